@@ -1,0 +1,40 @@
+# How everything in this tree is compiled, and where it is put.
+
+get_filename_component(ROLLCALL_ROOT "${CMAKE_CURRENT_LIST_DIR}/.." ABSOLUTE)
+
+set(CMAKE_CXX_STANDARD 17)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_C_STANDARD 11)
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+if(NOT CMAKE_BUILD_TYPE)
+  set(CMAKE_BUILD_TYPE RelWithDebInfo CACHE STRING "" FORCE)
+endif()
+
+# A binary finds librollcall.so and the simulated libraries from where it lies:
+# ../lib and ../sim in a build folder, ../lib/rollcall and ../lib/rollcall/sim
+# where it was installed.
+set(CMAKE_RUNTIME_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/bin")
+set(ROLLCALL_LIB_DIR "${CMAKE_BINARY_DIR}/lib")
+set(ROLLCALL_SIM_DIR "${CMAKE_BINARY_DIR}/sim")
+
+find_program(CCACHE ccache)
+if(CCACHE)
+  set(CMAKE_C_COMPILER_LAUNCHER "${CCACHE}")
+  set(CMAKE_CXX_COMPILER_LAUNCHER "${CCACHE}")
+endif()
+
+add_compile_options(-Wall -Wextra -Werror)
+
+# Code that is loaded into a training job (interpose/, tests/sim/) is never
+# built with a sanitizer: it lives in processes that have none. Everything else
+# calls rollcall_sanitize(TARGET) or sits in a folder that did.
+set(ROLLCALL_SANITIZE "" CACHE STRING "address,undefined or thread; empty for none")
+add_library(rollcall_sanitize INTERFACE)
+if(ROLLCALL_SANITIZE)
+  # -O1 with both sanitizers takes minutes a file; -O0 is what fits two cores.
+  target_compile_options(rollcall_sanitize INTERFACE
+    -fsanitize=${ROLLCALL_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
+  target_link_options(rollcall_sanitize INTERFACE -fsanitize=${ROLLCALL_SANITIZE})
+endif()

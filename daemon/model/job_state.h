@@ -1,0 +1,156 @@
+// What the daemon knows about one job, as plain values: everything that the
+// rules read, and nothing else. Built from the agents' messages by JobStore (or
+// from segment files by `rollcall analyze`); copied, never shared.
+//
+// Times are nanoseconds since the Unix epoch, on the clock of the host that
+// recorded them. 0 means "never" or "not known".
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "interpose/ops.h"
+
+namespace rollcall {
+
+// The arguments of a call that its ranks must agree on.
+struct CallArgs {
+  Op op = Op::kNone;
+  uint8_t dtype = kNoDtype;
+  uint8_t reduction = kNoReduction;
+  int32_t peer = kNoPeer;  // root of a rooted collective, peer of a send or receive
+  uint64_t count = 0;      // elements, as the caller passed it
+};
+
+struct CallRecord {
+  uint64_t index = 0;     // nth record on this communicator and rank, from 0; collectives and p2p together
+  uint64_t position = 0;  // collectives: nth collective, from 0. P2p: collectives entered before it
+  CallArgs args;
+  int64_t entered_ns = 0;
+  int64_t returned_ns = 0;  // 0: still inside, or in a group that has not ended
+  uint64_t stream = 0;
+  uint64_t caller = 0;  // code address in the process
+  uint32_t thread = 0;
+  uint16_t group = 0;   // nth group of its thread (mod 2^16); 0: in no group
+  uint8_t result = 0;   // ncclResult_t
+  bool captured = false;
+};
+
+// A thread inside a blocking call.
+struct BlockedCall {
+  uint32_t thread = 0;
+  Op op = Op::kNone;
+  uint64_t communicator = 0;  // 0: none (a wait for the GPU, a group)
+  int64_t since_ns = 0;
+};
+
+enum class Liveness : uint8_t {
+  kUnknown,  // the agent has not said, or segments are read offline
+  kAlive,
+  kExited,   // ended in good order: the exit mark is there, or the exit code is 0
+  kDied,     // gone without an exit mark
+  kSilent,   // its agent no longer answers
+};
+
+// One process of the job.
+struct Process {
+  std::string host;
+  int32_t pid = 0;
+  uint64_t start_time = 0;  // clock ticks since boot, as /proc/PID/stat has it; tells pid reuse
+  int32_t global_rank = -1;  // -1: the environment gave none
+  int32_t world_size = -1;
+  int32_t local_rank = -1;
+  std::string command;
+  bool has_segment = false;  // false: the library is loaded but NCCL was never called
+
+  Liveness liveness = Liveness::kUnknown;
+  int64_t ended_ns = 0;
+  int32_t exit_code = -1;    // -1: not known
+  int32_t exit_signal = 0;   // 0: none, or not known
+
+  // /proc evidence, as of the last tick.
+  char state = '?';          // R, S, D, T, t, Z
+  bool cpu_moving = false;   // used CPU time between the last two ticks
+  bool traced = false;
+  std::string wait_channel;
+  std::vector<BlockedCall> blocked;
+};
+
+enum class MemberState : uint8_t {
+  kInitializing,  // inside a call that creates the communicator
+  kReady,
+  kFinalizing,    // inside CommFinalize or CommDestroy
+  kFinalized,
+  kDestroyed,
+  kAborted,
+  kRevoked,
+  kFailed,        // creation returned an error
+};
+
+// One rank of one communicator.
+struct Member {
+  int32_t process = -1;  // index into JobState::processes
+  int32_t rank = -1;     // in the communicator
+  int32_t device = -1;
+  MemberState state = MemberState::kInitializing;
+  int64_t init_entered_ns = 0;
+  int64_t state_since_ns = 0;
+  int32_t async_error = 0;  // last ncclResult_t that is an error
+
+  // Collectives. `entered` is the number of calls entered, so the position of
+  // the next one; the others count likewise.
+  uint64_t entered = 0;
+  uint64_t returned = 0;
+  bool has_markers = false;   // started and finished are written by the GPU
+  uint64_t started = 0;       // the GPU has reached so many
+  uint64_t finished = 0;
+  uint64_t p2p_entered = 0, p2p_returned = 0, p2p_started = 0, p2p_finished = 0;
+
+  // When the first collective that is not known to be finished was entered, or
+  // the one before it was seen to finish, whichever is later. 0: nothing is open.
+  int64_t waiting_since_ns = 0;
+  // The host itself stands inside a call on this communicator (or in the end of
+  // a group that holds one), since then. 0: it does not.
+  int64_t host_blocked_since_ns = 0;
+  // Without markers: the host stands in a wait for the GPU, and this
+  // communicator's last call was the last one it made before. 0: it does not.
+  int64_t host_waits_since_ns = 0;
+
+  uint64_t signature = 0;                        // over all collectives entered
+  std::map<uint64_t, uint64_t> checkpoints;      // position -> signature of the calls before it
+  std::deque<CallRecord> records;                // the newest, in order of index; may start late or have gaps
+  uint64_t records_lost = 0;
+};
+
+struct Communicator {
+  uint64_t id = 0;
+  uint64_t parent = 0;  // 0: none
+  std::string name;     // "" where nobody gave one
+  int32_t size = 0;
+  std::map<int32_t, Member> members;  // by rank; those not heard of are not in it
+  // Ranks that have come and gone on: a split that has returned on them moved
+  // them to its child, or to none. They are not absent. Only for splits.
+  std::set<int32_t> passed;
+};
+
+struct JobState {
+  std::string name;
+  bool offline = false;  // read from segment files: nobody can say whether processes live
+  std::vector<Process> processes;
+  std::map<uint64_t, Communicator> communicators;
+};
+
+struct Limits {
+  int64_t hang_after_ns = 60'000'000'000;   // a wait is a hang then
+  int64_t suspect_after_ns = 15'000'000'000;  // a wait is worth a first look then; below hang_after_ns
+  // A wait for somebody who has left (exited, died) cannot end; this much only
+  // keeps the ordinary end of a job, whose ranks leave one by one, from alarm.
+  int64_t absent_for_good_ns = 5'000'000'000;
+};
+
+}  // namespace rollcall

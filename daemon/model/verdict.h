@@ -1,0 +1,83 @@
+// What the rules say: findings, and the verdicts made of them. Plain values,
+// mirrored by proto/rollcall/v1/incident.proto.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "daemon/model/job_state.h"
+
+namespace rollcall {
+
+// The causes of DESIGN section 7 that have a rule, with their spelling in
+// incident.json. Order: what explains more comes first when nothing else decides.
+#define ROLLCALL_CAUSES(X)                  \
+  X(kRankDied, "rank_died")                 \
+  X(kOperationMismatch, "operation_mismatch") \
+  X(kArgumentMismatch, "argument_mismatch") \
+  X(kRankExited, "rank_exited")             \
+  X(kInitIncomplete, "init_incomplete")     \
+  X(kMissingRank, "missing_rank")           \
+  X(kStalledInFlight, "stalled_in_flight")
+
+enum class Cause : uint8_t {
+#define X(name, text) name,
+  ROLLCALL_CAUSES(X)
+#undef X
+};
+const char* CauseName(Cause cause);
+
+enum class Certainty : uint8_t { kPossible, kLikely, kCertain };
+const char* CertaintyName(Certainty certainty);
+
+// A contradiction is true at once; a wait becomes a hang with time.
+constexpr bool IsContradiction(Cause cause) {
+  return cause == Cause::kOperationMismatch || cause == Cause::kArgumentMismatch;
+}
+
+struct Culprit {
+  int32_t process = -1;  // index into JobState::processes; -1: no process of it is known
+  int32_t rank = -1;     // global where known, else in the communicator
+  std::string host;
+  int32_t pid = 0;       // 0: not known
+  int32_t device = -1;
+  CallArgs call;         // mismatches: what it called instead
+  uint64_t entered = 0;  // collectives it has entered on that communicator
+  std::string ending;    // how it went, where it is gone: "exited in good order", "killed by signal 9"
+};
+
+struct Advice {
+  std::string id;
+  std::string text;
+};
+
+struct Verdict {
+  Cause cause = Cause::kMissingRank;
+  Certainty certainty = Certainty::kPossible;
+  std::vector<Culprit> culprits;
+  std::vector<int32_t> waiting_ranks;  // global where known
+  std::vector<int32_t> waiting_processes;  // indices; whose stacks are worth taking
+
+  uint64_t communicator = 0;
+  std::string communicator_name;
+  int32_t communicator_size = 0;
+
+  uint64_t position = 0;
+  // Mismatches: what the majority called there. Creation of a communicator: the
+  // creating call. kNone: no record of it is left.
+  CallArgs call;
+  // The divergence lies at `position` or after it, but before this; 0: at it.
+  uint64_t position_end = 0;
+
+  std::vector<std::string> mismatched_fields;
+  int64_t since_ns = 0;       // when the first one began to wait; contradictions: when it arose
+  int64_t waited_ns = 0;
+  bool is_consequence = false;  // another verdict explains this one
+  std::string summary;        // one sentence
+  std::vector<std::string> evidence;
+  std::vector<std::string> missing_evidence;
+  std::vector<Advice> advice;
+};
+
+}  // namespace rollcall

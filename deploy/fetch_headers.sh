@@ -1,0 +1,37 @@
+#!/usr/bin/env bash
+# Puts NCCL's and CUDA's headers into build/headers, from NVIDIA's wheels on
+# PyPI. Only the headers are kept; nothing is installed. Costs nothing when the
+# pinned versions are there already.
+#
+# Exit 0: the headers are there. Exit 1: PyPI could not be reached.
+set -euo pipefail
+
+nccl=nvidia-nccl-cu13==2.28.9
+cuda_runtime=nvidia-cuda-runtime==13.0.96
+cuda_crt=nvidia-cuda-crt==13.0.88
+
+root=$(cd "$(dirname "$0")/.." && pwd)
+target=$root/build/headers
+stamp=$target/versions
+pins="$nccl $cuda_runtime $cuda_crt"
+if [ "$(cat "$stamp" 2>/dev/null)" = "$pins" ]; then exit 0; fi
+
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+# --platform: the headers are the same for every processor and libc.
+if ! python3 -m pip download --quiet --no-deps --only-binary=:all: \
+    --platform manylinux_2_28_x86_64 --platform manylinux_2_27_x86_64 \
+    --platform manylinux_2_18_x86_64 --platform manylinux2014_x86_64 \
+    -d "$scratch" $pins; then
+  echo "rollcall: cannot fetch the NCCL and CUDA headers from PyPI ($pins)" >&2
+  echo "  have them already?  set NCCL_HOME and CUDA_HOME, then run this again" >&2
+  exit 1
+fi
+mkdir -p "$target"
+python3 - "$scratch" "$target" <<'PY'
+import pathlib, sys, zipfile
+for wheel in pathlib.Path(sys.argv[1]).glob("*.whl"):
+    with zipfile.ZipFile(wheel) as z:
+        z.extractall(sys.argv[2], [n for n in z.namelist() if "/include/" in n])
+PY
+echo "$pins" > "$stamp"

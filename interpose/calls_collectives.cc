@@ -1,0 +1,117 @@
+// The wrappers of collectives, and of sends and receives. See record.h for what
+// each of them does around the real function.
+#include "interpose/record.h"
+#include "interpose/real.h"
+
+using rollcall::CallInfo;
+using rollcall::kNoPeer;
+using rollcall::kNoReduction;
+using rollcall::ObserveCall;
+using rollcall::Op;
+
+namespace {
+
+// Numbers from ncclRedOpCreatePreMulSum on name operators of one communicator on
+// one rank; only that they are dynamic can be compared.
+uint8_t Reduction(ncclRedOp_t op) {
+  return static_cast<int>(op) < static_cast<int>(ncclNumOps) ? static_cast<uint8_t>(op)
+                                                             : rollcall::kDynamicReduction;
+}
+
+uint8_t Dtype(ncclDataType_t dtype) { return static_cast<uint8_t>(dtype); }
+
+}  // namespace
+
+#define CALLER __builtin_return_address(0)
+
+extern "C" ROLLCALL_EXPORT ncclResult_t ncclAllReduce(const void* sendbuff, void* recvbuff,
+                                                      size_t count, ncclDataType_t datatype,
+                                                      ncclRedOp_t op, ncclComm_t comm,
+                                                      cudaStream_t stream) {
+  const CallInfo info = {Op::kAllReduce, Dtype(datatype), Reduction(op), kNoPeer, count, stream};
+  return ObserveCall(ROLLCALL_REAL(ncclAllReduce), comm, info, CALLER, sendbuff, recvbuff, count,
+                     datatype, op, comm, stream);
+}
+
+extern "C" ROLLCALL_EXPORT ncclResult_t ncclAllGather(const void* sendbuff, void* recvbuff,
+                                                      size_t sendcount, ncclDataType_t datatype,
+                                                      ncclComm_t comm, cudaStream_t stream) {
+  const CallInfo info = {Op::kAllGather, Dtype(datatype), kNoReduction, kNoPeer, sendcount, stream};
+  return ObserveCall(ROLLCALL_REAL(ncclAllGather), comm, info, CALLER, sendbuff, recvbuff,
+                     sendcount, datatype, comm, stream);
+}
+
+extern "C" ROLLCALL_EXPORT ncclResult_t ncclReduceScatter(const void* sendbuff, void* recvbuff,
+                                                          size_t recvcount, ncclDataType_t datatype,
+                                                          ncclRedOp_t op, ncclComm_t comm,
+                                                          cudaStream_t stream) {
+  const CallInfo info = {Op::kReduceScatter, Dtype(datatype), Reduction(op), kNoPeer, recvcount,
+                         stream};
+  return ObserveCall(ROLLCALL_REAL(ncclReduceScatter), comm, info, CALLER, sendbuff, recvbuff,
+                     recvcount, datatype, op, comm, stream);
+}
+
+extern "C" ROLLCALL_EXPORT ncclResult_t ncclReduce(const void* sendbuff, void* recvbuff,
+                                                   size_t count, ncclDataType_t datatype,
+                                                   ncclRedOp_t op, int root, ncclComm_t comm,
+                                                   cudaStream_t stream) {
+  const CallInfo info = {Op::kReduce, Dtype(datatype), Reduction(op), root, count, stream};
+  return ObserveCall(ROLLCALL_REAL(ncclReduce), comm, info, CALLER, sendbuff, recvbuff, count,
+                     datatype, op, root, comm, stream);
+}
+
+extern "C" ROLLCALL_EXPORT ncclResult_t ncclBroadcast(const void* sendbuff, void* recvbuff,
+                                                      size_t count, ncclDataType_t datatype,
+                                                      int root, ncclComm_t comm,
+                                                      cudaStream_t stream) {
+  const CallInfo info = {Op::kBroadcast, Dtype(datatype), kNoReduction, root, count, stream};
+  return ObserveCall(ROLLCALL_REAL(ncclBroadcast), comm, info, CALLER, sendbuff, recvbuff, count,
+                     datatype, root, comm, stream);
+}
+
+extern "C" ROLLCALL_EXPORT ncclResult_t ncclBcast(void* buff, size_t count, ncclDataType_t datatype,
+                                                  int root, ncclComm_t comm, cudaStream_t stream) {
+  const CallInfo info = {Op::kBcast, Dtype(datatype), kNoReduction, root, count, stream};
+  return ObserveCall(ROLLCALL_REAL(ncclBcast), comm, info, CALLER, buff, count, datatype, root,
+                     comm, stream);
+}
+
+extern "C" ROLLCALL_EXPORT ncclResult_t ncclAlltoAll(const void* sendbuff, void* recvbuff,
+                                                     size_t count, ncclDataType_t datatype,
+                                                     ncclComm_t comm, cudaStream_t stream) {
+  const CallInfo info = {Op::kAlltoAll, Dtype(datatype), kNoReduction, kNoPeer, count, stream};
+  return ObserveCall(ROLLCALL_REAL(ncclAlltoAll), comm, info, CALLER, sendbuff, recvbuff, count,
+                     datatype, comm, stream);
+}
+
+extern "C" ROLLCALL_EXPORT ncclResult_t ncclGather(const void* sendbuff, void* recvbuff,
+                                                   size_t count, ncclDataType_t datatype, int root,
+                                                   ncclComm_t comm, cudaStream_t stream) {
+  const CallInfo info = {Op::kGather, Dtype(datatype), kNoReduction, root, count, stream};
+  return ObserveCall(ROLLCALL_REAL(ncclGather), comm, info, CALLER, sendbuff, recvbuff, count,
+                     datatype, root, comm, stream);
+}
+
+extern "C" ROLLCALL_EXPORT ncclResult_t ncclScatter(const void* sendbuff, void* recvbuff,
+                                                    size_t count, ncclDataType_t datatype, int root,
+                                                    ncclComm_t comm, cudaStream_t stream) {
+  const CallInfo info = {Op::kScatter, Dtype(datatype), kNoReduction, root, count, stream};
+  return ObserveCall(ROLLCALL_REAL(ncclScatter), comm, info, CALLER, sendbuff, recvbuff, count,
+                     datatype, root, comm, stream);
+}
+
+extern "C" ROLLCALL_EXPORT ncclResult_t ncclSend(const void* sendbuff, size_t count,
+                                                 ncclDataType_t datatype, int peer, ncclComm_t comm,
+                                                 cudaStream_t stream) {
+  const CallInfo info = {Op::kSend, Dtype(datatype), kNoReduction, peer, count, stream};
+  return ObserveCall(ROLLCALL_REAL(ncclSend), comm, info, CALLER, sendbuff, count, datatype, peer,
+                     comm, stream);
+}
+
+extern "C" ROLLCALL_EXPORT ncclResult_t ncclRecv(void* recvbuff, size_t count,
+                                                 ncclDataType_t datatype, int peer, ncclComm_t comm,
+                                                 cudaStream_t stream) {
+  const CallInfo info = {Op::kRecv, Dtype(datatype), kNoReduction, peer, count, stream};
+  return ObserveCall(ROLLCALL_REAL(ncclRecv), comm, info, CALLER, recvbuff, count, datatype, peer,
+                     comm, stream);
+}

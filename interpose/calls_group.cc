@@ -1,0 +1,104 @@
+// The wrappers of group calls. A call inside a group is entered when it is made,
+// but happens (and may block the host) when the outermost group ends.
+#include "interpose/lifecycle.h"
+#include "interpose/real.h"
+#include "interpose/record.h"
+
+namespace rollcall {
+namespace {
+
+void MarkGroup(ThreadState* thread, MarkerPoint point) {
+  for (int i = 0; i < thread->group_size; ++i) {
+    const GroupComm& part = thread->group[i];
+    if (part.capturing) continue;
+    const segment::CommEntry* entry = part.comm->entry;
+    const uint64_t entered = Get(entry->entered);
+    const uint64_t p2p = Get(entry->p2p_entered);
+    PlaceMarkers(part.comm, part.stream, point, entered == part.entered ? 0 : entered,
+                 p2p == part.p2p_entered ? 0 : p2p);
+  }
+}
+
+void StampRecords(const GroupComm& part, uint64_t now, ncclResult_t result) {
+  const uint64_t end = Get(part.comm->entry->recorded);
+  const uint64_t oldest = end > segment::kRingCapacity ? end - segment::kRingCapacity : 0;
+  for (uint64_t n = part.recorded > oldest ? part.recorded : oldest; n < end; ++n) {
+    segment::CallRecord* record = &part.comm->ring[n % segment::kRingCapacity];
+    if (Get(record->returned) != 0) continue;
+    record->result.store(static_cast<uint8_t>(result), std::memory_order_relaxed);
+    record->returned.store(now, std::memory_order_release);
+  }
+}
+
+void CloseGroup(ThreadState* thread, ncclResult_t result) {
+  const uint64_t now = Now();
+  for (int i = 0; i < thread->group_size; ++i) {
+    const GroupComm& part = thread->group[i];
+    segment::CommEntry* entry = part.comm->entry;
+    StampRecords(part, now, result);
+    if (IsError(result)) {  // nothing of the group was launched
+      entry->signature.store(part.signature, std::memory_order_relaxed);
+      Raise(&entry->entered, part.entered);
+      Raise(&entry->p2p_entered, part.p2p_entered);
+    }
+    Raise(&entry->returned, Get(entry->entered));
+    Raise(&entry->p2p_returned, Get(entry->p2p_entered));
+  }
+}
+
+void ForgetGroup(ThreadState* thread) {
+  thread->group_size = 0;
+  thread->group_depth = 0;
+}
+
+// `launches` is false for ncclGroupSimulateEnd, which plays the group through
+// and throws it away.
+template <typename Function, typename... Args>
+ncclResult_t ObserveGroupEnd(Function* real, Op op, bool launches, Args... args) {
+  if (real == nullptr) return ncclSystemError;
+  ThreadState* thread = &this_thread;
+  if (thread->inside || !Recording()) return real(args...);
+  if (thread->group_depth > 1) {
+    --thread->group_depth;
+    return real(args...);
+  }
+  const InsideCall inside(thread);
+  const LocalComm* first = thread->group_size > 0 ? thread->group[0].comm : nullptr;
+  const Blocked blocked(thread, op, first, nullptr, Now());
+  if (launches) MarkGroup(thread, MarkerPoint::kStarted);
+  const ncclResult_t result = real(args...);
+  CloseGroup(thread, launches ? result : ncclInvalidUsage);
+  if (launches && result == ncclSuccess) MarkGroup(thread, MarkerPoint::kFinished);
+  BindPending(thread, result);
+  ForgetGroup(thread);
+  return result;
+}
+
+}  // namespace
+}  // namespace rollcall
+
+using rollcall::ThreadState;
+
+extern "C" ROLLCALL_EXPORT ncclResult_t ncclGroupStart() {
+  auto* real = ROLLCALL_REAL(ncclGroupStart);
+  if (real == nullptr) return ncclSystemError;
+  ThreadState* thread = &rollcall::this_thread;
+  if (thread->inside || !rollcall::StartRecording()) return real();
+  const rollcall::InsideCall inside(thread);
+  const ncclResult_t result = real();
+  if (result != ncclSuccess) return result;
+  if (thread->group_depth++ == 0) {
+    thread->group_size = 0;
+    if (++thread->group_number == 0) thread->group_number = 1;
+  }
+  return result;
+}
+
+extern "C" ROLLCALL_EXPORT ncclResult_t ncclGroupEnd() {
+  return rollcall::ObserveGroupEnd(ROLLCALL_REAL(ncclGroupEnd), rollcall::Op::kGroupEnd, true);
+}
+
+extern "C" ROLLCALL_EXPORT ncclResult_t ncclGroupSimulateEnd(ncclSimInfo_t* simInfo) {
+  return rollcall::ObserveGroupEnd(ROLLCALL_REAL(ncclGroupSimulateEnd),
+                                   rollcall::Op::kGroupSimulateEnd, false, simInfo);
+}

@@ -1,0 +1,114 @@
+// dlsym, interposed: ctypes users (vLLM, SGLang), JAX, CuPy and others fetch
+// NCCL's functions from a handle, which symbol interposition does not reach.
+//
+// RTLD_NEXT and RTLD_DEFAULT are resolved by the C library against the caller's
+// return address, so for those the stub jumps: the real dlsym then sees the
+// caller itself. Everything else goes to LookUp, which hands every name that is
+// not in calls.def to the real dlsym and so leaves dlerror's state as it was.
+//
+// A wrapper is given out only where the real look-up succeeds (else programs
+// that probe for newer functions would be told lies), and bound to that very
+// function. A second NCCL in the same process gets its own functions back: it
+// works as if we were not there, and is not seen.
+#include "interpose/real.h"
+
+#include <string.h>
+
+namespace rollcall {
+namespace {
+
+void* NcclTwin(void* handle, const char* name, void* real) {
+  if (strncmp(name, "nccl", 4) != 0) return real;
+  char twin[64] = "p";
+  strncpy(twin + 1, name, sizeof(twin) - 2);
+  twin[sizeof(twin) - 1] = '\0';
+  void* found = RealDlsym()(handle, twin);
+  return found != nullptr ? found : real;
+}
+
+}  // namespace
+
+extern "C" __attribute__((visibility("hidden"))) void* rollcall_dlsym_real() {
+  return reinterpret_cast<void*>(RealDlsym());
+}
+
+extern "C" __attribute__((visibility("hidden"))) void* rollcall_dlsym_look_up(void* handle,
+                                                                             const char* name) {
+  const DlsymFn real_dlsym = RealDlsym();
+  void* real = real_dlsym(handle, name);
+  if (real == nullptr || (strncmp(name, "nccl", 4) != 0 && strncmp(name, "cuda", 4) != 0)) {
+    return real;
+  }
+  Fn fn;
+  void* wrapper = WrapperOf(name, &fn);
+  if (wrapper == nullptr || real == wrapper) return real;
+  real = NcclTwin(handle, name, real);
+  void* bound = nullptr;
+  std::atomic<void*>& slot = real_functions[static_cast<int>(fn)];
+  if (slot.compare_exchange_strong(bound, real, std::memory_order_acq_rel)) return wrapper;
+  return bound == real ? wrapper : real_dlsym(handle, name);
+}
+
+}  // namespace rollcall
+
+// The wrapper proper. Naked: at -O0 a compiler would not turn the call into a
+// jump, and the C library would take us for the caller.
+#if defined(__x86_64__)
+__asm__(R"(
+  .text
+  .globl dlsym
+  .type dlsym, @function
+dlsym:
+  .cfi_startproc
+  endbr64
+  leaq 1(%rdi), %rax
+  cmpq $1, %rax
+  jbe 1f
+  jmp rollcall_dlsym_look_up
+1:
+  pushq %rdi
+  .cfi_adjust_cfa_offset 8
+  pushq %rsi
+  .cfi_adjust_cfa_offset 8
+  subq $8, %rsp
+  .cfi_adjust_cfa_offset 8
+  call rollcall_dlsym_real
+  addq $8, %rsp
+  .cfi_adjust_cfa_offset -8
+  popq %rsi
+  .cfi_adjust_cfa_offset -8
+  popq %rdi
+  .cfi_adjust_cfa_offset -8
+  jmp *%rax
+  .cfi_endproc
+  .size dlsym, .-dlsym
+)");
+#elif defined(__aarch64__)
+__asm__(R"(
+  .text
+  .globl dlsym
+  .type dlsym, %function
+dlsym:
+  .cfi_startproc
+  add x9, x0, #1
+  cmp x9, #1
+  b.ls 1f
+  b rollcall_dlsym_look_up
+1:
+  stp x29, x30, [sp, #-32]!
+  .cfi_def_cfa_offset 32
+  .cfi_offset 29, -32
+  .cfi_offset 30, -24
+  stp x0, x1, [sp, #16]
+  bl rollcall_dlsym_real
+  mov x16, x0
+  ldp x0, x1, [sp, #16]
+  ldp x29, x30, [sp], #32
+  .cfi_restore 29
+  .cfi_restore 30
+  .cfi_def_cfa_offset 0
+  br x16
+  .cfi_endproc
+  .size dlsym, .-dlsym
+)");
+#endif

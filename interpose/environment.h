@@ -1,0 +1,70 @@
+// What launchers tell a process about its place in the job. One table, used by
+// the library (getenv) and by the agent (another process's /proc/PID/environ).
+#pragma once
+
+#include <cstdlib>
+
+namespace rollcall {
+
+struct RankVariables {
+  const char* rank;
+  const char* world_size;
+  const char* local_rank;
+};
+
+// In order: torchrun, Slurm, Open MPI, PMIx and PMI (MPICH, Intel MPI),
+// Kubernetes indexed jobs. The first set whose rank is there wins.
+inline constexpr RankVariables kRankVariables[] = {
+    {"RANK", "WORLD_SIZE", "LOCAL_RANK"},
+    {"SLURM_PROCID", "SLURM_NTASKS", "SLURM_LOCALID"},
+    {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK"},
+    {"PMIX_RANK", "PMIX_SIZE", "PMIX_LOCAL_RANK"},
+    {"PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID"},
+    {"JOB_COMPLETION_INDEX", "JOB_COMPLETIONS", "JOB_LOCAL_RANK"},
+};
+
+inline constexpr const char* kJobVariables[] = {"ROLLCALL_JOB", "TORCHELASTIC_RUN_ID",
+                                                "SLURM_JOB_ID", "PMIX_NAMESPACE", "JOB_NAME"};
+
+struct Place {
+  int rank = -1;
+  int world_size = -1;
+  int local_rank = -1;
+};
+
+// A number of at most nine digits; -1 for anything else.
+inline int ParsePlaceNumber(const char* text) {
+  if (text == nullptr || *text == '\0') return -1;
+  int value = 0;
+  int digits = 0;
+  for (; *text != '\0'; ++text) {
+    if (*text < '0' || *text > '9' || ++digits > 9) return -1;
+    value = value * 10 + (*text - '0');
+  }
+  return value;
+}
+
+// `get(name)` gives a variable's value or nullptr.
+template <typename Get>
+Place FindPlace(Get get) {
+  for (const RankVariables& names : kRankVariables) {
+    const int rank = ParsePlaceNumber(get(names.rank));
+    if (rank < 0) continue;
+    return {rank, ParsePlaceNumber(get(names.world_size)), ParsePlaceNumber(get(names.local_rank))};
+  }
+  return {};
+}
+
+template <typename Get>
+const char* FindJob(Get get) {
+  for (const char* name : kJobVariables) {
+    const char* value = get(name);
+    // torchrun without a rendezvous id says "none" to every job.
+    const bool none = value != nullptr && value[0] == 'n' && value[1] == 'o' && value[2] == 'n' &&
+                      value[3] == 'e' && value[4] == '\0';
+    if (value != nullptr && *value != '\0' && !none) return value;
+  }
+  return "";
+}
+
+}  // namespace rollcall

@@ -1,0 +1,116 @@
+#include "interpose/old_glibc.h"
+
+#include "interpose/markers.h"
+
+#include <cuda.h>
+#include <dlfcn.h>
+#include <errno.h>
+
+#include "interpose/real.h"
+
+namespace rollcall {
+namespace {
+
+// The driver's functions that markers need. All are there, or none is used.
+struct Driver {
+  CUresult (*write_value)(CUstream, CUdeviceptr, cuuint64_t, unsigned);
+  CUresult (*host_register)(void*, size_t, unsigned);
+  CUresult (*device_pointer)(CUdeviceptr*, void*, unsigned);
+  CUresult (*is_capturing)(CUstream, CUstreamCaptureStatus*);
+  CUresult (*current_context)(CUcontext*);
+};
+Driver driver;
+std::atomic<int> driver_state{0};  // 0 not looked for, 1 under way, 2 complete, 3 not to be had
+
+template <typename F>
+bool Find(void* library, const char* name, F* function) {
+  *function = reinterpret_cast<F>(RealDlsym()(library, name));
+  return *function != nullptr;
+}
+
+bool LoadDriver() {
+  // NOLOAD: whoever uses a GPU has the driver loaded already.
+  void* library = dlopen("libcuda.so.1", RTLD_NOLOAD | RTLD_LAZY);
+  if (library == nullptr) return false;
+  return Find(library, "cuStreamWriteValue64_v2", &driver.write_value) &&
+         Find(library, "cuMemHostRegister_v2", &driver.host_register) &&
+         Find(library, "cuMemHostGetDevicePointer_v2", &driver.device_pointer) &&
+         Find(library, "cuStreamIsCapturing", &driver.is_capturing) &&
+         Find(library, "cuCtxGetCurrent", &driver.current_context);
+}
+
+bool HaveDriver() {
+  int state = driver_state.load(std::memory_order_acquire);
+  if (state == 0 && driver_state.compare_exchange_strong(state, 1)) {
+    const int saved_errno = errno;
+    state = LoadDriver() ? 2 : 3;
+    dlerror();
+    errno = saved_errno;
+    driver_state.store(state, std::memory_order_release);
+  }
+  return state == 2;
+}
+
+void SwitchOff(LocalComm* comm) {
+  comm->marker_base = 0;
+  comm->entry->flags.fetch_and(~static_cast<uint32_t>(segment::kFlagMarkers));
+}
+
+segment::MarkerLane* LaneOf(LocalComm* comm, const void* stream) {
+  const uint64_t hash = segment::Mix(0, reinterpret_cast<uintptr_t>(stream));
+  return &comm->lanes[hash % segment::kMarkerLanes];
+}
+
+bool Write(LocalComm* comm, CUstream stream, const segment::Word* word, uint64_t value) {
+  const size_t offset = reinterpret_cast<const char*>(word) - reinterpret_cast<char*>(comm->lanes);
+  return driver.write_value(stream, comm->marker_base + offset, value,
+                            CU_STREAM_WRITE_VALUE_DEFAULT) == CUDA_SUCCESS;
+}
+
+}  // namespace
+
+void EnableMarkers(LocalComm* comm) {
+  // A non-blocking communicator launches after the call has returned, so the
+  // second marker would come before the kernel.
+  if (!recorder.options.markers || comm->non_blocking || !HaveDriver()) return;
+  CUcontext context = nullptr;
+  if (driver.current_context(&context) != CUDA_SUCCESS || context == nullptr) return;
+  constexpr size_t kBytes = segment::kRingOffset - segment::kMarkersOffset;
+  const CUresult registered = driver.host_register(
+      comm->lanes, kBytes, CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP);
+  // A block that served an earlier communicator is registered still.
+  if (registered != CUDA_SUCCESS && registered != CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED) return;
+  CUdeviceptr base = 0;
+  if (driver.device_pointer(&base, comm->lanes, 0) != CUDA_SUCCESS) return;
+  comm->context = context;
+  comm->marker_base = base;
+  comm->entry->flags.fetch_or(segment::kFlagMarkers);
+}
+
+bool IsCapturing(const LocalComm* comm, void* stream) {
+  if (!HasMarkers(comm)) return false;
+  CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+  // An error here means that another stream's capture makes this one off limits.
+  return driver.is_capturing(static_cast<CUstream>(stream), &status) != CUDA_SUCCESS ||
+         status != CU_STREAM_CAPTURE_STATUS_NONE;
+}
+
+void PlaceMarkers(LocalComm* comm, void* stream, MarkerPoint point, uint64_t collectives,
+                  uint64_t p2p) {
+  if (!HasMarkers(comm)) return;
+  CUcontext context = nullptr;
+  if (driver.current_context(&context) != CUDA_SUCCESS || context != comm->context) {
+    SwitchOff(comm);
+    return;
+  }
+  segment::MarkerLane* lane = LaneOf(comm, stream);
+  const bool started = point == MarkerPoint::kStarted;
+  const auto cuda_stream = static_cast<CUstream>(stream);
+  const bool placed =
+      (collectives == 0 ||
+       Write(comm, cuda_stream, started ? &lane->started : &lane->finished, collectives)) &&
+      (p2p == 0 || Write(comm, cuda_stream, started ? &lane->p2p_started : &lane->p2p_finished, p2p));
+  if (!placed) SwitchOff(comm);
+}
+
+}  // namespace rollcall

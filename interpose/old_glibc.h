@@ -1,0 +1,19 @@
+// Asks the linker for the oldest version of the few libc functions that newer
+// glibc releases moved or re-versioned. One build must load in any container: a
+// symbol version that is missing does not make the library "not work", the
+// dynamic linker then refuses to start every program that inherits LD_PRELOAD.
+// tests/unit/library_file_test.py checks the built file. Include it first.
+#pragma once
+
+#if defined(__x86_64__)
+#define ROLLCALL_OLDEST_GLIBC "GLIBC_2.2.5"
+#elif defined(__aarch64__)
+#define ROLLCALL_OLDEST_GLIBC "GLIBC_2.17"
+#else
+#error "Rollcall's library runs on x86-64 and aarch64"
+#endif
+
+__asm__(".symver dlopen,dlopen@" ROLLCALL_OLDEST_GLIBC);
+__asm__(".symver dlvsym,dlvsym@" ROLLCALL_OLDEST_GLIBC);
+__asm__(".symver dlclose,dlclose@" ROLLCALL_OLDEST_GLIBC);
+__asm__(".symver dlerror,dlerror@" ROLLCALL_OLDEST_GLIBC);

@@ -1,0 +1,34 @@
+// The library's settings, all from the environment, in one table. Read when the
+// process makes its first NCCL call.
+//
+//   OPTION(field, variable, default, help)
+#pragma once
+
+#include <stdlib.h>
+#include <string.h>
+
+namespace rollcall {
+
+#define ROLLCALL_LIBRARY_OPTIONS(OPTION)                                                      \
+  OPTION(enabled, "ROLLCALL", true, "0: the library does nothing at all")                     \
+  OPTION(markers, "ROLLCALL_MARKERS", true, "0: the GPU is not asked to note its progress")
+
+struct LibraryOptions {
+#define OPTION(field, variable, value, help) bool field = value;
+  ROLLCALL_LIBRARY_OPTIONS(OPTION)
+#undef OPTION
+};
+
+// Only "0" switches an option off: a stray value must not blind people.
+inline LibraryOptions ReadLibraryOptions() {
+  LibraryOptions options;
+  const char* value;
+#define OPTION(field, variable, fallback, help) \
+  value = getenv(variable);                     \
+  if (value != nullptr) options.field = strcmp(value, "0") != 0;
+  ROLLCALL_LIBRARY_OPTIONS(OPTION)
+#undef OPTION
+  return options;
+}
+
+}  // namespace rollcall

@@ -1,0 +1,143 @@
+#include "interpose/old_glibc.h"
+
+#include "interpose/real.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <link.h>
+#include <string.h>
+
+namespace rollcall {
+
+std::atomic<void*> real_functions[static_cast<int>(Fn::kCount)];
+
+namespace {
+
+struct Name {
+  const char* symbol;
+  void* wrapper;
+};
+
+const Name kNames[] = {
+#define CALL(symbol, op, code, kind) {#symbol, reinterpret_cast<void*>(&::symbol)},
+#include "interpose/calls.def"
+#undef CALL
+};
+
+bool IsNccl(const char* name) { return strncmp(name, "nccl", 4) == 0; }
+
+// "ncclX" -> "pncclX"; CUDA has no such second name.
+void RealName(const char* symbol, char (&out)[64]) {
+  char* at = out;
+  if (IsNccl(symbol)) *at++ = 'p';
+  strncpy(at, symbol, sizeof(out) - 2);
+  out[sizeof(out) - 1] = '\0';
+}
+
+bool IsOurs(void* address) {
+  for (const Name& name : kNames) {
+    if (name.wrapper == address) return true;
+  }
+  return false;
+}
+
+struct Search {
+  const char* name;
+  void* found;
+};
+
+// Looks a symbol up in one loaded object, also one loaded RTLD_LOCAL.
+int SearchObject(struct dl_phdr_info* info, size_t, void* data) {
+  auto* search = static_cast<Search*>(data);
+  if (info->dlpi_name == nullptr || info->dlpi_name[0] == '\0') return 0;
+  void* handle = dlopen(info->dlpi_name, RTLD_NOLOAD | RTLD_LAZY);
+  if (handle == nullptr) return 0;
+  void* address = RealDlsym()(handle, search->name);
+  // The reference is kept: an object that we call into must not be unloaded.
+  if (address == nullptr || IsOurs(address)) {
+    dlclose(handle);
+    return 0;
+  }
+  search->found = address;
+  return 1;
+}
+
+void* LookInLibraries(const char* const* sonames, int flags, const char* name) {
+  for (; *sonames != nullptr; ++sonames) {
+    void* handle = dlopen(*sonames, flags | RTLD_LAZY);
+    if (handle == nullptr) continue;
+    void* address = RealDlsym()(handle, name);
+    if (address != nullptr && !IsOurs(address)) return address;
+  }
+  return nullptr;
+}
+
+const char* const kNcclLibraries[] = {"libnccl.so.2", "librccl.so.1", nullptr};
+const char* const kCudaLibraries[] = {"libcudart.so.13", "libcudart.so.12", "libcudart.so.11.0",
+                                      nullptr};
+
+void* Find(const char* symbol) {
+  char name[64];
+  RealName(symbol, name);
+  void* address = RealDlsym()(RTLD_DEFAULT, name);
+  if (address != nullptr && !IsOurs(address)) return address;
+  address = RealDlsym()(RTLD_NEXT, name);
+  if (address != nullptr && !IsOurs(address)) return address;
+
+  const char* const* libraries = IsNccl(symbol) ? kNcclLibraries : kCudaLibraries;
+  address = LookInLibraries(libraries, RTLD_NOLOAD, name);
+  if (address != nullptr) return address;
+
+  Search search = {name, nullptr};
+  dl_iterate_phdr(&SearchObject, &search);
+  if (search.found != nullptr) return search.found;
+
+  // nccl4py asks for RTLD_DEFAULT first, gets our wrapper, and then never loads
+  // NCCL itself.
+  return LookInLibraries(libraries, 0, name);
+}
+
+}  // namespace
+
+DlsymFn RealDlsym() {
+  static std::atomic<DlsymFn> real{nullptr};
+  DlsymFn found = real.load(std::memory_order_acquire);
+  if (__builtin_expect(found != nullptr, 1)) return found;
+  // dlsym lives under several versions; any of them will do.
+  const char* const versions[] = {ROLLCALL_OLDEST_GLIBC, "GLIBC_2.34", "GLIBC_2.17"};
+  for (const char* version : versions) {
+    found = reinterpret_cast<DlsymFn>(dlvsym(RTLD_NEXT, "dlsym", version));
+    if (found != nullptr) break;
+  }
+  real.store(found, std::memory_order_release);
+  return found;
+}
+
+void* FindRealByName(const char* symbol) {
+  if (RealDlsym() == nullptr) return nullptr;
+  const int saved_errno = errno;
+  void* address = Find(symbol);
+  dlerror();  // our failed look-ups are not the program's
+  errno = saved_errno;
+  return address;
+}
+
+void* FindReal(Fn fn) {
+  void* address = FindRealByName(kNames[static_cast<int>(fn)].symbol);
+  if (address != nullptr) {
+    real_functions[static_cast<int>(fn)].store(address, std::memory_order_release);
+  }
+  return address;
+}
+
+void* WrapperOf(const char* name, Fn* fn) {
+  for (int i = 0; i < static_cast<int>(Fn::kCount); ++i) {
+    if (strcmp(kNames[i].symbol, name) == 0) {
+      *fn = static_cast<Fn>(i);
+      return kNames[i].wrapper;
+    }
+  }
+  return nullptr;
+}
+
+}  // namespace rollcall

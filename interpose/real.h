@@ -1,0 +1,51 @@
+// Where the functions that we wrap really are.
+//
+// A real function is found by its `pncclX` name, which nobody interposes: among
+// the objects loaded, wherever and however the job loaded them (linked,
+// RTLD_LOCAL as Python does, static inside another library), and only when there
+// is none by loading libnccl.so.2 ourselves. RTLD_NEXT alone is not enough: it
+// does not see RTLD_LOCAL objects.
+#pragma once
+
+#include <atomic>
+
+#include "interpose/nccl_api.h"
+
+namespace rollcall {
+
+enum class Fn : int {
+#define CALL(symbol, op, code, kind) k_##symbol,
+#include "interpose/calls.def"
+#undef CALL
+  kCount,
+};
+
+extern std::atomic<void*> real_functions[static_cast<int>(Fn::kCount)];
+
+// Finds it the slow way and remembers it. nullptr when no loaded or loadable
+// library has it. Keeps errno; may be called from any thread.
+void* FindReal(Fn fn);
+
+// The real function named `symbol`, which is not in calls.def (ncclCommCount).
+void* FindRealByName(const char* symbol);
+
+inline void* Real(Fn fn) {
+  void* real = real_functions[static_cast<int>(fn)].load(std::memory_order_acquire);
+  return __builtin_expect(real != nullptr, 1) ? real : FindReal(fn);
+}
+
+// The C library's own dlsym, also before our constructor has run.
+using DlsymFn = void* (*)(void*, const char*);
+DlsymFn RealDlsym();
+
+// The exported wrapper called `name`; nullptr where calls.def has none. `*fn`
+// says which.
+void* WrapperOf(const char* name, Fn* fn);
+
+}  // namespace rollcall
+
+// The real function `symbol`, typed. May be null.
+#define ROLLCALL_REAL(symbol) \
+  (reinterpret_cast<decltype(&::symbol)>(::rollcall::Real(::rollcall::Fn::k_##symbol)))
+
+#define ROLLCALL_EXPORT __attribute__((visibility("default")))

@@ -1,0 +1,34 @@
+#include "interpose/record.h"
+
+namespace rollcall {
+
+__thread ThreadState this_thread;
+
+void ForgetThread() {
+  this_thread.inside = false;
+  this_thread.blocked_claimed = false;
+  this_thread.blocked = nullptr;
+  this_thread.last_comm = nullptr;
+  this_thread.group_depth = 0;
+  this_thread.group_size = 0;
+  this_thread.pending_size = 0;
+}
+
+GroupComm* JoinGroup(ThreadState* thread, LocalComm* comm, cudaStream_t stream) {
+  for (int i = 0; i < thread->group_size; ++i) {
+    if (thread->group[i].comm == comm) return &thread->group[i];
+  }
+  if (thread->group_size == kGroupComms) return nullptr;
+  GroupComm* joined = &thread->group[thread->group_size++];
+  segment::CommEntry* entry = comm->entry;
+  *joined = {comm,
+             stream,
+             Get(entry->entered),
+             Get(entry->p2p_entered),
+             Get(entry->signature),
+             Get(entry->recorded),
+             IsCapturing(comm, stream)};
+  return joined;
+}
+
+}  // namespace rollcall

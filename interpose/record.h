@@ -1,0 +1,256 @@
+// What every wrapped call passes on its way: notes that a thread is inside it,
+// that the communicator entered and left it, and its arguments. Never allocates,
+// locks, throws, makes a system call or changes errno.
+//
+// One thread at a time uses a communicator (NCCL demands it), so its words have
+// one writer and need no atomic addition. Two at once are noticed, and flagged.
+#pragma once
+
+#include "interpose/nccl_api.h"
+#include "interpose/markers.h"
+#include "interpose/ops.h"
+#include "interpose/writer.h"
+
+namespace rollcall {
+
+struct CallInfo {
+  Op op;
+  uint8_t dtype;
+  uint8_t reduction;
+  int32_t peer;
+  uint64_t count;
+  cudaStream_t stream;
+};
+
+// A communicator with calls in the group that this thread has open, and how it
+// stood before, for the case that the group fails.
+struct GroupComm {
+  LocalComm* comm;
+  cudaStream_t stream;
+  uint64_t entered, p2p_entered, signature, recorded;
+  bool capturing;
+};
+
+// A communicator being created inside a group: its handle appears when it ends.
+struct PendingComm {
+  LocalComm* comm;
+  ncclComm_t* handle;
+};
+
+inline constexpr int kGroupComms = 32;
+
+struct ThreadState {
+  bool inside;  // in a wrapped call: those that it makes itself are NCCL's business
+  bool blocked_claimed;
+  uint16_t group_number;
+  int group_depth;
+  int group_size;
+  int pending_size;
+  segment::BlockedEntry* blocked;
+  LocalComm* last_comm;
+  uint32_t thread_id;
+  uint64_t nested_unique_id;  // hash of the id that CommInitAll made inside
+  GroupComm group[kGroupComms];
+  PendingComm pending[kGroupComms];
+};
+// __thread, not thread_local: nothing to construct, so no guard at each access.
+// Initial-exec by the build's flags: a plain offset from the thread pointer.
+extern __thread ThreadState this_thread;
+
+// For the time of one wrapped call on this thread.
+class InsideCall {
+ public:
+  explicit InsideCall(ThreadState* thread) : thread_(thread) { thread_->inside = true; }
+  ~InsideCall() { thread_->inside = false; }
+  InsideCall(const InsideCall&) = delete;
+  InsideCall& operator=(const InsideCall&) = delete;
+
+ private:
+  ThreadState* thread_;
+};
+
+inline segment::BlockedEntry* BlockedOf(ThreadState* thread) {
+  if (__builtin_expect(!thread->blocked_claimed, 0)) {
+    thread->blocked = ClaimBlockedEntry();
+    thread->thread_id = static_cast<uint32_t>(ThreadId());
+    thread->blocked_claimed = true;
+  }
+  return thread->blocked;
+}
+
+// Notes that this thread is inside `op` since `since`, until it goes out of scope.
+class Blocked {
+ public:
+  Blocked(ThreadState* thread, Op op, const LocalComm* comm, const void* stream, uint64_t since)
+      : entry_(BlockedOf(thread)) {
+    if (entry_ == nullptr) return;
+    entry_->op.store(static_cast<uint32_t>(op), std::memory_order_relaxed);
+    entry_->comm.store(comm == nullptr ? segment::kNoComm : comm->index, std::memory_order_relaxed);
+    entry_->stream.store(reinterpret_cast<uintptr_t>(stream), std::memory_order_relaxed);
+    entry_->since.store(since, std::memory_order_release);
+  }
+  ~Blocked() {
+    if (entry_ != nullptr) entry_->since.store(0, std::memory_order_release);
+  }
+  Blocked(const Blocked&) = delete;
+  Blocked& operator=(const Blocked&) = delete;
+
+ private:
+  segment::BlockedEntry* entry_;
+};
+
+inline LocalComm* CommOf(ThreadState* thread, ncclComm_t handle) {
+  LocalComm* comm = thread->last_comm;
+  if (comm != nullptr && comm->handle.load(std::memory_order_relaxed) == handle) return comm;
+  comm = FindComm(handle);
+  thread->last_comm = comm;
+  return comm;
+}
+
+// What BeginRecord changed, for EndRecord.
+struct OpenRecord {
+  segment::CallRecord* record;
+  uint64_t signature;  // before the call
+  bool p2p;
+};
+
+inline void Raise(segment::Word* word, uint64_t value) {
+  word->store(value, std::memory_order_release);
+}
+inline uint64_t Get(const segment::Word& word) { return word.load(std::memory_order_relaxed); }
+
+inline void FillRecord(segment::CallRecord* record, uint64_t index, uint64_t position,
+                       const ThreadState* thread, const CallInfo& info, uint64_t now,
+                       const void* caller) {
+  record->seq.store(static_cast<uint32_t>(2 * index + 1), std::memory_order_relaxed);
+  std::atomic_thread_fence(std::memory_order_release);
+  record->thread = thread->thread_id;
+  record->peer = info.peer;
+  record->group = thread->group_depth > 0 ? thread->group_number : 0;
+  record->op = static_cast<uint8_t>(info.op);
+  record->dtype = info.dtype;
+  record->reduction = info.reduction;
+  record->result.store(0, std::memory_order_relaxed);
+  record->flags = KindOf(info.op) == CallKind::kP2p ? segment::kRecordP2p : 0;
+  record->position = static_cast<uint32_t>(position);
+  record->entered = now;
+  record->returned.store(0, std::memory_order_relaxed);
+  record->count = info.count;
+  record->stream = reinterpret_cast<uintptr_t>(info.stream);
+  record->caller = reinterpret_cast<uintptr_t>(caller);
+  record->seq.store(static_cast<uint32_t>(2 * index + 2), std::memory_order_release);
+}
+
+inline OpenRecord BeginRecord(ThreadState* thread, LocalComm* comm, const CallInfo& info,
+                              uint64_t now, const void* caller) {
+  segment::CommEntry* entry = comm->entry;
+  const bool p2p = KindOf(info.op) == CallKind::kP2p;
+  const uint64_t index = Get(entry->recorded);
+  const uint64_t position = Get(entry->entered);
+  const OpenRecord open = {&comm->ring[index % segment::kRingCapacity], Get(entry->signature), p2p};
+  FillRecord(open.record, index, position, thread, info, now, caller);
+  entry->last_entered.store(now, std::memory_order_relaxed);
+  Raise(&entry->recorded, index + 1);
+  if (p2p) {
+    Raise(&entry->p2p_entered, Get(entry->p2p_entered) + 1);
+    return open;
+  }
+  const uint64_t signature = segment::NextSignature(
+      open.signature, static_cast<uint8_t>(Canonical(info.op)), info.dtype, info.reduction,
+      info.peer, info.count);
+  entry->signature.store(signature, std::memory_order_relaxed);
+  if ((position + 1) % segment::kCheckpointInterval == 0) {
+    segment::Checkpoint* checkpoint =
+        &entry->checkpoints[(position + 1) / segment::kCheckpointInterval %
+                            segment::kCheckpointCapacity];
+    checkpoint->signature.store(signature, std::memory_order_relaxed);
+    Raise(&checkpoint->position, position + 1);
+  }
+  Raise(&entry->entered, position + 1);
+  return open;
+}
+
+// An error at once: NCCL took no notice of the call, so neither do positions.
+inline void TakeBack(LocalComm* comm, const OpenRecord& open) {
+  segment::CommEntry* entry = comm->entry;
+  if (open.p2p) {
+    Raise(&entry->p2p_entered, Get(entry->p2p_entered) - 1);
+    return;
+  }
+  entry->signature.store(open.signature, std::memory_order_relaxed);
+  Raise(&entry->entered, Get(entry->entered) - 1);
+}
+
+inline bool IsError(ncclResult_t result) {
+  return result != ncclSuccess && result != ncclInProgress;
+}
+
+inline void EndRecord(ThreadState* thread, LocalComm* comm, const OpenRecord& open,
+                      ncclResult_t result) {
+  open.record->result.store(static_cast<uint8_t>(result), std::memory_order_relaxed);
+  if (__builtin_expect(IsError(result), 0)) {
+    open.record->returned.store(Now(), std::memory_order_release);
+    TakeBack(comm, open);
+    return;
+  }
+  if (thread->group_depth > 0) return;  // it happens when the group ends
+  open.record->returned.store(Now(), std::memory_order_release);
+  segment::CommEntry* entry = comm->entry;
+  if (open.p2p) {
+    Raise(&entry->p2p_returned, Get(entry->p2p_entered));
+  } else {
+    Raise(&entry->returned, Get(entry->entered));
+  }
+}
+
+// The communicator's part in the group that this thread has open; nullptr: the
+// thread's list is full, and its calls go on without markers.
+GroupComm* JoinGroup(ThreadState* thread, LocalComm* comm, cudaStream_t stream);
+
+// What a call on a communicator does, around the real function.
+template <typename Function, typename... Args>
+ncclResult_t ObserveCall(Function* real, ncclComm_t handle, const CallInfo& info,
+                         const void* caller, Args... args) {
+  if (__builtin_expect(real == nullptr, 0)) return ncclSystemError;
+  ThreadState* thread = &this_thread;
+  LocalComm* comm = thread->inside || !Recording() ? nullptr : CommOf(thread, handle);
+  if (comm == nullptr) {
+    if (!thread->inside && Recording()) {
+      recorder.header.load(std::memory_order_acquire)->unknown_comm_calls.fetch_add(1);
+    }
+    return real(args...);
+  }
+  const InsideCall inside(thread);
+  BlockedOf(thread);  // gives the thread its number, which the record holds
+  const uint64_t now = Now();
+  const bool grouped = thread->group_depth > 0;
+  if (grouped) JoinGroup(thread, comm, info.stream);
+  const OpenRecord open = BeginRecord(thread, comm, info, now, caller);
+  const Blocked blocked(thread, info.op, comm, info.stream, now);
+  const bool marked = HasMarkers(comm) && !grouped && !IsCapturing(comm, info.stream);
+  const uint64_t collectives = open.p2p ? 0 : Get(comm->entry->entered);
+  const uint64_t p2p = open.p2p ? Get(comm->entry->p2p_entered) : 0;
+  if (marked) PlaceMarkers(comm, info.stream, MarkerPoint::kStarted, collectives, p2p);
+  const ncclResult_t result = real(args...);
+  EndRecord(thread, comm, open, result);
+  if (marked && result == ncclSuccess) {
+    PlaceMarkers(comm, info.stream, MarkerPoint::kFinished, collectives, p2p);
+  }
+  return result;
+}
+
+// What a call that waits for the GPU does, around the real function. A process
+// that never called NCCL has no segment, and pays one load.
+template <typename Function, typename... Args>
+cudaError_t ObserveWait(Function* real, Op op, const void* stream, Args... args) {
+  if (__builtin_expect(real == nullptr, 0)) return cudaErrorSharedObjectInitFailed;
+  ThreadState* thread = &this_thread;
+  if (thread->inside || !Recording()) return real(args...);
+  const InsideCall inside(thread);
+  const Blocked blocked(thread, op, thread->last_comm, stream, Now());
+  const cudaError_t result = real(args...);
+  RenewClock();
+  return result;
+}
+
+}  // namespace rollcall

@@ -1,0 +1,240 @@
+// The layout of a segment: the file through which a training process tells the
+// host's agent what it is doing, and which outlives it.
+//
+// Only the process writes it; anybody may read it at any time, also weeks later
+// on another machine. Nothing here waits or locks: a stopped reader cannot slow
+// training, and a killed writer leaves every word it finished. Whoever reads a
+// segment treats it as hostile (agent/segment_reader.h does).
+//
+//   0       SegmentHeader     4096 bytes
+//   4096    BlockedEntry[128] 8192 bytes: threads inside a blocking call
+//   12288   CommBlock[0]      40960 bytes, one for each communicator, appended
+//   53248   CommBlock[1]      as communicators are created; the file ends with
+//   ...                       the last one
+//
+//   CommBlock:  CommEntry 4096 | markers 4096 | CallRecord[512] 32768
+//
+// This is an ABI between separately deployed binaries. Change it only with
+// kLayoutVersion, and describe the change in docs/segment_format.md.
+//
+// Times are ticks of the clock that SegmentHeader::clock_source names; the
+// clock pairs in the header turn them into nanoseconds.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+namespace rollcall::segment {
+
+inline constexpr uint64_t kMagic = 0x4745534c4c434c52;  // "RLCLLSEG"
+inline constexpr uint32_t kLayoutVersion = 1;
+inline constexpr uint32_t kBlockedCapacity = 128;
+inline constexpr uint32_t kCommCapacity = 1024;
+inline constexpr uint32_t kRingCapacity = 512;        // a power of two
+inline constexpr uint32_t kCheckpointInterval = 16;   // positions between two checkpoints
+inline constexpr uint32_t kCheckpointCapacity = 128;  // so the last 2048 positions can be compared
+inline constexpr uint32_t kMarkerLanes = 4;
+inline constexpr uint32_t kNoComm = 0xffffffff;
+
+using Word = std::atomic<uint64_t>;
+using HalfWord = std::atomic<uint32_t>;
+static_assert(Word::is_always_lock_free && sizeof(Word) == 8);
+static_assert(HalfWord::is_always_lock_free && sizeof(HalfWord) == 4);
+
+enum class ClockSource : uint32_t {
+  kMonotonic = 0,  // ticks are CLOCK_MONOTONIC nanoseconds
+  kCounter = 1,    // ticks are the CPU's time-stamp counter
+};
+
+enum class ExitMark : uint32_t { kNone = 0, kExited = 1 };
+
+// The same instant on three clocks.
+struct ClockPair {
+  Word ticks;
+  Word monotonic_ns;
+  Word realtime_ns;
+};
+
+struct SegmentHeader {
+  // Written last, so a reader that sees it sees all that is written once.
+  Word magic;
+  uint32_t layout_version;
+  uint32_t header_bytes;  // offset of CommBlock[0]
+  uint32_t comm_block_bytes;
+  uint32_t ring_capacity;
+  uint32_t blocked_capacity;
+  uint32_t checkpoint_interval;
+
+  int32_t pid;  // as the process itself sees it
+  uint32_t reserved;
+  uint64_t start_time;  // clock ticks since boot, /proc/PID/stat field 22
+  char host[64];
+  char boot_id[40];
+  char job[64];  // ROLLCALL_JOB, or the launcher's job id; "" where there is none
+  int32_t global_rank, world_size, local_rank;  // from the environment; -1: not there
+  int32_t nccl_version;                         // NCCL_VERSION_CODE; 0: not known
+  char command[256];                            // argv, blanks between
+  char library_version[16];
+
+  ClockSource clock_source;
+  uint32_t reserved2;
+  ClockPair first_clock;  // when the segment was made
+  ClockPair last_clock;   // renewed in calls that are slow anyway; zero until then
+
+  // Facts that change, each a word of its own.
+  alignas(64) HalfWord exit_mark;  // ExitMark
+  HalfWord comm_count;             // CommBlocks in use, never falls
+  Word exit_ticks;
+
+  // What could not be recorded.
+  Word lost_communicators;   // created while the table or the file system was full
+  Word lost_rings;           // communicators that have an entry but no records
+  Word lost_threads;         // threads beyond kBlockedCapacity
+  Word unknown_comm_calls;   // calls on communicators that were never seen created
+};
+static_assert(sizeof(SegmentHeader) <= 4096);
+
+// One thread that makes calls. `since` is not 0 while it is inside a blocking one.
+struct BlockedEntry {
+  HalfWord tid;   // 0: the slot is free
+  HalfWord op;    // an Op
+  HalfWord comm;  // index of the CommBlock; kNoComm
+  HalfWord reserved;
+  Word since;     // ticks
+  Word stream;    // what it waits for, where that is a stream or an event; only compared
+  Word reserved_words[4];
+};
+static_assert(sizeof(BlockedEntry) == 64);
+
+enum class CommState : uint32_t {
+  kEmpty = 0,
+  kInitializing = 1,
+  kReady = 2,
+  kFinalizing = 3,  // inside CommFinalize or CommDestroy
+  kFinalized = 4,
+  kDestroyed = 5,
+  kAborted = 6,
+  kRevoked = 7,
+  kFailed = 8,     // creation returned an error
+  kPassedOver = 9,  // took part in a split without becoming a member (NCCL_SPLIT_NOCOLOR)
+};
+
+enum CommFlags : uint32_t {
+  kFlagNonBlocking = 1,
+  kFlagMarkers = 2,        // the GPU writes started and finished
+  kFlagRing = 4,           // the block has records
+  kFlagConcurrentUse = 8,  // two threads were seen inside calls at once
+};
+
+// A running signature, and the number of calls it covers.
+struct Checkpoint {
+  Word position;
+  Word signature;
+};
+
+struct CommEntry {
+  HalfWord state;    // CommState
+  HalfWord flags;    // CommFlags
+  // While a split is under way its ranks stand in the communicator of the split
+  // itself (`split_id`, parent's ranks and size), since nobody knows its colour
+  // mates yet; `id`, `rank` and `size` are the child's once it has returned.
+  Word id;
+  Word parent_id;
+  Word split_id;  // 0: not made by split
+  HalfWord rank;     // int32
+  HalfWord size;     // int32
+  HalfWord device;   // int32; -1: not known
+  HalfWord child_count;  // splits and shrinks that this communicator's rank has entered
+  HalfWord parent_rank, parent_size;
+  Word base_id;      // hash of the unique id alone
+  char name[64];
+  Word init_entered, init_returned;  // ticks
+  Word state_since;                  // ticks
+  HalfWord init_result;              // ncclResult_t
+  HalfWord async_error;              // ncclResult_t
+
+  // Progress. Collectives take positions; sends and receives are counted apart.
+  alignas(64) Word entered;
+  Word signature;  // of the `entered` collectives
+  Word returned;
+  Word p2p_entered;
+  Word p2p_returned;
+  Word recorded;      // records begun: the next one's index
+  Word last_entered;  // ticks of the newest call
+  Word reserved_word;
+
+  alignas(64) Checkpoint checkpoints[kCheckpointCapacity];  // slot (position / interval) % capacity
+};
+static_assert(sizeof(CommEntry) <= 4096);
+
+// What the GPU writes, in stream order. Streams of one communicator share few
+// lanes, and a word may go back for a moment where two streams share one: the
+// truth is the greatest value seen over all lanes and all looks.
+struct alignas(64) MarkerLane {
+  Word started;   // collectives the GPU has reached
+  Word finished;  // collectives the GPU has finished
+  Word p2p_started;
+  Word p2p_finished;
+  Word reserved[4];
+};
+static_assert(sizeof(MarkerLane) == 64);
+
+enum RecordFlags : uint8_t { kRecordCaptured = 1, kRecordP2p = 2 };
+
+struct CallRecord {
+  HalfWord seq;  // 2n+1 while record n is written, 2n+2 once it can be read (mod 2^32)
+  uint32_t thread;
+  int32_t peer;       // root or peer; -1
+  uint16_t group;     // nth group of its thread; 0: none
+  uint8_t op;
+  uint8_t dtype;
+  uint8_t reduction;
+  std::atomic<uint8_t> result;  // ncclResult_t, valid once `returned` is set
+  uint8_t flags;                // RecordFlags
+  uint8_t reserved;
+  uint32_t position;  // low 32 bits
+  uint64_t entered;   // ticks
+  Word returned;      // ticks; 0: not yet
+  uint64_t count;     // elements
+  uint64_t stream;    // only compared, never followed
+  uint64_t caller;    // code address
+};
+static_assert(sizeof(CallRecord) == 64);
+
+inline constexpr size_t kHeaderBytes = 4096 + kBlockedCapacity * sizeof(BlockedEntry);
+inline constexpr size_t kMarkersOffset = 4096;  // within a CommBlock
+inline constexpr size_t kRingOffset = 8192;
+inline constexpr size_t kCommBlockBytes = kRingOffset + kRingCapacity * sizeof(CallRecord);
+static_assert(kHeaderBytes % 4096 == 0 && kCommBlockBytes % 4096 == 0);
+
+inline constexpr size_t CommBlockOffset(uint32_t index) {
+  return kHeaderBytes + static_cast<size_t>(index) * kCommBlockBytes;
+}
+
+// The chained hash behind `signature`: equal on two ranks exactly when the same
+// calls were made in the same order (up to 64-bit collisions).
+inline constexpr uint64_t kSignatureSeed = 0x9e3779b97f4a7c15;
+
+constexpr uint64_t Mix(uint64_t h, uint64_t value) {
+  h = (h ^ value) * 0xff51afd7ed558ccd;
+  return h ^ (h >> 32);
+}
+
+// `op` must be canonical. `peer` is the root; -1 where the call has none.
+constexpr uint64_t NextSignature(uint64_t signature, uint8_t op, uint8_t dtype, uint8_t reduction,
+                                 int32_t peer, uint64_t count) {
+  const uint64_t head = op | uint64_t{dtype} << 8 | uint64_t{reduction} << 16 |
+                        static_cast<uint64_t>(static_cast<uint32_t>(peer)) << 32;
+  return Mix(Mix(signature, head), count);
+}
+
+// FNV-1a over the bytes, finished with Mix: how ids are derived from unique ids.
+inline uint64_t HashBytes(const void* data, size_t size) {
+  const auto* bytes = static_cast<const unsigned char*>(data);
+  uint64_t h = 0xcbf29ce484222325;
+  for (size_t i = 0; i < size; ++i) h = (h ^ bytes[i]) * 0x100000001b3;
+  return Mix(kSignatureSeed, h);
+}
+
+}  // namespace rollcall::segment
