@@ -1,0 +1,81 @@
+// The agent: looks at this host's training processes many times a second, tells
+// the daemon what changed, and takes stacks when the daemon asks.
+//
+// Runs inside rollcall-agent, and inside `rollcall run`. A daemon that cannot be
+// reached is tried again with growing pauses for as long as the agent runs; the
+// job never notices. Start() returns at once; the destructor stops the threads.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+#include "agent/collector.h"
+
+namespace grpc {
+class ChannelInterface;
+}
+
+namespace rollcall {
+
+struct AgentOptions {
+  CollectorOptions collector;
+  std::string host;  // how this host is called in verdicts; "" for its host name
+  int64_t tick_ns = 100'000'000;
+};
+
+class Agent {
+ public:
+  Agent(AgentOptions options, std::shared_ptr<grpc::ChannelInterface> channel);
+  ~Agent();
+  Agent(const Agent&) = delete;
+  Agent& operator=(const Agent&) = delete;
+
+  void Start();
+  // Sends what there is to send once more, then stops. Safe to call twice.
+  void Stop();
+
+  // What the library was seen to do: for the word that `rollcall run` says when
+  // a job ends without ever having created a communicator.
+  bool seen_preloaded() const { return seen_preloaded_; }
+  bool seen_segments() const { return seen_segments_; }
+  bool seen_communicators() const { return seen_communicators_; }
+
+ private:
+  class Link;
+  struct StackRequest {
+    uint64_t request = 0;
+    std::vector<std::pair<int32_t, uint64_t>> processes;  // pid, start time
+  };
+
+  void RunUplink();
+  void TickUntilBroken(Link* link);
+  void CollectAndSend(bool whole, Link* link);
+  void RunStacks();
+  void Answer(const StackRequest& request);
+  void Sleep(int64_t ns);
+
+  const AgentOptions options_;
+  const std::shared_ptr<grpc::ChannelInterface> channel_;
+  Collector collector_;  // the uplink thread's own
+
+  absl::Mutex mutex_;
+  bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
+  Link* link_ ABSL_GUARDED_BY(mutex_) = nullptr;  // the stream, while there is one
+  std::deque<StackRequest> stack_requests_ ABSL_GUARDED_BY(mutex_);
+
+  uint64_t dropped_ticks_ = 0;  // the uplink thread's own
+  std::atomic<bool> seen_preloaded_{false}, seen_segments_{false}, seen_communicators_{false};
+  std::thread uplink_, stacks_;
+};
+
+std::string HostName();
+
+}  // namespace rollcall

@@ -1,0 +1,150 @@
+#include "agent/comm_update.h"
+
+#include <algorithm>
+
+#include "interpose/ops.h"
+
+namespace rollcall {
+namespace {
+
+constexpr size_t kEnteredKept = 512;
+
+// When the collective at `position` was entered; 0 where that is not known any more.
+int64_t EnteredAt(const CommHistory& history, uint64_t position) {
+  const auto at = std::lower_bound(
+      history.entered.begin(), history.entered.end(), position,
+      [](const std::pair<uint64_t, int64_t>& entry, uint64_t p) { return entry.first < p; });
+  return at != history.entered.end() && at->first == position ? at->second : 0;
+}
+
+void RememberEntered(const CommSnapshot& comm, CommHistory* history) {
+  for (const RecordSnapshot& record : comm.records) {
+    if ((record.flags & segment::kRecordP2p) != 0) continue;
+    // A call that failed at once gave its position back.
+    while (!history->entered.empty() && history->entered.back().first >= record.position) {
+      history->entered.pop_back();
+    }
+    history->entered.emplace_back(record.position, record.entered_ns);
+  }
+  while (history->entered.size() > kEnteredKept) history->entered.pop_front();
+}
+
+// Since when somebody waits for the first collective that is not known to be
+// finished. Members of a group that is still open have not begun.
+int64_t WaitingSince(const CommSnapshot& comm, const HostWaits& waits, const CommHistory& history) {
+  const uint64_t begun = waits.in_call_since_ns != 0 ? comm.entered : comm.returned;
+  if ((comm.flags & segment::kFlagMarkers) == 0) {
+    return comm.entered > comm.returned ? waits.in_call_since_ns : 0;
+  }
+  if (begun <= comm.finished) return 0;
+  const int64_t entered = EnteredAt(history, comm.finished);
+  return std::max(entered != 0 ? entered : comm.last_entered_ns, history.finished_changed_ns);
+}
+
+}  // namespace
+
+HostWaits FindHostWaits(const SegmentSnapshot& snapshot, const CommSnapshot& comm) {
+  HostWaits waits;
+  const CommSnapshot* newest = nullptr;
+  for (const CommSnapshot& other : snapshot.communicators) {
+    if (other.last_entered_ns != 0 &&
+        (newest == nullptr || other.last_entered_ns > newest->last_entered_ns)) {
+      newest = &other;
+    }
+  }
+  const auto earliest = [](int64_t a, int64_t b) { return a == 0 ? b : std::min(a, b); };
+  for (const BlockedSnapshot& blocked : snapshot.blocked) {
+    switch (KindOf(static_cast<Op>(blocked.op))) {
+      case CallKind::kCollective:
+      case CallKind::kP2p:
+      case CallKind::kGroup:
+        if (blocked.comm == comm.index) {
+          waits.in_call_since_ns = earliest(waits.in_call_since_ns, blocked.since_ns);
+        }
+        break;
+      case CallKind::kWait:
+        if (newest == &comm && newest->last_entered_ns <= blocked.since_ns) {
+          waits.in_gpu_wait_since_ns = earliest(waits.in_gpu_wait_since_ns, blocked.since_ns);
+        }
+        break;
+      default:
+        break;
+    }
+  }
+  return waits;
+}
+
+void FillProgress(const CommSnapshot& comm, const HostWaits& waits, int64_t now_ns,
+                  CommHistory* history, v1::CommUpdate* update) {
+  RememberEntered(comm, history);
+  if (comm.finished != history->finished) {
+    history->finished = comm.finished;
+    history->finished_changed_ns = now_ns;
+  }
+  const bool splitting =
+      comm.split_id != 0 && (comm.state == segment::CommState::kInitializing ||
+                             comm.state == segment::CommState::kPassedOver || comm.rank < 0);
+  update->set_index(comm.index);
+  update->set_id(splitting ? comm.split_id : comm.id);
+  update->set_parent(comm.parent_id);
+  update->set_name(comm.name);
+  update->set_rank(splitting ? comm.parent_rank : comm.rank);
+  update->set_size(splitting ? comm.parent_size : comm.size);
+  update->set_split_pending(splitting);
+  update->set_device(comm.device);
+  update->set_state(static_cast<uint32_t>(comm.state));
+  update->set_init_entered_ns(comm.init_entered_ns);
+  update->set_state_since_ns(comm.state_since_ns);
+  update->set_async_error(comm.async_error);
+  update->set_entered(comm.entered);
+  update->set_returned(comm.returned);
+  update->set_has_markers((comm.flags & segment::kFlagMarkers) != 0);
+  update->set_started(comm.started);
+  update->set_finished(comm.finished);
+  update->set_p2p_entered(comm.p2p_entered);
+  update->set_p2p_returned(comm.p2p_returned);
+  update->set_p2p_started(comm.p2p_started);
+  update->set_p2p_finished(comm.p2p_finished);
+  update->set_waiting_since_ns(WaitingSince(comm, waits, *history));
+  // A thread inside a send or receive alone does not stand in a collective.
+  const bool in_collective = comm.entered > comm.returned;
+  update->set_host_blocked_since_ns(in_collective ? waits.in_call_since_ns : 0);
+  const bool inferred = (comm.flags & segment::kFlagMarkers) == 0;
+  update->set_host_waits_since_ns(inferred ? waits.in_gpu_wait_since_ns : 0);
+  update->set_signature(comm.signature);
+  update->set_records_lost(comm.records_lost);
+  for (const auto& [position, signature] : comm.checkpoints) {
+    if (position <= history->checkpoint_sent) continue;
+    update->add_checkpoint_positions(position);
+    update->add_checkpoint_signatures(signature);
+    history->checkpoint_sent = position;
+  }
+}
+
+void FillRecords(const CommSnapshot& comm, v1::RecordBatch* batch) {
+  if (comm.records.empty()) return;
+  batch->set_first_index(comm.records.front().index);
+  int64_t before_ns = 0;
+  for (const RecordSnapshot& record : comm.records) {
+    // Rows have consecutive indices; a gap ends the batch. What is behind it is
+    // read again with the next tick.
+    if (record.index != batch->first_index() + static_cast<uint64_t>(batch->op_size())) break;
+    batch->add_position(record.position);
+    batch->add_op(record.op);
+    batch->add_dtype(record.dtype);
+    batch->add_reduction(record.reduction);
+    batch->add_peer(record.peer);
+    batch->add_count(record.count);
+    batch->add_entered_delta_ns(record.entered_ns - before_ns);
+    batch->add_duration_ns(record.returned_ns == 0 ? -1 : record.returned_ns - record.entered_ns);
+    batch->add_stream(record.stream);
+    batch->add_caller(record.caller);
+    batch->add_thread(record.thread);
+    batch->add_group(record.group);
+    batch->add_result(record.result);
+    batch->add_flags(record.flags);
+    before_ns = record.entered_ns;
+  }
+}
+
+}  // namespace rollcall

@@ -1,0 +1,67 @@
+// One ELF file, read piecewise: what unwinding needs of it (segments, build id, .eh_frame_hdr).
+//
+// Reads with pread, never by mapping, so that a file that is truncated meanwhile is a failed read
+// and not a SIGBUS. The file is treated as hostile: every size is checked. Not thread-safe: reads
+// go through a cache of pages.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "absl/status/statusor.h"
+
+namespace rollcall {
+
+// Where the sorted table that leads from an address to its unwind information lies; addresses as
+// the file has them.
+struct UnwindTable {
+  uint64_t header_address = 0;  // of .eh_frame_hdr; the table is relative to it
+  uint64_t entries_address = 0;
+  uint64_t entry_count = 0;
+};
+
+class ElfFile {
+ public:
+  // Takes over `fd`. `name` is what people shall read.
+  static absl::StatusOr<std::shared_ptr<ElfFile>> Open(int fd, std::string name);
+  ~ElfFile();
+  ElfFile(const ElfFile&) = delete;
+  ElfFile& operator=(const ElfFile&) = delete;
+
+  const std::string& name() const { return name_; }
+  const std::string& build_id() const { return build_id_; }
+  int fd() const { return fd_; }
+  const std::optional<UnwindTable>& unwind_table() const { return unwind_table_; }
+
+  // The address that the file gives to its byte at `offset`.
+  std::optional<uint64_t> AddressOfOffset(uint64_t offset) const;
+
+  // False if the file does not have all of it.
+  bool ReadOffset(uint64_t offset, void* data, size_t size);
+
+ private:
+  struct Segment {
+    uint64_t offset = 0;
+    uint64_t address = 0;
+    uint64_t file_size = 0;
+  };
+
+  ElfFile(int fd, std::string name) : fd_(fd), name_(std::move(name)) {}
+  absl::Status ReadHeaders();
+  void ReadBuildId(const Segment& note);
+  void ReadUnwindTable(const Segment& header);
+  const std::vector<uint8_t>& Page(uint64_t index);
+
+  int fd_;
+  std::string name_;
+  std::string build_id_;
+  std::vector<Segment> loads_;
+  std::optional<UnwindTable> unwind_table_;
+  std::unordered_map<uint64_t, std::vector<uint8_t>> pages_;
+};
+
+}  // namespace rollcall

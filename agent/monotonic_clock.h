@@ -1,0 +1,19 @@
+// The two clocks of stack taking, in nanoseconds.
+#pragma once
+
+#include <time.h>
+
+#include <cstdint>
+
+namespace rollcall {
+
+inline int64_t ReadClockNs(clockid_t clock) {
+  timespec time;
+  clock_gettime(clock, &time);
+  return time.tv_sec * int64_t{1'000'000'000} + time.tv_nsec;
+}
+
+inline int64_t MonotonicNs() { return ReadClockNs(CLOCK_MONOTONIC); }
+inline int64_t UnixNs() { return ReadClockNs(CLOCK_REALTIME); }
+
+}  // namespace rollcall

@@ -1,0 +1,383 @@
+#include "agent/segment_reader.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+#include <fstream>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "interpose/clock.h"
+
+namespace rollcall {
+namespace {
+
+using segment::CommEntry;
+using segment::SegmentHeader;
+
+constexpr int32_t kMostRanks = 1 << 24;
+constexpr int kTries = 3;
+
+// Raw memory for a struct of atomics, filled by pread.
+template <typename T>
+struct Copy {
+  alignas(T) unsigned char bytes[sizeof(T)];
+  const T& operator*() const { return *reinterpret_cast<const T*>(bytes); }
+  const T* operator->() const { return reinterpret_cast<const T*>(bytes); }
+};
+
+uint64_t Get(const segment::Word& word) { return word.load(std::memory_order_relaxed); }
+uint32_t Get(const segment::HalfWord& word) { return word.load(std::memory_order_relaxed); }
+int32_t Signed(const segment::HalfWord& word) { return static_cast<int32_t>(Get(word)); }
+
+std::string OwnBootId() {
+  std::ifstream file("/proc/sys/kernel/random/boot_id");
+  std::string id;
+  std::getline(file, id);
+  return id;
+}
+
+absl::Status CheckHeader(const std::string& path, const SegmentHeader& header) {
+  if (Get(header.magic) != segment::kMagic) {
+    return absl::InvalidArgumentError(absl::StrCat(path, ": not a Rollcall segment"));
+  }
+  if (header.layout_version != segment::kLayoutVersion) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(path, ": segment layout ", header.layout_version, ", this rollcall reads ",
+                     segment::kLayoutVersion, ": use the rollcall that came with the library"));
+  }
+  if (header.header_bytes != segment::kHeaderBytes ||
+      header.comm_block_bytes != segment::kCommBlockBytes ||
+      header.ring_capacity != segment::kRingCapacity ||
+      header.blocked_capacity != segment::kBlockedCapacity ||
+      header.checkpoint_interval != segment::kCheckpointInterval || header.pid <= 0) {
+    return absl::InvalidArgumentError(absl::StrCat(path, ": damaged segment header"));
+  }
+  return absl::OkStatus();
+}
+
+template <size_t N>
+std::string Text(const char (&text)[N]) {
+  return Printable(text, N);
+}
+
+void CopyHeader(const SegmentHeader& header, const TickClock& clock, SegmentSnapshot* out) {
+  out->pid = header.pid;
+  out->start_time = header.start_time;
+  out->host = Text(header.host);
+  out->boot_id = Text(header.boot_id);
+  out->job = Text(header.job);
+  out->command = Text(header.command);
+  out->library_version = Text(header.library_version);
+  out->global_rank = header.global_rank < kMostRanks ? std::max(header.global_rank, -1) : -1;
+  out->world_size = header.world_size <= kMostRanks ? std::max(header.world_size, -1) : -1;
+  out->local_rank = header.local_rank < kMostRanks ? std::max(header.local_rank, -1) : -1;
+  out->nccl_version = header.nccl_version;
+  out->exited = Get(header.exit_mark) == static_cast<uint32_t>(segment::ExitMark::kExited);
+  out->exit_ns = out->exited ? clock.ToUnixNs(Get(header.exit_ticks)) : 0;
+  out->lost_communicators = Get(header.lost_communicators);
+  out->lost_threads = Get(header.lost_threads);
+  out->unknown_comm_calls = Get(header.unknown_comm_calls);
+  const segment::ClockPair& last = header.last_clock;
+  const segment::ClockPair& first = header.first_clock;
+  out->newest_ns = std::max(static_cast<int64_t>(Get(last.realtime_ns)),
+                            static_cast<int64_t>(Get(first.realtime_ns)));
+}
+
+// "" when the entry makes sense; else what does not.
+std::string Inconsistency(const CommSnapshot& comm) {
+  if (static_cast<uint32_t>(comm.state) > static_cast<uint32_t>(segment::CommState::kPassedOver)) {
+    return "unknown state";
+  }
+  const bool splitting = comm.split_id != 0;
+  if (comm.size < 0 || comm.size > kMostRanks || (comm.size > 0 && comm.rank >= comm.size) ||
+      (comm.rank < 0 && !splitting)) {
+    return absl::StrCat("rank ", comm.rank, " of ", comm.size);
+  }
+  if (comm.parent_size < 0 || comm.parent_size > kMostRanks ||
+      (splitting && (comm.parent_rank < 0 || comm.parent_rank >= comm.parent_size))) {
+    return absl::StrCat("parent rank ", comm.parent_rank, " of ", comm.parent_size);
+  }
+  if (comm.returned > comm.entered + 1 || comm.p2p_returned > comm.p2p_entered + 1) {
+    return "more calls returned than entered";
+  }
+  return "";
+}
+
+void CopyCheckpoints(const CommEntry& entry, CommSnapshot* comm) {
+  for (uint32_t slot = 0; slot < segment::kCheckpointCapacity; ++slot) {
+    const uint64_t position = Get(entry.checkpoints[slot].position);
+    const uint64_t owner = position / segment::kCheckpointInterval % segment::kCheckpointCapacity;
+    if (position == 0 || position % segment::kCheckpointInterval != 0 || owner != slot ||
+        position > comm->entered) {
+      continue;
+    }
+    comm->checkpoints.emplace_back(position, Get(entry.checkpoints[slot].signature));
+  }
+  std::sort(comm->checkpoints.begin(), comm->checkpoints.end());
+}
+
+void CopyEntry(const CommEntry& entry, const TickClock& clock, CommSnapshot* comm) {
+  comm->state = static_cast<segment::CommState>(Get(entry.state));
+  comm->flags = Get(entry.flags);
+  comm->id = Get(entry.id);
+  comm->parent_id = Get(entry.parent_id);
+  comm->split_id = Get(entry.split_id);
+  comm->rank = Signed(entry.rank);
+  comm->size = Signed(entry.size);
+  comm->device = Signed(entry.device);
+  comm->parent_rank = Signed(entry.parent_rank);
+  comm->parent_size = Signed(entry.parent_size);
+  comm->name = Text(entry.name);
+  comm->init_entered_ns = clock.ToUnixNs(Get(entry.init_entered));
+  comm->state_since_ns = clock.ToUnixNs(Get(entry.state_since));
+  comm->last_entered_ns = clock.ToUnixNs(Get(entry.last_entered));
+  comm->async_error = Get(entry.async_error);
+  comm->entered = Get(entry.entered);
+  comm->returned = Get(entry.returned);
+  comm->p2p_entered = Get(entry.p2p_entered);
+  comm->p2p_returned = Get(entry.p2p_returned);
+  comm->signature = Get(entry.signature);
+  comm->recorded = Get(entry.recorded);
+  CopyCheckpoints(entry, comm);
+}
+
+RecordSnapshot CopyRecord(const segment::CallRecord& record, uint64_t index, uint64_t entered,
+                          const TickClock& clock) {
+  RecordSnapshot out;
+  out.index = index;
+  // The record holds the low half; positions near the newest one share the rest.
+  out.position = (entered & ~uint64_t{0xffffffff}) | record.position;
+  if (out.position > entered && out.position >= (uint64_t{1} << 32)) out.position -= uint64_t{1} << 32;
+  out.op = record.op;
+  out.dtype = record.dtype;
+  out.reduction = record.reduction;
+  out.result = record.result.load(std::memory_order_relaxed);
+  out.flags = record.flags;
+  out.peer = record.peer;
+  out.group = record.group;
+  out.thread = record.thread;
+  out.count = record.count;
+  out.stream = record.stream;
+  out.caller = record.caller;
+  out.entered_ns = clock.ToUnixNs(record.entered);
+  const uint64_t returned = Get(record.returned);
+  out.returned_ns = returned == 0 ? 0 : std::max(clock.ToUnixNs(returned), out.entered_ns);
+  return out;
+}
+
+}  // namespace
+
+TickClock::TickClock(const SegmentHeader& header, bool live) {
+  const segment::ClockPair& first = header.first_clock;
+  base_ticks_ = Get(first.ticks);
+  base_unix_ns_ = static_cast<int64_t>(Get(first.realtime_ns));
+  if (header.clock_source != segment::ClockSource::kCounter) {
+    ns_per_tick_ = 1;
+    return;
+  }
+  uint64_t ticks = Get(header.last_clock.ticks);
+  uint64_t monotonic_ns = Get(header.last_clock.monotonic_ns);
+  if (live) {
+    ticks = CounterTicks();
+    monotonic_ns = ClockNs(CLOCK_MONOTONIC);
+  }
+  if (ticks <= base_ticks_ || monotonic_ns <= Get(first.monotonic_ns)) return;
+  const double rate = static_cast<double>(monotonic_ns - Get(first.monotonic_ns)) /
+                      static_cast<double>(ticks - base_ticks_);
+  if (rate > 1e-3 && rate < 1e3) ns_per_tick_ = rate;
+}
+
+int64_t TickClock::ToUnixNs(uint64_t ticks) const {
+  if (ticks == 0) return 0;
+  const double delta = (static_cast<double>(ticks) - static_cast<double>(base_ticks_)) * ns_per_tick_;
+  constexpr double kCentury = 3.2e18;
+  if (delta > kCentury || delta < -kCentury) return base_unix_ns_;
+  return base_unix_ns_ + static_cast<int64_t>(delta);
+}
+
+absl::StatusOr<std::unique_ptr<SegmentReader>> SegmentReader::Open(const std::string& path) {
+  // O_NONBLOCK: a FIFO of that name must not hold the agent up.
+  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+  if (fd < 0) {
+    const std::string why = absl::StrCat(path, ": ", strerror(errno));
+    return errno == ENOENT ? absl::NotFoundError(why) : absl::InvalidArgumentError(why);
+  }
+  std::unique_ptr<SegmentReader> reader(new SegmentReader(path, fd));
+  struct stat about;
+  if (fstat(fd, &about) != 0 || !S_ISREG(about.st_mode)) {
+    return absl::InvalidArgumentError(absl::StrCat(path, ": not a regular file"));
+  }
+  Copy<SegmentHeader> header;
+  if (!reader->ReadAt(0, header.bytes, sizeof(header.bytes))) {
+    return absl::DataLossError(absl::StrCat(path, ": cut short: ", about.st_size,
+                                            " bytes, a segment has at least ",
+                                            segment::kHeaderBytes));
+  }
+  absl::Status status = CheckHeader(path, *header);
+  if (!status.ok()) return status;
+  return reader;
+}
+
+SegmentReader::~SegmentReader() { close(fd_); }
+
+bool SegmentReader::ReadAt(uint64_t offset, void* out, size_t size) const {
+  size_t done = 0;
+  while (done < size) {
+    const ssize_t n = pread(fd_, static_cast<char*>(out) + done, size - done,
+                            static_cast<off_t>(offset + done));
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) return false;
+    done += static_cast<size_t>(n);
+  }
+  return true;
+}
+
+absl::StatusOr<SegmentSnapshot> SegmentReader::Read() {
+  Copy<SegmentHeader> header;
+  std::vector<unsigned char> blocked(segment::kHeaderBytes - 4096);
+  if (!ReadAt(0, header.bytes, sizeof(header.bytes)) ||
+      !ReadAt(4096, blocked.data(), blocked.size())) {
+    return absl::DataLossError(absl::StrCat(path_, ": cut short"));
+  }
+  absl::Status status = CheckHeader(path_, *header);
+  if (!status.ok()) return status;
+  static const std::string own_boot_id = OwnBootId();
+  const bool live = Text(header->boot_id) == own_boot_id;
+  const TickClock clock(*header, live);
+  SegmentSnapshot snapshot;
+  CopyHeader(*header, clock, &snapshot);
+  for (uint32_t i = 0; i < segment::kBlockedCapacity; ++i) {
+    const auto* entry =
+        reinterpret_cast<const segment::BlockedEntry*>(blocked.data() + i * sizeof(segment::BlockedEntry));
+    const uint64_t since = Get(entry->since);
+    if (Get(entry->tid) == 0 || since == 0) continue;
+    snapshot.blocked.push_back(
+        {Get(entry->tid), Get(entry->op), Get(entry->comm), clock.ToUnixNs(since)});
+  }
+  const uint32_t count = std::min(Get(header->comm_count), segment::kCommCapacity);
+  seen_.resize(std::max<size_t>(seen_.size(), count));
+  for (uint32_t i = 0; i < count; ++i) {
+    if (!ReadComm(i, clock, &snapshot)) {
+      snapshot.notes.push_back(absl::StrCat(path_, ": cut short: ", i, " of ", count,
+                                            " communicators are in the file"));
+      break;
+    }
+  }
+  return snapshot;
+}
+
+bool SegmentReader::ReadComm(uint32_t index, const TickClock& clock, SegmentSnapshot* snapshot) {
+  const uint64_t offset = segment::CommBlockOffset(index);
+  Copy<CommEntry> entry, again;
+  bool stable = false;
+  // Position and signature belong together; the process may be between the two.
+  for (int i = 0; i < kTries && !stable; ++i) {
+    if (!ReadAt(offset, entry.bytes, sizeof(entry.bytes)) ||
+        !ReadAt(offset, again.bytes, sizeof(again.bytes))) {
+      return false;
+    }
+    stable = Get(entry->entered) == Get(again->entered) &&
+             Get(entry->signature) == Get(again->signature) && Get(entry->id) == Get(again->id);
+  }
+  CommSnapshot comm;
+  comm.index = index;
+  CopyEntry(*entry, clock, &comm);
+  if (comm.state == segment::CommState::kEmpty) return true;
+  if (!stable) comm.signature = 0;
+  const std::string wrong = Inconsistency(comm);
+  if (!wrong.empty()) {
+    snapshot->notes.push_back(
+        absl::StrCat(path_, ": communicator ", index, " left out: ", wrong));
+    return true;
+  }
+  Seen* seen = &seen_[index];
+  if (seen->id != Get(entry->init_entered)) *seen = {Get(entry->init_entered), 0, 0, 0, 0, 0, 0};
+  ReadMarkers(index, seen, &comm);
+  if ((comm.flags & segment::kFlagRing) != 0) ReadRecords(clock, seen, &comm);
+  snapshot->newest_ns = std::max({snapshot->newest_ns, comm.last_entered_ns, comm.state_since_ns});
+  snapshot->communicators.push_back(std::move(comm));
+  return true;
+}
+
+void SegmentReader::ReadMarkers(uint32_t index, Seen* seen, CommSnapshot* comm) const {
+  if ((comm->flags & segment::kFlagMarkers) == 0) return;
+  Copy<segment::MarkerLane[segment::kMarkerLanes]> lanes;
+  if (!ReadAt(segment::CommBlockOffset(index) + segment::kMarkersOffset, lanes.bytes,
+              sizeof(lanes.bytes))) {
+    return;
+  }
+  for (const segment::MarkerLane& lane : *lanes) {
+    seen->started = std::max(seen->started, Get(lane.started));
+    seen->finished = std::max(seen->finished, Get(lane.finished));
+    seen->p2p_started = std::max(seen->p2p_started, Get(lane.p2p_started));
+    seen->p2p_finished = std::max(seen->p2p_finished, Get(lane.p2p_finished));
+  }
+  // Markers are read after the counters, and so may be ahead of them.
+  comm->started = std::min(seen->started, comm->entered);
+  comm->finished = std::min(seen->finished, comm->entered);
+  comm->p2p_started = std::min(seen->p2p_started, comm->p2p_entered);
+  comm->p2p_finished = std::min(seen->p2p_finished, comm->p2p_entered);
+}
+
+void SegmentReader::ReadRecords(const TickClock& clock, Seen* seen, CommSnapshot* comm) const {
+  constexpr uint64_t kCapacity = segment::kRingCapacity;
+  const uint64_t end = comm->recorded;
+  if (end < seen->next) *seen = {seen->id, 0, 0, 0, 0, 0, 0};
+  uint64_t begin = seen->next;
+  if (end > kCapacity && begin < end - kCapacity) {
+    seen->lost += end - kCapacity - begin;
+    begin = end - kCapacity;
+  }
+  seen->next = end;
+  if (begin == end) {
+    comm->records_lost = seen->lost;
+    return;
+  }
+  std::vector<segment::CallRecord> ring(kCapacity), again(kCapacity);
+  const uint64_t offset = segment::CommBlockOffset(comm->index) + segment::kRingOffset;
+  if (!ReadAt(offset, static_cast<void*>(ring.data()), kCapacity * sizeof(segment::CallRecord)) ||
+      !ReadAt(offset, static_cast<void*>(again.data()), kCapacity * sizeof(segment::CallRecord))) {
+    return;
+  }
+  for (uint64_t n = begin; n < end; ++n) {
+    const segment::CallRecord& record = ring[n % kCapacity];
+    const bool whole = Get(record.seq) == static_cast<uint32_t>(2 * n + 2) &&
+                       memcmp(static_cast<const void*>(&record),
+                              static_cast<const void*>(&again[n % kCapacity]), sizeof(record)) == 0;
+    if (!whole) {
+      // Being written just now (the newest: next time), or overwritten already.
+      if (n + kCapacity / 2 < end) {
+        ++seen->lost;
+      } else {
+        seen->next = std::min(seen->next, n);
+      }
+      continue;
+    }
+    comm->records.push_back(CopyRecord(record, n, comm->entered, clock));
+    if (comm->records.back().returned_ns == 0) seen->next = std::min(seen->next, n);
+  }
+  comm->records_lost = seen->lost;
+}
+
+bool IsSegmentName(const std::string& name) {
+  const size_t dash = name.find('-');
+  if (dash == std::string::npos || dash == 0 || !absl::EndsWith(name, ".seg")) return false;
+  const auto digit = [](char c) { return c >= '0' && c <= '9'; };
+  const std::string numbers = name.substr(0, dash) + name.substr(dash + 1, name.size() - dash - 5);
+  return std::all_of(numbers.begin(), numbers.end(), digit);
+}
+
+std::string Printable(const char* text, size_t most) {
+  std::string out(text, strnlen(text, most));
+  for (char& c : out) {
+    if (c < 0x20 || c > 0x7e) c = '?';
+  }
+  return out;
+}
+
+}  // namespace rollcall

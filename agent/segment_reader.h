@@ -1,0 +1,130 @@
+// Reads segment files, live ones and those of processes long gone.
+//
+// A segment is written by a process that we do not trust: its words are copied
+// out, checked, and only the copy is used. The file is read, never mapped: one
+// that is cut short under us is then a short read and not a SIGBUS. Text comes
+// out as printable ASCII. What is inconsistent is left out and said in `notes`.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "interpose/segment.h"
+
+namespace rollcall {
+
+// Times in nanoseconds since the Unix epoch; 0: never.
+struct RecordSnapshot {
+  uint64_t index = 0;
+  uint64_t position = 0;
+  uint8_t op = 0, dtype = 0, reduction = 0, result = 0, flags = 0;
+  int32_t peer = -1;
+  uint16_t group = 0;
+  uint32_t thread = 0;
+  uint64_t count = 0, stream = 0, caller = 0;
+  int64_t entered_ns = 0;
+  int64_t returned_ns = 0;
+};
+
+struct CommSnapshot {
+  uint32_t index = 0;
+  segment::CommState state = segment::CommState::kEmpty;
+  uint32_t flags = 0;
+  uint64_t id = 0, parent_id = 0, split_id = 0;
+  int32_t rank = -1, size = 0, device = -1, parent_rank = -1, parent_size = 0;
+  std::string name;
+  int64_t init_entered_ns = 0, state_since_ns = 0, last_entered_ns = 0;
+  uint32_t async_error = 0;
+
+  uint64_t entered = 0, returned = 0, p2p_entered = 0, p2p_returned = 0;
+  uint64_t signature = 0;  // 0: it changed while it was read
+  std::vector<std::pair<uint64_t, uint64_t>> checkpoints;  // position, signature; ascending
+  uint64_t started = 0, finished = 0, p2p_started = 0, p2p_finished = 0;
+
+  std::vector<RecordSnapshot> records;  // in order; those not given before, and those changed since
+  uint64_t recorded = 0;                // index of the record that comes next
+  uint64_t records_lost = 0;            // overwritten before we came, in all
+};
+
+struct BlockedSnapshot {
+  uint32_t tid = 0;
+  uint32_t op = 0;
+  uint32_t comm = segment::kNoComm;  // index
+  int64_t since_ns = 0;
+};
+
+struct SegmentSnapshot {
+  int32_t pid = 0;
+  uint64_t start_time = 0;
+  std::string host, boot_id, job, command, library_version;
+  int32_t global_rank = -1, world_size = -1, local_rank = -1, nccl_version = 0;
+  bool exited = false;
+  int64_t exit_ns = 0;
+  int64_t newest_ns = 0;  // the newest time stamp in the file
+  uint64_t lost_communicators = 0, lost_threads = 0, unknown_comm_calls = 0;
+  std::vector<BlockedSnapshot> blocked;
+  std::vector<CommSnapshot> communicators;
+  std::vector<std::string> notes;  // what was left out, and why
+};
+
+// Turns the segment's ticks into time.
+class TickClock {
+ public:
+  // `live`: the segment's host is this one, not restarted since, so this
+  // machine's own clocks tell the counter's rate.
+  TickClock(const segment::SegmentHeader& header, bool live);
+  int64_t ToUnixNs(uint64_t ticks) const;
+
+ private:
+  uint64_t base_ticks_ = 0;
+  int64_t base_unix_ns_ = 0;
+  double ns_per_tick_ = 0;
+};
+
+class SegmentReader {
+ public:
+  // Errors: kNotFound, kInvalidArgument (not a segment, foreign layout: says
+  // which), kDataLoss (cut short).
+  static absl::StatusOr<std::unique_ptr<SegmentReader>> Open(const std::string& path);
+  ~SegmentReader();
+  SegmentReader(const SegmentReader&) = delete;
+  SegmentReader& operator=(const SegmentReader&) = delete;
+
+  const std::string& path() const { return path_; }
+
+  // The segment as it stands. Records that an earlier Read gave whole (returned)
+  // are not given again.
+  absl::StatusOr<SegmentSnapshot> Read();
+
+  // The next Read gives every record that is still there.
+  void StartOver() { seen_.clear(); }
+
+ private:
+  struct Seen {
+    uint64_t id = 0;
+    uint64_t next = 0;  // records before this one were given whole
+    uint64_t lost = 0;
+    uint64_t started = 0, finished = 0, p2p_started = 0, p2p_finished = 0;
+  };
+
+  SegmentReader(std::string path, int fd) : path_(std::move(path)), fd_(fd) {}
+  bool ReadAt(uint64_t offset, void* out, size_t size) const;
+  bool ReadComm(uint32_t index, const TickClock& clock, SegmentSnapshot* snapshot);
+  void ReadMarkers(uint32_t index, Seen* seen, CommSnapshot* comm) const;
+  void ReadRecords(const TickClock& clock, Seen* seen, CommSnapshot* comm) const;
+
+  const std::string path_;
+  const int fd_;
+  std::vector<Seen> seen_;
+};
+
+// Whether the file's name is that of a segment ("<pid>-<start time>.seg").
+bool IsSegmentName(const std::string& name);
+
+// The text with everything but printable ASCII replaced by '?'.
+std::string Printable(const char* text, size_t most);
+
+}  // namespace rollcall

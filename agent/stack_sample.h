@@ -1,0 +1,94 @@
+// The seam between TAKING a process's stacks and UNWINDING them: plain values.
+//
+// Whoever takes (by ptrace from outside; a signal handler inside the process can give the same
+// value) copies registers and the top of each stack into a RawSample and lets the thread run on.
+// Everything costly (unwinding, names, lines) then works on the RawSample and on files alone.
+#pragma once
+
+#include <sys/types.h>
+#include <sys/user.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "agent/proc_maps.h"
+
+namespace rollcall {
+
+using ThreadRegisters = user_regs_struct;
+
+#if defined(__x86_64__)
+inline uint64_t InstructionPointer(const ThreadRegisters& registers) { return registers.rip; }
+inline uint64_t StackPointer(const ThreadRegisters& registers) { return registers.rsp; }
+#elif defined(__aarch64__)
+inline uint64_t InstructionPointer(const ThreadRegisters& registers) { return registers.pc; }
+inline uint64_t StackPointer(const ThreadRegisters& registers) { return registers.sp; }
+#else
+#error "Rollcall takes stacks on x86-64 and aarch64 only"
+#endif
+
+enum class HowTaken {
+  kNotTouched,   // left alone on purpose, or not permitted; `error` says why
+  kInterrupted,  // stopped for the copy
+  kStopped,      // was stopped already (SIGSTOP, Ctrl-Z) and still is
+  kAtSignal,     // stopped as a signal arrived, which was passed on
+  kFailed,       // did not stop in time, or ended; `error` says which
+};
+
+struct RawThread {
+  pid_t tid = 0;
+  std::string name;
+  char state = '?';    // as /proc gave it before the thread was touched
+  std::string wchan;   // kernel function it waited in; empty if none or not permitted
+  uint64_t cpu_ns = 0;
+  HowTaken how = HowTaken::kNotTouched;
+  std::string error;   // empty if registers and stack are there
+  ThreadRegisters registers = {};
+  uint64_t stack_base = 0;     // address of stack.front()
+  std::vector<uint8_t> stack;  // from the stack pointer upwards, bounded
+  int64_t stopped_ns = 0;      // how long taking kept it from running
+
+  bool taken() const { return error.empty(); }
+};
+
+struct RawSample {
+  pid_t pid = 0;
+  std::string method;  // "ptrace"
+  std::vector<ProcMap> maps;
+  std::vector<RawThread> threads;  // the main thread first
+  int64_t taken_unix_ns = 0;
+  int64_t duration_ns = 0;
+  std::string error;  // why threads are missing or untaken, and what to do
+};
+
+struct Frame {
+  std::string function;        // demangled; empty if unknown
+  std::string module;          // file name, "[vdso]", or "[anonymous code]"
+  uint64_t module_offset = 0;  // address within the file, as addr2line -e wants it
+  std::string build_id;        // hex; empty if the file has none
+  std::string source_file;     // empty without DWARF
+  int line = 0;                // 0 without DWARF
+  uint64_t address = 0;        // in the process
+  bool inlined = false;        // shares `address` with its caller, the next frame
+};
+
+struct ThreadStack {
+  pid_t tid = 0;
+  std::string name;
+  char state = '?';
+  std::string wchan;
+  uint64_t cpu_ns = 0;
+  std::vector<Frame> frames;  // innermost first
+  std::string note;           // why frames are missing or uncertain; empty if all is well
+};
+
+struct ProcessStack {
+  pid_t pid = 0;
+  std::vector<ThreadStack> threads;  // the main thread first
+  std::string method;
+  int64_t taken_unix_ns = 0;
+  std::string error;
+};
+
+}  // namespace rollcall

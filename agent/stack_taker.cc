@@ -1,0 +1,230 @@
+#include "agent/stack_taker.h"
+
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+#include "agent/monotonic_clock.h"
+#include "agent/proc_evidence.h"
+#include "agent/proc_files.h"
+#include "agent/traced_thread.h"
+
+namespace rollcall {
+namespace {
+
+constexpr uint64_t kPageBytes = 4096;
+constexpr size_t kMaxMapsBytes = 64 << 20;
+constexpr size_t kMaxStackBytes = 1 << 20;
+
+// One Take(), on a tracer thread of its own: when that thread ends, the kernel lets go of any
+// thread of the job that is still seized. So there is no path on which one stays held.
+class Taking {
+ public:
+  Taking(const std::string& proc_root, const TakeLimits& limits, RawSample* sample)
+      : proc_root_(proc_root), limits_(limits), sample_(sample) {
+    buffer_.resize(std::min(limits.stack_bytes, kMaxStackBytes));
+    pages_.reserve(buffer_.size() / kPageBytes + 2);
+  }
+
+  void Run();
+
+ private:
+  bool ReadMaps();
+  std::string ReasonNotToTouch(const ThreadEvidence& thread) const;
+  void TakeThread(RawThread* thread);
+  void HoldAndCopy(TracedThread* traced, RawThread* thread);
+  absl::Status CopyHeld(const TracedThread& traced, RawThread* thread, size_t* copied);
+  size_t CopyMemory(pid_t pid, uint64_t address, size_t size);
+  size_t StackSize(uint64_t stack_pointer) const;
+  void ReleaseLate();
+
+  const std::string& proc_root_;
+  const TakeLimits& limits_;
+  RawSample* sample_;
+  int64_t deadline_ns_ = 0;
+  bool refused_ = false;
+  std::vector<TracedThread> late_;  // seized, but did not stop in time
+  std::vector<uint8_t> buffer_;     // and pages_: nothing is allocated while a thread is held
+  std::vector<iovec> pages_;
+};
+
+void Taking::Run() {
+  prctl(PR_SET_TIMERSLACK, 1);  // of this thread: a nap of 50 us shall not take 100
+  const int64_t start = MonotonicNs();
+  deadline_ns_ = start + limits_.total_timeout_ns;
+  sample_->taken_unix_ns = UnixNs();
+  absl::StatusOr<ProcEvidence> evidence =
+      ReadProcEvidence(proc_root_, sample_->pid, limits_.max_threads);
+  if (!evidence.ok()) {
+    sample_->error = absl::StrCat("process ", sample_->pid, " has ended, no stacks to take");
+    return;
+  }
+  if (evidence->threads_left_out) {
+    sample_->error = absl::StrCat("more than ", limits_.max_threads,
+                                  " threads; the rest is left out");
+  }
+  const bool readable = ReadMaps();
+  for (ThreadEvidence& seen : evidence->threads) {
+    RawThread thread;
+    thread.error = ReasonNotToTouch(seen);
+    thread.tid = seen.tid;
+    thread.name = std::move(seen.name);
+    thread.state = seen.state;
+    thread.wchan = std::move(seen.wchan);
+    thread.cpu_ns = seen.cpu_ns;
+    if (thread.error.empty() && !readable) thread.error = "see the error of the process";
+    if (thread.error.empty()) TakeThread(&thread);
+    sample_->threads.push_back(std::move(thread));
+    ReleaseLate();
+  }
+  sample_->duration_ns = MonotonicNs() - start;
+}
+
+bool Taking::ReadMaps() {
+  absl::StatusOr<std::string> maps =
+      ReadProcFile(ProcPath(proc_root_, sample_->pid, "maps"), kMaxMapsBytes);
+  if (maps.ok()) sample_->maps = ParseProcMaps(*maps);
+  if (!sample_->maps.empty()) return true;
+  sample_->error = maps.ok() || absl::IsNotFound(maps.status())
+                       ? absl::StrCat("process ", sample_->pid, " has ended, no stacks to take")
+                       : TraceRefusedMessage(proc_root_, sample_->pid);
+  return false;
+}
+
+std::string Taking::ReasonNotToTouch(const ThreadEvidence& thread) const {
+  if (thread.tracer != 0) {
+    return absl::StrCat("left alone: process ", thread.tracer, " (a debugger?) traces it already");
+  }
+  if (thread.state == 'D') return "left alone: in an uninterruptible wait in the kernel";
+  if (thread.state == 'Z' || thread.state == 'X') return "it has ended";
+  if (refused_) return "see the error of the process";
+  if (MonotonicNs() > deadline_ns_) return "not reached in the time allowed for this process";
+  return "";
+}
+
+void Taking::TakeThread(RawThread* thread) {
+  TracedThread traced(thread->tid);
+  absl::Status status = traced.Seize();
+  if (absl::IsPermissionDenied(status)) {
+    refused_ = true;
+    sample_->error = TraceRefusedMessage(proc_root_, sample_->pid);
+    thread->error = "see the error of the process";
+    return;
+  }
+  if (!status.ok()) {
+    thread->how = HowTaken::kFailed;
+    thread->error = absl::IsNotFound(status) ? "it has ended" : std::string(status.message());
+    return;
+  }
+  HoldAndCopy(&traced, thread);
+}
+
+void Taking::HoldAndCopy(TracedThread* traced, RawThread* thread) {
+  const int64_t start = MonotonicNs();
+  const int64_t left = std::max<int64_t>(deadline_ns_ - start, 0);
+  absl::Status status = traced->Stop(std::min(limits_.thread_timeout_ns, left));
+  thread->how = HowTaken::kFailed;
+  size_t copied = 0;
+  if (status.ok()) {
+    thread->how = traced->how();
+    status = CopyHeld(*traced, thread, &copied);
+  }
+  if (!traced->Release()) late_.push_back(*traced);
+  thread->stopped_ns = MonotonicNs() - start;
+  if (status.ok()) {
+    thread->stack.assign(buffer_.begin(), buffer_.begin() + copied);
+  } else {
+    thread->error = std::string(status.message());
+    thread->how = HowTaken::kFailed;
+  }
+}
+
+// Copies until `size` or the first unreadable page, which may come before the end of the mapping.
+// Page by page, because the kernel does not promise to split one element.
+size_t Taking::CopyMemory(pid_t pid, uint64_t address, size_t size) {
+  pages_.clear();
+  for (size_t done = 0; done < size;) {
+    const size_t in_page = kPageBytes - (address + done) % kPageBytes;
+    const size_t count = std::min<size_t>(in_page, size - done);
+    pages_.push_back({reinterpret_cast<void*>(address + done), count});
+    done += count;
+  }
+  const iovec local = {buffer_.data(), size};
+  const ssize_t count = process_vm_readv(pid, &local, 1, pages_.data(), pages_.size(), 0);
+  return count < 0 ? 0 : static_cast<size_t>(count);
+}
+
+// The thread is held: no allocation, no look at other files.
+absl::Status Taking::CopyHeld(const TracedThread& traced, RawThread* thread, size_t* copied) {
+  const absl::Status status = traced.ReadRegisters(&thread->registers);
+  if (!status.ok()) return status;
+  thread->stack_base = StackPointer(thread->registers);
+  *copied = CopyMemory(sample_->pid, thread->stack_base, StackSize(thread->stack_base));
+  return absl::OkStatus();
+}
+
+size_t Taking::StackSize(uint64_t stack_pointer) const {
+  const ProcMap* map = FindMap(sample_->maps, stack_pointer);
+  if (map == nullptr) return buffer_.size();
+  return std::min<uint64_t>(buffer_.size(), map->end - stack_pointer);
+}
+
+void Taking::ReleaseLate() {
+  const auto gone = [](TracedThread& thread) { return thread.Release(); };
+  late_.erase(std::remove_if(late_.begin(), late_.end(), gone), late_.end());
+}
+
+}  // namespace
+
+RawSample PtraceStackTaker::Take(pid_t pid, const TakeLimits& limits) {
+  RawSample sample;
+  sample.pid = pid;
+  sample.method = "ptrace";
+  if (pid == getpid()) {
+    sample.error = "a process cannot trace itself; ask another agent for its stacks";
+    return sample;
+  }
+  Taking taking(proc_root_, limits, &sample);
+  std::thread tracer([&taking] { taking.Run(); });
+  tracer.join();
+  return sample;
+}
+
+std::string TraceRefusedMessage(const std::string& proc_root, pid_t pid) {
+  struct stat process;
+  const std::string directory = absl::StrCat(proc_root, "/", pid);
+  std::string text = absl::StrCat("cannot take the stacks of process ", pid, ": ");
+  if (stat(directory.c_str(), &process) == 0 && geteuid() != 0 &&
+      (process.st_uid != geteuid() || process.st_gid != getegid())) {
+    return absl::StrCat(text, "it belongs to user ", process.st_uid, ", group ", process.st_gid,
+                        "\n  run the agent as these, or as root");
+  }
+  const std::string scope = std::string(absl::StripAsciiWhitespace(
+      ReadProcFile(proc_root + "/sys/kernel/yama/ptrace_scope", 16).value_or("")));
+  if (scope == "1" || scope == "2" || scope == "3") {
+    absl::StrAppend(&text, "this host lets only ",
+                    scope == "1" ? "a parent" : scope == "2" ? "an administrator" : "nobody",
+                    " trace it (kernel.yama.ptrace_scope is ", scope, ")");
+  } else {
+    absl::StrAppend(&text, "the kernel did not permit it (a container without SYS_PTRACE?)");
+  }
+  if (scope == "3") return absl::StrCat(text, "\n  only a reboot changes this setting");
+  return absl::StrCat(text,
+                      "\n  in a container:  docker run --cap-add=SYS_PTRACE ...  (Kubernetes: "
+                      "securityContext.capabilities.add: [SYS_PTRACE])"
+                      "\n  on the host:     sudo setcap cap_sys_ptrace+ep $(command -v "
+                      "rollcall-agent)   or   sudo sysctl kernel.yama.ptrace_scope=0");
+}
+
+}  // namespace rollcall

@@ -1,0 +1,55 @@
+// Taking the stacks of a process: registers and a copy of the top of every thread's stack.
+//
+// The ptrace way stops one thread at a time, for the time of the copy (tens of microseconds), and
+// never with a signal: SEIZE and INTERRUPT, so nothing is delivered to the job, and a stopped job
+// stays stopped. A thread that is in the kernel (state D), dead, or traced by someone else is
+// listed and left alone. A signal that arrives meanwhile is passed on. What happens in the job is
+// what any debugger's attach does: a blocked system call is restarted by the kernel, except the
+// few that never are (epoll_wait and sigtimedwait return EINTR).
+//
+// Take() never throws and is bounded by its limits, with one exception: reading /proc/PID/maps
+// waits in the kernel where a thread of the process holds its memory lock there. So call it from a
+// thread that the agent can spare. Any thread may call, one at a time for one taker.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "agent/stack_sample.h"
+
+namespace rollcall {
+
+struct TakeLimits {
+  size_t stack_bytes = 64 << 10;              // copied per thread, from the stack pointer upwards
+  size_t max_threads = 512;                   // the others are counted, not taken
+  size_t max_frames = 256;                    // unwound per thread
+  int64_t thread_timeout_ns = 100'000'000;    // for one thread to stop
+  int64_t total_timeout_ns = 2'000'000'000;   // threads not reached by then are listed, not taken
+};
+
+class StackTaker {
+ public:
+  virtual ~StackTaker() = default;
+
+  // Never fails as a whole: what could not be had is said in `error`, of the sample or a thread.
+  virtual RawSample Take(pid_t pid, const TakeLimits& limits) = 0;
+};
+
+class PtraceStackTaker : public StackTaker {
+ public:
+  explicit PtraceStackTaker(std::string proc_root = "/proc") : proc_root_(std::move(proc_root)) {}
+
+  RawSample Take(pid_t pid, const TakeLimits& limits) override;
+
+ private:
+  std::string proc_root_;
+};
+
+// Why tracing `pid` was refused, and what to type. Reads the system's settings below `proc_root`.
+std::string TraceRefusedMessage(const std::string& proc_root, pid_t pid);
+
+}  // namespace rollcall

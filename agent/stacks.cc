@@ -1,0 +1,94 @@
+#include "agent/stacks.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "agent/stack_unwinder.h"
+
+namespace rollcall {
+namespace {
+
+// As debuggers say it: the trampoline itself has no name in most libraries.
+constexpr const char* kSignalFrameName = "<signal handler called>";
+
+Frame LocatedFrame(const LocatedAddress& located, uint64_t address) {
+  Frame frame;
+  frame.address = address;
+  if (located.map == nullptr) return frame;
+  frame.module = located.map->path;
+  if (frame.module.empty() && located.map->executable) frame.module = "[anonymous code]";
+  frame.module_offset = located.file_address.value_or(located.file_offset);
+  if (located.file != nullptr) frame.build_id = located.file->build_id();
+  return frame;
+}
+
+void AppendFrames(const UnwoundFrame& unwound, SampleModules* modules, Symbolizer* symbolizer,
+                  std::vector<Frame>* frames) {
+  const LocatedAddress located = modules->Locate(unwound.address);
+  Frame frame = LocatedFrame(located, unwound.address);
+  if (located.file == nullptr || !located.file_address.has_value()) {
+    frames->push_back(std::move(frame));
+    return;
+  }
+  // A call at the very end of a function returns to the next one: name the call, not the return.
+  const uint64_t address = *located.file_address - (unwound.is_return_address ? 1 : 0);
+  const std::vector<SymbolName>& names = symbolizer->Resolve(located.file, address);
+  for (size_t i = 0; i < names.size(); ++i) {
+    frame.function = names[i].function;
+    if (unwound.is_signal_trampoline) frame.function = kSignalFrameName;
+    frame.source_file = names[i].source_file;
+    frame.line = names[i].line;
+    frame.inlined = i + 1 < names.size();
+    frames->push_back(frame);
+  }
+}
+
+}  // namespace
+
+ProcessStack StackReader::TakeAndUnwind(StackTaker* taker, pid_t pid, const TakeLimits& limits) {
+  return Unwind(taker->Take(pid, limits), limits);
+}
+
+ProcessStack StackReader::Unwind(const RawSample& sample, const TakeLimits& limits) {
+  SampleModules modules(sample, &files_);
+  StackUnwinder unwinder(sample, &modules);
+  ProcessStack process;
+  process.pid = sample.pid;
+  process.method = sample.method;
+  process.taken_unix_ns = sample.taken_unix_ns;
+  process.error = sample.error;
+  for (const RawThread& raw : sample.threads) {
+    UnwoundStack unwound = unwinder.Unwind(raw, limits.max_frames);
+    ThreadStack thread;
+    thread.tid = raw.tid;
+    thread.name = raw.name;
+    thread.state = raw.state;
+    thread.wchan = raw.wchan;
+    thread.cpu_ns = raw.cpu_ns;
+    thread.note = raw.taken() ? std::move(unwound.note) : raw.error;
+    for (const UnwoundFrame& frame : unwound.frames) {
+      AppendFrames(frame, &modules, &symbolizer_, &thread.frames);
+    }
+    process.threads.push_back(std::move(thread));
+  }
+  return process;
+}
+
+std::string FormatThreadStack(const ThreadStack& thread) {
+  std::string text = absl::StrFormat("thread %d \"%s\" %c%s%s\n", thread.tid, thread.name,
+                                     thread.state, thread.wchan.empty() ? "" : " in ",
+                                     thread.wchan);
+  int number = 0;
+  for (const Frame& frame : thread.frames) {
+    absl::StrAppendFormat(&text, "  #%-2d %s", number++,
+                          frame.function.empty() ? "??" : frame.function);
+    if (frame.inlined) absl::StrAppend(&text, "  [inlined]");
+    if (frame.line > 0) absl::StrAppend(&text, "  at ", frame.source_file, ":", frame.line);
+    absl::StrAppendFormat(&text, "  (%s+0x%x)\n", frame.module, frame.module_offset);
+  }
+  if (!thread.note.empty()) absl::StrAppend(&text, "  note: ", thread.note, "\n");
+  return text;
+}
+
+}  // namespace rollcall
