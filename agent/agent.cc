@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "agent/monotonic_clock.h"
+#include "agent/proc_evidence.h"
 #include "agent/stacks.h"
 #include "agent/stacks_proto.h"
 #include "rollcall/v1/agent.grpc.pb.h"

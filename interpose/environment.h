@@ -12,14 +12,16 @@ struct RankVariables {
   const char* local_rank;
 };
 
-// In order: torchrun, Slurm, Open MPI, PMIx and PMI (MPICH, Intel MPI),
-// Kubernetes indexed jobs. The first set whose rank is there wins.
+// In order: torchrun, Open MPI, PMIx and PMI (MPICH, Intel MPI), Slurm,
+// Kubernetes indexed jobs. The first set whose rank is there wins: whoever is
+// closest to the process comes first, since an mpirun inside a Slurm job leaves
+// Slurm's variables as they were for all of its processes.
 inline constexpr RankVariables kRankVariables[] = {
     {"RANK", "WORLD_SIZE", "LOCAL_RANK"},
-    {"SLURM_PROCID", "SLURM_NTASKS", "SLURM_LOCALID"},
     {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK"},
     {"PMIX_RANK", "PMIX_SIZE", "PMIX_LOCAL_RANK"},
     {"PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID"},
+    {"SLURM_PROCID", "SLURM_NTASKS", "SLURM_LOCALID"},
     {"JOB_COMPLETION_INDEX", "JOB_COMPLETIONS", "JOB_LOCAL_RANK"},
 };
 

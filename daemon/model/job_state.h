@@ -9,7 +9,6 @@
 #include <cstdint>
 #include <deque>
 #include <map>
-#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -133,9 +132,6 @@ struct Communicator {
   std::string name;     // "" where nobody gave one
   int32_t size = 0;
   std::map<int32_t, Member> members;  // by rank; those not heard of are not in it
-  // Ranks that have come and gone on: a split that has returned on them moved
-  // them to its child, or to none. They are not absent. Only for splits.
-  std::set<int32_t> passed;
 };
 
 struct JobState {

@@ -1,0 +1,145 @@
+// rollcall analyze: finds out from segment files, on any machine and at any
+// later time, why a job hung. The same rules as the daemon's.
+//
+// Exits 0: no hang, 3: a hang was found, 2: bad input.
+#include <spdlog/spdlog.h>
+
+#include <CLI/CLI.hpp>
+#include <filesystem>
+#include <iostream>
+#include <set>
+
+#include "absl/strings/str_cat.h"
+#include "agent/collector.h"
+#include "cli/commands.h"
+#include "daemon/diagnose.h"
+#include "daemon/incident_proto.h"
+#include "daemon/job_store.h"
+#include "daemon/report/html.h"
+#include "daemon/report/json.h"
+#include "daemon/report/text.h"
+
+namespace rollcall {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Every folder at or below `path` that holds segments, so that folders copied
+// from many hosts can be given by the one they lie in.
+std::set<std::string> FoldersWithSegments(const std::string& path) {
+  std::set<std::string> folders;
+  std::error_code error;
+  for (auto at = fs::recursive_directory_iterator(
+           path, fs::directory_options::skip_permission_denied, error);
+       !error && at != fs::recursive_directory_iterator(); at.increment(error)) {
+    if (IsSegmentName(at->path().filename())) folders.insert(at->path().parent_path());
+  }
+  return folders;
+}
+
+struct Input {
+  JobStore store{"job"};
+  int64_t newest_ns = 0;
+  int folders = 0;
+  int segments = 0;
+};
+
+void ReadFolder(const std::string& folder, Input* input) {
+  CollectorOptions options;
+  options.directory = folder;
+  options.live = false;
+  Collector collector(options);
+  const v1::Tick tick = collector.Collect(0, true);
+  for (const std::string& note : collector.TakeNotes()) std::cerr << "rollcall: " << note << "\n";
+  ++input->folders;
+  input->segments += tick.processes_size();
+  input->newest_ns = std::max(input->newest_ns, collector.newest_ns());
+  // Two hosts may have used the same process numbers.
+  input->store.Apply(folder, tick);
+}
+
+// Offline nobody can tell how long a wait went on after the last thing noted,
+// so that every open wait counts.
+Limits NoPatience() {
+  Limits limits;
+  limits.hang_after_ns = 0;
+  limits.suspect_after_ns = 0;
+  limits.absent_for_good_ns = 0;
+  return limits;
+}
+
+std::optional<v1::Incident> DiagnoseJob(const Input& input, const std::string& name) {
+  JobState state = input.store.Get(name);
+  state.offline = true;
+  const std::vector<Verdict> verdicts = Diagnose(state, input.newest_ns, NoPatience());
+  if (verdicts.empty()) return std::nullopt;
+  Incident incident;
+  incident.id = absl::StrCat(name, "-1");
+  incident.job = name;
+  incident.state = IncidentState::kConfirmed;
+  incident.opened_ns = verdicts.front().since_ns;
+  incident.confirmed_ns = input.newest_ns;
+  incident.verdicts = verdicts;
+  v1::Incident proto = ToProto(incident);
+  proto.set_rollcall_version(ROLLCALL_VERSION);
+  return proto;
+}
+
+void Print(const std::string& format, const v1::Incident& incident) {
+  if (format == "json") {
+    std::cout << ToJson(incident).value_or("{}") << "\n";
+  } else if (format == "html") {
+    std::cout << ToHtml(incident);
+  } else {
+    std::cout << ToText(incident);
+  }
+}
+
+void PrintNothingFound(const std::string& format, const Input& input) {
+  if (format == "json") {
+    std::cout << "{\"verdicts\": []}\n";
+  } else {
+    std::cout << "no hang found in " << input.segments << " segments\n";
+  }
+}
+
+}  // namespace
+
+int AnalyzeCommand(const std::vector<std::string>& arguments) {
+  std::string format = "text", from = "segments";
+  std::vector<std::string> paths;
+  CLI::App app("Finds out from segment files why a job hung.", "rollcall analyze");
+  app.add_option("--format", format, "text, json or html")
+      ->envname("ROLLCALL_FORMAT")->capture_default_str()
+      ->check(CLI::IsMember({"text", "json", "html"}));
+  app.add_option("--from", from, "what the files are")
+      ->capture_default_str()->check(CLI::IsMember({"segments"}));
+  app.add_option("PATH", paths, "folders of segments, from any number of hosts")->required();
+  int exit_code = 0;
+  if (!ParseFlags(&app, arguments, &exit_code)) return exit_code;
+
+  Input input;
+  for (const std::string& path : paths) {
+    if (!fs::exists(path)) {
+      std::cerr << "rollcall analyze: " << path << ": no such file or folder\n";
+      return kExitBadUsage;
+    }
+    for (const std::string& folder : FoldersWithSegments(path)) ReadFolder(folder, &input);
+  }
+  if (input.segments == 0) {
+    std::cerr << "rollcall analyze: no readable segments (files like 4121-88012345.seg) in what "
+                 "was given\n  they are in $ROLLCALL_DIR or /dev/shm/rollcall-<uid> of each host\n";
+    return kExitBadUsage;
+  }
+  bool found = false;
+  for (const std::string& job : input.store.JobNames()) {
+    const std::optional<v1::Incident> incident = DiagnoseJob(input, job);
+    if (!incident) continue;
+    found = true;
+    Print(format, *incident);
+  }
+  if (!found) PrintNothingFound(format, input);
+  return found ? kExitHangFound : 0;
+}
+
+}  // namespace rollcall

@@ -1,0 +1,36 @@
+// The table of subcommands, and what they share. To add one: write
+// cli/<name>.cc with a function below, and a row in kCommands (main.cc).
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace CLI {
+class App;
+}
+
+namespace rollcall {
+
+// Exit codes of our own; `run` else passes the job's through.
+inline constexpr int kExitBadUsage = 2;
+inline constexpr int kExitHangFound = 3;   // analyze
+inline constexpr int kExitHangAborted = 75;  // run --on-hang=abort
+
+// `arguments` are those after the subcommand's name; returns the exit code.
+int RunCommand(const std::vector<std::string>& arguments);
+int AnalyzeCommand(const std::vector<std::string>& arguments);
+int StatusCommand(const std::vector<std::string>& arguments);
+
+// Parses flags into `app`. True: go on; else `*exit_code` is what to exit with
+// (0 after --help), and what there is to say has been said.
+bool ParseFlags(CLI::App* app, const std::vector<std::string>& arguments, int* exit_code);
+
+// "" when `text` is a time like 60s or 1m30s, of at least 100 ms.
+std::string CheckDuration(const std::string& text);
+
+// Where librollcall.so and the simulated libraries lie, seen from this binary: in
+// a build folder or installed. "" when they are not there.
+std::string FindLibrary();
+std::string FindSimulation();
+
+}  // namespace rollcall

@@ -1,0 +1,129 @@
+#include "cli/incident_watch.h"
+
+#include <grpcpp/grpcpp.h>
+#include <spdlog/spdlog.h>
+
+#include "absl/strings/str_cat.h"
+#include "agent/monotonic_clock.h"
+#include "daemon/daemon.h"
+#include "daemon/report/text.h"
+#include "daemon/report/writer.h"
+#include "rollcall/v1/query.grpc.pb.h"
+
+namespace rollcall {
+namespace {
+
+class EmbeddedWatch : public IncidentWatch {
+ public:
+  EmbeddedWatch(const Daemon* daemon, std::string job, bool reports)
+      : IncidentWatch(reports), daemon_(daemon), job_(std::move(job)) {}
+
+ protected:
+  std::vector<v1::Incident> Fetch() override { return daemon_->GetIncidents(job_); }
+
+ private:
+  const Daemon* const daemon_;
+  const std::string job_;
+};
+
+class RemoteWatch : public IncidentWatch {
+ public:
+  RemoteWatch(std::string address, std::shared_ptr<grpc::ChannelInterface> channel, std::string job,
+              std::string report_dir)
+      : IncidentWatch(true),
+        address_(std::move(address)),
+        stub_(v1::Query::NewStub(channel)),
+        job_(std::move(job)),
+        report_dir_(std::move(report_dir)) {}
+
+ protected:
+  std::vector<v1::Incident> Fetch() override {
+    if (MonotonicNs() < next_ns_) return {};
+    next_ns_ = MonotonicNs() + 300'000'000;
+    grpc::ClientContext context;
+    context.set_deadline(std::chrono::system_clock::now() + std::chrono::milliseconds(500));
+    v1::ListIncidentsRequest request;
+    request.set_job(job_);
+    v1::ListIncidentsResponse response;
+    const grpc::Status status = stub_->ListIncidents(&context, request, &response);
+    if (!status.ok()) {
+      if (!said_) {
+        spdlog::warn("cannot reach the daemon at {}: {}\n  is it up there?  rollcalld", address_,
+                     status.error_message());
+      }
+      said_ = true;
+      return {};
+    }
+    std::vector<v1::Incident> incidents(response.incidents().begin(), response.incidents().end());
+    for (v1::Incident& incident : incidents) WriteHere(&incident);
+    return incidents;
+  }
+
+ private:
+  void WriteHere(v1::Incident* incident) {
+    if (!incident->has_confirmed_at()) return;
+    std::string& folder = folders_[incident->id()];
+    if (folder.empty()) {
+      const absl::StatusOr<std::string> written = CreateReport(report_dir_, *incident);
+      if (!written.ok()) {
+        spdlog::error("the report was not written here: {}", std::string(written.status().message()));
+      }
+      folder = written.ok() ? *written : absl::StrCat(address_, ":", incident->report_path());
+    }
+    incident->set_report_path(folder);
+  }
+
+  const std::string address_;
+  const std::unique_ptr<v1::Query::Stub> stub_;
+  const std::string job_, report_dir_;
+  std::map<std::string, std::string> folders_;  // by incident
+  int64_t next_ns_ = 0;
+  bool said_ = false;
+};
+
+}  // namespace
+
+std::unique_ptr<IncidentWatch> IncidentWatch::OfDaemon(const Daemon* daemon, std::string job,
+                                                       bool reports) {
+  return std::make_unique<EmbeddedWatch>(daemon, std::move(job), reports);
+}
+
+std::unique_ptr<IncidentWatch> IncidentWatch::OfDaemonAt(
+    std::string address, std::shared_ptr<grpc::ChannelInterface> channel, std::string job,
+    std::string report_dir) {
+  return std::make_unique<RemoteWatch>(std::move(address), std::move(channel), std::move(job),
+                                       std::move(report_dir));
+}
+
+std::vector<IncidentWatch::News> IncidentWatch::Look() {
+  std::vector<News> all;
+  for (const v1::Incident& incident : Fetch()) {
+    if (!incident.has_confirmed_at() || (reports_ && incident.report_path().empty()) ||
+        incident.verdicts_size() == 0 || !told_.insert(incident.id()).second) {
+      continue;
+    }
+    News news;
+    news.incident_id = incident.id();
+    news.summary = incident.verdicts(0).summary();
+    news.report_path = incident.report_path();
+    news.text = reports_ ? IncidentLines(incident) : ToText(incident);
+    all.push_back(std::move(news));
+  }
+  return all;
+}
+
+std::string IncidentLines(const v1::Incident& incident) {
+  const v1::Verdict& verdict = incident.verdicts(0);
+  std::string text = absl::StrCat("rollcall: ", verdict.summary(), "\n");
+  // Advice for people at the terminal; the report has all of it.
+  int lines = 0;
+  for (const v1::Advice& advice : verdict.advice()) {
+    if (++lines > 3) break;
+    absl::StrAppend(&text, "rollcall:   [", advice.id(), "] ", advice.text(), "\n");
+  }
+  absl::StrAppend(&text, "rollcall:   certainty: ", verdict.certainty(), "; report: ",
+                  incident.report_path(), "/report.txt\n");
+  return text;
+}
+
+}  // namespace rollcall

@@ -1,0 +1,113 @@
+// rollcall: the table of subcommands.
+#include <spdlog/sinks/stdout_sinks.h>
+#include <spdlog/spdlog.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <iostream>
+
+#include "absl/time/time.h"
+#include "cli/commands.h"
+
+namespace rollcall {
+namespace {
+
+struct Command {
+  const char* name;
+  const char* help;
+  int (*run)(const std::vector<std::string>&);
+};
+
+constexpr Command kCommands[] = {
+    {"run", "run a job, and say which rank is at fault when it hangs", &RunCommand},
+    {"analyze", "find out from segment files, offline, why a job hung", &AnalyzeCommand},
+    {"status", "ask a daemon how its jobs are", &StatusCommand},
+};
+
+void PrintHelp(std::ostream& out) {
+  out << "Finds out why a distributed training job hangs.\n\nUsage:\n"
+         "  rollcall run [flags] -- CMD...\n  rollcall COMMAND [flags]\n\nCommands:\n";
+  for (const Command& command : kCommands) {
+    out << "  " << command.name << std::string(10 - std::string(command.name).size(), ' ')
+        << command.help << "\n";
+  }
+  out << "\nrollcall COMMAND --help tells its flags. A flag may come from the environment:\n"
+         "--hang-after=90s as ROLLCALL_HANG_AFTER=90s.\n";
+}
+
+std::string OwnDirectory() {
+  char path[4096];
+  const ssize_t length = readlink("/proc/self/exe", path, sizeof(path));
+  if (length <= 0) return ".";
+  const std::string self(path, static_cast<size_t>(length));
+  return self.substr(0, self.rfind('/'));
+}
+
+std::string FirstThatExists(const std::vector<std::string>& candidates) {
+  for (const std::string& candidate : candidates) {
+    char resolved[PATH_MAX];
+    if (realpath(candidate.c_str(), resolved) != nullptr) return resolved;
+  }
+  return "";
+}
+
+}  // namespace
+
+bool ParseFlags(CLI::App* app, const std::vector<std::string>& arguments, int* exit_code) {
+  try {
+    std::vector<std::string> reversed(arguments.rbegin(), arguments.rend());
+    app->parse(reversed);
+    return true;
+  } catch (const CLI::ParseError& error) {
+    if (error.get_exit_code() == 0) {
+      *exit_code = app->exit(error);
+      return false;
+    }
+    std::cerr << app->get_name() << ": " << error.what() << "\n  what there is:  "
+              << app->get_name() << " --help\n";
+    *exit_code = kExitBadUsage;
+    return false;
+  }
+}
+
+std::string CheckDuration(const std::string& text) {
+  absl::Duration duration;
+  if (absl::ParseDuration(text, &duration) && duration >= absl::Milliseconds(100) &&
+      duration <= absl::Hours(24 * 365)) {
+    return "";
+  }
+  return text + " is not a time of at least 100ms, for example 60s or 1m30s";
+}
+
+std::string FindLibrary() {
+  const std::string own = OwnDirectory();
+  return FirstThatExists({own + "/../lib/librollcall.so",
+                          own + "/../" ROLLCALL_INSTALL_LIBDIR "/rollcall/librollcall.so"});
+}
+
+std::string FindSimulation() {
+  const std::string own = OwnDirectory();
+  return FirstThatExists({own + "/../sim", own + "/../" ROLLCALL_INSTALL_LIBDIR "/rollcall/sim"});
+}
+
+}  // namespace rollcall
+
+int main(int argc, char** argv) {
+  spdlog::set_default_logger(spdlog::stderr_logger_mt("rollcall"));
+  spdlog::set_pattern("rollcall: %v");
+  const std::string name = argc > 1 ? argv[1] : "";
+  if (name == "--version") {
+    std::cout << "rollcall " ROLLCALL_VERSION "\n";
+    return 0;
+  }
+  if (name == "--help" || name == "-h" || name == "help") {
+    rollcall::PrintHelp(std::cout);
+    return 0;
+  }
+  for (const rollcall::Command& command : rollcall::kCommands) {
+    if (name == command.name) return command.run({argv + 2, argv + argc});
+  }
+  std::cerr << "rollcall: " << (name.empty() ? "no command given" : "no command '" + name + "'")
+            << "\n  what there is:  rollcall --help\n";
+  return rollcall::kExitBadUsage;
+}

@@ -1,0 +1,372 @@
+// rollcall run: runs a job under the library, with agent and daemon inside this
+// process, and says which rank is at fault when it hangs.
+//
+// Nothing that goes wrong with Rollcall itself keeps the job from running: it is
+// said, and the job runs with less of Rollcall, or without it.
+#include <errno.h>
+#include <fcntl.h>
+#include <grpcpp/grpcpp.h>
+#include <poll.h>
+#include <signal.h>
+#include <spdlog/spdlog.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <filesystem>
+#include <iostream>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/time/time.h"
+#include "agent/agent.h"
+#include "agent/monotonic_clock.h"
+#include "cli/child.h"
+#include "cli/commands.h"
+#include "cli/incident_watch.h"
+#include "cli/job_directory.h"
+#include "daemon/daemon.h"
+#include "daemon/report/writer.h"
+
+extern char** environ;
+
+namespace rollcall {
+namespace {
+
+constexpr int64_t kSecond = 1'000'000'000;
+constexpr int64_t kGrace = 5 * kSecond;  // from SIGTERM to SIGKILL
+
+struct RunFlags {
+  std::string hang_after = "60s";
+  std::string on_hang = "observe";
+  std::string report_dir = "./rollcall-reports";
+  std::string http = "127.0.0.1:0";
+  std::string daemon;
+  bool sim = false;
+};
+
+std::string CheckOnHang(const std::string& text) {
+  if (text == "observe" || text == "abort" || (absl::StartsWith(text, "exec:") && text.size() > 5)) {
+    return "";
+  }
+  return text + " is none of observe, abort, exec:CMD";
+}
+
+void DefineFlags(CLI::App* app, RunFlags* flags) {
+  app->add_option("--hang-after", flags->hang_after, "a wait of this length is a hang")
+      ->envname("ROLLCALL_HANG_AFTER")->capture_default_str()
+      ->check(CLI::Validator(CheckDuration, "TIME"));
+  app->add_option("--on-hang", flags->on_hang,
+                  "observe: go on; abort: end the job with exit code 75; exec:CMD: run CMD")
+      ->envname("ROLLCALL_ON_HANG")->capture_default_str()
+      ->check(CLI::Validator(CheckOnHang, "observe|abort|exec:CMD"));
+  app->add_option("--report-dir", flags->report_dir, "where reports are written")
+      ->envname("ROLLCALL_REPORT_DIR")->capture_default_str();
+  app->add_option("--http", flags->http, "the live page, HOST:PORT (port 0: any); '' for none")
+      ->envname("ROLLCALL_HTTP")->capture_default_str();
+  app->add_option("--daemon", flags->daemon, "a rollcalld to tell instead of an embedded one")
+      ->envname("ROLLCALL_DAEMON");
+  app->add_flag("--sim", flags->sim, "the job meets the simulated NCCL: no GPU is needed")
+      ->envname("ROLLCALL_SIM");
+}
+
+// The environment with some variables set anew.
+std::vector<std::string> EnvironmentWith(const std::map<std::string, std::string>& changes) {
+  std::vector<std::string> out;
+  for (char** at = environ; *at != nullptr; ++at) {
+    const std::string name = std::string(*at).substr(0, std::string(*at).find('='));
+    if (changes.count(name) == 0) out.emplace_back(*at);
+  }
+  for (const auto& [name, value] : changes) out.push_back(absl::StrCat(name, "=", value));
+  return out;
+}
+
+std::string Prepended(const char* variable, const std::string& first, char separator) {
+  const char* value = getenv(variable);
+  if (value == nullptr || *value == '\0') return first;
+  return absl::StrCat(first, std::string(1, separator), value);
+}
+
+std::string JobName(const std::vector<std::string>& command) {
+  const char* named = getenv("ROLLCALL_JOB");
+  if (named != nullptr && *named != '\0') return named;
+  return absl::StrCat(std::filesystem::path(command.front()).filename().string(), "-", getpid());
+}
+
+// One job from start to end.
+class Run {
+ public:
+  Run(RunFlags flags, std::vector<std::string> command)
+      : flags_(std::move(flags)), command_(std::move(command)), job_(JobName(command_)) {}
+
+  int Go();
+
+ private:
+  void PrepareSignals();
+  void StartRollcall();
+  bool StartDaemon();
+  int StartJob();
+  void WaitForJob();
+  void TakeSignals();
+  void PassOn(const signalfd_siginfo& info);
+  void Reap();
+  void LookForIncidents();
+  void EndJob(int signal);
+  void EndLingering();
+  void Finish();
+  void SayWhatWasSeen();
+
+  const RunFlags flags_;
+  const std::vector<std::string> command_;
+  const std::string job_;
+  JobDirectory directory_;
+  std::string library_;
+  std::unique_ptr<Daemon> daemon_;
+  std::unique_ptr<Agent> agent_;
+  std::unique_ptr<IncidentWatch> incidents_;
+  int signals_ = -1;
+  pid_t child_ = -1;
+  bool ended_ = false;
+  int exit_code_ = 0;
+  bool aborted_ = false;
+  int64_t kill_at_ns_ = 0;  // when patience with a job that was told to end is over; 0: it was not
+};
+
+int Run::Go() {
+  PrepareSignals();
+  StartRollcall();
+  const int failed = StartJob();
+  if (failed == 0) WaitForJob();
+  Finish();
+  if (failed != 0) return failed;
+  return aborted_ ? kExitHangAborted : exit_code_;
+}
+
+// Before any thread is made, so that all of them have the signals blocked.
+void Run::PrepareSignals() {
+  sigset_t wanted;
+  sigemptyset(&wanted);
+  for (const int signal : {SIGCHLD, SIGINT, SIGTERM, SIGHUP, SIGQUIT}) sigaddset(&wanted, signal);
+  pthread_sigmask(SIG_BLOCK, &wanted, nullptr);
+  signal(SIGPIPE, SIG_IGN);
+  signals_ = signalfd(-1, &wanted, SFD_CLOEXEC | SFD_NONBLOCK);
+  // Orphans of the job come to us, so that none is left behind.
+  prctl(PR_SET_CHILD_SUBREAPER, 1);
+}
+
+void Run::StartRollcall() {
+  library_ = FindLibrary();
+  if (library_.empty()) {
+    spdlog::error("librollcall.so is not beside this program; the job runs without Rollcall");
+    return;
+  }
+  const absl::Status made = directory_.Make();
+  if (!made.ok()) {
+    spdlog::error("not recording, the job runs all the same: {}", std::string(made.message()));
+    library_.clear();
+    return;
+  }
+  if (!StartDaemon()) return;
+  AgentOptions options;
+  options.collector.directory = directory_.path();
+  options.collector.discover_directory = directory_.path();
+  std::shared_ptr<grpc::ChannelInterface> channel =
+      daemon_ != nullptr
+          ? daemon_->InProcessChannel()
+          : std::shared_ptr<grpc::ChannelInterface>(
+                grpc::CreateChannel(flags_.daemon, grpc::InsecureChannelCredentials()));
+  if (daemon_ == nullptr) {
+    incidents_ = IncidentWatch::OfDaemonAt(flags_.daemon, channel, job_, flags_.report_dir);
+  }
+  agent_ = std::make_unique<Agent>(options, channel);
+  agent_->Start();
+}
+
+// False: there is nobody to tell anything.
+bool Run::StartDaemon() {
+  DaemonOptions options;
+  absl::Duration hang_after;
+  absl::ParseDuration(flags_.hang_after, &hang_after);
+  options.limits = LimitsFor(absl::ToInt64Nanoseconds(hang_after));
+  options.default_job = job_;
+  options.http = flags_.http;
+  const absl::Status writable = CheckReportDir(flags_.report_dir);
+  if (writable.ok()) {
+    options.report_dir = flags_.report_dir;
+  } else {
+    spdlog::error("{}; the report will be printed here instead", std::string(writable.message()));
+  }
+  if (!flags_.daemon.empty()) return true;
+  daemon_ = std::make_unique<Daemon>(options);
+  absl::Status started = daemon_->Start();
+  if (!started.ok() && !options.http.empty()) {
+    spdlog::error("{}\n  the job runs without the page", std::string(started.message()));
+    options.http.clear();
+    daemon_ = std::make_unique<Daemon>(options);
+    started = daemon_->Start();
+  }
+  if (!started.ok()) {
+    spdlog::error("{}; the job runs unwatched", std::string(started.message()));
+    daemon_.reset();
+    return false;
+  }
+  incidents_ = IncidentWatch::OfDaemon(daemon_.get(), job_, !options.report_dir.empty());
+  if (!daemon_->http_address().empty() && isatty(STDERR_FILENO)) {
+    spdlog::info("live at http://{}/", daemon_->http_address());
+  }
+  return true;
+}
+
+// 0, or the exit code that says why the job could not be started.
+int Run::StartJob() {
+  std::map<std::string, std::string> changes;
+  if (!library_.empty()) {
+    changes["LD_PRELOAD"] = Prepended("LD_PRELOAD", library_, ':');
+    changes["ROLLCALL_DIR"] = directory_.path();
+    changes["ROLLCALL_LOADED"] = directory_.loaded_file();
+    changes["ROLLCALL_JOB"] = job_;
+  }
+  if (flags_.sim) {
+    const std::string simulation = FindSimulation();
+    if (simulation.empty()) {
+      spdlog::error("--sim: the simulated libraries are not beside this program");
+      return kExitBadUsage;
+    }
+    changes["LD_LIBRARY_PATH"] = Prepended("LD_LIBRARY_PATH", simulation, ':');
+  }
+  const Spawned spawned = Spawn(command_, EnvironmentWith(changes));
+  if (spawned.pid < 0) {
+    spdlog::error("cannot run {}: {}", command_.front(), strerror(spawned.error));
+    return ExitCodeOfSpawnError(spawned.error);
+  }
+  child_ = spawned.pid;
+  return 0;
+}
+
+void Run::WaitForJob() {
+  while (!ended_) {
+    pollfd wait = {signals_, POLLIN, 0};
+    poll(&wait, 1, 100);
+    TakeSignals();
+    LookForIncidents();
+    if (kill_at_ns_ != 0 && MonotonicNs() > kill_at_ns_) {
+      SignalAll(Descendants(), SIGKILL);
+      kill_at_ns_ += kGrace;
+    }
+  }
+  if (kill_at_ns_ != 0) EndLingering();
+}
+
+void Run::TakeSignals() {
+  signalfd_siginfo info;
+  while (read(signals_, &info, sizeof(info)) == sizeof(info)) {
+    if (info.ssi_signo != SIGCHLD) PassOn(info);
+  }
+  Reap();
+}
+
+void Run::PassOn(const signalfd_siginfo& info) {
+  const int signal = static_cast<int>(info.ssi_signo);
+  // A key at the terminal reaches the whole foreground group, the job included.
+  const bool from_terminal = info.ssi_code == SI_KERNEL;
+  if (!from_terminal) kill(child_, signal);
+  if (signal == SIGQUIT) return;  // programs may answer it and go on
+  // The second one means it.
+  kill_at_ns_ = kill_at_ns_ == 0 ? MonotonicNs() + 2 * kGrace : MonotonicNs();
+}
+
+void Run::Reap() {
+  int status = 0;
+  pid_t pid;
+  while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
+    // Taking stacks stops threads for a moment, which shows here too.
+    if (pid != child_ || !(WIFEXITED(status) || WIFSIGNALED(status))) continue;
+    ended_ = true;
+    exit_code_ = ExitCodeOf(status);
+  }
+}
+
+void Run::LookForIncidents() {
+  if (incidents_ == nullptr || aborted_) return;
+  for (const IncidentWatch::News& news : incidents_->Look()) {
+    std::cerr << news.text << std::flush;
+    if (flags_.on_hang == "abort") {
+      spdlog::info("ending the job (--on-hang=abort)");
+      aborted_ = true;
+      EndJob(SIGTERM);
+      return;
+    }
+    if (absl::StartsWith(flags_.on_hang, "exec:")) {
+      const Spawned spawned =
+          Spawn({"/bin/sh", "-c", flags_.on_hang.substr(5)},
+                EnvironmentWith({{"ROLLCALL_INCIDENT", news.incident_id},
+                                 {"ROLLCALL_REPORT", news.report_path},
+                                 {"ROLLCALL_SUMMARY", news.summary}}));
+      if (spawned.pid < 0) spdlog::error("--on-hang: {}", strerror(spawned.error));
+    }
+  }
+}
+
+void Run::EndJob(int signal) {
+  SignalAll(Descendants(), signal);
+  kill_at_ns_ = MonotonicNs() + kGrace;
+}
+
+// The command is gone; what it started and did not wait for gets as long.
+void Run::EndLingering() {
+  SignalAll(Descendants(), SIGTERM);
+  const int64_t until = MonotonicNs() + kGrace;
+  while (!Descendants().empty() && MonotonicNs() < until) {
+    usleep(20'000);
+    Reap();
+  }
+  SignalAll(Descendants(), SIGKILL);
+  usleep(20'000);
+  Reap();
+}
+
+void Run::Finish() {
+  if (agent_ != nullptr) agent_->Stop();
+  if (daemon_ != nullptr) daemon_->Stop();
+  if (incidents_ != nullptr && !aborted_) {
+    for (const IncidentWatch::News& news : incidents_->Look()) std::cerr << news.text << std::flush;
+  }
+  if (child_ > 0 && !library_.empty()) SayWhatWasSeen();
+  directory_.Remove();
+}
+
+void Run::SayWhatWasSeen() {
+  if (agent_ == nullptr || agent_->seen_communicators()) return;
+  if (directory_.loaded()) {
+    spdlog::info("the library was loaded, but no NCCL communicator was created: nothing to watch");
+  } else {
+    spdlog::info(
+        "the library was not loaded (static or setuid program, or LD_PRELOAD was cleared): nothing "
+        "could be seen");
+  }
+}
+
+}  // namespace
+
+int RunCommand(const std::vector<std::string>& arguments) {
+  const auto separator = std::find(arguments.begin(), arguments.end(), "--");
+  RunFlags flags;
+  CLI::App app("Runs CMD, and says which rank is at fault when it hangs. CMD's output and exit\n"
+               "code pass through:  rollcall run [flags] -- CMD...",
+               "rollcall run");
+  DefineFlags(&app, &flags);
+  int exit_code = 0;
+  if (!ParseFlags(&app, {arguments.begin(), separator}, &exit_code)) return exit_code;
+  if (separator == arguments.end() || separator + 1 == arguments.end()) {
+    std::cerr << "rollcall run: no command to run\n  rollcall run [flags] -- CMD...\n";
+    return kExitBadUsage;
+  }
+  return Run(flags, {separator + 1, arguments.end()}).Go();
+}
+
+}  // namespace rollcall

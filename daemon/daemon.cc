@@ -1,0 +1,340 @@
+#include "daemon/daemon.h"
+
+#include <grpcpp/grpcpp.h>
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <chrono>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+#include "daemon/diagnose.h"
+#include "daemon/http.h"
+#include "daemon/incident_proto.h"
+#include "daemon/report/writer.h"
+#include "daemon/status.h"
+#include "rollcall/v1/agent.pb.h"
+#include "rollcall/v1/query.grpc.pb.h"
+
+namespace rollcall {
+namespace {
+
+constexpr int64_t kSecond = 1'000'000'000;
+constexpr int kMostMessageBytes = 64 << 20;
+constexpr size_t kSamplesKept = 2;       // of one process's stacks, in an incident
+constexpr size_t kIncidentsKept = 100;   // of one job
+
+int64_t Now() { return absl::GetCurrentTimeNanos(); }
+
+bool AllEnded(const JobState& state) {
+  return std::all_of(state.processes.begin(), state.processes.end(), [](const Process& process) {
+    return process.liveness == Liveness::kExited || process.liveness == Liveness::kDied;
+  });
+}
+
+// The newest samples of each process; an older one than those gives way.
+void AddStack(v1::Incident* incident, const v1::ProcessStack& stack) {
+  auto* stacks = incident->mutable_stacks();
+  const auto same = [&stack](const v1::ProcessStack& other) {
+    return other.pid() == stack.pid() && other.host() == stack.host();
+  };
+  const auto count = static_cast<size_t>(std::count_if(stacks->begin(), stacks->end(), same));
+  if (count >= kSamplesKept) {
+    stacks->erase(std::find_if(stacks->begin(), stacks->end(), same));
+  }
+  *stacks->Add() = stack;
+  std::stable_sort(stacks->begin(), stacks->end(),
+                   [](const v1::ProcessStack& a, const v1::ProcessStack& b) {
+                     return std::make_tuple(!a.culprit(), a.rank(), a.host(), a.pid()) <
+                            std::make_tuple(!b.culprit(), b.rank(), b.host(), b.pid());
+                   });
+}
+
+}  // namespace
+
+Limits LimitsFor(int64_t hang_after_ns) {
+  Limits limits;
+  limits.hang_after_ns = hang_after_ns;
+  limits.suspect_after_ns = std::min(hang_after_ns / 2, 15 * kSecond);
+  limits.absent_for_good_ns = std::min(hang_after_ns, 5 * kSecond);
+  return limits;
+}
+
+class Daemon::QueryService : public v1::Query::Service {
+ public:
+  explicit QueryService(const Daemon* daemon) : daemon_(daemon) {}
+
+  grpc::Status GetStatus(grpc::ServerContext*, const v1::StatusRequest* request,
+                         v1::StatusResponse* response) override {
+    *response = daemon_->GetStatus(request->job());
+    return grpc::Status::OK;
+  }
+
+  grpc::Status ListIncidents(grpc::ServerContext*, const v1::ListIncidentsRequest* request,
+                             v1::ListIncidentsResponse* response) override {
+    for (v1::Incident& incident : daemon_->GetIncidents(request->job())) {
+      response->add_incidents()->Swap(&incident);
+    }
+    return grpc::Status::OK;
+  }
+
+ private:
+  const Daemon* const daemon_;
+};
+
+Daemon::Daemon(DaemonOptions options)
+    : options_(std::move(options)),
+      store_(options_.default_job),
+      agents_(std::make_unique<AgentService>(this)),
+      queries_(std::make_unique<QueryService>(this)) {}
+
+Daemon::~Daemon() { Stop(); }
+
+absl::Status Daemon::Start() {
+  grpc::ServerBuilder builder;
+  builder.SetMaxReceiveMessageSize(kMostMessageBytes);
+  // Two daemons must not share a port unnoticed.
+  builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
+  builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, 10'000);
+  if (!options_.listen.empty()) {
+    builder.AddListeningPort(options_.listen, grpc::InsecureServerCredentials(), &grpc_port_);
+  }
+  builder.RegisterService(agents_->service());
+  builder.RegisterService(queries_.get());
+  server_ = builder.BuildAndStart();
+  if (server_ == nullptr || (!options_.listen.empty() && grpc_port_ == 0)) {
+    return absl::UnavailableError(
+        absl::StrCat("cannot listen on ", options_.listen,
+                     ": the address is taken or not this machine's\n"
+                     "  another one?  --listen=HOST:PORT   (port 0: any free one)"));
+  }
+  if (!options_.http.empty()) {
+    http_ = std::make_unique<HttpServer>(this);
+    const absl::Status status = http_->Start(options_.http);
+    if (!status.ok()) {
+      http_.reset();
+      Stop();
+      return status;
+    }
+  }
+  thread_ = std::thread([this] { Run(); });
+  return absl::OkStatus();
+}
+
+void Daemon::Stop() {
+  {
+    const absl::MutexLock lock(&mutex_);
+    stopping_ = true;
+  }
+  if (thread_.joinable()) thread_.join();
+  if (http_ != nullptr) http_->Stop();
+  if (server_ != nullptr) {
+    agents_->CloseAll();
+    server_->Shutdown(std::chrono::system_clock::now() + std::chrono::seconds(2));
+    server_->Wait();
+    server_.reset();
+  }
+}
+
+std::shared_ptr<grpc::ChannelInterface> Daemon::InProcessChannel() {
+  grpc::ChannelArguments arguments;
+  arguments.SetMaxReceiveMessageSize(kMostMessageBytes);
+  return server_->InProcessChannel(arguments);
+}
+
+std::string Daemon::http_address() const { return http_ == nullptr ? "" : http_->address(); }
+
+void Daemon::Run() {
+  while (true) {
+    Tick(Now());
+    const absl::MutexLock lock(&mutex_);
+    if (mutex_.AwaitWithTimeout(absl::Condition(&stopping_), absl::Nanoseconds(options_.tick_ns))) {
+      break;
+    }
+  }
+  Tick(Now());  // the last word of the agents
+}
+
+void Daemon::Tick(int64_t now_ns) {
+  NoteSilence(now_ns);
+  for (const std::string& name : store_.JobNames()) DiagnoseJob(name, now_ns);
+  WriteReports();
+}
+
+void Daemon::DiagnoseJob(const std::string& name, int64_t now_ns) {
+  const JobState state = store_.Get(name);
+  const std::vector<Verdict> verdicts = Diagnose(state, now_ns, options_.limits);
+  const absl::MutexLock lock(&mutex_);
+  JobWatch& watch = jobs_.try_emplace(name, name).first->second;
+  for (const IncidentEvent& event : watch.life.Update(state, verdicts, now_ns, options_.limits)) {
+    Act(state, event, &watch);
+  }
+  if (!AllEnded(state)) {
+    watch.ended_ns = 0;
+  } else if (watch.ended_ns == 0) {
+    watch.ended_ns = now_ns;
+  } else if (now_ns - watch.ended_ns > options_.keep_ended_ns) {
+    store_.Forget(name);
+    jobs_.erase(name);
+  }
+}
+
+void Daemon::Act(const JobState& state, const IncidentEvent& event, JobWatch* watch) {
+  v1::Incident incident = ToProto(event.incident);
+  incident.set_rollcall_version(ROLLCALL_VERSION);
+  auto at = std::find_if(
+      watch->incidents.begin(), watch->incidents.end(),
+      [&incident](const Record& record) { return record.incident.id() == incident.id(); });
+  if (at == watch->incidents.end()) {
+    if (watch->incidents.size() >= kIncidentsKept) watch->incidents.erase(watch->incidents.begin());
+    at = watch->incidents.insert(watch->incidents.end(), Record());
+  }
+  // What this side has added stays.
+  incident.mutable_stacks()->Swap(at->incident.mutable_stacks());
+  incident.set_report_path(at->folder);
+  at->incident.Swap(&incident);
+  at->dirty = true;
+  if (event.kind == IncidentEvent::Kind::kConfirmed) {
+    spdlog::info("{}: {}", event.incident.id, event.incident.verdicts.front().summary);
+  }
+  if (!event.take_stacks_of.empty()) AskForStacks(state, event);
+}
+
+void Daemon::AskForStacks(const JobState& state, const IncidentEvent& event) {
+  std::map<std::string, v1::DaemonMessage> messages;  // by host
+  StackRequest request = {state.name, event.incident.id, {}, {}};
+  for (const Verdict& verdict : event.incident.verdicts) {
+    for (const Culprit& culprit : verdict.culprits) request.culprits.push_back(culprit.pid);
+  }
+  for (const int32_t index : event.take_stacks_of) {
+    const Process& process = state.processes[static_cast<size_t>(index)];
+    v1::TakeStacks* take = messages[process.host].mutable_take_stacks();
+    take->set_request(next_request_);
+    v1::ProcessRef* wanted = take->add_processes();
+    wanted->set_pid(process.pid);
+    wanted->set_start_time(process.start_time);
+    request.ranks[process.pid] = process.global_rank;
+  }
+  stack_requests_[next_request_++] = std::move(request);
+  while (stack_requests_.size() > 2 * kIncidentsKept) stack_requests_.erase(stack_requests_.begin());
+  for (const auto& [host, message] : messages) agents_->Send(host, message);
+}
+
+void Daemon::WriteReports() {
+  if (options_.report_dir.empty()) return;
+  std::vector<std::pair<v1::Incident, std::string>> due;  // with the folder
+  {
+    const absl::MutexLock lock(&mutex_);
+    for (auto& [name, watch] : jobs_) {
+      for (Record& record : watch.incidents) {
+        if (!record.dirty || !record.incident.has_confirmed_at()) continue;
+        record.dirty = false;
+        due.emplace_back(record.incident, record.folder);
+      }
+    }
+  }
+  for (const auto& [incident, folder] : due) {
+    absl::StatusOr<std::string> written = folder;
+    if (folder.empty()) {
+      written = CreateReport(options_.report_dir, incident);
+    } else if (const absl::Status status = UpdateReport(folder, incident); !status.ok()) {
+      written = status;
+    }
+    if (!written.ok()) {
+      spdlog::error("the report was not written: {}", std::string(written.status().message()));
+      continue;
+    }
+    const absl::MutexLock lock(&mutex_);
+    const auto watch = jobs_.find(incident.job());
+    if (watch == jobs_.end()) continue;
+    for (Record& record : watch->second.incidents) {
+      if (record.incident.id() != incident.id()) continue;
+      record.folder = *written;
+      record.incident.set_report_path(*written);
+    }
+  }
+}
+
+void Daemon::OnTick(const std::string& host, const v1::Tick& tick) { store_.Apply(host, tick); }
+
+void Daemon::OnStack(const std::string& host, const v1::StackReply& reply) {
+  const absl::MutexLock lock(&mutex_);
+  const auto request = stack_requests_.find(reply.request());
+  if (request == stack_requests_.end()) return;
+  const auto watch = jobs_.find(request->second.job);
+  if (watch == jobs_.end()) return;
+  v1::ProcessStack stack = reply.stack();
+  stack.set_host(host);
+  const auto rank = request->second.ranks.find(stack.pid());
+  stack.set_rank(rank == request->second.ranks.end() ? -1 : rank->second);
+  const std::vector<int32_t>& culprits = request->second.culprits;
+  stack.set_culprit(std::find(culprits.begin(), culprits.end(), stack.pid()) != culprits.end());
+  for (Record& record : watch->second.incidents) {
+    if (record.incident.id() != request->second.incident) continue;
+    AddStack(&record.incident, stack);
+    record.dirty = true;
+  }
+}
+
+void Daemon::OnConnected(const std::string& host) {
+  spdlog::debug("agent of {} connected", host);
+  const absl::MutexLock lock(&mutex_);
+  gone_since_ns_.erase(host);
+}
+
+void Daemon::OnGone(const std::string& host) {
+  spdlog::debug("agent of {} is gone", host);
+  const absl::MutexLock lock(&mutex_);
+  gone_since_ns_.emplace(host, Now());
+}
+
+void Daemon::NoteSilence(int64_t now_ns) {
+  std::vector<std::string> silent;
+  {
+    const absl::MutexLock lock(&mutex_);
+    for (auto& [host, since] : gone_since_ns_) {
+      if (since == 0 || now_ns - since < options_.silent_after_ns) continue;
+      silent.push_back(host);
+      since = 0;  // said
+    }
+  }
+  for (const std::string& host : silent) {
+    spdlog::warn("the agent of {} has been silent for {} s", host,
+                 options_.silent_after_ns / kSecond);
+    store_.SetSilent(host);
+  }
+}
+
+v1::StatusResponse Daemon::GetStatus(const std::string& job) const {
+  v1::StatusResponse response;
+  response.set_rollcall_version(ROLLCALL_VERSION);
+  const int64_t now_ns = Now();
+  response.mutable_now()->set_seconds(now_ns / kSecond);
+  response.mutable_now()->set_nanos(static_cast<int32_t>(now_ns % kSecond));
+  response.set_agents(agents_->agents());
+  for (const std::string& name : store_.JobNames()) {
+    if (!job.empty() && name != job) continue;
+    v1::JobStatus* status = response.add_jobs();
+    FillJobStatus(store_.Get(name), now_ns, status);
+    const absl::MutexLock lock(&mutex_);
+    const auto watch = jobs_.find(name);
+    if (watch == jobs_.end() || !watch->second.life.live()) continue;
+    const Incident& incident = *watch->second.life.live();
+    status->set_state(incident.state == IncidentState::kConfirmed ? "hung" : "suspected");
+    status->set_summary(incident.verdicts.front().summary);
+  }
+  return response;
+}
+
+std::vector<v1::Incident> Daemon::GetIncidents(const std::string& job) const {
+  std::vector<v1::Incident> incidents;
+  const absl::MutexLock lock(&mutex_);
+  for (const auto& [name, watch] : jobs_) {
+    if (!job.empty() && name != job) continue;
+    for (const Record& record : watch.incidents) incidents.push_back(record.incident);
+  }
+  return incidents;
+}
+
+}  // namespace rollcall

@@ -1,0 +1,122 @@
+// The daemon: takes in what agents tell, diagnoses, keeps incidents, writes
+// reports, answers questions.
+//
+// Runs inside rollcalld, and inside `rollcall run`. Owns its threads: one that
+// diagnoses a few times a second, gRPC's, and those of the HTTP server.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
+#include "daemon/agent_service.h"
+#include "daemon/incidents.h"
+#include "daemon/job_store.h"
+#include "rollcall/v1/incident.pb.h"
+#include "rollcall/v1/query.pb.h"
+
+namespace grpc {
+class ChannelInterface;
+class Server;
+}  // namespace grpc
+
+namespace rollcall {
+
+class HttpServer;
+
+struct DaemonOptions {
+  Limits limits;
+  std::string report_dir;       // "" for no reports on disk
+  std::string listen;           // HOST:PORT for agents and queries; "" for in-process only
+  std::string http;             // HOST:PORT, port 0 for any; "" for none
+  std::string default_job = "default";
+  int64_t tick_ns = 100'000'000;
+  int64_t silent_after_ns = 10'000'000'000;  // an agent that is gone for so long is silent
+  int64_t keep_ended_ns = 3600'000'000'000;  // ended jobs are forgotten after that
+};
+
+// Limits that follow from --hang-after: the first look comes early enough for
+// two samples of stacks, a second or more apart, before the limit.
+Limits LimitsFor(int64_t hang_after_ns);
+
+class Daemon : public AgentSink {
+ public:
+  explicit Daemon(DaemonOptions options);
+  ~Daemon() override;
+  Daemon(const Daemon&) = delete;
+  Daemon& operator=(const Daemon&) = delete;
+
+  // kUnavailable when an address cannot be used: says which, why, and what to
+  // type.
+  absl::Status Start();
+  void Stop();
+
+  // A channel to this daemon within the process.
+  std::shared_ptr<grpc::ChannelInterface> InProcessChannel();
+  int grpc_port() const { return grpc_port_; }    // 0: none
+  std::string http_address() const;               // "127.0.0.1:34567"; "" for none
+
+  v1::StatusResponse GetStatus(const std::string& job) const;
+  std::vector<v1::Incident> GetIncidents(const std::string& job) const;
+
+  void OnTick(const std::string& host, const v1::Tick& tick) override;
+  void OnStack(const std::string& host, const v1::StackReply& reply) override;
+  void OnConnected(const std::string& host) override;
+  void OnGone(const std::string& host) override;
+
+ private:
+  class QueryService;
+  struct Record {  // an incident as people see it
+    v1::Incident incident;
+    std::string folder;  // of its report; "" while there is none
+    bool dirty = false;  // the report is older than the incident
+  };
+  struct JobWatch {
+    explicit JobWatch(const std::string& job) : life(job) {}
+    IncidentLife life;
+    std::vector<Record> incidents;
+    int64_t ended_ns = 0;
+  };
+  struct StackRequest {
+    std::string job;
+    std::string incident;
+    std::vector<int32_t> culprits;  // pids
+    std::map<int32_t, int32_t> ranks;  // pid -> rank
+  };
+
+  void Run();
+  void Tick(int64_t now_ns);
+  void DiagnoseJob(const std::string& name, int64_t now_ns);
+  void Act(const JobState& state, const IncidentEvent& event, JobWatch* watch)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void AskForStacks(const JobState& state, const IncidentEvent& event)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void WriteReports() ABSL_LOCKS_EXCLUDED(mutex_);
+  void NoteSilence(int64_t now_ns);
+
+  const DaemonOptions options_;
+  JobStore store_;
+  std::unique_ptr<AgentService> agents_;
+  std::unique_ptr<QueryService> queries_;
+  std::unique_ptr<grpc::Server> server_;
+  std::unique_ptr<HttpServer> http_;
+  int grpc_port_ = 0;
+
+  mutable absl::Mutex mutex_;
+  bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
+  std::map<std::string, JobWatch> jobs_ ABSL_GUARDED_BY(mutex_);
+  std::map<uint64_t, StackRequest> stack_requests_ ABSL_GUARDED_BY(mutex_);
+  uint64_t next_request_ ABSL_GUARDED_BY(mutex_) = 1;
+  std::map<std::string, int64_t> gone_since_ns_ ABSL_GUARDED_BY(mutex_);  // host -> when
+  std::thread thread_;
+};
+
+}  // namespace rollcall

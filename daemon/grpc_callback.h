@@ -1,0 +1,23 @@
+// gRPC's callback API, under one name for the releases we build on: Ubuntu
+// 22.04's gRPC 1.30 has it in grpc::experimental still. Not tried there.
+#pragma once
+
+#include <grpcpp/grpcpp.h>
+
+#if __has_include(<grpcpp/version_info.h>) || defined(GRPC_CALLBACK_API_NONEXPERIMENTAL)
+namespace rollcall::grpc_callback {
+using CallbackServerContext = ::grpc::CallbackServerContext;
+template <typename In, typename Out>
+using ServerBidiReactor = ::grpc::ServerBidiReactor<In, Out>;
+template <typename Service>
+using ServiceOf = typename Service::CallbackService;
+}  // namespace rollcall::grpc_callback
+#else
+namespace rollcall::grpc_callback {
+using CallbackServerContext = ::grpc::experimental::CallbackServerContext;
+template <typename In, typename Out>
+using ServerBidiReactor = ::grpc::experimental::ServerBidiReactor<In, Out>;
+template <typename Service>
+using ServiceOf = typename Service::ExperimentalCallbackService;
+}  // namespace rollcall::grpc_callback
+#endif

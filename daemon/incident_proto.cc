@@ -1,0 +1,108 @@
+#include "daemon/incident_proto.h"
+
+#include <string>
+
+#include "daemon/sentences.h"
+
+namespace rollcall {
+namespace {
+
+constexpr int64_t kSecond = 1'000'000'000;
+
+// Length of the UTF-8 sequence that begins at `i`; 0 if there is none.
+size_t SequenceAt(const std::string& text, size_t i) {
+  const auto byte = [&](size_t k) { return static_cast<unsigned char>(text[k]); };
+  const unsigned char first = byte(i);
+  if (first < 0x80) return 1;
+  const size_t length = first >= 0xf0 ? 4 : first >= 0xe0 ? 3 : 2;
+  if (first < 0xc2 || first > 0xf4 || i + length > text.size()) return 0;
+  for (size_t k = 1; k < length; ++k) {
+    if ((byte(i + k) & 0xc0) != 0x80) return 0;
+  }
+  // Overlong forms, surrogates and what lies beyond U+10FFFF.
+  const unsigned char second = byte(i + 1);
+  if ((first == 0xe0 && second < 0xa0) || (first == 0xed && second > 0x9f)) return 0;
+  if ((first == 0xf0 && second < 0x90) || (first == 0xf4 && second > 0x8f)) return 0;
+  return length;
+}
+
+std::string Utf8(const std::string& text) {
+  std::string clean;
+  for (size_t i = 0; i < text.size();) {
+    const size_t length = SequenceAt(text, i);
+    clean += length == 0 ? "?" : text.substr(i, length);
+    i += length == 0 ? 1 : length;
+  }
+  return clean;
+}
+
+void SetTime(int64_t ns, google::protobuf::Timestamp* time) {
+  time->set_seconds(ns / kSecond);
+  time->set_nanos(static_cast<int32_t>(ns % kSecond));
+}
+
+v1::Call ToProto(const CallArgs& call, uint64_t position) {
+  v1::Call result;
+  result.set_position(static_cast<double>(position));
+  if (call.op != Op::kNone) result.set_operation(OpInWords(call.op));
+  result.set_dtype(DtypeInWords(call.dtype));
+  result.set_count(static_cast<double>(call.count));
+  result.set_reduction(ReductionInWords(call.reduction));
+  result.set_root(call.peer);
+  return result;
+}
+
+v1::Culprit ToProto(const Culprit& culprit, uint64_t position) {
+  v1::Culprit result;
+  result.set_rank(culprit.rank);
+  result.set_host(Utf8(culprit.host));
+  result.set_pid(culprit.pid);
+  result.set_device(culprit.device);
+  if (culprit.call.op != Op::kNone) *result.mutable_call() = ToProto(culprit.call, position);
+  return result;
+}
+
+}  // namespace
+
+v1::Verdict ToProto(const Verdict& verdict) {
+  v1::Verdict result;
+  result.set_cause(CauseName(verdict.cause));
+  result.set_certainty(CertaintyName(verdict.certainty));
+  for (const Culprit& culprit : verdict.culprits) {
+    *result.add_culprits() = ToProto(culprit, verdict.position);
+  }
+  for (const int32_t rank : verdict.waiting_ranks) result.add_waiting_ranks(rank);
+  v1::CommunicatorRef& communicator = *result.mutable_communicator();
+  communicator.set_id(IdInHex(verdict.communicator));
+  communicator.set_name(Utf8(verdict.communicator_name));
+  communicator.set_size(verdict.communicator_size);
+  *result.mutable_call() = ToProto(verdict.call, verdict.position);
+  for (const std::string& field : verdict.mismatched_fields) result.add_mismatched_fields(field);
+  result.set_waited_seconds(static_cast<double>(verdict.waited_ns / (kSecond / 1000)) / 1000.0);
+  result.set_summary(Utf8(verdict.summary));
+  for (const Advice& advice : verdict.advice) {
+    v1::Advice& added = *result.add_advice();
+    added.set_id(advice.id);
+    added.set_text(advice.text);
+  }
+  for (const std::string& line : verdict.evidence) result.add_evidence(Utf8(line));
+  for (const std::string& line : verdict.missing_evidence) {
+    result.add_missing_evidence(Utf8(line));
+  }
+  result.set_is_consequence(verdict.is_consequence);
+  return result;
+}
+
+v1::Incident ToProto(const Incident& incident) {
+  v1::Incident result;
+  result.set_id(Utf8(incident.id));
+  result.set_job(Utf8(incident.job));
+  result.set_state(IncidentStateName(incident.state));
+  if (incident.opened_ns > 0) SetTime(incident.opened_ns, result.mutable_opened_at());
+  if (incident.confirmed_ns > 0) SetTime(incident.confirmed_ns, result.mutable_confirmed_at());
+  if (incident.closed_ns > 0) SetTime(incident.closed_ns, result.mutable_closed_at());
+  for (const Verdict& verdict : incident.verdicts) *result.add_verdicts() = ToProto(verdict);
+  return result;
+}
+
+}  // namespace rollcall

@@ -1,0 +1,124 @@
+#include "daemon/report/html.h"
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "daemon/report/words.h"
+
+namespace rollcall {
+namespace {
+
+constexpr char kStyle[] = R"(
+:root { color-scheme: light dark; --text: #1d2129; --soft: #5c6573; --back: #fff; --card: #f5f6f8;
+  --line: #d9dde3; --mark: #b3261e; }
+@media (prefers-color-scheme: dark) {
+  :root { --text: #e4e7ec; --soft: #9aa4b2; --back: #14171c; --card: #1d2229; --line: #333a45;
+    --mark: #ff8a80; } }
+body { font: 15px/1.5 system-ui, sans-serif; color: var(--text); background: var(--back);
+  max-width: 60rem; margin: 0 auto; padding: 2rem 1rem 4rem; }
+h1 { font-size: 1.35rem; line-height: 1.35; border-left: .3rem solid var(--mark);
+  padding-left: .8rem; overflow-wrap: anywhere; }
+h2 { font-size: 1.1rem; margin-top: 2.5rem; border-top: 1px solid var(--line); padding-top: 1rem; }
+h3 { font-size: .95rem; margin: 1.2rem 0 .3rem; }
+table { border-collapse: collapse; width: 100%; margin: .5rem 0; }
+th, td { text-align: left; vertical-align: top; padding: .25rem .8rem .25rem 0;
+  border-bottom: 1px solid var(--line); overflow-wrap: anywhere; }
+th { width: 9rem; font-weight: 500; color: var(--soft); }
+li { margin: .2rem 0; overflow-wrap: anywhere; }
+.advice li { background: var(--card); padding: .5rem .8rem; margin: .4rem 0; list-style: none; }
+.advice { padding: 0; }
+.advice b { color: var(--mark); margin-right: .4rem; }
+details { background: var(--card); margin: .4rem 0; padding: .4rem .8rem; }
+pre { overflow-x: auto; font-size: .8rem; line-height: 1.35; margin: .2rem 0 .8rem; }
+)";
+
+std::string Escape(const std::string& text) {
+  return absl::StrReplaceAll(
+      text,
+      {{"&", "&amp;"}, {"<", "&lt;"}, {">", "&gt;"}, {"\"", "&quot;"}, {"'", "&#39;"}});
+}
+
+void AddFacts(const Facts& facts, std::string* html) {
+  *html += "<table>\n";
+  for (const auto& [name, value] : facts) {
+    absl::StrAppend(html, "<tr><th scope=\"row\">", Escape(name), "</th><td>", Escape(value),
+                    "</td></tr>\n");
+  }
+  *html += "</table>\n";
+}
+
+template <typename Lines>
+void AddList(const char* title, const Lines& lines, std::string* html) {
+  if (lines.empty()) return;
+  absl::StrAppend(html, "<h3>", title, "</h3>\n<ul>\n");
+  for (const auto& line : lines) absl::StrAppend(html, "<li>", Escape(line), "</li>\n");
+  *html += "</ul>\n";
+}
+
+void AddAdvice(const v1::Verdict& verdict, std::string* html) {
+  if (verdict.advice().empty()) return;
+  *html += "<h3>What to do</h3>\n<ul class=\"advice\">\n";
+  for (const v1::Advice& advice : verdict.advice()) {
+    absl::StrAppend(html, "<li><b>", Escape(advice.id()), "</b>", Escape(advice.text()),
+                    "</li>\n");
+  }
+  *html += "</ul>\n";
+}
+
+void AddVerdict(const v1::Verdict& verdict, bool is_first, std::string* html) {
+  if (!is_first) {
+    absl::StrAppend(html, "<h2>", verdict.is_consequence() ? "A consequence: " : "Also found: ",
+                    Escape(verdict.summary()), "</h2>\n");
+  }
+  AddFacts(FactsOf(verdict), html);
+  std::vector<std::string> culprits;
+  for (const v1::Culprit& culprit : verdict.culprits()) culprits.push_back(CulpritInWords(culprit));
+  AddList("Culprits", culprits, html);
+  AddAdvice(verdict, html);
+  AddList("Evidence", verdict.evidence(), html);
+  AddList("What is missing to be sure", verdict.missing_evidence(), html);
+}
+
+void AddStack(const v1::ProcessStack& stack, std::string* html) {
+  absl::StrAppend(html, "<details", stack.culprit() ? " open" : "", "><summary>",
+                  Escape(StackTitle(stack)), "</summary>\n");
+  if (!stack.error().empty()) {
+    absl::StrAppend(html, "<p>no stack: ", Escape(stack.error()), "</p>\n");
+  }
+  for (const v1::ThreadStack& thread : stack.threads()) {
+    absl::StrAppend(html, "<h3>", Escape(ThreadTitle(thread)), "</h3>\n");
+    if (!thread.note().empty()) absl::StrAppend(html, "<p>", Escape(thread.note()), "</p>\n");
+    *html += "<pre>";
+    int number = 0;
+    for (const v1::Frame& frame : thread.frames()) {
+      absl::StrAppend(html, Escape(FrameInWords(frame, number++)), "\n");
+    }
+    *html += "</pre>\n";
+  }
+  *html += "</details>\n";
+}
+
+}  // namespace
+
+std::string ToHtml(const v1::Incident& incident) {
+  const std::string headline = Escape(Headline(incident));
+  std::string html = absl::StrCat(
+      "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
+      "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
+      "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; "
+      "style-src 'unsafe-inline'\">\n<title>",
+      headline, "</title>\n<style>", kStyle, "</style>\n</head>\n<body>\n<main>\n<h1>", headline,
+      "</h1>\n");
+  bool is_first = true;
+  for (const v1::Verdict& verdict : incident.verdicts()) {
+    AddVerdict(verdict, is_first, &html);
+    is_first = false;
+  }
+  html += "<h2>Incident</h2>\n";
+  AddFacts(FactsOf(incident), &html);
+  if (!incident.stacks().empty()) html += "<h2>Stacks</h2>\n";
+  for (const v1::ProcessStack* stack : StacksInOrder(incident)) AddStack(*stack, &html);
+  html += "</main>\n</body>\n</html>\n";
+  return html;
+}
+
+}  // namespace rollcall

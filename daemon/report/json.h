@@ -1,0 +1,16 @@
+// incident.json: proto3 JSON with the proto's own field names. Every field is
+// there, empty lists too, so that scripts need no "if present"; messages and
+// times that are not set are left out.
+#pragma once
+
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "rollcall/v1/incident.pb.h"
+
+namespace rollcall {
+
+// Fails only for a message that proto3 JSON cannot express (a time beyond year 9999).
+absl::StatusOr<std::string> ToJson(const v1::Incident& incident);
+
+}  // namespace rollcall

@@ -1,0 +1,61 @@
+#include "daemon/report/text.h"
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "daemon/report/words.h"
+#include "daemon/report/wrap.h"
+
+namespace rollcall {
+namespace {
+
+void AddFacts(const Facts& facts, std::string* text) {
+  for (const auto& [name, value] : facts) {
+    *text += Wrap(absl::StrFormat("  %-13s ", name), std::string(16, ' '), value);
+  }
+}
+
+template <typename Lines>
+void AddList(const std::string& title, const Lines& lines, std::string* text) {
+  if (lines.empty()) return;
+  *text += absl::StrCat("\n", title, "\n");
+  for (const auto& line : lines) *text += Wrap("  - ", "    ", line);
+}
+
+void AddVerdict(const v1::Verdict& verdict, bool is_first, std::string* text) {
+  if (!is_first) {
+    *text += absl::StrCat("\n", std::string(72, '-'), "\n",
+                          verdict.is_consequence() ? "A consequence of it\n\n" : "Also found\n\n");
+    *text += Wrap("", "", verdict.summary());
+    *text += "\n";
+  }
+  AddFacts(FactsOf(verdict), text);
+  std::vector<std::string> culprits;
+  for (const v1::Culprit& culprit : verdict.culprits()) culprits.push_back(CulpritInWords(culprit));
+  AddList("Culprits", culprits, text);
+  std::vector<std::string> advice;
+  for (const v1::Advice& a : verdict.advice()) advice.push_back(absl::StrCat(a.id(), ": ", a.text()));
+  AddList("What to do", advice, text);
+  AddList("Evidence", verdict.evidence(), text);
+  AddList("What is missing to be sure", verdict.missing_evidence(), text);
+}
+
+}  // namespace
+
+std::string ToText(const v1::Incident& incident) {
+  std::string text = Wrap("", "", Headline(incident));
+  text += "\n";
+  AddFacts(FactsOf(incident), &text);
+  bool is_first = true;
+  for (const v1::Verdict& verdict : incident.verdicts()) {
+    AddVerdict(verdict, is_first, &text);
+    is_first = false;
+  }
+  if (!incident.stacks().empty()) {
+    text += absl::StrCat("\nStacks of ", incident.stacks_size(),
+                         incident.stacks_size() == 1 ? " process" : " processes",
+                         " are in stacks.txt.\n");
+  }
+  return text;
+}
+
+}  // namespace rollcall

@@ -1,0 +1,139 @@
+#include "daemon/report/words.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "absl/time/time.h"
+#include "daemon/sentences.h"
+
+namespace rollcall {
+namespace {
+
+constexpr int64_t kSecond = 1'000'000'000;
+
+absl::Time ToTime(const google::protobuf::Timestamp& time) {
+  return absl::FromUnixSeconds(time.seconds()) + absl::Nanoseconds(time.nanos());
+}
+
+void Add(const std::string& name, const std::string& value, Facts* facts) {
+  if (!value.empty()) facts->emplace_back(name, value);
+}
+
+std::string WaitingInWords(const v1::Verdict& v) {
+  if (v.waiting_ranks().empty()) return "";
+  return absl::StrCat(
+      RanksInWords({v.waiting_ranks().begin(), v.waiting_ranks().end()}), " (",
+      v.waiting_ranks_size(), "), for ",
+      DurationInWords(static_cast<int64_t>(v.waited_seconds() * static_cast<double>(kSecond))));
+}
+
+std::string CommunicatorInWords(const v1::CommunicatorRef& comm) {
+  const std::string name = comm.name().empty() ? "" : absl::StrCat("\"", comm.name(), "\", ");
+  return absl::StrCat(name, comm.id(), ", ", comm.size(), " ranks");
+}
+
+}  // namespace
+
+std::string TimeInWords(const google::protobuf::Timestamp& time) {
+  if (time.seconds() == 0) return "";
+  return absl::FormatTime("%Y-%m-%d %H:%M:%S UTC", ToTime(time), absl::UTCTimeZone());
+}
+
+std::string TimeForName(const google::protobuf::Timestamp& time) {
+  return absl::FormatTime("%Y%m%dT%H%M%SZ", ToTime(time), absl::UTCTimeZone());
+}
+
+std::string CulpritInWords(const v1::Culprit& culprit) {
+  std::vector<std::string> parts = {absl::StrCat("rank ", culprit.rank())};
+  if (!culprit.host().empty()) parts.push_back(culprit.host());
+  if (culprit.pid() != 0) parts.push_back(absl::StrCat("pid ", culprit.pid()));
+  if (culprit.device() >= 0) parts.push_back(absl::StrCat("GPU ", culprit.device()));
+  if (culprit.has_call()) parts.push_back(absl::StrCat("called ", CallInWords(culprit.call())));
+  return absl::StrJoin(parts, ", ");
+}
+
+std::string CallInWords(const v1::Call& call) {
+  std::vector<std::string> args;
+  if (!call.dtype().empty()) {
+    args.push_back(absl::StrFormat("%s x %.0f", call.dtype(), call.count()));
+  }
+  if (!call.reduction().empty()) args.push_back(call.reduction());
+  if (call.root() >= 0) args.push_back(absl::StrCat("root ", call.root()));
+  const std::string name = call.operation().empty() ? "a call" : call.operation();
+  return args.empty() ? name : absl::StrCat(name, "(", absl::StrJoin(args, ", "), ")");
+}
+
+std::string StackTitle(const v1::ProcessStack& stack) {
+  std::vector<std::string> parts = {absl::StrCat("rank ", stack.rank())};
+  if (!stack.host().empty()) parts.push_back(stack.host());
+  parts.push_back(absl::StrCat("pid ", stack.pid()));
+  if (stack.culprit()) parts.push_back("culprit");
+  const std::string time = TimeInWords(stack.taken_at());
+  if (!time.empty()) parts.push_back(absl::StrCat("taken ", time));
+  if (stack.cpu_seconds() > 0) {
+    parts.push_back(absl::StrFormat("%.2f s of CPU time by then", stack.cpu_seconds()));
+  }
+  return absl::StrJoin(parts, ", ");
+}
+
+std::string ThreadTitle(const v1::ThreadStack& thread) {
+  std::string title = absl::StrCat("thread ", thread.tid());
+  if (!thread.name().empty()) absl::StrAppend(&title, " \"", thread.name(), "\"");
+  if (!thread.state().empty()) absl::StrAppend(&title, ", state ", thread.state());
+  if (!thread.wait_channel().empty()) absl::StrAppend(&title, ", in ", thread.wait_channel());
+  return title;
+}
+
+std::string FrameInWords(const v1::Frame& frame, int number) {
+  std::string text = absl::StrFormat(
+      "#%-2d %s", number, frame.function().empty() ? frame.address() : frame.function());
+  if (!frame.file().empty()) {
+    absl::StrAppend(&text, "  ", frame.file());
+    if (frame.line() > 0) absl::StrAppend(&text, ":", frame.line());
+  }
+  if (!frame.module().empty()) absl::StrAppend(&text, "  (", frame.module(), ")");
+  return text;
+}
+
+std::vector<const v1::ProcessStack*> StacksInOrder(const v1::Incident& incident) {
+  std::vector<const v1::ProcessStack*> stacks;
+  for (const v1::ProcessStack& stack : incident.stacks()) stacks.push_back(&stack);
+  std::stable_sort(stacks.begin(), stacks.end(),
+                   [](const v1::ProcessStack* a, const v1::ProcessStack* b) {
+                     return a->culprit() > b->culprit();
+                   });
+  return stacks;
+}
+
+Facts FactsOf(const v1::Verdict& v) {
+  Facts facts;
+  Add("cause", v.cause(), &facts);
+  Add("certainty", v.certainty(), &facts);
+  Add("communicator", CommunicatorInWords(v.communicator()), &facts);
+  Add("call", absl::StrFormat("#%.0f, %s", v.call().position(), CallInWords(v.call())), &facts);
+  Add("differs in", absl::StrJoin(v.mismatched_fields(), ", "), &facts);
+  Add("waiting", WaitingInWords(v), &facts);
+  return facts;
+}
+
+Facts FactsOf(const v1::Incident& incident) {
+  Facts facts;
+  Add("incident", incident.id(), &facts);
+  Add("job", incident.job(), &facts);
+  Add("state", incident.state(), &facts);
+  Add("opened", TimeInWords(incident.opened_at()), &facts);
+  Add("confirmed", TimeInWords(incident.confirmed_at()), &facts);
+  Add("closed", TimeInWords(incident.closed_at()), &facts);
+  Add("report", incident.report_path(), &facts);
+  Add("rollcall", incident.rollcall_version(), &facts);
+  return facts;
+}
+
+std::string Headline(const v1::Incident& incident) {
+  if (incident.verdicts().empty()) return "nothing was found";
+  return incident.verdicts(0).summary();
+}
+
+}  // namespace rollcall

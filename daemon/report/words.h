@@ -1,0 +1,45 @@
+// What the text and the HTML report say alike.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "rollcall/v1/incident.pb.h"
+
+namespace rollcall {
+
+// "2026-11-20 19:30:00 UTC"; "" if it is not set.
+std::string TimeInWords(const google::protobuf::Timestamp& time);
+
+// "20261120T193000Z", for names of files.
+std::string TimeForName(const google::protobuf::Timestamp& time);
+
+// "rank 3, node-17, pid 4121, GPU 3"; what is not known is left out.
+std::string CulpritInWords(const v1::Culprit& culprit);
+
+// "AllReduce(float32 x 1048576, sum)".
+std::string CallInWords(const v1::Call& call);
+
+// "rank 3, node-17, pid 4121, culprit, taken 2026-11-20 19:30:00 UTC".
+std::string StackTitle(const v1::ProcessStack& stack);
+
+// "thread 4121 "python", state S, in futex_wait".
+std::string ThreadTitle(const v1::ThreadStack& thread);
+
+// "#0 validate  train.py:212  (libfoo.so)".
+std::string FrameInWords(const v1::Frame& frame, int number);
+
+// The stacks of culprits before those of others, otherwise as they are.
+std::vector<const v1::ProcessStack*> StacksInOrder(const v1::Incident& incident);
+
+// What is known of a verdict, as names and values; empty values are left out.
+using Facts = std::vector<std::pair<std::string, std::string>>;
+Facts FactsOf(const v1::Verdict& verdict);
+Facts FactsOf(const v1::Incident& incident);
+
+// The sentence on top of everything.
+std::string Headline(const v1::Incident& incident);
+
+}  // namespace rollcall

@@ -1,0 +1,39 @@
+#include "daemon/report/wrap.h"
+
+#include <algorithm>
+
+namespace rollcall {
+namespace {
+
+bool IsContinuation(char c) { return (static_cast<unsigned char>(c) & 0xc0) == 0x80; }
+
+// Where to end a line that begins at `begin` and has `room` bytes.
+size_t LineEnd(const std::string& text, size_t begin, size_t room) {
+  if (text.size() - begin <= room) return text.size();
+  const size_t blank = text.rfind(' ', begin + room);
+  if (blank != std::string::npos && blank > begin) return blank;
+  size_t end = begin + room;
+  while (end > begin + 1 && IsContinuation(text[end])) --end;
+  return end;
+}
+
+}  // namespace
+
+std::string Wrap(const std::string& first, const std::string& rest, const std::string& text) {
+  std::string clean = text;
+  for (char& c : clean) {
+    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = ' ';
+  }
+  std::string result;
+  size_t begin = 0;
+  do {
+    const std::string& indent = begin == 0 ? first : rest;
+    const size_t end = LineEnd(clean, begin, kTextColumns - std::min(indent.size(), kTextColumns / 2));
+    result += indent + clean.substr(begin, end - begin) + "\n";
+    begin = end;
+    while (begin < clean.size() && clean[begin] == ' ') ++begin;
+  } while (begin < clean.size());
+  return result;
+}
+
+}  // namespace rollcall

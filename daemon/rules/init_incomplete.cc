@@ -1,0 +1,14 @@
+#include "daemon/rules/absence.h"
+#include "daemon/rules/rules.h"
+
+namespace rollcall {
+
+std::vector<Verdict> FindIncompleteCommunicators(const JobState& job, int64_t now_ns,
+                                                 const Limits& limits) {
+  std::vector<Verdict> verdicts;
+  BlameAll(job, FindIncompleteInits(job), Cause::kInitIncomplete, Gone::kNo, now_ns, limits,
+           &verdicts);
+  return verdicts;
+}
+
+}  // namespace rollcall

@@ -1,0 +1,153 @@
+// FindMismatches(): from a divergence to a verdict that blames the minority.
+#include <algorithm>
+#include <set>
+
+#include "absl/strings/str_cat.h"
+#include "daemon/rules/absence.h"
+#include "daemon/rules/describe.h"
+#include "daemon/rules/divergence.h"
+#include "daemon/sentences.h"
+
+namespace rollcall {
+namespace {
+
+constexpr size_t kDescribedSides = 8;
+
+bool IsTie(const Divergence& divergence) {
+  return divergence.sides[0].ranks.size() == divergence.sides[1].ranks.size();
+}
+
+bool IsLost(const Divergence& divergence) { return divergence.position_end != 0; }
+
+Cause CauseOf(const Divergence& divergence) {
+  for (const Side& side : divergence.sides) {
+    if (Canonical(side.call.op) != Canonical(divergence.sides[0].call.op)) {
+      return Cause::kOperationMismatch;
+    }
+  }
+  return IsLost(divergence) ? Cause::kOperationMismatch : Cause::kArgumentMismatch;
+}
+
+// Could the ranks that are still to come turn the majority?
+bool CanTurn(const Divergence& divergence) {
+  return divergence.sides[0].ranks.size() <=
+         divergence.sides[1].ranks.size() + divergence.undecided;
+}
+
+Certainty CertaintyOf(const Divergence& divergence) {
+  const bool sure = !IsLost(divergence) && !divergence.may_be_earlier && !CanTurn(divergence);
+  return sure ? Certainty::kCertain : Certainty::kLikely;
+}
+
+// An operation's arguments differ with it, and say nothing of their own.
+std::vector<std::string> FieldsOf(const Divergence& divergence, Cause cause) {
+  if (IsLost(divergence)) return {};
+  if (cause == Cause::kOperationMismatch) return {"operation"};
+  std::set<std::string> differing;
+  for (const Side& side : divergence.sides) {
+    for (std::string& field : DifferingFields(side.call, divergence.sides[0].call)) {
+      differing.insert(std::move(field));
+    }
+  }
+  return {differing.begin(), differing.end()};
+}
+
+void AddCulprits(const JobState& job, const Communicator& comm, const Divergence& divergence,
+                 Verdict* verdict) {
+  for (size_t i = IsTie(divergence) ? 0 : 1; i < divergence.sides.size(); ++i) {
+    for (const int32_t rank : divergence.sides[i].ranks) {
+      const Member& member = comm.members.at(rank);
+      Culprit culprit = MakeCulprit(job, member.process, rank, &member);
+      culprit.call = divergence.sides[i].call;
+      verdict->culprits.push_back(std::move(culprit));
+    }
+  }
+}
+
+std::vector<int32_t> PublicRanks(const JobState& job, const Communicator& comm,
+                                 const std::vector<int32_t>& ranks) {
+  std::vector<int32_t> result;
+  for (const int32_t rank : ranks) {
+    result.push_back(PublicRank(job, comm.members.at(rank).process, rank));
+  }
+  return result;
+}
+
+void AddEvidence(const JobState& job, const Communicator& comm, const Divergence& divergence,
+                 Verdict* verdict) {
+  for (const Side& side : divergence.sides) {
+    if (verdict->evidence.size() == kDescribedSides) break;
+    const std::string who = RanksInWords(PublicRanks(job, comm, side.ranks));
+    verdict->evidence.push_back(
+        IsLost(divergence)
+            ? absl::StrCat(who, ": one history of calls before #", divergence.position_end)
+            : absl::StrCat(who, ": call #", divergence.position, " is ", CallInWords(side.call)));
+  }
+  if (IsLost(divergence)) {
+    verdict->missing_evidence.push_back(absl::StrCat(
+        "the records between calls #", divergence.position, " and #", divergence.position_end,
+        " were overwritten: the signatures differ, but by which call is not known"));
+  } else if (divergence.may_be_earlier) {
+    verdict->missing_evidence.push_back(
+        absl::StrCat("records before call #", divergence.position,
+                     " are lost on some ranks: the ranks may have parted earlier"));
+  }
+  if (IsTie(divergence)) {
+    verdict->missing_evidence.push_back("no side has a majority: either may be the wrong one");
+  } else if (CanTurn(divergence)) {
+    verdict->missing_evidence.push_back(
+        absl::StrCat(divergence.undecided, " ranks have not come to this call yet"));
+  }
+}
+
+void AddWaiters(const JobState& job, const Communicator& comm, Verdict* verdict) {
+  std::set<int32_t> culprits;
+  for (const Culprit& culprit : verdict->culprits) culprits.insert(culprit.process);
+  for (const Waiter& w : WaitersOf(job, comm)) {
+    if (w.wait.call < verdict->position || w.wait.evidence == Evidence::kIndirect) continue;
+    if (culprits.count(w.process) != 0) continue;
+    verdict->waiting_ranks.push_back(PublicRank(job, w.process, w.rank));
+    verdict->waiting_processes.push_back(w.process);
+  }
+}
+
+// A contradiction arises with the second side.
+int64_t SinceOf(const Divergence& divergence) {
+  std::vector<int64_t> times;
+  for (const Side& side : divergence.sides) times.push_back(side.since_ns);
+  std::sort(times.begin(), times.end());
+  return times[1];
+}
+
+Verdict MakeVerdict(const JobState& job, const Communicator& comm, const Divergence& divergence,
+                    Cause cause, int64_t now_ns) {
+  Verdict verdict;
+  verdict.cause = cause;
+  verdict.certainty = CertaintyOf(divergence);
+  SetCommunicator(comm, &verdict);
+  verdict.position = divergence.position;
+  verdict.position_end = divergence.position_end;
+  verdict.call = divergence.sides[0].call;
+  verdict.mismatched_fields = FieldsOf(divergence, cause);
+  verdict.since_ns = SinceOf(divergence);
+  verdict.waited_ns =
+      verdict.since_ns == 0 ? 0 : std::max<int64_t>(0, now_ns - verdict.since_ns);
+  AddCulprits(job, comm, divergence, &verdict);
+  AddWaiters(job, comm, &verdict);
+  AddEvidence(job, comm, divergence, &verdict);
+  return verdict;
+}
+
+}  // namespace
+
+std::vector<Verdict> FindMismatches(const JobState& job, Cause cause, int64_t now_ns) {
+  std::vector<Verdict> verdicts;
+  for (const auto& [id, comm] : job.communicators) {
+    const std::optional<Divergence> divergence = FindDivergence(comm);
+    if (!divergence || CauseOf(*divergence) != cause) continue;
+    verdicts.push_back(MakeVerdict(job, comm, *divergence, cause, now_ns));
+  }
+  return verdicts;
+}
+
+}  // namespace rollcall

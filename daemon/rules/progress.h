@@ -1,0 +1,79 @@
+// Who waits in which call, and who is gone: the questions that all rules ask of
+// a JobState. Pure; safe on any state, also a contradictory one (process
+// indices, ranks and sizes come from files that may be damaged).
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "daemon/model/job_state.h"
+
+namespace rollcall {
+
+// What shows that a rank waits, weakest first.
+enum class Evidence : uint8_t {
+  kIndirect,  // its host waits for the GPU, though after a call on another communicator
+  kInferred,  // its host waits for the GPU after this call, or its agent is silent by now
+  kShown,     // the GPU's markers say so, or the host stands inside the call
+};
+
+struct Wait {
+  uint64_t call = 0;  // without markers the newest that it can be
+  int64_t since_ns = 0;
+  Evidence evidence = Evidence::kShown;
+};
+
+// A rank that waits.
+struct Waiter {
+  int32_t rank = -1;  // in the communicator
+  int32_t process = -1;
+  Wait wait;
+};
+
+enum class Gone : uint8_t { kNo, kLeft, kDied };
+
+// A communicator with more ranks than this is damaged data, and is passed over.
+inline constexpr int32_t kMaxRanks = 1 << 20;
+
+// nullptr where nothing is known of the process.
+const Process* ProcessOf(const JobState& job, int32_t process);
+
+// The rank people know: global where the environment gave it.
+int32_t PublicRank(const JobState& job, int32_t process, int32_t rank);
+
+// Ended without a word, ended in good order, or neither.
+Gone HowProcessEnded(const JobState& job, int32_t process);
+
+// Like HowProcessEnded(), and kLeft also for a rank that lives on but has left,
+// or is leaving, the communicator.
+Gone HowGone(const JobState& job, const Member& member);
+
+// Since when it is gone; 0 if that is not known.
+int64_t GoneSince(const JobState& job, const Member& member);
+
+// False where what is known of the process may be out of date.
+bool IsFresh(const JobState& job, int32_t process);
+
+bool InRange(const Communicator& comm, int32_t rank);
+
+// Ranks 0..size-1 that nothing is known of.
+std::vector<int32_t> UnknownRanks(const Communicator& comm);
+
+// Does the rank wait in a collective of `comm`? Ranks that are gone do not wait,
+// nor do those that only wait for a send or receive.
+std::optional<Wait> WaitOf(const JobState& job, const Communicator& comm, const Member& member);
+
+std::vector<Waiter> WaitersOf(const JobState& job, const Communicator& comm);
+
+// Some rank has come out of the creation of the communicator.
+bool HasFormed(const Communicator& comm);
+
+// The collective at `position`, nullptr if its record is lost. Calls that failed
+// at once have no position and are never returned.
+const CallRecord* FindCollective(const Member& member, uint64_t position);
+
+// All known ranks have gone beyond the call, so it has not stopped the job.
+bool HasMovedPast(const JobState& job, uint64_t communicator, uint64_t position);
+
+}  // namespace rollcall

@@ -1,0 +1,120 @@
+#include "daemon/rules/rank_map.h"
+
+#include <algorithm>
+#include <set>
+#include <tuple>
+
+#include "daemon/rules/progress.h"
+
+namespace rollcall {
+namespace {
+
+using RankMap = std::map<int32_t, int32_t>;
+
+std::set<int32_t> MemberProcesses(const Communicator& comm) {
+  std::set<int32_t> processes;
+  for (const auto& [rank, member] : comm.members) processes.insert(member.process);
+  return processes;
+}
+
+// Splits stand in a communicator with their parent's ranks.
+RankMap ByParent(const JobState& job, const Communicator& comm,
+                 const std::vector<int32_t>& ranks) {
+  RankMap result;
+  const auto parent = job.communicators.find(comm.parent);
+  if (comm.parent == 0 || parent == job.communicators.end()) return result;
+  if (parent->second.size != comm.size) return result;
+  for (const int32_t rank : ranks) {
+    const auto member = parent->second.members.find(rank);
+    if (member != parent->second.members.end()) result[rank] = member->second.process;
+  }
+  return result;
+}
+
+// Launchers, wrappers and data-loader workers inherit their rank's environment
+// and the library: of several processes with one rank the one that uses NCCL is
+// meant, else the one that lives, else the first.
+bool IsBetter(const Process& a, const Process& b) {
+  const auto key = [](const Process& p) {
+    const bool ended = p.liveness == Liveness::kExited || p.liveness == Liveness::kDied;
+    return std::make_tuple(!p.has_segment, ended, p.start_time, p.pid);
+  };
+  return key(a) < key(b);
+}
+
+// Processes outside `comm` with the world that its members see, by global rank.
+RankMap CandidatesByGlobalRank(const JobState& job, const Communicator& comm, int32_t world_size) {
+  const std::set<int32_t> inside = MemberProcesses(comm);
+  std::set<int32_t> taken;
+  for (const int32_t process : inside) taken.insert(PublicRank(job, process, -1));
+  RankMap result;
+  for (size_t i = 0; i < job.processes.size(); ++i) {
+    const Process& process = job.processes[i];
+    const auto index = static_cast<int32_t>(i);
+    if (process.global_rank < 0 || process.world_size != world_size) continue;
+    if (inside.count(index) != 0 || taken.count(process.global_rank) != 0) continue;
+    const auto [it, inserted] = result.emplace(process.global_rank, index);
+    if (!inserted && IsBetter(process, job.processes[it->second])) it->second = index;
+  }
+  return result;
+}
+
+std::vector<int32_t> CandidatesWithoutRank(const JobState& job, const Communicator& comm) {
+  const std::set<int32_t> inside = MemberProcesses(comm);
+  std::vector<int32_t> result;
+  for (size_t i = 0; i < job.processes.size(); ++i) {
+    const auto index = static_cast<int32_t>(i);
+    if (job.processes[i].global_rank < 0 && inside.count(index) == 0) result.push_back(index);
+  }
+  return result;
+}
+
+// The world size that the known members were told; -1: none.
+int32_t WorldSize(const JobState& job, const Communicator& comm) {
+  int32_t world_size = -1;
+  for (const auto& [rank, member] : comm.members) {
+    const Process* process = ProcessOf(job, member.process);
+    if (process != nullptr && process->global_rank >= 0) {
+      world_size = std::max(world_size, process->world_size);
+    }
+  }
+  return world_size;
+}
+
+bool RanksAreGlobal(const JobState& job, const Communicator& comm) {
+  return std::all_of(comm.members.begin(), comm.members.end(), [&](const auto& entry) {
+    return PublicRank(job, entry.second.process, entry.first) == entry.first;
+  });
+}
+
+// As many left over as are looked for: rank order is as good as any other.
+RankMap Pair(const std::vector<int32_t>& ranks, const std::vector<int32_t>& processes) {
+  RankMap result;
+  if (ranks.size() != processes.size()) return result;
+  for (size_t i = 0; i < ranks.size(); ++i) result[ranks[i]] = processes[i];
+  return result;
+}
+
+}  // namespace
+
+RankMap ProcessesOfRanks(const JobState& job, const Communicator& comm,
+                         const std::vector<int32_t>& ranks) {
+  RankMap result = ByParent(job, comm, ranks);
+  if (!result.empty() || ranks.empty()) return result;
+
+  const int32_t world_size = WorldSize(job, comm);
+  if (world_size < 0) return Pair(ranks, CandidatesWithoutRank(job, comm));
+  const RankMap candidates = CandidatesByGlobalRank(job, comm, world_size);
+  if (world_size == comm.size && RanksAreGlobal(job, comm)) {
+    for (const int32_t rank : ranks) {
+      const auto it = candidates.find(rank);
+      if (it != candidates.end()) result[rank] = it->second;
+    }
+    return result;
+  }
+  std::vector<int32_t> processes;
+  for (const auto& [rank, process] : candidates) processes.push_back(process);
+  return Pair(ranks, processes);
+}
+
+}  // namespace rollcall

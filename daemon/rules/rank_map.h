@@ -1,0 +1,19 @@
+// Which process a rank of a communicator is, where the rank itself has not said
+// so yet: a rank that never came is known only by its process, if at all.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <vector>
+
+#include "daemon/model/job_state.h"
+
+namespace rollcall {
+
+// The processes of `ranks`, which are not members of `comm`. Ranks that cannot
+// be told are not in the result. Looked up in this order: the parent's ranks,
+// global ranks where the communicator spans the world, and what is left over.
+std::map<int32_t, int32_t> ProcessesOfRanks(const JobState& job, const Communicator& comm,
+                                            const std::vector<int32_t>& ranks);
+
+}  // namespace rollcall

@@ -1,0 +1,251 @@
+#include "daemon/sentences.h"
+
+#include <algorithm>
+#include <set>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+
+namespace rollcall {
+namespace {
+
+constexpr int64_t kSecond = 1'000'000'000;
+constexpr size_t kNamedPids = 4;
+
+std::vector<int32_t> RanksOf(const std::vector<Culprit>& culprits) {
+  std::vector<int32_t> ranks;
+  for (const Culprit& culprit : culprits) ranks.push_back(culprit.rank);
+  return ranks;
+}
+
+// "node-17, pid 4121", "node-17, pids 4121 and 4122", "3 hosts"; "" if nothing is known.
+std::string Place(const std::vector<Culprit>& culprits) {
+  std::set<std::string> hosts;
+  std::vector<int32_t> pids;
+  for (const Culprit& culprit : culprits) {
+    if (!culprit.host.empty()) hosts.insert(culprit.host);
+    if (culprit.pid != 0) pids.push_back(culprit.pid);
+  }
+  if (hosts.empty()) return "";
+  if (hosts.size() > 1) return absl::StrCat(hosts.size(), " hosts");
+  if (pids.empty() || pids.size() > kNamedPids) return *hosts.begin();
+  return absl::StrCat(*hosts.begin(), pids.size() == 1 ? ", pid " : ", pids ",
+                      absl::StrJoin(pids, " "));
+}
+
+std::string Who(const std::vector<Culprit>& culprits) {
+  const std::string place = Place(culprits);
+  return absl::StrCat(RanksInWords(RanksOf(culprits)),
+                      place.empty() ? "" : absl::StrCat(" (", place, ")"));
+}
+
+std::string Where(const Verdict& v) {
+  return CommunicatorInWords(v.communicator, v.communicator_name);
+}
+
+std::string CallNumber(const Verdict& v) {
+  const std::string name = v.call.op == Op::kNone ? "call" : OpInWords(v.call.op);
+  return absl::StrCat(name, " #", v.position);
+}
+
+std::string WaitTail(const Verdict& v) {
+  const size_t n = v.waiting_ranks.size();
+  if (n == 0) return "";
+  return absl::StrCat("; ", n, n == 1 ? " rank has waited " : " ranks have waited ",
+                      DurationInWords(v.waited_ns));
+}
+
+bool IsCreation(const Verdict& v) { return KindOf(v.call.op) == CallKind::kCreate; }
+
+bool CameInside(const Verdict& v) {
+  return !v.culprits.empty() && v.culprits.front().entered > v.position;
+}
+
+// "after 24 calls", "after 23-24 calls".
+std::string AfterCalls(const std::vector<Culprit>& culprits) {
+  uint64_t least = UINT64_MAX;
+  uint64_t most = 0;
+  for (const Culprit& culprit : culprits) {
+    least = std::min(least, culprit.entered);
+    most = std::max(most, culprit.entered);
+  }
+  if (least != most) return absl::StrCat("after ", least, "-", most, " calls");
+  return absl::StrCat("after ", most, most == 1 ? " call" : " calls");
+}
+
+// How they went; "" where they did not go alike.
+std::string Ending(const std::vector<Culprit>& culprits) {
+  for (const Culprit& culprit : culprits) {
+    if (culprit.ending != culprits.front().ending) return "";
+  }
+  const std::string& ending = culprits.front().ending;
+  return ending.empty() ? "" : absl::StrCat(" (", ending, ")");
+}
+
+std::string MissingRank(const Verdict& v) {
+  return absl::StrCat(Who(v.culprits), " never entered ", CallNumber(v), " on ", Where(v),
+                      WaitTail(v));
+}
+
+std::string RankExited(const Verdict& v) {
+  if (IsCreation(v)) {
+    return absl::StrCat(Who(v.culprits), " left", Ending(v.culprits), " without joining ",
+                        Where(v), " (", OpInWords(v.call.op), ")", WaitTail(v));
+  }
+  return absl::StrCat(Who(v.culprits), " left ", AfterCalls(v.culprits), Ending(v.culprits),
+                      CameInside(v) ? " inside " : " and never entered ", CallNumber(v), " on ",
+                      Where(v), WaitTail(v));
+}
+
+std::string RankDied(const Verdict& v) {
+  const std::string died = absl::StrCat(Who(v.culprits), " died", Ending(v.culprits));
+  if (IsCreation(v)) {
+    return absl::StrCat(died, " before ", Where(v), " was complete (", OpInWords(v.call.op), ")",
+                        WaitTail(v));
+  }
+  return absl::StrCat(died, CameInside(v) ? " inside " : " before it entered ", CallNumber(v),
+                      " on ", Where(v), WaitTail(v));
+}
+
+std::string InitIncomplete(const Verdict& v) {
+  return absl::StrCat(Who(v.culprits), " never joined ", Where(v), " of ", v.communicator_size,
+                      " ranks (", OpInWords(v.call.op), ")", WaitTail(v));
+}
+
+std::string Stalled(const Verdict& v) {
+  const std::string least =
+      v.culprits.empty() ? "" : absl::StrCat("; least advanced: ", Who(v.culprits));
+  return absl::StrCat("all ", v.communicator_size, " ranks of ", Where(v), " have entered ",
+                      CallNumber(v), ", which does not finish", least, WaitTail(v));
+}
+
+bool SameCall(const CallArgs& a, const CallArgs& b) {
+  return Canonical(a.op) == Canonical(b.op) && a.dtype == b.dtype && a.count == b.count &&
+         a.reduction == b.reduction && a.peer == b.peer;
+}
+
+// Culprits that made the same call, together.
+std::vector<std::vector<Culprit>> BySide(const std::vector<Culprit>& culprits) {
+  std::vector<std::vector<Culprit>> sides;
+  for (const Culprit& culprit : culprits) {
+    auto side = std::find_if(sides.begin(), sides.end(), [&](const std::vector<Culprit>& s) {
+      return SameCall(s.front().call, culprit.call);
+    });
+    if (side == sides.end()) side = sides.insert(sides.end(), std::vector<Culprit>());
+    side->push_back(culprit);
+  }
+  return sides;
+}
+
+std::string Mismatch(const Verdict& v) {
+  if (v.position_end != 0) {
+    return absl::StrCat(Who(v.culprits), " made other calls than the others on ", Where(v),
+                        ", somewhere between call #", v.position, " and #", v.position_end,
+                        WaitTail(v));
+  }
+  std::vector<std::string> parts;
+  bool others = true;
+  for (const std::vector<Culprit>& side : BySide(v.culprits)) {
+    parts.push_back(absl::StrCat(Who(side), " called ", CallInWords(side.front().call)));
+    if (SameCall(side.front().call, v.call)) others = false;  // a tie: nobody else is right
+  }
+  const std::string rest =
+      others ? absl::StrCat(" where the others called ", CallInWords(v.call)) : "";
+  return absl::StrCat(absl::StrJoin(parts, others ? " and " : " where "), rest, ": call #",
+                      v.position, " on ", Where(v), WaitTail(v));
+}
+
+}  // namespace
+
+std::string SummaryOf(const Verdict& verdict) {
+  switch (verdict.cause) {
+    case Cause::kMissingRank:
+      return MissingRank(verdict);
+    case Cause::kRankExited:
+      return RankExited(verdict);
+    case Cause::kRankDied:
+      return RankDied(verdict);
+    case Cause::kInitIncomplete:
+      return InitIncomplete(verdict);
+    case Cause::kStalledInFlight:
+      return Stalled(verdict);
+    case Cause::kOperationMismatch:
+    case Cause::kArgumentMismatch:
+      return Mismatch(verdict);
+  }
+  return CauseName(verdict.cause);
+}
+
+std::string RankList(std::vector<int32_t> ranks) {
+  std::sort(ranks.begin(), ranks.end());
+  ranks.erase(std::unique(ranks.begin(), ranks.end()), ranks.end());
+  std::vector<std::string> runs;
+  for (size_t i = 0; i < ranks.size();) {
+    size_t end = i + 1;
+    while (end < ranks.size() && ranks[end] == ranks[end - 1] + 1) ++end;
+    runs.push_back(end - i == 1 ? absl::StrCat(ranks[i])
+                                : absl::StrCat(ranks[i], "-", ranks[end - 1]));
+    i = end;
+  }
+  return absl::StrJoin(runs, ",");
+}
+
+std::string RanksInWords(std::vector<int32_t> ranks) {
+  const std::string list = RankList(ranks);
+  const bool one = list.find_first_of(",-", 1) == std::string::npos;
+  return absl::StrCat(one ? "rank " : "ranks ", list);
+}
+
+std::string OpInWords(Op op) {
+  const char* name = OpName(op);
+  if (name != nullptr) return name;
+  if (op == Op::kNone) return "a call";
+  return absl::StrCat("call with op code ", static_cast<int>(op));
+}
+
+std::string DtypeInWords(uint8_t dtype) {
+  if (dtype == kNoDtype) return "";
+  const char* name = DtypeName(dtype);
+  return name != nullptr ? name : absl::StrCat("dtype ", dtype);
+}
+
+std::string ReductionInWords(uint8_t reduction) {
+  if (reduction == kNoReduction) return "";
+  const char* name = ReductionName(reduction);
+  return name != nullptr ? name : absl::StrCat("reduction ", reduction);
+}
+
+std::string CallInWords(const CallArgs& call) {
+  std::vector<std::string> args;
+  const std::string dtype = DtypeInWords(call.dtype);
+  if (!dtype.empty()) args.push_back(absl::StrCat(dtype, " x ", call.count));
+  const std::string reduction = ReductionInWords(call.reduction);
+  if (!reduction.empty()) args.push_back(reduction);
+  if (call.peer != kNoPeer) {
+    args.push_back(
+        absl::StrCat(KindOf(call.op) == CallKind::kP2p ? "peer " : "root ", call.peer));
+  }
+  return absl::StrCat(OpInWords(call.op), "(", absl::StrJoin(args, ", "), ")");
+}
+
+std::string IdInHex(uint64_t id) { return absl::StrFormat("%016x", id); }
+
+std::string CommunicatorInWords(uint64_t id, const std::string& name) {
+  if (!name.empty()) return absl::StrCat("communicator \"", name, "\"");
+  return absl::StrCat("communicator ", IdInHex(id).substr(0, 8));
+}
+
+std::string DurationInWords(int64_t ns) {
+  if (ns < 10 * kSecond) {
+    const int64_t tenths = std::max<int64_t>(ns, 0) / (kSecond / 10);
+    return tenths % 10 == 0 ? absl::StrCat(tenths / 10, " s")
+                            : absl::StrCat(tenths / 10, ".", tenths % 10, " s");
+  }
+  const int64_t seconds = ns / kSecond;
+  if (seconds < 120) return absl::StrCat(seconds, " s");
+  if (seconds < 7200) return absl::StrCat(seconds / 60, " min ", seconds % 60, " s");
+  return absl::StrCat(seconds / 3600, " h ", seconds % 3600 / 60, " min");
+}
+
+}  // namespace rollcall
