@@ -194,6 +194,7 @@ bool Run::StartDaemon() {
   absl::ParseDuration(flags_.hang_after, &hang_after);
   options.limits = LimitsFor(absl::ToInt64Nanoseconds(hang_after));
   options.default_job = job_;
+  options.log_incidents = false;
   options.http = flags_.http;
   const absl::Status writable = CheckReportDir(flags_.report_dir);
   if (writable.ok()) {

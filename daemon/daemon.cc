@@ -195,7 +195,7 @@ void Daemon::Act(const JobState& state, const IncidentEvent& event, JobWatch* wa
   incident.set_report_path(at->folder);
   at->incident.Swap(&incident);
   at->dirty = true;
-  if (event.kind == IncidentEvent::Kind::kConfirmed) {
+  if (options_.log_incidents && event.kind == IncidentEvent::Kind::kConfirmed) {
     spdlog::info("{}: {}", event.incident.id, event.incident.verdicts.front().summary);
   }
   if (!event.take_stacks_of.empty()) AskForStacks(state, event);
@@ -231,6 +231,9 @@ void Daemon::WriteReports() {
         if (!record.dirty || !record.incident.has_confirmed_at()) continue;
         record.dirty = false;
         due.emplace_back(record.incident, record.folder);
+        // A report tells of the hang; that the job ended afterwards (by our own
+        // hand, maybe) is in closed_at and makes it no less confirmed.
+        if (due.back().first.state() == "ended") due.back().first.set_state("confirmed");
       }
     }
   }

@@ -38,6 +38,7 @@ struct DaemonOptions {
   std::string listen;           // HOST:PORT for agents and queries; "" for in-process only
   std::string http;             // HOST:PORT, port 0 for any; "" for none
   std::string default_job = "default";
+  bool log_incidents = true;    // `rollcall run` tells of them itself
   int64_t tick_ns = 100'000'000;
   int64_t silent_after_ns = 10'000'000'000;  // an agent that is gone for so long is silent
   int64_t keep_ended_ns = 3600'000'000'000;  // ended jobs are forgotten after that

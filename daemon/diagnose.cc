@@ -154,7 +154,8 @@ void ExplainByCulprits(const Index& blamed_in, Nodes* nodes) {
     if (candidates == blamed_in.end()) continue;
     for (const size_t other : candidates->second) {
       const Node& cause = (*nodes)[other];
-      if (other == i || cause.verdict.cause == Cause::kStalledInFlight || cause.moved_past) continue;
+      if (other == i || cause.moved_past) continue;
+      if (cause.verdict.cause == Cause::kStalledInFlight) continue;
       if (!IsContradiction(cause.verdict.cause) && other > i) continue;
       const std::set<int32_t> theirs = CulpritProcesses(cause.verdict);
       if (std::includes(theirs.begin(), theirs.end(), culprits.begin(), culprits.end())) {
@@ -231,6 +232,9 @@ std::vector<Verdict> InOrder(Nodes nodes, const std::vector<int>& depths) {
   std::vector<Verdict> verdicts;
   for (const size_t i : order) {
     Verdict& verdict = nodes[i].verdict;
+    // That a call does not finish is no news where it is known why, and what it
+    // says of the program would be wrong.
+    if (verdict.is_consequence && verdict.cause == Cause::kStalledInFlight) continue;
     verdict.summary = SummaryOf(verdict);
     verdict.advice = AdviceFor(verdict);
     verdicts.push_back(std::move(verdict));

@@ -28,7 +28,8 @@ struct Incident {
   int64_t opened_ns = 0;
   int64_t confirmed_ns = 0;  // 0: never; stays when the incident is closed
   int64_t closed_ns = 0;     // 0: live
-  std::vector<Verdict> verdicts;  // the first is the root cause; process indices are those of the job's state
+  // The first is the root cause. Process indices are those of the job's state.
+  std::vector<Verdict> verdicts;
 };
 
 struct IncidentEvent {

@@ -30,6 +30,9 @@ using segment::CommEntry;
 using segment::CommState;
 using segment::SegmentHeader;
 
+// Times 100 us: how long a thread waits for another one to make the segment.
+constexpr int kStartTries = 500;
+
 constexpr size_t kMappedBytes = segment::CommBlockOffset(segment::kCommCapacity);
 
 // Handles, open addressing. 0: never used, 1: used and free again.
@@ -338,11 +341,17 @@ __attribute__((destructor)) void MarkExit() {
 
 bool StartRecording() {
   if (Recording()) return true;
-  int state = 0;
-  // A second thread that comes while the first is at work is not held up; its
-  // call just goes unrecorded.
-  if (!start_state.compare_exchange_strong(state, 1)) return Recording();
   const KeepErrno keep_errno;
+  int state = 0;
+  if (!start_state.compare_exchange_strong(state, 1)) {
+    // A thread per device: all come at once, and each one's communicator counts.
+    // Bounded; only calls that create communicators or open groups come here.
+    for (int i = 0; i < kStartTries && start_state.load(std::memory_order_acquire) == 1; ++i) {
+      const struct timespec pause = {0, 100000};
+      syscall(SYS_nanosleep, &pause, nullptr);
+    }
+    return Recording();
+  }
   recorder.options = ReadLibraryOptions();
   static bool registered = false;
   if (!registered) {

@@ -27,7 +27,7 @@ struct CallArgs {
 };
 
 struct CallRecord {
-  uint64_t index = 0;     // nth record on this communicator and rank, from 0; collectives and p2p together
+  uint64_t index = 0;     // nth record of this communicator and rank, from 0, p2p too
   uint64_t position = 0;  // collectives: nth collective, from 0. P2p: collectives entered before it
   CallArgs args;
   int64_t entered_ns = 0;
@@ -122,7 +122,7 @@ struct Member {
 
   uint64_t signature = 0;                        // over all collectives entered
   std::map<uint64_t, uint64_t> checkpoints;      // position -> signature of the calls before it
-  std::deque<CallRecord> records;                // the newest, in order of index; may start late or have gaps
+  std::deque<CallRecord> records;  // the newest, in order of index; may start late or have gaps
   uint64_t records_lost = 0;
 };
 
@@ -143,7 +143,7 @@ struct JobState {
 
 struct Limits {
   int64_t hang_after_ns = 60'000'000'000;   // a wait is a hang then
-  int64_t suspect_after_ns = 15'000'000'000;  // a wait is worth a first look then; below hang_after_ns
+  int64_t suspect_after_ns = 15'000'000'000;  // a wait is worth a first look; below hang_after_ns
   // A wait for somebody who has left (exited, died) cannot end; this much only
   // keeps the ordinary end of a job, whose ranks leave one by one, from alarm.
   int64_t absent_for_good_ns = 5'000'000'000;

@@ -44,7 +44,7 @@ struct Culprit {
   int32_t device = -1;
   CallArgs call;         // mismatches: what it called instead
   uint64_t entered = 0;  // collectives it has entered on that communicator
-  std::string ending;    // how it went, where it is gone: "exited in good order", "killed by signal 9"
+  std::string ending;    // how it went, if it did: "exited in good order", "killed by signal 9"
 };
 
 struct Advice {

@@ -33,7 +33,9 @@ void AddVerdict(const v1::Verdict& verdict, bool is_first, std::string* text) {
   for (const v1::Culprit& culprit : verdict.culprits()) culprits.push_back(CulpritInWords(culprit));
   AddList("Culprits", culprits, text);
   std::vector<std::string> advice;
-  for (const v1::Advice& a : verdict.advice()) advice.push_back(absl::StrCat(a.id(), ": ", a.text()));
+  for (const v1::Advice& a : verdict.advice()) {
+    advice.push_back(absl::StrCat(a.id(), ": ", a.text()));
+  }
   AddList("What to do", advice, text);
   AddList("Evidence", verdict.evidence(), text);
   AddList("What is missing to be sure", verdict.missing_evidence(), text);

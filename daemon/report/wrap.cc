@@ -28,7 +28,8 @@ std::string Wrap(const std::string& first, const std::string& rest, const std::s
   size_t begin = 0;
   do {
     const std::string& indent = begin == 0 ? first : rest;
-    const size_t end = LineEnd(clean, begin, kTextColumns - std::min(indent.size(), kTextColumns / 2));
+    const size_t room = kTextColumns - std::min(indent.size(), kTextColumns / 2);
+    const size_t end = LineEnd(clean, begin, room);
     result += indent + clean.substr(begin, end - begin) + "\n";
     begin = end;
     while (begin < clean.size() && clean[begin] == ' ') ++begin;

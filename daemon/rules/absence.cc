@@ -75,7 +75,10 @@ void AddMissing(const JobState& job, const Absence& absence, const std::vector<A
   std::vector<int32_t> unknown;
   for (const Absent& absent : blamed) {
     const Process* process = ProcessOf(job, absent.process);
-    if (process == nullptr) continue;
+    if (process == nullptr) {
+      if (FindMember(*absence.communicator, absent.rank) != nullptr) unknown.push_back(absent.rank);
+      continue;
+    }
     const int32_t rank = PublicRank(job, absent.process, absent.rank);
     if (process->liveness == Liveness::kSilent) silent.push_back(rank);
     if (process->liveness == Liveness::kUnknown) unknown.push_back(rank);

@@ -100,9 +100,12 @@ void AddEvidence(const JobState& job, const Communicator& comm, const Divergence
   }
 }
 
-void AddWaiters(const JobState& job, const Communicator& comm, Verdict* verdict) {
+// Culprits wait as well, but not for others; of equal sides each waits for the other.
+void AddWaiters(const JobState& job, const Communicator& comm, bool tie, Verdict* verdict) {
   std::set<int32_t> culprits;
-  for (const Culprit& culprit : verdict->culprits) culprits.insert(culprit.process);
+  if (!tie) {
+    for (const Culprit& culprit : verdict->culprits) culprits.insert(culprit.process);
+  }
   for (const Waiter& w : WaitersOf(job, comm)) {
     if (w.wait.call < verdict->position || w.wait.evidence == Evidence::kIndirect) continue;
     if (culprits.count(w.process) != 0) continue;
@@ -133,7 +136,7 @@ Verdict MakeVerdict(const JobState& job, const Communicator& comm, const Diverge
   verdict.waited_ns =
       verdict.since_ns == 0 ? 0 : std::max<int64_t>(0, now_ns - verdict.since_ns);
   AddCulprits(job, comm, divergence, &verdict);
-  AddWaiters(job, comm, &verdict);
+  AddWaiters(job, comm, IsTie(divergence), &verdict);
   AddEvidence(job, comm, divergence, &verdict);
   return verdict;
 }

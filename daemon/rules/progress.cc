@@ -43,11 +43,9 @@ int64_t GpuWaitSince(const Process& process) {
 
 std::optional<Wait> WaitByMarkers(const Member& member) {
   if (member.finished >= member.entered || member.started <= member.finished) return std::nullopt;
-  int64_t since = member.waiting_since_ns;
-  const CallRecord* record = FindCollective(member, member.finished);
-  if (since == 0 && record != nullptr) since = record->entered_ns;
-  if (since == 0) return std::nullopt;
-  return Wait{member.finished, since, Evidence::kShown};
+  // 0: the call is in a group that has not ended, so it has not begun.
+  if (member.waiting_since_ns == 0) return std::nullopt;
+  return Wait{member.finished, member.waiting_since_ns, Evidence::kShown};
 }
 
 std::optional<Wait> WaitByHost(const JobState& job, const Communicator& comm,

@@ -26,7 +26,9 @@ RankMap ByParent(const JobState& job, const Communicator& comm,
   if (parent->second.size != comm.size) return result;
   for (const int32_t rank : ranks) {
     const auto member = parent->second.members.find(rank);
-    if (member != parent->second.members.end()) result[rank] = member->second.process;
+    if (member == parent->second.members.end()) continue;
+    const int32_t process = member->second.process;
+    if (ProcessOf(job, process) != nullptr) result[rank] = process;
   }
   return result;
 }

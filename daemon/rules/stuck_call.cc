@@ -61,8 +61,9 @@ void AddGoneInside(const JobState& job, const Communicator& comm, Absence* absen
     Absent absent = MakeAbsent(job, rank, member);
     absent.came = true;
     // A rank inside CommDestroy with open calls waits like the others.
-    if (absent.gone == Gone::kLeft && (!shown || member.state == MemberState::kFinalizing)) continue;
+    const bool waits = member.state == MemberState::kFinalizing;
     if (absent.gone == Gone::kNo || finished) continue;
+    if (absent.gone == Gone::kLeft && (waits || !shown)) continue;
     if (!shown) absent.at_most = Certainty::kLikely;
     absence->absents.push_back(absent);
   }

@@ -1,0 +1,62 @@
+"""Runs jobs of real processes under `rollcall run`, and reads what it says."""
+import json
+import os
+import pathlib
+import subprocess
+import time
+
+import pytest
+
+BUILD = pathlib.Path(os.environ["ROLLCALL_BUILD"])
+ROLLCALL = BUILD / "bin" / "rollcall"
+VICTIMS = BUILD / "tests"
+
+
+class Result:
+    """A job that has ended, and its report if there is one."""
+
+    def __init__(self, process, out, err, reports, seconds):
+        self.exit_code = process.returncode
+        self.out = out
+        self.err = err
+        self.seconds = seconds
+        self.reports = sorted(reports.iterdir()) if reports.exists() else []
+
+    @property
+    def incident(self):
+        assert len(self.reports) == 1, f"{self.reports}\n{self.err}"
+        return json.loads((self.reports[0] / "incident.json").read_text())
+
+    @property
+    def verdict(self):
+        return self.incident["verdicts"][0]
+
+
+@pytest.fixture
+def reports(tmp_path):
+    return tmp_path / "reports"
+
+
+@pytest.fixture
+def run(reports):
+    """run(victim, ranks=4, hang_after="3s", flags=[...], env={...}) -> Result"""
+
+    def run_job(victim, ranks=4, hang_after="3s", on_hang="abort", flags=(), env=None, timeout=90):
+        command = [
+            ROLLCALL, "run", "--sim", f"--hang-after={hang_after}", f"--on-hang={on_hang}",
+            f"--report-dir={reports}", *flags, "--", VICTIMS / "ranks", "-n", str(ranks),
+            "--keep-going", "--", VICTIMS / victim,
+        ]
+        begun = time.monotonic()
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                   stdin=subprocess.DEVNULL, text=True,
+                                   env={**os.environ, **(env or {})})
+        try:
+            out, err = process.communicate(timeout=timeout)
+        except subprocess.TimeoutExpired:
+            process.terminate()
+            out, err = process.communicate(timeout=30)
+            pytest.fail(f"the job did not end within {timeout} s\n{out}\n{err}")
+        return Result(process, out, err, reports, time.monotonic() - begun)
+
+    return run_job

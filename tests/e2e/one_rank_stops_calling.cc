@@ -1,0 +1,14 @@
+// The last rank goes off to do something else, and does not come back.
+#include "tests/e2e/victim.h"
+
+__attribute__((noinline)) void Validate() {
+  for (;;) pause();
+}
+
+int main() {
+  victim::Rank self;
+  self.Train(10);
+  if (self.rank == self.world - 1) Validate();
+  self.Train(10);
+  self.Finish();
+}

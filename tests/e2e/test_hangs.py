@@ -1,0 +1,83 @@
+"""Every way of hanging that the daemon has a rule for, as a real job: the cause,
+the culprits, the call and who waits must be right, with and without markers."""
+import pytest
+
+HANGS = {
+    # victim: (cause, culprits, operation, position)
+    "one_rank_stops_calling": ("missing_rank", [3], "AllReduce", 10),
+    "one_rank_exits_early": ("rank_exited", [3], "AllReduce", 12),
+    "one_rank_dies": ("rank_died", [1], "AllReduce", 7),
+    "one_rank_broadcasts": ("operation_mismatch", [0], "AllReduce", 5),
+    "one_rank_sends_another_count": ("argument_mismatch", [2], "AllReduce", 6),
+}
+
+
+@pytest.mark.parametrize("markers", ["0", "1"])
+@pytest.mark.parametrize("victim", HANGS)
+def test_the_guilty_rank_is_named(run, victim, markers):
+    cause, culprits, operation, position = HANGS[victim]
+    result = run(victim, env={"ROLLCALL_MARKERS": markers})
+    assert result.exit_code == 75, result.err
+    verdict = result.verdict
+    assert verdict["cause"] == cause, verdict["summary"]
+    assert [c["rank"] for c in verdict["culprits"]] == culprits
+    assert verdict["call"]["operation"] == operation
+    assert verdict["call"]["position"] == position
+    assert set(verdict["waiting_ranks"]) <= set(range(4)) - set(culprits)
+    assert verdict["advice"]
+    if markers == "1":
+        assert verdict["certainty"] == "certain", verdict["missing_evidence"]
+
+
+def test_an_absent_rank_is_shown_with_its_stack(run):
+    result = run("one_rank_stops_calling")
+    stacks = (result.reports[0] / "stacks.txt").read_text()
+    assert "Validate" in stacks
+    culprit = next(s for s in result.incident["stacks"] if s["culprit"])
+    assert culprit["pid"] == result.verdict["culprits"][0]["pid"]
+
+
+def test_a_rank_that_never_called_nccl_is_named_with_pid_and_stack(run):
+    result = run("one_rank_never_joins")
+    verdict = result.verdict
+    assert verdict["cause"] == "init_incomplete"
+    assert [c["rank"] for c in verdict["culprits"]] == [3]
+    assert verdict["culprits"][0]["pid"] > 0
+    assert sorted(verdict["waiting_ranks"]) == [0, 1, 2]
+    assert "LoadModel" in (result.reports[0] / "stacks.txt").read_text()
+
+
+def test_a_rank_frozen_inside_a_call_is_a_stall_in_flight(run):
+    result = run("one_rank_freezes_in_a_call")
+    verdict = result.verdict
+    assert verdict["cause"] == "stalled_in_flight", verdict["summary"]
+    assert verdict["call"]["position"] == 4
+
+
+def test_a_mismatch_that_completes_is_said_and_the_job_goes_on(run):
+    result = run("one_rank_reduces_otherwise", hang_after="60s", on_hang="observe")
+    assert result.exit_code == 0, result.err
+    verdict = result.verdict
+    assert verdict["cause"] == "argument_mismatch"
+    assert verdict["mismatched_fields"] == ["reduction"]
+    assert [c["rank"] for c in verdict["culprits"]] == [1]
+
+
+def test_a_contradiction_needs_no_timeout(run):
+    result = run("one_rank_broadcasts", hang_after="600s")
+    assert result.exit_code == 75
+    assert result.verdict["cause"] == "operation_mismatch"
+
+
+@pytest.mark.parametrize("markers", ["0", "1"])
+def test_a_healthy_job_ends_without_an_incident(run, markers):
+    result = run("healthy_mix", ranks=8, env={"ROLLCALL_MARKERS": markers})
+    assert result.exit_code == 0, result.err
+    assert result.reports == []
+    assert result.err == ""
+
+
+def test_markers_that_the_driver_refuses_cost_evidence_only(run):
+    result = run("one_rank_stops_calling", env={"ROLLCALL_SIM_FAIL": "cuStreamWriteValue64_v2"})
+    assert result.verdict["cause"] == "missing_rank"
+    assert [c["rank"] for c in result.verdict["culprits"]] == [3]

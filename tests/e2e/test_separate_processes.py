@@ -1,0 +1,103 @@
+"""The same job with agent and daemon inside `rollcall run`, and as processes of
+their own over TCP."""
+import os
+import re
+import signal
+import subprocess
+import time
+
+import pytest
+from conftest import BUILD
+
+
+class Service:
+    """A rollcalld or rollcall-agent, ended by its pid."""
+
+    def __init__(self, arguments, env=None):
+        self.process = subprocess.Popen(arguments, stderr=subprocess.PIPE, text=True,
+                                        env={**os.environ, **(env or {})})
+
+    def read_until(self, pattern):
+        for line in self.process.stderr:
+            found = re.search(pattern, line)
+            if found:
+                return found
+        raise AssertionError(f"{pattern} was never said")
+
+    def kill(self, how=signal.SIGTERM):
+        self.process.send_signal(how)
+        self.process.wait(timeout=20)
+
+
+@pytest.fixture
+def daemon(tmp_path):
+    service = Service([BUILD / "bin" / "rollcalld", "--listen=127.0.0.1:0", "--http=127.0.0.1:0",
+                       f"--report-dir={tmp_path / 'daemon-reports'}", "--hang-after=3s"])
+    port = service.read_until(r"agents on 127\.0\.0\.1:(\d+)").group(1)
+    service.address = f"127.0.0.1:{port}"
+    yield service
+    if service.process.poll() is None:
+        service.kill()
+
+
+def test_a_daemon_elsewhere_says_the_same_as_the_embedded_one(run, daemon, tmp_path):
+    result = run("one_rank_stops_calling", flags=[f"--daemon={daemon.address}"])
+    assert result.exit_code == 75, result.err
+    assert result.verdict["cause"] == "missing_rank"
+    assert [c["rank"] for c in result.verdict["culprits"]] == [3]
+    assert len(list((tmp_path / "daemon-reports").iterdir())) == 1
+
+
+def test_agent_and_daemon_as_processes_of_their_own_name_the_rank(daemon, tmp_path):
+    segments = tmp_path / "segments"
+    segments.mkdir(mode=0o700)
+    agent = Service([BUILD / "bin" / "rollcall-agent", f"--daemon={daemon.address}",
+                     f"--dir={segments}"])
+    job = subprocess.Popen(
+        [BUILD / "tests" / "ranks", "-n", "4", "--", BUILD / "tests" / "one_rank_stops_calling"],
+        env={**os.environ, "LD_PRELOAD": str(BUILD / "lib" / "librollcall.so"),
+             "LD_LIBRARY_PATH": str(BUILD / "sim"), "ROLLCALL_DIR": str(segments),
+             "ROLLCALL_JOB": "a-job"})
+    try:
+        status = ""
+        for _ in range(300):
+            status = subprocess.run([BUILD / "bin" / "rollcall", "status",
+                                     f"--daemon={daemon.address}"],
+                                    capture_output=True, text=True).stdout
+            if "a-job: hung" in status:
+                break
+            time.sleep(0.1)
+        assert "a-job: hung" in status
+        assert "rank 3" in status
+        assert job.poll() is None
+    finally:
+        job.terminate()
+        job.wait(timeout=20)
+        agent.kill()
+
+
+def test_a_job_outlives_agent_and_daemon_that_are_killed(run, daemon):
+    daemon.kill(signal.SIGKILL)
+    result = run("healthy_mix", ranks=4, flags=[f"--daemon={daemon.address}"])
+    assert result.exit_code == 0
+
+
+def test_what_a_job_left_can_be_analysed_later(daemon, tmp_path):
+    segments = tmp_path / "segments"
+    segments.mkdir(mode=0o700)
+    job = subprocess.Popen(
+        [BUILD / "tests" / "ranks", "-n", "4", "--", BUILD / "tests" / "one_rank_stops_calling"],
+        env={**os.environ, "LD_PRELOAD": str(BUILD / "lib" / "librollcall.so"),
+             "LD_LIBRARY_PATH": str(BUILD / "sim"), "ROLLCALL_DIR": str(segments)})
+    for _ in range(200):
+        if len(list(segments.glob("*.seg"))) == 4:
+            break
+        time.sleep(0.05)
+    time.sleep(1.5)
+    job.terminate()
+    job.wait(timeout=20)
+    analyzed = subprocess.run([BUILD / "bin" / "rollcall", "analyze", segments],
+                              capture_output=True, text=True)
+    assert analyzed.returncode == 3, analyzed.stderr
+    assert "rank 3" in analyzed.stdout
+    assert "AllReduce" in analyzed.stdout

@@ -1,0 +1,56 @@
+// What the victims share: a job of ranks (started by tests/support/ranks) that
+// makes collectives in a loop. Each victim is a program as its author might
+// have written it, with one mistake; none of them knows of Rollcall.
+#pragma once
+
+#include <signal.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "tests/support/job.h"
+
+namespace victim {
+
+constexpr size_t kCount = 1024;
+
+// A communicator over all ranks, a stream, and two buffers.
+class Rank {
+ public:
+  Rank() : rank(JobRank()), world(JobSize()), send(kCount), recv(kCount) {
+    const ncclUniqueId id = ShareUniqueId();
+    CHECK_CUDA(cudaSetDevice(rank));
+    CHECK_CUDA(cudaStreamCreate(&stream));
+    CHECK_NCCL(ncclCommInitRank(&comm, world, id, rank));
+  }
+
+  void AllReduce(size_t count = kCount, ncclDataType_t dtype = ncclFloat,
+                 ncclRedOp_t op = ncclSum) {
+    CHECK_NCCL(ncclAllReduce(send.data(), recv.data(), count, dtype, op, comm, stream));
+  }
+  void Broadcast(int root = 0) {
+    CHECK_NCCL(ncclBroadcast(send.data(), recv.data(), kCount, ncclFloat, root, comm, stream));
+  }
+  void Wait() { CHECK_CUDA(cudaStreamSynchronize(stream)); }
+
+  // `steps` training steps: one all-reduce each, and its result is waited for.
+  void Train(int steps) {
+    for (int i = 0; i < steps; ++i) {
+      AllReduce();
+      Wait();
+    }
+  }
+
+  // What a program does at its end.
+  void Finish() {
+    CHECK_NCCL(ncclCommDestroy(comm));
+    CHECK_CUDA(cudaStreamDestroy(stream));
+  }
+
+  const int rank;
+  const int world;
+  ncclComm_t comm = nullptr;
+  cudaStream_t stream = nullptr;
+  DeviceBuffer<float> send, recv;
+};
+
+}  // namespace victim
