@@ -83,7 +83,7 @@ v1::Tick Collector::Collect(int64_t now_ns, bool whole) {
     v1::ProcessUpdate update;
     if (CollectProcess(now_ns, whole, process.get(), &update)) *tick.add_processes() = update;
   }
-  if (options_.live && options_.keep_ended_ns > 0) DeleteOldSegments(now_ns);
+  if (options_.live && options_.keep_ended_ns > 0) ForgetOldProcesses(now_ns);
   return tick;
 }
 
@@ -268,18 +268,18 @@ void Collector::ReadEvidence(int64_t now_ns, const SegmentSnapshot* snapshot,
   }
 }
 
-void Collector::DeleteOldSegments(int64_t now_ns) {
-  for (auto at = segments_.begin(); at != segments_.end();) {
-    const auto process = processes_.find(at->second);
-    const bool old = process != processes_.end() && process->second->ended &&
-                     now_ns - process->second->ended_ns > options_.keep_ended_ns;
-    if (!old) {
+void Collector::ForgetOldProcesses(int64_t now_ns) {
+  for (auto at = processes_.begin(); at != processes_.end();) {
+    const ProcessMemory& process = *at->second;
+    if (!process.ended || now_ns - process.ended_ns <= options_.keep_ended_ns) {
       ++at;
       continue;
     }
-    unlink(absl::StrCat(options_.directory, "/", at->first).c_str());
-    processes_.erase(process);
-    at = segments_.erase(at);
+    if (!process.file.empty()) {
+      unlink(absl::StrCat(options_.directory, "/", process.file).c_str());
+      segments_.erase(process.file);
+    }
+    at = processes_.erase(at);
   }
 }
 

@@ -62,7 +62,7 @@ class Collector {
                    const CommSnapshot& comm, ProcessMemory* process, v1::CommUpdate* update);
   void ReadEvidence(int64_t now_ns, const SegmentSnapshot* snapshot, ProcessMemory* process,
                     v1::Evidence* evidence);
-  void DeleteOldSegments(int64_t now_ns);
+  void ForgetOldProcesses(int64_t now_ns);
 
   const CollectorOptions options_;
   std::unique_ptr<ProcessWatch> watch_;

@@ -315,6 +315,7 @@ void Run::LookForIncidents() {
 
 void Run::EndJob(int signal) {
   SignalAll(Descendants(), signal);
+  SignalAll(Descendants(), SIGCONT);  // a rank that was stopped shall hear it too
   kill_at_ns_ = MonotonicNs() + kGrace;
 }
 

@@ -163,6 +163,8 @@ void Daemon::Tick(int64_t now_ns) {
 }
 
 void Daemon::DiagnoseJob(const std::string& name, int64_t now_ns) {
+  const uint64_t version = store_.Version(name);
+  if (IsOver(name, version, now_ns)) return;
   const JobState state = store_.Get(name);
   const std::vector<Verdict> verdicts = Diagnose(state, now_ns, options_.limits);
   const absl::MutexLock lock(&mutex_);
@@ -170,14 +172,28 @@ void Daemon::DiagnoseJob(const std::string& name, int64_t now_ns) {
   for (const IncidentEvent& event : watch.life.Update(state, verdicts, now_ns, options_.limits)) {
     Act(state, event, &watch);
   }
+  watch.version = version;
   if (!AllEnded(state)) {
     watch.ended_ns = 0;
   } else if (watch.ended_ns == 0) {
     watch.ended_ns = now_ns;
-  } else if (now_ns - watch.ended_ns > options_.keep_ended_ns) {
-    store_.Forget(name);
-    jobs_.erase(name);
   }
+}
+
+// A job whose processes have all ended changes no more; after a while it is
+// forgotten.
+bool Daemon::IsOver(const std::string& name, uint64_t version, int64_t now_ns) {
+  const absl::MutexLock lock(&mutex_);
+  const auto watch = jobs_.find(name);
+  if (watch == jobs_.end() || watch->second.ended_ns == 0 || watch->second.life.live() ||
+      watch->second.version != version) {
+    return false;
+  }
+  if (now_ns - watch->second.ended_ns > options_.keep_ended_ns) {
+    store_.Forget(name);
+    jobs_.erase(watch);
+  }
+  return true;
 }
 
 void Daemon::Act(const JobState& state, const IncidentEvent& event, JobWatch* watch) {
@@ -205,7 +221,15 @@ void Daemon::AskForStacks(const JobState& state, const IncidentEvent& event) {
   std::map<std::string, v1::DaemonMessage> messages;  // by host
   StackRequest request = {state.name, event.incident.id, {}, {}};
   for (const Verdict& verdict : event.incident.verdicts) {
-    for (const Culprit& culprit : verdict.culprits) request.culprits.push_back(culprit.pid);
+    for (const Culprit& culprit : verdict.culprits) {
+      request.culprits.push_back(culprit.pid);
+      request.ranks[culprit.pid] = culprit.rank;
+    }
+    const size_t waiting = std::min(verdict.waiting_ranks.size(), verdict.waiting_processes.size());
+    for (size_t i = 0; i < waiting; ++i) {
+      const auto process = static_cast<size_t>(verdict.waiting_processes[i]);
+      request.ranks[state.processes[process].pid] = verdict.waiting_ranks[i];
+    }
   }
   for (const int32_t index : event.take_stacks_of) {
     const Process& process = state.processes[static_cast<size_t>(index)];
@@ -214,7 +238,6 @@ void Daemon::AskForStacks(const JobState& state, const IncidentEvent& event) {
     v1::ProcessRef* wanted = take->add_processes();
     wanted->set_pid(process.pid);
     wanted->set_start_time(process.start_time);
-    request.ranks[process.pid] = process.global_rank;
   }
   stack_requests_[next_request_++] = std::move(request);
   while (stack_requests_.size() > 2 * kIncidentsKept) stack_requests_.erase(stack_requests_.begin());

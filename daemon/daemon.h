@@ -84,7 +84,8 @@ class Daemon : public AgentSink {
     explicit JobWatch(const std::string& job) : life(job) {}
     IncidentLife life;
     std::vector<Record> incidents;
-    int64_t ended_ns = 0;
+    int64_t ended_ns = 0;       // when all its processes had; 0: they have not
+    uint64_t version = 0;       // of the state that was diagnosed last
   };
   struct StackRequest {
     std::string job;
@@ -96,6 +97,7 @@ class Daemon : public AgentSink {
   void Run();
   void Tick(int64_t now_ns);
   void DiagnoseJob(const std::string& name, int64_t now_ns);
+  bool IsOver(const std::string& name, uint64_t version, int64_t now_ns);
   void Act(const JobState& state, const IncidentEvent& event, JobWatch* watch)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void AskForStacks(const JobState& state, const IncidentEvent& event)

@@ -1,7 +1,7 @@
 #include "daemon/report/html.h"
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_replace.h"
+#include "daemon/report/escape.h"
 #include "daemon/report/words.h"
 
 namespace rollcall {
@@ -31,16 +31,10 @@ details { background: var(--card); margin: .4rem 0; padding: .4rem .8rem; }
 pre { overflow-x: auto; font-size: .8rem; line-height: 1.35; margin: .2rem 0 .8rem; }
 )";
 
-std::string Escape(const std::string& text) {
-  return absl::StrReplaceAll(
-      text,
-      {{"&", "&amp;"}, {"<", "&lt;"}, {">", "&gt;"}, {"\"", "&quot;"}, {"'", "&#39;"}});
-}
-
 void AddFacts(const Facts& facts, std::string* html) {
   *html += "<table>\n";
   for (const auto& [name, value] : facts) {
-    absl::StrAppend(html, "<tr><th scope=\"row\">", Escape(name), "</th><td>", Escape(value),
+    absl::StrAppend(html, "<tr><th scope=\"row\">", EscapeHtml(name), "</th><td>", EscapeHtml(value),
                     "</td></tr>\n");
   }
   *html += "</table>\n";
@@ -50,7 +44,7 @@ template <typename Lines>
 void AddList(const char* title, const Lines& lines, std::string* html) {
   if (lines.empty()) return;
   absl::StrAppend(html, "<h3>", title, "</h3>\n<ul>\n");
-  for (const auto& line : lines) absl::StrAppend(html, "<li>", Escape(line), "</li>\n");
+  for (const auto& line : lines) absl::StrAppend(html, "<li>", EscapeHtml(line), "</li>\n");
   *html += "</ul>\n";
 }
 
@@ -58,7 +52,7 @@ void AddAdvice(const v1::Verdict& verdict, std::string* html) {
   if (verdict.advice().empty()) return;
   *html += "<h3>What to do</h3>\n<ul class=\"advice\">\n";
   for (const v1::Advice& advice : verdict.advice()) {
-    absl::StrAppend(html, "<li><b>", Escape(advice.id()), "</b>", Escape(advice.text()),
+    absl::StrAppend(html, "<li><b>", EscapeHtml(advice.id()), "</b>", EscapeHtml(advice.text()),
                     "</li>\n");
   }
   *html += "</ul>\n";
@@ -67,7 +61,7 @@ void AddAdvice(const v1::Verdict& verdict, std::string* html) {
 void AddVerdict(const v1::Verdict& verdict, bool is_first, std::string* html) {
   if (!is_first) {
     absl::StrAppend(html, "<h2>", verdict.is_consequence() ? "A consequence: " : "Also found: ",
-                    Escape(verdict.summary()), "</h2>\n");
+                    EscapeHtml(verdict.summary()), "</h2>\n");
   }
   AddFacts(FactsOf(verdict), html);
   std::vector<std::string> culprits;
@@ -80,17 +74,17 @@ void AddVerdict(const v1::Verdict& verdict, bool is_first, std::string* html) {
 
 void AddStack(const v1::ProcessStack& stack, std::string* html) {
   absl::StrAppend(html, "<details", stack.culprit() ? " open" : "", "><summary>",
-                  Escape(StackTitle(stack)), "</summary>\n");
+                  EscapeHtml(StackTitle(stack)), "</summary>\n");
   if (!stack.error().empty()) {
-    absl::StrAppend(html, "<p>no stack: ", Escape(stack.error()), "</p>\n");
+    absl::StrAppend(html, "<p>no stack: ", EscapeHtml(stack.error()), "</p>\n");
   }
   for (const v1::ThreadStack& thread : stack.threads()) {
-    absl::StrAppend(html, "<h3>", Escape(ThreadTitle(thread)), "</h3>\n");
-    if (!thread.note().empty()) absl::StrAppend(html, "<p>", Escape(thread.note()), "</p>\n");
+    absl::StrAppend(html, "<h3>", EscapeHtml(ThreadTitle(thread)), "</h3>\n");
+    if (!thread.note().empty()) absl::StrAppend(html, "<p>", EscapeHtml(thread.note()), "</p>\n");
     *html += "<pre>";
     int number = 0;
     for (const v1::Frame& frame : thread.frames()) {
-      absl::StrAppend(html, Escape(FrameInWords(frame, number++)), "\n");
+      absl::StrAppend(html, EscapeHtml(FrameInWords(frame, number++)), "\n");
     }
     *html += "</pre>\n";
   }
@@ -100,7 +94,7 @@ void AddStack(const v1::ProcessStack& stack, std::string* html) {
 }  // namespace
 
 std::string ToHtml(const v1::Incident& incident) {
-  const std::string headline = Escape(Headline(incident));
+  const std::string headline = EscapeHtml(Headline(incident));
   std::string html = absl::StrCat(
       "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
       "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"

@@ -55,10 +55,27 @@ Certainty CertaintyOf(const Stall& stall) {
   return shown == stall.inside.size() ? Certainty::kCertain : Certainty::kLikely;
 }
 
+bool IsStopped(const JobState& job, int32_t process) {
+  const Process* known = ProcessOf(job, process);
+  return known != nullptr && (known->state == 'T' || known->state == 't');
+}
+
+// A rank that was stopped (SIGSTOP, a debugger) cannot do its part of the call.
+void AddStopped(const JobState& job, const Communicator& comm, const Stall& stall,
+                Verdict* verdict) {
+  for (const Waiter& w : stall.inside) {
+    if (!IsStopped(job, w.process)) continue;
+    verdict->culprits.push_back(MakeCulprit(job, w.process, w.rank, &comm.members.at(w.rank)));
+    verdict->evidence.push_back(absl::StrCat("rank ", PublicRank(job, w.process, w.rank),
+                                             " is stopped, by a signal or a debugger"));
+  }
+}
+
 void AddCulprits(const JobState& job, const Communicator& comm, const Stall& stall,
                  Verdict* verdict) {
+  AddStopped(job, comm, stall, verdict);
   // With nobody further than the others nobody can be told apart.
-  if (stall.inside.size() == comm.members.size()) return;
+  if (!verdict->culprits.empty() || stall.inside.size() == comm.members.size()) return;
   for (const Waiter& w : stall.inside) {
     verdict->culprits.push_back(MakeCulprit(job, w.process, w.rank, &comm.members.at(w.rank)));
   }
@@ -85,6 +102,7 @@ std::vector<Verdict> FindStalledCalls(const JobState& job, int64_t now_ns, const
     verdict.since_ns = stall.since_ns;
     verdict.waited_ns = now_ns - stall.since_ns;
     for (const Waiter& w : stall.inside) {
+      if (IsStopped(job, w.process)) continue;
       verdict.waiting_ranks.push_back(PublicRank(job, w.process, w.rank));
       verdict.waiting_processes.push_back(w.process);
     }

@@ -5,6 +5,7 @@
 int main() {
   victim::Rank self;
   self.Train(5);
+  victim::SayEntered();
   if (self.rank == 0) self.Broadcast();
   self.Train(5);
   self.Finish();

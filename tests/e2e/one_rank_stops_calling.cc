@@ -9,6 +9,7 @@ int main() {
   victim::Rank self;
   self.Train(10);
   if (self.rank == self.world - 1) Validate();
+  victim::SayEntered();
   self.Train(10);
   self.Finish();
 }

@@ -52,6 +52,8 @@ def test_a_rank_frozen_inside_a_call_is_a_stall_in_flight(run):
     verdict = result.verdict
     assert verdict["cause"] == "stalled_in_flight", verdict["summary"]
     assert verdict["call"]["position"] == 4
+    assert [c["rank"] for c in verdict["culprits"]] == [1]
+    assert sorted(verdict["waiting_ranks"]) == [0, 2, 3]
 
 
 def test_a_mismatch_that_completes_is_said_and_the_job_goes_on(run):

@@ -5,6 +5,8 @@
 
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "tests/support/job.h"
@@ -12,6 +14,15 @@
 namespace victim {
 
 constexpr size_t kCount = 1024;
+
+// For tests/bench/detection_latency.py.
+inline void SayEntered() {
+  if (getenv("PRINT_TIMES") == nullptr) return;
+  timespec now;
+  clock_gettime(CLOCK_REALTIME, &now);
+  printf("entered %lld.%09ld\n", static_cast<long long>(now.tv_sec), now.tv_nsec);
+  fflush(stdout);
+}
 
 // A communicator over all ranks, a stream, and two buffers.
 class Rank {
