@@ -1,0 +1,20 @@
+// Events of the simulated GPU: remembered places in a stream's order.
+//
+// Used by libcudart and libcuda; lives in libcuda.so.1.
+#pragma once
+
+#include <cuda.h>
+
+#include "tests/sim/cuda/stream.h"
+
+namespace rollcall::sim {
+
+CUresult CreateEvent(unsigned flags, CUevent* handle);
+CUresult DestroyEvent(CUevent handle);
+CUresult RecordEvent(CUevent handle, const StreamRef& stream);
+CUresult QueryEvent(CUevent handle);
+CUresult SynchronizeEvent(CUevent handle);
+CUresult ElapsedTime(float* milliseconds, CUevent start, CUevent end);
+CUresult WaitForEvent(const StreamRef& stream, CUevent handle);
+
+}  // namespace rollcall::sim

@@ -1,0 +1,98 @@
+// A communicator: one rank's end of it.
+//
+// Handles are looked up in a table of the living, so a call with a destroyed
+// one is ncclInvalidArgument and not a crash. Whoever waits inside holds a
+// reference; abort makes all of them leave.
+#pragma once
+
+#include <nccl.h>
+
+#include <atomic>
+#include <condition_variable>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "tests/sim/cuda/stream.h"
+#include "tests/sim/nccl/call.h"
+#include "tests/sim/nccl/segment.h"
+
+namespace rollcall::sim {
+
+class Comm;
+using CommRef = std::shared_ptr<Comm>;
+
+class Comm : public std::enable_shared_from_this<Comm> {
+ public:
+  Comm(int nranks, int rank, int device, bool blocking)
+      : nranks(nranks), rank(rank), device(device), blocking(blocking) {}
+
+  // Makes a communicator that has a handle but no peers yet.
+  static CommRef Make(int nranks, int rank, int device, bool blocking);
+  static CommRef Find(ncclComm_t handle);
+  ncclComm_t handle() { return reinterpret_cast<ncclComm_t>(this); }
+  void Forget();
+
+  // Meets the other ranks, whom `name` brings together; waits for ever for them.
+  ncclResult_t Join(const std::string& name);
+  // Waits until a non-blocking communicator is done with what it was told before.
+  ncclResult_t EnsureReady();
+  void SetState(ncclResult_t state);
+  ncclResult_t state();
+
+  // Waits for all ranks at a gate. False if aborted.
+  bool Meet(Gate gate);
+  // Arrives there without waiting; returns how often this rank now has.
+  uint64_t ArriveAt(Gate gate);
+
+  // Ends whatever is on the device or connecting: for abort and revoke. The
+  // communicator stays usable for management calls unless `aborting`.
+  void Stop(bool aborting);
+  // Waits until everything that was launched has run. False if aborted.
+  bool Drain();
+  void BeginWork();
+  void EndWork();
+  // Waits until no stream is inside this communicator.
+  void WaitUntilIdle();
+
+  std::shared_ptr<const PreMultiply> FindReduction(ncclRedOp_t op);
+  ncclRedOp_t AddReduction(PreMultiply reduction);
+  bool RemoveReduction(ncclRedOp_t op);
+
+  const int nranks;
+  const int rank;
+  const int device;
+  const bool blocking;
+  std::string name;
+  std::unique_ptr<Segment> segment;  // set once, by Join()
+
+  std::atomic<bool> aborted{false};
+  std::atomic<bool> stopped{false};  // device work ends early
+  std::atomic<bool> revoked{false};
+  std::atomic<bool> finalized{false};
+
+  std::mutex launch_mutex;  // guards the next four
+  Point last;               // where the last launch ends
+  bool connected = false;   // all ranks have come to their first collective
+  std::vector<bool> sends_to, receives_from;  // peers met for the first time
+  int children = 0;                           // splits so far
+  int shrinks = 0;
+
+  std::mutex run_mutex;  // held while a stream is in here; guards the next
+  uint64_t rounds = 0;   // of collectives, equal on all ranks
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  ncclResult_t state_ = ncclSuccess;
+  int work_ = 0;
+  uint64_t arrivals_[kGates] = {};
+  std::vector<std::shared_ptr<const PreMultiply>> reductions_;
+};
+
+// 128 bits of `text`, as hexadecimal digits.
+std::string HashName(const std::string& text);
+
+}  // namespace rollcall::sim

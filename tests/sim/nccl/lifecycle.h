@@ -1,0 +1,29 @@
+// How communicators come to be and end; the public functions only check what
+// can be checked in their arguments.
+#pragma once
+
+#include <nccl.h>
+
+#include <string>
+#include <vector>
+
+#include "tests/sim/nccl/comm.h"
+
+namespace rollcall::sim {
+
+// The name under which the ranks with these ids meet.
+std::string NameOfIds(const ncclUniqueId* ids, int count);
+
+ncclResult_t InitRank(ncclComm_t* handle, int nranks, const std::string& name, int rank, int device,
+                      const ncclConfig_t* config);
+ncclResult_t Split(const CommRef& parent, int color, int key, ncclComm_t* handle,
+                   const ncclConfig_t* config);
+ncclResult_t Shrink(const CommRef& parent, std::vector<int> excluded, ncclComm_t* handle,
+                    const ncclConfig_t* config, int flags);
+ncclResult_t Finalize(const CommRef& comm);
+ncclResult_t Destroy(const CommRef& comm);
+ncclResult_t Abort(const CommRef& comm);
+ncclResult_t Revoke(const CommRef& comm);
+ncclResult_t AsyncError(const CommRef& comm, ncclResult_t* error);
+
+}  // namespace rollcall::sim

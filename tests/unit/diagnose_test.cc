@@ -1,0 +1,245 @@
+#include "daemon/diagnose.h"
+
+#include <gtest/gtest.h>
+
+#include <random>
+#include <string>
+#include <vector>
+
+#include "job_builder.h"
+
+namespace rollcall {
+namespace {
+
+using Ranks = std::vector<int32_t>;
+
+std::vector<Verdict> Of(const JobBuilder& job, double now = 70) {
+  return Diagnose(job.state, At(now), Limits());
+}
+
+TEST(DiagnoseTest, NothingIsWrongWithAnEmptyJob) {
+  EXPECT_TRUE(Diagnose(JobState(), At(1000), Limits()).empty());
+}
+
+TEST(DiagnoseTest, NothingIsWrongWithASlowFirstStep) {
+  JobBuilder job(4);
+  job.Enter({0, 1, 2}, At(0));
+  EXPECT_TRUE(Of(job, 14).empty());
+}
+
+TEST(DiagnoseTest, AWaitThatWaitsElsewhereIsAConsequence) {
+  // Rank 0 is absent in "tp" of 0 and 1; so 1 is absent in "dp" of 1 and 2.
+  JobBuilder job(3);
+  job.AddCommunicator(1, "tp", {0, 1});
+  job.AddCommunicator(2, "pp", {1, 2});
+  job.On(2);
+  job.Enter({1}, At(5));  // rank 2 of the job waits first
+  job.On(1);
+  job.Enter({1}, At(10));
+  const std::vector<Verdict> verdicts = Of(job);
+  ASSERT_EQ(verdicts.size(), 2u);
+  EXPECT_EQ(CulpritRanks(verdicts[0].culprits), (Ranks{0}));
+  EXPECT_FALSE(verdicts[0].is_consequence);
+  EXPECT_EQ(CulpritRanks(verdicts[1].culprits), (Ranks{1}));
+  EXPECT_TRUE(verdicts[1].is_consequence);
+}
+
+TEST(DiagnoseTest, AbsenteesThatAreHeldUpElsewhereAreExcused) {
+  JobBuilder job(4);
+  job.AddCommunicator(1, "tp", {2, 3});
+  job.Enter({1}, At(12));  // rank 3 waits for rank 2
+  job.On(kDp);
+  job.Enter({0, 1}, At(10));
+  const std::vector<Verdict> verdicts = Of(job);
+  ASSERT_EQ(verdicts.size(), 2u);
+  EXPECT_EQ(CulpritRanks(verdicts[0].culprits), (Ranks{2}));
+  EXPECT_EQ(CulpritRanks(verdicts[1].culprits), (Ranks{2}));
+  EXPECT_TRUE(verdicts[1].is_consequence);
+}
+
+TEST(DiagnoseTest, AMismatchExplainsTheWaitBehindIt) {
+  JobBuilder job(4);
+  job.Finish(3);
+  job.Finish({0}, 1, Broadcast(), At(1));  // one too many
+  job.Finish({0, 1, 2, 3}, 20, AllReduce(), At(2));
+  job.Enter({0}, At(9));
+  const std::vector<Verdict> verdicts = Of(job);
+  ASSERT_GE(verdicts.size(), 2u);
+  EXPECT_EQ(verdicts[0].cause, Cause::kOperationMismatch);
+  EXPECT_EQ(verdicts[0].position, 3u);
+  EXPECT_EQ(CulpritRanks(verdicts[0].culprits), (Ranks{0}));
+  for (size_t i = 1; i < verdicts.size(); ++i) EXPECT_TRUE(verdicts[i].is_consequence);
+}
+
+TEST(DiagnoseTest, AMismatchThatDidNoHarmDoesNotHideALaterHang) {
+  JobBuilder job(4);
+  job.Finish(10);
+  job.Finish({0, 1, 2}, 1);
+  job.Finish({3}, 1, AllReduce(9));
+  job.Finish(10);
+  job.Enter({0, 1, 3}, At(10));
+  const std::vector<Verdict> verdicts = Of(job);
+  ASSERT_EQ(verdicts.size(), 2u);
+  EXPECT_EQ(verdicts[0].cause, Cause::kMissingRank);
+  EXPECT_EQ(CulpritRanks(verdicts[0].culprits), (Ranks{2}));
+  EXPECT_FALSE(verdicts[0].is_consequence);
+  EXPECT_EQ(verdicts[1].cause, Cause::kArgumentMismatch);
+}
+
+TEST(DiagnoseTest, TheDeadComeBeforeThoseWhoAreLate) {
+  JobBuilder job(4);
+  job.Finish(24);
+  job.Enter({0, 1}, At(10));
+  job.Die(3, At(9));
+  const std::vector<Verdict> verdicts = Of(job);
+  ASSERT_EQ(verdicts.size(), 2u);
+  EXPECT_EQ(verdicts[0].cause, Cause::kRankDied);
+  EXPECT_EQ(CulpritRanks(verdicts[1].culprits), (Ranks{2}));
+  EXPECT_TRUE(verdicts[1].is_consequence);
+}
+
+TEST(DiagnoseTest, OneDeathOnTwoCommunicatorsIsOneCause) {
+  JobBuilder job(3);
+  job.AddCommunicator(1, "tp", {0, 2});
+  job.Enter({0}, At(11));
+  job.On(kDp);
+  job.Enter({1}, At(10));
+  job.Die(2, At(9));
+  const std::vector<Verdict> verdicts = Of(job);
+  ASSERT_GE(verdicts.size(), 2u);
+  EXPECT_EQ(verdicts[0].cause, Cause::kRankDied);
+  for (size_t i = 1; i < verdicts.size(); ++i) EXPECT_TRUE(verdicts[i].is_consequence);
+}
+
+TEST(DiagnoseTest, ACircleIsSaidToBeOne) {
+  JobBuilder job(2);
+  job.AddCommunicator(1, "a", {0, 1});
+  job.Enter({0}, At(10));  // 0 waits on "a" for 1
+  job.AddCommunicator(2, "b", {0, 1});
+  job.Enter({1}, At(11));  // 1 waits on "b" for 0
+  const std::vector<Verdict> verdicts = Of(job);
+  ASSERT_EQ(verdicts.size(), 2u);
+  EXPECT_EQ(verdicts[0].communicator, 1u);
+  EXPECT_EQ(verdicts[0].certainty, Certainty::kPossible);
+  ASSERT_FALSE(verdicts[0].missing_evidence.empty());
+  EXPECT_NE(verdicts[0].missing_evidence.back().find("circle"), std::string::npos);
+  EXPECT_TRUE(verdicts[1].is_consequence);
+}
+
+TEST(DiagnoseTest, AnInferredStallMayBeTheWaitForAnotherCommunicator) {
+  JobBuilder job(2, false);
+  job.AddCommunicator(1, "a", {0, 1});
+  job.Finish({0}, 1);  // rank 1 has not entered it
+  job.AddCommunicator(2, "b", {0, 1});
+  job.Enter({0, 1}, At(10));
+  const std::vector<Verdict> verdicts = Of(job);
+  ASSERT_EQ(verdicts.size(), 1u);
+  EXPECT_EQ(verdicts[0].cause, Cause::kMissingRank);
+  EXPECT_EQ(verdicts[0].communicator, 1u);
+}
+
+TEST(DiagnoseTest, AMismatchSaysWhyTheCallDoesNotFinish) {
+  JobBuilder job(4);
+  job.Enter({0, 1}, At(10), Broadcast());
+  job.Enter({2, 3}, At(10));
+  const std::vector<Verdict> verdicts = Of(job);
+  ASSERT_EQ(verdicts.size(), 1u);
+  EXPECT_EQ(verdicts[0].cause, Cause::kOperationMismatch);
+  EXPECT_EQ(verdicts[0].waiting_ranks, (Ranks{0, 1, 2, 3}));
+}
+
+TEST(DiagnoseTest, FillsInSummaryAndAdvice) {
+  JobBuilder job(4);
+  job.Finish(24);
+  job.Enter({0, 1, 2}, At(10));
+  job.Exit(3, At(11));
+  const std::vector<Verdict> verdicts = Of(job, 20);
+  ASSERT_EQ(verdicts.size(), 1u);
+  EXPECT_EQ(verdicts[0].summary,
+            "rank 3 (node-3, pid 4003) left after 24 calls (exited in good order) and never "
+            "entered AllReduce #24 on communicator \"dp\"; 3 ranks have waited 10 s");
+  ASSERT_FALSE(verdicts[0].advice.empty());
+  EXPECT_EQ(verdicts[0].advice[0].id, "uneven-inputs");
+}
+
+// A state as damaged data may give it: any index, any counter, any order.
+class DamagedJob {
+ public:
+  explicit DamagedJob(uint32_t seed) : random_(seed) {}
+
+  JobState Make() {
+    JobState job;
+    job.offline = Pick(2) == 0;
+    job.processes.resize(Pick(5));
+    for (Process& p : job.processes) {
+      p.global_rank = static_cast<int32_t>(Pick(6)) - 1;
+      p.world_size = static_cast<int32_t>(Pick(6)) - 1;
+      p.liveness = static_cast<Liveness>(Pick(5));
+      p.ended_ns = Time();
+      p.has_segment = Pick(2) == 0;
+      for (size_t i = Pick(3); i > 0; --i) {
+        p.blocked.push_back({1, static_cast<Op>(Pick(100)), Pick(4), Time()});
+      }
+    }
+    for (size_t i = Pick(4); i > 0; --i) {
+      Communicator& comm = job.communicators[i];
+      comm.id = Pick(8) == 0 ? 99 : i;
+      comm.parent = Pick(4);
+      comm.size = Pick(9) == 0 ? INT32_MAX : static_cast<int32_t>(Pick(6)) - 1;
+      for (size_t m = Pick(6); m > 0; --m) Fill(&comm.members[static_cast<int32_t>(Pick(6)) - 1]);
+    }
+    return job;
+  }
+
+ private:
+  uint64_t Pick(uint64_t below) { return random_() % below; }
+  uint64_t Count() { return Pick(9) == 0 ? UINT64_MAX - Pick(2) : Pick(5); }
+  int64_t Time() { return Pick(3) == 0 ? 0 : At(static_cast<double>(Pick(100))); }
+
+  void Fill(Member* m) {
+    m->process = static_cast<int32_t>(Pick(7)) - 1;
+    m->state = static_cast<MemberState>(Pick(Pick(2) == 0 ? 8 : 2));
+    m->init_entered_ns = Time();
+    m->entered = Count();
+    m->has_markers = Pick(2) == 0;
+    m->started = Count();
+    m->finished = Count();
+    m->waiting_since_ns = Time();
+    m->host_blocked_since_ns = Time();
+    m->host_waits_since_ns = Time();
+    m->signature = Pick(3);
+    for (size_t i = Pick(4); i > 0; --i) m->checkpoints[Count()] = Pick(2);
+    for (size_t i = Pick(6); i > 0; --i) {
+      CallRecord record;
+      record.index = Count();
+      record.position = Count();
+      record.args.op = static_cast<Op>(Pick(30));
+      record.args.count = Pick(2);
+      record.entered_ns = Time();
+      m->records.push_back(record);
+    }
+  }
+
+  std::mt19937 random_;
+};
+
+TEST(DiagnoseTest, SaysSomethingSensibleOfDamagedData) {
+  size_t found = 0;
+  for (uint32_t seed = 0; seed < 4000; ++seed) {
+    const std::vector<Verdict> verdicts = Diagnose(DamagedJob(seed).Make(), At(100), Limits());
+    found += verdicts.size();
+    bool roots_are_over = false;
+    for (const Verdict& v : verdicts) {
+      ASSERT_FALSE(roots_are_over && !v.is_consequence) << seed;  // causes come first
+      roots_are_over = v.is_consequence;
+      ASSERT_TRUE(!v.culprits.empty() || v.cause == Cause::kStalledInFlight) << seed;
+      ASSERT_FALSE(v.summary.empty() || v.advice.empty()) << seed;
+      ASSERT_TRUE(IsContradiction(v.cause) || !v.waiting_ranks.empty()) << seed;
+    }
+    ASSERT_FALSE(!verdicts.empty() && verdicts[0].is_consequence) << seed;
+  }
+  EXPECT_GT(found, 500u);
+}
+
+}  // namespace
+}  // namespace rollcall

@@ -1,0 +1,167 @@
+// Incidents on a time line: what happens, and the events that come of it.
+#include "daemon/incidents.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "daemon/diagnose.h"
+#include "job_builder.h"
+
+namespace rollcall {
+namespace {
+
+using Kind = IncidentEvent::Kind;
+using Kinds = std::vector<Kind>;
+
+class IncidentsTest : public testing::Test {
+ protected:
+  // Looks at the job at this time, as the daemon does each tick.
+  Kinds Look(double at) {
+    events_ = life_.Update(job_.state, Diagnose(job_.state, At(at), limits_), At(at), limits_);
+    Kinds kinds;
+    for (const IncidentEvent& event : events_) kinds.push_back(event.kind);
+    return kinds;
+  }
+
+  void RanksWait(double at) {
+    job_.Finish(24);
+    job_.Enter({0, 1, 2}, At(at));
+  }
+
+  JobBuilder job_{4};
+  IncidentLife life_{"train"};
+  Limits limits_;
+  std::vector<IncidentEvent> events_;
+};
+
+TEST_F(IncidentsTest, AWaitIsSuspectedThenConfirmed) {
+  RanksWait(10);
+  EXPECT_EQ(Look(24), Kinds());
+  EXPECT_EQ(Look(25), Kinds{Kind::kOpened});
+  EXPECT_EQ(events_[0].incident.id, "train-1");
+  EXPECT_EQ(events_[0].take_stacks_of, (std::vector<int32_t>{3, 0, 1, 2}));
+  EXPECT_EQ(Look(25.5), Kinds());
+  EXPECT_EQ(Look(26), Kinds{Kind::kTakeStacksAgain});
+  EXPECT_EQ(Look(69.9), Kinds());
+  EXPECT_EQ(Look(70), Kinds{Kind::kConfirmed});
+  EXPECT_EQ(events_[0].incident.opened_ns, At(25));
+  EXPECT_EQ(events_[0].incident.confirmed_ns, At(70));
+  EXPECT_EQ(Look(200), Kinds());
+  EXPECT_EQ(life_.live()->verdicts[0].waited_ns, 190 * kSecondNs);
+}
+
+TEST_F(IncidentsTest, ASlowCallIsResolvedWithoutAConfirmation) {
+  RanksWait(10);
+  EXPECT_EQ(Look(25), Kinds{Kind::kOpened});
+  job_.Finish({3}, 1);
+  job_.Complete({0, 1, 2});
+  EXPECT_EQ(Look(26), Kinds{Kind::kTakeStacksAgain});
+  EXPECT_EQ(Look(27), Kinds{Kind::kResolved});
+  EXPECT_EQ(events_[0].incident.confirmed_ns, 0);
+  EXPECT_FALSE(life_.live());
+}
+
+TEST_F(IncidentsTest, AVerdictMayBeGoneForOneLook) {
+  RanksWait(10);
+  EXPECT_EQ(Look(25), Kinds{Kind::kOpened});
+  const JobState before = job_.state;
+  job_.state = JobState();
+  EXPECT_EQ(Look(25.5), Kinds());
+  job_.state = before;
+  EXPECT_EQ(Look(30), Kinds{Kind::kTakeStacksAgain});
+  EXPECT_TRUE(life_.live());
+}
+
+TEST_F(IncidentsTest, OneThatLeftIsConfirmedEarly) {
+  RanksWait(10);
+  job_.Exit(3, At(11));
+  EXPECT_EQ(Look(15.9), Kinds());
+  EXPECT_EQ(Look(16), (Kinds{Kind::kOpened, Kind::kConfirmed}));
+  // Nothing can be taken from a process that has ended.
+  EXPECT_EQ(events_[0].take_stacks_of, (std::vector<int32_t>{0, 1, 2}));
+  EXPECT_EQ(Look(17), Kinds{Kind::kTakeStacksAgain});
+}
+
+TEST_F(IncidentsTest, AShortHangAfterHoldsForThoseWhoLeftToo) {
+  limits_.hang_after_ns = 2 * kSecondNs;
+  limits_.suspect_after_ns = kSecondNs;
+  RanksWait(10);
+  job_.Exit(3, At(10));
+  EXPECT_EQ(Look(11), Kinds{Kind::kOpened});
+  EXPECT_EQ(Look(12), (Kinds{Kind::kTakeStacksAgain, Kind::kConfirmed}));
+}
+
+TEST_F(IncidentsTest, AContradictionIsConfirmedAtOnceAndReportedOnce) {
+  job_.Finish(3);
+  job_.Finish({0, 1, 2}, 1, AllReduce(), At(1));
+  job_.Finish({3}, 1, AllReduce(7), At(1));
+  EXPECT_EQ(Look(2), (Kinds{Kind::kOpened, Kind::kConfirmed}));
+  job_.Finish(5);  // the job goes on
+  EXPECT_EQ(Look(4), Kinds{Kind::kTakeStacksAgain});
+  EXPECT_EQ(Look(5), Kinds{Kind::kResolved});
+  EXPECT_GT(events_[0].incident.confirmed_ns, 0);
+  EXPECT_EQ(Look(6), Kinds());
+  job_.Finish(600);
+  job_.LoseRecordsBefore(100);  // now only checkpoints tell
+  EXPECT_EQ(Look(7), Kinds());
+}
+
+TEST_F(IncidentsTest, AHangAfterAReportedContradictionIsNews) {
+  job_.Finish(3);
+  job_.Finish({0, 1, 2}, 1, AllReduce(), At(1));
+  job_.Finish({3}, 1, AllReduce(7), At(1));
+  job_.Finish(5);
+  EXPECT_EQ(Look(2), (Kinds{Kind::kOpened, Kind::kConfirmed}));
+  EXPECT_EQ(Look(3), Kinds{Kind::kTakeStacksAgain});
+  EXPECT_EQ(Look(4), Kinds{Kind::kResolved});
+  job_.Enter({0, 1, 2}, At(10));
+  EXPECT_EQ(Look(25), Kinds{Kind::kOpened});
+  EXPECT_EQ(events_[0].incident.id, "train-2");
+  EXPECT_EQ(events_[0].incident.verdicts[0].cause, Cause::kMissingRank);
+  EXPECT_EQ(Look(70), (Kinds{Kind::kTakeStacksAgain, Kind::kConfirmed}));
+}
+
+TEST_F(IncidentsTest, AnotherRootUpdatesTheLiveIncident) {
+  RanksWait(10);
+  EXPECT_EQ(Look(25), Kinds{Kind::kOpened});
+  job_.Die(3, At(26));
+  EXPECT_EQ(Look(32), (Kinds{Kind::kTakeStacksAgain, Kind::kUpdated, Kind::kConfirmed}));
+  EXPECT_EQ(events_[1].incident.verdicts[0].cause, Cause::kRankDied);
+  EXPECT_EQ(life_.live()->id, "train-1");
+}
+
+TEST_F(IncidentsTest, TheEndOfTheJobDoesNotRewriteTheVerdict) {
+  RanksWait(10);
+  Look(25);
+  Look(26);
+  EXPECT_EQ(Look(70), Kinds{Kind::kConfirmed});
+  job_.Die(1, At(71), 15);  // the launcher ends the job, one rank after the other
+  EXPECT_EQ(Look(80), Kinds());
+  for (const int rank : {0, 2, 3}) job_.Die(rank, At(81), 15);
+  EXPECT_EQ(Look(82), Kinds{Kind::kEnded});
+  EXPECT_EQ(events_[0].incident.verdicts[0].cause, Cause::kMissingRank);
+  EXPECT_EQ(CulpritRanks(events_[0].incident.verdicts[0].culprits), (std::vector<int32_t>{3}));
+  EXPECT_EQ(Look(83), Kinds());
+}
+
+TEST_F(IncidentsTest, TheOrdinaryEndIsNoIncident) {
+  job_.Finish(24);
+  for (int rank = 0; rank < 4; ++rank) {
+    job_.Exit(rank, At(rank));
+    EXPECT_EQ(Look(rank + 0.5), Kinds());
+  }
+  EXPECT_EQ(Look(100), Kinds());
+}
+
+TEST_F(IncidentsTest, AContradictionSeenOnlyAfterTheEndIsStillReported) {
+  job_.Finish({0, 1, 2}, 1);
+  job_.Finish({3}, 1, Broadcast());
+  for (int rank = 0; rank < 4; ++rank) job_.Exit(rank, At(1));
+  EXPECT_EQ(Look(2), (Kinds{Kind::kOpened, Kind::kConfirmed, Kind::kEnded}));
+  EXPECT_EQ(Look(3), Kinds());
+}
+
+}  // namespace
+}  // namespace rollcall

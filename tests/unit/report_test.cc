@@ -1,0 +1,250 @@
+#include <gtest/gtest.h>
+
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <google/protobuf/struct.pb.h>
+#include <google/protobuf/util/json_util.h>
+
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <string>
+
+#include "daemon/diagnose.h"
+#include "daemon/incident_proto.h"
+#include "daemon/report/html.h"
+#include "daemon/report/json.h"
+#include "daemon/report/stacks_text.h"
+#include "daemon/report/text.h"
+#include "daemon/report/words.h"
+#include "daemon/report/writer.h"
+#include "job_builder.h"
+
+namespace rollcall {
+namespace {
+
+using google::protobuf::Struct;
+using google::protobuf::Value;
+
+v1::Incident MakeIncident(const std::string& communicator = "dp",
+                          const std::string& host = "node-3") {
+  JobBuilder job(4);
+  job.comm().name = communicator;
+  job.process(3).host = host;
+  job.Finish(24);
+  job.Enter({0, 1, 2}, At(10));
+  Incident incident;
+  incident.id = "train-1";
+  incident.job = "train";
+  incident.state = IncidentState::kConfirmed;
+  incident.opened_ns = At(25);
+  incident.confirmed_ns = At(70);
+  incident.verdicts = Diagnose(job.state, At(58.2), Limits());
+  v1::Incident proto = ToProto(incident);
+  proto.set_rollcall_version("0.1.0");
+  return proto;
+}
+
+void AddStack(int rank, bool culprit, const std::string& function, v1::Incident* incident) {
+  v1::ProcessStack& stack = *incident->add_stacks();
+  stack.set_rank(rank);
+  stack.set_host("node-" + std::to_string(rank));
+  stack.set_pid(4000 + rank);
+  stack.set_culprit(culprit);
+  v1::ThreadStack& thread = *stack.add_threads();
+  thread.set_tid(4000 + rank);
+  thread.set_name("python");
+  thread.set_state("S");
+  v1::Frame& frame = *thread.add_frames();
+  frame.set_function(function);
+  frame.set_file("train.py");
+  frame.set_line(212);
+}
+
+Struct ParseJson(const v1::Incident& incident) {
+  const absl::StatusOr<std::string> json = ToJson(incident);
+  EXPECT_TRUE(json.ok()) << json.status();
+  Struct parsed;
+  EXPECT_TRUE(google::protobuf::util::JsonStringToMessage(json.value_or("{}"), &parsed).ok());
+  return parsed;
+}
+
+// The field, which must be there and of this kind.
+const Value& Get(const Struct& in, const std::string& name, Value::KindCase kind) {
+  static const Value none;
+  const auto it = in.fields().find(name);
+  if (it == in.fields().end() || it->second.kind_case() != kind) {
+    ADD_FAILURE() << name << (it == in.fields().end() ? " is not there" : " has another type");
+    return none;
+  }
+  return it->second;
+}
+
+TEST(JsonTest, HasEveryFieldThatScriptsRelyOn) {
+  const Struct root = ParseJson(MakeIncident());
+  EXPECT_EQ(Get(root, "job", Value::kStringValue).string_value(), "train");
+  EXPECT_EQ(Get(root, "state", Value::kStringValue).string_value(), "confirmed");
+  EXPECT_EQ(Get(root, "opened_at", Value::kStringValue).string_value(), "2023-11-14T22:13:45Z");
+  const Value& verdicts = Get(root, "verdicts", Value::kListValue);
+  ASSERT_EQ(verdicts.list_value().values_size(), 1);
+  const Struct& v = verdicts.list_value().values(0).struct_value();
+  EXPECT_EQ(Get(v, "cause", Value::kStringValue).string_value(), "missing_rank");
+  EXPECT_EQ(Get(v, "certainty", Value::kStringValue).string_value(), "certain");
+  const auto& culprits = Get(v, "culprits", Value::kListValue).list_value();
+  ASSERT_EQ(culprits.values_size(), 1);
+  const Struct& culprit = culprits.values(0).struct_value();
+  EXPECT_EQ(Get(culprit, "rank", Value::kNumberValue).number_value(), 3);
+  EXPECT_EQ(Get(culprit, "host", Value::kStringValue).string_value(), "node-3");
+  EXPECT_EQ(Get(culprit, "pid", Value::kNumberValue).number_value(), 4003);
+  EXPECT_EQ(Get(culprit, "device", Value::kNumberValue).number_value(), 3);
+  const auto& waiting = Get(v, "waiting_ranks", Value::kListValue).list_value();
+  ASSERT_EQ(waiting.values_size(), 3);
+  EXPECT_EQ(waiting.values(0).number_value(), 0);
+  const Struct& comm = Get(v, "communicator", Value::kStructValue).struct_value();
+  EXPECT_EQ(Get(comm, "id", Value::kStringValue).string_value(), "a91f0c2200000001");
+  EXPECT_EQ(Get(comm, "name", Value::kStringValue).string_value(), "dp");
+  EXPECT_EQ(Get(comm, "size", Value::kNumberValue).number_value(), 4);
+  const Struct& call = Get(v, "call", Value::kStructValue).struct_value();
+  EXPECT_EQ(Get(call, "position", Value::kNumberValue).number_value(), 24);
+  EXPECT_EQ(Get(call, "operation", Value::kStringValue).string_value(), "AllReduce");
+  EXPECT_EQ(Get(call, "dtype", Value::kStringValue).string_value(), "float32");
+  EXPECT_EQ(Get(call, "count", Value::kNumberValue).number_value(), 1048576);
+  EXPECT_EQ(Get(v, "mismatched_fields", Value::kListValue).list_value().values_size(), 0);
+  EXPECT_DOUBLE_EQ(Get(v, "waited_seconds", Value::kNumberValue).number_value(), 48.2);
+  EXPECT_NE(Get(v, "summary", Value::kStringValue).string_value(), "");
+  const auto& advice = Get(v, "advice", Value::kListValue).list_value();
+  ASSERT_GE(advice.values_size(), 1);
+  const Struct& first = advice.values(0).struct_value();
+  EXPECT_EQ(Get(first, "id", Value::kStringValue).string_value(), "uneven-inputs");
+  EXPECT_NE(Get(first, "text", Value::kStringValue).string_value(), "");
+  EXPECT_EQ(Get(v, "missing_evidence", Value::kListValue).list_value().values_size(), 0);
+}
+
+TEST(JsonTest, BytesThatAreNotUtf8DoNotSpoilTheReport) {
+  const Struct root = ParseJson(MakeIncident("d\xff\xc3p \xf0\x9f\x98\x80\xed\xa0\x80"));
+  const Struct& v =
+      Get(root, "verdicts", Value::kListValue).list_value().values(0).struct_value();
+  const Struct& comm = Get(v, "communicator", Value::kStructValue).struct_value();
+  EXPECT_EQ(Get(comm, "name", Value::kStringValue).string_value(), "d??p \xf0\x9f\x98\x80???");
+}
+
+TEST(HtmlTest, EscapesWhatComesFromTheJob) {
+  v1::Incident incident = MakeIncident("<script>alert('x')</script>", "\"><img src=x>");
+  AddStack(3, true, "operator<< <&>", &incident);
+  const std::string html = ToHtml(incident);
+  EXPECT_EQ(html.find("<script"), std::string::npos);
+  EXPECT_EQ(html.find("<img"), std::string::npos);
+  EXPECT_NE(html.find("&lt;script&gt;alert(&#39;x&#39;)"), std::string::npos);
+  EXPECT_NE(html.find("operator&lt;&lt; &lt;&amp;&gt;"), std::string::npos);
+}
+
+TEST(HtmlTest, StandsAlone) {
+  const std::string html = ToHtml(MakeIncident());
+  for (const char* outside : {"http:", "https:", "//", "src=", "href=", "url(", "@import"}) {
+    EXPECT_EQ(html.find(outside), std::string::npos) << outside;
+  }
+  EXPECT_NE(html.find("prefers-color-scheme"), std::string::npos);
+  EXPECT_NE(html.find("<h1>rank 3 (node-3, pid 4003) never entered AllReduce #24"),
+            std::string::npos);
+}
+
+TEST(TextTest, FitsHundredColumns) {
+  v1::Incident incident = MakeIncident(std::string(300, 'x'), std::string(150, 'h') + "\nroot#");
+  AddStack(3, true, std::string(250, 'f'), &incident);
+  std::istringstream lines(ToText(incident) + StacksToText(incident));
+  std::string line;
+  size_t longest = 0;
+  while (std::getline(lines, line)) longest = std::max(longest, line.size());
+  EXPECT_LE(longest, 100u);
+  EXPECT_GT(longest, 80u);
+}
+
+TEST(TextTest, BeginsWithTheSentence) {
+  const std::string text = ToText(MakeIncident());
+  EXPECT_EQ(text.substr(0, 51), "rank 3 (node-3, pid 4003) never entered AllReduce #");
+  EXPECT_NE(text.find("uneven-inputs: "), std::string::npos);
+  EXPECT_NE(text.find("  certainty     certain\n"), std::string::npos);
+}
+
+TEST(TextTest, SaysWhenNothingIsKnown) {
+  EXPECT_EQ(ToText(v1::Incident()).substr(0, 17), "nothing was found");
+  EXPECT_EQ(StacksToText(v1::Incident()), "No stacks were taken.\n");
+}
+
+TEST(StacksTextTest, CulpritsComeFirst) {
+  v1::Incident incident;
+  AddStack(0, false, "wait_for_gpu", &incident);
+  AddStack(3, true, "validate", &incident);
+  const std::string text = StacksToText(incident);
+  EXPECT_LT(text.find("validate"), text.find("wait_for_gpu"));
+  EXPECT_NE(text.find("#0  validate  train.py:212"), std::string::npos);
+}
+
+class WriterTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    std::string pattern = testing::TempDir() + "rollcall-report-XXXXXX";
+    ASSERT_NE(mkdtemp(pattern.data()), nullptr);
+    dir_ = std::filesystem::canonical(pattern).string();
+  }
+  void TearDown() override { std::filesystem::remove_all(dir_); }
+
+  static std::string Read(const std::string& path) {
+    std::ifstream file(path);
+    return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+  }
+
+  static size_t Entries(const std::string& path) {
+    size_t n = 0;
+    for (const auto& entry : std::filesystem::directory_iterator(path)) n += !entry.path().empty();
+    return n;
+  }
+
+  std::string dir_;
+};
+
+TEST_F(WriterTest, WritesFourFilesIntoAFolderThatNamesTimeAndCause) {
+  const absl::StatusOr<std::string> path = CreateReport(dir_ + "/new/reports", MakeIncident());
+  ASSERT_TRUE(path.ok()) << path.status();
+  EXPECT_EQ(*path, dir_ + "/new/reports/20231114T221430Z-missing_rank");
+  EXPECT_EQ(Entries(*path), 4u);
+  EXPECT_EQ(Entries(dir_ + "/new/reports"), 1u);
+  EXPECT_NE(Read(*path + "/incident.json").find("\"report_path\": \"" + *path), std::string::npos);
+  EXPECT_NE(Read(*path + "/report.html").find("<!doctype html>"), std::string::npos);
+}
+
+TEST_F(WriterTest, ATakenNameGetsANumber) {
+  const absl::StatusOr<std::string> first = CreateReport(dir_, MakeIncident());
+  const absl::StatusOr<std::string> second = CreateReport(dir_, MakeIncident());
+  const absl::StatusOr<std::string> third = CreateReport(dir_, MakeIncident());
+  ASSERT_TRUE(first.ok() && second.ok() && third.ok());
+  EXPECT_EQ(*second, *first + "-2");
+  EXPECT_EQ(*third, *first + "-3");
+}
+
+TEST_F(WriterTest, AReportGrowsInPlace) {
+  v1::Incident incident = MakeIncident();
+  const absl::StatusOr<std::string> path = CreateReport(dir_, incident);
+  ASSERT_TRUE(path.ok());
+  AddStack(3, true, "validate", &incident);
+  ASSERT_TRUE(UpdateReport(*path, incident).ok());
+  EXPECT_EQ(Entries(*path), 4u);
+  EXPECT_NE(Read(*path + "/stacks.txt").find("validate"), std::string::npos);
+}
+
+TEST_F(WriterTest, ErrorsNameThePathAndTheReason) {
+  std::ofstream(dir_ + "/file").put('x');
+  for (const absl::Status& status :
+       {CheckReportDir(dir_ + "/file"), CreateReport(dir_ + "/file", MakeIncident()).status(),
+        UpdateReport(dir_ + "/gone", MakeIncident())}) {
+    EXPECT_FALSE(status.ok());
+    EXPECT_NE(status.message().find(dir_), std::string::npos) << status;
+    EXPECT_NE(status.message().find(": "), std::string::npos) << status;
+  }
+  EXPECT_TRUE(CheckReportDir(dir_ + "/a/b").ok());
+  EXPECT_EQ(Entries(dir_ + "/a/b"), 0u);
+}
+
+}  // namespace
+}  // namespace rollcall

@@ -1,0 +1,177 @@
+#include "daemon/sentences.h"
+
+#include <gtest/gtest.h>
+
+#include "daemon/advice.h"
+#include "job_builder.h"
+
+namespace rollcall {
+namespace {
+
+Culprit Rank3() {
+  Culprit culprit;
+  culprit.process = 3;
+  culprit.rank = 3;
+  culprit.host = "node-17";
+  culprit.pid = 4121;
+  return culprit;
+}
+
+Verdict Make(Cause cause, CallArgs call = AllReduce(), uint64_t position = 8812) {
+  Verdict v;
+  v.cause = cause;
+  v.culprits = {Rank3()};
+  v.communicator = kDp;
+  v.communicator_name = "dp";
+  v.communicator_size = 64;
+  v.position = position;
+  v.call = call;
+  for (int rank = 0; rank < 64; ++rank) {
+    if (rank != 3) v.waiting_ranks.push_back(rank);
+  }
+  v.waited_ns = 48 * kSecondNs;
+  return v;
+}
+
+TEST(SentencesTest, RankLists) {
+  EXPECT_EQ(RankList({}), "");
+  EXPECT_EQ(RankList({3}), "3");
+  EXPECT_EQ(RankList({4, 2, 0, 1, 2}), "0-2,4");
+  EXPECT_EQ(RanksInWords({3}), "rank 3");
+  EXPECT_EQ(RanksInWords({-1}), "rank -1");
+  EXPECT_EQ(RanksInWords({0, 1, 2, 63}), "ranks 0-2,63");
+}
+
+TEST(SentencesTest, Durations) {
+  EXPECT_EQ(DurationInWords(-5), "0 s");
+  EXPECT_EQ(DurationInWords(450'000'000), "0.4 s");
+  EXPECT_EQ(DurationInWords(48 * kSecondNs), "48 s");
+  EXPECT_EQ(DurationInWords(250 * kSecondNs), "4 min 10 s");
+  EXPECT_EQ(DurationInWords(11100 * kSecondNs), "3 h 5 min");
+}
+
+TEST(SentencesTest, Calls) {
+  EXPECT_EQ(CallInWords(AllReduce()), "AllReduce(float32 x 1048576, sum)");
+  EXPECT_EQ(CallInWords(Broadcast()), "Broadcast(float32 x 128, root 0)");
+  EXPECT_EQ(CallInWords({static_cast<Op>(200), 77, 9, kNoPeer, 1}),
+            "call with op code 200(dtype 77 x 1, reduction 9)");
+}
+
+TEST(SentencesTest, MissingRank) {
+  EXPECT_EQ(SummaryOf(Make(Cause::kMissingRank)),
+            "rank 3 (node-17, pid 4121) never entered AllReduce #8812 on communicator \"dp\"; 63 "
+            "ranks have waited 48 s");
+}
+
+TEST(SentencesTest, NamelessCommunicatorsGoByTheirId) {
+  Verdict v = Make(Cause::kMissingRank);
+  v.communicator_name.clear();
+  EXPECT_NE(SummaryOf(v).find("on communicator a91f0c22;"), std::string::npos);
+}
+
+TEST(SentencesTest, SeveralCulpritsOnSeveralHosts) {
+  Verdict v = Make(Cause::kMissingRank);
+  v.culprits.push_back(Rank3());
+  v.culprits[1].rank = 4;
+  v.culprits[1].pid = 4122;
+  EXPECT_EQ(SummaryOf(v).substr(0, 45), "ranks 3-4 (node-17, pids 4121 4122) never ent");
+  v.culprits[1].host = "node-18";
+  EXPECT_EQ(SummaryOf(v).substr(0, 29), "ranks 3-4 (2 hosts) never ent");
+}
+
+TEST(SentencesTest, RankDied) {
+  Verdict v = Make(Cause::kRankDied);
+  v.culprits[0].ending = "killed by signal 9";
+  EXPECT_EQ(SummaryOf(v).substr(0, 82),
+            "rank 3 (node-17, pid 4121) died (killed by signal 9) before it entered AllReduce #");
+  v.culprits[0].entered = 8813;
+  EXPECT_NE(SummaryOf(v).find("died (killed by signal 9) inside AllReduce #8812 on"),
+            std::string::npos);
+}
+
+TEST(SentencesTest, InitIncomplete) {
+  EXPECT_EQ(SummaryOf(Make(Cause::kInitIncomplete, {Op::kCommInitRank}, 0)),
+            "rank 3 (node-17, pid 4121) never joined communicator \"dp\" of 64 ranks "
+            "(CommInitRank); 63 ranks have waited 48 s");
+}
+
+TEST(SentencesTest, StalledWithoutCulprits) {
+  Verdict v = Make(Cause::kStalledInFlight);
+  v.culprits.clear();
+  EXPECT_EQ(SummaryOf(v),
+            "all 64 ranks of communicator \"dp\" have entered AllReduce #8812, which does not "
+            "finish; 63 ranks have waited 48 s");
+}
+
+TEST(SentencesTest, MismatchSetsBothCallsSideBySide) {
+  Verdict v = Make(Cause::kOperationMismatch);
+  v.culprits[0].call = Broadcast();
+  v.mismatched_fields = {"operation"};
+  v.waiting_ranks.clear();
+  EXPECT_EQ(SummaryOf(v),
+            "rank 3 (node-17, pid 4121) called Broadcast(float32 x 128, root 0) where the others "
+            "called AllReduce(float32 x 1048576, sum): call #8812 on communicator \"dp\"");
+}
+
+TEST(SentencesTest, ATieHasNoOthers) {
+  Verdict v = Make(Cause::kArgumentMismatch);
+  v.culprits[0].call = AllReduce(7);
+  v.culprits.push_back(Rank3());
+  v.culprits[1].rank = 2;
+  v.culprits[1].call = AllReduce();
+  v.waiting_ranks.clear();
+  EXPECT_EQ(SummaryOf(v),
+            "rank 3 (node-17, pid 4121) called AllReduce(float32 x 7, sum) where rank 2 (node-17, "
+            "pid 4121) called AllReduce(float32 x 1048576, sum): call #8812 on communicator "
+            "\"dp\"");
+}
+
+// The table of advice: each entry has a verdict that gets it first.
+struct AdviceCase {
+  const char* id;
+  Verdict verdict;
+};
+
+Verdict Mismatch(Cause cause, CallArgs theirs, CallArgs others, uint64_t position,
+                 std::vector<std::string> fields) {
+  Verdict v = Make(cause, others, position);
+  v.culprits[0].call = theirs;
+  v.mismatched_fields = std::move(fields);
+  return v;
+}
+
+TEST(AdviceTest, EachEntryHasItsCase) {
+  const AdviceCase cases[] = {
+      {"uneven-inputs", Make(Cause::kRankExited, AllReduce(), 1000)},
+      {"uneven-inputs", Make(Cause::kMissingRank, AllReduce(), 1000)},
+      {"uneven-inputs",
+       Mismatch(Cause::kArgumentMismatch, AllReduce(7), AllReduce(), 1000, {"count"})},
+      {"init-order", Make(Cause::kInitIncomplete, {Op::kCommInitRank}, 0)},
+      {"rank0-only-setup", Make(Cause::kMissingRank, AllGather(), 1)},
+      {"rank0-only-setup",
+       Mismatch(Cause::kArgumentMismatch, AllGather(7), AllGather(), 0, {"count"})},
+      {"buffer-broadcast",
+       Mismatch(Cause::kOperationMismatch, Broadcast(), AllReduce(), 1000, {"operation"})},
+      {"buffer-broadcast",
+       Mismatch(Cause::kOperationMismatch, AllReduce(), Broadcast(), 1000, {"operation"})},
+      {"rank0-only-checkpoint",
+       Mismatch(Cause::kOperationMismatch, AllGather(), AllReduce(), 1000, {"operation"})},
+      {"find-why-it-died", Make(Cause::kRankDied)},
+      {"look-at-absent-rank", Make(Cause::kMissingRank, {Op::kGather}, 1000)},
+      {"why-it-left", Make(Cause::kRankExited, {Op::kGather}, 1000)},
+      {"same-calls-everywhere", Mismatch(Cause::kOperationMismatch, {Op::kGather}, {Op::kScatter},
+                                         1000, {"operation"})},
+      {"same-arguments-everywhere",
+       Mismatch(Cause::kArgumentMismatch, AllReduce(), AllReduce(), 1000, {"dtype"})},
+      {"check-network-and-gpu", Make(Cause::kStalledInFlight)},
+  };
+  for (const AdviceCase& c : cases) {
+    const std::vector<Advice> advice = AdviceFor(c.verdict);
+    ASSERT_FALSE(advice.empty()) << c.id;
+    EXPECT_EQ(advice[0].id, c.id);
+    EXPECT_FALSE(advice[0].text.empty());
+  }
+}
+
+}  // namespace
+}  // namespace rollcall

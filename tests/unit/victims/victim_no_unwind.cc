@@ -1,0 +1,15 @@
+#include "victim_library.h"
+
+namespace {
+
+__attribute__((noinline)) void Inner(void (*function)()) {
+  function();
+  asm volatile("" ::: "memory");
+}
+
+}  // namespace
+
+extern "C" void victim_no_unwind_call(void (*function)()) {
+  Inner(function);
+  asm volatile("" ::: "memory");
+}
