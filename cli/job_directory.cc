@@ -67,14 +67,23 @@ absl::Status Errno(const std::string& what) {
                    "\n  somewhere else?  export ROLLCALL_DIR=/a/folder/of/mine"));
 }
 
+// Another run that ends just now may remove the empty base folder under us.
+bool MakeBoth(const std::string& base, const std::string& path) {
+  for (int i = 0; i < 10; ++i) {
+    if (mkdir(base.c_str(), 0700) != 0 && errno != EEXIST) return false;
+    if (mkdir(path.c_str(), 0700) == 0 || errno == EEXIST) return true;
+    if (errno != ENOENT) return false;
+  }
+  return false;
+}
+
 }  // namespace
 
 absl::Status JobDirectory::Make() {
   const std::string base = BaseDirectory();
-  if (mkdir(base.c_str(), 0700) != 0 && errno != EEXIST) return Errno(base);
   RemoveLeftOvers(base);
   const std::string path = absl::StrCat(base, "/run-", getpid(), "-", StartOf(getpid()));
-  if (mkdir(path.c_str(), 0700) != 0 && errno != EEXIST) return Errno(path);
+  if (!MakeBoth(base, path)) return Errno(path);
   path_ = path;
   const int fd = open(loaded_file().c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
   if (fd < 0) return Errno(loaded_file());
@@ -93,6 +102,8 @@ void JobDirectory::Remove() {
   if (path_.empty()) return;
   std::error_code ignored;
   if (!InUse(path_)) fs::remove_all(path_, ignored);
+  // The default base folder goes with the last run; one that was given stays.
+  if (getenv("ROLLCALL_DIR") == nullptr) rmdir(BaseDirectory().c_str());
   path_.clear();
 }
 
