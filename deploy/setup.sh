@@ -1,74 +1,94 @@
 #!/usr/bin/env bash
-# Installs what building and testing Rollcall need, on Debian 12 or Ubuntu 22.04
-# and 24.04. Can be run again at no cost: what is there already is left alone.
+# Installs what building and testing need: the packages of deploy/packages.txt,
+# and the NCCL and CUDA headers where nobody has them. Can be run again at no
+# cost: without anything missing it asks no server and needs no privileges.
 #
-#   deploy/setup.sh [--torch]      --torch: also PyTorch, into build/torch-venv
+#   deploy/setup.sh            for building and testing
+#   deploy/setup.sh --torch    PyTorch for tests/torch too, in build/torch-venv
 #
-# Exit 0: all is there. Exit 1: something is missing; it says what to do.
+# Elsewhere than on Debian and Ubuntu it says what is needed, and goes on if the
+# tools are there. Exit 0: ready. Exit 1: not; the message says what to type.
 set -euo pipefail
+# shellcheck source=deploy/common.sh
+source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
-root=$(cd "$(dirname "$0")/.." && pwd)
-want_torch=no
+torch=
 for argument in "$@"; do
   case $argument in
-    --torch) want_torch=yes ;;
-    *)
-      echo "rollcall: setup.sh: unknown flag $argument (there is --torch)" >&2
-      exit 2
-      ;;
+    --torch) torch=1 ;;
+    *) fail "deploy/setup.sh: unknown argument $argument" "deploy/setup.sh [--torch]" ;;
   esac
 done
 
-fail() {
-  echo "rollcall: $1" >&2
-  echo "  $2" >&2
-  exit 1
-}
+packages() { sed -e 's/#.*//' deploy/packages.txt | awk 'NF { print $1 }'; }
 
 missing_packages() {
   local package
-  while read -r package _; do
-    case $package in '' | '#'*) continue ;; esac
-    dpkg-query -W -f '${Status}' "$package" 2>/dev/null | grep -q 'ok installed' || echo "$package"
-  done < "$root/deploy/packages.txt"
+  for package in $(packages); do
+    case $(dpkg-query -W -f '${db:Status-Abbrev}' "$package" 2> /dev/null) in
+      ii* | hi*) ;;
+      *) echo "$package" ;;
+    esac
+  done
+}
+
+# Runs a command as root.
+as_root() {
+  if [ "$(id -u)" = 0 ]; then
+    "$@"
+  elif [ -t 0 ]; then
+    sudo "$@"
+  else
+    sudo -n "$@"
+  fi
 }
 
 install_packages() {
-  command -v apt-get > /dev/null ||
-    fail "no apt-get here, and these are needed: $(awk '!/^#/ {print $1}' "$root/deploy/packages.txt" | xargs)" \
-      "install your distribution's packages for them, then go on with cmake --preset release"
-  local missing as_root=()
-  missing=$(missing_packages)
-  [ -n "$missing" ] || return 0
-  if [ "$(id -u)" != 0 ]; then
-    command -v sudo > /dev/null ||
-      fail "installing packages needs root, and there is no sudo" \
-        "as root:  apt-get install $(echo "$missing" | xargs)"
-    as_root=(sudo)
+  local missing
+  missing=$(missing_packages | tr '\n' ' ')
+  if [ -z "$missing" ]; then
+    step "packages: all there"
+    return
   fi
-  echo "setup: installing $(echo "$missing" | wc -l) packages"
-  local log
-  log=$(mktemp)
-  # The lists may be missing or old; a mirror may fail once.
-  for try in 1 2 3; do
-    if "${as_root[@]}" apt-get -qq update > "$log" 2>&1 &&
-      # shellcheck disable=SC2086 (a list of names)
-      "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -qq install -y \
-        --no-install-recommends $missing >> "$log" 2>&1; then
-      rm -f "$log"
-      return 0
-    fi
-    sleep $((try * 3))
-  done
-  tail -20 "$log" >&2
-  fail "apt-get could not install: $(echo "$missing" | xargs)" \
-    "its last words are above; mend that, then run this again"
+  local by_hand="apt-get update && apt-get install --no-install-recommends $missing"
+  if [ "$(id -u)" != 0 ] && ! command -v sudo > /dev/null; then
+    fail "packages are missing, and this is neither root nor is there sudo; as root, type:" "$by_hand"
+  fi
+  step "packages: installing $missing"
+  if [ "$(id -u)" != 0 ] && [ -t 0 ]; then sudo -v || true; fi
+  # A mirror that cannot be reached may not matter: the lists may be new enough.
+  quietly apt-update.log as_root apt-get update -qq || true
+  # shellcheck disable=SC2086  # one word a package
+  quietly apt-install.log as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y \
+    --no-install-recommends -o DPkg::Lock::Timeout=300 $missing ||
+    fail "the packages could not be installed; as root, type:" "$by_hand"
 }
 
-install_packages
-if [ -n "${NCCL_HOME:-}" ] && [ -n "${CUDA_HOME:-}" ]; then
-  echo "setup: NCCL and CUDA headers from NCCL_HOME and CUDA_HOME"
+# On a distribution without dpkg: are the tools there, by whatever name?
+check_tools() {
+  local tool absent=
+  step "packages: this is no Debian or Ubuntu; deploy/packages.txt says what is needed"
+  for tool in c++ cmake ninja pkg-config protoc grpc_cpp_plugin python3; do
+    command -v "$tool" > /dev/null || absent="$absent $tool"
+  done
+  [ -z "$absent" ] || fail "not found:$absent" \
+    "install them, and the libraries that deploy/packages.txt lists, then run this again"
+}
+
+if command -v dpkg-query > /dev/null && command -v apt-get > /dev/null; then
+  install_packages
 else
-  "$root/deploy/fetch_headers.sh"
+  check_tools
 fi
-if [ "$want_torch" = yes ]; then "$root/deploy/setup_torch.sh"; fi
+
+if [ -n "${NCCL_HOME:-}" ] && [ -n "${CUDA_HOME:-}" ]; then
+  step "headers: from NCCL_HOME and CUDA_HOME"
+else
+  step "headers: NCCL and CUDA in build/headers"
+  deploy/fetch_headers.sh < /dev/null
+fi
+
+if [ -n "$torch" ]; then
+  step "PyTorch: build/torch-venv"
+  deploy/setup_torch.sh < /dev/null
+fi

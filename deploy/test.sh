@@ -1,76 +1,98 @@
 #!/usr/bin/env bash
-# Installs what is needed, builds everything, runs all tests. Works alone on a
-# fresh machine.
+# Installs what is needed, builds everything, runs all tests. Needs no terminal
+# and no GPU; may be started anywhere, and again at little cost.
 #
-#   deploy/test.sh [PRESET]      release (the default), debug, asan or tsan
+#   deploy/test.sh                   the build that people run
+#   deploy/test.sh --preset asan     with AddressSanitizer; also debug, tsan
 #
-# PyTorch's tests need PyPI; where it is out of reach they are left out, aloud.
-# Exit 0: all tests that ran have passed.
+# Says little when all is well, and shows the output of what failed. The last
+# line is "N passed, N failed". Exit 0: nothing failed. Exit 1: something did.
 set -euo pipefail
+# shellcheck source=deploy/common.sh
+source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
-root=$(cd "$(dirname "$0")/.." && pwd)
-cd "$root"
-preset=${1:-release}
+preset=release
+while [ $# -gt 0 ]; do
+  case $1 in
+    --preset) preset=${2:?--preset needs a name of CMakePresets.json}; shift 2 ;;
+    --preset=*) preset=${1#*=}; shift ;;
+    *) fail "deploy/test.sh: unknown argument $1" "deploy/test.sh [--preset NAME]" ;;
+  esac
+done
 build=build/$preset
-mkdir -p build
-begun=$(date +%s)
+logs=$root/build/logs
 passed=0
 failed=0
-left_out=""
 
-step() { echo "test: $1 ($(($(date +%s) - begun)) s)"; }
+finish() {
+  step "done in $((SECONDS / 60)) min $((SECONDS % 60)) s"
+  printf '%d passed, %d failed\n' "$passed" "$failed"
+  [ "$failed" = 0 ]
+  exit
+}
 
-# Runs a command quietly; shows the end of what it said if it fails.
-quietly() {
-  local log=build/$1.log
+# A step without which there is nothing to test.
+must() {
+  if "$@"; then return 0; fi
+  failed=$((failed + 1))
+  finish
+}
+
+# count FILE: adds what a JUnit file tells to the totals, and says it.
+count() {
+  local good bad skipped
+  read -r good bad skipped < <(python3 - "$1" <<'PY'
+import sys, xml.etree.ElementTree as tree
+try:
+    cases = list(tree.parse(sys.argv[1]).iter("testcase"))
+except (OSError, tree.ParseError):
+    cases = []
+def has(case, *names):
+    return any(case.find(name) is not None for name in names)
+skipped = sum(has(case, "skipped") for case in cases)
+bad = sum(has(case, "failure", "error") for case in cases)
+print(len(cases) - bad - skipped, bad, skipped)
+PY
+  )
+  passed=$((passed + good))
+  failed=$((failed + bad))
+  printf '   %d passed, %d failed' "$good" "$bad"
+  [ "$skipped" = 0 ] || printf ', %d skipped' "$skipped"
+  printf '\n'
+}
+
+# run_tests NAME COMMAND...: the command writes build/logs/NAME.xml.
+run_tests() {
+  local name=$1 before=$failed code=0
   shift
-  if "$@" > "$log" 2>&1; then return 0; fi
-  tail -n 60 "$log" >&2
-  echo "rollcall: failed: $*  (all of it is in $log)" >&2
-  return 1
+  rm -f "$logs/$name.xml"
+  quietly "$name.log" "$@" || code=$?
+  count "$logs/$name.xml"
+  # Something failed that is no test: a crash, nothing found.
+  if [ "$code" != 0 ] && [ "$failed" = "$before" ]; then failed=$((failed + 1)); fi
 }
 
-# pytest_count LOG WORD: how many pytest says have "passed", "failed", ...
-pytest_count() {
-  grep -oE "[0-9]+ $2" "$1" | tail -n 1 | grep -oE '^[0-9]+' || echo 0
-}
+mkdir -p "$logs"
+must deploy/setup.sh
+step "configuring $build"
+must configure "$preset"
+step "building"
+must quietly "build-$preset.log" cmake --build --preset "$preset"
 
-step "installing what is missing"
-deploy/setup.sh
-step "building ($preset)"
-quietly "test-configure-$preset" cmake --preset "$preset"
-quietly "test-build-$preset" cmake --build --preset "$preset"
+# Failing tests print all they said.
+export ROLLCALL_LOG_LINES=400
+ctest=(ctest --preset "$preset" --no-tests=error)
+step "unit tests"
+run_tests "unit-$preset" "${ctest[@]}" -LE 'e2e|torch' -j 2 --output-junit "$logs/unit-$preset.xml"
+# Each starts many processes, and judges by the clock: one at a time.
+step "end-to-end tests"
+run_tests "e2e-$preset" "${ctest[@]}" -L e2e --output-junit "$logs/e2e-$preset.xml"
 
-step "running ctest"
-if ! ctest --test-dir "$build" -j2 --output-on-failure > "build/test-ctest-$preset.log" 2>&1; then
-  # What failed, with its output, and not the hundreds that passed.
-  grep -vE '^ *([0-9]+/[0-9]+ Test|Start +[0-9]+:|Test project)' "build/test-ctest-$preset.log" |
-    tail -n 150 >&2
-fi
-summary=$(grep -E 'tests passed, [0-9]+ tests? failed out of [0-9]+' "build/test-ctest-$preset.log" |
-  tail -n 1 || true)
-if [ -n "$summary" ]; then
-  failed=$(sed -E 's/.*, ([0-9]+) tests? failed.*/\1/' <<< "$summary")
-  passed=$(($(sed -E 's/.*out of ([0-9]+).*/\1/' <<< "$summary") - failed))
+if deploy/setup_torch.sh < /dev/null > "$logs/setup-torch.log" 2>&1; then
+  step "PyTorch tests"
+  run_tests "torch-$preset" tests/torch/run.sh "$build" --junitxml="$logs/torch-$preset.xml"
 else
-  echo "rollcall: ctest ran nothing" >&2
-  failed=1
+  step "PyTorch tests LEFT OUT:"
+  sed 's/^/   /' "$logs/setup-torch.log"
 fi
-
-if [ "$preset" = release ]; then
-  step "running PyTorch's tests"
-  if deploy/setup_torch.sh; then
-    log=build/test-torch.log
-    quietly test-torch tests/torch/run.sh "$build" || true
-    passed=$((passed + $(pytest_count "$log" passed)))
-    failed=$((failed + $(pytest_count "$log" failed) + $(pytest_count "$log" error)))
-    if [ "$(pytest_count "$log" passed)" = 0 ]; then failed=$((failed + 1)); fi
-  else
-    left_out="tests/torch (PyTorch could not be installed: the reason is above)"
-  fi
-fi
-
-step "done"
-if [ -n "$left_out" ]; then echo "test: LEFT OUT: $left_out"; fi
-echo "$passed passed, $failed failed"
-[ "$failed" = 0 ]
+finish

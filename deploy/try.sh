@@ -1,63 +1,80 @@
 #!/usr/bin/env bash
-# See Rollcall at work, on a fresh machine and without a GPU: installs what is
-# needed, builds, and runs a 4-rank job that hangs under the simulated NCCL.
+# From a fresh machine to a first verdict: installs what is needed, builds, lets
+# a job of four ranks hang on the simulated NCCL (no GPU is needed), and prints
+# what Rollcall says of it.
 #
-#   deploy/try.sh            a small NCCL program whose last rank goes its own way
-#   deploy/try.sh --torch    a real PyTorch DDP training loop, one rank short of steps
+#   deploy/try.sh            a small C++ job whose rank 3 stops calling
+#   deploy/try.sh --torch    a PyTorch DDP job whose rank 3 has fewer batches
 #
-# Exit 0: the job hung, as it should, and the guilty rank was named.
+# Exit 0: the verdict was as it should be. Exit 1: it was not, or something
+# failed; the last lines say what.
 set -euo pipefail
+# shellcheck source=deploy/common.sh
+source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
-begun=$(date +%s)
-root=$(cd "$(dirname "$0")/.." && pwd)
-cd "$root"
 build=build/release
-victim=one_rank_stops_calling
-cause=missing_rank
-hang_after=5s
-command=("$build/tests/ranks" -n 4 -- "$build/tests/$victim")
-torch=()
+launcher=$build/tests/ranks
+example=$build/tests/one_rank_stops_calling
+targets=(rollcall rollcalld rollcall-agent rollcall_library sim_cuda sim_cudart sim_nccl)
+began=$SECONDS
+
+job=example
 for argument in "$@"; do
   case $argument in
-    --torch)
-      torch=(--torch)
-      cause=rank_exited
-      hang_after=10s
-      command=(torchrun --nproc-per-node 4 tests/torch/uneven-inputs/train.py)
-      export PATH="$root/build/torch-venv/bin:$PATH"
-      ;;
-    *)
-      echo "rollcall: try.sh: unknown flag $argument (there is --torch)" >&2
-      exit 2
-      ;;
+    --torch) job=torch ;;
+    *) fail "deploy/try.sh: unknown argument $argument" "deploy/try.sh [--torch]" ;;
   esac
 done
 
-deploy/setup.sh "${torch[@]}"
-echo "try: building (minutes on two cores, seconds the next time)"
-log=build/try.log
-mkdir -p build
-if ! { cmake --preset release && cmake --build --preset release --target \
-    rollcall rollcall_library sim_nccl sim_cudart ranks "$victim"; } > "$log" 2>&1; then
-  tail -40 "$log" >&2
-  echo "rollcall: the build failed; all of it is in $log" >&2
-  exit 1
+if [ "$job" = torch ]; then
+  deploy/setup.sh --torch
+  # torchrun starts its workers with the python on the path.
+  export PATH=$root/build/torch-venv/bin:$PATH
+  hang_after=10s
+  command=(torchrun --nproc-per-node 4 tests/torch/uneven-inputs/train.py)
+  expected="cause rank_exited, rank 3, advice uneven-inputs"
+else
+  deploy/setup.sh
+  targets+=("$(basename "$launcher")" "$(basename "$example")")
+  hang_after=5s
+  command=("$launcher" -n 4 -- "$example")
+  expected="cause missing_rank, rank 3"
 fi
 
+step "configuring $build"
+configure release
+step "building (most of the time goes here)"
+quietly build-try.log cmake --build --preset release --target "${targets[@]}"
+
+reports=$(mktemp -d "$root/build/try-$job-XXXXXX")
 run=("$build/bin/rollcall" run --sim "--hang-after=$hang_after" --on-hang=abort
-  --report-dir=build/try-reports -- "${command[@]}")
-echo "try: ${run[*]}"
-rm -rf build/try-reports
+     "--report-dir=$reports")
+step "a job of four ranks that hangs, ended when the verdict is there:"
+printf '   %s\n' "${run[*]/#$root\//} -- ${command[*]}"
 exit_code=0
-"${run[@]}" || exit_code=$?
+"${run[@]}" -- "${command[@]}" > "$reports/job.log" 2>&1 < /dev/null || exit_code=$?
+# Rollcall's own words; PyTorch's on being ended stay in the log.
+grep '^rollcall:' "$reports/job.log" || true
 
-report=$(find build/try-reports -mindepth 1 -maxdepth 1 -name "*-$cause" 2> /dev/null | head -n 1)
-if [ "$exit_code" != 75 ] || [ -z "$report" ]; then
-  echo "rollcall: expected a $cause and exit code 75, got exit code $exit_code" >&2
-  exit 1
+# What incident.json says, in the words of $expected.
+said=$(python3 - "$reports" <<'PY'
+import json, pathlib, sys
+files = sorted(pathlib.Path(sys.argv[1]).glob("*/incident.json"))
+if not files:
+    sys.exit("no report was written")
+verdict = json.loads(files[0].read_text())["verdicts"][0]
+said = f"cause {verdict['cause']}, " + ", ".join(f"rank {c['rank']}" for c in verdict["culprits"])
+for advice in verdict["advice"]:
+    said += f", advice {advice['id']}"
+print(said)
+PY
+) || said="no verdict"
+
+elapsed=$((SECONDS - began))
+if [ "$exit_code" != 75 ] || [[ "$said," != "$expected,"* ]]; then
+  tail -n 20 "$reports/job.log" >&2
+  fail "expected exit code 75 and: $expected" "seen: exit code $exit_code and: $said" \
+    "the job's output:  $reports/job.log" "after $elapsed s"
 fi
-echo
-cat "$report/report.txt"
-echo
-echo "The report: $root/$report/report.html"
-echo "From the start of this script to the verdict: $(($(date +%s) - begun)) s"
+step "the report:  $(dirname "$reports"/*/incident.json)"
+step "done in $((elapsed / 60)) min $((elapsed % 60)) s"
