@@ -159,9 +159,6 @@ void Agent::TickUntilBroken(Link* link) {
 void Agent::CollectAndSend(bool whole, Link* link) {
   v1::Tick tick = collector_.Collect(UnixNs(), whole);
   for (const std::string& note : collector_.TakeNotes()) spdlog::warn("{}", note);
-  seen_preloaded_ = collector_.seen_preloaded();
-  seen_segments_ = collector_.seen_segments();
-  seen_communicators_ = collector_.seen_communicators();
   v1::AgentMessage message;
   v1::Tick* piece = message.mutable_tick();
   size_t bytes = 0;

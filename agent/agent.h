@@ -42,12 +42,6 @@ class Agent {
   // Sends what there is to send once more, then stops. Safe to call twice.
   void Stop();
 
-  // What the library was seen to do: for the word that `rollcall run` says when
-  // a job ends without ever having created a communicator.
-  bool seen_preloaded() const { return seen_preloaded_; }
-  bool seen_segments() const { return seen_segments_; }
-  bool seen_communicators() const { return seen_communicators_; }
-
  private:
   class Link;
   struct StackRequest {
@@ -72,7 +66,6 @@ class Agent {
   std::deque<StackRequest> stack_requests_ ABSL_GUARDED_BY(mutex_);
 
   uint64_t dropped_ticks_ = 0;  // the uplink thread's own
-  std::atomic<bool> seen_preloaded_{false}, seen_segments_{false}, seen_communicators_{false};
   std::thread uplink_, stacks_;
 };
 

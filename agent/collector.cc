@@ -109,7 +109,6 @@ void Collector::OpenSegment(const std::string& name, int64_t now_ns) {
     return;
   }
   (*reader)->StartOver();
-  seen_segments_ = true;
   const ProcessId id = {snapshot->pid, snapshot->start_time};
   segments_[name] = id;
   std::unique_ptr<ProcessMemory>& process = processes_[id];
@@ -132,7 +131,6 @@ void Collector::FindProcessesWithoutSegment(int64_t now_ns) {
   discovered_at_ns_ = now_ns;
   for (const DiscoveredProcess& found :
        DiscoverProcesses(options_.proc_root, geteuid(), options_.discover_directory)) {
-    seen_preloaded_ = true;
     if (!found.is_main || found.rank.place.rank < 0 || processes_.count(found.process) != 0) continue;
     auto process = std::make_unique<ProcessMemory>();
     process->id = found.process;

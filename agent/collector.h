@@ -41,10 +41,7 @@ class Collector {
   // Files that could not be read, and parts left out, since the last call.
   std::vector<std::string> TakeNotes();
 
-  // Whether any process has made an NCCL call, or was seen with the library in it.
-  bool seen_segments() const { return seen_segments_; }
   bool seen_communicators() const { return seen_communicators_; }
-  bool seen_preloaded() const { return seen_preloaded_; }
   int64_t newest_ns() const { return newest_ns_; }  // the newest time stamp in any segment
 
  private:
@@ -72,9 +69,7 @@ class Collector {
   std::vector<std::string> notes_;
   int64_t discovered_at_ns_ = 0;
   int64_t newest_ns_ = 0;
-  bool seen_segments_ = false;
   bool seen_communicators_ = false;
-  bool seen_preloaded_ = false;
 };
 
 }  // namespace rollcall

@@ -32,6 +32,7 @@
 #include "cli/job_directory.h"
 #include "daemon/daemon.h"
 #include "daemon/report/writer.h"
+#include "interpose/environment.h"
 
 extern char** environ;
 
@@ -67,7 +68,7 @@ void DefineFlags(CLI::App* app, RunFlags* flags) {
       ->check(CLI::Validator(CheckOnHang, "observe|abort|exec:CMD"));
   app->add_option("--report-dir", flags->report_dir, "where reports are written")
       ->envname("ROLLCALL_REPORT_DIR")->capture_default_str();
-  app->add_option("--http", flags->http, "the live page, HOST:PORT (port 0: any); '' for none")
+  app->add_option("--http", flags->http, "the live page, HOST:PORT (port 0: any), or none")
       ->envname("ROLLCALL_HTTP")->capture_default_str();
   app->add_option("--daemon", flags->daemon, "a rollcalld to tell instead of an embedded one")
       ->envname("ROLLCALL_DAEMON");
@@ -92,9 +93,10 @@ std::string Prepended(const char* variable, const std::string& first, char separ
   return absl::StrCat(first, std::string(1, separator), value);
 }
 
+// The same on all hosts where the launcher names the job; else only here.
 std::string JobName(const std::vector<std::string>& command) {
-  const char* named = getenv("ROLLCALL_JOB");
-  if (named != nullptr && *named != '\0') return named;
+  const std::string named = FindJob(&getenv);
+  if (!named.empty()) return named;
   return absl::StrCat(std::filesystem::path(command.front()).filename().string(), "-", getpid());
 }
 
@@ -195,7 +197,7 @@ bool Run::StartDaemon() {
   options.limits = LimitsFor(absl::ToInt64Nanoseconds(hang_after));
   options.default_job = job_;
   options.log_incidents = false;
-  options.http = flags_.http;
+  options.http = flags_.http == "none" ? "" : flags_.http;
   const absl::Status writable = CheckReportDir(flags_.report_dir);
   if (writable.ok()) {
     options.report_dir = flags_.report_dir;
@@ -343,7 +345,13 @@ void Run::Finish() {
 }
 
 void Run::SayWhatWasSeen() {
-  if (agent_ == nullptr || agent_->seen_communicators()) return;
+  // From the files: an agent whose daemon was never there has not looked.
+  CollectorOptions options;
+  options.directory = directory_.path();
+  options.live = false;
+  Collector collector(options);
+  collector.Collect(0, true);
+  if (collector.seen_communicators()) return;
   if (directory_.loaded()) {
     spdlog::info("the library was loaded, but no NCCL communicator was created: nothing to watch");
   } else {

@@ -42,7 +42,7 @@ int main(int argc, char** argv) {
   app.set_version_flag("--version", ROLLCALL_VERSION);
   app.add_option("--listen", options.listen, "for agents and the CLI, HOST:PORT")
       ->envname("ROLLCALL_LISTEN")->capture_default_str();
-  app.add_option("--http", options.http, "for browsers and scripts, HOST:PORT; '' for none")
+  app.add_option("--http", options.http, "for browsers and scripts, HOST:PORT, or none")
       ->envname("ROLLCALL_HTTP")->capture_default_str();
   app.add_option("--report-dir", options.report_dir, "where reports are written")
       ->envname("ROLLCALL_REPORT_DIR")->capture_default_str();
@@ -54,6 +54,7 @@ int main(int argc, char** argv) {
   absl::ParseDuration(hang_after, &limit);
   options.limits = rollcall::LimitsFor(absl::ToInt64Nanoseconds(limit));
 
+  if (options.http == "none") options.http.clear();
   const absl::StatusOr<rollcall::Address> listen = rollcall::ParseAddress("--listen", options.listen);
   absl::Status status = listen.status();
   if (status.ok()) status = rollcall::CheckReportDir(options.report_dir);
@@ -63,8 +64,9 @@ int main(int argc, char** argv) {
     std::cerr << "rollcalld: " << status.message() << "\n";
     return 1;
   }
-  spdlog::info("agents on {}:{}, pages on http://{}/, reports in {}", listen->host,
-               daemon.grpc_port(), daemon.http_address(), options.report_dir);
+  spdlog::info("agents on {}:{}, pages on {}, reports in {}", listen->host, daemon.grpc_port(),
+               options.http.empty() ? "none" : "http://" + daemon.http_address() + "/",
+               options.report_dir);
   int signal = 0;
   sigwait(&signals, &signal);
   spdlog::info("stopping");

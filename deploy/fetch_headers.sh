@@ -9,11 +9,12 @@ set -euo pipefail
 nccl=nvidia-nccl-cu13==2.28.9
 cuda_runtime=nvidia-cuda-runtime==13.0.96
 cuda_crt=nvidia-cuda-crt==13.0.88
+cuda_cccl=nvidia-cuda-cccl==13.0.85  # nv/target, which cuda_fp16.h includes
 
 root=$(cd "$(dirname "$0")/.." && pwd)
 target=$root/build/headers
 stamp=$target/versions
-pins="$nccl $cuda_runtime $cuda_crt"
+pins="$nccl $cuda_runtime $cuda_crt $cuda_cccl"
 if [ "$(cat "$stamp" 2>/dev/null)" = "$pins" ]; then exit 0; fi
 
 scratch=$(mktemp -d)
@@ -32,6 +33,7 @@ python3 - "$scratch" "$target" <<'PY'
 import pathlib, sys, zipfile
 for wheel in pathlib.Path(sys.argv[1]).glob("*.whl"):
     with zipfile.ZipFile(wheel) as z:
-        z.extractall(sys.argv[2], [n for n in z.namelist() if "/include/" in n])
+        z.extractall(sys.argv[2], [n for n in z.namelist()
+                                   if "/include/" in n and "/include/cccl/" not in n])
 PY
 echo "$pins" > "$stamp"

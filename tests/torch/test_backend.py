@@ -10,8 +10,10 @@ import re
 import signal
 import subprocess
 import sys
+import types
 
 import pytest
+from rollcall_torch_nccl import cuda
 
 import collectives
 
@@ -58,6 +60,14 @@ def test_backend(results, name):
 
 def test_backend_ends_in_good_order(results):
     assert results["exit_code"] == 0
+
+
+@pytest.mark.parametrize("error", [35, 100])
+def test_a_runtime_without_a_device_says_what_to_type(monkeypatch, error):
+    runtime = types.SimpleNamespace(cudaGetDeviceCount=lambda count: error)
+    monkeypatch.setattr(cuda, "_runtime", lambda: runtime)
+    with pytest.raises(RuntimeError, match=f"CUDA error {error}\n.*export LD_LIBRARY_PATH"):
+        cuda.use_local_device()
 
 
 def run_to_the_end(*arguments):

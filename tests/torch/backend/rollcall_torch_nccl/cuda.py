@@ -13,6 +13,9 @@ _NAMES = ("libcudart.so.13", "libcudart.so.12", "libcudart.so")
 _NON_BLOCKING_STREAM = 1
 _EVENT_WITHOUT_TIMING = 2
 _NOT_READY = 600
+# A runtime without a driver or a device, as the CUDA toolkit gives on a machine without a GPU.
+_NO_DEVICE_ERRORS = (35, 100)
+_ADVICE = "\n  without a GPU:  export LD_LIBRARY_PATH=build/release/sim"
 
 _SIGNATURES = {
     "cudaGetDeviceCount": [ctypes.POINTER(ctypes.c_int)],
@@ -38,14 +41,14 @@ def _runtime():
             getattr(library, function).argtypes = arguments
         return library
     raise RuntimeError(
-        f"nccl_cpu: cannot open the CUDA runtime ({', '.join(_NAMES)})\n"
-        "  without a GPU:  export LD_LIBRARY_PATH=build/release/sim"
+        f"nccl_cpu: cannot open the CUDA runtime ({', '.join(_NAMES)})" + _ADVICE
     )
 
 
 def _check(function, result):
     if result != 0:
-        raise RuntimeError(f"nccl_cpu: {function} failed with CUDA error {result}")
+        advice = _ADVICE if result in _NO_DEVICE_ERRORS else ""
+        raise RuntimeError(f"nccl_cpu: {function} failed with CUDA error {result}{advice}")
 
 
 def _call(function, *arguments):

@@ -1,0 +1,166 @@
+"""`rollcall run` as a wrapper: what goes in and out of the job is the job's own,
+and nothing that is wrong with Rollcall or its flags harms it."""
+import os
+import pathlib
+import signal
+import socket
+import subprocess
+import time
+
+import pytest
+from conftest import BUILD, ROLLCALL, VICTIMS
+
+
+def rollcall(*arguments, env=None, **more):
+    more.setdefault("capture_output", True)
+    return subprocess.run([ROLLCALL, *arguments], env={**os.environ, **(env or {})}, timeout=60,
+                          **more)
+
+
+def leftovers():
+    base = pathlib.Path(f"/dev/shm/rollcall-{os.geteuid()}")
+    return list(base.glob("run-*")) if base.exists() else []
+
+
+@pytest.mark.parametrize("arguments, words", [
+    ((), b"no command given"),
+    (("nonsense",), b"no command 'nonsense'"),
+    (("run",), b"no command to run"),
+    (("run", "--"), b"no command to run"),
+    (("run", "--bogus", "--", "true"), b"--bogus"),
+    (("run", "--hang-after=soon", "--", "true"), b"soon is not a time"),
+    (("run", "--on-hang=explode", "--", "true"), b"explode"),
+    (("analyze",), b"PATH is required"),
+    (("analyze", "--format=pdf", "/tmp"), b"pdf"),
+    (("analyze", "/no/such/folder"), b"no such file or folder"),
+])
+def test_wrong_use_is_refused_before_anything_runs(arguments, words):
+    result = rollcall(*arguments)
+    assert result.returncode == 2
+    assert words in result.stderr
+    assert result.stdout == b""
+
+
+@pytest.mark.parametrize("command, code", [
+    (["sh", "-c", "exit 7"], 7),
+    (["sh", "-c", "kill -SEGV $$"], 128 + signal.SIGSEGV),
+    (["no-such-command"], 127),
+    (["/etc/passwd"], 126),
+])
+def test_the_exit_code_is_the_jobs(command, code):
+    assert rollcall("run", "--", *command).returncode == code
+
+
+def test_input_and_output_pass_through_untouched():
+    data = bytes(range(256)) * 1000
+    result = rollcall("run", "--", "cat", input=data)
+    assert result.stdout == data
+
+
+def test_a_job_without_nccl_is_told_so_in_one_line():
+    said = rollcall("run", "--", "true").stderr
+    assert said.count(b"\n") == 1
+    assert b"was loaded, but no NCCL communicator was created" in said
+
+
+def test_a_program_that_cannot_be_preloaded_is_told_so(tmp_path):
+    source = tmp_path / "static.c"
+    source.write_text("int main(void) { return 0; }\n")
+    subprocess.run(["gcc", "-static", "-o", tmp_path / "static", source], check=True)
+    said = rollcall("run", "--", tmp_path / "static").stderr
+    assert said.count(b"\n") == 1
+    assert b"was not loaded" in said
+
+
+def test_a_report_folder_that_cannot_be_written_is_said_and_the_report_printed(tmp_path):
+    (tmp_path / "file").write_text("")
+    result = rollcall("run", "--sim", "--hang-after=600s", "--on-hang=abort",
+                      f"--report-dir={tmp_path / 'file' / 'reports'}", "--", VICTIMS / "ranks",
+                      "-n", "4", "--keep-going", "--", VICTIMS / "one_rank_broadcasts", text=True)
+    assert result.returncode == 75
+    assert "the report will be printed here" in result.stderr
+    assert "operation_mismatch" in result.stderr
+
+
+def test_a_taken_port_costs_the_page_and_not_the_job():
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        result = rollcall("run", f"--http=127.0.0.1:{taken.getsockname()[1]}", "--", "echo", "ran")
+    assert result.returncode == 0
+    assert result.stdout == b"ran\n"
+    assert b"cannot serve pages" in result.stderr
+
+
+@pytest.mark.parametrize("folder", ["/proc/no-such-folder", "/etc/passwd"])
+def test_without_a_segment_folder_the_job_runs_unrecorded(folder):
+    result = rollcall("run", "--", "echo", "ran", env={"ROLLCALL_DIR": folder})
+    assert result.returncode == 0
+    assert result.stdout == b"ran\n"
+    assert b"not recording" in result.stderr
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="mounting a file system needs root")
+def test_on_a_full_file_system_the_job_runs_unrecorded(tmp_path):
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", tmp_path],
+                      stderr=subprocess.DEVNULL).returncode != 0:
+        pytest.skip("this sandbox does not let root mount a file system")
+    try:
+        (tmp_path / "filler").write_bytes(bytes(48 * 1024))
+        result = rollcall("run", "--sim", "--", VICTIMS / "ranks", "-n", "2", "--",
+                          VICTIMS / "healthy_mix", env={"ROLLCALL_DIR": str(tmp_path)})
+        assert result.returncode == 0, result.stderr
+        assert b"not recording, training unaffected" in result.stderr
+    finally:
+        subprocess.run(["umount", tmp_path], check=True)
+
+
+@pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_ends_the_job_and_nothing_is_left(how):
+    job = subprocess.Popen([ROLLCALL, "run", "--sim", "--", VICTIMS / "ranks", "-n", "4", "--",
+                            VICTIMS / "one_rank_stops_calling"], stderr=subprocess.PIPE)
+    time.sleep(1.0)  # the job is in its hang
+    ranks = subprocess.run(["pgrep", "-P", str(job.pid)], capture_output=True, text=True).stdout
+    assert ranks
+    job.send_signal(how)
+    job.communicate(timeout=30)
+    assert job.returncode == 128 + how
+    for pid in ranks.split():
+        assert not pathlib.Path(f"/proc/{pid}").exists()
+    assert leftovers() == []
+
+
+def test_the_job_goes_on_when_rollcall_is_killed(tmp_path):
+    done = tmp_path / "done"
+    job = subprocess.Popen([ROLLCALL, "run", "--sim", "--", "sh", "-c",
+                            f"sleep 1; {VICTIMS}/ranks -n 2 -- {VICTIMS}/healthy_mix && "
+                            f"touch {done}"], stderr=subprocess.DEVNULL)
+    time.sleep(0.5)
+    job.kill()
+    job.wait()
+    for _ in range(100):
+        if done.exists():
+            break
+        time.sleep(0.1)
+    assert done.exists()
+    # What it left behind goes with the next run.
+    time.sleep(0.2)
+    rollcall("run", "--", "true")
+    assert leftovers() == []
+
+
+def test_garbage_is_named_and_skipped(tmp_path):
+    (tmp_path / "12-34.seg").write_bytes(os.urandom(20000))
+    (tmp_path / "56-78.seg").write_bytes(b"")
+    result = rollcall("analyze", tmp_path, text=True)
+    assert result.returncode == 2
+    assert "12-34.seg: not a Rollcall segment" in result.stderr
+    assert "56-78.seg: cut short" in result.stderr
+
+
+def test_a_hang_can_start_a_command(run, tmp_path):
+    note = tmp_path / "note"
+    result = run("one_rank_reduces_otherwise",
+                 on_hang=f'exec:echo "$ROLLCALL_SUMMARY" > {note}', hang_after="60s")
+    assert result.exit_code == 0
+    assert "rank 1" in note.read_text()

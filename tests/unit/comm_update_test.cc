@@ -1,0 +1,142 @@
+#include "agent/comm_update.h"
+
+#include <gtest/gtest.h>
+
+#include "interpose/ops.h"
+
+namespace rollcall {
+namespace {
+
+constexpr int64_t kSecond = 1'000'000'000;
+constexpr int64_t kNow = 1000 * kSecond;
+
+// A communicator whose calls were entered a second apart, the last at `kNow - 1 s`.
+CommSnapshot Comm(uint64_t entered, uint64_t returned) {
+  CommSnapshot comm;
+  comm.state = segment::CommState::kReady;
+  comm.flags = segment::kFlagRing;
+  comm.id = 5;
+  comm.rank = 0;
+  comm.size = 2;
+  comm.entered = entered;
+  comm.returned = returned;
+  for (uint64_t i = 0; i < entered; ++i) {
+    RecordSnapshot record;
+    record.index = record.position = i;
+    record.op = static_cast<uint8_t>(Op::kAllReduce);
+    record.entered_ns = kNow - static_cast<int64_t>(entered - i) * kSecond;
+    record.returned_ns = i < returned ? record.entered_ns + 10 : 0;
+    comm.records.push_back(record);
+    comm.last_entered_ns = record.entered_ns;
+  }
+  return comm;
+}
+
+v1::CommUpdate Fill(const CommSnapshot& comm, const HostWaits& waits = {},
+                    CommHistory* history = nullptr) {
+  CommHistory none;
+  v1::CommUpdate update;
+  FillProgress(comm, waits, kNow, history == nullptr ? &none : history, &update);
+  return update;
+}
+
+SegmentSnapshot Process(const CommSnapshot& comm, Op op, uint32_t block, int64_t since_ns) {
+  SegmentSnapshot snapshot;
+  snapshot.communicators = {comm};
+  snapshot.blocked = {{77, static_cast<uint32_t>(op), block, since_ns}};
+  return snapshot;
+}
+
+TEST(CommUpdateTest, NobodyWaitsWhenAllHasReturnedAndThereAreNoMarkers) {
+  const v1::CommUpdate update = Fill(Comm(3, 3));
+  EXPECT_EQ(update.waiting_since_ns(), 0);
+  EXPECT_EQ(update.host_blocked_since_ns(), 0);
+}
+
+TEST(CommUpdateTest, AHostInsideACallWaitsSinceItEntered) {
+  const CommSnapshot comm = Comm(3, 2);
+  const SegmentSnapshot process = Process(comm, Op::kAllReduce, 0, kNow - kSecond);
+  const HostWaits waits = FindHostWaits(process, process.communicators[0]);
+  EXPECT_EQ(Fill(comm, waits).host_blocked_since_ns(), kNow - kSecond);
+  EXPECT_EQ(Fill(comm, waits).waiting_since_ns(), kNow - kSecond);
+}
+
+TEST(CommUpdateTest, AnOpenGroupIsNoWait) {
+  CommSnapshot comm = Comm(3, 1);
+  EXPECT_EQ(Fill(comm).waiting_since_ns(), 0);
+  comm.flags |= segment::kFlagMarkers;
+  comm.started = comm.finished = 1;
+  EXPECT_EQ(Fill(comm).waiting_since_ns(), 0);
+}
+
+TEST(CommUpdateTest, MarkersShowTheFirstCallThatHasNotFinished) {
+  CommSnapshot comm = Comm(5, 5);
+  comm.flags |= segment::kFlagMarkers;
+  comm.started = 3;
+  comm.finished = 2;
+  CommHistory history;
+  history.finished = 2;  // seen before, so its change is not news
+  EXPECT_EQ(Fill(comm, {}, &history).waiting_since_ns(), kNow - 3 * kSecond);
+}
+
+TEST(CommUpdateTest, TheWaitBeginsWhenTheCallBeforeFinished) {
+  CommSnapshot comm = Comm(5, 5);
+  comm.flags |= segment::kFlagMarkers;
+  comm.started = 3;
+  comm.finished = 2;
+  CommHistory history;
+  history.finished = 1;
+  EXPECT_EQ(Fill(comm, {}, &history).waiting_since_ns(), kNow);
+}
+
+TEST(CommUpdateTest, AWaitForTheGpuBelongsToTheNewestCommunicator) {
+  CommSnapshot older = Comm(2, 2), newer = Comm(2, 2);
+  older.last_entered_ns = kNow - 9 * kSecond;
+  newer.index = 1;
+  SegmentSnapshot process = Process(older, Op::kcudaStreamSynchronize, 0, kNow);
+  process.communicators.push_back(newer);
+  EXPECT_EQ(FindHostWaits(process, process.communicators[0]).in_gpu_wait_since_ns, 0);
+  EXPECT_EQ(FindHostWaits(process, process.communicators[1]).in_gpu_wait_since_ns, kNow);
+}
+
+TEST(CommUpdateTest, ASplitUnderWayStandsInItsParentsRanks) {
+  CommSnapshot comm = Comm(0, 0);
+  comm.state = segment::CommState::kInitializing;
+  comm.id = 10;
+  comm.split_id = 11;
+  comm.rank = -1;
+  comm.size = 0;
+  comm.parent_rank = 3;
+  comm.parent_size = 8;
+  v1::CommUpdate update = Fill(comm);
+  EXPECT_EQ(update.id(), 11u);
+  EXPECT_EQ(update.rank(), 3);
+  EXPECT_EQ(update.size(), 8);
+  comm.state = segment::CommState::kReady;
+  comm.rank = 1;
+  comm.size = 4;
+  update = Fill(comm);
+  EXPECT_EQ(update.id(), 10u);
+  EXPECT_EQ(update.rank(), 1);
+  EXPECT_FALSE(update.split_pending());
+}
+
+TEST(CommUpdateTest, CheckpointsAreSentOnce) {
+  CommSnapshot comm = Comm(3, 3);
+  comm.checkpoints = {{16, 1}, {32, 2}};
+  CommHistory history;
+  EXPECT_EQ(Fill(comm, {}, &history).checkpoint_positions_size(), 2);
+  comm.checkpoints.emplace_back(48, 3);
+  EXPECT_EQ(Fill(comm, {}, &history).checkpoint_positions_size(), 1);
+}
+
+TEST(CommUpdateTest, ABatchEndsAtAGap) {
+  CommSnapshot comm = Comm(4, 4);
+  comm.records.erase(comm.records.begin() + 2);
+  v1::RecordBatch batch;
+  FillRecords(comm, &batch);
+  EXPECT_EQ(batch.op_size(), 2);
+}
+
+}  // namespace
+}  // namespace rollcall

@@ -1,0 +1,49 @@
+"""What the built librollcall.so must be, so that it can be preloaded anywhere."""
+import os
+import pathlib
+import re
+import subprocess
+
+LIBRARY = os.environ["ROLLCALL_LIBRARY"]
+CALLS = pathlib.Path(__file__).parents[2] / "interpose" / "calls.def"
+
+
+def lines(*command):
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout.splitlines()
+
+
+def test_exports_are_the_table_and_dlsym():
+    table = set(re.findall(r"^CALL\((\w+),", CALLS.read_text(), re.M))
+    exported = {line.split()[-1] for line in lines("nm", "-D", "--defined-only", LIBRARY)}
+    assert exported == table | {"dlsym"}
+
+
+def test_needs_nothing_but_libc():
+    needed = {re.search(r"\[(.+)\]", line).group(1)
+              for line in lines("readelf", "-d", LIBRARY) if "NEEDED" in line}
+    assert needed <= {"libc.so.6", "libdl.so.2", "ld-linux-x86-64.so.2", "ld-linux-aarch64.so.1"}
+
+
+def test_needs_no_glibc_newer_than_2_17():
+    versions = {tuple(map(int, found.split(".")))
+                for line in lines("objdump", "-T", LIBRARY)
+                for found in re.findall(r"GLIBC_([0-9.]+)", line)}
+    assert versions
+    assert max(versions) <= (2, 17)
+
+
+def test_needs_no_symbol_of_a_c_plus_plus_library():
+    undefined = [line.split()[-1].split("@")[0]
+                 for line in lines("nm", "-D", "--undefined-only", LIBRARY)]
+    assert not [name for name in undefined
+                if name.startswith(("_Z", "_Unwind", "__cxa_throw", "__gxx"))]
+
+
+def test_thread_locals_cost_no_call():
+    undefined = "\n".join(lines("nm", "-D", "--undefined-only", LIBRARY))
+    assert "__tls_get_addr" not in undefined
+
+
+def test_stack_is_not_executable():
+    stack = [line for line in lines("readelf", "-lW", LIBRARY) if "GNU_STACK" in line]
+    assert stack and "RWE" not in stack[0]
