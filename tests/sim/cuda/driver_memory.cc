@@ -9,9 +9,9 @@ namespace sim = rollcall::sim;
 void* Pointer(CUdeviceptr address) { return reinterpret_cast<void*>(address); }
 
 CUresult CopyNow(void* to, const void* from, size_t size) {
-  SIM_STREAM(nullptr, stream);
-  sim::CopyAsync(to, from, size, stream);
-  return sim::SynchronizeStream(stream);
+  if (sim::CurrentDevice() < 0) return CUDA_ERROR_INVALID_CONTEXT;
+  sim::CopyOnLegacy(to, from, size, sim::CurrentDevice());
+  return CUDA_SUCCESS;
 }
 
 CUresult Copy(void* to, const void* from, size_t size, CUstream handle) {
@@ -90,7 +90,7 @@ CUresult cuMemcpyDtoH(void* to, CUdeviceptr from, size_t size) {
 
 CUresult cuMemcpyDtoD(CUdeviceptr to, CUdeviceptr from, size_t size) {
   SIM_ENTER();
-  return Copy(Pointer(to), Pointer(from), size, nullptr);
+  return CopyNow(Pointer(to), Pointer(from), size);
 }
 
 CUresult cuMemcpyHtoDAsync(CUdeviceptr to, const void* from, size_t size, CUstream stream) {

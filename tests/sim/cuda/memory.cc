@@ -97,7 +97,15 @@ void CopyAsync(void* to, const void* from, size_t size, const StreamRef& stream)
   }
 }
 
+void CopyOnLegacy(void* to, const void* from, size_t size, int device) {
+  const Point copied = Enqueue(DeviceAt(device).legacy, [=] { memmove(to, from, size); });
+  const bool within = Describe(to).kind == MemoryKind::kDevice &&
+                      Describe(from).kind == MemoryKind::kDevice;
+  if (!within) WaitFor(copied);
+}
+
 void FillAsync(void* memory, uint32_t value, int width, size_t count, const StreamRef& stream) {
+  if (count == 0) return;
   Enqueue(stream, [=] {
     char* at = static_cast<char*>(memory);
     if (width == 1) {

@@ -31,6 +31,8 @@ MemoryInfo Describe(const void* memory);
 // Copies in stream order. Pageable memory is read before this returns, and is
 // written before this returns, as the real copies do.
 void CopyAsync(void* to, const void* from, size_t size, const StreamRef& stream);
+// Copies and waits for it; for copies within the device, only puts it on the stream.
+void CopyOnLegacy(void* to, const void* from, size_t size, int device);
 void FillAsync(void* memory, uint32_t value, int width, size_t count, const StreamRef& stream);
 
 constexpr size_t kMemoryPerDevice = size_t{16} << 30;

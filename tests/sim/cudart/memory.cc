@@ -104,10 +104,12 @@ cudaError_t cudaMemGetInfo(size_t* free, size_t* total) {
 }
 
 // Waits for the copy, as the real one does (but for copies within a device).
-cudaError_t cudaMemcpy(void* to, const void* from, size_t size, cudaMemcpyKind kind) {
-  const cudaError_t copied = Copy(to, from, size, nullptr);
-  if (copied != cudaSuccess || kind == cudaMemcpyDeviceToDevice) return copied;
-  return OnStream(nullptr, sim::SynchronizeStream);
+cudaError_t cudaMemcpy(void* to, const void* from, size_t size, cudaMemcpyKind) {
+  if (size != 0 && (to == nullptr || from == nullptr)) return Note(cudaErrorInvalidValue);
+  return OnStream(nullptr, [=](const sim::StreamRef& on) {
+    sim::CopyOnLegacy(to, from, size, on->device);
+    return CUDA_SUCCESS;
+  });
 }
 
 cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t size, cudaMemcpyKind,

@@ -66,6 +66,13 @@ cudaError_t cudaStreamGetPriority(cudaStream_t stream, int* priority) {
   });
 }
 
+cudaError_t cudaStreamGetDevice(cudaStream_t stream, int* device) {
+  return OnStream(stream, [=](const sim::StreamRef& on) {
+    *device = on->device;
+    return CUDA_SUCCESS;
+  });
+}
+
 cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t function, void* data) {
   if (function == nullptr) return Note(cudaErrorInvalidValue);
   return OnStream(stream, [=](const sim::StreamRef& on) {

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 
+#include "tests/sim/nccl/device_turn.h"
 #include "tests/sim/nccl/options.h"
 #include "tests/sim/nccl/reduce.h"
 #include "tests/sim/nccl/run.h"
@@ -214,6 +215,7 @@ void RunCollective(Comm& comm, const Call& call) {
 
 void Run(Comm& comm, const std::vector<Call>& calls) {
   std::lock_guard lock(comm.run_mutex);
+  const DeviceTurn turn(comm);
   std::vector<Call> transfers;
   for (const Call& call : calls) {
     if (comm.stopped) return;

@@ -2,7 +2,7 @@
 
 #include <stdio.h>
 
-#include <set>
+#include "tests/sim/nccl/device_turn.h"
 
 namespace rollcall::sim {
 namespace {
@@ -97,6 +97,7 @@ bool Comm::Meet(Gate gate) {
 void Comm::Stop(bool aborting) {
   stopped = true;
   if (aborting) aborted = true;
+  WakeDeviceTurns();
   std::lock_guard lock(mutex_);
   if (segment != nullptr) segment->Ring(rank);
   changed_.notify_all();

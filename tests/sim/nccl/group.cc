@@ -71,21 +71,30 @@ ncclResult_t CheckCall(Comm& comm, Call* call) {
   return ncclSuccess;
 }
 
-// Runs the jobs, those of one parent in order, and waits for all.
+// The jobs' numbers, in lanes: those of one parent share a lane.
+std::vector<std::vector<size_t>> Lanes(const std::vector<Job>& jobs) {
+  std::vector<std::vector<size_t>> lanes;
+  for (size_t i = 0; i < jobs.size(); ++i) {
+    const auto lane = std::find_if(lanes.begin(), lanes.end(), [&](const auto& candidate) {
+      return jobs[i].parent != nullptr && jobs[candidate.front()].parent == jobs[i].parent;
+    });
+    if (lane == lanes.end()) {
+      lanes.push_back({i});
+    } else {
+      lane->push_back(i);
+    }
+  }
+  return lanes;
+}
+
+// Runs the jobs, a lane in order and all lanes at once, and waits for all.
 ncclResult_t RunJobs(const std::vector<Job>& jobs) {
   if (jobs.size() == 1) return jobs.front().run();
   std::vector<std::thread> threads;
   std::vector<ncclResult_t> results(jobs.size(), ncclSuccess);
-  for (size_t i = 0; i < jobs.size(); ++i) {
-    const auto same_parent = [&](const Job& job) {
-      return job.parent != nullptr && job.parent == jobs[i].parent;
-    };
-    if (std::find_if(jobs.begin(), jobs.begin() + i, same_parent) != jobs.begin() + i) continue;
-    threads.push_back(QuietThread([&, i, same_parent] {
-      results[i] = jobs[i].run();
-      for (size_t k = i + 1; k < jobs.size(); ++k) {
-        if (same_parent(jobs[k])) results[k] = jobs[k].run();
-      }
+  for (std::vector<size_t>& lane : Lanes(jobs)) {
+    threads.push_back(QuietThread([&jobs, &results, lane = std::move(lane)] {
+      for (const size_t i : lane) results[i] = jobs[i].run();
     }));
   }
   for (std::thread& thread : threads) thread.join();

@@ -4,6 +4,7 @@
 //   ROLLCALL_SIM_MISMATCH=hang|wrong   what differing byte counts or roots do
 //   ROLLCALL_SIM_SEED=N           chooses between the two for each mismatch
 //   ROLLCALL_SIM_EAGER=BYTES      sends up to this size end before they are received
+//   ROLLCALL_SIM_SERIALIZE=1      one NCCL kernel at a time on a device
 //   ROLLCALL_SIM_DESTROY=collective    destroy and finalize wait for all ranks
 //   ROLLCALL_SIM_PEER_DEATH=error ncclRemoteError from ncclCommGetAsyncError
 #pragma once
@@ -20,6 +21,7 @@ struct Options {
   bool seeded;
   uint64_t seed;
   uint64_t eager_bytes;
+  bool serialize;
   bool collective_destroy;
   bool peer_death_is_error;
 };
@@ -41,6 +43,7 @@ inline const Options& GetOptions() {
       getenv("ROLLCALL_SIM_SEED") != nullptr && getenv("ROLLCALL_SIM_MISMATCH") == nullptr,
       EnvironmentNumber("ROLLCALL_SIM_SEED"),
       EnvironmentNumber("ROLLCALL_SIM_EAGER"),
+      EnvironmentIs("ROLLCALL_SIM_SERIALIZE", "1"),
       EnvironmentIs("ROLLCALL_SIM_DESTROY", "collective"),
       EnvironmentIs("ROLLCALL_SIM_PEER_DEATH", "error")};
   return options;
