@@ -24,12 +24,16 @@ inline void SayEntered() {
   fflush(stdout);
 }
 
+inline int OnOwnDevice(int rank) {
+  CHECK_CUDA(cudaSetDevice(rank));
+  return rank;
+}
+
 // A communicator over all ranks, a stream, and two buffers.
 class Rank {
  public:
-  Rank() : rank(JobRank()), world(JobSize()), send(kCount), recv(kCount) {
+  Rank() : rank(OnOwnDevice(JobRank())), world(JobSize()), send(kCount), recv(kCount) {
     const ncclUniqueId id = ShareUniqueId();
-    CHECK_CUDA(cudaSetDevice(rank));
     CHECK_CUDA(cudaStreamCreate(&stream));
     CHECK_NCCL(ncclCommInitRank(&comm, world, id, rank));
   }

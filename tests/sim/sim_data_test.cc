@@ -57,7 +57,9 @@ const Reduction kReductions[] = {
     {ncclSum, "sum"}, {ncclProd, "prod"}, {ncclMax, "max"}, {ncclMin, "min"}, {ncclAvg, "avg"}};
 
 // What element `i` of `rank` is: 1 or 2, so that results are exact everywhere.
-double Input(int rank, size_t i) { return 1 + static_cast<double>((i + rank) * (rank + 3) % 7 / 4); }
+double Input(int rank, size_t i) {
+  return 1 + static_cast<double>((i + rank) * (rank + 3) % 7 / 4);
+}
 
 struct Job {
   const int rank = JobRank();

@@ -308,7 +308,8 @@ void Split(Rank& self) {
   self.ExpectTrue("a part of all of a color", size == others);
   self.ExpectTrue("ranks follow the keys", rank == size - 1 - self.rank / 2);
   CHECK_NCCL(
-      ncclAllReduce(self.send.data(), self.recv.data(), kCount, ncclFloat, ncclSum, part, self.stream));
+      ncclAllReduce(self.send.data(), self.recv.data(), kCount, ncclFloat, ncclSum, part,
+                    self.stream));
   self.Wait();
   CHECK_NCCL(ncclCommDestroy(part));
 }
@@ -331,7 +332,8 @@ void ShrinkWithoutLast(Rank& self) {
   ncclComm_t rest = nullptr;
   CHECK_NCCL(ncclCommShrink(self.comm, excluded, 1, &rest, nullptr, NCCL_SHRINK_ABORT));
   CHECK_NCCL(
-      ncclAllReduce(self.send.data(), self.recv.data(), kCount, ncclFloat, ncclSum, rest, self.stream));
+      ncclAllReduce(self.send.data(), self.recv.data(), kCount, ncclFloat, ncclSum, rest,
+                    self.stream));
   self.Wait();
 }
 

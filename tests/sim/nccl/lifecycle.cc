@@ -114,7 +114,8 @@ ncclResult_t Split(const CommRef& parent, int color, int key, ncclComm_t* handle
   const ncclResult_t ready = parent->EnsureReady();
   if (ready != ncclSuccess) return ready;
   const bool blocking = IsBlocking(config, parent->blocking);
-  return SubmitJob({parent, parent, [=] { return JoinPart(parent, color, key, handle, blocking); }});
+  return SubmitJob(
+      {parent, parent, [=] { return JoinPart(parent, color, key, handle, blocking); }});
 }
 
 ncclResult_t Shrink(const CommRef& parent, std::vector<int> excluded, ncclComm_t* handle,
