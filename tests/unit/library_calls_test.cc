@@ -1,0 +1,449 @@
+// What the preloaded library makes of calls: positions, groups, identities,
+// blocked threads, markers. A stub NCCL answers as each test needs it.
+#include <fcntl.h>
+
+#include "absl/strings/str_split.h"
+#include "interpose/ops.h"
+#include "preloaded_process.h"
+
+namespace rollcall {
+namespace {
+
+using segment::CommState;
+
+class LibraryCallsTest : public PreloadedProcessTest {
+ protected:
+  LibraryCallsTest() : PreloadedProcessTest(ROLLCALL_STUB_DIR) {}
+
+  static std::vector<std::string> Command(const std::string& steps) {
+    std::vector<std::string> command = {LIBRARY_STEPS};
+    for (const auto step : absl::StrSplit(steps, ' ')) command.emplace_back(step);
+    return command;
+  }
+
+  // The segment of a process that took these steps.
+  SegmentSnapshot After(const std::string& steps, const Environment& more = {}) {
+    StartOver();
+    EXPECT_EQ(Run(Command(steps), more), 0) << steps << "\n" << Stderr();
+    return Read();
+  }
+  CommSnapshot CommAfter(const std::string& steps, const Environment& more = {}) {
+    const SegmentSnapshot segment = After(steps, more);
+    EXPECT_FALSE(segment.communicators.empty());
+    return segment.communicators.empty() ? CommSnapshot() : segment.communicators[0];
+  }
+};
+
+std::vector<Op> Ops(const CommSnapshot& comm) {
+  std::vector<Op> ops;
+  for (const RecordSnapshot& record : comm.records) ops.push_back(static_cast<Op>(record.op));
+  return ops;
+}
+
+TEST_F(LibraryCallsTest, EveryCollectiveTakesAPositionUnderItsOwnName) {
+  const CommSnapshot comm = CommAfter(
+      "id init all_reduce all_gather reduce_scatter reduce broadcast bcast all_to_all gather "
+      "scatter");
+  EXPECT_EQ(Ops(comm), (std::vector<Op>{Op::kAllReduce, Op::kAllGather, Op::kReduceScatter,
+                                        Op::kReduce, Op::kBroadcast, Op::kBcast, Op::kAlltoAll,
+                                        Op::kGather, Op::kScatter}));
+  EXPECT_EQ(comm.entered, 9u);
+  EXPECT_EQ(comm.returned, 9u);
+  for (size_t i = 0; i < comm.records.size(); ++i) EXPECT_EQ(comm.records[i].position, i);
+}
+
+TEST_F(LibraryCallsTest, ArgumentsAreRecorded) {
+  const CommSnapshot comm = CommAfter("id init=4,2 reduce=24,3 all_gather=5 bcast=6,1");
+  ASSERT_EQ(comm.records.size(), 3u);
+  EXPECT_EQ(comm.rank, 2);
+  EXPECT_EQ(comm.size, 4);
+  EXPECT_EQ(comm.records[0].count, 24u);
+  EXPECT_EQ(comm.records[0].peer, 3);
+  EXPECT_STREQ(DtypeName(comm.records[0].dtype), "float32");
+  EXPECT_STREQ(ReductionName(comm.records[0].reduction), "sum");
+  EXPECT_EQ(comm.records[1].peer, kNoPeer);
+  EXPECT_EQ(comm.records[1].reduction, kNoReduction);
+  EXPECT_STREQ(DtypeName(comm.records[2].dtype), "int32");
+}
+
+TEST_F(LibraryCallsTest, SendsAndReceivesAreCountedApart) {
+  const CommSnapshot comm = CommAfter("id init=4,0 all_reduce send=8,1 recv=8,3 all_reduce");
+  EXPECT_EQ(comm.entered, 2u);
+  EXPECT_EQ(comm.p2p_entered, 2u);
+  EXPECT_EQ(comm.p2p_returned, 2u);
+  EXPECT_NE(comm.records[1].flags & segment::kRecordP2p, 0);
+  EXPECT_EQ(comm.records[2].peer, 3);
+}
+
+TEST_F(LibraryCallsTest, SignaturesAreOfCollectivesAlone) {
+  const uint64_t plain = CommAfter("id init=2,0 all_reduce bcast=8,1").signature;
+  EXPECT_EQ(CommAfter("id init=2,0 all_reduce send broadcast=8,1").signature, plain);
+  EXPECT_NE(CommAfter("id init=2,0 bcast=8,1 all_reduce").signature, plain);
+  EXPECT_NE(CommAfter("id init=2,0 all_reduce bcast=8,0").signature, plain);
+  EXPECT_NE(CommAfter("id init=2,0 all_reduce=9 bcast=8,1").signature, plain);
+  EXPECT_NE(CommAfter("id init=2,0 all_reduce bcast=8,1 all_reduce").signature, plain);
+}
+
+TEST_F(LibraryCallsTest, ARefusedCallLeavesNoTraceInPositionAndSignature) {
+  const uint64_t plain = CommAfter("id init=2,0 all_reduce all_reduce").signature;
+  const CommSnapshot comm = CommAfter(
+      "id init=2,0 all_reduce env=STUB_FAIL=ncclReduce !reduce env=STUB_FAIL=ncclSend !send "
+      "all_reduce");
+  EXPECT_EQ(comm.signature, plain);
+  EXPECT_EQ(comm.entered, 2u);
+  EXPECT_EQ(comm.p2p_entered, 0u);
+  ASSERT_EQ(comm.records.size(), 4u);
+  EXPECT_EQ(comm.records[1].result, 4);  // ncclInvalidArgument
+  EXPECT_EQ(comm.records[3].position, 1u);
+}
+
+TEST_F(LibraryCallsTest, AFailedGroupIsRolledBack) {
+  const uint64_t plain = CommAfter("id init=2,0 all_reduce all_reduce").signature;
+  const CommSnapshot comm = CommAfter(
+      "id init=2,0 all_reduce group_start broadcast send broadcast env=STUB_FAIL=ncclGroupEnd "
+      "!group_end all_reduce");
+  EXPECT_EQ(comm.entered, 2u);
+  EXPECT_EQ(comm.returned, 2u);
+  EXPECT_EQ(comm.p2p_entered, 0u);
+  EXPECT_EQ(comm.signature, plain);
+  for (const RecordSnapshot& record : comm.records) EXPECT_NE(record.returned_ns, 0);
+}
+
+TEST_F(LibraryCallsTest, ASimulatedGroupIsNothingThatHappened) {
+  const CommSnapshot comm =
+      CommAfter("id init=2,0 all_reduce group_start all_reduce simulate_end all_reduce");
+  EXPECT_EQ(comm.entered, 2u);
+  EXPECT_EQ(comm.returned, 2u);
+}
+
+TEST_F(LibraryCallsTest, ACallRefusedWithinAGroupDoesNotCount) {
+  const CommSnapshot comm = CommAfter(
+      "id init=2,0 group_start all_reduce env=STUB_FAIL=ncclReduce !reduce all_reduce group_end");
+  EXPECT_EQ(comm.entered, 2u);
+  EXPECT_EQ(comm.returned, 2u);
+}
+
+TEST_F(LibraryCallsTest, AGroupMaySpanCommunicators) {
+  const SegmentSnapshot segment = After(
+      "id init=2,0 id init=2,0 group_start on=0 all_reduce on=1 all_reduce all_reduce group_end");
+  ASSERT_EQ(segment.communicators.size(), 2u);
+  EXPECT_EQ(segment.communicators[0].returned, 1u);
+  EXPECT_EQ(segment.communicators[1].returned, 2u);
+}
+
+TEST_F(LibraryCallsTest, CommunicatorsMadeWithinAGroupAreKnownAfterIt) {
+  const SegmentSnapshot segment =
+      After("id group_start init=2,0 init=2,1 group_end on=0 all_reduce on=1 all_reduce");
+  ASSERT_EQ(segment.communicators.size(), 2u);
+  for (const CommSnapshot& comm : segment.communicators) {
+    EXPECT_EQ(comm.state, CommState::kReady);
+    EXPECT_EQ(comm.entered, 1u);
+  }
+  EXPECT_EQ(segment.communicators[0].id, segment.communicators[1].id);
+  EXPECT_EQ(segment.unknown_comm_calls, 0u);
+}
+
+TEST_F(LibraryCallsTest, AFailedGroupMakesNoCommunicators) {
+  const CommSnapshot comm =
+      CommAfter("id group_start init=2,0 env=STUB_FAIL=ncclGroupEnd !group_end");
+  EXPECT_EQ(comm.state, CommState::kFailed);
+}
+
+TEST_F(LibraryCallsTest, RanksComputeTheSameIdsAlone) {
+  const Environment shared = {{"STUB_UNIQUE_ID", "one for all"}};
+  const std::string rest = " split=7 on=0 split=8 on=0 shrink=1,3";
+  const SegmentSnapshot zero = After("id init=4,0" + rest, shared);
+  const SegmentSnapshot two = After("id init=4,2" + rest, shared);
+  ASSERT_EQ(zero.communicators.size(), 4u);
+  ASSERT_EQ(two.communicators.size(), 4u);
+  std::set<uint64_t> ids;
+  for (size_t i = 0; i < 4; ++i) {
+    EXPECT_EQ(zero.communicators[i].id, two.communicators[i].id) << i;
+    ids.insert(zero.communicators[i].id);
+  }
+  EXPECT_EQ(ids.size(), 4u);
+}
+
+TEST_F(LibraryCallsTest, ColoursOfASplitAreCommunicatorsOfTheirOwn) {
+  const Environment shared = {{"STUB_UNIQUE_ID", "one for all"}};
+  const SegmentSnapshot red = After("id init=4,0 split=1", shared);
+  const SegmentSnapshot blue = After("id init=4,2 split=2", shared);
+  EXPECT_NE(red.communicators[1].id, blue.communicators[1].id);
+  EXPECT_EQ(red.communicators[1].split_id, blue.communicators[1].split_id);
+  EXPECT_EQ(blue.communicators[1].parent_rank, 2);
+  EXPECT_EQ(blue.communicators[1].parent_size, 4);
+}
+
+TEST_F(LibraryCallsTest, SurvivorsMayListTheExcludedInAnyOrder) {
+  const Environment shared = {{"STUB_UNIQUE_ID", "one for all"}};
+  const SegmentSnapshot one = After("id init=4,0 shrink=1,3", shared);
+  const SegmentSnapshot other = After("id init=4,2 shrink=3,1", shared);
+  EXPECT_EQ(one.communicators[1].id, other.communicators[1].id);
+  EXPECT_EQ(one.communicators[1].size, 2);
+  EXPECT_NE(After("id init=4,0 shrink=1,2", shared).communicators[1].id, one.communicators[1].id);
+}
+
+TEST_F(LibraryCallsTest, WhoIsPassedOverBySplitHasNoChild) {
+  const SegmentSnapshot segment = After("id init=2,0 split=-1 on=0 all_reduce");
+  ASSERT_EQ(segment.communicators.size(), 2u);
+  EXPECT_EQ(segment.communicators[1].state, CommState::kPassedOver);
+  EXPECT_EQ(segment.communicators[0].entered, 1u);
+}
+
+TEST_F(LibraryCallsTest, AUniqueIdThatServesTwiceMakesTwoCommunicators) {
+  const Environment shared = {{"STUB_UNIQUE_ID", "one for all"}};
+  const SegmentSnapshot zero = After("id init=2,0 destroy init=2,0", shared);
+  const SegmentSnapshot one = After("id init=2,1 destroy init=2,1", shared);
+  ASSERT_EQ(zero.communicators.size(), 2u);
+  EXPECT_NE(zero.communicators[0].id, zero.communicators[1].id);
+  EXPECT_EQ(zero.communicators[0].id, one.communicators[0].id);
+  EXPECT_EQ(zero.communicators[1].id, one.communicators[1].id);
+}
+
+TEST_F(LibraryCallsTest, TwoRanksOfOneProcessShareTheirId) {
+  const SegmentSnapshot segment = After("id init=2,0 init=2,1");
+  EXPECT_EQ(segment.communicators[0].id, segment.communicators[1].id);
+}
+
+TEST_F(LibraryCallsTest, AReusedAddressIsTheNewCommunicator) {
+  const SegmentSnapshot segment =
+      After("id init=2,0 all_reduce all_reduce destroy id init=2,0 all_reduce");
+  ASSERT_EQ(segment.communicators.size(), 2u);
+  EXPECT_EQ(segment.communicators[0].entered, 2u);
+  EXPECT_EQ(segment.communicators[0].state, CommState::kDestroyed);
+  EXPECT_EQ(segment.communicators[1].entered, 1u);
+  EXPECT_EQ(segment.communicators[1].state, CommState::kReady);
+}
+
+TEST_F(LibraryCallsTest, AnEndThatFailsIsNoEnd) {
+  const CommSnapshot comm = CommAfter(
+      "id init=2,0 env=STUB_FAIL=ncclCommDestroy !destroy all_reduce");
+  EXPECT_EQ(comm.state, CommState::kReady);
+  EXPECT_EQ(comm.entered, 1u);
+}
+
+TEST_F(LibraryCallsTest, EachWayToEndIsToldApart) {
+  EXPECT_EQ(CommAfter("id init=2,0 finalize").state, CommState::kFinalized);
+  EXPECT_EQ(CommAfter("id init=2,0 finalize destroy").state, CommState::kDestroyed);
+  EXPECT_EQ(CommAfter("id init=2,0 abort").state, CommState::kAborted);
+  EXPECT_EQ(CommAfter("id init=2,0 revoke").state, CommState::kRevoked);
+  EXPECT_EQ(CommAfter("id env=STUB_FAIL=ncclCommInitRank !init=2,0").state, CommState::kFailed);
+}
+
+TEST_F(LibraryCallsTest, EveryWayToBeginIsSeen) {
+  for (const char* how : {"init=2,1", "init_config=2,1", "init_scalable=2,1"}) {
+    const CommSnapshot comm = CommAfter(std::string("id ") + how + " all_reduce");
+    EXPECT_EQ(comm.state, CommState::kReady) << how;
+    EXPECT_EQ(comm.rank, 1) << how;
+    EXPECT_EQ(comm.size, 2) << how;
+    EXPECT_EQ(comm.entered, 1u) << how;
+  }
+}
+
+TEST_F(LibraryCallsTest, OneProcessMayHoldAllRanks) {
+  const SegmentSnapshot segment = After("init_all=3 on=2 all_reduce");
+  ASSERT_EQ(segment.communicators.size(), 3u);
+  for (int rank = 0; rank < 3; ++rank) {
+    const CommSnapshot& comm = segment.communicators[static_cast<size_t>(rank)];
+    EXPECT_EQ(comm.rank, rank);
+    EXPECT_EQ(comm.size, 3);
+    EXPECT_EQ(comm.id, segment.communicators[0].id);
+    EXPECT_NE(comm.id, 0u);
+    EXPECT_EQ(comm.entered, rank == 2 ? 1u : 0u);
+  }
+}
+
+TEST_F(LibraryCallsTest, ANonBlockingCommunicatorIsReadyWhenItSaysSo) {
+  const Environment on_its_way = {{"STUB_IN_PROGRESS", "1"}};
+  EXPECT_EQ(CommAfter("id init_config=2,0,0 async_error", on_its_way).state,
+            CommState::kInitializing);
+  const CommSnapshot comm = CommAfter(
+      "id init_config=2,0,0 async_error env=STUB_IN_PROGRESS=0 async_error all_reduce", on_its_way);
+  EXPECT_EQ(comm.state, CommState::kReady);
+  EXPECT_NE(comm.flags & segment::kFlagNonBlocking, 0u);
+  EXPECT_EQ(comm.flags & segment::kFlagMarkers, 0u);
+  EXPECT_EQ(comm.entered, 1u);
+}
+
+TEST_F(LibraryCallsTest, AnAsynchronousErrorIsKept) {
+  EXPECT_EQ(CommAfter("id init=2,0 async_error").async_error, 0u);
+  EXPECT_EQ(CommAfter("id init=2,0 async_error env=STUB_ASYNC_ERROR=1 async_error").async_error,
+            6u);  // ncclRemoteError
+}
+
+TEST_F(LibraryCallsTest, EndedCommunicatorsMakeRoomForNewOnes) {
+  std::string steps = "id init=2,0 all_reduce";
+  for (uint32_t i = 0; i < segment::kCommCapacity + 20; ++i) steps += " id init=2,0 destroy";
+  const SegmentSnapshot segment = After(steps + " on=0 all_reduce id init=2,1 all_reduce");
+  EXPECT_EQ(segment.lost_communicators, 0u);
+  ASSERT_EQ(segment.communicators.size(), segment::kCommCapacity);
+  EXPECT_EQ(segment.communicators[0].entered, 2u);  // a living one is never given up
+  int newest = 0;
+  for (const CommSnapshot& comm : segment.communicators) newest += comm.rank == 1;
+  EXPECT_EQ(newest, 1);
+}
+
+TEST_F(LibraryCallsTest, CommunicatorsBeyondTheTableAreCountedAndWorkUnseen) {
+  std::string steps = "id";
+  for (uint32_t i = 0; i < segment::kCommCapacity + 2; ++i) steps += " init=2,0";
+  const SegmentSnapshot segment = After(steps + " all_reduce");
+  EXPECT_EQ(segment.communicators.size(), segment::kCommCapacity);
+  EXPECT_EQ(segment.lost_communicators, 2u);
+  EXPECT_EQ(segment.unknown_comm_calls, 1u);
+  const std::string said = Stderr();
+  EXPECT_EQ(std::count(said.begin(), said.end(), '\n'), 1) << said;
+}
+
+TEST_F(LibraryCallsTest, ManyThreadsOneAfterTheOtherLeaveNothingOut) {
+  std::string steps = "id init=2,0";
+  for (int i = 0; i < 200; ++i) steps += " thread all_reduce join";
+  const SegmentSnapshot segment = After(steps);
+  EXPECT_EQ(segment.communicators[0].entered, 200u);
+  EXPECT_EQ(segment.lost_threads, 0u);
+  EXPECT_TRUE(segment.blocked.empty());
+}
+
+// A process held inside a call by a FIFO: what its segment says meanwhile.
+class BlockedCallTest : public LibraryCallsTest {
+ protected:
+  SegmentSnapshot During(const std::string& steps, const std::string& blocking) {
+    const std::string fifo = scratch_ / "fifo";
+    EXPECT_EQ(mkfifo(fifo.c_str(), 0600), 0);
+    const pid_t pid = Start(Command(steps), {{"STUB_BLOCK", blocking}, {"STUB_FIFO", fifo}});
+    SegmentSnapshot found;
+    EXPECT_TRUE(Eventually([&] {
+      const auto paths = Segments();
+      if (paths.empty()) return false;
+      auto reader = SegmentReader::Open(paths.front());
+      if (!reader.ok()) return false;
+      auto snapshot = (*reader)->Read();
+      if (!snapshot.ok() || snapshot->blocked.empty()) return false;
+      found = *snapshot;
+      return true;
+    })) << Stderr();
+    // Opening it for writing waits until the process has opened it for reading.
+    close(open(fifo.c_str(), O_WRONLY));
+    EXPECT_EQ(WaitFor(pid), 0) << Stderr();
+    EXPECT_TRUE(Read().blocked.empty());
+    return found;
+  }
+};
+
+TEST_F(BlockedCallTest, ACollectiveShowsSinceWhen) {
+  const SegmentSnapshot segment = During("id init=2,0 all_reduce broadcast", "ncclBroadcast");
+  ASSERT_EQ(segment.blocked.size(), 1u);
+  EXPECT_EQ(static_cast<Op>(segment.blocked[0].op), Op::kBroadcast);
+  EXPECT_EQ(segment.blocked[0].comm, 0u);
+  const CommSnapshot& comm = segment.communicators[0];
+  EXPECT_EQ(comm.entered, 2u);
+  EXPECT_EQ(comm.returned, 1u);
+  EXPECT_EQ(comm.records[1].returned_ns, 0);
+  EXPECT_EQ(segment.blocked[0].since_ns, comm.records[1].entered_ns);
+  // The GPU has been told of the call's start, and not of its end.
+  EXPECT_EQ(comm.started, 2u);
+  EXPECT_EQ(comm.finished, 1u);
+}
+
+TEST_F(BlockedCallTest, CreationShowsItsCommunicator) {
+  const SegmentSnapshot segment = During("id init=4,3", "ncclCommInitRank");
+  ASSERT_EQ(segment.blocked.size(), 1u);
+  EXPECT_EQ(static_cast<Op>(segment.blocked[0].op), Op::kCommInitRank);
+  EXPECT_EQ(segment.communicators[0].state, CommState::kInitializing);
+  EXPECT_EQ(segment.communicators[0].rank, 3);
+  EXPECT_EQ(segment.communicators[0].size, 4);
+}
+
+TEST_F(BlockedCallTest, ASplitStandsInItsParentsRanks) {
+  const SegmentSnapshot segment = During("id init=4,3 split=1", "ncclCommSplit");
+  ASSERT_EQ(segment.communicators.size(), 2u);
+  EXPECT_EQ(segment.communicators[1].state, CommState::kInitializing);
+  EXPECT_EQ(segment.communicators[1].parent_rank, 3);
+  EXPECT_EQ(segment.communicators[1].parent_size, 4);
+}
+
+TEST_F(BlockedCallTest, AGroupBlocksAtItsEnd) {
+  const SegmentSnapshot segment =
+      During("id init=2,0 group_start all_reduce group_end", "ncclGroupEnd");
+  ASSERT_EQ(segment.blocked.size(), 1u);
+  EXPECT_EQ(static_cast<Op>(segment.blocked[0].op), Op::kGroupEnd);
+  EXPECT_EQ(segment.blocked[0].comm, 0u);
+  EXPECT_EQ(segment.communicators[0].entered, 1u);
+  EXPECT_EQ(segment.communicators[0].returned, 0u);
+}
+
+TEST_F(BlockedCallTest, TeardownShows) {
+  const SegmentSnapshot segment = During("id init=2,0 destroy", "ncclCommDestroy");
+  ASSERT_EQ(segment.blocked.size(), 1u);
+  EXPECT_EQ(static_cast<Op>(segment.blocked[0].op), Op::kCommDestroy);
+  EXPECT_EQ(segment.communicators[0].state, CommState::kFinalizing);
+}
+
+struct WaitCase {
+  const char* step;
+  const char* function;
+  Op op;
+};
+
+class BlockedWaitTest : public BlockedCallTest, public testing::WithParamInterface<WaitCase> {};
+
+TEST_P(BlockedWaitTest, ShowsSinceWhen) {
+  const WaitCase& wait = GetParam();
+  const SegmentSnapshot segment =
+      During(std::string("id init=2,0 all_reduce ") + wait.step, wait.function);
+  ASSERT_EQ(segment.blocked.size(), 1u);
+  EXPECT_EQ(static_cast<Op>(segment.blocked[0].op), wait.op);
+  EXPECT_GE(segment.blocked[0].since_ns, segment.communicators[0].last_entered_ns);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Waits, BlockedWaitTest,
+    testing::Values(WaitCase{"stream_wait", "cudaStreamSynchronize", Op::kcudaStreamSynchronize},
+                    WaitCase{"event_wait", "cudaEventSynchronize", Op::kcudaEventSynchronize},
+                    WaitCase{"device_wait", "cudaDeviceSynchronize", Op::kcudaDeviceSynchronize},
+                    WaitCase{"copy", "cudaMemcpy", Op::kcudaMemcpy}),
+    [](const auto& info) { return std::string(info.param.step); });
+
+TEST_F(LibraryCallsTest, MarkersFollowCallsAndGroups) {
+  const CommSnapshot comm =
+      CommAfter("id init=2,0 all_reduce send group_start all_reduce send send group_end");
+  EXPECT_NE(comm.flags & segment::kFlagMarkers, 0u);
+  EXPECT_EQ(comm.started, 2u);
+  EXPECT_EQ(comm.finished, 2u);
+  EXPECT_EQ(comm.p2p_started, 3u);
+  EXPECT_EQ(comm.p2p_finished, 3u);
+}
+
+TEST_F(LibraryCallsTest, NoMarkerIsPlacedOnAStreamBeingCaptured) {
+  const CommSnapshot comm = CommAfter(
+      "id init=2,0 all_reduce env=STUB_CAPTURING=1 all_reduce group_start all_reduce group_end");
+  EXPECT_NE(comm.flags & segment::kFlagMarkers, 0u);
+  EXPECT_EQ(comm.entered, 3u);
+  EXPECT_EQ(comm.started, 1u);
+  EXPECT_EQ(comm.finished, 1u);
+}
+
+class DriverErrorTest : public LibraryCallsTest, public testing::WithParamInterface<const char*> {};
+
+TEST_P(DriverErrorTest, EndsMarkersAndNothingElse) {
+  const CommSnapshot comm = CommAfter(std::string("id env=STUB_FAIL=") + GetParam() +
+                                      " init=2,0 all_reduce all_reduce");
+  EXPECT_EQ(comm.flags & segment::kFlagMarkers, 0u);
+  EXPECT_EQ(comm.entered, 2u);
+  EXPECT_EQ(comm.returned, 2u);
+}
+
+INSTANTIATE_TEST_SUITE_P(Driver, DriverErrorTest,
+                         testing::Values("cuStreamWriteValue64_v2", "cuMemHostRegister_v2",
+                                         "cuMemHostGetDevicePointer_v2", "cuCtxGetCurrent"),
+                         [](const auto& info) { return std::string(info.param); });
+
+TEST_F(LibraryCallsTest, MarkersThatFailInMidCourseAreSwitchedOff) {
+  const CommSnapshot comm = CommAfter(
+      "id init=2,0 all_reduce env=STUB_FAIL=cuStreamWriteValue64_v2 all_reduce env=STUB_FAIL= "
+      "all_reduce");
+  EXPECT_EQ(comm.flags & segment::kFlagMarkers, 0u);
+  EXPECT_EQ(comm.entered, 3u);
+}
+
+}  // namespace
+}  // namespace rollcall

@@ -1,0 +1,215 @@
+// An NCCL program whose arguments are its steps, for tests of the preloaded
+// library, which it knows nothing of. A step is a word, or WORD=ARGUMENTS with
+// commas between the arguments; "!" before it says that it must fail.
+//
+// Communicators are numbered as they come; "on=N" turns to the Nth, and a new
+// one is turned to at once. "fork ... join" and "thread ... join" have a child
+// process or another thread take the steps between, and wait for it.
+#include <cuda_runtime_api.h>
+#include <nccl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <functional>
+#include <map>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace {
+
+using Arguments = std::vector<int>;
+using Step = std::function<int(const Arguments&)>;
+
+ncclUniqueId unique_id;
+std::vector<ncclComm_t> comms;
+ncclComm_t comm = nullptr;
+float buffer[64];
+
+int At(const Arguments& arguments, size_t index, int fallback) {
+  return index < arguments.size() ? arguments[index] : fallback;
+}
+
+size_t Count(const Arguments& arguments) { return static_cast<size_t>(At(arguments, 0, 8)); }
+
+// Of communicators made within a group the handles come later, so each has a
+// place that stays.
+ncclComm_t* NewPlace() {
+  comms.reserve(4096);
+  comms.push_back(nullptr);
+  return &comms.back();
+}
+
+int Keep(ncclComm_t* place, int result) {
+  comm = *place;
+  return result;
+}
+
+int Init(const Arguments& a) {
+  ncclComm_t* place = NewPlace();
+  return Keep(place, ncclCommInitRank(place, At(a, 0, 1), unique_id, At(a, 1, 0)));
+}
+
+int InitConfig(const Arguments& a) {
+  ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+  config.blocking = At(a, 2, 1);
+  ncclComm_t* place = NewPlace();
+  return Keep(place,
+              ncclCommInitRankConfig(place, At(a, 0, 1), unique_id, At(a, 1, 0), &config));
+}
+
+int InitScalable(const Arguments& a) {
+  ncclComm_t* place = NewPlace();
+  return Keep(place, ncclCommInitRankScalable(place, At(a, 0, 1), At(a, 1, 0), 1, &unique_id,
+                                              nullptr));
+}
+
+int InitAll(const Arguments& a) {
+  ncclComm_t* place = NewPlace();
+  for (int i = 1; i < At(a, 0, 1); ++i) NewPlace();
+  return Keep(place, ncclCommInitAll(place, At(a, 0, 1), nullptr));
+}
+
+int Split(const Arguments& a) {
+  ncclComm_t* place = NewPlace();
+  const ncclComm_t parent = comm;
+  return Keep(place, ncclCommSplit(parent, At(a, 0, 0), 0, place, nullptr));
+}
+
+int Shrink(const Arguments& a) {
+  ncclComm_t* place = NewPlace();
+  Arguments excluded = a;
+  const ncclComm_t parent = comm;
+  return Keep(place, ncclCommShrink(parent, excluded.data(), static_cast<int>(excluded.size()),
+                                    place, nullptr, NCCL_SHRINK_DEFAULT));
+}
+
+int AsyncError(const Arguments&) {
+  ncclResult_t error;
+  return ncclCommGetAsyncError(comm, &error);
+}
+
+#define CALL(...) [](const Arguments& a) -> int { static_cast<void>(a); return __VA_ARGS__; }
+
+const std::map<std::string, Step> kCollectives = {
+    {"all_reduce", CALL(ncclAllReduce(buffer, buffer, Count(a), ncclFloat, ncclSum, comm, nullptr))},
+    {"all_gather", CALL(ncclAllGather(buffer, buffer, Count(a), ncclFloat, comm, nullptr))},
+    {"reduce_scatter",
+     CALL(ncclReduceScatter(buffer, buffer, Count(a), ncclFloat, ncclMax, comm, nullptr))},
+    {"reduce",
+     CALL(ncclReduce(buffer, buffer, Count(a), ncclFloat, ncclSum, At(a, 1, 0), comm, nullptr))},
+    {"broadcast",
+     CALL(ncclBroadcast(buffer, buffer, Count(a), ncclInt, At(a, 1, 0), comm, nullptr))},
+    {"bcast", CALL(ncclBcast(buffer, Count(a), ncclInt, At(a, 1, 0), comm, nullptr))},
+    {"all_to_all", CALL(ncclAlltoAll(buffer, buffer, Count(a), ncclFloat, comm, nullptr))},
+    {"gather", CALL(ncclGather(buffer, buffer, Count(a), ncclFloat, At(a, 1, 0), comm, nullptr))},
+    {"scatter", CALL(ncclScatter(buffer, buffer, Count(a), ncclFloat, At(a, 1, 0), comm, nullptr))},
+    {"send", CALL(ncclSend(buffer, Count(a), ncclFloat, At(a, 1, 0), comm, nullptr))},
+    {"recv", CALL(ncclRecv(buffer, Count(a), ncclFloat, At(a, 1, 0), comm, nullptr))},
+};
+
+const std::map<std::string, Step> kOthers = {
+    {"id", CALL(ncclGetUniqueId(&unique_id))},
+    {"init", Init},
+    {"init_config", InitConfig},
+    {"init_scalable", InitScalable},
+    {"init_all", InitAll},
+    {"split", Split},
+    {"shrink", Shrink},
+    {"async_error", AsyncError},
+    {"finalize", CALL(ncclCommFinalize(comm))},
+    {"destroy", CALL(ncclCommDestroy(comm))},
+    {"abort", CALL(ncclCommAbort(comm))},
+    {"revoke", CALL(ncclCommRevoke(comm, 0))},
+    {"group_start", CALL(ncclGroupStart())},
+    {"group_end", CALL(ncclGroupEnd())},
+    {"simulate_end", CALL(ncclGroupSimulateEnd(nullptr))},
+    {"stream_wait", CALL(cudaStreamSynchronize(nullptr))},
+    {"event_wait", CALL(cudaEventSynchronize(nullptr))},
+    {"device_wait", CALL(cudaDeviceSynchronize())},
+    {"copy", CALL(cudaMemcpy(buffer, buffer + 8, 8, cudaMemcpyHostToHost))},
+    {"on", CALL((comm = comms[static_cast<size_t>(At(a, 0, 0))], 0))},
+    {"kill", CALL(kill(getpid(), SIGKILL))},
+    {"exit", CALL((exit(At(a, 0, 0)), 0))},
+    {"quick_exit", CALL((_exit(At(a, 0, 0)), 0))},
+};
+
+Arguments Parse(const std::string& text) {
+  Arguments arguments;
+  for (size_t at = 0; at < text.size();) {
+    size_t used = 0;
+    arguments.push_back(std::stoi(text.substr(at), &used));
+    at += used + 1;
+  }
+  return arguments;
+}
+
+void Take(const std::string& text) {
+  const bool must_fail = text[0] == '!';
+  const std::string step = text.substr(must_fail ? 1 : 0);
+  const size_t equals = step.find('=');
+  const std::string word = step.substr(0, equals);
+  const std::string rest = equals == std::string::npos ? "" : step.substr(equals + 1);
+  if (word == "env") {  // env=NAME=VALUE
+    const size_t second = rest.find('=');
+    setenv(rest.substr(0, second).c_str(), rest.substr(second + 1).c_str(), 1);
+    return;
+  }
+  const auto& table = kCollectives.count(word) != 0 ? kCollectives : kOthers;
+  const auto found = table.find(word);
+  if (found == table.end()) {
+    fprintf(stderr, "library_steps: no step '%s'\n", word.c_str());
+    exit(2);
+  }
+  const int result = found->second(Parse(rest));
+  if ((result != ncclSuccess && result != ncclInProgress) != must_fail) {
+    fprintf(stderr, "library_steps: %s gave %d\n", text.c_str(), result);
+    exit(1);
+  }
+}
+
+using Steps = std::vector<std::string>;
+
+void TakeAll(const Steps& steps);
+
+// Takes the steps from `begin` up to "join" elsewhere; returns where it stands.
+size_t TakeElsewhere(const Steps& steps, size_t begin, bool in_child) {
+  size_t end = begin;
+  while (end < steps.size() && steps[end] != "join") ++end;
+  const Steps part(steps.begin() + static_cast<ptrdiff_t>(begin),
+                   steps.begin() + static_cast<ptrdiff_t>(end));
+  if (!in_child) {
+    std::thread([&part] { TakeAll(part); }).join();
+    return end;
+  }
+  const pid_t child = fork();
+  if (child == 0) {
+    TakeAll(part);
+    exit(0);
+  }
+  int status = -1;
+  waitpid(child, &status, 0);
+  if (status != 0) exit(3);
+  return end;
+}
+
+void TakeAll(const Steps& steps) {
+  for (size_t i = 0; i < steps.size(); ++i) {
+    if (steps[i] == "fork" || steps[i] == "thread") {
+      i = TakeElsewhere(steps, i + 1, steps[i] == "fork");
+    } else {
+      Take(steps[i]);
+    }
+  }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  TakeAll({argv + 1, argv + argc});
+  return 0;
+}

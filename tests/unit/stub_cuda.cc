@@ -1,0 +1,64 @@
+// A libcudart.so and a libcuda.so.1 in one, for tests of the preloaded library:
+// memory is host memory, streams are done as soon as they are given work, and
+// what the GPU is asked to write is written at once.
+//
+//   STUB_FAIL=cuX     cuX returns an error
+//   STUB_BLOCK=cudaX  cudaX waits until somebody opens the FIFO STUB_FIFO
+//   STUB_CAPTURING=1  every stream is being captured
+#include <cuda.h>
+#include <cuda_runtime_api.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+namespace {
+
+bool Is(const char* variable, const char* name) {
+  const char* value = getenv(variable);
+  return value != nullptr && strcmp(value, name) == 0;
+}
+
+CUresult Answer(const char* name) {
+  return Is("STUB_FAIL", name) ? CUDA_ERROR_NOT_SUPPORTED : CUDA_SUCCESS;
+}
+
+cudaError_t Wait(const char* name) {
+  if (Is("STUB_BLOCK", name)) close(open(getenv("STUB_FIFO"), O_RDONLY));
+  return cudaSuccess;
+}
+
+}  // namespace
+
+extern "C" {
+
+cudaError_t cudaStreamSynchronize(cudaStream_t) { return Wait("cudaStreamSynchronize"); }
+cudaError_t cudaEventSynchronize(cudaEvent_t) { return Wait("cudaEventSynchronize"); }
+cudaError_t cudaDeviceSynchronize() { return Wait("cudaDeviceSynchronize"); }
+cudaError_t cudaMemcpy(void* to, const void* from, size_t bytes, cudaMemcpyKind) {
+  memmove(to, from, bytes);
+  return Wait("cudaMemcpy");
+}
+
+CUresult cuStreamWriteValue64_v2(CUstream, CUdeviceptr address, cuuint64_t value, unsigned) {
+  const CUresult answer = Answer("cuStreamWriteValue64_v2");
+  if (answer == CUDA_SUCCESS) *reinterpret_cast<volatile cuuint64_t*>(address) = value;
+  return answer;
+}
+CUresult cuMemHostRegister_v2(void*, size_t, unsigned) { return Answer("cuMemHostRegister_v2"); }
+CUresult cuMemHostGetDevicePointer_v2(CUdeviceptr* device, void* host, unsigned) {
+  *device = reinterpret_cast<CUdeviceptr>(host);
+  return Answer("cuMemHostGetDevicePointer_v2");
+}
+CUresult cuStreamIsCapturing(CUstream, CUstreamCaptureStatus* status) {
+  *status = Is("STUB_CAPTURING", "1") ? CU_STREAM_CAPTURE_STATUS_ACTIVE
+                                      : CU_STREAM_CAPTURE_STATUS_NONE;
+  return Answer("cuStreamIsCapturing");
+}
+CUresult cuCtxGetCurrent(CUcontext* context) {
+  static int the_context;
+  *context = reinterpret_cast<CUcontext>(&the_context);
+  return Answer("cuCtxGetCurrent");
+}
+
+}  // extern "C"

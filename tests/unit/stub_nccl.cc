@@ -1,0 +1,148 @@
+// A libnccl.so.2 that moves no data, and does what a test tells it through the
+// environment, asked anew at each call:
+//
+//   STUB_FAIL=ncclX       ncclX returns ncclInvalidArgument
+//   STUB_BLOCK=ncclX      ncclX waits until somebody opens the FIFO STUB_FIFO
+//   STUB_UNIQUE_ID=text   the id that ncclGetUniqueId gives; else each is new
+//   STUB_IN_PROGRESS=1    new communicators are still on their way
+//
+// Every call has its p-twin. As NCCL does, it calls some of its own public
+// functions, and gives a new communicator the address of one that has ended.
+// With STUB_OLD it is an NCCL of before ncclCommShrink and has no twins.
+#include <fcntl.h>
+#include <nccl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+namespace {
+
+struct Object {
+  int rank, size;
+};
+Object objects[2048];
+int free_objects[2048];
+int free_count = 0, next_object = 0;
+
+ncclComm_t NewObject(int rank, int size) {
+  const int index = free_count > 0 ? free_objects[--free_count] : next_object++;
+  objects[index] = {rank, size};
+  return reinterpret_cast<ncclComm_t>(&objects[index]);
+}
+
+const Object* ObjectOf(ncclComm_t comm) { return reinterpret_cast<const Object*>(comm); }
+
+ncclResult_t FreeObject(ncclComm_t comm) {
+  free_objects[free_count++] = static_cast<int>(ObjectOf(comm) - objects);
+  return ncclSuccess;
+}
+
+bool Is(const char* variable, const char* name) {
+  const char* value = getenv(variable);
+  return value != nullptr && strcmp(value, name) == 0;
+}
+
+ncclResult_t Answer(const char* name) {
+  if (Is("STUB_FAIL", name)) return ncclInvalidArgument;
+  if (Is("STUB_BLOCK", name)) close(open(getenv("STUB_FIFO"), O_RDONLY));
+  return ncclSuccess;
+}
+
+ncclResult_t Created() { return Is("STUB_IN_PROGRESS", "1") ? ncclInProgress : ncclSuccess; }
+
+}  // namespace
+
+#ifdef STUB_OLD
+#define STUB(name, parameters, ...) \
+  extern "C" ncclResult_t name parameters { __VA_ARGS__ }
+#else
+#define STUB(name, parameters, ...)                          \
+  extern "C" ncclResult_t p##name parameters { __VA_ARGS__ } \
+  extern "C" __attribute__((weak, alias("p" #name))) ncclResult_t name parameters;
+#endif
+#define ANSWER(name)                                \
+  const ncclResult_t answer = Answer(#name);        \
+  if (answer != ncclSuccess) return answer;
+#define CALL(name, ...) STUB(name, (__VA_ARGS__), return Answer(#name);)
+
+using Type = ncclDataType_t;
+using Stream = cudaStream_t;
+
+CALL(ncclAllReduce, const void*, void*, size_t, Type, ncclRedOp_t, ncclComm_t, Stream)
+CALL(ncclAllGather, const void*, void*, size_t, Type, ncclComm_t, Stream)
+CALL(ncclReduceScatter, const void*, void*, size_t, Type, ncclRedOp_t, ncclComm_t, Stream)
+CALL(ncclReduce, const void*, void*, size_t, Type, ncclRedOp_t, int, ncclComm_t, Stream)
+CALL(ncclBroadcast, const void*, void*, size_t, Type, int, ncclComm_t, Stream)
+STUB(ncclBcast,
+     (void* buffer, size_t count, Type type, int root, ncclComm_t comm, Stream stream),
+     return ncclBroadcast(buffer, buffer, count, type, root, comm, stream);)
+CALL(ncclAlltoAll, const void*, void*, size_t, Type, ncclComm_t, Stream)
+CALL(ncclGather, const void*, void*, size_t, Type, int, ncclComm_t, Stream)
+CALL(ncclScatter, const void*, void*, size_t, Type, int, ncclComm_t, Stream)
+CALL(ncclSend, const void*, size_t, Type, int, ncclComm_t, Stream)
+CALL(ncclRecv, void*, size_t, Type, int, ncclComm_t, Stream)
+
+extern "C" ncclResult_t ncclGroupStart();
+extern "C" ncclResult_t ncclGroupEnd();
+CALL(ncclGroupStart)
+CALL(ncclGroupEnd)
+CALL(ncclGroupSimulateEnd, ncclSimInfo_t*)
+
+STUB(ncclGetVersion, (int* version), *version = NCCL_VERSION_CODE; return ncclSuccess;)
+STUB(ncclGetUniqueId, (ncclUniqueId * id), {
+  static int made = 0;
+  ANSWER(ncclGetUniqueId)
+  memset(id, 0, sizeof(*id));
+  const char* given = getenv("STUB_UNIQUE_ID");
+  snprintf(id->internal, sizeof(id->internal), "%s/%d", given == nullptr ? "" : given,
+           given == nullptr ? static_cast<int>(getpid()) * 1000 + made++ : 0);
+  return ncclSuccess;
+})
+
+STUB(ncclCommInitRank, (ncclComm_t * comm, int size, ncclUniqueId, int rank), {
+  ANSWER(ncclCommInitRank)
+  *comm = NewObject(rank, size);
+  return Created();
+})
+STUB(ncclCommInitRankConfig,
+     (ncclComm_t * comm, int size, ncclUniqueId id, int rank, ncclConfig_t*),
+     return ncclCommInitRank(comm, size, id, rank);)
+STUB(ncclCommInitAll, (ncclComm_t * comms, int devices, const int*), {
+  ANSWER(ncclCommInitAll)
+  ncclUniqueId id;
+  ncclGetUniqueId(&id);
+  ncclGroupStart();
+  for (int rank = 0; rank < devices; ++rank) ncclCommInitRank(&comms[rank], devices, id, rank);
+  return ncclGroupEnd();
+})
+STUB(ncclCommSplit, (ncclComm_t comm, int color, int, ncclComm_t* child, ncclConfig_t*), {
+  ANSWER(ncclCommSplit)
+  *child = color == NCCL_SPLIT_NOCOLOR
+               ? nullptr
+               : NewObject(ObjectOf(comm)->rank / 2, (ObjectOf(comm)->size + 1) / 2);
+  return Created();
+})
+#ifndef STUB_OLD
+STUB(ncclCommInitRankScalable,
+     (ncclComm_t * comm, int size, int rank, int, ncclUniqueId* ids, ncclConfig_t*),
+     return ncclCommInitRank(comm, size, *ids, rank);)
+STUB(ncclCommShrink,
+     (ncclComm_t comm, int*, int excluded, ncclComm_t* child, ncclConfig_t*, int), {
+  ANSWER(ncclCommShrink)
+  *child = NewObject(ObjectOf(comm)->rank, ObjectOf(comm)->size - excluded);
+  return Created();
+})
+CALL(ncclCommRevoke, ncclComm_t, int)
+#endif
+STUB(ncclCommUserRank, (const ncclComm_t comm, int* rank), *rank = ObjectOf(comm)->rank;
+     return ncclSuccess;)
+STUB(ncclCommCount, (const ncclComm_t comm, int* size), *size = ObjectOf(comm)->size;
+     return ncclSuccess;)
+STUB(ncclCommCuDevice, (const ncclComm_t, int* device), *device = 0; return ncclSuccess;)
+STUB(ncclCommGetAsyncError, (ncclComm_t, ncclResult_t * error),
+     *error = Is("STUB_ASYNC_ERROR", "1") ? ncclRemoteError : Created();
+     return ncclSuccess;)
+CALL(ncclCommFinalize, ncclComm_t)
+STUB(ncclCommDestroy, (ncclComm_t comm), ANSWER(ncclCommDestroy) return FreeObject(comm);)
+STUB(ncclCommAbort, (ncclComm_t comm), ANSWER(ncclCommAbort) return FreeObject(comm);)
