@@ -87,6 +87,12 @@ std::vector<std::string> EnvironmentWith(const std::map<std::string, std::string
   return out;
 }
 
+std::string Appended(const char* variable, const std::string& last, char separator) {
+  const char* value = getenv(variable);
+  if (value == nullptr || *value == '\0') return last;
+  return absl::StrCat(value, std::string(1, separator), last);
+}
+
 std::string Prepended(const char* variable, const std::string& first, char separator) {
   const char* value = getenv(variable);
   if (value == nullptr || *value == '\0') return first;
@@ -229,7 +235,9 @@ bool Run::StartDaemon() {
 int Run::StartJob() {
   std::map<std::string, std::string> changes;
   if (!library_.empty()) {
-    changes["LD_PRELOAD"] = Prepended("LD_PRELOAD", library_, ':');
+    // Behind what the job preloads itself: sanitizers insist on being first, and
+    // another tool's NCCL wrappers would not be called if ours came before them.
+    changes["LD_PRELOAD"] = Appended("LD_PRELOAD", library_, ':');
     changes["ROLLCALL_DIR"] = directory_.path();
     changes["ROLLCALL_LOADED"] = directory_.loaded_file();
     changes["ROLLCALL_JOB"] = job_;

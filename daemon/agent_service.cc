@@ -2,6 +2,7 @@
 
 #include <spdlog/spdlog.h>
 
+#include <algorithm>
 #include <deque>
 
 #include "daemon/grpc_callback.h"
@@ -25,14 +26,16 @@ class AgentService::Impl : public grpc_callback::ServiceOf<v1::AgentLink> {
 
   void Add(const std::string& host, Stream* stream) {
     const absl::MutexLock lock(&mutex_);
-    streams_[host] = stream;  // an older one of this host is on its way out
+    streams_[host].push_back(stream);
   }
 
-  // True when it was the host's stream.
+  // True when it was the host's last stream.
   bool Remove(const std::string& host, Stream* stream) {
     const absl::MutexLock lock(&mutex_);
     const auto at = streams_.find(host);
-    if (at == streams_.end() || at->second != stream) return false;
+    if (at == streams_.end()) return false;
+    at->second.erase(std::remove(at->second.begin(), at->second.end(), stream), at->second.end());
+    if (!at->second.empty()) return false;
     streams_.erase(at);
     return true;
   }
@@ -42,13 +45,16 @@ class AgentService::Impl : public grpc_callback::ServiceOf<v1::AgentLink> {
 
   int agents() const {
     const absl::MutexLock lock(&mutex_);
-    return static_cast<int>(streams_.size());
+    size_t agents = 0;
+    for (const auto& [host, streams] : streams_) agents += streams.size();
+    return static_cast<int>(agents);
   }
 
  private:
   AgentSink* const sink_;
   mutable absl::Mutex mutex_;  // taken before a stream's own
-  std::map<std::string, Stream*> streams_ ABSL_GUARDED_BY(mutex_);
+  // By host, the newest last: two runs on one machine each bring an agent.
+  std::map<std::string, std::vector<Stream*>> streams_ ABSL_GUARDED_BY(mutex_);
 };
 
 // One agent's stream. Deletes itself when gRPC is done with it.
@@ -112,6 +118,10 @@ class AgentService::Stream
                        "this daemon speaks another protocol: run the same release everywhere"));
       return false;
     }
+    if (!host_.empty()) {
+      End(grpc::Status(grpc::StatusCode::FAILED_PRECONDITION, "this agent has said who it is"));
+      return false;
+    }
     host_ = hello.host();
     impl_->Add(host_, this);
     impl_->sink()->OnConnected(host_);
@@ -148,13 +158,15 @@ bool AgentService::Impl::Send(const std::string& host, const v1::DaemonMessage& 
   const absl::MutexLock lock(&mutex_);
   const auto at = streams_.find(host);
   if (at == streams_.end()) return false;
-  at->second->Queue(message);
+  at->second.back()->Queue(message);
   return true;
 }
 
 void AgentService::Impl::CloseAll() {
   const absl::MutexLock lock(&mutex_);
-  for (const auto& [host, stream] : streams_) stream->Cancel();
+  for (const auto& [host, streams] : streams_) {
+    for (Stream* stream : streams) stream->Cancel();
+  }
 }
 
 AgentService::AgentService(AgentSink* sink) : impl_(std::make_unique<Impl>(sink)) {}

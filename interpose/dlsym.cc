@@ -10,8 +10,11 @@
 // that probe for newer functions would be told lies), and bound to that very
 // function. A second NCCL in the same process gets its own functions back: it
 // works as if we were not there, and is not seen.
+#include "interpose/old_glibc.h"
+
 #include "interpose/real.h"
 
+#include <dlfcn.h>
 #include <string.h>
 
 namespace rollcall {
@@ -23,7 +26,9 @@ void* NcclTwin(void* handle, const char* name, void* real) {
   strncpy(twin + 1, name, sizeof(twin) - 2);
   twin[sizeof(twin) - 1] = '\0';
   void* found = RealDlsym()(handle, twin);
-  return found != nullptr ? found : real;
+  if (found != nullptr) return found;
+  dlerror();  // our failed look-up is not the program's
+  return real;
 }
 
 }  // namespace

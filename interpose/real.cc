@@ -77,11 +77,12 @@ const char* const kCudaLibraries[] = {"libcudart.so.13", "libcudart.so.12", "lib
                                       nullptr};
 
 void* Find(const char* symbol) {
+  // Another interposer that was preloaded after us wants its turn too.
+  void* address = RealDlsym()(RTLD_NEXT, symbol);
+  if (address != nullptr && !IsOurs(address)) return address;
   char name[64];
   RealName(symbol, name);
-  void* address = RealDlsym()(RTLD_DEFAULT, name);
-  if (address != nullptr && !IsOurs(address)) return address;
-  address = RealDlsym()(RTLD_NEXT, name);
+  address = RealDlsym()(RTLD_DEFAULT, name);
   if (address != nullptr && !IsOurs(address)) return address;
 
   const char* const* libraries = IsNccl(symbol) ? kNcclLibraries : kCudaLibraries;

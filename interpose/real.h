@@ -1,10 +1,10 @@
 // Where the functions that we wrap really are.
 //
-// A real function is found by its `pncclX` name, which nobody interposes: among
-// the objects loaded, wherever and however the job loaded them (linked,
-// RTLD_LOCAL as Python does, static inside another library), and only when there
-// is none by loading libnccl.so.2 ourselves. RTLD_NEXT alone is not enough: it
-// does not see RTLD_LOCAL objects.
+// A real function is whatever comes after us in the global scope: NCCL, or the
+// next interposer. RTLD_NEXT does not see objects loaded RTLD_LOCAL, as Python
+// loads them, so then it is found by its `pncclX` name, which nobody interposes,
+// among all the objects loaded (linked, RTLD_LOCAL, static inside another
+// library), and only when there is none by loading libnccl.so.2 ourselves.
 #pragma once
 
 #include <atomic>

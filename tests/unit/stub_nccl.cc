@@ -128,9 +128,11 @@ STUB(ncclCommInitRankScalable,
      (ncclComm_t * comm, int size, int rank, int, ncclUniqueId* ids, ncclConfig_t*),
      return ncclCommInitRank(comm, size, *ids, rank);)
 STUB(ncclCommShrink,
-     (ncclComm_t comm, int*, int excluded, ncclComm_t* child, ncclConfig_t*, int), {
+     (ncclComm_t comm, int* excluded, int count, ncclComm_t* child, ncclConfig_t*, int), {
   ANSWER(ncclCommShrink)
-  *child = NewObject(ObjectOf(comm)->rank, ObjectOf(comm)->size - excluded);
+  int rank = ObjectOf(comm)->rank;
+  for (int i = 0; i < count; ++i) rank -= excluded[i] < ObjectOf(comm)->rank;
+  *child = NewObject(rank, ObjectOf(comm)->size - count);
   return Created();
 })
 CALL(ncclCommRevoke, ncclComm_t, int)

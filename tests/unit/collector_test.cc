@@ -1,0 +1,342 @@
+// What an agent tells of its host, tick by tick, from hand-made segments and
+// from real processes that end in different ways.
+#include "agent/collector.h"
+
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <functional>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "agent/proc_evidence.h"
+#include "segment_builder.h"
+
+namespace rollcall {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int64_t kSecond = 1'000'000'000;
+
+// A child that waits until it is told how to end.
+class Child {
+ public:
+  Child() {
+    int ends[2];
+    EXPECT_EQ(pipe(ends), 0);
+    pid_ = fork();
+    if (pid_ == 0) {
+      close(ends[1]);
+      char code = 0;
+      _exit(read(ends[0], &code, 1) == 1 ? code : 99);
+    }
+    close(ends[0]);
+    tell_ = ends[1];
+  }
+  ~Child() {
+    if (pid_ > 0) End([this] { kill(pid_, SIGKILL); });
+    close(tell_);
+  }
+
+  pid_t pid() const { return pid_; }
+  uint64_t start_time() const { return ReadProcStat("/proc", pid_)->start_ticks; }
+  void Exit(char code) {
+    End([this, code] { EXPECT_EQ(write(tell_, &code, 1), 1); });
+  }
+  void Kill() {
+    End([this] { kill(pid_, SIGKILL); });
+  }
+
+ private:
+  // Ended, and not yet collected: as an agent finds the processes of others.
+  void End(const std::function<void()>& how) {
+    how();
+    siginfo_t info;
+    waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED | WNOWAIT);
+  }
+
+  pid_t pid_ = -1;
+  int tell_ = -1;
+};
+
+class CollectorTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    char path[] = "/tmp/rollcall-collector-XXXXXX";
+    ASSERT_NE(mkdtemp(path), nullptr);
+    folder_ = path;
+  }
+  void TearDown() override {
+    fs::remove_all(folder_);
+    while (waitpid(-1, nullptr, WNOHANG) > 0) {
+    }
+  }
+
+  CollectorOptions Options(bool live = true) const {
+    CollectorOptions options;
+    options.directory = folder_;
+    options.discover_directory = folder_;
+    options.live = live;
+    return options;
+  }
+
+  std::string PathOf(SegmentBuilder* segment) const {
+    return absl::StrCat(folder_.string(), "/", segment->header()->pid, "-",
+                        segment->header()->start_time, ".seg");
+  }
+  void WriteOf(const Child& child, SegmentBuilder* segment) {
+    segment->header()->pid = child.pid();
+    segment->header()->start_time = child.start_time();
+    segment->Write(PathOf(segment));
+  }
+
+  fs::path folder_;
+  SegmentBuilder segment_;
+};
+
+const v1::ProcessUpdate& Only(const v1::Tick& tick) {
+  static const v1::ProcessUpdate none;
+  EXPECT_EQ(tick.processes_size(), 1);
+  return tick.processes_size() == 1 ? tick.processes(0) : none;
+}
+
+TEST_F(CollectorTest, ItsFirstTickTellsAllAndTheNextOnlyWhatChanged) {
+  const Child child;
+  const uint32_t comm = segment_.AddComm(5, 0, 2);
+  segment_.AddAllReduce(comm, 5000);
+  WriteOf(child, &segment_);
+  Collector collector(Options());
+  const v1::Tick first = collector.Collect(kSecond, false);
+  EXPECT_TRUE(Only(first).has_identity());
+  ASSERT_EQ(Only(first).communicators_size(), 1);
+  EXPECT_EQ(Only(first).communicators(0).records().op_size(), 1);
+  EXPECT_EQ(Only(first).evidence().liveness(), v1::Evidence::ALIVE);
+
+  segment_.AddAllReduce(comm, 6000);
+  segment_.Write(PathOf(&segment_));
+  const v1::Tick second = collector.Collect(kSecond + 1, false);
+  EXPECT_FALSE(Only(second).has_identity());
+  ASSERT_EQ(Only(second).communicators_size(), 1);
+  EXPECT_EQ(Only(second).communicators(0).entered(), 2u);
+  EXPECT_EQ(Only(second).communicators(0).records().op_size(), 1);
+  EXPECT_EQ(Only(second).communicators(0).records().first_index(), 1u);
+}
+
+TEST_F(CollectorTest, NoNewsIsNoUpdate) {
+  const Child child;
+  segment_.AddAllReduce(segment_.AddComm(5, 0, 2), 5000);
+  WriteOf(child, &segment_);
+  Collector collector(Options());
+  collector.Collect(10 * kSecond, false);
+  for (int i = 0; i < 3; ++i) {
+    for (const v1::ProcessUpdate& update :
+         collector.Collect(10 * kSecond + i, false).processes()) {
+      EXPECT_EQ(update.communicators_size(), 0);
+      EXPECT_FALSE(update.has_identity());
+    }
+  }
+}
+
+TEST_F(CollectorTest, AWholeTickTellsAllAgain) {
+  const Child child;
+  const uint32_t comm = segment_.AddComm(5, 0, 2);
+  for (int i = 0; i < 40; ++i) segment_.AddAllReduce(comm, 5000);
+  segment_.entry(comm)->checkpoints[1].position = 16;
+  WriteOf(child, &segment_);
+  Collector collector(Options());
+  collector.Collect(kSecond, true);
+  const v1::Tick again = collector.Collect(2 * kSecond, true);
+  EXPECT_TRUE(again.whole());
+  EXPECT_TRUE(Only(again).has_identity());
+  EXPECT_TRUE(Only(again).has_evidence());
+  ASSERT_EQ(Only(again).communicators_size(), 1);
+  EXPECT_EQ(Only(again).communicators(0).records().op_size(), 40);
+  EXPECT_EQ(Only(again).communicators(0).checkpoint_positions_size(), 1);
+}
+
+TEST_F(CollectorTest, ASegmentThatComesLaterIsFound) {
+  Collector collector(Options());
+  EXPECT_EQ(collector.Collect(kSecond, true).processes_size(), 0);
+  const Child child;
+  segment_.AddComm(5, 0, 2);
+  WriteOf(child, &segment_);
+  EXPECT_TRUE(Only(collector.Collect(2 * kSecond, false)).identity().has_segment());
+}
+
+TEST_F(CollectorTest, AnOpenCallIsToldAgainWhenItHasReturned) {
+  const Child child;
+  const uint32_t comm = segment_.AddComm(5, 0, 2);
+  segment_.AddAllReduce(comm, 5000);
+  segment_.record(comm, 0)->returned = 0;
+  segment_.entry(comm)->returned = 0;
+  WriteOf(child, &segment_);
+  Collector collector(Options());
+  const v1::Tick open = collector.Collect(kSecond, false);
+  EXPECT_EQ(Only(open).communicators(0).records().duration_ns(0), -1);
+  segment_.record(comm, 0)->returned = 9000;
+  segment_.entry(comm)->returned = 1;
+  segment_.Write(PathOf(&segment_));
+  const v1::Tick returned = collector.Collect(kSecond + 1, false);
+  EXPECT_EQ(Only(returned).communicators(0).records().first_index(), 0u);
+  EXPECT_EQ(Only(returned).communicators(0).records().duration_ns(0), 4000);
+}
+
+TEST_F(CollectorTest, AProgramThatWasReplacedByExecIsFollowed) {
+  const Child child;
+  segment_.AddAllReduce(segment_.AddComm(5, 0, 2), 5000);
+  WriteOf(child, &segment_);
+  Collector collector(Options());
+  collector.Collect(kSecond, false);
+  // The new program is the same process, and makes a new file of the same name.
+  fs::remove(PathOf(&segment_));
+  SegmentBuilder fresh;
+  fresh.AddAllReduce(fresh.AddComm(77, 1, 2), 5000);
+  WriteOf(child, &fresh);
+  collector.Collect(2 * kSecond, false);
+  const v1::Tick tick = collector.Collect(3 * kSecond, true);
+  ASSERT_EQ(Only(tick).communicators_size(), 1);
+  EXPECT_EQ(Only(tick).communicators(0).id(), 77u);
+}
+
+TEST_F(CollectorTest, ABlockThatServesAnotherCommunicatorStartsAfresh) {
+  const Child child;
+  const uint32_t comm = segment_.AddComm(5, 0, 2);
+  for (int i = 0; i < 3; ++i) segment_.AddAllReduce(comm, 5000);
+  WriteOf(child, &segment_);
+  Collector collector(Options());
+  collector.Collect(kSecond, false);
+  SegmentBuilder reused;
+  reused.AddAllReduce(reused.AddComm(6, 1, 2), 8000);
+  reused.entry(0)->init_entered = 7000;
+  reused.header()->pid = child.pid();
+  reused.header()->start_time = child.start_time();
+  reused.Write(PathOf(&reused));
+  const v1::Tick tick = collector.Collect(2 * kSecond, false);
+  EXPECT_EQ(Only(tick).communicators(0).id(), 6u);
+  EXPECT_EQ(Only(tick).communicators(0).records().op_size(), 1);
+}
+
+struct EndCase {
+  const char* name;
+  bool marked;  // by the library, at exit
+  void (*end)(Child*);
+  v1::Evidence::Liveness liveness;
+  int code, signal;
+};
+
+class EndTest : public CollectorTest, public testing::WithParamInterface<EndCase> {};
+
+TEST_P(EndTest, IsToldOnceWithItsLastCalls) {
+  const EndCase& how = GetParam();
+  Child child;
+  const uint32_t comm = segment_.AddComm(5, 0, 2);
+  WriteOf(child, &segment_);
+  Collector collector(Options());
+  collector.Collect(kSecond, false);
+
+  segment_.AddAllReduce(comm, 5000);
+  if (how.marked) segment_.header()->exit_mark = 1;
+  segment_.Write(PathOf(&segment_));
+  how.end(&child);
+  const v1::Tick tick = collector.Collect(2 * kSecond, false);
+  const v1::Evidence& evidence = Only(tick).evidence();
+  EXPECT_EQ(evidence.liveness(), how.liveness);
+  EXPECT_EQ(evidence.exit_code(), how.code);
+  EXPECT_EQ(evidence.exit_signal(), how.signal);
+  EXPECT_EQ(evidence.ended_ns(), 2 * kSecond);
+  ASSERT_EQ(Only(tick).communicators_size(), 1);
+  EXPECT_EQ(Only(tick).communicators(0).entered(), 1u);
+  EXPECT_EQ(collector.Collect(3 * kSecond, false).processes_size(), 0);
+  EXPECT_EQ(Only(collector.Collect(4 * kSecond, true)).evidence().liveness(), how.liveness);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Ways, EndTest,
+    testing::Values(
+        EndCase{"Exit", true, [](Child* c) { c->Exit(0); }, v1::Evidence::EXITED, 0, 0},
+        // os._exit(0) runs no destructors, and is an end in good order all the same.
+        EndCase{"UnmarkedExit", false, [](Child* c) { c->Exit(0); }, v1::Evidence::EXITED, 0, 0},
+        EndCase{"MarkedFailure", true, [](Child* c) { c->Exit(3); }, v1::Evidence::EXITED, 3, 0},
+        EndCase{"UnmarkedFailure", false, [](Child* c) { c->Exit(3); }, v1::Evidence::DIED, 3, 0},
+        EndCase{"Signal", false, [](Child* c) { c->Kill(); }, v1::Evidence::DIED, -1, SIGKILL}),
+    [](const auto& info) { return std::string(info.param.name); });
+
+TEST_F(CollectorTest, OfflineTheExitMarkIsAllThereIs) {
+  segment_.AddComm(5, 0, 2);
+  segment_.Write(PathOf(&segment_));
+  Collector unmarked(Options(/*live=*/false));
+  EXPECT_EQ(Only(unmarked.Collect(0, true)).evidence().liveness(), v1::Evidence::UNKNOWN);
+  segment_.header()->exit_mark = 1;
+  segment_.header()->exit_ticks = 9000;
+  segment_.Write(PathOf(&segment_));
+  Collector marked(Options(/*live=*/false));
+  const v1::Tick tick = marked.Collect(0, true);
+  EXPECT_EQ(Only(tick).evidence().liveness(), v1::Evidence::EXITED);
+  EXPECT_GT(Only(tick).evidence().ended_ns(), 0);
+}
+
+TEST_F(CollectorTest, UnreadableFilesAreNamedOnceAndTheRestIsRead) {
+  const Child child;
+  segment_.AddComm(5, 0, 2);
+  WriteOf(child, &segment_);
+  std::ofstream(folder_ / "1-2.seg") << "not a segment";
+  std::ofstream(folder_ / "notes.txt") << "none of our business";
+  Collector collector(Options(/*live=*/false));
+  EXPECT_EQ(collector.Collect(0, true).processes_size(), 1);
+  const std::vector<std::string> notes = collector.TakeNotes();
+  ASSERT_EQ(notes.size(), 1u);
+  EXPECT_TRUE(absl::StrContains(notes[0], "1-2.seg"));
+  collector.Collect(0, true);
+  EXPECT_TRUE(collector.TakeNotes().empty());
+}
+
+TEST_F(CollectorTest, ASegmentThatIsJustBeingMadeIsGivenTime) {
+  const Child child;
+  segment_.AddComm(5, 0, 2);
+  segment_.header()->magic = 0;
+  WriteOf(child, &segment_);
+  Collector collector(Options());
+  EXPECT_EQ(collector.Collect(10 * kSecond, false).processes_size(), 0);
+  EXPECT_TRUE(collector.TakeNotes().empty());
+  segment_.header()->magic = segment::kMagic;
+  segment_.Write(PathOf(&segment_));
+  EXPECT_EQ(collector.Collect(11 * kSecond, false).processes_size(), 1);
+}
+
+TEST_F(CollectorTest, WhatMakesNoSenseIsSaidOnceAndNotEveryTick) {
+  const Child child;
+  segment_.AddComm(5, /*rank=*/9, /*size=*/2);
+  segment_.AddComm(6, 0, 2);
+  WriteOf(child, &segment_);
+  Collector collector(Options());
+  collector.Collect(kSecond, false);
+  EXPECT_EQ(collector.TakeNotes().size(), 1u);
+  for (int i = 1; i < 5; ++i) {
+    collector.Collect(kSecond + i, false);
+    EXPECT_TRUE(collector.TakeNotes().empty());
+  }
+}
+
+TEST_F(CollectorTest, SegmentsOfEndedProcessesAreDeletedInTheEnd) {
+  Child child;
+  segment_.AddComm(5, 0, 2);
+  WriteOf(child, &segment_);
+  CollectorOptions options = Options();
+  options.keep_ended_ns = 60 * kSecond;
+  Collector collector(options);
+  collector.Collect(kSecond, false);
+  child.Exit(0);
+  collector.Collect(2 * kSecond, false);
+  collector.Collect(62 * kSecond, false);
+  EXPECT_TRUE(fs::exists(PathOf(&segment_)));
+  collector.Collect(63 * kSecond, false);
+  EXPECT_FALSE(fs::exists(PathOf(&segment_)));
+  EXPECT_EQ(collector.Collect(64 * kSecond, true).processes_size(), 0);
+}
+
+}  // namespace
+}  // namespace rollcall
