@@ -19,6 +19,7 @@ constexpr int64_t kDiscoverEvery = 2 * kSecond;
 constexpr int64_t kLookCloserEvery = kSecond;  // wait channel, tracer, whether CPU time moves
 // A segment that is just being made has no magic yet.
 constexpr int64_t kGiveUpAfter = 2 * kSecond;
+constexpr size_t kMostNotes = 1000;
 
 std::vector<std::string> ListSegments(const std::string& directory) {
   std::vector<std::string> names;
@@ -37,7 +38,7 @@ std::vector<std::string> ListSegments(const std::string& directory) {
 struct Collector::CommMemory {
   int64_t created_ns = 0;  // another one: the block serves another communicator
   CommHistory history;
-  std::string sent;      // the last update, without records
+  std::string sent;  // the last update, without records
 };
 
 struct Collector::ProcessMemory {
@@ -89,11 +90,24 @@ v1::Tick Collector::Collect(int64_t now_ns, bool whole) {
 
 void Collector::FindSegments(int64_t now_ns) {
   for (const std::string& name : ListSegments(options_.directory)) {
-    const auto tried = not_readable_.find(name);
-    if (segments_.count(name) == 0 && (tried == not_readable_.end() || tried->second >= 0)) {
-      OpenSegment(name, now_ns);
-    }
+    if (IsNew(name)) OpenSegment(name, now_ns);
   }
+}
+
+bool Collector::IsNew(const std::string& name) const {
+  const auto known = segments_.find(name);
+  if (known == segments_.end()) {
+    const auto tried = not_readable_.find(name);
+    return tried == not_readable_.end() || tried->second >= 0;
+  }
+  // A program that a process replaced by exec made a new file under its name.
+  const auto process = processes_.find(known->second);
+  return process != processes_.end() && process->second->reader != nullptr &&
+         process->second->reader->Deleted();
+}
+
+void Collector::Note(const std::string& what) {
+  if (noted_.size() < kMostNotes && noted_.insert(what).second) notes_.push_back(what);
 }
 
 void Collector::OpenSegment(const std::string& name, int64_t now_ns) {
@@ -104,7 +118,7 @@ void Collector::OpenSegment(const std::string& name, int64_t now_ns) {
     const int64_t first = not_readable_.emplace(name, now_ns).first->second;
     if (!options_.live || now_ns - first >= kGiveUpAfter) {
       not_readable_[name] = -1;
-      notes_.push_back(absl::StrCat("skipped: ", snapshot.status().message()));
+      Note(absl::StrCat("skipped: ", snapshot.status().message()));
     }
     return;
   }
@@ -131,7 +145,8 @@ void Collector::FindProcessesWithoutSegment(int64_t now_ns) {
   discovered_at_ns_ = now_ns;
   for (const DiscoveredProcess& found :
        DiscoverProcesses(options_.proc_root, geteuid(), options_.discover_directory)) {
-    if (!found.is_main || found.rank.place.rank < 0 || processes_.count(found.process) != 0) continue;
+    if (!found.is_main || found.rank.place.rank < 0 || processes_.count(found.process) != 0)
+      continue;
     auto process = std::make_unique<ProcessMemory>();
     process->id = found.process;
     process->identity.set_job(found.job);
@@ -195,7 +210,7 @@ absl::StatusOr<SegmentSnapshot> Collector::ReadSegment(bool whole, ProcessMemory
   if (!snapshot.ok()) return snapshot;
   process->exit_marked = snapshot->exited;
   newest_ns_ = std::max({newest_ns_, snapshot->newest_ns, snapshot->exit_ns});
-  notes_.insert(notes_.end(), snapshot->notes.begin(), snapshot->notes.end());
+  for (const std::string& note : snapshot->notes) Note(note);
   return snapshot;
 }
 

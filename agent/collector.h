@@ -12,6 +12,7 @@
 #include <deque>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -23,11 +24,11 @@
 namespace rollcall {
 
 struct CollectorOptions {
-  std::string directory;           // where the segments are
+  std::string directory;  // where the segments are
   std::string proc_root = "/proc";
   std::string discover_directory;  // the ROLLCALL_DIR of processes without a segment; "" for any
   bool live = true;
-  int64_t keep_ended_ns = 0;       // segments of ended processes are deleted after that; 0: never
+  int64_t keep_ended_ns = 0;  // segments of ended processes are deleted after that; 0: never
 };
 
 class Collector {
@@ -49,6 +50,8 @@ class Collector {
   struct ProcessMemory;
 
   void FindSegments(int64_t now_ns);
+  bool IsNew(const std::string& name) const;
+  void Note(const std::string& what);
   void OpenSegment(const std::string& name, int64_t now_ns);
   void FindProcessesWithoutSegment(int64_t now_ns);
   void NoteEnded(int64_t now_ns);
@@ -64,9 +67,10 @@ class Collector {
   const CollectorOptions options_;
   std::unique_ptr<ProcessWatch> watch_;
   std::map<ProcessId, std::unique_ptr<ProcessMemory>> processes_;
-  std::map<std::string, ProcessId> segments_;       // file name -> process
-  std::map<std::string, int64_t> not_readable_;     // file name -> first tried; -1: given up
+  std::map<std::string, ProcessId> segments_;    // file name -> process
+  std::map<std::string, int64_t> not_readable_;  // file name -> first tried; -1: given up
   std::vector<std::string> notes_;
+  std::set<std::string> noted_;  // what is wrong now is wrong with every tick: said once
   int64_t discovered_at_ns_ = 0;
   int64_t newest_ns_ = 0;
   bool seen_communicators_ = false;

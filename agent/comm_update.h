@@ -15,9 +15,9 @@ namespace rollcall {
 // What must be remembered of a communicator from tick to tick.
 struct CommHistory {
   std::deque<std::pair<uint64_t, int64_t>> entered;  // newest collectives: position, when
-  uint64_t finished = 0;             // by the markers, at the last tick
-  int64_t finished_changed_ns = 0;   // when that was first seen
-  uint64_t checkpoint_sent = 0;      // position of the newest one sent
+  uint64_t finished = 0;                             // by the markers, at the last tick
+  int64_t finished_changed_ns = 0;                   // when that was first seen
+  uint64_t checkpoint_sent = 0;                      // position of the newest one sent
 };
 
 // The threads of the process, as far as they bear on one communicator.

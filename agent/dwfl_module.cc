@@ -14,8 +14,8 @@ namespace rollcall {
 namespace {
 
 // libdwfl's own search asks debuginfod servers, which can take minutes; this one only looks.
-int FindDebugFile(Dwfl_Module*, void** user_data, const char*, Dwarf_Addr, const char*,
-                  const char*, GElf_Word, char** path) {
+int FindDebugFile(Dwfl_Module*, void** user_data, const char*, Dwarf_Addr, const char*, const char*,
+                  GElf_Word, char** path) {
   const auto* file = static_cast<const ElfFile*>(*user_data);
   const std::string& id = file->build_id();
   if (id.size() < 4) return -1;
@@ -32,8 +32,7 @@ const Dwfl_Callbacks kCallbacks = {FindNoElf, FindDebugFile, dwfl_offline_sectio
 
 const char* LinkageName(Dwarf_Die* die) {
   Dwarf_Attribute attribute;
-  const char* name = dwarf_formstring(
-      dwarf_attr_integrate(die, DW_AT_linkage_name, &attribute));
+  const char* name = dwarf_formstring(dwarf_attr_integrate(die, DW_AT_linkage_name, &attribute));
   return name != nullptr ? name : dwarf_diename(die);
 }
 

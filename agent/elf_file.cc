@@ -59,9 +59,9 @@ ElfFile::~ElfFile() { close(fd_); }
 absl::Status ElfFile::ReadHeaders() {
   Elf64_Ehdr header;
   if (!ReadOffset(0, &header, sizeof(header)) ||
-      std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0 ||
-      header.e_ident[EI_CLASS] != ELFCLASS64 || header.e_ident[EI_DATA] != ELFDATA2LSB ||
-      header.e_machine != kMachine || header.e_phentsize != sizeof(Elf64_Phdr)) {
+      std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0 || header.e_ident[EI_CLASS] != ELFCLASS64 ||
+      header.e_ident[EI_DATA] != ELFDATA2LSB || header.e_machine != kMachine ||
+      header.e_phentsize != sizeof(Elf64_Phdr)) {
     return absl::InvalidArgumentError(absl::StrCat(name_, " is no ELF file of this machine"));
   }
   const size_t count = std::min<size_t>(header.e_phnum, kMaxProgramHeaders);
@@ -101,10 +101,9 @@ void ElfFile::ReadBuildId(const Segment& note) {
 
 void ElfFile::ReadUnwindTable(const Segment& header) {
   EhFrameHeader fields;
-  if (header.file_size < sizeof(fields) ||
-      !ReadOffset(header.offset, &fields, sizeof(fields)) || fields.version != kVersion ||
-      fields.frame_encoding != kPcRelSdata4 || fields.count_encoding != kUdata4 ||
-      fields.table_encoding != kDataRelSdata4 ||
+  if (header.file_size < sizeof(fields) || !ReadOffset(header.offset, &fields, sizeof(fields)) ||
+      fields.version != kVersion || fields.frame_encoding != kPcRelSdata4 ||
+      fields.count_encoding != kUdata4 || fields.table_encoding != kDataRelSdata4 ||
       fields.count > (header.file_size - sizeof(fields)) / kTableEntryBytes) {
     return;
   }
@@ -125,8 +124,7 @@ const std::vector<uint8_t>& ElfFile::Page(uint64_t index) {
   if (found != pages_.end()) return found->second;
   if (pages_.size() >= kMaxPages) pages_.clear();
   std::vector<uint8_t> page(kPageSize);
-  const ssize_t count =
-      pread(fd_, page.data(), page.size(), static_cast<off_t>(index * kPageSize));
+  const ssize_t count = pread(fd_, page.data(), page.size(), static_cast<off_t>(index * kPageSize));
   page.resize(count > 0 ? static_cast<size_t>(count) : 0);
   return pages_.emplace(index, std::move(page)).first->second;
 }

@@ -13,9 +13,7 @@
 
 namespace {
 
-std::string DefaultDirectory() {
-  return "/dev/shm/rollcall-" + std::to_string(geteuid());
-}
+std::string DefaultDirectory() { return "/dev/shm/rollcall-" + std::to_string(geteuid()); }
 
 // Keepalive: a daemon's host that vanishes leaves the connection open for hours.
 std::shared_ptr<grpc::Channel> ConnectTo(const std::string& daemon) {
@@ -44,14 +42,18 @@ int main(int argc, char** argv) {
   CLI::App app("Watches this host's training processes and tells rollcalld.", "rollcall-agent");
   app.set_version_flag("--version", ROLLCALL_VERSION);
   app.add_option("--daemon", daemon, "rollcalld's address, HOST:PORT")
-      ->envname("ROLLCALL_DAEMON")->capture_default_str();
+      ->envname("ROLLCALL_DAEMON")
+      ->capture_default_str();
   app.add_option("--dir", options.collector.directory, "where the library puts its segments")
-      ->envname("ROLLCALL_DIR")->capture_default_str();
+      ->envname("ROLLCALL_DIR")
+      ->capture_default_str();
   app.add_option("--host", options.host, "this host's name in verdicts (default: its host name)")
       ->envname("ROLLCALL_HOST");
   app.add_option("--keep-ended", keep_ended_seconds,
                  "seconds for which segments of ended processes are kept")
-      ->envname("ROLLCALL_KEEP_ENDED")->capture_default_str()->check(CLI::NonNegativeNumber);
+      ->envname("ROLLCALL_KEEP_ENDED")
+      ->capture_default_str()
+      ->check(CLI::NonNegativeNumber);
   CLI11_PARSE(app, argc, argv);
   options.collector.keep_ended_ns = static_cast<int64_t>(keep_ended_seconds * 1e9);
 

@@ -65,8 +65,8 @@ int ModuleFiles::OpenPath(pid_t pid, const ProcMap& map) const {
   const std::string in_root = absl::StrCat(process, "/root", map.path);
   int fd = map.deleted ? -1 : OpenForLook(in_root, map.inode, &status);
   if (fd < 0) {
-    fd = OpenForLook(absl::StrFormat("%s/map_files/%x-%x", process, map.start, map.end), 0,
-                     &status);
+    fd =
+        OpenForLook(absl::StrFormat("%s/map_files/%x-%x", process, map.start, map.end), 0, &status);
   }
   // A stacked file system may give maps and stat different inodes for one and the same file.
   if (fd < 0 && !map.deleted) fd = OpenForLook(in_root, 0, &status);

@@ -98,8 +98,8 @@ absl::StatusOr<ProcStat> ParseProcStat(absl::string_view text) {
   }
   stat.state = fields[0][0];
   stat.ppid = NumberAt<pid_t>(fields, kPpidField);
-  stat.cpu_ticks = NumberAt<uint64_t>(fields, kUserTimeField) +
-                   NumberAt<uint64_t>(fields, kSystemTimeField);
+  stat.cpu_ticks =
+      NumberAt<uint64_t>(fields, kUserTimeField) + NumberAt<uint64_t>(fields, kSystemTimeField);
   stat.threads = NumberAt<int64_t>(fields, kThreadsField);
   stat.start_ticks = NumberAt<uint64_t>(fields, kStartTimeField);
   stat.wait_status = NumberAt<int>(fields, kExitCodeField);

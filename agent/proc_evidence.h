@@ -23,7 +23,7 @@ struct ProcStat {
   std::string name;  // may hold spaces, parentheses, newlines
   char state = '?';  // R running, S asleep, D in the kernel, T stopped, t traced, Z zombie, X dead
   pid_t ppid = 0;
-  uint64_t cpu_ticks = 0;    // user and system time
+  uint64_t cpu_ticks = 0;  // user and system time
   int64_t threads = 0;
   uint64_t start_ticks = 0;  // since boot; with the pid it names a process for good
   int wait_status = 0;       // as waitpid() would give it; of zombies only, 0 without permission
@@ -33,9 +33,9 @@ struct ThreadEvidence {
   pid_t tid = 0;
   std::string name;
   char state = '?';
-  std::string wchan;     // kernel function it waits in; empty while running or when not permitted
-  pid_t tracer = 0;      // whoever traces it, 0 for nobody
-  uint64_t cpu_ns = 0;   // time on a CPU so far
+  std::string wchan;    // kernel function it waits in; empty while running or when not permitted
+  pid_t tracer = 0;     // whoever traces it, 0 for nobody
+  uint64_t cpu_ns = 0;  // time on a CPU so far
 };
 
 struct ProcEvidence {

@@ -54,9 +54,9 @@ std::vector<ProcMap> ParseProcMaps(absl::string_view text) {
 }
 
 const ProcMap* FindMap(const std::vector<ProcMap>& maps, uint64_t address) {
-  const auto after = std::upper_bound(
-      maps.begin(), maps.end(), address,
-      [](uint64_t value, const ProcMap& map) { return value < map.end; });
+  const auto after =
+      std::upper_bound(maps.begin(), maps.end(), address,
+                       [](uint64_t value, const ProcMap& map) { return value < map.end; });
   if (after == maps.end() || address < after->start) return nullptr;
   return &*after;
 }

@@ -21,8 +21,8 @@ namespace {
 constexpr size_t kMaxEnvironBytes = 4 << 20;
 
 // They pass a rank's environment on to the process that does the work.
-constexpr absl::string_view kWrappers[] = {"sh",      "bash", "dash", "zsh", "ksh", "fish",
-                                           "timeout", "nsys", "ncu",  "strace"};
+constexpr absl::string_view kWrappers[] = {"sh",   "bash",    "dash", "zsh", "ksh",
+                                           "fish", "timeout", "nsys", "ncu", "strace"};
 
 bool IsWrapper(absl::string_view name) {
   return std::find(std::begin(kWrappers), std::end(kWrappers), name) != std::end(kWrappers);
@@ -51,8 +51,7 @@ std::string JobOf(absl::string_view environ) {
 std::optional<DiscoveredProcess> Look(const std::string& proc_root, pid_t pid, uid_t uid,
                                       const std::string& rollcall_directory) {
   struct stat directory;
-  if (stat(absl::StrCat(proc_root, "/", pid).c_str(), &directory) != 0 ||
-      directory.st_uid != uid) {
+  if (stat(absl::StrCat(proc_root, "/", pid).c_str(), &directory) != 0 || directory.st_uid != uid) {
     return std::nullopt;
   }
   const auto environ = ReadProcFile(ProcPath(proc_root, pid, "environ"), kMaxEnvironBytes);

@@ -10,8 +10,8 @@
 namespace rollcall {
 
 struct EnvironmentRank {
-  Place place;          // rank -1: none of the variables is there
-  int table_row = -1;   // of kRankVariables; a lower one is closer to the process
+  Place place;                // rank -1: none of the variables is there
+  int table_row = -1;         // of kRankVariables; a lower one is closer to the process
   const char* variable = "";  // "RANK", "SLURM_PROCID", ...
 };
 

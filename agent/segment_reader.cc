@@ -20,6 +20,9 @@ using segment::CommEntry;
 using segment::SegmentHeader;
 
 constexpr int32_t kMostRanks = 1 << 24;
+// The year 2096. Times are kept between 0 and this, so that whoever subtracts
+// two of them cannot overflow.
+constexpr int64_t kLatestNs = 4'000'000'000'000'000'000;
 constexpr int kTries = 3;
 
 // Raw memory for a struct of atomics, filled by pread.
@@ -33,6 +36,11 @@ struct Copy {
 uint64_t Get(const segment::Word& word) { return word.load(std::memory_order_relaxed); }
 uint32_t Get(const segment::HalfWord& word) { return word.load(std::memory_order_relaxed); }
 int32_t Signed(const segment::HalfWord& word) { return static_cast<int32_t>(Get(word)); }
+
+int64_t RealTime(const segment::Word& word) {
+  const uint64_t ns = Get(word);
+  return ns > static_cast<uint64_t>(kLatestNs) ? 0 : static_cast<int64_t>(ns);
+}
 
 std::string OwnBootId() {
   std::ifstream file("/proc/sys/kernel/random/boot_id");
@@ -84,8 +92,7 @@ void CopyHeader(const SegmentHeader& header, const TickClock& clock, SegmentSnap
   out->unknown_comm_calls = Get(header.unknown_comm_calls);
   const segment::ClockPair& last = header.last_clock;
   const segment::ClockPair& first = header.first_clock;
-  out->newest_ns = std::max(static_cast<int64_t>(Get(last.realtime_ns)),
-                            static_cast<int64_t>(Get(first.realtime_ns)));
+  out->newest_ns = std::max(RealTime(last.realtime_ns), RealTime(first.realtime_ns));
 }
 
 // "" when the entry makes sense; else what does not.
@@ -94,6 +101,10 @@ std::string Inconsistency(const CommSnapshot& comm) {
     return "unknown state";
   }
   const bool splitting = comm.split_id != 0;
+  const bool not_there_yet = splitting && comm.state == segment::CommState::kInitializing;
+  if (comm.size == 0 && comm.rank >= 0 && !not_there_yet) {
+    return absl::StrCat("rank ", comm.rank, " of none");
+  }
   if (comm.size < 0 || comm.size > kMostRanks || (comm.size > 0 && comm.rank >= comm.size) ||
       (comm.rank < 0 && !splitting)) {
     return absl::StrCat("rank ", comm.rank, " of ", comm.size);
@@ -152,7 +163,8 @@ RecordSnapshot CopyRecord(const segment::CallRecord& record, uint64_t index, uin
   out.index = index;
   // The record holds the low half; positions near the newest one share the rest.
   out.position = (entered & ~uint64_t{0xffffffff}) | record.position;
-  if (out.position > entered && out.position >= (uint64_t{1} << 32)) out.position -= uint64_t{1} << 32;
+  if (out.position > entered && out.position >= (uint64_t{1} << 32))
+    out.position -= uint64_t{1} << 32;
   out.op = record.op;
   out.dtype = record.dtype;
   out.reduction = record.reduction;
@@ -175,7 +187,7 @@ RecordSnapshot CopyRecord(const segment::CallRecord& record, uint64_t index, uin
 TickClock::TickClock(const SegmentHeader& header, bool live) {
   const segment::ClockPair& first = header.first_clock;
   base_ticks_ = Get(first.ticks);
-  base_unix_ns_ = static_cast<int64_t>(Get(first.realtime_ns));
+  base_unix_ns_ = RealTime(first.realtime_ns);
   if (header.clock_source != segment::ClockSource::kCounter) {
     ns_per_tick_ = 1;
     return;
@@ -194,10 +206,11 @@ TickClock::TickClock(const SegmentHeader& header, bool live) {
 
 int64_t TickClock::ToUnixNs(uint64_t ticks) const {
   if (ticks == 0) return 0;
-  const double delta = (static_cast<double>(ticks) - static_cast<double>(base_ticks_)) * ns_per_tick_;
-  constexpr double kCentury = 3.2e18;
-  if (delta > kCentury || delta < -kCentury) return base_unix_ns_;
-  return base_unix_ns_ + static_cast<int64_t>(delta);
+  const double delta =
+      (static_cast<double>(ticks) - static_cast<double>(base_ticks_)) * ns_per_tick_;
+  constexpr auto kMost = static_cast<double>(kLatestNs);
+  const int64_t whole = delta > kMost || delta < -kMost ? 0 : static_cast<int64_t>(delta);
+  return std::clamp<int64_t>(base_unix_ns_ + whole, 1, kLatestNs);
 }
 
 absl::StatusOr<std::unique_ptr<SegmentReader>> SegmentReader::Open(const std::string& path) {
@@ -225,11 +238,16 @@ absl::StatusOr<std::unique_ptr<SegmentReader>> SegmentReader::Open(const std::st
 
 SegmentReader::~SegmentReader() { close(fd_); }
 
+bool SegmentReader::Deleted() const {
+  struct stat about;
+  return fstat(fd_, &about) == 0 && about.st_nlink == 0;
+}
+
 bool SegmentReader::ReadAt(uint64_t offset, void* out, size_t size) const {
   size_t done = 0;
   while (done < size) {
-    const ssize_t n = pread(fd_, static_cast<char*>(out) + done, size - done,
-                            static_cast<off_t>(offset + done));
+    const ssize_t n =
+        pread(fd_, static_cast<char*>(out) + done, size - done, static_cast<off_t>(offset + done));
     if (n < 0 && errno == EINTR) continue;
     if (n <= 0) return false;
     done += static_cast<size_t>(n);
@@ -252,8 +270,8 @@ absl::StatusOr<SegmentSnapshot> SegmentReader::Read() {
   SegmentSnapshot snapshot;
   CopyHeader(*header, clock, &snapshot);
   for (uint32_t i = 0; i < segment::kBlockedCapacity; ++i) {
-    const auto* entry =
-        reinterpret_cast<const segment::BlockedEntry*>(blocked.data() + i * sizeof(segment::BlockedEntry));
+    const auto* entry = reinterpret_cast<const segment::BlockedEntry*>(
+        blocked.data() + i * sizeof(segment::BlockedEntry));
     const uint64_t since = Get(entry->since);
     if (Get(entry->tid) == 0 || since == 0) continue;
     snapshot.blocked.push_back(
@@ -263,8 +281,8 @@ absl::StatusOr<SegmentSnapshot> SegmentReader::Read() {
   seen_.resize(std::max<size_t>(seen_.size(), count));
   for (uint32_t i = 0; i < count; ++i) {
     if (!ReadComm(i, clock, &snapshot)) {
-      snapshot.notes.push_back(absl::StrCat(path_, ": cut short: ", i, " of ", count,
-                                            " communicators are in the file"));
+      snapshot.notes.push_back(
+          absl::StrCat(path_, ": cut short: ", i, " of ", count, " communicators are in the file"));
       break;
     }
   }
@@ -291,8 +309,7 @@ bool SegmentReader::ReadComm(uint32_t index, const TickClock& clock, SegmentSnap
   if (!stable) comm.signature = 0;
   const std::string wrong = Inconsistency(comm);
   if (!wrong.empty()) {
-    snapshot->notes.push_back(
-        absl::StrCat(path_, ": communicator ", index, " left out: ", wrong));
+    snapshot->notes.push_back(absl::StrCat(path_, ": communicator ", index, " left out: ", wrong));
     return true;
   }
   Seen* seen = &seen_[index];
@@ -367,6 +384,7 @@ void SegmentReader::ReadRecords(const TickClock& clock, Seen* seen, CommSnapshot
 bool IsSegmentName(const std::string& name) {
   const size_t dash = name.find('-');
   if (dash == std::string::npos || dash == 0 || !absl::EndsWith(name, ".seg")) return false;
+  if (name.size() < dash + sizeof("-1.seg") - 1) return false;
   const auto digit = [](char c) { return c >= '0' && c <= '9'; };
   const std::string numbers = name.substr(0, dash) + name.substr(dash + 1, name.size() - dash - 5);
   return std::all_of(numbers.begin(), numbers.end(), digit);

@@ -40,7 +40,7 @@ struct CommSnapshot {
   uint32_t async_error = 0;
 
   uint64_t entered = 0, returned = 0, p2p_entered = 0, p2p_returned = 0;
-  uint64_t signature = 0;  // 0: it changed while it was read
+  uint64_t signature = 0;                                  // 0: it changed while it was read
   std::vector<std::pair<uint64_t, uint64_t>> checkpoints;  // position, signature; ascending
   uint64_t started = 0, finished = 0, p2p_started = 0, p2p_finished = 0;
 
@@ -94,6 +94,9 @@ class SegmentReader {
   SegmentReader& operator=(const SegmentReader&) = delete;
 
   const std::string& path() const { return path_; }
+
+  // Whether the file has no name any more: one that has it now is another.
+  bool Deleted() const;
 
   // The segment as it stands. Records that an earlier Read gave whole (returned)
   // are not given again.

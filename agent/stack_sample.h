@@ -39,11 +39,11 @@ enum class HowTaken {
 struct RawThread {
   pid_t tid = 0;
   std::string name;
-  char state = '?';    // as /proc gave it before the thread was touched
-  std::string wchan;   // kernel function it waited in; empty if none or not permitted
+  char state = '?';   // as /proc gave it before the thread was touched
+  std::string wchan;  // kernel function it waited in; empty if none or not permitted
   uint64_t cpu_ns = 0;
   HowTaken how = HowTaken::kNotTouched;
-  std::string error;   // empty if registers and stack are there
+  std::string error;  // empty if registers and stack are there
   ThreadRegisters registers = {};
   uint64_t stack_base = 0;     // address of stack.front()
   std::vector<uint8_t> stack;  // from the stack pointer upwards, bounded

@@ -71,8 +71,8 @@ void Taking::Run() {
     return;
   }
   if (evidence->threads_left_out) {
-    sample_->error = absl::StrCat("more than ", limits_.max_threads,
-                                  " threads; the rest is left out");
+    sample_->error =
+        absl::StrCat("more than ", limits_.max_threads, " threads; the rest is left out");
   }
   const bool readable = ReadMaps();
   for (ThreadEvidence& seen : evidence->threads) {
@@ -214,7 +214,9 @@ std::string TraceRefusedMessage(const std::string& proc_root, pid_t pid) {
       ReadProcFile(proc_root + "/sys/kernel/yama/ptrace_scope", 16).value_or("")));
   if (scope == "1" || scope == "2" || scope == "3") {
     absl::StrAppend(&text, "this host lets only ",
-                    scope == "1" ? "a parent" : scope == "2" ? "an administrator" : "nobody",
+                    scope == "1"   ? "a parent"
+                    : scope == "2" ? "an administrator"
+                                   : "nobody",
                     " trace it (kernel.yama.ptrace_scope is ", scope, ")");
   } else {
     absl::StrAppend(&text, "the kernel did not permit it (a container without SYS_PTRACE?)");

@@ -24,11 +24,11 @@
 namespace rollcall {
 
 struct TakeLimits {
-  size_t stack_bytes = 64 << 10;              // copied per thread, from the stack pointer upwards
-  size_t max_threads = 512;                   // the others are counted, not taken
-  size_t max_frames = 256;                    // unwound per thread
-  int64_t thread_timeout_ns = 100'000'000;    // for one thread to stop
-  int64_t total_timeout_ns = 2'000'000'000;   // threads not reached by then are listed, not taken
+  size_t stack_bytes = 64 << 10;             // copied per thread, from the stack pointer upwards
+  size_t max_threads = 512;                  // the others are counted, not taken
+  size_t max_frames = 256;                   // unwound per thread
+  int64_t thread_timeout_ns = 100'000'000;   // for one thread to stop
+  int64_t total_timeout_ns = 2'000'000'000;  // threads not reached by then are listed, not taken
 };
 
 class StackTaker {

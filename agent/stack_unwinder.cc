@@ -64,8 +64,8 @@ bool UnwindSource::ReadStack(uint64_t address, unw_word_t* word) {
 bool UnwindSource::ReadFile(uint64_t address, unw_word_t* word) {
   const LocatedAddress located = modules_->Locate(address);
   if (located.file == nullptr) {
-    left_the_copy |= located.map != nullptr && address >= thread_.stack_base &&
-                     located.map->writable;
+    left_the_copy |=
+        located.map != nullptr && address >= thread_.stack_base && located.map->writable;
     return false;
   }
   return located.file->ReadOffset(located.file_offset, word, kWordBytes);

@@ -76,9 +76,9 @@ ProcessStack StackReader::Unwind(const RawSample& sample, const TakeLimits& limi
 }
 
 std::string FormatThreadStack(const ThreadStack& thread) {
-  std::string text = absl::StrFormat("thread %d \"%s\" %c%s%s\n", thread.tid, thread.name,
-                                     thread.state, thread.wchan.empty() ? "" : " in ",
-                                     thread.wchan);
+  std::string text =
+      absl::StrFormat("thread %d \"%s\" %c%s%s\n", thread.tid, thread.name, thread.state,
+                      thread.wchan.empty() ? "" : " in ", thread.wchan);
   int number = 0;
   for (const Frame& frame : thread.frames) {
     absl::StrAppendFormat(&text, "  #%-2d %s", number++,

@@ -52,31 +52,47 @@ class UnwindRegisters {
            number == kFramePointerRegister;
   }
 
-  const Value* Field(int number) const {
-    return const_cast<UnwindRegisters*>(this)->Field(number);
-  }
+  const Value* Field(int number) const { return const_cast<UnwindRegisters*>(this)->Field(number); }
 
   Value* Field(int number) {
 #if defined(__x86_64__)
     switch (number) {
-      case UNW_X86_64_RAX: return &registers_.rax;
-      case UNW_X86_64_RDX: return &registers_.rdx;
-      case UNW_X86_64_RCX: return &registers_.rcx;
-      case UNW_X86_64_RBX: return &registers_.rbx;
-      case UNW_X86_64_RSI: return &registers_.rsi;
-      case UNW_X86_64_RDI: return &registers_.rdi;
-      case UNW_X86_64_RBP: return &registers_.rbp;
-      case UNW_X86_64_RSP: return &registers_.rsp;
-      case UNW_X86_64_R8: return &registers_.r8;
-      case UNW_X86_64_R9: return &registers_.r9;
-      case UNW_X86_64_R10: return &registers_.r10;
-      case UNW_X86_64_R11: return &registers_.r11;
-      case UNW_X86_64_R12: return &registers_.r12;
-      case UNW_X86_64_R13: return &registers_.r13;
-      case UNW_X86_64_R14: return &registers_.r14;
-      case UNW_X86_64_R15: return &registers_.r15;
-      case UNW_X86_64_RIP: return &registers_.rip;
-      default: return nullptr;
+      case UNW_X86_64_RAX:
+        return &registers_.rax;
+      case UNW_X86_64_RDX:
+        return &registers_.rdx;
+      case UNW_X86_64_RCX:
+        return &registers_.rcx;
+      case UNW_X86_64_RBX:
+        return &registers_.rbx;
+      case UNW_X86_64_RSI:
+        return &registers_.rsi;
+      case UNW_X86_64_RDI:
+        return &registers_.rdi;
+      case UNW_X86_64_RBP:
+        return &registers_.rbp;
+      case UNW_X86_64_RSP:
+        return &registers_.rsp;
+      case UNW_X86_64_R8:
+        return &registers_.r8;
+      case UNW_X86_64_R9:
+        return &registers_.r9;
+      case UNW_X86_64_R10:
+        return &registers_.r10;
+      case UNW_X86_64_R11:
+        return &registers_.r11;
+      case UNW_X86_64_R12:
+        return &registers_.r12;
+      case UNW_X86_64_R13:
+        return &registers_.r13;
+      case UNW_X86_64_R14:
+        return &registers_.r14;
+      case UNW_X86_64_R15:
+        return &registers_.r15;
+      case UNW_X86_64_RIP:
+        return &registers_.rip;
+      default:
+        return nullptr;
     }
 #else
     if (number >= UNW_AARCH64_X0 && number <= UNW_AARCH64_X30) {

@@ -24,17 +24,25 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Every folder at or below `path` that holds segments, so that folders copied
-// from many hosts can be given by the one they lie in.
-std::set<std::string> FoldersWithSegments(const std::string& path) {
-  std::set<std::string> folders;
+// Adds every folder at or below `path` that holds segments, so that folders
+// copied from many hosts can be given by the one they lie in. A segment stands
+// for its whole folder: one rank alone tells little. "" or what is wrong.
+std::string AddFolders(const std::string& path, std::set<std::string>* folders) {
   std::error_code error;
-  for (auto at = fs::recursive_directory_iterator(
-           path, fs::directory_options::skip_permission_denied, error);
-       !error && at != fs::recursive_directory_iterator(); at.increment(error)) {
-    if (IsSegmentName(at->path().filename())) folders.insert(at->path().parent_path());
+  const fs::path real = fs::canonical(path, error);  // one folder by two names is one
+  if (error == std::errc::no_such_file_or_directory) return "no such file or folder";
+  if (error) return error.message();
+  if (!fs::is_directory(real, error)) {
+    if (!IsSegmentName(real.filename())) return "not a folder, nor a segment by its name";
+    folders->insert(real.parent_path());
+    return "";
   }
-  return folders;
+  for (auto at = fs::recursive_directory_iterator(
+           real, fs::directory_options::skip_permission_denied, error);
+       !error && at != fs::recursive_directory_iterator(); at.increment(error)) {
+    if (IsSegmentName(at->path().filename())) folders->insert(at->path().parent_path());
+  }
+  return "";
 }
 
 struct Input {
@@ -110,22 +118,25 @@ int AnalyzeCommand(const std::vector<std::string>& arguments) {
   std::vector<std::string> paths;
   CLI::App app("Finds out from segment files why a job hung.", "rollcall analyze");
   app.add_option("--format", format, "text, json or html")
-      ->envname("ROLLCALL_FORMAT")->capture_default_str()
+      ->envname("ROLLCALL_FORMAT")
+      ->capture_default_str()
       ->check(CLI::IsMember({"text", "json", "html"}));
   app.add_option("--from", from, "what the files are")
-      ->capture_default_str()->check(CLI::IsMember({"segments"}));
-  app.add_option("PATH", paths, "folders of segments, from any number of hosts")->required();
+      ->capture_default_str()
+      ->check(CLI::IsMember({"segments"}));
+  app.add_option("PATH", paths, "folders of segments, or segments, of any number of hosts")->required();
   int exit_code = 0;
   if (!ParseFlags(&app, arguments, &exit_code)) return exit_code;
 
-  Input input;
+  std::set<std::string> folders;
   for (const std::string& path : paths) {
-    if (!fs::exists(path)) {
-      std::cerr << "rollcall analyze: " << path << ": no such file or folder\n";
-      return kExitBadUsage;
-    }
-    for (const std::string& folder : FoldersWithSegments(path)) ReadFolder(folder, &input);
+    const std::string wrong = AddFolders(path, &folders);
+    if (wrong.empty()) continue;
+    std::cerr << "rollcall analyze: " << path << ": " << wrong << "\n";
+    return kExitBadUsage;
   }
+  Input input;
+  for (const std::string& folder : folders) ReadFolder(folder, &input);
   if (input.segments == 0) {
     std::cerr << "rollcall analyze: no readable segments (files like 4121-88012345.seg) in what "
                  "was given\n  they are in $ROLLCALL_DIR or /dev/shm/rollcall-<uid> of each host\n";

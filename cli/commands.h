@@ -13,7 +13,7 @@ namespace rollcall {
 
 // Exit codes of our own; `run` else passes the job's through.
 inline constexpr int kExitBadUsage = 2;
-inline constexpr int kExitHangFound = 3;   // analyze
+inline constexpr int kExitHangFound = 3;     // analyze
 inline constexpr int kExitHangAborted = 75;  // run --on-hang=abort
 
 // `arguments` are those after the subcommand's name; returns the exit code.

@@ -66,7 +66,8 @@ class RemoteWatch : public IncidentWatch {
     if (folder.empty()) {
       const absl::StatusOr<std::string> written = CreateReport(report_dir_, *incident);
       if (!written.ok()) {
-        spdlog::error("the report was not written here: {}", std::string(written.status().message()));
+        spdlog::error("the report was not written here: {}",
+                      std::string(written.status().message()));
       }
       folder = written.ok() ? *written : absl::StrCat(address_, ":", incident->report_path());
     }
@@ -121,8 +122,8 @@ std::string IncidentLines(const v1::Incident& incident) {
     if (++lines > 3) break;
     absl::StrAppend(&text, "rollcall:   [", advice.id(), "] ", advice.text(), "\n");
   }
-  absl::StrAppend(&text, "rollcall:   certainty: ", verdict.certainty(), "; report: ",
-                  incident.report_path(), "/report.txt\n");
+  absl::StrAppend(&text, "rollcall:   certainty: ", verdict.certainty(),
+                  "; report: ", incident.report_path(), "/report.txt\n");
   return text;
 }
 

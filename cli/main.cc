@@ -63,8 +63,8 @@ bool ParseFlags(CLI::App* app, const std::vector<std::string>& arguments, int* e
       *exit_code = app->exit(error);
       return false;
     }
-    std::cerr << app->get_name() << ": " << error.what() << "\n  what there is:  "
-              << app->get_name() << " --help\n";
+    std::cerr << app->get_name() << ": " << error.what()
+              << "\n  what there is:  " << app->get_name() << " --help\n";
     *exit_code = kExitBadUsage;
     return false;
   }

@@ -52,7 +52,8 @@ struct RunFlags {
 };
 
 std::string CheckOnHang(const std::string& text) {
-  if (text == "observe" || text == "abort" || (absl::StartsWith(text, "exec:") && text.size() > 5)) {
+  if (text == "observe" || text == "abort" ||
+      (absl::StartsWith(text, "exec:") && text.size() > 5)) {
     return "";
   }
   return text + " is none of observe, abort, exec:CMD";
@@ -60,16 +61,20 @@ std::string CheckOnHang(const std::string& text) {
 
 void DefineFlags(CLI::App* app, RunFlags* flags) {
   app->add_option("--hang-after", flags->hang_after, "a wait of this length is a hang")
-      ->envname("ROLLCALL_HANG_AFTER")->capture_default_str()
+      ->envname("ROLLCALL_HANG_AFTER")
+      ->capture_default_str()
       ->check(CLI::Validator(CheckDuration, "TIME"));
   app->add_option("--on-hang", flags->on_hang,
                   "observe: go on; abort: end the job with exit code 75; exec:CMD: run CMD")
-      ->envname("ROLLCALL_ON_HANG")->capture_default_str()
+      ->envname("ROLLCALL_ON_HANG")
+      ->capture_default_str()
       ->check(CLI::Validator(CheckOnHang, "observe|abort|exec:CMD"));
   app->add_option("--report-dir", flags->report_dir, "where reports are written")
-      ->envname("ROLLCALL_REPORT_DIR")->capture_default_str();
+      ->envname("ROLLCALL_REPORT_DIR")
+      ->capture_default_str();
   app->add_option("--http", flags->http, "the live page, HOST:PORT (port 0: any), or none")
-      ->envname("ROLLCALL_HTTP")->capture_default_str();
+      ->envname("ROLLCALL_HTTP")
+      ->capture_default_str();
   app->add_option("--daemon", flags->daemon, "a rollcalld to tell instead of an embedded one")
       ->envname("ROLLCALL_DAEMON");
   app->add_flag("--sim", flags->sim, "the job meets the simulated NCCL: no GPU is needed")
@@ -184,10 +189,9 @@ void Run::StartRollcall() {
   options.collector.directory = directory_.path();
   options.collector.discover_directory = directory_.path();
   std::shared_ptr<grpc::ChannelInterface> channel =
-      daemon_ != nullptr
-          ? daemon_->InProcessChannel()
-          : std::shared_ptr<grpc::ChannelInterface>(
-                grpc::CreateChannel(flags_.daemon, grpc::InsecureChannelCredentials()));
+      daemon_ != nullptr ? daemon_->InProcessChannel()
+                         : std::shared_ptr<grpc::ChannelInterface>(grpc::CreateChannel(
+                               flags_.daemon, grpc::InsecureChannelCredentials()));
   if (daemon_ == nullptr) {
     incidents_ = IncidentWatch::OfDaemonAt(flags_.daemon, channel, job_, flags_.report_dir);
   }
@@ -313,11 +317,10 @@ void Run::LookForIncidents() {
       return;
     }
     if (absl::StartsWith(flags_.on_hang, "exec:")) {
-      const Spawned spawned =
-          Spawn({"/bin/sh", "-c", flags_.on_hang.substr(5)},
-                EnvironmentWith({{"ROLLCALL_INCIDENT", news.incident_id},
-                                 {"ROLLCALL_REPORT", news.report_path},
-                                 {"ROLLCALL_SUMMARY", news.summary}}));
+      const Spawned spawned = Spawn({"/bin/sh", "-c", flags_.on_hang.substr(5)},
+                                    EnvironmentWith({{"ROLLCALL_INCIDENT", news.incident_id},
+                                                     {"ROLLCALL_REPORT", news.report_path},
+                                                     {"ROLLCALL_SUMMARY", news.summary}}));
       if (spawned.pid < 0) spdlog::error("--on-hang: {}", strerror(spawned.error));
     }
   }
@@ -374,9 +377,10 @@ void Run::SayWhatWasSeen() {
 int RunCommand(const std::vector<std::string>& arguments) {
   const auto separator = std::find(arguments.begin(), arguments.end(), "--");
   RunFlags flags;
-  CLI::App app("Runs CMD, and says which rank is at fault when it hangs. CMD's output and exit\n"
-               "code pass through:  rollcall run [flags] -- CMD...",
-               "rollcall run");
+  CLI::App app(
+      "Runs CMD, and says which rank is at fault when it hangs. CMD's output and exit\n"
+      "code pass through:  rollcall run [flags] -- CMD...",
+      "rollcall run");
   DefineFlags(&app, &flags);
   int exit_code = 0;
   if (!ParseFlags(&app, {arguments.begin(), separator}, &exit_code)) return exit_code;

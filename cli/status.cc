@@ -49,9 +49,12 @@ int StatusCommand(const std::vector<std::string>& arguments) {
   std::string job;
   CLI::App app("Asks a daemon how its jobs are.", "rollcall status");
   app.add_option("--daemon", daemon, "its address, HOST:PORT")
-      ->envname("ROLLCALL_DAEMON")->capture_default_str();
+      ->envname("ROLLCALL_DAEMON")
+      ->capture_default_str();
   app.add_option("--format", format, "text or json")
-      ->envname("ROLLCALL_FORMAT")->capture_default_str()->check(CLI::IsMember({"text", "json"}));
+      ->envname("ROLLCALL_FORMAT")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"text", "json"}));
   app.add_option("JOB", job, "only this one");
   int exit_code = 0;
   if (!ParseFlags(&app, arguments, &exit_code)) return exit_code;
@@ -65,8 +68,7 @@ int StatusCommand(const std::vector<std::string>& arguments) {
   v1::StatusResponse response;
   const grpc::Status status = stub->GetStatus(&context, request, &response);
   if (!status.ok()) {
-    std::cerr << "rollcall: cannot reach the daemon at " << daemon << ": "
-              << status.error_message()
+    std::cerr << "rollcall: cannot reach the daemon at " << daemon << ": " << status.error_message()
               << "\n  is it up?        systemctl status rollcalld      (on that host)"
               << "\n  somewhere else?  rollcall status --daemon=HOST:PORT   or   "
                  "export ROLLCALL_DAEMON=HOST:PORT\n";

@@ -22,8 +22,8 @@ namespace {
 
 constexpr int64_t kSecond = 1'000'000'000;
 constexpr int kMostMessageBytes = 64 << 20;
-constexpr size_t kSamplesKept = 2;       // of one process's stacks, in an incident
-constexpr size_t kIncidentsKept = 100;   // of one job
+constexpr size_t kSamplesKept = 2;      // of one process's stacks, in an incident
+constexpr size_t kIncidentsKept = 100;  // of one job
 
 int64_t Now() { return absl::GetCurrentTimeNanos(); }
 
@@ -240,7 +240,8 @@ void Daemon::AskForStacks(const JobState& state, const IncidentEvent& event) {
     wanted->set_start_time(process.start_time);
   }
   stack_requests_[next_request_++] = std::move(request);
-  while (stack_requests_.size() > 2 * kIncidentsKept) stack_requests_.erase(stack_requests_.begin());
+  while (stack_requests_.size() > 2 * kIncidentsKept)
+    stack_requests_.erase(stack_requests_.begin());
   for (const auto& [host, message] : messages) agents_->Send(host, message);
 }
 

@@ -34,11 +34,11 @@ class HttpServer;
 
 struct DaemonOptions {
   Limits limits;
-  std::string report_dir;       // "" for no reports on disk
-  std::string listen;           // HOST:PORT for agents and queries; "" for in-process only
-  std::string http;             // HOST:PORT, port 0 for any; "" for none
+  std::string report_dir;  // "" for no reports on disk
+  std::string listen;      // HOST:PORT for agents and queries; "" for in-process only
+  std::string http;        // HOST:PORT, port 0 for any; "" for none
   std::string default_job = "default";
-  bool log_incidents = true;    // `rollcall run` tells of them itself
+  bool log_incidents = true;  // `rollcall run` tells of them itself
   int64_t tick_ns = 100'000'000;
   int64_t silent_after_ns = 10'000'000'000;  // an agent that is gone for so long is silent
   int64_t keep_ended_ns = 3600'000'000'000;  // ended jobs are forgotten after that
@@ -62,8 +62,8 @@ class Daemon : public AgentSink {
 
   // A channel to this daemon within the process.
   std::shared_ptr<grpc::ChannelInterface> InProcessChannel();
-  int grpc_port() const { return grpc_port_; }    // 0: none
-  std::string http_address() const;               // "127.0.0.1:34567"; "" for none
+  int grpc_port() const { return grpc_port_; }  // 0: none
+  std::string http_address() const;             // "127.0.0.1:34567"; "" for none
 
   v1::StatusResponse GetStatus(const std::string& job) const;
   std::vector<v1::Incident> GetIncidents(const std::string& job) const;
@@ -84,13 +84,13 @@ class Daemon : public AgentSink {
     explicit JobWatch(const std::string& job) : life(job) {}
     IncidentLife life;
     std::vector<Record> incidents;
-    int64_t ended_ns = 0;       // when all its processes had; 0: they have not
-    uint64_t version = 0;       // of the state that was diagnosed last
+    int64_t ended_ns = 0;  // when all its processes had; 0: they have not
+    uint64_t version = 0;  // of the state that was diagnosed last
   };
   struct StackRequest {
     std::string job;
     std::string incident;
-    std::vector<int32_t> culprits;  // pids
+    std::vector<int32_t> culprits;     // pids
     std::map<int32_t, int32_t> ranks;  // pid -> rank
   };
 

@@ -54,8 +54,8 @@ Nodes RunRules(const JobState& job, int64_t now_ns, const Limits& limits) {
   found.erase(std::unique(found.begin(), found.end(), IsSameFinding), found.end());
   Nodes nodes;
   for (Verdict& verdict : found) {
-    const bool past = IsContradiction(verdict.cause) &&
-                      HasMovedPast(job, verdict.communicator, verdict.position);
+    const bool past =
+        IsContradiction(verdict.cause) && HasMovedPast(job, verdict.communicator, verdict.position);
     nodes.push_back({std::move(verdict), past, {}});
   }
   return nodes;
@@ -123,8 +123,8 @@ bool ExplainsOnCommunicator(const Node& cause, const Node& effect) {
   if (cause.moved_past && effect.verdict.cause == Cause::kRankDied) return false;
   // Other arguments, or nobody knows what, and all went on: that was not it. An
   // operation too many or too few shifts all that follows.
-  return !cause.moved_past || cause.verdict.mismatched_fields ==
-                                  std::vector<std::string>{"operation"};
+  return !cause.moved_past ||
+         cause.verdict.mismatched_fields == std::vector<std::string>{"operation"};
 }
 
 void ExplainOnCommunicators(Nodes* nodes) {

@@ -79,18 +79,18 @@ class HttpServer::Impl {
     Page("/healthz", "text/plain", [] { return std::string("ok\n"); });
     Page("/api/v1/status", "application/json", [this] { return ToJson(daemon_->GetStatus("")); });
     Page("/api/v1/incidents", "application/json", [this] { return IncidentsJson(*daemon_); });
-    server_.Get(R"(/incidents/(.+))", [this](const httplib::Request& request,
-                                             httplib::Response& response) {
-      const std::string id = request.matches[1];
-      for (const v1::Incident& incident : daemon_->GetIncidents("")) {
-        if (incident.id() == id) {
-          response.set_content(ToHtml(incident), "text/html; charset=utf-8");
-          return;
-        }
-      }
-      response.status = 404;
-      response.set_content("no such incident; the list is at /\n", "text/plain");
-    });
+    server_.Get(R"(/incidents/(.+))",
+                [this](const httplib::Request& request, httplib::Response& response) {
+                  const std::string id = request.matches[1];
+                  for (const v1::Incident& incident : daemon_->GetIncidents("")) {
+                    if (incident.id() == id) {
+                      response.set_content(ToHtml(incident), "text/html; charset=utf-8");
+                      return;
+                    }
+                  }
+                  response.status = 404;
+                  response.set_content("no such incident; the list is at /\n", "text/plain");
+                });
   }
 
   httplib::Server& server() { return server_; }

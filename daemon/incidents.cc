@@ -72,13 +72,11 @@ bool SameCulprits(const Verdict& a, const Verdict& b) {
 
 // Says the same, but for how long.
 bool SameFindings(const std::vector<Verdict>& a, const std::vector<Verdict>& b) {
-  return std::equal(a.begin(), a.end(), b.begin(), b.end(),
-                    [](const Verdict& x, const Verdict& y) {
-                      return x.cause == y.cause && x.certainty == y.certainty &&
-                             x.communicator == y.communicator && x.position == y.position &&
-                             x.is_consequence == y.is_consequence &&
-                             x.waiting_ranks == y.waiting_ranks && SameCulprits(x, y);
-                    });
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](const Verdict& x, const Verdict& y) {
+    return x.cause == y.cause && x.certainty == y.certainty && x.communicator == y.communicator &&
+           x.position == y.position && x.is_consequence == y.is_consequence &&
+           x.waiting_ranks == y.waiting_ranks && SameCulprits(x, y);
+  });
 }
 
 }  // namespace
@@ -163,8 +161,8 @@ bool IncidentLife::InvolvedHaveEnded(const JobState& state) const {
   return true;
 }
 
-void IncidentLife::Open(const JobState& state, const std::vector<Verdict>& verdicts,
-                        int64_t now_ns, Events* events) {
+void IncidentLife::Open(const JobState& state, const std::vector<Verdict>& verdicts, int64_t now_ns,
+                        Events* events) {
   Incident incident;
   incident.id = absl::StrCat(job_, "-", ++count_);
   incident.job = job_;
@@ -242,10 +240,10 @@ void IncidentLife::CloseIfOver(const JobState& state, int64_t now_ns, Events* ev
 void IncidentLife::Close(IncidentState how, int64_t now_ns, Events* events) {
   live_->state = how;
   live_->closed_ns = now_ns;
-  events->push_back({how == IncidentState::kEnded ? IncidentEvent::Kind::kEnded
-                                                  : IncidentEvent::Kind::kResolved,
-                     *live_,
-                     {}});
+  events->push_back(
+      {how == IncidentState::kEnded ? IncidentEvent::Kind::kEnded : IncidentEvent::Kind::kResolved,
+       *live_,
+       {}});
   live_.reset();
   gone_since_ns_ = 0;
   stacks_taken_ns_ = 0;

@@ -81,11 +81,11 @@ class IncidentLife {
   std::string job_;
   int count_ = 0;
   std::optional<Incident> live_;
-  int64_t stacks_taken_ns_ = 0;       // 0: nothing to take again
+  int64_t stacks_taken_ns_ = 0;  // 0: nothing to take again
   std::vector<int32_t> stacks_of_;
-  int64_t gone_since_ns_ = 0;         // no verdict holds since then; 0: one does
-  size_t ended_when_confirmed_ = 0;   // ranks whose process had ended by then
-  std::set<uint64_t> diverged_;       // communicators whose first divergence has been reported
+  int64_t gone_since_ns_ = 0;        // no verdict holds since then; 0: one does
+  size_t ended_when_confirmed_ = 0;  // ranks whose process had ended by then
+  std::set<uint64_t> diverged_;      // communicators whose first divergence has been reported
 };
 
 }  // namespace rollcall

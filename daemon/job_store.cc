@@ -8,8 +8,8 @@
 namespace rollcall {
 namespace {
 
-constexpr size_t kRecordsKept = 1024;      // a member
-constexpr size_t kCheckpointsKept = 256;   // a member
+constexpr size_t kRecordsKept = 1024;     // a member
+constexpr size_t kCheckpointsKept = 256;  // a member
 
 MemberState ToMemberState(uint32_t state) {
   switch (static_cast<segment::CommState>(state)) {
@@ -131,9 +131,9 @@ void Insert(CallRecord record, std::deque<CallRecord>* records) {
     records->push_back(record);
     return;
   }
-  const auto at = std::lower_bound(
-      records->begin(), records->end(), record,
-      [](const CallRecord& a, const CallRecord& b) { return a.index < b.index; });
+  const auto at =
+      std::lower_bound(records->begin(), records->end(), record,
+                       [](const CallRecord& a, const CallRecord& b) { return a.index < b.index; });
   if (at->index == record.index) {
     *at = record;
   } else {
@@ -249,7 +249,8 @@ void JobStore::SetSilent(const std::string& host) {
   const absl::MutexLock lock(&mutex_);
   for (auto& [name, job] : jobs_) {
     for (Process& process : job.state.processes) {
-      const bool gone = process.liveness == Liveness::kExited || process.liveness == Liveness::kDied;
+      const bool gone =
+          process.liveness == Liveness::kExited || process.liveness == Liveness::kDied;
       if (process.host != host || gone) continue;
       process.liveness = Liveness::kSilent;
       ++job.version;

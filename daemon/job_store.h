@@ -65,7 +65,7 @@ class JobStore {
   };
   struct Job {
     JobState state;
-    std::map<ProcessKey, int32_t> processes;  // -> index in state.processes
+    std::map<ProcessKey, int32_t> processes;             // -> index in state.processes
     std::map<std::pair<int32_t, uint32_t>, Seat> seats;  // (process, block)
     std::set<uint64_t> splits;  // communicators that stand for a split under way
     uint64_t version = 0;

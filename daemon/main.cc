@@ -41,13 +41,17 @@ int main(int argc, char** argv) {
                "rollcalld");
   app.set_version_flag("--version", ROLLCALL_VERSION);
   app.add_option("--listen", options.listen, "for agents and the CLI, HOST:PORT")
-      ->envname("ROLLCALL_LISTEN")->capture_default_str();
+      ->envname("ROLLCALL_LISTEN")
+      ->capture_default_str();
   app.add_option("--http", options.http, "for browsers and scripts, HOST:PORT, or none")
-      ->envname("ROLLCALL_HTTP")->capture_default_str();
+      ->envname("ROLLCALL_HTTP")
+      ->capture_default_str();
   app.add_option("--report-dir", options.report_dir, "where reports are written")
-      ->envname("ROLLCALL_REPORT_DIR")->capture_default_str();
+      ->envname("ROLLCALL_REPORT_DIR")
+      ->capture_default_str();
   app.add_option("--hang-after", hang_after, "a wait of this length is a hang")
-      ->envname("ROLLCALL_HANG_AFTER")->capture_default_str()
+      ->envname("ROLLCALL_HANG_AFTER")
+      ->capture_default_str()
       ->check(CLI::Validator(CheckDuration, "TIME"));
   CLI11_PARSE(app, argc, argv);
   absl::Duration limit;
@@ -55,7 +59,8 @@ int main(int argc, char** argv) {
   options.limits = rollcall::LimitsFor(absl::ToInt64Nanoseconds(limit));
 
   if (options.http == "none") options.http.clear();
-  const absl::StatusOr<rollcall::Address> listen = rollcall::ParseAddress("--listen", options.listen);
+  const absl::StatusOr<rollcall::Address> listen =
+      rollcall::ParseAddress("--listen", options.listen);
   absl::Status status = listen.status();
   if (status.ok()) status = rollcall::CheckReportDir(options.report_dir);
   rollcall::Daemon daemon(options);

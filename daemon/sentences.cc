@@ -90,8 +90,8 @@ std::string MissingRank(const Verdict& v) {
 
 std::string RankExited(const Verdict& v) {
   if (IsCreation(v)) {
-    return absl::StrCat(Who(v.culprits), " left", Ending(v.culprits), " without joining ",
-                        Where(v), " (", OpInWords(v.call.op), ")", WaitTail(v));
+    return absl::StrCat(Who(v.culprits), " left", Ending(v.culprits), " without joining ", Where(v),
+                        " (", OpInWords(v.call.op), ")", WaitTail(v));
   }
   return absl::StrCat(Who(v.culprits), " left ", AfterCalls(v.culprits), Ending(v.culprits),
                       CameInside(v) ? " inside " : " and never entered ", CallNumber(v), " on ",
@@ -223,8 +223,7 @@ std::string CallInWords(const CallArgs& call) {
   const std::string reduction = ReductionInWords(call.reduction);
   if (!reduction.empty()) args.push_back(reduction);
   if (call.peer != kNoPeer) {
-    args.push_back(
-        absl::StrCat(KindOf(call.op) == CallKind::kP2p ? "peer " : "root ", call.peer));
+    args.push_back(absl::StrCat(KindOf(call.op) == CallKind::kP2p ? "peer " : "root ", call.peer));
   }
   return absl::StrCat(OpInWords(call.op), "(", absl::StrJoin(args, ", "), ")");
 }

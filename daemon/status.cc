@@ -14,8 +14,8 @@ bool Ended(const Process& process) {
 
 int64_t WaitingSince(const Member& member) {
   int64_t since = 0;
-  for (const int64_t candidate : {member.waiting_since_ns, member.host_blocked_since_ns,
-                                  member.host_waits_since_ns}) {
+  for (const int64_t candidate :
+       {member.waiting_since_ns, member.host_blocked_since_ns, member.host_waits_since_ns}) {
     if (candidate != 0 && (since == 0 || candidate < since)) since = candidate;
   }
   return since;

@@ -45,8 +45,8 @@ extern "C" ROLLCALL_EXPORT ncclResult_t ncclReduceScatter(const void* sendbuff, 
                                                           size_t recvcount, ncclDataType_t datatype,
                                                           ncclRedOp_t op, ncclComm_t comm,
                                                           cudaStream_t stream) {
-  const CallInfo info = {Op::kReduceScatter, Dtype(datatype), Reduction(op), kNoPeer, recvcount,
-                         stream};
+  const CallInfo info = {Op::kReduceScatter, Dtype(datatype), Reduction(op), kNoPeer,
+                         recvcount,          stream};
   return ObserveCall(ROLLCALL_REAL(ncclReduceScatter), comm, info, CALLER, sendbuff, recvbuff,
                      recvcount, datatype, op, comm, stream);
 }

@@ -20,8 +20,7 @@ constexpr uint64_t kShrink = 0x736872696e6b0000;
 
 // Fields that younger headers have may lie beyond what the caller's struct holds.
 #define HAS_FIELD(config, field) \
-  ((config) != nullptr &&        \
-   (config)->size >= offsetof(ncclConfig_t, field) + sizeof((config)->field))
+  ((config) != nullptr && (config)->size >= offsetof(ncclConfig_t, field) + sizeof((config)->field))
 
 const char* ConfigName(const ncclConfig_t* config) {
 #if NCCL_VERSION_CODE >= NCCL_VERSION(2, 27, 3)
@@ -228,8 +227,8 @@ void BindPending(ThreadState* thread, ncclResult_t result) {
 }  // namespace rollcall
 
 using rollcall::NewComm;
-using rollcall::Observed;
 using rollcall::ObserveCreate;
+using rollcall::Observed;
 using rollcall::ObserveTeardown;
 using rollcall::Op;
 using rollcall::segment::CommState;

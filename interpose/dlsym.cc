@@ -38,7 +38,7 @@ extern "C" __attribute__((visibility("hidden"))) void* rollcall_dlsym_real() {
 }
 
 extern "C" __attribute__((visibility("hidden"))) void* rollcall_dlsym_look_up(void* handle,
-                                                                             const char* name) {
+                                                                              const char* name) {
   const DlsymFn real_dlsym = RealDlsym();
   void* real = real_dlsym(handle, name);
   if (real == nullptr || (strncmp(name, "nccl", 4) != 0 && strncmp(name, "cuda", 4) != 0)) {

@@ -109,7 +109,8 @@ void PlaceMarkers(LocalComm* comm, void* stream, MarkerPoint point, uint64_t col
   const bool placed =
       (collectives == 0 ||
        Write(comm, cuda_stream, started ? &lane->started : &lane->finished, collectives)) &&
-      (p2p == 0 || Write(comm, cuda_stream, started ? &lane->p2p_started : &lane->p2p_finished, p2p));
+      (p2p == 0 ||
+       Write(comm, cuda_stream, started ? &lane->p2p_started : &lane->p2p_finished, p2p));
   if (!placed) SwitchOff(comm);
 }
 

@@ -58,13 +58,15 @@ constexpr Op Canonical(Op op) { return op == Op::kBcast ? Op::kBroadcast : op; }
 // Call arguments that a call does not have are recorded as these.
 inline constexpr uint8_t kNoDtype = 0xff;
 inline constexpr uint8_t kNoReduction = 0xff;
-inline constexpr uint8_t kDynamicReduction = 0xfe;  // ncclRedOpCreatePreMulSum: numbers differ by rank
+inline constexpr uint8_t kDynamicReduction =
+    0xfe;  // ncclRedOpCreatePreMulSum: numbers differ by rank
 inline constexpr int32_t kNoPeer = -1;
 
 // ncclDataType_t as PyTorch spells it; nullptr for a number that is not known.
 constexpr const char* DtypeName(uint8_t dtype) {
-  constexpr const char* kNames[] = {"int8",   "uint8",   "int32",   "uint32",   "int64",       "uint64",
-                                    "float16", "float32", "float64", "bfloat16", "float8_e4m3", "float8_e5m2"};
+  constexpr const char* kNames[] = {"int8",    "uint8",    "int32",       "uint32",
+                                    "int64",   "uint64",   "float16",     "float32",
+                                    "float64", "bfloat16", "float8_e4m3", "float8_e5m2"};
   return dtype < sizeof(kNames) / sizeof(kNames[0]) ? kNames[dtype] : nullptr;
 }
 

@@ -9,8 +9,8 @@
 
 namespace rollcall {
 
-#define ROLLCALL_LIBRARY_OPTIONS(OPTION)                                                      \
-  OPTION(enabled, "ROLLCALL", true, "0: the library does nothing at all")                     \
+#define ROLLCALL_LIBRARY_OPTIONS(OPTION)                                  \
+  OPTION(enabled, "ROLLCALL", true, "0: the library does nothing at all") \
   OPTION(markers, "ROLLCALL_MARKERS", true, "0: the GPU is not asked to note its progress")
 
 struct LibraryOptions {

@@ -155,9 +155,9 @@ inline OpenRecord BeginRecord(ThreadState* thread, LocalComm* comm, const CallIn
     Raise(&entry->p2p_entered, Get(entry->p2p_entered) + 1);
     return open;
   }
-  const uint64_t signature = segment::NextSignature(
-      open.signature, static_cast<uint8_t>(Canonical(info.op)), info.dtype, info.reduction,
-      info.peer, info.count);
+  const uint64_t signature =
+      segment::NextSignature(open.signature, static_cast<uint8_t>(Canonical(info.op)), info.dtype,
+                             info.reduction, info.peer, info.count);
   entry->signature.store(signature, std::memory_order_relaxed);
   if ((position + 1) % segment::kCheckpointInterval == 0) {
     segment::Checkpoint* checkpoint =

@@ -88,10 +88,10 @@ struct SegmentHeader {
   Word exit_ticks;
 
   // What could not be recorded.
-  Word lost_communicators;   // created while the table or the file system was full
-  Word lost_rings;           // communicators that have an entry but no records
-  Word lost_threads;         // threads beyond kBlockedCapacity
-  Word unknown_comm_calls;   // calls on communicators that were never seen created
+  Word lost_communicators;  // created while the table or the file system was full
+  Word lost_rings;          // communicators that have an entry but no records
+  Word lost_threads;        // threads beyond kBlockedCapacity
+  Word unknown_comm_calls;  // calls on communicators that were never seen created
 };
 static_assert(sizeof(SegmentHeader) <= 4096);
 
@@ -101,8 +101,8 @@ struct BlockedEntry {
   HalfWord op;    // an Op
   HalfWord comm;  // index of the CommBlock; kNoComm
   HalfWord reserved;
-  Word since;     // ticks
-  Word stream;    // what it waits for, where that is a stream or an event; only compared
+  Word since;   // ticks
+  Word stream;  // what it waits for, where that is a stream or an event; only compared
   Word reserved_words[4];
 };
 static_assert(sizeof(BlockedEntry) == 64);
@@ -116,7 +116,7 @@ enum class CommState : uint32_t {
   kDestroyed = 5,
   kAborted = 6,
   kRevoked = 7,
-  kFailed = 8,     // creation returned an error
+  kFailed = 8,      // creation returned an error
   kPassedOver = 9,  // took part in a split without becoming a member (NCCL_SPLIT_NOCOLOR)
 };
 
@@ -134,20 +134,20 @@ struct Checkpoint {
 };
 
 struct CommEntry {
-  HalfWord state;    // CommState
-  HalfWord flags;    // CommFlags
+  HalfWord state;  // CommState
+  HalfWord flags;  // CommFlags
   // While a split is under way its ranks stand in the communicator of the split
   // itself (`split_id`, parent's ranks and size), since nobody knows its colour
   // mates yet; `id`, `rank` and `size` are the child's once it has returned.
   Word id;
   Word parent_id;
-  Word split_id;  // 0: not made by split
-  HalfWord rank;     // int32
-  HalfWord size;     // int32
-  HalfWord device;   // int32; -1: not known
+  Word split_id;         // 0: not made by split
+  HalfWord rank;         // int32
+  HalfWord size;         // int32
+  HalfWord device;       // int32; -1: not known
   HalfWord child_count;  // splits and shrinks that this communicator's rank has entered
   HalfWord parent_rank, parent_size;
-  Word base_id;      // hash of the unique id alone
+  Word base_id;  // hash of the unique id alone
   char name[64];
   Word init_entered, init_returned;  // ticks
   Word state_since;                  // ticks
@@ -185,8 +185,8 @@ enum RecordFlags : uint8_t { kRecordCaptured = 1, kRecordP2p = 2 };
 struct CallRecord {
   HalfWord seq;  // 2n+1 while record n is written, 2n+2 once it can be read (mod 2^32)
   uint32_t thread;
-  int32_t peer;       // root or peer; -1
-  uint16_t group;     // nth group of its thread; 0: none
+  int32_t peer;    // root or peer; -1
+  uint16_t group;  // nth group of its thread; 0: none
   uint8_t op;
   uint8_t dtype;
   uint8_t reduction;

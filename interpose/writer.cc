@@ -59,9 +59,9 @@ class KeepErrno {
 void SayNotRecording(const char* why, const char* detail) {
   char line[700];
   const Place place = FindPlace(&getenv);
-  const int length = snprintf(line, sizeof(line),
-                              "rollcall[rank %d, pid %d]: not recording, training unaffected: %s %s\n",
-                              place.rank, static_cast<int>(getpid()), why, detail);
+  const int length = snprintf(
+      line, sizeof(line), "rollcall[rank %d, pid %d]: not recording, training unaffected: %s %s\n",
+      place.rank, static_cast<int>(getpid()), why, detail);
   if (length > 0) {
     const ssize_t written = write(STDERR_FILENO, line, static_cast<size_t>(length));
     static_cast<void>(written);  // nobody to tell
@@ -149,9 +149,9 @@ bool Reserve(int fd, size_t bytes) {
 }
 
 int CreateFile(const char* directory, uint64_t start_time) {
-  const int length = snprintf(segment_path, sizeof(segment_path), "%s/%d-%llu.seg", directory,
-                              static_cast<int>(getpid()),
-                              static_cast<unsigned long long>(start_time));
+  const int length =
+      snprintf(segment_path, sizeof(segment_path), "%s/%d-%llu.seg", directory,
+               static_cast<int>(getpid()), static_cast<unsigned long long>(start_time));
   if (length < 0 || static_cast<size_t>(length) >= sizeof(segment_path)) return -1;
   const int flags = O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC;
   int fd = open(segment_path, flags, 0600);
@@ -234,8 +234,8 @@ bool MakeSegment() {
   auto* header = static_cast<SegmentHeader*>(memory);
   recorder.blocked =
       reinterpret_cast<BlockedEntry*>(static_cast<char*>(memory) + sizeof(char[4096]));
-  recorder.clock = CounterIsInvariant() ? segment::ClockSource::kCounter
-                                        : segment::ClockSource::kMonotonic;
+  recorder.clock =
+      CounterIsInvariant() ? segment::ClockSource::kCounter : segment::ClockSource::kMonotonic;
   FillHeader(header, start_time);
   header->magic.store(segment::kMagic, std::memory_order_release);
   recorder.header.store(header, std::memory_order_release);
@@ -255,8 +255,7 @@ bool ReserveBlock(uint32_t index) {
 }
 
 uint32_t HandleHash(const void* handle) {
-  return static_cast<uint32_t>(segment::Mix(0, reinterpret_cast<uintptr_t>(handle))) %
-         kHandleSlots;
+  return static_cast<uint32_t>(segment::Mix(0, reinterpret_cast<uintptr_t>(handle))) % kHandleSlots;
 }
 
 std::atomic<uint32_t> comms_claimed{0};
@@ -270,8 +269,8 @@ uint32_t ClaimBlock() {
   for (uint32_t i = 0; i < segment::kCommCapacity; ++i) {
     CommEntry* entry = recorder.comms[i].entry;
     if (entry == nullptr) continue;
-    for (CommState ended : {CommState::kDestroyed, CommState::kAborted, CommState::kFailed,
-                            CommState::kPassedOver}) {
+    for (CommState ended :
+         {CommState::kDestroyed, CommState::kAborted, CommState::kFailed, CommState::kPassedOver}) {
       uint32_t expected = static_cast<uint32_t>(ended);
       if (entry->state.compare_exchange_strong(expected,
                                                static_cast<uint32_t>(CommState::kEmpty))) {
@@ -285,7 +284,8 @@ uint32_t ClaimBlock() {
 // Pages are touched now, so that the first calls don't pay for it.
 void ClearBlock(char* block, bool reused) {
   if (reused) {
-    memset(block + sizeof(segment::HalfWord), 0, segment::kMarkersOffset - sizeof(segment::HalfWord));
+    memset(block + sizeof(segment::HalfWord), 0,
+           segment::kMarkersOffset - sizeof(segment::HalfWord));
     memset(block + segment::kMarkersOffset, 0, segment::kRingOffset - segment::kMarkersOffset);
   }
   memset(block + segment::kRingOffset, 0, segment::kCommBlockBytes - segment::kRingOffset);
@@ -409,7 +409,8 @@ void BindHandle(LocalComm* comm, const void* handle) {
   LocalComm* earlier = FindComm(handle);
   if (earlier != nullptr) ForgetHandle(earlier);
   const auto key = reinterpret_cast<uintptr_t>(handle);
-  for (uint32_t i = 0, at = HandleHash(handle); i < kHandleSlots; ++i, at = (at + 1) % kHandleSlots) {
+  for (uint32_t i = 0, at = HandleHash(handle); i < kHandleSlots;
+       ++i, at = (at + 1) % kHandleSlots) {
     uintptr_t seen = handles[at].handle.load(std::memory_order_relaxed);
     if (seen > 1) continue;
     // Claimed as "free again" while the number is set: readers pass it by.
@@ -425,7 +426,8 @@ void ForgetHandle(LocalComm* comm) {
   const void* handle = comm->handle.exchange(nullptr, std::memory_order_acq_rel);
   if (handle == nullptr) return;
   const auto key = reinterpret_cast<uintptr_t>(handle);
-  for (uint32_t i = 0, at = HandleHash(handle); i < kHandleSlots; ++i, at = (at + 1) % kHandleSlots) {
+  for (uint32_t i = 0, at = HandleHash(handle); i < kHandleSlots;
+       ++i, at = (at + 1) % kHandleSlots) {
     const uintptr_t seen = handles[at].handle.load(std::memory_order_acquire);
     if (seen == 0) return;
     if (seen == key) {
@@ -438,7 +440,8 @@ void ForgetHandle(LocalComm* comm) {
 LocalComm* FindComm(const void* handle) {
   const auto key = reinterpret_cast<uintptr_t>(handle);
   if (key <= 1) return nullptr;
-  for (uint32_t i = 0, at = HandleHash(handle); i < kHandleSlots; ++i, at = (at + 1) % kHandleSlots) {
+  for (uint32_t i = 0, at = HandleHash(handle); i < kHandleSlots;
+       ++i, at = (at + 1) % kHandleSlots) {
     const uintptr_t seen = handles[at].handle.load(std::memory_order_acquire);
     if (seen == 0) return nullptr;
     if (seen == key) return &recorder.comms[handles[at].comm.load(std::memory_order_relaxed)];
@@ -461,8 +464,8 @@ segment::BlockedEntry* ClaimBlockedEntry() {
     for (uint32_t i = 0; i < segment::kBlockedCapacity; ++i) {
       BlockedEntry* entry = &recorder.blocked[i];
       uint32_t owner = entry->tid.load(std::memory_order_relaxed);
-      const bool gone = owner != 0 && reclaim &&
-                        syscall(SYS_tgkill, getpid(), static_cast<int>(owner), 0) != 0;
+      const bool gone =
+          owner != 0 && reclaim && syscall(SYS_tgkill, getpid(), static_cast<int>(owner), 0) != 0;
       if (owner != 0 && !gone) continue;
       if (!entry->tid.compare_exchange_strong(owner, tid)) continue;
       entry->since.store(0, std::memory_order_relaxed);

@@ -25,10 +25,10 @@ struct MarkerContext;  // markers.h
 struct LocalComm {
   std::atomic<const void*> handle{nullptr};
   segment::CommEntry* entry = nullptr;
-  segment::CallRecord* ring = nullptr;      // null: no room for records
+  segment::CallRecord* ring = nullptr;  // null: no room for records
   segment::MarkerLane* lanes = nullptr;
-  uint64_t marker_base = 0;                 // address of `lanes` for the GPU; 0: no markers
-  void* context = nullptr;                  // CUcontext of the communicator's device
+  uint64_t marker_base = 0;  // address of `lanes` for the GPU; 0: no markers
+  void* context = nullptr;   // CUcontext of the communicator's device
   uint32_t index = 0;
   bool non_blocking = false;
 };
@@ -50,7 +50,7 @@ bool StartRecording();
 
 // What is known of a communicator before its creation is called.
 struct NewComm {
-  uint64_t base_id = 0;    // hash of the unique id; 0 for children
+  uint64_t base_id = 0;  // hash of the unique id; 0 for children
   uint64_t parent_id = 0;
   uint64_t split_id = 0;
   uint64_t id = 0;

@@ -35,8 +35,8 @@ struct CallRecord {
   uint64_t stream = 0;
   uint64_t caller = 0;  // code address in the process
   uint32_t thread = 0;
-  uint16_t group = 0;   // nth group of its thread (mod 2^16); 0: in no group
-  uint8_t result = 0;   // ncclResult_t
+  uint16_t group = 0;  // nth group of its thread (mod 2^16); 0: in no group
+  uint8_t result = 0;  // ncclResult_t
   bool captured = false;
 };
 
@@ -51,16 +51,16 @@ struct BlockedCall {
 enum class Liveness : uint8_t {
   kUnknown,  // the agent has not said, or segments are read offline
   kAlive,
-  kExited,   // ended in good order: the exit mark is there, or the exit code is 0
-  kDied,     // gone without an exit mark
-  kSilent,   // its agent no longer answers
+  kExited,  // ended in good order: the exit mark is there, or the exit code is 0
+  kDied,    // gone without an exit mark
+  kSilent,  // its agent no longer answers
 };
 
 // One process of the job.
 struct Process {
   std::string host;
   int32_t pid = 0;
-  uint64_t start_time = 0;  // clock ticks since boot, as /proc/PID/stat has it; tells pid reuse
+  uint64_t start_time = 0;   // clock ticks since boot, as /proc/PID/stat has it; tells pid reuse
   int32_t global_rank = -1;  // -1: the environment gave none
   int32_t world_size = -1;
   int32_t local_rank = -1;
@@ -69,12 +69,12 @@ struct Process {
 
   Liveness liveness = Liveness::kUnknown;
   int64_t ended_ns = 0;
-  int32_t exit_code = -1;    // -1: not known
-  int32_t exit_signal = 0;   // 0: none, or not known
+  int32_t exit_code = -1;   // -1: not known
+  int32_t exit_signal = 0;  // 0: none, or not known
 
   // /proc evidence, as of the last tick.
-  char state = '?';          // R, S, D, T, t, Z
-  bool cpu_moving = false;   // used CPU time between the last two ticks
+  char state = '?';         // R, S, D, T, t, Z
+  bool cpu_moving = false;  // used CPU time between the last two ticks
   bool traced = false;
   std::string wait_channel;
   std::vector<BlockedCall> blocked;
@@ -83,12 +83,12 @@ struct Process {
 enum class MemberState : uint8_t {
   kInitializing,  // inside a call that creates the communicator
   kReady,
-  kFinalizing,    // inside CommFinalize or CommDestroy
+  kFinalizing,  // inside CommFinalize or CommDestroy
   kFinalized,
   kDestroyed,
   kAborted,
   kRevoked,
-  kFailed,        // creation returned an error
+  kFailed,  // creation returned an error
 };
 
 // One rank of one communicator.
@@ -105,8 +105,8 @@ struct Member {
   // the next one; the others count likewise.
   uint64_t entered = 0;
   uint64_t returned = 0;
-  bool has_markers = false;   // started and finished are written by the GPU
-  uint64_t started = 0;       // the GPU has reached so many
+  bool has_markers = false;  // started and finished are written by the GPU
+  uint64_t started = 0;      // the GPU has reached so many
   uint64_t finished = 0;
   uint64_t p2p_entered = 0, p2p_returned = 0, p2p_started = 0, p2p_finished = 0;
 
@@ -120,8 +120,8 @@ struct Member {
   // communicator's last call was the last one it made before. 0: it does not.
   int64_t host_waits_since_ns = 0;
 
-  uint64_t signature = 0;                        // over all collectives entered
-  std::map<uint64_t, uint64_t> checkpoints;      // position -> signature of the calls before it
+  uint64_t signature = 0;                    // over all collectives entered
+  std::map<uint64_t, uint64_t> checkpoints;  // position -> signature of the calls before it
   std::deque<CallRecord> records;  // the newest, in order of index; may start late or have gaps
   uint64_t records_lost = 0;
 };
@@ -142,7 +142,7 @@ struct JobState {
 };
 
 struct Limits {
-  int64_t hang_after_ns = 60'000'000'000;   // a wait is a hang then
+  int64_t hang_after_ns = 60'000'000'000;     // a wait is a hang then
   int64_t suspect_after_ns = 15'000'000'000;  // a wait is worth a first look; below hang_after_ns
   // A wait for somebody who has left (exited, died) cannot end; this much only
   // keeps the ordinary end of a job, whose ranks leave one by one, from alarm.

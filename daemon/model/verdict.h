@@ -12,13 +12,13 @@ namespace rollcall {
 
 // The causes of DESIGN section 7 that have a rule, with their spelling in
 // incident.json. Order: what explains more comes first when nothing else decides.
-#define ROLLCALL_CAUSES(X)                  \
-  X(kRankDied, "rank_died")                 \
+#define ROLLCALL_CAUSES(X)                    \
+  X(kRankDied, "rank_died")                   \
   X(kOperationMismatch, "operation_mismatch") \
-  X(kArgumentMismatch, "argument_mismatch") \
-  X(kRankExited, "rank_exited")             \
-  X(kInitIncomplete, "init_incomplete")     \
-  X(kMissingRank, "missing_rank")           \
+  X(kArgumentMismatch, "argument_mismatch")   \
+  X(kRankExited, "rank_exited")               \
+  X(kInitIncomplete, "init_incomplete")       \
+  X(kMissingRank, "missing_rank")             \
   X(kStalledInFlight, "stalled_in_flight")
 
 enum class Cause : uint8_t {
@@ -40,7 +40,7 @@ struct Culprit {
   int32_t process = -1;  // index into JobState::processes; -1: no process of it is known
   int32_t rank = -1;     // global where known, else in the communicator
   std::string host;
-  int32_t pid = 0;       // 0: not known
+  int32_t pid = 0;  // 0: not known
   int32_t device = -1;
   CallArgs call;         // mismatches: what it called instead
   uint64_t entered = 0;  // collectives it has entered on that communicator
@@ -56,7 +56,7 @@ struct Verdict {
   Cause cause = Cause::kMissingRank;
   Certainty certainty = Certainty::kPossible;
   std::vector<Culprit> culprits;
-  std::vector<int32_t> waiting_ranks;  // global where known
+  std::vector<int32_t> waiting_ranks;      // global where known
   std::vector<int32_t> waiting_processes;  // indices; whose stacks are worth taking
 
   uint64_t communicator = 0;
@@ -71,10 +71,10 @@ struct Verdict {
   uint64_t position_end = 0;
 
   std::vector<std::string> mismatched_fields;
-  int64_t since_ns = 0;       // when the first one began to wait; contradictions: when it arose
+  int64_t since_ns = 0;  // when the first one began to wait; contradictions: when it arose
   int64_t waited_ns = 0;
   bool is_consequence = false;  // another verdict explains this one
-  std::string summary;        // one sentence
+  std::string summary;          // one sentence
   std::vector<std::string> evidence;
   std::vector<std::string> missing_evidence;
   std::vector<Advice> advice;

@@ -34,8 +34,8 @@ pre { overflow-x: auto; font-size: .8rem; line-height: 1.35; margin: .2rem 0 .8r
 void AddFacts(const Facts& facts, std::string* html) {
   *html += "<table>\n";
   for (const auto& [name, value] : facts) {
-    absl::StrAppend(html, "<tr><th scope=\"row\">", EscapeHtml(name), "</th><td>", EscapeHtml(value),
-                    "</td></tr>\n");
+    absl::StrAppend(html, "<tr><th scope=\"row\">", EscapeHtml(name), "</th><td>",
+                    EscapeHtml(value), "</td></tr>\n");
   }
   *html += "</table>\n";
 }

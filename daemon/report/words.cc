@@ -87,8 +87,8 @@ std::string ThreadTitle(const v1::ThreadStack& thread) {
 }
 
 std::string FrameInWords(const v1::Frame& frame, int number) {
-  std::string text = absl::StrFormat(
-      "#%-2d %s", number, frame.function().empty() ? frame.address() : frame.function());
+  std::string text = absl::StrFormat("#%-2d %s", number,
+                                     frame.function().empty() ? frame.address() : frame.function());
   if (!frame.file().empty()) {
     absl::StrAppend(&text, "  ", frame.file());
     if (frame.line() > 0) absl::StrAppend(&text, ":", frame.line());

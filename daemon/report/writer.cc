@@ -100,8 +100,7 @@ absl::Status WriteFiles(const std::string& folder, const std::vector<File>& file
 }
 
 std::string NameFor(const v1::Incident& incident) {
-  const auto& time =
-      incident.has_confirmed_at() ? incident.confirmed_at() : incident.opened_at();
+  const auto& time = incident.has_confirmed_at() ? incident.confirmed_at() : incident.opened_at();
   const std::string cause = incident.verdicts().empty() ? "unknown" : incident.verdicts(0).cause();
   return absl::StrCat(TimeForName(time), "-", cause);
 }

@@ -23,8 +23,8 @@ Certainty CertaintyOf(const Absence& absence, const std::vector<Absent>& blamed)
                         : best == Evidence::kInferred ? Certainty::kLikely
                                                       : Certainty::kPossible;
   for (const Absent& absent : blamed) {
-    const bool guessed_twice = absent.came && absent.at_most == Certainty::kLikely &&
-                               best != Evidence::kShown;
+    const bool guessed_twice =
+        absent.came && absent.at_most == Certainty::kLikely && best != Evidence::kShown;
     certainty = std::min(certainty, guessed_twice ? Certainty::kPossible : absent.at_most);
   }
   if (absence.call.op == Op::kNone) certainty = std::min(certainty, Certainty::kLikely);
@@ -84,12 +84,12 @@ void AddMissing(const JobState& job, const Absence& absence, const std::vector<A
     if (process->liveness == Liveness::kUnknown) unknown.push_back(rank);
   }
   if (!silent.empty()) {
-    verdict->missing_evidence.push_back(absl::StrCat(
-        "the agent of ", RanksInWords(silent), " no longer answers: what is known is old"));
+    verdict->missing_evidence.push_back(absl::StrCat("the agent of ", RanksInWords(silent),
+                                                     " no longer answers: what is known is old"));
   }
   if (!unknown.empty()) {
-    verdict->missing_evidence.push_back(absl::StrCat("whether the process of ",
-                                                     RanksInWords(unknown), " lives is not known"));
+    verdict->missing_evidence.push_back(
+        absl::StrCat("whether the process of ", RanksInWords(unknown), " lives is not known"));
   }
   if (absence.call.op == Op::kNone) {
     verdict->missing_evidence.push_back(

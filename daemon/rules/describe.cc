@@ -117,8 +117,8 @@ std::vector<std::string> EvidenceOf(const JobState& job, const std::vector<Waite
     const std::vector<int32_t> ranks = PublicRanks(job, waiters, evidence);
     if (!ranks.empty()) lines.push_back(absl::StrCat(RanksInWords(ranks), text));
   };
-  add(Evidence::kShown, absl::StrCat(": waiting in ", call,
-                                     " or after it, as GPU markers or the host's place show"));
+  add(Evidence::kShown,
+      absl::StrCat(": waiting in ", call, " or after it, as GPU markers or the host's place show"));
   add(Evidence::kInferred, ": the host waits, and its last call was on this communicator");
   add(Evidence::kIndirect, ": the host waits for the GPU after a call on another communicator");
   return lines;

@@ -116,8 +116,7 @@ uint64_t OldestRecord(const std::vector<History>& histories, uint64_t agreed) {
   return std::max(oldest, agreed);
 }
 
-std::optional<Divergence> CompareRecords(const std::vector<History>& histories,
-                                         uint64_t agreed) {
+std::optional<Divergence> CompareRecords(const std::vector<History>& histories, uint64_t agreed) {
   uint64_t end = 0;
   for (const History& history : histories) end = std::max(end, history.entered());
   const uint64_t oldest = OldestRecord(histories, agreed);

@@ -25,8 +25,8 @@ struct Side {
 
 struct Divergence {
   uint64_t position = 0;
-  uint64_t position_end = 0;  // not 0: somewhere from `position` to before this; records are lost
-  std::vector<Side> sides;    // at least two; the largest first
+  uint64_t position_end = 0;    // not 0: somewhere from `position` to before this; records are lost
+  std::vector<Side> sides;      // at least two; the largest first
   bool may_be_earlier = false;  // records before `position` are lost
   size_t undecided = 0;         // ranks that have not come so far
 };

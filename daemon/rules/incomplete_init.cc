@@ -47,8 +47,7 @@ void AddMembers(const JobState& job, const Communicator& comm, Absence* absence)
     AddLost(job, rank, member, absence);
     const bool waits = member.state == MemberState::kInitializing && member.init_entered_ns > 0;
     if (absence->absents.size() != lost || !waits) continue;
-    const Evidence evidence =
-        IsFresh(job, member.process) ? Evidence::kShown : Evidence::kInferred;
+    const Evidence evidence = IsFresh(job, member.process) ? Evidence::kShown : Evidence::kInferred;
     absence->waiters.push_back({rank, member.process, {0, member.init_entered_ns, evidence}});
   }
 }

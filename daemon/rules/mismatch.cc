@@ -133,8 +133,7 @@ Verdict MakeVerdict(const JobState& job, const Communicator& comm, const Diverge
   verdict.call = divergence.sides[0].call;
   verdict.mismatched_fields = FieldsOf(divergence, cause);
   verdict.since_ns = SinceOf(divergence);
-  verdict.waited_ns =
-      verdict.since_ns == 0 ? 0 : std::max<int64_t>(0, now_ns - verdict.since_ns);
+  verdict.waited_ns = verdict.since_ns == 0 ? 0 : std::max<int64_t>(0, now_ns - verdict.since_ns);
   AddCulprits(job, comm, divergence, &verdict);
   AddWaiters(job, comm, IsTie(divergence), &verdict);
   AddEvidence(job, comm, divergence, &verdict);

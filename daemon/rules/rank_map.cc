@@ -18,8 +18,7 @@ std::set<int32_t> MemberProcesses(const Communicator& comm) {
 }
 
 // Splits stand in a communicator with their parent's ranks.
-RankMap ByParent(const JobState& job, const Communicator& comm,
-                 const std::vector<int32_t>& ranks) {
+RankMap ByParent(const JobState& job, const Communicator& comm, const std::vector<int32_t>& ranks) {
   RankMap result;
   const auto parent = job.communicators.find(comm.parent);
   if (comm.parent == 0 || parent == job.communicators.end()) return result;

@@ -4,8 +4,8 @@ namespace rollcall {
 
 const std::vector<Rule>& AllRules() {
   static const auto* rules = new std::vector<Rule>{
-      FindDiedRanks,   FindOperationMismatches,     FindArgumentMismatches,
-      FindExitedRanks, FindIncompleteCommunicators, FindMissingRanks,
+      FindDiedRanks,    FindOperationMismatches,     FindArgumentMismatches,
+      FindExitedRanks,  FindIncompleteCommunicators, FindMissingRanks,
       FindStalledCalls,
   };
   return *rules;

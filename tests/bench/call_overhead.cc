@@ -46,7 +46,8 @@ double NsPerTick() {
   do {
     clock_gettime(CLOCK_MONOTONIC, &b);
   } while ((b.tv_sec - a.tv_sec) * 1000000000L + b.tv_nsec - a.tv_nsec < 50000000L);
-  const double ns = static_cast<double>((b.tv_sec - a.tv_sec) * 1000000000L + b.tv_nsec - a.tv_nsec);
+  const double ns =
+      static_cast<double>((b.tv_sec - a.tv_sec) * 1000000000L + b.tv_nsec - a.tv_nsec);
   return ns / static_cast<double>(Counter() - begin);
 }
 
@@ -75,13 +76,16 @@ void Measure() {
   ncclComm_t comm = nullptr;
   ncclGetUniqueId(&id);
   ncclCommInitRank(&comm, 2, id, 0);
-  const auto call = [comm] { ncclAllReduce(nullptr, nullptr, 1024, ncclFloat, ncclSum, comm, nullptr); };
+  const auto call = [comm] {
+    ncclAllReduce(nullptr, nullptr, 1024, ncclFloat, ncclSum, comm, nullptr);
+  };
   for (int i = 0; i < 20000; ++i) call();
   const double ns = NsPerTick();
   const double timing = static_cast<double>(Time([] {})[kCalls / 2]);
   const std::vector<uint64_t> ticks = Time(call);
   const auto at = [&](double q) {
-    return std::max(0.0, (static_cast<double>(ticks[static_cast<size_t>(q * kCalls)]) - timing) * ns);
+    return std::max(0.0,
+                    (static_cast<double>(ticks[static_cast<size_t>(q * kCalls)]) - timing) * ns);
   };
   const uint64_t begin = Counter();
   for (int i = 0; i < kCalls; ++i) call();
@@ -96,8 +100,8 @@ Figures RunVariant(const char* self, const char* preload) {
       " --measure";
   Figures figures;
   FILE* out = popen(command.c_str(), "r");
-  if (out == nullptr ||
-      fscanf(out, "%lf %lf %lf %lf", &figures.p50, &figures.p99, &figures.p999, &figures.mean) != 4) {
+  if (out == nullptr || fscanf(out, "%lf %lf %lf %lf", &figures.p50, &figures.p99, &figures.p999,
+                               &figures.mean) != 4) {
     fprintf(stderr, "call_overhead: %s did not run\n", command.c_str());
     exit(1);
   }

@@ -2,14 +2,15 @@
 // is the library's own cost.
 #include <nccl.h>
 
-#define STUB(type, name, parameters, body)       \
-  extern "C" type p##name parameters { body }    \
+#define STUB(type, name, parameters, body)    \
+  extern "C" type p##name parameters { body } \
   extern "C" __attribute__((weak, alias("p" #name))) type name parameters
 
-STUB(ncclResult_t, ncclGetVersion, (int* version), *version = NCCL_VERSION_CODE; return ncclSuccess;);
+STUB(ncclResult_t, ncclGetVersion, (int* version), *version = NCCL_VERSION_CODE;
+     return ncclSuccess;);
 STUB(ncclResult_t, ncclGetUniqueId, (ncclUniqueId * id), id->internal[0] = 1; return ncclSuccess;);
-STUB(ncclResult_t, ncclCommInitRank, (ncclComm_t * comm, int, ncclUniqueId, int),
-     static int object; *comm = reinterpret_cast<ncclComm_t>(&object); return ncclSuccess;);
+STUB(ncclResult_t, ncclCommInitRank, (ncclComm_t * comm, int, ncclUniqueId, int), static int object;
+     *comm = reinterpret_cast<ncclComm_t>(&object); return ncclSuccess;);
 STUB(ncclResult_t, ncclCommCuDevice, (const ncclComm_t, int* device), *device = 0;
      return ncclSuccess;);
 STUB(ncclResult_t, ncclAllReduce,

@@ -9,8 +9,10 @@ void Ring(victim::Rank* self) {
   const int next = (self->rank + 1) % self->world;
   const int before = (self->rank + self->world - 1) % self->world;
   CHECK_NCCL(ncclGroupStart());
-  CHECK_NCCL(ncclSend(self->send.data(), victim::kCount, ncclFloat, next, self->comm, self->stream));
-  CHECK_NCCL(ncclRecv(self->recv.data(), victim::kCount, ncclFloat, before, self->comm, self->stream));
+  CHECK_NCCL(
+      ncclSend(self->send.data(), victim::kCount, ncclFloat, next, self->comm, self->stream));
+  CHECK_NCCL(
+      ncclRecv(self->recv.data(), victim::kCount, ncclFloat, before, self->comm, self->stream));
   CHECK_NCCL(ncclGroupEnd());
 }
 

@@ -13,8 +13,8 @@ int main() {
   DeviceBuffer<float> send(kLarge), recv(kLarge);
   CHECK_CUDA(cudaDeviceSynchronize());
   self.Train(1);  // all begin the next one together
-  CHECK_NCCL(ncclAllReduce(send.data(), recv.data(), kLarge, ncclFloat, ncclSum, self.comm,
-                           self.stream));
+  CHECK_NCCL(
+      ncclAllReduce(send.data(), recv.data(), kLarge, ncclFloat, ncclSum, self.comm, self.stream));
   usleep(20 * 1000);
   if (self.rank == 1) raise(SIGSTOP);
   self.Wait();

@@ -10,24 +10,24 @@
 
 #include <string>
 
-#define CHECK_CUDA(call)                                                              \
-  do {                                                                                \
-    const cudaError_t check_result = (call);                                          \
-    if (check_result != cudaSuccess) {                                                \
-      fprintf(stderr, "%s:%d: %s: %s\n", __FILE__, __LINE__, #call,                   \
-              cudaGetErrorString(check_result));                                      \
-      exit(1);                                                                        \
-    }                                                                                 \
+#define CHECK_CUDA(call)                                            \
+  do {                                                              \
+    const cudaError_t check_result = (call);                        \
+    if (check_result != cudaSuccess) {                              \
+      fprintf(stderr, "%s:%d: %s: %s\n", __FILE__, __LINE__, #call, \
+              cudaGetErrorString(check_result));                    \
+      exit(1);                                                      \
+    }                                                               \
   } while (0)
 
-#define CHECK_NCCL(call)                                                              \
-  do {                                                                                \
-    const ncclResult_t check_result = (call);                                         \
-    if (check_result != ncclSuccess) {                                                \
-      fprintf(stderr, "%s:%d: %s: %s\n", __FILE__, __LINE__, #call,                   \
-              ncclGetErrorString(check_result));                                      \
-      exit(1);                                                                        \
-    }                                                                                 \
+#define CHECK_NCCL(call)                                            \
+  do {                                                              \
+    const ncclResult_t check_result = (call);                       \
+    if (check_result != ncclSuccess) {                              \
+      fprintf(stderr, "%s:%d: %s: %s\n", __FILE__, __LINE__, #call, \
+              ncclGetErrorString(check_result));                    \
+      exit(1);                                                      \
+    }                                                               \
   } while (0)
 
 inline int EnvironmentNumber(const char* name) {

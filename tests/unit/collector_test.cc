@@ -133,8 +133,8 @@ TEST_F(CollectorTest, NoNewsIsNoUpdate) {
   Collector collector(Options());
   collector.Collect(10 * kSecond, false);
   for (int i = 0; i < 3; ++i) {
-    for (const v1::ProcessUpdate& update :
-         collector.Collect(10 * kSecond + i, false).processes()) {
+    const v1::Tick tick = collector.Collect(10 * kSecond + i, false);
+    for (const v1::ProcessUpdate& update : tick.processes()) {
       EXPECT_EQ(update.communicators_size(), 0);
       EXPECT_FALSE(update.has_identity());
     }

@@ -210,12 +210,12 @@ TEST_F(LibraryProcessTest, AnotherToolsWrapperBeforeOursSeesTheCallsToo) {
   EXPECT_EQ(Stderr(), "other interposer: 2\n");
 }
 
-// It is passed by, which is why `rollcall run` puts our library last.
-TEST_F(LibraryProcessTest, AnotherToolsWrapperBehindOursDoesNoHarm) {
+TEST_F(LibraryProcessTest, AnotherToolsWrapperBehindOursSeesTheCallsToo) {
   ASSERT_EQ(Run(Steps("id init=2,0 all_reduce all_reduce"),
                 {{"LD_PRELOAD", absl::StrCat(ROLLCALL_LIBRARY, ":", OTHER_INTERPOSER)}}), 0)
       << Stderr();
   EXPECT_EQ(Read().communicators[0].entered, 2u);
+  EXPECT_EQ(Stderr(), "other interposer: 2\n");
 }
 
 }  // namespace
