@@ -138,5 +138,110 @@ TEST(CommUpdateTest, ABatchEndsAtAGap) {
   EXPECT_EQ(batch.op_size(), 2);
 }
 
+TEST(CommUpdateTest, AThreadInsideASendIsNotInACollective) {
+  CommSnapshot comm = Comm(3, 3);
+  comm.p2p_entered = 1;
+  const SegmentSnapshot process = Process(comm, Op::kRecv, 0, kNow - kSecond);
+  const HostWaits waits = FindHostWaits(process, process.communicators[0]);
+  EXPECT_EQ(waits.in_call_since_ns, kNow - kSecond);
+  EXPECT_EQ(Fill(comm, waits).host_blocked_since_ns(), 0);
+  EXPECT_EQ(Fill(comm, waits).waiting_since_ns(), 0);
+}
+
+TEST(CommUpdateTest, TheEndOfAGroupIsAWaitOfItsCalls) {
+  const CommSnapshot comm = Comm(3, 1);
+  const SegmentSnapshot process = Process(comm, Op::kGroupEnd, 0, kNow - kSecond);
+  const HostWaits waits = FindHostWaits(process, process.communicators[0]);
+  EXPECT_EQ(Fill(comm, waits).waiting_since_ns(), kNow - kSecond);
+}
+
+TEST(CommUpdateTest, AThreadInsideACallOnAnotherCommunicatorIsNoWaitHere) {
+  const CommSnapshot comm = Comm(3, 2);
+  const SegmentSnapshot process = Process(comm, Op::kAllReduce, /*block=*/1, kNow - kSecond);
+  EXPECT_EQ(FindHostWaits(process, process.communicators[0]).in_call_since_ns, 0);
+}
+
+TEST(CommUpdateTest, OfTwoThreadsTheOneThatCameFirstCounts) {
+  const CommSnapshot comm = Comm(3, 2);
+  SegmentSnapshot process = Process(comm, Op::kAllReduce, 0, kNow - kSecond);
+  process.blocked.push_back({78, static_cast<uint32_t>(Op::kAllReduce), 0, kNow - 2 * kSecond});
+  EXPECT_EQ(FindHostWaits(process, process.communicators[0]).in_call_since_ns, kNow - 2 * kSecond);
+}
+
+TEST(CommUpdateTest, AGpuWaitFromBeforeTheLastCallIsNotForIt) {
+  const CommSnapshot comm = Comm(2, 2);
+  const SegmentSnapshot process =
+      Process(comm, Op::kcudaStreamSynchronize, 0, comm.last_entered_ns - 1);
+  EXPECT_EQ(FindHostWaits(process, process.communicators[0]).in_gpu_wait_since_ns, 0);
+}
+
+TEST(CommUpdateTest, CallsOfACodeThatIsNotKnownAreNoWait) {
+  const CommSnapshot comm = Comm(3, 2);
+  const SegmentSnapshot process = Process(comm, static_cast<Op>(250), 0, kNow - kSecond);
+  EXPECT_EQ(FindHostWaits(process, process.communicators[0]).in_call_since_ns, 0);
+  EXPECT_EQ(FindHostWaits(process, process.communicators[0]).in_gpu_wait_since_ns, 0);
+}
+
+TEST(CommUpdateTest, AllFinishedIsNoWait) {
+  CommSnapshot comm = Comm(5, 5);
+  comm.flags |= segment::kFlagMarkers;
+  comm.started = comm.finished = 5;
+  EXPECT_EQ(Fill(comm).waiting_since_ns(), 0);
+}
+
+// A refused call has the position that the next one takes.
+TEST(CommUpdateTest, TheCallThatHoldsThePositionIsTheOneThatWaits) {
+  CommSnapshot comm = Comm(3, 3);
+  comm.flags |= segment::kFlagMarkers;
+  comm.started = 3;
+  comm.finished = 2;
+  RecordSnapshot refused = comm.records[2];
+  refused.entered_ns -= kSecond / 2;
+  refused.result = 4;
+  comm.records.insert(comm.records.begin() + 2, refused);
+  CommHistory history;
+  history.finished = 2;
+  EXPECT_EQ(Fill(comm, {}, &history).waiting_since_ns(), kNow - kSecond);
+}
+
+TEST(CommUpdateTest, WithoutTheRecordTheLastCallTellsSinceWhen) {
+  CommSnapshot comm = Comm(5, 5);
+  comm.records.clear();
+  comm.flags |= segment::kFlagMarkers;
+  comm.finished = 2;
+  CommHistory history;
+  history.finished = 2;
+  EXPECT_EQ(Fill(comm, {}, &history).waiting_since_ns(), comm.last_entered_ns);
+}
+
+TEST(CommUpdateTest, WhoWasPassedOverStaysInTheSplit) {
+  CommSnapshot comm = Comm(0, 0);
+  comm.state = segment::CommState::kPassedOver;
+  comm.id = 10;
+  comm.split_id = 11;
+  comm.rank = -1;
+  comm.size = 0;
+  comm.parent_rank = 3;
+  comm.parent_size = 8;
+  const v1::CommUpdate update = Fill(comm);
+  EXPECT_EQ(update.id(), 11u);
+  EXPECT_TRUE(update.split_pending());
+}
+
+TEST(CommUpdateTest, ColumnsGiveBackTheRecords) {
+  const CommSnapshot comm = Comm(4, 3);
+  v1::RecordBatch batch;
+  FillRecords(comm, &batch);
+  ASSERT_EQ(batch.op_size(), 4);
+  int64_t entered_ns = 0;
+  for (int i = 0; i < 4; ++i) {
+    const RecordSnapshot& record = comm.records[static_cast<size_t>(i)];
+    entered_ns += batch.entered_delta_ns(i);
+    EXPECT_EQ(entered_ns, record.entered_ns);
+    EXPECT_EQ(batch.position(i), record.position);
+    EXPECT_EQ(batch.duration_ns(i), i < 3 ? 10 : -1);
+  }
+}
+
 }  // namespace
 }  // namespace rollcall

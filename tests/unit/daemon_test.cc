@@ -2,6 +2,7 @@
 // over TCP. Segments are written by hand; their processes are this one.
 #include "daemon/daemon.h"
 
+#include <google/protobuf/util/json_util.h>
 #include <grpcpp/grpcpp.h>
 #include <gtest/gtest.h>
 #include <sys/socket.h>
@@ -13,6 +14,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "agent/agent.h"
 #include "agent/monotonic_clock.h"
 #include "agent/proc_evidence.h"
@@ -204,6 +206,97 @@ TEST_F(DaemonTest, PagesAnswerAndEscapeWhatComesFromJobs) {
   EXPECT_EQ(client.Get("/incidents/none")->status, 404);
   EXPECT_EQ(client.Get("/healthz")->body, "ok\n");
   agent.Stop();
+}
+
+TEST_F(DaemonTest, AnAgentMayBeThereBeforeItsDaemon) {
+  DaemonOptions options = Options();
+  options.listen = "127.0.0.1:0";
+  auto daemon = std::make_unique<Daemon>(options);
+  ASSERT_TRUE(daemon->Start().ok());
+  options.listen = absl::StrCat("127.0.0.1:", daemon->grpc_port());
+  daemon.reset();  // its port is free, and nobody listens there
+  const std::string folder = scratch_ / "segments";
+  WriteContradiction(folder);
+  Agent agent(AgentFor(folder), grpc::CreateChannel(options.listen,
+                                                    grpc::InsecureChannelCredentials()));
+  agent.Start();
+  daemon = std::make_unique<Daemon>(options);
+  ASSERT_TRUE(daemon->Start().ok());
+  EXPECT_TRUE(Eventually([&] { return daemon->GetStatus("").jobs_size() == 1; }));
+  agent.Stop();
+}
+
+TEST_F(DaemonTest, AnAgentThatIsStartedAnewAddsNothingTwice) {
+  const std::string folder = scratch_ / "segments";
+  WriteContradiction(folder);
+  Daemon daemon(Options());
+  ASSERT_TRUE(daemon.Start().ok());
+  for (int i = 0; i < 2; ++i) {
+    Agent agent(AgentFor(folder), daemon.InProcessChannel());
+    agent.Start();
+    ASSERT_TRUE(Eventually([&] {
+      return daemon.GetStatus("").agents() == 1 && !daemon.GetIncidents("").empty();
+    }));
+    agent.Stop();
+    ASSERT_TRUE(Eventually([&] { return daemon.GetStatus("").agents() == 0; }));
+  }
+  EXPECT_EQ(daemon.GetStatus("").jobs(0).processes(), 1);
+  EXPECT_EQ(daemon.GetIncidents("").size(), 1u);
+}
+
+TEST_F(DaemonTest, AnAgentThatStopsHasToldAllItKnew) {
+  const std::string folder = scratch_ / "segments";
+  WriteContradiction(folder);
+  Daemon daemon(Options());
+  ASSERT_TRUE(daemon.Start().ok());
+  Agent agent(AgentFor(folder), daemon.InProcessChannel());
+  agent.Start();
+  agent.Stop();
+  daemon.Stop();
+  EXPECT_EQ(daemon.GetStatus("").jobs_size(), 1);
+  EXPECT_EQ(daemon.GetIncidents("").size(), 1u);
+}
+
+TEST_F(DaemonTest, ATakenPagePortIsSaid) {
+  DaemonOptions options = Options();
+  options.http = "127.0.0.1:0";
+  Daemon first(options);
+  ASSERT_TRUE(first.Start().ok());
+  options.http = first.http_address();
+  Daemon second(options);
+  const absl::Status status = second.Start();
+  EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable);
+  EXPECT_TRUE(absl::StrContains(std::string(status.message()), options.http));
+}
+
+TEST_F(DaemonTest, AnswersForScriptsAreJson) {
+  const std::string folder = scratch_ / "segments";
+  WriteContradiction(folder);
+  DaemonOptions options = Options();
+  options.http = "127.0.0.1:0";
+  Daemon daemon(options);
+  ASSERT_TRUE(daemon.Start().ok());
+  Agent agent(AgentFor(folder), daemon.InProcessChannel());
+  agent.Start();
+  ASSERT_TRUE(Eventually([&] { return !daemon.GetIncidents("").empty(); }));
+  httplib::Client client("http://" + daemon.http_address());
+  v1::StatusResponse status;
+  const auto answer = client.Get("/api/v1/status");
+  ASSERT_TRUE(answer);
+  ASSERT_TRUE(google::protobuf::util::JsonStringToMessage(answer->body, &status).ok());
+  EXPECT_EQ(status.jobs(0).name(), "<script>job");
+  v1::ListIncidentsResponse incidents;
+  ASSERT_TRUE(google::protobuf::util::JsonStringToMessage(client.Get("/api/v1/incidents")->body,
+                                                          &incidents)
+                  .ok());
+  ASSERT_EQ(incidents.incidents_size(), 1);
+  const std::string& id = incidents.incidents(0).id();
+  const auto page = client.Get("/incidents/" + absl::StrReplaceAll(id, {{"<", "%3C"}, {">", "%3E"}}));
+  ASSERT_TRUE(page) << id;
+  EXPECT_EQ(page->status, 200);
+  EXPECT_FALSE(absl::StrContains(page->body, "<script>job"));
+  EXPECT_EQ(client.Get("/no/such/page")->status, 404);
+  EXPECT_EQ(client.Post("/api/v1/status", "", "text/plain")->status, 404);
 }
 
 }  // namespace

@@ -191,5 +191,74 @@ TEST(JobStoreTest, ForgettingAJobLeavesTheOthers) {
   EXPECT_EQ(store.JobNames(), std::vector<std::string>{"b"});
 }
 
+TEST(JobStoreTest, AnIdentityThatComesLateIsEarlyEnough) {
+  JobStore store("unnamed");
+  v1::Tick tick = TickOf(7);
+  AddRecords(AddComm(&tick, 5, 1, 4), 0, 3);
+  v1::Tick nameless = tick;
+  nameless.mutable_processes(0)->clear_identity();
+  store.Apply("node", nameless);
+  EXPECT_TRUE(store.JobNames().empty());
+  store.Apply("node", tick);
+  store.Apply("node", nameless);  // known by now
+  EXPECT_EQ(store.JobNames(), std::vector<std::string>{"job"});
+  EXPECT_EQ(OnlyMember(store.Get("job")).records.size(), 3u);
+}
+
+TEST(JobStoreTest, AnUpdateWithoutEvidenceLeavesItAsItWas) {
+  JobStore store("unnamed");
+  store.Apply("node", TickOf(7));
+  v1::Tick tick = TickOf(7);
+  tick.mutable_processes(0)->clear_evidence();
+  AddComm(&tick, 5, 1, 4);
+  store.Apply("node", tick);
+  EXPECT_EQ(store.Get("job").processes[0].liveness, Liveness::kAlive);
+}
+
+TEST(JobStoreTest, OnlyTheNewestRecordsAreKept) {
+  JobStore store("unnamed");
+  for (uint64_t first = 0; first < 3000; first += 500) {
+    v1::Tick tick = TickOf(7);
+    AddRecords(AddComm(&tick, 5, 1, 4), first, 500);
+    store.Apply("node", tick);
+  }
+  v1::Tick old = TickOf(7);
+  AddRecords(AddComm(&old, 5, 1, 4), 0, 500);
+  store.Apply("node", old);
+  const JobState state = store.Get("job");
+  EXPECT_EQ(OnlyMember(state).records.front().index, 3000u - 1024u);
+  EXPECT_EQ(OnlyMember(state).records.back().index, 2999u);
+}
+
+TEST(JobStoreTest, ARankThatWasStartedAnewBeginsAfresh) {
+  JobStore store("unnamed");
+  v1::Tick first = TickOf(7), second = TickOf(8);
+  AddRecords(AddComm(&first, 5, 1, 4), 0, 3);
+  AddRecords(AddComm(&second, 5, 1, 4), 0, 1);
+  store.Apply("node", first);
+  store.Apply("node", second);
+  const JobState state = store.Get("job");
+  EXPECT_EQ(state.processes.size(), 2u);
+  EXPECT_EQ(OnlyMember(state).records.size(), 1u);
+}
+
+TEST(JobStoreTest, EndedProcessesOfASilentHostHaveEnded) {
+  JobStore store("unnamed");
+  v1::Tick tick = TickOf(1);
+  tick.mutable_processes(0)->mutable_evidence()->set_liveness(v1::Evidence::DIED);
+  store.Apply("one", tick);
+  store.SetSilent("one");
+  EXPECT_EQ(store.Get("job").processes[0].liveness, Liveness::kDied);
+}
+
+TEST(JobStoreTest, AChangeIsANewVersion) {
+  JobStore store("unnamed");
+  EXPECT_EQ(store.Version("job"), 0u);
+  store.Apply("node", TickOf(1));
+  const uint64_t before = store.Version("job");
+  store.Apply("node", TickOf(2));
+  EXPECT_GT(store.Version("job"), before);
+}
+
 }  // namespace
 }  // namespace rollcall
