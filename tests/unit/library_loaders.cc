@@ -72,7 +72,7 @@ int SecondNccl() {
   if (second_all_reduce == nullptr || second_all_reduce == first_all_reduce) return 3;
   Dl_info about;
   if (dladdr(second_all_reduce, &about) == 0) return 4;
-  return strstr(about.dli_fname, "rollcall") == nullptr ? 0 : Fail(5, about.dli_fname);
+  return strstr(about.dli_fname, "librollcall.so") == nullptr ? 0 : Fail(5, about.dli_fname);
 }
 
 const std::map<std::string, std::function<int()>> kWays = {
