@@ -100,11 +100,13 @@ class AgentService::Stream
     delete this;
   }
 
-  void Queue(const v1::DaemonMessage& message) {
+  // False: the stream has ended.
+  bool Queue(const v1::DaemonMessage& message) {
     const absl::MutexLock lock(&mutex_);
-    if (ended_) return;
+    if (ended_) return false;
     out_.push_back(message);
     if (out_.size() == 1) StartWrite(&out_.front());
+    return true;
   }
 
   void Cancel() { context_->TryCancel(); }
@@ -158,8 +160,8 @@ bool AgentService::Impl::Send(const std::string& host, const v1::DaemonMessage& 
   const absl::MutexLock lock(&mutex_);
   const auto at = streams_.find(host);
   if (at == streams_.end()) return false;
-  at->second.back()->Queue(message);
-  return true;
+  return std::any_of(at->second.rbegin(), at->second.rend(),
+                     [&message](Stream* stream) { return stream->Queue(message); });
 }
 
 void AgentService::Impl::CloseAll() {

@@ -3,7 +3,7 @@
 // locks, throws, makes a system call or changes errno.
 //
 // One thread at a time uses a communicator (NCCL demands it), so its words have
-// one writer and need no atomic addition. Two at once are noticed, and flagged.
+// one writer and need no atomic addition. Two at once are not noticed yet.
 #pragma once
 
 #include "interpose/nccl_api.h"

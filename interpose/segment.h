@@ -124,7 +124,7 @@ enum CommFlags : uint32_t {
   kFlagNonBlocking = 1,
   kFlagMarkers = 2,        // the GPU writes started and finished
   kFlagRing = 4,           // the block has records
-  kFlagConcurrentUse = 8,  // two threads were seen inside calls at once
+  kFlagConcurrentUse = 8,  // reserved: nothing sets it yet
 };
 
 // A running signature, and the number of calls it covers.
