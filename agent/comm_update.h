@@ -17,6 +17,8 @@ struct CommHistory {
   std::deque<std::pair<uint64_t, int64_t>> entered;  // newest collectives: position, when
   uint64_t finished = 0;                             // by the markers, at the last tick
   int64_t finished_changed_ns = 0;                   // when that was first seen
+  uint64_t p2p_finished = 0;
+  int64_t p2p_open_since_ns = 0;                     // when more was first seen begun; 0: none is
   uint64_t checkpoint_sent = 0;                      // position of the newest one sent
 };
 

@@ -63,7 +63,7 @@ void ReadFolder(const std::string& folder, Input* input) {
   input->segments += tick.processes_size();
   input->newest_ns = std::max(input->newest_ns, collector.newest_ns());
   // Two hosts may have used the same process numbers.
-  input->store.Apply(folder, tick);
+  input->store.Apply(folder, tick, 0);
 }
 
 // Offline nobody can tell how long a wait went on after the last thing noted,

@@ -13,6 +13,8 @@
 #include "daemon/http.h"
 #include "daemon/incident_proto.h"
 #include "daemon/report/writer.h"
+#include "daemon/rules/progress.h"
+#include "daemon/stack_motion.h"
 #include "daemon/status.h"
 #include "rollcall/v1/agent.pb.h"
 #include "rollcall/v1/query.grpc.pb.h"
@@ -51,12 +53,23 @@ void AddStack(v1::Incident* incident, const v1::ProcessStack& stack) {
                    });
 }
 
+// What the stack shows, against the newest one of the process that is there already.
+Motion MotionSince(const v1::Incident& incident, const v1::ProcessStack& stack) {
+  Motion motion = Motion::kUnknown;
+  for (const v1::ProcessStack& other : incident.stacks()) {
+    if (other.pid() != stack.pid() || other.host() != stack.host()) continue;
+    motion = MotionBetween(other, stack);
+  }
+  return motion;
+}
+
 }  // namespace
 
 Limits LimitsFor(int64_t hang_after_ns) {
   Limits limits;
   limits.hang_after_ns = hang_after_ns;
   limits.suspect_after_ns = std::min(hang_after_ns / 2, 15 * kSecond);
+  limits.suspect_floor_ns = std::min(hang_after_ns / 2, 5 * kSecond);
   limits.absent_for_good_ns = std::min(hang_after_ns, 5 * kSecond);
   return limits;
 }
@@ -96,6 +109,9 @@ absl::Status Daemon::Start() {
   builder.SetMaxReceiveMessageSize(kMostMessageBytes);
   // Two daemons must not share a port unnoticed.
   builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
+  // A host that lost its power says no goodbye.
+  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, 5'000);
+  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 5'000);
   builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, 10'000);
   if (!options_.listen.empty()) {
     builder.AddListeningPort(options_.listen, grpc::InsecureServerCredentials(), &grpc_port_);
@@ -165,10 +181,21 @@ void Daemon::Tick(int64_t now_ns) {
 void Daemon::DiagnoseJob(const std::string& name, int64_t now_ns) {
   const uint64_t version = store_.Version(name);
   if (IsOver(name, version, now_ns)) return;
-  const JobState state = store_.Get(name);
-  const std::vector<Verdict> verdicts = Diagnose(state, now_ns, options_.limits);
+  store_.Read(name, [&](const JobState& state) {
+    Take(state, diagnosers_[name].Run(state, now_ns, options_.limits), now_ns, version);
+  });
+}
+
+void Daemon::Take(const JobState& state, std::vector<Verdict> verdicts, int64_t now_ns,
+                  uint64_t version) {
   const absl::MutexLock lock(&mutex_);
-  JobWatch& watch = jobs_.try_emplace(name, name).first->second;
+  JobWatch& watch = jobs_.try_emplace(state.name, state.name).first->second;
+  const auto warnings =
+      std::stable_partition(verdicts.begin(), verdicts.end(),
+                            [](const Verdict& v) { return !IsWarning(v.cause); });
+  watch.warnings.clear();
+  for (auto at = warnings; at != verdicts.end(); ++at) watch.warnings.push_back(at->summary);
+  verdicts.erase(warnings, verdicts.end());
   for (const IncidentEvent& event : watch.life.Update(state, verdicts, now_ns, options_.limits)) {
     Act(state, event, &watch);
   }
@@ -191,6 +218,7 @@ bool Daemon::IsOver(const std::string& name, uint64_t version, int64_t now_ns) {
   }
   if (now_ns - watch->second.ended_ns > options_.keep_ended_ns) {
     store_.Forget(name);
+    diagnosers_.erase(name);
     jobs_.erase(watch);
   }
   return true;
@@ -219,16 +247,25 @@ void Daemon::Act(const JobState& state, const IncidentEvent& event, JobWatch* wa
 
 void Daemon::AskForStacks(const JobState& state, const IncidentEvent& event) {
   std::map<std::string, v1::DaemonMessage> messages;  // by host
-  StackRequest request = {state.name, event.incident.id, {}, {}};
+  StackRequest request = {state.name, event.incident.id, {}};
+  const auto asked = [&](int32_t process) -> Asked& {
+    const Process& known = state.processes[static_cast<size_t>(process)];
+    Asked& entry = request.asked[{known.host, known.pid}];
+    entry.process = process;
+    return entry;
+  };
+  for (const int32_t process : event.take_stacks_of) asked(process);
   for (const Verdict& verdict : event.incident.verdicts) {
-    for (const Culprit& culprit : verdict.culprits) {
-      request.culprits.push_back(culprit.pid);
-      request.ranks[culprit.pid] = culprit.rank;
-    }
     const size_t waiting = std::min(verdict.waiting_ranks.size(), verdict.waiting_processes.size());
     for (size_t i = 0; i < waiting; ++i) {
-      const auto process = static_cast<size_t>(verdict.waiting_processes[i]);
-      request.ranks[state.processes[process].pid] = verdict.waiting_ranks[i];
+      if (ProcessOf(state, verdict.waiting_processes[i]) == nullptr) continue;
+      asked(verdict.waiting_processes[i]).rank = verdict.waiting_ranks[i];
+    }
+    for (const Culprit& culprit : verdict.culprits) {
+      if (ProcessOf(state, culprit.process) == nullptr) continue;
+      Asked& entry = asked(culprit.process);
+      entry.rank = culprit.rank;
+      entry.culprit = true;
     }
   }
   for (const int32_t index : event.take_stacks_of) {
@@ -283,25 +320,34 @@ void Daemon::WriteReports() {
   }
 }
 
-void Daemon::OnTick(const std::string& host, const v1::Tick& tick) { store_.Apply(host, tick); }
+void Daemon::OnTick(const std::string& host, const v1::Tick& tick) { store_.Apply(host, tick, Now()); }
 
 void Daemon::OnStack(const std::string& host, const v1::StackReply& reply) {
-  const absl::MutexLock lock(&mutex_);
-  const auto request = stack_requests_.find(reply.request());
-  if (request == stack_requests_.end()) return;
-  const auto watch = jobs_.find(request->second.job);
-  if (watch == jobs_.end()) return;
   v1::ProcessStack stack = reply.stack();
   stack.set_host(host);
-  const auto rank = request->second.ranks.find(stack.pid());
-  stack.set_rank(rank == request->second.ranks.end() ? -1 : rank->second);
-  const std::vector<int32_t>& culprits = request->second.culprits;
-  stack.set_culprit(std::find(culprits.begin(), culprits.end(), stack.pid()) != culprits.end());
-  for (Record& record : watch->second.incidents) {
-    if (record.incident.id() != request->second.incident) continue;
-    AddStack(&record.incident, stack);
-    record.dirty = true;
+  std::string job;
+  int32_t process = -1;
+  Motion motion = Motion::kUnknown;
+  {
+    const absl::MutexLock lock(&mutex_);
+    const auto request = stack_requests_.find(reply.request());
+    if (request == stack_requests_.end()) return;
+    job = request->second.job;
+    const auto watch = jobs_.find(job);
+    if (watch == jobs_.end()) return;
+    const auto asked = request->second.asked.find({host, stack.pid()});
+    if (asked == request->second.asked.end()) return;
+    process = asked->second.process;
+    stack.set_rank(asked->second.rank);
+    stack.set_culprit(asked->second.culprit);
+    for (Record& record : watch->second.incidents) {
+      if (record.incident.id() != request->second.incident) continue;
+      motion = MotionSince(record.incident, stack);
+      AddStack(&record.incident, stack);
+      record.dirty = true;
+    }
   }
+  store_.SetStacks(job, process, motion, WordsOf(stack));
 }
 
 void Daemon::OnConnected(const std::string& host) {
@@ -329,7 +375,7 @@ void Daemon::NoteSilence(int64_t now_ns) {
   for (const std::string& host : silent) {
     spdlog::warn("the agent of {} has been silent for {} s", host,
                  options_.silent_after_ns / kSecond);
-    store_.SetSilent(host);
+    store_.SetSilent(host, now_ns - options_.silent_after_ns);
   }
 }
 
@@ -346,7 +392,9 @@ v1::StatusResponse Daemon::GetStatus(const std::string& job) const {
     FillJobStatus(store_.Get(name), now_ns, status);
     const absl::MutexLock lock(&mutex_);
     const auto watch = jobs_.find(name);
-    if (watch == jobs_.end() || !watch->second.life.live()) continue;
+    if (watch == jobs_.end()) continue;
+    for (const std::string& warning : watch->second.warnings) status->add_warnings(warning);
+    if (!watch->second.life.live()) continue;
     const Incident& incident = *watch->second.life.live();
     status->set_state(incident.state == IncidentState::kConfirmed ? "hung" : "suspected");
     status->set_summary(incident.verdicts.front().summary);

@@ -18,6 +18,7 @@
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
 #include "daemon/agent_service.h"
+#include "daemon/diagnose.h"
 #include "daemon/incidents.h"
 #include "daemon/job_store.h"
 #include "rollcall/v1/incident.pb.h"
@@ -83,20 +84,28 @@ class Daemon : public AgentSink {
   struct JobWatch {
     explicit JobWatch(const std::string& job) : life(job) {}
     IncidentLife life;
+    std::vector<std::string> warnings;  // sentences; nothing hangs
     std::vector<Record> incidents;
     int64_t ended_ns = 0;  // when all its processes had; 0: they have not
     uint64_t version = 0;  // of the state that was diagnosed last
   };
+  // A process whose stacks were asked for.
+  struct Asked {
+    int32_t process = -1;  // index in the job's state
+    int32_t rank = -1;
+    bool culprit = false;
+  };
   struct StackRequest {
     std::string job;
     std::string incident;
-    std::vector<int32_t> culprits;     // pids
-    std::map<int32_t, int32_t> ranks;  // pid -> rank
+    std::map<std::pair<std::string, int32_t>, Asked> asked;  // by host and pid
   };
 
   void Run();
   void Tick(int64_t now_ns);
   void DiagnoseJob(const std::string& name, int64_t now_ns);
+  void Take(const JobState& state, std::vector<Verdict> verdicts, int64_t now_ns, uint64_t version)
+      ABSL_LOCKS_EXCLUDED(mutex_);
   bool IsOver(const std::string& name, uint64_t version, int64_t now_ns);
   void Act(const JobState& state, const IncidentEvent& event, JobWatch* watch)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -119,6 +128,7 @@ class Daemon : public AgentSink {
   std::map<uint64_t, StackRequest> stack_requests_ ABSL_GUARDED_BY(mutex_);
   uint64_t next_request_ ABSL_GUARDED_BY(mutex_) = 1;
   std::map<std::string, int64_t> gone_since_ns_ ABSL_GUARDED_BY(mutex_);  // host -> when
+  std::map<std::string, Diagnoser> diagnosers_;  // by job; the diagnosing thread's own
   std::thread thread_;
 };
 

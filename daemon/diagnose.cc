@@ -1,260 +1,251 @@
 #include "daemon/diagnose.h"
 
 #include <algorithm>
-#include <deque>
-#include <map>
-#include <set>
-#include <tuple>
 
 #include "absl/strings/str_cat.h"
 #include "daemon/advice.h"
-#include "daemon/rules/progress.h"
+#include "daemon/explain.h"
+#include "daemon/rules/divergence.h"
 #include "daemon/rules/rules.h"
+#include "daemon/rules/wait_graph.h"
 #include "daemon/sentences.h"
 
 namespace rollcall {
 namespace {
 
-// A verdict, and the ones that explain it.
-struct Node {
-  Verdict verdict;
-  bool moved_past = false;  // a contradiction that has not stopped the job
-  std::set<size_t> explained_by;
+constexpr int64_t kSecond = 1'000'000'000;
+// A hang of a large job holds up thousands of calls: enough are told.
+constexpr size_t kMostRoots = 64;
+constexpr size_t kMostConsequences = 16;
+constexpr size_t kMostChain = 16;
+
+int64_t Earliest(int64_t a, int64_t b) {
+  if (a == 0 || b == 0) return std::max(a, b);
+  return std::min(a, b);
+}
+
+// The oldest wait that a member of the communicator shows, of any kind.
+int64_t WaitingSince(const Communicator& comm) {
+  int64_t since = 0;
+  for (const auto& [rank, m] : comm.members) {
+    since = Earliest(since, m.waiting_since_ns);
+    since = Earliest(since, m.host_blocked_since_ns);
+    since = Earliest(since, m.host_waits_since_ns);
+    since = Earliest(since, m.p2p_waiting_since_ns);
+    if (m.state == MemberState::kInitializing) since = Earliest(since, m.init_entered_ns);
+  }
+  return since;
+}
+
+// The shortest wait that any rule looks at.
+int64_t ShortestLimit(const Limits& limits) {
+  return std::min({limits.suspect_after_ns, limits.suspect_floor_ns, limits.absent_for_good_ns});
+}
+
+WaitEdge EdgeOf(const JobState& job, const StuckCall& call) {
+  WaitEdge edge;
+  for (const Waiter& w : call.waiters) edge.from.push_back(PublicRank(job, w.process, w.rank));
+  for (const Absent& a : call.absents) edge.to.push_back(PublicRank(job, a.process, a.rank));
+  edge.communicator = call.communicator->id;
+  edge.communicator_name = call.communicator->name;
+  edge.position = call.position;
+  edge.call = call.call;
+  return edge;
+}
+
+void AddExcused(const JobState& job, const StuckCall& call, const WaitNode& node,
+                Verdict* verdict) {
+  if (node.excused.empty()) return;
+  std::vector<int32_t> ranks;
+  for (const int32_t rank : node.excused) {
+    const Member* member = FindMember(*call.communicator, rank);
+    ranks.push_back(PublicRank(job, member == nullptr ? -1 : member->process, rank));
+  }
+  verdict->evidence.push_back(
+      absl::StrCat("also absent, but held up in another call: ", RanksInWords(ranks)));
+}
+
+std::vector<Verdict> Judge(const Suspicion& suspicion) {
+  std::vector<Verdict> verdicts;
+  for (const CallRule rule : CallRules()) {
+    std::optional<Verdict> verdict = rule(suspicion);
+    if (verdict) verdicts.push_back(*std::move(verdict));
+  }
+  return verdicts;
+}
+
+// The calls at which ways through the graph end.
+class Roots {
+ public:
+  Roots(const JobState& job, const StuckCalls& calls, const WaitGraph& graph, int64_t now_ns,
+        const Limits& limits)
+      : job_(job), calls_(calls), graph_(graph), now_ns_(now_ns), limits_(limits) {}
+
+  std::vector<Verdict> Find() {
+    std::vector<Verdict> verdicts;
+    for (const size_t i : InOrder()) {
+      const WaitNode& node = graph_.nodes[i];
+      const bool ends_here = !node.guilty.empty() || calls_[i]->absents.empty();
+      if (!ends_here || verdicts.size() >= kMostRoots) continue;
+      for (Verdict& v : Judge({job_, *calls_[i], node.guilty, now_ns_, limits_})) {
+        AddExcused(job_, *calls_[i], node, &v);
+        verdicts.push_back(std::move(v));
+      }
+    }
+    for (const size_t cycle : graph_.cycles) AddCycle(graph_.components[cycle], &verdicts);
+    auto inversion = JudgeOrderInversion(job_, calls_, now_ns_, limits_);
+    if (inversion) verdicts.push_back(*std::move(inversion));
+    return verdicts;
+  }
+
+  // What the roots have brought about elsewhere, with the way there. Only where
+  // there is a root to speak of.
+  std::vector<Verdict> FindConsequences() {
+    std::vector<Verdict> verdicts;
+    for (const size_t i : InOrder()) {
+      const WaitNode& node = graph_.nodes[i];
+      if (!node.guilty.empty() || node.held_up_by.empty() || InCycle(i)) continue;
+      std::vector<Verdict> found = Judge({job_, *calls_[i], calls_[i]->absents, now_ns_, limits_});
+      if (found.empty()) continue;
+      Verdict& v = found.front();
+      v.is_consequence = true;
+      for (const size_t step : WayToRoot(graph_, i)) {
+        if (v.chain.size() < kMostChain) v.chain.push_back(EdgeOf(job_, *calls_[step]));
+      }
+      if (node.by_doubt) {
+        v.missing_evidence.push_back(
+            "the absent are not seen waiting: they have entered a call elsewhere that cannot "
+            "have ended");
+      }
+      verdicts.push_back(std::move(v));
+      if (verdicts.size() == kMostConsequences) break;
+    }
+    return verdicts;
+  }
+
+ private:
+  std::vector<size_t> InOrder() const {
+    std::vector<size_t> order(calls_.size());
+    for (size_t i = 0; i < order.size(); ++i) order[i] = i;
+    std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
+      return calls_[a]->since_ns < calls_[b]->since_ns;
+    });
+    return order;
+  }
+
+  bool InCycle(size_t call) const {
+    return std::find(graph_.cycles.begin(), graph_.cycles.end(), graph_.nodes[call].component) !=
+           graph_.cycles.end();
+  }
+
+  void AddCycle(const std::vector<size_t>& cycle, std::vector<Verdict>* verdicts) const {
+    // Somebody in it has broken NCCL, or its rules: that is said of the call.
+    for (const size_t i : cycle) {
+      for (const CallRule rule : {JudgeConcurrentUse, JudgeNcclErrors}) {
+        auto verdict = rule({job_, *calls_[i], {}, now_ns_, limits_});
+        if (verdict) verdicts->push_back(*std::move(verdict));
+      }
+    }
+    auto deadlock = JudgeDeadlock(job_, calls_, cycle, now_ns_, limits_);
+    if (deadlock) verdicts->push_back(*std::move(deadlock));
+  }
+
+  const JobState& job_;
+  const StuckCalls& calls_;
+  const WaitGraph& graph_;
+  const int64_t now_ns_;
+  const Limits& limits_;
 };
 
-using Nodes = std::vector<Node>;
-using Index = std::map<int32_t, std::vector<size_t>>;  // process -> verdicts
-
-bool IsAboutAbsentees(const Verdict& v) {
-  return v.cause == Cause::kMissingRank || v.cause == Cause::kInitIncomplete;
-}
-
-auto SortKey(const Verdict& v) {
-  return std::make_tuple(v.since_ns, v.cause, v.communicator, v.position);
-}
-
-std::set<int32_t> CulpritProcesses(const Verdict& v) {
-  std::set<int32_t> processes;
-  for (const Culprit& culprit : v.culprits) processes.insert(culprit.process);
-  return processes;
-}
-
-bool IsSameFinding(const Verdict& a, const Verdict& b) {
-  return a.cause == b.cause && a.communicator == b.communicator && a.position == b.position &&
-         CulpritProcesses(a) == CulpritProcesses(b);
-}
-
-Nodes RunRules(const JobState& job, int64_t now_ns, const Limits& limits) {
-  std::vector<Verdict> found;
-  for (const Rule rule : AllRules()) {
-    for (Verdict& verdict : rule(job, now_ns, limits)) found.push_back(std::move(verdict));
-  }
-  std::sort(found.begin(), found.end(),
-            [](const Verdict& a, const Verdict& b) { return SortKey(a) < SortKey(b); });
-  found.erase(std::unique(found.begin(), found.end(), IsSameFinding), found.end());
-  Nodes nodes;
-  for (Verdict& verdict : found) {
-    const bool past =
-        IsContradiction(verdict.cause) && HasMovedPast(job, verdict.communicator, verdict.position);
-    nodes.push_back({std::move(verdict), past, {}});
-  }
-  return nodes;
-}
-
-Index WaitingIn(const Nodes& nodes) {
-  Index index;
-  for (size_t i = 0; i < nodes.size(); ++i) {
-    for (const int32_t process : nodes[i].verdict.waiting_processes) {
-      if (process >= 0) index[process].push_back(i);
-    }
-  }
-  return index;
-}
-
-Index BlamedIn(const Nodes& nodes) {
-  Index index;
-  for (size_t i = 0; i < nodes.size(); ++i) {
-    for (const int32_t process : CulpritProcesses(nodes[i].verdict)) {
-      if (process >= 0) index[process].push_back(i);
-    }
-  }
-  return index;
-}
-
-// An absent rank that waits elsewhere itself is held up there. Such culprits
-// are dropped where others have no such excuse; where all have one, the whole
-// verdict is a consequence.
-void ExcuseAbsentees(const Index& waiting_in, size_t self, Node* node) {
-  std::vector<Culprit> without_excuse;
-  std::vector<int32_t> excused;
-  std::set<size_t> excuses;
-  for (const Culprit& culprit : node->verdict.culprits) {
-    bool is_excused = false;
-    const auto it = waiting_in.find(culprit.process);
-    if (it != waiting_in.end()) {
-      for (const size_t other : it->second) {
-        if (other == self) continue;
-        excuses.insert(other);
-        is_excused = true;
-      }
-    }
-    if (is_excused) {
-      excused.push_back(culprit.rank);
-    } else {
-      without_excuse.push_back(culprit);
-    }
-  }
-  if (excused.empty()) return;
-  if (without_excuse.empty()) {
-    node->explained_by = std::move(excuses);
-    return;
-  }
-  node->verdict.culprits = std::move(without_excuse);
-  node->verdict.evidence.push_back(
-      absl::StrCat("also absent, but held up in another call: ", RanksInWords(excused)));
-}
-
-// Can `cause`, on the same communicator, be why `effect` waits?
-bool ExplainsOnCommunicator(const Node& cause, const Node& effect) {
-  if (IsContradiction(effect.verdict.cause)) return false;
-  if (cause.verdict.cause == Cause::kRankDied) return effect.verdict.cause != Cause::kRankDied;
-  if (!IsContradiction(cause.verdict.cause)) return false;
-  if (cause.verdict.position > effect.verdict.position) return false;
-  if (cause.moved_past && effect.verdict.cause == Cause::kRankDied) return false;
-  // Other arguments, or nobody knows what, and all went on: that was not it. An
-  // operation too many or too few shifts all that follows.
-  return !cause.moved_past ||
-         cause.verdict.mismatched_fields == std::vector<std::string>{"operation"};
-}
-
-void ExplainOnCommunicators(Nodes* nodes) {
-  std::map<uint64_t, std::vector<size_t>> by_communicator;
-  for (size_t i = 0; i < nodes->size(); ++i) {
-    by_communicator[(*nodes)[i].verdict.communicator].push_back(i);
-  }
-  for (const auto& [id, members] : by_communicator) {
-    for (const size_t effect : members) {
-      for (const size_t cause : members) {
-        if (cause != effect && ExplainsOnCommunicator((*nodes)[cause], (*nodes)[effect])) {
-          (*nodes)[effect].explained_by.insert(cause);
-        }
-      }
-    }
-  }
-}
-
-// The same ranks are to blame in an earlier wait, or contradict the others
-// elsewhere: this is one more effect of it.
-void ExplainByCulprits(const Index& blamed_in, Nodes* nodes) {
-  for (size_t i = 0; i < nodes->size(); ++i) {
-    Node& node = (*nodes)[i];
-    const std::set<int32_t> culprits = CulpritProcesses(node.verdict);
-    if (IsContradiction(node.verdict.cause) || culprits.empty()) continue;
-    const auto candidates = blamed_in.find(*culprits.begin());
-    if (candidates == blamed_in.end()) continue;
-    for (const size_t other : candidates->second) {
-      const Node& cause = (*nodes)[other];
-      if (other == i || cause.moved_past) continue;
-      if (cause.verdict.cause == Cause::kStalledInFlight) continue;
-      if (!IsContradiction(cause.verdict.cause) && other > i) continue;
-      const std::set<int32_t> theirs = CulpritProcesses(cause.verdict);
-      if (std::includes(theirs.begin(), theirs.end(), culprits.begin(), culprits.end())) {
-        node.explained_by.insert(other);
-      }
-    }
-  }
-}
-
-// A stall that is only inferred may be the wait for another communicator's call.
-void ExplainInferredStalls(const Index& waiting_in, Nodes* nodes) {
-  for (size_t i = 0; i < nodes->size(); ++i) {
-    Node& node = (*nodes)[i];
-    if (node.verdict.cause != Cause::kStalledInFlight) continue;
-    if (node.verdict.certainty == Certainty::kCertain) continue;
-    for (const int32_t process : node.verdict.waiting_processes) {
-      const auto it = waiting_in.find(process);
-      if (it == waiting_in.end()) continue;
-      for (const size_t other : it->second) {
-        if ((*nodes)[other].verdict.cause != Cause::kStalledInFlight) {
-          node.explained_by.insert(other);
-        }
-      }
-    }
-  }
-}
-
-// Distance of each verdict from the root that explains it; -1: none does.
-std::vector<int> Depths(const Nodes& nodes) {
-  std::vector<std::vector<size_t>> effects(nodes.size());
-  std::vector<int> depths(nodes.size(), -1);
-  std::deque<size_t> queue;
-  for (size_t i = 0; i < nodes.size(); ++i) {
-    for (const size_t cause : nodes[i].explained_by) effects[cause].push_back(i);
-    if (!nodes[i].explained_by.empty()) continue;
-    depths[i] = 0;
-    queue.push_back(i);
-  }
-  for (; !queue.empty(); queue.pop_front()) {
-    for (const size_t effect : effects[queue.front()]) {
-      if (depths[effect] >= 0) continue;
-      depths[effect] = depths[queue.front()] + 1;
-      queue.push_back(effect);
-    }
-  }
-  return depths;
-}
-
-// Waits that explain each other have no root: the earliest is taken for it.
-std::vector<int> BreakCycles(Nodes* nodes) {
-  std::vector<int> depths = Depths(*nodes);
-  for (size_t i = 0; i < nodes->size(); ++i) {
-    if (depths[i] >= 0) continue;
-    Node& node = (*nodes)[i];
-    node.explained_by.clear();
-    node.verdict.certainty = Certainty::kPossible;
-    node.verdict.missing_evidence.push_back(
-        "these waits explain each other in a circle: the earliest is taken for the cause");
-    depths = Depths(*nodes);
-  }
-  return depths;
-}
-
-std::vector<Verdict> InOrder(Nodes nodes, const std::vector<int>& depths) {
-  std::vector<size_t> order;
-  for (size_t i = 0; i < nodes.size(); ++i) {
-    nodes[i].verdict.is_consequence = depths[i] > 0;
-    order.push_back(i);
-  }
-  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
-    return std::make_pair(depths[a], nodes[a].moved_past) <
-           std::make_pair(depths[b], nodes[b].moved_past);
-  });
-  std::vector<Verdict> verdicts;
-  for (const size_t i : order) {
-    Verdict& verdict = nodes[i].verdict;
-    // That a call does not finish is no news where it is known why, and what it
-    // says of the program would be wrong.
-    if (verdict.is_consequence && verdict.cause == Cause::kStalledInFlight) continue;
-    verdict.summary = SummaryOf(verdict);
-    verdict.advice = AdviceFor(verdict);
-    verdicts.push_back(std::move(verdict));
-  }
+std::vector<Verdict> JudgeCalls(const JobState& job, const StuckCalls& calls, int64_t now_ns,
+                                const Limits& limits, std::vector<Verdict>* consequences) {
+  WaitGraphOptions options;
+  options.now_ns = now_ns;
+  options.settled_after_ns = std::min(kSecond, limits.suspect_after_ns / 4);
+  const WaitGraph graph = BuildWaitGraph(calls, options);
+  Roots roots(job, calls, graph, now_ns, limits);
+  std::vector<Verdict> verdicts = roots.Find();
+  *consequences = roots.FindConsequences();
   return verdicts;
 }
 
 }  // namespace
 
-std::vector<Verdict> Diagnose(const JobState& job, int64_t now_ns, const Limits& limits) {
-  Nodes nodes = RunRules(job, now_ns, limits);
-  const Index waiting_in = WaitingIn(nodes);
-  for (size_t i = 0; i < nodes.size(); ++i) {
-    if (IsAboutAbsentees(nodes[i].verdict)) ExcuseAbsentees(waiting_in, i, &nodes[i]);
+std::vector<Verdict> Diagnoser::Run(const JobState& job, int64_t now_ns, const Limits& limits) {
+  Look(job);
+  std::vector<Verdict> verdicts, consequences;
+  if (IsAnybodyLong(job, now_ns, limits)) {
+    verdicts = JudgeCalls(job, Collect(job), now_ns, limits, &consequences);
   }
-  ExplainOnCommunicators(&nodes);
-  ExplainByCulprits(BlamedIn(nodes), &nodes);
-  ExplainInferredStalls(waiting_in, &nodes);
-  const std::vector<int> depths = BreakCycles(&nodes);
-  return InOrder(std::move(nodes), depths);
+  for (const auto& [id, finding] : findings_) {
+    for (Verdict verdict : finding.mismatches) {
+      if (verdict.since_ns != 0) verdict.waited_ns = std::max<int64_t>(0, now_ns - verdict.since_ns);
+      verdicts.push_back(std::move(verdict));
+    }
+  }
+  const bool hangs = !verdicts.empty();
+  if (!hangs) {
+    for (const auto& [id, comm] : job.communicators) {
+      for (Verdict& v : JudgeStragglers(job, comm, now_ns)) verdicts.push_back(std::move(v));
+    }
+  }
+  verdicts = InOrderOfCause(job, std::move(verdicts));
+  if (hangs) verdicts.insert(verdicts.end(), consequences.begin(), consequences.end());
+  for (Verdict& verdict : verdicts) {
+    verdict.summary = SummaryOf(verdict);
+    verdict.advice = AdviceFor(verdict);
+  }
+  return verdicts;
+}
+
+void Diagnoser::Look(const JobState& job) {
+  ++runs_;
+  for (const auto& [id, comm] : job.communicators) {
+    Finding& finding = findings_[id];
+    finding.seen_in = runs_;
+    if (finding.version == comm.version && comm.version != 0) continue;
+    finding.version = comm.version;
+    finding.waiting_since_ns = WaitingSince(comm);
+    finding.has_calls = false;
+    finding.mismatches = JudgeMismatches(job, comm, 0);
+  }
+  for (auto at = findings_.begin(); at != findings_.end();) {
+    at = at->second.seen_in == runs_ ? std::next(at) : findings_.erase(at);
+  }
+}
+
+// Nearly always nobody waits for long; then no call is looked at more closely.
+bool Diagnoser::IsAnybodyLong(const JobState& job, int64_t now_ns, const Limits& limits) const {
+  const int64_t before = now_ns - ShortestLimit(limits);
+  for (const auto& [id, finding] : findings_) {
+    if (finding.waiting_since_ns != 0 && finding.waiting_since_ns <= before) return true;
+  }
+  return std::any_of(job.processes.begin(), job.processes.end(), [&](const Process& process) {
+    return std::any_of(process.blocked.begin(), process.blocked.end(),
+                       [&](const BlockedCall& b) { return b.since_ns <= before; });
+  });
+}
+
+StuckCalls Diagnoser::Collect(const JobState& job) {
+  StuckCalls calls;
+  for (const auto& [id, comm] : job.communicators) {
+    Finding& finding = findings_[id];
+    // Who never came to a communicator is looked for among all processes, so
+    // that its own version says too little.
+    if (!finding.has_calls || !HasFormed(comm) || comm.version == 0) {
+      finding.calls = FindStuckCalls(job, comm);
+      finding.has_calls = true;
+    }
+    for (StuckCall& call : finding.calls) {
+      call.communicator = &comm;
+      calls.push_back(&call);
+    }
+  }
+  return calls;
+}
+
+std::vector<Verdict> Diagnose(const JobState& job, int64_t now_ns, const Limits& limits) {
+  return Diagnoser().Run(job, now_ns, limits);
 }
 
 }  // namespace rollcall

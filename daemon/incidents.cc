@@ -35,7 +35,9 @@ bool HasEnded(const JobState& state) {
   return !state.processes.empty();
 }
 
-bool IsForGood(Cause cause) { return cause == Cause::kRankExited || cause == Cause::kRankDied; }
+bool IsForGood(Cause cause) {
+  return cause == Cause::kRankExited || cause == Cause::kRankDied || cause == Cause::kNcclError;
+}
 
 bool HasMovedPast(const JobState& state, const Verdict& v) {
   return HasMovedPast(state, v.communicator, v.position);
@@ -74,7 +76,7 @@ bool SameCulprits(const Verdict& a, const Verdict& b) {
 bool SameFindings(const std::vector<Verdict>& a, const std::vector<Verdict>& b) {
   return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](const Verdict& x, const Verdict& y) {
     return x.cause == y.cause && x.certainty == y.certainty && x.communicator == y.communicator &&
-           x.position == y.position && x.is_consequence == y.is_consequence &&
+           x.position == y.position && x.is_consequence == y.is_consequence && x.late == y.late &&
            x.waiting_ranks == y.waiting_ranks && SameCulprits(x, y);
   });
 }

@@ -8,9 +8,6 @@
 namespace rollcall {
 namespace {
 
-constexpr size_t kRecordsKept = 1024;     // a member
-constexpr size_t kCheckpointsKept = 256;  // a member
-
 MemberState ToMemberState(uint32_t state) {
   switch (static_cast<segment::CommState>(state)) {
     case segment::CommState::kInitializing:
@@ -45,59 +42,31 @@ Liveness ToLiveness(v1::Evidence::Liveness liveness) {
   }
 }
 
-void ApplyIdentity(const v1::Identity& identity, Process* process) {
-  process->global_rank = identity.global_rank();
-  process->world_size = identity.world_size();
-  process->local_rank = identity.local_rank();
-  process->command = identity.command();
-  process->has_segment = identity.has_segment();
-  if (!identity.host().empty()) process->host = identity.host();
+// Brings a host's time onto ours; 0 means "never" on both.
+int64_t Shift(int64_t time_ns, int64_t offset_ns) {
+  return time_ns == 0 ? 0 : time_ns + offset_ns;
 }
 
-void ApplyEvidence(const v1::Evidence& evidence, Process* process) {
-  process->liveness = ToLiveness(evidence.liveness());
-  process->ended_ns = evidence.ended_ns();
-  process->exit_code = evidence.exit_code();
-  process->exit_signal = evidence.exit_signal();
-  process->state = evidence.state().empty() ? '?' : evidence.state()[0];
-  process->cpu_moving = evidence.cpu_moving();
-  process->traced = evidence.traced();
-  process->wait_channel = evidence.wait_channel();
-  process->blocked.clear();
-  for (const v1::BlockedCall& call : evidence.blocked()) {
-    process->blocked.push_back({static_cast<uint32_t>(call.thread()), static_cast<Op>(call.op()),
-                                call.communicator(), call.since_ns()});
-  }
+ProcessIdentity ToIdentity(const v1::Identity& identity) {
+  return {identity.host(),       identity.global_rank(), identity.world_size(),
+          identity.local_rank(), identity.command(),     identity.has_segment()};
 }
 
-void ApplyProgress(const v1::CommUpdate& update, Member* member) {
-  member->device = update.device();
-  member->state = ToMemberState(update.state());
-  member->init_entered_ns = update.init_entered_ns();
-  member->state_since_ns = update.state_since_ns();
-  member->async_error = static_cast<int32_t>(update.async_error());
-  member->entered = update.entered();
-  member->returned = update.returned();
-  member->has_markers = update.has_markers();
-  member->started = update.started();
-  member->finished = update.finished();
-  member->p2p_entered = update.p2p_entered();
-  member->p2p_returned = update.p2p_returned();
-  member->p2p_started = update.p2p_started();
-  member->p2p_finished = update.p2p_finished();
-  member->waiting_since_ns = update.waiting_since_ns();
-  member->host_blocked_since_ns = update.host_blocked_since_ns();
-  member->host_waits_since_ns = update.host_waits_since_ns();
-  member->signature = update.signature();
-  member->records_lost = update.records_lost();
-  const int checkpoints =
-      std::min(update.checkpoint_positions_size(), update.checkpoint_signatures_size());
-  for (int i = 0; i < checkpoints; ++i) {
-    member->checkpoints[update.checkpoint_positions(i)] = update.checkpoint_signatures(i);
+ProcessEvidence ToEvidence(const v1::Evidence& update, int64_t offset_ns) {
+  ProcessEvidence evidence;
+  evidence.liveness = ToLiveness(update.liveness());
+  evidence.ended_ns = Shift(update.ended_ns(), offset_ns);
+  evidence.exit_code = update.exit_code();
+  evidence.exit_signal = update.exit_signal();
+  evidence.state = update.state().empty() ? '?' : update.state()[0];
+  evidence.cpu_moving = update.cpu_moving();
+  evidence.traced = update.traced();
+  evidence.wait_channel = update.wait_channel();
+  for (const v1::BlockedCall& call : update.blocked()) {
+    evidence.blocked.push_back({static_cast<uint32_t>(call.thread()), static_cast<Op>(call.op()),
+                                call.communicator(), Shift(call.since_ns(), offset_ns)});
   }
-  while (member->checkpoints.size() > kCheckpointsKept) {
-    member->checkpoints.erase(member->checkpoints.begin());
-  }
+  return evidence;
 }
 
 // The number of rows that all columns have.
@@ -109,7 +78,7 @@ int Rows(const v1::RecordBatch& batch) {
                    batch.result_size(), batch.flags_size()});
 }
 
-CallRecord Row(const v1::RecordBatch& batch, int i, int64_t entered_ns) {
+CallRecord ToRecord(const v1::RecordBatch& batch, int i, int64_t entered_ns) {
   CallRecord record;
   record.index = batch.first_index() + static_cast<uint64_t>(i);
   record.position = batch.position(i);
@@ -126,136 +95,127 @@ CallRecord Row(const v1::RecordBatch& batch, int i, int64_t entered_ns) {
   return record;
 }
 
-void Insert(CallRecord record, std::deque<CallRecord>* records) {
-  if (records->empty() || records->back().index < record.index) {
-    records->push_back(record);
-    return;
-  }
-  const auto at =
-      std::lower_bound(records->begin(), records->end(), record,
-                       [](const CallRecord& a, const CallRecord& b) { return a.index < b.index; });
-  if (at->index == record.index) {
-    *at = record;
-  } else {
-    records->insert(at, record);
-  }
-}
-
-void ApplyRecords(const v1::RecordBatch& batch, std::deque<CallRecord>* records) {
-  int64_t entered_ns = 0;
+std::vector<CallRecord> ToRecords(const v1::RecordBatch& batch, int64_t offset_ns) {
+  std::vector<CallRecord> records;
+  int64_t entered_ns = offset_ns;
   const int rows = Rows(batch);
+  records.reserve(static_cast<size_t>(rows));
   for (int i = 0; i < rows; ++i) {
     entered_ns += batch.entered_delta_ns(i);
-    Insert(Row(batch, i, entered_ns), records);
+    records.push_back(ToRecord(batch, i, entered_ns));
   }
-  while (records->size() > kRecordsKept) records->pop_front();
+  return records;
 }
 
-bool IsOver(MemberState state) {
-  return state == MemberState::kDestroyed || state == MemberState::kAborted ||
-         state == MemberState::kFailed;
+CommProgress ToProgress(const v1::CommUpdate& update, int64_t offset_ns) {
+  CommProgress progress;
+  progress.index = update.index();
+  progress.id = update.id();
+  progress.parent = update.parent();
+  progress.name = update.name();
+  progress.rank = update.rank();
+  progress.size = update.size();
+  progress.device = update.device();
+  progress.split_pending = update.split_pending();
+  progress.state = ToMemberState(update.state());
+  progress.init_entered_ns = Shift(update.init_entered_ns(), offset_ns);
+  progress.state_since_ns = Shift(update.state_since_ns(), offset_ns);
+  progress.async_error = update.async_error();
+  progress.entered = update.entered();
+  progress.returned = update.returned();
+  progress.has_markers = update.has_markers();
+  progress.started = update.started();
+  progress.finished = update.finished();
+  progress.p2p_entered = update.p2p_entered();
+  progress.p2p_returned = update.p2p_returned();
+  progress.p2p_started = update.p2p_started();
+  progress.p2p_finished = update.p2p_finished();
+  progress.waiting_since_ns = Shift(update.waiting_since_ns(), offset_ns);
+  progress.host_blocked_since_ns = Shift(update.host_blocked_since_ns(), offset_ns);
+  progress.host_waits_since_ns = Shift(update.host_waits_since_ns(), offset_ns);
+  progress.p2p_waiting_since_ns = Shift(update.p2p_waiting_since_ns(), offset_ns);
+  progress.signature = update.signature();
+  progress.records_lost = update.records_lost();
+  const int checkpoints =
+      std::min(update.checkpoint_positions_size(), update.checkpoint_signatures_size());
+  for (int i = 0; i < checkpoints; ++i) {
+    progress.checkpoints.push_back(
+        {update.checkpoint_positions(i), update.checkpoint_signatures(i)});
+  }
+  progress.records = ToRecords(update.records(), offset_ns);
+  return progress;
 }
 
 }  // namespace
 
-void JobStore::Apply(const std::string& host, const v1::Tick& tick) {
-  const absl::MutexLock lock(&mutex_);
-  for (const v1::ProcessUpdate& update : tick.processes()) ApplyProcess(host, update);
+void JobStore::Apply(const std::string& host, const v1::Tick& tick, int64_t came_ns) {
+  int64_t offset_ns = 0;
+  if (came_ns != 0) {
+    const absl::MutexLock lock(&mutex_);
+    offset_ns = clocks_.Note(host, tick.now_ns(), came_ns);
+  }
+  for (const v1::ProcessUpdate& update : tick.processes()) {
+    const ProcessKey key = {host, update.pid(), update.start_time()};
+    const std::shared_ptr<Job> job = JobOf(key, update);
+    // Without one its identity will come with the next whole tick.
+    if (job != nullptr) ApplyProcess(key, update, tick.now_ns() + offset_ns, offset_ns, job.get());
+  }
 }
 
-void JobStore::ApplyProcess(const std::string& host, const v1::ProcessUpdate& update) {
-  const ProcessKey key = {host, update.pid(), update.start_time()};
+std::shared_ptr<JobStore::Job> JobStore::JobOf(const ProcessKey& key,
+                                               const v1::ProcessUpdate& update) {
+  const absl::MutexLock lock(&mutex_);
   if (update.has_identity()) {
     const std::string& named = update.identity().job();
     job_of_.emplace(key, named.empty() ? default_job_ : named);
   }
   const auto known = job_of_.find(key);
-  if (known == job_of_.end()) return;  // its identity will come with the next whole tick
-  Job& job = jobs_[known->second];
-  job.state.name = known->second;
-  ++job.version;
-  const auto [at, is_new] =
-      job.processes.emplace(key, static_cast<int32_t>(job.state.processes.size()));
-  if (is_new) {
-    Process process;
-    process.host = host;
-    process.pid = key.pid;
-    process.start_time = key.start_time;
-    job.state.processes.push_back(process);
-  }
-  Process* process = &job.state.processes[static_cast<size_t>(at->second)];
-  if (update.has_identity()) ApplyIdentity(update.identity(), process);
-  if (update.has_evidence()) ApplyEvidence(update.evidence(), process);
-  for (const v1::CommUpdate& comm : update.communicators()) ApplyComm(&job, at->second, comm);
+  if (known == job_of_.end()) return nullptr;
+  std::shared_ptr<Job>& job = jobs_[known->second];
+  if (job == nullptr) job = std::make_shared<Job>(known->second);
+  return job;
 }
 
-void JobStore::ApplyComm(Job* job, int32_t process, const v1::CommUpdate& update) {
-  if (update.rank() < 0 || update.id() == 0) return;
-  const Seat seat = {update.id(), update.rank()};
-  Seat& taken = job->seats[{process, update.index()}];
-  if (taken.communicator != 0 &&
-      (taken.communicator != seat.communicator || taken.rank != seat.rank)) {
-    LeaveSeat(job, taken, process);
+void JobStore::ApplyProcess(const ProcessKey& key, const v1::ProcessUpdate& update, int64_t now_ns,
+                            int64_t offset_ns, Job* job) {
+  const absl::MutexLock lock(&job->mutex);
+  const int32_t process = job->model.AddProcess(key.host, key.pid, key.start_time);
+  job->processes[key.host].insert(process);
+  if (update.has_identity()) job->model.SetIdentity(process, ToIdentity(update.identity()));
+  if (update.has_evidence()) {
+    job->model.SetEvidence(process, ToEvidence(update.evidence(), offset_ns));
   }
-  taken = seat;
-  if (update.split_pending()) job->splits.insert(update.id());
-  Communicator& comm = job->state.communicators[update.id()];
-  comm.id = update.id();
-  comm.parent = update.parent();
-  if (!update.name().empty()) comm.name = update.name();
-  if (comm.size == 0) comm.size = update.size();
-  Member& member = comm.members[update.rank()];
-  if (member.process != process) {
-    member = Member();
-    member.process = process;
-    member.rank = update.rank();
+  for (const v1::CommUpdate& comm : update.communicators()) {
+    job->model.SetProgress(process, ToProgress(comm, offset_ns), now_ns);
   }
-  ApplyProgress(update, &member);
-  ApplyRecords(update.records(), &member.records);
-  DropIfOver(job, update.id());
 }
 
-// The block's owner has gone from a split to the child that the split made.
-void JobStore::LeaveSeat(Job* job, const Seat& seat, int32_t process) {
-  const auto comm = job->state.communicators.find(seat.communicator);
-  if (comm == job->state.communicators.end()) return;
-  const auto member = comm->second.members.find(seat.rank);
-  if (member == comm->second.members.end() || member->second.process != process) return;
-  // It did come: whoever is still inside the split must not miss it.
-  if (member->second.state == MemberState::kInitializing) {
-    member->second.state = MemberState::kReady;
+void JobStore::SetSilent(const std::string& host, int64_t since_ns) {
+  for (const std::shared_ptr<Job>& job : AllJobs()) {
+    const absl::MutexLock lock(&job->mutex);
+    for (const int32_t process : job->processes[host]) job->model.SetSilent(process, since_ns);
   }
-  DropIfOver(job, seat.communicator);
 }
 
-// A split that everybody has left, or a communicator that everybody has ended,
-// can hang no more.
-void JobStore::DropIfOver(Job* job, uint64_t communicator) {
-  const auto at = job->state.communicators.find(communicator);
-  if (at == job->state.communicators.end()) return;
-  const bool split = job->splits.count(communicator) != 0;
-  const auto& members = at->second.members;
-  const bool all_here = static_cast<int32_t>(members.size()) >= at->second.size;
-  const bool over = std::all_of(members.begin(), members.end(), [split](const auto& entry) {
-    const MemberState state = entry.second.state;
-    return split ? state != MemberState::kInitializing : IsOver(state);
-  });
-  if (!over || !(all_here || split)) return;
-  job->state.communicators.erase(at);
-  job->splits.erase(communicator);
+void JobStore::SetStacks(const std::string& job, int32_t process, Motion motion,
+                         const std::string& words) {
+  const std::shared_ptr<Job> known = Find(job);
+  if (known == nullptr) return;
+  const absl::MutexLock lock(&known->mutex);
+  known->model.SetStacks(process, motion, words);
 }
 
-void JobStore::SetSilent(const std::string& host) {
+std::vector<std::shared_ptr<JobStore::Job>> JobStore::AllJobs() const {
   const absl::MutexLock lock(&mutex_);
-  for (auto& [name, job] : jobs_) {
-    for (Process& process : job.state.processes) {
-      const bool gone =
-          process.liveness == Liveness::kExited || process.liveness == Liveness::kDied;
-      if (process.host != host || gone) continue;
-      process.liveness = Liveness::kSilent;
-      ++job.version;
-    }
-  }
+  std::vector<std::shared_ptr<Job>> all;
+  for (const auto& [name, job] : jobs_) all.push_back(job);
+  return all;
+}
+
+std::shared_ptr<JobStore::Job> JobStore::Find(const std::string& job) const {
+  const absl::MutexLock lock(&mutex_);
+  const auto at = jobs_.find(job);
+  return at == jobs_.end() ? nullptr : at->second;
 }
 
 std::vector<std::string> JobStore::JobNames() const {
@@ -266,15 +226,24 @@ std::vector<std::string> JobStore::JobNames() const {
 }
 
 JobState JobStore::Get(const std::string& job) const {
-  const absl::MutexLock lock(&mutex_);
-  const auto at = jobs_.find(job);
-  return at == jobs_.end() ? JobState() : at->second.state;
+  JobState copy;
+  Read(job, [&copy](const JobState& state) { copy = state; });
+  return copy;
+}
+
+void JobStore::Read(const std::string& job,
+                    const std::function<void(const JobState&)>& reader) const {
+  const std::shared_ptr<Job> known = Find(job);
+  if (known == nullptr) return;
+  const absl::MutexLock lock(&known->mutex);
+  reader(known->model.state());
 }
 
 uint64_t JobStore::Version(const std::string& job) const {
-  const absl::MutexLock lock(&mutex_);
-  const auto at = jobs_.find(job);
-  return at == jobs_.end() ? 0 : at->second.version;
+  const std::shared_ptr<Job> known = Find(job);
+  if (known == nullptr) return 0;
+  const absl::MutexLock lock(&known->mutex);
+  return known->model.version();
 }
 
 void JobStore::Forget(const std::string& job) {

@@ -1,12 +1,14 @@
-// What is known of all jobs: the daemon's only mutable state, behind its only
-// mutex. Agents' ticks go in, plain JobState values come out.
+// What is known of all jobs: agents' ticks go in, JobStates can be read.
 //
-// Applying a tick twice, or after others that hold the same facts, changes
-// nothing: agents re-send.
+// Each job has a lock of its own, so that a diagnosis of a large one holds up
+// its own agents only. Applying a tick twice, or after others that hold the
+// same facts, changes nothing: agents re-send.
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
+#include <memory>
 #include <set>
 #include <string>
 #include <tuple>
@@ -15,13 +17,12 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
-#include "daemon/model/job_state.h"
+#include "daemon/model/host_clocks.h"
+#include "daemon/model/job_model.h"
 
 namespace rollcall {
 
 namespace v1 {
-class CommUpdate;
-class Evidence;
 class ProcessUpdate;
 class Tick;
 }  // namespace v1
@@ -41,15 +42,27 @@ class JobStore {
   // `default_job` names the job of processes whose environment gives none.
   explicit JobStore(std::string default_job) : default_job_(std::move(default_job)) {}
 
-  void Apply(const std::string& host, const v1::Tick& tick) ABSL_LOCKS_EXCLUDED(mutex_);
+  // `came_ns`: our clock when the tick came; the times in it are brought onto
+  // our clock. 0: leave them as they are.
+  void Apply(const std::string& host, const v1::Tick& tick, int64_t came_ns)
+      ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // The host's agent has not been heard of for too long: of its processes that
+  // The host's agent has not been heard of since then: of its processes that
   // were alive nothing is known any more. A later tick takes this back.
-  void SetSilent(const std::string& host) ABSL_LOCKS_EXCLUDED(mutex_);
+  void SetSilent(const std::string& host, int64_t since_ns) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // What the newest stacks of a process (index into JobState::processes) show.
+  void SetStacks(const std::string& job, int32_t process, Motion motion, const std::string& words)
+      ABSL_LOCKS_EXCLUDED(mutex_);
 
   std::vector<std::string> JobNames() const ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // A copy. An empty state for a job that is not known.
+  // Calls `reader` with the job's state, which it must not keep; ticks wait
+  // meanwhile. Not called for a job that is not known.
+  void Read(const std::string& job, const std::function<void(const JobState&)>& reader) const
+      ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // A copy: for small jobs. An empty state for a job that is not known.
   JobState Get(const std::string& job) const ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Raised whenever Apply or SetSilent may have changed the job.
@@ -58,30 +71,25 @@ class JobStore {
   void Forget(const std::string& job) ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
-  // Where a block of a process's segment stands in the state.
-  struct Seat {
-    uint64_t communicator = 0;
-    int32_t rank = -1;
-  };
   struct Job {
-    JobState state;
-    std::map<ProcessKey, int32_t> processes;             // -> index in state.processes
-    std::map<std::pair<int32_t, uint32_t>, Seat> seats;  // (process, block)
-    std::set<uint64_t> splits;  // communicators that stand for a split under way
-    uint64_t version = 0;
+    explicit Job(std::string name) : model(std::move(name)) {}
+    absl::Mutex mutex;
+    JobModel model ABSL_GUARDED_BY(mutex);
+    std::map<std::string, std::set<int32_t>> processes ABSL_GUARDED_BY(mutex);  // by host
   };
 
-  void ApplyProcess(const std::string& host, const v1::ProcessUpdate& update)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void ApplyComm(Job* job, int32_t process, const v1::CommUpdate& update)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  static void LeaveSeat(Job* job, const Seat& seat, int32_t process);
-  static void DropIfOver(Job* job, uint64_t communicator);
+  std::shared_ptr<Job> JobOf(const ProcessKey& key, const v1::ProcessUpdate& update)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  static void ApplyProcess(const ProcessKey& key, const v1::ProcessUpdate& update, int64_t now_ns,
+                           int64_t offset_ns, Job* job) ABSL_LOCKS_EXCLUDED(job->mutex);
+  std::vector<std::shared_ptr<Job>> AllJobs() const ABSL_LOCKS_EXCLUDED(mutex_);
+  std::shared_ptr<Job> Find(const std::string& job) const ABSL_LOCKS_EXCLUDED(mutex_);
 
   const std::string default_job_;
-  mutable absl::Mutex mutex_;
-  std::map<std::string, Job> jobs_ ABSL_GUARDED_BY(mutex_);
+  mutable absl::Mutex mutex_;  // never taken while a job's is held
+  std::map<std::string, std::shared_ptr<Job>> jobs_ ABSL_GUARDED_BY(mutex_);
   std::map<ProcessKey, std::string> job_of_ ABSL_GUARDED_BY(mutex_);
+  HostClocks clocks_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace rollcall

@@ -6,12 +6,14 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "daemon/rules/alignment.h"
 
 namespace rollcall {
 namespace {
 
 constexpr int64_t kSecond = 1'000'000'000;
 constexpr size_t kNamedPids = 4;
+constexpr size_t kToldEdges = 3;  // of a deadlock, in its sentence
 
 std::vector<int32_t> RanksOf(const std::vector<Culprit>& culprits) {
   std::vector<int32_t> ranks;
@@ -84,6 +86,10 @@ std::string Ending(const std::vector<Culprit>& culprits) {
 }
 
 std::string MissingRank(const Verdict& v) {
+  if (v.late) {
+    return absl::StrCat(Who(v.culprits), " is late for ", CallNumber(v), " on ", Where(v),
+                        ": it is at work elsewhere", WaitTail(v));
+  }
   return absl::StrCat(Who(v.culprits), " never entered ", CallNumber(v), " on ", Where(v),
                       WaitTail(v));
 }
@@ -116,13 +122,17 @@ std::string InitIncomplete(const Verdict& v) {
 std::string Stalled(const Verdict& v) {
   const std::string least =
       v.culprits.empty() ? "" : absl::StrCat("; least advanced: ", Who(v.culprits));
+  if (IsCreation(v)) {
+    return absl::StrCat("all ", v.communicator_size, " ranks of ", Where(v), " are inside ",
+                        OpInWords(v.call.op), ", which does not finish", WaitTail(v));
+  }
+  if (KindOf(v.call.op) == CallKind::kP2p) {
+    return absl::StrCat("sends and receives on ", Where(v),
+                        " have both ends and do not finish (", OpInWords(v.call.op), ")", least,
+                        WaitTail(v));
+  }
   return absl::StrCat("all ", v.communicator_size, " ranks of ", Where(v), " have entered ",
                       CallNumber(v), ", which does not finish", least, WaitTail(v));
-}
-
-bool SameCall(const CallArgs& a, const CallArgs& b) {
-  return Canonical(a.op) == Canonical(b.op) && a.dtype == b.dtype && a.count == b.count &&
-         a.reduction == b.reduction && a.peer == b.peer;
 }
 
 // Culprits that made the same call, together.
@@ -156,6 +166,76 @@ std::string Mismatch(const Verdict& v) {
                       v.position, " on ", Where(v), WaitTail(v));
 }
 
+std::string HostLost(const Verdict& v) {
+  std::set<std::string> hosts;
+  for (const Culprit& culprit : v.culprits) hosts.insert(culprit.host);
+  return absl::StrCat(hosts.size() == 1 ? "host " : "hosts ", absl::StrJoin(hosts, ", "),
+                      hosts.size() == 1 ? " has" : " have", " fallen silent with ",
+                      RanksInWords(RanksOf(v.culprits)), ", waited for in ",
+                      IsCreation(v) ? OpInWords(v.call.op) : CallNumber(v), " on ", Where(v),
+                      WaitTail(v));
+}
+
+// "Send to rank 3", as far as a peer is known.
+std::string EndInWords(const CallArgs& call) {
+  return absl::StrCat(OpInWords(call.op), call.op == Op::kSend ? " to" : " from", " its rank ",
+                      call.peer);
+}
+
+std::string UnmatchedP2p(const Verdict& v) {
+  if (!v.mismatched_fields.empty() && v.culprits.size() == 2) {
+    const Culprit& one = v.culprits[0];
+    const Culprit& two = v.culprits[1];
+    return absl::StrCat(Who({one}), " called ", CallInWords(one.call), " where ", Who({two}),
+                        " called ", CallInWords(two.call), ", on ", Where(v), WaitTail(v));
+  }
+  const char* missing = v.call.op == Op::kSend ? "receive" : "send";
+  return absl::StrCat(Who(v.culprits), " never issued the ", missing, " that matches ",
+                      EndInWords(v.call), " on ", Where(v), WaitTail(v));
+}
+
+std::string Deadlock(const Verdict& v) {
+  std::vector<std::string> edges;
+  for (const WaitEdge& edge : v.chain) {
+    if (edges.size() == kToldEdges) break;
+    edges.push_back(EdgeInWords(edge));
+  }
+  const size_t more = v.chain.size() - edges.size();
+  return absl::StrCat(RanksInWords(RanksOf(v.culprits)), " wait for each other: ",
+                      absl::StrJoin(edges, ", and "),
+                      more == 0 ? "" : absl::StrCat(", and ", more, " more"), WaitTail(v));
+}
+
+std::string BlockedBeforeStart(const Verdict& v) {
+  return absl::StrCat("all ranks have entered ", CallNumber(v), " on ", Where(v),
+                      ", but the GPU of ", Who(v.culprits),
+                      " has not come to it: earlier work on its stream holds it up", WaitTail(v));
+}
+
+std::string TeardownHang(const Verdict& v) {
+  if (v.culprits.empty()) {
+    return absl::StrCat("all ranks that must meet are inside ", OpInWords(v.call.op), " of ",
+                        Where(v), ", which does not return", WaitTail(v));
+  }
+  return absl::StrCat(Who(v.culprits), Ending(v.culprits), " never came to ", OpInWords(v.call.op),
+                      " of ", Where(v), WaitTail(v));
+}
+
+std::string NcclError(const Verdict& v) {
+  return absl::StrCat("NCCL reported an error on ", Who(v.culprits), " in or before ",
+                      CallNumber(v), " on ", Where(v), WaitTail(v));
+}
+
+std::string ConcurrentUse(const Verdict& v) {
+  return absl::StrCat("two threads of ", Who(v.culprits), " were inside calls on ", Where(v),
+                      " at once", WaitTail(v));
+}
+
+std::string Straggler(const Verdict& v) {
+  return absl::StrCat(Who(v.culprits), " comes last to nearly every call on ", Where(v), ", by ",
+                      MillisecondsInWords(v.late_ns), " as a rule; nothing hangs");
+}
+
 }  // namespace
 
 std::string SummaryOf(const Verdict& verdict) {
@@ -173,6 +253,22 @@ std::string SummaryOf(const Verdict& verdict) {
     case Cause::kOperationMismatch:
     case Cause::kArgumentMismatch:
       return Mismatch(verdict);
+    case Cause::kHostLost:
+      return HostLost(verdict);
+    case Cause::kUnmatchedP2p:
+      return UnmatchedP2p(verdict);
+    case Cause::kDeadlock:
+      return Deadlock(verdict);
+    case Cause::kBlockedBeforeStart:
+      return BlockedBeforeStart(verdict);
+    case Cause::kTeardownHang:
+      return TeardownHang(verdict);
+    case Cause::kNcclError:
+      return NcclError(verdict);
+    case Cause::kConcurrentUse:
+      return ConcurrentUse(verdict);
+    case Cause::kStraggler:
+      return Straggler(verdict);
   }
   return CauseName(verdict.cause);
 }
@@ -226,6 +322,56 @@ std::string CallInWords(const CallArgs& call) {
     args.push_back(absl::StrCat(KindOf(call.op) == CallKind::kP2p ? "peer " : "root ", call.peer));
   }
   return absl::StrCat(OpInWords(call.op), "(", absl::StrJoin(args, ", "), ")");
+}
+
+std::string EdgeInWords(const WaitEdge& edge) {
+  const bool p2p = KindOf(edge.call.op) == CallKind::kP2p;
+  const std::string call =
+      p2p ? EndInWords(edge.call)
+          : absl::StrCat(edge.call.op == Op::kNone ? "call" : OpInWords(edge.call.op), " #",
+                         edge.position);
+  const bool one = edge.from.size() == 1;
+  return absl::StrCat(RanksInWords(edge.from), one ? " waits in " : " wait in ", call, " on ",
+                      CommunicatorInWords(edge.communicator, edge.communicator_name), " for ",
+                      RanksInWords(edge.to));
+}
+
+std::string DivergenceInWords(const Alignment& alignment) {
+  const auto line = std::find_if(
+      alignment.lines.begin(), alignment.lines.end(),
+      [](const AlignedCall& l) { return !SameCall(l.others, l.culprits); });
+  if (line == alignment.lines.end()) return "";
+  const std::string more =
+      alignment.length > 1 ? absl::StrCat(" (and ", alignment.length - 1, " more)") : "";
+  switch (alignment.kind) {
+    case DivergenceKind::kExtra:
+      return absl::StrCat("the histories agree again if one extra ", CallInWords(line->culprits),
+                          more, " at #", line->culprit_position, " is left out");
+    case DivergenceKind::kSkipped:
+      return absl::StrCat("the histories agree again if ", CallInWords(line->others), more, " at #",
+                          line->position, " was left out");
+    case DivergenceKind::kSwapped:
+      return "the same calls were made in another order";
+    case DivergenceKind::kReplaced:
+    case DivergenceKind::kNone:
+      return "";
+  }
+  return "";
+}
+
+std::string ResultInWords(int32_t code) {
+  static const char* const kNames[] = {"ncclSuccess",       "ncclUnhandledCudaError",
+                                       "ncclSystemError",   "ncclInternalError",
+                                       "ncclInvalidArgument", "ncclInvalidUsage",
+                                       "ncclRemoteError",   "ncclInProgress",
+                                       "ncclTimeout"};
+  const bool known = code >= 0 && static_cast<size_t>(code) < sizeof(kNames) / sizeof(kNames[0]);
+  return known ? kNames[code] : absl::StrCat("ncclResult_t ", code);
+}
+
+std::string MillisecondsInWords(int64_t ns) {
+  if (ns >= 10 * kSecond) return DurationInWords(ns);
+  return absl::StrCat(ns / 1'000'000, " ms");
 }
 
 std::string IdInHex(uint64_t id) { return absl::StrFormat("%016x", id); }

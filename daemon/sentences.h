@@ -32,6 +32,19 @@ std::string CallInWords(const CallArgs& call);
 // "communicator "dp"", or the first eight digits of its id.
 std::string CommunicatorInWords(uint64_t id, const std::string& name);
 
+// "rank 0 waits in AllReduce #3 on communicator "dp" for rank 1".
+std::string EdgeInWords(const WaitEdge& edge);
+
+// What would make the histories agree again; "" where nothing simple would.
+struct Alignment;
+std::string DivergenceInWords(const Alignment& alignment);
+
+// "ncclSystemError"; "ncclResult_t 17" for a number that is not known.
+std::string ResultInWords(int32_t code);
+
+// "140 ms"; whole seconds from 10 s on.
+std::string MillisecondsInWords(int64_t ns);
+
 // All 16 hexadecimal digits.
 std::string IdInHex(uint64_t id);
 

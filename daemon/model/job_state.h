@@ -1,18 +1,18 @@
 // What the daemon knows about one job, as plain values: everything that the
-// rules read, and nothing else. Built from the agents' messages by JobStore (or
-// from segment files by `rollcall analyze`); copied, never shared.
+// rules read, and nothing else. Built by JobModel, piece by piece as progress
+// comes in.
 //
-// Times are nanoseconds since the Unix epoch, on the clock of the host that
-// recorded them. 0 means "never" or "not known".
+// Times are nanoseconds since the Unix epoch, on the clock of the reader where
+// hosts are live (HostClocks), else of the host that recorded them. 0 means
+// "never" or "not known".
 #pragma once
 
 #include <cstdint>
-#include <deque>
 #include <map>
 #include <string>
-#include <utility>
 #include <vector>
 
+#include "daemon/model/rank_table.h"
 #include "interpose/ops.h"
 
 namespace rollcall {
@@ -48,6 +48,14 @@ struct BlockedCall {
   int64_t since_ns = 0;
 };
 
+// What two looks at a process's stacks, a second or more apart, showed.
+enum class Motion : uint8_t {
+  kUnknown,
+  kFrozen,    // the same frames, and no CPU time used
+  kSpinning,  // the same frames, using CPU time
+  kMoving,    // other frames
+};
+
 enum class Liveness : uint8_t {
   kUnknown,  // the agent has not said, or segments are read offline
   kAlive,
@@ -68,6 +76,7 @@ struct Process {
   bool has_segment = false;  // false: the library is loaded but NCCL was never called
 
   Liveness liveness = Liveness::kUnknown;
+  int64_t silent_since_ns = 0;  // kSilent: its agent was heard last then
   int64_t ended_ns = 0;
   int32_t exit_code = -1;   // -1: not known
   int32_t exit_signal = 0;  // 0: none, or not known
@@ -78,6 +87,10 @@ struct Process {
   bool traced = false;
   std::string wait_channel;
   std::vector<BlockedCall> blocked;
+
+  // Of the newest stacks, where some were taken.
+  Motion motion = Motion::kUnknown;
+  std::string stack_words;  // the functions of all threads, blanks between
 };
 
 enum class MemberState : uint8_t {
@@ -91,24 +104,40 @@ enum class MemberState : uint8_t {
   kFailed,  // creation returned an error
 };
 
-// One rank of one communicator.
+// The running signature of the `position` collectives before it.
+struct Checkpoint {
+  uint64_t position = 0;
+  uint64_t signature = 0;
+};
+
+// Sends and receives with one peer, in the order of issue; the nth send matches
+// the peer's nth receive.
+struct PeerTraffic {
+  int32_t peer = -1;  // rank in the communicator
+  uint32_t sends = 0, receives = 0;
+};
+
+// One rank of one communicator. There may be millions: see docs/design.md
+// before adding a field.
 struct Member {
   int32_t process = -1;  // index into JobState::processes
-  int32_t rank = -1;     // in the communicator
   int32_t device = -1;
   MemberState state = MemberState::kInitializing;
+  bool has_markers = false;     // started and finished are written by the GPU
+  bool concurrent_use = false;  // calls of two threads overlapped
+  uint8_t async_error = 0;      // last ncclResult_t that is an error
+  uint32_t records_lost = 0;
   int64_t init_entered_ns = 0;
   int64_t state_since_ns = 0;
-  int32_t async_error = 0;  // last ncclResult_t that is an error
 
   // Collectives. `entered` is the number of calls entered, so the position of
   // the next one; the others count likewise.
   uint64_t entered = 0;
   uint64_t returned = 0;
-  bool has_markers = false;  // started and finished are written by the GPU
-  uint64_t started = 0;      // the GPU has reached so many
-  uint64_t finished = 0;
-  uint64_t p2p_entered = 0, p2p_returned = 0, p2p_started = 0, p2p_finished = 0;
+  uint64_t started = 0;   // the GPU has reached so many
+  uint64_t finished = 0;  // the GPU has finished so many
+  // Sends and receives.
+  uint32_t p2p_entered = 0, p2p_returned = 0, p2p_started = 0, p2p_finished = 0;
 
   // When the first collective that is not known to be finished was entered, or
   // the one before it was seen to finish, whichever is later. 0: nothing is open.
@@ -119,11 +148,32 @@ struct Member {
   // Without markers: the host stands in a wait for the GPU, and this
   // communicator's last call was the last one it made before. 0: it does not.
   int64_t host_waits_since_ns = 0;
+  // The GPU has begun a send or receive, or a group of them, and not finished it
+  // since then. 0: it has not.
+  int64_t p2p_waiting_since_ns = 0;
 
-  uint64_t signature = 0;                    // over all collectives entered
-  std::map<uint64_t, uint64_t> checkpoints;  // position -> signature of the calls before it
-  std::deque<CallRecord> records;  // the newest, in order of index; may start late or have gaps
-  uint64_t records_lost = 0;
+  uint64_t signature = 0;               // over all collectives entered; 0: not known
+  std::vector<Checkpoint> checkpoints;  // the newest, by position
+  std::vector<CallRecord> records;      // the newest, by index; may start late or have gaps
+  std::vector<PeerTraffic> traffic;     // of the records seen, by peer
+};
+
+// How long calls of one kind usually take, from the first rank's entering to
+// the end.
+struct UsualDuration {
+  Op op = Op::kNone;
+  uint8_t size_class = 0;  // of the count: its number of binary digits
+  uint32_t seen = 0;
+  int64_t longest_ns = 0;  // fades slowly, so that one bad step is forgotten
+};
+
+// Who comes last to the calls of a communicator, over the newest of them.
+struct Arrivals {
+  uint32_t calls = 0;        // that all ranks have come to and that were looked at
+  int32_t last_rank = -1;    // that came last most often; in the communicator
+  uint32_t last_calls = 0;   // so often
+  int64_t late_ns = 0;       // its median distance to the one before it
+  int64_t interval_ns = 0;   // mean time from call to call
 };
 
 struct Communicator {
@@ -131,19 +181,29 @@ struct Communicator {
   uint64_t parent = 0;  // 0: none
   std::string name;     // "" where nobody gave one
   int32_t size = 0;
-  std::map<int32_t, Member> members;  // by rank; those not heard of are not in it
+  RankTable<Member> members;  // those not heard of are not in it
+  std::vector<UsualDuration> usual;
+  Arrivals arrivals;
+  // Raised with every change that a rule could see, of members and of their
+  // processes.
+  uint64_t version = 0;
 };
 
 struct JobState {
   std::string name;
-  bool offline = false;  // read from segment files: nobody can say whether processes live
+  bool offline = false;  // read from files: nobody can say whether processes live
   std::vector<Process> processes;
   std::map<uint64_t, Communicator> communicators;
 };
 
 struct Limits {
-  int64_t hang_after_ns = 60'000'000'000;     // a wait is a hang then
-  int64_t suspect_after_ns = 15'000'000'000;  // a wait is worth a first look; below hang_after_ns
+  int64_t hang_after_ns = 60'000'000'000;  // a wait is a hang then
+  // A wait is worth a first look when it is so many times as long as is usual
+  // for its communicator, operation and size, but not before the floor, and at
+  // the latest at the ceiling; also where nothing is usual yet.
+  int64_t suspect_times_usual = 10;
+  int64_t suspect_floor_ns = 5'000'000'000;
+  int64_t suspect_after_ns = 15'000'000'000;  // the ceiling; below hang_after_ns
   // A wait for somebody who has left (exited, died) cannot end; this much only
   // keeps the ordinary end of a job, whose ranks leave one by one, from alarm.
   int64_t absent_for_good_ns = 5'000'000'000;

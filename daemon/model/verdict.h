@@ -10,16 +10,24 @@
 
 namespace rollcall {
 
-// The causes of DESIGN section 7 that have a rule, with their spelling in
-// incident.json. Order: what explains more comes first when nothing else decides.
-#define ROLLCALL_CAUSES(X)                    \
-  X(kRankDied, "rank_died")                   \
-  X(kOperationMismatch, "operation_mismatch") \
-  X(kArgumentMismatch, "argument_mismatch")   \
-  X(kRankExited, "rank_exited")               \
-  X(kInitIncomplete, "init_incomplete")       \
-  X(kMissingRank, "missing_rank")             \
-  X(kStalledInFlight, "stalled_in_flight")
+// The causes, with their spelling in incident.json. Order: what explains more
+// comes first when nothing else decides.
+#define ROLLCALL_CAUSES(X)                        \
+  X(kRankDied, "rank_died")                       \
+  X(kConcurrentUse, "concurrent_use")             \
+  X(kOperationMismatch, "operation_mismatch")     \
+  X(kArgumentMismatch, "argument_mismatch")       \
+  X(kNcclError, "nccl_error")                     \
+  X(kRankExited, "rank_exited")                   \
+  X(kHostLost, "host_lost")                       \
+  X(kInitIncomplete, "init_incomplete")           \
+  X(kMissingRank, "missing_rank")                 \
+  X(kUnmatchedP2p, "unmatched_p2p")               \
+  X(kDeadlock, "deadlock")                        \
+  X(kBlockedBeforeStart, "blocked_before_start")  \
+  X(kStalledInFlight, "stalled_in_flight")        \
+  X(kTeardownHang, "teardown_hang")               \
+  X(kStraggler, "straggler")
 
 enum class Cause : uint8_t {
 #define X(name, text) name,
@@ -36,6 +44,9 @@ constexpr bool IsContradiction(Cause cause) {
   return cause == Cause::kOperationMismatch || cause == Cause::kArgumentMismatch;
 }
 
+// Nothing hangs: worth a line on the screen, never an incident.
+constexpr bool IsWarning(Cause cause) { return cause == Cause::kStraggler; }
+
 struct Culprit {
   int32_t process = -1;  // index into JobState::processes; -1: no process of it is known
   int32_t rank = -1;     // global where known, else in the communicator
@@ -45,6 +56,34 @@ struct Culprit {
   CallArgs call;         // mismatches: what it called instead
   uint64_t entered = 0;  // collectives it has entered on that communicator
   std::string ending;    // how it went, if it did: "exited in good order", "killed by signal 9"
+};
+
+// How the culprits' history parts from the others'.
+enum class DivergenceKind : uint8_t {
+  kNone,
+  kReplaced,  // another call in the place of one
+  kExtra,     // calls that the others did not make
+  kSkipped,   // calls left out that the others made
+  kSwapped,   // the same calls in another order
+};
+
+// One line of two histories side by side. op kNone: that side has no such call.
+struct AlignedCall {
+  uint64_t position = 0;          // on the side of the others
+  uint64_t culprit_position = 0;  // on the culprits' side
+  CallArgs others;
+  CallArgs culprits;
+};
+
+// One step of a wait-for chain or cycle, in the order in which it is walked:
+// `from` waits in this call for `to`. Ranks are global where known.
+struct WaitEdge {
+  std::vector<int32_t> from;
+  std::vector<int32_t> to;
+  uint64_t communicator = 0;
+  std::string communicator_name;
+  uint64_t position = 0;  // collectives: of the call. P2p: the collectives entered before it
+  CallArgs call;
 };
 
 struct Advice {
@@ -71,7 +110,15 @@ struct Verdict {
   uint64_t position_end = 0;
 
   std::vector<std::string> mismatched_fields;
-  int64_t since_ns = 0;  // when the first one began to wait; contradictions: when it arose
+  DivergenceKind divergence = DivergenceKind::kNone;
+  std::vector<AlignedCall> histories;  // around the divergence, where records are left
+  std::vector<WaitEdge> chain;         // deadlocks: the cycle. Consequences: the way to the root
+  // The culprits make progress outside NCCL (CPU time, changing stacks): late,
+  // not lost, as far as anybody can tell.
+  bool late = false;
+  int64_t late_ns = 0;      // stragglers: by how much they come last, usually
+  std::string stack_words;  // the functions on the culprits' stacks, blanks between
+  int64_t since_ns = 0;     // when the first one began to wait; contradictions: when it arose
   int64_t waited_ns = 0;
   bool is_consequence = false;  // another verdict explains this one
   std::string summary;          // one sentence

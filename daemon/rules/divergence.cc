@@ -2,12 +2,16 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
+#include <unordered_map>
 #include <utility>
 
 #include "daemon/rules/progress.h"
 
 namespace rollcall {
 namespace {
+
+constexpr uint64_t kAligned = 256;  // calls from the divergence on that are compared
 
 // Ranks with one history. Their records, put together, may reach further back
 // than those of one of them; the first of them stands for all.
@@ -17,11 +21,13 @@ struct History {
   uint64_t entered() const { return members.front()->entered; }
 };
 
-std::vector<History> GroupByHistory(const Communicator& comm) {
+using Ranks = std::set<int32_t>;
+
+std::vector<History> GroupByHistory(const Communicator& comm, const Ranks& left_out) {
   std::map<std::pair<uint64_t, uint64_t>, History> known;
   std::vector<History> result;
   for (const auto& [rank, member] : comm.members) {
-    if (!InRange(comm, rank) || member.entered == 0) continue;
+    if (!InRange(comm, rank) || member.entered == 0 || left_out.count(rank) != 0) continue;
     if (member.signature == 0) {  // not known: nothing proves it equal to another
       result.push_back({{rank}, {&member}});
       continue;
@@ -52,7 +58,8 @@ struct Agreement {
 Agreement CompareCheckpoints(const std::vector<History>& histories) {
   std::map<uint64_t, std::vector<uint64_t>> by_position;
   for (const History& history : histories) {
-    for (const auto& [position, signature] : history.members.front()->checkpoints) {
+    for (const Checkpoint& checkpoint : history.members.front()->checkpoints) {
+      const auto& [position, signature] = checkpoint;
       if (position <= history.entered()) by_position[position].push_back(signature);
     }
   }
@@ -68,8 +75,6 @@ Agreement CompareCheckpoints(const std::vector<History>& histories) {
   }
   return agreement;
 }
-
-bool SameCall(const CallArgs& a, const CallArgs& b) { return DifferingFields(a, b).empty(); }
 
 void AddToSide(const History& history, const CallArgs& call, int64_t since_ns,
                std::vector<Side>* sides) {
@@ -151,14 +156,63 @@ Divergence LostDivergence(const std::vector<History>& histories, const Agreement
   std::map<uint64_t, Side> sides;
   for (const History& history : histories) {
     const Member& member = *history.members.front();
-    const auto checkpoint = member.checkpoints.find(agreement.differ_at);
+    const auto checkpoint = std::find_if(
+        member.checkpoints.begin(), member.checkpoints.end(),
+        [&](const Checkpoint& c) { return c.position == agreement.differ_at; });
     if (checkpoint == member.checkpoints.end()) continue;
-    Side& side = sides[checkpoint->second];
+    Side& side = sides[checkpoint->signature];
     side.ranks.insert(side.ranks.end(), history.ranks.begin(), history.ranks.end());
   }
   for (auto& [signature, side] : sides) divergence.sides.push_back(std::move(side));
   FinishSides(histories, &divergence);
   return divergence;
+}
+
+// What follows in both histories, from the last proof that they agree on.
+void AlignSides(const std::vector<History>& histories, uint64_t agreed, Divergence* divergence) {
+  const auto calls_of = [&](const Side& side) {
+    std::vector<HistoryCall> calls;
+    const auto history = std::find_if(histories.begin(), histories.end(), [&](const History& h) {
+      return std::find(h.ranks.begin(), h.ranks.end(), side.ranks.front()) != h.ranks.end();
+    });
+    const uint64_t begin = std::max(agreed, divergence->position - std::min<uint64_t>(
+                                                                      divergence->position, 4));
+    const uint64_t end = std::min(history->entered(), divergence->position + kAligned);
+    for (uint64_t position = begin; position < end; ++position) {
+      const CallRecord* record = RecordOf(*history, position);
+      if (record == nullptr && position < divergence->position) {
+        calls.clear();
+        continue;
+      }
+      if (record == nullptr) break;
+      calls.push_back({position, record->args});
+    }
+    return calls;
+  };
+  std::vector<HistoryCall> others = calls_of(divergence->sides[0]);
+  std::vector<HistoryCall> culprits = calls_of(divergence->sides[1]);
+  const auto skip_before = [](uint64_t position, std::vector<HistoryCall>* calls) {
+    const auto at = std::find_if(calls->begin(), calls->end(),
+                                 [&](const HistoryCall& c) { return c.position >= position; });
+    calls->erase(calls->begin(), at);
+  };
+  if (others.empty() || culprits.empty()) return;
+  const uint64_t begin = std::max(others.front().position, culprits.front().position);
+  skip_before(begin, &others);
+  skip_before(begin, &culprits);
+  divergence->alignment = Align(others, culprits);
+}
+
+std::optional<Divergence> FindFirst(const Communicator& comm, const Ranks& left_out) {
+  const std::vector<History> histories = GroupByHistory(comm, left_out);
+  if (histories.size() < 2) return std::nullopt;
+  const Agreement agreement = CompareCheckpoints(histories);
+  std::optional<Divergence> found = CompareRecords(histories, agreement.agreed);
+  if (agreement.differ_at != 0 && !(found && found->position < agreement.differ_at)) {
+    return LostDivergence(histories, agreement);
+  }
+  if (found) AlignSides(histories, agreement.agreed, &*found);
+  return found;
 }
 
 }  // namespace
@@ -173,14 +227,43 @@ std::vector<std::string> DifferingFields(const CallArgs& a, const CallArgs& b) {
   return fields;
 }
 
-std::optional<Divergence> FindDivergence(const Communicator& comm) {
-  const std::vector<History> histories = GroupByHistory(comm);
-  if (histories.size() < 2) return std::nullopt;
-  const Agreement agreement = CompareCheckpoints(histories);
-  std::optional<Divergence> found = CompareRecords(histories, agreement.agreed);
-  if (agreement.differ_at == 0) return found;
-  if (found && found->position < agreement.differ_at) return found;
-  return LostDivergence(histories, agreement);
+std::vector<Divergence> FindDivergences(const Communicator& comm) {
+  std::vector<Divergence> found;
+  if (!MayDiverge(comm)) return found;
+  Ranks left_out;
+  while (found.size() < kMostDivergences) {
+    const std::optional<Divergence> divergence = FindFirst(comm, left_out);
+    if (!divergence || divergence->sides.size() < 2) break;
+    for (size_t i = 1; i < divergence->sides.size(); ++i) {
+      left_out.insert(divergence->sides[i].ranks.begin(), divergence->sides[i].ranks.end());
+    }
+    found.push_back(*divergence);
+  }
+  return found;
+}
+
+bool MayDiverge(const Communicator& comm) {
+  std::unordered_map<uint64_t, uint64_t> signature_at;  // position -> the first one seen
+  bool differ = false;
+  const auto note = [&](uint64_t position, uint64_t signature) {
+    const auto [at, is_new] = signature_at.emplace(position, signature);
+    differ = differ || at->second != signature;
+  };
+  uint64_t entered = 0, signature = 0;  // of the member before: mostly the same
+  for (const auto& [rank, member] : comm.members) {
+    if (!InRange(comm, rank) || member.entered == 0) continue;
+    if (member.signature == 0) return true;
+    if (member.entered != entered || member.signature != signature) {
+      note(member.entered, member.signature);
+      entered = member.entered;
+      signature = member.signature;
+    }
+    if (!member.checkpoints.empty()) {
+      note(member.checkpoints.back().position, member.checkpoints.back().signature);
+    }
+    if (differ) return true;
+  }
+  return signature_at.size() > 1;
 }
 
 }  // namespace rollcall

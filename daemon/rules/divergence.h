@@ -13,6 +13,7 @@
 
 #include "daemon/model/job_state.h"
 #include "daemon/model/verdict.h"
+#include "daemon/rules/alignment.h"
 
 namespace rollcall {
 
@@ -29,14 +30,19 @@ struct Divergence {
   std::vector<Side> sides;      // at least two; the largest first
   bool may_be_earlier = false;  // records before `position` are lost
   size_t undecided = 0;         // ranks that have not come so far
+  Alignment alignment;          // of the second side with the first, where records are left
 };
 
-std::optional<Divergence> FindDivergence(const Communicator& comm);
+// The first one, and those that are left when its minority is left out: ranks
+// may go wrong for more than one reason. At most kMostDivergences.
+std::vector<Divergence> FindDivergences(const Communicator& comm);
+inline constexpr size_t kMostDivergences = 4;
+
+// Cheap, and never false where there is a divergence: do all members whose
+// signatures can be compared agree?
+bool MayDiverge(const Communicator& comm);
 
 // "operation", "dtype", "count", "reduction", "root": what differs.
 std::vector<std::string> DifferingFields(const CallArgs& a, const CallArgs& b);
-
-// The divergences of all communicators of which `cause` is the name.
-std::vector<Verdict> FindMismatches(const JobState& job, Cause cause, int64_t now_ns);
 
 }  // namespace rollcall

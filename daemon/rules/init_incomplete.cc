@@ -1,14 +1,11 @@
-#include "daemon/rules/absence.h"
 #include "daemon/rules/rules.h"
 
 namespace rollcall {
 
-std::vector<Verdict> FindIncompleteCommunicators(const JobState& job, int64_t now_ns,
-                                                 const Limits& limits) {
-  std::vector<Verdict> verdicts;
-  BlameAll(job, FindIncompleteInits(job), Cause::kInitIncomplete, Gone::kNo, now_ns, limits,
-           &verdicts);
-  return verdicts;
+std::optional<Verdict> JudgeIncompleteCreation(const Suspicion& s) {
+  if (s.call.kind != StuckCall::Kind::kCreation) return std::nullopt;
+  return Blame(s, Cause::kInitIncomplete,
+               Pick(s, [](const Absent& a) { return a.gone == Gone::kNo && !a.silent; }));
 }
 
 }  // namespace rollcall

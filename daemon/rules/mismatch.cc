@@ -1,11 +1,12 @@
-// FindMismatches(): from a divergence to a verdict that blames the minority.
+// JudgeMismatches(): from a divergence to a verdict that blames the minority.
 #include <algorithm>
 #include <set>
 
 #include "absl/strings/str_cat.h"
-#include "daemon/rules/absence.h"
+#include "daemon/rules/blame.h"
 #include "daemon/rules/describe.h"
 #include "daemon/rules/divergence.h"
+#include "daemon/rules/rules.h"
 #include "daemon/sentences.h"
 
 namespace rollcall {
@@ -122,32 +123,40 @@ int64_t SinceOf(const Divergence& divergence) {
   return times[1];
 }
 
+void AddHistories(const Divergence& divergence, Verdict* verdict) {
+  verdict->divergence = divergence.alignment.kind;
+  verdict->histories = divergence.alignment.lines;
+  const std::string words = DivergenceInWords(divergence.alignment);
+  if (!words.empty()) verdict->evidence.push_back(words);
+}
+
 Verdict MakeVerdict(const JobState& job, const Communicator& comm, const Divergence& divergence,
-                    Cause cause, int64_t now_ns) {
+                    int64_t now_ns) {
   Verdict verdict;
-  verdict.cause = cause;
+  verdict.cause = CauseOf(divergence);
   verdict.certainty = CertaintyOf(divergence);
   SetCommunicator(comm, &verdict);
   verdict.position = divergence.position;
   verdict.position_end = divergence.position_end;
   verdict.call = divergence.sides[0].call;
-  verdict.mismatched_fields = FieldsOf(divergence, cause);
+  verdict.mismatched_fields = FieldsOf(divergence, verdict.cause);
   verdict.since_ns = SinceOf(divergence);
   verdict.waited_ns = verdict.since_ns == 0 ? 0 : std::max<int64_t>(0, now_ns - verdict.since_ns);
   AddCulprits(job, comm, divergence, &verdict);
   AddWaiters(job, comm, IsTie(divergence), &verdict);
   AddEvidence(job, comm, divergence, &verdict);
+  AddHistories(divergence, &verdict);
   return verdict;
 }
 
 }  // namespace
 
-std::vector<Verdict> FindMismatches(const JobState& job, Cause cause, int64_t now_ns) {
+std::vector<Verdict> JudgeMismatches(const JobState& job, const Communicator& comm,
+                                     int64_t now_ns) {
   std::vector<Verdict> verdicts;
-  for (const auto& [id, comm] : job.communicators) {
-    const std::optional<Divergence> divergence = FindDivergence(comm);
-    if (!divergence || CauseOf(*divergence) != cause) continue;
-    verdicts.push_back(MakeVerdict(job, comm, *divergence, cause, now_ns));
+  if (comm.size > kMaxRanks) return verdicts;
+  for (const Divergence& divergence : FindDivergences(comm)) {
+    verdicts.push_back(MakeVerdict(job, comm, divergence, now_ns));
   }
   return verdicts;
 }

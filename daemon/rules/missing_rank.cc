@@ -1,12 +1,12 @@
-#include "daemon/rules/absence.h"
 #include "daemon/rules/rules.h"
 
 namespace rollcall {
 
-std::vector<Verdict> FindMissingRanks(const JobState& job, int64_t now_ns, const Limits& limits) {
-  std::vector<Verdict> verdicts;
-  BlameAll(job, FindStuckCalls(job), Cause::kMissingRank, Gone::kNo, now_ns, limits, &verdicts);
-  return verdicts;
+std::optional<Verdict> JudgeMissingRanks(const Suspicion& s) {
+  if (s.call.kind != StuckCall::Kind::kCollective) return std::nullopt;
+  return Blame(s, Cause::kMissingRank, Pick(s, [](const Absent& a) {
+                 return a.gone == Gone::kNo && !a.silent && a.lack != Lack::kNotStarted;
+               }));
 }
 
 }  // namespace rollcall

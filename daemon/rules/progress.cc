@@ -6,17 +6,8 @@ namespace rollcall {
 namespace {
 
 constexpr uint8_t kSuccess = 0;     // ncclSuccess
+constexpr int32_t kRemoteError = 6;  // ncclRemoteError
 constexpr uint8_t kInProgress = 7;  // ncclInProgress: a non-blocking communicator
-
-bool TakesPosition(const CallRecord& record) {
-  if (KindOf(record.args.op) == CallKind::kP2p) return false;
-  return record.result == kSuccess || record.result == kInProgress;
-}
-
-bool LastCallIsP2p(const Member& member) {
-  if (member.records.empty()) return member.p2p_entered > member.p2p_returned;
-  return KindOf(member.records.back().args.op) == CallKind::kP2p;
-}
 
 // The host stands in a call on `comm`: is it a collective, or a group that ends
 // in one? Creating children and tearing down are other waits.
@@ -71,6 +62,31 @@ bool CanWait(const JobState& job, const Member& member) {
 }
 
 }  // namespace
+
+bool IsAccepted(const CallRecord& record) {
+  return record.result == kSuccess || record.result == kInProgress;
+}
+
+bool TakesPosition(const CallRecord& record) {
+  return KindOf(record.args.op) != CallKind::kP2p && IsAccepted(record);
+}
+
+bool Overlap(const CallRecord& first, const CallRecord& second) {
+  if (first.thread == second.thread || first.entered_ns == 0) return false;
+  if (first.returned_ns == 0) return first.group == 0;
+  return first.returned_ns > second.entered_ns;
+}
+
+uint8_t SizeClass(uint64_t count) {
+  uint8_t digits = 0;
+  for (; count != 0; count >>= 1) ++digits;
+  return digits;
+}
+
+bool LastCallIsP2p(const Member& member) {
+  if (member.records.empty()) return member.p2p_entered > member.p2p_returned;
+  return KindOf(member.records.back().args.op) == CallKind::kP2p;
+}
 
 const Process* ProcessOf(const JobState& job, int32_t process) {
   if (process < 0 || static_cast<size_t>(process) >= job.processes.size()) return nullptr;
@@ -172,6 +188,14 @@ const CallRecord* FindCollective(const Member& member, uint64_t position) {
   }
   return nullptr;
 }
+
+CallArgs CallAtNewest(const Member& member) {
+  const CallRecord* record =
+      member.entered == 0 ? nullptr : FindCollective(member, member.entered - 1);
+  return record == nullptr ? CallArgs() : record->args;
+}
+
+bool IsRemoteError(int32_t code) { return code == kRemoteError; }
 
 bool HasMovedPast(const JobState& job, uint64_t communicator, uint64_t position) {
   const auto found = job.communicators.find(communicator);

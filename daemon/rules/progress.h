@@ -34,7 +34,7 @@ struct Waiter {
 enum class Gone : uint8_t { kNo, kLeft, kDied };
 
 // A communicator with more ranks than this is damaged data, and is passed over.
-inline constexpr int32_t kMaxRanks = 1 << 20;
+inline constexpr int32_t kMaxRanks = 1 << 18;
 
 // nullptr where nothing is known of the process.
 const Process* ProcessOf(const JobState& job, int32_t process);
@@ -72,6 +72,28 @@ bool HasFormed(const Communicator& comm);
 // The collective at `position`, nullptr if its record is lost. Calls that failed
 // at once have no position and are never returned.
 const CallRecord* FindCollective(const Member& member, uint64_t position);
+
+// NCCL took the call: it did not fail at once.
+bool IsAccepted(const CallRecord& record);
+
+// It is a collective that NCCL took, so that it has a position of its own.
+bool TakesPosition(const CallRecord& record);
+
+// Calls of two threads that were inside at once. A member of a group that was
+// never seen to end proves nothing.
+bool Overlap(const CallRecord& first, const CallRecord& second);
+
+// Of a count: its number of binary digits. Calls of one class take about as long.
+uint8_t SizeClass(uint64_t count);
+
+// The newest call on the communicator was a send or a receive.
+bool LastCallIsP2p(const Member& member);
+
+// What the newest collective called; kNone where its record is lost.
+CallArgs CallAtNewest(const Member& member);
+
+// ncclRemoteError: a peer is gone.
+bool IsRemoteError(int32_t code);
 
 // All known ranks have gone beyond the call, so it has not stopped the job.
 bool HasMovedPast(const JobState& job, uint64_t communicator, uint64_t position);

@@ -1,14 +1,12 @@
-#include "daemon/rules/absence.h"
 #include "daemon/rules/rules.h"
 
 namespace rollcall {
 
-std::vector<Verdict> FindExitedRanks(const JobState& job, int64_t now_ns, const Limits& limits) {
-  std::vector<Verdict> verdicts;
-  const Cause cause = Cause::kRankExited;
-  BlameAll(job, FindStuckCalls(job), cause, Gone::kLeft, now_ns, limits, &verdicts);
-  BlameAll(job, FindIncompleteInits(job), cause, Gone::kLeft, now_ns, limits, &verdicts);
-  return verdicts;
+std::optional<Verdict> JudgeExitedRanks(const Suspicion& s) {
+  // Who has nothing left to do may leave: in a teardown that is the point.
+  if (s.call.kind == StuckCall::Kind::kTeardown) return std::nullopt;
+  return Blame(s, Cause::kRankExited,
+               Pick(s, [](const Absent& a) { return a.gone == Gone::kLeft; }));
 }
 
 }  // namespace rollcall

@@ -2,11 +2,11 @@
 
 namespace rollcall {
 
-const std::vector<Rule>& AllRules() {
-  static const auto* rules = new std::vector<Rule>{
-      FindDiedRanks,    FindOperationMismatches,     FindArgumentMismatches,
-      FindExitedRanks,  FindIncompleteCommunicators, FindMissingRanks,
-      FindStalledCalls,
+const std::vector<CallRule>& CallRules() {
+  static const auto* rules = new std::vector<CallRule>{
+      JudgeDiedRanks,    JudgeConcurrentUse,      JudgeNcclErrors,   JudgeExitedRanks,
+      JudgeLostHosts,    JudgeIncompleteCreation, JudgeMissingRanks, JudgeUnmatchedP2p,
+      JudgeBlockedStarts, JudgeStalledCalls,      JudgeTeardownHangs,
   };
   return *rules;
 }

@@ -1,48 +1,73 @@
-// The table of detection rules.
+// The tables of detection rules.
 //
 // A rule is a pure function: no clock, lock, log, protobuf or RPC. It returns
-// what it found, in any order, without summary and advice, and knows nothing of
-// the other rules; Diagnose() puts causes before effects. Waits are returned
-// once they are long enough to be suspected, contradictions at once.
+// what it found, without summary and advice, and knows nothing of the other
+// rules; Diagnose() puts causes before effects. Waits are returned once they
+// are long enough to be suspected, contradictions at once.
 //
-// To add one: a file of its own, a line here and in the table, its cases in
-// tests/unit.
+// To add one: a file of its own, a line here and in a table (rules.cc), its
+// cases in tests/unit.
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "daemon/model/job_state.h"
 #include "daemon/model/verdict.h"
+#include "daemon/rules/blame.h"
 
 namespace rollcall {
 
-using Rule = std::vector<Verdict> (*)(const JobState& job, int64_t now_ns, const Limits& limits);
-
-// Ranks that live and have not entered a call that others wait in.
-std::vector<Verdict> FindMissingRanks(const JobState& job, int64_t now_ns, const Limits& limits);
-
-// Ranks that left in good order and owe a call that others wait in.
-std::vector<Verdict> FindExitedRanks(const JobState& job, int64_t now_ns, const Limits& limits);
+// Judges one stuck call.
+using CallRule = std::optional<Verdict> (*)(const Suspicion& suspicion);
 
 // Ranks whose process is gone without an exit mark, while others wait for them.
-std::vector<Verdict> FindDiedRanks(const JobState& job, int64_t now_ns, const Limits& limits);
-
-// Ranks that called another operation than the others at the same position.
-std::vector<Verdict> FindOperationMismatches(const JobState& job, int64_t now_ns,
-                                             const Limits& limits);
-
-// Ranks that called the same operation with other arguments.
-std::vector<Verdict> FindArgumentMismatches(const JobState& job, int64_t now_ns,
-                                            const Limits& limits);
-
+std::optional<Verdict> JudgeDiedRanks(const Suspicion& s);
+// Ranks that left in good order and owe a call that others wait in.
+std::optional<Verdict> JudgeExitedRanks(const Suspicion& s);
+// Ranks of hosts that have fallen silent.
+std::optional<Verdict> JudgeLostHosts(const Suspicion& s);
+// Ranks on which NCCL reported an error while others wait.
+std::optional<Verdict> JudgeNcclErrors(const Suspicion& s);
+// Ranks two threads of which were inside calls on the communicator.
+std::optional<Verdict> JudgeConcurrentUse(const Suspicion& s);
 // Ranks that have not joined a communicator whose creation others wait in.
-std::vector<Verdict> FindIncompleteCommunicators(const JobState& job, int64_t now_ns,
-                                                 const Limits& limits);
+std::optional<Verdict> JudgeIncompleteCreation(const Suspicion& s);
+// Ranks that live and have not entered a collective that others wait in.
+std::optional<Verdict> JudgeMissingRanks(const Suspicion& s);
+// Peers that have not issued the other end of a send or receive, or one of
+// another size.
+std::optional<Verdict> JudgeUnmatchedP2p(const Suspicion& s);
+// Ranks whose host has made the call and whose GPU has not come to it.
+std::optional<Verdict> JudgeBlockedStarts(const Suspicion& s);
+// Calls that lack nobody and do not finish.
+std::optional<Verdict> JudgeStalledCalls(const Suspicion& s);
+// Ranks that others wait for in CommFinalize, CommDestroy or CommAbort.
+std::optional<Verdict> JudgeTeardownHangs(const Suspicion& s);
 
-// Calls that all ranks are in and that do not finish.
-std::vector<Verdict> FindStalledCalls(const JobState& job, int64_t now_ns, const Limits& limits);
+const std::vector<CallRule>& CallRules();
 
-const std::vector<Rule>& AllRules();
+// Judges one communicator as a whole.
+using CommunicatorRule = std::vector<Verdict> (*)(const JobState& job, const Communicator& comm,
+                                                  int64_t now_ns);
+
+// Ranks that called another operation than the others at the same position, or
+// the same one with other arguments.
+std::vector<Verdict> JudgeMismatches(const JobState& job, const Communicator& comm, int64_t now_ns);
+// A rank that always comes last; a warning.
+std::vector<Verdict> JudgeStragglers(const JobState& job, const Communicator& comm, int64_t now_ns);
+
+// Judges several calls that wait for each other. `cycle`: indices of the calls,
+// each of which waits for ranks that wait in another of them.
+std::optional<Verdict> JudgeDeadlock(const JobState& job, const StuckCalls& calls,
+                                     const std::vector<size_t>& cycle, int64_t now_ns,
+                                     const Limits& limits);
+
+// Calls on several communicators that all ranks have entered, though in
+// different orders: their kernels may keep each other off the GPU.
+std::optional<Verdict> JudgeOrderInversion(const JobState& job,
+                                           const StuckCalls& calls, int64_t now_ns,
+                                           const Limits& limits);
 
 }  // namespace rollcall

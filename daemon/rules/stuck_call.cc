@@ -1,141 +1,104 @@
-// FindStuckCalls(): collectives that wait for ranks which have not entered them,
-// or which have gone while they were inside.
-#include <algorithm>
+#include "daemon/rules/stuck_call.h"
 
-#include "absl/strings/str_cat.h"
-#include "daemon/rules/absence.h"
-#include "daemon/rules/rank_map.h"
-#include "daemon/sentences.h"
+#include <algorithm>
 
 namespace rollcall {
 namespace {
 
-// Members that count, and how far the last of them has come.
-struct Front {
-  std::vector<Waiter> waiters;
-  uint64_t least_entered = UINT64_MAX;
-};
-
-Front FrontOf(const JobState& job, const Communicator& comm) {
-  Front front;
-  front.waiters = WaitersOf(job, comm);
+void AddErrored(const JobState& job, const Communicator& comm, std::vector<StuckCall>* calls) {
+  std::vector<Errored> errored;
   for (const auto& [rank, member] : comm.members) {
-    if (!InRange(comm, rank) || member.state == MemberState::kFailed) continue;
-    front.least_entered = std::min(front.least_entered, member.entered);
+    if (!InRange(comm, rank)) continue;
+    int32_t code = member.async_error;
+    // A call that failed at once took no position: the rank has not entered it.
+    if (code == 0 && !member.records.empty()) {
+      const CallRecord& newest = member.records.back();
+      if (!IsAccepted(newest) && newest.returned_ns != 0) code = newest.result;
+    }
+    if (code == 0) continue;
+    if (HowProcessEnded(job, member.process) == Gone::kDied) continue;
+    errored.push_back({rank, member.process, code});
   }
-  return front;
+  for (StuckCall& call : *calls) call.errored = errored;
 }
 
-Absent MakeAbsent(const JobState& job, int32_t rank, const Member& member) {
+// Two threads of one process stand in calls on the communicator right now.
+bool HasTwoInside(const JobState& job, const Communicator& comm, const Member& member) {
+  const Process* process = ProcessOf(job, member.process);
+  if (process == nullptr) return false;
+  uint32_t thread = 0;
+  for (const BlockedCall& blocked : process->blocked) {
+    const CallKind kind = KindOf(blocked.op);
+    if (kind != CallKind::kCollective && kind != CallKind::kP2p) continue;
+    if (blocked.communicator != comm.id) continue;
+    if (thread != 0 && blocked.thread != thread) return true;
+    thread = blocked.thread;
+  }
+  return false;
+}
+
+// Among the newest records: what was long ago, and did no harm, is not it.
+bool OverlapsLately(const Member& member) {
+  constexpr size_t kLately = 32;
+  const std::vector<CallRecord>& records = member.records;
+  const size_t begin = records.size() > kLately ? records.size() - kLately : 0;
+  for (size_t i = begin; i + 1 < records.size(); ++i) {
+    if (Overlap(records[i], records[i + 1])) return true;
+  }
+  return false;
+}
+
+void AddConcurrent(const JobState& job, const Communicator& comm, std::vector<StuckCall>* calls) {
+  std::vector<int32_t> concurrent;
+  for (const auto& [rank, member] : comm.members) {
+    if (!InRange(comm, rank)) continue;
+    if ((member.concurrent_use && OverlapsLately(member)) || HasTwoInside(job, comm, member)) {
+      concurrent.push_back(rank);
+    }
+  }
+  for (StuckCall& call : *calls) call.concurrent = concurrent;
+}
+
+}  // namespace
+
+const Member* FindMember(const Communicator& comm, int32_t rank) {
+  const auto it = comm.members.find(rank);
+  return it == comm.members.end() ? nullptr : &it->second;
+}
+
+CallArgs CallAt(const Communicator& comm, uint64_t position) {
+  for (const auto& [rank, member] : comm.members) {
+    const CallRecord* record = FindCollective(member, position);
+    if (record != nullptr) return record->args;
+  }
+  return {};
+}
+
+Absent MakeAbsent(const JobState& job, int32_t rank, const Member& member, Lack lack) {
   Absent absent;
   absent.rank = rank;
   absent.process = member.process;
+  absent.lack = lack;
   absent.gone = HowGone(job, member);
   if (absent.gone != Gone::kNo) absent.gone_since_ns = GoneSince(job, member);
+  const Process* process = ProcessOf(job, member.process);
+  absent.silent = process != nullptr && process->liveness == Liveness::kSilent;
   const bool ended = HowProcessEnded(job, member.process) != Gone::kNo;
   if (!ended && !IsFresh(job, member.process)) absent.at_most = Certainty::kPossible;
   return absent;
 }
 
-// Held up itself in an earlier call, that all have entered: not the one to blame here.
-bool IsStuckEarlier(const JobState& job, const Communicator& comm, const Member& member) {
-  const std::optional<Wait> wait = WaitOf(job, comm, member);
-  return wait && wait->evidence == Evidence::kShown;
-}
-
-void AddNotEntered(const JobState& job, const Communicator& comm, Absence* absence) {
-  for (const auto& [rank, member] : comm.members) {
-    if (!InRange(comm, rank) || member.state == MemberState::kFailed) continue;
-    if (member.entered != absence->position || IsStuckEarlier(job, comm, member)) continue;
-    absence->absents.push_back(MakeAbsent(job, rank, member));
-  }
-}
-
-// Ranks that are gone though they have not finished the call. One that left in
-// good order is believed to have finished unless its markers say otherwise.
-void AddGoneInside(const JobState& job, const Communicator& comm, Absence* absence) {
-  for (const auto& [rank, member] : comm.members) {
-    if (!InRange(comm, rank) || member.entered <= absence->position) continue;
-    const bool shown = member.has_markers && member.finished <= absence->position;
-    const bool finished = member.has_markers && !shown;
-    Absent absent = MakeAbsent(job, rank, member);
-    absent.came = true;
-    // A rank inside CommDestroy with open calls waits like the others.
-    const bool waits = member.state == MemberState::kFinalizing;
-    if (absent.gone == Gone::kNo || finished) continue;
-    if (absent.gone == Gone::kLeft && (waits || !shown)) continue;
-    if (!shown) absent.at_most = Certainty::kLikely;
-    absence->absents.push_back(absent);
-  }
-}
-
-// Ranks that nothing has been heard of: a gap in what is known rather than in
-// what was done, so they are only ever blamed as possible.
-void AddUnknown(const JobState& job, const Communicator& comm, Absence* absence) {
-  const std::vector<int32_t> unknown = UnknownRanks(comm);
-  if (unknown.empty()) return;
-  const auto processes = ProcessesOfRanks(job, comm, unknown);
-  for (const int32_t rank : unknown) {
-    Absent absent;
-    absent.rank = rank;
-    const auto it = processes.find(rank);
-    if (it != processes.end()) absent.process = it->second;
-    absent.gone = HowProcessEnded(job, absent.process);
-    absent.at_most = Certainty::kPossible;
-    absence->absents.push_back(absent);
-  }
-  absence->missing_evidence.push_back(
-      absl::StrCat("nothing has been heard of ", RanksInWords(unknown), " on ",
-                   CommunicatorInWords(comm.id, comm.name), ", though it has formed"));
-}
-
-void KeepWaiters(const Front& front, Evidence at_least, Absence* absence) {
-  for (const Waiter& w : front.waiters) {
-    if (w.wait.call >= absence->position && w.wait.evidence >= at_least) {
-      absence->waiters.push_back(w);
-    }
-  }
-}
-
-uint64_t FirstOpenCall(const Front& front) {
-  uint64_t call = UINT64_MAX;
-  for (const Waiter& w : front.waiters) {
-    if (w.wait.evidence != Evidence::kIndirect) call = std::min(call, w.wait.call);
-  }
-  return call;
-}
-
-Absence Take(const JobState& job, const Communicator& comm, const Front& front) {
-  Absence absence;
-  absence.communicator = &comm;
-  absence.position = front.least_entered;
-  KeepWaiters(front, Evidence::kIndirect, &absence);
-  if (!absence.waiters.empty()) AddNotEntered(job, comm, &absence);
-  if (absence.absents.empty()) {
-    // All have entered what is waited in: who has gone, or was never heard of?
-    absence.position = FirstOpenCall(front);
-    absence.waiters.clear();
-    if (absence.position == UINT64_MAX) return absence;
-    KeepWaiters(front, Evidence::kInferred, &absence);
-  }
-  AddGoneInside(job, comm, &absence);
-  AddUnknown(job, comm, &absence);
-  absence.call = CallAt(comm, absence.position);
-  return absence;
-}
-
-}  // namespace
-
-std::vector<Absence> FindStuckCalls(const JobState& job) {
-  std::vector<Absence> result;
-  for (const auto& [id, comm] : job.communicators) {
-    if (comm.size <= 1 || comm.size > kMaxRanks || !HasFormed(comm)) continue;
-    const Front front = FrontOf(job, comm);
-    if (front.waiters.empty()) continue;
-    Absence absence = Take(job, comm, front);
-    if (!absence.absents.empty() && !absence.waiters.empty()) result.push_back(std::move(absence));
-  }
-  return result;
+std::vector<StuckCall> FindStuckCalls(const JobState& job, const Communicator& comm) {
+  std::vector<StuckCall> calls;
+  if (comm.size <= 1 || comm.size > kMaxRanks) return calls;
+  FindStuckCreation(job, comm, &calls);
+  FindStuckCollectives(job, comm, &calls);
+  FindStuckP2p(job, comm, &calls);
+  FindStuckTeardown(job, comm, &calls);
+  if (calls.empty()) return calls;
+  AddErrored(job, comm, &calls);
+  AddConcurrent(job, comm, &calls);
+  return calls;
 }
 
 }  // namespace rollcall

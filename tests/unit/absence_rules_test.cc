@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "daemon/rules/rules.h"
+#include "daemon/diagnose.h"
 #include "job_builder.h"
 
 namespace rollcall {
@@ -14,10 +14,19 @@ namespace {
 
 using Ranks = std::vector<int32_t>;
 
+// The verdicts of this cause that no other one explains.
+std::vector<Verdict> Of(Cause cause, const JobState& job, int64_t now_ns) {
+  std::vector<Verdict> verdicts;
+  for (Verdict& v : Diagnose(job, now_ns, Limits())) {
+    if (v.cause == cause && !v.is_consequence) verdicts.push_back(std::move(v));
+  }
+  return verdicts;
+}
+
 struct Case {
   const char* name;
   std::function<JobState()> job;
-  Rule rule;
+  Cause cause;
   double now;
   Ranks blamed;  // empty: no verdict
   Certainty certainty = Certainty::kCertain;
@@ -43,9 +52,9 @@ JobBuilder Initializing(int ranks, std::vector<int> came, double since) {
 }
 
 const Case kCases[] = {
-    {"one_rank_is_absent", [] { return Waiting().state; }, FindMissingRanks, 70, {3}},
-    {"late_but_below_the_limit", [] { return Waiting().state; }, FindMissingRanks, 24.9, {}},
-    {"late_at_the_limit", [] { return Waiting().state; }, FindMissingRanks, 25, {3}},
+    {"one_rank_is_absent", [] { return Waiting().state; }, Cause::kMissingRank, 70, {3}},
+    {"late_but_below_the_limit", [] { return Waiting().state; }, Cause::kMissingRank, 24.9, {}},
+    {"late_at_the_limit", [] { return Waiting().state; }, Cause::kMissingRank, 25, {3}},
     {"first_waiter_counts",
      [] {
        JobBuilder job(4);
@@ -53,7 +62,7 @@ const Case kCases[] = {
        job.Enter({1, 2}, At(24));
        return job.state;
      },
-     FindMissingRanks, 25, {3}},
+     Cause::kMissingRank, 25, {3}},
     {"most_are_absent",
      [] {
        JobBuilder job(4);
@@ -61,8 +70,8 @@ const Case kCases[] = {
        job.Enter({2}, At(10));
        return job.state;
      },
-     FindMissingRanks, 70, {0, 1, 3}},
-    {"without_markers_it_is_inferred", [] { return Waiting(false).state; }, FindMissingRanks, 70,
+     Cause::kMissingRank, 70, {0, 1, 3}},
+    {"without_markers_it_is_inferred", [] { return Waiting(false).state; }, Cause::kMissingRank, 70,
      {3}, Certainty::kLikely},
     {"without_markers_but_host_inside_the_call",
      [] {
@@ -70,14 +79,14 @@ const Case kCases[] = {
        job.Block({0, 1, 2}, At(10));
        return job.state;
      },
-     FindMissingRanks, 70, {3}},
+     Cause::kMissingRank, 70, {3}},
     {"waiting_shows_only_through_another_communicator",
      [] {
        JobBuilder job = Waiting(false);
        for (const int rank : {0, 1, 2}) job.member(rank).host_waits_since_ns = 0;
        return job.state;
      },
-     FindMissingRanks, 70, {3}, Certainty::kPossible},
+     Cause::kMissingRank, 70, {3}, Certainty::kPossible},
     {"entered_ahead_but_nobody_waits",
      [] {
        JobBuilder job(4, false);
@@ -85,30 +94,30 @@ const Case kCases[] = {
        job.Finish({0, 1, 2}, 1);
        return job.state;
      },
-     FindMissingRanks, 1000, {}},
+     Cause::kMissingRank, 1000, {}},
     {"gpu_has_not_reached_the_call",
      [] {
        JobBuilder job = Waiting();
        for (const int rank : {0, 1, 2}) --job.member(rank).started;
        return job.state;
      },
-     FindMissingRanks, 1000, {}},
-    {"idle_job", [] { JobBuilder job(4); job.Finish(24); return job.state; }, FindMissingRanks,
+     Cause::kMissingRank, 1000, {}},
+    {"idle_job", [] { JobBuilder job(4); job.Finish(24); return job.state; }, Cause::kMissingRank,
      1e6, {}},
-    {"silent_agent_is_not_certain",
+    {"silent_agent_may_be_a_lost_host",
      [] {
        JobBuilder job = Waiting();
        job.process(3).liveness = Liveness::kSilent;
        return job.state;
      },
-     FindMissingRanks, 70, {3}, Certainty::kPossible},
+     Cause::kHostLost, 70, {3}, Certainty::kLikely},
     {"liveness_not_known_is_not_certain",
      [] {
        JobBuilder job = Waiting();
        job.process(3).liveness = Liveness::kUnknown;
        return job.state;
      },
-     FindMissingRanks, 70, {3}, Certainty::kPossible},
+     Cause::kMissingRank, 70, {3}, Certainty::kPossible},
     {"offline_nobody_knows_who_lives",
      [] {
        JobBuilder job = Waiting();
@@ -116,7 +125,7 @@ const Case kCases[] = {
        for (Process& p : job.state.processes) p.liveness = Liveness::kUnknown;
        return job.state;
      },
-     FindMissingRanks, 70, {3}},
+     Cause::kMissingRank, 70, {3}},
     {"root_of_a_broadcast_has_gone_on",
      [] {
        JobBuilder job(3);
@@ -126,7 +135,7 @@ const Case kCases[] = {
        job.Enter({0}, At(12));
        return job.state;
      },
-     FindMissingRanks, 70, {2}},
+     Cause::kMissingRank, 70, {2}},
     {"only_the_root_waits_in_a_later_call",
      [] {
        JobBuilder job(2);
@@ -135,7 +144,7 @@ const Case kCases[] = {
        job.Enter({0}, At(12));
        return job.state;
      },
-     FindMissingRanks, 70, {1}},
+     Cause::kMissingRank, 70, {1}},
     {"host_waits_for_the_gpu_after_a_receive",
      [] {
        JobBuilder job(2, false);
@@ -149,14 +158,14 @@ const Case kCases[] = {
        job.process(0).blocked = {{1, Op::kcudaStreamSynchronize, 0, At(10)}};
        return job.state;
      },
-     FindMissingRanks, 1000, {}},
+     Cause::kMissingRank, 1000, {}},
     {"unheard_of_rank_is_only_possible",
      [] {
        JobBuilder job = Waiting();
        job.comm().members.erase(3);
        return job.state;
      },
-     FindMissingRanks, 70, {3}, Certainty::kPossible},
+     Cause::kMissingRank, 70, {3}, Certainty::kPossible},
     {"only_p2p_waits",
      [] {
        JobBuilder job(2, false);
@@ -173,7 +182,7 @@ const Case kCases[] = {
        job.process(0).blocked = {{1, Op::kSend, kDp, At(10)}};
        return job.state;
      },
-     FindMissingRanks, 1000, {}},
+     Cause::kMissingRank, 1000, {}},
     {"held_up_in_an_earlier_call_is_not_missing",
      [] {
        JobBuilder job(4);
@@ -183,7 +192,7 @@ const Case kCases[] = {
        job.Enter({0, 1, 2}, At(10));
        return job.state;
      },
-     FindMissingRanks, 70, {}},
+     Cause::kMissingRank, 70, {}},
     {"rank_outside_the_size_is_ignored",
      [] {
        JobBuilder job(4);
@@ -193,23 +202,23 @@ const Case kCases[] = {
        job.comm().members[9].state = MemberState::kReady;
        return job.state;
      },
-     FindMissingRanks, 1000, {}},
+     Cause::kMissingRank, 1000, {}},
     {"damaged_size", [] { auto j = Waiting(); j.comm().size = INT32_MAX; return j.state; },
-     FindMissingRanks, 1000, {}},
+     Cause::kMissingRank, 1000, {}},
     {"damaged_process_index",
-     [] { auto j = Waiting(); j.member(3).process = 77; return j.state; }, FindMissingRanks, 70,
+     [] { auto j = Waiting(); j.member(3).process = 77; return j.state; }, Cause::kMissingRank, 70,
      {3}, Certainty::kPossible},
     {"record_of_the_call_is_lost",
-     [] { auto j = Waiting(); j.LoseRecordsBefore(99); return j.state; }, FindMissingRanks, 70,
+     [] { auto j = Waiting(); j.LoseRecordsBefore(99); return j.state; }, Cause::kMissingRank, 70,
      {3}, Certainty::kLikely},
-    {"nothing_known", [] { return JobState(); }, FindMissingRanks, 1000, {}},
+    {"nothing_known", [] { return JobState(); }, Cause::kMissingRank, 1000, {}},
 
-    {"left_early", [] { auto j = Waiting(); j.Exit(3, At(11)); return j.state; }, FindExitedRanks,
+    {"left_early", [] { auto j = Waiting(); j.Exit(3, At(11)); return j.state; }, Cause::kRankExited,
      16, {3}},
     {"left_just_now", [] { auto j = Waiting(); j.Exit(3, At(11)); return j.state; },
-     FindExitedRanks, 15.9, {}},
+     Cause::kRankExited, 15.9, {}},
     {"left_and_not_missing", [] { auto j = Waiting(); j.Exit(3, At(11)); return j.state; },
-     FindMissingRanks, 70, {}},
+     Cause::kMissingRank, 70, {}},
     {"inside_destroy",
      [] {
        auto j = Waiting();
@@ -217,7 +226,7 @@ const Case kCases[] = {
        j.member(3).state_since_ns = At(11);
        return j.state;
      },
-     FindExitedRanks, 70, {3}},
+     Cause::kRankExited, 70, {3}},
     {"leaving_one_by_one_at_the_end",
      [] {
        JobBuilder job(4);
@@ -225,7 +234,7 @@ const Case kCases[] = {
        for (const int rank : {0, 1, 2}) job.Exit(rank, At(rank));
        return job.state;
      },
-     FindExitedRanks, 1000, {}},
+     Cause::kRankExited, 1000, {}},
     {"others_still_compute_after_the_last_call",
      [] {
        JobBuilder job(2, false);
@@ -234,10 +243,10 @@ const Case kCases[] = {
        job.Exit(1, At(11));
        return job.state;
      },
-     FindExitedRanks, 1000, {}},
+     Cause::kRankExited, 1000, {}},
 
     {"died_before_the_call", [] { auto j = Waiting(); j.Die(3, At(9)); return j.state; },
-     FindDiedRanks, 15, {3}},
+     Cause::kRankDied, 15, {3}},
     {"died_inside_the_call",
      [] {
        auto j = Waiting();
@@ -245,7 +254,7 @@ const Case kCases[] = {
        j.Die(3, At(12));
        return j.state;
      },
-     FindDiedRanks, 70, {3}},
+     Cause::kRankDied, 70, {3}},
     {"died_inside_the_call_without_markers",
      [] {
        auto j = Waiting(false);
@@ -253,9 +262,9 @@ const Case kCases[] = {
        j.Die(3, At(12));
        return j.state;
      },
-     FindDiedRanks, 70, {3}, Certainty::kPossible},
+     Cause::kRankDied, 70, {3}, Certainty::kPossible},
     {"died_while_nobody_waits",
-     [] { JobBuilder j(4); j.Finish(24); j.Die(3, At(1)); return j.state; }, FindDiedRanks, 1000,
+     [] { JobBuilder j(4); j.Finish(24); j.Die(3, At(1)); return j.state; }, Cause::kRankDied, 1000,
      {}},
     {"the_dead_do_not_wait",
      [] {
@@ -263,21 +272,21 @@ const Case kCases[] = {
        for (const int rank : {0, 1, 2}) j.Die(rank, At(20));
        return j.state;
      },
-     FindMissingRanks, 1000, {}},
+     Cause::kMissingRank, 1000, {}},
 
     {"one_never_joined", [] { return Initializing(4, {0, 1, 2}, 10).state; },
-     FindIncompleteCommunicators, 25, {3}},
+     Cause::kInitIncomplete, 25, {3}},
     {"slow_to_join", [] { return Initializing(4, {0, 1, 2}, 10).state; },
-     FindIncompleteCommunicators, 24, {}},
+     Cause::kInitIncomplete, 24, {}},
     {"all_have_joined", [] { return Initializing(4, {0, 1, 2, 3}, 10).state; },
-     FindIncompleteCommunicators, 1000, {}},
+     Cause::kInitIncomplete, 1000, {}},
     {"its_process_is_not_known",
      [] {
        auto j = Initializing(4, {0, 1, 2}, 10);
        j.state.processes.pop_back();
        return j.state;
      },
-     FindIncompleteCommunicators, 70, {3}, Certainty::kLikely},
+     Cause::kInitIncomplete, 70, {3}, Certainty::kLikely},
     {"died_before_joining",
      [] {
        auto j = Initializing(4, {0, 1, 2}, 10);
@@ -285,31 +294,31 @@ const Case kCases[] = {
        j.state.processes[3].ended_ns = At(9);
        return j.state;
      },
-     FindDiedRanks, 70, {3}},
+     Cause::kRankDied, 70, {3}},
     {"died_while_joining",
      [] { auto j = Initializing(4, {0, 1, 2, 3}, 10); j.Die(1, At(11)); return j.state; },
-     FindDiedRanks, 70, {1}},
+     Cause::kRankDied, 70, {1}},
     {"left_before_joining",
      [] {
        auto j = Initializing(4, {0, 1, 2}, 10);
        j.state.processes[3].liveness = Liveness::kExited;
        return j.state;
      },
-     FindExitedRanks, 70, {3}},
+     Cause::kRankExited, 70, {3}},
     {"creation_failed_on_one",
      [] {
        auto j = Initializing(4, {0, 1, 2, 3}, 10);
        j.member(2).state = MemberState::kFailed;
        return j.state;
      },
-     FindIncompleteCommunicators, 70, {2}},
+     Cause::kInitIncomplete, 70, {2}},
 };
 
 class AbsenceRulesTest : public testing::TestWithParam<Case> {};
 
 TEST_P(AbsenceRulesTest, Blames) {
   const Case& c = GetParam();
-  const std::vector<Verdict> verdicts = c.rule(c.job(), At(c.now), Limits());
+  const std::vector<Verdict> verdicts = Of(c.cause, c.job(), At(c.now));
   ASSERT_EQ(verdicts.size(), c.blamed.empty() ? 0u : 1u);
   if (c.blamed.empty()) return;
   EXPECT_EQ(CulpritRanks(verdicts[0].culprits), c.blamed);
@@ -323,7 +332,7 @@ INSTANTIATE_TEST_SUITE_P(Rules, AbsenceRulesTest, testing::ValuesIn(kCases),
                          [](const auto& info) { return info.param.name; });
 
 TEST(MissingRankTest, TellsTheCallAndTheWaiting) {
-  const std::vector<Verdict> verdicts = FindMissingRanks(Waiting().state, At(58), Limits());
+  const std::vector<Verdict> verdicts = Of(Cause::kMissingRank, Waiting().state, At(58));
   ASSERT_EQ(verdicts.size(), 1u);
   EXPECT_EQ(verdicts[0].position, 24u);
   EXPECT_EQ(verdicts[0].call.count, 1048576u);
@@ -335,7 +344,7 @@ TEST(MissingRankTest, TellsTheCallAndTheWaiting) {
 }
 
 TEST(MissingRankTest, SaysWhatTheWaitingIsInferredFrom) {
-  const std::vector<Verdict> verdicts = FindMissingRanks(Waiting(false).state, At(70), Limits());
+  const std::vector<Verdict> verdicts = Of(Cause::kMissingRank, Waiting(false).state, At(70));
   ASSERT_EQ(verdicts.size(), 1u);
   ASSERT_EQ(verdicts[0].missing_evidence.size(), 1u);
   EXPECT_EQ(verdicts[0].missing_evidence[0],
@@ -343,14 +352,14 @@ TEST(MissingRankTest, SaysWhatTheWaitingIsInferredFrom) {
 }
 
 TEST(MissingRankTest, NothingIsMissingWhereAllIsShown) {
-  EXPECT_TRUE(FindMissingRanks(Waiting().state, At(70), Limits())[0].missing_evidence.empty());
+  EXPECT_TRUE(Of(Cause::kMissingRank, Waiting().state, At(70))[0].missing_evidence.empty());
 }
 
 TEST(MissingRankTest, NamesGlobalRanks) {
   JobBuilder job(8);
   job.AddCommunicator(7, "tp", {4, 5, 6, 7});
   job.Enter({0, 1, 3}, At(10));
-  const std::vector<Verdict> verdicts = FindMissingRanks(job.state, At(70), Limits());
+  const std::vector<Verdict> verdicts = Of(Cause::kMissingRank, job.state, At(70));
   ASSERT_EQ(verdicts.size(), 1u);
   EXPECT_EQ(CulpritRanks(verdicts[0].culprits), (Ranks{6}));
   EXPECT_EQ(verdicts[0].waiting_ranks, (Ranks{4, 5, 7}));
@@ -363,7 +372,7 @@ TEST(InitIncompleteTest, FindsTheAbsentOfASplitByItsParent) {
   job.comm().parent = 9;
   for (const int rank : {0, 1, 2}) job.Initializing(rank, At(10));
   job.comm().members.erase(3);
-  const std::vector<Verdict> verdicts = FindIncompleteCommunicators(job.state, At(70), Limits());
+  const std::vector<Verdict> verdicts = Of(Cause::kInitIncomplete, job.state, At(70));
   ASSERT_EQ(verdicts.size(), 1u);
   EXPECT_EQ(CulpritRanks(verdicts[0].culprits), (Ranks{0}));
   EXPECT_EQ(verdicts[0].call.op, Op::kCommSplit);
@@ -376,7 +385,7 @@ TEST(InitIncompleteTest, PrefersTheRankToItsWorkers) {
   worker.pid = 9999;
   worker.start_time += 50;
   job.state.processes.push_back(worker);
-  const std::vector<Verdict> verdicts = FindIncompleteCommunicators(job.state, At(70), Limits());
+  const std::vector<Verdict> verdicts = Of(Cause::kInitIncomplete, job.state, At(70));
   ASSERT_EQ(verdicts.size(), 1u);
   EXPECT_EQ(verdicts[0].culprits[0].pid, 4001);
 }
@@ -384,7 +393,7 @@ TEST(InitIncompleteTest, PrefersTheRankToItsWorkers) {
 TEST(InitIncompleteTest, SaysWhereTheAbsentStands) {
   JobBuilder job = Initializing(2, {0}, 10);
   job.state.processes[1].blocked = {{1, Op::kAllReduce, 77, At(5)}};
-  const std::vector<Verdict> verdicts = FindIncompleteCommunicators(job.state, At(70), Limits());
+  const std::vector<Verdict> verdicts = Of(Cause::kInitIncomplete, job.state, At(70));
   ASSERT_EQ(verdicts.size(), 1u);
   bool said = false;
   for (const std::string& line : verdicts[0].evidence) {

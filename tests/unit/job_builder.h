@@ -73,7 +73,6 @@ class JobBuilder {
     for (size_t rank = 0; rank < processes.size(); ++rank) {
       Member& member = comm.members[static_cast<int32_t>(rank)];
       member.process = processes[rank];
-      member.rank = static_cast<int32_t>(rank);
       member.device = static_cast<int32_t>(rank);
       member.state = MemberState::kReady;
       member.has_markers = markers_;
@@ -158,7 +157,7 @@ class JobBuilder {
   void LoseRecordsBefore(uint64_t position) {
     for (auto& [rank, m] : comm().members) {
       while (!m.records.empty() && m.records.front().position < position) {
-        m.records.pop_front();
+        m.records.erase(m.records.begin());
         ++m.records_lost;
       }
     }
@@ -179,7 +178,9 @@ class JobBuilder {
         segment::NextSignature(m.signature, static_cast<uint8_t>(Canonical(args.op)), args.dtype,
                                args.reduction, args.peer, args.count);
     ++m.entered;
-    if (m.entered % segment::kCheckpointInterval == 0) m.checkpoints[m.entered] = m.signature;
+    if (m.entered % segment::kCheckpointInterval == 0) {
+      m.checkpoints.push_back({m.entered, m.signature});
+    }
   }
 
   void End(int rank, Liveness liveness, int64_t at) {

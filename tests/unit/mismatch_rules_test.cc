@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "daemon/diagnose.h"
 #include "daemon/rules/rules.h"
 #include "job_builder.h"
 
@@ -14,6 +15,14 @@ namespace {
 
 using Ranks = std::vector<int32_t>;
 using Fields = std::vector<std::string>;
+
+std::vector<Verdict> Mismatches(const JobState& job, int64_t now_ns) {
+  std::vector<Verdict> verdicts;
+  for (const auto& [id, comm] : job.communicators) {
+    for (Verdict& v : JudgeMismatches(job, comm, now_ns)) verdicts.push_back(std::move(v));
+  }
+  return verdicts;
+}
 
 struct Case {
   const char* name;
@@ -193,8 +202,7 @@ class MismatchRulesTest : public testing::TestWithParam<Case> {};
 TEST_P(MismatchRulesTest, Blames) {
   const Case& c = GetParam();
   const JobState job = c.job();
-  std::vector<Verdict> verdicts = FindOperationMismatches(job, At(10), Limits());
-  for (const Verdict& v : FindArgumentMismatches(job, At(10), Limits())) verdicts.push_back(v);
+  const std::vector<Verdict> verdicts = Mismatches(job, At(10));
   ASSERT_EQ(verdicts.size(), c.blamed.empty() ? 0u : 1u);
   if (c.blamed.empty()) return;
   EXPECT_EQ(verdicts[0].cause, c.cause);
@@ -213,7 +221,7 @@ INSTANTIATE_TEST_SUITE_P(Rules, MismatchRulesTest, testing::ValuesIn(kCases),
 
 TEST(MismatchTest, GivesBothCalls) {
   const std::vector<Verdict> verdicts =
-      FindOperationMismatches(Odd({2}, Broadcast()), At(20), Limits());
+      Mismatches(Odd({2}, Broadcast()), At(20));
   ASSERT_EQ(verdicts.size(), 1u);
   EXPECT_EQ(verdicts[0].call.op, Op::kAllReduce);
   EXPECT_EQ(verdicts[0].culprits[0].call.op, Op::kBroadcast);
@@ -224,7 +232,7 @@ TEST(MismatchTest, GivesBothCalls) {
 TEST(MismatchTest, SaysBetweenWhichCallsRecordsWereOverwritten) {
   for (const Case& c : kCases) {
     if (std::string(c.name) != "only_checkpoints_are_left") continue;
-    const std::vector<Verdict> verdicts = FindOperationMismatches(c.job(), At(20), Limits());
+    const std::vector<Verdict> verdicts = Mismatches(c.job(), At(20));
     ASSERT_EQ(verdicts.size(), 1u);
     EXPECT_EQ(verdicts[0].position_end, 32u);
     ASSERT_FALSE(verdicts[0].missing_evidence.empty());
@@ -282,7 +290,10 @@ class StalledTest : public testing::TestWithParam<StallCase> {};
 
 TEST_P(StalledTest, Blames) {
   const StallCase& c = GetParam();
-  const std::vector<Verdict> verdicts = FindStalledCalls(c.job(), At(c.now), Limits());
+  std::vector<Verdict> verdicts;
+  for (Verdict& v : Diagnose(c.job(), At(c.now), Limits())) {
+    if (v.cause == Cause::kStalledInFlight) verdicts.push_back(std::move(v));
+  }
   ASSERT_EQ(verdicts.size(), c.found ? 1u : 0u);
   if (!c.found) return;
   EXPECT_EQ(CulpritRanks(verdicts[0].culprits), c.blamed);

@@ -1,9 +1,10 @@
-// FindIncompleteInits(): communicators whose creation waits for ranks.
+// FindStuckCreation(): a communicator whose creation waits, for ranks that have
+// not come or for nobody.
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
-#include "daemon/rules/absence.h"
 #include "daemon/rules/rank_map.h"
+#include "daemon/rules/stuck_call.h"
 #include "daemon/sentences.h"
 
 namespace rollcall {
@@ -22,37 +23,30 @@ Op CreatingCall(const JobState& job, const Communicator& comm) {
   return comm.parent == 0 ? Op::kCommInitRank : Op::kCommSplit;
 }
 
-// Ranks that came, but cannot take part any more.
-void AddLost(const JobState& job, int32_t rank, const Member& member, Absence* absence) {
-  const Gone gone = HowProcessEnded(job, member.process);
+// A rank that came, but cannot take part any more; or that fell silent in it.
+bool AddLost(const JobState& job, int32_t rank, const Member& member, StuckCall* call) {
+  Absent absent = MakeAbsent(job, rank, member, Lack::kGone);
+  absent.gone = HowProcessEnded(job, member.process);
   const bool failed = member.state == MemberState::kFailed;
-  if (!failed && gone == Gone::kNo) return;
-  Absent absent;
-  absent.rank = rank;
-  absent.process = member.process;
-  absent.gone = gone;
-  absent.gone_since_ns = GoneSince(job, member);
-  absent.came = true;
-  absence->absents.push_back(absent);
+  if (!failed && !absent.silent && absent.gone == Gone::kNo) return false;
   if (failed) {
-    absence->evidence.push_back(
+    call->evidence.push_back(
         absl::StrCat(RanksInWords({PublicRank(job, member.process, rank)}), ": its call failed"));
   }
+  call->absents.push_back(absent);
+  return true;
 }
 
-void AddMembers(const JobState& job, const Communicator& comm, Absence* absence) {
+void AddMembers(const JobState& job, const Communicator& comm, StuckCall* call) {
   for (const auto& [rank, member] : comm.members) {
-    if (!InRange(comm, rank)) continue;
-    const size_t lost = absence->absents.size();
-    AddLost(job, rank, member, absence);
-    const bool waits = member.state == MemberState::kInitializing && member.init_entered_ns > 0;
-    if (absence->absents.size() != lost || !waits) continue;
+    if (!InRange(comm, rank) || AddLost(job, rank, member, call)) continue;
+    if (member.state != MemberState::kInitializing || member.init_entered_ns <= 0) continue;
     const Evidence evidence = IsFresh(job, member.process) ? Evidence::kShown : Evidence::kInferred;
-    absence->waiters.push_back({rank, member.process, {0, member.init_entered_ns, evidence}});
+    call->waiters.push_back({rank, member.process, {0, member.init_entered_ns, evidence}});
   }
 }
 
-void AddNeverCame(const JobState& job, const Communicator& comm, Absence* absence) {
+void AddNeverCame(const JobState& job, const Communicator& comm, StuckCall* call) {
   const std::vector<int32_t> unknown = UnknownRanks(comm);
   const auto processes = ProcessesOfRanks(job, comm, unknown);
   std::vector<int32_t> nameless;
@@ -64,37 +58,47 @@ void AddNeverCame(const JobState& job, const Communicator& comm, Absence* absenc
       nameless.push_back(rank);
       absent.at_most = Certainty::kLikely;
     } else {
+      const Process& process = *ProcessOf(job, it->second);
       absent.process = it->second;
       absent.gone = HowProcessEnded(job, it->second);
-      absent.gone_since_ns = ProcessOf(job, it->second)->ended_ns;
+      absent.gone_since_ns = process.ended_ns;
+      absent.silent = process.liveness == Liveness::kSilent;
       if (absent.gone == Gone::kNo && !IsFresh(job, it->second)) {
         absent.at_most = Certainty::kPossible;
       }
     }
-    absence->absents.push_back(absent);
+    call->absents.push_back(absent);
   }
   if (nameless.empty()) return;
-  absence->missing_evidence.push_back(
+  call->missing_evidence.push_back(
       absl::StrCat("no process is known that could be ", RanksInWords(nameless),
                    " of the communicator: not started, without the library, or on a host ",
                    job.offline ? "whose segments are not here" : "without an agent"));
 }
 
+int64_t SinceOf(const StuckCall& call) {
+  int64_t first = INT64_MAX, last = 0;
+  for (const Waiter& w : call.waiters) {
+    first = std::min(first, w.wait.since_ns);
+    last = std::max(last, w.wait.since_ns);
+  }
+  return call.absents.empty() ? last : first;
+}
+
 }  // namespace
 
-std::vector<Absence> FindIncompleteInits(const JobState& job) {
-  std::vector<Absence> result;
-  for (const auto& [id, comm] : job.communicators) {
-    if (comm.size <= 1 || comm.size > kMaxRanks || HasFormed(comm)) continue;
-    Absence absence;
-    absence.communicator = &comm;
-    AddMembers(job, comm, &absence);
-    if (absence.waiters.empty()) continue;
-    AddNeverCame(job, comm, &absence);
-    absence.call.op = CreatingCall(job, comm);
-    if (!absence.absents.empty()) result.push_back(std::move(absence));
-  }
-  return result;
+void FindStuckCreation(const JobState& job, const Communicator& comm,
+                       std::vector<StuckCall>* calls) {
+  if (HasFormed(comm)) return;
+  StuckCall call;
+  call.kind = StuckCall::Kind::kCreation;
+  call.communicator = &comm;
+  AddMembers(job, comm, &call);
+  if (call.waiters.empty()) return;
+  AddNeverCame(job, comm, &call);
+  call.call.op = CreatingCall(job, comm);
+  call.since_ns = SinceOf(call);
+  calls->push_back(std::move(call));
 }
 
 }  // namespace rollcall

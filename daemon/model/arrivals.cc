@@ -1,0 +1,55 @@
+#include "daemon/model/arrivals.h"
+
+#include <algorithm>
+#include <map>
+#include <vector>
+
+namespace rollcall {
+
+void ArrivalWatch::Note(int32_t rank, int32_t size, uint64_t position, int64_t entered_ns) {
+  Call& call = open_[position % kOpen];
+  if (call.arrived != 0 && call.position > position) return;
+  if (call.arrived == 0 || call.position < position) {
+    call = Call();
+    call.position = position;
+  }
+  ++call.arrived;
+  if (entered_ns >= call.last_ns) {
+    call.before_last_ns = call.last_ns;
+    call.last_ns = entered_ns;
+    call.last_rank = rank;
+  } else {
+    call.before_last_ns = std::max(call.before_last_ns, entered_ns);
+  }
+  if (call.arrived < size) return;
+  scored_.push_back(call);
+  if (scored_.size() > kScored) scored_.pop_front();
+  call.arrived = 0;
+}
+
+Arrivals ArrivalWatch::Score() const {
+  Arrivals score;
+  score.calls = static_cast<uint32_t>(scored_.size());
+  if (scored_.size() < 2) return score;
+  std::map<int32_t, uint32_t> last_calls;
+  for (const Call& call : scored_) ++last_calls[call.last_rank];
+  for (const auto& [rank, calls] : last_calls) {
+    if (calls <= score.last_calls) continue;
+    score.last_rank = rank;
+    score.last_calls = calls;
+  }
+  std::vector<int64_t> late;
+  int64_t first_ns = INT64_MAX, newest_ns = 0;
+  for (const Call& call : scored_) {
+    if (call.last_rank == score.last_rank) late.push_back(call.last_ns - call.before_last_ns);
+    first_ns = std::min(first_ns, call.last_ns);
+    newest_ns = std::max(newest_ns, call.last_ns);
+  }
+  const auto middle = late.begin() + static_cast<std::ptrdiff_t>(late.size() / 2);
+  std::nth_element(late.begin(), middle, late.end());
+  score.late_ns = *middle;
+  score.interval_ns = (newest_ns - first_ns) / static_cast<int64_t>(scored_.size() - 1);
+  return score;
+}
+
+}  // namespace rollcall

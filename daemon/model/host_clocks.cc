@@ -1,0 +1,21 @@
+#include "daemon/model/host_clocks.h"
+
+#include <algorithm>
+
+namespace rollcall {
+
+int64_t HostClocks::Note(const std::string& host, int64_t made_ns, int64_t came_ns) {
+  Clock& clock = clocks_[host];
+  const int64_t difference = came_ns - made_ns;
+  clock.smallest_ns = clock.seen == 0 ? difference : std::min(clock.smallest_ns, difference);
+  if (++clock.seen == kWindow) {
+    clock.smallest_before_ns = clock.smallest_ns;
+    clock.has_before = true;
+    clock.seen = 0;
+    return clock.smallest_before_ns;
+  }
+  return clock.has_before ? std::min(clock.smallest_ns, clock.smallest_before_ns)
+                          : clock.smallest_ns;
+}
+
+}  // namespace rollcall

@@ -1,0 +1,338 @@
+#include "daemon/model/job_model.h"
+
+#include <algorithm>
+
+#include "daemon/model/arrivals.h"
+#include "daemon/rules/progress.h"
+
+namespace rollcall {
+namespace {
+
+// What the records of one job may take, over all members. A job too large for a
+// useful window of each member keeps those of rank 0 of each communicator,
+// which tell what is called; signatures tell who differs.
+constexpr size_t kRecordBytes = size_t{256} << 20;
+constexpr size_t kMostRecords = 1024;  // a member
+constexpr size_t kLeastRecords = 16;
+constexpr size_t kMostCheckpoints = 256;
+constexpr size_t kUsualKept = 32;  // kinds of calls, of a communicator
+constexpr int64_t kWorthLearning = 200'000'000;
+constexpr uint8_t kInProgress = 7;  // ncclInProgress: no error
+
+bool IsOver(MemberState state) {
+  return state == MemberState::kDestroyed || state == MemberState::kAborted ||
+         state == MemberState::kFailed;
+}
+
+bool HasEnded(const Process& process) {
+  return process.liveness == Liveness::kExited || process.liveness == Liveness::kDied;
+}
+
+bool SameBlocked(const BlockedCall& a, const BlockedCall& b) {
+  return a.thread == b.thread && a.op == b.op && a.communicator == b.communicator &&
+         a.since_ns == b.since_ns;
+}
+
+// What the rules look at on communicators.
+bool SameForRules(const Process& process, const ProcessEvidence& evidence) {
+  return process.liveness == evidence.liveness && process.state == evidence.state &&
+         process.ended_ns == evidence.ended_ns &&
+         std::equal(process.blocked.begin(), process.blocked.end(), evidence.blocked.begin(),
+                    evidence.blocked.end(), SameBlocked);
+}
+
+void AddCheckpoints(const CommProgress& progress, size_t kept, Member* member) {
+  std::vector<Checkpoint>* all = &member->checkpoints;
+  for (const Checkpoint& checkpoint : progress.checkpoints) {
+    const auto at = std::lower_bound(
+        all->begin(), all->end(), checkpoint,
+        [](const Checkpoint& a, const Checkpoint& b) { return a.position < b.position; });
+    if (at != all->end() && at->position == checkpoint.position) {
+      *at = checkpoint;
+    } else {
+      all->insert(at, checkpoint);
+    }
+  }
+  if (all->size() <= kept) return;
+  all->erase(all->begin(), all->end() - static_cast<std::ptrdiff_t>(kept));
+  if (kept <= 4) all->shrink_to_fit();
+}
+
+void CopyProgress(const CommProgress& progress, Member* member) {
+  member->device = progress.device;
+  member->state = progress.state;
+  member->init_entered_ns = progress.init_entered_ns;
+  member->state_since_ns = progress.state_since_ns;
+  member->async_error = progress.async_error == kInProgress
+                            ? uint8_t{0}
+                            : static_cast<uint8_t>(std::min<uint32_t>(progress.async_error, 255));
+  member->entered = progress.entered;
+  member->returned = progress.returned;
+  member->has_markers = progress.has_markers;
+  member->started = progress.started;
+  member->finished = progress.finished;
+  member->p2p_entered = static_cast<uint32_t>(progress.p2p_entered);
+  member->p2p_returned = static_cast<uint32_t>(progress.p2p_returned);
+  member->p2p_started = static_cast<uint32_t>(progress.p2p_started);
+  member->p2p_finished = static_cast<uint32_t>(progress.p2p_finished);
+  member->waiting_since_ns = progress.waiting_since_ns;
+  member->host_blocked_since_ns = progress.host_blocked_since_ns;
+  member->host_waits_since_ns = progress.host_waits_since_ns;
+  member->p2p_waiting_since_ns = progress.p2p_waiting_since_ns;
+  member->signature = progress.signature;
+  member->records_lost = static_cast<uint32_t>(std::min<uint64_t>(progress.records_lost, UINT32_MAX));
+}
+
+void NoteTraffic(const CallRecord& record, Member* member) {
+  if (KindOf(record.args.op) != CallKind::kP2p || !IsAccepted(record)) return;
+  std::vector<PeerTraffic>* all = &member->traffic;
+  auto at = std::find_if(all->begin(), all->end(),
+                         [&](const PeerTraffic& t) { return t.peer == record.args.peer; });
+  if (at == all->end()) {
+    all->push_back({record.args.peer, 0, 0});
+    at = all->end() - 1;
+  }
+  ++(record.args.op == Op::kSend ? at->sends : at->receives);
+}
+
+// Inserts by index; true if there was none with it.
+bool Insert(const CallRecord& record, std::vector<CallRecord>* records, size_t* at_index) {
+  if (records->empty() || records->back().index < record.index) {
+    *at_index = records->size();
+    records->push_back(record);
+    return true;
+  }
+  const auto at =
+      std::lower_bound(records->begin(), records->end(), record,
+                       [](const CallRecord& a, const CallRecord& b) { return a.index < b.index; });
+  *at_index = static_cast<size_t>(at - records->begin());
+  if (at->index == record.index) {
+    *at = record;
+    return false;
+  }
+  records->insert(at, record);
+  return true;
+}
+
+void Learn(const CallRecord& record, int64_t duration_ns, std::vector<UsualDuration>* usual) {
+  const uint8_t size_class = SizeClass(record.args.count);
+  auto at = std::find_if(usual->begin(), usual->end(), [&](const UsualDuration& u) {
+    return u.op == record.args.op && u.size_class == size_class;
+  });
+  if (at == usual->end()) {
+    if (usual->size() >= kUsualKept) return;
+    usual->push_back({record.args.op, size_class, 0, 0});
+    at = usual->end() - 1;
+  }
+  if (at->seen < UINT32_MAX) ++at->seen;
+  at->longest_ns = std::max(duration_ns, at->longest_ns - at->longest_ns / 64);
+}
+
+// A wait that is over tells how long such calls take. Short ones are many and
+// say the same on all ranks, so that rank 0 speaks for them.
+void LearnFrom(const Member& before, const CommProgress& progress, int64_t now_ns,
+               Communicator* comm) {
+  if (before.waiting_since_ns == 0 || progress.finished <= before.finished) return;
+  const int64_t duration = now_ns - before.waiting_since_ns;
+  if (duration < 0 || (duration < kWorthLearning && progress.rank != 0)) return;
+  const CallRecord* record = FindCollective(before, before.finished);
+  if (record != nullptr) Learn(*record, duration, &comm->usual);
+}
+
+}  // namespace
+
+// What is kept of a communicator besides its state.
+struct JobModel::CommBook {
+  bool is_split = false;  // it stands for a split under way
+  int32_t over = 0;       // members that can hang no more
+  ArrivalWatch arrivals;
+};
+
+JobModel::JobModel(std::string name) { state_.name = std::move(name); }
+JobModel::JobModel(JobModel&&) noexcept = default;
+JobModel& JobModel::operator=(JobModel&&) noexcept = default;
+JobModel::~JobModel() = default;
+
+bool JobModel::IsKnown(int32_t process) const { return ProcessOf(state_, process) != nullptr; }
+
+int32_t JobModel::AddProcess(const std::string& host, int32_t pid, uint64_t start_time) {
+  const auto [at, is_new] = processes_.emplace(ProcessKey{host, {pid, start_time}},
+                                               static_cast<int32_t>(state_.processes.size()));
+  if (!is_new) return at->second;
+  Process process;
+  process.host = host;
+  process.pid = pid;
+  process.start_time = start_time;
+  state_.processes.push_back(std::move(process));
+  seats_.emplace_back();
+  ++version_;
+  return at->second;
+}
+
+void JobModel::SetIdentity(int32_t process, const ProcessIdentity& identity) {
+  if (!IsKnown(process)) return;
+  Process& known = state_.processes[static_cast<size_t>(process)];
+  known.global_rank = identity.global_rank;
+  known.world_size = identity.world_size;
+  known.local_rank = identity.local_rank;
+  known.command = identity.command;
+  known.has_segment = identity.has_segment;
+  if (!identity.host.empty()) known.host = identity.host;
+  Touch(process);
+}
+
+void JobModel::SetEvidence(int32_t process, const ProcessEvidence& evidence) {
+  if (!IsKnown(process)) return;
+  Process& known = state_.processes[static_cast<size_t>(process)];
+  const bool same = SameForRules(known, evidence);
+  known.liveness = evidence.liveness;
+  known.silent_since_ns = 0;
+  known.ended_ns = evidence.ended_ns;
+  known.exit_code = evidence.exit_code;
+  known.exit_signal = evidence.exit_signal;
+  known.state = evidence.state;
+  known.cpu_moving = evidence.cpu_moving;
+  known.traced = evidence.traced;
+  known.wait_channel = evidence.wait_channel;
+  known.blocked = evidence.blocked;
+  if (same) {
+    ++version_;
+  } else {
+    Touch(process);
+  }
+}
+
+void JobModel::SetSilent(int32_t process, int64_t since_ns) {
+  if (!IsKnown(process)) return;
+  Process& known = state_.processes[static_cast<size_t>(process)];
+  if (HasEnded(known) || known.liveness == Liveness::kSilent) return;
+  known.liveness = Liveness::kSilent;
+  known.silent_since_ns = since_ns;
+  Touch(process);
+}
+
+void JobModel::SetStacks(int32_t process, Motion motion, const std::string& words) {
+  if (!IsKnown(process)) return;
+  Process& known = state_.processes[static_cast<size_t>(process)];
+  known.motion = motion;
+  known.stack_words = words;
+  Touch(process);
+}
+
+void JobModel::Touch(int32_t process) {
+  ++version_;
+  for (const auto& [index, seat] : seats_[static_cast<size_t>(process)]) {
+    const auto comm = state_.communicators.find(seat.communicator);
+    if (comm != state_.communicators.end()) comm->second.version = version_;
+  }
+}
+
+size_t JobModel::RecordsKept(const Communicator& comm, int32_t rank) const {
+  const size_t each = kRecordBytes / sizeof(CallRecord) / std::max<size_t>(members_, 1);
+  if (each >= kLeastRecords) return std::min(each, kMostRecords);
+  if (rank != 0) return 0;
+  return std::clamp<size_t>(static_cast<size_t>(comm.size) / 4, 2, kMostRecords);
+}
+
+void JobModel::SetProgress(int32_t process, const CommProgress& progress, int64_t now_ns) {
+  if (!IsKnown(process) || progress.id == 0) return;
+  if (progress.rank < 0 || progress.rank >= kMaxRanks) return;
+  TakeSeat(process, progress);
+  Communicator& comm = state_.communicators[progress.id];
+  CommBook& book = books_[progress.id];
+  if (progress.split_pending) book.is_split = true;
+  comm.id = progress.id;
+  comm.parent = progress.parent;
+  if (!progress.name.empty()) comm.name = progress.name;
+  if (comm.size == 0) comm.size = progress.size;
+  comm.version = ++version_;
+
+  const size_t members = comm.members.size();
+  Member& member = comm.members[progress.rank];
+  members_ += comm.members.size() - members;
+  if (member.process != process) {
+    if (IsOver(member.state)) --book.over;
+    member = Member();
+    member.process = process;
+  }
+  book.over += IsOver(progress.state) - IsOver(member.state);
+  LearnFrom(member, progress, now_ns, &comm);
+  CopyProgress(progress, &member);
+  const size_t kept = RecordsKept(comm, progress.rank);
+  AddCheckpoints(progress, std::clamp<size_t>(kept, 1, kMostCheckpoints), &member);
+  NoteRecords(progress, kept, &comm, &member);
+  DropIfOver(progress.id);
+}
+
+void JobModel::NoteRecords(const CommProgress& progress, size_t kept, Communicator* comm,
+                           Member* member) {
+  CommBook& book = books_[comm->id];
+  std::vector<CallRecord>* records = &member->records;
+  for (const CallRecord& record : progress.records) {
+    if (kept == 0) break;
+    // What has been dropped already is old: it must not come back and count twice.
+    if (records->size() >= kept && record.index < records->front().index) continue;
+    size_t at = 0;
+    const bool is_new = Insert(record, records, &at);
+    if (at > 0 && Overlap((*records)[at - 1], record)) member->concurrent_use = true;
+    if (at + 1 < records->size() && Overlap(record, (*records)[at + 1])) {
+      member->concurrent_use = true;
+    }
+    if (!is_new) continue;
+    NoteTraffic(record, member);
+    if (TakesPosition(record)) {
+      book.arrivals.Note(progress.rank, comm->size, record.position, record.entered_ns);
+    }
+  }
+  // Half as many again are kept before the oldest go, so that they go together.
+  if (records->size() > kept + kept / 2) {
+    records->erase(records->begin(), records->end() - static_cast<std::ptrdiff_t>(kept));
+  }
+  if (!progress.records.empty() && kept != 0) comm->arrivals = book.arrivals.Score();
+}
+
+// Notes that the block stands for this rank of this communicator now.
+void JobModel::TakeSeat(int32_t process, const CommProgress& progress) {
+  Seat& taken = seats_[static_cast<size_t>(process)][progress.index];
+  const Seat before = taken;
+  taken = {progress.id, progress.rank};
+  if (before.communicator == 0) return;
+  if (before.communicator == taken.communicator && before.rank == taken.rank) return;
+  LeaveSeat(before, process);
+}
+
+// The block's owner has gone from a split to the child that the split made.
+void JobModel::LeaveSeat(const Seat& seat, int32_t process) {
+  const auto comm = state_.communicators.find(seat.communicator);
+  if (comm == state_.communicators.end()) return;
+  const auto member = comm->second.members.find(seat.rank);
+  if (member == comm->second.members.end() || member->second.process != process) return;
+  // It did come: whoever is still inside the split must not miss it.
+  if (member->second.state == MemberState::kInitializing) {
+    member->second.state = MemberState::kReady;
+    comm->second.version = ++version_;
+  }
+  DropIfOver(seat.communicator);
+}
+
+// A split that everybody has left, or a communicator that everybody has ended,
+// can hang no more.
+void JobModel::DropIfOver(uint64_t communicator) {
+  const auto at = state_.communicators.find(communicator);
+  if (at == state_.communicators.end()) return;
+  const CommBook& book = books_[communicator];
+  const auto& members = at->second.members;
+  if (book.is_split) {
+    const bool left = std::none_of(members.begin(), members.end(), [](const auto& entry) {
+      return entry.second.state == MemberState::kInitializing;
+    });
+    if (!left) return;
+  } else if (book.over < at->second.size || book.over < static_cast<int32_t>(members.size())) {
+    return;
+  }
+  members_ -= members.size();
+  state_.communicators.erase(at);
+  books_.erase(communicator);
+}
+
+}  // namespace rollcall

@@ -1,0 +1,120 @@
+// Builds a JobState from progress: the one place where it changes.
+//
+// Applying an update twice, or after others that hold the same facts, changes
+// nothing: agents re-send. Updates may be wrong in any way (they come from
+// files that a job wrote): what cannot be is left out.
+//
+// One owner, no lock, no clock.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "daemon/model/job_state.h"
+
+namespace rollcall {
+
+// Known once, from the process's environment and segment.
+struct ProcessIdentity {
+  std::string host;  // "" where it is that of the agent
+  int32_t global_rank = -1, world_size = -1, local_rank = -1;
+  std::string command;
+  bool has_segment = false;
+};
+
+// What is seen of a process from outside, and which calls it stands in.
+struct ProcessEvidence {
+  Liveness liveness = Liveness::kUnknown;
+  int64_t ended_ns = 0;
+  int32_t exit_code = -1;
+  int32_t exit_signal = 0;
+  char state = '?';
+  bool cpu_moving = false;
+  bool traced = false;
+  std::string wait_channel;
+  std::vector<BlockedCall> blocked;
+};
+
+// One communicator of one process: where it stands, and what is new. The fields
+// mean what those of Member and Communicator mean.
+struct CommProgress {
+  uint32_t index = 0;  // of the communicator in its process; tells a new one from a renamed one
+  uint64_t id = 0;
+  uint64_t parent = 0;
+  std::string name;
+  int32_t rank = -1;
+  int32_t size = 0;
+  int32_t device = -1;
+  // `id`, `rank` and `size` are those of the split on the parent: the process
+  // does not know its child yet.
+  bool split_pending = false;
+  MemberState state = MemberState::kInitializing;
+  int64_t init_entered_ns = 0;
+  int64_t state_since_ns = 0;
+  uint32_t async_error = 0;
+  uint64_t entered = 0, returned = 0;
+  bool has_markers = false;
+  uint64_t started = 0, finished = 0;
+  uint64_t p2p_entered = 0, p2p_returned = 0, p2p_started = 0, p2p_finished = 0;
+  int64_t waiting_since_ns = 0, host_blocked_since_ns = 0, host_waits_since_ns = 0;
+  int64_t p2p_waiting_since_ns = 0;
+  uint64_t signature = 0;
+  uint64_t records_lost = 0;
+  std::vector<Checkpoint> checkpoints;  // new ones
+  std::vector<CallRecord> records;      // new ones, and those that have changed
+};
+
+class JobModel {
+ public:
+  explicit JobModel(std::string name);
+  JobModel(JobModel&&) noexcept;
+  JobModel& operator=(JobModel&&) noexcept;
+  ~JobModel();
+
+  // Index of the process in the state; the same for the same three.
+  int32_t AddProcess(const std::string& host, int32_t pid, uint64_t start_time);
+
+  void SetIdentity(int32_t process, const ProcessIdentity& identity);
+  void SetEvidence(int32_t process, const ProcessEvidence& evidence);
+  // `now_ns`: when the update was made, on the clock of all times in it.
+  void SetProgress(int32_t process, const CommProgress& progress, int64_t now_ns);
+  // The process's agent no longer answers: nothing is known of it any more,
+  // unless it had ended. Taken back by the next SetEvidence.
+  void SetSilent(int32_t process, int64_t since_ns);
+  // What the newest stacks of a process show.
+  void SetStacks(int32_t process, Motion motion, const std::string& words);
+  void SetOffline() { state_.offline = true; }
+
+  const JobState& state() const { return state_; }
+  // Raised by every call that may have changed the state.
+  uint64_t version() const { return version_; }
+
+ private:
+  // Where a communicator of a process stands in the state.
+  struct Seat {
+    uint64_t communicator = 0;
+    int32_t rank = -1;
+  };
+  struct CommBook;
+  using ProcessKey = std::pair<std::string, std::pair<int32_t, uint64_t>>;
+
+  bool IsKnown(int32_t process) const;
+  void Touch(int32_t process);
+  size_t RecordsKept(const Communicator& comm, int32_t rank) const;
+  void NoteRecords(const CommProgress& progress, size_t kept, Communicator* comm, Member* member);
+  void TakeSeat(int32_t process, const CommProgress& progress);
+  void LeaveSeat(const Seat& seat, int32_t process);
+  void DropIfOver(uint64_t communicator);
+
+  JobState state_;
+  uint64_t version_ = 0;
+  size_t members_ = 0;  // of all communicators
+  std::map<ProcessKey, int32_t> processes_;
+  std::vector<std::map<uint32_t, Seat>> seats_;  // by process, then by CommProgress::index
+  std::map<uint64_t, CommBook> books_;           // by communicator
+};
+
+}  // namespace rollcall
