@@ -41,8 +41,10 @@ int64_t WaitingSince(const CommSnapshot& comm, const HostWaits& waits, const Com
   return std::max(entered != 0 ? entered : comm.last_entered_ns, history.finished_changed_ns);
 }
 
-// Since when sends or receives that have begun are seen not to finish.
-int64_t P2pWaitingSince(const CommSnapshot& comm, int64_t now_ns, CommHistory* history) {
+// Since when the host stands in a send or receive, or those that have begun are
+// seen not to finish.
+int64_t P2pWaitingSince(const CommSnapshot& comm, const HostWaits& waits, int64_t now_ns,
+                        CommHistory* history) {
   const bool open =
       (comm.flags & segment::kFlagMarkers) != 0 && comm.p2p_started > comm.p2p_finished;
   if (!open) {
@@ -51,6 +53,9 @@ int64_t P2pWaitingSince(const CommSnapshot& comm, int64_t now_ns, CommHistory* h
     history->p2p_open_since_ns = now_ns;
   }
   history->p2p_finished = comm.p2p_finished;
+  if (waits.in_call_since_ns != 0 && comm.p2p_entered > comm.p2p_returned) {
+    return waits.in_call_since_ns;
+  }
   return history->p2p_open_since_ns;
 }
 
@@ -119,7 +124,7 @@ void FillProgress(const CommSnapshot& comm, const HostWaits& waits, int64_t now_
   update->set_p2p_started(comm.p2p_started);
   update->set_p2p_finished(comm.p2p_finished);
   update->set_waiting_since_ns(WaitingSince(comm, waits, *history));
-  update->set_p2p_waiting_since_ns(P2pWaitingSince(comm, now_ns, history));
+  update->set_p2p_waiting_since_ns(P2pWaitingSince(comm, waits, now_ns, history));
   // A thread inside a send or receive alone does not stand in a collective.
   const bool in_collective = comm.entered > comm.returned;
   update->set_host_blocked_since_ns(in_collective ? waits.in_call_since_ns : 0);

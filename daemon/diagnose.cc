@@ -19,22 +19,22 @@ constexpr size_t kMostRoots = 64;
 constexpr size_t kMostConsequences = 16;
 constexpr size_t kMostChain = 16;
 
-int64_t Earliest(int64_t a, int64_t b) {
-  if (a == 0 || b == 0) return std::max(a, b);
-  return std::min(a, b);
-}
+bool MayWait(const Communicator& comm) { return comm.version == 0 || comm.may_wait != 0; }
 
-// The oldest wait that a member of the communicator shows, of any kind.
 int64_t WaitingSince(const Communicator& comm) {
   int64_t since = 0;
-  for (const auto& [rank, m] : comm.members) {
-    since = Earliest(since, m.waiting_since_ns);
-    since = Earliest(since, m.host_blocked_since_ns);
-    since = Earliest(since, m.host_waits_since_ns);
-    since = Earliest(since, m.p2p_waiting_since_ns);
-    if (m.state == MemberState::kInitializing) since = Earliest(since, m.init_entered_ns);
+  if (!MayWait(comm)) return since;
+  for (const auto& [rank, member] : comm.members) {
+    const int64_t candidate = WaitsSince(member);
+    if (candidate != 0 && (since == 0 || candidate < since)) since = candidate;
   }
   return since;
+}
+
+bool IsForming(const std::vector<StuckCall>& calls) {
+  return std::any_of(calls.begin(), calls.end(), [](const StuckCall& call) {
+    return call.kind == StuckCall::Kind::kCreation;
+  });
 }
 
 // The shortest wait that any rule looks at.
@@ -172,9 +172,9 @@ std::vector<Verdict> JudgeCalls(const JobState& job, const StuckCalls& calls, in
 }  // namespace
 
 std::vector<Verdict> Diagnoser::Run(const JobState& job, int64_t now_ns, const Limits& limits) {
-  Look(job);
+  const Glance glance = Look(job, now_ns, limits);
   std::vector<Verdict> verdicts, consequences;
-  if (IsAnybodyLong(job, now_ns, limits)) {
+  if (glance.anybody_long) {
     verdicts = JudgeCalls(job, Collect(job), now_ns, limits, &consequences);
   }
   for (const auto& [id, finding] : findings_) {
@@ -185,8 +185,8 @@ std::vector<Verdict> Diagnoser::Run(const JobState& job, int64_t now_ns, const L
   }
   const bool hangs = !verdicts.empty();
   if (!hangs) {
-    for (const auto& [id, comm] : job.communicators) {
-      for (Verdict& v : JudgeStragglers(job, comm, now_ns)) verdicts.push_back(std::move(v));
+    for (const Communicator* comm : glance.straggling) {
+      for (Verdict& v : JudgeStragglers(job, *comm, now_ns)) verdicts.push_back(std::move(v));
     }
   }
   verdicts = InOrderOfCause(job, std::move(verdicts));
@@ -198,43 +198,64 @@ std::vector<Verdict> Diagnoser::Run(const JobState& job, int64_t now_ns, const L
   return verdicts;
 }
 
-void Diagnoser::Look(const JobState& job) {
-  ++runs_;
+// Both tables are in the order of the communicators' ids.
+Diagnoser::Glance Diagnoser::Look(const JobState& job, int64_t now_ns, const Limits& limits) {
+  const int64_t before = now_ns - ShortestLimit(limits);
+  Glance glance;
+  auto finding = findings_.begin();
   for (const auto& [id, comm] : job.communicators) {
-    Finding& finding = findings_[id];
-    finding.seen_in = runs_;
-    if (finding.version == comm.version && comm.version != 0) continue;
-    finding.version = comm.version;
-    finding.waiting_since_ns = WaitingSince(comm);
-    finding.has_calls = false;
-    finding.mismatches = JudgeMismatches(job, comm, 0);
+    while (finding != findings_.end() && finding->first < id) finding = findings_.erase(finding);
+    if (finding == findings_.end() || finding->first != id) {
+      finding = findings_.emplace_hint(finding, id, Finding());
+    }
+    LookAt(job, comm, &finding->second);
+    if (!glance.anybody_long) {
+      glance.anybody_long = WaitsSinceBefore(comm, now_ns, before, &finding->second);
+    }
+    if (IsStraggling(comm)) glance.straggling.push_back(&comm);
+    ++finding;
   }
-  for (auto at = findings_.begin(); at != findings_.end();) {
-    at = at->second.seen_in == runs_ ? std::next(at) : findings_.erase(at);
-  }
+  findings_.erase(finding, findings_.end());
+  glance.anybody_long =
+      glance.anybody_long ||
+      std::any_of(job.processes.begin(), job.processes.end(), [&](const Process& process) {
+        return std::any_of(process.blocked.begin(), process.blocked.end(),
+                           [&](const BlockedCall& b) { return b.since_ns <= before; });
+      });
+  return glance;
 }
 
-// Nearly always nobody waits for long; then no call is looked at more closely.
-bool Diagnoser::IsAnybodyLong(const JobState& job, int64_t now_ns, const Limits& limits) const {
-  const int64_t before = now_ns - ShortestLimit(limits);
-  for (const auto& [id, finding] : findings_) {
-    if (finding.waiting_since_ns != 0 && finding.waiting_since_ns <= before) return true;
-  }
-  return std::any_of(job.processes.begin(), job.processes.end(), [&](const Process& process) {
-    return std::any_of(process.blocked.begin(), process.blocked.end(),
-                       [&](const BlockedCall& b) { return b.since_ns <= before; });
-  });
+void Diagnoser::LookAt(const JobState& job, const Communicator& comm, Finding* finding) {
+  if (finding->version == comm.version && comm.version != 0) return;
+  finding->version = comm.version;
+  finding->has_calls = false;
+  finding->mismatches.clear();
+  if (comm.version == 0 || comm.may_diverge) finding->mismatches = JudgeMismatches(job, comm, 0);
+}
+
+// Nearly always nobody waits for long, and then members are not even looked at.
+bool Diagnoser::WaitsSinceBefore(const Communicator& comm, int64_t now_ns, int64_t before,
+                                 Finding* finding) {
+  if (finding->no_wait_before_ns > before && comm.version != 0) return false;
+  const int64_t since = WaitingSince(comm);
+  finding->no_wait_before_ns = since == 0 ? now_ns : since;
+  return since != 0 && since <= before;
 }
 
 StuckCalls Diagnoser::Collect(const JobState& job) {
   StuckCalls calls;
+  auto at = findings_.begin();
   for (const auto& [id, comm] : job.communicators) {
-    Finding& finding = findings_[id];
+    Finding& finding = (at++)->second;
     // Who never came to a communicator is looked for among all processes, so
     // that its own version says too little.
-    if (!finding.has_calls || !HasFormed(comm) || comm.version == 0) {
-      finding.calls = FindStuckCalls(job, comm);
+    if (!finding.has_calls || finding.is_forming || comm.version == 0) {
+      finding.calls = MayWait(comm) ? FindStuckCalls(job, comm) : std::vector<StuckCall>();
       finding.has_calls = true;
+      finding.is_forming = IsForming(finding.calls);
+      // Signatures that could not be compared as they came in are compared now.
+      const bool told = comm.version == 0 || comm.may_diverge || !comm.keeps_records;
+      if (!told && !finding.calls.empty()) finding.mismatches = JudgeMismatches(job, comm, 0);
     }
     for (StuckCall& call : finding.calls) {
       call.communicator = &comm;

@@ -4,9 +4,9 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <vector>
 
+#include "absl/container/btree_map.h"
 #include "daemon/model/job_state.h"
 #include "daemon/model/verdict.h"
 #include "daemon/rules/stuck_call.h"
@@ -31,19 +31,28 @@ class Diagnoser {
   // What was found on a communicator when it had this version.
   struct Finding {
     uint64_t version = 0;
-    uint64_t seen_in = 0;         // run that saw the communicator last
-    int64_t waiting_since_ns = 0;  // the oldest wait; 0: none
-    bool has_calls = false;        // `calls` was filled in
+    // No wait on it is older than this: what waits now, or did when it was
+    // looked at last, and what has begun since.
+    int64_t no_wait_before_ns = 0;
+    bool has_calls = false;   // `calls` was filled in
+    bool is_forming = false;  // somebody waits in its creation
     std::vector<StuckCall> calls;
     std::vector<Verdict> mismatches;
   };
 
-  void Look(const JobState& job);
-  bool IsAnybodyLong(const JobState& job, int64_t now_ns, const Limits& limits) const;
+  // What one look at all communicators showed.
+  struct Glance {
+    bool anybody_long = false;
+    std::vector<const Communicator*> straggling;
+  };
+
+  Glance Look(const JobState& job, int64_t now_ns, const Limits& limits);
+  static void LookAt(const JobState& job, const Communicator& comm, Finding* finding);
+  static bool WaitsSinceBefore(const Communicator& comm, int64_t now_ns, int64_t before,
+                               Finding* finding);
   StuckCalls Collect(const JobState& job);
 
-  uint64_t runs_ = 0;
-  std::map<uint64_t, Finding> findings_;  // by communicator
+  absl::btree_map<uint64_t, Finding> findings_;  // by communicator: those of the last job that was looked at
 };
 
 }  // namespace rollcall

@@ -171,6 +171,10 @@ void ExplainByCulprits(Nodes* nodes) {
 // A stall that is only inferred may be the wait for another communicator's call;
 // and calls that keep each other off the GPU do not end either.
 void ExplainStalls(Nodes* nodes) {
+  const bool any = std::any_of(nodes->begin(), nodes->end(), [](const Node& node) {
+    return node.verdict.cause == Cause::kStalledInFlight;
+  });
+  if (!any) return;
   Index waiting_in;
   for (size_t i = 0; i < nodes->size(); ++i) {
     for (const int32_t process : (*nodes)[i].verdict.waiting_processes) {

@@ -5,6 +5,7 @@ add_library(rollcall_rules STATIC
   ${CMAKE_CURRENT_LIST_DIR}/diagnose.cc
   ${CMAKE_CURRENT_LIST_DIR}/explain.cc
   ${CMAKE_CURRENT_LIST_DIR}/incidents.cc
+  ${CMAKE_CURRENT_LIST_DIR}/model/agreement.cc
   ${CMAKE_CURRENT_LIST_DIR}/model/arrivals.cc
   ${CMAKE_CURRENT_LIST_DIR}/model/host_clocks.cc
   ${CMAKE_CURRENT_LIST_DIR}/model/job_model.cc
@@ -39,4 +40,4 @@ add_library(rollcall_rules STATIC
   ${CMAKE_CURRENT_LIST_DIR}/rules/wait_graph.cc
   ${CMAKE_CURRENT_LIST_DIR}/sentences.cc)
 target_include_directories(rollcall_rules PUBLIC ${CMAKE_CURRENT_LIST_DIR}/..)
-target_link_libraries(rollcall_rules PUBLIC absl::strings absl::str_format rollcall_sanitize)
+target_link_libraries(rollcall_rules PUBLIC absl::btree absl::strings absl::str_format rollcall_sanitize)

@@ -7,7 +7,10 @@
 namespace rollcall {
 
 void ArrivalWatch::Note(int32_t rank, int32_t size, uint64_t position, int64_t entered_ns) {
-  Call& call = open_[position % kOpen];
+  // A sample is enough; a step's calls have other remainders in other steps.
+  if (position % kEvery != 0) return;
+  if (open_.empty()) open_.resize(kOpen);
+  Call& call = open_[position / kEvery % kOpen];
   if (call.arrived != 0 && call.position > position) return;
   if (call.arrived == 0 || call.position < position) {
     call = Call();
@@ -23,7 +26,7 @@ void ArrivalWatch::Note(int32_t rank, int32_t size, uint64_t position, int64_t e
   }
   if (call.arrived < size) return;
   scored_.push_back(call);
-  if (scored_.size() > kScored) scored_.pop_front();
+  if (scored_.size() > kScored) scored_.erase(scored_.begin());
   call.arrived = 0;
 }
 

@@ -5,9 +5,8 @@
 // when newer ones need their place.
 #pragma once
 
-#include <array>
 #include <cstdint>
-#include <deque>
+#include <vector>
 
 #include "daemon/model/job_state.h"
 
@@ -22,7 +21,8 @@ class ArrivalWatch {
   Arrivals Score() const;
 
  private:
-  static constexpr size_t kOpen = 256;
+  static constexpr uint64_t kEvery = 5;  // of so many calls one is looked at
+  static constexpr size_t kOpen = 64;
   static constexpr size_t kScored = 64;
 
   struct Call {
@@ -31,8 +31,8 @@ class ArrivalWatch {
     int32_t last_rank = -1;
     int64_t last_ns = 0, before_last_ns = 0;
   };
-  std::array<Call, kOpen> open_;  // by position % kOpen
-  std::deque<Call> scored_;
+  std::vector<Call> open_;  // by position / kEvery % kOpen
+  std::vector<Call> scored_;
 };
 
 }  // namespace rollcall

@@ -2,8 +2,10 @@
 
 #include <algorithm>
 
+#include "daemon/model/agreement.h"
 #include "daemon/model/arrivals.h"
 #include "daemon/rules/progress.h"
+#include "interpose/segment.h"
 
 namespace rollcall {
 namespace {
@@ -42,9 +44,10 @@ bool SameForRules(const Process& process, const ProcessEvidence& evidence) {
 }
 
 void AddCheckpoints(const CommProgress& progress, size_t kept, Member* member) {
-  std::vector<Checkpoint>* all = &member->checkpoints;
+  if (kept == 0) return;
+  LazyVector<Checkpoint>* all = &member->checkpoints;
   for (const Checkpoint& checkpoint : progress.checkpoints) {
-    const auto at = std::lower_bound(
+    Checkpoint* at = std::lower_bound(
         all->begin(), all->end(), checkpoint,
         [](const Checkpoint& a, const Checkpoint& b) { return a.position < b.position; });
     if (at != all->end() && at->position == checkpoint.position) {
@@ -53,9 +56,7 @@ void AddCheckpoints(const CommProgress& progress, size_t kept, Member* member) {
       all->insert(at, checkpoint);
     }
   }
-  if (all->size() <= kept) return;
-  all->erase(all->begin(), all->end() - static_cast<std::ptrdiff_t>(kept));
-  if (kept <= 4) all->shrink_to_fit();
+  if (all->size() > kept) all->erase(all->begin(), all->end() - kept);
 }
 
 void CopyProgress(const CommProgress& progress, Member* member) {
@@ -85,8 +86,8 @@ void CopyProgress(const CommProgress& progress, Member* member) {
 
 void NoteTraffic(const CallRecord& record, Member* member) {
   if (KindOf(record.args.op) != CallKind::kP2p || !IsAccepted(record)) return;
-  std::vector<PeerTraffic>* all = &member->traffic;
-  auto at = std::find_if(all->begin(), all->end(),
+  LazyVector<PeerTraffic>* all = &member->traffic;
+  PeerTraffic* at = std::find_if(all->begin(), all->end(),
                          [&](const PeerTraffic& t) { return t.peer == record.args.peer; });
   if (at == all->end()) {
     all->push_back({record.args.peer, 0, 0});
@@ -96,13 +97,13 @@ void NoteTraffic(const CallRecord& record, Member* member) {
 }
 
 // Inserts by index; true if there was none with it.
-bool Insert(const CallRecord& record, std::vector<CallRecord>* records, size_t* at_index) {
+bool Insert(const CallRecord& record, LazyVector<CallRecord>* records, size_t* at_index) {
   if (records->empty() || records->back().index < record.index) {
     *at_index = records->size();
     records->push_back(record);
     return true;
   }
-  const auto at =
+  CallRecord* const at =
       std::lower_bound(records->begin(), records->end(), record,
                        [](const CallRecord& a, const CallRecord& b) { return a.index < b.index; });
   *at_index = static_cast<size_t>(at - records->begin());
@@ -141,10 +142,19 @@ void LearnFrom(const Member& before, const CommProgress& progress, int64_t now_n
 
 }  // namespace
 
+// The process stands in a call on the communicator.
+bool IsInside(const JobState& state, int32_t process, uint64_t communicator) {
+  const std::vector<BlockedCall>& blocked = ProcessOf(state, process)->blocked;
+  return std::any_of(blocked.begin(), blocked.end(), [communicator](const BlockedCall& b) {
+    return b.communicator == communicator;
+  });
+}
+
 // What is kept of a communicator besides its state.
 struct JobModel::CommBook {
   bool is_split = false;  // it stands for a split under way
   int32_t over = 0;       // members that can hang no more
+  Agreement agreement;
   ArrivalWatch arrivals;
 };
 
@@ -221,7 +231,7 @@ void JobModel::SetStacks(int32_t process, Motion motion, const std::string& word
 
 void JobModel::Touch(int32_t process) {
   ++version_;
-  for (const auto& [index, seat] : seats_[static_cast<size_t>(process)]) {
+  for (const Seat& seat : seats_[static_cast<size_t>(process)]) {
     const auto comm = state_.communicators.find(seat.communicator);
     if (comm != state_.communicators.end()) comm->second.version = version_;
   }
@@ -251,23 +261,45 @@ void JobModel::SetProgress(int32_t process, const CommProgress& progress, int64_
   Member& member = comm.members[progress.rank];
   members_ += comm.members.size() - members;
   if (member.process != process) {
-    if (IsOver(member.state)) --book.over;
+    book.over -= member.is_over;
+    comm.may_wait -= member.may_wait;
     member = Member();
     member.process = process;
   }
-  book.over += IsOver(progress.state) - IsOver(member.state);
+  book.over -= member.is_over;
+  member.is_over = IsOver(progress.state) && !IsInside(state_, process, progress.id);
+  book.over += member.is_over;
   LearnFrom(member, progress, now_ns, &comm);
+  NoteAgreement(progress, &book, &comm, member);
   CopyProgress(progress, &member);
+  comm.may_wait -= member.may_wait;
+  member.may_wait =
+      WaitsSince(member) != 0 || !member.has_markers || member.state > MemberState::kReady;
+  comm.may_wait += member.may_wait;
   const size_t kept = RecordsKept(comm, progress.rank);
-  AddCheckpoints(progress, std::clamp<size_t>(kept, 1, kMostCheckpoints), &member);
+  comm.keeps_records = kept >= kLeastRecords;
+  AddCheckpoints(progress, comm.keeps_records ? kMostCheckpoints : 0, &member);
   NoteRecords(progress, kept, &comm, &member);
   DropIfOver(progress.id);
+}
+
+void JobModel::NoteAgreement(const CommProgress& progress, CommBook* book, Communicator* comm,
+                             const Member& before) {
+  if (progress.entered > 0 && progress.signature == 0) comm->may_diverge = true;
+  const uint64_t seed = before.entered == 0 ? segment::kSignatureSeed : before.signature;
+  bool agrees = book->agreement.NoteRecords(before.entered, seed, progress.records,
+                                            progress.entered, progress.signature);
+  agrees = book->agreement.Note(progress.entered, progress.signature) && agrees;
+  for (const Checkpoint& checkpoint : progress.checkpoints) {
+    agrees = book->agreement.Note(checkpoint.position, checkpoint.signature) && agrees;
+  }
+  if (!agrees) comm->may_diverge = true;
 }
 
 void JobModel::NoteRecords(const CommProgress& progress, size_t kept, Communicator* comm,
                            Member* member) {
   CommBook& book = books_[comm->id];
-  std::vector<CallRecord>* records = &member->records;
+  LazyVector<CallRecord>* records = &member->records;
   for (const CallRecord& record : progress.records) {
     if (kept == 0) break;
     // What has been dropped already is old: it must not come back and count twice.
@@ -286,18 +318,24 @@ void JobModel::NoteRecords(const CommProgress& progress, size_t kept, Communicat
   }
   // Half as many again are kept before the oldest go, so that they go together.
   if (records->size() > kept + kept / 2) {
-    records->erase(records->begin(), records->end() - static_cast<std::ptrdiff_t>(kept));
+    records->erase(records->begin(), records->end() - kept);
   }
   if (!progress.records.empty() && kept != 0) comm->arrivals = book.arrivals.Score();
 }
 
 // Notes that the block stands for this rank of this communicator now.
 void JobModel::TakeSeat(int32_t process, const CommProgress& progress) {
-  Seat& taken = seats_[static_cast<size_t>(process)][progress.index];
-  const Seat before = taken;
-  taken = {progress.id, progress.rank};
+  std::vector<Seat>& seats = seats_[static_cast<size_t>(process)];
+  auto taken = std::find_if(seats.begin(), seats.end(),
+                            [&](const Seat& s) { return s.index == progress.index; });
+  if (taken == seats.end()) {
+    seats.reserve(seats.size() < 8 ? seats.size() + 2 : seats.size() + seats.size() / 4);
+    taken = seats.insert(seats.end(), {progress.index, -1, 0});
+  }
+  const Seat before = *taken;
+  *taken = {progress.index, progress.rank, progress.id};
   if (before.communicator == 0) return;
-  if (before.communicator == taken.communicator && before.rank == taken.rank) return;
+  if (before.communicator == progress.id && before.rank == progress.rank) return;
   LeaveSeat(before, process);
 }
 

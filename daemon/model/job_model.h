@@ -95,8 +95,9 @@ class JobModel {
  private:
   // Where a communicator of a process stands in the state.
   struct Seat {
-    uint64_t communicator = 0;
+    uint32_t index = 0;  // CommProgress::index
     int32_t rank = -1;
+    uint64_t communicator = 0;
   };
   struct CommBook;
   using ProcessKey = std::pair<std::string, std::pair<int32_t, uint64_t>>;
@@ -104,6 +105,8 @@ class JobModel {
   bool IsKnown(int32_t process) const;
   void Touch(int32_t process);
   size_t RecordsKept(const Communicator& comm, int32_t rank) const;
+  static void NoteAgreement(const CommProgress& progress, CommBook* book, Communicator* comm,
+                            const Member& before);
   void NoteRecords(const CommProgress& progress, size_t kept, Communicator* comm, Member* member);
   void TakeSeat(int32_t process, const CommProgress& progress);
   void LeaveSeat(const Seat& seat, int32_t process);
@@ -113,8 +116,8 @@ class JobModel {
   uint64_t version_ = 0;
   size_t members_ = 0;  // of all communicators
   std::map<ProcessKey, int32_t> processes_;
-  std::vector<std::map<uint32_t, Seat>> seats_;  // by process, then by CommProgress::index
-  std::map<uint64_t, CommBook> books_;           // by communicator
+  std::vector<std::vector<Seat>> seats_;  // by process
+  std::map<uint64_t, CommBook> books_;    // by communicator
 };
 
 }  // namespace rollcall

@@ -8,10 +8,11 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <string>
 #include <vector>
 
+#include "absl/container/btree_map.h"
+#include "daemon/model/lazy_vector.h"
 #include "daemon/model/rank_table.h"
 #include "interpose/ops.h"
 
@@ -120,11 +121,15 @@ struct PeerTraffic {
 // One rank of one communicator. There may be millions: see docs/design.md
 // before adding a field.
 struct Member {
+  Member() : concurrent_use(false), may_wait(false), is_over(false) {}
+
   int32_t process = -1;  // index into JobState::processes
   int32_t device = -1;
   MemberState state = MemberState::kInitializing;
   bool has_markers = false;     // started and finished are written by the GPU
-  bool concurrent_use = false;  // calls of two threads overlapped
+  bool concurrent_use : 1;      // calls of two threads overlapped
+  bool may_wait : 1;            // it waits, or only its process could tell
+  bool is_over : 1;             // it has left the communicator, so it can hang no more
   uint8_t async_error = 0;      // last ncclResult_t that is an error
   uint32_t records_lost = 0;
   int64_t init_entered_ns = 0;
@@ -148,14 +153,14 @@ struct Member {
   // Without markers: the host stands in a wait for the GPU, and this
   // communicator's last call was the last one it made before. 0: it does not.
   int64_t host_waits_since_ns = 0;
-  // The GPU has begun a send or receive, or a group of them, and not finished it
-  // since then. 0: it has not.
+  // The host stands in a send or receive, or the GPU has begun one (or a group of
+  // them) and not finished it, since then. 0: neither.
   int64_t p2p_waiting_since_ns = 0;
 
-  uint64_t signature = 0;               // over all collectives entered; 0: not known
-  std::vector<Checkpoint> checkpoints;  // the newest, by position
-  std::vector<CallRecord> records;      // the newest, by index; may start late or have gaps
-  std::vector<PeerTraffic> traffic;     // of the records seen, by peer
+  uint64_t signature = 0;              // over all collectives entered; 0: not known
+  LazyVector<Checkpoint> checkpoints;  // the newest, by position
+  LazyVector<CallRecord> records;      // the newest, by index; may start late or have gaps
+  LazyVector<PeerTraffic> traffic;     // of the records seen, by peer
 };
 
 // How long calls of one kind usually take, from the first rank's entering to
@@ -185,15 +190,19 @@ struct Communicator {
   std::vector<UsualDuration> usual;
   Arrivals arrivals;
   // Raised with every change that a rule could see, of members and of their
-  // processes.
+  // processes. 0: nobody keeps it, nor what follows.
   uint64_t version = 0;
+  // False: the signatures of all members that could be compared are equal.
+  bool may_diverge = false;
+  int32_t may_wait = 0;  // members that do
+  bool keeps_records = false;  // of every member: the job is not too large for that
 };
 
 struct JobState {
   std::string name;
   bool offline = false;  // read from files: nobody can say whether processes live
   std::vector<Process> processes;
-  std::map<uint64_t, Communicator> communicators;
+  absl::btree_map<uint64_t, Communicator> communicators;  // by id
 };
 
 struct Limits {

@@ -26,15 +26,20 @@ using Ranks = std::set<int32_t>;
 std::vector<History> GroupByHistory(const Communicator& comm, const Ranks& left_out) {
   std::map<std::pair<uint64_t, uint64_t>, History> known;
   std::vector<History> result;
+  History* last = nullptr;
   for (const auto& [rank, member] : comm.members) {
     if (!InRange(comm, rank) || member.entered == 0 || left_out.count(rank) != 0) continue;
     if (member.signature == 0) {  // not known: nothing proves it equal to another
       result.push_back({{rank}, {&member}});
       continue;
     }
-    History& history = known[{member.entered, member.signature}];
-    history.ranks.push_back(rank);
-    history.members.push_back(&member);
+    // Neighbours mostly stand at the same call.
+    if (last == nullptr || last->members.front()->entered != member.entered ||
+        last->members.front()->signature != member.signature) {
+      last = &known[{member.entered, member.signature}];
+    }
+    last->ranks.push_back(rank);
+    last->members.push_back(&member);
   }
   for (auto& [key, history] : known) result.push_back(std::move(history));
   return result;
@@ -257,9 +262,9 @@ bool MayDiverge(const Communicator& comm) {
       note(member.entered, member.signature);
       entered = member.entered;
       signature = member.signature;
-    }
-    if (!member.checkpoints.empty()) {
-      note(member.checkpoints.back().position, member.checkpoints.back().signature);
+      if (!member.checkpoints.empty()) {
+        note(member.checkpoints.back().position, member.checkpoints.back().signature);
+      }
     }
     if (differ) return true;
   }

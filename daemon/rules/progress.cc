@@ -77,6 +77,17 @@ bool Overlap(const CallRecord& first, const CallRecord& second) {
   return first.returned_ns > second.entered_ns;
 }
 
+int64_t WaitsSince(const Member& member) {
+  const auto earliest = [](int64_t a, int64_t b) {
+    return a == 0 || b == 0 ? std::max(a, b) : std::min(a, b);
+  };
+  int64_t since = earliest(member.waiting_since_ns, member.p2p_waiting_since_ns);
+  since = earliest(since, member.host_blocked_since_ns);
+  since = earliest(since, member.host_waits_since_ns);
+  return member.state == MemberState::kInitializing ? earliest(since, member.init_entered_ns)
+                                                    : since;
+}
+
 uint8_t SizeClass(uint64_t count) {
   uint8_t digits = 0;
   for (; count != 0; count >>= 1) ++digits;
@@ -142,7 +153,9 @@ bool InRange(const Communicator& comm, int32_t rank) {
 
 std::vector<int32_t> UnknownRanks(const Communicator& comm) {
   std::vector<int32_t> unknown;
-  if (comm.size > kMaxRanks) return unknown;
+  if (comm.size > kMaxRanks || comm.members.size() >= static_cast<size_t>(comm.size)) {
+    return unknown;
+  }
   for (int32_t rank = 0; rank < comm.size; ++rank) {
     if (comm.members.count(rank) == 0) unknown.push_back(rank);
   }

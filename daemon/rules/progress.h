@@ -86,6 +86,9 @@ bool Overlap(const CallRecord& first, const CallRecord& second);
 // Of a count: its number of binary digits. Calls of one class take about as long.
 uint8_t SizeClass(uint64_t count);
 
+// The oldest wait that the member shows, of any kind; 0: none.
+int64_t WaitsSince(const Member& member);
+
 // The newest call on the communicator was a send or a receive.
 bool LastCallIsP2p(const Member& member);
 

@@ -55,6 +55,7 @@ using CommunicatorRule = std::vector<Verdict> (*)(const JobState& job, const Com
 // Ranks that called another operation than the others at the same position, or
 // the same one with other arguments.
 std::vector<Verdict> JudgeMismatches(const JobState& job, const Communicator& comm, int64_t now_ns);
+bool IsStraggling(const Communicator& comm);
 // A rank that always comes last; a warning.
 std::vector<Verdict> JudgeStragglers(const JobState& job, const Communicator& comm, int64_t now_ns);
 

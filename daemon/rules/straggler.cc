@@ -10,17 +10,19 @@ constexpr uint32_t kEnoughCalls = 48;
 constexpr int64_t kWorthSaying = 10'000'000;  // clocks of hosts are no better than that
 constexpr int64_t kShareOfStep = 10;          // a tenth of the time from call to call
 
-bool IsStraggling(const Arrivals& a) {
+bool IsLate(const Arrivals& a) {
   return a.calls >= kEnoughCalls && a.last_calls * 10 >= a.calls * 9 && a.late_ns >= kWorthSaying &&
          a.late_ns * kShareOfStep >= a.interval_ns;
 }
 
 }  // namespace
 
+bool IsStraggling(const Communicator& comm) { return comm.size >= 3 && IsLate(comm.arrivals); }
+
 std::vector<Verdict> JudgeStragglers(const JobState& job, const Communicator& comm,
                                      int64_t now_ns) {
   const Arrivals& a = comm.arrivals;
-  if (comm.size < 3 || !IsStraggling(a)) return {};
+  if (!IsStraggling(comm)) return {};
   const Member* member = comm.members.count(a.last_rank) != 0 ? &comm.members.at(a.last_rank)
                                                               : nullptr;
   if (member == nullptr) return {};

@@ -22,6 +22,32 @@ void AddErrored(const JobState& job, const Communicator& comm, std::vector<Stuck
   for (StuckCall& call : *calls) call.errored = errored;
 }
 
+bool MayHaveError(const Member& member) {
+  return member.async_error != 0 ||
+         (!member.records.empty() && !IsAccepted(member.records.back()));
+}
+
+MembersAtAGlance LookAtMembers(const JobState& job, const Communicator& comm) {
+  MembersAtAGlance glance;
+  glance.waiters.reserve(comm.members.size());
+  for (const auto& [rank, member] : comm.members) {
+    const bool failed = member.state == MemberState::kFailed;
+    if (!failed && member.state != MemberState::kInitializing) glance.has_formed = true;
+    if (!InRange(comm, rank)) continue;
+    if (member.p2p_entered != 0) glance.uses_p2p = true;
+    if (member.state > MemberState::kReady) glance.may_tear_down = true;
+    if (MayHaveError(member)) glance.may_have_errors = true;
+    const Process* process = ProcessOf(job, member.process);
+    if (member.concurrent_use || (process != nullptr && process->blocked.size() > 1)) {
+      glance.may_be_used_at_once = true;
+    }
+    if (!failed) glance.least_entered = std::min(glance.least_entered, member.entered);
+    const std::optional<Wait> wait = WaitOf(job, comm, member);
+    if (wait) glance.waiters.push_back({rank, member.process, *wait});
+  }
+  return glance;
+}
+
 // Two threads of one process stand in calls on the communicator right now.
 bool HasTwoInside(const JobState& job, const Communicator& comm, const Member& member) {
   const Process* process = ProcessOf(job, member.process);
@@ -40,7 +66,7 @@ bool HasTwoInside(const JobState& job, const Communicator& comm, const Member& m
 // Among the newest records: what was long ago, and did no harm, is not it.
 bool OverlapsLately(const Member& member) {
   constexpr size_t kLately = 32;
-  const std::vector<CallRecord>& records = member.records;
+  const LazyVector<CallRecord>& records = member.records;
   const size_t begin = records.size() > kLately ? records.size() - kLately : 0;
   for (size_t i = begin; i + 1 < records.size(); ++i) {
     if (Overlap(records[i], records[i + 1])) return true;
@@ -91,13 +117,14 @@ Absent MakeAbsent(const JobState& job, int32_t rank, const Member& member, Lack 
 std::vector<StuckCall> FindStuckCalls(const JobState& job, const Communicator& comm) {
   std::vector<StuckCall> calls;
   if (comm.size <= 1 || comm.size > kMaxRanks) return calls;
-  FindStuckCreation(job, comm, &calls);
-  FindStuckCollectives(job, comm, &calls);
-  FindStuckP2p(job, comm, &calls);
-  FindStuckTeardown(job, comm, &calls);
+  const MembersAtAGlance glance = LookAtMembers(job, comm);
+  if (!glance.has_formed) FindStuckCreation(job, comm, &calls);
+  if (glance.has_formed) FindStuckCollectives(job, comm, glance, &calls);
+  if (glance.uses_p2p) FindStuckP2p(job, comm, &calls);
+  if (glance.may_tear_down) FindStuckTeardown(job, comm, &calls);
   if (calls.empty()) return calls;
-  AddErrored(job, comm, &calls);
-  AddConcurrent(job, comm, &calls);
+  if (glance.may_have_errors) AddErrored(job, comm, &calls);
+  if (glance.may_be_used_at_once) AddConcurrent(job, comm, &calls);
   return calls;
 }
 

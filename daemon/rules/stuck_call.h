@@ -68,9 +68,20 @@ using StuckCalls = std::vector<const StuckCall*>;
 // All of one communicator.
 std::vector<StuckCall> FindStuckCalls(const JobState& job, const Communicator& comm);
 
+// What one look at the members shows, so that most communicators cost no more.
+struct MembersAtAGlance {
+  bool has_formed = false;
+  bool uses_p2p = false;
+  bool may_tear_down = false;
+  bool may_have_errors = false;
+  bool may_be_used_at_once = false;
+  uint64_t least_entered = UINT64_MAX;  // of those whose creation has not failed
+  std::vector<Waiter> waiters;          // in collectives
+};
+
 // The parts of FindStuckCalls, each for one kind.
 void FindStuckCollectives(const JobState& job, const Communicator& comm,
-                          std::vector<StuckCall>* calls);
+                          const MembersAtAGlance& glance, std::vector<StuckCall>* calls);
 void FindStuckCreation(const JobState& job, const Communicator& comm,
                        std::vector<StuckCall>* calls);
 void FindStuckP2p(const JobState& job, const Communicator& comm, std::vector<StuckCall>* calls);

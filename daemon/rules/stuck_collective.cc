@@ -12,46 +12,29 @@
 namespace rollcall {
 namespace {
 
-// Members that count, and how far the last of them has come.
-struct Front {
-  std::vector<Waiter> waiters;
-  uint64_t least_entered = UINT64_MAX;
-};
-
-Front FrontOf(const JobState& job, const Communicator& comm) {
-  Front front;
-  front.waiters = WaitersOf(job, comm);
-  if (front.waiters.empty()) return front;
-  for (const auto& [rank, member] : comm.members) {
-    if (!InRange(comm, rank) || member.state == MemberState::kFailed) continue;
-    front.least_entered = std::min(front.least_entered, member.entered);
-  }
-  return front;
+// Gone, or fallen silent, though it has not finished the call. One that left in
+// good order is believed to have finished unless its markers say otherwise.
+void AddIfGoneInside(const JobState& job, int32_t rank, const Member& member, StuckCall* call) {
+  const bool shown = member.has_markers && member.finished <= call->position;
+  if (member.has_markers && !shown) return;
+  Absent absent = MakeAbsent(job, rank, member, Lack::kGone);
+  if (absent.gone == Gone::kNo && !absent.silent) return;
+  // A rank inside CommDestroy with open calls waits like the others.
+  const bool waits = member.state == MemberState::kFinalizing;
+  if (absent.gone == Gone::kLeft && (waits || !shown)) return;
+  if (!shown) absent.at_most = std::min(absent.at_most, Certainty::kLikely);
+  call->absents.push_back(absent);
 }
 
-// Ranks that are gone, or fell silent, though they have not finished the call.
-// One that left in good order is believed to have finished unless its markers
-// say otherwise.
-void AddGoneInside(const JobState& job, const Communicator& comm, StuckCall* call) {
+// Ranks that have not entered the call, or cannot finish it.
+void AddAbsents(const JobState& job, const Communicator& comm, StuckCall* call) {
   for (const auto& [rank, member] : comm.members) {
-    if (!InRange(comm, rank) || member.entered <= call->position) continue;
-    const bool shown = member.has_markers && member.finished <= call->position;
-    if (member.has_markers && !shown) continue;
-    Absent absent = MakeAbsent(job, rank, member, Lack::kGone);
-    if (absent.gone == Gone::kNo && !absent.silent) continue;
-    // A rank inside CommDestroy with open calls waits like the others.
-    const bool waits = member.state == MemberState::kFinalizing;
-    if (absent.gone == Gone::kLeft && (waits || !shown)) continue;
-    if (!shown) absent.at_most = std::min(absent.at_most, Certainty::kLikely);
-    call->absents.push_back(absent);
-  }
-}
-
-void AddNotEntered(const JobState& job, const Communicator& comm, StuckCall* call) {
-  for (const auto& [rank, member] : comm.members) {
-    if (!InRange(comm, rank) || member.state == MemberState::kFailed) continue;
-    if (member.entered > call->position) continue;
-    call->absents.push_back(MakeAbsent(job, rank, member, Lack::kNotEntered));
+    if (!InRange(comm, rank)) continue;
+    if (member.entered > call->position) {
+      AddIfGoneInside(job, rank, member, call);
+    } else if (member.state != MemberState::kFailed) {
+      call->absents.push_back(MakeAbsent(job, rank, member, Lack::kNotEntered));
+    }
   }
 }
 
@@ -108,31 +91,31 @@ void NoteBystanders(const JobState& job, const Communicator& comm, StuckCall* ca
 }
 
 // The call that all have entered.
-void AddInFlight(const JobState& job, const Communicator& comm, const Front& front,
+void AddInFlight(const JobState& job, const Communicator& comm, const MembersAtAGlance& glance,
                  std::vector<StuckCall>* calls) {
   StuckCall call;
   call.communicator = &comm;
   call.position = UINT64_MAX;
-  for (const Waiter& w : front.waiters) {
+  for (const Waiter& w : glance.waiters) {
     if (w.wait.evidence != Evidence::kIndirect) {
       call.position = std::min(call.position, w.wait.call);
     }
   }
-  if (call.position >= front.least_entered) return;
-  for (const Waiter& w : front.waiters) {
+  if (call.position >= glance.least_entered) return;
+  for (const Waiter& w : glance.waiters) {
     if (w.wait.evidence == Evidence::kIndirect || w.wait.call != call.position) continue;
     call.waiters.push_back(w);
     call.since_ns = std::max(call.since_ns, w.wait.since_ns);
   }
   AddNotStarted(job, comm, &call);
-  AddGoneInside(job, comm, &call);
+  AddAbsents(job, comm, &call);
   AddUnheard(job, comm, &call);
   if (call.absents.empty()) {
     bool over = false;
     NoteBystanders(job, comm, &call, &over);
     if (over) return;
   } else {
-    for (const Waiter& w : front.waiters) {
+    for (const Waiter& w : glance.waiters) {
       const bool later = w.wait.evidence != Evidence::kIndirect && w.wait.call > call.position;
       if (later) call.waiters.push_back(w);
     }
@@ -143,20 +126,20 @@ void AddInFlight(const JobState& job, const Communicator& comm, const Front& fro
 }
 
 // The call that somebody owes.
-void AddOwed(const JobState& job, const Communicator& comm, const Front& front,
+void AddOwed(const JobState& job, const Communicator& comm, const MembersAtAGlance& glance,
              std::vector<StuckCall>* calls) {
   StuckCall call;
   call.communicator = &comm;
-  call.position = front.least_entered;
-  for (const Waiter& w : front.waiters) {
+  call.position = glance.least_entered;
+  call.waiters.reserve(glance.waiters.size());
+  for (const Waiter& w : glance.waiters) {
     if (w.wait.call < call.position) continue;
     call.waiters.push_back(w);
     call.since_ns = call.since_ns == 0 ? w.wait.since_ns
                                        : std::min(call.since_ns, w.wait.since_ns);
   }
   if (call.waiters.empty()) return;
-  AddNotEntered(job, comm, &call);
-  AddGoneInside(job, comm, &call);
+  AddAbsents(job, comm, &call);
   AddUnheard(job, comm, &call);
   call.call = CallAt(comm, call.position);
   calls->push_back(std::move(call));
@@ -165,12 +148,10 @@ void AddOwed(const JobState& job, const Communicator& comm, const Front& front,
 }  // namespace
 
 void FindStuckCollectives(const JobState& job, const Communicator& comm,
-                          std::vector<StuckCall>* calls) {
-  if (!HasFormed(comm)) return;
-  const Front front = FrontOf(job, comm);
-  if (front.waiters.empty()) return;
-  AddOwed(job, comm, front, calls);
-  AddInFlight(job, comm, front, calls);
+                          const MembersAtAGlance& glance, std::vector<StuckCall>* calls) {
+  if (glance.waiters.empty()) return;
+  AddOwed(job, comm, glance, calls);
+  AddInFlight(job, comm, glance, calls);
 }
 
 }  // namespace rollcall

@@ -89,7 +89,6 @@ int64_t SinceOf(const StuckCall& call) {
 
 void FindStuckCreation(const JobState& job, const Communicator& comm,
                        std::vector<StuckCall>* calls) {
-  if (HasFormed(comm)) return;
   StuckCall call;
   call.kind = StuckCall::Kind::kCreation;
   call.communicator = &comm;

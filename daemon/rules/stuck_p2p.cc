@@ -210,16 +210,9 @@ void Merge(const StuckCall& from, StuckCall* into) {
                                          : std::min(into->since_ns, from.since_ns);
 }
 
-// Most communicators never see a send: they cost one look.
-bool UsesP2p(const Communicator& comm) {
-  return std::any_of(comm.members.begin(), comm.members.end(),
-                     [](const auto& entry) { return entry.second.p2p_entered != 0; });
-}
-
 }  // namespace
 
 void FindStuckP2p(const JobState& job, const Communicator& comm, std::vector<StuckCall>* calls) {
-  if (!UsesP2p(comm)) return;
   AllOperations all;
   for (const auto& [rank, member] : comm.members) {
     if (InRange(comm, rank)) all.emplace(rank, OperationsOf(member));

@@ -11,6 +11,9 @@ namespace {
 // The call that tears down `comm` in which the process stands; nullptr: none.
 const BlockedCall* TearingDown(const JobState& job, const Communicator& comm,
                                const Member& member) {
+  if (member.state == MemberState::kReady || member.state == MemberState::kInitializing) {
+    return nullptr;
+  }
   const Process* process = ProcessOf(job, member.process);
   if (process == nullptr || HowProcessEnded(job, member.process) != Gone::kNo) return nullptr;
   for (const BlockedCall& blocked : process->blocked) {

@@ -15,37 +15,67 @@ struct Place {
   size_t waiter;
 };
 
-using Index = std::vector<std::vector<Place>>;  // by process
+// Where the absent ranks' processes wait. A hang of a large job has a million
+// waiters, and few of them are missed elsewhere: only those are looked up.
+class Index {
+ public:
+  explicit Index(const StuckCalls& calls) {
+    for (const StuckCall* call : calls) {
+      for (const Absent& a : call->absents) Want(a.process);
+    }
+    for (size_t i = 0; i < calls.size(); ++i) {
+      for (size_t k = 0; k < calls[i]->waiters.size(); ++k) Add(calls[i]->waiters[k], {i, k});
+    }
+  }
+
+  // Weak evidence of a wait is good for an excuse only where there is no better.
+  const std::vector<Place>& Of(int32_t process) const {
+    static const auto* const kNone = new std::vector<Place>();
+    const bool known = process >= 0 && static_cast<size_t>(process) < slot_.size();
+    const int32_t slot = known ? slot_[static_cast<size_t>(process)] : -1;
+    return slot < 0 ? *kNone : places_[static_cast<size_t>(slot)].places;
+  }
+
+ private:
+  struct Places {
+    Evidence best = Evidence::kIndirect;
+    std::vector<Place> places;
+  };
+
+  void Want(int32_t process) {
+    if (process < 0) return;
+    if (static_cast<size_t>(process) >= slot_.size()) {
+      slot_.resize(static_cast<size_t>(process) + 1, -1);
+    }
+    int32_t& slot = slot_[static_cast<size_t>(process)];
+    if (slot >= 0) return;
+    slot = static_cast<int32_t>(places_.size());
+    places_.emplace_back();
+  }
+
+  void Add(const Waiter& w, Place place) {
+    if (w.process < 0 || static_cast<size_t>(w.process) >= slot_.size()) return;
+    const int32_t slot = slot_[static_cast<size_t>(w.process)];
+    if (slot < 0) return;
+    Places& known = places_[static_cast<size_t>(slot)];
+    if (w.wait.evidence != Evidence::kIndirect && known.best == Evidence::kIndirect) {
+      known.places.clear();
+      known.best = w.wait.evidence;
+    }
+    if (w.wait.evidence != Evidence::kIndirect || known.best == Evidence::kIndirect) {
+      known.places.push_back(place);
+    }
+  }
+
+  std::vector<int32_t> slot_;  // by process, into places_; -1: nobody misses it
+  std::vector<Places> places_;
+};
 
 bool IsSettled(const Waiter& waiter, const StuckCall& owed, const WaitGraphOptions& options) {
   if (options.settled_after_ns == 0) return true;
   const int64_t waited = options.now_ns - waiter.wait.since_ns;
   const int64_t owed_for = options.now_ns - owed.since_ns;
   return waited >= std::min(options.settled_after_ns, owed_for / 2);
-}
-
-// Weak evidence of a wait is good for an excuse only where there is no better.
-Index WaitingIn(const StuckCalls& calls) {
-  int32_t last = -1;
-  for (const StuckCall* call : calls) {
-    for (const Waiter& w : call->waiters) last = std::max(last, w.process);
-  }
-  Index index(static_cast<size_t>(last + 1));
-  std::vector<Evidence> best(index.size(), Evidence::kIndirect);
-  for (size_t i = 0; i < calls.size(); ++i) {
-    for (size_t k = 0; k < calls[i]->waiters.size(); ++k) {
-      const Waiter& w = calls[i]->waiters[k];
-      if (w.process < 0) continue;
-      const auto process = static_cast<size_t>(w.process);
-      if (w.wait.evidence > best[process] && best[process] == Evidence::kIndirect) {
-        index[process].clear();
-      }
-      best[process] = std::max(best[process], w.wait.evidence);
-      if (w.wait.evidence == Evidence::kIndirect && best[process] != Evidence::kIndirect) continue;
-      index[process].push_back({i, k});
-    }
-  }
-  return index;
 }
 
 // It lacks nobody, and that anybody waits in it is a guess: a rank that is known
@@ -62,17 +92,18 @@ void Excuse(const StuckCalls& calls, const Index& waiting_in,
             WaitNode* node) {
   const StuckCall& call = *calls[self];
   for (const Absent& absent : call.absents) {
-    const bool known =
-        absent.process >= 0 && static_cast<size_t>(absent.process) < waiting_in.size();
     bool excused = false;
-    if (known && absent.gone != Gone::kDied) {
-      for (const Place& place : waiting_in[static_cast<size_t>(absent.process)]) {
-        const StuckCall& other = *calls[place.call];
-        if (place.call == self || is_guess[place.call]) continue;
-        if (!IsSettled(other.waiters[place.waiter], call, options)) continue;
-        node->held_up_by.push_back(place.call);
-        excused = true;
-      }
+    // The dead wait for nobody, whatever was seen of them last.
+    if (absent.gone == Gone::kDied) {
+      node->guilty.push_back(absent);
+      continue;
+    }
+    for (const Place& place : waiting_in.Of(absent.process)) {
+      const StuckCall& other = *calls[place.call];
+      if (place.call == self || is_guess[place.call]) continue;
+      if (!IsSettled(other.waiters[place.waiter], call, options)) continue;
+      node->held_up_by.push_back(place.call);
+      excused = true;
     }
     if (excused) {
       node->excused.push_back(absent.rank);
@@ -222,7 +253,7 @@ bool IsCycle(const WaitGraph& graph, const std::vector<size_t>& component, size_
 WaitGraph BuildWaitGraph(const StuckCalls& calls, const WaitGraphOptions& options) {
   WaitGraph graph;
   graph.nodes.resize(calls.size());
-  const Index waiting_in = WaitingIn(calls);
+  const Index waiting_in(calls);
   std::vector<bool> is_guess;
   for (const StuckCall* call : calls) is_guess.push_back(IsGuess(*call));
   for (size_t i = 0; i < calls.size(); ++i) {

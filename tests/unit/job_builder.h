@@ -157,7 +157,7 @@ class JobBuilder {
   void LoseRecordsBefore(uint64_t position) {
     for (auto& [rank, m] : comm().members) {
       while (!m.records.empty() && m.records.front().position < position) {
-        m.records.erase(m.records.begin());
+        m.records.erase(m.records.begin(), m.records.begin() + 1);
         ++m.records_lost;
       }
     }
