@@ -9,6 +9,7 @@
 // Histories are as the library writes them: records, signatures, checkpoints.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <string>
@@ -36,7 +37,12 @@ inline CallArgs Broadcast(uint64_t count = 128, int32_t root = 0) {
 inline CallArgs AllGather(uint64_t count = 4096) {
   return {Op::kAllGather, 7, kNoReduction, kNoPeer, count};
 }
-inline CallArgs Send(int32_t peer) { return {Op::kSend, 7, kNoReduction, peer, 64}; }
+inline CallArgs Send(int32_t peer, uint64_t count = 64) {
+  return {Op::kSend, 7, kNoReduction, peer, count};
+}
+inline CallArgs Recv(int32_t peer, uint64_t count = 64) {
+  return {Op::kRecv, 7, kNoReduction, peer, count};
+}
 
 class JobBuilder {
  public:
@@ -121,6 +127,55 @@ class JobBuilder {
         process(rank).blocked = {{1, Op::kcudaStreamSynchronize, 0, at}};
       }
     }
+  }
+
+  // This rank issues a send or receive; `group` as in CallRecord. With markers
+  // its GPU begins what nothing before it holds up.
+  void Issue(int rank, CallArgs args, int64_t at, uint16_t group = 0) {
+    Member& m = member(rank);
+    CallRecord record;
+    record.index = m.records.empty() ? 0 : m.records.back().index + 1;
+    record.position = m.entered;
+    record.args = args;
+    record.entered_ns = at;
+    record.returned_ns = at + 1000;
+    record.group = group;
+    record.thread = 1;
+    PeerTraffic* traffic = std::find_if(m.traffic.begin(), m.traffic.end(), [&](const auto& t) {
+      return t.peer == args.peer;
+    });
+    if (traffic == m.traffic.end()) {
+      m.traffic.push_back({args.peer, 0, 0});
+      traffic = &m.traffic.back();
+    }
+    ++(args.op == Op::kSend ? traffic->sends : traffic->receives);
+    const bool same_group = group != 0 && !m.records.empty() && m.records.back().group == group;
+    m.records.push_back(record);
+    m.p2p_returned = ++m.p2p_entered;
+    if (m.has_markers && (m.p2p_started == m.p2p_finished || same_group)) {
+      m.p2p_started = m.p2p_entered;
+      if (m.p2p_waiting_since_ns == 0) m.p2p_waiting_since_ns = at;
+    } else if (!m.has_markers) {
+      m.host_waits_since_ns = at;
+      process(rank).blocked = {{1, Op::kcudaStreamSynchronize, 0, at}};
+    }
+  }
+
+  // What it issued on p2p has been done.
+  void CompleteP2p(const std::vector<int>& ranks) {
+    for (const int rank : ranks) {
+      Member& m = member(rank);
+      m.p2p_waiting_since_ns = m.host_waits_since_ns = 0;
+      if (m.has_markers) m.p2p_started = m.p2p_finished = m.p2p_entered;
+      process(rank).blocked.clear();
+    }
+  }
+
+  // The host stands in a call that tears the communicator down.
+  void TearDown(int rank, Op op, int64_t at) {
+    member(rank).state = op == Op::kCommAbort ? MemberState::kAborted : MemberState::kFinalizing;
+    member(rank).state_since_ns = at;
+    process(rank).blocked = {{1, op, current_, at}};
   }
 
   // The host stands inside the newest call (first contact with a peer).

@@ -1,6 +1,6 @@
 # Tests of daemon/rules.cmake's and daemon/report.cmake's libraries.
 include(GoogleTest)
-foreach(_test absence_rules mismatch_rules diagnose sentences incidents)
+foreach(_test absence_rules mismatch_rules wait_rules job_model alignment diagnose sentences incidents)
   add_executable(${_test}_test "${CMAKE_CURRENT_LIST_DIR}/${_test}_test.cc")
   target_include_directories(${_test}_test PRIVATE "${CMAKE_CURRENT_LIST_DIR}")
   target_link_libraries(${_test}_test PRIVATE rollcall_rules rollcall_sanitize GTest::gtest_main)
