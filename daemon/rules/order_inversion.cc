@@ -53,9 +53,19 @@ WaitEdge EdgeOf(const JobState& job, const StuckCall& call, const std::vector<in
   return edge;
 }
 
+void AddWaiters(const JobState& job, const StuckCall& call, Verdict* verdict) {
+  for (const Waiter& w : call.waiters) {
+    const auto& known = verdict->waiting_processes;
+    if (std::find(known.begin(), known.end(), w.process) != known.end()) continue;
+    verdict->waiting_ranks.push_back(PublicRank(job, w.process, w.rank));
+    verdict->waiting_processes.push_back(w.process);
+  }
+}
+
 Verdict MakeVerdict(const JobState& job, const StuckCall& a, const StuckCall& b,
                     const Orders& orders, Verdict verdict) {
   verdict.certainty = std::min(Certainty::kLikely, verdict.certainty);
+  AddWaiters(job, b, &verdict);
   for (const auto* side : {&orders.b_first, &orders.a_first}) {
     for (const int32_t process : *side) {
       verdict.culprits.push_back(MakeCulprit(job, process, -1, nullptr));

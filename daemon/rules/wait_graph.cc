@@ -81,7 +81,7 @@ bool IsSettled(const Waiter& waiter, const StuckCall& owed, const WaitGraphOptio
 // It lacks nobody, and that anybody waits in it is a guess: a rank that is known
 // to be absent elsewhere may be just why.
 bool IsGuess(const StuckCall& call) {
-  return call.absents.empty() &&
+  return call.absents.empty() && !call.size_differs &&
          std::none_of(call.waiters.begin(), call.waiters.end(), [](const Waiter& w) {
            return w.wait.evidence == Evidence::kShown;
          });

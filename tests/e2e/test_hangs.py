@@ -29,6 +29,50 @@ def test_the_guilty_rank_is_named(run, victim, markers):
         assert verdict["certainty"] == "certain", verdict["missing_evidence"]
 
 
+# With GPU markers: victim: (cause, culprits, operation, certainty, simulation)
+ENTANGLED = {
+    "all_ranks_send_first": ("deadlock", [0, 1, 2, 3], None, "certain", {}),
+    "one_rank_never_receives": ("unmatched_p2p", [1], "Send", "certain", {}),
+    "one_rank_receives_less": ("unmatched_p2p", [0, 1], None, "likely", {}),
+    "two_communicators_in_other_orders":
+        ("deadlock", [0, 1, 2, 3], "AllReduce", None, {"ROLLCALL_SIM_SERIALIZE": "1"}),
+    "one_gpu_is_busy": ("blocked_before_start", [2], "AllReduce", "certain", {}),
+    "one_rank_never_destroys":
+        ("teardown_hang", [3], "CommDestroy", "certain", {"ROLLCALL_SIM_DESTROY": "collective"}),
+    "one_rank_swallows_an_error": ("nccl_error", [1], "Broadcast", "certain", {}),
+}
+
+
+@pytest.mark.parametrize("victim", ENTANGLED)
+def test_who_waits_for_whom_is_followed_to_its_end(run, victim):
+    cause, culprits, operation, certainty, simulation = ENTANGLED[victim]
+    result = run(victim, env={"ROLLCALL_MARKERS": "1", **simulation})
+    assert result.exit_code == 75, result.err
+    verdict = result.verdict
+    assert verdict["cause"] == cause, verdict["summary"]
+    assert sorted(c["rank"] for c in verdict["culprits"]) == culprits, verdict["summary"]
+    assert operation is None or verdict["call"]["operation"] == operation
+    assert certainty is None or verdict["certainty"] == certainty, verdict["missing_evidence"]
+    assert verdict["advice"]
+
+
+# Without markers much has to be inferred; the guilty must be the same.
+@pytest.mark.parametrize("victim", sorted(set(ENTANGLED) - {"one_gpu_is_busy"}))
+def test_without_markers_it_is_followed_too(run, victim):
+    cause, culprits, _, _, simulation = ENTANGLED[victim]
+    result = run(victim, env={"ROLLCALL_MARKERS": "0", **simulation})
+    assert result.exit_code == 75, result.err
+    verdict = result.verdict
+    assert verdict["cause"] == cause, verdict["summary"]
+    assert sorted(c["rank"] for c in verdict["culprits"]) == culprits, verdict["summary"]
+
+
+def test_a_peer_that_died_goes_before_the_errors_it_caused(run):
+    result = run("one_rank_dies", env={"ROLLCALL_SIM_PEER_DEATH": "error"})
+    assert result.verdict["cause"] == "rank_died", result.verdict["summary"]
+    assert [c["rank"] for c in result.verdict["culprits"]] == [1]
+
+
 def test_an_absent_rank_is_shown_with_its_stack(run):
     result = run("one_rank_stops_calling")
     stacks = (result.reports[0] / "stacks.txt").read_text()

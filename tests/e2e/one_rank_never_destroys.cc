@@ -1,0 +1,9 @@
+// Rank 3 does something else where the others destroy their communicators.
+#include "tests/e2e/victim.h"
+
+int main() {
+  victim::Rank self;
+  self.Train(3);
+  if (self.rank == 3) sleep(3600);
+  self.Finish();
+}
