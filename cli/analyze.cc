@@ -5,6 +5,7 @@
 #include <spdlog/spdlog.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <filesystem>
 #include <iostream>
 #include <set>
@@ -17,6 +18,7 @@
 #include "daemon/job_store.h"
 #include "daemon/report/html.h"
 #include "daemon/report/json.h"
+#include "daemon/report/state_table.h"
 #include "daemon/report/text.h"
 
 namespace rollcall {
@@ -76,39 +78,59 @@ Limits NoPatience() {
   return limits;
 }
 
-std::optional<v1::Incident> DiagnoseJob(const Input& input, const std::string& name) {
-  JobState state = input.store.Get(name);
-  state.offline = true;
-  const std::vector<Verdict> verdicts = Diagnose(state, input.newest_ns, NoPatience());
-  if (verdicts.empty()) return std::nullopt;
+// The incident of one job, and its table; no verdicts if nothing is wrong.
+struct Finding {
+  v1::Incident incident;
+  std::string table;
+  bool hangs = false;
+};
+
+Finding DiagnoseJob(const JobState& state, int64_t newest_ns) {
   Incident incident;
-  incident.id = absl::StrCat(name, "-1");
-  incident.job = name;
-  incident.state = IncidentState::kConfirmed;
-  incident.opened_ns = verdicts.front().since_ns;
-  incident.confirmed_ns = input.newest_ns;
-  incident.verdicts = verdicts;
-  v1::Incident proto = ToProto(incident);
-  proto.set_rollcall_version(ROLLCALL_VERSION);
-  return proto;
+  incident.id = absl::StrCat(state.name, "-1");
+  incident.job = state.name;
+  incident.verdicts = Diagnose(state, newest_ns, NoPatience());
+  Finding finding;
+  finding.hangs = !incident.verdicts.empty() && !IsWarning(incident.verdicts.front().cause);
+  if (finding.hangs) {
+    incident.state = IncidentState::kConfirmed;
+    incident.opened_ns = incident.verdicts.front().since_ns;
+    incident.confirmed_ns = newest_ns;
+  }
+  finding.incident = ToProto(incident);
+  finding.incident.set_rollcall_version(ROLLCALL_VERSION);
+  finding.table = StateTable(state);
+  return finding;
 }
 
-void Print(const std::string& format, const v1::Incident& incident) {
-  if (format == "json") {
-    std::cout << ToJson(incident).value_or("{}") << "\n";
-  } else if (format == "html") {
-    std::cout << ToHtml(incident);
+void PrintText(const Finding& finding) {
+  std::cout << "Job " << finding.incident.job() << "\n" << finding.table << "\n";
+  if (finding.incident.verdicts().empty()) {
+    std::cout << "no hang found\n";
+  } else if (!finding.hangs) {
+    for (const v1::Verdict& verdict : finding.incident.verdicts()) {
+      std::cout << "no hang found, but: " << verdict.summary() << "\n";
+    }
   } else {
-    std::cout << ToText(incident);
+    std::cout << ToText(finding.incident);
   }
 }
 
-void PrintNothingFound(const std::string& format, const Input& input) {
-  if (format == "json") {
-    std::cout << "{\"verdicts\": []}\n";
-  } else {
-    std::cout << "no hang found in " << input.segments << " segments\n";
+// Scripts get one document for a job that hangs, and one in all where none does.
+void Print(const std::string& format, const std::vector<Finding>& findings) {
+  const bool any = std::any_of(findings.begin(), findings.end(),
+                               [](const Finding& finding) { return finding.hangs; });
+  for (const Finding& finding : findings) {
+    if (format == "text") {
+      PrintText(finding);
+    } else if (format == "html" && finding.hangs) {
+      std::cout << ToHtml(finding.incident);
+    } else if (format == "json" && (finding.hangs || !any)) {
+      std::cout << ToJson(finding.incident).value_or("{}") << "\n";
+      if (!any) break;
+    }
   }
+  if (format == "html" && !any) std::cerr << "rollcall analyze: no hang found, so no report\n";
 }
 
 }  // namespace
@@ -142,15 +164,16 @@ int AnalyzeCommand(const std::vector<std::string>& arguments) {
                  "was given\n  they are in $ROLLCALL_DIR or /dev/shm/rollcall-<uid> of each host\n";
     return kExitBadUsage;
   }
-  bool found = false;
+  std::vector<Finding> findings;
   for (const std::string& job : input.store.JobNames()) {
-    const std::optional<v1::Incident> incident = DiagnoseJob(input, job);
-    if (!incident) continue;
-    found = true;
-    Print(format, *incident);
+    JobState state = input.store.Get(job);
+    state.offline = true;
+    findings.push_back(DiagnoseJob(state, input.newest_ns));
   }
-  if (!found) PrintNothingFound(format, input);
-  return found ? kExitHangFound : 0;
+  Print(format, findings);
+  return std::any_of(findings.begin(), findings.end(), [](const Finding& f) { return f.hangs; })
+             ? kExitHangFound
+             : 0;
 }
 
 }  // namespace rollcall

@@ -2,6 +2,7 @@
 
 #include <string>
 
+#include "daemon/rules/alignment.h"
 #include "daemon/sentences.h"
 
 namespace rollcall {
@@ -62,6 +63,42 @@ v1::Culprit ToProto(const Culprit& culprit, uint64_t position) {
   return result;
 }
 
+const char* DivergenceName(DivergenceKind kind) {
+  switch (kind) {
+    case DivergenceKind::kExtra:
+      return "extra";
+    case DivergenceKind::kSkipped:
+      return "skipped";
+    case DivergenceKind::kSwapped:
+      return "swapped";
+    case DivergenceKind::kReplaced:
+      return "replaced";
+    case DivergenceKind::kNone:
+      break;
+  }
+  return "";
+}
+
+v1::AlignedCall ToProto(const AlignedCall& line) {
+  v1::AlignedCall result;
+  if (line.others.op != Op::kNone) *result.mutable_others() = ToProto(line.others, line.position);
+  if (line.culprits.op != Op::kNone) {
+    *result.mutable_culprits() = ToProto(line.culprits, line.culprit_position);
+  }
+  result.set_differs(!SameCall(line.others, line.culprits));
+  return result;
+}
+
+v1::WaitEdge ToProto(const WaitEdge& edge) {
+  v1::WaitEdge result;
+  for (const int32_t rank : edge.from) result.add_from(rank);
+  for (const int32_t rank : edge.to) result.add_to(rank);
+  result.mutable_communicator()->set_id(IdInHex(edge.communicator));
+  result.mutable_communicator()->set_name(Utf8(edge.communicator_name));
+  *result.mutable_call() = ToProto(edge.call, edge.position);
+  return result;
+}
+
 }  // namespace
 
 v1::Verdict ToProto(const Verdict& verdict) {
@@ -90,6 +127,10 @@ v1::Verdict ToProto(const Verdict& verdict) {
     result.add_missing_evidence(Utf8(line));
   }
   result.set_is_consequence(verdict.is_consequence);
+  result.set_divergence(DivergenceName(verdict.divergence));
+  for (const AlignedCall& line : verdict.histories) *result.add_histories() = ToProto(line);
+  for (const WaitEdge& edge : verdict.chain) *result.add_chain() = ToProto(edge);
+  result.set_late(verdict.late);
   return result;
 }
 

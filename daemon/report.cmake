@@ -4,6 +4,7 @@ add_library(rollcall_report STATIC
   ${CMAKE_CURRENT_LIST_DIR}/report/html.cc
   ${CMAKE_CURRENT_LIST_DIR}/report/json.cc
   ${CMAKE_CURRENT_LIST_DIR}/report/stacks_text.cc
+  ${CMAKE_CURRENT_LIST_DIR}/report/state_table.cc
   ${CMAKE_CURRENT_LIST_DIR}/report/text.cc
   ${CMAKE_CURRENT_LIST_DIR}/report/words.cc
   ${CMAKE_CURRENT_LIST_DIR}/report/wrap.cc

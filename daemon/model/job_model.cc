@@ -255,6 +255,7 @@ void JobModel::SetProgress(int32_t process, const CommProgress& progress, int64_
   comm.parent = progress.parent;
   if (!progress.name.empty()) comm.name = progress.name;
   if (comm.size == 0) comm.size = progress.size;
+  if (progress.size != 0 && progress.size != comm.size) comm.other_size = progress.size;
   comm.version = ++version_;
 
   const size_t members = comm.members.size();

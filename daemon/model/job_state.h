@@ -185,7 +185,8 @@ struct Communicator {
   uint64_t id = 0;
   uint64_t parent = 0;  // 0: none
   std::string name;     // "" where nobody gave one
-  int32_t size = 0;
+  int32_t size = 0;        // as the first member told it
+  int32_t other_size = 0;  // as another one told it; 0: all agree
   RankTable<Member> members;  // those not heard of are not in it
   std::vector<UsualDuration> usual;
   Arrivals arrivals;

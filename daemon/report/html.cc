@@ -58,6 +58,15 @@ void AddAdvice(const v1::Verdict& verdict, std::string* html) {
   *html += "</ul>\n";
 }
 
+void AddHistories(const v1::Verdict& verdict, std::string* html) {
+  if (verdict.histories().empty()) return;
+  *html += "<h3>The others' calls, and the culprits'</h3>\n<pre>";
+  for (const std::string& line : HistoryLines(verdict)) {
+    absl::StrAppend(html, EscapeHtml(line), "\n");
+  }
+  *html += "</pre>\n";
+}
+
 void AddVerdict(const v1::Verdict& verdict, bool is_first, std::string* html) {
   if (!is_first) {
     absl::StrAppend(html, "<h2>", verdict.is_consequence() ? "A consequence: " : "Also found: ",
@@ -67,6 +76,8 @@ void AddVerdict(const v1::Verdict& verdict, bool is_first, std::string* html) {
   std::vector<std::string> culprits;
   for (const v1::Culprit& culprit : verdict.culprits()) culprits.push_back(CulpritInWords(culprit));
   AddList("Culprits", culprits, html);
+  AddHistories(verdict, html);
+  AddList("Who waits for whom", ChainLines(verdict), html);
   AddAdvice(verdict, html);
   AddList("Evidence", verdict.evidence(), html);
   AddList("What is missing to be sure", verdict.missing_evidence(), html);

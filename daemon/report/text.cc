@@ -21,6 +21,12 @@ void AddList(const std::string& title, const Lines& lines, std::string* text) {
   for (const auto& line : lines) *text += Wrap("  - ", "    ", line);
 }
 
+void AddTable(const std::string& title, const std::vector<std::string>& lines, std::string* text) {
+  if (lines.empty()) return;
+  *text += absl::StrCat("\n", title, "\n");
+  for (const std::string& line : lines) *text += "  " + line.substr(0, kTextColumns - 2) + "\n";
+}
+
 void AddVerdict(const v1::Verdict& verdict, bool is_first, std::string* text) {
   if (!is_first) {
     *text += absl::StrCat("\n", std::string(72, '-'), "\n",
@@ -32,6 +38,8 @@ void AddVerdict(const v1::Verdict& verdict, bool is_first, std::string* text) {
   std::vector<std::string> culprits;
   for (const v1::Culprit& culprit : verdict.culprits()) culprits.push_back(CulpritInWords(culprit));
   AddList("Culprits", culprits, text);
+  AddTable("The others' calls, and the culprits'", HistoryLines(verdict), text);
+  AddList("Who waits for whom", ChainLines(verdict), text);
   std::vector<std::string> advice;
   for (const v1::Advice& a : verdict.advice()) {
     advice.push_back(absl::StrCat(a.id(), ": ", a.text()));

@@ -131,6 +131,33 @@ Facts FactsOf(const v1::Incident& incident) {
   return facts;
 }
 
+std::vector<std::string> HistoryLines(const v1::Verdict& verdict) {
+  std::vector<std::string> lines;
+  const auto side = [](bool has, const v1::Call& call) {
+    return has ? absl::StrFormat("#%.0f %s", call.position(), CallInWords(call)) : "-";
+  };
+  for (const v1::AlignedCall& line : verdict.histories()) {
+    lines.push_back(absl::StrFormat("%s %-44s %s", line.differs() ? ">" : " ",
+                                    side(line.has_others(), line.others()),
+                                    side(line.has_culprits(), line.culprits())));
+  }
+  return lines;
+}
+
+std::vector<std::string> ChainLines(const v1::Verdict& verdict) {
+  std::vector<std::string> lines;
+  for (const v1::WaitEdge& edge : verdict.chain()) {
+    const std::vector<int32_t> from(edge.from().begin(), edge.from().end());
+    const std::vector<int32_t> to(edge.to().begin(), edge.to().end());
+    const bool nobody = to.empty();
+    lines.push_back(absl::StrCat(
+        RanksInWords(from), from.size() == 1 ? " waits" : " wait", " in ",
+        absl::StrFormat("#%.0f %s", edge.call().position(), CallInWords(edge.call())), " on ",
+        CommunicatorInWords(edge.communicator()), nobody ? "" : " for " + RanksInWords(to)));
+  }
+  return lines;
+}
+
 std::string Headline(const v1::Incident& incident) {
   if (incident.verdicts().empty()) return "nothing was found";
   return incident.verdicts(0).summary();

@@ -39,6 +39,11 @@ using Facts = std::vector<std::pair<std::string, std::string>>;
 Facts FactsOf(const v1::Verdict& verdict);
 Facts FactsOf(const v1::Incident& incident);
 
+// The two histories side by side, a line each, those that differ marked; the
+// chain of waits, a line each. Empty where there is none.
+std::vector<std::string> HistoryLines(const v1::Verdict& verdict);
+std::vector<std::string> ChainLines(const v1::Verdict& verdict);
+
 // The sentence on top of everything.
 std::string Headline(const v1::Incident& incident);
 

@@ -97,6 +97,10 @@ void FindStuckCreation(const JobState& job, const Communicator& comm,
   AddNeverCame(job, comm, &call);
   call.call.op = CreatingCall(job, comm);
   call.since_ns = SinceOf(call);
+  if (comm.other_size != 0) {
+    call.evidence.push_back(absl::StrCat("the ranks do not agree on the size: some say ", comm.size,
+                                         ", some ", comm.other_size));
+  }
   calls->push_back(std::move(call));
 }
 
