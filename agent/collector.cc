@@ -36,7 +36,7 @@ std::vector<std::string> ListSegments(const std::string& directory) {
 }  // namespace
 
 struct Collector::CommMemory {
-  int64_t created_ns = 0;  // another one: the block serves another communicator
+  uint64_t init_ticks = 0;  // another one: the block serves another communicator
   CommHistory history;
   std::string sent;  // the last update, without records
 };
@@ -219,9 +219,9 @@ bool Collector::CollectComm(int64_t now_ns, bool whole, const SegmentSnapshot& s
                             v1::CommUpdate* update) {
   seen_communicators_ = true;
   CommMemory* memory = &process->comms[comm.index];
-  if (memory->created_ns != comm.init_entered_ns) {
+  if (memory->init_ticks != comm.init_ticks) {
     *memory = CommMemory();
-    memory->created_ns = comm.init_entered_ns;
+    memory->init_ticks = comm.init_ticks;
   }
   if (whole) memory->history.checkpoint_sent = 0;
   // Offline there is no "now": nobody saw when the markers changed.

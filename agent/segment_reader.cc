@@ -144,6 +144,7 @@ void CopyEntry(const CommEntry& entry, const TickClock& clock, CommSnapshot* com
   comm->parent_rank = Signed(entry.parent_rank);
   comm->parent_size = Signed(entry.parent_size);
   comm->name = Text(entry.name);
+  comm->init_ticks = Get(entry.init_entered);
   comm->init_entered_ns = clock.ToUnixNs(Get(entry.init_entered));
   comm->state_since_ns = clock.ToUnixNs(Get(entry.state_since));
   comm->last_entered_ns = clock.ToUnixNs(Get(entry.last_entered));
@@ -202,6 +203,7 @@ TickClock::TickClock(const SegmentHeader& header, bool live) {
   const double rate = static_cast<double>(monotonic_ns - Get(first.monotonic_ns)) /
                       static_cast<double>(ticks - base_ticks_);
   if (rate > 1e-3 && rate < 1e3) ns_per_tick_ = rate;
+  measured_ns_ = monotonic_ns - Get(first.monotonic_ns);
 }
 
 int64_t TickClock::ToUnixNs(uint64_t ticks) const {
@@ -255,6 +257,15 @@ bool SegmentReader::ReadAt(uint64_t offset, void* out, size_t size) const {
   return true;
 }
 
+// The same tick must stay the same time from one reading to the next, or every
+// tick of the agent would find every communicator changed. So the rate is
+// measured again only when that makes it twice as good.
+const TickClock& SegmentReader::Clock(const SegmentHeader& header, bool live) {
+  const TickClock now(header, live);
+  if (!clock_ || now.measured_ns() / 2 >= clock_->measured_ns()) clock_ = now;
+  return *clock_;
+}
+
 absl::StatusOr<SegmentSnapshot> SegmentReader::Read() {
   Copy<SegmentHeader> header;
   std::vector<unsigned char> blocked(segment::kHeaderBytes - 4096);
@@ -266,7 +277,7 @@ absl::StatusOr<SegmentSnapshot> SegmentReader::Read() {
   if (!status.ok()) return status;
   static const std::string own_boot_id = OwnBootId();
   const bool live = Text(header->boot_id) == own_boot_id;
-  const TickClock clock(*header, live);
+  const TickClock& clock = Clock(*header, live);
   SegmentSnapshot snapshot;
   CopyHeader(*header, clock, &snapshot);
   for (uint32_t i = 0; i < segment::kBlockedCapacity; ++i) {

@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -37,6 +38,7 @@ struct CommSnapshot {
   int32_t rank = -1, size = 0, device = -1, parent_rank = -1, parent_size = 0;
   std::string name;
   int64_t init_entered_ns = 0, state_since_ns = 0, last_entered_ns = 0;
+  uint64_t init_ticks = 0;  // by the process's clock: tells one owner of the block from the next
   uint32_t async_error = 0;
 
   uint64_t entered = 0, returned = 0, p2p_entered = 0, p2p_returned = 0;
@@ -77,11 +79,14 @@ class TickClock {
   // machine's own clocks tell the counter's rate.
   TickClock(const segment::SegmentHeader& header, bool live);
   int64_t ToUnixNs(uint64_t ticks) const;
+  // The time over which the counter's rate was measured.
+  uint64_t measured_ns() const { return measured_ns_; }
 
  private:
   uint64_t base_ticks_ = 0;
   int64_t base_unix_ns_ = 0;
   double ns_per_tick_ = 0;
+  uint64_t measured_ns_ = 0;
 };
 
 class SegmentReader {
@@ -115,6 +120,7 @@ class SegmentReader {
 
   SegmentReader(std::string path, int fd) : path_(std::move(path)), fd_(fd) {}
   bool ReadAt(uint64_t offset, void* out, size_t size) const;
+  const TickClock& Clock(const segment::SegmentHeader& header, bool live);
   bool ReadComm(uint32_t index, const TickClock& clock, SegmentSnapshot* snapshot);
   void ReadMarkers(uint32_t index, Seen* seen, CommSnapshot* comm) const;
   void ReadRecords(const TickClock& clock, Seen* seen, CommSnapshot* comm) const;
@@ -122,6 +128,7 @@ class SegmentReader {
   const std::string path_;
   const int fd_;
   std::vector<Seen> seen_;
+  std::optional<TickClock> clock_;
 };
 
 // Whether the file's name is that of a segment ("<pid>-<start time>.seg").

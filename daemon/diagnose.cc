@@ -43,13 +43,9 @@ int64_t ShortestLimit(const Limits& limits) {
 }
 
 WaitEdge EdgeOf(const JobState& job, const StuckCall& call) {
-  WaitEdge edge;
+  WaitEdge edge = EdgeIn(call);
   for (const Waiter& w : call.waiters) edge.from.push_back(PublicRank(job, w.process, w.rank));
   for (const Absent& a : call.absents) edge.to.push_back(PublicRank(job, a.process, a.rank));
-  edge.communicator = call.communicator->id;
-  edge.communicator_name = call.communicator->name;
-  edge.position = call.position;
-  edge.call = call.call;
   return edge;
 }
 

@@ -95,6 +95,7 @@ v1::WaitEdge ToProto(const WaitEdge& edge) {
   for (const int32_t rank : edge.to) result.add_to(rank);
   result.mutable_communicator()->set_id(IdInHex(edge.communicator));
   result.mutable_communicator()->set_name(Utf8(edge.communicator_name));
+  result.mutable_communicator()->set_size(edge.communicator_size);
   *result.mutable_call() = ToProto(edge.call, edge.position);
   return result;
 }

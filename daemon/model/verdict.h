@@ -82,6 +82,7 @@ struct WaitEdge {
   std::vector<int32_t> to;
   uint64_t communicator = 0;
   std::string communicator_name;
+  int32_t communicator_size = 0;
   uint64_t position = 0;  // collectives: of the call. P2p: the collectives entered before it
   CallArgs call;
 };

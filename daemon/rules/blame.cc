@@ -148,6 +148,16 @@ Certainty CertaintyOfWaits(const std::vector<Waiter>& waiters) {
   return shown == waiters.size() ? Certainty::kCertain : Certainty::kLikely;
 }
 
+WaitEdge EdgeIn(const StuckCall& call) {
+  WaitEdge edge;
+  edge.communicator = call.communicator->id;
+  edge.communicator_name = call.communicator->name;
+  edge.communicator_size = call.communicator->size;
+  edge.position = call.position;
+  edge.call = call.call;
+  return edge;
+}
+
 void SetCommunicator(const Communicator& comm, Verdict* verdict) {
   verdict->communicator = comm.id;
   verdict->communicator_name = comm.name;

@@ -46,6 +46,9 @@ std::optional<Verdict> Describe(const Suspicion& s, Cause cause, int64_t limit_n
 // Fills in what any verdict says of its communicator.
 void SetCommunicator(const Communicator& comm, Verdict* verdict);
 
+// A wait in this call; who waits for whom is for the caller to fill in.
+WaitEdge EdgeIn(const StuckCall& call);
+
 // All waits shown: certain. None: the GPUs may as well be busy with other work.
 Certainty CertaintyOfWaits(const std::vector<Waiter>& waiters);
 

@@ -44,13 +44,9 @@ std::vector<int32_t> PartiesAmong(const JobState& job, const Members& members,
 
 WaitEdge EdgeOf(const JobState& job, const StuckCall& call,
                 const std::map<int32_t, Party>& parties) {
-  WaitEdge edge;
+  WaitEdge edge = EdgeIn(call);
   edge.from = PartiesAmong(job, call.waiters, parties);
   edge.to = PartiesAmong(job, call.absents, parties);
-  edge.communicator = call.communicator->id;
-  edge.communicator_name = call.communicator->name;
-  edge.position = call.position;
-  edge.call = call.call;
   return edge;
 }
 

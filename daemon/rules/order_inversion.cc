@@ -43,13 +43,9 @@ Orders Compare(const Entries& a, const Entries& b) {
 
 WaitEdge EdgeOf(const JobState& job, const StuckCall& call, const std::vector<int32_t>& from,
                 const std::vector<int32_t>& to) {
-  WaitEdge edge;
+  WaitEdge edge = EdgeIn(call);
   for (const int32_t process : from) edge.from.push_back(PublicRank(job, process, -1));
   for (const int32_t process : to) edge.to.push_back(PublicRank(job, process, -1));
-  edge.communicator = call.communicator->id;
-  edge.communicator_name = call.communicator->name;
-  edge.position = call.position;
-  edge.call = call.call;
   return edge;
 }
 

@@ -8,11 +8,13 @@
 #include <unistd.h>
 
 #include <filesystem>
+#include <fstream>
 #include <functional>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "agent/proc_evidence.h"
+#include "interpose/clock.h"
 #include "segment_builder.h"
 
 namespace rollcall {
@@ -200,6 +202,38 @@ TEST_F(CollectorTest, AProgramThatWasReplacedByExecIsFollowed) {
   const v1::Tick tick = collector.Collect(3 * kSecond, true);
   ASSERT_EQ(Only(tick).communicators_size(), 1);
   EXPECT_EQ(Only(tick).communicators(0).id(), 77u);
+}
+
+// As the library writes it: times are the CPU's counter, whose rate has to be
+// measured, and each measurement is a little different.
+TEST_F(CollectorTest, ByTheCountersClockNothingChangesFromTickToTickEither) {
+  const Child child;
+  const uint32_t comm = segment_.AddComm(5, 0, 2);
+  segment::SegmentHeader* header = segment_.header();
+  const uint64_t ticks = CounterTicks();
+  header->clock_source = segment::ClockSource::kCounter;
+  header->first_clock.ticks = ticks / 2;
+  header->first_clock.monotonic_ns = ClockNs(CLOCK_MONOTONIC) / 2;
+  std::ifstream boot_id("/proc/sys/kernel/random/boot_id");
+  boot_id.getline(header->boot_id, sizeof(header->boot_id));
+  segment_.entry(comm)->init_entered = ticks - 3000;
+  segment_.AddAllReduce(comm, ticks - 2000);
+  segment_.AddAllReduce(comm, ticks - 1000);
+  segment_.entry(comm)->flags |= segment::kFlagMarkers;
+  segment_.lane(comm, 0)->started = 2;
+  segment_.lane(comm, 0)->finished = 1;
+  WriteOf(child, &segment_);
+
+  Collector collector(Options());
+  const v1::Tick first = collector.Collect(kSecond, false);
+  ASSERT_EQ(Only(first).communicators_size(), 1);
+  EXPECT_NE(Only(first).communicators(0).waiting_since_ns(), 0);
+  for (int second = 2; second < 20; ++second) {
+    const v1::Tick next = collector.Collect(second * kSecond, false);
+    for (const v1::ProcessUpdate& update : next.processes()) {
+      EXPECT_EQ(update.communicators_size(), 0) << update.ShortDebugString();
+    }
+  }
 }
 
 TEST_F(CollectorTest, ABlockThatServesAnotherCommunicatorStartsAfresh) {

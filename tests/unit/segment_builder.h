@@ -45,6 +45,11 @@ class SegmentBuilder {
   segment::CommEntry* entry(uint32_t i) {
     return reinterpret_cast<segment::CommEntry*>(bytes_.data() + segment::CommBlockOffset(i));
   }
+  segment::MarkerLane* lane(uint32_t comm, uint32_t n) {
+    return reinterpret_cast<segment::MarkerLane*>(bytes_.data() + segment::CommBlockOffset(comm) +
+                                                  segment::kMarkersOffset) +
+           n;
+  }
   segment::CallRecord* record(uint32_t comm, uint64_t n) {
     return reinterpret_cast<segment::CallRecord*>(bytes_.data() + segment::CommBlockOffset(comm) +
                                                   segment::kRingOffset) +
