@@ -1,4 +1,5 @@
-// What to do about a verdict: one table from patterns to advice.
+// What to do about a verdict: one table from patterns to advice. docs/advice.md
+// is made from it.
 #pragma once
 
 #include <vector>
@@ -7,7 +8,21 @@
 
 namespace rollcall {
 
-// The most fitting first; never empty.
+struct AdviceEntry {
+  const char* id;  // as in incident.json; never changed
+  bool (*fits)(const Verdict&);
+  const char* seen;  // the pattern in words
+  const char* why;   // what is behind it
+  const char* text;  // what to look at, what to change
+};
+
+// The most fitting first: a few known mistakes, then what holds for the cause
+// in general. Never empty.
 std::vector<Advice> AdviceFor(const Verdict& verdict);
+
+// The tables, for the documentation and its test: known mistakes, the most
+// telling first, and one entry for each cause.
+const std::vector<AdviceEntry>& KnownMistakes();
+const std::vector<AdviceEntry>& GeneralAdvice();
 
 }  // namespace rollcall

@@ -56,6 +56,10 @@ struct Culprit {
   CallArgs call;         // mismatches: what it called instead
   uint64_t entered = 0;  // collectives it has entered on that communicator
   std::string ending;    // how it went, if it did: "exited in good order", "killed by signal 9"
+  char state = '?';      // of its process, as /proc has it
+  std::string wait_channel;
+  int32_t exit_code = -1;   // -1: not known, or it lives
+  int32_t exit_signal = 0;  // 0: none
 };
 
 // How the culprits' history parts from the others'.

@@ -155,6 +155,10 @@ Culprit MakeCulprit(const JobState& job, int32_t process, int32_t rank, const Me
   if (known != nullptr) {
     culprit.host = known->host;
     culprit.pid = known->pid;
+    culprit.state = known->state;
+    culprit.wait_channel = known->wait_channel;
+    culprit.exit_code = known->exit_code;
+    culprit.exit_signal = known->exit_signal;
   }
   if (member != nullptr) {
     culprit.device = member->device;

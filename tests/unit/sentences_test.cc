@@ -2,7 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include "daemon/advice.h"
 #include "job_builder.h"
 
 namespace rollcall {
@@ -124,53 +123,6 @@ TEST(SentencesTest, ATieHasNoOthers) {
             "rank 3 (node-17, pid 4121) called AllReduce(float32 x 7, sum) where rank 2 (node-17, "
             "pid 4121) called AllReduce(float32 x 1048576, sum): call #8812 on communicator "
             "\"dp\"");
-}
-
-// The table of advice: each entry has a verdict that gets it first.
-struct AdviceCase {
-  const char* id;
-  Verdict verdict;
-};
-
-Verdict Mismatch(Cause cause, CallArgs theirs, CallArgs others, uint64_t position,
-                 std::vector<std::string> fields) {
-  Verdict v = Make(cause, others, position);
-  v.culprits[0].call = theirs;
-  v.mismatched_fields = std::move(fields);
-  return v;
-}
-
-TEST(AdviceTest, EachEntryHasItsCase) {
-  const AdviceCase cases[] = {
-      {"uneven-inputs", Make(Cause::kRankExited, AllReduce(), 1000)},
-      {"uneven-inputs", Make(Cause::kMissingRank, AllReduce(), 1000)},
-      {"uneven-inputs",
-       Mismatch(Cause::kArgumentMismatch, AllReduce(7), AllReduce(), 1000, {"count"})},
-      {"init-order", Make(Cause::kInitIncomplete, {Op::kCommInitRank}, 0)},
-      {"rank0-only-setup", Make(Cause::kMissingRank, AllGather(), 1)},
-      {"rank0-only-setup",
-       Mismatch(Cause::kArgumentMismatch, AllGather(7), AllGather(), 0, {"count"})},
-      {"buffer-broadcast",
-       Mismatch(Cause::kOperationMismatch, Broadcast(), AllReduce(), 1000, {"operation"})},
-      {"buffer-broadcast",
-       Mismatch(Cause::kOperationMismatch, AllReduce(), Broadcast(), 1000, {"operation"})},
-      {"rank0-only-checkpoint",
-       Mismatch(Cause::kOperationMismatch, AllGather(), AllReduce(), 1000, {"operation"})},
-      {"find-why-it-died", Make(Cause::kRankDied)},
-      {"look-at-absent-rank", Make(Cause::kMissingRank, {Op::kGather}, 1000)},
-      {"why-it-left", Make(Cause::kRankExited, {Op::kGather}, 1000)},
-      {"same-calls-everywhere", Mismatch(Cause::kOperationMismatch, {Op::kGather}, {Op::kScatter},
-                                         1000, {"operation"})},
-      {"same-arguments-everywhere",
-       Mismatch(Cause::kArgumentMismatch, AllReduce(), AllReduce(), 1000, {"dtype"})},
-      {"check-network-and-gpu", Make(Cause::kStalledInFlight)},
-  };
-  for (const AdviceCase& c : cases) {
-    const std::vector<Advice> advice = AdviceFor(c.verdict);
-    ASSERT_FALSE(advice.empty()) << c.id;
-    EXPECT_EQ(advice[0].id, c.id);
-    EXPECT_FALSE(advice[0].text.empty());
-  }
 }
 
 }  // namespace

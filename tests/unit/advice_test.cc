@@ -1,0 +1,258 @@
+// The table of advice: for each entry a verdict that it fits and one, close to
+// it, that it must not fit; and the documentation that is made from the table.
+#include "daemon/advice.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <fstream>
+#include <functional>
+#include <map>
+#include <set>
+#include <sstream>
+
+#include "absl/strings/str_cat.h"
+#include "job_builder.h"
+
+namespace rollcall {
+namespace {
+
+Verdict Make(Cause cause, CallArgs call = AllReduce(), uint64_t position = 100) {
+  Verdict v;
+  v.cause = cause;
+  v.communicator_size = 64;
+  v.position = position;
+  v.call = call;
+  Culprit culprit;
+  culprit.process = 3;
+  culprit.rank = 3;
+  culprit.pid = 4121;
+  culprit.state = 'S';
+  v.culprits = {culprit};
+  for (int rank = 0; rank < 64; ++rank) {
+    if (rank != 3) v.waiting_ranks.push_back(rank);
+  }
+  return v;
+}
+
+Verdict OnStack(const char* words, Cause cause = Cause::kMissingRank) {
+  Verdict v = Make(cause, {Op::kGather});
+  v.stack_words = words;
+  return v;
+}
+
+Verdict Mismatch(Cause cause, CallArgs theirs, CallArgs others, uint64_t position,
+                 std::vector<std::string> fields) {
+  Verdict v = Make(cause, others, position);
+  v.culprits[0].call = theirs;
+  v.mismatched_fields = std::move(fields);
+  return v;
+}
+
+Verdict Arguments(const char* field, CallArgs call = {Op::kGather}) {
+  return Mismatch(Cause::kArgumentMismatch, call, call, 100, {field});
+}
+
+Verdict Ended(Cause cause, int code, int signal) {
+  Verdict v = Make(cause);
+  v.culprits[0].exit_code = code;
+  v.culprits[0].exit_signal = signal;
+  return v;
+}
+
+Verdict Parted(DivergenceKind kind) {
+  Verdict v = Mismatch(Cause::kOperationMismatch, {Op::kGather}, {Op::kScatter}, 100, {"operation"});
+  v.divergence = kind;
+  return v;
+}
+
+Verdict Cycle(std::vector<std::pair<uint64_t, Op>> edges) {
+  Verdict v = Make(Cause::kDeadlock);
+  for (const auto& [communicator, op] : edges) {
+    v.chain.emplace_back();
+    v.chain.back().communicator = communicator;
+    v.chain.back().call.op = op;
+  }
+  return v;
+}
+
+Verdict With(Verdict v, const std::function<void(Verdict*)>& change) {
+  change(&v);
+  return v;
+}
+
+// One rank waits for all others.
+Verdict OneWaits(CallArgs call) {
+  Verdict v = Make(Cause::kMissingRank, call);
+  v.waiting_ranks = {0};
+  v.culprits.resize(63, v.culprits[0]);
+  return v;
+}
+
+struct AdviceCase {
+  const char* id;
+  Verdict fits;
+  Verdict other;
+};
+
+const std::vector<AdviceCase>& KnownCases() {
+  static const auto* const kCases = new std::vector<AdviceCase>{
+      {"stopped-process",
+       With(Make(Cause::kStalledInFlight), [](Verdict* v) { v->culprits[0].state = 'T'; }),
+       Make(Cause::kStalledInFlight)},
+      {"debugger-prompt", OnStack("main cmdloop PyOS_Readline"), OnStack("main read")},
+      {"storage-wait",
+       With(Make(Cause::kMissingRank),
+            [](Verdict* v) { v->culprits[0].wait_channel = "rpc_wait_bit_killable"; }),
+       With(Make(Cause::kMissingRank),
+            [](Verdict* v) { v->culprits[0].wait_channel = "futex_wait_queue"; })},
+      {"loads-gpu-code", OnStack("cuModuleLoadDataEx"), OnStack("dlopen")},
+      {"gpu-memory-call", OnStack("at::empty cudaMalloc"), OnStack("malloc")},
+      {"compiles-alone", OnStack("nvrtcCompileProgram"),
+       OnStack("dynamo_eval_frame torch::jit::invokeOperatorFromPython")},
+      {"file-lock", OnStack("flock"), OnStack("pthread_mutex_lock")},
+      {"downloads-alone", OnStack("SSL_read"), OnStack("recv")},
+      {"saves-alone", OnStack("caffe2::serialize::PyTorchStreamWriter::writeRecord"),
+       OnStack("caffe2::serialize::PyTorchStreamReader::getRecord")},
+      {"data-loader", OnStack("_next_data _try_get_data"), OnStack("forward")},
+      {"mixed-backends", OnStack("gloo::barrier(gloo::BarrierOptions&)"),
+       OnStack("gloo::transport::tcp::Loop::run() c10d::detail::TCPStoreMasterDaemon::run()")},
+      {"waits-for-its-gpu", OnStack("cudaStreamSynchronize"),
+       OnStack("cudaStreamSynchronize", Cause::kBlockedBeforeStart)},
+      {"gil-held", OnStack("take_gil"),
+       With(OnStack("take_gil"), [](Verdict* v) { v->late = true; })},
+      {"killed", Ended(Cause::kRankDied, -1, 9), Ended(Cause::kRankDied, -1, 15)},
+      {"crashed", Ended(Cause::kRankDied, 134, 0), Ended(Cause::kRankDied, -1, 9)},
+      {"raised-an-exception", Ended(Cause::kRankDied, 1, 0), Ended(Cause::kRankExited, 0, 0)},
+      {"collective-on-one-rank", OneWaits({Op::kGather}),
+       With(OneWaits({Op::kGather}), [](Verdict* v) { v->waiting_ranks = {0, 1}; })},
+      {"buffer-broadcast",
+       Mismatch(Cause::kOperationMismatch, AllReduce(), Broadcast(), 100, {"operation"}),
+       Mismatch(Cause::kOperationMismatch, AllGather(), Broadcast(), 100, {"operation"})},
+      {"rank0-only-checkpoint",
+       Mismatch(Cause::kOperationMismatch, AllGather(), AllReduce(), 100, {"operation"}),
+       Make(Cause::kMissingRank, AllGather())},
+      {"rank0-only-setup", Make(Cause::kMissingRank, AllGather(), 1),
+       Make(Cause::kMissingRank, AllGather(), 3)},
+      {"alltoall-splits", Arguments("count", {Op::kAlltoAll}),
+       Arguments("dtype", {Op::kAlltoAll})},
+      {"calls-swapped", Parted(DivergenceKind::kSwapped), Parted(DivergenceKind::kReplaced)},
+      {"extra-call", Parted(DivergenceKind::kExtra), Parted(DivergenceKind::kSkipped)},
+      {"skipped-call", Parted(DivergenceKind::kSkipped), Parted(DivergenceKind::kExtra)},
+      {"type-differs", Arguments("dtype"), Arguments("count")},
+      {"root-differs", Arguments("root"), Arguments("count")},
+      {"reduction-differs", Arguments("reduction"), Arguments("dtype")},
+      {"uneven-inputs", Make(Cause::kRankExited), Make(Cause::kRankExited, {Op::kGather})},
+      {"gradients-differ", Arguments("count", AllReduce()), Arguments("count", AllGather())},
+      {"launch-count",
+       With(Make(Cause::kInitIncomplete, {Op::kCommInitRank}, 0),
+            [](Verdict* v) { v->culprits[0].pid = 0; }),
+       Make(Cause::kInitIncomplete, {Op::kCommInitRank}, 0)},
+      {"split-on-all-ranks", Make(Cause::kInitIncomplete, {Op::kCommSplit}, 0),
+       Make(Cause::kInitIncomplete, {Op::kCommInitRank}, 0)},
+      {"init-order", Make(Cause::kInitIncomplete, {Op::kCommInitRank}, 0),
+       Make(Cause::kStalledInFlight, {Op::kCommInitRank}, 0)},
+      {"bootstrap-network", Make(Cause::kStalledInFlight, {Op::kCommInitRank}, 0),
+       Make(Cause::kStalledInFlight, AllReduce(), 0)},
+      {"first-call-transport", Make(Cause::kStalledInFlight, AllReduce(), 0),
+       Make(Cause::kStalledInFlight, AllReduce(), 500)},
+      {"worked-for-long", Make(Cause::kStalledInFlight, AllReduce(), 5000),
+       Make(Cause::kStalledInFlight, AllReduce(), 500)},
+      {"communicators-in-one-order", Cycle({{1, Op::kAllReduce}, {2, Op::kAllReduce}}),
+       Cycle({{1, Op::kSend}, {1, Op::kSend}})},
+      {"all-send-first", Cycle({{1, Op::kSend}, {1, Op::kRecv}}),
+       Cycle({{1, Op::kSend}, {2, Op::kAllReduce}})},
+      {"pipeline-out-of-step", Make(Cause::kUnmatchedP2p, {Op::kSend}),
+       With(Make(Cause::kUnmatchedP2p, {Op::kSend}),
+            [](Verdict* v) { v->mismatched_fields = {"count"}; })},
+      {"abort-on-all-ranks", Make(Cause::kTeardownHang, {Op::kCommAbort}),
+       Make(Cause::kTeardownHang, {Op::kCommDestroy})},
+      {"late-rank", With(Make(Cause::kMissingRank), [](Verdict* v) { v->late = true; }),
+       Make(Cause::kMissingRank)},
+  };
+  return *kCases;
+}
+
+bool Has(const std::vector<Advice>& advice, const std::string& id) {
+  return std::any_of(advice.begin(), advice.end(), [&](const Advice& a) { return a.id == id; });
+}
+
+TEST(AdviceTest, EveryKnownMistakeHasItsCase) {
+  std::set<std::string> entries, cases;
+  for (const AdviceEntry& entry : KnownMistakes()) {
+    EXPECT_TRUE(entries.insert(entry.id).second) << entry.id;
+  }
+  for (const AdviceCase& c : KnownCases()) cases.insert(c.id);
+  EXPECT_EQ(entries, cases);
+  EXPECT_GE(entries.size(), 20u);
+}
+
+TEST(AdviceTest, EachEntryIsGivenWhereItFitsAndNotNextToIt) {
+  for (const AdviceCase& c : KnownCases()) {
+    EXPECT_TRUE(Has(AdviceFor(c.fits), c.id)) << c.id;
+    EXPECT_FALSE(Has(AdviceFor(c.other), c.id)) << c.id;
+  }
+}
+
+// Whatever else is known, a person gets something to do, and not a page of it.
+TEST(AdviceTest, EveryCauseHasOneGeneralEntryAndItComesLast) {
+  std::set<std::string> ids;
+#define X(name, text)                                           \
+  {                                                             \
+    const std::vector<Advice> advice = AdviceFor(Make(Cause::name)); \
+    ASSERT_FALSE(advice.empty()) << text;                       \
+    EXPECT_LE(advice.size(), 4u) << text;                       \
+    EXPECT_TRUE(ids.insert(advice.back().id).second) << text;   \
+  }
+  ROLLCALL_CAUSES(X)
+#undef X
+  EXPECT_EQ(ids.size(), GeneralAdvice().size());
+}
+
+// The answers that must always be given (docs/operating.md), first of all.
+TEST(AdviceTest, TheFiveClassicHangsGetTheirAdviceFirst) {
+  const std::vector<std::pair<const char*, Verdict>> cases = {
+      {"uneven-inputs", Make(Cause::kRankExited)},
+      {"uneven-inputs", Make(Cause::kMissingRank)},
+      {"uneven-inputs", Arguments("count", AllReduce(7))},
+      {"init-order", Make(Cause::kInitIncomplete, {Op::kCommInitRank}, 0)},
+      {"rank0-only-setup", Make(Cause::kMissingRank, AllGather(), 1)},
+      {"rank0-only-setup",
+       Mismatch(Cause::kArgumentMismatch, AllGather(7), AllGather(), 0, {"count"})},
+      {"buffer-broadcast",
+       Mismatch(Cause::kOperationMismatch, Broadcast(), AllReduce(), 100, {"operation"})},
+      {"buffer-broadcast",
+       Mismatch(Cause::kOperationMismatch, AllReduce(), Broadcast(), 100, {"operation"})},
+      {"rank0-only-checkpoint",
+       Mismatch(Cause::kOperationMismatch, AllGather(), AllReduce(), 100, {"operation"})},
+  };
+  for (const auto& [id, verdict] : cases) EXPECT_EQ(AdviceFor(verdict).front().id, id);
+}
+
+std::string Section(const AdviceEntry& entry) {
+  return absl::StrCat("\n### ", entry.id, "\n\n*Seen:* ", entry.seen, ".\n\n", entry.why, "\n\n**",
+                      entry.text, "**\n");
+}
+
+std::string Document() {
+  std::string text =
+      "# Advice\n\nWhat the verdicts advise, and why. Made from the table in "
+      "`daemon/advice_table.cc`; `ROLLCALL_WRITE_DOCS=1 advice_test` writes it anew.\n\n"
+      "## Known mistakes\n\nUp to three that fit a verdict are given, in this order.\n";
+  for (const AdviceEntry& entry : KnownMistakes()) text += Section(entry);
+  text += "\n## In general\n\nOne for each cause, given last.\n";
+  for (const AdviceEntry& entry : GeneralAdvice()) text += Section(entry);
+  return text;
+}
+
+TEST(AdviceTest, TheDocumentationIsTheTable) {
+  const std::string path = ROLLCALL_DOCS "/advice.md";
+  if (std::getenv("ROLLCALL_WRITE_DOCS") != nullptr) std::ofstream(path) << Document();
+  std::ifstream file(path);
+  std::stringstream text;
+  text << file.rdbuf();
+  EXPECT_EQ(text.str(), Document()) << "run: ROLLCALL_WRITE_DOCS=1 advice_test";
+}
+
+}  // namespace
+}  // namespace rollcall
