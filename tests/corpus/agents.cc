@@ -1,0 +1,394 @@
+#include "agents.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "absl/strings/str_cat.h"
+#include "daemon/diagnose.h"
+#include "daemon/model/host_clocks.h"
+#include "daemon/rules/progress.h"
+#include "interpose/segment.h"
+
+namespace rollcall::corpus {
+namespace {
+
+constexpr int64_t kStart = 1'700'000'000 * kSecond;
+constexpr int64_t kSilentAfter = 10 * kSecond;
+constexpr uint64_t kRing = 512;
+
+// Reads one rank on one communicator, forwards in time.
+class Reader {
+ public:
+  Reader(const Track& track, int rank, int size, const Sight& sight, bool loses)
+      : track_(track), rank_(rank), size_(size), sight_(sight), loses_(loses) {}
+
+  // True if there is something new since the last look, or `whole`.
+  bool Read(int64_t t, int64_t skew, const RankTimeline& line, bool whole, CommProgress* progress) {
+    if (track_.init_entered > t) return false;
+    CommProgress p;
+    p.id = IdOf(track_.comm);
+    p.rank = rank_;
+    p.size = size_;
+    p.state = StateAt(t);
+    p.init_entered_ns = Stamp(track_.init_entered, skew);
+    p.async_error = track_.error_at <= t ? static_cast<uint32_t>(track_.error) : 0;
+    p.has_markers = sight_.markers;
+    Count(t, whole, skew, &p);
+    AddWaits(t, skew, line, &p);
+    const bool changed = whole || !p.records.empty() || p.state != told_.state ||
+                         p.finished != told_.finished || p.started != told_.started ||
+                         p.waiting_since_ns != told_.waiting_since_ns ||
+                         p.host_waits_since_ns != told_.host_waits_since_ns ||
+                         p.host_blocked_since_ns != told_.host_blocked_since_ns ||
+                         p.p2p_started != told_.p2p_started ||
+                         p.p2p_finished != told_.p2p_finished ||
+                         p.async_error != told_.async_error || !ever_told_;
+    ever_told_ = true;
+    told_ = p;
+    if (changed) *progress = std::move(p);
+    return changed;
+  }
+
+  int64_t newest_entered(int64_t t) const {
+    return entered_ == 0 || track_.calls[entered_ - 1].entered > t
+               ? 0
+               : track_.calls[entered_ - 1].entered;
+  }
+
+ private:
+  static int64_t Stamp(int64_t t, int64_t skew) { return t == kNever ? 0 : kStart + t + skew; }
+
+  MemberState StateAt(int64_t t) const {
+    if (track_.destroy_returned <= t) return MemberState::kDestroyed;
+    if (track_.destroy_entered <= t) return MemberState::kFinalizing;
+    return track_.init_returned <= t ? MemberState::kReady : MemberState::kInitializing;
+  }
+
+  CallRecord RecordOf(size_t i, int64_t t, int64_t skew) const {
+    const CallTimes& call = track_.calls[i];
+    CallRecord record;
+    record.index = i;
+    record.position = call.position;
+    record.args = call.args;
+    record.entered_ns = Stamp(call.entered, skew);
+    record.returned_ns = call.returned <= t ? Stamp(call.returned, skew) : 0;
+    record.group = call.group;
+    record.thread = call.thread;
+    return record;
+  }
+
+  // Counts, signature, checkpoints and new records, as the library keeps them.
+  void Count(int64_t t, bool whole, int64_t skew, CommProgress* p) {
+    const size_t before = entered_;
+    while (entered_ < track_.calls.size() && track_.calls[entered_].entered <= t) {
+      const CallTimes& call = track_.calls[entered_];
+      if (KindOf(call.args.op) == CallKind::kP2p) {
+        ++p2p_;
+      } else {
+        signature_ = segment::NextSignature(
+            signature_, static_cast<uint8_t>(Canonical(call.args.op)), call.args.dtype,
+            call.args.reduction, call.args.peer, call.args.count);
+        if (++collectives_ % segment::kCheckpointInterval == 0) {
+          p->checkpoints.push_back({collectives_, signature_});
+        }
+      }
+      ++entered_;
+    }
+    while (started_ < entered_ && track_.calls[started_].started <= t) Reach(&started_, &started_collectives_, &started_p2p_);
+    while (finished_ < started_ && track_.calls[finished_].finished <= t) {
+      finished_at_ = track_.calls[finished_].finished;
+      Reach(&finished_, &finished_collectives_, &finished_p2p_);
+    }
+    p->entered = p->returned = collectives_;
+    p->p2p_entered = p->p2p_returned = p2p_;
+    if (sight_.markers) {
+      p->started = started_collectives_;
+      p->finished = finished_collectives_;
+      p->p2p_started = started_p2p_;
+      p->p2p_finished = finished_p2p_;
+    }
+    p->signature = signature_;
+    size_t first = whole ? 0 : before;
+    if (entered_ - first > kRing) first = entered_ - kRing;
+    // The agent was away for so long that the ring has gone round.
+    if (loses_ && first < entered_ && before == 0) first = std::max(first, entered_ - entered_ / 4);
+    p->records_lost = first > before ? first - before : 0;
+    for (size_t i = first; i < entered_; ++i) p->records.push_back(RecordOf(i, t, skew));
+  }
+
+  void Reach(size_t* calls, uint64_t* collectives, uint64_t* p2p) const {
+    const bool is_p2p = KindOf(track_.calls[*calls].args.op) == CallKind::kP2p;
+    ++*(is_p2p ? p2p : collectives);
+    ++*calls;
+  }
+
+  void AddWaits(int64_t t, int64_t skew, const RankTimeline& line, CommProgress* p) {
+    if (sight_.markers) {
+      if (finished_ < entered_ && track_.calls[finished_].started <= t) {
+        const int64_t since = std::max(track_.calls[finished_].entered, finished_at_);
+        const bool is_p2p = KindOf(track_.calls[finished_].args.op) == CallKind::kP2p;
+        (is_p2p ? p->p2p_waiting_since_ns : p->waiting_since_ns) = Stamp(since, skew);
+      } else if (finished_collectives_ < collectives_) {
+        // Not begun: the agent tells since when it is open all the same.
+        p->waiting_since_ns = Stamp(std::max(track_.calls[finished_].entered, finished_at_), skew);
+      }
+      return;
+    }
+    for (const Span& sync : line.syncs) {
+      if (sync.begin > t || sync.end <= t || !IsNewest(line, t)) continue;
+      p->host_waits_since_ns = Stamp(sync.begin, skew);
+    }
+  }
+
+  bool IsNewest(const RankTimeline& line, int64_t t) const {
+    int64_t newest = 0, mine = 0;
+    for (const Track& track : line.tracks) {
+      for (const CallTimes& call : track.calls) {
+        if (call.entered > t) break;
+        newest = std::max(newest, call.entered);
+        if (&track == &track_) mine = std::max(mine, call.entered);
+      }
+    }
+    return mine != 0 && mine == newest;
+  }
+
+  const Track& track_;
+  const int rank_, size_;
+  const Sight& sight_;
+  const bool loses_;
+  size_t entered_ = 0, started_ = 0, finished_ = 0;
+  uint64_t collectives_ = 0, started_collectives_ = 0, finished_collectives_ = 0;
+  uint64_t p2p_ = 0, started_p2p_ = 0, finished_p2p_ = 0;
+  int64_t finished_at_ = 0;
+  uint64_t signature_ = segment::kSignatureSeed;
+  CommProgress told_;
+  bool ever_told_ = false;
+};
+
+struct Host {
+  std::vector<int> ranks;
+  int64_t skew = 0;
+  int64_t begins = 0;
+  int64_t falls_silent = kNever;
+  bool has_told = false;
+};
+
+class Watcher {
+ public:
+  Watcher(const JobPlan& plan, const Timeline& timeline, const Sight& sight)
+      : plan_(plan),
+        timeline_(timeline),
+        sight_(sight),
+        random_(sight.seed),
+        model_("corpus"),
+        life_("corpus"),
+        limits_(CorpusLimits()) {
+    MakeHosts();
+    MakeReaders();
+  }
+
+  Outcome Run() {
+    Outcome outcome;
+    outcome.hung_ns = timeline_.last_event;
+    const int64_t end = timeline_.last_event + (timeline_.all_ended ? kSecond : limits_.hang_after_ns) +
+                        kSilentAfter + 20 * kSecond;
+    for (int64_t t = 0; t < end; t += sight_.tick_ns) {
+      Tick(t);
+      const std::vector<Verdict> all = diagnoser_.Run(model_.state(), kStart + t, limits_);
+      std::vector<Verdict> verdicts;
+      std::vector<Verdict> warnings;
+      for (const Verdict& v : all) (IsWarning(v.cause) ? warnings : verdicts).push_back(v);
+      if (!warnings.empty()) outcome.warnings = warnings;
+      for (const IncidentEvent& event : life_.Update(model_.state(), verdicts, kStart + t, limits_)) {
+        if (event.kind == IncidentEvent::Kind::kOpened) ++outcome.suspected;
+        if (event.kind != IncidentEvent::Kind::kConfirmed) continue;
+        outcome.confirmed = true;
+        outcome.confirmed_ns = t;
+        outcome.verdicts = event.incident.verdicts;
+        return outcome;
+      }
+    }
+    return outcome;
+  }
+
+ private:
+  void MakeHosts() {
+    hosts_.resize(static_cast<size_t>(plan_.HostOf(plan_.ranks - 1)) + 1);
+    for (int rank = 0; rank < plan_.ranks; ++rank) {
+      hosts_[static_cast<size_t>(plan_.HostOf(rank))].ranks.push_back(rank);
+    }
+    for (Host& host : hosts_) {
+      if (sight_.most_skew_ns != 0) {
+        const auto range = static_cast<uint64_t>(2 * sight_.most_skew_ns);
+        host.skew = static_cast<int64_t>(Below(random_, range)) - sight_.most_skew_ns;
+      }
+      if (Chance(random_, sight_.late_hosts_percent)) {
+        host.begins = static_cast<int64_t>(Below(random_, 3)) * kSecond;
+      }
+      order_.push_back(&host);
+    }
+    for (const int lost : plan_.hosts_lost) {
+      Host& host = hosts_[static_cast<size_t>(lost)];
+      for (const int rank : host.ranks) {
+        host.falls_silent = std::min(host.falls_silent, timeline_.ranks[static_cast<size_t>(rank)].ended);
+      }
+    }
+    for (const int blind : sight_.blind_hosts) hosts_[static_cast<size_t>(blind)].begins = kNever;
+    if (sight_.shuffle_hosts) std::shuffle(order_.begin(), order_.end(), random_);
+  }
+
+  void MakeReaders() {
+    readers_.resize(static_cast<size_t>(plan_.ranks));
+    for (int rank = 0; rank < plan_.ranks; ++rank) {
+      for (const Track& track : timeline_.ranks[static_cast<size_t>(rank)].tracks) {
+        const bool loses = Chance(random_, sight_.lost_records_percent);
+        const auto& comm = plan_.comms[static_cast<size_t>(track.comm)];
+        readers_[static_cast<size_t>(rank)].emplace_back(
+            track, plan_.RankIn(track.comm, rank), static_cast<int>(comm.ranks.size()), sight_, loses);
+      }
+    }
+  }
+
+  void Tick(int64_t t) {
+    for (Host* host : order_) {
+      if (host->begins > t) continue;
+      if (host->falls_silent <= t) {
+        if (t - host->falls_silent >= kSilentAfter) Silence(*host);
+        continue;
+      }
+      const int64_t delay =
+          sight_.most_delay_ns == 0
+              ? 0
+              : static_cast<int64_t>(Below(random_, static_cast<uint64_t>(sight_.most_delay_ns)));
+      const int64_t offset =
+          clocks_.Note(NameOf(*host), kStart + t + host->skew, kStart + t + delay);
+      const bool whole = !host->has_told || Chance(random_, sight_.reconnects_percent);
+      for (const int rank : host->ranks) Tell(rank, t, host->skew + offset, whole);
+      host->has_told = true;
+    }
+    TellNeighbours(t);
+  }
+
+  std::string NameOf(const Host& host) const {
+    return absl::StrCat("node-", &host - hosts_.data());
+  }
+
+  void Silence(const Host& host) {
+    for (const int rank : host.ranks) model_.SetSilent(ProcessOf(rank), 0);
+  }
+
+  int32_t ProcessOf(int rank) {
+    const Host& host = hosts_[static_cast<size_t>(plan_.HostOf(rank))];
+    return model_.AddProcess(NameOf(host), 4000 + rank, 1);
+  }
+
+  void Tell(int rank, int64_t t, int64_t skew, bool whole) {
+    const RankTimeline& line = timeline_.ranks[static_cast<size_t>(rank)];
+    const int32_t process = ProcessOf(rank);
+    if (whole) {
+      ProcessIdentity identity;
+      identity.global_rank =
+          sight_.renumber.empty() ? rank : sight_.renumber[static_cast<size_t>(rank)];
+      identity.world_size = plan_.ranks;
+      identity.has_segment = !line.tracks.empty() && line.tracks[0].init_entered <= t;
+      model_.SetIdentity(process, identity);
+    }
+    model_.SetEvidence(process, EvidenceOf(line, t, skew));
+    const int64_t seen = line.died || line.ended <= t ? std::min(t, line.ended) : t;
+    auto& readers = readers_[static_cast<size_t>(rank)];
+    for (size_t i = 0; i < readers.size(); ++i) {
+      CommProgress progress;
+      if (!readers[i].Read(seen, skew, line, whole, &progress)) continue;
+      progress.index = static_cast<uint32_t>(i);
+      progress.name = plan_.comms[static_cast<size_t>(line.tracks[i].comm)].name;
+      model_.SetProgress(process, progress, kStart + t);
+      if (Chance(random_, sight_.resent_percent)) model_.SetProgress(process, progress, kStart + t);
+    }
+  }
+
+  ProcessEvidence EvidenceOf(const RankTimeline& line, int64_t t, int64_t skew) const {
+    ProcessEvidence evidence;
+    const auto stamp = [&](int64_t time) { return kStart + time + skew; };
+    evidence.state = 'S';
+    if (line.ended <= t) {
+      evidence.liveness = line.died ? Liveness::kDied : Liveness::kExited;
+      evidence.exit_signal = line.died ? 9 : 0;
+      evidence.ended_ns = stamp(line.ended);
+      return evidence;
+    }
+    evidence.liveness = Liveness::kAlive;
+    for (const Span& sync : line.syncs) {
+      if (sync.begin <= t && sync.end > t) {
+        evidence.blocked.push_back({1, Op::kcudaStreamSynchronize, 0, stamp(sync.begin)});
+      }
+    }
+    for (const Track& track : line.tracks) {
+      if (track.init_entered <= t && track.init_returned > t) {
+        evidence.blocked.push_back({1, Op::kCommInitRank, IdOf(track.comm), stamp(track.init_entered)});
+      }
+      if (track.destroy_entered <= t && track.destroy_returned > t) {
+        evidence.blocked.push_back(
+            {1, Op::kCommDestroy, IdOf(track.comm), stamp(track.destroy_entered)});
+      }
+    }
+    return evidence;
+  }
+
+  // Communicators of other processes that make a call each tick, all together.
+  void TellNeighbours(int64_t t) {
+    for (int n = 0; n < sight_.healthy_neighbours; ++n) {
+      for (int rank = 0; rank < 4; ++rank) {
+        const int32_t process = model_.AddProcess("neighbour", 9000 + n * 4 + rank, 1);
+        ProcessEvidence evidence;
+        evidence.liveness = Liveness::kAlive;
+        evidence.state = 'R';
+        model_.SetEvidence(process, evidence);
+        CommProgress progress;
+        progress.id = IdOf(100'000 + n);
+        progress.rank = rank;
+        progress.size = 4;
+        progress.state = MemberState::kReady;
+        progress.has_markers = true;
+        progress.entered = progress.returned = progress.started = progress.finished =
+            static_cast<uint64_t>(t / sight_.tick_ns);
+        progress.signature = segment::Mix(progress.id, progress.entered);
+        model_.SetProgress(process, progress, kStart + t);
+      }
+    }
+  }
+
+  const JobPlan& plan_;
+  const Timeline& timeline_;
+  const Sight& sight_;
+  Random random_;
+  JobModel model_;
+  HostClocks clocks_;
+  Diagnoser diagnoser_;
+  IncidentLife life_;
+  const Limits limits_;
+  std::vector<Host> hosts_;
+  std::vector<Host*> order_;
+  std::vector<std::vector<Reader>> readers_;
+};
+
+}  // namespace
+
+uint64_t IdOf(int comm) {
+  return segment::Mix(segment::kSignatureSeed, 1000 + static_cast<uint64_t>(comm));
+}
+
+Limits CorpusLimits() {
+  Limits limits;
+  limits.hang_after_ns = 30 * kSecond;
+  limits.suspect_after_ns = 15 * kSecond;
+  limits.suspect_floor_ns = 5 * kSecond;
+  limits.absent_for_good_ns = 5 * kSecond;
+  return limits;
+}
+
+Outcome Watch(const JobPlan& plan, const Timeline& timeline, const Sight& sight) {
+  return Watcher(plan, timeline, sight).Run();
+}
+
+}  // namespace rollcall::corpus

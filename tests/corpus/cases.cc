@@ -1,0 +1,153 @@
+#include "cases.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "absl/strings/str_format.h"
+#include "faults.h"
+
+namespace rollcall::corpus {
+namespace {
+
+constexpr int kTries = 200;
+
+// Most jobs are small; some fill whole racks.
+int RanksOf(Random& random, int most) {
+  const int sizes[] = {2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384};
+  const int dice = static_cast<int>(Below(random, 10'000));
+  size_t at = dice < 9'600 ? Below(random, 6) : dice < 9'990 ? 6 + Below(random, 4) : 10 + Below(random, 4);
+  while (at > 0 && sizes[at] > most) --at;
+  const int odd = static_cast<int>(Below(random, 4)) == 0 ? static_cast<int>(Below(random, 3)) : 0;
+  return std::min(most, sizes[at] + odd);
+}
+
+Sight MakeSight(Random& random) {
+  Sight sight;
+  sight.seed = random();
+  sight.markers = Chance(random, 75);
+  if (Chance(random, 50)) sight.most_skew_ns = 1 + static_cast<int64_t>(Below(random, 2 * kSecond));
+  if (Chance(random, 40)) sight.most_delay_ns = 1 + static_cast<int64_t>(Below(random, 300'000'000));
+  if (Chance(random, 10)) sight.lost_records_percent = 20;
+  if (Chance(random, 15)) sight.late_hosts_percent = 25;
+  if (Chance(random, 30)) sight.resent_percent = 20;
+  if (Chance(random, 20)) sight.reconnects_percent = 5;
+  sight.tick_ns = Chance(random, 50) ? 1'000'000'000 : 100'000'000 + static_cast<int64_t>(Below(random, 900'000'000));
+  return sight;
+}
+
+const Fault& FaultNamed(Random& random, const std::string& name) {
+  int all = 0;
+  for (const Fault& fault : Faults()) {
+    if (fault.name == name) return fault;
+    all += fault.weight;
+  }
+  int at = static_cast<int>(Below(random, static_cast<uint64_t>(all)));
+  for (const Fault& fault : Faults()) {
+    at -= fault.weight;
+    if (at < 0) return fault;
+  }
+  return Faults().front();
+}
+
+void Slow(Random& random, JobPlan* plan) {
+  const int slow = static_cast<int>(Below(random, 4));
+  for (int i = 0; i < slow; ++i) {
+    const int rank = static_cast<int>(Below(random, static_cast<uint64_t>(plan->ranks)));
+    Program* program = plan->Own(rank);
+    // A long pause on one rank while the others wait: data, a checkpoint, a compiler.
+    const size_t at = Below(random, program->size());
+    Step pause;
+    pause.ns = static_cast<int64_t>(Below(random, 20)) * kSecond;
+    program->insert(program->begin() + static_cast<std::ptrdiff_t>(at), pause);
+  }
+}
+
+std::set<int> RanksOf(const std::vector<Culprit>& culprits) {
+  std::set<int> ranks;
+  for (const Culprit& culprit : culprits) ranks.insert(culprit.rank);
+  return ranks;
+}
+
+bool CulpritsRight(const Truth& truth, const std::set<int>& named) {
+  if (!truth.culprits_among) return named == truth.culprits;
+  return std::includes(named.begin(), named.end(), truth.culprits.begin(), truth.culprits.end());
+}
+
+bool DivergenceRight(const Case& c, const Verdict& v) {
+  if (c.truth.comm < 0) return true;
+  if (v.communicator != IdOf(c.truth.comm)) return false;
+  if (v.position == c.truth.position) return true;
+  return v.position <= c.truth.position && c.truth.position < v.position_end;
+}
+
+}  // namespace
+
+const std::vector<std::string>& FaultNames() {
+  static const auto* const kNames = [] {
+    auto* names = new std::vector<std::string>();
+    for (const Fault& fault : Faults()) names->push_back(fault.name);
+    return names;
+  }();
+  return *kNames;
+}
+
+Case MakeFault(uint64_t seed, int most_ranks, const std::string& name) {
+  Random random(seed * 2 + 1);
+  for (int i = 0; i < kTries; ++i) {
+    const Fault& fault = FaultNamed(random, name);
+    Case c;
+    c.seed = seed;
+    c.fault = fault.name;
+    const int ranks = RanksOf(random, most_ranks);
+    c.sight = MakeSight(random);
+    if (!fault.inject(random, ranks, &c)) continue;
+    c.timeline = Run(c.plan);
+    if (!fault.judge(&c)) continue;
+    c.name = absl::StrFormat("fault-%07d-%s-%s", seed, c.fault, c.plan.layout);
+    return c;
+  }
+  Case none;
+  none.name = absl::StrFormat("fault-%07d-%s-cannot-be-made", seed, name);
+  return none;
+}
+
+Case MakeHealthy(uint64_t seed, int most_ranks) {
+  Random random(seed * 2);
+  Case c;
+  c.seed = seed;
+  const int ranks = RanksOf(random, most_ranks);
+  c.sight = MakeSight(random);
+  c.plan = ranks <= 64 && Chance(random, 12) ? MakePipeline(random, ranks)
+                                             : MakeJob(random, ranks, ranks > 256);
+  Slow(random, &c.plan);
+  c.timeline = Run(c.plan);
+  c.name = absl::StrFormat("healthy-%07d-%s", seed, c.plan.layout);
+  return c;
+}
+
+Score ScoreOf(const Case& c, const Outcome& outcome) {
+  Score score;
+  score.confirmed = outcome.confirmed;
+  if (c.truth.straggler >= 0) {
+    score.straggler = std::any_of(
+        outcome.warnings.begin(), outcome.warnings.end(), [&](const Verdict& v) {
+          return RanksOf(v.culprits) == std::set<int>{c.truth.straggler};
+        });
+  }
+  if (!c.truth.hangs) {
+    score.cause = score.culprits = score.divergence = !outcome.confirmed;
+    return score;
+  }
+  if (!outcome.confirmed || outcome.verdicts.empty()) return score;
+  const Verdict& v = outcome.verdicts.front();
+  score.cause = c.truth.causes.count(v.cause) != 0;
+  score.culprits = CulpritsRight(c.truth, RanksOf(v.culprits));
+  score.has_divergence = c.truth.comm >= 0;
+  score.divergence = DivergenceRight(c, v);
+  score.certain = v.certainty == Certainty::kCertain;
+  score.wrong_certain =
+      score.certain && (!score.cause || !score.culprits || c.truth.most != Certainty::kCertain);
+  return score;
+}
+
+}  // namespace rollcall::corpus

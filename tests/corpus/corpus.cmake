@@ -1,0 +1,13 @@
+# Generated jobs with and without faults, and the score of the diagnosis on them.
+add_library(rollcall_corpus STATIC
+  ${CMAKE_CURRENT_LIST_DIR}/agents.cc
+  ${CMAKE_CURRENT_LIST_DIR}/cases.cc
+  ${CMAKE_CURRENT_LIST_DIR}/faults.cc
+  ${CMAKE_CURRENT_LIST_DIR}/job_plan.cc
+  ${CMAKE_CURRENT_LIST_DIR}/timeline.cc)
+target_link_libraries(rollcall_corpus PUBLIC rollcall_rules rollcall_sanitize)
+
+add_executable(rollcall_corpus_score ${CMAKE_CURRENT_LIST_DIR}/score_main.cc)
+set_target_properties(rollcall_corpus_score PROPERTIES RUNTIME_OUTPUT_DIRECTORY
+  ${PROJECT_BINARY_DIR}/corpus)
+target_link_libraries(rollcall_corpus_score PRIVATE rollcall_corpus absl::flags absl::flags_parse)

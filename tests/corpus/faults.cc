@@ -1,0 +1,623 @@
+#include "faults.h"
+
+#include <algorithm>
+#include <functional>
+#include <map>
+
+#include "daemon/rules/divergence.h"
+
+namespace rollcall::corpus {
+namespace {
+
+using Kind = Step::Kind;
+
+// ---- Choosing a place -------------------------------------------------------
+
+std::vector<size_t> StepsOf(const Program& program, const std::function<bool(const Step&)>& fits) {
+  std::vector<size_t> places;
+  for (size_t i = 0; i < program.size(); ++i) {
+    if (fits(program[i])) places.push_back(i);
+  }
+  return places;
+}
+
+bool IsCall(const Step& step) { return step.kind == Kind::kCall; }
+bool IsTraffic(const Step& step) { return step.kind == Kind::kCall || step.kind == Kind::kP2p; }
+bool IsInit(const Step& step) { return step.kind == Kind::kInit; }
+bool IsDestroy(const Step& step) { return step.kind == Kind::kDestroy; }
+
+struct Place {
+  int rank = -1;
+  size_t step = 0;
+};
+
+// A random rank and a random step of its that fits.
+bool Choose(Random& random, const JobPlan& plan, const std::function<bool(const Step&)>& fits,
+            Place* place) {
+  place->rank = static_cast<int>(Below(random, static_cast<uint64_t>(plan.ranks)));
+  const std::vector<size_t> places =
+      StepsOf(*plan.programs[static_cast<size_t>(place->rank)], fits);
+  if (places.empty()) return false;
+  place->step = places[Below(random, places.size())];
+  return true;
+}
+
+Step Simple(Kind kind, int64_t ns = 0) {
+  Step step;
+  step.kind = kind;
+  step.ns = ns;
+  return step;
+}
+
+void Insert(JobPlan* plan, const Place& place, const Step& step) {
+  Program* program = plan->Own(place.rank);
+  program->insert(program->begin() + static_cast<std::ptrdiff_t>(place.step), step);
+}
+
+Step* Own(JobPlan* plan, const Place& place) { return &(*plan->Own(place.rank))[place.step]; }
+
+size_t SizeOf(const JobPlan& plan, const Step& step) {
+  return step.comm < 0 ? 0 : plan.comms[static_cast<size_t>(step.comm)].ranks.size();
+}
+
+// The generator marks whom it broke by this, for the judges.
+int Broken(const Case& c) { return c.truth.culprits.empty() ? -1 : *c.truth.culprits.begin(); }
+
+bool MakePlan(Random& random, int ranks, Case* c) {
+  const bool pipeline = ranks <= 64 && Chance(random, 12);
+  c->plan = pipeline ? MakePipeline(random, std::max(2, ranks))
+                     : MakeJob(random, std::max(2, ranks), ranks > 256);
+  return true;
+}
+
+// Puts `step` before a random step that fits.
+bool InsertBefore(Random& random, int ranks, Case* c, const std::function<bool(const Step&)>& fits,
+                  const Step& step) {
+  MakePlan(random, ranks, c);
+  Place place;
+  if (!Choose(random, c->plan, fits, &place)) return false;
+  Insert(&c->plan, place, step);
+  c->truth.culprits = {place.rank};
+  return true;
+}
+
+// ---- Absent ranks -----------------------------------------------------------
+
+bool FreezeBeforeCall(Random& random, int ranks, Case* c) {
+  return InsertBefore(random, ranks, c, IsTraffic, Simple(Kind::kCompute, kNever));
+}
+bool ExitEarly(Random& random, int ranks, Case* c) {
+  return InsertBefore(random, ranks, c, IsTraffic, Simple(Kind::kExit));
+}
+bool DieEarly(Random& random, int ranks, Case* c) {
+  const auto place = Chance(random, 15) ? IsInit : IsTraffic;
+  return InsertBefore(random, ranks, c, place, Simple(Kind::kDie));
+}
+bool FreezeBeforeInit(Random& random, int ranks, Case* c) {
+  return InsertBefore(random, ranks, c, IsInit, Simple(Kind::kCompute, kNever));
+}
+bool FreezeBeforeDestroy(Random& random, int ranks, Case* c) {
+  return InsertBefore(random, ranks, c, IsDestroy, Simple(Kind::kCompute, kNever));
+}
+
+// Two or more ranks of one communicator stop before the same call.
+bool FreezeSeveral(Random& random, int ranks, Case* c) {
+  MakePlan(random, ranks, c);
+  Place place;
+  const auto in_large = [&](const Step& s) { return IsCall(s) && SizeOf(c->plan, s) >= 4; };
+  if (!Choose(random, c->plan, in_large, &place)) return false;
+  const Program& program = *c->plan.programs[static_cast<size_t>(place.rank)];
+  const int comm = program[place.step].comm;
+  const auto nth = static_cast<size_t>(std::count_if(
+      program.begin(), program.begin() + static_cast<std::ptrdiff_t>(place.step),
+      [&](const Step& s) { return IsCall(s) && s.comm == comm; }));
+  const std::vector<int>& members = c->plan.comms[static_cast<size_t>(comm)].ranks;
+  const size_t count = 2 + Below(random, members.size() / 2 - 1);
+  for (size_t i = 0; i < count; ++i) {
+    const int rank = members[Below(random, members.size())];
+    if (!c->truth.culprits.insert(rank).second) continue;
+    const auto places = StepsOf(*c->plan.programs[static_cast<size_t>(rank)],
+                                [&](const Step& s) { return IsCall(s) && s.comm == comm; });
+    Insert(&c->plan, {rank, places[nth]}, Simple(Kind::kCompute, kNever));
+  }
+  return true;
+}
+
+bool LoseHost(Random& random, int ranks, Case* c) {
+  MakePlan(random, ranks, c);
+  const int hosts = c->plan.HostOf(c->plan.ranks - 1) + 1;
+  if (hosts < 2) return false;
+  const int host = static_cast<int>(Below(random, static_cast<uint64_t>(hosts)));
+  const Timeline healthy = Run(c->plan);
+  Place place;
+  if (!Choose(random, c->plan, IsTraffic, &place)) return false;
+  // The moment: some way into the job.
+  const int64_t when = healthy.last_event / 8 +
+                       static_cast<int64_t>(Below(random, static_cast<uint64_t>(healthy.last_event / 2)));
+  for (int rank = 0; rank < c->plan.ranks; ++rank) {
+    if (c->plan.HostOf(rank) != host) continue;
+    c->truth.culprits.insert(rank);
+    // Before the first call that it would have entered after that.
+    const RankTimeline& line = healthy.ranks[static_cast<size_t>(rank)];
+    std::map<int, size_t> entered;
+    for (const Track& track : line.tracks) {
+      for (const CallTimes& call : track.calls) entered[track.comm] += call.entered < when;
+    }
+    const Program& program = *c->plan.programs[static_cast<size_t>(rank)];
+    size_t at = 0;
+    for (; at < program.size(); ++at) {
+      if (IsDestroy(program[at])) break;
+      if (!IsTraffic(program[at])) continue;
+      size_t& left = entered[program[at].comm];
+      const size_t calls = IsCall(program[at]) ? 1 : program[at].p2p.size();
+      if (left < calls) break;
+      left -= calls;
+    }
+    Insert(&c->plan, {rank, at}, Simple(Kind::kDie));
+  }
+  c->plan.hosts_lost = {host};
+  return true;
+}
+
+// Waits that nobody is held up in elsewhere: the first cause is the broken rank.
+bool JudgeAbsence(Case* c, Cause cause) {
+  Owed owed;
+  std::set<int> culprits;
+  for (const int rank : c->truth.culprits) {
+    const Owed one = OwedBy(*c, rank);
+    if (one.any()) culprits.insert(rank);
+    owed.creation |= one.creation;
+    owed.collective |= one.collective;
+    owed.p2p |= one.p2p;
+    owed.teardown |= one.teardown;
+  }
+  if (!owed.any()) return false;
+  c->truth.hangs = true;
+  if (cause != Cause::kMissingRank) {
+    c->truth.causes = {cause};
+    return true;
+  }
+  if (owed.creation) c->truth.causes.insert(Cause::kInitIncomplete);
+  if (owed.collective) c->truth.causes.insert(Cause::kMissingRank);
+  if (owed.p2p) c->truth.causes.insert(Cause::kUnmatchedP2p);
+  if (owed.teardown) c->truth.causes.insert(Cause::kTeardownHang);
+  return true;
+}
+
+bool JudgeMissing(Case* c) { return JudgeAbsence(c, Cause::kMissingRank); }
+bool JudgeExited(Case* c) { return JudgeAbsence(c, Cause::kRankExited); }
+bool JudgeDied(Case* c) { return JudgeAbsence(c, Cause::kRankDied); }
+bool JudgeLost(Case* c) {
+  c->truth.most = Certainty::kLikely;
+  return JudgeAbsence(c, Cause::kHostLost);
+}
+
+bool JudgeTeardown(Case* c) {
+  if (!JudgeAbsence(c, Cause::kMissingRank)) return false;
+  return c->truth.causes == std::set<Cause>{Cause::kTeardownHang};
+}
+
+// ---- Calls that differ ------------------------------------------------------
+
+bool ChooseCall(Random& random, int ranks, Case* c, Place* place) {
+  MakePlan(random, ranks, c);
+  if (!Choose(random, c->plan, IsCall, place)) return false;
+  c->truth.culprits = {place->rank};
+  return true;
+}
+
+bool ReplaceCall(Random& random, int ranks, Case* c) {
+  Place place;
+  if (!ChooseCall(random, ranks, c, &place)) return false;
+  CallArgs& args = Own(&c->plan, place)->args;
+  const Op before = args.op;
+  const Op others[] = {Op::kAllReduce, Op::kAllGather, Op::kReduceScatter, Op::kBroadcast};
+  args.op = others[Below(random, 4)];
+  if (args.op == before) return false;
+  const bool reduces = args.op == Op::kAllReduce || args.op == Op::kReduceScatter;
+  args.reduction = reduces ? uint8_t{0} : kNoReduction;
+  args.peer = args.op == Op::kBroadcast ? 0 : kNoPeer;
+  return true;
+}
+
+bool ExtraCall(Random& random, int ranks, Case* c) {
+  Place place;
+  if (!ChooseCall(random, ranks, c, &place)) return false;
+  Step extra = (*c->plan.programs[static_cast<size_t>(place.rank)])[place.step];
+  extra.args = {Op::kBroadcast, 7, kNoReduction, 0, 1234567};
+  Insert(&c->plan, place, extra);
+  return true;
+}
+
+bool SkipCall(Random& random, int ranks, Case* c) {
+  Place place;
+  if (!ChooseCall(random, ranks, c, &place)) return false;
+  Program* program = c->plan.Own(place.rank);
+  program->erase(program->begin() + static_cast<std::ptrdiff_t>(place.step));
+  return true;
+}
+
+bool ChangeArgument(Random& random, int ranks, Case* c) {
+  Place place;
+  if (!ChooseCall(random, ranks, c, &place)) return false;
+  CallArgs& args = Own(&c->plan, place)->args;
+  switch (Below(random, 4)) {
+    case 0:
+      args.count += 1 + Below(random, 1000);
+      return true;
+    case 1:
+      args.dtype = args.dtype == 7 ? 2 : args.dtype == 9 ? 6 : 5;  // of the same size
+      return true;
+    case 2:
+      if (args.reduction == kNoReduction) return false;
+      args.reduction = 2;
+      return true;
+    default:
+      if (args.peer == kNoPeer) return false;
+      args.peer = 1;
+      return true;
+  }
+}
+
+// Two calls next to each other change places, on one communicator or on two.
+bool SwapCalls(Random& random, int ranks, Case* c) {
+  Place place;
+  if (!ChooseCall(random, ranks, c, &place)) return false;
+  Program* program = c->plan.Own(place.rank);
+  for (size_t other = place.step + 1; other < program->size(); ++other) {
+    if (!IsCall((*program)[other])) continue;
+    std::swap((*program)[place.step], (*program)[other]);
+    return true;
+  }
+  return false;
+}
+
+// As SwapCalls() on one communicator, because two threads made them at once.
+bool CallFromTwoThreads(Random& random, int ranks, Case* c) {
+  Place place;
+  if (!ChooseCall(random, ranks, c, &place)) return false;
+  Program* program = c->plan.Own(place.rank);
+  if (place.step + 1 >= program->size()) return false;
+  Step& first = (*program)[place.step];
+  Step& second = (*program)[place.step + 1];
+  if (!IsCall(second) || second.comm != first.comm || SameCall(first.args, second.args)) {
+    return false;
+  }
+  std::swap(first, second);
+  first.thread = 2;
+  return true;
+}
+
+// What a rank called, as far as it got, collectives only.
+std::vector<CallArgs> CollectivesOf(const Track& track) {
+  std::vector<CallArgs> calls;
+  for (const CallTimes& call : track.calls) {
+    if (KindOf(call.args.op) == CallKind::kCollective && call.entered != kNever) {
+      calls.push_back(call.args);
+    }
+  }
+  return calls;
+}
+
+struct FoundDivergence {
+  int comm = -1;
+  uint64_t position = 0;
+  bool operation = false;
+  size_t members = 0;
+};
+
+// Where the broken rank's history first differs from another rank's.
+bool FindDivergence(const Case& c, int broken, FoundDivergence* found) {
+  for (const Track& track : c.timeline.ranks[static_cast<size_t>(broken)].tracks) {
+    const std::vector<CallArgs> mine = CollectivesOf(track);
+    for (const int other : c.plan.comms[static_cast<size_t>(track.comm)].ranks) {
+      const Track* theirs = c.timeline.ranks[static_cast<size_t>(other)].OnComm(track.comm);
+      if (other == broken || theirs == nullptr) continue;
+      const std::vector<CallArgs> calls = CollectivesOf(*theirs);
+      for (size_t i = 0; i < std::min(mine.size(), calls.size()); ++i) {
+        if (SameCall(mine[i], calls[i])) continue;
+        if (found->comm < 0 || i < found->position) {
+          *found = {track.comm, i, Canonical(mine[i].op) != Canonical(calls[i].op),
+                    c.plan.comms[static_cast<size_t>(track.comm)].ranks.size()};
+        }
+        break;
+      }
+    }
+    if (found->comm >= 0) return true;
+  }
+  return false;
+}
+
+bool Waits(const Case& c, int rank) {
+  for (const Track& track : c.timeline.ranks[static_cast<size_t>(rank)].tracks) {
+    for (const CallTimes& call : track.calls) {
+      if (call.started != kNever && call.finished == kNever) return true;
+    }
+  }
+  return false;
+}
+
+bool JudgeDifference(Case* c) {
+  const int broken = Broken(*c);
+  FoundDivergence found;
+  Truth& truth = c->truth;
+  if (FindDivergence(*c, broken, &found)) {
+    truth.hangs = true;
+    truth.causes = {found.operation ? Cause::kOperationMismatch : Cause::kArgumentMismatch};
+    truth.comm = found.comm;
+    truth.position = found.position;
+    if (found.members == 2) {  // one against one
+      const std::vector<int>& both = c->plan.comms[static_cast<size_t>(found.comm)].ranks;
+      truth.culprits = {both.begin(), both.end()};
+      truth.most = Certainty::kLikely;
+    }
+    return true;
+  }
+  if (c->timeline.all_ended) {
+    // Nothing hangs and nothing differs: only the order across communicators did.
+    truth = Truth();
+    return true;
+  }
+  truth.hangs = true;
+  if (Waits(*c, broken)) {
+    truth.causes = {Cause::kDeadlock};
+    truth.culprits_among = true;
+    return true;
+  }
+  // It left out the last call that anybody made, and goes on to its end.
+  truth.causes = {Cause::kRankExited, Cause::kMissingRank};
+  return OwedBy(*c, broken).collective;
+}
+
+bool JudgeConcurrency(Case* c) {
+  if (!JudgeDifference(c) || c->truth.comm < 0) return false;
+  c->truth.causes = {Cause::kConcurrentUse};
+  c->truth.culprits = {Broken(*c)};
+  c->truth.most = Certainty::kCertain;
+  return true;
+}
+
+// ---- Sends and receives -----------------------------------------------------
+
+bool ReceiveLess(Random& random, int ranks, Case* c) {
+  MakePlan(random, ranks, c);
+  Place place;
+  if (!Choose(random, c->plan, [](const Step& s) { return s.kind == Kind::kP2p; }, &place)) {
+    return false;
+  }
+  Step* step = Own(&c->plan, place);
+  CallArgs& args = step->p2p[Below(random, step->p2p.size())];
+  args.count = args.count / 2 + 1;
+  const std::vector<int>& members = c->plan.comms[static_cast<size_t>(step->comm)].ranks;
+  c->truth.culprits = {place.rank, members[static_cast<size_t>(args.peer)]};
+  return true;
+}
+
+bool JudgeSize(Case* c) {
+  if (c->timeline.all_ended) return false;
+  c->truth.hangs = true;
+  c->truth.causes = {Cause::kUnmatchedP2p};
+  c->truth.most = Certainty::kLikely;
+  return true;
+}
+
+// Every rank of a ring sends to the next one before it receives, in no group.
+bool SendFirstInARing(Random& random, int ranks, Case* c) {
+  c->plan = JobPlan();
+  JobPlan& plan = c->plan;
+  plan.ranks = std::clamp(ranks, 2, 64);
+  plan.layout = "ring";
+  plan.ranks_per_host = Chance(random, 50) ? 8 : 1;
+  plan.comms.push_back({"ring", {}});
+  const size_t rounds = 1 + Below(random, 5);
+  const size_t bad = Below(random, rounds);
+  for (int rank = 0; rank < plan.ranks; ++rank) {
+    plan.comms[0].ranks.push_back(rank);
+    c->truth.culprits.insert(rank);
+    const CallArgs send = {Op::kSend, 7, kNoReduction, (rank + 1) % plan.ranks, 4096};
+    const CallArgs receive = {Op::kRecv, 7, kNoReduction, (rank + plan.ranks - 1) % plan.ranks, 4096};
+    auto program = std::make_shared<Program>();
+    program->push_back(Simple(Kind::kInit));
+    for (size_t round = 0; round < rounds; ++round) {
+      Step exchange = Simple(Kind::kP2p);
+      program->push_back(Simple(Kind::kCompute, 20'000'000));
+      exchange.comm = 0;
+      exchange.p2p = {send, receive};
+      if (round == bad) {
+        exchange.p2p = {send};
+        program->push_back(exchange);
+        exchange.p2p = {receive};
+      }
+      program->push_back(exchange);
+      program->push_back(Simple(Kind::kSync));
+    }
+    for (Step& step : *program) {
+      if (step.kind == Kind::kInit) step.comm = 0;
+    }
+    program->push_back(Simple(Kind::kExit));
+    plan.programs.push_back(std::move(program));
+  }
+  return true;
+}
+
+bool JudgeCycle(Case* c) {
+  if (c->timeline.all_ended) return false;
+  c->truth.hangs = true;
+  c->truth.causes = {Cause::kDeadlock};
+  return true;
+}
+
+// ---- GPUs and networks ------------------------------------------------------
+
+bool EndlessKernel(Random& random, int ranks, Case* c) {
+  return InsertBefore(random, ranks, c, IsCall, Simple(Kind::kGpuWork, kNever));
+}
+
+bool JudgeBlocked(Case* c) {
+  c->truth.hangs = true;
+  c->truth.causes = {Cause::kBlockedBeforeStart};
+  if (c->sight.markers) return !c->timeline.all_ended;
+  // Nothing tells a GPU that has not come from one that does not get on.
+  c->truth.causes = {Cause::kStalledInFlight, Cause::kBlockedBeforeStart};
+  c->truth.culprits.clear();
+  c->truth.culprits_among = true;
+  c->truth.most = Certainty::kLikely;
+  return !c->timeline.all_ended;
+}
+
+bool StallInFlight(Random& random, int ranks, Case* c) {
+  Place place;
+  if (!ChooseCall(random, ranks, c, &place)) return false;
+  Own(&c->plan, place)->stalls = true;
+  c->truth.culprits.clear();
+  return true;
+}
+
+bool JudgeStall(Case* c) {
+  c->truth.hangs = true;
+  c->truth.causes = {Cause::kStalledInFlight};
+  return !c->timeline.all_ended;
+}
+
+bool ReportError(Random& random, int ranks, Case* c) {
+  Place place;
+  if (!ChooseCall(random, ranks, c, &place)) return false;
+  Step* step = Own(&c->plan, place);
+  step->stalls = true;
+  step->error = 1 + static_cast<int32_t>(Below(random, 3));
+  return true;
+}
+
+bool JudgeError(Case* c) {
+  c->truth.hangs = true;
+  c->truth.causes = {Cause::kNcclError};
+  return !c->timeline.all_ended;
+}
+
+// ---- Slow, and several at once ----------------------------------------------
+
+// One rank computes longer in every step.
+bool SlowRank(Random& random, int ranks, Case* c) {
+  c->plan = MakeDataParallel(random, std::clamp(ranks, 3, 256), 400);
+  const int rank = static_cast<int>(Below(random, static_cast<uint64_t>(c->plan.ranks)));
+  for (Step& step : *c->plan.Own(rank)) {
+    if (step.kind == Kind::kCompute) step.ns += step.ns / 2 + 20'000'000;
+  }
+  c->truth.straggler = rank;
+  return true;
+}
+
+bool JudgeSlow(Case* c) { return c->timeline.all_ended; }
+
+// A reduction that differs does no harm that NCCL would notice, and later a
+// rank dies.
+bool WrongThenDead(Random& random, int ranks, Case* c) {
+  Place place;
+  if (!ChooseCall(random, ranks, c, &place)) return false;
+  CallArgs& args = Own(&c->plan, place)->args;
+  if (args.reduction == kNoReduction) return false;
+  args.reduction = 2;
+  Place death;
+  if (!Choose(random, c->plan, IsTraffic, &death)) return false;
+  if (death.rank == place.rank) return false;
+  Insert(&c->plan, death, Simple(Kind::kDie));
+  return true;
+}
+
+const std::vector<Fault>* MakeFaults() {
+  return new std::vector<Fault>{
+      {"missing_rank", 14, FreezeBeforeCall, JudgeMissing},
+      {"missing_ranks", 5, FreezeSeveral, JudgeMissing},
+      {"rank_exited", 8, ExitEarly, JudgeExited},
+      {"rank_died", 8, DieEarly, JudgeDied},
+      {"host_lost", 6, LoseHost, JudgeLost},
+      {"init_incomplete", 6, FreezeBeforeInit, JudgeMissing},
+      {"teardown_hang", 4, FreezeBeforeDestroy, JudgeTeardown},
+      {"call_replaced", 7, ReplaceCall, JudgeDifference},
+      {"call_extra", 7, ExtraCall, JudgeDifference},
+      {"call_skipped", 7, SkipCall, JudgeDifference},
+      {"calls_swapped", 6, SwapCalls, JudgeDifference},
+      {"argument_changed", 8, ChangeArgument, JudgeDifference},
+      {"concurrent_use", 4, CallFromTwoThreads, JudgeConcurrency},
+      {"p2p_size", 4, ReceiveLess, JudgeSize},
+      {"p2p_ring", 3, SendFirstInARing, JudgeCycle},
+      {"blocked_before_start", 6, EndlessKernel, JudgeBlocked},
+      {"stalled_in_flight", 5, StallInFlight, JudgeStall},
+      {"nccl_error", 5, ReportError, JudgeError},
+      {"straggler", 2, SlowRank, JudgeSlow},
+      {"wrong_then_dead", 3, WrongThenDead, JudgeDifference},
+  };
+}
+
+}  // namespace
+
+const std::vector<Fault>& Faults() {
+  static const std::vector<Fault>* const kFaults = MakeFaults();
+  return *kFaults;
+}
+
+namespace {
+
+size_t Count(const Track& track, bool p2p) {
+  return static_cast<size_t>(
+      std::count_if(track.calls.begin(), track.calls.end(), [&](const CallTimes& call) {
+        return (KindOf(call.args.op) == CallKind::kP2p) == p2p;
+      }));
+}
+
+// Sends (or receives) that `track` has issued to (or from) `peer`.
+size_t CountWith(const Track* track, Op op, int peer) {
+  if (track == nullptr) return 0;
+  return static_cast<size_t>(
+      std::count_if(track->calls.begin(), track->calls.end(), [&](const CallTimes& call) {
+        return call.args.op == op && call.args.peer == peer;
+      }));
+}
+
+bool HasUnfinished(const Track& track, CallKind kind) {
+  return std::any_of(track.calls.begin(), track.calls.end(), [&](const CallTimes& call) {
+    return KindOf(call.args.op) == kind && call.started != kNever && call.finished == kNever;
+  });
+}
+
+void AddOwed(const Case& c, int comm, int rank, const Track* mine, const Track& theirs, int other,
+             Owed* owed) {
+  if (mine == nullptr || mine->init_entered == kNever) {
+    owed->creation = owed->creation || theirs.init_returned == kNever;
+    return;
+  }
+  if (HasUnfinished(theirs, CallKind::kCollective) && Count(*mine, false) < Count(theirs, false)) {
+    owed->collective = true;
+  }
+  const int me = c.plan.RankIn(comm, rank);
+  const int them = c.plan.RankIn(comm, other);
+  if (HasUnfinished(theirs, CallKind::kP2p) &&
+      (CountWith(&theirs, Op::kSend, me) > CountWith(mine, Op::kRecv, them) ||
+       CountWith(&theirs, Op::kRecv, me) > CountWith(mine, Op::kSend, them))) {
+    owed->p2p = true;
+  }
+  if (theirs.destroy_entered != kNever && theirs.destroy_returned == kNever &&
+      mine->destroy_entered == kNever && c.plan.HostOf(rank) == c.plan.HostOf(other)) {
+    owed->teardown = true;
+  }
+}
+
+}  // namespace
+
+Owed OwedBy(const Case& c, int rank) {
+  Owed owed;
+  for (size_t comm = 0; comm < c.plan.comms.size(); ++comm) {
+    const std::vector<int>& members = c.plan.comms[comm].ranks;
+    if (std::find(members.begin(), members.end(), rank) == members.end()) continue;
+    const int index = static_cast<int>(comm);
+    const Track* mine = c.timeline.ranks[static_cast<size_t>(rank)].OnComm(index);
+    for (const int other : members) {
+      const Track* theirs = c.timeline.ranks[static_cast<size_t>(other)].OnComm(index);
+      if (other == rank || theirs == nullptr) continue;
+      AddOwed(c, index, rank, mine, *theirs, other, &owed);
+    }
+  }
+  return owed;
+}
+
+}  // namespace rollcall::corpus

@@ -1,0 +1,80 @@
+// What the ranks of a generated job do: communicators, and a program for each
+// rank. Plain values; faults change them before they are run (timeline.h).
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "daemon/model/job_state.h"
+
+namespace rollcall::corpus {
+
+constexpr int64_t kSecond = 1'000'000'000;
+constexpr int64_t kNever = INT64_MAX;
+
+using Random = std::mt19937_64;
+inline uint64_t Below(Random& random, uint64_t n) { return n == 0 ? 0 : random() % n; }
+inline bool Chance(Random& random, int percent) {
+  return static_cast<int>(Below(random, 100)) < percent;
+}
+
+struct Step {
+  enum class Kind : uint8_t {
+    kCompute,  // the host is busy for `ns`; kNever: it never comes back
+    kGpuWork,  // the stream is, for `ns`
+    kCall,     // a collective
+    kP2p,      // sends and receives in one group; one alone stands for itself
+    kSync,     // the host waits for the stream
+    kInit,
+    kDestroy,
+    kExit,
+    kDie,
+  };
+  Kind kind = Kind::kCompute;
+  int comm = -1;  // index into JobPlan::comms
+  int stream = 0;
+  CallArgs args;                // kCall
+  std::vector<CallArgs> p2p;    // kP2p; peers are ranks of the communicator
+  int64_t ns = 0;
+  uint32_t thread = 1;
+  int32_t error = 0;   // ncclResult_t that NCCL reports while in this call
+  bool stalls = false;  // kCall: it never ends, though all have come
+};
+
+struct CommPlan {
+  std::string name;
+  std::vector<int> ranks;  // global
+};
+
+using Program = std::vector<Step>;
+
+struct JobPlan {
+  std::string layout;  // "dp4-tp2-pp2"
+  int ranks = 0;
+  int ranks_per_host = 8;
+  std::vector<CommPlan> comms;
+  // Ranks of one role share a program until one of them is changed.
+  std::vector<std::shared_ptr<const Program>> programs;
+  std::vector<int> hosts_lost;  // those that fall silent when the first of their ranks stops
+
+  int HostOf(int rank) const { return rank / ranks_per_host; }
+  int RankIn(int comm, int rank) const;
+  // A copy of the rank's program that may be changed.
+  Program* Own(int rank);
+};
+
+// A job of some parallel layout and kind of step, with about `ranks` ranks.
+// Every few steps it evaluates, and now and then writes a checkpoint.
+JobPlan MakeJob(Random& random, int ranks, bool small_steps);
+
+// One with pipeline stages only: sends and receives.
+JobPlan MakePipeline(Random& random, int stages);
+
+// A plain data-parallel one: many alike steps.
+JobPlan MakeDataParallel(Random& random, int ranks, int steps);
+
+}  // namespace rollcall::corpus

@@ -1,0 +1,57 @@
+// Runs a JobPlan with NCCL's semantics, without processes or a clock: when each
+// rank entered, started and finished each call, and where it stands for ever.
+//
+// A call returns when its work is on the stream; a stream works in order; a
+// collective ends when all its ranks' GPUs have come to it; sends and receives
+// match first in, first out for each pair; a group is one piece of work; what
+// does not match never ends, unless NCCL would not notice.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "job_plan.h"
+
+namespace rollcall::corpus {
+
+// One call of one rank. Times are kNever where it did not come to that.
+struct CallTimes {
+  CallArgs args;
+  uint64_t position = 0;  // p2p: collectives before it
+  int64_t entered = kNever, returned = kNever, started = kNever, finished = kNever;
+  uint32_t thread = 1;
+  uint16_t group = 0;
+};
+
+// One rank on one communicator.
+struct Track {
+  int comm = -1;
+  std::vector<CallTimes> calls;
+  int64_t init_entered = kNever, init_returned = kNever;
+  int64_t destroy_entered = kNever, destroy_returned = kNever;
+  int32_t error = 0;
+  int64_t error_at = kNever;
+};
+
+struct Span {
+  int64_t begin = kNever, end = kNever;
+};
+
+struct RankTimeline {
+  std::vector<Track> tracks;  // in the order in which the communicators are created
+  std::vector<Span> syncs;    // the host waits for a stream
+  int64_t ended = kNever;
+  bool died = false;
+
+  const Track* OnComm(int comm) const;
+};
+
+struct Timeline {
+  std::vector<RankTimeline> ranks;
+  int64_t last_event = 0;
+  bool all_ended = false;
+};
+
+Timeline Run(const JobPlan& plan);
+
+}  // namespace rollcall::corpus
