@@ -168,6 +168,26 @@ void ExplainByCulprits(Nodes* nodes) {
   }
 }
 
+// Nothing shows that anybody waits in it, or nobody is known who could be to
+// blame.
+bool IsGuess(const Verdict& v) {
+  if (v.cause == Cause::kStalledInFlight) return v.certainty == Certainty::kPossible;
+  return !v.culprits.empty() && std::all_of(v.culprits.begin(), v.culprits.end(),
+                                            [](const Culprit& c) { return c.process < 0; });
+}
+
+// Whatever else holds up the job may hold up these ranks as well.
+void ExplainGuesses(Nodes* nodes) {
+  for (Node& guess : *nodes) {
+    if (!IsGuess(guess.verdict)) continue;
+    for (size_t other = 0; other < nodes->size(); ++other) {
+      const Node& why = (*nodes)[other];
+      const bool tells = !IsGuess(why.verdict) && !IsWarning(why.verdict.cause) && !why.moved_past;
+      if (tells && why.verdict.cause != Cause::kStalledInFlight) guess.explained_by.insert(other);
+    }
+  }
+}
+
 // A stall that is only inferred may be the wait for another communicator's call;
 // and calls that keep each other off the GPU do not end either.
 void ExplainStalls(Nodes* nodes) {
@@ -248,6 +268,7 @@ std::vector<Verdict> InOrderOfCause(const JobState& job, std::vector<Verdict> ve
   ExplainOnCommunicators(&nodes);
   ExplainByCulprits(&nodes);
   ExplainStalls(&nodes);
+  ExplainGuesses(&nodes);
   const std::vector<int> depths = BreakCircles(&nodes);
   std::vector<size_t> order;
   for (size_t i = 0; i < nodes.size(); ++i) {

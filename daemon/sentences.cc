@@ -38,6 +38,11 @@ std::string Place(const std::vector<Culprit>& culprits) {
 
 std::string Who(const std::vector<Culprit>& culprits) {
   const std::string place = Place(culprits);
+  const bool nobody_known = std::all_of(culprits.begin(), culprits.end(),
+                                        [](const Culprit& c) { return c.process < 0; });
+  if (nobody_known && !culprits.empty()) {
+    return absl::StrCat(RanksInWords(RanksOf(culprits)), " of the communicator (process not known)");
+  }
   return absl::StrCat(RanksInWords(RanksOf(culprits)),
                       place.empty() ? "" : absl::StrCat(" (", place, ")"));
 }

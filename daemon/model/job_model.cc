@@ -359,6 +359,8 @@ void JobModel::LeaveSeat(const Seat& seat, int32_t process) {
 void JobModel::DropIfOver(uint64_t communicator) {
   const auto at = state_.communicators.find(communicator);
   if (at == state_.communicators.end()) return;
+  // Histories that differ must be seen by somebody first, also where they end at once.
+  if (at->second.may_diverge) return;
   const CommBook& book = books_[communicator];
   const auto& members = at->second.members;
   if (book.is_split) {

@@ -149,6 +149,38 @@ Verdict MakeVerdict(const JobState& job, const Communicator& comm, const Diverge
   return verdict;
 }
 
+// Calls of two threads overlapped at the divergence, or just before or behind it.
+bool OverlapsAt(const Member& member, uint64_t position) {
+  if (!member.concurrent_use) return false;
+  const LazyVector<CallRecord>& records = member.records;
+  for (size_t i = 0; i + 1 < records.size(); ++i) {
+    const bool near = records[i].position <= position + 1 && records[i + 1].position + 1 >= position;
+    if (near && Overlap(records[i], records[i + 1])) return true;
+  }
+  return false;
+}
+
+// The order of the calls differs because two threads raced for it.
+std::optional<Verdict> JudgeRace(const JobState& job, const Communicator& comm,
+                                 const Verdict& mismatch) {
+  Verdict verdict = mismatch;
+  verdict.cause = Cause::kConcurrentUse;
+  verdict.certainty = Certainty::kLikely;
+  verdict.mismatched_fields.clear();
+  verdict.culprits.clear();
+  for (const auto& [rank, member] : comm.members) {
+    if (!OverlapsAt(member, mismatch.position)) continue;
+    verdict.culprits.push_back(MakeCulprit(job, member.process, rank, &member));
+    verdict.evidence.push_back(
+        absl::StrCat(RanksInWords({verdict.culprits.back().rank}),
+                     ": two threads were inside calls on the communicator at once"));
+  }
+  if (verdict.culprits.empty()) return std::nullopt;
+  // All ranks use several threads: who took the other order is to blame.
+  if (verdict.culprits.size() == comm.members.size()) verdict.culprits = mismatch.culprits;
+  return verdict;
+}
+
 }  // namespace
 
 std::vector<Verdict> JudgeMismatches(const JobState& job, const Communicator& comm,
@@ -157,6 +189,8 @@ std::vector<Verdict> JudgeMismatches(const JobState& job, const Communicator& co
   if (comm.size > kMaxRanks) return verdicts;
   for (const Divergence& divergence : FindDivergences(comm)) {
     verdicts.push_back(MakeVerdict(job, comm, divergence, now_ns));
+    std::optional<Verdict> race = JudgeRace(job, comm, verdicts.back());
+    if (race) verdicts.push_back(*std::move(race));
   }
   return verdicts;
 }

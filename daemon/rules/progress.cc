@@ -23,15 +23,6 @@ bool HostIsInCollective(const JobState& job, const Communicator& comm, const Mem
   return !LastCallIsP2p(member);
 }
 
-int64_t GpuWaitSince(const Process& process) {
-  int64_t since = 0;
-  for (const BlockedCall& blocked : process.blocked) {
-    if (KindOf(blocked.op) != CallKind::kWait) continue;
-    if (since == 0 || blocked.since_ns < since) since = blocked.since_ns;
-  }
-  return since;
-}
-
 std::optional<Wait> WaitByMarkers(const Member& member) {
   if (member.finished >= member.entered || member.started <= member.finished) return std::nullopt;
   // 0: the call is in a group that has not ended, so it has not begun.
@@ -62,6 +53,15 @@ bool CanWait(const JobState& job, const Member& member) {
 }
 
 }  // namespace
+
+int64_t GpuWaitSince(const Process& process) {
+  int64_t since = 0;
+  for (const BlockedCall& blocked : process.blocked) {
+    if (KindOf(blocked.op) != CallKind::kWait) continue;
+    if (since == 0 || blocked.since_ns < since) since = blocked.since_ns;
+  }
+  return since;
+}
 
 bool IsAccepted(const CallRecord& record) {
   return record.result == kSuccess || record.result == kInProgress;

@@ -60,6 +60,9 @@ bool InRange(const Communicator& comm, int32_t rank);
 // Ranks 0..size-1 that nothing is known of.
 std::vector<int32_t> UnknownRanks(const Communicator& comm);
 
+// Since when the host has waited for the GPU, in whatever stream; 0: it does not.
+int64_t GpuWaitSince(const Process& process);
+
 // Does the rank wait in a collective of `comm`? Ranks that are gone do not wait,
 // nor do those that only wait for a send or receive.
 std::optional<Wait> WaitOf(const JobState& job, const Communicator& comm, const Member& member);

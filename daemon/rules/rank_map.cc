@@ -1,6 +1,7 @@
 #include "daemon/rules/rank_map.h"
 
 #include <algorithm>
+#include <optional>
 #include <set>
 #include <tuple>
 
@@ -96,6 +97,47 @@ RankMap Pair(const std::vector<int32_t>& ranks, const std::vector<int32_t>& proc
   return result;
 }
 
+// Communicators of one kind (the pipeline groups of a job, say) hold their ranks
+// in one pattern. Where another of the kind is complete, it tells who is missing
+// here: each rank at the same distance as the known ones.
+constexpr size_t kMostSiblings = 64;
+
+std::optional<int32_t> DistanceTo(const JobState& job, const Communicator& comm,
+                                  const Communicator& sibling) {
+  std::optional<int32_t> distance;
+  for (const auto& [rank, member] : comm.members) {
+    const auto other = sibling.members.find(rank);
+    if (other == sibling.members.end()) return std::nullopt;
+    const int32_t here = PublicRank(job, member.process, -1);
+    const int32_t there = PublicRank(job, other->second.process, -1);
+    if (here < 0 || there < 0 || (distance && *distance != here - there)) return std::nullopt;
+    distance = here - there;
+  }
+  return distance;
+}
+
+RankMap BySiblings(const JobState& job, const Communicator& comm,
+                   const std::vector<int32_t>& ranks, const RankMap& candidates) {
+  RankMap result;
+  size_t looked_at = 0;
+  for (const auto& [id, sibling] : job.communicators) {
+    const bool alike = id != comm.id && sibling.size == comm.size && sibling.name == comm.name &&
+                       sibling.members.size() == static_cast<size_t>(sibling.size);
+    if (!alike) continue;
+    if (++looked_at > kMostSiblings) break;
+    const std::optional<int32_t> distance = DistanceTo(job, comm, sibling);
+    if (!distance) continue;
+    for (const int32_t rank : ranks) {
+      const auto& there = sibling.members.find(rank)->second;
+      const auto who = candidates.find(PublicRank(job, there.process, -1) + *distance);
+      if (who == candidates.end()) continue;
+      const auto [at, is_new] = result.emplace(rank, who->second);
+      if (!is_new && at->second != who->second) return {};  // the pattern is not one
+    }
+  }
+  return result;
+}
+
 }  // namespace
 
 RankMap ProcessesOfRanks(const JobState& job, const Communicator& comm,
@@ -115,7 +157,8 @@ RankMap ProcessesOfRanks(const JobState& job, const Communicator& comm,
   }
   std::vector<int32_t> processes;
   for (const auto& [rank, process] : candidates) processes.push_back(process);
-  return Pair(ranks, processes);
+  result = Pair(ranks, processes);
+  return result.empty() ? BySiblings(job, comm, ranks, candidates) : result;
 }
 
 }  // namespace rollcall

@@ -12,7 +12,8 @@ namespace rollcall {
 
 // The processes of `ranks`, which are not members of `comm`. Ranks that cannot
 // be told are not in the result. Looked up in this order: the parent's ranks,
-// global ranks where the communicator spans the world, and what is left over.
+// global ranks where the communicator spans the world, what is left over, and the
+// pattern of other communicators of the same kind.
 std::map<int32_t, int32_t> ProcessesOfRanks(const JobState& job, const Communicator& comm,
                                             const std::vector<int32_t>& ranks);
 

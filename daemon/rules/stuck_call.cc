@@ -22,6 +22,20 @@ void AddErrored(const JobState& job, const Communicator& comm, std::vector<Stuck
   for (StuckCall& call : *calls) call.errored = errored;
 }
 
+// Without markers a rank may wait in its last call here, though it has made
+// others since: where NCCL has reported an error that is what holds it up.
+void AddUnseenWait(const Communicator& comm, const MembersAtAGlance& glance,
+                   std::vector<StuckCall>* calls) {
+  if (glance.waiters.empty() || glance.least_entered == 0) return;
+  StuckCall call;
+  call.communicator = &comm;
+  call.position = glance.least_entered - 1;
+  call.waiters = glance.waiters;
+  for (const Waiter& w : call.waiters) call.since_ns = std::max(call.since_ns, w.wait.since_ns);
+  call.call = CallAt(comm, call.position);
+  calls->push_back(std::move(call));
+}
+
 bool MayHaveError(const Member& member) {
   return member.async_error != 0 ||
          (!member.records.empty() && !IsAccepted(member.records.back()));
@@ -122,6 +136,7 @@ std::vector<StuckCall> FindStuckCalls(const JobState& job, const Communicator& c
   if (glance.has_formed) FindStuckCollectives(job, comm, glance, &calls);
   if (glance.uses_p2p) FindStuckP2p(job, comm, &calls);
   if (glance.may_tear_down) FindStuckTeardown(job, comm, &calls);
+  if (calls.empty() && glance.may_have_errors) AddUnseenWait(comm, glance, &calls);
   if (calls.empty()) return calls;
   if (glance.may_have_errors) AddErrored(job, comm, &calls);
   if (glance.may_be_used_at_once) AddConcurrent(job, comm, &calls);

@@ -4,6 +4,7 @@
 // rank works on one operation, or one group of them, at a time; what it issued
 // behind that has not begun.
 #include <algorithm>
+#include <deque>
 #include <map>
 #include <tuple>
 
@@ -18,9 +19,12 @@ namespace {
 struct Operations {
   const Member* member = nullptr;
   std::vector<const CallRecord*> ops;  // in order of issue
-  size_t active_begin = 0;             // what it works on now: [begin, end); behind it nothing has begun
+  std::vector<uint32_t> nth;           // of its direction with its peer, from 0; by op
+  std::map<std::pair<int32_t, Op>, std::vector<size_t>> of_pair;
+  size_t active_begin = 0;  // what it works on now: [begin, end); behind it nothing has begun
   size_t active_end = 0;
   bool complete = false;  // all of them were counted, so that nth means nth
+  bool held_up = false;   // without markers: the order of issue alone keeps it there
 };
 
 uint64_t Ordinal(const Operations& o, size_t i) {
@@ -34,20 +38,31 @@ uint32_t CountOf(const Member& member, int32_t peer, Op op) {
   return 0;
 }
 
-// Without markers only the newest can be told to be worked on.
-size_t FirstUnfinished(const Operations& o) {
+// So many of this direction with the peer came before those whose records are left.
+uint32_t CountBefore(const Operations& o, int32_t peer, Op op) {
+  const auto left = o.of_pair.find({peer, op});
+  const auto known = static_cast<uint32_t>(left == o.of_pair.end() ? 0 : left->second.size());
+  const uint32_t all = CountOf(*o.member, peer, op);
+  return all - std::min(all, known);
+}
+
+bool InOneGroup(const CallRecord& a, const CallRecord& b) {
+  return a.group != 0 && a.group == b.group && a.thread == b.thread;
+}
+
+// Works on the group that begins there.
+void WorkOn(size_t begin, Operations* o) {
+  o->active_begin = o->active_end = begin;
+  if (begin == o->ops.size()) return;
+  do {
+    ++o->active_end;
+  } while (o->active_end < o->ops.size() && InOneGroup(*o->ops[begin], *o->ops[o->active_end]));
+}
+
+size_t NewestGroup(const Operations& o) {
   if (o.ops.empty()) return 0;
-  if (!o.member->has_markers) {
-    size_t first = o.ops.size() - 1;
-    while (first > 0 && o.ops[first]->group != 0 &&
-           o.ops[first - 1]->group == o.ops[first]->group &&
-           o.ops[first - 1]->thread == o.ops[first]->thread) {
-      --first;
-    }
-    return first;
-  }
-  size_t first = 0;
-  while (first < o.ops.size() && Ordinal(o, first) < o.member->p2p_finished) ++first;
+  size_t first = o.ops.size() - 1;
+  while (first > 0 && InOneGroup(*o.ops[first - 1], *o.ops[first])) --first;
   return first;
 }
 
@@ -55,33 +70,26 @@ Operations OperationsOf(const Member& member) {
   Operations o;
   o.member = &member;
   for (const CallRecord& record : member.records) {
-    if (KindOf(record.args.op) == CallKind::kP2p && IsAccepted(record)) o.ops.push_back(&record);
+    if (KindOf(record.args.op) != CallKind::kP2p || !IsAccepted(record)) continue;
+    o.of_pair[{record.args.peer, record.args.op}].push_back(o.ops.size());
+    o.ops.push_back(&record);
+  }
+  o.nth.resize(o.ops.size());
+  for (const auto& [pair, places] : o.of_pair) {
+    uint32_t n = CountBefore(o, pair.first, pair.second);
+    for (const size_t i : places) o.nth[i] = n++;
   }
   uint64_t counted = 0;
   for (const PeerTraffic& t : member.traffic) counted += uint64_t{t.sends} + t.receives;
   o.complete = counted == member.p2p_entered;
-  o.active_begin = o.active_end = FirstUnfinished(o);
-  if (o.active_begin == o.ops.size()) return o;
-  const CallRecord& first = *o.ops[o.active_begin];
-  do {
-    ++o.active_end;
-  } while (first.group != 0 && o.active_end < o.ops.size() &&
-           o.ops[o.active_end]->group == first.group &&
-           o.ops[o.active_end]->thread == first.thread);
+  size_t first = 0;
+  if (member.has_markers) {
+    while (first < o.ops.size() && Ordinal(o, first) < member.p2p_finished) ++first;
+  } else if (!o.complete) {
+    first = NewestGroup(o);
+  }
+  WorkOn(first, &o);
   return o;
-}
-
-bool SamePair(const CallRecord& a, int32_t peer, Op op) {
-  return a.args.peer == peer && a.args.op == op;
-}
-
-// This is the nth of its direction with its peer; n from 0.
-uint32_t Sequence(const Operations& o, size_t i) {
-  const CallArgs& args = o.ops[i]->args;
-  uint32_t later = 0;
-  for (size_t k = i; k < o.ops.size(); ++k) later += SamePair(*o.ops[k], args.peer, args.op);
-  const uint32_t all = CountOf(*o.member, args.peer, args.op);
-  return all - std::min(all, later);
 }
 
 uint64_t BytesOf(const CallArgs& args) {
@@ -90,19 +98,62 @@ uint64_t BytesOf(const CallArgs& args) {
   return args.count * size;
 }
 
-enum class Other { kAbsent, kBehind, kThere };
+enum class Other { kAbsent, kBehind, kNotBegun, kThere };
 
 // The other end of an operation with `peer`: the nth in the other direction.
 Other FindOther(const Operations& peer, int32_t rank, Op op, uint32_t n, const CallRecord** found) {
-  const uint32_t issued = CountOf(*peer.member, rank, op);
-  if (issued <= n) return Other::kAbsent;
-  uint32_t back = issued - n;  // so many from the newest on
-  for (size_t i = peer.ops.size(); i > 0; --i) {
-    if (!SamePair(*peer.ops[i - 1], rank, op) || --back != 0) continue;
-    *found = peer.ops[i - 1];
-    return i - 1 < peer.active_end ? Other::kThere : Other::kBehind;
+  const uint32_t before = CountBefore(peer, rank, op);
+  if (n < before) return Other::kThere;  // its record is lost, so it was long ago
+  const auto left = peer.of_pair.find({rank, op});
+  if (left == peer.of_pair.end() || n - before >= left->second.size()) return Other::kAbsent;
+  const size_t at = left->second[n - before];
+  *found = peer.ops[at];
+  if (at >= peer.active_end) return Other::kBehind;
+  const bool begun = !peer.member->has_markers || Ordinal(peer, at) < peer.member->p2p_started;
+  return begun ? Other::kThere : Other::kNotBegun;
+}
+
+constexpr Op OtherEnd(Op op) { return op == Op::kSend ? Op::kRecv : Op::kSend; }
+
+using AllOperations = std::map<int32_t, Operations>;
+
+// All that the rank works on finds its other end.
+bool MayFinish(const AllOperations& all, int32_t rank, const Operations& o) {
+  for (size_t i = o.active_begin; i < o.active_end; ++i) {
+    const CallArgs& args = o.ops[i]->args;
+    const auto peer = all.find(args.peer);
+    if (peer == all.end()) return false;
+    const CallRecord* other = nullptr;
+    const Other found = FindOther(peer->second, rank, OtherEnd(args.op), o.nth[i], &other);
+    if (found != Other::kThere) return false;
+    if (other != nullptr && BytesOf(other->args) != BytesOf(args)) return false;
   }
-  return Other::kThere;  // its record is lost, so it was long ago
+  return true;
+}
+
+// Without markers nobody tells how far a rank has come: it is taken as far as
+// the order of issue lets it, from the oldest records on.
+void Play(AllOperations* all) {
+  std::deque<int32_t> ready;
+  for (const auto& [rank, o] : *all) ready.push_back(rank);
+  for (; !ready.empty(); ready.pop_front()) {
+    const int32_t rank = ready.front();
+    Operations& o = all->at(rank);
+    if (o.member->has_markers || !o.complete) continue;
+    while (o.active_begin < o.ops.size() && MayFinish(*all, rank, o)) {
+      WorkOn(o.active_end, &o);
+      // Those whose other ends it works on now may get on.
+      for (size_t i = o.active_begin; i < o.active_end; ++i) {
+        if (all->count(o.ops[i]->args.peer) != 0) ready.push_back(o.ops[i]->args.peer);
+      }
+    }
+  }
+  // Whose order holds nobody up still waits for the newest.
+  for (auto& [rank, o] : *all) {
+    if (o.member->has_markers || !o.complete) continue;
+    o.held_up = o.active_begin < o.ops.size();
+    if (!o.held_up) WorkOn(NewestGroup(o), &o);
+  }
 }
 
 std::optional<Wait> P2pWaitOf(const JobState& job, const Communicator& comm,
@@ -126,13 +177,15 @@ std::optional<Wait> P2pWaitOf(const JobState& job, const Communicator& comm,
     wait.since_ns = blocked.since_ns;
     return wait;
   }
-  if (m.has_markers || m.host_waits_since_ns == 0 || !LastCallIsP2p(m)) return std::nullopt;
-  wait.evidence = Evidence::kInferred;
-  wait.since_ns = m.host_waits_since_ns;
-  return wait;
+  if (m.has_markers) return std::nullopt;
+  const bool is_newest = m.host_waits_since_ns != 0 && LastCallIsP2p(m);
+  if (!is_newest && !o.held_up) return std::nullopt;
+  wait.evidence = is_newest ? Evidence::kInferred : Evidence::kIndirect;
+  wait.since_ns = is_newest         ? m.host_waits_since_ns
+                  : process != nullptr ? GpuWaitSince(*process)
+                                       : 0;
+  return wait.since_ns == 0 ? std::nullopt : std::make_optional(wait);
 }
-
-using AllOperations = std::map<int32_t, Operations>;
 
 void AddPeer(const JobState& job, const Communicator& comm, int32_t peer, Lack lack,
              bool complete, StuckCall* call) {
@@ -173,14 +226,14 @@ StuckCall CallOf(const JobState& job, const Communicator& comm, const AllOperati
     const CallArgs& args = o.ops[i]->args;
     const auto at = all.find(args.peer);
     const Operations& peer = at == all.end() ? nothing : at->second;
-    const Op other_op = args.op == Op::kSend ? Op::kRecv : Op::kSend;
     const CallRecord* other = nullptr;
-    const Other found = FindOther(peer, rank, other_op, Sequence(o, i), &other);
+    const Other found = FindOther(peer, rank, OtherEnd(args.op), o.nth[i], &other);
     if (found != Other::kThere) {
       if (call.absents.empty()) call.call = args;
-      AddPeer(job, comm, args.peer,
-              found == Other::kAbsent ? Lack::kNotEntered : Lack::kNotMatched,
-              o.complete && (at == all.end() || peer.complete), &call);
+      const Lack lack = found == Other::kAbsent     ? Lack::kNotEntered
+                        : found == Other::kNotBegun ? Lack::kNotStarted
+                                                    : Lack::kNotMatched;
+      AddPeer(job, comm, args.peer, lack, o.complete && (at == all.end() || peer.complete), &call);
     } else if (other != nullptr && BytesOf(other->args) != BytesOf(args)) {
       if (!call.size_differs) call.call = args;
       call.size_differs = true;
@@ -217,6 +270,7 @@ void FindStuckP2p(const JobState& job, const Communicator& comm, std::vector<Stu
   for (const auto& [rank, member] : comm.members) {
     if (InRange(comm, rank)) all.emplace(rank, OperationsOf(member));
   }
+  Play(&all);
   std::map<decltype(StoryOf(StuckCall())), StuckCall> stories;
   for (const auto& [rank, o] : all) {
     const std::optional<Wait> wait = P2pWaitOf(job, comm, o);

@@ -38,7 +38,9 @@ std::optional<Verdict> JudgeUnmatchedP2p(const Suspicion& s) {
   if (s.call.absents.empty()) return s.call.size_differs ? JudgeSizes(s) : std::nullopt;
   std::optional<Verdict> verdict =
       Blame(s, Cause::kUnmatchedP2p,
-            Pick(s, [](const Absent& a) { return a.gone == Gone::kNo && !a.silent; }));
+            Pick(s, [](const Absent& a) {
+              return a.gone == Gone::kNo && !a.silent && a.lack != Lack::kNotStarted;
+            }));
   if (!verdict) return verdict;
   for (const Waiter& w : s.call.waiters) {
     if (verdict->evidence.size() > 8) break;

@@ -1,6 +1,7 @@
 #include "daemon/rules/wait_graph.h"
 
 #include <algorithm>
+#include <set>
 
 namespace rollcall {
 namespace {
@@ -15,6 +16,23 @@ struct Place {
   size_t waiter;
 };
 
+// It lacks nobody, and that anybody waits in it is a guess: a rank that is known
+// to be absent elsewhere may be just why.
+bool IsGuess(const StuckCall& call) {
+  return call.absents.empty() && !call.size_differs &&
+         std::none_of(call.waiters.begin(), call.waiters.end(), [](const Waiter& w) {
+           return w.wait.evidence == Evidence::kShown;
+         });
+}
+
+// Where a process waits, by how good an excuse that is.
+struct Places {
+  std::vector<Place> seen;
+  // It has entered a call that cannot have ended, and its host waits for the GPU.
+  std::vector<Place> indirect;
+  std::vector<Place> guessed;
+};
+
 // Where the absent ranks' processes wait. A hang of a large job has a million
 // waiters, and few of them are missed elsewhere: only those are looked up.
 class Index {
@@ -24,24 +42,21 @@ class Index {
       for (const Absent& a : call->absents) Want(a.process);
     }
     for (size_t i = 0; i < calls.size(); ++i) {
-      for (size_t k = 0; k < calls[i]->waiters.size(); ++k) Add(calls[i]->waiters[k], {i, k});
+      const bool is_guess = IsGuess(*calls[i]);
+      for (size_t k = 0; k < calls[i]->waiters.size(); ++k) {
+        Add(calls[i]->waiters[k], {i, k}, is_guess);
+      }
     }
   }
 
-  // Weak evidence of a wait is good for an excuse only where there is no better.
-  const std::vector<Place>& Of(int32_t process) const {
-    static const auto* const kNone = new std::vector<Place>();
+  const Places& Of(int32_t process) const {
+    static const auto* const kNone = new Places();
     const bool known = process >= 0 && static_cast<size_t>(process) < slot_.size();
     const int32_t slot = known ? slot_[static_cast<size_t>(process)] : -1;
-    return slot < 0 ? *kNone : places_[static_cast<size_t>(slot)].places;
+    return slot < 0 ? *kNone : places_[static_cast<size_t>(slot)];
   }
 
  private:
-  struct Places {
-    Evidence best = Evidence::kIndirect;
-    std::vector<Place> places;
-  };
-
   void Want(int32_t process) {
     if (process < 0) return;
     if (static_cast<size_t>(process) >= slot_.size()) {
@@ -53,18 +68,13 @@ class Index {
     places_.emplace_back();
   }
 
-  void Add(const Waiter& w, Place place) {
+  void Add(const Waiter& w, Place place, bool is_guess) {
     if (w.process < 0 || static_cast<size_t>(w.process) >= slot_.size()) return;
     const int32_t slot = slot_[static_cast<size_t>(w.process)];
     if (slot < 0) return;
     Places& known = places_[static_cast<size_t>(slot)];
-    if (w.wait.evidence != Evidence::kIndirect && known.best == Evidence::kIndirect) {
-      known.places.clear();
-      known.best = w.wait.evidence;
-    }
-    if (w.wait.evidence != Evidence::kIndirect || known.best == Evidence::kIndirect) {
-      known.places.push_back(place);
-    }
+    const bool indirect = w.wait.evidence == Evidence::kIndirect;
+    (is_guess ? known.guessed : indirect ? known.indirect : known.seen).push_back(place);
   }
 
   std::vector<int32_t> slot_;  // by process, into places_; -1: nobody misses it
@@ -78,37 +88,52 @@ bool IsSettled(const Waiter& waiter, const StuckCall& owed, const WaitGraphOptio
   return waited >= std::min(options.settled_after_ns, owed_for / 2);
 }
 
-// It lacks nobody, and that anybody waits in it is a guess: a rank that is known
-// to be absent elsewhere may be just why.
-bool IsGuess(const StuckCall& call) {
-  return call.absents.empty() && !call.size_differs &&
-         std::none_of(call.waiters.begin(), call.waiters.end(), [](const Waiter& w) {
-           return w.wait.evidence == Evidence::kShown;
-         });
+// Those of `places` that hold the absent rank up in another call.
+std::vector<size_t> Excuses(const StuckCalls& calls, const std::vector<Place>& places, size_t self,
+                            const WaitGraphOptions& options) {
+  std::vector<size_t> excuses;
+  for (const Place& place : places) {
+    const Waiter& waiter = calls[place.call]->waiters[place.waiter];
+    if (place.call != self && IsSettled(waiter, *calls[self], options)) {
+      excuses.push_back(place.call);
+    }
+  }
+  return excuses;
 }
 
-void Excuse(const StuckCalls& calls, const Index& waiting_in,
-            const std::vector<bool>& is_guess, const WaitGraphOptions& options, size_t self,
-            WaitNode* node) {
-  const StuckCall& call = *calls[self];
-  for (const Absent& absent : call.absents) {
-    bool excused = false;
+bool ShareAWaiter(const StuckCall& a, const StuckCall& b) {
+  std::set<int32_t> processes;
+  for (const Waiter& w : a.waiters) processes.insert(w.process);
+  return std::any_of(b.waiters.begin(), b.waiters.end(),
+                     [&](const Waiter& w) { return processes.count(w.process) != 0; });
+}
+
+// The best there are. A guess is none where somebody who waits for the absent
+// rank waits in the guessed call, too: then that is why it does not end.
+std::vector<size_t> ExcusesOf(const StuckCalls& calls, const Places& places, size_t self,
+                              const WaitGraphOptions& options) {
+  std::vector<size_t> excuses = Excuses(calls, places.seen, self, options);
+  if (excuses.empty()) excuses = Excuses(calls, places.indirect, self, options);
+  if (!excuses.empty()) return excuses;
+  for (const size_t guess : Excuses(calls, places.guessed, self, options)) {
+    if (!ShareAWaiter(*calls[guess], *calls[self])) excuses.push_back(guess);
+  }
+  return excuses;
+}
+
+void Excuse(const StuckCalls& calls, const Index& waiting_in, const WaitGraphOptions& options,
+            size_t self, WaitNode* node) {
+  for (const Absent& absent : calls[self]->absents) {
     // The dead wait for nobody, whatever was seen of them last.
-    if (absent.gone == Gone::kDied) {
+    std::vector<size_t> excuses;
+    if (absent.gone != Gone::kDied) {
+      excuses = ExcusesOf(calls, waiting_in.Of(absent.process), self, options);
+    }
+    if (excuses.empty()) {
       node->guilty.push_back(absent);
-      continue;
-    }
-    for (const Place& place : waiting_in.Of(absent.process)) {
-      const StuckCall& other = *calls[place.call];
-      if (place.call == self || is_guess[place.call]) continue;
-      if (!IsSettled(other.waiters[place.waiter], call, options)) continue;
-      node->held_up_by.push_back(place.call);
-      excused = true;
-    }
-    if (excused) {
-      node->excused.push_back(absent.rank);
     } else {
-      node->guilty.push_back(absent);
+      node->excused.push_back(absent.rank);
+      node->held_up_by.insert(node->held_up_by.end(), excuses.begin(), excuses.end());
     }
   }
   std::sort(node->held_up_by.begin(), node->held_up_by.end());
@@ -248,16 +273,40 @@ bool IsCycle(const WaitGraph& graph, const std::vector<size_t>& component, size_
   return true;
 }
 
+// Whoever tears down has left: in a cycle of calls and teardowns it is the one
+// that stands in a teardown who owes a call.
+bool BlameWhoLeft(const StuckCalls& calls, const Index& waiting_in,
+                  const std::vector<size_t>& component, WaitGraph* graph) {
+  const auto tears_down = [&](size_t i) { return calls[i]->kind == StuckCall::Kind::kTeardown; };
+  const std::set<size_t> cycle(component.begin(), component.end());
+  bool any = false;
+  for (const size_t i : component) {
+    if (tears_down(i)) continue;
+    WaitNode& node = graph->nodes[i];
+    for (const Absent& absent : calls[i]->absents) {
+      const std::vector<Place>& places = waiting_in.Of(absent.process).seen;
+      const bool left = !places.empty() &&
+                        std::all_of(places.begin(), places.end(), [&](const Place& place) {
+                          return cycle.count(place.call) != 0 && tears_down(place.call);
+                        });
+      const auto excused = std::find(node.excused.begin(), node.excused.end(), absent.rank);
+      if (!left || excused == node.excused.end()) continue;
+      node.excused.erase(excused);
+      node.guilty.push_back(absent);
+      any = true;
+    }
+  }
+  return any;
+}
+
 }  // namespace
 
 WaitGraph BuildWaitGraph(const StuckCalls& calls, const WaitGraphOptions& options) {
   WaitGraph graph;
   graph.nodes.resize(calls.size());
   const Index waiting_in(calls);
-  std::vector<bool> is_guess;
-  for (const StuckCall* call : calls) is_guess.push_back(IsGuess(*call));
   for (size_t i = 0; i < calls.size(); ++i) {
-    Excuse(calls, waiting_in, is_guess, options, i, &graph.nodes[i]);
+    Excuse(calls, waiting_in, options, i, &graph.nodes[i]);
   }
   FollowDoubts(calls, &graph.nodes);
   graph.components = Components(graph.nodes).Find();
@@ -265,7 +314,8 @@ WaitGraph BuildWaitGraph(const StuckCalls& calls, const WaitGraphOptions& option
     for (const size_t i : graph.components[id]) graph.nodes[i].component = id;
   }
   for (size_t id = 0; id < graph.components.size(); ++id) {
-    if (IsCycle(graph, graph.components[id], id)) graph.cycles.push_back(id);
+    if (!IsCycle(graph, graph.components[id], id)) continue;
+    if (!BlameWhoLeft(calls, waiting_in, graph.components[id], &graph)) graph.cycles.push_back(id);
   }
   return graph;
 }

@@ -524,6 +524,15 @@ bool WrongThenDead(Random& random, int ranks, Case* c) {
   return true;
 }
 
+bool JudgeWrongThenDead(Case* c) {
+  FoundDivergence found;
+  if (FindDivergence(*c, Broken(*c), &found)) return JudgeDifference(c);
+  for (int rank = 0; rank < c->plan.ranks; ++rank) {
+    if (c->timeline.ranks[static_cast<size_t>(rank)].died) c->truth.culprits = {rank};
+  }
+  return JudgeDied(c);
+}
+
 const std::vector<Fault>* MakeFaults() {
   return new std::vector<Fault>{
       {"missing_rank", 14, FreezeBeforeCall, JudgeMissing},
@@ -545,7 +554,7 @@ const std::vector<Fault>* MakeFaults() {
       {"stalled_in_flight", 5, StallInFlight, JudgeStall},
       {"nccl_error", 5, ReportError, JudgeError},
       {"straggler", 2, SlowRank, JudgeSlow},
-      {"wrong_then_dead", 3, WrongThenDead, JudgeDifference},
+      {"wrong_then_dead", 3, WrongThenDead, JudgeWrongThenDead},
   };
 }
 
