@@ -81,7 +81,8 @@ class Roots {
     std::vector<Verdict> verdicts;
     for (const size_t i : InOrder()) {
       const WaitNode& node = graph_.nodes[i];
-      const bool ends_here = !node.guilty.empty() || calls_[i]->absents.empty();
+      const bool ends_here =
+          !node.guilty.empty() || (calls_[i]->absents.empty() && node.held_up_by.empty());
       if (!ends_here || verdicts.size() >= kMostRoots) continue;
       for (Verdict& v : Judge({job_, *calls_[i], node.guilty, now_ns_, limits_})) {
         AddExcused(job_, *calls_[i], node, &v);
@@ -101,6 +102,7 @@ class Roots {
     for (const size_t i : InOrder()) {
       const WaitNode& node = graph_.nodes[i];
       if (!node.guilty.empty() || node.held_up_by.empty() || InCycle(i)) continue;
+      if (calls_[i]->absents.empty()) continue;
       std::vector<Verdict> found = Judge({job_, *calls_[i], calls_[i]->absents, now_ns_, limits_});
       if (found.empty()) continue;
       Verdict& v = found.front();

@@ -155,7 +155,7 @@ void ExplainByCulprits(Nodes* nodes) {
   for (size_t i = 0; i < nodes->size(); ++i) {
     Node& node = (*nodes)[i];
     if (IsContradiction(node.verdict.cause) || IsWarning(node.verdict.cause)) continue;
-    if (node.culprits.empty()) continue;
+    if (node.culprits.empty() || node.verdict.cause == Cause::kConcurrentUse) continue;
     const auto candidates = blamed_in.find(*node.culprits.begin());
     if (candidates == blamed_in.end()) continue;
     for (const size_t other : candidates->second) {

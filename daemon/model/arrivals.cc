@@ -42,16 +42,17 @@ Arrivals ArrivalWatch::Score() const {
     score.last_calls = calls;
   }
   std::vector<int64_t> late;
-  int64_t first_ns = INT64_MAX, newest_ns = 0;
   for (const Call& call : scored_) {
     if (call.last_rank == score.last_rank) late.push_back(call.last_ns - call.before_last_ns);
-    first_ns = std::min(first_ns, call.last_ns);
-    newest_ns = std::max(newest_ns, call.last_ns);
   }
   const auto middle = late.begin() + static_cast<std::ptrdiff_t>(late.size() / 2);
   std::nth_element(late.begin(), middle, late.end());
   score.late_ns = *middle;
-  score.interval_ns = (newest_ns - first_ns) / static_cast<int64_t>(scored_.size() - 1);
+  const auto [first, newest] = std::minmax_element(
+      scored_.begin(), scored_.end(),
+      [](const Call& a, const Call& b) { return a.position < b.position; });
+  const auto calls = static_cast<int64_t>(newest->position - first->position);
+  score.interval_ns = (newest->last_ns - first->last_ns) / std::max<int64_t>(calls, 1);
   return score;
 }
 

@@ -112,6 +112,7 @@ std::optional<Verdict> JudgeDeadlock(const JobState& job, const StuckCalls& call
   verdict->evidence.clear();
   std::set<int32_t> waiting(verdict->waiting_processes.begin(), verdict->waiting_processes.end());
   for (const size_t i : cycle) {
+    if (calls[i]->absents.empty()) continue;
     WaitEdge edge = EdgeOf(job, *calls[i], parties);
     verdict->evidence.push_back(EdgeInWords(edge));
     verdict->chain.push_back(std::move(edge));

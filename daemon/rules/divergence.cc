@@ -65,8 +65,11 @@ Agreement CompareCheckpoints(const std::vector<History>& histories) {
   for (const History& history : histories) {
     for (const Checkpoint& checkpoint : history.members.front()->checkpoints) {
       const auto& [position, signature] = checkpoint;
-      if (position <= history.entered()) by_position[position].push_back(signature);
+      if (position < history.entered()) by_position[position].push_back(signature);
     }
+    // Where it stands now is a checkpoint, too.
+    const uint64_t newest = history.members.front()->signature;
+    if (newest != 0) by_position[history.entered()].push_back(newest);
   }
   Agreement agreement;
   for (const auto& [position, signatures] : by_position) {
@@ -153,6 +156,16 @@ std::optional<Divergence> CompareRecords(const std::vector<History>& histories, 
   return std::nullopt;
 }
 
+std::optional<uint64_t> SignatureAt(const History& history, uint64_t position) {
+  const Member& member = *history.members.front();
+  if (position == history.entered() && member.signature != 0) return member.signature;
+  const auto checkpoint =
+      std::find_if(member.checkpoints.begin(), member.checkpoints.end(),
+                   [&](const Checkpoint& c) { return c.position == position; });
+  if (checkpoint == member.checkpoints.end()) return std::nullopt;
+  return checkpoint->signature;
+}
+
 // Only the checkpoints tell that the ranks parted, and who from whom.
 Divergence LostDivergence(const std::vector<History>& histories, const Agreement& agreement) {
   Divergence divergence;
@@ -160,12 +173,9 @@ Divergence LostDivergence(const std::vector<History>& histories, const Agreement
   divergence.position_end = agreement.differ_at;
   std::map<uint64_t, Side> sides;
   for (const History& history : histories) {
-    const Member& member = *history.members.front();
-    const auto checkpoint = std::find_if(
-        member.checkpoints.begin(), member.checkpoints.end(),
-        [&](const Checkpoint& c) { return c.position == agreement.differ_at; });
-    if (checkpoint == member.checkpoints.end()) continue;
-    Side& side = sides[checkpoint->signature];
+    const std::optional<uint64_t> signature = SignatureAt(history, agreement.differ_at);
+    if (!signature) continue;
+    Side& side = sides[*signature];
     side.ranks.insert(side.ranks.end(), history.ranks.begin(), history.ranks.end());
   }
   for (auto& [signature, side] : sides) divergence.sides.push_back(std::move(side));

@@ -98,10 +98,17 @@ uint64_t BytesOf(const CallArgs& args) {
   return args.count * size;
 }
 
-enum class Other { kAbsent, kBehind, kNotBegun, kThere };
+constexpr Op OtherEnd(Op op) { return op == Op::kSend ? Op::kRecv : Op::kSend; }
+
+enum class Other { kAbsent, kBehind, kNotBegun, kUnknown, kThere };
 
 // The other end of an operation with `peer`: the nth in the other direction.
-Other FindOther(const Operations& peer, int32_t rank, Op op, uint32_t n, const CallRecord** found) {
+// Where records are lost on either side, nobody knows which one is the nth.
+Other FindOther(const Operations& o, size_t i, const Operations& peer, int32_t rank,
+                const CallRecord** found) {
+  if (!o.complete || !peer.complete) return Other::kUnknown;
+  const Op op = OtherEnd(o.ops[i]->args.op);
+  const uint32_t n = o.nth[i];
   const uint32_t before = CountBefore(peer, rank, op);
   if (n < before) return Other::kThere;  // its record is lost, so it was long ago
   const auto left = peer.of_pair.find({rank, op});
@@ -113,8 +120,6 @@ Other FindOther(const Operations& peer, int32_t rank, Op op, uint32_t n, const C
   return begun ? Other::kThere : Other::kNotBegun;
 }
 
-constexpr Op OtherEnd(Op op) { return op == Op::kSend ? Op::kRecv : Op::kSend; }
-
 using AllOperations = std::map<int32_t, Operations>;
 
 // All that the rank works on finds its other end.
@@ -124,8 +129,8 @@ bool MayFinish(const AllOperations& all, int32_t rank, const Operations& o) {
     const auto peer = all.find(args.peer);
     if (peer == all.end()) return false;
     const CallRecord* other = nullptr;
-    const Other found = FindOther(peer->second, rank, OtherEnd(args.op), o.nth[i], &other);
-    if (found != Other::kThere) return false;
+    const Other found = FindOther(o, i, peer->second, rank, &other);
+    if (found != Other::kThere && found != Other::kUnknown) return false;
     if (other != nullptr && BytesOf(other->args) != BytesOf(args)) return false;
   }
   return true;
@@ -196,7 +201,12 @@ void AddPeer(const JobState& job, const Communicator& comm, int32_t peer, Lack l
   Absent absent;
   if (member != nullptr) {
     absent = MakeAbsent(job, peer, *member, lack);
-    if (!complete) absent.at_most = std::min(absent.at_most, Certainty::kLikely);
+    if (!complete) {
+      absent.at_most = Certainty::kPossible;
+      call->missing_evidence.push_back(absl::StrCat(
+          "records of sends and receives are lost: whether ", RanksInWords({peer}),
+          " of the communicator has issued the other end is not known"));
+    }
   } else {
     absent.rank = peer;
     absent.lack = Lack::kUnheard;
@@ -222,18 +232,19 @@ StuckCall CallOf(const JobState& job, const Communicator& comm, const AllOperati
   static const Member* const kNobody = new Member();
   Operations nothing;
   nothing.member = kNobody;
+  nothing.complete = true;
   for (size_t i = o.active_begin; i < o.active_end; ++i) {
     const CallArgs& args = o.ops[i]->args;
     const auto at = all.find(args.peer);
     const Operations& peer = at == all.end() ? nothing : at->second;
     const CallRecord* other = nullptr;
-    const Other found = FindOther(peer, rank, OtherEnd(args.op), o.nth[i], &other);
+    const Other found = FindOther(o, i, peer, rank, &other);
     if (found != Other::kThere) {
       if (call.absents.empty()) call.call = args;
-      const Lack lack = found == Other::kAbsent     ? Lack::kNotEntered
-                        : found == Other::kNotBegun ? Lack::kNotStarted
-                                                    : Lack::kNotMatched;
-      AddPeer(job, comm, args.peer, lack, o.complete && (at == all.end() || peer.complete), &call);
+      const Lack lack = found == Other::kNotBegun ? Lack::kNotStarted
+                        : found == Other::kBehind ? Lack::kNotMatched
+                                                  : Lack::kNotEntered;
+      AddPeer(job, comm, args.peer, lack, found != Other::kUnknown, &call);
     } else if (other != nullptr && BytesOf(other->args) != BytesOf(args)) {
       if (!call.size_differs) call.call = args;
       call.size_differs = true;

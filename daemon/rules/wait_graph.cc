@@ -40,6 +40,8 @@ class Index {
   explicit Index(const StuckCalls& calls) {
     for (const StuckCall* call : calls) {
       for (const Absent& a : call->absents) Want(a.process);
+      if (!IsGuess(*call)) continue;
+      for (const Waiter& w : call->waiters) Want(w.process);
     }
     for (size_t i = 0; i < calls.size(); ++i) {
       const bool is_guess = IsGuess(*calls[i]);
@@ -139,6 +141,17 @@ void Excuse(const StuckCalls& calls, const Index& waiting_in, const WaitGraphOpt
   std::sort(node->held_up_by.begin(), node->held_up_by.end());
   node->held_up_by.erase(std::unique(node->held_up_by.begin(), node->held_up_by.end()),
                          node->held_up_by.end());
+}
+
+// A call in which nobody is seen to wait, while one who has entered it waits in
+// another that lacks somebody: that is what holds it up.
+void ExplainGuess(const StuckCalls& calls, const Index& waiting_in, size_t self, WaitNode* node) {
+  if (!IsGuess(*calls[self])) return;
+  std::set<size_t> held_up_by;
+  for (const Waiter& w : calls[self]->waiters) {
+    for (const Place& place : waiting_in.Of(w.process).indirect) held_up_by.insert(place.call);
+  }
+  node->held_up_by.assign(held_up_by.begin(), held_up_by.end());
 }
 
 // Has the process entered this call, where nothing would show that it waits?
@@ -307,6 +320,7 @@ WaitGraph BuildWaitGraph(const StuckCalls& calls, const WaitGraphOptions& option
   const Index waiting_in(calls);
   for (size_t i = 0; i < calls.size(); ++i) {
     Excuse(calls, waiting_in, options, i, &graph.nodes[i]);
+    ExplainGuess(calls, waiting_in, i, &graph.nodes[i]);
   }
   FollowDoubts(calls, &graph.nodes);
   graph.components = Components(graph.nodes).Find();

@@ -68,14 +68,33 @@ std::set<int> RanksOf(const std::vector<Culprit>& culprits) {
   return ranks;
 }
 
-bool CulpritsRight(const Truth& truth, const std::set<int>& named) {
+bool CulpritsRight(const Truth& truth, const std::vector<Verdict>& verdicts) {
+  std::set<int> named = RanksOf(verdicts.front().culprits);
+  if (truth.several) {
+    if (named.empty()) return false;
+    for (const Verdict& v : verdicts) {
+      if (!v.is_consequence && truth.causes.count(v.cause) != 0) named.merge(RanksOf(v.culprits));
+    }
+  }
+  if (truth.unseen && named.empty()) return true;
+  if (truth.some_lost) {
+    return !named.empty() && std::includes(truth.culprits.begin(), truth.culprits.end(),
+                                           named.begin(), named.end());
+  }
   if (!truth.culprits_among) return named == truth.culprits;
   return std::includes(named.begin(), named.end(), truth.culprits.begin(), truth.culprits.end());
+}
+
+// Records of the divergence may be gone, and the verdict must know.
+bool MayBeLost(const Case& c, const Verdict& v) {
+  return c.truth.comm >= 0 && c.sight.lost_records_percent != 0 &&
+         v.certainty != Certainty::kCertain;
 }
 
 bool DivergenceRight(const Case& c, const Verdict& v) {
   if (c.truth.comm < 0) return true;
   if (v.communicator != IdOf(c.truth.comm)) return false;
+  if (MayBeLost(c, v) && v.position > c.truth.position) return true;
   if (v.position == c.truth.position) return true;
   return v.position <= c.truth.position && c.truth.position < v.position_end;
 }
@@ -141,7 +160,8 @@ Score ScoreOf(const Case& c, const Outcome& outcome) {
   if (!outcome.confirmed || outcome.verdicts.empty()) return score;
   const Verdict& v = outcome.verdicts.front();
   score.cause = c.truth.causes.count(v.cause) != 0;
-  score.culprits = CulpritsRight(c.truth, RanksOf(v.culprits));
+  if (MayBeLost(c, v)) score.cause = IsContradiction(v.cause);
+  score.culprits = CulpritsRight(c.truth, outcome.verdicts);
   score.has_divergence = c.truth.comm >= 0;
   score.divergence = DivergenceRight(c, v);
   score.certain = v.certainty == Certainty::kCertain;

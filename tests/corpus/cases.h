@@ -20,6 +20,9 @@ struct Truth {
   std::set<Cause> causes;       // any of these
   std::set<int> culprits;       // global ranks; empty: nobody can be told apart
   bool culprits_among = false;  // the verdict may name more: all of a cycle
+  bool several = false;         // each may have a verdict of its own
+  bool some_lost = false;       // it may name fewer: records of the others are lost
+  bool unseen = false;          // a guess that names nobody is all that can be asked for
   // First divergence, where there is one.
   int comm = -1;
   uint64_t position = 0;

@@ -173,6 +173,8 @@ bool JudgeAbsence(Case* c, Cause cause) {
   }
   if (!owed.any()) return false;
   c->truth.hangs = true;
+  if (cause == Cause::kHostLost) culprits = c->truth.culprits;  // all of the host
+  c->truth.culprits = culprits;
   if (cause != Cause::kMissingRank) {
     c->truth.causes = {cause};
     return true;
@@ -184,7 +186,10 @@ bool JudgeAbsence(Case* c, Cause cause) {
   return true;
 }
 
-bool JudgeMissing(Case* c) { return JudgeAbsence(c, Cause::kMissingRank); }
+bool JudgeMissing(Case* c) {
+  c->truth.several = c->truth.culprits.size() > 1;
+  return JudgeAbsence(c, Cause::kMissingRank);
+}
 bool JudgeExited(Case* c) { return JudgeAbsence(c, Cause::kRankExited); }
 bool JudgeDied(Case* c) { return JudgeAbsence(c, Cause::kRankDied); }
 bool JudgeLost(Case* c) {
@@ -362,6 +367,12 @@ bool JudgeDifference(Case* c) {
   if (Waits(*c, broken)) {
     truth.causes = {Cause::kDeadlock};
     truth.culprits_among = true;
+    if (!c->sight.markers) {
+      // That the culprit waits, too, is not always to be seen.
+      truth.causes.insert({Cause::kMissingRank, Cause::kUnmatchedP2p, Cause::kStalledInFlight});
+      truth.unseen = true;
+      truth.most = Certainty::kLikely;
+    }
     return true;
   }
   // It left out the last call that anybody made, and goes on to its end.
@@ -370,9 +381,10 @@ bool JudgeDifference(Case* c) {
 }
 
 bool JudgeConcurrency(Case* c) {
+  const int broken = Broken(*c);
   if (!JudgeDifference(c) || c->truth.comm < 0) return false;
   c->truth.causes = {Cause::kConcurrentUse};
-  c->truth.culprits = {Broken(*c)};
+  c->truth.culprits = {broken};
   c->truth.most = Certainty::kCertain;
   return true;
 }
@@ -444,6 +456,7 @@ bool JudgeCycle(Case* c) {
   if (c->timeline.all_ended) return false;
   c->truth.hangs = true;
   c->truth.causes = {Cause::kDeadlock};
+  c->truth.some_lost = c->sight.lost_records_percent != 0;
   return true;
 }
 
@@ -507,7 +520,12 @@ bool SlowRank(Random& random, int ranks, Case* c) {
   return true;
 }
 
-bool JudgeSlow(Case* c) { return c->timeline.all_ended; }
+bool JudgeSlow(Case* c) {
+  // Clocks that are told with delays are no better than these: nor is who came last.
+  c->sight.most_delay_ns = 0;
+  c->sight.lost_records_percent = 0;
+  return c->timeline.all_ended;
+}
 
 // A reduction that differs does no harm that NCCL would notice, and later a
 // rank dies.
@@ -583,9 +601,11 @@ size_t CountWith(const Track* track, Op op, int peer) {
       }));
 }
 
-bool HasUnfinished(const Track& track, CallKind kind) {
+// Without markers one that has not begun on the GPU looks like one that waits.
+bool HasUnfinished(const Case& c, const Track& track, CallKind kind) {
   return std::any_of(track.calls.begin(), track.calls.end(), [&](const CallTimes& call) {
-    return KindOf(call.args.op) == kind && call.started != kNever && call.finished == kNever;
+    const bool begun = call.started != kNever || !c.sight.markers;
+    return KindOf(call.args.op) == kind && begun && call.finished == kNever;
   });
 }
 
@@ -595,12 +615,12 @@ void AddOwed(const Case& c, int comm, int rank, const Track* mine, const Track& 
     owed->creation = owed->creation || theirs.init_returned == kNever;
     return;
   }
-  if (HasUnfinished(theirs, CallKind::kCollective) && Count(*mine, false) < Count(theirs, false)) {
+  if (HasUnfinished(c, theirs, CallKind::kCollective) && Count(*mine, false) < Count(theirs, false)) {
     owed->collective = true;
   }
   const int me = c.plan.RankIn(comm, rank);
   const int them = c.plan.RankIn(comm, other);
-  if (HasUnfinished(theirs, CallKind::kP2p) &&
+  if (HasUnfinished(c, theirs, CallKind::kP2p) &&
       (CountWith(&theirs, Op::kSend, me) > CountWith(mine, Op::kRecv, them) ||
        CountWith(&theirs, Op::kRecv, me) > CountWith(mine, Op::kSend, them))) {
     owed->p2p = true;

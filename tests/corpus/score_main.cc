@@ -63,6 +63,7 @@ void Show(const Case& c, const Outcome& outcome, size_t most_verdicts) {
               c.sight.markers, c.sight.lost_records_percent, c.sight.late_hosts_percent,
               Expected(c.truth).c_str());
   if (!outcome.confirmed) std::printf("  nothing was confirmed\n");
+  for (const Verdict& v : outcome.warnings) std::printf("  warning: %s\n", v.summary.c_str());
   for (size_t i = 0; i < std::min(most_verdicts, outcome.verdicts.size()); ++i) {
     const Verdict& v = outcome.verdicts[i];
     std::printf("  %s%s (%s): %.600s\n", v.is_consequence ? "  then " : "", CauseName(v.cause),
