@@ -2,6 +2,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "daemon/rules/describe.h"
+#include "daemon/rules/divergence.h"
 #include "daemon/rules/rules.h"
 
 namespace rollcall {
@@ -39,6 +40,35 @@ void AddLeastAdvanced(const Suspicion& s, Verdict* verdict) {
       absl::StrCat(finished, " ranks have finished the call, as their markers show"));
 }
 
+// All ranks that have entered the call are known to have called the same.
+bool CalledTheSame(const Communicator& comm, uint64_t position) {
+  const Member* first = nullptr;
+  const CallRecord* record = nullptr;
+  for (const auto& [rank, member] : comm.members) {
+    if (member.entered <= position) continue;
+    if (first == nullptr) {
+      first = &member;
+      record = FindCollective(member, position);
+      continue;
+    }
+    const bool one_history = member.signature != 0 && member.signature == first->signature &&
+                             member.entered == first->entered;
+    if (one_history) continue;
+    const CallRecord* other = FindCollective(member, position);
+    if (record == nullptr || other == nullptr || !SameCall(record->args, other->args)) return false;
+  }
+  return true;
+}
+
+// A call that somebody made otherwise does not end either.
+void NoteUnproven(const Suspicion& s, Verdict* verdict) {
+  if (s.call.kind != StuckCall::Kind::kCollective) return;
+  if (CalledTheSame(*s.call.communicator, s.call.position)) return;
+  verdict->certainty = std::min(verdict->certainty, Certainty::kLikely);
+  verdict->missing_evidence.push_back(
+      "whether all ranks called the same: records of this call are lost");
+}
+
 // Those who wait are not those who are stopped.
 void DropStoppedWaiters(const JobState& job, Verdict* verdict) {
   std::vector<int32_t> ranks, processes;
@@ -63,6 +93,7 @@ std::optional<Verdict> JudgeStalledCalls(const Suspicion& s) {
   if (!verdict) return verdict;
   verdict->certainty = CertaintyOfWaits(s.call.waiters);
   if (!s.call.missing_evidence.empty()) verdict->certainty = Certainty::kPossible;
+  NoteUnproven(s, &*verdict);
   AddStopped(s, &*verdict);
   DropStoppedWaiters(s.job, &*verdict);
   // With nobody further than the others nobody can be told apart.

@@ -25,6 +25,7 @@ struct Operations {
   size_t active_end = 0;
   bool complete = false;  // all of them were counted, so that nth means nth
   bool held_up = false;   // without markers: the order of issue alone keeps it there
+  bool blind = false;     // the record of what it works on is lost
 };
 
 uint64_t Ordinal(const Operations& o, size_t i) {
@@ -85,6 +86,7 @@ Operations OperationsOf(const Member& member) {
   size_t first = 0;
   if (member.has_markers) {
     while (first < o.ops.size() && Ordinal(o, first) < member.p2p_finished) ++first;
+    o.blind = first < o.ops.size() && Ordinal(o, first) > member.p2p_finished;
   } else if (!o.complete) {
     first = NewestGroup(o);
   }
@@ -102,11 +104,27 @@ constexpr Op OtherEnd(Op op) { return op == Op::kSend ? Op::kRecv : Op::kSend; }
 
 enum class Other { kAbsent, kBehind, kNotBegun, kUnknown, kThere };
 
+// Of what has not finished on either side, the first belongs to the first.
+Other GuessOther(const Operations& o, size_t i, const Operations& peer, int32_t rank) {
+  const CallArgs& args = o.ops[i]->args;
+  uint32_t n = 0;
+  for (size_t k = o.active_begin; k < i; ++k) {
+    n += o.ops[k]->args.op == args.op && o.ops[k]->args.peer == args.peer;
+  }
+  for (size_t k = peer.active_begin; k < peer.active_end; ++k) {
+    const CallArgs& theirs = peer.ops[k]->args;
+    if (theirs.op != OtherEnd(args.op) || theirs.peer != rank || n-- != 0) continue;
+    const bool begun = !peer.member->has_markers || Ordinal(peer, k) < peer.member->p2p_started;
+    return begun ? Other::kThere : Other::kNotBegun;
+  }
+  return Other::kUnknown;
+}
+
 // The other end of an operation with `peer`: the nth in the other direction.
 // Where records are lost on either side, nobody knows which one is the nth.
 Other FindOther(const Operations& o, size_t i, const Operations& peer, int32_t rank,
                 const CallRecord** found) {
-  if (!o.complete || !peer.complete) return Other::kUnknown;
+  if (!o.complete || !peer.complete) return GuessOther(o, i, peer, rank);
   const Op op = OtherEnd(o.ops[i]->args.op);
   const uint32_t n = o.nth[i];
   const uint32_t before = CountBefore(peer, rank, op);
@@ -171,6 +189,7 @@ std::optional<Wait> P2pWaitOf(const JobState& job, const Communicator& comm,
   Wait wait{first.position, 0, IsFresh(job, m.process) ? Evidence::kShown : Evidence::kInferred};
   if (m.has_markers && m.p2p_started > m.p2p_finished) {
     wait.since_ns = m.p2p_waiting_since_ns != 0 ? m.p2p_waiting_since_ns : first.entered_ns;
+    if (o.blind) wait.evidence = Evidence::kIndirect;
     return wait;
   }
   const Process* process = ProcessOf(job, m.process);
@@ -192,6 +211,11 @@ std::optional<Wait> P2pWaitOf(const JobState& job, const Communicator& comm,
   return wait.since_ns == 0 ? std::nullopt : std::make_optional(wait);
 }
 
+std::string RecordsLost(int32_t peer) {
+  return absl::StrCat("records of sends and receives are lost: whether ", RanksInWords({peer}),
+                      " of the communicator has issued the other end is not known");
+}
+
 void AddPeer(const JobState& job, const Communicator& comm, int32_t peer, Lack lack,
              bool complete, StuckCall* call) {
   for (const Absent& absent : call->absents) {
@@ -203,9 +227,7 @@ void AddPeer(const JobState& job, const Communicator& comm, int32_t peer, Lack l
     absent = MakeAbsent(job, peer, *member, lack);
     if (!complete) {
       absent.at_most = Certainty::kPossible;
-      call->missing_evidence.push_back(absl::StrCat(
-          "records of sends and receives are lost: whether ", RanksInWords({peer}),
-          " of the communicator has issued the other end is not known"));
+      call->missing_evidence.push_back(RecordsLost(peer));
     }
   } else {
     absent.rank = peer;
@@ -244,7 +266,9 @@ StuckCall CallOf(const JobState& job, const Communicator& comm, const AllOperati
       const Lack lack = found == Other::kNotBegun ? Lack::kNotStarted
                         : found == Other::kBehind ? Lack::kNotMatched
                                                   : Lack::kNotEntered;
-      AddPeer(job, comm, args.peer, lack, found != Other::kUnknown, &call);
+      AddPeer(job, comm, args.peer, lack, o.complete && peer.complete, &call);
+    } else if (!o.complete || !peer.complete) {
+      call.missing_evidence.push_back(RecordsLost(args.peer));
     } else if (other != nullptr && BytesOf(other->args) != BytesOf(args)) {
       if (!call.size_differs) call.call = args;
       call.size_differs = true;

@@ -111,8 +111,10 @@ class Reader {
     p->signature = signature_;
     size_t first = whole ? 0 : before;
     if (entered_ - first > kRing) first = entered_ - kRing;
-    // The agent was away for so long that the ring has gone round.
-    if (loses_ && first < entered_ && before == 0) first = std::max(first, entered_ - (entered_ + 3) / 4);
+    // The agent was away for so long that the ring has gone round: what is old is gone.
+    if (loses_ && first < entered_ && before == 0) {
+      first = std::max(first, std::min(finished_, entered_ - (entered_ + 3) / 4));
+    }
     p->records_lost = first > before ? first - before : 0;
     for (size_t i = first; i < entered_; ++i) p->records.push_back(RecordOf(i, t, skew));
   }

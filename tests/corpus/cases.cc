@@ -49,15 +49,20 @@ const Fault& FaultNamed(Random& random, const std::string& name) {
   return Faults().front();
 }
 
+// All pauses together stay below the limit of a hang, as they may add up: a
+// longer one is a hang as far as anybody can tell.
 void Slow(Random& random, JobPlan* plan) {
   const int slow = static_cast<int>(Below(random, 4));
+  uint64_t left = 18;  // seconds; a checkpoint and an evaluation take ten
   for (int i = 0; i < slow; ++i) {
     const int rank = static_cast<int>(Below(random, static_cast<uint64_t>(plan->ranks)));
     Program* program = plan->Own(rank);
     // A long pause on one rank while the others wait: data, a checkpoint, a compiler.
     const size_t at = Below(random, program->size());
     Step pause;
-    pause.ns = static_cast<int64_t>(Below(random, 20)) * kSecond;
+    const uint64_t seconds = Below(random, left);
+    left -= seconds;
+    pause.ns = static_cast<int64_t>(seconds) * kSecond;
     program->insert(program->begin() + static_cast<std::ptrdiff_t>(at), pause);
   }
 }
@@ -160,7 +165,7 @@ Score ScoreOf(const Case& c, const Outcome& outcome) {
   if (!outcome.confirmed || outcome.verdicts.empty()) return score;
   const Verdict& v = outcome.verdicts.front();
   score.cause = c.truth.causes.count(v.cause) != 0;
-  if (MayBeLost(c, v)) score.cause = IsContradiction(v.cause);
+  if (MayBeLost(c, v)) score.cause = score.cause || IsContradiction(v.cause);
   score.culprits = CulpritsRight(c.truth, outcome.verdicts);
   score.has_divergence = c.truth.comm >= 0;
   score.divergence = DivergenceRight(c, v);
