@@ -138,6 +138,33 @@ RankMap BySiblings(const JobState& job, const Communicator& comm,
   return result;
 }
 
+bool HasPlaceIn(const Communicator& comm, int32_t process) {
+  return std::any_of(comm.members.begin(), comm.members.end(),
+                     [&](const auto& entry) { return entry.second.process == process; });
+}
+
+// All who could be meant have fallen silent: then it is one of them.
+RankMap BySilence(const JobState& job, const Communicator& comm, const std::vector<int32_t>& ranks,
+                  const RankMap& candidates) {
+  std::vector<int32_t> silent;
+  for (const auto& [rank, process] : candidates) {
+    size_t looked_at = 0;
+    bool elsewhere = false;
+    for (const auto& [id, sibling] : job.communicators) {
+      if (comm.name.empty() || sibling.name != comm.name || sibling.size != comm.size) continue;
+      if (++looked_at > kMostSiblings) break;
+      elsewhere = elsewhere || HasPlaceIn(sibling, process);
+    }
+    if (elsewhere) continue;
+    if (job.processes[static_cast<size_t>(process)].liveness != Liveness::kSilent) return {};
+    silent.push_back(process);
+  }
+  RankMap result;
+  if (silent.size() < ranks.size()) return result;
+  for (size_t i = 0; i < ranks.size(); ++i) result[ranks[i]] = silent[i];
+  return result;
+}
+
 }  // namespace
 
 RankMap ProcessesOfRanks(const JobState& job, const Communicator& comm,
@@ -158,7 +185,8 @@ RankMap ProcessesOfRanks(const JobState& job, const Communicator& comm,
   std::vector<int32_t> processes;
   for (const auto& [rank, process] : candidates) processes.push_back(process);
   result = Pair(ranks, processes);
-  return result.empty() ? BySiblings(job, comm, ranks, candidates) : result;
+  if (result.empty()) result = BySiblings(job, comm, ranks, candidates);
+  return result.empty() ? BySilence(job, comm, ranks, candidates) : result;
 }
 
 }  // namespace rollcall

@@ -128,6 +128,20 @@ Absent MakeAbsent(const JobState& job, int32_t rank, const Member& member, Lack 
   return absent;
 }
 
+Absent MakeUnheard(const JobState& job, int32_t rank,
+                   const std::map<int32_t, int32_t>& processes) {
+  Absent absent;
+  absent.rank = rank;
+  absent.lack = Lack::kUnheard;
+  absent.at_most = Certainty::kPossible;
+  const auto it = processes.find(rank);
+  if (it == processes.end()) return absent;
+  absent.process = it->second;
+  absent.gone = HowProcessEnded(job, absent.process);
+  absent.silent = ProcessOf(job, absent.process)->liveness == Liveness::kSilent;
+  return absent;
+}
+
 std::vector<StuckCall> FindStuckCalls(const JobState& job, const Communicator& comm) {
   std::vector<StuckCall> calls;
   if (comm.size <= 1 || comm.size > kMaxRanks) return calls;

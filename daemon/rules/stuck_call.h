@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -90,6 +91,12 @@ void FindStuckTeardown(const JobState& job, const Communicator& comm,
 
 // An absent rank with what is known of its process.
 Absent MakeAbsent(const JobState& job, int32_t rank, const Member& member, Lack lack);
+
+// A rank that nothing has been heard of on the communicator: a gap in what is
+// known rather than in what was done, so it is only ever blamed as possible.
+// `processes`: which process it may be (rank_map.h).
+Absent MakeUnheard(const JobState& job, int32_t rank,
+                   const std::map<int32_t, int32_t>& processes);
 
 // The arguments of the call at `position`, from any rank whose record is left.
 CallArgs CallAt(const Communicator& comm, uint64_t position);

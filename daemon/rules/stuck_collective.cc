@@ -57,16 +57,7 @@ void AddUnheard(const JobState& job, const Communicator& comm, StuckCall* call) 
   const std::vector<int32_t> unknown = UnknownRanks(comm);
   if (unknown.empty()) return;
   const auto processes = ProcessesOfRanks(job, comm, unknown);
-  for (const int32_t rank : unknown) {
-    Absent absent;
-    absent.rank = rank;
-    absent.lack = Lack::kUnheard;
-    const auto it = processes.find(rank);
-    if (it != processes.end()) absent.process = it->second;
-    absent.gone = HowProcessEnded(job, absent.process);
-    absent.at_most = Certainty::kPossible;
-    call->absents.push_back(absent);
-  }
+  for (const int32_t rank : unknown) call->absents.push_back(MakeUnheard(job, rank, processes));
   call->missing_evidence.push_back(
       absl::StrCat("nothing has been heard of ", RanksInWords(unknown), " on ",
                    CommunicatorInWords(comm.id, comm.name), ", though it has formed"));

@@ -9,6 +9,7 @@
 #include <tuple>
 
 #include "absl/strings/str_cat.h"
+#include "daemon/rules/rank_map.h"
 #include "daemon/rules/stuck_call.h"
 #include "daemon/sentences.h"
 
@@ -105,7 +106,8 @@ constexpr Op OtherEnd(Op op) { return op == Op::kSend ? Op::kRecv : Op::kSend; }
 enum class Other { kAbsent, kBehind, kNotBegun, kUnknown, kThere };
 
 // Of what has not finished on either side, the first belongs to the first.
-Other GuessOther(const Operations& o, size_t i, const Operations& peer, int32_t rank) {
+Other GuessOther(const Operations& o, size_t i, const Operations& peer, int32_t rank,
+                 const CallRecord** found) {
   const CallArgs& args = o.ops[i]->args;
   uint32_t n = 0;
   for (size_t k = o.active_begin; k < i; ++k) {
@@ -114,6 +116,7 @@ Other GuessOther(const Operations& o, size_t i, const Operations& peer, int32_t 
   for (size_t k = peer.active_begin; k < peer.active_end; ++k) {
     const CallArgs& theirs = peer.ops[k]->args;
     if (theirs.op != OtherEnd(args.op) || theirs.peer != rank || n-- != 0) continue;
+    *found = peer.ops[k];
     const bool begun = !peer.member->has_markers || Ordinal(peer, k) < peer.member->p2p_started;
     return begun ? Other::kThere : Other::kNotBegun;
   }
@@ -124,7 +127,7 @@ Other GuessOther(const Operations& o, size_t i, const Operations& peer, int32_t 
 // Where records are lost on either side, nobody knows which one is the nth.
 Other FindOther(const Operations& o, size_t i, const Operations& peer, int32_t rank,
                 const CallRecord** found) {
-  if (!o.complete || !peer.complete) return GuessOther(o, i, peer, rank);
+  if (!o.complete || !peer.complete) return GuessOther(o, i, peer, rank, found);
   const Op op = OtherEnd(o.ops[i]->args.op);
   const uint32_t n = o.nth[i];
   const uint32_t before = CountBefore(peer, rank, op);
@@ -230,9 +233,7 @@ void AddPeer(const JobState& job, const Communicator& comm, int32_t peer, Lack l
       call->missing_evidence.push_back(RecordsLost(peer));
     }
   } else {
-    absent.rank = peer;
-    absent.lack = Lack::kUnheard;
-    absent.at_most = Certainty::kPossible;
+    absent = MakeUnheard(job, peer, ProcessesOfRanks(job, comm, {peer}));
     call->missing_evidence.push_back(
         absl::StrCat("nothing has been heard of ", RanksInWords({peer}), " on ",
                      CommunicatorInWords(comm.id, comm.name)));
@@ -267,9 +268,10 @@ StuckCall CallOf(const JobState& job, const Communicator& comm, const AllOperati
                         : found == Other::kBehind ? Lack::kNotMatched
                                                   : Lack::kNotEntered;
       AddPeer(job, comm, args.peer, lack, o.complete && peer.complete, &call);
-    } else if (!o.complete || !peer.complete) {
-      call.missing_evidence.push_back(RecordsLost(args.peer));
-    } else if (other != nullptr && BytesOf(other->args) != BytesOf(args)) {
+      continue;
+    }
+    if (!o.complete || !peer.complete) call.missing_evidence.push_back(RecordsLost(args.peer));
+    if (other != nullptr && BytesOf(other->args) != BytesOf(args)) {
       if (!call.size_differs) call.call = args;
       call.size_differs = true;
       call.other_end = other->args;

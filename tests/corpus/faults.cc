@@ -194,6 +194,11 @@ bool JudgeExited(Case* c) { return JudgeAbsence(c, Cause::kRankExited); }
 bool JudgeDied(Case* c) { return JudgeAbsence(c, Cause::kRankDied); }
 bool JudgeLost(Case* c) {
   c->truth.most = Certainty::kLikely;
+  // A host that its agent has never told of cannot be missed.
+  const int64_t told = (c->sight.late_hosts_percent != 0 ? 3 * kSecond : 0) + c->sight.tick_ns;
+  for (const int rank : c->truth.culprits) {
+    if (c->timeline.ranks[static_cast<size_t>(rank)].ended < told) return false;
+  }
   return JudgeAbsence(c, Cause::kHostLost);
 }
 
@@ -457,6 +462,10 @@ bool JudgeCycle(Case* c) {
   c->truth.hangs = true;
   c->truth.causes = {Cause::kDeadlock};
   c->truth.some_lost = c->sight.lost_records_percent != 0;
+  if (c->truth.some_lost && !c->sight.markers) {
+    c->truth.causes.insert(Cause::kStalledInFlight);
+    c->truth.unseen = true;
+  }
   return true;
 }
 
