@@ -65,11 +65,8 @@ Agreement CompareCheckpoints(const std::vector<History>& histories) {
   for (const History& history : histories) {
     for (const Checkpoint& checkpoint : history.members.front()->checkpoints) {
       const auto& [position, signature] = checkpoint;
-      if (position < history.entered()) by_position[position].push_back(signature);
+      if (position <= history.entered()) by_position[position].push_back(signature);
     }
-    // Where it stands now is a checkpoint, too.
-    const uint64_t newest = history.members.front()->signature;
-    if (newest != 0) by_position[history.entered()].push_back(newest);
   }
   Agreement agreement;
   for (const auto& [position, signatures] : by_position) {
@@ -183,6 +180,29 @@ Divergence LostDivergence(const std::vector<History>& histories, const Agreement
   return divergence;
 }
 
+bool HasAllRecords(const History& history, uint64_t begin, uint64_t end) {
+  for (uint64_t position = begin; position < end; ++position) {
+    if (RecordOf(history, position) == nullptr) return false;
+  }
+  return true;
+}
+
+// Where histories stand at the same call with other signatures, and records are
+// lost that would tell why; 0: nowhere.
+uint64_t DifferNow(const std::vector<History>& histories, uint64_t agreed) {
+  std::map<uint64_t, std::vector<const History*>> by_position;
+  for (const History& history : histories) {
+    if (history.members.front()->signature != 0) by_position[history.entered()].push_back(&history);
+  }
+  for (const auto& [position, here] : by_position) {
+    if (here.size() < 2) continue;
+    for (const History* history : here) {
+      if (!HasAllRecords(*history, agreed, position)) return position;
+    }
+  }
+  return 0;
+}
+
 // What follows in both histories, from the last proof that they agree on.
 void AlignSides(const std::vector<History>& histories, uint64_t agreed, Divergence* divergence) {
   const auto calls_of = [&](const Side& side) {
@@ -221,8 +241,9 @@ void AlignSides(const std::vector<History>& histories, uint64_t agreed, Divergen
 std::optional<Divergence> FindFirst(const Communicator& comm, const Ranks& left_out) {
   const std::vector<History> histories = GroupByHistory(comm, left_out);
   if (histories.size() < 2) return std::nullopt;
-  const Agreement agreement = CompareCheckpoints(histories);
+  Agreement agreement = CompareCheckpoints(histories);
   std::optional<Divergence> found = CompareRecords(histories, agreement.agreed);
+  if (!found && agreement.differ_at == 0) agreement.differ_at = DifferNow(histories, agreement.agreed);
   if (agreement.differ_at != 0 && !(found && found->position < agreement.differ_at)) {
     return LostDivergence(histories, agreement);
   }

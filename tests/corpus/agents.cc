@@ -16,6 +16,7 @@ namespace {
 constexpr int64_t kStart = 1'700'000'000 * kSecond;
 constexpr int64_t kSilentAfter = 10 * kSecond;
 constexpr uint64_t kRing = 512;
+constexpr int64_t kSeenFor = 3 * kSecond;  // after a confirmation
 
 // Reads one rank on one communicator, forwards in time.
 class Reader {
@@ -207,9 +208,13 @@ class Watcher {
         if (event.kind != IncidentEvent::Kind::kConfirmed) continue;
         outcome.confirmed = true;
         outcome.confirmed_ns = t;
-        outcome.verdicts = event.incident.verdicts;
-        return outcome;
+        outcome.at_first = event.incident.verdicts;
       }
+      if (!outcome.confirmed) continue;
+      // An incident grows as long as it lives: ranks that come later tell more.
+      if (life_.live()) outcome.verdicts = life_.live()->verdicts;
+      if (outcome.verdicts.empty()) outcome.verdicts = outcome.at_first;
+      if (!life_.live() || t >= outcome.confirmed_ns + kSeenFor) return outcome;
     }
     return outcome;
   }

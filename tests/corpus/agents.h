@@ -35,7 +35,8 @@ struct Outcome {
   bool confirmed = false;
   int suspected = 0;              // incidents opened
   int64_t confirmed_ns = 0;       // simulated
-  std::vector<Verdict> verdicts;  // of the first confirmed incident
+  std::vector<Verdict> at_first;  // of the first confirmed incident, as it was confirmed
+  std::vector<Verdict> verdicts;  // the same, when some seconds more had shown the rest
   std::vector<Verdict> warnings;  // the last ones
   int64_t hung_ns = 0;            // when nothing moved any more
 };

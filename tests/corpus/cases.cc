@@ -172,6 +172,12 @@ Score ScoreOf(const Case& c, const Outcome& outcome) {
   score.certain = v.certainty == Certainty::kCertain;
   score.wrong_certain =
       score.certain && (!score.cause || !score.culprits || c.truth.most != Certainty::kCertain);
+  const Verdict& first = outcome.at_first.front();
+  if (first.certainty == Certainty::kCertain) {
+    const bool right = c.truth.causes.count(first.cause) != 0 &&
+                       CulpritsRight(c.truth, outcome.at_first);
+    score.wrong_certain = score.wrong_certain || !right;
+  }
   return score;
 }
 

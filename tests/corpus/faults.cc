@@ -415,6 +415,10 @@ bool JudgeSize(Case* c) {
   c->truth.hangs = true;
   c->truth.causes = {Cause::kUnmatchedP2p};
   c->truth.most = Certainty::kLikely;
+  if (c->sight.lost_records_percent != 0 && !c->sight.markers) {
+    c->truth.causes.insert(Cause::kStalledInFlight);
+    c->truth.unseen = true;
+  }
   return true;
 }
 
