@@ -97,6 +97,15 @@ RankMap Pair(const std::vector<int32_t>& ranks, const std::vector<int32_t>& proc
   return result;
 }
 
+// Only where all of the world are known: else one who is not may be meant.
+RankMap ByWhatIsLeft(const Communicator& comm, const std::vector<int32_t>& ranks,
+                     const RankMap& candidates, int32_t world_size) {
+  if (candidates.size() + comm.members.size() != static_cast<size_t>(world_size)) return {};
+  std::vector<int32_t> processes;
+  for (const auto& [rank, process] : candidates) processes.push_back(process);
+  return Pair(ranks, processes);
+}
+
 // Communicators of one kind (the pipeline groups of a job, say) hold their ranks
 // in one pattern. Where another of the kind is complete, it tells who is missing
 // here: each rank at the same distance as the known ones.
@@ -167,26 +176,28 @@ RankMap BySilence(const JobState& job, const Communicator& comm, const std::vect
 
 }  // namespace
 
-RankMap ProcessesOfRanks(const JobState& job, const Communicator& comm,
-                         const std::vector<int32_t>& ranks) {
-  RankMap result = ByParent(job, comm, ranks);
-  if (!result.empty() || ranks.empty()) return result;
+RankProcesses ProcessesOfRanks(const JobState& job, const Communicator& comm,
+                               const std::vector<int32_t>& ranks) {
+  RankProcesses result;
+  result.processes = ByParent(job, comm, ranks);
+  if (!result.processes.empty() || ranks.empty()) return result;
 
   const int32_t world_size = WorldSize(job, comm);
-  if (world_size < 0) return Pair(ranks, CandidatesWithoutRank(job, comm));
+  if (world_size < 0) return {Pair(ranks, CandidatesWithoutRank(job, comm)), true};
   const RankMap candidates = CandidatesByGlobalRank(job, comm, world_size);
   if (world_size == comm.size && RanksAreGlobal(job, comm)) {
     for (const int32_t rank : ranks) {
       const auto it = candidates.find(rank);
-      if (it != candidates.end()) result[rank] = it->second;
+      if (it != candidates.end()) result.processes[rank] = it->second;
     }
     return result;
   }
-  std::vector<int32_t> processes;
-  for (const auto& [rank, process] : candidates) processes.push_back(process);
-  result = Pair(ranks, processes);
-  if (result.empty()) result = BySiblings(job, comm, ranks, candidates);
-  return result.empty() ? BySilence(job, comm, ranks, candidates) : result;
+  result.processes = ByWhatIsLeft(comm, ranks, candidates, world_size);
+  if (!result.processes.empty()) return result;
+  result.guessed = true;
+  result.processes = BySiblings(job, comm, ranks, candidates);
+  if (result.processes.empty()) result.processes = BySilence(job, comm, ranks, candidates);
+  return result;
 }
 
 }  // namespace rollcall

@@ -14,7 +14,12 @@ namespace rollcall {
 // be told are not in the result. Looked up in this order: the parent's ranks,
 // global ranks where the communicator spans the world, what is left over, and the
 // pattern of other communicators of the same kind.
-std::map<int32_t, int32_t> ProcessesOfRanks(const JobState& job, const Communicator& comm,
-                                            const std::vector<int32_t>& ranks);
+struct RankProcesses {
+  std::map<int32_t, int32_t> processes;  // by rank
+  bool guessed = false;                  // by a pattern
+};
+
+RankProcesses ProcessesOfRanks(const JobState& job, const Communicator& comm,
+                               const std::vector<int32_t>& ranks);
 
 }  // namespace rollcall

@@ -56,7 +56,7 @@ void AddNotStarted(const JobState& job, const Communicator& comm, StuckCall* cal
 void AddUnheard(const JobState& job, const Communicator& comm, StuckCall* call) {
   const std::vector<int32_t> unknown = UnknownRanks(comm);
   if (unknown.empty()) return;
-  const auto processes = ProcessesOfRanks(job, comm, unknown);
+  const auto processes = ProcessesOfRanks(job, comm, unknown).processes;
   for (const int32_t rank : unknown) call->absents.push_back(MakeUnheard(job, rank, processes));
   call->missing_evidence.push_back(
       absl::StrCat("nothing has been heard of ", RanksInWords(unknown), " on ",

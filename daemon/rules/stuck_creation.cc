@@ -48,18 +48,19 @@ void AddMembers(const JobState& job, const Communicator& comm, StuckCall* call) 
 
 void AddNeverCame(const JobState& job, const Communicator& comm, StuckCall* call) {
   const std::vector<int32_t> unknown = UnknownRanks(comm);
-  const auto processes = ProcessesOfRanks(job, comm, unknown);
+  const RankProcesses found = ProcessesOfRanks(job, comm, unknown);
   std::vector<int32_t> nameless;
   for (const int32_t rank : unknown) {
     Absent absent;
     absent.rank = rank;
-    const auto it = processes.find(rank);
-    if (it == processes.end()) {
+    const auto it = found.processes.find(rank);
+    if (it == found.processes.end()) {
       nameless.push_back(rank);
       absent.at_most = Certainty::kLikely;
     } else {
       const Process& process = *ProcessOf(job, it->second);
       absent.process = it->second;
+      if (found.guessed) absent.at_most = Certainty::kLikely;
       absent.gone = HowProcessEnded(job, it->second);
       absent.gone_since_ns = process.ended_ns;
       absent.silent = process.liveness == Liveness::kSilent;

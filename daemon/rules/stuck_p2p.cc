@@ -233,7 +233,7 @@ void AddPeer(const JobState& job, const Communicator& comm, int32_t peer, Lack l
       call->missing_evidence.push_back(RecordsLost(peer));
     }
   } else {
-    absent = MakeUnheard(job, peer, ProcessesOfRanks(job, comm, {peer}));
+    absent = MakeUnheard(job, peer, ProcessesOfRanks(job, comm, {peer}).processes);
     call->missing_evidence.push_back(
         absl::StrCat("nothing has been heard of ", RanksInWords({peer}), " on ",
                      CommunicatorInWords(comm.id, comm.name)));

@@ -127,6 +127,7 @@ Case MakeFault(uint64_t seed, int most_ranks, const std::string& name) {
     if (!fault.inject(random, ranks, &c)) continue;
     c.timeline = Run(c.plan);
     if (!fault.judge(&c)) continue;
+    c.truth.divergence = fault.divergence;
     c.name = absl::StrFormat("fault-%07d-%s-%s", seed, c.fault, c.plan.layout);
     return c;
   }
@@ -169,6 +170,7 @@ Score ScoreOf(const Case& c, const Outcome& outcome) {
   score.culprits = CulpritsRight(c.truth, outcome.verdicts);
   score.has_divergence = c.truth.comm >= 0;
   score.divergence = DivergenceRight(c, v);
+  score.kind = score.has_divergence && v.divergence == c.truth.divergence;
   score.certain = v.certainty == Certainty::kCertain;
   score.wrong_certain =
       score.certain && (!score.cause || !score.culprits || c.truth.most != Certainty::kCertain);

@@ -53,6 +53,7 @@ struct Score {
   bool confirmed = false;
   bool cause = false, culprits = false, divergence = false;  // right
   bool has_divergence = false;                               // there is one to find
+  bool kind = false;  // extra, skipped, ...: may not be told yet when the job stops there
   bool certain = false;
   bool wrong_certain = false;
   bool straggler = true;

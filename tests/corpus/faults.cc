@@ -557,7 +557,10 @@ bool WrongThenDead(Random& random, int ranks, Case* c) {
 
 bool JudgeWrongThenDead(Case* c) {
   FoundDivergence found;
-  if (FindDivergence(*c, Broken(*c), &found)) return JudgeDifference(c);
+  if (FindDivergence(*c, Broken(*c), &found)) {
+    // An agent that comes late tells of both at once: then either may go first.
+    return c->sight.late_hosts_percent == 0 && JudgeDifference(c);
+  }
   for (int rank = 0; rank < c->plan.ranks; ++rank) {
     if (c->timeline.ranks[static_cast<size_t>(rank)].died) c->truth.culprits = {rank};
   }
@@ -573,11 +576,11 @@ const std::vector<Fault>* MakeFaults() {
       {"host_lost", 6, LoseHost, JudgeLost},
       {"init_incomplete", 6, FreezeBeforeInit, JudgeMissing},
       {"teardown_hang", 4, FreezeBeforeDestroy, JudgeTeardown},
-      {"call_replaced", 7, ReplaceCall, JudgeDifference},
-      {"call_extra", 7, ExtraCall, JudgeDifference},
-      {"call_skipped", 7, SkipCall, JudgeDifference},
-      {"calls_swapped", 6, SwapCalls, JudgeDifference},
-      {"argument_changed", 8, ChangeArgument, JudgeDifference},
+      {"call_replaced", 7, ReplaceCall, JudgeDifference, DivergenceKind::kReplaced},
+      {"call_extra", 7, ExtraCall, JudgeDifference, DivergenceKind::kExtra},
+      {"call_skipped", 7, SkipCall, JudgeDifference, DivergenceKind::kSkipped},
+      {"calls_swapped", 6, SwapCalls, JudgeDifference, DivergenceKind::kSwapped},
+      {"argument_changed", 8, ChangeArgument, JudgeDifference, DivergenceKind::kReplaced},
       {"concurrent_use", 4, CallFromTwoThreads, JudgeConcurrency},
       {"p2p_size", 4, ReceiveLess, JudgeSize},
       {"p2p_ring", 3, SendFirstInARing, JudgeCycle},

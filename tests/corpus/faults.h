@@ -14,6 +14,8 @@ struct Fault {
   bool (*inject)(Random& random, int ranks, Case* c);
   // Fills in the truth from what came of it. False: nothing came of it.
   bool (*judge)(Case* c);
+  // How the histories part, where they do.
+  DivergenceKind divergence = DivergenceKind::kNone;
 };
 
 const std::vector<Fault>& Faults();

@@ -27,7 +27,7 @@ namespace rollcall::corpus {
 namespace {
 
 struct Row {
-  int cases = 0, cause = 0, culprits = 0, diverging = 0, divergence = 0;
+  int cases = 0, cause = 0, culprits = 0, diverging = 0, divergence = 0, kind = 0;
   int certain = 0, wrong_certain = 0, right = 0;
 };
 
@@ -37,14 +37,15 @@ void Add(const Score& score, Row* row) {
   row->culprits += score.culprits;
   row->diverging += score.has_divergence;
   row->divergence += score.has_divergence && score.divergence;
+  row->kind += score.kind;
   row->certain += score.certain;
   row->wrong_certain += score.wrong_certain;
   row->right += score.right();
 }
 
 void Print(const std::string& name, const Row& row) {
-  std::printf("%-22s %6d %6d %8d %5d/%-5d %8d %6d %7d\n", name.c_str(), row.cases, row.cause,
-              row.culprits, row.divergence, row.diverging, row.certain, row.wrong_certain,
+  std::printf("%-22s %6d %6d %8d %5d/%-5d %5d %8d %6d %7d\n", name.c_str(), row.cases, row.cause,
+              row.culprits, row.divergence, row.diverging, row.kind, row.certain, row.wrong_certain,
               row.right);
 }
 
@@ -72,8 +73,8 @@ void Show(const Case& c, const Outcome& outcome, size_t most_verdicts) {
 }
 
 void PrintHead() {
-  std::printf("%-22s %6s %6s %8s %11s %8s %6s %7s\n", "fault", "cases", "cause", "culprits",
-              "divergence", "certain", "wrong", "right");
+  std::printf("%-22s %6s %6s %8s %11s %5s %8s %6s %7s\n", "fault", "cases", "cause", "culprits",
+              "divergence", "kind", "certain", "wrong", "right");
 }
 
 int ShowOne() {
