@@ -1,5 +1,6 @@
-// rollcall analyze: finds out from segment files, on any machine and at any
-// later time, why a job hung. The same rules as the daemon's.
+// rollcall analyze: finds out from segment files, or from dumps of PyTorch's
+// Flight Recorder, on any machine and at any later time, why a job hung. The
+// same rules as the daemon's.
 //
 // Exits 0: no hang, 3: a hang was found, 2: bad input.
 #include <spdlog/spdlog.h>
@@ -8,11 +9,13 @@
 #include <algorithm>
 #include <filesystem>
 #include <iostream>
+#include <optional>
 #include <set>
 
 #include "absl/strings/str_cat.h"
 #include "agent/collector.h"
 #include "cli/commands.h"
+#include "cli/flight_recorder/import.h"
 #include "daemon/diagnose.h"
 #include "daemon/incident_proto.h"
 #include "daemon/job_store.h"
@@ -85,11 +88,11 @@ struct Finding {
   bool hangs = false;
 };
 
-Finding DiagnoseJob(const JobState& state, int64_t newest_ns) {
+Finding FindingOf(const JobState& state, int64_t newest_ns, std::vector<Verdict> verdicts) {
   Incident incident;
   incident.id = absl::StrCat(state.name, "-1");
   incident.job = state.name;
-  incident.verdicts = Diagnose(state, newest_ns, NoPatience());
+  incident.verdicts = std::move(verdicts);
   Finding finding;
   finding.hangs = !incident.verdicts.empty() && !IsWarning(incident.verdicts.front().cause);
   if (finding.hangs) {
@@ -133,45 +136,70 @@ void Print(const std::string& format, const std::vector<Finding>& findings) {
   if (format == "html" && !any) std::cerr << "rollcall analyze: no hang found, so no report\n";
 }
 
+std::optional<std::vector<Finding>> AnalyzeSegments(const std::vector<std::string>& paths) {
+  std::set<std::string> folders;
+  for (const std::string& path : paths) {
+    const std::string wrong = AddFolders(path, &folders);
+    if (wrong.empty()) continue;
+    std::cerr << "rollcall analyze: " << path << ": " << wrong << "\n";
+    return std::nullopt;
+  }
+  Input input;
+  for (const std::string& folder : folders) ReadFolder(folder, &input);
+  if (input.segments == 0) {
+    std::cerr << "rollcall analyze: no readable segments (files like 4121-88012345.seg) in what "
+                 "was given\n  they are in $ROLLCALL_DIR or /dev/shm/rollcall-<uid> of each host\n"
+                 "  dumps of PyTorch's Flight Recorder are read with --from=flight-recorder\n";
+    return std::nullopt;
+  }
+  std::vector<Finding> findings;
+  for (const std::string& job : input.store.JobNames()) {
+    JobState state = input.store.Get(job);
+    state.offline = true;
+    findings.push_back(
+        FindingOf(state, input.newest_ns, Diagnose(state, input.newest_ns, NoPatience())));
+  }
+  return findings;
+}
+
+std::optional<std::vector<Finding>> AnalyzeDumps(const std::vector<std::string>& paths) {
+  const absl::StatusOr<FlightRecorderInput> input = ImportFlightRecorder(paths);
+  if (!input.ok()) {
+    std::cerr << "rollcall analyze: " << input.status().message() << "\n";
+    return std::nullopt;
+  }
+  for (const std::string& note : input->notes) std::cerr << "rollcall: " << note << "\n";
+  const JobState& state = input->model.state();
+  std::vector<Verdict> verdicts = Diagnose(state, input->newest_ns, NoPatience());
+  AddWhatDumpsTell(*input, &verdicts);
+  std::vector<Finding> findings;
+  findings.push_back(FindingOf(state, input->newest_ns, std::move(verdicts)));
+  return findings;
+}
+
 }  // namespace
 
 int AnalyzeCommand(const std::vector<std::string>& arguments) {
   std::string format = "text", from = "segments";
   std::vector<std::string> paths;
-  CLI::App app("Finds out from segment files why a job hung.", "rollcall analyze");
+  CLI::App app("Finds out from files why a job hung: Rollcall's segments, or dumps of PyTorch's "
+               "Flight Recorder.", "rollcall analyze");
   app.add_option("--format", format, "text, json or html")
       ->envname("ROLLCALL_FORMAT")
       ->capture_default_str()
       ->check(CLI::IsMember({"text", "json", "html"}));
   app.add_option("--from", from, "what the files are")
       ->capture_default_str()
-      ->check(CLI::IsMember({"segments"}));
-  app.add_option("PATH", paths, "folders of segments, or segments, of any number of hosts")->required();
+      ->check(CLI::IsMember({"segments", "flight-recorder"}));
+  app.add_option("PATH", paths, "segments or dumps, or folders that hold them, of any number of hosts")->required();
   int exit_code = 0;
   if (!ParseFlags(&app, arguments, &exit_code)) return exit_code;
 
-  std::set<std::string> folders;
-  for (const std::string& path : paths) {
-    const std::string wrong = AddFolders(path, &folders);
-    if (wrong.empty()) continue;
-    std::cerr << "rollcall analyze: " << path << ": " << wrong << "\n";
-    return kExitBadUsage;
-  }
-  Input input;
-  for (const std::string& folder : folders) ReadFolder(folder, &input);
-  if (input.segments == 0) {
-    std::cerr << "rollcall analyze: no readable segments (files like 4121-88012345.seg) in what "
-                 "was given\n  they are in $ROLLCALL_DIR or /dev/shm/rollcall-<uid> of each host\n";
-    return kExitBadUsage;
-  }
-  std::vector<Finding> findings;
-  for (const std::string& job : input.store.JobNames()) {
-    JobState state = input.store.Get(job);
-    state.offline = true;
-    findings.push_back(DiagnoseJob(state, input.newest_ns));
-  }
-  Print(format, findings);
-  return std::any_of(findings.begin(), findings.end(), [](const Finding& f) { return f.hangs; })
+  const std::optional<std::vector<Finding>> findings =
+      from == "segments" ? AnalyzeSegments(paths) : AnalyzeDumps(paths);
+  if (!findings) return kExitBadUsage;
+  Print(format, *findings);
+  return std::any_of(findings->begin(), findings->end(), [](const Finding& f) { return f.hangs; })
              ? kExitHangFound
              : 0;
 }

@@ -1,0 +1,619 @@
+#include "cli/flight_recorder/import.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <numeric>
+#include <optional>
+#include <set>
+#include <sstream>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "cli/flight_recorder/dump.h"
+#include "cli/flight_recorder/operations.h"
+#include "daemon/sentences.h"
+#include "interpose/segment.h"
+
+namespace rollcall {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr uintmax_t kMostBytes = uintmax_t{256} << 20;  // of a file
+constexpr size_t kMostFiles = 200'000;
+constexpr size_t kMostNotes = 100;
+
+struct RankedDump {
+  std::string path;
+  int32_t rank = -1;
+  Dump dump;
+};
+
+// A process group as some ranks know it.
+struct Group {
+  std::string name;
+  std::string title;
+  std::vector<int32_t> ranks;  // global, ascending
+};
+
+uint64_t HashOf(const std::string& text, const std::vector<int32_t>& ranks) {
+  uint64_t hash = segment::kSignatureSeed;
+  for (const char c : text) hash = segment::Mix(hash, static_cast<unsigned char>(c));
+  for (const int32_t rank : ranks) hash = segment::Mix(hash, static_cast<uint64_t>(rank) + 1000);
+  return hash;
+}
+
+// The number that the name ends with, before an extension: "_host07_40.json" is 40.
+std::optional<int32_t> RankOf(const fs::path& path) {
+  std::string name = path.filename().string();
+  for (const char* extension : {".json", ".pickle", ".pkl", ".pt", ".bin"}) {
+    const std::string end = extension;
+    if (name.size() > end.size() && name.compare(name.size() - end.size(), end.size(), end) == 0) {
+      name.resize(name.size() - end.size());
+    }
+  }
+  size_t first = name.size();
+  while (first > 0 && name[first - 1] >= '0' && name[first - 1] <= '9') --first;
+  int32_t rank = 0;
+  if (first == name.size() || !absl::SimpleAtoi(name.substr(first), &rank)) return std::nullopt;
+  return rank;
+}
+
+// ---- Files ------------------------------------------------------------------
+
+class Files {
+ public:
+  explicit Files(FlightRecorderInput* input) : input_(input) {}
+
+  absl::Status Find(const std::vector<std::string>& paths) {
+    for (const std::string& path : paths) {
+      std::error_code error;
+      const fs::file_status status = fs::status(path, error);
+      if (!fs::exists(status)) {
+        return absl::InvalidArgumentError(absl::StrCat(path, ": no such file or folder"));
+      }
+      if (fs::is_directory(status)) {
+        Search(path);
+      } else {
+        found_.emplace(path, true);
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  std::vector<RankedDump> Read() {
+    std::map<int32_t, RankedDump> by_rank;
+    for (const auto& [path, asked_for] : found_) ReadOne(path, asked_for, &by_rank);
+    std::vector<RankedDump> dumps;
+    for (auto& [rank, dump] : by_rank) dumps.push_back(std::move(dump));
+    return dumps;
+  }
+
+ private:
+  void Note(const std::string& note) {
+    if (input_->notes.size() < kMostNotes) input_->notes.push_back(note);
+  }
+
+  // Files below a folder that are named like dumps; links are not followed.
+  void Search(const std::string& folder) {
+    std::error_code error;
+    for (auto at = fs::recursive_directory_iterator(
+             folder, fs::directory_options::skip_permission_denied, error);
+         !error && at != fs::recursive_directory_iterator(); at.increment(error)) {
+      std::error_code ignored;
+      if (!fs::is_regular_file(at->symlink_status(ignored)) || !RankOf(at->path())) continue;
+      if (found_.size() < kMostFiles) found_.emplace(at->path().string(), false);
+    }
+    if (error) Note(absl::StrCat(folder, ": ", error.message()));
+  }
+
+  void ReadOne(const std::string& path, bool asked_for, std::map<int32_t, RankedDump>* by_rank) {
+    const std::optional<int32_t> rank = RankOf(path);
+    if (!rank) {
+      Note(absl::StrCat(path, ": left out: the name ends in no number, so its rank is not known"));
+      return;
+    }
+    std::error_code error;
+    const uintmax_t size = fs::file_size(path, error);
+    if (error || size > kMostBytes) {
+      Note(absl::StrCat(path, ": left out: ",
+                        error ? error.message() : "larger than 256 MiB, which no dump is"));
+      return;
+    }
+    std::ifstream file(path, std::ios::binary);
+    std::string bytes(16, '\0');
+    file.read(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+    bytes.resize(static_cast<size_t>(file.gcount()));
+    if (!asked_for && !LooksLikeDump(bytes)) return;
+    std::stringstream rest;
+    rest << bytes;
+    if (file) rest << file.rdbuf();
+    absl::StatusOr<Dump> dump = ReadDump(rest.str());
+    if (!dump.ok()) {
+      Note(absl::StrCat(path, ": left out: ", dump.status().message()));
+      return;
+    }
+    for (const std::string& note : dump->notes) Note(absl::StrCat(path, ": ", note));
+    ++input_->files;
+    Keep({path, *rank, *std::move(dump)}, by_rank);
+  }
+
+  // Of two dumps of one rank the one that tells more.
+  void Keep(RankedDump dump, std::map<int32_t, RankedDump>* by_rank) {
+    const auto at = by_rank->find(dump.rank);
+    if (at == by_rank->end()) {
+      by_rank->emplace(dump.rank, std::move(dump));
+      return;
+    }
+    RankedDump& known = at->second;
+    if (known.dump.calls.size() < dump.dump.calls.size()) std::swap(known, dump);
+    Note(absl::StrCat(dump.path, ": left out: ", known.path, " is of rank ", known.rank,
+                      " as well, and tells more"));
+  }
+
+  FlightRecorderInput* const input_;
+  std::map<std::string, bool> found_;  // path -> it was asked for by name
+};
+
+// ---- One rank in one group --------------------------------------------------
+
+// A collective, or a group of sends and receives, or a single one: what is one
+// piece of work on the group's stream.
+struct Work {
+  std::vector<const DumpedCall*> calls;
+  bool is_p2p = false;
+  bool completed = false;
+  const DumpedCall& last() const { return *calls.back(); }
+};
+
+bool IsDone(const DumpedCall& call, const DumpedStatus& status) {
+  if (call.completed) return true;
+  return !call.is_p2p && call.retired && status.completed >= 0 &&
+         call.collective_seq <= static_cast<uint64_t>(status.completed);
+}
+
+// Calls with one sequence number belong together where a coalesced end follows.
+std::vector<Work> WorksOf(const std::vector<const DumpedCall*>& calls, const DumpedStatus& status) {
+  std::vector<Work> works;
+  for (const DumpedCall* call : calls) {
+    const uint64_t seq = call->is_p2p ? call->p2p_seq : call->collective_seq;
+    const bool joins = !works.empty() && works.back().is_p2p == call->is_p2p &&
+                       (call->is_p2p ? works.back().last().p2p_seq
+                                     : works.back().last().collective_seq) == seq &&
+                       !IsCoalescedEnd(works.back().last().name);
+    if (!joins) works.emplace_back();
+    works.back().calls.push_back(call);
+    works.back().is_p2p = call->is_p2p;
+    works.back().completed = IsDone(*call, status);
+  }
+  return works;
+}
+
+bool IsCoalesced(const Work& work) { return IsCoalescedEnd(work.last().name); }
+
+// Fills a CommProgress from the works of one stream, oldest first.
+class ProgressWriter {
+ public:
+  ProgressWriter(const OperationTable& table, bool has_start_times, CommProgress* progress)
+      : table_(table), has_start_times_(has_start_times), p_(progress) {
+    p_->has_markers = true;
+    p_->state = MemberState::kReady;
+    p_->signature = segment::kSignatureSeed;
+  }
+
+  // Of a group's own communicator.
+  void Add(const Work& work) {
+    if (work.is_p2p) {
+      AddP2p(work, [](int32_t peer) { return peer; });
+    } else {
+      AddCollective(work);
+    }
+  }
+
+  // Of the communicator of a pair: torch makes one for sends in no group.
+  void AddSingle(const Work& work, int32_t peer) {
+    AddP2p(work, [peer](int32_t) { return peer; });
+  }
+
+  void Finish(const DumpedStatus& status) {
+    const auto enqueued = static_cast<uint64_t>(std::max<int64_t>(status.enqueued, 0));
+    if (p_->entered == 0 && enqueued != 0) {  // its ring has lost them all
+      p_->entered = enqueued;
+      p_->finished = std::min(enqueued, static_cast<uint64_t>(std::max<int64_t>(status.completed, 0)));
+      p_->started = p_->finished;
+      p_->signature = 0;
+    }
+    p_->returned = p_->entered;
+    p_->p2p_returned = p_->p2p_entered;
+    p_->started = std::max(p_->started, p_->finished);
+    p_->p2p_started = std::max(p_->p2p_started, p_->p2p_finished);
+  }
+
+ private:
+  void AddCollective(const Work& work) {
+    const uint64_t seq = work.last().collective_seq;
+    if (seq == 0 || seq <= p_->entered) return;
+    const uint64_t position = seq - 1;
+    const bool is_first = p_->entered == 0 && p_->finished == 0;
+    if (position != p_->entered) {
+      p_->records_lost += position - p_->entered;
+      p_->signature = 0;
+    }
+    if (is_first) p_->finished = position;  // what was overwritten had ended
+    CallRecord record = Record(work.last(), table_.ArgsOf(work.calls));
+    record.position = position;
+    if (p_->signature != 0) p_->signature = SignatureAfter(record.args);
+    p_->records.push_back(record);
+    p_->entered = seq;
+    if (Advance(work)) {
+      p_->finished = seq;
+    } else if (Begins(work)) {
+      p_->started = seq;
+      p_->waiting_since_ns = WaitingSince(work);
+    }
+  }
+
+  template <typename PeerMap>
+  void AddP2p(const Work& work, PeerMap peer_of) {
+    const uint16_t group = IsCoalesced(work) ? NextGroup() : uint16_t{0};
+    uint64_t count = 0;
+    for (const DumpedCall* call : work.calls) {
+      const std::string operation = OperationOf(call->name);
+      const Op op = table_.OpOf(operation);
+      if (KindOf(op) != CallKind::kP2p) continue;
+      CallRecord record = Record(*call, table_.ArgsOf({call}));
+      record.args.peer = peer_of(PeerOf(call->name));
+      record.position = p_->entered;
+      record.group = group;
+      p_->records.push_back(record);
+      ++count;
+    }
+    p_->p2p_entered += count;
+    if (Advance(work)) {
+      p_->p2p_finished = p_->p2p_entered;
+    } else if (Begins(work)) {
+      p_->p2p_started = p_->p2p_entered;
+      p_->p2p_waiting_since_ns = WaitingSince(work);
+    }
+  }
+
+  // A stream works in order: after the first that is not done nothing is.
+  bool Advance(const Work& work) {
+    if (open_ || !work.completed) return false;
+    last_completed_ns_ = std::max(last_completed_ns_, work.last().completed_ns);
+    return true;
+  }
+
+  // The first that is not done has begun, unless start times say otherwise.
+  bool Begins(const Work& work) {
+    if (open_) return false;
+    open_ = true;
+    return !has_start_times_ || work.last().started;
+  }
+
+  int64_t WaitingSince(const Work& work) const {
+    return std::max<int64_t>({work.last().created_ns, last_completed_ns_, 1});
+  }
+
+  CallRecord Record(const DumpedCall& call, const CallArgs& args) {
+    CallRecord record;
+    record.index = p_->records.size();
+    record.args = args;
+    record.entered_ns = std::max<int64_t>(call.created_ns, 1);
+    record.returned_ns = record.entered_ns;
+    record.thread = 1;
+    return record;
+  }
+
+  uint64_t SignatureAfter(const CallArgs& args) const {
+    return segment::NextSignature(p_->signature, static_cast<uint8_t>(Canonical(args.op)),
+                                  args.dtype, args.reduction, args.peer, args.count);
+  }
+
+  uint16_t NextGroup() {
+    groups_ = groups_ == UINT16_MAX ? uint16_t{1} : static_cast<uint16_t>(groups_ + 1);
+    return groups_;
+  }
+
+  const OperationTable& table_;
+  const bool has_start_times_;
+  CommProgress* const p_;
+  uint16_t groups_ = 0;
+  int64_t last_completed_ns_ = 0;
+  bool open_ = false;
+};
+
+// ---- All ranks --------------------------------------------------------------
+
+class Importer {
+ public:
+  Importer(std::vector<RankedDump> dumps, FlightRecorderInput* input)
+      : dumps_(std::move(dumps)), input_(input), table_(NamesOf(dumps_)) {}
+
+  void Run() {
+    input_->model.SetOffline();
+    for (const std::string& note : table_.Notes()) Note(note);
+    NoteVersions();
+    FindGroups();
+    for (const RankedDump& dump : dumps_) NoteTimes(dump.dump);
+    for (const RankedDump& dump : dumps_) ImportRank(dump);
+    TellWhoNeverCalled();
+    NoteMissingRanks();
+  }
+
+ private:
+  static std::set<std::string> NamesOf(const std::vector<RankedDump>& dumps) {
+    std::set<std::string> names;
+    for (const RankedDump& dump : dumps) {
+      for (const DumpedCall& call : dump.dump.calls) names.insert(OperationOf(call.name));
+    }
+    return names;
+  }
+
+  void Note(const std::string& note) {
+    if (input_->notes.size() < kMostNotes) input_->notes.push_back(note);
+  }
+
+  void NoteVersions() {
+    std::map<std::string, std::vector<int32_t>> ranks;
+    for (const RankedDump& dump : dumps_) ranks[dump.dump.version].push_back(dump.rank);
+    if (ranks.size() < 2) return;
+    for (const auto& [version, some] : ranks) {
+      Note(absl::StrCat(RanksInWords(some), ": dump version ",
+                        version.empty() ? "not said" : version,
+                        "; the ranks ran different versions of PyTorch"));
+    }
+  }
+
+  void NoteTimes(const Dump& dump) {
+    for (const DumpedCall& call : dump.calls) {
+      input_->newest_ns = std::max({input_->newest_ns, call.created_ns, call.started_ns,
+                                    call.completed_ns});
+      input_->has_start_times |= call.started && (call.started_ns != 0 || !call.completed);
+    }
+  }
+
+  // The members of each rank's groups, by what its dump says, else by which
+  // dumps have calls of a group of that name.
+  void FindGroups() {
+    std::map<std::string, std::set<int32_t>> callers;
+    for (const RankedDump& dump : dumps_) {
+      for (const DumpedCall& call : dump.dump.calls) callers[call.group].insert(dump.rank);
+    }
+    for (const RankedDump& dump : dumps_) {
+      for (const DumpedCall& call : dump.dump.calls) AddGroup(dump, call, callers[call.group]);
+      for (const auto& [name, group] : dump.dump.groups) {
+        for (const int32_t rank : group.ranks) world_.insert(rank);
+      }
+      world_.insert(dump.rank);
+    }
+    NoteDisagreement();
+  }
+
+  void AddGroup(const RankedDump& dump, const DumpedCall& call, const std::set<int32_t>& callers) {
+    const auto [at, is_new] = groups_.emplace(std::make_pair(dump.rank, call.group), Group());
+    if (!is_new) return;
+    Group& group = at->second;
+    group.name = call.group;
+    const auto config = dump.dump.groups.find(call.group);
+    if (config != dump.dump.groups.end()) group.ranks = config->second.ranks;
+    if (group.ranks.empty()) group.ranks.assign(callers.begin(), callers.end());
+    std::string title = call.description;
+    if (title.empty() && config != dump.dump.groups.end()) title = config->second.description;
+    group.title = title.empty() || title == "undefined" ? call.group : title;
+  }
+
+  void NoteDisagreement() {
+    std::map<std::string, std::map<std::vector<int32_t>, std::vector<int32_t>>> variants;
+    for (const auto& [key, group] : groups_) variants[group.name][group.ranks].push_back(key.first);
+    for (const auto& [name, members] : variants) {
+      std::set<int32_t> seen;
+      bool overlap = false;
+      for (const auto& [ranks, told_by] : members) {
+        for (const int32_t rank : ranks) overlap |= !seen.insert(rank).second;
+      }
+      if (!overlap) continue;
+      for (const auto& [ranks, told_by] : members) {
+        Note(absl::StrCat("group \"", name, "\" has the members ", RankList(ranks), " as ",
+                          RanksInWords(told_by), told_by.size() == 1 ? " says" : " say",
+                          ": the ranks do not agree, so they are told as different ones"));
+      }
+    }
+  }
+
+  void ImportRank(const RankedDump& dump) {
+    const int32_t process = input_->model.AddProcess("", 0, static_cast<uint64_t>(dump.rank) + 1);
+    ProcessIdentity identity;
+    identity.global_rank = dump.rank;
+    identity.world_size = static_cast<int32_t>(world_.size());
+    identity.has_segment = true;
+    input_->model.SetIdentity(process, identity);
+    std::map<std::string, std::vector<const DumpedCall*>> calls;
+    for (const DumpedCall& call : dump.dump.calls) calls[call.group].push_back(&call);
+    process_of_[dump.rank] = process;
+    for (const auto& [name, some] : calls) ImportGroup(dump, process, name, some);
+  }
+
+  // Members whose dump is there and has no call of theirs: they made none.
+  void TellWhoNeverCalled() {
+    for (const auto& [id, told] : told_) {
+      for (size_t i = 0; i < told.ranks.size(); ++i) {
+        const auto process = process_of_.find(told.ranks[i]);
+        if (process == process_of_.end() || told.callers.count(told.ranks[i]) != 0) continue;
+        CommProgress none;
+        none.id = id;
+        none.name = told.name;
+        none.rank = static_cast<int32_t>(i);
+        none.size = static_cast<int32_t>(told.ranks.size());
+        none.state = MemberState::kReady;
+        none.has_markers = true;
+        none.signature = segment::kSignatureSeed;
+        Tell(process->second, none);
+      }
+    }
+  }
+
+  void ImportGroup(const RankedDump& dump, int32_t process, const std::string& name,
+                   const std::vector<const DumpedCall*>& calls) {
+    const Group& group = groups_.at({dump.rank, name});
+    const auto me = std::lower_bound(group.ranks.begin(), group.ranks.end(), dump.rank);
+    if (me == group.ranks.end() || *me != dump.rank) {
+      Note(absl::StrCat(dump.path, ": group \"", name, "\" left out: rank ", dump.rank,
+                        " is not one of its members ", RankList(group.ranks)));
+      return;
+    }
+    const auto my_rank = static_cast<int32_t>(me - group.ranks.begin());
+    const auto at = dump.dump.status.find(calls.front()->group_id);
+    const DumpedStatus status = at == dump.dump.status.end() ? DumpedStatus() : at->second;
+
+    CommProgress own;
+    own.id = HashOf(name, group.ranks);
+    own.name = group.title;
+    own.rank = my_rank;
+    own.size = static_cast<int32_t>(group.ranks.size());
+    ProgressWriter writer(table_, input_->has_start_times, &own);
+    std::map<int32_t, std::vector<Work>> singles;
+    for (Work& work : WorksOf(calls, status)) {
+      NoteTimeout(dump, group, work);
+      const int32_t peer = PeerOf(work.last().name);
+      if (work.is_p2p && !IsCoalesced(work) && peer >= 0) {
+        singles[peer].push_back(std::move(work));
+      } else {
+        NoteWhere(process, own.id, work);
+        writer.Add(work);
+      }
+    }
+    writer.Finish(status);
+    if (own.entered + own.p2p_entered > 0) Tell(dump.rank, process, group.ranks, own);
+    for (const auto& [peer, works] : singles) ImportPair(process, group, my_rank, peer, works);
+  }
+
+  // Sends and receives outside of a group go over a communicator of the two.
+  void ImportPair(int32_t process, const Group& group, int32_t me, int32_t peer,
+                  const std::vector<Work>& works) {
+    if (static_cast<size_t>(peer) >= group.ranks.size() || peer == me) {
+      Note(absl::StrCat("group \"", group.name, "\": a send or receive with rank ", peer,
+                        ", which it does not have"));
+      return;
+    }
+    const std::vector<int32_t> ranks = {group.ranks[static_cast<size_t>(std::min(me, peer))],
+                                        group.ranks[static_cast<size_t>(std::max(me, peer))]};
+    CommProgress pair;
+    pair.id = HashOf(absl::StrCat(group.name, " pair"), ranks);
+    pair.name = absl::StrCat(group.title, " ", ranks[0], "-", ranks[1]);
+    pair.rank = me < peer ? 0 : 1;
+    pair.size = 2;
+    ProgressWriter writer(table_, input_->has_start_times, &pair);
+    for (const Work& work : works) writer.AddSingle(work, 1 - pair.rank);
+    writer.Finish({});
+    Tell(ranks[static_cast<size_t>(pair.rank)], process, ranks, pair);
+  }
+
+  void Tell(int32_t caller, int32_t process, const std::vector<int32_t>& ranks,
+            const CommProgress& progress) {
+    Told& told = told_[progress.id];
+    told.name = progress.name;
+    told.ranks = ranks;
+    told.callers.insert(caller);
+    Tell(process, progress);
+  }
+
+  void Tell(int32_t process, CommProgress progress) {
+    progress.index = next_index_++;
+    input_->model.SetProgress(process, progress, input_->newest_ns);
+  }
+
+  void NoteTimeout(const RankedDump& dump, const Group& group, const Work& work) {
+    if (!work.last().retired || work.completed || work.is_p2p) return;
+    if (!timed_out_.insert({dump.rank, group.name}).second) return;
+    Note(absl::StrCat("rank ", dump.rank, ": PyTorch gave up waiting for ", work.last().name, " #",
+                      work.last().collective_seq - std::min<uint64_t>(1, work.last().collective_seq),
+                      " on \"", group.title, "\" (timeout)"));
+  }
+
+  void NoteWhere(int32_t process, uint64_t communicator, const Work& work) {
+    if (work.is_p2p || work.last().where.empty() || work.last().collective_seq == 0) return;
+    input_->where[{process, communicator, work.last().collective_seq - 1}] = work.last().where;
+  }
+
+  void NoteMissingRanks() {
+    std::vector<int32_t> missing;
+    for (const int32_t rank : world_) {
+      const bool there = std::any_of(dumps_.begin(), dumps_.end(),
+                                     [rank](const RankedDump& dump) { return dump.rank == rank; });
+      if (!there) missing.push_back(rank);
+    }
+    if (missing.empty()) return;
+    Note(absl::StrCat("no dump of ", RanksInWords(missing), " of ", world_.size(),
+                      ": what they did is not known"));
+  }
+
+  // A communicator of the model.
+  struct Told {
+    std::string name;
+    std::vector<int32_t> ranks;  // global, by rank in it
+    std::set<int32_t> callers;
+  };
+
+  const std::vector<RankedDump> dumps_;
+  FlightRecorderInput* const input_;
+  const OperationTable table_;
+  std::map<std::pair<int32_t, std::string>, Group> groups_;  // by rank and name
+  std::set<int32_t> world_;
+  std::map<int32_t, int32_t> process_of_;  // by rank
+  std::map<uint64_t, Told> told_;
+  uint32_t next_index_ = 0;
+  std::set<std::pair<int32_t, std::string>> timed_out_;
+};
+
+void AddLine(const FlightRecorderInput& input, int32_t process, uint64_t communicator,
+             uint64_t position, const std::string& who, Verdict* verdict) {
+  const auto line = input.where.find({process, communicator, position});
+  if (line == input.where.end()) return;
+  verdict->evidence.push_back(absl::StrCat(who, ": call #", position, " was made at ", line->second));
+}
+
+void AddLines(const FlightRecorderInput& input, Verdict* verdict) {
+  constexpr size_t kMostLines = 4;
+  for (size_t i = 0; i < std::min(kMostLines, verdict->culprits.size()); ++i) {
+    const Culprit& culprit = verdict->culprits[i];
+    const uint64_t newest = culprit.entered == 0 ? 0 : culprit.entered - 1;
+    AddLine(input, culprit.process, verdict->communicator, std::min(verdict->position, newest),
+            RanksInWords({culprit.rank}), verdict);
+  }
+  if (verdict->waiting_processes.empty()) return;
+  AddLine(input, verdict->waiting_processes[0], verdict->communicator, verdict->position,
+          RanksInWords({verdict->waiting_ranks[0]}), verdict);
+}
+
+}  // namespace
+
+absl::StatusOr<FlightRecorderInput> ImportFlightRecorder(const std::vector<std::string>& paths) {
+  FlightRecorderInput input;
+  Files files(&input);
+  const absl::Status status = files.Find(paths);
+  if (!status.ok()) return status;
+  std::vector<RankedDump> dumps = files.Read();
+  if (dumps.empty()) {
+    std::string text = "no Flight Recorder dump could be read: they are files whose names end in "
+                       "their rank, like nccl_trace_rank_3";
+    for (const std::string& note : input.notes) absl::StrAppend(&text, "\n  ", note);
+    return absl::InvalidArgumentError(text);
+  }
+  Importer(std::move(dumps), &input).Run();
+  return input;
+}
+
+void AddWhatDumpsTell(const FlightRecorderInput& input, std::vector<Verdict>* verdicts) {
+  for (Verdict& verdict : *verdicts) {
+    AddLines(input, &verdict);
+    if (verdict.cause != Cause::kStalledInFlight || input.has_start_times) continue;
+    verdict.certainty = std::min(verdict.certainty, Certainty::kLikely);
+    verdict.missing_evidence.push_back(
+        "the dumps hold no start times (TORCH_NCCL_ENABLE_TIMING=1 records them): a GPU that has "
+        "not come to the call looks the same");
+  }
+}
+
+}  // namespace rollcall

@@ -1,0 +1,150 @@
+#include "cli/flight_recorder/operations.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+
+namespace rollcall {
+namespace {
+
+enum class Counted : uint8_t { kInput, kOutput, kNothing };
+
+struct Known {
+  const char* name;  // without backend and leading underscores
+  Op op;
+  Counted counted;
+};
+
+constexpr Known kKnown[] = {
+    {"all_reduce", Op::kAllReduce, Counted::kInput},
+    {"allreduce", Op::kAllReduce, Counted::kInput},
+    {"all_reduce_barrier", Op::kAllReduce, Counted::kInput},
+    {"barrier", Op::kAllReduce, Counted::kInput},
+    {"all_reduce_sparse", Op::kAllReduce, Counted::kNothing},
+    {"allreduce_coalesced", Op::kAllReduce, Counted::kInput},
+    {"all_reduce_coalesced", Op::kAllReduce, Counted::kInput},
+    {"broadcast", Op::kBroadcast, Counted::kInput},
+    {"broadcast_oop", Op::kBroadcast, Counted::kInput},
+    {"reduce", Op::kReduce, Counted::kInput},
+    {"reduce_oop", Op::kReduce, Counted::kInput},
+    {"all_gather", Op::kAllGather, Counted::kInput},
+    {"allgather", Op::kAllGather, Counted::kInput},
+    {"all_gather_base", Op::kAllGather, Counted::kInput},
+    {"allgather_base", Op::kAllGather, Counted::kInput},
+    {"all_gather_into_tensor", Op::kAllGather, Counted::kInput},
+    {"all_gather_into_tensor_coalesced", Op::kAllGather, Counted::kInput},
+    {"reduce_scatter", Op::kReduceScatter, Counted::kOutput},
+    {"reduce_scatter_base", Op::kReduceScatter, Counted::kOutput},
+    {"reduce_scatter_tensor", Op::kReduceScatter, Counted::kOutput},
+    {"reduce_scatter_tensor_coalesced", Op::kReduceScatter, Counted::kOutput},
+    {"all_to_all", Op::kAlltoAll, Counted::kNothing},
+    {"alltoall", Op::kAlltoAll, Counted::kNothing},
+    {"all_to_allv", Op::kAlltoAll, Counted::kNothing},
+    {"all_to_all_single", Op::kAlltoAll, Counted::kNothing},
+    {"gather", Op::kGather, Counted::kInput},
+    {"scatter", Op::kScatter, Counted::kOutput},
+    {"send", Op::kSend, Counted::kInput},
+    {"recv", Op::kRecv, Counted::kInput},
+    {"recvAnySource", Op::kRecv, Counted::kInput},
+};
+
+// c10's names, in the order of ncclDataType_t.
+constexpr const char* kDtypes[] = {"Char", "Byte",   "Int",    "UInt32",   "Long",          "UInt64",
+                                   "Half", "Float",  "Double", "BFloat16", "Float8_e4m3fn", "Float8_e5m2"};
+
+constexpr uint8_t kFirstUnknown = 200;  // no call of ours has such a code
+constexpr size_t kMostUnknown = 50;
+
+const Known* Find(const std::string& operation) {
+  const auto at = std::find_if(std::begin(kKnown), std::end(kKnown),
+                               [&](const Known& k) { return operation == k.name; });
+  return at == std::end(kKnown) ? nullptr : at;
+}
+
+uint8_t DtypeOf(const std::string& name) {
+  if (name == "Bool") return 1;  // travels as uint8
+  const auto at = std::find_if(std::begin(kDtypes), std::end(kDtypes),
+                               [&](const char* dtype) { return name == dtype; });
+  return at == std::end(kDtypes) ? kNoDtype : static_cast<uint8_t>(at - std::begin(kDtypes));
+}
+
+// Lists of tensors of several sizes are legal, and then differ between ranks.
+bool IsUneven(const std::vector<uint64_t>& counts) {
+  return !counts.empty() &&
+         std::any_of(counts.begin(), counts.end(), [&](uint64_t n) { return n != counts[0]; });
+}
+
+uint64_t CountOf(const Known& known, const DumpedCall& call) {
+  const bool many = known.op == Op::kAllGather || known.op == Op::kReduceScatter;
+  const bool coalesced = absl::EndsWith(known.name, "coalesced");
+  if (known.counted == Counted::kNothing) return 0;
+  if (many && !coalesced && (IsUneven(call.input_counts) || IsUneven(call.output_counts))) return 0;
+  const auto& counts =
+      known.counted == Counted::kInput ? call.input_counts : call.output_counts;
+  return std::accumulate(counts.begin(), counts.end(), uint64_t{0});
+}
+
+}  // namespace
+
+std::string OperationOf(const std::string& profiling_name) {
+  const size_t colon = profiling_name.find(':');
+  std::string name = colon == std::string::npos ? profiling_name : profiling_name.substr(colon + 1);
+  name.erase(0, name.find_first_not_of('_'));
+  return name.substr(0, name.find(' '));
+}
+
+bool IsCoalescedEnd(const std::string& profiling_name) {
+  return absl::EndsWith(OperationOf(profiling_name), "coalesced");
+}
+
+OperationTable::OperationTable(const std::set<std::string>& names) {
+  for (const std::string& name : names) {
+    const bool known = Find(name) != nullptr || name == "coalesced";
+    if (!known && unknown_.size() < kMostUnknown) unknown_.push_back(name);
+  }
+}
+
+Op OperationTable::OpOf(const std::string& operation) const {
+  const Known* known = Find(operation);
+  if (known != nullptr) return known->op;
+  const auto at = std::find(unknown_.begin(), unknown_.end(), operation);
+  const auto n = std::min<ptrdiff_t>(at - unknown_.begin(), kMostUnknown);
+  return static_cast<Op>(kFirstUnknown + n);
+}
+
+std::vector<std::string> OperationTable::Notes() const {
+  std::vector<std::string> notes;
+  for (size_t i = 0; i < unknown_.size(); ++i) {
+    notes.push_back(absl::StrCat("\"", unknown_[i], "\" is not an operation that we know: it is ",
+                                 "told as the call with op code ", kFirstUnknown + i));
+  }
+  return notes;
+}
+
+CallArgs OperationTable::ArgsOf(const std::vector<const DumpedCall*>& one_call) const {
+  CallArgs args;
+  const DumpedCall& last = *one_call.back();
+  // The end of a coalesced call that has no name of its own takes its members'.
+  const DumpedCall& named = OperationOf(last.name) == "coalesced" ? *one_call.front() : last;
+  const std::string operation = OperationOf(named.name);
+  args.op = OpOf(operation);
+  args.dtype = DtypeOf(named.dtype);
+  const Known* known = Find(operation);
+  for (const DumpedCall* call : one_call) {
+    if (known != nullptr) args.count += CountOf(*known, *call);
+  }
+  return args;
+}
+
+int32_t PeerOf(const std::string& profiling_name) {
+  size_t at = profiling_name.find("->");
+  if (at == std::string::npos) at = profiling_name.find("<-");
+  int32_t peer = -1;
+  if (at == std::string::npos || !absl::SimpleAtoi(profiling_name.substr(at + 2), &peer)) return -1;
+  return peer;
+}
+
+}  // namespace rollcall
