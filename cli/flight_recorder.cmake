@@ -1,5 +1,4 @@
 # Reads dumps of PyTorch's Flight Recorder.
-find_package(nlohmann_json REQUIRED)
 add_library(rollcall_flight_recorder STATIC
   ${CMAKE_CURRENT_LIST_DIR}/flight_recorder/dump.cc
   ${CMAKE_CURRENT_LIST_DIR}/flight_recorder/import.cc

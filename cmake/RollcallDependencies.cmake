@@ -12,6 +12,7 @@ set_package_properties(absl PROPERTIES PURPOSE "status values, strings, time, ha
 find_package(spdlog REQUIRED)
 set_package_properties(spdlog PROPERTIES PURPOSE "logging (Debian's Abseil has no absl/log)")
 find_package(CLI11 REQUIRED)
+find_package(nlohmann_json REQUIRED)
 set_package_properties(CLI11 PROPERTIES PURPOSE "flags, subcommands, flags from the environment")
 pkg_check_modules(LIBUNWIND REQUIRED IMPORTED_TARGET libunwind libunwind-generic)
 pkg_check_modules(LIBDW REQUIRED IMPORTED_TARGET libdw libelf)

@@ -10,6 +10,7 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "cli/flight_recorder/dump.h"
 #include "cli/flight_recorder/operations.h"
 #include "daemon/sentences.h"
@@ -195,8 +196,10 @@ bool IsCoalesced(const Work& work) { return IsCoalescedEnd(work.last().name); }
 // Fills a CommProgress from the works of one stream, oldest first.
 class ProgressWriter {
  public:
-  ProgressWriter(const OperationTable& table, bool has_start_times, CommProgress* progress)
-      : table_(table), has_start_times_(has_start_times), p_(progress) {
+  // `begun`: the record of the rank's oldest work that is not done, of all its
+  // groups; nullptr: start times tell.
+  ProgressWriter(const OperationTable& table, const DumpedCall* begun, CommProgress* progress)
+      : table_(table), begun_(begun), p_(progress) {
     p_->has_markers = true;
     p_->state = MemberState::kReady;
     p_->signature = segment::kSignatureSeed;
@@ -285,11 +288,12 @@ class ProgressWriter {
     return true;
   }
 
-  // The first that is not done has begun, unless start times say otherwise.
+  // Of what is not done nobody can tell whether it has begun, but for the oldest
+  // of the rank: streams wait for each other in the order of the calls.
   bool Begins(const Work& work) {
     if (open_) return false;
     open_ = true;
-    return !has_start_times_ || work.last().started;
+    return begun_ == nullptr ? work.last().started : begun_ == &work.last();
   }
 
   int64_t WaitingSince(const Work& work) const {
@@ -317,7 +321,7 @@ class ProgressWriter {
   }
 
   const OperationTable& table_;
-  const bool has_start_times_;
+  const DumpedCall* const begun_;
   CommProgress* const p_;
   uint16_t groups_ = 0;
   int64_t last_completed_ns_ = 0;
@@ -432,12 +436,43 @@ class Importer {
     std::map<std::string, std::vector<const DumpedCall*>> calls;
     for (const DumpedCall& call : dump.dump.calls) calls[call.group].push_back(&call);
     process_of_[dump.rank] = process;
-    for (const auto& [name, some] : calls) ImportGroup(dump, process, name, some);
+    std::map<std::string, std::vector<Work>> works;
+    begun_ = nullptr;
+    for (const auto& [name, some] : calls) {
+      works[name] = WorksOf(some, StatusOf(dump, some));
+      for (const Work& work : works[name]) {
+        const bool older = begun_ == nullptr || work.last().record_id < begun_->record_id;
+        if (!work.completed && older && !input_->has_start_times) begun_ = &work.last();
+      }
+    }
+    static const auto* const kNothing = new DumpedCall();
+    if (begun_ == nullptr && !input_->has_start_times) begun_ = kNothing;
+    for (auto& [name, some] : works) ImportGroup(dump, process, name, StatusOf(dump, calls[name]), &some);
+  }
+
+  static DumpedStatus StatusOf(const RankedDump& dump, const std::vector<const DumpedCall*>& calls) {
+    const auto at = dump.dump.status.find(calls.front()->group_id);
+    return at == dump.dump.status.end() ? DumpedStatus() : at->second;
+  }
+
+  // Ranks without a dump: they exist, and nothing more is known of them.
+  int32_t ProcessOfRank(int32_t rank) {
+    const auto known = process_of_.find(rank);
+    if (known != process_of_.end()) return known->second;
+    const int32_t process = input_->model.AddProcess("", 0, static_cast<uint64_t>(rank) + 1);
+    ProcessIdentity identity;
+    identity.global_rank = rank;
+    identity.world_size = static_cast<int32_t>(world_.size());
+    input_->model.SetIdentity(process, identity);
+    return process;
   }
 
   // Members whose dump is there and has no call of theirs: they made none.
   void TellWhoNeverCalled() {
     for (const auto& [id, told] : told_) {
+      std::vector<int32_t> seats;
+      for (const int32_t rank : told.ranks) seats.push_back(ProcessOfRank(rank));
+      input_->model.SetSeats(id, seats);
       for (size_t i = 0; i < told.ranks.size(); ++i) {
         const auto process = process_of_.find(told.ranks[i]);
         if (process == process_of_.end() || told.callers.count(told.ranks[i]) != 0) continue;
@@ -455,7 +490,7 @@ class Importer {
   }
 
   void ImportGroup(const RankedDump& dump, int32_t process, const std::string& name,
-                   const std::vector<const DumpedCall*>& calls) {
+                   const DumpedStatus& status, std::vector<Work>* works) {
     const Group& group = groups_.at({dump.rank, name});
     const auto me = std::lower_bound(group.ranks.begin(), group.ranks.end(), dump.rank);
     if (me == group.ranks.end() || *me != dump.rank) {
@@ -464,17 +499,14 @@ class Importer {
       return;
     }
     const auto my_rank = static_cast<int32_t>(me - group.ranks.begin());
-    const auto at = dump.dump.status.find(calls.front()->group_id);
-    const DumpedStatus status = at == dump.dump.status.end() ? DumpedStatus() : at->second;
-
     CommProgress own;
     own.id = HashOf(name, group.ranks);
     own.name = group.title;
     own.rank = my_rank;
     own.size = static_cast<int32_t>(group.ranks.size());
-    ProgressWriter writer(table_, input_->has_start_times, &own);
+    ProgressWriter writer(table_, begun_, &own);
     std::map<int32_t, std::vector<Work>> singles;
-    for (Work& work : WorksOf(calls, status)) {
+    for (Work& work : *works) {
       NoteTimeout(dump, group, work);
       const int32_t peer = PeerOf(work.last().name);
       if (work.is_p2p && !IsCoalesced(work) && peer >= 0) {
@@ -504,7 +536,7 @@ class Importer {
     pair.name = absl::StrCat(group.title, " ", ranks[0], "-", ranks[1]);
     pair.rank = me < peer ? 0 : 1;
     pair.size = 2;
-    ProgressWriter writer(table_, input_->has_start_times, &pair);
+    ProgressWriter writer(table_, begun_, &pair);
     for (const Work& work : works) writer.AddSingle(work, 1 - pair.rank);
     writer.Finish({});
     Tell(ranks[static_cast<size_t>(pair.rank)], process, ranks, pair);
@@ -561,6 +593,7 @@ class Importer {
   const OperationTable table_;
   std::map<std::pair<int32_t, std::string>, Group> groups_;  // by rank and name
   std::set<int32_t> world_;
+  const DumpedCall* begun_ = nullptr;      // of the rank that is read: see ProgressWriter
   std::map<int32_t, int32_t> process_of_;  // by rank
   std::map<uint64_t, Told> told_;
   uint32_t next_index_ = 0;
@@ -607,6 +640,10 @@ absl::StatusOr<FlightRecorderInput> ImportFlightRecorder(const std::vector<std::
 
 void AddWhatDumpsTell(const FlightRecorderInput& input, std::vector<Verdict>* verdicts) {
   for (Verdict& verdict : *verdicts) {
+    for (std::string& line : verdict.evidence) {
+      absl::StrReplaceAll({{"as GPU markers or the host's place show", "as the states in the dumps show"}},
+                          &line);
+    }
     AddLines(input, &verdict);
     if (verdict.cause != Cause::kStalledInFlight || input.has_start_times) continue;
     verdict.certainty = std::min(verdict.certainty, Certainty::kLikely);

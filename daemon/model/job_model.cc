@@ -212,6 +212,14 @@ void JobModel::SetEvidence(int32_t process, const ProcessEvidence& evidence) {
   }
 }
 
+void JobModel::SetSeats(uint64_t communicator, const std::vector<int32_t>& processes) {
+  const auto comm = state_.communicators.find(communicator);
+  if (comm == state_.communicators.end()) return;
+  comm->second.seats = LazyVector<int32_t>();
+  for (const int32_t process : processes) comm->second.seats.push_back(process);
+  comm->second.version = ++version_;
+}
+
 void JobModel::SetSilent(int32_t process, int64_t since_ns) {
   if (!IsKnown(process)) return;
   Process& known = state_.processes[static_cast<size_t>(process)];

@@ -81,6 +81,9 @@ class JobModel {
   void SetEvidence(int32_t process, const ProcessEvidence& evidence);
   // `now_ns`: when the update was made, on the clock of all times in it.
   void SetProgress(int32_t process, const CommProgress& progress, int64_t now_ns);
+  // Which process each rank of a communicator is, whether it tells of itself or
+  // not. The communicator must be known.
+  void SetSeats(uint64_t communicator, const std::vector<int32_t>& processes);
   // The process's agent no longer answers: nothing is known of it any more,
   // unless it had ended. Taken back by the next SetEvidence.
   void SetSilent(int32_t process, int64_t since_ns);

@@ -188,6 +188,7 @@ struct Communicator {
   int32_t size = 0;        // as the first member told it
   int32_t other_size = 0;  // as another one told it; 0: all agree
   RankTable<Member> members;  // those not heard of are not in it
+  LazyVector<int32_t> seats;  // processes by rank, where they are told beforehand (dumps do)
   std::vector<UsualDuration> usual;
   Arrivals arrivals;
   // Raised with every change that a rule could see, of members and of their

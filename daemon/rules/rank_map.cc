@@ -18,6 +18,16 @@ std::set<int32_t> MemberProcesses(const Communicator& comm) {
   return processes;
 }
 
+RankMap BySeats(const JobState& job, const Communicator& comm, const std::vector<int32_t>& ranks) {
+  RankMap result;
+  for (const int32_t rank : ranks) {
+    if (rank < 0 || static_cast<size_t>(rank) >= comm.seats.size()) continue;
+    const int32_t process = comm.seats[static_cast<size_t>(rank)];
+    if (ProcessOf(job, process) != nullptr) result[rank] = process;
+  }
+  return result;
+}
+
 // Splits stand in a communicator with their parent's ranks.
 RankMap ByParent(const JobState& job, const Communicator& comm, const std::vector<int32_t>& ranks) {
   RankMap result;
@@ -179,7 +189,8 @@ RankMap BySilence(const JobState& job, const Communicator& comm, const std::vect
 RankProcesses ProcessesOfRanks(const JobState& job, const Communicator& comm,
                                const std::vector<int32_t>& ranks) {
   RankProcesses result;
-  result.processes = ByParent(job, comm, ranks);
+  result.processes = BySeats(job, comm, ranks);
+  if (result.processes.empty()) result.processes = ByParent(job, comm, ranks);
   if (!result.processes.empty() || ranks.empty()) return result;
 
   const int32_t world_size = WorldSize(job, comm);

@@ -11,7 +11,7 @@
 namespace rollcall {
 
 // The processes of `ranks`, which are not members of `comm`. Ranks that cannot
-// be told are not in the result. Looked up in this order: the parent's ranks,
+// be told are not in the result. Looked up in this order: what was told, the parent's ranks,
 // global ranks where the communicator spans the world, what is left over, and the
 // pattern of other communicators of the same kind.
 struct RankProcesses {

@@ -16,3 +16,9 @@ add_executable(corpus_test ${CMAKE_CURRENT_LIST_DIR}/corpus_test.cc)
 target_link_libraries(corpus_test PRIVATE rollcall_corpus GTest::gtest_main)
 include(GoogleTest)
 gtest_discover_tests(corpus_test DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT 120)
+
+add_executable(rollcall_corpus_dumps ${CMAKE_CURRENT_LIST_DIR}/dumps_main.cc)
+set_target_properties(rollcall_corpus_dumps PROPERTIES RUNTIME_OUTPUT_DIRECTORY
+  ${PROJECT_BINARY_DIR}/corpus)
+target_link_libraries(rollcall_corpus_dumps PRIVATE
+  rollcall_corpus nlohmann_json::nlohmann_json absl::flags absl::flags_parse)
