@@ -182,8 +182,10 @@ std::optional<std::vector<Finding>> AnalyzeDumps(const std::vector<std::string>&
 int AnalyzeCommand(const std::vector<std::string>& arguments) {
   std::string format = "text", from = "segments";
   std::vector<std::string> paths;
-  CLI::App app("Finds out from files why a job hung: Rollcall's segments, or dumps of PyTorch's "
-               "Flight Recorder.", "rollcall analyze");
+  CLI::App app(
+      "Finds out from files why a job hung: Rollcall's segments, or dumps of PyTorch's "
+      "Flight Recorder.",
+      "rollcall analyze");
   app.add_option("--format", format, "text, json or html")
       ->envname("ROLLCALL_FORMAT")
       ->capture_default_str()
@@ -191,7 +193,9 @@ int AnalyzeCommand(const std::vector<std::string>& arguments) {
   app.add_option("--from", from, "what the files are")
       ->capture_default_str()
       ->check(CLI::IsMember({"segments", "flight-recorder"}));
-  app.add_option("PATH", paths, "segments or dumps, or folders that hold them, of any number of hosts")->required();
+  app.add_option("PATH", paths,
+                 "segments or dumps, or folders that hold them, of any number of hosts")
+      ->required();
   int exit_code = 0;
   if (!ParseFlags(&app, arguments, &exit_code)) return exit_code;
 

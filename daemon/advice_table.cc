@@ -35,9 +35,8 @@ bool IsAbsence(const Verdict& v) {
 }
 
 bool OnStack(const Verdict& v, std::initializer_list<const char*> words) {
-  return std::any_of(words.begin(), words.end(), [&](const char* word) {
-    return absl::StrContains(v.stack_words, word);
-  });
+  return std::any_of(words.begin(), words.end(),
+                     [&](const char* word) { return absl::StrContains(v.stack_words, word); });
 }
 
 bool AbsentIsIn(const Verdict& v, std::initializer_list<const char*> words) {
@@ -94,12 +93,13 @@ bool SavesCheckpoint(const Verdict& v) {
 }
 
 bool LoadsData(const Verdict& v) {
-  return AbsentIsIn(v, {"_next_data", "_try_get_data", "_get_data", "DataLoader", "IterableDataset"});
+  return AbsentIsIn(v,
+                    {"_next_data", "_try_get_data", "_get_data", "DataLoader", "IterableDataset"});
 }
 
 bool Compiles(const Verdict& v) {
-  return AbsentIsIn(v, {"nvrtcCompile", "ptxas", "llvm::", "make_cubin", "make_ttir",
-                        "compile_fx", "convert_frame", "xla::Compiler", "jit_compile"});
+  return AbsentIsIn(v, {"nvrtcCompile", "ptxas", "llvm::", "make_cubin", "make_ttir", "compile_fx",
+                        "convert_frame", "xla::Compiler", "jit_compile"});
 }
 
 bool LoadsCudaModules(const Verdict& v) {
@@ -108,9 +108,9 @@ bool LoadsCudaModules(const Verdict& v) {
 }
 
 bool ManagesGpuMemory(const Verdict& v) {
-  return AbsentIsIn(v, {"cudaMalloc", "cudaFree", "cuMemAlloc", "cuMemFree", "cudaHostAlloc",
-                        "cuMemHostAlloc", "cudaHostRegister", "cudaFreeHost", "release_cached_blocks",
-                        "emptyCache"});
+  return AbsentIsIn(
+      v, {"cudaMalloc", "cudaFree", "cuMemAlloc", "cuMemFree", "cudaHostAlloc", "cuMemHostAlloc",
+          "cudaHostRegister", "cudaFreeHost", "release_cached_blocks", "emptyCache"});
 }
 
 bool WaitsForItsGpu(const Verdict& v) {
@@ -126,8 +126,8 @@ bool WaitsInAnotherLibrary(const Verdict& v) {
 }
 
 bool WaitsForFileLock(const Verdict& v) {
-  return AbsentIsIn(v, {"FileBaton", "file_baton", "FileLock", "filelock", "flock", "lockf",
-                        "fcntl_setlk"});
+  return AbsentIsIn(
+      v, {"FileBaton", "file_baton", "FileLock", "filelock", "flock", "lockf", "fcntl_setlk"});
 }
 
 bool Downloads(const Verdict& v) {
@@ -187,8 +187,7 @@ bool UnevenInputs(const Verdict& v) {
   if (Is(v, Cause::kRankExited)) return v.position >= 1 && IsGradientExchange(v.call.op);
   if (v.position < kLoopCalls) return false;
   if (Is(v, Cause::kMissingRank)) return IsGradientExchange(v.call.op);
-  return Is(v, Cause::kArgumentMismatch) && HasField(v, "count") &&
-         IsGradientExchange(v.call.op);
+  return Is(v, Cause::kArgumentMismatch) && HasField(v, "count") && IsGradientExchange(v.call.op);
 }
 
 bool InitOrder(const Verdict& v) {
@@ -202,7 +201,8 @@ bool SplitNotByAll(const Verdict& v) {
 }
 
 bool NeverLaunched(const Verdict& v) {
-  return Is(v, Cause::kInitIncomplete) && AnyCulprit(v, [](const Culprit& c) { return c.pid == 0; });
+  return Is(v, Cause::kInitIncomplete) &&
+         AnyCulprit(v, [](const Culprit& c) { return c.pid == 0; });
 }
 
 bool CreationStalls(const Verdict& v) { return Is(v, Cause::kStalledInFlight) && Creates(v); }
@@ -262,9 +262,8 @@ bool CommunicatorsInOtherOrders(const Verdict& v) {
 
 bool AllSendFirst(const Verdict& v) {
   return Is(v, Cause::kDeadlock) && !v.chain.empty() &&
-         std::all_of(v.chain.begin(), v.chain.end(), [](const WaitEdge& edge) {
-           return KindOf(edge.call.op) == CallKind::kP2p;
-         });
+         std::all_of(v.chain.begin(), v.chain.end(),
+                     [](const WaitEdge& edge) { return KindOf(edge.call.op) == CallKind::kP2p; });
 }
 
 bool PipelineOutOfStep(const Verdict& v) {
@@ -301,8 +300,7 @@ const std::vector<AdviceEntry>& KnownMistakes() {
        "killed; all ranks then wait for the slowest server.",
        "That rank waits for storage: check the mount, the server and the quota (`dmesg`, `df`, "
        "`nfsstat`), and keep checkpoints and data off it while others wait in collectives."},
-      {"loads-gpu-code", LoadsCudaModules,
-       "the culprit's stack loads or looks up GPU code",
+      {"loads-gpu-code", LoadsCudaModules, "the culprit's stack loads or looks up GPU code",
        "CUDA loads kernels at their first use, and that may have to wait for kernels that run; an "
        "NCCL kernel that runs waits for this rank.",
        "That rank loads GPU code while NCCL kernels run. Set CUDA_MODULE_LOADING=EAGER, or run "
@@ -348,7 +346,8 @@ const std::vector<AdviceEntry>& KnownMistakes() {
        "that nobody records.",
        "That rank's host waits for its own GPU. Look at the work it queued before (nvidia-smi, "
        "`dmesg` for Xid; CUDA_LAUNCH_BLOCKING=1 shows which kernel)."},
-      {"gil-held", WaitsForTheGil, "the culprit's threads wait for Python's global lock and nothing moves",
+      {"gil-held", WaitsForTheGil,
+       "the culprit's threads wait for Python's global lock and nothing moves",
        "A native call that keeps the interpreter's lock stops every Python thread of the process.",
        "Threads of that rank wait for Python's lock: the thread that does not is in a native call "
        "that should have released it."},
@@ -426,7 +425,8 @@ const std::vector<AdviceEntry>& KnownMistakes() {
        "The reduction differs between ranks: the result is wrong even where nothing hangs. Set "
        "gradient hooks and averaging on all ranks alike."},
       {"uneven-inputs", UnevenInputs,
-       "in the loop ranks are absent from, have left, or differ in the count of a gradient exchange",
+       "in the loop ranks are absent from, have left, or differ in the count of a gradient "
+       "exchange",
        "A sampler without set_epoch(), a last batch that is kept, or samples dropped on one rank "
        "give one rank fewer or smaller steps.",
        "One rank has fewer steps than the others, or a last batch of another size. Use "
@@ -444,14 +444,16 @@ const std::vector<AdviceEntry>& KnownMistakes() {
        "runs no agent.",
        "Nothing was heard of an absent rank: compare the number of processes started with the "
        "world size, look at the launcher's log, and check that each host runs an agent."},
-      {"split-on-all-ranks", SplitNotByAll, "a split or another child communicator is not made by all",
+      {"split-on-all-ranks", SplitNotByAll,
+       "a split or another child communicator is not made by all",
        "new_group() and split must be called by all ranks of the parent, in the same order, also "
        "by those that will not be members.",
        "Not all ranks came to create this sub-communicator: call new_group() or split on every "
        "rank, in the same order, also where it will not be used."},
       {"init-order", InitOrder, "ranks have not joined a communicator",
        "Ranks load the model at once; one is far behind, dead, or busy with something else.",
-       "Not all ranks have joined the communicator: look at what the absent ones are doing. Stagger "
+       "Not all ranks have joined the communicator: look at what the absent ones are doing. "
+       "Stagger "
        "loading of the model, load straight to the device, check that the GPUs are alike, and that "
        "all ranks create their communicators in the same order."},
       {"bootstrap-network", CreationStalls, "all ranks are inside the creation of a communicator",
@@ -503,7 +505,8 @@ const std::vector<AdviceEntry>& GeneralAdvice() {
       {"find-why-it-died", Of<Cause::kRankDied>, "rank_died",
        "A process ended without leaving in good order.",
        "Look for the end of that process: its own log, `dmesg` for the out-of-memory killer or a "
-       "GPU fault (Xid), the scheduler's log. The others cannot go on without it: restart the job."},
+       "GPU fault (Xid), the scheduler's log. The others cannot go on without it: restart the "
+       "job."},
       {"one-thread-per-communicator", Of<Cause::kConcurrentUse>, "concurrent_use",
        "NCCL allows one thread at a time on a communicator: two calls at once take an order that "
        "differs from rank to rank, or corrupt it.",
@@ -516,7 +519,8 @@ const std::vector<AdviceEntry>& GeneralAdvice() {
       {"same-arguments-everywhere", Of<Cause::kArgumentMismatch>, "argument_mismatch",
        "NCCL does not compare arguments between ranks.",
        "All ranks must pass the same count, data type, reduction and root. NCCL does not check it: "
-       "the call may hang, or end with wrong data. Look for shapes that depend on the rank's data."},
+       "the call may hang, or end with wrong data. Look for shapes that depend on the rank's "
+       "data."},
       {"act-on-the-error", Of<Cause::kNcclError>, "nccl_error",
        "NCCL told one rank of an error; the others cannot know and wait.",
        "NCCL reported an error on that rank: read its log with NCCL_DEBUG=WARN and `dmesg` for Xid "
@@ -558,7 +562,8 @@ const std::vector<AdviceEntry>& GeneralAdvice() {
       {"end-together", Of<Cause::kTeardownHang>, "teardown_hang",
        "Finalizing and destroying wait for open calls, and some for the other ranks.",
        "Let all ranks end their communicators at the same point: synchronize the GPU, call "
-       "destroy_process_group() (ncclCommDestroy) on every rank, not from a destructor or at exit."},
+       "destroy_process_group() (ncclCommDestroy) on every rank, not from a destructor or at "
+       "exit."},
       {"find-what-slows-it", Of<Cause::kStraggler>, "straggler",
        "Every call begins when the last rank has come, so one slow rank slows the whole job.",
        "Nothing hangs, but all wait for this rank at each call: compare its GPU clocks and "

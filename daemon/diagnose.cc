@@ -32,9 +32,8 @@ int64_t WaitingSince(const Communicator& comm) {
 }
 
 bool IsForming(const std::vector<StuckCall>& calls) {
-  return std::any_of(calls.begin(), calls.end(), [](const StuckCall& call) {
-    return call.kind == StuckCall::Kind::kCreation;
-  });
+  return std::any_of(calls.begin(), calls.end(),
+                     [](const StuckCall& call) { return call.kind == StuckCall::Kind::kCreation; });
 }
 
 // The shortest wait that any rule looks at.
@@ -125,9 +124,8 @@ class Roots {
   std::vector<size_t> InOrder() const {
     std::vector<size_t> order(calls_.size());
     for (size_t i = 0; i < order.size(); ++i) order[i] = i;
-    std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
-      return calls_[a]->since_ns < calls_[b]->since_ns;
-    });
+    std::stable_sort(order.begin(), order.end(),
+                     [&](size_t a, size_t b) { return calls_[a]->since_ns < calls_[b]->since_ns; });
     return order;
   }
 
@@ -177,7 +175,8 @@ std::vector<Verdict> Diagnoser::Run(const JobState& job, int64_t now_ns, const L
   }
   for (const auto& [id, finding] : findings_) {
     for (Verdict verdict : finding.mismatches) {
-      if (verdict.since_ns != 0) verdict.waited_ns = std::max<int64_t>(0, now_ns - verdict.since_ns);
+      if (verdict.since_ns != 0)
+        verdict.waited_ns = std::max<int64_t>(0, now_ns - verdict.since_ns);
       verdicts.push_back(std::move(verdict));
     }
   }

@@ -38,10 +38,11 @@ std::string Place(const std::vector<Culprit>& culprits) {
 
 std::string Who(const std::vector<Culprit>& culprits) {
   const std::string place = Place(culprits);
-  const bool nobody_known = std::all_of(culprits.begin(), culprits.end(),
-                                        [](const Culprit& c) { return c.process < 0; });
+  const bool nobody_known =
+      std::all_of(culprits.begin(), culprits.end(), [](const Culprit& c) { return c.process < 0; });
   if (nobody_known && !culprits.empty()) {
-    return absl::StrCat(RanksInWords(RanksOf(culprits)), " of the communicator (process not known)");
+    return absl::StrCat(RanksInWords(RanksOf(culprits)),
+                        " of the communicator (process not known)");
   }
   return absl::StrCat(RanksInWords(RanksOf(culprits)),
                       place.empty() ? "" : absl::StrCat(" (", place, ")"));
@@ -132,9 +133,8 @@ std::string Stalled(const Verdict& v) {
                         OpInWords(v.call.op), ", which does not finish", WaitTail(v));
   }
   if (KindOf(v.call.op) == CallKind::kP2p) {
-    return absl::StrCat("sends and receives on ", Where(v),
-                        " have both ends and do not finish (", OpInWords(v.call.op), ")", least,
-                        WaitTail(v));
+    return absl::StrCat("sends and receives on ", Where(v), " have both ends and do not finish (",
+                        OpInWords(v.call.op), ")", least, WaitTail(v));
   }
   return absl::StrCat("all ", v.communicator_size, " ranks of ", Where(v), " have entered ",
                       CallNumber(v), ", which does not finish", least, WaitTail(v));
@@ -206,8 +206,8 @@ std::string Deadlock(const Verdict& v) {
     edges.push_back(EdgeInWords(edge));
   }
   const size_t more = v.chain.size() - edges.size();
-  return absl::StrCat(RanksInWords(RanksOf(v.culprits)), " wait for each other: ",
-                      absl::StrJoin(edges, ", and "),
+  return absl::StrCat(RanksInWords(RanksOf(v.culprits)),
+                      " wait for each other: ", absl::StrJoin(edges, ", and "),
                       more == 0 ? "" : absl::StrCat(", and ", more, " more"), WaitTail(v));
 }
 
@@ -342,9 +342,9 @@ std::string EdgeInWords(const WaitEdge& edge) {
 }
 
 std::string DivergenceInWords(const Alignment& alignment) {
-  const auto line = std::find_if(
-      alignment.lines.begin(), alignment.lines.end(),
-      [](const AlignedCall& l) { return !SameCall(l.others, l.culprits); });
+  const auto line =
+      std::find_if(alignment.lines.begin(), alignment.lines.end(),
+                   [](const AlignedCall& l) { return !SameCall(l.others, l.culprits); });
   if (line == alignment.lines.end()) return "";
   const std::string more =
       alignment.length > 1 ? absl::StrCat(" (and ", alignment.length - 1, " more)") : "";
@@ -365,11 +365,10 @@ std::string DivergenceInWords(const Alignment& alignment) {
 }
 
 std::string ResultInWords(int32_t code) {
-  static const char* const kNames[] = {"ncclSuccess",       "ncclUnhandledCudaError",
-                                       "ncclSystemError",   "ncclInternalError",
-                                       "ncclInvalidArgument", "ncclInvalidUsage",
-                                       "ncclRemoteError",   "ncclInProgress",
-                                       "ncclTimeout"};
+  static const char* const kNames[] = {
+      "ncclSuccess",       "ncclUnhandledCudaError", "ncclSystemError",
+      "ncclInternalError", "ncclInvalidArgument",    "ncclInvalidUsage",
+      "ncclRemoteError",   "ncclInProgress",         "ncclTimeout"};
   const bool known = code >= 0 && static_cast<size_t>(code) < sizeof(kNames) / sizeof(kNames[0]);
   return known ? kNames[code] : absl::StrCat("ncclResult_t ", code);
 }

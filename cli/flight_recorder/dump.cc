@@ -98,8 +98,8 @@ std::vector<int32_t> RanksOf(const json& value) {
   if (value.is_array()) {
     for (const json& rank : value) ranks.push_back(static_cast<int32_t>(ToInt(rank, -1)));
   } else if (value.is_string()) {
-    for (const auto& part : absl::StrSplit(value.get<std::string>(), absl::ByAnyChar("[], "),
-                                           absl::SkipEmpty())) {
+    for (const auto& part :
+         absl::StrSplit(value.get<std::string>(), absl::ByAnyChar("[], "), absl::SkipEmpty())) {
       int32_t rank = 0;
       if (absl::SimpleAtoi(part, &rank)) ranks.push_back(rank);
     }
@@ -191,8 +191,9 @@ void ReadCalls(const json& entries, Dump* dump) {
     ++n;
   }
   if (bad > kMostNotes) dump->notes.push_back(absl::StrCat(bad, " entries in all were left out"));
-  std::stable_sort(dump->calls.begin(), dump->calls.end(),
-                   [](const DumpedCall& a, const DumpedCall& b) { return a.record_id < b.record_id; });
+  std::stable_sort(
+      dump->calls.begin(), dump->calls.end(),
+      [](const DumpedCall& a, const DumpedCall& b) { return a.record_id < b.record_id; });
 }
 
 }  // namespace

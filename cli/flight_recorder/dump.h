@@ -14,18 +14,20 @@ namespace rollcall {
 
 struct DumpedCall {
   uint64_t record_id = 0;
-  std::string group;  // its name, "0"
+  std::string group;        // its name, "0"
   std::string description;  // what people call it, "default_pg"
   std::string group_id;     // key of Dump::status
-  uint64_t collective_seq = 0, p2p_seq = 0;  // per group, from 1; members of a coalesced group share one
-  std::string name;                          // "nccl:all_reduce", "nccl:send 1->2"
-  std::vector<uint64_t> input_counts, output_counts;  // elements of each tensor
-  std::string dtype;                                  // of the first input, "Float"
+  uint64_t collective_seq = 0,
+           p2p_seq = 0;  // per group, from 1; members of a coalesced group share one
+  std::string name;      // "nccl:all_reduce", "nccl:send 1->2"
+  std::vector<uint64_t> input_counts, output_counts;         // elements of each tensor
+  std::string dtype;                                         // of the first input, "Float"
   int64_t created_ns = 0, started_ns = 0, completed_ns = 0;  // 0: not known
   bool started = false, completed = false;                   // as the entry's state says
   bool retired = false;  // nobody watches it any more: completed, or timed out
   bool is_p2p = false;
-  std::string where;  // the innermost line outside of torch, "train.py:41 (step)"; "" if not recorded
+  std::string
+      where;  // the innermost line outside of torch, "train.py:41 (step)"; "" if not recorded
 };
 
 struct DumpedGroup {

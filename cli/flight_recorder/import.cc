@@ -118,8 +118,8 @@ class Files {
     std::error_code error;
     const uintmax_t size = fs::file_size(path, error);
     if (error || size > kMostBytes) {
-      Note(absl::StrCat(path, ": left out: ",
-                        error ? error.message() : "larger than 256 MiB, which no dump is"));
+      Note(absl::StrCat(
+          path, ": left out: ", error ? error.message() : "larger than 256 MiB, which no dump is"));
       return;
     }
     std::ifstream file(path, std::ios::binary);
@@ -179,10 +179,10 @@ std::vector<Work> WorksOf(const std::vector<const DumpedCall*>& calls, const Dum
   std::vector<Work> works;
   for (const DumpedCall* call : calls) {
     const uint64_t seq = call->is_p2p ? call->p2p_seq : call->collective_seq;
-    const bool joins = !works.empty() && works.back().is_p2p == call->is_p2p &&
-                       (call->is_p2p ? works.back().last().p2p_seq
-                                     : works.back().last().collective_seq) == seq &&
-                       !IsCoalescedEnd(works.back().last().name);
+    const bool joins =
+        !works.empty() && works.back().is_p2p == call->is_p2p &&
+        (call->is_p2p ? works.back().last().p2p_seq : works.back().last().collective_seq) == seq &&
+        !IsCoalescedEnd(works.back().last().name);
     if (!joins) works.emplace_back();
     works.back().calls.push_back(call);
     works.back().is_p2p = call->is_p2p;
@@ -223,7 +223,8 @@ class ProgressWriter {
     const auto enqueued = static_cast<uint64_t>(std::max<int64_t>(status.enqueued, 0));
     if (p_->entered == 0 && enqueued != 0) {  // its ring has lost them all
       p_->entered = enqueued;
-      p_->finished = std::min(enqueued, static_cast<uint64_t>(std::max<int64_t>(status.completed, 0)));
+      p_->finished =
+          std::min(enqueued, static_cast<uint64_t>(std::max<int64_t>(status.completed, 0)));
       p_->started = p_->finished;
       p_->signature = 0;
     }
@@ -372,8 +373,8 @@ class Importer {
 
   void NoteTimes(const Dump& dump) {
     for (const DumpedCall& call : dump.calls) {
-      input_->newest_ns = std::max({input_->newest_ns, call.created_ns, call.started_ns,
-                                    call.completed_ns});
+      input_->newest_ns =
+          std::max({input_->newest_ns, call.created_ns, call.started_ns, call.completed_ns});
       input_->has_start_times |= call.started && (call.started_ns != 0 || !call.completed);
     }
   }
@@ -447,10 +448,12 @@ class Importer {
     }
     static const auto* const kNothing = new DumpedCall();
     if (begun_ == nullptr && !input_->has_start_times) begun_ = kNothing;
-    for (auto& [name, some] : works) ImportGroup(dump, process, name, StatusOf(dump, calls[name]), &some);
+    for (auto& [name, some] : works)
+      ImportGroup(dump, process, name, StatusOf(dump, calls[name]), &some);
   }
 
-  static DumpedStatus StatusOf(const RankedDump& dump, const std::vector<const DumpedCall*>& calls) {
+  static DumpedStatus StatusOf(const RankedDump& dump,
+                               const std::vector<const DumpedCall*>& calls) {
     const auto at = dump.dump.status.find(calls.front()->group_id);
     return at == dump.dump.status.end() ? DumpedStatus() : at->second;
   }
@@ -559,9 +562,10 @@ class Importer {
   void NoteTimeout(const RankedDump& dump, const Group& group, const Work& work) {
     if (!work.last().retired || work.completed || work.is_p2p) return;
     if (!timed_out_.insert({dump.rank, group.name}).second) return;
-    Note(absl::StrCat("rank ", dump.rank, ": PyTorch gave up waiting for ", work.last().name, " #",
-                      work.last().collective_seq - std::min<uint64_t>(1, work.last().collective_seq),
-                      " on \"", group.title, "\" (timeout)"));
+    Note(
+        absl::StrCat("rank ", dump.rank, ": PyTorch gave up waiting for ", work.last().name, " #",
+                     work.last().collective_seq - std::min<uint64_t>(1, work.last().collective_seq),
+                     " on \"", group.title, "\" (timeout)"));
   }
 
   void NoteWhere(int32_t process, uint64_t communicator, const Work& work) {
@@ -604,7 +608,8 @@ void AddLine(const FlightRecorderInput& input, int32_t process, uint64_t communi
              uint64_t position, const std::string& who, Verdict* verdict) {
   const auto line = input.where.find({process, communicator, position});
   if (line == input.where.end()) return;
-  verdict->evidence.push_back(absl::StrCat(who, ": call #", position, " was made at ", line->second));
+  verdict->evidence.push_back(
+      absl::StrCat(who, ": call #", position, " was made at ", line->second));
 }
 
 void AddLines(const FlightRecorderInput& input, Verdict* verdict) {
@@ -629,8 +634,9 @@ absl::StatusOr<FlightRecorderInput> ImportFlightRecorder(const std::vector<std::
   if (!status.ok()) return status;
   std::vector<RankedDump> dumps = files.Read();
   if (dumps.empty()) {
-    std::string text = "no Flight Recorder dump could be read: they are files whose names end in "
-                       "their rank, like nccl_trace_rank_3";
+    std::string text =
+        "no Flight Recorder dump could be read: they are files whose names end in "
+        "their rank, like nccl_trace_rank_3";
     for (const std::string& note : input.notes) absl::StrAppend(&text, "\n  ", note);
     return absl::InvalidArgumentError(text);
   }
@@ -641,8 +647,8 @@ absl::StatusOr<FlightRecorderInput> ImportFlightRecorder(const std::vector<std::
 void AddWhatDumpsTell(const FlightRecorderInput& input, std::vector<Verdict>* verdicts) {
   for (Verdict& verdict : *verdicts) {
     for (std::string& line : verdict.evidence) {
-      absl::StrReplaceAll({{"as GPU markers or the host's place show", "as the states in the dumps show"}},
-                          &line);
+      absl::StrReplaceAll(
+          {{"as GPU markers or the host's place show", "as the states in the dumps show"}}, &line);
     }
     AddLines(input, &verdict);
     if (verdict.cause != Cause::kStalledInFlight || input.has_start_times) continue;

@@ -52,8 +52,9 @@ constexpr Known kKnown[] = {
 };
 
 // c10's names, in the order of ncclDataType_t.
-constexpr const char* kDtypes[] = {"Char", "Byte",   "Int",    "UInt32",   "Long",          "UInt64",
-                                   "Half", "Float",  "Double", "BFloat16", "Float8_e4m3fn", "Float8_e5m2"};
+constexpr const char* kDtypes[] = {"Char",   "Byte",     "Int",           "UInt32",
+                                   "Long",   "UInt64",   "Half",          "Float",
+                                   "Double", "BFloat16", "Float8_e4m3fn", "Float8_e5m2"};
 
 constexpr uint8_t kFirstUnknown = 200;  // no call of ours has such a code
 constexpr size_t kMostUnknown = 50;
@@ -82,8 +83,7 @@ uint64_t CountOf(const Known& known, const DumpedCall& call) {
   const bool coalesced = absl::EndsWith(known.name, "coalesced");
   if (known.counted == Counted::kNothing) return 0;
   if (many && !coalesced && (IsUneven(call.input_counts) || IsUneven(call.output_counts))) return 0;
-  const auto& counts =
-      known.counted == Counted::kInput ? call.input_counts : call.output_counts;
+  const auto& counts = known.counted == Counted::kInput ? call.input_counts : call.output_counts;
   return std::accumulate(counts.begin(), counts.end(), uint64_t{0});
 }
 

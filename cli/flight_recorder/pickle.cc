@@ -34,10 +34,11 @@ struct Refused {
 
 // They import, build or call.
 constexpr Refused kRefused[] = {
-    {'c', "GLOBAL"},   {0x93, "STACK_GLOBAL"}, {'R', "REDUCE"},     {'b', "BUILD"},
-    {'i', "INST"},     {'o', "OBJ"},           {0x81, "NEWOBJ"},    {0x92, "NEWOBJ_EX"},
-    {'P', "PERSID"},   {'Q', "BINPERSID"},     {0x82, "EXT1"},      {0x83, "EXT2"},
-    {0x84, "EXT4"},    {0x97, "NEXT_BUFFER"},  {0x98, "READONLY_BUFFER"},
+    {'c', "GLOBAL"},    {0x93, "STACK_GLOBAL"}, {'R', "REDUCE"},
+    {'b', "BUILD"},     {'i', "INST"},          {'o', "OBJ"},
+    {0x81, "NEWOBJ"},   {0x92, "NEWOBJ_EX"},    {'P', "PERSID"},
+    {'Q', "BINPERSID"}, {0x82, "EXT1"},         {0x83, "EXT2"},
+    {0x84, "EXT4"},     {0x97, "NEXT_BUFFER"},  {0x98, "READONLY_BUFFER"},
 };
 
 class Reader {
@@ -157,8 +158,8 @@ class Reader {
 
   void AddItems(Node::Kind kind, const std::vector<uint32_t>& items) {
     if (!status_.ok()) return;
-    const bool fits = !stack_.empty() && stack_.back() != kMark &&
-                      nodes_[stack_.back()].kind == kind;
+    const bool fits =
+        !stack_.empty() && stack_.back() != kMark && nodes_[stack_.back()].kind == kind;
     if (!fits || (kind == Node::Kind::kDict && items.size() % 2 != 0)) {
       Wrong("items for something that holds none");
       return;
@@ -240,9 +241,9 @@ class Reader {
 
   bool DoText(unsigned char code) {
     switch (code) {
-      case 'X':   // BINUNICODE
-      case 'T':   // BINSTRING
-      case 'B':   // BINBYTES
+      case 'X':  // BINUNICODE
+      case 'T':  // BINSTRING
+      case 'B':  // BINBYTES
         PushText(Number(4));
         return true;
       case 0x8c:  // SHORT_BINUNICODE
@@ -359,7 +360,8 @@ class Reader {
       case Node::Kind::kDict:
         *out = json::object();
         for (size_t i = 0; i + 1 < node.items.size(); i += 2) {
-          if (!Build(node.items[i + 1], depth + 1, left, &(*out)[KeyOf(node.items[i])])) return false;
+          if (!Build(node.items[i + 1], depth + 1, left, &(*out)[KeyOf(node.items[i])]))
+            return false;
         }
         return true;
     }

@@ -48,9 +48,9 @@ Arrivals ArrivalWatch::Score() const {
   const auto middle = late.begin() + static_cast<std::ptrdiff_t>(late.size() / 2);
   std::nth_element(late.begin(), middle, late.end());
   score.late_ns = *middle;
-  const auto [first, newest] = std::minmax_element(
-      scored_.begin(), scored_.end(),
-      [](const Call& a, const Call& b) { return a.position < b.position; });
+  const auto [first, newest] =
+      std::minmax_element(scored_.begin(), scored_.end(),
+                          [](const Call& a, const Call& b) { return a.position < b.position; });
   const auto calls = static_cast<int64_t>(newest->position - first->position);
   score.interval_ns = (newest->last_ns - first->last_ns) / std::max<int64_t>(calls, 1);
   return score;

@@ -81,14 +81,15 @@ void CopyProgress(const CommProgress& progress, Member* member) {
   member->host_waits_since_ns = progress.host_waits_since_ns;
   member->p2p_waiting_since_ns = progress.p2p_waiting_since_ns;
   member->signature = progress.signature;
-  member->records_lost = static_cast<uint32_t>(std::min<uint64_t>(progress.records_lost, UINT32_MAX));
+  member->records_lost =
+      static_cast<uint32_t>(std::min<uint64_t>(progress.records_lost, UINT32_MAX));
 }
 
 void NoteTraffic(const CallRecord& record, Member* member) {
   if (KindOf(record.args.op) != CallKind::kP2p || !IsAccepted(record)) return;
   LazyVector<PeerTraffic>* all = &member->traffic;
   PeerTraffic* at = std::find_if(all->begin(), all->end(),
-                         [&](const PeerTraffic& t) { return t.peer == record.args.peer; });
+                                 [&](const PeerTraffic& t) { return t.peer == record.args.peer; });
   if (at == all->end()) {
     all->push_back({record.args.peer, 0, 0});
     at = all->end() - 1;

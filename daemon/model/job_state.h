@@ -126,11 +126,11 @@ struct Member {
   int32_t process = -1;  // index into JobState::processes
   int32_t device = -1;
   MemberState state = MemberState::kInitializing;
-  bool has_markers = false;     // started and finished are written by the GPU
-  bool concurrent_use : 1;      // calls of two threads overlapped
-  bool may_wait : 1;            // it waits, or only its process could tell
-  bool is_over : 1;             // it has left the communicator, so it can hang no more
-  uint8_t async_error = 0;      // last ncclResult_t that is an error
+  bool has_markers = false;  // started and finished are written by the GPU
+  bool concurrent_use : 1;   // calls of two threads overlapped
+  bool may_wait : 1;         // it waits, or only its process could tell
+  bool is_over : 1;          // it has left the communicator, so it can hang no more
+  uint8_t async_error = 0;   // last ncclResult_t that is an error
   uint32_t records_lost = 0;
   int64_t init_entered_ns = 0;
   int64_t state_since_ns = 0;
@@ -174,19 +174,19 @@ struct UsualDuration {
 
 // Who comes last to the calls of a communicator, over the newest of them.
 struct Arrivals {
-  uint32_t calls = 0;        // that all ranks have come to and that were looked at
-  int32_t last_rank = -1;    // that came last most often; in the communicator
-  uint32_t last_calls = 0;   // so often
-  int64_t late_ns = 0;       // its median distance to the one before it
-  int64_t interval_ns = 0;   // mean time from call to call
+  uint32_t calls = 0;       // that all ranks have come to and that were looked at
+  int32_t last_rank = -1;   // that came last most often; in the communicator
+  uint32_t last_calls = 0;  // so often
+  int64_t late_ns = 0;      // its median distance to the one before it
+  int64_t interval_ns = 0;  // mean time from call to call
 };
 
 struct Communicator {
   uint64_t id = 0;
-  uint64_t parent = 0;  // 0: none
-  std::string name;     // "" where nobody gave one
-  int32_t size = 0;        // as the first member told it
-  int32_t other_size = 0;  // as another one told it; 0: all agree
+  uint64_t parent = 0;        // 0: none
+  std::string name;           // "" where nobody gave one
+  int32_t size = 0;           // as the first member told it
+  int32_t other_size = 0;     // as another one told it; 0: all agree
   RankTable<Member> members;  // those not heard of are not in it
   LazyVector<int32_t> seats;  // processes by rank, where they are told beforehand (dumps do)
   std::vector<UsualDuration> usual;
@@ -196,7 +196,7 @@ struct Communicator {
   uint64_t version = 0;
   // False: the signatures of all members that could be compared are equal.
   bool may_diverge = false;
-  int32_t may_wait = 0;  // members that do
+  int32_t may_wait = 0;        // members that do
   bool keeps_records = false;  // of every member: the job is not too large for that
 };
 

@@ -12,21 +12,21 @@ namespace rollcall {
 
 // The causes, with their spelling in incident.json. Order: what explains more
 // comes first when nothing else decides.
-#define ROLLCALL_CAUSES(X)                        \
-  X(kRankDied, "rank_died")                       \
-  X(kConcurrentUse, "concurrent_use")             \
-  X(kOperationMismatch, "operation_mismatch")     \
-  X(kArgumentMismatch, "argument_mismatch")       \
-  X(kNcclError, "nccl_error")                     \
-  X(kRankExited, "rank_exited")                   \
-  X(kHostLost, "host_lost")                       \
-  X(kInitIncomplete, "init_incomplete")           \
-  X(kMissingRank, "missing_rank")                 \
-  X(kUnmatchedP2p, "unmatched_p2p")               \
-  X(kDeadlock, "deadlock")                        \
-  X(kBlockedBeforeStart, "blocked_before_start")  \
-  X(kStalledInFlight, "stalled_in_flight")        \
-  X(kTeardownHang, "teardown_hang")               \
+#define ROLLCALL_CAUSES(X)                       \
+  X(kRankDied, "rank_died")                      \
+  X(kConcurrentUse, "concurrent_use")            \
+  X(kOperationMismatch, "operation_mismatch")    \
+  X(kArgumentMismatch, "argument_mismatch")      \
+  X(kNcclError, "nccl_error")                    \
+  X(kRankExited, "rank_exited")                  \
+  X(kHostLost, "host_lost")                      \
+  X(kInitIncomplete, "init_incomplete")          \
+  X(kMissingRank, "missing_rank")                \
+  X(kUnmatchedP2p, "unmatched_p2p")              \
+  X(kDeadlock, "deadlock")                       \
+  X(kBlockedBeforeStart, "blocked_before_start") \
+  X(kStalledInFlight, "stalled_in_flight")       \
+  X(kTeardownHang, "teardown_hang")              \
   X(kStraggler, "straggler")
 
 enum class Cause : uint8_t {

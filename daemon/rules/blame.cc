@@ -25,8 +25,8 @@ Certainty CertaintyOf(const StuckCall& call, const std::vector<Absent>& blamed) 
                         : best == Evidence::kInferred ? Certainty::kLikely
                                                       : Certainty::kPossible;
   for (const Absent& absent : blamed) {
-    certainty = std::min(
-        certainty, IsGuessedTwice(absent, best) ? Certainty::kPossible : absent.at_most);
+    certainty =
+        std::min(certainty, IsGuessedTwice(absent, best) ? Certainty::kPossible : absent.at_most);
   }
   if (call.call.op == Op::kNone) certainty = std::min(certainty, Certainty::kLikely);
   return certainty;

@@ -17,8 +17,7 @@ struct Party {
 };
 
 // Everybody in the cycle waits, and is waited for, by process.
-std::map<int32_t, Party> PartiesOf(const StuckCalls& calls,
-                                   const std::vector<size_t>& cycle) {
+std::map<int32_t, Party> PartiesOf(const StuckCalls& calls, const std::vector<size_t>& cycle) {
   std::set<int32_t> waiting;
   for (const size_t i : cycle) {
     for (const Waiter& w : calls[i]->waiters) waiting.insert(w.process);
@@ -26,7 +25,8 @@ std::map<int32_t, Party> PartiesOf(const StuckCalls& calls,
   std::map<int32_t, Party> parties;
   for (const size_t i : cycle) {
     for (const Absent& a : calls[i]->absents) {
-      if (waiting.count(a.process) != 0) parties.insert({a.process, {calls[i]->communicator, a.rank}});
+      if (waiting.count(a.process) != 0)
+        parties.insert({a.process, {calls[i]->communicator, a.rank}});
     }
   }
   return parties;
@@ -74,8 +74,7 @@ Certainty CertaintyOf(const StuckCalls& calls, const std::vector<size_t>& cycle,
 }
 
 // Those who are alone in what they do are the likelier to have it wrong.
-std::map<int32_t, size_t> CompanyOf(const StuckCalls& calls,
-                                    const std::vector<size_t>& cycle) {
+std::map<int32_t, size_t> CompanyOf(const StuckCalls& calls, const std::vector<size_t>& cycle) {
   std::map<int32_t, size_t> company;
   for (const size_t i : cycle) {
     for (const Waiter& w : calls[i]->waiters) {

@@ -156,9 +156,8 @@ std::optional<Divergence> CompareRecords(const std::vector<History>& histories, 
 std::optional<uint64_t> SignatureAt(const History& history, uint64_t position) {
   const Member& member = *history.members.front();
   if (position == history.entered() && member.signature != 0) return member.signature;
-  const auto checkpoint =
-      std::find_if(member.checkpoints.begin(), member.checkpoints.end(),
-                   [&](const Checkpoint& c) { return c.position == position; });
+  const auto checkpoint = std::find_if(member.checkpoints.begin(), member.checkpoints.end(),
+                                       [&](const Checkpoint& c) { return c.position == position; });
   if (checkpoint == member.checkpoints.end()) return std::nullopt;
   return checkpoint->signature;
 }
@@ -210,8 +209,8 @@ void AlignSides(const std::vector<History>& histories, uint64_t agreed, Divergen
     const auto history = std::find_if(histories.begin(), histories.end(), [&](const History& h) {
       return std::find(h.ranks.begin(), h.ranks.end(), side.ranks.front()) != h.ranks.end();
     });
-    const uint64_t begin = std::max(agreed, divergence->position - std::min<uint64_t>(
-                                                                      divergence->position, 4));
+    const uint64_t begin =
+        std::max(agreed, divergence->position - std::min<uint64_t>(divergence->position, 4));
     const uint64_t end = std::min(history->entered(), divergence->position + kAligned);
     for (uint64_t position = begin; position < end; ++position) {
       const CallRecord* record = RecordOf(*history, position);
@@ -243,7 +242,8 @@ std::optional<Divergence> FindFirst(const Communicator& comm, const Ranks& left_
   if (histories.size() < 2) return std::nullopt;
   Agreement agreement = CompareCheckpoints(histories);
   std::optional<Divergence> found = CompareRecords(histories, agreement.agreed);
-  if (!found && agreement.differ_at == 0) agreement.differ_at = DifferNow(histories, agreement.agreed);
+  if (!found && agreement.differ_at == 0)
+    agreement.differ_at = DifferNow(histories, agreement.agreed);
   if (agreement.differ_at != 0 && !(found && found->position < agreement.differ_at)) {
     return LostDivergence(histories, agreement);
   }

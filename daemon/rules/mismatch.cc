@@ -154,7 +154,8 @@ bool OverlapsAt(const Member& member, uint64_t position) {
   if (!member.concurrent_use) return false;
   const LazyVector<CallRecord>& records = member.records;
   for (size_t i = 0; i + 1 < records.size(); ++i) {
-    const bool near = records[i].position <= position + 1 && records[i + 1].position + 1 >= position;
+    const bool near =
+        records[i].position <= position + 1 && records[i + 1].position + 1 >= position;
     if (near && Overlap(records[i], records[i + 1])) return true;
   }
   return false;

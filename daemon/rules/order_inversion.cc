@@ -73,11 +73,9 @@ Verdict MakeVerdict(const JobState& job, const StuckCall& a, const StuckCall& b,
                    EdgeOf(job, b, orders.b_first, orders.a_first)};
   verdict.evidence.clear();
   for (const WaitEdge& edge : verdict.chain) {
-    verdict.evidence.push_back(absl::StrCat(RanksInWords(edge.from), " issued ",
-                                            OpInWords(edge.call.op), " #", edge.position, " on ",
-                                            CommunicatorInWords(edge.communicator,
-                                                                edge.communicator_name),
-                                            " first"));
+    verdict.evidence.push_back(absl::StrCat(
+        RanksInWords(edge.from), " issued ", OpInWords(edge.call.op), " #", edge.position, " on ",
+        CommunicatorInWords(edge.communicator, edge.communicator_name), " first"));
   }
   verdict.missing_evidence.push_back(
       "whether the kernels keep each other off the GPU: calls in different orders may also run "
@@ -87,9 +85,8 @@ Verdict MakeVerdict(const JobState& job, const StuckCall& a, const StuckCall& b,
 
 }  // namespace
 
-std::optional<Verdict> JudgeOrderInversion(const JobState& job,
-                                           const StuckCalls& calls, int64_t now_ns,
-                                           const Limits& limits) {
+std::optional<Verdict> JudgeOrderInversion(const JobState& job, const StuckCalls& calls,
+                                           int64_t now_ns, const Limits& limits) {
   std::vector<const StuckCall*> stalled;
   for (const StuckCall* call : calls) {
     const bool fits = call->kind == StuckCall::Kind::kCollective && call->absents.empty();

@@ -135,8 +135,8 @@ std::optional<int32_t> DistanceTo(const JobState& job, const Communicator& comm,
   return distance;
 }
 
-RankMap BySiblings(const JobState& job, const Communicator& comm,
-                   const std::vector<int32_t>& ranks, const RankMap& candidates) {
+RankMap BySiblings(const JobState& job, const Communicator& comm, const std::vector<int32_t>& ranks,
+                   const RankMap& candidates) {
   RankMap result;
   size_t looked_at = 0;
   for (const auto& [id, sibling] : job.communicators) {

@@ -37,8 +37,7 @@ void AddUnseenWait(const Communicator& comm, const MembersAtAGlance& glance,
 }
 
 bool MayHaveError(const Member& member) {
-  return member.async_error != 0 ||
-         (!member.records.empty() && !IsAccepted(member.records.back()));
+  return member.async_error != 0 || (!member.records.empty() && !IsAccepted(member.records.back()));
 }
 
 MembersAtAGlance LookAtMembers(const JobState& job, const Communicator& comm) {
@@ -128,8 +127,7 @@ Absent MakeAbsent(const JobState& job, int32_t rank, const Member& member, Lack 
   return absent;
 }
 
-Absent MakeUnheard(const JobState& job, int32_t rank,
-                   const std::map<int32_t, int32_t>& processes) {
+Absent MakeUnheard(const JobState& job, int32_t rank, const std::map<int32_t, int32_t>& processes) {
   Absent absent;
   absent.rank = rank;
   absent.lack = Lack::kUnheard;

@@ -95,8 +95,7 @@ Absent MakeAbsent(const JobState& job, int32_t rank, const Member& member, Lack 
 // A rank that nothing has been heard of on the communicator: a gap in what is
 // known rather than in what was done, so it is only ever blamed as possible.
 // `processes`: which process it may be (rank_map.h).
-Absent MakeUnheard(const JobState& job, int32_t rank,
-                   const std::map<int32_t, int32_t>& processes);
+Absent MakeUnheard(const JobState& job, int32_t rank, const std::map<int32_t, int32_t>& processes);
 
 // The arguments of the call at `position`, from any rank whose record is left.
 CallArgs CallAt(const Communicator& comm, uint64_t position);

@@ -58,9 +58,9 @@ void AddUnheard(const JobState& job, const Communicator& comm, StuckCall* call) 
   if (unknown.empty()) return;
   const auto processes = ProcessesOfRanks(job, comm, unknown).processes;
   for (const int32_t rank : unknown) call->absents.push_back(MakeUnheard(job, rank, processes));
-  call->missing_evidence.push_back(
-      absl::StrCat("nothing has been heard of ", RanksInWords(unknown), " on ",
-                   CommunicatorInWords(comm.id, comm.name), ", though it has formed"));
+  call->missing_evidence.push_back(absl::StrCat("nothing has been heard of ", RanksInWords(unknown),
+                                                " on ", CommunicatorInWords(comm.id, comm.name),
+                                                ", though it has formed"));
 }
 
 // Somebody alive has entered the call, and nothing shows that it waits in it or
@@ -126,8 +126,7 @@ void AddOwed(const JobState& job, const Communicator& comm, const MembersAtAGlan
   for (const Waiter& w : glance.waiters) {
     if (w.wait.call < call.position) continue;
     call.waiters.push_back(w);
-    call.since_ns = call.since_ns == 0 ? w.wait.since_ns
-                                       : std::min(call.since_ns, w.wait.since_ns);
+    call.since_ns = call.since_ns == 0 ? w.wait.since_ns : std::min(call.since_ns, w.wait.since_ns);
   }
   if (call.waiters.empty()) return;
   AddAbsents(job, comm, &call);

@@ -182,8 +182,7 @@ void Play(AllOperations* all) {
   }
 }
 
-std::optional<Wait> P2pWaitOf(const JobState& job, const Communicator& comm,
-                              const Operations& o) {
+std::optional<Wait> P2pWaitOf(const JobState& job, const Communicator& comm, const Operations& o) {
   const Member& m = *o.member;
   if (HowProcessEnded(job, m.process) != Gone::kNo || o.active_begin == o.ops.size()) {
     return std::nullopt;
@@ -196,8 +195,8 @@ std::optional<Wait> P2pWaitOf(const JobState& job, const Communicator& comm,
     return wait;
   }
   const Process* process = ProcessOf(job, m.process);
-  for (const BlockedCall& blocked : process == nullptr ? std::vector<BlockedCall>()
-                                                       : process->blocked) {
+  for (const BlockedCall& blocked :
+       process == nullptr ? std::vector<BlockedCall>() : process->blocked) {
     const CallKind kind = KindOf(blocked.op);
     if (blocked.communicator != comm.id) continue;
     if (kind != CallKind::kP2p && (kind != CallKind::kGroup || !LastCallIsP2p(m))) continue;
@@ -208,7 +207,7 @@ std::optional<Wait> P2pWaitOf(const JobState& job, const Communicator& comm,
   const bool is_newest = m.host_waits_since_ns != 0 && LastCallIsP2p(m);
   if (!is_newest && !o.held_up) return std::nullopt;
   wait.evidence = is_newest ? Evidence::kInferred : Evidence::kIndirect;
-  wait.since_ns = is_newest         ? m.host_waits_since_ns
+  wait.since_ns = is_newest            ? m.host_waits_since_ns
                   : process != nullptr ? GpuWaitSince(*process)
                                        : 0;
   return wait.since_ns == 0 ? std::nullopt : std::make_optional(wait);
@@ -219,8 +218,8 @@ std::string RecordsLost(int32_t peer) {
                       " of the communicator has issued the other end is not known");
 }
 
-void AddPeer(const JobState& job, const Communicator& comm, int32_t peer, Lack lack,
-             bool complete, StuckCall* call) {
+void AddPeer(const JobState& job, const Communicator& comm, int32_t peer, Lack lack, bool complete,
+             StuckCall* call) {
   for (const Absent& absent : call->absents) {
     if (absent.rank == peer) return;
   }
@@ -234,9 +233,9 @@ void AddPeer(const JobState& job, const Communicator& comm, int32_t peer, Lack l
     }
   } else {
     absent = MakeUnheard(job, peer, ProcessesOfRanks(job, comm, {peer}).processes);
-    call->missing_evidence.push_back(
-        absl::StrCat("nothing has been heard of ", RanksInWords({peer}), " on ",
-                     CommunicatorInWords(comm.id, comm.name)));
+    call->missing_evidence.push_back(absl::StrCat("nothing has been heard of ",
+                                                  RanksInWords({peer}), " on ",
+                                                  CommunicatorInWords(comm.id, comm.name)));
   }
   call->absents.push_back(absent);
 }
@@ -262,10 +261,12 @@ StuckCall CallOf(const JobState& job, const Communicator& comm, const AllOperati
     const Operations& peer = at == all.end() ? nothing : at->second;
     const CallRecord* other = nullptr;
     const Other found = FindOther(o, i, peer, rank, &other);
-    if (found != Other::kThere) {
+    const bool died = HowProcessEnded(job, peer.member->process) == Gone::kDied;
+    if (found != Other::kThere || died) {
       if (call.absents.empty()) call.call = args;
       const Lack lack = found == Other::kNotBegun ? Lack::kNotStarted
                         : found == Other::kBehind ? Lack::kNotMatched
+                        : found == Other::kThere  ? Lack::kGone
                                                   : Lack::kNotEntered;
       AddPeer(job, comm, args.peer, lack, o.complete && peer.complete, &call);
       continue;

@@ -13,15 +13,14 @@ void AddEnd(const Suspicion& s, int32_t rank, const CallArgs& call, Verdict* ver
   if (member == nullptr) return;
   Culprit culprit = MakeCulprit(s.job, member->process, rank, member);
   culprit.call = call;
-  verdict->evidence.push_back(
-      absl::StrCat(RanksInWords({culprit.rank}), ": ", CallInWords(call)));
+  verdict->evidence.push_back(absl::StrCat(RanksInWords({culprit.rank}), ": ", CallInWords(call)));
   verdict->culprits.push_back(std::move(culprit));
 }
 
 // Both ends are there, and nobody can say which of them is right.
 std::optional<Verdict> JudgeSizes(const Suspicion& s) {
-  std::optional<Verdict> verdict = Describe(
-      s, Cause::kUnmatchedP2p, SuspectAfter(*s.call.communicator, s.call.call, s.limits));
+  std::optional<Verdict> verdict =
+      Describe(s, Cause::kUnmatchedP2p, SuspectAfter(*s.call.communicator, s.call.call, s.limits));
   if (!verdict) return verdict;
   verdict->certainty = std::min(Certainty::kLikely, CertaintyOfWaits(s.call.waiters));
   verdict->mismatched_fields = {"count"};
@@ -37,17 +36,16 @@ std::optional<Verdict> JudgeUnmatchedP2p(const Suspicion& s) {
   if (s.call.kind != StuckCall::Kind::kP2p) return std::nullopt;
   if (s.call.absents.empty()) return s.call.size_differs ? JudgeSizes(s) : std::nullopt;
   std::optional<Verdict> verdict =
-      Blame(s, Cause::kUnmatchedP2p,
-            Pick(s, [](const Absent& a) {
+      Blame(s, Cause::kUnmatchedP2p, Pick(s, [](const Absent& a) {
               return a.gone == Gone::kNo && !a.silent && a.lack != Lack::kNotStarted;
             }));
   if (!verdict) return verdict;
   for (const Waiter& w : s.call.waiters) {
     if (verdict->evidence.size() > 8) break;
     const std::string other = s.call.call.op == Op::kSend ? "receive" : "send";
-    verdict->evidence.push_back(
-        absl::StrCat(RanksInWords({PublicRank(s.job, w.process, w.rank)}), ": waits in ",
-                     OpInWords(s.call.call.op), ", and no ", other, " matches it"));
+    verdict->evidence.push_back(absl::StrCat(RanksInWords({PublicRank(s.job, w.process, w.rank)}),
+                                             ": waits in ", OpInWords(s.call.call.op), ", and no ",
+                                             other, " matches it"));
     break;
   }
   return verdict;

@@ -20,9 +20,8 @@ struct Place {
 // to be absent elsewhere may be just why.
 bool IsGuess(const StuckCall& call) {
   return call.absents.empty() && !call.size_differs &&
-         std::none_of(call.waiters.begin(), call.waiters.end(), [](const Waiter& w) {
-           return w.wait.evidence == Evidence::kShown;
-         });
+         std::none_of(call.waiters.begin(), call.waiters.end(),
+                      [](const Waiter& w) { return w.wait.evidence == Evidence::kShown; });
 }
 
 // Where a process waits, by how good an excuse that is.
@@ -181,9 +180,8 @@ void FollowDoubts(const StuckCalls& calls, std::vector<WaitNode>* nodes) {
       bool found = false;
       for (size_t other = 0; other < calls.size(); ++other) {
         if (other == i || before[other].guilty.empty() || !before[other].excused.empty()) continue;
-        const bool same = std::any_of(
-            before[other].guilty.begin(), before[other].guilty.end(),
-            [&](const Absent& b) { return b.process == a.process; });
+        const bool same = std::any_of(before[other].guilty.begin(), before[other].guilty.end(),
+                                      [&](const Absent& b) { return b.process == a.process; });
         if (same || !MayWaitIn(*calls[other], a.process)) continue;
         elsewhere.push_back(other);
         found = true;
@@ -299,10 +297,10 @@ bool BlameWhoLeft(const StuckCalls& calls, const Index& waiting_in,
     WaitNode& node = graph->nodes[i];
     for (const Absent& absent : calls[i]->absents) {
       const std::vector<Place>& places = waiting_in.Of(absent.process).seen;
-      const bool left = !places.empty() &&
-                        std::all_of(places.begin(), places.end(), [&](const Place& place) {
-                          return cycle.count(place.call) != 0 && tears_down(place.call);
-                        });
+      const bool left =
+          !places.empty() && std::all_of(places.begin(), places.end(), [&](const Place& place) {
+            return cycle.count(place.call) != 0 && tears_down(place.call);
+          });
       const auto excused = std::find(node.excused.begin(), node.excused.end(), absent.rank);
       if (!left || excused == node.excused.end()) continue;
       node.excused.erase(excused);

@@ -37,14 +37,13 @@ class Reader {
     p.has_markers = sight_.markers;
     Count(t, whole, skew, &p);
     AddWaits(t, skew, line, &p);
-    const bool changed = whole || !p.records.empty() || p.state != told_.state ||
-                         p.finished != told_.finished || p.started != told_.started ||
-                         p.waiting_since_ns != told_.waiting_since_ns ||
-                         p.host_waits_since_ns != told_.host_waits_since_ns ||
-                         p.host_blocked_since_ns != told_.host_blocked_since_ns ||
-                         p.p2p_started != told_.p2p_started ||
-                         p.p2p_finished != told_.p2p_finished ||
-                         p.async_error != told_.async_error || !ever_told_;
+    const bool changed =
+        whole || !p.records.empty() || p.state != told_.state || p.finished != told_.finished ||
+        p.started != told_.started || p.waiting_since_ns != told_.waiting_since_ns ||
+        p.host_waits_since_ns != told_.host_waits_since_ns ||
+        p.host_blocked_since_ns != told_.host_blocked_since_ns ||
+        p.p2p_started != told_.p2p_started || p.p2p_finished != told_.p2p_finished ||
+        p.async_error != told_.async_error || !ever_told_;
     ever_told_ = true;
     told_ = p;
     if (changed) *progress = std::move(p);
@@ -96,7 +95,8 @@ class Reader {
       }
       ++entered_;
     }
-    while (started_ < entered_ && track_.calls[started_].started <= t) Reach(&started_, &started_collectives_, &started_p2p_);
+    while (started_ < entered_ && track_.calls[started_].started <= t)
+      Reach(&started_, &started_collectives_, &started_p2p_);
     while (finished_ < started_ && track_.calls[finished_].finished <= t) {
       finished_at_ = track_.calls[finished_].finished;
       Reach(&finished_, &finished_collectives_, &finished_p2p_);
@@ -194,8 +194,9 @@ class Watcher {
   Outcome Run() {
     Outcome outcome;
     outcome.hung_ns = timeline_.last_event;
-    const int64_t end = timeline_.last_event + (timeline_.all_ended ? kSecond : limits_.hang_after_ns) +
-                        kSilentAfter + 20 * kSecond;
+    const int64_t end = timeline_.last_event +
+                        (timeline_.all_ended ? kSecond : limits_.hang_after_ns) + kSilentAfter +
+                        20 * kSecond;
     for (int64_t t = 0; t < end; t += sight_.tick_ns) {
       Tick(t);
       const std::vector<Verdict> all = diagnoser_.Run(model_.state(), kStart + t, limits_);
@@ -203,7 +204,8 @@ class Watcher {
       std::vector<Verdict> warnings;
       for (const Verdict& v : all) (IsWarning(v.cause) ? warnings : verdicts).push_back(v);
       if (!warnings.empty()) outcome.warnings = warnings;
-      for (const IncidentEvent& event : life_.Update(model_.state(), verdicts, kStart + t, limits_)) {
+      for (const IncidentEvent& event :
+           life_.Update(model_.state(), verdicts, kStart + t, limits_)) {
         if (event.kind == IncidentEvent::Kind::kOpened) ++outcome.suspected;
         if (event.kind != IncidentEvent::Kind::kConfirmed) continue;
         outcome.confirmed = true;
@@ -238,7 +240,8 @@ class Watcher {
     for (const int lost : plan_.hosts_lost) {
       Host& host = hosts_[static_cast<size_t>(lost)];
       for (const int rank : host.ranks) {
-        host.falls_silent = std::min(host.falls_silent, timeline_.ranks[static_cast<size_t>(rank)].ended);
+        host.falls_silent =
+            std::min(host.falls_silent, timeline_.ranks[static_cast<size_t>(rank)].ended);
       }
     }
     for (const int blind : sight_.blind_hosts) hosts_[static_cast<size_t>(blind)].begins = kNever;
@@ -251,8 +254,9 @@ class Watcher {
       for (const Track& track : timeline_.ranks[static_cast<size_t>(rank)].tracks) {
         const bool loses = Chance(random_, sight_.lost_records_percent);
         const auto& comm = plan_.comms[static_cast<size_t>(track.comm)];
-        readers_[static_cast<size_t>(rank)].emplace_back(
-            track, plan_.RankIn(track.comm, rank), static_cast<int>(comm.ranks.size()), sight_, loses);
+        readers_[static_cast<size_t>(rank)].emplace_back(track, plan_.RankIn(track.comm, rank),
+                                                         static_cast<int>(comm.ranks.size()),
+                                                         sight_, loses);
       }
     }
   }
@@ -332,7 +336,8 @@ class Watcher {
     }
     for (const Track& track : line.tracks) {
       if (track.init_entered <= t && track.init_returned > t) {
-        evidence.blocked.push_back({1, Op::kCommInitRank, IdOf(track.comm), stamp(track.init_entered)});
+        evidence.blocked.push_back(
+            {1, Op::kCommInitRank, IdOf(track.comm), stamp(track.init_entered)});
       }
       if (track.destroy_entered <= t && track.destroy_returned > t) {
         evidence.blocked.push_back(

@@ -17,18 +17,18 @@ namespace rollcall::corpus {
 struct Sight {
   uint64_t seed = 1;
   bool markers = true;
-  int64_t most_skew_ns = 0;     // of a host's clock, either way
-  int64_t most_delay_ns = 0;    // of a tick on its way
-  int lost_records_percent = 0; // members whose early records are overwritten unread
-  int late_hosts_percent = 0;   // hosts whose agent comes seconds late
-  int resent_percent = 0;       // ticks that come twice
-  int reconnects_percent = 0;   // ticks in which an agent tells everything anew
+  int64_t most_skew_ns = 0;      // of a host's clock, either way
+  int64_t most_delay_ns = 0;     // of a tick on its way
+  int lost_records_percent = 0;  // members whose early records are overwritten unread
+  int late_hosts_percent = 0;    // hosts whose agent comes seconds late
+  int resent_percent = 0;        // ticks that come twice
+  int reconnects_percent = 0;    // ticks in which an agent tells everything anew
   int64_t tick_ns = 500'000'000;
   // Metamorphic tests change these, and expect the same answer.
   bool shuffle_hosts = false;
-  std::vector<int> renumber;    // rank -> the rank that the environment gives; empty: its own
-  int healthy_neighbours = 0;   // communicators added that only ever go well
-  std::vector<int> blind_hosts; // hosts without an agent
+  std::vector<int> renumber;     // rank -> the rank that the environment gives; empty: its own
+  int healthy_neighbours = 0;    // communicators added that only ever go well
+  std::vector<int> blind_hosts;  // hosts without an agent
 };
 
 struct Outcome {

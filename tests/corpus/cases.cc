@@ -15,7 +15,9 @@ constexpr int kTries = 200;
 int RanksOf(Random& random, int most) {
   const int sizes[] = {2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384};
   const int dice = static_cast<int>(Below(random, 10'000));
-  size_t at = dice < 9'600 ? Below(random, 6) : dice < 9'990 ? 6 + Below(random, 4) : 10 + Below(random, 4);
+  size_t at = dice < 9'600   ? Below(random, 6)
+              : dice < 9'990 ? 6 + Below(random, 4)
+                             : 10 + Below(random, 4);
   while (at > 0 && sizes[at] > most) --at;
   const int odd = static_cast<int>(Below(random, 4)) == 0 ? static_cast<int>(Below(random, 3)) : 0;
   return std::min(most, sizes[at] + odd);
@@ -26,12 +28,15 @@ Sight MakeSight(Random& random) {
   sight.seed = random();
   sight.markers = Chance(random, 75);
   if (Chance(random, 50)) sight.most_skew_ns = 1 + static_cast<int64_t>(Below(random, 2 * kSecond));
-  if (Chance(random, 40)) sight.most_delay_ns = 1 + static_cast<int64_t>(Below(random, 300'000'000));
+  if (Chance(random, 40))
+    sight.most_delay_ns = 1 + static_cast<int64_t>(Below(random, 300'000'000));
   if (Chance(random, 10)) sight.lost_records_percent = 20;
   if (Chance(random, 15)) sight.late_hosts_percent = 25;
   if (Chance(random, 30)) sight.resent_percent = 20;
   if (Chance(random, 20)) sight.reconnects_percent = 5;
-  sight.tick_ns = Chance(random, 50) ? 1'000'000'000 : 100'000'000 + static_cast<int64_t>(Below(random, 900'000'000));
+  sight.tick_ns = Chance(random, 50)
+                      ? 1'000'000'000
+                      : 100'000'000 + static_cast<int64_t>(Below(random, 900'000'000));
   return sight;
 }
 
@@ -83,8 +88,8 @@ bool CulpritsRight(const Truth& truth, const std::vector<Verdict>& verdicts) {
   }
   if (truth.unseen && named.empty()) return true;
   if (truth.some_lost) {
-    return !named.empty() && std::includes(truth.culprits.begin(), truth.culprits.end(),
-                                           named.begin(), named.end());
+    return !named.empty() &&
+           std::includes(truth.culprits.begin(), truth.culprits.end(), named.begin(), named.end());
   }
   if (!truth.culprits_among) return named == truth.culprits;
   return std::includes(named.begin(), named.end(), truth.culprits.begin(), truth.culprits.end());
@@ -155,9 +160,8 @@ Score ScoreOf(const Case& c, const Outcome& outcome) {
   score.confirmed = outcome.confirmed;
   if (c.truth.straggler >= 0) {
     score.straggler = std::any_of(
-        outcome.warnings.begin(), outcome.warnings.end(), [&](const Verdict& v) {
-          return RanksOf(v.culprits) == std::set<int>{c.truth.straggler};
-        });
+        outcome.warnings.begin(), outcome.warnings.end(),
+        [&](const Verdict& v) { return RanksOf(v.culprits) == std::set<int>{c.truth.straggler}; });
   }
   if (!c.truth.hangs) {
     score.cause = score.culprits = score.divergence = !outcome.confirmed;
@@ -176,8 +180,8 @@ Score ScoreOf(const Case& c, const Outcome& outcome) {
       score.certain && (!score.cause || !score.culprits || c.truth.most != Certainty::kCertain);
   const Verdict& first = outcome.at_first.front();
   if (first.certainty == Certainty::kCertain) {
-    const bool right = c.truth.causes.count(first.cause) != 0 &&
-                       CulpritsRight(c.truth, outcome.at_first);
+    const bool right =
+        c.truth.causes.count(first.cause) != 0 && CulpritsRight(c.truth, outcome.at_first);
     score.wrong_certain = score.wrong_certain || !right;
   }
   return score;

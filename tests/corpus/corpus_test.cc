@@ -123,11 +123,12 @@ TEST_P(EachFault, LessEvidenceNeverMovesTheBlameForCertain) {
       for (const std::vector<Verdict>* verdicts : {&outcome.at_first, &outcome.verdicts}) {
         const Verdict& v = verdicts->front();
         if (v.certainty != Certainty::kCertain) continue;
-        const bool guilty = std::any_of(v.culprits.begin(), v.culprits.end(), [&](const Culprit& k) {
-          const bool died = k.rank < c.plan.ranks && v.cause == Cause::kRankDied &&
-                            c.timeline.ranks[static_cast<size_t>(k.rank)].died;
-          return died || c.truth.culprits.count(k.rank) != 0;
-        });
+        const bool guilty =
+            std::any_of(v.culprits.begin(), v.culprits.end(), [&](const Culprit& k) {
+              const bool died = k.rank < c.plan.ranks && v.cause == Cause::kRankDied &&
+                                c.timeline.ranks[static_cast<size_t>(k.rank)].died;
+              return died || c.truth.culprits.count(k.rank) != 0;
+            });
         EXPECT_TRUE(guilty || v.culprits.empty())
             << c.name << " without " << cut << ": " << Answer(outcome) << "\n  " << v.summary;
       }

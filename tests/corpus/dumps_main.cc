@@ -32,10 +32,9 @@ constexpr int64_t kDumpedAfter = 600 * kSecond;  // PyTorch's timeout
 // What its records can show at all: no creation, teardown, root, reduction, or
 // GPU that has not come to a call.
 bool CanExpress(const std::string& fault) {
-  for (const char* known :
-       {"missing_rank", "missing_ranks", "rank_exited", "rank_died", "host_lost", "call_replaced",
-        "call_extra", "call_skipped", "calls_swapped", "argument_changed", "p2p_size",
-        "stalled_in_flight"}) {
+  for (const char* known : {"missing_rank", "missing_ranks", "rank_exited", "rank_died",
+                            "host_lost", "call_replaced", "call_extra", "call_skipped",
+                            "calls_swapped", "argument_changed", "p2p_size", "stalled_in_flight"}) {
     if (fault == known) return true;
   }
   return false;
@@ -59,8 +58,9 @@ const char* NameOf(Op op) {
 }
 
 const char* DtypeOf(uint8_t dtype) {
-  constexpr const char* kNames[] = {"Char", "Byte",  "Int",    "UInt32",  "Long",         "UInt64",
-                                    "Half", "Float", "Double", "BFloat16", "Float8_e4m3fn", "Float8_e5m2"};
+  constexpr const char* kNames[] = {"Char",   "Byte",     "Int",           "UInt32",
+                                    "Long",   "UInt64",   "Half",          "Float",
+                                    "Double", "BFloat16", "Float8_e4m3fn", "Float8_e5m2"};
   return dtype < sizeof(kNames) / sizeof(kNames[0]) ? kNames[dtype] : "Float";
 }
 
@@ -93,17 +93,18 @@ class DumpWriter {
       if (call.entered == kNever) continue;
       const bool is_p2p = KindOf(call.args.op) == CallKind::kP2p;
       if (!is_p2p) {
-        AddEntry(track, call, NameOf(call.args.op), size, static_cast<int64_t>(call.position) + 1, 0);
+        AddEntry(track, call, NameOf(call.args.op), size, static_cast<int64_t>(call.position) + 1,
+                 0);
         continue;
       }
       const bool joins = i > 0 && call.group != 0 && track.calls[i - 1].group == call.group;
       if (!joins) ++p2p;
       const bool sends = call.args.op == Op::kSend;
       AddEntry(track, call,
-               absl::StrCat(sends ? "send " : "recv ", me, sends ? "->" : "<-", call.args.peer), size,
-               static_cast<int64_t>(call.position), p2p);
-      const bool ends = call.group != 0 && (i + 1 == track.calls.size() ||
-                                            track.calls[i + 1].group != call.group);
+               absl::StrCat(sends ? "send " : "recv ", me, sends ? "->" : "<-", call.args.peer),
+               size, static_cast<int64_t>(call.position), p2p);
+      const bool ends = call.group != 0 &&
+                        (i + 1 == track.calls.size() || track.calls[i + 1].group != call.group);
       if (call.group != 0) entries_->back()["state"] = "scheduled";  // its members never change
       if (ends) {
         AddEntry(track, call, "coalesced", size, static_cast<int64_t>(call.position), p2p);

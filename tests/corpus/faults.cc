@@ -108,9 +108,9 @@ bool FreezeSeveral(Random& random, int ranks, Case* c) {
   if (!Choose(random, c->plan, in_large, &place)) return false;
   const Program& program = *c->plan.programs[static_cast<size_t>(place.rank)];
   const int comm = program[place.step].comm;
-  const auto nth = static_cast<size_t>(std::count_if(
-      program.begin(), program.begin() + static_cast<std::ptrdiff_t>(place.step),
-      [&](const Step& s) { return IsCall(s) && s.comm == comm; }));
+  const auto nth = static_cast<size_t>(
+      std::count_if(program.begin(), program.begin() + static_cast<std::ptrdiff_t>(place.step),
+                    [&](const Step& s) { return IsCall(s) && s.comm == comm; }));
   const std::vector<int>& members = c->plan.comms[static_cast<size_t>(comm)].ranks;
   const size_t count = 2 + Below(random, members.size() / 2 - 1);
   for (size_t i = 0; i < count; ++i) {
@@ -132,8 +132,9 @@ bool LoseHost(Random& random, int ranks, Case* c) {
   Place place;
   if (!Choose(random, c->plan, IsTraffic, &place)) return false;
   // The moment: some way into the job.
-  const int64_t when = healthy.last_event / 8 +
-                       static_cast<int64_t>(Below(random, static_cast<uint64_t>(healthy.last_event / 2)));
+  const int64_t when =
+      healthy.last_event / 8 +
+      static_cast<int64_t>(Below(random, static_cast<uint64_t>(healthy.last_event / 2)));
   for (int rank = 0; rank < c->plan.ranks; ++rank) {
     if (c->plan.HostOf(rank) != host) continue;
     c->truth.culprits.insert(rank);
@@ -436,7 +437,8 @@ bool SendFirstInARing(Random& random, int ranks, Case* c) {
     plan.comms[0].ranks.push_back(rank);
     c->truth.culprits.insert(rank);
     const CallArgs send = {Op::kSend, 7, kNoReduction, (rank + 1) % plan.ranks, 4096};
-    const CallArgs receive = {Op::kRecv, 7, kNoReduction, (rank + plan.ranks - 1) % plan.ranks, 4096};
+    const CallArgs receive = {Op::kRecv, 7, kNoReduction, (rank + plan.ranks - 1) % plan.ranks,
+                              4096};
     auto program = std::make_shared<Program>();
     program->push_back(Simple(Kind::kInit));
     for (size_t round = 0; round < rounds; ++round) {
@@ -602,19 +604,17 @@ const std::vector<Fault>& Faults() {
 namespace {
 
 size_t Count(const Track& track, bool p2p) {
-  return static_cast<size_t>(
-      std::count_if(track.calls.begin(), track.calls.end(), [&](const CallTimes& call) {
-        return (KindOf(call.args.op) == CallKind::kP2p) == p2p;
-      }));
+  return static_cast<size_t>(std::count_if(
+      track.calls.begin(), track.calls.end(),
+      [&](const CallTimes& call) { return (KindOf(call.args.op) == CallKind::kP2p) == p2p; }));
 }
 
 // Sends (or receives) that `track` has issued to (or from) `peer`.
 size_t CountWith(const Track* track, Op op, int peer) {
   if (track == nullptr) return 0;
-  return static_cast<size_t>(
-      std::count_if(track->calls.begin(), track->calls.end(), [&](const CallTimes& call) {
-        return call.args.op == op && call.args.peer == peer;
-      }));
+  return static_cast<size_t>(std::count_if(
+      track->calls.begin(), track->calls.end(),
+      [&](const CallTimes& call) { return call.args.op == op && call.args.peer == peer; }));
 }
 
 // Without markers one that has not begun on the GPU looks like one that waits.
@@ -631,7 +631,8 @@ void AddOwed(const Case& c, int comm, int rank, const Track* mine, const Track& 
     owed->creation = owed->creation || theirs.init_returned == kNever;
     return;
   }
-  if (HasUnfinished(c, theirs, CallKind::kCollective) && Count(*mine, false) < Count(theirs, false)) {
+  if (HasUnfinished(c, theirs, CallKind::kCollective) &&
+      Count(*mine, false) < Count(theirs, false)) {
     owed->collective = true;
   }
   const int me = c.plan.RankIn(comm, rank);

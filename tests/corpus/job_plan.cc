@@ -45,7 +45,8 @@ void AddComms(const std::string& name, const std::vector<std::vector<int>>& all,
   of_rank->assign(static_cast<size_t>(plan->ranks), -1);
   for (const std::vector<int>& ranks : all) {
     if (ranks.size() < 2) continue;
-    for (const int rank : ranks) (*of_rank)[static_cast<size_t>(rank)] = static_cast<int>(plan->comms.size());
+    for (const int rank : ranks)
+      (*of_rank)[static_cast<size_t>(rank)] = static_cast<int>(plan->comms.size());
     plan->comms.push_back({name, ranks});
   }
 }
@@ -168,11 +169,13 @@ struct Stage {
   }
   void ExchangeBehind() const {
     if (last()) return;
-    w->P2p(pp, {Message(Op::kSend, stage + 1, message()), Message(Op::kRecv, stage + 1, message())});
+    w->P2p(pp,
+           {Message(Op::kSend, stage + 1, message()), Message(Op::kRecv, stage + 1, message())});
   }
   void ExchangeBefore() const {
     if (first()) return;
-    w->P2p(pp, {Message(Op::kSend, stage - 1, message()), Message(Op::kRecv, stage - 1, message())});
+    w->P2p(pp,
+           {Message(Op::kSend, stage - 1, message()), Message(Op::kRecv, stage - 1, message())});
   }
 };
 
@@ -271,7 +274,9 @@ JobPlan MakeJob(Random& random, int ranks, bool small_steps) {
   const Comms comms = MakeComms(layout, &plan);
   Recipe recipe;
   recipe.steps = small_steps ? 2 : 3 + static_cast<int>(Below(random, 8));
-  recipe.microbatches = small_steps ? 1 : layout.pp > 1 ? 1 + static_cast<int>(Below(random, 6)) : 1;
+  recipe.microbatches = small_steps     ? 1
+                        : layout.pp > 1 ? 1 + static_cast<int>(Below(random, 6))
+                                        : 1;
   recipe.buckets = 1 + static_cast<int>(Below(random, small_steps ? 2 : 5));
   recipe.layers = small_steps ? 1 : 1 + static_cast<int>(Below(random, 3));
   recipe.fsdp = Chance(random, 40);

@@ -37,11 +37,11 @@ struct Step {
   Kind kind = Kind::kCompute;
   int comm = -1;  // index into JobPlan::comms
   int stream = 0;
-  CallArgs args;                // kCall
-  std::vector<CallArgs> p2p;    // kP2p; peers are ranks of the communicator
+  CallArgs args;              // kCall
+  std::vector<CallArgs> p2p;  // kP2p; peers are ranks of the communicator
   int64_t ns = 0;
   uint32_t thread = 1;
-  int32_t error = 0;   // ncclResult_t that NCCL reports while in this call
+  int32_t error = 0;    // ncclResult_t that NCCL reports while in this call
   bool stalls = false;  // kCall: it never ends, though all have come
 };
 

@@ -53,8 +53,8 @@ std::string Expected(const Truth& truth) {
   if (!truth.hangs) return "no incident";
   std::vector<std::string> causes;
   for (const Cause cause : truth.causes) causes.push_back(CauseName(cause));
-  std::string text = absl::StrCat(absl::StrJoin(causes, " or "), " of ",
-                                  absl::StrJoin(truth.culprits, ","));
+  std::string text =
+      absl::StrCat(absl::StrJoin(causes, " or "), " of ", absl::StrJoin(truth.culprits, ","));
   if (truth.comm >= 0) absl::StrAppend(&text, " at #", truth.position, " of comm ", truth.comm);
   return absl::StrCat(text, ", at most ", CertaintyName(truth.most));
 }

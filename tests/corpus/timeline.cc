@@ -34,8 +34,8 @@ struct RankState {
   int64_t now = 0;
   bool stopped = false;
   std::map<int, Stream> streams;
-  std::map<int, size_t> track_of;          // communicator -> index
-  std::vector<uint64_t> collectives;       // entered, by track
+  std::map<int, size_t> track_of;     // communicator -> index
+  std::vector<uint64_t> collectives;  // entered, by track
   uint16_t groups = 0;
 };
 
@@ -173,9 +173,8 @@ class Machine {
 
   size_t OnHost(int comm, int host) const {
     const std::vector<int>& ranks = plan_.comms[static_cast<size_t>(comm)].ranks;
-    return static_cast<size_t>(std::count_if(ranks.begin(), ranks.end(), [&](int rank) {
-      return plan_.HostOf(rank) == host;
-    }));
+    return static_cast<size_t>(std::count_if(ranks.begin(), ranks.end(),
+                                             [&](int rank) { return plan_.HostOf(rank) == host; }));
   }
 
   bool Sync(int rank, int stream_id) {

@@ -61,7 +61,8 @@ Verdict Ended(Cause cause, int code, int signal) {
 }
 
 Verdict Parted(DivergenceKind kind) {
-  Verdict v = Mismatch(Cause::kOperationMismatch, {Op::kGather}, {Op::kScatter}, 100, {"operation"});
+  Verdict v =
+      Mismatch(Cause::kOperationMismatch, {Op::kGather}, {Op::kScatter}, 100, {"operation"});
   v.divergence = kind;
   return v;
 }
@@ -134,8 +135,7 @@ const std::vector<AdviceCase>& KnownCases() {
        Make(Cause::kMissingRank, AllGather())},
       {"rank0-only-setup", Make(Cause::kMissingRank, AllGather(), 1),
        Make(Cause::kMissingRank, AllGather(), 3)},
-      {"alltoall-splits", Arguments("count", {Op::kAlltoAll}),
-       Arguments("dtype", {Op::kAlltoAll})},
+      {"alltoall-splits", Arguments("count", {Op::kAlltoAll}), Arguments("dtype", {Op::kAlltoAll})},
       {"calls-swapped", Parted(DivergenceKind::kSwapped), Parted(DivergenceKind::kReplaced)},
       {"extra-call", Parted(DivergenceKind::kExtra), Parted(DivergenceKind::kSkipped)},
       {"skipped-call", Parted(DivergenceKind::kSkipped), Parted(DivergenceKind::kExtra)},
@@ -197,12 +197,12 @@ TEST(AdviceTest, EachEntryIsGivenWhereItFitsAndNotNextToIt) {
 // Whatever else is known, a person gets something to do, and not a page of it.
 TEST(AdviceTest, EveryCauseHasOneGeneralEntryAndItComesLast) {
   std::set<std::string> ids;
-#define X(name, text)                                           \
-  {                                                             \
+#define X(name, text)                                                \
+  {                                                                  \
     const std::vector<Advice> advice = AdviceFor(Make(Cause::name)); \
-    ASSERT_FALSE(advice.empty()) << text;                       \
-    EXPECT_LE(advice.size(), 4u) << text;                       \
-    EXPECT_TRUE(ids.insert(advice.back().id).second) << text;   \
+    ASSERT_FALSE(advice.empty()) << text;                            \
+    EXPECT_LE(advice.size(), 4u) << text;                            \
+    EXPECT_TRUE(ids.insert(advice.back().id).second) << text;        \
   }
   ROLLCALL_CAUSES(X)
 #undef X

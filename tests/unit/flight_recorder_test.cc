@@ -43,20 +43,22 @@ TEST(PickleTest, PlainDataComesOutAsItWentIn) {
 // What pickle.dumps((1, 2.5, "x", b"y", [None, True], {3: -4}), protocol) gives
 // for protocols 2 and 4.
 TEST(PickleTest, PythonsOwnProtocolsAreRead) {
-  const std::string two = Bytes({0x80, 2, '(', 'K', 1, 'G', 0x40, 4, 0, 0, 0, 0, 0, 0, 'X', 1, 0, 0, 0,
-                                 'x', 'q', 0, ']', 'q', 2, '(', 'N', 0x88, 'e', '}', 'q', 3, 'K', 3,
-                                 'J', 0xfc, 0xff, 0xff, 0xff, 's', 't', 'q', 4, '.'});
+  const std::string two =
+      Bytes({0x80, 2, '(', 'K', 1,   'G',  0x40, 4,    0,    0,   0,   0,   0,    0,   'X',
+             1,    0, 0,   0,   'x', 'q',  0,    ']',  'q',  2,   '(', 'N', 0x88, 'e', '}',
+             'q',  3, 'K', 3,   'J', 0xfc, 0xff, 0xff, 0xff, 's', 't', 'q', 4,    '.'});
   EXPECT_EQ(*ReadPickle(two), json({1, 2.5, "x", {nullptr, true}, {{"3", -4}}}));
-  const std::string four = Bytes({0x80, 4, 0x95, 20, 0, 0, 0, 0, 0, 0, 0, '(', 'K', 1, 0x8c, 1, 'x',
-                                  0x94, 'h', 0, 0x85, 0x94, 't', 0x94, '.'});
+  const std::string four =
+      Bytes({0x80, 4,    0x95, 20,  0,    0,   0, 0,    0,    0,   0,    '(', 'K',
+             1,    0x8c, 1,    'x', 0x94, 'h', 0, 0x85, 0x94, 't', 0x94, '.'});
   EXPECT_EQ(*ReadPickle(four), json({1, "x", json::array({"x"})}));
 }
 
 TEST(PickleTest, WhatCouldRunCodeIsRefusedByNameAndPlace) {
   const std::pair<int, const char*> opcodes[] = {
-      {'c', "GLOBAL"},    {0x93, "STACK_GLOBAL"}, {'R', "REDUCE"},   {'b', "BUILD"},
-      {'i', "INST"},      {'o', "OBJ"},           {0x81, "NEWOBJ"},  {0x92, "NEWOBJ_EX"},
-      {'P', "PERSID"},    {'Q', "BINPERSID"},     {0x82, "EXT1"},    {0x84, "EXT4"},
+      {'c', "GLOBAL"}, {0x93, "STACK_GLOBAL"}, {'R', "REDUCE"},  {'b', "BUILD"},
+      {'i', "INST"},   {'o', "OBJ"},           {0x81, "NEWOBJ"}, {0x92, "NEWOBJ_EX"},
+      {'P', "PERSID"}, {'Q', "BINPERSID"},     {0x82, "EXT1"},   {0x84, "EXT4"},
   };
   for (const auto& [code, name] : opcodes) {
     const absl::StatusOr<json> read = ReadPickle(Bytes({0x80, 2, ']', code, 'o', 's', '\n', '.'}));
@@ -391,7 +393,8 @@ TEST_F(FlightRecorderTest, AStallSaysWhatDumpsWithoutStartTimesCannotTell) {
 TEST_F(FlightRecorderTest, GroupsThatRanksDisagreeOnAreToldApart) {
   for (int rank = 0; rank < 2; ++rank) {
     Recorder recorder;
-    recorder.Group("0", "default_pg", rank == 0 ? std::vector<int>{0, 1} : std::vector<int>{0, 1, 2});
+    recorder.Group("0", "default_pg",
+                   rank == 0 ? std::vector<int>{0, 1} : std::vector<int>{0, 1, 2});
     recorder.Call("all_reduce", 8);
     Write(absl::StrCat("rank_", rank), recorder.Pickle());
   }
@@ -432,7 +435,8 @@ TEST_F(FlightRecorderTest, JsonAndOldVersionsAreReadAsWell) {
     }
     // Over HTTP: unknown times are 0.
     for (json& entry : dump["entries"]) {
-      if (entry["time_discovered_completed_ns"].is_null()) entry["time_discovered_completed_ns"] = 0;
+      if (entry["time_discovered_completed_ns"].is_null())
+        entry["time_discovered_completed_ns"] = 0;
     }
     Write(absl::StrCat("some.prefix_host07_", rank, ".json"), recorder.Json());
   }
@@ -448,7 +452,9 @@ TEST_F(FlightRecorderTest, DamagedFilesAreNotedWithTheirPlaceAndTheRestIsAnalyse
     if (rank != 2) r->Call("all_reduce", 8, false);
   });
   Write("cut_rank_7", Recorder().Call("all_reduce", 8).Pickle().substr(0, 60));
-  Write("evil_rank_8", "\x80\x02" "cos\nsystem\n.");
+  Write("evil_rank_8",
+        "\x80\x02"
+        "cos\nsystem\n.");
   Write("words_9.json", "{\"version\": ");
   Write("a_log_file.txt", "not a dump");
   const std::vector<Verdict> verdicts = Verdicts();

@@ -84,7 +84,8 @@ class SegmentBuilder {
     r->position = static_cast<uint32_t>(e->entered);
     r->entered = tick;
     r->returned = tick + 1;
-    e->signature = segment::NextSignature(e->signature, r->op, r->dtype, r->reduction, r->peer, count);
+    e->signature =
+        segment::NextSignature(e->signature, r->op, r->dtype, r->reduction, r->peer, count);
     ++e->entered;
     ++e->returned;
     e->last_entered = tick;
