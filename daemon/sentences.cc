@@ -153,6 +153,46 @@ std::vector<std::vector<Culprit>> BySide(const std::vector<Culprit>& culprits) {
   return sides;
 }
 
+// The calls that only one side has, where the histories part.
+std::vector<CallArgs> OnlyOnOneSide(const Verdict& v) {
+  std::vector<CallArgs> calls;
+  for (const AlignedCall& line : v.histories) {
+    const bool extra = line.others.op == Op::kNone && v.divergence == DivergenceKind::kExtra;
+    const bool skipped = line.culprits.op == Op::kNone && v.divergence == DivergenceKind::kSkipped;
+    if (extra || skipped) {
+      calls.push_back(extra ? line.culprits : line.others);
+    } else if (!calls.empty()) {
+      break;
+    }
+  }
+  return calls;
+}
+
+std::string CallsInWords(const std::vector<CallArgs>& calls, const char* one, const char* many) {
+  if (calls.size() == 1) return absl::StrCat(one, CallInWords(calls[0]));
+  return absl::StrCat(calls.size(), many, ", the first ", CallInWords(calls[0]));
+}
+
+// What the culprits did to the sequence of calls; "" where that is not known.
+std::string Parting(const Verdict& v) {
+  const std::string at = absl::StrCat(" at #", v.position, " on ", Where(v));
+  const std::vector<CallArgs> calls = OnlyOnOneSide(v);
+  if (v.divergence == DivergenceKind::kSwapped) {
+    return absl::StrCat(Who(v.culprits),
+                        " made the same calls as the others in another order, from #", v.position,
+                        " on ", Where(v), " on: ", CallInWords(v.culprits.front().call),
+                        " where they called ", CallInWords(v.call));
+  }
+  if (calls.empty()) return "";
+  if (v.divergence == DivergenceKind::kExtra) {
+    return absl::StrCat(Who(v.culprits), " issued ",
+                        CallsInWords(calls, "one extra ", " extra calls"), at,
+                        ", where the others called ", CallInWords(v.call));
+  }
+  return absl::StrCat(Who(v.culprits), " left out ", CallsInWords(calls, "", " calls"), at,
+                      " and called ", CallInWords(v.culprits.front().call));
+}
+
 std::string Mismatch(const Verdict& v) {
   if (v.position_end != 0) {
     return absl::StrCat(Who(v.culprits), " made other calls than the others on ", Where(v),
@@ -161,7 +201,11 @@ std::string Mismatch(const Verdict& v) {
   }
   std::vector<std::string> parts;
   bool others = true;
-  for (const std::vector<Culprit>& side : BySide(v.culprits)) {
+  const auto sides = BySide(v.culprits);
+  const bool one_side = sides.size() == 1 && !SameCall(sides[0].front().call, v.call);
+  const std::string parting = one_side ? Parting(v) : "";
+  if (!parting.empty()) return absl::StrCat(parting, WaitTail(v));
+  for (const std::vector<Culprit>& side : sides) {
     parts.push_back(absl::StrCat(Who(side), " called ", CallInWords(side.front().call)));
     if (SameCall(side.front().call, v.call)) others = false;  // a tie: nobody else is right
   }

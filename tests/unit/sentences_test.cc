@@ -125,5 +125,37 @@ TEST(SentencesTest, ATieHasNoOthers) {
             "\"dp\"");
 }
 
+Verdict Parted(DivergenceKind kind, std::vector<AlignedCall> histories) {
+  Verdict v = Make(Cause::kOperationMismatch, AllReduce(), 3);
+  v.culprits[0].call = Broadcast();
+  v.divergence = kind;
+  v.histories = std::move(histories);
+  return v;
+}
+
+TEST(SentencesTest, HowHistoriesPart) {
+  const AlignedCall same = {2, 2, AllReduce(), AllReduce()};
+  const AlignedCall extra = {3, 3, {}, Broadcast()};
+  EXPECT_EQ(
+      SummaryOf(Parted(DivergenceKind::kExtra, {same, extra, {3, 4, AllReduce(), AllReduce()}})),
+      "rank 3 (node-17, pid 4121) issued one extra Broadcast(float32 x 128, root 0) at #3 on "
+      "communicator \"dp\", where the others called AllReduce(float32 x 1048576, sum); 63 "
+      "ranks have waited 48 s");
+  EXPECT_EQ(
+      SummaryOf(Parted(DivergenceKind::kExtra, {same, extra, extra, same})),
+      "rank 3 (node-17, pid 4121) issued 2 extra calls, the first Broadcast(float32 x 128, root "
+      "0) at #3 on communicator \"dp\", where the others called AllReduce(float32 x 1048576, "
+      "sum); 63 ranks have waited 48 s");
+  EXPECT_EQ(SummaryOf(Parted(DivergenceKind::kSkipped, {same, {3, 3, AllReduce(), {}}})),
+            "rank 3 (node-17, pid 4121) left out AllReduce(float32 x 1048576, sum) at #3 on "
+            "communicator \"dp\" and called Broadcast(float32 x 128, root 0); 63 ranks have waited "
+            "48 s");
+  EXPECT_EQ(
+      SummaryOf(Parted(DivergenceKind::kSwapped, {same})),
+      "rank 3 (node-17, pid 4121) made the same calls as the others in another order, from #3 on "
+      "communicator \"dp\" on: Broadcast(float32 x 128, root 0) where they called "
+      "AllReduce(float32 x 1048576, sum); 63 ranks have waited 48 s");
+}
+
 }  // namespace
 }  // namespace rollcall
