@@ -242,7 +242,7 @@ class Machine {
       const int64_t start = std::max(stream.free_at, work.enqueued);
       stream.front_begun = true;
       if (work.kind == Step::Kind::kGpuWork) {
-        End_(rank, stream_id, work.ns == kNever ? kNever : start + work.ns);
+        EndFront(rank, stream_id, work.ns == kNever ? kNever : start + work.ns);
         continue;
       }
       Track& track = TrackOf(rank, work.comm);
@@ -257,7 +257,7 @@ class Machine {
   }
 
   // The front of the stream ends then; kNever: it stays there for ever.
-  void End_(int rank, int stream_id, int64_t at) {
+  void EndFront(int rank, int stream_id, int64_t at) {
     Stream& stream = StateOf(rank).streams[stream_id];
     const Work& work = stream.queue.front();
     if (at == kNever) {
@@ -274,7 +274,7 @@ class Machine {
   }
 
   void EndAndGoOn(int rank, int stream_id, int64_t at) {
-    End_(rank, stream_id, at);
+    EndFront(rank, stream_id, at);
     Turn(rank, stream_id);
     Wake(rank);
   }
