@@ -20,6 +20,7 @@ inline constexpr int kExitHangAborted = 75;  // run --on-hang=abort
 int RunCommand(const std::vector<std::string>& arguments);
 int AnalyzeCommand(const std::vector<std::string>& arguments);
 int StatusCommand(const std::vector<std::string>& arguments);
+int StacksCommand(const std::vector<std::string>& arguments);
 
 // Parses flags into `app`. True: go on; else `*exit_code` is what to exit with
 // (0 after --help), and what there is to say has been said.

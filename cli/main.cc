@@ -20,8 +20,9 @@ struct Command {
 
 constexpr Command kCommands[] = {
     {"run", "run a job, and say which rank is at fault when it hangs", &RunCommand},
-    {"analyze", "find out from segment files, offline, why a job hung", &AnalyzeCommand},
+    {"analyze", "find out from files, offline, why a job hung", &AnalyzeCommand},
     {"status", "ask a daemon how its jobs are", &StatusCommand},
+    {"stacks", "print the stacks of processes on this host, which run on", &StacksCommand},
 };
 
 void PrintHelp(std::ostream& out) {

@@ -9,5 +9,5 @@ add_library(rollcall_report STATIC
   ${CMAKE_CURRENT_LIST_DIR}/report/words.cc
   ${CMAKE_CURRENT_LIST_DIR}/report/wrap.cc
   ${CMAKE_CURRENT_LIST_DIR}/report/writer.cc)
-target_link_libraries(rollcall_report PUBLIC rollcall_rules rollcall_proto absl::status
+target_link_libraries(rollcall_report PUBLIC rollcall_rules rollcall_stack_tree rollcall_proto absl::status
   absl::statusor absl::strings absl::time)

@@ -51,7 +51,8 @@ def contradiction(tmp_path):
 
 
 @pytest.mark.parametrize("arguments", [("--help",), ("--version",), ("run", "--help"),
-                                       ("analyze", "--help"), ("status", "--help")])
+                                       ("analyze", "--help"), ("status", "--help"),
+                                       ("stacks", "--help")])
 def test_help_is_no_error(arguments):
     result = rollcall(*arguments)
     assert result.returncode == 0
@@ -258,3 +259,50 @@ def test_things_that_are_no_files_do_not_hold_it_up(healthy):
     assert result.returncode == 0
     for name in ("1-2.seg", "3-4.seg", "5-6.seg"):
         assert name in result.stderr
+
+
+@pytest.fixture
+def sleepers():
+    """Two processes that sleep as ranks 5 and 6 of a job."""
+    processes = [subprocess.Popen(["sleep", "60"], env={**os.environ, "RANK": str(rank)})
+                 for rank in (5, 6)]
+    while any(pathlib.Path(f"/proc/{p.pid}/comm").read_text() != "sleep\n" for p in processes):
+        pass
+    yield processes
+    for process in processes:
+        process.kill()
+        process.wait()
+
+
+def may_trace(pid):
+    result = rollcall("stacks", pid)
+    return result.returncode == 0 or "not permit" not in result.stderr
+
+
+def test_stacks_of_living_processes_are_printed_and_they_run_on(sleepers):
+    if not may_trace(sleepers[0].pid):
+        pytest.skip("this system does not permit tracing")
+    pids = [p.pid for p in sleepers]
+    each = rollcall("stacks", *pids)
+    assert each.returncode == 0, each.stderr
+    for pid, rank in zip(pids, (5, 6)):
+        assert f"process {pid}, rank {rank}, 1 thread" in each.stdout
+    assert each.stdout.count("nanosleep") >= 2
+    merged = rollcall("stacks", "--merge", *pids)
+    assert merged.stdout.startswith("[5-6] 2 ranks, 2 threads\n"), merged.stdout
+    tree = json.loads(rollcall("stacks", "--format=json", *pids).stdout)
+    assert (tree["ranks"], tree["threads"]) == ("5-6", 2)
+    folded = rollcall("stacks", "--format=folded", *pids).stdout
+    assert folded.splitlines()[-1].endswith(" 2") and ";" in folded
+    assert rollcall("stacks", "--format=dot", *pids).stdout.startswith("digraph stacks {")
+    assert all(process.poll() is None for process in sleepers)
+
+
+def test_stacks_of_what_is_no_process_say_so():
+    word = rollcall("stacks", "train")
+    assert word.returncode == 2 and "train: not a process number" in word.stderr
+    gone = subprocess.Popen(["true"])
+    gone.wait()
+    ended = rollcall("stacks", gone.pid)
+    assert ended.returncode == 1 and "has ended" in ended.stderr and ended.stdout == ""
+    assert rollcall("stacks").returncode == 2

@@ -13,3 +13,8 @@ add_executable(report_test "${CMAKE_CURRENT_LIST_DIR}/report_test.cc")
 target_include_directories(report_test PRIVATE "${CMAKE_CURRENT_LIST_DIR}")
 target_link_libraries(report_test PRIVATE rollcall_report rollcall_sanitize GTest::gtest_main)
 gtest_discover_tests(report_test DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT 60)
+
+add_executable(stack_tree_test "${CMAKE_CURRENT_LIST_DIR}/stack_tree_test.cc")
+target_link_libraries(stack_tree_test PRIVATE rollcall_stack_tree protobuf::libprotobuf
+                                              GTest::gtest_main)
+gtest_discover_tests(stack_tree_test DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT 60)
