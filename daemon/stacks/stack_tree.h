@@ -58,6 +58,7 @@ class StackTree {
 };
 
 // For people: a line a frame, a branch a level, with the ranks where they part.
+// At most 100 columns: template arguments and parameters are left out of names.
 // At most `most_lines`, and says what was left out.
 std::string ToText(const StackTree& tree, size_t most_lines = 2000);
 

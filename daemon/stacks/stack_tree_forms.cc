@@ -12,12 +12,44 @@ namespace {
 
 constexpr size_t kIndent = 2;
 constexpr size_t kMostIndent = 60;  // deeper branches stay there
+constexpr size_t kColumns = 100;
 
 std::string Count(uint64_t n, const char* one) { return absl::StrCat(n, " ", one, n == 1 ? "" : "s"); }
 
 std::string Heading(const StackTree::Node& node) {
   return absl::StrCat("[", node.ranks.ToString(), "] ", Count(node.ranks.size(), "rank"), ", ",
                       Count(node.threads, "thread"));
+}
+
+bool StartsAt(const std::string& text, size_t at, const char* word) {
+  return text.compare(at, std::char_traits<char>::length(word), word) == 0;
+}
+
+// A C++ name without template arguments and parameters: "Map<>::Find()".
+std::string Shortened(const std::string& name) {
+  std::string out;
+  int depth = 0;
+  for (size_t i = 0; i < name.size(); ++i) {
+    if (depth == 0) {
+      for (const char* kept : {"(anonymous namespace)", "operator()", "operator<<", "operator<",
+                               "operator>>", "operator->", "operator>"}) {
+        if (!StartsAt(name, i, kept)) continue;
+        out += kept;
+        i += std::char_traits<char>::length(kept);
+        break;
+      }
+      if (i >= name.size()) break;
+    }
+    const char c = name[i];
+    if (c == '<' || c == '(') {
+      if (depth++ == 0) out += c;
+    } else if ((c == '>' || c == ')') && depth > 0) {
+      if (--depth == 0) out += c;
+    } else if (depth == 0) {
+      out += c;
+    }
+  }
+  return depth == 0 ? out : name;  // not a C++ name
 }
 
 // All that come through the parent go on here: no new branch.
@@ -57,7 +89,7 @@ class TextWriter {
         Line(indent, Heading(node));
         indent += kIndent;
       }
-      Line(indent, tree_.LabelOf(node));
+      Line(indent, Shortened(tree_.LabelOf(node)));
       if (node.ending != 0 && !node.children.empty()) {
         Line(indent + kIndent, absl::StrCat("(innermost of ", Count(node.ending, "thread"), ")"));
       }
@@ -85,8 +117,9 @@ class TextWriter {
 
   void Line(size_t indent, const std::string& line) {
     if (++lines_ > most_lines_) return;
-    text_.append(std::min(indent, kMostIndent), ' ');
-    text_ += line;
+    const size_t room = kColumns - std::min(indent, kMostIndent);
+    text_.append(kColumns - room, ' ');
+    text_ += line.size() <= room ? line : line.substr(0, room - 3) + "...";
     text_ += '\n';
   }
 

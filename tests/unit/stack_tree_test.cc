@@ -123,6 +123,27 @@ TEST_F(StackTreeTest, DeepRecursionIsNoRecursionOfOurs) {
   EXPECT_GT(ToFolded(tree_).size(), deep.size());
 }
 
+TEST_F(StackTreeTest, LongNamesAreShortenedForPeopleOnly) {
+  const std::pair<const char*, const char*> names[] = {
+      {"std::map<int, std::vector<long> >::find(int const&)", "std::map<>::find()"},
+      {"sim::(anonymous namespace)::Run(sim::Comm&)", "sim::(anonymous namespace)::Run()"},
+      {"Visitor::operator()(int) const", "Visitor::operator()() const"},
+      {"std::operator<< <char>(std::ostream&)", "std::operator<< <>()"},
+      {"wait<Stream::WaitUntil(uint64_t)::<lambda()> >", "wait<>"},
+      {"PyEval_EvalCode", "PyEval_EvalCode"},
+      {"odd<name", "odd<name"},
+  };
+  for (const auto& [name, shortened] : names) {
+    StackTree tree;
+    tree.Add(0, {tree.Intern(name)});
+    EXPECT_EQ(ToText(tree), std::string("[0] 1 rank, 1 thread\n  ") + shortened + "\n");
+    EXPECT_EQ(ToFolded(tree), std::string(name) + " 1\n");
+  }
+  StackTree tree;
+  tree.Add(0, {tree.Intern(std::string(300, 'x'))});
+  EXPECT_EQ(ToText(tree), "[0] 1 rank, 1 thread\n  " + std::string(95, 'x') + "...\n");
+}
+
 TEST_F(StackTreeTest, NothingMergedIsNothingTold) {
   EXPECT_EQ(ToText(tree_), "[] 0 ranks, 0 threads\n");
   EXPECT_EQ(ToFolded(tree_), "");
