@@ -109,11 +109,6 @@ class Roots {
       for (const size_t step : WayToRoot(graph_, i)) {
         if (v.chain.size() < kMostChain) v.chain.push_back(EdgeOf(job_, *calls_[step]));
       }
-      if (node.by_doubt) {
-        v.missing_evidence.push_back(
-            "the absent are not seen waiting: they have entered a call elsewhere that cannot "
-            "have ended");
-      }
       verdicts.push_back(std::move(v));
       if (verdicts.size() == kMostConsequences) break;
     }

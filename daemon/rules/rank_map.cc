@@ -147,8 +147,9 @@ RankMap BySiblings(const JobState& job, const Communicator& comm, const std::vec
     const std::optional<int32_t> distance = DistanceTo(job, comm, sibling);
     if (!distance) continue;
     for (const int32_t rank : ranks) {
-      const auto& there = sibling.members.find(rank)->second;
-      const auto who = candidates.find(PublicRank(job, there.process, -1) + *distance);
+      const auto there = sibling.members.find(rank);
+      if (there == sibling.members.end()) continue;  // damaged: a rank beyond its size is in it
+      const auto who = candidates.find(PublicRank(job, there->second.process, -1) + *distance);
       if (who == candidates.end()) continue;
       const auto [at, is_new] = result.emplace(rank, who->second);
       if (!is_new && at->second != who->second) return {};  // the pattern is not one
@@ -157,25 +158,28 @@ RankMap BySiblings(const JobState& job, const Communicator& comm, const std::vec
   return result;
 }
 
-bool HasPlaceIn(const Communicator& comm, int32_t process) {
-  return std::any_of(comm.members.begin(), comm.members.end(),
-                     [&](const auto& entry) { return entry.second.process == process; });
+bool IsSilent(const Process& process) { return process.liveness == Liveness::kSilent; }
+
+// Processes with a place in a communicator of the same kind: it has one for each.
+std::set<int32_t> PlacedElsewhere(const JobState& job, const Communicator& comm) {
+  std::set<int32_t> placed;
+  for (const auto& [id, sibling] : job.communicators) {
+    if (comm.name.empty() || sibling.name != comm.name || sibling.size != comm.size) continue;
+    const std::set<int32_t> members = MemberProcesses(sibling);
+    placed.insert(members.begin(), members.end());
+  }
+  return placed;
 }
 
 // All who could be meant have fallen silent: then it is one of them.
 RankMap BySilence(const JobState& job, const Communicator& comm, const std::vector<int32_t>& ranks,
                   const RankMap& candidates) {
+  if (std::none_of(job.processes.begin(), job.processes.end(), IsSilent)) return {};
+  const std::set<int32_t> placed = PlacedElsewhere(job, comm);
   std::vector<int32_t> silent;
   for (const auto& [rank, process] : candidates) {
-    size_t looked_at = 0;
-    bool elsewhere = false;
-    for (const auto& [id, sibling] : job.communicators) {
-      if (comm.name.empty() || sibling.name != comm.name || sibling.size != comm.size) continue;
-      if (++looked_at > kMostSiblings) break;
-      elsewhere = elsewhere || HasPlaceIn(sibling, process);
-    }
-    if (elsewhere) continue;
-    if (job.processes[static_cast<size_t>(process)].liveness != Liveness::kSilent) return {};
+    if (placed.count(process) != 0) continue;
+    if (!IsSilent(job.processes[static_cast<size_t>(process)])) return {};
     silent.push_back(process);
   }
   RankMap result;

@@ -10,15 +10,16 @@
 
 namespace rollcall {
 
-// The processes of `ranks`, which are not members of `comm`. Ranks that cannot
-// be told are not in the result. Looked up in this order: what was told, the parent's ranks,
-// global ranks where the communicator spans the world, what is left over, and the
-// pattern of other communicators of the same kind.
 struct RankProcesses {
   std::map<int32_t, int32_t> processes;  // by rank
   bool guessed = false;                  // by a pattern
 };
 
+// The processes of `ranks`, which are not members of `comm`. Ranks that cannot
+// be told are not in the result. Looked up in this order: what was told, the
+// parent's ranks, global ranks where the communicator spans the world, what is
+// left over, the pattern of other communicators of the same kind, and who has
+// fallen silent.
 RankProcesses ProcessesOfRanks(const JobState& job, const Communicator& comm,
                                const std::vector<int32_t>& ranks);
 

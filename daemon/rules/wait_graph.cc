@@ -6,10 +6,6 @@
 namespace rollcall {
 namespace {
 
-// Beyond this, doubts are not followed: each costs a look at every call.
-constexpr size_t kMostDoubts = 64;
-constexpr size_t kMostDoubtedCalls = 4096;
-
 // A waiter in a call.
 struct Place {
   size_t call;
@@ -154,56 +150,6 @@ void ExplainGuess(const StuckCalls& calls, const Index& waiting_in, size_t self,
   node->held_up_by.assign(held_up_by.begin(), held_up_by.end());
 }
 
-// Has the process entered this call, where nothing would show that it waits?
-bool MayWaitIn(const StuckCall& call, int32_t process) {
-  if (call.kind != StuckCall::Kind::kCollective) return false;
-  for (const auto& [rank, member] : call.communicator->members) {
-    if (member.process != process) continue;
-    return !member.has_markers && member.entered > call.position;
-  }
-  return false;
-}
-
-// Ranks without markers that are guilty only if one believes that they do not
-// wait in a call that somebody else certainly owes.
-void FollowDoubts(const StuckCalls& calls, std::vector<WaitNode>* nodes) {
-  if (calls.size() > kMostDoubtedCalls) return;
-  const std::vector<WaitNode> before = *nodes;
-  for (size_t i = 0; i < calls.size(); ++i) {
-    WaitNode& node = (*nodes)[i];
-    if (node.guilty.empty() || node.guilty.size() > kMostDoubts || !node.held_up_by.empty()) {
-      continue;
-    }
-    std::vector<size_t> elsewhere;
-    const bool all = std::all_of(node.guilty.begin(), node.guilty.end(), [&](const Absent& a) {
-      if (a.process < 0 || a.gone != Gone::kNo || a.silent) return false;
-      bool found = false;
-      for (size_t other = 0; other < calls.size(); ++other) {
-        if (other == i || before[other].guilty.empty() || !before[other].excused.empty()) continue;
-        const bool same = std::any_of(before[other].guilty.begin(), before[other].guilty.end(),
-                                      [&](const Absent& b) { return b.process == a.process; });
-        if (same || !MayWaitIn(*calls[other], a.process)) continue;
-        elsewhere.push_back(other);
-        found = true;
-      }
-      return found;
-    });
-    if (!all) continue;
-    for (const Absent& absent : node.guilty) node.excused.push_back(absent.rank);
-    node.guilty.clear();
-    node.held_up_by = elsewhere;
-    node.by_doubt = true;
-  }
-  // Two calls that doubt each other say nothing: then both stay as they were.
-  for (size_t i = 0; i < calls.size(); ++i) {
-    if (!(*nodes)[i].by_doubt) continue;
-    const auto& by = (*nodes)[i].held_up_by;
-    if (std::any_of(by.begin(), by.end(), [&](size_t k) { return (*nodes)[k].by_doubt; })) {
-      (*nodes)[i] = before[i];
-    }
-  }
-}
-
 // Tarjan's strongly connected components, without recursion: chains are as long
 // as jobs are large. A component comes out after all that it waits for.
 class Components {
@@ -321,7 +267,6 @@ WaitGraph BuildWaitGraph(const StuckCalls& calls, const WaitGraphOptions& option
     Excuse(calls, waiting_in, options, i, &graph.nodes[i]);
     ExplainGuess(calls, waiting_in, i, &graph.nodes[i]);
   }
-  FollowDoubts(calls, &graph.nodes);
   graph.components = Components(graph.nodes).Find();
   for (size_t id = 0; id < graph.components.size(); ++id) {
     for (const size_t i : graph.components[id]) graph.nodes[i].component = id;

@@ -21,9 +21,6 @@ struct WaitNode {
   std::vector<Absent> guilty;        // absent without an excuse
   std::vector<int32_t> excused;      // absent ranks (of the communicator) that wait elsewhere
   std::vector<size_t> held_up_by;    // the calls in which those wait
-  // The excused were never seen waiting: they have entered a call that cannot
-  // have ended, without GPU markers.
-  bool by_doubt = false;
   size_t component = 0;  // of the calls that can reach each other
 };
 

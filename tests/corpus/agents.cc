@@ -50,12 +50,6 @@ class Reader {
     return changed;
   }
 
-  int64_t newest_entered(int64_t t) const {
-    return entered_ == 0 || track_.calls[entered_ - 1].entered > t
-               ? 0
-               : track_.calls[entered_ - 1].entered;
-  }
-
  private:
   static int64_t Stamp(int64_t t, int64_t skew) { return t == kNever ? 0 : kStart + t + skew; }
 
@@ -193,7 +187,6 @@ class Watcher {
 
   Outcome Run() {
     Outcome outcome;
-    outcome.hung_ns = timeline_.last_event;
     const int64_t end = timeline_.last_event +
                         (timeline_.all_ended ? kSecond : limits_.hang_after_ns) + kSilentAfter +
                         20 * kSecond;

@@ -38,7 +38,6 @@ struct Outcome {
   std::vector<Verdict> at_first;  // of the first confirmed incident, as it was confirmed
   std::vector<Verdict> verdicts;  // the same, when some seconds more had shown the rest
   std::vector<Verdict> warnings;  // the last ones
-  int64_t hung_ns = 0;            // when nothing moved any more
 };
 
 Limits CorpusLimits();
