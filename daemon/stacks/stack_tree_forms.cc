@@ -1,6 +1,7 @@
 // The forms in which people and tools want a StackTree. All walk it without
 // recursion: a stack of 5,000 frames is a tree as deep.
 #include <algorithm>
+#include <nlohmann/json.hpp>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -166,6 +167,16 @@ std::string ToDot(const StackTree& tree) {
   return text + "}\n";
 }
 
+namespace {
+
+std::string InJson(const std::string& text) {
+  using nlohmann::json;
+  return json(text).dump(-1, ' ', false, json::error_handler_t::replace);
+}
+
+}  // namespace
+
+// Piece by piece, since the library writes nested values by recursion.
 std::string ToJson(const StackTree& tree) {
   struct Step {
     uint32_t node;
@@ -183,8 +194,8 @@ std::string ToJson(const StackTree& tree) {
       continue;
     }
     const StackTree::Node& node = tree.node(step.node);
-    absl::StrAppend(&text, first ? "" : ",", "{\"frame\":\"", Escaped(tree.LabelOf(node)),
-                    "\",\"ranks\":\"", node.ranks.ToString(), "\",\"threads\":", node.threads,
+    absl::StrAppend(&text, first ? "" : ",", "{\"frame\":", InJson(tree.LabelOf(node)),
+                    ",\"ranks\":\"", node.ranks.ToString(), "\",\"threads\":", node.threads,
                     ",\"children\":[");
     way.push_back({step.node, true});
     const std::vector<uint32_t> children = tree.ChildrenInOrder(node);

@@ -4,6 +4,7 @@ add_library(rollcall_corpus STATIC
   ${CMAKE_CURRENT_LIST_DIR}/cases.cc
   ${CMAKE_CURRENT_LIST_DIR}/faults.cc
   ${CMAKE_CURRENT_LIST_DIR}/job_plan.cc
+  ${CMAKE_CURRENT_LIST_DIR}/owed.cc
   ${CMAKE_CURRENT_LIST_DIR}/timeline.cc)
 target_link_libraries(rollcall_corpus PUBLIC rollcall_rules rollcall_sanitize)
 

@@ -395,6 +395,20 @@ bool JudgeConcurrency(Case* c) {
   return true;
 }
 
+// A hang with this cause, or nothing came of it.
+bool Hangs(Case* c, Cause cause) {
+  c->truth.hangs = true;
+  c->truth.causes = {cause};
+  return !c->timeline.all_ended;
+}
+
+// Without markers and with records lost no order is known: a guess is all there is.
+void AskForLittle(Case* c) {
+  if (c->sight.markers || c->sight.lost_records_percent == 0) return;
+  c->truth.causes.insert(Cause::kStalledInFlight);
+  c->truth.unseen = true;
+}
+
 // ---- Sends and receives -----------------------------------------------------
 
 bool ReceiveLess(Random& random, int ranks, Case* c) {
@@ -412,15 +426,10 @@ bool ReceiveLess(Random& random, int ranks, Case* c) {
 }
 
 bool JudgeSize(Case* c) {
-  if (c->timeline.all_ended) return false;
-  c->truth.hangs = true;
-  c->truth.causes = {Cause::kUnmatchedP2p};
+  const bool hangs = Hangs(c, Cause::kUnmatchedP2p);
   c->truth.most = Certainty::kLikely;
-  if (c->sight.lost_records_percent != 0 && !c->sight.markers) {
-    c->truth.causes.insert(Cause::kStalledInFlight);
-    c->truth.unseen = true;
-  }
-  return true;
+  AskForLittle(c);
+  return hangs;
 }
 
 // Every rank of a ring sends to the next one before it receives, in no group.
@@ -464,15 +473,10 @@ bool SendFirstInARing(Random& random, int ranks, Case* c) {
 }
 
 bool JudgeCycle(Case* c) {
-  if (c->timeline.all_ended) return false;
-  c->truth.hangs = true;
-  c->truth.causes = {Cause::kDeadlock};
+  const bool hangs = Hangs(c, Cause::kDeadlock);
   c->truth.some_lost = c->sight.lost_records_percent != 0;
-  if (c->truth.some_lost && !c->sight.markers) {
-    c->truth.causes.insert(Cause::kStalledInFlight);
-    c->truth.unseen = true;
-  }
-  return true;
+  AskForLittle(c);
+  return hangs;
 }
 
 // ---- GPUs and networks ------------------------------------------------------
@@ -482,15 +486,14 @@ bool EndlessKernel(Random& random, int ranks, Case* c) {
 }
 
 bool JudgeBlocked(Case* c) {
-  c->truth.hangs = true;
-  c->truth.causes = {Cause::kBlockedBeforeStart};
-  if (c->sight.markers) return !c->timeline.all_ended;
+  const bool hangs = Hangs(c, Cause::kBlockedBeforeStart);
+  if (c->sight.markers) return hangs;
   // Nothing tells a GPU that has not come from one that does not get on.
-  c->truth.causes = {Cause::kStalledInFlight, Cause::kBlockedBeforeStart};
+  c->truth.causes.insert(Cause::kStalledInFlight);
   c->truth.culprits.clear();
   c->truth.culprits_among = true;
   c->truth.most = Certainty::kLikely;
-  return !c->timeline.all_ended;
+  return hangs;
 }
 
 bool StallInFlight(Random& random, int ranks, Case* c) {
@@ -501,11 +504,7 @@ bool StallInFlight(Random& random, int ranks, Case* c) {
   return true;
 }
 
-bool JudgeStall(Case* c) {
-  c->truth.hangs = true;
-  c->truth.causes = {Cause::kStalledInFlight};
-  return !c->timeline.all_ended;
-}
+bool JudgeStall(Case* c) { return Hangs(c, Cause::kStalledInFlight); }
 
 bool ReportError(Random& random, int ranks, Case* c) {
   Place place;
@@ -516,11 +515,7 @@ bool ReportError(Random& random, int ranks, Case* c) {
   return true;
 }
 
-bool JudgeError(Case* c) {
-  c->truth.hangs = true;
-  c->truth.causes = {Cause::kNcclError};
-  return !c->timeline.all_ended;
-}
+bool JudgeError(Case* c) { return Hangs(c, Cause::kNcclError); }
 
 // ---- Slow, and several at once ----------------------------------------------
 
@@ -599,71 +594,6 @@ const std::vector<Fault>* MakeFaults() {
 const std::vector<Fault>& Faults() {
   static const std::vector<Fault>* const kFaults = MakeFaults();
   return *kFaults;
-}
-
-namespace {
-
-size_t Count(const Track& track, bool p2p) {
-  return static_cast<size_t>(std::count_if(
-      track.calls.begin(), track.calls.end(),
-      [&](const CallTimes& call) { return (KindOf(call.args.op) == CallKind::kP2p) == p2p; }));
-}
-
-// Sends (or receives) that `track` has issued to (or from) `peer`.
-size_t CountWith(const Track* track, Op op, int peer) {
-  if (track == nullptr) return 0;
-  return static_cast<size_t>(std::count_if(
-      track->calls.begin(), track->calls.end(),
-      [&](const CallTimes& call) { return call.args.op == op && call.args.peer == peer; }));
-}
-
-// Without markers one that has not begun on the GPU looks like one that waits.
-bool HasUnfinished(const Case& c, const Track& track, CallKind kind) {
-  return std::any_of(track.calls.begin(), track.calls.end(), [&](const CallTimes& call) {
-    const bool begun = call.started != kNever || !c.sight.markers;
-    return KindOf(call.args.op) == kind && begun && call.finished == kNever;
-  });
-}
-
-void AddOwed(const Case& c, int comm, int rank, const Track* mine, const Track& theirs, int other,
-             Owed* owed) {
-  if (mine == nullptr || mine->init_entered == kNever) {
-    owed->creation = owed->creation || theirs.init_returned == kNever;
-    return;
-  }
-  if (HasUnfinished(c, theirs, CallKind::kCollective) &&
-      Count(*mine, false) < Count(theirs, false)) {
-    owed->collective = true;
-  }
-  const int me = c.plan.RankIn(comm, rank);
-  const int them = c.plan.RankIn(comm, other);
-  if (HasUnfinished(c, theirs, CallKind::kP2p) &&
-      (CountWith(&theirs, Op::kSend, me) > CountWith(mine, Op::kRecv, them) ||
-       CountWith(&theirs, Op::kRecv, me) > CountWith(mine, Op::kSend, them))) {
-    owed->p2p = true;
-  }
-  if (theirs.destroy_entered != kNever && theirs.destroy_returned == kNever &&
-      mine->destroy_entered == kNever && c.plan.HostOf(rank) == c.plan.HostOf(other)) {
-    owed->teardown = true;
-  }
-}
-
-}  // namespace
-
-Owed OwedBy(const Case& c, int rank) {
-  Owed owed;
-  for (size_t comm = 0; comm < c.plan.comms.size(); ++comm) {
-    const std::vector<int>& members = c.plan.comms[comm].ranks;
-    if (std::find(members.begin(), members.end(), rank) == members.end()) continue;
-    const int index = static_cast<int>(comm);
-    const Track* mine = c.timeline.ranks[static_cast<size_t>(rank)].OnComm(index);
-    for (const int other : members) {
-      const Track* theirs = c.timeline.ranks[static_cast<size_t>(other)].OnComm(index);
-      if (other == rank || theirs == nullptr) continue;
-      AddOwed(c, index, rank, mine, *theirs, other, &owed);
-    }
-  }
-  return owed;
 }
 
 }  // namespace rollcall::corpus

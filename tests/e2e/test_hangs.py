@@ -43,14 +43,21 @@ ENTANGLED = {
 }
 
 
-@pytest.mark.parametrize("victim", ENTANGLED)
-def test_who_waits_for_whom_is_followed_to_its_end(run, victim):
-    cause, culprits, operation, certainty, simulation = ENTANGLED[victim]
-    result = run(victim, env={"ROLLCALL_MARKERS": "1", **simulation})
+def entangled(run, victim, markers):
+    """The verdict on one of ENTANGLED, with the right cause and culprits."""
+    cause, culprits, _, _, simulation = ENTANGLED[victim]
+    result = run(victim, env={"ROLLCALL_MARKERS": markers, **simulation})
     assert result.exit_code == 75, result.err
     verdict = result.verdict
     assert verdict["cause"] == cause, verdict["summary"]
     assert sorted(c["rank"] for c in verdict["culprits"]) == culprits, verdict["summary"]
+    return verdict
+
+
+@pytest.mark.parametrize("victim", ENTANGLED)
+def test_who_waits_for_whom_is_followed_to_its_end(run, victim):
+    _, _, operation, certainty, _ = ENTANGLED[victim]
+    verdict = entangled(run, victim, "1")
     assert operation is None or verdict["call"]["operation"] == operation
     assert certainty is None or verdict["certainty"] == certainty, verdict["missing_evidence"]
     assert verdict["advice"]
@@ -59,12 +66,7 @@ def test_who_waits_for_whom_is_followed_to_its_end(run, victim):
 # Without markers much has to be inferred; the guilty must be the same.
 @pytest.mark.parametrize("victim", sorted(set(ENTANGLED) - {"one_gpu_is_busy"}))
 def test_without_markers_it_is_followed_too(run, victim):
-    cause, culprits, _, _, simulation = ENTANGLED[victim]
-    result = run(victim, env={"ROLLCALL_MARKERS": "0", **simulation})
-    assert result.exit_code == 75, result.err
-    verdict = result.verdict
-    assert verdict["cause"] == cause, verdict["summary"]
-    assert sorted(c["rank"] for c in verdict["culprits"]) == culprits, verdict["summary"]
+    entangled(run, victim, "0")
 
 
 def test_a_peer_that_died_goes_before_the_errors_it_caused(run):

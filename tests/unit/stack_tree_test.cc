@@ -99,6 +99,7 @@ TEST_F(StackTreeTest, EveryFormKeepsNamesWithSignsApart) {
   Add(0, {"operator;\"quoted\\\"", "line\nbreak"});
   EXPECT_EQ(ToFolded(tree_), "operator:\"quoted\\\";line break 1\n");
   google::protobuf::Struct json;
+  Add(1, {"not UTF-8: \xff"});
   EXPECT_TRUE(google::protobuf::util::JsonStringToMessage(ToJson(tree_), &json).ok())
       << ToJson(tree_);
   EXPECT_NE(ToDot(tree_).find("operator;\\\"quoted\\\\\\\""), std::string::npos) << ToDot(tree_);
