@@ -1,35 +1,18 @@
 #include "cli/flight_recorder/import.h"
 
 #include <algorithm>
-#include <filesystem>
-#include <fstream>
-#include <numeric>
-#include <optional>
 #include <set>
-#include <sstream>
 
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
-#include "cli/flight_recorder/dump.h"
+#include "cli/flight_recorder/dump_files.h"
 #include "cli/flight_recorder/operations.h"
+#include "cli/flight_recorder/works.h"
 #include "daemon/sentences.h"
 #include "interpose/segment.h"
 
 namespace rollcall {
 namespace {
-
-namespace fs = std::filesystem;
-
-constexpr uintmax_t kMostBytes = uintmax_t{256} << 20;  // of a file
-constexpr size_t kMostFiles = 200'000;
-constexpr size_t kMostNotes = 100;
-
-struct RankedDump {
-  std::string path;
-  int32_t rank = -1;
-  Dump dump;
-};
 
 // A process group as some ranks know it.
 struct Group {
@@ -44,292 +27,6 @@ uint64_t HashOf(const std::string& text, const std::vector<int32_t>& ranks) {
   for (const int32_t rank : ranks) hash = segment::Mix(hash, static_cast<uint64_t>(rank) + 1000);
   return hash;
 }
-
-// The number that the name ends with, before an extension: "_host07_40.json" is 40.
-std::optional<int32_t> RankOf(const fs::path& path) {
-  std::string name = path.filename().string();
-  for (const char* extension : {".json", ".pickle", ".pkl", ".pt", ".bin"}) {
-    const std::string end = extension;
-    if (name.size() > end.size() && name.compare(name.size() - end.size(), end.size(), end) == 0) {
-      name.resize(name.size() - end.size());
-    }
-  }
-  size_t first = name.size();
-  while (first > 0 && name[first - 1] >= '0' && name[first - 1] <= '9') --first;
-  int32_t rank = 0;
-  if (first == name.size() || !absl::SimpleAtoi(name.substr(first), &rank)) return std::nullopt;
-  return rank;
-}
-
-// ---- Files ------------------------------------------------------------------
-
-class Files {
- public:
-  explicit Files(FlightRecorderInput* input) : input_(input) {}
-
-  absl::Status Find(const std::vector<std::string>& paths) {
-    for (const std::string& path : paths) {
-      std::error_code error;
-      const fs::file_status status = fs::status(path, error);
-      if (!fs::exists(status)) {
-        return absl::InvalidArgumentError(absl::StrCat(path, ": no such file or folder"));
-      }
-      if (fs::is_directory(status)) {
-        Search(path);
-      } else {
-        found_.emplace(path, true);
-      }
-    }
-    return absl::OkStatus();
-  }
-
-  std::vector<RankedDump> Read() {
-    std::map<int32_t, RankedDump> by_rank;
-    for (const auto& [path, asked_for] : found_) ReadOne(path, asked_for, &by_rank);
-    std::vector<RankedDump> dumps;
-    for (auto& [rank, dump] : by_rank) dumps.push_back(std::move(dump));
-    return dumps;
-  }
-
- private:
-  void Note(const std::string& note) {
-    if (input_->notes.size() < kMostNotes) input_->notes.push_back(note);
-  }
-
-  // Files below a folder that are named like dumps; links are not followed.
-  void Search(const std::string& folder) {
-    std::error_code error;
-    for (auto at = fs::recursive_directory_iterator(
-             folder, fs::directory_options::skip_permission_denied, error);
-         !error && at != fs::recursive_directory_iterator(); at.increment(error)) {
-      std::error_code ignored;
-      if (!fs::is_regular_file(at->symlink_status(ignored)) || !RankOf(at->path())) continue;
-      if (found_.size() < kMostFiles) found_.emplace(at->path().string(), false);
-    }
-    if (error) Note(absl::StrCat(folder, ": ", error.message()));
-  }
-
-  void ReadOne(const std::string& path, bool asked_for, std::map<int32_t, RankedDump>* by_rank) {
-    const std::optional<int32_t> rank = RankOf(path);
-    if (!rank) {
-      Note(absl::StrCat(path, ": left out: the name ends in no number, so its rank is not known"));
-      return;
-    }
-    std::error_code error;
-    const uintmax_t size = fs::file_size(path, error);
-    if (error || size > kMostBytes) {
-      Note(absl::StrCat(
-          path, ": left out: ", error ? error.message() : "larger than 256 MiB, which no dump is"));
-      return;
-    }
-    std::ifstream file(path, std::ios::binary);
-    std::string bytes(16, '\0');
-    file.read(bytes.data(), static_cast<std::streamsize>(bytes.size()));
-    bytes.resize(static_cast<size_t>(file.gcount()));
-    if (!asked_for && !LooksLikeDump(bytes)) return;
-    std::stringstream rest;
-    rest << bytes;
-    if (file) rest << file.rdbuf();
-    absl::StatusOr<Dump> dump = ReadDump(rest.str());
-    if (!dump.ok()) {
-      Note(absl::StrCat(path, ": left out: ", dump.status().message()));
-      return;
-    }
-    for (const std::string& note : dump->notes) Note(absl::StrCat(path, ": ", note));
-    ++input_->files;
-    Keep({path, *rank, *std::move(dump)}, by_rank);
-  }
-
-  // Of two dumps of one rank the one that tells more.
-  void Keep(RankedDump dump, std::map<int32_t, RankedDump>* by_rank) {
-    const auto at = by_rank->find(dump.rank);
-    if (at == by_rank->end()) {
-      by_rank->emplace(dump.rank, std::move(dump));
-      return;
-    }
-    RankedDump& known = at->second;
-    if (known.dump.calls.size() < dump.dump.calls.size()) std::swap(known, dump);
-    Note(absl::StrCat(dump.path, ": left out: ", known.path, " is of rank ", known.rank,
-                      " as well, and tells more"));
-  }
-
-  FlightRecorderInput* const input_;
-  std::map<std::string, bool> found_;  // path -> it was asked for by name
-};
-
-// ---- One rank in one group --------------------------------------------------
-
-// A collective, or a group of sends and receives, or a single one: what is one
-// piece of work on the group's stream.
-struct Work {
-  std::vector<const DumpedCall*> calls;
-  bool is_p2p = false;
-  bool completed = false;
-  const DumpedCall& last() const { return *calls.back(); }
-};
-
-bool IsDone(const DumpedCall& call, const DumpedStatus& status) {
-  if (call.completed) return true;
-  return !call.is_p2p && call.retired && status.completed >= 0 &&
-         call.collective_seq <= static_cast<uint64_t>(status.completed);
-}
-
-// Calls with one sequence number belong together where a coalesced end follows.
-std::vector<Work> WorksOf(const std::vector<const DumpedCall*>& calls, const DumpedStatus& status) {
-  std::vector<Work> works;
-  for (const DumpedCall* call : calls) {
-    const uint64_t seq = call->is_p2p ? call->p2p_seq : call->collective_seq;
-    const bool joins =
-        !works.empty() && works.back().is_p2p == call->is_p2p &&
-        (call->is_p2p ? works.back().last().p2p_seq : works.back().last().collective_seq) == seq &&
-        !IsCoalescedEnd(works.back().last().name);
-    if (!joins) works.emplace_back();
-    works.back().calls.push_back(call);
-    works.back().is_p2p = call->is_p2p;
-    works.back().completed = IsDone(*call, status);
-  }
-  return works;
-}
-
-bool IsCoalesced(const Work& work) { return IsCoalescedEnd(work.last().name); }
-
-// Fills a CommProgress from the works of one stream, oldest first.
-class ProgressWriter {
- public:
-  // `begun`: the record of the rank's oldest work that is not done, of all its
-  // groups; nullptr: start times tell.
-  ProgressWriter(const OperationTable& table, const DumpedCall* begun, CommProgress* progress)
-      : table_(table), begun_(begun), p_(progress) {
-    p_->has_markers = true;
-    p_->state = MemberState::kReady;
-    p_->signature = segment::kSignatureSeed;
-  }
-
-  // Of a group's own communicator.
-  void Add(const Work& work) {
-    if (work.is_p2p) {
-      AddP2p(work, [](int32_t peer) { return peer; });
-    } else {
-      AddCollective(work);
-    }
-  }
-
-  // Of the communicator of a pair: torch makes one for sends in no group.
-  void AddSingle(const Work& work, int32_t peer) {
-    AddP2p(work, [peer](int32_t) { return peer; });
-  }
-
-  void Finish(const DumpedStatus& status) {
-    const auto enqueued = static_cast<uint64_t>(std::max<int64_t>(status.enqueued, 0));
-    if (p_->entered == 0 && enqueued != 0) {  // its ring has lost them all
-      p_->entered = enqueued;
-      p_->finished =
-          std::min(enqueued, static_cast<uint64_t>(std::max<int64_t>(status.completed, 0)));
-      p_->started = p_->finished;
-      p_->signature = 0;
-    }
-    p_->returned = p_->entered;
-    p_->p2p_returned = p_->p2p_entered;
-    p_->started = std::max(p_->started, p_->finished);
-    p_->p2p_started = std::max(p_->p2p_started, p_->p2p_finished);
-  }
-
- private:
-  void AddCollective(const Work& work) {
-    const uint64_t seq = work.last().collective_seq;
-    if (seq == 0 || seq <= p_->entered) return;
-    const uint64_t position = seq - 1;
-    const bool is_first = p_->entered == 0 && p_->finished == 0;
-    if (position != p_->entered) {
-      p_->records_lost += position - p_->entered;
-      p_->signature = 0;
-    }
-    if (is_first) p_->finished = position;  // what was overwritten had ended
-    CallRecord record = Record(work.last(), table_.ArgsOf(work.calls));
-    record.position = position;
-    if (p_->signature != 0) p_->signature = SignatureAfter(record.args);
-    p_->records.push_back(record);
-    p_->entered = seq;
-    if (Advance(work)) {
-      p_->finished = seq;
-    } else if (Begins(work)) {
-      p_->started = seq;
-      p_->waiting_since_ns = WaitingSince(work);
-    }
-  }
-
-  template <typename PeerMap>
-  void AddP2p(const Work& work, PeerMap peer_of) {
-    const uint16_t group = IsCoalesced(work) ? NextGroup() : uint16_t{0};
-    uint64_t count = 0;
-    for (const DumpedCall* call : work.calls) {
-      const std::string operation = OperationOf(call->name);
-      const Op op = table_.OpOf(operation);
-      if (KindOf(op) != CallKind::kP2p) continue;
-      CallRecord record = Record(*call, table_.ArgsOf({call}));
-      record.args.peer = peer_of(PeerOf(call->name));
-      record.position = p_->entered;
-      record.group = group;
-      p_->records.push_back(record);
-      ++count;
-    }
-    p_->p2p_entered += count;
-    if (Advance(work)) {
-      p_->p2p_finished = p_->p2p_entered;
-    } else if (Begins(work)) {
-      p_->p2p_started = p_->p2p_entered;
-      p_->p2p_waiting_since_ns = WaitingSince(work);
-    }
-  }
-
-  // A stream works in order: after the first that is not done nothing is.
-  bool Advance(const Work& work) {
-    if (open_ || !work.completed) return false;
-    last_completed_ns_ = std::max(last_completed_ns_, work.last().completed_ns);
-    return true;
-  }
-
-  // Of what is not done nobody can tell whether it has begun, but for the oldest
-  // of the rank: streams wait for each other in the order of the calls.
-  bool Begins(const Work& work) {
-    if (open_) return false;
-    open_ = true;
-    return begun_ == nullptr ? work.last().started : begun_ == &work.last();
-  }
-
-  int64_t WaitingSince(const Work& work) const {
-    return std::max<int64_t>({work.last().created_ns, last_completed_ns_, 1});
-  }
-
-  CallRecord Record(const DumpedCall& call, const CallArgs& args) {
-    CallRecord record;
-    record.index = p_->records.size();
-    record.args = args;
-    record.entered_ns = std::max<int64_t>(call.created_ns, 1);
-    record.returned_ns = record.entered_ns;
-    record.thread = 1;
-    return record;
-  }
-
-  uint64_t SignatureAfter(const CallArgs& args) const {
-    return segment::NextSignature(p_->signature, static_cast<uint8_t>(Canonical(args.op)),
-                                  args.dtype, args.reduction, args.peer, args.count);
-  }
-
-  uint16_t NextGroup() {
-    groups_ = groups_ == UINT16_MAX ? uint16_t{1} : static_cast<uint16_t>(groups_ + 1);
-    return groups_;
-  }
-
-  const OperationTable& table_;
-  const DumpedCall* const begun_;
-  CommProgress* const p_;
-  uint16_t groups_ = 0;
-  int64_t last_completed_ns_ = 0;
-  bool open_ = false;
-};
-
-// ---- All ranks --------------------------------------------------------------
 
 class Importer {
  public:
@@ -356,9 +53,7 @@ class Importer {
     return names;
   }
 
-  void Note(const std::string& note) {
-    if (input_->notes.size() < kMostNotes) input_->notes.push_back(note);
-  }
+  void Note(const std::string& note) { AddNote(note, &input_->notes); }
 
   void NoteVersions() {
     std::map<std::string, std::vector<int32_t>> ranks;
@@ -629,10 +324,10 @@ void AddLines(const FlightRecorderInput& input, Verdict* verdict) {
 
 absl::StatusOr<FlightRecorderInput> ImportFlightRecorder(const std::vector<std::string>& paths) {
   FlightRecorderInput input;
-  Files files(&input);
-  const absl::Status status = files.Find(paths);
-  if (!status.ok()) return status;
-  std::vector<RankedDump> dumps = files.Read();
+  absl::StatusOr<std::vector<RankedDump>> read = ReadDumps(paths, &input.notes);
+  if (!read.ok()) return read.status();
+  std::vector<RankedDump> dumps = *std::move(read);
+  input.files = static_cast<int>(dumps.size());
   if (dumps.empty()) {
     std::string text =
         "no Flight Recorder dump could be read: they are files whose names end in "

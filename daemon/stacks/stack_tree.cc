@@ -13,8 +13,8 @@ uint32_t StackTree::Intern(const std::string& frame) {
 }
 
 uint32_t StackTree::ChildOf(uint32_t parent, uint32_t label) {
-  const auto [at, is_new] = child_of_.emplace(uint64_t{parent} << 32 | label,
-                                              static_cast<uint32_t>(nodes_.size()));
+  const auto [at, is_new] =
+      child_of_.emplace(uint64_t{parent} << 32 | label, static_cast<uint32_t>(nodes_.size()));
   if (is_new) {
     nodes_.emplace_back();
     nodes_.back().label = label;
@@ -59,9 +59,8 @@ std::vector<StackTree::Class> StackTree::Classes() const {
     std::reverse(one.frames.begin(), one.frames.end());
     classes.push_back(std::move(one));
   }
-  std::stable_sort(classes.begin(), classes.end(), [](const Class& a, const Class& b) {
-    return a.ranks.size() < b.ranks.size();
-  });
+  std::stable_sort(classes.begin(), classes.end(),
+                   [](const Class& a, const Class& b) { return a.ranks.size() < b.ranks.size(); });
   return classes;
 }
 

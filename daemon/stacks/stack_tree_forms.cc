@@ -15,7 +15,9 @@ constexpr size_t kIndent = 2;
 constexpr size_t kMostIndent = 60;  // deeper branches stay there
 constexpr size_t kColumns = 100;
 
-std::string Count(uint64_t n, const char* one) { return absl::StrCat(n, " ", one, n == 1 ? "" : "s"); }
+std::string Count(uint64_t n, const char* one) {
+  return absl::StrCat(n, " ", one, n == 1 ? "" : "s");
+}
 
 std::string Heading(const StackTree::Node& node) {
   return absl::StrCat("[", node.ranks.ToString(), "] ", Count(node.ranks.size(), "rank"), ", ",
@@ -156,8 +158,8 @@ std::string ToDot(const StackTree& tree) {
     const uint32_t at = way.back();
     way.pop_back();
     const StackTree::Node& node = tree.node(at);
-    absl::StrAppend(&text, "  n", at, " [label=\"",
-                    at == 0 ? "all" : Escaped(tree.LabelOf(node)), "\"];\n");
+    absl::StrAppend(&text, "  n", at, " [label=\"", at == 0 ? "all" : Escaped(tree.LabelOf(node)),
+                    "\"];\n");
     for (const uint32_t child : tree.ChildrenInOrder(node)) {
       absl::StrAppend(&text, "  n", at, " -> n", child, " [label=\"",
                       Escaped(Heading(tree.node(child))), "\"];\n");

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "daemon/diagnose.h"
+#include "daemon/rules/rank_map.h"
 #include "job_builder.h"
 
 namespace rollcall {
@@ -400,6 +401,30 @@ TEST(InitIncompleteTest, SaysWhereTheAbsentStands) {
     said = said || line.find("inside AllReduce on communicator 00000000 for 65 s") != line.npos;
   }
   EXPECT_TRUE(said);
+}
+
+// A sibling may claim to be complete with ranks that it cannot have.
+TEST(RankMapTest, ADamagedSiblingTellsNothing) {
+  JobBuilder job(8);
+  job.AddCommunicator(11, "pp", {0, 4});
+  job.AddCommunicator(12, "pp", {1, 5});
+  auto& sibling = job.state.communicators.at(11).members;
+  const Member member = sibling.at(1);
+  sibling.erase(1);
+  sibling[7] = member;
+  job.state.communicators.at(12).members.erase(1);
+  const RankProcesses found = ProcessesOfRanks(job.state, job.state.communicators.at(12), {1});
+  EXPECT_TRUE(found.processes.empty());
+}
+
+TEST(RankMapTest, ACompleteSiblingTellsWhoIsMissing) {
+  JobBuilder job(8);
+  job.AddCommunicator(11, "pp", {0, 4});
+  job.AddCommunicator(12, "pp", {1, 5});
+  job.state.communicators.at(12).members.erase(1);
+  const RankProcesses found = ProcessesOfRanks(job.state, job.state.communicators.at(12), {1});
+  EXPECT_EQ(found.processes, (std::map<int32_t, int32_t>{{1, 5}}));
+  EXPECT_TRUE(found.guessed);
 }
 
 }  // namespace

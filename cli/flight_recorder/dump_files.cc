@@ -1,0 +1,142 @@
+#include "cli/flight_recorder/dump_files.h"
+
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <optional>
+#include <sstream>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+
+namespace rollcall {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr uintmax_t kMostBytes = uintmax_t{256} << 20;  // of a file
+constexpr size_t kMostFiles = 200'000;
+constexpr size_t kMostNotes = 100;
+
+// The number that the name ends with, before an extension: "_host07_40.json" is 40.
+std::optional<int32_t> RankOf(const fs::path& path) {
+  std::string name = path.filename().string();
+  for (const char* extension : {".json", ".pickle", ".pkl", ".pt", ".bin"}) {
+    const std::string end = extension;
+    if (name.size() > end.size() && name.compare(name.size() - end.size(), end.size(), end) == 0) {
+      name.resize(name.size() - end.size());
+    }
+  }
+  size_t first = name.size();
+  while (first > 0 && name[first - 1] >= '0' && name[first - 1] <= '9') --first;
+  int32_t rank = 0;
+  if (first == name.size() || !absl::SimpleAtoi(name.substr(first), &rank)) return std::nullopt;
+  return rank;
+}
+
+class Files {
+ public:
+  explicit Files(std::vector<std::string>* notes) : notes_(notes) {}
+
+  absl::Status Find(const std::vector<std::string>& paths) {
+    for (const std::string& path : paths) {
+      std::error_code error;
+      const fs::file_status status = fs::status(path, error);
+      if (!fs::exists(status)) {
+        return absl::InvalidArgumentError(absl::StrCat(path, ": no such file or folder"));
+      }
+      if (fs::is_directory(status)) {
+        Search(path);
+      } else {
+        found_.emplace(path, true);
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  std::vector<RankedDump> Read() {
+    std::map<int32_t, RankedDump> by_rank;
+    for (const auto& [path, asked_for] : found_) ReadOne(path, asked_for, &by_rank);
+    std::vector<RankedDump> dumps;
+    for (auto& [rank, dump] : by_rank) dumps.push_back(std::move(dump));
+    return dumps;
+  }
+
+ private:
+  void Note(const std::string& note) { AddNote(note, notes_); }
+
+  // Files below a folder that are named like dumps; links are not followed.
+  void Search(const std::string& folder) {
+    std::error_code error;
+    for (auto at = fs::recursive_directory_iterator(
+             folder, fs::directory_options::skip_permission_denied, error);
+         !error && at != fs::recursive_directory_iterator(); at.increment(error)) {
+      std::error_code ignored;
+      if (!fs::is_regular_file(at->symlink_status(ignored)) || !RankOf(at->path())) continue;
+      if (found_.size() < kMostFiles) found_.emplace(at->path().string(), false);
+    }
+    if (error) Note(absl::StrCat(folder, ": ", error.message()));
+  }
+
+  void ReadOne(const std::string& path, bool asked_for, std::map<int32_t, RankedDump>* by_rank) {
+    const std::optional<int32_t> rank = RankOf(path);
+    if (!rank) {
+      Note(absl::StrCat(path, ": left out: the name ends in no number, so its rank is not known"));
+      return;
+    }
+    std::error_code error;
+    const uintmax_t size = fs::file_size(path, error);
+    if (error || size > kMostBytes) {
+      Note(absl::StrCat(
+          path, ": left out: ", error ? error.message() : "larger than 256 MiB, which no dump is"));
+      return;
+    }
+    std::ifstream file(path, std::ios::binary);
+    std::string bytes(16, '\0');
+    file.read(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+    bytes.resize(static_cast<size_t>(file.gcount()));
+    if (!asked_for && !LooksLikeDump(bytes)) return;
+    std::stringstream rest;
+    rest << bytes;
+    if (file) rest << file.rdbuf();
+    absl::StatusOr<Dump> dump = ReadDump(rest.str());
+    if (!dump.ok()) {
+      Note(absl::StrCat(path, ": left out: ", dump.status().message()));
+      return;
+    }
+    for (const std::string& note : dump->notes) Note(absl::StrCat(path, ": ", note));
+    Keep({path, *rank, *std::move(dump)}, by_rank);
+  }
+
+  // Of two dumps of one rank the one that tells more.
+  void Keep(RankedDump dump, std::map<int32_t, RankedDump>* by_rank) {
+    const auto at = by_rank->find(dump.rank);
+    if (at == by_rank->end()) {
+      by_rank->emplace(dump.rank, std::move(dump));
+      return;
+    }
+    RankedDump& known = at->second;
+    if (known.dump.calls.size() < dump.dump.calls.size()) std::swap(known, dump);
+    Note(absl::StrCat(dump.path, ": left out: ", known.path, " is of rank ", known.rank,
+                      " as well, and tells more"));
+  }
+
+  std::vector<std::string>* const notes_;
+  std::map<std::string, bool> found_;  // path -> it was asked for by name
+};
+
+}  // namespace
+
+void AddNote(const std::string& note, std::vector<std::string>* notes) {
+  if (notes->size() < kMostNotes) notes->push_back(note);
+}
+
+absl::StatusOr<std::vector<RankedDump>> ReadDumps(const std::vector<std::string>& paths,
+                                                  std::vector<std::string>* notes) {
+  Files files(notes);
+  const absl::Status status = files.Find(paths);
+  if (!status.ok()) return status;
+  return files.Read();
+}
+
+}  // namespace rollcall
