@@ -55,7 +55,9 @@ bool IsBetter(const Process& a, const Process& b) {
 }
 
 // Processes outside `comm` with the world that its members see, by global rank.
-RankMap CandidatesByGlobalRank(const JobState& job, const Communicator& comm, int32_t world_size) {
+// `wanted`: only these ranks; a large job has many communicators to ask for.
+RankMap CandidatesByGlobalRank(const JobState& job, const Communicator& comm, int32_t world_size,
+                               const std::set<int32_t>* wanted = nullptr) {
   const std::set<int32_t> inside = MemberProcesses(comm);
   std::set<int32_t> taken;
   for (const int32_t process : inside) taken.insert(PublicRank(job, process, -1));
@@ -64,6 +66,7 @@ RankMap CandidatesByGlobalRank(const JobState& job, const Communicator& comm, in
     const Process& process = job.processes[i];
     const auto index = static_cast<int32_t>(i);
     if (process.global_rank < 0 || process.world_size != world_size) continue;
+    if (wanted != nullptr && wanted->count(process.global_rank) == 0) continue;
     if (inside.count(index) != 0 || taken.count(process.global_rank) != 0) continue;
     const auto [it, inserted] = result.emplace(process.global_rank, index);
     if (!inserted && IsBetter(process, job.processes[it->second])) it->second = index;
@@ -107,9 +110,19 @@ RankMap Pair(const std::vector<int32_t>& ranks, const std::vector<int32_t>& proc
   return result;
 }
 
-// Only where all of the world are known: else one who is not may be meant.
-RankMap ByWhatIsLeft(const Communicator& comm, const std::vector<int32_t>& ranks,
-                     const RankMap& candidates, int32_t world_size) {
+// Of a communicator that spans the world: by number where ranks are global, else
+// by what is left over, if all of the world are known.
+RankMap OfTheWorld(const JobState& job, const Communicator& comm, const std::vector<int32_t>& ranks,
+                   int32_t world_size) {
+  const RankMap candidates = CandidatesByGlobalRank(job, comm, world_size);
+  if (RanksAreGlobal(job, comm)) {
+    RankMap result;
+    for (const int32_t rank : ranks) {
+      const auto it = candidates.find(rank);
+      if (it != candidates.end()) result[rank] = it->second;
+    }
+    return result;
+  }
   if (candidates.size() + comm.members.size() != static_cast<size_t>(world_size)) return {};
   std::vector<int32_t> processes;
   for (const auto& [rank, process] : candidates) processes.push_back(process);
@@ -136,8 +149,9 @@ std::optional<int32_t> DistanceTo(const JobState& job, const Communicator& comm,
 }
 
 RankMap BySiblings(const JobState& job, const Communicator& comm, const std::vector<int32_t>& ranks,
-                   const RankMap& candidates) {
-  RankMap result;
+                   int32_t world_size) {
+  std::map<int32_t, std::set<int32_t>> expected;  // by rank: global ranks
+  std::set<int32_t> wanted;
   size_t looked_at = 0;
   for (const auto& [id, sibling] : job.communicators) {
     const bool alike = id != comm.id && sibling.size == comm.size && sibling.name == comm.name &&
@@ -149,10 +163,19 @@ RankMap BySiblings(const JobState& job, const Communicator& comm, const std::vec
     for (const int32_t rank : ranks) {
       const auto there = sibling.members.find(rank);
       if (there == sibling.members.end()) continue;  // damaged: a rank beyond its size is in it
-      const auto who = candidates.find(PublicRank(job, there->second.process, -1) + *distance);
+      const int32_t here = PublicRank(job, there->second.process, -1) + *distance;
+      expected[rank].insert(here);
+      wanted.insert(here);
+    }
+  }
+  if (wanted.empty()) return {};
+  const RankMap candidates = CandidatesByGlobalRank(job, comm, world_size, &wanted);
+  RankMap result;
+  for (const auto& [rank, global] : expected) {
+    for (const int32_t one : global) {
+      const auto who = candidates.find(one);
       if (who == candidates.end()) continue;
-      const auto [at, is_new] = result.emplace(rank, who->second);
-      if (!is_new && at->second != who->second) return {};  // the pattern is not one
+      if (!result.emplace(rank, who->second).second) return {};  // the pattern is not one
     }
   }
   return result;
@@ -173,8 +196,9 @@ std::set<int32_t> PlacedElsewhere(const JobState& job, const Communicator& comm)
 
 // All who could be meant have fallen silent: then it is one of them.
 RankMap BySilence(const JobState& job, const Communicator& comm, const std::vector<int32_t>& ranks,
-                  const RankMap& candidates) {
+                  int32_t world_size) {
   if (std::none_of(job.processes.begin(), job.processes.end(), IsSilent)) return {};
+  const RankMap candidates = CandidatesByGlobalRank(job, comm, world_size);
   const std::set<int32_t> placed = PlacedElsewhere(job, comm);
   std::vector<int32_t> silent;
   for (const auto& [rank, process] : candidates) {
@@ -199,19 +223,13 @@ RankProcesses ProcessesOfRanks(const JobState& job, const Communicator& comm,
 
   const int32_t world_size = WorldSize(job, comm);
   if (world_size < 0) return {Pair(ranks, CandidatesWithoutRank(job, comm)), true};
-  const RankMap candidates = CandidatesByGlobalRank(job, comm, world_size);
-  if (world_size == comm.size && RanksAreGlobal(job, comm)) {
-    for (const int32_t rank : ranks) {
-      const auto it = candidates.find(rank);
-      if (it != candidates.end()) result.processes[rank] = it->second;
-    }
-    return result;
+  if (world_size == comm.size) {
+    result.processes = OfTheWorld(job, comm, ranks, world_size);
+    if (!result.processes.empty()) return result;
   }
-  result.processes = ByWhatIsLeft(comm, ranks, candidates, world_size);
-  if (!result.processes.empty()) return result;
   result.guessed = true;
-  result.processes = BySiblings(job, comm, ranks, candidates);
-  if (result.processes.empty()) result.processes = BySilence(job, comm, ranks, candidates);
+  result.processes = BySiblings(job, comm, ranks, world_size);
+  if (result.processes.empty()) result.processes = BySilence(job, comm, ranks, world_size);
   return result;
 }
 
