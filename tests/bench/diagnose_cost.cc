@@ -39,9 +39,7 @@ size_t HeapBytes() { return mallinfo2().uordblks; }
 
 // Sizes of a rank's communicators: tensor, pipeline, data, expert and context
 // parallel ones, and the whole world twice.
-std::vector<int> Sizes(int ranks) {
-  return {ranks, ranks, ranks / 8, 8, 64, 16, 4, 2, 128, 1000};
-}
+std::vector<int> Sizes(int ranks) { return {ranks, ranks, ranks / 8, 8, 64, 16, 4, 2, 128, 1000}; }
 
 class Job {
  public:
@@ -168,13 +166,50 @@ void Report(int ranks, int rounds) {
               hung.verdicts);
 }
 
+// A start that is stuck: communicators of eight form, and one rank of each has
+// not come.
+void ReportForming(int ranks, int communicators, int rounds) {
+  constexpr int kSize = 8;
+  JobModel model("starting");
+  for (int rank = 0; rank < ranks; ++rank) {
+    const int32_t process = model.AddProcess("node-" + std::to_string(rank / kSize), 100 + rank, 1);
+    ProcessIdentity identity;
+    identity.global_rank = rank;
+    identity.world_size = ranks;
+    identity.has_segment = true;
+    model.SetIdentity(process, identity);
+  }
+  for (int n = 0; n < communicators; ++n) {
+    for (int rank = 0; rank + 1 < kSize; ++rank) {
+      CommProgress progress;
+      progress.id = 1000 + static_cast<uint64_t>(n);
+      progress.name = "tp";
+      progress.rank = rank;
+      progress.size = kSize;
+      progress.state = MemberState::kInitializing;
+      progress.init_entered_ns = kStart;
+      model.SetProgress(n * kSize + rank, progress, kStart);
+    }
+  }
+  std::vector<double> full;
+  for (int round = 0; round < rounds; ++round) {
+    const auto begin = std::chrono::steady_clock::now();
+    Diagnose(model.state(), kStart + 100 * kSecond, Limits());
+    full.push_back(Milliseconds(begin));
+  }
+  std::printf("%8d  %9d  %37.1f\n", ranks, communicators, Median(full));
+}
+
 }  // namespace
 }  // namespace rollcall
 
 int main(int argc, char** argv) {
   const int rounds = argc > 1 ? std::max(1, std::atoi(argv[1])) : 9;
   std::printf("                               healthy, ms           one rank missing, ms\n");
-  std::printf("   ranks    members  bytes/m  full pass    1 %% tick  full pass    1 %% tick  verdicts\n");
+  std::printf(
+      "   ranks    members  bytes/m  full pass    1 %% tick  full pass    1 %% tick  verdicts\n");
   for (const int ranks : {1000, 10'000, 100'000}) rollcall::Report(ranks, rounds);
+  std::printf("\n   ranks  communicators forming, a rank missing in each: full pass, ms\n");
+  for (const int ranks : {10'000, 100'000}) rollcall::ReportForming(ranks, 1000, rounds);
   return 0;
 }
