@@ -5,6 +5,7 @@ job of four ranks makes all checks of collectives.py; each is a test here.
 """
 
 import json
+import os
 import pathlib
 import re
 import signal
@@ -27,7 +28,11 @@ SILENCE_SECONDS = 4
 
 
 def start(*command, **options):
-    return subprocess.Popen([*TORCHRUN, *map(str, command)], text=True, **options)
+    """The ranks share one output. Unbuffered, Python writes a line and its end one after the
+    other, and another rank's line comes between."""
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
+    command = [*TORCHRUN, *map(str, command)]
+    return subprocess.Popen(command, text=True, env=environment, **options)
 
 
 def end(job, send=signal.SIGTERM):
