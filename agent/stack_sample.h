@@ -9,6 +9,7 @@
 #include <sys/user.h>
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -36,6 +37,18 @@ enum class HowTaken {
   kFailed,       // did not stop in time, or ended; `error` says which
 };
 
+// One Python function that a thread is in, as its interpreter's memory had it.
+struct RawPythonFrame {
+  uint64_t code = 0;        // address of its code object; 0: the C evaluator was entered here
+  int64_t instruction = 0;  // address of the instruction, or its offset in bytes before 3.11
+};
+
+enum class PythonLock {
+  kNone,  // neither, or not known
+  kHolds,
+  kWaits,
+};
+
 struct RawThread {
   pid_t tid = 0;
   std::string name;
@@ -48,8 +61,29 @@ struct RawThread {
   uint64_t stack_base = 0;     // address of stack.front()
   std::vector<uint8_t> stack;  // from the stack pointer upwards, bounded
   int64_t stopped_ns = 0;      // how long taking kept it from running
+  bool is_python = false;      // the interpreter knows it
+  bool holds_gil = false;
+  // Innermost first. A frame without code stands after each group that one activation of the C
+  // evaluator runs.
+  std::vector<RawPythonFrame> python_frames;
 
   bool taken() const { return error.empty(); }
+};
+
+// What a code object says: names and lines, never values.
+struct PythonCode {
+  std::string name;  // qualified from 3.11 on
+  std::string file;
+  int first_line = 0;
+  uint64_t instructions = 0;  // address of the first; 0 before 3.11
+  std::string lines;          // its table of lines
+};
+
+struct PythonSample {
+  std::string module;  // path of the file that holds the interpreter; empty: no Python here
+  int minor = 0;       // 11 for 3.11
+  std::map<uint64_t, PythonCode> code;  // by address
+  std::string note;                     // what of it could not be read; empty if all could
 };
 
 struct RawSample {
@@ -57,6 +91,7 @@ struct RawSample {
   std::string method;  // "ptrace"
   std::vector<ProcMap> maps;
   std::vector<RawThread> threads;  // the main thread first
+  PythonSample python;
   int64_t taken_unix_ns = 0;
   int64_t duration_ns = 0;
   std::string error;  // why threads are missing or untaken, and what to do
@@ -71,6 +106,7 @@ struct Frame {
   int line = 0;                // 0 without DWARF
   uint64_t address = 0;        // in the process
   bool inlined = false;        // shares `address` with its caller, the next frame
+  bool python = false;         // a Python function; no module then
 };
 
 struct ThreadStack {
@@ -79,6 +115,7 @@ struct ThreadStack {
   char state = '?';
   std::string wchan;
   uint64_t cpu_ns = 0;
+  PythonLock gil = PythonLock::kNone;
   std::vector<Frame> frames;  // innermost first
   std::string note;           // why frames are missing or uncertain; empty if all is well
 };

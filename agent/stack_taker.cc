@@ -18,6 +18,8 @@
 #include "agent/monotonic_clock.h"
 #include "agent/proc_evidence.h"
 #include "agent/proc_files.h"
+#include "agent/process_memory.h"
+#include "agent/python/sampler.h"
 #include "agent/traced_thread.h"
 
 namespace rollcall {
@@ -32,14 +34,15 @@ constexpr size_t kMaxStackBytes = 1 << 20;
 class Taking {
  public:
   Taking(const std::string& proc_root, const TakeLimits& limits, RawSample* sample)
-      : proc_root_(proc_root), limits_(limits), sample_(sample) {
+      : proc_root_(proc_root), limits_(limits), sample_(sample), memory_(sample->pid) {
     buffer_.resize(std::min(limits.stack_bytes, kMaxStackBytes));
     pages_.reserve(buffer_.size() / kPageBytes + 2);
   }
 
-  void Run();
+  void Run(ModuleFiles* files, PythonFinder* finder);
 
  private:
+  void FindPython(ModuleFiles* files, PythonFinder* finder);
   bool ReadMaps();
   std::string ReasonNotToTouch(const ThreadEvidence& thread) const;
   void TakeThread(RawThread* thread);
@@ -52,6 +55,8 @@ class Taking {
   const std::string& proc_root_;
   const TakeLimits& limits_;
   RawSample* sample_;
+  TracerMemory memory_;
+  std::unique_ptr<PythonSampler> python_;  // nullptr: no Python in there
   int64_t deadline_ns_ = 0;
   bool refused_ = false;
   std::vector<TracedThread> late_;  // seized, but did not stop in time
@@ -59,7 +64,7 @@ class Taking {
   std::vector<iovec> pages_;
 };
 
-void Taking::Run() {
+void Taking::Run(ModuleFiles* files, PythonFinder* finder) {
   prctl(PR_SET_TIMERSLACK, 1);  // of this thread: a nap of 50 us shall not take 100
   const int64_t start = MonotonicNs();
   deadline_ns_ = start + limits_.total_timeout_ns;
@@ -75,6 +80,7 @@ void Taking::Run() {
         absl::StrCat("more than ", limits_.max_threads, " threads; the rest is left out");
   }
   const bool readable = ReadMaps();
+  if (readable) FindPython(files, finder);
   for (ThreadEvidence& seen : evidence->threads) {
     RawThread thread;
     thread.error = ReasonNotToTouch(seen);
@@ -88,7 +94,15 @@ void Taking::Run() {
     sample_->threads.push_back(std::move(thread));
     ReleaseLate();
   }
+  if (python_ != nullptr) python_->ReadCode(sample_);
   sample_->duration_ns = MonotonicNs() - start;
+}
+
+void Taking::FindPython(ModuleFiles* files, PythonFinder* finder) {
+  auto interpreter = finder->Find(*sample_, files, &memory_, &sample_->python.note);
+  if (!interpreter.has_value()) return;
+  python_ = std::make_unique<PythonSampler>(*std::move(interpreter), &memory_);
+  python_->ListThreads();
 }
 
 bool Taking::ReadMaps() {
@@ -144,6 +158,7 @@ void Taking::HoldAndCopy(TracedThread* traced, RawThread* thread) {
   thread->stopped_ns = MonotonicNs() - start;
   if (status.ok()) {
     thread->stack.assign(buffer_.begin(), buffer_.begin() + copied);
+    if (python_ != nullptr) thread->python_frames = python_->frames();
   } else {
     thread->error = std::string(status.message());
     thread->how = HowTaken::kFailed;
@@ -171,6 +186,7 @@ absl::Status Taking::CopyHeld(const TracedThread& traced, RawThread* thread, siz
   if (!status.ok()) return status;
   thread->stack_base = StackPointer(thread->registers);
   *copied = CopyMemory(sample_->pid, thread->stack_base, StackSize(thread->stack_base));
+  if (python_ != nullptr) python_->ReadFrames(thread);
   return absl::OkStatus();
 }
 
@@ -196,7 +212,7 @@ RawSample PtraceStackTaker::Take(pid_t pid, const TakeLimits& limits) {
     return sample;
   }
   Taking taking(proc_root_, limits, &sample);
-  std::thread tracer([&taking] { taking.Run(); });
+  std::thread tracer([&] { taking.Run(&files_, &python_finder_); });
   tracer.join();
   return sample;
 }

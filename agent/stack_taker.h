@@ -19,6 +19,8 @@
 #include <memory>
 #include <string>
 
+#include "agent/module_files.h"
+#include "agent/python/interpreter.h"
 #include "agent/stack_sample.h"
 
 namespace rollcall {
@@ -41,12 +43,15 @@ class StackTaker {
 
 class PtraceStackTaker : public StackTaker {
  public:
-  explicit PtraceStackTaker(std::string proc_root = "/proc") : proc_root_(std::move(proc_root)) {}
+  explicit PtraceStackTaker(std::string proc_root = "/proc")
+      : proc_root_(std::move(proc_root)), files_(proc_root_) {}
 
   RawSample Take(pid_t pid, const TakeLimits& limits) override;
 
  private:
   std::string proc_root_;
+  ModuleFiles files_;
+  PythonFinder python_finder_;
 };
 
 // Why tracing `pid` was refused, and what to type. Reads the system's settings below `proc_root`.

@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "agent/python/interleave.h"
 #include "agent/stack_unwinder.h"
 
 namespace rollcall {
@@ -44,6 +45,16 @@ void AppendFrames(const UnwoundFrame& unwound, SampleModules* modules, Symbolize
   }
 }
 
+void AddPython(const RawThread& raw, const PythonSample& python, ThreadStack* thread) {
+  if (!raw.is_python) return;
+  if (raw.holds_gil) {
+    thread->gil = PythonLock::kHolds;
+  } else if (WaitsForGil(thread->frames, python)) {
+    thread->gil = PythonLock::kWaits;
+  }
+  thread->frames = InterleavePython(std::move(thread->frames), raw, python, &thread->note);
+}
+
 }  // namespace
 
 ProcessStack StackReader::TakeAndUnwind(StackTaker* taker, pid_t pid, const TakeLimits& limits) {
@@ -70,22 +81,39 @@ ProcessStack StackReader::Unwind(const RawSample& sample, const TakeLimits& limi
     for (const UnwoundFrame& frame : unwound.frames) {
       AppendFrames(frame, &modules, &symbolizer_, &thread.frames);
     }
+    AddPython(raw, sample.python, &thread);
     process.threads.push_back(std::move(thread));
   }
   return process;
 }
 
+const char* GilWords(PythonLock gil) {
+  switch (gil) {
+    case PythonLock::kHolds:
+      return ", holds Python's lock (GIL)";
+    case PythonLock::kWaits:
+      return ", waits for Python's lock (GIL)";
+    case PythonLock::kNone:
+      break;
+  }
+  return "";
+}
+
 std::string FormatThreadStack(const ThreadStack& thread) {
   std::string text =
-      absl::StrFormat("thread %d \"%s\" %c%s%s\n", thread.tid, thread.name, thread.state,
-                      thread.wchan.empty() ? "" : " in ", thread.wchan);
+      absl::StrFormat("thread %d \"%s\" %c%s%s%s\n", thread.tid, thread.name, thread.state,
+                      thread.wchan.empty() ? "" : " in ", thread.wchan, GilWords(thread.gil));
   int number = 0;
   for (const Frame& frame : thread.frames) {
     absl::StrAppendFormat(&text, "  #%-2d %s", number++,
                           frame.function.empty() ? "??" : frame.function);
     if (frame.inlined) absl::StrAppend(&text, "  [inlined]");
     if (frame.line > 0) absl::StrAppend(&text, "  at ", frame.source_file, ":", frame.line);
-    absl::StrAppendFormat(&text, "  (%s+0x%x)\n", frame.module, frame.module_offset);
+    if (frame.python) {
+      absl::StrAppend(&text, "  [Python]\n");
+    } else {
+      absl::StrAppendFormat(&text, "  (%s+0x%x)\n", frame.module, frame.module_offset);
+    }
   }
   if (!thread.note.empty()) absl::StrAppend(&text, "  note: ", thread.note, "\n");
   return text;

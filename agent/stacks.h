@@ -35,6 +35,9 @@ class StackReader {
   Symbolizer symbolizer_;
 };
 
+// ", holds Python's lock (GIL)" and its like; empty for kNone.
+const char* GilWords(PythonLock gil);
+
 // "#3  0x7f01  train()  at train.cc:41  (libtrain.so+0x1234)", a line per frame, as in gdb.
 std::string FormatThreadStack(const ThreadStack& thread);
 

@@ -1,0 +1,20 @@
+// Python frames among the native ones, each group where the C evaluator ran it.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "agent/stack_sample.h"
+
+namespace rollcall {
+
+// Each native frame of the evaluator is replaced by the Python functions that it ran; the others
+// stay. Frames without a partner (the copy of the stack ended, the evaluator has no name) follow at
+// the outer end, and `note` says so. `native`: innermost first, as is the result.
+std::vector<Frame> InterleavePython(std::vector<Frame> native, const RawThread& thread,
+                                    const PythonSample& python, std::string* note);
+
+// Whether the thread stands where CPython waits for its lock. `native`: before interleaving.
+bool WaitsForGil(const std::vector<Frame>& native, const PythonSample& python);
+
+}  // namespace rollcall

@@ -1,0 +1,114 @@
+#include "agent/python/interpreter.h"
+
+#include <cstdlib>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "agent/elf_symbols.h"
+
+namespace rollcall {
+namespace {
+
+constexpr size_t kMaxKnownFiles = 256;
+
+enum Symbol { kRuntime, kVersion, kCodeType, kStringType, kBytesType };
+const std::vector<std::string>& SymbolNames() {
+  static const std::vector<std::string> names = {"_PyRuntime", "Py_Version", "PyCode_Type",
+                                                 "PyUnicode_Type", "PyBytes_Type"};
+  return names;
+}
+
+absl::string_view BaseName(const std::string& path) {
+  return absl::string_view(path).substr(path.rfind('/') + 1);
+}
+
+// Programs that have the interpreter built in have other names; they are looked at after these.
+bool IsNamedPython(const ProcMap& map) { return absl::StrContains(BaseName(map.path), "python"); }
+
+// The lowest mapping of each file, the one that starts with the file's beginning.
+bool IsFirstOfFile(const ProcMap& map) { return map.offset == 0 && !map.path.empty(); }
+
+// Of interpreters that are built into a program: their extension modules carry the version.
+int MinorOfOtherFiles(const RawSample& sample) {
+  for (const ProcMap& map : sample.maps) {
+    const size_t tag = map.path.find(".cpython-3");
+    if (tag == std::string::npos) continue;
+    const int minor = std::atoi(map.path.c_str() + tag + 10);
+    if (minor > 0) return minor;
+  }
+  for (const ProcMap& map : sample.maps) {
+    const size_t folder = map.path.find("/python3.");
+    if (folder == std::string::npos) continue;
+    const int minor = std::atoi(map.path.c_str() + folder + 9);
+    if (minor > 0) return minor;
+  }
+  return 0;
+}
+
+std::optional<PythonLayout> FindLayout(const RawSample& sample, const std::string& path,
+                                       uint64_t runtime, uint64_t version_address,
+                                       ProcessMemory* memory, std::string* problem) {
+  uint64_t words[kDebugOffsetWords];
+  if (memory->Read(runtime, words, sizeof(words))) {
+    const auto published = PythonLayoutFromDebugOffsets(words);
+    if (published.has_value()) return published;
+  }
+  uint64_t version = 0;
+  int minor = 0;
+  if (version_address != 0 && memory->ReadValue(version_address, &version) && version >> 24 == 3) {
+    minor = static_cast<int>(version >> 16 & 0xff);
+  }
+  if (minor == 0) minor = PythonMinorOfPath(path);
+  if (minor == 0) minor = MinorOfOtherFiles(sample);
+  const PythonLayout* layout = PythonLayoutOf(minor);
+  if (layout != nullptr) return *layout;
+  *problem = absl::StrCat("no Python frames: Rollcall knows CPython 3.8 to 3.14, and ", path,
+                          " is ", minor == 0 ? "of a version that it cannot tell" : "3.",
+                          minor == 0 ? "" : absl::StrCat(minor));
+  return std::nullopt;
+}
+
+}  // namespace
+
+int PythonMinorOfPath(const std::string& path) {
+  const absl::string_view name = BaseName(path);
+  const size_t at = name.find("python3.");
+  if (at == absl::string_view::npos) return 0;
+  return std::atoi(std::string(name.substr(at + 8)).c_str());
+}
+
+std::optional<PythonInterpreter> PythonFinder::Find(const RawSample& sample, ModuleFiles* files,
+                                                    ProcessMemory* memory, std::string* problem) {
+  for (const bool named : {true, false}) {
+    for (const ProcMap& map : sample.maps) {
+      if (!IsFirstOfFile(map) || IsNamedPython(map) != named) continue;
+      // Only the program itself and libraries named so: a search through every library of a
+      // training job would take seconds.
+      if (!named && map.start != sample.maps.front().start) continue;
+      const auto file = files->Find(sample.pid, map);
+      if (!file.ok()) continue;
+      const std::string key = (*file)->build_id().empty() ? map.path : (*file)->build_id();
+      if (symbols_.size() >= kMaxKnownFiles) symbols_.clear();
+      const auto [known, fresh] = symbols_.try_emplace(key);
+      if (fresh) known->second = FindElfSymbols((*file)->fd(), SymbolNames());
+      const std::vector<uint64_t>& symbols = known->second;
+      const auto first = (*file)->AddressOfOffset(0);
+      if (symbols[kRuntime] == 0 || !first.has_value()) continue;
+      const auto in_process = [&](Symbol symbol) {
+        return symbols[symbol] == 0 ? 0 : symbols[symbol] - *first + map.start;
+      };
+      const auto layout =
+          FindLayout(sample, map.path, in_process(kRuntime), in_process(kVersion), memory, problem);
+      if (!layout.has_value()) return std::nullopt;
+      return PythonInterpreter{*layout,
+                               map.path,
+                               in_process(kRuntime),
+                               in_process(kCodeType),
+                               in_process(kStringType),
+                               in_process(kBytesType)};
+    }
+  }
+  return std::nullopt;
+}
+
+}  // namespace rollcall

@@ -1,0 +1,94 @@
+#include "agent/python/line_table.h"
+
+#include <algorithm>
+
+namespace rollcall {
+namespace {
+
+constexpr int64_t kInstructionBytes = 2;
+
+int LineByLnotab(const std::string& table, int first_line, int64_t offset) {
+  int64_t line = first_line;
+  int64_t address = 0;
+  for (size_t i = 0; i + 1 < table.size(); i += 2) {
+    address += static_cast<uint8_t>(table[i]);
+    if (address > offset) break;
+    line += static_cast<int8_t>(table[i + 1]);
+  }
+  return static_cast<int>(line);
+}
+
+int LineByRanges(const std::string& table, int first_line, int64_t offset) {
+  constexpr int8_t kNoLine = -128;
+  int64_t line = first_line;
+  int64_t end = 0;
+  for (size_t i = 0; i + 1 < table.size(); i += 2) {
+    end += static_cast<uint8_t>(table[i]);
+    const auto change = static_cast<int8_t>(table[i + 1]);
+    if (change != kNoLine) line += change;
+    if (end > offset) return change == kNoLine ? 0 : static_cast<int>(line);
+  }
+  return 0;
+}
+
+// Numbers of 6 bits a byte, least significant first; bit 6: another byte follows.
+uint64_t TakeNumber(const std::string& table, size_t* at) {
+  uint64_t value = 0;
+  for (int shift = 0; *at < table.size() && shift < 60; shift += 6) {
+    const auto byte = static_cast<uint8_t>(table[(*at)++]);
+    value |= uint64_t{byte & 0x3fu} << shift;
+    if ((byte & 0x40) == 0) break;
+  }
+  return value;
+}
+
+int64_t TakeSigned(const std::string& table, size_t* at) {
+  const uint64_t value = TakeNumber(table, at);
+  // No function is longer; a damaged table must not overflow the sum.
+  const auto magnitude = static_cast<int64_t>(std::min<uint64_t>(value >> 1, 1 << 24));
+  return (value & 1) != 0 ? -magnitude : magnitude;
+}
+
+int LineByLocations(const std::string& table, int first_line, int64_t offset) {
+  constexpr int kNoLocation = 15;
+  constexpr int kLong = 14;
+  constexpr int kNoColumns = 13;
+  constexpr int kOneLine = 10;  // 10, 11, 12: as many lines further less 10
+  int64_t line = first_line;
+  int64_t end = 0;
+  for (size_t at = 0; at < table.size();) {
+    const auto head = static_cast<uint8_t>(table[at++]);
+    const int code = head >> 3 & 15;
+    end += ((head & 7) + 1) * kInstructionBytes;
+    if (code == kLong) {
+      line += TakeSigned(table, &at);
+      for (int i = 0; i < 3; ++i) TakeNumber(table, &at);  // end line, columns
+    } else if (code == kNoColumns) {
+      line += TakeSigned(table, &at);
+    } else if (code >= kOneLine && code < kNoColumns) {
+      line += code - kOneLine;
+      at += 2;
+    } else if (code < kOneLine) {
+      at += 1;
+    }
+    if (end > offset) return code == kNoLocation ? 0 : static_cast<int>(line);
+  }
+  return 0;
+}
+
+}  // namespace
+
+int PythonLine(PythonLines form, const std::string& table, int first_line, int64_t offset) {
+  if (offset < 0) return first_line;
+  switch (form) {
+    case PythonLines::kLnotab:
+      return LineByLnotab(table, first_line, offset);
+    case PythonLines::kRanges:
+      return LineByRanges(table, first_line, offset);
+    case PythonLines::kLocations:
+      return LineByLocations(table, first_line, offset);
+  }
+  return 0;
+}
+
+}  // namespace rollcall

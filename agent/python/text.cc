@@ -1,0 +1,54 @@
+#include "agent/python/text.h"
+
+#include <cstring>
+
+namespace rollcall {
+namespace {
+
+constexpr uint32_t kReplacement = 0xfffd;
+
+void AppendUtf8(uint32_t character, std::string* text) {
+  if (character >= 0x110000 || (character >= 0xd800 && character < 0xe000)) {
+    character = kReplacement;
+  }
+  const auto tail = [character](int shift) {
+    return static_cast<char>(0x80 | (character >> shift & 0x3f));
+  };
+  if (character < 0x80) {
+    *text += static_cast<char>(character);
+  } else if (character < 0x800) {
+    *text += {static_cast<char>(0xc0 | character >> 6), tail(0)};
+  } else if (character < 0x10000) {
+    *text += {static_cast<char>(0xe0 | character >> 12), tail(6), tail(0)};
+  } else {
+    *text += {static_cast<char>(0xf0 | character >> 18), tail(12), tail(6), tail(0)};
+  }
+}
+
+}  // namespace
+
+std::optional<PythonStringForm> PythonStringFormOf(uint32_t state) {
+  // kind:3, compact:1, ascii:1 come after the mark of interned strings, which has 2 bits, or 8 or
+  // 16 in free-threaded and later versions. Its values are small, so a wrong place shows kind 0.
+  for (const int interned_bits : {2, 8, 16}) {
+    const uint32_t kind = state >> interned_bits & 7;
+    const bool compact = (state >> (interned_bits + 3) & 1) != 0;
+    const bool ascii = (state >> (interned_bits + 4) & 1) != 0;
+    if ((kind == 1 || kind == 2 || kind == 4) && compact && (!ascii || kind == 1)) {
+      return PythonStringForm{kind, ascii};
+    }
+  }
+  return std::nullopt;
+}
+
+std::string Utf8OfPythonString(const std::string& bytes, size_t bytes_per_character) {
+  std::string text;
+  for (size_t at = 0; at + bytes_per_character <= bytes.size(); at += bytes_per_character) {
+    uint32_t character = 0;
+    std::memcpy(&character, &bytes[at], bytes_per_character);  // x86-64, aarch64: little-endian
+    AppendUtf8(character, &text);
+  }
+  return text;
+}
+
+}  // namespace rollcall

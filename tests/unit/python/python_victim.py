@@ -1,0 +1,86 @@
+"""A Python process whose threads stand in known places. Says "ready" and waits for its end.
+
+The places are marked; the test looks up their lines by the marks.
+"""
+
+import ctypes
+import sys
+import threading
+
+
+def wait_in_a_generator():
+    for value in (wait_for_ever(i) for i in range(1)):  # MARK generator
+        yield value
+
+
+def wait_for_ever(_):
+    return never.acquire()  # MARK lock
+
+
+def consume():
+    return list(wait_in_a_generator())  # MARK consume
+
+
+class Trainer:
+    def validate(self):
+        return (lambda: read_for_ever())()  # MARK lambda
+
+
+def read_for_ever():
+    return sys.stdin.buffer.raw.read(1)  # MARK read
+
+
+def called_back(_):
+    never.acquire()  # MARK callback
+    return 0
+
+
+def call_from_c():
+    # C in between: qsort calls back into Python.
+    compare = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p)
+    items = (ctypes.c_int * 2)(2, 1)
+    ctypes.CDLL(None).qsort(  # MARK qsort
+        items, 2, 4, compare(lambda a, b: called_back(a)))
+
+
+def grüße():
+    never.acquire()  # MARK unicode
+
+
+def recurse(depth):
+    if depth == 0:
+        return never.acquire()  # MARK deepest
+    return recurse(depth - 1)  # MARK recursion
+
+
+def hold_the_lock():
+    # PyDLL calls C without releasing the lock: nobody else can run Python then.
+    ctypes.PyDLL(None).pause()  # MARK held
+
+
+def spin():
+    while True:  # MARK spin
+        pass
+
+
+never = threading.Lock()
+never.acquire()
+threads = {
+    "generator": consume,
+    "callback": call_from_c,
+    "unicode": grüße,
+    "recursion": lambda: recurse(200),
+}
+mode = sys.argv[1]
+if mode == "recursion":
+    sys.setrecursionlimit(20000)
+    threading.stack_size(256 << 20)
+    threads = {"deep": lambda: recurse(5000)}
+if mode == "spin":
+    threads = {"spin1": spin, "spin2": spin}
+for name, target in threads.items():
+    threading.Thread(target=target, name=name, daemon=True).start()
+print("ready", flush=True)
+if mode == "held":
+    hold_the_lock()
+Trainer().validate()
