@@ -78,13 +78,21 @@ class Agent::Link {
 };
 
 Agent::Agent(AgentOptions options, std::shared_ptr<grpc::ChannelInterface> channel)
-    : options_(std::move(options)), channel_(std::move(channel)), collector_(options_.collector) {}
+    : options_(std::move(options)),
+      channel_(std::move(channel)),
+      collector_(options_.collector),
+      quit_answers_(options_.collector.directory, options_.collector.proc_root) {}
 
 Agent::~Agent() { Stop(); }
 
 void Agent::Start() {
   uplink_ = std::thread([this] { RunUplink(); });
   stacks_ = std::thread([this] { RunStacks(); });
+  const absl::Status listening = quit_answers_.Start();
+  if (!listening.ok()) {
+    spdlog::warn("SIGQUIT of training processes is not answered: {}",
+                 std::string(listening.message()));
+  }
 }
 
 void Agent::Stop() {
@@ -94,6 +102,7 @@ void Agent::Stop() {
   }
   if (uplink_.joinable()) uplink_.join();
   if (stacks_.joinable()) stacks_.join();
+  quit_answers_.Stop();
 }
 
 void Agent::Sleep(int64_t ns) {
@@ -197,7 +206,7 @@ void Agent::RunStacks() {
 void Agent::Answer(const StackRequest& request) {
   // The thread's own: files and names are kept from one request to the next.
   static thread_local StackReader reader(options_.collector.proc_root);
-  static thread_local PtraceStackTaker taker(options_.collector.proc_root);
+  static thread_local AnyWayStackTaker taker(options_.collector.proc_root);
   for (const auto& [pid, start_time] : request.processes) {
     v1::AgentMessage message;
     v1::StackReply* reply = message.mutable_stacks();

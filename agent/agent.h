@@ -18,6 +18,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
 #include "agent/collector.h"
+#include "agent/quit_answers.h"
 
 namespace grpc {
 class ChannelInterface;
@@ -64,6 +65,8 @@ class Agent {
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   Link* link_ ABSL_GUARDED_BY(mutex_) = nullptr;  // the stream, while there is one
   std::deque<StackRequest> stack_requests_ ABSL_GUARDED_BY(mutex_);
+
+  QuitAnswers quit_answers_;
 
   uint64_t dropped_ticks_ = 0;  // the uplink thread's own
   std::thread uplink_, stacks_;

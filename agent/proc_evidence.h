@@ -47,7 +47,7 @@ struct ProcEvidence {
   bool threads_left_out = false;        // there were more than the limit
 };
 
-inline constexpr size_t kMaxThreadsRead = 4096;
+inline constexpr size_t kMaxThreadsRead = 16384;
 
 absl::StatusOr<ProcStat> ParseProcStat(absl::string_view text);
 absl::StatusOr<ProcStat> ReadProcStat(const std::string& proc_root, pid_t pid);

@@ -268,9 +268,9 @@ const TickClock& SegmentReader::Clock(const SegmentHeader& header, bool live) {
 
 absl::StatusOr<SegmentSnapshot> SegmentReader::Read() {
   Copy<SegmentHeader> header;
-  std::vector<unsigned char> blocked(segment::kHeaderBytes - 4096);
+  std::vector<unsigned char> blocked(segment::kHeaderBytes - segment::kBlockedOffset);
   if (!ReadAt(0, header.bytes, sizeof(header.bytes)) ||
-      !ReadAt(4096, blocked.data(), blocked.size())) {
+      !ReadAt(segment::kBlockedOffset, blocked.data(), blocked.size())) {
     return absl::DataLossError(absl::StrCat(path_, ": cut short"));
   }
   absl::Status status = CheckHeader(path_, *header);

@@ -33,6 +33,7 @@ enum class HowTaken {
   kNotTouched,   // left alone on purpose, or not permitted; `error` says why
   kInterrupted,  // stopped for the copy
   kStopped,      // was stopped already (SIGSTOP, Ctrl-Z) and still is
+  kAnswered,     // its handler of our signal made the copy
   kAtSignal,     // stopped as a signal arrived, which was passed on
   kFailed,       // did not stop in time, or ended; `error` says which
 };
@@ -88,7 +89,8 @@ struct PythonSample {
 
 struct RawSample {
   pid_t pid = 0;
-  std::string method;  // "ptrace"
+  std::string method;    // "ptrace" or "signal"
+  bool refused = false;  // the kernel did not permit it; `error` says why
   std::vector<ProcMap> maps;
   std::vector<RawThread> threads;  // the main thread first
   PythonSample python;
@@ -107,6 +109,7 @@ struct Frame {
   uint64_t address = 0;        // in the process
   bool inlined = false;        // shares `address` with its caller, the next frame
   bool python = false;         // a Python function; no module then
+  bool interpreter = false;    // C code of the Python interpreter itself
 };
 
 struct ThreadStack {

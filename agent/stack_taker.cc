@@ -16,17 +16,16 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "agent/monotonic_clock.h"
-#include "agent/proc_evidence.h"
 #include "agent/proc_files.h"
 #include "agent/process_memory.h"
 #include "agent/python/sampler.h"
+#include "agent/sample_parts.h"
 #include "agent/traced_thread.h"
 
 namespace rollcall {
 namespace {
 
 constexpr uint64_t kPageBytes = 4096;
-constexpr size_t kMaxMapsBytes = 64 << 20;
 constexpr size_t kMaxStackBytes = 1 << 20;
 
 // One Take(), on a tracer thread of its own: when that thread ends, the kernel lets go of any
@@ -43,8 +42,7 @@ class Taking {
 
  private:
   void FindPython(ModuleFiles* files, PythonFinder* finder);
-  bool ReadMaps();
-  std::string ReasonNotToTouch(const ThreadEvidence& thread) const;
+  std::string ReasonNotToTouch() const;
   void TakeThread(RawThread* thread);
   void HoldAndCopy(TracedThread* traced, RawThread* thread);
   absl::Status CopyHeld(const TracedThread& traced, RawThread* thread, size_t* copied);
@@ -68,30 +66,11 @@ void Taking::Run(ModuleFiles* files, PythonFinder* finder) {
   prctl(PR_SET_TIMERSLACK, 1);  // of this thread: a nap of 50 us shall not take 100
   const int64_t start = MonotonicNs();
   deadline_ns_ = start + limits_.total_timeout_ns;
-  sample_->taken_unix_ns = UnixNs();
-  absl::StatusOr<ProcEvidence> evidence =
-      ReadProcEvidence(proc_root_, sample_->pid, limits_.max_threads);
-  if (!evidence.ok()) {
-    sample_->error = absl::StrCat("process ", sample_->pid, " has ended, no stacks to take");
-    return;
-  }
-  if (evidence->threads_left_out) {
-    sample_->error =
-        absl::StrCat("more than ", limits_.max_threads, " threads; the rest is left out");
-  }
-  const bool readable = ReadMaps();
-  if (readable) FindPython(files, finder);
-  for (ThreadEvidence& seen : evidence->threads) {
-    RawThread thread;
-    thread.error = ReasonNotToTouch(seen);
-    thread.tid = seen.tid;
-    thread.name = std::move(seen.name);
-    thread.state = seen.state;
-    thread.wchan = std::move(seen.wchan);
-    thread.cpu_ns = seen.cpu_ns;
-    if (thread.error.empty() && !readable) thread.error = "see the error of the process";
+  if (!BeginSample(proc_root_, limits_, sample_)) return;
+  FindPython(files, finder);
+  for (RawThread& thread : sample_->threads) {
+    if (thread.error.empty()) thread.error = ReasonNotToTouch();
     if (thread.error.empty()) TakeThread(&thread);
-    sample_->threads.push_back(std::move(thread));
     ReleaseLate();
   }
   if (python_ != nullptr) python_->ReadCode(sample_);
@@ -105,23 +84,7 @@ void Taking::FindPython(ModuleFiles* files, PythonFinder* finder) {
   python_->ListThreads();
 }
 
-bool Taking::ReadMaps() {
-  absl::StatusOr<std::string> maps =
-      ReadProcFile(ProcPath(proc_root_, sample_->pid, "maps"), kMaxMapsBytes);
-  if (maps.ok()) sample_->maps = ParseProcMaps(*maps);
-  if (!sample_->maps.empty()) return true;
-  sample_->error = maps.ok() || absl::IsNotFound(maps.status())
-                       ? absl::StrCat("process ", sample_->pid, " has ended, no stacks to take")
-                       : TraceRefusedMessage(proc_root_, sample_->pid);
-  return false;
-}
-
-std::string Taking::ReasonNotToTouch(const ThreadEvidence& thread) const {
-  if (thread.tracer != 0) {
-    return absl::StrCat("left alone: process ", thread.tracer, " (a debugger?) traces it already");
-  }
-  if (thread.state == 'D') return "left alone: in an uninterruptible wait in the kernel";
-  if (thread.state == 'Z' || thread.state == 'X') return "it has ended";
+std::string Taking::ReasonNotToTouch() const {
   if (refused_) return "see the error of the process";
   if (MonotonicNs() > deadline_ns_) return "not reached in the time allowed for this process";
   return "";
@@ -132,6 +95,7 @@ void Taking::TakeThread(RawThread* thread) {
   absl::Status status = traced.Seize();
   if (absl::IsPermissionDenied(status)) {
     refused_ = true;
+    sample_->refused = true;
     sample_->error = TraceRefusedMessage(proc_root_, sample_->pid);
     thread->error = "see the error of the process";
     return;

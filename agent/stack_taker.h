@@ -26,9 +26,10 @@
 namespace rollcall {
 
 struct TakeLimits {
-  size_t stack_bytes = 64 << 10;             // copied per thread, from the stack pointer upwards
-  size_t max_threads = 512;                  // the others are counted, not taken
-  size_t max_frames = 256;                   // unwound per thread
+  size_t stack_bytes = 1 << 20;              // copied per thread, from the stack pointer upwards
+  size_t max_threads = 16384;                // the others are counted, not taken
+  size_t max_frames = 32768;                 // unwound per thread
+  size_t kept_frames = 256;                  // of these; more are cut out of the middle
   int64_t thread_timeout_ns = 100'000'000;   // for one thread to stop
   int64_t total_timeout_ns = 2'000'000'000;  // threads not reached by then are listed, not taken
 };
@@ -52,6 +53,36 @@ class PtraceStackTaker : public StackTaker {
   std::string proc_root_;
   ModuleFiles files_;
   PythonFinder python_finder_;
+};
+
+// By the signal that the process's own library answers. Needs no privilege but the same user.
+// Threads that block the signal, and those in a system call that a signal would end although its
+// handler restarts calls (poll, epoll, select, sleep and their like), are left alone: then only
+// their Python frames are there, read from memory.
+class SignalStackTaker : public StackTaker {
+ public:
+  explicit SignalStackTaker(std::string proc_root = "/proc")
+      : proc_root_(std::move(proc_root)), files_(proc_root_) {}
+
+  RawSample Take(pid_t pid, const TakeLimits& limits) override;
+
+ private:
+  std::string proc_root_;
+  ModuleFiles files_;
+  PythonFinder python_finder_;
+};
+
+// From outside where the kernel permits it, else from inside.
+class AnyWayStackTaker : public StackTaker {
+ public:
+  explicit AnyWayStackTaker(const std::string& proc_root = "/proc")
+      : outside_(proc_root), inside_(proc_root) {}
+
+  RawSample Take(pid_t pid, const TakeLimits& limits) override;
+
+ private:
+  PtraceStackTaker outside_;
+  SignalStackTaker inside_;
 };
 
 // Why tracing `pid` was refused, and what to type. Reads the system's settings below `proc_root`.

@@ -52,7 +52,23 @@ void AddPython(const RawThread& raw, const PythonSample& python, ThreadStack* th
   } else if (WaitsForGil(thread->frames, python)) {
     thread->gil = PythonLock::kWaits;
   }
+  for (Frame& frame : thread->frames) frame.interpreter = frame.module == python.module;
   thread->frames = InterleavePython(std::move(thread->frames), raw, python, &thread->note);
+}
+
+// Deep recursion: how it was entered and where it stands are worth more than its middle.
+void CutMiddle(size_t most, ThreadStack* thread) {
+  std::vector<Frame>& frames = thread->frames;
+  if (frames.size() <= most) return;
+  const size_t outer = most / 4;
+  const size_t inner = most - outer;
+  const size_t cut = frames.size() - inner - outer;
+  Frame mark;
+  mark.function = absl::StrCat("<", cut, " frames left out>");
+  frames[inner] = std::move(mark);
+  frames.erase(frames.begin() + inner + 1, frames.begin() + inner + cut);
+  absl::StrAppend(&thread->note, thread->note.empty() ? "" : "; ", cut,
+                  " frames in the middle are left out");
 }
 
 }  // namespace
@@ -82,7 +98,11 @@ ProcessStack StackReader::Unwind(const RawSample& sample, const TakeLimits& limi
       AppendFrames(frame, &modules, &symbolizer_, &thread.frames);
     }
     AddPython(raw, sample.python, &thread);
+    CutMiddle(limits.kept_frames, &thread);
     process.threads.push_back(std::move(thread));
+  }
+  if (!sample.python.note.empty()) {
+    absl::StrAppend(&process.error, process.error.empty() ? "" : "\n", sample.python.note);
   }
   return process;
 }
@@ -99,6 +119,18 @@ const char* GilWords(PythonLock gil) {
   return "";
 }
 
+std::string FormatProcessStack(const ProcessStack& stack, int rank) {
+  std::string text = absl::StrCat("process ", stack.pid, ", ");
+  if (rank >= 0) absl::StrAppend(&text, "rank ", rank, ", ");
+  absl::StrAppend(&text, stack.threads.size(), stack.threads.size() == 1 ? " thread" : " threads",
+                  ", taken by ", stack.method, "\n");
+  for (const ThreadStack& thread : stack.threads) {
+    absl::StrAppend(&text, FormatThreadStack(thread));
+  }
+  if (!stack.error.empty()) absl::StrAppend(&text, stack.error, "\n");
+  return text;
+}
+
 std::string FormatThreadStack(const ThreadStack& thread) {
   std::string text =
       absl::StrFormat("thread %d \"%s\" %c%s%s%s\n", thread.tid, thread.name, thread.state,
@@ -111,6 +143,8 @@ std::string FormatThreadStack(const ThreadStack& thread) {
     if (frame.line > 0) absl::StrAppend(&text, "  at ", frame.source_file, ":", frame.line);
     if (frame.python) {
       absl::StrAppend(&text, "  [Python]\n");
+    } else if (frame.address == 0 && frame.module.empty()) {
+      absl::StrAppend(&text, "\n");
     } else {
       absl::StrAppendFormat(&text, "  (%s+0x%x)\n", frame.module, frame.module_offset);
     }

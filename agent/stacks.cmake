@@ -2,7 +2,8 @@
 #watching it end.Links no gRPC.
 add_library(rollcall_stacks STATIC
             "${CMAKE_CURRENT_LIST_DIR}/dwfl_module.cc"
-            "${CMAKE_CURRENT_LIST_DIR}/elf_file.cc"
+            "${CMAKE_CURRENT_LIST_DIR}/descriptor_socket.cc"
+  "${CMAKE_CURRENT_LIST_DIR}/elf_file.cc"
             "${CMAKE_CURRENT_LIST_DIR}/elf_symbols.cc"
             "${CMAKE_CURRENT_LIST_DIR}/module_files.cc"
             "${CMAKE_CURRENT_LIST_DIR}/pidfd.cc"
@@ -18,7 +19,11 @@ add_library(rollcall_stacks STATIC
             "${CMAKE_CURRENT_LIST_DIR}/python/line_table.cc"
             "${CMAKE_CURRENT_LIST_DIR}/python/sampler.cc"
             "${CMAKE_CURRENT_LIST_DIR}/python/text.cc"
-            "${CMAKE_CURRENT_LIST_DIR}/stack_taker.cc"
+            "${CMAKE_CURRENT_LIST_DIR}/quit_answers.cc"
+  "${CMAKE_CURRENT_LIST_DIR}/sample_parts.cc"
+  "${CMAKE_CURRENT_LIST_DIR}/signal_stack_taker.cc"
+  "${CMAKE_CURRENT_LIST_DIR}/stack_questions.cc"
+  "${CMAKE_CURRENT_LIST_DIR}/stack_taker.cc"
             "${CMAKE_CURRENT_LIST_DIR}/stack_unwinder.cc"
             "${CMAKE_CURRENT_LIST_DIR}/stacks.cc"
             "${CMAKE_CURRENT_LIST_DIR}/symbolizer.cc"

@@ -38,6 +38,10 @@ class StackReader {
 // ", holds Python's lock (GIL)" and its like; empty for kNone.
 const char* GilWords(PythonLock gil);
 
+// "process 4121, rank 3, 12 threads, taken by ptrace", then each thread; at the end what is missing
+// and why. `rank`: below 0 for none.
+std::string FormatProcessStack(const ProcessStack& stack, int rank = -1);
+
 // "#3  0x7f01  train()  at train.cc:41  (libtrain.so+0x1234)", a line per frame, as in gdb.
 std::string FormatThreadStack(const ThreadStack& thread);
 

@@ -10,13 +10,32 @@ namespace {
 std::string Text(const std::string& text) { return Printable(text.c_str(), text.size()); }
 
 void SetFrame(const Frame& frame, v1::Frame* out) {
-  out->set_function(Text(frame.function));
-  out->set_module(Text(frame.module));
-  out->set_file(Text(frame.source_file));
   out->set_line(frame.line);
+  if (frame.python) {  // its names are UTF-8 without control characters
+    out->set_python(true);
+    out->set_function(frame.function);
+    out->set_file(frame.source_file);
+    return;
+  }
+  out->set_function(Text(frame.function));
+  out->set_file(Text(frame.source_file));
+  out->set_interpreter(frame.interpreter);
+  out->set_module(Text(frame.module));
   out->set_address(frame.module.empty()
                        ? absl::StrCat("0x", absl::Hex(frame.address))
                        : absl::StrCat(Text(frame.module), "+0x", absl::Hex(frame.module_offset)));
+}
+
+const char* PythonLockName(PythonLock lock) {
+  switch (lock) {
+    case PythonLock::kHolds:
+      return "holds";
+    case PythonLock::kWaits:
+      return "waits";
+    case PythonLock::kNone:
+      break;
+  }
+  return "";
 }
 
 }  // namespace
@@ -37,6 +56,7 @@ v1::ProcessStack ToProto(const ProcessStack& stack) {
     added->set_state(std::string(1, thread.state));
     added->set_wait_channel(Text(thread.wchan));
     added->set_note(Text(thread.note));
+    added->set_python_lock(PythonLockName(thread.gil));
     for (const Frame& frame : thread.frames) SetFrame(frame, added->add_frames());
     cpu_ns += thread.cpu_ns;
   }

@@ -5,16 +5,19 @@
 #include <CLI/CLI.hpp>
 #include <fstream>
 #include <iostream>
+#include <memory>
 #include <set>
 #include <sstream>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
 #include "agent/rank_environment.h"
 #include "agent/stacks.h"
+#include "agent/stacks_proto.h"
 #include "cli/commands.h"
+#include "daemon/stacks/merge.h"
 #include "daemon/stacks/stack_tree.h"
+#include "rollcall/v1/incident.pb.h"
 
 namespace rollcall {
 namespace {
@@ -47,39 +50,30 @@ bool ParsePids(const std::vector<std::string>& arguments, std::vector<pid_t>* pi
   return true;
 }
 
-std::vector<Taken> TakeAll(const std::vector<pid_t>& pids) {
+std::unique_ptr<StackTaker> MakeTaker(const std::string& way) {
+  if (way == "outside") return std::make_unique<PtraceStackTaker>();
+  if (way == "inside") return std::make_unique<SignalStackTaker>();
+  return std::make_unique<AnyWayStackTaker>();
+}
+
+std::vector<Taken> TakeAll(const std::vector<pid_t>& pids, StackTaker* taker) {
   StackReader reader;
-  PtraceStackTaker taker;
   std::vector<Taken> all;
   for (const pid_t pid : pids) {
     Taken taken;
     taken.rank = FindRankInEnviron(ReadEnviron(pid)).place.rank;
     taken.has_rank = taken.rank >= 0;
     if (!taken.has_rank) taken.rank = static_cast<int32_t>(all.size());
-    taken.stack = reader.TakeAndUnwind(&taker, pid, TakeLimits());
+    taken.stack = reader.TakeAndUnwind(taker, pid, TakeLimits());
     all.push_back(std::move(taken));
   }
   return all;
 }
 
-std::string LabelOf(const Frame& frame) {
-  if (!frame.function.empty()) return frame.function;
-  const size_t slash = frame.module.rfind('/');
-  const std::string module =
-      slash == std::string::npos ? frame.module : frame.module.substr(slash + 1);
-  return absl::StrFormat("%s+0x%x", module.empty() ? "?" : module, frame.module_offset);
-}
-
 StackTree Merge(const std::vector<Taken>& all) {
   StackTree tree;
   for (const Taken& taken : all) {
-    for (const ThreadStack& thread : taken.stack.threads) {
-      std::vector<uint32_t> frames;
-      for (auto frame = thread.frames.rbegin(); frame != thread.frames.rend(); ++frame) {
-        frames.push_back(tree.Intern(LabelOf(*frame)));
-      }
-      if (!frames.empty()) tree.Add(taken.rank, frames);
-    }
+    AddToTree(ToProto(taken.stack), taken.rank, &tree);
   }
   return tree;
 }
@@ -87,21 +81,20 @@ StackTree Merge(const std::vector<Taken>& all) {
 void PrintEach(const std::vector<Taken>& all) {
   for (const Taken& taken : all) {
     if (taken.stack.threads.empty()) continue;
-    std::cout << "process " << taken.stack.pid;
-    if (taken.has_rank) std::cout << ", rank " << taken.rank;
-    std::cout << ", " << taken.stack.threads.size()
-              << (taken.stack.threads.size() == 1 ? " thread" : " threads") << "\n";
-    for (const ThreadStack& thread : taken.stack.threads) std::cout << FormatThreadStack(thread);
+    std::cout << FormatProcessStack(taken.stack, taken.has_rank ? taken.rank : -1);
     std::cout << "\n";
   }
 }
 
-// True if some process gave nothing at all.
-bool PrintErrors(const std::vector<Taken>& all) {
+// True if some process gave nothing at all. `said`: the errors of those that gave something are
+// out.
+bool PrintErrors(const std::vector<Taken>& all, bool said) {
   bool failed = false;
   for (const Taken& taken : all) {
     if (taken.stack.error.empty()) continue;
-    std::cerr << "rollcall: process " << taken.stack.pid << ": " << taken.stack.error << "\n";
+    if (!said || taken.stack.threads.empty()) {
+      std::cerr << "rollcall: process " << taken.stack.pid << ": " << taken.stack.error << "\n";
+    }
     bool any = false;
     for (const ThreadStack& thread : taken.stack.threads) any = any || !thread.frames.empty();
     failed = failed || !any;
@@ -113,6 +106,7 @@ bool PrintErrors(const std::vector<Taken>& all) {
 
 int StacksCommand(const std::vector<std::string>& arguments) {
   std::string format = "text";
+  std::string way = "auto";
   bool merged = false;
   std::vector<std::string> names;
   CLI::App app("Prints the stacks of processes on this host, which run on.", "rollcall stacks");
@@ -122,14 +116,20 @@ int StacksCommand(const std::vector<std::string>& arguments) {
       ->capture_default_str()
       ->check(CLI::IsMember({"text", "json", "folded", "dot"}));
   app.add_flag("--merge", merged, "text: all threads in one tree, what differs first");
+  app.add_option("--way", way,
+                 "outside: by ptrace; inside: by a signal that the process's own library answers; "
+                 "auto: from outside where the kernel permits it")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"auto", "outside", "inside"}));
   app.add_option("PID", names, "processes on this host")->required();
   int exit_code = 0;
   if (!ParseFlags(&app, arguments, &exit_code)) return exit_code;
 
   std::vector<pid_t> pids;
   if (!ParsePids(names, &pids)) return kExitBadUsage;
-  const std::vector<Taken> all = TakeAll(pids);
-  if (format == "text" && !merged) {
+  const std::vector<Taken> all = TakeAll(pids, MakeTaker(way).get());
+  const bool each = format == "text" && !merged;
+  if (each) {
     PrintEach(all);
   } else {
     const StackTree tree = Merge(all);
@@ -138,7 +138,7 @@ int StacksCommand(const std::vector<std::string>& arguments) {
                   : format == "folded" ? ToFolded(tree)
                                        : ToDot(tree));
   }
-  return PrintErrors(all) ? 1 : 0;
+  return PrintErrors(all, each) ? 1 : 0;
 }
 
 }  // namespace rollcall

@@ -8,6 +8,7 @@ add_library(rollcall_report STATIC
   ${CMAKE_CURRENT_LIST_DIR}/report/text.cc
   ${CMAKE_CURRENT_LIST_DIR}/report/words.cc
   ${CMAKE_CURRENT_LIST_DIR}/report/wrap.cc
-  ${CMAKE_CURRENT_LIST_DIR}/report/writer.cc)
+  ${CMAKE_CURRENT_LIST_DIR}/report/writer.cc
+  ${CMAKE_CURRENT_LIST_DIR}/stacks/merge.cc)
 target_link_libraries(rollcall_report PUBLIC rollcall_rules rollcall_stack_tree rollcall_proto absl::status
   absl::statusor absl::strings absl::time)

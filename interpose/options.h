@@ -9,9 +9,12 @@
 
 namespace rollcall {
 
-#define ROLLCALL_LIBRARY_OPTIONS(OPTION)                                  \
-  OPTION(enabled, "ROLLCALL", true, "0: the library does nothing at all") \
-  OPTION(markers, "ROLLCALL_MARKERS", true, "0: the GPU is not asked to note its progress")
+#define ROLLCALL_LIBRARY_OPTIONS(OPTION)                                                    \
+  OPTION(enabled, "ROLLCALL", true, "0: the library does nothing at all")                   \
+  OPTION(markers, "ROLLCALL_MARKERS", true, "0: the GPU is not asked to note its progress") \
+  OPTION(stack_signal, "ROLLCALL_STACK_SIGNAL", true,                                       \
+         "0: no signal by which an agent asks threads for their stacks")                    \
+  OPTION(sigquit, "ROLLCALL_SIGQUIT", true, "0: SIGQUIT ends the process, as without the library")
 
 struct LibraryOptions {
 #define OPTION(field, variable, value, help) bool field = value;

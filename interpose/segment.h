@@ -1,16 +1,19 @@
 // The layout of a segment: the file through which a training process tells the
 // host's agent what it is doing, and which outlives it.
 //
-// Only the process writes it; anybody may read it at any time, also weeks later
-// on another machine. Nothing here waits or locks: a stopped reader cannot slow
-// training, and a killed writer leaves every word it finished. Whoever reads a
-// segment treats it as hostile (agent/segment_reader.h does).
+// Only the process writes it, but for the few words by which an agent asks for
+// stacks; anybody may read it at any time, also weeks later on another machine. Nothing here waits
+// or locks: a stopped reader cannot slow training, and a killed writer leaves every word it
+// finished. Whoever reads a segment treats it as hostile (agent/segment_reader.h does).
 //
 //   0       SegmentHeader     4096 bytes
 //   4096    BlockedEntry[128] 8192 bytes: threads inside a blocking call
-//   12288   CommBlock[0]      40960 bytes, one for each communicator, appended
-//   53248   CommBlock[1]      as communicators are created; the file ends with
-//   ...                       the last one
+//   12288   StackSlot[64]     4096 bytes: questions for stacks, and their answers
+//   16384   CommBlock[0]      40960 bytes, one for each communicator, appended
+//   57344   CommBlock[1]      as communicators are created; the file ends with
+//   ...                       the last one, or with the stack area
+//   41959424  StackCopy[64]   65536 bytes each: the stack area. A hole, but while
+//                             an agent asks: it makes room first, frees it after
 //
 //   CommBlock:  CommEntry 4096 | markers 4096 | CallRecord[512] 32768
 //
@@ -28,7 +31,7 @@
 namespace rollcall::segment {
 
 inline constexpr uint64_t kMagic = 0x4745534c4c434c52;  // "RLCLLSEG"
-inline constexpr uint32_t kLayoutVersion = 1;
+inline constexpr uint32_t kLayoutVersion = 2;
 inline constexpr uint32_t kBlockedCapacity = 128;
 inline constexpr uint32_t kCommCapacity = 1024;
 inline constexpr uint32_t kRingCapacity = 512;        // a power of two
@@ -67,7 +70,7 @@ struct SegmentHeader {
   uint32_t checkpoint_interval;
 
   int32_t pid;  // as the process itself sees it
-  uint32_t reserved;
+  uint32_t stack_slots;
   uint64_t start_time;  // clock ticks since boot, /proc/PID/stat field 22
   char host[64];
   char boot_id[40];
@@ -92,6 +95,9 @@ struct SegmentHeader {
   Word lost_rings;          // communicators that have an entry but no records
   Word lost_threads;        // threads beyond kBlockedCapacity
   Word unknown_comm_calls;  // calls on communicators that were never seen created
+
+  HalfWord stack_signal;  // the signal that makes a thread look at the stack slots; 0: none
+  HalfWord asker;         // written by whoever asks: a number in the name of its socket
 };
 static_assert(sizeof(SegmentHeader) <= 4096);
 
@@ -106,6 +112,41 @@ struct BlockedEntry {
   Word reserved_words[4];
 };
 static_assert(sizeof(BlockedEntry) == 64);
+
+inline constexpr uint32_t kStackSlots = 64;
+
+enum StackQuestionFlags : uint32_t {
+  kAskMemory = 1,  // send a descriptor of the process's memory to the asker's socket
+};
+
+// One question to one thread. The asker makes room for the copy, writes `flags`
+// and `asked`, and sends the thread `stack_signal` with the same number as its
+// value. The thread answers in its handler: it sets `claimed`, looks at `asked`
+// again, writes the copy, and sets `answered`. Who asks no more sets `asked` to
+// 0; if `claimed` then equals `answered`, nobody writes and nobody will.
+struct StackSlot {
+  Word asked;  // question number << 8 | index of this slot; 0: no question
+  Word claimed;
+  Word answered;
+  HalfWord flags;        // StackQuestionFlags
+  HalfWord stack_bytes;  // of the answer
+  Word stack_pointer;    // where they were copied from
+  Word reserved[3];
+};
+static_assert(sizeof(StackSlot) == 64);
+
+// Sockets beside the segments, and what the byte of a message with a descriptor
+// says it is. "agent.sock" is the host's agent's; "ask-<asker>.sock" an asker's.
+inline constexpr char kAgentSocket[] = "agent.sock";
+inline constexpr char kAskerSocketPrefix[] = "ask-";
+inline constexpr char kSocketSuffix[] = ".sock";
+inline constexpr char kMemoryDescriptor = 'm';
+inline constexpr char kStderrDescriptor = 'q';  // write all stacks of the sender there
+
+// Registers in the order of ptrace's user_regs_struct, then the top of the stack.
+inline constexpr size_t kStackCopyBytes = 65536;
+inline constexpr size_t kRegistersBytes = 1024;  // room for them
+inline constexpr size_t kMaxStackInCopy = kStackCopyBytes - kRegistersBytes;
 
 enum class CommState : uint32_t {
   kEmpty = 0,
@@ -202,7 +243,10 @@ struct CallRecord {
 };
 static_assert(sizeof(CallRecord) == 64);
 
-inline constexpr size_t kHeaderBytes = 4096 + kBlockedCapacity * sizeof(BlockedEntry);
+inline constexpr size_t kBlockedOffset = 4096;
+inline constexpr size_t kStackSlotsOffset =
+    kBlockedOffset + kBlockedCapacity * sizeof(BlockedEntry);
+inline constexpr size_t kHeaderBytes = kStackSlotsOffset + kStackSlots * sizeof(StackSlot);
 inline constexpr size_t kMarkersOffset = 4096;  // within a CommBlock
 inline constexpr size_t kRingOffset = 8192;
 inline constexpr size_t kCommBlockBytes = kRingOffset + kRingCapacity * sizeof(CallRecord);
@@ -211,6 +255,9 @@ static_assert(kHeaderBytes % 4096 == 0 && kCommBlockBytes % 4096 == 0);
 inline constexpr size_t CommBlockOffset(uint32_t index) {
   return kHeaderBytes + static_cast<size_t>(index) * kCommBlockBytes;
 }
+
+inline constexpr size_t kStackAreaOffset = CommBlockOffset(kCommCapacity);
+inline constexpr size_t kStackAreaBytes = kStackSlots * kStackCopyBytes;
 
 // The chained hash behind `signature`: equal on two ranks exactly when the same
 // calls were made in the same order (up to 64-bit collisions).

@@ -18,6 +18,8 @@
 #include <initializer_list>
 
 #include "interpose/environment.h"
+#include "interpose/keep_errno.h"
+#include "interpose/stack_signals.h"
 
 namespace rollcall {
 
@@ -33,7 +35,7 @@ using segment::SegmentHeader;
 // Times 100 us: how long a thread waits for another one to make the segment.
 constexpr int kStartTries = 500;
 
-constexpr size_t kMappedBytes = segment::CommBlockOffset(segment::kCommCapacity);
+constexpr size_t kMappedBytes = segment::kStackAreaOffset + segment::kStackAreaBytes;
 
 // Handles, open addressing. 0: never used, 1: used and free again.
 constexpr uint32_t kHandleSlots = 4 * segment::kCommCapacity;
@@ -46,14 +48,6 @@ HandleSlot handles[kHandleSlots];
 std::atomic<int> start_state{0};  // 0 not tried, 1 under way, 2 done, 3 in vain
 char segment_path[512];
 uint64_t segment_inode;
-
-class KeepErrno {
- public:
-  ~KeepErrno() { errno = saved_; }
-
- private:
-  const int saved_ = errno;
-};
 
 // One line, once a process, without stdio's locks.
 void SayNotRecording(const char* why, const char* detail) {
@@ -176,6 +170,7 @@ void FillHeader(SegmentHeader* header, uint64_t start_time) {
   header->ring_capacity = segment::kRingCapacity;
   header->blocked_capacity = segment::kBlockedCapacity;
   header->checkpoint_interval = segment::kCheckpointInterval;
+  header->stack_slots = segment::kStackSlots;
   header->pid = static_cast<int32_t>(getpid());
   header->start_time = start_time;
   gethostname(header->host, sizeof(header->host) - 1);
@@ -196,6 +191,7 @@ void FillHeader(SegmentHeader* header, uint64_t start_time) {
 // A child of fork shares the parent's mapping and must not write to it. It
 // starts afresh at its own first NCCL call. Single-threaded at this point.
 void ForgetParent() {
+  RemoveStackSignals();
   recorder.header.store(nullptr, std::memory_order_release);
   start_state.store(0, std::memory_order_release);
   for (LocalComm& comm : recorder.comms) {
@@ -232,8 +228,8 @@ bool MakeSegment() {
   }
   segment_inode = about.st_ino;
   auto* header = static_cast<SegmentHeader*>(memory);
-  recorder.blocked =
-      reinterpret_cast<BlockedEntry*>(static_cast<char*>(memory) + sizeof(char[4096]));
+  recorder.blocked = reinterpret_cast<BlockedEntry*>(static_cast<char*>(memory) +
+                                                     segment::kBlockedOffset);
   recorder.clock =
       CounterIsInvariant() ? segment::ClockSource::kCounter : segment::ClockSource::kMonotonic;
   FillHeader(header, start_time);
@@ -387,6 +383,7 @@ LocalComm* AddComm(const NewComm& what) {
   comm->non_blocking = what.non_blocking;
   FillEntry(comm->entry, what);
   RaiseCommCount(index + 1);
+  InstallStackSignals(segment_path);
   return comm;
 }
 

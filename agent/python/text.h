@@ -16,7 +16,7 @@ struct PythonStringForm {
 // From PyASCIIObject's state. nullopt: none that a name or path has, so no string.
 std::optional<PythonStringForm> PythonStringFormOf(uint32_t state);
 
-// Surrogates and numbers beyond Unicode become U+FFFD.
+// Surrogates, numbers beyond Unicode and control characters become U+FFFD.
 std::string Utf8OfPythonString(const std::string& bytes, size_t bytes_per_character);
 
 }  // namespace rollcall

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "daemon/report/words.h"
 #include "daemon/report/wrap.h"
+#include "daemon/stacks/merge.h"
 #include "daemon/stacks/stack_tree.h"
 
 namespace rollcall {
@@ -35,15 +36,7 @@ std::string MergedText(const v1::Incident& incident) {
   if (newest.size() < 2) return "";
   StackTree tree;
   for (const auto& [process, stack] : newest) {
-    for (const v1::ThreadStack& thread : stack->threads()) {
-      std::vector<uint32_t> frames;
-      for (int i = thread.frames_size(); i > 0; --i) {
-        const v1::Frame& frame = thread.frames(i - 1);
-        frames.push_back(
-            tree.Intern(frame.function().empty() ? frame.address() : frame.function()));
-      }
-      if (!frames.empty()) tree.Add(stack->rank(), frames);
-    }
+    AddToTree(*stack, stack->rank(), &tree);
   }
   return absl::StrCat("All threads in one tree, what differs first\n\n", ToText(tree), "\n");
 }

@@ -83,6 +83,10 @@ std::string ThreadTitle(const v1::ThreadStack& thread) {
   if (!thread.name().empty()) absl::StrAppend(&title, " \"", thread.name(), "\"");
   if (!thread.state().empty()) absl::StrAppend(&title, ", state ", thread.state());
   if (!thread.wait_channel().empty()) absl::StrAppend(&title, ", in ", thread.wait_channel());
+  if (!thread.python_lock().empty()) {
+    absl::StrAppend(&title, ", ", thread.python_lock(),
+                    thread.python_lock() == "waits" ? " for" : "", " Python's lock (GIL)");
+  }
   return title;
 }
 
@@ -93,6 +97,7 @@ std::string FrameInWords(const v1::Frame& frame, int number) {
     absl::StrAppend(&text, "  ", frame.file());
     if (frame.line() > 0) absl::StrAppend(&text, ":", frame.line());
   }
+  if (frame.python()) absl::StrAppend(&text, "  [Python]");
   if (!frame.module().empty()) absl::StrAppend(&text, "  (", frame.module(), ")");
   return text;
 }

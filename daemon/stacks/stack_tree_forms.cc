@@ -28,11 +28,22 @@ bool StartsAt(const std::string& text, size_t at, const char* word) {
   return text.compare(at, std::char_traits<char>::length(word), word) == 0;
 }
 
+// "<module>", "f.<locals>.<lambda>", "<12 frames left out>": no template arguments.
+bool IsNameInBrackets(const std::string& name, size_t at) {
+  return name[at] == '<' && (at == 0 || name[at - 1] == '.');
+}
+
 // A C++ name without template arguments and parameters: "Map<>::Find()".
 std::string Shortened(const std::string& name) {
   std::string out;
   int depth = 0;
   for (size_t i = 0; i < name.size(); ++i) {
+    if (depth == 0 && IsNameInBrackets(name, i)) {
+      const size_t end = std::min(name.find('>', i), name.size() - 1);
+      out.append(name, i, end - i + 1);
+      i = end;
+      continue;
+    }
     if (depth == 0) {
       for (const char* kept : {"(anonymous namespace)", "operator()", "operator<<", "operator<",
                                "operator>>", "operator->", "operator>"}) {

@@ -2,6 +2,7 @@
 // job has.
 #include "agent/stack_unwinder.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -48,10 +49,11 @@ class StackUnwinderTest : public ::testing::Test {
     return Find(reader_.Unwind(TakeBlocked(program), TakeLimits()), name);
   }
 
-  RawSample TakeBlocked(const std::string& program = "stack_victim") {
+  RawSample TakeBlocked(const std::string& program = "stack_victim",
+                        const TakeLimits& limits = {}) {
     VictimProcess victim(program);
     EXPECT_TRUE(victim.WaitForAll('S'));
-    return PtraceStackTaker().Take(victim.pid(), TakeLimits());
+    return PtraceStackTaker().Take(victim.pid(), limits);
   }
 
   StackReader reader_;
@@ -97,7 +99,9 @@ TEST_F(StackUnwinderTest, FollowsADeepRecursion) {
 }
 
 TEST_F(StackUnwinderTest, SaysThatTheCopyEndsWhereTheStackIsLonger) {
-  const ThreadStack thread = StackOf("wide");
+  TakeLimits limits;
+  limits.stack_bytes = 64 << 10;
+  const ThreadStack thread = Find(reader_.Unwind(TakeBlocked("stack_victim", limits), limits), "wide");
   const auto names = Functions(thread);
   const auto found = std::count(names.begin(), names.end(), "victim::RecurseWide(int)");
   EXPECT_GE(found, 12);  // 64 KiB of some 4 KiB each
@@ -111,6 +115,16 @@ TEST_F(StackUnwinderTest, LeavesOutFramesBeyondTheLimit) {
   const ThreadStack thread = Find(reader_.Unwind(TakeBlocked(), limits), "recursion");
   EXPECT_EQ(thread.frames.size(), 5u);
   EXPECT_EQ(thread.note, "more than 5 frames; the outer ones are left out");
+}
+
+TEST_F(StackUnwinderTest, CutsTheMiddleOutOfADeepStackAndSaysSo) {
+  TakeLimits limits;
+  limits.kept_frames = 16;
+  const ThreadStack thread = Find(reader_.Unwind(TakeBlocked(), limits), "recursion");
+  ASSERT_EQ(thread.frames.size(), 17u) << FormatThreadStack(thread);
+  EXPECT_THAT(thread.frames[12].function, testing::MatchesRegex("<[0-9]+ frames left out>"));
+  EXPECT_TRUE(HasRun(thread, {"victim::RunRole(void*)"}));
+  EXPECT_THAT(thread.note, testing::HasSubstr("frames in the middle are left out"));
 }
 
 TEST_F(StackUnwinderTest, GoesThroughASharedLibrary) {

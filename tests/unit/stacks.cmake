@@ -21,14 +21,18 @@ add_custom_command(TARGET stack_victim POST_BUILD
           "${_victim_dir}/stack_victim_stripped")
 
 include(GoogleTest)
-foreach(_test process_discovery proc_evidence process_watch stack_taker stack_unwinder symbolizer)
+foreach(_source process_discovery proc_evidence process_watch stack_taker stack_unwinder symbolizer
+                python/python_forms python/python_stacks)
+  get_filename_component(_test ${_source} NAME)
   add_executable(${_test}_test
-    "${CMAKE_CURRENT_LIST_DIR}/${_test}_test.cc" "${CMAKE_CURRENT_LIST_DIR}/victim_process.cc")
+    "${CMAKE_CURRENT_LIST_DIR}/${_source}_test.cc" "${CMAKE_CURRENT_LIST_DIR}/victim_process.cc")
   target_include_directories(${_test}_test PRIVATE "${CMAKE_CURRENT_LIST_DIR}")
   target_compile_definitions(${_test}_test PRIVATE
     ROLLCALL_VICTIM_DIR="${_victim_dir}"
+    ROLLCALL_PYTHON_VICTIM="${CMAKE_CURRENT_LIST_DIR}/python/python_victim.py"
     ROLLCALL_TESTDATA_DIR="${CMAKE_CURRENT_LIST_DIR}/testdata")
-  target_link_libraries(${_test}_test PRIVATE rollcall_stacks rollcall_sanitize GTest::gtest_main)
+  target_link_libraries(${_test}_test PRIVATE rollcall_stacks rollcall_sanitize GTest::gmock
+    GTest::gtest_main)
   add_dependencies(${_test}_test stack_victim)
   gtest_discover_tests(${_test}_test DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT 120)
 endforeach()

@@ -34,8 +34,10 @@ std::string VictimPath(const std::string& program) {
   return std::string(ROLLCALL_VICTIM_DIR) + "/" + program;
 }
 
-VictimProcess::VictimProcess(const std::string& program, const std::string& set,
-                             int more_threads) {
+VictimProcess::VictimProcess(const std::string& program, const std::string& set, int more_threads)
+    : VictimProcess({VictimPath(program), set, std::to_string(more_threads)}) {}
+
+VictimProcess::VictimProcess(const std::vector<std::string>& command) {
   int to[2];
   int from[2];
   if (pipe2(to, O_CLOEXEC) != 0 || pipe2(from, O_CLOEXEC) != 0) std::abort();
@@ -43,11 +45,12 @@ VictimProcess::VictimProcess(const std::string& program, const std::string& set,
   posix_spawn_file_actions_init(&actions);
   posix_spawn_file_actions_adddup2(&actions, to[0], 0);
   posix_spawn_file_actions_adddup2(&actions, from[1], 1);
-  const std::string path = VictimPath(program);
-  const std::string count = std::to_string(more_threads);
-  char* const arguments[] = {const_cast<char*>(path.c_str()), const_cast<char*>(set.c_str()),
-                             const_cast<char*>(count.c_str()), nullptr};
-  if (posix_spawn(&pid_, path.c_str(), &actions, nullptr, arguments, environ) != 0) std::abort();
+  std::vector<char*> arguments;
+  for (const std::string& word : command) arguments.push_back(const_cast<char*>(word.c_str()));
+  arguments.push_back(nullptr);
+  if (posix_spawn(&pid_, arguments[0], &actions, nullptr, arguments.data(), environ) != 0) {
+    std::abort();
+  }
   posix_spawn_file_actions_destroy(&actions);
   close(to[0]);
   close(from[1]);

@@ -5,6 +5,7 @@
 #include <sys/types.h>
 
 #include <string>
+#include <vector>
 
 namespace rollcall {
 
@@ -13,6 +14,8 @@ class VictimProcess {
   // A program below the victims' build folder; returns once it has said "ready".
   explicit VictimProcess(const std::string& program, const std::string& set = "blocked",
                          int more_threads = 0);
+  // Any command.
+  explicit VictimProcess(const std::vector<std::string>& command);
   ~VictimProcess();
   VictimProcess(const VictimProcess&) = delete;
   VictimProcess& operator=(const VictimProcess&) = delete;

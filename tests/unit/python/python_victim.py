@@ -63,6 +63,35 @@ def spin():
         pass
 
 
+def run_in_a_subinterpreter():
+    try:
+        import _interpreters as interpreters
+        create = lambda: interpreters.create("legacy")
+    except ImportError:
+        import _xxsubinterpreters as interpreters
+        create = interpreters.create
+    interpreters.run_string(create(), """
+import threading
+def wait_in_there():
+    lock = threading.Lock()
+    lock.acquire()
+    lock.acquire()
+wait_in_there()
+""")
+
+
+def work(depth):
+    return sum(work(depth - 1) for _ in range(2)) if depth > 0 else 1
+
+
+def work_for_ever():
+    while True:
+        helper = threading.Thread(target=work, args=(3,))
+        helper.start()
+        work(6)
+        helper.join()
+
+
 never = threading.Lock()
 never.acquire()
 threads = {
@@ -78,6 +107,10 @@ if mode == "recursion":
     threads = {"deep": lambda: recurse(5000)}
 if mode == "spin":
     threads = {"spin1": spin, "spin2": spin}
+if mode == "subinterpreter":
+    threads = {"within": run_in_a_subinterpreter}
+if mode == "busy":
+    threads = {"busy%d" % i: work_for_ever for i in range(4)}
 for name, target in threads.items():
     threading.Thread(target=target, name=name, daemon=True).start()
 print("ready", flush=True)

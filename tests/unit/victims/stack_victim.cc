@@ -101,8 +101,10 @@ NOINLINE void CallInlined() {
 
 // The parent of a vfork waits in state D until the child ends.
 NOINLINE void WaitForVfork() {
+  const pid_t parent = getpid();
   if (vfork() == 0) {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != parent) _exit(0);  // it was killed before that
     ReadFromPipe();
     _exit(0);
   }

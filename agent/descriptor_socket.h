@@ -1,0 +1,58 @@
+// A socket by which processes of this host pass descriptors to the agent: their memory, or the
+// stderr on which they want their stacks (interpose/segment.h, "Sockets").
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "absl/status/statusor.h"
+
+namespace rollcall {
+
+// Owned; closed at its end.
+class UniqueFd {
+ public:
+  UniqueFd() = default;
+  explicit UniqueFd(int fd) : fd_(fd) {}
+  UniqueFd(UniqueFd&& other) noexcept : fd_(other.Release()) {}
+  UniqueFd& operator=(UniqueFd&& other) noexcept;
+  ~UniqueFd();
+
+  int get() const { return fd_; }
+  bool valid() const { return fd_ >= 0; }
+  int Release();
+
+ private:
+  int fd_ = -1;
+};
+
+struct PassedDescriptor {
+  char what = 0;
+  pid_t pid = 0;  // of the sender, as the kernel and this process's pid namespace have it
+  UniqueFd fd;
+};
+
+class DescriptorSocket {
+ public:
+  // Takes over a name that nobody listens on any more. Errors: kAlreadyExists (another listens
+  // there), kInvalidArgument (the name is too long), kUnavailable.
+  static absl::StatusOr<std::unique_ptr<DescriptorSocket>> Listen(const std::string& path);
+  ~DescriptorSocket();  // removes the name
+  DescriptorSocket(const DescriptorSocket&) = delete;
+  DescriptorSocket& operator=(const DescriptorSocket&) = delete;
+
+  // nullopt: none came in time.
+  std::optional<PassedDescriptor> Receive(int64_t timeout_ns);
+
+ private:
+  DescriptorSocket(std::string path, int fd) : path_(std::move(path)), fd_(fd) {}
+
+  const std::string path_;
+  const UniqueFd fd_;
+};
+
+}  // namespace rollcall

@@ -1,0 +1,66 @@
+#include "agent/sample_parts.h"
+
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "agent/monotonic_clock.h"
+#include "agent/proc_files.h"
+#include "agent/stack_taker.h"
+
+namespace rollcall {
+namespace {
+
+constexpr size_t kMaxMapsBytes = 64 << 20;
+
+bool ReadMaps(const std::string& proc_root, RawSample* sample) {
+  const absl::StatusOr<std::string> maps =
+      ReadProcFile(ProcPath(proc_root, sample->pid, "maps"), kMaxMapsBytes);
+  if (maps.ok()) sample->maps = ParseProcMaps(*maps);
+  if (!sample->maps.empty()) return true;
+  sample->refused = !maps.ok() && !absl::IsNotFound(maps.status());
+  sample->error = sample->refused
+                      ? TraceRefusedMessage(proc_root, sample->pid)
+                      : absl::StrCat("process ", sample->pid, " has ended, no stacks to take");
+  return false;
+}
+
+std::string ReasonNotToTouch(const ThreadEvidence& thread) {
+  if (thread.tracer != 0) {
+    return absl::StrCat("left alone: process ", thread.tracer, " (a debugger?) traces it already");
+  }
+  if (thread.state == 'D') return "left alone: in an uninterruptible wait in the kernel";
+  if (thread.state == 'Z' || thread.state == 'X') return "it has ended";
+  return "";
+}
+
+}  // namespace
+
+bool BeginSample(const std::string& proc_root, const TakeLimits& limits, RawSample* sample) {
+  sample->taken_unix_ns = UnixNs();
+  absl::StatusOr<ProcEvidence> evidence =
+      ReadProcEvidence(proc_root, sample->pid, limits.max_threads);
+  if (!evidence.ok()) {
+    sample->error = absl::StrCat("process ", sample->pid, " has ended, no stacks to take");
+    return false;
+  }
+  const bool readable = ReadMaps(proc_root, sample);
+  if (evidence->threads_left_out) {
+    absl::StrAppend(&sample->error, sample->error.empty() ? "" : "\n", "more than ",
+                    limits.max_threads, " threads; the rest is left out");
+  }
+  for (ThreadEvidence& seen : evidence->threads) {
+    RawThread thread;
+    thread.error = ReasonNotToTouch(seen);
+    if (thread.error.empty() && !readable) thread.error = "see the error of the process";
+    thread.tid = seen.tid;
+    thread.name = std::move(seen.name);
+    thread.state = seen.state;
+    thread.wchan = std::move(seen.wchan);
+    thread.cpu_ns = seen.cpu_ns;
+    sample->threads.push_back(std::move(thread));
+  }
+  return readable;
+}
+
+}  // namespace rollcall

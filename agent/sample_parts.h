@@ -1,0 +1,18 @@
+// What both ways of taking stacks begin with.
+#pragma once
+
+#include <string>
+
+#include "agent/proc_evidence.h"
+#include "agent/stack_sample.h"
+
+namespace rollcall {
+
+struct TakeLimits;
+
+// Reads threads and mappings of sample->pid. False: sample->error says why there is nothing to
+// take. The threads are in the sample, with nothing but what /proc says; those that neither way
+// touches have an error.
+bool BeginSample(const std::string& proc_root, const TakeLimits& limits, RawSample* sample);
+
+}  // namespace rollcall

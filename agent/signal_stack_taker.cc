@@ -1,0 +1,123 @@
+#include <signal.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <memory>
+#include <utility>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "agent/monotonic_clock.h"
+#include "agent/proc_files.h"
+#include "agent/process_memory.h"
+#include "agent/python/sampler.h"
+#include "agent/sample_parts.h"
+#include "agent/stack_questions.h"
+#include "agent/stack_taker.h"
+
+namespace rollcall {
+namespace {
+
+// Kernel functions in which a thread waits in a system call that returns EINTR after any handler,
+// SA_RESTART or not (signal(7)). Names as /proc/PID/wchan of Linux 4.18 to 6.18 has them begin.
+constexpr const char* kNotRestarted[] = {
+    "do_poll",         "do_sys_poll",    "poll_schedule",  "do_select",
+    "do_pselect",      "core_sys_sel",   "ep_poll",        "do_epoll",
+    "hrtimer_nan",     "do_nanosleep",   "common_nsleep",  "do_sigtimedwait",
+    "sigsuspend",      "sys_pause",      "__do_sys_pause", "pause",
+    "__x64_sys_pause", "do_msg",         "do_semtimed",    "__do_semtimed",
+    "read_events",     "io_cqring_wait", "do_io_getev",    "wait_for_completion_inter"};
+
+// The mask after `label` in a thread's status: bit n-1 is signal n.
+uint64_t MaskOf(const std::string& status, absl::string_view label) {
+  const size_t at = status.find(std::string(label));
+  return at == std::string::npos ? 0
+                                 : std::strtoull(status.c_str() + at + label.size(), nullptr, 16);
+}
+
+std::string ReasonNotToAsk(const std::string& proc_root, pid_t pid, int signal,
+                           const RawThread& thread) {
+  if (thread.state == 'T' || thread.state == 't') return "stopped, so it cannot answer a signal";
+  const auto status =
+      ReadProcFile(absl::StrCat(ProcPath(proc_root, pid, "task/"), thread.tid, "/status"));
+  if (!status.ok()) return "it has ended";
+  const uint64_t bit = uint64_t{1} << (signal - 1);
+  if ((MaskOf(*status, "\nSigCgt:") & bit) == 0) {
+    return "the program has taken away the handler of the signal";
+  }
+  if ((MaskOf(*status, "\nSigBlk:") & bit) != 0) return "it blocks the signal";
+  if (thread.state != 'S') return "";
+  if (thread.wchan.empty() || thread.wchan == "0") {
+    return "left alone: the kernel does not tell which call a signal would end";
+  }
+  for (const char* name : kNotRestarted) {
+    if (absl::StartsWith(thread.wchan, name)) {
+      return "left alone: a signal would end the system call that it is in";
+    }
+  }
+  return "";
+}
+
+// Which threads can be asked; the others get their reason.
+std::vector<RawThread*> WhomToAsk(const std::string& proc_root, int signal, RawSample* sample) {
+  std::vector<RawThread*> threads;
+  for (RawThread& thread : sample->threads) {
+    if (!thread.error.empty()) continue;
+    thread.error = ReasonNotToAsk(proc_root, sample->pid, signal, thread);
+    if (thread.error.empty()) threads.push_back(&thread);
+  }
+  return threads;
+}
+
+void ReadPython(int memory_fd, ModuleFiles* files, PythonFinder* finder, RawSample* sample) {
+  FileMemory memory(memory_fd);
+  auto interpreter = finder->Find(*sample, files, &memory, &sample->python.note);
+  if (!interpreter.has_value()) return;
+  PythonSampler python(*std::move(interpreter), &memory);
+  python.ListThreads();
+  for (RawThread& thread : sample->threads) {
+    python.ReadFrames(&thread);
+    thread.python_frames = python.frames();
+  }
+  python.ReadCode(sample);
+}
+
+}  // namespace
+
+RawSample SignalStackTaker::Take(pid_t pid, const TakeLimits& limits) {
+  const int64_t start = MonotonicNs();
+  RawSample sample;
+  sample.pid = pid;
+  sample.method = "signal";
+  if (!BeginSample(proc_root_, limits, &sample)) return sample;
+  const auto questions = StackQuestions::Open(proc_root_, pid, sample.maps);
+  if (!questions.ok()) {
+    sample.refused = true;
+    sample.error = absl::StrCat("cannot ask process ", pid,
+                                " for its stacks: ", std::string(questions.status().message()));
+    for (RawThread& thread : sample.threads) {
+      if (thread.error.empty()) thread.error = "see the error of the process";
+    }
+    return sample;
+  }
+  (*questions)
+      ->Ask(WhomToAsk(proc_root_, (*questions)->signal(), &sample), limits.thread_timeout_ns,
+            start + limits.total_timeout_ns);
+  UniqueFd memory = (*questions)->TakeMemory();
+  if (memory.valid()) ReadPython(memory.Release(), &files_, &python_finder_, &sample);
+  sample.duration_ns = MonotonicNs() - start;
+  return sample;
+}
+
+RawSample AnyWayStackTaker::Take(pid_t pid, const TakeLimits& limits) {
+  RawSample outside = outside_.Take(pid, limits);
+  if (!outside.refused) return outside;
+  RawSample inside = inside_.Take(pid, limits);
+  if (!inside.refused) return inside;
+  absl::StrAppend(&outside.error, "\n", inside.error);
+  return outside;
+}
+
+}  // namespace rollcall

@@ -1,0 +1,263 @@
+#include "agent/stack_questions.h"
+
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <signal.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "agent/monotonic_clock.h"
+#include "agent/proc_files.h"
+
+namespace rollcall {
+namespace {
+
+using segment::StackSlot;
+
+constexpr int64_t kPauseNs = 30'000;
+constexpr uint32_t kAskedForMemory = 4;  // threads
+constexpr size_t kSlotBytes = sizeof(StackSlot);
+
+// Numbers of questions must differ from those of an asker before us.
+uint64_t NextQuestion() {
+  static std::atomic<uint64_t> next{static_cast<uint64_t>(UnixNs()) >> 8};
+  return ++next;
+}
+
+uint64_t Get(const segment::Word& word) { return word.load(std::memory_order_relaxed); }
+uint32_t Get(const segment::HalfWord& word) { return word.load(std::memory_order_relaxed); }
+
+const ProcMap* FindSegmentMap(const std::vector<ProcMap>& maps) {
+  for (const ProcMap& map : maps) {
+    if (absl::EndsWith(map.path, ".seg") && map.offset == 0 && !map.deleted) return &map;
+  }
+  return nullptr;
+}
+
+absl::StatusOr<UniqueFd> OpenSegment(const std::string& path, uint64_t inode) {
+  UniqueFd fd(open(path.c_str(), O_RDWR | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK));
+  if (!fd.valid()) {
+    return absl::PermissionDeniedError(
+        absl::StrCat("cannot write its segment ", path, ": ", strerror(errno)));
+  }
+  struct stat about;
+  if (fstat(fd.get(), &about) != 0 || !S_ISREG(about.st_mode) || about.st_ino != inode) {
+    return absl::NotFoundError("its segment is not where it was made");
+  }
+  return fd;
+}
+
+absl::StatusOr<int> ReadSignal(int fd) {
+  alignas(segment::SegmentHeader) unsigned char bytes[sizeof(segment::SegmentHeader)];
+  const auto* header = reinterpret_cast<const segment::SegmentHeader*>(bytes);
+  if (pread(fd, bytes, sizeof(bytes), 0) != static_cast<ssize_t>(sizeof(bytes)) ||
+      Get(header->magic) != segment::kMagic || header->layout_version != segment::kLayoutVersion ||
+      header->stack_slots != segment::kStackSlots) {
+    return absl::UnavailableError("its library is of another version than this program");
+  }
+  const auto signal = static_cast<int>(Get(header->stack_signal));
+  if (signal < SIGRTMIN || signal > SIGRTMAX) {
+    return absl::UnavailableError(
+        "its library answers no signal (ROLLCALL_STACK_SIGNAL=0, no communicator yet, or none "
+        "was free)");
+  }
+  return signal;
+}
+
+// Reading anything else could block.
+bool IsOfProc(int fd) {
+  struct statfs about;
+  return fstatfs(fd, &about) == 0 && about.f_type == PROC_SUPER_MAGIC;
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<StackQuestions>> StackQuestions::Open(
+    const std::string& proc_root, pid_t pid, const std::vector<ProcMap>& maps) {
+  const ProcMap* map = FindSegmentMap(maps);
+  if (map == nullptr) {
+    return absl::NotFoundError("Rollcall's library is not in there, or has seen no NCCL call yet");
+  }
+  const std::string path = absl::StrCat(ProcPath(proc_root, pid, "root"), map->path);
+  absl::StatusOr<UniqueFd> segment = OpenSegment(path, map->inode);
+  if (!segment.ok()) return segment.status();
+  const absl::StatusOr<int> signal = ReadSignal(segment->get());
+  if (!signal.ok()) return signal.status();
+  if (flock(segment->get(), LOCK_EX | LOCK_NB) != 0) {
+    return absl::UnavailableError("another program is taking its stacks at this moment");
+  }
+  std::unique_ptr<StackQuestions> questions(new StackQuestions(pid, *std::move(segment), *signal));
+  if (!questions->MakeRoom()) {
+    return absl::UnavailableError(
+        absl::StrCat("no room for the stack area of ", map->path, ": ", strerror(errno)));
+  }
+  // Without the socket there are no Python frames, but all else.
+  const std::string directory = path.substr(0, path.rfind('/') + 1);
+  auto socket = DescriptorSocket::Listen(
+      absl::StrCat(directory, segment::kAskerSocketPrefix, getpid(), segment::kSocketSuffix));
+  if (socket.ok()) questions->socket_ = *std::move(socket);
+  return questions;
+}
+
+StackQuestions::StackQuestions(pid_t pid, UniqueFd segment, int signal)
+    : pid_(pid), segment_(std::move(segment)), signal_(signal) {}
+
+StackQuestions::~StackQuestions() {
+  for (uint32_t slot = 0; slot < slots_; ++slot) {
+    WriteWord(slot, offsetof(StackSlot, asked), 0);
+  }
+  if (!AllQuiet()) return;  // a thread still writes: its room stays until the next one asks
+  fallocate(segment_.get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+            static_cast<off_t>(segment::kStackAreaOffset),
+            static_cast<off_t>(segment::kStackAreaBytes));
+}
+
+// A page that is not there when a handler writes to it would be a SIGBUS in the job.
+bool StackQuestions::MakeRoom() {
+  for (slots_ = segment::kStackSlots; slots_ > 0; slots_ /= 2) {
+    if (fallocate(segment_.get(), 0, static_cast<off_t>(segment::kStackAreaOffset),
+                  static_cast<off_t>(slots_ * segment::kStackCopyBytes)) == 0) {
+      const auto asker = static_cast<uint32_t>(getpid());
+      return pwrite(segment_.get(), &asker, sizeof(asker),
+                    offsetof(segment::SegmentHeader, asker)) == sizeof(asker);
+    }
+  }
+  return false;
+}
+
+bool StackQuestions::WriteWord(uint32_t slot, size_t offset, uint64_t value) {
+  const size_t at = segment::kStackSlotsOffset + slot * kSlotBytes + offset;
+  return pwrite(segment_.get(), &value, sizeof(value), static_cast<off_t>(at)) == sizeof(value);
+}
+
+bool StackQuestions::ReadSlots() {
+  return pread(segment_.get(), copy_.data(), copy_.size(),
+               static_cast<off_t>(segment::kStackSlotsOffset)) ==
+         static_cast<ssize_t>(copy_.size());
+}
+
+const StackSlot& StackQuestions::Slot(uint32_t index) const {
+  return *reinterpret_cast<const StackSlot*>(copy_.data() + index * kSlotBytes);
+}
+
+bool StackQuestions::AllQuiet() {
+  if (!ReadSlots()) return false;
+  for (uint32_t slot = 0; slot < segment::kStackSlots; ++slot) {
+    if (Get(Slot(slot).claimed) != Get(Slot(slot).answered)) return false;
+  }
+  return true;
+}
+
+void StackQuestions::Ask(const std::vector<RawThread*>& threads, int64_t thread_timeout_ns,
+                         int64_t deadline_ns) {
+  for (size_t done = 0; done < threads.size();) {
+    const size_t count = std::min<size_t>(slots_, threads.size() - done);
+    const int64_t end = std::min(MonotonicNs() + thread_timeout_ns, deadline_ns);
+    AskTurn(&threads[done], count, end);
+    done += count;
+  }
+}
+
+void StackQuestions::AskTurn(RawThread* const* threads, size_t count, int64_t deadline_ns) {
+  std::vector<Asked> turn(count);
+  size_t open = 0;
+  for (size_t i = 0; i < count; ++i) {
+    turn[i].thread = threads[i];
+    open += AskOne(static_cast<uint32_t>(i), &turn[i]);
+  }
+  while (open > 0) {
+    Collect(turn.data(), count);
+    open = static_cast<size_t>(
+        std::count_if(turn.begin(), turn.end(), [](const Asked& asked) { return !asked.done; }));
+    if (open == 0 || MonotonicNs() > deadline_ns) break;
+    const timespec pause = {0, kPauseNs};
+    nanosleep(&pause, nullptr);
+  }
+  for (size_t i = 0; i < count; ++i) {
+    if (turn[i].done) continue;
+    WriteWord(static_cast<uint32_t>(i), offsetof(StackSlot, asked), 0);
+    turn[i].thread->how = HowTaken::kFailed;
+    turn[i].thread->error = "did not answer the signal in time";
+  }
+}
+
+// False: done with it already.
+bool StackQuestions::AskOne(uint32_t slot, Asked* asked) {
+  asked->question = NextQuestion() << 8 | slot;
+  // One would do, but it may not answer.
+  const bool ask_memory = socket_ != nullptr && !memory_asked_ && slot < kAskedForMemory;
+  const uint64_t flags =
+      ask_memory ? uint64_t{segment::kAskMemory} : 0;  // and no bytes of stack yet
+  const bool written = WriteWord(slot, offsetof(StackSlot, flags), flags) &&
+                       WriteWord(slot, offsetof(StackSlot, asked), asked->question);
+  siginfo_t info = {};
+  info.si_code = SI_QUEUE;
+  info.si_pid = getpid();
+  info.si_uid = getuid();
+  info.si_value.sival_ptr = reinterpret_cast<void*>(asked->question);
+  asked->asked_ns = MonotonicNs();
+  if (written && syscall(SYS_rt_tgsigqueueinfo, pid_, asked->thread->tid, signal_, &info) == 0) {
+    return true;
+  }
+  asked->done = true;
+  asked->thread->how = HowTaken::kFailed;
+  asked->thread->error =
+      errno == ESRCH ? "it has ended" : absl::StrCat("could not be asked: ", strerror(errno));
+  return false;
+}
+
+void StackQuestions::Collect(Asked* turn, size_t count) {
+  if (!ReadSlots()) return;
+  for (uint32_t i = 0; i < count; ++i) {
+    if (turn[i].done || Get(Slot(i).answered) != turn[i].question) continue;
+    ReadCopy(i, Slot(i), &turn[i]);
+    turn[i].done = true;
+    WriteWord(i, offsetof(StackSlot, asked), 0);
+    ReceiveMemory();
+  }
+}
+
+void StackQuestions::ReadCopy(uint32_t slot, const StackSlot& answer, Asked* asked) {
+  RawThread* thread = asked->thread;
+  const off_t at = static_cast<off_t>(segment::kStackAreaOffset + slot * segment::kStackCopyBytes);
+  const size_t bytes = std::min<size_t>(Get(answer.stack_bytes), segment::kMaxStackInCopy);
+  thread->stack.resize(bytes);
+  thread->stopped_ns = MonotonicNs() - asked->asked_ns;
+  if (pread(segment_.get(), &thread->registers, sizeof(thread->registers), at) !=
+          static_cast<ssize_t>(sizeof(thread->registers)) ||
+      pread(segment_.get(), thread->stack.data(), bytes,
+            at + static_cast<off_t>(segment::kRegistersBytes)) != static_cast<ssize_t>(bytes)) {
+    thread->error = "its answer could not be read";
+    thread->how = HowTaken::kFailed;
+    return;
+  }
+  thread->stack_base = StackPointer(thread->registers);
+  thread->how = HowTaken::kAnswered;
+}
+
+void StackQuestions::ReceiveMemory() {
+  if (socket_ == nullptr || memory_asked_) return;
+  std::optional<PassedDescriptor> passed = socket_->Receive(0);
+  if (!passed.has_value() || passed->pid != pid_ || passed->what != segment::kMemoryDescriptor ||
+      !IsOfProc(passed->fd.get())) {
+    return;
+  }
+  memory_ = std::move(passed->fd);
+  memory_asked_ = true;
+}
+
+UniqueFd StackQuestions::TakeMemory() { return std::move(memory_); }
+
+}  // namespace rollcall

@@ -1,0 +1,19 @@
+// Restores errno at the end of a scope: the program must not find ours.
+#pragma once
+
+#include <errno.h>
+
+namespace rollcall {
+
+class KeepErrno {
+ public:
+  KeepErrno() = default;
+  ~KeepErrno() { errno = saved_; }
+  KeepErrno(const KeepErrno&) = delete;
+  KeepErrno& operator=(const KeepErrno&) = delete;
+
+ private:
+  const int saved_ = errno;
+};
+
+}  // namespace rollcall

@@ -1,0 +1,282 @@
+#include "interpose/stack_signals.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <sys/un.h>
+#include <sys/user.h>
+#include <ucontext.h>
+#include <unistd.h>
+
+#include <atomic>
+
+#include "interpose/environment.h"
+#include "interpose/keep_errno.h"
+#include "interpose/segment.h"
+#include "interpose/writer.h"
+
+namespace rollcall {
+namespace {
+
+using segment::SegmentHeader;
+using segment::StackSlot;
+
+static_assert(sizeof(user_regs_struct) <= segment::kRegistersBytes);
+
+// Written once, before the handlers that read them are installed.
+sockaddr_un socket_directory;        // of the segment, with a slash at the end
+size_t socket_directory_length = 0;  // 0: too long for a socket's name
+char nobody_answers[200];
+int stack_signal = 0;
+bool has_quit = false;
+struct sigaction quit_before;
+std::atomic<bool> installed{false};
+
+// Programs choose from the lower end.
+constexpr int kLowestSignal = 35;
+
+// The name is the directory's plus `name`.
+socklen_t SocketName(const char* name, sockaddr_un* address) {
+  const size_t length = strlen(name);
+  if (socket_directory_length == 0 ||
+      socket_directory_length + length >= sizeof(address->sun_path)) {
+    return 0;
+  }
+  memcpy(address, &socket_directory, sizeof(*address));
+  memcpy(address->sun_path + socket_directory_length, name, length + 1);
+  return static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + socket_directory_length + length +
+                                1);
+}
+
+// Passes `fd` on, with one byte that says what it is. False: nobody takes it.
+bool SendDescriptor(int fd, char what, const char* socket_name) {
+  sockaddr_un address;
+  const socklen_t length = SocketName(socket_name, &address);
+  if (length == 0) return false;
+  const long link = syscall(SYS_socket, AF_UNIX, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+  if (link < 0) return false;
+  iovec text = {&what, 1};
+  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))];
+  memset(control, 0, sizeof(control));
+  msghdr message;
+  memset(&message, 0, sizeof(message));
+  message.msg_name = &address;
+  message.msg_namelen = length;
+  message.msg_iov = &text;
+  message.msg_iovlen = 1;
+  message.msg_control = control;
+  message.msg_controllen = sizeof(control);
+  cmsghdr* passed = CMSG_FIRSTHDR(&message);
+  passed->cmsg_level = SOL_SOCKET;
+  passed->cmsg_type = SCM_RIGHTS;
+  passed->cmsg_len = CMSG_LEN(sizeof(int));
+  memcpy(CMSG_DATA(passed), &fd, sizeof(fd));
+  const long sent = syscall(SYS_sendmsg, link, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+  syscall(SYS_close, link);
+  return sent == 1;
+}
+
+void AskerSocketName(uint32_t asker, char* out) {
+  char digits[12];
+  int count = 0;
+  do {
+    digits[count++] = static_cast<char>('0' + asker % 10);
+    asker /= 10;
+  } while (asker != 0);
+  memcpy(out, segment::kAskerSocketPrefix, sizeof(segment::kAskerSocketPrefix) - 1);
+  out += sizeof(segment::kAskerSocketPrefix) - 1;
+  while (count > 0) *out++ = digits[--count];
+  memcpy(out, segment::kSocketSuffix, sizeof(segment::kSocketSuffix));
+}
+
+void CopyRegisters(const ucontext_t& context, user_regs_struct* out) {
+  memset(out, 0, sizeof(*out));
+#if defined(__x86_64__)
+  const greg_t* from = context.uc_mcontext.gregs;
+  const auto get = [from](int number) { return static_cast<unsigned long long>(from[number]); };
+  out->r15 = get(REG_R15);
+  out->r14 = get(REG_R14);
+  out->r13 = get(REG_R13);
+  out->r12 = get(REG_R12);
+  out->rbp = get(REG_RBP);
+  out->rbx = get(REG_RBX);
+  out->r11 = get(REG_R11);
+  out->r10 = get(REG_R10);
+  out->r9 = get(REG_R9);
+  out->r8 = get(REG_R8);
+  out->rax = get(REG_RAX);
+  out->rcx = get(REG_RCX);
+  out->rdx = get(REG_RDX);
+  out->rsi = get(REG_RSI);
+  out->rdi = get(REG_RDI);
+  out->orig_rax = ~0ull;
+  out->rip = get(REG_RIP);
+  out->eflags = get(REG_EFL);
+  out->rsp = get(REG_RSP);
+  __asm__("mov %%fs:0, %0" : "=r"(out->fs_base));  // the ABI keeps the base there
+#else
+  memcpy(out->regs, context.uc_mcontext.regs, sizeof(out->regs));
+  out->sp = context.uc_mcontext.sp;
+  out->pc = context.uc_mcontext.pc;
+  out->pstate = context.uc_mcontext.pstate;
+#endif
+}
+
+uint64_t StackPointerOf(const user_regs_struct& registers) {
+#if defined(__x86_64__)
+  return registers.rsp;
+#else
+  return registers.sp;
+#endif
+}
+
+long OpenOwnMemory() {
+  return syscall(SYS_openat, AT_FDCWD, "/proc/self/mem", O_RDONLY | O_CLOEXEC);
+}
+
+// By the kernel: another thread may unmap what lies above this stack meanwhile.
+uint32_t CopyStack(long memory, uint64_t from, void* to) {
+  if (memory < 0) return 0;
+  const long count = syscall(SYS_pread64, memory, to, segment::kMaxStackInCopy, from);
+  return count < 0 ? 0 : static_cast<uint32_t>(count);
+}
+
+// nullptr: not asked, not any more, or another thread was.
+StackSlot* ClaimSlot(SegmentHeader* header, uint64_t question) {
+  auto* slots =
+      reinterpret_cast<StackSlot*>(reinterpret_cast<char*>(header) + segment::kStackSlotsOffset);
+  StackSlot* slot = &slots[question % segment::kStackSlots];
+  if (question == 0 || slot->asked.load() != question) return nullptr;
+  uint64_t claimed = slot->claimed.load();
+  if (claimed == question || !slot->claimed.compare_exchange_strong(claimed, question)) {
+    return nullptr;
+  }
+  if (slot->asked.load() == question) return slot;
+  slot->answered.store(question);
+  return nullptr;
+}
+
+void AnswerQuestion(int, siginfo_t* info, void* context) {
+  const KeepErrno keep_errno;
+  SegmentHeader* header = recorder.header.load(std::memory_order_acquire);
+  if (header == nullptr || info->si_code != SI_QUEUE) return;
+  const auto question = reinterpret_cast<uintptr_t>(info->si_value.sival_ptr);
+  StackSlot* slot = ClaimSlot(header, question);
+  if (slot == nullptr) return;
+  char* copy = reinterpret_cast<char*>(header) + segment::kStackAreaOffset +
+               question % segment::kStackSlots * segment::kStackCopyBytes;
+  auto* registers = reinterpret_cast<user_regs_struct*>(copy);
+  CopyRegisters(*static_cast<const ucontext_t*>(context), registers);
+  const uint64_t stack_pointer = StackPointerOf(*registers);
+  const long memory = OpenOwnMemory();
+  slot->stack_pointer.store(stack_pointer, std::memory_order_relaxed);
+  slot->stack_bytes.store(CopyStack(memory, stack_pointer, copy + segment::kRegistersBytes),
+                          std::memory_order_relaxed);
+  if (memory >= 0) {
+    if ((slot->flags.load() & segment::kAskMemory) != 0) {
+      char name[40];
+      AskerSocketName(header->asker.load(), name);
+      SendDescriptor(static_cast<int>(memory), segment::kMemoryDescriptor, name);
+    }
+    syscall(SYS_close, memory);
+  }
+  slot->answered.store(question);
+}
+
+void AnswerQuit(int) {
+  const KeepErrno keep_errno;
+  if (SendDescriptor(STDERR_FILENO, segment::kStderrDescriptor, segment::kAgentSocket)) return;
+  syscall(SYS_write, STDERR_FILENO, nobody_answers, strlen(nobody_answers));
+}
+
+bool IsFree(int signal) {
+  struct sigaction current;
+  return sigaction(signal, nullptr, &current) == 0 && (current.sa_flags & SA_SIGINFO) == 0 &&
+         current.sa_handler == SIG_DFL;
+}
+
+// Shells have jobs in the background ignore SIGQUIT: nobody's own handler, either.
+bool QuitIsFree() {
+  return sigaction(SIGQUIT, nullptr, &quit_before) == 0 &&
+         (quit_before.sa_flags & SA_SIGINFO) == 0 &&
+         (quit_before.sa_handler == SIG_DFL || quit_before.sa_handler == SIG_IGN);
+}
+
+bool Install(int signal, struct sigaction action) {
+  action.sa_flags |= SA_RESTART | SA_ONSTACK;
+  sigfillset(&action.sa_mask);  // no other handler on top of ours
+  return sigaction(signal, &action, nullptr) == 0;
+}
+
+void InstallStackSignal() {
+  struct sigaction action;
+  memset(&action, 0, sizeof(action));
+  action.sa_sigaction = &AnswerQuestion;
+  action.sa_flags = SA_SIGINFO;
+  int signal = SIGRTMAX;
+  while (signal >= kLowestSignal && !IsFree(signal)) --signal;
+  if (signal < kLowestSignal || !Install(signal, action)) return;
+  stack_signal = signal;
+  SegmentHeader* header = recorder.header.load(std::memory_order_acquire);
+  header->stack_signal.store(static_cast<uint32_t>(signal), std::memory_order_release);
+}
+
+void InstallQuit() {
+  struct sigaction action;
+  memset(&action, 0, sizeof(action));
+  action.sa_handler = &AnswerQuit;
+  has_quit = QuitIsFree() && Install(SIGQUIT, action);
+}
+
+void SetNames(const char* segment_path) {
+  const char* slash = strrchr(segment_path, '/');
+  const size_t length = slash == nullptr ? 0 : static_cast<size_t>(slash - segment_path) + 1;
+  socket_directory.sun_family = AF_UNIX;
+  if (length < sizeof(socket_directory.sun_path)) {
+    memcpy(socket_directory.sun_path, segment_path, length);
+    socket_directory_length = length;
+  }
+  const int pid = static_cast<int>(getpid());
+  snprintf(nobody_answers, sizeof(nobody_answers),
+           "rollcall[rank %d, pid %d]: no agent of Rollcall answers on this host; to see the "
+           "stacks:  rollcall stacks %d\n",
+           FindPlace(&getenv).rank, pid, pid);
+}
+
+// Unless the program has set another handler since.
+void GiveBack(int signal, const struct sigaction& before) {
+  struct sigaction current;
+  if (sigaction(signal, nullptr, &current) != 0) return;
+  const bool ours = (current.sa_flags & SA_SIGINFO) != 0
+                        ? current.sa_sigaction == &AnswerQuestion
+                        : current.sa_handler == &AnswerQuit;
+  if (ours) sigaction(signal, &before, nullptr);
+}
+
+}  // namespace
+
+void InstallStackSignals(const char* segment_path) {
+  if (installed.exchange(true)) return;
+  SetNames(segment_path);
+  if (recorder.options.stack_signal) InstallStackSignal();
+  if (recorder.options.sigquit) InstallQuit();
+}
+
+void RemoveStackSignals() {
+  if (!installed.exchange(false)) return;
+  struct sigaction nothing;
+  memset(&nothing, 0, sizeof(nothing));
+  nothing.sa_handler = SIG_DFL;
+  if (stack_signal != 0) GiveBack(stack_signal, nothing);
+  if (has_quit) GiveBack(SIGQUIT, quit_before);
+  stack_signal = 0;
+  has_quit = false;
+}
+
+}  // namespace rollcall

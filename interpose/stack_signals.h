@@ -1,0 +1,21 @@
+// The two signals that a process with a communicator answers, like a JVM its
+// SIGQUIT: one by which an agent asks a thread for its registers and the top of
+// its stack (segment::StackSlot), and SIGQUIT, by which a person asks the host's
+// agent for all stacks of the process on its stderr.
+//
+// The handlers copy, or pass a descriptor on, and return: they do not unwind,
+// allocate, lock, wait, or touch errno, and use system calls only through
+// syscall(), which is no cancellation point. A thread stuck in malloc or dlopen
+// answers all the same.
+#pragma once
+
+namespace rollcall {
+
+// Once a process; a signal that the program has a handler for is left alone.
+// `segment_path` must stay valid.
+void InstallStackSignals(const char* segment_path);
+
+// In a child of fork, which has no communicator: gives the signals back.
+void RemoveStackSignals();
+
+}  // namespace rollcall
