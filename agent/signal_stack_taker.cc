@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "absl/status/statusor.h"
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "agent/monotonic_clock.h"
@@ -16,19 +15,10 @@
 #include "agent/sample_parts.h"
 #include "agent/stack_questions.h"
 #include "agent/stack_taker.h"
+#include "agent/wait_channels.h"
 
 namespace rollcall {
 namespace {
-
-// Kernel functions in which a thread waits in a system call that returns EINTR after any handler,
-// SA_RESTART or not (signal(7)). Names as /proc/PID/wchan of Linux 4.18 to 6.18 has them begin.
-constexpr const char* kNotRestarted[] = {
-    "do_poll",         "do_sys_poll",    "poll_schedule",  "do_select",
-    "do_pselect",      "core_sys_sel",   "ep_poll",        "do_epoll",
-    "hrtimer_nan",     "do_nanosleep",   "common_nsleep",  "do_sigtimedwait",
-    "sigsuspend",      "sys_pause",      "__do_sys_pause", "pause",
-    "__x64_sys_pause", "do_msg",         "do_semtimed",    "__do_semtimed",
-    "read_events",     "io_cqring_wait", "do_io_getev",    "wait_for_completion_inter"};
 
 // The mask after `label` in a thread's status: bit n-1 is signal n.
 uint64_t MaskOf(const std::string& status, absl::string_view label) {
@@ -52,10 +42,8 @@ std::string ReasonNotToAsk(const std::string& proc_root, pid_t pid, int signal,
   if (thread.wchan.empty() || thread.wchan == "0") {
     return "left alone: the kernel does not tell which call a signal would end";
   }
-  for (const char* name : kNotRestarted) {
-    if (absl::StartsWith(thread.wchan, name)) {
-      return "left alone: a signal would end the system call that it is in";
-    }
+  if (EndsWhenSignalled(thread.wchan)) {
+    return "left alone: a signal would end the system call that it is in";
   }
   return "";
 }

@@ -22,9 +22,17 @@ using ThreadRegisters = user_regs_struct;
 #if defined(__x86_64__)
 inline uint64_t InstructionPointer(const ThreadRegisters& registers) { return registers.rip; }
 inline uint64_t StackPointer(const ThreadRegisters& registers) { return registers.rsp; }
+inline void SetPlace(uint64_t instruction, uint64_t stack, ThreadRegisters* registers) {
+  registers->rip = instruction;
+  registers->rsp = stack;
+}
 #elif defined(__aarch64__)
 inline uint64_t InstructionPointer(const ThreadRegisters& registers) { return registers.pc; }
 inline uint64_t StackPointer(const ThreadRegisters& registers) { return registers.sp; }
+inline void SetPlace(uint64_t instruction, uint64_t stack, ThreadRegisters* registers) {
+  registers->pc = instruction;
+  registers->sp = stack;
+}
 #else
 #error "Rollcall takes stacks on x86-64 and aarch64 only"
 #endif
@@ -33,6 +41,7 @@ enum class HowTaken {
   kNotTouched,   // left alone on purpose, or not permitted; `error` says why
   kInterrupted,  // stopped for the copy
   kStopped,      // was stopped already (SIGSTOP, Ctrl-Z) and still is
+  kWatched,      // copied while it slept, never stopped: only stack and instruction pointer known
   kAnswered,     // its handler of our signal made the copy
   kAtSignal,     // stopped as a signal arrived, which was passed on
   kFailed,       // did not stop in time, or ended; `error` says which
@@ -52,6 +61,7 @@ enum class PythonLock {
 
 struct RawThread {
   pid_t tid = 0;
+  bool is_main = false;
   std::string name;
   char state = '?';   // as /proc gave it before the thread was touched
   std::string wchan;  // kernel function it waited in; empty if none or not permitted

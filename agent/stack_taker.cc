@@ -13,7 +13,10 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
 #include "agent/monotonic_clock.h"
 #include "agent/proc_files.h"
@@ -21,12 +24,30 @@
 #include "agent/python/sampler.h"
 #include "agent/sample_parts.h"
 #include "agent/traced_thread.h"
+#include "agent/wait_channels.h"
 
 namespace rollcall {
 namespace {
 
 constexpr uint64_t kPageBytes = 4096;
 constexpr size_t kMaxStackBytes = 1 << 20;
+
+constexpr int kWatchTries = 3;
+
+// "232 0x4 ... 0x7ffc1234 0x7f5678": the call, its arguments, stack and instruction pointer. False:
+// it runs, or the kernel does not tell.
+bool ParsePlace(const std::string& text, ThreadRegisters* registers) {
+  const std::string line = text.substr(0, text.find('\n'));
+  const std::vector<absl::string_view> words = absl::StrSplit(line, ' ');
+  uint64_t stack = 0, instruction = 0;
+  if (words.size() < 3 || !absl::SimpleHexAtoi(words[words.size() - 2], &stack) ||
+      !absl::SimpleHexAtoi(words[words.size() - 1], &instruction)) {
+    return false;
+  }
+  *registers = {};
+  SetPlace(instruction, stack, registers);
+  return true;
+}
 
 // One Take(), on a tracer thread of its own: when that thread ends, the kernel lets go of any
 // thread of the job that is still seized. So there is no path on which one stays held.
@@ -44,6 +65,7 @@ class Taking {
   void FindPython(ModuleFiles* files, PythonFinder* finder);
   std::string ReasonNotToTouch() const;
   void TakeThread(RawThread* thread);
+  void Watch(RawThread* thread);
   void HoldAndCopy(TracedThread* traced, RawThread* thread);
   absl::Status CopyHeld(const TracedThread& traced, RawThread* thread, size_t* copied);
   size_t CopyMemory(pid_t pid, uint64_t address, size_t size);
@@ -91,6 +113,10 @@ std::string Taking::ReasonNotToTouch() const {
 }
 
 void Taking::TakeThread(RawThread* thread) {
+  if (thread->state == 'S' && EndsWhenStopped(thread->wchan)) {
+    Watch(thread);
+    return;
+  }
   TracedThread traced(thread->tid);
   absl::Status status = traced.Seize();
   if (absl::IsPermissionDenied(status)) {
@@ -106,6 +132,30 @@ void Taking::TakeThread(RawThread* thread) {
     return;
   }
   HoldAndCopy(&traced, thread);
+}
+
+// A stop would end the call that it is in, so it is copied as it sleeps. Worth something if it did
+// not run meanwhile: the kernel gives the same place, and as many turns on a CPU.
+void Taking::Watch(RawThread* thread) {
+  const std::string task = absl::StrCat(ProcPath(proc_root_, sample_->pid, "task/"), thread->tid);
+  const auto place = [&task] {
+    return absl::StrCat(ReadProcFile(task + "/syscall", 256).value_or("no call"),
+                        ReadProcFile(task + "/schedstat", 128).value_or(""));
+  };
+  for (int i = 0; i < kWatchTries; ++i) {
+    const std::string before = place();
+    if (!ParsePlace(before, &thread->registers)) break;
+    thread->stack_base = StackPointer(thread->registers);
+    const size_t copied =
+        CopyMemory(sample_->pid, thread->stack_base, StackSize(thread->stack_base));
+    if (python_ != nullptr) python_->ReadFrames(thread);
+    if (place() != before) continue;
+    thread->how = HowTaken::kWatched;
+    thread->stack.assign(buffer_.begin(), buffer_.begin() + copied);
+    if (python_ != nullptr) thread->python_frames = python_->frames();
+    return;
+  }
+  thread->error = "left alone: a stop would end the system call that it is in";
 }
 
 void Taking::HoldAndCopy(TracedThread* traced, RawThread* thread) {

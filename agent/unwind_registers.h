@@ -19,7 +19,8 @@ inline constexpr int kFramePointerRegister = UNW_AARCH64_X29;
 
 class UnwindRegisters {
  public:
-  explicit UnwindRegisters(const RawThread& thread) : registers_(thread.registers) {}
+  explicit UnwindRegisters(const RawThread& thread)
+      : registers_(thread.registers), only_frame_(thread.how == HowTaken::kWatched) {}
 
   bool Get(int number, unw_word_t* value) const {
     const auto* field = Field(number);

@@ -108,9 +108,23 @@ void PythonSampler::ListThreadsOf(uint64_t interpreter) {
   }
 }
 
+// Without its own pointer and without its number: a thread's descriptor lies at the top of its
+// stack, but for the main thread's, which is the first to be registered and so the last of the
+// list.
+const PythonSampler::Thread* PythonSampler::FindByStack(const RawThread& thread) const {
+  if (thread.is_main) return threads_.empty() ? nullptr : &threads_.back();
+  const Thread* nearest = nullptr;
+  for (const Thread& known : threads_) {
+    if (thread.stack_base == 0 || known.pthread <= thread.stack_base) continue;
+    if (nearest == nullptr || known.pthread < nearest->pthread) nearest = &known;
+  }
+  return nearest;
+}
+
 // A thread that is in several interpreters has several states: the one with frames is its own.
 const PythonSampler::Thread* PythonSampler::FindThread(const RawThread& thread) const {
   const uint64_t pointer = ThreadPointer(thread.registers);
+  if (pointer == 0 && layout_.thread_native_id == 0) return FindByStack(thread);
   for (const Thread& known : threads_) {
     if (pointer != 0 ? known.pthread == pointer : known.tid == static_cast<uint64_t>(thread.tid)) {
       return &known;

@@ -9,7 +9,8 @@ constexpr uint32_t kReplacement = 0xfffd;
 
 void AppendUtf8(uint32_t character, std::string* text) {
   // Control characters, too: the text may go to a terminal.
-  if (character < 0x20 || character == 0x7f || character >= 0x110000 || (character >= 0xd800 && character < 0xe000)) {
+  if (character < 0x20 || character == 0x7f || character >= 0x110000 ||
+      (character >= 0xd800 && character < 0xe000)) {
     character = kReplacement;
   }
   const auto tail = [character](int shift) {

@@ -94,6 +94,11 @@ bool VictimProcess::WaitForAll(char state) const {
   });
 }
 
+std::string VictimProcess::Ask() {
+  if (write(to_victim_, "c\n", 2) != 2) return "it cannot be asked";
+  return ReadLine();
+}
+
 int VictimProcess::SignalsHandled() {
   if (write(to_victim_, "c", 1) != 1) return -1;
   return std::atoi(ReadLine().c_str());

@@ -26,6 +26,8 @@ class VictimProcess {
   pid_t WaitForThread(const std::string& name, char state) const;
   // All threads are in `state`.
   bool WaitForAll(char state) const;
+  // What it says to one line on its stdin.
+  std::string Ask();
   // How many SIGUSR1 it has handled.
   int SignalsHandled();
 

@@ -1,0 +1,19 @@
+// What the kernel function that a thread waits in (/proc/PID/task/TID/wchan) tells about the system
+// call: whether being looked at would end it with EINTR, which a program can notice.
+//
+// From signal(7) of Linux man-pages 6, and the names in Linux 4.18 to 6.18. Pure.
+#pragma once
+
+#include <string>
+
+namespace rollcall {
+
+// Ends when the thread is stopped and goes on, though no signal was there for it: epoll_wait,
+// semop, sigtimedwait, and sockets that may have a timeout (SO_RCVTIMEO).
+bool EndsWhenStopped(const std::string& wait_channel);
+
+// Ends after any signal handler, SA_RESTART or not: all calls that have a timeout but the sockets',
+// and those that are made to wait for signals.
+bool EndsWhenSignalled(const std::string& wait_channel);
+
+}  // namespace rollcall

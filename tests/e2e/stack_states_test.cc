@@ -1,0 +1,157 @@
+// Stacks of a rank in every state, by both ways, a thousand times: right frames, and nothing that
+// the rank could notice. ROLLCALL_STACK_ROUNDS sets another number of rounds.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <string>
+
+#include "agent/proc_evidence.h"
+#include "agent/stack_taker.h"
+#include "agent/stacks.h"
+#include "tests/unit/victim_process.h"
+
+namespace rollcall {
+namespace {
+
+using testing::HasSubstr;
+
+int Rounds() {
+  const char* rounds = getenv("ROLLCALL_STACK_ROUNDS");
+  return rounds != nullptr ? atoi(rounds) : 1000;
+}
+
+bool HasFunction(const ThreadStack& thread, const std::string& function) {
+  for (const Frame& frame : thread.frames) {
+    if (frame.function.find(function) != std::string::npos) return true;
+  }
+  return false;
+}
+
+// The parameter: whether the stacks are taken from inside.
+class StackStatesTest : public testing::TestWithParam<bool> {
+ protected:
+  StackStatesTest() {
+    char path[] = "/tmp/rollcall-states-XXXXXX";
+    directory_ = mkdtemp(path);
+    setenv("ROLLCALL_DIR", directory_.c_str(), 1);
+    if (GetParam()) {
+      taker_ = std::make_unique<SignalStackTaker>();
+    } else {
+      taker_ = std::make_unique<PtraceStackTaker>();
+    }
+  }
+  ~StackStatesTest() override { std::filesystem::remove_all(directory_); }
+
+  static std::vector<std::string> Command(const std::string& mode) {
+    return {"/usr/bin/env", std::string("LD_PRELOAD=") + ROLLCALL_LIBRARY,
+            std::string("LD_LIBRARY_PATH=") + ROLLCALL_SIM_DIR, STACK_STATES, mode};
+  }
+
+  std::map<std::string, ThreadStack> Take(pid_t pid) {
+    const ProcessStack process = reader_.TakeAndUnwind(taker_.get(), pid, TakeLimits());
+    EXPECT_EQ(process.error, "");
+    std::map<std::string, ThreadStack> threads;
+    for (const ThreadStack& thread : process.threads) threads[thread.name] = thread;
+    return threads;
+  }
+
+  std::string directory_;
+  std::unique_ptr<StackTaker> taker_;
+  StackReader reader_;
+};
+
+TEST_P(StackStatesTest, ShowsWhereEachThreadStands) {
+  VictimProcess victim(Command("quiet"));
+  ASSERT_TRUE(victim.WaitForAll('S'));
+  const auto threads = Take(victim.pid());
+  const struct {
+    const char* thread;
+    const char* function;
+    bool from_inside;
+  } kExpected[] = {{"futex", "states::StandInFutex", true},
+                   {"read", "states::StandInRead", true},
+                   {"handler", "states::StandInHandler", true},
+                   {"handler", "<signal handler called>", true},
+                   {"handler", "states::RaiseSignal", true},
+                   {"deep", "states::Recurse", true},
+                   {"exception", "states::ThrowThroughAWait", true},
+                   {"nanosleep", "states::StandInNanosleep", false},
+                   {"poll", "states::StandInPoll", false},
+                   {"epoll", "states::StandInEpoll", false},
+                   {"select", "states::StandInSelect", false},
+                   {"sigwait", "states::StandInSigwait", false},
+                   {"pause", "states::StandInPause", false},
+                   {"blocked", "states::StandWithSignalsBlocked", false}};
+  for (const auto& expected : kExpected) {
+    const auto thread = threads.find(expected.thread);
+    ASSERT_NE(thread, threads.end()) << expected.thread;
+    if (GetParam() && !expected.from_inside) {
+      EXPECT_TRUE(thread->second.frames.empty()) << FormatThreadStack(thread->second);
+      EXPECT_NE(thread->second.note, "") << expected.thread;
+      EXPECT_NE(thread->second.wchan, "") << expected.thread;
+    } else {
+      EXPECT_TRUE(HasFunction(thread->second, expected.function))
+          << FormatThreadStack(thread->second);
+    }
+  }
+  const ThreadStack& deep = threads.at("deep");
+  if (GetParam()) {
+    EXPECT_THAT(deep.note, HasSubstr("the copied part of the stack ends here"));
+  } else {
+    EXPECT_TRUE(HasFunction(deep, "states::StandDeep")) << deep.note;
+    EXPECT_THAT(deep.note, HasSubstr("frames in the middle are left out"));
+  }
+  EXPECT_EQ(victim.Ask(), "noticed 0 ");
+}
+
+TEST_P(StackStatesTest, IsNotNoticedByThreadsThatStand) {
+  VictimProcess victim(Command("quiet"));
+  ASSERT_TRUE(victim.WaitForAll('S'));
+  for (int i = 0; i < Rounds(); ++i) {
+    const RawSample sample = taker_->Take(victim.pid(), TakeLimits());
+    ASSERT_EQ(sample.error, "") << i;
+    for (const RawThread& thread : sample.threads) {
+      EXPECT_NE(thread.how, HowTaken::kFailed) << thread.name << ": " << thread.error;
+    }
+  }
+  EXPECT_EQ(victim.Ask(), "noticed 0 ");
+}
+
+TEST_P(StackStatesTest, IsNotNoticedByThreadsThatAllocateLoadThrowPrintAndEnd) {
+  VictimProcess victim(Command("busy"));
+  for (int i = 0; i < Rounds(); ++i) {
+    const RawSample sample = taker_->Take(victim.pid(), TakeLimits());
+    ASSERT_EQ(sample.error, "") << i;
+    if (i % 50 != 0) continue;
+    const ProcessStack process = reader_.Unwind(sample, TakeLimits());
+    for (const ThreadStack& thread : process.threads) {
+      if (thread.name != "spin") continue;
+      EXPECT_TRUE(HasFunction(thread, "states::Spin")) << FormatThreadStack(thread);
+    }
+  }
+  EXPECT_EQ(victim.Ask(), "noticed 0 ");
+}
+
+TEST_P(StackStatesTest, LeavesNothingInTheSegmentsFolderButTheSegment) {
+  VictimProcess victim(Command("quiet"));
+  Take(victim.pid());
+  int files = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(directory_)) {
+    EXPECT_EQ(entry.path().extension(), ".seg");
+    ++files;
+  }
+  EXPECT_EQ(files, 1);
+}
+
+INSTANTIATE_TEST_SUITE_P(Ways, StackStatesTest, testing::Bool(), [](const auto& info) {
+  return info.param ? std::string("FromInside") : std::string("FromOutside");
+});
+
+}  // namespace
+}  // namespace rollcall
