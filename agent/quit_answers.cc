@@ -9,6 +9,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "agent/monotonic_clock.h"
+#include "agent/proc_files.h"
+#include "agent/rank_environment.h"
 #include "agent/stack_taker.h"
 #include "agent/stacks.h"
 #include "interpose/segment.h"
@@ -36,6 +38,11 @@ void WriteWithoutBlocking(int fd, const std::string& text) {
 
 }  // namespace
 
+int QuitAnswers::RankOf(pid_t pid) const {
+  const auto environ = ReadProcFile(ProcPath(proc_root_, pid, "environ"));
+  return environ.ok() ? FindRankInEnviron(*environ).place.rank : -1;
+}
+
 absl::Status QuitAnswers::Start() {
   auto socket = DescriptorSocket::Listen(absl::StrCat(directory_, "/", segment::kAgentSocket));
   if (!socket.ok()) return socket.status();
@@ -62,7 +69,8 @@ void QuitAnswers::Run() {
     std::optional<PassedDescriptor> asked = socket_->Receive(kLookNs);
     if (!asked.has_value() || asked->what != segment::kStderrDescriptor) continue;
     const ProcessStack stack = reader.TakeAndUnwind(&taker, asked->pid, TakeLimits());
-    WriteWithoutBlocking(asked->fd.get(), absl::StrCat("rollcall: ", FormatProcessStack(stack)));
+    WriteWithoutBlocking(asked->fd.get(),
+                         absl::StrCat("rollcall: ", FormatProcessStack(stack, RankOf(stack.pid))));
   }
 }
 

@@ -28,6 +28,7 @@ class QuitAnswers {
 
  private:
   void Run();
+  int RankOf(pid_t pid) const;
 
   const std::string directory_;  // of the segments
   const std::string proc_root_;

@@ -20,11 +20,27 @@
 namespace rollcall {
 namespace {
 
+constexpr int kLooks = 3;
+
 // The mask after `label` in a thread's status: bit n-1 is signal n.
 uint64_t MaskOf(const std::string& status, absl::string_view label) {
   const size_t at = status.find(std::string(label));
   return at == std::string::npos ? 0
                                  : std::strtoull(status.c_str() + at + label.size(), nullptr, 16);
+}
+
+bool IsUnknown(const RawThread& thread) {
+  return thread.state == 'S' && (thread.wchan.empty() || thread.wchan == "0");
+}
+
+// A thread that fell asleep between the two looks at it has a state and no wait channel yet.
+void LookAgain(const std::string& proc_root, pid_t pid, RawThread* thread) {
+  for (int i = 0; i < kLooks && IsUnknown(*thread); ++i) {
+    const auto seen = ReadThreadEvidence(proc_root, pid, thread->tid);
+    if (!seen.ok()) return;
+    thread->state = seen->state;
+    thread->wchan = seen->wchan;
+  }
 }
 
 std::string ReasonNotToAsk(const std::string& proc_root, pid_t pid, int signal,
@@ -38,11 +54,10 @@ std::string ReasonNotToAsk(const std::string& proc_root, pid_t pid, int signal,
     return "the program has taken away the handler of the signal";
   }
   if ((MaskOf(*status, "\nSigBlk:") & bit) != 0) return "it blocks the signal";
-  if (thread.state != 'S') return "";
-  if (thread.wchan.empty() || thread.wchan == "0") {
+  if (IsUnknown(thread)) {
     return "left alone: the kernel does not tell which call a signal would end";
   }
-  if (EndsWhenSignalled(thread.wchan)) {
+  if (thread.state == 'S' && EndsWhenSignalled(thread.wchan)) {
     return "left alone: a signal would end the system call that it is in";
   }
   return "";
@@ -53,6 +68,7 @@ std::vector<RawThread*> WhomToAsk(const std::string& proc_root, int signal, RawS
   std::vector<RawThread*> threads;
   for (RawThread& thread : sample->threads) {
     if (!thread.error.empty()) continue;
+    LookAgain(proc_root, sample->pid, &thread);
     thread.error = ReasonNotToAsk(proc_root, sample->pid, signal, thread);
     if (thread.error.empty()) threads.push_back(&thread);
   }

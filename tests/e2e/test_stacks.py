@@ -1,0 +1,260 @@
+"""Stacks of a rank that runs Python: by SIGQUIT, by hand, and where the kernel refuses tracing."""
+import ctypes
+import os
+import re
+import select
+import signal
+import struct
+import subprocess
+import sys
+import time
+
+import pytest
+from conftest import BUILD, ROLLCALL
+
+JOB = """
+import ctypes, os, signal, sys, threading, time
+nccl = ctypes.CDLL('libnccl.so.2')
+class Id(ctypes.Structure): _fields_ = [('bytes', ctypes.c_byte * 128)]
+unique = Id()
+comm = ctypes.c_void_p()
+before()
+assert nccl.ncclGetUniqueId(ctypes.byref(unique)) == 0
+assert nccl.ncclCommInitRank(ctypes.byref(comm), 1, unique, 0) == 0
+lock = threading.Lock()
+lock.acquire()
+def wait_for_lock(): lock.acquire()
+def sleep_long(): time.sleep(100000)
+for target in (wait_for_lock, sleep_long):
+    threading.Thread(target=target, daemon=True).start()
+after()
+print('ready', flush=True)
+def wait_for_input(): return sys.stdin.buffer.raw.read(1)
+while wait_for_input(): print('alive', flush=True)
+"""
+
+
+def read_until(stream, pattern, seconds=20):
+    """The lines up to the one that matches; the stream must not be buffered."""
+    text = ""
+    deadline = time.monotonic() + seconds
+    while not re.search(pattern, text.rpartition("\n")[0]):
+        readable, _, _ = select.select([stream], [], [], max(0, deadline - time.monotonic()))
+        piece = os.read(stream.fileno(), 65536).decode() if readable else ""
+        assert piece, f"{pattern} was never said:\n{text}"
+        text += piece
+    return text
+
+
+class Rank:
+    def __init__(self, directory, before="pass", after="pass", env=None):
+        script = f"def before():\n    {before}\ndef after():\n    {after}\n{JOB}"
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE, text=True, start_new_session=True,
+            env={**os.environ, "LD_PRELOAD": str(BUILD / "lib" / "librollcall.so"),
+                 "LD_LIBRARY_PATH": str(BUILD / "sim"), "ROLLCALL_DIR": str(directory),
+                 "RANK": "2", "WORLD_SIZE": "3", **(env or {})})
+        self.pid = self.process.pid
+        assert self.process.stdout.readline() == "ready\n", self.process.stderr.read()
+
+    def quit(self):
+        self.process.send_signal(signal.SIGQUIT)
+
+    def is_alive(self):
+        self.process.stdin.write("x")
+        self.process.stdin.flush()
+        return self.process.stdout.readline() == "alive\n"
+
+    def read_stderr_until(self, pattern):
+        return read_until(self.process.stderr, pattern)
+
+    def end(self):
+        """Its exit code and what was left on its stderr."""
+        self.process.stdin.close()
+        return self.process.wait(timeout=20), self.process.stderr.read()
+
+
+@pytest.fixture
+def directory(tmp_path):
+    path = tmp_path / "segments"
+    path.mkdir(mode=0o700)
+    return path
+
+
+@pytest.fixture
+def start(directory):
+    ranks = []
+
+    def start_rank(**options):
+        ranks.append(Rank(directory, **options))
+        return ranks[-1]
+
+    yield start_rank
+    for rank in ranks:
+        rank.process.kill()
+        rank.process.wait()
+
+
+@pytest.fixture
+def agent(directory):
+    process = subprocess.Popen(
+        [BUILD / "bin" / "rollcall-agent", f"--dir={directory}", "--daemon=127.0.0.1:1"],
+        stderr=subprocess.DEVNULL)
+    while not (directory / "agent.sock").exists():
+        time.sleep(0.01)
+    yield process
+    process.terminate()
+    process.wait(timeout=20)
+
+
+def stacks(*arguments, prepare=None):
+    return subprocess.run([ROLLCALL, "stacks", *map(str, arguments)], text=True, timeout=60,
+                          capture_output=True, preexec_fn=prepare)
+
+
+def test_sigquit_prints_all_stacks_to_the_ranks_stderr_and_it_goes_on(start, agent):
+    rank = start()
+    rank.quit()
+    text = rank.read_stderr_until(r"sleep_long .*\n(.*\n)*.*start_thread")
+    rank.quit()  # and once more
+    rank.read_stderr_until(r"sleep_long .*\n(.*\n)*.*start_thread")
+    assert f"process {rank.pid}, rank 2, 3 threads" in text
+    assert rank.is_alive()
+    assert rank.end()[0] == 0
+
+
+def test_sigquit_without_an_agent_says_in_one_line_which_command_to_type(start):
+    rank = start()
+    rank.quit()
+    said = rank.read_stderr_until("rollcall stacks")
+    assert said.count("\n") == 1
+    assert f"rank 2, pid {rank.pid}" in said
+    assert f"rollcall stacks {rank.pid}" in said
+    assert rank.is_alive()
+
+
+def test_sigquit_works_where_a_shell_has_the_job_ignore_it(start, agent):
+    rank = start(before="signal.signal(signal.SIGQUIT, signal.SIG_IGN)")
+    rank.quit()
+    rank.read_stderr_until(r"wait_for_input ")
+
+
+def test_sigquit_reaches_the_embedded_agent_of_rollcall_run(tmp_path):
+    script = tmp_path / "job.py"
+    script.write_text("def before(): pass\ndef after(): print(os.getpid(), flush=True)\n" + JOB)
+    run = subprocess.Popen([ROLLCALL, "run", "--sim", f"--report-dir={tmp_path}", "--",
+                            sys.executable, script], stdin=subprocess.PIPE, text=True,
+                           stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    pid = int(run.stdout.readline())
+    assert run.stdout.readline() == "ready\n"
+    os.kill(pid, signal.SIGQUIT)
+    read_until(run.stderr, "wait_for_input")
+    run.stdin.close()
+    assert run.wait(timeout=20) == 0
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_the_programs_own_handler_is_left_alone(start, agent, when):
+    rank = start(**{when: "import faulthandler; faulthandler.register(signal.SIGQUIT)"})
+    rank.quit()
+    said = rank.read_stderr_until("most recent call first")
+    assert "rollcall" not in said
+    assert rank.is_alive()
+
+
+def test_sigquit_ends_the_process_where_that_is_wanted(start, agent):
+    rank = start(env={"ROLLCALL_SIGQUIT": "0"})
+    rank.quit()
+    assert rank.process.wait(timeout=20) == -signal.SIGQUIT
+
+
+def test_sigquit_ends_a_child_that_has_no_communicator(start, tmp_path):
+    number = tmp_path / "child"
+    rank = start(after=f"""child = os.fork()
+    if child == 0: time.sleep(1000)
+    open('{number}', 'w').write(str(child))
+    threading.Thread(target=lambda: print(os.waitpid(child, 0)[1], flush=True)).start()""")
+    os.kill(int(number.read_text()), signal.SIGQUIT)
+    status = int(rank.process.stdout.readline())
+    assert os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGQUIT
+
+
+def test_stacks_by_hand_show_python_and_native_frames(start):
+    rank = start()
+    result = stacks(rank.pid)
+    assert result.returncode == 0, result.stderr
+    assert f"process {rank.pid}, rank 2, 3 threads, taken by ptrace" in result.stdout
+    for function in ("wait_for_lock", "sleep_long", "wait_for_input"):
+        assert re.search(rf"{function}  at <string>:\d+  \[Python\]", result.stdout), result.stdout
+
+
+def test_stacks_from_inside_show_the_same_but_for_those_a_signal_would_wake(start):
+    rank = start()
+    result = stacks("--way=inside", rank.pid)
+    assert result.returncode == 0, result.stderr
+    assert "taken by signal" in result.stdout
+    for function in ("wait_for_lock", "sleep_long", "wait_for_input"):
+        assert re.search(rf"{function}  at <string>:\d+  \[Python\]", result.stdout), result.stdout
+    assert "left alone: a signal would end the system call that it is in" in result.stdout
+    assert re.search(r"start_thread.*libc", result.stdout)
+    assert rank.is_alive()
+
+
+def refuse_tracing():
+    """As a container's seccomp profile does it: ptrace and process_vm_readv fail with EPERM."""
+    numbers = {"x86_64": (101, 310), "aarch64": (117, 270)}[os.uname().machine]
+    load_number = struct.pack("HBBI", 0x20, 0, 0, 0)
+    refuse, allow = struct.pack("HBBI", 0x06, 0, 0, 0x00050001), struct.pack("HBBI", 0x06, 0, 0,
+                                                                              0x7fff0000)
+    jumps = struct.pack("HBBI", 0x15, 1, 0, numbers[0]) + struct.pack("HBBI", 0x15, 0, 1,
+                                                                     numbers[1])
+    program = ctypes.create_string_buffer(load_number + jumps + refuse + allow)
+    descriptor = ctypes.create_string_buffer(
+        struct.pack("HxxxxxxP", 5, ctypes.addressof(program)))
+    libc = ctypes.CDLL(None, use_errno=True)
+    libc.prctl(38, 1, 0, 0, 0)  # PR_SET_NO_NEW_PRIVS
+    if libc.prctl(22, 2, descriptor, 0, 0) != 0:  # PR_SET_SECCOMP, SECCOMP_MODE_FILTER
+        os._exit(97)
+
+
+def test_where_tracing_is_refused_the_inside_way_is_chosen_by_itself(start):
+    rank = start()
+    result = stacks(rank.pid, prepare=refuse_tracing)
+    assert result.returncode == 0, result.stderr
+    assert "taken by signal" in result.stdout
+    assert "wait_for_lock  at <string>" in result.stdout
+
+
+def test_where_both_ways_are_refused_each_reason_is_said_and_what_to_type(start):
+    rank = start(env={"ROLLCALL_STACK_SIGNAL": "0"})
+    result = stacks(rank.pid, prepare=refuse_tracing)
+    assert result.returncode == 1
+    assert "the kernel did not permit it" in result.stdout + result.stderr
+    assert "SYS_PTRACE" in result.stdout + result.stderr
+    assert "ROLLCALL_STACK_SIGNAL=0" in result.stdout + result.stderr
+
+
+def test_an_asker_that_is_killed_leaves_the_rank_and_the_next_asker_well(start):
+    rank = start()
+    for _ in range(20):
+        asker = subprocess.Popen([ROLLCALL, "stacks", "--way=inside", str(rank.pid)],
+                                 stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        time.sleep(0.005)
+        asker.kill()
+        asker.wait()
+    assert rank.is_alive()
+    result = stacks("--way=inside", rank.pid)
+    assert "wait_for_lock  at <string>" in result.stdout, result.stdout + result.stderr
+
+
+def test_two_askers_at_once_do_not_disturb_each_other(start):
+    rank = start()
+    askers = [subprocess.Popen([ROLLCALL, "stacks", "--way=inside", str(rank.pid)], text=True,
+                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT) for _ in range(4)]
+    answers = [asker.communicate(timeout=60)[0] for asker in askers]
+    assert any("wait_for_lock  at <string>" in answer for answer in answers)
+    for answer in answers:
+        assert ("wait_for_lock  at <string>" in answer
+                or "another program is taking its stacks" in answer), answer
+    assert rank.is_alive()
