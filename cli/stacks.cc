@@ -1,5 +1,9 @@
 // rollcall stacks: what the threads of processes on this host are doing, now,
-// without an agent or a daemon. The processes run on.
+// without an agent or a daemon; or those of a job, by way of its daemon. The
+// processes run on.
+#include <errno.h>
+#include <grpcpp/grpcpp.h>
+#include <signal.h>
 #include <sys/types.h>
 
 #include <CLI/CLI.hpp>
@@ -15,9 +19,10 @@
 #include "agent/stacks.h"
 #include "agent/stacks_proto.h"
 #include "cli/commands.h"
+#include "daemon/report/stacks_text.h"
 #include "daemon/stacks/merge.h"
 #include "daemon/stacks/stack_tree.h"
-#include "rollcall/v1/incident.pb.h"
+#include "rollcall/v1/query.grpc.pb.h"
 
 namespace rollcall {
 namespace {
@@ -35,6 +40,10 @@ std::string ReadEnviron(pid_t pid) {
   return text.str();
 }
 
+bool IsProcess(const std::string& argument, pid_t* pid) {
+  return absl::SimpleAtoi(argument, pid) && *pid > 0 && (kill(*pid, 0) == 0 || errno == EPERM);
+}
+
 // Pids, in the order given, each once; false: said what is wrong.
 bool ParsePids(const std::vector<std::string>& arguments, std::vector<pid_t>* pids) {
   std::set<pid_t> seen;
@@ -42,7 +51,8 @@ bool ParsePids(const std::vector<std::string>& arguments, std::vector<pid_t>* pi
     pid_t pid = 0;
     if (!absl::SimpleAtoi(argument, &pid) || pid <= 0) {
       std::cerr << "rollcall stacks: " << argument
-                << ": not a process number; give those of processes on this host, as ps has them\n";
+                << ": not a process number; give those of processes on this host, as ps has them, "
+                   "or one job alone\n";
       return false;
     }
     if (seen.insert(pid).second) pids->push_back(pid);
@@ -102,43 +112,131 @@ bool PrintErrors(const std::vector<Taken>& all, bool said) {
   return failed;
 }
 
-}  // namespace
+void PrintTree(const StackTree& tree, const std::string& format) {
+  std::cout << (format == "text"     ? ToText(tree)
+                : format == "json"   ? ToJson(tree)
+                : format == "folded" ? ToFolded(tree)
+                                     : ToDot(tree));
+}
 
-int StacksCommand(const std::vector<std::string>& arguments) {
+struct Flags {
   std::string format = "text";
   std::string way = "auto";
-  bool merged = false;
+  std::string daemon = "127.0.0.1:9400";
+  std::vector<std::string> ranks, hosts;
+  bool merge = false;
+  bool each = false;
   std::vector<std::string> names;
-  CLI::App app("Prints the stacks of processes on this host, which run on.", "rollcall stacks");
-  app.add_option("--format", format,
-                 "text; or, all merged into one tree: json, folded (for flame graphs), dot")
+};
+
+void AddFlags(CLI::App* app, Flags* flags) {
+  app->add_option("--format", flags->format,
+                  "text; or, all merged into one tree: json, folded (for flame graphs), dot")
       ->envname("ROLLCALL_FORMAT")
       ->capture_default_str()
       ->check(CLI::IsMember({"text", "json", "folded", "dot"}));
-  app.add_flag("--merge", merged, "text: all threads in one tree, what differs first");
-  app.add_option("--way", way,
-                 "outside: by ptrace; inside: by a signal that the process's own library answers; "
-                 "auto: from outside where the kernel permits it")
+  auto* merge =
+      app->add_flag("--merge", flags->merge, "text: all threads in one tree, what differs first");
+  app->add_flag("--each", flags->each, "text: of a job, too, one process after the other")
+      ->excludes(merge);
+  app->add_option("--daemon", flags->daemon, "of a JOB: the daemon that knows it, HOST:PORT")
+      ->envname("ROLLCALL_DAEMON")
+      ->capture_default_str();
+  app->add_option("--rank", flags->ranks, "of a JOB: only these, for example 0-3,7");
+  app->add_option("--host", flags->hosts, "of a JOB: only processes of this host; may be repeated");
+  app->add_option("--way", flags->way,
+                  "of PIDs. outside: by ptrace; inside: by a signal that the process's own library "
+                  "answers; auto: from outside where the kernel permits it")
       ->capture_default_str()
       ->check(CLI::IsMember({"auto", "outside", "inside"}));
-  app.add_option("PID", names, "processes on this host")->required();
-  int exit_code = 0;
-  if (!ParseFlags(&app, arguments, &exit_code)) return exit_code;
+  app->add_option("JOB|PID", flags->names,
+                  "a job that a daemon knows, or processes on this host, which need none")
+      ->required();
+}
 
-  std::vector<pid_t> pids;
-  if (!ParsePids(names, &pids)) return kExitBadUsage;
-  const std::vector<Taken> all = TakeAll(pids, MakeTaker(way).get());
-  const bool each = format == "text" && !merged;
+int StacksOfProcesses(const Flags& flags, const std::vector<pid_t>& pids) {
+  const std::vector<Taken> all = TakeAll(pids, MakeTaker(flags.way).get());
+  const bool each = flags.format == "text" && !flags.merge;
   if (each) {
     PrintEach(all);
   } else {
-    const StackTree tree = Merge(all);
-    std::cout << (format == "text"     ? ToText(tree)
-                  : format == "json"   ? ToJson(tree)
-                  : format == "folded" ? ToFolded(tree)
-                                       : ToDot(tree));
+    PrintTree(Merge(all), flags.format);
   }
   return PrintErrors(all, each) ? 1 : 0;
+}
+
+// False: said what is wrong.
+bool FillRequest(const Flags& flags, v1::TakeStacksRequest* request) {
+  constexpr size_t kMostRanks = 1 << 20;
+  request->set_job(flags.names.front());
+  for (const std::string& host : flags.hosts) request->add_hosts(host);
+  for (const std::string& text : flags.ranks) {
+    const RankSet set = RankSet::Parse(text);
+    if (set.size() == 0 || set.size() > kMostRanks || set.ToString() != text) {
+      std::cerr << "rollcall stacks: --rank=" << text
+                << ": not ranks in rising order, for example 0-3,7\n";
+      return false;
+    }
+    for (const auto& [first, last] : set.runs()) {
+      for (int32_t rank = first; rank <= last; ++rank) request->add_ranks(rank);
+    }
+  }
+  return true;
+}
+
+int StacksOfJob(const Flags& flags) {
+  v1::TakeStacksRequest request;
+  if (!FillRequest(flags, &request)) return kExitBadUsage;
+  const auto stub =
+      v1::Query::NewStub(grpc::CreateChannel(flags.daemon, grpc::InsecureChannelCredentials()));
+  grpc::ClientContext context;
+  context.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(60));
+  const auto reader = stub->TakeStacks(&context, request);
+  StackTree tree;
+  int missing = 0, processes = 0;
+  v1::ProcessStack stack;
+  while (reader->Read(&stack)) {
+    ++processes;
+    if (!stack.error().empty()) {
+      std::cerr << "rollcall: rank " << stack.rank() << ", " << stack.host() << ", process "
+                << stack.pid() << ": " << stack.error() << "\n";
+    }
+    missing += stack.threads().empty();
+    if (flags.each && flags.format == "text") {
+      std::cout << StackToText(stack) << "\n";
+    } else {
+      AddToTree(stack, stack.rank(), &tree);
+    }
+  }
+  const grpc::Status status = reader->Finish();
+  if (!status.ok()) {
+    std::cerr << "rollcall: no stacks of job " << flags.names.front() << " from the daemon at "
+              << flags.daemon << ": " << status.error_message()
+              << "\n  another daemon?             rollcall stacks --daemon=HOST:PORT JOB"
+              << "\n  processes on this host?     rollcall stacks PID...\n";
+    return 1;
+  }
+  if (!flags.each || flags.format != "text") PrintTree(tree, flags.format);
+  return missing == processes ? 1 : 0;
+}
+
+}  // namespace
+
+int StacksCommand(const std::vector<std::string>& arguments) {
+  Flags flags;
+  CLI::App app("Prints the stacks of a job's processes, which run on.", "rollcall stacks");
+  AddFlags(&app, &flags);
+  int exit_code = 0;
+  if (!ParseFlags(&app, arguments, &exit_code)) return exit_code;
+  // A job may have a number for its name, too.
+  pid_t number = 0;
+  if (flags.names.size() == 1 && !IsProcess(flags.names.front(), &number) &&
+      (number <= 0 || app.count("--daemon") > 0)) {
+    return StacksOfJob(flags);
+  }
+  std::vector<pid_t> pids;
+  if (!ParsePids(flags.names, &pids)) return kExitBadUsage;
+  return StacksOfProcesses(flags, pids);
 }
 
 }  // namespace rollcall

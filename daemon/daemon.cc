@@ -7,6 +7,7 @@
 #include <chrono>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "daemon/diagnose.h"
@@ -17,6 +18,7 @@
 #include "daemon/stack_motion.h"
 #include "daemon/status.h"
 #include "rollcall/v1/agent.pb.h"
+#include "daemon/stacks/merge.h"
 #include "rollcall/v1/query.grpc.pb.h"
 
 namespace rollcall {
@@ -24,7 +26,9 @@ namespace {
 
 constexpr int64_t kSecond = 1'000'000'000;
 constexpr int kMostMessageBytes = 64 << 20;
-constexpr size_t kSamplesKept = 2;      // of one process's stacks, in an incident
+constexpr size_t kSamplesKept = 2;  // of one process's stacks, in an incident
+constexpr int64_t kStacksBeforeReportNs = 2 * kSecond;
+constexpr absl::Duration kStacksPatience = absl::Seconds(15);
 constexpr size_t kIncidentsKept = 100;  // of one job
 
 int64_t Now() { return absl::GetCurrentTimeNanos(); }
@@ -53,6 +57,17 @@ void AddStack(v1::Incident* incident, const v1::ProcessStack& stack) {
                    });
 }
 
+// The newest sample of each process, and those that were merged before.
+v1::StackTree MergedStacks(const v1::Incident& incident, const StackTree& rest) {
+  std::map<std::pair<std::string, int32_t>, const v1::ProcessStack*> newest;
+  for (const v1::ProcessStack& stack : incident.stacks()) {
+    if (!stack.threads().empty()) newest[{stack.host(), stack.pid()}] = &stack;
+  }
+  StackTree tree = rest;
+  for (const auto& [process, stack] : newest) AddToTree(*stack, stack->rank(), &tree);
+  return ToProto(tree);
+}
+
 // What the stack shows, against the newest one of the process that is there already.
 Motion MotionSince(const v1::Incident& incident, const v1::ProcessStack& stack) {
   Motion motion = Motion::kUnknown;
@@ -71,12 +86,13 @@ Limits LimitsFor(int64_t hang_after_ns) {
   limits.suspect_after_ns = std::min(hang_after_ns / 2, 15 * kSecond);
   limits.suspect_floor_ns = std::min(hang_after_ns / 2, 5 * kSecond);
   limits.absent_for_good_ns = std::min(hang_after_ns, 5 * kSecond);
+  limits.stacks_apart_ns = std::clamp(hang_after_ns / 6, kSecond, 5 * kSecond);
   return limits;
 }
 
 class Daemon::QueryService : public v1::Query::Service {
  public:
-  explicit QueryService(const Daemon* daemon) : daemon_(daemon) {}
+  explicit QueryService(Daemon* daemon) : daemon_(daemon) {}
 
   grpc::Status GetStatus(grpc::ServerContext*, const v1::StatusRequest* request,
                          v1::StatusResponse* response) override {
@@ -92,8 +108,17 @@ class Daemon::QueryService : public v1::Query::Service {
     return grpc::Status::OK;
   }
 
+  grpc::Status TakeStacks(grpc::ServerContext* context, const v1::TakeStacksRequest* request,
+                          grpc::ServerWriter<v1::ProcessStack>* writer) override {
+    const absl::Status status = daemon_->TakeStacks(*request, [&](const v1::ProcessStack& stack) {
+      return !context->IsCancelled() && writer->Write(stack);
+    });
+    if (status.ok()) return grpc::Status::OK;
+    return {grpc::StatusCode::NOT_FOUND, std::string(status.message())};
+  }
+
  private:
-  const Daemon* const daemon_;
+  Daemon* const daemon_;
 };
 
 Daemon::Daemon(DaemonOptions options)
@@ -190,9 +215,8 @@ void Daemon::Take(const JobState& state, std::vector<Verdict> verdicts, int64_t 
                   uint64_t version) {
   const absl::MutexLock lock(&mutex_);
   JobWatch& watch = jobs_.try_emplace(state.name, state.name).first->second;
-  const auto warnings =
-      std::stable_partition(verdicts.begin(), verdicts.end(),
-                            [](const Verdict& v) { return !IsWarning(v.cause); });
+  const auto warnings = std::stable_partition(verdicts.begin(), verdicts.end(),
+                                              [](const Verdict& v) { return !IsWarning(v.cause); });
   watch.warnings.clear();
   for (auto at = warnings; at != verdicts.end(); ++at) watch.warnings.push_back(at->summary);
   verdicts.erase(warnings, verdicts.end());
@@ -236,26 +260,33 @@ void Daemon::Act(const JobState& state, const IncidentEvent& event, JobWatch* wa
   }
   // What this side has added stays.
   incident.mutable_stacks()->Swap(at->incident.mutable_stacks());
+  incident.mutable_stack_tree()->Swap(at->incident.mutable_stack_tree());
   incident.set_report_path(at->folder);
   at->incident.Swap(&incident);
   at->dirty = true;
   if (options_.log_incidents && event.kind == IncidentEvent::Kind::kConfirmed) {
     spdlog::info("{}: {}", event.incident.id, event.incident.verdicts.front().summary);
   }
-  if (!event.take_stacks_of.empty()) AskForStacks(state, event);
+  if (event.take_stacks_of.empty()) return;
+  at->stacks_open += static_cast<int>(event.take_stacks_of.size());
+  at->stacks_asked_ns = Now();
+  AskForStacks(state, event);
 }
 
 void Daemon::AskForStacks(const JobState& state, const IncidentEvent& event) {
   std::map<std::string, v1::DaemonMessage> messages;  // by host
-  StackRequest request = {state.name, event.incident.id, {}};
+  const bool rest = event.kind == IncidentEvent::Kind::kTakeStacksOfRest;
+  StackRequest request = {state.name, event.incident.id, rest, {}};
   const auto asked = [&](int32_t process) -> Asked& {
     const Process& known = state.processes[static_cast<size_t>(process)];
     Asked& entry = request.asked[{known.host, known.pid}];
     entry.process = process;
+    entry.rank = known.global_rank;
     return entry;
   };
   for (const int32_t process : event.take_stacks_of) asked(process);
   for (const Verdict& verdict : event.incident.verdicts) {
+    if (rest) break;
     const size_t waiting = std::min(verdict.waiting_ranks.size(), verdict.waiting_processes.size());
     for (size_t i = 0; i < waiting; ++i) {
       if (ProcessOf(state, verdict.waiting_processes[i]) == nullptr) continue;
@@ -282,6 +313,75 @@ void Daemon::AskForStacks(const JobState& state, const IncidentEvent& event) {
   for (const auto& [host, message] : messages) agents_->Send(host, message);
 }
 
+namespace {
+
+std::string Choices(const std::vector<std::string>& names) {
+  return names.empty() ? "it knows none" : absl::StrCat("it knows ", absl::StrJoin(names, ", "));
+}
+
+template <typename Repeated, typename Value>
+bool AllOrAmong(const Repeated& wanted, const Value& value) {
+  return wanted.empty() || std::find(wanted.begin(), wanted.end(), value) != wanted.end();
+}
+
+}  // namespace
+
+absl::Status Daemon::TakeStacks(const v1::TakeStacksRequest& request,
+                                const std::function<bool(const v1::ProcessStack&)>& on_stack) {
+  std::map<std::string, v1::DaemonMessage> messages;  // by host
+  std::map<StackCalls::Process, int32_t> ranks;
+  uint64_t number = 0;
+  {
+    const absl::MutexLock lock(&mutex_);
+    number = next_request_++;
+  }
+  const std::vector<std::string> jobs = store_.JobNames();
+  if (std::find(jobs.begin(), jobs.end(), request.job()) == jobs.end()) {
+    return absl::NotFoundError(
+        absl::StrCat("the daemon knows no job ", request.job(), "; ", Choices(jobs)));
+  }
+  store_.Read(request.job(), [&](const JobState& state) {
+    for (size_t i = 0; i < state.processes.size(); ++i) {
+      const Process& process = state.processes[i];
+      if (HowProcessEnded(state, static_cast<int32_t>(i)) != Gone::kNo) continue;
+      if (!AllOrAmong(request.ranks(), process.global_rank) ||
+          !AllOrAmong(request.hosts(), process.host)) {
+        continue;
+      }
+      ranks[{process.host, process.pid}] = process.global_rank;
+      v1::TakeStacks* take = messages[process.host].mutable_take_stacks();
+      take->set_request(number);
+      v1::ProcessRef* wanted = take->add_processes();
+      wanted->set_pid(process.pid);
+      wanted->set_start_time(process.start_time);
+    }
+  });
+  if (ranks.empty()) {
+    return absl::NotFoundError(
+        absl::StrCat("job ", request.job(), " has no living process of these ranks and hosts"));
+  }
+  stack_calls_.Begin(number, std::move(ranks));
+  for (const auto& [host, message] : messages) {
+    if (!agents_->Send(host, message)) {
+      stack_calls_.GiveUp(number, host, "the agent of its host is not connected");
+    }
+  }
+  const absl::Time deadline = absl::Now() + kStacksPatience;
+  while (const auto stack = stack_calls_.Next(number, deadline)) {
+    if (on_stack(*stack)) continue;
+    stack_calls_.End(number);
+    break;
+  }
+  return absl::OkStatus();
+}
+
+// The first report waits a little for the first stacks: whoever ends the job because of it takes
+// them with it.
+bool Daemon::AwaitsStacks(const Record& record) {
+  return record.folder.empty() && record.stacks_open > 0 &&
+         Now() - record.stacks_asked_ns < kStacksBeforeReportNs;
+}
+
 void Daemon::WriteReports() {
   if (options_.report_dir.empty()) return;
   std::vector<std::pair<v1::Incident, std::string>> due;  // with the folder
@@ -289,8 +389,9 @@ void Daemon::WriteReports() {
     const absl::MutexLock lock(&mutex_);
     for (auto& [name, watch] : jobs_) {
       for (Record& record : watch.incidents) {
-        if (!record.dirty || !record.incident.has_confirmed_at()) continue;
+        if (!record.dirty || !record.incident.has_confirmed_at() || AwaitsStacks(record)) continue;
         record.dirty = false;
+        *record.incident.mutable_stack_tree() = MergedStacks(record.incident, record.rest);
         due.emplace_back(record.incident, record.folder);
         // A report tells of the hang; that the job ended afterwards (by our own
         // hand, maybe) is in closed_at and makes it no less confirmed.
@@ -320,7 +421,9 @@ void Daemon::WriteReports() {
   }
 }
 
-void Daemon::OnTick(const std::string& host, const v1::Tick& tick) { store_.Apply(host, tick, Now()); }
+void Daemon::OnTick(const std::string& host, const v1::Tick& tick) {
+  store_.Apply(host, tick, Now());
+}
 
 void Daemon::OnStack(const std::string& host, const v1::StackReply& reply) {
   v1::ProcessStack stack = reply.stack();
@@ -329,6 +432,7 @@ void Daemon::OnStack(const std::string& host, const v1::StackReply& reply) {
   int32_t process = -1;
   Motion motion = Motion::kUnknown;
   {
+    if (stack_calls_.Deliver(reply.request(), stack)) return;
     const absl::MutexLock lock(&mutex_);
     const auto request = stack_requests_.find(reply.request());
     if (request == stack_requests_.end()) return;
@@ -342,9 +446,14 @@ void Daemon::OnStack(const std::string& host, const v1::StackReply& reply) {
     stack.set_culprit(asked->second.culprit);
     for (Record& record : watch->second.incidents) {
       if (record.incident.id() != request->second.incident) continue;
+      record.dirty = true;
+      --record.stacks_open;
+      if (request->second.rest) {
+        AddToTree(stack, stack.rank(), &record.rest);
+        return;
+      }
       motion = MotionSince(record.incident, stack);
       AddStack(&record.incident, stack);
-      record.dirty = true;
     }
   }
   store_.SetStacks(job, process, motion, WordsOf(stack));

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -21,6 +22,8 @@
 #include "daemon/diagnose.h"
 #include "daemon/incidents.h"
 #include "daemon/job_store.h"
+#include "daemon/stack_calls.h"
+#include "daemon/stacks/stack_tree.h"
 #include "rollcall/v1/incident.pb.h"
 #include "rollcall/v1/query.pb.h"
 
@@ -69,6 +72,11 @@ class Daemon : public AgentSink {
   v1::StatusResponse GetStatus(const std::string& job) const;
   std::vector<v1::Incident> GetIncidents(const std::string& job) const;
 
+  // Takes the stacks of these processes of the job, now; `on_stack` is called with each as it
+  // comes, and stops it by returning false. Errors: kNotFound, which says what there is.
+  absl::Status TakeStacks(const v1::TakeStacksRequest& request,
+                          const std::function<bool(const v1::ProcessStack&)>& on_stack);
+
   void OnTick(const std::string& host, const v1::Tick& tick) override;
   void OnStack(const std::string& host, const v1::StackReply& reply) override;
   void OnConnected(const std::string& host) override;
@@ -78,8 +86,11 @@ class Daemon : public AgentSink {
   class QueryService;
   struct Record {  // an incident as people see it
     v1::Incident incident;
-    std::string folder;  // of its report; "" while there is none
-    bool dirty = false;  // the report is older than the incident
+    std::string folder;           // of its report; "" while there is none
+    bool dirty = false;           // the report is older than the incident
+    int stacks_open = 0;          // asked for and not yet there
+    int64_t stacks_asked_ns = 0;  // when the newest of them were
+    StackTree rest;               // of processes whose stacks are merged at once, not kept
   };
   struct JobWatch {
     explicit JobWatch(const std::string& job) : life(job) {}
@@ -98,6 +109,7 @@ class Daemon : public AgentSink {
   struct StackRequest {
     std::string job;
     std::string incident;
+    bool rest = false;                                       // to be merged only
     std::map<std::pair<std::string, int32_t>, Asked> asked;  // by host and pid
   };
 
@@ -111,6 +123,7 @@ class Daemon : public AgentSink {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void AskForStacks(const JobState& state, const IncidentEvent& event)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  static bool AwaitsStacks(const Record& record);
   void WriteReports() ABSL_LOCKS_EXCLUDED(mutex_);
   void NoteSilence(int64_t now_ns);
 
@@ -125,6 +138,7 @@ class Daemon : public AgentSink {
   mutable absl::Mutex mutex_;
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   std::map<std::string, JobWatch> jobs_ ABSL_GUARDED_BY(mutex_);
+  StackCalls stack_calls_;
   std::map<uint64_t, StackRequest> stack_requests_ ABSL_GUARDED_BY(mutex_);
   uint64_t next_request_ ABSL_GUARDED_BY(mutex_) = 1;
   std::map<std::string, int64_t> gone_since_ns_ ABSL_GUARDED_BY(mutex_);  // host -> when

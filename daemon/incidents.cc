@@ -9,11 +9,14 @@ namespace rollcall {
 namespace {
 
 constexpr int64_t kSecond = 1'000'000'000;
-constexpr int64_t kStacksApartNs = kSecond;
+constexpr int64_t kPortionsApartNs = kSecond;
 // A verdict may be gone for one look only: an agent that reconnects, a snapshot
 // taken between two messages. An incident is not closed and reopened for that.
 constexpr int64_t kResolveAfterNs = kSecond;
 constexpr size_t kWaitingStacks = 4;
+// Of the rest: a portion is some 20 MB on its way from a few dozen hosts.
+constexpr size_t kPortion = 256;
+constexpr size_t kMostOfRest = 4096;
 
 bool HasEnded(const JobState& state, int32_t process) {
   return HowProcessEnded(state, process) != Gone::kNo;
@@ -102,7 +105,7 @@ std::vector<IncidentEvent> IncidentLife::Update(const JobState& state,
                                                 int64_t now_ns, const Limits& limits) {
   Events events;
   if (live_) {
-    Refresh(state, verdicts, now_ns, &events);
+    Refresh(state, verdicts, now_ns, limits, &events);
   } else if (std::any_of(verdicts.begin(), verdicts.end(),
                          [&](const Verdict& v) { return IsNews(v); })) {
     Open(state, verdicts, now_ns, &events);
@@ -174,17 +177,41 @@ void IncidentLife::Open(const JobState& state, const std::vector<Verdict>& verdi
   gone_since_ns_ = 0;
   stacks_of_ = WorthAStack(state, verdicts);
   stacks_taken_ns_ = stacks_of_.empty() ? 0 : now_ns;
+  rest_next_ns_ = now_ns;
   events->push_back({IncidentEvent::Kind::kOpened, *live_, stacks_of_});
 }
 
-void IncidentLife::Refresh(const JobState& state, const std::vector<Verdict>& verdicts,
-                           int64_t now_ns, Events* events) {
-  if (stacks_taken_ns_ != 0 && now_ns - stacks_taken_ns_ >= kStacksApartNs) {
+// One of some thousands, evenly over the job.
+std::vector<int32_t> IncidentLife::NextOfRest(const JobState& state) {
+  const size_t step = (state.processes.size() + kMostOfRest - 1) / kMostOfRest;
+  std::vector<int32_t> portion;
+  for (; rest_next_ < state.processes.size() && portion.size() < kPortion; rest_next_ += step) {
+    const auto process = static_cast<int32_t>(rest_next_);
+    if (!state.processes[rest_next_].has_segment) continue;
+    if (std::find(stacks_of_.begin(), stacks_of_.end(), process) != stacks_of_.end()) continue;
+    AddProcess(state, process, &portion);
+  }
+  return portion;
+}
+
+void IncidentLife::AskForStacks(const JobState& state, int64_t now_ns, const Limits& limits,
+                                Events* events) {
+  if (stacks_taken_ns_ != 0 && now_ns - stacks_taken_ns_ >= limits.stacks_apart_ns) {
     stacks_taken_ns_ = 0;
     std::vector<int32_t> alive;
     for (const int32_t process : stacks_of_) AddProcess(state, process, &alive);
     events->push_back({IncidentEvent::Kind::kTakeStacksAgain, *live_, std::move(alive)});
   }
+  if (rest_next_ >= state.processes.size() || now_ns < rest_next_ns_) return;
+  rest_next_ns_ = now_ns + kPortionsApartNs;
+  std::vector<int32_t> portion = NextOfRest(state);
+  if (portion.empty()) return;
+  events->push_back({IncidentEvent::Kind::kTakeStacksOfRest, *live_, std::move(portion)});
+}
+
+void IncidentLife::Refresh(const JobState& state, const std::vector<Verdict>& verdicts,
+                           int64_t now_ns, const Limits& limits, Events* events) {
+  AskForStacks(state, now_ns, limits, events);
   if (!Holds(state, verdicts)) {
     if (gone_since_ns_ == 0) gone_since_ns_ = now_ns;
     return;
@@ -250,6 +277,7 @@ void IncidentLife::Close(IncidentState how, int64_t now_ns, Events* events) {
   gone_since_ns_ = 0;
   stacks_taken_ns_ = 0;
   stacks_of_.clear();
+  rest_next_ = 0;
 }
 
 }  // namespace rollcall

@@ -34,17 +34,18 @@ struct Incident {
 
 struct IncidentEvent {
   enum class Kind : uint8_t {
-    kOpened,           // suspected: take stacks now
-    kTakeStacksAgain,  // a second or more later, so that it shows who moves
-    kConfirmed,        // write the report, alert, act
-    kUpdated,          // other verdicts than before; rewrite the report if there is one
-    kResolved,         // the job moves again
-    kEnded,            // all processes of the job have ended
+    kOpened,            // suspected: take stacks now
+    kTakeStacksAgain,   // some seconds later, so that it shows who moves
+    kTakeStacksOfRest,  // those not asked yet, in portions, to be merged with the others
+    kConfirmed,         // write the report, alert, act
+    kUpdated,           // other verdicts than before; rewrite the report if there is one
+    kResolved,          // the job moves again
+    kEnded,             // all processes of the job have ended
   };
   Kind kind = Kind::kOpened;
   Incident incident;  // as it is after the event
   // Indices into JobState::processes; culprits first. Ended processes are not
-  // in it. Only with kOpened, kTakeStacksAgain and kUpdated.
+  // in it. Only with kOpened, kTakeStacksAgain, kTakeStacksOfRest and kUpdated.
   std::vector<int32_t> take_stacks_of;
 };
 
@@ -71,7 +72,9 @@ class IncidentLife {
   void Open(const JobState& state, const std::vector<Verdict>& verdicts, int64_t now_ns,
             Events* events);
   void Refresh(const JobState& state, const std::vector<Verdict>& verdicts, int64_t now_ns,
-               Events* events);
+               const Limits& limits, Events* events);
+  void AskForStacks(const JobState& state, int64_t now_ns, const Limits& limits, Events* events);
+  std::vector<int32_t> NextOfRest(const JobState& state);
   std::vector<int32_t> NewStacks(const JobState& state, int64_t now_ns);
   void Remember();
   void Confirm(const JobState& state, int64_t now_ns, Events* events);
@@ -83,6 +86,8 @@ class IncidentLife {
   std::optional<Incident> live_;
   int64_t stacks_taken_ns_ = 0;  // 0: nothing to take again
   std::vector<int32_t> stacks_of_;
+  size_t rest_next_ = 0;             // index of the process that the next portion begins with
+  int64_t rest_next_ns_ = 0;         // when it is due
   int64_t gone_since_ns_ = 0;        // no verdict holds since then; 0: one does
   size_t ended_when_confirmed_ = 0;  // ranks whose process had ended by then
   std::set<uint64_t> diverged_;      // communicators whose first divergence has been reported

@@ -3,6 +3,7 @@ add_library(rollcall_report STATIC
   ${CMAKE_CURRENT_LIST_DIR}/incident_proto.cc
   ${CMAKE_CURRENT_LIST_DIR}/report/html.cc
   ${CMAKE_CURRENT_LIST_DIR}/report/json.cc
+  ${CMAKE_CURRENT_LIST_DIR}/report/stack_picture.cc
   ${CMAKE_CURRENT_LIST_DIR}/report/stacks_text.cc
   ${CMAKE_CURRENT_LIST_DIR}/report/state_table.cc
   ${CMAKE_CURRENT_LIST_DIR}/report/text.cc

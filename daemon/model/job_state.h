@@ -218,6 +218,8 @@ struct Limits {
   // A wait for somebody who has left (exited, died) cannot end; this much only
   // keeps the ordinary end of a job, whose ranks leave one by one, from alarm.
   int64_t absent_for_good_ns = 5'000'000'000;
+  // Between the two samples of stacks that show who moves.
+  int64_t stacks_apart_ns = 5'000'000'000;
 };
 
 }  // namespace rollcall

@@ -2,6 +2,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "daemon/report/escape.h"
+#include "daemon/report/stack_picture.h"
 #include "daemon/report/words.h"
 
 namespace rollcall {
@@ -121,6 +122,13 @@ std::string ToHtml(const v1::Incident& incident) {
   html += "<h2>Incident</h2>\n";
   AddFacts(FactsOf(incident), &html);
   if (!incident.stacks().empty()) html += "<h2>Stacks</h2>\n";
+  const std::string picture = StackPicture(incident.stack_tree());
+  if (!picture.empty()) {
+    html += "<p>All threads of " + std::to_string(incident.stack_tree().nodes(0).rank_count()) +
+            " ranks, merged; what few ranks do is warm in colour and on the left.</p>\n"
+            "<div style=\"overflow-x:auto\">" +
+            picture + "</div>\n";
+  }
   for (const v1::ProcessStack* stack : StacksInOrder(incident)) AddStack(*stack, &html);
   html += "</main>\n</body>\n</html>\n";
   return html;

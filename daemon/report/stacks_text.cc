@@ -1,8 +1,5 @@
 #include "daemon/report/stacks_text.h"
 
-#include <map>
-#include <vector>
-
 #include "absl/strings/str_cat.h"
 #include "daemon/report/words.h"
 #include "daemon/report/wrap.h"
@@ -27,18 +24,11 @@ std::string StackToText(const v1::ProcessStack& stack) {
 
 namespace {
 
-// The newest stacks of each process, all threads in one tree.
 std::string MergedText(const v1::Incident& incident) {
-  std::map<std::pair<std::string, int32_t>, const v1::ProcessStack*> newest;
-  for (const v1::ProcessStack& stack : incident.stacks()) {
-    if (!stack.threads().empty()) newest[{stack.host(), stack.pid()}] = &stack;
-  }
-  if (newest.size() < 2) return "";
-  StackTree tree;
-  for (const auto& [process, stack] : newest) {
-    AddToTree(*stack, stack->rank(), &tree);
-  }
-  return absl::StrCat("All threads in one tree, what differs first\n\n", ToText(tree), "\n");
+  const v1::StackTree& merged = incident.stack_tree();
+  if (merged.nodes().empty() || merged.nodes(0).rank_count() < 2) return "";
+  return absl::StrCat("All threads in one tree, what differs first\n\n", ToText(FromProto(merged)),
+                      merged.cut() ? "(there was more)\n" : "", "\n");
 }
 
 }  // namespace

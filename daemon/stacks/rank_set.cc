@@ -2,7 +2,10 @@
 
 #include <algorithm>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/string_view.h"
 
 namespace rollcall {
 
@@ -46,6 +49,21 @@ std::string RankSet::ToString() const {
     if (last != first) absl::StrAppend(&text, "-", last);
   }
   return text;
+}
+
+RankSet RankSet::Parse(const std::string& text) {
+  RankSet set;
+  for (const absl::string_view part : absl::StrSplit(text, ',')) {
+    const std::pair<absl::string_view, absl::string_view> ends =
+        absl::StrSplit(part, absl::MaxSplits('-', 1));
+    int32_t first = 0, last = 0;
+    if (!absl::SimpleAtoi(ends.first, &first)) continue;
+    if (!absl::SimpleAtoi(ends.second, &last)) last = first;
+    if (last < first || (!set.runs_.empty() && first <= set.runs_.back().second)) continue;
+    set.runs_.emplace_back(first, last);
+    set.size_ += static_cast<size_t>(last) - static_cast<size_t>(first) + 1;
+  }
+  return set;
 }
 
 }  // namespace rollcall

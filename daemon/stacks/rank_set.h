@@ -23,6 +23,8 @@ class RankSet {
 
   // "0-2,4-63"
   std::string ToString() const;
+  // Of what ToString() makes; what is no such text is left out.
+  static RankSet Parse(const std::string& text);
 
  private:
   std::vector<std::pair<int32_t, int32_t>> runs_;

@@ -24,6 +24,15 @@ uint32_t StackTree::ChildOf(uint32_t parent, uint32_t label) {
   return at->second;
 }
 
+uint32_t StackTree::AddNode(uint32_t parent, const std::string& frame, RankSet ranks,
+                            uint64_t threads, uint64_t ending) {
+  const uint32_t at = frame.empty() ? 0 : ChildOf(parent, Intern(frame));
+  nodes_[at].ranks = std::move(ranks);
+  nodes_[at].threads = threads;
+  nodes_[at].ending = ending;
+  return at;
+}
+
 void StackTree::Add(int32_t rank, const std::vector<uint32_t>& frames) {
   uint32_t at = 0;
   for (size_t depth = 0;; ++depth) {

@@ -37,6 +37,10 @@ class StackTree {
   // The number of a frame's name, for Add(); the same name gets the same one.
   uint32_t Intern(const std::string& frame);
 
+  // A branch that was merged elsewhere; returns its index, for its children.
+  uint32_t AddNode(uint32_t parent, const std::string& frame, RankSet ranks, uint64_t threads,
+                   uint64_t ending);
+
   // One thread. `frames`: outermost first.
   void Add(int32_t rank, const std::vector<uint32_t>& frames);
 

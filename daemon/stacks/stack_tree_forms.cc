@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
+#include "daemon/stacks/cut_text.h"
 #include "daemon/stacks/stack_tree.h"
 
 namespace rollcall {
@@ -133,7 +134,7 @@ class TextWriter {
     if (++lines_ > most_lines_) return;
     const size_t room = kColumns - std::min(indent, kMostIndent);
     text_.append(kColumns - room, ' ');
-    text_ += line.size() <= room ? line : line.substr(0, room - 3) + "...";
+    text_ += CutText(line, room, "...");
     text_ += '\n';
   }
 

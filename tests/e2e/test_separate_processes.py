@@ -48,6 +48,31 @@ def test_a_daemon_elsewhere_says_the_same_as_the_embedded_one(run, daemon, tmp_p
     assert len(list((tmp_path / "daemon-reports").iterdir())) == 1
 
 
+def check_stacks_of_the_job(daemon):
+    def stacks(*arguments):
+        return subprocess.run([BUILD / "bin" / "rollcall", "stacks", *arguments],
+                              env={**os.environ, "ROLLCALL_DAEMON": daemon.address},
+                              capture_output=True, text=True, timeout=60)
+
+    merged = stacks("a-job")
+    assert merged.returncode == 0, merged.stderr
+    assert merged.stdout.startswith("[0-3] 4 ranks")
+    assert re.search(r"\[3\] 1 rank, 1 thread\n +Validate", merged.stdout), merged.stdout
+    assert re.search(r"\[0-2\] 3 ranks, 3 threads\n +victim::Rank", merged.stdout), merged.stdout
+    one = stacks("--rank=3", "--each", "a-job")
+    assert "rank 3" in one.stdout and "rank 2" not in one.stdout
+    assert "Validate()" in one.stdout
+    folded = stacks("--format=folded", "--rank=0-1", "a-job").stdout
+    assert re.search(r"main;.*;?cudaStreamSynchronize.* 2$", folded, re.M), folded
+    unknown = stacks("no-such-job")
+    assert unknown.returncode == 1
+    assert "the daemon knows no job no-such-job; it knows a-job" in unknown.stderr
+    nobody = stacks("--host=nowhere", "a-job")
+    assert nobody.returncode == 1
+    assert "no living process of these ranks and hosts" in nobody.stderr
+    assert stacks("--rank=x", "a-job").returncode == 2
+
+
 def test_agent_and_daemon_as_processes_of_their_own_name_the_rank(daemon, tmp_path):
     segments = tmp_path / "segments"
     segments.mkdir(mode=0o700)
@@ -70,6 +95,7 @@ def test_agent_and_daemon_as_processes_of_their_own_name_the_rank(daemon, tmp_pa
         assert "a-job: hung" in status
         assert "rank 3" in status
         assert job.poll() is None
+        check_stacks_of_the_job(daemon)
     finally:
         job.terminate()
         job.wait(timeout=20)

@@ -299,8 +299,12 @@ def test_stacks_of_living_processes_are_printed_and_they_run_on(sleepers):
 
 
 def test_stacks_of_what_is_no_process_say_so():
-    word = rollcall("stacks", "train")
-    assert word.returncode == 2 and "train: not a process number" in word.stderr
+    job = rollcall("stacks", "--daemon=127.0.0.1:1", "train")
+    assert job.returncode == 1
+    assert "no stacks of job train from the daemon at 127.0.0.1:1" in job.stderr
+    assert "rollcall stacks PID" in job.stderr
+    both = rollcall("stacks", os.getpid(), "train")
+    assert both.returncode == 2 and "train: not a process number" in both.stderr
     gone = subprocess.Popen(["true"])
     gone.wait()
     ended = rollcall("stacks", gone.pid)

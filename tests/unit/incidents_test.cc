@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <numeric>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -17,6 +19,8 @@ using Kinds = std::vector<Kind>;
 
 class IncidentsTest : public testing::Test {
  protected:
+  IncidentsTest() { limits_.stacks_apart_ns = kSecondNs; }
+
   // Looks at the job at this time, as the daemon does each tick.
   Kinds Look(double at) {
     events_ = life_.Update(job_.state, Diagnose(job_.state, At(at), limits_), At(at), limits_);
@@ -50,6 +54,29 @@ TEST_F(IncidentsTest, AWaitIsSuspectedThenConfirmed) {
   EXPECT_EQ(events_[0].incident.confirmed_ns, At(70));
   EXPECT_EQ(Look(200), Kinds());
   EXPECT_EQ(life_.live()->verdicts[0].waited_ns, 190 * kSecondNs);
+}
+
+TEST_F(IncidentsTest, TheRestIsAskedInPortionsOfWhichNoneIsAskedTwice) {
+  JobBuilder job(600);
+  IncidentLife life("train");
+  job.Finish(24);
+  std::vector<int> all(599);
+  std::iota(all.begin(), all.end(), 0);
+  job.Enter(all, At(10));
+  std::set<int32_t> asked;
+  std::vector<size_t> portions;
+  for (int at = 25; at < 35; ++at) {
+    const auto verdicts = Diagnose(job.state, At(at), limits_);
+    for (const IncidentEvent& event : life.Update(job.state, verdicts, At(at), limits_)) {
+      if (event.kind == Kind::kTakeStacksAgain) continue;
+      if (event.kind == Kind::kTakeStacksOfRest) portions.push_back(event.take_stacks_of.size());
+      for (const int32_t process : event.take_stacks_of) {
+        EXPECT_TRUE(asked.insert(process).second) << process;
+      }
+    }
+  }
+  EXPECT_EQ(portions, (std::vector<size_t>{256, 256, 83}));
+  EXPECT_EQ(asked.size(), 600u);
 }
 
 TEST_F(IncidentsTest, ASlowCallIsResolvedWithoutAConfirmation) {
@@ -99,7 +126,7 @@ TEST_F(IncidentsTest, AContradictionIsConfirmedAtOnceAndReportedOnce) {
   job_.Finish({3}, 1, AllReduce(7), At(1));
   EXPECT_EQ(Look(2), (Kinds{Kind::kOpened, Kind::kConfirmed}));
   job_.Finish(5);  // the job goes on
-  EXPECT_EQ(Look(4), Kinds{Kind::kTakeStacksAgain});
+  EXPECT_EQ(Look(4), (Kinds{Kind::kTakeStacksAgain, Kind::kTakeStacksOfRest}));
   EXPECT_EQ(Look(5), Kinds{Kind::kResolved});
   EXPECT_GT(events_[0].incident.confirmed_ns, 0);
   EXPECT_EQ(Look(6), Kinds());
@@ -114,7 +141,7 @@ TEST_F(IncidentsTest, AHangAfterAReportedContradictionIsNews) {
   job_.Finish({3}, 1, AllReduce(7), At(1));
   job_.Finish(5);
   EXPECT_EQ(Look(2), (Kinds{Kind::kOpened, Kind::kConfirmed}));
-  EXPECT_EQ(Look(3), Kinds{Kind::kTakeStacksAgain});
+  EXPECT_EQ(Look(3), (Kinds{Kind::kTakeStacksAgain, Kind::kTakeStacksOfRest}));
   EXPECT_EQ(Look(4), Kinds{Kind::kResolved});
   job_.Enter({0, 1, 2}, At(10));
   EXPECT_EQ(Look(25), Kinds{Kind::kOpened});

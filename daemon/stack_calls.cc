@@ -1,0 +1,77 @@
+#include "daemon/stack_calls.h"
+
+namespace rollcall {
+namespace {
+
+v1::ProcessStack WithoutAnswer(const StackCalls::Process& process, int32_t rank,
+                               const std::string& why) {
+  v1::ProcessStack stack;
+  stack.set_host(process.first);
+  stack.set_pid(process.second);
+  stack.set_rank(rank);
+  stack.set_error(why);
+  return stack;
+}
+
+}  // namespace
+
+void StackCalls::Begin(uint64_t request, std::map<Process, int32_t> ranks) {
+  const absl::MutexLock lock(&mutex_);
+  calls_[request].open = std::move(ranks);
+}
+
+bool StackCalls::Deliver(uint64_t request, const v1::ProcessStack& stack) {
+  const absl::MutexLock lock(&mutex_);
+  const auto call = calls_.find(request);
+  if (call == calls_.end()) return false;
+  const auto open = call->second.open.find({stack.host(), stack.pid()});
+  if (open == call->second.open.end()) return true;
+  call->second.came.push_back(stack);
+  call->second.came.back().set_rank(open->second);
+  call->second.open.erase(open);
+  return true;
+}
+
+void StackCalls::GiveUp(uint64_t request, const std::string& host, const std::string& why) {
+  const absl::MutexLock lock(&mutex_);
+  const auto call = calls_.find(request);
+  if (call == calls_.end()) return;
+  auto& open = call->second.open;
+  for (auto at = open.begin(); at != open.end();) {
+    if (at->first.first != host) {
+      ++at;
+      continue;
+    }
+    call->second.came.push_back(WithoutAnswer(at->first, at->second, why));
+    at = open.erase(at);
+  }
+}
+
+std::optional<v1::ProcessStack> StackCalls::Next(uint64_t request, absl::Time deadline) {
+  const absl::MutexLock lock(&mutex_);
+  const auto call = calls_.find(request);
+  if (call == calls_.end()) return std::nullopt;
+  const auto has_more = [&call] { return !call->second.came.empty() || call->second.open.empty(); };
+  mutex_.AwaitWithDeadline(absl::Condition(&has_more), deadline);
+  if (!call->second.came.empty()) {
+    v1::ProcessStack stack = std::move(call->second.came.front());
+    call->second.came.pop_front();
+    return stack;
+  }
+  if (call->second.open.empty()) {
+    calls_.erase(call);
+    return std::nullopt;
+  }
+  const auto open = call->second.open.begin();
+  v1::ProcessStack stack =
+      WithoutAnswer(open->first, open->second, "its host's agent did not answer in time");
+  call->second.open.erase(open);
+  return stack;
+}
+
+void StackCalls::End(uint64_t request) {
+  const absl::MutexLock lock(&mutex_);
+  calls_.erase(request);
+}
+
+}  // namespace rollcall
