@@ -33,6 +33,9 @@ class ElfFile {
   ElfFile& operator=(const ElfFile&) = delete;
 
   const std::string& name() const { return name_; }
+  // Where the file system that the file was found in begins ("/proc/PID/root"); "": here.
+  const std::string& root() const { return root_; }
+  void set_root(std::string root) { root_ = std::move(root); }
   const std::string& build_id() const { return build_id_; }
   int fd() const { return fd_; }
   const std::optional<UnwindTable>& unwind_table() const { return unwind_table_; }
@@ -58,6 +61,7 @@ class ElfFile {
 
   int fd_;
   std::string name_;
+  std::string root_;
   std::string build_id_;
   std::vector<Segment> loads_;
   std::optional<UnwindTable> unwind_table_;

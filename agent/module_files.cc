@@ -10,6 +10,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "agent/proc_files.h"
 
 namespace rollcall {
 namespace {
@@ -91,6 +92,7 @@ absl::StatusOr<std::shared_ptr<ElfFile>> ModuleFiles::Find(pid_t pid, const Proc
   if (fd < 0) return absl::PermissionDeniedError(absl::StrCat("cannot read ", map.path));
   absl::StatusOr<std::shared_ptr<ElfFile>> file = ElfFile::Open(fd, map.path);
   if (!file.ok()) return file.status();
+  (*file)->set_root(ProcPath(proc_root_, pid, "root"));
   if (files_.size() >= kMaxOpenFiles) files_.erase(files_.begin());
   files_[key] = *file;
   return file;

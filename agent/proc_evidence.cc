@@ -53,6 +53,21 @@ pid_t ReadTracer(const std::string& directory) {
   return 0;
 }
 
+// Tracer and signals.
+void ReadStatus(const std::string& directory, ThreadEvidence* thread) {
+  const absl::StatusOr<std::string> text = ReadProcFile(absl::StrCat(directory, "/status"), 8192);
+  if (!text.ok()) return;
+  for (absl::string_view line : absl::StrSplit(*text, '\n')) {
+    if (absl::ConsumePrefix(&line, "TracerPid:")) {
+      thread->tracer = absl::SimpleAtoi(line, &thread->tracer) ? thread->tracer : 0;
+    } else if (absl::ConsumePrefix(&line, "SigBlk:\t")) {
+      static_cast<void>(absl::SimpleHexAtoi(line, &thread->signals_blocked));
+    } else if (absl::ConsumePrefix(&line, "SigCgt:\t")) {
+      static_cast<void>(absl::SimpleHexAtoi(line, &thread->signals_caught));
+    }
+  }
+}
+
 // Nanoseconds from the scheduler where the kernel keeps them, else ticks.
 uint64_t ReadCpuNs(const std::string& directory, uint64_t ticks) {
   const absl::StatusOr<std::string> text = ReadProcFile(absl::StrCat(directory, "/schedstat"), 128);
@@ -120,7 +135,7 @@ absl::StatusOr<ThreadEvidence> ReadThreadEvidence(const std::string& proc_root, 
   thread.name = std::move(stat->name);
   thread.state = stat->state;
   thread.wchan = ReadWchan(directory);
-  thread.tracer = ReadTracer(directory);
+  ReadStatus(directory, &thread);
   thread.cpu_ns = ReadCpuNs(directory, stat->cpu_ticks);
   return thread;
 }

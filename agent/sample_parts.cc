@@ -59,6 +59,8 @@ bool BeginSample(const std::string& proc_root, const TakeLimits& limits, RawSamp
     thread.state = seen.state;
     thread.wchan = std::move(seen.wchan);
     thread.cpu_ns = seen.cpu_ns;
+    thread.signals_blocked = seen.signals_blocked;
+    thread.signals_caught = seen.signals_caught;
     sample->threads.push_back(std::move(thread));
   }
   return readable;

@@ -1,15 +1,12 @@
 #include <signal.h>
 
-#include <algorithm>
-#include <cstdlib>
 #include <memory>
 #include <utility>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/string_view.h"
 #include "agent/monotonic_clock.h"
-#include "agent/proc_files.h"
+#include "agent/proc_evidence.h"
 #include "agent/process_memory.h"
 #include "agent/python/sampler.h"
 #include "agent/sample_parts.h"
@@ -21,13 +18,6 @@ namespace rollcall {
 namespace {
 
 constexpr int kLooks = 3;
-
-// The mask after `label` in a thread's status: bit n-1 is signal n.
-uint64_t MaskOf(const std::string& status, absl::string_view label) {
-  const size_t at = status.find(std::string(label));
-  return at == std::string::npos ? 0
-                                 : std::strtoull(status.c_str() + at + label.size(), nullptr, 16);
-}
 
 bool IsUnknown(const RawThread& thread) {
   return thread.state == 'S' && (thread.wchan.empty() || thread.wchan == "0");
@@ -43,17 +33,13 @@ void LookAgain(const std::string& proc_root, pid_t pid, RawThread* thread) {
   }
 }
 
-std::string ReasonNotToAsk(const std::string& proc_root, pid_t pid, int signal,
-                           const RawThread& thread) {
+std::string ReasonNotToAsk(int signal, const RawThread& thread) {
   if (thread.state == 'T' || thread.state == 't') return "stopped, so it cannot answer a signal";
-  const auto status =
-      ReadProcFile(absl::StrCat(ProcPath(proc_root, pid, "task/"), thread.tid, "/status"));
-  if (!status.ok()) return "it has ended";
   const uint64_t bit = uint64_t{1} << (signal - 1);
-  if ((MaskOf(*status, "\nSigCgt:") & bit) == 0) {
+  if ((thread.signals_caught & bit) == 0) {
     return "the program has taken away the handler of the signal";
   }
-  if ((MaskOf(*status, "\nSigBlk:") & bit) != 0) return "it blocks the signal";
+  if ((thread.signals_blocked & bit) != 0) return "it blocks the signal";
   if (IsUnknown(thread)) {
     return "left alone: the kernel does not tell which call a signal would end";
   }
@@ -69,7 +55,7 @@ std::vector<RawThread*> WhomToAsk(const std::string& proc_root, int signal, RawS
   for (RawThread& thread : sample->threads) {
     if (!thread.error.empty()) continue;
     LookAgain(proc_root, sample->pid, &thread);
-    thread.error = ReasonNotToAsk(proc_root, sample->pid, signal, thread);
+    thread.error = ReasonNotToAsk(signal, thread);
     if (thread.error.empty()) threads.push_back(&thread);
   }
   return threads;
@@ -106,9 +92,10 @@ RawSample SignalStackTaker::Take(pid_t pid, const TakeLimits& limits) {
     }
     return sample;
   }
-  (*questions)
-      ->Ask(WhomToAsk(proc_root_, (*questions)->signal(), &sample), limits.thread_timeout_ns,
-            start + limits.total_timeout_ns);
+  const std::vector<RawThread*> asked = WhomToAsk(proc_root_, (*questions)->signal(), &sample);
+  const int64_t begun = MonotonicNs();
+  (*questions)->Ask(asked, limits.thread_timeout_ns, start + limits.total_timeout_ns);
+  sample.copying_ns = MonotonicNs() - begun;
   UniqueFd memory = (*questions)->TakeMemory();
   if (memory.valid()) ReadPython(memory.Release(), &files_, &python_finder_, &sample);
   sample.duration_ns = MonotonicNs() - start;

@@ -66,6 +66,8 @@ struct RawThread {
   char state = '?';   // as /proc gave it before the thread was touched
   std::string wchan;  // kernel function it waited in; empty if none or not permitted
   uint64_t cpu_ns = 0;
+  uint64_t signals_blocked = 0;  // bit n-1: signal n
+  uint64_t signals_caught = 0;
   HowTaken how = HowTaken::kNotTouched;
   std::string error;  // empty if registers and stack are there
   ThreadRegisters registers = {};
@@ -106,12 +108,13 @@ struct RawSample {
   PythonSample python;
   int64_t taken_unix_ns = 0;
   int64_t duration_ns = 0;
-  std::string error;  // why threads are missing or untaken, and what to do
+  int64_t copying_ns = 0;  // of it, from the first thread touched to the last one copied
+  std::string error;       // why threads are missing or untaken, and what to do
 };
 
 struct Frame {
   std::string function;        // demangled; empty if unknown
-  std::string module;          // file name, "[vdso]", or "[anonymous code]"
+  std::string module;          // file name, "[vdso]", or "[JIT code]"
   uint64_t module_offset = 0;  // address within the file, as addr2line -e wants it
   std::string build_id;        // hex; empty if the file has none
   std::string source_file;     // empty without DWARF

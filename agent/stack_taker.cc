@@ -90,11 +90,13 @@ void Taking::Run(ModuleFiles* files, PythonFinder* finder) {
   deadline_ns_ = start + limits_.total_timeout_ns;
   if (!BeginSample(proc_root_, limits_, sample_)) return;
   FindPython(files, finder);
+  const int64_t begun = MonotonicNs();
   for (RawThread& thread : sample_->threads) {
     if (thread.error.empty()) thread.error = ReasonNotToTouch();
     if (thread.error.empty()) TakeThread(&thread);
     ReleaseLate();
   }
+  sample_->copying_ns = MonotonicNs() - begun;
   if (python_ != nullptr) python_->ReadCode(sample_);
   sample_->duration_ns = MonotonicNs() - start;
 }

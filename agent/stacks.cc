@@ -1,9 +1,11 @@
 #include "agent/stacks.h"
 
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "agent/jit_names.h"
 #include "agent/python/interleave.h"
 #include "agent/stack_unwinder.h"
 
@@ -13,12 +15,14 @@ namespace {
 // As debuggers say it: the trampoline itself has no name in most libraries.
 constexpr const char* kSignalFrameName = "<signal handler called>";
 
+constexpr const char* kJitModule = "[JIT code]";
+
 Frame LocatedFrame(const LocatedAddress& located, uint64_t address) {
   Frame frame;
   frame.address = address;
   if (located.map == nullptr) return frame;
   frame.module = located.map->path;
-  if (frame.module.empty() && located.map->executable) frame.module = "[anonymous code]";
+  if (frame.module.empty() && located.map->executable) frame.module = kJitModule;
   frame.module_offset = located.file_address.value_or(located.file_offset);
   if (located.file != nullptr) frame.build_id = located.file->build_id();
   return frame;
@@ -42,6 +46,16 @@ void AppendFrames(const UnwoundFrame& unwound, SampleModules* modules, Symbolize
     frame.line = names[i].line;
     frame.inlined = i + 1 < names.size();
     frames->push_back(frame);
+  }
+}
+
+// Read only if there is such code at all.
+void NameJitCode(const std::string& proc_root, pid_t pid, std::optional<JitNames>* names,
+                 std::vector<Frame>* frames) {
+  for (Frame& frame : *frames) {
+    if (frame.module != kJitModule || !frame.function.empty()) continue;
+    if (!names->has_value()) *names = JitNames::OfProcess(proc_root, pid);
+    frame.function = (*names)->Find(frame.address);
   }
 }
 
@@ -80,6 +94,7 @@ ProcessStack StackReader::TakeAndUnwind(StackTaker* taker, pid_t pid, const Take
 ProcessStack StackReader::Unwind(const RawSample& sample, const TakeLimits& limits) {
   SampleModules modules(sample, &files_);
   StackUnwinder unwinder(sample, &modules);
+  std::optional<JitNames> jit_names;
   ProcessStack process;
   process.pid = sample.pid;
   process.method = sample.method;
@@ -97,6 +112,7 @@ ProcessStack StackReader::Unwind(const RawSample& sample, const TakeLimits& limi
     for (const UnwoundFrame& frame : unwound.frames) {
       AppendFrames(frame, &modules, &symbolizer_, &thread.frames);
     }
+    NameJitCode(proc_root_, sample.pid, &jit_names, &thread.frames);
     AddPython(raw, sample.python, &thread);
     CutMiddle(limits.kept_frames, &thread);
     process.threads.push_back(std::move(thread));

@@ -5,6 +5,7 @@ add_library(rollcall_stacks STATIC
   "${CMAKE_CURRENT_LIST_DIR}/dwfl_module.cc"
   "${CMAKE_CURRENT_LIST_DIR}/elf_file.cc"
   "${CMAKE_CURRENT_LIST_DIR}/elf_symbols.cc"
+  "${CMAKE_CURRENT_LIST_DIR}/jit_names.cc"
   "${CMAKE_CURRENT_LIST_DIR}/module_files.cc"
   "${CMAKE_CURRENT_LIST_DIR}/pidfd.cc"
   "${CMAKE_CURRENT_LIST_DIR}/proc_evidence.cc"

@@ -23,7 +23,8 @@ namespace rollcall {
 
 class StackReader {
  public:
-  explicit StackReader(std::string proc_root = "/proc") : files_(std::move(proc_root)) {}
+  explicit StackReader(std::string proc_root = "/proc")
+      : proc_root_(std::move(proc_root)), files_(proc_root_) {}
 
   ProcessStack TakeAndUnwind(StackTaker* taker, pid_t pid, const TakeLimits& limits);
 
@@ -31,6 +32,7 @@ class StackReader {
   ProcessStack Unwind(const RawSample& sample, const TakeLimits& limits);
 
  private:
+  std::string proc_root_;
   ModuleFiles files_;
   Symbolizer symbolizer_;
 };

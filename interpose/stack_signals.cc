@@ -95,6 +95,16 @@ void AskerSocketName(uint32_t asker, char* out) {
   memcpy(out, segment::kSocketSuffix, sizeof(segment::kSocketSuffix));
 }
 
+uint64_t ThreadPointer() {
+  uint64_t pointer;
+#if defined(__x86_64__)
+  __asm__("mov %%fs:0, %0" : "=r"(pointer));  // the ABI keeps the base there
+#else
+  __asm__("mrs %0, tpidr_el0" : "=r"(pointer));
+#endif
+  return pointer;
+}
+
 void CopyRegisters(const ucontext_t& context, user_regs_struct* out) {
   memset(out, 0, sizeof(*out));
 #if defined(__x86_64__)
@@ -119,7 +129,7 @@ void CopyRegisters(const ucontext_t& context, user_regs_struct* out) {
   out->rip = get(REG_RIP);
   out->eflags = get(REG_EFL);
   out->rsp = get(REG_RSP);
-  __asm__("mov %%fs:0, %0" : "=r"(out->fs_base));  // the ABI keeps the base there
+  out->fs_base = ThreadPointer();
 #else
   memcpy(out->regs, context.uc_mcontext.regs, sizeof(out->regs));
   out->sp = context.uc_mcontext.sp;
@@ -143,7 +153,11 @@ long OpenOwnMemory() {
 // By the kernel: another thread may unmap what lies above this stack meanwhile.
 uint32_t CopyStack(long memory, uint64_t from, void* to) {
   if (memory < 0) return 0;
-  const long count = syscall(SYS_pread64, memory, to, segment::kMaxStackInCopy, from);
+  // libc puts a thread's descriptor at the upper end of its stack.
+  const uint64_t end = ThreadPointer();
+  size_t bytes = segment::kMaxStackInCopy;
+  if (end > from && end - from < bytes) bytes = end - from;
+  const long count = syscall(SYS_pread64, memory, to, bytes, from);
   return count < 0 ? 0 : static_cast<uint32_t>(count);
 }
 
@@ -253,9 +267,8 @@ void SetNames(const char* segment_path) {
 void GiveBack(int signal, const struct sigaction& before) {
   struct sigaction current;
   if (sigaction(signal, nullptr, &current) != 0) return;
-  const bool ours = (current.sa_flags & SA_SIGINFO) != 0
-                        ? current.sa_sigaction == &AnswerQuestion
-                        : current.sa_handler == &AnswerQuit;
+  const bool ours = (current.sa_flags & SA_SIGINFO) != 0 ? current.sa_sigaction == &AnswerQuestion
+                                                         : current.sa_handler == &AnswerQuit;
   if (ours) sigaction(signal, &before, nullptr);
 }
 

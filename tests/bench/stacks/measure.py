@@ -55,8 +55,12 @@ class Target:
         raise SystemExit(f"{name} ended before it was ready")
 
     def end(self):
-        os.killpg(self.process.pid, 9)
-        self.process.wait()
+        self.process.terminate()  # torchrun then ends its ranks, which have sessions of their own
+        try:
+            self.process.wait(timeout=60)
+        except subprocess.TimeoutExpired:
+            os.killpg(self.process.pid, 9)
+            self.process.wait()
 
 
 def tools(build, target):
@@ -137,7 +141,8 @@ def main():
         else:
             print("PyTorch: left out, tests/torch/run.sh sets it up")
         for name, command, frames, frame, has_python in targets:
-            target = Target(name, command, frames, frame, env, has_python)
+            of_a_job = {"TICKER_RANK": "0"} if "torchrun" in command[0] else {}
+            target = Target(name, command, frames, frame, {**env, **of_a_job}, has_python)
             try:
                 measure(build, target, ticker, options.rounds)
             finally:

@@ -34,7 +34,7 @@ int main(int argc, char** argv) {
     taker = std::make_unique<rollcall::PtraceStackTaker>();
   }
   rollcall::StackReader reader;
-  std::vector<double> copies, dumps, stops;
+  std::vector<double> copies, takes, dumps, stops;
   double cold = 0;
   for (int i = 0; i < std::atoi(argv[3]); ++i) {
     const int64_t start = rollcall::MonotonicNs();
@@ -49,7 +49,8 @@ int main(int argc, char** argv) {
     if (i == 0) {
       cold = whole;
     } else {
-      copies.push_back(static_cast<double>(copied - start) / 1e6);
+      copies.push_back(static_cast<double>(sample.copying_ns) / 1e6);
+      takes.push_back(static_cast<double>(copied - start) / 1e6);
       dumps.push_back(whole);
     }
     for (const rollcall::RawThread& thread : sample.threads) {
@@ -59,6 +60,7 @@ int main(int argc, char** argv) {
     }
   }
   std::printf("copy all threads, median: %.2f ms\n", Percentile(copies, 0.5));
+  std::printf("the same and what /proc says of them: %.2f ms\n", Percentile(takes, 0.5));
   std::printf("complete dump, cold: %.1f ms\n", cold);
   std::printf("complete dump, warm, median: %.1f ms\n", Percentile(dumps, 0.5));
   if (inside) return 0;

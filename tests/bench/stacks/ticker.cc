@@ -4,6 +4,7 @@
 #include <pthread.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <time.h>
@@ -37,7 +38,11 @@ void* Tick(void*) {
 __attribute__((constructor)) void StartTicker() {
   const char* path = getenv("TICKER_FILE");
   if (path == nullptr) return;
-  unsetenv("TICKER_FILE");  // not in the target's children
+  // Of a job one rank has a ticker; of a process alone, none of its children.
+  const char* wanted = getenv("TICKER_RANK");
+  const char* rank = getenv("RANK");
+  if (wanted != nullptr && (rank == nullptr || strcmp(rank, wanted) != 0)) return;
+  unsetenv("TICKER_FILE");
   const int fd = open(path, O_RDWR | O_CLOEXEC);
   void* memory = mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
   close(fd);
