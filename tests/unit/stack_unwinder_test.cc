@@ -117,6 +117,11 @@ TEST_F(StackUnwinderTest, LeavesOutFramesBeyondTheLimit) {
   EXPECT_EQ(thread.note, "more than 5 frames; the outer ones are left out");
 }
 
+TEST_F(StackUnwinderTest, NamesFunctionsOfACompressedTableOfSymbols) {
+  const ThreadStack thread = StackOf("recursion", "stack_victim_minidebug");
+  EXPECT_TRUE(HasRun(thread, {"victim::RunRole(void*)"})) << FormatThreadStack(thread);
+}
+
 TEST_F(StackUnwinderTest, CutsTheMiddleOutOfADeepStackAndSaysSo) {
   TakeLimits limits;
   limits.kept_frames = 16;

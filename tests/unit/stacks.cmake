@@ -19,10 +19,17 @@ target_compile_options(stack_victim PRIVATE -fomit-frame-pointer)
 add_custom_command(TARGET stack_victim POST_BUILD
   COMMAND "${CMAKE_OBJCOPY}" --strip-all "${_victim_dir}/stack_victim"
           "${_victim_dir}/stack_victim_stripped")
+# As distributions ship programs: only a compressed table of symbols is left (.gnu_debugdata).
+find_program(XZ_PROGRAM xz REQUIRED)
+add_custom_command(TARGET stack_victim POST_BUILD
+  COMMAND "${CMAKE_OBJCOPY}" --strip-debug "${_victim_dir}/stack_victim" "${_victim_dir}/symbols"
+  COMMAND "${XZ_PROGRAM}" --force "${_victim_dir}/symbols"
+  COMMAND "${CMAKE_OBJCOPY}" --add-section ".gnu_debugdata=${_victim_dir}/symbols.xz"
+          "${_victim_dir}/stack_victim_stripped" "${_victim_dir}/stack_victim_minidebug")
 
 include(GoogleTest)
-foreach(_source process_discovery proc_evidence process_watch stack_taker stack_unwinder symbolizer
-                python/python_forms python/python_stacks)
+foreach(_source process_discovery proc_evidence process_watch stack_parts stack_taker
+                stack_unwinder symbolizer python/python_forms python/python_stacks)
   get_filename_component(_test ${_source} NAME)
   add_executable(${_test}_test
     "${CMAKE_CURRENT_LIST_DIR}/${_source}_test.cc" "${CMAKE_CURRENT_LIST_DIR}/victim_process.cc")
