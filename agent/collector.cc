@@ -47,6 +47,7 @@ struct Collector::ProcessMemory {
   std::unique_ptr<SegmentReader> reader;
   v1::Identity identity;
   bool identity_sent = false;
+  size_t sites_sent = 0;
   std::string evidence_sent;
   std::map<uint32_t, CommMemory> comms;
 
@@ -182,6 +183,7 @@ bool Collector::CollectProcess(int64_t now_ns, bool whole, ProcessMemory* proces
   }
   const absl::StatusOr<SegmentSnapshot> snapshot = ReadSegment(whole, process);
   if (snapshot.ok()) {
+    changed = CollectSites(whole, *snapshot, process, update) || changed;
     for (const CommSnapshot& comm : snapshot->communicators) {
       v1::CommUpdate comm_update;
       if (!CollectComm(now_ns, whole, *snapshot, comm, process, &comm_update)) continue;
@@ -198,6 +200,17 @@ bool Collector::CollectProcess(int64_t now_ns, bool whole, ProcessMemory* proces
     changed = true;
   }
   return changed;
+}
+
+bool Collector::CollectSites(bool whole, const SegmentSnapshot& snapshot, ProcessMemory* process,
+                             v1::ProcessUpdate* update) {
+  if (whole) process->sites_sent = 0;
+  if (process->sites_sent >= snapshot.sites.size()) return false;
+  update->set_first_site(static_cast<uint32_t>(process->sites_sent));
+  for (; process->sites_sent < snapshot.sites.size(); ++process->sites_sent) {
+    update->add_sites(snapshot.sites[process->sites_sent]);
+  }
+  return true;
 }
 
 absl::StatusOr<SegmentSnapshot> Collector::ReadSegment(bool whole, ProcessMemory* process) {

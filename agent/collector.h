@@ -57,6 +57,8 @@ class Collector {
   void NoteEnded(int64_t now_ns);
   bool CollectProcess(int64_t now_ns, bool whole, ProcessMemory* process,
                       v1::ProcessUpdate* update);
+  static bool CollectSites(bool whole, const SegmentSnapshot& snapshot, ProcessMemory* process,
+                           v1::ProcessUpdate* update);
   absl::StatusOr<SegmentSnapshot> ReadSegment(bool whole, ProcessMemory* process);
   bool CollectComm(int64_t now_ns, bool whole, const SegmentSnapshot& snapshot,
                    const CommSnapshot& comm, ProcessMemory* process, v1::CommUpdate* update);

@@ -162,6 +162,7 @@ void FillRecords(const CommSnapshot& comm, v1::RecordBatch* batch) {
     batch->add_group(record.group);
     batch->add_result(record.result);
     batch->add_flags(record.flags);
+    batch->add_site(record.site);
     before_ns = record.entered_ns;
   }
 }

@@ -176,7 +176,8 @@ RecordSnapshot CopyRecord(const segment::CallRecord& record, uint64_t index, uin
   out.thread = record.thread;
   out.count = record.count;
   out.stream = record.stream;
-  out.caller = record.caller;
+  out.caller = record.caller & ((uint64_t{1} << segment::kSiteShift) - 1);
+  out.site = static_cast<uint32_t>(record.caller >> segment::kSiteShift);
   out.entered_ns = clock.ToUnixNs(record.entered);
   const uint64_t returned = Get(record.returned);
   out.returned_ns = returned == 0 ? 0 : std::max(clock.ToUnixNs(returned), out.entered_ns);
@@ -288,6 +289,8 @@ absl::StatusOr<SegmentSnapshot> SegmentReader::Read() {
     snapshot.blocked.push_back(
         {Get(entry->tid), Get(entry->op), Get(entry->comm), clock.ToUnixNs(since)});
   }
+  ReadSites(Get(header->site_count));
+  snapshot.sites = sites_;
   const uint32_t count = std::min(Get(header->comm_count), segment::kCommCapacity);
   seen_.resize(std::max<size_t>(seen_.size(), count));
   for (uint32_t i = 0; i < count; ++i) {
@@ -298,6 +301,19 @@ absl::StatusOr<SegmentSnapshot> SegmentReader::Read() {
     }
   }
   return snapshot;
+}
+
+void SegmentReader::ReadSites(uint32_t count) {
+  while (sites_.size() < std::min(count, segment::kSiteCapacity)) {
+    Copy<segment::Site> site;
+    if (!ReadAt(segment::kSitesOffset + sites_.size() * sizeof(segment::Site), site.bytes,
+                sizeof(site.bytes))) {
+      return;
+    }
+    std::string text = Text(site->file);
+    if (site->line > 0) absl::StrAppend(&text, ":", site->line);
+    sites_.push_back(absl::StrCat(text, " in ", Text(site->function)));
+  }
 }
 
 bool SegmentReader::ReadComm(uint32_t index, const TickClock& clock, SegmentSnapshot* snapshot) {

@@ -26,6 +26,7 @@ struct RecordSnapshot {
   uint16_t group = 0;
   uint32_t thread = 0;
   uint64_t count = 0, stream = 0, caller = 0;
+  uint32_t site = 0;  // 1 + index into SegmentSnapshot::sites; 0: not known
   int64_t entered_ns = 0;
   int64_t returned_ns = 0;
 };
@@ -67,6 +68,7 @@ struct SegmentSnapshot {
   int64_t exit_ns = 0;
   int64_t newest_ns = 0;  // the newest time stamp in the file
   uint64_t lost_communicators = 0, lost_threads = 0, unknown_comm_calls = 0;
+  std::vector<std::string> sites;  // lines that made calls: "/x/train.py:57 in train_epoch"
   std::vector<BlockedSnapshot> blocked;
   std::vector<CommSnapshot> communicators;
   std::vector<std::string> notes;  // what was left out, and why
@@ -122,12 +124,14 @@ class SegmentReader {
   bool ReadAt(uint64_t offset, void* out, size_t size) const;
   const TickClock& Clock(const segment::SegmentHeader& header, bool live);
   bool ReadComm(uint32_t index, const TickClock& clock, SegmentSnapshot* snapshot);
+  void ReadSites(uint32_t count);
   void ReadMarkers(uint32_t index, Seen* seen, CommSnapshot* comm) const;
   void ReadRecords(const TickClock& clock, Seen* seen, CommSnapshot* comm) const;
 
   const std::string path_;
   const int fd_;
   std::vector<Seen> seen_;
+  std::vector<std::string> sites_;  // those read; they never change
   std::optional<TickClock> clock_;
 };
 

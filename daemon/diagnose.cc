@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "daemon/advice.h"
+#include "daemon/call_sites.h"
 #include "daemon/explain.h"
 #include "daemon/rules/divergence.h"
 #include "daemon/rules/rules.h"
@@ -186,6 +187,7 @@ std::vector<Verdict> Diagnoser::Run(const JobState& job, int64_t now_ns, const L
   for (Verdict& verdict : verdicts) {
     verdict.summary = SummaryOf(verdict);
     verdict.advice = AdviceFor(verdict);
+    AddCallSites(job, &verdict);
   }
   return verdicts;
 }

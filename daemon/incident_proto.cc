@@ -59,7 +59,11 @@ v1::Culprit ToProto(const Culprit& culprit, uint64_t position) {
   result.set_host(Utf8(culprit.host));
   result.set_pid(culprit.pid);
   result.set_device(culprit.device);
-  if (culprit.call.op != Op::kNone) *result.mutable_call() = ToProto(culprit.call, position);
+  if (culprit.call.op != Op::kNone) {
+    *result.mutable_call() = ToProto(culprit.call, position);
+    result.mutable_call()->set_code(Utf8(culprit.site));
+  }
+  result.set_code(Utf8(culprit.site));
   return result;
 }
 
@@ -81,9 +85,13 @@ const char* DivergenceName(DivergenceKind kind) {
 
 v1::AlignedCall ToProto(const AlignedCall& line) {
   v1::AlignedCall result;
-  if (line.others.op != Op::kNone) *result.mutable_others() = ToProto(line.others, line.position);
+  if (line.others.op != Op::kNone) {
+    *result.mutable_others() = ToProto(line.others, line.position);
+    result.mutable_others()->set_code(Utf8(line.others_site));
+  }
   if (line.culprits.op != Op::kNone) {
     *result.mutable_culprits() = ToProto(line.culprits, line.culprit_position);
+    result.mutable_culprits()->set_code(Utf8(line.culprits_site));
   }
   result.set_differs(!SameCall(line.others, line.culprits));
   return result;
@@ -115,6 +123,7 @@ v1::Verdict ToProto(const Verdict& verdict) {
   communicator.set_name(Utf8(verdict.communicator_name));
   communicator.set_size(verdict.communicator_size);
   *result.mutable_call() = ToProto(verdict.call, verdict.position);
+  result.mutable_call()->set_code(Utf8(verdict.site));
   for (const std::string& field : verdict.mismatched_fields) result.add_mismatched_fields(field);
   result.set_waited_seconds(static_cast<double>(verdict.waited_ns / (kSecond / 1000)) / 1000.0);
   result.set_summary(Utf8(verdict.summary));

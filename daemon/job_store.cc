@@ -89,6 +89,9 @@ CallRecord ToRecord(const v1::RecordBatch& batch, int i, int64_t entered_ns) {
   record.stream = batch.stream(i);
   record.caller = batch.caller(i);
   record.thread = batch.thread(i);
+  if (i < batch.site_size() && batch.site(i) <= segment::kSiteCapacity) {
+    record.site = static_cast<uint16_t>(batch.site(i));
+  }
   record.group = static_cast<uint16_t>(batch.group(i));
   record.result = static_cast<uint8_t>(batch.result(i));
   record.captured = (batch.flags(i) & segment::kRecordCaptured) != 0;
@@ -184,6 +187,10 @@ void JobStore::ApplyProcess(const ProcessKey& key, const v1::ProcessUpdate& upda
   if (update.has_identity()) job->model.SetIdentity(process, ToIdentity(update.identity()));
   if (update.has_evidence()) {
     job->model.SetEvidence(process, ToEvidence(update.evidence(), offset_ns));
+  }
+  if (!update.sites().empty()) {
+    job->model.AddSites(process, update.first_site(),
+                        {update.sites().begin(), update.sites().end()});
   }
   for (const v1::CommUpdate& comm : update.communicators()) {
     job->model.SetProgress(process, ToProgress(comm, offset_ns), now_ns);

@@ -3,6 +3,7 @@
 add_library(rollcall_rules STATIC
   ${CMAKE_CURRENT_LIST_DIR}/advice.cc
   ${CMAKE_CURRENT_LIST_DIR}/advice_table.cc
+  ${CMAKE_CURRENT_LIST_DIR}/call_sites.cc
   ${CMAKE_CURRENT_LIST_DIR}/diagnose.cc
   ${CMAKE_CURRENT_LIST_DIR}/explain.cc
   ${CMAKE_CURRENT_LIST_DIR}/incidents.cc

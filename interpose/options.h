@@ -14,6 +14,8 @@ namespace rollcall {
   OPTION(markers, "ROLLCALL_MARKERS", true, "0: the GPU is not asked to note its progress") \
   OPTION(stack_signal, "ROLLCALL_STACK_SIGNAL", true,                                       \
          "0: no signal by which an agent asks threads for their stacks")                    \
+  OPTION(call_sites, "ROLLCALL_CALL_SITES", false,                                          \
+         "1: each record says which line of Python made the call")                          \
   OPTION(sigquit, "ROLLCALL_SIGQUIT", true, "0: SIGQUIT ends the process, as without the library")
 
 struct LibraryOptions {
@@ -22,7 +24,7 @@ struct LibraryOptions {
 #undef OPTION
 };
 
-// Only "0" switches an option off: a stray value must not blind people.
+// Only "0" means no: a stray value must not blind people.
 inline LibraryOptions ReadLibraryOptions() {
   LibraryOptions options;
   const char* value;

@@ -7,6 +7,7 @@
 #pragma once
 
 #include "interpose/nccl_api.h"
+#include "interpose/call_sites.h"
 #include "interpose/markers.h"
 #include "interpose/ops.h"
 #include "interpose/writer.h"
@@ -137,7 +138,7 @@ inline void FillRecord(segment::CallRecord* record, uint64_t index, uint64_t pos
   record->returned.store(0, std::memory_order_relaxed);
   record->count = info.count;
   record->stream = reinterpret_cast<uintptr_t>(info.stream);
-  record->caller = reinterpret_cast<uintptr_t>(caller);
+  record->caller = reinterpret_cast<uintptr_t>(caller) | CurrentSite() << segment::kSiteShift;
   record->seq.store(static_cast<uint32_t>(2 * index + 2), std::memory_order_release);
 }
 

@@ -14,6 +14,8 @@
 //   ...                       the last one, or with the stack area
 //   41959424  StackCopy[64]   65536 bytes each: the stack area. A hole, but while
 //                             an agent asks: it makes room first, frees it after
+//   46153728  Site[1024]      262144 bytes: lines of Python that made calls; a
+//                             hole unless call sites are asked for
 //
 //   CommBlock:  CommEntry 4096 | markers 4096 | CallRecord[512] 32768
 //
@@ -97,6 +99,7 @@ struct SegmentHeader {
   Word unknown_comm_calls;  // calls on communicators that were never seen created
 
   HalfWord stack_signal;  // the signal that makes a thread look at the stack slots; 0: none
+  HalfWord site_count;    // Sites that can be read; never falls
   HalfWord asker;         // written by whoever asks: a number in the name of its socket
 };
 static_assert(sizeof(SegmentHeader) <= 4096);
@@ -239,9 +242,20 @@ struct CallRecord {
   Word returned;      // ticks; 0: not yet
   uint64_t count;     // elements
   uint64_t stream;    // only compared, never followed
-  uint64_t caller;    // code address
+  uint64_t caller;    // code address; its upper 16 bits: 1 + index of a Site, 0 for none
 };
 static_assert(sizeof(CallRecord) == 64);
+
+// A line of Python from which calls were made. Written once, before it counts.
+struct Site {
+  int32_t line;  // 0: not known
+  uint32_t reserved;
+  char file[160];  // its end, where it is longer
+  char function[88];
+};
+static_assert(sizeof(Site) == 256);
+inline constexpr uint32_t kSiteCapacity = 1024;
+inline constexpr int kSiteShift = 48;  // of its number in CallRecord::caller
 
 inline constexpr size_t kBlockedOffset = 4096;
 inline constexpr size_t kStackSlotsOffset =
@@ -258,6 +272,8 @@ inline constexpr size_t CommBlockOffset(uint32_t index) {
 
 inline constexpr size_t kStackAreaOffset = CommBlockOffset(kCommCapacity);
 inline constexpr size_t kStackAreaBytes = kStackSlots * kStackCopyBytes;
+inline constexpr size_t kSitesOffset = kStackAreaOffset + kStackAreaBytes;
+inline constexpr size_t kMappedBytes = kSitesOffset + kSiteCapacity * sizeof(Site);
 
 // The chained hash behind `signature`: equal on two ranks exactly when the same
 // calls were made in the same order (up to 64-bit collisions).

@@ -17,6 +17,7 @@
 
 #include <initializer_list>
 
+#include "interpose/call_sites.h"
 #include "interpose/environment.h"
 #include "interpose/keep_errno.h"
 #include "interpose/stack_signals.h"
@@ -34,8 +35,6 @@ using segment::SegmentHeader;
 
 // Times 100 us: how long a thread waits for another one to make the segment.
 constexpr int kStartTries = 500;
-
-constexpr size_t kMappedBytes = segment::kStackAreaOffset + segment::kStackAreaBytes;
 
 // Handles, open addressing. 0: never used, 1: used and free again.
 constexpr uint32_t kHandleSlots = 4 * segment::kCommCapacity;
@@ -131,15 +130,16 @@ bool PrepareDirectory(char* out, size_t size) {
   return ours;
 }
 
-// Gives the file room up to `bytes`, so that a full file system is an error here
+// Gives the file room from `begin` to `end`, so that a full file system is an error here
 // and not a SIGBUS in the middle of training.
-bool Reserve(int fd, size_t bytes) {
+bool Reserve(int fd, size_t begin, size_t end) {
   struct rlimit limit;
   if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY &&
-      limit.rlim_cur < bytes) {
+      limit.rlim_cur < end) {
     return false;  // the kernel would send SIGXFSZ
   }
-  return syscall(SYS_fallocate, fd, 0, 0L, static_cast<long>(bytes)) == 0;
+  return syscall(SYS_fallocate, fd, 0, static_cast<long>(begin), static_cast<long>(end - begin)) ==
+         0;
 }
 
 int CreateFile(const char* directory, uint64_t start_time) {
@@ -192,6 +192,7 @@ void FillHeader(SegmentHeader* header, uint64_t start_time) {
 // starts afresh at its own first NCCL call. Single-threaded at this point.
 void ForgetParent() {
   RemoveStackSignals();
+  StopCallSites();
   recorder.header.store(nullptr, std::memory_order_release);
   start_state.store(0, std::memory_order_release);
   for (LocalComm& comm : recorder.comms) {
@@ -217,8 +218,8 @@ bool MakeSegment() {
   }
   struct stat about;
   void* memory = MAP_FAILED;
-  if (StatFd(fd, &about) == 0 && Reserve(fd, segment::kHeaderBytes)) {
-    memory = mmap(nullptr, kMappedBytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+  if (StatFd(fd, &about) == 0 && Reserve(fd, 0, segment::kHeaderBytes)) {
+    memory = mmap(nullptr, segment::kMappedBytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
   }
   close(fd);
   if (memory == MAP_FAILED) {
@@ -228,8 +229,8 @@ bool MakeSegment() {
   }
   segment_inode = about.st_ino;
   auto* header = static_cast<SegmentHeader*>(memory);
-  recorder.blocked = reinterpret_cast<BlockedEntry*>(static_cast<char*>(memory) +
-                                                     segment::kBlockedOffset);
+  recorder.blocked =
+      reinterpret_cast<BlockedEntry*>(static_cast<char*>(memory) + segment::kBlockedOffset);
   recorder.clock =
       CounterIsInvariant() ? segment::ClockSource::kCounter : segment::ClockSource::kMonotonic;
   FillHeader(header, start_time);
@@ -238,16 +239,24 @@ bool MakeSegment() {
   return true;
 }
 
-// Room for one more block. The file is opened anew each time: the program may
-// have closed descriptors that it does not know, and reused their numbers.
-bool ReserveBlock(uint32_t index) {
+}  // namespace
+
+// The file is opened anew each time: the program may have closed descriptors that
+// it does not know, and reused their numbers.
+bool ReserveInSegment(size_t begin, size_t end) {
   const int fd = open(segment_path, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
   if (fd < 0) return false;
   struct stat about;
   const bool same = StatFd(fd, &about) == 0 && about.st_ino == segment_inode;
-  const bool reserved = same && Reserve(fd, segment::CommBlockOffset(index + 1));
+  const bool reserved = same && Reserve(fd, begin, end);
   close(fd);
   return reserved;
+}
+
+namespace {
+
+bool ReserveBlock(uint32_t index) {
+  return ReserveInSegment(segment::CommBlockOffset(index), segment::CommBlockOffset(index + 1));
 }
 
 uint32_t HandleHash(const void* handle) {
@@ -384,6 +393,7 @@ LocalComm* AddComm(const NewComm& what) {
   FillEntry(comm->entry, what);
   RaiseCommCount(index + 1);
   InstallStackSignals(segment_path);
+  if (recorder.options.call_sites) StartCallSites();
   return comm;
 }
 

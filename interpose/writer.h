@@ -77,6 +77,9 @@ void ForgetHandle(LocalComm* comm);
 // nullptr when the handle is not known.
 LocalComm* FindComm(const void* handle);
 
+// Room in the file for these bytes of the segment; false: there is none.
+bool ReserveInSegment(size_t begin, size_t end);
+
 // Renews the clock pair if the last is older than a second: called where time
 // does not matter.
 void RenewClock();

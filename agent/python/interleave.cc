@@ -5,8 +5,8 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "agent/python/layout.h"
-#include "agent/python/line_table.h"
+#include "interpose/python_layout.h"
+#include "interpose/python_lines.h"
 
 namespace rollcall {
 namespace {
@@ -56,7 +56,9 @@ Frame PythonFrameOf(const RawPythonFrame& raw, const PythonSample& python) {
       code.instructions == 0
           ? raw.instruction
           : static_cast<int64_t>(static_cast<uint64_t>(raw.instruction) - code.instructions);
-  frame.line = PythonLine(PythonLinesOf(python.minor), code.lines, code.first_line, offset);
+  frame.line =
+      PythonLine(PythonLinesOf(python.minor), reinterpret_cast<const uint8_t*>(code.lines.data()),
+                 code.lines.size(), code.first_line, offset);
   return frame;
 }
 

@@ -9,7 +9,7 @@
 
 #include "agent/module_files.h"
 #include "agent/process_memory.h"
-#include "agent/python/layout.h"
+#include "interpose/python_layout.h"
 #include "agent/stack_sample.h"
 
 namespace rollcall {

@@ -29,20 +29,6 @@ void AppendUtf8(uint32_t character, std::string* text) {
 
 }  // namespace
 
-std::optional<PythonStringForm> PythonStringFormOf(uint32_t state) {
-  // kind:3, compact:1, ascii:1 come after the mark of interned strings, which has 2 bits, or 8 or
-  // 16 in free-threaded and later versions. Its values are small, so a wrong place shows kind 0.
-  for (const int interned_bits : {2, 8, 16}) {
-    const uint32_t kind = state >> interned_bits & 7;
-    const bool compact = (state >> (interned_bits + 3) & 1) != 0;
-    const bool ascii = (state >> (interned_bits + 4) & 1) != 0;
-    if ((kind == 1 || kind == 2 || kind == 4) && compact && (!ascii || kind == 1)) {
-      return PythonStringForm{kind, ascii};
-    }
-  }
-  return std::nullopt;
-}
-
 std::string Utf8OfPythonString(const std::string& bytes, size_t bytes_per_character) {
   std::string text;
   for (size_t at = 0; at + bytes_per_character <= bytes.size(); at += bytes_per_character) {

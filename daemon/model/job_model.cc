@@ -1,6 +1,8 @@
 #include "daemon/model/job_model.h"
 
 #include <algorithm>
+#include <iterator>
+#include <utility>
 
 #include "daemon/model/agreement.h"
 #include "daemon/model/arrivals.h"
@@ -190,6 +192,15 @@ void JobModel::SetIdentity(int32_t process, const ProcessIdentity& identity) {
   known.has_segment = identity.has_segment;
   if (!identity.host.empty()) known.host = identity.host;
   Touch(process);
+}
+
+void JobModel::AddSites(int32_t process, size_t first, std::vector<std::string> sites) {
+  if (!IsKnown(process)) return;
+  std::vector<std::string>& known = state_.processes[static_cast<size_t>(process)].sites;
+  if (first > known.size()) return;  // a whole update will come
+  known.resize(first);
+  std::move(sites.begin(), sites.end(), std::back_inserter(known));
+  ++version_;
 }
 
 void JobModel::SetEvidence(int32_t process, const ProcessEvidence& evidence) {

@@ -79,6 +79,8 @@ class JobModel {
 
   void SetIdentity(int32_t process, const ProcessIdentity& identity);
   void SetEvidence(int32_t process, const ProcessEvidence& evidence);
+  // Lines of the program that make calls, from this index on.
+  void AddSites(int32_t process, size_t first, std::vector<std::string> sites);
   // `now_ns`: when the update was made, on the clock of all times in it.
   void SetProgress(int32_t process, const CommProgress& progress, int64_t now_ns);
   // Which process each rank of a communicator is, whether it tells of itself or

@@ -36,6 +36,7 @@ struct CallRecord {
   uint64_t stream = 0;
   uint64_t caller = 0;  // code address in the process
   uint32_t thread = 0;
+  uint16_t site = 0;   // 1 + index into Process::sites: the line that made it; 0: not known
   uint16_t group = 0;  // nth group of its thread (mod 2^16); 0: in no group
   uint8_t result = 0;  // ncclResult_t
   bool captured = false;
@@ -88,6 +89,8 @@ struct Process {
   bool traced = false;
   std::string wait_channel;
   std::vector<BlockedCall> blocked;
+
+  std::vector<std::string> sites;  // lines that make calls: "/x/train.py:57 in train_epoch"
 
   // Of the newest stacks, where some were taken.
   Motion motion = Motion::kUnknown;

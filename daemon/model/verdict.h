@@ -60,6 +60,7 @@ struct Culprit {
   std::string wait_channel;
   int32_t exit_code = -1;   // -1: not known, or it lives
   int32_t exit_signal = 0;  // 0: none
+  std::string site;         // the line that made `call`, or its last call; "": not known
 };
 
 // How the culprits' history parts from the others'.
@@ -77,6 +78,7 @@ struct AlignedCall {
   uint64_t culprit_position = 0;  // on the culprits' side
   CallArgs others;
   CallArgs culprits;
+  std::string others_site = {}, culprits_site = {};  // the lines that made them; "": not known
 };
 
 // One step of a wait-for chain or cycle, in the order in which it is walked:
@@ -111,6 +113,7 @@ struct Verdict {
   // Mismatches: what the majority called there. Creation of a communicator: the
   // creating call. kNone: no record of it is left.
   CallArgs call;
+  std::string site;  // the line of a waiting rank that made the call; "": not known
   // The divergence lies at `position` or after it, but before this; 0: at it.
   uint64_t position_end = 0;
 

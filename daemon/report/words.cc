@@ -65,6 +65,10 @@ std::string CallInWords(const v1::Call& call) {
   return args.empty() ? name : absl::StrCat(name, "(", absl::StrJoin(args, ", "), ")");
 }
 
+std::string CodeInWords(const v1::Call& call) {
+  return call.code().substr(call.code().rfind('/') + 1);
+}
+
 std::string StackTitle(const v1::ProcessStack& stack) {
   std::vector<std::string> parts = {absl::StrCat("rank ", stack.rank())};
   if (!stack.host().empty()) parts.push_back(stack.host());
@@ -145,6 +149,10 @@ std::vector<std::string> HistoryLines(const v1::Verdict& verdict) {
     lines.push_back(absl::StrFormat("%s %-44s %s", line.differs() ? ">" : " ",
                                     side(line.has_others(), line.others()),
                                     side(line.has_culprits(), line.culprits())));
+    const std::string others = CodeInWords(line.others());
+    const std::string culprits = CodeInWords(line.culprits());
+    if (others.empty() && culprits.empty()) continue;
+    lines.push_back(absl::StrFormat("    %-44s   %s", others, culprits));
   }
   return lines;
 }

@@ -21,6 +21,8 @@ std::string CulpritInWords(const v1::Culprit& culprit);
 
 // "AllReduce(float32 x 1048576, sum)".
 std::string CallInWords(const v1::Call& call);
+// "train.py:57 in train_epoch"; "" if the line is not known.
+std::string CodeInWords(const v1::Call& call);
 
 // "rank 3, node-17, pid 4121, culprit, taken 2026-11-20 19:30:00 UTC".
 std::string StackTitle(const v1::ProcessStack& stack);

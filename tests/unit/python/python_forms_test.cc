@@ -6,12 +6,17 @@
 #include <string>
 
 #include "agent/python/interleave.h"
-#include "agent/python/layout.h"
-#include "agent/python/line_table.h"
+#include "interpose/python_layout.h"
+#include "interpose/python_lines.h"
 #include "agent/python/text.h"
 
 namespace rollcall {
 namespace {
+
+int Line(PythonLines form, const std::string& table, int first_line, int64_t offset) {
+  return PythonLine(form, reinterpret_cast<const uint8_t*>(table.data()), table.size(), first_line,
+                    offset);
+}
 
 std::string Bytes(std::initializer_list<int> bytes) {
   std::string text;
@@ -22,19 +27,19 @@ std::string Bytes(std::initializer_list<int> bytes) {
 TEST(PythonLineTest, ReadsPairsOfDifferences) {
   // Two bytes of code a line, then a loop that goes back a line.
   const std::string table = Bytes({0, 1, 4, 1, 6, 255});
-  EXPECT_EQ(PythonLine(PythonLines::kLnotab, table, 10, 0), 11);
-  EXPECT_EQ(PythonLine(PythonLines::kLnotab, table, 10, 3), 11);
-  EXPECT_EQ(PythonLine(PythonLines::kLnotab, table, 10, 4), 12);
-  EXPECT_EQ(PythonLine(PythonLines::kLnotab, table, 10, 10), 11);
-  EXPECT_EQ(PythonLine(PythonLines::kLnotab, table, 10, 4000), 11);
+  EXPECT_EQ(Line(PythonLines::kLnotab, table, 10, 0), 11);
+  EXPECT_EQ(Line(PythonLines::kLnotab, table, 10, 3), 11);
+  EXPECT_EQ(Line(PythonLines::kLnotab, table, 10, 4), 12);
+  EXPECT_EQ(Line(PythonLines::kLnotab, table, 10, 10), 11);
+  EXPECT_EQ(Line(PythonLines::kLnotab, table, 10, 4000), 11);
 }
 
 TEST(PythonLineTest, ReadsRangesWithHoles) {
   const std::string table = Bytes({4, 1, 6, 128, 2, 3});
-  EXPECT_EQ(PythonLine(PythonLines::kRanges, table, 10, 0), 11);
-  EXPECT_EQ(PythonLine(PythonLines::kRanges, table, 10, 4), 0);  // no line
-  EXPECT_EQ(PythonLine(PythonLines::kRanges, table, 10, 10), 14);
-  EXPECT_EQ(PythonLine(PythonLines::kRanges, table, 10, 12), 0);  // beyond the end
+  EXPECT_EQ(Line(PythonLines::kRanges, table, 10, 0), 11);
+  EXPECT_EQ(Line(PythonLines::kRanges, table, 10, 4), 0);  // no line
+  EXPECT_EQ(Line(PythonLines::kRanges, table, 10, 10), 14);
+  EXPECT_EQ(Line(PythonLines::kRanges, table, 10, 12), 0);  // beyond the end
 }
 
 TEST(PythonLineTest, ReadsEntriesOfEveryLength) {
@@ -46,16 +51,16 @@ TEST(PythonLineTest, ReadsEntriesOfEveryLength) {
       0x80 | 14 << 3 | 0, 0x40 | 0x20, 0x01, 0x00, 0x01, 0x02,  // +48 lines: 96 >> 1
       0x80 | 15 << 3 | 7,                                       // eight units without a place
   });
-  EXPECT_EQ(PythonLine(PythonLines::kLocations, table, 10, 0), 10);
-  EXPECT_EQ(PythonLine(PythonLines::kLocations, table, 10, 2), 11);
-  EXPECT_EQ(PythonLine(PythonLines::kLocations, table, 10, 4), 11);
-  EXPECT_EQ(PythonLine(PythonLines::kLocations, table, 10, 6), 9);
-  EXPECT_EQ(PythonLine(PythonLines::kLocations, table, 10, 8), 57);
-  EXPECT_EQ(PythonLine(PythonLines::kLocations, table, 10, 10), 0);
+  EXPECT_EQ(Line(PythonLines::kLocations, table, 10, 0), 10);
+  EXPECT_EQ(Line(PythonLines::kLocations, table, 10, 2), 11);
+  EXPECT_EQ(Line(PythonLines::kLocations, table, 10, 4), 11);
+  EXPECT_EQ(Line(PythonLines::kLocations, table, 10, 6), 9);
+  EXPECT_EQ(Line(PythonLines::kLocations, table, 10, 8), 57);
+  EXPECT_EQ(Line(PythonLines::kLocations, table, 10, 10), 0);
 }
 
 TEST(PythonLineTest, NamesTheFirstLineBeforeTheFirstInstruction) {
-  EXPECT_EQ(PythonLine(PythonLines::kLocations, "", 7, -2), 7);
+  EXPECT_EQ(Line(PythonLines::kLocations, "", 7, -2), 7);
 }
 
 TEST(PythonLineTest, SurvivesAnyBytes) {
@@ -65,7 +70,7 @@ TEST(PythonLineTest, SurvivesAnyBytes) {
     for (char& byte : table) byte = static_cast<char>(random());
     for (const PythonLines form :
          {PythonLines::kLnotab, PythonLines::kRanges, PythonLines::kLocations}) {
-      PythonLine(form, table, static_cast<int>(random()), static_cast<int64_t>(random()) - 5);
+      Line(form, table, static_cast<int>(random()), static_cast<int64_t>(random()) - 5);
     }
   }
 }

@@ -1,13 +1,20 @@
-#include "agent/python/line_table.h"
+#include "interpose/python_lines.h"
 
 #include <algorithm>
 
 namespace rollcall {
 namespace {
 
+struct Table {
+  const uint8_t* bytes;
+  size_t count;
+  size_t size() const { return count; }
+  uint8_t operator[](size_t i) const { return bytes[i]; }
+};
+
 constexpr int64_t kInstructionBytes = 2;
 
-int LineByLnotab(const std::string& table, int first_line, int64_t offset) {
+int LineByLnotab(const Table& table, int first_line, int64_t offset) {
   int64_t line = first_line;
   int64_t address = 0;
   for (size_t i = 0; i + 1 < table.size(); i += 2) {
@@ -18,7 +25,7 @@ int LineByLnotab(const std::string& table, int first_line, int64_t offset) {
   return static_cast<int>(line);
 }
 
-int LineByRanges(const std::string& table, int first_line, int64_t offset) {
+int LineByRanges(const Table& table, int first_line, int64_t offset) {
   constexpr int8_t kNoLine = -128;
   int64_t line = first_line;
   int64_t end = 0;
@@ -32,7 +39,7 @@ int LineByRanges(const std::string& table, int first_line, int64_t offset) {
 }
 
 // Numbers of 6 bits a byte, least significant first; bit 6: another byte follows.
-uint64_t TakeNumber(const std::string& table, size_t* at) {
+uint64_t TakeNumber(const Table& table, size_t* at) {
   uint64_t value = 0;
   for (int shift = 0; *at < table.size() && shift < 60; shift += 6) {
     const auto byte = static_cast<uint8_t>(table[(*at)++]);
@@ -42,14 +49,14 @@ uint64_t TakeNumber(const std::string& table, size_t* at) {
   return value;
 }
 
-int64_t TakeSigned(const std::string& table, size_t* at) {
+int64_t TakeSigned(const Table& table, size_t* at) {
   const uint64_t value = TakeNumber(table, at);
   // No function is longer; a damaged table must not overflow the sum.
   const auto magnitude = static_cast<int64_t>(std::min<uint64_t>(value >> 1, 1 << 24));
   return (value & 1) != 0 ? -magnitude : magnitude;
 }
 
-int LineByLocations(const std::string& table, int first_line, int64_t offset) {
+int LineByLocations(const Table& table, int first_line, int64_t offset) {
   constexpr int kNoLocation = 15;
   constexpr int kLong = 14;
   constexpr int kNoColumns = 13;
@@ -78,7 +85,9 @@ int LineByLocations(const std::string& table, int first_line, int64_t offset) {
 
 }  // namespace
 
-int PythonLine(PythonLines form, const std::string& table, int first_line, int64_t offset) {
+int PythonLine(PythonLines form, const uint8_t* bytes, size_t size, int first_line,
+               int64_t offset) {
+  const Table table = {bytes, size};
   if (offset < 0) return first_line;
   switch (form) {
     case PythonLines::kLnotab:

@@ -5,14 +5,14 @@
 // InternalDocs/code_objects.md (3.11 on).
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
-#include <string>
 
-#include "agent/python/layout.h"
+#include "interpose/python_layout.h"
 
 namespace rollcall {
 
 // `offset`: bytes from the first instruction; below 0: not begun. 0: no line is known for it.
-int PythonLine(PythonLines form, const std::string& table, int first_line, int64_t offset);
+int PythonLine(PythonLines form, const uint8_t* table, size_t size, int first_line, int64_t offset);
 
 }  // namespace rollcall

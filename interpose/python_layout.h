@@ -82,4 +82,12 @@ const PythonLayout* PythonLayoutOf(int minor);
 inline constexpr size_t kDebugOffsetWords = 96;
 std::optional<PythonLayout> PythonLayoutFromDebugOffsets(const uint64_t* words);
 
+struct PythonStringForm {
+  size_t bytes_per_character = 1;  // 1, 2 or 4
+  bool ascii = false;              // its text lies where an ASCII string's does
+};
+
+// From PyASCIIObject's state. nullopt: none that a name or path has, so no string.
+std::optional<PythonStringForm> PythonStringFormOf(uint32_t state);
+
 }  // namespace rollcall

@@ -1,0 +1,12 @@
+// Puts lines of the program beside a verdict's calls, where the library was asked to note them
+// (ROLLCALL_CALL_SITES=1): the culprits' and the waiting ranks' side by side.
+#pragma once
+
+#include "daemon/model/job_state.h"
+#include "daemon/model/verdict.h"
+
+namespace rollcall {
+
+void AddCallSites(const JobState& job, Verdict* verdict);
+
+}  // namespace rollcall
