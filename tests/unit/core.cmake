@@ -46,7 +46,7 @@ foreach(_target library_victim library_steps library_loaders)
   set_target_properties(${_target} PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/tests")
 endforeach()
 
-set(_core_tests library library_calls library_process segment_reader comm_update job_store
+set(_core_tests call_sites library library_calls library_process segment_reader comm_update job_store
                 collector agent_service daemon)
 foreach(_test IN LISTS _core_tests)
   add_executable(${_test}_test "${CMAKE_CURRENT_LIST_DIR}/${_test}_test.cc")
