@@ -7,6 +7,7 @@
 #include "agent/monotonic_clock.h"
 #include "agent/proc_files.h"
 #include "agent/stack_taker.h"
+#include "agent/trace_refused.h"
 
 namespace rollcall {
 namespace {

@@ -1,7 +1,6 @@
 #include "agent/stack_taker.h"
 
 #include <sys/prctl.h>
-#include <sys/stat.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -17,12 +16,12 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
-#include "absl/strings/strip.h"
 #include "agent/monotonic_clock.h"
 #include "agent/proc_files.h"
 #include "agent/process_memory.h"
 #include "agent/python/sampler.h"
 #include "agent/sample_parts.h"
+#include "agent/trace_refused.h"
 #include "agent/traced_thread.h"
 #include "agent/wait_channels.h"
 
@@ -231,34 +230,6 @@ RawSample PtraceStackTaker::Take(pid_t pid, const TakeLimits& limits) {
   std::thread tracer([&] { taking.Run(&files_, &python_finder_); });
   tracer.join();
   return sample;
-}
-
-std::string TraceRefusedMessage(const std::string& proc_root, pid_t pid) {
-  struct stat process;
-  const std::string directory = absl::StrCat(proc_root, "/", pid);
-  std::string text = absl::StrCat("cannot take the stacks of process ", pid, ": ");
-  if (stat(directory.c_str(), &process) == 0 && geteuid() != 0 &&
-      (process.st_uid != geteuid() || process.st_gid != getegid())) {
-    return absl::StrCat(text, "it belongs to user ", process.st_uid, ", group ", process.st_gid,
-                        "\n  run the agent as these, or as root");
-  }
-  const std::string scope = std::string(absl::StripAsciiWhitespace(
-      ReadProcFile(proc_root + "/sys/kernel/yama/ptrace_scope", 16).value_or("")));
-  if (scope == "1" || scope == "2" || scope == "3") {
-    absl::StrAppend(&text, "this host lets only ",
-                    scope == "1"   ? "a parent"
-                    : scope == "2" ? "an administrator"
-                                   : "nobody",
-                    " trace it (kernel.yama.ptrace_scope is ", scope, ")");
-  } else {
-    absl::StrAppend(&text, "the kernel did not permit it (a container without SYS_PTRACE?)");
-  }
-  if (scope == "3") return absl::StrCat(text, "\n  only a reboot changes this setting");
-  return absl::StrCat(text,
-                      "\n  in a container:  docker run --cap-add=SYS_PTRACE ...  (Kubernetes: "
-                      "securityContext.capabilities.add: [SYS_PTRACE])"
-                      "\n  on the host:     sudo setcap cap_sys_ptrace+ep $(command -v "
-                      "rollcall-agent)   or   sudo sysctl kernel.yama.ptrace_scope=0");
 }
 
 }  // namespace rollcall

@@ -85,7 +85,4 @@ class AnyWayStackTaker : public StackTaker {
   SignalStackTaker inside_;
 };
 
-// Why tracing `pid` was refused, and what to type. Reads the system's settings below `proc_root`.
-std::string TraceRefusedMessage(const std::string& proc_root, pid_t pid);
-
 }  // namespace rollcall

@@ -28,6 +28,7 @@ add_library(rollcall_stacks STATIC
   "${CMAKE_CURRENT_LIST_DIR}/stack_unwinder.cc"
   "${CMAKE_CURRENT_LIST_DIR}/stacks.cc"
   "${CMAKE_CURRENT_LIST_DIR}/symbolizer.cc"
+  "${CMAKE_CURRENT_LIST_DIR}/trace_refused.cc"
   "${CMAKE_CURRENT_LIST_DIR}/traced_thread.cc"
   "${CMAKE_CURRENT_LIST_DIR}/wait_channels.cc")
 target_include_directories(rollcall_stacks PUBLIC "${CMAKE_CURRENT_LIST_DIR}/..")

@@ -16,6 +16,7 @@ constexpr size_t kMaxFrames = 32768;
 constexpr size_t kMaxName = 512;
 constexpr size_t kMaxFile = 4096;
 constexpr size_t kMaxTableBytes = 1 << 20;
+constexpr size_t kMaxCodeBytes = 64 << 20;  // of one process, in all
 constexpr size_t kMaxObjectBytes = 512;
 constexpr uint64_t kNoPage = ~uint64_t{0};
 // From 3.14 on the low bits of references are marks.
@@ -202,11 +203,18 @@ void PythonSampler::ReadCode(RawSample* sample) {
   sample->python.module = interpreter_.module;
   sample->python.minor = layout_.minor;
   pages_.Forget();
+  size_t bytes = 0;
   for (const RawThread& thread : sample->threads) {
     for (const RawPythonFrame& frame : thread.python_frames) {
       if (frame.code == 0 || sample->python.code.count(frame.code) > 0) continue;
+      if (bytes > kMaxCodeBytes) {
+        sample->python.note = "too much Python code; the rest of the names is left out";
+        return;
+      }
       PythonCode code;
-      if (ReadCodeObject(frame.code, &code)) sample->python.code[frame.code] = std::move(code);
+      if (!ReadCodeObject(frame.code, &code)) continue;
+      bytes += sizeof(code) + code.name.size() + code.file.size() + code.lines.size();
+      sample->python.code[frame.code] = std::move(code);
     }
   }
 }

@@ -230,7 +230,7 @@ def test_where_both_ways_are_refused_each_reason_is_said_and_what_to_type(start)
     rank = start(env={"ROLLCALL_STACK_SIGNAL": "0"})
     result = stacks(rank.pid, prepare=refuse_tracing)
     assert result.returncode == 1
-    assert "the kernel did not permit it" in result.stdout + result.stderr
+    assert "a seccomp filter forbids this program to trace" in result.stdout + result.stderr
     assert "SYS_PTRACE" in result.stdout + result.stderr
     assert "ROLLCALL_STACK_SIGNAL=0" in result.stdout + result.stderr
 

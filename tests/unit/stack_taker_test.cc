@@ -14,6 +14,7 @@
 #include <thread>
 
 #include "agent/proc_evidence.h"
+#include "agent/trace_refused.h"
 #include "agent/traced_thread.h"
 #include "temporary_tree.h"
 #include "victim_process.h"
@@ -214,6 +215,15 @@ TEST(StackTakerTest, SaysWhatToDoWhereTracingIsRefused) {
   proc.Write("sys/kernel/yama/ptrace_scope", "0\n");
   const std::string container = TraceRefusedMessage(proc.root(), 12);
   EXPECT_NE(container.find("--cap-add=SYS_PTRACE"), std::string::npos);
+  proc.Write("self/status", "Name:\tx\nSeccomp:\t2\n");
+  const std::string filter = TraceRefusedMessage(proc.root(), 12);
+  EXPECT_NE(filter.find("a seccomp filter forbids"), std::string::npos);
+  EXPECT_NE(filter.find("seccomp=unconfined"), std::string::npos);
+  proc.Link("self/ns/user", "user:[1]");
+  proc.Link("12/ns/user", "user:[2]");
+  const std::string other = TraceRefusedMessage(proc.root(), 12);
+  EXPECT_NE(other.find("another user namespace (user:[2], this program in user:[1])"),
+            std::string::npos);
 }
 
 // The victim of section 7 of the measurements: what a thread loses by being looked at.

@@ -8,6 +8,7 @@
 
 #include <cstdlib>
 #include <fstream>
+#include <random>
 
 #include "temporary_tree.h"
 #include "victim_process.h"
@@ -74,6 +75,31 @@ TEST(SymbolizerTest, AsksNoDebuginfodServer) {
   EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
   unsetenv("DEBUGINFOD_URLS");
   unsetenv("DEBUGINFOD_VERBOSE");
+}
+
+// Bytes of the file changed at random, by section as they fall: names may be wrong, nothing else.
+TEST(SymbolizerTest, SurvivesDamagedFiles) {
+  std::ifstream whole(VictimPath("libvictim_library.so"), std::ios::binary);
+  const std::string bytes((std::istreambuf_iterator<char>(whole)), {});
+  ASSERT_GT(bytes.size(), 10000u);
+  TemporaryTree tree;
+  std::mt19937 random(1);
+  for (int round = 0; round < 300; ++round) {
+    std::string damaged = bytes;
+    if (round % 5 == 0) damaged.resize(random() % damaged.size());
+    const size_t changes = 1 + random() % 60;
+    for (size_t i = 0; i < changes && !damaged.empty(); ++i) {
+      damaged[random() % damaged.size()] = static_cast<char>(random());
+    }
+    const std::string path = tree.root() + "/damaged" + std::to_string(round);
+    std::ofstream(path, std::ios::binary) << damaged;
+    const auto file = ElfFile::Open(open(path.c_str(), O_RDONLY | O_CLOEXEC), path);
+    if (!file.ok()) continue;
+    Symbolizer symbolizer;
+    for (uint64_t address = 0x1000; address < 0x1400; address += 16) {
+      EXPECT_FALSE(symbolizer.Resolve(*file, address).empty());
+    }
+  }
 }
 
 TEST(DemangleTest, DemanglesCxxNamesAndLeavesOthers) {

@@ -2,12 +2,14 @@
 // are what the named interpreters made of the functions in the comments.
 #include <gtest/gtest.h>
 
+#include <cstring>
 #include <random>
 #include <string>
 
 #include "agent/python/interleave.h"
 #include "interpose/python_layout.h"
 #include "interpose/python_lines.h"
+#include "agent/python/sampler.h"
 #include "agent/python/text.h"
 
 namespace rollcall {
@@ -115,6 +117,54 @@ TEST(PythonLayoutTest, TakesNoOtherMemoryForPublishedOffsets) {
     memcpy(words, "xdebugpy", 8);
     words[1] = 0x030d0000;
     EXPECT_FALSE(PythonLayoutFromDebugOffsets(words).has_value());
+  }
+}
+
+// Every read succeeds, and gives numbers of which many are addresses again.
+class DamagedMemory : public ProcessMemory {
+ public:
+  explicit DamagedMemory(uint64_t seed) : random_(seed) {}
+  bool Read(uint64_t address, void* to, size_t size) override {
+    if (address % 64 == 63) return false;
+    auto* bytes = static_cast<uint8_t*>(to);
+    for (size_t at = 0; at + 8 <= size; at += 8) {
+      const uint64_t choice = random_();
+      const uint64_t word = choice % 4 == 0   ? 0x1000 + choice % 65536
+                            : choice % 4 == 1 ? kType
+                            : choice % 4 == 2 ? choice % 256
+                                              : choice;
+      memcpy(bytes + at, &word, 8);
+    }
+    return true;
+  }
+  static constexpr uint64_t kType = 0x7000;
+
+ private:
+  std::mt19937_64 random_;
+};
+
+TEST(PythonSamplerTest, ComesToAnEndInDamagedMemory) {
+  for (int minor = 8; minor <= 12; ++minor) {
+    for (uint64_t seed = 0; seed < 20; ++seed) {
+      DamagedMemory memory(seed);
+      PythonInterpreter interpreter;
+      interpreter.layout = *PythonLayoutOf(minor);
+      interpreter.runtime = 0x1000;
+      interpreter.code_type = interpreter.string_type = interpreter.bytes_type =
+          DamagedMemory::kType;
+      PythonSampler python(interpreter, &memory);
+      python.ListThreads();
+      RawSample sample;
+      sample.threads.resize(4);
+      for (RawThread& thread : sample.threads) {
+        thread.tid = static_cast<pid_t>(seed);
+        thread.is_main = true;
+        python.ReadFrames(&thread);
+        thread.python_frames = python.frames();
+      }
+      python.ReadCode(&sample);
+      for (const auto& [address, code] : sample.python.code) EXPECT_LE(code.name.size(), 2048u);
+    }
   }
 }
 
