@@ -8,11 +8,13 @@
 #include "agent/proc_files.h"
 #include "agent/stack_taker.h"
 #include "agent/trace_refused.h"
+#include "agent/wait_channels.h"
 
 namespace rollcall {
 namespace {
 
 constexpr size_t kMaxMapsBytes = 64 << 20;
+constexpr int kLooks = 3;
 
 bool ReadMaps(const std::string& proc_root, RawSample* sample) {
   const absl::StatusOr<std::string> maps =
@@ -35,6 +37,15 @@ std::string ReasonNotToTouch(const ThreadEvidence& thread) {
   return "";
 }
 
+// A thread that falls asleep while it is looked at has a state, and no wait channel yet.
+void LookAgain(const std::string& proc_root, pid_t pid, ThreadEvidence* thread) {
+  for (int i = 0; i < kLooks && thread->state == 'S' && TellsNothing(thread->wchan); ++i) {
+    absl::StatusOr<ThreadEvidence> seen = ReadThreadEvidence(proc_root, pid, thread->tid);
+    if (!seen.ok()) return;
+    *thread = *std::move(seen);
+  }
+}
+
 }  // namespace
 
 bool BeginSample(const std::string& proc_root, const TakeLimits& limits, RawSample* sample) {
@@ -52,6 +63,7 @@ bool BeginSample(const std::string& proc_root, const TakeLimits& limits, RawSamp
   }
   for (ThreadEvidence& seen : evidence->threads) {
     RawThread thread;
+    LookAgain(proc_root, sample->pid, &seen);
     thread.error = ReasonNotToTouch(seen);
     if (thread.error.empty() && !readable) thread.error = "see the error of the process";
     thread.tid = seen.tid;

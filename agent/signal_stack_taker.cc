@@ -17,22 +17,6 @@
 namespace rollcall {
 namespace {
 
-constexpr int kLooks = 3;
-
-bool IsUnknown(const RawThread& thread) {
-  return thread.state == 'S' && (thread.wchan.empty() || thread.wchan == "0");
-}
-
-// A thread that fell asleep between the two looks at it has a state and no wait channel yet.
-void LookAgain(const std::string& proc_root, pid_t pid, RawThread* thread) {
-  for (int i = 0; i < kLooks && IsUnknown(*thread); ++i) {
-    const auto seen = ReadThreadEvidence(proc_root, pid, thread->tid);
-    if (!seen.ok()) return;
-    thread->state = seen->state;
-    thread->wchan = seen->wchan;
-  }
-}
-
 std::string ReasonNotToAsk(int signal, const RawThread& thread) {
   if (thread.state == 'T' || thread.state == 't') return "stopped, so it cannot answer a signal";
   const uint64_t bit = uint64_t{1} << (signal - 1);
@@ -40,7 +24,7 @@ std::string ReasonNotToAsk(int signal, const RawThread& thread) {
     return "the program has taken away the handler of the signal";
   }
   if ((thread.signals_blocked & bit) != 0) return "it blocks the signal";
-  if (IsUnknown(thread)) {
+  if (thread.state == 'S' && TellsNothing(thread.wchan)) {
     return "left alone: the kernel does not tell which call a signal would end";
   }
   if (thread.state == 'S' && EndsWhenSignalled(thread.wchan)) {
@@ -50,11 +34,10 @@ std::string ReasonNotToAsk(int signal, const RawThread& thread) {
 }
 
 // Which threads can be asked; the others get their reason.
-std::vector<RawThread*> WhomToAsk(const std::string& proc_root, int signal, RawSample* sample) {
+std::vector<RawThread*> WhomToAsk(int signal, RawSample* sample) {
   std::vector<RawThread*> threads;
   for (RawThread& thread : sample->threads) {
     if (!thread.error.empty()) continue;
-    LookAgain(proc_root, sample->pid, &thread);
     thread.error = ReasonNotToAsk(signal, thread);
     if (thread.error.empty()) threads.push_back(&thread);
   }
@@ -92,9 +75,10 @@ RawSample SignalStackTaker::Take(pid_t pid, const TakeLimits& limits) {
     }
     return sample;
   }
-  const std::vector<RawThread*> asked = WhomToAsk(proc_root_, (*questions)->signal(), &sample);
+  const std::vector<RawThread*> asked = WhomToAsk((*questions)->signal(), &sample);
   const int64_t begun = MonotonicNs();
-  (*questions)->Ask(asked, limits.thread_timeout_ns, start + limits.total_timeout_ns);
+  (*questions)
+      ->Ask(asked, limits.thread_timeout_ns, start + limits.TotalTimeoutNs(sample.threads.size()));
   sample.copying_ns = MonotonicNs() - begun;
   UniqueFd memory = (*questions)->TakeMemory();
   if (memory.valid()) ReadPython(memory.Release(), &files_, &python_finder_, &sample);

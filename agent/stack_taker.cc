@@ -86,8 +86,8 @@ class Taking {
 void Taking::Run(ModuleFiles* files, PythonFinder* finder) {
   prctl(PR_SET_TIMERSLACK, 1);  // of this thread: a nap of 50 us shall not take 100
   const int64_t start = MonotonicNs();
-  deadline_ns_ = start + limits_.total_timeout_ns;
   if (!BeginSample(proc_root_, limits_, sample_)) return;
+  deadline_ns_ = start + limits_.TotalTimeoutNs(sample_->threads.size());
   FindPython(files, finder);
   const int64_t begun = MonotonicNs();
   for (RawThread& thread : sample_->threads) {

@@ -32,6 +32,11 @@ struct TakeLimits {
   size_t kept_frames = 256;                  // of these; more are cut out of the middle
   int64_t thread_timeout_ns = 100'000'000;   // for one thread to stop
   int64_t total_timeout_ns = 2'000'000'000;  // threads not reached by then are listed, not taken
+  int64_t more_timeout_ns = 2'000'000;       // added to it for each thread
+
+  int64_t TotalTimeoutNs(size_t threads) const {
+    return total_timeout_ns + more_timeout_ns * static_cast<int64_t>(threads);
+  }
 };
 
 class StackTaker {

@@ -53,7 +53,18 @@ const WaitChannel* Find(const std::string& wait_channel) {
   return nullptr;
 }
 
+constexpr const char* kEntries[] = {"do_syscall_64", "entry_SYSCALL",  "x64_sys_call",
+                                    "el0_svc",       "invoke_syscall", "ret_from_fork"};
+
 }  // namespace
+
+bool TellsNothing(const std::string& wait_channel) {
+  if (wait_channel.empty() || wait_channel == "0") return true;
+  for (const char* entry : kEntries) {
+    if (absl::StartsWith(wait_channel, entry)) return true;
+  }
+  return false;
+}
 
 bool EndsWhenStopped(const std::string& wait_channel) {
   const WaitChannel* known = Find(wait_channel);

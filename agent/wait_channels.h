@@ -8,6 +8,10 @@
 
 namespace rollcall {
 
+// Not where it waits: the thread was on its way into the wait, or out of it, or the kernel does not
+// tell.
+bool TellsNothing(const std::string& wait_channel);
+
 // Ends when the thread is stopped and goes on, though no signal was there for it: epoll_wait,
 // semop, sigtimedwait, and sockets that may have a timeout (SO_RCVTIMEO).
 bool EndsWhenStopped(const std::string& wait_channel);

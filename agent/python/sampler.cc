@@ -148,6 +148,13 @@ bool PythonSampler::HoldsGil(const Thread& thread) {
          memory_->ReadValue(holder_at, &holder) && holder == thread.address;
 }
 
+// A state that was made for a new thread has its maker's pointer until that thread runs.
+bool PythonSampler::IsStill(const Thread& thread) {
+  uint64_t pthread = 0;
+  return pages_.Read(thread.address + layout_.thread_id, &pthread, sizeof(pthread)) &&
+         pthread == thread.pthread;
+}
+
 uint64_t PythonSampler::InnermostFrame(const Thread& thread) {
   uint64_t address = 0;
   if (!pages_.Read(thread.address + layout_.thread_frame, &address, sizeof(address))) return 0;
@@ -191,7 +198,7 @@ void PythonSampler::ReadFrames(RawThread* thread) {
   uint64_t frame = 0;
   // Its states in sub-interpreters have no frames while it is not in them.
   for (const Thread* known = found; known != threads_.data() + threads_.size(); ++known) {
-    if (known->pthread != found->pthread) continue;
+    if (known->pthread != found->pthread || !IsStill(*known)) continue;
     if (frame == 0) frame = InnermostFrame(*known);
     thread->holds_gil = thread->holds_gil || HoldsGil(*known);
   }

@@ -66,6 +66,7 @@ class PythonSampler {
   void ListThreadsOf(uint64_t interpreter);
   const Thread* FindThread(const RawThread& thread) const;
   const Thread* FindByStack(const RawThread& thread) const;
+  bool IsStill(const Thread& thread);
   bool HoldsGil(const Thread& thread);
   uint64_t InnermostFrame(const Thread& thread);
   uint64_t AddFrame(uint64_t address);

@@ -1,5 +1,5 @@
-// Stacks of a rank in every state, by both ways, a thousand times: right frames, and nothing that
-// the rank could notice. ROLLCALL_STACK_ROUNDS sets another number of rounds.
+// Stacks of a rank in every state, by both ways, again and again: right frames, and nothing that the
+// rank could notice. ROLLCALL_STACK_ROUNDS sets the number of rounds.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -23,7 +23,7 @@ using testing::HasSubstr;
 
 int Rounds() {
   const char* rounds = getenv("ROLLCALL_STACK_ROUNDS");
-  return rounds != nullptr ? atoi(rounds) : 1000;
+  return rounds != nullptr ? atoi(rounds) : 200;
 }
 
 bool HasFunction(const ThreadStack& thread, const std::string& function) {

@@ -51,6 +51,9 @@ TEST(WaitChannelTest, KnowsWhatALookWouldEnd) {
     EXPECT_FALSE(EndsWhenStopped(harmless)) << harmless;
     EXPECT_FALSE(EndsWhenSignalled(harmless)) << harmless;
   }
+  EXPECT_TRUE(TellsNothing("do_syscall_64"));
+  EXPECT_TRUE(TellsNothing("0"));
+  EXPECT_FALSE(TellsNothing("futex_wait_queue"));
 }
 
 class DescriptorSocketTest : public testing::Test {

@@ -88,6 +88,7 @@ TEST(StackTakerTest, ListsThreadsItHasNoTimeFor) {
   VictimProcess victim("stack_victim");
   TakeLimits limits;
   limits.total_timeout_ns = 0;
+  limits.more_timeout_ns = 0;
   const RawSample sample = Take(victim.pid(), limits);
   ASSERT_EQ(sample.threads.size(), 10u);
   for (const RawThread& thread : sample.threads) {
