@@ -5,6 +5,7 @@
 #include <grpcpp/grpcpp.h>
 #include <signal.h>
 #include <sys/types.h>
+#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <fstream>
@@ -15,6 +16,7 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "agent/process_discovery.h"
 #include "agent/rank_environment.h"
 #include "agent/stacks.h"
 #include "agent/stacks_proto.h"
@@ -165,6 +167,15 @@ int StacksOfProcesses(const Flags& flags, const std::vector<pid_t>& pids) {
   return PrintErrors(all, each) ? 1 : 0;
 }
 
+// Those of this user that run a rank of the job on this host.
+std::vector<pid_t> ProcessesOfJob(const std::string& job) {
+  std::vector<pid_t> pids;
+  for (const DiscoveredProcess& process : DiscoverProcesses("/proc", geteuid(), "")) {
+    if (process.job == job && process.is_main) pids.push_back(process.process.pid);
+  }
+  return pids;
+}
+
 // False: said what is wrong.
 bool FillRequest(const Flags& flags, v1::TakeStacksRequest* request) {
   constexpr size_t kMostRanks = 1 << 20;
@@ -209,6 +220,17 @@ int StacksOfJob(const Flags& flags) {
     }
   }
   const grpc::Status status = reader->Finish();
+  const bool wants_part = !flags.ranks.empty() || !flags.hosts.empty();
+  if (!status.ok() && processes == 0 && !wants_part) {
+    const std::vector<pid_t> here = ProcessesOfJob(flags.names.front());
+    if (!here.empty()) {
+      std::cerr << "rollcall: no daemon at " << flags.daemon << " knows job " << flags.names.front()
+                << ": only its processes on this host\n";
+      Flags local = flags;
+      local.merge = !flags.each;
+      return StacksOfProcesses(local, here);
+    }
+  }
   if (!status.ok()) {
     std::cerr << "rollcall: no stacks of job " << flags.names.front() << " from the daemon at "
               << flags.daemon << ": " << status.error_message()

@@ -31,7 +31,7 @@ bool StartsAt(const std::string& text, size_t at, const char* word) {
 
 // "<module>", "f.<locals>.<lambda>", "<12 frames left out>": no template arguments.
 bool IsNameInBrackets(const std::string& name, size_t at) {
-  return name[at] == '<' && (at == 0 || name[at - 1] == '.');
+  return name[at] == '<' && (at == 0 || name[at - 1] == '.' || name[at - 1] == ' ');
 }
 
 // A C++ name without template arguments and parameters: "Map<>::Find()".

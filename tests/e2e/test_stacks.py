@@ -154,6 +154,16 @@ def test_sigquit_reaches_the_embedded_agent_of_rollcall_run(tmp_path):
     assert run.wait(timeout=20) == 0
 
 
+def test_a_job_of_this_host_is_found_by_its_name_without_a_daemon(start):
+    rank = start(env={"ROLLCALL_JOB": "night-run"})
+    found = stacks("--daemon=127.0.0.1:1", "night-run")
+    assert found.returncode == 0, found.stderr
+    assert "only its processes on this host" in found.stderr
+    assert found.stdout.startswith("[2] 1 rank, 3 threads"), found.stdout
+    assert "wait_for_input <string>" in found.stdout
+    assert rank.is_alive()
+
+
 @pytest.mark.parametrize("when", ["before", "after"])
 def test_the_programs_own_handler_is_left_alone(start, agent, when):
     rank = start(**{when: "import faulthandler; faulthandler.register(signal.SIGQUIT)"})

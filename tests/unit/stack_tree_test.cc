@@ -150,5 +150,17 @@ TEST_F(StackTreeTest, NothingMergedIsNothingTold) {
   EXPECT_EQ(ToFolded(tree_), "");
 }
 
+TEST(StackTreeTest, TextKeepsPythonsNamesInBracketsAndLeavesOutTemplateArguments) {
+  StackTree tree;
+  tree.Add(0, {tree.Intern("<module> <string>:3"), tree.Intern("f.<locals>.<lambda> x.py:1"),
+               tree.Intern("std::map<int, std::string>::find(int const&)"),
+               tree.Intern("<12 frames left out>")});
+  const std::string text = ToText(tree);
+  for (const char* line : {"  <module> <string>:3\n", "  f.<locals>.<lambda> x.py:1\n",
+                           "  std::map<>::find()\n", "  <12 frames left out>\n"}) {
+    EXPECT_NE(text.find(line), std::string::npos) << text;
+  }
+}
+
 }  // namespace
 }  // namespace rollcall
