@@ -29,9 +29,13 @@ bool StartsAt(const std::string& text, size_t at, const char* word) {
   return text.compare(at, std::char_traits<char>::length(word), word) == 0;
 }
 
-// "<module>", "f.<locals>.<lambda>", "<12 frames left out>": no template arguments.
+// "<module>", "f.<locals>.<lambda>", "f <string>:3", "<12 frames left out>": no template arguments.
 bool IsNameInBrackets(const std::string& name, size_t at) {
-  return name[at] == '<' && (at == 0 || name[at - 1] == '.' || name[at - 1] == ' ');
+  if (name[at] != '<') return false;
+  if (at == 0 || name[at - 1] == '.') return true;
+  const size_t end = name.find('>', at);
+  return name[at - 1] == ' ' && end != std::string::npos && end + 2 < name.size() &&
+         name[end + 1] == ':' && name[end + 2] != ':';
 }
 
 // A C++ name without template arguments and parameters: "Map<>::Find()".

@@ -150,7 +150,7 @@ TEST_F(StackTreeTest, NothingMergedIsNothingTold) {
   EXPECT_EQ(ToFolded(tree_), "");
 }
 
-TEST(StackTreeTest, TextKeepsPythonsNamesInBracketsAndLeavesOutTemplateArguments) {
+TEST_F(StackTreeTest, TextKeepsPythonsNamesInBracketsAndLeavesOutTemplateArguments) {
   StackTree tree;
   tree.Add(0, {tree.Intern("<module> <string>:3"), tree.Intern("f.<locals>.<lambda> x.py:1"),
                tree.Intern("std::map<int, std::string>::find(int const&)"),
