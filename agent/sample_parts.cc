@@ -1,5 +1,6 @@
 #include "agent/sample_parts.h"
 
+#include <ctime>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -14,7 +15,8 @@ namespace rollcall {
 namespace {
 
 constexpr size_t kMaxMapsBytes = 64 << 20;
-constexpr int kLooks = 3;
+constexpr int kLooks = 20;
+constexpr long kLookAgainNs = 100'000;
 
 bool ReadMaps(const std::string& proc_root, RawSample* sample) {
   const absl::StatusOr<std::string> maps =
@@ -37,9 +39,13 @@ std::string ReasonNotToTouch(const ThreadEvidence& thread) {
   return "";
 }
 
-// A thread that falls asleep while it is looked at has a state, and no wait channel yet.
-void LookAgain(const std::string& proc_root, pid_t pid, ThreadEvidence* thread) {
-  for (int i = 0; i < kLooks && thread->state == 'S' && TellsNothing(thread->wchan); ++i) {
+// A thread that falls asleep while it is looked at has a state, and no wait channel yet. `looks`:
+// how many are left for this process; where the kernel never tells they are soon used up.
+void LookAgain(const std::string& proc_root, pid_t pid, int* looks, ThreadEvidence* thread) {
+  while (*looks > 0 && thread->state == 'S' && TellsNothing(thread->wchan)) {
+    --*looks;
+    const timespec pause = {0, kLookAgainNs};
+    nanosleep(&pause, nullptr);
     absl::StatusOr<ThreadEvidence> seen = ReadThreadEvidence(proc_root, pid, thread->tid);
     if (!seen.ok()) return;
     *thread = *std::move(seen);
@@ -61,9 +67,10 @@ bool BeginSample(const std::string& proc_root, const TakeLimits& limits, RawSamp
     absl::StrAppend(&sample->error, sample->error.empty() ? "" : "\n", "more than ",
                     limits.max_threads, " threads; the rest is left out");
   }
+  int looks = kLooks;
   for (ThreadEvidence& seen : evidence->threads) {
     RawThread thread;
-    LookAgain(proc_root, sample->pid, &seen);
+    LookAgain(proc_root, sample->pid, &looks, &seen);
     thread.error = ReasonNotToTouch(seen);
     if (thread.error.empty() && !readable) thread.error = "see the error of the process";
     thread.tid = seen.tid;
