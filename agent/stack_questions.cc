@@ -28,6 +28,7 @@ using segment::StackSlot;
 
 constexpr int64_t kPauseNs = 30'000;
 constexpr uint32_t kAskedForMemory = 4;  // threads
+constexpr size_t kFirstAsked = 3;        // one by one, until one answers
 constexpr size_t kSlotBytes = sizeof(StackSlot);
 
 // Numbers of questions must differ from those of an asker before us.
@@ -160,13 +161,20 @@ bool StackQuestions::AllQuiet() {
   return true;
 }
 
+// One thread first: a program that has since taken the signal for itself shall not get it a hundred
+// times.
 void StackQuestions::Ask(const std::vector<RawThread*>& threads, int64_t thread_timeout_ns,
                          int64_t deadline_ns) {
-  for (size_t done = 0; done < threads.size();) {
-    const size_t count = std::min<size_t>(slots_, threads.size() - done);
-    const int64_t end = std::min(MonotonicNs() + thread_timeout_ns, deadline_ns);
-    AskTurn(&threads[done], count, end);
+  bool answered = false;
+  size_t done = 0;
+  while (done < threads.size() && (answered || done < kFirstAsked)) {
+    const size_t count = answered ? std::min<size_t>(slots_, threads.size() - done) : 1;
+    AskTurn(&threads[done], count, std::min(MonotonicNs() + thread_timeout_ns, deadline_ns));
+    answered = answered || threads[done]->taken();
     done += count;
+  }
+  for (; done < threads.size(); ++done) {
+    threads[done]->error = "left alone: the first threads that were asked did not answer";
   }
 }
 

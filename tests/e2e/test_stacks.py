@@ -254,6 +254,19 @@ def test_where_both_ways_are_refused_each_reason_is_said_and_what_to_type(start)
     assert "ROLLCALL_STACK_SIGNAL=0" in result.stdout + result.stderr
 
 
+def test_a_program_that_took_the_signal_for_itself_gets_it_a_few_times_at_most(start):
+    rank = start(after="""
+    def mine(*_): print("mine", file=sys.stderr, flush=True)
+    signal.signal(signal.SIGRTMAX, mine)
+    for _ in range(20): threading.Thread(target=wait_for_lock, daemon=True).start()""")
+    result = stacks("--way=inside", rank.pid)
+    assert "did not answer the signal in time" in result.stdout
+    assert "the first threads that were asked did not answer" in result.stdout
+    assert rank.is_alive()
+    code, said = rank.end()
+    assert code == 0 and said.count("mine") <= 3
+
+
 def test_an_asker_that_is_killed_leaves_the_rank_and_the_next_asker_well(start):
     rank = start()
     for _ in range(20):
