@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <linux/magic.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/file.h>
 #include <sys/stat.h>
@@ -26,9 +27,13 @@ namespace {
 
 using segment::StackSlot;
 
-constexpr int64_t kPauseNs = 30'000;
-constexpr uint32_t kAskedForMemory = 4;  // threads
-constexpr size_t kFirstAsked = 3;        // one by one, until one answers
+// Threads that sleep answer within some ten microseconds each: to sleep oneself would take longer,
+// on a virtual machine several times so.
+constexpr int64_t kYieldNs = 1'000'000;
+constexpr int64_t kPauseNs = 50'000;
+constexpr uint32_t kAskedForMemory = 4;    // threads
+constexpr int64_t kMemoryNs = 50'000'000;  // for the memory to come after the answer
+constexpr size_t kFirstAsked = 3;          // one by one, until one answers
 constexpr size_t kSlotBytes = sizeof(StackSlot);
 
 // Numbers of questions must differ from those of an asker before us.
@@ -180,6 +185,7 @@ void StackQuestions::Ask(const std::vector<RawThread*>& threads, int64_t thread_
 
 void StackQuestions::AskTurn(RawThread* const* threads, size_t count, int64_t deadline_ns) {
   std::vector<Asked> turn(count);
+  const int64_t begun = MonotonicNs();
   size_t open = 0;
   for (size_t i = 0; i < count; ++i) {
     turn[i].thread = threads[i];
@@ -190,8 +196,12 @@ void StackQuestions::AskTurn(RawThread* const* threads, size_t count, int64_t de
     open = static_cast<size_t>(
         std::count_if(turn.begin(), turn.end(), [](const Asked& asked) { return !asked.done; }));
     if (open == 0 || MonotonicNs() > deadline_ns) break;
-    const timespec pause = {0, kPauseNs};
-    nanosleep(&pause, nullptr);
+    if (MonotonicNs() - begun < kYieldNs) {
+      sched_yield();
+    } else {
+      const timespec pause = {0, kPauseNs};
+      nanosleep(&pause, nullptr);
+    }
   }
   for (size_t i = 0; i < count; ++i) {
     if (turn[i].done) continue;
@@ -205,7 +215,7 @@ void StackQuestions::AskTurn(RawThread* const* threads, size_t count, int64_t de
 bool StackQuestions::AskOne(uint32_t slot, Asked* asked) {
   asked->question = NextQuestion() << 8 | slot;
   // One would do, but it may not answer.
-  const bool ask_memory = socket_ != nullptr && !memory_asked_ && slot < kAskedForMemory;
+  const bool ask_memory = socket_ != nullptr && !memory_promised_ && slot < kAskedForMemory;
   const uint64_t flags =
       ask_memory ? uint64_t{segment::kAskMemory} : 0;  // and no bytes of stack yet
   const bool written = WriteWord(slot, offsetof(StackSlot, flags), flags) &&
@@ -233,7 +243,7 @@ void StackQuestions::Collect(Asked* turn, size_t count) {
     ReadCopy(i, Slot(i), &turn[i]);
     turn[i].done = true;
     WriteWord(i, offsetof(StackSlot, asked), 0);
-    ReceiveMemory();
+    memory_promised_ = memory_promised_ || i < kAskedForMemory;
   }
 }
 
@@ -256,16 +266,18 @@ void StackQuestions::ReadCopy(uint32_t slot, const StackSlot& answer, Asked* ask
 }
 
 void StackQuestions::ReceiveMemory() {
-  if (socket_ == nullptr || memory_asked_) return;
-  std::optional<PassedDescriptor> passed = socket_->Receive(0);
+  if (socket_ == nullptr || !memory_promised_) return;
+  std::optional<PassedDescriptor> passed = socket_->Receive(kMemoryNs);
   if (!passed.has_value() || passed->pid != pid_ || passed->what != segment::kMemoryDescriptor ||
       !IsOfProc(passed->fd.get())) {
     return;
   }
   memory_ = std::move(passed->fd);
-  memory_asked_ = true;
 }
 
-UniqueFd StackQuestions::TakeMemory() { return std::move(memory_); }
+UniqueFd StackQuestions::TakeMemory() {
+  ReceiveMemory();
+  return std::move(memory_);
+}
 
 }  // namespace rollcall

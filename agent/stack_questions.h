@@ -37,7 +37,8 @@ class StackQuestions {
 
   int signal() const { return signal_; }
 
-  // The process's memory, which a thread that answered has passed on; not valid: none did.
+  // The process's memory, which a thread that answered passes on; waits a little for it. Not valid:
+  // none did.
   UniqueFd TakeMemory();
 
  private:
@@ -66,7 +67,7 @@ class StackQuestions {
   uint32_t slots_ = 0;  // that have room
   std::unique_ptr<DescriptorSocket> socket_;
   UniqueFd memory_;
-  bool memory_asked_ = false;
+  bool memory_promised_ = false;  // a thread that was asked for it has answered
   alignas(segment::StackSlot)
       std::array<unsigned char, segment::kStackSlots * sizeof(segment::StackSlot)> copy_;
 };

@@ -192,15 +192,15 @@ void AnswerQuestion(int, siginfo_t* info, void* context) {
   slot->stack_pointer.store(stack_pointer, std::memory_order_relaxed);
   slot->stack_bytes.store(CopyStack(memory, stack_pointer, copy + segment::kRegistersBytes),
                           std::memory_order_relaxed);
-  if (memory >= 0) {
-    if ((slot->flags.load() & segment::kAskMemory) != 0) {
-      char name[40];
-      AskerSocketName(header->asker.load(), name);
-      SendDescriptor(static_cast<int>(memory), segment::kMemoryDescriptor, name);
-    }
-    syscall(SYS_close, memory);
+  const bool ask_memory = (slot->flags.load() & segment::kAskMemory) != 0;
+  slot->answered.store(question);  // from here on the slot is the asker's
+  if (memory < 0) return;
+  if (ask_memory) {
+    char name[40];
+    AskerSocketName(header->asker.load(), name);
+    SendDescriptor(static_cast<int>(memory), segment::kMemoryDescriptor, name);
   }
-  slot->answered.store(question);
+  syscall(SYS_close, memory);
 }
 
 void AnswerQuit(int) {

@@ -45,7 +45,8 @@ class Target:
     def __init__(self, name, command, frames, frame, env, has_python):
         self.name, self.frames, self.frame, self.has_python = name, frames, frame, has_python
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=env,
-                                        stdin=subprocess.DEVNULL, start_new_session=True)
+                                        stdin=subprocess.DEVNULL, start_new_session=True,
+                                        stderr=subprocess.DEVNULL)
         self.pid = self.process.pid
         for line in self.process.stdout:
             if line.startswith("ready"):
