@@ -129,4 +129,11 @@ std::vector<SymbolName> DwflModule::Resolve(uint64_t address) {
   return names;
 }
 
+Dwarf_CFI* DwflModule::DebugFrameTable(uint64_t address, Dwarf_Addr* in_table) {
+  Dwarf_Addr bias = 0;
+  Dwarf_CFI* cfi = module_ == nullptr ? nullptr : dwfl_module_dwarf_cfi(module_, &bias);
+  *in_table = address + bias_ - bias;
+  return cfi;
+}
+
 }  // namespace rollcall

@@ -1,5 +1,4 @@
-// One ELF file opened with libdwfl. Included by symbolizer.cc alone, because it needs elfutils'
-// headers.
+// One ELF file opened with libdwfl. Included by .cc files alone, because it needs elfutils' headers.
 #pragma once
 
 #include <elfutils/libdwfl.h>
@@ -22,6 +21,10 @@ class DwflModule {
   DwflModule& operator=(const DwflModule&) = delete;
 
   std::vector<SymbolName> Resolve(uint64_t address);
+
+  // The table of .debug_frame, which this object owns, and `address` as it numbers it; nullptr:
+  // there is none.
+  Dwarf_CFI* DebugFrameTable(uint64_t address, Dwarf_Addr* in_table);
 
  private:
   std::vector<SymbolName> ResolveInlined(Dwarf_Addr address);

@@ -159,8 +159,9 @@ unw_addr_space_t NewAddressSpace() {
 // The walk over one thread's stack.
 class Walk {
  public:
-  Walk(unw_addr_space_t space, const RawThread& thread, SampleModules* modules)
-      : space_(space), source_(thread, modules) {}
+  Walk(unw_addr_space_t space, const RawThread& thread, SampleModules* modules,
+       DebugFrames* debug_frames)
+      : space_(space), modules_(modules), debug_frames_(debug_frames), source_(thread, modules) {}
 
   UnwoundStack Run(size_t max_frames);
 
@@ -171,10 +172,13 @@ class Walk {
   bool AddFrame();
   bool Step();
   bool StepFromNowhere();
+  bool StepByDebugFrame();
   bool StepByFramePointer();
   std::string ReasonToStop(int error);
 
   unw_addr_space_t space_;
+  SampleModules* modules_;
+  DebugFrames* debug_frames_;
   UnwindSource source_;
   unw_cursor_t cursor_;
   UnwoundStack stack_;
@@ -212,7 +216,7 @@ bool Walk::Step() {
   const int result = unw_step(&cursor_);
   // libunwind takes any address 0 for the end, but a signal may have found the thread there.
   if (result == 0) return in_signal_frame_;
-  if (result < 0 && source_.no_information) return StepByFramePointer();
+  if (result < 0 && source_.no_information) return StepByDebugFrame() || StepByFramePointer();
   if (result < 0) {
     stack_.note = ReasonToStop(result);
     return false;
@@ -237,6 +241,28 @@ bool Walk::StepFromNowhere() {
 #endif
   stack_.note = "a frame is no code";
   return false;
+}
+
+bool Walk::StepByDebugFrame() {
+  const UnwoundFrame& at = stack_.frames.back();
+  const LocatedAddress located = modules_->Locate(at.address);
+  if (located.file == nullptr || !located.file_address.has_value()) return false;
+  const FrameRegisters callee = {at.address, Register(UNW_REG_SP), Register(kFramePointerRegister)};
+  const auto caller =
+      debug_frames_->Caller(located.file, *located.file_address - (at.is_return_address ? 1 : 0),
+                            callee, [this](uint64_t address, uint64_t* word) {
+                              unw_word_t value = 0;
+                              if (!source_.ReadWord(address, &value)) return false;
+                              *word = value;
+                              return true;
+                            });
+  if (!caller.has_value() || caller->stack <= callee.stack ||
+      !source_.IsCode(caller->instruction)) {
+    return false;
+  }
+  source_.registers.Forget();
+  source_.registers.Set(caller->instruction, caller->stack, caller->frame);
+  return Start();
 }
 
 bool Walk::StepByFramePointer() {
@@ -297,7 +323,8 @@ StackUnwinder::~StackUnwinder() {
 
 UnwoundStack StackUnwinder::Unwind(const RawThread& thread, size_t max_frames) {
   if (!thread.taken() || address_space_ == nullptr) return {};
-  return Walk(static_cast<unw_addr_space_t>(address_space_), thread, modules_).Run(max_frames);
+  return Walk(static_cast<unw_addr_space_t>(address_space_), thread, modules_, &debug_frames_)
+      .Run(max_frames);
 }
 
 }  // namespace rollcall

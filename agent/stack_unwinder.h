@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "agent/debug_frames.h"
 #include "agent/module_files.h"
 #include "agent/stack_sample.h"
 
@@ -42,6 +43,7 @@ class StackUnwinder {
  private:
   const RawSample& sample_;
   SampleModules* modules_;
+  DebugFrames debug_frames_;
   void* address_space_;  // libunwind's, whose headers stay out of here
 };
 

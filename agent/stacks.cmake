@@ -1,6 +1,7 @@
 # rollcall_stacks: native and Python stacks of processes, what /proc says about them, and watching
 # them end. Links no gRPC.
 add_library(rollcall_stacks STATIC
+  "${CMAKE_CURRENT_LIST_DIR}/debug_frames.cc"
   "${CMAKE_CURRENT_LIST_DIR}/descriptor_socket.cc"
   "${CMAKE_CURRENT_LIST_DIR}/dwfl_module.cc"
   "${CMAKE_CURRENT_LIST_DIR}/elf_file.cc"

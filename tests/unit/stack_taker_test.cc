@@ -40,7 +40,7 @@ TEST(StackTakerTest, CopiesRegistersAndStackOfEveryThread) {
   EXPECT_EQ(sample.error, "");
   EXPECT_EQ(sample.method, "ptrace");
   EXPECT_GT(sample.taken_unix_ns, 0);
-  ASSERT_EQ(sample.threads.size(), 10u);
+  ASSERT_EQ(sample.threads.size(), 11u);
   EXPECT_EQ(sample.threads[0].tid, victim.pid());
   for (const RawThread& thread : sample.threads) {
     EXPECT_EQ(thread.error, "") << thread.name;
@@ -90,7 +90,7 @@ TEST(StackTakerTest, ListsThreadsItHasNoTimeFor) {
   limits.total_timeout_ns = 0;
   limits.more_timeout_ns = 0;
   const RawSample sample = Take(victim.pid(), limits);
-  ASSERT_EQ(sample.threads.size(), 10u);
+  ASSERT_EQ(sample.threads.size(), 11u);
   for (const RawThread& thread : sample.threads) {
     EXPECT_EQ(thread.error, "not reached in the time allowed for this process");
     EXPECT_FALSE(thread.name.empty());
@@ -102,7 +102,7 @@ TEST(StackTakerTest, LeavesAStoppedProcessStopped) {
   kill(victim.pid(), SIGSTOP);
   ASSERT_TRUE(victim.WaitForAll('T'));
   const RawSample sample = Take(victim.pid());
-  ASSERT_EQ(sample.threads.size(), 10u);
+  ASSERT_EQ(sample.threads.size(), 11u);
   for (const RawThread& thread : sample.threads) {
     EXPECT_EQ(thread.how, HowTaken::kStopped) << thread.name << " " << thread.error;
     EXPECT_EQ(thread.state, 'T');

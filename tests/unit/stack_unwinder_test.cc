@@ -151,6 +151,15 @@ TEST_F(StackUnwinderTest, FollowsFramePointersWithoutUnwindInformation) {
   EXPECT_NE(thread.note.find("frame pointers"), std::string::npos);
 }
 
+TEST_F(StackUnwinderTest, GoesByTheDebuggersTablesWhereThereAreNoOthers) {
+  const ThreadStack thread = StackOf("debug frame");
+  EXPECT_TRUE(HasRun(thread, {"victim::WaitInFutex()", "(anonymous namespace)::Inner(void (*)())",
+                              "victim_debug_frame_call"}))
+      << FormatThreadStack(thread);
+  EXPECT_TRUE(HasRun(thread, {"victim::RunRole(void*)"})) << FormatThreadStack(thread);
+  EXPECT_EQ(thread.note, "");
+}
+
 TEST_F(StackUnwinderTest, ShowsInlinedCallsWithTheirOwnLines) {
   const ThreadStack thread = StackOf("inlined");
   ASSERT_TRUE(HasRun(thread, {"victim::WaitInFutex()", "victim::InlinedCallee()",

@@ -7,14 +7,21 @@ add_library(victim_library SHARED "${_victims}/victim_library.cc")
 add_library(victim_no_unwind SHARED "${_victims}/victim_no_unwind.cc")
 target_compile_options(victim_no_unwind PRIVATE -fno-asynchronous-unwind-tables -fno-unwind-tables
   -fno-exceptions -fno-omit-frame-pointer)
+# The same, unwound by .debug_frame alone.
+add_library(victim_debug_frame SHARED "${_victims}/victim_no_unwind.cc")
+target_compile_definitions(victim_debug_frame PRIVATE VICTIM_CALL=victim_debug_frame_call)
+target_compile_options(victim_debug_frame PRIVATE -fno-asynchronous-unwind-tables
+  -fno-unwind-tables -fno-exceptions -fomit-frame-pointer)
 add_executable(stack_victim "${_victims}/stack_victim.cc")
-target_link_libraries(stack_victim PRIVATE victim_library victim_no_unwind Threads::Threads)
-foreach(_target victim_library victim_no_unwind stack_victim)
+target_link_libraries(stack_victim PRIVATE victim_library victim_no_unwind victim_debug_frame
+                                           Threads::Threads)
+foreach(_target victim_library victim_no_unwind victim_debug_frame stack_victim)
   target_compile_options(${_target} PRIVATE -O2 -g -fno-optimize-sibling-calls)
   target_link_options(${_target} PRIVATE -Wl,--build-id=sha1)
   set_target_properties(${_target} PROPERTIES
     RUNTIME_OUTPUT_DIRECTORY "${_victim_dir}" LIBRARY_OUTPUT_DIRECTORY "${_victim_dir}")
 endforeach()
+target_compile_options(victim_no_unwind PRIVATE -g0)
 target_compile_options(stack_victim PRIVATE -fomit-frame-pointer)
 add_custom_command(TARGET stack_victim POST_BUILD
   COMMAND "${CMAKE_OBJCOPY}" --strip-all "${_victim_dir}/stack_victim"

@@ -132,6 +132,7 @@ const Role kRoles[] = {
     {"wide", [] { RecurseWide(40); }},
     {"library", [] { victim_library_call(WaitInFutex); }},
     {"no unwind", [] { victim_no_unwind_call(WaitInFutex); }},
+    {"debug frame", [] { victim_debug_frame_call(WaitInFutex); }},
     {"inlined", CallInlined},
     {"in (handler) x", CallThroughNull},
 };

@@ -5,4 +5,5 @@
 extern "C" {
 void victim_library_call(void (*function)());
 void victim_no_unwind_call(void (*function)());
+void victim_debug_frame_call(void (*function)());
 }

@@ -9,7 +9,11 @@ __attribute__((noinline)) void Inner(void (*function)()) {
 
 }  // namespace
 
-extern "C" void victim_no_unwind_call(void (*function)()) {
+#ifndef VICTIM_CALL
+#define VICTIM_CALL victim_no_unwind_call
+#endif
+
+extern "C" void VICTIM_CALL(void (*function)()) {
   Inner(function);
   asm volatile("" ::: "memory");
 }
