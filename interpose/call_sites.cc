@@ -262,7 +262,7 @@ void StartCallSites() {
 }
 
 void StopCallSites() {
-  has_call_sites.store(false);
+  if (!has_call_sites.exchange(false)) return;
   for (std::atomic<uint64_t>& place : places) place.store(0, std::memory_order_relaxed);
   place_count.store(0);
   sites_claimed.store(0);

@@ -1,6 +1,7 @@
 #include "interpose/stack_signals.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -206,6 +207,11 @@ void AnswerQuestion(int, siginfo_t* info, void* context) {
 void AnswerQuit(int) {
   const KeepErrno keep_errno;
   if (SendDescriptor(STDERR_FILENO, segment::kStderrDescriptor, segment::kAgentSocket)) return;
+  // A pipe that nobody reads must not hold this thread; one that has room takes a line at once.
+  pollfd room = {STDERR_FILENO, POLLOUT, 0};
+  const timespec at_once = {0, 0};
+  if (syscall(SYS_ppoll, &room, 1, &at_once, nullptr, 0) != 1) return;
+  if ((room.revents & POLLOUT) == 0) return;
   syscall(SYS_write, STDERR_FILENO, nobody_answers, strlen(nobody_answers));
 }
 
