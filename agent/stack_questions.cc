@@ -31,7 +31,6 @@ using segment::StackSlot;
 // on a virtual machine several times so.
 constexpr int64_t kYieldNs = 1'000'000;
 constexpr int64_t kPauseNs = 50'000;
-constexpr uint32_t kAskedForMemory = 4;    // threads
 constexpr int64_t kMemoryNs = 50'000'000;  // for the memory to come after the answer
 constexpr size_t kFirstAsked = 3;          // one by one, until one answers
 constexpr size_t kSlotBytes = sizeof(StackSlot);
@@ -124,7 +123,8 @@ StackQuestions::~StackQuestions() {
   for (uint32_t slot = 0; slot < slots_; ++slot) {
     WriteWord(slot, offsetof(StackSlot, asked), 0);
   }
-  if (!AllQuiet()) return;  // a thread still writes: its room stays until the next one asks
+  // Where a thread still writes, its room stays until the next one asks.
+  if (QuietSlots().size() != segment::kStackSlots) return;
   fallocate(segment_.get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
             static_cast<off_t>(segment::kStackAreaOffset),
             static_cast<off_t>(segment::kStackAreaBytes));
@@ -158,12 +158,14 @@ const StackSlot& StackQuestions::Slot(uint32_t index) const {
   return *reinterpret_cast<const StackSlot*>(copy_.data() + index * kSlotBytes);
 }
 
-bool StackQuestions::AllQuiet() {
-  if (!ReadSlots()) return false;
+// Those that no thread writes. One that answers too late may still be at it.
+std::vector<uint32_t> StackQuestions::QuietSlots() {
+  std::vector<uint32_t> quiet;
+  if (!ReadSlots()) return quiet;
   for (uint32_t slot = 0; slot < segment::kStackSlots; ++slot) {
-    if (Get(Slot(slot).claimed) != Get(Slot(slot).answered)) return false;
+    if (Get(Slot(slot).claimed) == Get(Slot(slot).answered)) quiet.push_back(slot);
   }
-  return true;
+  return quiet;
 }
 
 // One thread first: a program that has since taken the signal for itself shall not get it a hundred
@@ -173,26 +175,31 @@ void StackQuestions::Ask(const std::vector<RawThread*>& threads, int64_t thread_
   bool answered = false;
   size_t done = 0;
   while (done < threads.size() && (answered || done < kFirstAsked)) {
-    const size_t count = answered ? std::min<size_t>(slots_, threads.size() - done) : 1;
-    AskTurn(&threads[done], count, std::min(MonotonicNs() + thread_timeout_ns, deadline_ns));
+    std::vector<uint32_t> slots = QuietSlots();
+    slots.erase(std::lower_bound(slots.begin(), slots.end(), slots_), slots.end());
+    if (slots.empty()) break;
+    const size_t count = answered ? std::min(slots.size(), threads.size() - done) : 1;
+    AskTurn(&threads[done], count, slots, std::min(MonotonicNs() + thread_timeout_ns, deadline_ns));
     answered = answered || threads[done]->taken();
     done += count;
   }
   for (; done < threads.size(); ++done) {
-    threads[done]->error = "left alone: the first threads that were asked did not answer";
+    threads[done]->error = "left alone: threads that were asked before it did not answer";
   }
 }
 
-void StackQuestions::AskTurn(RawThread* const* threads, size_t count, int64_t deadline_ns) {
+void StackQuestions::AskTurn(RawThread* const* threads, size_t count,
+                             const std::vector<uint32_t>& slots, int64_t deadline_ns) {
   std::vector<Asked> turn(count);
   const int64_t begun = MonotonicNs();
   size_t open = 0;
   for (size_t i = 0; i < count; ++i) {
     turn[i].thread = threads[i];
-    open += AskOne(static_cast<uint32_t>(i), &turn[i]);
+    turn[i].slot = slots[i];
+    open += AskOne(&turn[i]);
   }
   while (open > 0) {
-    Collect(turn.data(), count);
+    Collect(&turn);
     open = static_cast<size_t>(
         std::count_if(turn.begin(), turn.end(), [](const Asked& asked) { return !asked.done; }));
     if (open == 0 || MonotonicNs() > deadline_ns) break;
@@ -203,23 +210,23 @@ void StackQuestions::AskTurn(RawThread* const* threads, size_t count, int64_t de
       nanosleep(&pause, nullptr);
     }
   }
-  for (size_t i = 0; i < count; ++i) {
-    if (turn[i].done) continue;
-    WriteWord(static_cast<uint32_t>(i), offsetof(StackSlot, asked), 0);
-    turn[i].thread->how = HowTaken::kFailed;
-    turn[i].thread->error = "did not answer the signal in time";
+  for (const Asked& asked : turn) {
+    if (asked.done) continue;
+    WriteWord(asked.slot, offsetof(StackSlot, asked), 0);
+    asked.thread->how = HowTaken::kFailed;
+    asked.thread->error = "did not answer the signal in time";
   }
 }
 
 // False: done with it already.
-bool StackQuestions::AskOne(uint32_t slot, Asked* asked) {
-  asked->question = NextQuestion() << 8 | slot;
-  // One would do, but it may not answer.
-  const bool ask_memory = socket_ != nullptr && !memory_promised_ && slot < kAskedForMemory;
+bool StackQuestions::AskOne(Asked* asked) {
+  asked->question = NextQuestion() << 8 | asked->slot;
+  // The first that answers passes it on.
+  asked->asked_memory = socket_ != nullptr && !memory_promised_;
   const uint64_t flags =
-      ask_memory ? uint64_t{segment::kAskMemory} : 0;  // and no bytes of stack yet
-  const bool written = WriteWord(slot, offsetof(StackSlot, flags), flags) &&
-                       WriteWord(slot, offsetof(StackSlot, asked), asked->question);
+      asked->asked_memory ? uint64_t{segment::kAskMemory} : 0;  // and no bytes of stack yet
+  const bool written = WriteWord(asked->slot, offsetof(StackSlot, flags), flags) &&
+                       WriteWord(asked->slot, offsetof(StackSlot, asked), asked->question);
   siginfo_t info = {};
   info.si_code = SI_QUEUE;
   info.si_pid = getpid();
@@ -236,21 +243,23 @@ bool StackQuestions::AskOne(uint32_t slot, Asked* asked) {
   return false;
 }
 
-void StackQuestions::Collect(Asked* turn, size_t count) {
+void StackQuestions::Collect(std::vector<Asked>* turn) {
   if (!ReadSlots()) return;
-  for (uint32_t i = 0; i < count; ++i) {
-    if (turn[i].done || Get(Slot(i).answered) != turn[i].question) continue;
-    ReadCopy(i, Slot(i), &turn[i]);
-    turn[i].done = true;
-    WriteWord(i, offsetof(StackSlot, asked), 0);
-    memory_promised_ = memory_promised_ || i < kAskedForMemory;
+  for (Asked& asked : *turn) {
+    if (asked.done || Get(Slot(asked.slot).answered) != asked.question) continue;
+    ReadCopy(&asked);
+    asked.done = true;
+    WriteWord(asked.slot, offsetof(StackSlot, asked), 0);
+    memory_promised_ = memory_promised_ || asked.asked_memory;
   }
 }
 
-void StackQuestions::ReadCopy(uint32_t slot, const StackSlot& answer, Asked* asked) {
+void StackQuestions::ReadCopy(Asked* asked) {
   RawThread* thread = asked->thread;
-  const off_t at = static_cast<off_t>(segment::kStackAreaOffset + slot * segment::kStackCopyBytes);
-  const size_t bytes = std::min<size_t>(Get(answer.stack_bytes), segment::kMaxStackInCopy);
+  const off_t at =
+      static_cast<off_t>(segment::kStackAreaOffset + asked->slot * segment::kStackCopyBytes);
+  const size_t bytes =
+      std::min<size_t>(Get(Slot(asked->slot).stack_bytes), segment::kMaxStackInCopy);
   thread->stack.resize(bytes);
   thread->stopped_ns = MonotonicNs() - asked->asked_ns;
   if (pread(segment_.get(), &thread->registers, sizeof(thread->registers), at) !=

@@ -44,21 +44,24 @@ class StackQuestions {
  private:
   struct Asked {
     RawThread* thread = nullptr;
+    uint32_t slot = 0;
     uint64_t question = 0;
     int64_t asked_ns = 0;
+    bool asked_memory = false;
     bool done = false;
   };
 
   StackQuestions(pid_t pid, UniqueFd segment, int signal);
   bool MakeRoom();
   void ReceiveMemory();
-  void AskTurn(RawThread* const* threads, size_t count, int64_t deadline_ns);
-  bool AskOne(uint32_t slot, Asked* asked);
-  void Collect(Asked* turn, size_t count);
-  void ReadCopy(uint32_t slot, const segment::StackSlot& answer, Asked* asked);
+  std::vector<uint32_t> QuietSlots();
+  void AskTurn(RawThread* const* threads, size_t count, const std::vector<uint32_t>& slots,
+               int64_t deadline_ns);
+  bool AskOne(Asked* asked);
+  void Collect(std::vector<Asked>* turn);
+  void ReadCopy(Asked* asked);
   bool WriteWord(uint32_t slot, size_t offset, uint64_t value);
   bool ReadSlots();
-  bool AllQuiet();
   const segment::StackSlot& Slot(uint32_t index) const;
 
   const pid_t pid_;

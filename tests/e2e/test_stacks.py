@@ -64,7 +64,8 @@ class Rank:
     def is_alive(self):
         self.process.stdin.write("x")
         self.process.stdin.flush()
-        return self.process.stdout.readline() == "alive\n"
+        readable, _, _ = select.select([self.process.stdout], [], [], 20)
+        return bool(readable) and self.process.stdout.readline() == "alive\n"
 
     def read_stderr_until(self, pattern):
         return read_until(self.process.stderr, pattern)
@@ -166,6 +167,16 @@ def test_a_job_of_this_host_is_found_by_its_name_without_a_daemon(start):
     assert rank.is_alive()
 
 
+def test_sigquit_does_not_wait_for_a_stderr_that_nobody_reads(start):
+    rank = start(after="""
+    os.set_blocking(2, False)
+    try:
+        while True: os.write(2, b"x" * 4096)
+    except BlockingIOError: os.set_blocking(2, True)""")
+    rank.quit()
+    assert rank.is_alive()
+
+
 @pytest.mark.parametrize("when", ["before", "after"])
 def test_the_programs_own_handler_is_left_alone(start, agent, when):
     rank = start(**{when: "import faulthandler; faulthandler.register(signal.SIGQUIT)"})
@@ -261,7 +272,7 @@ def test_a_program_that_took_the_signal_for_itself_gets_it_a_few_times_at_most(s
     for _ in range(20): threading.Thread(target=wait_for_lock, daemon=True).start()""")
     result = stacks("--way=inside", rank.pid)
     assert "did not answer the signal in time" in result.stdout
-    assert "the first threads that were asked did not answer" in result.stdout
+    assert "threads that were asked before it did not answer" in result.stdout
     assert rank.is_alive()
     code, said = rank.end()
     assert code == 0 and said.count("mine") <= 3
@@ -278,6 +289,20 @@ def test_an_asker_that_is_killed_leaves_the_rank_and_the_next_asker_well(start):
     assert rank.is_alive()
     result = stacks("--way=inside", rank.pid)
     assert "wait_for_lock  at <string>" in result.stdout, result.stdout + result.stderr
+
+
+def test_a_slot_that_a_late_thread_may_still_write_is_not_used_again(start, directory):
+    rank = start()
+    with open(next(directory.glob("*.seg")), "r+b") as segment:
+        segment.seek(12288 + 8)  # the first slot's `claimed`
+        segment.write(struct.pack("Q", 4711))
+    result = stacks("--way=inside", rank.pid)
+    for function in ("wait_for_lock", "sleep_long", "wait_for_input"):
+        assert f"{function}  at <string>" in result.stdout, result.stdout
+    with open(next(directory.glob("*.seg")), "rb") as segment:
+        segment.seek(12288)
+        asked, claimed, answered = struct.unpack("QQQ", segment.read(24))
+    assert (asked, claimed, answered) == (0, 4711, 0)
 
 
 def test_two_askers_at_once_do_not_disturb_each_other(start):
