@@ -64,6 +64,7 @@ class Taking {
   void FindPython(ModuleFiles* files, PythonFinder* finder);
   std::string ReasonNotToTouch() const;
   void TakeThread(RawThread* thread);
+  void Refuse(RawThread* thread);
   void Watch(RawThread* thread);
   void HoldAndCopy(TracedThread* traced, RawThread* thread);
   absl::Status CopyHeld(const TracedThread& traced, RawThread* thread, size_t* copied);
@@ -120,19 +121,20 @@ void Taking::TakeThread(RawThread* thread) {
   }
   TracedThread traced(thread->tid);
   absl::Status status = traced.Seize();
-  if (absl::IsPermissionDenied(status)) {
-    refused_ = true;
-    sample_->refused = true;
-    sample_->error = TraceRefusedMessage(proc_root_, sample_->pid);
-    thread->error = "see the error of the process";
-    return;
-  }
+  if (absl::IsPermissionDenied(status)) return Refuse(thread);
   if (!status.ok()) {
     thread->how = HowTaken::kFailed;
     thread->error = absl::IsNotFound(status) ? "it has ended" : std::string(status.message());
     return;
   }
   HoldAndCopy(&traced, thread);
+}
+
+void Taking::Refuse(RawThread* thread) {
+  refused_ = true;
+  sample_->refused = true;
+  sample_->error = TraceRefusedMessage(proc_root_, sample_->pid);
+  thread->error = "see the error of the process";
 }
 
 // A stop would end the call that it is in, so it is copied as it sleeps. Worth something if it did
@@ -143,6 +145,9 @@ void Taking::Watch(RawThread* thread) {
     return absl::StrCat(ReadProcFile(task + "/syscall", 256).value_or("no call"),
                         ReadProcFile(task + "/schedstat", 128).value_or(""));
   };
+  if (absl::IsPermissionDenied(ReadProcFile(task + "/syscall", 256).status())) {
+    return Refuse(thread);
+  }
   for (int i = 0; i < kWatchTries; ++i) {
     const std::string before = place();
     if (!ParsePlace(before, &thread->registers)) break;
