@@ -43,16 +43,6 @@ std::string ReadWchan(const std::string& directory) {
   return name == "0" ? "" : std::string(name);
 }
 
-pid_t ReadTracer(const std::string& directory) {
-  const absl::StatusOr<std::string> text = ReadProcFile(absl::StrCat(directory, "/status"), 8192);
-  if (!text.ok()) return 0;
-  for (absl::string_view line : absl::StrSplit(*text, '\n')) {
-    pid_t tracer = 0;
-    if (absl::ConsumePrefix(&line, "TracerPid:") && absl::SimpleAtoi(line, &tracer)) return tracer;
-  }
-  return 0;
-}
-
 // Tracer and signals.
 void ReadStatus(const std::string& directory, ThreadEvidence* thread) {
   const absl::StatusOr<std::string> text = ReadProcFile(absl::StrCat(directory, "/status"), 8192);
@@ -148,7 +138,9 @@ absl::StatusOr<ProcEvidence> ReadProcEvidence(const std::string& proc_root, pid_
   ProcEvidence evidence;
   evidence.stat = *std::move(stat);
   evidence.wchan = ReadWchan(directory);
-  evidence.tracer = ReadTracer(directory);
+  ThreadEvidence process;
+  ReadStatus(directory, &process);
+  evidence.tracer = process.tracer;
   evidence.command_line = ReadCommandLine(directory);
   std::vector<pid_t> tids =
       ListNumbers(absl::StrCat(directory, "/task")).value_or(std::vector<pid_t>{});

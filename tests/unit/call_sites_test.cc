@@ -1,6 +1,5 @@
 // Which line of Python made a call, as the library notes it, in every interpreter that this machine
 // has.
-#include <glob.h>
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -9,6 +8,7 @@
 #include <string>
 
 #include "preloaded_process.h"
+#include "python_interpreters.h"
 
 namespace rollcall {
 namespace {
@@ -45,22 +45,6 @@ for _ in range(3):
     reduce()
     reduce()
 )";
-
-std::string InterpreterOf(int minor) {
-  const std::string name = "python3." + std::to_string(minor);
-  const char* home = getenv("HOME");
-  for (const std::string& pattern :
-       {std::string(home != nullptr ? home : "") + "/.pyenv/versions/3." + std::to_string(minor) +
-            ".*/bin/" + name,
-        "/usr/local/bin/" + name, "/usr/bin/" + name}) {
-    glob_t found = {};
-    std::string path;
-    if (glob(pattern.c_str(), 0, nullptr, &found) == 0) path = found.gl_pathv[0];
-    globfree(&found);
-    if (!path.empty()) return path;
-  }
-  return "";
-}
 
 class CallSitesTest : public PreloadedProcessTest, public testing::WithParamInterface<int> {
  protected:

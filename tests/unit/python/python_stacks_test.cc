@@ -1,5 +1,4 @@
 // Python frames out of real interpreters, every version that this machine has, in known places.
-#include <glob.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -12,6 +11,7 @@
 
 #include "agent/stack_taker.h"
 #include "agent/stacks.h"
+#include "python_interpreters.h"
 #include "victim_process.h"
 
 namespace rollcall {
@@ -22,23 +22,6 @@ using testing::EndsWith;
 using testing::HasSubstr;
 
 constexpr const char* kScript = ROLLCALL_PYTHON_VICTIM;
-
-// "" if this machine has none.
-std::string InterpreterOf(int minor) {
-  const std::string name = "python3." + std::to_string(minor);
-  const char* home = getenv("HOME");
-  for (const std::string& pattern :
-       {std::string(home != nullptr ? home : "") + "/.pyenv/versions/3." + std::to_string(minor) +
-            ".*/bin/" + name,
-        "/usr/local/bin/" + name, "/usr/bin/" + name, "/opt/python/*/bin/" + name}) {
-    glob_t found = {};
-    std::string path;
-    if (glob(pattern.c_str(), 0, nullptr, &found) == 0) path = found.gl_pathv[0];
-    globfree(&found);
-    if (!path.empty()) return path;
-  }
-  return "";
-}
 
 // Line numbers of "# MARK name".
 std::map<std::string, int> ReadMarks() {
