@@ -173,18 +173,22 @@ std::vector<uint32_t> StackQuestions::QuietSlots() {
 void StackQuestions::Ask(const std::vector<RawThread*>& threads, int64_t thread_timeout_ns,
                          int64_t deadline_ns) {
   bool answered = false;
+  const char* reason = "left alone: threads that were asked before it did not answer";
   size_t done = 0;
   while (done < threads.size() && (answered || done < kFirstAsked)) {
     std::vector<uint32_t> slots = QuietSlots();
     slots.erase(std::lower_bound(slots.begin(), slots.end(), slots_), slots.end());
-    if (slots.empty()) break;
+    if (slots.empty()) {
+      reason = "left alone: there is no room for its copy, late threads may still write theirs";
+      break;
+    }
     const size_t count = answered ? std::min(slots.size(), threads.size() - done) : 1;
     AskTurn(&threads[done], count, slots, std::min(MonotonicNs() + thread_timeout_ns, deadline_ns));
     answered = answered || threads[done]->taken();
     done += count;
   }
   for (; done < threads.size(); ++done) {
-    threads[done]->error = "left alone: threads that were asked before it did not answer";
+    threads[done]->error = reason;
   }
 }
 

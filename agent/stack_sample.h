@@ -26,6 +26,8 @@ inline void SetPlace(uint64_t instruction, uint64_t stack, ThreadRegisters* regi
   registers->rip = instruction;
   registers->rsp = stack;
 }
+// Of the function or system call that has just begun.
+inline uint64_t FirstArgument(const ThreadRegisters& registers) { return registers.rdi; }
 #elif defined(__aarch64__)
 inline uint64_t InstructionPointer(const ThreadRegisters& registers) { return registers.pc; }
 inline uint64_t StackPointer(const ThreadRegisters& registers) { return registers.sp; }
@@ -33,6 +35,7 @@ inline void SetPlace(uint64_t instruction, uint64_t stack, ThreadRegisters* regi
   registers->pc = instruction;
   registers->sp = stack;
 }
+inline uint64_t FirstArgument(const ThreadRegisters& registers) { return registers.regs[0]; }
 #else
 #error "Rollcall takes stacks on x86-64 and aarch64 only"
 #endif
@@ -49,8 +52,10 @@ enum class HowTaken {
 
 // One Python function that a thread is in, as its interpreter's memory had it.
 struct RawPythonFrame {
-  uint64_t code = 0;        // address of its code object; 0: the C evaluator was entered here
-  int64_t instruction = 0;  // address of the instruction, or its offset in bytes before 3.11
+  uint64_t code = 0;  // address of its code object; 0: the C evaluator was entered here
+  // Address of the instruction, or its offset in bytes before 3.11. Where the evaluator was
+  // entered: an address within its native frame, from 3.12 on.
+  int64_t instruction = 0;
 };
 
 enum class PythonLock {
@@ -76,6 +81,9 @@ struct RawThread {
   int64_t stopped_ns = 0;      // how long taking kept it from running
   bool is_python = false;      // the interpreter knows it
   bool holds_gil = false;
+  bool waits_gil = false;
+  uint64_t python_first_local = 0;  // of the outermost frame: its first argument, an object
+  std::string python_name;          // what threading calls it; empty if it did not start it
   // Innermost first. A frame without code stands after each group that one activation of the C
   // evaluator runs.
   std::vector<RawPythonFrame> python_frames;
@@ -120,6 +128,7 @@ struct Frame {
   std::string source_file;     // empty without DWARF
   int line = 0;                // 0 without DWARF
   uint64_t address = 0;        // in the process
+  uint64_t stack_pointer = 0;  // of a native frame, in the process
   bool inlined = false;        // shares `address` with its caller, the next frame
   bool python = false;         // a Python function; no module then
   bool interpreter = false;    // C code of the Python interpreter itself

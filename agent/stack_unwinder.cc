@@ -203,7 +203,8 @@ bool Walk::AddFrame() {
   if (ip == 0 && !interrupted_) return false;
   // A signal interrupts anywhere: neither its trampoline nor the frame after it is a call.
   in_signal_frame_ = source_.IsSignalTrampoline(ip);
-  stack_.frames.push_back({ip, !interrupted_ && !in_signal_frame_, in_signal_frame_});
+  stack_.frames.push_back(
+      {ip, !interrupted_ && !in_signal_frame_, in_signal_frame_, Register(UNW_REG_SP)});
   return true;
 }
 

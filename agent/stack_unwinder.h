@@ -22,6 +22,7 @@ struct UnwoundFrame {
   uint64_t address = 0;
   bool is_return_address = false;     // the call is the instruction before it
   bool is_signal_trampoline = false;  // the kernel's way into a signal handler
+  uint64_t stack_pointer = 0;         // its native frame reaches from here to the next one's
 };
 
 struct UnwoundStack {

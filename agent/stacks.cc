@@ -3,6 +3,7 @@
 #include <optional>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "agent/jit_names.h"
@@ -32,6 +33,7 @@ void AppendFrames(const UnwoundFrame& unwound, SampleModules* modules, Symbolize
                   std::vector<Frame>* frames) {
   const LocatedAddress located = modules->Locate(unwound.address);
   Frame frame = LocatedFrame(located, unwound.address);
+  frame.stack_pointer = unwound.stack_pointer;
   if (located.file == nullptr || !located.file_address.has_value()) {
     frames->push_back(std::move(frame));
     return;
@@ -59,15 +61,24 @@ void NameJitCode(const std::string& proc_root, pid_t pid, std::optional<JitNames
   }
 }
 
+// Python's name of it, which the program gave it; and the kernel's, where somebody gave it one too.
+std::string NameOf(const RawThread& thread, const std::string& main_name) {
+  const std::string& name = thread.python_name;
+  if (name.empty()) return thread.name;
+  // From 3.14 on Python tells the kernel, which cuts it.
+  if (thread.name == main_name || absl::StartsWith(name, thread.name)) return name;
+  return absl::StrCat(name, " (", thread.name, ")");
+}
+
 void AddPython(const RawThread& raw, const PythonSample& python, ThreadStack* thread) {
   if (!raw.is_python) return;
   if (raw.holds_gil) {
     thread->gil = PythonLock::kHolds;
-  } else if (WaitsForGil(thread->frames, python)) {
+  } else if (raw.waits_gil) {
     thread->gil = PythonLock::kWaits;
   }
   for (Frame& frame : thread->frames) frame.interpreter = frame.module == python.module;
-  thread->frames = InterleavePython(std::move(thread->frames), raw, python, &thread->note);
+  thread->frames = InterleavePython(thread->frames, raw, python, &thread->note);
 }
 
 // Deep recursion: how it was entered and where it stands are worth more than its middle.
@@ -104,7 +115,7 @@ ProcessStack StackReader::Unwind(const RawSample& sample, const TakeLimits& limi
     UnwoundStack unwound = unwinder.Unwind(raw, limits.max_frames);
     ThreadStack thread;
     thread.tid = raw.tid;
-    thread.name = raw.name;
+    thread.name = NameOf(raw, sample.threads.front().name);
     thread.state = raw.state;
     thread.wchan = raw.wchan;
     thread.cpu_ns = raw.cpu_ns;

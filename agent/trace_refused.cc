@@ -18,12 +18,21 @@ constexpr const char* kInContainer =
 constexpr const char* kOnHost =
     "\n  on the host:     sudo setcap cap_sys_ptrace+ep $(command -v rollcall-agent)   or   sudo "
     "sysctl kernel.yama.ptrace_scope=0";
+constexpr uint64_t kSysPtrace = uint64_t{1} << 19;  // CAP_SYS_PTRACE
 
 // The number after `label` in a status file; -1: it is not there.
 long FieldOf(const std::string& status, const std::string& label) {
   const size_t at = status.find("\n" + label);
   return at == std::string::npos ? -1
                                  : std::strtol(status.c_str() + at + 1 + label.size(), nullptr, 10);
+}
+
+// The set of capabilities after `label`, in hexadecimal; 0: it is not there.
+uint64_t CapabilitiesOf(const std::string& status, const std::string& label) {
+  const size_t at = status.find("\n" + label);
+  return at == std::string::npos
+             ? 0
+             : std::strtoull(status.c_str() + at + 1 + label.size(), nullptr, 16);
 }
 
 std::string UserNamespace(const std::string& process) {
@@ -67,12 +76,21 @@ std::string TraceRefusedMessage(const std::string& proc_root, pid_t pid) {
   if (scope == "1" || scope == "2") {
     return absl::StrCat(text, ScopeInWords(scope), kInContainer, kOnHost);
   }
+  const std::string own_status = ReadProcFile(own + "/status").value_or("");
+  const uint64_t own_capabilities = CapabilitiesOf(own_status, "CapEff:");
   const std::string its = UserNamespace(directory), ours = UserNamespace(own);
-  if (!its.empty() && !ours.empty() && its != ours) {
-    return absl::StrCat(text, "it is in another user namespace (", its, ", this program in ", ours,
+  // What lets a program trace anything in its own namespace did not do here.
+  const bool may_trace_at_home = (own_capabilities & kSysPtrace) != 0 && its.empty();
+  if (!ours.empty() && its != ours && (!its.empty() || may_trace_at_home)) {
+    return absl::StrCat(text, "it is in another user namespace (",
+                        its.empty() ? "" : absl::StrCat(its, ", "), "this program in ", ours,
                         ")\n  run the agent in its container, or as root on the host");
   }
-  if (FieldOf(ReadProcFile(own + "/status").value_or(""), "Seccomp:") == 2) {
+  if ((CapabilitiesOf(status, "CapPrm:") & ~own_capabilities) != 0) {
+    return absl::StrCat(text, "it has capabilities that this program has not", kInContainer,
+                        kOnHost);
+  }
+  if (FieldOf(own_status, "Seccomp:") == 2) {
     return absl::StrCat(text, "a seccomp filter forbids this program to trace",
                         "\n  in a container:  docker run --cap-add=SYS_PTRACE --security-opt "
                         "seccomp=unconfined ...  (Kubernetes: securityContext.seccompProfile.type: "

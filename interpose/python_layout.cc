@@ -5,12 +5,16 @@
 namespace rollcall {
 namespace {
 
+// Of 3.12 to 3.14, in builds with a GIL.
+constexpr uint32_t kCachedKeys312 = 880;
+
 // Measured with offsetof() on the headers of 3.8.18, 3.9.18, 3.10.13, 3.11.7 and 3.12.1.
 constexpr PythonLayout Python38() {
   PythonLayout layout;
   layout.minor = 8;
   layout.lines = PythonLines::kLnotab;
   layout.frames = PythonFrames::kObjects;
+  layout.attributes = PythonAttributes::kDict;
   layout.runtime_interpreters = 32;
   layout.runtime_gil_locked = 1168;
   layout.runtime_gil_holder = 1160;
@@ -23,6 +27,7 @@ constexpr PythonLayout Python38() {
   layout.frame_previous = 24;
   layout.frame_code = 32;
   layout.frame_instruction = 104;
+  layout.frame_first_local = 360;
   layout.code_bytes = 128;
   layout.code_filename = 104;
   layout.code_name = 112;
@@ -46,6 +51,7 @@ constexpr PythonLayout Python310() {
   layout.minor = 10;
   layout.lines = PythonLines::kRanges;
   layout.frame_instruction = 96;
+  layout.frame_first_local = 352;
   return layout;
 }
 
@@ -53,6 +59,7 @@ constexpr PythonLayout Python311() {
   PythonLayout layout;
   layout.minor = 11;
   layout.frames = PythonFrames::kEntryFlag;
+  layout.attributes = PythonAttributes::kValuesBefore;
   layout.runtime_interpreters = 40;
   layout.runtime_gil_locked = 376;
   layout.runtime_gil_holder = 368;
@@ -69,6 +76,7 @@ constexpr PythonLayout Python311() {
   layout.frame_code = 32;
   layout.frame_instruction = 56;
   layout.frame_is_entry = 68;
+  layout.frame_first_local = 72;
   layout.code_bytes = 192;
   layout.code_filename = 112;
   layout.code_name = 120;
@@ -76,6 +84,7 @@ constexpr PythonLayout Python311() {
   layout.code_first_line = 72;
   layout.code_lines = 136;
   layout.code_instructions = 184;
+  layout.type_cached_keys = 872;
   layout.string_ascii_bytes = 48;
   layout.string_compact_bytes = 72;
   return layout;
@@ -85,6 +94,7 @@ constexpr PythonLayout Python312() {
   PythonLayout layout = Python311();
   layout.minor = 12;
   layout.frames = PythonFrames::kEntryFrames;
+  layout.attributes = PythonAttributes::kTaggedBefore;
   layout.runtime_gil_locked = 0;
   layout.runtime_gil_holder = 0;
   layout.interpreter_threads = 72;
@@ -100,6 +110,7 @@ constexpr PythonLayout Python312() {
   layout.frame_owner = 70;
   layout.code_first_line = 68;
   layout.code_instructions = 192;
+  layout.type_cached_keys = kCachedKeys312;
   layout.string_ascii_bytes = 40;
   layout.string_compact_bytes = 56;
   return layout;
@@ -114,22 +125,24 @@ struct OffsetWords {
   int interpreter_next, interpreter_threads, interpreter_gil;
   int own_gil, own_gil_locked, own_gil_holder;  // within the interpreter
   int thread_next, thread_frame, thread_id, thread_native_id;
-  int frame_size, frame_previous, frame_code, frame_instruction, frame_owner;
+  int frame_size, frame_previous, frame_code, frame_instruction, frame_first_local, frame_owner;
   int code_filename, code_name, code_qualname, code_lines, code_first_line, code_instructions;
   int object_type;
   int bytes_size, bytes_data;
   int string_state, string_length, string_ascii_bytes;
 };
 
-constexpr OffsetWords kWords313 = {5,  8,  9,  14, 15, 17, 18, 21, 23, 24, 25, 28, 29, 30,
-                                   31, 33, 35, 36, 37, 38, 39, 43, 45, 65, 66, 68, 69, 70};
-constexpr OffsetWords kWords314 = {5,  8,  9,  15, 16, 18, 19, 24, 26, 27, 28, 31, 32, 33,
-                                   34, 36, 40, 41, 42, 43, 44, 48, 51, 75, 76, 78, 79, 80};
+constexpr OffsetWords kWords313 = {5,  8,  9,  14, 15, 17, 18, 21, 23, 24, 25, 28, 29, 30, 31,
+                                   32, 33, 35, 36, 37, 38, 39, 43, 45, 65, 66, 68, 69, 70};
+constexpr OffsetWords kWords314 = {5,  8,  9,  15, 16, 18, 19, 24, 26, 27, 28, 31, 32, 33, 34,
+                                   35, 36, 40, 41, 42, 43, 44, 48, 51, 75, 76, 78, 79, 80};
 
 constexpr uint32_t kVersion313 = 0x030d;
 constexpr uint32_t kVersion314 = 0x030e;
 // sizeof(PyCompactUnicodeObject) - sizeof(PyASCIIObject), from 3.12 on.
 constexpr uint32_t kCompactExtra = 16;
+// Free-threaded builds have a longer head before an object's type.
+constexpr uint32_t kTypeWithGil = 8;
 
 bool MakesSense(const PythonLayout& layout) {
   constexpr uint32_t kMost = 1 << 20;
@@ -143,11 +156,11 @@ bool MakesSense(const PythonLayout& layout) {
   const uint32_t code_most = layout.code_bytes - sizeof(uint64_t);
   return layout.frame_bytes <= 512 && layout.frame_previous <= frame_most &&
          layout.frame_code <= frame_most && layout.frame_instruction <= frame_most &&
-         layout.frame_owner < layout.frame_bytes && layout.code_bytes <= 512 &&
-         layout.code_filename <= code_most && layout.code_name <= code_most &&
-         layout.code_qualname <= code_most && layout.code_lines <= code_most &&
-         layout.code_first_line <= code_most && layout.object_type <= 64 &&
-         layout.bytes_data <= 128 && layout.string_ascii_bytes <= 128 &&
+         layout.frame_first_local <= 512 && layout.frame_owner < layout.frame_bytes &&
+         layout.code_bytes <= 512 && layout.code_filename <= code_most &&
+         layout.code_name <= code_most && layout.code_qualname <= code_most &&
+         layout.code_lines <= code_most && layout.code_first_line <= code_most &&
+         layout.object_type <= 64 && layout.bytes_data <= 128 && layout.string_ascii_bytes <= 128 &&
          layout.string_state < layout.string_ascii_bytes;
 }
 
@@ -187,6 +200,7 @@ std::optional<PythonLayout> PythonLayoutFromDebugOffsets(const uint64_t* words) 
   layout.frame_previous = word(at.frame_previous);
   layout.frame_code = word(at.frame_code);
   layout.frame_instruction = word(at.frame_instruction);
+  layout.frame_first_local = word(at.frame_first_local);
   layout.frame_owner = word(at.frame_owner);
   layout.code_filename = word(at.code_filename);
   layout.code_name = word(at.code_name);
@@ -196,6 +210,7 @@ std::optional<PythonLayout> PythonLayoutFromDebugOffsets(const uint64_t* words) 
   layout.code_instructions = word(at.code_instructions);
   layout.code_bytes = layout.code_instructions + sizeof(uint64_t);
   layout.object_type = word(at.object_type);
+  layout.type_cached_keys = layout.object_type == kTypeWithGil ? kCachedKeys312 : 0;
   layout.bytes_size = word(at.bytes_size);
   layout.bytes_data = word(at.bytes_data);
   layout.string_state = word(at.string_state);

@@ -23,11 +23,20 @@ enum class PythonFrames {
   kEntryFrames,  // 3.12 on: a frame of no code stands between two activations
 };
 
+// Where an object of a class written in Python keeps its attributes.
+enum class PythonAttributes {
+  kDict,          // 3.8 to 3.10: in a dict, to which tp_dictoffset leads
+  kValuesBefore,  // 3.11: before the object, a pointer to an array of values, or else to a dict
+  kTaggedBefore,  // 3.12: one pointer for either; for values it is one less than their address
+  kInline,        // 3.13 on: a pointer to a dict before it, or else the values after it
+};
+
 // A field that this version has not is 0.
 struct PythonLayout {
   int minor = 0;
   PythonLines lines = PythonLines::kLocations;
   PythonFrames frames = PythonFrames::kEntryFrames;
+  PythonAttributes attributes = PythonAttributes::kInline;
 
   uint32_t runtime_interpreters = 0;  // head of the list of interpreters, in _PyRuntime
   uint32_t runtime_gil_locked = 0;    // up to 3.11 all interpreters share one lock
@@ -52,6 +61,7 @@ struct PythonLayout {
   uint32_t frame_instruction = 0;  // address of the instruction; kObjects: its index, an int
   uint32_t frame_owner = 0;        // kEntryFrames: one of kFirstForeignOwner or more is no code
   uint32_t frame_is_entry = 0;     // kEntryFlag
+  uint32_t frame_first_local = 0;  // a reference to the first argument
 
   uint32_t code_bytes = 0;  // to be read of a code object
   uint32_t code_filename = 0;
@@ -62,6 +72,7 @@ struct PythonLayout {
   uint32_t code_instructions = 0;  // where they begin, within the code object
 
   uint32_t object_type = 8;
+  uint32_t type_cached_keys = 0;  // of a class written in Python: names of its objects' attributes
   uint32_t string_length = 16;
   uint32_t string_state = 32;
   uint32_t string_ascii_bytes = 0;    // where the text of an ASCII string begins

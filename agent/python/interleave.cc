@@ -1,6 +1,5 @@
 #include "agent/python/interleave.h"
 
-#include <algorithm>
 #include <utility>
 
 #include "absl/strings/match.h"
@@ -13,32 +12,28 @@ namespace {
 
 constexpr const char* kEvaluator = "_PyEval_EvalFrameDefault";
 
-// Where CPython 3.8 to 3.14 takes its lock. Most are static and have no name in a stripped build;
-// the last ones are exported.
-constexpr const char* kLockTakers[] = {"take_gil",
-                                       "_Py_HandlePending",
-                                       "eval_frame_handle_pending",
-                                       "handle_eval_breaker",
-                                       "_PyEval_AcquireLock",
-                                       "_PyThreadState_Attach",
-                                       "PyEval_RestoreThread",
-                                       "PyEval_AcquireThread",
-                                       "PyEval_AcquireLock",
-                                       "PyGILState_Ensure"};
-// The lock is a condition variable; nothing else in the evaluator itself waits for one.
-constexpr absl::string_view kTimedWait = "pthread_cond_timedwait";
-constexpr absl::string_view kClockWait = "pthread_cond_clockwait";
-constexpr size_t kFramesToLookAt = 12;
-
-bool IsEvaluator(const Frame& frame, const PythonSample& python) {
-  return !frame.inlined && frame.module == python.module &&
-         absl::StartsWith(frame.function, kEvaluator);
-}
-
 // Up to and with its end mark, which is not shown.
 struct Group {
   std::vector<Frame> frames;
+  uint64_t within = 0;  // an address in the evaluator's native frame; 0: not known
 };
+
+bool IsNamedEvaluator(const Frame& frame, const PythonSample& python) {
+  return frame.module == python.module && absl::StartsWith(frame.function, kEvaluator);
+}
+
+// Whether native[i] is the evaluator that ran the group. Its name alone does not do: distributions
+// strip the name of the parts into which the compiler split it.
+bool RanGroup(const std::vector<Frame>& native, size_t i, const Group& group,
+              const PythonSample& python) {
+  const Frame& frame = native[i];
+  if (frame.inlined) return false;
+  const uint64_t begin = native.front().stack_pointer;
+  const uint64_t end = native.back().stack_pointer;
+  if (group.within < begin || group.within >= end) return IsNamedEvaluator(frame, python);
+  return i + 1 < native.size() && group.within >= frame.stack_pointer &&
+         group.within < native[i + 1].stack_pointer;
+}
 
 Frame PythonFrameOf(const RawPythonFrame& raw, const PythonSample& python) {
   Frame frame;
@@ -66,6 +61,7 @@ std::vector<Group> GroupsOf(const RawThread& thread, const PythonSample& python)
   std::vector<Group> groups(1);
   for (const RawPythonFrame& raw : thread.python_frames) {
     if (raw.code == 0) {
+      groups.back().within = static_cast<uint64_t>(raw.instruction);
       groups.emplace_back();
     } else {
       groups.back().frames.push_back(PythonFrameOf(raw, python));
@@ -81,44 +77,24 @@ void Append(std::vector<Frame>* frames, Group* group) {
 
 }  // namespace
 
-std::vector<Frame> InterleavePython(std::vector<Frame> native, const RawThread& thread,
+std::vector<Frame> InterleavePython(const std::vector<Frame>& native, const RawThread& thread,
                                     const PythonSample& python, std::string* note) {
   std::vector<Group> groups = GroupsOf(thread, python);
   std::vector<Frame> frames;
   size_t next = 0;
-  for (Frame& frame : native) {
-    if (next < groups.size() && IsEvaluator(frame, python)) {
+  for (size_t i = 0; i < native.size(); ++i) {
+    if (next < groups.size() && RanGroup(native, i, groups[next], python)) {
       Append(&frames, &groups[next++]);
     } else {
-      frames.push_back(std::move(frame));
+      frames.push_back(native[i]);
     }
   }
-  if (next < groups.size()) {
+  if (next < groups.size() && !native.empty()) {
     absl::StrAppend(note, note->empty() ? "" : "; ",
                     "the outer Python frames stand without the native ones between them");
   }
   for (; next < groups.size(); ++next) Append(&frames, &groups[next]);
   return frames;
-}
-
-bool WaitsForGil(const std::vector<Frame>& native, const PythonSample& python) {
-  if (python.module.empty()) return false;
-  bool waits_for_condition = false;
-  for (size_t i = 0; i < std::min(native.size(), kFramesToLookAt); ++i) {
-    const Frame& frame = native[i];
-    if (frame.module != python.module) {
-      waits_for_condition = waits_for_condition || absl::StrContains(frame.function, kTimedWait) ||
-                            absl::StrContains(frame.function, kClockWait);
-      continue;
-    }
-    // The innermost frame in the interpreter decides, inlined ones with it.
-    if (!waits_for_condition) return false;
-    for (const char* name : kLockTakers) {
-      if (absl::StartsWith(frame.function, name)) return true;
-    }
-    if (!frame.inlined) return IsEvaluator(frame, python);
-  }
-  return false;
 }
 
 }  // namespace rollcall

@@ -9,12 +9,10 @@
 namespace rollcall {
 
 // Each native frame of the evaluator is replaced by the Python functions that it ran; the others
-// stay. Frames without a partner (the copy of the stack ended, the evaluator has no name) follow at
-// the outer end, and `note` says so. `native`: innermost first, as is the result.
-std::vector<Frame> InterleavePython(std::vector<Frame> native, const RawThread& thread,
+// stay. It is known by what it keeps on its stack (3.12 on), else by its name. Frames without a
+// partner (the copy of the stack ended, the evaluator has no name) follow at the outer end, and
+// `note` says so. `native`: innermost first, as is the result.
+std::vector<Frame> InterleavePython(const std::vector<Frame>& native, const RawThread& thread,
                                     const PythonSample& python, std::string* note);
-
-// Whether the thread stands where CPython waits for its lock. `native`: before interleaving.
-bool WaitsForGil(const std::vector<Frame>& native, const PythonSample& python);
 
 }  // namespace rollcall

@@ -1,11 +1,9 @@
 #include "agent/python/sampler.h"
 
 #include <algorithm>
-#include <cstring>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
-#include "agent/python/text.h"
+#include "absl/strings/match.h"
 
 namespace rollcall {
 namespace {
@@ -18,16 +16,10 @@ constexpr size_t kMaxFile = 4096;
 constexpr size_t kMaxTableBytes = 1 << 20;
 constexpr size_t kMaxCodeBytes = 64 << 20;  // of one process, in all
 constexpr size_t kMaxObjectBytes = 512;
-constexpr uint64_t kNoPage = ~uint64_t{0};
+// From its holder to the end of struct _gil_runtime_state, 3.8 to 3.14.
+constexpr uint64_t kGilBytes = 200;
 // From 3.14 on the low bits of references are marks.
 constexpr uint64_t kReferenceMask = ~uint64_t{7};
-
-template <typename Value>
-Value FieldOf(const uint8_t* object, uint32_t offset) {
-  Value value;
-  std::memcpy(&value, object + offset, sizeof(value));
-  return value;
-}
 
 uint64_t ThreadPointer(const ThreadRegisters& registers) {
 #if defined(__x86_64__)
@@ -40,43 +32,13 @@ uint64_t ThreadPointer(const ThreadRegisters& registers) {
 
 }  // namespace
 
-PageCopies::PageCopies(ProcessMemory* memory)
-    : memory_(memory), bytes_(new uint8_t[kSlots * kPageBytes]) {
-  Forget();
-}
-
-void PageCopies::Forget() { numbers_.fill(kNoPage); }
-
-const uint8_t* PageCopies::Page(uint64_t number) {
-  const size_t slot = number % kSlots;
-  uint8_t* bytes = &bytes_[slot * kPageBytes];
-  if (numbers_[slot] == number) return bytes;
-  numbers_[slot] = kNoPage;
-  if (!memory_->Read(number * kPageBytes, bytes, kPageBytes)) return nullptr;
-  numbers_[slot] = number;
-  return bytes;
-}
-
-bool PageCopies::Read(uint64_t address, void* to, size_t size) {
-  auto* out = static_cast<uint8_t*>(to);
-  while (size > 0) {
-    const uint8_t* page = Page(address / kPageBytes);
-    if (page == nullptr) return false;
-    const size_t at = address % kPageBytes;
-    const size_t count = std::min(size, kPageBytes - at);
-    std::memcpy(out, page + at, count);
-    out += count;
-    address += count;
-    size -= count;
-  }
-  return true;
-}
-
 PythonSampler::PythonSampler(PythonInterpreter interpreter, ProcessMemory* memory)
     : interpreter_(std::move(interpreter)),
       layout_(interpreter_.layout),
       memory_(memory),
-      pages_(memory) {
+      pages_(memory),
+      objects_(interpreter_, &pages_),
+      thread_names_(layout_, &objects_) {
   frames_.reserve(kMaxFrames);
 }
 
@@ -134,18 +96,30 @@ const PythonSampler::Thread* PythonSampler::FindThread(const RawThread& thread) 
   return nullptr;
 }
 
+// 0: it has none that is known.
+uint64_t PythonSampler::GilHolderAddress(const Thread& thread) const {
+  if (layout_.runtime_gil_holder != 0) return interpreter_.runtime + layout_.runtime_gil_holder;
+  return thread.gil == 0 ? 0 : thread.gil + layout_.gil_holder;
+}
+
+uint64_t PythonSampler::GilLockedAddress(const Thread& thread) const {
+  if (layout_.runtime_gil_locked != 0) return interpreter_.runtime + layout_.runtime_gil_locked;
+  return thread.gil == 0 ? 0 : thread.gil + layout_.gil_locked;
+}
+
 bool PythonSampler::HoldsGil(const Thread& thread) {
-  uint64_t locked_at = interpreter_.runtime + layout_.runtime_gil_locked;
-  uint64_t holder_at = interpreter_.runtime + layout_.runtime_gil_holder;
-  if (layout_.runtime_gil_locked == 0) {
-    if (thread.gil == 0) return false;
-    locked_at = thread.gil + layout_.gil_locked;
-    holder_at = thread.gil + layout_.gil_holder;
-  }
   int32_t locked = 0;
   uint64_t holder = 0;
-  return memory_->ReadValue(locked_at, &locked) && locked == 1 &&
-         memory_->ReadValue(holder_at, &holder) && holder == thread.address;
+  return GilHolderAddress(thread) != 0 && memory_->ReadValue(GilLockedAddress(thread), &locked) &&
+         locked == 1 && memory_->ReadValue(GilHolderAddress(thread), &holder) &&
+         holder == thread.address;
+}
+
+// The words that the kernel wakes its waiters by lie within the lock, after its holder.
+bool PythonSampler::WaitsForGil(const Thread& thread, const RawThread& raw) const {
+  const uint64_t holder = GilHolderAddress(thread);
+  const uint64_t waits_for = FirstArgument(raw.registers);
+  return holder != 0 && waits_for > holder && waits_for < holder + kGilBytes;
 }
 
 // A state that was made for a new thread has its maker's pointer until that thread runs.
@@ -171,7 +145,9 @@ uint64_t PythonSampler::AddFrame(uint64_t address) {
   const uint64_t previous = FieldOf<uint64_t>(object, layout_.frame_previous);
   if (layout_.frames == PythonFrames::kEntryFrames &&
       object[layout_.frame_owner] >= kFirstForeignOwner) {
-    frames_.push_back({});
+    RawPythonFrame entered;
+    entered.instruction = static_cast<int64_t>(address);
+    frames_.push_back(entered);
     return previous;
   }
   RawPythonFrame frame;
@@ -201,9 +177,24 @@ void PythonSampler::ReadFrames(RawThread* thread) {
     if (known->pthread != found->pthread || !IsStill(*known)) continue;
     if (frame == 0) frame = InnermostFrame(*known);
     thread->holds_gil = thread->holds_gil || HoldsGil(*known);
+    thread->waits_gil = thread->waits_gil || WaitsForGil(*known, *thread);
   }
   thread->is_python = true;
-  while (frame != 0 && frames_.size() + 2 <= kMaxFrames) frame = AddFrame(frame);
+  uint64_t outermost = 0;
+  while (frame != 0 && frames_.size() + 2 <= kMaxFrames) {
+    const size_t before = frames_.size();
+    const uint64_t next = AddFrame(frame);
+    if (frames_.size() > before && frames_[before].code != 0) outermost = frame;
+    frame = next;
+  }
+  ReadFirstLocal(outermost, thread);
+}
+
+void PythonSampler::ReadFirstLocal(uint64_t frame, RawThread* thread) {
+  thread->python_first_local = 0;
+  uint64_t value = 0;
+  if (frame == 0 || !pages_.Read(frame + layout_.frame_first_local, &value, sizeof(value))) return;
+  thread->python_first_local = value & kReferenceMask;
 }
 
 void PythonSampler::ReadCode(RawSample* sample) {
@@ -224,49 +215,33 @@ void PythonSampler::ReadCode(RawSample* sample) {
       sample->python.code[frame.code] = std::move(code);
     }
   }
+  for (RawThread& thread : sample->threads) ReadThreadName(sample->python, &thread);
 }
 
-bool PythonSampler::HasType(const uint8_t* object, uint64_t type) const {
-  return type == 0 || FieldOf<uint64_t>(object, layout_.object_type) == type;
+// Known from its outermost frame: threading.Thread._bootstrap(self).
+void PythonSampler::ReadThreadName(const PythonSample& python, RawThread* thread) {
+  const auto& frames = thread->python_frames;
+  const auto outermost = std::find_if(frames.rbegin(), frames.rend(),
+                                      [](const RawPythonFrame& frame) { return frame.code != 0; });
+  if (outermost == frames.rend() || thread->python_first_local == 0) return;
+  const auto code = python.code.find(outermost->code);
+  if (code == python.code.end() || !absl::EndsWith(code->second.name, "_bootstrap") ||
+      !absl::EndsWith(code->second.file, "threading.py")) {
+    return;
+  }
+  thread->python_name = thread_names_.NameOf(thread->python_first_local);
 }
 
 bool PythonSampler::ReadCodeObject(uint64_t address, PythonCode* code) {
   uint8_t object[kMaxObjectBytes];
-  if (!pages_.Read(address, object, layout_.code_bytes)) return false;
-  if (!HasType(object, interpreter_.code_type)) return false;
+  if (!objects_.ReadCode(address, object, layout_.code_bytes)) return false;
   const uint32_t name = layout_.code_qualname != 0 ? layout_.code_qualname : layout_.code_name;
-  if (!ReadString(FieldOf<uint64_t>(object, name), kMaxName, &code->name)) return false;
-  ReadString(FieldOf<uint64_t>(object, layout_.code_filename), kMaxFile, &code->file);
+  if (!objects_.ReadString(FieldOf<uint64_t>(object, name), kMaxName, &code->name)) return false;
+  objects_.ReadString(FieldOf<uint64_t>(object, layout_.code_filename), kMaxFile, &code->file);
   code->first_line = FieldOf<int32_t>(object, layout_.code_first_line);
   if (layout_.code_instructions != 0) code->instructions = address + layout_.code_instructions;
-  ReadBytes(FieldOf<uint64_t>(object, layout_.code_lines), &code->lines);
+  objects_.ReadBytes(FieldOf<uint64_t>(object, layout_.code_lines), kMaxTableBytes, &code->lines);
   return true;
-}
-
-bool PythonSampler::ReadString(uint64_t address, size_t most, std::string* text) {
-  uint8_t object[kMaxObjectBytes];
-  if (!pages_.Read(address, object, layout_.string_state + sizeof(uint32_t))) return false;
-  if (!HasType(object, interpreter_.string_type)) return false;
-  const auto form = PythonStringFormOf(FieldOf<uint32_t>(object, layout_.string_state));
-  if (!form.has_value()) return false;
-  const auto length = FieldOf<int64_t>(object, layout_.string_length);
-  if (length < 0) return false;
-  const size_t count = std::min(static_cast<size_t>(length), most);
-  std::string bytes(count * form->bytes_per_character, '\0');
-  const uint32_t data = form->ascii ? layout_.string_ascii_bytes : layout_.string_compact_bytes;
-  if (!pages_.Read(address + data, bytes.data(), bytes.size())) return false;
-  *text = Utf8OfPythonString(bytes, form->bytes_per_character);
-  return true;
-}
-
-bool PythonSampler::ReadBytes(uint64_t address, std::string* bytes) {
-  uint8_t object[kMaxObjectBytes];
-  if (!pages_.Read(address, object, layout_.bytes_data)) return false;
-  if (!HasType(object, interpreter_.bytes_type)) return false;
-  const auto size = FieldOf<int64_t>(object, layout_.bytes_size);
-  if (size < 0 || static_cast<size_t>(size) > kMaxTableBytes) return false;
-  bytes->resize(static_cast<size_t>(size));
-  return pages_.Read(address + layout_.bytes_data, bytes->data(), bytes->size());
 }
 
 }  // namespace rollcall

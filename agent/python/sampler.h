@@ -11,35 +11,16 @@
 // code object by its type, every length by a limit.
 #pragma once
 
-#include <array>
 #include <cstdint>
-#include <memory>
-#include <string>
 #include <vector>
 
 #include "agent/process_memory.h"
 #include "agent/python/interpreter.h"
+#include "agent/python/objects.h"
+#include "agent/python/thread_names.h"
 #include "agent/stack_sample.h"
 
 namespace rollcall {
-
-// A copy of the pages that were read since Forget(): frames lie close together, and a system call
-// for each would hold the thread for longer.
-class PageCopies {
- public:
-  explicit PageCopies(ProcessMemory* memory);
-  bool Read(uint64_t address, void* to, size_t size);
-  void Forget();
-
- private:
-  static constexpr size_t kPageBytes = 4096;
-  static constexpr size_t kSlots = 64;
-  const uint8_t* Page(uint64_t number);
-
-  ProcessMemory* const memory_;
-  std::array<uint64_t, kSlots> numbers_;
-  std::unique_ptr<uint8_t[]> bytes_;
-};
 
 class PythonSampler {
  public:
@@ -68,17 +49,21 @@ class PythonSampler {
   const Thread* FindByStack(const RawThread& thread) const;
   bool IsStill(const Thread& thread);
   bool HoldsGil(const Thread& thread);
+  bool WaitsForGil(const Thread& thread, const RawThread& raw) const;
+  uint64_t GilHolderAddress(const Thread& thread) const;
+  uint64_t GilLockedAddress(const Thread& thread) const;
   uint64_t InnermostFrame(const Thread& thread);
   uint64_t AddFrame(uint64_t address);
+  void ReadFirstLocal(uint64_t frame, RawThread* thread);
   bool ReadCodeObject(uint64_t address, PythonCode* code);
-  bool ReadString(uint64_t address, size_t most, std::string* text);
-  bool ReadBytes(uint64_t address, std::string* bytes);
-  bool HasType(const uint8_t* object, uint64_t type) const;
+  void ReadThreadName(const PythonSample& python, RawThread* thread);
 
   const PythonInterpreter interpreter_;
   const PythonLayout& layout_;
   ProcessMemory* const memory_;
   PageCopies pages_;
+  PythonObjects objects_;
+  PythonThreadNames thread_names_;
   std::vector<Thread> threads_;
   std::vector<RawPythonFrame> frames_;  // room for one thread's, made beforehand
 };

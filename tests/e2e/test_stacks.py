@@ -109,11 +109,11 @@ def agent(directory):
     process.wait(timeout=20)
 
 
-def stacks(*arguments, prepare=None):
+def stacks(*arguments, prepare=None, through=()):
     # A leak checker needs ptrace itself.
-    env = {**os.environ, "ASAN_OPTIONS": "detect_leaks=0"} if prepare else None
-    return subprocess.run([ROLLCALL, "stacks", *map(str, arguments)], text=True, timeout=60,
-                          capture_output=True, preexec_fn=prepare, env=env)
+    env = {**os.environ, "ASAN_OPTIONS": "detect_leaks=0"} if prepare or through else None
+    return subprocess.run([*through, ROLLCALL, "stacks", *map(str, arguments)], text=True,
+                          timeout=60, capture_output=True, preexec_fn=prepare, env=env)
 
 
 def test_sigquit_prints_all_stacks_to_the_ranks_stderr_and_it_goes_on(start, agent):
@@ -263,6 +263,57 @@ def test_where_both_ways_are_refused_each_reason_is_said_and_what_to_type(start)
     assert "a seccomp filter forbids this program to trace" in result.stdout + result.stderr
     assert "SYS_PTRACE" in result.stdout + result.stderr
     assert "ROLLCALL_STACK_SIGNAL=0" in result.stdout + result.stderr
+
+
+def can_run(*command):
+    return subprocess.run([*command, "true"], stderr=subprocess.DEVNULL).returncode == 0
+
+
+def test_a_look_from_another_user_namespace_is_called_that(start):
+    if not can_run("unshare", "-Ur"):
+        pytest.skip("this system permits no user namespaces")
+    rank = start(env={"ROLLCALL_STACK_SIGNAL": "0"})
+    result = stacks(rank.pid, through=["unshare", "-Ur"])
+    assert result.returncode == 1
+    assert "it is in another user namespace (this program in user:[" in result.stdout
+
+
+def test_a_look_at_a_process_with_more_capabilities_is_called_that(start):
+    without = ["setpriv", "--bounding-set=-sys_ptrace", "--inh-caps=-sys_ptrace"]
+    if os.geteuid() != 0 or not can_run(*without):
+        pytest.skip("only root has capabilities to give up")
+    rank = start(env={"ROLLCALL_STACK_SIGNAL": "0"})
+    result = stacks(rank.pid, through=without)
+    assert result.returncode == 1
+    assert "it has capabilities that this program has not" in result.stdout
+    assert "--cap-add=SYS_PTRACE" in result.stdout
+
+
+def test_a_full_stack_area_is_said_and_what_the_system_knows_is_shown(start, directory):
+    rank = start()
+    with open(next(directory.glob("*.seg")), "r+b") as segment:
+        for slot in range(64):
+            segment.seek(12288 + 64 * slot + 8)  # its `claimed`
+            segment.write(struct.pack("Q", 4711))
+    result = stacks("--way=inside", rank.pid)
+    assert "futex" in result.stdout, result.stdout + result.stderr
+    assert "no room for its copy" in result.stdout, result.stdout + result.stderr
+    assert rank.is_alive()
+
+
+def test_from_inside_too_threads_have_their_names_and_say_who_waits_for_the_lock(start):
+    rank = start(after="""
+    def spin():
+        while True: pass
+    for name in ("first spinner", "second spinner"):
+        threading.Thread(target=spin, name=name, daemon=True).start()""")
+    deadline = time.monotonic() + 20
+    while time.monotonic() < deadline:
+        shown = stacks("--way=inside", rank.pid).stdout
+        if "holds Python's lock" in shown and "waits for Python's lock" in shown:
+            break
+    assert re.search(r'thread \d+ "(first|second) spinner" [RS].*, waits for Python\'s lock', shown), shown
+    assert '"first spinner"' in shown and '"second spinner"' in shown
 
 
 def test_a_program_that_took_the_signal_for_itself_gets_it_a_few_times_at_most(start):

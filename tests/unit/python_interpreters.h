@@ -2,14 +2,20 @@
 #pragma once
 
 #include <glob.h>
+#include <unistd.h>
 
 #include <cstdlib>
 #include <string>
 
 namespace rollcall {
 
+// As the distribution ships it: stripped, and optimised otherwise than one built by hand.
+constexpr int kSystemPython = 0;
+
 // The path of python3.<minor>; "" if this machine has none.
 inline std::string InterpreterOf(int minor) {
+  if (minor == kSystemPython)
+    return access("/usr/bin/python3", X_OK) == 0 ? "/usr/bin/python3" : "";
   const std::string name = "python3." + std::to_string(minor);
   const char* home = getenv("HOME");
   for (const std::string& pattern :

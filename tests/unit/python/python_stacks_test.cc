@@ -4,6 +4,8 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cstdlib>
 #include <fstream>
 #include <map>
 #include <string>
@@ -50,12 +52,29 @@ const Frame* FindPython(const ThreadStack& thread, const std::string& function) 
   return nullptr;
 }
 
+// ROLLCALL_STACK_ROUNDS sets the number of dumps where there are many.
+int Rounds(int otherwise) {
+  const char* rounds = getenv("ROLLCALL_STACK_ROUNDS");
+  return rounds != nullptr ? std::atoi(rounds) : otherwise;
+}
+
+// The C library may make the call in functions of its own, which have no names.
+bool BeginsIn(const ThreadStack& thread, const std::string& function) {
+  for (const Frame& frame : thread.frames) {
+    if (frame.function.find(function) != std::string::npos) return !frame.python;
+    if (!frame.function.empty()) return false;
+  }
+  return false;
+}
+
 class PythonStacksTest : public testing::TestWithParam<int> {
  protected:
   void SetUp() override {
     interpreter_ = InterpreterOf(GetParam());
     if (interpreter_.empty()) {
-      GTEST_SKIP() << "this machine has no python3." << GetParam();
+      GTEST_SKIP() << "this machine has no "
+                   << (GetParam() == kSystemPython ? "/usr/bin/python3"
+                                                   : "python3." + std::to_string(GetParam()));
     }
   }
 
@@ -141,13 +160,16 @@ TEST_P(PythonStacksTest, ShowsTheMainThreadInsideASystemCall) {
   VictimProcess victim(Command("plain"));
   ASSERT_TRUE(victim.WaitForAll('S'));
   const ThreadStack thread = Take(victim).threads.at(0);
-  EXPECT_THAT(thread.frames.at(0).function, HasSubstr("read")) << FormatThreadStack(thread);
+  EXPECT_TRUE(BeginsIn(thread, "read")) << FormatThreadStack(thread);
   const std::vector<Frame> frames = PythonFrames(thread);
   ASSERT_EQ(frames.size(), 4u) << FormatThreadStack(thread);
   EXPECT_EQ(frames[0].function, "read_for_ever");
   EXPECT_EQ(frames[0].line, marks_.at("read"));
   EXPECT_THAT(frames[1].function, EndsWith("<lambda>"));
-  EXPECT_EQ(frames[2].function, GetParam() >= 11 ? "Trainer.validate" : "validate");
+  EXPECT_THAT(frames[2].function, EndsWith("validate"));
+  if (GetParam() >= 11) {
+    EXPECT_EQ(frames[2].function, "Trainer.validate");
+  }
   EXPECT_EQ(frames[2].line, marks_.at("lambda"));
   EXPECT_EQ(frames[3].function, "<module>");
   EXPECT_EQ(thread.gil, PythonLock::kNone);
@@ -160,13 +182,22 @@ TEST_P(PythonStacksTest, KeepsNamesThatAreNotAscii) {
   EXPECT_EQ(PythonFrames(thread)[0].line, marks_.at("unicode"));
 }
 
+TEST_P(PythonStacksTest, NamesThreadsAsTheProgramDid) {
+  VictimProcess victim(Command("named"));
+  ASSERT_TRUE(victim.WaitForAll('S'));
+  const ProcessStack process = Take(victim);
+  EXPECT_EQ(ThreadIn(process, "wait_as_named").name, "prefetch of the r\xc3\xa4umlich data");
+  EXPECT_EQ(ThreadIn(process, "wait_as_loaded").name, "loaded");
+  EXPECT_EQ(ThreadIn(process, "wait_as_looked_at").name, "looked at");
+}
+
 TEST_P(PythonStacksTest, NamesTheHolderOfTheLockThatIsStuckInC) {
   VictimProcess victim(Command("held"));
   const ProcessStack process = TakeUntil(victim, [](const ProcessStack& p) {
     return p.threads.at(0).gil == PythonLock::kHolds && FindPython(p.threads[0], "hold_the_lock");
   });
   const ThreadStack& thread = process.threads.at(0);
-  EXPECT_THAT(thread.frames.at(0).function, HasSubstr("pause"));
+  EXPECT_TRUE(BeginsIn(thread, "pause")) << FormatThreadStack(thread);
   EXPECT_EQ(FindPython(thread, "hold_the_lock")->line, marks_.at("held"));
   for (size_t i = 1; i < process.threads.size(); ++i) {
     EXPECT_NE(process.threads[i].gil, PythonLock::kHolds);
@@ -221,7 +252,7 @@ TEST_P(PythonStacksTest, SeesIntoASubinterpreter) {
 TEST_P(PythonStacksTest, TakesFromThreadsThatRunAndComeAndGo) {
   VictimProcess victim(Command("busy"));
   size_t whole = 0, all = 0;
-  for (int i = 0; i < 100; ++i) {
+  for (int i = 0; i < Rounds(100); ++i) {
     const ProcessStack process = Take(victim);
     ASSERT_FALSE(process.threads.empty());
     for (const ThreadStack& thread : process.threads) {
@@ -238,7 +269,29 @@ TEST_P(PythonStacksTest, TakesFromThreadsThatRunAndComeAndGo) {
   EXPECT_EQ(kill(victim.pid(), 0), 0);
 }
 
+TEST_P(PythonStacksTest, StandsBeingLookedAtAgainAndAgain) {
+  const struct {
+    const char* mode;
+    const char* function;
+  } kStates[] = {{"plain", "read_for_ever"},
+                 {"held", "hold_the_lock"},
+                 {"spin", "spin"},
+                 {"subinterpreter", "wait_in_there"}};
+  for (const auto& state : kStates) {
+    VictimProcess victim(Command(state.mode));
+    const auto is_there = [&](const ProcessStack& process) {
+      return std::any_of(
+          process.threads.begin(), process.threads.end(),
+          [&](const ThreadStack& thread) { return FindPython(thread, state.function) != nullptr; });
+    };
+    TakeUntil(victim, is_there);
+    for (int i = 0; i < Rounds(20); ++i) ASSERT_TRUE(is_there(Take(victim))) << state.mode;
+    EXPECT_EQ(kill(victim.pid(), 0), 0);
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Python3, PythonStacksTest, testing::Range(8, 15));
+INSTANTIATE_TEST_SUITE_P(System, PythonStacksTest, testing::Values(kSystemPython));
 
 }  // namespace
 }  // namespace rollcall

@@ -80,6 +80,34 @@ wait_in_there()
 """)
 
 
+class LoadedThread(threading.Thread):
+    """Has more attributes than threads share a table for, and somebody looked at its dict."""
+
+    def run(self):
+        for i in range(50):
+            setattr(self, "attribute_%d" % i, i)
+        vars(self)
+        wait_as_loaded()
+
+
+class LookedAtThread(threading.Thread):
+    def run(self):
+        vars(self)
+        wait_as_looked_at()
+
+
+def wait_as_loaded():
+    never.acquire()
+
+
+def wait_as_looked_at():
+    never.acquire()
+
+
+def wait_as_named():
+    never.acquire()
+
+
 def work(depth):
     return sum(work(depth - 1) for _ in range(2)) if depth > 0 else 1
 
@@ -111,6 +139,10 @@ if mode == "subinterpreter":
     threads = {"within": run_in_a_subinterpreter}
 if mode == "busy":
     threads = {"busy%d" % i: work_for_ever for i in range(4)}
+if mode == "named":
+    threads = {"prefetch of the räumlich data": wait_as_named}
+    LoadedThread(name="loaded", daemon=True).start()
+    LookedAtThread(name="looked at", daemon=True).start()
 for name, target in threads.items():
     threading.Thread(target=target, name=name, daemon=True).start()
 print("ready", flush=True)

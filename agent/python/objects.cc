@@ -1,0 +1,81 @@
+#include "agent/python/objects.h"
+
+#include <algorithm>
+
+#include "agent/python/text.h"
+
+namespace rollcall {
+namespace {
+
+constexpr uint64_t kNoPage = ~uint64_t{0};
+constexpr size_t kMaxHeaderBytes = 256;
+
+}  // namespace
+
+PageCopies::PageCopies(ProcessMemory* memory)
+    : memory_(memory), bytes_(new uint8_t[kSlots * kPageBytes]) {
+  Forget();
+}
+
+void PageCopies::Forget() { numbers_.fill(kNoPage); }
+
+const uint8_t* PageCopies::Page(uint64_t number) {
+  const size_t slot = number % kSlots;
+  uint8_t* bytes = &bytes_[slot * kPageBytes];
+  if (numbers_[slot] == number) return bytes;
+  numbers_[slot] = kNoPage;
+  if (!memory_->Read(number * kPageBytes, bytes, kPageBytes)) return nullptr;
+  numbers_[slot] = number;
+  return bytes;
+}
+
+bool PageCopies::Read(uint64_t address, void* to, size_t size) {
+  auto* out = static_cast<uint8_t*>(to);
+  while (size > 0) {
+    const uint8_t* page = Page(address / kPageBytes);
+    if (page == nullptr) return false;
+    const size_t at = address % kPageBytes;
+    const size_t count = std::min(size, kPageBytes - at);
+    std::memcpy(out, page + at, count);
+    out += count;
+    address += count;
+    size -= count;
+  }
+  return true;
+}
+
+bool PythonObjects::HasType(const uint8_t* object, uint64_t type) const {
+  return type == 0 || FieldOf<uint64_t>(object, layout_.object_type) == type;
+}
+
+bool PythonObjects::ReadCode(uint64_t address, uint8_t* object, size_t size) {
+  return Read(address, object, size) && HasType(object, interpreter_.code_type);
+}
+
+bool PythonObjects::ReadString(uint64_t address, size_t most, std::string* text) {
+  uint8_t object[kMaxHeaderBytes];
+  if (!Read(address, object, layout_.string_state + sizeof(uint32_t))) return false;
+  if (!HasType(object, interpreter_.string_type)) return false;
+  const auto form = PythonStringFormOf(FieldOf<uint32_t>(object, layout_.string_state));
+  if (!form.has_value()) return false;
+  const auto length = FieldOf<int64_t>(object, layout_.string_length);
+  if (length < 0) return false;
+  const size_t count = std::min(static_cast<size_t>(length), most);
+  std::string bytes(count * form->bytes_per_character, '\0');
+  const uint32_t data = form->ascii ? layout_.string_ascii_bytes : layout_.string_compact_bytes;
+  if (!Read(address + data, bytes.data(), bytes.size())) return false;
+  *text = Utf8OfPythonString(bytes, form->bytes_per_character);
+  return true;
+}
+
+bool PythonObjects::ReadBytes(uint64_t address, size_t most, std::string* bytes) {
+  uint8_t object[kMaxHeaderBytes];
+  if (!Read(address, object, layout_.bytes_data)) return false;
+  if (!HasType(object, interpreter_.bytes_type)) return false;
+  const auto size = FieldOf<int64_t>(object, layout_.bytes_size);
+  if (size < 0 || static_cast<size_t>(size) > most) return false;
+  bytes->resize(static_cast<size_t>(size));
+  return Read(address + layout_.bytes_data, bytes->data(), bytes->size());
+}
+
+}  // namespace rollcall

@@ -1,0 +1,140 @@
+#include "agent/python/thread_names.h"
+
+#include <algorithm>
+
+namespace rollcall {
+namespace {
+
+constexpr size_t kMaxName = 128;
+constexpr uint64_t kMaxKeys = 64;  // looked at: Thread itself sets it among its first dozen
+constexpr size_t kMaxKnownKeys = 256;
+constexpr uint64_t kReferenceMask = ~uint64_t{7};
+constexpr const char* kAttribute = "_name";
+
+// Measured with offsetof(); the same in 3.8 to 3.14 but where a comment says otherwise.
+constexpr uint32_t kTypeBasicSize = 32;
+constexpr uint32_t kTypeDictOffset = 288;
+constexpr uint32_t kDictKeys = 32;
+constexpr uint32_t kDictValues = 40;
+constexpr uint32_t kWordBytes = 8;
+
+// PyDictKeysObject up to 3.10.
+constexpr uint32_t kOldKeysSize = 8;
+constexpr uint32_t kOldKeysCount = 32;
+constexpr uint32_t kOldKeysIndices = 40;
+// From 3.11 on.
+constexpr uint32_t kKeysLogIndexBytes = 9;
+constexpr uint32_t kKeysKind = 10;
+constexpr uint32_t kKeysCount = 24;
+constexpr uint32_t kKeysIndices = 32;
+
+// hash, key, value; from 3.11 on only key and value where all keys are strings.
+constexpr uint32_t kEntryBytes = 24;
+constexpr uint32_t kStringEntryBytes = 16;
+
+// PyDictValues begins with four bytes of numbers from 3.13 on.
+constexpr uint32_t ValuesHead(int minor) { return minor >= 13 ? 8 : 0; }
+
+uint32_t OldIndexBytes(uint64_t size) {
+  if (size <= 0xff) return 1;
+  return size <= 0xffff ? 2 : 4;
+}
+
+}  // namespace
+
+std::string PythonThreadNames::NameOf(uint64_t thread) {
+  std::string name;
+  const uint64_t string = FindName(thread);
+  if (string != 0) objects_->ReadString(string, kMaxName, &name);
+  return name;
+}
+
+uint64_t PythonThreadNames::ReadReference(uint64_t address) {
+  uint64_t value = 0;
+  return objects_->ReadPointer(address, &value) ? value & kReferenceMask : 0;
+}
+
+// The address of the name, a string object; 0: not found.
+uint64_t PythonThreadNames::FindName(uint64_t thread) {
+  if (layout_.attributes != PythonAttributes::kDict && layout_.type_cached_keys == 0) return 0;
+  const uint64_t type = ReadReference(thread + layout_.object_type);
+  if (type == 0) return 0;
+  uint64_t pointer = 0;
+  switch (layout_.attributes) {
+    case PythonAttributes::kDict: {
+      int64_t offset = 0;
+      if (!objects_->Read(type + kTypeDictOffset, &offset, sizeof(offset)) || offset <= 0) return 0;
+      return FindInDict(ReadReference(thread + static_cast<uint64_t>(offset)));
+    }
+    case PythonAttributes::kValuesBefore:
+      if (!objects_->ReadPointer(thread - 4 * kWordBytes, &pointer)) return 0;
+      if (pointer != 0) return FindInValues(type, pointer);
+      return FindInDict(ReadReference(thread - 3 * kWordBytes));
+    case PythonAttributes::kTaggedBefore:
+      if (!objects_->ReadPointer(thread - 3 * kWordBytes, &pointer)) return 0;
+      if ((pointer & 1) != 0) return FindInValues(type, pointer + 1);
+      return FindInDict(pointer);
+    case PythonAttributes::kInline:
+      if (!objects_->ReadPointer(thread - 3 * kWordBytes, &pointer)) return 0;
+      if (pointer != 0) return FindInDict(pointer);
+      int64_t size = 0;
+      if (!objects_->Read(type + kTypeBasicSize, &size, sizeof(size)) || size <= 0) return 0;
+      return FindInValues(type, thread + static_cast<uint64_t>(size));
+  }
+  return 0;
+}
+
+uint64_t PythonThreadNames::FindInValues(uint64_t type, uint64_t values) {
+  const Place* place = FindKey(ReadReference(type + layout_.type_cached_keys));
+  if (place == nullptr) return 0;
+  return ReadReference(values + ValuesHead(layout_.minor) + place->index * kWordBytes);
+}
+
+uint64_t PythonThreadNames::FindInDict(uint64_t dict) {
+  if (dict == 0) return 0;
+  const Place* place = FindKey(ReadReference(dict + kDictKeys));
+  if (place == nullptr) return 0;
+  const uint64_t values = ReadReference(dict + kDictValues);
+  if (values == 0) return ReadReference(place->value_address);
+  return ReadReference(values + ValuesHead(layout_.minor) + place->index * kWordBytes);
+}
+
+const PythonThreadNames::Place* PythonThreadNames::FindKey(uint64_t keys_address) {
+  const auto known = places_.find(keys_address);
+  if (known != places_.end()) return &known->second;
+  Keys keys;
+  if (!ReadKeys(keys_address, &keys)) return nullptr;
+  for (uint64_t i = 0; i < keys.count; ++i) {
+    const uint64_t entry = keys.entries + i * keys.entry_bytes;
+    std::string text;
+    const uint64_t key = ReadReference(entry + keys.key);
+    if (key == 0 || !objects_->ReadString(key, kMaxName, &text) || text != kAttribute) continue;
+    if (places_.size() >= kMaxKnownKeys) places_.clear();
+    return &(places_[keys_address] = {i, entry + keys.key + kWordBytes});
+  }
+  return nullptr;
+}
+
+bool PythonThreadNames::ReadKeys(uint64_t address, Keys* keys) {
+  uint8_t head[kOldKeysIndices];
+  if (address == 0 || !objects_->Read(address, head, sizeof(head))) return false;
+  keys->entry_bytes = kEntryBytes;
+  keys->key = kWordBytes;
+  if (layout_.attributes == PythonAttributes::kDict) {
+    const auto size = FieldOf<uint64_t>(head, kOldKeysSize);
+    keys->count = FieldOf<uint64_t>(head, kOldKeysCount);
+    keys->entries = address + kOldKeysIndices + size * OldIndexBytes(size);
+  } else {
+    if (head[kKeysLogIndexBytes] > 32) return false;
+    keys->count = FieldOf<uint64_t>(head, kKeysCount);
+    keys->entries = address + kKeysIndices + (uint64_t{1} << head[kKeysLogIndexBytes]);
+    if (head[kKeysKind] != 0) {
+      keys->entry_bytes = kStringEntryBytes;
+      keys->key = 0;
+    }
+  }
+  keys->count = std::min(keys->count, kMaxKeys);
+  return true;
+}
+
+}  // namespace rollcall
