@@ -60,6 +60,7 @@ struct Collector::ProcessMemory {
   int64_t looked_ns = 0;  // when the slower evidence was read
   uint64_t cpu_ticks = 0;
   bool cpu_moving = false;
+  uint64_t resident_bytes = 0;
   bool traced = false;
   std::string wait_channel;
 };
@@ -271,6 +272,7 @@ void Collector::ReadEvidence(int64_t now_ns, const SegmentSnapshot* snapshot,
     if (now_ns - process->looked_ns >= kLookCloserEvery) {
       process->cpu_moving = process->looked_ns != 0 && stat->cpu_ticks > process->cpu_ticks;
       process->cpu_ticks = stat->cpu_ticks;
+      process->resident_bytes = stat->resident_bytes;
       process->looked_ns = now_ns;
       const auto main = ReadThreadEvidence(options_.proc_root, process->id.pid, process->id.pid);
       process->traced = main.ok() && main->tracer != 0;
@@ -280,6 +282,7 @@ void Collector::ReadEvidence(int64_t now_ns, const SegmentSnapshot* snapshot,
     evidence->set_traced(process->traced);
     evidence->set_wait_channel(process->wait_channel);
     const double ticks_per_second = static_cast<double>(sysconf(_SC_CLK_TCK));
+    evidence->set_memory_bytes(process->resident_bytes);
     evidence->set_cpu_seconds(static_cast<double>(process->cpu_ticks) / ticks_per_second);
   }
   if (snapshot == nullptr) return;

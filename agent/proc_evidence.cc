@@ -21,6 +21,7 @@ constexpr size_t kUserTimeField = 14;
 constexpr size_t kSystemTimeField = 15;
 constexpr size_t kThreadsField = 20;
 constexpr size_t kStartTimeField = 22;
+constexpr size_t kResidentPagesField = 24;
 constexpr size_t kExitCodeField = 52;
 
 template <typename T>
@@ -107,6 +108,8 @@ absl::StatusOr<ProcStat> ParseProcStat(absl::string_view text) {
       NumberAt<uint64_t>(fields, kUserTimeField) + NumberAt<uint64_t>(fields, kSystemTimeField);
   stat.threads = NumberAt<int64_t>(fields, kThreadsField);
   stat.start_ticks = NumberAt<uint64_t>(fields, kStartTimeField);
+  stat.resident_bytes =
+      NumberAt<uint64_t>(fields, kResidentPagesField) * static_cast<uint64_t>(getpagesize());
   stat.wait_status = NumberAt<int>(fields, kExitCodeField);
   return stat;
 }

@@ -26,6 +26,7 @@ struct ProcStat {
   uint64_t cpu_ticks = 0;  // user and system time
   int64_t threads = 0;
   uint64_t start_ticks = 0;  // since boot; with the pid it names a process for good
+  uint64_t resident_bytes = 0;
   int wait_status = 0;       // as waitpid() would give it; of zombies only, 0 without permission
 };
 

@@ -44,6 +44,8 @@ class RemoteWatch : public IncidentWatch {
     context.set_deadline(std::chrono::system_clock::now() + std::chrono::milliseconds(500));
     v1::ListIncidentsRequest request;
     request.set_job(job_);
+    request.set_live_only(true);
+    request.set_with_stacks(true);
     v1::ListIncidentsResponse response;
     const grpc::Status status = stub_->ListIncidents(&context, request, &response);
     if (!status.ok()) {
@@ -54,7 +56,8 @@ class RemoteWatch : public IncidentWatch {
       said_ = true;
       return {};
     }
-    std::vector<v1::Incident> incidents(response.incidents().begin(), response.incidents().end());
+    // Oldest first, as things happened.
+    std::vector<v1::Incident> incidents(response.incidents().rbegin(), response.incidents().rend());
     for (v1::Incident& incident : incidents) WriteHere(&incident);
     return incidents;
   }

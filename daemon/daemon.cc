@@ -16,6 +16,7 @@
 #include "daemon/rules/progress.h"
 #include "daemon/stacks/merge.h"
 #include "daemon/status.h"
+#include "daemon/views/public_ranks.h"
 #include "rollcall/v1/agent.pb.h"
 #include "rollcall/v1/query.grpc.pb.h"
 
@@ -26,6 +27,7 @@ constexpr int64_t kSecond = 1'000'000'000;
 constexpr int kMostMessageBytes = 64 << 20;
 constexpr int64_t kStacksBeforeReportNs = 2 * kSecond;
 constexpr size_t kIncidentsKept = 100;  // of one job
+constexpr int64_t kTrimEveryNs = 3600 * kSecond;
 
 int64_t Now() { return absl::GetCurrentTimeNanos(); }
 
@@ -33,17 +35,6 @@ bool AllEnded(const JobState& state) {
   return std::all_of(state.processes.begin(), state.processes.end(), [](const Process& process) {
     return process.liveness == Liveness::kExited || process.liveness == Liveness::kDied;
   });
-}
-
-// The newest sample of each process, and those that were merged before.
-v1::StackTree MergedStacks(const v1::Incident& incident, const StackTree& rest) {
-  std::map<std::pair<std::string, int32_t>, const v1::ProcessStack*> newest;
-  for (const v1::ProcessStack& stack : incident.stacks()) {
-    if (!stack.threads().empty()) newest[{stack.host(), stack.pid()}] = &stack;
-  }
-  StackTree tree = rest;
-  for (const auto& [process, stack] : newest) AddToTree(*stack, stack->rank(), &tree);
-  return ToProto(tree);
 }
 
 }  // namespace
@@ -64,16 +55,33 @@ class Daemon::QueryService : public v1::Query::Service {
 
   grpc::Status GetStatus(grpc::ServerContext*, const v1::StatusRequest* request,
                          v1::StatusResponse* response) override {
-    *response = daemon_->GetStatus(request->job());
+    *response = daemon_->GetStatus(request->job(), !request->without_communicators());
     return grpc::Status::OK;
   }
 
   grpc::Status ListIncidents(grpc::ServerContext*, const v1::ListIncidentsRequest* request,
                              v1::ListIncidentsResponse* response) override {
-    for (v1::Incident& incident : daemon_->GetIncidents(request->job())) {
-      response->add_incidents()->Swap(&incident);
-    }
-    return grpc::Status::OK;
+    return Answer(daemon_->ListIncidents(*request), response);
+  }
+
+  grpc::Status GetIncident(grpc::ServerContext*, const v1::IncidentRequest* request,
+                           v1::Incident* response) override {
+    return Answer(daemon_->GetIncident(request->id()), response);
+  }
+
+  grpc::Status GetJob(grpc::ServerContext*, const v1::JobRequest* request,
+                      v1::JobView* response) override {
+    return Answer(daemon_->GetJob(request->job()), response);
+  }
+
+  grpc::Status GetCalls(grpc::ServerContext*, const v1::CallsRequest* request,
+                        v1::CallsResponse* response) override {
+    return Answer(daemon_->GetCalls(*request), response);
+  }
+
+  grpc::Status ListProcesses(grpc::ServerContext*, const v1::ProcessesRequest* request,
+                             v1::ProcessesResponse* response) override {
+    return Answer(daemon_->ListProcesses(*request), response);
   }
 
   grpc::Status TakeStacks(grpc::ServerContext* context, const v1::TakeStacksRequest* request,
@@ -86,6 +94,16 @@ class Daemon::QueryService : public v1::Query::Service {
   }
 
  private:
+  template <typename Message>
+  static grpc::Status Answer(absl::StatusOr<Message> answer, Message* response) {
+    if (!answer.ok()) {
+      return {static_cast<grpc::StatusCode>(answer.status().code()),
+              std::string(answer.status().message())};
+    }
+    response->Swap(&*answer);
+    return grpc::Status::OK;
+  }
+
   Daemon* const daemon_;
 };
 
@@ -98,6 +116,10 @@ Daemon::Daemon(DaemonOptions options)
 Daemon::~Daemon() { Stop(); }
 
 absl::Status Daemon::Start() {
+  auto history = History::Open(options_.history, options_.history_limits);
+  if (!history.ok()) return history.status();
+  history_ = *std::move(history);
+  alerts_ = std::make_unique<AlertSender>(options_.alerts);
   grpc::ServerBuilder builder;
   builder.SetMaxReceiveMessageSize(kMostMessageBytes);
   // Two daemons must not share a port unnoticed.
@@ -119,7 +141,7 @@ absl::Status Daemon::Start() {
                      "  another one?  --listen=HOST:PORT   (port 0: any free one)"));
   }
   if (!options_.http.empty()) {
-    http_ = std::make_unique<HttpServer>(this);
+    http_ = std::make_unique<HttpServer>(this, options_.http_token);
     const absl::Status status = http_->Start(options_.http);
     if (!status.ok()) {
       http_.reset();
@@ -169,6 +191,10 @@ void Daemon::Tick(int64_t now_ns) {
   NoteSilence(now_ns);
   for (const std::string& name : store_.JobNames()) DiagnoseJob(name, now_ns);
   WriteReports();
+  SaveHistory(now_ns);
+  const absl::MutexLock lock(&mutex_);
+  ++counters_.ticks;
+  counters_.tick_seconds += static_cast<double>(Now() - now_ns) / 1e9;
 }
 
 void Daemon::DiagnoseJob(const std::string& name, int64_t now_ns) {
@@ -182,7 +208,14 @@ void Daemon::DiagnoseJob(const std::string& name, int64_t now_ns) {
 void Daemon::Take(const JobState& state, std::vector<Verdict> verdicts, int64_t now_ns,
                   uint64_t version) {
   const absl::MutexLock lock(&mutex_);
-  JobWatch& watch = jobs_.try_emplace(state.name, state.name).first->second;
+  auto known = jobs_.find(state.name);
+  if (known == jobs_.end()) {
+    known = jobs_.try_emplace(state.name, state.name, history_->LastNumber(state.name)).first;
+  }
+  JobWatch& watch = known->second;
+  if (watch.rate.IsDue(now_ns)) {
+    watch.rate.Note(now_ns, CallsEntered(state), PublicRanks(state).count());
+  }
   const auto warnings = std::stable_partition(verdicts.begin(), verdicts.end(),
                                               [](const Verdict& v) { return !IsWarning(v.cause); });
   watch.warnings.clear();
@@ -212,6 +245,7 @@ bool Daemon::IsOver(const std::string& name, uint64_t version, int64_t now_ns) {
     store_.Forget(name);
     diagnosers_.erase(name);
     jobs_.erase(watch);
+    ++changes_;
   }
   return true;
 }
@@ -232,6 +266,11 @@ void Daemon::Act(const JobState& state, const IncidentEvent& event, JobWatch* wa
   incident.set_report_path(at->folder);
   at->incident.Swap(&incident);
   at->dirty = true;
+  at->unsaved = true;
+  ++watch->changes;
+  ++changes_;
+  Count(event, watch);
+  Alert(event, at->incident);
   if (options_.log_incidents && event.kind == IncidentEvent::Kind::kConfirmed) {
     spdlog::info("{}: {}", event.incident.id, event.incident.verdicts.front().summary);
   }
@@ -239,6 +278,23 @@ void Daemon::Act(const JobState& state, const IncidentEvent& event, JobWatch* wa
   at->stacks_open += static_cast<int>(event.take_stacks_of.size());
   at->stacks_asked_ns = Now();
   AskForStacks(state, event);
+}
+
+void Daemon::Count(const IncidentEvent& event, JobWatch* watch) {
+  if (event.kind == IncidentEvent::Kind::kConfirmed) {
+    ++watch->incidents_by_cause[CauseName(event.incident.verdicts.front().cause)];
+  }
+  const Incident& incident = event.incident;
+  if (incident.closed_ns == 0 || incident.confirmed_ns == 0) return;
+  watch->hung_seconds += static_cast<double>(incident.closed_ns - incident.opened_ns) / 1e9;
+}
+
+void Daemon::Alert(const IncidentEvent& event, const v1::Incident& incident) {
+  if (!incident.has_confirmed_at()) return;
+  if (event.kind == IncidentEvent::Kind::kConfirmed) alerts_->Send(incident, false);
+  if (event.kind == IncidentEvent::Kind::kResolved || event.kind == IncidentEvent::Kind::kEnded) {
+    alerts_->Send(incident, true);
+  }
 }
 
 // The first report waits a little for the first stacks: whoever ends the job because of it takes
@@ -272,6 +328,10 @@ void Daemon::WriteReports() {
     } else if (const absl::Status status = UpdateReport(folder, incident); !status.ok()) {
       written = status;
     }
+    {
+      const absl::MutexLock lock(&mutex_);
+      ++(written.ok() ? counters_.reports : counters_.reports_failed);
+    }
     if (!written.ok()) {
       spdlog::error("the report was not written: {}", std::string(written.status().message()));
       continue;
@@ -283,8 +343,36 @@ void Daemon::WriteReports() {
       if (record.incident.id() != incident.id()) continue;
       record.folder = *written;
       record.incident.set_report_path(*written);
+      record.unsaved = true;
     }
   }
+}
+
+void Daemon::SaveHistory(int64_t now_ns) {
+  std::vector<v1::Incident> due;
+  {
+    const absl::MutexLock lock(&mutex_);
+    for (auto& [name, watch] : jobs_) {
+      for (Record& record : watch.incidents) {
+        if (!record.unsaved) continue;
+        record.unsaved = false;
+        due.push_back(record.incident);
+      }
+    }
+  }
+  absl::Status status;
+  for (const v1::Incident& incident : due) status.Update(history_->Save(incident));
+  if (now_ns - trimmed_ns_ > kTrimEveryNs) {
+    trimmed_ns_ = now_ns;
+    status.Update(history_->Trim(now_ns));
+  }
+  if (due.empty() && status.ok()) return;
+  if (!status.ok() && !history_failing_) {
+    spdlog::error("the history was not written: {}", std::string(status.message()));
+  }
+  history_failing_ = !status.ok();
+  const absl::MutexLock lock(&mutex_);
+  counters_.history_failed += !status.ok();
 }
 
 void Daemon::OnTick(const std::string& host, const v1::Tick& tick) {
@@ -318,39 +406,6 @@ void Daemon::NoteSilence(int64_t now_ns) {
                  options_.silent_after_ns / kSecond);
     store_.SetSilent(host, now_ns - options_.silent_after_ns);
   }
-}
-
-v1::StatusResponse Daemon::GetStatus(const std::string& job) const {
-  v1::StatusResponse response;
-  response.set_rollcall_version(ROLLCALL_VERSION);
-  const int64_t now_ns = Now();
-  response.mutable_now()->set_seconds(now_ns / kSecond);
-  response.mutable_now()->set_nanos(static_cast<int32_t>(now_ns % kSecond));
-  response.set_agents(agents_->agents());
-  for (const std::string& name : store_.JobNames()) {
-    if (!job.empty() && name != job) continue;
-    v1::JobStatus* status = response.add_jobs();
-    FillJobStatus(store_.Get(name), now_ns, status);
-    const absl::MutexLock lock(&mutex_);
-    const auto watch = jobs_.find(name);
-    if (watch == jobs_.end()) continue;
-    for (const std::string& warning : watch->second.warnings) status->add_warnings(warning);
-    if (!watch->second.life.live()) continue;
-    const Incident& incident = *watch->second.life.live();
-    status->set_state(incident.state == IncidentState::kConfirmed ? "hung" : "suspected");
-    status->set_summary(incident.verdicts.front().summary);
-  }
-  return response;
-}
-
-std::vector<v1::Incident> Daemon::GetIncidents(const std::string& job) const {
-  std::vector<v1::Incident> incidents;
-  const absl::MutexLock lock(&mutex_);
-  for (const auto& [name, watch] : jobs_) {
-    if (!job.empty() && name != job) continue;
-    for (const Record& record : watch.incidents) incidents.push_back(record.incident);
-  }
-  return incidents;
 }
 
 }  // namespace rollcall

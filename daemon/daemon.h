@@ -19,7 +19,10 @@
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
 #include "daemon/agent_service.h"
+#include "daemon/alerts.h"
+#include "daemon/call_rate.h"
 #include "daemon/diagnose.h"
+#include "daemon/history.h"
 #include "daemon/incidents.h"
 #include "daemon/job_store.h"
 #include "daemon/stack_calls.h"
@@ -41,6 +44,10 @@ struct DaemonOptions {
   std::string report_dir;  // "" for no reports on disk
   std::string listen;      // HOST:PORT for agents and queries; "" for in-process only
   std::string http;        // HOST:PORT, port 0 for any; "" for none
+  std::string http_token;  // that whoever asks by HTTP must show; "" for none
+  std::string history;     // file of all incidents; "" keeps them in memory
+  HistoryLimits history_limits;
+  AlertOptions alerts;
   std::string default_job = "default";
   bool log_incidents = true;  // `rollcall run` tells of them itself
   int64_t tick_ns = 100'000'000;
@@ -69,8 +76,22 @@ class Daemon : public AgentSink {
   int grpc_port() const { return grpc_port_; }  // 0: none
   std::string http_address() const;             // "127.0.0.1:34567"; "" for none
 
-  v1::StatusResponse GetStatus(const std::string& job) const;
+  v1::StatusResponse GetStatus(const std::string& job, bool with_communicators = true) const;
+  // Of this daemon's jobs, oldest first.
   std::vector<v1::Incident> GetIncidents(const std::string& job) const;
+  // kNotFound where there is no such job or incident; says what there is.
+  absl::StatusOr<v1::JobView> GetJob(const std::string& job) const;
+  absl::StatusOr<v1::CallsResponse> GetCalls(const v1::CallsRequest& request) const;
+  absl::StatusOr<v1::ProcessesResponse> ListProcesses(const v1::ProcessesRequest& request) const;
+  absl::StatusOr<v1::ListIncidentsResponse> ListIncidents(
+      const v1::ListIncidentsRequest& request) const;
+  absl::StatusOr<v1::Incident> GetIncident(const std::string& id) const;
+  // Take() for people: waits for all of them, and merges.
+  absl::StatusOr<v1::StacksResponse> GetStacks(const v1::TakeStacksRequest& request);
+  // Changes when what the others return does, times apart. "": of all jobs.
+  uint64_t Version(const std::string& job) const;
+  // In the text format of Prometheus, or OpenMetrics.
+  std::string GetMetrics(bool open_metrics) const;
 
   // Takes the stacks of these processes of the job, now; `on_stack` is called with each as it
   // comes, and stops it by returning false. Errors: kNotFound, which says what there is.
@@ -88,17 +109,27 @@ class Daemon : public AgentSink {
     v1::Incident incident;
     std::string folder;           // of its report; "" while there is none
     bool dirty = false;           // the report is older than the incident
+    bool unsaved = false;         // so is the history
     int stacks_open = 0;          // asked for and not yet there
     int64_t stacks_asked_ns = 0;  // when the newest of them were
     StackTree rest;               // of processes whose stacks are merged at once, not kept
   };
   struct JobWatch {
-    explicit JobWatch(const std::string& job) : life(job) {}
+    JobWatch(const std::string& job, int incidents_before) : life(job, incidents_before) {}
     IncidentLife life;
     std::vector<std::string> warnings;  // sentences; nothing hangs
     std::vector<Record> incidents;
     int64_t ended_ns = 0;  // when all its processes had; 0: they have not
     uint64_t version = 0;  // of the state that was diagnosed last
+    uint64_t changes = 0;  // of its incidents
+    CallRate rate;
+    std::map<std::string, int> incidents_by_cause;
+    double hung_seconds = 0;  // of confirmed incidents that are closed
+  };
+  struct Counters {  // since the daemon's start
+    uint64_t ticks = 0;
+    double tick_seconds = 0;
+    uint64_t reports = 0, reports_failed = 0, history_failed = 0;
   };
   // A process whose stacks were asked for.
   struct Asked {
@@ -121,14 +152,24 @@ class Daemon : public AgentSink {
   bool IsOver(const std::string& name, uint64_t version, int64_t now_ns);
   void Act(const JobState& state, const IncidentEvent& event, JobWatch* watch)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  static void Count(const IncidentEvent& event, JobWatch* watch);
+  void Alert(const IncidentEvent& event, const v1::Incident& incident);
   void AskForStacks(const JobState& state, const IncidentEvent& event)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   static bool AwaitsStacks(const Record& record);
+  static v1::StackTree MergedStacks(const v1::Incident& incident, const StackTree& rest);
   void WriteReports() ABSL_LOCKS_EXCLUDED(mutex_);
+  void SaveHistory(int64_t now_ns) ABSL_LOCKS_EXCLUDED(mutex_);
+  void AddWhatIncidentsTell(v1::JobStatus* status) const ABSL_LOCKS_EXCLUDED(mutex_);
+  std::string Jobs() const;
   void NoteSilence(int64_t now_ns);
 
   const DaemonOptions options_;
   JobStore store_;
+  std::unique_ptr<History> history_;
+  std::unique_ptr<AlertSender> alerts_;
+  int64_t trimmed_ns_ = 0;        // the history; the diagnosing thread's own
+  bool history_failing_ = false;  // likewise
   std::unique_ptr<AgentService> agents_;
   std::unique_ptr<QueryService> queries_;
   std::unique_ptr<grpc::Server> server_;
@@ -138,6 +179,8 @@ class Daemon : public AgentSink {
   mutable absl::Mutex mutex_;
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   std::map<std::string, JobWatch> jobs_ ABSL_GUARDED_BY(mutex_);
+  Counters counters_ ABSL_GUARDED_BY(mutex_);
+  uint64_t changes_ ABSL_GUARDED_BY(mutex_) = 0;  // of incidents, and jobs that were forgotten
   StackCalls stack_calls_;
   std::map<uint64_t, StackRequest> stack_requests_ ABSL_GUARDED_BY(mutex_);
   uint64_t next_request_ ABSL_GUARDED_BY(mutex_) = 1;

@@ -60,6 +60,17 @@ bool AllOrAmong(const Repeated& wanted, const Value& value) {
 
 }  // namespace
 
+// The newest sample of each process, and those that were merged before.
+v1::StackTree Daemon::MergedStacks(const v1::Incident& incident, const StackTree& rest) {
+  std::map<std::pair<std::string, int32_t>, const v1::ProcessStack*> newest;
+  for (const v1::ProcessStack& stack : incident.stacks()) {
+    if (!stack.threads().empty()) newest[{stack.host(), stack.pid()}] = &stack;
+  }
+  StackTree tree = rest;
+  for (const auto& [process, stack] : newest) AddToTree(*stack, stack->rank(), &tree);
+  return ToProto(tree);
+}
+
 void Daemon::AskForStacks(const JobState& state, const IncidentEvent& event) {
   std::map<std::string, v1::DaemonMessage> messages;  // by host
   const bool rest = event.kind == IncidentEvent::Kind::kTakeStacksOfRest;

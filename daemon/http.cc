@@ -1,96 +1,131 @@
 #include "daemon/http.h"
 
-#include <google/protobuf/util/json_util.h>
 #include <httplib.h>
+#include <openssl/crypto.h>
 
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <mutex>
 #include <thread>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
 #include "daemon/address.h"
+#include "daemon/answer_cache.h"
 #include "daemon/daemon.h"
+#include "daemon/http_api.h"
+#include "daemon/page_files.h"
 #include "daemon/report/escape.h"
 #include "daemon/report/html.h"
 
 namespace rollcall {
 namespace {
 
-constexpr char kPolicy[] = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'";
+constexpr char kPolicy[] =
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src "
+    "'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+// The report's file is the same from a disk: its style and script are inside.
+constexpr char kReportPolicy[] =
+    "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; frame-ancestors 'none'";
+constexpr char kJson[] = "application/json";
+constexpr char kCookie[] = "rollcall_token";
+// No page of another site can make a browser send this header.
+constexpr char kOurHeader[] = "X-Rollcall";
 
-std::string ToJson(const google::protobuf::Message& message) {
-  google::protobuf::util::JsonPrintOptions options;
-  options.preserve_proto_field_names = true;
-  options.always_print_primitive_fields = true;
-  std::string json;
-  return google::protobuf::util::MessageToJsonString(message, &json, options).ok() ? json : "{}";
+constexpr size_t kThreads = 128;
+constexpr int kMostViewers = 100;  // each holds a thread
+constexpr auto kLookForChanges = std::chrono::milliseconds(200);
+constexpr auto kSayAlive = std::chrono::seconds(5);
+constexpr int64_t kAnswersLeastNs = 300'000'000;
+constexpr int64_t kAnswersMostNs = 2'000'000'000;
+
+constexpr char kNoPage[] =
+    "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\"><title>Rollcall</title>"
+    "<h1>Rollcall</h1><p>This program was built without the page: npm was not there, or could not "
+    "reach its registry. The same as JSON: <a href=\"api/v1/jobs\">jobs</a>, "
+    "<a href=\"api/v1/incidents\">incidents</a>; in a terminal: <code>rollcall watch</code>.</p>";
+
+int HttpCode(const absl::Status& status) {
+  if (absl::IsNotFound(status)) return 404;
+  if (absl::IsInvalidArgument(status)) return 400;
+  return 503;
 }
 
-std::string JobRow(const v1::JobStatus& job) {
-  std::string row = absl::StrCat("<tr><td>", EscapeHtml(job.name()), "</td><td>",
-                                 EscapeHtml(job.state()), "</td><td>", job.processes_alive(), " / ",
-                                 job.processes(), "</td><td>", job.communicators_size(),
-                                 "</td><td>", EscapeHtml(job.summary()), "</td></tr>\n");
-  return row;
+// Takes as long whatever differs.
+bool SameSecret(const std::string& a, const std::string& b) {
+  return a.size() == b.size() && CRYPTO_memcmp(a.data(), b.data(), a.size()) == 0;
 }
 
-std::string IncidentRow(const v1::Incident& incident) {
-  const std::string summary =
-      incident.verdicts_size() > 0 ? incident.verdicts(0).summary() : std::string();
-  return absl::StrCat("<tr><td><a href=\"/incidents/", EscapeHtml(incident.id()), "\">",
-                      EscapeHtml(incident.id()), "</a></td><td>", EscapeHtml(incident.state()),
-                      "</td><td>", EscapeHtml(summary), "</td></tr>\n");
+std::string CookieOf(const httplib::Request& request, const std::string& name) {
+  const std::string cookies = "; " + request.get_header_value("Cookie");
+  const size_t at = cookies.find("; " + name + "=");
+  if (at == std::string::npos) return "";
+  const size_t begin = at + name.size() + 3;
+  return cookies.substr(begin, cookies.find(';', begin) - begin);
 }
 
-std::string FrontPage(const Daemon& daemon) {
-  const v1::StatusResponse status = daemon.GetStatus("");
-  std::string page = absl::StrCat(
-      "<!doctype html><html lang=\"en\"><head><meta charset=\"utf-8\"><meta http-equiv=\"refresh\" "
-      "content=\"2\"><meta name=\"viewport\" content=\"width=device-width\"><title>Rollcall</title>"
-      "<style>:root{color-scheme:light dark}body{font:15px system-ui,sans-serif;margin:2rem}"
-      "table{border-collapse:collapse}td,th{text-align:left;padding:.3rem .8rem;border-bottom:1px "
-      "solid #8886}</style></head><body><h1>Rollcall</h1><p>",
-      status.agents(), " agents, release ", EscapeHtml(status.rollcall_version()),
-      "</p><h2>Jobs</h2><table><tr><th>job</th><th>state</th><th>processes alive</th>"
-      "<th>communicators</th><th>what is wrong</th></tr>\n");
-  for (const v1::JobStatus& job : status.jobs()) page += JobRow(job);
-  page += "</table><h2>Incidents</h2><table><tr><th>incident</th><th>state</th><th></th></tr>\n";
-  for (const v1::Incident& incident : daemon.GetIncidents("")) page += IncidentRow(incident);
-  return page + "</table></body></html>\n";
+bool TakesGzip(const httplib::Request& request) {
+  return absl::StrContains(request.get_header_value("Accept-Encoding"), "gzip");
 }
 
-std::string IncidentsJson(const Daemon& daemon) {
-  v1::ListIncidentsResponse response;
-  for (v1::Incident& incident : daemon.GetIncidents("")) response.add_incidents()->Swap(&incident);
-  return ToJson(response);
+// By a provider: what is set as content the library would compress once more.
+void SetBody(std::shared_ptr<const std::string> body, const std::string& type,
+             httplib::Response* response) {
+  const size_t size = body->size();
+  if (size == 0) return response->set_content("", type);
+  response->set_content_provider(
+      size, type, [body](size_t offset, size_t length, httplib::DataSink& sink) {
+        return sink.write(body->data() + offset, length);
+      });
 }
 
 }  // namespace
 
 class HttpServer::Impl {
  public:
-  explicit Impl(const Daemon* daemon) : daemon_(daemon) {
-    server_.set_default_headers({{"Content-Security-Policy", kPolicy},
-                                 {"X-Content-Type-Options", "nosniff"},
-                                 {"Cache-Control", "no-store"}});
+  Impl(Daemon* daemon, std::string token)
+      : daemon_(daemon), token_(std::move(token)), answers_(kAnswersLeastNs, kAnswersMostNs) {
+    server_.new_task_queue = [] { return new httplib::ThreadPool(kThreads); };
+    server_.set_default_headers({{"X-Content-Type-Options", "nosniff"},
+                                 {"Referrer-Policy", "no-referrer"},
+                                 {"Cache-Control", "no-cache"}});
     // httplib's default reuses the port of another daemon.
     server_.set_socket_options([](socket_t) {});
-    Page("/", "text/html; charset=utf-8", [this] { return FrontPage(*daemon_); });
-    Page("/healthz", "text/plain", [] { return std::string("ok\n"); });
-    Page("/api/v1/status", "application/json", [this] { return ToJson(daemon_->GetStatus("")); });
-    Page("/api/v1/incidents", "application/json", [this] { return IncidentsJson(*daemon_); });
-    server_.Get(R"(/incidents/(.+))",
+    server_.set_tcp_nodelay(true);
+    server_.set_keep_alive_max_count(1000);
+    server_.set_payload_max_length(1 << 16);
+    server_.set_pre_routing_handler(
+        [this](const httplib::Request& request, httplib::Response& response) {
+          return Admit(request, &response);
+        });
+    server_.Get("/healthz", [](const httplib::Request&, httplib::Response& response) {
+      response.set_content("ok\n", "text/plain");
+    });
+    server_.Get("/metrics", [this](const httplib::Request& request, httplib::Response& response) {
+      const bool open =
+          absl::StrContains(request.get_header_value("Accept"), "application/openmetrics-text");
+      response.set_content(daemon_->GetMetrics(open),
+                           open ? "application/openmetrics-text; version=1.0.0; charset=utf-8"
+                                : "text/plain; version=0.0.4; charset=utf-8");
+    });
+    server_.Get("/api/v1/events",
                 [this](const httplib::Request& request, httplib::Response& response) {
-                  const std::string id = request.matches[1];
-                  for (const v1::Incident& incident : daemon_->GetIncidents("")) {
-                    if (incident.id() == id) {
-                      response.set_content(ToHtml(incident), "text/html; charset=utf-8");
-                      return;
-                    }
-                  }
-                  response.status = 404;
-                  response.set_content("no such incident; the list is at /\n", "text/plain");
+                  Events(request.get_param_value("job"), &response);
                 });
+    server_.Get("/report", [this](const httplib::Request& request, httplib::Response& response) {
+      Report(request.get_param_value("id"), request.has_param("download"), &response);
+    });
+    // Addresses of the first release.
+    server_.Get(R"(/incidents/(.+))",
+                [](const httplib::Request& request, httplib::Response& response) {
+                  response.set_redirect("../#/incident/" +
+                                        EscapeUrl(request.matches[1]));
+                });
+    AddApi();
+    AddPage();
   }
 
   httplib::Server& server() { return server_; }
@@ -98,24 +133,202 @@ class HttpServer::Impl {
     thread_ = std::thread([this] { server_.listen_after_bind(); });
   }
   void Stop() {
+    {
+      const std::lock_guard<std::mutex> lock(mutex_);
+      stopping_ = true;
+    }
+    wake_.notify_all();
     server_.stop();
     if (thread_.joinable()) thread_.join();
   }
 
  private:
-  template <typename Make>
-  void Page(const char* path, const char* type, Make make) {
-    server_.Get(path, [type, make](const httplib::Request&, httplib::Response& response) {
-      response.set_content(make(), type);
+  using Handled = httplib::Server::HandlerResponse;
+
+  Handled Admit(const httplib::Request& request, httplib::Response* response) {
+    if (request.method == "POST" && !request.has_header(kOurHeader)) {
+      response->status = 403;
+      response->set_content(absl::StrCat("a POST needs the header ", kOurHeader, ": 1\n"),
+                            "text/plain");
+      return Handled::Handled;
+    }
+    if (token_.empty() || request.path == "/healthz") return Handled::Unhandled;
+    const std::string given = request.get_param_value("token");
+    if (request.path == "/" && SameSecret(given, token_)) {
+      response->set_header("Set-Cookie", absl::StrCat(kCookie, "=", token_,
+                                                      "; HttpOnly; SameSite=Strict; Max-Age=31536000"));
+      response->set_redirect("./");
+      return Handled::Handled;
+    }
+    if (SameSecret(request.get_header_value("Authorization"), "Bearer " + token_) ||
+        SameSecret(CookieOf(request, kCookie), token_)) {
+      return Handled::Unhandled;
+    }
+    response->status = 401;
+    response->set_header("WWW-Authenticate", "Bearer");
+    response->set_content(
+        "this daemon wants a token\n  in a browser:  http://HOST:PORT/?token=TOKEN   (once)\n"
+        "  in a script:   -H 'Authorization: Bearer TOKEN'\n"
+        "  whoever runs the daemon has it: the file of rollcalld --http-token-file\n",
+        "text/plain");
+    return Handled::Handled;
+  }
+
+  static void Refuse(const absl::Status& status, httplib::Response* response) {
+    response->status = HttpCode(status);
+    response->set_content(absl::StrCat(std::string(status.message()), "\n"), "text/plain");
+  }
+
+  void AddApi() {
+    for (const ApiRoute& route : kApiRoutes) {
+      if (route.changes_anything) {
+        server_.Post(route.path, [this, &route](const httplib::Request& request,
+                                                httplib::Response& response) {
+          const auto answer = route.answer(daemon_, ParametersOf(request));
+          if (!answer.ok()) return Refuse(answer.status(), &response);
+          SetBody(std::make_shared<std::string>(*answer), kJson, &response);
+        });
+      } else {
+        server_.Get(route.path, [this, &route](const httplib::Request& request,
+                                               httplib::Response& response) {
+          Answer(route, request, &response);
+        });
+      }
+    }
+  }
+
+  static QueryParameters ParametersOf(const httplib::Request& request) {
+    QueryParameters parameters;
+    for (const auto& [name, value] : request.params) parameters.Add(name, value);
+    return parameters;
+  }
+
+  void Answer(const ApiRoute& route, const httplib::Request& request, httplib::Response* response) {
+    const QueryParameters parameters = ParametersOf(request);
+    std::string key = route.path;
+    for (const auto& [name, value] : request.params) absl::StrAppend(&key, "\n", name, "=", value);
+    const auto answer =
+        answers_.Get(key, daemon_->Version(parameters.Get(route.job_parameter)),
+                     absl::GetCurrentTimeNanos(), [&] { return route.answer(daemon_, parameters); });
+    if (!answer.ok()) return Refuse(answer.status(), response);
+    const AnswerCache::Answer& made = *answer;
+    response->set_header("ETag", made->etag);
+    response->set_header("Vary", "Accept-Encoding");
+    if (request.get_header_value("If-None-Match") == made->etag) {
+      response->status = 304;
+      return;
+    }
+    const bool gzip = TakesGzip(request) && !made->gzip.empty();
+    if (gzip) response->set_header("Content-Encoding", "gzip");
+    // Shares the cached text.
+    SetBody({made, gzip ? &made->gzip : &made->json}, kJson, response);
+  }
+
+  // Tells only that something has changed; viewers ask for what they show, and share the answers.
+  void Events(const std::string& job, httplib::Response* response) {
+    if (viewers_ >= kMostViewers) {
+      response->status = 503;
+      response->set_header("Retry-After", "30");
+      response->set_content("too many viewers; ask for /api/v1/jobs now and then\n", "text/plain");
+      return;
+    }
+    struct Viewer {
+      explicit Viewer(std::atomic<int>* all) : count(all) { ++*count; }
+      ~Viewer() { --*count; }
+      Viewer(const Viewer&) = delete;
+      Viewer& operator=(const Viewer&) = delete;
+      std::atomic<int>* const count;
+      uint64_t version = 0;
+      bool begun = false;
+    };
+    response->set_header("X-Accel-Buffering", "no");  // a proxy shall not collect them
+    auto viewer = std::make_shared<Viewer>(&viewers_);
+    response->set_chunked_content_provider(
+        "text/event-stream", [this, job, viewer](size_t, httplib::DataSink& sink) {
+          std::string text;
+          if (!AwaitChange(job, &viewer->version, viewer->begun)) {
+            text = ": alive\n\n";
+          } else {
+            text = absl::StrCat("event: change\ndata: ", viewer->version, "\n\n");
+          }
+          viewer->begun = true;
+          const std::lock_guard<std::mutex> lock(mutex_);
+          if (stopping_) {
+            sink.done();
+            return true;
+          }
+          return sink.write(text.data(), text.size());
+        });
+  }
+
+  // False: nothing has changed for a while, or this ends.
+  bool AwaitChange(const std::string& job, uint64_t* version, bool wait) {
+    const auto until = std::chrono::steady_clock::now() + kSayAlive;
+    while (true) {
+      const uint64_t now = daemon_->Version(job);
+      if (now != *version || !wait) {
+        *version = now;
+        return true;
+      }
+      std::unique_lock<std::mutex> lock(mutex_);
+      if (stopping_ || std::chrono::steady_clock::now() > until) return false;
+      wake_.wait_for(lock, kLookForChanges);
+    }
+  }
+
+  void Report(const std::string& id, bool download, httplib::Response* response) {
+    const auto incident = daemon_->GetIncident(id);
+    if (!incident.ok()) return Refuse(incident.status(), response);
+    response->set_header("Content-Security-Policy", kReportPolicy);
+    if (download) {
+      std::string name = "rollcall-" + id + ".html";
+      for (char& c : name) {
+        if (!absl::ascii_isalnum(static_cast<unsigned char>(c)) && c != '-' && c != '.') c = '_';
+      }
+      response->set_header("Content-Disposition", "attachment; filename=\"" + name + "\"");
+    }
+    SetBody(std::make_shared<std::string>(ToHtml(*incident)), "text/html; charset=utf-8", response);
+  }
+
+  void AddPage() {
+    bool has_page = false;
+    for (const PageFile* file = kPageFiles; file->path != nullptr; ++file) {
+      AddFile(file->path, *file);
+      if (file->path == std::string("/index.html")) {
+        AddFile("/", *file);
+        has_page = true;
+      }
+    }
+    if (has_page) return;
+    server_.Get("/", [](const httplib::Request&, httplib::Response& response) {
+      response.set_header("Content-Security-Policy", kPolicy);
+      response.set_content(kNoPage, "text/html; charset=utf-8");
     });
   }
 
-  const Daemon* const daemon_;
+  void AddFile(const std::string& path, const PageFile& file) {
+    server_.Get(path, [&file](const httplib::Request&, httplib::Response& response) {
+      response.set_header("Content-Security-Policy", kPolicy);
+      // Every browser takes it, and so does curl --compressed.
+      response.set_header("Content-Encoding", "gzip");
+      SetBody(std::make_shared<std::string>(reinterpret_cast<const char*>(file.bytes), file.size),
+              file.type, &response);
+    });
+  }
+
+  Daemon* const daemon_;
+  const std::string token_;
+  AnswerCache answers_;
+  std::atomic<int> viewers_{0};
+  std::mutex mutex_;
+  std::condition_variable wake_;
+  bool stopping_ = false;
   httplib::Server server_;
   std::thread thread_;
 };
 
-HttpServer::HttpServer(const Daemon* daemon) : impl_(std::make_unique<Impl>(daemon)) {}
+HttpServer::HttpServer(Daemon* daemon, std::string token)
+    : impl_(std::make_unique<Impl>(daemon, std::move(token))) {}
 HttpServer::~HttpServer() { Stop(); }
 
 absl::Status HttpServer::Start(const std::string& address) {

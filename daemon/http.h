@@ -1,13 +1,15 @@
-// The daemon's pages for people and JSON for scripts, over plain HTTP.
+// The daemon's page for people and JSON for scripts, over plain HTTP.
 //
-//   /                       jobs and incidents
-//   /incidents/ID           one incident, as its report shows it
-//   /api/v1/status          query.proto's StatusResponse
-//   /api/v1/incidents       query.proto's ListIncidentsResponse
-//   /healthz                "ok"
+//   /                  the page; its views are behind the "#"
+//   /api/v1/...        http_api.h
+//   /api/v1/events     server-sent events: something has changed, ask again
+//   /report            one incident's report.html (?id=...)
+//   /metrics           for Prometheus
+//   /healthz           "ok"
 //
-// There is no authentication, so it listens on what it is told and nothing
-// else; the default is loopback. Texts come from jobs, and are escaped.
+// Listens on what it is told and nothing else. With a token, whoever asks must show it: as
+// "Authorization: Bearer TOKEN", or in a cookie that /?token=TOKEN sets. Texts come from jobs: the
+// page never takes them for markup, and its Content-Security-Policy runs no inline script.
 #pragma once
 
 #include <memory>
@@ -21,8 +23,8 @@ class Daemon;
 
 class HttpServer {
  public:
-  // `daemon` outlives this object.
-  explicit HttpServer(const Daemon* daemon);
+  // `daemon` outlives this object. `token`: "" for none.
+  HttpServer(Daemon* daemon, std::string token);
   ~HttpServer();
   HttpServer(const HttpServer&) = delete;
   HttpServer& operator=(const HttpServer&) = delete;

@@ -27,30 +27,9 @@ size_t SequenceAt(const std::string& text, size_t i) {
   return length;
 }
 
-std::string Utf8(const std::string& text) {
-  std::string clean;
-  for (size_t i = 0; i < text.size();) {
-    const size_t length = SequenceAt(text, i);
-    clean += length == 0 ? "?" : text.substr(i, length);
-    i += length == 0 ? 1 : length;
-  }
-  return clean;
-}
-
 void SetTime(int64_t ns, google::protobuf::Timestamp* time) {
   time->set_seconds(ns / kSecond);
   time->set_nanos(static_cast<int32_t>(ns % kSecond));
-}
-
-v1::Call ToProto(const CallArgs& call, uint64_t position) {
-  v1::Call result;
-  result.set_position(static_cast<double>(position));
-  if (call.op != Op::kNone) result.set_operation(OpInWords(call.op));
-  result.set_dtype(DtypeInWords(call.dtype));
-  result.set_count(static_cast<double>(call.count));
-  result.set_reduction(ReductionInWords(call.reduction));
-  result.set_root(call.peer);
-  return result;
 }
 
 v1::Culprit ToProto(const Culprit& culprit, uint64_t position) {
@@ -109,6 +88,27 @@ v1::WaitEdge ToProto(const WaitEdge& edge) {
 }
 
 }  // namespace
+
+std::string Utf8(const std::string& text) {
+  std::string clean;
+  for (size_t i = 0; i < text.size();) {
+    const size_t length = SequenceAt(text, i);
+    clean += length == 0 ? "?" : text.substr(i, length);
+    i += length == 0 ? 1 : length;
+  }
+  return clean;
+}
+
+v1::Call ToProto(const CallArgs& call, uint64_t position) {
+  v1::Call result;
+  result.set_position(static_cast<double>(position));
+  if (call.op != Op::kNone) result.set_operation(OpInWords(call.op));
+  result.set_dtype(DtypeInWords(call.dtype));
+  result.set_count(static_cast<double>(call.count));
+  result.set_reduction(ReductionInWords(call.reduction));
+  result.set_root(call.peer);
+  return result;
+}
 
 v1::Verdict ToProto(const Verdict& verdict) {
   v1::Verdict result;

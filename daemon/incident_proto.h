@@ -1,6 +1,9 @@
 // From the daemon's own incident to the one that people, scripts and the wire see.
 #pragma once
 
+#include <cstdint>
+#include <string>
+
 #include "daemon/incidents.h"
 #include "rollcall/v1/incident.pb.h"
 
@@ -12,5 +15,9 @@ namespace rollcall {
 v1::Incident ToProto(const Incident& incident);
 
 v1::Verdict ToProto(const Verdict& verdict);
+
+v1::Call ToProto(const CallArgs& call, uint64_t position);
+
+std::string Utf8(const std::string& text);
 
 }  // namespace rollcall

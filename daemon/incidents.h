@@ -51,7 +51,8 @@ struct IncidentEvent {
 
 class IncidentLife {
  public:
-  explicit IncidentLife(std::string job) : job_(std::move(job)) {}
+  // `count`: incidents that the job has had before, whose numbers are taken.
+  explicit IncidentLife(std::string job, int count = 0) : job_(std::move(job)), count_(count) {}
 
   // `verdicts` is what Diagnose() said of `state` at `now_ns`. Events come in
   // the order in which they are to be acted upon.
@@ -82,7 +83,7 @@ class IncidentLife {
   void Close(IncidentState how, int64_t now_ns, Events* events);
 
   std::string job_;
-  int count_ = 0;
+  int count_;
   std::optional<Incident> live_;
   int64_t stacks_taken_ns_ = 0;  // 0: nothing to take again
   std::vector<int32_t> stacks_of_;

@@ -62,6 +62,8 @@ ProcessEvidence ToEvidence(const v1::Evidence& update, int64_t offset_ns) {
   evidence.cpu_moving = update.cpu_moving();
   evidence.traced = update.traced();
   evidence.wait_channel = update.wait_channel();
+  evidence.cpu_seconds = update.cpu_seconds();
+  evidence.memory_bytes = update.memory_bytes();
   for (const v1::BlockedCall& call : update.blocked()) {
     evidence.blocked.push_back({static_cast<uint32_t>(call.thread()), static_cast<Op>(call.op()),
                                 call.communicator(), Shift(call.since_ns(), offset_ns)});

@@ -4,8 +4,11 @@
 #include <spdlog/spdlog.h>
 
 #include <CLI/CLI.hpp>
+#include <fstream>
 #include <iostream>
+#include <sstream>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "daemon/address.h"
@@ -14,11 +17,62 @@
 
 namespace {
 
+constexpr size_t kShortestToken = 16;
+
 // "90", "90s", "1m30s"; also what the environment gives.
 std::string CheckDuration(const std::string& text) {
   absl::Duration duration;
   if (absl::ParseDuration(text, &duration) && duration >= absl::Milliseconds(100)) return "";
   return "not a time of at least 100ms, for example 60s or 1m30s: " + text;
+}
+
+struct Flags {
+  std::string token_file;
+  std::string history;
+  int history_days = 180;
+  int history_mib = 1024;
+  std::vector<std::string> alerts;
+  std::string alert_template;
+};
+
+absl::StatusOr<std::string> ReadText(const char* flag, const std::string& path) {
+  std::ifstream file(path);
+  std::ostringstream text;
+  if (!file || !(text << file.rdbuf())) {
+    return absl::NotFoundError(absl::StrCat(flag, ": cannot read ", path));
+  }
+  return text.str();
+}
+
+absl::Status FillOptions(const Flags& flags, rollcall::DaemonOptions* options) {
+  if (!flags.token_file.empty()) {
+    const auto text = ReadText("--http-token-file", flags.token_file);
+    if (!text.ok()) return text.status();
+    options->http_token = std::string(absl::StripAsciiWhitespace(*text));
+    if (options->http_token.size() < kShortestToken ||
+        options->http_token.find_first_of("; ,\"\n") != std::string::npos) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "--http-token-file: ", flags.token_file, " holds no token of at least ", kShortestToken,
+          " letters and digits\n  one is made by:  openssl rand -hex 32 > ", flags.token_file));
+    }
+  }
+  options->history = flags.history.empty() ? options->report_dir + "/history.db" : flags.history;
+  if (flags.history == "none") options->history.clear();
+  options->history_limits.keep_ns = int64_t{flags.history_days} * 86400 * 1'000'000'000;
+  options->history_limits.keep_bytes = int64_t{flags.history_mib} << 20;
+  for (const std::string& alert : flags.alerts) {
+    const auto target = rollcall::ParseAlertTarget(alert);
+    if (!target.ok()) return target.status();
+    options->alerts.targets.push_back(*target);
+  }
+  if (flags.alert_template.empty()) return absl::OkStatus();
+  const auto text = ReadText("--alert-template", flags.alert_template);
+  if (text.ok()) options->alerts.template_text = *text;
+  return text.status();
+}
+
+bool IsLoopback(const std::string& host) {
+  return host == "localhost" || host == "::1" || host.compare(0, 4, "127.") == 0;
 }
 
 }  // namespace
@@ -37,6 +91,7 @@ int main(int argc, char** argv) {
   options.http = "127.0.0.1:9401";
   options.report_dir = "./rollcall-reports";
   std::string hang_after = "60s";
+  Flags flags;
   CLI::App app("Finds out why training jobs hang: takes in what agents see, and names the rank.",
                "rollcalld");
   app.set_version_flag("--version", ROLLCALL_VERSION);
@@ -49,6 +104,29 @@ int main(int argc, char** argv) {
   app.add_option("--report-dir", options.report_dir, "where reports are written")
       ->envname("ROLLCALL_REPORT_DIR")
       ->capture_default_str();
+  app.add_option("--http-token-file", flags.token_file,
+                 "file of a token that whoever asks by HTTP must show")
+      ->envname("ROLLCALL_HTTP_TOKEN_FILE");
+  app.add_option("--history", flags.history,
+                 "file of all incidents, or none; the default is history.db in --report-dir")
+      ->envname("ROLLCALL_HISTORY");
+  app.add_option("--history-days", flags.history_days, "older incidents are forgotten")
+      ->envname("ROLLCALL_HISTORY_DAYS")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 36500));
+  app.add_option("--history-size", flags.history_mib, "beyond so many MiB the oldest are forgotten")
+      ->envname("ROLLCALL_HISTORY_SIZE")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 1 << 20));
+  app.add_option("--alert", flags.alerts,
+                 "tell of confirmed hangs, KIND=TARGET: json, slack or alertmanager and a URL, "
+                 "pagerduty and a key, exec and a command; @FILE holds a secret one")
+      ->envname("ROLLCALL_ALERT");
+  app.add_option("--alert-template", flags.alert_template,
+                 "file with the body of json alerts; {{summary}}, {{job}}, ... are filled in")
+      ->envname("ROLLCALL_ALERT_TEMPLATE");
+  app.add_option("--page-url", options.alerts.page, "where people find the page, for links in alerts")
+      ->envname("ROLLCALL_PAGE_URL");
   app.add_option("--hang-after", hang_after, "a wait of this length is a hang")
       ->envname("ROLLCALL_HANG_AFTER")
       ->capture_default_str()
@@ -63,6 +141,16 @@ int main(int argc, char** argv) {
       rollcall::ParseAddress("--listen", options.listen);
   absl::Status status = listen.status();
   if (status.ok()) status = rollcall::CheckReportDir(options.report_dir);
+  if (status.ok()) status = FillOptions(flags, &options);
+  if (status.ok() && !options.http.empty()) {
+    const auto http = rollcall::ParseAddress("--http", options.http);
+    if (http.ok() && options.http_token.empty() && !IsLoopback(http->host)) {
+      spdlog::warn(
+          "pages on {} without a token: whoever reaches it can read them and take stacks\n"
+          "  better:  openssl rand -hex 32 > FILE; rollcalld --http-token-file=FILE ...",
+          options.http);
+    }
+  }
   rollcall::Daemon daemon(options);
   if (status.ok()) status = daemon.Start();
   if (!status.ok()) {

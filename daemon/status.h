@@ -8,7 +8,11 @@
 
 namespace rollcall {
 
-// Everything but what incidents add (a job is "running" or "ended" here).
-void FillJobStatus(const JobState& state, int64_t now_ns, v1::JobStatus* status);
+// Everything but what incidents and the rate of calls add (a job is "running" or "ended" here).
+void FillJobStatus(const JobState& state, int64_t now_ns, bool with_communicators,
+                   v1::JobStatus* status);
+
+// Of all ranks, on all communicators.
+uint64_t CallsEntered(const JobState& state);
 
 }  // namespace rollcall

@@ -216,6 +216,8 @@ void JobModel::SetEvidence(int32_t process, const ProcessEvidence& evidence) {
   known.cpu_moving = evidence.cpu_moving;
   known.traced = evidence.traced;
   known.wait_channel = evidence.wait_channel;
+  known.cpu_seconds = evidence.cpu_seconds;
+  known.memory_bytes = evidence.memory_bytes;
   known.blocked = evidence.blocked;
   if (same) {
     ++version_;

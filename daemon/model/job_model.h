@@ -35,6 +35,8 @@ struct ProcessEvidence {
   bool cpu_moving = false;
   bool traced = false;
   std::string wait_channel;
+  double cpu_seconds = 0;
+  uint64_t memory_bytes = 0;
   std::vector<BlockedCall> blocked;
 };
 

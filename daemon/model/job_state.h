@@ -88,6 +88,8 @@ struct Process {
   bool cpu_moving = false;  // used CPU time between the last two ticks
   bool traced = false;
   std::string wait_channel;
+  double cpu_seconds = 0;     // used so far
+  uint64_t memory_bytes = 0;  // resident
   std::vector<BlockedCall> blocked;
 
   std::vector<std::string> sites;  // lines that make calls: "/x/train.py:57 in train_epoch"

@@ -1,0 +1,248 @@
+// The daemon's answers to people and scripts.
+#include <algorithm>
+#include <map>
+#include <set>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/time/clock.h"
+#include "daemon/daemon.h"
+#include "daemon/metrics.h"
+#include "daemon/stacks/merge.h"
+#include "daemon/status.h"
+#include "daemon/views/calls_view.h"
+#include "daemon/views/job_view.h"
+#include "daemon/views/processes_view.h"
+
+namespace rollcall {
+namespace {
+
+constexpr int64_t kSecond = 1'000'000'000;
+// A job that makes no calls and has waited for so long is said to wait.
+constexpr double kWorthSaying = 2;
+
+google::protobuf::Timestamp ToTime(int64_t ns) {
+  google::protobuf::Timestamp time;
+  time.set_seconds(ns / kSecond);
+  time.set_nanos(static_cast<int32_t>(ns % kSecond));
+  return time;
+}
+
+v1::IncidentSummary Summarized(const v1::Incident& incident) {
+  v1::IncidentSummary summary;
+  summary.set_id(incident.id());
+  summary.set_state(incident.state());
+  if (!incident.verdicts().empty()) {
+    summary.set_cause(incident.verdicts(0).cause());
+    summary.set_summary(incident.verdicts(0).summary());
+  }
+  *summary.mutable_opened_at() = incident.opened_at();
+  return summary;
+}
+
+absl::Status NoSuchJob(const std::string& job, const std::string& jobs) {
+  return absl::NotFoundError(
+      absl::StrCat("no job \"", job, "\"; ", jobs.empty() ? "there is none" : "there is ", jobs));
+}
+
+}  // namespace
+
+std::string Daemon::Jobs() const { return absl::StrJoin(store_.JobNames(), ", "); }
+
+void Daemon::AddWhatIncidentsTell(v1::JobStatus* status) const {
+  const absl::MutexLock lock(&mutex_);
+  const auto at = jobs_.find(status->name());
+  if (at == jobs_.end()) return;
+  const JobWatch& watch = at->second;
+  for (const std::string& warning : watch.warnings) status->add_warnings(warning);
+  status->set_calls_per_second(watch.rate.now());
+  if (!watch.incidents.empty()) {
+    *status->mutable_last_incident() = Summarized(watch.incidents.back().incident);
+  }
+  if (!watch.life.live()) return;
+  const Incident& incident = *watch.life.live();
+  status->set_state(incident.state == IncidentState::kConfirmed ? "hung" : "suspected");
+  status->set_summary(incident.verdicts.front().summary);
+}
+
+v1::StatusResponse Daemon::GetStatus(const std::string& job, bool with_communicators) const {
+  v1::StatusResponse response;
+  response.set_rollcall_version(ROLLCALL_VERSION);
+  const int64_t now_ns = absl::GetCurrentTimeNanos();
+  *response.mutable_now() = ToTime(now_ns);
+  response.set_agents(agents_->agents());
+  for (const std::string& name : store_.JobNames()) {
+    if (!job.empty() && name != job) continue;
+    v1::JobStatus* status = response.add_jobs();
+    store_.Read(name, [&](const JobState& state) {
+      FillJobStatus(state, now_ns, with_communicators, status);
+    });
+    AddWhatIncidentsTell(status);
+    const auto waits = [](const v1::CommunicatorStatus& comm) {
+      return comm.waited_seconds() >= kWorthSaying;
+    };
+    if (status->state() == "running" && status->calls_per_second() == 0 &&
+        std::any_of(status->communicators().begin(), status->communicators().end(), waits)) {
+      status->set_state("waiting");
+    }
+  }
+  return response;
+}
+
+absl::StatusOr<v1::JobView> Daemon::GetJob(const std::string& job) const {
+  v1::StatusResponse status = GetStatus(job);
+  if (job.empty() || status.jobs().empty()) return NoSuchJob(job, Jobs());
+  v1::JobView view;
+  *view.mutable_now() = status.now();
+  view.mutable_status()->Swap(status.mutable_jobs(0));
+  KeepMostTelling(kMaxCommunicatorsShown, view.mutable_status());
+  store_.Read(job, [&](const JobState& state) { FillRankMaps(state, &view); });
+  const absl::MutexLock lock(&mutex_);
+  const auto at = jobs_.find(job);
+  if (at == jobs_.end()) return view;
+  for (const double rate : at->second.rate.history()) view.add_calls_per_second(rate);
+  if (at->second.life.live()) {
+    view.set_incident(at->second.life.live()->id);
+    for (const Culprit& culprit : at->second.life.live()->verdicts.front().culprits) {
+      view.add_culprits(culprit.rank);
+    }
+  }
+  return view;
+}
+
+absl::StatusOr<v1::CallsResponse> Daemon::GetCalls(const v1::CallsRequest& request) const {
+  v1::CallsResponse response;
+  *response.mutable_now() = ToTime(absl::GetCurrentTimeNanos());
+  const std::vector<int32_t> ranks(request.ranks().begin(), request.ranks().end());
+  const int limit = request.limit() <= 0 ? kUsualCalls : request.limit();
+  bool known = false;
+  store_.Read(request.job(), [&](const JobState& state) {
+    known = true;
+    FillCalls(state, ranks, limit, &response);
+  });
+  if (!known) return NoSuchJob(request.job(), Jobs());
+  return response;
+}
+
+absl::StatusOr<v1::ProcessesResponse> Daemon::ListProcesses(
+    const v1::ProcessesRequest& request) const {
+  v1::ProcessesResponse response;
+  bool known = false;
+  store_.Read(request.job(), [&](const JobState& state) {
+    known = true;
+    FillProcesses(state, absl::GetCurrentTimeNanos(), request, &response);
+  });
+  if (!known) return NoSuchJob(request.job(), Jobs());
+  return response;
+}
+
+absl::StatusOr<v1::ListIncidentsResponse> Daemon::ListIncidents(
+    const v1::ListIncidentsRequest& request) const {
+  if (request.live_only()) {
+    v1::ListIncidentsResponse response;
+    for (v1::Incident& incident : GetIncidents(request.job())) {
+      if (!request.with_stacks()) {
+        incident.clear_stacks();
+        incident.clear_stack_tree();
+      }
+      response.add_incidents()->Swap(&incident);
+    }
+    std::reverse(response.mutable_incidents()->begin(), response.mutable_incidents()->end());
+    response.set_total(response.incidents_size());
+    return response;
+  }
+  return history_->List(request);
+}
+
+absl::StatusOr<v1::Incident> Daemon::GetIncident(const std::string& id) const {
+  {
+    const absl::MutexLock lock(&mutex_);
+    for (const auto& [name, watch] : jobs_) {
+      for (const Record& record : watch.incidents) {
+        if (record.incident.id() != id) continue;
+        v1::Incident incident = record.incident;
+        *incident.mutable_stack_tree() = MergedStacks(incident, record.rest);
+        return incident;
+      }
+    }
+  }
+  const auto kept = history_->Get(id);
+  if (kept.has_value()) return *kept;
+  return absl::NotFoundError(
+      absl::StrCat("no incident \"", id, "\"\n  what there is:  rollcall incidents"));
+}
+
+std::vector<v1::Incident> Daemon::GetIncidents(const std::string& job) const {
+  std::vector<v1::Incident> incidents;
+  const absl::MutexLock lock(&mutex_);
+  for (const auto& [name, watch] : jobs_) {
+    if (!job.empty() && name != job) continue;
+    for (const Record& record : watch.incidents) incidents.push_back(record.incident);
+  }
+  return incidents;
+}
+
+absl::StatusOr<v1::StacksResponse> Daemon::GetStacks(const v1::TakeStacksRequest& request) {
+  v1::StacksResponse response;
+  *response.mutable_now() = ToTime(absl::GetCurrentTimeNanos());
+  StackTree tree;
+  const absl::Status status = TakeStacks(request, [&](const v1::ProcessStack& stack) {
+    AddToTree(stack, stack.rank(), &tree);
+    *response.add_stacks() = stack;
+    return true;
+  });
+  if (!status.ok()) return status;
+  *response.mutable_tree() = ToProto(tree);
+  return response;
+}
+
+uint64_t Daemon::Version(const std::string& job) const {
+  uint64_t version = 0;
+  for (const std::string& name : store_.JobNames()) {
+    if (job.empty() || name == job) version += store_.Version(name);
+  }
+  const absl::MutexLock lock(&mutex_);
+  for (const auto& [name, watch] : jobs_) {
+    if (!job.empty() && name == job) version += watch.changes;
+  }
+  return version + (job.empty() ? changes_ + static_cast<uint64_t>(agents_->agents()) : 0);
+}
+
+std::string Daemon::GetMetrics(bool open_metrics) const {
+  MetricsSnapshot snapshot;
+  snapshot.version = ROLLCALL_VERSION;
+  snapshot.agents = agents_->agents();
+  snapshot.alerts_sent = alerts_->sent();
+  snapshot.alerts_failed = alerts_->failed();
+  const int64_t now_ns = absl::GetCurrentTimeNanos();
+  const v1::StatusResponse status = GetStatus("");
+  std::map<std::string, uint64_t> lost;
+  for (const std::string& name : store_.JobNames()) {
+    store_.Read(name, [&](const JobState& state) { lost[name] = RecordsLost(state); });
+  }
+  const absl::MutexLock lock(&mutex_);
+  snapshot.ticks = counters_.ticks;
+  snapshot.tick_seconds = counters_.tick_seconds;
+  snapshot.reports = counters_.reports;
+  snapshot.reports_failed = counters_.reports_failed;
+  snapshot.history_failed = counters_.history_failed;
+  for (const v1::JobStatus& job : status.jobs()) {
+    JobMetrics& metrics = snapshot.jobs.emplace_back();
+    metrics.status = job;
+    metrics.records_lost = lost[job.name()];
+    const auto at = jobs_.find(job.name());
+    if (at == jobs_.end()) continue;
+    metrics.incidents_by_cause = at->second.incidents_by_cause;
+    metrics.hung_seconds = at->second.hung_seconds;
+    if (!at->second.life.live()) continue;
+    const Incident& live = *at->second.life.live();
+    metrics.open_cause = CauseName(live.verdicts.front().cause);
+    if (live.state == IncidentState::kConfirmed) {
+      metrics.hung_seconds += static_cast<double>(now_ns - live.opened_ns) / 1e9;
+    }
+  }
+  return MetricsText(snapshot, open_metrics);
+}
+
+}  // namespace rollcall

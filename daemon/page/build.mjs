@@ -1,0 +1,53 @@
+// Bundles src/ and writes the compressed files as an array in C++:  node build.mjs BUILD_FOLDER
+// The modules are looked for in BUILD_FOLDER/node_modules.
+import { createRequire } from "node:module";
+import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { readFileSync, writeFileSync } from "node:fs";
+import { gzipSync } from "node:zlib";
+
+const source = dirname(fileURLToPath(import.meta.url));
+const build = process.argv[2];
+const esbuild = createRequire(join(build, "package.json"))("esbuild");
+const kMostCompressed = 150 * 1024;
+
+const bundle = await esbuild.build({
+  entryPoints: [join(source, "src/main.tsx")],
+  bundle: true,
+  minify: true,
+  target: "es2021",
+  format: "iife",
+  jsx: "automatic",
+  jsxImportSource: "preact",
+  nodePaths: [join(build, "node_modules")],
+  legalComments: "none",
+  outfile: join(build, "app.js"),
+  write: false,
+  logLevel: "warning",
+});
+const textOf = (ending) => bundle.outputFiles.find((file) => file.path.endsWith(ending)).text;
+const files = [
+  ["/index.html", "text/html; charset=utf-8", readFileSync(join(source, "index.html"), "utf8")],
+  ["/app.js", "text/javascript; charset=utf-8", textOf(".js")],
+  ["/app.css", "text/css; charset=utf-8", textOf(".css")],
+];
+
+let arrays = "";
+let rows = "";
+let total = 0;
+files.forEach(([path, type, text], index) => {
+  const bytes = gzipSync(text, { level: 9 });
+  total += bytes.length;
+  arrays += `const unsigned char kFile${index}[] = {${[...bytes].join(",")}};\n`;
+  rows += `    {"${path}", "${type}", kFile${index}, sizeof(kFile${index})},\n`;
+});
+if (total > kMostCompressed) {
+  throw new Error(`the page has ${total} bytes compressed; at most ${kMostCompressed} were promised`);
+}
+writeFileSync(
+  join(build, "page_files.cc"),
+  `// Made by daemon/page/build.mjs.\n#include "daemon/page_files.h"\n\nnamespace rollcall {\n` +
+    `namespace {\n\n${arrays}\n}  // namespace\n\nconst PageFile kPageFiles[] = {\n${rows}` +
+    `    {nullptr, nullptr, nullptr, 0}};\n\n}  // namespace rollcall\n`,
+);
+console.log(`page: ${files.length} files, ${total} bytes compressed`);

@@ -1,0 +1,8 @@
+// Where the page could not be built.
+#include "daemon/page_files.h"
+
+namespace rollcall {
+
+const PageFile kPageFiles[] = {{nullptr, nullptr, nullptr, 0}};
+
+}  // namespace rollcall

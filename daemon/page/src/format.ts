@@ -1,0 +1,59 @@
+// Values in words.
+import type { Call, CommunicatorRef, Culprit, Frame } from "./messages";
+
+export function seconds(value: number): string {
+  if (value < 0.001) return "0 s";
+  if (value < 1) return `${Math.round(value * 1000)} ms`;
+  if (value < 10) return `${value.toFixed(1)} s`;
+  if (value < 120) return `${Math.round(value)} s`;
+  if (value < 7200) return `${Math.floor(value / 60)} min ${Math.round(value % 60)} s`;
+  return `${Math.floor(value / 3600)} h ${Math.round((value % 3600) / 60)} min`;
+}
+
+const units = ["B", "KiB", "MiB", "GiB", "TiB"];
+export function bytes(value: number): string {
+  let unit = 0;
+  while (value >= 1024 && unit < units.length - 1) { value /= 1024; ++unit; }
+  return `${value >= 100 || unit === 0 ? Math.round(value) : value.toFixed(1)} ${units[unit]}`;
+}
+
+const whole = new Intl.NumberFormat();
+export function count(value: number): string { return whole.format(value); }
+
+// In the reader's own zone and manner; the exact time is in the title that goes with it.
+const moment = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "medium" });
+export function time(text: string | undefined): string {
+  const value = text === undefined || text === "" ? NaN : Date.parse(text);
+  return Number.isNaN(value) ? "" : moment.format(value);
+}
+
+export function call(value: Call | undefined): string {
+  if (value === undefined || value.operation === "") return "";
+  const parts = [value.dtype === "" ? "" : `${value.dtype} × ${count(value.count)}`, value.reduction];
+  if (value.root >= 0) parts.push(`root ${value.root}`);
+  const inside = parts.filter((part) => part !== "").join(", ");
+  return inside === "" ? value.operation : `${value.operation}(${inside})`;
+}
+
+export function communicator(value: CommunicatorRef | undefined): string {
+  if (value === undefined || (value.id === "" && value.name === "")) return "";
+  return value.name !== "" ? `"${value.name}" (${value.size} ranks)` : `${value.id} (${value.size} ranks)`;
+}
+
+export function culprit(value: Culprit): string {
+  const parts = [`rank ${value.rank}`];
+  if (value.host !== "") parts.push(value.host);
+  if (value.pid > 0) parts.push(`pid ${value.pid}`);
+  if (value.device >= 0) parts.push(`GPU ${value.device}`);
+  return parts.join(", ");
+}
+
+export function frame(value: Frame): string {
+  const name = value.function !== "" ? value.function : value.address;
+  const place = value.file === "" ? "" : `  ${value.file}${value.line > 0 ? `:${value.line}` : ""}`;
+  return name + place + (value.module !== "" && value.function !== "" ? `  (${value.module})` : "");
+}
+
+export function plural(n: number, one: string, many = one + "s"): string {
+  return `${count(n)} ${n === 1 ? one : many}`;
+}

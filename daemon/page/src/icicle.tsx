@@ -1,0 +1,115 @@
+// The merged stacks as an icicle: the outermost frame on top, a frame as wide as threads come through
+// it, what few ranks do warm in colour. Only what is wide enough to be seen is drawn.
+import { useMemo, useState } from "preact/hooks";
+import type { StackNode, StackTree } from "./messages";
+import { useWidth } from "./parts";
+
+const kRow = 20;
+const kNarrowest = 2;
+const kMostRows = 60;
+
+interface Box { index: number; x: number; width: number; depth: number }
+
+function childrenOf(nodes: StackNode[]): number[][] {
+  const children: number[][] = nodes.map(() => []);
+  nodes.forEach((node, index) => { if (index > 0) children[node.parent]?.push(index); });
+  // What few ranks do comes first.
+  for (const list of children) list.sort((a, b) => nodes[a]!.rank_count - nodes[b]!.rank_count || nodes[b]!.threads - nodes[a]!.threads);
+  return children;
+}
+
+// Frames on the way to something that not all ranks do.
+function differing(nodes: StackNode[]): Set<number> {
+  const all = nodes[0]?.rank_count ?? 0;
+  const kept = new Set<number>();
+  nodes.forEach((node, index) => {
+    if (node.rank_count >= all) return;
+    for (let at = index; !kept.has(at); at = nodes[at]!.parent) {
+      kept.add(at);
+      if (at === 0) break;
+    }
+  });
+  return kept;
+}
+
+function boxesOf(nodes: StackNode[], children: number[][], root: number, width: number, shown: Set<number> | undefined): Box[] {
+  const boxes: Box[] = [];
+  const visit = [{ index: root, x: 0, width, depth: 0 }];
+  while (visit.length > 0) {
+    const box = visit.pop()!;
+    boxes.push(box);
+    if (box.depth >= kMostRows) continue;
+    const below = children[box.index]!.filter((child) => shown === undefined || shown.has(child));
+    // Hidden ones leave their room to the others; threads that end here keep theirs.
+    const threads = shown === undefined ? nodes[box.index]!.threads : below.reduce((sum, child) => sum + nodes[child]!.threads, 0);
+    let x = box.x;
+    for (const child of below) {
+      const wide = (box.width * nodes[child]!.threads) / Math.max(threads, 1);
+      if (wide >= kNarrowest) visit.push({ index: child, x, width: wide, depth: box.depth + 1 });
+      x += wide;
+    }
+  }
+  return boxes;
+}
+
+function heat(node: StackNode, all: number): string {
+  if (node.rank_count >= all) return "var(--stack-all)";
+  const share = node.rank_count / Math.max(all, 1);
+  return share <= 0.05 || node.rank_count === 1 ? "var(--stack-few)" : share <= 0.5 ? "var(--stack-some)" : "var(--stack-most)";
+}
+
+function words(node: StackNode): string {
+  return `${node.frame === "" ? "all threads" : node.frame}: ranks ${node.ranks}, ${node.threads} thread${node.threads === 1 ? "" : "s"}${node.ending > 0 ? `, ${node.ending} standing here` : ""}`;
+}
+
+export function Icicle({ tree }: { tree: StackTree }) {
+  const { nodes } = tree;
+  const [watch, width] = useWidth();
+  const [root, setRoot] = useState(0);
+  const [told, setTold] = useState("");
+  const [search, setSearch] = useState("");
+  const all = nodes[0]?.rank_count ?? 0;
+  const different = useMemo(() => differing(nodes), [nodes]);
+  const [onlyDifferent, setOnlyDifferent] = useState(different.size > 0 && all > 1);
+  const children = useMemo(() => childrenOf(nodes), [nodes]);
+  const at = root < nodes.length ? root : 0;
+  const boxes = useMemo(() => boxesOf(nodes, children, at, Math.max(width, 300), onlyDifferent && different.size > 0 ? different : undefined),
+    [nodes, children, at, width, onlyDifferent, different]);
+  const wanted = search.trim().toLowerCase();
+  const found = useMemo(() => new Set(wanted === "" ? [] : nodes.flatMap((node, index) => node.frame.toLowerCase().includes(wanted) ? [index] : [])), [nodes, wanted]);
+  const rows = boxes.reduce((most, box) => Math.max(most, box.depth), 0) + 1;
+  return (
+    <div class="icicle">
+      <div class="legend">
+        <label>search <input type="search" value={search} onInput={(event) => setSearch(event.currentTarget.value)} size={16} /></label>
+        {wanted !== "" && <span role="status">{found.size} frames</span>}
+        {different.size > 0 && all > 1 &&
+          <label><input type="checkbox" checked={onlyDifferent} onChange={(event) => { setOnlyDifferent(event.currentTarget.checked); setRoot(0); }} /> only what differs</label>}
+        {at !== 0 && <button onClick={() => setRoot(0)}>all of it</button>}
+        <span><span class="swatch" style={{ background: "var(--stack-few)" }} aria-hidden="true" /> few ranks</span>
+        <span><span class="swatch" style={{ background: "var(--stack-all)" }} aria-hidden="true" /> all {all}</span>
+      </div>
+      <div ref={watch}>
+        <svg width={Math.max(width, 300)} height={rows * kRow} role="group" aria-label="merged stacks; Tab goes from frame to frame, Enter shows one alone">
+          {boxes.map((box) => {
+            const node = nodes[box.index]!;
+            const text = box.index === 0 ? `all ${node.rank_count} ranks` : node.frame;
+            const fits = Math.floor((box.width - 6) / 6.6);
+            return (
+              <g key={box.index} class={wanted === "" ? "frame" : found.has(box.index) ? "frame found" : "frame faded"}
+                tabIndex={box.width >= 30 ? 0 : undefined} role="button" aria-label={words(node)}
+                onClick={() => setRoot(box.index === at ? node.parent : box.index)}
+                onKeyDown={(event) => { if (event.key === "Enter") setRoot(box.index === at ? node.parent : box.index); }}
+                onMouseEnter={() => setTold(words(node))} onFocus={() => setTold(words(node))}>
+                <rect x={box.x} y={box.depth * kRow} width={Math.max(box.width - 1, 1)} height={kRow - 1} fill={heat(node, all)} />
+                {fits >= 3 && <text x={box.x + 4} y={box.depth * kRow + 14}>{text.length > fits ? `${text.slice(0, fits - 1)}…` : text}</text>}
+              </g>
+            );
+          })}
+        </svg>
+      </div>
+      <p class="told" aria-live="polite">{told}</p>
+      {tree.cut && <p class="soft">There were more frames than are kept.</p>}
+    </div>
+  );
+}

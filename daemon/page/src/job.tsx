@@ -1,0 +1,103 @@
+// One job: the sentence, the maps, the calls, the communicators, the processes.
+import { addressOf, setParameters, useAddress } from "./address";
+import { jobPath } from "./api";
+import { call, count, plural, seconds } from "./format";
+import { useLive } from "./live";
+import { Matrix } from "./matrix";
+import type { CommunicatorStatus, JobView } from "./messages";
+import { IncidentLink, Section, Stale, State, Time, Waiting } from "./parts";
+import { Processes } from "./processes";
+import { formatRanks, parseRanks } from "./ranks";
+import { Rate } from "./rate";
+import { severity } from "./states";
+import { Timeline } from "./timeline";
+
+const kMostLanes = 16;
+
+function Sentence({ view }: { view: JobView }) {
+  const job = view.status;
+  const waits = job.communicators.filter((comm) => comm.waiting > 0 && comm.waited_seconds >= 2);
+  if (job.summary !== "") {
+    return <p class={`sentence sentence-${job.state}`} role="status">{job.summary} {view.incident !== "" && <IncidentLink id={view.incident}>the incident</IncidentLink>}</p>;
+  }
+  if (job.state === "ended") return <p class="sentence">All processes have ended.</p>;
+  if (waits.length > 0) {
+    const longest = waits[0]!;
+    return <p class="sentence" role="status">{plural(longest.waiting, "rank")} {longest.waiting === 1 ? "waits" : "wait"} on {longest.name || longest.id} in {longest.operation || "a call"} for {seconds(longest.waited_seconds)}; not yet unusual.</p>;
+  }
+  return <p class="sentence sentence-running" role="status">All is well: {job.calls_per_second.toFixed(1)} calls a second on each rank.</p>;
+}
+
+// Those of the incident, else those that differ, else the first.
+function usualRanks(view: JobView): string {
+  if (view.culprits.length > 0) {
+    const others: number[] = [];
+    for (const map of view.maps) {
+      for (let rank = 0; rank < map.states.length && others.length < 3; ++rank) {
+        if (map.states[rank] === "w" && !others.includes(rank)) others.push(rank);
+      }
+    }
+    return formatRanks([...view.culprits.slice(0, 5), ...others]);
+  }
+  const odd: number[] = [];
+  for (const map of view.maps) {
+    for (let rank = 0; rank < map.states.length && odd.length < 4; ++rank) {
+      if (severity(map.states[rank]!) > severity("w")) odd.push(rank);
+    }
+  }
+  const ranks = view.maps[0]?.states.length ?? 0;
+  return formatRanks([...odd, ...Array.from({ length: Math.min(4, ranks) }, (_, i) => i)]);
+}
+
+function Communicators({ list, total }: { list: CommunicatorStatus[]; total: number }) {
+  return (
+    <>
+      <div class="scroll" tabIndex={0} role="region" aria-label="communicators"><table>
+        <thead><tr><th>communicator</th><th class="number">ranks</th><th class="number">position</th><th>who lags</th><th>newest call</th><th class="number">waiting</th><th class="number">longest wait</th></tr></thead>
+        <tbody>{list.map((comm) => (
+          <tr key={comm.id} class={comm.waiting > 0 && comm.position_max > comm.position_min ? "waits" : ""}>
+            <th scope="row" title={comm.id}>{comm.name || comm.id}</th>
+            <td class="number">{comm.members < comm.size ? `${comm.members} of ${comm.size}` : comm.size}</td>
+            <td class="number">{comm.position_max > comm.position_min ? `${count(comm.position_min)} to ${count(comm.position_max)}` : count(comm.position_min)}</td>
+            <td>{comm.laggards_total > 0 && `${formatRanks(comm.laggards)}${comm.laggards_total > comm.laggards.length ? `, ${comm.laggards_total} in all` : ""}`}</td>
+            <td>{call(comm.call) || comm.operation}</td>
+            <td class="number">{comm.waiting}</td>
+            <td class="number">{comm.waiting > 0 ? seconds(comm.waited_seconds) : ""}</td>
+          </tr>))}</tbody>
+      </table></div>
+      {total > list.length && <p class="soft">The {list.length} that wait or lag most, of {count(total)}.</p>}
+    </>
+  );
+}
+
+export function Job({ name }: { name: string }) {
+  const { query } = useAddress();
+  const live = useLive<JobView>(jobPath(name));
+  const view = live.value;
+  if (view === undefined) return <main><h1>{name}</h1><Waiting live={live} what="the job" /></main>;
+  const job = view.status;
+  const ranks = query.get("ranks") ?? usualRanks(view);
+  return (
+    <main>
+      <h1>{job.name} <State state={job.state} /></h1>
+      <Stale live={live} />
+      <Sentence view={view} />
+      {job.warnings.map((warning) => <p class="warning">{warning}</p>)}
+      <p class="soft">{plural(job.ranks, "rank")}, {job.processes_alive} of {plural(job.processes, "process", "processes")} alive on {plural(job.hosts.length, "host")}, {plural(job.communicators_total, "communicator")}
+        {job.since !== "" && <>, since <Time at={job.since} /></>}
+        {job.last_incident !== undefined && <>; last incident <IncidentLink id={job.last_incident.id} /></>}; <a href={addressOf(["history"], { job: name })}>all of its incidents</a></p>
+      <Section title="Ranks"><Matrix view={view} onChoose={(chosen) => {
+        setParameters({ ranks: formatRanks(chosen) });
+        document.getElementById("calls")?.scrollIntoView({ behavior: "smooth" });
+      }} /></Section>
+      <Section title="Last calls" id="calls" aside={
+        <label class="filter">of ranks <input key={ranks} defaultValue={ranks} size={16} onChange={(event) =>
+          setParameters({ ranks: formatRanks(parseRanks(event.currentTarget.value, kMostLanes)) })} /></label>}>
+        <Timeline job={name} ranks={ranks} />
+      </Section>
+      <Section title="Calls a second, on an average rank"><Rate values={view.calls_per_second} now={view.now} /></Section>
+      <Section title="Communicators"><Communicators list={job.communicators} total={job.communicators_total} /></Section>
+      <Section title="Processes"><Processes job={name} /></Section>
+    </main>
+  );
+}

@@ -1,0 +1,83 @@
+// The page's frame: which view, whether what it shows is live, light or dark.
+import "./style.css";
+import "uplot/dist/uPlot.min.css";
+import { render } from "preact";
+import { useEffect, useState } from "preact/hooks";
+import { addressOf, useAddress } from "./address";
+import { Compare } from "./compare";
+import { History } from "./history";
+import { Incident } from "./incident";
+import { Job } from "./job";
+import { Jobs } from "./jobs";
+import { startLive, useClock, useLink } from "./live";
+
+const themes = ["", "light", "dark"];
+const themeNames = ["as the system", "light", "dark"];
+
+function keptTheme(): string {
+  try { return localStorage.getItem("rollcall-theme") ?? ""; } catch { return ""; }
+}
+
+function Theme({ onChange }: { onChange: () => void }) {
+  const [theme, setTheme] = useState(keptTheme());
+  const choose = (value: string): void => {
+    setTheme(value);
+    document.documentElement.dataset["theme"] = value;
+    try { localStorage.setItem("rollcall-theme", value); } catch { /* it lasts as long as the page */ }
+    onChange();
+  };
+  return (
+    <label class="theme"><span class="hidden">colours</span>
+      <select value={theme} onChange={(event) => choose(event.currentTarget.value)}>
+        {themes.map((value, index) => <option key={value} value={value}>{themeNames[index]}</option>)}
+      </select>
+    </label>
+  );
+}
+
+function LinkState() {
+  const link = useLink();
+  const now = useClock(link.state !== "live");
+  if (link.state === "live") return <span class="link" role="status"><span aria-hidden="true">●</span> live</span>;
+  if (link.heardAt === 0) return <span class="link" role="status">connecting …</span>;
+  return <span class="link link-lost" role="alert"><span aria-hidden="true">○</span> connection lost {Math.max(0, Math.round((now - link.heardAt) / 1000))} s ago; trying again</span>;
+}
+
+function View({ path }: { path: string[] }) {
+  const [view, first, second] = path;
+  if (view === "job" && first !== undefined) return <Job key={first} name={first} />;
+  if (view === "incident" && first !== undefined) return <Incident key={first} id={first} />;
+  if (view === "history") return <History />;
+  if (view === "compare" && first !== undefined && second !== undefined) return <Compare ids={[first, second]} />;
+  if (view === undefined) return <Jobs />;
+  return <main><h1>There is no such view</h1><p><a href={addressOf([])}>all jobs</a></p></main>;
+}
+
+function Page() {
+  const { path } = useAddress();
+  const [, redraw] = useState(0);
+  const link = useLink();
+  useEffect(() => {
+    document.title = path.length === 0 ? "Rollcall" : `${path[path.length - 1]} · Rollcall`;
+    scrollTo(0, 0);
+  }, [path.join("/")]);
+  return (
+    <div class={link.state === "lost" ? "page old" : "page"}>
+      <a class="skip" href="#main" onClick={(event) => { event.preventDefault(); document.querySelector("main")?.setAttribute("tabindex", "-1"); (document.querySelector("main") as HTMLElement | null)?.focus(); }}>to the content</a>
+      <header>
+        <a class="brand" href={addressOf([])}>Rollcall</a>
+        <nav aria-label="views">
+          <a href={addressOf([])} aria-current={path.length === 0 ? "page" : undefined}>Jobs</a>
+          <a href={addressOf(["history"])} aria-current={path[0] === "history" ? "page" : undefined}>Incidents</a>
+        </nav>
+        <LinkState />
+        <Theme onChange={() => redraw((n) => n + 1)} />
+      </header>
+      <View path={path} />
+    </div>
+  );
+}
+
+document.documentElement.dataset["theme"] = keptTheme();
+startLive();
+render(<Page />, document.getElementById("app")!);

@@ -1,0 +1,200 @@
+// Ranks by communicators, as one map for each kind of communicator. A cell is a rank; where there are
+// more than the screen can show, or where one wants it, a host. One canvas a map: the page's size
+// does not grow with the job. The same in words stands below each map.
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { colors, prepare } from "./canvas";
+import { count, plural } from "./format";
+import type { HostRun, JobView, RankMap } from "./messages";
+import { useWidth } from "./parts";
+import { formatRanks } from "./ranks";
+import { kindOf, severity, stateKinds, wordsOf, worst } from "./states";
+
+interface Cell { state: string; first: number; ranks: number; host: string }
+interface Layout { size: number; gap: number; columns: number; rows: number }
+
+const kLargest = 26;
+const kSmallest = 3;
+const kSmallestWithSign = 12;
+const kMostRankCells = 40_000;
+
+function cellsOf(map: RankMap, hosts: HostRun[], byHost: boolean): Cell[] {
+  const cells: Cell[] = [];
+  for (const run of hosts) {
+    const states = map.states.slice(run.first_rank, run.first_rank + run.ranks);
+    if (byHost) {
+      cells.push({ state: worst(states), first: run.first_rank, ranks: run.ranks, host: run.host });
+      continue;
+    }
+    for (let i = 0; i < run.ranks; ++i) {
+      cells.push({ state: states[i] ?? "-", first: run.first_rank + i, ranks: 1, host: run.host });
+    }
+  }
+  return cells;
+}
+
+// As large as they can be within the width and about half a screen's height.
+function layoutOf(cells: number, width: number, group: number): Layout {
+  const height = cells <= 128 ? 3 * kLargest : 360;
+  for (let size = kLargest; size >= kSmallest; --size) {
+    const gap = size >= 6 ? 1 : 0;
+    let columns = Math.max(1, Math.floor(width / (size + gap)));
+    if (columns > group) columns -= columns % group; // hosts are not cut in two
+    columns = Math.min(columns, cells);
+    const rows = Math.ceil(cells / Math.max(columns, 1));
+    if (rows * (size + gap) <= height || size === kSmallest) return { size, gap, columns, rows };
+  }
+  return { size: kSmallest, gap: 0, columns: 1, rows: cells };
+}
+
+function draw(canvas: HTMLCanvasElement, cells: Cell[], layout: Layout, culprits: Set<number>, cursor: number): void {
+  const step = layout.size + layout.gap;
+  const context = prepare(canvas, layout.columns * step, layout.rows * step);
+  const color = colors();
+  const signs = layout.size >= kSmallestWithSign;
+  context.font = `${Math.round(layout.size * 0.62)}px system-ui, sans-serif`;
+  context.textAlign = "center";
+  context.textBaseline = "middle";
+  cells.forEach((cell, index) => {
+    const x = (index % layout.columns) * step;
+    const y = Math.floor(index / layout.columns) * step;
+    const kind = kindOf(cell.state);
+    context.fillStyle = color(kind.color);
+    context.fillRect(x, y, layout.size, layout.size);
+    const sign = kind.key === "1" ? cell.state : kind.sign;
+    if (signs && sign !== "") {
+      context.fillStyle = color("--cell-sign");
+      context.fillText(sign, x + layout.size / 2, y + layout.size / 2 + 1);
+    }
+    if (cell.ranks === 1 ? culprits.has(cell.first) : hasCulprit(cell, culprits)) {
+      context.strokeStyle = color("--text");
+      context.lineWidth = layout.size >= 8 ? 2 : 1;
+      context.strokeRect(x + 0.5, y + 0.5, layout.size - 1, layout.size - 1);
+    }
+    if (index === cursor) {
+      context.strokeStyle = color("--focus");
+      context.lineWidth = 2;
+      context.strokeRect(x, y, layout.size, layout.size);
+    }
+  });
+}
+
+function hasCulprit(cell: Cell, culprits: Set<number>): boolean {
+  for (let rank = cell.first; rank < cell.first + cell.ranks; ++rank) if (culprits.has(rank)) return true;
+  return false;
+}
+
+// What is not as it should be, in words; "" if everything moves.
+function Words({ map }: { map: RankMap }) {
+  const byKind = useMemo(() => {
+    const found = new Map<string, number[]>();
+    for (let rank = 0; rank < map.states.length; ++rank) {
+      const state = map.states[rank]!;
+      if (severity(state) <= severity(".")) continue;
+      const words = wordsOf(state);
+      const ranks = found.get(words);
+      if (ranks === undefined) found.set(words, [rank]);
+      else ranks.push(rank);
+    }
+    return [...found.entries()].sort((a, b) => a[1].length - b[1].length);
+  }, [map.states]);
+  if (byKind.length === 0) return <p class="soft words">all move</p>;
+  return (
+    <ul class="words">
+      {byKind.slice(0, 12).map(([words, ranks]) =>
+        <li key={words}><b>{words}</b>: {plural(ranks.length, "rank")} <span class="ranks">{formatRanks(ranks, 12)}</span></li>)}
+    </ul>
+  );
+}
+
+function Map1({ map, view, byHost, onChoose }: {
+  map: RankMap; view: JobView; byHost: boolean; onChoose: (cell: Cell) => void;
+}) {
+  const canvas = useRef<HTMLCanvasElement>(null);
+  const [watch, width] = useWidth();
+  const [cursor, setCursor] = useState(-1);
+  const [told, setTold] = useState("");
+  const cells = useMemo(() => cellsOf(map, view.hosts, byHost), [map.states, view.hosts, byHost]);
+  const culprits = useMemo(() => new Set(view.culprits), [view.culprits]);
+  const group = byHost ? 1 : Math.max(1, view.hosts[0]?.ranks ?? 1);
+  const layout = layoutOf(cells.length, width, group);
+  const theme = document.documentElement.dataset["theme"] ?? "";
+  useEffect(() => {
+    if (canvas.current !== null && width > 0) draw(canvas.current, cells, layout, culprits, cursor);
+  }, [cells, width, culprits, cursor, theme]);
+
+  const tell = (index: number): void => {
+    const cell = cells[index];
+    setCursor(index);
+    if (cell === undefined) return setTold("");
+    const who = cell.ranks === 1 ? `rank ${cell.first}` : `ranks ${cell.first} to ${cell.first + cell.ranks - 1}`;
+    setTold(`${who}${cell.host === "" ? "" : `, ${cell.host}`}: ${wordsOf(cell.state)}${hasCulprit(cell, culprits) ? "; a culprit" : ""}`);
+  };
+  const indexAt = (event: MouseEvent): number => {
+    const box = canvas.current!.getBoundingClientRect();
+    const step = layout.size + layout.gap;
+    const column = Math.floor((event.clientX - box.left) / step);
+    const row = Math.floor((event.clientY - box.top) / step);
+    return column < layout.columns ? row * layout.columns + column : -1;
+  };
+  const onKey = (event: KeyboardEvent): void => {
+    const steps: Record<string, number> = {
+      ArrowRight: 1, ArrowLeft: -1, ArrowDown: layout.columns, ArrowUp: -layout.columns,
+    };
+    if (event.key === "Enter" && cells[cursor] !== undefined) return onChoose(cells[cursor]!);
+    // To the next cell that is worth a look.
+    if (event.key === "n" || event.key === "p") {
+      const way = event.key === "n" ? 1 : -1;
+      for (let i = 1; i <= cells.length; ++i) {
+        const at = (cursor + way * i + 2 * cells.length) % cells.length;
+        if (severity(cells[at]!.state) > severity("w")) return tell(at);
+      }
+      return;
+    }
+    const step = steps[event.key];
+    if (step === undefined) return;
+    event.preventDefault();
+    tell(Math.min(cells.length - 1, Math.max(0, cursor + step)));
+  };
+  const what = map.communicators === 1 ? `${map.size} ranks` : `${count(map.communicators)} communicators of ${map.size} ranks`;
+  return (
+    <div class="map">
+      <h3>{map.name} <span class="soft">{what}</span></h3>
+      <div ref={watch}>
+        <canvas ref={canvas} tabIndex={0} role="application"
+          aria-label={`${map.name}: arrow keys go from ${byHost ? "host to host" : "rank to rank"}, n and p to the next and previous that is not well, Enter shows its calls`}
+          onMouseMove={(event) => tell(indexAt(event))} onMouseLeave={() => tell(-1)}
+          onClick={(event) => { const cell = cells[indexAt(event)]; if (cell !== undefined) onChoose(cell); }}
+          onFocus={() => { if (cursor < 0) tell(Math.max(0, cells.findIndex((cell) => severity(cell.state) > severity("w")))); }}
+          onBlur={() => tell(-1)} onKeyDown={onKey} />
+      </div>
+      <p class="told" aria-live="polite">{told}</p>
+      <Words map={map} />
+    </div>
+  );
+}
+
+export function Matrix({ view, onChoose }: { view: JobView; onChoose: (ranks: number[]) => void }) {
+  const ranks = view.maps[0]?.states.length ?? 0;
+  const [byHost, setByHost] = useState(ranks > kMostRankCells);
+  const used = useMemo(() => {
+    const seen = new Set<string>();
+    for (const map of view.maps) for (const state of map.states) seen.add(kindOf(state).key);
+    return stateKinds.filter((kind) => seen.has(kind.key));
+  }, [view.maps]);
+  const choose = (cell: Cell): void =>
+    onChoose(Array.from({ length: Math.min(cell.ranks, 16) }, (_, i) => cell.first + i));
+  return (
+    <>
+      <div class="legend">
+        {used.map((kind) => (
+          <span key={kind.key}><span class="swatch" style={{ background: `var(${kind.color})` }} aria-hidden="true">{kind.key === "1" ? "1" : kind.sign}</span> {kind.words}</span>
+        ))}
+        {view.culprits.length > 0 && <span><span class="swatch outlined" aria-hidden="true" /> culprit</span>}
+        {view.hosts.length > 1 &&
+          <label><input type="checkbox" checked={byHost} onChange={(event) => setByHost(event.currentTarget.checked)} /> one cell a host</label>}
+      </div>
+      {view.maps.map((map) => <Map1 key={map.name} map={map} view={view} byHost={byHost} onChoose={choose} />)}
+      {view.maps.length === 0 && <p class="soft">No communicator has been created yet.</p>}
+    </>
+  );
+}

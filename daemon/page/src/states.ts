@@ -1,0 +1,43 @@
+// The characters of RankMap.states: what they mean, their colour, and the sign that goes with it.
+
+export interface StateKind { key: string; words: string; color: string; sign: string }
+
+// Worst last: it is what a cell for several ranks shows.
+export const stateKinds: StateKind[] = [
+  { key: "-", words: "in no communicator of this kind", color: "--cell-none", sign: "" },
+  { key: ".", words: "moving", color: "--cell-moves", sign: "" },
+  { key: "d", words: "left in good order", color: "--cell-left", sign: "·" },
+  { key: "e", words: "exited in good order", color: "--cell-left", sign: "e" },
+  { key: "w", words: "waiting for others", color: "--cell-waits", sign: "w" },
+  { key: "i", words: "inside the communicator's creation", color: "--cell-creating", sign: "i" },
+  { key: "1", words: "behind others", color: "--cell-behind", sign: "" },
+  { key: "?", words: "not seen, though others are", color: "--cell-absent", sign: "?" },
+  { key: "s", words: "its host is silent", color: "--cell-silent", sign: "s" },
+  { key: "x", words: "died", color: "--cell-died", sign: "x" },
+];
+
+const byKey = new Map(stateKinds.map((kind, index) => [kind.key, index]));
+
+export function severity(state: string): number {
+  if (state >= "1" && state <= "9") return byKey.get("1")!;
+  return byKey.get(state) ?? 0;
+}
+
+export function kindOf(state: string): StateKind { return stateKinds[severity(state)]!; }
+
+export function wordsOf(state: string): string {
+  if (state >= "1" && state <= "9") {
+    const digits = Number(state);
+    const from = 2 ** (digits - 1);
+    if (digits === 1) return "behind others by 1 call, and not waiting";
+    const to = digits === 9 ? "or more" : `to ${2 * from - 1}`;
+    return `behind others by ${from} ${to} calls, and not waiting`;
+  }
+  return kindOf(state).words;
+}
+
+export function worst(states: string): string {
+  let result = "-";
+  for (const state of states) if (severity(state) > severity(result)) result = state;
+  return result;
+}

@@ -1,0 +1,2 @@
+// What the bundler takes besides TypeScript.
+declare module "*.css";

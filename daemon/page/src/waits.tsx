@@ -1,0 +1,59 @@
+// Who waits for whom, drawn: a cycle as a ring, a chain as a row.
+import { call, communicator } from "./format";
+import type { WaitEdge } from "./messages";
+import { formatRanks } from "./ranks";
+
+const kWidth = 640;
+
+function name(ranks: number[]): string {
+  return ranks.length === 0 ? "?" : `${ranks.length === 1 ? "rank" : "ranks"} ${formatRanks(ranks, 4)}`;
+}
+
+export function Waits({ chain }: { chain: WaitEdge[] }) {
+  if (chain.length === 0) return null;
+  const nodes: string[] = [];
+  const at = (ranks: number[]): number => {
+    const text = name(ranks);
+    const known = nodes.indexOf(text);
+    return known >= 0 ? known : nodes.push(text) - 1;
+  };
+  const edges = chain.map((edge) => ({ from: at(edge.from), to: at(edge.to), edge }));
+  const ring = edges.some(({ from, to }) => from > to);
+  const height = ring ? 300 : 90;
+  const place = (index: number): [number, number] => {
+    if (!ring) return [70 + (index * (kWidth - 140)) / Math.max(nodes.length - 1, 1), 45];
+    const angle = (2 * Math.PI * index) / nodes.length - Math.PI / 2;
+    return [kWidth / 2 + 210 * Math.cos(angle), height / 2 + 110 * Math.sin(angle)];
+  };
+  return (
+    <figure>
+      {nodes.length <= 16 &&
+        <svg class="waits-graph" viewBox={`0 0 ${kWidth} ${height}`} role="img" aria-label="who waits for whom; the same as a list below">
+          <defs><marker id="arrow" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="8" markerHeight="8" orient="auto"><path d="M0 0 8 4 0 8z" class="arrow" /></marker></defs>
+          {edges.map(({ from, to }, index) => {
+            const [x1, y1] = place(from);
+            const [x2, y2] = place(to);
+            const length = Math.max(Math.hypot(x2 - x1, y2 - y1), 1);
+            const cut = Math.min(ring ? 46 : 62, length / 2 - 4);
+            const dx = ((x2 - x1) / length) * cut;
+            const dy = ((y2 - y1) / length) * cut;
+            // Two that wait for each other must not share one line.
+            const nx = -((y2 - y1) / length) * (ring ? 8 : 0);
+            const ny = ((x2 - x1) / length) * (ring ? 8 : 0);
+            return <g key={index}>
+              <line x1={x1 + dx + nx} y1={y1 + dy + ny} x2={x2 - dx + nx} y2={y2 - dy + ny} class="edge" marker-end="url(#arrow)" />
+              <text x={(x1 + x2) / 2 + nx * 2} y={(y1 + y2) / 2 + ny * 2 - 4} class="edge-name">{index + 1}</text>
+            </g>;
+          })}
+          {nodes.map((text, index) => {
+            const [x, y] = place(index);
+            return <g key={text}><rect x={x - 58} y={y - 15} width="116" height="30" rx="6" class="node" /><text x={x} y={y + 4} class="node-name">{text.length > 17 ? `${text.slice(0, 16)}…` : text}</text></g>;
+          })}
+        </svg>}
+      <ol class="waits-list">
+        {edges.map(({ edge }, index) =>
+          <li key={index}>{name(edge.from)} {edge.from.length === 1 ? "waits" : "wait"} for {name(edge.to)} in {call(edge.call) || "a call"}{edge.communicator !== undefined && ` on ${communicator(edge.communicator)}`}</li>)}
+      </ol>
+    </figure>
+  );
+}

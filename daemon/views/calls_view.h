@@ -1,0 +1,18 @@
+// The last calls of chosen ranks, for the timeline.
+#pragma once
+
+#include <vector>
+
+#include "daemon/model/job_state.h"
+#include "rollcall/v1/query.pb.h"
+
+namespace rollcall {
+
+inline constexpr int kMaxRanksOfCalls = 64;
+inline constexpr int kUsualCalls = 50;
+
+// `limit`: newest calls of each rank and communicator. Ranks that are not known are left out.
+void FillCalls(const JobState& job, const std::vector<int32_t>& ranks, int limit,
+               v1::CallsResponse* response);
+
+}  // namespace rollcall
