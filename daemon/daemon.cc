@@ -117,6 +117,10 @@ Daemon::~Daemon() { Stop(); }
 
 absl::Status Daemon::Start() {
   auto history = History::Open(options_.history, options_.history_limits);
+  if (!history.ok() && options_.history_is_optional) {
+    spdlog::warn("{}\n  they are kept in memory now", std::string(history.status().message()));
+    history = History::Open("", options_.history_limits);
+  }
   if (!history.ok()) return history.status();
   history_ = *std::move(history);
   alerts_ = std::make_unique<AlertSender>(options_.alerts);

@@ -46,6 +46,7 @@ struct DaemonOptions {
   std::string http;        // HOST:PORT, port 0 for any; "" for none
   std::string http_token;  // that whoever asks by HTTP must show; "" for none
   std::string history;     // file of all incidents; "" keeps them in memory
+  bool history_is_optional = false;  // in memory where the file cannot be used
   HistoryLimits history_limits;
   AlertOptions alerts;
   std::string default_job = "default";
@@ -160,6 +161,7 @@ class Daemon : public AgentSink {
   static v1::StackTree MergedStacks(const v1::Incident& incident, const StackTree& rest);
   void WriteReports() ABSL_LOCKS_EXCLUDED(mutex_);
   void SaveHistory(int64_t now_ns) ABSL_LOCKS_EXCLUDED(mutex_);
+  static v1::Incident AsOfNow(const JobWatch& watch, const v1::Incident& incident);
   void AddWhatIncidentsTell(v1::JobStatus* status) const ABSL_LOCKS_EXCLUDED(mutex_);
   std::string Jobs() const;
   void NoteSilence(int64_t now_ns);

@@ -8,6 +8,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
 #include "daemon/daemon.h"
+#include "daemon/incident_proto.h"
 #include "daemon/metrics.h"
 #include "daemon/stacks/merge.h"
 #include "daemon/status.h"
@@ -155,13 +156,21 @@ absl::StatusOr<v1::ListIncidentsResponse> Daemon::ListIncidents(
   return history_->List(request);
 }
 
+// While it lives, waits grow without anything else that changes.
+v1::Incident Daemon::AsOfNow(const JobWatch& watch, const v1::Incident& incident) {
+  v1::Incident now = incident;
+  if (!watch.life.live() || watch.life.live()->id != incident.id()) return now;
+  now.mutable_verdicts()->Swap(ToProto(*watch.life.live()).mutable_verdicts());
+  return now;
+}
+
 absl::StatusOr<v1::Incident> Daemon::GetIncident(const std::string& id) const {
   {
     const absl::MutexLock lock(&mutex_);
     for (const auto& [name, watch] : jobs_) {
       for (const Record& record : watch.incidents) {
         if (record.incident.id() != id) continue;
-        v1::Incident incident = record.incident;
+        v1::Incident incident = AsOfNow(watch, record.incident);
         *incident.mutable_stack_tree() = MergedStacks(incident, record.rest);
         return incident;
       }
@@ -178,7 +187,9 @@ std::vector<v1::Incident> Daemon::GetIncidents(const std::string& job) const {
   const absl::MutexLock lock(&mutex_);
   for (const auto& [name, watch] : jobs_) {
     if (!job.empty() && name != job) continue;
-    for (const Record& record : watch.incidents) incidents.push_back(record.incident);
+    for (const Record& record : watch.incidents) {
+      incidents.push_back(AsOfNow(watch, record.incident));
+    }
   }
   return incidents;
 }

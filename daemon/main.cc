@@ -10,6 +10,7 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
 #include "absl/time/time.h"
 #include "daemon/address.h"
 #include "daemon/daemon.h"
@@ -56,8 +57,11 @@ absl::Status FillOptions(const Flags& flags, rollcall::DaemonOptions* options) {
           " letters and digits\n  one is made by:  openssl rand -hex 32 > ", flags.token_file));
     }
   }
-  options->history = flags.history.empty() ? options->report_dir + "/history.db" : flags.history;
+  const std::string beside(absl::StripSuffix(options->report_dir, "/"));
+  options->history = flags.history.empty() ? beside + ".db" : flags.history;
   if (flags.history == "none") options->history.clear();
+  // Only what somebody asked for is worth not starting for.
+  options->history_is_optional = flags.history.empty();
   options->history_limits.keep_ns = int64_t{flags.history_days} * 86400 * 1'000'000'000;
   options->history_limits.keep_bytes = int64_t{flags.history_mib} << 20;
   for (const std::string& alert : flags.alerts) {
@@ -108,7 +112,7 @@ int main(int argc, char** argv) {
                  "file of a token that whoever asks by HTTP must show")
       ->envname("ROLLCALL_HTTP_TOKEN_FILE");
   app.add_option("--history", flags.history,
-                 "file of all incidents, or none; the default is history.db in --report-dir")
+                 "file of all incidents, or none; the default lies beside --report-dir, with .db after it")
       ->envname("ROLLCALL_HISTORY");
   app.add_option("--history-days", flags.history_days, "older incidents are forgotten")
       ->envname("ROLLCALL_HISTORY_DAYS")

@@ -49,9 +49,9 @@ class Families {
   std::map<std::string, size_t> places_;
 };
 
-void AddCommunicator(const std::string& job, const std::string& name,
-                     const v1::CommunicatorStatus& comm, Families* out) {
-  const Labels labels = {{"job", job}, {"communicator", name}};
+void AddCommunicator(const std::string& job, const v1::CommunicatorStatus& comm, Families* out) {
+  // Several may have one name.
+  const Labels labels = {{"job", job}, {"communicator", comm.name()}, {"id", comm.id()}};
   out->Gauge("rollcall_communicator_position_min",
              "Collectives entered by the rank that has entered fewest", labels,
              comm.position_min());
@@ -103,12 +103,8 @@ void AddJob(const JobMetrics& job, Families* out) {
     out->Gauge("rollcall_incident_open", "1 while the job has an incident of this cause and state",
                {{"job", status.name()}, {"cause", job.open_cause}, {"state", status.state()}}, 1);
   }
-  // Several may have one name; series must differ.
-  std::map<std::string, int> names;
   for (const v1::CommunicatorStatus& comm : status.communicators()) {
-    std::string name = comm.name().empty() ? comm.id() : comm.name();
-    if (const int seen = names[name]++; seen > 0) name += absl::StrCat("#", seen + 1);
-    AddCommunicator(status.name(), name, comm, out);
+    AddCommunicator(status.name(), comm, out);
   }
 }
 

@@ -132,10 +132,11 @@ void KeepMostTelling(int most, v1::JobStatus* status) {
   auto* all = status->mutable_communicators();
   status->set_communicators_total(all->size());
   std::stable_sort(all->begin(), all->end(), [](const auto& a, const auto& b) {
-    return std::make_tuple(a.waiting() > 0, a.waited_seconds(), a.position_max() - a.position_min(),
-                           a.size()) > std::make_tuple(b.waiting() > 0, b.waited_seconds(),
-                                                       b.position_max() - b.position_min(),
-                                                       b.size());
+    const auto weight = [](const v1::CommunicatorStatus& comm) {
+      return std::make_tuple(comm.waited_seconds(), comm.waiting(),
+                             comm.position_max() - comm.position_min(), comm.size());
+    };
+    return weight(a) > weight(b);
   });
   if (all->size() > most) all->DeleteSubrange(most, all->size() - most);
 }

@@ -8,7 +8,7 @@
 
 namespace rollcall {
 
-inline constexpr int kMaxCommunicatorsShown = 200;
+inline constexpr int kMaxCommunicatorsShown = 50;
 
 // Keeps the communicators that wait or lag most; status->communicators_total() stays.
 void KeepMostTelling(int most, v1::JobStatus* status);

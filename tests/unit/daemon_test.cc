@@ -2,7 +2,6 @@
 // over TCP. Segments are written by hand; their processes are this one.
 #include "daemon/daemon.h"
 
-#include <google/protobuf/util/json_util.h>
 #include <grpcpp/grpcpp.h>
 #include <gtest/gtest.h>
 #include <sys/socket.h>
@@ -14,14 +13,11 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_replace.h"
 #include "agent/agent.h"
 #include "agent/monotonic_clock.h"
 #include "agent/proc_evidence.h"
 #include "rollcall/v1/agent.grpc.pb.h"
 #include "segment_builder.h"
-
-#include <httplib.h>
 
 namespace rollcall {
 namespace {
@@ -184,30 +180,6 @@ TEST_F(DaemonTest, AnAgentOfAnotherProtocolIsRefused) {
   EXPECT_EQ(stream->Finish().error_code(), grpc::StatusCode::FAILED_PRECONDITION);
 }
 
-TEST_F(DaemonTest, PagesAnswerAndEscapeWhatComesFromJobs) {
-  const std::string folder = scratch_ / "segments";
-  WriteContradiction(folder);
-  DaemonOptions options = Options();
-  options.http = "127.0.0.1:0";
-  Daemon daemon(options);
-  ASSERT_TRUE(daemon.Start().ok());
-  Agent agent(AgentFor(folder), daemon.InProcessChannel());
-  agent.Start();
-  ASSERT_TRUE(Eventually([&] { return !daemon.GetIncidents("").empty(); }));
-  httplib::Client client("http://" + daemon.http_address());
-  const auto page = client.Get("/");
-  ASSERT_TRUE(page);
-  EXPECT_EQ(page->status, 200);
-  EXPECT_TRUE(absl::StrContains(page->body, "&lt;script&gt;job"));
-  EXPECT_FALSE(absl::StrContains(page->body, "<script>"));
-  const auto json = client.Get("/api/v1/incidents");
-  ASSERT_TRUE(json);
-  EXPECT_TRUE(absl::StrContains(json->body, "argument_mismatch"));
-  EXPECT_EQ(client.Get("/incidents/none")->status, 404);
-  EXPECT_EQ(client.Get("/healthz")->body, "ok\n");
-  agent.Stop();
-}
-
 TEST_F(DaemonTest, AnAgentMayBeThereBeforeItsDaemon) {
   DaemonOptions options = Options();
   options.listen = "127.0.0.1:0";
@@ -267,36 +239,6 @@ TEST_F(DaemonTest, ATakenPagePortIsSaid) {
   const absl::Status status = second.Start();
   EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable);
   EXPECT_TRUE(absl::StrContains(std::string(status.message()), options.http));
-}
-
-TEST_F(DaemonTest, AnswersForScriptsAreJson) {
-  const std::string folder = scratch_ / "segments";
-  WriteContradiction(folder);
-  DaemonOptions options = Options();
-  options.http = "127.0.0.1:0";
-  Daemon daemon(options);
-  ASSERT_TRUE(daemon.Start().ok());
-  Agent agent(AgentFor(folder), daemon.InProcessChannel());
-  agent.Start();
-  ASSERT_TRUE(Eventually([&] { return !daemon.GetIncidents("").empty(); }));
-  httplib::Client client("http://" + daemon.http_address());
-  v1::StatusResponse status;
-  const auto answer = client.Get("/api/v1/status");
-  ASSERT_TRUE(answer);
-  ASSERT_TRUE(google::protobuf::util::JsonStringToMessage(answer->body, &status).ok());
-  EXPECT_EQ(status.jobs(0).name(), "<script>job");
-  v1::ListIncidentsResponse incidents;
-  ASSERT_TRUE(google::protobuf::util::JsonStringToMessage(client.Get("/api/v1/incidents")->body,
-                                                          &incidents)
-                  .ok());
-  ASSERT_EQ(incidents.incidents_size(), 1);
-  const std::string& id = incidents.incidents(0).id();
-  const auto page = client.Get("/incidents/" + absl::StrReplaceAll(id, {{"<", "%3C"}, {">", "%3E"}}));
-  ASSERT_TRUE(page) << id;
-  EXPECT_EQ(page->status, 200);
-  EXPECT_FALSE(absl::StrContains(page->body, "<script>job"));
-  EXPECT_EQ(client.Get("/no/such/page")->status, 404);
-  EXPECT_EQ(client.Post("/api/v1/status", "", "text/plain")->status, 404);
 }
 
 }  // namespace

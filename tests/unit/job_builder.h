@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "daemon/model/job_state.h"
+#include "daemon/model/verdict.h"
 #include "interpose/segment.h"
 
 namespace rollcall {

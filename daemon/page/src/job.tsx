@@ -1,4 +1,5 @@
 // One job: the sentence, the maps, the calls, the communicators, the processes.
+import { useState } from "preact/hooks";
 import { addressOf, setParameters, useAddress } from "./address";
 import { jobPath } from "./api";
 import { call, count, plural, seconds } from "./format";
@@ -49,12 +50,16 @@ function usualRanks(view: JobView): string {
   return formatRanks([...odd, ...Array.from({ length: Math.min(4, ranks) }, (_, i) => i)]);
 }
 
+const kCommunicatorsAtFirst = 12;
+
 function Communicators({ list, total }: { list: CommunicatorStatus[]; total: number }) {
+  const [all, setAll] = useState(false);
+  const shown = all ? list : list.slice(0, kCommunicatorsAtFirst);
   return (
     <>
       <div class="scroll" tabIndex={0} role="region" aria-label="communicators"><table>
         <thead><tr><th>communicator</th><th class="number">ranks</th><th class="number">position</th><th>who lags</th><th>newest call</th><th class="number">waiting</th><th class="number">longest wait</th></tr></thead>
-        <tbody>{list.map((comm) => (
+        <tbody>{shown.map((comm) => (
           <tr key={comm.id} class={comm.waiting > 0 && comm.position_max > comm.position_min ? "waits" : ""}>
             <th scope="row" title={comm.id}>{comm.name || comm.id}</th>
             <td class="number">{comm.members < comm.size ? `${comm.members} of ${comm.size}` : comm.size}</td>
@@ -65,7 +70,8 @@ function Communicators({ list, total }: { list: CommunicatorStatus[]; total: num
             <td class="number">{comm.waiting > 0 ? seconds(comm.waited_seconds) : ""}</td>
           </tr>))}</tbody>
       </table></div>
-      {total > list.length && <p class="soft">The {list.length} that wait or lag most, of {count(total)}.</p>}
+      {shown.length < list.length && <p><button onClick={() => setAll(true)}>show {list.length}</button></p>}
+      {total > shown.length && <p class="soft">The {shown.length} that wait or lag most, of {count(total)}.</p>}
     </>
   );
 }

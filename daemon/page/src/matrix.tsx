@@ -15,6 +15,8 @@ interface Layout { size: number; gap: number; columns: number; rows: number }
 const kLargest = 26;
 const kSmallest = 3;
 const kSmallestWithSign = 12;
+const kMostRings = 500;
+const kWorthShrinking = 256;
 const kMostRankCells = 40_000;
 
 function cellsOf(map: RankMap, hosts: HostRun[], byHost: boolean): Cell[] {
@@ -54,6 +56,7 @@ function draw(canvas: HTMLCanvasElement, cells: Cell[], layout: Layout, culprits
   context.font = `${Math.round(layout.size * 0.62)}px system-ui, sans-serif`;
   context.textAlign = "center";
   context.textBaseline = "middle";
+  const marked: [number, number][] = [];
   cells.forEach((cell, index) => {
     const x = (index % layout.columns) * step;
     const y = Math.floor(index / layout.columns) * step;
@@ -65,17 +68,25 @@ function draw(canvas: HTMLCanvasElement, cells: Cell[], layout: Layout, culprits
       context.fillStyle = color("--cell-sign");
       context.fillText(sign, x + layout.size / 2, y + layout.size / 2 + 1);
     }
-    if (cell.ranks === 1 ? culprits.has(cell.first) : hasCulprit(cell, culprits)) {
-      context.strokeStyle = color("--text");
-      context.lineWidth = layout.size >= 8 ? 2 : 1;
-      context.strokeRect(x + 0.5, y + 0.5, layout.size - 1, layout.size - 1);
-    }
+    if (cell.ranks === 1 ? culprits.has(cell.first) : hasCulprit(cell, culprits)) marked.push([x, y]);
     if (index === cursor) {
       context.strokeStyle = color("--focus");
       context.lineWidth = 2;
       context.strokeRect(x, y, layout.size, layout.size);
     }
   });
+  // Last, and where cells are small with a ring around, so that one in thousands is found.
+  for (const [x, y] of marked.slice(0, kMostRings)) {
+    context.strokeStyle = color("--text");
+    context.lineWidth = 2;
+    if (layout.size >= kSmallestWithSign) {
+      context.strokeRect(x + 1, y + 1, layout.size - 2, layout.size - 2);
+      continue;
+    }
+    context.beginPath();
+    context.arc(x + layout.size / 2, y + layout.size / 2, 9, 0, 2 * Math.PI);
+    context.stroke();
+  }
 }
 
 function hasCulprit(cell: Cell, culprits: Set<number>): boolean {
@@ -176,6 +187,8 @@ function Map1({ map, view, byHost, onChoose }: {
 export function Matrix({ view, onChoose }: { view: JobView; onChoose: (ranks: number[]) => void }) {
   const ranks = view.maps[0]?.states.length ?? 0;
   const [byHost, setByHost] = useState(ranks > kMostRankCells);
+  // Where all is well a cell a host tells as much.
+  const isCalm = (map: RankMap) => ranks > kWorthShrinking && view.hosts.length > 1 && severity(worst(map.states)) <= severity(".");
   const used = useMemo(() => {
     const seen = new Set<string>();
     for (const map of view.maps) for (const state of map.states) seen.add(kindOf(state).key);
@@ -193,7 +206,7 @@ export function Matrix({ view, onChoose }: { view: JobView; onChoose: (ranks: nu
         {view.hosts.length > 1 &&
           <label><input type="checkbox" checked={byHost} onChange={(event) => setByHost(event.currentTarget.checked)} /> one cell a host</label>}
       </div>
-      {view.maps.map((map) => <Map1 key={map.name} map={map} view={view} byHost={byHost} onChoose={choose} />)}
+      {view.maps.map((map) => <Map1 key={map.name} map={map} view={view} byHost={byHost || isCalm(map)} onChoose={choose} />)}
       {view.maps.length === 0 && <p class="soft">No communicator has been created yet.</p>}
     </>
   );

@@ -17,7 +17,7 @@ export function Rate({ values, now }: { values: number[]; now: string }) {
     const axis = { stroke: color("--soft"), grid: { stroke: color("--line"), width: 1 }, ticks: { show: false } };
     chart.current = new uPlot({
       width, height: 120, legend: { show: false }, cursor: { show: false },
-      series: [{}, { stroke: color("--accent"), width: 2, fill: color("--accent-soft") }],
+      series: [{}, { stroke: color("--accent"), width: 2, fill: color("--accent-soft"), points: { show: false } }],
       axes: [{ ...axis }, { ...axis, size: 48 }],
       scales: { y: { range: (_chart, _low, high) => [0, Math.max(high * 1.1, 1)] } },
     }, [[], []], place.current);

@@ -1,0 +1,91 @@
+// The text that Prometheus reads.
+#include "daemon/metrics.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <set>
+#include <sstream>
+
+#include "job_builder.h"
+
+namespace rollcall {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+MetricsSnapshot Snapshot(int jobs = 1, int communicators = 1) {
+  MetricsSnapshot snapshot;
+  snapshot.version = "1.2.3";
+  snapshot.agents = 4;
+  for (int i = 0; i < jobs; ++i) {
+    JobMetrics& job = snapshot.jobs.emplace_back();
+    job.status.set_name("train-" + std::to_string(i));
+    job.status.set_state("hung");
+    job.status.set_ranks(64);
+    job.incidents_by_cause["missing_rank"] = 2;
+    job.hung_seconds = 31.5;
+    job.records_lost = 7;
+    job.open_cause = "missing_rank";
+    for (int c = 0; c < communicators; ++c) {
+      v1::CommunicatorStatus* comm = job.status.add_communicators();
+      comm->set_name("tp");
+      comm->set_id(std::to_string(c));
+      comm->set_position_min(10);
+      comm->set_position_max(11);
+      comm->set_waiting(c);
+    }
+  }
+  return snapshot;
+}
+
+TEST(MetricsTest, TellOfJobsIncidentsAndTheDaemon) {
+  const std::string text = MetricsText(Snapshot(), false);
+  EXPECT_THAT(text, HasSubstr("rollcall_job_state{job=\"train-0\",state=\"hung\"} 1"));
+  EXPECT_THAT(text, HasSubstr("rollcall_job_state{job=\"train-0\",state=\"running\"} 0"));
+  EXPECT_THAT(text, HasSubstr("rollcall_communicator_position_min{job=\"train-0\",communicator=\"tp\",id=\"0\"} 10"));
+  EXPECT_THAT(text, HasSubstr("rollcall_incidents_total{job=\"train-0\",cause=\"missing_rank\"} 2"));
+  EXPECT_THAT(text, HasSubstr("rollcall_job_hung_seconds_total{job=\"train-0\"} 31.5"));
+  EXPECT_THAT(text, HasSubstr("rollcall_job_records_lost_total{job=\"train-0\"} 7"));
+  EXPECT_THAT(text, HasSubstr("rollcall_agents_connected 4"));
+  EXPECT_THAT(text, HasSubstr("rollcall_build_info{version=\"1.2.3\"} 1"));
+}
+
+TEST(MetricsTest, NoSeriesIsThereTwiceAndTheirNumberIsBounded) {
+  const std::string text = MetricsText(Snapshot(500, 100), false);
+  std::set<std::string> series;
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) {
+    if (line[0] == '#') continue;
+    EXPECT_TRUE(series.insert(line.substr(0, line.rfind(' '))).second) << line;
+  }
+  EXPECT_LT(series.size(), kMaxJobsMeasured * (kMaxCommunicatorsMeasured * 5 + 20) + 20);
+  // Those that wait most are kept.
+  EXPECT_NE(text.find("{job=\"train-0\",communicator=\"tp\",id=\"99\"} 99"), std::string::npos);
+}
+
+TEST(MetricsTest, NamesFromJobsCannotAddLines) {
+  MetricsSnapshot snapshot = Snapshot();
+  snapshot.jobs[0].status.set_name("a\"} 1\nevil 1");
+  EXPECT_THAT(MetricsText(snapshot, false), Not(HasSubstr("\nevil 1")));
+}
+
+TEST(MetricsTest, AsOpenMetricsNameFamiliesWithoutTotalAndHaveAnEnd) {
+  const std::string text = MetricsText(Snapshot(), true);
+  EXPECT_THAT(text, HasSubstr("# TYPE rollcall_incidents counter\n"));
+  EXPECT_THAT(text, HasSubstr("# HELP rollcall_incidents Confirmed"));
+  EXPECT_THAT(text, HasSubstr("rollcall_incidents_total{"));
+  EXPECT_THAT(text, HasSubstr("# TYPE rollcall_job_ranks gauge\n"));
+  EXPECT_EQ(text.substr(text.size() - 6), "# EOF\n");
+}
+
+TEST(MetricsTest, CountLostRecordsOfAllMembers) {
+  JobBuilder job(3);
+  job.member(0).records_lost = 5;
+  job.member(2).records_lost = 6;
+  EXPECT_EQ(RecordsLost(job.state), 11u);
+}
+
+}  // namespace
+}  // namespace rollcall

@@ -1,0 +1,185 @@
+// What the page and `rollcall watch` show of a job, as pure functions of its state.
+#include <gtest/gtest.h>
+
+#include "daemon/call_rate.h"
+#include "daemon/status.h"
+#include "daemon/views/calls_view.h"
+#include "daemon/views/job_view.h"
+#include "daemon/views/processes_view.h"
+#include "daemon/views/public_ranks.h"
+#include "daemon/views/rank_state.h"
+#include "job_builder.h"
+
+namespace rollcall {
+namespace {
+
+v1::JobView Maps(const JobState& job) {
+  v1::JobView view;
+  FillRankMaps(job, &view);
+  return view;
+}
+
+TEST(RankMapsTest, ShowWhoWaitsAndWhoIsBehind) {
+  JobBuilder job(4);
+  job.Finish(24);
+  job.Enter({0, 1, 2}, At(10));
+  const v1::JobView view = Maps(job.state);
+  ASSERT_EQ(view.maps_size(), 1);
+  EXPECT_EQ(view.maps(0).name(), "dp");
+  EXPECT_EQ(view.maps(0).states(), "www1");
+}
+
+TEST(RankMapsTest, ShowHowFarBehindInPowersOfTwo) {
+  EXPECT_EQ(BehindBy(1), '1');
+  EXPECT_EQ(BehindBy(3), '2');
+  EXPECT_EQ(BehindBy(4), '3');
+  EXPECT_EQ(BehindBy(1 << 8), '9');
+  EXPECT_EQ(BehindBy(uint64_t{1} << 60), '9');
+}
+
+TEST(RankMapsTest, ShowTheDeadTheGoneTheSilentAndThoseBeingCreated) {
+  JobBuilder job(6);
+  job.Finish(3);
+  job.process(0).liveness = Liveness::kDied;
+  job.process(1).liveness = Liveness::kExited;
+  job.process(2).liveness = Liveness::kSilent;
+  job.member(3).state = MemberState::kInitializing;
+  job.member(4).state = MemberState::kDestroyed;
+  EXPECT_EQ(Maps(job.state).maps(0).states(), "xesid.");
+}
+
+TEST(RankMapsTest, PutCommunicatorsOfOneKindTogether) {
+  JobBuilder job(4);
+  job.AddCommunicator(11, "tp_0", {0, 1});
+  job.AddCommunicator(12, "tp_1", {2, 3});
+  job.AddCommunicator(13, "", {0, 2});
+  job.AddCommunicator(14, "", {1, 3});
+  job.AddCommunicator(15, "", {1, 2});  // both are in one of this size already
+  const v1::JobView view = Maps(job.state);
+  std::map<std::string, std::string> states;
+  for (const v1::RankMap& map : view.maps()) states[map.name()] = map.states();
+  EXPECT_EQ(states["dp"], "....");
+  EXPECT_EQ(states["tp"], "....");
+  EXPECT_EQ(states["of 2"], "....");
+  EXPECT_EQ(states["of 2 #2"], "-..-");
+}
+
+TEST(RankMapsTest, SayWhoIsNotThereYetInACommunicatorOfAll) {
+  JobBuilder job(4);
+  job.comm().members.erase(2);
+  EXPECT_EQ(Maps(job.state).maps(0).states(), "..?.");
+}
+
+TEST(RankMapsTest, NameHostsInTheOrderOfRanks) {
+  JobBuilder job(4);
+  for (int rank = 0; rank < 4; ++rank) {
+    job.process(rank).host = rank < 3 ? "a" : "b";
+  }
+  const v1::JobView view = Maps(job.state);
+  ASSERT_EQ(view.hosts_size(), 2);
+  EXPECT_EQ(view.hosts(0).ranks(), 3);
+  EXPECT_EQ(view.hosts(1).first_rank(), 3);
+}
+
+TEST(PublicRanksTest, CountProcessesWhereTheEnvironmentSaysNothing) {
+  JobBuilder job(3);
+  for (int rank = 0; rank < 3; ++rank) job.process(rank).global_rank = -1;
+  const PublicRanks ranks(job.state);
+  EXPECT_EQ(ranks.count(), 3);
+  EXPECT_EQ(ranks.Of(2), 2);
+  EXPECT_EQ(ranks.ProcessOf(3), -1);
+  EXPECT_EQ(ranks.Of(-1), -1);
+}
+
+TEST(PublicRanksTest, ShowTheNewerProcessOfARankThatWasStartedAgain) {
+  JobBuilder job(2);
+  Process again = job.process(1);
+  again.pid = 99;
+  job.state.processes.push_back(again);
+  EXPECT_EQ(PublicRanks(job.state).ProcessOf(1), 2);
+}
+
+TEST(PublicRanksTest, AreNotMadeOfDamagedNumbers) {
+  JobBuilder job(2);
+  job.process(0).global_rank = 2'000'000'000;
+  job.process(1).world_size = 2'000'000'000;
+  EXPECT_LE(PublicRanks(job.state).count(), 1 << 18);
+}
+
+TEST(CallsViewTest, ShowsTheWaitingCallAndWhatTheGpuHasDone) {
+  JobBuilder job(2);
+  job.Finish(3);
+  job.Enter({0}, At(10));
+  v1::CallsResponse response;
+  FillCalls(job.state, {1, 0, 0, 77}, 2, &response);
+  ASSERT_EQ(response.ranks_size(), 2);
+  EXPECT_EQ(response.ranks(0).rank(), 0);
+  const auto& calls = response.ranks(0).communicators(0).calls();
+  ASSERT_EQ(calls.size(), 2);
+  EXPECT_EQ(calls[0].gpu(), "finished");
+  EXPECT_FALSE(calls[0].waits());
+  EXPECT_EQ(calls[1].gpu(), "started");
+  EXPECT_TRUE(calls[1].waits());
+  EXPECT_EQ(calls[1].call().operation(), "AllReduce");
+  EXPECT_EQ(calls[1].call().position(), 3);
+}
+
+TEST(ProcessesViewTest, PagesThroughThemByRank) {
+  JobBuilder job(5);
+  job.process(1).blocked = {{1, Op::kcudaStreamSynchronize, 0, At(4)}};
+  v1::ProcessesRequest request;
+  request.set_offset(1);
+  request.set_limit(2);
+  v1::ProcessesResponse response;
+  FillProcesses(job.state, At(10), request, &response);
+  EXPECT_EQ(response.total(), 5);
+  ASSERT_EQ(response.processes_size(), 2);
+  EXPECT_EQ(response.processes(0).rank(), 1);
+  EXPECT_EQ(response.processes(0).doing(), "cudaStreamSynchronize");
+  EXPECT_DOUBLE_EQ(response.processes(0).doing_seconds(), 6);
+  EXPECT_EQ(response.processes(0).device(), 1);
+}
+
+TEST(JobStatusTest, NamesWhoLags) {
+  JobBuilder job(4);
+  job.Finish(24);
+  job.Enter({0, 1, 2}, At(10));
+  v1::JobStatus status;
+  FillJobStatus(job.state, At(15), true, &status);
+  EXPECT_EQ(status.ranks(), 4);
+  const v1::CommunicatorStatus& comm = status.communicators(0);
+  ASSERT_EQ(comm.laggards_size(), 1);
+  EXPECT_EQ(comm.laggards(0), 3);
+  EXPECT_EQ(comm.waiting(), 3);
+  EXPECT_DOUBLE_EQ(comm.waited_seconds(), 5);
+}
+
+TEST(JobStatusTest, KeepsTheCommunicatorsThatWaitWhereThereAreMany) {
+  JobBuilder job(4);
+  for (uint64_t id = 100; id < 150; ++id) job.AddCommunicator(id, "", {0, 1});
+  job.Finish({0, 1}, 1);
+  job.Enter({0}, At(3));
+  v1::JobStatus status;
+  FillJobStatus(job.state, At(15), true, &status);
+  KeepMostTelling(3, &status);
+  EXPECT_EQ(status.communicators_total(), 51);
+  ASSERT_EQ(status.communicators_size(), 3);
+  EXPECT_EQ(status.communicators(0).id(), "0000000000000095");
+}
+
+TEST(CallRateTest, IsOfAnAverageRank) {
+  CallRate rate;
+  EXPECT_TRUE(rate.IsDue(At(0)));
+  rate.Note(At(0), 1000, 4);
+  EXPECT_EQ(rate.now(), 0);
+  EXPECT_FALSE(rate.IsDue(At(1)));
+  rate.Note(At(2), 1800, 4);
+  EXPECT_DOUBLE_EQ(rate.now(), 100);
+  rate.Note(At(4), 900, 4);  // a rank was forgotten, with its calls
+  EXPECT_EQ(rate.now(), 0);
+  for (int i = 0; i < 1000; ++i) rate.Note(At(6 + 2 * i), 1000, 4);
+  EXPECT_EQ(rate.history().size(), CallRate::kKept);
+}
+
+}  // namespace
+}  // namespace rollcall
