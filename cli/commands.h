@@ -21,6 +21,15 @@ int RunCommand(const std::vector<std::string>& arguments);
 int AnalyzeCommand(const std::vector<std::string>& arguments);
 int StatusCommand(const std::vector<std::string>& arguments);
 int StacksCommand(const std::vector<std::string>& arguments);
+int WatchCommand(const std::vector<std::string>& arguments);
+int IncidentsCommand(const std::vector<std::string>& arguments);
+int ReportCommand(const std::vector<std::string>& arguments);
+int CompletionCommand(const std::vector<std::string>& arguments);
+int ManCommand(const std::vector<std::string>& arguments);
+
+struct CommandHelp;
+// What all of them take, in the order of the table.
+std::vector<CommandHelp> DescribeCommands();
 
 // Parses flags into `app`. True: go on; else `*exit_code` is what to exit with
 // (0 after --help), and what there is to say has been said.

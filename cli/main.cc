@@ -8,6 +8,7 @@
 
 #include "absl/time/time.h"
 #include "cli/commands.h"
+#include "cli/describe.h"
 
 namespace rollcall {
 namespace {
@@ -22,14 +23,19 @@ constexpr Command kCommands[] = {
     {"run", "run a job, and say which rank is at fault when it hangs", &RunCommand},
     {"analyze", "find out from files, offline, why a job hung", &AnalyzeCommand},
     {"status", "ask a daemon how its jobs are", &StatusCommand},
-    {"stacks", "print the stacks of processes on this host, which run on", &StacksCommand},
+    {"watch", "the same, live on the whole screen", &WatchCommand},
+    {"stacks", "print the stacks of a job or of processes, which run on", &StacksCommand},
+    {"incidents", "list what has hung, newest first", &IncidentsCommand},
+    {"report", "print one incident, or write its report here", &ReportCommand},
+    {"completion", "print what bash, zsh or fish complete by", &CompletionCommand},
+    {"man", "print a man page", &ManCommand},
 };
 
 void PrintHelp(std::ostream& out) {
   out << "Finds out why a distributed training job hangs.\n\nUsage:\n"
          "  rollcall run [flags] -- CMD...\n  rollcall COMMAND [flags]\n\nCommands:\n";
   for (const Command& command : kCommands) {
-    out << "  " << command.name << std::string(10 - std::string(command.name).size(), ' ')
+    out << "  " << command.name << std::string(12 - std::string(command.name).size(), ' ')
         << command.help << "\n";
   }
   out << "\nrollcall COMMAND --help tells its flags. A flag may come from the environment:\n"
@@ -54,7 +60,26 @@ std::string FirstThatExists(const std::vector<std::string>& candidates) {
 
 }  // namespace
 
+// While this is set, commands only tell what they take: a command defines its flags and then asks
+// ParseFlags() whether to go on.
+CommandHelp* described = nullptr;
+
+std::vector<CommandHelp> DescribeCommands() {
+  std::vector<CommandHelp> all;
+  for (const Command& command : kCommands) {
+    described = &all.emplace_back();
+    command.run({});
+    described->help = command.help;
+  }
+  described = nullptr;
+  return all;
+}
+
 bool ParseFlags(CLI::App* app, const std::vector<std::string>& arguments, int* exit_code) {
+  if (described != nullptr) {
+    *described = Describe(*app);
+    return false;
+  }
   try {
     std::vector<std::string> reversed(arguments.rbegin(), arguments.rend());
     app->parse(reversed);

@@ -306,10 +306,15 @@ void Run::Reap() {
   }
 }
 
+// On a terminal a progress bar may stand in the line: it is cleared, and the bar drawn below.
+void Tell(const IncidentWatch::News& news) {
+  std::cerr << (isatty(STDERR_FILENO) ? "\r\033[K" : "") << news.text << std::flush;
+}
+
 void Run::LookForIncidents() {
   if (incidents_ == nullptr || aborted_) return;
   for (const IncidentWatch::News& news : incidents_->Look()) {
-    std::cerr << news.text << std::flush;
+    Tell(news);
     if (flags_.on_hang == "abort") {
       spdlog::info("ending the job (--on-hang=abort)");
       aborted_ = true;
@@ -349,7 +354,7 @@ void Run::Finish() {
   if (agent_ != nullptr) agent_->Stop();
   if (daemon_ != nullptr) daemon_->Stop();
   if (incidents_ != nullptr && !aborted_) {
-    for (const IncidentWatch::News& news : incidents_->Look()) std::cerr << news.text << std::flush;
+    for (const IncidentWatch::News& news : incidents_->Look()) Tell(news);
   }
   if (child_ > 0 && !library_.empty()) SayWhatWasSeen();
   directory_.Remove();

@@ -164,13 +164,14 @@ void AlertSender::Send(const v1::Incident& incident, bool resolved) {
   v1::Incident head = incident;
   head.clear_stacks();
   head.clear_stack_tree();
-  for (const AlertTarget& target : options_.targets) {
+  for (size_t i = 0; i < options_.targets.size(); ++i) {
     if (letters_.size() >= kMaxLetters) {
       letters_.pop_front();
       ++failed_;
     }
     Letter& letter = letters_.emplace_back();
-    letter.target = target;
+    letter.target = options_.targets[i];
+    letter.receiver = i;
     letter.incident = head;
     letter.resolved = resolved;
     letter.pause_ns = options_.first_pause_ns;
@@ -178,12 +179,25 @@ void AlertSender::Send(const v1::Incident& incident, bool resolved) {
   wake_.notify_all();
 }
 
+// The end of an incident waits until its beginning has been delivered, or given up.
+std::deque<AlertSender::Letter>::iterator AlertSender::NextDue() {
+  auto next = letters_.end();
+  for (auto at = letters_.begin(); at != letters_.end(); ++at) {
+    const bool waits = at->resolved && std::any_of(letters_.begin(), letters_.end(),
+                                                   [&at](const Letter& other) {
+                                                     return !other.resolved &&
+                                                            other.receiver == at->receiver &&
+                                                            other.incident.id() == at->incident.id();
+                                                   });
+    if (!waits && (next == letters_.end() || at->next_try_ns < next->next_try_ns)) next = at;
+  }
+  return next;
+}
+
 void AlertSender::Run() {
   std::unique_lock<std::mutex> lock(mutex_);
   while (true) {
-    const auto due = std::min_element(
-        letters_.begin(), letters_.end(),
-        [](const Letter& a, const Letter& b) { return a.next_try_ns < b.next_try_ns; });
+    const auto due = NextDue();
     if (due == letters_.end()) {
       if (stopping_) return;
       wake_.wait(lock);

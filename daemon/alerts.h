@@ -67,6 +67,7 @@ class AlertSender {
     AlertTarget target;
     v1::Incident incident;
     bool resolved = false;
+    size_t receiver = 0;       // index of the target
     int64_t first_try_ns = 0;  // 0: not tried yet
     int64_t next_try_ns = 0;
     int64_t pause_ns = 0;
@@ -74,6 +75,8 @@ class AlertSender {
   };
 
   void Run();
+  // The next one to be tried; letters_.end() if there is none.
+  std::deque<Letter>::iterator NextDue();
   void Deliver(Letter letter, bool last_chance);
 
   const AlertOptions options_;

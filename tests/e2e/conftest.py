@@ -2,6 +2,8 @@
 import json
 import os
 import pathlib
+import re
+import signal
 import subprocess
 import time
 
@@ -60,3 +62,48 @@ def run(reports):
         return Result(process, out, err, reports, time.monotonic() - begun)
 
     return run_job
+
+
+class Service:
+    """A rollcalld or rollcall-agent, ended by its pid."""
+
+    def __init__(self, arguments, env=None):
+        self.process = subprocess.Popen(arguments, stderr=subprocess.PIPE, text=True,
+                                        env={**os.environ, **(env or {})})
+
+    def read_until(self, pattern):
+        for line in self.process.stderr:
+            found = re.search(pattern, line)
+            if found:
+                return found
+        raise AssertionError(f"{pattern} was never said")
+
+    def kill(self, how=signal.SIGTERM):
+        self.process.send_signal(how)
+        self.process.wait(timeout=20)
+
+
+@pytest.fixture
+def start_daemon(tmp_path):
+    """start_daemon(*flags) -> Service, with its `address` and that of its `page`"""
+    services = []
+
+    def start(*flags):
+        service = Service([BUILD / "bin" / "rollcalld", "--listen=127.0.0.1:0",
+                           "--http=127.0.0.1:0", f"--report-dir={tmp_path / 'daemon-reports'}",
+                           "--hang-after=3s", *flags])
+        services.append(service)
+        said = service.read_until(
+            r"agents on (127\.0\.0\.1:\d+), pages on (http://127\.0\.0\.1:\d+)/")
+        service.address, service.page = said.groups()
+        return service
+
+    yield start
+    for service in services:
+        if service.process.poll() is None:
+            service.kill()
+
+
+@pytest.fixture
+def daemon(start_daemon):
+    return start_daemon()

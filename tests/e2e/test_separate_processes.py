@@ -7,37 +7,7 @@ import subprocess
 import time
 
 import pytest
-from conftest import BUILD
-
-
-class Service:
-    """A rollcalld or rollcall-agent, ended by its pid."""
-
-    def __init__(self, arguments, env=None):
-        self.process = subprocess.Popen(arguments, stderr=subprocess.PIPE, text=True,
-                                        env={**os.environ, **(env or {})})
-
-    def read_until(self, pattern):
-        for line in self.process.stderr:
-            found = re.search(pattern, line)
-            if found:
-                return found
-        raise AssertionError(f"{pattern} was never said")
-
-    def kill(self, how=signal.SIGTERM):
-        self.process.send_signal(how)
-        self.process.wait(timeout=20)
-
-
-@pytest.fixture
-def daemon(tmp_path):
-    service = Service([BUILD / "bin" / "rollcalld", "--listen=127.0.0.1:0", "--http=127.0.0.1:0",
-                       f"--report-dir={tmp_path / 'daemon-reports'}", "--hang-after=3s"])
-    port = service.read_until(r"agents on 127\.0\.0\.1:(\d+)").group(1)
-    service.address = f"127.0.0.1:{port}"
-    yield service
-    if service.process.poll() is None:
-        service.kill()
+from conftest import BUILD, Service
 
 
 def test_a_daemon_elsewhere_says_the_same_as_the_embedded_one(run, daemon, tmp_path):

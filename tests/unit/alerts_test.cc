@@ -166,6 +166,17 @@ TEST(AlertSenderTest, TriesAgainUntilItIsTaken) {
   EXPECT_EQ(receiver.bodies().size(), 4u);
 }
 
+TEST(AlertSenderTest, TellsOfTheEndAfterTheBeginningAlsoWhereThatTakesSeveralTries) {
+  Receiver receiver(2);
+  AlertSender sender(To(AlertKind::kJson, receiver.url()));
+  sender.Send(Incident(), false);
+  sender.Send(Incident(), true);
+  ASSERT_TRUE(Eventually([&] { return sender.sent() == 2; }));
+  ASSERT_EQ(receiver.bodies().size(), 4u);
+  EXPECT_THAT(receiver.bodies()[2], HasSubstr("firing"));
+  EXPECT_THAT(receiver.bodies()[3], HasSubstr("resolved"));
+}
+
 TEST(AlertSenderTest, GivesUpOnWhatWillNeverBeTaken) {
   Receiver receiver(100, 400);
   AlertSender sender(To(AlertKind::kJson, receiver.url()));

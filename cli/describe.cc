@@ -1,0 +1,239 @@
+#include "cli/describe.h"
+
+#include <CLI/CLI.hpp>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
+
+namespace rollcall {
+namespace {
+
+// "{text,json}" or "observe|abort|exec:CMD": what may be written there.
+std::vector<std::string> ChoicesOf(std::string type) {
+  type = std::string(absl::StripPrefix(type, "TEXT:"));
+  const size_t open = type.find('{'), close = type.find('}');
+  if (open != std::string::npos && close != std::string::npos && close > open) {
+    return absl::StrSplit(type.substr(open + 1, close - open - 1), ',');
+  }
+  if (!absl::StrContains(type, "|")) return {};
+  std::vector<std::string> choices;
+  for (absl::string_view choice : absl::StrSplit(type, '|')) {
+    const size_t colon = choice.find(':');
+    choices.emplace_back(colon == absl::string_view::npos ? choice : choice.substr(0, colon + 1));
+  }
+  return choices;
+}
+
+bool NamesPath(const std::string& name) {
+  for (const char* ending : {"dir", "-file", "history", "template", "PATH"}) {
+    if (absl::EndsWith(name, ending)) return true;
+  }
+  return false;
+}
+
+FlagHelp DescribeFlag(const CLI::Option& option) {
+  FlagHelp flag;
+  flag.positional = option.get_positional();
+  flag.name = flag.positional ? option.get_name(true) : "--" + option.get_lnames().front();
+  flag.help = option.get_description();
+  if (flag.positional || option.get_items_expected_max() > 0) {
+    const std::string type = option.get_type_name();
+    flag.choices = ChoicesOf(type);
+    // "TEXT:{a,b}" is said by the choices, "TEXT:TIME" by its last word.
+    flag.type = std::string(absl::StripPrefix(type, "TEXT:"));
+    if (!flag.choices.empty()) flag.type = absl::StrJoin(flag.choices, "|");
+    if (flag.type.empty()) flag.type = "TEXT";
+  }
+  flag.environment = option.get_envname();
+  flag.usual = option.get_default_str();
+  flag.is_path = NamesPath(flag.name);
+  return flag;
+}
+
+// For the inside of single quotes in a shell.
+std::string Quoted(const std::string& text) { return absl::StrReplaceAll(text, {{"'", "'\\''"}}); }
+
+std::string Roff(const std::string& text) {
+  std::string out = absl::StrReplaceAll(text, {{"\\", "\\e"}, {"-", "\\-"}});
+  // A line that begins with one of these would be a request.
+  return absl::StartsWith(out, ".") || absl::StartsWith(out, "'") ? "\\&" + out : out;
+}
+
+void AddFlags(const CommandHelp& command, std::string* page) {
+  bool titled = false;
+  for (const FlagHelp& flag : command.flags) {
+    if (!titled) *page += ".SH OPTIONS\n";
+    titled = true;
+    absl::StrAppend(page, ".TP\n.B ", Roff(flag.name));
+    if (!flag.positional && !flag.type.empty()) absl::StrAppend(page, "=", Roff(flag.type));
+    absl::StrAppend(page, "\n", Roff(flag.help));
+    if (!flag.usual.empty()) absl::StrAppend(page, "; the default is ", Roff(flag.usual));
+    *page += ".\n";
+    if (!flag.environment.empty()) {
+      absl::StrAppend(page, "May come from the environment as ", Roff(flag.environment), ".\n");
+    }
+  }
+}
+
+}  // namespace
+
+CommandHelp Describe(const CLI::App& app) {
+  CommandHelp command;
+  const std::string& name = app.get_name();
+  command.name = name.substr(name.rfind(' ') + 1);
+  command.help = absl::StrReplaceAll(app.get_description(), {{"\n", " "}});
+  for (const CLI::Option* option : app.get_options()) {
+    command.flags.push_back(DescribeFlag(*option));
+  }
+  return command;
+}
+
+std::string BashCompletion(const std::vector<CommandHelp>& commands) {
+  std::string names, cases, values;
+  for (const CommandHelp& command : commands) {
+    absl::StrAppend(&names, names.empty() ? "" : " ", command.name);
+    std::string flags;
+    for (const FlagHelp& flag : command.flags) {
+      if (flag.positional) continue;
+      absl::StrAppend(&flags, flags.empty() ? "" : " ", flag.name, flag.type.empty() ? "" : "=");
+      if (!flag.choices.empty()) {
+        absl::StrAppend(&values, "    ", command.name, ":", flag.name,
+                        ") COMPREPLY=($(compgen -W '", absl::StrJoin(flag.choices, " "),
+                        "' -- \"$value\")) ;;\n");
+      } else if (flag.is_path) {
+        absl::StrAppend(&values, "    ", command.name, ":", flag.name,
+                        ") COMPREPLY=($(compgen -f -- \"$value\")) ;;\n");
+      }
+    }
+    absl::StrAppend(&cases, "    ", command.name, ") flags='", flags, "' ;;\n");
+  }
+  return absl::StrCat(
+      "# bash completion for rollcall:  source <(rollcall completion bash)\n"
+      "_rollcall() {\n"
+      "  local line=${COMP_LINE:0:COMP_POINT} command flags= value= flag=\n"
+      "  local words=($line)\n"
+      "  local word=${COMP_WORDS[COMP_CWORD]}\n"
+      "  COMPREPLY=()\n"
+      "  if ((COMP_CWORD == 1)); then\n"
+      "    COMPREPLY=($(compgen -W '", names, "' -- \"$word\"))\n"
+      "    return\n"
+      "  fi\n"
+      "  command=${words[1]}\n"
+      "  # What comes after -- is another program's.\n"
+      "  case $line in\n"
+      "    *' -- '*)\n"
+      "      COMPREPLY=($(compgen -c -f -- \"$word\"))\n"
+      "      return ;;\n"
+      "  esac\n"
+      "  # bash takes --flag=value for three words.\n"
+      "  if [[ $word == = ]]; then\n"
+      "    flag=${COMP_WORDS[COMP_CWORD-1]}\n"
+      "  elif [[ ${COMP_WORDS[COMP_CWORD-1]} == = ]]; then\n"
+      "    flag=${COMP_WORDS[COMP_CWORD-2]} value=$word\n"
+      "  fi\n"
+      "  case $command:$flag in\n",
+      values,
+      "  esac\n"
+      "  [[ -z $flag ]] || return\n"
+      "  case $command in\n",
+      cases,
+      "  esac\n"
+      "  COMPREPLY=($(compgen -W \"$flags\" -- \"$word\"))\n"
+      "  [[ ${#COMPREPLY[@]} != 1 || ${COMPREPLY[0]} != *= ]] || compopt -o nospace\n"
+      "}\n"
+      "complete -F _rollcall rollcall\n");
+}
+
+std::string ZshCompletion(const std::vector<CommandHelp>& commands) {
+  std::string names, cases;
+  for (const CommandHelp& command : commands) {
+    absl::StrAppend(&names, "    '", command.name, ":", Quoted(command.help), "'\n");
+    absl::StrAppend(&cases, "    ", command.name, ") _arguments");
+    for (const FlagHelp& flag : command.flags) {
+      if (flag.positional) continue;
+      const std::string help =
+          absl::StrReplaceAll(Quoted(flag.help), {{"[", "("}, {"]", ")"}, {":", ";"}});
+      absl::StrAppend(&cases, " \\\n      '", flag.name, flag.type.empty() ? "" : "=", "[", help, "]");
+      if (!flag.choices.empty()) {
+        absl::StrAppend(&cases, ":value:(", Quoted(absl::StrJoin(flag.choices, " ")), ")");
+      } else if (flag.is_path) {
+        absl::StrAppend(&cases, ":path:_files");
+      } else if (!flag.type.empty()) {
+        absl::StrAppend(&cases, ":value:");
+      }
+      absl::StrAppend(&cases, "'");
+    }
+    absl::StrAppend(&cases, " \\\n      '*:::command:_normal' ;;\n");
+  }
+  return absl::StrCat(
+      "#compdef rollcall\n"
+      "# zsh completion for rollcall:  rollcall completion zsh > \"${fpath[1]}/_rollcall\"\n"
+      "_rollcall() {\n"
+      "  local -a commands=(\n",
+      names,
+      "  )\n"
+      "  if ((CURRENT == 2)); then\n"
+      "    _describe command commands\n"
+      "    return\n"
+      "  fi\n"
+      "  local command=$words[2]\n"
+      "  shift words\n"
+      "  ((CURRENT--))\n"
+      "  case $command in\n",
+      cases,
+      "  esac\n"
+      "}\n"
+      "if [[ $funcstack[1] == _rollcall ]]; then _rollcall \"$@\"; else compdef _rollcall rollcall; fi\n");
+}
+
+std::string FishCompletion(const std::vector<CommandHelp>& commands) {
+  std::string text =
+      "# fish completion for rollcall:  rollcall completion fish | source\n"
+      "complete -c rollcall -f\n";
+  for (const CommandHelp& command : commands) {
+    absl::StrAppend(&text, "complete -c rollcall -n __fish_use_subcommand -a ", command.name, " -d '",
+                    Quoted(command.help), "'\n");
+    for (const FlagHelp& flag : command.flags) {
+      if (flag.positional) continue;
+      absl::StrAppend(&text, "complete -c rollcall -n '__fish_seen_subcommand_from ", command.name,
+                      "' -l ", flag.name.substr(2), " -d '", Quoted(flag.help), "'");
+      if (!flag.type.empty()) text += flag.is_path ? " -r -F" : " -x";
+      if (!flag.choices.empty()) {
+        absl::StrAppend(&text, " -a '", Quoted(absl::StrJoin(flag.choices, " ")), "'");
+      }
+      text += "\n";
+    }
+  }
+  return text;
+}
+
+std::string ProgramManPage(const std::vector<CommandHelp>& commands, const std::string& version) {
+  std::string page = absl::StrCat(
+      ".TH ROLLCALL 1 \"\" \"rollcall ", version, "\"\n.SH NAME\nrollcall \\- finds out why a "
+      "distributed training job hangs\n.SH SYNOPSIS\n.B rollcall run\n[\\fIflags\\fR] \\-\\- "
+      "\\fICMD\\fR...\n.br\n.B rollcall\n\\fICOMMAND\\fR [\\fIflags\\fR]\n.SH COMMANDS\n");
+  for (const CommandHelp& command : commands) {
+    absl::StrAppend(&page, ".TP\n.B ", command.name, "\n", Roff(command.help), "\n");
+  }
+  return page + ".SH SEE ALSO\nrollcall\\-\\fICOMMAND\\fR(1) of each command\n";
+}
+
+std::string CommandManPage(const CommandHelp& command, const std::string& version) {
+  std::string page = absl::StrCat(".TH ROLLCALL\\-", command.name, " 1 \"\" \"rollcall ", version,
+                                  "\"\n.SH NAME\nrollcall\\-", command.name, " \\- ",
+                                  Roff(command.help), "\n.SH SYNOPSIS\n.B rollcall ", command.name,
+                                  "\n[\\fIflags\\fR]");
+  for (const FlagHelp& flag : command.flags) {
+    if (flag.positional) absl::StrAppend(&page, " \\fI", Roff(flag.name), "\\fR");
+  }
+  if (command.name == "run") page += " \\-\\- \\fICMD\\fR...";
+  page += "\n";
+  AddFlags(command, &page);
+  return page + ".SH SEE ALSO\nrollcall(1)\n";
+}
+
+}  // namespace rollcall

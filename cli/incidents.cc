@@ -1,0 +1,95 @@
+// rollcall incidents: what has hung, newest first.
+#include <CLI/CLI.hpp>
+#include <iostream>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/time/time.h"
+#include "cli/commands.h"
+#include "cli/query.h"
+#include "daemon/report/words.h"
+
+namespace rollcall {
+namespace {
+
+// "2026-11-20" or "2026-11-20T13:00:00Z".
+bool ParseMoment(const std::string& text, absl::Time* time) {
+  std::string problem;
+  return absl::ParseTime("%Y-%m-%d", text, time, &problem) ||
+         absl::ParseTime(absl::RFC3339_full, text, time, &problem);
+}
+
+std::string CheckMoment(const std::string& text) {
+  absl::Time time;
+  return ParseMoment(text, &time) ? ""
+                                  : text + " is no time like 2026-11-20 or 2026-11-20T13:00:00Z";
+}
+
+void SetMoment(const std::string& text, google::protobuf::Timestamp* moment) {
+  absl::Time time;
+  ParseMoment(text, &time);
+  moment->set_seconds(absl::ToUnixSeconds(time));
+}
+
+void Print(const v1::ListIncidentsResponse& response) {
+  for (const v1::Incident& incident : response.incidents()) {
+    const v1::Verdict verdict = incident.verdicts().empty() ? v1::Verdict() : incident.verdicts(0);
+    std::cout << absl::StrFormat("%s  %-10s %-20s %s\n    %s\n",
+                                 TimeInWords(incident.opened_at()), incident.state(),
+                                 verdict.cause(), incident.id(), verdict.summary());
+  }
+  for (const v1::Repeated& repeated : response.repeated()) {
+    std::cout << "again and again: "
+              << (repeated.host().empty()
+                      ? absl::StrCat("rank ", repeated.rank(), " of ", repeated.job())
+                      : absl::StrCat("host ", repeated.host()))
+              << " was at fault in " << repeated.incidents() << " of them\n";
+  }
+  if (response.incidents().empty()) std::cout << "no incidents\n";
+  if (response.total() > response.incidents_size()) {
+    std::cout << response.incidents_size() << " of " << response.total()
+              << "; more:  --limit=N --offset=N\n";
+  }
+}
+
+}  // namespace
+
+int IncidentsCommand(const std::vector<std::string>& arguments) {
+  QueryFlags flags;
+  std::string job, host, cause, from, until;
+  int limit = 20, offset = 0;
+  CLI::App app("Lists what has hung, newest first.", "rollcall incidents");
+  AddQueryFlags(&app, &flags);
+  app.add_option("--host", host, "at fault was a rank of this host");
+  app.add_option("--cause", cause, "missing_rank, rank_died, ...");
+  app.add_option("--from", from, "opened then or later: 2026-11-20 or 2026-11-20T13:00:00Z")
+      ->check(CLI::Validator(CheckMoment, "TIME"));
+  app.add_option("--until", until, "opened then or earlier")
+      ->check(CLI::Validator(CheckMoment, "TIME"));
+  app.add_option("--limit", limit, "how many")->capture_default_str()->check(CLI::Range(1, 1000));
+  app.add_option("--offset", offset, "how many to pass over")->check(CLI::NonNegativeNumber);
+  app.add_option("JOB", job, "only of this one");
+  int exit_code = 0;
+  if (!ParseFlags(&app, arguments, &exit_code)) return exit_code;
+  v1::ListIncidentsRequest request;
+  request.set_job(job);
+  request.set_host(host);
+  request.set_cause(cause);
+  request.set_limit(limit);
+  request.set_offset(offset);
+  if (!from.empty()) SetMoment(from, request.mutable_from());
+  if (!until.empty()) SetMoment(until, request.mutable_until());
+  v1::ListIncidentsResponse response;
+  const bool answered = DaemonQuery(flags.daemon).Ask("incidents", [&](auto* stub, auto* context) {
+    return stub->ListIncidents(context, request, &response);
+  });
+  if (!answered) return 1;
+  if (flags.format == "json") {
+    PrintJson(response);
+  } else {
+    Print(response);
+  }
+  return 0;
+}
+
+}  // namespace rollcall

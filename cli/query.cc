@@ -1,0 +1,69 @@
+#include "cli/query.h"
+
+#include <google/protobuf/util/json_util.h>
+#include <grpcpp/grpcpp.h>
+
+#include <CLI/CLI.hpp>
+#include <chrono>
+#include <iostream>
+
+namespace rollcall {
+namespace {
+
+constexpr auto kPatience = std::chrono::seconds(5);
+constexpr int kMostMessageBytes = 64 << 20;
+
+std::shared_ptr<grpc::Channel> Dial(const std::string& address) {
+  grpc::ChannelArguments arguments;
+  arguments.SetMaxReceiveMessageSize(kMostMessageBytes);
+  return grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), arguments);
+}
+
+}  // namespace
+
+DaemonQuery::DaemonQuery(std::string address)
+    : address_(std::move(address)), stub_(v1::Query::NewStub(Dial(address_))) {}
+
+grpc::Status DaemonQuery::Try(const Call& call) {
+  grpc::ClientContext context;
+  context.set_deadline(std::chrono::system_clock::now() + kPatience);
+  return call(stub_.get(), &context);
+}
+
+bool DaemonQuery::Ask(const char* command, const Call& call) {
+  const grpc::Status status = Try(call);
+  if (status.ok()) return true;
+  if (status.error_code() == grpc::StatusCode::UNAVAILABLE ||
+      status.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED) {
+    std::cerr << "rollcall: cannot reach the daemon at " << address_ << ": "
+              << status.error_message()
+              << "\n  is it up?        systemctl status rollcalld      (on that host)"
+              << "\n  somewhere else?  rollcall " << command
+              << " --daemon=HOST:PORT   or   export ROLLCALL_DAEMON=HOST:PORT\n";
+  } else {
+    std::cerr << "rollcall: " << status.error_message() << "\n";
+  }
+  return false;
+}
+
+void AddQueryFlags(CLI::App* app, QueryFlags* flags) {
+  app->add_option("--daemon", flags->daemon, "its address, HOST:PORT")
+      ->envname("ROLLCALL_DAEMON")
+      ->capture_default_str();
+  app->add_option("--format", flags->format, "text or json")
+      ->envname("ROLLCALL_FORMAT")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"text", "json"}));
+}
+
+void PrintJson(const google::protobuf::Message& message) {
+  google::protobuf::util::JsonPrintOptions options;
+  options.preserve_proto_field_names = true;
+  options.always_print_primitive_fields = true;
+  options.add_whitespace = true;
+  std::string json;
+  const auto status = google::protobuf::util::MessageToJsonString(message, &json, options);
+  std::cout << (status.ok() ? json : "{}\n");
+}
+
+}  // namespace rollcall

@@ -1,0 +1,126 @@
+// rollcall watch: a daemon's jobs on the whole screen, live.
+#include <poll.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <iostream>
+
+#include "absl/strings/str_cat.h"
+#include "cli/commands.h"
+#include "cli/query.h"
+#include "cli/screen.h"
+#include "cli/status_lines.h"
+
+namespace rollcall {
+namespace {
+
+constexpr int kTickMs = 1000;
+
+class Watch {
+ public:
+  Watch(const std::string& daemon, const std::string& job) : daemon_(daemon), query_(daemon) {
+    request_.set_job(job);
+  }
+
+  // Until q.
+  void OnScreen() {
+    Screen screen;
+    int selected = 0;
+    while (true) {
+      Ask();
+      selected = std::max(0, std::min(selected, response_.jobs_size() - 1));
+      screen.Show(Lines(selected, screen.columns(), screen.rows()));
+      switch (screen.AwaitKey(kTickMs)) {
+        case Screen::Key::kQuit:
+          return;
+        case Screen::Key::kDown:
+          ++selected;
+          break;
+        case Screen::Key::kUp:
+          --selected;
+          break;
+        case Screen::Key::kNone:
+          break;
+      }
+    }
+  }
+
+  // Where there is no terminal: what `rollcall status` says, whenever it changes in more than time.
+  int AsLines() {
+    std::string before = "nothing yet";
+    while (true) {
+      if (!query_.Ask("watch", [this](auto* stub, auto* context) {
+            return stub->GetStatus(context, request_, &response_);
+          })) {
+        return 1;
+      }
+      std::string states;
+      for (const v1::JobStatus& job : response_.jobs()) {
+        absl::StrAppend(&states, job.name(), " ", job.state(), " ", job.processes_alive(), "\n");
+      }
+      if (states != before) {
+        for (const StatusLine& line : StatusLines(response_)) std::cout << line.text << "\n";
+        std::cout << std::endl;
+        if (!std::cout) return 0;  // nobody reads any more
+      }
+      before = states;
+      // A reader that has gone is seen here too.
+      pollfd out = {STDOUT_FILENO, 0, 0};
+      if (poll(&out, 1, kTickMs) > 0 && (out.revents & (POLLERR | POLLHUP)) != 0) return 0;
+    }
+  }
+
+ private:
+  void Ask() {
+    v1::StatusResponse fresh;
+    const grpc::Status status = query_.Try([&](auto* stub, auto* context) {
+      return stub->GetStatus(context, request_, &fresh);
+    });
+    problem_ = status.ok() ? "" : status.error_message();
+    if (status.ok()) response_.Swap(&fresh);
+  }
+
+  std::vector<StatusLine> Lines(int selected, int columns, int rows) const {
+    auto lines = WatchLines(response_, selected, columns, problem_.empty() ? rows : rows - 1);
+    if (problem_.empty()) return lines;
+    lines.insert(lines.begin(),
+                 {CutToWidth(absl::StrCat("NOT UP TO DATE: cannot reach ", daemon_, ": ", problem_),
+                             columns),
+                  LineStyle::kBad});
+    return lines;
+  }
+
+  const std::string daemon_;
+  DaemonQuery query_;
+  v1::StatusRequest request_;
+  v1::StatusResponse response_;
+  std::string problem_;
+};
+
+}  // namespace
+
+int WatchCommand(const std::vector<std::string>& arguments) {
+  std::string daemon = "127.0.0.1:9400", job;
+  CLI::App app("Shows a daemon's jobs on the whole screen, live.", "rollcall watch");
+  app.add_option("--daemon", daemon, "its address, HOST:PORT")
+      ->envname("ROLLCALL_DAEMON")
+      ->capture_default_str();
+  app.add_option("JOB", job, "only this one");
+  int exit_code = 0;
+  if (!ParseFlags(&app, arguments, &exit_code)) return exit_code;
+  Watch watch(daemon, job);
+  if (!isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO)) return watch.AsLines();
+  // Said on the ordinary screen, where it stays.
+  if (!DaemonQuery(daemon).Ask("watch", [](auto* stub, auto* context) {
+        v1::StatusRequest request;
+        request.set_without_communicators(true);
+        v1::StatusResponse response;
+        return stub->GetStatus(context, request, &response);
+      })) {
+    return 1;
+  }
+  watch.OnScreen();
+  return 0;
+}
+
+}  // namespace rollcall

@@ -1,0 +1,279 @@
+"""What people type: status, watch, incidents, report, completion, man; and who is alerted."""
+import fcntl
+import http.server
+import json
+import os
+import pty
+import re
+import select
+import struct
+import subprocess
+import termios
+import threading
+import time
+import urllib.request
+
+import pytest
+from conftest import BUILD, ROLLCALL, VICTIMS, Service
+
+COMMANDS = ["run", "analyze", "status", "watch", "stacks", "incidents", "report", "completion",
+            "man"]
+
+
+def ask(daemon, *arguments, **options):
+    return subprocess.run([ROLLCALL, *arguments], text=True, timeout=60, capture_output=True,
+                          env={**os.environ, "ROLLCALL_DAEMON": daemon.address}, **options)
+
+
+@pytest.fixture
+def hang(tmp_path):
+    """hang(daemon): a job of four ranks that hangs, until the test ends."""
+    jobs = []
+
+    def start(daemon, name="a-job"):
+        jobs.append(Service(
+            [ROLLCALL, "run", "--sim", f"--daemon={daemon.address}", "--hang-after=3s",
+             f"--report-dir={tmp_path / 'here'}", "--", VICTIMS / "ranks", "-n", "4",
+             "--keep-going", "--", VICTIMS / "one_rank_stops_calling"],
+            env={"ROLLCALL_JOB": name}))
+        jobs[-1].read_until(r"rank 3 .* never entered AllReduce")
+        return jobs[-1]
+
+    yield start
+    for job in jobs:
+        if job.process.poll() is None:
+            job.kill()
+
+
+def test_an_incident_is_listed_and_reported_also_by_the_daemon_after_it(
+        start_daemon, hang, tmp_path):
+    daemon = start_daemon()
+    job = hang(daemon)
+    listed = ask(daemon, "incidents")
+    assert re.search(r"UTC  confirmed  missing_rank +a-job-1\n +rank 3", listed.stdout)
+    text = ask(daemon, "report", "a-job-1").stdout
+    assert "never entered AllReduce" in text and max(map(len, text.splitlines())) <= 100
+    assert "Validate()" in ask(daemon, "report", "--format=stacks", "a-job-1").stdout
+    page = ask(daemon, "report", "--format=html", "a-job-1").stdout
+    assert page.startswith("<!doctype html>")
+    job.kill()
+    daemon.kill()
+    daemon = start_daemon()
+    listed = json.loads(ask(daemon, "incidents", "--format=json").stdout)
+    assert [one["id"] for one in listed["incidents"]] == ["a-job-1"]
+    kept = json.loads(ask(daemon, "report", "--format=json", "a-job-1").stdout)
+    assert kept["state"] == "ended" and kept["verdicts"][0]["cause"] == "missing_rank"
+    assert kept["stacks"] and kept["stack_tree"]["nodes"]
+    hang(daemon).kill()
+    both = ask(daemon, "incidents", "a-job").stdout
+    assert "a-job-2" in both and "again and again: rank 3 of a-job was at fault in 2" in both
+    written = ask(daemon, "report", f"--report-dir={tmp_path / 'copy'}", "a-job-1")
+    folder = written.stdout.strip()
+    assert sorted(os.listdir(folder)) == ["incident.json", "report.html", "report.txt",
+                                          "stacks.txt"]
+
+
+def test_wrong_questions_say_what_there_is(daemon):
+    unknown = ask(daemon, "report", "nosuch-1")
+    assert unknown.returncode == 1
+    assert 'no incident "nosuch-1"' in unknown.stderr and "rollcall incidents" in unknown.stderr
+    assert ask(daemon, "incidents", "--from=yesterday").returncode == 2
+    assert ask(daemon, "report").returncode == 2
+    assert ask(daemon, "incidents").stdout == "no incidents\n"
+
+
+class Terminal:
+    """A program on a pseudo-terminal; what it shows is told by what it writes."""
+
+    def __init__(self, command, env, rows=24, columns=80):
+        self.main, end = pty.openpty()
+        self.resize(rows, columns)
+        self.process = subprocess.Popen(command, stdin=end, stdout=end, stderr=end, env=env,
+                                        start_new_session=True,
+                                        preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0))
+        os.close(end)
+        self.text = b""
+
+    def resize(self, rows, columns):
+        fcntl.ioctl(self.main, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+
+    def read_until(self, wanted, seconds=20):
+        deadline = time.monotonic() + seconds
+        while wanted not in self.text:
+            left = deadline - time.monotonic()
+            assert left > 0, self.text
+            if select.select([self.main], [], [], left)[0]:
+                self.text += os.read(self.main, 65536)
+        return self.text
+
+    def press(self, keys):
+        os.write(self.main, keys)
+
+
+def watch(daemon, **env):
+    return Terminal([ROLLCALL, "watch"], {**os.environ, "TERM": "xterm-256color",
+                                          "ROLLCALL_DAEMON": daemon.address, **env})
+
+
+def test_watch_shows_the_hang_follows_the_window_and_gives_the_terminal_back(daemon, hang):
+    terminal = watch(daemon)
+    terminal.read_until(b"0 jobs")
+    job = hang(daemon)
+    shown = terminal.read_until(b"never entered AllReduce")
+    assert re.search(rb"\x1b\[[0-9;]*3[123]m", shown)
+    terminal.text = b""
+    terminal.resize(30, 200)
+    terminal.read_until(b"behind: rank 3")
+    # A daemon that goes away makes what is shown look old.
+    daemon.kill()
+    terminal.read_until(b"NOT UP TO DATE")
+    terminal.press(b"q")
+    terminal.read_until(b"\x1b[?1049l")  # the ordinary screen
+    assert terminal.process.wait(timeout=20) == 0
+    job.kill()
+
+
+def test_watch_has_no_colours_where_nobody_wants_them(daemon, hang):
+    hang(daemon)
+    terminal = watch(daemon, NO_COLOR="1")
+    shown = terminal.read_until(b"never entered AllReduce")
+    assert not re.search(rb"\x1b\[[0-9;]*3[1-7]m", shown)
+    terminal.press(b"q")
+    assert terminal.process.wait(timeout=20) == 0
+
+
+def test_watch_without_a_terminal_says_what_changes_in_plain_lines(daemon, hang):
+    process = subprocess.Popen([ROLLCALL, "watch"], stdout=subprocess.PIPE, text=True,
+                               env={**os.environ, "ROLLCALL_DAEMON": daemon.address})
+    assert process.stdout.readline().startswith("no jobs")
+    hang(daemon)
+    lines = []
+    while not any("hung" in line for line in lines):
+        lines.append(process.stdout.readline())
+        assert lines[-1] != ""
+    assert not any("\x1b" in line for line in lines)
+    process.kill()
+    process.wait()
+
+
+def test_watch_without_a_daemon_says_so_and_ends(tmp_path):
+    result = subprocess.run([ROLLCALL, "watch", "--daemon=127.0.0.1:1"], capture_output=True,
+                            text=True, timeout=60, stdin=subprocess.DEVNULL)
+    assert result.returncode == 1
+    assert "cannot reach the daemon at 127.0.0.1:1" in result.stderr
+
+
+def complete(line):
+    """What bash offers at the end of the line."""
+    script = f"""
+source <({ROLLCALL} completion bash)
+COMP_LINE={line!r}; COMP_POINT=${{#COMP_LINE}}
+IFS=$' \\t\\n='; COMP_WORDS=()
+while IFS= read -r word; do COMP_WORDS+=("$word"); done < <(
+  python3 -c 'import re,sys; print("\\n".join(w for w in re.findall(r"=|[^ =]+| $", sys.argv[1])))' "$COMP_LINE" | sed 's/^ $//')
+COMP_CWORD=$((${{#COMP_WORDS[@]}} - 1))
+unset IFS
+compopt() {{ :; }}
+_rollcall
+printf '%s\\n' "${{COMPREPLY[@]}}"
+"""
+    result = subprocess.run(["bash", "-c", script], capture_output=True, text=True, timeout=60)
+    assert result.stderr == "", result.stderr
+    return result.stdout.split()
+
+
+def test_bash_completes_commands_flags_and_choices():
+    assert complete("rollcall ") == COMMANDS
+    assert complete("rollcall st") == ["status", "stacks"]
+    assert "--hang-after=" in complete("rollcall run --")
+    assert complete("rollcall run --on-hang=a") == ["abort"]
+    assert complete("rollcall report --format=") == ["text", "stacks", "json", "html"]
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion_is_a_script_that_its_shell_takes(shell):
+    script = subprocess.run([ROLLCALL, "completion", shell], capture_output=True, text=True,
+                            timeout=60).stdout
+    for command in COMMANDS:
+        assert command in script
+    try:
+        checked = subprocess.run([shell, "-n"], input=script, capture_output=True, text=True,
+                                 timeout=60)
+    except FileNotFoundError:
+        pytest.skip(f"this machine has no {shell}")
+    assert checked.returncode == 0, checked.stderr
+
+
+def test_man_pages_have_every_flag_that_help_has():
+    for command in COMMANDS:
+        page = subprocess.run([ROLLCALL, "man", command], capture_output=True, text=True,
+                              timeout=60).stdout.replace("\\-", "-")
+        told = subprocess.run([ROLLCALL, command, "--help"], capture_output=True, text=True,
+                              timeout=60).stdout
+        for flag in re.findall(r"--[a-z-]+", told):
+            if f"  {flag}" in told or f",{flag}" in told:
+                assert f".B {flag}" in page, (command, flag)
+
+
+def test_hangs_are_told_in_few_lines_that_leave_progress_bars_whole(tmp_path):
+    job = (f"for i in 1 2 3; do printf '\\rprogress %d%%' $i >&2; sleep 0.1; done; "
+           f"exec {VICTIMS / 'ranks'} -n 4 --keep-going -- {VICTIMS / 'one_rank_stops_calling'}")
+    terminal = Terminal([ROLLCALL, "run", "--sim", "--hang-after=2s", "--on-hang=abort",
+                         "--http=none", f"--report-dir={tmp_path}", "--", "bash", "-c", job],
+                        {**os.environ, "TERM": "xterm"})
+    shown = terminal.read_until(b"report.txt").decode()
+    said = [line for line in shown.replace("\r\n", "\n").split("\n") if "rollcall:" in line]
+    assert 2 <= len(said) <= 8, said
+    # The bar's line is cleared first, so that no half of it stands before our words.
+    assert re.search(r"\r\x1b\[Krollcall: rank 3", shown), shown
+    terminal.process.wait(timeout=30)
+
+
+class Receiver(http.server.BaseHTTPRequestHandler):
+    got = []
+    failures = 1
+
+    def do_POST(self):
+        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        Receiver.got.append(body)
+        self.send_response(503 if len(Receiver.got) <= Receiver.failures else 200)
+        self.end_headers()
+
+    def log_message(self, *_):
+        pass
+
+
+def test_an_alert_comes_for_the_hang_and_one_for_its_end(start_daemon, hang, tmp_path):
+    server = http.server.HTTPServer(("127.0.0.1", 0), Receiver)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    secret = tmp_path / "url"
+    secret.write_text(f"http://127.0.0.1:{server.server_port}/a-secret-path\n")
+    daemon = start_daemon(f"--alert=json=@{secret}", "--page-url=https://rollcall.example/")
+    job = hang(daemon)
+    job.kill()
+    deadline = time.monotonic() + 40
+    while len(Receiver.got) < 3 and time.monotonic() < deadline:
+        time.sleep(0.05)
+    server.shutdown()
+    assert [one["status"] for one in Receiver.got] == ["firing", "firing", "resolved"]
+    assert Receiver.got[0]["incident"] == "a-job-1"
+    assert Receiver.got[0]["link"] == "https://rollcall.example/#/incident/a-job-1"
+    command_line = open(f"/proc/{daemon.process.pid}/cmdline").read()
+    assert "a-secret-path" not in command_line
+
+
+def test_with_a_token_pages_want_it_and_a_wrong_file_is_refused(start_daemon, tmp_path):
+    token = tmp_path / "token"
+    token.write_text("0123456789abcdef01\n")
+    daemon = start_daemon(f"--http-token-file={token}")
+    with pytest.raises(urllib.error.HTTPError) as refused:
+        urllib.request.urlopen(f"{daemon.page}/api/v1/jobs", timeout=20)
+    assert refused.value.code == 401
+    request = urllib.request.Request(f"{daemon.page}/api/v1/jobs",
+                                     headers={"Authorization": "Bearer 0123456789abcdef01"})
+    assert json.load(urllib.request.urlopen(request, timeout=20))["jobs"] == []
+    token.write_text("short\n")
+    result = subprocess.run([BUILD / "bin" / "rollcalld", f"--http-token-file={token}",
+                             f"--report-dir={tmp_path / 'r'}"],
+                            capture_output=True, text=True, timeout=20)
+    assert result.returncode == 1 and "openssl rand -hex 32" in result.stderr
