@@ -3,6 +3,9 @@
 #include <grpcpp/grpcpp.h>
 #include <spdlog/spdlog.h>
 
+#include <algorithm>
+#include <set>
+
 #include "absl/strings/str_cat.h"
 #include "agent/monotonic_clock.h"
 #include "daemon/daemon.h"
@@ -58,6 +61,16 @@ class RemoteWatch : public IncidentWatch {
     }
     // Oldest first, as things happened.
     std::vector<v1::Incident> incidents(response.incidents().rbegin(), response.incidents().rend());
+    // The job had the same name before: what was over when this run began is not its own.
+    for (const v1::Incident& incident : incidents) {
+      if (first_ && incident.has_closed_at()) earlier_.insert(incident.id());
+    }
+    first_ = false;
+    incidents.erase(std::remove_if(incidents.begin(), incidents.end(),
+                                   [this](const v1::Incident& incident) {
+                                     return earlier_.count(incident.id()) > 0;
+                                   }),
+                    incidents.end());
     for (v1::Incident& incident : incidents) WriteHere(&incident);
     return incidents;
   }
@@ -83,6 +96,8 @@ class RemoteWatch : public IncidentWatch {
   std::map<std::string, std::string> folders_;  // by incident
   int64_t next_ns_ = 0;
   bool said_ = false;
+  bool first_ = true;
+  std::set<std::string> earlier_;
 };
 
 }  // namespace

@@ -40,7 +40,7 @@ constexpr int kMostViewers = 100;  // each holds a thread
 constexpr auto kLookForChanges = std::chrono::milliseconds(200);
 constexpr auto kSayAlive = std::chrono::seconds(5);
 constexpr int64_t kAnswersLeastNs = 300'000'000;
-constexpr int64_t kAnswersMostNs = 2'000'000'000;
+constexpr int64_t kAnswersMostNs = 1'000'000'000;
 
 constexpr char kNoPage[] =
     "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\"><title>Rollcall</title>"
@@ -92,8 +92,12 @@ class HttpServer::Impl {
     server_.set_default_headers({{"X-Content-Type-Options", "nosniff"},
                                  {"Referrer-Policy", "no-referrer"},
                                  {"Cache-Control", "no-cache"}});
-    // httplib's default reuses the port of another daemon.
-    server_.set_socket_options([](socket_t) {});
+    // httplib's default shares the port with another daemon; this only lets a daemon that was
+    // restarted have the port of the one before, whose connections may still be closing.
+    server_.set_socket_options([](socket_t socket) {
+      const int yes = 1;
+      setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes));
+    });
     server_.set_tcp_nodelay(true);
     server_.set_keep_alive_max_count(1000);
     server_.set_payload_max_length(1 << 16);

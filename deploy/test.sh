@@ -88,6 +88,14 @@ run_tests "unit-$preset" "${ctest[@]}" -LE 'e2e|torch' -j 2 --output-junit "$log
 step "end-to-end tests"
 run_tests "e2e-$preset" "${ctest[@]}" -L e2e --output-junit "$logs/e2e-$preset.xml"
 
+if deploy/setup_browser.sh < /dev/null > "$logs/setup-browser.log" 2>&1; then
+  step "browser tests"
+  run_tests "browser-$preset" tests/browser/run.sh "$build" --junitxml="$logs/browser-$preset.xml"
+else
+  step "browser tests LEFT OUT:"
+  sed 's/^/   /' "$logs/setup-browser.log"
+fi
+
 if deploy/setup_torch.sh < /dev/null > "$logs/setup-torch.log" 2>&1; then
   step "PyTorch tests"
   run_tests "torch-$preset" tests/torch/run.sh "$build" --junitxml="$logs/torch-$preset.xml"

@@ -89,9 +89,11 @@ def start_daemon(tmp_path):
     services = []
 
     def start(*flags):
-        service = Service([BUILD / "bin" / "rollcalld", "--listen=127.0.0.1:0",
-                           "--http=127.0.0.1:0", f"--report-dir={tmp_path / 'daemon-reports'}",
-                           "--hang-after=3s", *flags])
+        usual = ["--listen=127.0.0.1:0", "--http=127.0.0.1:0", "--hang-after=3s",
+                 f"--report-dir={tmp_path / 'daemon-reports'}"]
+        given = {flag.partition("=")[0] for flag in flags}
+        service = Service([BUILD / "bin" / "rollcalld", *flags,
+                           *(flag for flag in usual if flag.partition("=")[0] not in given)])
         services.append(service)
         said = service.read_until(
             r"agents on (127\.0\.0\.1:\d+), pages on (http://127\.0\.0\.1:\d+)/")

@@ -6,6 +6,7 @@ import { useWidth } from "./parts";
 
 const kRow = 20;
 const kNarrowest = 2;
+const kLeastWidth = 120; // until the page is laid out
 const kMostRows = 60;
 
 interface Box { index: number; x: number; width: number; depth: number }
@@ -73,7 +74,7 @@ export function Icicle({ tree }: { tree: StackTree }) {
   const [onlyDifferent, setOnlyDifferent] = useState(different.size > 0 && all > 1);
   const children = useMemo(() => childrenOf(nodes), [nodes]);
   const at = root < nodes.length ? root : 0;
-  const boxes = useMemo(() => boxesOf(nodes, children, at, Math.max(width, 300), onlyDifferent && different.size > 0 ? different : undefined),
+  const boxes = useMemo(() => boxesOf(nodes, children, at, Math.max(width, kLeastWidth), onlyDifferent && different.size > 0 ? different : undefined),
     [nodes, children, at, width, onlyDifferent, different]);
   const wanted = search.trim().toLowerCase();
   const found = useMemo(() => new Set(wanted === "" ? [] : nodes.flatMap((node, index) => node.frame.toLowerCase().includes(wanted) ? [index] : [])), [nodes, wanted]);
@@ -90,7 +91,7 @@ export function Icicle({ tree }: { tree: StackTree }) {
         <span><span class="swatch" style={{ background: "var(--stack-all)" }} aria-hidden="true" /> all {all}</span>
       </div>
       <div ref={watch}>
-        <svg width={Math.max(width, 300)} height={rows * kRow} role="group" aria-label="merged stacks; Tab goes from frame to frame, Enter shows one alone">
+        <svg width={Math.max(width, kLeastWidth)} height={rows * kRow} role="group" aria-label="merged stacks; Tab goes from frame to frame, Enter shows one alone">
           {boxes.map((box) => {
             const node = nodes[box.index]!;
             const text = box.index === 0 ? `all ${node.rank_count} ranks` : node.frame;

@@ -3,7 +3,7 @@
 import { useEffect, useState } from "preact/hooks";
 
 const kLeastApart = 500;
-const kAskAnyway = 10_000;
+const kAskAnyway = 2_000; // waits grow without any change
 const kSilence = 12_000; // the daemon says something every 5 s
 
 export interface Link { state: "connecting" | "live" | "lost"; heardAt: number }

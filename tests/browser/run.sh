@@ -1,0 +1,16 @@
+#!/usr/bin/env bash
+# Drives a browser through the pages of real daemons.
+#
+#   tests/browser/run.sh [BUILD_DIR] [PYTEST_ARGUMENTS...]       BUILD_DIR: build/release
+#
+# Exit 0: all passed. Another exit code: a test failed, or something is missing.
+set -euo pipefail
+
+here=$(cd "$(dirname "$0")" && pwd)
+root=$(cd "$here/../.." && pwd)
+ROLLCALL_BUILD=$(cd "${1:-$root/build/release}" && pwd)
+export ROLLCALL_BUILD
+shift || true
+
+"$root/deploy/setup_browser.sh"
+exec "$root/build/browser-venv/bin/python" -m pytest -q -p no:cacheprovider "$here" "$@"

@@ -1,0 +1,279 @@
+"""Every view, against a real daemon with a job that really hangs; what is shown is what the API says."""
+import http.server
+import re
+import signal
+import threading
+import urllib.request
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from conftest import ask
+from playwright.sync_api import expect
+
+
+def test_jobs_are_listed_with_their_health(open_page, daemon, start_job):
+    start_job(daemon)
+    page = open_page(daemon.page)
+    row = page.locator("tr", has_text="a-job")
+    expect(row.locator(".state")).to_contain_text("hung")
+    job = ask(daemon, "jobs")["jobs"][0]
+    expect(row).to_contain_text(f"{job['processes_alive']} / {job['processes']}")
+    expect(row).to_contain_text("never entered AllReduce")
+    row.get_by_role("link", name="a-job").first.click()
+    expect(page.locator("h1")).to_contain_text("a-job")
+    assert page.url.endswith("#/job/a-job")
+
+
+def test_a_job_shows_who_waits_and_who_does_not_come(open_page, daemon, start_job):
+    start_job(daemon)
+    page = open_page(f"{daemon.page}/#/job/a-job")
+    expect(page.locator(".sentence")).to_contain_text("rank 3")
+    expect(page.locator(".words")).to_contain_text("waiting for others: 3 ranks 0-2")
+    expect(page.locator(".words")).to_contain_text("behind others by 1 call, and not waiting: 1 rank 3")
+    view = ask(daemon, "job", job="a-job")
+    comm = view["status"]["communicators"][0]
+    table = page.get_by_role("region", name="communicators")
+    expect(table).to_contain_text(comm["id"])
+    expect(table).to_contain_text(f"{comm['position_min']} to {comm['position_max']}")
+    expect(table).to_contain_text("AllReduce(float32")
+    processes = page.get_by_role("region", name="processes")
+    for process in ask(daemon, "processes", job="a-job")["processes"]:
+        expect(processes).to_contain_text(str(process["pid"]))
+    expect(processes).to_contain_text("cudaStreamSynchronize for")
+
+
+def test_the_map_is_walked_by_keys_and_leads_to_a_ranks_calls(open_page, daemon, start_job):
+    start_job(daemon)
+    page = open_page(f"{daemon.page}/#/job/a-job")
+    canvas = page.locator(".map canvas").first
+    canvas.focus()
+    expect(page.locator(".map .told").first).to_contain_text("rank 3")
+    canvas.press("ArrowLeft")
+    expect(page.locator(".map .told").first).to_contain_text("rank 2, ")
+    expect(page.locator(".map .told").first).to_contain_text("waiting for others")
+    canvas.press("n")
+    expect(page.locator(".map .told").first).to_contain_text("rank 3")
+    canvas.press("ArrowLeft")
+    canvas.press("Enter")
+    expect(page.locator("#calls input")).to_have_value("2")
+    assert "ranks=2" in page.url
+    page.locator("#calls summary").click()
+    calls = ask(daemon, "calls", job="a-job", ranks="2")["ranks"][0]["communicators"][0]["calls"]
+    waits = page.get_by_role("region", name="calls").locator("tr.waits")
+    expect(waits).to_contain_text(str(calls[-1]["call"]["position"]))
+    expect(waits).to_contain_text("waits")
+
+
+def test_a_hang_comes_onto_the_screen_by_itself(open_page, daemon, start_job):
+    page = open_page(daemon.page)
+    expect(page.locator("main")).to_contain_text("No job has been heard of yet")
+    start_job(daemon)
+    expect(page.locator("tr", has_text="a-job").locator(".state")).to_contain_text("hung")
+    first = page.locator("tr", has_text="a-job").inner_text()
+    page.wait_for_timeout(2500)
+    assert page.locator("tr", has_text="a-job").inner_text() != first, "the wait does not grow"
+
+
+def test_an_incident_has_its_verdict_its_evidence_and_its_stacks(open_page, daemon, start_job):
+    start_job(daemon)
+    page = open_page(f"{daemon.page}/#/incident/a-job-1")
+    verdict = ask(daemon, "incident", id="a-job-1")["verdicts"][0]
+    expect(page.locator("h1")).to_contain_text("never entered AllReduce")
+    for text in [verdict["cause"], verdict["certainty"], *verdict["evidence"],
+                 *(advice["text"] for advice in verdict["advice"])]:
+        expect(page.locator("main")).to_contain_text(text)
+    cards = page.locator(".cards .card")
+    expect(cards.nth(0)).to_contain_text(f"pid {verdict['culprits'][0]['pid']}")
+    expect(cards.nth(1)).to_contain_text("ranks 0-2")
+    expect(page.locator("details[open]").first).to_contain_text("Validate()")
+    # The picture: what differs, searched, and one frame alone.
+    expect(page.locator(".icicle .frame", has_text="main").first).to_be_visible()
+    page.get_by_role("searchbox").fill("validate")
+    expect(page.locator(".icicle [role=status]")).to_contain_text("frames")
+    assert page.locator(".icicle .found").count() >= 1
+    page.get_by_role("searchbox").fill("")
+    few = page.locator(".icicle .frame").count()
+    page.get_by_label("only what differs").uncheck()
+    assert page.locator(".icicle .frame").count() >= few
+    page.locator(".icicle .frame", has_text="main").first.press("Enter")
+    page.get_by_role("button", name="all of it").click()
+
+
+def test_stacks_are_taken_again_and_the_verdict_is_copied(open_page, daemon, start_job):
+    start_job(daemon)
+    page = open_page(f"{daemon.page}/#/incident/a-job-1")
+    page.get_by_role("button", name="take stacks again, now").click()
+    expect(page.locator(".card", has_text="Taken")).to_contain_text("rank 0")
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    page.get_by_role("button", name="copy as text").click()
+    expect(page.locator(".actions [role=status]")).to_have_text("copied")
+    copied = page.evaluate("navigator.clipboard.readText()")
+    assert re.match(r"a-job: rank 3 .* never entered AllReduce", copied)
+    assert "cause missing_rank, certain" in copied
+    with page.expect_download() as download:
+        page.get_by_role("link", name="download the report").click()
+    report = download.value.path().read_text()
+    assert report.startswith("<!doctype html>") and "never entered AllReduce" in report
+
+
+def test_two_histories_stand_side_by_side_where_ranks_part(open_page, daemon, start_job):
+    start_job(daemon, "one_rank_broadcasts", said="Broadcast")
+    page = open_page(f"{daemon.page}/#/incident/a-job-1")
+    verdict = ask(daemon, "incident", id="a-job-1")["verdicts"][0]
+    differing = [line for line in verdict["histories"] if line["differs"]]
+    expect(page.locator("table.histories tr.differs")).to_have_count(len(differing))
+    expect(page.locator("table.histories tr.differs").first).to_contain_text("Broadcast")
+    expect(page.locator("table.histories")).to_contain_text("AllReduce")
+    expect(page.locator(".cards mark").first).to_be_visible()
+
+
+def test_a_cycle_of_waits_is_drawn(open_page, daemon, start_job):
+    start_job(daemon, "two_communicators_in_other_orders", ranks=2, said="deadlock|each")
+    page = open_page(f"{daemon.page}/#/incident/a-job-1")
+    chain = ask(daemon, "incident", id="a-job-1")["verdicts"][0]["chain"]
+    expect(page.locator(".waits-graph .edge")).to_have_count(len(chain))
+    expect(page.locator(".waits-list li")).to_have_count(len(chain))
+
+
+def test_history_is_filtered_what_repeats_is_pointed_out_and_two_are_compared(
+        open_page, daemon, start_job):
+    for _ in range(2):
+        start_job(daemon, name="one").kill()
+    start_job(daemon, "one_rank_broadcasts", name="other", said="Broadcast").kill()
+    page = open_page(f"{daemon.page}/#/history")
+    rows = page.get_by_role("region", name="incidents").locator("tbody tr")
+    expect(rows).to_have_count(3)
+    expect(page.locator(".card", has_text="Again and again")).to_contain_text("rank 3 of one")
+    page.get_by_label("cause").select_option("operation_mismatch")
+    expect(rows).to_have_count(1)
+    assert "cause=operation_mismatch" in page.url
+    page.get_by_label("cause").select_option("")
+    expect(rows).to_have_count(3)
+    page.get_by_label("compare one-1").check()
+    page.get_by_label("compare other-1").check()
+    page.get_by_role("link", name="compare the two").click()
+    expect(page.locator("tr.differs", has_text="cause")).to_contain_text("missing_rank")
+    expect(page.locator("tr.differs", has_text="cause")).to_contain_text("operation_mismatch")
+
+
+def test_a_lost_connection_is_shown_and_healed(open_page, start_daemon, start_job):
+    daemon = start_daemon()
+    start_job(daemon)
+    page = open_page(f"{daemon.page}/#/job/a-job")
+    expect(page.locator(".link")).to_contain_text("live")
+    port = daemon.page.rsplit(":", 1)[1]
+    daemon.kill(signal.SIGKILL)
+    expect(page.locator(".link-lost")).to_contain_text("connection lost")
+    expect(page.locator(".page.old")).to_be_visible()
+    expect(page.locator("main")).to_contain_text("Not up to date")
+    again = start_daemon(f"--http=127.0.0.1:{port}", f"--listen={daemon.address}")
+    expect(page.locator(".link")).to_contain_text("live", timeout=40_000)
+    expect(page.locator(".page.old")).to_have_count(0)
+    assert again.page == daemon.page
+
+
+HOSTILE = "<img src=x onerror=alert(1)>/\"'&\u202e%2e"
+
+
+def test_text_from_jobs_is_only_text(open_page, daemon, big_job):
+    big_job(daemon, "--ranks=256", f"--job={HOSTILE}", "--hang-after=2", "--hang-rank=100")
+    page = open_page(daemon.page)
+    link = page.get_by_role("link", name=HOSTILE, exact=True).first
+    expect(link).to_be_visible()
+    link.click()
+    expect(page.locator("h1")).to_contain_text(HOSTILE)
+    expect(page.get_by_role("region", name="processes")).to_contain_text("<b>large</b>.yaml")
+    page.get_by_role("link", name="the incident").click(timeout=40_000)
+    expect(page.locator("h1")).to_contain_text("rank 100")
+    page.goto(f"{daemon.page}/#/history")
+    expect(page.locator("tbody tr").first).to_contain_text(HOSTILE)
+    assert page.locator("img").count() == 0
+
+
+def test_a_job_of_sixteen_thousand_ranks_is_legible_and_small(open_page, daemon, big_job):
+    big_job(daemon, "--hang-after=3")
+    page = open_page(f"{daemon.page}/#/job/big")
+    expect(page.locator(".sentence")).to_contain_text("rank 4711", timeout=60_000)
+    world = page.locator(".map").first
+    expect(world.locator(".words")).to_contain_text("1 rank 4711")
+    expect(world.locator(".words")).to_contain_text("16,383 ranks 0-4710,4712-16383")
+    for kind in ("tp", "pp", "dp"):
+        expect(page.locator(".map h3", has_text=kind).first).to_be_visible()
+    assert page.evaluate("document.querySelectorAll('*').length") < 3000
+    page.get_by_label("one cell a host").check()
+    page.locator(".map canvas").first.focus()
+    expect(world.locator(".told")).to_contain_text("node-588")
+    expect(world.locator(".told")).to_contain_text("a culprit")
+
+
+VIEWS = ["", "#/job/a-job", "#/incident/a-job-1", "#/history", "#/compare/a-job-1/a-job-1"]
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_all_views_are_for_everybody(open_page, daemon, start_job, theme):
+    start_job(daemon)
+    for view in VIEWS:
+        page = open_page(f"{daemon.page}/{view}", theme=theme)
+        expect(page.locator("h1")).to_be_visible()
+        page.wait_for_timeout(500)
+        found = Axe().run(page, options={"runOnly": ["wcag2a", "wcag2aa", "wcag21aa"]})
+        assert found.violations_count == 0, f"{view} {theme}\n{found.generate_report()}"
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_views_fit_a_phone(open_page, daemon, start_job, view):
+    start_job(daemon)
+    page = open_page(f"{daemon.page}/{view}", width=360, height=740)
+    expect(page.locator("h1")).to_be_visible()
+    page.wait_for_timeout(500)
+    assert page.evaluate("document.documentElement.scrollWidth") <= 360
+
+
+class Proxy(http.server.BaseHTTPRequestHandler):
+    """Serves a daemon below /team/rollcall/."""
+    upstream = ""
+
+    def do_GET(self):
+        path = self.path.removeprefix("/team/rollcall")
+        if path == self.path:
+            return self.send_error(404)
+        request = urllib.request.Request(self.upstream + path)
+        try:
+            with urllib.request.urlopen(request, timeout=20) as answer:
+                self.send_response(answer.status)
+                for name in ("Content-Type", "Content-Encoding", "Content-Security-Policy"):
+                    if answer.headers.get(name):
+                        self.send_header(name, answer.headers[name])
+                self.end_headers()
+                while piece := answer.read1(65536):
+                    self.wfile.write(piece)
+                    self.wfile.flush()
+        except (BrokenPipeError, ConnectionResetError):
+            pass
+        return None
+
+    def log_message(self, *_):
+        pass
+
+
+def test_it_works_below_a_path(open_page, daemon, start_job):
+    start_job(daemon)
+    Proxy.upstream = daemon.page
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Proxy)
+    server.daemon_threads = True
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    page = open_page(f"http://127.0.0.1:{server.server_port}/team/rollcall/")
+    page.get_by_role("link", name="a-job").first.click()
+    expect(page.locator(".sentence")).to_contain_text("rank 3")
+    expect(page.locator(".link")).to_contain_text("live")
+    server.shutdown()
+
+
+def test_the_theme_that_was_chosen_stays(open_page, daemon):
+    page = open_page(daemon.page)
+    light = page.evaluate("getComputedStyle(document.body).backgroundColor")
+    page.get_by_label("colours").select_option("dark")
+    dark = page.evaluate("getComputedStyle(document.body).backgroundColor")
+    assert light != dark
+    page.reload()
+    assert page.evaluate("getComputedStyle(document.body).backgroundColor") == dark
