@@ -81,6 +81,17 @@ else
   check_tools
 fi
 
+# The page is built with npm. Debian's package of that name clashes with the Node.js of other
+# sources, which brings its own; and everything else works without the page.
+install_npm() {
+  if command -v npm > /dev/null; then return; fi
+  step "page: installing nodejs and npm"
+  quietly apt-npm.log as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y \
+    --no-install-recommends -o DPkg::Lock::Timeout=300 nodejs npm ||
+    step "page: LEFT OUT, nodejs and npm could not be installed"
+}
+if command -v apt-get > /dev/null; then install_npm; fi
+
 if [ -n "${NCCL_HOME:-}" ] && [ -n "${CUDA_HOME:-}" ]; then
   step "headers: from NCCL_HOME and CUDA_HOME"
 else

@@ -1,0 +1,100 @@
+"""What /metrics tells, with the real Prometheus: rules checked, a scrape, an alert that fires."""
+import json
+import pathlib
+import socket
+import subprocess
+import time
+import urllib.parse
+import urllib.request
+
+import pytest
+from conftest import BUILD, ROLLCALL, VICTIMS, Service
+
+ROOT = pathlib.Path(__file__).parent.parent.parent
+RULES = ROOT / "deploy" / "prometheus" / "rollcall.rules.yml"
+DASHBOARD = ROOT / "deploy" / "grafana" / "rollcall.json"
+
+
+@pytest.fixture(scope="module")
+def programs():
+    made = subprocess.run([ROOT / "deploy" / "setup_prometheus.sh"], capture_output=True, text=True)
+    if made.returncode != 0:
+        pytest.skip(made.stderr.strip())
+    return ROOT / "build" / "prometheus" / "usr" / "bin"
+
+
+def fetch(url, accept="*/*"):
+    with urllib.request.urlopen(urllib.request.Request(url, headers={"Accept": accept}),
+                                timeout=20) as answer:
+        return answer.read().decode()
+
+
+def test_promtool_takes_the_rules(programs):
+    checked = subprocess.run([programs / "promtool", "check", "rules", RULES], capture_output=True,
+                             text=True)
+    assert checked.returncode == 0, checked.stdout + checked.stderr
+
+
+def test_promtool_takes_the_metrics(programs, daemon):
+    checked = subprocess.run([programs / "promtool", "check", "metrics"],
+                             input=fetch(f"{daemon.page}/metrics"), capture_output=True, text=True)
+    assert checked.returncode == 0, checked.stdout + checked.stderr
+
+
+@pytest.fixture
+def prometheus(programs, daemon, tmp_path):
+    target = daemon.page.removeprefix("http://")
+    config = tmp_path / "prometheus.yml"
+    config.write_text(f"""
+global: {{scrape_interval: 200ms, evaluation_interval: 200ms}}
+rule_files: [{RULES}]
+scrape_configs:
+  - job_name: rollcalld
+    honor_labels: true
+    static_configs: [{{targets: ["{target}"]}}]
+""")
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        address = f"127.0.0.1:{free.getsockname()[1]}"
+    service = Service([programs / "prometheus", f"--config.file={config}",
+                       f"--storage.tsdb.path={tmp_path / 'data'}",
+                       f"--web.listen-address={address}"])
+    service.read_until("Server is ready to receive web requests")
+    yield f"http://{address}"
+    service.kill()
+
+
+def ask(prometheus, path, **parameters):
+    return json.loads(fetch(f"{prometheus}/api/v1/{path}?{urllib.parse.urlencode(parameters)}"))["data"]
+
+
+def until(get, seconds=40):
+    deadline = time.monotonic() + seconds
+    while not (got := get()) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    return got
+
+
+def test_an_alert_fires_for_a_job_that_hangs(prometheus, daemon, tmp_path):
+    job = Service([ROLLCALL, "run", "--sim", f"--daemon={daemon.address}", "--hang-after=3s",
+                   f"--report-dir={tmp_path / 'here'}", "--", VICTIMS / "ranks", "-n", "4",
+                   "--keep-going", "--", VICTIMS / "one_rank_stops_calling"],
+                  env={"ROLLCALL_JOB": "a-job"})
+
+    def firing():
+        return [alert for alert in ask(prometheus, "alerts")["alerts"]
+                if alert["labels"]["alertname"] == "RollcallJobHung" and alert["state"] == "firing"]
+
+    alerts = until(firing)
+    assert alerts and alerts[0]["labels"]["job"] == "a-job"
+    assert alerts[0]["annotations"]["summary"] == "a-job hangs: missing_rank"
+    targets = ask(prometheus, "targets")["activeTargets"]
+    assert [target["health"] for target in targets] == ["up"], targets
+    # Every query of the dashboard is one that Prometheus takes, and those of this job have answers.
+    for panel in json.loads(DASHBOARD.read_text())["panels"]:
+        for target in panel["targets"]:
+            query = target["expr"].replace("$job", "a-job")
+            result = ask(prometheus, "query", query=query)["result"]
+            assert result or "rate(" in query or "increase(" in query or "state=" in query, query
+    job.kill()
+    assert until(lambda: not firing())
