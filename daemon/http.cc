@@ -19,6 +19,7 @@
 #include "daemon/http_api.h"
 #include "daemon/page_files.h"
 #include "daemon/report/escape.h"
+#include "daemon/report/frozen_view.h"
 #include "daemon/report/html.h"
 
 namespace rollcall {
@@ -27,9 +28,6 @@ namespace {
 constexpr char kPolicy[] =
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src "
     "'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
-// The report's file is the same from a disk: its style and script are inside.
-constexpr char kReportPolicy[] =
-    "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; frame-ancestors 'none'";
 constexpr char kJson[] = "application/json";
 constexpr char kCookie[] = "rollcall_token";
 // No page of another site can make a browser send this header.
@@ -283,7 +281,7 @@ class HttpServer::Impl {
   void Report(const std::string& id, bool download, httplib::Response* response) {
     const auto incident = daemon_->GetIncident(id);
     if (!incident.ok()) return Refuse(incident.status(), response);
-    response->set_header("Content-Security-Policy", kReportPolicy);
+    response->set_header("Content-Security-Policy", ReportPolicy() + "; frame-ancestors 'none'");
     if (download) {
       std::string name = "rollcall-" + id + ".html";
       for (char& c : name) {

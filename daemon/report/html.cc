@@ -2,6 +2,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "daemon/report/escape.h"
+#include "daemon/report/frozen_view.h"
 #include "daemon/report/stack_picture.h"
 #include "daemon/report/words.h"
 
@@ -110,8 +111,8 @@ std::string ToHtml(const v1::Incident& incident) {
   std::string html = absl::StrCat(
       "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
       "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
-      "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; "
-      "style-src 'unsafe-inline'\">\n<title>",
+      "<meta http-equiv=\"Content-Security-Policy\" content=\"",
+      ReportPolicy(), "\">\n<title>",
       headline, "</title>\n<style>", kStyle, "</style>\n</head>\n<body>\n<main>\n<h1>", headline,
       "</h1>\n");
   bool is_first = true;
@@ -130,7 +131,7 @@ std::string ToHtml(const v1::Incident& incident) {
             picture + "</div>\n";
   }
   for (const v1::ProcessStack* stack : StacksInOrder(incident)) AddStack(*stack, &html);
-  html += "</main>\n</body>\n</html>\n";
+  html += "</main>\n" + FrozenView(incident) + "</body>\n</html>\n";
   return html;
 }
 

@@ -116,6 +116,28 @@ def test_stacks_are_taken_again_and_the_verdict_is_copied(open_page, daemon, sta
     assert report.startswith("<!doctype html>") and "never entered AllReduce" in report
 
 
+def test_a_report_shows_the_same_from_a_disk_and_on_paper(open_page, daemon, start_job, tmp_path):
+    start_job(daemon)
+    page = open_page(f"{daemon.page}/report?id=a-job-1")
+    expect(page.locator("h1")).to_contain_text("never entered AllReduce")
+    expect(page.locator(".icicle .frame").first).to_be_visible()
+    report = next((tmp_path / "here").glob("*/report.html"))
+    page = open_page(report.as_uri(), theme="dark")
+    expect(page.locator("h1")).to_contain_text("never entered AllReduce")
+    expect(page.locator(".icicle .frame").first).to_be_visible()
+    expect(page.locator(".cards .card").nth(1)).to_contain_text("ranks 0-2")
+    assert page.locator("main").count() == 1
+    page.emulate_media(media="print")
+    assert page.pdf()[:5] == b"%PDF-"
+    # Without script too it says all.
+    plain = page.context.browser.new_context(java_script_enabled=False)
+    bare = plain.new_page()
+    bare.goto(report.as_uri())
+    expect(bare.locator("h1")).to_contain_text("never entered AllReduce")
+    expect(bare.locator("main")).to_contain_text("Validate()")
+    plain.close()
+
+
 def test_two_histories_stand_side_by_side_where_ranks_part(open_page, daemon, start_job):
     start_job(daemon, "one_rank_broadcasts", said="Broadcast")
     page = open_page(f"{daemon.page}/#/incident/a-job-1")

@@ -6,10 +6,11 @@ import { useEffect, useState } from "preact/hooks";
 import { addressOf, useAddress } from "./address";
 import { Compare } from "./compare";
 import { History } from "./history";
-import { Incident } from "./incident";
+import { Incident, IncidentView } from "./incident";
 import { Job } from "./job";
 import { Jobs } from "./jobs";
 import { startLive, useClock, useLink } from "./live";
+import type { Incident as IncidentMessage } from "./messages";
 
 const themes = ["", "light", "dark"];
 const themeNames = ["as the system", "light", "dark"];
@@ -78,6 +79,18 @@ function Page() {
   );
 }
 
+// A report carries the incident with it: the same view, frozen.
+function frozen(): IncidentMessage | undefined {
+  const text = document.getElementById("rollcall-incident")?.textContent;
+  return text === undefined || text === null ? undefined : JSON.parse(text) as IncidentMessage;
+}
+
 document.documentElement.dataset["theme"] = keptTheme();
-startLive();
-render(<Page />, document.getElementById("app")!);
+const incident = frozen();
+if (incident !== undefined) {
+  document.querySelector("main")?.remove();
+  render(<main class="report"><IncidentView incident={incident} frozen /></main>, document.body);
+} else {
+  startLive();
+  render(<Page />, document.getElementById("app")!);
+}
