@@ -1,0 +1,162 @@
+#!/usr/bin/env python3
+"""The page with a job of 16,384 ranks: first view, a change on the screen, memory, fifty viewers.
+
+    build/browser-venv/bin/python tests/bench/page.py [BUILD_DIR] [--minutes=2] [--viewers=50]
+
+Needs what deploy/setup_browser.sh installs. Prints medians; each figure beside what was aimed at.
+"""
+import argparse
+import pathlib
+import re
+import statistics
+import subprocess
+import threading
+import time
+import urllib.request
+
+from playwright.sync_api import sync_playwright
+
+CHROMIUM = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--disable-background-networking",
+            "--disable-component-update", "--disable-sync", "--enable-precise-memory-info",
+            "--js-flags=--expose-gc"]
+
+
+def start_daemon(build, folder):
+    process = subprocess.Popen(
+        [build / "bin" / "rollcalld", "--listen=127.0.0.1:0", "--http=127.0.0.1:0",
+         f"--report-dir={folder}/reports", "--hang-after=5s"], stderr=subprocess.PIPE, text=True)
+    for line in process.stderr:
+        found = re.search(r"agents on (\S+), pages on (\S+)/", line)
+        if found:
+            threading.Thread(target=process.stderr.read, daemon=True).start()
+            return process, found.group(1), found.group(2)
+    raise SystemExit("the daemon did not start")
+
+
+def start_job(build, address, *flags):
+    job = subprocess.Popen([build / "tests" / "big_job", f"--daemon={address}", "--seconds=3600",
+                            *flags], stdout=subprocess.PIPE, text=True)
+    job.stdout.readline()
+    return job
+
+
+def cpu_seconds(pid):
+    fields = pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / 100
+
+
+def first_views(browser, url, rounds):
+    times = []
+    for _ in range(rounds):
+        context = browser.new_context(viewport={"width": 1200, "height": 900})
+        page = context.new_page()
+        begun = time.monotonic()
+        page.goto(url)
+        page.wait_for_selector(".map canvas[style]")
+        times.append(time.monotonic() - begun)
+        context.close()
+    return times
+
+
+def change_on_screen(browser, build, address, page_url):
+    """From the tick that stops the job to the lanes and maps that show somebody waiting."""
+    job = start_job(build, address, "--job=change", "--hang-after=6", "--tick=0.5")
+    begun = time.monotonic()
+    context = browser.new_context(viewport={"width": 1200, "height": 900})
+    page = context.new_page()
+    page.goto(f"{page_url}/#/job/change")
+    page.wait_for_selector(".map canvas[style]")
+    page.wait_for_function("document.querySelector('.words')?.textContent.includes('waiting for others')",
+                           polling=20, timeout=60_000)
+    took = time.monotonic() - begun - 6
+    context.close()
+    job.terminate()
+    job.wait()
+    return took
+
+
+def memory(browser, url, minutes):
+    context = browser.new_context(viewport={"width": 1200, "height": 900})
+    page = context.new_page()
+    page.goto(url)
+    page.wait_for_selector(".map canvas[style]")
+    samples = []
+    for _ in range(int(minutes * 6)):
+        time.sleep(10)
+        samples.append(page.evaluate("(gc(), performance.memory.usedJSHeapSize)") / 1e6)
+    nodes = page.evaluate("document.querySelectorAll('*').length")
+    context.close()
+    return samples, nodes
+
+
+class Viewer(threading.Thread):
+    """Does what the page does: hears of changes, asks at most twice a second."""
+
+    def __init__(self, url, job, seconds):
+        super().__init__(daemon=True)
+        self.url, self.job, self.until, self.answers = url, job, time.monotonic() + seconds, 0
+
+    def run(self):
+        events = urllib.request.urlopen(f"{self.url}/api/v1/events", timeout=30)
+        last = 0
+        while time.monotonic() < self.until:
+            line = events.readline()
+            if line.startswith(b"event: change") and time.monotonic() - last > 0.5:
+                last = time.monotonic()
+                request = urllib.request.Request(f"{self.url}/api/v1/job?job={self.job}",
+                                                 headers={"Accept-Encoding": "gzip"})
+                urllib.request.urlopen(request, timeout=30).read()
+                self.answers += 1
+
+
+def viewers_cost(pid, url, count, seconds):
+    before = cpu_seconds(pid)
+    time.sleep(seconds)
+    alone = (cpu_seconds(pid) - before) / seconds
+    viewers = [Viewer(url, "moving", seconds + 2) for _ in range(count)]
+    for viewer in viewers:
+        viewer.start()
+    time.sleep(2)
+    before = cpu_seconds(pid)
+    time.sleep(seconds)
+    watched = (cpu_seconds(pid) - before) / seconds
+    for viewer in viewers:
+        viewer.join()
+    return alone, watched, sum(viewer.answers for viewer in viewers) / (seconds + 2)
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("build", nargs="?", default="build/release", type=pathlib.Path)
+    parser.add_argument("--minutes", type=float, default=2)
+    parser.add_argument("--viewers", type=int, default=50)
+    options = parser.parse_args()
+    build = options.build.resolve()
+    folder = subprocess.run(["mktemp", "-d"], capture_output=True, text=True).stdout.strip()
+    daemon, address, url = start_daemon(build, folder)
+    job = start_job(build, address, "--job=moving", "--hang-after=1000000", "--tick=1")
+    time.sleep(6)
+    try:
+        with sync_playwright() as playwright:
+            browser = playwright.chromium.launch(executable_path="/usr/bin/chromium", args=CHROMIUM)
+            times = first_views(browser, f"{url}/#/job/moving", 7)
+            print(f"first view of 16,384 ranks: {statistics.median(times):.2f} s (of {len(times)}, "
+                  f"{min(times):.2f} to {max(times):.2f}; wanted: 1 s)", flush=True)
+            changes = [change_on_screen(browser, build, address, url) for _ in range(3)]
+            print(f"a change on the screen after the agent's tick: {statistics.median(changes):.2f} s"
+                  f" ({', '.join(f'{c:.2f}' for c in changes)}; wanted: 1 s)", flush=True)
+            samples, nodes = memory(browser, f"{url}/#/job/moving", options.minutes)
+            print(f"memory of the page's script over {options.minutes:g} min: {samples[0]:.1f} MB, "
+                  f"then {min(samples[1:]):.1f} to {max(samples[1:]):.1f} MB, {samples[-1]:.1f} at "
+                  f"the end; {nodes} elements", flush=True)
+            browser.close()
+        alone, watched, rate = viewers_cost(daemon.pid, url, options.viewers, 20)
+        print(f"the daemon: {100 * alone:.1f} % of a core without viewers, {100 * watched:.1f} % with "
+              f"{options.viewers} ({rate:.0f} answers a second; wanted: 10 % more)", flush=True)
+    finally:
+        for process in (job, daemon):
+            process.terminate()
+            process.wait()
+
+
+main()
