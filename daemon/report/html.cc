@@ -106,7 +106,7 @@ void AddStack(const v1::ProcessStack& stack, std::string* html) {
 
 }  // namespace
 
-std::string ToHtml(const v1::Incident& incident) {
+std::string ToHtml(const v1::Incident& incident, bool with_view) {
   const std::string headline = EscapeHtml(Headline(incident));
   std::string html = absl::StrCat(
       "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
@@ -131,7 +131,7 @@ std::string ToHtml(const v1::Incident& incident) {
             picture + "</div>\n";
   }
   for (const v1::ProcessStack* stack : StacksInOrder(incident)) AddStack(*stack, &html);
-  html += "</main>\n" + FrozenView(incident) + "</body>\n</html>\n";
+  html += "</main>\n" + (with_view ? FrozenView(incident) : "") + "</body>\n</html>\n";
   return html;
 }
 

@@ -8,6 +8,7 @@
 
 namespace rollcall {
 
-std::string ToHtml(const v1::Incident& incident);
+// `with_view`: with the page's view of it, some 200 KiB.
+std::string ToHtml(const v1::Incident& incident, bool with_view = true);
 
 }  // namespace rollcall

@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <system_error>
 #include <utility>
@@ -22,7 +23,10 @@
 namespace rollcall {
 namespace {
 
-using File = std::pair<std::string, std::string>;  // name, content
+struct File {
+  std::string name;
+  std::string content;
+};
 
 constexpr int kMaxNames = 1000;
 
@@ -62,12 +66,34 @@ void SyncFolder(const std::string& path) {
   close(fd);
 }
 
-absl::StatusOr<std::vector<File>> Render(const v1::Incident& incident) {
+// How much of a report is written: less where the disk has no room for all of it.
+enum class Extent { kWhole, kCulpritsStacks, kNoStacks };
+
+v1::Incident CutTo(Extent extent, v1::Incident incident) {
+  if (extent == Extent::kWhole) return incident;
+  incident.clear_stack_tree();
+  auto* stacks = incident.mutable_stacks();
+  stacks->erase(std::remove_if(stacks->begin(), stacks->end(),
+                               [extent](const v1::ProcessStack& stack) {
+                                 return extent == Extent::kNoStacks || !stack.culprit();
+                               }),
+                stacks->end());
+  if (!incident.verdicts().empty()) {
+    incident.mutable_verdicts(0)->add_missing_evidence(absl::StrCat(
+        "the disk was full when this report was written: ",
+        extent == Extent::kNoStacks ? "all stacks" : "the stacks of all but the culprits",
+        " are left out"));
+  }
+  return incident;
+}
+
+absl::StatusOr<std::vector<File>> Render(const v1::Incident& whole, Extent extent) {
+  const v1::Incident incident = CutTo(extent, whole);
   absl::StatusOr<std::string> json = ToJson(incident);
   if (!json.ok()) return json.status();
   return std::vector<File>{{"stacks.txt", StacksToText(incident)},
                            {"report.txt", ToText(incident)},
-                           {"report.html", ToHtml(incident)},
+                           {"report.html", ToHtml(incident, extent == Extent::kWhole)},
                            {"incident.json", *std::move(json)}};
 }
 
@@ -119,6 +145,18 @@ std::string FreePath(const std::string& wanted, int* n) {
   return "";
 }
 
+// As much of it as there is room for.
+absl::Status WriteWhatFits(const std::string& folder, const v1::Incident& incident) {
+  absl::Status status;
+  for (const Extent extent : {Extent::kWhole, Extent::kCulpritsStacks, Extent::kNoStacks}) {
+    const absl::StatusOr<std::vector<File>> files = Render(incident, extent);
+    if (!files.ok()) return files.status();
+    status = WriteFiles(folder, *files);
+    if (!absl::IsResourceExhausted(status)) return status;
+  }
+  return status;
+}
+
 // Writes all under a name that nobody looks at, then gives it its own.
 absl::StatusOr<std::string> Publish(const std::string& temporary, const std::string& wanted,
                                     v1::Incident incident) {
@@ -126,9 +164,7 @@ absl::StatusOr<std::string> Publish(const std::string& temporary, const std::str
     const std::string path = FreePath(wanted, &n);
     if (path.empty()) return Failed("find a free name like", wanted, EEXIST);
     incident.set_report_path(path);
-    const absl::StatusOr<std::vector<File>> files = Render(incident);
-    if (!files.ok()) return files.status();
-    const absl::Status written = WriteFiles(temporary, *files);
+    const absl::Status written = WriteWhatFits(temporary, incident);
     if (!written.ok()) return written;
     if (rename(temporary.c_str(), path.c_str()) == 0) return path;
     // Another writer may have taken the name just now.
@@ -169,20 +205,25 @@ absl::StatusOr<std::string> CreateReport(const std::string& report_dir, v1::Inci
 
 absl::Status UpdateReport(const std::string& folder, v1::Incident incident) {
   incident.set_report_path(folder);
-  const absl::StatusOr<std::vector<File>> files = Render(incident);
+  const absl::StatusOr<std::vector<File>> files = Render(incident, Extent::kWhole);
   if (!files.ok()) return files.status();
-  for (const auto& [name, content] : *files) {
-    const std::string path = absl::StrCat(folder, "/", name);
-    const std::string temporary = absl::StrCat(folder, "/.", name, ".new");
-    const absl::Status written = WriteFile(temporary, content);
+  const auto fresh = [&folder](const File& file) {
+    return absl::StrCat(folder, "/.", file.name, ".new");
+  };
+  // All of them first: files of one report must not tell of different times.
+  absl::Status written;
+  for (const File& file : *files) {
+    if (written.ok()) written = WriteFile(fresh(file), file.content);
+  }
+  for (const File& file : *files) {
     if (!written.ok()) {
-      unlink(temporary.c_str());
-      return written;
+      unlink(fresh(file).c_str());
+    } else if (rename(fresh(file).c_str(), absl::StrCat(folder, "/", file.name).c_str()) != 0) {
+      written = Failed("replace", file.name, errno);
     }
-    if (rename(temporary.c_str(), path.c_str()) != 0) return Failed("replace", path, errno);
   }
   SyncFolder(folder);
-  return absl::OkStatus();
+  return written;
 }
 
 }  // namespace rollcall

@@ -1,5 +1,6 @@
 """`rollcall run` as a wrapper: what goes in and out of the job is the job's own,
 and nothing that is wrong with Rollcall or its flags harms it."""
+import json
 import os
 import pathlib
 import signal
@@ -164,3 +165,23 @@ def test_a_hang_can_start_a_command(run, tmp_path):
                  on_hang=f'exec:echo "$ROLLCALL_SUMMARY" > {note}', hang_after="60s")
     assert result.exit_code == 0
     assert "rank 1" in note.read_text()
+
+
+def test_a_report_for_a_disk_that_is_nearly_full_is_smaller_and_says_so(tmp_path):
+    disk, copy = tmp_path / "disk", tmp_path / "copy"
+    disk.mkdir()
+    space = ["unshare", "-m"] if os.geteuid() == 0 else ["unshare", "-Urm"]
+    if subprocess.run([*space, "mount", "-t", "tmpfs", "tmpfs", disk]).returncode != 0:
+        pytest.skip("this system permits no mounts of one's own")
+    job = (f"mount -t tmpfs -o size=110k tmpfs {disk} && {{ {ROLLCALL} run --sim --hang-after=2s "
+           f"--on-hang=abort --http=none --report-dir={disk} -- {VICTIMS / 'ranks'} -n 4 "
+           f"--keep-going -- {VICTIMS / 'one_rank_stops_calling'}; cp -r {disk} {copy}; }}")
+    result = subprocess.run([*space, "sh", "-c", job], capture_output=True, text=True, timeout=60)
+    folders = [path for path in copy.iterdir() if not path.name.startswith(".")]
+    assert len(folders) == 1, result.stderr
+    incident = json.loads((folders[0] / "incident.json").read_text())
+    verdict = incident["verdicts"][0]
+    assert verdict["cause"] == "missing_rank"
+    assert any("the disk was full" in missing for missing in verdict["missing_evidence"])
+    assert "the disk was full" in (folders[0] / "report.txt").read_text()
+    assert (folders[0] / "report.html").read_text().endswith("</html>\n")
