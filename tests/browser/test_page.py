@@ -84,6 +84,7 @@ def test_an_incident_has_its_verdict_its_evidence_and_its_stacks(open_page, daem
         expect(page.locator("main")).to_contain_text(text)
     cards = page.locator(".cards .card")
     expect(cards.nth(0)).to_contain_text(f"pid {verdict['culprits'][0]['pid']}")
+    expect(cards.nth(0)).to_contain_text("stands in pause ← Validate()")
     expect(cards.nth(1)).to_contain_text("ranks 0-2")
     expect(page.locator("details[open]").first).to_contain_text("Validate()")
     # The picture: what differs, searched, and one frame alone.

@@ -13,7 +13,7 @@ import { Waits } from "./waits";
 const kMostStacksAgain = 32;
 
 // For a chat message: what one would type oneself.
-export function incidentText(incident: Message): string {
+function incidentText(incident: Message): string {
   const verdict = incident.verdicts[0];
   if (verdict === undefined) return incident.id;
   return [
@@ -30,8 +30,16 @@ function Facts({ facts }: { facts: [string, preact.ComponentChildren][] }) {
     .map(([name, value]) => <div key={name}><dt>{name}</dt><dd>{value}</dd></div>)}</dl>;
 }
 
-function CallCard({ title, who, made, code, differs }: {
-  title: string; who: string; made: Call | undefined; code: string; differs: string[];
+// Where its main thread stands: the program's own line if there is one, else the innermost names.
+function standsIn(incident: Message, rank: number): string {
+  const frames = incident.stacks.filter((stack) => stack.culprit && stack.rank === rank).pop()?.threads[0]?.frames ?? [];
+  const python = frames.find((one) => one.python);
+  if (python !== undefined) return `${python.function} ${python.file}:${python.line}`;
+  return frames.filter((one) => one.function !== "").slice(0, 3).map((one) => one.function).join(" ← ");
+}
+
+function CallCard({ title, who, stands, made, code, differs }: {
+  title: string; who: string; stands: string; made: Call | undefined; code: string; differs: string[];
 }) {
   const mark = (field: string, value: string) => differs.includes(field) ? <mark>{value}</mark> : value;
   return (
@@ -47,20 +55,22 @@ function CallCard({ title, who, made, code, differs }: {
         ["root", made.root < 0 ? "" : mark("root", String(made.root))],
       ]} />}
       {code !== "" && <p class="code">{code}</p>}
+      {stands !== "" && <p>stands in <span class="code">{stands}</span></p>}
     </div>
   );
 }
 
-function SideBySide({ verdict }: { verdict: Verdict }) {
+function SideBySide({ verdict, incident }: { verdict: Verdict; incident: Message }) {
   const first = verdict.culprits[0];
   return (
     <div class="cards">
       <CallCard title={verdict.culprits.length === 1 ? "Culprit" : `Culprits (${verdict.culprits.length})`}
         who={verdict.culprits.slice(0, 6).map(culprit).join("; ") + (verdict.culprits.length > 6 ? "; …" : "")}
+        stands={first === undefined ? "" : standsIn(incident, first.rank)}
         made={first?.call} code={first?.code ?? ""} differs={verdict.mismatched_fields} />
       <CallCard title={verdict.waiting_ranks.length === 0 ? "The others" : `Waiting (${verdict.waiting_ranks.length})`}
         who={verdict.waiting_ranks.length === 0 ? "" : `ranks ${formatRanks(verdict.waiting_ranks, 12)}${verdict.waited_seconds > 0 ? `, for ${seconds(verdict.waited_seconds)}` : ""}`}
-        made={verdict.call} code={verdict.call?.code ?? ""} differs={verdict.mismatched_fields} />
+        stands="" made={verdict.call} code={verdict.call?.code ?? ""} differs={verdict.mismatched_fields} />
     </div>
   );
 }
@@ -86,7 +96,7 @@ function List({ title, lines }: { title: string; lines: string[] }) {
   return <><h3>{title}</h3><ul>{lines.map((line, index) => <li key={index}>{line}</li>)}</ul></>;
 }
 
-export function VerdictView({ verdict, first }: { verdict: Verdict; first: boolean }) {
+function VerdictView({ verdict, first, incident }: { verdict: Verdict; first: boolean; incident: Message }) {
   return (
     <>
       {!first && <h3 class="also">{verdict.is_consequence ? "A consequence: " : "Also found: "}{verdict.summary}</h3>}
@@ -98,7 +108,7 @@ export function VerdictView({ verdict, first }: { verdict: Verdict; first: boole
         ["how", verdict.divergence],
         ["waited", verdict.waited_seconds > 0 ? seconds(verdict.waited_seconds) : ""],
       ]} />
-      <SideBySide verdict={verdict} />
+      <SideBySide verdict={verdict} incident={incident} />
       <Histories verdict={verdict} />
       {verdict.chain.length > 0 && <><h3>Who waits for whom</h3><Waits chain={verdict.chain} /></>}
       {verdict.advice.length > 0 && <><h3>What to do</h3><ul class="advice">{verdict.advice.map((advice) => <li key={advice.id}><b>{advice.id}</b> {advice.text}</li>)}</ul></>}
@@ -176,8 +186,8 @@ export function IncidentView({ incident, frozen }: { incident: Message; frozen: 
         {incident.closed_at !== undefined && <>, over <Time at={incident.closed_at} /></>}</p>
       <h1 class={`sentence sentence-${incident.state}`}>{first?.summary ?? incident.id}</h1>
       {!frozen && <Actions incident={incident} />}
-      {first !== undefined && <VerdictView verdict={first} first />}
-      {others.length > 0 && <Section title="What else was found">{others.map((verdict, index) => <VerdictView key={index} verdict={verdict} first={false} />)}</Section>}
+      {first !== undefined && <VerdictView verdict={first} first incident={incident} />}
+      {others.length > 0 && <Section title="What else was found">{others.map((verdict, index) => <VerdictView key={index} verdict={verdict} first={false} incident={incident} />)}</Section>}
       <Section title="Stacks" id="stacks">
         {incident.stack_tree !== undefined && incident.stack_tree.nodes.length > 1 ? <Icicle tree={incident.stack_tree} /> : <p class="soft">None have been taken{frozen ? "" : " yet"}.</p>}
         {!frozen && incident.closed_at === undefined && <StacksAgain incident={incident} />}
