@@ -128,7 +128,7 @@ function Stack({ stack }: { stack: ProcessStack }) {
         <div key={thread.tid}>
           <h4>thread {thread.tid}{thread.name !== "" && ` “${thread.name}”`}, {thread.state}{thread.wait_channel !== "" && ` in ${thread.wait_channel}`}{thread.python_lock !== "" && `, ${thread.python_lock} Python's lock`}</h4>
           {thread.note !== "" && <p class="soft">{thread.note}</p>}
-          <pre>{thread.frames.map((one, index) => `#${String(index).padEnd(3)}${frame(one)}`).join("\n")}</pre>
+          <pre tabIndex={0}>{thread.frames.map((one, index) => `#${String(index).padEnd(3)}${frame(one)}`).join("\n")}</pre>
         </div>))}
     </details>
   );
