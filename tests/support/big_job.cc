@@ -63,8 +63,8 @@ class BigJob {
     v1::AgentMessage message;
     v1::Hello* hello = message.mutable_hello();
     hello->set_protocol(1);
-    hello->set_agent_id("big-job");
-    hello->set_host("big");
+    hello->set_agent_id("big-job-" + flags_.job);
+    hello->set_host("agent-of-" + flags_.job);  // one agent a host
     hello->set_rollcall_version("test");
     return message;
   }
