@@ -139,6 +139,35 @@ TEST(HtmlTest, EscapesWhatComesFromTheJob) {
   EXPECT_NE(html.find("operator&lt;&lt; &lt;&amp;&gt;"), std::string::npos);
 }
 
+TEST(HtmlTest, StaysBelowFiveMebibytesWithTheStacksOfFourThousandRanks) {
+  v1::Incident incident = MakeIncident();
+  // As many nodes as are ever kept, with long names and rank sets; and culprits' stacks whole.
+  v1::StackTree* tree = incident.mutable_stack_tree();
+  for (int i = 0; i < 20000; ++i) {
+    v1::StackTree::Node* node = tree->add_nodes();
+    node->set_parent(i / 2);
+    node->set_frame("some_namespace::SomeClass::SomeMethodWithALongName(int, char const*) " +
+                    std::to_string(i));
+    node->set_ranks("0-17,19-511,700,702,1024-4095");
+    node->set_rank_count(4000);
+    node->set_threads(4000);
+  }
+  for (int process = 0; process < 16; ++process) {
+    v1::ProcessStack* stack = incident.add_stacks();
+    stack->set_culprit(true);
+    for (int thread = 0; thread < 40; ++thread) {
+      for (int frame = 0; frame < 30; ++frame) {
+        v1::Frame* added =
+            (frame == 0 ? stack->add_threads()
+                        : stack->mutable_threads(stack->threads_size() - 1))->add_frames();
+        added->set_function("torch::autograd::Engine::thread_main");
+        added->set_module("/usr/lib/python3/dist-packages/torch/lib/libtorch_cpu.so");
+      }
+    }
+  }
+  EXPECT_LE(ToHtml(incident).size(), size_t{5} << 20);
+}
+
 TEST(HtmlTest, StandsAlone) {
   const std::string html = ToHtml(MakeIncident());
   for (const char* outside : {"http:", "https:", "//", "src=", "href=", "url(h", "@import"}) {
