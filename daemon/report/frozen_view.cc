@@ -60,7 +60,7 @@ std::string ReportPolicy() {
 }
 
 std::string FrozenView(const v1::Incident& incident) {
-  const absl::StatusOr<std::string> json = ToJson(incident);
+  const absl::StatusOr<std::string> json = ToJson(incident, false);
   if (Script().empty() || !json.ok()) return "";
   return absl::StrCat("<style>", TextOf("/app.css"), "</style>\n",
                       "<script type=\"application/json\" id=\"rollcall-incident\">",

@@ -5,9 +5,13 @@
 #include "daemon/report/frozen_view.h"
 #include "daemon/report/stack_picture.h"
 #include "daemon/report/words.h"
+#include "daemon/stacks/merge.h"
 
 namespace rollcall {
 namespace {
+
+constexpr int kMostNodes = 4000;   // of the merged stacks
+constexpr int kMostFrames = 8000;  // of stacks that are shown whole
 
 constexpr char kStyle[] = R"(
 :root { color-scheme: light dark; --text: #1d2129; --soft: #5c6573; --back: #fff; --card: #f5f6f8;
@@ -104,9 +108,32 @@ void AddStack(const v1::ProcessStack& stack, std::string* html) {
   *html += "</details>\n";
 }
 
+// Files that people open on a phone: what differs, and the culprits' stacks; stacks.txt has all.
+v1::Incident CutForHtml(const v1::Incident& incident, int* left_out) {
+  v1::Incident cut = incident;
+  if (cut.stack_tree().nodes_size() > kMostNodes) {
+    const bool was_cut = cut.stack_tree().cut();
+    *cut.mutable_stack_tree() = ToProto(FromProto(incident.stack_tree()), kMostNodes);
+    cut.mutable_stack_tree()->set_cut(cut.stack_tree().cut() || was_cut);
+  }
+  cut.clear_stacks();
+  int frames = 0;
+  for (const v1::ProcessStack* stack : StacksInOrder(incident)) {
+    for (const v1::ThreadStack& thread : stack->threads()) frames += thread.frames_size();
+    if (frames > kMostFrames && !cut.stacks().empty()) {
+      ++*left_out;
+    } else {
+      *cut.add_stacks() = *stack;
+    }
+  }
+  return cut;
+}
+
 }  // namespace
 
-std::string ToHtml(const v1::Incident& incident, bool with_view) {
+std::string ToHtml(const v1::Incident& whole, bool with_view) {
+  int left_out = 0;
+  const v1::Incident incident = CutForHtml(whole, &left_out);
   const std::string headline = EscapeHtml(Headline(incident));
   std::string html = absl::StrCat(
       "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
@@ -131,6 +158,9 @@ std::string ToHtml(const v1::Incident& incident, bool with_view) {
             picture + "</div>\n";
   }
   for (const v1::ProcessStack* stack : StacksInOrder(incident)) AddStack(*stack, &html);
+  if (left_out > 0) {
+    absl::StrAppend(&html, "<p>", left_out, " more stacks are in stacks.txt.</p>\n");
+  }
   html += "</main>\n" + (with_view ? FrozenView(incident) : "") + "</body>\n</html>\n";
   return html;
 }

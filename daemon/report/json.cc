@@ -6,9 +6,9 @@
 
 namespace rollcall {
 
-absl::StatusOr<std::string> ToJson(const v1::Incident& incident) {
+absl::StatusOr<std::string> ToJson(const v1::Incident& incident, bool with_whitespace) {
   google::protobuf::util::JsonPrintOptions options;
-  options.add_whitespace = true;
+  options.add_whitespace = with_whitespace;
   options.always_print_primitive_fields = true;
   options.preserve_proto_field_names = true;
   std::string json;

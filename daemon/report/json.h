@@ -11,6 +11,7 @@
 namespace rollcall {
 
 // Fails only for a message that proto3 JSON cannot express (a time beyond year 9999).
-absl::StatusOr<std::string> ToJson(const v1::Incident& incident);
+// `with_whitespace`: for people to read.
+absl::StatusOr<std::string> ToJson(const v1::Incident& incident, bool with_whitespace = true);
 
 }  // namespace rollcall
