@@ -290,7 +290,8 @@ void Daemon::Count(const IncidentEvent& event, JobWatch* watch) {
   }
   const Incident& incident = event.incident;
   if (incident.closed_ns == 0 || incident.confirmed_ns == 0) return;
-  watch->hung_seconds += static_cast<double>(incident.closed_ns - incident.opened_ns) / 1e9;
+  watch->hung_seconds[CauseName(incident.verdicts.front().cause)] +=
+      static_cast<double>(incident.closed_ns - incident.opened_ns) / 1e9;
 }
 
 void Daemon::Alert(const IncidentEvent& event, const v1::Incident& incident) {
@@ -381,6 +382,12 @@ void Daemon::SaveHistory(int64_t now_ns) {
 
 void Daemon::OnTick(const std::string& host, const v1::Tick& tick) {
   store_.Apply(host, tick, Now());
+  if (tick.dropped_ticks() == 0) return;  // as nearly always
+  const absl::MutexLock lock(&mutex_);
+  uint64_t& known = dropped_ticks_[host];
+  // An agent that was started anew counts from 0.
+  counters_.dropped_agent_ticks += tick.dropped_ticks() - (tick.dropped_ticks() >= known ? known : 0);
+  known = tick.dropped_ticks();
 }
 
 void Daemon::OnConnected(const std::string& host) {

@@ -125,12 +125,13 @@ class Daemon : public AgentSink {
     uint64_t changes = 0;  // of its incidents
     CallRate rate;
     std::map<std::string, int> incidents_by_cause;
-    double hung_seconds = 0;  // of confirmed incidents that are closed
+    std::map<std::string, double> hung_seconds;  // of confirmed incidents that are closed, by cause
   };
   struct Counters {  // since the daemon's start
     uint64_t ticks = 0;
     double tick_seconds = 0;
     uint64_t reports = 0, reports_failed = 0, history_failed = 0;
+    uint64_t dropped_agent_ticks = 0;
   };
   // A process whose stacks were asked for.
   struct Asked {
@@ -186,6 +187,7 @@ class Daemon : public AgentSink {
   StackCalls stack_calls_;
   std::map<uint64_t, StackRequest> stack_requests_ ABSL_GUARDED_BY(mutex_);
   uint64_t next_request_ ABSL_GUARDED_BY(mutex_) = 1;
+  std::map<std::string, uint64_t> dropped_ticks_ ABSL_GUARDED_BY(mutex_);   // host -> as told
   std::map<std::string, int64_t> gone_since_ns_ ABSL_GUARDED_BY(mutex_);  // host -> when
   std::map<std::string, Diagnoser> diagnosers_;  // by job; the diagnosing thread's own
   std::thread thread_;

@@ -233,6 +233,7 @@ std::string Daemon::GetMetrics(bool open_metrics) const {
     store_.Read(name, [&](const JobState& state) { lost[name] = RecordsLost(state); });
   }
   const absl::MutexLock lock(&mutex_);
+  snapshot.dropped_agent_ticks = counters_.dropped_agent_ticks;
   snapshot.ticks = counters_.ticks;
   snapshot.tick_seconds = counters_.tick_seconds;
   snapshot.reports = counters_.reports;
@@ -250,7 +251,8 @@ std::string Daemon::GetMetrics(bool open_metrics) const {
     const Incident& live = *at->second.life.live();
     metrics.open_cause = CauseName(live.verdicts.front().cause);
     if (live.state == IncidentState::kConfirmed) {
-      metrics.hung_seconds += static_cast<double>(now_ns - live.opened_ns) / 1e9;
+      metrics.hung_seconds[metrics.open_cause] +=
+          static_cast<double>(now_ns - live.opened_ns) / 1e9;
     }
   }
   return MetricsText(snapshot, open_metrics);

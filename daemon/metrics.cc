@@ -91,8 +91,10 @@ void AddJob(const JobMetrics& job, Families* out) {
   out->Gauge("rollcall_job_longest_wait_seconds", "The longest wait in a call", labels, longest);
   out->Counter("rollcall_job_records_lost_total", "Call records overwritten before they were read",
                labels, static_cast<double>(job.records_lost));
-  out->Counter("rollcall_job_hung_seconds_total", "Time in confirmed incidents", labels,
-               job.hung_seconds);
+  for (const auto& [cause, seconds] : job.hung_seconds) {
+    out->Counter("rollcall_job_hung_seconds_total", "Time in confirmed incidents",
+                 {{"job", status.name()}, {"cause", cause}}, seconds);
+  }
   std::set<std::string> causes;
   for (const auto& [cause, count] : job.incidents_by_cause) {
     causes.insert(cause);
@@ -129,6 +131,9 @@ double CpuSeconds() {
 void AddDaemon(const MetricsSnapshot& snapshot, Families* out) {
   out->Gauge("rollcall_build_info", "1; the release is a label", {{"version", snapshot.version}}, 1);
   out->Gauge("rollcall_agents_connected", "Agents that are connected", {}, snapshot.agents);
+  out->Counter("rollcall_agent_dropped_ticks_total",
+               "Ticks that agents could not send, for the daemon was out of reach", {},
+               static_cast<double>(snapshot.dropped_agent_ticks));
   out->Counter("rollcall_daemon_ticks_total", "Looks at all jobs", {},
                static_cast<double>(snapshot.ticks));
   out->Counter("rollcall_daemon_tick_seconds_total", "Time that they took", {},

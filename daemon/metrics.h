@@ -22,13 +22,14 @@ struct JobMetrics {
   uint64_t records_lost = 0;
   std::map<std::string, int> incidents_by_cause;  // confirmed ones, since the daemon's start
   std::string open_cause;                         // of the live incident; "": there is none
-  double hung_seconds = 0;
+  std::map<std::string, double> hung_seconds;     // in confirmed incidents, by cause
 };
 
 struct MetricsSnapshot {
   std::string version;
   int agents = 0;
   std::vector<JobMetrics> jobs;
+  uint64_t dropped_agent_ticks = 0;
   uint64_t ticks = 0;
   double tick_seconds = 0;
   uint64_t reports = 0, reports_failed = 0, history_failed = 0;

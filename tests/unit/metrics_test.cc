@@ -25,7 +25,7 @@ MetricsSnapshot Snapshot(int jobs = 1, int communicators = 1) {
     job.status.set_state("hung");
     job.status.set_ranks(64);
     job.incidents_by_cause["missing_rank"] = 2;
-    job.hung_seconds = 31.5;
+    job.hung_seconds["missing_rank"] = 31.5;
     job.records_lost = 7;
     job.open_cause = "missing_rank";
     for (int c = 0; c < communicators; ++c) {
@@ -46,7 +46,7 @@ TEST(MetricsTest, TellOfJobsIncidentsAndTheDaemon) {
   EXPECT_THAT(text, HasSubstr("rollcall_job_state{job=\"train-0\",state=\"running\"} 0"));
   EXPECT_THAT(text, HasSubstr("rollcall_communicator_position_min{job=\"train-0\",communicator=\"tp\",id=\"0\"} 10"));
   EXPECT_THAT(text, HasSubstr("rollcall_incidents_total{job=\"train-0\",cause=\"missing_rank\"} 2"));
-  EXPECT_THAT(text, HasSubstr("rollcall_job_hung_seconds_total{job=\"train-0\"} 31.5"));
+  EXPECT_THAT(text, HasSubstr("rollcall_job_hung_seconds_total{job=\"train-0\",cause=\"missing_rank\"} 31.5"));
   EXPECT_THAT(text, HasSubstr("rollcall_job_records_lost_total{job=\"train-0\"} 7"));
   EXPECT_THAT(text, HasSubstr("rollcall_agents_connected 4"));
   EXPECT_THAT(text, HasSubstr("rollcall_build_info{version=\"1.2.3\"} 1"));
