@@ -7,7 +7,7 @@ import urllib.parse
 import urllib.request
 
 import pytest
-from playwright.sync_api import sync_playwright
+from playwright.sync_api import expect, sync_playwright
 
 # The fixtures of the end-to-end tests: services, daemons.
 _path = pathlib.Path(__file__).parent.parent / "e2e" / "conftest.py"
@@ -16,6 +16,9 @@ e2e = importlib.util.module_from_spec(_spec)
 _spec.loader.exec_module(e2e)
 start_daemon, daemon = e2e.start_daemon, e2e.daemon
 BUILD, ROLLCALL, VICTIMS, Service = e2e.BUILD, e2e.ROLLCALL, e2e.VICTIMS, e2e.Service
+
+# A loaded machine takes its time; what is expected comes at once elsewhere.
+expect.set_options(timeout=20_000)
 
 CHROMIUM = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--disable-background-networking",
             "--disable-component-update", "--disable-sync", "--no-first-run"]
