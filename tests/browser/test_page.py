@@ -300,3 +300,8 @@ def test_the_theme_that_was_chosen_stays(open_page, daemon):
     assert light != dark
     page.reload()
     assert page.evaluate("getComputedStyle(document.body).backgroundColor") == dark
+    # As the system, also when that changes.
+    page.get_by_label("colours").select_option("")
+    expect(page.locator("body")).to_have_css("background-color", light)
+    page.emulate_media(color_scheme="dark")
+    expect(page.locator("body")).to_have_css("background-color", dark)

@@ -2,7 +2,7 @@
 import "./style.css";
 import "uplot/dist/uPlot.min.css";
 import { render } from "preact";
-import { useEffect, useState } from "preact/hooks";
+import { useEffect } from "preact/hooks";
 import { addressOf, useAddress } from "./address";
 import { Compare } from "./compare";
 import { History } from "./history";
@@ -11,25 +11,16 @@ import { Job } from "./job";
 import { Jobs } from "./jobs";
 import { startLive, useClock, useLink } from "./live";
 import type { Incident as IncidentMessage } from "./messages";
+import { chooseTheme, chosenTheme, startTheme, useTheme } from "./theme";
 
 const themes = ["", "light", "dark"];
 const themeNames = ["as the system", "light", "dark"];
 
-function keptTheme(): string {
-  try { return localStorage.getItem("rollcall-theme") ?? ""; } catch { return ""; }
-}
-
-function Theme({ onChange }: { onChange: () => void }) {
-  const [theme, setTheme] = useState(keptTheme());
-  const choose = (value: string): void => {
-    setTheme(value);
-    document.documentElement.dataset["theme"] = value;
-    try { localStorage.setItem("rollcall-theme", value); } catch { /* it lasts as long as the page */ }
-    onChange();
-  };
+function Theme() {
+  useTheme();
   return (
     <label class="theme"><span class="hidden">colours</span>
-      <select value={theme} onChange={(event) => choose(event.currentTarget.value)}>
+      <select value={chosenTheme()} onChange={(event) => chooseTheme(event.currentTarget.value)}>
         {themes.map((value, index) => <option key={value} value={value}>{themeNames[index]}</option>)}
       </select>
     </label>
@@ -56,7 +47,6 @@ function View({ path }: { path: string[] }) {
 
 function Page() {
   const { path } = useAddress();
-  const [, redraw] = useState(0);
   const link = useLink();
   useEffect(() => {
     document.title = path.length === 0 ? "Rollcall" : `${path[path.length - 1]} · Rollcall`;
@@ -72,7 +62,7 @@ function Page() {
           <a href={addressOf(["history"])} aria-current={path[0] === "history" ? "page" : undefined}>Incidents</a>
         </nav>
         <LinkState />
-        <Theme onChange={() => redraw((n) => n + 1)} />
+        <Theme />
       </header>
       <View path={path} />
     </div>
@@ -85,7 +75,7 @@ function frozen(): IncidentMessage | undefined {
   return text === undefined || text === null ? undefined : JSON.parse(text) as IncidentMessage;
 }
 
-document.documentElement.dataset["theme"] = keptTheme();
+startTheme();
 const incident = frozen();
 if (incident !== undefined) {
   document.querySelector("main")?.remove();

@@ -8,6 +8,7 @@ import type { HostRun, JobView, RankMap } from "./messages";
 import { useWidth } from "./parts";
 import { formatRanks } from "./ranks";
 import { kindOf, severity, stateKinds, wordsOf, worst } from "./states";
+import { useTheme } from "./theme";
 
 interface Cell { state: string; first: number; ranks: number; host: string }
 interface Layout { size: number; gap: number; columns: number; rows: number }
@@ -128,7 +129,7 @@ function Map1({ map, view, byHost, onChoose }: {
   const culprits = useMemo(() => new Set(view.culprits), [view.culprits]);
   const group = byHost ? 1 : Math.max(1, view.hosts[0]?.ranks ?? 1);
   const layout = layoutOf(cells.length, width, group);
-  const theme = document.documentElement.dataset["theme"] ?? "";
+  const theme = useTheme();
   useEffect(() => {
     if (canvas.current !== null && width > 0) draw(canvas.current, cells, layout, culprits, cursor);
   }, [cells, width, culprits, cursor, theme]);

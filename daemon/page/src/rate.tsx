@@ -3,6 +3,7 @@ import { useEffect, useRef } from "preact/hooks";
 import uPlot from "uplot";
 import { colors } from "./canvas";
 import { useWidth } from "./parts";
+import { useTheme } from "./theme";
 
 const kStep = 2; // seconds a value
 
@@ -11,6 +12,7 @@ export function Rate({ values, now }: { values: number[]; now: string }) {
   const place = useRef<HTMLDivElement>(null);
   const chart = useRef<uPlot | undefined>(undefined);
   const drawn = values.length > 1;
+  const theme = useTheme();
   useEffect(() => {
     if (place.current === null || width === 0 || !drawn) return undefined;
     const color = colors();
@@ -22,11 +24,11 @@ export function Rate({ values, now }: { values: number[]; now: string }) {
       scales: { y: { range: (_chart, _low, high) => [0, Math.max(high * 1.1, 1)] } },
     }, [[], []], place.current);
     return () => { chart.current?.destroy(); chart.current = undefined; };
-  }, [width, drawn, document.documentElement.dataset["theme"]]);
+  }, [width, drawn, theme]);
   useEffect(() => {
     const end = Date.parse(now) / 1000;
     chart.current?.setData([values.map((_, i) => end - (values.length - 1 - i) * kStep), values]);
-  }, [values, now, width, drawn]);
+  }, [values, now, width, drawn, theme]);
   if (!drawn) return <p class="soft">known in a few seconds</p>;
   const last = values[values.length - 1] ?? 0;
   return (

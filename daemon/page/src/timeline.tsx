@@ -6,6 +6,7 @@ import { call as callInWords, count, seconds } from "./format";
 import { useClock, useLive } from "./live";
 import type { CallSpan, CallsResponse, CommunicatorCalls } from "./messages";
 import { Stale, useWidth, Waiting } from "./parts";
+import { useTheme } from "./theme";
 
 const kCalls = 30;
 const kLane = 26;
@@ -117,6 +118,7 @@ export function Timeline({ job, ranks }: { job: string; ranks: string }) {
   const live = useLive<CallsResponse>(callsPath(job, ranks, kCalls));
   const canvas = useRef<HTMLCanvasElement>(null);
   const [watch, width] = useWidth();
+  const theme = useTheme();
   const [open, setOpen] = useState(false);
   const lanes = useMemo(() => live.value === undefined ? [] : lanesOf(live.value), [live.value]);
   const waiting = lanes.some((lane) => lane.comm.calls.some(isOpen));
@@ -125,7 +127,7 @@ export function Timeline({ job, ranks }: { job: string; ranks: string }) {
   const now = live.value === undefined ? 0 : Date.parse(live.value.now) / 1000 + (waiting && live.problem === "" ? Math.max(0, clock - live.at) / 1000 : 0);
   useEffect(() => {
     if (canvas.current !== null && width > 0 && lanes.length > 0) drawLanes(canvas.current, lanes, now, width);
-  }, [lanes, now, width]);
+  }, [lanes, now, width, theme]);
   if (live.value === undefined) return <Waiting live={live} what="calls" />;
   return (
     <>
