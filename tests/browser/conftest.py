@@ -14,8 +14,8 @@ _path = pathlib.Path(__file__).parent.parent / "e2e" / "conftest.py"
 _spec = importlib.util.spec_from_file_location("e2e_conftest", _path)
 e2e = importlib.util.module_from_spec(_spec)
 _spec.loader.exec_module(e2e)
-start_daemon, daemon = e2e.start_daemon, e2e.daemon
-BUILD, ROLLCALL, VICTIMS, Service = e2e.BUILD, e2e.ROLLCALL, e2e.VICTIMS, e2e.Service
+start_daemon, daemon, start_job = e2e.start_daemon, e2e.daemon, e2e.start_job
+BUILD, VICTIMS = e2e.BUILD, e2e.VICTIMS
 
 # A loaded machine takes its time; what is expected comes at once elsewhere.
 expect.set_options(timeout=20_000)
@@ -62,27 +62,6 @@ def open_page(browser):
     for context in contexts:
         context.close()
     assert problems == []
-
-
-@pytest.fixture
-def start_job(tmp_path):
-    """start_job(daemon, victim, name=...): a job that lives until the test ends."""
-    jobs = []
-
-    def start(daemon, victim="one_rank_stops_calling", name="a-job", ranks=4, said="rank 3"):
-        job = Service([ROLLCALL, "run", "--sim", f"--daemon={daemon.address}", "--hang-after=3s",
-                       f"--report-dir={tmp_path / 'here'}", "--", VICTIMS / "ranks", "-n",
-                       str(ranks), "--keep-going", "--", VICTIMS / victim],
-                      env={"ROLLCALL_JOB": name})
-        jobs.append(job)
-        if said:
-            job.read_until(said)
-        return job
-
-    yield start
-    for job in jobs:
-        if job.process.poll() is None:
-            job.kill()
 
 
 @pytest.fixture

@@ -109,3 +109,24 @@ def start_daemon(tmp_path):
 @pytest.fixture
 def daemon(start_daemon):
     return start_daemon()
+
+
+@pytest.fixture
+def start_job(tmp_path):
+    """start_job(daemon, victim, name=...): a job that lives until the test ends."""
+    jobs = []
+
+    def start(daemon, victim="one_rank_stops_calling", name="a-job", ranks=4, said="rank 3"):
+        job = Service([ROLLCALL, "run", "--sim", f"--daemon={daemon.address}", "--hang-after=3s",
+                       f"--report-dir={tmp_path / 'here'}", "--", VICTIMS / "ranks", "-n",
+                       str(ranks), "--keep-going", "--", VICTIMS / victim],
+                      env={"ROLLCALL_JOB": name})
+        jobs.append(job)
+        if said:
+            job.read_until(said)
+        return job
+
+    yield start
+    for job in jobs:
+        if job.process.poll() is None:
+            job.kill()

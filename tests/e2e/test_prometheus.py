@@ -8,7 +8,7 @@ import urllib.parse
 import urllib.request
 
 import pytest
-from conftest import BUILD, ROLLCALL, VICTIMS, Service
+from conftest import Service
 
 ROOT = pathlib.Path(__file__).parent.parent.parent
 RULES = ROOT / "deploy" / "prometheus" / "rollcall.rules.yml"
@@ -75,11 +75,8 @@ def until(get, seconds=40):
     return got
 
 
-def test_an_alert_fires_for_a_job_that_hangs(prometheus, daemon, tmp_path):
-    job = Service([ROLLCALL, "run", "--sim", f"--daemon={daemon.address}", "--hang-after=3s",
-                   f"--report-dir={tmp_path / 'here'}", "--", VICTIMS / "ranks", "-n", "4",
-                   "--keep-going", "--", VICTIMS / "one_rank_stops_calling"],
-                  env={"ROLLCALL_JOB": "a-job"})
+def test_an_alert_fires_for_a_job_that_hangs(prometheus, daemon, start_job):
+    job = start_job(daemon)
 
     def firing():
         return [alert for alert in ask(prometheus, "alerts")["alerts"]

@@ -14,7 +14,7 @@ import time
 import urllib.request
 
 import pytest
-from conftest import BUILD, ROLLCALL, VICTIMS, Service
+from conftest import BUILD, ROLLCALL, VICTIMS
 
 COMMANDS = ["run", "analyze", "status", "watch", "stacks", "incidents", "report", "completion",
             "man"]
@@ -25,30 +25,10 @@ def ask(daemon, *arguments, **options):
                           env={**os.environ, "ROLLCALL_DAEMON": daemon.address}, **options)
 
 
-@pytest.fixture
-def hang(tmp_path):
-    """hang(daemon): a job of four ranks that hangs, until the test ends."""
-    jobs = []
-
-    def start(daemon, name="a-job"):
-        jobs.append(Service(
-            [ROLLCALL, "run", "--sim", f"--daemon={daemon.address}", "--hang-after=3s",
-             f"--report-dir={tmp_path / 'here'}", "--", VICTIMS / "ranks", "-n", "4",
-             "--keep-going", "--", VICTIMS / "one_rank_stops_calling"],
-            env={"ROLLCALL_JOB": name}))
-        jobs[-1].read_until(r"rank 3 .* never entered AllReduce")
-        return jobs[-1]
-
-    yield start
-    for job in jobs:
-        if job.process.poll() is None:
-            job.kill()
-
-
 def test_an_incident_is_listed_and_reported_also_by_the_daemon_after_it(
-        start_daemon, hang, tmp_path):
+        start_daemon, start_job, tmp_path):
     daemon = start_daemon()
-    job = hang(daemon)
+    job = start_job(daemon)
     listed = ask(daemon, "incidents")
     assert re.search(r"UTC  confirmed  missing_rank +a-job-1\n +rank 3", listed.stdout)
     text = ask(daemon, "report", "a-job-1").stdout
@@ -64,7 +44,7 @@ def test_an_incident_is_listed_and_reported_also_by_the_daemon_after_it(
     kept = json.loads(ask(daemon, "report", "--format=json", "a-job-1").stdout)
     assert kept["state"] == "ended" and kept["verdicts"][0]["cause"] == "missing_rank"
     assert kept["stacks"] and kept["stack_tree"]["nodes"]
-    hang(daemon).kill()
+    start_job(daemon).kill()
     both = ask(daemon, "incidents", "a-job").stdout
     assert "a-job-2" in both and "again and again: rank 3 of a-job was at fault in 2" in both
     written = ask(daemon, "report", f"--report-dir={tmp_path / 'copy'}", "a-job-1")
@@ -115,10 +95,10 @@ def watch(daemon, **env):
                                           "ROLLCALL_DAEMON": daemon.address, **env})
 
 
-def test_watch_shows_the_hang_follows_the_window_and_gives_the_terminal_back(daemon, hang):
+def test_watch_shows_the_hang_follows_the_window_and_gives_the_terminal_back(daemon, start_job):
     terminal = watch(daemon)
     terminal.read_until(b"0 jobs")
-    job = hang(daemon)
+    job = start_job(daemon)
     shown = terminal.read_until(b"never entered AllReduce")
     assert re.search(rb"\x1b\[[0-9;]*3[123]m", shown)
     terminal.text = b""
@@ -133,8 +113,8 @@ def test_watch_shows_the_hang_follows_the_window_and_gives_the_terminal_back(dae
     job.kill()
 
 
-def test_watch_has_no_colours_where_nobody_wants_them(daemon, hang):
-    hang(daemon)
+def test_watch_has_no_colours_where_nobody_wants_them(daemon, start_job):
+    start_job(daemon)
     terminal = watch(daemon, NO_COLOR="1")
     shown = terminal.read_until(b"never entered AllReduce")
     assert not re.search(rb"\x1b\[[0-9;]*3[1-7]m", shown)
@@ -142,11 +122,11 @@ def test_watch_has_no_colours_where_nobody_wants_them(daemon, hang):
     assert terminal.process.wait(timeout=20) == 0
 
 
-def test_watch_without_a_terminal_says_what_changes_in_plain_lines(daemon, hang):
+def test_watch_without_a_terminal_says_what_changes_in_plain_lines(daemon, start_job):
     process = subprocess.Popen([ROLLCALL, "watch"], stdout=subprocess.PIPE, text=True,
                                env={**os.environ, "ROLLCALL_DAEMON": daemon.address})
     assert process.stdout.readline().startswith("no jobs")
-    hang(daemon)
+    start_job(daemon)
     lines = []
     while not any("hung" in line for line in lines):
         lines.append(process.stdout.readline())
@@ -243,13 +223,13 @@ class Receiver(http.server.BaseHTTPRequestHandler):
         pass
 
 
-def test_an_alert_comes_for_the_hang_and_one_for_its_end(start_daemon, hang, tmp_path):
+def test_an_alert_comes_for_the_hang_and_one_for_its_end(start_daemon, start_job, tmp_path):
     server = http.server.HTTPServer(("127.0.0.1", 0), Receiver)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     secret = tmp_path / "url"
     secret.write_text(f"http://127.0.0.1:{server.server_port}/a-secret-path\n")
     daemon = start_daemon(f"--alert=json=@{secret}", "--page-url=https://rollcall.example/")
-    job = hang(daemon)
+    job = start_job(daemon)
     job.kill()
     deadline = time.monotonic() + 40
     while len(Receiver.got) < 3 and time.monotonic() < deadline:

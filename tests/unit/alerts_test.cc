@@ -191,7 +191,6 @@ TEST(AlertSenderTest, ReadsASecretFromItsFileEachTime) {
   fs::remove(file);
   AlertSender sender(To(AlertKind::kJson, "@" + file));
   sender.Send(Incident(), false);
-  EXPECT_FALSE(receiver.bodies().size() > 0);
   std::ofstream(file) << receiver.url() << "\n";
   EXPECT_TRUE(Eventually([&] { return sender.sent() == 1; }));
   fs::remove(file);

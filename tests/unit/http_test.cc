@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <filesystem>
+#include <future>
 #include <thread>
 
 #include "absl/strings/match.h"
@@ -196,11 +197,17 @@ TEST_F(HttpTest, TellsOfChangesAsTheyHappen) {
 
 TEST_F(HttpTest, AViewerDoesNotKeepTheDaemonFromStopping) {
   Start();
-  std::thread viewer([address = daemon_->http_address()] {
+  std::promise<void> watching;
+  std::thread viewer([&watching, address = daemon_->http_address()] {
     httplib::Client client("http://" + address);
-    client.Get("/api/v1/events", [](const char*, size_t) { return true; });
+    bool told = false;
+    client.Get("/api/v1/events", [&](const char*, size_t) {
+      if (!told) watching.set_value();
+      told = true;
+      return true;
+    });
   });
-  std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  watching.get_future().wait();
   agent_->Stop();
   daemon_->Stop();
   viewer.join();
