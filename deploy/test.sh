@@ -72,6 +72,19 @@ run_tests() {
   if [ "$code" != 0 ] && [ "$failed" = "$before" ]; then failed=$((failed + 1)); fi
 }
 
+# optional_tests NAME TITLE: tests/NAME/run.sh, where deploy/setup_NAME.sh could install what it
+# needs; else why not.
+optional_tests() {
+  local name=$1 title=$2
+  if deploy/setup_"$name".sh < /dev/null > "$logs/setup-$name.log" 2>&1; then
+    step "$title"
+    run_tests "$name-$preset" tests/"$name"/run.sh "$build" --junitxml="$logs/$name-$preset.xml"
+  else
+    step "$title LEFT OUT:"
+    sed 's/^/   /' "$logs/setup-$name.log"
+  fi
+}
+
 mkdir -p "$logs"
 must deploy/setup.sh
 step "configuring $build"
@@ -88,19 +101,6 @@ run_tests "unit-$preset" "${ctest[@]}" -LE 'e2e|torch' -j 2 --output-junit "$log
 step "end-to-end tests"
 run_tests "e2e-$preset" "${ctest[@]}" -L e2e --output-junit "$logs/e2e-$preset.xml"
 
-if deploy/setup_browser.sh < /dev/null > "$logs/setup-browser.log" 2>&1; then
-  step "browser tests"
-  run_tests "browser-$preset" tests/browser/run.sh "$build" --junitxml="$logs/browser-$preset.xml"
-else
-  step "browser tests LEFT OUT:"
-  sed 's/^/   /' "$logs/setup-browser.log"
-fi
-
-if deploy/setup_torch.sh < /dev/null > "$logs/setup-torch.log" 2>&1; then
-  step "PyTorch tests"
-  run_tests "torch-$preset" tests/torch/run.sh "$build" --junitxml="$logs/torch-$preset.xml"
-else
-  step "PyTorch tests LEFT OUT:"
-  sed 's/^/   /' "$logs/setup-torch.log"
-fi
+optional_tests browser "browser tests"
+optional_tests torch "PyTorch tests"
 finish
