@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# Makes build/torch-venv: a private Python with the CPU build of PyTorch that
-# tests/torch/requirements.txt pins, and the backend of tests/torch/backend,
-# which `import torch` finds by itself. Costs nothing when both are there already.
+# Makes build/torch-venv: a private Python with the CPU build of PyTorch and the
+# frameworks that tests/torch/requirements.txt pins, and the backend of
+# tests/torch/backend, which `import torch` finds by itself. Costs nothing when all
+# is there already.
 #
 #   PYTHON=/opt/python3.12/bin/python3 deploy/setup_torch.sh     made from another Python
 #
@@ -23,7 +24,7 @@ fail() {
 }
 
 # What the environment was made from: when that changes, it is brought up to date.
-wanted=$(cat "$requirements" "$backend/pyproject.toml" "$backend"/rollcall_torch_nccl/*.py "$0" |
+wanted=$(cat "$requirements" "$backend"/*.* "$backend"/rollcall_torch_nccl/*.py "$0" |
   sha256sum)
 works() { [ -x "$venv/bin/pip" ] && "$venv/bin/python" -c '' 2>/dev/null; }
 if [ "$(cat "$stamp" 2>/dev/null)" = "$wanted" ] && works; then exit 0; fi
@@ -38,8 +39,10 @@ if ! works; then
 fi
 
 pip=("$venv/bin/python" -m pip -qq --disable-pip-version-check --retries 1)
-if ! "${pip[@]}" install -r "$requirements"; then
-  fail "cannot install PyTorch ($(grep '^torch==' "$requirements"))" \
+# DeepSpeed comes as source, and its set-up wants the torch that is installed here.
+if ! grep -v '^deepspeed' "$requirements" | "${pip[@]}" install -r /dev/stdin wheel ||
+  ! "${pip[@]}" install --no-build-isolation -r "$requirements"; then
+  fail "cannot install what $requirements lists" \
     "is PyPI out of reach? with the wheels in a folder:  PIP_NO_INDEX=1 PIP_FIND_LINKS=DIR $0"
 fi
 if ! "$venv/bin/python" -c 'import torch, sys; sys.exit(torch.version.cuda is not None)'; then
@@ -53,6 +56,7 @@ trap 'rm -rf "$scratch"' EXIT
 cp -r "$backend" "$scratch/"
 if ! "${pip[@]}" install --no-index --no-deps --no-build-isolation --force-reinstall \
     "$scratch/backend"; then
-  fail "cannot install the backend of tests/torch/backend" "pip said why above"
+  fail "cannot compile and install the backend of tests/torch/backend" \
+    "pip said why above; on Debian and Ubuntu it needs:  apt-get install g++ python3-dev"
 fi
 echo "$wanted" > "$stamp"

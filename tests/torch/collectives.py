@@ -266,6 +266,31 @@ def sends_to_one_peer_arrive_in_order(rank):
 
 
 @check
+def a_batch_of_sends_and_receives_is_one_operation(rank):
+    """All send first, which stands still unless they are one group of NCCL's."""
+    before, after = (rank - 1) % RANKS, (rank + 1) % RANKS
+    received = torch.zeros(6)
+    works = dist.batch_isend_irecv([
+        dist.P2POp(dist.isend, given(rank), after), dist.P2POp(dist.irecv, received, before)
+    ])
+    assert len(works) == 1, works
+    works[0].wait()
+    expect(received, given(before))
+
+
+@check
+def coalesced_gathers_give_one_work(rank):
+    outputs = [torch.zeros(RANKS * length) for length in (3, 5)]
+    with dist._coalescing_manager(async_ops=True) as manager:
+        for output in outputs:
+            dist.all_gather_single(output, given(rank, len(output) // RANKS))
+    assert len(manager.works) == 1
+    manager.wait()
+    for output in outputs:
+        expect(output, everyones(len(output) // RANKS).flatten())
+
+
+@check
 def objects_travel(rank):
     everyone = [None] * RANKS
     dist.all_gather_object(everyone, {"rank": rank, "text": "x" * rank})
@@ -289,6 +314,48 @@ def groups_work_side_by_side(rank):
             tensor = given(rank)
             dist.broadcast(tensor, members[1], group=group)
             expect(tensor, given(members[1]))
+
+
+@check
+def a_group_is_split_by_nccl(rank):
+    """By the group's own method: dist.split_group() wants an accelerator."""
+    members = [0, 1] if rank < 2 else [2, 3]
+    half = dist.group.WORLD.split_group(members, group_name=f"half:{rank // 2}", group_desc="half")
+    tensor = given(rank)
+    half.allreduce([tensor]).wait()
+    expect(tensor, sum(given(member) for member in members))
+    half.shutdown()
+
+
+@check
+def those_outside_a_split_have_no_group(rank):
+    part = dist.group.WORLD.split_group([1, 2], group_name="part", group_desc="part")
+    assert (part is None) == (rank in (0, 3))
+    if part:
+        part.barrier().wait()
+        part.shutdown()
+
+
+@check
+def a_mesh_of_data_and_tensor_parallel_ranks_has_groups_that_cross(rank):
+    mesh = dist.device_mesh.init_device_mesh("cpu", (2, 2), mesh_dim_names=("dp", "tp"))
+    row, column = divmod(rank, 2)
+    for name, members in (("dp", [column, column + 2]), ("tp", [2 * row, 2 * row + 1])):
+        group = mesh[name].get_group()
+        assert dist.get_process_group_ranks(group) == members
+        tensor = given(rank)
+        dist.all_reduce(tensor, group=group)
+        expect(tensor, sum(given(member) for member in members))
+
+
+@check
+def a_group_made_by_its_members_alone_works(rank):
+    """Of two that are in as many groups: torch names such a group by that number too."""
+    if rank in (0, 3):
+        group = dist.new_group([0, 3], use_local_synchronization=True)
+        tensor = given(rank)
+        dist.all_reduce(tensor, group=group)
+        expect(tensor, given(0) + given(3))
 
 
 @check

@@ -7,15 +7,6 @@
 set -euo pipefail
 
 here=$(cd "$(dirname "$0")" && pwd)
-root=$(cd "$here/../.." && pwd)
-build=$(cd "${1:-$root/build/release}" && pwd)
+build=${1:-$here/../../build/release}
 shift || true
-
-if [ ! -e "$build/sim/libnccl.so.2" ]; then
-  echo "rollcall: no simulated NCCL in $build/sim" >&2
-  echo "  build it:  cmake --preset release && cmake --build --preset release" >&2
-  exit 1
-fi
-"$root/deploy/setup_torch.sh"
-export LD_LIBRARY_PATH=$build/sim${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
-exec "$root/build/torch-venv/bin/python" -m pytest -q -p no:cacheprovider "$here" "$@"
+exec "$here/with_backend.sh" "$build" -m pytest -q -p no:cacheprovider "$here" "$@"

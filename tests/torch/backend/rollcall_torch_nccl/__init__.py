@@ -15,8 +15,8 @@ def register():
         return
 
     def create(options, _backend_options):
-        from .process_group import NcclProcessGroup
+        from .backend import NcclBackend
 
-        return NcclProcessGroup(options.store, options.group_rank, options.group_size)
+        return NcclBackend(options.store, options.group_rank, options.group_size)
 
     dist.Backend.register_backend("nccl_cpu", create, extended_api=True, devices=["cpu"])

@@ -8,23 +8,32 @@ from .work import Completer
 
 
 class Communicator:
-    """Created when it is first needed, which blocks until all its ranks have come.
+    @classmethod
+    def join(cls, store, key, rank, size, name):
+        """Blocks until all its ranks have come.
 
-    The id travels through the group's store: rank 0 sets it, the others wait for it.
-    """
-
-    def __init__(self, store, key, rank, size, name):
+        The id travels through the group's store: rank 0 sets it, the others wait for it.
+        """
         cuda.use_local_device()
         if rank == 0:
             store.set(key, nccl.new_unique_id())
-        self._handle = nccl.init_rank(size, store.get(key), rank, name)
+        handle = nccl.init_rank(size, store.get(key), rank, name)
         if rank == 0:
             # All have read it. A group that is made again must not find the old one.
             store.delete_key(key)
+        return cls(handle)
+
+    def __init__(self, handle):
+        self._handle = handle
         self._stream = cuda.Stream()
         self._completer = None
         self._in_use = collections.deque()  # (event, memory in use until then)
         self._in_use_lock = threading.Lock()
+
+    def split(self, color, name):
+        """A communicator of all that give the same color; None for those that give None."""
+        handle = nccl.split(self._handle, color, name)
+        return Communicator(handle) if handle else None
 
     def all_reduce(self, send, receive, reduction):
         self._call("ncclAllReduce", send, receive, nccl.reduction(reduction, send))

@@ -14,6 +14,7 @@ import torch.distributed as dist
 
 _UNDEFINED = -(2**31)  # NCCL_CONFIG_UNDEF_INT
 _UNIQUE_ID_BYTES = 128
+_NO_COLOR = -1  # NCCL_SPLIT_NOCOLOR
 
 _DATA_TYPES = {
     torch.int8: 0,
@@ -82,6 +83,10 @@ _SIGNATURES = {
     "ncclGetUniqueId": [ctypes.POINTER(UniqueId)],
     "ncclCommInitRankConfig": [
         ctypes.POINTER(_pointer), _int, UniqueId, _int, ctypes.POINTER(_Config)
+    ],
+    # communicator, color, key, where the new one goes, its config
+    "ncclCommSplit": [
+        _pointer, _int, _int, ctypes.POINTER(_pointer), ctypes.POINTER(_Config)
     ],
     "ncclCommFinalize": [_pointer],
     "ncclCommDestroy": [_pointer],
@@ -171,6 +176,15 @@ def init_rank(size, unique_id, rank, name):
         ctypes.byref(config),
     )
     return handle
+
+
+def split(handle, color, name):
+    """ncclCommSplit by color, ranks in their order; None where color is None."""
+    child = _pointer()
+    config = _Config(name)
+    color = _NO_COLOR if color is None else color
+    call("ncclCommSplit", handle, color, 0, ctypes.byref(child), ctypes.byref(config))
+    return child if child.value else None
 
 
 def check_async_error(handle):

@@ -5,14 +5,30 @@ ProcessGroupNCCL a wait here blocks the host until the data is there: in
 cudaEventSynchronize, where a preloaded library can see it.
 """
 
+import dataclasses
 import queue
 import threading
+import typing
 
 import torch
-import torch.distributed as dist
 
 
-class NcclWork(dist._Work):
+@dataclasses.dataclass(eq=False)
+class PendingWork:
+    """A part of a coalesced run, which is enqueued when the run ends; that has the NcclWork."""
+
+    calls: list
+    result: list
+    keep: object
+    finish: typing.Callable | None
+
+    def wait(self):
+        raise RuntimeError("nccl_cpu: part of a coalesced run; wait for the run")
+
+    is_completed = get_future = wait
+
+
+class NcclWork:
     """What was just enqueued on `communicator`.
 
     `result` and `keep` hold the memory that NCCL uses; `finish` is run once, by the
@@ -20,7 +36,6 @@ class NcclWork(dist._Work):
     """
 
     def __init__(self, communicator, result, keep=(), finish=None):
-        super().__init__()
         self._communicator = communicator
         self._event = communicator.record_event((result, keep))
         self._result = result
@@ -28,22 +43,16 @@ class NcclWork(dist._Work):
         self._future = None
         self._lock = threading.Lock()
 
-    def wait(self, timeout=None):
+    def wait(self):
         event = self._event
         if event is not None:
             event.synchronize()
             self._complete()
         return True
 
-    def synchronize(self):
-        self.wait()
-
     def is_completed(self):
         event = self._event
         return event is None or event.query()
-
-    def is_success(self):
-        return self.is_completed()
 
     def result(self):
         self.wait()
@@ -84,13 +93,18 @@ class Completer:
     def __init__(self):
         self._works = queue.SimpleQueue()
         # A daemon: at a hang it waits for ever, and must not keep the process.
-        threading.Thread(target=self._run, name="nccl_cpu futures", daemon=True).start()
+        self._thread = threading.Thread(target=self._run, name="nccl_cpu futures", daemon=True)
+        self._thread.start()
 
     def add(self, work):
         self._works.put(work)
 
     def stop(self):
+        """Ends it, if nothing holds it up: a daemon that is still in torch's code when the
+        interpreter ends would end the process (Python unwinds it, C++ does not let it)."""
         self._works.put(None)
+        if threading.current_thread() is not self._thread:
+            self._thread.join(timeout=10)
 
     def _run(self):
         while (work := self._works.get()) is not None:

@@ -1,52 +1,76 @@
-"""torch.distributed's process group over NCCL communicators, for CPU tensors.
+"""torch.distributed's backend over NCCL communicators, for CPU tensors.
 
 Made to call NCCL as ProcessGroupNCCL does: the communicator is created at the
-first collective, lists are gathered through one flat tensor, a barrier is an
-all-reduce of one element, peers that send outside a collective get a
+first collective or by ncclCommSplit, lists are gathered through one flat tensor,
+a barrier is an all-reduce of one element, peers that send outside a batch get a
 communicator of their own, and shutdown finalizes every communicator before it
 destroys the first.
 
-Every method enqueues and returns its NcclWork at once. Not here, because torch
-asks it only of its own C++ groups: coalescing of batch_isend_irecv, which runs
-its operations one after another instead.
+Every method enqueues and returns its work at once. trampoline.cc calls these
+methods by name, for torch's C++.
 """
 
-import contextlib
+import zlib
 
 import torch
 import torch.distributed as dist
 from torch.distributed import distributed_c10d as c10d
 
 from . import nccl
+from ._trampoline import PythonBackend
 from .communicator import Communicator
-from .work import NcclWork
+from .work import NcclWork, PendingWork
+
+# torch's C++ holds only the C++ half of a backend: this keeps the other one.
+_alive = set()
 
 
-class NcclProcessGroup(dist.ProcessGroup):
-    def __init__(self, store, rank, size):
+class NcclBackend(PythonBackend):
+    def __init__(self, store, rank, size, collective=None):
         super().__init__(rank, size)
         self._store = store
         self._rank = rank
         self._size = size
-        self._name = self._description = ""
-        self._collective = None
+        self._collective = collective
         self._pairs = {}  # peer -> Communicator of two ranks
+        self._batch = None  # the NcclWork parts of a coalesced run, while it is open
+        self._launched = 0
+        _alive.add(self)
 
-    def getBackendName(self):
+    def name(self):
         return "nccl_cpu"
 
-    # Asked of Python because torch keeps these in its C++ backends, and this has none.
-    def setGroupName(self, name):
-        self._name = name
+    def backend_options(self):
+        return torch._C._distributed_c10d.Backend.Options("nccl_cpu")
 
-    def getGroupName(self):
-        return self._name
+    def sequence_number(self):
+        return self._launched
 
-    def setGroupDesc(self, description):
-        self._description = description
+    def connect(self):
+        """Makes the communicator now, not at the first call: init_process_group(device_id=)."""
+        self._communicator()
 
-    def getGroupDesc(self):
-        return self._description
+    def split(self, store, ranks, name):
+        """The group of `ranks` by ncclCommSplit; None on those that are not among them."""
+        member = self._rank in ranks
+        color = zlib.crc32(repr(ranks).encode()) & 0x7FFFFFFF if member else None
+        parent = self._communicator()
+        child = parent.split(color, name)
+        return NcclBackend(store, ranks.index(self._rank), len(ranks), child) if member else None
+
+    def start_coalescing(self):
+        self._batch = []
+
+    def end_coalescing(self):
+        batch, self._batch = self._batch, None
+        calls = [call for part in batch for call in part.calls]
+        return self._launch(
+            calls,
+            [part.result for part in batch],
+            batch,
+            lambda: [part.finish() for part in batch if part.finish],
+            grouped=True,
+        )
 
     def allreduce(self, tensors, opts=c10d.AllreduceOptions()):
         return self._all_reduce_each(tensors, opts.reduceOp)
@@ -59,23 +83,19 @@ class NcclProcessGroup(dist.ProcessGroup):
 
     def broadcast(self, tensors, opts=c10d.BroadcastOptions()):
         (flat,) = _flat(tensors)
-        comm = self._communicator()
-        comm.broadcast(flat, flat, opts.rootRank)
-        return NcclWork(comm, tensors)
+        return self._launch([("broadcast", flat, flat, opts.rootRank)], tensors)
 
     def reduce(self, tensors, opts=c10d.ReduceOptions()):
         (flat,) = _flat(tensors)
-        comm = self._communicator()
-        comm.reduce(flat, flat, opts.reduceOp, opts.rootRank)
-        return NcclWork(comm, tensors)
+        return self._launch([("reduce", flat, flat, opts.reduceOp, opts.rootRank)], tensors)
 
     def allgather(self, output_lists, inputs, opts=c10d.AllgatherOptions()):
         (outputs,), (tensor,) = output_lists, inputs
         if any(output.shape != tensor.shape for output in outputs):
-            return self._all_gather_uneven(output_lists, tensor)
+            return self._all_gather_uneven(outputs, tensor)
         gathered = tensor.new_empty((self._size, *tensor.shape))
         return self._all_gather_each(
-            [gathered], [tensor], output_lists, lambda: _copy_each(outputs, gathered)
+            [gathered], [tensor], outputs, lambda: _copy_each(outputs, gathered)
         )
 
     def all_gather_single(self, output, tensor, opts=c10d.AllgatherOptions()):
@@ -106,34 +126,21 @@ class NcclProcessGroup(dist.ProcessGroup):
         return self._exchange(enumerate(inputs), enumerate(outputs), [output])
 
     def gather(self, output_lists, inputs, opts=c10d.GatherOptions()):
-        receives = enumerate(output_lists[0]) if self._rank == opts.rootRank else ()
-        return self._exchange([(opts.rootRank, inputs[0])], receives, output_lists)
+        outputs = output_lists[0] if self._rank == opts.rootRank else []
+        return self._exchange([(opts.rootRank, inputs[0])], enumerate(outputs), outputs)
 
     def scatter(self, outputs, input_lists, opts=c10d.ScatterOptions()):
         sends = enumerate(input_lists[0]) if self._rank == opts.rootRank else ()
         return self._exchange(sends, [(opts.rootRank, outputs[0])], outputs)
 
     def send(self, tensors, peer, tag=0):
-        (flat,) = _flat(tensors)
-        comm = self._pair_with(peer)
-        comm.send(flat, int(self._rank < peer))
-        return NcclWork(comm, tensors)
+        return self._to_or_from("send", tensors, peer)
 
     def recv(self, tensors, peer, tag=0):
-        (flat,) = _flat(tensors)
-        comm = self._pair_with(peer)
-        comm.receive(flat, int(self._rank < peer))
-        return NcclWork(comm, tensors)
+        return self._to_or_from("receive", tensors, peer)
 
     def recv_anysource(self, tensors, tag=0):
         raise RuntimeError("nccl_cpu: NCCL cannot receive from any source; name the rank")
-
-    # The names that torch's C++ and older callers look for.
-    _allgather_base = all_gather_single
-    _reduce_scatter_base = reduce_scatter_single
-    allgather_into_tensor_coalesced = all_gather_single_coalesced
-    reduce_scatter_tensor_coalesced = reduce_scatter_single_coalesced
-    alltoall_base = all_to_all_single
 
     def shutdown(self):
         """Waits for what was enqueued; called by destroy_process_group()."""
@@ -148,6 +155,7 @@ class NcclProcessGroup(dist.ProcessGroup):
             comm.abort()
 
     def _take_communicators(self):
+        _alive.discard(self)
         communicators = [self._collective] if self._collective else []
         communicators += self._pairs.values()
         self._collective, self._pairs = None, {}
@@ -155,76 +163,91 @@ class NcclProcessGroup(dist.ProcessGroup):
 
     def _communicator(self):
         if self._collective is None:
-            self._collective = Communicator(
-                self._store, "nccl_id", self._rank, self._size, self._description
+            self._collective = Communicator.join(
+                self._store, "nccl_id", self._rank, self._size, self._description()
             )
         return self._collective
 
     def _pair_with(self, peer):
         if peer not in self._pairs:
             low, high = sorted((self._rank, peer))
-            self._pairs[peer] = Communicator(
+            self._pairs[peer] = Communicator.join(
                 self._store, f"nccl_id:{low}:{high}", int(self._rank == high), 2,
-                f"{self._description}:p2p:{low}:{high}",
+                f"{self._description()}:p2p:{low}:{high}",
             )
         return self._pairs[peer]
 
+    def _description(self):
+        """The group's name for people, which torch sets after it has made the backend."""
+        named = self.group_desc not in ("", "undefined")
+        return self.group_desc if named else f"group {self.group_name}"
+
+    def _launch(self, calls, result, keep=(), finish=None, grouped=False, comm=None):
+        """Enqueues (function of Communicator, its arguments...) tuples as one operation."""
+        if self._batch is not None:
+            self._batch.append(PendingWork(calls, result, keep, finish))
+            return self._batch[-1]
+        self._launched += 1
+        comm = comm or self._communicator()
+        if grouped or len(calls) != 1:
+            with nccl.group():
+                _enqueue(comm, calls)
+        else:
+            _enqueue(comm, calls)
+        return NcclWork(comm, result, (calls, keep), finish)
+
+    def _to_or_from(self, function, tensors, peer):
+        (flat,) = _flat(tensors)
+        if self._batch is not None:
+            return self._launch([(function, flat, peer)], tensors)
+        return self._launch([(function, flat, int(self._rank < peer))], tensors,
+                            comm=self._pair_with(peer))
+
     def _all_reduce_each(self, tensors, reduction):
-        comm = self._communicator()
-        with _grouped(tensors):
-            for flat in _flat(tensors):
-                comm.all_reduce(flat, flat, reduction)
-        return NcclWork(comm, tensors)
+        calls = [("all_reduce", flat, flat, reduction) for flat in _flat(tensors)]
+        return self._launch(calls, tensors)
 
     def _all_gather_each(self, outputs, inputs, result, finish=None):
-        comm = self._communicator()
-        with _grouped(outputs):
-            for output, tensor in zip(_flat(outputs), _flat(inputs), strict=True):
-                _check_ratio(output, tensor, self._size)
-                comm.all_gather(tensor, output)
-        return NcclWork(comm, result, (outputs, inputs), finish)
+        calls = []
+        for output, tensor in zip(_flat(outputs), _flat(inputs), strict=True):
+            _check_ratio(output, tensor, self._size)
+            calls.append(("all_gather", tensor, output))
+        return self._launch(calls, result, (outputs, inputs), finish)
 
-    def _all_gather_uneven(self, output_lists, tensor):
-        comm = self._communicator()
-        with nccl.group():
-            for root, output in enumerate(_flat(output_lists[0])):
-                send = _flat([tensor])[0] if root == self._rank else output
-                comm.broadcast(send, output, root)
-        return NcclWork(comm, output_lists, tensor)
+    def _all_gather_uneven(self, outputs, tensor):
+        calls = []
+        for root, output in enumerate(_flat(outputs)):
+            send = _flat([tensor])[0] if root == self._rank else output
+            calls.append(("broadcast", send, output, root))
+        return self._launch(calls, outputs, tensor, grouped=True)
 
     def _reduce_scatter_each(self, outputs, inputs, reduction):
-        comm = self._communicator()
-        with _grouped(outputs):
-            for output, tensor in zip(_flat(outputs), _flat(inputs), strict=True):
-                _check_ratio(tensor, output, self._size)
-                comm.reduce_scatter(tensor, output, reduction)
-        return NcclWork(comm, outputs, inputs)
+        calls = []
+        for output, tensor in zip(_flat(outputs), _flat(inputs), strict=True):
+            _check_ratio(tensor, output, self._size)
+            calls.append(("reduce_scatter", tensor, output, reduction))
+        return self._launch(calls, outputs, inputs)
 
     def _reduce_scatter_uneven(self, output, inputs, reduction):
-        comm = self._communicator()
-        with nccl.group():
-            for root, tensor in enumerate(_flat(inputs)):
-                receive = _flat([output])[0] if root == self._rank else tensor
-                comm.reduce(tensor, receive, reduction, root)
-        return NcclWork(comm, [output], inputs)
+        calls = []
+        for root, tensor in enumerate(_flat(inputs)):
+            receive = _flat([output])[0] if root == self._rank else tensor
+            calls.append(("reduce", tensor, receive, reduction, root))
+        return self._launch(calls, [output], inputs, grouped=True)
 
     def _exchange(self, sends, receives, result):
         """Sends and receives of (peer, tensor) as one operation; empty tensors are left out."""
-        sends, receives = list(sends), list(receives)
-        comm = self._communicator()
-        with nccl.group():
-            for peer, tensor in sends:
+        calls = []
+        for function, transfers in (("send", sends), ("receive", receives)):
+            for peer, tensor in transfers:
                 if tensor.numel() > 0:
-                    comm.send(_flat([tensor])[0], peer)
-            for peer, tensor in receives:
-                if tensor.numel() > 0:
-                    comm.receive(_flat([tensor])[0], peer)
-        return NcclWork(comm, result, (sends, receives))
+                    calls.append((function, _flat([tensor])[0], peer))
+        return self._launch(calls, result, grouped=True)
 
 
-def _grouped(tensors):
-    """A single call needs no group around it."""
-    return contextlib.nullcontext() if len(tensors) == 1 else nccl.group()
+def _enqueue(comm, calls):
+    for function, *arguments in calls:
+        getattr(comm, function)(*arguments)
 
 
 def _flat(tensors):

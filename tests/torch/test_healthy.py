@@ -1,0 +1,41 @@
+"""Ordinary jobs: they end as without Rollcall, bit by bit, and nothing is said of them."""
+
+import re
+import sys
+
+import pytest
+
+from hang_cases import HERE, Hang, Run
+
+sys.path.insert(0, str(HERE / "healthy"))
+from jobs import JOBS  # noqa: E402
+
+
+def run(name, work, rollcall, flags=(), limit=150):
+    work.mkdir()
+    job = Hang(name, "healthy/jobs.py", "", None, "", "", "",
+               flags=(name, "--state", "{work}", *flags))
+    run = Run(job, work, hang_after="10s", rollcall=rollcall)
+    if name == "elastic_restart":
+        at = run.command.index("--standalone")
+        run.command.insert(at, "--max-restarts=1")
+    return run.go(limit)
+
+
+@pytest.mark.parametrize("name", JOBS)
+def test_it_ends_as_without_rollcall(name, tmp_path):
+    losses = []
+    for rollcall in (False, True):
+        # Rank 0's long pause is for the watcher; without one it need not be long.
+        flags = ("--idle", "60" if rollcall else "1") if "long" in name else ()
+        ended = run(name, tmp_path / str(rollcall), rollcall, flags)
+        assert ended.exit_code == 0, ended.output
+        losses += re.findall(r"final loss (\S+)", ended.output)
+    assert len(losses) == 2 and losses[0] == losses[1]
+    if name == "elastic_restart":
+        # It did fall once: that is said, and nothing more.
+        assert len(ended.incidents) <= 1
+        for incident in ended.incidents:
+            assert incident["verdicts"][0]["culprits"][0]["rank"] == 1
+    else:
+        assert ended.said == [] and ended.incidents == [], ended.output
