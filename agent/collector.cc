@@ -54,6 +54,10 @@ struct Collector::ProcessMemory {
   bool ended = false;
   int64_t ended_ns = 0;
   std::optional<int> exit_code, exit_signal;
+  std::string error;  // the exception it dies of
+  int64_t error_ns = 0;
+  int64_t step = -1;
+  std::string phase;
   bool exit_marked = false;
   bool read_after_end = false;
 
@@ -223,6 +227,10 @@ absl::StatusOr<SegmentSnapshot> Collector::ReadSegment(bool whole, ProcessMemory
   process->read_after_end = process->ended;
   if (!snapshot.ok()) return snapshot;
   process->exit_marked = snapshot->exited;
+  process->error = snapshot->error;
+  process->error_ns = snapshot->error_ns;
+  process->step = snapshot->step;
+  process->phase = snapshot->phase;
   newest_ns_ = std::max({newest_ns_, snapshot->newest_ns, snapshot->exit_ns});
   for (const std::string& note : snapshot->notes) Note(note);
   return snapshot;
@@ -254,6 +262,10 @@ bool Collector::CollectComm(int64_t now_ns, bool whole, const SegmentSnapshot& s
 void Collector::ReadEvidence(int64_t now_ns, const SegmentSnapshot* snapshot,
                              ProcessMemory* process, v1::Evidence* evidence) {
   evidence->set_exit_code(-1);
+  evidence->set_error(process->error);
+  evidence->set_error_ns(process->error_ns);
+  if (process->step >= 0) evidence->set_step(process->step);
+  evidence->set_phase(process->phase);
   if (!options_.live) {
     if (process->exit_marked) {
       evidence->set_liveness(v1::Evidence::EXITED);

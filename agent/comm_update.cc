@@ -65,6 +65,8 @@ HostWaits FindHostWaits(const SegmentSnapshot& snapshot, const CommSnapshot& com
   HostWaits waits;
   const CommSnapshot* newest = nullptr;
   for (const CommSnapshot& other : snapshot.communicators) {
+    // A host that waits for the GPU does not wait for these.
+    if ((other.flags & segment::kFlagHostCalls) != 0) continue;
     if (other.last_entered_ns != 0 &&
         (newest == nullptr || other.last_entered_ns > newest->last_entered_ns)) {
       newest = &other;
@@ -143,6 +145,9 @@ void FillProgress(const CommSnapshot& comm, const HostWaits& waits, int64_t now_
 void FillRecords(const CommSnapshot& comm, v1::RecordBatch* batch) {
   if (comm.records.empty()) return;
   batch->set_first_index(comm.records.front().index);
+  const bool any_shape =
+      std::any_of(comm.records.begin(), comm.records.end(),
+                  [](const RecordSnapshot& record) { return !record.shape.empty(); });
   int64_t before_ns = 0;
   for (const RecordSnapshot& record : comm.records) {
     // Rows have consecutive indices; a gap ends the batch. What is behind it is
@@ -163,6 +168,7 @@ void FillRecords(const CommSnapshot& comm, v1::RecordBatch* batch) {
     batch->add_result(record.result);
     batch->add_flags(record.flags);
     batch->add_site(record.site);
+    if (any_shape) batch->add_shape(record.shape);
     before_ns = record.entered_ns;
   }
 }

@@ -11,6 +11,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "interpose/clock.h"
 
 namespace rollcall {
@@ -20,6 +21,7 @@ using segment::CommEntry;
 using segment::SegmentHeader;
 
 constexpr int32_t kMostRanks = 1 << 24;
+constexpr uint64_t kMostSteps = uint64_t{1} << 53;  // what JSON can tell
 // The year 2096. Times are kept between 0 and this, so that whoever subtracts
 // two of them cannot overflow.
 constexpr int64_t kLatestNs = 4'000'000'000'000'000'000;
@@ -87,6 +89,15 @@ void CopyHeader(const SegmentHeader& header, const TickClock& clock, SegmentSnap
   out->nccl_version = header.nccl_version;
   out->exited = Get(header.exit_mark) == static_cast<uint32_t>(segment::ExitMark::kExited);
   out->exit_ns = out->exited ? clock.ToUnixNs(Get(header.exit_ticks)) : 0;
+  if (const uint64_t error_ticks = Get(header.error_ticks); error_ticks != 0) {
+    out->error = Text(header.error);
+    out->error_ns = clock.ToUnixNs(error_ticks);
+  }
+  const uint64_t step = Get(header.annotations.step);
+  out->step = step == 0 || step > kMostSteps ? -1 : static_cast<int64_t>(step - 1);
+  char phase[sizeof(header.annotations.phase)];
+  memcpy(phase, &header.annotations.phase, sizeof(phase));
+  out->phase = Printable(phase, sizeof(phase));
   out->lost_communicators = Get(header.lost_communicators);
   out->lost_threads = Get(header.lost_threads);
   out->unknown_comm_calls = Get(header.unknown_comm_calls);
@@ -349,6 +360,13 @@ bool SegmentReader::ReadComm(uint32_t index, const TickClock& clock, SegmentSnap
 }
 
 void SegmentReader::ReadMarkers(uint32_t index, Seen* seen, CommSnapshot* comm) const {
+  if ((comm->flags & segment::kFlagHostCalls) != 0) {
+    // Such a call has happened when it has returned, which is as good as a marker.
+    comm->flags |= segment::kFlagMarkers;
+    comm->started = comm->entered;
+    comm->finished = std::min(comm->returned, comm->entered);
+    return;
+  }
   if ((comm->flags & segment::kFlagMarkers) == 0) return;
   Copy<segment::MarkerLane[segment::kMarkerLanes]> lanes;
   if (!ReadAt(segment::CommBlockOffset(index) + segment::kMarkersOffset, lanes.bytes,
@@ -368,7 +386,7 @@ void SegmentReader::ReadMarkers(uint32_t index, Seen* seen, CommSnapshot* comm) 
   comm->p2p_finished = std::min(seen->p2p_finished, comm->p2p_entered);
 }
 
-void SegmentReader::ReadRecords(const TickClock& clock, Seen* seen, CommSnapshot* comm) const {
+void SegmentReader::ReadRecords(const TickClock& clock, Seen* seen, CommSnapshot* comm) {
   constexpr uint64_t kCapacity = segment::kRingCapacity;
   const uint64_t end = comm->recorded;
   if (end < seen->next) *seen = {seen->id, 0, 0, 0, 0, 0, 0};
@@ -403,9 +421,25 @@ void SegmentReader::ReadRecords(const TickClock& clock, Seen* seen, CommSnapshot
       continue;
     }
     comm->records.push_back(CopyRecord(record, n, comm->entered, clock));
+    if (record.shape != 0) comm->records.back().shape = ShapeOf(record.shape);
     if (comm->records.back().returned_ns == 0) seen->next = std::min(seen->next, n);
   }
   comm->records_lost = seen->lost;
+}
+
+// "" where it is not there, or makes no sense.
+const std::string& SegmentReader::ShapeOf(uint8_t number) {
+  static_assert(segment::kShapeCapacity == UINT8_MAX);
+  shapes_.resize(segment::kShapeCapacity);
+  std::string& text = shapes_[number - 1];
+  if (!text.empty()) return text;
+  Copy<segment::Shape> shape;
+  const uint64_t offset = segment::kShapesOffset + (number - 1) * sizeof(segment::Shape);
+  if (!ReadAt(offset, shape.bytes, sizeof(shape.bytes))) return text;
+  const uint32_t dims = Get(shape->dims);
+  if (dims == 0 || dims > segment::kShapeDims + 1) return text;
+  text = absl::StrCat("[", absl::StrJoin(shape->sizes, shape->sizes + dims - 1, ", "), "]");
+  return text;
 }
 
 bool IsSegmentName(const std::string& name) {

@@ -26,6 +26,7 @@ struct RecordSnapshot {
   uint16_t group = 0;
   uint32_t thread = 0;
   uint64_t count = 0, stream = 0, caller = 0;
+  std::string shape;  // "[1024, 4096]"; "": the program did not tell
   uint32_t site = 0;  // 1 + index into SegmentSnapshot::sites; 0: not known
   int64_t entered_ns = 0;
   int64_t returned_ns = 0;
@@ -66,6 +67,10 @@ struct SegmentSnapshot {
   int32_t global_rank = -1, world_size = -1, local_rank = -1, nccl_version = 0;
   bool exited = false;
   int64_t exit_ns = 0;
+  std::string error;  // an exception of Python's that nobody caught; "": none
+  int64_t error_ns = 0;
+  int64_t step = -1;  // -1: the program does not say
+  std::string phase;
   int64_t newest_ns = 0;  // the newest time stamp in the file
   uint64_t lost_communicators = 0, lost_threads = 0, unknown_comm_calls = 0;
   std::vector<std::string> sites;  // lines that made calls: "/x/train.py:57 in train_epoch"
@@ -126,12 +131,14 @@ class SegmentReader {
   bool ReadComm(uint32_t index, const TickClock& clock, SegmentSnapshot* snapshot);
   void ReadSites(uint32_t count);
   void ReadMarkers(uint32_t index, Seen* seen, CommSnapshot* comm) const;
-  void ReadRecords(const TickClock& clock, Seen* seen, CommSnapshot* comm) const;
+  void ReadRecords(const TickClock& clock, Seen* seen, CommSnapshot* comm);
+  const std::string& ShapeOf(uint8_t number);
 
   const std::string path_;
   const int fd_;
   std::vector<Seen> seen_;
   std::vector<std::string> sites_;  // those read; they never change
+  std::vector<std::string> shapes_;  // likewise, by index; "": not read yet
   std::optional<TickClock> clock_;
 };
 

@@ -10,6 +10,7 @@
 #include "agent/monotonic_clock.h"
 #include "daemon/daemon.h"
 #include "daemon/report/text.h"
+#include "daemon/report/words.h"
 #include "daemon/report/writer.h"
 #include "rollcall/v1/query.grpc.pb.h"
 
@@ -22,7 +23,7 @@ class EmbeddedWatch : public IncidentWatch {
       : IncidentWatch(reports), daemon_(daemon), job_(std::move(job)) {}
 
  protected:
-  std::vector<v1::Incident> Fetch() override { return daemon_->GetIncidents(job_); }
+  std::optional<std::vector<v1::Incident>> Fetch() override { return daemon_->GetIncidents(job_); }
 
  private:
   const Daemon* const daemon_;
@@ -40,8 +41,8 @@ class RemoteWatch : public IncidentWatch {
         report_dir_(std::move(report_dir)) {}
 
  protected:
-  std::vector<v1::Incident> Fetch() override {
-    if (MonotonicNs() < next_ns_) return {};
+  std::optional<std::vector<v1::Incident>> Fetch() override {
+    if (MonotonicNs() < next_ns_) return std::nullopt;
     next_ns_ = MonotonicNs() + 300'000'000;
     grpc::ClientContext context;
     context.set_deadline(std::chrono::system_clock::now() + std::chrono::milliseconds(500));
@@ -57,7 +58,7 @@ class RemoteWatch : public IncidentWatch {
                      status.error_message());
       }
       said_ = true;
-      return {};
+      return std::nullopt;
     }
     // Oldest first, as things happened.
     std::vector<v1::Incident> incidents(response.incidents().rbegin(), response.incidents().rend());
@@ -116,7 +117,11 @@ std::unique_ptr<IncidentWatch> IncidentWatch::OfDaemonAt(
 
 std::vector<IncidentWatch::News> IncidentWatch::Look() {
   std::vector<News> all;
-  for (const v1::Incident& incident : Fetch()) {
+  const std::optional<std::vector<v1::Incident>> incidents = Fetch();
+  if (!incidents.has_value()) return all;
+  open_.clear();
+  for (const v1::Incident& incident : *incidents) {
+    if (!incident.has_closed_at()) open_.insert(incident.id());
     if (!incident.has_confirmed_at() || (reports_ && incident.report_path().empty()) ||
         incident.verdicts_size() == 0 || !told_.insert(incident.id()).second) {
       continue;
@@ -125,6 +130,10 @@ std::vector<IncidentWatch::News> IncidentWatch::Look() {
     news.incident_id = incident.id();
     news.summary = incident.verdicts(0).summary();
     news.report_path = incident.report_path();
+    news.is_over = incident.has_closed_at();
+    const v1::Verdict& root = incident.verdicts(0);
+    news.has_failed = root.cause() == "rank_exited" || root.cause() == "rank_died";
+    news.waited_ns = static_cast<int64_t>(root.waited_seconds() * 1e9);
     news.text = reports_ ? IncidentLines(incident) : ToText(incident);
     all.push_back(std::move(news));
   }
@@ -134,6 +143,8 @@ std::vector<IncidentWatch::News> IncidentWatch::Look() {
 std::string IncidentLines(const v1::Incident& incident) {
   const v1::Verdict& verdict = incident.verdicts(0);
   std::string text = absl::StrCat("rollcall: ", verdict.summary(), "\n");
+  const std::string places = PlacesInWords(verdict);
+  if (!places.empty()) absl::StrAppend(&text, "rollcall:   ", places, "\n");
   // Advice for people at the terminal; the report has all of it.
   int lines = 0;
   for (const v1::Advice& advice : verdict.advice()) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -24,6 +25,9 @@ class IncidentWatch {
     std::string summary;
     std::string report_path;  // "" where there is no report on disk
     std::string text;         // for stderr, whole lines
+    bool is_over = false;     // the job had ended by itself when it was found
+    bool has_failed = false;  // a rank has ended: its launcher may see to the others
+    int64_t waited_ns = 0;
   };
 
   // Of the embedded daemon, which writes the reports itself (`reports`), or is
@@ -39,13 +43,17 @@ class IncidentWatch {
   // Those confirmed since the last call whose report is complete.
   std::vector<News> Look();
 
+  // Whether this incident was not over when Look() last got an answer.
+  bool IsOpen(const std::string& incident_id) const { return open_.count(incident_id) > 0; }
+
  protected:
   explicit IncidentWatch(bool reports) : reports_(reports) {}
-  virtual std::vector<v1::Incident> Fetch() = 0;
+  // Nothing where nobody can say just now.
+  virtual std::optional<std::vector<v1::Incident>> Fetch() = 0;
 
  private:
   const bool reports_;
-  std::set<std::string> told_;
+  std::set<std::string> told_, open_;  // incidents' ids
 };
 
 // The lines for stderr: what happened, what to do, where the report is.

@@ -19,6 +19,7 @@
 #include <CLI/CLI.hpp>
 #include <filesystem>
 #include <iostream>
+#include <set>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -129,6 +130,8 @@ class Run {
   void PassOn(const signalfd_siginfo& info);
   void Reap();
   void LookForIncidents();
+  int64_t PatienceWithLauncherNs() const;
+  void Abort();
   void EndJob(int signal);
   void EndLingering();
   void Finish();
@@ -147,6 +150,8 @@ class Run {
   bool ended_ = false;
   int exit_code_ = 0;
   bool aborted_ = false;
+  bool told_ = false;                                // of an incident
+  std::map<std::string, int64_t> left_to_launcher_;  // incidents, and until when
   int64_t kill_at_ns_ = 0;  // when patience with a job that was told to end is over; 0: it was not
 };
 
@@ -315,11 +320,11 @@ void Run::LookForIncidents() {
   if (incidents_ == nullptr || aborted_) return;
   for (const IncidentWatch::News& news : incidents_->Look()) {
     Tell(news);
-    if (flags_.on_hang == "abort") {
-      spdlog::info("ending the job (--on-hang=abort)");
-      aborted_ = true;
-      EndJob(SIGTERM);
-      return;
+    told_ = true;
+    if (flags_.on_hang == "abort" && !news.is_over) {
+      const int64_t left_ns = news.has_failed ? PatienceWithLauncherNs() - news.waited_ns : 0;
+      if (left_ns <= 0) return Abort();
+      left_to_launcher_[news.incident_id] = MonotonicNs() + left_ns;
     }
     if (absl::StartsWith(flags_.on_hang, "exec:")) {
       const Spawned spawned = Spawn({"/bin/sh", "-c", flags_.on_hang.substr(5)},
@@ -329,6 +334,23 @@ void Run::LookForIncidents() {
       if (spawned.pid < 0) spdlog::error("--on-hang: {}", strerror(spawned.error));
     }
   }
+  for (const auto& [id, until_ns] : left_to_launcher_) {
+    if (MonotonicNs() >= until_ns && incidents_->IsOpen(id)) return Abort();
+  }
+}
+
+// A rank has failed: torchrun ends the others by itself, or starts them anew.
+int64_t Run::PatienceWithLauncherNs() const {
+  absl::Duration hang_after;
+  absl::ParseDuration(flags_.hang_after, &hang_after);
+  const Limits limits = LimitsFor(absl::ToInt64Nanoseconds(hang_after));
+  return std::min(limits.hang_after_ns, limits.absent_for_good_ns);
+}
+
+void Run::Abort() {
+  spdlog::info("ending the job (--on-hang=abort)");
+  aborted_ = true;
+  EndJob(SIGTERM);
 }
 
 void Run::EndJob(int signal) {
@@ -354,9 +376,12 @@ void Run::Finish() {
   if (agent_ != nullptr) agent_->Stop();
   if (daemon_ != nullptr) daemon_->Stop();
   if (incidents_ != nullptr && !aborted_) {
-    for (const IncidentWatch::News& news : incidents_->Look()) Tell(news);
+    for (const IncidentWatch::News& news : incidents_->Look()) {
+      Tell(news);
+      told_ = true;
+    }
   }
-  if (child_ > 0 && !library_.empty()) SayWhatWasSeen();
+  if (child_ > 0 && !library_.empty() && !told_) SayWhatWasSeen();
   directory_.Remove();
 }
 

@@ -53,6 +53,14 @@ bool Meets(const Verdict& v, Op a, Op b) {
   });
 }
 
+// As PyTorch makes one on NCCL: an all-reduce of one element.
+bool IsBarrier(const CallArgs& call) { return call.op == Op::kAllReduce && call.count == 1; }
+
+bool MeetsBarrier(const Verdict& v) {
+  return Is(v, Cause::kOperationMismatch) &&
+         (IsBarrier(v.call) || AnyCulprit(v, [](const Culprit& c) { return IsBarrier(c.call); }));
+}
+
 bool IsGradientExchange(Op op) {
   return op == Op::kAllReduce || op == Op::kReduceScatter || op == Op::kAllGather;
 }
@@ -77,6 +85,7 @@ bool WaitsForInput(const Verdict& v) {
 }
 
 bool WaitsForStorage(const Verdict& v) {
+  if (!IsAbsence(v)) return false;
   const bool channel = AnyCulprit(v, [](const Culprit& c) {
     for (const char* word : {"nfs", "rpc_wait", "io_schedule", "lustre", "cl_sync", "ceph", "fuse",
                              "wait_on_page", "folio_wait", "jbd2"}) {
@@ -158,33 +167,42 @@ bool Crashed(const Verdict& v) {
 bool RaisedAnException(const Verdict& v) {
   return (Is(v, Cause::kRankDied) || Is(v, Cause::kRankExited)) &&
          AnyCulprit(v, [](const Culprit& c) {
-           return c.exit_signal == 0 && c.exit_code > 0 && c.exit_code < 128;
+           return !c.error.empty() || (c.exit_signal == 0 && c.exit_code > 0 && c.exit_code < 128);
          });
 }
 
 // What the ranks called.
 
 bool BufferBroadcast(const Verdict& v) {
-  if (Meets(v, Op::kBroadcast, Op::kAllReduce)) return true;
+  if (Meets(v, Op::kBroadcast, Op::kAllReduce)) return !MeetsBarrier(v);
   return Is(v, Cause::kMissingRank) && v.position >= kLoopCalls &&
          Canonical(v.call.op) == Op::kBroadcast;
 }
 
 bool Rank0OnlyCheckpoint(const Verdict& v) {
-  if (Meets(v, Op::kAllGather, Op::kAllReduce) || Meets(v, Op::kAllGather, Op::kBroadcast)) {
+  if (v.position >= kSetupCalls &&
+      (Meets(v, Op::kAllGather, Op::kAllReduce) || Meets(v, Op::kAllGather, Op::kBroadcast) ||
+       (Meets(v, Op::kBroadcast, Op::kAllReduce) && MeetsBarrier(v)))) {
     return true;
   }
   return Is(v, Cause::kMissingRank) && v.call.op == Op::kAllGather &&
          v.waiting_ranks.size() < v.culprits.size();
 }
 
+bool IsBeforeNccl(const Verdict& v) {
+  return Is(v, Cause::kInitIncomplete) && v.communicator == 0 && v.call.op == Op::kNone;
+}
+
 bool Rank0OnlySetup(const Verdict& v) {
+  if (IsBeforeNccl(v)) return true;
   if (v.position >= kSetupCalls || Creates(v)) return false;
   return Is(v, Cause::kMissingRank) || Is(v, Cause::kRankExited) || IsContradiction(v.cause);
 }
 
 bool UnevenInputs(const Verdict& v) {
-  if (Is(v, Cause::kRankExited)) return v.position >= 1 && IsGradientExchange(v.call.op);
+  if (Is(v, Cause::kRankExited)) {
+    return v.position >= 1 && IsGradientExchange(v.call.op) && !RaisedAnException(v);
+  }
   if (v.position < kLoopCalls) return false;
   if (Is(v, Cause::kMissingRank)) return IsGradientExchange(v.call.op);
   return Is(v, Cause::kArgumentMismatch) && HasField(v, "count") && IsGradientExchange(v.call.op);
@@ -194,10 +212,11 @@ bool InitOrder(const Verdict& v) {
   return Is(v, Cause::kInitIncomplete) || (Creates(v) && !Is(v, Cause::kStalledInFlight));
 }
 
+bool MakesChild(Op op) { return op == Op::kCommSplit || op == Op::kCommShrink; }
+
 bool SplitNotByAll(const Verdict& v) {
-  return Is(v, Cause::kInitIncomplete) && v.call.op != Op::kNone &&
-         Canonical(v.call.op) != Op::kCommInitRank && !v.culprits.empty() &&
-         AnyCulprit(v, [](const Culprit& c) { return c.process >= 0; });
+  return Is(v, Cause::kInitIncomplete) && v.call.op != Op::kNone && MakesChild(v.call.op) &&
+         !v.culprits.empty() && AnyCulprit(v, [](const Culprit& c) { return c.process >= 0; });
 }
 
 bool NeverLaunched(const Verdict& v) {
@@ -371,14 +390,17 @@ const std::vector<AdviceEntry>& KnownMistakes() {
        "Only one rank makes this call. Move it out of the branch on the rank, or compute the value "
        "without communication."},
       {"buffer-broadcast", BufferBroadcast,
-       "a Broadcast meets an AllReduce, or ranks are absent from a Broadcast in the loop",
+       "a Broadcast meets an AllReduce that is no barrier, or ranks are absent from a Broadcast in "
+       "the loop",
        "DistributedDataParallel broadcasts buffers in each forward pass. A rank that validates "
        "alone makes a broadcast that meets the others' gradient all-reduce.",
        "One rank runs forward passes that the others do not (validation on rank 0 only), and its "
        "buffer broadcast meets their gradient all-reduce. Validate on every rank, or on the bare "
        "module (model.module), or build DistributedDataParallel with broadcast_buffers=False."},
       {"rank0-only-checkpoint", Rank0OnlyCheckpoint,
-       "an AllGather meets an AllReduce or a Broadcast, or most are absent from an AllGather",
+       "in the loop an AllGather meets an AllReduce or a Broadcast, a Broadcast meets a barrier, "
+       "or "
+       "most are absent from an AllGather",
        "A full state dict is gathered by all ranks; code that asks for it under `if rank == 0:` "
        "leaves the others in a barrier.",
        "Only some ranks take part in gathering the full state dict while the others wait in a "
@@ -528,8 +550,9 @@ const std::vector<AdviceEntry>& GeneralAdvice() {
        "on."},
       {"why-it-left", Of<Cause::kRankExited>, "rank_exited",
        "A rank ended its part while the others still count on it.",
-       "That rank has ended its part in good order while the others still count on it. Make all "
-       "ranks leave the loop at the same step, and let them meet in a barrier before they leave."},
+       "That rank has ended its part while the others still count on it. Unless an error ended it, "
+       "make all ranks leave the loop at the same step, and let them meet in a barrier before they "
+       "leave."},
       {"host-gone", Of<Cause::kHostLost>, "host_lost",
        "The host, its network, or its agent has stopped answering, with all ranks on it.",
        "The whole host is silent: see whether it answers at all (console, management controller), "

@@ -12,8 +12,10 @@
 #include "daemon/diagnose.h"
 #include "daemon/http.h"
 #include "daemon/incident_proto.h"
+#include "daemon/post_mortem.h"
 #include "daemon/report/writer.h"
 #include "daemon/rules/progress.h"
+#include "daemon/stack_places.h"
 #include "daemon/stacks/merge.h"
 #include "daemon/status.h"
 #include "daemon/views/public_ranks.h"
@@ -225,8 +227,16 @@ void Daemon::Take(const JobState& state, std::vector<Verdict> verdicts, int64_t 
   watch.warnings.clear();
   for (auto at = warnings; at != verdicts.end(); ++at) watch.warnings.push_back(at->summary);
   verdicts.erase(warnings, verdicts.end());
+  AskAtStart(state, &watch, now_ns);
+  const bool hangs = watch.life.live() && watch.life.live()->state == IncidentState::kConfirmed;
+  std::vector<Verdict> end;
+  if (!hangs) end = JudgeTheEnd(state, &watch.fallen);
+  if (!end.empty()) verdicts = std::move(end);
   for (const IncidentEvent& event : watch.life.Update(state, verdicts, now_ns, options_.limits)) {
     Act(state, event, &watch);
+    if (event.kind != IncidentEvent::Kind::kEnded) continue;
+    // What comes after a hang that was told is no news.
+    for (const auto& [id, comm] : state.communicators) watch.fallen.insert(id);
   }
   watch.version = version;
   if (!AllEnded(state)) {
@@ -269,6 +279,7 @@ void Daemon::Act(const JobState& state, const IncidentEvent& event, JobWatch* wa
   incident.mutable_stack_tree()->Swap(at->incident.mutable_stack_tree());
   incident.set_report_path(at->folder);
   at->incident.Swap(&incident);
+  AddPlaces(&at->incident);
   at->dirty = true;
   at->unsaved = true;
   ++watch->changes;
@@ -303,14 +314,13 @@ void Daemon::Alert(const IncidentEvent& event, const v1::Incident& incident) {
 }
 
 // The first report waits a little for the first stacks: whoever ends the job because of it takes
-// them with it.
-bool Daemon::AwaitsStacks(const Record& record) {
-  return record.folder.empty() && record.stacks_open > 0 &&
+// them with it. Not once we stop: no more will come.
+bool Daemon::AwaitsStacks(const Record& record) const {
+  return !stopping_ && record.folder.empty() && record.stacks_open > 0 &&
          Now() - record.stacks_asked_ns < kStacksBeforeReportNs;
 }
 
 void Daemon::WriteReports() {
-  if (options_.report_dir.empty()) return;
   std::vector<std::pair<v1::Incident, std::string>> due;  // with the folder
   {
     const absl::MutexLock lock(&mutex_);
@@ -318,6 +328,8 @@ void Daemon::WriteReports() {
       for (Record& record : watch.incidents) {
         if (!record.dirty || !record.incident.has_confirmed_at() || AwaitsStacks(record)) continue;
         record.dirty = false;
+        AddPlaces(&record.incident);
+        if (options_.report_dir.empty()) continue;
         *record.incident.mutable_stack_tree() = MergedStacks(record.incident, record.rest);
         due.emplace_back(record.incident, record.folder);
         // A report tells of the hang; that the job ended afterwards (by our own
@@ -386,7 +398,8 @@ void Daemon::OnTick(const std::string& host, const v1::Tick& tick) {
   const absl::MutexLock lock(&mutex_);
   uint64_t& known = dropped_ticks_[host];
   // An agent that was started anew counts from 0.
-  counters_.dropped_agent_ticks += tick.dropped_ticks() - (tick.dropped_ticks() >= known ? known : 0);
+  counters_.dropped_agent_ticks +=
+      tick.dropped_ticks() - (tick.dropped_ticks() >= known ? known : 0);
   known = tick.dropped_ticks();
 }
 

@@ -9,6 +9,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <thread>
 #include <utility>
@@ -22,6 +23,7 @@
 #include "daemon/alerts.h"
 #include "daemon/call_rate.h"
 #include "daemon/diagnose.h"
+#include "daemon/start_watch.h"
 #include "daemon/history.h"
 #include "daemon/incidents.h"
 #include "daemon/job_store.h"
@@ -41,11 +43,11 @@ class HttpServer;
 
 struct DaemonOptions {
   Limits limits;
-  std::string report_dir;  // "" for no reports on disk
-  std::string listen;      // HOST:PORT for agents and queries; "" for in-process only
-  std::string http;        // HOST:PORT, port 0 for any; "" for none
-  std::string http_token;  // that whoever asks by HTTP must show; "" for none
-  std::string history;     // file of all incidents; "" keeps them in memory
+  std::string report_dir;            // "" for no reports on disk
+  std::string listen;                // HOST:PORT for agents and queries; "" for in-process only
+  std::string http;                  // HOST:PORT, port 0 for any; "" for none
+  std::string http_token;            // that whoever asks by HTTP must show; "" for none
+  std::string history;               // file of all incidents; "" keeps them in memory
   bool history_is_optional = false;  // in memory where the file cannot be used
   HistoryLimits history_limits;
   AlertOptions alerts;
@@ -118,6 +120,8 @@ class Daemon : public AgentSink {
   struct JobWatch {
     JobWatch(const std::string& job, int incidents_before) : life(job, incidents_before) {}
     IncidentLife life;
+    std::set<uint64_t> fallen;  // communicators whose end was judged
+    StartWatch start;
     std::vector<std::string> warnings;  // sentences; nothing hangs
     std::vector<Record> incidents;
     int64_t ended_ns = 0;  // when all its processes had; 0: they have not
@@ -158,7 +162,9 @@ class Daemon : public AgentSink {
   void Alert(const IncidentEvent& event, const v1::Incident& incident);
   void AskForStacks(const JobState& state, const IncidentEvent& event)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  static bool AwaitsStacks(const Record& record);
+  void AskAtStart(const JobState& state, JobWatch* watch, int64_t now_ns)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool AwaitsStacks(const Record& record) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   static v1::StackTree MergedStacks(const v1::Incident& incident, const StackTree& rest);
   void WriteReports() ABSL_LOCKS_EXCLUDED(mutex_);
   void SaveHistory(int64_t now_ns) ABSL_LOCKS_EXCLUDED(mutex_);
@@ -187,8 +193,8 @@ class Daemon : public AgentSink {
   StackCalls stack_calls_;
   std::map<uint64_t, StackRequest> stack_requests_ ABSL_GUARDED_BY(mutex_);
   uint64_t next_request_ ABSL_GUARDED_BY(mutex_) = 1;
-  std::map<std::string, uint64_t> dropped_ticks_ ABSL_GUARDED_BY(mutex_);   // host -> as told
-  std::map<std::string, int64_t> gone_since_ns_ ABSL_GUARDED_BY(mutex_);  // host -> when
+  std::map<std::string, uint64_t> dropped_ticks_ ABSL_GUARDED_BY(mutex_);  // host -> as told
+  std::map<std::string, int64_t> gone_since_ns_ ABSL_GUARDED_BY(mutex_);   // host -> when
   std::map<std::string, Diagnoser> diagnosers_;  // by job; the diagnosing thread's own
   std::thread thread_;
 };

@@ -12,6 +12,7 @@
 #include "daemon/rules/progress.h"
 #include "daemon/stack_motion.h"
 #include "daemon/stacks/merge.h"
+#include "daemon/start_watch.h"
 #include "rollcall/v1/agent.pb.h"
 
 namespace rollcall {
@@ -110,6 +111,12 @@ void Daemon::AskForStacks(const JobState& state, const IncidentEvent& event) {
   for (const auto& [host, message] : messages) agents_->Send(host, message);
 }
 
+void Daemon::AskAtStart(const JobState& state, JobWatch* watch, int64_t now_ns) {
+  IncidentEvent look;
+  look.take_stacks_of = watch->start.Next(state, now_ns, options_.limits);
+  if (!look.take_stacks_of.empty()) AskForStacks(state, look);
+}
+
 absl::Status Daemon::TakeStacks(const v1::TakeStacksRequest& request,
                                 const std::function<bool(const v1::ProcessStack&)>& on_stack) {
   std::map<std::string, v1::DaemonMessage> messages;  // by host
@@ -190,7 +197,8 @@ void Daemon::OnStack(const std::string& host, const v1::StackReply& reply) {
       AddStack(&record.incident, stack);
     }
   }
-  store_.SetStacks(job, process, motion, WordsOf(stack));
+  store_.SetStacks(job, process,
+                   {motion, WordsOf(stack), WaitsForOthers(stack), absl::GetCurrentTimeNanos()});
 }
 
 }  // namespace rollcall

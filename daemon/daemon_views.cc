@@ -8,6 +8,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
 #include "daemon/daemon.h"
+#include "daemon/stack_places.h"
 #include "daemon/incident_proto.h"
 #include "daemon/metrics.h"
 #include "daemon/stacks/merge.h"
@@ -161,6 +162,7 @@ v1::Incident Daemon::AsOfNow(const JobWatch& watch, const v1::Incident& incident
   v1::Incident now = incident;
   if (!watch.life.live() || watch.life.live()->id != incident.id()) return now;
   now.mutable_verdicts()->Swap(ToProto(*watch.life.live()).mutable_verdicts());
+  AddPlaces(&now);
   return now;
 }
 

@@ -10,6 +10,7 @@
 #include "daemon/rules/rules.h"
 #include "daemon/rules/wait_graph.h"
 #include "daemon/sentences.h"
+#include "daemon/steps.h"
 
 namespace rollcall {
 namespace {
@@ -176,6 +177,9 @@ std::vector<Verdict> Diagnoser::Run(const JobState& job, int64_t now_ns, const L
       verdicts.push_back(std::move(verdict));
     }
   }
+  if (std::optional<Verdict> start = JudgeStart(job, now_ns, limits)) {
+    verdicts.push_back(*std::move(start));
+  }
   const bool hangs = !verdicts.empty();
   if (!hangs) {
     for (const Communicator* comm : glance.straggling) {
@@ -185,6 +189,7 @@ std::vector<Verdict> Diagnoser::Run(const JobState& job, int64_t now_ns, const L
   verdicts = InOrderOfCause(job, std::move(verdicts));
   if (hangs) verdicts.insert(verdicts.end(), consequences.begin(), consequences.end());
   for (Verdict& verdict : verdicts) {
+    AddSteps(job, &verdict);
     verdict.summary = SummaryOf(verdict);
     verdict.advice = AdviceFor(verdict);
     AddCallSites(job, &verdict);
@@ -213,6 +218,7 @@ Diagnoser::Glance Diagnoser::Look(const JobState& job, int64_t now_ns, const Lim
   glance.anybody_long =
       glance.anybody_long ||
       std::any_of(job.processes.begin(), job.processes.end(), [&](const Process& process) {
+        if (!process.error.empty()) return true;
         return std::any_of(process.blocked.begin(), process.blocked.end(),
                            [&](const BlockedCall& b) { return b.since_ns <= before; });
       });

@@ -34,7 +34,8 @@ constexpr char kCookie[] = "rollcall_token";
 constexpr char kOurHeader[] = "X-Rollcall";
 
 constexpr size_t kThreads = 128;
-constexpr int kMostViewers = 100;  // each holds a thread
+constexpr int kListenTries = 1000;  // of a millisecond
+constexpr int kMostViewers = 100;   // each holds a thread
 constexpr auto kLookForChanges = std::chrono::milliseconds(200);
 constexpr auto kSayAlive = std::chrono::seconds(5);
 constexpr int64_t kAnswersLeastNs = 300'000'000;
@@ -74,10 +75,10 @@ void SetBody(std::shared_ptr<const std::string> body, const std::string& type,
              httplib::Response* response) {
   const size_t size = body->size();
   if (size == 0) return response->set_content("", type);
-  response->set_content_provider(
-      size, type, [body](size_t offset, size_t length, httplib::DataSink& sink) {
-        return sink.write(body->data() + offset, length);
-      });
+  response->set_content_provider(size, type,
+                                 [body](size_t offset, size_t length, httplib::DataSink& sink) {
+                                   return sink.write(body->data() + offset, length);
+                                 });
 }
 
 }  // namespace
@@ -123,8 +124,7 @@ class HttpServer::Impl {
     // Addresses of the first release.
     server_.Get(R"(/incidents/(.+))",
                 [](const httplib::Request& request, httplib::Response& response) {
-                  response.set_redirect("../#/incident/" +
-                                        EscapeUrl(request.matches[1]));
+                  response.set_redirect("../#/incident/" + EscapeUrl(request.matches[1]));
                 });
     AddApi();
     AddPage();
@@ -140,8 +140,13 @@ class HttpServer::Impl {
       stopping_ = true;
     }
     wake_.notify_all();
+    if (!thread_.joinable()) return;
+    // The library takes no notice of stop() before it listens. It may also fail to.
+    for (int i = 0; i < kListenTries && !server_.is_running(); ++i) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
     server_.stop();
-    if (thread_.joinable()) thread_.join();
+    thread_.join();
   }
 
  private:
@@ -157,8 +162,9 @@ class HttpServer::Impl {
     if (token_.empty() || request.path == "/healthz") return Handled::Unhandled;
     const std::string given = request.get_param_value("token");
     if (request.path == "/" && SameSecret(given, token_)) {
-      response->set_header("Set-Cookie", absl::StrCat(kCookie, "=", token_,
-                                                      "; HttpOnly; SameSite=Strict; Max-Age=31536000"));
+      response->set_header(
+          "Set-Cookie",
+          absl::StrCat(kCookie, "=", token_, "; HttpOnly; SameSite=Strict; Max-Age=31536000"));
       response->set_redirect("./");
       return Handled::Handled;
     }
@@ -184,17 +190,17 @@ class HttpServer::Impl {
   void AddApi() {
     for (const ApiRoute& route : kApiRoutes) {
       if (route.changes_anything) {
-        server_.Post(route.path, [this, &route](const httplib::Request& request,
-                                                httplib::Response& response) {
-          const auto answer = route.answer(daemon_, ParametersOf(request));
-          if (!answer.ok()) return Refuse(answer.status(), &response);
-          SetBody(std::make_shared<std::string>(*answer), kJson, &response);
-        });
+        server_.Post(route.path,
+                     [this, &route](const httplib::Request& request, httplib::Response& response) {
+                       const auto answer = route.answer(daemon_, ParametersOf(request));
+                       if (!answer.ok()) return Refuse(answer.status(), &response);
+                       SetBody(std::make_shared<std::string>(*answer), kJson, &response);
+                     });
       } else {
-        server_.Get(route.path, [this, &route](const httplib::Request& request,
-                                               httplib::Response& response) {
-          Answer(route, request, &response);
-        });
+        server_.Get(route.path,
+                    [this, &route](const httplib::Request& request, httplib::Response& response) {
+                      Answer(route, request, &response);
+                    });
       }
     }
   }
@@ -209,9 +215,9 @@ class HttpServer::Impl {
     const QueryParameters parameters = ParametersOf(request);
     std::string key = route.path;
     for (const auto& [name, value] : request.params) absl::StrAppend(&key, "\n", name, "=", value);
-    const auto answer =
-        answers_.Get(key, daemon_->Version(parameters.Get(route.job_parameter)),
-                     absl::GetCurrentTimeNanos(), [&] { return route.answer(daemon_, parameters); });
+    const auto answer = answers_.Get(key, daemon_->Version(parameters.Get(route.job_parameter)),
+                                     absl::GetCurrentTimeNanos(),
+                                     [&] { return route.answer(daemon_, parameters); });
     if (!answer.ok()) return Refuse(answer.status(), response);
     const AnswerCache::Answer& made = *answer;
     response->set_header("ETag", made->etag);

@@ -43,6 +43,9 @@ v1::Culprit ToProto(const Culprit& culprit, uint64_t position) {
     result.mutable_call()->set_code(Utf8(culprit.site));
   }
   result.set_code(Utf8(culprit.site));
+  result.set_error(Utf8(culprit.error));
+  if (culprit.step >= 0) result.set_step(static_cast<double>(culprit.step));
+  result.set_phase(Utf8(culprit.phase));
   return result;
 }
 
@@ -107,6 +110,7 @@ v1::Call ToProto(const CallArgs& call, uint64_t position) {
   result.set_count(static_cast<double>(call.count));
   result.set_reduction(ReductionInWords(call.reduction));
   result.set_root(call.peer);
+  if (call.shape != nullptr) result.set_shape(Utf8(*call.shape));
   return result;
 }
 
@@ -125,6 +129,8 @@ v1::Verdict ToProto(const Verdict& verdict) {
   *result.mutable_call() = ToProto(verdict.call, verdict.position);
   result.mutable_call()->set_code(Utf8(verdict.site));
   for (const std::string& field : verdict.mismatched_fields) result.add_mismatched_fields(field);
+  if (verdict.step >= 0) result.set_step(static_cast<double>(verdict.step));
+  result.set_phase(Utf8(verdict.phase));
   result.set_waited_seconds(static_cast<double>(verdict.waited_ns / (kSecond / 1000)) / 1000.0);
   result.set_summary(Utf8(verdict.summary));
   for (const Advice& advice : verdict.advice) {

@@ -22,11 +22,14 @@ bool HasEnded(const JobState& state, int32_t process) {
   return HowProcessEnded(state, process) != Gone::kNo;
 }
 
-// Only processes that used NCCL: data-loader workers come and go.
+// Only processes that used NCCL, once some have: data-loader workers come and go.
 size_t CountEndedRanks(const JobState& state) {
   size_t ended = 0;
   for (size_t i = 0; i < state.processes.size(); ++i) {
-    ended += state.processes[i].has_segment && HasEnded(state, static_cast<int32_t>(i));
+    const Process& process = state.processes[i];
+    const bool counts =
+        state.communicators.empty() ? process.global_rank >= 0 : process.has_segment;
+    ended += counts && HasEnded(state, static_cast<int32_t>(i));
   }
   return ended;
 }
@@ -132,6 +135,7 @@ bool IncidentLife::Holds(const JobState& state, const std::vector<Verdict>& verd
 bool IncidentLife::IsDue(const Limits& limits) const {
   bool first_wait = true;
   for (const Verdict& v : live_->verdicts) {
+    if (v.at_once) return true;
     if (IsContradiction(v.cause)) {
       if (IsNews(v)) return true;
       continue;
@@ -226,10 +230,8 @@ void IncidentLife::Refresh(const JobState& state, const std::vector<Verdict>& ve
 }
 
 std::vector<int32_t> IncidentLife::NewStacks(const JobState& state, int64_t now_ns) {
-  std::vector<int32_t> fresh;
-  for (const Verdict& v : live_->verdicts) {
-    for (const Culprit& culprit : v.culprits) AddProcess(state, culprit.process, &fresh);
-  }
+  // Those that wait now may have been under way when the others' stacks were taken.
+  std::vector<int32_t> fresh = WorthAStack(state, live_->verdicts);
   fresh.erase(std::remove_if(fresh.begin(), fresh.end(),
                              [&](int32_t process) {
                                return std::find(stacks_of_.begin(), stacks_of_.end(), process) !=

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "daemon/model/shapes.h"
 #include "interpose/segment.h"
 #include "rollcall/v1/agent.pb.h"
 
@@ -58,6 +59,10 @@ ProcessEvidence ToEvidence(const v1::Evidence& update, int64_t offset_ns) {
   evidence.ended_ns = Shift(update.ended_ns(), offset_ns);
   evidence.exit_code = update.exit_code();
   evidence.exit_signal = update.exit_signal();
+  evidence.error = update.error();
+  evidence.error_ns = Shift(update.error_ns(), offset_ns);
+  evidence.step = update.has_step() ? update.step() : -1;
+  evidence.phase = update.phase();
   evidence.state = update.state().empty() ? '?' : update.state()[0];
   evidence.cpu_moving = update.cpu_moving();
   evidence.traced = update.traced();
@@ -91,6 +96,7 @@ CallRecord ToRecord(const v1::RecordBatch& batch, int i, int64_t entered_ns) {
   record.stream = batch.stream(i);
   record.caller = batch.caller(i);
   record.thread = batch.thread(i);
+  if (i < batch.shape_size()) record.args.shape = InternShape(batch.shape(i));
   if (i < batch.site_size() && batch.site(i) <= segment::kSiteCapacity) {
     record.site = static_cast<uint16_t>(batch.site(i));
   }
@@ -206,12 +212,11 @@ void JobStore::SetSilent(const std::string& host, int64_t since_ns) {
   }
 }
 
-void JobStore::SetStacks(const std::string& job, int32_t process, Motion motion,
-                         const std::string& words) {
+void JobStore::SetStacks(const std::string& job, int32_t process, const StackFacts& facts) {
   const std::shared_ptr<Job> known = Find(job);
   if (known == nullptr) return;
   const absl::MutexLock lock(&known->mutex);
-  known->model.SetStacks(process, motion, words);
+  known->model.SetStacks(process, facts);
 }
 
 std::vector<std::shared_ptr<JobStore::Job>> JobStore::AllJobs() const {

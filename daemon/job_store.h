@@ -52,7 +52,7 @@ class JobStore {
   void SetSilent(const std::string& host, int64_t since_ns) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // What the newest stacks of a process (index into JobState::processes) show.
-  void SetStacks(const std::string& job, int32_t process, Motion motion, const std::string& words)
+  void SetStacks(const std::string& job, int32_t process, const StackFacts& facts)
       ABSL_LOCKS_EXCLUDED(mutex_);
 
   std::vector<std::string> JobNames() const ABSL_LOCKS_EXCLUDED(mutex_);

@@ -11,7 +11,9 @@ add_library(rollcall_rules STATIC
   ${CMAKE_CURRENT_LIST_DIR}/model/arrivals.cc
   ${CMAKE_CURRENT_LIST_DIR}/model/host_clocks.cc
   ${CMAKE_CURRENT_LIST_DIR}/model/job_model.cc
+  ${CMAKE_CURRENT_LIST_DIR}/model/shapes.cc
   ${CMAKE_CURRENT_LIST_DIR}/model/verdict.cc
+  ${CMAKE_CURRENT_LIST_DIR}/post_mortem.cc
   ${CMAKE_CURRENT_LIST_DIR}/rules/alignment.cc
   ${CMAKE_CURRENT_LIST_DIR}/rules/blame.cc
   ${CMAKE_CURRENT_LIST_DIR}/rules/blocked_before_start.cc
@@ -24,6 +26,7 @@ add_library(rollcall_rules STATIC
   ${CMAKE_CURRENT_LIST_DIR}/rules/mismatch.cc
   ${CMAKE_CURRENT_LIST_DIR}/rules/missing_rank.cc
   ${CMAKE_CURRENT_LIST_DIR}/rules/nccl_error.cc
+  ${CMAKE_CURRENT_LIST_DIR}/rules/not_started.cc
   ${CMAKE_CURRENT_LIST_DIR}/rules/order_inversion.cc
   ${CMAKE_CURRENT_LIST_DIR}/rules/progress.cc
   ${CMAKE_CURRENT_LIST_DIR}/rules/rank_died.cc
@@ -40,6 +43,8 @@ add_library(rollcall_rules STATIC
   ${CMAKE_CURRENT_LIST_DIR}/rules/teardown_hang.cc
   ${CMAKE_CURRENT_LIST_DIR}/rules/unmatched_p2p.cc
   ${CMAKE_CURRENT_LIST_DIR}/rules/wait_graph.cc
-  ${CMAKE_CURRENT_LIST_DIR}/sentences.cc)
+  ${CMAKE_CURRENT_LIST_DIR}/sentences.cc
+  ${CMAKE_CURRENT_LIST_DIR}/steps.cc)
 target_include_directories(rollcall_rules PUBLIC ${CMAKE_CURRENT_LIST_DIR}/..)
-target_link_libraries(rollcall_rules PUBLIC absl::btree absl::strings absl::str_format rollcall_sanitize)
+target_link_libraries(rollcall_rules PUBLIC absl::btree absl::strings absl::str_format absl::synchronization
+                                            rollcall_sanitize)

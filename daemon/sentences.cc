@@ -61,7 +61,8 @@ std::string WaitTail(const Verdict& v) {
   const size_t n = v.waiting_ranks.size();
   if (n == 0) return "";
   return absl::StrCat("; ", n, n == 1 ? " rank has waited " : " ranks have waited ",
-                      DurationInWords(v.waited_ns));
+                      DurationInWords(v.waited_ns), v.step < 0 ? "" : " in ",
+                      v.step < 0 ? "" : StepInWords(v.step, v.phase));
 }
 
 bool IsCreation(const Verdict& v) { return KindOf(v.call.op) == CallKind::kCreate; }
@@ -100,7 +101,28 @@ std::string MissingRank(const Verdict& v) {
                       WaitTail(v));
 }
 
+// The same exception on all of them; "" where there is none, or another on each.
+std::string Error(const std::vector<Culprit>& culprits) {
+  for (const Culprit& culprit : culprits) {
+    if (culprit.error != culprits.front().error) return "";
+  }
+  return culprits.empty() ? "" : culprits.front().error;
+}
+
+std::string RankFailed(const Verdict& v, const std::string& error) {
+  const std::string failed = absl::StrCat(Who(v.culprits), " failed ");
+  if (IsCreation(v)) {
+    return absl::StrCat(failed, "with \"", error, "\" without joining ", Where(v), " (",
+                        OpInWords(v.call.op), ")", WaitTail(v));
+  }
+  return absl::StrCat(failed, AfterCalls(v.culprits), " with \"", error, "\"",
+                      CameInside(v) ? " inside " : " and never entered ", CallNumber(v), " on ",
+                      Where(v), WaitTail(v));
+}
+
 std::string RankExited(const Verdict& v) {
+  const std::string error = Error(v.culprits);
+  if (!error.empty()) return RankFailed(v, error);
   if (IsCreation(v)) {
     return absl::StrCat(Who(v.culprits), " left", Ending(v.culprits), " without joining ", Where(v),
                         " (", OpInWords(v.call.op), ")", WaitTail(v));
@@ -121,6 +143,10 @@ std::string RankDied(const Verdict& v) {
 }
 
 std::string InitIncomplete(const Verdict& v) {
+  if (v.communicator == 0) {
+    return absl::StrCat(Who(v.culprits), v.culprits.size() == 1 ? " has" : " have",
+                        " not come to where the others wait, before any NCCL call", WaitTail(v));
+  }
   return absl::StrCat(Who(v.culprits), " never joined ", Where(v), " of ", v.communicator_size,
                       " ranks (", OpInWords(v.call.op), ")", WaitTail(v));
 }
@@ -227,7 +253,7 @@ std::string HostLost(const Verdict& v) {
 
 // "Send to rank 3", as far as a peer is known.
 std::string EndInWords(const CallArgs& call) {
-  return absl::StrCat(OpInWords(call.op), call.op == Op::kSend ? " to" : " from", " its rank ",
+  return absl::StrCat(OpInWords(call.op), Gives(call.op) ? " to" : " from", " its rank ",
                       call.peer);
 }
 
@@ -238,9 +264,8 @@ std::string UnmatchedP2p(const Verdict& v) {
     return absl::StrCat(Who({one}), " called ", CallInWords(one.call), " where ", Who({two}),
                         " called ", CallInWords(two.call), ", on ", Where(v), WaitTail(v));
   }
-  const char* missing = v.call.op == Op::kSend ? "receive" : "send";
-  return absl::StrCat(Who(v.culprits), " never issued the ", missing, " that matches ",
-                      EndInWords(v.call), " on ", Where(v), WaitTail(v));
+  return absl::StrCat(Who(v.culprits), " never issued the ", OtherEndInWords(v.call.op),
+                      " that matches ", EndInWords(v.call), " on ", Where(v), WaitTail(v));
 }
 
 std::string Deadlock(const Verdict& v) {
@@ -364,13 +389,28 @@ std::string ReductionInWords(uint8_t reduction) {
 std::string CallInWords(const CallArgs& call) {
   std::vector<std::string> args;
   const std::string dtype = DtypeInWords(call.dtype);
-  if (!dtype.empty()) args.push_back(absl::StrCat(dtype, " x ", call.count));
+  if (!dtype.empty()) {
+    args.push_back(absl::StrCat(dtype, " x ", call.count, call.shape == nullptr ? "" : " as ",
+                                call.shape == nullptr ? "" : *call.shape));
+  } else if (call.count != 0) {
+    args.push_back(absl::StrCat(call.count, " bytes"));  // MPI's
+  }
   const std::string reduction = ReductionInWords(call.reduction);
   if (!reduction.empty()) args.push_back(reduction);
   if (call.peer != kNoPeer) {
     args.push_back(absl::StrCat(KindOf(call.op) == CallKind::kP2p ? "peer " : "root ", call.peer));
   }
   return absl::StrCat(OpInWords(call.op), "(", absl::StrJoin(args, ", "), ")");
+}
+
+std::string StepInWords(int64_t step, const std::string& phase) {
+  return phase.empty() ? absl::StrCat("step ", step)
+                       : absl::StrCat("step ", step, " (", phase, ")");
+}
+
+const char* OtherEndInWords(Op op) {
+  if (op == Op::kWaitSignal) return "signal";
+  return Gives(op) ? "receive" : "send";
 }
 
 std::string EdgeInWords(const WaitEdge& edge) {

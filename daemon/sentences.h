@@ -32,6 +32,12 @@ std::string CallInWords(const CallArgs& call);
 // "communicator "dp"", or the first eight digits of its id.
 std::string CommunicatorInWords(uint64_t id, const std::string& name);
 
+// What would match a send, a receive or a wait for a signal: "receive".
+const char* OtherEndInWords(Op op);
+
+// "step 812", "step 812 (validation)".
+std::string StepInWords(int64_t step, const std::string& phase);
+
 // "rank 0 waits in AllReduce #3 on communicator "dp" for rank 1".
 std::string EdgeInWords(const WaitEdge& edge);
 

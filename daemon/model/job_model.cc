@@ -40,7 +40,7 @@ bool SameBlocked(const BlockedCall& a, const BlockedCall& b) {
 // What the rules look at on communicators.
 bool SameForRules(const Process& process, const ProcessEvidence& evidence) {
   return process.liveness == evidence.liveness && process.state == evidence.state &&
-         process.ended_ns == evidence.ended_ns &&
+         process.ended_ns == evidence.ended_ns && process.error == evidence.error &&
          std::equal(process.blocked.begin(), process.blocked.end(), evidence.blocked.begin(),
                     evidence.blocked.end(), SameBlocked);
 }
@@ -96,7 +96,7 @@ void NoteTraffic(const CallRecord& record, Member* member) {
     all->push_back({record.args.peer, 0, 0});
     at = all->end() - 1;
   }
-  ++(record.args.op == Op::kSend ? at->sends : at->receives);
+  ++(Gives(record.args.op) ? at->sends : at->receives);
 }
 
 // Inserts by index; true if there was none with it.
@@ -212,6 +212,10 @@ void JobModel::SetEvidence(int32_t process, const ProcessEvidence& evidence) {
   known.ended_ns = evidence.ended_ns;
   known.exit_code = evidence.exit_code;
   known.exit_signal = evidence.exit_signal;
+  known.error = evidence.error;
+  known.error_ns = evidence.error_ns;
+  known.step = evidence.step;
+  known.phase = evidence.phase;
   known.state = evidence.state;
   known.cpu_moving = evidence.cpu_moving;
   known.traced = evidence.traced;
@@ -243,11 +247,16 @@ void JobModel::SetSilent(int32_t process, int64_t since_ns) {
   Touch(process);
 }
 
-void JobModel::SetStacks(int32_t process, Motion motion, const std::string& words) {
+void JobModel::SetStacks(int32_t process, const StackFacts& facts) {
   if (!IsKnown(process)) return;
   Process& known = state_.processes[static_cast<size_t>(process)];
-  known.motion = motion;
-  known.stack_words = words;
+  known.motion = facts.motion;
+  known.stack_words = facts.words;
+  if (!facts.waits_outside) {
+    known.waits_outside_since_ns = 0;
+  } else if (known.waits_outside_since_ns == 0) {
+    known.waits_outside_since_ns = facts.now_ns;
+  }
   Touch(process);
 }
 

@@ -31,6 +31,10 @@ struct ProcessEvidence {
   int64_t ended_ns = 0;
   int32_t exit_code = -1;
   int32_t exit_signal = 0;
+  std::string error;
+  int64_t error_ns = 0;
+  int64_t step = -1;
+  std::string phase;
   char state = '?';
   bool cpu_moving = false;
   bool traced = false;
@@ -38,6 +42,14 @@ struct ProcessEvidence {
   double cpu_seconds = 0;
   uint64_t memory_bytes = 0;
   std::vector<BlockedCall> blocked;
+};
+
+// What its newest stacks show; the fields mean what those of Process mean.
+struct StackFacts {
+  Motion motion = Motion::kUnknown;
+  std::string words;
+  bool waits_outside = false;
+  int64_t now_ns = 0;
 };
 
 // One communicator of one process: where it stands, and what is new. The fields
@@ -92,7 +104,7 @@ class JobModel {
   // unless it had ended. Taken back by the next SetEvidence.
   void SetSilent(int32_t process, int64_t since_ns);
   // What the newest stacks of a process show.
-  void SetStacks(int32_t process, Motion motion, const std::string& words);
+  void SetStacks(int32_t process, const StackFacts& facts);
   void SetOffline() { state_.offline = true; }
 
   const JobState& state() const { return state_; }

@@ -25,6 +25,8 @@ struct CallArgs {
   uint8_t reduction = kNoReduction;
   int32_t peer = kNoPeer;  // root of a rooted collective, peer of a send or receive
   uint64_t count = 0;      // elements, as the caller passed it
+  // Of the tensor, "[1024, 4096]" (InternShape()); nullptr: not known. Told, not compared.
+  const std::string* shape = nullptr;
 };
 
 struct CallRecord {
@@ -82,6 +84,12 @@ struct Process {
   int64_t ended_ns = 0;
   int32_t exit_code = -1;   // -1: not known
   int32_t exit_signal = 0;  // 0: none, or not known
+  // An exception of Python's that nobody caught: "ValueError: ... at train.py:57"; "": none.
+  std::string error;
+  int64_t error_ns = 0;
+  // Of the training loop, where the program says so (rollcall.h); -1: it does not.
+  int64_t step = -1;
+  std::string phase;  // "validation"; "": it does not say
 
   // /proc evidence, as of the last tick.
   char state = '?';         // R, S, D, T, t, Z
@@ -97,6 +105,9 @@ struct Process {
   // Of the newest stacks, where some were taken.
   Motion motion = Motion::kUnknown;
   std::string stack_words;  // the functions of all threads, blanks between
+  // Its main thread waits for other ranks in another library than NCCL, and did at
+  // every look since then; 0: it does not.
+  int64_t waits_outside_since_ns = 0;
 };
 
 enum class MemberState : uint8_t {

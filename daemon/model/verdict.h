@@ -55,12 +55,15 @@ struct Culprit {
   int32_t device = -1;
   CallArgs call;         // mismatches: what it called instead
   uint64_t entered = 0;  // collectives it has entered on that communicator
+  std::string error;     // the exception that ended it: "ValueError: ... at train.py:57"; "": none
   std::string ending;    // how it went, if it did: "exited in good order", "killed by signal 9"
   char state = '?';      // of its process, as /proc has it
   std::string wait_channel;
   int32_t exit_code = -1;   // -1: not known, or it lives
   int32_t exit_signal = 0;  // 0: none
   std::string site;         // the line that made `call`, or its last call; "": not known
+  int64_t step = -1;        // of its training loop; -1: not known
+  std::string phase;
 };
 
 // How the culprits' history parts from the others'.
@@ -113,7 +116,9 @@ struct Verdict {
   // Mismatches: what the majority called there. Creation of a communicator: the
   // creating call. kNone: no record of it is left.
   CallArgs call;
-  std::string site;  // the line of a waiting rank that made the call; "": not known
+  std::string site;   // the line of a waiting rank that made the call; "": not known
+  int64_t step = -1;  // that most of the waiting are in; -1: not known
+  std::string phase;  // of those
   // The divergence lies at `position` or after it, but before this; 0: at it.
   uint64_t position_end = 0;
 
@@ -128,6 +133,8 @@ struct Verdict {
   std::string stack_words;  // the functions on the culprits' stacks, blanks between
   int64_t since_ns = 0;     // when the first one began to wait; contradictions: when it arose
   int64_t waited_ns = 0;
+  // No wait has to be long for it: the culprits have failed, and cannot come.
+  bool at_once = false;
   bool is_consequence = false;  // another verdict explains this one
   std::string summary;          // one sentence
   std::vector<std::string> evidence;

@@ -1,6 +1,7 @@
 #include "daemon/report/words.h"
 
 #include <algorithm>
+#include <map>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -12,6 +13,8 @@ namespace rollcall {
 namespace {
 
 constexpr int64_t kSecond = 1'000'000'000;
+constexpr char kNoCommunicator[] = "0000000000000000";
+constexpr size_t kMostPlaces = 4;  // on one line
 
 absl::Time ToTime(const google::protobuf::Timestamp& time) {
   return absl::FromUnixSeconds(time.seconds()) + absl::Nanoseconds(time.nanos());
@@ -45,19 +48,56 @@ std::string TimeForName(const google::protobuf::Timestamp& time) {
   return absl::FormatTime("%Y%m%dT%H%M%SZ", ToTime(time), absl::UTCTimeZone());
 }
 
+std::string PlaceInWords(const std::string& at) { return at.substr(at.rfind('/') + 1); }
+
+std::string WaitingPlacesInWords(const v1::Verdict& v) {
+  std::vector<std::string> places;
+  for (const v1::Place& place : v.waiting_at()) {
+    places.push_back(absl::StrCat(RanksInWords({place.ranks().begin(), place.ranks().end()}),
+                                  " at ", PlaceInWords(place.at())));
+  }
+  return absl::StrJoin(places, "; ");
+}
+
+std::string PlacesInWords(const v1::Verdict& v) {
+  std::map<std::string, std::vector<int32_t>> ranks;
+  for (const v1::Culprit& culprit : v.culprits()) {
+    if (!culprit.at().empty()) ranks[culprit.at()].push_back(culprit.rank());
+  }
+  std::vector<std::string> places;
+  for (const auto& [at, here] : ranks) {
+    if (places.size() == kMostPlaces) break;
+    places.push_back(absl::StrCat(RanksInWords(here), " at ", PlaceInWords(at)));
+  }
+  const std::string waiting = WaitingPlacesInWords(v);
+  if (!waiting.empty()) places.push_back(waiting);
+  return absl::StrJoin(places, "; ");
+}
+
 std::string CulpritInWords(const v1::Culprit& culprit) {
   std::vector<std::string> parts = {absl::StrCat("rank ", culprit.rank())};
   if (!culprit.host().empty()) parts.push_back(culprit.host());
   if (culprit.pid() != 0) parts.push_back(absl::StrCat("pid ", culprit.pid()));
   if (culprit.device() >= 0) parts.push_back(absl::StrCat("GPU ", culprit.device()));
+  if (culprit.has_step()) {
+    parts.push_back(StepInWords(static_cast<int64_t>(culprit.step()), culprit.phase()));
+  }
   if (culprit.has_call()) parts.push_back(absl::StrCat("called ", CallInWords(culprit.call())));
+  if (!culprit.error().empty()) {
+    parts.push_back(absl::StrCat("failed with ", culprit.error()));
+  } else if (!culprit.at().empty()) {
+    parts.push_back(absl::StrCat("at ", PlaceInWords(culprit.at())));
+  }
   return absl::StrJoin(parts, ", ");
 }
 
 std::string CallInWords(const v1::Call& call) {
   std::vector<std::string> args;
   if (!call.dtype().empty()) {
-    args.push_back(absl::StrFormat("%s x %.0f", call.dtype(), call.count()));
+    args.push_back(absl::StrFormat("%s x %.0f%s%s", call.dtype(), call.count(),
+                                   call.shape().empty() ? "" : " as ", call.shape()));
+  } else if (call.count() > 0) {
+    args.push_back(absl::StrFormat("%.0f bytes", call.count()));  // MPI's
   }
   if (!call.reduction().empty()) args.push_back(call.reduction());
   if (call.root() >= 0) args.push_back(absl::StrCat("root ", call.root()));
@@ -65,9 +105,7 @@ std::string CallInWords(const v1::Call& call) {
   return args.empty() ? name : absl::StrCat(name, "(", absl::StrJoin(args, ", "), ")");
 }
 
-std::string CodeInWords(const v1::Call& call) {
-  return call.code().substr(call.code().rfind('/') + 1);
-}
+std::string CodeInWords(const v1::Call& call) { return PlaceInWords(call.code()); }
 
 std::string StackTitle(const v1::ProcessStack& stack) {
   std::vector<std::string> parts = {absl::StrCat("rank ", stack.rank())};
@@ -120,10 +158,14 @@ Facts FactsOf(const v1::Verdict& v) {
   Facts facts;
   Add("cause", v.cause(), &facts);
   Add("certainty", v.certainty(), &facts);
-  Add("communicator", CommunicatorInWords(v.communicator()), &facts);
-  Add("call", absl::StrFormat("#%.0f, %s", v.call().position(), CallInWords(v.call())), &facts);
+  // Before NCCL there is neither.
+  if (v.communicator().id() != kNoCommunicator) {
+    Add("communicator", CommunicatorInWords(v.communicator()), &facts);
+    Add("call", absl::StrFormat("#%.0f, %s", v.call().position(), CallInWords(v.call())), &facts);
+  }
   Add("differs in", absl::StrJoin(v.mismatched_fields(), ", "), &facts);
   Add("waiting", WaitingInWords(v), &facts);
+  Add("where", WaitingPlacesInWords(v), &facts);
   return facts;
 }
 

@@ -16,8 +16,15 @@ std::string TimeInWords(const google::protobuf::Timestamp& time);
 // "20261120T193000Z", for names of files.
 std::string TimeForName(const google::protobuf::Timestamp& time);
 
-// "rank 3, node-17, pid 4121, GPU 3"; what is not known is left out.
+// "rank 3, node-17, pid 4121, GPU 3, at train.py:57 in validate"; what is not known is left out.
 std::string CulpritInWords(const v1::Culprit& culprit);
+
+// "train.py:57 in train_epoch".
+std::string PlaceInWords(const std::string& at);
+// "ranks 0-2 at train.py:40 in train_epoch"; "" if no place is known.
+std::string WaitingPlacesInWords(const v1::Verdict& verdict);
+// "rank 3 at train.py:57 in validate; ranks 0-2 at train.py:40 in train_epoch"; "" likewise.
+std::string PlacesInWords(const v1::Verdict& verdict);
 
 // "AllReduce(float32 x 1048576, sum)".
 std::string CallInWords(const v1::Call& call);

@@ -60,7 +60,7 @@ void DescribeCulprit(const Suspicion& s, const Absent& absent, Verdict* verdict)
   const Member* member = FindMember(*s.call.communicator, absent.rank);
   if (member != nullptr) DescribeProgress(s.call, absent, *member, who, verdict);
   const bool ended = HowProcessEnded(s.job, absent.process) != Gone::kNo;
-  if (!ended) {
+  if (!ended && !absent.failed) {
     const std::string doing = WhatItDoes(s.job, absent.process, s.now_ns);
     if (!doing.empty()) verdict->evidence.push_back(absl::StrCat(who, ": ", doing));
     return;
@@ -96,7 +96,12 @@ void AddMissing(const Suspicion& s, const std::vector<Absent>& blamed, Verdict* 
 
 // One that is gone cannot come: such a wait is long as soon as the job's
 // ordinary end, whose ranks leave one by one, can be told from it.
+bool AnyFailed(const std::vector<Absent>& blamed) {
+  return std::any_of(blamed.begin(), blamed.end(), [](const Absent& a) { return a.failed; });
+}
+
 bool IsLongEnough(const Suspicion& s, const std::vector<Absent>& blamed) {
+  if (AnyFailed(blamed)) return true;
   const int64_t waited = s.now_ns - s.call.since_ns;
   const int64_t usual = SuspectAfter(*s.call.communicator, s.call.call, s.limits);
   int64_t gone_since = INT64_MAX;
@@ -194,6 +199,7 @@ std::optional<Verdict> Blame(const Suspicion& s, Cause cause, const std::vector<
   if (blamed.empty() || s.call.waiters.empty() || !IsLongEnough(s, blamed)) return std::nullopt;
   std::optional<Verdict> verdict = Describe(s, cause, INT64_MIN);
   verdict->certainty = CertaintyOf(s.call, blamed);
+  verdict->at_once = AnyFailed(blamed);
   AddCulprits(s, blamed, &*verdict);
   AddMissing(s, blamed, &*verdict);
   return verdict;

@@ -84,6 +84,7 @@ std::string WhatItDoes(const JobState& job, int32_t process, int64_t now_ns) {
 std::string HowItEnded(const JobState& job, int32_t process, const Member* member) {
   const Process* known = ProcessOf(job, process);
   const Gone gone = HowProcessEnded(job, process);
+  if (member != nullptr && HasFailed(job, *member)) return known->error;
   if (gone == Gone::kDied) {
     if (known->exit_signal != 0) return absl::StrCat("killed by signal ", known->exit_signal);
     if (known->exit_code > 0) return absl::StrCat("exit code ", known->exit_code);
@@ -161,6 +162,7 @@ Culprit MakeCulprit(const JobState& job, int32_t process, int32_t rank, const Me
     culprit.exit_signal = known->exit_signal;
   }
   if (member != nullptr) {
+    if (HasFailed(job, *member)) culprit.error = known->error;
     culprit.device = member->device;
     culprit.entered = member->entered;
   }

@@ -29,9 +29,8 @@ std::optional<Verdict> JudgeNcclErrors(const Suspicion& s) {
   for (const Errored& e : at_fault) {
     const Member* member = FindMember(*s.call.communicator, e.rank);
     verdict->culprits.push_back(MakeCulprit(s.job, e.process, e.rank, member));
-    verdict->evidence.push_back(
-        absl::StrCat(RanksInWords({PublicRank(s.job, e.process, e.rank)}), ": NCCL reported ",
-                     ResultInWords(e.code)));
+    verdict->evidence.push_back(absl::StrCat(RanksInWords({PublicRank(s.job, e.process, e.rank)}),
+                                             ": NCCL reported ", ResultInWords(e.code)));
   }
   const bool own = !IsRemoteError(at_fault.front().code);
   verdict->certainty = own ? Certainty::kCertain : Certainty::kLikely;

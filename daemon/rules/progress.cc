@@ -116,9 +116,17 @@ Gone HowProcessEnded(const JobState& job, int32_t process) {
   return known->liveness == Liveness::kExited ? Gone::kLeft : Gone::kNo;
 }
 
+bool HasFailed(const JobState& job, const Member& member) {
+  const Process* known = ProcessOf(job, member.process);
+  if (known == nullptr || known->error.empty()) return false;
+  // Interactive programs print an exception and go on.
+  return member.records.empty() || member.records.back().entered_ns <= known->error_ns;
+}
+
 Gone HowGone(const JobState& job, const Member& member) {
   const Gone gone = HowProcessEnded(job, member.process);
   if (gone != Gone::kNo) return gone;
+  if (HasFailed(job, member)) return Gone::kLeft;
   switch (member.state) {
     case MemberState::kFinalizing:
     case MemberState::kFinalized:
@@ -135,6 +143,7 @@ Gone HowGone(const JobState& job, const Member& member) {
 }
 
 int64_t GoneSince(const JobState& job, const Member& member) {
+  if (HasFailed(job, member)) return ProcessOf(job, member.process)->error_ns;
   if (HowProcessEnded(job, member.process) != Gone::kNo) {
     return ProcessOf(job, member.process)->ended_ns;
   }

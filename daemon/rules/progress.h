@@ -45,8 +45,12 @@ int32_t PublicRank(const JobState& job, int32_t process, int32_t rank);
 // Ended without a word, ended in good order, or neither.
 Gone HowProcessEnded(const JobState& job, int32_t process);
 
+// An exception that nobody caught is ending its process, or has, and it has made
+// no call since.
+bool HasFailed(const JobState& job, const Member& member);
+
 // Like HowProcessEnded(), and kLeft also for a rank that lives on but has left,
-// or is leaving, the communicator.
+// or is leaving, the communicator, or is being ended by an exception.
 Gone HowGone(const JobState& job, const Member& member);
 
 // Since when it is gone; 0 if that is not known.

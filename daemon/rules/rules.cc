@@ -4,9 +4,9 @@ namespace rollcall {
 
 const std::vector<CallRule>& CallRules() {
   static const auto* rules = new std::vector<CallRule>{
-      JudgeDiedRanks,    JudgeConcurrentUse,      JudgeNcclErrors,   JudgeExitedRanks,
-      JudgeLostHosts,    JudgeIncompleteCreation, JudgeMissingRanks, JudgeUnmatchedP2p,
-      JudgeBlockedStarts, JudgeStalledCalls,      JudgeTeardownHangs,
+      JudgeDiedRanks,     JudgeConcurrentUse,      JudgeNcclErrors,    JudgeExitedRanks,
+      JudgeLostHosts,     JudgeIncompleteCreation, JudgeMissingRanks,  JudgeUnmatchedP2p,
+      JudgeBlockedStarts, JudgeStalledCalls,       JudgeTeardownHangs,
   };
   return *rules;
 }

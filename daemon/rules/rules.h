@@ -57,6 +57,9 @@ using CommunicatorRule = std::vector<Verdict> (*)(const JobState& job, const Com
 std::vector<Verdict> JudgeMismatches(const JobState& job, const Communicator& comm, int64_t now_ns);
 bool IsStraggling(const Communicator& comm);
 // A rank that always comes last; a warning.
+// Of a job that has no communicator: ranks that others wait for before NCCL.
+std::optional<Verdict> JudgeStart(const JobState& job, int64_t now_ns, const Limits& limits);
+
 std::vector<Verdict> JudgeStragglers(const JobState& job, const Communicator& comm, int64_t now_ns);
 
 // Judges several calls that wait for each other. `cycle`: indices of the calls,

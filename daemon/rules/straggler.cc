@@ -23,8 +23,8 @@ std::vector<Verdict> JudgeStragglers(const JobState& job, const Communicator& co
                                      int64_t now_ns) {
   const Arrivals& a = comm.arrivals;
   if (!IsStraggling(comm)) return {};
-  const Member* member = comm.members.count(a.last_rank) != 0 ? &comm.members.at(a.last_rank)
-                                                              : nullptr;
+  const Member* member =
+      comm.members.count(a.last_rank) != 0 ? &comm.members.at(a.last_rank) : nullptr;
   if (member == nullptr) return {};
   Verdict verdict;
   verdict.cause = Cause::kStraggler;
@@ -35,10 +35,10 @@ std::vector<Verdict> JudgeStragglers(const JobState& job, const Communicator& co
   verdict.since_ns = now_ns;
   verdict.culprits.push_back(MakeCulprit(job, member->process, a.last_rank, member));
   verdict.late_ns = a.late_ns;
-  verdict.evidence.push_back(
-      absl::StrCat("last in ", a.last_calls, " of the last ", a.calls, " calls, by ",
-                   MillisecondsInWords(a.late_ns), " (median), with a call every ",
-                   MillisecondsInWords(a.interval_ns)));
+  verdict.evidence.push_back(absl::StrCat("last in ", a.last_calls, " of the last ", a.calls,
+                                          " calls, by ", MillisecondsInWords(a.late_ns),
+                                          " (median), with a call every ",
+                                          MillisecondsInWords(a.interval_ns)));
   return {verdict};
 }
 

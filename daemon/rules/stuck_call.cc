@@ -119,6 +119,7 @@ Absent MakeAbsent(const JobState& job, int32_t rank, const Member& member, Lack 
   absent.process = member.process;
   absent.lack = lack;
   absent.gone = HowGone(job, member);
+  absent.failed = HasFailed(job, member);
   if (absent.gone != Gone::kNo) absent.gone_since_ns = GoneSince(job, member);
   const Process* process = ProcessOf(job, member.process);
   absent.silent = process != nullptr && process->liveness == Liveness::kSilent;

@@ -29,6 +29,7 @@ struct Absent {
   int32_t process = -1;  // -1: not known
   Lack lack = Lack::kNotEntered;
   Gone gone = Gone::kNo;
+  bool failed = false;  // by an exception
   bool silent = false;  // its agent no longer answers
   int64_t gone_since_ns = 0;
   // How sure one can be that this rank keeps the others waiting.

@@ -1,6 +1,7 @@
 // FindStuckP2p(): sends and receives that wait for their other end.
 //
-// The nth send of a rank to a peer matches the peer's nth receive from it. A
+// The nth send of a rank to a peer matches the peer's nth receive from it; so do
+// signals and waits for them, which have a communicator of their own. A
 // rank works on one operation, or one group of them, at a time; what it issued
 // behind that has not begun.
 #include <algorithm>
@@ -21,7 +22,7 @@ struct Operations {
   const Member* member = nullptr;
   std::vector<const CallRecord*> ops;  // in order of issue
   std::vector<uint32_t> nth;           // of its direction with its peer, from 0; by op
-  std::map<std::pair<int32_t, Op>, std::vector<size_t>> of_pair;
+  std::map<std::pair<int32_t, bool>, std::vector<size_t>> of_pair;  // peer, Gives()
   size_t active_begin = 0;  // what it works on now: [begin, end); behind it nothing has begun
   size_t active_end = 0;
   bool complete = false;  // all of them were counted, so that nth means nth
@@ -33,18 +34,18 @@ uint64_t Ordinal(const Operations& o, size_t i) {
   return o.member->p2p_entered - std::min<uint64_t>(o.member->p2p_entered, o.ops.size() - i);
 }
 
-uint32_t CountOf(const Member& member, int32_t peer, Op op) {
+uint32_t CountOf(const Member& member, int32_t peer, bool gives) {
   for (const PeerTraffic& t : member.traffic) {
-    if (t.peer == peer) return op == Op::kSend ? t.sends : t.receives;
+    if (t.peer == peer) return gives ? t.sends : t.receives;
   }
   return 0;
 }
 
 // So many of this direction with the peer came before those whose records are left.
-uint32_t CountBefore(const Operations& o, int32_t peer, Op op) {
-  const auto left = o.of_pair.find({peer, op});
+uint32_t CountBefore(const Operations& o, int32_t peer, bool gives) {
+  const auto left = o.of_pair.find({peer, gives});
   const auto known = static_cast<uint32_t>(left == o.of_pair.end() ? 0 : left->second.size());
-  const uint32_t all = CountOf(*o.member, peer, op);
+  const uint32_t all = CountOf(*o.member, peer, gives);
   return all - std::min(all, known);
 }
 
@@ -73,7 +74,7 @@ Operations OperationsOf(const Member& member) {
   o.member = &member;
   for (const CallRecord& record : member.records) {
     if (KindOf(record.args.op) != CallKind::kP2p || !IsAccepted(record)) continue;
-    o.of_pair[{record.args.peer, record.args.op}].push_back(o.ops.size());
+    o.of_pair[{record.args.peer, Gives(record.args.op)}].push_back(o.ops.size());
     o.ops.push_back(&record);
   }
   o.nth.resize(o.ops.size());
@@ -101,8 +102,6 @@ uint64_t BytesOf(const CallArgs& args) {
   return args.count * size;
 }
 
-constexpr Op OtherEnd(Op op) { return op == Op::kSend ? Op::kRecv : Op::kSend; }
-
 enum class Other { kAbsent, kBehind, kNotBegun, kUnknown, kThere };
 
 // Of what has not finished on either side, the first belongs to the first.
@@ -111,11 +110,11 @@ Other GuessOther(const Operations& o, size_t i, const Operations& peer, int32_t 
   const CallArgs& args = o.ops[i]->args;
   uint32_t n = 0;
   for (size_t k = o.active_begin; k < i; ++k) {
-    n += o.ops[k]->args.op == args.op && o.ops[k]->args.peer == args.peer;
+    n += Gives(o.ops[k]->args.op) == Gives(args.op) && o.ops[k]->args.peer == args.peer;
   }
   for (size_t k = peer.active_begin; k < peer.active_end; ++k) {
     const CallArgs& theirs = peer.ops[k]->args;
-    if (theirs.op != OtherEnd(args.op) || theirs.peer != rank || n-- != 0) continue;
+    if (Gives(theirs.op) == Gives(args.op) || theirs.peer != rank || n-- != 0) continue;
     *found = peer.ops[k];
     const bool begun = !peer.member->has_markers || Ordinal(peer, k) < peer.member->p2p_started;
     return begun ? Other::kThere : Other::kNotBegun;
@@ -128,11 +127,11 @@ Other GuessOther(const Operations& o, size_t i, const Operations& peer, int32_t 
 Other FindOther(const Operations& o, size_t i, const Operations& peer, int32_t rank,
                 const CallRecord** found) {
   if (!o.complete || !peer.complete) return GuessOther(o, i, peer, rank, found);
-  const Op op = OtherEnd(o.ops[i]->args.op);
+  const bool gives = !Gives(o.ops[i]->args.op);
   const uint32_t n = o.nth[i];
-  const uint32_t before = CountBefore(peer, rank, op);
+  const uint32_t before = CountBefore(peer, rank, gives);
   if (n < before) return Other::kThere;  // its record is lost, so it was long ago
-  const auto left = peer.of_pair.find({rank, op});
+  const auto left = peer.of_pair.find({rank, gives});
   if (left == peer.of_pair.end() || n - before >= left->second.size()) return Other::kAbsent;
   const size_t at = left->second[n - before];
   *found = peer.ops[at];
@@ -147,6 +146,7 @@ using AllOperations = std::map<int32_t, Operations>;
 bool MayFinish(const AllOperations& all, int32_t rank, const Operations& o) {
   for (size_t i = o.active_begin; i < o.active_end; ++i) {
     const CallArgs& args = o.ops[i]->args;
+    if (IsSignal(args.op)) continue;  // it waits for nobody
     const auto peer = all.find(args.peer);
     if (peer == all.end()) return false;
     const CallRecord* other = nullptr;
@@ -182,9 +182,18 @@ void Play(AllOperations* all) {
   }
 }
 
+// What it works on waits for no other rank.
+bool OnlySignals(const Operations& o) {
+  for (size_t i = o.active_begin; i < o.active_end; ++i) {
+    if (!IsSignal(o.ops[i]->args.op)) return false;
+  }
+  return true;
+}
+
 std::optional<Wait> P2pWaitOf(const JobState& job, const Communicator& comm, const Operations& o) {
   const Member& m = *o.member;
-  if (HowProcessEnded(job, m.process) != Gone::kNo || o.active_begin == o.ops.size()) {
+  if (HowProcessEnded(job, m.process) != Gone::kNo || o.active_begin == o.ops.size() ||
+      OnlySignals(o)) {
     return std::nullopt;
   }
   const CallRecord& first = *o.ops[o.active_begin];
@@ -257,6 +266,7 @@ StuckCall CallOf(const JobState& job, const Communicator& comm, const AllOperati
   nothing.complete = true;
   for (size_t i = o.active_begin; i < o.active_end; ++i) {
     const CallArgs& args = o.ops[i]->args;
+    if (IsSignal(args.op)) continue;
     const auto at = all.find(args.peer);
     const Operations& peer = at == all.end() ? nothing : at->second;
     const CallRecord* other = nullptr;

@@ -41,8 +41,8 @@ std::string HostOf(const JobState& job, int32_t process) {
 }
 
 // CommDestroy and CommAbort meet within a node; CommFinalize on all.
-void AddAbsents(const JobState& job, const Communicator& comm,
-                const std::set<std::string>& hosts, StuckCall* call) {
+void AddAbsents(const JobState& job, const Communicator& comm, const std::set<std::string>& hosts,
+                StuckCall* call) {
   for (const auto& [rank, member] : comm.members) {
     if (!InRange(comm, rank) || HasTornDown(member)) continue;
     if (TearingDown(job, comm, member) != nullptr) continue;
@@ -70,8 +70,8 @@ void FindStuckTeardown(const JobState& job, const Communicator& comm,
     call.waiters.push_back({rank, member.process, {member.entered, inside->since_ns, evidence}});
     call.call.op = inside->op;
     call.position = std::max(call.position, member.entered);
-    call.since_ns = call.since_ns == 0 ? inside->since_ns
-                                       : std::min(call.since_ns, inside->since_ns);
+    call.since_ns =
+        call.since_ns == 0 ? inside->since_ns : std::min(call.since_ns, inside->since_ns);
     hosts.insert(HostOf(job, member.process));
   }
   if (call.waiters.empty()) return;

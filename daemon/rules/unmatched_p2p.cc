@@ -42,10 +42,9 @@ std::optional<Verdict> JudgeUnmatchedP2p(const Suspicion& s) {
   if (!verdict) return verdict;
   for (const Waiter& w : s.call.waiters) {
     if (verdict->evidence.size() > 8) break;
-    const std::string other = s.call.call.op == Op::kSend ? "receive" : "send";
     verdict->evidence.push_back(absl::StrCat(RanksInWords({PublicRank(s.job, w.process, w.rank)}),
                                              ": waits in ", OpInWords(s.call.call.op), ", and no ",
-                                             other, " matches it"));
+                                             OtherEndInWords(s.call.call.op), " matches it"));
     break;
   }
   return verdict;

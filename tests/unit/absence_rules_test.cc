@@ -63,7 +63,9 @@ const Case kCases[] = {
        job.Enter({1, 2}, At(24));
        return job.state;
      },
-     Cause::kMissingRank, 25, {3}},
+     Cause::kMissingRank,
+     25,
+     {3}},
     {"most_are_absent",
      [] {
        JobBuilder job(4);
@@ -71,23 +73,34 @@ const Case kCases[] = {
        job.Enter({2}, At(10));
        return job.state;
      },
-     Cause::kMissingRank, 70, {0, 1, 3}},
-    {"without_markers_it_is_inferred", [] { return Waiting(false).state; }, Cause::kMissingRank, 70,
-     {3}, Certainty::kLikely},
+     Cause::kMissingRank,
+     70,
+     {0, 1, 3}},
+    {"without_markers_it_is_inferred",
+     [] { return Waiting(false).state; },
+     Cause::kMissingRank,
+     70,
+     {3},
+     Certainty::kLikely},
     {"without_markers_but_host_inside_the_call",
      [] {
        JobBuilder job = Waiting(false);
        job.Block({0, 1, 2}, At(10));
        return job.state;
      },
-     Cause::kMissingRank, 70, {3}},
+     Cause::kMissingRank,
+     70,
+     {3}},
     {"waiting_shows_only_through_another_communicator",
      [] {
        JobBuilder job = Waiting(false);
        for (const int rank : {0, 1, 2}) job.member(rank).host_waits_since_ns = 0;
        return job.state;
      },
-     Cause::kMissingRank, 70, {3}, Certainty::kPossible},
+     Cause::kMissingRank,
+     70,
+     {3},
+     Certainty::kPossible},
     {"entered_ahead_but_nobody_waits",
      [] {
        JobBuilder job(4, false);
@@ -95,30 +108,47 @@ const Case kCases[] = {
        job.Finish({0, 1, 2}, 1);
        return job.state;
      },
-     Cause::kMissingRank, 1000, {}},
+     Cause::kMissingRank,
+     1000,
+     {}},
     {"gpu_has_not_reached_the_call",
      [] {
        JobBuilder job = Waiting();
        for (const int rank : {0, 1, 2}) --job.member(rank).started;
        return job.state;
      },
-     Cause::kMissingRank, 1000, {}},
-    {"idle_job", [] { JobBuilder job(4); job.Finish(24); return job.state; }, Cause::kMissingRank,
-     1e6, {}},
+     Cause::kMissingRank,
+     1000,
+     {}},
+    {"idle_job",
+     [] {
+       JobBuilder job(4);
+       job.Finish(24);
+       return job.state;
+     },
+     Cause::kMissingRank,
+     1e6,
+     {}},
     {"silent_agent_may_be_a_lost_host",
      [] {
        JobBuilder job = Waiting();
        job.process(3).liveness = Liveness::kSilent;
        return job.state;
      },
-     Cause::kHostLost, 70, {3}, Certainty::kLikely},
+     Cause::kHostLost,
+     70,
+     {3},
+     Certainty::kLikely},
     {"liveness_not_known_is_not_certain",
      [] {
        JobBuilder job = Waiting();
        job.process(3).liveness = Liveness::kUnknown;
        return job.state;
      },
-     Cause::kMissingRank, 70, {3}, Certainty::kPossible},
+     Cause::kMissingRank,
+     70,
+     {3},
+     Certainty::kPossible},
     {"offline_nobody_knows_who_lives",
      [] {
        JobBuilder job = Waiting();
@@ -126,7 +156,9 @@ const Case kCases[] = {
        for (Process& p : job.state.processes) p.liveness = Liveness::kUnknown;
        return job.state;
      },
-     Cause::kMissingRank, 70, {3}},
+     Cause::kMissingRank,
+     70,
+     {3}},
     {"root_of_a_broadcast_has_gone_on",
      [] {
        JobBuilder job(3);
@@ -136,7 +168,9 @@ const Case kCases[] = {
        job.Enter({0}, At(12));
        return job.state;
      },
-     Cause::kMissingRank, 70, {2}},
+     Cause::kMissingRank,
+     70,
+     {2}},
     {"only_the_root_waits_in_a_later_call",
      [] {
        JobBuilder job(2);
@@ -145,7 +179,9 @@ const Case kCases[] = {
        job.Enter({0}, At(12));
        return job.state;
      },
-     Cause::kMissingRank, 70, {1}},
+     Cause::kMissingRank,
+     70,
+     {1}},
     {"host_waits_for_the_gpu_after_a_receive",
      [] {
        JobBuilder job(2, false);
@@ -159,14 +195,19 @@ const Case kCases[] = {
        job.process(0).blocked = {{1, Op::kcudaStreamSynchronize, 0, At(10)}};
        return job.state;
      },
-     Cause::kMissingRank, 1000, {}},
+     Cause::kMissingRank,
+     1000,
+     {}},
     {"unheard_of_rank_is_only_possible",
      [] {
        JobBuilder job = Waiting();
        job.comm().members.erase(3);
        return job.state;
      },
-     Cause::kMissingRank, 70, {3}, Certainty::kPossible},
+     Cause::kMissingRank,
+     70,
+     {3},
+     Certainty::kPossible},
     {"only_p2p_waits",
      [] {
        JobBuilder job(2, false);
@@ -183,7 +224,9 @@ const Case kCases[] = {
        job.process(0).blocked = {{1, Op::kSend, kDp, At(10)}};
        return job.state;
      },
-     Cause::kMissingRank, 1000, {}},
+     Cause::kMissingRank,
+     1000,
+     {}},
     {"held_up_in_an_earlier_call_is_not_missing",
      [] {
        JobBuilder job(4);
@@ -193,7 +236,9 @@ const Case kCases[] = {
        job.Enter({0, 1, 2}, At(10));
        return job.state;
      },
-     Cause::kMissingRank, 70, {}},
+     Cause::kMissingRank,
+     70,
+     {}},
     {"rank_outside_the_size_is_ignored",
      [] {
        JobBuilder job(4);
@@ -203,23 +248,67 @@ const Case kCases[] = {
        job.comm().members[9].state = MemberState::kReady;
        return job.state;
      },
-     Cause::kMissingRank, 1000, {}},
-    {"damaged_size", [] { auto j = Waiting(); j.comm().size = INT32_MAX; return j.state; },
-     Cause::kMissingRank, 1000, {}},
+     Cause::kMissingRank,
+     1000,
+     {}},
+    {"damaged_size",
+     [] {
+       auto j = Waiting();
+       j.comm().size = INT32_MAX;
+       return j.state;
+     },
+     Cause::kMissingRank,
+     1000,
+     {}},
     {"damaged_process_index",
-     [] { auto j = Waiting(); j.member(3).process = 77; return j.state; }, Cause::kMissingRank, 70,
-     {3}, Certainty::kPossible},
+     [] {
+       auto j = Waiting();
+       j.member(3).process = 77;
+       return j.state;
+     },
+     Cause::kMissingRank,
+     70,
+     {3},
+     Certainty::kPossible},
     {"record_of_the_call_is_lost",
-     [] { auto j = Waiting(); j.LoseRecordsBefore(99); return j.state; }, Cause::kMissingRank, 70,
-     {3}, Certainty::kLikely},
+     [] {
+       auto j = Waiting();
+       j.LoseRecordsBefore(99);
+       return j.state;
+     },
+     Cause::kMissingRank,
+     70,
+     {3},
+     Certainty::kLikely},
     {"nothing_known", [] { return JobState(); }, Cause::kMissingRank, 1000, {}},
 
-    {"left_early", [] { auto j = Waiting(); j.Exit(3, At(11)); return j.state; }, Cause::kRankExited,
-     16, {3}},
-    {"left_just_now", [] { auto j = Waiting(); j.Exit(3, At(11)); return j.state; },
-     Cause::kRankExited, 15.9, {}},
-    {"left_and_not_missing", [] { auto j = Waiting(); j.Exit(3, At(11)); return j.state; },
-     Cause::kMissingRank, 70, {}},
+    {"left_early",
+     [] {
+       auto j = Waiting();
+       j.Exit(3, At(11));
+       return j.state;
+     },
+     Cause::kRankExited,
+     16,
+     {3}},
+    {"left_just_now",
+     [] {
+       auto j = Waiting();
+       j.Exit(3, At(11));
+       return j.state;
+     },
+     Cause::kRankExited,
+     15.9,
+     {}},
+    {"left_and_not_missing",
+     [] {
+       auto j = Waiting();
+       j.Exit(3, At(11));
+       return j.state;
+     },
+     Cause::kMissingRank,
+     70,
+     {}},
     {"inside_destroy",
      [] {
        auto j = Waiting();
@@ -227,7 +316,9 @@ const Case kCases[] = {
        j.member(3).state_since_ns = At(11);
        return j.state;
      },
-     Cause::kRankExited, 70, {3}},
+     Cause::kRankExited,
+     70,
+     {3}},
     {"leaving_one_by_one_at_the_end",
      [] {
        JobBuilder job(4);
@@ -235,7 +326,9 @@ const Case kCases[] = {
        for (const int rank : {0, 1, 2}) job.Exit(rank, At(rank));
        return job.state;
      },
-     Cause::kRankExited, 1000, {}},
+     Cause::kRankExited,
+     1000,
+     {}},
     {"others_still_compute_after_the_last_call",
      [] {
        JobBuilder job(2, false);
@@ -244,10 +337,19 @@ const Case kCases[] = {
        job.Exit(1, At(11));
        return job.state;
      },
-     Cause::kRankExited, 1000, {}},
+     Cause::kRankExited,
+     1000,
+     {}},
 
-    {"died_before_the_call", [] { auto j = Waiting(); j.Die(3, At(9)); return j.state; },
-     Cause::kRankDied, 15, {3}},
+    {"died_before_the_call",
+     [] {
+       auto j = Waiting();
+       j.Die(3, At(9));
+       return j.state;
+     },
+     Cause::kRankDied,
+     15,
+     {3}},
     {"died_inside_the_call",
      [] {
        auto j = Waiting();
@@ -255,7 +357,9 @@ const Case kCases[] = {
        j.Die(3, At(12));
        return j.state;
      },
-     Cause::kRankDied, 70, {3}},
+     Cause::kRankDied,
+     70,
+     {3}},
     {"died_inside_the_call_without_markers",
      [] {
        auto j = Waiting(false);
@@ -263,9 +367,19 @@ const Case kCases[] = {
        j.Die(3, At(12));
        return j.state;
      },
-     Cause::kRankDied, 70, {3}, Certainty::kPossible},
+     Cause::kRankDied,
+     70,
+     {3},
+     Certainty::kPossible},
     {"died_while_nobody_waits",
-     [] { JobBuilder j(4); j.Finish(24); j.Die(3, At(1)); return j.state; }, Cause::kRankDied, 1000,
+     [] {
+       JobBuilder j(4);
+       j.Finish(24);
+       j.Die(3, At(1));
+       return j.state;
+     },
+     Cause::kRankDied,
+     1000,
      {}},
     {"the_dead_do_not_wait",
      [] {
@@ -273,21 +387,35 @@ const Case kCases[] = {
        for (const int rank : {0, 1, 2}) j.Die(rank, At(20));
        return j.state;
      },
-     Cause::kMissingRank, 1000, {}},
+     Cause::kMissingRank,
+     1000,
+     {}},
 
-    {"one_never_joined", [] { return Initializing(4, {0, 1, 2}, 10).state; },
-     Cause::kInitIncomplete, 25, {3}},
-    {"slow_to_join", [] { return Initializing(4, {0, 1, 2}, 10).state; },
-     Cause::kInitIncomplete, 24, {}},
-    {"all_have_joined", [] { return Initializing(4, {0, 1, 2, 3}, 10).state; },
-     Cause::kInitIncomplete, 1000, {}},
+    {"one_never_joined",
+     [] { return Initializing(4, {0, 1, 2}, 10).state; },
+     Cause::kInitIncomplete,
+     25,
+     {3}},
+    {"slow_to_join",
+     [] { return Initializing(4, {0, 1, 2}, 10).state; },
+     Cause::kInitIncomplete,
+     24,
+     {}},
+    {"all_have_joined",
+     [] { return Initializing(4, {0, 1, 2, 3}, 10).state; },
+     Cause::kInitIncomplete,
+     1000,
+     {}},
     {"its_process_is_not_known",
      [] {
        auto j = Initializing(4, {0, 1, 2}, 10);
        j.state.processes.pop_back();
        return j.state;
      },
-     Cause::kInitIncomplete, 70, {3}, Certainty::kLikely},
+     Cause::kInitIncomplete,
+     70,
+     {3},
+     Certainty::kLikely},
     {"died_before_joining",
      [] {
        auto j = Initializing(4, {0, 1, 2}, 10);
@@ -295,24 +423,36 @@ const Case kCases[] = {
        j.state.processes[3].ended_ns = At(9);
        return j.state;
      },
-     Cause::kRankDied, 70, {3}},
+     Cause::kRankDied,
+     70,
+     {3}},
     {"died_while_joining",
-     [] { auto j = Initializing(4, {0, 1, 2, 3}, 10); j.Die(1, At(11)); return j.state; },
-     Cause::kRankDied, 70, {1}},
+     [] {
+       auto j = Initializing(4, {0, 1, 2, 3}, 10);
+       j.Die(1, At(11));
+       return j.state;
+     },
+     Cause::kRankDied,
+     70,
+     {1}},
     {"left_before_joining",
      [] {
        auto j = Initializing(4, {0, 1, 2}, 10);
        j.state.processes[3].liveness = Liveness::kExited;
        return j.state;
      },
-     Cause::kRankExited, 70, {3}},
+     Cause::kRankExited,
+     70,
+     {3}},
     {"creation_failed_on_one",
      [] {
        auto j = Initializing(4, {0, 1, 2, 3}, 10);
        j.member(2).state = MemberState::kFailed;
        return j.state;
      },
-     Cause::kInitIncomplete, 70, {2}},
+     Cause::kInitIncomplete,
+     70,
+     {2}},
 };
 
 class AbsenceRulesTest : public testing::TestWithParam<Case> {};
@@ -425,6 +565,67 @@ TEST(RankMapTest, ACompleteSiblingTellsWhoIsMissing) {
   const RankProcesses found = ProcessesOfRanks(job.state, job.state.communicators.at(12), {1});
   EXPECT_EQ(found.processes, (std::map<int32_t, int32_t>{{1, 5}}));
   EXPECT_TRUE(found.guessed);
+}
+
+// Four ranks of which none has come to NCCL; 1-3 wait for the others since 10 s.
+JobBuilder Starting() {
+  JobBuilder job(4);
+  job.state.communicators.clear();
+  for (Process& process : job.state.processes) {
+    process.has_segment = false;
+    process.stack_words = "main download";
+    if (process.global_rank != 0) process.waits_outside_since_ns = At(10);
+  }
+  return job;
+}
+
+std::vector<Verdict> AtStart(const JobState& job, double now) {
+  return Diagnose(job, At(now), Limits());
+}
+
+TEST(StartTest, WhoHasNotComeToWhereTheOthersWaitIsNamed) {
+  const JobBuilder job = Starting();
+  EXPECT_TRUE(AtStart(job.state, 24.9).empty());
+  const std::vector<Verdict> verdicts = AtStart(job.state, 70);
+  ASSERT_EQ(verdicts.size(), 1u);
+  EXPECT_EQ(verdicts[0].cause, Cause::kInitIncomplete);
+  EXPECT_EQ(verdicts[0].certainty, Certainty::kLikely);
+  EXPECT_EQ(verdicts[0].waiting_ranks, (Ranks{1, 2, 3}));
+  EXPECT_EQ(
+      verdicts[0].summary,
+      "rank 0 (node-0, pid 4000) has not come to where the others wait, before any NCCL call; "
+      "3 ranks have waited 60 s");
+  EXPECT_EQ(verdicts[0].advice.front().id, "rank0-only-setup");
+}
+
+TEST(StartTest, WhoWasNotLookedAtMayWaitToo) {
+  JobBuilder job = Starting();
+  job.state.processes[0].stack_words = "";
+  EXPECT_TRUE(AtStart(job.state, 70).empty());
+}
+
+TEST(StartTest, AllWaitOrNobodyDoes) {
+  JobBuilder job = Starting();
+  job.state.processes[0].waits_outside_since_ns = At(10);
+  EXPECT_TRUE(AtStart(job.state, 70).empty());
+  for (Process& process : job.state.processes) process.waits_outside_since_ns = 0;
+  EXPECT_TRUE(AtStart(job.state, 70).empty());
+}
+
+TEST(StartTest, ARankOfWhichNoProcessIsKnownIsAbsent) {
+  JobBuilder job = Starting();
+  job.state.processes.erase(job.state.processes.begin());
+  const std::vector<Verdict> verdicts = AtStart(job.state, 70);
+  ASSERT_EQ(verdicts.size(), 1u);
+  ASSERT_EQ(verdicts[0].culprits.size(), 1u);
+  EXPECT_EQ(verdicts[0].culprits[0].rank, 0);
+  EXPECT_EQ(verdicts[0].culprits[0].pid, 0);
+}
+
+TEST(StartTest, OnceThereIsACommunicatorItSpeaksForItself) {
+  JobBuilder job = Starting();
+  job.AddCommunicator(kDp, "dp", {0, 1, 2, 3});
+  EXPECT_TRUE(AtStart(job.state, 70).empty());
 }
 
 }  // namespace

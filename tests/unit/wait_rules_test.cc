@@ -43,6 +43,8 @@ JobBuilder NotStarted() {
   return job;
 }
 
+CallArgs OneSided(Op op, int peer) { return {op, kNoDtype, kNoReduction, peer, 0}; }
+
 const Case kCases[] = {
     {"send_without_receive",
      [] {
@@ -82,6 +84,33 @@ const Case kCases[] = {
        return j.state;
      },
      70, Cause::kUnmatchedP2p, {1}},
+    {"wait_for_a_signal_that_is_not_sent",
+     [] {
+       auto j = Pair();
+       j.Issue(0, OneSided(Op::kSignal, 1), At(5));
+       j.CompleteP2p({0});
+       j.Issue(1, OneSided(Op::kWaitSignal, 0), At(5));
+       j.CompleteP2p({1});
+       j.Issue(1, OneSided(Op::kWaitSignal, 0), At(10));
+       return j.state;
+     },
+     70, Cause::kUnmatchedP2p, {0}},
+    {"a_put_with_a_signal_is_one",
+     [] {
+       auto j = Pair();
+       j.Issue(0, OneSided(Op::kPutSignal, 1), At(5));
+       j.CompleteP2p({0});
+       j.Issue(1, OneSided(Op::kWaitSignal, 0), At(10));
+       return j.state;
+     },
+     70, Cause::kStalledInFlight, {}},
+    {"a_signal_waits_for_nobody",
+     [] {
+       auto j = Pair(false);
+       j.Issue(0, OneSided(Op::kSignal, 1), At(10));
+       return j.state;
+     },
+     70, Cause::kUnmatchedP2p, {}, Certainty::kCertain, true},
     {"sizes_differ_and_nobody_has_a_majority",
      [] {
        auto j = Pair();

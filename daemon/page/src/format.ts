@@ -27,9 +27,21 @@ export function time(text: string | undefined): string {
   return Number.isNaN(value) ? "" : moment.format(value);
 }
 
+// What it moves: elements and their type, or bytes (MPI's calls).
+function amount(value: Call): string {
+  if (value.dtype === "") return value.count > 0 ? `${count(value.count)} bytes` : "";
+  return `${value.dtype} × ${count(value.count)}${value.shape === "" ? "" : ` as ${value.shape}`}`;
+}
+
+// "812 (validation)"
+export function step(value: { step?: number; phase: string }): string {
+  if (value.step === undefined) return "";
+  return value.phase === "" ? count(value.step) : `${count(value.step)} (${value.phase})`;
+}
+
 export function call(value: Call | undefined): string {
   if (value === undefined || value.operation === "") return "";
-  const parts = [value.dtype === "" ? "" : `${value.dtype} × ${count(value.count)}`, value.reduction];
+  const parts = [amount(value), value.reduction];
   if (value.root >= 0) parts.push(`root ${value.root}`);
   const inside = parts.filter((part) => part !== "").join(", ");
   return inside === "" ? value.operation : `${value.operation}(${inside})`;
@@ -45,6 +57,7 @@ export function culprit(value: Culprit): string {
   if (value.host !== "") parts.push(value.host);
   if (value.pid > 0) parts.push(`pid ${value.pid}`);
   if (value.device >= 0) parts.push(`GPU ${value.device}`);
+  if (value.step !== undefined) parts.push(`step ${step(value)}`);
   return parts.join(", ");
 }
 

@@ -2,7 +2,7 @@
 import { useState } from "preact/hooks";
 import { addressOf } from "./address";
 import { incidentPath, reportPath, takeStacks } from "./api";
-import { call, communicator, count, culprit, frame, plural, seconds } from "./format";
+import { call, communicator, count, culprit, frame, plural, seconds, step } from "./format";
 import { Icicle } from "./icicle";
 import { useLive } from "./live";
 import type { Call, Incident as Message, ProcessStack, StacksResponse, Verdict } from "./messages";
@@ -50,7 +50,9 @@ function CallCard({ title, who, stands, made, code, differs }: {
         ["call", mark("operation", made.operation)],
         ["position", count(made.position)],
         ["data type", made.dtype === "" ? "" : mark("dtype", made.dtype)],
-        ["count", made.dtype === "" ? "" : mark("count", count(made.count))],
+        [made.dtype === "" ? "bytes" : "count",
+          made.dtype === "" && made.count === 0 ? "" : mark("count", count(made.count))],
+        ["shape", made.shape],
         ["reduction", made.reduction === "" ? "" : mark("reduction", made.reduction)],
         ["root", made.root < 0 ? "" : mark("root", String(made.root))],
       ]} />}
@@ -107,6 +109,7 @@ function VerdictView({ verdict, first, incident }: { verdict: Verdict; first: bo
         ["differs in", verdict.mismatched_fields.join(", ")],
         ["how", verdict.divergence],
         ["waited", verdict.waited_seconds > 0 ? seconds(verdict.waited_seconds) : ""],
+        ["step", step(verdict)],
       ]} />
       <SideBySide verdict={verdict} incident={incident} />
       <Histories verdict={verdict} />

@@ -2,11 +2,12 @@
 
 export interface Call {
   position: number; operation: string; dtype: string; count: number; reduction: string;
-  root: number; code: string;
+  root: number; code: string; shape: string;
 }
 export interface CommunicatorRef { id: string; name: string; size: number }
 export interface Culprit {
   rank: number; host: string; pid: number; device: number; call?: Call; code: string;
+  step?: number; phase: string;
 }
 export interface AlignedCall { others?: Call; culprits?: Call; differs: boolean }
 export interface WaitEdge { from: number[]; to: number[]; communicator?: CommunicatorRef; call?: Call }
@@ -15,7 +16,7 @@ export interface Verdict {
   communicator?: CommunicatorRef; call?: Call; mismatched_fields: string[]; waited_seconds: number;
   summary: string; advice: { id: string; text: string }[]; missing_evidence: string[];
   evidence: string[]; is_consequence: boolean; divergence: string; histories: AlignedCall[];
-  chain: WaitEdge[]; late: boolean;
+  chain: WaitEdge[]; late: boolean; step?: number; phase: string;
 }
 export interface Frame {
   function: string; module: string; file: string; line: number; address: string;
