@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Puts NCCL's and CUDA's headers into build/headers, from NVIDIA's wheels on
-# PyPI. Only the headers are kept; nothing is installed. Costs nothing when the
-# pinned versions are there already.
+# PyPI. Only the headers are kept, and the names that NCCL's library exports
+# (nccl_symbols); nothing is installed. Costs nothing when the pinned versions
+# are there already.
 #
 # Exit 0: the headers are there. Exit 1: PyPI could not be reached.
 set -euo pipefail
@@ -15,7 +16,7 @@ root=$(cd "$(dirname "$0")/.." && pwd)
 target=$root/build/headers
 stamp=$target/versions
 pins="$nccl $cuda_runtime $cuda_crt $cuda_cccl"
-if [ "$(cat "$stamp" 2>/dev/null)" = "$pins" ]; then exit 0; fi
+if [ "$(cat "$stamp" 2>/dev/null)" = "$pins" ] && [ -e "$target/nccl_symbols" ]; then exit 0; fi
 
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
@@ -35,5 +36,7 @@ for wheel in pathlib.Path(sys.argv[1]).glob("*.whl"):
     with zipfile.ZipFile(wheel) as z:
         z.extractall(sys.argv[2], [n for n in z.namelist()
                                    if "/include/" in n and "/include/cccl/" not in n])
+        z.extractall(sys.argv[1], [n for n in z.namelist() if n.endswith("/libnccl.so.2")])
 PY
+nm -D --defined-only "$scratch/nvidia/nccl/lib/libnccl.so.2" > "$target/nccl_symbols"
 echo "$pins" > "$stamp"

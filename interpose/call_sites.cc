@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "interpose/keep_errno.h"
+#include "interpose/python_files.h"
 #include "interpose/python_layout.h"
 #include "interpose/python_lines.h"
 #include "interpose/real.h"
@@ -120,19 +121,12 @@ int LineOf(const Place& place) {
                     static_cast<size_t>(size), first_line, place.instruction);
 }
 
-bool IsOfLibrary(const char* file) {
-  for (const char* mark : {"/site-packages/", "/dist-packages/", "/lib/python3.", "<frozen "}) {
-    if (strstr(file, mark) != nullptr) return true;
-  }
-  return false;
-}
-
 // Its number, or kOfLibrary; 0: no room for more.
 uint64_t Describe(const Place& place, bool of_library_too) {
   Site site;
   memset(&site, 0, sizeof(site));
   CopyPythonText(At<uint64_t>(place.code, layout.code_filename), site.file, sizeof(site.file));
-  if (!of_library_too && IsOfLibrary(site.file)) return kOfLibrary;
+  if (!of_library_too && IsOfPythonLibrary(site.file)) return kOfLibrary;
   const uint32_t name = layout.code_qualname != 0 ? layout.code_qualname : layout.code_name;
   CopyPythonText(At<uint64_t>(place.code, name), site.function, sizeof(site.function));
   site.line = LineOf(place);
@@ -256,7 +250,7 @@ void StartCallSites() {
   const KeepErrno keep_errno;
   const SafeMemory memory;
   const bool right = FindLayout(memory) && IsRight(memory) &&
-                     ReserveInSegment(segment::kSitesOffset, segment::kMappedBytes);
+                     ReserveInSegment(segment::kSitesOffset, segment::kShapesOffset);
   has_call_sites.store(right, std::memory_order_release);
   busy.store(false);
 }

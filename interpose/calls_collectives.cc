@@ -115,3 +115,122 @@ extern "C" ROLLCALL_EXPORT ncclResult_t ncclRecv(void* recvbuff, size_t count,
   return ObserveCall(ROLLCALL_REAL(ncclRecv), comm, info, CALLER, recvbuff, count, datatype, peer,
                      comm, stream);
 }
+
+// NCCL 2.32's variants with a configuration for the one call.
+
+extern "C" ROLLCALL_EXPORT ncclResult_t ncclAllReduceConfig(const void* sendbuff, void* recvbuff,
+                                                            size_t count, ncclDataType_t datatype,
+                                                            ncclRedOp_t op, ncclComm_t comm,
+                                                            cudaStream_t stream,
+                                                            const ncclCollConfig_t* config) {
+  const CallInfo info = {Op::kAllReduce, Dtype(datatype), Reduction(op), kNoPeer, count, stream};
+  return ObserveCall(ROLLCALL_REAL(ncclAllReduceConfig), comm, info, CALLER, sendbuff, recvbuff,
+                     count, datatype, op, comm, stream, config);
+}
+
+extern "C" ROLLCALL_EXPORT ncclResult_t ncclAllGatherConfig(const void* sendbuff, void* recvbuff,
+                                                            size_t sendcount,
+                                                            ncclDataType_t datatype,
+                                                            ncclComm_t comm, cudaStream_t stream,
+                                                            const ncclCollConfig_t* config) {
+  const CallInfo info = {Op::kAllGather, Dtype(datatype), kNoReduction, kNoPeer, sendcount, stream};
+  return ObserveCall(ROLLCALL_REAL(ncclAllGatherConfig), comm, info, CALLER, sendbuff, recvbuff,
+                     sendcount, datatype, comm, stream, config);
+}
+
+extern "C" ROLLCALL_EXPORT ncclResult_t ncclReduceScatterConfig(
+    const void* sendbuff, void* recvbuff, size_t recvcount, ncclDataType_t datatype, ncclRedOp_t op,
+    ncclComm_t comm, cudaStream_t stream, const ncclCollConfig_t* config) {
+  const CallInfo info = {Op::kReduceScatter, Dtype(datatype), Reduction(op), kNoPeer,
+                         recvcount,          stream};
+  return ObserveCall(ROLLCALL_REAL(ncclReduceScatterConfig), comm, info, CALLER, sendbuff, recvbuff,
+                     recvcount, datatype, op, comm, stream, config);
+}
+
+extern "C" ROLLCALL_EXPORT ncclResult_t ncclReduceConfig(const void* sendbuff, void* recvbuff,
+                                                         size_t count, ncclDataType_t datatype,
+                                                         ncclRedOp_t op, int root, ncclComm_t comm,
+                                                         cudaStream_t stream,
+                                                         const ncclCollConfig_t* config) {
+  const CallInfo info = {Op::kReduce, Dtype(datatype), Reduction(op), root, count, stream};
+  return ObserveCall(ROLLCALL_REAL(ncclReduceConfig), comm, info, CALLER, sendbuff, recvbuff, count,
+                     datatype, op, root, comm, stream, config);
+}
+
+extern "C" ROLLCALL_EXPORT ncclResult_t ncclBroadcastConfig(const void* sendbuff, void* recvbuff,
+                                                            size_t count, ncclDataType_t datatype,
+                                                            int root, ncclComm_t comm,
+                                                            cudaStream_t stream,
+                                                            const ncclCollConfig_t* config) {
+  const CallInfo info = {Op::kBroadcast, Dtype(datatype), kNoReduction, root, count, stream};
+  return ObserveCall(ROLLCALL_REAL(ncclBroadcastConfig), comm, info, CALLER, sendbuff, recvbuff,
+                     count, datatype, root, comm, stream, config);
+}
+
+extern "C" ROLLCALL_EXPORT ncclResult_t ncclAlltoAllConfig(const void* sendbuff, void* recvbuff,
+                                                           size_t count, ncclDataType_t datatype,
+                                                           ncclComm_t comm, cudaStream_t stream,
+                                                           const ncclCollConfig_t* config) {
+  const CallInfo info = {Op::kAlltoAll, Dtype(datatype), kNoReduction, kNoPeer, count, stream};
+  return ObserveCall(ROLLCALL_REAL(ncclAlltoAllConfig), comm, info, CALLER, sendbuff, recvbuff,
+                     count, datatype, comm, stream, config);
+}
+
+extern "C" ROLLCALL_EXPORT ncclResult_t ncclGatherConfig(const void* sendbuff, void* recvbuff,
+                                                         size_t count, ncclDataType_t datatype,
+                                                         int root, ncclComm_t comm,
+                                                         cudaStream_t stream,
+                                                         const ncclCollConfig_t* config) {
+  const CallInfo info = {Op::kGather, Dtype(datatype), kNoReduction, root, count, stream};
+  return ObserveCall(ROLLCALL_REAL(ncclGatherConfig), comm, info, CALLER, sendbuff, recvbuff, count,
+                     datatype, root, comm, stream, config);
+}
+
+extern "C" ROLLCALL_EXPORT ncclResult_t ncclScatterConfig(const void* sendbuff, void* recvbuff,
+                                                          size_t count, ncclDataType_t datatype,
+                                                          int root, ncclComm_t comm,
+                                                          cudaStream_t stream,
+                                                          const ncclCollConfig_t* config) {
+  const CallInfo info = {Op::kScatter, Dtype(datatype), kNoReduction, root, count, stream};
+  return ObserveCall(ROLLCALL_REAL(ncclScatterConfig), comm, info, CALLER, sendbuff, recvbuff,
+                     count, datatype, root, comm, stream, config);
+}
+
+// RCCL's own.
+
+extern "C" ROLLCALL_EXPORT ncclResult_t ncclAllToAll(const void* sendbuff, void* recvbuff,
+                                                     size_t count, ncclDataType_t datatype,
+                                                     ncclComm_t comm, cudaStream_t stream) {
+  const CallInfo info = {Op::kAlltoAll, Dtype(datatype), kNoReduction, kNoPeer, count, stream};
+  return ObserveCall(ROLLCALL_REAL(ncclAllToAll), comm, info, CALLER, sendbuff, recvbuff, count,
+                     datatype, comm, stream);
+}
+
+// Every rank has counts of its own, so none are compared.
+extern "C" ROLLCALL_EXPORT ncclResult_t
+ncclAllToAllv(const void* sendbuff, const size_t* sendcounts, const size_t* sdispls, void* recvbuff,
+              const size_t* recvcounts, const size_t* rdispls, ncclDataType_t datatype,
+              ncclComm_t comm, cudaStream_t stream) {
+  const CallInfo info = {Op::kAlltoAllv, Dtype(datatype), kNoReduction, kNoPeer, 0, stream};
+  return ObserveCall(ROLLCALL_REAL(ncclAllToAllv), comm, info, CALLER, sendbuff, sendcounts,
+                     sdispls, recvbuff, recvcounts, rdispls, datatype, comm, stream);
+}
+
+extern "C" ROLLCALL_EXPORT ncclResult_t
+ncclAlltoAllv(const void* sendbuff, const size_t* sendcounts, const size_t* sdispls, void* recvbuff,
+              const size_t* recvcounts, const size_t* rdispls, ncclDataType_t datatype,
+              ncclComm_t comm, cudaStream_t stream) {
+  const CallInfo info = {Op::kAlltoAllv, Dtype(datatype), kNoReduction, kNoPeer, 0, stream};
+  return ObserveCall(ROLLCALL_REAL(ncclAlltoAllv), comm, info, CALLER, sendbuff, sendcounts,
+                     sdispls, recvbuff, recvcounts, rdispls, datatype, comm, stream);
+}
+
+extern "C" ROLLCALL_EXPORT ncclResult_t ncclAllReduceWithBias(const void* sendbuff, void* recvbuff,
+                                                              size_t count, ncclDataType_t datatype,
+                                                              ncclRedOp_t op, ncclComm_t comm,
+                                                              cudaStream_t stream,
+                                                              const void* acc) {
+  const CallInfo info = {Op::kAllReduce, Dtype(datatype), Reduction(op), kNoPeer, count, stream};
+  return ObserveCall(ROLLCALL_REAL(ncclAllReduceWithBias), comm, info, CALLER, sendbuff, recvbuff,
+                     count, datatype, op, comm, stream, acc);
+}

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "interpose/real.h"
+#include "interpose/side_channel.h"
 
 namespace rollcall {
 namespace {
@@ -171,6 +172,7 @@ ncclResult_t ObserveTeardown(Function* real, Op op, ncclComm_t handle, CommState
     return result;
   }
   SetState(comm, after);
+  if (frees) EndSideChannels(comm);
   return result;
 }
 
@@ -210,6 +212,7 @@ ncclResult_t ObserveInitAll(decltype(&ncclCommInitAll) real, ncclComm_t* handles
     comms[rank]->entry->base_id.store(thread->nested_unique_id, std::memory_order_relaxed);
     comms[rank]->entry->id.store(thread->nested_unique_id, std::memory_order_relaxed);
     NoteCreated(comms[rank], IsError(result) ? nullptr : handles[rank], result);
+    if (result == ncclSuccess) EnableMarkersOfDevice(comms[rank]);
   }
   return result;
 }
@@ -220,6 +223,7 @@ void BindPending(ThreadState* thread, ncclResult_t result) {
   for (int i = 0; i < thread->pending_size; ++i) {
     const PendingComm& pending = thread->pending[i];
     NoteCreated(pending.comm, IsError(result) ? nullptr : *pending.handle, result);
+    if (result == ncclSuccess && *pending.handle != nullptr) EnableMarkersOfDevice(pending.comm);
   }
   thread->pending_size = 0;
 }
@@ -313,6 +317,15 @@ extern "C" ROLLCALL_EXPORT ncclResult_t ncclCommShrink(ncclComm_t comm, int* exc
   what.id = what.split_id;
   return ObserveCreate(real, Op::kCommShrink, what, newcomm, comm, excludeRanksList,
                        excludeRanksCount, newcomm, config, shrinkFlags);
+}
+
+// Ranks that join know nothing of the parent, and those of the parent nothing of the
+// unique id, so no id is known to all: the new communicator is not followed.
+extern "C" ROLLCALL_EXPORT ncclResult_t ncclCommGrow(ncclComm_t comm, int nRanks,
+                                                     const ncclUniqueId* uniqueId, int rank,
+                                                     ncclComm_t* newcomm, ncclConfig_t* config) {
+  return rollcall::ObserveLocal(ROLLCALL_REAL(ncclCommGrow), Op::kCommGrow, comm, comm, nRanks,
+                                uniqueId, rank, newcomm, config);
 }
 
 extern "C" ROLLCALL_EXPORT ncclResult_t ncclCommFinalize(ncclComm_t comm) {

@@ -20,15 +20,18 @@
 namespace rollcall {
 namespace {
 
-void* NcclTwin(void* handle, const char* name, void* real) {
-  if (strncmp(name, "nccl", 4) != 0) return real;
-  char twin[64] = "p";
-  strncpy(twin + 1, name, sizeof(twin) - 2);
-  twin[sizeof(twin) - 1] = '\0';
+void* Twin(void* handle, const char* name, void* real) {
+  char twin[64];
+  RealName(name, twin);
+  if (strcmp(twin, name) == 0) return real;
   void* found = RealDlsym()(handle, twin);
   if (found != nullptr) return found;
   dlerror();  // our failed look-up is not the program's
   return real;
+}
+
+bool MayBeOurs(const char* name) {
+  return name[0] == 'n' || name[0] == 'c' || name[0] == 'h' || name[0] == 'M';
 }
 
 }  // namespace
@@ -41,13 +44,11 @@ extern "C" __attribute__((visibility("hidden"))) void* rollcall_dlsym_look_up(vo
                                                                               const char* name) {
   const DlsymFn real_dlsym = RealDlsym();
   void* real = real_dlsym(handle, name);
-  if (real == nullptr || (strncmp(name, "nccl", 4) != 0 && strncmp(name, "cuda", 4) != 0)) {
-    return real;
-  }
+  if (real == nullptr || !MayBeOurs(name)) return real;
   Fn fn;
   void* wrapper = WrapperOf(name, &fn);
   if (wrapper == nullptr || real == wrapper) return real;
-  real = NcclTwin(handle, name, real);
+  real = Twin(handle, name, real);
   void* bound = nullptr;
   std::atomic<void*>& slot = real_functions[static_cast<int>(fn)];
   if (slot.compare_exchange_strong(bound, real, std::memory_order_acq_rel)) return wrapper;

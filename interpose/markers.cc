@@ -11,13 +11,19 @@
 namespace rollcall {
 namespace {
 
-// The driver's functions that markers need. All are there, or none is used.
+// The driver's functions that markers need. All are there, or none is used; those for
+// communicators of several devices, below the line, may be missing.
 struct Driver {
   CUresult (*write_value)(CUstream, CUdeviceptr, cuuint64_t, unsigned);
   CUresult (*host_register)(void*, size_t, unsigned);
   CUresult (*device_pointer)(CUdeviceptr*, void*, unsigned);
   CUresult (*is_capturing)(CUstream, CUstreamCaptureStatus*);
   CUresult (*current_context)(CUcontext*);
+
+  CUresult (*push_context)(CUcontext);
+  CUresult (*pop_context)(CUcontext*);
+  CUresult (*retain_primary)(CUcontext*, CUdevice);
+  CUresult (*release_primary)(CUdevice);
 };
 Driver driver;
 std::atomic<int> driver_state{0};  // 0 not looked for, 1 under way, 2 complete, 3 not to be had
@@ -32,6 +38,10 @@ bool LoadDriver() {
   // NOLOAD: whoever uses a GPU has the driver loaded already.
   void* library = dlopen("libcuda.so.1", RTLD_NOLOAD | RTLD_LAZY);
   if (library == nullptr) return false;
+  Find(library, "cuCtxPushCurrent_v2", &driver.push_context);
+  Find(library, "cuCtxPopCurrent_v2", &driver.pop_context);
+  Find(library, "cuDevicePrimaryCtxRetain", &driver.retain_primary);
+  Find(library, "cuDevicePrimaryCtxRelease_v2", &driver.release_primary);
   return Find(library, "cuStreamWriteValue64_v2", &driver.write_value) &&
          Find(library, "cuMemHostRegister_v2", &driver.host_register) &&
          Find(library, "cuMemHostGetDevicePointer_v2", &driver.device_pointer) &&
@@ -67,14 +77,40 @@ bool Write(LocalComm* comm, CUstream stream, const segment::Word* word, uint64_t
                             CU_STREAM_WRITE_VALUE_DEFAULT) == CUDA_SUCCESS;
 }
 
-}  // namespace
+// Has `context` current while it lives. One thread may serve several devices, and
+// end a group with calls on all of them.
+class InContext {
+ public:
+  explicit InContext(CUcontext context) {
+    CUcontext current = nullptr;
+    if (context == nullptr || driver.current_context(&current) != CUDA_SUCCESS) return;
+    is_current_ = current == context;
+    if (is_current_ || driver.push_context == nullptr || driver.pop_context == nullptr) return;
+    is_current_ = pushed_ = driver.push_context(context) == CUDA_SUCCESS;
+  }
+  ~InContext() {
+    CUcontext popped;
+    if (pushed_) driver.pop_context(&popped);
+  }
+  InContext(const InContext&) = delete;
+  InContext& operator=(const InContext&) = delete;
 
-void EnableMarkers(LocalComm* comm) {
+  bool is_current() const { return is_current_; }
+
+ private:
+  bool is_current_ = false;
+  bool pushed_ = false;
+};
+
+bool CanHaveMarkers(const LocalComm* comm) {
   // A non-blocking communicator launches after the call has returned, so the
   // second marker would come before the kernel.
-  if (!recorder.options.markers || comm->non_blocking || !HaveDriver()) return;
-  CUcontext context = nullptr;
-  if (driver.current_context(&context) != CUDA_SUCCESS || context == nullptr) return;
+  return recorder.options.markers && !comm->non_blocking && HaveDriver();
+}
+
+void EnableIn(CUcontext context, LocalComm* comm) {
+  const InContext in_context(context);
+  if (!in_context.is_current()) return;
   constexpr size_t kBytes = segment::kRingOffset - segment::kMarkersOffset;
   const CUresult registered = driver.host_register(
       comm->lanes, kBytes, CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP);
@@ -87,19 +123,41 @@ void EnableMarkers(LocalComm* comm) {
   comm->entry->flags.fetch_or(segment::kFlagMarkers);
 }
 
+}  // namespace
+
+void EnableMarkers(LocalComm* comm) {
+  if (!CanHaveMarkers(comm)) return;
+  CUcontext context = nullptr;
+  if (driver.current_context(&context) == CUDA_SUCCESS) EnableIn(context, comm);
+}
+
+void EnableMarkersOfDevice(LocalComm* comm) {
+  if (!CanHaveMarkers(comm) || driver.retain_primary == nullptr ||
+      driver.release_primary == nullptr) {
+    return;
+  }
+  const auto device = static_cast<CUdevice>(comm->entry->device.load(std::memory_order_relaxed));
+  CUcontext context = nullptr;
+  if (device < 0 || driver.retain_primary(&context, device) != CUDA_SUCCESS) return;
+  EnableIn(context, comm);
+  driver.release_primary(device);  // NCCL holds it too, as long as it has the communicator
+}
+
 bool IsCapturing(const LocalComm* comm, void* stream) {
   if (!HasMarkers(comm)) return false;
+  const InContext in_context(static_cast<CUcontext>(comm->context));
   CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
   // An error here means that another stream's capture makes this one off limits.
-  return driver.is_capturing(static_cast<CUstream>(stream), &status) != CUDA_SUCCESS ||
+  return !in_context.is_current() ||
+         driver.is_capturing(static_cast<CUstream>(stream), &status) != CUDA_SUCCESS ||
          status != CU_STREAM_CAPTURE_STATUS_NONE;
 }
 
 void PlaceMarkers(LocalComm* comm, void* stream, MarkerPoint point, uint64_t collectives,
                   uint64_t p2p) {
   if (!HasMarkers(comm)) return;
-  CUcontext context = nullptr;
-  if (driver.current_context(&context) != CUDA_SUCCESS || context != comm->context) {
+  const InContext in_context(static_cast<CUcontext>(comm->context));
+  if (!in_context.is_current()) {
     SwitchOff(comm);
     return;
   }

@@ -17,6 +17,10 @@ namespace rollcall {
 // communicator has been created, on a thread whose current context is its own.
 void EnableMarkers(LocalComm* comm);
 
+// The same for a communicator that was made for another device than the current one, perhaps:
+// by CommInitAll, or in a group. In its device's primary context, where NCCL lives.
+void EnableMarkersOfDevice(LocalComm* comm);
+
 enum class MarkerPoint { kStarted, kFinished };
 
 // Asks the GPU to note that `stream` has come this far: `collectives` and `p2p`

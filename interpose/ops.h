@@ -21,6 +21,7 @@ enum class CallKind : uint8_t {
   kCreate,
   kTeardown,
   kQuery,
+  kLocal,
   kWait,
 };
 
@@ -54,6 +55,13 @@ constexpr CallKind KindOf(Op op) {
 
 // ncclBcast is ncclBroadcast in place: ranks may mix the two.
 constexpr Op Canonical(Op op) { return op == Op::kBcast ? Op::kBroadcast : op; }
+
+// Of a P2p call: whether it is the end that gives. A signal is matched by the peer's
+// wait for it as a send is by the peer's receive.
+constexpr bool Gives(Op op) { return op == Op::kSend || op == Op::kPutSignal || op == Op::kSignal; }
+
+// It gives without waiting for the end that takes.
+constexpr bool IsSignal(Op op) { return op == Op::kPutSignal || op == Op::kSignal; }
 
 // Call arguments that a call does not have are recorded as these.
 inline constexpr uint8_t kNoDtype = 0xff;

@@ -16,6 +16,8 @@ namespace rollcall {
          "0: no signal by which an agent asks threads for their stacks")                    \
   OPTION(call_sites, "ROLLCALL_CALL_SITES", false,                                          \
          "1: each record says which line of Python made the call")                          \
+  OPTION(python_errors, "ROLLCALL_PYTHON_ERRORS", true,                                     \
+         "0: sys.excepthook is not wrapped, so verdicts do not know exceptions")            \
   OPTION(sigquit, "ROLLCALL_SIGQUIT", true, "0: SIGQUIT ends the process, as without the library")
 
 struct LibraryOptions {

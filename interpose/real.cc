@@ -1,11 +1,15 @@
 #include "interpose/old_glibc.h"
 
+#include "interpose/elf_lookup.h"
 #include "interpose/real.h"
 
 #include <dlfcn.h>
 #include <errno.h>
 #include <link.h>
 #include <string.h>
+
+// Not in musl.
+#pragma weak dlvsym
 
 namespace rollcall {
 
@@ -20,19 +24,12 @@ struct Name {
 
 const Name kNames[] = {
 #define CALL(symbol, op, code, kind) {#symbol, reinterpret_cast<void*>(&::symbol)},
+#define ALIAS(symbol, op) {#symbol, reinterpret_cast<void*>(&::symbol)},
 #include "interpose/calls.def"
 #undef CALL
 };
 
 bool IsNccl(const char* name) { return strncmp(name, "nccl", 4) == 0; }
-
-// "ncclX" -> "pncclX"; CUDA has no such second name.
-void RealName(const char* symbol, char (&out)[64]) {
-  char* at = out;
-  if (IsNccl(symbol)) *at++ = 'p';
-  strncpy(at, symbol, sizeof(out) - 2);
-  out[sizeof(out) - 1] = '\0';
-}
 
 bool IsOurs(void* address) {
   for (const Name& name : kNames) {
@@ -72,9 +69,33 @@ void* LookInLibraries(const char* const* sonames, int flags, const char* name) {
   return nullptr;
 }
 
+// Whose functions begin so, and where they live.
+struct Family {
+  const char* prefix;
+  const char* const* libraries;
+  bool load;  // where nobody has: they may have asked us first, and then not loaded it
+};
+
 const char* const kNcclLibraries[] = {"libnccl.so.2", "librccl.so.1", nullptr};
-const char* const kCudaLibraries[] = {"libcudart.so.13", "libcudart.so.12", "libcudart.so.11.0",
-                                      nullptr};
+const char* const kRuntimeLibraries[] = {"libcudart.so.13", "libcudart.so.12", "libcudart.so.11.0",
+                                         nullptr};
+const char* const kDriverLibraries[] = {"libcuda.so.1", nullptr};
+const char* const kHipLibraries[] = {"libamdhip64.so.7", "libamdhip64.so.6", "libamdhip64.so.5",
+                                     nullptr};
+const char* const kMpiLibraries[] = {"libmpi.so.40", "libmpi.so.12", "libmpich.so.12", nullptr};
+
+const Family kFamilies[] = {{"nccl", kNcclLibraries, true},
+                            {"cuda", kRuntimeLibraries, true},
+                            {"cu", kDriverLibraries, true},
+                            {"hip", kHipLibraries, true},
+                            {"MPI_", kMpiLibraries, false}};
+
+const Family& FamilyOf(const char* symbol) {
+  for (const Family& family : kFamilies) {
+    if (strncmp(symbol, family.prefix, strlen(family.prefix)) == 0) return family;
+  }
+  return kFamilies[0];
+}
 
 void* Find(const char* symbol) {
   // Another interposer that was preloaded after us wants its turn too.
@@ -85,8 +106,8 @@ void* Find(const char* symbol) {
   address = RealDlsym()(RTLD_DEFAULT, name);
   if (address != nullptr && !IsOurs(address)) return address;
 
-  const char* const* libraries = IsNccl(symbol) ? kNcclLibraries : kCudaLibraries;
-  address = LookInLibraries(libraries, RTLD_NOLOAD, name);
+  const Family& family = FamilyOf(symbol);
+  address = LookInLibraries(family.libraries, RTLD_NOLOAD, name);
   if (address != nullptr) return address;
 
   Search search = {name, nullptr};
@@ -95,20 +116,31 @@ void* Find(const char* symbol) {
 
   // nccl4py asks for RTLD_DEFAULT first, gets our wrapper, and then never loads
   // NCCL itself.
-  return LookInLibraries(libraries, 0, name);
+  return family.load ? LookInLibraries(family.libraries, 0, name) : nullptr;
 }
 
 }  // namespace
+
+// "ncclX" -> "pncclX", "MPI_X" -> "PMPI_X"; CUDA has no such second name.
+void RealName(const char* symbol, char (&out)[64]) {
+  char* at = out;
+  if (IsNccl(symbol)) *at++ = 'p';
+  if (strncmp(symbol, "MPI_", 4) == 0) *at++ = 'P';
+  strncpy(at, symbol, sizeof(out) - 2);
+  out[sizeof(out) - 1] = '\0';
+}
 
 DlsymFn RealDlsym() {
   static std::atomic<DlsymFn> real{nullptr};
   DlsymFn found = real.load(std::memory_order_acquire);
   if (__builtin_expect(found != nullptr, 1)) return found;
+  // musl, whose programs must not fail because they inherited us, has no versions.
+  if (&dlvsym == nullptr) found = reinterpret_cast<DlsymFn>(FindFunctionInElf("dlsym"));
   // dlsym lives under several versions; any of them will do.
   const char* const versions[] = {ROLLCALL_OLDEST_GLIBC, "GLIBC_2.34", "GLIBC_2.17"};
   for (const char* version : versions) {
-    found = reinterpret_cast<DlsymFn>(dlvsym(RTLD_NEXT, "dlsym", version));
     if (found != nullptr) break;
+    found = reinterpret_cast<DlsymFn>(dlvsym(RTLD_NEXT, "dlsym", version));
   }
   real.store(found, std::memory_order_release);
   return found;

@@ -1,20 +1,23 @@
 // Where the functions that we wrap really are.
 //
-// A real function is whatever comes after us in the global scope: NCCL, or the
+// A real function is whatever comes after us in the global scope: NCCL, MPI, or the
 // next interposer. RTLD_NEXT does not see objects loaded RTLD_LOCAL, as Python
 // loads them, so then it is found by its `pncclX` name, which nobody interposes,
 // among all the objects loaded (linked, RTLD_LOCAL, static inside another
-// library), and only when there is none by loading libnccl.so.2 ourselves.
+// library), and only when there is none by loading libnccl.so.2 ourselves. MPI has
+// such names too, PMPI_X.
 #pragma once
 
 #include <atomic>
 
+#include "interpose/mpi_api.h"
 #include "interpose/nccl_api.h"
 
 namespace rollcall {
 
 enum class Fn : int {
 #define CALL(symbol, op, code, kind) k_##symbol,
+#define ALIAS(symbol, op) k_##symbol,
 #include "interpose/calls.def"
 #undef CALL
   kCount,
@@ -37,6 +40,10 @@ inline void* Real(Fn fn) {
 // The C library's own dlsym, also before our constructor has run.
 using DlsymFn = void* (*)(void*, const char*);
 DlsymFn RealDlsym();
+
+// The name by which the library at hand has a function that nobody interposes;
+// `symbol` itself where there is none.
+void RealName(const char* symbol, char (&out)[64]);
 
 // The exported wrapper called `name`; nullptr where calls.def has none. `*fn`
 // says which.

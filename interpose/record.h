@@ -6,6 +6,9 @@
 // one writer and need no atomic addition. Two at once are not noticed yet.
 #pragma once
 
+#include <stddef.h>
+#include <string.h>
+
 #include "interpose/nccl_api.h"
 #include "interpose/call_sites.h"
 #include "interpose/markers.h"
@@ -13,6 +16,10 @@
 #include "interpose/writer.h"
 
 namespace rollcall {
+
+// Into each wrapper, where the operation is a constant: passing a call's arguments once more, and
+// looking up what kind of call it is, take as long as writing the record.
+#define ROLLCALL_HOT __attribute__((always_inline)) inline
 
 struct CallInfo {
   Op op;
@@ -43,6 +50,7 @@ inline constexpr int kGroupComms = 32;
 struct ThreadState {
   bool inside;  // in a wrapped call: those that it makes itself are NCCL's business
   bool blocked_claimed;
+  uint8_t next_shape;  // of the next call, as the program told it; 0: it did not
   uint16_t group_number;
   int group_depth;
   int group_size;
@@ -120,20 +128,36 @@ inline void Raise(segment::Word* word, uint64_t value) {
 }
 inline uint64_t Get(const segment::Word& word) { return word.load(std::memory_order_relaxed); }
 
-inline void FillRecord(segment::CallRecord* record, uint64_t index, uint64_t position,
-                       const ThreadState* thread, const CallInfo& info, uint64_t now,
-                       const void* caller) {
+// The fields from `peer` to `position`, as two words: the number of stores is what a record costs.
+ROLLCALL_HOT void StoreArguments(segment::CallRecord* record, const CallInfo& info, uint16_t group,
+                                 uint8_t shape, uint64_t position) {
+  constexpr size_t kAt = offsetof(segment::CallRecord, peer);
+  static_assert(offsetof(segment::CallRecord, group) == kAt + 4 &&
+                offsetof(segment::CallRecord, op) == kAt + 6 &&
+                offsetof(segment::CallRecord, dtype) == kAt + 7 &&
+                offsetof(segment::CallRecord, reduction) == kAt + 8 &&
+                offsetof(segment::CallRecord, result) == kAt + 9 &&
+                offsetof(segment::CallRecord, flags) == kAt + 10 &&
+                offsetof(segment::CallRecord, shape) == kAt + 11 &&
+                offsetof(segment::CallRecord, position) == kAt + 12);
+  static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__);
+  const uint8_t flags = KindOf(info.op) == CallKind::kP2p ? segment::kRecordP2p : 0;
+  const uint64_t words[] = {
+      static_cast<uint32_t>(info.peer) | uint64_t{group} << 32 |
+          static_cast<uint64_t>(info.op) << 48 | uint64_t{info.dtype} << 56,
+      info.reduction | uint64_t{flags} << 16 | uint64_t{shape} << 24 | position << 32,
+  };
+  memcpy(reinterpret_cast<char*>(record) + kAt, words, sizeof(words));
+}
+
+ROLLCALL_HOT void FillRecord(segment::CallRecord* record, uint64_t index, uint64_t position,
+                             const ThreadState* thread, const CallInfo& info, uint64_t now,
+                             const void* caller) {
   record->seq.store(static_cast<uint32_t>(2 * index + 1), std::memory_order_relaxed);
   std::atomic_thread_fence(std::memory_order_release);
   record->thread = thread->thread_id;
-  record->peer = info.peer;
-  record->group = thread->group_depth > 0 ? thread->group_number : 0;
-  record->op = static_cast<uint8_t>(info.op);
-  record->dtype = info.dtype;
-  record->reduction = info.reduction;
-  record->result.store(0, std::memory_order_relaxed);
-  record->flags = KindOf(info.op) == CallKind::kP2p ? segment::kRecordP2p : 0;
-  record->position = static_cast<uint32_t>(position);
+  StoreArguments(record, info, thread->group_depth > 0 ? thread->group_number : 0,
+                 thread->next_shape, position);
   record->entered = now;
   record->returned.store(0, std::memory_order_relaxed);
   record->count = info.count;
@@ -142,14 +166,15 @@ inline void FillRecord(segment::CallRecord* record, uint64_t index, uint64_t pos
   record->seq.store(static_cast<uint32_t>(2 * index + 2), std::memory_order_release);
 }
 
-inline OpenRecord BeginRecord(ThreadState* thread, LocalComm* comm, const CallInfo& info,
-                              uint64_t now, const void* caller) {
+ROLLCALL_HOT OpenRecord BeginRecord(ThreadState* thread, LocalComm* comm, const CallInfo& info,
+                                    uint64_t now, const void* caller) {
   segment::CommEntry* entry = comm->entry;
   const bool p2p = KindOf(info.op) == CallKind::kP2p;
   const uint64_t index = Get(entry->recorded);
   const uint64_t position = Get(entry->entered);
   const OpenRecord open = {&comm->ring[index % segment::kRingCapacity], Get(entry->signature), p2p};
   FillRecord(open.record, index, position, thread, info, now, caller);
+  thread->next_shape = 0;
   entry->last_entered.store(now, std::memory_order_relaxed);
   Raise(&entry->recorded, index + 1);
   if (p2p) {
@@ -186,8 +211,8 @@ inline bool IsError(ncclResult_t result) {
   return result != ncclSuccess && result != ncclInProgress;
 }
 
-inline void EndRecord(ThreadState* thread, LocalComm* comm, const OpenRecord& open,
-                      ncclResult_t result) {
+ROLLCALL_HOT void EndRecord(ThreadState* thread, LocalComm* comm, const OpenRecord& open,
+                            ncclResult_t result) {
   open.record->result.store(static_cast<uint8_t>(result), std::memory_order_relaxed);
   if (__builtin_expect(IsError(result), 0)) {
     open.record->returned.store(Now(), std::memory_order_release);
@@ -210,12 +235,13 @@ GroupComm* JoinGroup(ThreadState* thread, LocalComm* comm, cudaStream_t stream);
 
 // What a call on a communicator does, around the real function.
 template <typename Function, typename... Args>
-ncclResult_t ObserveCall(Function* real, ncclComm_t handle, const CallInfo& info,
-                         const void* caller, Args... args) {
+ROLLCALL_HOT ncclResult_t ObserveCall(Function* real, ncclComm_t handle, const CallInfo& info,
+                                      const void* caller, Args... args) {
   if (__builtin_expect(real == nullptr, 0)) return ncclSystemError;
   ThreadState* thread = &this_thread;
   LocalComm* comm = thread->inside || !Recording() ? nullptr : CommOf(thread, handle);
   if (comm == nullptr) {
+    thread->next_shape = 0;
     if (!thread->inside && Recording()) {
       recorder.header.load(std::memory_order_acquire)->unknown_comm_calls.fetch_add(1);
     }
@@ -240,16 +266,31 @@ ncclResult_t ObserveCall(Function* real, ncclComm_t handle, const CallInfo& info
   return result;
 }
 
+// What a call does that waits for no other rank, but may stand in the driver.
+template <typename Function, typename... Args>
+ncclResult_t ObserveLocal(Function* real, Op op, ncclComm_t handle, Args... args) {
+  if (__builtin_expect(real == nullptr, 0)) return ncclSystemError;
+  ThreadState* thread = &this_thread;
+  if (thread->inside || !Recording()) return real(args...);
+  const InsideCall inside(thread);
+  const LocalComm* comm = handle == nullptr ? nullptr : FindComm(handle);
+  const Blocked blocked(thread, op, comm, nullptr, Now());
+  return real(args...);
+}
+
+// As CUDA (cudaErrorSharedObjectInitFailed, and the driver alike) and HIP number it.
+inline constexpr int kLibraryMissing = 303;
+
 // What a call that waits for the GPU does, around the real function. A process
 // that never called NCCL has no segment, and pays one load.
-template <typename Function, typename... Args>
-cudaError_t ObserveWait(Function* real, Op op, const void* stream, Args... args) {
-  if (__builtin_expect(real == nullptr, 0)) return cudaErrorSharedObjectInitFailed;
+template <typename Result, typename... Parameters, typename... Args>
+Result ObserveWait(Result (*real)(Parameters...), Op op, const void* stream, Args... args) {
+  if (__builtin_expect(real == nullptr, 0)) return static_cast<Result>(kLibraryMissing);
   ThreadState* thread = &this_thread;
   if (thread->inside || !Recording()) return real(args...);
   const InsideCall inside(thread);
   const Blocked blocked(thread, op, thread->last_comm, stream, Now());
-  const cudaError_t result = real(args...);
+  const Result result = real(args...);
   RenewClock();
   return result;
 }

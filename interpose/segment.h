@@ -16,6 +16,8 @@
 //                             an agent asks: it makes room first, frees it after
 //   46153728  Site[1024]      262144 bytes: lines of Python that made calls; a
 //                             hole unless call sites are asked for
+//   46415872  Shape[255]      20400 bytes: shapes of tensors; a hole unless the
+//                             program tells some
 //
 //   CommBlock:  CommEntry 4096 | markers 4096 | CallRecord[512] 32768
 //
@@ -33,13 +35,14 @@
 namespace rollcall::segment {
 
 inline constexpr uint64_t kMagic = 0x4745534c4c434c52;  // "RLCLLSEG"
-inline constexpr uint32_t kLayoutVersion = 2;
+inline constexpr uint32_t kLayoutVersion = 4;
 inline constexpr uint32_t kBlockedCapacity = 128;
 inline constexpr uint32_t kCommCapacity = 1024;
 inline constexpr uint32_t kRingCapacity = 512;        // a power of two
 inline constexpr uint32_t kCheckpointInterval = 16;   // positions between two checkpoints
 inline constexpr uint32_t kCheckpointCapacity = 128;  // so the last 2048 positions can be compared
 inline constexpr uint32_t kMarkerLanes = 4;
+inline constexpr uint32_t kErrorBytes = 512;
 inline constexpr uint32_t kNoComm = 0xffffffff;
 
 using Word = std::atomic<uint64_t>;
@@ -59,6 +62,14 @@ struct ClockPair {
   Word ticks;
   Word monotonic_ns;
   Word realtime_ns;
+};
+
+// What the program says of itself (rollcall.h). Words, so that nobody waits: a phase that is read
+// while it changes may be half the old one.
+inline constexpr size_t kPhaseWords = 6;
+struct Annotations {
+  Word step;                // 1 + the step; 0: nothing was said
+  Word phase[kPhaseWords];  // text, zeros after it
 };
 
 struct SegmentHeader {
@@ -101,6 +112,13 @@ struct SegmentHeader {
   HalfWord stack_signal;  // the signal that makes a thread look at the stack slots; 0: none
   HalfWord site_count;    // Sites that can be read; never falls
   HalfWord asker;         // written by whoever asks: a number in the name of its socket
+
+  // An exception of Python's that nobody caught: the last line of its traceback, and where it was
+  // raised. Written before `error_ticks`, which is 0 while there is none.
+  Word error_ticks;
+  char error[kErrorBytes];  // "ValueError: no such file at train.py:57"
+
+  Annotations annotations;
 };
 static_assert(sizeof(SegmentHeader) <= 4096);
 
@@ -169,6 +187,7 @@ enum CommFlags : uint32_t {
   kFlagMarkers = 2,        // the GPU writes started and finished
   kFlagRing = 4,           // the block has records
   kFlagConcurrentUse = 8,  // reserved: nothing sets it yet
+  kFlagHostCalls = 16,     // its calls return when they are done: nothing goes to a GPU
 };
 
 // A running signature, and the number of calls it covers.
@@ -192,7 +211,7 @@ struct CommEntry {
   HalfWord child_count;  // splits and shrinks that this communicator's rank has entered
   HalfWord parent_rank, parent_size;
   Word base_id;  // hash of the unique id alone
-  char name[64];
+  alignas(8) char name[64];
   Word init_entered, init_returned;  // ticks
   Word state_since;                  // ticks
   HalfWord init_result;              // ncclResult_t
@@ -236,7 +255,7 @@ struct CallRecord {
   uint8_t reduction;
   std::atomic<uint8_t> result;  // ncclResult_t, valid once `returned` is set
   uint8_t flags;                // RecordFlags
-  uint8_t reserved;
+  uint8_t shape;                // 1 + index of a Shape; 0: not known
   uint32_t position;  // low 32 bits
   uint64_t entered;   // ticks
   Word returned;      // ticks; 0: not yet
@@ -257,6 +276,16 @@ static_assert(sizeof(Site) == 256);
 inline constexpr uint32_t kSiteCapacity = 1024;
 inline constexpr int kSiteShift = 48;  // of its number in CallRecord::caller
 
+// The sizes of a tensor, as the program tells them (rollcall.h). Written once.
+inline constexpr int kShapeDims = 9;
+struct Shape {
+  HalfWord dims;  // 1 + the number of dimensions; 0: there is none yet
+  uint32_t reserved;
+  int64_t sizes[kShapeDims];
+};
+static_assert(sizeof(Shape) == 80);
+inline constexpr uint32_t kShapeCapacity = 255;
+
 inline constexpr size_t kBlockedOffset = 4096;
 inline constexpr size_t kStackSlotsOffset =
     kBlockedOffset + kBlockedCapacity * sizeof(BlockedEntry);
@@ -273,7 +302,8 @@ inline constexpr size_t CommBlockOffset(uint32_t index) {
 inline constexpr size_t kStackAreaOffset = CommBlockOffset(kCommCapacity);
 inline constexpr size_t kStackAreaBytes = kStackSlots * kStackCopyBytes;
 inline constexpr size_t kSitesOffset = kStackAreaOffset + kStackAreaBytes;
-inline constexpr size_t kMappedBytes = kSitesOffset + kSiteCapacity * sizeof(Site);
+inline constexpr size_t kShapesOffset = kSitesOffset + kSiteCapacity * sizeof(Site);
+inline constexpr size_t kMappedBytes = kShapesOffset + kShapeCapacity * sizeof(Shape);
 
 // The chained hash behind `signature`: equal on two ranks exactly when the same
 // calls were made in the same order (up to 64-bit collisions).

@@ -17,7 +17,10 @@
 
 #include <initializer_list>
 
+#include "interpose/annotations.h"
 #include "interpose/call_sites.h"
+#include "interpose/python_errors.h"
+#include "interpose/shapes.h"
 #include "interpose/environment.h"
 #include "interpose/keep_errno.h"
 #include "interpose/stack_signals.h"
@@ -186,6 +189,7 @@ void FillHeader(SegmentHeader* header, uint64_t start_time) {
   CopyText(header->library_version, sizeof(header->library_version), ROLLCALL_VERSION);
   header->clock_source = recorder.clock;
   SetClock(&header->first_clock);
+  CopyAnnotations(&header->annotations);
 }
 
 // A child of fork shares the parent's mapping and must not write to it. It
@@ -193,6 +197,7 @@ void FillHeader(SegmentHeader* header, uint64_t start_time) {
 void ForgetParent() {
   RemoveStackSignals();
   StopCallSites();
+  ForgetShapes();
   recorder.header.store(nullptr, std::memory_order_release);
   start_state.store(0, std::memory_order_release);
   for (LocalComm& comm : recorder.comms) {
@@ -204,7 +209,8 @@ void ForgetParent() {
   ForgetThread();
 }
 
-extern "C" int __register_atfork(void (*)(), void (*)(), void (*)(), void*);
+// Weak: musl has none, and nothing is recorded there.
+extern "C" __attribute__((weak)) int __register_atfork(void (*)(), void (*)(), void (*)(), void*);
 extern "C" void* __dso_handle;
 
 bool MakeSegment() {
@@ -360,7 +366,8 @@ bool StartRecording() {
   recorder.options = ReadLibraryOptions();
   static bool registered = false;
   if (!registered) {
-    registered = __register_atfork(nullptr, nullptr, &ForgetParent, __dso_handle) == 0;
+    registered = &__register_atfork != nullptr &&
+                 __register_atfork(nullptr, nullptr, &ForgetParent, __dso_handle) == 0;
   }
   comms_claimed.store(0, std::memory_order_relaxed);
   // Without the handler a forked child would write into its parent's segment.
@@ -390,10 +397,12 @@ LocalComm* AddComm(const NewComm& what) {
   comm->index = index;
   comm->marker_base = 0;
   comm->non_blocking = what.non_blocking;
+  comm->beside = nullptr;
   FillEntry(comm->entry, what);
   RaiseCommCount(index + 1);
   InstallStackSignals(segment_path);
   if (recorder.options.call_sites) StartCallSites();
+  if (recorder.options.python_errors) StartPythonErrors();
   return comm;
 }
 

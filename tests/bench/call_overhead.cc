@@ -1,11 +1,14 @@
-// What the library adds to one NCCL call, in nanoseconds: a direct call, a
-// wrapper that only calls on, and the full record, in turn, in one run.
+// What the library adds to a call, in nanoseconds, by kind of call: a direct call
+// and the full record, in turn, in one run; for the first kind also a wrapper that
+// only calls on.
 //
 //   build/release/bench/call_overhead [ROUNDS]
 //
-// Each round starts a process per variant, pinned to one core; 200,000 calls
-// are timed one by one with the CPU's counter, and the cost of timing itself is
-// taken off. Printed is the median over the rounds.
+// Each round starts a process per variant, pinned to one core (with four threads:
+// not pinned); 200,000 calls are timed one by one with the CPU's counter, and the
+// cost of timing itself is taken off. Printed are medians over the rounds. Markers
+// are written by a driver that is a plain store, so that what is shown is ours.
+#include <cuda_runtime_api.h>
 #include <nccl.h>
 #include <sched.h>
 #include <stdio.h>
@@ -18,6 +21,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <string>
+#include <thread>
 #include <vector>
 
 namespace {
@@ -67,17 +71,52 @@ std::vector<uint64_t> Time(Call call) {
   return ticks;
 }
 
-void Measure() {
-  cpu_set_t cpus;
-  CPU_ZERO(&cpus);
-  CPU_SET(sched_getcpu(), &cpus);
-  sched_setaffinity(0, sizeof(cpus), &cpus);
-  ncclUniqueId id = {};
-  ncclComm_t comm = nullptr;
-  ncclGetUniqueId(&id);
-  ncclCommInitRank(&comm, 2, id, 0);
-  const auto call = [comm] {
-    ncclAllReduce(nullptr, nullptr, 1024, ncclFloat, ncclSum, comm, nullptr);
+struct Scenario {
+  const char* name;
+  int communicators, threads;
+  bool markers;
+  int (*call)(ncclComm_t comm);
+};
+
+int AllReduce(ncclComm_t comm) {
+  return ncclAllReduce(nullptr, nullptr, 1024, ncclFloat, ncclSum, comm, nullptr);
+}
+
+int Group(ncclComm_t comm) {
+  int result = ncclGroupStart();
+  for (int i = 0; i < 8; ++i) result |= AllReduce(comm);
+  return result | ncclGroupEnd();
+}
+
+const Scenario kScenarios[] = {
+    {"AllReduce", 1, 1, false, AllReduce},
+    {"AllReduce, 512 communicators in turn", 512, 1, false, AllReduce},
+    {"AllReduce, 4 threads", 1, 4, false, AllReduce},
+    {"AllReduce, markers", 1, 1, true, AllReduce},
+    {"Send", 1, 1, false,
+     [](ncclComm_t comm) -> int { return ncclSend(nullptr, 1024, ncclFloat, 1, comm, nullptr); }},
+    {"group of 8 AllReduce", 1, 1, false, Group},
+    {"cudaStreamSynchronize", 1, 1, false,
+     [](ncclComm_t) -> int { return cudaStreamSynchronize(nullptr); }},
+};
+
+std::vector<ncclComm_t> MakeCommunicators(int count) {
+  std::vector<ncclComm_t> comms(static_cast<size_t>(count));
+  for (ncclComm_t& comm : comms) {
+    ncclUniqueId id = {};
+    ncclGetUniqueId(&id);
+    ncclCommInitRank(&comm, 2, id, 0);
+    AllReduce(comm);
+  }
+  return comms;
+}
+
+Figures MeasureThread(const Scenario& scenario) {
+  const std::vector<ncclComm_t> comms = MakeCommunicators(scenario.communicators);
+  size_t turn = 0;
+  const auto call = [&] {
+    scenario.call(comms[turn]);
+    if (++turn == comms.size()) turn = 0;
   };
   for (int i = 0; i < 20000; ++i) call();
   const double ns = NsPerTick();
@@ -89,15 +128,31 @@ void Measure() {
   };
   const uint64_t begin = Counter();
   for (int i = 0; i < kCalls; ++i) call();
-  const double mean = static_cast<double>(Counter() - begin) * ns / kCalls;
-  printf("%f %f %f %f\n", at(0.5), at(0.99), at(0.999), mean);
+  return {at(0.5), at(0.99), at(0.999), static_cast<double>(Counter() - begin) * ns / kCalls};
 }
 
-Figures RunVariant(const char* self, const char* preload) {
-  setenv("ROLLCALL_MARKERS", "0", 1);
+// Of several threads the first one's figures.
+void Measure(const Scenario& scenario) {
+  if (scenario.threads == 1) {
+    cpu_set_t cpus;
+    CPU_ZERO(&cpus);
+    CPU_SET(sched_getcpu(), &cpus);
+    sched_setaffinity(0, sizeof(cpus), &cpus);
+  }
+  std::vector<Figures> figures(static_cast<size_t>(scenario.threads));
+  std::vector<std::thread> threads;
+  for (Figures& one : figures) {
+    threads.emplace_back([&scenario, &one] { one = MeasureThread(scenario); });
+  }
+  for (std::thread& thread : threads) thread.join();
+  printf("%f %f %f %f\n", figures[0].p50, figures[0].p99, figures[0].p999, figures[0].mean);
+}
+
+Figures RunVariant(const char* self, size_t scenario, const char* preload) {
+  setenv("ROLLCALL_MARKERS", kScenarios[scenario].markers ? "1" : "0", 1);
   const std::string command =
       (preload[0] == '\0' ? std::string() : "LD_PRELOAD=" + std::string(preload) + " ") + self +
-      " --measure";
+      " --measure " + std::to_string(scenario);
   Figures figures;
   FILE* out = popen(command.c_str(), "r");
   if (out == nullptr || fscanf(out, "%lf %lf %lf %lf", &figures.p50, &figures.p99, &figures.p999,
@@ -114,35 +169,50 @@ double Median(std::vector<double> values) {
   return values[values.size() / 2];
 }
 
+Figures MedianOf(const std::vector<Figures>& all) {
+  const auto median = [&all](double Figures::*field) {
+    std::vector<double> values;
+    for (const Figures& figures : all) values.push_back(figures.*field);
+    return Median(values);
+  };
+  return {median(&Figures::p50), median(&Figures::p99), median(&Figures::p999),
+          median(&Figures::mean)};
+}
+
+void Print(const char* name, const char* variant, const Figures& figures) {
+  printf("%-38s %-12s %7.1f %7.1f %7.1f %13.1f\n", name, variant, figures.p50, figures.p99,
+         figures.p999, figures.mean);
+}
+
+void Compare(const char* self, size_t scenario, int rounds) {
+  const char* const variants[] = {"direct", "full record", "forward only"};
+  const char* const preloads[] = {"", ROLLCALL_LIBRARY, FORWARD_LIBRARY};
+  const int compared = scenario == 0 ? 3 : 2;
+  std::vector<Figures> all[3];
+  for (int round = 0; round < rounds; ++round) {
+    for (int v = 0; v < compared; ++v) {
+      all[v].push_back(RunVariant(self, scenario, preloads[v]));
+    }
+  }
+  const Figures direct = MedianOf(all[0]), full = MedianOf(all[1]);
+  for (int v = 0; v < compared; ++v)
+    Print(kScenarios[scenario].name, variants[v], MedianOf(all[v]));
+  Print("", "added",
+        {full.p50 - direct.p50, full.p99 - direct.p99, full.p999 - direct.p999,
+         full.mean - direct.mean});
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc > 1 && strcmp(argv[1], "--measure") == 0) {
-    Measure();
+  constexpr size_t kCount = sizeof(kScenarios) / sizeof(kScenarios[0]);
+  if (argc > 2 && strcmp(argv[1], "--measure") == 0) {
+    Measure(kScenarios[std::min<size_t>(strtoul(argv[2], nullptr, 10), kCount - 1)]);
     return 0;
   }
   const int rounds = argc > 1 ? std::max(1, atoi(argv[1])) : 7;
-  const char* const names[] = {"direct", "forward only", "full record"};
-  const char* const preloads[] = {"", FORWARD_LIBRARY, ROLLCALL_LIBRARY};
-  std::vector<Figures> all[3];
-  for (int round = 0; round < rounds; ++round) {
-    for (int v = 0; v < 3; ++v) all[v].push_back(RunVariant(argv[0], preloads[v]));
-  }
-  Figures medians[3];
   printf("ns per call, median of %d rounds of %d calls\n", rounds, kCalls);
-  printf("%-14s %8s %8s %8s %12s\n", "", "p50", "p99", "p99.9", "back to back");
-  for (int v = 0; v < 3; ++v) {
-    const auto median = [&](double Figures::*field) {
-      std::vector<double> values;
-      for (const Figures& figures : all[v]) values.push_back(figures.*field);
-      return Median(values);
-    };
-    medians[v] = {median(&Figures::p50), median(&Figures::p99), median(&Figures::p999),
-                  median(&Figures::mean)};
-    printf("%-14s %8.1f %8.1f %8.1f %12.1f\n", names[v], medians[v].p50, medians[v].p99,
-           medians[v].p999, medians[v].mean);
-  }
-  printf("full - direct  %8.1f %8.1f\n", medians[2].p50 - medians[0].p50,
-         medians[2].p99 - medians[0].p99);
+  printf("%-38s %-12s %7s %7s %7s %13s\n", "", "", "p50", "p99", "p99.9", "back to back");
+  for (size_t scenario = 0; scenario < kCount; ++scenario) Compare(argv[0], scenario, rounds);
   return 0;
 }

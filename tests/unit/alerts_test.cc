@@ -107,6 +107,8 @@ class Receiver {
     thread_ = std::thread([this] { server_.listen_after_bind(); });
   }
   ~Receiver() {
+    // Told to stop before it listens, it would listen for ever.
+    while (!server_.is_running()) std::this_thread::yield();
     server_.stop();
     thread_.join();
   }

@@ -14,6 +14,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "agent/agent.h"
+#include "agent/collector.h"
 #include "agent/monotonic_clock.h"
 #include "agent/proc_evidence.h"
 #include "rollcall/v1/agent.grpc.pb.h"
@@ -227,6 +228,28 @@ TEST_F(DaemonTest, AnAgentThatStopsHasToldAllItKnew) {
   daemon.Stop();
   EXPECT_EQ(daemon.GetStatus("").jobs_size(), 1);
   EXPECT_EQ(daemon.GetIncidents("").size(), 1u);
+}
+
+// The first report waits for stacks, and these do not come any more.
+TEST_F(DaemonTest, AHangFoundAtTheLastMomentHasItsReport) {
+  const std::string folder = scratch_ / "segments";
+  WriteContradiction(folder);
+  Daemon daemon(Options());
+  ASSERT_TRUE(daemon.Start().ok());
+  Collector collector(AgentFor(folder).collector);
+  const auto stub = v1::AgentLink::NewStub(daemon.InProcessChannel());
+  grpc::ClientContext context;
+  const auto stream = stub->Connect(&context);
+  v1::AgentMessage message;
+  message.mutable_hello()->set_protocol(1);
+  message.mutable_hello()->set_host("node");
+  stream->Write(message);
+  *message.mutable_tick() = collector.Collect(UnixNs(), true);
+  stream->Write(message);
+  ASSERT_TRUE(Eventually([&] { return daemon.GetIncidents("").size() == 1; }));
+  daemon.Stop();
+  ASSERT_EQ(daemon.GetIncidents("").size(), 1u);
+  EXPECT_TRUE(fs::exists(daemon.GetIncidents("")[0].report_path() + "/incident.json"));
 }
 
 TEST_F(DaemonTest, ATakenPagePortIsSaid) {

@@ -27,6 +27,34 @@ TEST(DiagnoseTest, NothingIsWrongWithASlowFirstStep) {
   EXPECT_TRUE(Of(job, 14).empty());
 }
 
+TEST(DiagnoseTest, AVerdictNamesTheStepsThatTheProgramSpeaksOf) {
+  JobBuilder job(4);
+  job.Enter({0, 1, 2}, At(10));
+  for (const int rank : {0, 1, 2}) job.process(rank).step = 812;
+  job.process(0).step = 811;  // one that has not said so yet
+  job.process(3).step = 812;
+  job.process(3).phase = "validation";
+  const std::vector<Verdict> verdicts = Of(job);
+  ASSERT_EQ(verdicts.size(), 1u);
+  EXPECT_EQ(verdicts[0].step, 812);
+  EXPECT_EQ(verdicts[0].phase, "");
+  EXPECT_EQ(verdicts[0].culprits[0].step, 812);
+  EXPECT_EQ(verdicts[0].culprits[0].phase, "validation");
+  EXPECT_NE(verdicts[0].summary.find("have waited 60 s in step 812"), std::string::npos)
+      << verdicts[0].summary;
+  EXPECT_EQ(verdicts[0].evidence.back(),
+            "rank 3: in step 812 (validation), the waiting in step 812");
+}
+
+TEST(DiagnoseTest, AVerdictSaysNothingOfStepsThatNobodyTold) {
+  JobBuilder job(4);
+  job.Enter({0, 1, 2}, At(10));
+  const std::vector<Verdict> verdicts = Of(job);
+  ASSERT_EQ(verdicts.size(), 1u);
+  EXPECT_EQ(verdicts[0].step, -1);
+  EXPECT_EQ(verdicts[0].summary.find("step"), std::string::npos);
+}
+
 TEST(DiagnoseTest, AWaitThatWaitsElsewhereIsAConsequence) {
   // Rank 0 is absent in "tp" of 0 and 1; so 1 is absent in "dp" of 1 and 2.
   JobBuilder job(3);

@@ -56,6 +56,37 @@ TEST_F(IncidentsTest, AWaitIsSuspectedThenConfirmed) {
   EXPECT_EQ(life_.live()->verdicts[0].waited_ns, 190 * kSecondNs);
 }
 
+TEST_F(IncidentsTest, AnExceptionThatOthersWaitForNeedsNoTime) {
+  RanksWait(10);
+  job_.process(3).error = "ValueError: no at train.py:5";
+  job_.process(3).error_ns = At(10.2);
+  EXPECT_EQ(Look(10.3), (Kinds{Kind::kOpened, Kind::kConfirmed}));
+  const Verdict& verdict = events_[0].incident.verdicts[0];
+  EXPECT_EQ(verdict.cause, Cause::kRankExited);
+  EXPECT_EQ(verdict.summary,
+            "rank 3 (node-3, pid 4003) failed after 24 calls with \"ValueError: no at "
+            "train.py:5\" and never entered AllReduce #24 on communicator \"dp\"; 3 ranks have "
+            "waited 0.3 s");
+}
+
+TEST_F(IncidentsTest, WhoCameToWaitAfterTheFirstStacksIsLookedAtToo) {
+  job_.Finish(24);
+  job_.Enter({3}, At(10), Broadcast());
+  job_.Enter({0, 1}, At(10));
+  EXPECT_EQ(Look(10.2), (Kinds{Kind::kOpened, Kind::kConfirmed}));
+  EXPECT_EQ(events_[0].take_stacks_of, (std::vector<int32_t>{3, 0, 1}));
+  job_.Enter({2}, At(10.3));
+  EXPECT_EQ(Look(10.4).back(), Kind::kUpdated);
+  EXPECT_EQ(events_.back().take_stacks_of, (std::vector<int32_t>{2}));
+}
+
+TEST_F(IncidentsTest, AnExceptionThatWasPrintedAndPassedOverIsNoFailure) {
+  RanksWait(10);
+  job_.process(3).error = "ValueError: no at <stdin>:1";
+  job_.process(3).error_ns = At(-1);  // before its last calls
+  EXPECT_EQ(Look(10.3), Kinds());
+}
+
 TEST_F(IncidentsTest, TheRestIsAskedInPortionsOfWhichNoneIsAskedTwice) {
   JobBuilder job(600);
   IncidentLife life("train");

@@ -7,15 +7,19 @@ import subprocess
 LIBRARY = os.environ["ROLLCALL_LIBRARY"]
 CALLS = pathlib.Path(__file__).parents[2] / "interpose" / "calls.def"
 
+HEADER = CALLS.with_name("rollcall.h")
+
 
 def lines(*command):
     return subprocess.run(command, check=True, capture_output=True, text=True).stdout.splitlines()
 
 
-def test_exports_are_the_table_and_dlsym():
-    table = set(re.findall(r"^CALL\((\w+),", CALLS.read_text(), re.M))
+def test_exports_are_the_tables_and_dlsym():
+    table = set(re.findall(r"^(?:CALL|ALIAS)\((\w+),", CALLS.read_text(), re.M))
     exported = {line.split()[-1] for line in lines("nm", "-D", "--defined-only", LIBRARY)}
-    assert exported == table | {"dlsym"}
+    annotations = set(re.findall(r"void (rollcall_\w+)\(", HEADER.read_text()))
+    assert len(annotations) == 4
+    assert exported == table | annotations | {"dlsym"}
 
 
 def test_needs_nothing_but_libc():

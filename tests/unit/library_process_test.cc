@@ -45,9 +45,26 @@ class LibraryProcessTest : public PreloadedProcessTest {
   }
 };
 
+TEST_F(LibraryProcessTest, ACallMakesNoSystemCallAllocatesNothingAndTakesNoLock) {
+  ASSERT_EQ(Run({LIBRARY_QUIET}), 0) << Stderr();
+  EXPECT_EQ(Stderr(),
+            "counters 1 1 1\n"
+            "collective 0 0 0\n"
+            "two_communicators 0 0 0\n"
+            "send 0 0 0\n"
+            "group_of_8 0 0 0\n"
+            "gpu_wait 0 0 0\n"
+            "async_error 0 0 0\n");
+  const SegmentSnapshot segment = Read();
+  ASSERT_EQ(segment.communicators.size(), 2u);
+  EXPECT_EQ(segment.communicators[0].entered + segment.communicators[1].entered,
+            100'000u + 100'000 + 4 * 100'000 + 4);
+}
+
 TEST_F(LibraryProcessTest, AForkedChildHasASegmentOfItsOwn) {
   ASSERT_EQ(Run(Steps("id init=2,0 all_reduce fork id init=4,1 all_reduce all_reduce join "
-                      "all_reduce")), 0);
+                      "all_reduce")),
+            0);
   std::map<int32_t, CommSnapshot> by_size;
   ASSERT_EQ(Segments().size(), 2u);
   for (const auto& path : Segments()) {
@@ -75,7 +92,8 @@ TEST_F(LibraryProcessTest, AChildsExitMarksOnlyTheChild) {
 
 TEST_F(LibraryProcessTest, AForkWithinAnOpenGroupStartsWithoutIt) {
   ASSERT_EQ(Run(Steps("id init=2,0 group_start all_reduce fork group_end id init=4,0 all_reduce "
-                      "join group_end")), 0);
+                      "join group_end")),
+            0);
   for (const auto& path : Segments()) {
     const CommSnapshot comm = Read(path).communicators[0];
     EXPECT_EQ(comm.entered, 1u);
@@ -146,14 +164,13 @@ TEST_F(LibraryProcessTest, NobodyElseMayReadASegment) {
 }
 
 TEST_F(LibraryProcessTest, ADeletedSegmentCostsTheLaterCommunicators) {
-  const pid_t pid = Start(Steps("id init=2,0 all_reduce stream_wait init=2,1 all_reduce on=0 "
-                                "all_reduce"),
-                          {{"STUB_BLOCK", "cudaStreamSynchronize"},
-                           {"STUB_FIFO", scratch_ / "fifo"}},
-                          [this] { mkfifo((scratch_ / "fifo").c_str(), 0600); });
-  ASSERT_TRUE(Eventually([this] {
-    return !Segments().empty() && std::filesystem::exists(scratch_ / "fifo");
-  }));
+  const pid_t pid =
+      Start(Steps("id init=2,0 all_reduce stream_wait init=2,1 all_reduce on=0 "
+                  "all_reduce"),
+            {{"STUB_BLOCK", "cudaStreamSynchronize"}, {"STUB_FIFO", scratch_ / "fifo"}},
+            [this] { mkfifo((scratch_ / "fifo").c_str(), 0600); });
+  ASSERT_TRUE(Eventually(
+      [this] { return !Segments().empty() && std::filesystem::exists(scratch_ / "fifo"); }));
   const int fifo = open((scratch_ / "fifo").c_str(), O_WRONLY);  // when it waits
   std::filesystem::remove(Segments()[0]);
   close(fifo);
@@ -193,7 +210,8 @@ TEST_P(LookUpTest, IsAnsweredTruly) {
   const std::string old_nccl = std::string(ROLLCALL_STUB_DIR) + "/old";
   ASSERT_EQ(Run({LIBRARY_LOADERS, GetParam()},
                 {{"LD_LIBRARY_PATH", old_nccl},
-                 {"SECOND_NCCL", std::string(ROLLCALL_STUB_DIR) + "/libnccl.so.2"}}), 0)
+                 {"SECOND_NCCL", std::string(ROLLCALL_STUB_DIR) + "/libnccl.so.2"}}),
+            0)
       << Stderr();
 }
 
@@ -204,7 +222,8 @@ INSTANTIATE_TEST_SUITE_P(Ways, LookUpTest,
 
 TEST_F(LibraryProcessTest, AnotherToolsWrapperBeforeOursSeesTheCallsToo) {
   ASSERT_EQ(Run(Steps("id init=2,0 all_reduce all_reduce"),
-                {{"LD_PRELOAD", absl::StrCat(OTHER_INTERPOSER, ":", ROLLCALL_LIBRARY)}}), 0)
+                {{"LD_PRELOAD", absl::StrCat(OTHER_INTERPOSER, ":", ROLLCALL_LIBRARY)}}),
+            0)
       << Stderr();
   EXPECT_EQ(Read().communicators[0].entered, 2u);
   EXPECT_EQ(Stderr(), "other interposer: 2\n");
@@ -212,7 +231,8 @@ TEST_F(LibraryProcessTest, AnotherToolsWrapperBeforeOursSeesTheCallsToo) {
 
 TEST_F(LibraryProcessTest, AnotherToolsWrapperBehindOursSeesTheCallsToo) {
   ASSERT_EQ(Run(Steps("id init=2,0 all_reduce all_reduce"),
-                {{"LD_PRELOAD", absl::StrCat(ROLLCALL_LIBRARY, ":", OTHER_INTERPOSER)}}), 0)
+                {{"LD_PRELOAD", absl::StrCat(ROLLCALL_LIBRARY, ":", OTHER_INTERPOSER)}}),
+            0)
       << Stderr();
   EXPECT_EQ(Read().communicators[0].entered, 2u);
   EXPECT_EQ(Stderr(), "other interposer: 2\n");

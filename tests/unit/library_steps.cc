@@ -5,8 +5,7 @@
 // Communicators are numbered as they come; "on=N" turns to the Nth, and a new
 // one is turned to at once. "fork ... join" and "thread ... join" have a child
 // process or another thread take the steps between, and wait for it.
-#include <cuda_runtime_api.h>
-#include <nccl.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,6 +18,9 @@
 #include <string>
 #include <thread>
 #include <vector>
+
+#include "interpose/nccl_api.h"
+#include "interpose/rollcall.h"
 
 namespace {
 
@@ -58,14 +60,13 @@ int InitConfig(const Arguments& a) {
   ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
   config.blocking = At(a, 2, 1);
   ncclComm_t* place = NewPlace();
-  return Keep(place,
-              ncclCommInitRankConfig(place, At(a, 0, 1), unique_id, At(a, 1, 0), &config));
+  return Keep(place, ncclCommInitRankConfig(place, At(a, 0, 1), unique_id, At(a, 1, 0), &config));
 }
 
 int InitScalable(const Arguments& a) {
   ncclComm_t* place = NewPlace();
-  return Keep(place, ncclCommInitRankScalable(place, At(a, 0, 1), At(a, 1, 0), 1, &unique_id,
-                                              nullptr));
+  return Keep(place,
+              ncclCommInitRankScalable(place, At(a, 0, 1), At(a, 1, 0), 1, &unique_id, nullptr));
 }
 
 int InitAll(const Arguments& a) {
@@ -88,15 +89,47 @@ int Shrink(const Arguments& a) {
                                     place, nullptr, NCCL_SHRINK_DEFAULT));
 }
 
+int Grow(const Arguments& a) {
+  ncclComm_t* place = NewPlace();
+  const ncclComm_t parent = comm;
+  return Keep(place, ncclCommGrow(parent, At(a, 0, 2), nullptr, -1, place, nullptr));
+}
+
+// Peer, signals, signal index; and again, for the next one.
+int WaitSignal(const Arguments& a) {
+  std::vector<ncclWaitSignalDesc_t> wanted;
+  for (size_t i = 0; i < a.size(); i += 3) {
+    wanted.push_back({At(a, i + 1, 1), At(a, i, 0), At(a, i + 2, 0), 0});
+  }
+  return ncclWaitSignal(static_cast<int>(wanted.size()), wanted.data(), comm, nullptr);
+}
+
+int UseUpDescriptors(const Arguments&) {
+  while (open("/dev/null", O_RDONLY) >= 0) {
+  }
+  return 0;
+}
+
+int SetShape(const Arguments& a) {
+  const std::vector<int64_t> sizes(a.begin(), a.end());
+  RollcallShape(static_cast<int>(sizes.size()), sizes.data());
+  return 0;
+}
+
 int AsyncError(const Arguments&) {
   ncclResult_t error;
   return ncclCommGetAsyncError(comm, &error);
 }
 
-#define CALL(...) [](const Arguments& a) -> int { static_cast<void>(a); return __VA_ARGS__; }
+#define CALL(...)                 \
+  [](const Arguments& a) -> int { \
+    static_cast<void>(a);         \
+    return __VA_ARGS__;           \
+  }
 
 const std::map<std::string, Step> kCollectives = {
-    {"all_reduce", CALL(ncclAllReduce(buffer, buffer, Count(a), ncclFloat, ncclSum, comm, nullptr))},
+    {"all_reduce",
+     CALL(ncclAllReduce(buffer, buffer, Count(a), ncclFloat, ncclSum, comm, nullptr))},
     {"all_gather", CALL(ncclAllGather(buffer, buffer, Count(a), ncclFloat, comm, nullptr))},
     {"reduce_scatter",
      CALL(ncclReduceScatter(buffer, buffer, Count(a), ncclFloat, ncclMax, comm, nullptr))},
@@ -121,6 +154,19 @@ const std::map<std::string, Step> kOthers = {
     {"split", Split},
     {"shrink", Shrink},
     {"async_error", AsyncError},
+    {"grow", Grow},
+    {"all_reduce_config", CALL(ncclAllReduceConfig(buffer, buffer, Count(a), ncclFloat, ncclSum,
+                                                   comm, nullptr, nullptr))},
+    {"all_to_all_v", CALL(ncclAllToAllv(buffer, nullptr, nullptr, buffer, nullptr, nullptr,
+                                        ncclFloat, comm, nullptr))},
+    {"window", CALL(ncclCommWindowRegister(comm, buffer, Count(a), nullptr, 0))},
+    {"end_window", CALL(ncclCommWindowDeregister(comm, nullptr))},
+    {"device_comm", CALL(ncclDevCommCreate(comm, nullptr, nullptr))},
+    {"put_signal", CALL(ncclPutSignal(buffer, 8, ncclFloat, At(a, 0, 0), nullptr, 0, At(a, 1, 0), 0,
+                                      0, comm, nullptr))},
+    {"signal", CALL(ncclSignal(At(a, 0, 0), At(a, 1, 0), 0, 0, comm, nullptr))},
+    {"wait_signal", WaitSignal},
+    {"allocate", CALL(ncclMemAlloc(nullptr, 8))},
     {"finalize", CALL(ncclCommFinalize(comm))},
     {"destroy", CALL(ncclCommDestroy(comm))},
     {"abort", CALL(ncclCommAbort(comm))},
@@ -132,7 +178,21 @@ const std::map<std::string, Step> kOthers = {
     {"event_wait", CALL(cudaEventSynchronize(nullptr))},
     {"device_wait", CALL(cudaDeviceSynchronize())},
     {"copy", CALL(cudaMemcpy(buffer, buffer + 8, 8, cudaMemcpyHostToHost))},
+    {"driver_stream_wait", CALL(cuStreamSynchronize(nullptr))},
+    {"driver_event_wait", CALL(cuEventSynchronize(nullptr))},
+    {"context_wait", CALL(cuCtxSynchronize())},
+    {"hip_stream_wait", CALL(hipStreamSynchronize(nullptr))},
+    {"hip_event_wait", CALL(hipEventSynchronize(nullptr))},
+    {"hip_device_wait", CALL(hipDeviceSynchronize())},
+    {"hip_copy", CALL(hipMemcpy(buffer, buffer + 8, 8, 0))},
+    {"step", CALL((RollcallStep(static_cast<uint64_t>(At(a, 0, 0))), 0))},
+    {"validate", CALL((RollcallPhase("validation"), 0))},
+    {"train", CALL((RollcallPhase(nullptr), 0))},
+    {"long_phase", CALL((RollcallPhase(std::string(100, 'x').c_str()), 0))},
+    {"shape", SetShape},
+    {"name", CALL((RollcallName(comm, "tensor parallel"), 0))},
     {"on", CALL((comm = comms[static_cast<size_t>(At(a, 0, 0))], 0))},
+    {"use_up_descriptors", UseUpDescriptors},
     {"kill", CALL(kill(getpid(), SIGKILL))},
     {"exit", CALL((exit(At(a, 0, 0)), 0))},
     {"quick_exit", CALL((_exit(At(a, 0, 0)), 0))},

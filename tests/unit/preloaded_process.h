@@ -19,6 +19,9 @@
 #include <thread>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "absl/strings/str_split.h"
 #include "agent/segment_reader.h"
 
 namespace rollcall {
@@ -49,15 +52,35 @@ class PreloadedProcessTest : public testing::Test {
         {"LD_PRELOAD", ROLLCALL_LIBRARY}, {"LD_LIBRARY_PATH", libraries_},
         {"ROLLCALL_DIR", directory_},     {"RANK", "5"},
         {"WORLD_SIZE", "8"},              {"ROLLCALL_JOB", "a job"}};
-    for (const auto& [name, value] : usual) setenv(name.c_str(), value.c_str(), 1);
-    for (const auto& [name, value] : more) setenv(name.c_str(), value.c_str(), 1);
+    for (const auto& [name, value] : usual) setenv(name.c_str(), Foreign(value).c_str(), 1);
+    for (const auto& [name, value] : more) setenv(name.c_str(), Foreign(value).c_str(), 1);
     if (freopen((scratch_ / "stderr").c_str(), "w", stderr) == nullptr) _exit(99);
     prepare();
+    const std::vector<std::string> words = Emulated(command);
     std::vector<char*> arguments;
-    for (const std::string& word : command) arguments.push_back(const_cast<char*>(word.c_str()));
+    for (const std::string& word : words) arguments.push_back(const_cast<char*>(word.c_str()));
     arguments.push_back(nullptr);
     execvp(arguments[0], arguments.data());
     _exit(98);
+  }
+
+  // The command as it is; for programs of another processor (library_aarch64.sh), their build of it
+  // under its emulator, which is itself not to have what they preload.
+  static std::vector<std::string> Emulated(const std::vector<std::string>& command) {
+    const char* emulator = getenv("ROLLCALL_TEST_EMULATOR");
+    if (emulator == nullptr) return command;
+    std::vector<std::string> words = absl::StrSplit(emulator, ' ');
+    for (const char* name : {"LD_PRELOAD", "LD_LIBRARY_PATH"}) {
+      words.insert(words.end(), {"-E", absl::StrCat(name, "=", getenv(name))});
+      unsetenv(name);
+    }
+    for (const std::string& word : command) words.push_back(Foreign(word));
+    return words;
+  }
+
+  static std::string Foreign(const std::string& text) {
+    const char* foreign = getenv("ROLLCALL_TEST_FOREIGN_BUILD");
+    return foreign == nullptr ? text : absl::StrReplaceAll(text, {{ROLLCALL_BINARY_DIR, foreign}});
   }
 
   // Its wait status.

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "daemon/model/shapes.h"
 #include "job_builder.h"
 
 namespace rollcall {
@@ -52,6 +53,12 @@ TEST(SentencesTest, Durations) {
 TEST(SentencesTest, Calls) {
   EXPECT_EQ(CallInWords(AllReduce()), "AllReduce(float32 x 1048576, sum)");
   EXPECT_EQ(CallInWords(Broadcast()), "Broadcast(float32 x 128, root 0)");
+  CallArgs told = AllReduce();
+  told.shape = InternShape("[1024, 1024]");
+  EXPECT_EQ(CallInWords(told), "AllReduce(float32 x 1048576 as [1024, 1024], sum)");
+  EXPECT_EQ(CallInWords({Op::kMPI_Bcast, kNoDtype, kNoReduction, 2, 64}),
+            "MPI_Bcast(64 bytes, root 2)");
+  EXPECT_EQ(CallInWords({Op::kMPI_Barrier}), "MPI_Barrier()");
   EXPECT_EQ(CallInWords({static_cast<Op>(200), 77, 9, kNoPeer, 1}),
             "call with op code 200(dtype 77 x 1, reduction 9)");
 }

@@ -12,6 +12,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include <vector>
+
 namespace {
 
 bool Is(const char* variable, const char* name) {
@@ -28,6 +30,13 @@ cudaError_t Wait(const char* name) {
   return cudaSuccess;
 }
 
+// The one of device 0 is current where none was pushed.
+CUcontext ContextOf(int device) {
+  static int contexts[64];
+  return reinterpret_cast<CUcontext>(&contexts[device]);
+}
+thread_local std::vector<CUcontext> contexts_pushed;
+
 }  // namespace
 
 extern "C" {
@@ -35,6 +44,19 @@ extern "C" {
 cudaError_t cudaStreamSynchronize(cudaStream_t) { return Wait("cudaStreamSynchronize"); }
 cudaError_t cudaEventSynchronize(cudaEvent_t) { return Wait("cudaEventSynchronize"); }
 cudaError_t cudaDeviceSynchronize() { return Wait("cudaDeviceSynchronize"); }
+CUresult cuStreamSynchronize(CUstream) {
+  return static_cast<CUresult>(Wait("cuStreamSynchronize"));
+}
+CUresult cuEventSynchronize(CUevent) { return static_cast<CUresult>(Wait("cuEventSynchronize")); }
+CUresult cuCtxSynchronize() { return static_cast<CUresult>(Wait("cuCtxSynchronize")); }
+// HIP's, for want of its library.
+int hipStreamSynchronize(void*) { return Wait("hipStreamSynchronize"); }
+int hipEventSynchronize(void*) { return Wait("hipEventSynchronize"); }
+int hipDeviceSynchronize() { return Wait("hipDeviceSynchronize"); }
+int hipMemcpy(void* to, const void* from, size_t bytes, int) {
+  memmove(to, from, bytes);
+  return Wait("hipMemcpy");
+}
 cudaError_t cudaMemcpy(void* to, const void* from, size_t bytes, cudaMemcpyKind) {
   memmove(to, from, bytes);
   return Wait("cudaMemcpy");
@@ -51,14 +73,28 @@ CUresult cuMemHostGetDevicePointer_v2(CUdeviceptr* device, void* host, unsigned)
   return Answer("cuMemHostGetDevicePointer_v2");
 }
 CUresult cuStreamIsCapturing(CUstream, CUstreamCaptureStatus* status) {
-  *status = Is("STUB_CAPTURING", "1") ? CU_STREAM_CAPTURE_STATUS_ACTIVE
-                                      : CU_STREAM_CAPTURE_STATUS_NONE;
+  *status =
+      Is("STUB_CAPTURING", "1") ? CU_STREAM_CAPTURE_STATUS_ACTIVE : CU_STREAM_CAPTURE_STATUS_NONE;
   return Answer("cuStreamIsCapturing");
 }
 CUresult cuCtxGetCurrent(CUcontext* context) {
-  static int the_context;
-  *context = reinterpret_cast<CUcontext>(&the_context);
+  *context = contexts_pushed.empty() ? ContextOf(0) : contexts_pushed.back();
   return Answer("cuCtxGetCurrent");
 }
+CUresult cuCtxPushCurrent_v2(CUcontext context) {
+  const CUresult answer = Answer("cuCtxPushCurrent_v2");
+  if (answer == CUDA_SUCCESS) contexts_pushed.push_back(context);
+  return answer;
+}
+CUresult cuCtxPopCurrent_v2(CUcontext* context) {
+  *context = contexts_pushed.back();
+  contexts_pushed.pop_back();
+  return CUDA_SUCCESS;
+}
+CUresult cuDevicePrimaryCtxRetain(CUcontext* context, CUdevice device) {
+  *context = ContextOf(device);
+  return Answer("cuDevicePrimaryCtxRetain");
+}
+CUresult cuDevicePrimaryCtxRelease_v2(CUdevice) { return CUDA_SUCCESS; }
 
 }  // extern "C"

@@ -10,16 +10,17 @@
 // functions, and gives a new communicator the address of one that has ended.
 // With STUB_OLD it is an NCCL of before ncclCommShrink and has no twins.
 #include <fcntl.h>
-#include <nccl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "interpose/nccl_api.h"
+
 namespace {
 
 struct Object {
-  int rank, size;
+  int rank, size, device;
 };
 Object objects[2048];
 int free_objects[2048];
@@ -27,7 +28,7 @@ int free_count = 0, next_object = 0;
 
 ncclComm_t NewObject(int rank, int size) {
   const int index = free_count > 0 ? free_objects[--free_count] : next_object++;
-  objects[index] = {rank, size};
+  objects[index] = {rank, size, 0};
   return reinterpret_cast<ncclComm_t>(&objects[index]);
 }
 
@@ -61,8 +62,8 @@ ncclResult_t Created() { return Is("STUB_IN_PROGRESS", "1") ? ncclInProgress : n
   extern "C" ncclResult_t p##name parameters { __VA_ARGS__ } \
   extern "C" __attribute__((weak, alias("p" #name))) ncclResult_t name parameters;
 #endif
-#define ANSWER(name)                                \
-  const ncclResult_t answer = Answer(#name);        \
+#define ANSWER(name)                         \
+  const ncclResult_t answer = Answer(#name); \
   if (answer != ncclSuccess) return answer;
 #define CALL(name, ...) STUB(name, (__VA_ARGS__), return Answer(#name);)
 
@@ -74,8 +75,7 @@ CALL(ncclAllGather, const void*, void*, size_t, Type, ncclComm_t, Stream)
 CALL(ncclReduceScatter, const void*, void*, size_t, Type, ncclRedOp_t, ncclComm_t, Stream)
 CALL(ncclReduce, const void*, void*, size_t, Type, ncclRedOp_t, int, ncclComm_t, Stream)
 CALL(ncclBroadcast, const void*, void*, size_t, Type, int, ncclComm_t, Stream)
-STUB(ncclBcast,
-     (void* buffer, size_t count, Type type, int root, ncclComm_t comm, Stream stream),
+STUB(ncclBcast, (void* buffer, size_t count, Type type, int root, ncclComm_t comm, Stream stream),
      return ncclBroadcast(buffer, buffer, count, type, root, comm, stream);)
 CALL(ncclAlltoAll, const void*, void*, size_t, Type, ncclComm_t, Stream)
 CALL(ncclGather, const void*, void*, size_t, Type, int, ncclComm_t, Stream)
@@ -113,7 +113,10 @@ STUB(ncclCommInitAll, (ncclComm_t * comms, int devices, const int*), {
   ncclUniqueId id;
   ncclGetUniqueId(&id);
   ncclGroupStart();
-  for (int rank = 0; rank < devices; ++rank) ncclCommInitRank(&comms[rank], devices, id, rank);
+  for (int rank = 0; rank < devices; ++rank) {
+    ncclCommInitRank(&comms[rank], devices, id, rank);
+    objects[ObjectOf(comms[rank]) - objects].device = rank;
+  }
   return ncclGroupEnd();
 })
 STUB(ncclCommSplit, (ncclComm_t comm, int color, int, ncclComm_t* child, ncclConfig_t*), {
@@ -129,20 +132,39 @@ STUB(ncclCommInitRankScalable,
      return ncclCommInitRank(comm, size, *ids, rank);)
 STUB(ncclCommShrink,
      (ncclComm_t comm, int* excluded, int count, ncclComm_t* child, ncclConfig_t*, int), {
-  ANSWER(ncclCommShrink)
-  int rank = ObjectOf(comm)->rank;
-  for (int i = 0; i < count; ++i) rank -= excluded[i] < ObjectOf(comm)->rank;
-  *child = NewObject(rank, ObjectOf(comm)->size - count);
-  return Created();
-})
+       ANSWER(ncclCommShrink)
+       int rank = ObjectOf(comm)->rank;
+       for (int i = 0; i < count; ++i) rank -= excluded[i] < ObjectOf(comm)->rank;
+       *child = NewObject(rank, ObjectOf(comm)->size - count);
+       return Created();
+     })
 CALL(ncclCommRevoke, ncclComm_t, int)
+CALL(ncclAllReduceConfig, const void*, void*, size_t, Type, ncclRedOp_t, ncclComm_t, Stream,
+     const ncclCollConfig_t*)
+CALL(ncclAllToAllv, const void*, const size_t*, const size_t*, void*, const size_t*, const size_t*,
+     Type, ncclComm_t, Stream)
+CALL(ncclCommWindowRegister, ncclComm_t, void*, size_t, ncclWindow_t*, int)
+CALL(ncclCommWindowDeregister, ncclComm_t, ncclWindow_t)
+CALL(ncclDevCommCreate, ncclComm_t, const void*, void*)
+CALL(ncclPutSignal, const void*, size_t, Type, int, ncclWindow_t, size_t, int, int, unsigned int,
+     ncclComm_t, Stream)
+CALL(ncclSignal, int, int, int, unsigned int, ncclComm_t, Stream)
+CALL(ncclWaitSignal, int, ncclWaitSignalDesc_t*, ncclComm_t, Stream)
+CALL(ncclMemAlloc, void**, size_t)
+STUB(ncclCommGrow,
+     (ncclComm_t comm, int size, const ncclUniqueId*, int rank, ncclComm_t* grown, ncclConfig_t*), {
+       ANSWER(ncclCommGrow)
+       *grown = NewObject(comm == nullptr ? rank : ObjectOf(comm)->rank, size);
+       return ncclSuccess;
+     })
 #endif
 STUB(ncclCommUserRank, (const ncclComm_t comm, int* rank), *rank = ObjectOf(comm)->rank;
      return ncclSuccess;)
 STUB(ncclCommCount, (const ncclComm_t comm, int* size), *size = ObjectOf(comm)->size;
      return ncclSuccess;)
-STUB(ncclCommCuDevice, (const ncclComm_t, int* device), *device = 0; return ncclSuccess;)
-STUB(ncclCommGetAsyncError, (ncclComm_t, ncclResult_t * error),
+STUB(ncclCommCuDevice, (const ncclComm_t comm, int* device), *device = ObjectOf(comm)->device;
+     return ncclSuccess;)
+STUB(ncclCommGetAsyncError, (ncclComm_t, ncclResult_t* error),
      *error = Is("STUB_ASYNC_ERROR", "1") ? ncclRemoteError : Created();
      return ncclSuccess;)
 CALL(ncclCommFinalize, ncclComm_t)

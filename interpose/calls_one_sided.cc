@@ -1,0 +1,88 @@
+// The wrappers of one-sided calls. The nth signal of a rank to a peer, with one
+// index and context, is the nth that the peer waits for.
+#include "interpose/real.h"
+#include "interpose/record.h"
+#include "interpose/side_channel.h"
+
+using rollcall::CallInfo;
+using rollcall::kNoDtype;
+using rollcall::kNoReduction;
+using rollcall::ObserveCall;
+using rollcall::Op;
+using rollcall::SignalsOf;
+
+#define CALLER __builtin_return_address(0)
+
+namespace rollcall {
+namespace {
+
+// A wait for more signals than this of one peer is recorded as for so many.
+constexpr int kMostSignals = 64;
+
+CallInfo WaitFor(int peer, cudaStream_t stream) {
+  return {Op::kWaitSignal, kNoDtype, kNoReduction, peer, 0, stream};
+}
+
+// One call waits for many signals. The first one is recorded by whoever makes the
+// call; here are the others, once it is known that NCCL took it.
+void NoteWaits(const ncclWaitSignalDesc_t& wanted, bool first_is_noted, ncclComm_t comm,
+               cudaStream_t stream, const void* caller) {
+  ThreadState* thread = &this_thread;
+  const ncclComm_t handle = SignalsOf(comm, wanted.sigIdx, wanted.ctx);
+  LocalComm* channel = handle == comm ? nullptr : FindComm(handle);
+  if (channel == nullptr) return;
+  const InsideCall inside(thread);
+  if (thread->group_depth > 0) JoinGroup(thread, channel, stream);
+  const int signals = wanted.opCnt < kMostSignals ? wanted.opCnt : kMostSignals;
+  for (int i = first_is_noted ? 1 : 0; i < signals; ++i) {
+    const OpenRecord open =
+        BeginRecord(thread, channel, WaitFor(wanted.peer, stream), Now(), caller);
+    EndRecord(thread, channel, open, ncclSuccess);
+  }
+}
+
+int FirstThatWaits(int count, const ncclWaitSignalDesc_t* all) {
+  for (int i = 0; all != nullptr && i < count; ++i) {
+    if (all[i].opCnt > 0) return i;
+  }
+  return -1;
+}
+
+}  // namespace
+}  // namespace rollcall
+
+extern "C" ROLLCALL_EXPORT ncclResult_t ncclPutSignal(const void* localbuff, size_t count,
+                                                      ncclDataType_t datatype, int peer,
+                                                      ncclWindow_t peerWin, size_t peerWinOffset,
+                                                      int sigIdx, int ctx, unsigned int flags,
+                                                      ncclComm_t comm, cudaStream_t stream) {
+  const CallInfo info = {Op::kPutSignal, kNoDtype, kNoReduction, peer, 0, stream};
+  return ObserveCall(ROLLCALL_REAL(ncclPutSignal), SignalsOf(comm, sigIdx, ctx), info, CALLER,
+                     localbuff, count, datatype, peer, peerWin, peerWinOffset, sigIdx, ctx, flags,
+                     comm, stream);
+}
+
+extern "C" ROLLCALL_EXPORT ncclResult_t ncclSignal(int peer, int sigIdx, int ctx,
+                                                   unsigned int flags, ncclComm_t comm,
+                                                   cudaStream_t stream) {
+  const CallInfo info = {Op::kSignal, kNoDtype, kNoReduction, peer, 0, stream};
+  return ObserveCall(ROLLCALL_REAL(ncclSignal), SignalsOf(comm, sigIdx, ctx), info, CALLER, peer,
+                     sigIdx, ctx, flags, comm, stream);
+}
+
+extern "C" ROLLCALL_EXPORT ncclResult_t ncclWaitSignal(int nDesc, ncclWaitSignalDesc_t* signalDescs,
+                                                       ncclComm_t comm, cudaStream_t stream) {
+  auto* real = ROLLCALL_REAL(ncclWaitSignal);
+  if (real == nullptr) return ncclSystemError;
+  const int first = rollcall::FirstThatWaits(nDesc, signalDescs);
+  if (first < 0) return real(nDesc, signalDescs, comm, stream);
+  const ncclWaitSignalDesc_t& wanted = signalDescs[first];
+  const ncclResult_t result =
+      ObserveCall(real, SignalsOf(comm, wanted.sigIdx, wanted.ctx),
+                  rollcall::WaitFor(wanted.peer, stream), CALLER, nDesc, signalDescs, comm, stream);
+  if (rollcall::this_thread.inside || rollcall::IsError(result)) return result;
+  for (int i = first; i < nDesc; ++i) {
+    rollcall::NoteWaits(signalDescs[i], i == first, comm, stream, CALLER);
+  }
+  return result;
+}

@@ -1,0 +1,18 @@
+// Which Python files are the interpreter's or an installed package's, so that a line of the
+// program itself can be told from one of torch's.
+#pragma once
+
+#include <string.h>
+
+#include <initializer_list>
+
+namespace rollcall {
+
+inline bool IsOfPythonLibrary(const char* file) {
+  for (const char* mark : {"/site-packages/", "/dist-packages/", "/lib/python3.", "<frozen "}) {
+    if (strstr(file, mark) != nullptr) return true;
+  }
+  return false;
+}
+
+}  // namespace rollcall

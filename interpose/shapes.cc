@@ -1,0 +1,93 @@
+#include "interpose/old_glibc.h"
+
+#include "interpose/shapes.h"
+
+#include <string.h>
+
+#include "interpose/keep_errno.h"
+#include "interpose/writer.h"
+
+namespace rollcall {
+namespace {
+
+using segment::SegmentHeader;
+using segment::Shape;
+
+enum class Room { kNotTried, kUnderWay, kThere, kNone };
+std::atomic<Room> room{Room::kNotTried};
+
+// Open addressing by hash: 1 + the index of a Shape. Twice as many as there are shapes.
+constexpr uint32_t kSlots = 512;
+static_assert(kSlots > 2 * segment::kShapeCapacity - 1);
+struct Slot {
+  std::atomic<uint64_t> hash;
+  std::atomic<uint32_t> number;
+};
+Slot slots[kSlots];
+std::atomic<uint32_t> claimed{0};
+
+bool MakeRoom() {
+  Room expected = Room::kNotTried;
+  if (room.load(std::memory_order_acquire) == Room::kThere) return true;
+  if (!room.compare_exchange_strong(expected, Room::kUnderWay)) return false;
+  const KeepErrno keep_errno;
+  const bool made = ReserveInSegment(
+      segment::kShapesOffset, segment::kShapesOffset + segment::kShapeCapacity * sizeof(Shape));
+  room.store(made ? Room::kThere : Room::kNone, std::memory_order_release);
+  return made;
+}
+
+uint64_t HashOf(int dims, const int64_t* sizes) {
+  uint64_t hash = static_cast<uint64_t>(dims);
+  for (int i = 0; i < dims; ++i) hash = segment::Mix(hash, static_cast<uint64_t>(sizes[i]));
+  return hash == 0 ? 1 : hash;
+}
+
+// Written before it counts.
+uint8_t Add(SegmentHeader* header, int dims, const int64_t* sizes) {
+  const uint32_t index = claimed.fetch_add(1, std::memory_order_relaxed);
+  if (index >= segment::kShapeCapacity) {
+    claimed.store(segment::kShapeCapacity, std::memory_order_relaxed);
+    return 0;
+  }
+  auto* shape =
+      reinterpret_cast<Shape*>(reinterpret_cast<char*>(header) + segment::kShapesOffset) + index;
+  memcpy(shape->sizes, sizes, static_cast<size_t>(dims) * sizeof(sizes[0]));
+  shape->dims.store(static_cast<uint32_t>(dims) + 1, std::memory_order_release);
+  return static_cast<uint8_t>(index + 1);
+}
+
+}  // namespace
+
+uint8_t FindShape(int dims, const int64_t* sizes) {
+  SegmentHeader* header = recorder.header.load(std::memory_order_acquire);
+  if (header == nullptr || dims < 0 || dims > segment::kShapeDims ||
+      (dims != 0 && sizes == nullptr) || !MakeRoom()) {
+    return 0;
+  }
+  const uint64_t hash = HashOf(dims, sizes);
+  for (uint32_t i = 0, at = static_cast<uint32_t>(hash) % kSlots; i < kSlots;
+       ++i, at = (at + 1) % kSlots) {
+    uint64_t seen = slots[at].hash.load(std::memory_order_acquire);
+    if (seen == hash) {
+      // 0 while another thread adds it: this one call goes without.
+      return static_cast<uint8_t>(slots[at].number.load(std::memory_order_acquire));
+    }
+    if (seen != 0 || !slots[at].hash.compare_exchange_strong(seen, hash)) continue;
+    const uint8_t number = Add(header, dims, sizes);
+    slots[at].number.store(number, std::memory_order_release);
+    return number;
+  }
+  return 0;
+}
+
+void ForgetShapes() {
+  room.store(Room::kNotTried);
+  claimed.store(0);
+  for (Slot& slot : slots) {
+    slot.hash.store(0, std::memory_order_relaxed);
+    slot.number.store(0, std::memory_order_relaxed);
+  }
+}
+
+}  // namespace rollcall

@@ -1,0 +1,86 @@
+#include "interpose/old_glibc.h"
+
+#include "interpose/side_channel.h"
+
+#include <stdio.h>
+
+namespace rollcall {
+namespace {
+
+using segment::CommEntry;
+using segment::Mix;
+
+constexpr uint64_t kHostCalls = 0x686f737463616c6c;
+constexpr uint64_t kSignals = 0x7369676e616c7300;
+
+// No address, so it never is that of a communicator of NCCL's: its lowest bit is set.
+ncclComm_t HandleOf(ncclComm_t comm, uint64_t kind) {
+  return reinterpret_cast<ncclComm_t>(Mix(kind, reinterpret_cast<uintptr_t>(comm)) | 1);
+}
+
+void Open(const LocalComm* comm, ncclComm_t handle, uint64_t kind, const char* what,
+          uint32_t flags) {
+  const CommEntry* entry = comm->entry;
+  char name[sizeof(entry->name)];
+  if (entry->name[0] != '\0') {
+    snprintf(name, sizeof(name), "%s of %.40s", what, entry->name);
+  } else {
+    snprintf(name, sizeof(name), "%s of %08llx", what,
+             static_cast<unsigned long long>(Get(entry->id) >> 32));
+  }
+  NewComm channel;
+  channel.parent_id = Get(entry->id);
+  channel.id = Mix(kind, channel.parent_id);
+  channel.rank = static_cast<int32_t>(entry->rank.load(std::memory_order_relaxed));
+  channel.size = static_cast<int32_t>(entry->size.load(std::memory_order_relaxed));
+  channel.name = name;
+  LocalComm* opened = AddComm(channel);
+  if (opened == nullptr) return;
+  opened->beside = comm->entry;
+  opened->entry->device.store(entry->device.load(std::memory_order_relaxed),
+                              std::memory_order_relaxed);
+  opened->entry->flags.fetch_or(flags);
+  opened->entry->init_returned.store(Now(), std::memory_order_relaxed);
+  SetState(opened, segment::CommState::kReady);
+  // No markers: the first signal may be within a capture, where memory must not be registered.
+  BindHandle(opened, handle);
+}
+
+ncclComm_t ChannelOf(ncclComm_t comm, uint64_t kind, const char* what, uint32_t flags) {
+  ThreadState* thread = &this_thread;
+  if (thread->inside || !Recording()) return comm;
+  const ncclComm_t handle = HandleOf(comm, kind);
+  if (FindComm(handle) == nullptr) {
+    const LocalComm* known = FindComm(comm);
+    if (known == nullptr) return comm;
+    const InsideCall inside(thread);
+    Open(known, handle, kind, what, flags);
+  }
+  return handle;
+}
+
+}  // namespace
+
+ncclComm_t HostCallsOf(ncclComm_t comm) {
+  return ChannelOf(comm, kHostCalls, "host calls", segment::kFlagHostCalls);
+}
+
+ncclComm_t SignalsOf(ncclComm_t comm, int signal_index, int context) {
+  const uint64_t which =
+      static_cast<uint32_t>(signal_index) | uint64_t{static_cast<uint32_t>(context)} << 32;
+  return ChannelOf(comm, Mix(kSignals, which), "signals", 0);
+}
+
+void EndSideChannels(const LocalComm* comm) {
+  for (LocalComm& other : recorder.comms) {
+    if (other.entry == nullptr) break;
+    if (other.beside != comm->entry || other.handle.load(std::memory_order_relaxed) == nullptr) {
+      continue;
+    }
+    ForgetHandle(&other);
+    SetState(&other,
+             static_cast<segment::CommState>(comm->entry->state.load(std::memory_order_relaxed)));
+  }
+}
+
+}  // namespace rollcall

@@ -1,0 +1,21 @@
+// Calls on a communicator that have an order of their own beside its collectives.
+// Each such order is recorded as a communicator beside the real one: the same
+// ranks, its own positions. What is known of collectives, and of sends and
+// receives, then holds for them too.
+#pragma once
+
+#include "interpose/record.h"
+
+namespace rollcall {
+
+// Collective calls that wait for each other on the host: window registration, DevCommCreate.
+// The result is to be given to ObserveCall(); `comm` itself where it is not known.
+ncclComm_t HostCallsOf(ncclComm_t comm);
+
+// Signals with this index and context, which have an order between each two ranks.
+ncclComm_t SignalsOf(ncclComm_t comm, int signal_index, int context);
+
+// The communicator has ended, and so have these.
+void EndSideChannels(const LocalComm* comm);
+
+}  // namespace rollcall

@@ -1,0 +1,90 @@
+"""A rank in Python: a few all-reduces through ctypes, then its last one ends in its own way.
+
+    ranks -n 4 --grace 0 -- python3 python_rank.py HOW
+
+The highest rank does HOW instead of its last all-reduce; the others wait for it.
+"""
+
+import ctypes
+import os
+import pathlib
+import signal
+import sys
+import time
+
+RANK, SIZE = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
+FLOAT32, SUM = 7, 0
+
+
+class UniqueId(ctypes.Structure):
+    _fields_ = [("internal", ctypes.c_char * 128)]
+
+
+def share_unique_id(nccl):
+    file = pathlib.Path(os.environ["ROLLCALL_TEST_ID_FILE"])
+    unique_id = UniqueId()
+    if RANK == 0:
+        nccl.ncclGetUniqueId(ctypes.byref(unique_id))
+        file.with_suffix(".new").write_bytes(bytes(unique_id))
+        file.with_suffix(".new").rename(file)
+    while not file.exists():
+        time.sleep(0.001)
+    return UniqueId.from_buffer_copy(file.read_bytes())
+
+
+class LoaderError(Exception):
+    pass
+
+
+def read_batch(number):
+    raise LoaderError(f"batch {number} is damaged\nsecond line of the message")
+
+
+def hook_of_the_program(kind, value, traceback):
+    print(f"the program's own hook: {kind.__name__}", file=sys.stderr, flush=True)
+
+
+def main():
+    nccl, cuda = ctypes.CDLL("libnccl.so.2"), ctypes.CDLL("libcudart.so")
+    pointer, size = ctypes.c_void_p, ctypes.c_size_t
+    nccl.ncclAllReduce.argtypes = [pointer, pointer, size, ctypes.c_int, ctypes.c_int, pointer,
+                                   pointer]
+    nccl.ncclCommInitRank.argtypes = [ctypes.POINTER(pointer), ctypes.c_int, UniqueId,
+                                      ctypes.c_int]
+    how = sys.argv[1]
+    if how == "hook":
+        sys.excepthook = hook_of_the_program
+    comm, memory = pointer(), pointer()
+    cuda.cudaMalloc(ctypes.byref(memory), size(4096))
+    nccl.ncclCommInitRank(ctypes.byref(comm), SIZE, share_unique_id(nccl), RANK)
+
+    said = ctypes.CDLL(None)  # what is preloaded
+
+    def all_reduce(rows=32):
+        if hasattr(said, "rollcall_set_shape"):
+            said.rollcall_set_shape(2, (ctypes.c_int64 * 2)(rows, 32))
+        nccl.ncclAllReduce(memory, memory, rows * 32, FLOAT32, SUM, comm, None)
+        cuda.cudaStreamSynchronize(None)
+
+    for step in range(5):
+        if hasattr(said, "rollcall_set_step"):
+            said.rollcall_set_step(ctypes.c_uint64(800 + step))
+        all_reduce()
+    if RANK == SIZE - 1:
+        said.rollcall_set_phase(b"evaluation")
+        time.sleep(0.5)  # the others wait already
+        if how in ("raise", "hook"):
+            read_batch(17)
+        elif how == "shape":
+            all_reduce(rows=16)
+        elif how == "exit":
+            sys.exit(3)
+        elif how == "kill":
+            os.kill(os.getpid(), signal.SIGKILL)
+        elif how == "interrupt":
+            os.kill(os.getpid(), signal.SIGINT)
+            time.sleep(5)
+    all_reduce()
+
+
+main()

@@ -1,0 +1,131 @@
+"""Jobs in Python that fail in ways that NCCL calls alone do not show."""
+import json
+import os
+import pathlib
+import subprocess
+import sys
+
+import pytest
+
+from conftest import ROLLCALL, VICTIMS
+
+SCRIPT = pathlib.Path(__file__).with_name("python_rank.py")
+
+
+@pytest.fixture
+def fail(tmp_path):
+    """fail(how) -> (exit code, what was said, incidents): rank 3 of 4 ends in this way."""
+
+    def run(how, grace=0, env=None, flags=()):
+        reports = tmp_path / "reports"
+        job = subprocess.run(
+            [ROLLCALL, "run", "--sim", "--hang-after=60s", f"--report-dir={reports}",
+             *flags, "--", VICTIMS / "ranks", "-n", "4", "--grace", str(grace), "--",
+             sys.executable, SCRIPT, how],
+            stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=90,
+            env={**os.environ, **(env or {})})
+        print(job.stderr)
+        files = sorted(reports.glob("*/incident.json"))
+        return job.returncode, job.stderr, [json.loads(file.read_text()) for file in files]
+
+    return run
+
+
+def verdict_of(incidents):
+    assert len(incidents) == 1, incidents
+    verdict = incidents[0]["verdicts"][0]
+    assert [culprit["rank"] for culprit in verdict["culprits"]] == [3]
+    assert verdict["waiting_ranks"] == [0, 1, 2]
+    assert verdict["call"]["position"] == 5
+    return verdict
+
+
+@pytest.mark.parametrize("grace", [0, 3])
+def test_an_exception_is_the_verdict_with_its_line(fail, grace):
+    _, said, incidents = fail("raise", grace)
+    verdict = verdict_of(incidents)
+    assert verdict["cause"] == "rank_exited"
+    error = verdict["culprits"][0]["error"]
+    lines = SCRIPT.read_text().splitlines()
+    raised = next(n for n, line in enumerate(lines, 1) if "raise LoaderError" in line)
+    assert error == f"LoaderError: batch 17 is damaged at python_rank.py:{raised}"
+    assert error in verdict["summary"] and error in said
+    assert verdict["advice"][0]["id"] == "raised-an-exception"
+    assert verdict["step"] == 804 and " in step 804" in verdict["summary"]
+    assert verdict["culprits"][0]["step"] == 804
+    assert verdict["culprits"][0]["phase"] == "evaluation"
+    assert "Traceback (most recent call last)" in said  # Python's own words stay
+
+
+def test_ending_the_job_is_left_to_its_launcher(fail):
+    exit_code, said, incidents = fail("raise", flags=["--on-hang=abort"])
+    assert exit_code == 1 and "ending the job" not in said
+    verdict_of(incidents)
+
+
+def test_where_the_launcher_does_not_end_it_we_do(fail):
+    exit_code, said, incidents = fail("raise", grace=60, flags=["--on-hang=abort"])
+    assert exit_code == 75 and "ending the job" in said
+    assert verdict_of(incidents)["culprits"][0]["error"].startswith("LoaderError")
+
+
+def test_shapes_are_told_side_by_side(fail):
+    _, said, incidents = fail("shape", grace=60, flags=["--on-hang=abort"])
+    verdict = incidents[0]["verdicts"][0]
+    assert verdict["cause"] == "argument_mismatch"
+    assert [culprit["rank"] for culprit in verdict["culprits"]] == [3]
+    assert verdict["call"]["shape"] == "[32, 32]"
+    assert verdict["culprits"][0]["call"]["shape"] == "[16, 32]"
+    assert "float32 x 512 as [16, 32]" in said and "float32 x 1024 as [32, 32]" in said
+
+
+def test_a_hook_of_the_program_is_called_as_without_us(fail):
+    _, said, incidents = fail("hook")
+    assert "the program's own hook: LoaderError" in said and "Traceback" not in said
+    assert verdict_of(incidents)["culprits"][0]["error"].startswith("LoaderError: batch 17")
+
+
+def test_without_the_hook_the_exit_code_is_all_there_is(fail):
+    _, _, incidents = fail("raise", env={"ROLLCALL_PYTHON_ERRORS": "0"})
+    verdict = verdict_of(incidents)
+    assert verdict["cause"] == "rank_exited"
+    assert "error" not in verdict["culprits"][0] or verdict["culprits"][0]["error"] == ""
+    assert "exited with code 1" in verdict["summary"]
+
+
+def test_an_early_exit_names_its_code(fail):
+    exit_code, _, incidents = fail("exit")
+    assert exit_code == 3
+    assert "exited with code 3" in verdict_of(incidents)["summary"]
+
+
+def test_a_kill_is_told_from_the_launchers(fail):
+    exit_code, _, incidents = fail("kill")
+    assert exit_code == 128 + 9
+    verdict = verdict_of(incidents)
+    assert verdict["cause"] == "rank_died"
+    assert "killed by signal 9" in verdict["summary"]
+    assert any("rank 3 failed first" in line for line in verdict["evidence"])
+
+
+def test_somebody_who_ends_the_job_is_no_failure(fail):
+    _, _, incidents = fail("interrupt")
+    assert incidents == []
+
+
+def test_a_job_that_hangs_before_nccl_is_seen_by_its_stacks(tmp_path):
+    reports = tmp_path / "reports"
+    job = subprocess.run(
+        [ROLLCALL, "run", "--sim", "--hang-after=3s", "--on-hang=abort",
+         f"--report-dir={reports}", "--", VICTIMS / "ranks", "-n", "4", "--",
+         sys.executable, SCRIPT.with_name("python_start.py")],
+        stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=50)
+    assert job.returncode == 75, job.stderr
+    (file,) = reports.glob("*/incident.json")
+    verdict = json.loads(file.read_text())["verdicts"][0]
+    assert (verdict["cause"], verdict["certainty"]) == ("init_incomplete", "likely")
+    (culprit,) = verdict["culprits"]
+    assert culprit["rank"] == 0 and culprit["at"].endswith("in make_the_data_set")
+    assert verdict["waiting_ranks"] == [1, 2, 3]
+    (place,) = verdict["waiting_at"]
+    assert place["at"].endswith("in _store_based_barrier")

@@ -1,0 +1,98 @@
+"""Real MPI jobs: host barriers and MPI's other collectives, whatever MPI is used."""
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+
+import pytest
+
+from conftest import ROLLCALL
+
+SOURCE = pathlib.Path(__file__).with_name("mpi_job.c")
+ENVIRONMENT = {**os.environ, "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+               "OMPI_MCA_btl_vader_single_copy_mechanism": "none"}
+MPIRUN_FLAGS = {"openmpi": ["--oversubscribe"], "mpich": []}
+
+
+@pytest.fixture(scope="module", params=MPIRUN_FLAGS)
+def mpi(request, tmp_path_factory):
+    """The command that starts 4 ranks of mpi_job.c, built with this MPI."""
+    name = request.param
+    if shutil.which(f"mpicc.{name}") is None:
+        pytest.skip(f"mpicc.{name} is not installed (Debian: {name} and its -dev package)")
+    program = tmp_path_factory.mktemp(name) / "mpi_job"
+    subprocess.run([f"mpicc.{name}", "-g", "-O1", "-o", program, SOURCE], check=True)
+    return [f"mpirun.{name}", *MPIRUN_FLAGS[name], "-n", "4", program]
+
+
+@pytest.fixture
+def go(mpi, tmp_path):
+    """go(what) -> (exit code, output, verdicts)."""
+
+    def run(what, flags=("--on-hang=abort",)):
+        reports = tmp_path / "reports"
+        job = subprocess.run(
+            [ROLLCALL, "run", "--hang-after=3s", *flags, f"--report-dir={reports}", "--", *mpi,
+             what],
+            stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60, env=ENVIRONMENT)
+        print(job.stdout, job.stderr)
+        incidents = [json.loads(file.read_text()) for file in reports.glob("*/incident.json")]
+        return job.returncode, job.stdout + job.stderr, [i["verdicts"][0] for i in incidents]
+
+    return run
+
+
+def culprits(verdict):
+    return [culprit["rank"] for culprit in verdict["culprits"]]
+
+
+def test_a_healthy_job_is_left_alone(go):
+    exit_code, output, verdicts = go("healthy")
+    assert exit_code == 0 and verdicts == []
+    assert "sum 2" in output and "rollcall" not in output
+
+
+def test_who_never_comes_to_a_barrier_is_named(go):
+    exit_code, _, (verdict,) = go("stuck")
+    assert exit_code == 75
+    assert (verdict["cause"], culprits(verdict)) == ("missing_rank", [2])
+    assert verdict["waiting_ranks"] == [0, 1, 3]
+    assert verdict["communicator"]["name"] == "MPI_COMM_WORLD"
+    assert verdict["call"]["operation"] == "MPI_Barrier" and verdict["call"]["position"] == 16
+
+
+def test_another_call_than_the_others_make_needs_no_timeout(go):
+    _, _, (verdict,) = go("another call")
+    assert (verdict["cause"], culprits(verdict)) == ("operation_mismatch", [2])
+    assert verdict["waited_seconds"] < 2
+
+
+def test_sizes_are_compared_as_bytes(go):
+    _, output, (verdict,) = go("another size")
+    assert (verdict["cause"], culprits(verdict)) == ("argument_mismatch", [1])
+    assert "MPI_Bcast(128 bytes, root 0)" in output and "MPI_Bcast(256 bytes, root 0)" in output
+
+
+@pytest.mark.parametrize("how", ["exit", "kill"])
+def test_who_ends_first_is_named_though_the_launcher_ends_all(go, how):
+    exit_code, _, (verdict,) = go(how)
+    assert exit_code != 0
+    assert (verdict["cause"], culprits(verdict)) == ("rank_died", [2])
+
+
+def test_a_split_that_one_rank_does_not_join(go):
+    _, _, (verdict,) = go("late to a split")
+    assert (verdict["cause"], culprits(verdict)) == ("init_incomplete", [3])
+    assert verdict["call"]["operation"] == "MPI_Comm_split"
+
+
+def test_children_of_a_split_are_told_apart(go):
+    _, _, (verdict,) = go("stuck in the half")
+    assert (verdict["cause"], culprits(verdict)) == ("missing_rank", [1])
+
+
+def test_an_end_that_one_rank_does_not_come_to(go):
+    _, _, (verdict,) = go("never finalizes")
+    assert (verdict["cause"], culprits(verdict)) == ("teardown_hang", [0])
+    assert verdict["call"]["operation"] == "MPI_Finalize"

@@ -1,0 +1,44 @@
+# Built for another processor too (library_aarch64.sh).
+#
+# What the library is preloaded into are programs that people might run: never
+# built with a sanitizer.
+set(_stubs "${CMAKE_BINARY_DIR}/stubs")
+function(add_stub target name version folder)
+  add_library(${target} SHARED ${ARGN})
+  set_target_properties(${target} PROPERTIES
+    OUTPUT_NAME ${name} SOVERSION ${version} LIBRARY_OUTPUT_DIRECTORY "${folder}")
+  target_include_directories(${target} PRIVATE "${ROLLCALL_ROOT}")
+  target_link_libraries(${target} PRIVATE NcclHeaders::NcclHeaders)
+endfunction()
+add_stub(stub_cuda cuda 1 "${_stubs}" "${CMAKE_CURRENT_LIST_DIR}/stub_cuda.cc")
+add_stub(stub_nccl nccl 2 "${_stubs}" "${CMAKE_CURRENT_LIST_DIR}/stub_nccl.cc")
+add_stub(stub_old_nccl nccl 2 "${_stubs}/old" "${CMAKE_CURRENT_LIST_DIR}/stub_nccl.cc")
+target_compile_definitions(stub_old_nccl PRIVATE STUB_OLD)
+
+add_library(other_interposer MODULE "${CMAKE_CURRENT_LIST_DIR}/other_interposer.cc")
+target_link_libraries(other_interposer PRIVATE NcclHeaders::NcclHeaders ${CMAKE_DL_LIBS})
+add_library(library_steps_plugin MODULE "${CMAKE_CURRENT_LIST_DIR}/library_steps_plugin.cc")
+target_link_libraries(library_steps_plugin PRIVATE stub_nccl NcclHeaders::NcclHeaders
+                                                   ${CMAKE_DL_LIBS})
+foreach(_target other_interposer library_steps_plugin)
+  set_target_properties(${_target} PROPERTIES LIBRARY_OUTPUT_DIRECTORY "${_stubs}")
+endforeach()
+
+add_executable(library_steps "${CMAKE_CURRENT_LIST_DIR}/library_steps.cc")
+target_include_directories(library_steps PRIVATE "${ROLLCALL_ROOT}")
+target_link_libraries(library_steps PRIVATE stub_nccl stub_cuda NcclHeaders::NcclHeaders
+                                            Threads::Threads)
+add_executable(library_quiet "${CMAKE_CURRENT_LIST_DIR}/library_quiet.cc")
+target_include_directories(library_quiet PRIVATE "${ROLLCALL_ROOT}")
+target_link_libraries(library_quiet PRIVATE stub_nccl stub_cuda NcclHeaders::NcclHeaders
+                                            Threads::Threads ${CMAKE_DL_LIBS})
+add_executable(library_loaders "${CMAKE_CURRENT_LIST_DIR}/library_loaders.cc")
+target_link_libraries(library_loaders PRIVATE ${CMAKE_DL_LIBS})
+target_compile_definitions(library_loaders PRIVATE
+  LIBRARY_PLUGIN="$<TARGET_FILE:library_steps_plugin>")
+foreach(_target library_loaders library_steps_plugin)
+  target_compile_options(${_target} PRIVATE -O0)
+endforeach()
+foreach(_target library_steps library_quiet library_loaders)
+  set_target_properties(${_target} PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/tests")
+endforeach()

@@ -1,0 +1,198 @@
+// Who failed first in a job that its launcher has ended.
+#include "daemon/post_mortem.h"
+
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <set>
+#include <string>
+#include <vector>
+
+#include "job_builder.h"
+
+namespace rollcall {
+namespace {
+
+// Ranks 0-2 wait since 10 s in call 24, which rank 3 has not entered.
+JobBuilder Waiting() {
+  JobBuilder job(4);
+  job.Finish(24);
+  job.Enter({0, 1, 2}, At(10));
+  return job;
+}
+
+void EndOthers(JobBuilder* job, double at) {
+  for (const int rank : {0, 1, 2}) job->Die(rank, At(at), SIGTERM);
+}
+
+std::vector<Verdict> Judge(const JobBuilder& job) {
+  std::set<uint64_t> judged;
+  return JudgeTheEnd(job.state, &judged);
+}
+
+void ExpectBlamed(const std::vector<Verdict>& verdicts, Cause cause) {
+  ASSERT_EQ(verdicts.size(), 1u);
+  EXPECT_EQ(verdicts[0].cause, cause);
+  ASSERT_EQ(verdicts[0].culprits.size(), 1u);
+  EXPECT_EQ(verdicts[0].culprits[0].rank, 3);
+  EXPECT_EQ(verdicts[0].waiting_ranks, (std::vector<int32_t>{0, 1, 2}));
+  EXPECT_EQ(verdicts[0].position, 24u);
+  EXPECT_TRUE(verdicts[0].at_once);
+}
+
+TEST(PostMortemTest, WhoWasKilledFirstIsBlamed) {
+  JobBuilder job = Waiting();
+  job.Die(3, At(10.5), SIGKILL);
+  EndOthers(&job, 10.7);
+  const std::vector<Verdict> verdicts = Judge(job);
+  ExpectBlamed(verdicts, Cause::kRankDied);
+  EXPECT_EQ(verdicts[0].waited_ns, 700'000'000);
+  EXPECT_EQ(verdicts[0].evidence.back(),
+            "rank 3 failed first, 0.2 s before the next one ended; what the others did after that "
+            "is the end of the job, not its cause");
+}
+
+TEST(PostMortemTest, OfThoseThatWentInOneLookItsOwnSignalTellsIt) {
+  JobBuilder job = Waiting();
+  job.Die(3, At(10.5), SIGSEGV);
+  EndOthers(&job, 10.5);
+  ExpectBlamed(Judge(job), Cause::kRankDied);
+}
+
+TEST(PostMortemTest, OfThoseThatWentInOneLookTheKilledOnesWereKilledByTheLauncher) {
+  JobBuilder job = Waiting();
+  job.Exit(3, At(10.5));
+  job.process(3).exit_code = 7;
+  for (const int rank : {0, 1, 2}) job.Die(rank, At(10.5), SIGKILL);
+  ExpectBlamed(Judge(job), Cause::kRankExited);
+}
+
+TEST(PostMortemTest, OneThatWasKilledIsNotExcusedByAnotherThatFailed) {
+  JobBuilder job = Waiting();
+  job.Die(3, At(10.5), SIGKILL);  // for want of memory
+  job.Exit(0, At(10.5));          // for want of rank 3
+  job.process(0).exit_code = 1;
+  for (const int rank : {1, 2}) job.Die(rank, At(10.5), SIGTERM);
+  const std::vector<Verdict> verdicts = Judge(job);
+  ASSERT_FALSE(verdicts.empty());
+  ASSERT_EQ(verdicts[0].culprits.size(), 1u);
+  EXPECT_EQ(verdicts[0].culprits[0].rank, 3);
+  EXPECT_EQ(verdicts[0].cause, Cause::kRankDied);
+}
+
+TEST(PostMortemTest, AnExceptionTellsWhenItFailed) {
+  JobBuilder job = Waiting();
+  job.Exit(3, At(10.9));
+  job.process(3).error = "ValueError: no at train.py:5";
+  job.process(3).error_ns = At(10.4);
+  EndOthers(&job, 10.8);
+  const std::vector<Verdict> verdicts = Judge(job);
+  ExpectBlamed(verdicts, Cause::kRankExited);
+  EXPECT_EQ(verdicts[0].culprits[0].error, "ValueError: no at train.py:5");
+}
+
+TEST(PostMortemTest, AnExitCodeIsAFailure) {
+  JobBuilder job = Waiting();
+  job.Exit(3, At(10.5));
+  job.process(3).exit_code = 3;
+  EndOthers(&job, 10.7);
+  ExpectBlamed(Judge(job), Cause::kRankExited);
+}
+
+TEST(PostMortemTest, AnOrdinaryEndIsNone) {
+  JobBuilder job = Waiting();
+  job.Exit(3, At(10.5));
+  job.process(3).exit_code = 0;
+  EndOthers(&job, 10.7);
+  EXPECT_TRUE(Judge(job).empty());
+}
+
+TEST(PostMortemTest, AJobThatSomebodyEndsIsNone) {
+  JobBuilder job = Waiting();
+  job.Die(3, At(10.5), SIGTERM);
+  EndOthers(&job, 10.7);
+  EXPECT_TRUE(Judge(job).empty());
+}
+
+TEST(PostMortemTest, WhoHandlesTheSignalThatEndsTheJobIsNotBlamed) {
+  JobBuilder job = Waiting();
+  job.Exit(3, At(10.5));
+  job.process(3).exit_code = 128 + SIGINT;
+  EndOthers(&job, 10.7);
+  EXPECT_TRUE(Judge(job).empty());
+}
+
+TEST(PostMortemTest, AllKilledAtOnceTellsNothing) {
+  JobBuilder job = Waiting();
+  for (const int rank : {0, 1, 2, 3}) job.Die(rank, At(10.5), SIGKILL);
+  EXPECT_TRUE(Judge(job).empty());
+}
+
+TEST(PostMortemTest, WhoFailsAfterSomebodyHasEndedIsNotTheCause) {
+  JobBuilder job = Waiting();
+  EndOthers(&job, 10.5);
+  job.Die(3, At(10.7), SIGABRT);
+  EXPECT_TRUE(Judge(job).empty());
+}
+
+TEST(PostMortemTest, NobodyWaitedForIt) {
+  JobBuilder job(4);
+  job.Finish(24);
+  job.Die(3, At(10.5), SIGKILL);
+  EndOthers(&job, 10.7);
+  EXPECT_TRUE(Judge(job).empty());
+}
+
+TEST(PostMortemTest, WhileSomebodyLivesNothingIsJudged) {
+  JobBuilder job = Waiting();
+  job.Die(3, At(10.5), SIGKILL);
+  for (const int rank : {0, 1}) job.Die(rank, At(10.7), SIGTERM);
+  std::set<uint64_t> judged;
+  EXPECT_TRUE(JudgeTheEnd(job.state, &judged).empty());
+  EXPECT_TRUE(judged.empty());
+  job.Die(2, At(10.8), SIGTERM);
+  ExpectBlamed(JudgeTheEnd(job.state, &judged), Cause::kRankDied);
+  EXPECT_TRUE(JudgeTheEnd(job.state, &judged).empty());  // once
+}
+
+TEST(PostMortemTest, WhoDiedBeforeItCameToTheCommunicatorIsBlamedToo) {
+  JobBuilder job(4);
+  for (const int rank : {0, 1, 2}) job.Initializing(rank, At(10));
+  job.process(3).has_segment = false;
+  job.Die(3, At(10.5), SIGKILL);
+  job.comm().members.erase(3);
+  EndOthers(&job, 10.7);
+  const std::vector<Verdict> verdicts = Judge(job);
+  ASSERT_EQ(verdicts.size(), 1u);
+  EXPECT_EQ(verdicts[0].cause, Cause::kRankDied);
+  ASSERT_EQ(verdicts[0].culprits.size(), 1u);
+  EXPECT_EQ(verdicts[0].culprits[0].pid, 4003);
+}
+
+TEST(PostMortemTest, ALaterLifeOfARestartedJobIsJudgedByItself) {
+  JobBuilder job = Waiting();
+  job.Die(3, At(10.5), SIGKILL);
+  EndOthers(&job, 10.7);
+  std::set<uint64_t> judged;
+  ASSERT_FALSE(JudgeTheEnd(job.state, &judged).empty());
+
+  constexpr uint64_t kSecondLife = kDp + 1;
+  for (int rank = 0; rank < 4; ++rank) {
+    Process again = job.state.processes[static_cast<size_t>(rank)];
+    again.pid += 100;
+    again.liveness = Liveness::kAlive;
+    again.exit_signal = 0;
+    job.state.processes.push_back(again);
+  }
+  job.AddCommunicator(kSecondLife, "dp", {4, 5, 6, 7});
+  job.Enter({0, 2, 3}, At(20));
+  EXPECT_TRUE(JudgeTheEnd(job.state, &judged).empty());
+  job.Die(1, At(21), SIGBUS);
+  for (const int rank : {0, 2, 3}) job.Die(rank, At(21.2), SIGTERM);
+  const std::vector<Verdict> verdicts = JudgeTheEnd(job.state, &judged);
+  ASSERT_EQ(verdicts.size(), 1u);
+  EXPECT_EQ(verdicts[0].culprits[0].pid, 4101);
+}
+
+}  // namespace
+}  // namespace rollcall
