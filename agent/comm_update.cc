@@ -19,7 +19,8 @@ int64_t EnteredAt(const CommHistory& history, uint64_t position) {
 
 void RememberEntered(const CommSnapshot& comm, CommHistory* history) {
   for (const RecordSnapshot& record : comm.records) {
-    if ((record.flags & segment::kRecordP2p) != 0) continue;
+    constexpr int kNoPosition = segment::kRecordP2p | segment::kRecordCaptured;
+    if ((record.flags & kNoPosition) != 0) continue;
     // A call that failed at once gave its position back.
     while (!history->entered.empty() && history->entered.back().first >= record.position) {
       history->entered.pop_back();
@@ -134,6 +135,14 @@ void FillProgress(const CommSnapshot& comm, const HostWaits& waits, int64_t now_
   update->set_host_waits_since_ns(inferred ? waits.in_gpu_wait_since_ns : 0);
   update->set_signature(comm.signature);
   update->set_records_lost(comm.records_lost);
+  update->set_has_graph_markers((comm.flags & segment::kFlagGraphMarkers) != 0);
+  for (const GraphLaunchSnapshot& launch : comm.graph_launches) {
+    v1::GraphLaunch* added = update->add_graph_launches();
+    added->set_graph(launch.graph);
+    added->set_launch(launch.launch);
+    added->set_first_record(launch.first_record);
+    added->set_records(launch.records);
+  }
   for (const auto& [position, signature] : comm.checkpoints) {
     if (position <= history->checkpoint_sent) continue;
     update->add_checkpoint_positions(position);

@@ -101,6 +101,7 @@ void CopyHeader(const SegmentHeader& header, const TickClock& clock, SegmentSnap
   out->lost_communicators = Get(header.lost_communicators);
   out->lost_threads = Get(header.lost_threads);
   out->unknown_comm_calls = Get(header.unknown_comm_calls);
+  out->lost_graph_calls = Get(header.lost_graph_calls);
   const segment::ClockPair& last = header.last_clock;
   const segment::ClockPair& first = header.first_clock;
   out->newest_ns = std::max(RealTime(last.realtime_ns), RealTime(first.realtime_ns));
@@ -143,6 +144,20 @@ void CopyCheckpoints(const CommEntry& entry, CommSnapshot* comm) {
   std::sort(comm->checkpoints.begin(), comm->checkpoints.end());
 }
 
+// A launch that is being noted just now may be half the one before it in its place, so the oldest
+// place is left out.
+void CopyGraphLaunches(const CommEntry& entry, CommSnapshot* comm) {
+  const uint64_t end = Get(entry.graph_launches);
+  constexpr uint64_t kKept = segment::kGraphLaunches - 1;
+  for (uint64_t n = end - std::min(end, kKept); n < end; ++n) {
+    const segment::GraphLaunch& launch = entry.graph_launch[n % segment::kGraphLaunches];
+    const uint64_t graph = Get(launch.graph);
+    if (graph == 0 || graph > UINT32_MAX) continue;
+    comm->graph_launches.push_back({static_cast<uint32_t>(graph), Get(launch.launch),
+                                    Get(launch.first_record), Get(launch.records)});
+  }
+}
+
 void CopyEntry(const CommEntry& entry, const TickClock& clock, CommSnapshot* comm) {
   comm->state = static_cast<segment::CommState>(Get(entry.state));
   comm->flags = Get(entry.flags);
@@ -167,6 +182,7 @@ void CopyEntry(const CommEntry& entry, const TickClock& clock, CommSnapshot* com
   comm->signature = Get(entry.signature);
   comm->recorded = Get(entry.recorded);
   CopyCheckpoints(entry, comm);
+  CopyGraphLaunches(entry, comm);
 }
 
 RecordSnapshot CopyRecord(const segment::CallRecord& record, uint64_t index, uint64_t entered,
@@ -368,6 +384,7 @@ void SegmentReader::ReadMarkers(uint32_t index, Seen* seen, CommSnapshot* comm) 
     return;
   }
   if ((comm->flags & segment::kFlagMarkers) == 0) return;
+  if (!comm->graph_launches.empty()) ReadGraphMarkers(index, seen);
   Copy<segment::MarkerLane[segment::kMarkerLanes]> lanes;
   if (!ReadAt(segment::CommBlockOffset(index) + segment::kMarkersOffset, lanes.bytes,
               sizeof(lanes.bytes))) {
@@ -384,6 +401,23 @@ void SegmentReader::ReadMarkers(uint32_t index, Seen* seen, CommSnapshot* comm) 
   comm->finished = std::min(seen->finished, comm->entered);
   comm->p2p_started = std::min(seen->p2p_started, comm->p2p_entered);
   comm->p2p_finished = std::min(seen->p2p_finished, comm->p2p_entered);
+}
+
+void SegmentReader::ReadGraphMarkers(uint32_t index, Seen* seen) const {
+  Copy<segment::GraphLane[segment::kGraphLanes]> lanes;
+  if (!ReadAt(segment::CommBlockOffset(index) + segment::kGraphLanesOffset, lanes.bytes,
+              sizeof(lanes.bytes))) {
+    return;
+  }
+  const auto add = [](uint64_t base, uint64_t word, uint64_t* started, uint64_t* finished) {
+    if (word == 0) return;
+    *started = std::max(*started, base + (word & UINT32_MAX));
+    *finished = std::max(*finished, base + (word >> 32));
+  };
+  for (const segment::GraphLane& lane : *lanes) {
+    add(Get(lane.base), Get(lane.reached), &seen->started, &seen->finished);
+    add(Get(lane.p2p_base), Get(lane.p2p_reached), &seen->p2p_started, &seen->p2p_finished);
+  }
 }
 
 void SegmentReader::ReadRecords(const TickClock& clock, Seen* seen, CommSnapshot* comm) {

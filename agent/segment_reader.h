@@ -32,6 +32,14 @@ struct RecordSnapshot {
   int64_t returned_ns = 0;
 };
 
+// The launch of a CUDA graph that holds calls of the communicator.
+struct GraphLaunchSnapshot {
+  uint32_t graph = 0;         // nth graph of the process that holds calls, from 1
+  uint64_t launch = 0;        // of this graph, from 1
+  uint64_t first_record = 0;  // index of its first call's record
+  uint64_t records = 0;       // so many calls
+};
+
 struct CommSnapshot {
   uint32_t index = 0;
   segment::CommState state = segment::CommState::kEmpty;
@@ -51,6 +59,7 @@ struct CommSnapshot {
   std::vector<RecordSnapshot> records;  // in order; those not given before, and those changed since
   uint64_t recorded = 0;                // index of the record that comes next
   uint64_t records_lost = 0;            // overwritten before we came, in all
+  std::vector<GraphLaunchSnapshot> graph_launches;  // the newest, in order
 };
 
 struct BlockedSnapshot {
@@ -73,6 +82,7 @@ struct SegmentSnapshot {
   std::string phase;
   int64_t newest_ns = 0;  // the newest time stamp in the file
   uint64_t lost_communicators = 0, lost_threads = 0, unknown_comm_calls = 0;
+  uint64_t lost_graph_calls = 0;
   std::vector<std::string> sites;  // lines that made calls: "/x/train.py:57 in train_epoch"
   std::vector<BlockedSnapshot> blocked;
   std::vector<CommSnapshot> communicators;
@@ -131,6 +141,7 @@ class SegmentReader {
   bool ReadComm(uint32_t index, const TickClock& clock, SegmentSnapshot* snapshot);
   void ReadSites(uint32_t count);
   void ReadMarkers(uint32_t index, Seen* seen, CommSnapshot* comm) const;
+  void ReadGraphMarkers(uint32_t index, Seen* seen) const;
   void ReadRecords(const TickClock& clock, Seen* seen, CommSnapshot* comm);
   const std::string& ShapeOf(uint8_t number);
 

@@ -34,6 +34,8 @@ bool IsAbsence(const Verdict& v) {
          Is(v, Cause::kBlockedBeforeStart);
 }
 
+bool CapturesInstead(const Verdict& v) { return IsAbsence(v) && v.captured; }
+
 bool OnStack(const Verdict& v, std::initializer_list<const char*> words) {
   return std::any_of(words.begin(), words.end(),
                      [&](const char* word) { return absl::StrContains(v.stack_words, word); });
@@ -309,6 +311,11 @@ const std::vector<AdviceEntry>& KnownMistakes() {
        "holds it in a debugger; batch systems also suspend jobs this way.",
        "The process is stopped. Let it go on with `kill -CONT PID`, or detach the debugger that "
        "holds it."},
+      {"captured-on-some-ranks", CapturesInstead,
+       "a culprit's newest call was captured into a CUDA graph, where the others made theirs",
+       "A captured call does not happen until the graph is launched, so the others wait for it.",
+       "All ranks must capture a call, or none: see what decides on that rank to capture (a batch "
+       "size that has no graph yet, a warm-up that was skipped, a flag that is set on one host)."},
       {"debugger-prompt", WaitsForInput, "the culprit's stack reads from a terminal, or is in pdb",
        "A breakpoint or a question on one rank waits for a person who sits at no terminal.",
        "That rank waits for input: remove breakpoint(), pdb or input() from the code, or answer "

@@ -10,6 +10,7 @@
 #include "daemon/rules/rules.h"
 #include "daemon/rules/wait_graph.h"
 #include "daemon/sentences.h"
+#include "daemon/graphs.h"
 #include "daemon/steps.h"
 
 namespace rollcall {
@@ -190,6 +191,7 @@ std::vector<Verdict> Diagnoser::Run(const JobState& job, int64_t now_ns, const L
   if (hangs) verdicts.insert(verdicts.end(), consequences.begin(), consequences.end());
   for (Verdict& verdict : verdicts) {
     AddSteps(job, &verdict);
+    AddGraphs(job, &verdict);
     verdict.summary = SummaryOf(verdict);
     verdict.advice = AdviceFor(verdict);
     AddCallSites(job, &verdict);

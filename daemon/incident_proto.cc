@@ -128,6 +128,13 @@ v1::Verdict ToProto(const Verdict& verdict) {
   communicator.set_size(verdict.communicator_size);
   *result.mutable_call() = ToProto(verdict.call, verdict.position);
   result.mutable_call()->set_code(Utf8(verdict.site));
+  if (verdict.graph.graph != 0) {
+    v1::GraphPlace& place = *result.mutable_call()->mutable_graph();
+    place.set_graph(verdict.graph.graph);
+    place.set_launch(static_cast<double>(verdict.graph.launch));
+    place.set_call(static_cast<double>(verdict.graph.call));
+    place.set_calls(static_cast<double>(verdict.graph.calls));
+  }
   for (const std::string& field : verdict.mismatched_fields) result.add_mismatched_fields(field);
   if (verdict.step >= 0) result.set_step(static_cast<double>(verdict.step));
   result.set_phase(Utf8(verdict.phase));

@@ -103,6 +103,7 @@ CallRecord ToRecord(const v1::RecordBatch& batch, int i, int64_t entered_ns) {
   record.group = static_cast<uint16_t>(batch.group(i));
   record.result = static_cast<uint8_t>(batch.result(i));
   record.captured = (batch.flags(i) & segment::kRecordCaptured) != 0;
+  record.replayed = (batch.flags(i) & segment::kRecordReplayed) != 0;
   return record;
 }
 
@@ -152,6 +153,11 @@ CommProgress ToProgress(const v1::CommUpdate& update, int64_t offset_ns) {
   for (int i = 0; i < checkpoints; ++i) {
     progress.checkpoints.push_back(
         {update.checkpoint_positions(i), update.checkpoint_signatures(i)});
+  }
+  progress.has_graph_markers = update.has_graph_markers();
+  for (const v1::GraphLaunch& launch : update.graph_launches()) {
+    progress.graph_launches.push_back(
+        {launch.graph(), launch.launch(), launch.first_record(), launch.records()});
   }
   progress.records = ToRecords(update.records(), offset_ns);
   return progress;

@@ -52,9 +52,16 @@ std::string Where(const Verdict& v) {
   return CommunicatorInWords(v.communicator, v.communicator_name);
 }
 
+// " (CUDA graph 3, launch 812, call 3 of 5)"; "" where there is none.
+std::string GraphInWords(const GraphPlace& place) {
+  if (place.graph == 0) return "";
+  return absl::StrCat(" (CUDA graph ", place.graph, ", launch ", place.launch, ", call ",
+                      place.call, " of ", place.calls, ")");
+}
+
 std::string CallNumber(const Verdict& v) {
   const std::string name = v.call.op == Op::kNone ? "call" : OpInWords(v.call.op);
-  return absl::StrCat(name, " #", v.position);
+  return absl::StrCat(name, " #", v.position, GraphInWords(v.graph));
 }
 
 std::string WaitTail(const Verdict& v) {

@@ -5,8 +5,9 @@
 #   deploy/test.sh                   the build that people run
 #   deploy/test.sh --preset asan     with AddressSanitizer; also debug, tsan
 #
-# Says little when all is well, and shows the output of what failed. The last
-# line is "N passed, N failed". Exit 0: nothing failed. Exit 1: something did.
+# Says little when all is well, and shows the output of what failed. A test that
+# fails is tried once more, and named if it passes then. The last line is
+# "N passed, N failed". Exit 0: nothing failed. Exit 1: something did.
 set -euo pipefail
 # shellcheck source=deploy/common.sh
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
@@ -61,13 +62,21 @@ PY
   printf '\n'
 }
 
+# second_tries LOG...: names the tests that did not pass at once. ctest's log has a line "Failed"
+# for a first try, pytest's (ctest keeps those of its own tests in LastTest.log) a line "RERUN".
+second_tries() {
+  sed -nE -e 's/^ *[0-9]+\/[0-9]+ Test +#[0-9]+: ([^ ]+) .*\*\*\*(Failed|Timeout|Exception).*/\1/p' -e 's/^RERUN +//p' "$@" 2> /dev/null |
+    sort -u | sed 's/^/   needed a second try: /' || true
+}
+
 # run_tests NAME COMMAND...: the command writes build/logs/NAME.xml.
 run_tests() {
   local name=$1 before=$failed code=0
   shift
-  rm -f "$logs/$name.xml"
+  rm -f "$logs/$name.xml" "$build/Testing/Temporary/LastTest.log"
   quietly "$name.log" "$@" || code=$?
   count "$logs/$name.xml"
+  second_tries "$logs/$name.log" "$build/Testing/Temporary/LastTest.log"
   # Something failed that is no test: a crash, nothing found.
   if [ "$code" != 0 ] && [ "$failed" = "$before" ]; then failed=$((failed + 1)); fi
 }
@@ -94,7 +103,11 @@ must quietly "build-$preset.log" cmake --build --preset "$preset"
 
 # Failing tests print all they said.
 export ROLLCALL_LOG_LINES=400
-ctest=(ctest --preset "$preset" --no-tests=error)
+ctest=(ctest --preset "$preset" --no-tests=error --repeat until-pass:2)
+# Tests of real processes judge by the clock, and the machine may be busy with other things.
+if "$(python_with_pytest)" -c 'import pytest_rerunfailures' 2> /dev/null; then
+  export PYTEST_ADDOPTS="${PYTEST_ADDOPTS:-} --reruns=1 -rR"
+fi
 step "unit tests"
 run_tests "unit-$preset" "${ctest[@]}" -LE 'e2e|torch' -j 2 --output-junit "$logs/unit-$preset.xml"
 # Each starts many processes, and judges by the clock: one at a time.

@@ -1,5 +1,6 @@
 // The wrappers of group calls. A call inside a group is entered when it is made,
 // but happens (and may block the host) when the outermost group ends.
+#include "interpose/graphs.h"
 #include "interpose/lifecycle.h"
 #include "interpose/real.h"
 #include "interpose/record.h"
@@ -10,7 +11,10 @@ namespace {
 void MarkGroup(ThreadState* thread, MarkerPoint point) {
   for (int i = 0; i < thread->group_size; ++i) {
     const GroupComm& part = thread->group[i];
-    if (part.capturing) continue;
+    if (part.capture != 0) {
+      if (part.graph != nullptr) MarkCaptured(part.comm, part.stream, part.graph, point);
+      continue;
+    }
     const segment::CommEntry* entry = part.comm->entry;
     const uint64_t entered = Get(entry->entered);
     const uint64_t p2p = Get(entry->p2p_entered);
@@ -40,6 +44,7 @@ void CloseGroup(ThreadState* thread, ncclResult_t result) {
       entry->signature.store(part.signature, std::memory_order_relaxed);
       Raise(&entry->entered, part.entered);
       Raise(&entry->p2p_entered, part.p2p_entered);
+      if (part.graph != nullptr) DropCalls(part.graph, part.graph_calls);
     }
     Raise(&entry->returned, Get(entry->entered));
     Raise(&entry->p2p_returned, Get(entry->p2p_entered));

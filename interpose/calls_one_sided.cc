@@ -33,10 +33,13 @@ void NoteWaits(const ncclWaitSignalDesc_t& wanted, bool first_is_noted, ncclComm
   if (channel == nullptr) return;
   const InsideCall inside(thread);
   if (thread->group_depth > 0) JoinGroup(thread, channel, stream);
+  const uint64_t capture = CaptureOf(channel, stream);
   const int signals = wanted.opCnt < kMostSignals ? wanted.opCnt : kMostSignals;
   for (int i = first_is_noted ? 1 : 0; i < signals; ++i) {
-    const OpenRecord open =
-        BeginRecord(thread, channel, WaitFor(wanted.peer, stream), Now(), caller);
+    const CallInfo info = WaitFor(wanted.peer, stream);
+    const OpenRecord open = capture > kOffLimits
+                                ? BeginCaptured(thread, channel, info, Now(), caller, capture)
+                                : BeginRecord(thread, channel, info, Now(), caller);
     EndRecord(thread, channel, open, ncclSuccess);
   }
 }

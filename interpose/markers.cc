@@ -12,7 +12,7 @@ namespace rollcall {
 namespace {
 
 // The driver's functions that markers need. All are there, or none is used; those for
-// communicators of several devices, below the line, may be missing.
+// captures and communicators of several devices, below the line, may be missing.
 struct Driver {
   CUresult (*write_value)(CUstream, CUdeviceptr, cuuint64_t, unsigned);
   CUresult (*host_register)(void*, size_t, unsigned);
@@ -20,6 +20,8 @@ struct Driver {
   CUresult (*is_capturing)(CUstream, CUstreamCaptureStatus*);
   CUresult (*current_context)(CUcontext*);
 
+  CUresult (*capture_info)(CUstream, CUstreamCaptureStatus*, cuuint64_t*, CUgraph*,
+                           const CUgraphNode**, size_t*);
   CUresult (*push_context)(CUcontext);
   CUresult (*pop_context)(CUcontext*);
   CUresult (*retain_primary)(CUcontext*, CUdevice);
@@ -38,6 +40,7 @@ bool LoadDriver() {
   // NOLOAD: whoever uses a GPU has the driver loaded already.
   void* library = dlopen("libcuda.so.1", RTLD_NOLOAD | RTLD_LAZY);
   if (library == nullptr) return false;
+  Find(library, "cuStreamGetCaptureInfo_v2", &driver.capture_info);
   Find(library, "cuCtxPushCurrent_v2", &driver.push_context);
   Find(library, "cuCtxPopCurrent_v2", &driver.pop_context);
   Find(library, "cuDevicePrimaryCtxRetain", &driver.retain_primary);
@@ -63,7 +66,8 @@ bool HaveDriver() {
 
 void SwitchOff(LocalComm* comm) {
   comm->marker_base = 0;
-  comm->entry->flags.fetch_and(~static_cast<uint32_t>(segment::kFlagMarkers));
+  comm->entry->flags.fetch_and(
+      ~static_cast<uint32_t>(segment::kFlagMarkers | segment::kFlagGraphMarkers));
 }
 
 segment::MarkerLane* LaneOf(LocalComm* comm, const void* stream) {
@@ -76,6 +80,13 @@ bool Write(LocalComm* comm, CUstream stream, const segment::Word* word, uint64_t
   return driver.write_value(stream, comm->marker_base + offset, value,
                             CU_STREAM_WRITE_VALUE_DEFAULT) == CUDA_SUCCESS;
 }
+
+segment::GraphLane* GraphLaneAt(LocalComm* comm, uint32_t lane) {
+  return reinterpret_cast<segment::GraphLane*>(comm->lanes + segment::kMarkerLanes) + lane;
+}
+
+// Captures' ids begin there, behind what else CaptureOf() may say.
+constexpr uint64_t kFirstCapture = kOffLimits + 1;
 
 // Has `context` current while it lives. One thread may serve several devices, and
 // end a group with calls on all of them.
@@ -120,7 +131,25 @@ void EnableIn(CUcontext context, LocalComm* comm) {
   if (driver.device_pointer(&base, comm->lanes, 0) != CUDA_SUCCESS) return;
   comm->context = context;
   comm->marker_base = base;
-  comm->entry->flags.fetch_or(segment::kFlagMarkers);
+  uint32_t flags = segment::kFlagMarkers;
+  if (recorder.options.graph_markers) flags |= segment::kFlagGraphMarkers;
+  comm->entry->flags.fetch_or(flags);
+}
+
+// The same of HIP's streams.
+uint64_t CaptureOnHip(void* stream) {
+  using Info = int (*)(void*, int*, unsigned long long*);
+  static std::atomic<Info> info{nullptr};
+  Info ask = info.load(std::memory_order_acquire);
+  if (ask == nullptr) {
+    ask = reinterpret_cast<Info>(FindRealByName("hipStreamGetCaptureInfo"));
+    info.store(ask, std::memory_order_release);
+  }
+  int status = 0;
+  unsigned long long id = 0;
+  if (ask == nullptr) return 0;
+  if (ask(stream, &status, &id) != 0) return kOffLimits;
+  return status == CU_STREAM_CAPTURE_STATUS_ACTIVE ? id + kFirstCapture : 0;
 }
 
 }  // namespace
@@ -143,14 +172,23 @@ void EnableMarkersOfDevice(LocalComm* comm) {
   driver.release_primary(device);  // NCCL holds it too, as long as it has the communicator
 }
 
-bool IsCapturing(const LocalComm* comm, void* stream) {
-  if (!HasMarkers(comm)) return false;
-  const InContext in_context(static_cast<CUcontext>(comm->context));
+uint64_t CaptureOn(const LocalComm* comm, void* stream) {
+  if (!HaveDriver()) return CaptureOnHip(stream);
+  void* context = comm == nullptr ? nullptr : comm->context;
+  const InContext in_context(static_cast<CUcontext>(context));
+  if (context != nullptr && !in_context.is_current()) return kOffLimits;
   CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+  const auto cuda_stream = static_cast<CUstream>(stream);
   // An error here means that another stream's capture makes this one off limits.
-  return !in_context.is_current() ||
-         driver.is_capturing(static_cast<CUstream>(stream), &status) != CUDA_SUCCESS ||
-         status != CU_STREAM_CAPTURE_STATUS_NONE;
+  if (driver.is_capturing(cuda_stream, &status) != CUDA_SUCCESS) return kOffLimits;
+  if (status == CU_STREAM_CAPTURE_STATUS_NONE) return 0;
+  if (status != CU_STREAM_CAPTURE_STATUS_ACTIVE) return kOffLimits;
+  cuuint64_t id = 0;
+  if (driver.capture_info == nullptr ||
+      driver.capture_info(cuda_stream, &status, &id, nullptr, nullptr, nullptr) != CUDA_SUCCESS) {
+    return kUnknownCapture;
+  }
+  return id + kFirstCapture;
 }
 
 void PlaceMarkers(LocalComm* comm, void* stream, MarkerPoint point, uint64_t collectives,
@@ -169,6 +207,32 @@ void PlaceMarkers(LocalComm* comm, void* stream, MarkerPoint point, uint64_t col
        Write(comm, cuda_stream, started ? &lane->started : &lane->finished, collectives)) &&
       (p2p == 0 ||
        Write(comm, cuda_stream, started ? &lane->p2p_started : &lane->p2p_finished, p2p));
+  if (!placed) SwitchOff(comm);
+}
+
+void PlaceGraphMarker(LocalComm* comm, void* stream, uint32_t lane, uint64_t reached,
+                      uint64_t p2p_reached) {
+  const InContext in_context(static_cast<CUcontext>(comm->context));
+  if (!in_context.is_current()) return;
+  segment::GraphLane* words = GraphLaneAt(comm, lane);
+  const auto cuda_stream = static_cast<CUstream>(stream);
+  const bool placed =
+      (reached == 0 || Write(comm, cuda_stream, &words->reached, reached)) &&
+      (p2p_reached == 0 || Write(comm, cuda_stream, &words->p2p_reached, p2p_reached));
+  if (!placed) SwitchOff(comm);
+}
+
+void PlaceGraphBase(LocalComm* comm, void* stream, uint32_t lane, uint64_t base,
+                    uint64_t p2p_base) {
+  if (!HasMarkers(comm)) return;
+  const InContext in_context(static_cast<CUcontext>(comm->context));
+  if (!in_context.is_current()) return SwitchOff(comm);
+  segment::GraphLane* words = GraphLaneAt(comm, lane);
+  const auto cuda_stream = static_cast<CUstream>(stream);
+  const bool placed = Write(comm, cuda_stream, &words->reached, 0) &&
+                      Write(comm, cuda_stream, &words->p2p_reached, 0) &&
+                      Write(comm, cuda_stream, &words->base, base) &&
+                      Write(comm, cuda_stream, &words->p2p_base, p2p_base);
   if (!placed) SwitchOff(comm);
 }
 

@@ -5,8 +5,8 @@
 // Two cuStreamWriteValue64 operations on the caller's stream bracket a call (or
 // the outermost end of a group). The driver's functions are found at run time;
 // without them, and after the first error from any of them, the communicator
-// goes on without markers and everything else works with less evidence. Nothing
-// is placed on a stream that is being captured.
+// goes on without markers and everything else works with less evidence. Nothing is
+// placed on a stream that is being captured, but where people ask for it.
 #pragma once
 
 #include "interpose/writer.h"
@@ -28,10 +28,32 @@ enum class MarkerPoint { kStarted, kFinished };
 void PlaceMarkers(LocalComm* comm, void* stream, MarkerPoint point, uint64_t collectives,
                   uint64_t p2p);
 
-// Whether the stream is being captured, as far as the driver says without
-// disturbing the capture. Only asked where markers are in use.
-bool IsCapturing(const LocalComm* comm, void* stream);
-
 inline bool HasMarkers(const LocalComm* comm) { return comm->marker_base != 0; }
+
+// Captures that were seen to begin and not to end.
+extern std::atomic<uint32_t> captures_open;
+
+// What CaptureOf() says besides the id of a capture.
+inline constexpr uint64_t kOffLimits = 1;  // the stream must be left alone, or so it seems
+inline constexpr uint64_t kUnknownCapture = UINT64_MAX;
+
+// The capture that the stream is in, as far as the driver says without disturbing it; 0: none.
+uint64_t CaptureOn(const LocalComm* comm, void* stream);
+
+// The same for a call on `comm`, asked only where it may be.
+inline uint64_t CaptureOf(const LocalComm* comm, void* stream) {
+  const bool may_be =
+      HasMarkers(comm) || captures_open.load(std::memory_order_relaxed) != 0;
+  return __builtin_expect(may_be, 1) ? CaptureOn(comm, stream) : 0;
+}
+
+// Puts a node into the graph that the stream is being captured into: the GPU then sets the words of
+// this lane (segment::GraphLane), 0: leaves it alone, whenever it comes to it.
+void PlaceGraphMarker(LocalComm* comm, void* stream, uint32_t lane, uint64_t reached,
+                      uint64_t p2p_reached);
+
+// Before the launch of a graph that holds such nodes.
+void PlaceGraphBase(LocalComm* comm, void* stream, uint32_t lane, uint64_t base,
+                    uint64_t p2p_base);
 
 }  // namespace rollcall

@@ -12,6 +12,8 @@ namespace rollcall {
 #define ROLLCALL_LIBRARY_OPTIONS(OPTION)                                                    \
   OPTION(enabled, "ROLLCALL", true, "0: the library does nothing at all")                   \
   OPTION(markers, "ROLLCALL_MARKERS", true, "0: the GPU is not asked to note its progress") \
+  OPTION(graph_markers, "ROLLCALL_GRAPH_MARKERS", false,                                    \
+         "1: in CUDA graphs too, by nodes around each call")                                \
   OPTION(stack_signal, "ROLLCALL_STACK_SIGNAL", true,                                       \
          "0: no signal by which an agent asks threads for their stacks")                    \
   OPTION(call_sites, "ROLLCALL_CALL_SITES", false,                                          \

@@ -11,6 +11,13 @@
 // Not in musl.
 #pragma weak dlvsym
 
+// The wrappers' addresses, by symbol: some of the functions are in no header at hand, some are
+// macros there.
+#define CALL(symbol, op, code, kind) extern "C" const char wrapper_##symbol[] __asm__(#symbol);
+#define ALIAS(symbol, op) extern "C" const char wrapper_##symbol[] __asm__(#symbol);
+#include "interpose/calls.def"
+#undef CALL
+
 namespace rollcall {
 
 std::atomic<void*> real_functions[static_cast<int>(Fn::kCount)];
@@ -19,19 +26,19 @@ namespace {
 
 struct Name {
   const char* symbol;
-  void* wrapper;
+  const void* wrapper;
 };
 
 const Name kNames[] = {
-#define CALL(symbol, op, code, kind) {#symbol, reinterpret_cast<void*>(&::symbol)},
-#define ALIAS(symbol, op) {#symbol, reinterpret_cast<void*>(&::symbol)},
+#define CALL(symbol, op, code, kind) {#symbol, wrapper_##symbol},
+#define ALIAS(symbol, op) {#symbol, wrapper_##symbol},
 #include "interpose/calls.def"
 #undef CALL
 };
 
 bool IsNccl(const char* name) { return strncmp(name, "nccl", 4) == 0; }
 
-bool IsOurs(void* address) {
+bool IsOurs(const void* address) {
   for (const Name& name : kNames) {
     if (name.wrapper == address) return true;
   }
@@ -167,7 +174,7 @@ void* WrapperOf(const char* name, Fn* fn) {
   for (int i = 0; i < static_cast<int>(Fn::kCount); ++i) {
     if (strcmp(kNames[i].symbol, name) == 0) {
       *fn = static_cast<Fn>(i);
-      return kNames[i].wrapper;
+      return const_cast<void*>(kNames[i].wrapper);
     }
   }
   return nullptr;

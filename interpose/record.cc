@@ -1,4 +1,4 @@
-#include "interpose/record.h"
+#include "interpose/graphs.h"
 
 namespace rollcall {
 
@@ -28,7 +28,13 @@ GroupComm* JoinGroup(ThreadState* thread, LocalComm* comm, cudaStream_t stream) 
              Get(entry->p2p_entered),
              Get(entry->signature),
              Get(entry->recorded),
-             IsCapturing(comm, stream)};
+             CaptureOf(comm, stream),
+             nullptr,
+             0};
+  if (joined->capture > kOffLimits) {
+    joined->graph = GraphOfCapture(joined->capture);
+    if (joined->graph != nullptr) joined->graph_calls = CallsOf(joined->graph);
+  }
   return joined;
 }
 

@@ -36,7 +36,9 @@ struct GroupComm {
   LocalComm* comm;
   cudaStream_t stream;
   uint64_t entered, p2p_entered, signature, recorded;
-  bool capturing;
+  uint64_t capture;       // as CaptureOf() says
+  CallGraph* graph;       // that it is captured into; nullptr: none
+  uint32_t graph_calls;   // that this held before
 };
 
 // A communicator being created inside a group: its handle appears when it ends.
@@ -121,7 +123,22 @@ struct OpenRecord {
   segment::CallRecord* record;
   uint64_t signature;  // before the call
   bool p2p;
+  bool captured;
+  CallGraph* graph;  // that it was captured into; nullptr: none, or no room
 };
+
+// What a record tells besides the call's arguments.
+struct RecordOrigin {
+  uint32_t thread;
+  uint16_t group;
+  uint8_t shape;
+  uint8_t flags;    // segment::RecordFlags but for kRecordP2p
+  uint64_t caller;  // CallerWord()
+};
+
+inline uint64_t CallerWord(const void* caller) {
+  return reinterpret_cast<uintptr_t>(caller) | CurrentSite() << segment::kSiteShift;
+}
 
 inline void Raise(segment::Word* word, uint64_t value) {
   word->store(value, std::memory_order_release);
@@ -129,8 +146,8 @@ inline void Raise(segment::Word* word, uint64_t value) {
 inline uint64_t Get(const segment::Word& word) { return word.load(std::memory_order_relaxed); }
 
 // The fields from `peer` to `position`, as two words: the number of stores is what a record costs.
-ROLLCALL_HOT void StoreArguments(segment::CallRecord* record, const CallInfo& info, uint16_t group,
-                                 uint8_t shape, uint64_t position) {
+ROLLCALL_HOT void StoreArguments(segment::CallRecord* record, const CallInfo& info,
+                                 const RecordOrigin& origin, uint64_t position) {
   constexpr size_t kAt = offsetof(segment::CallRecord, peer);
   static_assert(offsetof(segment::CallRecord, group) == kAt + 4 &&
                 offsetof(segment::CallRecord, op) == kAt + 6 &&
@@ -141,40 +158,40 @@ ROLLCALL_HOT void StoreArguments(segment::CallRecord* record, const CallInfo& in
                 offsetof(segment::CallRecord, shape) == kAt + 11 &&
                 offsetof(segment::CallRecord, position) == kAt + 12);
   static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__);
-  const uint8_t flags = KindOf(info.op) == CallKind::kP2p ? segment::kRecordP2p : 0;
+  const uint64_t flags =
+      origin.flags | (KindOf(info.op) == CallKind::kP2p ? segment::kRecordP2p : 0);
   const uint64_t words[] = {
-      static_cast<uint32_t>(info.peer) | uint64_t{group} << 32 |
+      static_cast<uint32_t>(info.peer) | uint64_t{origin.group} << 32 |
           static_cast<uint64_t>(info.op) << 48 | uint64_t{info.dtype} << 56,
-      info.reduction | uint64_t{flags} << 16 | uint64_t{shape} << 24 | position << 32,
+      info.reduction | flags << 16 | uint64_t{origin.shape} << 24 | position << 32,
   };
   memcpy(reinterpret_cast<char*>(record) + kAt, words, sizeof(words));
 }
 
 ROLLCALL_HOT void FillRecord(segment::CallRecord* record, uint64_t index, uint64_t position,
-                             const ThreadState* thread, const CallInfo& info, uint64_t now,
-                             const void* caller) {
+                             const CallInfo& info, const RecordOrigin& origin, uint64_t now) {
   record->seq.store(static_cast<uint32_t>(2 * index + 1), std::memory_order_relaxed);
   std::atomic_thread_fence(std::memory_order_release);
-  record->thread = thread->thread_id;
-  StoreArguments(record, info, thread->group_depth > 0 ? thread->group_number : 0,
-                 thread->next_shape, position);
+  record->thread = origin.thread;
+  StoreArguments(record, info, origin, position);
   record->entered = now;
   record->returned.store(0, std::memory_order_relaxed);
   record->count = info.count;
   record->stream = reinterpret_cast<uintptr_t>(info.stream);
-  record->caller = reinterpret_cast<uintptr_t>(caller) | CurrentSite() << segment::kSiteShift;
+  record->caller = origin.caller;
   record->seq.store(static_cast<uint32_t>(2 * index + 2), std::memory_order_release);
 }
 
-ROLLCALL_HOT OpenRecord BeginRecord(ThreadState* thread, LocalComm* comm, const CallInfo& info,
-                                    uint64_t now, const void* caller) {
+// The communicator enters the call.
+ROLLCALL_HOT OpenRecord EnterCall(LocalComm* comm, const CallInfo& info,
+                                  const RecordOrigin& origin, uint64_t now) {
   segment::CommEntry* entry = comm->entry;
   const bool p2p = KindOf(info.op) == CallKind::kP2p;
   const uint64_t index = Get(entry->recorded);
   const uint64_t position = Get(entry->entered);
-  const OpenRecord open = {&comm->ring[index % segment::kRingCapacity], Get(entry->signature), p2p};
-  FillRecord(open.record, index, position, thread, info, now, caller);
-  thread->next_shape = 0;
+  const OpenRecord open = {&comm->ring[index % segment::kRingCapacity], Get(entry->signature), p2p,
+                           false, nullptr};
+  FillRecord(open.record, index, position, info, origin, now);
   entry->last_entered.store(now, std::memory_order_relaxed);
   Raise(&entry->recorded, index + 1);
   if (p2p) {
@@ -196,8 +213,26 @@ ROLLCALL_HOT OpenRecord BeginRecord(ThreadState* thread, LocalComm* comm, const 
   return open;
 }
 
+ROLLCALL_HOT OpenRecord BeginRecord(ThreadState* thread, LocalComm* comm, const CallInfo& info,
+                                    uint64_t now, const void* caller) {
+  const RecordOrigin origin = {thread->thread_id,
+                               thread->group_depth > 0 ? thread->group_number : uint16_t{0},
+                               thread->next_shape, 0, CallerWord(caller)};
+  thread->next_shape = 0;
+  return EnterCall(comm, info, origin, now);
+}
+
+// The same for a call that is being captured into a CUDA graph (graphs.h).
+OpenRecord BeginCaptured(ThreadState* thread, LocalComm* comm, const CallInfo& info, uint64_t now,
+                         const void* caller, uint64_t capture);
+void EndCaptured(LocalComm* comm, const CallInfo& info, const OpenRecord& open,
+                 ncclResult_t result);
+// It was not captured after all.
+void TakeBackCaptured(const OpenRecord& open);
+
 // An error at once: NCCL took no notice of the call, so neither do positions.
 inline void TakeBack(LocalComm* comm, const OpenRecord& open) {
+  if (open.captured) return TakeBackCaptured(open);
   segment::CommEntry* entry = comm->entry;
   if (open.p2p) {
     Raise(&entry->p2p_entered, Get(entry->p2p_entered) - 1);
@@ -251,10 +286,13 @@ ROLLCALL_HOT ncclResult_t ObserveCall(Function* real, ncclComm_t handle, const C
   BlockedOf(thread);  // gives the thread its number, which the record holds
   const uint64_t now = Now();
   const bool grouped = thread->group_depth > 0;
-  if (grouped) JoinGroup(thread, comm, info.stream);
-  const OpenRecord open = BeginRecord(thread, comm, info, now, caller);
+  const GroupComm* part = grouped ? JoinGroup(thread, comm, info.stream) : nullptr;
+  const uint64_t capture = part != nullptr ? part->capture : CaptureOf(comm, info.stream);
+  const OpenRecord open = __builtin_expect(capture > kOffLimits, 0)
+                              ? BeginCaptured(thread, comm, info, now, caller, capture)
+                              : BeginRecord(thread, comm, info, now, caller);
   const Blocked blocked(thread, info.op, comm, info.stream, now);
-  const bool marked = HasMarkers(comm) && !grouped && !IsCapturing(comm, info.stream);
+  const bool marked = HasMarkers(comm) && !grouped && capture == 0;
   const uint64_t collectives = open.p2p ? 0 : Get(comm->entry->entered);
   const uint64_t p2p = open.p2p ? Get(comm->entry->p2p_entered) : 0;
   if (marked) PlaceMarkers(comm, info.stream, MarkerPoint::kStarted, collectives, p2p);
@@ -263,6 +301,7 @@ ROLLCALL_HOT ncclResult_t ObserveCall(Function* real, ncclComm_t handle, const C
   if (marked && result == ncclSuccess) {
     PlaceMarkers(comm, info.stream, MarkerPoint::kFinished, collectives, p2p);
   }
+  if (__builtin_expect(open.captured, 0) && !grouped) EndCaptured(comm, info, open, result);
   return result;
 }
 

@@ -35,13 +35,15 @@
 namespace rollcall::segment {
 
 inline constexpr uint64_t kMagic = 0x4745534c4c434c52;  // "RLCLLSEG"
-inline constexpr uint32_t kLayoutVersion = 4;
+inline constexpr uint32_t kLayoutVersion = 5;
 inline constexpr uint32_t kBlockedCapacity = 128;
 inline constexpr uint32_t kCommCapacity = 1024;
 inline constexpr uint32_t kRingCapacity = 512;        // a power of two
 inline constexpr uint32_t kCheckpointInterval = 16;   // positions between two checkpoints
 inline constexpr uint32_t kCheckpointCapacity = 128;  // so the last 2048 positions can be compared
 inline constexpr uint32_t kMarkerLanes = 4;
+inline constexpr uint32_t kGraphLanes = 60;
+inline constexpr uint32_t kGraphLaunches = 16;
 inline constexpr uint32_t kErrorBytes = 512;
 inline constexpr uint32_t kNoComm = 0xffffffff;
 
@@ -108,6 +110,7 @@ struct SegmentHeader {
   Word lost_rings;          // communicators that have an entry but no records
   Word lost_threads;        // threads beyond kBlockedCapacity
   Word unknown_comm_calls;  // calls on communicators that were never seen created
+  Word lost_graph_calls;    // calls in CUDA graphs whose launches cannot be followed
 
   HalfWord stack_signal;  // the signal that makes a thread look at the stack slots; 0: none
   HalfWord site_count;    // Sites that can be read; never falls
@@ -188,6 +191,15 @@ enum CommFlags : uint32_t {
   kFlagRing = 4,           // the block has records
   kFlagConcurrentUse = 8,  // reserved: nothing sets it yet
   kFlagHostCalls = 16,     // its calls return when they are done: nothing goes to a GPU
+  kFlagGraphMarkers = 32,  // the GPU says which call of a graph it has come to
+};
+
+// The launch of a CUDA graph that holds calls of the communicator.
+struct GraphLaunch {
+  Word graph;         // nth graph of the process that holds calls, from 1
+  Word launch;        // of this graph, from 1
+  Word first_record;  // index of its first call's record
+  Word records;       // so many calls on this communicator
 };
 
 // A running signature, and the number of calls it covers.
@@ -225,7 +237,9 @@ struct CommEntry {
   Word p2p_returned;
   Word recorded;      // records begun: the next one's index
   Word last_entered;  // ticks of the newest call
-  Word reserved_word;
+  Word graph_launches;  // of graphs that hold its calls
+
+  GraphLaunch graph_launch[kGraphLaunches];  // the newest; slot n % capacity
 
   alignas(64) Checkpoint checkpoints[kCheckpointCapacity];  // slot (position / interval) % capacity
 };
@@ -243,7 +257,23 @@ struct alignas(64) MarkerLane {
 };
 static_assert(sizeof(MarkerLane) == 64);
 
-enum RecordFlags : uint8_t { kRecordCaptured = 1, kRecordP2p = 2 };
+// What the GPU writes from inside a CUDA graph, where people ask for that. A graph has the lane
+// of its number, modulo their count. Each launch resets the two words before it sets the base, so
+// what a reader adds up, the base read first, is never more than the truth.
+struct alignas(64) GraphLane {
+  Word base;         // collectives entered before the launch
+  Word reached;      // of those in the graph: reached, and in the upper half: done at least
+  Word p2p_base;
+  Word p2p_reached;
+  Word reserved[4];
+};
+static_assert(sizeof(GraphLane) == 64);
+
+enum RecordFlags : uint8_t {
+  kRecordCaptured = 1,  // put into a CUDA graph: it has not happened, and takes no position
+  kRecordP2p = 2,
+  kRecordReplayed = 4,  // a launch of a CUDA graph made it
+};
 
 struct CallRecord {
   HalfWord seq;  // 2n+1 while record n is written, 2n+2 once it can be read (mod 2^32)
@@ -291,7 +321,9 @@ inline constexpr size_t kStackSlotsOffset =
     kBlockedOffset + kBlockedCapacity * sizeof(BlockedEntry);
 inline constexpr size_t kHeaderBytes = kStackSlotsOffset + kStackSlots * sizeof(StackSlot);
 inline constexpr size_t kMarkersOffset = 4096;  // within a CommBlock
+inline constexpr size_t kGraphLanesOffset = kMarkersOffset + kMarkerLanes * sizeof(MarkerLane);
 inline constexpr size_t kRingOffset = 8192;
+static_assert(kGraphLanesOffset + kGraphLanes * sizeof(GraphLane) == kRingOffset);
 inline constexpr size_t kCommBlockBytes = kRingOffset + kRingCapacity * sizeof(CallRecord);
 static_assert(kHeaderBytes % 4096 == 0 && kCommBlockBytes % 4096 == 0);
 

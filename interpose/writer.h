@@ -18,7 +18,7 @@
 
 namespace rollcall {
 
-struct MarkerContext;  // markers.h
+struct CallGraph;  // graphs.h
 
 // A communicator of this process. `handle` is the ncclComm_t, null while it is
 // being created and after its end; all else is constant once that is set.

@@ -82,13 +82,18 @@ void CopyProgress(const CommProgress& progress, Member* member) {
   member->host_blocked_since_ns = progress.host_blocked_since_ns;
   member->host_waits_since_ns = progress.host_waits_since_ns;
   member->p2p_waiting_since_ns = progress.p2p_waiting_since_ns;
+  member->has_graph_markers = progress.has_graph_markers;
+  member->graph_launches = LazyVector<GraphLaunch>();
+  for (const GraphLaunch& launch : progress.graph_launches) {
+    member->graph_launches.push_back(launch);
+  }
   member->signature = progress.signature;
   member->records_lost =
       static_cast<uint32_t>(std::min<uint64_t>(progress.records_lost, UINT32_MAX));
 }
 
 void NoteTraffic(const CallRecord& record, Member* member) {
-  if (KindOf(record.args.op) != CallKind::kP2p || !IsAccepted(record)) return;
+  if (KindOf(record.args.op) != CallKind::kP2p || !Happens(record)) return;
   LazyVector<PeerTraffic>* all = &member->traffic;
   PeerTraffic* at = std::find_if(all->begin(), all->end(),
                                  [&](const PeerTraffic& t) { return t.peer == record.args.peer; });

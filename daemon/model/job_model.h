@@ -78,6 +78,8 @@ struct CommProgress {
   uint64_t signature = 0;
   uint64_t records_lost = 0;
   std::vector<Checkpoint> checkpoints;  // new ones
+  bool has_graph_markers = false;
+  std::vector<GraphLaunch> graph_launches;
   std::vector<CallRecord> records;      // new ones, and those that have changed
 };
 

@@ -41,7 +41,8 @@ struct CallRecord {
   uint16_t site = 0;   // 1 + index into Process::sites: the line that made it; 0: not known
   uint16_t group = 0;  // nth group of its thread (mod 2^16); 0: in no group
   uint8_t result = 0;  // ncclResult_t
-  bool captured = false;
+  bool captured = false;  // into a CUDA graph: it has not happened, and has no position
+  bool replayed = false;  // a launch of a CUDA graph made it
 };
 
 // A thread inside a blocking call.
@@ -134,10 +135,18 @@ struct PeerTraffic {
   uint32_t sends = 0, receives = 0;
 };
 
+// The launch of a CUDA graph that holds calls of a communicator.
+struct GraphLaunch {
+  uint32_t graph = 0;         // nth graph of the process that holds calls, from 1
+  uint64_t launch = 0;        // of this graph, from 1
+  uint64_t first_record = 0;  // CallRecord::index of its first call
+  uint64_t records = 0;       // so many calls
+};
+
 // One rank of one communicator. There may be millions: see docs/design.md
 // before adding a field.
 struct Member {
-  Member() : concurrent_use(false), may_wait(false), is_over(false) {}
+  Member() : concurrent_use(false), may_wait(false), is_over(false), has_graph_markers(false) {}
 
   int32_t process = -1;  // index into JobState::processes
   int32_t device = -1;
@@ -146,6 +155,7 @@ struct Member {
   bool concurrent_use : 1;   // calls of two threads overlapped
   bool may_wait : 1;         // it waits, or only its process could tell
   bool is_over : 1;          // it has left the communicator, so it can hang no more
+  bool has_graph_markers : 1;  // the GPU says which call of a graph it has come to
   uint8_t async_error = 0;   // last ncclResult_t that is an error
   uint32_t records_lost = 0;
   int64_t init_entered_ns = 0;
@@ -177,6 +187,7 @@ struct Member {
   LazyVector<Checkpoint> checkpoints;  // the newest, by position
   LazyVector<CallRecord> records;      // the newest, by index; may start late or have gaps
   LazyVector<PeerTraffic> traffic;     // of the records seen, by peer
+  LazyVector<GraphLaunch> graph_launches;  // the newest, in order
 };
 
 // How long calls of one kind usually take, from the first rank's entering to

@@ -96,6 +96,14 @@ struct WaitEdge {
   CallArgs call;
 };
 
+// Which call of which launch of a CUDA graph.
+struct GraphPlace {
+  uint32_t graph = 0;   // nth graph of the process that holds calls, from 1; 0: none
+  uint64_t launch = 0;  // of this graph, from 1
+  uint64_t call = 0;    // of its calls on that communicator, from 1
+  uint64_t calls = 0;
+};
+
 struct Advice {
   std::string id;
   std::string text;
@@ -119,6 +127,8 @@ struct Verdict {
   std::string site;   // the line of a waiting rank that made the call; "": not known
   int64_t step = -1;  // that most of the waiting are in; -1: not known
   std::string phase;  // of those
+  GraphPlace graph;   // where a waiting rank's launch of a graph made the call
+  bool captured = false;  // culprits have captured the call into a graph instead of making it
   // The divergence lies at `position` or after it, but before this; 0: at it.
   uint64_t position_end = 0;
 

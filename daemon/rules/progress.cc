@@ -67,8 +67,10 @@ bool IsAccepted(const CallRecord& record) {
   return record.result == kSuccess || record.result == kInProgress;
 }
 
+bool Happens(const CallRecord& record) { return IsAccepted(record) && !record.captured; }
+
 bool TakesPosition(const CallRecord& record) {
-  return KindOf(record.args.op) != CallKind::kP2p && IsAccepted(record);
+  return KindOf(record.args.op) != CallKind::kP2p && Happens(record);
 }
 
 bool Overlap(const CallRecord& first, const CallRecord& second) {

@@ -83,7 +83,10 @@ const CallRecord* FindCollective(const Member& member, uint64_t position);
 // NCCL took the call: it did not fail at once.
 bool IsAccepted(const CallRecord& record);
 
-// It is a collective that NCCL took, so that it has a position of its own.
+// NCCL took it, and not for a CUDA graph to make it later.
+bool Happens(const CallRecord& record);
+
+// It is a collective that happens, so that it has a position of its own.
 bool TakesPosition(const CallRecord& record);
 
 // Calls of two threads that were inside at once. A member of a group that was

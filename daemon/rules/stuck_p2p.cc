@@ -73,7 +73,7 @@ Operations OperationsOf(const Member& member) {
   Operations o;
   o.member = &member;
   for (const CallRecord& record : member.records) {
-    if (KindOf(record.args.op) != CallKind::kP2p || !IsAccepted(record)) continue;
+    if (KindOf(record.args.op) != CallKind::kP2p || !Happens(record)) continue;
     o.of_pair[{record.args.peer, Gives(record.args.op)}].push_back(o.ops.size());
     o.ops.push_back(&record);
   }

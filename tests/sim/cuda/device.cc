@@ -180,7 +180,9 @@ CUresult BeginCapture(const StreamRef& stream) {
   if (stream->legacy) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
   std::lock_guard lock(DeviceAt(stream->device).mutex);
   if (stream->capture != nullptr) return CUDA_ERROR_ILLEGAL_STATE;
+  static std::atomic<uint64_t> last_id{0};
   stream->capture = std::make_shared<Graph>();
+  stream->capture->capture_id = ++last_id;
   stream->owns_capture = true;
   return CUDA_SUCCESS;
 }
@@ -206,6 +208,11 @@ CUresult CaptureStatus(const StreamRef& stream, CUstreamCaptureStatus* status) {
             : stream->capture->broken ? CU_STREAM_CAPTURE_STATUS_INVALIDATED
                                       : CU_STREAM_CAPTURE_STATUS_ACTIVE;
   return CUDA_SUCCESS;
+}
+
+uint64_t CaptureId(const StreamRef& stream) {
+  std::lock_guard lock(DeviceAt(stream->device).mutex);
+  return stream->capture == nullptr ? 0 : stream->capture->capture_id;
 }
 
 CUresult LaunchGraph(const GraphRef& graph, const StreamRef& stream) {

@@ -84,6 +84,14 @@ CUresult cuStreamIsCapturing(CUstream handle, CUstreamCaptureStatus* status) {
   return sim::CaptureStatus(stream, status);
 }
 
+CUresult cuStreamGetCaptureInfo_v2(CUstream handle, CUstreamCaptureStatus* status, cuuint64_t* id,
+                                   CUgraph*, const CUgraphNode**, size_t*) {
+  SIM_ENTER();
+  SIM_STREAM(handle, stream);
+  if (id != nullptr) *id = sim::CaptureId(stream);
+  return sim::CaptureStatus(stream, status);
+}
+
 CUresult cuLaunchHostFunc(CUstream handle, CUhostFn function, void* data) {
   SIM_ENTER();
   SIM_STREAM(handle, stream);

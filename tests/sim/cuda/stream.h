@@ -33,6 +33,7 @@ void WaitFor(const Point& point);
 // What a capture has recorded, in the order of the calls. A launch replays it
 // in that order, which every order of dependencies allows.
 struct Graph {
+  uint64_t capture_id = 0;  // of the capture that made it
   std::vector<Work> nodes;
   bool broken = false;  // something not allowed in a capture was called
 };

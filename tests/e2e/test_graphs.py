@@ -1,0 +1,63 @@
+"""Jobs that replay CUDA graphs: their calls have positions, launch by launch."""
+import re
+
+import pytest
+
+
+def run_wrong(run, wrong, markers="1", **more):
+    return run("replays_graphs", env={"WRONG": wrong, "ROLLCALL_GRAPH_MARKERS": markers}, **more)
+
+
+@pytest.mark.parametrize("markers", ["0", "1"])
+def test_a_job_that_replays_graphs_is_left_alone(run, markers):
+    result = run_wrong(run, "nothing", markers)
+    assert (result.exit_code, result.err, result.reports) == (0, "", [])
+
+
+def test_who_does_not_launch_the_graph_is_missing(run):
+    result = run_wrong(run, "skips_launch")
+    verdict = result.verdict
+    assert verdict["cause"] == "missing_rank"
+    assert [c["rank"] for c in verdict["culprits"]] == [3]
+    # Two calls, then five launches of five.
+    assert verdict["call"]["position"] == 27
+    assert verdict["call"]["graph"] == {"graph": 1, "launch": 6, "call": 1, "calls": 5}
+    assert "AllReduce #27 (CUDA graph 1, launch 6, call 1 of 5)" in verdict["summary"]
+
+
+def test_a_gpu_that_stays_between_two_calls_of_a_graph_is_named_with_the_call(run):
+    verdict = run_wrong(run, "stays_inside").verdict
+    assert verdict["cause"] == "blocked_before_start", verdict
+    assert [c["rank"] for c in verdict["culprits"]] == [3]
+    assert verdict["call"]["position"] == 30
+    assert verdict["call"]["graph"] == {"graph": 1, "launch": 6, "call": 4, "calls": 5}
+
+
+def test_without_markers_inside_it_is_said_that_the_call_is_not_known(run):
+    verdict = run_wrong(run, "stays_inside", markers="0").verdict
+    assert verdict["cause"] == "stalled_in_flight"
+    assert verdict["call"]["graph"]["launch"] == 6
+    assert any("which of the graph's 5 calls it is" in m for m in verdict["missing_evidence"])
+
+
+def test_another_count_within_a_graph_is_a_contradiction_at_once(run):
+    verdict = run_wrong(run, "sums_less", hang_after="60s").verdict
+    assert verdict["cause"] == "argument_mismatch"
+    assert verdict["mismatched_fields"] == ["count"]
+    assert [c["rank"] for c in verdict["culprits"]] == [3]
+    assert verdict["call"]["position"] == 30
+
+
+def test_who_captures_what_the_others_call_is_told_so(run):
+    verdict = run_wrong(run, "captures").verdict
+    assert verdict["cause"] == "missing_rank"
+    assert [c["rank"] for c in verdict["culprits"]] == [3]
+    assert verdict["call"]["position"] == 32
+    assert any(re.search("rank 3 has captured AllReduce.* into a CUDA graph", e)
+               for e in verdict["evidence"]), verdict["evidence"]
+    assert verdict["advice"][0]["id"] == "captured-on-some-ranks"
+
+
+def test_calls_from_a_graph_match_those_made_at_once(run):
+    result = run_wrong(run, "calls_directly")
+    assert (result.exit_code, result.err, result.reports) == (0, "", [])
