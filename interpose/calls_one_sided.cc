@@ -37,9 +37,12 @@ void NoteWaits(const ncclWaitSignalDesc_t& wanted, bool first_is_noted, ncclComm
   const int signals = wanted.opCnt < kMostSignals ? wanted.opCnt : kMostSignals;
   for (int i = first_is_noted ? 1 : 0; i < signals; ++i) {
     const CallInfo info = WaitFor(wanted.peer, stream);
-    const OpenRecord open = capture > kOffLimits
-                                ? BeginCaptured(thread, channel, info, Now(), caller, capture)
-                                : BeginRecord(thread, channel, info, Now(), caller);
+    if (capture > kOffLimits) {
+      EndCaptured(thread, channel, info, BeginCaptured(thread, channel, info, caller, capture),
+                  ncclSuccess);
+      continue;
+    }
+    const OpenRecord open = BeginRecord(thread, channel, info, Now(), caller);
     EndRecord(thread, channel, open, ncclSuccess);
   }
 }

@@ -338,38 +338,38 @@ const LocalComm* FirstCommOf(const CallGraph* graph) {
 
 uint32_t CallsOf(const CallGraph* graph) { return graph->calls.load(std::memory_order_acquire); }
 
-OpenRecord BeginCaptured(ThreadState* thread, LocalComm* comm, const CallInfo& info, uint64_t now,
-                         const void* caller, uint64_t capture) {
+CapturedRecord BeginCaptured(ThreadState* thread, LocalComm* comm, const CallInfo& info,
+                             const void* caller, uint64_t capture) {
   CallGraph* graph = GraphOfCapture(capture);
+  const uint64_t now = Now();
   const uint16_t group = thread->group_depth > 0 ? thread->group_number : uint16_t{0};
-  const CapturedCall call = {comm,  GenerationOf(comm), info.count,    CallerWord(caller),
-                             info.peer, group,          info.op,       info.dtype,
-                             info.reduction, thread->next_shape};
   const RecordOrigin origin = {thread->thread_id, group, thread->next_shape,
-                               segment::kRecordCaptured, call.caller};
+                               segment::kRecordCaptured, CallerWord(caller)};
   thread->next_shape = 0;
   segment::CommEntry* entry = comm->entry;
   const uint64_t index = Get(entry->recorded);
-  OpenRecord open = {&comm->ring[index % segment::kRingCapacity], Get(entry->signature),
-                     KindOf(info.op) == CallKind::kP2p, true, graph};
-  FillRecord(open.record, index, Get(entry->entered), info, origin, now);
+  segment::CallRecord* record = &comm->ring[index % segment::kRingCapacity];
+  FillRecord(record, index, Get(entry->entered), info, origin, now);
   entry->last_entered.store(now, std::memory_order_relaxed);
   Raise(&entry->recorded, index + 1);
-  if (graph == nullptr) return open;
-  if (!Append(graph, call, info.stream)) open.graph = nullptr;
-  if (thread->group_depth == 0) MarkCaptured(comm, info.stream, graph, MarkerPoint::kStarted);
-  return open;
+  const CapturedCall call = {comm,      GenerationOf(comm), info.count,     origin.caller,
+                             info.peer, group,              info.op,        info.dtype,
+                             info.reduction, origin.shape};
+  if (graph == nullptr || !Append(graph, call, info.stream)) return {record, nullptr};
+  if (group == 0) MarkCaptured(comm, info.stream, graph, MarkerPoint::kStarted);
+  return {record, graph};
 }
 
-void EndCaptured(LocalComm* comm, const CallInfo& info, const OpenRecord& open,
-                 ncclResult_t result) {
-  if (open.graph == nullptr || result != ncclSuccess) return;
-  MarkCaptured(comm, info.stream, open.graph, MarkerPoint::kFinished);
-}
-
-void TakeBackCaptured(const OpenRecord& open) {
-  const uint32_t calls = open.graph == nullptr ? 0 : CallsOf(open.graph);
-  if (calls > 0) DropCalls(open.graph, calls - 1);
+void EndCaptured(const ThreadState* thread, LocalComm* comm, const CallInfo& info,
+                 const CapturedRecord& captured, ncclResult_t result) {
+  captured.record->result.store(static_cast<uint8_t>(result), std::memory_order_relaxed);
+  if (IsError(result) && captured.graph != nullptr) {
+    DropCalls(captured.graph, CallsOf(captured.graph) - 1);
+  }
+  if (!IsError(result) && thread->group_depth > 0) return;  // it is captured when the group ends
+  captured.record->returned.store(Now(), std::memory_order_release);
+  if (result != ncclSuccess || captured.graph == nullptr) return;
+  MarkCaptured(comm, info.stream, captured.graph, MarkerPoint::kFinished);
 }
 
 void DropCalls(CallGraph* graph, uint32_t calls) {

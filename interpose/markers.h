@@ -40,11 +40,13 @@ inline constexpr uint64_t kUnknownCapture = UINT64_MAX;
 // The capture that the stream is in, as far as the driver says without disturbing it; 0: none.
 uint64_t CaptureOn(const LocalComm* comm, void* stream);
 
-// The same for a call on `comm`, asked only where it may be.
+// Whether that has to be asked for a call on `comm`.
+inline bool MayBeCaptured(const LocalComm* comm) {
+  return HasMarkers(comm) || captures_open.load(std::memory_order_relaxed) != 0;
+}
+
 inline uint64_t CaptureOf(const LocalComm* comm, void* stream) {
-  const bool may_be =
-      HasMarkers(comm) || captures_open.load(std::memory_order_relaxed) != 0;
-  return __builtin_expect(may_be, 1) ? CaptureOn(comm, stream) : 0;
+  return MayBeCaptured(comm) ? CaptureOn(comm, stream) : 0;
 }
 
 // Puts a node into the graph that the stream is being captured into: the GPU then sets the words of

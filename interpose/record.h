@@ -123,8 +123,12 @@ struct OpenRecord {
   segment::CallRecord* record;
   uint64_t signature;  // before the call
   bool p2p;
-  bool captured;
-  CallGraph* graph;  // that it was captured into; nullptr: none, or no room
+};
+
+// The same of a call that is captured into a CUDA graph (graphs.h).
+struct CapturedRecord {
+  segment::CallRecord* record;
+  CallGraph* graph;  // nullptr: there was no room
 };
 
 // What a record tells besides the call's arguments.
@@ -189,8 +193,7 @@ ROLLCALL_HOT OpenRecord EnterCall(LocalComm* comm, const CallInfo& info,
   const bool p2p = KindOf(info.op) == CallKind::kP2p;
   const uint64_t index = Get(entry->recorded);
   const uint64_t position = Get(entry->entered);
-  const OpenRecord open = {&comm->ring[index % segment::kRingCapacity], Get(entry->signature), p2p,
-                           false, nullptr};
+  const OpenRecord open = {&comm->ring[index % segment::kRingCapacity], Get(entry->signature), p2p};
   FillRecord(open.record, index, position, info, origin, now);
   entry->last_entered.store(now, std::memory_order_relaxed);
   Raise(&entry->recorded, index + 1);
@@ -222,17 +225,14 @@ ROLLCALL_HOT OpenRecord BeginRecord(ThreadState* thread, LocalComm* comm, const 
   return EnterCall(comm, info, origin, now);
 }
 
-// The same for a call that is being captured into a CUDA graph (graphs.h).
-OpenRecord BeginCaptured(ThreadState* thread, LocalComm* comm, const CallInfo& info, uint64_t now,
-                         const void* caller, uint64_t capture);
-void EndCaptured(LocalComm* comm, const CallInfo& info, const OpenRecord& open,
-                 ncclResult_t result);
-// It was not captured after all.
-void TakeBackCaptured(const OpenRecord& open);
+// The same around a call that is being captured into a CUDA graph: it takes no position.
+CapturedRecord BeginCaptured(ThreadState* thread, LocalComm* comm, const CallInfo& info,
+                             const void* caller, uint64_t capture);
+void EndCaptured(const ThreadState* thread, LocalComm* comm, const CallInfo& info,
+                 const CapturedRecord& captured, ncclResult_t result);
 
 // An error at once: NCCL took no notice of the call, so neither do positions.
 inline void TakeBack(LocalComm* comm, const OpenRecord& open) {
-  if (open.captured) return TakeBackCaptured(open);
   segment::CommEntry* entry = comm->entry;
   if (open.p2p) {
     Raise(&entry->p2p_entered, Get(entry->p2p_entered) - 1);
@@ -268,6 +268,55 @@ ROLLCALL_HOT void EndRecord(ThreadState* thread, LocalComm* comm, const OpenReco
 // thread's list is full, and its calls go on without markers.
 GroupComm* JoinGroup(ThreadState* thread, LocalComm* comm, cudaStream_t stream);
 
+template <typename Function, typename... Args>
+__attribute__((noinline, cold)) ncclResult_t ObserveCaptured(Function* real, ThreadState* thread,
+                                                             LocalComm* comm, const CallInfo& info,
+                                                             const void* caller, uint64_t capture,
+                                                             Args... args) {
+  const Blocked blocked(thread, info.op, comm, info.stream, Now());
+  const CapturedRecord captured = BeginCaptured(thread, comm, info, caller, capture);
+  const ncclResult_t result = real(args...);
+  EndCaptured(thread, comm, info, captured, result);
+  return result;
+}
+
+// A call alone, on a communicator without markers and while nothing is captured.
+template <typename Function, typename... Args>
+ROLLCALL_HOT ncclResult_t ObservePlain(Function* real, ThreadState* thread, LocalComm* comm,
+                                       const CallInfo& info, const void* caller, Args... args) {
+  const uint64_t now = Now();
+  const OpenRecord open = BeginRecord(thread, comm, info, now, caller);
+  const Blocked blocked(thread, info.op, comm, info.stream, now);
+  const ncclResult_t result = real(args...);
+  EndRecord(thread, comm, open, result);
+  return result;
+}
+
+// Any call.
+template <typename Function, typename... Args>
+ROLLCALL_HOT ncclResult_t ObserveFully(Function* real, ThreadState* thread, LocalComm* comm,
+                                       const CallInfo& info, const void* caller, Args... args) {
+  const uint64_t now = Now();
+  const bool grouped = thread->group_depth > 0;
+  const GroupComm* part = grouped ? JoinGroup(thread, comm, info.stream) : nullptr;
+  const uint64_t capture = part != nullptr ? part->capture : CaptureOf(comm, info.stream);
+  if (__builtin_expect(capture > kOffLimits, 0)) {
+    return ObserveCaptured(real, thread, comm, info, caller, capture, args...);
+  }
+  const OpenRecord open = BeginRecord(thread, comm, info, now, caller);
+  const Blocked blocked(thread, info.op, comm, info.stream, now);
+  const bool marked = HasMarkers(comm) && !grouped && capture == 0;
+  const uint64_t collectives = open.p2p ? 0 : Get(comm->entry->entered);
+  const uint64_t p2p = open.p2p ? Get(comm->entry->p2p_entered) : 0;
+  if (marked) PlaceMarkers(comm, info.stream, MarkerPoint::kStarted, collectives, p2p);
+  const ncclResult_t result = real(args...);
+  EndRecord(thread, comm, open, result);
+  if (marked && result == ncclSuccess) {
+    PlaceMarkers(comm, info.stream, MarkerPoint::kFinished, collectives, p2p);
+  }
+  return result;
+}
+
 // What a call on a communicator does, around the real function.
 template <typename Function, typename... Args>
 ROLLCALL_HOT ncclResult_t ObserveCall(Function* real, ncclComm_t handle, const CallInfo& info,
@@ -284,25 +333,13 @@ ROLLCALL_HOT ncclResult_t ObserveCall(Function* real, ncclComm_t handle, const C
   }
   const InsideCall inside(thread);
   BlockedOf(thread);  // gives the thread its number, which the record holds
-  const uint64_t now = Now();
-  const bool grouped = thread->group_depth > 0;
-  const GroupComm* part = grouped ? JoinGroup(thread, comm, info.stream) : nullptr;
-  const uint64_t capture = part != nullptr ? part->capture : CaptureOf(comm, info.stream);
-  const OpenRecord open = __builtin_expect(capture > kOffLimits, 0)
-                              ? BeginCaptured(thread, comm, info, now, caller, capture)
-                              : BeginRecord(thread, comm, info, now, caller);
-  const Blocked blocked(thread, info.op, comm, info.stream, now);
-  const bool marked = HasMarkers(comm) && !grouped && capture == 0;
-  const uint64_t collectives = open.p2p ? 0 : Get(comm->entry->entered);
-  const uint64_t p2p = open.p2p ? Get(comm->entry->p2p_entered) : 0;
-  if (marked) PlaceMarkers(comm, info.stream, MarkerPoint::kStarted, collectives, p2p);
-  const ncclResult_t result = real(args...);
-  EndRecord(thread, comm, open, result);
-  if (marked && result == ncclSuccess) {
-    PlaceMarkers(comm, info.stream, MarkerPoint::kFinished, collectives, p2p);
+  // One word to test, not three.
+  const uint64_t special = static_cast<uint64_t>(thread->group_depth) | comm->marker_base |
+                           captures_open.load(std::memory_order_relaxed);
+  if (__builtin_expect(special != 0, 0)) {
+    return ObserveFully(real, thread, comm, info, caller, args...);
   }
-  if (__builtin_expect(open.captured, 0) && !grouped) EndCaptured(comm, info, open, result);
-  return result;
+  return ObservePlain(real, thread, comm, info, caller, args...);
 }
 
 // What a call does that waits for no other rank, but may stand in the driver.

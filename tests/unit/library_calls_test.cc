@@ -4,43 +4,14 @@
 
 #include <algorithm>
 
-#include "absl/strings/str_split.h"
-#include "interpose/ops.h"
-#include "preloaded_process.h"
+#include "library_steps.h"
 
 namespace rollcall {
 namespace {
 
 using segment::CommState;
 
-class LibraryCallsTest : public PreloadedProcessTest {
- protected:
-  LibraryCallsTest() : PreloadedProcessTest(ROLLCALL_STUB_DIR) {}
-
-  static std::vector<std::string> Command(const std::string& steps) {
-    std::vector<std::string> command = {LIBRARY_STEPS};
-    for (const auto step : absl::StrSplit(steps, ' ')) command.emplace_back(step);
-    return command;
-  }
-
-  // The segment of a process that took these steps.
-  SegmentSnapshot After(const std::string& steps, const Environment& more = {}) {
-    StartOver();
-    EXPECT_EQ(Run(Command(steps), more), 0) << steps << "\n" << Stderr();
-    return Read();
-  }
-  CommSnapshot CommAfter(const std::string& steps, const Environment& more = {}) {
-    const SegmentSnapshot segment = After(steps, more);
-    EXPECT_FALSE(segment.communicators.empty());
-    return segment.communicators.empty() ? CommSnapshot() : segment.communicators[0];
-  }
-};
-
-std::vector<Op> Ops(const CommSnapshot& comm) {
-  std::vector<Op> ops;
-  for (const RecordSnapshot& record : comm.records) ops.push_back(static_cast<Op>(record.op));
-  return ops;
-}
+class LibraryCallsTest : public LibraryStepsTest {};
 
 TEST_F(LibraryCallsTest, EveryCollectiveTakesAPositionUnderItsOwnName) {
   const CommSnapshot comm = CommAfter(
@@ -587,9 +558,10 @@ TEST_F(LibraryCallsTest, WhereAnotherContextCannotBeEnteredThereAreNoMarkers) {
   EXPECT_EQ(segment.communicators[0].finished, 1u);
 }
 
-TEST_F(LibraryCallsTest, NoMarkerIsPlacedOnAStreamBeingCaptured) {
+TEST_F(LibraryCallsTest, NoMarkerIsPlacedOnAStreamThatAnotherOnesCapturePutsOffLimits) {
   const CommSnapshot comm = CommAfter(
-      "id init=2,0 all_reduce env=STUB_CAPTURING=1 all_reduce group_start all_reduce group_end");
+      "id init=2,0 all_reduce env=STUB_FAIL=cuStreamIsCapturing all_reduce group_start all_reduce "
+      "group_end");
   EXPECT_NE(comm.flags & segment::kFlagMarkers, 0u);
   EXPECT_EQ(comm.entered, 3u);
   EXPECT_EQ(comm.started, 1u);

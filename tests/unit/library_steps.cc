@@ -22,6 +22,8 @@
 #include "interpose/nccl_api.h"
 #include "interpose/rollcall.h"
 
+extern "C" int hipGraphLaunch(void* executable, void* stream);
+
 namespace {
 
 using Arguments = std::vector<int>;
@@ -116,6 +118,46 @@ int SetShape(const Arguments& a) {
   return 0;
 }
 
+// Graphs and executable graphs are numbered as they come, from 0.
+std::vector<cudaGraph_t> graphs;
+std::vector<cudaGraphExec_t> executables;
+
+int EndCapture(const Arguments&) {
+  graphs.emplace_back();
+  return cudaStreamEndCapture(nullptr, &graphs.back());
+}
+
+int Instantiate(const Arguments& a) {
+  executables.emplace_back();
+  return cudaGraphInstantiate(&executables.back(), graphs.at(static_cast<size_t>(At(a, 0, 0))), 0);
+}
+
+int InstantiateByDriver(const Arguments& a) {
+  executables.emplace_back();
+  return cuGraphInstantiateWithFlags(&executables.back(),
+                                     graphs.at(static_cast<size_t>(At(a, 0, 0))), 0);
+}
+
+int Clone(const Arguments& a) {
+  graphs.emplace_back();
+  return cudaGraphClone(&graphs.back(), graphs.at(static_cast<size_t>(At(a, 0, 0))));
+}
+
+cudaGraph_t GraphAt(const Arguments& a, size_t i) {
+  return graphs.at(static_cast<size_t>(At(a, i, 0)));
+}
+cudaGraphExec_t ExecutableAt(const Arguments& a, size_t i) {
+  return executables.at(static_cast<size_t>(At(a, i, 0)));
+}
+
+int ManyCalls(const Arguments& a) {
+  int result = ncclSuccess;
+  for (int i = 0; i < At(a, 0, 0) && result == ncclSuccess; ++i) {
+    result = ncclAllReduce(buffer, buffer, static_cast<size_t>(i), ncclFloat, ncclSum, comm, nullptr);
+  }
+  return result;
+}
+
 int AsyncError(const Arguments&) {
   ncclResult_t error;
   return ncclCommGetAsyncError(comm, &error);
@@ -177,6 +219,20 @@ const std::map<std::string, Step> kOthers = {
     {"stream_wait", CALL(cudaStreamSynchronize(nullptr))},
     {"event_wait", CALL(cudaEventSynchronize(nullptr))},
     {"device_wait", CALL(cudaDeviceSynchronize())},
+    {"many", ManyCalls},
+    {"capture", CALL(cudaStreamBeginCapture(nullptr, cudaStreamCaptureModeGlobal))},
+    {"end_capture", EndCapture},
+    {"instantiate", Instantiate},
+    {"instantiate_by_driver", InstantiateByDriver},
+    {"clone", Clone},
+    {"update", CALL(cudaGraphExecUpdate(ExecutableAt(a, 0), GraphAt(a, 1), nullptr))},
+    {"add_child",
+     CALL(cudaGraphAddChildGraphNode(nullptr, GraphAt(a, 0), nullptr, 0, GraphAt(a, 1)))},
+    {"launch", CALL(cudaGraphLaunch(ExecutableAt(a, 0), nullptr))},
+    {"launch_by_driver", CALL(cuGraphLaunch(ExecutableAt(a, 0), nullptr))},
+    {"hip_launch", CALL(hipGraphLaunch(ExecutableAt(a, 0), nullptr))},
+    {"end_graph", CALL(cudaGraphDestroy(GraphAt(a, 0)))},
+    {"end_executable", CALL(cudaGraphExecDestroy(ExecutableAt(a, 0)))},
     {"copy", CALL(cudaMemcpy(buffer, buffer + 8, 8, cudaMemcpyHostToHost))},
     {"driver_stream_wait", CALL(cuStreamSynchronize(nullptr))},
     {"driver_event_wait", CALL(cuEventSynchronize(nullptr))},

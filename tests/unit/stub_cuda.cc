@@ -4,7 +4,8 @@
 //
 //   STUB_FAIL=cuX     cuX returns an error
 //   STUB_BLOCK=cudaX  cudaX waits until somebody opens the FIFO STUB_FIFO
-//   STUB_CAPTURING=1  every stream is being captured
+//
+// One stream is captured at a time. A graph holds what the GPU is asked to write.
 #include <cuda.h>
 #include <cuda_runtime_api.h>
 #include <fcntl.h>
@@ -37,6 +38,26 @@ CUcontext ContextOf(int device) {
 }
 thread_local std::vector<CUcontext> contexts_pushed;
 
+struct Written {
+  CUdeviceptr address;
+  cuuint64_t value;
+};
+using Graph = std::vector<Written>;
+Graph* capturing = nullptr;
+cuuint64_t captures = 0;
+
+Graph* GraphOf(const void* handle) {
+  return const_cast<Graph*>(static_cast<const Graph*>(handle));
+}
+
+void Write(const Written& written) {
+  if (capturing != nullptr) {
+    capturing->push_back(written);
+  } else {
+    *reinterpret_cast<volatile cuuint64_t*>(written.address) = written.value;
+  }
+}
+
 }  // namespace
 
 extern "C" {
@@ -64,7 +85,7 @@ cudaError_t cudaMemcpy(void* to, const void* from, size_t bytes, cudaMemcpyKind)
 
 CUresult cuStreamWriteValue64_v2(CUstream, CUdeviceptr address, cuuint64_t value, unsigned) {
   const CUresult answer = Answer("cuStreamWriteValue64_v2");
-  if (answer == CUDA_SUCCESS) *reinterpret_cast<volatile cuuint64_t*>(address) = value;
+  if (answer == CUDA_SUCCESS) Write({address, value});
   return answer;
 }
 CUresult cuMemHostRegister_v2(void*, size_t, unsigned) { return Answer("cuMemHostRegister_v2"); }
@@ -73,10 +94,68 @@ CUresult cuMemHostGetDevicePointer_v2(CUdeviceptr* device, void* host, unsigned)
   return Answer("cuMemHostGetDevicePointer_v2");
 }
 CUresult cuStreamIsCapturing(CUstream, CUstreamCaptureStatus* status) {
-  *status =
-      Is("STUB_CAPTURING", "1") ? CU_STREAM_CAPTURE_STATUS_ACTIVE : CU_STREAM_CAPTURE_STATUS_NONE;
+  *status = capturing == nullptr ? CU_STREAM_CAPTURE_STATUS_NONE : CU_STREAM_CAPTURE_STATUS_ACTIVE;
   return Answer("cuStreamIsCapturing");
 }
+CUresult cuStreamGetCaptureInfo_v2(CUstream, CUstreamCaptureStatus*, cuuint64_t* id, CUgraph*,
+                                   const CUgraphNode**, size_t*) {
+  *id = captures;
+  return Answer("cuStreamGetCaptureInfo_v2");
+}
+
+cudaError_t cudaStreamBeginCapture(cudaStream_t, cudaStreamCaptureMode) {
+  ++captures;
+  capturing = new Graph;
+  return cudaSuccess;
+}
+cudaError_t cudaStreamEndCapture(cudaStream_t, cudaGraph_t* graph) {
+  *graph = reinterpret_cast<cudaGraph_t>(capturing);
+  capturing = nullptr;
+  return cudaSuccess;
+}
+cudaError_t cudaGraphInstantiate(cudaGraphExec_t* executable, cudaGraph_t graph,
+                                 unsigned long long) {
+  *executable = reinterpret_cast<cudaGraphExec_t>(new Graph(*GraphOf(graph)));
+  return cudaSuccess;
+}
+CUresult cuGraphInstantiateWithFlags(CUgraphExec* executable, CUgraph graph, unsigned long long) {
+  *executable = reinterpret_cast<CUgraphExec>(new Graph(*GraphOf(graph)));
+  return CUDA_SUCCESS;
+}
+cudaError_t cudaGraphClone(cudaGraph_t* clone, cudaGraph_t graph) {
+  *clone = reinterpret_cast<cudaGraph_t>(new Graph(*GraphOf(graph)));
+  return cudaSuccess;
+}
+cudaError_t cudaGraphExecUpdate(cudaGraphExec_t executable, cudaGraph_t graph,
+                                cudaGraphExecUpdateResultInfo*) {
+  *GraphOf(executable) = *GraphOf(graph);
+  return cudaSuccess;
+}
+cudaError_t cudaGraphAddChildGraphNode(cudaGraphNode_t*, cudaGraph_t graph, const cudaGraphNode_t*,
+                                       size_t, cudaGraph_t child) {
+  for (const Written& written : *GraphOf(child)) GraphOf(graph)->push_back(written);
+  return cudaSuccess;
+}
+cudaError_t cudaGraphLaunch(cudaGraphExec_t executable, cudaStream_t) {
+  if (Is("STUB_FAIL", "cudaGraphLaunch")) return cudaErrorInvalidValue;
+  for (const Written& written : *GraphOf(executable)) Write(written);
+  return cudaSuccess;
+}
+CUresult cuGraphLaunch(CUgraphExec executable, CUstream stream) {
+  return static_cast<CUresult>(cudaGraphLaunch(executable, stream));
+}
+int hipGraphLaunch(void* executable, void*) {
+  return cudaGraphLaunch(static_cast<cudaGraphExec_t>(executable), nullptr);
+}
+cudaError_t cudaGraphDestroy(cudaGraph_t graph) {
+  delete GraphOf(graph);
+  return cudaSuccess;
+}
+cudaError_t cudaGraphExecDestroy(cudaGraphExec_t executable) {
+  delete GraphOf(executable);
+  return cudaSuccess;
+}
+
 CUresult cuCtxGetCurrent(CUcontext* context) {
   *context = contexts_pushed.empty() ? ContextOf(0) : contexts_pushed.back();
   return Answer("cuCtxGetCurrent");
