@@ -471,8 +471,11 @@ const std::string& SegmentReader::ShapeOf(uint8_t number) {
   const uint64_t offset = segment::kShapesOffset + (number - 1) * sizeof(segment::Shape);
   if (!ReadAt(offset, shape.bytes, sizeof(shape.bytes))) return text;
   const uint32_t dims = Get(shape->dims);
-  if (dims == 0 || dims > segment::kShapeDims + 1) return text;
-  text = absl::StrCat("[", absl::StrJoin(shape->sizes, shape->sizes + dims - 1, ", "), "]");
+  if (dims == 0 || dims > segment::kNoSizes) return text;
+  text = Text(shape->call);
+  if (dims == segment::kNoSizes) return text;
+  absl::StrAppend(&text, text.empty() ? "[" : " [",
+                  absl::StrJoin(shape->sizes, shape->sizes + dims - 1, ", "), "]");
   return text;
 }
 

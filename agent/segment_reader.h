@@ -26,7 +26,7 @@ struct RecordSnapshot {
   uint16_t group = 0;
   uint32_t thread = 0;
   uint64_t count = 0, stream = 0, caller = 0;
-  std::string shape;  // "[1024, 4096]"; "": the program did not tell
+  std::string shape;  // "[1024, 4096]", "all_to_all_single [8, 4]", "barrier"; "": not told
   uint32_t site = 0;  // 1 + index into SegmentSnapshot::sites; 0: not known
   int64_t entered_ns = 0;
   int64_t returned_ns = 0;

@@ -250,6 +250,7 @@ int Run::StartJob() {
     changes["ROLLCALL_DIR"] = directory_.path();
     changes["ROLLCALL_LOADED"] = directory_.loaded_file();
     changes["ROLLCALL_JOB"] = job_;
+    if (getenv("ROLLCALL_TENSOR_SHAPES") == nullptr) changes["ROLLCALL_TENSOR_SHAPES"] = "1";
   }
   if (flags_.sim) {
     const std::string simulation = FindSimulation();

@@ -1,6 +1,9 @@
 #include "daemon/incident_proto.h"
 
+#include <algorithm>
 #include <string>
+
+#include "absl/strings/strip.h"
 
 #include "daemon/rules/alignment.h"
 #include "daemon/sentences.h"
@@ -110,7 +113,11 @@ v1::Call ToProto(const CallArgs& call, uint64_t position) {
   result.set_count(static_cast<double>(call.count));
   result.set_reduction(ReductionInWords(call.reduction));
   result.set_root(call.peer);
-  if (call.shape != nullptr) result.set_shape(Utf8(*call.shape));
+  if (call.shape != nullptr) {
+    const size_t sizes = std::min(call.shape->find('['), call.shape->size());
+    result.set_shape(Utf8(call.shape->substr(sizes)));
+    result.set_logical(Utf8(std::string(absl::StripSuffix(call.shape->substr(0, sizes), " "))));
+  }
   return result;
 }
 

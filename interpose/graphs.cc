@@ -345,7 +345,7 @@ CapturedRecord BeginCaptured(ThreadState* thread, LocalComm* comm, const CallInf
   const uint16_t group = thread->group_depth > 0 ? thread->group_number : uint16_t{0};
   const RecordOrigin origin = {thread->thread_id, group, thread->next_shape,
                                segment::kRecordCaptured, CallerWord(caller)};
-  thread->next_shape = 0;
+  thread->next_shape = thread->kept_shape;
   segment::CommEntry* entry = comm->entry;
   const uint64_t index = Get(entry->recorded);
   segment::CallRecord* record = &comm->ring[index % segment::kRingCapacity];

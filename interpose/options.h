@@ -20,6 +20,8 @@ namespace rollcall {
          "1: each record says which line of Python made the call")                          \
   OPTION(python_errors, "ROLLCALL_PYTHON_ERRORS", true,                                     \
          "0: sys.excepthook is not wrapped, so verdicts do not know exceptions")            \
+  OPTION(tensor_shapes, "ROLLCALL_TENSOR_SHAPES", false,                                    \
+         "1: PyTorch's collectives tell their tensors' shapes and their groups' names")     \
   OPTION(sigquit, "ROLLCALL_SIGQUIT", true, "0: SIGQUIT ends the process, as without the library")
 
 struct LibraryOptions {

@@ -10,6 +10,7 @@ void ForgetThread() {
   this_thread.blocked = nullptr;
   this_thread.last_comm = nullptr;
   this_thread.next_shape = 0;
+  this_thread.kept_shape = 0;
   this_thread.group_depth = 0;
   this_thread.group_size = 0;
   this_thread.pending_size = 0;

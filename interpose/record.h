@@ -53,6 +53,7 @@ struct ThreadState {
   bool inside;  // in a wrapped call: those that it makes itself are NCCL's business
   bool blocked_claimed;
   uint8_t next_shape;  // of the next call, as the program told it; 0: it did not
+  uint8_t kept_shape;  // of all calls until PyTorch's own returns (torch_shapes.h)
   uint16_t group_number;
   int group_depth;
   int group_size;
@@ -221,7 +222,7 @@ ROLLCALL_HOT OpenRecord BeginRecord(ThreadState* thread, LocalComm* comm, const 
   const RecordOrigin origin = {thread->thread_id,
                                thread->group_depth > 0 ? thread->group_number : uint16_t{0},
                                thread->next_shape, 0, CallerWord(caller)};
-  thread->next_shape = 0;
+  thread->next_shape = thread->kept_shape;
   return EnterCall(comm, info, origin, now);
 }
 
@@ -325,7 +326,7 @@ ROLLCALL_HOT ncclResult_t ObserveCall(Function* real, ncclComm_t handle, const C
   ThreadState* thread = &this_thread;
   LocalComm* comm = thread->inside || !Recording() ? nullptr : CommOf(thread, handle);
   if (comm == nullptr) {
-    thread->next_shape = 0;
+    thread->next_shape = thread->kept_shape;
     if (!thread->inside && Recording()) {
       recorder.header.load(std::memory_order_acquire)->unknown_comm_calls.fetch_add(1);
     }

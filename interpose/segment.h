@@ -16,7 +16,7 @@
 //                             an agent asks: it makes room first, frees it after
 //   46153728  Site[1024]      262144 bytes: lines of Python that made calls; a
 //                             hole unless call sites are asked for
-//   46415872  Shape[255]      20400 bytes: shapes of tensors; a hole unless the
+//   46415872  Shape[255]      28560 bytes: shapes of tensors; a hole unless the
 //                             program tells some
 //
 //   CommBlock:  CommEntry 4096 | markers 4096 | CallRecord[512] 32768
@@ -306,14 +306,16 @@ static_assert(sizeof(Site) == 256);
 inline constexpr uint32_t kSiteCapacity = 1024;
 inline constexpr int kSiteShift = 48;  // of its number in CallRecord::caller
 
-// The sizes of a tensor, as the program tells them (rollcall.h). Written once.
+// The sizes of a tensor, as the program (rollcall.h) or PyTorch (torch_shapes.h) tells them. Written once.
 inline constexpr int kShapeDims = 9;
 struct Shape {
   HalfWord dims;  // 1 + the number of dimensions; 0: there is none yet
   uint32_t reserved;
   int64_t sizes[kShapeDims];
+  char call[32];  // what the program's framework calls the call: "all_to_all_single"; "": as NCCL
 };
-static_assert(sizeof(Shape) == 80);
+static_assert(sizeof(Shape) == 112);
+inline constexpr uint32_t kNoSizes = kShapeDims + 2;  // in Shape::dims: the name is all
 inline constexpr uint32_t kShapeCapacity = 255;
 
 inline constexpr size_t kBlockedOffset = 4096;

@@ -37,14 +37,19 @@ bool MakeRoom() {
   return made;
 }
 
-uint64_t HashOf(int dims, const int64_t* sizes) {
+int SizesIn(int dims) { return dims == kNameOnly ? 0 : dims; }
+
+uint64_t HashOf(int dims, const int64_t* sizes, const char* call) {
   uint64_t hash = static_cast<uint64_t>(dims);
-  for (int i = 0; i < dims; ++i) hash = segment::Mix(hash, static_cast<uint64_t>(sizes[i]));
+  for (const char* at = call; at != nullptr && *at != '\0'; ++at) {
+    hash = segment::Mix(hash, static_cast<unsigned char>(*at));
+  }
+  for (int i = 0; i < SizesIn(dims); ++i) hash = segment::Mix(hash, static_cast<uint64_t>(sizes[i]));
   return hash == 0 ? 1 : hash;
 }
 
 // Written before it counts.
-uint8_t Add(SegmentHeader* header, int dims, const int64_t* sizes) {
+uint8_t Add(SegmentHeader* header, int dims, const int64_t* sizes, const char* call) {
   const uint32_t index = claimed.fetch_add(1, std::memory_order_relaxed);
   if (index >= segment::kShapeCapacity) {
     claimed.store(segment::kShapeCapacity, std::memory_order_relaxed);
@@ -52,20 +57,22 @@ uint8_t Add(SegmentHeader* header, int dims, const int64_t* sizes) {
   }
   auto* shape =
       reinterpret_cast<Shape*>(reinterpret_cast<char*>(header) + segment::kShapesOffset) + index;
-  memcpy(shape->sizes, sizes, static_cast<size_t>(dims) * sizeof(sizes[0]));
+  const int count = SizesIn(dims);
+  if (count != 0) memcpy(shape->sizes, sizes, static_cast<size_t>(count) * sizeof(sizes[0]));
+  if (call != nullptr) strncpy(shape->call, call, sizeof(shape->call) - 1);
   shape->dims.store(static_cast<uint32_t>(dims) + 1, std::memory_order_release);
   return static_cast<uint8_t>(index + 1);
 }
 
 }  // namespace
 
-uint8_t FindShape(int dims, const int64_t* sizes) {
+uint8_t FindShape(int dims, const int64_t* sizes, const char* call) {
   SegmentHeader* header = recorder.header.load(std::memory_order_acquire);
-  if (header == nullptr || dims < 0 || dims > segment::kShapeDims ||
-      (dims != 0 && sizes == nullptr) || !MakeRoom()) {
+  const bool known = dims >= 0 && (dims <= segment::kShapeDims || dims == kNameOnly);
+  if (header == nullptr || !known || (SizesIn(dims) != 0 && sizes == nullptr) || !MakeRoom()) {
     return 0;
   }
-  const uint64_t hash = HashOf(dims, sizes);
+  const uint64_t hash = HashOf(dims, sizes, call);
   for (uint32_t i = 0, at = static_cast<uint32_t>(hash) % kSlots; i < kSlots;
        ++i, at = (at + 1) % kSlots) {
     uint64_t seen = slots[at].hash.load(std::memory_order_acquire);
@@ -74,7 +81,7 @@ uint8_t FindShape(int dims, const int64_t* sizes) {
       return static_cast<uint8_t>(slots[at].number.load(std::memory_order_acquire));
     }
     if (seen != 0 || !slots[at].hash.compare_exchange_strong(seen, hash)) continue;
-    const uint8_t number = Add(header, dims, sizes);
+    const uint8_t number = Add(header, dims, sizes, call);
     slots[at].number.store(number, std::memory_order_release);
     return number;
   }

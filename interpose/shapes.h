@@ -4,11 +4,15 @@
 
 #include <stdint.h>
 
+#include "interpose/segment.h"
+
 namespace rollcall {
 
-// 1 + the index of the Shape with these sizes; 0: there is no room for one more, no
-// segment yet, or no such shape. Takes no lock; the first call makes room in the file.
-uint8_t FindShape(int dims, const int64_t* sizes);
+// 1 + the index of the Shape with these sizes and this name of the call ("" or nullptr: none);
+// 0: there is no room for one more, no segment yet, or no such shape. Takes no lock; the first call
+// makes room in the file.
+uint8_t FindShape(int dims, const int64_t* sizes, const char* call = nullptr);
+inline constexpr int kNameOnly = segment::kNoSizes - 1;  // as `dims`
 
 // In a child of fork.
 void ForgetShapes();

@@ -20,6 +20,7 @@
 #include "interpose/annotations.h"
 #include "interpose/call_sites.h"
 #include "interpose/python_errors.h"
+#include "interpose/torch_shapes.h"
 #include "interpose/shapes.h"
 #include "interpose/environment.h"
 #include "interpose/keep_errno.h"
@@ -403,6 +404,7 @@ LocalComm* AddComm(const NewComm& what) {
   InstallStackSignals(segment_path);
   if (recorder.options.call_sites) StartCallSites();
   if (recorder.options.python_errors) StartPythonErrors();
+  if (recorder.options.tensor_shapes) StartTensorShapes();
   return comm;
 }
 

@@ -94,8 +94,10 @@ std::string CulpritInWords(const v1::Culprit& culprit) {
 std::string CallInWords(const v1::Call& call) {
   std::vector<std::string> args;
   if (!call.dtype().empty()) {
+    const std::string told = absl::StrCat(
+        call.logical(), call.logical().empty() || call.shape().empty() ? "" : " ", call.shape());
     args.push_back(absl::StrFormat("%s x %.0f%s%s", call.dtype(), call.count(),
-                                   call.shape().empty() ? "" : " as ", call.shape()));
+                                   told.empty() ? "" : " as ", told));
   } else if (call.count() > 0) {
     args.push_back(absl::StrFormat("%.0f bytes", call.count()));  // MPI's
   }

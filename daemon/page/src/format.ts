@@ -1,5 +1,5 @@
 // Values in words.
-import type { Call, CommunicatorRef, Culprit, Frame } from "./messages";
+import type { Call, CommunicatorRef, Culprit, Frame, GraphPlace } from "./messages";
 
 export function seconds(value: number): string {
   if (value < 0.001) return "0 s";
@@ -30,7 +30,14 @@ export function time(text: string | undefined): string {
 // What it moves: elements and their type, or bytes (MPI's calls).
 function amount(value: Call): string {
   if (value.dtype === "") return value.count > 0 ? `${count(value.count)} bytes` : "";
-  return `${value.dtype} × ${count(value.count)}${value.shape === "" ? "" : ` as ${value.shape}`}`;
+  const told = [value.logical, value.shape].filter((text) => text !== "").join(" ");
+  return `${value.dtype} × ${count(value.count)}${told === "" ? "" : ` as ${told}`}`;
+}
+
+// "3, launch 812, call 3 of 5"
+export function graph(value: GraphPlace | undefined): string {
+  if (value === undefined) return "";
+  return `${count(value.graph)}, launch ${count(value.launch)}, call ${count(value.call)} of ${count(value.calls)}`;
 }
 
 // "812 (validation)"

@@ -2,7 +2,7 @@
 import { useState } from "preact/hooks";
 import { addressOf } from "./address";
 import { incidentPath, reportPath, takeStacks } from "./api";
-import { call, communicator, count, culprit, frame, plural, seconds, step } from "./format";
+import { call, communicator, count, culprit, frame, graph, plural, seconds, step } from "./format";
 import { Icicle } from "./icicle";
 import { useLive } from "./live";
 import type { Call, Incident as Message, ProcessStack, StacksResponse, Verdict } from "./messages";
@@ -52,7 +52,9 @@ function CallCard({ title, who, stands, made, code, differs }: {
         ["data type", made.dtype === "" ? "" : mark("dtype", made.dtype)],
         [made.dtype === "" ? "bytes" : "count",
           made.dtype === "" && made.count === 0 ? "" : mark("count", count(made.count))],
+        ["for PyTorch", made.logical],
         ["shape", made.shape],
+        ["CUDA graph", graph(made.graph)],
         ["reduction", made.reduction === "" ? "" : mark("reduction", made.reduction)],
         ["root", made.root < 0 ? "" : mark("root", String(made.root))],
       ]} />}

@@ -1,8 +1,9 @@
 // The messages of proto/rollcall/v1/query.proto and incident.proto, as far as the page reads them.
 
+export interface GraphPlace { graph: number; launch: number; call: number; calls: number }
 export interface Call {
   position: number; operation: string; dtype: string; count: number; reduction: string;
-  root: number; code: string; shape: string;
+  root: number; code: string; shape: string; logical: string; graph?: GraphPlace;
 }
 export interface CommunicatorRef { id: string; name: string; size: number }
 export interface Culprit {

@@ -1,0 +1,78 @@
+// What the library uses of a Python that the process may have: functions of CPython's stable ABI,
+// found at run time.
+#pragma once
+
+#include <stdint.h>
+
+namespace rollcall::python {
+
+// The objects are opaque here.
+struct Object;
+using Function = Object* (*)(Object*, Object*);
+
+// PyMethodDef
+struct MethodDef {
+  const char* name;
+  Function function;
+  int flags;
+  const char* doc;
+};
+inline constexpr int kVarArgs = 1;  // METH_VARARGS
+
+//   FUNCTION(name in CPython, result, arguments)
+#define ROLLCALL_PYTHON_FUNCTIONS(FUNCTION)                            \
+  FUNCTION(Py_AddPendingCall, int, (int (*)(void*), void*))            \
+  FUNCTION(Py_IncRef, void, (Object*))                                 \
+  FUNCTION(Py_DecRef, void, (Object*))                                 \
+  FUNCTION(Py_BuildValue, Object*, (const char*, ...))                 \
+  FUNCTION(PyErr_Clear, void, ())                                      \
+  FUNCTION(PyImport_ImportModule, Object*, (const char*))              \
+  FUNCTION(PySys_GetObject, Object*, (const char*))                    \
+  FUNCTION(PySys_SetObject, int, (const char*, Object*))               \
+  FUNCTION(PyCFunction_NewEx, Object*, (MethodDef*, Object*, Object*)) \
+  FUNCTION(PyObject_CallObject, Object*, (Object*, Object*))           \
+  FUNCTION(PyObject_IsInstance, int, (Object*, Object*))               \
+  FUNCTION(PyObject_GetAttrString, Object*, (Object*, const char*))    \
+  FUNCTION(PyObject_Str, Object*, (Object*))                           \
+  FUNCTION(PyTuple_GetItem, Object*, (Object*, intptr_t))              \
+  FUNCTION(PyTuple_Size, intptr_t, (Object*))                          \
+  FUNCTION(PyLong_AsLong, long, (Object*))                             \
+  FUNCTION(PyUnicode_AsUTF8AndSize, const char*, (Object*, intptr_t*))
+
+struct Api {
+#define FUNCTION(name, result, arguments) result(*name) arguments;
+  ROLLCALL_PYTHON_FUNCTIONS(FUNCTION)
+#undef FUNCTION
+};
+extern Api api;
+
+// The type int.
+Object* IntType();
+
+// Fills `api`; false where the process has no Python, or another one than we know.
+bool Find();
+
+// An own reference, or nothing; never leaves an error of Python's behind.
+class Reference {
+ public:
+  explicit Reference(Object* object) : object_(object) {
+    if (object == nullptr) api.PyErr_Clear();
+  }
+  ~Reference() { Set(nullptr); }
+  Reference(const Reference&) = delete;
+  Reference& operator=(const Reference&) = delete;
+
+  Object* get() const { return object_; }
+  void Set(Object* object) {
+    if (object_ != nullptr) api.Py_DecRef(object_);
+    object_ = object;
+  }
+
+ private:
+  Object* object_;
+};
+
+// A new reference; nullptr, and no error, where there is no such attribute.
+Object* Attribute(Object* object, const char* name);
+
+}  // namespace rollcall::python
