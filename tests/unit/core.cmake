@@ -14,6 +14,7 @@ add_test(NAME nccl_surface
 add_test(NAME library_company
   COMMAND ${CMAKE_COMMAND} -E env "ROLLCALL_LIBRARY=$<TARGET_FILE:rollcall_library>"
           "ROLLCALL_STUB_DIR=${CMAKE_BINARY_DIR}/stubs" "LIBRARY_STEPS=$<TARGET_FILE:library_steps>"
+          "NCCL_INCLUDE_DIR=${NCCL_INCLUDE_DIR}" "CUDA_INCLUDE_DIR=${CUDA_INCLUDE_DIR}"
           ${Python3_EXECUTABLE} -m pytest -q -p no:cacheprovider
           "${CMAKE_CURRENT_LIST_DIR}/library_company_test.py")
 

@@ -103,3 +103,189 @@ def test_a_program_of_another_c_library_is_left_alone(go, tmp_path):
 def test_a_static_program_is_left_alone(go, tmp_path):
     program = compiled(tmp_path, "cc", "int main(void) { return 7; }", "-static-pie")
     assert go([program]) == (7, "", 0)
+
+
+# A job that calls NCCL and does one odd thing; ends with 7 if all went well.
+ODD_JOB = r"""
+#define _GNU_SOURCE
+#include <errno.h>
+#include <nccl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/time.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static ncclComm_t comm;
+static float data[8];
+
+static void join_job(void) {
+  ncclUniqueId id;
+  if (ncclGetUniqueId(&id) != ncclSuccess || ncclCommInitRank(&comm, 2, id, 0) != ncclSuccess) exit(1);
+}
+static int reduce(void) {
+  return ncclAllReduce(data, data, 8, ncclFloat, ncclSum, comm, 0) == ncclSuccess;
+}
+static void* reduce_for_ever(void* unused) {
+  for (;;) {
+    reduce();
+    pthread_testcancel();
+  }
+  return unused;
+}
+static void* reduce_without_end(void* unused) {
+  for (;;) reduce();
+  return unused;
+}
+
+static int vfork_and_exec(void) {
+  for (int i = 0; i < 100; ++i) {
+    const pid_t child = vfork();
+    if (child == 0) {
+      execl("/bin/true", "true", (char*)0);
+      _exit(1);
+    }
+    int status = -1;
+    if (!reduce() || waitpid(child, &status, 0) != child || status != 0) return 1;
+  }
+  return 7;
+}
+
+static int threads_at_exit(void) {
+  pthread_t threads[4];
+  for (int i = 0; i < 4; ++i) pthread_create(&threads[i], 0, reduce_without_end, 0);
+  usleep(20000);
+  exit(7);
+}
+
+static int cancelled_threads(void) {
+  for (int i = 0; i < 300; ++i) {  // more than there is room for at once
+    pthread_t thread;
+    void* result = 0;
+    pthread_create(&thread, 0, reduce_for_ever, 0);
+    usleep(200);
+    pthread_cancel(thread);
+    pthread_join(thread, &result);
+    if (result != PTHREAD_CANCELED || !reduce()) return 1;
+  }
+  return 7;
+}
+
+static volatile sig_atomic_t interrupted;
+static void on_alarm(int number) { interrupted += number == SIGALRM; }
+
+static int signals_in_calls(void) {
+  const struct itimerval often = {{0, 100}, {0, 100}};
+  struct sigaction action;
+  memset(&action, 0, sizeof(action));
+  action.sa_handler = on_alarm;
+  sigaction(SIGALRM, &action, 0);
+  setitimer(ITIMER_REAL, &often, 0);
+  for (long i = 0; interrupted < 500; ++i) {
+    errno = 4711;
+    if (!reduce() || errno != 4711) return 1;
+  }
+  return 7;
+}
+
+static int another_root(void) {  // where there is no /dev/shm
+  char root[] = "/tmp/rollcall-root-XXXXXX";
+  if (mkdtemp(root) == 0 || chroot(root) != 0 || chdir("/") != 0) return 1;
+  join_job();
+  return reduce() ? 7 : 1;
+}
+
+int main(int count, char** arguments) {
+  const char* odd = count > 1 ? arguments[1] : "";
+  if (strcmp(odd, "another_root") == 0) return another_root();
+  join_job();
+  if (!reduce()) return 1;
+  if (strcmp(odd, "vfork_and_exec") == 0) return vfork_and_exec();
+  if (strcmp(odd, "threads_at_exit") == 0) return threads_at_exit();
+  if (strcmp(odd, "cancelled_threads") == 0) return cancelled_threads();
+  if (strcmp(odd, "signals_in_calls") == 0) return signals_in_calls();
+  return 7;
+}
+"""
+NCCL_FLAGS = [f"-I{os.environ['NCCL_INCLUDE_DIR']}", f"-I{os.environ['CUDA_INCLUDE_DIR']}",
+              "-Wno-format-truncation", "-pthread", f"-L{STUBS}", "-l:libnccl.so.2"]
+
+
+@pytest.mark.parametrize("odd", ["vfork_and_exec", "threads_at_exit", "cancelled_threads",
+                                 "signals_in_calls"])
+def test_an_odd_job_runs_and_is_recorded(go, tmp_path, odd):
+    program = compiled(tmp_path, "cc", ODD_JOB, *NCCL_FLAGS)
+    assert go([program, odd]) == (7, "", 1)
+
+
+def test_in_another_root_without_memory_files_the_job_runs_and_one_line_says_so(go, tmp_path):
+    if os.geteuid() != 0:
+        pytest.skip("only root may change its root")
+    program = compiled(tmp_path, "cc", ODD_JOB, *NCCL_FLAGS)
+    exit_code, said, segments = go([program, "another_root"],
+                                   environment={"ROLLCALL_DIR": "/dev/shm/rollcall-nowhere"})
+    assert (exit_code, segments) == (7, 0)
+    assert said.count("\n") == 1 and "not recording, training unaffected" in said
+
+
+def test_a_setuid_program_runs_without_us(go, tmp_path):
+    if os.geteuid() != 0:
+        pytest.skip("only root can make a program of another user's")
+    program = compiled(tmp_path, "cc", "int main(void) { return 7; }")
+    directory = pathlib.Path("/tmp") / f"rollcall-setuid-{os.getpid()}"
+    directory.mkdir(mode=0o755)
+    try:
+        shutil.copy(program, directory / "program")
+        os.chmod(directory / "program", 0o4755)
+        go_as_nobody = ["setpriv", "--reuid=65534", "--clear-groups", directory / "program"]
+        assert go(go_as_nobody) == (7, "", 0)
+    finally:
+        shutil.rmtree(directory)
+
+
+OTHER_DLSYM = r"""
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <string.h>
+static void* (*next)(void*, const char*);
+__attribute__((constructor)) static void find(void) {
+  next = (void* (*)(void*, const char*))dlvsym(RTLD_NEXT, "dlsym", VERSION);
+}
+void* dlsym(void* handle, const char* name) {
+  if (next == 0) find();
+  return next(handle, name);
+}
+"""
+LOOKS_UP = r"""
+#include <dlfcn.h>
+#include <nccl.h>
+int main(void) {
+  void* library = dlopen("libnccl.so.2", RTLD_NOW | RTLD_LOCAL);
+  ncclResult_t (*get_id)(ncclUniqueId*) = dlsym(library, "ncclGetUniqueId");
+  ncclResult_t (*init)(ncclComm_t*, int, ncclUniqueId, int) = dlsym(library, "ncclCommInitRank");
+  ncclUniqueId id;
+  ncclComm_t comm;
+  return get_id(&id) == ncclSuccess && init(&comm, 2, id, 0) == ncclSuccess ? 7 : 1;
+}
+"""
+
+
+@pytest.mark.parametrize("first", [True, False], ids=["before_it", "behind_it"])
+def test_works_beside_another_interposer_of_dlsym(go, tmp_path, first):
+    version = '"GLIBC_2.2.5"' if os.uname().machine == "x86_64" else '"GLIBC_2.17"'
+    other = compiled(tmp_path, "cc", OTHER_DLSYM, "-shared", "-fPIC", f"-DVERSION={version}", "-ldl")
+    other = other.rename(tmp_path / "libother.so")
+    program = compiled(tmp_path, "cc", LOOKS_UP, *NCCL_FLAGS[:3], "-ldl")
+    exit_code, said, segments = go([program], [LIBRARY, str(other)] if first else
+                                   [str(other), LIBRARY])
+    assert (exit_code, said) == (7, "")
+    # One that comes before ours and asks libc's dlsym by its version passes us over.
+    assert segments == (1 if first else 0)
+
+
+def test_an_emptied_environment_takes_us_away(go, tmp_path):
+    program = compiled(tmp_path, "cc", LOOKS_UP, *NCCL_FLAGS[:3], "-ldl")
+    assert go(["env", "-i", f"LD_LIBRARY_PATH={STUBS}", program]) == (7, "", 0)

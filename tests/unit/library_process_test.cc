@@ -101,9 +101,9 @@ TEST_F(LibraryProcessTest, AForkWithinAnOpenGroupStartsWithoutIt) {
   }
 }
 
-TEST_F(LibraryProcessTest, TwoHundredForksLeaveOneSegment) {
+TEST_F(LibraryProcessTest, AThousandForksLeaveOneSegment) {
   std::string steps = "id init=2,0 all_reduce";
-  for (int i = 0; i < 200; ++i) steps += " fork join";
+  for (int i = 0; i < 1000; ++i) steps += " fork join";
   ASSERT_EQ(Run(Steps(steps + " all_reduce")), 0) << Stderr();
   EXPECT_EQ(Read().communicators[0].entered, 2u);
 }
