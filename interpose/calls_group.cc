@@ -34,6 +34,8 @@ void StampRecords(const GroupComm& part, uint64_t now, ncclResult_t result) {
   }
 }
 
+}  // namespace
+
 void CloseGroup(ThreadState* thread, ncclResult_t result) {
   const uint64_t now = Now();
   for (int i = 0; i < thread->group_size; ++i) {
@@ -50,6 +52,8 @@ void CloseGroup(ThreadState* thread, ncclResult_t result) {
     Raise(&entry->p2p_returned, Get(entry->p2p_entered));
   }
 }
+
+namespace {
 
 void ForgetGroup(ThreadState* thread) {
   thread->group_size = 0;

@@ -12,6 +12,7 @@
 // works as if we were not there, and is not seen.
 #include "interpose/old_glibc.h"
 
+#include "interpose/profiler_plugin.h"
 #include "interpose/real.h"
 
 #include <dlfcn.h>
@@ -45,6 +46,9 @@ extern "C" __attribute__((visibility("hidden"))) void* rollcall_dlsym_look_up(vo
   const DlsymFn real_dlsym = RealDlsym();
   void* real = real_dlsym(handle, name);
   if (real == nullptr || !MayBeOurs(name)) return real;
+  if (strncmp(name, kProfilerPrefix, sizeof(kProfilerPrefix) - 1) == 0) {
+    return ProfilerTableFor(name, real);
+  }
   Fn fn;
   void* wrapper = WrapperOf(name, &fn);
   if (wrapper == nullptr || real == wrapper) return real;

@@ -269,6 +269,9 @@ ROLLCALL_HOT void EndRecord(ThreadState* thread, LocalComm* comm, const OpenReco
 // thread's list is full, and its calls go on without markers.
 GroupComm* JoinGroup(ThreadState* thread, LocalComm* comm, cudaStream_t stream);
 
+// The calls of this thread's group have returned, or not happened.
+void CloseGroup(ThreadState* thread, ncclResult_t result);
+
 template <typename Function, typename... Args>
 __attribute__((noinline, cold)) ncclResult_t ObserveCaptured(Function* real, ThreadState* thread,
                                                              LocalComm* comm, const CallInfo& info,

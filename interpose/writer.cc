@@ -399,6 +399,7 @@ LocalComm* AddComm(const NewComm& what) {
   comm->marker_base = 0;
   comm->non_blocking = what.non_blocking;
   comm->beside = nullptr;
+  comm->by_plugin = false;
   FillEntry(comm->entry, what);
   RaiseCommCount(index + 1);
   InstallStackSignals(segment_path);

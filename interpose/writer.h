@@ -31,6 +31,7 @@ struct LocalComm {
   void* context = nullptr;   // CUcontext of the communicator's device
   uint32_t index = 0;
   bool non_blocking = false;
+  bool by_plugin = false;  // NCCL told of it (profiler_plugin.h), not a wrapper
   const segment::CommEntry* beside = nullptr;  // whose side channel this is (side_channel.h)
 };
 

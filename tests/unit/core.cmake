@@ -18,6 +18,14 @@ add_test(NAME library_company
           ${Python3_EXECUTABLE} -m pytest -q -p no:cacheprovider
           "${CMAKE_CURRENT_LIST_DIR}/library_company_test.py")
 
+if(NOT ROLLCALL_SANITIZE)
+  add_test(NAME library_instructions
+    COMMAND ${CMAKE_COMMAND} -E env "ROLLCALL_LIBRARY=$<TARGET_FILE:rollcall_library>"
+            "ROLLCALL_STUB_DIR=${CMAKE_BINARY_DIR}/stubs" "LIBRARY_STEPS=$<TARGET_FILE:library_steps>"
+            ${Python3_EXECUTABLE} -m pytest -q -p no:cacheprovider
+            "${CMAKE_CURRENT_LIST_DIR}/library_instructions_test.py")
+endif()
+
 # The library and the programs that test it, cross-built, and these tests on them under emulation.
 add_test(NAME library_aarch64
   COMMAND "${CMAKE_CURRENT_LIST_DIR}/library_aarch64.sh" "${CMAKE_BINARY_DIR}"

@@ -1,4 +1,5 @@
 #include "tests/sim/nccl/comm.h"
+#include "tests/sim/nccl/profiler.h"
 
 #include <stdio.h>
 
@@ -62,6 +63,7 @@ ncclResult_t Comm::Join(const std::string& segment_name) {
     segment = std::move(opened);
   }
   segment->Wait([this] { return segment->AllAttached(); }, [this] { return aborted.load(); });
+  if (!aborted) ProfilerInit(this);
   return ncclSuccess;
 }
 

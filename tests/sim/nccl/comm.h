@@ -79,6 +79,7 @@ class Comm : public std::enable_shared_from_this<Comm> {
   std::vector<bool> sends_to, receives_from;  // peers met for the first time
   int children = 0;                           // splits so far
   int shrinks = 0;
+  void* profiler_context = nullptr;  // set once, by Join()
 
   std::mutex run_mutex;  // held while a stream is in here; guards the next
   uint64_t rounds = 0;   // of collectives, equal on all ranks

@@ -6,6 +6,7 @@
 
 #include "tests/sim/cuda/device.h"
 #include "tests/sim/nccl/launch.h"
+#include "tests/sim/nccl/profiler.h"
 #include "tests/sim/nccl/quiet_thread.h"
 #include "tests/sim/nccl/reduce.h"
 #include "tests/sim/nccl/warn.h"
@@ -147,7 +148,11 @@ ncclResult_t GroupEnd() {
     return Warn(ncclInvalidUsage, "a group has both collectives and communicator calls");
   }
   if (!group.jobs.empty()) return StartJobs(std::move(group.jobs));
-  return group.calls.empty() ? ncclSuccess : Launch(std::move(group.calls));
+  if (group.calls.empty()) return ncclSuccess;
+  ProfileGroupEnd();
+  const ncclResult_t launched = Launch(std::move(group.calls));
+  ProfileGroupEnded();
+  return launched;
 }
 
 ncclResult_t GroupDrop() {
@@ -179,6 +184,7 @@ ncclResult_t Submit(ncclComm_t handle, Call call, cudaStream_t stream) {
     return Fail(Warn(ncclUnhandledCudaError, "invalid stream"));
   }
   GroupStart();
+  ProfileCall(*comm, pending.call, stream, IsCaptured(pending.stream));
   ThreadGroup().calls.push_back(std::move(pending));
   return GroupEnd();
 }

@@ -4,6 +4,7 @@
 
 #include "tests/sim/cuda/device.h"
 #include "tests/sim/nccl/options.h"
+#include "tests/sim/nccl/profiler.h"
 #include "tests/sim/nccl/quiet_thread.h"
 #include "tests/sim/nccl/run.h"
 #include "tests/sim/nccl/warn.h"
@@ -106,11 +107,6 @@ ncclResult_t Connect(std::vector<Bundle>* bundles) {
   return ncclSuccess;
 }
 
-bool IsCaptured(const StreamRef& stream) {
-  std::lock_guard lock(DeviceAt(stream->device).mutex);
-  return stream->capture != nullptr;
-}
-
 // Puts the work on its first stream, behind all of its streams and behind the
 // communicator's work before; the other streams wait for it.
 void Enqueue(Bundle bundle) {
@@ -142,11 +138,17 @@ void Enqueue(Bundle bundle) {
 ncclResult_t ConnectAndEnqueue(std::vector<Bundle> bundles) {
   const ncclResult_t connected = Connect(&bundles);
   if (connected != ncclSuccess) return connected;
+  for (const Bundle& bundle : bundles) ProfileLaunch(*bundle.comm, bundle.calls);
   for (Bundle& bundle : bundles) Enqueue(std::move(bundle));
   return ncclSuccess;
 }
 
 }  // namespace
+
+bool IsCaptured(const StreamRef& stream) {
+  std::lock_guard lock(DeviceAt(stream->device).mutex);
+  return stream->capture != nullptr;
+}
 
 ncclResult_t Launch(std::vector<Pending> calls) {
   std::vector<Bundle> bundles = Sort(std::move(calls));

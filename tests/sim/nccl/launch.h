@@ -14,6 +14,8 @@ struct Pending {
   Call call;
 };
 
+bool IsCaptured(const StreamRef& stream);
+
 // Starts a group's calls. With non-blocking communicators a thread does it, and
 // the result is ncclInProgress.
 ncclResult_t Launch(std::vector<Pending> calls);

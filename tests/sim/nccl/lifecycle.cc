@@ -9,6 +9,7 @@
 #include "tests/sim/cuda/device.h"
 #include "tests/sim/nccl/group.h"
 #include "tests/sim/nccl/options.h"
+#include "tests/sim/nccl/profiler.h"
 #include "tests/sim/nccl/quiet_thread.h"
 #include "tests/sim/nccl/warn.h"
 
@@ -153,6 +154,7 @@ ncclResult_t Destroy(const CommRef& comm) {
   comm->EnsureReady();
   if (!comm->revoked && !comm->finalized.exchange(true)) FinishFinalize(comm);
   comm->Stop(true);  // a graph that is launched later finds nothing here
+  ProfilerFinalize(comm.get());
   comm->Forget();
   return ncclSuccess;
 }
@@ -160,6 +162,7 @@ ncclResult_t Destroy(const CommRef& comm) {
 ncclResult_t Abort(const CommRef& comm) {
   comm->Stop(true);
   comm->WaitUntilIdle();
+  ProfilerFinalize(comm.get());
   comm->Forget();
   return ncclSuccess;
 }

@@ -1,0 +1,415 @@
+#include "interpose/old_glibc.h"
+
+#include "interpose/profiler_plugin.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "interpose/keep_errno.h"
+#include "interpose/profiler_abi.h"
+#include "interpose/real.h"
+#include "interpose/record.h"
+
+namespace rollcall {
+namespace {
+
+using profiler::DetailsOf;
+using profiler::Table;
+
+constexpr int kSystemError = 2;  // ncclSystemError: NCCL goes on without a profiler
+
+// Another plugin, that we stand in front of.
+std::atomic<const Table*> chained[profiler::kVersions + 1];
+
+// A communicator, as NCCL's `context`. One that has ended makes room.
+struct Context {
+  std::atomic<bool> used;
+  LocalComm* comm;    // nullptr: we record nothing of it
+  uint64_t generation;
+  void* theirs;  // the other plugin's context
+  int their_mask;
+};
+Context contexts[segment::kCommCapacity];
+
+// A group whose begin and end we are told, as NCCL's `handle`. Used again after so many.
+struct GroupEvent {
+  void* theirs;
+};
+constexpr uint32_t kGroupEvents = 256;
+GroupEvent group_events[kGroupEvents];
+std::atomic<uint32_t> next_group_event{0};
+
+Context* ContextOf(void* context) {
+  auto* found = static_cast<Context*>(context);
+  return found >= contexts && found < contexts + segment::kCommCapacity ? found : nullptr;
+}
+
+GroupEvent* GroupEventOf(void* handle) {
+  auto* found = static_cast<GroupEvent*>(handle);
+  return found >= group_events && found < group_events + kGroupEvents ? found : nullptr;
+}
+
+Context* ClaimContext() {
+  for (Context& context : contexts) {
+    bool used = context.used.load(std::memory_order_relaxed);
+    if (!used && context.used.compare_exchange_strong(used, true)) return &context;
+  }
+  return nullptr;
+}
+
+// The wrappers have seen a communicator made, so they see what is called on it.
+bool WrappersSee() {
+  for (const LocalComm& comm : recorder.comms) {
+    if (comm.entry == nullptr) break;
+    if (!comm.by_plugin) return true;
+  }
+  return false;
+}
+
+// NCCL's hash of the unique id, or of how a child came about, is the same on all ranks.
+LocalComm* NewCommunicator(Context* context, uint64_t hash, const char* name, int ranks, int rank) {
+  if (!StartRecording() || this_thread.inside || WrappersSee()) return nullptr;
+  NewComm what;
+  what.base_id = segment::Mix(segment::kSignatureSeed, hash);
+  what.id = segment::Mix(what.base_id, TimesCreated(what.base_id, rank));
+  what.rank = rank;
+  what.size = ranks;
+  what.name = name;
+  LocalComm* comm = AddComm(what);
+  if (comm == nullptr) return nullptr;
+  comm->by_plugin = true;
+  context->generation = Get(comm->entry->init_entered);
+  BindHandle(comm, context);
+  SetState(comm, segment::CommState::kReady);
+  return comm;
+}
+
+// As wrapped calls are named; kNone for what is not recorded.
+Op OpNamed(const char* name) {
+  constexpr Op kOps[] = {Op::kAllReduce, Op::kAllGather, Op::kReduceScatter, Op::kReduce,
+                         Op::kBroadcast, Op::kAlltoAll,  Op::kGather,        Op::kScatter,
+                         Op::kSend,      Op::kRecv};
+  for (const Op op : kOps) {
+    if (name != nullptr && strcmp(name, OpName(op)) == 0) return op;
+  }
+  return Op::kNone;
+}
+
+uint8_t TypeNamed(const char* name) {
+  // In the order of ncclDataType_t.
+  constexpr const char* kNames[] = {"ncclInt8",    "ncclUint8",    "ncclInt32",      "ncclUint32",
+                                    "ncclInt64",   "ncclUint64",   "ncclFloat16",    "ncclFloat32",
+                                    "ncclFloat64", "ncclBfloat16", "ncclFloat8e4m3", "ncclFloat8e5m2"};
+  for (uint8_t i = 0; i < sizeof(kNames) / sizeof(kNames[0]); ++i) {
+    if (name != nullptr && strcmp(name, kNames[i]) == 0) return i;
+  }
+  return kNoDtype;
+}
+
+bool HasRoot(Op op) {
+  return op == Op::kReduce || op == Op::kBroadcast || op == Op::kGather || op == Op::kScatter;
+}
+
+// A call within a group whose begin we were told (version 5), or alone.
+void NoteCall(LocalComm* comm, const CallInfo& info, bool captured) {
+  ThreadState* thread = &this_thread;
+  if (info.op == Op::kNone || thread->inside) return;
+  const InsideCall inside(thread);
+  BlockedOf(thread);
+  const GroupComm* part =
+      thread->group_depth > 0 ? JoinGroup(thread, comm, info.stream) : nullptr;
+  const uint64_t seen = part == nullptr ? 0 : part->capture;
+  const uint64_t capture = seen > kOffLimits ? seen : captured ? kUnknownCapture : 0;
+  if (capture != 0) {
+    EndCaptured(thread, comm, info, BeginCaptured(thread, comm, info, nullptr, capture),
+                ncclSuccess);
+    return;
+  }
+  const OpenRecord open = BeginRecord(thread, comm, info, Now(), nullptr);
+  EndRecord(thread, comm, open, ncclSuccess);
+}
+
+void NoteCollApi(LocalComm* comm, const profiler::CollApi& call) {
+  const Op op = OpNamed(call.function);
+  NoteCall(comm,
+           {op, TypeNamed(call.datatype), kNoReduction, HasRoot(op) ? call.root : kNoPeer,
+            call.count, static_cast<cudaStream_t>(call.stream)},
+           call.captured);
+}
+
+void NoteColl(LocalComm* comm, const profiler::Coll& call) {
+  const Op op = OpNamed(call.function);
+  NoteCall(comm,
+           {op, TypeNamed(call.datatype), kNoReduction, HasRoot(op) ? call.root : kNoPeer,
+            call.count, nullptr},
+           false);
+}
+
+void NoteP2p(LocalComm* comm, const profiler::P2p& call) {
+  NoteCall(comm,
+           {OpNamed(call.function), TypeNamed(call.datatype), kNoReduction, call.peer, call.count,
+            nullptr},
+           false);
+}
+
+void OpenGroup() {
+  ThreadState* thread = &this_thread;
+  if (thread->inside || thread->group_depth > 0) return;
+  thread->group_depth = 1;
+  thread->group_size = 0;
+  if (++thread->group_number == 0) thread->group_number = 1;
+}
+
+// The host may wait for peers from here on, until the group has ended.
+void BeginGroupEnd() {
+  ThreadState* thread = &this_thread;
+  segment::BlockedEntry* entry = thread->group_depth == 0 ? nullptr : BlockedOf(thread);
+  if (entry == nullptr) return;
+  const uint32_t comm = thread->group_size > 0 ? thread->group[0].comm->index : segment::kNoComm;
+  entry->op.store(static_cast<uint32_t>(Op::kGroupEnd), std::memory_order_relaxed);
+  entry->comm.store(comm, std::memory_order_relaxed);
+  entry->since.store(Now(), std::memory_order_release);
+}
+
+void FinishGroup() {
+  ThreadState* thread = &this_thread;
+  if (thread->group_depth == 0) return;
+  if (thread->blocked_claimed && thread->blocked != nullptr) {
+    thread->blocked->since.store(0, std::memory_order_release);
+  }
+  CloseGroup(thread, ncclSuccess);
+  thread->group_size = 0;
+  thread->group_depth = 0;
+}
+
+// What we want to know, of a communicator that nobody else tells us of.
+constexpr int OurMask(int version) {
+  if (version >= 5) return profiler::kGroupApi | profiler::kCollApi | profiler::kP2p;
+  return version == 4 ? profiler::kColl | profiler::kP2p : 0;
+}
+
+template <int version>
+void NoteEvent(LocalComm* comm, uint64_t type, void* descriptor) {
+  if (type == profiler::kP2p) NoteP2p(comm, DetailsOf<profiler::P2p>(descriptor));
+  if (version == 4 && type == profiler::kColl) NoteColl(comm, DetailsOf<profiler::Coll>(descriptor));
+  if (type == profiler::kCollApi) NoteCollApi(comm, DetailsOf<profiler::CollApi>(descriptor));
+  if (type == profiler::kGroupApi) OpenGroup();
+}
+
+bool IsAlive(const Context& context) {
+  return context.comm != nullptr && Get(context.comm->entry->init_entered) == context.generation &&
+         context.comm->handle.load(std::memory_order_relaxed) == &context;
+}
+
+template <int version>
+int Start(void* given, void** handle, void* given_descriptor) {
+  const Table* other = chained[version].load(std::memory_order_acquire);
+  Context* context = ContextOf(given);
+  if (context == nullptr) {
+    return other == nullptr ? 0 : other->start(given, handle, given_descriptor);
+  }
+  auto* descriptor = static_cast<profiler::Descriptor*>(given_descriptor);
+  const uint64_t type = version < 5 ? descriptor->type & 0xff : descriptor->type;
+  const bool is_ours = (OurMask(version) & type) != 0 && IsAlive(*context) && Recording();
+  void* theirs = nullptr;
+  int result = 0;
+  if (other != nullptr && (static_cast<uint64_t>(context->their_mask) & type) != 0) {
+    void* const parent = descriptor->parent;
+    const GroupEvent* group = GroupEventOf(parent);
+    if (group != nullptr) descriptor->parent = group->theirs;
+    result = other->start(context->theirs, &theirs, descriptor);
+    descriptor->parent = parent;
+  }
+  *handle = theirs;
+  if (!is_ours) return result;
+  const KeepErrno keep_errno;
+  NoteEvent<version>(context->comm, type, descriptor);
+  if (type == profiler::kGroupApi) {
+    GroupEvent* group = &group_events[next_group_event.fetch_add(1) % kGroupEvents];
+    group->theirs = theirs;
+    *handle = group;
+  }
+  return result;
+}
+
+template <int version>
+int Stop(void* handle) {
+  const Table* other = chained[version].load(std::memory_order_acquire);
+  const GroupEvent* group = GroupEventOf(handle);
+  if (group != nullptr) {
+    FinishGroup();
+    handle = group->theirs;
+  }
+  return other == nullptr || handle == nullptr ? 0 : other->stop(handle);
+}
+
+template <int version>
+int RecordState(void* handle, int state, void* arguments) {
+  const Table* other = chained[version].load(std::memory_order_acquire);
+  const GroupEvent* group = GroupEventOf(handle);
+  if (group != nullptr) {
+    if (state == profiler::kGroupEndBegins) BeginGroupEnd();
+    handle = group->theirs;
+  }
+  return other == nullptr || handle == nullptr ? 0 : other->record(handle, state, arguments);
+}
+
+template <int version>
+int Finalize(void* given) {
+  const Table* other = chained[version].load(std::memory_order_acquire);
+  Context* context = ContextOf(given);
+  if (context == nullptr) return other == nullptr ? 0 : other->finalize(given);
+  const int result =
+      other == nullptr || context->theirs == nullptr ? 0 : other->finalize(context->theirs);
+  if (IsAlive(*context)) {
+    ForgetHandle(context->comm);
+    SetState(context->comm, segment::CommState::kDestroyed);
+  }
+  context->comm = nullptr;
+  context->used.store(false, std::memory_order_release);
+  return result;
+}
+
+// Calls the other plugin's init with its own context, then says what we want. `ours` makes our
+// communicator.
+template <int version, typename Theirs, typename Ours>
+int InitBoth(void** given, int* mask, Theirs theirs, Ours ours) {
+  const KeepErrno keep_errno;
+  const Table* other = chained[version].load(std::memory_order_acquire);
+  Context* context = ClaimContext();
+  if (context == nullptr) return other == nullptr ? kSystemError : theirs(other, given);
+  context->theirs = nullptr;
+  context->comm = nullptr;
+  const int before = *mask;
+  const int result = other == nullptr ? 0 : theirs(other, &context->theirs);
+  context->their_mask = other == nullptr || result != 0 ? 0 : *mask;
+  if (context->their_mask == 0) *mask = before;
+  context->comm = ours(context);
+  if (context->comm != nullptr) *mask |= OurMask(version);
+  *given = context;
+  return 0;
+}
+
+template <int version>
+int InitOfOld(void** context, int* mask) {
+  return InitBoth<version>(
+      context, mask,
+      [=](const Table* other, void** theirs) {
+        return reinterpret_cast<profiler::InitOld>(other->init)(theirs, mask);
+      },
+      [](Context*) -> LocalComm* { return nullptr; });
+}
+
+int InitOf4(void** context, int* mask, const char* name, uint64_t hash, int nodes, int ranks,
+            int rank, void* log) {
+  return InitBoth<4>(
+      context, mask,
+      [=](const Table* other, void** theirs) {
+        return reinterpret_cast<profiler::Init4>(other->init)(theirs, mask, name, hash, nodes,
+                                                              ranks, rank, log);
+      },
+      [=](Context* ours) { return NewCommunicator(ours, hash, name, ranks, rank); });
+}
+
+template <int version>
+int InitOf5(void** context, uint64_t hash, int* mask, const char* name, int nodes, int ranks,
+            int rank, void* log) {
+  return InitBoth<version>(
+      context, mask,
+      [=](const Table* other, void** theirs) {
+        return reinterpret_cast<profiler::Init5>(other->init)(theirs, hash, mask, name, nodes,
+                                                              ranks, rank, log);
+      },
+      [=](Context* ours) { return NewCommunicator(ours, hash, name, ranks, rank); });
+}
+
+}  // namespace
+}  // namespace rollcall
+
+#define TABLE(version, init)                                                              \
+  extern "C" ROLLCALL_EXPORT const rollcall::profiler::Table ncclProfiler_v##version = {  \
+      "Rollcall",                                                                         \
+      reinterpret_cast<void (*)()>(&rollcall::init),                                       \
+      &rollcall::Start<version>,                                                          \
+      &rollcall::Stop<version>,                                                           \
+      &rollcall::RecordState<version>,                                                    \
+      &rollcall::Finalize<version>};
+TABLE(1, InitOfOld<1>)
+TABLE(2, InitOfOld<2>)
+TABLE(3, InitOfOld<3>)
+TABLE(4, InitOf4)
+TABLE(5, InitOf5<5>)
+TABLE(6, InitOf5<6>)
+
+namespace rollcall {
+namespace {
+
+const Table* const ours[] = {nullptr,          &ncclProfiler_v1, &ncclProfiler_v2, &ncclProfiler_v3,
+                             &ncclProfiler_v4, &ncclProfiler_v5, &ncclProfiler_v6};
+
+// The plugin that NCCL takes where nobody names one: libnccl-profiler.so, or what the network's
+// plugin brings.
+void* DefaultPlugin() {
+  void* library = dlopen("libnccl-profiler.so", RTLD_NOW | RTLD_LOCAL);
+  if (library != nullptr) return library;
+  const char* network = getenv("NCCL_NET_PLUGIN");
+  library = dlopen(network == nullptr ? "libnccl-net.so" : network, RTLD_NOLOAD | RTLD_NOW);
+  dlerror();
+  return library;
+}
+
+bool HasOlder(void* library, int version) {
+  char name[] = "ncclProfiler_v0";
+  for (int older = version - 1; older >= 1; --older) {
+    name[sizeof(name) - 2] = static_cast<char>('0' + older);
+    if (RealDlsym()(library, name) != nullptr) return true;
+  }
+  dlerror();
+  return false;
+}
+
+bool IsOn() {
+  const char* enabled = getenv("ROLLCALL");
+  return enabled == nullptr || strcmp(enabled, "0") != 0;
+}
+
+// In every process: only names this file, where that is free.
+__attribute__((constructor)) void NamePlugin() {
+  const KeepErrno keep_errno;
+  if (getenv("NCCL_PROFILER_PLUGIN") != nullptr || !IsOn()) return;
+  Dl_info self;
+  constexpr size_t kMostNccl = 250;  // longer names NCCL cuts
+  if (dladdr(static_cast<const void*>(&ncclProfiler_v6), &self) == 0 || self.dli_fname == nullptr ||
+      self.dli_fname[0] != '/' || strlen(self.dli_fname) > kMostNccl) {
+    return;
+  }
+  setenv("NCCL_PROFILER_PLUGIN", self.dli_fname, 0);
+}
+
+}  // namespace
+
+void* ProfilerTableFor(const char* name, void* real) {
+  const char digit = name[sizeof(kProfilerPrefix) - 1];
+  const int version = digit - '0';
+  if (version < 1 || version > profiler::kVersions || name[sizeof(kProfilerPrefix)] != '\0') {
+    return real;
+  }
+  const bool nothing_to_see = !IsOn() || this_thread.inside || WrappersSee();
+  const Table* other = static_cast<const Table*>(real);
+  if (real == ours[version]) {  // NCCL has opened us, and nobody's
+    void* library = DefaultPlugin();
+    other = library == nullptr
+                ? nullptr
+                : static_cast<const Table*>(RealDlsym()(library, name));
+    // Its newest table is an older one, which NCCL knows to serve.
+    if (library != nullptr && other == nullptr && HasOlder(library, version)) return nullptr;
+    if (other == real) other = nullptr;
+  }
+  if (nothing_to_see) return other == nullptr ? real : const_cast<Table*>(other);
+  chained[version].store(other, std::memory_order_release);
+  return const_cast<Table*>(ours[version]);
+}
+
+}  // namespace rollcall

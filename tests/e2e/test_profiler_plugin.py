@@ -1,0 +1,123 @@
+"""Jobs whose NCCL no preloaded library can see: there the same file is NCCL's profiler plugin."""
+import pathlib
+import subprocess
+
+import pytest
+
+ABI = pathlib.Path(__file__).parents[2] / "interpose" / "profiler_abi.h"
+
+# Counts what it is told, and says it when a communicator ends.
+OTHERS_PLUGIN = r"""
+#include "interpose/profiler_abi.h"
+#include <fcntl.h>
+#include <stdio.h>
+#include <unistd.h>
+using namespace rollcall::profiler;
+static int started, stopped;
+static int event;  // whose address is a handle
+static int init4(void** context, int* mask, const char*, uint64_t, int, int, int, void*) {
+  *context = &event;
+  *mask = kGroup | kColl | kP2p;
+  return 0;
+}
+static int init5(void** context, uint64_t, int* mask, const char*, int, int, int, void*) {
+  *context = &event;
+  *mask = kGroupApi | kCollApi | kColl | kP2p;
+  return 0;
+}
+static int start(void* context, void** handle, void* descriptor) {
+  const void* parent = static_cast<Descriptor*>(descriptor)->parent;
+  if (context != &event || (parent != nullptr && parent != &event)) _exit(99);
+  ++started;
+  *handle = &event;
+  return 0;
+}
+static int stop(void* handle) {
+  if (handle != &event) _exit(98);
+  ++stopped;
+  return 0;
+}
+static int record(void* handle, int, void*) { if (handle != &event) _exit(97); return 0; }
+static int finalize(void* context) {
+  char line[64];
+  const int out = open(OUT, O_WRONLY | O_APPEND | O_CREAT, 0600);
+  const int bytes = snprintf(line, sizeof(line), "%d %d %d\n", context == &event, started, stopped);
+  if (write(out, line, bytes) != bytes) return 1;
+  return close(out);
+}
+#define TABLE(version, init) extern "C" __attribute__((visibility("default"))) \
+  const Table ncclProfiler_v##version = {"other", reinterpret_cast<void (*)()>(&init), start, stop, \
+                                         record, finalize};
+#if VERSION == 4
+TABLE(4, init4)
+#else
+TABLE(5, init5)
+#endif
+"""
+
+
+@pytest.fixture
+def others_plugin(tmp_path):
+    """others_plugin(version) -> (its path, what its processes said)"""
+    said = tmp_path / "events"
+
+    def make(version):
+        source = tmp_path / "plugin.cc"
+        source.write_text(OTHERS_PLUGIN)
+        plugin = tmp_path / "libnccl-profiler.so"
+        subprocess.run(["c++", "-shared", "-fPIC", f"-DVERSION={version}", f'-DOUT="{said}"',
+                        f"-I{ABI.parents[1]}", "-o", plugin, source], check=True)
+        return plugin, lambda: sorted(said.read_text().splitlines())
+
+    return make
+
+
+@pytest.mark.parametrize("version", ["4", "5", "6"])
+def test_a_missing_rank_is_named(run, version):
+    verdict = run("one_rank_stops_calling_static", env={"ROLLCALL_SIM_PROFILER": version}).verdict
+    assert verdict["cause"] == "missing_rank"
+    assert [c["rank"] for c in verdict["culprits"]] == [3]
+    assert verdict["waiting_ranks"] == [0, 1, 2]
+    assert (verdict["call"]["operation"], verdict["call"]["position"]) == ("AllReduce", 10)
+    assert (verdict["call"]["dtype"], verdict["call"]["count"]) == ("float32", 1024)
+
+
+@pytest.mark.parametrize("version", ["4", "5", "6"])
+def test_a_receive_of_another_size_is_named(run, version):
+    # A first send whose peer never comes is not: NCCL tells of it when it has met the peer.
+    verdict = run("one_rank_receives_less_static", env={"ROLLCALL_SIM_PROFILER": version}).verdict
+    assert (verdict["cause"], verdict["mismatched_fields"]) == ("unmatched_p2p", ["count"])
+
+
+@pytest.mark.parametrize("version", ["1", "2", "3", "4", "5", "6"])
+def test_a_healthy_job_is_left_alone(run, version):
+    result = run("healthy_mix_static", env={"ROLLCALL_SIM_PROFILER": version})
+    assert (result.exit_code, result.reports) == (0, []), result.err
+
+
+def test_captured_calls_are_none(run):
+    result = run("replays_graphs_static", env={"WRONG": "nothing"})
+    assert (result.exit_code, result.err, result.reports) == (0, "", [])
+
+
+@pytest.mark.parametrize("version", [4, 5])
+@pytest.mark.parametrize("victim", ["healthy_mix", "healthy_mix_static"])
+@pytest.mark.parametrize("by_name", [True, False], ids=["named", "found"])
+def test_anothers_plugin_is_told_all_that_it_is_without_us(run, others_plugin, tmp_path, version,
+                                                           victim, by_name):
+    plugin, said = others_plugin(version)
+    env = {"NCCL_PROFILER_PLUGIN": str(plugin)} if by_name else {
+        "LD_LIBRARY_PATH": str(tmp_path)}
+    assert run(victim, env={**env, "ROLLCALL": "0"}).exit_code == 0
+    alone = said()
+    assert alone and all(line.startswith("1 ") for line in alone)
+    (tmp_path / "events").unlink()
+    assert run(victim, env=env).exit_code == 0
+    assert said() == alone
+
+
+def test_beside_anothers_plugin_a_missing_rank_is_named(run, others_plugin):
+    plugin, _ = others_plugin(5)
+    verdict = run("one_rank_stops_calling_static",
+                  env={"NCCL_PROFILER_PLUGIN": str(plugin)}).verdict
+    assert (verdict["cause"], verdict["culprits"][0]["rank"]) == ("missing_rank", 3)

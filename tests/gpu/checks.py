@@ -1,0 +1,105 @@
+"""The hangs that one machine can show, with real NCCL on one GPU; then the table of costs.
+
+Started by run.sh. Each check is a job of four ranks with one mistake (tests/e2e/*.cc), run under
+`rollcall run`; its incident must name cause and culprit.
+"""
+import json
+import shutil
+import subprocess
+import sys
+import tempfile
+
+import overhead
+from machine import SIM, Machine
+
+RANKS = 4
+LIMIT_SECONDS = 150
+
+# Program, environment, the cause (or any of these), who is to blame (None: nobody can be told).
+CHECKS = [
+    ("one_rank_stops_calling", {}, "missing_rank", 3),
+    ("one_rank_dies", {}, "rank_died", None),
+    ("one_rank_exits_early", {}, "rank_exited", None),
+    ("one_rank_never_joins", {}, "init_incomplete", 3),
+    ("one_rank_broadcasts", {}, "operation_mismatch", None),
+    ("one_rank_sends_another_count", {}, "argument_mismatch", None),
+    ("one_rank_reduces_otherwise", {}, "argument_mismatch", None),
+    ("one_rank_never_receives", {}, "unmatched_p2p", None),
+    ("all_ranks_send_first", {}, "deadlock|unmatched_p2p|stalled_in_flight", None),
+    ("one_gpu_is_busy", {}, "blocked_before_start", 2),
+    ("two_communicators_in_other_orders", {}, "deadlock", None),
+    ("one_rank_never_destroys", {}, "teardown_hang|missing_rank", None),
+    ("replays_graphs", {"WRONG": "skips_launch"}, "missing_rank", 3),
+    ("replays_graphs", {"WRONG": "stays_inside", "ROLLCALL_GRAPH_MARKERS": "1"},
+     "blocked_before_start", 3),
+    ("replays_graphs", {"WRONG": "captures"}, "missing_rank", 3),
+]
+# These must end by themselves, with not a word.
+HEALTHY = [("healthy_mix", {}), ("replays_graphs", {"WRONG": "nothing"}),
+           ("replays_graphs", {"WRONG": "nothing", "ROLLCALL_GRAPH_MARKERS": "1"})]
+
+
+def run_job(machine, program, environment):
+    """(exit code, output, incidents)"""
+    with tempfile.TemporaryDirectory(dir=machine.out) as reports:
+        command = [*machine.rollcall, "run", "--hang-after=5s", "--on-hang=abort",
+                   f"--report-dir={reports}", "--", str(machine.programs / "ranks"), "-n",
+                   str(RANKS), "--keep-going", "--",
+                   *machine.in_job([machine.programs / program])]
+        try:
+            done = subprocess.run(command, env=machine.environ(environment), capture_output=True,
+                                  text=True, timeout=LIMIT_SECONDS, stdin=subprocess.DEVNULL)
+            code, output = done.returncode, done.stdout + done.stderr
+        except subprocess.TimeoutExpired as late:
+            code, output = -1, f"not over after {LIMIT_SECONDS} s\n{late.stderr or ''}"
+        incidents = []
+        for report in sorted(machine.out.glob(f"{reports.rsplit('/', 1)[1]}/*/incident.json")):
+            incidents.append(json.loads(report.read_text()))
+            kept = machine.out / f"{program}-{'-'.join(environment.values()) or 'report'}"
+            shutil.copytree(report.parent, kept, dirs_exist_ok=True)
+    return code, output, incidents
+
+
+def judge(cause, culprit, incidents):
+    """"" if the first incident says so; else what it says."""
+    if not incidents:
+        return "no incident"
+    verdict = incidents[0]["verdicts"][0]
+    ranks = [c["rank"] for c in verdict["culprits"]]
+    if verdict["cause"] in cause.split("|") and (culprit is None or ranks == [culprit]):
+        return ""
+    return f"{verdict['cause']} of {ranks}: {verdict['summary']}"
+
+
+def say(good, name, why, output):
+    print(f"{'pass' if good else 'FAIL'}  {name}" + ("" if good else f"\n      {why}"), flush=True)
+    if not good:
+        print("\n".join(f"      | {line}" for line in output.splitlines()[-12:]), flush=True)
+    return good
+
+
+def main():
+    machine = Machine(sys.argv[1])
+    print(machine.about(), flush=True)
+    machine.compile("tests/support/ranks.cc")
+    for program in sorted({check[0] for check in CHECKS + HEALTHY}):
+        machine.compile(f"tests/e2e/{program}.cc")
+    good = 0
+    for program, environment, cause, culprit in CHECKS:
+        _, output, incidents = run_job(machine, program, environment)
+        why = judge(cause, culprit, incidents)
+        good += say(not why, f"{program} {' '.join(environment.values())}".strip(), why, output)
+    for program, environment in HEALTHY:
+        code, output, incidents = run_job(machine, program, environment)
+        good += say(code == 0 and not incidents, f"healthy: {program} {environment}",
+                    f"exit code {code}, {len(incidents)} incidents", output)
+    print(f"{good} of {len(CHECKS) + len(HEALTHY)} checks passed\n", flush=True)
+    if SIM:
+        print("no table: the simulated NCCL has no times worth measuring")
+    else:
+        overhead.measure(machine)
+    sys.exit(0 if good == len(CHECKS) + len(HEALTHY) else 1)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,191 @@
+#include "tests/sim/nccl/profiler.h"
+
+#include <dlfcn.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <mutex>
+#include <string>
+
+#include "interpose/profiler_abi.h"
+
+namespace rollcall::sim {
+namespace {
+
+using profiler::DetailsOf;
+using profiler::Table;
+
+struct Plugin {
+  const Table* table = nullptr;
+  int version = 0;
+  int mask = 0;
+};
+
+// A descriptor, whatever it holds; version 4 has its type in one byte.
+struct Event {
+  alignas(8) char bytes[192] = {};
+
+  Event(const Plugin& plugin, uint64_t type, void* parent, int rank) {
+    auto* head = reinterpret_cast<profiler::Descriptor*>(bytes);
+    head->type = plugin.version < 5 ? 0xabababab00 | type : type;
+    head->parent = parent;
+    head->rank = rank;
+  }
+};
+
+const Table* TableOf(void* library, int version) {
+  return static_cast<const Table*>(
+      dlsym(library, ("ncclProfiler_v" + std::to_string(version)).c_str()));
+}
+
+void* OpenNamed(const char* name) {
+  void* library = dlopen(name, RTLD_NOW | RTLD_LOCAL);
+  if (library != nullptr || strchr(name, '/') != nullptr) return library;
+  return dlopen(("libnccl-profiler-" + std::string(name) + ".so").c_str(), RTLD_NOW | RTLD_LOCAL);
+}
+
+Plugin Load() {
+  Plugin plugin;
+  const char* name = getenv("NCCL_PROFILER_PLUGIN");
+  if (name != nullptr && strcasecmp(name, "none") == 0) return plugin;
+  void* library = OpenNamed(name == nullptr ? "libnccl-profiler.so" : name);
+  if (library == nullptr) return plugin;
+  const char* newest = getenv("ROLLCALL_SIM_PROFILER");
+  for (int version = newest == nullptr ? 6 : atoi(newest); version >= 1; --version) {
+    plugin.table = TableOf(library, version);
+    plugin.version = version;
+    if (plugin.table != nullptr) break;
+  }
+  return plugin;
+}
+
+Plugin& ThePlugin() {
+  static Plugin* plugin = new Plugin(Load());
+  return *plugin;
+}
+
+const char* NameOf(Function function) {
+  switch (function) {
+    case Function::kAllReduce: return "AllReduce";
+    case Function::kAllGather: return "AllGather";
+    case Function::kReduceScatter: return "ReduceScatter";
+    case Function::kReduce: return "Reduce";
+    case Function::kBroadcast: return "Broadcast";
+    case Function::kAlltoAll: return "AlltoAll";
+    case Function::kGather: return "Gather";
+    case Function::kScatter: return "Scatter";
+    case Function::kSend: return "Send";
+    case Function::kRecv: return "Recv";
+  }
+  return "Unknown";
+}
+
+const char* NameOf(ncclDataType_t type) {
+  static const char* const kNames[] = {"ncclInt8",    "ncclUint8",  "ncclInt32",   "ncclUint32",
+                                       "ncclInt64",   "ncclUint64", "ncclFloat16", "ncclFloat32",
+                                       "ncclFloat64", "ncclBfloat16"};
+  return type < 10 ? kNames[type] : "Unknown";
+}
+
+uint64_t HashOf(const std::string& name) { return std::stoull(name.substr(0, 15), nullptr, 16); }
+
+// The group of calls that this thread has open.
+struct OpenGroup {
+  void* handle = nullptr;
+  bool begun = false;
+};
+thread_local OpenGroup group;
+
+void Begin(const Comm& comm, Event* event, void** handle) {
+  ThePlugin().table->start(comm.profiler_context, handle, event->bytes);
+}
+
+bool Wants(const Comm& comm, uint64_t types) {
+  return comm.profiler_context != nullptr &&
+         (static_cast<uint64_t>(ThePlugin().mask) & types) != 0;
+}
+
+void Stop(void* handle) {
+  if (handle != nullptr) ThePlugin().table->stop(handle);
+}
+
+void LaunchP2p(const Comm& comm, const Call& call) {
+  Event event(ThePlugin(), profiler::kP2p, group.handle, comm.rank);
+  DetailsOf<profiler::P2p>(event.bytes) = {NameOf(call.function), call.recv, NameOf(call.dtype),
+                                          call.count, call.root};
+  void* handle = nullptr;
+  Begin(comm, &event, &handle);
+  Stop(handle);
+}
+
+void LaunchCollective(const Comm& comm, const Call& call) {
+  Event event(ThePlugin(), profiler::kColl, group.handle, comm.rank);
+  DetailsOf<profiler::Coll>(event.bytes) = {0,          NameOf(call.function), call.send, call.recv,
+                                           call.count, call.root,             NameOf(call.dtype)};
+  void* handle = nullptr;
+  Begin(comm, &event, &handle);
+  Stop(handle);
+}
+
+}  // namespace
+
+void ProfilerInit(Comm* comm) {
+  Plugin& plugin = ThePlugin();
+  if (plugin.table == nullptr) return;
+  const uint64_t hash = HashOf(comm->name);
+  int result = 0;
+  if (plugin.version >= 5) {
+    result = reinterpret_cast<profiler::Init5>(plugin.table->init)(
+        &comm->profiler_context, hash, &plugin.mask, nullptr, 1, comm->nranks, comm->rank, nullptr);
+  } else if (plugin.version == 4) {
+    result = reinterpret_cast<profiler::Init4>(plugin.table->init)(
+        &comm->profiler_context, &plugin.mask, nullptr, hash, 1, comm->nranks, comm->rank, nullptr);
+  } else {
+    result = reinterpret_cast<profiler::InitOld>(plugin.table->init)(&comm->profiler_context,
+                                                                     &plugin.mask);
+  }
+  if (result != 0) comm->profiler_context = nullptr;
+}
+
+void ProfilerFinalize(Comm* comm) {
+  if (comm->profiler_context == nullptr) return;
+  ThePlugin().table->finalize(comm->profiler_context);
+  comm->profiler_context = nullptr;
+}
+
+void ProfileCall(const Comm& comm, const Call& call, void* stream, bool captured) {
+  constexpr uint64_t kCalls = profiler::kGroupApi | profiler::kCollApi | profiler::kP2pApi;
+  if (ThePlugin().version < 5 || !Wants(comm, kCalls | profiler::kP2p)) return;
+  if (!group.begun) {
+    Event event(ThePlugin(), profiler::kGroupApi, nullptr, comm.rank);
+    group.begun = true;
+    Begin(comm, &event, &group.handle);
+  }
+  if (call.is_p2p() || !Wants(comm, profiler::kCollApi)) return;
+  Event event(ThePlugin(), profiler::kCollApi, group.handle, comm.rank);
+  DetailsOf<profiler::CollApi>(event.bytes) = {
+      NameOf(call.function), call.count, NameOf(call.dtype), call.root, stream, captured};
+  void* handle = nullptr;
+  Begin(comm, &event, &handle);
+  Stop(handle);
+}
+
+void ProfileGroupEnd() {
+  if (group.handle != nullptr) {
+    ThePlugin().table->record(group.handle, profiler::kGroupEndBegins, nullptr);
+  }
+}
+
+void ProfileLaunch(const Comm& comm, const std::vector<Call>& calls) {
+  for (const Call& call : calls) {
+    if (call.is_p2p() && Wants(comm, profiler::kP2p)) LaunchP2p(comm, call);
+    if (!call.is_p2p() && Wants(comm, profiler::kColl)) LaunchCollective(comm, call);
+  }
+}
+
+void ProfileGroupEnded() {
+  Stop(group.handle);
+  group = {};
+}
+
+}  // namespace rollcall::sim

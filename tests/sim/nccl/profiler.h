@@ -1,0 +1,23 @@
+// Profiler plugins, as NCCL loads and calls them: NCCL_PROFILER_PLUGIN names a library ("none": no
+// plugin), else libnccl-profiler.so is tried; the newest table up to version
+// ROLLCALL_SIM_PROFILER (6) is taken. Events of calls, groups and launches; none of kernels or of
+// the network.
+#pragma once
+
+#include <vector>
+
+#include "tests/sim/nccl/comm.h"
+
+namespace rollcall::sim {
+
+// A communicator has come about; and ends.
+void ProfilerInit(Comm* comm);
+void ProfilerFinalize(Comm* comm);
+
+// A call was made, in a group or as one; the group ends; its calls are launched; it has ended.
+void ProfileCall(const Comm& comm, const Call& call, void* stream, bool captured);
+void ProfileGroupEnd();
+void ProfileLaunch(const Comm& comm, const std::vector<Call>& calls);
+void ProfileGroupEnded();
+
+}  // namespace rollcall::sim
