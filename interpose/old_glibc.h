@@ -17,3 +17,4 @@ __asm__(".symver dlopen,dlopen@" ROLLCALL_OLDEST_GLIBC);
 __asm__(".symver dlvsym,dlvsym@" ROLLCALL_OLDEST_GLIBC);
 __asm__(".symver dlclose,dlclose@" ROLLCALL_OLDEST_GLIBC);
 __asm__(".symver dlerror,dlerror@" ROLLCALL_OLDEST_GLIBC);
+__asm__(".symver dladdr,dladdr@" ROLLCALL_OLDEST_GLIBC);
