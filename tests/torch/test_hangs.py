@@ -36,6 +36,14 @@ def test_the_verdict(hang, tmp_path):
     assert places or culprit["error"], verdict["waiting_at"]
 
 
+def test_the_tensors_shapes_are_told(tmp_path):
+    run = Run(by_name("uneven-inputs: last batch"), tmp_path).go()
+    verdict = run.incidents[0]["verdicts"][0]
+    assert verdict["call"]["shape"] == "[64, 2]"
+    assert verdict["culprits"][0]["call"]["shape"] == "[24, 2]"
+    assert "as [24, 2]" in verdict["summary"] and "as [64, 2]" in verdict["summary"]
+
+
 @pytest.mark.parametrize("hang", HANGS, ids=lambda hang: hang.name)
 def test_fixed_it_is_healthy_and_computes_the_same(hang, tmp_path):
     losses = []

@@ -22,8 +22,9 @@ int Fail(int code, const char* what) {
 void* Nccl() { return dlopen("libnccl.so.2", RTLD_NOW | RTLD_LOCAL); }
 
 // Calls `function` of the plugin, which is loaded as Python loads extensions.
-int InPlugin(const char* function) {
-  void* plugin = dlopen(LIBRARY_PLUGIN, RTLD_NOW | RTLD_LOCAL);
+int InPlugin(const char* function, const char* kind = "", int flags = 0) {
+  const std::string file = std::string(LIBRARY_PLUGINS) + kind + ".so";
+  void* plugin = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL | flags);
   if (plugin == nullptr) return Fail(20, dlerror());
   const auto run = reinterpret_cast<int (*)()>(dlsym(plugin, function));
   return run == nullptr ? Fail(21, dlerror()) : run();
@@ -79,6 +80,10 @@ const std::map<std::string, std::function<int()>> kWays = {
     {"linked", [] { return InPlugin("plugin_linked"); }},
     {"default", [] { return InPlugin("plugin_default"); }},
     {"handle", [] { return InPlugin("plugin_handle"); }},
+    {"new_namespace", [] { return InPlugin("plugin_new_namespace"); }},
+    {"static_in_library", [] { return InPlugin("plugin_linked", "_static"); }},
+    {"bound_to_itself", [] { return InPlugin("plugin_linked", "_symbolic"); }},
+    {"bound_deeply", [] { return InPlugin("plugin_linked", "", RTLD_DEEPBIND); }},
     {"sees_itself", [] { return InPlugin("plugin_sees_itself"); }},
     {"missing", ProbeMissing},
     {"no_error", NoErrorAfterSuccess},

@@ -200,7 +200,20 @@ TEST_P(SeenTest, HowEverNcclIsReached) {
   EXPECT_EQ(segment.communicators[0].entered, 3u);
 }
 
-INSTANTIATE_TEST_SUITE_P(Ways, SeenTest, testing::Values("linked", "default", "handle"),
+INSTANTIATE_TEST_SUITE_P(Ways, SeenTest, testing::Values("linked", "default", "handle", "new_namespace", "static_in_library"),
+                         [](const auto& info) { return std::string(info.param); });
+
+// Ways by which they are not: the program runs as without us. (NCCL itself then tells of its calls,
+// where it loads profiler plugins: tests/e2e/test_profiler_plugin.py.)
+class NotSeenTest : public LibraryProcessTest, public testing::WithParamInterface<const char*> {};
+
+TEST_P(NotSeenTest, WorksAsWithoutUs) {
+  EXPECT_EQ(Run({LIBRARY_LOADERS, GetParam()}), 0);
+  EXPECT_EQ(Stderr(), "");
+  EXPECT_TRUE(Segments().empty());
+}
+
+INSTANTIATE_TEST_SUITE_P(Ways, NotSeenTest, testing::Values("bound_to_itself", "bound_deeply"),
                          [](const auto& info) { return std::string(info.param); });
 
 // Look-ups that the library must answer as the dynamic linker itself would.

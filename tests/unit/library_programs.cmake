@@ -20,7 +20,18 @@ target_link_libraries(other_interposer PRIVATE NcclHeaders::NcclHeaders ${CMAKE_
 add_library(library_steps_plugin MODULE "${CMAKE_CURRENT_LIST_DIR}/library_steps_plugin.cc")
 target_link_libraries(library_steps_plugin PRIVATE stub_nccl NcclHeaders::NcclHeaders
                                                    ${CMAKE_DL_LIBS})
-foreach(_target other_interposer library_steps_plugin)
+# The same with an NCCL inside: as old PyTorch wheels have it, and as Horovod is linked.
+foreach(_kind static symbolic)
+  add_library(library_steps_plugin_${_kind} MODULE
+    "${CMAKE_CURRENT_LIST_DIR}/library_steps_plugin.cc" "${CMAKE_CURRENT_LIST_DIR}/stub_nccl.cc")
+  target_include_directories(library_steps_plugin_${_kind} PRIVATE "${ROLLCALL_ROOT}")
+  target_link_libraries(library_steps_plugin_${_kind} PRIVATE NcclHeaders::NcclHeaders
+                                                              ${CMAKE_DL_LIBS})
+  target_compile_options(library_steps_plugin_${_kind} PRIVATE -O0)
+endforeach()
+target_link_options(library_steps_plugin_symbolic PRIVATE -Wl,-Bsymbolic)
+set(_plugins library_steps_plugin library_steps_plugin_static library_steps_plugin_symbolic)
+foreach(_target other_interposer ${_plugins})
   set_target_properties(${_target} PROPERTIES LIBRARY_OUTPUT_DIRECTORY "${_stubs}")
 endforeach()
 
@@ -35,7 +46,8 @@ target_link_libraries(library_quiet PRIVATE stub_nccl stub_cuda NcclHeaders::Ncc
 add_executable(library_loaders "${CMAKE_CURRENT_LIST_DIR}/library_loaders.cc")
 target_link_libraries(library_loaders PRIVATE ${CMAKE_DL_LIBS})
 target_compile_definitions(library_loaders PRIVATE
-  LIBRARY_PLUGIN="$<TARGET_FILE:library_steps_plugin>")
+  LIBRARY_PLUGINS="${_stubs}/liblibrary_steps_plugin")
+add_dependencies(library_loaders ${_plugins})
 foreach(_target library_loaders library_steps_plugin)
   target_compile_options(${_target} PRIVATE -O0)
 endforeach()

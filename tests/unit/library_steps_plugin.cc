@@ -32,6 +32,9 @@ int FoundBy(void* handle) {
 extern "C" int plugin_linked() { return Calls(&ncclGetUniqueId, &ncclCommInitRank, &ncclAllReduce); }
 extern "C" int plugin_default() { return FoundBy(RTLD_DEFAULT); }
 extern "C" int plugin_handle() { return FoundBy(dlopen("libnccl.so.2", RTLD_NOW | RTLD_LOCAL)); }
+extern "C" int plugin_new_namespace() {
+  return FoundBy(dlmopen(LM_ID_NEWLM, "libnccl.so.2", RTLD_NOW | RTLD_LOCAL));
+}
 
 // What only this object can see: names in its own scope.
 extern "C" int plugin_only_symbol() { return 42; }
