@@ -141,6 +141,7 @@ void Collector::OpenSegment(const std::string& name, int64_t now_ns) {
   process->identity.set_world_size(snapshot->world_size);
   process->identity.set_local_rank(snapshot->local_rank);
   process->identity.set_command(snapshot->command);
+  process->identity.set_gpu_sharing(snapshot->gpu_sharing);
   process->identity.set_has_segment(true);
   if (!options_.live) process->identity.set_host(snapshot->host);
   if (watch_ != nullptr) watch_->Add(id);

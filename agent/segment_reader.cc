@@ -83,6 +83,7 @@ void CopyHeader(const SegmentHeader& header, const TickClock& clock, SegmentSnap
   out->job = Text(header.job);
   out->command = Text(header.command);
   out->library_version = Text(header.library_version);
+  out->gpu_sharing = Text(header.gpu_sharing);
   out->global_rank = header.global_rank < kMostRanks ? std::max(header.global_rank, -1) : -1;
   out->world_size = header.world_size <= kMostRanks ? std::max(header.world_size, -1) : -1;
   out->local_rank = header.local_rank < kMostRanks ? std::max(header.local_rank, -1) : -1;

@@ -72,7 +72,7 @@ struct BlockedSnapshot {
 struct SegmentSnapshot {
   int32_t pid = 0;
   uint64_t start_time = 0;
-  std::string host, boot_id, job, command, library_version;
+  std::string host, boot_id, job, command, library_version, gpu_sharing;
   int32_t global_rank = -1, world_size = -1, local_rank = -1, nccl_version = 0;
   bool exited = false;
   int64_t exit_ns = 0;

@@ -10,6 +10,7 @@
 #include "daemon/rules/rules.h"
 #include "daemon/rules/wait_graph.h"
 #include "daemon/sentences.h"
+#include "daemon/gpu_sharing.h"
 #include "daemon/graphs.h"
 #include "daemon/steps.h"
 
@@ -192,6 +193,7 @@ std::vector<Verdict> Diagnoser::Run(const JobState& job, int64_t now_ns, const L
   for (Verdict& verdict : verdicts) {
     AddSteps(job, &verdict);
     AddGraphs(job, &verdict);
+    AddGpuSharing(job, &verdict);
     verdict.summary = SummaryOf(verdict);
     verdict.advice = AdviceFor(verdict);
     AddCallSites(job, &verdict);

@@ -50,7 +50,8 @@ int64_t Shift(int64_t time_ns, int64_t offset_ns) {
 
 ProcessIdentity ToIdentity(const v1::Identity& identity) {
   return {identity.host(),       identity.global_rank(), identity.world_size(),
-          identity.local_rank(), identity.command(),     identity.has_segment()};
+          identity.local_rank(), identity.command(),     identity.has_segment(),
+          identity.gpu_sharing()};
 }
 
 ProcessEvidence ToEvidence(const v1::Evidence& update, int64_t offset_ns) {

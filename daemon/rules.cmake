@@ -6,6 +6,7 @@ add_library(rollcall_rules STATIC
   ${CMAKE_CURRENT_LIST_DIR}/call_sites.cc
   ${CMAKE_CURRENT_LIST_DIR}/diagnose.cc
   ${CMAKE_CURRENT_LIST_DIR}/explain.cc
+  ${CMAKE_CURRENT_LIST_DIR}/gpu_sharing.cc
   ${CMAKE_CURRENT_LIST_DIR}/graphs.cc
   ${CMAKE_CURRENT_LIST_DIR}/incidents.cc
   ${CMAKE_CURRENT_LIST_DIR}/model/agreement.cc

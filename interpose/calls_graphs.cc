@@ -37,7 +37,7 @@ int Observe(Fn fn, Function, const Then& then, Args... args) {
   return result;
 }
 
-// Any of them may be the first sign of a graph, before the first NCCL call.
+// Counted before the first NCCL call too, which may be one that is captured.
 int BeginCapture(Fn fn, Register a, Register b, Register c, Register d, Register e, Register f) {
   const auto real = reinterpret_cast<Function6>(Real(fn));
   if (real == nullptr) return kLibraryMissing;
@@ -49,11 +49,11 @@ int BeginCapture(Fn fn, Register a, Register b, Register c, Register d, Register
 int EndCapture(Fn fn, Register stream, Register graph, Register c) {
   const auto real = reinterpret_cast<Function3>(Real(fn));
   if (real == nullptr) return kLibraryMissing;
-  const bool nested = this_thread.inside;
+  if (this_thread.inside) return real(stream, graph, c);
   const uint64_t capture =
-      nested ? 0 : CaptureOn(nullptr, reinterpret_cast<void*>(stream));
+      Recording() ? CaptureOn(nullptr, reinterpret_cast<void*>(stream)) : 0;
   const int result = real(stream, graph, c);
-  if (!nested) CaptureEnded(capture, result == 0 ? Stored(graph) : nullptr);
+  CaptureEnded(capture, result == 0 ? Stored(graph) : nullptr);
   return result;
 }
 
@@ -83,9 +83,9 @@ int Launch(Fn fn, Register executable, Register on, Register c) {
   if (real == nullptr) return kLibraryMissing;
   ThreadState* thread = &this_thread;
   CallGraph* graph = thread->inside || !Recording() ? nullptr : FindGraph(Handle(executable));
-  if (graph == nullptr) return real(executable, on, c);
+  const LocalComm* comm = graph == nullptr ? nullptr : FirstCommOf(graph);
+  if (comm == nullptr) return real(executable, on, c);
   void* stream = reinterpret_cast<void*>(on);
-  const LocalComm* comm = FirstCommOf(graph);
   const InsideCall inside(thread);
   const Blocked blocked(thread, Op::kGraphLaunch, comm, stream, Now());
   const uint64_t capture = CaptureOf(comm, stream);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdlib>
+#include <cstring>
 
 namespace rollcall {
 
@@ -65,6 +66,20 @@ const char* FindJob(Get get) {
     const bool none = value != nullptr && value[0] == 'n' && value[1] == 'o' && value[2] == 'n' &&
                       value[3] == 'e' && value[4] == '\0';
     if (value != nullptr && *value != '\0' && !none) return value;
+  }
+  return "";
+}
+
+// By what the process shares its GPU with others: "MIG" (it has a slice of one), "MPS", "" where
+// nothing says so. As the CUDA driver reads them (CUDA C++ guide, NVIDIA's MPS documentation).
+template <typename GetEnv>
+const char* FindGpuSharing(GetEnv get) {
+  for (const char* variable : {"CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES"}) {
+    const char* devices = get(variable);
+    if (devices != nullptr && strncmp(devices, "MIG-", 4) == 0) return "MIG";
+  }
+  for (const char* variable : {"CUDA_MPS_PIPE_DIRECTORY", "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE"}) {
+    if (get(variable) != nullptr) return "MPS";
   }
   return "";
 }

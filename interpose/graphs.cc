@@ -225,13 +225,19 @@ class Groups {
   uint16_t last_captured_ = 0;
 };
 
-void Replay(ThreadState* thread, const CapturedCall& call, uint16_t group, void* stream,
-            uint64_t now) {
+// `has_part`: EndLaunch() will say that it has returned.
+void Replay(const ThreadState* thread, const CapturedCall& call, uint16_t group, void* stream,
+            uint64_t now, bool has_part) {
   const CallInfo info = {call.op,   call.dtype, call.reduction,
                          call.peer, call.count, static_cast<cudaStream_t>(stream)};
   const RecordOrigin origin = {thread->thread_id, group, call.shape, segment::kRecordReplayed,
                                call.caller};
-  EnterCall(call.comm, info, origin, now);
+  const OpenRecord open = EnterCall(call.comm, info, origin, now);
+  if (has_part) return;
+  segment::CommEntry* entry = call.comm->entry;
+  open.record->returned.store(now, std::memory_order_release);
+  Raise(&entry->returned, Get(entry->entered));
+  Raise(&entry->p2p_returned, Get(entry->p2p_entered));
 }
 
 void NoteLaunch(const GraphPart& part, const LaunchedPart& before, const CallGraph* graph) {
@@ -412,7 +418,9 @@ void BeginLaunch(ThreadState* thread, CallGraph* graph, void* stream, Launched* 
   graph->launches.fetch_add(1, std::memory_order_relaxed);
   Groups groups(thread);
   ForEachCall(graph, [&](const CapturedCall& call) {
-    if (IsStillThere(call)) Replay(thread, call, groups.Renumbered(call.group), stream, now);
+    if (!IsStillThere(call)) return;
+    const bool has_part = graph->parts_used < kGraphParts || PartOf(graph, call.comm) != nullptr;
+    Replay(thread, call, groups.Renumbered(call.group), stream, now, has_part);
   });
   for (uint32_t i = 0; i < graph->parts_used; ++i) {
     const GraphPart& part = graph->parts[i];

@@ -136,8 +136,10 @@ void EnableIn(CUcontext context, LocalComm* comm) {
   comm->entry->flags.fetch_or(flags);
 }
 
-// The same of HIP's streams.
+// The same of HIP's streams, where the program has captured one.
 uint64_t CaptureOnHip(void* stream) {
+  const auto captured = &real_functions[static_cast<int>(Fn::k_hipStreamBeginCapture)];
+  if (captured->load(std::memory_order_acquire) == nullptr) return 0;
   using Info = int (*)(void*, int*, unsigned long long*);
   static std::atomic<Info> info{nullptr};
   Info ask = info.load(std::memory_order_acquire);

@@ -94,6 +94,7 @@ struct SegmentHeader {
   int32_t nccl_version;                         // NCCL_VERSION_CODE; 0: not known
   char command[256];                            // argv, blanks between
   char library_version[16];
+  char gpu_sharing[8];  // "MIG", "MPS"; "": nothing says that its GPU is shared
 
   ClockSource clock_source;
   uint32_t reserved2;

@@ -188,6 +188,7 @@ void FillHeader(SegmentHeader* header, uint64_t start_time) {
   header->local_rank = place.local_rank;
   ReadCommandLine(header->command, sizeof(header->command));
   CopyText(header->library_version, sizeof(header->library_version), ROLLCALL_VERSION);
+  CopyText(header->gpu_sharing, sizeof(header->gpu_sharing), FindGpuSharing(&getenv));
   header->clock_source = recorder.clock;
   SetClock(&header->first_clock);
   CopyAnnotations(&header->annotations);

@@ -195,6 +195,7 @@ void JobModel::SetIdentity(int32_t process, const ProcessIdentity& identity) {
   known.local_rank = identity.local_rank;
   known.command = identity.command;
   known.has_segment = identity.has_segment;
+  known.gpu_sharing = identity.gpu_sharing;
   if (!identity.host.empty()) known.host = identity.host;
   Touch(process);
 }

@@ -23,6 +23,7 @@ struct ProcessIdentity {
   int32_t global_rank = -1, world_size = -1, local_rank = -1;
   std::string command;
   bool has_segment = false;
+  std::string gpu_sharing = "";
 };
 
 // What is seen of a process from outside, and which calls it stands in.

@@ -78,6 +78,7 @@ struct Process {
   int32_t world_size = -1;
   int32_t local_rank = -1;
   std::string command;
+  std::string gpu_sharing;   // "MIG", "MPS"; "": nothing says that its GPU is shared
   bool has_segment = false;  // false: the library is loaded but NCCL was never called
 
   Liveness liveness = Liveness::kUnknown;

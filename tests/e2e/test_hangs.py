@@ -43,6 +43,13 @@ ENTANGLED = {
 }
 
 
+def test_a_gpu_that_is_shared_is_said_to_be(run):
+    verdict = run("one_gpu_is_busy", env={"CUDA_MPS_PIPE_DIRECTORY": "/tmp/nvidia-mps"}).verdict
+    assert verdict["cause"] == "blocked_before_start"
+    assert any("by MPS: work of other processes may hold it up" in line
+               for line in verdict["evidence"]), verdict["evidence"]
+
+
 def entangled(run, victim, markers):
     """The verdict on one of ENTANGLED, with the right cause and culprits."""
     cause, culprits, _, _, simulation = ENTANGLED[victim]

@@ -18,9 +18,10 @@ def rollcall(*arguments, env=None, **more):
                           **more)
 
 
-def leftovers():
+def leftovers(job):
+    """What this run has left behind; other jobs may have folders of their own."""
     base = pathlib.Path(f"/dev/shm/rollcall-{os.geteuid()}")
-    return list(base.glob("run-*")) if base.exists() else []
+    return list(base.glob(f"run-{job.pid}-*"))
 
 
 @pytest.mark.parametrize("arguments, words", [
@@ -128,7 +129,7 @@ def test_a_signal_ends_the_job_and_nothing_is_left(how):
     assert job.returncode == 128 + how
     for pid in ranks.split():
         assert not pathlib.Path(f"/proc/{pid}").exists()
-    assert leftovers() == []
+    assert leftovers(job) == []
 
 
 def test_the_job_goes_on_when_rollcall_is_killed(tmp_path):
@@ -147,7 +148,7 @@ def test_the_job_goes_on_when_rollcall_is_killed(tmp_path):
     # What it left behind goes with the next run.
     time.sleep(0.2)
     rollcall("run", "--", "true")
-    assert leftovers() == []
+    assert leftovers(job) == []
 
 
 def test_garbage_is_named_and_skipped(tmp_path):

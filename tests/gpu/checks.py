@@ -47,12 +47,16 @@ def run_job(machine, program, environment):
                    f"--report-dir={reports}", "--", str(machine.programs / "ranks"), "-n",
                    str(RANKS), "--keep-going", "--",
                    *machine.in_job([machine.programs / program])]
+        job = subprocess.Popen(command, env=machine.environ(environment), text=True,
+                               stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                               stderr=subprocess.STDOUT)
         try:
-            done = subprocess.run(command, env=machine.environ(environment), capture_output=True,
-                                  text=True, timeout=LIMIT_SECONDS, stdin=subprocess.DEVNULL)
-            code, output = done.returncode, done.stdout + done.stderr
-        except subprocess.TimeoutExpired as late:
-            code, output = -1, f"not over after {LIMIT_SECONDS} s\n{late.stderr or ''}"
+            output, _ = job.communicate(timeout=LIMIT_SECONDS)
+            code = job.returncode
+        except subprocess.TimeoutExpired:
+            job.terminate()  # and with it the ranks
+            output, _ = job.communicate(timeout=60)
+            code, output = -1, f"not over after {LIMIT_SECONDS} s\n{output}"
         incidents = []
         for report in sorted(machine.out.glob(f"{reports.rsplit('/', 1)[1]}/*/incident.json")):
             incidents.append(json.loads(report.read_text()))

@@ -89,6 +89,29 @@ TEST_F(LibraryGraphsTest, ACallThatFailsIsNotPartOfTheGraph) {
   EXPECT_EQ(comm.p2p_entered, 0u);
 }
 
+TEST_F(LibraryGraphsTest, AGraphWhoseOnlyCallFailedHoldsNone) {
+  const CommSnapshot comm = CommAfter(
+      "id init=2,0 capture env=STUB_FAIL=ncclAllReduce group_start !all_reduce group_end "
+      "!all_reduce env=STUB_FAIL= end_capture instantiate=0 launch all_reduce");
+  EXPECT_EQ(comm.entered, 1u);
+}
+
+TEST_F(LibraryGraphsTest, MoreCommunicatorsThanAGraphKeepsPartsForAreCountedToo) {
+  std::string steps, calls;
+  for (int i = 0; i < 12; ++i) {
+    steps += "id init=2,0 ";
+    calls += "on=" + std::to_string(i) + " all_reduce ";
+  }
+  const SegmentSnapshot segment =
+      After(steps + "capture " + calls + "end_capture instantiate=0 launch launch");
+  ASSERT_EQ(segment.communicators.size(), 12u);
+  for (const CommSnapshot& comm : segment.communicators) {
+    EXPECT_EQ(comm.entered, 2u);
+    EXPECT_EQ(comm.returned, 2u);
+    EXPECT_NE(comm.records.back().returned_ns, 0);
+  }
+}
+
 TEST_F(LibraryGraphsTest, CopiesUpdatesAndChildrenHoldTheSameCalls) {
   const CommSnapshot comm = CommAfter(AfterTwoCalls(
       "clone=0 end_graph=0 instantiate_by_driver=1 launch_by_driver=1 "  // 2 more calls
