@@ -13,6 +13,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
 #include "agent/agent.h"
 #include "agent/proc_evidence.h"
 #include "daemon/daemon.h"
@@ -116,7 +117,12 @@ TEST_F(HttpTest, AnswersForScriptsAreTheMessagesOfTheQueryService) {
       Ask<v1::CallsResponse>("/api/v1/calls", {{"job", kHostileJob}, {"ranks", "0"}});
   EXPECT_EQ(calls.ranks(0).communicators(0).calls_size(), 3);
   EXPECT_EQ(Ask<v1::ProcessesResponse>("/api/v1/processes", {{"job", kHostileJob}}).total(), 1);
-  const auto incidents = Ask<v1::ListIncidentsResponse>("/api/v1/incidents");
+  // The history has it when its report is written.
+  auto incidents = Ask<v1::ListIncidentsResponse>("/api/v1/incidents");
+  for (int i = 0; i < 200 && incidents.incidents_size() == 0; ++i) {
+    absl::SleepFor(absl::Milliseconds(50));
+    incidents = Ask<v1::ListIncidentsResponse>("/api/v1/incidents");
+  }
   ASSERT_EQ(incidents.incidents_size(), 1);
   EXPECT_EQ(incidents.incidents(0).verdicts(0).cause(), "argument_mismatch");
   const auto incident =
