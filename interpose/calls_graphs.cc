@@ -42,7 +42,7 @@ int BeginCapture(Fn fn, Register a, Register b, Register c, Register d, Register
   const auto real = reinterpret_cast<Function6>(Real(fn));
   if (real == nullptr) return kLibraryMissing;
   const int result = real(a, b, c, d, e, f);
-  if (result == 0) CaptureBegan();
+  if (result == 0 && !this_thread.inside) CaptureBegan();
   return result;
 }
 

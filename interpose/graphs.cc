@@ -178,16 +178,15 @@ bool Append(CallGraph* graph, const CapturedCall& call, const void* stream) {
   const uint32_t index = graph->calls.load(std::memory_order_relaxed);
   const uint32_t at = index % kCallsInChunk;
   Chunk* chunk = graph->last;
-  if (at == 0 && (chunk == nullptr || chunk->next == nullptr)) {
-    auto* added = static_cast<Chunk*>(MapChunk());
-    if (added == nullptr) {
+  if (at == 0) {
+    Chunk** next = chunk == nullptr ? &graph->first : &chunk->next;
+    // There is one already where calls were dropped.
+    if (*next == nullptr) *next = static_cast<Chunk*>(MapChunk());
+    chunk = *next;
+    if (chunk == nullptr) {
       CountLost();
       return false;
     }
-    (chunk == nullptr ? graph->first : chunk->next) = added;
-    chunk = added;
-  } else if (at == 0) {
-    chunk = chunk->next;  // left by calls that were dropped
   }
   graph->last = chunk;
   chunk->calls[at] = call;
@@ -388,7 +387,7 @@ void DropCalls(CallGraph* graph, uint32_t calls) {
   });
   if (calls >= now) return;
   graph->calls.store(calls, std::memory_order_release);
-  graph->last = graph->first;
+  graph->last = calls == 0 ? nullptr : graph->first;
   for (uint32_t i = kCallsInChunk; i < calls; i += kCallsInChunk) graph->last = graph->last->next;
 }
 

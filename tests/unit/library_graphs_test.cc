@@ -89,6 +89,15 @@ TEST_F(LibraryGraphsTest, ACallThatFailsIsNotPartOfTheGraph) {
   EXPECT_EQ(comm.p2p_entered, 0u);
 }
 
+TEST_F(LibraryGraphsTest, TheCallBehindOneThatFailedIsTheFirst) {
+  const CommSnapshot comm = CommAfter(
+      "id init=2,0 capture env=STUB_FAIL=ncclAllReduce !all_reduce=3 env=STUB_FAIL= broadcast=5,1 "
+      "end_capture instantiate=0 launch");
+  EXPECT_EQ(comm.entered, 1u);
+  EXPECT_EQ(static_cast<Op>(comm.records.back().op), Op::kBroadcast);
+  EXPECT_EQ(comm.records.back().count, 5u);
+}
+
 TEST_F(LibraryGraphsTest, AGraphWhoseOnlyCallFailedHoldsNone) {
   const CommSnapshot comm = CommAfter(
       "id init=2,0 capture env=STUB_FAIL=ncclAllReduce group_start !all_reduce group_end "
