@@ -60,6 +60,13 @@ int64_t P2pWaitingSince(const CommSnapshot& comm, const HostWaits& waits, int64_
   return history->p2p_open_since_ns;
 }
 
+void AddGrown(uint64_t unique_id, uint64_t id, v1::CommUpdate* update) {
+  if (unique_id == 0) return;
+  v1::GrownId* added = update->add_grown();
+  added->set_unique_id(unique_id);
+  added->set_id(id);
+}
+
 }  // namespace
 
 HostWaits FindHostWaits(const SegmentSnapshot& snapshot, const CommSnapshot& comm) {
@@ -136,6 +143,8 @@ void FillProgress(const CommSnapshot& comm, const HostWaits& waits, int64_t now_
   update->set_signature(comm.signature);
   update->set_records_lost(comm.records_lost);
   update->set_has_graph_markers((comm.flags & segment::kFlagGraphMarkers) != 0);
+  AddGrown(comm.grow_base_id, comm.grow_id, update);
+  if (comm.parent_id != 0) AddGrown(comm.base_id, comm.id, update);
   for (const GraphLaunchSnapshot& launch : comm.graph_launches) {
     v1::GraphLaunch* added = update->add_graph_launches();
     added->set_graph(launch.graph);

@@ -165,6 +165,9 @@ void CopyEntry(const CommEntry& entry, const TickClock& clock, CommSnapshot* com
   comm->id = Get(entry.id);
   comm->parent_id = Get(entry.parent_id);
   comm->split_id = Get(entry.split_id);
+  comm->base_id = Get(entry.base_id);
+  comm->grow_base_id = Get(entry.grow_base_id);
+  comm->grow_id = Get(entry.grow_id);
   comm->rank = Signed(entry.rank);
   comm->size = Signed(entry.size);
   comm->device = Signed(entry.device);

@@ -45,6 +45,8 @@ struct CommSnapshot {
   segment::CommState state = segment::CommState::kEmpty;
   uint32_t flags = 0;
   uint64_t id = 0, parent_id = 0, split_id = 0;
+  uint64_t base_id = 0;                    // hash of its unique id; 0: not known
+  uint64_t grow_base_id = 0, grow_id = 0;  // what it will be grown to, if base_id is not 0
   int32_t rank = -1, size = 0, device = -1, parent_rank = -1, parent_size = 0;
   std::string name;
   int64_t init_entered_ns = 0, state_since_ns = 0, last_entered_ns = 0;
@@ -148,7 +150,7 @@ class SegmentReader {
   const std::string path_;
   const int fd_;
   std::vector<Seen> seen_;
-  std::vector<std::string> sites_;  // those read; they never change
+  std::vector<std::string> sites_;   // those read; they never change
   std::vector<std::string> shapes_;  // likewise, by index; "": not read yet
   std::optional<TickClock> clock_;
 };

@@ -44,14 +44,11 @@ Liveness ToLiveness(v1::Evidence::Liveness liveness) {
 }
 
 // Brings a host's time onto ours; 0 means "never" on both.
-int64_t Shift(int64_t time_ns, int64_t offset_ns) {
-  return time_ns == 0 ? 0 : time_ns + offset_ns;
-}
+int64_t Shift(int64_t time_ns, int64_t offset_ns) { return time_ns == 0 ? 0 : time_ns + offset_ns; }
 
 ProcessIdentity ToIdentity(const v1::Identity& identity) {
-  return {identity.host(),       identity.global_rank(), identity.world_size(),
-          identity.local_rank(), identity.command(),     identity.has_segment(),
-          identity.gpu_sharing()};
+  return {identity.host(),    identity.global_rank(), identity.world_size(), identity.local_rank(),
+          identity.command(), identity.has_segment(), identity.gpu_sharing()};
 }
 
 ProcessEvidence ToEvidence(const v1::Evidence& update, int64_t offset_ns) {
@@ -159,6 +156,9 @@ CommProgress ToProgress(const v1::CommUpdate& update, int64_t offset_ns) {
   for (const v1::GraphLaunch& launch : update.graph_launches()) {
     progress.graph_launches.push_back(
         {launch.graph(), launch.launch(), launch.first_record(), launch.records()});
+  }
+  for (const v1::GrownId& grown : update.grown()) {
+    progress.grown.push_back({grown.unique_id(), grown.id()});
   }
   progress.records = ToRecords(update.records(), offset_ns);
   return progress;

@@ -18,6 +18,7 @@ using segment::Mix;
 constexpr uint64_t kRecreated = 0x7265637265617465;  // keeps the kinds of ids apart
 constexpr uint64_t kSplit = 0x73706c6974000000;
 constexpr uint64_t kShrink = 0x736872696e6b0000;
+constexpr uint64_t kGrow = 0x67726f7700000000;
 
 // Fields that younger headers have may lie beyond what the caller's struct holds.
 #define HAS_FIELD(config, field) \
@@ -125,6 +126,11 @@ NewComm FromUniqueId(const ncclUniqueId& id, int ranks, int rank, const ncclConf
 // Whether this thread's call is the program's own, and worth noting.
 bool Observed() { return !this_thread.inside && StartRecording(); }
 
+// Of the parent's nth child, from 1.
+uint64_t ChildId(const CommEntry* parent, uint64_t kind, uint32_t child) {
+  return Mix(Mix(kind, Get(parent->id)), child);
+}
+
 // A child's id: nothing of it is known yet but its parent, and which of the
 // parent's splits this is. Its colour joins when it is.
 bool FromParent(ncclComm_t parent_handle, uint64_t kind, const ncclConfig_t* config,
@@ -134,11 +140,35 @@ bool FromParent(ncclComm_t parent_handle, uint64_t kind, const ncclConfig_t* con
   CommEntry* entry = parent->entry;
   const uint32_t child = entry->child_count.fetch_add(1) + 1;
   what->parent_id = Get(entry->id);
-  what->split_id = Mix(Mix(kind, what->parent_id), child);
+  what->split_id = ChildId(entry, kind, child);
   what->parent_rank = static_cast<int32_t>(entry->rank.load(std::memory_order_relaxed));
   what->parent_size = static_cast<int32_t>(entry->size.load(std::memory_order_relaxed));
   what->name = ConfigName(config);
   what->non_blocking = config != nullptr ? IsNonBlocking(config) : parent->non_blocking;
+  return true;
+}
+
+// Ranks that join know the unique id only; those of the parent know the parent, and one of them
+// both. They all wait for it to make the id, so what it notes here comes in time.
+void NoteGrowId(ncclComm_t parent_handle, const ncclUniqueId* unique_id) {
+  const LocalComm* parent = FindComm(parent_handle);
+  if (parent == nullptr) return;
+  CommEntry* entry = parent->entry;
+  const uint32_t child = entry->child_count.load(std::memory_order_relaxed) + 1;
+  entry->grow_id.store(ChildId(entry, kGrow, child), std::memory_order_relaxed);
+  entry->grow_base_id.store(segment::HashBytes(unique_id, sizeof(*unique_id)),
+                            std::memory_order_release);
+}
+
+// A rank of the parent keeps its number in the grown communicator.
+bool GrownFromParent(ncclComm_t parent_handle, int ranks, const ncclUniqueId* unique_id,
+                     const ncclConfig_t* config, NewComm* what) {
+  if (!FromParent(parent_handle, kGrow, config, what)) return false;
+  what->id = what->split_id;
+  what->split_id = 0;
+  what->rank = what->parent_rank;
+  what->size = ranks;
+  if (unique_id != nullptr) what->base_id = segment::HashBytes(unique_id, sizeof(*unique_id));
   return true;
 }
 
@@ -319,13 +349,32 @@ extern "C" ROLLCALL_EXPORT ncclResult_t ncclCommShrink(ncclComm_t comm, int* exc
                        excludeRanksCount, newcomm, config, shrinkFlags);
 }
 
-// Ranks that join know nothing of the parent, and those of the parent nothing of the
-// unique id, so no id is known to all: the new communicator is not followed.
+extern "C" ROLLCALL_EXPORT ncclResult_t ncclCommGetUniqueId(ncclComm_t comm,
+                                                            ncclUniqueId* uniqueId) {
+  const bool observed = Observed();
+  const ncclResult_t result = rollcall::ObserveLocal(ROLLCALL_REAL(ncclCommGetUniqueId),
+                                                     Op::kCommGetUniqueId, comm, comm, uniqueId);
+  if (observed && result == ncclSuccess) rollcall::NoteGrowId(comm, uniqueId);
+  return result;
+}
+
 extern "C" ROLLCALL_EXPORT ncclResult_t ncclCommGrow(ncclComm_t comm, int nRanks,
                                                      const ncclUniqueId* uniqueId, int rank,
                                                      ncclComm_t* newcomm, ncclConfig_t* config) {
-  return rollcall::ObserveLocal(ROLLCALL_REAL(ncclCommGrow), Op::kCommGrow, comm, comm, nRanks,
-                                uniqueId, rank, newcomm, config);
+  auto* real = ROLLCALL_REAL(ncclCommGrow);
+  if (real == nullptr) return ncclSystemError;
+  NewComm what;
+  bool known = Observed();
+  if (known && comm != nullptr) {
+    known = rollcall::GrownFromParent(comm, nRanks, uniqueId, config, &what);
+  } else if (known && uniqueId != nullptr) {
+    what = rollcall::FromUniqueId(*uniqueId, nRanks, rank, config);
+  } else {
+    known = false;
+  }
+  if (!known) return real(comm, nRanks, uniqueId, rank, newcomm, config);
+  return ObserveCreate(real, Op::kCommGrow, what, newcomm, comm, nRanks, uniqueId, rank, newcomm,
+                       config);
 }
 
 extern "C" ROLLCALL_EXPORT ncclResult_t ncclCommFinalize(ncclComm_t comm) {

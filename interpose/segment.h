@@ -223,12 +223,16 @@ struct CommEntry {
   HalfWord device;       // int32; -1: not known
   HalfWord child_count;  // splits and shrinks that this communicator's rank has entered
   HalfWord parent_rank, parent_size;
-  Word base_id;  // hash of the unique id alone
+  Word base_id;  // hash of the unique id alone; 0: this rank knows none
   alignas(8) char name[64];
   Word init_entered, init_returned;  // ticks
   Word state_since;                  // ticks
   HalfWord init_result;              // ncclResult_t
   HalfWord async_error;              // ncclResult_t
+  // Set by the rank that made the newest unique id for growing this communicator: the id's hash,
+  // which is all that the ranks that join know, and the id that the others will know it by.
+  Word grow_base_id;
+  Word grow_id;
 
   // Progress. Collectives take positions; sends and receives are counted apart.
   alignas(64) Word entered;
@@ -236,8 +240,8 @@ struct CommEntry {
   Word returned;
   Word p2p_entered;
   Word p2p_returned;
-  Word recorded;      // records begun: the next one's index
-  Word last_entered;  // ticks of the newest call
+  Word recorded;        // records begun: the next one's index
+  Word last_entered;    // ticks of the newest call
   Word graph_launches;  // of graphs that hold its calls
 
   GraphLaunch graph_launch[kGraphLaunches];  // the newest; slot n % capacity
@@ -262,8 +266,8 @@ static_assert(sizeof(MarkerLane) == 64);
 // of its number, modulo their count. Each launch resets the two words before it sets the base, so
 // what a reader adds up, the base read first, is never more than the truth.
 struct alignas(64) GraphLane {
-  Word base;         // collectives entered before the launch
-  Word reached;      // of those in the graph: reached, and in the upper half: done at least
+  Word base;     // collectives entered before the launch
+  Word reached;  // of those in the graph: reached, and in the upper half: done at least
   Word p2p_base;
   Word p2p_reached;
   Word reserved[4];
@@ -287,12 +291,12 @@ struct CallRecord {
   std::atomic<uint8_t> result;  // ncclResult_t, valid once `returned` is set
   uint8_t flags;                // RecordFlags
   uint8_t shape;                // 1 + index of a Shape; 0: not known
-  uint32_t position;  // low 32 bits
-  uint64_t entered;   // ticks
-  Word returned;      // ticks; 0: not yet
-  uint64_t count;     // elements
-  uint64_t stream;    // only compared, never followed
-  uint64_t caller;    // code address; its upper 16 bits: 1 + index of a Site, 0 for none
+  uint32_t position;            // low 32 bits
+  uint64_t entered;             // ticks
+  Word returned;                // ticks; 0: not yet
+  uint64_t count;               // elements
+  uint64_t stream;              // only compared, never followed
+  uint64_t caller;              // code address; its upper 16 bits: 1 + index of a Site, 0 for none
 };
 static_assert(sizeof(CallRecord) == 64);
 
@@ -307,7 +311,8 @@ static_assert(sizeof(Site) == 256);
 inline constexpr uint32_t kSiteCapacity = 1024;
 inline constexpr int kSiteShift = 48;  // of its number in CallRecord::caller
 
-// The sizes of a tensor, as the program (rollcall.h) or PyTorch (torch_shapes.h) tells them. Written once.
+// The sizes of a tensor, as the program (rollcall.h) or PyTorch (torch_shapes.h) tells them.
+// Written once.
 inline constexpr int kShapeDims = 9;
 struct Shape {
   HalfWord dims;  // 1 + the number of dimensions; 0: there is none yet

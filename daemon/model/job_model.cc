@@ -229,6 +229,7 @@ void JobModel::SetEvidence(int32_t process, const ProcessEvidence& evidence) {
   known.cpu_seconds = evidence.cpu_seconds;
   known.memory_bytes = evidence.memory_bytes;
   known.blocked = evidence.blocked;
+  for (BlockedCall& call : known.blocked) call.communicator = IdOf(call.communicator);
   if (same) {
     ++version_;
   } else {
@@ -282,6 +283,15 @@ size_t JobModel::RecordsKept(const Communicator& comm, int32_t rank) const {
 }
 
 void JobModel::SetProgress(int32_t process, const CommProgress& progress, int64_t now_ns) {
+  for (const GrownId& grown : progress.grown) NoteGrown(grown);
+  const uint64_t id = IdOf(progress.id);
+  if (id == progress.id) return ApplyProgress(process, progress, now_ns);
+  CommProgress renamed = progress;
+  renamed.id = id;
+  ApplyProgress(process, renamed, now_ns);
+}
+
+void JobModel::ApplyProgress(int32_t process, const CommProgress& progress, int64_t now_ns) {
   if (!IsKnown(process) || progress.id == 0) return;
   if (progress.rank < 0 || progress.rank >= kMaxRanks) return;
   TakeSeat(process, progress);
@@ -289,7 +299,7 @@ void JobModel::SetProgress(int32_t process, const CommProgress& progress, int64_
   CommBook& book = books_[progress.id];
   if (progress.split_pending) book.is_split = true;
   comm.id = progress.id;
-  comm.parent = progress.parent;
+  if (progress.parent != 0) comm.parent = progress.parent;
   if (!progress.name.empty()) comm.name = progress.name;
   if (comm.size == 0) comm.size = progress.size;
   if (progress.size != 0 && progress.size != comm.size) comm.other_size = progress.size;
@@ -389,6 +399,48 @@ void JobModel::LeaveSeat(const Seat& seat, int32_t process) {
     comm->second.version = ++version_;
   }
   DropIfOver(seat.communicator);
+}
+
+// The id that all members share.
+uint64_t JobModel::IdOf(uint64_t told) const {
+  const auto grown = grown_.find(told);
+  return grown == grown_.end() ? told : grown->second;
+}
+
+// Ranks that joined may have told of themselves before this was known.
+void JobModel::NoteGrown(const GrownId& grown) {
+  if (grown.unique_id == 0 || grown.id == 0 || grown.id == grown.unique_id) return;
+  if (!grown_.emplace(grown.unique_id, grown.id).second) return;
+  const auto at = state_.communicators.find(grown.unique_id);
+  if (at == state_.communicators.end()) return;
+  const Communicator joined = std::move(at->second);
+  members_ -= joined.members.size();
+  state_.communicators.erase(at);
+  books_.erase(grown.unique_id);
+  Communicator& comm = state_.communicators[grown.id];
+  comm.id = grown.id;
+  if (comm.size == 0) comm.size = joined.size;
+  if (comm.name.empty()) comm.name = joined.name;
+  comm.may_diverge = comm.may_diverge || joined.may_diverge;
+  comm.version = ++version_;
+  for (const auto& [rank, member] : joined.members) {
+    MoveMember(member, rank, grown.unique_id, &comm);
+  }
+}
+
+void JobModel::MoveMember(const Member& member, int32_t rank, uint64_t from, Communicator* to) {
+  if (!IsKnown(member.process)) return;
+  for (Seat& seat : seats_[static_cast<size_t>(member.process)]) {
+    if (seat.communicator == from) seat.communicator = to->id;
+  }
+  for (BlockedCall& call : state_.processes[static_cast<size_t>(member.process)].blocked) {
+    call.communicator = IdOf(call.communicator);
+  }
+  if (to->members.find(rank) != to->members.end()) return;
+  to->members[rank] = member;
+  ++members_;
+  to->may_wait += member.may_wait;
+  books_[to->id].over += member.is_over;
 }
 
 // A split that everybody has left, or a communicator that everybody has ended,

@@ -53,6 +53,12 @@ struct StackFacts {
   int64_t now_ns = 0;
 };
 
+// A grown communicator: its id, and that by which the ranks that join it know it.
+struct GrownId {
+  uint64_t unique_id = 0;
+  uint64_t id = 0;
+};
+
 // One communicator of one process: where it stands, and what is new. The fields
 // mean what those of Member and Communicator mean.
 struct CommProgress {
@@ -81,7 +87,8 @@ struct CommProgress {
   std::vector<Checkpoint> checkpoints;  // new ones
   bool has_graph_markers = false;
   std::vector<GraphLaunch> graph_launches;
-  std::vector<CallRecord> records;      // new ones, and those that have changed
+  std::vector<CallRecord> records;  // new ones, and those that have changed
+  std::vector<GrownId> grown;
 };
 
 class JobModel {
@@ -132,6 +139,10 @@ class JobModel {
   void NoteRecords(const CommProgress& progress, size_t kept, Communicator* comm, Member* member);
   void TakeSeat(int32_t process, const CommProgress& progress);
   void LeaveSeat(const Seat& seat, int32_t process);
+  void ApplyProgress(int32_t process, const CommProgress& progress, int64_t now_ns);
+  uint64_t IdOf(uint64_t told) const;
+  void NoteGrown(const GrownId& grown);
+  void MoveMember(const Member& member, int32_t rank, uint64_t from, Communicator* to);
   void DropIfOver(uint64_t communicator);
 
   JobState state_;
@@ -140,6 +151,7 @@ class JobModel {
   std::map<ProcessKey, int32_t> processes_;
   std::vector<std::vector<Seat>> seats_;  // by process
   std::map<uint64_t, CommBook> books_;    // by communicator
+  std::map<uint64_t, uint64_t> grown_;    // unique id -> id
 };
 
 }  // namespace rollcall

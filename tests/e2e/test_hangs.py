@@ -82,6 +82,30 @@ def test_a_peer_that_died_goes_before_the_errors_it_caused(run):
     assert [c["rank"] for c in result.verdict["culprits"]] == [1]
 
 
+@pytest.mark.parametrize("guilty", range(4))
+def test_who_does_not_come_to_a_growing_communicator_is_named(run, guilty):
+    verdict = run("grows", env={"WRONG": f"{guilty}:before"}).verdict
+    assert verdict["cause"] == "init_incomplete", verdict["summary"]
+    assert [c["rank"] for c in verdict["culprits"]] == [guilty]
+    assert verdict["call"]["operation"] == "CommGrow"
+    assert verdict["communicator"]["size"] == 4
+    assert sorted(verdict["waiting_ranks"]) == sorted(set(range(4)) - {guilty})
+
+
+@pytest.mark.parametrize("guilty", [0, 2, 3])
+def test_a_grown_communicator_is_one(run, guilty):
+    verdict = run("grows", env={"WRONG": f"{guilty}:after"}).verdict
+    assert verdict["cause"] == "missing_rank", verdict["summary"]
+    assert [c["rank"] for c in verdict["culprits"]] == [guilty]
+    assert verdict["call"]["position"] == 5
+    assert sorted(verdict["waiting_ranks"]) == sorted(set(range(4)) - {guilty})
+
+
+def test_a_communicator_may_grow(run):
+    result = run("grows")
+    assert (result.exit_code, result.reports, result.err) == (0, [], "")
+
+
 def test_an_absent_rank_is_shown_with_its_stack(run):
     result = run("one_rank_stops_calling")
     stacks = (result.reports[0] / "stacks.txt").read_text()

@@ -42,14 +42,15 @@ inline int EnvironmentNumber(const char* name) {
 inline int JobRank() { return EnvironmentNumber("RANK"); }
 inline int JobSize() { return EnvironmentNumber("WORLD_SIZE"); }
 
-// Rank 0 makes a unique id and hands it on in a file; the others wait for that.
+// Rank 0 makes a unique id by `make(&id)` and hands it on in a file; the others wait for that.
 // `round` tells the ids of several communicators apart.
-inline ncclUniqueId ShareUniqueId(int round = 0) {
+template <typename Make>
+ncclUniqueId ShareUniqueIdOf(Make make, int round) {
   const std::string path =
       std::string(getenv("ROLLCALL_TEST_ID_FILE")) + "." + std::to_string(round);
   ncclUniqueId id;
   if (JobRank() == 0) {
-    CHECK_NCCL(ncclGetUniqueId(&id));
+    CHECK_NCCL(make(&id));
     const std::string unfinished = path + ".new";
     FILE* file = fopen(unfinished.c_str(), "w");
     if (file == nullptr || fwrite(&id, sizeof(id), 1, file) != 1 || fclose(file) != 0 ||
@@ -65,6 +66,8 @@ inline ncclUniqueId ShareUniqueId(int round = 0) {
   fclose(file);
   return id;
 }
+
+inline ncclUniqueId ShareUniqueId(int round = 0) { return ShareUniqueIdOf(ncclGetUniqueId, round); }
 
 // Device memory for `count` elements.
 template <typename T>

@@ -84,6 +84,62 @@ TEST(JobModelTest, KeepsTheScoreOfWhoComesLast) {
   EXPECT_EQ(arrivals.late_ns, 200'000'000 - 2000);
 }
 
+CommProgress Growing(uint64_t id, int rank) {
+  CommProgress progress;
+  progress.id = id;
+  progress.rank = rank;
+  progress.size = 3;
+  progress.init_entered_ns = kStart;
+  return progress;
+}
+
+// Ranks 0 and 1 grow kComm by rank 2; only rank 0 knows what rank 2 calls the new one.
+TEST(JobModelTest, RanksThatJoinFindThoseThatWereThere) {
+  constexpr uint64_t kGrown = 77, kUniqueId = 78;
+  for (const int root_comes : {0, 1, 2}) {
+    SCOPED_TRACE(root_comes);
+    Ranks ranks(2);
+    ranks.TellAll();
+    CommProgress root = Growing(kGrown, 0), other = Growing(kGrown, 1),
+                 joins = Growing(kUniqueId, 2);
+    root.index = other.index = 1;
+    root.parent = other.parent = kComm;
+    root.grown.push_back({kUniqueId, kGrown});
+    const int32_t newcomer = ranks.model.AddProcess("host9", 9, 9);
+    ProcessEvidence inside;
+    inside.blocked.push_back({1, Op::kCommGrow, kUniqueId, kStart});
+    for (int turn = 0; turn < 3; ++turn) {
+      if (turn == root_comes) ranks.model.SetProgress(0, root, kStart);
+      if (turn == 0) ranks.model.SetEvidence(newcomer, inside);
+      if (turn == 0) ranks.model.SetProgress(newcomer, joins, kStart);
+      if (turn == 1) ranks.model.SetProgress(1, other, kStart);
+    }
+    const JobState& state = ranks.model.state();
+    EXPECT_EQ(state.communicators.count(kUniqueId), 0u);
+    const Communicator& comm = state.communicators.at(kGrown);
+    EXPECT_EQ(comm.members.size(), 3u);
+    EXPECT_EQ(comm.members.at(2).process, newcomer);
+    EXPECT_EQ(comm.parent, kComm);
+    EXPECT_EQ(comm.may_wait, 3);
+    EXPECT_EQ(state.processes[static_cast<size_t>(newcomer)].blocked[0].communicator, kGrown);
+    joins.state = other.state = root.state = MemberState::kDestroyed;
+    ranks.model.SetEvidence(newcomer, {});
+    ranks.model.SetProgress(newcomer, joins, kStart);
+    ranks.model.SetProgress(1, other, kStart);
+    ranks.model.SetProgress(0, root, kStart);
+    EXPECT_EQ(state.communicators.count(kGrown), 0u);
+  }
+}
+
+TEST(JobModelTest, IdsThatGoRoundInACircleDoNoHarm) {
+  Ranks ranks(2);
+  CommProgress a = Growing(5, 0);
+  a.grown = {{5, 6}, {6, 7}, {7, 5}, {8, 8}, {0, 9}, {9, 0}};
+  ranks.model.SetProgress(0, a, kStart);
+  ranks.model.SetProgress(0, a, kStart);
+  EXPECT_EQ(ranks.model.state().communicators.size(), 1u);
+}
+
 TEST(JobModelTest, LearnsHowLongACallUsuallyTakes) {
   Ranks ranks(2);
   for (int call = 0; call < 10; ++call) {

@@ -99,11 +99,48 @@ TEST_F(LibraryCallsTest, WhatStandsBesideACommunicatorEndsWithIt) {
   EXPECT_EQ(segment.communicators[4].parent_id, segment.communicators[3].id);
 }
 
-TEST_F(LibraryCallsTest, AGrownCommunicatorWorksUnseen) {
-  const SegmentSnapshot segment = After("id init=2,0 all_reduce grow=3 all_reduce allocate");
-  ASSERT_EQ(segment.communicators.size(), 1u);
-  EXPECT_EQ(segment.communicators[0].entered, 1u);
-  EXPECT_EQ(segment.unknown_comm_calls, 1u);
+// One process each, which share their ids.
+const std::string kParent = "env=STUB_UNIQUE_ID=parent id ";
+const std::string kGrownId = " env=STUB_UNIQUE_ID=grown grow_id";
+
+TEST_F(LibraryCallsTest, AGrownCommunicatorIsTheSameForAllRanksOfItsParent) {
+  const SegmentSnapshot one = After(kParent + "init=2,1 all_reduce grow=3 all_reduce all_reduce");
+  ASSERT_EQ(one.communicators.size(), 2u);
+  const CommSnapshot& grown = one.communicators[1];
+  EXPECT_EQ(grown.state, CommState::kReady);
+  EXPECT_EQ(grown.rank, 1);
+  EXPECT_EQ(grown.size, 3);
+  EXPECT_EQ(grown.parent_id, one.communicators[0].id);
+  EXPECT_EQ(grown.entered, 2u);
+  EXPECT_EQ(one.unknown_comm_calls, 0u);
+  const SegmentSnapshot root =
+      After(kParent + "init=2,0" + kGrownId + " grow_as_root=3 all_reduce");
+  ASSERT_EQ(root.communicators.size(), 2u);
+  EXPECT_EQ(root.communicators[1].id, grown.id);
+  EXPECT_EQ(root.communicators[1].rank, 0);
+}
+
+TEST_F(LibraryCallsTest, OneRankTellsByWhichIdThoseThatJoinKnowIt) {
+  const SegmentSnapshot root = After(kParent + "init=2,0" + kGrownId);
+  ASSERT_EQ(root.communicators.size(), 1u);
+  const CommSnapshot& parent = root.communicators[0];
+  const SegmentSnapshot joined = After("env=STUB_UNIQUE_ID=grown id join=3,2 all_reduce");
+  ASSERT_EQ(joined.communicators.size(), 1u);
+  EXPECT_EQ(joined.communicators[0].rank, 2);
+  EXPECT_EQ(joined.communicators[0].size, 3);
+  EXPECT_EQ(joined.communicators[0].entered, 1u);
+  EXPECT_EQ(parent.grow_base_id, joined.communicators[0].id);
+  EXPECT_EQ(parent.grow_id, After(kParent + "init=2,1 grow=3").communicators[1].id);
+  EXPECT_EQ(After(kParent + "init=2,0" + kGrownId + " grow_as_root=3").communicators[1].base_id,
+            joined.communicators[0].id);
+}
+
+TEST_F(LibraryCallsTest, GrownAgainItIsAnother) {
+  const SegmentSnapshot segment =
+      After("id init=2,0 grow_id grow_as_root=3 grow_id grow_as_root=4");
+  ASSERT_EQ(segment.communicators.size(), 3u);
+  EXPECT_EQ(segment.communicators[2].parent_id, segment.communicators[1].id);
+  EXPECT_NE(segment.communicators[1].id, segment.communicators[2].id);
 }
 
 TEST_F(LibraryCallsTest, WhatTheProgramSaysOfItselfIsKept) {

@@ -97,6 +97,18 @@ int Grow(const Arguments& a) {
   return Keep(place, ncclCommGrow(parent, At(a, 0, 2), nullptr, -1, place, nullptr));
 }
 
+int GrowAsRoot(const Arguments& a) {
+  ncclComm_t* place = NewPlace();
+  const ncclComm_t parent = comm;
+  return Keep(place, ncclCommGrow(parent, At(a, 0, 2), &unique_id, -1, place, nullptr));
+}
+
+// Size, rank: as one that joins.
+int Join(const Arguments& a) {
+  ncclComm_t* place = NewPlace();
+  return Keep(place, ncclCommGrow(nullptr, At(a, 0, 2), &unique_id, At(a, 1, 1), place, nullptr));
+}
+
 // Peer, signals, signal index; and again, for the next one.
 int WaitSignal(const Arguments& a) {
   std::vector<ncclWaitSignalDesc_t> wanted;
@@ -153,7 +165,8 @@ cudaGraphExec_t ExecutableAt(const Arguments& a, size_t i) {
 int ManyCalls(const Arguments& a) {
   int result = ncclSuccess;
   for (int i = 0; i < At(a, 0, 0) && result == ncclSuccess; ++i) {
-    result = ncclAllReduce(buffer, buffer, static_cast<size_t>(i), ncclFloat, ncclSum, comm, nullptr);
+    result =
+        ncclAllReduce(buffer, buffer, static_cast<size_t>(i), ncclFloat, ncclSum, comm, nullptr);
   }
   return result;
 }
@@ -196,7 +209,10 @@ const std::map<std::string, Step> kOthers = {
     {"split", Split},
     {"shrink", Shrink},
     {"async_error", AsyncError},
+    {"grow_id", [](const Arguments&) -> int { return ncclCommGetUniqueId(comm, &unique_id); }},
     {"grow", Grow},
+    {"grow_as_root", GrowAsRoot},
+    {"join", Join},
     {"all_reduce_config", CALL(ncclAllReduceConfig(buffer, buffer, Count(a), ncclFloat, ncclSum,
                                                    comm, nullptr, nullptr))},
     {"all_to_all_v", CALL(ncclAllToAllv(buffer, nullptr, nullptr, buffer, nullptr, nullptr,

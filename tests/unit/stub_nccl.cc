@@ -151,6 +151,10 @@ CALL(ncclPutSignal, const void*, size_t, Type, int, ncclWindow_t, size_t, int, i
 CALL(ncclSignal, int, int, int, unsigned int, ncclComm_t, Stream)
 CALL(ncclWaitSignal, int, ncclWaitSignalDesc_t*, ncclComm_t, Stream)
 CALL(ncclMemAlloc, void**, size_t)
+STUB(ncclCommGetUniqueId, (ncclComm_t, ncclUniqueId* id), {
+  ANSWER(ncclCommGetUniqueId)
+  return ncclGetUniqueId(id);
+})
 STUB(ncclCommGrow,
      (ncclComm_t comm, int size, const ncclUniqueId*, int rank, ncclComm_t* grown, ncclConfig_t*), {
        ANSWER(ncclCommGrow)

@@ -11,6 +11,7 @@
 #include "tests/sim/nccl/group.h"
 #include "tests/sim/nccl/lifecycle.h"
 #include "tests/sim/nccl/warn.h"
+#include "tests/support/nccl_grow.h"
 
 using rollcall::sim::Comm;
 using rollcall::sim::CommRef;
@@ -57,15 +58,15 @@ ncclResult_t ncclGetUniqueId(ncclUniqueId* id) {
 SIM_EXPORT(ncclGetUniqueId)
 
 ncclResult_t ncclCommInitRank(ncclComm_t* comm, int nranks, ncclUniqueId id, int rank) {
-  return Fail(sim::InitRank(comm, nranks, sim::NameOfIds(&id, 1), rank, sim::RequireDevice(),
-                            nullptr));
+  return Fail(
+      sim::InitRank(comm, nranks, sim::NameOfIds(&id, 1), rank, sim::RequireDevice(), nullptr));
 }
 SIM_EXPORT(ncclCommInitRank)
 
 ncclResult_t ncclCommInitRankConfig(ncclComm_t* comm, int nranks, ncclUniqueId id, int rank,
                                     ncclConfig_t* config) {
-  return Fail(sim::InitRank(comm, nranks, sim::NameOfIds(&id, 1), rank, sim::RequireDevice(),
-                            config));
+  return Fail(
+      sim::InitRank(comm, nranks, sim::NameOfIds(&id, 1), rank, sim::RequireDevice(), config));
 }
 SIM_EXPORT(ncclCommInitRankConfig)
 
@@ -75,8 +76,8 @@ ncclResult_t ncclCommInitRankScalable(ncclComm_t* comm, int nranks, int rank, in
   if (id_count < 1 || id_count > nranks || ids == nullptr) {
     return Fail(Warn(ncclInvalidArgument, "improper number of unique ids: %d", id_count));
   }
-  return Fail(sim::InitRank(comm, nranks, sim::NameOfIds(ids, id_count), rank,
-                            sim::RequireDevice(), config));
+  return Fail(sim::InitRank(comm, nranks, sim::NameOfIds(ids, id_count), rank, sim::RequireDevice(),
+                            config));
 }
 SIM_EXPORT(ncclCommInitRankScalable)
 #endif
@@ -100,9 +101,8 @@ SIM_EXPORT(ncclCommInitAll)
 
 ncclResult_t ncclCommSplit(ncclComm_t comm, int color, int key, ncclComm_t* newcomm,
                            ncclConfig_t* config) {
-  return On(comm, [&](const CommRef& parent) {
-    return sim::Split(parent, color, key, newcomm, config);
-  });
+  return On(comm,
+            [&](const CommRef& parent) { return sim::Split(parent, color, key, newcomm, config); });
 }
 SIM_EXPORT(ncclCommSplit)
 
@@ -122,6 +122,31 @@ ncclResult_t ncclCommShrink(ncclComm_t comm, int* excluded, int excluded_count, 
 }
 SIM_EXPORT(ncclCommShrink)
 #endif
+
+ncclResult_t ncclCommGetUniqueId(ncclComm_t comm, ncclUniqueId* id) {
+  if (id == nullptr) return Fail(Warn(ncclInvalidArgument, "uniqueId is NULL"));
+  return On(comm, [&](const CommRef& parent) {
+    *id = sim::GrowId(*parent);
+    return parent->EnsureReady();
+  });
+}
+SIM_EXPORT(ncclCommGetUniqueId)
+
+ncclResult_t ncclCommGrow(ncclComm_t comm, int nranks, const ncclUniqueId* id, int rank,
+                          ncclComm_t* newcomm, ncclConfig_t* config) {
+  if (newcomm == nullptr) return Fail(Warn(ncclInvalidArgument, "newcomm is NULL"));
+  *newcomm = nullptr;
+  if (comm == nullptr) {
+    if (id == nullptr) return Fail(Warn(ncclInvalidArgument, "new ranks must pass a uniqueId"));
+    return Fail(
+        sim::InitRank(newcomm, nranks, sim::NameOfIds(id, 1), rank, sim::RequireDevice(), config));
+  }
+  return On(comm, [&](const CommRef& parent) {
+    if (rank != -1) return Warn(ncclInvalidArgument, "existing ranks must pass rank -1");
+    return sim::Grow(parent, nranks, newcomm, config);
+  });
+}
+SIM_EXPORT(ncclCommGrow)
 
 ncclResult_t ncclCommFinalize(ncclComm_t comm) { return On(comm, sim::Finalize); }
 SIM_EXPORT(ncclCommFinalize)

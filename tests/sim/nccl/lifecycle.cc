@@ -64,8 +64,8 @@ ncclResult_t JoinPart(const CommRef& parent, int color, int key, ncclComm_t* han
   const CommRef comm = Comm::Make(static_cast<int>(members.size()),
                                   PositionOf(parent->rank, members), parent->device, blocking);
   *handle = comm->handle();
-  return comm->Join(HashName(parent->name + "/split" + std::to_string(turn) + "/" +
-                             std::to_string(color)));
+  return comm->Join(
+      HashName(parent->name + "/split" + std::to_string(turn) + "/" + std::to_string(color)));
 }
 
 bool PeerIsDead(const Comm& comm) {
@@ -135,6 +135,29 @@ ncclResult_t Shrink(const CommRef& parent, std::vector<int> excluded, ncclComm_t
                  parent->device, IsBlocking(config, parent->blocking));
   *handle = comm->handle();
   return SubmitJob({comm, parent, [comm, name] { return comm->Join(HashName(name)); }});
+}
+
+ncclUniqueId GrowId(const Comm& parent) {
+  ncclUniqueId id = {};
+  const std::string name = HashName(parent.name + "/grow" + std::to_string(parent.children));
+  name.copy(id.internal, sizeof(id.internal));
+  return id;
+}
+
+ncclResult_t Grow(const CommRef& parent, int nranks, ncclComm_t* handle,
+                  const ncclConfig_t* config) {
+  if (nranks <= parent->nranks) {
+    return Warn(ncclInvalidArgument, "total ranks %d is less than current ranks %d", nranks,
+                parent->nranks);
+  }
+  const ncclResult_t ready = parent->EnsureReady();
+  if (ready != ncclSuccess) return ready;
+  const ncclUniqueId id = GrowId(*parent);
+  ++parent->children;
+  const CommRef comm =
+      Comm::Make(nranks, parent->rank, parent->device, IsBlocking(config, parent->blocking));
+  *handle = comm->handle();
+  return SubmitJob({comm, parent, [=] { return comm->Join(NameOfIds(&id, 1)); }});
 }
 
 ncclResult_t Finalize(const CommRef& comm) {

@@ -20,6 +20,10 @@ ncclResult_t Split(const CommRef& parent, int color, int key, ncclComm_t* handle
                    const ncclConfig_t* config);
 ncclResult_t Shrink(const CommRef& parent, std::vector<int> excluded, ncclComm_t* handle,
                     const ncclConfig_t* config, int flags);
+// The unique id by which ranks may join the parent's next child, as every rank of it can tell.
+ncclUniqueId GrowId(const Comm& parent);
+ncclResult_t Grow(const CommRef& parent, int nranks, ncclComm_t* handle,
+                  const ncclConfig_t* config);
 ncclResult_t Finalize(const CommRef& comm);
 ncclResult_t Destroy(const CommRef& comm);
 ncclResult_t Abort(const CommRef& comm);

@@ -1,0 +1,12 @@
+// The functions by which communicators grow, where the header at hand is older (NCCL 2.29.2).
+#pragma once
+
+#include <nccl.h>
+
+#if NCCL_VERSION_CODE < NCCL_VERSION(2, 29, 2)
+extern "C" {
+ncclResult_t ncclCommGetUniqueId(ncclComm_t comm, ncclUniqueId* uniqueId);
+ncclResult_t ncclCommGrow(ncclComm_t comm, int nRanks, const ncclUniqueId* uniqueId, int rank,
+                          ncclComm_t* newcomm, ncclConfig_t* config);
+}
+#endif
