@@ -116,4 +116,6 @@ run_tests "e2e-$preset" "${ctest[@]}" -L e2e --output-junit "$logs/e2e-$preset.x
 
 optional_tests browser "browser tests"
 optional_tests torch "PyTorch tests"
+# After PyTorch's: one of the packages is tried with its torch.
+optional_tests packages "packages of PyPI that load NCCL"
 finish
