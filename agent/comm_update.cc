@@ -33,6 +33,10 @@ void RememberEntered(const CommSnapshot& comm, CommHistory* history) {
 // Since when somebody waits for the first collective that is not known to be
 // finished. Members of a group that is still open have not begun.
 int64_t WaitingSince(const CommSnapshot& comm, const HostWaits& waits, const CommHistory& history) {
+  if ((comm.flags & segment::kFlagHostCalls) != 0) {
+    // A call that is not done does not wait while its host works on.
+    return comm.entered > comm.finished ? waits.in_call_since_ns : 0;
+  }
   const uint64_t begun = waits.in_call_since_ns != 0 ? comm.entered : comm.returned;
   if ((comm.flags & segment::kFlagMarkers) == 0) {
     return comm.entered > comm.returned ? waits.in_call_since_ns : 0;
@@ -81,14 +85,19 @@ HostWaits FindHostWaits(const SegmentSnapshot& snapshot, const CommSnapshot& com
     }
   }
   const auto earliest = [](int64_t a, int64_t b) { return a == 0 ? b : std::min(a, b); };
+  const auto note_call = [&](const BlockedSnapshot& blocked) {
+    if (blocked.comm != comm.index) return;
+    const bool first = waits.in_call_since_ns == 0 || blocked.since_ns < waits.in_call_since_ns;
+    if (first) waits.awaited = (comm.flags & segment::kFlagHostCalls) != 0 ? blocked.stream : 0;
+    waits.in_call_since_ns = earliest(waits.in_call_since_ns, blocked.since_ns);
+  };
   for (const BlockedSnapshot& blocked : snapshot.blocked) {
     switch (KindOf(static_cast<Op>(blocked.op))) {
       case CallKind::kCollective:
       case CallKind::kP2p:
       case CallKind::kGroup:
-        if (blocked.comm == comm.index) {
-          waits.in_call_since_ns = earliest(waits.in_call_since_ns, blocked.since_ns);
-        }
+      case CallKind::kHostWait:
+        note_call(blocked);
         break;
       case CallKind::kWait:
         if (newest == &comm && newest->last_entered_ns <= blocked.since_ns) {
@@ -133,6 +142,8 @@ void FillProgress(const CommSnapshot& comm, const HostWaits& waits, int64_t now_
   update->set_p2p_returned(comm.p2p_returned);
   update->set_p2p_started(comm.p2p_started);
   update->set_p2p_finished(comm.p2p_finished);
+  const bool later = waits.awaited > comm.finished + 1 && waits.awaited <= comm.entered;
+  update->set_awaited(later ? waits.awaited : 0);
   update->set_waiting_since_ns(WaitingSince(comm, waits, *history));
   update->set_p2p_waiting_since_ns(P2pWaitingSince(comm, waits, now_ns, history));
   // A thread inside a send or receive alone does not stand in a collective.

@@ -318,7 +318,8 @@ absl::StatusOr<SegmentSnapshot> SegmentReader::Read() {
     const uint64_t since = Get(entry->since);
     if (Get(entry->tid) == 0 || since == 0) continue;
     snapshot.blocked.push_back(
-        {Get(entry->tid), Get(entry->op), Get(entry->comm), clock.ToUnixNs(since)});
+        {Get(entry->tid), Get(entry->op), Get(entry->comm), clock.ToUnixNs(since),
+         Get(entry->stream)});
   }
   ReadSites(Get(header->site_count));
   snapshot.sites = sites_;

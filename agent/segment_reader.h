@@ -69,6 +69,7 @@ struct BlockedSnapshot {
   uint32_t op = 0;
   uint32_t comm = segment::kNoComm;  // index
   int64_t since_ns = 0;
+  uint64_t stream = 0;  // what it waits for; for MPI's calls 1 + the position
 };
 
 struct SegmentSnapshot {

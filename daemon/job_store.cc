@@ -136,6 +136,7 @@ CommProgress ToProgress(const v1::CommUpdate& update, int64_t offset_ns) {
   progress.has_markers = update.has_markers();
   progress.started = update.started();
   progress.finished = update.finished();
+  progress.awaited = update.awaited();
   progress.p2p_entered = update.p2p_entered();
   progress.p2p_returned = update.p2p_returned();
   progress.p2p_started = update.p2p_started();

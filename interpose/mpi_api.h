@@ -1,7 +1,8 @@
 // MPI's functions as every implementation can be called: communicators,
 // datatypes and operations are pointers in some (Open MPI) and ints in others
 // (MPICH, Intel MPI), and both fit a register, so they pass through as words.
-// Where they are ints, the upper half of such a word says nothing.
+// Where they are ints, the upper half of such a word says nothing, and arrays of
+// them are arrays of ints (mpi_comms.h reads them).
 #pragma once
 
 #include <stdint.h>
@@ -9,39 +10,49 @@
 extern "C" {
 using MpiWord = uintptr_t;
 
-int MPI_Barrier(MpiWord comm);
-int MPI_Bcast(void* buffer, int count, MpiWord type, int root, MpiWord comm);
-int MPI_Reduce(const void* send, void* recv, int count, MpiWord type, MpiWord op, int root,
-               MpiWord comm);
-int MPI_Allreduce(const void* send, void* recv, int count, MpiWord type, MpiWord op, MpiWord comm);
-int MPI_Gather(const void* send, int send_count, MpiWord send_type, void* recv, int recv_count,
-               MpiWord recv_type, int root, MpiWord comm);
-int MPI_Gatherv(const void* send, int send_count, MpiWord send_type, void* recv,
-                const int* recv_counts, const int* places, MpiWord recv_type, int root,
-                MpiWord comm);
-int MPI_Scatter(const void* send, int send_count, MpiWord send_type, void* recv, int recv_count,
-                MpiWord recv_type, int root, MpiWord comm);
-int MPI_Scatterv(const void* send, const int* send_counts, const int* places, MpiWord send_type,
-                 void* recv, int recv_count, MpiWord recv_type, int root, MpiWord comm);
-int MPI_Allgather(const void* send, int send_count, MpiWord send_type, void* recv, int recv_count,
-                  MpiWord recv_type, MpiWord comm);
-int MPI_Allgatherv(const void* send, int send_count, MpiWord send_type, void* recv,
-                   const int* recv_counts, const int* places, MpiWord recv_type, MpiWord comm);
-int MPI_Alltoall(const void* send, int send_count, MpiWord send_type, void* recv, int recv_count,
-                 MpiWord recv_type, MpiWord comm);
-int MPI_Alltoallv(const void* send, const int* send_counts, const int* send_places,
-                  MpiWord send_type, void* recv, const int* recv_counts, const int* recv_places,
-                  MpiWord recv_type, MpiWord comm);
-int MPI_Reduce_scatter(const void* send, void* recv, const int* recv_counts, MpiWord type,
-                       MpiWord op, MpiWord comm);
-int MPI_Reduce_scatter_block(const void* send, void* recv, int recv_count, MpiWord type, MpiWord op,
-                             MpiWord comm);
-int MPI_Scan(const void* send, void* recv, int count, MpiWord type, MpiWord op, MpiWord comm);
-int MPI_Exscan(const void* send, void* recv, int count, MpiWord type, MpiWord op, MpiWord comm);
+#define COLLECTIVE(symbol, twin, root, bytes, parameters, arguments) \
+  int symbol(parameters);                                            \
+  int twin(parameters, MpiWord* request);
+#include "interpose/mpi_collectives.def"
+
 int MPI_Comm_dup(MpiWord comm, MpiWord* created);
+int MPI_Comm_dup_with_info(MpiWord comm, MpiWord info, MpiWord* created);
+int MPI_Comm_idup(MpiWord comm, MpiWord* created, MpiWord* request);
 int MPI_Comm_split(MpiWord comm, int color, int key, MpiWord* created);
 int MPI_Comm_split_type(MpiWord comm, int type, int key, MpiWord info, MpiWord* created);
 int MPI_Comm_create(MpiWord comm, MpiWord group, MpiWord* created);
+int MPI_Comm_create_group(MpiWord comm, MpiWord group, int tag, MpiWord* created);
+int MPI_Cart_create(MpiWord comm, int dims, const int* sizes, const int* periods, int reorder,
+                    MpiWord* created);
+int MPI_Cart_sub(MpiWord comm, const int* remain, MpiWord* created);
+int MPI_Graph_create(MpiWord comm, int nodes, const int* index, const int* edges, int reorder,
+                     MpiWord* created);
+int MPI_Dist_graph_create(MpiWord comm, int nodes, const int* sources, const int* degrees,
+                          const int* destinations, const int* weights, MpiWord info, int reorder,
+                          MpiWord* created);
+int MPI_Dist_graph_create_adjacent(MpiWord comm, int in_degree, const int* sources,
+                                   const int* source_weights, int out_degree,
+                                   const int* destinations, const int* destination_weights,
+                                   MpiWord info, int reorder, MpiWord* created);
 int MPI_Comm_free(MpiWord* comm);
+int MPI_Comm_disconnect(MpiWord* comm);
 int MPI_Finalize();
+
+int MPI_Wait(MpiWord* request, void* status);
+int MPI_Waitall(int count, MpiWord* requests, void* statuses);
+int MPI_Waitany(int count, MpiWord* requests, int* index, void* status);
+int MPI_Waitsome(int count, MpiWord* requests, int* done, int* indices, void* statuses);
+int MPI_Test(MpiWord* request, int* flag, void* status);
+int MPI_Testall(int count, MpiWord* requests, int* flag, void* statuses);
+int MPI_Testany(int count, MpiWord* requests, int* index, int* flag, void* status);
+int MPI_Testsome(int count, MpiWord* requests, int* done, int* indices, void* statuses);
+int MPI_Request_free(MpiWord* request);
+
+int MPI_Send(const void* buffer, int count, MpiWord type, int to, int tag, MpiWord comm);
+int MPI_Ssend(const void* buffer, int count, MpiWord type, int to, int tag, MpiWord comm);
+int MPI_Recv(void* buffer, int count, MpiWord type, int from, int tag, MpiWord comm, void* status);
+int MPI_Sendrecv(const void* send, int send_count, MpiWord send_type, int to, int send_tag,
+                 void* recv, int recv_count, MpiWord recv_type, int from, int recv_tag,
+                 MpiWord comm, void* status);
+int MPI_Probe(int from, int tag, MpiWord comm, void* status);
 }

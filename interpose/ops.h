@@ -23,6 +23,7 @@ enum class CallKind : uint8_t {
   kQuery,
   kLocal,
   kWait,
+  kHostWait,
 };
 
 // The name people read ("AllReduce"); "op <n>" is the caller's business where

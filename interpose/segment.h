@@ -133,7 +133,9 @@ struct BlockedEntry {
   HalfWord comm;  // index of the CommBlock; kNoComm
   HalfWord reserved;
   Word since;   // ticks
-  Word stream;  // what it waits for, where that is a stream or an event; only compared
+  // What it waits for. A stream or an event, which is only compared; or for MPI's calls 1 + the
+  // position of the collective, 0 where it waits for none.
+  Word stream;
   Word reserved_words[4];
 };
 static_assert(sizeof(BlockedEntry) == 64);

@@ -74,6 +74,7 @@ void CopyProgress(const CommProgress& progress, Member* member) {
   member->has_markers = progress.has_markers;
   member->started = progress.started;
   member->finished = progress.finished;
+  member->awaited = progress.awaited;
   member->p2p_entered = static_cast<uint32_t>(progress.p2p_entered);
   member->p2p_returned = static_cast<uint32_t>(progress.p2p_returned);
   member->p2p_started = static_cast<uint32_t>(progress.p2p_started);
@@ -144,7 +145,7 @@ void LearnFrom(const Member& before, const CommProgress& progress, int64_t now_n
   if (before.waiting_since_ns == 0 || progress.finished <= before.finished) return;
   const int64_t duration = now_ns - before.waiting_since_ns;
   if (duration < 0 || (duration < kWorthLearning && progress.rank != 0)) return;
-  const CallRecord* record = FindCollective(before, before.finished);
+  const CallRecord* record = FindCollective(before, before.Awaits());
   if (record != nullptr) Learn(*record, duration, &comm->usual);
 }
 

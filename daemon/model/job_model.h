@@ -78,7 +78,7 @@ struct CommProgress {
   uint32_t async_error = 0;
   uint64_t entered = 0, returned = 0;
   bool has_markers = false;
-  uint64_t started = 0, finished = 0;
+  uint64_t started = 0, finished = 0, awaited = 0;
   uint64_t p2p_entered = 0, p2p_returned = 0, p2p_started = 0, p2p_finished = 0;
   int64_t waiting_since_ns = 0, host_blocked_since_ns = 0, host_waits_since_ns = 0;
   int64_t p2p_waiting_since_ns = 0;

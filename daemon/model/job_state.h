@@ -149,6 +149,9 @@ struct GraphLaunch {
 struct Member {
   Member() : concurrent_use(false), may_wait(false), is_over(false), has_graph_markers(false) {}
 
+  // The position of the collective that it waits for, if it does, as its markers say.
+  uint64_t Awaits() const { return awaited == 0 ? finished : awaited - 1; }
+
   int32_t process = -1;  // index into JobState::processes
   int32_t device = -1;
   MemberState state = MemberState::kInitializing;
@@ -168,6 +171,9 @@ struct Member {
   uint64_t returned = 0;
   uint64_t started = 0;   // the GPU has reached so many
   uint64_t finished = 0;  // the GPU has finished so many
+  // 1 + the position of the collective that the host waits for, where that is a later one than
+  // the first unfinished; else 0. MPI has calls that may be open while others are made.
+  uint64_t awaited = 0;
   // Sends and receives.
   uint32_t p2p_entered = 0, p2p_returned = 0, p2p_started = 0, p2p_finished = 0;
 

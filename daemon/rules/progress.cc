@@ -17,7 +17,9 @@ bool HostIsInCollective(const JobState& job, const Communicator& comm, const Mem
     for (const BlockedCall& blocked : process->blocked) {
       const CallKind kind = KindOf(blocked.op);
       if (kind == CallKind::kGroup) continue;
-      if (blocked.communicator == comm.id) return kind == CallKind::kCollective;
+      if (blocked.communicator == comm.id) {
+        return kind == CallKind::kCollective || kind == CallKind::kHostWait;
+      }
     }
   }
   return !LastCallIsP2p(member);
@@ -27,14 +29,14 @@ std::optional<Wait> WaitByMarkers(const Member& member) {
   if (member.finished >= member.entered || member.started <= member.finished) return std::nullopt;
   // 0: the call is in a group that has not ended, so it has not begun.
   if (member.waiting_since_ns == 0) return std::nullopt;
-  return Wait{member.finished, member.waiting_since_ns, Evidence::kShown};
+  return Wait{member.Awaits(), member.waiting_since_ns, Evidence::kShown};
 }
 
 std::optional<Wait> WaitByHost(const JobState& job, const Communicator& comm,
                                const Member& member) {
   if (member.has_markers && member.finished >= member.entered) return std::nullopt;
   if (member.host_blocked_since_ns != 0 && HostIsInCollective(job, comm, member)) {
-    const uint64_t call = member.has_markers ? member.finished : member.entered - 1;
+    const uint64_t call = member.has_markers ? member.Awaits() : member.entered - 1;
     return Wait{call, member.host_blocked_since_ns, Evidence::kShown};
   }
   if (member.has_markers || LastCallIsP2p(member)) return std::nullopt;

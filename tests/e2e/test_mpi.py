@@ -22,7 +22,7 @@ def mpi(request, tmp_path_factory):
     if shutil.which(f"mpicc.{name}") is None:
         pytest.skip(f"mpicc.{name} is not installed (Debian: {name} and its -dev package)")
     program = tmp_path_factory.mktemp(name) / "mpi_job"
-    subprocess.run([f"mpicc.{name}", "-g", "-O1", "-o", program, SOURCE], check=True)
+    subprocess.run([f"mpicc.{name}", "-g", "-O1", "-w", "-o", program, SOURCE], check=True)
     return [f"mpirun.{name}", *MPIRUN_FLAGS[name], "-n", "4", program]
 
 
@@ -59,7 +59,7 @@ def test_who_never_comes_to_a_barrier_is_named(go):
     assert (verdict["cause"], culprits(verdict)) == ("missing_rank", [2])
     assert verdict["waiting_ranks"] == [0, 1, 3]
     assert verdict["communicator"]["name"] == "MPI_COMM_WORLD"
-    assert verdict["call"]["operation"] == "MPI_Barrier" and verdict["call"]["position"] == 16
+    assert verdict["call"]["operation"] == "MPI_Barrier" and verdict["call"]["position"] == 18
 
 
 def test_another_call_than_the_others_make_needs_no_timeout(go):
@@ -96,3 +96,60 @@ def test_an_end_that_one_rank_does_not_come_to(go):
     _, _, (verdict,) = go("never finalizes")
     assert (verdict["cause"], culprits(verdict)) == ("teardown_hang", [0])
     assert verdict["call"]["operation"] == "MPI_Finalize"
+
+
+@pytest.mark.parametrize("meanwhile", ["works meanwhile", "serves meanwhile"])
+def test_an_open_call_is_no_wait_while_there_is_something_else_to_do(go, meanwhile):
+    exit_code, output, verdicts = go(meanwhile)
+    assert exit_code == 0 and verdicts == []
+    assert "sum 2" in output and "rollcall" not in output
+
+
+def test_who_never_makes_a_nonblocking_call_is_named(go):
+    exit_code, _, (verdict,) = go("stuck before an Ibarrier")
+    assert exit_code == 75
+    assert (verdict["cause"], culprits(verdict)) == ("missing_rank", [2])
+    assert verdict["waiting_ranks"] == [0, 1, 3]
+    assert verdict["call"]["operation"] == "MPI_Ibarrier"
+
+
+def test_a_wait_for_calls_of_two_communicators_waits_for_both(go):
+    _, _, (verdict,) = go("stuck before a second Ibarrier")
+    assert (verdict["cause"], culprits(verdict)) == ("missing_rank", [2])
+    assert verdict["communicator"]["name"] != "MPI_COMM_WORLD"
+    assert (verdict["call"]["operation"], verdict["call"]["position"]) == ("MPI_Ibarrier", 0)
+
+
+def test_a_blocking_call_waits_though_an_earlier_one_is_still_open(go):
+    _, _, (verdict,) = go("stuck behind an Ibarrier")
+    assert (verdict["cause"], culprits(verdict)) == ("missing_rank", [1])
+    assert verdict["call"]["operation"] == "MPI_Allreduce"
+
+
+@pytest.mark.parametrize("what, theirs", [("another nonblocking call", "MPI_Ibcast"),
+                                          ("blocks where others do not", "MPI_Barrier")])
+def test_a_nonblocking_call_matches_no_other(go, what, theirs):
+    _, output, (verdict,) = go(what)
+    assert (verdict["cause"], culprits(verdict)) == ("operation_mismatch", [2])
+    assert theirs in output and "MPI_Ibarrier" in output
+
+
+def test_a_rank_that_waits_for_a_message_is_said_to(go):
+    _, _, (verdict,) = go("stuck in a receive")
+    assert (verdict["cause"], culprits(verdict)) == ("missing_rank", [2])
+    assert any("MPI_Recv" in line for line in verdict["evidence"])
+
+
+@pytest.mark.parametrize("what, culprit, operation",
+                         [("late to a grid", 1, "MPI_Cart_create"),
+                          ("late to a pair", 3, "MPI_Comm_create_group")])
+def test_a_creation_that_one_rank_does_not_join(go, what, culprit, operation):
+    _, _, (verdict,) = go(what)
+    assert (verdict["cause"], culprits(verdict)) == ("init_incomplete", [culprit])
+    assert verdict["call"]["operation"] == operation
+
+
+def test_a_communicator_that_only_its_members_made_is_one(go):
+    _, _, (verdict,) = go("stuck in a pair")
+    assert (verdict["cause"], culprits(verdict)) == ("missing_rank", [3])
+    assert verdict["waiting_ranks"] == [2] and verdict["communicator"]["size"] == 2

@@ -182,6 +182,50 @@ TEST(CommUpdateTest, CallsOfACodeThatIsNotKnownAreNoWait) {
   EXPECT_EQ(FindHostWaits(process, process.communicators[0]).in_gpu_wait_since_ns, 0);
 }
 
+// MPI's: entered 5, of which the reader counts 2 as done.
+CommSnapshot WithOpenCalls() {
+  CommSnapshot comm = Comm(5, 2);
+  comm.flags |= segment::kFlagHostCalls | segment::kFlagMarkers;
+  comm.started = 5;
+  comm.finished = 2;
+  return comm;
+}
+
+TEST(CommUpdateTest, AnOpenCallDoesNotWaitWhileItsHostWorksOn) {
+  const CommSnapshot comm = WithOpenCalls();
+  EXPECT_EQ(Fill(comm).waiting_since_ns(), 0);
+  EXPECT_EQ(Fill(comm).host_blocked_since_ns(), 0);
+}
+
+TEST(CommUpdateTest, AHostThatWaitsForAnOpenCallWaitsSinceThen) {
+  const CommSnapshot comm = WithOpenCalls();
+  SegmentSnapshot process = Process(comm, Op::kMPI_Wait, 0, kNow - kSecond / 2);
+  process.blocked[0].stream = 1 + 2;
+  const HostWaits waits = FindHostWaits(process, process.communicators[0]);
+  EXPECT_EQ(Fill(comm, waits).waiting_since_ns(), kNow - kSecond / 2);
+  EXPECT_EQ(Fill(comm, waits).host_blocked_since_ns(), kNow - kSecond / 2);
+  EXPECT_EQ(Fill(comm, waits).awaited(), 0u);  // it is the first
+}
+
+TEST(CommUpdateTest, AHostMayWaitForALaterCallThanTheFirstOpenOne) {
+  const CommSnapshot comm = WithOpenCalls();
+  SegmentSnapshot process = Process(comm, Op::kMPI_Wait, 0, kNow - kSecond / 2);
+  process.blocked[0].stream = 1 + 4;
+  HostWaits waits = FindHostWaits(process, process.communicators[0]);
+  EXPECT_EQ(Fill(comm, waits).awaited(), 5u);
+  process.blocked[0].stream = 1 + 5;  // it has not been made
+  waits = FindHostWaits(process, process.communicators[0]);
+  EXPECT_EQ(Fill(comm, waits).awaited(), 0u);
+}
+
+TEST(CommUpdateTest, AWaitForAMessageIsNoWaitForTheGpu) {
+  const CommSnapshot comm = Comm(2, 2);
+  const SegmentSnapshot process = Process(comm, Op::kMPI_Recv, segment::kNoComm, kNow);
+  const HostWaits waits = FindHostWaits(process, process.communicators[0]);
+  EXPECT_EQ(waits.in_gpu_wait_since_ns, 0);
+  EXPECT_EQ(waits.in_call_since_ns, 0);
+}
+
 TEST(CommUpdateTest, AllFinishedIsNoWait) {
   CommSnapshot comm = Comm(5, 5);
   comm.flags |= segment::kFlagMarkers;

@@ -243,6 +243,18 @@ const Case kCases[] = {
        return j.state;
      },
      70, Cause::kDeadlock, {2, 3}},
+    // Call 24 has returned everywhere and is not done; ranks 0 and 1 stand in call 25.
+    {"a_wait_behind_a_call_that_is_still_open",
+     [] {
+       JobBuilder j(3);
+       j.Finish(24);
+       j.Enter({0, 1, 2}, At(9));
+       j.member(2).waiting_since_ns = 0;
+       j.Enter({0, 1}, At(10));
+       for (int rank : {0, 1}) j.member(rank).awaited = 1 + 25;
+       return j.state;
+     },
+     70, Cause::kMissingRank, {2}},
     {"a_group_that_has_not_ended_has_not_been_made",
      [] {
        auto j = NotStarted();

@@ -1,0 +1,240 @@
+// The wrappers of the calls by which MPI's communicators begin and end.
+//
+// An id that all members know without talking: the parent's, which creation on it this
+// is, and which rank of the parent is the child's first.
+#include "interpose/mpi_requests.h"
+#include "interpose/real.h"
+
+namespace rollcall {
+namespace {
+
+using segment::CommEntry;
+using segment::CommState;
+using segment::Mix;
+
+// They keep the kinds of ids apart.
+constexpr uint64_t kChild = 0x6d70696368696c64;
+constexpr uint64_t kOfGroup = 0x6d706967726f7570;
+
+uint64_t NextSplitId(CommEntry* parent) {
+  return Mix(Mix(kChild, Get(parent->id)), parent->child_count.fetch_add(1) + 1);
+}
+
+// Which rank of the parent is the child's first: tells children of one call apart.
+int FirstOf(MpiWord child, MpiWord parent) {
+  MpiWord from = 0, to = 0;
+  int first = -1;
+  const int zero = 0;
+  if (mpi.group(child, &from) != 0) return first;
+  if (mpi.group(parent, &to) == 0) {
+    mpi.translate(from, 1, &zero, to, &first);
+    mpi.free_group(&to);
+  }
+  mpi.free_group(&from);
+  return first;
+}
+
+void SetInitResult(LocalComm* comm, int result) {
+  comm->entry->init_result.store(result == 0 ? ncclSuccess : ncclSystemError,
+                                 std::memory_order_relaxed);
+  if (result != 0) SetState(comm, CommState::kFailed);
+}
+
+// A call of all of `parent` that makes communicators of some of them each.
+template <typename Function, typename... Args>
+int ObserveMpiCreate(Function* real, Op op, MpiWord* created, MpiWord parent, Args... args) {
+  if (real == nullptr) return kMpiFailed;
+  ThreadState* thread = &this_thread;
+  LocalComm* known = MpiCommOf(thread, parent);
+  if (known == nullptr) return real(args...);
+  const InsideCall inside(thread);
+  CommEntry* entry = known->entry;
+  NewComm what;
+  what.parent_id = Get(entry->id);
+  what.id = what.split_id = NextSplitId(entry);
+  what.parent_rank = static_cast<int32_t>(entry->rank.load(std::memory_order_relaxed));
+  what.parent_size = static_cast<int32_t>(entry->size.load(std::memory_order_relaxed));
+  LocalComm* comm = AddComm(what);
+  if (comm == nullptr) return real(args...);
+  const Blocked blocked(thread, op, comm, nullptr, Now());
+  const int result = real(args...);
+  SetInitResult(comm, result);
+  if (result != 0) return result;
+  int rank = -1, size = 0;
+  const MpiWord child = HandleAt(created);
+  if (child == mpi.null_comm || !RankAndSize(child, &rank, &size)) {
+    SetState(comm, CommState::kPassedOver);
+    return result;
+  }
+  comm->entry->id.store(Mix(what.split_id, static_cast<uint32_t>(FirstOf(child, parent))),
+                        std::memory_order_relaxed);
+  comm->entry->rank.store(static_cast<uint32_t>(rank), std::memory_order_relaxed);
+  comm->entry->size.store(static_cast<uint32_t>(size), std::memory_order_relaxed);
+  MpiCommCreated(comm, child);
+  return result;
+}
+
+// Who is in the group, by the parent's ranks, and the tag. 0: MPI does not say.
+uint64_t GroupId(const LocalComm* known, MpiWord parent, MpiWord group, int size, int tag) {
+  MpiWord all = 0;
+  if (mpi.group(parent, &all) != 0) return 0;
+  uint64_t id = Mix(Mix(kOfGroup, Get(known->entry->id)), static_cast<uint32_t>(tag));
+  for (int i = 0; i < size; ++i) {
+    int rank = -1;
+    mpi.translate(group, 1, &i, all, &rank);
+    id = Mix(id, static_cast<uint32_t>(rank));
+  }
+  mpi.free_group(&all);
+  return id;
+}
+
+// Only the group's members call it, so other creations on the parent do not count: which one
+// of this very group it is.
+LocalComm* AddOfGroup(const LocalComm* known, MpiWord parent, MpiWord group, int tag) {
+  NewComm what;
+  if (mpi.group_rank(group, &what.rank) != 0 || mpi.group_size(group, &what.size) != 0 ||
+      what.rank < 0) {
+    return nullptr;
+  }
+  what.base_id = GroupId(known, parent, group, what.size, tag);
+  if (what.base_id == 0) return nullptr;
+  what.id = Mix(what.base_id, TimesCreated(what.base_id, what.rank));
+  return AddComm(what);
+}
+
+// While `real` ends a communicator.
+template <typename Function, typename... Args>
+int ObserveMpiEnd(Function* real, Op op, MpiWord handle, Args... args) {
+  if (real == nullptr) return kMpiFailed;
+  ThreadState* thread = &this_thread;
+  LocalComm* comm = MpiCommOf(thread, handle);
+  if (comm == nullptr) return real(args...);
+  const InsideCall inside(thread);
+  const Blocked blocked(thread, op, comm, nullptr, Now());
+  SetState(comm, CommState::kFinalizing);
+  ForgetHandle(comm);
+  const int result = real(args...);
+  ForgetRequestsOf(comm);
+  SetState(comm, CommState::kDestroyed);
+  return result;
+}
+
+MpiWord Followed(const MpiWord* comm) { return KnowMpi() ? HandleAt(comm) : 0; }
+
+}  // namespace
+}  // namespace rollcall
+
+using rollcall::Followed;
+using rollcall::LocalComm;
+using rollcall::ObserveMpiCreate;
+using rollcall::ObserveMpiEnd;
+using rollcall::Op;
+
+#define EXPORT extern "C" ROLLCALL_EXPORT
+
+EXPORT int MPI_Comm_dup(MpiWord comm, MpiWord* created) {
+  return ObserveMpiCreate(ROLLCALL_REAL(MPI_Comm_dup), Op::kMPI_Comm_dup, created, comm, comm,
+                          created);
+}
+
+EXPORT int MPI_Comm_dup_with_info(MpiWord comm, MpiWord info, MpiWord* created) {
+  return ObserveMpiCreate(ROLLCALL_REAL(MPI_Comm_dup_with_info), Op::kMPI_Comm_dup_with_info,
+                          created, comm, comm, info, created);
+}
+
+EXPORT int MPI_Comm_split(MpiWord comm, int color, int key, MpiWord* created) {
+  return ObserveMpiCreate(ROLLCALL_REAL(MPI_Comm_split), Op::kMPI_Comm_split, created, comm, comm,
+                          color, key, created);
+}
+
+EXPORT int MPI_Comm_split_type(MpiWord comm, int type, int key, MpiWord info, MpiWord* created) {
+  return ObserveMpiCreate(ROLLCALL_REAL(MPI_Comm_split_type), Op::kMPI_Comm_split_type, created,
+                          comm, comm, type, key, info, created);
+}
+
+EXPORT int MPI_Comm_create(MpiWord comm, MpiWord group, MpiWord* created) {
+  return ObserveMpiCreate(ROLLCALL_REAL(MPI_Comm_create), Op::kMPI_Comm_create, created, comm, comm,
+                          group, created);
+}
+
+EXPORT int MPI_Cart_create(MpiWord comm, int dims, const int* sizes, const int* periods,
+                           int reorder, MpiWord* created) {
+  return ObserveMpiCreate(ROLLCALL_REAL(MPI_Cart_create), Op::kMPI_Cart_create, created, comm, comm,
+                          dims, sizes, periods, reorder, created);
+}
+
+EXPORT int MPI_Cart_sub(MpiWord comm, const int* remain, MpiWord* created) {
+  return ObserveMpiCreate(ROLLCALL_REAL(MPI_Cart_sub), Op::kMPI_Cart_sub, created, comm, comm,
+                          remain, created);
+}
+
+EXPORT int MPI_Graph_create(MpiWord comm, int nodes, const int* index, const int* edges,
+                            int reorder, MpiWord* created) {
+  return ObserveMpiCreate(ROLLCALL_REAL(MPI_Graph_create), Op::kMPI_Graph_create, created, comm,
+                          comm, nodes, index, edges, reorder, created);
+}
+
+EXPORT int MPI_Dist_graph_create(MpiWord comm, int nodes, const int* sources, const int* degrees,
+                                 const int* destinations, const int* weights, MpiWord info,
+                                 int reorder, MpiWord* created) {
+  return ObserveMpiCreate(ROLLCALL_REAL(MPI_Dist_graph_create), Op::kMPI_Dist_graph_create, created,
+                          comm, comm, nodes, sources, degrees, destinations, weights, info, reorder,
+                          created);
+}
+
+EXPORT int MPI_Dist_graph_create_adjacent(MpiWord comm, int in_degree, const int* sources,
+                                          const int* source_weights, int out_degree,
+                                          const int* destinations, const int* destination_weights,
+                                          MpiWord info, int reorder, MpiWord* created) {
+  return ObserveMpiCreate(ROLLCALL_REAL(MPI_Dist_graph_create_adjacent),
+                          Op::kMPI_Dist_graph_create_adjacent, created, comm, comm, in_degree,
+                          sources, source_weights, out_degree, destinations, destination_weights,
+                          info, reorder, created);
+}
+
+EXPORT int MPI_Comm_create_group(MpiWord comm, MpiWord group, int tag, MpiWord* created) {
+  const auto real = ROLLCALL_REAL(MPI_Comm_create_group);
+  if (real == nullptr) return rollcall::kMpiFailed;
+  rollcall::ThreadState* thread = &rollcall::this_thread;
+  const LocalComm* parent = rollcall::MpiCommOf(thread, comm);
+  if (parent == nullptr) return real(comm, group, tag, created);
+  const rollcall::InsideCall inside(thread);
+  LocalComm* made = rollcall::AddOfGroup(parent, comm, group, tag);
+  if (made == nullptr) return real(comm, group, tag, created);
+  const rollcall::Blocked blocked(thread, Op::kMPI_Comm_create_group, made, nullptr,
+                                  rollcall::Now());
+  const int result = real(comm, group, tag, created);
+  rollcall::SetInitResult(made, result);
+  if (result == 0) rollcall::MpiCommCreated(made, rollcall::HandleAt(created));
+  return result;
+}
+
+// Who waits for it in vain is not told: until it is done nobody need wait.
+EXPORT int MPI_Comm_idup(MpiWord comm, MpiWord* created, MpiWord* request) {
+  const auto real = ROLLCALL_REAL(MPI_Comm_idup);
+  if (real == nullptr) return rollcall::kMpiFailed;
+  rollcall::ThreadState* thread = &rollcall::this_thread;
+  const LocalComm* parent = rollcall::MpiCommOf(thread, comm);
+  if (parent == nullptr) return real(comm, created, request);
+  const rollcall::InsideCall inside(thread);
+  const uint64_t split_id = rollcall::NextSplitId(parent->entry);
+  const int result = real(comm, created, request);
+  if (result == 0) {
+    rollcall::NoteCreation(parent, split_id, rollcall::HandleAt(request), created);
+  }
+  return result;
+}
+
+EXPORT int MPI_Comm_free(MpiWord* comm) {
+  return ObserveMpiEnd(ROLLCALL_REAL(MPI_Comm_free), Op::kMPI_Comm_free, Followed(comm), comm);
+}
+
+EXPORT int MPI_Comm_disconnect(MpiWord* comm) {
+  return ObserveMpiEnd(ROLLCALL_REAL(MPI_Comm_disconnect), Op::kMPI_Comm_disconnect, Followed(comm),
+                       comm);
+}
+
+EXPORT int MPI_Finalize() {
+  return ObserveMpiEnd(ROLLCALL_REAL(MPI_Finalize), Op::kMPI_Finalize,
+                       rollcall::KnowMpi() ? rollcall::mpi.world : 0);
+}

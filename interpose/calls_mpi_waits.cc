@@ -1,0 +1,175 @@
+// The wrappers of MPI's waits: for collectives that have returned before they are done,
+// and for messages, which are noted as what a thread stands in, and no more.
+#include "interpose/mpi_requests.h"
+#include "interpose/real.h"
+
+namespace rollcall {
+namespace {
+
+// When the call returns, what it waits for on further communicators is forgotten too.
+class AlsoBlocked {
+ public:
+  AlsoBlocked() = default;
+  ~AlsoBlocked() {
+    for (int i = 0; i < count_; ++i) {
+      entries_[i]->since.store(0, std::memory_order_relaxed);
+      entries_[i]->tid.store(0, std::memory_order_release);
+    }
+  }
+  AlsoBlocked(const AlsoBlocked&) = delete;
+  AlsoBlocked& operator=(const AlsoBlocked&) = delete;
+
+  void Add(uint32_t thread, Op op, const AwaitedCall& call, uint64_t since) {
+    segment::BlockedEntry* entry = FreeEntry(thread);
+    if (entry == nullptr) return;
+    entry->op.store(static_cast<uint32_t>(op), std::memory_order_relaxed);
+    entry->comm.store(call.comm->index, std::memory_order_relaxed);
+    entry->stream.store(call.number, std::memory_order_relaxed);
+    entry->since.store(since, std::memory_order_release);
+    entries_[count_++] = entry;
+  }
+
+ private:
+  static segment::BlockedEntry* FreeEntry(uint32_t thread) {
+    for (uint32_t i = 0; i < segment::kBlockedCapacity; ++i) {
+      uint32_t owner = 0;
+      if (recorder.blocked[i].tid.compare_exchange_strong(owner, thread)) {
+        return &recorder.blocked[i];
+      }
+    }
+    return nullptr;
+  }
+
+  segment::BlockedEntry* entries_[kAwaited];
+  int count_ = 0;
+};
+
+enum class Until { kAllDone, kAnyDone };
+
+// A wait for requests. One for whichever of them is done first waits for a collective only
+// where there is nothing else that could end it: a server's next message may be long in coming.
+template <typename Function, typename... Args>
+int ObserveMpiWait(Function* real, Op op, Until until, int count, const MpiWord* requests,
+                   Args... args) {
+  if (real == nullptr) return kMpiFailed;
+  ThreadState* thread = &this_thread;
+  if (thread->inside || !Recording()) return real(args...);
+  const InsideCall inside(thread);
+  BlockedOf(thread);
+  const WatchedRequests watched(thread, count, requests);
+  AwaitedCall calls[kAwaited] = {};
+  const bool counts = until == Until::kAllDone || !watched.others();
+  const int awaited = counts ? watched.Awaited(calls) : 0;
+  const uint64_t now = Now();
+  AlsoBlocked also;
+  for (int i = 1; i < awaited; ++i) also.Add(thread->thread_id, op, calls[i], now);
+  const Blocked blocked(thread, op, calls[0].comm, reinterpret_cast<const void*>(calls[0].number),
+                        now);
+  return real(args...);
+}
+
+// A call that does not wait, but may find requests done.
+template <typename Function, typename... Args>
+int ObserveMpiTest(Function* real, int count, const MpiWord* requests, Args... args) {
+  if (real == nullptr) return kMpiFailed;
+  ThreadState* thread = &this_thread;
+  if (thread->inside || !AnyOpenRequest()) return real(args...);
+  const InsideCall inside(thread);
+  BlockedOf(thread);
+  const WatchedRequests watched(thread, count, requests);
+  return real(args...);
+}
+
+// A message. A process that has recorded nothing pays one load.
+template <typename Function, typename... Args>
+int ObserveMpiMessage(Function* real, Op op, Args... args) {
+  if (real == nullptr) return kMpiFailed;
+  ThreadState* thread = &this_thread;
+  if (thread->inside || !Recording()) return real(args...);
+  const InsideCall inside(thread);
+  const Blocked blocked(thread, op, nullptr, nullptr, Now());
+  return real(args...);
+}
+
+}  // namespace
+}  // namespace rollcall
+
+using rollcall::ObserveMpiMessage;
+using rollcall::ObserveMpiTest;
+using rollcall::ObserveMpiWait;
+using rollcall::Op;
+using rollcall::Until;
+
+#define EXPORT extern "C" ROLLCALL_EXPORT
+
+EXPORT int MPI_Wait(MpiWord* request, void* status) {
+  return ObserveMpiWait(ROLLCALL_REAL(MPI_Wait), Op::kMPI_Wait, Until::kAllDone, 1, request,
+                        request, status);
+}
+
+EXPORT int MPI_Waitall(int count, MpiWord* requests, void* statuses) {
+  return ObserveMpiWait(ROLLCALL_REAL(MPI_Waitall), Op::kMPI_Waitall, Until::kAllDone, count,
+                        requests, count, requests, statuses);
+}
+
+EXPORT int MPI_Waitany(int count, MpiWord* requests, int* index, void* status) {
+  return ObserveMpiWait(ROLLCALL_REAL(MPI_Waitany), Op::kMPI_Waitany, Until::kAnyDone, count,
+                        requests, count, requests, index, status);
+}
+
+EXPORT int MPI_Waitsome(int count, MpiWord* requests, int* done, int* indices, void* statuses) {
+  return ObserveMpiWait(ROLLCALL_REAL(MPI_Waitsome), Op::kMPI_Waitsome, Until::kAnyDone, count,
+                        requests, count, requests, done, indices, statuses);
+}
+
+EXPORT int MPI_Test(MpiWord* request, int* flag, void* status) {
+  return ObserveMpiTest(ROLLCALL_REAL(MPI_Test), 1, request, request, flag, status);
+}
+
+EXPORT int MPI_Testall(int count, MpiWord* requests, int* flag, void* statuses) {
+  return ObserveMpiTest(ROLLCALL_REAL(MPI_Testall), count, requests, count, requests, flag,
+                        statuses);
+}
+
+EXPORT int MPI_Testany(int count, MpiWord* requests, int* index, int* flag, void* status) {
+  return ObserveMpiTest(ROLLCALL_REAL(MPI_Testany), count, requests, count, requests, index, flag,
+                        status);
+}
+
+EXPORT int MPI_Testsome(int count, MpiWord* requests, int* done, int* indices, void* statuses) {
+  return ObserveMpiTest(ROLLCALL_REAL(MPI_Testsome), count, requests, count, requests, done,
+                        indices, statuses);
+}
+
+// It is not known any more when such a call is done.
+EXPORT int MPI_Request_free(MpiWord* request) {
+  return ObserveMpiTest(ROLLCALL_REAL(MPI_Request_free), 1, request, request);
+}
+
+EXPORT int MPI_Send(const void* buffer, int count, MpiWord type, int to, int tag, MpiWord comm) {
+  return ObserveMpiMessage(ROLLCALL_REAL(MPI_Send), Op::kMPI_Send, buffer, count, type, to, tag,
+                           comm);
+}
+
+EXPORT int MPI_Ssend(const void* buffer, int count, MpiWord type, int to, int tag, MpiWord comm) {
+  return ObserveMpiMessage(ROLLCALL_REAL(MPI_Ssend), Op::kMPI_Ssend, buffer, count, type, to, tag,
+                           comm);
+}
+
+EXPORT int MPI_Recv(void* buffer, int count, MpiWord type, int from, int tag, MpiWord comm,
+                    void* status) {
+  return ObserveMpiMessage(ROLLCALL_REAL(MPI_Recv), Op::kMPI_Recv, buffer, count, type, from, tag,
+                           comm, status);
+}
+
+EXPORT int MPI_Sendrecv(const void* send, int send_count, MpiWord send_type, int to, int send_tag,
+                        void* recv, int recv_count, MpiWord recv_type, int from, int recv_tag,
+                        MpiWord comm, void* status) {
+  return ObserveMpiMessage(ROLLCALL_REAL(MPI_Sendrecv), Op::kMPI_Sendrecv, send, send_count,
+                           send_type, to, send_tag, recv, recv_count, recv_type, from, recv_tag,
+                           comm, status);
+}
+
+EXPORT int MPI_Probe(int from, int tag, MpiWord comm, void* status) {
+  return ObserveMpiMessage(ROLLCALL_REAL(MPI_Probe), Op::kMPI_Probe, from, tag, comm, status);
+}

@@ -1,0 +1,120 @@
+#include "interpose/old_glibc.h"
+
+#include "interpose/mpi_comms.h"
+
+#include <dlfcn.h>
+#include <stdlib.h>
+
+#include "interpose/keep_errno.h"
+#include "interpose/real.h"
+
+namespace rollcall {
+
+MpiImplementation mpi;
+
+namespace {
+
+constexpr uint64_t kMpi = uint64_t{1} << 63;  // no address of NCCL's has this bit
+
+template <typename Function>
+void Find(const char* name, Function* out) {
+  *out = reinterpret_cast<Function>(FindRealByName(name));
+}
+
+// A variable of Open MPI's. A program may hold the one copy that counts, so it comes first.
+uintptr_t AddressOf(const char* name) {
+  void* address = RealDlsym()(RTLD_DEFAULT, name);
+  if (address == nullptr) address = FindRealByName(name);
+  return reinterpret_cast<uintptr_t>(address);
+}
+
+bool FindFunctions() {
+  Find("MPI_Comm_rank", &mpi.rank);
+  Find("MPI_Comm_size", &mpi.size);
+  Find("MPI_Comm_test_inter", &mpi.is_inter);
+  Find("MPI_Type_size", &mpi.type_size);
+  Find("MPI_Comm_group", &mpi.group);
+  Find("MPI_Group_free", &mpi.free_group);
+  Find("MPI_Group_rank", &mpi.group_rank);
+  Find("MPI_Group_size", &mpi.group_size);
+  Find("MPI_Group_translate_ranks", &mpi.translate);
+  return mpi.size != nullptr && mpi.is_inter != nullptr && mpi.type_size != nullptr &&
+         mpi.group != nullptr && mpi.free_group != nullptr && mpi.group_rank != nullptr &&
+         mpi.group_size != nullptr && mpi.translate != nullptr;
+}
+
+const void* HandleOf(MpiWord comm) { return reinterpret_cast<const void*>(CleanWord(comm) | kMpi); }
+
+// Processes may be spawned later; each such world has a name of its own.
+uint64_t WorldId() {
+  const char* name = getenv("PMIX_NAMESPACE");
+  if (name == nullptr) name = "MPI_COMM_WORLD";
+  return segment::HashBytes(name, strlen(name));
+}
+
+LocalComm* AddWorld() {
+  int rank = 0, size = 0;
+  if (!RankAndSize(mpi.world, &rank, &size)) return nullptr;
+  NewComm what;
+  what.id = what.base_id = WorldId();
+  what.rank = rank;
+  what.size = size;
+  what.name = "MPI_COMM_WORLD";
+  LocalComm* comm = AddComm(what);
+  if (comm != nullptr) MpiCommCreated(comm, mpi.world);
+  return comm;
+}
+
+}  // namespace
+
+// Two threads at once write the same.
+bool KnowMpi() {
+  if (mpi.known.load(std::memory_order_acquire)) return mpi.rank != nullptr;
+  if (RealDlsym() == nullptr) return false;
+  const KeepErrno keep_errno;
+  const bool all = FindFunctions();
+  // Open MPI's handles are the addresses of such objects.
+  const uintptr_t world = AddressOf("ompi_mpi_comm_world");
+  if (world != 0) {
+    mpi.words_are_ints = false;
+    mpi.world = world;
+    mpi.null_comm = AddressOf("ompi_mpi_comm_null");
+    mpi.null_request = AddressOf("ompi_request_null");
+  }
+  if (!all) mpi.rank = nullptr;
+  dlerror();  // our failed look-ups are not the program's
+  mpi.known.store(true, std::memory_order_release);
+  return mpi.rank != nullptr;
+}
+
+LocalComm* MpiCommOf(ThreadState* thread, MpiWord handle) {
+  if (thread->inside || !StartRecording() || !KnowMpi()) return nullptr;
+  LocalComm* comm = FindComm(HandleOf(handle));
+  if (comm != nullptr || CleanWord(handle) != mpi.world) return comm;
+  const InsideCall inside(thread);
+  return AddWorld();
+}
+
+bool RankAndSize(MpiWord comm, int* rank, int* size) {
+  int inter = 0;
+  return mpi.is_inter(comm, &inter) == 0 && inter == 0 && mpi.rank(comm, rank) == 0 &&
+         mpi.size(comm, size) == 0;
+}
+
+void MpiCommCreated(LocalComm* comm, MpiWord handle) {
+  comm->entry->flags.fetch_or(segment::kFlagHostCalls);
+  comm->entry->init_returned.store(Now(), std::memory_order_relaxed);
+  SetState(comm, segment::CommState::kReady);
+  BindHandle(comm, HandleOf(handle));
+}
+
+uint64_t BytesOf(int count, MpiWord type) {
+  int size = 0;
+  // Not asked of MPI where nothing is recorded; but asked for the first call too, or ranks of
+  // which one began to record earlier would differ.
+  if (this_thread.inside || !StartRecording() || !KnowMpi() || mpi.type_size(type, &size) != 0)
+    return 0;
+  return static_cast<uint64_t>(count) * static_cast<uint64_t>(size);
+}
+
+}  // namespace rollcall

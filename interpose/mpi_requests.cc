@@ -1,0 +1,209 @@
+#include "interpose/mpi_requests.h"
+
+namespace rollcall {
+
+std::atomic<uint32_t> open_requests{0};
+
+namespace {
+
+using segment::CommEntry;
+
+constexpr uint32_t kSets = 32;
+constexpr uint32_t kWays = 8;  // a request is looked for among so many
+constexpr int kCommShift = 48;
+constexpr uint64_t kPositionMask = (uint64_t{1} << kCommShift) - 1;
+constexpr uint64_t kNoPosition = kPositionMask;  // of a creation: greater than any
+constexpr uint64_t kBusy = 1;                    // no call's, for communicators count from 1 there
+
+struct Slot {
+  std::atomic<uint64_t> call{0};  // 1 + communicator's index, and position; 0: free; kBusy
+  std::atomic<uintptr_t> request{0};
+  std::atomic<uint32_t> watcher{0};  // the thread that now gives it to MPI
+  std::atomic<int32_t> place{0};     // in that thread's array
+  uint64_t split_id = 0;
+  const MpiWord* created = nullptr;
+};
+Slot slots[kSets * kWays];
+
+// 1 + the position of the call that a thread is just making on the communicator; 0: none.
+std::atomic<uint64_t> being_made[segment::kCommCapacity];
+
+Slot* SetOf(uintptr_t request) { return &slots[segment::Mix(0, request) % kSets * kWays]; }
+
+uint64_t CallOf(const LocalComm* comm, uint64_t position) {
+  return uint64_t{comm->index + 1} << kCommShift | (position & kPositionMask);
+}
+
+LocalComm* CommOfCall(uint64_t call) { return &recorder.comms[(call >> kCommShift) - 1]; }
+
+// Positions before the first that is not done.
+uint64_t DoneOn(const LocalComm* comm) {
+  uint64_t done = comm->entry->entered.load(std::memory_order_acquire);
+  const uint64_t making = being_made[comm->index].load(std::memory_order_acquire);
+  if (making != 0 && making - 1 < done) done = making - 1;
+  if (!AnyOpenRequest()) return done;
+  for (const Slot& slot : slots) {
+    const uint64_t call = slot.call.load(std::memory_order_acquire);
+    if (call <= kBusy || CommOfCall(call) != comm) continue;
+    if ((call & kPositionMask) < done) done = call & kPositionMask;
+  }
+  return done;
+}
+
+void RaiseReturned(const LocalComm* comm) {
+  // What this thread has taken away is seen by others that count now, or what they have by us.
+  if (AnyOpenRequest()) std::atomic_thread_fence(std::memory_order_seq_cst);
+  const uint64_t done = DoneOn(comm);
+  segment::Word* returned = &comm->entry->returned;
+  uint64_t seen = returned->load(std::memory_order_relaxed);
+  while (seen < done && !returned->compare_exchange_weak(seen, done, std::memory_order_release)) {
+  }
+}
+
+// As a copy of the parent: same ranks, so the first is its rank 0.
+void AddCopy(const LocalComm* parent, uint64_t split_id, MpiWord handle) {
+  const CommEntry* entry = parent->entry;
+  NewComm what;
+  what.parent_id = Get(entry->id);
+  what.split_id = split_id;
+  what.id = segment::Mix(split_id, 0);
+  what.rank = what.parent_rank = static_cast<int32_t>(entry->rank.load(std::memory_order_relaxed));
+  what.size = what.parent_size = static_cast<int32_t>(entry->size.load(std::memory_order_relaxed));
+  LocalComm* comm = AddComm(what);
+  if (comm != nullptr) MpiCommCreated(comm, handle);
+}
+
+// False: another thread was faster.
+bool Take(Slot* slot, uint64_t call) {
+  return slot->call.compare_exchange_strong(call, kBusy, std::memory_order_acq_rel);
+}
+
+void Free(Slot* slot) {
+  slot->call.store(0, std::memory_order_release);
+  open_requests.fetch_sub(1);
+}
+
+void Finish(Slot* slot, uint64_t call) {
+  if (!Take(slot, call)) return;
+  const uint64_t split_id = slot->split_id;
+  const MpiWord* created = slot->created;
+  Free(slot);
+  const LocalComm* comm = CommOfCall(call);
+  if (created == nullptr) {
+    RaiseReturned(comm);
+  } else if (comm->handle.load(std::memory_order_relaxed) != nullptr) {
+    AddCopy(comm, split_id, HandleAt(created));
+  }
+}
+
+Slot* FindRequest(uintptr_t request, uint64_t* call) {
+  Slot* set = SetOf(request);
+  for (Slot* slot = set; slot != set + kWays; ++slot) {
+    *call = slot->call.load(std::memory_order_acquire);
+    if (*call > kBusy && slot->request.load(std::memory_order_relaxed) == request) return slot;
+  }
+  return nullptr;
+}
+
+void Note(uint64_t call, uintptr_t request, uint64_t split_id, const MpiWord* created) {
+  uint64_t earlier = 0;
+  // MPI gives a handle out anew when its request is done, and some for all that are done at once.
+  Slot* same = FindRequest(request, &earlier);
+  if (same != nullptr) Finish(same, earlier);
+  Slot* set = SetOf(request);
+  for (Slot* slot = set; slot != set + kWays; ++slot) {
+    if (!Take(slot, 0)) continue;
+    open_requests.fetch_add(1);
+    slot->request.store(request, std::memory_order_relaxed);
+    slot->watcher.store(0, std::memory_order_relaxed);
+    slot->split_id = split_id;
+    slot->created = created;
+    slot->call.store(call, std::memory_order_release);
+    return;
+  }
+}
+
+}  // namespace
+
+void BeginMpiPosition(const LocalComm* comm) {
+  being_made[comm->index].store(Get(comm->entry->entered) + 1, std::memory_order_relaxed);
+}
+
+void EndMpiPosition(LocalComm* comm) {
+  being_made[comm->index].store(0, std::memory_order_release);
+  RaiseReturned(comm);
+}
+
+void NoteRequest(const LocalComm* comm, uint64_t position, MpiWord request) {
+  if (request == mpi.null_request) return;
+  Note(CallOf(comm, position), request, 0, nullptr);
+}
+
+void NoteCreation(const LocalComm* parent, uint64_t split_id, MpiWord request,
+                  const MpiWord* created) {
+  if (request == mpi.null_request) {
+    AddCopy(parent, split_id, HandleAt(created));
+  } else {
+    Note(CallOf(parent, kNoPosition), request, split_id, created);
+  }
+}
+
+void ForgetRequestsOf(const LocalComm* comm) {
+  if (!AnyOpenRequest()) return;
+  for (Slot& slot : slots) {
+    const uint64_t call = slot.call.load(std::memory_order_acquire);
+    if (call > kBusy && CommOfCall(call) == comm && Take(&slot, call)) Free(&slot);
+  }
+}
+
+WatchedRequests::WatchedRequests(const ThreadState* thread, int count, const MpiWord* requests)
+    : thread_(thread->thread_id), requests_(requests) {
+  if (!AnyOpenRequest()) {
+    others_ = true;
+    return;
+  }
+  for (int i = 0; i < count; ++i) {
+    const uintptr_t request = HandleAt(requests, i);
+    if (request == mpi.null_request) continue;
+    uint64_t call = 0;
+    Slot* slot = FindRequest(request, &call);
+    if (slot == nullptr) {
+      others_ = true;
+      continue;
+    }
+    slot->place.store(i, std::memory_order_relaxed);
+    slot->watcher.store(thread_, std::memory_order_relaxed);
+    ++found_;
+  }
+}
+
+WatchedRequests::~WatchedRequests() {
+  if (found_ == 0) return;
+  for (Slot& slot : slots) {
+    const uint64_t call = slot.call.load(std::memory_order_acquire);
+    if (call <= kBusy || slot.watcher.load(std::memory_order_relaxed) != thread_) continue;
+    slot.watcher.store(0, std::memory_order_relaxed);
+    const uintptr_t now = HandleAt(requests_, slot.place.load(std::memory_order_relaxed));
+    if (now != slot.request.load(std::memory_order_relaxed)) Finish(&slot, call);
+  }
+}
+
+int WatchedRequests::Awaited(AwaitedCall (&calls)[kAwaited]) const {
+  int count = 0;
+  if (found_ == 0) return count;
+  for (const Slot& slot : slots) {
+    const uint64_t call = slot.call.load(std::memory_order_acquire);
+    if (call <= kBusy || slot.watcher.load(std::memory_order_relaxed) != thread_) continue;
+    const LocalComm* comm = CommOfCall(call);
+    const uint64_t number = (call & kPositionMask) + 1;
+    if (number > kNoPosition) continue;
+    int i = 0;
+    while (i < count && calls[i].comm != comm) ++i;
+    if (i == kAwaited) continue;
+    if (i == count) calls[count++] = {comm, number};
+    if (number < calls[i].number) calls[i].number = number;
+  }
+  return count;
+}
+
+}  // namespace rollcall
