@@ -12,7 +12,6 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "interpose/clock.h"
 
 namespace rollcall {
 namespace {
@@ -22,9 +21,6 @@ using segment::SegmentHeader;
 
 constexpr int32_t kMostRanks = 1 << 24;
 constexpr uint64_t kMostSteps = uint64_t{1} << 53;  // what JSON can tell
-// The year 2096. Times are kept between 0 and this, so that whoever subtracts
-// two of them cannot overflow.
-constexpr int64_t kLatestNs = 4'000'000'000'000'000'000;
 constexpr int kTries = 3;
 
 // Raw memory for a struct of atomics, filled by pread.
@@ -42,6 +38,10 @@ int32_t Signed(const segment::HalfWord& word) { return static_cast<int32_t>(Get(
 int64_t RealTime(const segment::Word& word) {
   const uint64_t ns = Get(word);
   return ns > static_cast<uint64_t>(kLatestNs) ? 0 : static_cast<int64_t>(ns);
+}
+
+ClockLook LookOf(const segment::ClockPair& pair) {
+  return {Get(pair.ticks), Get(pair.monotonic_ns), RealTime(pair.realtime_ns)};
 }
 
 std::string OwnBootId() {
@@ -217,36 +217,6 @@ RecordSnapshot CopyRecord(const segment::CallRecord& record, uint64_t index, uin
 
 }  // namespace
 
-TickClock::TickClock(const SegmentHeader& header, bool live) {
-  const segment::ClockPair& first = header.first_clock;
-  base_ticks_ = Get(first.ticks);
-  base_unix_ns_ = RealTime(first.realtime_ns);
-  if (header.clock_source != segment::ClockSource::kCounter) {
-    ns_per_tick_ = 1;
-    return;
-  }
-  uint64_t ticks = Get(header.last_clock.ticks);
-  uint64_t monotonic_ns = Get(header.last_clock.monotonic_ns);
-  if (live) {
-    ticks = CounterTicks();
-    monotonic_ns = ClockNs(CLOCK_MONOTONIC);
-  }
-  if (ticks <= base_ticks_ || monotonic_ns <= Get(first.monotonic_ns)) return;
-  const double rate = static_cast<double>(monotonic_ns - Get(first.monotonic_ns)) /
-                      static_cast<double>(ticks - base_ticks_);
-  if (rate > 1e-3 && rate < 1e3) ns_per_tick_ = rate;
-  measured_ns_ = monotonic_ns - Get(first.monotonic_ns);
-}
-
-int64_t TickClock::ToUnixNs(uint64_t ticks) const {
-  if (ticks == 0) return 0;
-  const double delta =
-      (static_cast<double>(ticks) - static_cast<double>(base_ticks_)) * ns_per_tick_;
-  constexpr auto kMost = static_cast<double>(kLatestNs);
-  const int64_t whole = delta > kMost || delta < -kMost ? 0 : static_cast<int64_t>(delta);
-  return std::clamp<int64_t>(base_unix_ns_ + whole, 1, kLatestNs);
-}
-
 absl::StatusOr<std::unique_ptr<SegmentReader>> SegmentReader::Open(const std::string& path) {
   // O_NONBLOCK: a FIFO of that name must not hold the agent up.
   const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
@@ -289,12 +259,15 @@ bool SegmentReader::ReadAt(uint64_t offset, void* out, size_t size) const {
   return true;
 }
 
-// The same tick must stay the same time from one reading to the next, or every
-// tick of the agent would find every communicator changed. So the rate is
-// measured again only when that makes it twice as good.
+// `live`: the segment's host is this one, not restarted since.
 const TickClock& SegmentReader::Clock(const SegmentHeader& header, bool live) {
-  const TickClock now(header, live);
-  if (!clock_ || now.measured_ns() / 2 >= clock_->measured_ns()) clock_ = now;
+  if (!clock_) clock_.emplace(header.clock_source, LookOf(header.first_clock));
+  const ClockLook last = LookOf(header.last_clock);
+  if (live) {
+    clock_->Note(LookAtClocks());
+  } else if (last.ticks != 0) {
+    clock_->Note(last);
+  }
   return *clock_;
 }
 
@@ -317,9 +290,8 @@ absl::StatusOr<SegmentSnapshot> SegmentReader::Read() {
         blocked.data() + i * sizeof(segment::BlockedEntry));
     const uint64_t since = Get(entry->since);
     if (Get(entry->tid) == 0 || since == 0) continue;
-    snapshot.blocked.push_back(
-        {Get(entry->tid), Get(entry->op), Get(entry->comm), clock.ToUnixNs(since),
-         Get(entry->stream)});
+    snapshot.blocked.push_back({Get(entry->tid), Get(entry->op), Get(entry->comm),
+                                clock.ToUnixNs(since), Get(entry->stream)});
   }
   ReadSites(Get(header->site_count));
   snapshot.sites = sites_;

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "agent/tick_clock.h"
 #include "interpose/segment.h"
 
 namespace rollcall {
@@ -90,23 +91,6 @@ struct SegmentSnapshot {
   std::vector<BlockedSnapshot> blocked;
   std::vector<CommSnapshot> communicators;
   std::vector<std::string> notes;  // what was left out, and why
-};
-
-// Turns the segment's ticks into time.
-class TickClock {
- public:
-  // `live`: the segment's host is this one, not restarted since, so this
-  // machine's own clocks tell the counter's rate.
-  TickClock(const segment::SegmentHeader& header, bool live);
-  int64_t ToUnixNs(uint64_t ticks) const;
-  // The time over which the counter's rate was measured.
-  uint64_t measured_ns() const { return measured_ns_; }
-
- private:
-  uint64_t base_ticks_ = 0;
-  int64_t base_unix_ns_ = 0;
-  double ns_per_tick_ = 0;
-  uint64_t measured_ns_ = 0;
 };
 
 class SegmentReader {

@@ -289,3 +289,22 @@ def test_works_beside_another_interposer_of_dlsym(go, tmp_path, first):
 def test_an_emptied_environment_takes_us_away(go, tmp_path):
     program = compiled(tmp_path, "cc", LOOKS_UP, *NCCL_FLAGS[:3], "-ldl")
     assert go(["env", "-i", f"LD_LIBRARY_PATH={STUBS}", program]) == (7, "", 0)
+
+
+CLOCK_SOURCE_AT = 512  # in SegmentHeader; 0: CLOCK_MONOTONIC, 1: the CPU's counter
+
+
+@pytest.mark.parametrize("listed, source", [("tsc hpet acpi_pm", 1), ("hpet acpi_pm", 0)])
+def test_a_counter_that_the_kernel_does_not_trust_is_not_used(go, tmp_path, listed, source):
+    clocks = pathlib.Path("/sys/devices/system/clocksource/clocksource0/available_clocksource")
+    if not clocks.exists() or "constant_tsc" not in pathlib.Path("/proc/cpuinfo").read_text():
+        pytest.skip("this CPU has no such counter")
+    (tmp_path / "list").write_text(listed + "\n")
+    with_list = ["unshare", "--mount", "sh", "-c",
+                 f'mount --bind "{tmp_path}/list" {clocks} && exec "$@"', "sh"]
+    if subprocess.run([*with_list, "true"], capture_output=True, check=False).returncode != 0:
+        pytest.skip("only root may mount")
+    assert go([*with_list, *STEPS]) == (0, "", 1)
+    (segment,) = (tmp_path / "segments").glob("*.seg")
+    bytes_read = segment.read_bytes()[CLOCK_SOURCE_AT:CLOCK_SOURCE_AT + 4]
+    assert int.from_bytes(bytes_read, "little") == source
