@@ -1,6 +1,7 @@
 // The wrappers of group calls. A call inside a group is entered when it is made,
 // but happens (and may block the host) when the outermost group ends.
 #include "interpose/graphs.h"
+#include "interpose/late.h"
 #include "interpose/lifecycle.h"
 #include "interpose/real.h"
 #include "interpose/record.h"
@@ -8,19 +9,44 @@
 namespace rollcall {
 namespace {
 
-void MarkGroup(ThreadState* thread, MarkerPoint point) {
+// One communicator that does not block makes the whole group launch later, and only such a one is
+// asked how far it is.
+bool LaunchesLater(const ThreadState* thread) {
+  for (int i = 0; i < thread->group_size; ++i) {
+    if (thread->group[i].comm->non_blocking) return true;
+  }
+  return false;
+}
+
+// `mark(comm, stream, collectives, p2p)`, as PlaceMarkers() takes them.
+template <typename Mark>
+void MarkGroup(const ThreadState* thread, MarkerPoint point, Mark mark) {
   for (int i = 0; i < thread->group_size; ++i) {
     const GroupComm& part = thread->group[i];
     if (part.capture != 0) {
       if (part.graph != nullptr) MarkCaptured(part.comm, part.stream, part.graph, point);
       continue;
     }
+    if (!HasMarkers(part.comm)) continue;
     const segment::CommEntry* entry = part.comm->entry;
     const uint64_t entered = Get(entry->entered);
     const uint64_t p2p = Get(entry->p2p_entered);
-    PlaceMarkers(part.comm, part.stream, point, entered == part.entered ? 0 : entered,
-                 p2p == part.p2p_entered ? 0 : p2p);
+    mark(part.comm, part.stream, entered == part.entered ? 0 : entered,
+         p2p == part.p2p_entered ? 0 : p2p);
   }
+}
+
+void MarkGroupBefore(const ThreadState* thread) {
+  const bool later = LaunchesLater(thread);
+  MarkGroup(thread, MarkerPoint::kStarted,
+            [later](LocalComm* comm, void* stream, uint64_t collectives, uint64_t p2p) {
+              if (later && !comm->non_blocking) return SwitchMarkersOff(comm);
+              MarkBefore(comm, stream, collectives, p2p);
+            });
+}
+
+void MarkGroupAfter(const ThreadState* thread) {
+  MarkGroup(thread, MarkerPoint::kFinished, MarkAfter);
 }
 
 void StampRecords(const GroupComm& part, uint64_t now, ncclResult_t result) {
@@ -41,6 +67,7 @@ void CloseGroup(ThreadState* thread, ncclResult_t result) {
   for (int i = 0; i < thread->group_size; ++i) {
     const GroupComm& part = thread->group[i];
     segment::CommEntry* entry = part.comm->entry;
+    if (result == ncclInProgress && part.comm->non_blocking) continue;
     StampRecords(part, now, result);
     if (IsError(result)) {  // nothing of the group was launched
       entry->signature.store(part.signature, std::memory_order_relaxed);
@@ -63,6 +90,25 @@ void ForgetGroup(ThreadState* thread) {
 // `launches` is false for ncclGroupSimulateEnd, which plays the group through
 // and throws it away.
 template <typename Function, typename... Args>
+ncclResult_t EndGroup(Function* real, ThreadState* thread, Op op, bool launches, Args... args) {
+  const LocalComm* first = thread->group_size > 0 ? thread->group[0].comm : nullptr;
+  const Blocked blocked(thread, op, first, nullptr, Now());
+  if (launches) MarkGroupBefore(thread);
+  const ncclResult_t result = real(args...);
+  CloseGroup(thread, launches ? result : ncclInvalidUsage);
+  if (launches && result == ncclSuccess) MarkGroupAfter(thread);
+  BindPending(thread, result);
+  return result;
+}
+
+void NoteLateGroup(const ThreadState* thread) {
+  for (int i = 0; i < thread->group_size; ++i) {
+    const GroupComm& part = thread->group[i];
+    if (part.comm->non_blocking) NoteLate(thread, part.comm, part.recorded);
+  }
+}
+
+template <typename Function, typename... Args>
 ncclResult_t ObserveGroupEnd(Function* real, Op op, bool launches, Args... args) {
   if (real == nullptr) return ncclSystemError;
   ThreadState* thread = &this_thread;
@@ -72,13 +118,8 @@ ncclResult_t ObserveGroupEnd(Function* real, Op op, bool launches, Args... args)
     return real(args...);
   }
   const InsideCall inside(thread);
-  const LocalComm* first = thread->group_size > 0 ? thread->group[0].comm : nullptr;
-  const Blocked blocked(thread, op, first, nullptr, Now());
-  if (launches) MarkGroup(thread, MarkerPoint::kStarted);
-  const ncclResult_t result = real(args...);
-  CloseGroup(thread, launches ? result : ncclInvalidUsage);
-  if (launches && result == ncclSuccess) MarkGroup(thread, MarkerPoint::kFinished);
-  BindPending(thread, result);
+  const ncclResult_t result = EndGroup(real, thread, op, launches, args...);
+  if (launches && result == ncclInProgress) NoteLateGroup(thread);
   ForgetGroup(thread);
   return result;
 }

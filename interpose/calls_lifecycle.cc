@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "interpose/late.h"
 #include "interpose/real.h"
 #include "interpose/side_channel.h"
 
@@ -71,7 +72,10 @@ void NoteCreated(LocalComm* comm, ncclComm_t handle, ncclResult_t result) {
     return;
   }
   BindHandle(comm, handle);
-  if (result == ncclInProgress) return;
+  if (result == ncclInProgress) {
+    comm->maker.store(this_thread.thread_id, std::memory_order_relaxed);
+    return;
+  }
   const uint64_t split_id = Get(entry->split_id);
   if (split_id != 0) {
     entry->rank.store(static_cast<uint32_t>(Ask("ncclCommUserRank", handle)),
@@ -81,7 +85,6 @@ void NoteCreated(LocalComm* comm, ncclComm_t handle, ncclResult_t result) {
   }
   entry->device.store(static_cast<uint32_t>(Ask("ncclCommCuDevice", handle)),
                       std::memory_order_relaxed);
-  NoteNcclVersion();
   RenewClock();
   SetState(comm, CommState::kReady);
 }
@@ -89,6 +92,13 @@ void NoteCreated(LocalComm* comm, ncclComm_t handle, ncclResult_t result) {
 uint64_t IdOf(uint64_t base_id, int32_t rank) {
   const uint32_t times = TimesCreated(base_id, rank);
   return times == 0 ? base_id : Mix(base_id ^ kRecreated, times);
+}
+
+template <typename Function, typename... Args>
+ncclResult_t CallBlocked(Function* real, ThreadState* thread, Op op, const LocalComm* comm,
+                         Args... args) {
+  const Blocked blocked(thread, op, comm, nullptr, Now());
+  return real(args...);
 }
 
 // `real` creates one communicator into *handle.
@@ -99,8 +109,8 @@ ncclResult_t ObserveCreate(Function* real, Op op, const NewComm& what, ncclComm_
   const InsideCall inside(thread);
   LocalComm* comm = AddComm(what);
   if (comm == nullptr) return real(args...);
-  const Blocked blocked(thread, op, comm, nullptr, Now());
-  const ncclResult_t result = real(args...);
+  NoteNcclVersion();
+  const ncclResult_t result = CallBlocked(real, thread, op, comm, args...);
   if (thread->group_depth > 0 && !IsError(result)) {
     if (thread->pending_size < kGroupComms) {
       thread->pending[thread->pending_size++] = {comm, handle};
@@ -109,6 +119,7 @@ ncclResult_t ObserveCreate(Function* real, Op op, const NewComm& what, ncclComm_
   }
   NoteCreated(comm, IsError(result) ? nullptr : *handle, result);
   if (result == ncclSuccess && *handle != nullptr) EnableMarkers(comm);
+  if (result == ncclInProgress) NoteLateChange(thread, comm, op, CommState::kEmpty);
   return result;
 }
 
@@ -188,14 +199,17 @@ ncclResult_t ObserveTeardown(Function* real, Op op, ncclComm_t handle, CommState
   LocalComm* comm = thread->inside || !Recording() ? nullptr : CommOf(thread, handle);
   if (comm == nullptr) return real(handle, args...);
   const InsideCall inside(thread);
-  const Blocked blocked(thread, op, comm, nullptr, Now());
   const auto before = static_cast<CommState>(comm->entry->state.load(std::memory_order_relaxed));
   SetState(comm, during);
   // The library may free the communicator and give its address to a new one.
   const bool frees = after == CommState::kDestroyed || after == CommState::kAborted;
   if (frees) ForgetHandle(comm);
-  const ncclResult_t result = real(handle, args...);
+  const ncclResult_t result = CallBlocked(real, thread, op, comm, handle, args...);
   RenewClock();
+  if (result == ncclInProgress && !frees) {
+    NoteLateChange(thread, comm, op, after);
+    return result;
+  }
   if (IsError(result)) {
     SetState(comm, before);
     if (frees) BindHandle(comm, handle);
@@ -210,12 +224,19 @@ void NoteAsyncError(LocalComm* comm, ncclComm_t handle, ncclResult_t state) {
   CommEntry* entry = comm->entry;
   if (IsError(state)) {
     entry->async_error.store(static_cast<uint32_t>(state), std::memory_order_relaxed);
-    return;
   }
   const auto comm_state = static_cast<CommState>(entry->state.load(std::memory_order_relaxed));
   if (state == ncclSuccess && comm_state == CommState::kInitializing) {
     NoteCreated(comm, handle, state);
   }
+  // Other threads (watchdogs) shall not stand in the driver for our sake.
+  const uint32_t thread = this_thread.thread_id;
+  if (state == ncclSuccess && thread != 0 &&
+      comm->maker.load(std::memory_order_relaxed) == thread) {
+    comm->maker.store(0, std::memory_order_relaxed);
+    EnableMarkersOfDevice(comm);
+  }
+  if (state != ncclInProgress) EndLate(comm, thread, state == ncclSuccess);
 }
 
 constexpr int kMostInitAll = 64;
@@ -234,6 +255,7 @@ ncclResult_t ObserveInitAll(decltype(&ncclCommInitAll) real, ncclComm_t* handles
     what.size = devices;
     comms[rank] = AddComm(what);
   }
+  NoteNcclVersion();
   const Blocked blocked(thread, Op::kCommInitAll, comms[0], nullptr, Now());
   thread->nested_unique_id = 0;
   const ncclResult_t result = real(handles, devices, list);

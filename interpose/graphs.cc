@@ -393,7 +393,8 @@ void DropCalls(CallGraph* graph, uint32_t calls) {
 
 void MarkCaptured(LocalComm* comm, void* stream, CallGraph* graph, MarkerPoint point) {
   GraphPart* part = PartOf(graph, comm);
-  if (part == nullptr || !recorder.options.graph_markers || !HasMarkers(comm)) return;
+  const bool wanted = recorder.options.graph_markers && HasMarkers(comm) && !comm->non_blocking;
+  if (part == nullptr || !wanted) return;
   const bool started = point == MarkerPoint::kStarted;
   const auto word = [&](uint32_t calls, uint32_t* done) -> uint64_t {
     if (calls == *done) return 0;

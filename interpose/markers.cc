@@ -26,6 +26,7 @@ struct Driver {
   CUresult (*pop_context)(CUcontext*);
   CUresult (*retain_primary)(CUcontext*, CUdevice);
   CUresult (*release_primary)(CUdevice);
+  CUresult (*exchange_capture_mode)(CUstreamCaptureMode*);
 };
 Driver driver;
 std::atomic<int> driver_state{0};  // 0 not looked for, 1 under way, 2 complete, 3 not to be had
@@ -45,6 +46,7 @@ bool LoadDriver() {
   Find(library, "cuCtxPopCurrent_v2", &driver.pop_context);
   Find(library, "cuDevicePrimaryCtxRetain", &driver.retain_primary);
   Find(library, "cuDevicePrimaryCtxRelease_v2", &driver.release_primary);
+  Find(library, "cuThreadExchangeStreamCaptureMode", &driver.exchange_capture_mode);
   return Find(library, "cuStreamWriteValue64_v2", &driver.write_value) &&
          Find(library, "cuMemHostRegister_v2", &driver.host_register) &&
          Find(library, "cuMemHostGetDevicePointer_v2", &driver.device_pointer) &&
@@ -62,12 +64,6 @@ bool HaveDriver() {
     driver_state.store(state, std::memory_order_release);
   }
   return state == 2;
-}
-
-void SwitchOff(LocalComm* comm) {
-  comm->marker_base = 0;
-  comm->entry->flags.fetch_and(
-      ~static_cast<uint32_t>(segment::kFlagMarkers | segment::kFlagGraphMarkers));
 }
 
 segment::MarkerLane* LaneOf(LocalComm* comm, const void* stream) {
@@ -113,15 +109,28 @@ class InContext {
   bool pushed_ = false;
 };
 
-bool CanHaveMarkers(const LocalComm* comm) {
-  // A non-blocking communicator launches after the call has returned, so the
-  // second marker would come before the kernel.
-  return recorder.options.markers && !comm->non_blocking && HaveDriver();
-}
+// While it lives, what this thread does breaks no capture of another thread's.
+class ApartFromCaptures {
+ public:
+  ApartFromCaptures() {
+    if (driver.exchange_capture_mode != nullptr) driver.exchange_capture_mode(&mode_);
+  }
+  ~ApartFromCaptures() {
+    if (driver.exchange_capture_mode != nullptr) driver.exchange_capture_mode(&mode_);
+  }
+  ApartFromCaptures(const ApartFromCaptures&) = delete;
+  ApartFromCaptures& operator=(const ApartFromCaptures&) = delete;
+
+ private:
+  CUstreamCaptureMode mode_ = CU_STREAM_CAPTURE_MODE_RELAXED;
+};
+
+bool CanHaveMarkers() { return recorder.options.markers && HaveDriver(); }
 
 void EnableIn(CUcontext context, LocalComm* comm) {
   const InContext in_context(context);
   if (!in_context.is_current()) return;
+  const ApartFromCaptures apart;
   constexpr size_t kBytes = segment::kRingOffset - segment::kMarkersOffset;
   const CUresult registered = driver.host_register(
       comm->lanes, kBytes, CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP);
@@ -131,6 +140,7 @@ void EnableIn(CUcontext context, LocalComm* comm) {
   if (driver.device_pointer(&base, comm->lanes, 0) != CUDA_SUCCESS) return;
   comm->context = context;
   comm->marker_base = base;
+  if (comm->on_trial) return;
   uint32_t flags = segment::kFlagMarkers;
   if (recorder.options.graph_markers) flags |= segment::kFlagGraphMarkers;
   comm->entry->flags.fetch_or(flags);
@@ -156,15 +166,21 @@ uint64_t CaptureOnHip(void* stream) {
 
 }  // namespace
 
+void SwitchMarkersOff(LocalComm* comm) {
+  comm->marker_base = 0;
+  comm->late.marking_thread.store(0, std::memory_order_relaxed);
+  comm->entry->flags.fetch_and(
+      ~static_cast<uint32_t>(segment::kFlagMarkers | segment::kFlagGraphMarkers));
+}
+
 void EnableMarkers(LocalComm* comm) {
-  if (!CanHaveMarkers(comm)) return;
+  if (!CanHaveMarkers()) return;
   CUcontext context = nullptr;
   if (driver.current_context(&context) == CUDA_SUCCESS) EnableIn(context, comm);
 }
 
 void EnableMarkersOfDevice(LocalComm* comm) {
-  if (!CanHaveMarkers(comm) || driver.retain_primary == nullptr ||
-      driver.release_primary == nullptr) {
+  if (!CanHaveMarkers() || driver.retain_primary == nullptr || driver.release_primary == nullptr) {
     return;
   }
   const auto device = static_cast<CUdevice>(comm->entry->device.load(std::memory_order_relaxed));
@@ -198,7 +214,7 @@ void PlaceMarkers(LocalComm* comm, void* stream, MarkerPoint point, uint64_t col
   if (!HasMarkers(comm)) return;
   const InContext in_context(static_cast<CUcontext>(comm->context));
   if (!in_context.is_current()) {
-    SwitchOff(comm);
+    SwitchMarkersOff(comm);
     return;
   }
   segment::MarkerLane* lane = LaneOf(comm, stream);
@@ -209,7 +225,27 @@ void PlaceMarkers(LocalComm* comm, void* stream, MarkerPoint point, uint64_t col
        Write(comm, cuda_stream, started ? &lane->started : &lane->finished, collectives)) &&
       (p2p == 0 ||
        Write(comm, cuda_stream, started ? &lane->p2p_started : &lane->p2p_finished, p2p));
-  if (!placed) SwitchOff(comm);
+  if (!placed) SwitchMarkersOff(comm);
+}
+
+void MarkBefore(LocalComm* comm, void* stream, uint64_t collectives, uint64_t p2p) {
+  if (comm->non_blocking) {
+    // The call before is launched, or NCCL would refuse this one; but nobody told the thread that
+    // made it. Programs of that kind get no markers: the last call's would be missing for long.
+    if (comm->late.marking_thread.load(std::memory_order_relaxed) != 0) {
+      return SwitchMarkersOff(comm);
+    }
+    if (comm->on_trial) return;
+  }
+  PlaceMarkers(comm, stream, MarkerPoint::kStarted, collectives, p2p);
+}
+
+void MarkAfter(LocalComm* comm, void* stream, uint64_t collectives, uint64_t p2p) {
+  if (comm->on_trial) PlaceMarkers(comm, stream, MarkerPoint::kStarted, collectives, p2p);
+  PlaceMarkers(comm, stream, MarkerPoint::kFinished, collectives, p2p);
+  if (!comm->on_trial || !HasMarkers(comm)) return;
+  comm->on_trial = false;
+  comm->entry->flags.fetch_or(segment::kFlagMarkers);
 }
 
 void PlaceGraphMarker(LocalComm* comm, void* stream, uint32_t lane, uint64_t reached,
@@ -221,21 +257,21 @@ void PlaceGraphMarker(LocalComm* comm, void* stream, uint32_t lane, uint64_t rea
   const bool placed =
       (reached == 0 || Write(comm, cuda_stream, &words->reached, reached)) &&
       (p2p_reached == 0 || Write(comm, cuda_stream, &words->p2p_reached, p2p_reached));
-  if (!placed) SwitchOff(comm);
+  if (!placed) SwitchMarkersOff(comm);
 }
 
 void PlaceGraphBase(LocalComm* comm, void* stream, uint32_t lane, uint64_t base,
                     uint64_t p2p_base) {
   if (!HasMarkers(comm)) return;
   const InContext in_context(static_cast<CUcontext>(comm->context));
-  if (!in_context.is_current()) return SwitchOff(comm);
+  if (!in_context.is_current()) return SwitchMarkersOff(comm);
   segment::GraphLane* words = GraphLaneAt(comm, lane);
   const auto cuda_stream = static_cast<CUstream>(stream);
   const bool placed = Write(comm, cuda_stream, &words->reached, 0) &&
                       Write(comm, cuda_stream, &words->p2p_reached, 0) &&
                       Write(comm, cuda_stream, &words->base, base) &&
                       Write(comm, cuda_stream, &words->p2p_base, p2p_base);
-  if (!placed) SwitchOff(comm);
+  if (!placed) SwitchMarkersOff(comm);
 }
 
 }  // namespace rollcall

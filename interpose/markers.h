@@ -28,6 +28,13 @@ enum class MarkerPoint { kStarted, kFinished };
 void PlaceMarkers(LocalComm* comm, void* stream, MarkerPoint point, uint64_t collectives,
                   uint64_t p2p);
 
+// The same around a call, or the end of a group; MarkAfter() when it is launched (late.h).
+void MarkBefore(LocalComm* comm, void* stream, uint64_t collectives, uint64_t p2p);
+void MarkAfter(LocalComm* comm, void* stream, uint64_t collectives, uint64_t p2p);
+
+// The communicator goes on without.
+void SwitchMarkersOff(LocalComm* comm);
+
 inline bool HasMarkers(const LocalComm* comm) { return comm->marker_base != 0; }
 
 // Captures that were seen to begin and not to end.
@@ -55,7 +62,6 @@ void PlaceGraphMarker(LocalComm* comm, void* stream, uint32_t lane, uint64_t rea
                       uint64_t p2p_reached);
 
 // Before the launch of a graph that holds such nodes.
-void PlaceGraphBase(LocalComm* comm, void* stream, uint32_t lane, uint64_t base,
-                    uint64_t p2p_base);
+void PlaceGraphBase(LocalComm* comm, void* stream, uint32_t lane, uint64_t base, uint64_t p2p_base);
 
 }  // namespace rollcall

@@ -102,11 +102,21 @@ Object* OnException(Object* previous, Object* arguments) {
   return python::api.PyObject_CallObject(previous, arguments);
 }
 
+// Where the first communicator failed and that ended the program, the interpreter comes here only
+// when it shuts down. At a prompt an exception ends nothing.
+void NoteLast() {
+  Object* type = python::api.PySys_GetObject("last_type");
+  if (type == nullptr || python::api.PySys_GetObject("ps1") != nullptr) return;
+  Note(type, python::api.PySys_GetObject("last_value"),
+       python::api.PySys_GetObject("last_traceback"));
+}
+
 python::MethodDef excepthook = {"excepthook", &OnException, python::kVarArgs, nullptr};
 
 // Run by the interpreter, in its main thread, with its lock.
 int Wrap(void*) {
   const KeepErrno keep_errno;
+  NoteLast();
   Object* previous = python::api.PySys_GetObject("excepthook");  // not ours to release
   if (previous == nullptr) return 0;
   const Reference ours(python::api.PyCFunction_NewEx(&excepthook, previous, nullptr));

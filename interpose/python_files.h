@@ -2,6 +2,7 @@
 // program itself can be told from one of torch's.
 #pragma once
 
+#include <stddef.h>
 #include <string.h>
 
 #include <initializer_list>
@@ -12,7 +13,9 @@ inline bool IsOfPythonLibrary(const char* file) {
   for (const char* mark : {"/site-packages/", "/dist-packages/", "/lib/python3.", "<frozen "}) {
     if (strstr(file, mark) != nullptr) return true;
   }
-  return false;
+  // Cython's modules give the path of their source as it was when they were built.
+  const size_t length = strlen(file);
+  return length > 4 && strcmp(file + length - 4, ".pyx") == 0;
 }
 
 }  // namespace rollcall

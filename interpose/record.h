@@ -36,9 +36,9 @@ struct GroupComm {
   LocalComm* comm;
   cudaStream_t stream;
   uint64_t entered, p2p_entered, signature, recorded;
-  uint64_t capture;       // as CaptureOf() says
-  CallGraph* graph;       // that it is captured into; nullptr: none
-  uint32_t graph_calls;   // that this held before
+  uint64_t capture;      // as CaptureOf() says
+  CallGraph* graph;      // that it is captured into; nullptr: none
+  uint32_t graph_calls;  // that this held before
 };
 
 // A communicator being created inside a group: its handle appears when it ends.
@@ -188,8 +188,8 @@ ROLLCALL_HOT void FillRecord(segment::CallRecord* record, uint64_t index, uint64
 }
 
 // The communicator enters the call.
-ROLLCALL_HOT OpenRecord EnterCall(LocalComm* comm, const CallInfo& info,
-                                  const RecordOrigin& origin, uint64_t now) {
+ROLLCALL_HOT OpenRecord EnterCall(LocalComm* comm, const CallInfo& info, const RecordOrigin& origin,
+                                  uint64_t now) {
   segment::CommEntry* entry = comm->entry;
   const bool p2p = KindOf(info.op) == CallKind::kP2p;
   const uint64_t index = Get(entry->recorded);
@@ -250,7 +250,8 @@ inline bool IsError(ncclResult_t result) {
 ROLLCALL_HOT void EndRecord(ThreadState* thread, LocalComm* comm, const OpenRecord& open,
                             ncclResult_t result) {
   open.record->result.store(static_cast<uint8_t>(result), std::memory_order_relaxed);
-  if (__builtin_expect(IsError(result), 0)) {
+  if (__builtin_expect(result != ncclSuccess, 0)) {
+    if (!IsError(result)) return;  // it happens later
     open.record->returned.store(Now(), std::memory_order_release);
     TakeBack(comm, open);
     return;
@@ -268,6 +269,9 @@ ROLLCALL_HOT void EndRecord(ThreadState* thread, LocalComm* comm, const OpenReco
 // The communicator's part in the group that this thread has open; nullptr: the
 // thread's list is full, and its calls go on without markers.
 GroupComm* JoinGroup(ThreadState* thread, LocalComm* comm, cudaStream_t stream);
+
+// The newest call on the communicator has returned ncclInProgress (late.h).
+void NoteLateCall(const ThreadState* thread, LocalComm* comm);
 
 // The calls of this thread's group have returned, or not happened.
 void CloseGroup(ThreadState* thread, ncclResult_t result);
@@ -312,12 +316,10 @@ ROLLCALL_HOT ncclResult_t ObserveFully(Function* real, ThreadState* thread, Loca
   const bool marked = HasMarkers(comm) && !grouped && capture == 0;
   const uint64_t collectives = open.p2p ? 0 : Get(comm->entry->entered);
   const uint64_t p2p = open.p2p ? Get(comm->entry->p2p_entered) : 0;
-  if (marked) PlaceMarkers(comm, info.stream, MarkerPoint::kStarted, collectives, p2p);
+  if (marked) MarkBefore(comm, info.stream, collectives, p2p);
   const ncclResult_t result = real(args...);
   EndRecord(thread, comm, open, result);
-  if (marked && result == ncclSuccess) {
-    PlaceMarkers(comm, info.stream, MarkerPoint::kFinished, collectives, p2p);
-  }
+  if (marked && result == ncclSuccess) MarkAfter(comm, info.stream, collectives, p2p);
   return result;
 }
 
@@ -340,10 +342,11 @@ ROLLCALL_HOT ncclResult_t ObserveCall(Function* real, ncclComm_t handle, const C
   // One word to test, not three.
   const uint64_t special = static_cast<uint64_t>(thread->group_depth) | comm->marker_base |
                            captures_open.load(std::memory_order_relaxed);
-  if (__builtin_expect(special != 0, 0)) {
-    return ObserveFully(real, thread, comm, info, caller, args...);
-  }
-  return ObservePlain(real, thread, comm, info, caller, args...);
+  const ncclResult_t result = __builtin_expect(special != 0, 0)
+                                  ? ObserveFully(real, thread, comm, info, caller, args...)
+                                  : ObservePlain(real, thread, comm, info, caller, args...);
+  if (__builtin_expect(result == ncclInProgress, 0)) NoteLateCall(thread, comm);
+  return result;
 }
 
 // What a call does that waits for no other rank, but may stand in the driver.

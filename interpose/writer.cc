@@ -161,6 +161,24 @@ int CreateFile(const char* directory, uint64_t start_time) {
   return fd;
 }
 
+// The kernel takes a time-stamp counter off this list that it has found to differ between cores, or
+// to stop. Where the list cannot be read, it has told nobody so.
+bool KernelTrustsCounter() {
+#if defined(__x86_64__)
+  char list[256];
+  const int fd = open("/sys/devices/system/clocksource/clocksource0/available_clocksource",
+                      O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return true;
+  const ssize_t size = read(fd, list, sizeof(list) - 1);
+  close(fd);
+  if (size <= 0) return true;
+  list[size] = '\0';
+  return strstr(list, "tsc") != nullptr;
+#else
+  return true;
+#endif
+}
+
 void SetClock(segment::ClockPair* pair) {
   pair->ticks.store(Now(), std::memory_order_relaxed);
   pair->realtime_ns.store(ClockNs(CLOCK_REALTIME), std::memory_order_relaxed);
@@ -239,8 +257,8 @@ bool MakeSegment() {
   auto* header = static_cast<SegmentHeader*>(memory);
   recorder.blocked =
       reinterpret_cast<BlockedEntry*>(static_cast<char*>(memory) + segment::kBlockedOffset);
-  recorder.clock =
-      CounterIsInvariant() ? segment::ClockSource::kCounter : segment::ClockSource::kMonotonic;
+  recorder.clock = CounterIsInvariant() && KernelTrustsCounter() ? segment::ClockSource::kCounter
+                                                                 : segment::ClockSource::kMonotonic;
   FillHeader(header, start_time);
   header->magic.store(segment::kMagic, std::memory_order_release);
   recorder.header.store(header, std::memory_order_release);
@@ -398,7 +416,11 @@ LocalComm* AddComm(const NewComm& what) {
   comm->ring = reinterpret_cast<segment::CallRecord*>(block + segment::kRingOffset);
   comm->index = index;
   comm->marker_base = 0;
-  comm->non_blocking = what.non_blocking;
+  comm->non_blocking = comm->on_trial = what.non_blocking;
+  comm->maker.store(0, std::memory_order_relaxed);
+  comm->late.open.store(false, std::memory_order_relaxed);
+  comm->late.end_state.store(0, std::memory_order_relaxed);
+  comm->late.marking_thread.store(0, std::memory_order_relaxed);
   comm->beside = nullptr;
   comm->by_plugin = false;
   FillEntry(comm->entry, what);

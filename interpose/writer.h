@@ -20,6 +20,20 @@ namespace rollcall {
 
 struct CallGraph;  // graphs.h
 
+// What a non-blocking communicator was told to do and has not done when the call returned (late.h).
+struct LateCall {
+  std::atomic<bool> open{false};  // the host waits for it
+  segment::BlockedEntry* blocked = nullptr;
+  uint64_t since = 0;
+  uint64_t first_record = 0, end_record = 0, entered = 0, p2p_entered = 0;
+  std::atomic<uint32_t> end_state{0};  // CommState that it leads to; 0: it is a call like others
+
+  // Thread that may still mark it; 0: none.
+  std::atomic<uint32_t> marking_thread{0};
+  void* stream = nullptr;
+  uint64_t collectives = 0, p2p = 0;
+};
+
 // A communicator of this process. `handle` is the ncclComm_t, null while it is
 // being created and after its end; all else is constant once that is set.
 struct LocalComm {
@@ -31,7 +45,10 @@ struct LocalComm {
   void* context = nullptr;   // CUcontext of the communicator's device
   uint32_t index = 0;
   bool non_blocking = false;
-  bool by_plugin = false;  // NCCL told of it (profiler_plugin.h), not a wrapper
+  bool on_trial = false;  // its markers count from the first call that is told to be launched
+  std::atomic<uint32_t> maker{0};  // thread that made it, until it is told that it is ready; 0
+  LateCall late;
+  bool by_plugin = false;                      // NCCL told of it (profiler_plugin.h), not a wrapper
   const segment::CommEntry* beside = nullptr;  // whose side channel this is (side_channel.h)
 };
 

@@ -101,6 +101,36 @@ def test_a_grown_communicator_is_one(run, guilty):
     assert sorted(verdict["waiting_ranks"]) == sorted(set(range(4)) - {guilty})
 
 
+# In its first call a communicator connects, so nothing is launched until all have come.
+@pytest.mark.parametrize("markers", ["0", "1"])
+@pytest.mark.parametrize("steps", [0, 1, 5])
+def test_without_blocking_too_the_guilty_rank_is_named(run, steps, markers):
+    verdict = run("non_blocking", env={"WRONG": str(steps), "ROLLCALL_MARKERS": markers}).verdict
+    assert verdict["cause"] == "missing_rank", verdict["summary"]
+    assert [c["rank"] for c in verdict["culprits"]] == [3]
+    assert verdict["call"]["position"] == steps
+    assert sorted(verdict["waiting_ranks"]) == [0, 1, 2]
+    if markers == "1" and steps > 0:
+        assert verdict["certainty"] == "certain", verdict["missing_evidence"]
+
+
+@pytest.mark.parametrize("stops, cause, operation",
+                         [("init", "init_incomplete", "CommInitRankConfig"),
+                          ("finalize", "teardown_hang", "CommFinalize")])
+def test_without_blocking_too_a_begin_and_an_end_want_all_ranks(run, stops, cause, operation):
+    verdict = run("non_blocking",
+                  env={"WRONG": stops, "ROLLCALL_SIM_DESTROY": "collective"}).verdict
+    assert verdict["cause"] == cause, verdict["summary"]
+    assert [c["rank"] for c in verdict["culprits"]] == [3]
+    assert verdict["call"]["operation"] == operation
+    assert sorted(verdict["waiting_ranks"]) == [0, 1, 2]
+
+
+def test_a_healthy_job_without_blocking_ends_without_an_incident(run):
+    result = run("non_blocking")
+    assert (result.exit_code, result.reports, result.err) == (0, [], "")
+
+
 def test_a_communicator_may_grow(run):
     result = run("grows")
     assert (result.exit_code, result.reports, result.err) == (0, [], "")

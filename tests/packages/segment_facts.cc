@@ -17,6 +17,7 @@ int main(int, char** arguments) {
   const std::vector<char> bytes((std::istreambuf_iterator<char>(file)), {});
   if (bytes.size() < segment::kHeaderBytes) return 1;
   const auto* header = reinterpret_cast<const segment::SegmentHeader*>(bytes.data());
+  std::printf("NCCL %d\n", header->nccl_version);
   std::printf("error %.*s\n", static_cast<int>(sizeof(header->error)), header->error);
   for (uint32_t i = 0; i < header->comm_count.load(); ++i) {
     const size_t offset = header->header_bytes + size_t{i} * header->comm_block_bytes;

@@ -31,14 +31,13 @@ class Package:
     program: str
     arguments: tuple = ()
     python: pathlib.Path = pathlib.Path(sys.executable)
-    error_noted: bool = True
 
 
 PACKAGES = [
     Package("nvidia-nccl-cu12", "nccl_wheel.py", (NCCL,)),
     # Its error ends the program before the interpreter comes to a point where Rollcall may wrap
-    # sys.excepthook.
-    Package("cupy-cuda12x", "cupy_arrays.py", error_noted=False),
+    # sys.excepthook, so it is read when the interpreter shuts down.
+    Package("cupy-cuda12x", "cupy_arrays.py"),
     Package("nccl4py", "nccl4py_core.py"),
     # The wrapper imports torch, for the names of its data types.
     Package("sglang", "sglang_wrapper.py", (WRAPPER, NCCL), TORCH_PYTHON),
@@ -94,9 +93,10 @@ def test_preloaded_it_prints_and_fails_the_same_and_the_library_has_seen_it(pack
     assert run(package, LD_PRELOAD=str(BUILD / "lib" / "librollcall.so"),
                ROLLCALL_DIR=str(segments)) == without
     (segment,) = segments.iterdir()
-    error, communicator = facts(segment)
-    if package.error_noted:
-        assert error.startswith(f"error {without[2].splitlines()[-1]} at ")
+    nccl, error, communicator = facts(segment)
+    major, minor, patch = map(int, importlib.metadata.version("nvidia-nccl-cu12").split("."))
+    assert nccl == f"NCCL {10000 * major + 100 * minor + patch}"
+    assert error.startswith(f"error {without[2].splitlines()[-1]} at {package.program}:")
     assert communicator == "communicator of 1, rank 0: failed, result 1"  # ncclUnhandledCudaError
 
 

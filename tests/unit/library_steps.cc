@@ -6,6 +6,7 @@
 // one is turned to at once. "fork ... join" and "thread ... join" have a child
 // process or another thread take the steps between, and wait for it.
 #include <fcntl.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -104,7 +105,7 @@ int GrowAsRoot(const Arguments& a) {
 }
 
 // Size, rank: as one that joins.
-int Join(const Arguments& a) {
+int GrowInto(const Arguments& a) {
   ncclComm_t* place = NewPlace();
   return Keep(place, ncclCommGrow(nullptr, At(a, 0, 2), &unique_id, At(a, 1, 1), place, nullptr));
 }
@@ -116,6 +117,21 @@ int WaitSignal(const Arguments& a) {
     wanted.push_back({At(a, i + 1, 1), At(a, i, 0), At(a, i + 2, 0), 0});
   }
   return ncclWaitSignal(static_cast<int>(wanted.size()), wanted.data(), comm, nullptr);
+}
+
+// The nth CPU that this process may use, modulo their number.
+int MoveToCpu(const Arguments& a) {
+  static cpu_set_t allowed;
+  if (CPU_COUNT(&allowed) == 0) sched_getaffinity(0, sizeof(allowed), &allowed);
+  int left = At(a, 0, 0) % CPU_COUNT(&allowed);
+  for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
+    if (!CPU_ISSET(cpu, &allowed) || left-- > 0) continue;
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    CPU_SET(cpu, &one);
+    return sched_setaffinity(0, sizeof(one), &one);
+  }
+  return -1;
 }
 
 int UseUpDescriptors(const Arguments&) {
@@ -212,7 +228,7 @@ const std::map<std::string, Step> kOthers = {
     {"grow_id", [](const Arguments&) -> int { return ncclCommGetUniqueId(comm, &unique_id); }},
     {"grow", Grow},
     {"grow_as_root", GrowAsRoot},
-    {"join", Join},
+    {"grow_into", GrowInto},
     {"all_reduce_config", CALL(ncclAllReduceConfig(buffer, buffer, Count(a), ncclFloat, ncclSum,
                                                    comm, nullptr, nullptr))},
     {"all_to_all_v", CALL(ncclAllToAllv(buffer, nullptr, nullptr, buffer, nullptr, nullptr,
@@ -265,6 +281,7 @@ const std::map<std::string, Step> kOthers = {
     {"name", CALL((RollcallName(comm, "tensor parallel"), 0))},
     {"on", CALL((comm = comms[static_cast<size_t>(At(a, 0, 0))], 0))},
     {"use_up_descriptors", UseUpDescriptors},
+    {"cpu", MoveToCpu},
     {"kill", CALL(kill(getpid(), SIGKILL))},
     {"exit", CALL((exit(At(a, 0, 0)), 0))},
     {"quick_exit", CALL((_exit(At(a, 0, 0)), 0))},

@@ -2,6 +2,7 @@
 // environment, asked anew at each call:
 //
 //   STUB_FAIL=ncclX       ncclX returns ncclInvalidArgument
+//   STUB_LATE=ncclX       ncclX returns ncclInProgress
 //   STUB_BLOCK=ncclX      ncclX waits until somebody opens the FIFO STUB_FIFO
 //   STUB_UNIQUE_ID=text   the id that ncclGetUniqueId gives; else each is new
 //   STUB_IN_PROGRESS=1    new communicators are still on their way
@@ -46,6 +47,7 @@ bool Is(const char* variable, const char* name) {
 
 ncclResult_t Answer(const char* name) {
   if (Is("STUB_FAIL", name)) return ncclInvalidArgument;
+  if (Is("STUB_LATE", name)) return ncclInProgress;
   if (Is("STUB_BLOCK", name)) close(open(getenv("STUB_FIFO"), O_RDONLY));
   return ncclSuccess;
 }

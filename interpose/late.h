@@ -1,0 +1,24 @@
+// What non-blocking communicators do after a call has returned (ncclInProgress), until
+// ncclCommGetAsyncError says that it is done: the host still waits for the call, and its second
+// marker still has to be placed.
+//
+// Any thread may be told that it is done. Only the one that made the call may mark it, because it
+// has the stream in its hands: elsewhere that may be captured or gone by then.
+#pragma once
+
+#include "interpose/record.h"
+
+namespace rollcall {
+
+// The calls on this communicator from this record on, made by `thread`, are on their way.
+void NoteLate(const ThreadState* thread, LocalComm* comm, uint64_t first_record);
+
+// The same of its creation or end, by `op`. It leads to this state; kEmpty: somebody else sets that.
+void NoteLateChange(const ThreadState* thread, LocalComm* comm, Op op,
+                    segment::CommState end_state);
+
+// `thread` is told that the communicator is done with what it was given, or (`launched` is false)
+// has failed.
+void EndLate(LocalComm* comm, uint32_t thread, bool launched);
+
+}  // namespace rollcall

@@ -1,0 +1,59 @@
+// Trains with a communicator that does not block: every call is asked after until it is launched,
+// as PyTorch does with TORCH_NCCL_USE_COMM_NONBLOCKING. WRONG in the environment says where
+// the last rank stops: after how many steps, or "init" or "finalize", to which it does not come.
+#include <ctype.h>
+#include <string.h>
+
+#include "tests/e2e/victim.h"
+
+namespace {
+
+constexpr int kSteps = 8;
+
+__attribute__((noinline)) void Rest() {
+  for (;;) pause();
+}
+
+void AwaitLaunched(ncclComm_t comm) {
+  ncclResult_t state = ncclInProgress;
+  while (state == ncclInProgress) {
+    CHECK_NCCL(ncclCommGetAsyncError(comm, &state));
+    usleep(1000);
+  }
+  CHECK_NCCL(state);
+}
+
+void CheckStarted(ncclResult_t result) {
+  if (result != ncclInProgress) CHECK_NCCL(result);
+}
+
+}  // namespace
+
+int main() {
+  const int rank = victim::OnOwnDevice(JobRank());
+  const char* wrong = rank == JobSize() - 1 ? getenv("WRONG") : nullptr;
+  const auto is_wrong = [wrong](const char* what) {
+    return wrong != nullptr && strcmp(wrong, what) == 0;
+  };
+  const int steps = wrong != nullptr && isdigit(wrong[0]) ? atoi(wrong) : kSteps;
+  const ncclUniqueId id = ShareUniqueId();
+  cudaStream_t stream;
+  CHECK_CUDA(cudaStreamCreate(&stream));
+  const DeviceBuffer<float> send(victim::kCount), recv(victim::kCount);
+  ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+  config.blocking = 0;
+  ncclComm_t comm;
+  if (is_wrong("init")) Rest();
+  CheckStarted(ncclCommInitRankConfig(&comm, JobSize(), id, rank, &config));
+  AwaitLaunched(comm);
+  for (int i = 0; i < steps; ++i) {
+    CheckStarted(
+        ncclAllReduce(send.data(), recv.data(), victim::kCount, ncclFloat, ncclSum, comm, stream));
+    AwaitLaunched(comm);
+    CHECK_CUDA(cudaStreamSynchronize(stream));
+  }
+  if (steps < kSteps || is_wrong("finalize")) Rest();
+  CheckStarted(ncclCommFinalize(comm));
+  AwaitLaunched(comm);
+  CHECK_NCCL(ncclCommDestroy(comm));
+}
