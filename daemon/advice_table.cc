@@ -228,8 +228,17 @@ bool NeverLaunched(const Verdict& v) {
 
 bool CreationStalls(const Verdict& v) { return Is(v, Cause::kStalledInFlight) && Creates(v); }
 
+bool IsMpi(const Verdict& v) {
+  const char* name = OpName(v.call.op);
+  return name != nullptr && absl::StartsWith(name, "MPI_");
+}
+
 bool FirstCallStalls(const Verdict& v) {
-  return Is(v, Cause::kStalledInFlight) && !Creates(v) && v.position < kSetupCalls;
+  return Is(v, Cause::kStalledInFlight) && !Creates(v) && !IsMpi(v) && v.position < kSetupCalls;
+}
+
+bool MpiCallStays(const Verdict& v) {
+  return Is(v, Cause::kStalledInFlight) && ReturnsEarly(v.call.op) && !v.culprits.empty();
 }
 
 bool WorkedForLong(const Verdict& v) {
@@ -490,6 +499,12 @@ const std::vector<AdviceEntry>& KnownMistakes() {
        "only one side can reach makes it wait.",
        "All ranks came and cannot meet: set NCCL_SOCKET_IFNAME to the interface that all hosts "
        "share, open the firewall between them, and read NCCL_DEBUG=INFO for the addresses in use."},
+      {"mpi-goes-on-inside-mpi", MpiCallStays, "stalled_in_flight of a nonblocking call of MPI's",
+       "MPI may go on with a nonblocking call only while the rank is inside a call of MPI's.",
+       "The rank named here has made the call and does something else: let it come to its "
+       "MPI_Wait, "
+       "or call MPI_Test now and then while it works; or give MPI a thread of its own "
+       "(MPICH_ASYNC_PROGRESS=1)."},
       {"first-call-transport", FirstCallStalls, "the first calls of a communicator do not end",
        "Transports are set up at the first use. GPU-to-GPU access that the hardware does not carry "
        "out (ACS, virtual machines), InfiniBand settings or a small /dev/shm show now.",

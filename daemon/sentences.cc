@@ -158,9 +158,17 @@ std::string InitIncomplete(const Verdict& v) {
                       " ranks (", OpInWords(v.call.op), ")", WaitTail(v));
 }
 
+// Whose fault it may be made the call, which returns early, and is not among those who wait.
+bool SomebodyIsElsewhere(const Verdict& v) {
+  if (v.culprits.empty() || !ReturnsEarly(v.call.op)) return false;
+  const std::vector<int32_t>& waiting = v.waiting_ranks;
+  return std::find(waiting.begin(), waiting.end(), v.culprits.front().rank) == waiting.end();
+}
+
 std::string Stalled(const Verdict& v) {
+  const bool elsewhere = SomebodyIsElsewhere(v);
   const std::string least =
-      v.culprits.empty() ? "" : absl::StrCat("; least advanced: ", Who(v.culprits));
+      v.culprits.empty() || elsewhere ? "" : absl::StrCat("; least advanced: ", Who(v.culprits));
   if (IsCreation(v)) {
     return absl::StrCat("all ", v.communicator_size, " ranks of ", Where(v), " are inside ",
                         OpInWords(v.call.op), ", which does not finish", WaitTail(v));
@@ -168,6 +176,11 @@ std::string Stalled(const Verdict& v) {
   if (KindOf(v.call.op) == CallKind::kP2p) {
     return absl::StrCat("sends and receives on ", Where(v), " have both ends and do not finish (",
                         OpInWords(v.call.op), ")", least, WaitTail(v));
+  }
+  if (elsewhere) {
+    return absl::StrCat(Who(v.culprits), v.culprits.size() == 1 ? " does" : " do", " not wait for ",
+                        CallNumber(v), " on ", Where(v),
+                        ", which all have made and which does not finish", WaitTail(v));
   }
   return absl::StrCat("all ", v.communicator_size, " ranks of ", Where(v), " have entered ",
                       CallNumber(v), ", which does not finish", least, WaitTail(v));

@@ -64,6 +64,11 @@ constexpr bool Gives(Op op) { return op == Op::kSend || op == Op::kPutSignal || 
 // It gives without waiting for the end that takes.
 constexpr bool IsSignal(Op op) { return op == Op::kPutSignal || op == Op::kSignal; }
 
+// A collective of MPI's that returns before it is done.
+constexpr bool ReturnsEarly(Op op) {
+  return op >= Op::kMPI_Ibarrier && op <= Op::kMPI_Ineighbor_alltoallw;
+}
+
 // Call arguments that a call does not have are recorded as these.
 inline constexpr uint8_t kNoDtype = 0xff;
 inline constexpr uint8_t kNoReduction = 0xff;

@@ -40,6 +40,19 @@ void AddLeastAdvanced(const Suspicion& s, Verdict* verdict) {
       absl::StrCat(finished, " ranks have finished the call, as their markers show"));
 }
 
+// Those who have made a call that returns early, and do not wait for it. MPI need not go on with
+// it before they do.
+void AddElsewhere(const Suspicion& s, Verdict* verdict) {
+  const Communicator& comm = *s.call.communicator;
+  for (const auto& [rank, member] : comm.members) {
+    const bool open = member.entered > s.call.position && member.finished <= s.call.position;
+    if (!InRange(comm, rank) || !open || WaitOf(s.job, comm, member)) continue;
+    verdict->culprits.push_back(MakeCulprit(s.job, member.process, rank, &member));
+    verdict->evidence.push_back(absl::StrCat("rank ", PublicRank(s.job, member.process, rank),
+                                             " has made the call, and does not wait for it"));
+  }
+}
+
 // All ranks that have entered the call are known to have called the same.
 bool CalledTheSame(const Communicator& comm, uint64_t position) {
   const Member* first = nullptr;
@@ -95,6 +108,7 @@ std::optional<Verdict> JudgeStalledCalls(const Suspicion& s) {
   NoteUnproven(s, &*verdict);
   AddStopped(s, &*verdict);
   DropStoppedWaiters(s.job, &*verdict);
+  if (verdict->culprits.empty() && ReturnsEarly(s.call.call.op)) AddElsewhere(s, &*verdict);
   // With nobody further than the others nobody can be told apart.
   if (verdict->culprits.empty() && s.call.kind == StuckCall::Kind::kCollective) {
     AddLeastAdvanced(s, &*verdict);

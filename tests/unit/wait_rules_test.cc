@@ -255,6 +255,15 @@ const Case kCases[] = {
        return j.state;
      },
      70, Cause::kMissingRank, {2}},
+    {"a_rank_that_has_made_an_early_returning_call_and_does_not_wait_for_it",
+     [] {
+       JobBuilder j(3);
+       j.Finish(24);
+       j.Enter({0, 1, 2}, At(9), {Op::kMPI_Ibarrier, kNoDtype, kNoReduction, kNoPeer, 0});
+       j.member(2).waiting_since_ns = 0;
+       return j.state;
+     },
+     70, Cause::kStalledInFlight, {2}, Certainty::kPossible},
     {"a_group_that_has_not_ended_has_not_been_made",
      [] {
        auto j = NotStarted();
