@@ -20,7 +20,7 @@ int ObserveMpi(Function* real, Op op, int32_t root, uint64_t bytes, const void* 
   const uint64_t now = Now();
   const CallInfo info = {op, kNoDtype, kNoReduction, root, bytes, nullptr};
   BeginMpiPosition(comm);
-  const OpenRecord open = BeginRecord(thread, comm, info, now, caller);
+  const OpenRecord open = BeginRecord(thread, comm, info, now, caller, false);
   const uint64_t entered = Get(comm->entry->entered);
   const Blocked blocked(thread, op, comm, reinterpret_cast<const void*>(entered), now);
   const int result = real(args...);

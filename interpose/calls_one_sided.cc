@@ -32,7 +32,7 @@ void NoteWaits(const ncclWaitSignalDesc_t& wanted, bool first_is_noted, ncclComm
   LocalComm* channel = handle == comm ? nullptr : FindComm(handle);
   if (channel == nullptr) return;
   const InsideCall inside(thread);
-  if (thread->group_depth > 0) JoinGroup(thread, channel, stream);
+  const bool grouped = thread->group_depth > 0 && JoinGroup(thread, channel, stream) != nullptr;
   const uint64_t capture = CaptureOf(channel, stream);
   const int signals = wanted.opCnt < kMostSignals ? wanted.opCnt : kMostSignals;
   for (int i = first_is_noted ? 1 : 0; i < signals; ++i) {
@@ -42,8 +42,8 @@ void NoteWaits(const ncclWaitSignalDesc_t& wanted, bool first_is_noted, ncclComm
                   ncclSuccess);
       continue;
     }
-    const OpenRecord open = BeginRecord(thread, channel, info, Now(), caller);
-    EndRecord(thread, channel, open, ncclSuccess);
+    const OpenRecord open = BeginRecord(thread, channel, info, Now(), caller, grouped);
+    EndRecord(channel, open, ncclSuccess, grouped);
   }
 }
 

@@ -127,8 +127,8 @@ void NoteCall(LocalComm* comm, const CallInfo& info, bool captured) {
                 ncclSuccess);
     return;
   }
-  const OpenRecord open = BeginRecord(thread, comm, info, Now(), nullptr);
-  EndRecord(thread, comm, open, ncclSuccess);
+  const OpenRecord open = BeginRecord(thread, comm, info, Now(), nullptr, part != nullptr);
+  EndRecord(comm, open, ncclSuccess, part != nullptr);
 }
 
 void NoteCollApi(LocalComm* comm, const profiler::CollApi& call) {

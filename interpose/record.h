@@ -94,7 +94,10 @@ inline segment::BlockedEntry* BlockedOf(ThreadState* thread) {
 class Blocked {
  public:
   Blocked(ThreadState* thread, Op op, const LocalComm* comm, const void* stream, uint64_t since)
-      : entry_(BlockedOf(thread)) {
+      : Blocked(BlockedOf(thread), op, comm, stream, since) {}
+  Blocked(segment::BlockedEntry* entry, Op op, const LocalComm* comm, const void* stream,
+          uint64_t since)
+      : entry_(entry) {
     if (entry_ == nullptr) return;
     entry_->op.store(static_cast<uint32_t>(op), std::memory_order_relaxed);
     entry_->comm.store(comm == nullptr ? segment::kNoComm : comm->index, std::memory_order_relaxed);
@@ -218,9 +221,8 @@ ROLLCALL_HOT OpenRecord EnterCall(LocalComm* comm, const CallInfo& info, const R
 }
 
 ROLLCALL_HOT OpenRecord BeginRecord(ThreadState* thread, LocalComm* comm, const CallInfo& info,
-                                    uint64_t now, const void* caller) {
-  const RecordOrigin origin = {thread->thread_id,
-                               thread->group_depth > 0 ? thread->group_number : uint16_t{0},
+                                    uint64_t now, const void* caller, bool grouped) {
+  const RecordOrigin origin = {thread->thread_id, grouped ? thread->group_number : uint16_t{0},
                                thread->next_shape, 0, CallerWord(caller)};
   thread->next_shape = thread->kept_shape;
   return EnterCall(comm, info, origin, now);
@@ -247,8 +249,8 @@ inline bool IsError(ncclResult_t result) {
   return result != ncclSuccess && result != ncclInProgress;
 }
 
-ROLLCALL_HOT void EndRecord(ThreadState* thread, LocalComm* comm, const OpenRecord& open,
-                            ncclResult_t result) {
+ROLLCALL_HOT void EndRecord(LocalComm* comm, const OpenRecord& open, ncclResult_t result,
+                            bool grouped) {
   open.record->result.store(static_cast<uint8_t>(result), std::memory_order_relaxed);
   if (__builtin_expect(result != ncclSuccess, 0)) {
     if (!IsError(result)) return;  // it happens later
@@ -256,7 +258,7 @@ ROLLCALL_HOT void EndRecord(ThreadState* thread, LocalComm* comm, const OpenReco
     TakeBack(comm, open);
     return;
   }
-  if (thread->group_depth > 0) return;  // it happens when the group ends
+  if (grouped) return;  // it happens when the group ends
   open.record->returned.store(Now(), std::memory_order_release);
   segment::CommEntry* entry = comm->entry;
   if (open.p2p) {
@@ -267,7 +269,7 @@ ROLLCALL_HOT void EndRecord(ThreadState* thread, LocalComm* comm, const OpenReco
 }
 
 // The communicator's part in the group that this thread has open; nullptr: the
-// thread's list is full, and its calls go on without markers.
+// thread's list is full, and its calls go on without markers, and return when they are made.
 GroupComm* JoinGroup(ThreadState* thread, LocalComm* comm, cudaStream_t stream);
 
 // The newest call on the communicator has returned ncclInProgress (late.h).
@@ -278,7 +280,7 @@ void CloseGroup(ThreadState* thread, ncclResult_t result);
 
 template <typename Function, typename... Args>
 __attribute__((noinline, cold)) ncclResult_t ObserveCaptured(Function* real, ThreadState* thread,
-                                                             LocalComm* comm, const CallInfo& info,
+                                                             LocalComm* comm, CallInfo info,
                                                              const void* caller, uint64_t capture,
                                                              Args... args) {
   const Blocked blocked(thread, info.op, comm, info.stream, Now());
@@ -293,10 +295,10 @@ template <typename Function, typename... Args>
 ROLLCALL_HOT ncclResult_t ObservePlain(Function* real, ThreadState* thread, LocalComm* comm,
                                        const CallInfo& info, const void* caller, Args... args) {
   const uint64_t now = Now();
-  const OpenRecord open = BeginRecord(thread, comm, info, now, caller);
-  const Blocked blocked(thread, info.op, comm, info.stream, now);
+  const OpenRecord open = BeginRecord(thread, comm, info, now, caller, false);
+  const Blocked blocked(thread->blocked, info.op, comm, info.stream, now);
   const ncclResult_t result = real(args...);
-  EndRecord(thread, comm, open, result);
+  EndRecord(comm, open, result, false);
   return result;
 }
 
@@ -311,14 +313,14 @@ ROLLCALL_HOT ncclResult_t ObserveFully(Function* real, ThreadState* thread, Loca
   if (__builtin_expect(capture > kOffLimits, 0)) {
     return ObserveCaptured(real, thread, comm, info, caller, capture, args...);
   }
-  const OpenRecord open = BeginRecord(thread, comm, info, now, caller);
-  const Blocked blocked(thread, info.op, comm, info.stream, now);
+  const OpenRecord open = BeginRecord(thread, comm, info, now, caller, grouped);
+  const Blocked blocked(thread->blocked, info.op, comm, info.stream, now);
   const bool marked = HasMarkers(comm) && !grouped && capture == 0;
   const uint64_t collectives = open.p2p ? 0 : Get(comm->entry->entered);
   const uint64_t p2p = open.p2p ? Get(comm->entry->p2p_entered) : 0;
   if (marked) MarkBefore(comm, info.stream, collectives, p2p);
   const ncclResult_t result = real(args...);
-  EndRecord(thread, comm, open, result);
+  EndRecord(comm, open, result, grouped && part != nullptr);
   if (marked && result == ncclSuccess) MarkAfter(comm, info.stream, collectives, p2p);
   return result;
 }

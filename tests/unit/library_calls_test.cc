@@ -590,6 +590,19 @@ TEST_F(LibraryCallsTest, ManyThreadsOneAfterTheOtherLeaveNothingOut) {
   EXPECT_TRUE(segment.blocked.empty());
 }
 
+TEST_F(LibraryCallsTest, AGroupMaySpanMoreCommunicatorsThanAreFollowedToItsEnd) {
+  std::string make = "id", call = " group_start";
+  for (int i = 0; i < 40; ++i) {
+    make += " init=2,0";
+    call += " on=" + std::to_string(i) + " all_reduce send=8,1";
+  }
+  for (const CommSnapshot& comm : After(make + call + " group_end").communicators) {
+    EXPECT_EQ(comm.entered, 1u) << comm.index;
+    EXPECT_EQ(comm.returned, 1u) << comm.index;
+    EXPECT_EQ(comm.p2p_returned, 1u) << comm.index;
+  }
+}
+
 // A process held inside a call by a FIFO: what its segment says meanwhile.
 class BlockedCallTest : public LibraryCallsTest {
  protected:
