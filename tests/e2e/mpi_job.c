@@ -173,7 +173,7 @@ static void MakeCommunicators(void) {
   MPI_Comm_group(MPI_COMM_WORLD, &group);
   MPI_Group_incl(group, 2, rank < 2 ? (int[]){1, 0} : (int[]){2, 3}, &two);
   if (Do(3, "late to a pair")) pause();
-  if (rank < 2 && strcmp(what, "late to a pair") == 0) sleep(20); /* no part of it */
+  if (rank < 2 && strstr(what, "a pair") != NULL) sleep(20); /* no part of it */
   MPI_Comm_create_group(MPI_COMM_WORLD, two, 5, &pair);
   if (rank < 2) MPI_Comm_create_group(MPI_COMM_WORLD, two, 5, &again); /* the others do not */
   AllOf(pair);
