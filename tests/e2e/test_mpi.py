@@ -33,7 +33,7 @@ def go(mpi, tmp_path):
     def run(what, flags=("--on-hang=abort",)):
         reports = tmp_path / "reports"
         job = subprocess.run(
-            [ROLLCALL, "run", "--hang-after=3s", *flags, f"--report-dir={reports}", "--", *mpi,
+            [ROLLCALL, "run", "--hang-after=2s", *flags, f"--report-dir={reports}", "--", *mpi,
              what],
             stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60, env=ENVIRONMENT)
         print(job.stdout, job.stderr)

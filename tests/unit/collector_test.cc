@@ -213,7 +213,9 @@ TEST_F(CollectorTest, ByTheCountersClockNothingChangesFromTickToTickEither) {
   const uint64_t ticks = CounterTicks();
   header->clock_source = segment::ClockSource::kCounter;
   header->first_clock.ticks = ticks / 2;
-  header->first_clock.monotonic_ns = ClockNs(CLOCK_MONOTONIC) / 2;
+  const uint64_t up = ClockNs(CLOCK_MONOTONIC);
+  header->first_clock.monotonic_ns = up / 2;
+  header->first_clock.realtime_ns = ClockNs(CLOCK_REALTIME) - (up - up / 2);
   std::ifstream boot_id("/proc/sys/kernel/random/boot_id");
   boot_id.getline(header->boot_id, sizeof(header->boot_id));
   segment_.entry(comm)->init_entered = ticks - 3000;
