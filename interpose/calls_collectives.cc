@@ -225,6 +225,17 @@ ncclAlltoAllv(const void* sendbuff, const size_t* sendcounts, const size_t* sdis
                      sdispls, recvbuff, recvcounts, rdispls, datatype, comm, stream);
 }
 
+// Which collective it is its file says. Root and peer are filled in whether it has them or not.
+extern "C" ROLLCALL_EXPORT ncclResult_t mscclRunAlgo(
+    const void* sendBuff, const size_t* sendCounts, const size_t* sDisPls, void* recvBuff,
+    const size_t* recvCounts, const size_t* rDisPls, size_t count, ncclDataType_t dataType,
+    int root, int peer, ncclRedOp_t op, int mscclAlgoHandle, ncclComm_t comm, cudaStream_t stream) {
+  const CallInfo info = {Op::kmscclRunAlgo, Dtype(dataType), Reduction(op), kNoPeer, count, stream};
+  return ObserveCall(ROLLCALL_REAL(mscclRunAlgo), comm, info, CALLER, sendBuff, sendCounts, sDisPls,
+                     recvBuff, recvCounts, rDisPls, count, dataType, root, peer, op,
+                     mscclAlgoHandle, comm, stream);
+}
+
 extern "C" ROLLCALL_EXPORT ncclResult_t ncclAllReduceWithBias(const void* sendbuff, void* recvbuff,
                                                               size_t count, ncclDataType_t datatype,
                                                               ncclRedOp_t op, ncclComm_t comm,

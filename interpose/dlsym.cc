@@ -9,7 +9,7 @@
 // A wrapper is given out only where the real look-up succeeds (else programs
 // that probe for newer functions would be told lies), and bound to that very
 // function. A second NCCL in the same process gets its own functions back: it
-// works as if we were not there, and is not seen.
+// works as if we were not there, and tells of itself (profiler_plugin.h).
 #include "interpose/old_glibc.h"
 
 #include "interpose/profiler_plugin.h"
@@ -31,9 +31,7 @@ void* Twin(void* handle, const char* name, void* real) {
   return real;
 }
 
-bool MayBeOurs(const char* name) {
-  return name[0] == 'n' || name[0] == 'c' || name[0] == 'h' || name[0] == 'M';
-}
+bool MayBeOurs(const char* name) { return strchr("nchmM", name[0]) != nullptr; }
 
 }  // namespace
 

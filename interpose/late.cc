@@ -27,6 +27,7 @@ void StayInside(const ThreadState* thread, LocalComm* comm, Op op, const void* s
 void StopWaiting(LocalComm* comm) {
   LateCall* late = &comm->late;
   bool open = true;
+  if (!late->open.load(std::memory_order_acquire)) return;  // polled often
   if (!late->open.compare_exchange_strong(open, false)) return;
   // The thread may be inside another call by now.
   uint64_t since = late->since;
@@ -95,8 +96,10 @@ void NoteLateChange(const ThreadState* thread, LocalComm* comm, Op op,
 
 void EndLate(LocalComm* comm, uint32_t thread, bool launched) {
   StopWaiting(comm);
-  const uint32_t end_state = comm->late.end_state.exchange(0);
-  if (end_state != 0 && launched) SetState(comm, static_cast<segment::CommState>(end_state));
+  if (comm->late.end_state.load(std::memory_order_relaxed) != 0) {
+    const uint32_t end_state = comm->late.end_state.exchange(0);
+    if (end_state != 0 && launched) SetState(comm, static_cast<segment::CommState>(end_state));
+  }
   Mark(comm, thread, launched);
 }
 

@@ -106,6 +106,10 @@ ncclResult_t ncclAllToAllv(const void* sendbuff, const size_t* sendcounts, const
 ncclResult_t ncclAlltoAllv(const void* sendbuff, const size_t* sendcounts, const size_t* sdispls,
                            void* recvbuff, const size_t* recvcounts, const size_t* rdispls,
                            ncclDataType_t datatype, ncclComm_t comm, cudaStream_t stream);
+ncclResult_t mscclRunAlgo(const void* sendBuff, const size_t* sendCounts, const size_t* sDisPls,
+                          void* recvBuff, const size_t* recvCounts, const size_t* rDisPls,
+                          size_t count, ncclDataType_t dataType, int root, int peer, ncclRedOp_t op,
+                          int mscclAlgoHandle, ncclComm_t comm, cudaStream_t stream);
 ncclResult_t ncclAllReduceWithBias(const void* sendbuff, void* recvbuff, size_t count,
                                    ncclDataType_t datatype, ncclRedOp_t op, ncclComm_t comm,
                                    cudaStream_t stream, const void* acc);

@@ -59,18 +59,22 @@ Context* ClaimContext() {
   return nullptr;
 }
 
-// The wrappers have seen a communicator made, so they see what is called on it.
-bool WrappersSee() {
+// NCCL tells of a communicator while it is being created. Where the wrappers see that, they see what
+// is called on it; a second NCCL in the process they do not see.
+bool WrappersSeeIt() {
   for (const LocalComm& comm : recorder.comms) {
     if (comm.entry == nullptr) break;
-    if (!comm.by_plugin) return true;
+    if (!comm.by_plugin && comm.entry->state.load(std::memory_order_relaxed) ==
+                               static_cast<uint32_t>(segment::CommState::kInitializing)) {
+      return true;
+    }
   }
   return false;
 }
 
 // NCCL's hash of the unique id, or of how a child came about, is the same on all ranks.
 LocalComm* NewCommunicator(Context* context, uint64_t hash, const char* name, int ranks, int rank) {
-  if (!StartRecording() || this_thread.inside || WrappersSee()) return nullptr;
+  if (!StartRecording() || this_thread.inside || WrappersSeeIt()) return nullptr;
   NewComm what;
   what.base_id = segment::Mix(segment::kSignatureSeed, hash);
   what.id = segment::Mix(what.base_id, TimesCreated(what.base_id, rank));
@@ -396,7 +400,7 @@ void* ProfilerTableFor(const char* name, void* real) {
   if (version < 1 || version > profiler::kVersions || name[sizeof(kProfilerPrefix)] != '\0') {
     return real;
   }
-  const bool nothing_to_see = !IsOn() || this_thread.inside || WrappersSee();
+  const bool nothing_to_see = !IsOn() || this_thread.inside || WrappersSeeIt();
   const Table* other = static_cast<const Table*>(real);
   if (real == ours[version]) {  // NCCL has opened us, and nobody's
     void* library = DefaultPlugin();

@@ -36,7 +36,9 @@ const Name kNames[] = {
 #undef CALL
 };
 
-bool IsNccl(const char* name) { return strncmp(name, "nccl", 4) == 0; }
+bool IsNccl(const char* name) {
+  return strncmp(name, "nccl", 4) == 0 || strncmp(name, "msccl", 5) == 0;
+}
 
 bool IsOurs(const void* address) {
   for (const Name& name : kNames) {

@@ -1,8 +1,11 @@
 """Jobs whose NCCL no preloaded library can see: there the same file is NCCL's profiler plugin."""
 import pathlib
+import shutil
 import subprocess
 
 import pytest
+
+from conftest import BUILD
 
 ABI = pathlib.Path(__file__).parents[2] / "interpose" / "profiler_abi.h"
 
@@ -70,6 +73,16 @@ def others_plugin(tmp_path):
         return plugin, lambda: sorted(said.read_text().splitlines())
 
     return make
+
+
+def test_a_second_nccl_of_a_process_is_seen_by_its_plugin(run, tmp_path):
+    copy = tmp_path / "libnccl.so.2"
+    shutil.copy(BUILD / "sim" / "libnccl.so.2", copy)
+    verdict = run("two_nccls", env={"SECOND_NCCL": str(copy)}).verdict
+    assert verdict["cause"] == "missing_rank", verdict["summary"]
+    assert [c["rank"] for c in verdict["culprits"]] == [3]
+    assert verdict["waiting_ranks"] == [0, 1, 2]
+    assert verdict["call"]["position"] == 5
 
 
 @pytest.mark.parametrize("version", ["4", "5", "6"])

@@ -34,10 +34,14 @@ CHECKS = [
     ("replays_graphs", {"WRONG": "stays_inside", "ROLLCALL_GRAPH_MARKERS": "1"},
      "blocked_before_start", 3),
     ("replays_graphs", {"WRONG": "captures"}, "missing_rank", 3),
+    ("non_blocking", {"WRONG": "0"}, "missing_rank", 3),
+    ("non_blocking", {"WRONG": "5"}, "missing_rank", 3),
+    ("non_blocking", {"WRONG": "init"}, "init_incomplete", 3),
 ]
 # These must end by themselves, with not a word.
 HEALTHY = [("healthy_mix", {}), ("replays_graphs", {"WRONG": "nothing"}),
-           ("replays_graphs", {"WRONG": "nothing", "ROLLCALL_GRAPH_MARKERS": "1"})]
+           ("replays_graphs", {"WRONG": "nothing", "ROLLCALL_GRAPH_MARKERS": "1"}),
+           ("non_blocking", {})]
 
 
 def run_job(machine, program, environment):

@@ -53,6 +53,14 @@ TEST_F(LibraryCallsTest, RcclsAllToAllWithCountsComparesNone) {
   EXPECT_EQ(comm.records[0].count, 0u);
 }
 
+TEST_F(LibraryCallsTest, RcclsOwnAlgorithmsAreCollectives) {
+  const CommSnapshot comm = CommAfter("id init=2,0 msccl=64 all_reduce");
+  ASSERT_EQ(comm.records.size(), 2u);
+  EXPECT_EQ(static_cast<Op>(comm.records[0].op), Op::kmscclRunAlgo);
+  EXPECT_EQ(comm.records[0].count, 64u);
+  EXPECT_EQ(comm.entered, 2u);
+}
+
 TEST_F(LibraryCallsTest, CallsThatWaitOnTheHostHaveAnOrderOfTheirOwn) {
   const SegmentSnapshot segment =
       After("id init=4,2 all_reduce window all_reduce device_comm end_window window");

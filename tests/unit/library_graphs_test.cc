@@ -13,6 +13,12 @@ class LibraryGraphsTest : public LibraryStepsTest {
   }
 };
 
+TEST_F(LibraryGraphsTest, ACommunicatorThatIsMadeMeanwhileBreaksNoCapture) {
+  const CommSnapshot comm = CommAfter("id capture init=2,0 end_capture all_reduce");
+  EXPECT_NE(comm.flags & segment::kFlagMarkers, 0u);
+  EXPECT_EQ(comm.finished, 1u);
+}
+
 TEST_F(LibraryGraphsTest, ACapturedCallIsRecordedAndTakesNoPosition) {
   const CommSnapshot comm = CommAfter(kTwoCalls);
   EXPECT_EQ(comm.entered, 1u);

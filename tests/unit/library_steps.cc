@@ -233,6 +233,8 @@ const std::map<std::string, Step> kOthers = {
                                                    comm, nullptr, nullptr))},
     {"all_to_all_v", CALL(ncclAllToAllv(buffer, nullptr, nullptr, buffer, nullptr, nullptr,
                                         ncclFloat, comm, nullptr))},
+    {"msccl", CALL(mscclRunAlgo(buffer, nullptr, nullptr, buffer, nullptr, nullptr, Count(a),
+                                ncclFloat, 0, 0, ncclSum, 1, comm, nullptr))},
     {"window", CALL(ncclCommWindowRegister(comm, buffer, Count(a), nullptr, 0))},
     {"end_window", CALL(ncclCommWindowDeregister(comm, nullptr))},
     {"device_comm", CALL(ncclDevCommCreate(comm, nullptr, nullptr))},

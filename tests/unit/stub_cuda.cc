@@ -13,6 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include <utility>
 #include <vector>
 
 namespace {
@@ -45,10 +46,10 @@ struct Written {
 using Graph = std::vector<Written>;
 Graph* capturing = nullptr;
 cuuint64_t captures = 0;
+bool capture_is_broken = false;
+thread_local CUstreamCaptureMode capture_mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
 
-Graph* GraphOf(const void* handle) {
-  return const_cast<Graph*>(static_cast<const Graph*>(handle));
-}
+Graph* GraphOf(const void* handle) { return const_cast<Graph*>(static_cast<const Graph*>(handle)); }
 
 void Write(const Written& written) {
   if (capturing != nullptr) {
@@ -88,7 +89,18 @@ CUresult cuStreamWriteValue64_v2(CUstream, CUdeviceptr address, cuuint64_t value
   if (answer == CUDA_SUCCESS) Write({address, value});
   return answer;
 }
-CUresult cuMemHostRegister_v2(void*, size_t, unsigned) { return Answer("cuMemHostRegister_v2"); }
+// Breaks a capture of whichever thread, but for a thread that has asked not to.
+CUresult cuMemHostRegister_v2(void*, size_t, unsigned) {
+  if (capturing != nullptr && capture_mode != CU_STREAM_CAPTURE_MODE_RELAXED) {
+    capture_is_broken = true;
+    return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+  }
+  return Answer("cuMemHostRegister_v2");
+}
+CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode* mode) {
+  std::swap(*mode, capture_mode);
+  return CUDA_SUCCESS;
+}
 CUresult cuMemHostGetDevicePointer_v2(CUdeviceptr* device, void* host, unsigned) {
   *device = reinterpret_cast<CUdeviceptr>(host);
   return Answer("cuMemHostGetDevicePointer_v2");
@@ -111,7 +123,7 @@ cudaError_t cudaStreamBeginCapture(cudaStream_t, cudaStreamCaptureMode) {
 cudaError_t cudaStreamEndCapture(cudaStream_t, cudaGraph_t* graph) {
   *graph = reinterpret_cast<cudaGraph_t>(capturing);
   capturing = nullptr;
-  return cudaSuccess;
+  return capture_is_broken ? cudaErrorStreamCaptureInvalidated : cudaSuccess;
 }
 cudaError_t cudaGraphInstantiate(cudaGraphExec_t* executable, cudaGraph_t graph,
                                  unsigned long long) {

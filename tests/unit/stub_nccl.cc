@@ -145,6 +145,8 @@ CALL(ncclAllReduceConfig, const void*, void*, size_t, Type, ncclRedOp_t, ncclCom
      const ncclCollConfig_t*)
 CALL(ncclAllToAllv, const void*, const size_t*, const size_t*, void*, const size_t*, const size_t*,
      Type, ncclComm_t, Stream)
+CALL(mscclRunAlgo, const void*, const size_t*, const size_t*, void*, const size_t*, const size_t*,
+     size_t, Type, int, int, ncclRedOp_t, int, ncclComm_t, Stream)
 CALL(ncclCommWindowRegister, ncclComm_t, void*, size_t, ncclWindow_t*, int)
 CALL(ncclCommWindowDeregister, ncclComm_t, ncclWindow_t)
 CALL(ncclDevCommCreate, ncclComm_t, const void*, void*)
