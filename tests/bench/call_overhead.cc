@@ -20,6 +20,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <filesystem>
 #include <string>
 #include <thread>
 #include <vector>
@@ -161,6 +162,9 @@ Figures RunVariant(const char* self, size_t scenario, const char* preload) {
     exit(1);
   }
   pclose(out);
+  for (const auto& segment : std::filesystem::directory_iterator(getenv("ROLLCALL_DIR"))) {
+    std::filesystem::remove(segment);
+  }
   return figures;
 }
 
@@ -211,8 +215,15 @@ int main(int argc, char** argv) {
     return 0;
   }
   const int rounds = argc > 1 ? std::max(1, atoi(argv[1])) : 7;
+  char segments[] = "/dev/shm/rollcall-bench-XXXXXX";
+  if (mkdtemp(segments) == nullptr) {
+    perror(segments);
+    return 1;
+  }
+  setenv("ROLLCALL_DIR", segments, 1);
   printf("ns per call, median of %d rounds of %d calls\n", rounds, kCalls);
   printf("%-38s %-12s %7s %7s %7s %13s\n", "", "", "p50", "p99", "p99.9", "back to back");
   for (size_t scenario = 0; scenario < kCount; ++scenario) Compare(argv[0], scenario, rounds);
+  std::filesystem::remove_all(segments);
   return 0;
 }

@@ -11,6 +11,7 @@ import pathlib
 import statistics
 import subprocess
 import sys
+import tempfile
 
 DEPTH = 6  # frames of libraries between the call and the program
 
@@ -31,9 +32,10 @@ def measure():
     print(library["below"](comm, 1_000_000, DEPTH))
 
 
-def run(build, sites):
+def run(build, segments, sites):
     env = {**os.environ, "LD_PRELOAD": f"{build}/lib/librollcall.so", "ROLLCALL_MARKERS": "0",
-           "LD_LIBRARY_PATH": f"{build}/bench", "ROLLCALL_CALL_SITES": sites}
+           "LD_LIBRARY_PATH": f"{build}/bench", "ROLLCALL_CALL_SITES": sites,
+           "ROLLCALL_DIR": segments}
     return float(subprocess.run([sys.executable, __file__, "--measure"], env=env, check=True,
                                 capture_output=True, text=True).stdout)
 
@@ -42,7 +44,9 @@ def main():
     root = pathlib.Path(__file__).resolve().parents[2]
     build = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else root / "build" / "release").resolve()
     rounds = int(sys.argv[2]) if len(sys.argv) > 2 else 7
-    without, with_sites = zip(*[(run(build, "0"), run(build, "1")) for _ in range(rounds)])
+    with tempfile.TemporaryDirectory(dir="/dev/shm") as segments:
+        without, with_sites = zip(*[(run(build, segments, "0"), run(build, segments, "1"))
+                                    for _ in range(rounds)])
     before, after = statistics.median(without), statistics.median(with_sites)
     print(f"a call, recorded:                      {before:6.1f} ns")
     print(f"a call, recorded with its line:        {after:6.1f} ns")
