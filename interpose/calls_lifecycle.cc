@@ -216,7 +216,10 @@ ncclResult_t ObserveTeardown(Function* real, Op op, ncclComm_t handle, CommState
     return result;
   }
   SetState(comm, after);
-  if (frees) EndSideChannels(comm);
+  if (frees) {
+    EndLate(comm, 0, false);
+    EndSideChannels(comm);
+  }
   return result;
 }
 

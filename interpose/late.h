@@ -13,12 +13,13 @@ namespace rollcall {
 // The calls on this communicator from this record on, made by `thread`, are on their way.
 void NoteLate(const ThreadState* thread, LocalComm* comm, uint64_t first_record);
 
-// The same of its creation or end, by `op`. It leads to this state; kEmpty: somebody else sets that.
+// The same of its creation or end, by `op`. It leads to this state; kEmpty: somebody else sets
+// that.
 void NoteLateChange(const ThreadState* thread, LocalComm* comm, Op op,
                     segment::CommState end_state);
 
 // `thread` is told that the communicator is done with what it was given, or (`launched` is false)
-// has failed.
+// has failed. Thread 0: nobody is told any more, for it is gone.
 void EndLate(LocalComm* comm, uint32_t thread, bool launched);
 
 }  // namespace rollcall

@@ -474,6 +474,16 @@ TEST_F(NonBlockingTest, ItsBeginTakesUntilItSaysSo) {
   EXPECT_TRUE(ready.blocked.empty());
 }
 
+TEST_F(NonBlockingTest, NobodyWaitsInOneThatIsGone) {
+  for (const char* end : {" abort", " thread abort join", " thread destroy join"}) {
+    EXPECT_TRUE(
+        After("env=STUB_IN_PROGRESS=1 id init_config=2,0,0" + std::string(end)).blocked.empty());
+    EXPECT_TRUE(
+        After("env=STUB_LATE=ncclAllReduce id init_config=2,0,0 all_reduce" + std::string(end))
+            .blocked.empty());
+  }
+}
+
 TEST_F(NonBlockingTest, ItsEndTakesUntilItSaysSo) {
   const std::string finalize = "env=STUB_LATE=ncclCommFinalize id init_config=2,0,0 finalize";
   const SegmentSnapshot waiting = After(finalize);
