@@ -40,6 +40,7 @@ export ROLLCALL_TEST_FOREIGN_BUILD=$foreign
 export ROLLCALL_TEST_EMULATOR="qemu-aarch64 -L /usr/aarch64-linux-gnu"
 "$build/tests/library_calls_test" --gtest_brief=1
 "$build/tests/library_graphs_test" --gtest_brief=1
+"$build/tests/library_late_test" --gtest_brief=1
 # Not under emulation: a filter of system calls, and children that are this machine's own programs.
 "$build/tests/library_process_test" --gtest_brief=1 \
   --gtest_filter=-*NoSystemCall*:*AnyChildMayInherit*
