@@ -85,6 +85,18 @@ def test_a_second_nccl_of_a_process_is_seen_by_its_plugin(run, tmp_path):
     assert verdict["call"]["position"] == 5
 
 
+# Bound deeply, its waits for the GPU pass us by too: nobody is seen to wait, but contradictions are.
+@pytest.mark.parametrize("program, wrong, cause", [("bound_to_itself", "stops", "missing_rank"),
+                                                   ("bound_to_itself", "less", "argument_mismatch"),
+                                                   ("bound_deeply", "less", "argument_mismatch")])
+def test_calls_that_are_bound_past_what_is_preloaded_are_seen(run, program, wrong, cause):
+    verdict = run(program, env={"WRONG": wrong}).verdict
+    assert verdict["cause"] == cause, verdict["summary"]
+    assert [c["rank"] for c in verdict["culprits"]] == [3]
+    assert (verdict["call"]["operation"], verdict["call"]["position"]) == ("AllReduce", 10)
+    assert verdict["call"]["reduction"] == ""  # the wrappers would know it
+
+
 @pytest.mark.parametrize("version", ["4", "5", "6"])
 def test_a_missing_rank_is_named(run, version):
     verdict = run("one_rank_stops_calling_static", env={"ROLLCALL_SIM_PROFILER": version}).verdict

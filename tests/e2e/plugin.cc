@@ -1,0 +1,16 @@
+// A training program as a plugin (plugin_host.cc). Its last rank goes wrong, as WRONG in the
+// environment says: "stops" making calls, or reduces "less" than the others.
+#include <string.h>
+
+#include "tests/e2e/victim.h"
+
+extern "C" int RunTraining() {
+  victim::Rank self;
+  self.Train(10);
+  const bool last = self.rank == self.world - 1;
+  while (last && strcmp(getenv("WRONG"), "stops") == 0) pause();
+  self.AllReduce(last ? victim::kCount / 2 : victim::kCount);
+  self.Wait();
+  self.Finish();
+  return 0;
+}
