@@ -217,13 +217,14 @@ ncclResult_t ObserveTeardown(Function* real, Op op, ncclComm_t handle, CommState
   }
   SetState(comm, after);
   if (frees) {
-    EndLate(comm, 0, false);
+    EndLate(comm, LateSince(comm), 0, false);
     EndSideChannels(comm);
   }
   return result;
 }
 
-void NoteAsyncError(LocalComm* comm, ncclComm_t handle, ncclResult_t state) {
+// `since`: LateSince() before `state` was asked for.
+void NoteAsyncError(LocalComm* comm, ncclComm_t handle, ncclResult_t state, uint64_t since) {
   CommEntry* entry = comm->entry;
   if (IsError(state)) {
     entry->async_error.store(static_cast<uint32_t>(state), std::memory_order_relaxed);
@@ -239,7 +240,7 @@ void NoteAsyncError(LocalComm* comm, ncclComm_t handle, ncclResult_t state) {
     comm->maker.store(0, std::memory_order_relaxed);
     EnableMarkersOfDevice(comm);
   }
-  if (state != ncclInProgress) EndLate(comm, thread, state == ncclSuccess);
+  if (state != ncclInProgress) EndLate(comm, since, thread, state == ncclSuccess);
 }
 
 constexpr int kMostInitAll = 64;
@@ -426,14 +427,17 @@ extern "C" ROLLCALL_EXPORT ncclResult_t ncclCommGetAsyncError(ncclComm_t comm,
                                                               ncclResult_t* asyncError) {
   auto* real = ROLLCALL_REAL(ncclCommGetAsyncError);
   if (real == nullptr) return ncclSystemError;
-  const ncclResult_t result = real(comm, asyncError);
   rollcall::ThreadState* thread = &rollcall::this_thread;
-  if (result != ncclSuccess || thread->inside || !rollcall::Recording()) return result;
+  if (thread->inside || !rollcall::Recording()) return real(comm, asyncError);
   // FindComm, not CommOf: watchdogs call this from a thread of their own.
   rollcall::LocalComm* known = rollcall::FindComm(comm);
-  if (known != nullptr) {
+  const uint64_t since = known == nullptr ? 0 : rollcall::LateSince(known);
+  const ncclResult_t result = real(comm, asyncError);
+  // It may have ended meanwhile, and its place be another's.
+  if (result == ncclSuccess && known != nullptr &&
+      known->handle.load(std::memory_order_acquire) == comm) {
     const rollcall::InsideCall inside(thread);
-    rollcall::NoteAsyncError(known, comm, *asyncError);
+    rollcall::NoteAsyncError(known, comm, *asyncError, since);
   }
   return result;
 }

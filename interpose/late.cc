@@ -14,31 +14,47 @@ void RaiseTo(segment::Word* word, uint64_t value) {
 void StayInside(const ThreadState* thread, LocalComm* comm, Op op, const void* stream,
                 uint64_t since) {
   segment::BlockedEntry* entry = thread->blocked;
-  comm->late.blocked = entry;
-  comm->late.since = since;
-  if (entry == nullptr) return;
-  entry->op.store(static_cast<uint32_t>(op), std::memory_order_relaxed);
-  entry->comm.store(comm->index, std::memory_order_relaxed);
-  entry->stream.store(reinterpret_cast<uintptr_t>(stream), std::memory_order_relaxed);
-  entry->since.store(since, std::memory_order_release);
+  if (entry != nullptr) {
+    entry->op.store(static_cast<uint32_t>(op), std::memory_order_relaxed);
+    entry->comm.store(comm->index, std::memory_order_relaxed);
+    entry->stream.store(reinterpret_cast<uintptr_t>(stream), std::memory_order_relaxed);
+    entry->since.store(since, std::memory_order_release);
+  }
+  comm->late.blocked.store(entry, std::memory_order_relaxed);
+  comm->late.since.store(since, std::memory_order_release);
 }
 
-// Whoever is told first notes that the host waits no more.
-void StopWaiting(LocalComm* comm) {
+// Ends the wait that began then. Of several threads that are told, the first notes it; and none
+// ends a wait that has begun since it asked.
+void StopWaiting(LocalComm* comm, uint64_t since, bool launched) {
   LateCall* late = &comm->late;
-  bool open = true;
-  if (!late->open.load(std::memory_order_acquire)) return;  // polled often
-  if (!late->open.compare_exchange_strong(open, false)) return;
+  if (since == 0) return;
+  segment::BlockedEntry* blocked = late->blocked.load(std::memory_order_relaxed);
+  const uint64_t first = Get(late->first_record), end = Get(late->end_record);
+  const uint64_t entered = Get(late->entered), p2p_entered = Get(late->p2p_entered);
+  const uint32_t end_state = late->end_state.load(std::memory_order_relaxed);
+  uint64_t seen = since;
+  if (!late->since.compare_exchange_strong(seen, 0, std::memory_order_acq_rel)) return;
   // The thread may be inside another call by now.
-  uint64_t since = late->since;
-  if (late->blocked != nullptr) late->blocked->since.compare_exchange_strong(since, 0);
+  seen = since;
+  if (blocked != nullptr) blocked->since.compare_exchange_strong(seen, 0);
   const uint64_t now = Now();
-  for (uint64_t n = late->first_record; n < late->end_record; ++n) {
+  for (uint64_t n = first; n < end; ++n) {
     uint64_t never = 0;
     comm->ring[n % segment::kRingCapacity].returned.compare_exchange_strong(never, now);
   }
-  RaiseTo(&comm->entry->returned, late->entered);
-  RaiseTo(&comm->entry->p2p_returned, late->p2p_entered);
+  RaiseTo(&comm->entry->returned, entered);
+  RaiseTo(&comm->entry->p2p_returned, p2p_entered);
+  if (end_state != 0 && launched) SetState(comm, static_cast<segment::CommState>(end_state));
+}
+
+// The calls from `first` to `end` are on their way.
+void SetCalls(LateCall* late, uint64_t first, uint64_t end, uint64_t entered,
+              uint64_t p2p_entered) {
+  late->first_record.store(first, std::memory_order_relaxed);
+  late->end_record.store(end, std::memory_order_relaxed);
+  late->entered.store(entered, std::memory_order_relaxed);
+  late->p2p_entered.store(p2p_entered, std::memory_order_relaxed);
 }
 
 void Mark(LocalComm* comm, uint32_t thread, bool launched) {
@@ -52,32 +68,30 @@ void Mark(LocalComm* comm, uint32_t thread, bool launched) {
 }  // namespace
 
 void NoteLate(const ThreadState* thread, LocalComm* comm, uint64_t first_record) {
-  StopWaiting(comm);  // NCCL takes one after the other
+  StopWaiting(comm, LateSince(comm), true);  // NCCL takes one after the other
   const segment::CommEntry* entry = comm->entry;
-  LateCall* late = &comm->late;
-  late->end_record = Get(entry->recorded);
-  late->first_record = late->end_record - first_record > segment::kRingCapacity
-                           ? late->end_record - segment::kRingCapacity
-                           : first_record;
-  late->entered = Get(entry->entered);
-  late->p2p_entered = Get(entry->p2p_entered);
-  late->collectives = late->p2p = 0;
+  const uint64_t end = Get(entry->recorded);
+  const uint64_t oldest = end > segment::kRingCapacity ? end - segment::kRingCapacity : 0;
+  const uint64_t first = first_record > oldest ? first_record : oldest;
   const segment::CallRecord* newest = nullptr;
-  for (uint64_t n = late->first_record; n < late->end_record; ++n) {
+  LateCall* late = &comm->late;
+  late->collectives = late->p2p = 0;
+  for (uint64_t n = first; n < end; ++n) {
     const segment::CallRecord* record = &comm->ring[n % segment::kRingCapacity];
     if ((record->flags & segment::kRecordCaptured) != 0) continue;
     newest = record;
     if ((record->flags & segment::kRecordP2p) != 0) {
-      late->p2p = late->p2p_entered;
+      late->p2p = Get(entry->p2p_entered);
     } else {
-      late->collectives = late->entered;
+      late->collectives = Get(entry->entered);
     }
   }
   if (newest == nullptr) return;
+  SetCalls(late, first, end, Get(entry->entered), Get(entry->p2p_entered));
+  late->end_state.store(0, std::memory_order_relaxed);
   late->stream = reinterpret_cast<void*>(newest->stream);
-  StayInside(thread, comm, static_cast<Op>(newest->op), late->stream, newest->entered);
   if (HasMarkers(comm)) late->marking_thread.store(thread->thread_id, std::memory_order_release);
-  late->open.store(true, std::memory_order_release);
+  StayInside(thread, comm, static_cast<Op>(newest->op), late->stream, newest->entered);
 }
 
 void NoteLateCall(const ThreadState* thread, LocalComm* comm) {
@@ -86,20 +100,14 @@ void NoteLateCall(const ThreadState* thread, LocalComm* comm) {
 
 void NoteLateChange(const ThreadState* thread, LocalComm* comm, Op op,
                     segment::CommState end_state) {
-  StopWaiting(comm);
-  LateCall* late = &comm->late;
-  late->first_record = late->end_record = late->entered = late->p2p_entered = 0;
+  StopWaiting(comm, LateSince(comm), true);
+  SetCalls(&comm->late, 0, 0, 0, 0);
+  comm->late.end_state.store(static_cast<uint32_t>(end_state), std::memory_order_relaxed);
   StayInside(thread, comm, op, nullptr, Now());
-  late->end_state.store(static_cast<uint32_t>(end_state), std::memory_order_relaxed);
-  late->open.store(true, std::memory_order_release);
 }
 
-void EndLate(LocalComm* comm, uint32_t thread, bool launched) {
-  StopWaiting(comm);
-  if (comm->late.end_state.load(std::memory_order_relaxed) != 0) {
-    const uint32_t end_state = comm->late.end_state.exchange(0);
-    if (end_state != 0 && launched) SetState(comm, static_cast<segment::CommState>(end_state));
-  }
+void EndLate(LocalComm* comm, uint64_t since, uint32_t thread, bool launched) {
+  StopWaiting(comm, since, launched);
   Mark(comm, thread, launched);
 }
 

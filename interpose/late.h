@@ -18,8 +18,14 @@ void NoteLate(const ThreadState* thread, LocalComm* comm, uint64_t first_record)
 void NoteLateChange(const ThreadState* thread, LocalComm* comm, Op op,
                     segment::CommState end_state);
 
-// `thread` is told that the communicator is done with what it was given, or (`launched` is false)
-// has failed. Thread 0: nobody is told any more, for it is gone.
-void EndLate(LocalComm* comm, uint32_t thread, bool launched);
+// What the communicator is on its way with; to be asked before NCCL is asked how far it is. 0:
+// nothing.
+inline uint64_t LateSince(const LocalComm* comm) {
+  return comm->late.since.load(std::memory_order_acquire);
+}
+
+// `thread` is told that the communicator is done with what it was given at `since`, or (`launched`
+// is false) has failed. Thread 0: nobody is told any more, for it is gone.
+void EndLate(LocalComm* comm, uint64_t since, uint32_t thread, bool launched);
 
 }  // namespace rollcall

@@ -418,8 +418,7 @@ LocalComm* AddComm(const NewComm& what) {
   comm->marker_base = 0;
   comm->non_blocking = comm->on_trial = what.non_blocking;
   comm->maker.store(0, std::memory_order_relaxed);
-  comm->late.open.store(false, std::memory_order_relaxed);
-  comm->late.end_state.store(0, std::memory_order_relaxed);
+  comm->late.since.store(0, std::memory_order_relaxed);
   comm->late.marking_thread.store(0, std::memory_order_relaxed);
   comm->beside = nullptr;
   comm->by_plugin = false;

@@ -21,14 +21,14 @@ namespace rollcall {
 struct CallGraph;  // graphs.h
 
 // What a non-blocking communicator was told to do and has not done when the call returned (late.h).
+// Whoever sets `since` back to 0 acts on the rest, which is changed only while it is 0.
 struct LateCall {
-  std::atomic<bool> open{false};  // the host waits for it
-  segment::BlockedEntry* blocked = nullptr;
-  uint64_t since = 0;
-  uint64_t first_record = 0, end_record = 0, entered = 0, p2p_entered = 0;
+  segment::Word since{0};  // ticks: the host waits for it; 0: for none. No two are alike
+  std::atomic<segment::BlockedEntry*> blocked{nullptr};
+  segment::Word first_record{0}, end_record{0}, entered{0}, p2p_entered{0};
   std::atomic<uint32_t> end_state{0};  // CommState that it leads to; 0: it is a call like others
 
-  // Thread that may still mark it; 0: none.
+  // Thread that may still mark it; 0: none. What follows is that thread's own.
   std::atomic<uint32_t> marking_thread{0};
   void* stream = nullptr;
   uint64_t collectives = 0, p2p = 0;
