@@ -1,8 +1,12 @@
 // Trains with a communicator that does not block: every call is asked after until it is launched,
 // as PyTorch does with TORCH_NCCL_USE_COMM_NONBLOCKING. WRONG in the environment says where
 // the last rank stops: after how many steps, or "init" or "finalize", to which it does not come.
+// With WATCHDOG another thread asks after the communicator all the time.
 #include <ctype.h>
 #include <string.h>
+
+#include <atomic>
+#include <thread>
 
 #include "tests/e2e/victim.h"
 
@@ -46,6 +50,11 @@ int main() {
   if (is_wrong("init")) Rest();
   CheckStarted(ncclCommInitRankConfig(&comm, JobSize(), id, rank, &config));
   AwaitLaunched(comm);
+  std::atomic<bool> over{false};
+  std::thread watchdog([&] {
+    ncclResult_t state;
+    while (!over && getenv("WATCHDOG") != nullptr) CHECK_NCCL(ncclCommGetAsyncError(comm, &state));
+  });
   for (int i = 0; i < steps; ++i) {
     CheckStarted(
         ncclAllReduce(send.data(), recv.data(), victim::kCount, ncclFloat, ncclSum, comm, stream));
@@ -55,5 +64,7 @@ int main() {
   if (steps < kSteps || is_wrong("finalize")) Rest();
   CheckStarted(ncclCommFinalize(comm));
   AwaitLaunched(comm);
+  over = true;
+  watchdog.join();
   CHECK_NCCL(ncclCommDestroy(comm));
 }

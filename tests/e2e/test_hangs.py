@@ -126,8 +126,18 @@ def test_without_blocking_too_a_begin_and_an_end_want_all_ranks(run, stops, caus
     assert sorted(verdict["waiting_ranks"]) == [0, 1, 2]
 
 
-def test_a_healthy_job_without_blocking_ends_without_an_incident(run):
-    result = run("non_blocking")
+# What another thread was told before a call must not pass for the call's.
+@pytest.mark.parametrize("steps", [0, 5])
+def test_a_watchdog_that_asks_too_hides_nothing(run, steps):
+    verdict = run("non_blocking", env={"WRONG": str(steps), "WATCHDOG": "1"}).verdict
+    assert verdict["cause"] == "missing_rank", verdict["summary"]
+    assert [c["rank"] for c in verdict["culprits"]] == [3]
+    assert sorted(verdict["waiting_ranks"]) == [0, 1, 2]
+
+
+@pytest.mark.parametrize("environment", [{}, {"WATCHDOG": "1"}])
+def test_a_healthy_job_without_blocking_ends_without_an_incident(run, environment):
+    result = run("non_blocking", env=environment)
     assert (result.exit_code, result.reports, result.err) == (0, [], "")
 
 
