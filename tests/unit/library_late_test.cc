@@ -59,6 +59,15 @@ TEST_F(NonBlockingTest, TheHostWaitsUntilAnyThreadIsToldThatTheCallIsLaunched) {
   EXPECT_EQ(unasked.communicators[0].returned, 2u);
 }
 
+TEST_F(NonBlockingTest, AnAnswerFromBeforeACallSaysNothingOfIt) {
+  const SegmentSnapshot waiting = After(
+      "env=STUB_LATE=ncclAllReduce id init_config=2,0,0 env=STUB_CALL_MEANWHILE=1 async_error");
+  ASSERT_EQ(waiting.blocked.size(), 1u);
+  EXPECT_EQ(static_cast<Op>(waiting.blocked[0].op), Op::kAllReduce);
+  EXPECT_EQ(waiting.communicators[0].entered, 1u);
+  EXPECT_EQ(waiting.communicators[0].returned, 0u);
+}
+
 TEST_F(NonBlockingTest, ItsBeginTakesUntilItSaysSo) {
   const std::string init = "env=STUB_IN_PROGRESS=1 id init_config=2,0,0 async_error";
   const SegmentSnapshot waiting = After(init);

@@ -5,6 +5,7 @@
 //   STUB_LATE=ncclX       ncclX returns ncclInProgress
 //   STUB_BLOCK=ncclX      ncclX waits until somebody opens the FIFO STUB_FIFO
 //   STUB_UNIQUE_ID=text   the id that ncclGetUniqueId gives; else each is new
+//   STUB_CALL_MEANWHILE=1 another thread makes a call while ncclCommGetAsyncError answers
 //   STUB_IN_PROGRESS=1    new communicators are still on their way
 //
 // Every call has its p-twin. As NCCL does, it calls some of its own public
@@ -15,6 +16,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+#include <thread>
 
 #include "interpose/nccl_api.h"
 
@@ -172,9 +175,15 @@ STUB(ncclCommCount, (const ncclComm_t comm, int* size), *size = ObjectOf(comm)->
      return ncclSuccess;)
 STUB(ncclCommCuDevice, (const ncclComm_t comm, int* device), *device = ObjectOf(comm)->device;
      return ncclSuccess;)
-STUB(ncclCommGetAsyncError, (ncclComm_t, ncclResult_t* error),
-     *error = Is("STUB_ASYNC_ERROR", "1") ? ncclRemoteError : Created();
-     return ncclSuccess;)
+STUB(ncclCommGetAsyncError, (ncclComm_t comm, ncclResult_t* error), {
+  *error = Is("STUB_ASYNC_ERROR", "1") ? ncclRemoteError : Created();
+  if (Is("STUB_CALL_MEANWHILE", "1")) {
+    std::thread([comm] {
+      ncclAllReduce(nullptr, nullptr, 8, ncclFloat, ncclSum, comm, nullptr);
+    }).join();
+  }
+  return ncclSuccess;
+})
 CALL(ncclCommFinalize, ncclComm_t)
 STUB(ncclCommDestroy, (ncclComm_t comm), ANSWER(ncclCommDestroy) return FreeObject(comm);)
 STUB(ncclCommAbort, (ncclComm_t comm), ANSWER(ncclCommAbort) return FreeObject(comm);)
