@@ -57,6 +57,13 @@ enum class ClockSource : uint32_t {
   kCounter = 1,    // ticks are the CPU's time-stamp counter
 };
 
+// Parts of the segment that the folder has no room for, given up in this order.
+enum LeftOut : uint32_t {
+  kLeftOutRecords = 1,        // communicators have shorter rings (CommEntry::ring_capacity)
+  kLeftOutRings = 2,          // communicators have no records
+  kLeftOutCommunicators = 4,  // communicators are missing (lost_communicators)
+};
+
 enum class ExitMark : uint32_t { kNone = 0, kExited = 1 };
 
 // The same instant on three clocks.
@@ -123,6 +130,11 @@ struct SegmentHeader {
   char error[kErrorBytes];  // "ValueError: no such file at train.py:57"
 
   Annotations annotations;
+
+  // What follows is 0 where an older library wrote the segment.
+  uint64_t pid_namespace;  // inode of /proc/self/ns/pid; `pid` is a number in that namespace
+  HalfWord life_lock;      // 1: the process holds an OFD lock on the file's first byte
+  HalfWord left_out;       // LeftOut: what there was no room for
 };
 static_assert(sizeof(SegmentHeader) <= 4096);
 
@@ -235,6 +247,7 @@ struct CommEntry {
   // which is all that the ranks that join know, and the id that the others will know it by.
   Word grow_base_id;
   Word grow_id;
+  HalfWord ring_capacity;  // records in the ring, a power of two; 0: kRingCapacity
 
   // Progress. Collectives take positions; sends and receives are counted apart.
   alignas(64) Word entered;

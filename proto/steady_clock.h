@@ -1,0 +1,33 @@
+// The clock of the wire: agents and the daemon measure every wait with it.
+//
+// It reads like Unix time, because it starts from the wall clock once, at its first use in the
+// process. From then on it follows CLOCK_MONOTONIC: setting the wall clock does not move it, and it
+// stands while the host is suspended. Two processes' steady clocks differ by a constant.
+#pragma once
+
+#include <time.h>
+
+#include <cstdint>
+
+namespace rollcall {
+
+inline int64_t SteadyNs() {
+  const auto read = [](clockid_t clock) {
+    timespec time;
+    clock_gettime(clock, &time);
+    return time.tv_sec * int64_t{1'000'000'000} + time.tv_nsec;
+  };
+  static const int64_t offset_ns = read(CLOCK_REALTIME) - read(CLOCK_MONOTONIC);
+  return read(CLOCK_MONOTONIC) + offset_ns;
+}
+
+// What the wall clock shows, or showed, at that steady time. For people only: 0 stays 0.
+inline int64_t WallNs(int64_t steady_ns) {
+  if (steady_ns == 0) return 0;
+  timespec time;
+  clock_gettime(CLOCK_REALTIME, &time);
+  const int64_t wall_ns = time.tv_sec * int64_t{1'000'000'000} + time.tv_nsec;
+  return steady_ns + (wall_ns - SteadyNs());
+}
+
+}  // namespace rollcall
