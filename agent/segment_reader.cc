@@ -80,7 +80,7 @@ void CopyHeader(const SegmentHeader& header, const TickClock& clock, SegmentSnap
   out->start_time = header.start_time;
   out->host = Text(header.host);
   out->boot_id = Text(header.boot_id);
-  out->job = Text(header.job);
+  out->job = header.long_job[0] != '\0' ? Text(header.long_job) : Text(header.job);
   out->command = Text(header.command);
   out->library_version = Text(header.library_version);
   out->gpu_sharing = Text(header.gpu_sharing);

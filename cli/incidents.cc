@@ -72,7 +72,7 @@ int IncidentsCommand(const std::vector<std::string>& arguments) {
   int exit_code = 0;
   if (!ParseFlags(&app, arguments, &exit_code)) return exit_code;
   v1::ListIncidentsRequest request;
-  request.set_job(job);
+  request.set_job(CanonicalJob(job));
   request.set_host(host);
   request.set_cause(cause);
   request.set_limit(limit);

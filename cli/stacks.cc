@@ -179,7 +179,7 @@ std::vector<pid_t> ProcessesOfJob(const std::string& job) {
 // False: said what is wrong.
 bool FillRequest(const Flags& flags, v1::TakeStacksRequest* request) {
   constexpr size_t kMostRanks = 1 << 20;
-  request->set_job(flags.names.front());
+  request->set_job(CanonicalJob(flags.names.front()));
   for (const std::string& host : flags.hosts) request->add_hosts(host);
   for (const std::string& text : flags.ranks) {
     const RankSet set = RankSet::Parse(text);

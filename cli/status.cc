@@ -17,7 +17,7 @@ int StatusCommand(const std::vector<std::string>& arguments) {
   app.add_option("JOB", job, "only this one");
   int exit_code = 0;
   if (!ParseFlags(&app, arguments, &exit_code)) return exit_code;
-  request.set_job(job);
+  request.set_job(CanonicalJob(job));
   v1::StatusResponse response;
   const bool answered = DaemonQuery(flags.daemon).Ask("status", [&](auto* stub, auto* context) {
     return stub->GetStatus(context, request, &response);

@@ -19,7 +19,7 @@ constexpr int kTickMs = 1000;
 class Watch {
  public:
   Watch(const std::string& daemon, const std::string& job) : daemon_(daemon), query_(daemon) {
-    request_.set_job(job);
+    request_.set_job(CanonicalJob(job));
   }
 
   // Until q.

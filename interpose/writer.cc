@@ -199,7 +199,8 @@ void FillHeader(SegmentHeader* header, uint64_t start_time) {
   char boot_id[sizeof(header->boot_id)];
   ReadSmallFile("/proc/sys/kernel/random/boot_id", boot_id, sizeof(boot_id));
   CopyText(header->boot_id, sizeof(header->boot_id), boot_id);
-  CopyText(header->job, sizeof(header->job), FindJob(&getenv));
+  CopyJobName(FindJob(&getenv), header->long_job);
+  CopyText(header->job, sizeof(header->job), header->long_job);
   const Place place = FindPlace(&getenv);
   header->global_rank = place.rank;
   header->world_size = place.world_size;

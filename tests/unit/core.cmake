@@ -72,3 +72,10 @@ if(NOT ROLLCALL_SANITIZE STREQUAL "thread")
             "${CMAKE_CURRENT_LIST_DIR}/cli_test.py")
   set_tests_properties(cli PROPERTIES TIMEOUT 300)
 endif()
+
+# The command line has no library of its own: what is pure in it is compiled in.
+add_executable(hang_policy_test "${CMAKE_CURRENT_LIST_DIR}/hang_policy_test.cc"
+                                "${ROLLCALL_ROOT}/cli/hang_policy.cc")
+target_include_directories(hang_policy_test PRIVATE "${ROLLCALL_ROOT}")
+target_link_libraries(hang_policy_test PRIVATE rollcall_sanitize GTest::gtest_main)
+gtest_discover_tests(hang_policy_test DISCOVERY_TIMEOUT 60)
