@@ -106,7 +106,8 @@ def test_segments_of_ranks_that_were_started_again_are_freed(tmp_path):
     assert "nothing to watch" not in said
 
 
-@pytest.mark.parametrize("name", ["j" * 64, "j" * 300, "Größe/" + "ü" * 80, "a job\twith: odd 100%"])
+@pytest.mark.parametrize("name", ["j" * 64, "j" * 300, "Größe/" + "ü" * 80, "a job\twith: odd 100%"],
+                         ids=["64_bytes", "300_bytes", "other_letters", "blanks"])
 def test_no_name_of_a_job_changes_what_is_said_and_done(run, name):
     result = run("one_rank_reduces_otherwise", hang_after="60s", env={"ROLLCALL_JOB": name})
     assert result.exit_code == 75
