@@ -122,8 +122,10 @@ std::vector<IncidentWatch::News> IncidentWatch::Look() {
   open_.clear();
   for (const v1::Incident& incident : *incidents) {
     if (!incident.has_closed_at()) open_.insert(incident.id());
-    if (!incident.has_confirmed_at() || (reports_ && incident.report_path().empty()) ||
-        incident.verdicts_size() == 0 || !told_.insert(incident.id()).second) {
+    // A report that cannot be written is not waited for: its note says why.
+    const bool awaits_report =
+        reports_ && incident.report_path().empty() && incident.report_note().empty();
+    if (!incident.has_confirmed_at() || awaits_report || incident.verdicts_size() == 0 || !told_.insert(incident.id()).second) {
       continue;
     }
     News news;
@@ -134,7 +136,7 @@ std::vector<IncidentWatch::News> IncidentWatch::Look() {
     const v1::Verdict& root = incident.verdicts(0);
     news.has_failed = root.cause() == "rank_exited" || root.cause() == "rank_died";
     news.waited_ns = static_cast<int64_t>(root.waited_seconds() * 1e9);
-    news.text = reports_ ? IncidentLines(incident) : ToText(incident);
+    news.text = incident.report_path().empty() ? ToText(incident) : IncidentLines(incident);
     all.push_back(std::move(news));
   }
   return all;

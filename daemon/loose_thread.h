@@ -34,12 +34,17 @@ class LooseThread {
     });
   }
 
+  // Waits for its end. False: that has not come by then.
+  bool EndsBy(SteadyTime deadline) {
+    if (!thread_.joinable()) return true;
+    std::unique_lock<std::mutex> lock(end_->mutex);
+    return end_->wake.wait_until(lock, deadline, [this] { return end_->has_come; });
+  }
+
   // False: it has not ended by then, and is left to itself.
   bool Join(SteadyTime deadline) {
     if (!thread_.joinable()) return true;
-    std::unique_lock<std::mutex> lock(end_->mutex);
-    const bool ended = end_->wake.wait_until(lock, deadline, [this] { return end_->has_come; });
-    lock.unlock();
+    const bool ended = EndsBy(deadline);
     if (ended) {
       thread_.join();
     } else {
