@@ -125,7 +125,8 @@ std::vector<IncidentWatch::News> IncidentWatch::Look() {
     // A report that cannot be written is not waited for: its note says why.
     const bool awaits_report =
         reports_ && incident.report_path().empty() && incident.report_note().empty();
-    if (!incident.has_confirmed_at() || awaits_report || incident.verdicts_size() == 0 || !told_.insert(incident.id()).second) {
+    if (!incident.has_confirmed_at() || awaits_report || incident.verdicts_size() == 0 ||
+        !told_.insert(incident.id()).second) {
       continue;
     }
     News news;

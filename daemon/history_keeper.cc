@@ -19,6 +19,7 @@ namespace rollcall {
 namespace {
 
 constexpr int64_t kTrimEveryNs = 3'600'000'000'000;
+constexpr std::chrono::seconds kLastWait{1};
 constexpr auto kReadPatience = std::chrono::seconds(2);
 constexpr auto kStartPatience = std::chrono::seconds(5);
 constexpr size_t kMostQuestions = 64;  // that wait for the reader
@@ -54,7 +55,8 @@ struct HistoryKeeper::Core {
   absl::Status SaveNext();
   absl::Status TrimIfDue();
   void Settle(const absl::Status& status);
-  bool HasWork() const { return !waiting.empty() || history == nullptr; }
+  bool HasWork() const { return !waiting.empty() || history == nullptr || is_damaged; }
+  void NoteDamage(const History& read);
   void DropOldest();
 
   const HistoryKeeperOptions options;
@@ -75,6 +77,7 @@ struct HistoryKeeper::Core {
   bool has_tried = false;   // to open the file
   bool begun_anew = false;  // and nobody was told
   bool said = false;        // that the history cannot be written
+  bool is_damaged = false;  // the file, as the reading thread has seen
   bool finishing = false;
 };
 
@@ -140,7 +143,12 @@ void HistoryKeeper::Core::Write() {
       // Not for ever, for old incidents are to be forgotten.
       wake_writer.wait_for(lock, std::chrono::nanoseconds(kTrimEveryNs));
     }
+    const bool must_go = std::exchange(is_damaged, false);
     lock.unlock();
+    if (must_go) {
+      Close();
+      History::PutAside(options.path);
+    }
     if (history != nullptr && !history->IsInPlace()) Close();
     const bool was_open = history != nullptr;
     absl::Status status = was_open ? absl::OkStatus() : Open();
@@ -197,6 +205,14 @@ void HistoryKeeper::Core::Read() {
   }
 }
 
+// On the reading thread: the writing one may not have met the damage.
+void HistoryKeeper::Core::NoteDamage(const History& read) {
+  const std::lock_guard<std::mutex> lock(mutex);
+  if (to_read.get() != &read) return;  // that file is out of the way already
+  is_damaged = true;
+  wake_writer.notify_all();
+}
+
 void HistoryKeeper::Core::DropOldest() {
   const auto oldest =
       std::min_element(waiting.begin(), waiting.end(), [](const auto& a, const auto& b) {
@@ -214,7 +230,7 @@ void HistoryKeeper::Core::DropOldest() {
 HistoryKeeper::HistoryKeeper(HistoryKeeperOptions options)
     : core_(std::make_shared<Core>(std::move(options))) {}
 
-HistoryKeeper::~HistoryKeeper() { Finish(SteadyTime()); }
+HistoryKeeper::~HistoryKeeper() { Finish(std::chrono::steady_clock::now() + kLastWait); }
 
 absl::Status HistoryKeeper::Start() {
   writer_.Start([core = core_] { core->Write(); });
@@ -295,8 +311,11 @@ absl::StatusOr<v1::ListIncidentsResponse> HistoryKeeper::List(
   using Answer = absl::StatusOr<v1::ListIncidentsResponse>;
   // Its own, for whoever asks may be gone when the answer comes.
   const auto answer = std::make_shared<Answer>(absl::UnavailableError("the history does not answer"));
-  const bool came = Ask(core_.get(), [answer, ids, request, window](const History& history) {
+  // It holds no share of the core, which it is a part of.
+  const bool came = Ask(core_.get(), [core = core_.get(), answer, ids, request,
+                                      window](const History& history) {
     *answer = history.ListWithout(ids, request, window.offset, window.limit);
+    if (absl::IsDataLoss(answer->status())) core->NoteDamage(history);
   });
   if (!came) return absl::UnavailableError("the history does not answer");
   if (!answer->ok()) return answer->status();

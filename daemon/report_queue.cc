@@ -21,6 +21,7 @@ namespace rollcall {
 namespace {
 
 constexpr size_t kSpareDescriptors = 8;
+constexpr std::chrono::seconds kLastWait{1};
 constexpr size_t kMostFolders = 10'000;
 // Less of a delay is not worth a word in the report.
 constexpr int64_t kLateNs = 5'000'000'000;
@@ -192,7 +193,7 @@ ReportQueue::ReportQueue(ReportQueueOptions options)
   if (!core_->options.report_dir.empty()) thread_.Start([core = core_] { core->Run(); });
 }
 
-ReportQueue::~ReportQueue() { Finish(SteadyTime()); }
+ReportQueue::~ReportQueue() { Finish(std::chrono::steady_clock::now() + kLastWait); }
 
 void ReportQueue::Put(v1::Incident incident, const std::string& folder) {
   const std::lock_guard<std::mutex> lock(core_->mutex);
@@ -249,6 +250,7 @@ void ReportQueue::Finish(SteadyTime deadline) {
   for (const auto& [id, item] : core_->waiting) {
     core_->Lose(item.incident.job(), id, item.folder, problem);
   }
+  if (open == 0) return;
   spdlog::error("{} {} not written: {} does not answer", open,
                 open == 1 ? "report was" : "reports were", core_->options.report_dir);
 }

@@ -37,7 +37,7 @@ class ReportQueue {
   };
 
   explicit ReportQueue(ReportQueueOptions options);
-  // Waits no longer than Finish() did.
+  // Finish() within a second, unless that was called.
   ~ReportQueue();
   ReportQueue(const ReportQueue&) = delete;
   ReportQueue& operator=(const ReportQueue&) = delete;
