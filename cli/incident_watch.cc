@@ -139,7 +139,8 @@ std::unique_ptr<IncidentWatch> IncidentWatch::OfDaemonAt(
 }
 
 bool IncidentWatch::IsDue(const v1::Incident& incident) {
-  if (!reports_ || !incident.report_path().empty()) return true;
+  // A report that cannot be written is not waited for: its note says why.
+  if (!reports_ || !incident.report_path().empty() || !incident.report_note().empty()) return true;
   const int64_t now_ns = MonotonicNs();
   const int64_t since_ns = waits_for_report_.emplace(incident.id(), now_ns).first->second;
   return now_ns - since_ns >= kPatienceWithReportNs;
@@ -158,7 +159,8 @@ std::vector<IncidentWatch::News> IncidentWatch::Look(bool last) {
     if (!confirmed.is_over) open_.push_back(confirmed);
     if (was_told) continue;
     told_.insert(incident.id());
-    all.push_back({std::move(confirmed), reports_ ? IncidentLines(incident) : ToText(incident)});
+    const bool has_report = !incident.report_path().empty();
+    all.push_back({std::move(confirmed), has_report ? IncidentLines(incident) : ToText(incident)});
   }
   return all;
 }
@@ -174,10 +176,8 @@ std::string IncidentLines(const v1::Incident& incident) {
     if (++lines > 3) break;
     absl::StrAppend(&text, "rollcall:   [", advice.id(), "] ", advice.text(), "\n");
   }
-  absl::StrAppend(&text, "rollcall:   certainty: ", verdict.certainty(), "; report: ",
-                  incident.report_path().empty()
-                      ? "not written yet, the disk may be full or slow\n"
-                      : absl::StrCat(incident.report_path(), "/report.txt\n"));
+  absl::StrAppend(&text, "rollcall:   certainty: ", verdict.certainty(),
+                  "; report: ", incident.report_path(), "/report.txt\n");
   return text;
 }
 

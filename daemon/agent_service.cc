@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <deque>
 
+#include "daemon/clean_message.h"
 #include "daemon/grpc_callback.h"
 #include "rollcall/v1/agent.grpc.pb.h"
 
@@ -71,6 +72,7 @@ class AgentService::Stream
       End(grpc::Status::OK);
       return;
     }
+    CleanStrings(&in_);
     switch (in_.body_case()) {
       case v1::AgentMessage::kHello:
         if (!Greet(in_.hello())) return;

@@ -17,7 +17,7 @@ v1::ProcessStack WithoutAnswer(const StackCalls::Process& process, int32_t rank,
 
 void StackCalls::Begin(uint64_t request, std::map<Process, int32_t> ranks) {
   const absl::MutexLock lock(&mutex_);
-  calls_[request].open = std::move(ranks);
+  if (!closed_) calls_[request].open = std::move(ranks);
 }
 
 bool StackCalls::Deliver(uint64_t request, const v1::ProcessStack& stack) {
@@ -72,6 +72,12 @@ std::optional<v1::ProcessStack> StackCalls::Next(uint64_t request, absl::Time de
 void StackCalls::End(uint64_t request) {
   const absl::MutexLock lock(&mutex_);
   calls_.erase(request);
+}
+
+void StackCalls::Close() {
+  const absl::MutexLock lock(&mutex_);
+  closed_ = true;
+  for (auto& [request, call] : calls_) call.open.clear();
 }
 
 }  // namespace rollcall

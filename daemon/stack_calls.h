@@ -34,6 +34,9 @@ class StackCalls {
 
   void End(uint64_t request);
 
+  // Nobody waits any more, from now on: the daemon stops.
+  void Close();
+
  private:
   struct Call {
     std::map<Process, int32_t> open;
@@ -41,6 +44,7 @@ class StackCalls {
   };
 
   absl::Mutex mutex_;
+  bool closed_ ABSL_GUARDED_BY(mutex_) = false;
   std::map<uint64_t, Call> calls_ ABSL_GUARDED_BY(mutex_);
 };
 
