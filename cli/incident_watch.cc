@@ -9,6 +9,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "agent/monotonic_clock.h"
+#include "daemon/clean_message.h"
 #include "daemon/daemon.h"
 #include "daemon/report/text.h"
 #include "daemon/report/words.h"
@@ -83,6 +84,7 @@ class RemoteWatch : public IncidentWatch {
       said_ = true;
       return std::nullopt;
     }
+    CleanStrings(&response);
     // Oldest first, as things happened.
     std::vector<v1::Incident> incidents(response.incidents().rbegin(), response.incidents().rend());
     // The job had the same name before: what was over when this run began is not its own.

@@ -7,6 +7,7 @@
 #include "absl/time/time.h"
 #include "cli/commands.h"
 #include "cli/query.h"
+#include "daemon/clean_message.h"
 #include "daemon/report/words.h"
 
 namespace rollcall {
@@ -84,6 +85,7 @@ int IncidentsCommand(const std::vector<std::string>& arguments) {
     return stub->ListIncidents(context, request, &response);
   });
   if (!answered) return 1;
+  CleanStrings(&response);
   if (flags.format == "json") {
     PrintJson(response);
   } else {

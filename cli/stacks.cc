@@ -21,6 +21,7 @@
 #include "agent/stacks.h"
 #include "agent/stacks_proto.h"
 #include "cli/commands.h"
+#include "daemon/clean_message.h"
 #include "daemon/report/stacks_text.h"
 #include "daemon/stacks/merge.h"
 #include "daemon/stacks/stack_tree.h"
@@ -208,6 +209,7 @@ int StacksOfJob(const Flags& flags) {
   v1::ProcessStack stack;
   while (reader->Read(&stack)) {
     ++processes;
+    CleanStrings(&stack);
     if (!stack.error().empty()) {
       std::cerr << "rollcall: rank " << stack.rank() << ", " << stack.host() << ", process "
                 << stack.pid() << ": " << stack.error() << "\n";

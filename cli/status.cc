@@ -5,6 +5,7 @@
 #include "cli/commands.h"
 #include "cli/query.h"
 #include "cli/status_lines.h"
+#include "daemon/clean_message.h"
 
 namespace rollcall {
 
@@ -23,6 +24,7 @@ int StatusCommand(const std::vector<std::string>& arguments) {
     return stub->GetStatus(context, request, &response);
   });
   if (!answered) return 1;
+  CleanStrings(&response);
   if (flags.format == "json") {
     PrintJson(response);
   } else {
