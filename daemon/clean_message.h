@@ -13,7 +13,7 @@ class AgentMessage;
 // are.
 void CleanStrings(google::protobuf::Message* message);
 
-// The same, in a tenth of the time for the ticks of large hosts: the numbers in them are not walked.
+// The same. Of ticks, which hold thousands of numbers, only the texts are visited.
 void CleanStrings(v1::AgentMessage* message);
 
 }  // namespace rollcall
