@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "interpose/group_lists.h"
 #include "interpose/late.h"
 #include "interpose/real.h"
 #include "interpose/side_channel.h"
@@ -112,8 +113,8 @@ ncclResult_t ObserveCreate(Function* real, Op op, const NewComm& what, ncclComm_
   NoteNcclVersion();
   const ncclResult_t result = CallBlocked(real, thread, op, comm, args...);
   if (thread->group_depth > 0 && !IsError(result)) {
-    if (thread->pending_size < kGroupComms) {
-      thread->pending[thread->pending_size++] = {comm, handle};
+    if (thread->pending_size < kGroupComms && ListsOf(thread) != nullptr) {
+      thread->lists->pending[thread->pending_size++] = {comm, handle};
     }
     return result;
   }
@@ -277,7 +278,7 @@ ncclResult_t ObserveInitAll(decltype(&ncclCommInitAll) real, ncclComm_t* handles
 
 void BindPending(ThreadState* thread, ncclResult_t result) {
   for (int i = 0; i < thread->pending_size; ++i) {
-    const PendingComm& pending = thread->pending[i];
+    const PendingComm& pending = thread->lists->pending[i];
     NoteCreated(pending.comm, IsError(result) ? nullptr : *pending.handle, result);
     if (result == ncclSuccess && *pending.handle != nullptr) EnableMarkersOfDevice(pending.comm);
   }

@@ -38,8 +38,8 @@ bool Find(void* library, const char* name, F* function) {
 }
 
 bool LoadDriver() {
-  // NOLOAD: whoever uses a GPU has the driver loaded already.
-  void* library = dlopen("libcuda.so.1", RTLD_NOLOAD | RTLD_LAZY);
+  // NOLOAD: whoever uses a GPU has the driver loaded already. NODELETE: we remember its functions.
+  void* library = dlopen("libcuda.so.1", RTLD_NOLOAD | RTLD_NODELETE | RTLD_LAZY);
   if (library == nullptr) return false;
   Find(library, "cuStreamGetCaptureInfo_v2", &driver.capture_info);
   Find(library, "cuCtxPushCurrent_v2", &driver.push_context);

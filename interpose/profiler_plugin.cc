@@ -7,7 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "interpose/group_lists.h"
 #include "interpose/keep_errno.h"
+#include "interpose/keep_loaded.h"
 #include "interpose/profiler_abi.h"
 #include "interpose/real.h"
 #include "interpose/record.h"
@@ -171,7 +173,7 @@ void BeginGroupEnd() {
   ThreadState* thread = &this_thread;
   segment::BlockedEntry* entry = thread->group_depth == 0 ? nullptr : BlockedOf(thread);
   if (entry == nullptr) return;
-  const uint32_t comm = thread->group_size > 0 ? thread->group[0].comm->index : segment::kNoComm;
+  const uint32_t comm = thread->group_size > 0 ? thread->lists->group[0].comm->index : segment::kNoComm;
   entry->op.store(static_cast<uint32_t>(Op::kGroupEnd), std::memory_order_relaxed);
   entry->comm.store(comm, std::memory_order_relaxed);
   entry->since.store(Now(), std::memory_order_release);
@@ -411,7 +413,9 @@ void* ProfilerTableFor(const char* name, void* real) {
     if (library != nullptr && other == nullptr && HasOlder(library, version)) return nullptr;
     if (other == real) other = nullptr;
   }
-  if (nothing_to_see) return other == nullptr ? real : const_cast<Table*>(other);
+  if (nothing_to_see || (other != nullptr && !KeepLoaded(other))) {
+    return other == nullptr ? real : const_cast<Table*>(other);
+  }
   chained[version].store(other, std::memory_order_release);
   return const_cast<Table*>(ours[version]);
 }

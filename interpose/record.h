@@ -49,6 +49,8 @@ struct PendingComm {
 
 inline constexpr int kGroupComms = 32;
 
+struct GroupLists;  // group_lists.h
+
 struct ThreadState {
   bool inside;  // in a wrapped call: those that it makes itself are NCCL's business
   bool blocked_claimed;
@@ -62,9 +64,11 @@ struct ThreadState {
   LocalComm* last_comm;
   uint32_t thread_id;
   uint64_t nested_unique_id;  // hash of the id that CommInitAll made inside
-  GroupComm group[kGroupComms];
-  PendingComm pending[kGroupComms];
+  GroupLists* lists;          // of the group that it has open; nullptr: it never had one
 };
+// Small: whoever loads us late (an NCCL that takes us as its plugin) has 1,664 bytes left for all
+// libraries of that kind, in glibc up to 2.36.
+static_assert(sizeof(ThreadState) <= 64);
 // __thread, not thread_local: nothing to construct, so no guard at each access.
 // Initial-exec by the build's flags: a plain offset from the thread pointer.
 extern __thread ThreadState this_thread;

@@ -23,8 +23,10 @@
 #include "interpose/torch_shapes.h"
 #include "interpose/shapes.h"
 #include "interpose/environment.h"
+#include "interpose/group_lists.h"
 #include "interpose/keep_errno.h"
 #include "interpose/stack_signals.h"
+#include "interpose/thread_slots.h"
 
 namespace rollcall {
 
@@ -227,6 +229,7 @@ void ForgetParent() {
   }
   for (HandleSlot& slot : handles) slot.handle.store(0, std::memory_order_relaxed);
   ForgetThread();
+  ForgetGroupLists();
 }
 
 // Weak: musl has none, and nothing is recorded there.
@@ -499,22 +502,14 @@ void RenewClock() {
 }
 
 segment::BlockedEntry* ClaimBlockedEntry() {
-  const KeepErrno keep_errno;
-  const auto tid = static_cast<uint32_t>(ThreadId());
-  for (bool reclaim : {false, true}) {
-    for (uint32_t i = 0; i < segment::kBlockedCapacity; ++i) {
-      BlockedEntry* entry = &recorder.blocked[i];
-      uint32_t owner = entry->tid.load(std::memory_order_relaxed);
-      const bool gone =
-          owner != 0 && reclaim && syscall(SYS_tgkill, getpid(), static_cast<int>(owner), 0) != 0;
-      if (owner != 0 && !gone) continue;
-      if (!entry->tid.compare_exchange_strong(owner, tid)) continue;
-      entry->since.store(0, std::memory_order_relaxed);
-      return entry;
-    }
+  const int slot = ClaimThreadSlot(segment::kBlockedCapacity,
+                                   [](int i) { return &recorder.blocked[i].tid; });
+  if (slot < 0) {
+    recorder.header.load(std::memory_order_acquire)->lost_threads.fetch_add(1);
+    return nullptr;
   }
-  recorder.header.load(std::memory_order_acquire)->lost_threads.fetch_add(1);
-  return nullptr;
+  recorder.blocked[slot].since.store(0, std::memory_order_relaxed);
+  return &recorder.blocked[slot];
 }
 
 int32_t ThreadId() { return static_cast<int32_t>(syscall(SYS_gettid)); }

@@ -18,6 +18,15 @@ add_test(NAME library_company
           ${Python3_EXECUTABLE} -m pytest -q -p no:cacheprovider
           "${CMAKE_CURRENT_LIST_DIR}/library_company_test.py")
 
+add_test(NAME library_loader
+  COMMAND ${CMAKE_COMMAND} -E env "ROLLCALL_LIBRARY=$<TARGET_FILE:rollcall_library>"
+          "ROLLCALL_STUB_DIR=${CMAKE_BINARY_DIR}/stubs" "ROLLCALL_SIM_DIR=${CMAKE_BINARY_DIR}/sim"
+          "RANKS=$<TARGET_FILE:ranks>"
+          "STATIC_NCCL_PROGRAM=${CMAKE_BINARY_DIR}/tests/healthy_mix_static"
+          ${Python3_EXECUTABLE} -m pytest -q -p no:cacheprovider
+          "${CMAKE_CURRENT_LIST_DIR}/library_loader_test.py")
+set_tests_properties(library_loader PROPERTIES TIMEOUT 300)
+
 if(NOT ROLLCALL_SANITIZE)
   add_test(NAME library_instructions
     COMMAND ${CMAKE_COMMAND} -E env "ROLLCALL_LIBRARY=$<TARGET_FILE:rollcall_library>"
