@@ -16,6 +16,7 @@
 #include "interpose/python_lines.h"
 #include "interpose/real.h"
 #include "interpose/segment.h"
+#include "interpose/segment_file.h"
 #include "interpose/writer.h"
 
 namespace rollcall {

@@ -52,9 +52,9 @@ void MarkGroupAfter(const ThreadState* thread) {
 
 void StampRecords(const GroupComm& part, uint64_t now, ncclResult_t result) {
   const uint64_t end = Get(part.comm->entry->recorded);
-  const uint64_t oldest = end > segment::kRingCapacity ? end - segment::kRingCapacity : 0;
+  const uint64_t oldest = OldestRecord(part.comm, end);
   for (uint64_t n = part.recorded > oldest ? part.recorded : oldest; n < end; ++n) {
-    segment::CallRecord* record = &part.comm->ring[n % segment::kRingCapacity];
+    segment::CallRecord* record = RecordAt(part.comm, n);
     if (Get(record->returned) != 0) continue;
     record->result.store(static_cast<uint8_t>(result), std::memory_order_relaxed);
     record->returned.store(now, std::memory_order_release);
@@ -71,6 +71,7 @@ void CloseGroup(ThreadState* thread, ncclResult_t result) {
     if (result == ncclInProgress && part.comm->non_blocking) continue;
     StampRecords(part, now, result);
     if (IsError(result)) {  // nothing of the group was launched
+      part.comm->placed_out_of_order = true;
       entry->signature.store(part.signature, std::memory_order_relaxed);
       Raise(&entry->entered, part.entered);
       Raise(&entry->p2p_entered, part.p2p_entered);

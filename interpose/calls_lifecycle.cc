@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "interpose/creations.h"
 #include "interpose/group_lists.h"
 #include "interpose/late.h"
 #include "interpose/real.h"
@@ -265,6 +266,7 @@ ncclResult_t ObserveInitAll(decltype(&ncclCommInitAll) real, ncclComm_t* handles
   thread->nested_unique_id = 0;
   const ncclResult_t result = real(handles, devices, list);
   for (int rank = 0; rank < noted; ++rank) {
+    NoteCreation(thread->nested_unique_id, rank);
     if (comms[rank] == nullptr) continue;
     comms[rank]->entry->base_id.store(thread->nested_unique_id, std::memory_order_relaxed);
     comms[rank]->entry->id.store(thread->nested_unique_id, std::memory_order_relaxed);

@@ -120,7 +120,7 @@ struct Search {
   bool found;
 };
 
-// Called by the loader while it holds its lock: reads and copies, and calls nothing of the loader's.
+// Called by the loader while it holds its lock: reads and copies, and calls nothing of its.
 int SearchObject(dl_phdr_info* info, size_t, void* data) {
   auto* search = static_cast<Search*>(data);
   // The kernel's own object has no addresses to be relocated by.

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "interpose/creations.h"
 #include "interpose/group_lists.h"
 #include "interpose/keep_errno.h"
 #include "interpose/keep_loaded.h"
@@ -19,6 +20,7 @@ namespace {
 
 using profiler::DetailsOf;
 using profiler::Table;
+using segment::CommState;
 
 constexpr int kSystemError = 2;  // ncclSystemError: NCCL goes on without a profiler
 
@@ -64,14 +66,12 @@ Context* ClaimContext() {
 // NCCL tells of a communicator while it is being created. Where the wrappers see that, they see what
 // is called on it; a second NCCL in the process they do not see.
 bool WrappersSeeIt() {
-  for (const LocalComm& comm : recorder.comms) {
-    if (comm.entry == nullptr) break;
-    if (!comm.by_plugin && comm.entry->state.load(std::memory_order_relaxed) ==
-                               static_cast<uint32_t>(segment::CommState::kInitializing)) {
-      return true;
-    }
-  }
-  return false;
+  bool seen = false;
+  ForEachComm([&seen](const LocalComm* comm) {
+    seen = seen || (!comm->by_plugin && comm->entry->state.load(std::memory_order_relaxed) ==
+                                            static_cast<uint32_t>(CommState::kInitializing));
+  });
+  return seen;
 }
 
 // NCCL's hash of the unique id, or of how a child came about, is the same on all ranks.

@@ -201,7 +201,7 @@ ROLLCALL_HOT OpenRecord EnterCall(LocalComm* comm, const CallInfo& info, const R
   const bool p2p = KindOf(info.op) == CallKind::kP2p;
   const uint64_t index = Get(entry->recorded);
   const uint64_t position = Get(entry->entered);
-  const OpenRecord open = {&comm->ring[index % segment::kRingCapacity], Get(entry->signature), p2p};
+  const OpenRecord open = {RecordAt(comm, index), Get(entry->signature), p2p};
   FillRecord(open.record, index, position, info, origin, now);
   entry->last_entered.store(now, std::memory_order_relaxed);
   Raise(&entry->recorded, index + 1);
@@ -240,6 +240,7 @@ void EndCaptured(const ThreadState* thread, LocalComm* comm, const CallInfo& inf
 
 // An error at once: NCCL took no notice of the call, so neither do positions.
 inline void TakeBack(LocalComm* comm, const OpenRecord& open) {
+  comm->placed_out_of_order = true;  // the next call has the same position
   segment::CommEntry* entry = comm->entry;
   if (open.p2p) {
     Raise(&entry->p2p_entered, Get(entry->p2p_entered) - 1);
