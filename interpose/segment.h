@@ -21,6 +21,9 @@
 //
 //   CommBlock:  CommEntry 4096 | markers 4096 | CallRecord[512] 32768
 //
+// Where the folder has little room a CommBlock has 64 records, or none; what is missing of it is a
+// hole.
+//
 // This is an ABI between separately deployed binaries. Change it only with
 // kLayoutVersion, and describe the change in docs/segment_format.md.
 //
