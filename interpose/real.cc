@@ -1,6 +1,7 @@
 #include "interpose/old_glibc.h"
 
 #include "interpose/elf_lookup.h"
+#include "interpose/keep_cancel.h"
 #include "interpose/real.h"
 
 #include <dlfcn.h>
@@ -157,6 +158,7 @@ DlsymFn RealDlsym() {
 
 void* FindRealByName(const char* symbol) {
   if (RealDlsym() == nullptr) return nullptr;
+  const KeepCancel keep_cancel;  // a thread that ended in there would keep the loader's lock
   const int saved_errno = errno;
   void* address = Find(symbol);
   dlerror();  // our failed look-ups are not the program's

@@ -23,7 +23,9 @@
 #include "interpose/torch_shapes.h"
 #include "interpose/shapes.h"
 #include "interpose/environment.h"
+#include "interpose/keep_cancel.h"
 #include "interpose/keep_errno.h"
+#include "interpose/say.h"
 #include "interpose/stack_signals.h"
 
 namespace rollcall {
@@ -52,17 +54,14 @@ std::atomic<int> start_state{0};  // 0 not tried, 1 under way, 2 done, 3 in vain
 char segment_path[512];
 uint64_t segment_inode;
 
-// One line, once a process, without stdio's locks.
+// One line, once a process.
 void SayNotRecording(const char* why, const char* detail) {
   char line[700];
   const Place place = FindPlace(&getenv);
-  const int length = snprintf(
-      line, sizeof(line), "rollcall[rank %d, pid %d]: not recording, training unaffected: %s %s\n",
-      place.rank, static_cast<int>(getpid()), why, detail);
-  if (length > 0) {
-    const ssize_t written = write(STDERR_FILENO, line, static_cast<size_t>(length));
-    static_cast<void>(written);  // nobody to tell
-  }
+  snprintf(line, sizeof(line),
+           "rollcall[rank %d, pid %d]: not recording, training unaffected: %s %s\n", place.rank,
+           static_cast<int>(getpid()), why, detail);
+  SayLine(line);
 }
 
 int StatFd(int fd, struct stat* out) {
@@ -212,16 +211,27 @@ void FillHeader(SegmentHeader* header, uint64_t start_time) {
   CopyAnnotations(&header->annotations);
 }
 
+// A child that outlives its parent must not hold the parent's file. Empty memory stays in its
+// place: the fork may have come from inside a call, which writes there once more.
+void LetGoOfMapping(SegmentHeader* header) {
+  if (header == nullptr) return;
+  const KeepErrno keep_errno;
+  const int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED;
+  if (mmap(header, segment::kMappedBytes, PROT_READ | PROT_WRITE, flags, -1, 0) == MAP_FAILED) {
+    munmap(header, segment::kMappedBytes);
+  }
+}
+
 // A child of fork shares the parent's mapping and must not write to it. It
 // starts afresh at its own first NCCL call. Single-threaded at this point.
 void ForgetParent() {
   RemoveStackSignals();
   StopCallSites();
   ForgetShapes();
-  recorder.header.store(nullptr, std::memory_order_release);
+  LetGoOfMapping(recorder.header.exchange(nullptr, std::memory_order_acq_rel));
   start_state.store(0, std::memory_order_release);
+  // To the end: another thread may have been making the first while this one made the second.
   for (LocalComm& comm : recorder.comms) {
-    if (comm.entry == nullptr) break;
     comm.handle.store(nullptr, std::memory_order_relaxed);
     comm.entry = nullptr;
   }
@@ -361,7 +371,8 @@ __attribute__((constructor)) void SayLoaded() {
 
 __attribute__((destructor)) void MarkExit() {
   SegmentHeader* header = recorder.header.load(std::memory_order_acquire);
-  if (header == nullptr) return;
+  // A child of vfork or of clone, which ran no handler of ours, says nothing of its parent.
+  if (header == nullptr || header->pid != static_cast<int32_t>(getpid())) return;
   SetClock(&header->last_clock);
   header->exit_ticks.store(Now(), std::memory_order_relaxed);
   header->exit_mark.store(static_cast<uint32_t>(segment::ExitMark::kExited),
@@ -373,6 +384,7 @@ __attribute__((destructor)) void MarkExit() {
 bool StartRecording() {
   if (Recording()) return true;
   const KeepErrno keep_errno;
+  const KeepCancel keep_cancel;
   int state = 0;
   if (!start_state.compare_exchange_strong(state, 1)) {
     // A thread per device: all come at once, and each one's communicator counts.
@@ -381,6 +393,9 @@ bool StartRecording() {
       const struct timespec pause = {0, 100000};
       syscall(SYS_nanosleep, &pause, nullptr);
     }
+    // Its thread may have left for good, by a jump out of a signal handler: nobody waits again.
+    int under_way = 1;
+    start_state.compare_exchange_strong(under_way, 3);
     return Recording();
   }
   recorder.options = ReadLibraryOptions();
@@ -399,6 +414,7 @@ bool StartRecording() {
 LocalComm* AddComm(const NewComm& what) {
   if (!StartRecording()) return nullptr;
   const KeepErrno keep_errno;
+  const KeepCancel keep_cancel;
   SegmentHeader* header = recorder.header.load(std::memory_order_acquire);
   const uint32_t index = ClaimBlock();
   const bool reused = index != segment::kNoComm && recorder.comms[index].entry != nullptr;

@@ -263,6 +263,7 @@ static int exits_in_a_call(void) {
   atexit(reduce_at_exit);
   pthread_create(&thread, 0, exit_in_call, 0);
   for (;;) pause();
+  return 1;
 }
 
 static const struct Program programs[] = {
