@@ -406,7 +406,8 @@ bool StartRecording() {
   }
   comms_claimed.store(0, std::memory_order_relaxed);
   // Without the handler a forked child would write into its parent's segment.
-  const bool made = recorder.options.enabled && registered && MakeSegment();
+  const bool made =
+      recorder.options.enabled && registered && !AnotherCopyIsFirst() && MakeSegment();
   start_state.store(made ? 2 : 3, std::memory_order_release);
   return made;
 }
