@@ -272,7 +272,7 @@ TABLES = {"threads.c": THREADS, "processes.c": PROCESSES + FOLDERS, "signals.c":
 # What does not behave alike yet -> what happens. A row that begins to pass must leave this table.
 BROKEN = {
     "fork_within_a_call": "the child crashes where it returns from the call that it was forked in",
-    "ROLLCALL_DIR is too long": "the name is cut, and a folder of the shorter name is made and used",
+    "ROLLCALL_DIR is too long": "the name is cut, and the folder of the shorter name is used",
     "uses_its_address_space": "the mapping takes address space that the program needs later",
     "other_library_first": "a linked call goes to the copy that was looked up first",
     "closed_then_a_plugin": "a linked call goes to a copy that was closed",

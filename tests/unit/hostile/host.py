@@ -104,7 +104,7 @@ def has_its_own_hook():
 def looks_at_its_hook():
     for _ in range(3):
         work()
-        print(sys.excepthook is sys.__excepthook__, threading.excepthook is threading.__excepthook__)
+        print(sys.excepthook is sys.__excepthook__)
 
 
 looks_at_its_hook_unwatched = looks_at_its_hook

@@ -185,7 +185,8 @@ static int another_namespace(void) {
 }
 
 static int calls_in_destructors(void) {
-  int (*at_end)(void) = (int (*)(void))dlsym(load("HOSTILE_PLUGIN", RTLD_NOW), "hostile_work_at_end");
+  void* library = load("HOSTILE_PLUGIN", RTLD_NOW);
+  int (*at_end)(void) = (int (*)(void))dlsym(library, "hostile_work_at_end");
   CHECK(at_end != 0 && at_end() == 0);
   return 7;
 }

@@ -54,7 +54,9 @@ static int cancelled_at_once(void) {
     pthread_join(thread, 0);
   }
   clock_gettime(CLOCK_MONOTONIC, &begin);
-  for (int i = 0; i < 100; ++i) CHECK(ncclGroupStart() == ncclSuccess && ncclGroupEnd() == ncclSuccess);
+  for (int i = 0; i < 100; ++i) {
+    CHECK(ncclGroupStart() == ncclSuccess && ncclGroupEnd() == ncclSuccess);
+  }
   clock_gettime(CLOCK_MONOTONIC, &end);
   CHECK(end.tv_sec - begin.tv_sec < 3);
   join_job();
