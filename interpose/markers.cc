@@ -6,6 +6,7 @@
 #include <dlfcn.h>
 #include <errno.h>
 
+#include "interpose/keep_cancel.h"
 #include "interpose/real.h"
 
 namespace rollcall {
@@ -57,6 +58,7 @@ bool LoadDriver() {
 bool HaveDriver() {
   int state = driver_state.load(std::memory_order_acquire);
   if (state == 0 && driver_state.compare_exchange_strong(state, 1)) {
+    const KeepCancel keep_cancel;
     const int saved_errno = errno;
     state = LoadDriver() ? 2 : 3;
     dlerror();

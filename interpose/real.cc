@@ -1,6 +1,7 @@
 #include "interpose/old_glibc.h"
 
 #include "interpose/elf_lookup.h"
+#include "interpose/keep_cancel.h"
 #include "interpose/keep_errno.h"
 #include "interpose/keep_loaded.h"
 #include "interpose/real.h"
@@ -156,6 +157,7 @@ namespace {
 void* FindAndKeep(const char* symbol, bool* kept) {
   if (RealDlsym() == nullptr) return nullptr;
   const KeepErrno keep_errno;
+  const KeepCancel keep_cancel;  // a thread that ended in there would keep the loader's lock
   void* address = Find(symbol);
   *kept = address != nullptr && KeepLoaded(address);
   dlerror();  // our failed look-ups are not the program's

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,6 +18,7 @@
 
 #include "interpose/environment.h"
 #include "interpose/measure_room.h"
+#include "interpose/say.h"
 #include "interpose/segment.h"
 
 namespace rollcall {
@@ -27,8 +29,8 @@ using segment::SegmentHeader;
 constexpr char kSharedMemory[] = "/dev/shm";
 constexpr size_t kLifeBytes = 4096;
 
-char segment_path[512];
-char segment_folder[400];
+char segment_path[PATH_MAX];
+char segment_folder[PATH_MAX - 64];  // room for the file's name
 uint64_t segment_inode;
 std::atomic<size_t> reserved_end{0};  // bytes that the file had room for
 std::atomic<uint64_t> free_mib{0};    // at the last look
@@ -36,19 +38,16 @@ std::atomic<uint64_t> free_mib{0};    // at the last look
 void* life_page = nullptr;
 std::atomic<bool> said{false};
 
-// Without stdio's locks.
+// Once a process.
 void Say(const char* what, const char* why, const char* detail) {
   if (said.exchange(true)) return;
   char line[700];
   const Place place = FindPlace(&getenv);
-  const int length =
-      snprintf(line, sizeof(line), "rollcall[rank %d, pid %d]: %s, training unaffected: %s %s\n",
-               place.rank, static_cast<int>(getpid()), what, why, detail);
-  if (length <= 0) return;
-  const size_t bytes = static_cast<size_t>(length) < sizeof(line) ? static_cast<size_t>(length)
-                                                                  : sizeof(line) - 1;
-  const ssize_t written = write(STDERR_FILENO, line, bytes);
-  static_cast<void>(written);  // nobody to tell
+  // A path that is too long for a line is cut.
+  snprintf(line, sizeof(line) - 1, "rollcall[rank %d, pid %d]: %s, training unaffected: %s %s",
+           place.rank, static_cast<int>(getpid()), what, why, detail);
+  strcat(line, "\n");
+  SayLine(line);
 }
 
 void SayNotRecording(const char* why, const char* detail) { Say("not recording", why, detail); }
@@ -59,27 +58,37 @@ int Stat(const char* path, struct stat* out, int flags) {
   return static_cast<int>(syscall(SYS_newfstatat, AT_FDCWD, path, out, flags));
 }
 
+// False: it is too long. A program may change its directory later, so the path is made absolute.
+bool NameFolder() {
+  const char* wanted = getenv("ROLLCALL_DIR");
+  const bool given = wanted != nullptr && *wanted != '\0';
+  char start[sizeof(segment_folder)] = "";
+  if (given && *wanted != '/' && syscall(SYS_getcwd, start, sizeof(start)) < 0) return false;
+  const int length =
+      given ? snprintf(segment_folder, sizeof(segment_folder), "%s%s%s", start,
+                       *start != '\0' ? "/" : "", wanted)
+            : snprintf(segment_folder, sizeof(segment_folder), "/dev/shm/rollcall-%u",
+                       static_cast<unsigned>(geteuid()));
+  return length > 0 && static_cast<size_t>(length) < sizeof(segment_folder);
+}
+
 // $ROLLCALL_DIR, or /dev/shm/rollcall-<uid>, made if need be. It must be ours
 // and no link: others could else choose where this process writes.
 bool PrepareFolder() {
-  char* out = segment_folder;
-  constexpr size_t size = sizeof(segment_folder);
-  const char* wanted = getenv("ROLLCALL_DIR");
-  if (wanted != nullptr && *wanted != '\0') {
-    snprintf(out, size, "%s", wanted);
-  } else {
-    snprintf(out, size, "/dev/shm/rollcall-%u", static_cast<unsigned>(geteuid()));
+  if (!NameFolder()) {
+    SayNotRecording("too long a path for the segment directory:", segment_folder);
+    return false;
   }
-  mkdir(out, 0700);
-  const int fd = open(out, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+  mkdir(segment_folder, 0700);
+  const int fd = open(segment_folder, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
   if (fd < 0) {
-    SayNotRecording("cannot use the segment directory", out);
+    SayNotRecording("cannot use the segment directory", segment_folder);
     return false;
   }
   struct stat about;
   const bool ours = StatFd(fd, &about) == 0 && about.st_uid == geteuid();
   close(fd);
-  if (!ours) SayNotRecording("another user owns the segment directory", out);
+  if (!ours) SayNotRecording("another user owns the segment directory", segment_folder);
   return ours;
 }
 
@@ -180,6 +189,15 @@ int CreateFile(uint64_t start_time, uint64_t own_namespace) {
   return -1;
 }
 
+// The mapping counts against the program's limit of address space, though nearly all of it stays
+// empty: it takes a small part of that at most.
+bool HasAddressSpace() {
+  constexpr rlim_t kPart = 16;
+  struct rlimit limit;
+  return getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY ||
+         segment::kMappedBytes <= limit.rlim_cur / kPart;
+}
+
 // Maps the file, and its first page once more. False: there is no room, or no memory.
 bool MapFile(int fd, SegmentFile* file) {
   struct stat about;
@@ -218,6 +236,10 @@ int OpenAgain() {
 
 SegmentFile MakeSegmentFile(uint64_t start_time) {
   SegmentFile file;
+  if (!HasAddressSpace()) {
+    SayNotRecording("the limit of address space is low", "(ulimit -v)");
+    return file;
+  }
   if (!PrepareFolder()) return file;
   file.pid_namespace = PidNamespace();
   const int fd = CreateFile(start_time, file.pid_namespace);
@@ -231,7 +253,7 @@ SegmentFile MakeSegmentFile(uint64_t start_time) {
   if (mapped) return file;
   unlink(segment_path);
   char detail[600];
-  snprintf(detail, sizeof(detail), "%s (%llu MiB free)", segment_path,
+  snprintf(detail, sizeof(detail), "%.500s (%llu MiB free)", segment_path,
            static_cast<unsigned long long>(free_mib.load(std::memory_order_relaxed)));
   SayNotRecording("no room for", detail);
   return file;
@@ -290,7 +312,7 @@ void ForgetSegmentFile(void* memory) {
 void SayLess(const char* what, const char* reason) {
   char why[500];
   if (reason == nullptr) {
-    snprintf(why, sizeof(why), "%s has %llu MiB free:", segment_folder,
+    snprintf(why, sizeof(why), "%.400s has %llu MiB free:", segment_folder,
              static_cast<unsigned long long>(free_mib.load(std::memory_order_relaxed)));
   } else {
     snprintf(why, sizeof(why), "%s:", reason);

@@ -1,7 +1,6 @@
 #include "interpose/stack_signals.h"
 
 #include <fcntl.h>
-#include <poll.h>
 #include <signal.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -19,6 +18,7 @@
 
 #include "interpose/environment.h"
 #include "interpose/keep_errno.h"
+#include "interpose/say.h"
 #include "interpose/segment.h"
 #include "interpose/writer.h"
 
@@ -197,10 +197,21 @@ StackSlot* ClaimSlot(SegmentHeader* header, uint64_t question) {
   return nullptr;
 }
 
-void AnswerQuestion(int, siginfo_t* info, void* context) {
+// No question of an agent's: the signal does what it would have done without us, once the handler
+// returns.
+void DieBy(int signal) {
+  struct sigaction nothing;
+  memset(&nothing, 0, sizeof(nothing));
+  nothing.sa_handler = SIG_DFL;
+  sigaction(signal, &nothing, nullptr);
+  syscall(SYS_tgkill, getpid(), syscall(SYS_gettid), signal);
+}
+
+void AnswerQuestion(int signal, siginfo_t* info, void* context) {
   const KeepErrno keep_errno;
+  if (info->si_code != SI_QUEUE) return DieBy(signal);
   SegmentHeader* header = recorder.header.load(std::memory_order_acquire);
-  if (header == nullptr || info->si_code != SI_QUEUE) return;
+  if (header == nullptr) return;
   const auto question = reinterpret_cast<uintptr_t>(info->si_value.sival_ptr);
   StackSlot* slot = ClaimSlot(header, question);
   if (slot == nullptr) return;
@@ -227,12 +238,7 @@ void AnswerQuestion(int, siginfo_t* info, void* context) {
 void AnswerQuit(int) {
   const KeepErrno keep_errno;
   if (SendDescriptor(STDERR_FILENO, segment::kStderrDescriptor, segment::kAgentSocket)) return;
-  // A pipe that nobody reads must not hold this thread; one that has room takes a line at once.
-  pollfd room = {STDERR_FILENO, POLLOUT, 0};
-  const timespec at_once = {0, 0};
-  if (syscall(SYS_ppoll, &room, 1, &at_once, nullptr, 0) != 1) return;
-  if ((room.revents & POLLOUT) == 0) return;
-  syscall(SYS_write, STDERR_FILENO, nobody_answers, strlen(nobody_answers));
+  SayLine(nobody_answers);
 }
 
 bool IsFree(int signal) {

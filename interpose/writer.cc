@@ -19,6 +19,7 @@
 #include "interpose/shapes.h"
 #include "interpose/environment.h"
 #include "interpose/group_lists.h"
+#include "interpose/keep_cancel.h"
 #include "interpose/keep_errno.h"
 #include "interpose/markers.h"
 #include "interpose/segment_file.h"
@@ -143,10 +144,9 @@ void FillHeader(SegmentHeader* header, uint64_t start_time) {
   CopyAnnotations(&header->annotations);
 }
 
-void ForgetComm(LocalComm* comm) {
-  comm->handle.store(nullptr, std::memory_order_relaxed);
-  comm->entry = nullptr;
-}
+// Its block stays: the fork may have come from inside a call, which writes there once more. That
+// memory is the child's own by then.
+void ForgetComm(LocalComm* comm) { comm->handle.store(nullptr, std::memory_order_relaxed); }
 
 // A child of fork shares the parent's mapping and must neither write to it nor hold the parent's
 // proof of life. It starts afresh at its own first NCCL call. Single-threaded at this point.
@@ -346,7 +346,8 @@ __attribute__((constructor)) void SayLoaded() {
 
 __attribute__((destructor)) void MarkExit() {
   SegmentHeader* header = recorder.header.load(std::memory_order_acquire);
-  if (header == nullptr) return;
+  // A child of vfork or of clone, which ran no handler of ours, says nothing of its parent.
+  if (header == nullptr || header->pid != static_cast<int32_t>(getpid())) return;
   SetClock(&header->last_clock);
   header->exit_ticks.store(Now(), std::memory_order_relaxed);
   header->exit_mark.store(static_cast<uint32_t>(segment::ExitMark::kExited),
@@ -358,6 +359,7 @@ __attribute__((destructor)) void MarkExit() {
 bool StartRecording() {
   if (Recording()) return true;
   const KeepErrno keep_errno;
+  const KeepCancel keep_cancel;
   int state = 0;
   if (!start_state.compare_exchange_strong(state, 1)) {
     // A thread per device: all come at once, and each one's communicator counts.
@@ -366,6 +368,9 @@ bool StartRecording() {
       const struct timespec pause = {0, 100000};
       syscall(SYS_nanosleep, &pause, nullptr);
     }
+    // Its thread may have left for good, by a jump out of a signal handler: nobody waits again.
+    int under_way = 1;
+    start_state.compare_exchange_strong(under_way, 3);
     return Recording();
   }
   recorder.options = ReadLibraryOptions();
@@ -376,7 +381,8 @@ bool StartRecording() {
   }
   recorder.comms_claimed.store(0, std::memory_order_relaxed);
   // Without the handler a forked child would write into its parent's segment.
-  const bool made = recorder.options.enabled && registered && MakeSegment();
+  const bool made =
+      recorder.options.enabled && registered && !AnotherCopyIsFirst() && MakeSegment();
   start_state.store(made ? 2 : 3, std::memory_order_release);
   return made;
 }
@@ -418,6 +424,7 @@ LocalComm* ClaimComm() {
 LocalComm* AddComm(const NewComm& what) {
   if (!StartRecording()) return nullptr;
   const KeepErrno keep_errno;
+  const KeepCancel keep_cancel;
   if (what.base_id != 0) NoteCreation(what.base_id, what.rank);
   if (SegmentIsCutShort()) {
     StopRecording();

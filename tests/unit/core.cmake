@@ -34,6 +34,14 @@ add_test(NAME library_memory
           "${CMAKE_CURRENT_LIST_DIR}/library_memory_test.py")
 set_tests_properties(library_memory PROPERTIES TIMEOUT 300)
 
+add_test(NAME library_hostile
+  COMMAND ${CMAKE_COMMAND} -E env "ROLLCALL_LIBRARY=$<TARGET_FILE:rollcall_library>"
+          "ROLLCALL_STUB_DIR=${CMAKE_BINARY_DIR}/stubs" "NCCL_INCLUDE_DIR=${NCCL_INCLUDE_DIR}"
+          "CUDA_INCLUDE_DIR=${CUDA_INCLUDE_DIR}"
+          ${Python3_EXECUTABLE} -m pytest -q -p no:cacheprovider
+          "${CMAKE_CURRENT_LIST_DIR}/library_hostile_test.py")
+set_tests_properties(library_hostile PROPERTIES TIMEOUT 300)
+
 if(NOT ROLLCALL_SANITIZE)
   add_test(NAME library_instructions
     COMMAND ${CMAKE_COMMAND} -E env "ROLLCALL_LIBRARY=$<TARGET_FILE:rollcall_library>"
