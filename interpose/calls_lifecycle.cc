@@ -52,7 +52,7 @@ int32_t Ask(const char* symbol, ncclComm_t handle) {
 }
 
 void NoteNcclVersion() {
-  segment::SegmentHeader* header = recorder.header.load(std::memory_order_acquire);
+  segment::SegmentHeader* header = recorder.mapping.load(std::memory_order_acquire);
   if (header->nccl_version != 0) return;
   using Query = ncclResult_t (*)(int*);
   const auto query = reinterpret_cast<Query>(FindRealByName("ncclGetVersion"));

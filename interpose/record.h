@@ -340,7 +340,7 @@ ROLLCALL_HOT ncclResult_t ObserveCall(Function* real, ncclComm_t handle, const C
   if (comm == nullptr) {
     thread->next_shape = thread->kept_shape;
     if (!thread->inside && Recording()) {
-      recorder.header.load(std::memory_order_acquire)->unknown_comm_calls.fetch_add(1);
+      recorder.mapping.load(std::memory_order_acquire)->unknown_comm_calls.fetch_add(1);
     }
     return real(args...);
   }

@@ -284,9 +284,11 @@ bool ReserveInSegment(size_t begin, size_t end) {
 
 // Where the file has lost its name nobody can cut it by that.
 bool SegmentIsCutShort() {
+  // Read before the file's size: another thread may make the file longer at this moment.
+  const size_t reserved = reserved_end.load(std::memory_order_acquire);
   struct stat about;
   return Stat(segment_path, &about, AT_SYMLINK_NOFOLLOW) == 0 && about.st_ino == segment_inode &&
-         static_cast<size_t>(about.st_size) < reserved_end.load(std::memory_order_relaxed);
+         static_cast<size_t>(about.st_size) < reserved;
 }
 
 void GiveUpSegmentFile(void* memory) {

@@ -269,7 +269,7 @@ void InstallStackSignal() {
   while (signal >= kLowestSignal && !IsFree(signal)) --signal;
   if (signal < kLowestSignal || !Install(signal, action)) return;
   stack_signal = signal;
-  SegmentHeader* header = recorder.header.load(std::memory_order_acquire);
+  SegmentHeader* header = recorder.mapping.load(std::memory_order_acquire);
   header->stack_signal.store(static_cast<uint32_t>(signal), std::memory_order_release);
 }
 
@@ -278,20 +278,6 @@ void InstallQuit() {
   memset(&action, 0, sizeof(action));
   action.sa_handler = &AnswerQuit;
   has_quit = QuitIsFree() && Install(SIGQUIT, action);
-}
-
-void SetNames(const char* segment_path) {
-  const char* slash = strrchr(segment_path, '/');
-  const size_t length = slash == nullptr ? 0 : static_cast<size_t>(slash - segment_path) + 1;
-  if (length < sizeof(socket_directory)) {
-    memcpy(socket_directory, segment_path, length);
-    socket_directory_length = length;
-  }
-  const int pid = static_cast<int>(getpid());
-  snprintf(nobody_answers, sizeof(nobody_answers),
-           "rollcall[rank %d, pid %d]: no agent of Rollcall answers on this host; to see the "
-           "stacks:  rollcall stacks %d\n",
-           FindPlace(&getenv).rank, pid, pid);
 }
 
 // Unless the program has set another handler since.
@@ -305,9 +291,22 @@ void GiveBack(int signal, const struct sigaction& before) {
 
 }  // namespace
 
-void InstallStackSignals(const char* segment_path) {
+void PrepareStackSignals(const char* segment_path) {
+  const char* slash = strrchr(segment_path, '/');
+  const size_t length = slash == nullptr ? 0 : static_cast<size_t>(slash - segment_path) + 1;
+  if (length < sizeof(socket_directory)) {
+    memcpy(socket_directory, segment_path, length);
+    socket_directory_length = length;
+  }
+  const int pid = static_cast<int>(getpid());
+  snprintf(nobody_answers, sizeof(nobody_answers),
+           "rollcall[rank %d, pid %d]: no agent of Rollcall answers on this host; to see the "
+           "stacks:  rollcall stacks %d\n",
+           FindPlace(&getenv).rank, pid, pid);
+}
+
+void InstallStackSignals() {
   if (installed.exchange(true)) return;
-  SetNames(segment_path);
   if (recorder.options.stack_signal) InstallStackSignal();
   if (recorder.options.sigquit) InstallQuit();
 }

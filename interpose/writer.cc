@@ -181,6 +181,8 @@ bool MakeSegment() {
   header->pid_namespace = file.pid_namespace;
   header->life_lock.store(file.life_lock ? 1 : 0, std::memory_order_relaxed);
   header->magic.store(segment::kMagic, std::memory_order_release);
+  PrepareStackSignals(SegmentPath());
+  recorder.mapping.store(header, std::memory_order_release);
   recorder.header.store(header, std::memory_order_release);
   return true;
 }
@@ -226,7 +228,7 @@ const BlockSize* ReserveBlock(uint32_t index) {
 }
 
 void NoteLeftOut(uint32_t what, const char* words, const char* reason) {
-  recorder.header.load(std::memory_order_acquire)->left_out.fetch_or(what);
+  recorder.mapping.load(std::memory_order_acquire)->left_out.fetch_or(what);
   SayLess(words, reason);
 }
 
@@ -242,7 +244,7 @@ segment::CallRecord* PrivateRing(LocalComm* comm) {
 
 // Gives the communicator the block's parts. False: there is no memory.
 bool SetBlock(LocalComm* comm, uint32_t index, uint32_t records) {
-  char* block = reinterpret_cast<char*>(recorder.header.load(std::memory_order_acquire)) +
+  char* block = reinterpret_cast<char*>(recorder.mapping.load(std::memory_order_acquire)) +
                 segment::CommBlockOffset(index);
   comm->ring = records != 0 ? reinterpret_cast<segment::CallRecord*>(block + segment::kRingOffset)
                             : PrivateRing(comm);
@@ -329,7 +331,7 @@ void FillEntry(CommEntry* entry, const NewComm& what, bool recorded) {
 }
 
 void RaiseCommCount(uint32_t count) {
-  SegmentHeader* header = recorder.header.load(std::memory_order_acquire);
+  SegmentHeader* header = recorder.mapping.load(std::memory_order_acquire);
   uint32_t seen = header->comm_count.load(std::memory_order_relaxed);
   while (seen < count && !header->comm_count.compare_exchange_weak(seen, count)) {
   }
@@ -406,7 +408,7 @@ void ResetComm(LocalComm* comm, bool non_blocking) {
 LocalComm* ClaimComm() {
   LocalComm* comm = ClaimNewBlock();
   if (comm == nullptr) comm = ClaimEndedBlock();
-  SegmentHeader* header = recorder.header.load(std::memory_order_acquire);
+  SegmentHeader* header = recorder.mapping.load(std::memory_order_acquire);
   if (comm != nullptr) {
     if (!IsRecorded(comm)) header->lost_rings.fetch_add(1);
     return comm;
@@ -440,7 +442,7 @@ LocalComm* AddComm(const NewComm& what) {
   }
   FillEntry(comm->entry, what, IsRecorded(comm));
   RaiseCommCount(comm->index + 1);
-  InstallStackSignals(SegmentPath());
+  InstallStackSignals();
   if (recorder.options.call_sites) StartCallSites();
   if (recorder.options.python_errors) StartPythonErrors();
   if (recorder.options.tensor_shapes) StartTensorShapes();
@@ -508,7 +510,7 @@ segment::BlockedEntry* ClaimBlockedEntry() {
   const int slot = ClaimThreadSlot(segment::kBlockedCapacity,
                                    [](int i) { return &recorder.blocked[i].tid; });
   if (slot < 0) {
-    recorder.header.load(std::memory_order_acquire)->lost_threads.fetch_add(1);
+    recorder.mapping.load(std::memory_order_acquire)->lost_threads.fetch_add(1);
     return nullptr;
   }
   recorder.blocked[slot].since.store(0, std::memory_order_relaxed);

@@ -67,6 +67,9 @@ struct LocalComm {
 
 struct Recorder {
   std::atomic<segment::SegmentHeader*> header{nullptr};  // null: not recording
+  // The same, for those who are in the middle of something: not taken back when recording ends, and
+  // writable then too.
+  std::atomic<segment::SegmentHeader*> mapping{nullptr};
   segment::BlockedEntry* blocked = nullptr;
   segment::ClockSource clock = segment::ClockSource::kMonotonic;
   LibraryOptions options;
