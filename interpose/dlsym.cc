@@ -41,11 +41,13 @@ bool Keep(const void* real) {
   return kept;
 }
 
-// Whether the wrapper calls `real` from now on, or did already.
-bool Bind(Fn fn, void* real) {
+// Whether the wrapper calls `real` from now on, or did already. It is the wrapper of linked calls
+// too, also of libraries that are loaded later: so it calls nothing that those would not.
+bool Bind(Fn fn, const char* name, void* real) {
   std::atomic<void*>& slot = real_functions[static_cast<int>(fn)];
   void* bound = slot.load(std::memory_order_acquire);
-  if (bound != nullptr || !Keep(real)) return bound == real;
+  if (bound != nullptr) return bound == real;
+  if (!IsWhatLinkedCallsGet(name, real) || !Keep(real)) return false;
   return slot.compare_exchange_strong(bound, real, std::memory_order_acq_rel) || bound == real;
 }
 
@@ -68,7 +70,7 @@ extern "C" __attribute__((visibility("hidden"))) void* rollcall_dlsym_look_up(vo
   Fn fn;
   void* wrapper = WrapperOf(name, &fn);
   if (wrapper == nullptr || real == wrapper) return real;
-  return Bind(fn, Twin(handle, name, real)) ? wrapper : real_dlsym(handle, name);
+  return Bind(fn, name, Twin(handle, name, real)) ? wrapper : real_dlsym(handle, name);
 }
 
 }  // namespace rollcall

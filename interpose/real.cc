@@ -126,6 +126,22 @@ void* Find(const char* symbol) {
 
 }  // namespace
 
+bool IsWhatLinkedCallsGet(const char* symbol, const void* real) {
+  const KeepErrno keep_errno;
+  char name[64];
+  RealName(symbol, name);
+  bool same = RealDlsym()(RTLD_NEXT, symbol) == real || RealDlsym()(RTLD_NEXT, name) == real;
+  for (const char* const* soname = FamilyOf(symbol).libraries; !same && *soname != nullptr;
+       ++soname) {
+    void* handle = dlopen(*soname, RTLD_NOLOAD | RTLD_LAZY);
+    if (handle == nullptr) continue;
+    same = RealDlsym()(handle, name) == real;
+    dlclose(handle);
+  }
+  dlerror();  // our failed look-ups are not the program's
+  return same;
+}
+
 // "ncclX" -> "pncclX", "MPI_X" -> "PMPI_X"; CUDA has no such second name.
 void RealName(const char* symbol, char (&out)[64]) {
   char* at = out;

@@ -39,6 +39,11 @@ inline void* Real(Fn fn) {
   return __builtin_expect(real != nullptr, 1) ? real : FindReal(fn);
 }
 
+// Whether a library that is linked with NCCL (or CUDA, HIP, MPI) gets `real` for `symbol`, or will
+// when it is loaded: `real` is in the global scope, or in the library of the usual name. Calls the
+// loader.
+bool IsWhatLinkedCallsGet(const char* symbol, const void* real);
+
 // The C library's own dlsym, also before our constructor has run.
 using DlsymFn = void* (*)(void*, const char*);
 DlsymFn RealDlsym();

@@ -273,9 +273,6 @@ TABLES = {"threads.c": THREADS, "processes.c": PROCESSES + FOLDERS, "signals.c":
 
 # What does not behave alike yet -> what happens. A row that begins to pass must leave this table.
 BROKEN = {
-    "other_library_first": "a linked call goes to the copy that was looked up first",
-    "closed_then_a_plugin": "a linked call goes to a copy that was closed",
-    "another_namespace": "a linked call goes to a closed copy of another namespace",
     "looks_at_its_hook": "sys.excepthook is ours, by which verdicts know exceptions",
 }
 
