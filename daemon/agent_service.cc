@@ -1,12 +1,12 @@
 #include "daemon/agent_service.h"
 
+#include <grpc/grpc_security_constants.h>
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
 #include <atomic>
 #include <deque>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "daemon/grpc_callback.h"
 #include "rollcall/v1/agent.grpc.pb.h"
@@ -125,7 +125,10 @@ class AgentService::Stream
     AgentName name;
     name.host = hello.host();
     name.tick_ns = hello.tick_ns();
-    name.is_trusted = absl::StartsWith(context_->peer(), "inproc");
+    // Whatever comes over a socket has a kind of transport, if only an insecure one.
+    name.is_trusted =
+        context_->auth_context()->FindPropertyValues(GRPC_TRANSPORT_SECURITY_TYPE_PROPERTY_NAME)
+            .empty();
     name.id = absl::StrCat(name.is_trusted ? "here " : "from ",
                            hello.agent_id().empty() ? absl::StrCat("stream ", impl_->NextStream())
                                                     : hello.agent_id());
