@@ -129,7 +129,7 @@ def test_a_daemon_that_was_held_calls_nobody_lost_and_counts_anew(two_hosts):
 def test_a_job_past_its_communicators_is_left_alone(tmp_path):
     reports = tmp_path / "reports"
     job = subprocess.run(
-        [ROLLCALL, "run", "--sim", "--hang-after=4s", "--on-hang=abort",
+        [ROLLCALL, "run", "--sim", "--hang-after=8s", "--on-hang=abort",
          f"--report-dir={reports}", "--", VICTIMS / "ranks", "-n", "4", "--",
          sys.executable, SCRIPT.with_name("python_past.py")],
         stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=80)
