@@ -49,7 +49,8 @@ void MoveCalls(int64_t by_ns, v1::CallsResponse* response) {
     for (v1::CommunicatorCalls& calls : *rank.mutable_communicators()) {
       for (v1::CallSpan& span : *calls.mutable_calls()) {
         span.set_entered_seconds(span.entered_seconds() + seconds);
-        if (span.returned_seconds() != 0) span.set_returned_seconds(span.returned_seconds() + seconds);
+        if (span.returned_seconds() == 0) continue;
+        span.set_returned_seconds(span.returned_seconds() + seconds);
       }
     }
   }

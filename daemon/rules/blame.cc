@@ -92,8 +92,9 @@ void AddMissing(const Suspicion& s, const std::vector<Absent>& blamed, Verdict* 
                                                      " no longer answers: what is known is old"));
   }
   if (!stale.empty()) {
-    verdict->missing_evidence.push_back(absl::StrCat(
-        "the newest word of ", RanksInWords(stale), " is old: whether it has come since is not known"));
+    verdict->missing_evidence.push_back(
+        absl::StrCat("the newest word of ", RanksInWords(stale),
+                     " is old: whether anybody has come since is not known"));
   }
   if (!unknown.empty()) {
     verdict->missing_evidence.push_back(

@@ -53,12 +53,12 @@ struct Start {
 void AddWaiting(const JobState& job, int32_t index, Start* start) {
   const Process& process = job.processes[static_cast<size_t>(index)];
   start->waiting.push_back(index);
-  const int64_t counts_from_ns = CountsFrom(job, index);
+  const int64_t from_ns = CountsFrom(job, index);
   const bool is_first = start->since_ns == 0;
   if (is_first || process.waits_outside_since_ns < start->since_ns) {
     start->since_ns = process.waits_outside_since_ns;
   }
-  start->counts_from_ns = is_first ? counts_from_ns : std::min(start->counts_from_ns, counts_from_ns);
+  start->counts_from_ns = is_first ? from_ns : std::min(start->counts_from_ns, from_ns);
 }
 
 Start LookAt(const JobState& job, int64_t now_ns) {

@@ -55,7 +55,8 @@ using CommunicatorRule = std::vector<Verdict> (*)(const JobState& job, const Com
 // Ranks that called another operation than the others at the same position, or
 // the same one with other arguments.
 std::vector<Verdict> JudgeMismatches(const JobState& job, const Communicator& comm, int64_t now_ns);
-// Of a job of which no rank has ever been in a communicator: ranks that others wait for before NCCL.
+// Of a job of which no rank has ever been in a communicator: ranks that others
+// wait for before NCCL.
 std::optional<Verdict> JudgeStart(const JobState& job, int64_t now_ns, const Limits& limits);
 // It has come to NCCL, and nobody waits for its first call any more.
 bool HasStarted(const JobState& job);

@@ -44,7 +44,8 @@ bool MayHaveError(const Member& member) {
 struct Fronts {
   bool any_unheard = false;
   uint64_t heard = UINT64_MAX, unheard = UINT64_MAX;  // the least number of calls entered
-  uint64_t open = UINT64_MAX;  // a call that somebody who is heard has not finished; no later one has ended
+  // A call that somebody who is heard has not finished: no later one has ended.
+  uint64_t open = UINT64_MAX;
 };
 
 uint64_t FirstOpen(const Member& member, const std::optional<Wait>& wait) {
