@@ -8,6 +8,7 @@
 #include <deque>
 
 #include "absl/strings/str_cat.h"
+#include "daemon/clean_message.h"
 #include "daemon/grpc_callback.h"
 #include "rollcall/v1/agent.grpc.pb.h"
 
@@ -74,6 +75,7 @@ class AgentService::Stream
       End(grpc::Status::OK);
       return;
     }
+    CleanStrings(&in_);
     switch (in_.body_case()) {
       case v1::AgentMessage::kHello:
         if (!Greet(in_.hello())) return;

@@ -11,7 +11,6 @@
 #include "daemon/http.h"
 #include "daemon/incident_proto.h"
 #include "daemon/post_mortem.h"
-#include "daemon/report/writer.h"
 #include "daemon/rules/progress.h"
 #include "daemon/stack_places.h"
 #include "daemon/stacks/merge.h"
@@ -28,7 +27,10 @@ constexpr int64_t kSecond = 1'000'000'000;
 constexpr int kMostMessageBytes = 64 << 20;
 constexpr int64_t kStacksBeforeReportNs = 2 * kSecond;
 constexpr size_t kIncidentsKept = 100;  // of one job
-constexpr int64_t kTrimEveryNs = 3600 * kSecond;
+// Of kStopWithin: what the disk and alerts' receivers get. The rest is for gRPC and HTTP.
+constexpr auto kReportsWithin = std::chrono::seconds(6);
+constexpr auto kHistoryWithin = std::chrono::seconds(8);
+constexpr auto kAlertsWithin = std::chrono::seconds(11);
 
 // What the wall clock showed when something happened stays, however it was set since.
 void KeepTimes(const v1::Incident& known, v1::Incident* incident) {
@@ -122,13 +124,16 @@ Daemon::Daemon(DaemonOptions options)
 Daemon::~Daemon() { Stop(); }
 
 absl::Status Daemon::Start() {
-  auto history = History::Open(options_.history, options_.history_limits);
-  if (!history.ok() && options_.history_is_optional) {
-    spdlog::warn("{}\n  they are kept in memory now", std::string(history.status().message()));
-    history = History::Open("", options_.history_limits);
-  }
-  if (!history.ok()) return history.status();
-  history_ = *std::move(history);
+  HistoryKeeperOptions history;
+  history.path = options_.history;
+  history.is_optional = options_.history_is_optional;
+  history.limits = options_.history_limits;
+  history_ = std::make_unique<HistoryKeeper>(history);
+  const absl::Status usable = history_->Start();
+  if (!usable.ok()) return usable;
+  ReportQueueOptions reports;
+  reports.report_dir = options_.report_dir;
+  reports_ = std::make_unique<ReportQueue>(reports);
   alerts_ = std::make_unique<AlertSender>(options_.alerts);
   grpc::ServerBuilder builder;
   builder.SetMaxReceiveMessageSize(kMostMessageBytes);
@@ -151,7 +156,7 @@ absl::Status Daemon::Start() {
                      "  another one?  --listen=HOST:PORT   (port 0: any free one)"));
   }
   if (!options_.http.empty()) {
-    http_ = std::make_unique<HttpServer>(this, options_.http_token);
+    http_ = std::make_unique<HttpServer>(this, options_.http_token, options_.http_connections);
     const absl::Status status = http_->Start(options_.http);
     if (!status.ok()) {
       http_.reset();
@@ -169,7 +174,10 @@ void Daemon::Stop() {
     stopping_ = true;
   }
   stop_.Stop();
+  const SteadyTime now = std::chrono::steady_clock::now();
   if (thread_.joinable()) thread_.join();
+  Deliver(now);
+  stack_calls_.Close();  // whoever waits for stacks holds up the servers
   if (http_ != nullptr) http_->Stop();
   if (server_ != nullptr) {
     agents_->CloseAll();
@@ -177,6 +185,18 @@ void Daemon::Stop() {
     server_->Wait();
     server_.reset();
   }
+}
+
+// The last of reports, history and alerts, all at once.
+void Daemon::Deliver(SteadyTime begun) {
+  if (alerts_ != nullptr) alerts_->BeginFinish();
+  if (reports_ != nullptr) reports_->Finish(begun + kReportsWithin);
+  if (reports_ != nullptr) NoteWrittenReports();
+  if (history_ != nullptr) {
+    SaveHistory();
+    history_->Finish(begun + kHistoryWithin);
+  }
+  if (alerts_ != nullptr) alerts_->Finish(begun + kAlertsWithin);
 }
 
 std::shared_ptr<grpc::ChannelInterface> Daemon::InProcessChannel() {
@@ -199,7 +219,7 @@ void Daemon::Tick(int64_t now_ns) {
   NoteSilence(now_ns);
   for (const std::string& name : store_.JobNames()) DiagnoseJob(name, now_ns);
   WriteReports();
-  SaveHistory(timeline_.WallOf(now_ns));
+  SaveHistory();
   const absl::MutexLock lock(&mutex_);
   ++counters_.ticks;
   counters_.tick_seconds += static_cast<double>(SteadyNs() - begun_ns) / 1e9;
@@ -282,6 +302,7 @@ void Daemon::Act(const JobState& state, const IncidentEvent& event, JobWatch* wa
   incident.mutable_stack_tree()->Swap(at->incident.mutable_stack_tree());
   incident.set_report_path(at->folder);
   KeepTimes(at->incident, &incident);
+  incident.set_report_note(at->incident.report_note());
   at->incident.Swap(&incident);
   AddPlaces(&at->incident);
   at->dirty = true;
@@ -330,78 +351,6 @@ void Daemon::Alert(const IncidentEvent& event, const v1::Incident& incident) {
 bool Daemon::AwaitsStacks(const Record& record) const {
   return !stopping_ && record.folder.empty() && record.stacks_open > 0 &&
          timeline_.Now() - record.stacks_asked_ns < kStacksBeforeReportNs;
-}
-
-void Daemon::WriteReports() {
-  std::vector<std::pair<v1::Incident, std::string>> due;  // with the folder
-  {
-    const absl::MutexLock lock(&mutex_);
-    for (auto& [name, watch] : jobs_) {
-      for (Record& record : watch.incidents) {
-        if (!record.dirty || !record.incident.has_confirmed_at() || AwaitsStacks(record)) continue;
-        record.dirty = false;
-        AddPlaces(&record.incident);
-        if (options_.report_dir.empty()) continue;
-        *record.incident.mutable_stack_tree() = MergedStacks(record.incident, record.rest);
-        due.emplace_back(record.incident, record.folder);
-        // A report tells of the hang; that the job ended afterwards (by our own
-        // hand, maybe) is in closed_at and makes it no less confirmed.
-        if (due.back().first.state() == "ended") due.back().first.set_state("confirmed");
-      }
-    }
-  }
-  for (const auto& [incident, folder] : due) {
-    absl::StatusOr<std::string> written = folder;
-    if (folder.empty()) {
-      written = CreateReport(options_.report_dir, incident);
-    } else if (const absl::Status status = UpdateReport(folder, incident); !status.ok()) {
-      written = status;
-    }
-    {
-      const absl::MutexLock lock(&mutex_);
-      ++(written.ok() ? counters_.reports : counters_.reports_failed);
-    }
-    if (!written.ok()) {
-      spdlog::error("the report was not written: {}", std::string(written.status().message()));
-      continue;
-    }
-    const absl::MutexLock lock(&mutex_);
-    const auto watch = jobs_.find(incident.job());
-    if (watch == jobs_.end()) continue;
-    for (Record& record : watch->second.incidents) {
-      if (record.incident.id() != incident.id()) continue;
-      record.folder = *written;
-      record.incident.set_report_path(*written);
-      record.unsaved = true;
-    }
-  }
-}
-
-void Daemon::SaveHistory(int64_t now_ns) {
-  std::vector<v1::Incident> due;
-  {
-    const absl::MutexLock lock(&mutex_);
-    for (auto& [name, watch] : jobs_) {
-      for (Record& record : watch.incidents) {
-        if (!record.unsaved) continue;
-        record.unsaved = false;
-        due.push_back(record.incident);
-      }
-    }
-  }
-  absl::Status status;
-  for (const v1::Incident& incident : due) status.Update(history_->Save(incident));
-  if (now_ns - trimmed_ns_ > kTrimEveryNs) {
-    trimmed_ns_ = now_ns;
-    status.Update(history_->Trim(now_ns));
-  }
-  if (due.empty() && status.ok()) return;
-  if (!status.ok() && !history_failing_) {
-    spdlog::error("the history was not written: {}", std::string(status.message()));
-  }
-  history_failing_ = !status.ok();
-  const absl::MutexLock lock(&mutex_);
-  counters_.history_failed += !status.ok();
 }
 
 void Daemon::OnTick(const AgentName& agent, const v1::Tick& tick) {

@@ -7,8 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "daemon/daemon.h"
-#include "daemon/stack_places.h"
-#include "daemon/incident_proto.h"
+#include "daemon/http.h"
 #include "daemon/metrics.h"
 #include "daemon/stacks/merge.h"
 #include "daemon/status.h"
@@ -154,63 +153,6 @@ absl::StatusOr<v1::ProcessesResponse> Daemon::ListProcesses(
   return response;
 }
 
-absl::StatusOr<v1::ListIncidentsResponse> Daemon::ListIncidents(
-    const v1::ListIncidentsRequest& request) const {
-  if (request.live_only()) {
-    v1::ListIncidentsResponse response;
-    for (v1::Incident& incident : GetIncidents(request.job())) {
-      if (!request.with_stacks()) {
-        incident.clear_stacks();
-        incident.clear_stack_tree();
-      }
-      response.add_incidents()->Swap(&incident);
-    }
-    std::reverse(response.mutable_incidents()->begin(), response.mutable_incidents()->end());
-    response.set_total(response.incidents_size());
-    return response;
-  }
-  return history_->List(request);
-}
-
-// While it lives, waits grow without anything else that changes.
-v1::Incident Daemon::AsOfNow(const JobWatch& watch, const v1::Incident& incident) {
-  v1::Incident now = incident;
-  if (!watch.life.live() || watch.life.live()->id != incident.id()) return now;
-  now.mutable_verdicts()->Swap(ToProto(*watch.life.live()).mutable_verdicts());
-  AddPlaces(&now);
-  return now;
-}
-
-absl::StatusOr<v1::Incident> Daemon::GetIncident(const std::string& id) const {
-  {
-    const absl::MutexLock lock(&mutex_);
-    for (const auto& [name, watch] : jobs_) {
-      for (const Record& record : watch.incidents) {
-        if (record.incident.id() != id) continue;
-        v1::Incident incident = AsOfNow(watch, record.incident);
-        *incident.mutable_stack_tree() = MergedStacks(incident, record.rest);
-        return incident;
-      }
-    }
-  }
-  const auto kept = history_->Get(id);
-  if (kept.has_value()) return *kept;
-  return absl::NotFoundError(
-      absl::StrCat("no incident \"", id, "\"\n  what there is:  rollcall incidents"));
-}
-
-std::vector<v1::Incident> Daemon::GetIncidents(const std::string& job) const {
-  std::vector<v1::Incident> incidents;
-  const absl::MutexLock lock(&mutex_);
-  for (const auto& [name, watch] : jobs_) {
-    if (!job.empty() && name != job) continue;
-    for (const Record& record : watch.incidents) {
-      incidents.push_back(AsOfNow(watch, record.incident));
-    }
-  }
-  return incidents;
-}
-
 absl::StatusOr<v1::StacksResponse> Daemon::GetStacks(const v1::TakeStacksRequest& request) {
   v1::StacksResponse response;
   *response.mutable_now() = ToTime(timeline_.WallOf(timeline_.Now()));
@@ -243,6 +185,10 @@ std::string Daemon::GetMetrics(bool open_metrics) const {
   snapshot.agents = agents_->agents();
   snapshot.alerts_sent = alerts_->sent();
   snapshot.alerts_failed = alerts_->failed();
+  snapshot.alerts_waiting = alerts_->waiting();
+  snapshot.reports = reports_->counts();
+  snapshot.history = history_->counts();
+  if (http_ != nullptr) snapshot.http = http_->counts();
   const int64_t now_ns = timeline_.Now();
   const v1::StatusResponse status = GetStatus("");
   std::map<std::string, uint64_t> lost;
@@ -253,9 +199,6 @@ std::string Daemon::GetMetrics(bool open_metrics) const {
   snapshot.dropped_agent_ticks = counters_.dropped_agent_ticks;
   snapshot.ticks = counters_.ticks;
   snapshot.tick_seconds = counters_.tick_seconds;
-  snapshot.reports = counters_.reports;
-  snapshot.reports_failed = counters_.reports_failed;
-  snapshot.history_failed = counters_.history_failed;
   for (const v1::JobStatus& job : status.jobs()) {
     JobMetrics& metrics = snapshot.jobs.emplace_back();
     metrics.status = job;

@@ -17,7 +17,7 @@ v1::ProcessStack WithoutAnswer(const StackCalls::Process& process, int32_t rank,
 
 void StackCalls::Begin(uint64_t request, std::map<Process, int32_t> ranks) {
   const std::lock_guard<std::mutex> lock(mutex_);
-  calls_[request].open = std::move(ranks);
+  if (!closed_) calls_[request].open = std::move(ranks);
 }
 
 bool StackCalls::Deliver(uint64_t request, const v1::ProcessStack& stack) {
@@ -73,6 +73,13 @@ std::optional<v1::ProcessStack> StackCalls::Next(uint64_t request, Deadline dead
 void StackCalls::End(uint64_t request) {
   const std::lock_guard<std::mutex> lock(mutex_);
   calls_.erase(request);
+}
+
+void StackCalls::Close() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  closed_ = true;
+  for (auto& [request, call] : calls_) call.open.clear();
+  came_.notify_all();
 }
 
 }  // namespace rollcall

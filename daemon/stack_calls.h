@@ -38,6 +38,9 @@ class StackCalls {
 
   void End(uint64_t request);
 
+  // Nobody waits any more, from now on: the daemon stops.
+  void Close();
+
  private:
   struct Call {
     std::map<Process, int32_t> open;
@@ -47,6 +50,7 @@ class StackCalls {
   // All below.
   std::mutex mutex_;
   std::condition_variable came_;
+  bool closed_ = false;
   std::map<uint64_t, Call> calls_;
 };
 
