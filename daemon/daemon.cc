@@ -7,8 +7,6 @@
 #include <chrono>
 
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
-#include "absl/time/time.h"
 #include "daemon/diagnose.h"
 #include "daemon/http.h"
 #include "daemon/incident_proto.h"
@@ -18,6 +16,7 @@
 #include "daemon/stacks/merge.h"
 #include "daemon/status.h"
 #include "daemon/views/public_ranks.h"
+#include "proto/steady_clock.h"
 #include "rollcall/v1/agent.pb.h"
 #include "rollcall/v1/query.grpc.pb.h"
 
@@ -33,7 +32,12 @@ constexpr auto kReportsWithin = std::chrono::seconds(6);
 constexpr auto kHistoryWithin = std::chrono::seconds(8);
 constexpr auto kAlertsWithin = std::chrono::seconds(11);
 
-int64_t Now() { return absl::GetCurrentTimeNanos(); }
+// What the wall clock showed when something happened stays, however it was set since.
+void KeepTimes(const v1::Incident& known, v1::Incident* incident) {
+  if (known.has_opened_at()) *incident->mutable_opened_at() = known.opened_at();
+  if (known.has_confirmed_at()) *incident->mutable_confirmed_at() = known.confirmed_at();
+  if (known.has_closed_at()) *incident->mutable_closed_at() = known.closed_at();
+}
 
 bool AllEnded(const JobState& state) {
   return std::all_of(state.processes.begin(), state.processes.end(), [](const Process& process) {
@@ -169,6 +173,7 @@ void Daemon::Stop() {
     const absl::MutexLock lock(&mutex_);
     stopping_ = true;
   }
+  stop_.Stop();
   const SteadyTime now = std::chrono::steady_clock::now();
   if (thread_.joinable()) thread_.join();
   Deliver(now);
@@ -203,29 +208,27 @@ std::shared_ptr<grpc::ChannelInterface> Daemon::InProcessChannel() {
 std::string Daemon::http_address() const { return http_ == nullptr ? "" : http_->address(); }
 
 void Daemon::Run() {
-  while (true) {
-    Tick(Now());
-    const absl::MutexLock lock(&mutex_);
-    if (mutex_.AwaitWithTimeout(absl::Condition(&stopping_), absl::Nanoseconds(options_.tick_ns))) {
-      break;
-    }
-  }
-  Tick(Now());  // the last word of the agents
+  do {
+    Tick(timeline_.Now());
+  } while (!stop_.SleepFor(options_.tick_ns));
+  Tick(timeline_.Now());  // the last word of the agents
 }
 
 void Daemon::Tick(int64_t now_ns) {
+  const int64_t begun_ns = SteadyNs();
   NoteSilence(now_ns);
   for (const std::string& name : store_.JobNames()) DiagnoseJob(name, now_ns);
   WriteReports();
   SaveHistory();
   const absl::MutexLock lock(&mutex_);
   ++counters_.ticks;
-  counters_.tick_seconds += static_cast<double>(Now() - now_ns) / 1e9;
+  counters_.tick_seconds += static_cast<double>(SteadyNs() - begun_ns) / 1e9;
 }
 
 void Daemon::DiagnoseJob(const std::string& name, int64_t now_ns) {
   const uint64_t version = store_.Version(name);
   if (IsOver(name, version, now_ns)) return;
+  store_.NoteHeard(name, timeline_.counts_from_ns());
   store_.Read(name, [&](const JobState& state) {
     Take(state, diagnosers_[name].Run(state, now_ns, options_.limits), now_ns, version);
   });
@@ -285,7 +288,7 @@ bool Daemon::IsOver(const std::string& name, uint64_t version, int64_t now_ns) {
 }
 
 void Daemon::Act(const JobState& state, const IncidentEvent& event, JobWatch* watch) {
-  v1::Incident incident = ToProto(event.incident);
+  v1::Incident incident = ToProto(OnTheWall(event.incident));
   incident.set_rollcall_version(ROLLCALL_VERSION);
   auto at = std::find_if(
       watch->incidents.begin(), watch->incidents.end(),
@@ -298,6 +301,7 @@ void Daemon::Act(const JobState& state, const IncidentEvent& event, JobWatch* wa
   incident.mutable_stacks()->Swap(at->incident.mutable_stacks());
   incident.mutable_stack_tree()->Swap(at->incident.mutable_stack_tree());
   incident.set_report_path(at->folder);
+  KeepTimes(at->incident, &incident);
   incident.set_report_note(at->incident.report_note());
   at->incident.Swap(&incident);
   AddPlaces(&at->incident);
@@ -312,8 +316,16 @@ void Daemon::Act(const JobState& state, const IncidentEvent& event, JobWatch* wa
   }
   if (event.take_stacks_of.empty()) return;
   at->stacks_open += static_cast<int>(event.take_stacks_of.size());
-  at->stacks_asked_ns = Now();
+  at->stacks_asked_ns = timeline_.Now();
   AskForStacks(state, event);
+}
+
+// The incident with times of the wall clock, for people.
+Incident Daemon::OnTheWall(Incident incident) {
+  incident.opened_ns = timeline_.WallOf(incident.opened_ns);
+  incident.confirmed_ns = timeline_.WallOf(incident.confirmed_ns);
+  incident.closed_ns = timeline_.WallOf(incident.closed_ns);
+  return incident;
 }
 
 void Daemon::Count(const IncidentEvent& event, JobWatch* watch) {
@@ -338,46 +350,34 @@ void Daemon::Alert(const IncidentEvent& event, const v1::Incident& incident) {
 // them with it. Not once we stop: no more will come.
 bool Daemon::AwaitsStacks(const Record& record) const {
   return !stopping_ && record.folder.empty() && record.stacks_open > 0 &&
-         Now() - record.stacks_asked_ns < kStacksBeforeReportNs;
+         timeline_.Now() - record.stacks_asked_ns < kStacksBeforeReportNs;
 }
 
-void Daemon::OnTick(const std::string& host, const v1::Tick& tick) {
-  store_.Apply(host, tick, Now());
+void Daemon::OnTick(const AgentName& agent, const v1::Tick& tick) {
+  if (!store_.Apply(agent, tick, timeline_.Now())) agents_->Restart(agent.id);
   if (tick.dropped_ticks() == 0) return;  // as nearly always
   const absl::MutexLock lock(&mutex_);
-  uint64_t& known = dropped_ticks_[host];
+  uint64_t& known = dropped_ticks_[agent.host];
   // An agent that was started anew counts from 0.
   counters_.dropped_agent_ticks +=
       tick.dropped_ticks() - (tick.dropped_ticks() >= known ? known : 0);
   known = tick.dropped_ticks();
 }
 
-void Daemon::OnConnected(const std::string& host) {
-  spdlog::debug("agent of {} connected", host);
-  const absl::MutexLock lock(&mutex_);
-  gone_since_ns_.erase(host);
+void Daemon::OnConnected(const AgentName& agent) {
+  spdlog::debug("agent of {} connected", agent.host);
+  store_.Connected(agent);
 }
 
-void Daemon::OnGone(const std::string& host) {
-  spdlog::debug("agent of {} is gone", host);
-  const absl::MutexLock lock(&mutex_);
-  gone_since_ns_.emplace(host, Now());
+void Daemon::OnGone(const AgentName& agent) {
+  spdlog::debug("agent of {} is gone", agent.host);
+  for (const std::string& refused : store_.Gone(agent)) agents_->Restart(refused);
 }
 
 void Daemon::NoteSilence(int64_t now_ns) {
-  std::vector<std::string> silent;
-  {
-    const absl::MutexLock lock(&mutex_);
-    for (auto& [host, since] : gone_since_ns_) {
-      if (since == 0 || now_ns - since < options_.silent_after_ns) continue;
-      silent.push_back(host);
-      since = 0;  // said
-    }
-  }
-  for (const std::string& host : silent) {
+  for (const std::string& host : store_.NoteTime(now_ns, options_.silent_after_ns)) {
     spdlog::warn("the agent of {} has been silent for {} s", host,
                  options_.silent_after_ns / kSecond);
-    store_.SetSilent(host, now_ns - options_.silent_after_ns);
   }
 }
 

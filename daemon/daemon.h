@@ -33,6 +33,8 @@
 #include "daemon/report_queue.h"
 #include "daemon/stack_calls.h"
 #include "daemon/stacks/stack_tree.h"
+#include "daemon/stop_signal.h"
+#include "daemon/timeline.h"
 #include "rollcall/v1/incident.pb.h"
 #include "rollcall/v1/query.pb.h"
 
@@ -111,10 +113,10 @@ class Daemon : public AgentSink {
   absl::Status TakeStacks(const v1::TakeStacksRequest& request,
                           const std::function<bool(const v1::ProcessStack&)>& on_stack);
 
-  void OnTick(const std::string& host, const v1::Tick& tick) override;
-  void OnStack(const std::string& host, const v1::StackReply& reply) override;
-  void OnConnected(const std::string& host) override;
-  void OnGone(const std::string& host) override;
+  void OnTick(const AgentName& agent, const v1::Tick& tick) override;
+  void OnStack(const AgentName& agent, const v1::StackReply& reply) override;
+  void OnConnected(const AgentName& agent) override;
+  void OnGone(const AgentName& agent) override;
 
  private:
   class QueryService;
@@ -151,6 +153,7 @@ class Daemon : public AgentSink {
     int32_t process = -1;  // index in the job's state
     int32_t rank = -1;
     bool culprit = false;
+    std::string agent;  // that was asked, by its id
   };
   struct StackRequest {
     std::string job;
@@ -185,6 +188,7 @@ class Daemon : public AgentSink {
   void AddWhatIncidentsTell(v1::JobStatus* status) const ABSL_LOCKS_EXCLUDED(mutex_);
   std::string Jobs() const;
   void NoteSilence(int64_t now_ns);
+  Incident OnTheWall(Incident incident);
 
   const DaemonOptions options_;
   JobStore store_;
@@ -197,6 +201,8 @@ class Daemon : public AgentSink {
   std::unique_ptr<HttpServer> http_;
   int grpc_port_ = 0;
 
+  mutable Timeline timeline_;
+  StopSignal stop_;
   mutable absl::Mutex mutex_;
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   std::map<std::string, JobWatch> jobs_ ABSL_GUARDED_BY(mutex_);
@@ -206,7 +212,6 @@ class Daemon : public AgentSink {
   std::map<uint64_t, StackRequest> stack_requests_ ABSL_GUARDED_BY(mutex_);
   uint64_t next_request_ ABSL_GUARDED_BY(mutex_) = 1;
   std::map<std::string, uint64_t> dropped_ticks_ ABSL_GUARDED_BY(mutex_);  // host -> as told
-  std::map<std::string, int64_t> gone_since_ns_ ABSL_GUARDED_BY(mutex_);   // host -> when
   std::map<std::string, Diagnoser> diagnosers_;  // by job; the diagnosing thread's own
   std::thread thread_;
 };

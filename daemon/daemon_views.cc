@@ -6,7 +6,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "absl/time/clock.h"
 #include "daemon/daemon.h"
 #include "daemon/http.h"
 #include "daemon/metrics.h"
@@ -42,6 +41,20 @@ v1::IncidentSummary Summarized(const v1::Incident& incident) {
   return summary;
 }
 
+// Brings the times of calls onto the wall clock, as that of `now` is.
+void MoveCalls(int64_t by_ns, v1::CallsResponse* response) {
+  const double seconds = static_cast<double>(by_ns) / 1e9;
+  for (v1::RankCalls& rank : *response->mutable_ranks()) {
+    for (v1::CommunicatorCalls& calls : *rank.mutable_communicators()) {
+      for (v1::CallSpan& span : *calls.mutable_calls()) {
+        span.set_entered_seconds(span.entered_seconds() + seconds);
+        if (span.returned_seconds() == 0) continue;
+        span.set_returned_seconds(span.returned_seconds() + seconds);
+      }
+    }
+  }
+}
+
 absl::Status NoSuchJob(const std::string& job, const std::string& jobs) {
   return absl::NotFoundError(
       absl::StrCat("no job \"", job, "\"; ", jobs.empty() ? "there is none" : "there is ", jobs));
@@ -70,14 +83,14 @@ void Daemon::AddWhatIncidentsTell(v1::JobStatus* status) const {
 v1::StatusResponse Daemon::GetStatus(const std::string& job, bool with_communicators) const {
   v1::StatusResponse response;
   response.set_rollcall_version(ROLLCALL_VERSION);
-  const int64_t now_ns = absl::GetCurrentTimeNanos();
-  *response.mutable_now() = ToTime(now_ns);
+  const int64_t now_ns = timeline_.Now();
+  *response.mutable_now() = ToTime(timeline_.WallOf(now_ns));
   response.set_agents(agents_->agents());
   for (const std::string& name : store_.JobNames()) {
     if (!job.empty() && name != job) continue;
     v1::JobStatus* status = response.add_jobs();
     store_.Read(name, [&](const JobState& state) {
-      FillJobStatus(state, now_ns, with_communicators, status);
+      FillJobStatus(state, now_ns, with_communicators, status, timeline_.WallOf(now_ns) - now_ns);
     });
     AddWhatIncidentsTell(status);
     const auto waits = [](const v1::CommunicatorStatus& comm) {
@@ -114,7 +127,8 @@ absl::StatusOr<v1::JobView> Daemon::GetJob(const std::string& job) const {
 
 absl::StatusOr<v1::CallsResponse> Daemon::GetCalls(const v1::CallsRequest& request) const {
   v1::CallsResponse response;
-  *response.mutable_now() = ToTime(absl::GetCurrentTimeNanos());
+  const int64_t now_ns = timeline_.Now();
+  *response.mutable_now() = ToTime(timeline_.WallOf(now_ns));
   const std::vector<int32_t> ranks(request.ranks().begin(), request.ranks().end());
   const int limit = request.limit() <= 0 ? kUsualCalls : request.limit();
   bool known = false;
@@ -123,6 +137,7 @@ absl::StatusOr<v1::CallsResponse> Daemon::GetCalls(const v1::CallsRequest& reque
     FillCalls(state, ranks, limit, &response);
   });
   if (!known) return NoSuchJob(request.job(), Jobs());
+  MoveCalls(timeline_.WallOf(now_ns) - now_ns, &response);
   return response;
 }
 
@@ -132,7 +147,7 @@ absl::StatusOr<v1::ProcessesResponse> Daemon::ListProcesses(
   bool known = false;
   store_.Read(request.job(), [&](const JobState& state) {
     known = true;
-    FillProcesses(state, absl::GetCurrentTimeNanos(), request, &response);
+    FillProcesses(state, timeline_.Now(), request, &response);
   });
   if (!known) return NoSuchJob(request.job(), Jobs());
   return response;
@@ -140,7 +155,7 @@ absl::StatusOr<v1::ProcessesResponse> Daemon::ListProcesses(
 
 absl::StatusOr<v1::StacksResponse> Daemon::GetStacks(const v1::TakeStacksRequest& request) {
   v1::StacksResponse response;
-  *response.mutable_now() = ToTime(absl::GetCurrentTimeNanos());
+  *response.mutable_now() = ToTime(timeline_.WallOf(timeline_.Now()));
   StackTree tree;
   const absl::Status status = TakeStacks(request, [&](const v1::ProcessStack& stack) {
     AddToTree(stack, stack.rank(), &tree);
@@ -174,7 +189,7 @@ std::string Daemon::GetMetrics(bool open_metrics) const {
   snapshot.reports = reports_->counts();
   snapshot.history = history_->counts();
   if (http_ != nullptr) snapshot.http = http_->counts();
-  const int64_t now_ns = absl::GetCurrentTimeNanos();
+  const int64_t now_ns = timeline_.Now();
   const v1::StatusResponse status = GetStatus("");
   std::map<std::string, uint64_t> lost;
   for (const std::string& name : store_.JobNames()) {

@@ -137,6 +137,8 @@ v1::Verdict ToProto(const Verdict& verdict) {
   for (const AlignedCall& line : verdict.histories) *result.add_histories() = ToProto(line);
   for (const WaitEdge& edge : verdict.chain) *result.add_chain() = ToProto(edge);
   result.set_late(verdict.late);
+  result.set_evidence_age_seconds(
+      static_cast<double>(verdict.evidence_age_ns / (kSecond / 1000)) / 1000.0);
   return result;
 }
 
