@@ -34,6 +34,7 @@
 #include "daemon/daemon.h"
 #include "daemon/report/writer.h"
 #include "interpose/environment.h"
+#include "proto/clean_text.h"
 
 extern char** environ;
 
@@ -116,7 +117,7 @@ std::string JobName(const std::vector<std::string>& command) {
 class Run {
  public:
   Run(RunFlags flags, std::vector<std::string> command)
-      : flags_(std::move(flags)), command_(std::move(command)), job_(JobName(command_)) {}
+      : flags_(std::move(flags)), command_(std::move(command)), job_(CleanText(JobName(command_))) {}
 
   int Go();
 
