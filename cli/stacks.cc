@@ -21,6 +21,7 @@
 #include "agent/stacks.h"
 #include "agent/stacks_proto.h"
 #include "cli/commands.h"
+#include "daemon/clean_message.h"
 #include "daemon/report/stacks_text.h"
 #include "daemon/stacks/merge.h"
 #include "daemon/stacks/stack_tree.h"
@@ -179,7 +180,7 @@ std::vector<pid_t> ProcessesOfJob(const std::string& job) {
 // False: said what is wrong.
 bool FillRequest(const Flags& flags, v1::TakeStacksRequest* request) {
   constexpr size_t kMostRanks = 1 << 20;
-  request->set_job(flags.names.front());
+  request->set_job(CanonicalJob(flags.names.front()));
   for (const std::string& host : flags.hosts) request->add_hosts(host);
   for (const std::string& text : flags.ranks) {
     const RankSet set = RankSet::Parse(text);
@@ -208,6 +209,7 @@ int StacksOfJob(const Flags& flags) {
   v1::ProcessStack stack;
   while (reader->Read(&stack)) {
     ++processes;
+    CleanStrings(&stack);
     if (!stack.error().empty()) {
       std::cerr << "rollcall: rank " << stack.rank() << ", " << stack.host() << ", process "
                 << stack.pid() << ": " << stack.error() << "\n";

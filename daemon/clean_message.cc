@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "proto/clean_text.h"
+#include "rollcall/v1/agent.pb.h"
 
 namespace rollcall {
 namespace {
@@ -33,7 +34,29 @@ void CleanChildren(const Reflection& reflection, const FieldDescriptor* field, M
   }
 }
 
+void Clean(std::string* text) {
+  if (!IsCleanText(*text)) *text = CleanText(*text);
+}
+
+void CleanTick(v1::Tick* tick) {
+  for (v1::ProcessUpdate& process : *tick->mutable_processes()) {
+    if (process.has_identity()) CleanStrings(process.mutable_identity());
+    if (process.has_evidence()) CleanStrings(process.mutable_evidence());
+    for (std::string& site : *process.mutable_sites()) Clean(&site);
+    for (v1::CommUpdate& comm : *process.mutable_communicators()) {
+      Clean(comm.mutable_name());
+      if (!comm.has_records()) continue;
+      for (std::string& shape : *comm.mutable_records()->mutable_shape()) Clean(&shape);
+    }
+  }
+}
+
 }  // namespace
+
+void CleanStrings(v1::AgentMessage* message) {
+  if (message->has_tick()) return CleanTick(message->mutable_tick());
+  CleanStrings(static_cast<Message*>(message));
+}
 
 void CleanStrings(Message* message) {
   const Reflection& reflection = *message->GetReflection();

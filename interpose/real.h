@@ -5,7 +5,8 @@
 // loads them, so then it is found by its `pncclX` name, which nobody interposes,
 // among all the objects loaded (linked, RTLD_LOCAL, static inside another
 // library), and only when there is none by loading libnccl.so.2 ourselves. MPI has
-// such names too, PMPI_X.
+// such names too, PMPI_X. The object of a function that we remember stays loaded
+// (keep_loaded.h).
 #pragma once
 
 #include <atomic>
@@ -25,11 +26,12 @@ enum class Fn : int {
 
 extern std::atomic<void*> real_functions[static_cast<int>(Fn::kCount)];
 
-// Finds it the slow way and remembers it. nullptr when no loaded or loadable
+// Finds it the slow way and remembers it, where its object is kept. nullptr when no loaded or loadable
 // library has it. Keeps errno; may be called from any thread.
 void* FindReal(Fn fn);
 
-// The real function named `symbol`, which is not in calls.def (ncclCommCount).
+// The real function or variable named `symbol`, which is not in calls.def (ncclCommCount); its
+// object is kept. nullptr: there is none, or none that is kept.
 void* FindRealByName(const char* symbol);
 
 inline void* Real(Fn fn) {

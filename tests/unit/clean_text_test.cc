@@ -45,16 +45,43 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"beyond_unicode", "\xf4\x90\x80\x80", "????"}, Case{"nothing", "", ""}),
     [](const auto& info) { return std::string(info.param.name); });
 
-TEST(CleanStringsTest, CleansEveryStringOfAMessageHoweverDeep) {
+using google::protobuf::FieldDescriptor;
+using google::protobuf::Message;
+
+// One of each field, and this text in every string.
+void Fill(const std::string& text, int depth, Message* message) {
+  const auto& reflection = *message->GetReflection();
+  for (int i = 0; i < message->GetDescriptor()->field_count(); ++i) {
+    const FieldDescriptor* field = message->GetDescriptor()->field(i);
+    const bool repeated = field->is_repeated();
+    if (field->type() == FieldDescriptor::TYPE_STRING) {
+      repeated ? reflection.AddString(message, field, text)
+               : reflection.SetString(message, field, text);
+    } else if (field->cpp_type() == FieldDescriptor::CPPTYPE_MESSAGE && depth > 0) {
+      Fill(text, depth - 1, repeated ? reflection.AddMessage(message, field)
+                                     : reflection.MutableMessage(message, field));
+    }
+  }
+}
+
+TEST(CleanStringsTest, CleansEveryStringOfATick) {
   v1::AgentMessage message;
-  v1::ProcessUpdate* process = message.mutable_tick()->add_processes();
-  process->mutable_identity()->set_job("a\x1b[31m");
-  process->add_sites("fine");
-  process->add_sites("train\xc2\x9b.py");
+  Fill("a\x1b\xc2\x9b", 8, message.mutable_tick());
+  ASSERT_NE(message.SerializeAsString().find('\x1b'), std::string::npos);
   CleanStrings(&message);
-  EXPECT_EQ(process->identity().job(), "a?[31m");
-  EXPECT_EQ(process->sites(0), "fine");
-  EXPECT_EQ(process->sites(1), "train?.py");
+  EXPECT_EQ(message.SerializeAsString().find('\x1b'), std::string::npos) << message.DebugString();
+  EXPECT_EQ(message.tick().processes(0).communicators(0).name(), "a??");
+}
+
+TEST(CleanStringsTest, CleansEveryStringOfOtherMessages) {
+  v1::AgentMessage message;
+  Fill("a\x1b\xc2\x9b", 8, message.mutable_stacks());
+  CleanStrings(&message);
+  EXPECT_EQ(message.SerializeAsString().find('\x1b'), std::string::npos) << message.DebugString();
+  v1::AgentMessage hello;
+  Fill("a\x1b", 8, hello.mutable_hello());
+  CleanStrings(&hello);
+  EXPECT_EQ(hello.hello().host(), "a?");
 }
 
 }  // namespace
