@@ -46,6 +46,7 @@ void Print(const v1::ListIncidentsResponse& response) {
                       : absl::StrCat("host ", repeated.host()))
               << " was at fault in " << repeated.incidents() << " of them\n";
   }
+  if (!response.note().empty()) std::cout << "note: " << response.note() << "\n";
   if (response.incidents().empty()) std::cout << "no incidents\n";
   if (response.total() > response.incidents_size()) {
     std::cout << response.incidents_size() << " of " << response.total()

@@ -34,8 +34,8 @@ class Cancellation {
 
 inline constexpr std::chrono::seconds kDeliverWithin{10};
 
-// kInvalidArgument: it will never be taken, and needs no second try. The address is a secret where it
-// comes from a file, and often where it does not: errors do not name it.
+// kInvalidArgument: it will never be taken, and needs no second try. The address is a secret where
+// it comes from a file, and often where it does not: errors do not name it.
 absl::Status PostAlert(const std::string& url, const std::string& body, Cancellation* cancellation);
 
 // The body is the command's standard input. A command that runs too long is killed, and what it has

@@ -7,6 +7,7 @@
 #include <chrono>
 
 #include "absl/strings/str_cat.h"
+#include "daemon/clean_message.h"
 #include "daemon/diagnose.h"
 #include "daemon/http.h"
 #include "daemon/incident_proto.h"
@@ -63,38 +64,38 @@ class Daemon::QueryService : public v1::Query::Service {
 
   grpc::Status GetStatus(grpc::ServerContext*, const v1::StatusRequest* request,
                          v1::StatusResponse* response) override {
-    *response = daemon_->GetStatus(request->job(), !request->without_communicators());
+    *response = daemon_->GetStatus(Cleaned(*request).job(), !request->without_communicators());
     return grpc::Status::OK;
   }
 
   grpc::Status ListIncidents(grpc::ServerContext*, const v1::ListIncidentsRequest* request,
                              v1::ListIncidentsResponse* response) override {
-    return Answer(daemon_->ListIncidents(*request), response);
+    return Answer(daemon_->ListIncidents(Cleaned(*request)), response);
   }
 
   grpc::Status GetIncident(grpc::ServerContext*, const v1::IncidentRequest* request,
                            v1::Incident* response) override {
-    return Answer(daemon_->GetIncident(request->id()), response);
+    return Answer(daemon_->GetIncident(Cleaned(*request).id()), response);
   }
 
   grpc::Status GetJob(grpc::ServerContext*, const v1::JobRequest* request,
                       v1::JobView* response) override {
-    return Answer(daemon_->GetJob(request->job()), response);
+    return Answer(daemon_->GetJob(Cleaned(*request).job()), response);
   }
 
   grpc::Status GetCalls(grpc::ServerContext*, const v1::CallsRequest* request,
                         v1::CallsResponse* response) override {
-    return Answer(daemon_->GetCalls(*request), response);
+    return Answer(daemon_->GetCalls(Cleaned(*request)), response);
   }
 
   grpc::Status ListProcesses(grpc::ServerContext*, const v1::ProcessesRequest* request,
                              v1::ProcessesResponse* response) override {
-    return Answer(daemon_->ListProcesses(*request), response);
+    return Answer(daemon_->ListProcesses(Cleaned(*request)), response);
   }
 
   grpc::Status TakeStacks(grpc::ServerContext* context, const v1::TakeStacksRequest* request,
                           grpc::ServerWriter<v1::ProcessStack>* writer) override {
-    const absl::Status status = daemon_->TakeStacks(*request, [&](const v1::ProcessStack& stack) {
+    const absl::Status status = daemon_->TakeStacks(Cleaned(*request), [&](const v1::ProcessStack& stack) {
       return !context->IsCancelled() && writer->Write(stack);
     });
     if (status.ok()) return grpc::Status::OK;
@@ -102,6 +103,13 @@ class Daemon::QueryService : public v1::Query::Service {
   }
 
  private:
+  // Names are kept clean, so whoever asks for one as the job has it must find it.
+  template <typename Request>
+  static Request Cleaned(Request request) {
+    CleanStrings(&request);
+    return request;
+  }
+
   template <typename Message>
   static grpc::Status Answer(absl::StatusOr<Message> answer, Message* response) {
     if (!answer.ok()) {

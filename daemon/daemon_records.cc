@@ -8,6 +8,7 @@
 #include "daemon/incident_list.h"
 #include "daemon/incident_proto.h"
 #include "daemon/stack_places.h"
+#include "proto/clean_text.h"
 
 namespace rollcall {
 namespace {
@@ -93,7 +94,7 @@ std::vector<v1::Incident> Daemon::GetIncidents(const std::string& job) const {
   std::vector<v1::Incident> incidents;
   const absl::MutexLock lock(&mutex_);
   for (const auto& [name, watch] : jobs_) {
-    if (!job.empty() && name != job) continue;
+    if (!job.empty() && name != CleanText(job)) continue;
     for (const Record& record : watch.incidents) {
       incidents.push_back(AsOfNow(watch, record.incident));
     }
