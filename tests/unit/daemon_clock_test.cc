@@ -3,6 +3,7 @@
 #include <grpcpp/grpcpp.h>
 #include <gtest/gtest.h>
 #include <sys/syscall.h>
+#include <sys/time.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -12,6 +13,8 @@
 #include <functional>
 #include <thread>
 
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
 #include "daemon/daemon.h"
 #include "interpose/segment.h"
 #include "proto/steady_clock.h"
@@ -25,6 +28,14 @@ extern "C" int clock_gettime(clockid_t clock, timespec* time) noexcept {
   const long result = syscall(SYS_clock_gettime, clock, time);
   if (clock == CLOCK_REALTIME || clock == CLOCK_REALTIME_COARSE) time->tv_sec += wall_set_by_s;
   return static_cast<int>(result);
+}
+
+// absl::Mutex reckons its deadlines by this one.
+extern "C" int gettimeofday(timeval* time, void*) noexcept {
+  timespec now;
+  clock_gettime(CLOCK_REALTIME, &now);
+  *time = {now.tv_sec, now.tv_nsec / 1000};
+  return 0;
 }
 
 namespace rollcall {
@@ -139,6 +150,17 @@ class DaemonClockTest : public testing::Test {
   std::unique_ptr<Daemon> daemon_;
   const AgentName agent_ = {"node", "node/1", 100'000'000, true};
 };
+
+// Or the tests below would test nothing.
+TEST_F(DaemonClockTest, TheClockThatAbseilWaitsByIsTheOneThatIsSet) {
+  absl::Mutex mutex;
+  const bool never = false;
+  wall_set_by_s = -120;
+  const int64_t begun = SteadyNs();
+  const absl::MutexLock lock(&mutex);
+  mutex.AwaitWithTimeout(absl::Condition(&never), absl::Seconds(5));
+  EXPECT_LT(SteadyNs() - begun, 3'000'000'000);  // the deadline has passed by the kernel's clock
+}
 
 TEST_F(DaemonClockTest, AClockThatWasSetBackStopsNothing) {
   Tell();
