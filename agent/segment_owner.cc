@@ -32,7 +32,7 @@ bool EndedUnseen(const SegmentClaim& claim) {
 SegmentOwner FindOwner(const SegmentClaim& claim, const std::vector<SegmentMapper>* mappers,
                        const SameNumber& same_number, uint64_t own_namespace) {
   const bool numbers_agree = claim.pid_namespace != 0 && claim.pid_namespace == own_namespace;
-  if (numbers_agree && same_number.start_ticks == claim.start_ticks) {
+  if (numbers_agree && claim.start_ticks != 0 && same_number.start_ticks == claim.start_ticks) {
     return {SegmentOwner::kVisible, {claim.pid, claim.start_ticks}};
   }
   if (mappers == nullptr) return {};

@@ -11,11 +11,11 @@
 #include <cstring>
 #include <fstream>
 
-#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
 
 namespace rollcall {
 namespace {
@@ -498,14 +498,17 @@ const std::string& SegmentReader::ShapeOf(uint8_t number) {
   return text;
 }
 
+// "<pid>-<start time>.seg", "<pid>-<start time>-<n>.seg".
 bool IsSegmentName(const std::string& name) {
-  if (!absl::EndsWith(name, ".seg")) return false;
-  const std::vector<std::string> numbers = absl::StrSplit(name.substr(0, name.size() - 4), '-');
-  const auto is_number = [](const std::string& text) {
-    return !text.empty() && std::all_of(text.begin(), text.end(), absl::ascii_isdigit);
-  };
-  return (numbers.size() == 2 || numbers.size() == 3) &&
-         std::all_of(numbers.begin(), numbers.end(), is_number);
+  absl::string_view rest = name;
+  if (!absl::ConsumeSuffix(&rest, ".seg")) return false;
+  const std::vector<absl::string_view> numbers = absl::StrSplit(rest, '-');
+  if (numbers.size() != 2 && numbers.size() != 3) return false;
+  return std::all_of(numbers.begin(), numbers.end(), [](absl::string_view number) {
+    return !number.empty() && std::all_of(number.begin(), number.end(), [](char c) {
+      return c >= '0' && c <= '9';
+    });
+  });
 }
 
 std::string Printable(const char* text, size_t most) {

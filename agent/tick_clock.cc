@@ -12,6 +12,7 @@ namespace {
 // Apart by more than this, two clocks have not gone on alike. Readings that another process came
 // between are closer.
 constexpr double kJumpNs = 20e6;
+constexpr double kMuchBetter = 16;
 constexpr long kFirstMeasureNs = 5'000'000;
 
 double Between(uint64_t from, uint64_t to) {
@@ -75,11 +76,11 @@ void TickClock::Note(const ClockLook& look) {
   if (std::abs(told - static_cast<double>(now.told_ns)) > kJumpNs) base_ = now;
 }
 
-// Only when that makes it twice as good.
+// Only when that makes it much better: with each measurement all times move a little.
 void TickClock::Measure(const ClockLook& now) {
   const double passed = Between(calm_.monotonic_ns, now.monotonic_ns);
   const double ticks = Between(calm_.ticks, now.ticks);
-  if (passed <= 0 || ticks <= 0 || passed / 2 < measured_ns_) return;
+  if (passed <= 0 || ticks <= 0 || passed / kMuchBetter < measured_ns_) return;
   const double rate = passed / ticks;
   if (rate < 1e-3 || rate > 1e3) return;
   ns_per_tick_ = rate;

@@ -39,6 +39,7 @@ set_target_properties(library_victim PROPERTIES
   RUNTIME_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/tests")
 
 set(_core_tests call_sites library library_calls library_graphs library_late library_process torch_shapes segment_reader tick_clock comm_update job_store
+                segment_owner wait_floor spare_threads agent_info
                 collector agent_service daemon http history alerts metrics views)
 foreach(_test IN LISTS _core_tests)
   add_executable(${_test}_test "${CMAKE_CURRENT_LIST_DIR}/${_test}_test.cc")

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "interpose/clock.h"
+#include "proto/steady_clock.h"
 
 namespace rollcall {
 namespace {
@@ -125,6 +126,23 @@ TEST_F(TickClockTest, WithoutACounterTicksAreNanoseconds) {
   host_.told_ns += 3600 * kSecond;  // slept
   clock.Note(host_);
   EXPECT_NEAR(static_cast<double>(host_.told_ns - clock.ToNs(then)), 30 * kSecond, kClose);
+}
+
+TEST_F(TickClockTest, TicksOfATimeNamespaceAreTakenBack) {
+  TickClock clock(segment::ClockSource::kMonotonic, host_);
+  constexpr int64_t kAhead = 100'000 * kSecond;
+  const uint64_t then = host_.monotonic_ns + kAhead;
+  Pass(30);
+  clock.Note(host_);
+  EXPECT_NEAR(static_cast<double>(host_.told_ns - clock.Ahead(kAhead).ToNs(then)), 30 * kSecond,
+              kClose);
+  EXPECT_EQ(clock.Ahead(kAhead).ToNs(0), 0) << "never stays never";
+}
+
+TEST(HostClockTest, TellsTheCounterInSteadyTimeAtOnce) {
+  const HostClock clock;
+  const int64_t told = clock.Of(segment::ClockSource::kCounter, 0).ToNs(CounterTicks());
+  EXPECT_NEAR(static_cast<double>(told - SteadyNs()), 0, 50'000'000);
 }
 
 TEST(ClockLookTest, ThisHostsClocksAgree) {
