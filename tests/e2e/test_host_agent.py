@@ -24,7 +24,11 @@ UNPRIVILEGED = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
 CAPABILITIES = ["--inh-caps=-all,+sys_ptrace,+dac_read_search",
                 "--ambient-caps=-all,+sys_ptrace,+dac_read_search"]
 CONTAINER = ["unshare", "--pid", "--mount", "--fork", "--mount-proc", "--kill-child", "--", "sh",
-             "-c", "mount -t tmpfs -o size=64m,mode=1777 tmpfs /dev/shm && exec \"$@\"", "sh"]
+             "-c", "mount -t tmpfs -o size=64m,mode=1777 tmpfs /dev/shm && "
+             "mount -t tmpfs -o mode=1777 tmpfs /tmp && exec \"$@\"", "sh"]
+
+OWN_TMP = ["unshare", "--mount", "--", "sh", "-c",
+           "mount -t tmpfs -o mode=1777 tmpfs /tmp && exec \"$@\"", "sh"]
 
 
 def can_unshare():
@@ -66,19 +70,21 @@ class Host:
                           "--host=the-host", *flags, env=env)
 
     def job(self, victim, *wrappers, name="a-job", ranks=4, env=None):
-        scratch = self.folder / "scratch"
-        scratch.mkdir(exist_ok=True)
-        scratch.chmod(0o777)
         return self.start(*wrappers, "env", f"LD_PRELOAD={LIBRARY}",
-                          f"LD_LIBRARY_PATH={BUILD / 'sim'}", f"ROLLCALL_JOB={name}",
-                          f"TMPDIR={scratch}", RANKS, "-n", str(ranks), "--keep-going", "--",
+                          f"LD_LIBRARY_PATH={BUILD / 'sim'}", f"ROLLCALL_JOB={name}", RANKS, "-n", str(ranks), "--keep-going", "--",
                           VICTIMS / victim, env=env)
 
-    def pids_of(self, victim):
-        """As the host sees them."""
-        found = subprocess.run(self.command("pgrep", "-x", victim[:15]), capture_output=True,
-                               text=True)
-        return sorted(int(pid) for pid in found.stdout.split())
+    def pids_of(self, program):
+        """As the host sees them. By their names alone: pgrep also reads command lines, which can
+        block."""
+        listing = subprocess.run(self.command("sh", "-c", "grep -s . /proc/[0-9]*/comm"),
+                                 capture_output=True, text=True).stdout
+        lines = (line.split(":", 1) for line in listing.splitlines())
+        return sorted(int(path.split("/")[2]) for path, name in lines if name == program[:15])
+
+    def send(self, signal_name, program):
+        pids = [str(pid) for pid in self.pids_of(program)]
+        subprocess.run(self.command("kill", f"-{signal_name}", *pids), check=True)
 
     def end(self):
         for service in self.services:
@@ -189,13 +195,13 @@ def test_live_segments_of_another_pid_namespace_are_kept_and_ended_ones_go(host,
     shared = shared_directory(host)
     host.start(AGENT, f"--daemon={daemon.address}", f"--dir={shared}", "--scope=directory",
                "--keep-ended=1")
-    job = start_sharing(host, shared, "one_rank_stops_calling", ranks=2)
+    start_sharing(host, shared, "one_rank_stops_calling", ranks=2)
     wait_for_segments(shared, 2)
     status = wait_for_status(daemon, "a-job: hung")
     assert "died" not in status
     time.sleep(3)
     assert len(segments_in(shared)) == 2
-    job.process.kill()
+    host.send("KILL", "one_rank_stops_calling")
     for _ in range(100):
         if not segments_in(shared):
             break
@@ -235,7 +241,7 @@ def test_without_capabilities_it_serves_its_own_user_and_says_so_once(host, daem
     agent = host.agent(daemon, privileges=UNPRIVILEGED)
     agent.read_until("serving only the processes of uid 65534: .* CAP_SYS_PTRACE")
     host.job("one_rank_stops_calling", name="of-root")
-    host.job("one_rank_stops_calling", *UNPRIVILEGED, name="its-own")
+    host.job("one_rank_stops_calling", *OWN_TMP, *UNPRIVILEGED, name="its-own")
     status = wait_for_status(daemon, "its-own: hung")
     assert "of-root" not in status
 
@@ -285,10 +291,12 @@ def test_a_process_whose_memory_is_locked_holds_up_nobody(host, daemon):
         host.job("one_rank_stops_calling")
         wait_for_status(daemon, "a-job: hung")
         agent.read_until("does not let its memory map or environment be read")
-        agent.kill()  # which does not wait for it either
+        begun = time.monotonic()
+        host.send("TERM", "rollcall-agent")
+        assert agent.process.wait(timeout=20) == 0
+        assert time.monotonic() - begun < 10, "it does not wait for that process either"
     finally:
-        for pid in host.pids_of("blocks_its_readers"):
-            subprocess.run(host.command("kill", "-9", str(pid)), check=False)
+        host.send("KILL", "blocks_its_readers")
         blocker.wait(timeout=20)
 
 
@@ -311,13 +319,11 @@ def test_a_wall_clock_that_is_set_under_the_agent_moves_no_wait(host, daemon, tm
 
 def test_when_the_agent_was_stopped_waits_begin_anew(host, daemon, tmp_path):
     agent = host.agent(daemon, privileges=())
-    inside = host.pids_of("rollcall-agent")
-    assert len(inside) == 1
     host.job("one_rank_lags", env={"LAG_SECONDS": "1000"})
     wait_for_status(daemon, "a-job")
-    subprocess.run(host.command("kill", "-STOP", str(inside[0])), check=True)
+    host.send("STOP", "rollcall-agent")
     time.sleep(6)
-    subprocess.run(host.command("kill", "-CONT", str(inside[0])), check=True)
+    host.send("CONT", "rollcall-agent")
     time.sleep(1.5)
     assert no_reports(tmp_path), "6 s of them nobody saw"
     verdict = wait_for_report(tmp_path)
