@@ -10,8 +10,9 @@
 #include "absl/time/time.h"
 #include "agent/monotonic_clock.h"
 #include "agent/proc_evidence.h"
-#include "agent/stacks.h"
+#include "agent/proc_files.h"
 #include "agent/stacks_proto.h"
+#include "proto/steady_clock.h"
 #include "rollcall/v1/agent.grpc.pb.h"
 
 namespace rollcall {
@@ -22,6 +23,9 @@ constexpr int64_t kFirstPause = 200'000'000;
 constexpr int64_t kLongestPause = 5'000'000'000;
 // A whole tick of a large host goes in pieces, well below gRPC's message limit.
 constexpr size_t kMessageBytes = 1 << 20;
+constexpr int64_t kMapsTimeout = 1'000'000'000;    // for a process to let its memory map be read
+constexpr int64_t kStackTimeout = 60'000'000'000;  // for its stacks: reading symbols takes long
+constexpr size_t kMaxMapsBytes = 64 << 20;
 
 }  // namespace
 
@@ -81,6 +85,7 @@ Agent::Agent(AgentOptions options, std::shared_ptr<grpc::ChannelInterface> chann
     : options_(std::move(options)),
       channel_(std::move(channel)),
       collector_(options_.collector),
+      held_(options_.tick_ns),
       quit_answers_(options_.collector.directory, options_.collector.proc_root) {}
 
 Agent::~Agent() { Stop(); }
@@ -100,6 +105,7 @@ void Agent::Stop() {
     const absl::MutexLock lock(&mutex_);
     stopping_ = true;
   }
+  stack_threads_.Cancel();
   if (uplink_.joinable()) uplink_.join();
   if (stacks_.joinable()) stacks_.join();
   quit_answers_.Stop();
@@ -118,6 +124,7 @@ void Agent::RunUplink() {
   hello.mutable_hello()->set_agent_id(
       absl::StrCat(hello.hello().host(), "/", getpid(), "/", UnixNs()));
   hello.mutable_hello()->set_rollcall_version(ROLLCALL_VERSION);
+  hello.mutable_hello()->set_tick_ns(options_.tick_ns);
   int64_t pause = kFirstPause;
   bool said = false;
   while (true) {
@@ -137,7 +144,7 @@ void Agent::RunUplink() {
     said = true;
     ++dropped_ticks_;
     // So that a thousand agents do not come back in the same instant.
-    Sleep(pause + UnixNs() % (pause / 2));
+    Sleep(pause + MonotonicNs() % (pause / 2));
     pause = std::min(2 * pause, kLongestPause);
   }
 }
@@ -165,8 +172,19 @@ void Agent::TickUntilBroken(Link* link) {
   link_ = nullptr;
 }
 
+// Once more if all was held meanwhile: what was read before is not how things stand now.
+v1::Tick Agent::Collect(bool whole) {
+  while (true) {
+    const int64_t waits_from_ns = held_.WaitsFrom();
+    collector_.BeginWaitsAt(waits_from_ns);
+    v1::Tick tick = collector_.Collect(SteadyNs(), whole);
+    if (held_.WaitsFrom() == waits_from_ns) return tick;
+    whole = true;
+  }
+}
+
 void Agent::CollectAndSend(bool whole, Link* link) {
-  v1::Tick tick = collector_.Collect(UnixNs(), whole);
+  v1::Tick tick = Collect(whole);
   for (const std::string& note : collector_.TakeNotes()) spdlog::warn("{}", note);
   v1::AgentMessage message;
   v1::Tick* piece = message.mutable_tick();
@@ -181,7 +199,7 @@ void Agent::CollectAndSend(bool whole, Link* link) {
     bytes = 0;
   }
   piece->set_now_ns(tick.now_ns());
-  piece->set_whole(whole);
+  piece->set_whole(tick.whole());
   piece->set_dropped_ticks(dropped_ticks_);
   link->Send(message);
 }
@@ -203,23 +221,45 @@ void Agent::RunStacks() {
   }
 }
 
+// What nobody was told about, nobody need look into.
+v1::ProcessStack Agent::TakeStack(ProcessId process) {
+  v1::ProcessStack none;
+  none.set_pid(process.pid);
+  const std::string& proc_root = options_.collector.proc_root;
+  const auto stat = ReadProcStat(proc_root, process.pid);
+  if (!collector_.Serves(process)) {
+    none.set_error("this host's agent cannot see the process, or it is none of a training job");
+    return none;
+  }
+  if (!stat.ok() || stat->start_ticks != process.start_ticks) {
+    none.set_error("the process has ended");
+    return none;
+  }
+  const std::string maps = ProcPath(proc_root, process.pid, "maps");
+  const std::string key = absl::StrCat(process.pid);
+  if (!stack_threads_.Run(key, [maps] { (void)ReadProcFile(maps, kMaxMapsBytes); }, kMapsTimeout)) {
+    none.set_error("its memory is locked in the kernel: no stacks can be taken");
+    return none;
+  }
+  if (stack_tools_ == nullptr) stack_tools_ = std::make_shared<StackTools>(proc_root);
+  auto stack = std::make_shared<v1::ProcessStack>();
+  const auto take = [tools = stack_tools_, pid = process.pid, stack] {
+    *stack = ToProto(tools->reader.TakeAndUnwind(&tools->taker, pid, TakeLimits()));
+  };
+  if (stack_threads_.Run(key, take, kStackTimeout)) return *stack;
+  stack_tools_ = nullptr;  // the other thread's now
+  none.set_error("taking its stacks does not come to an end");
+  return none;
+}
+
 void Agent::Answer(const StackRequest& request) {
-  // The thread's own: files and names are kept from one request to the next.
-  static thread_local StackReader reader(options_.collector.proc_root);
-  static thread_local AnyWayStackTaker taker(options_.collector.proc_root);
   for (const auto& [pid, start_time] : request.processes) {
     v1::AgentMessage message;
     v1::StackReply* reply = message.mutable_stacks();
     reply->set_request(request.request);
     reply->set_start_time(start_time);
     reply->set_last(pid == request.processes.back().first);
-    const auto stat = ReadProcStat(options_.collector.proc_root, pid);
-    if (stat.ok() && stat->start_ticks == start_time) {
-      *reply->mutable_stack() = ToProto(reader.TakeAndUnwind(&taker, pid, TakeLimits()));
-    } else {
-      reply->mutable_stack()->set_pid(pid);
-      reply->mutable_stack()->set_error("the process has ended");
-    }
+    *reply->mutable_stack() = TakeStack({pid, start_time});
     const absl::MutexLock lock(&mutex_);
     if (link_ != nullptr) link_->Send(message);
   }

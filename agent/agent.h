@@ -19,6 +19,10 @@
 #include "absl/synchronization/mutex.h"
 #include "agent/collector.h"
 #include "agent/quit_answers.h"
+#include "agent/spare_threads.h"
+#include "agent/stack_taker.h"
+#include "agent/stacks.h"
+#include "agent/wait_floor.h"
 
 namespace grpc {
 class ChannelInterface;
@@ -48,6 +52,12 @@ class Agent {
 
  private:
   class Link;
+  // Of one thread at a time, which may not come back.
+  struct StackTools {
+    explicit StackTools(const std::string& proc_root) : reader(proc_root), taker(proc_root) {}
+    StackReader reader;
+    AnyWayStackTaker taker;
+  };
   struct StackRequest {
     uint64_t request = 0;
     std::vector<std::pair<int32_t, uint64_t>> processes;  // pid, start time
@@ -55,9 +65,11 @@ class Agent {
 
   void RunUplink();
   void TickUntilBroken(Link* link);
+  v1::Tick Collect(bool whole);
   void CollectAndSend(bool whole, Link* link);
   void RunStacks();
   void Answer(const StackRequest& request);
+  v1::ProcessStack TakeStack(ProcessId process);
   void Sleep(int64_t ns);
 
   const AgentOptions options_;
@@ -68,6 +80,10 @@ class Agent {
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   Link* link_ ABSL_GUARDED_BY(mutex_) = nullptr;  // the stream, while there is one
   std::deque<StackRequest> stack_requests_ ABSL_GUARDED_BY(mutex_);
+
+  HeldWatch held_;
+  SpareThreads stack_threads_;
+  std::shared_ptr<StackTools> stack_tools_;  // the stacks thread's own, or the one that it lent them
 
   QuitAnswers quit_answers_;
 

@@ -1,22 +1,26 @@
 #include "agent/collector.h"
 
 #include <dirent.h>
+#include <errno.h>
 #include <signal.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
-#include "agent/comm_update.h"
-#include "agent/proc_evidence.h"
-#include "agent/process_discovery.h"
+#include "agent/collected_process.h"
+#include "agent/held_lock.h"
+#include "agent/process_namespaces.h"
 
 namespace rollcall {
 namespace {
 
 constexpr int64_t kSecond = 1'000'000'000;
 constexpr int64_t kDiscoverEvery = 2 * kSecond;
-constexpr int64_t kLookCloserEvery = kSecond;  // wait channel, tracer, whether CPU time moves
+constexpr int64_t kScanHostEvery = kSecond;
+constexpr int64_t kFirstScanWait = kSecond;
+constexpr int64_t kFileTimeout = kSecond / 20;
 // A segment that is just being made has no magic yet.
 constexpr int64_t kGiveUpAfter = 2 * kSecond;
 constexpr size_t kMostNotes = 1000;
@@ -33,54 +37,56 @@ std::vector<std::string> ListSegments(const std::string& directory) {
   return names;
 }
 
-}  // namespace
-
-struct Collector::CommMemory {
-  uint64_t init_ticks = 0;  // another one: the block serves another communicator
-  CommHistory history;
-  std::string sent;  // the last update, without records
+struct Opened {
+  absl::StatusOr<std::unique_ptr<SegmentReader>> reader = absl::UnavailableError("not answered");
+  absl::StatusOr<SegmentClaim> claim = absl::UnavailableError("not answered");
 };
 
-struct Collector::ProcessMemory {
-  ProcessId id;
-  std::string file;  // "" for a process without a segment
-  std::unique_ptr<SegmentReader> reader;
-  v1::Identity identity;
-  bool identity_sent = false;
-  size_t sites_sent = 0;
-  std::string evidence_sent;
-  std::map<uint32_t, CommMemory> comms;
-
-  bool ended = false;
-  int64_t ended_ns = 0;
-  std::optional<int> exit_code, exit_signal;
-  std::string error;  // the exception it dies of
-  int64_t error_ns = 0;
-  int64_t step = -1;
-  std::string phase;
-  bool exit_marked = false;
-  bool read_after_end = false;
-
-  int64_t looked_ns = 0;  // when the slower evidence was read
-  uint64_t cpu_ticks = 0;
-  bool cpu_moving = false;
-  uint64_t resident_bytes = 0;
-  bool traced = false;
-  std::string wait_channel;
-};
-
-Collector::Collector(CollectorOptions options) : options_(std::move(options)) {
-  if (options_.live) watch_ = std::make_unique<ProcessWatch>(options_.proc_root);
+void OpenFile(const std::string& path, Opened* opened) {
+  opened->reader = SegmentReader::Open(path);
+  if (opened->reader.ok()) {
+    opened->claim = (*opened->reader)->Claim();
+  } else {
+    opened->claim = opened->reader.status();
+  }
 }
 
-Collector::~Collector() = default;
+ScanOptions ScanOptionsFrom(const CollectorOptions& options) {
+  ScanOptions scan;
+  scan.proc_root = options.proc_root;
+  scan.uid = geteuid();
+  scan.whole_host = options.whole_host;
+  scan.discover_directory = options.discover_directory;
+  return scan;
+}
+
+}  // namespace
+
+Collector::Collector(CollectorOptions options) : options_(std::move(options)) {
+  if (!options_.live) return;
+  threads_ = std::make_shared<SpareThreads>();
+  watch_ = std::make_unique<ProcessWatch>(options_.proc_root);
+  scan_ = std::make_unique<HostScan>(ScanOptionsFrom(options_), threads_);
+  clock_ = std::make_unique<HostClock>();
+  own_namespace_ = PidNamespaceOfProc(options_.proc_root);
+}
+
+Collector::~Collector() {
+  if (threads_ != nullptr) threads_->Cancel();
+}
 
 std::vector<std::string> Collector::TakeNotes() { return std::exchange(notes_, {}); }
 
+bool Collector::Serves(ProcessId process) const {
+  const absl::MutexLock lock(&served_mutex_);
+  return served_.count(process) != 0;
+}
+
 v1::Tick Collector::Collect(int64_t now_ns, bool whole) {
-  FindSegments(now_ns);
+  if (options_.live) clock_->Note();
+  ListDirectory(now_ns);
   if (options_.live) {
-    FindProcessesWithoutSegment(now_ns);
+    LookAround(now_ns);
     NoteEnded(now_ns);
   }
   v1::Tick tick;
@@ -94,13 +100,24 @@ v1::Tick Collector::Collect(int64_t now_ns, bool whole) {
   return tick;
 }
 
-void Collector::FindSegments(int64_t now_ns) {
-  for (const std::string& name : ListSegments(options_.directory)) {
+void Collector::ListDirectory(int64_t now_ns) {
+  auto names = std::make_shared<std::vector<std::string>>();
+  const auto list = [directory = options_.directory, host = options_.whole_host, names] {
+    if (!host || !ServedByRun(directory)) *names = ListSegments(directory);
+  };
+  if (!options_.live) {
+    list();
+  } else if (!threads_->Run("directory", list, kFileTimeout)) {
+    Note(absl::StrCat(options_.directory, ": does not answer; left out until it does"));
+    return;
+  }
+  for (const std::string& name : *names) {
     if (IsNew(name)) OpenSegment(name, now_ns);
   }
 }
 
 bool Collector::IsNew(const std::string& name) const {
+  if (new_files_.count(name) != 0) return false;
   const auto known = segments_.find(name);
   if (known == segments_.end()) {
     const auto tried = not_readable_.find(name);
@@ -116,53 +133,171 @@ void Collector::Note(const std::string& what) {
   if (noted_.size() < kMostNotes && noted_.insert(what).second) notes_.push_back(what);
 }
 
-void Collector::OpenSegment(const std::string& name, int64_t now_ns) {
-  auto reader = SegmentReader::Open(absl::StrCat(options_.directory, "/", name));
-  absl::StatusOr<SegmentSnapshot> snapshot =
-      reader.ok() ? (*reader)->Read() : absl::StatusOr<SegmentSnapshot>(reader.status());
-  if (!snapshot.ok()) {
-    const int64_t first = not_readable_.emplace(name, now_ns).first->second;
-    if (!options_.live || now_ns - first >= kGiveUpAfter) {
-      not_readable_[name] = -1;
-      Note(absl::StrCat("skipped: ", snapshot.status().message()));
-    }
-    return;
-  }
-  (*reader)->StartOver();
-  const ProcessId id = {snapshot->pid, snapshot->start_time};
-  segments_[name] = id;
-  std::unique_ptr<ProcessMemory>& process = processes_[id];
-  process = std::make_unique<ProcessMemory>();
-  process->id = id;
-  process->file = name;
-  process->reader = *std::move(reader);
-  process->identity.set_job(snapshot->job);
-  process->identity.set_global_rank(snapshot->global_rank);
-  process->identity.set_world_size(snapshot->world_size);
-  process->identity.set_local_rank(snapshot->local_rank);
-  process->identity.set_command(snapshot->command);
-  process->identity.set_gpu_sharing(snapshot->gpu_sharing);
-  process->identity.set_has_segment(true);
-  if (!options_.live) process->identity.set_host(snapshot->host);
-  if (watch_ != nullptr) watch_->Add(id);
+void Collector::GiveUpLater(const std::string& name, int64_t now_ns, absl::Status why) {
+  const int64_t first = not_readable_.emplace(name, now_ns).first->second;
+  if (options_.live && now_ns - first < kGiveUpAfter) return;
+  not_readable_[name] = -1;
+  Note(absl::StrCat("skipped: ", why.message()));
 }
 
-void Collector::FindProcessesWithoutSegment(int64_t now_ns) {
-  if (discovered_at_ns_ != 0 && now_ns - discovered_at_ns_ < kDiscoverEvery) return;
-  discovered_at_ns_ = now_ns;
-  for (const DiscoveredProcess& found :
-       DiscoverProcesses(options_.proc_root, geteuid(), options_.discover_directory)) {
+void Collector::OpenSegment(const std::string& name, int64_t now_ns) {
+  auto opened = std::make_shared<Opened>();
+  const auto open = [path = absl::StrCat(options_.directory, "/", name), opened] {
+    OpenFile(path, opened.get());
+  };
+  if (!options_.live) {
+    open();
+  } else if (!threads_->Run(absl::StrCat("file ", name), open, kFileTimeout)) {
+    return;
+  }
+  if (!opened->claim.ok()) return GiveUpLater(name, now_ns, opened->claim.status());
+  NewFile file;
+  file.reader = *std::move(opened->reader);
+  file.claim = *opened->claim;
+  if (!options_.live) {
+    const SegmentOwner owner = {SegmentOwner::kVisible, {file.claim.pid, file.claim.start_ticks}};
+    return AddSegment(owner, file.claim, file.reader, name, now_ns);
+  }
+  if (!file.claim.of_this_boot) {
+    not_readable_[name] = -1;
+    Note(absl::StrCat(file.reader->path(), ": of another host, or from before this host was ",
+                      "started: left out; rollcall analyze reads it"));
+    return;
+  }
+  file.settled_by = scan_->begun() + 1;
+  new_files_[name] = std::move(file);
+  SettleNewFiles(now_ns);
+}
+
+SegmentOwner Collector::OwnerOf(const NewFile& file, const SegmentClaim& claim) const {
+  SameNumber same_number;
+  const auto stat = ReadProcStat(options_.proc_root, claim.pid);
+  if (stat.ok()) same_number.start_ticks = stat->start_ticks;
+  // A /proc that hides the processes of others is no proof.
+  same_number.gone = absl::IsNotFound(stat.status()) && kill(claim.pid, 0) != 0 && errno == ESRCH;
+  const std::shared_ptr<const HostLook> look = scan_->newest();
+  if (look == nullptr || look->number < file.settled_by) {
+    return FindOwner(claim, nullptr, same_number, own_namespace_);
+  }
+  const std::vector<SegmentMapper> mappers =
+      look->MappersOf(file.reader->device(), file.reader->inode());
+  return FindOwner(claim, &mappers, same_number, own_namespace_);
+}
+
+void Collector::SettleNewFiles(int64_t now_ns) {
+  for (auto at = new_files_.begin(); at != new_files_.end();) {
+    const std::string name = at->first;
+    NewFile& file = at->second;
+    if (!file.reader->MayBlock()) file.claim = file.reader->Claim().value_or(file.claim);
+    const SegmentOwner owner = OwnerOf(file, file.claim);
+    if (owner.kind == SegmentOwner::kLater) {
+      ++at;
+      continue;
+    }
+    const NewFile settled = std::move(file);
+    at = new_files_.erase(at);
+    AddSegment(owner, settled.claim, settled.reader, name, now_ns);
+  }
+}
+
+void Collector::LookAround(int64_t now_ns) {
+  const bool urgent = !new_files_.empty();
+  const int64_t calm_ns = options_.whole_host ? kScanHostEvery : kDiscoverEvery;
+  const int64_t wait_ns =
+      scan_->begun() == 0 ? std::max(kFirstScanWait, options_.scan_wait_ns) : options_.scan_wait_ns;
+  scan_->Poll(now_ns, urgent ? 0 : calm_ns, options_.whole_host || urgent, wait_ns);
+  const std::shared_ptr<const HostLook> look = scan_->newest();
+  SettleNewFiles(now_ns);
+  if (look == nullptr || look->number == looked_) return;
+  looked_ = look->number;
+  for (const std::string& note : look->notes) Note(note);
+  if (options_.whole_host) AddHostSegments(*look, now_ns);
+  AddProcessesWithoutSegment(*look);
+}
+
+void Collector::AddHostSegments(const HostLook& look, int64_t now_ns) {
+  for (const MappedSegment& segment : look.segments) {
+    if (segment.reader == nullptr) continue;
+    const ProcessId id = segment.mapper.process;
+    const auto known = processes_.find(id);
+    const bool has_it = known != processes_.end() && known->second->reader != nullptr &&
+                        known->second->reader->IsFile(segment.reader->device(),
+                                                      segment.reader->inode());
+    if (has_it) continue;
+    const std::vector<SegmentMapper> one = {segment.mapper};
+    const SegmentOwner owner = FindOwner(segment.claim, &one, SameNumber(), own_namespace_);
+    // A child that the maker forked has it mapped as well.
+    if (owner.kind != SegmentOwner::kVisible || !(owner.process == id)) continue;
+    AddSegment(owner, segment.claim, segment.reader, "", now_ns);
+  }
+}
+
+void Collector::AddSegment(const SegmentOwner& owner, const SegmentClaim& claim,
+                           std::shared_ptr<SegmentReader> reader, const std::string& file,
+                           int64_t now_ns) {
+  const ProcessId id = owner.process;
+  const bool visible = owner.kind == SegmentOwner::kVisible;
+  const auto known = processes_.find(id);
+  if (known != processes_.end() && !file.empty()) {
+    ProcessMemory& process = *known->second;
+    const bool same = process.reader != nullptr &&
+                      process.reader->IsFile(reader->device(), reader->inode());
+    if (same) process.file = file;
+    if (same || !visible) {
+      // Not visible: two pid namespaces have a process of this number and start time.
+      segments_[file] = id;
+      return;
+    }
+  }
+  auto process = std::make_unique<ProcessMemory>();
+  process->id = id;
+  process->file = file;
+  process->reader = std::move(reader);
+  process->claim = claim;
+  process->visible = visible;
+  if (options_.live && visible) {
+    process->other_numbers = OwnPidOf(options_.proc_root, id.pid) != id.pid;
+    const auto ahead_ns = MonotonicAhead(options_.proc_root, id.pid);
+    process->ahead_ns = ahead_ns.value_or(0);
+    if (!ahead_ns.has_value()) process->waits_from_ns = now_ns;
+  } else if (options_.live) {
+    process->waits_from_ns = now_ns;
+  }
+  const absl::StatusOr<SegmentSnapshot> snapshot = ReadFile(process.get());
+  if (!snapshot.ok()) {
+    if (!file.empty()) GiveUpLater(file, now_ns, snapshot.status());
+    return;
+  }
+  process->reader->StartOver();
+  TellIdentity(*snapshot, process.get());
+  if (owner.kind == SegmentOwner::kEnded) {
+    process->ended = true;
+    process->ended_ns = now_ns;
+  }
+  if (!file.empty()) segments_[file] = id;
+  if (watch_ != nullptr && visible) watch_->Add(id);
+  if (visible) {
+    const absl::MutexLock lock(&served_mutex_);
+    served_.insert(id);
+  }
+  processes_[id] = std::move(process);
+}
+
+void Collector::AddProcessesWithoutSegment(const HostLook& look) {
+  for (const DiscoveredProcess& found : look.launched) {
     if (!found.is_main || found.rank.place.rank < 0 || processes_.count(found.process) != 0)
       continue;
     auto process = std::make_unique<ProcessMemory>();
     process->id = found.process;
-    process->identity.set_job(found.job);
+    process->identity.set_job(Printable(found.job.c_str(), found.job.size()));
     process->identity.set_global_rank(found.rank.place.rank);
     process->identity.set_world_size(found.rank.place.world_size);
     process->identity.set_local_rank(found.rank.place.local_rank);
     process->identity.set_command(Printable(found.name.c_str(), found.name.size()));
     watch_->Add(found.process);
     processes_[found.process] = std::move(process);
+    const absl::MutexLock lock(&served_mutex_);
+    served_.insert(found.process);
   }
 }
 
@@ -175,139 +310,26 @@ void Collector::NoteEnded(int64_t now_ns) {
     at->second->exit_code = end.exit_code;
     at->second->exit_signal = end.signal;
   }
+  for (auto& [id, process] : processes_) {
+    if (process->visible || process->ended || process->reader->MayBlock()) continue;
+    process->claim.lock = process->reader->Lock();
+    if (!EndedUnseen(process->claim)) continue;
+    process->ended = true;
+    process->ended_ns = now_ns;
+  }
 }
 
-bool Collector::CollectProcess(int64_t now_ns, bool whole, ProcessMemory* process,
-                               v1::ProcessUpdate* update) {
-  update->set_pid(process->id.pid);
-  update->set_start_time(process->id.start_ticks);
-  bool changed = false;
-  if (whole || !process->identity_sent) {
-    *update->mutable_identity() = process->identity;
-    process->identity_sent = true;
-    changed = true;
+// Only what nobody can be using: its process is known to have ended, and so have all that may have
+// inherited its memory; and only under the name by which it was found.
+bool Collector::MayDelete(const ProcessMemory& process) const {
+  const std::string path = absl::StrCat(options_.directory, "/", process.file);
+  struct stat about;
+  if (lstat(path.c_str(), &about) != 0 ||
+      !process.reader->IsFile(about.st_dev, about.st_ino)) {
+    return false;
   }
-  const absl::StatusOr<SegmentSnapshot> snapshot = ReadSegment(whole, process);
-  if (snapshot.ok()) {
-    changed = CollectSites(whole, *snapshot, process, update) || changed;
-    for (const CommSnapshot& comm : snapshot->communicators) {
-      v1::CommUpdate comm_update;
-      if (!CollectComm(now_ns, whole, *snapshot, comm, process, &comm_update)) continue;
-      *update->add_communicators() = std::move(comm_update);
-      changed = true;
-    }
-  }
-  v1::Evidence evidence;
-  ReadEvidence(now_ns, snapshot.ok() ? &*snapshot : nullptr, process, &evidence);
-  std::string sent = evidence.SerializeAsString();
-  if (whole || sent != process->evidence_sent) {
-    *update->mutable_evidence() = evidence;
-    process->evidence_sent = std::move(sent);
-    changed = true;
-  }
-  return changed;
-}
-
-bool Collector::CollectSites(bool whole, const SegmentSnapshot& snapshot, ProcessMemory* process,
-                             v1::ProcessUpdate* update) {
-  if (whole) process->sites_sent = 0;
-  if (process->sites_sent >= snapshot.sites.size()) return false;
-  update->set_first_site(static_cast<uint32_t>(process->sites_sent));
-  for (; process->sites_sent < snapshot.sites.size(); ++process->sites_sent) {
-    update->add_sites(snapshot.sites[process->sites_sent]);
-  }
-  return true;
-}
-
-absl::StatusOr<SegmentSnapshot> Collector::ReadSegment(bool whole, ProcessMemory* process) {
-  if (process->reader == nullptr) return absl::NotFoundError("no segment");
-  // Once its process has ended, a segment changes no more.
-  if (process->read_after_end && !whole) return absl::UnavailableError("read already");
-  if (whole) process->reader->StartOver();
-  absl::StatusOr<SegmentSnapshot> snapshot = process->reader->Read();
-  process->read_after_end = process->ended;
-  if (!snapshot.ok()) return snapshot;
-  process->exit_marked = snapshot->exited;
-  process->error = snapshot->error;
-  process->error_ns = snapshot->error_ns;
-  process->step = snapshot->step;
-  process->phase = snapshot->phase;
-  newest_ns_ = std::max({newest_ns_, snapshot->newest_ns, snapshot->exit_ns});
-  for (const std::string& note : snapshot->notes) Note(note);
-  return snapshot;
-}
-
-bool Collector::CollectComm(int64_t now_ns, bool whole, const SegmentSnapshot& snapshot,
-                            const CommSnapshot& comm, ProcessMemory* process,
-                            v1::CommUpdate* update) {
-  seen_communicators_ = true;
-  CommMemory* memory = &process->comms[comm.index];
-  if (memory->init_ticks != comm.init_ticks) {
-    *memory = CommMemory();
-    memory->init_ticks = comm.init_ticks;
-  }
-  if (whole) memory->history.checkpoint_sent = 0;
-  // Offline there is no "now": nobody saw when the markers changed.
-  FillProgress(comm, FindHostWaits(snapshot, comm), options_.live ? now_ns : 0, &memory->history,
-               update);
-  std::string sent = update->SerializeAsString();
-  FillRecords(comm, update->mutable_records());
-  const bool returned =
-      std::any_of(comm.records.begin(), comm.records.end(),
-                  [](const RecordSnapshot& record) { return record.returned_ns != 0; });
-  if (!whole && !returned && sent == memory->sent) return false;
-  memory->sent = std::move(sent);
-  return true;
-}
-
-void Collector::ReadEvidence(int64_t now_ns, const SegmentSnapshot* snapshot,
-                             ProcessMemory* process, v1::Evidence* evidence) {
-  evidence->set_exit_code(-1);
-  evidence->set_error(process->error);
-  evidence->set_error_ns(process->error_ns);
-  if (process->step >= 0) evidence->set_step(process->step);
-  evidence->set_phase(process->phase);
-  if (!options_.live) {
-    if (process->exit_marked) {
-      evidence->set_liveness(v1::Evidence::EXITED);
-      if (snapshot != nullptr) evidence->set_ended_ns(snapshot->exit_ns);
-    }
-  } else if (process->ended) {
-    const bool in_order = process->exit_marked || process->exit_code.value_or(-1) == 0;
-    evidence->set_liveness(in_order ? v1::Evidence::EXITED : v1::Evidence::DIED);
-    evidence->set_ended_ns(process->ended_ns);
-    evidence->set_exit_code(process->exit_code.value_or(-1));
-    evidence->set_exit_signal(process->exit_signal.value_or(0));
-    return;
-  } else if (const auto stat = ReadProcStat(options_.proc_root, process->id.pid); stat.ok()) {
-    evidence->set_liveness(v1::Evidence::ALIVE);
-    evidence->set_state(std::string(1, stat->state));
-    if (now_ns - process->looked_ns >= kLookCloserEvery) {
-      process->cpu_moving = process->looked_ns != 0 && stat->cpu_ticks > process->cpu_ticks;
-      process->cpu_ticks = stat->cpu_ticks;
-      process->resident_bytes = stat->resident_bytes;
-      process->looked_ns = now_ns;
-      const auto main = ReadThreadEvidence(options_.proc_root, process->id.pid, process->id.pid);
-      process->traced = main.ok() && main->tracer != 0;
-      process->wait_channel = main.ok() ? Printable(main->wchan.c_str(), 64) : "";
-    }
-    evidence->set_cpu_moving(process->cpu_moving);
-    evidence->set_traced(process->traced);
-    evidence->set_wait_channel(process->wait_channel);
-    const double ticks_per_second = static_cast<double>(sysconf(_SC_CLK_TCK));
-    evidence->set_memory_bytes(process->resident_bytes);
-    evidence->set_cpu_seconds(static_cast<double>(process->cpu_ticks) / ticks_per_second);
-  }
-  if (snapshot == nullptr) return;
-  for (const BlockedSnapshot& blocked : snapshot->blocked) {
-    v1::BlockedCall* call = evidence->add_blocked();
-    call->set_thread(static_cast<int32_t>(blocked.tid));
-    call->set_op(blocked.op);
-    call->set_since_ns(blocked.since_ns);
-    for (const CommSnapshot& comm : snapshot->communicators) {
-      if (comm.index == blocked.comm) call->set_communicator(comm.id);
-    }
-  }
+  if (process.claim.life_lock) return process.reader->Lock() == HeldLock::kFree;
+  return own_namespace_ != 0 && process.claim.pid_namespace == own_namespace_;
 }
 
 void Collector::ForgetOldProcesses(int64_t now_ns) {
@@ -317,9 +339,13 @@ void Collector::ForgetOldProcesses(int64_t now_ns) {
       ++at;
       continue;
     }
-    if (!process.file.empty()) {
+    if (!process.file.empty() && MayDelete(process)) {
       unlink(absl::StrCat(options_.directory, "/", process.file).c_str());
       segments_.erase(process.file);
+    }
+    {
+      const absl::MutexLock lock(&served_mutex_);
+      served_.erase(at->first);
     }
     at = processes_.erase(at);
   }

@@ -1,11 +1,15 @@
 // Everything this host can tell about its training processes, as ticks for the
 // daemon: what their segments say, what /proc says, and who has ended.
 //
+// Processes are named by the pid and start time that this agent's /proc shows,
+// whatever they call themselves in namespaces of their own; those that cannot be
+// seen from here, by their own numbers, and nobody can tell their stacks.
+//
 // Also used by `rollcall analyze`, on folders of segments whose processes are
 // long gone (Options::live = false): then nothing is asked of this machine.
 //
-// One owner, one thread, which must be one that can be spared (see
-// proc_evidence.h).
+// One owner, one thread. Reads that can block are done on threads of their own
+// (spare_threads.h), so that a tick waits for no process.
 #pragma once
 
 #include <cstdint>
@@ -17,8 +21,12 @@
 #include <utility>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+#include "agent/host_scan.h"
 #include "agent/process_watch.h"
 #include "agent/segment_reader.h"
+#include "agent/spare_threads.h"
 #include "rollcall/v1/agent.pb.h"
 
 namespace rollcall {
@@ -28,7 +36,11 @@ struct CollectorOptions {
   std::string proc_root = "/proc";
   std::string discover_directory;  // the ROLLCALL_DIR of processes without a segment; "" for any
   bool live = true;
+  // Also the processes of other users and namespaces, as far as the kernel lets them be seen, but
+  // those that a `rollcall run` serves.
+  bool whole_host = false;
   int64_t keep_ended_ns = 0;  // segments of ended processes are deleted after that; 0: never
+  int64_t scan_wait_ns = 5'000'000;  // how long a tick waits for a look through the processes
 };
 
 class Collector {
@@ -36,8 +48,12 @@ class Collector {
   explicit Collector(CollectorOptions options);
   ~Collector();
 
-  // What has changed since the last call; everything, if `whole`.
+  // What has changed since the last call; everything, if `whole`. Times are of the clock that
+  // `now_ns` is of: the steady one (proto/steady_clock.h), unless all is offline.
   v1::Tick Collect(int64_t now_ns, bool whole);
+
+  // No wait that is told began before this: see wait_floor.h.
+  void BeginWaitsAt(int64_t from_ns) { waits_from_ns_ = from_ns; }
 
   // Files that could not be read, and parts left out, since the last call.
   std::vector<std::string> TakeNotes();
@@ -45,37 +61,65 @@ class Collector {
   bool seen_communicators() const { return seen_communicators_; }
   int64_t newest_ns() const { return newest_ns_; }  // the newest time stamp in any segment
 
+  // Whether the process is one of those told about, and can be seen from here. For any thread.
+  bool Serves(ProcessId process) const;
+
  private:
   struct CommMemory;
   struct ProcessMemory;
+  struct NewFile;
 
-  void FindSegments(int64_t now_ns);
+  void LookAround(int64_t now_ns);
+  void ListDirectory(int64_t now_ns);
   bool IsNew(const std::string& name) const;
   void Note(const std::string& what);
   void OpenSegment(const std::string& name, int64_t now_ns);
-  void FindProcessesWithoutSegment(int64_t now_ns);
+  void GiveUpLater(const std::string& name, int64_t now_ns, absl::Status why);
+  void SettleNewFiles(int64_t now_ns);
+  SegmentOwner OwnerOf(const NewFile& file, const SegmentClaim& claim) const;
+  void AddHostSegments(const HostLook& look, int64_t now_ns);
+  void AddSegment(const SegmentOwner& owner, const SegmentClaim& claim,
+                  std::shared_ptr<SegmentReader> reader, const std::string& file, int64_t now_ns);
+  void AddProcessesWithoutSegment(const HostLook& look);
   void NoteEnded(int64_t now_ns);
   bool CollectProcess(int64_t now_ns, bool whole, ProcessMemory* process,
                       v1::ProcessUpdate* update);
+  void TellIdentity(const SegmentSnapshot& snapshot, ProcessMemory* process) const;
   static bool CollectSites(bool whole, const SegmentSnapshot& snapshot, ProcessMemory* process,
                            v1::ProcessUpdate* update);
   absl::StatusOr<SegmentSnapshot> ReadSegment(bool whole, ProcessMemory* process);
+  absl::StatusOr<SegmentSnapshot> ReadFile(ProcessMemory* process);
   bool CollectComm(int64_t now_ns, bool whole, const SegmentSnapshot& snapshot,
                    const CommSnapshot& comm, ProcessMemory* process, v1::CommUpdate* update);
   void ReadEvidence(int64_t now_ns, const SegmentSnapshot* snapshot, ProcessMemory* process,
                     v1::Evidence* evidence);
+  void LookAtProcess(int64_t now_ns, ProcessMemory* process, v1::Evidence* evidence) const;
+  void TellBlocked(int64_t now_ns, const SegmentSnapshot& snapshot, ProcessMemory* process,
+                   v1::Evidence* evidence) const;
+  int32_t ThreadOf(int64_t now_ns, uint32_t own_tid, ProcessMemory* process) const;
+  int64_t WaitsFrom(const ProcessMemory& process) const;
   void ForgetOldProcesses(int64_t now_ns);
+  bool MayDelete(const ProcessMemory& process) const;
 
   const CollectorOptions options_;
+  std::shared_ptr<SpareThreads> threads_;
   std::unique_ptr<ProcessWatch> watch_;
+  std::unique_ptr<HostScan> scan_;
+  std::unique_ptr<HostClock> clock_;  // while live
+  uint64_t own_namespace_ = 0;
   std::map<ProcessId, std::unique_ptr<ProcessMemory>> processes_;
   std::map<std::string, ProcessId> segments_;    // file name -> process
+  std::map<std::string, NewFile> new_files_;     // file name -> whose process is not known yet
   std::map<std::string, int64_t> not_readable_;  // file name -> first tried; -1: given up
+  uint64_t looked_ = 0;                          // number of the newest look that was used
   std::vector<std::string> notes_;
   std::set<std::string> noted_;  // what is wrong now is wrong with every tick: said once
-  int64_t discovered_at_ns_ = 0;
+  int64_t waits_from_ns_ = 0;
   int64_t newest_ns_ = 0;
   bool seen_communicators_ = false;
+
+  mutable absl::Mutex served_mutex_;
+  std::set<ProcessId> served_ ABSL_GUARDED_BY(served_mutex_);
 };
 
 }  // namespace rollcall

@@ -171,6 +171,23 @@ void FillProgress(const CommSnapshot& comm, const HostWaits& waits, int64_t now_
   }
 }
 
+void BeginWaitsAt(int64_t from_ns, v1::CommUpdate* update) {
+  const auto later = [from_ns](int64_t since_ns) {
+    return since_ns == 0 ? 0 : std::max(since_ns, from_ns);
+  };
+  update->set_waiting_since_ns(later(update->waiting_since_ns()));
+  update->set_host_blocked_since_ns(later(update->host_blocked_since_ns()));
+  update->set_host_waits_since_ns(later(update->host_waits_since_ns()));
+  update->set_p2p_waiting_since_ns(later(update->p2p_waiting_since_ns()));
+  const auto state = static_cast<segment::CommState>(update->state());
+  if (state == segment::CommState::kInitializing) {
+    update->set_init_entered_ns(later(update->init_entered_ns()));
+  }
+  if (state == segment::CommState::kInitializing || state == segment::CommState::kFinalizing) {
+    update->set_state_since_ns(later(update->state_since_ns()));
+  }
+}
+
 void FillRecords(const CommSnapshot& comm, v1::RecordBatch* batch) {
   if (comm.records.empty()) return;
   batch->set_first_index(comm.records.front().index);

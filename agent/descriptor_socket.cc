@@ -71,20 +71,6 @@ PassedDescriptor Unpack(msghdr* message, char what) {
 
 }  // namespace
 
-UniqueFd& UniqueFd::operator=(UniqueFd&& other) noexcept {
-  if (this != &other) {
-    if (fd_ >= 0) close(fd_);
-    fd_ = other.Release();
-  }
-  return *this;
-}
-
-UniqueFd::~UniqueFd() {
-  if (fd_ >= 0) close(fd_);
-}
-
-int UniqueFd::Release() { return std::exchange(fd_, -1); }
-
 absl::StatusOr<std::unique_ptr<DescriptorSocket>> DescriptorSocket::Listen(
     const std::string& path) {
   sockaddr_un address;

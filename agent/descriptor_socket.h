@@ -10,25 +10,9 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "agent/unique_fd.h"
 
 namespace rollcall {
-
-// Owned; closed at its end.
-class UniqueFd {
- public:
-  UniqueFd() = default;
-  explicit UniqueFd(int fd) : fd_(fd) {}
-  UniqueFd(UniqueFd&& other) noexcept : fd_(other.Release()) {}
-  UniqueFd& operator=(UniqueFd&& other) noexcept;
-  ~UniqueFd();
-
-  int get() const { return fd_; }
-  bool valid() const { return fd_ >= 0; }
-  int Release();
-
- private:
-  int fd_ = -1;
-};
 
 struct PassedDescriptor {
   char what = 0;

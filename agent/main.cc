@@ -10,6 +10,8 @@
 #include <CLI/CLI.hpp>
 
 #include "agent/agent.h"
+#include "agent/agent_info.h"
+#include "agent/capabilities.h"
 
 namespace {
 
@@ -22,6 +24,36 @@ std::shared_ptr<grpc::Channel> ConnectTo(const std::string& daemon) {
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 10'000);
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 5'000);
   return grpc::CreateCustomChannel(daemon, grpc::InsecureChannelCredentials(), arguments);
+}
+
+// Says that it is there, so that a `rollcall run --daemon` starts no agent of its own.
+std::vector<std::unique_ptr<rollcall::AgentInfo>> Publish(const rollcall::AgentOptions& options,
+                                                          const std::string& daemon) {
+  using rollcall::ServedProcesses;
+  std::vector<std::unique_ptr<rollcall::AgentInfo>> published;
+  if (!options.collector.whole_host) return published;
+  const auto served =
+      rollcall::MaySeeAllProcesses() ? ServedProcesses::kHost : ServedProcesses::kUser;
+  std::vector<std::string> directories = {options.collector.directory};
+  if (served == ServedProcesses::kHost) directories.push_back(rollcall::kHostAgentDirectory);
+  for (const std::string& directory : directories) {
+    auto info = rollcall::AgentInfo::Publish(directory, daemon, served);
+    if (info.ok()) {
+      published.push_back(*std::move(info));
+    } else if (absl::IsAlreadyExists(info.status())) {
+      spdlog::warn("{}", std::string(info.status().message()));
+    }
+  }
+  return published;
+}
+
+void SayWhomItServes(const rollcall::AgentOptions& options, const std::string& daemon) {
+  spdlog::info("watching {}, daemon at {}", options.collector.directory, daemon);
+  if (!options.collector.whole_host || rollcall::MaySeeAllProcesses()) return;
+  spdlog::warn(
+      "serving only the processes of uid {}: other users' need the capabilities CAP_SYS_PTRACE and "
+      "CAP_DAC_READ_SEARCH",
+      geteuid());
 }
 
 }  // namespace
@@ -47,6 +79,13 @@ int main(int argc, char** argv) {
   app.add_option("--dir", options.collector.directory, "where the library puts its segments")
       ->envname("ROLLCALL_DIR")
       ->capture_default_str();
+  std::string scope = "host";
+  app.add_option("--scope", scope,
+                 "host: the training processes of the whole host, of all users and in containers; "
+                 "directory: those whose segments lie in --dir")
+      ->envname("ROLLCALL_SCOPE")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"host", "directory"}));
   app.add_option("--host", options.host, "this host's name in verdicts (default: its host name)")
       ->envname("ROLLCALL_HOST");
   app.add_option("--keep-ended", keep_ended_seconds,
@@ -55,11 +94,13 @@ int main(int argc, char** argv) {
       ->capture_default_str()
       ->check(CLI::NonNegativeNumber);
   CLI11_PARSE(app, argc, argv);
+  options.collector.whole_host = scope == "host";
   options.collector.keep_ended_ns = static_cast<int64_t>(keep_ended_seconds * 1e9);
 
   // The library makes it too; whoever comes first sets the mode.
   mkdir(options.collector.directory.c_str(), 0700);
-  spdlog::info("watching {}, daemon at {}", options.collector.directory, daemon);
+  SayWhomItServes(options, daemon);
+  const auto published = Publish(options, daemon);
   rollcall::Agent agent(options, ConnectTo(daemon));
   agent.Start();
   int signal = 0;

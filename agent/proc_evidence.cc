@@ -17,12 +17,17 @@ namespace {
 // Positions behind the name, by proc(5)'s numbering, which calls the state field 3.
 constexpr int kFirstFieldAfterName = 3;
 constexpr size_t kPpidField = 4;
+constexpr size_t kFlagsField = 9;
+constexpr uint64_t kKernelThreadFlag = 0x200000;  // PF_KTHREAD
 constexpr size_t kUserTimeField = 14;
 constexpr size_t kSystemTimeField = 15;
 constexpr size_t kThreadsField = 20;
 constexpr size_t kStartTimeField = 22;
 constexpr size_t kResidentPagesField = 24;
+constexpr size_t kStartCodeField = 26;
+constexpr size_t kStartStackField = 28;
 constexpr size_t kExitCodeField = 52;
+constexpr size_t kStatusBytes = 8192;
 
 template <typename T>
 T NumberAt(const std::vector<absl::string_view>& fields, size_t field) {
@@ -44,13 +49,22 @@ std::string ReadWchan(const std::string& directory) {
   return name == "0" ? "" : std::string(name);
 }
 
-// Tracer and signals.
+pid_t LastNumber(absl::string_view line) {
+  pid_t number = 0;
+  const size_t blank = line.find_last_of(" \t");
+  if (blank != absl::string_view::npos) line.remove_prefix(blank + 1);
+  return absl::SimpleAtoi(line, &number) ? number : 0;
+}
+
+// Tracer, signals, and its number in its own pid namespace: the last of the list.
 void ReadStatus(const std::string& directory, ThreadEvidence* thread) {
-  const absl::StatusOr<std::string> text = ReadProcFile(absl::StrCat(directory, "/status"), 8192);
+  const absl::StatusOr<std::string> text = ReadProcFile(absl::StrCat(directory, "/status"), kStatusBytes);
   if (!text.ok()) return;
   for (absl::string_view line : absl::StrSplit(*text, '\n')) {
     if (absl::ConsumePrefix(&line, "TracerPid:")) {
       thread->tracer = absl::SimpleAtoi(line, &thread->tracer) ? thread->tracer : 0;
+    } else if (absl::ConsumePrefix(&line, "NSpid:")) {
+      thread->own_tid = LastNumber(line);
     } else if (absl::ConsumePrefix(&line, "SigBlk:\t")) {
       static_cast<void>(absl::SimpleHexAtoi(line, &thread->signals_blocked));
     } else if (absl::ConsumePrefix(&line, "SigCgt:\t")) {
@@ -110,6 +124,10 @@ absl::StatusOr<ProcStat> ParseProcStat(absl::string_view text) {
   stat.start_ticks = NumberAt<uint64_t>(fields, kStartTimeField);
   stat.resident_bytes =
       NumberAt<uint64_t>(fields, kResidentPagesField) * static_cast<uint64_t>(getpagesize());
+  stat.is_kernel_thread = (NumberAt<uint64_t>(fields, kFlagsField) & kKernelThreadFlag) != 0;
+  // The kernel puts both elsewhere with each exec.
+  stat.program =
+      NumberAt<uint64_t>(fields, kStartCodeField) ^ NumberAt<uint64_t>(fields, kStartStackField);
   stat.wait_status = NumberAt<int>(fields, kExitCodeField);
   return stat;
 }

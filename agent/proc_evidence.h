@@ -27,11 +27,14 @@ struct ProcStat {
   int64_t threads = 0;
   uint64_t start_ticks = 0;  // since boot; with the pid it names a process for good
   uint64_t resident_bytes = 0;
+  bool is_kernel_thread = false;
+  uint64_t program = 0;  // changes when another program is executed; 0: not permitted
   int wait_status = 0;       // as waitpid() would give it; of zombies only, 0 without permission
 };
 
 struct ThreadEvidence {
   pid_t tid = 0;
+  pid_t own_tid = 0;    // as the thread itself sees it, in its pid namespace; 0: not known
   std::string name;
   char state = '?';
   std::string wchan;    // kernel function it waits in; empty while running or when not permitted

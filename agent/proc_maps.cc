@@ -1,5 +1,7 @@
 #include "agent/proc_maps.h"
 
+#include <sys/sysmacros.h>
+
 #include <algorithm>
 #include <charconv>
 
@@ -32,7 +34,12 @@ bool ParseLine(absl::string_view line, ProcMap* map) {
   map->writable = permissions[1] == 'w';
   map->executable = permissions[2] == 'x';
   if (!ParseNumber(TakeField(&line, ' '), 16, &map->offset)) return false;
-  TakeField(&line, ' ');  // device
+  absl::string_view device = TakeField(&line, ' ');
+  uint64_t major_number = 0, minor_number = 0;
+  if (!ParseNumber(TakeField(&device, ':'), 16, &major_number)) return false;
+  if (!ParseNumber(device, 16, &minor_number)) return false;
+  map->device =
+      makedev(static_cast<unsigned>(major_number), static_cast<unsigned>(minor_number));
   if (!ParseNumber(TakeField(&line, ' '), 10, &map->inode)) return false;
   line.remove_prefix(std::min(line.find_first_not_of(' '), line.size()));
   map->deleted = map->inode != 0 && absl::ConsumeSuffix(&line, " (deleted)");

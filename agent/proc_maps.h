@@ -15,6 +15,7 @@ struct ProcMap {
   uint64_t start = 0;
   uint64_t end = 0;     // one past the last byte
   uint64_t offset = 0;  // in the file, of `start`
+  uint64_t device = 0;  // of the file, as stat() gives it (btrfs gives another there)
   uint64_t inode = 0;   // 0 where there is no file
   bool readable = false;
   bool writable = false;

@@ -12,13 +12,10 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
-#include "agent/proc_evidence.h"
 #include "agent/proc_files.h"
 
 namespace rollcall {
 namespace {
-
-constexpr size_t kMaxEnvironBytes = 4 << 20;
 
 // They pass a rank's environment on to the process that does the work.
 constexpr absl::string_view kWrappers[] = {"sh",   "bash",    "dash", "zsh", "ksh",
@@ -60,17 +57,7 @@ std::optional<DiscoveredProcess> Look(const std::string& proc_root, pid_t pid, u
   const auto environ = ReadProcFile(ProcPath(proc_root, pid, "environ"), kMaxEnvironBytes);
   const auto process_stat = ReadProcStat(proc_root, pid);
   if (!environ.ok() || !process_stat.ok()) return std::nullopt;
-  if (!PreloadsRollcall(FindInEnviron(*environ, "LD_PRELOAD")) ||
-      !InDirectory(*environ, rollcall_directory)) {
-    return std::nullopt;
-  }
-  DiscoveredProcess process;
-  process.process = {pid, process_stat->start_ticks};
-  process.ppid = process_stat->ppid;
-  process.name = process_stat->name;
-  process.rank = FindRankInEnviron(*environ);
-  process.job = JobOf(*environ);
-  return process;
+  return DiscoverIn(*environ, *process_stat, rollcall_directory);
 }
 
 using ByPid = std::map<pid_t, DiscoveredProcess*>;
@@ -103,6 +90,22 @@ std::set<pid_t> FindLaunchers(const std::vector<DiscoveredProcess>& processes,
 }
 
 }  // namespace
+
+std::optional<DiscoveredProcess> DiscoverIn(absl::string_view environ, const ProcStat& stat,
+                                            const std::string& rollcall_directory) {
+  if (!PreloadsRollcall(FindInEnviron(environ, "LD_PRELOAD")) ||
+      !InDirectory(environ, rollcall_directory)) {
+    return std::nullopt;
+  }
+  DiscoveredProcess process;
+  process.process = {stat.pid, stat.start_ticks};
+  process.ppid = stat.ppid;
+  process.name = stat.name;
+  process.rank = FindRankInEnviron(environ);
+  process.job = JobOf(environ);
+  process.directory = std::string(FindInEnviron(environ, "ROLLCALL_DIR"));
+  return process;
+}
 
 bool PreloadsRollcall(absl::string_view ld_preload) {
   for (absl::string_view path : absl::StrSplit(ld_preload, absl::ByAnyChar(": "))) {

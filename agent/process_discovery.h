@@ -9,14 +9,18 @@
 #include <sys/types.h>
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/strings/string_view.h"
+#include "agent/proc_evidence.h"
 #include "agent/process_watch.h"
 #include "agent/rank_environment.h"
 
 namespace rollcall {
+
+inline constexpr size_t kMaxEnvironBytes = 4 << 20;
 
 struct DiscoveredProcess {
   ProcessId process;
@@ -24,10 +28,16 @@ struct DiscoveredProcess {
   std::string name;
   EnvironmentRank rank;  // rank -1 for a launcher that has none
   std::string job;       // empty if the environment names none
+  std::string directory;  // its ROLLCALL_DIR; empty if there is none
   // Whether this is the process that runs the rank: of a rank's shell, training process and data
   // loaders the topmost that is no shell. Never a launcher, whose children have ranks of their own.
   bool is_main = false;
 };
+
+// What the environment `environ` says of the process; nullopt if it has not inherited the library,
+// or uses another directory. is_main is not set yet.
+std::optional<DiscoveredProcess> DiscoverIn(absl::string_view environ, const ProcStat& stat,
+                                            const std::string& rollcall_directory);
 
 // Ascending by pid. An empty `rollcall_directory` matches any ROLLCALL_DIR, and none.
 std::vector<DiscoveredProcess> DiscoverProcesses(const std::string& proc_root, uid_t uid,

@@ -20,6 +20,7 @@ namespace {
 
 constexpr int64_t kLookNs = 200'000'000;  // how long Stop() may take
 constexpr int64_t kWriteNs = 5'000'000'000;
+constexpr int64_t kAnswerNs = 60'000'000'000;  // reading symbols takes long
 // poll() says that this much fits into a pipe; more could block.
 constexpr size_t kPieceBytes = 512;
 
@@ -38,10 +39,22 @@ void WriteWithoutBlocking(int fd, const std::string& text) {
 
 }  // namespace
 
-int QuitAnswers::RankOf(pid_t pid) const {
-  const auto environ = ReadProcFile(ProcPath(proc_root_, pid, "environ"));
-  return environ.ok() ? FindRankInEnviron(*environ).place.rank : -1;
-}
+// Of one thread at a time, which may not come back.
+struct QuitAnswers::Tools {
+  explicit Tools(std::string root) : proc_root(std::move(root)), reader(proc_root), taker(proc_root) {}
+
+  void Answer(const PassedDescriptor& asked) {
+    const ProcessStack stack = reader.TakeAndUnwind(&taker, asked.pid, TakeLimits());
+    const auto environ = ReadProcFile(ProcPath(proc_root, asked.pid, "environ"));
+    const int rank = environ.ok() ? FindRankInEnviron(*environ).place.rank : -1;
+    WriteWithoutBlocking(asked.fd.get(),
+                         absl::StrCat("rollcall: ", FormatProcessStack(stack, rank)));
+  }
+
+  const std::string proc_root;
+  StackReader reader;
+  AnyWayStackTaker taker;
+};
 
 absl::Status QuitAnswers::Start() {
   auto socket = DescriptorSocket::Listen(absl::StrCat(directory_, "/", segment::kAgentSocket));
@@ -53,6 +66,7 @@ absl::Status QuitAnswers::Start() {
 
 void QuitAnswers::Stop() {
   stopping_ = true;
+  threads_.Cancel();
   if (thread_.joinable()) thread_.join();
   socket_.reset();
 }
@@ -63,14 +77,16 @@ void QuitAnswers::Run() {
   sigemptyset(&pipe);
   sigaddset(&pipe, SIGPIPE);
   pthread_sigmask(SIG_BLOCK, &pipe, nullptr);
-  StackReader reader(proc_root_);
-  AnyWayStackTaker taker(proc_root_);
+  auto tools = std::make_shared<Tools>(proc_root_);
   while (!stopping_) {
-    std::optional<PassedDescriptor> asked = socket_->Receive(kLookNs);
-    if (!asked.has_value() || asked->what != segment::kStderrDescriptor) continue;
-    const ProcessStack stack = reader.TakeAndUnwind(&taker, asked->pid, TakeLimits());
-    WriteWithoutBlocking(asked->fd.get(),
-                         absl::StrCat("rollcall: ", FormatProcessStack(stack, RankOf(stack.pid))));
+    std::optional<PassedDescriptor> passed = socket_->Receive(kLookNs);
+    if (!passed.has_value() || passed->what != segment::kStderrDescriptor) continue;
+    const auto asked = std::make_shared<PassedDescriptor>(*std::move(passed));
+    const std::string key = absl::StrCat(asked->pid);
+    if (threads_.IsAway(key)) continue;
+    if (!threads_.Run(key, [tools, asked] { tools->Answer(*asked); }, kAnswerNs)) {
+      tools = std::make_shared<Tools>(proc_root_);  // the others are that thread's now
+    }
   }
 }
 

@@ -1,7 +1,8 @@
 // Answers SIGQUIT of this host's training processes: takes their stacks and writes them to the
 // stderr that each has passed on, as a JVM would to its own.
 //
-// One thread. A stderr that nobody reads costs a few seconds, never more.
+// One thread, and for each answer one that can be spared. A stderr that nobody reads costs a few
+// seconds, never more.
 #pragma once
 
 #include <atomic>
@@ -11,6 +12,7 @@
 
 #include "absl/status/status.h"
 #include "agent/descriptor_socket.h"
+#include "agent/spare_threads.h"
 
 namespace rollcall {
 
@@ -27,13 +29,15 @@ class QuitAnswers {
   void Stop();
 
  private:
+  struct Tools;
+
   void Run();
-  int RankOf(pid_t pid) const;
 
   const std::string directory_;  // of the segments
   const std::string proc_root_;
   std::unique_ptr<DescriptorSocket> socket_;
   std::atomic<bool> stopping_{false};
+  SpareThreads threads_;
   std::thread thread_;
 };
 

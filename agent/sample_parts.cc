@@ -74,6 +74,7 @@ bool BeginSample(const std::string& proc_root, const TakeLimits& limits, RawSamp
     thread.error = ReasonNotToTouch(seen);
     if (thread.error.empty() && !readable) thread.error = "see the error of the process";
     thread.tid = seen.tid;
+    thread.own_tid = seen.own_tid != 0 ? seen.own_tid : seen.tid;
     thread.is_main = seen.tid == sample->pid;
     thread.name = std::move(seen.name);
     thread.state = seen.state;

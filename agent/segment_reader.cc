@@ -2,7 +2,9 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -46,11 +48,26 @@ ClockLook LookOf(const segment::ClockPair& pair) {
   return {Get(pair.ticks), Get(pair.monotonic_ns), RealTime(pair.realtime_ns)};
 }
 
-std::string OwnBootId() {
-  std::ifstream file("/proc/sys/kernel/random/boot_id");
-  std::string id;
-  std::getline(file, id);
-  return id;
+const std::string& OwnBootId() {
+  static const std::string own = [] {
+    std::ifstream file("/proc/sys/kernel/random/boot_id");
+    std::string id;
+    std::getline(file, id);
+    return id;
+  }();
+  return own;
+}
+
+// Those that this kernel answers for alone. Older headers do not have xfs.
+bool IsLocal(int fd) {
+  constexpr long kXfsMagic = 0x58465342;
+  struct statfs about;
+  if (fstatfs(fd, &about) != 0) return false;
+  for (const long magic : {long{TMPFS_MAGIC}, long{RAMFS_MAGIC}, long{EXT4_SUPER_MAGIC}, kXfsMagic,
+                           long{BTRFS_SUPER_MAGIC}, long{OVERLAYFS_SUPER_MAGIC}}) {
+    if (about.f_type == magic) return true;
+  }
+  return false;
 }
 
 absl::Status CheckHeader(const std::string& path, const SegmentHeader& header) {
@@ -91,10 +108,10 @@ void CopyHeader(const SegmentHeader& header, const TickClock& clock, SegmentSnap
   out->local_rank = header.local_rank < kMostRanks ? std::max(header.local_rank, -1) : -1;
   out->nccl_version = header.nccl_version;
   out->exited = Get(header.exit_mark) == static_cast<uint32_t>(segment::ExitMark::kExited);
-  out->exit_ns = out->exited ? clock.ToUnixNs(Get(header.exit_ticks)) : 0;
+  out->exit_ns = out->exited ? clock.ToNs(Get(header.exit_ticks)) : 0;
   if (const uint64_t error_ticks = Get(header.error_ticks); error_ticks != 0) {
     out->error = Text(header.error);
-    out->error_ns = clock.ToUnixNs(error_ticks);
+    out->error_ns = clock.ToNs(error_ticks);
   }
   const uint64_t step = Get(header.annotations.step);
   out->step = step == 0 || step > kMostSteps ? -1 : static_cast<int64_t>(step - 1);
@@ -185,9 +202,9 @@ void CopyEntry(const CommEntry& entry, const TickClock& clock, CommSnapshot* com
   comm->parent_size = Signed(entry.parent_size);
   comm->name = Text(entry.name);
   comm->init_ticks = Get(entry.init_entered);
-  comm->init_entered_ns = clock.ToUnixNs(Get(entry.init_entered));
-  comm->state_since_ns = clock.ToUnixNs(Get(entry.state_since));
-  comm->last_entered_ns = clock.ToUnixNs(Get(entry.last_entered));
+  comm->init_entered_ns = clock.ToNs(Get(entry.init_entered));
+  comm->state_since_ns = clock.ToNs(Get(entry.state_since));
+  comm->last_entered_ns = clock.ToNs(Get(entry.last_entered));
   comm->async_error = Get(entry.async_error);
   comm->entered = Get(entry.entered);
   comm->returned = Get(entry.returned);
@@ -219,9 +236,9 @@ RecordSnapshot CopyRecord(const segment::CallRecord& record, uint64_t index, uin
   out.stream = record.stream;
   out.caller = record.caller & ((uint64_t{1} << segment::kSiteShift) - 1);
   out.site = static_cast<uint32_t>(record.caller >> segment::kSiteShift);
-  out.entered_ns = clock.ToUnixNs(record.entered);
+  out.entered_ns = clock.ToNs(record.entered);
   const uint64_t returned = Get(record.returned);
-  out.returned_ns = returned == 0 ? 0 : std::max(clock.ToUnixNs(returned), out.entered_ns);
+  out.returned_ns = returned == 0 ? 0 : std::max(clock.ToNs(returned), out.entered_ns);
   return out;
 }
 
@@ -229,16 +246,24 @@ RecordSnapshot CopyRecord(const segment::CallRecord& record, uint64_t index, uin
 
 absl::StatusOr<std::unique_ptr<SegmentReader>> SegmentReader::Open(const std::string& path) {
   // O_NONBLOCK: a FIFO of that name must not hold the agent up.
-  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-  if (fd < 0) {
+  UniqueFd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+  if (!fd.valid()) {
     const std::string why = absl::StrCat(path, ": ", strerror(errno));
     return errno == ENOENT ? absl::NotFoundError(why) : absl::InvalidArgumentError(why);
   }
-  std::unique_ptr<SegmentReader> reader(new SegmentReader(path, fd));
+  return Take(path, std::move(fd));
+}
+
+absl::StatusOr<std::unique_ptr<SegmentReader>> SegmentReader::Take(const std::string& path,
+                                                                   UniqueFd fd) {
+  std::unique_ptr<SegmentReader> reader(new SegmentReader(path, std::move(fd)));
   struct stat about;
-  if (fstat(fd, &about) != 0 || !S_ISREG(about.st_mode)) {
+  if (fstat(reader->fd_.get(), &about) != 0 || !S_ISREG(about.st_mode)) {
     return absl::InvalidArgumentError(absl::StrCat(path, ": not a regular file"));
   }
+  reader->device_ = about.st_dev;
+  reader->inode_ = about.st_ino;
+  reader->may_block_ = !IsLocal(reader->fd_.get());
   Copy<SegmentHeader> header;
   if (!reader->ReadAt(0, header.bytes, sizeof(header.bytes))) {
     return absl::DataLossError(absl::StrCat(path, ": cut short: ", about.st_size,
@@ -250,18 +275,33 @@ absl::StatusOr<std::unique_ptr<SegmentReader>> SegmentReader::Open(const std::st
   return reader;
 }
 
-SegmentReader::~SegmentReader() { close(fd_); }
+absl::StatusOr<SegmentClaim> SegmentReader::Claim() const {
+  Copy<SegmentHeader> header;
+  if (!ReadAt(0, header.bytes, sizeof(header.bytes))) {
+    return absl::DataLossError(absl::StrCat(path_, ": cut short"));
+  }
+  absl::Status status = CheckHeader(path_, *header);
+  if (!status.ok()) return status;
+  SegmentClaim claim;
+  claim.pid = header->pid;
+  claim.start_ticks = header->start_time;
+  claim.pid_namespace = header->pid_namespace;
+  claim.of_this_boot = Text(header->boot_id) == OwnBootId();
+  claim.life_lock = Get(header->life_lock) == 1;
+  claim.lock = Lock();
+  return claim;
+}
 
 bool SegmentReader::Deleted() const {
   struct stat about;
-  return fstat(fd_, &about) == 0 && about.st_nlink == 0;
+  return fstat(fd_.get(), &about) == 0 && about.st_nlink == 0;
 }
 
 bool SegmentReader::ReadAt(uint64_t offset, void* out, size_t size) const {
   size_t done = 0;
   while (done < size) {
     const ssize_t n =
-        pread(fd_, static_cast<char*>(out) + done, size - done, static_cast<off_t>(offset + done));
+        pread(fd_.get(), static_cast<char*>(out) + done, size - done, static_cast<off_t>(offset + done));
     if (n < 0 && errno == EINTR) continue;
     if (n <= 0) return false;
     done += static_cast<size_t>(n);
@@ -269,8 +309,10 @@ bool SegmentReader::ReadAt(uint64_t offset, void* out, size_t size) const {
   return true;
 }
 
-// `live`: the segment's host is this one, not restarted since.
-const TickClock& SegmentReader::Clock(const SegmentHeader& header, bool live) {
+const TickClock& SegmentReader::Clock(const SegmentHeader& header, const HostClock* host,
+                                      int64_t ahead_ns) {
+  const bool live = Text(header.boot_id) == OwnBootId();
+  if (live && host != nullptr) return clock_.emplace(host->Of(header.clock_source, ahead_ns));
   if (!clock_) clock_.emplace(header.clock_source, LookOf(header.first_clock));
   const ClockLook last = LookOf(header.last_clock);
   if (live) {
@@ -281,7 +323,7 @@ const TickClock& SegmentReader::Clock(const SegmentHeader& header, bool live) {
   return *clock_;
 }
 
-absl::StatusOr<SegmentSnapshot> SegmentReader::Read() {
+absl::StatusOr<SegmentSnapshot> SegmentReader::Read(const HostClock* host, int64_t ahead_ns) {
   Copy<SegmentHeader> header;
   std::vector<unsigned char> blocked(segment::kHeaderBytes - segment::kBlockedOffset);
   if (!ReadAt(0, header.bytes, sizeof(header.bytes)) ||
@@ -290,9 +332,7 @@ absl::StatusOr<SegmentSnapshot> SegmentReader::Read() {
   }
   absl::Status status = CheckHeader(path_, *header);
   if (!status.ok()) return status;
-  static const std::string own_boot_id = OwnBootId();
-  const bool live = Text(header->boot_id) == own_boot_id;
-  const TickClock& clock = Clock(*header, live);
+  const TickClock& clock = Clock(*header, host, ahead_ns);
   SegmentSnapshot snapshot;
   CopyHeader(*header, clock, &snapshot);
   for (uint32_t i = 0; i < segment::kBlockedCapacity; ++i) {
@@ -301,7 +341,7 @@ absl::StatusOr<SegmentSnapshot> SegmentReader::Read() {
     const uint64_t since = Get(entry->since);
     if (Get(entry->tid) == 0 || since == 0) continue;
     snapshot.blocked.push_back({Get(entry->tid), Get(entry->op), Get(entry->comm),
-                                clock.ToUnixNs(since), Get(entry->stream)});
+                                clock.ToNs(since), Get(entry->stream)});
   }
   ReadSites(Get(header->site_count));
   snapshot.sites = sites_;

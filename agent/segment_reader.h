@@ -13,12 +13,14 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "agent/segment_owner.h"
 #include "agent/tick_clock.h"
+#include "agent/unique_fd.h"
 #include "interpose/segment.h"
 
 namespace rollcall {
 
-// Times in nanoseconds since the Unix epoch; 0: never.
+// Times in nanoseconds of the clock that Read() is given, else since the Unix epoch; 0: never.
 struct RecordSnapshot {
   uint64_t index = 0;
   uint64_t position = 0;
@@ -74,7 +76,7 @@ struct BlockedSnapshot {
 };
 
 struct SegmentSnapshot {
-  int32_t pid = 0;
+  int32_t pid = 0;  // as the process sees itself, as is BlockedSnapshot::tid
   uint64_t start_time = 0;
   std::string host, boot_id, job, command, library_version, gpu_sharing;
   int32_t global_rank = -1, world_size = -1, local_rank = -1, nccl_version = 0;
@@ -98,7 +100,9 @@ class SegmentReader {
   // Errors: kNotFound, kInvalidArgument (not a segment, foreign layout: says
   // which), kDataLoss (cut short).
   static absl::StatusOr<std::unique_ptr<SegmentReader>> Open(const std::string& path);
-  ~SegmentReader();
+  // The same for a file that is open already; `path` is what it is called in messages.
+  static absl::StatusOr<std::unique_ptr<SegmentReader>> Take(const std::string& path, UniqueFd fd);
+  ~SegmentReader() = default;
   SegmentReader(const SegmentReader&) = delete;
   SegmentReader& operator=(const SegmentReader&) = delete;
 
@@ -106,10 +110,24 @@ class SegmentReader {
 
   // Whether the file has no name any more: one that has it now is another.
   bool Deleted() const;
+  bool IsFile(uint64_t device, uint64_t inode) const { return device == device_ && inode == inode_; }
+  uint64_t device() const { return device_; }
+  uint64_t inode() const { return inode_; }
+
+  // Whether reading it may block for as long as somebody else likes: it lies on a file system that a
+  // server or a program answers for.
+  bool MayBlock() const { return may_block_; }
+
+  HeldLock Lock() const { return AskLock(fd_.get()); }
+
+  // Whose it says it is, and whether its lock is held. Errors as of Read().
+  absl::StatusOr<SegmentClaim> Claim() const;
 
   // The segment as it stands. Records that an earlier Read gave whole (returned)
-  // are not given again.
-  absl::StatusOr<SegmentSnapshot> Read();
+  // are not given again. `host`: the clocks by which the times of a process of this host are told,
+  // which is `ahead_ns` ahead of them (HostClock::Of); without it the times are those of the wall
+  // clock.
+  absl::StatusOr<SegmentSnapshot> Read(const HostClock* host = nullptr, int64_t ahead_ns = 0);
 
   // The next Read gives every record that is still there.
   void StartOver() { seen_.clear(); }
@@ -122,9 +140,10 @@ class SegmentReader {
     uint64_t started = 0, finished = 0, p2p_started = 0, p2p_finished = 0;
   };
 
-  SegmentReader(std::string path, int fd) : path_(std::move(path)), fd_(fd) {}
+  SegmentReader(std::string path, UniqueFd fd) : path_(std::move(path)), fd_(std::move(fd)) {}
   bool ReadAt(uint64_t offset, void* out, size_t size) const;
-  const TickClock& Clock(const segment::SegmentHeader& header, bool live);
+  const TickClock& Clock(const segment::SegmentHeader& header, const HostClock* host,
+                         int64_t ahead_ns);
   bool ReadComm(uint32_t index, const TickClock& clock, SegmentSnapshot* snapshot);
   void ReadSites(uint32_t count);
   void ReadMarkers(uint32_t index, Seen* seen, CommSnapshot* comm) const;
@@ -133,14 +152,17 @@ class SegmentReader {
   const std::string& ShapeOf(uint8_t number);
 
   const std::string path_;
-  const int fd_;
+  const UniqueFd fd_;
+  uint64_t device_ = 0, inode_ = 0;
+  bool may_block_ = false;
   std::vector<Seen> seen_;
   std::vector<std::string> sites_;   // those read; they never change
   std::vector<std::string> shapes_;  // likewise, by index; "": not read yet
   std::optional<TickClock> clock_;
 };
 
-// Whether the file's name is that of a segment ("<pid>-<start time>.seg").
+// Whether the file's name is that of a segment: "<pid>-<start time>.seg", or
+// "<pid>-<start time>-<n>.seg" where a process of another pid namespace has that name.
 bool IsSegmentName(const std::string& name);
 
 // The text with everything but printable ASCII replaced by '?'.

@@ -66,6 +66,7 @@ enum class PythonLock {
 
 struct RawThread {
   pid_t tid = 0;
+  pid_t own_tid = 0;  // as the thread itself sees it, in its pid namespace; 0: not known
   bool is_main = false;
   std::string name;
   char state = '?';   // as /proc gave it before the thread was touched

@@ -14,6 +14,7 @@ add_library(rollcall_stacks STATIC
   "${CMAKE_CURRENT_LIST_DIR}/proc_maps.cc"
   "${CMAKE_CURRENT_LIST_DIR}/process_discovery.cc"
   "${CMAKE_CURRENT_LIST_DIR}/process_memory.cc"
+  "${CMAKE_CURRENT_LIST_DIR}/process_namespaces.cc"
   "${CMAKE_CURRENT_LIST_DIR}/process_watch.cc"
   "${CMAKE_CURRENT_LIST_DIR}/python/interleave.cc"
   "${CMAKE_CURRENT_LIST_DIR}/python/interpreter.cc"
@@ -26,6 +27,7 @@ add_library(rollcall_stacks STATIC
   "${CMAKE_CURRENT_LIST_DIR}/quit_answers.cc"
   "${CMAKE_CURRENT_LIST_DIR}/sample_parts.cc"
   "${CMAKE_CURRENT_LIST_DIR}/signal_stack_taker.cc"
+  "${CMAKE_CURRENT_LIST_DIR}/spare_threads.cc"
   "${CMAKE_CURRENT_LIST_DIR}/stack_questions.cc"
   "${CMAKE_CURRENT_LIST_DIR}/stack_taker.cc"
   "${CMAKE_CURRENT_LIST_DIR}/stack_unwinder.cc"
@@ -36,6 +38,6 @@ add_library(rollcall_stacks STATIC
   "${CMAKE_CURRENT_LIST_DIR}/wait_channels.cc")
 target_include_directories(rollcall_stacks PUBLIC "${CMAKE_CURRENT_LIST_DIR}/..")
 target_link_libraries(rollcall_stacks
-  PUBLIC absl::status absl::statusor absl::strings Threads::Threads
+  PUBLIC rollcall_segments absl::status absl::statusor absl::strings Threads::Threads
   PRIVATE PkgConfig::LIBUNWIND PkgConfig::LIBDW absl::str_format
           rollcall_sanitize)

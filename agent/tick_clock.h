@@ -1,4 +1,5 @@
-// Turns the ticks in a segment into times since the Unix epoch.
+// Turns the ticks in a segment into times: of the steady clock for a process that lives on this host
+// (proto/steady_clock.h), of the wall clock for a file that somebody reads later.
 //
 // The same tick stays the same time from one look to the next, or every tick of the agent would
 // find every communicator changed. But where the clocks do not agree any more (the host slept, its
@@ -16,11 +17,13 @@ namespace rollcall {
 struct ClockLook {
   uint64_t ticks = 0;
   uint64_t monotonic_ns = 0;  // stands while the host sleeps
-  int64_t unix_ns = 0;        // does not
+  int64_t told_ns = 0;        // the clock in which times are told
 };
 
-// This host's clocks now. Other work may come between the readings: the closest of a few is taken.
+// This host's clocks now, the wall clock or the steady one as the third. Other work may come between
+// the readings: the closest of a few is taken.
 ClockLook LookAtClocks();
+ClockLook LookAtSteadyClocks();
 
 // Times are kept between 1 and this (the year 2096), so that nobody who subtracts two can overflow.
 inline constexpr int64_t kLatestNs = 4'000'000'000'000'000'000;
@@ -33,7 +36,10 @@ class TickClock {
   void Note(const ClockLook& look);
 
   // 0: never, on both.
-  int64_t ToUnixNs(uint64_t ticks) const;
+  int64_t ToNs(uint64_t ticks) const;
+
+  // The same for a process whose ticks are ahead of this host's by so many.
+  TickClock Ahead(int64_t ticks) const;
 
  private:
   void Measure(const ClockLook& now);
@@ -41,9 +47,26 @@ class TickClock {
   bool is_counter_;
   double ns_per_tick_;      // 0: not known yet
   double measured_ns_ = 0;  // the time over which that was measured
+  int64_t ahead_ = 0;       // ticks that the process's clock is ahead
   ClockLook base_;          // what times are counted from
   ClockLook calm_;          // since then no clock has jumped
   ClockLook newest_;
+};
+
+// The clocks of this host, as the ticks of its processes are counted by. Knows the counter's rate
+// from its own looks alone: a process in a time namespace has another CLOCK_MONOTONIC.
+class HostClock {
+ public:
+  HostClock();  // takes some milliseconds
+
+  // Looks again: once in each tick.
+  void Note();
+
+  // `ahead_ns`: how far the process's CLOCK_MONOTONIC is ahead of this one's.
+  TickClock Of(segment::ClockSource source, int64_t ahead_ns) const;
+
+ private:
+  TickClock counter_, monotonic_;
 };
 
 }  // namespace rollcall

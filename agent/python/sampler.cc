@@ -89,7 +89,8 @@ const PythonSampler::Thread* PythonSampler::FindThread(const RawThread& thread) 
   const uint64_t pointer = ThreadPointer(thread.registers);
   if (pointer == 0 && layout_.thread_native_id == 0) return FindByStack(thread);
   for (const Thread& known : threads_) {
-    if (pointer != 0 ? known.pthread == pointer : known.tid == static_cast<uint64_t>(thread.tid)) {
+    if (pointer != 0 ? known.pthread == pointer
+                     : known.tid == static_cast<uint64_t>(thread.own_tid)) {
       return &known;
     }
   }

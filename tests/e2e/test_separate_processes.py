@@ -47,7 +47,7 @@ def test_agent_and_daemon_as_processes_of_their_own_name_the_rank(daemon, tmp_pa
     segments = tmp_path / "segments"
     segments.mkdir(mode=0o700)
     agent = Service([BUILD / "bin" / "rollcall-agent", f"--daemon={daemon.address}",
-                     f"--dir={segments}"])
+                     f"--dir={segments}", "--scope=directory"])
     job = subprocess.Popen(
         [BUILD / "tests" / "ranks", "-n", "4", "--", BUILD / "tests" / "one_rank_stops_calling"],
         env={**os.environ, "LD_PRELOAD": str(BUILD / "lib" / "librollcall.so"),

@@ -100,7 +100,8 @@ def start(directory):
 @pytest.fixture
 def agent(directory):
     process = subprocess.Popen(
-        [BUILD / "bin" / "rollcall-agent", f"--dir={directory}", "--daemon=127.0.0.1:1"],
+        [BUILD / "bin" / "rollcall-agent", f"--dir={directory}", "--daemon=127.0.0.1:1",
+         "--scope=directory"],
         stderr=subprocess.DEVNULL)
     while not (directory / "agent.sock").exists():
         time.sleep(0.01)

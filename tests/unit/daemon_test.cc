@@ -55,8 +55,7 @@ class DaemonTest : public testing::Test {
   void WriteContradiction(const std::string& folder) {
     fs::create_directories(folder);
     SegmentBuilder segment;
-    segment.header()->pid = getpid();
-    segment.header()->start_time = ReadProcStat("/proc", getpid())->start_ticks;
+    segment.BelongTo(getpid(), ReadProcStat("/proc", getpid())->start_ticks);
     strcpy(segment.header()->job, "<script>job");
     for (int rank : {0, 1, 2}) {
       const uint32_t comm = segment.AddComm(5, rank, 3);

@@ -69,8 +69,7 @@ class HttpTest : public testing::Test {
   void WriteSegment() const {
     fs::create_directories(scratch_ / "segments");
     SegmentBuilder segment;
-    segment.header()->pid = getpid();
-    segment.header()->start_time = ReadProcStat("/proc", getpid())->start_ticks;
+    segment.BelongTo(getpid(), ReadProcStat("/proc", getpid())->start_ticks);
     strcpy(segment.header()->job, kHostileJob);
     for (int rank : {0, 1, 2}) {
       const uint32_t comm = segment.AddComm(5, rank, 3);

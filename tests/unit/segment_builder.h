@@ -2,6 +2,8 @@
 #pragma once
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <sys/types.h>
 
 #include <cstring>
 #include <fstream>
@@ -34,6 +36,16 @@ class SegmentBuilder {
     h->first_clock.ticks = 1000;
     h->first_clock.monotonic_ns = 1000;
     h->first_clock.realtime_ns = kBaseNs;
+  }
+
+  // Of a process of this host and this pid namespace.
+  void BelongTo(pid_t pid, uint64_t start_ticks) {
+    header()->pid = pid;
+    header()->start_time = start_ticks;
+    struct stat about;
+    if (stat("/proc/self/ns/pid", &about) == 0) header()->pid_namespace = about.st_ino;
+    std::ifstream boot_id("/proc/sys/kernel/random/boot_id");
+    boot_id.getline(header()->boot_id, sizeof(header()->boot_id));
   }
 
   segment::SegmentHeader* header() {

@@ -1,0 +1,64 @@
+// What the collector remembers of a process and of its communicators from tick to tick. Its own.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "agent/collector.h"
+#include "agent/comm_update.h"
+
+namespace rollcall {
+
+// A segment of the directory whose process is not known yet.
+struct Collector::NewFile {
+  std::shared_ptr<SegmentReader> reader;
+  SegmentClaim claim;
+  uint64_t settled_by = 0;  // number of the look that will know all that have mapped it
+};
+
+struct Collector::CommMemory {
+  uint64_t init_ticks = 0;  // another one: the block serves another communicator
+  CommHistory history;
+  std::string sent;  // the last update, without records
+};
+
+struct Collector::ProcessMemory {
+  ProcessId id;
+  std::string file;  // in the directory; "": its segment lies elsewhere, or there is none
+  std::shared_ptr<SegmentReader> reader;
+  SegmentClaim claim;
+  bool visible = true;         // this agent's /proc shows it as `id`
+  bool other_numbers = false;  // it sees itself by other numbers than `id`
+  int64_t ahead_ns = 0;        // its CLOCK_MONOTONIC
+  int64_t waits_from_ns = 0;   // its clock is not known: no wait is older than our first look
+  std::map<pid_t, pid_t> threads;  // from its own numbers, where they differ
+  int64_t threads_read_ns = 0;
+  v1::Identity identity;
+  bool identity_sent = false;
+  size_t sites_sent = 0;
+  std::string evidence_sent;
+  std::map<uint32_t, CommMemory> comms;
+
+  bool ended = false;
+  int64_t ended_ns = 0;
+  std::optional<int> exit_code, exit_signal;
+  std::string error;  // the exception it dies of
+  int64_t error_ns = 0;
+  int64_t step = -1;
+  std::string phase;
+  bool exit_marked = false;
+  bool read_after_end = false;
+  bool stuck = false;  // its segment could not be read in time: what is known of it is old
+
+  int64_t looked_ns = 0;  // when the slower evidence was read
+  uint64_t cpu_ticks = 0;
+  bool cpu_moving = false;
+  uint64_t resident_bytes = 0;
+  bool traced = false;
+  std::string wait_channel;
+};
+
+}  // namespace rollcall

@@ -1,0 +1,215 @@
+// The collector's ticks: what has changed of one process.
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "agent/collected_process.h"
+#include "agent/collector.h"
+#include "agent/proc_evidence.h"
+#include "agent/process_namespaces.h"
+
+namespace rollcall {
+namespace {
+
+constexpr int64_t kSecond = 1'000'000'000;
+constexpr int64_t kLookCloserEvery = kSecond;  // wait channel, tracer, whether CPU time moves
+constexpr int64_t kReadTimeout = kSecond / 20;
+
+}  // namespace
+
+int64_t Collector::WaitsFrom(const ProcessMemory& process) const {
+  return options_.live ? std::max(waits_from_ns_, process.waits_from_ns) : 0;
+}
+
+bool Collector::CollectProcess(int64_t now_ns, bool whole, ProcessMemory* process,
+                               v1::ProcessUpdate* update) {
+  update->set_pid(process->id.pid);
+  update->set_start_time(process->id.start_ticks);
+  bool changed = false;
+  if (whole || !process->identity_sent) {
+    *update->mutable_identity() = process->identity;
+    process->identity_sent = true;
+    changed = true;
+  }
+  const absl::StatusOr<SegmentSnapshot> snapshot = ReadSegment(whole, process);
+  if (snapshot.ok()) {
+    changed = CollectSites(whole, *snapshot, process, update) || changed;
+    for (const CommSnapshot& comm : snapshot->communicators) {
+      v1::CommUpdate comm_update;
+      if (!CollectComm(now_ns, whole, *snapshot, comm, process, &comm_update)) continue;
+      *update->add_communicators() = std::move(comm_update);
+      changed = true;
+    }
+  }
+  v1::Evidence evidence;
+  ReadEvidence(now_ns, snapshot.ok() ? &*snapshot : nullptr, process, &evidence);
+  std::string sent = evidence.SerializeAsString();
+  if (whole || sent != process->evidence_sent) {
+    *update->mutable_evidence() = evidence;
+    process->evidence_sent = std::move(sent);
+    changed = true;
+  }
+  return changed;
+}
+
+void Collector::TellIdentity(const SegmentSnapshot& snapshot, ProcessMemory* process) const {
+  process->identity.set_job(snapshot.job);
+  process->identity.set_global_rank(snapshot.global_rank);
+  process->identity.set_world_size(snapshot.world_size);
+  process->identity.set_local_rank(snapshot.local_rank);
+  process->identity.set_command(snapshot.command);
+  process->identity.set_gpu_sharing(snapshot.gpu_sharing);
+  process->identity.set_has_segment(true);
+  if (!options_.live) process->identity.set_host(snapshot.host);
+}
+
+bool Collector::CollectSites(bool whole, const SegmentSnapshot& snapshot, ProcessMemory* process,
+                             v1::ProcessUpdate* update) {
+  if (whole) process->sites_sent = 0;
+  if (process->sites_sent >= snapshot.sites.size()) return false;
+  update->set_first_site(static_cast<uint32_t>(process->sites_sent));
+  for (; process->sites_sent < snapshot.sites.size(); ++process->sites_sent) {
+    update->add_sites(snapshot.sites[process->sites_sent]);
+  }
+  return true;
+}
+
+absl::StatusOr<SegmentSnapshot> Collector::ReadFile(ProcessMemory* process) {
+  const HostClock* clock = clock_.get();
+  if (!options_.live || !process->reader->MayBlock()) {
+    return process->reader->Read(clock, process->ahead_ns);
+  }
+  auto snapshot = std::make_shared<absl::StatusOr<SegmentSnapshot>>(absl::UnavailableError(""));
+  const auto read = [reader = process->reader, clock = *clock, ahead_ns = process->ahead_ns,
+                     snapshot] { *snapshot = reader->Read(&clock, ahead_ns); };
+  const std::string key = absl::StrCat("segment ", process->id.pid, " ", process->id.start_ticks);
+  process->stuck = !threads_->Run(key, read, kReadTimeout);
+  if (!process->stuck) return std::move(*snapshot);
+  const std::string why = absl::StrCat(process->reader->path(),
+                                       ": its file system does not answer; left out until it does");
+  Note(why);
+  return absl::UnavailableError(why);
+}
+
+absl::StatusOr<SegmentSnapshot> Collector::ReadSegment(bool whole, ProcessMemory* process) {
+  if (process->reader == nullptr) return absl::NotFoundError("no segment");
+  // Once its process has ended, a segment changes no more.
+  if (process->read_after_end && !whole) return absl::UnavailableError("read already");
+  if (whole && !process->stuck) process->reader->StartOver();
+  absl::StatusOr<SegmentSnapshot> snapshot = ReadFile(process);
+  if (!process->stuck) process->read_after_end = process->ended;
+  if (!snapshot.ok()) return snapshot;
+  process->exit_marked = snapshot->exited;
+  process->error = snapshot->error;
+  process->error_ns = snapshot->error_ns;
+  process->step = snapshot->step;
+  process->phase = snapshot->phase;
+  newest_ns_ = std::max({newest_ns_, snapshot->newest_ns, snapshot->exit_ns});
+  for (const std::string& note : snapshot->notes) Note(note);
+  return snapshot;
+}
+
+bool Collector::CollectComm(int64_t now_ns, bool whole, const SegmentSnapshot& snapshot,
+                            const CommSnapshot& comm, ProcessMemory* process,
+                            v1::CommUpdate* update) {
+  seen_communicators_ = true;
+  CommMemory* memory = &process->comms[comm.index];
+  if (memory->init_ticks != comm.init_ticks) {
+    *memory = CommMemory();
+    memory->init_ticks = comm.init_ticks;
+  }
+  if (whole) memory->history.checkpoint_sent = 0;
+  // Offline there is no "now": nobody saw when the markers changed.
+  FillProgress(comm, FindHostWaits(snapshot, comm), options_.live ? now_ns : 0, &memory->history,
+               update);
+  rollcall::BeginWaitsAt(WaitsFrom(*process), update);
+  std::string sent = update->SerializeAsString();
+  FillRecords(comm, update->mutable_records());
+  const bool returned =
+      std::any_of(comm.records.begin(), comm.records.end(),
+                  [](const RecordSnapshot& record) { return record.returned_ns != 0; });
+  if (!whole && !returned && sent == memory->sent) return false;
+  memory->sent = std::move(sent);
+  return true;
+}
+
+void Collector::ReadEvidence(int64_t now_ns, const SegmentSnapshot* snapshot,
+                             ProcessMemory* process, v1::Evidence* evidence) {
+  evidence->set_exit_code(-1);
+  evidence->set_error(process->error);
+  evidence->set_error_ns(process->error_ns);
+  if (process->step >= 0) evidence->set_step(process->step);
+  evidence->set_phase(process->phase);
+  if (!options_.live) {
+    if (process->exit_marked) {
+      evidence->set_liveness(v1::Evidence::EXITED);
+      if (snapshot != nullptr) evidence->set_ended_ns(snapshot->exit_ns);
+    }
+  } else if (process->ended) {
+    const bool in_order = process->exit_marked || process->exit_code.value_or(-1) == 0;
+    evidence->set_liveness(in_order ? v1::Evidence::EXITED : v1::Evidence::DIED);
+    evidence->set_ended_ns(process->ended_ns);
+    evidence->set_exit_code(process->exit_code.value_or(-1));
+    evidence->set_exit_signal(process->exit_signal.value_or(0));
+    return;
+  } else if (process->visible) {
+    LookAtProcess(now_ns, process, evidence);
+  }
+  if (snapshot != nullptr) TellBlocked(now_ns, *snapshot, process, evidence);
+}
+
+void Collector::LookAtProcess(int64_t now_ns, ProcessMemory* process,
+                              v1::Evidence* evidence) const {
+  const auto stat = ReadProcStat(options_.proc_root, process->id.pid);
+  if (!stat.ok()) return;
+  // What its segment said is old: that it lives says nothing about where it stands.
+  if (!process->stuck) evidence->set_liveness(v1::Evidence::ALIVE);
+  evidence->set_state(std::string(1, stat->state));
+  if (now_ns - process->looked_ns >= kLookCloserEvery) {
+    process->cpu_moving = process->looked_ns != 0 && stat->cpu_ticks > process->cpu_ticks;
+    process->cpu_ticks = stat->cpu_ticks;
+    process->resident_bytes = stat->resident_bytes;
+    process->looked_ns = now_ns;
+    const auto main = ReadThreadEvidence(options_.proc_root, process->id.pid, process->id.pid);
+    process->traced = main.ok() && main->tracer != 0;
+    process->wait_channel = main.ok() ? Printable(main->wchan.c_str(), 64) : "";
+  }
+  evidence->set_cpu_moving(process->cpu_moving);
+  evidence->set_traced(process->traced);
+  evidence->set_wait_channel(process->wait_channel);
+  const double ticks_per_second = static_cast<double>(sysconf(_SC_CLK_TCK));
+  evidence->set_memory_bytes(process->resident_bytes);
+  evidence->set_cpu_seconds(static_cast<double>(process->cpu_ticks) / ticks_per_second);
+}
+
+void Collector::TellBlocked(int64_t now_ns, const SegmentSnapshot& snapshot,
+                            ProcessMemory* process, v1::Evidence* evidence) const {
+  for (const BlockedSnapshot& blocked : snapshot.blocked) {
+    v1::BlockedCall* call = evidence->add_blocked();
+    call->set_thread(ThreadOf(now_ns, blocked.tid, process));
+    call->set_op(blocked.op);
+    call->set_since_ns(std::max(blocked.since_ns, WaitsFrom(*process)));
+    for (const CommSnapshot& comm : snapshot.communicators) {
+      if (comm.index == blocked.comm) call->set_communicator(comm.id);
+    }
+  }
+}
+
+// 0: the thread cannot be seen from here.
+int32_t Collector::ThreadOf(int64_t now_ns, uint32_t own_tid, ProcessMemory* process) const {
+  const auto tid = static_cast<pid_t>(own_tid);
+  if (!options_.live) return tid;
+  if (!process->visible) return 0;
+  if (!process->other_numbers) return tid;
+  const bool read_lately =
+      process->threads_read_ns != 0 && now_ns - process->threads_read_ns < kLookCloserEvery;
+  if (process->threads.count(tid) == 0 && !read_lately) {
+    process->threads = TranslateThreads(options_.proc_root, process->id.pid);
+    process->threads_read_ns = now_ns;
+  }
+  const auto known = process->threads.find(tid);
+  return known != process->threads.end() ? known->second : 0;
+}
+
+}  // namespace rollcall

@@ -1,0 +1,285 @@
+#include "agent/host_scan.h"
+
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "agent/held_lock.h"
+#include "agent/proc_evidence.h"
+#include "agent/proc_files.h"
+#include "agent/proc_maps.h"
+#include "agent/process_namespaces.h"
+
+namespace rollcall {
+namespace {
+
+constexpr size_t kMaxMapsBytes = 64 << 20;
+constexpr char kLook[] = "look";
+// A process that showed nothing of the library may load it later, as a plugin of NCCL.
+constexpr uint64_t kLookAgainAfter = 10;
+
+absl::string_view BaseName(absl::string_view path) { return path.substr(path.rfind('/') + 1); }
+
+std::string FolderOf(const std::string& path) { return path.substr(0, path.rfind('/')); }
+
+// What one process shows of its memory. Filled by a thread that may not come back.
+struct Seen {
+  std::optional<DiscoveredProcess> launched;
+  bool preloaded = false;
+  std::optional<ProcMap> segment;
+  std::shared_ptr<SegmentReader> reader;
+  SegmentClaim claim;
+  std::string run_folder;  // of the `rollcall run` that serves it; "": none does
+  std::string error;  // why the segment could not be opened
+};
+
+bool IsMapped(int fd, const ProcMap& map) {
+  struct stat about;
+  if (fstat(fd, &about) != 0 || !S_ISREG(about.st_mode) || about.st_ino != map.inode) return false;
+  struct statfs system;
+  // btrfs gives maps another device than stat().
+  return about.st_dev == map.device ||
+         (fstatfs(fd, &system) == 0 && system.f_type == BTRFS_SUPER_MAGIC);
+}
+
+// The file behind the mapping: by its name in the process's own file system, by the mapping itself
+// (which needs CAP_CHECKPOINT_RESTORE, and no name), or by its name here (a process in a chroot).
+UniqueFd OpenMapped(const std::string& proc_root, pid_t pid, const ProcMap& map) {
+  constexpr int kFlags = O_RDONLY | O_CLOEXEC | O_NONBLOCK;
+  const auto open_if_same = [&map](const std::string& path, int flags) {
+    UniqueFd fd(open(path.c_str(), flags));
+    return fd.valid() && IsMapped(fd.get(), map) ? std::move(fd) : UniqueFd();
+  };
+  UniqueFd fd = open_if_same(absl::StrCat(ProcPath(proc_root, pid, "root"), map.path),
+                             kFlags | O_NOFOLLOW);
+  const int error = errno;
+  if (fd.valid()) return fd;
+  fd = open_if_same(ProcPath(proc_root, pid, absl::StrFormat("map_files/%x-%x", map.start, map.end)),
+                    kFlags);
+  if (fd.valid()) return fd;
+  fd = open_if_same(map.path, kFlags | O_NOFOLLOW);
+  errno = error;
+  return fd;
+}
+
+void OpenSegment(const std::string& proc_root, pid_t pid, Seen* seen) {
+  const ProcMap& map = *seen->segment;
+  UniqueFd fd = OpenMapped(proc_root, pid, map);
+  if (!fd.valid()) {
+    seen->error = absl::StrCat("process ", pid, ": its segment ", map.path, " cannot be opened: ",
+                               map.deleted ? "it was deleted" : strerror(errno));
+    return;
+  }
+  auto reader = SegmentReader::Take(map.path, std::move(fd));
+  absl::StatusOr<SegmentClaim> claim =
+      reader.ok() ? (*reader)->Claim() : absl::StatusOr<SegmentClaim>(reader.status());
+  if (!claim.ok()) {
+    seen->error = absl::StrCat("process ", pid, ": skipped: ", claim.status().message());
+    return;
+  }
+  seen->reader = *std::move(reader);
+  seen->claim = *claim;
+}
+
+// A host's agent leaves the processes of a `rollcall run` alone while that serves them itself.
+void NoteRun(const ScanOptions& options, pid_t pid, const std::string& folder, Seen* seen) {
+  if (!options.whole_host || folder.empty()) return;
+  const std::string path = absl::StrCat(ProcPath(options.proc_root, pid, "root"), folder);
+  if (ServedByRun(path)) seen->run_folder = path;
+}
+
+void ReadMapsOf(const ScanOptions& options, pid_t pid, Seen* seen) {
+  const auto text = ReadProcFile(ProcPath(options.proc_root, pid, "maps"), kMaxMapsBytes);
+  if (!text.ok()) return;
+  for (ProcMap& map : ParseProcMaps(*text)) {
+    const absl::string_view name = BaseName(map.path);
+    if (name == "librollcall.so") seen->preloaded = true;
+    if (map.offset == 0 && map.inode != 0 && IsSegmentName(std::string(name))) {
+      seen->segment = std::move(map);
+    }
+  }
+  seen->error.clear();
+  if (!seen->segment.has_value() || !options.whole_host) return;
+  NoteRun(options, pid, FolderOf(seen->segment->path), seen);
+  if (seen->run_folder.empty()) OpenSegment(options.proc_root, pid, seen);
+}
+
+void ReadEnvironOf(const ScanOptions& options, const ProcStat& stat, Seen* seen) {
+  const auto environ =
+      ReadProcFile(ProcPath(options.proc_root, stat.pid, "environ"), kMaxEnvironBytes);
+  if (!environ.ok()) return;
+  seen->launched = DiscoverIn(*environ, stat, options.discover_directory);
+  if (!seen->launched.has_value()) return;
+  seen->preloaded = true;
+  NoteRun(options, stat.pid, seen->launched->directory, seen);
+}
+
+}  // namespace
+
+std::vector<SegmentMapper> HostLook::MappersOf(uint64_t device, uint64_t inode) const {
+  std::vector<SegmentMapper> mappers;
+  for (const MappedSegment& segment : segments) {
+    const bool same_file = segment.reader != nullptr ? segment.reader->IsFile(device, inode)
+                                                     : segment.inode == inode;
+    if (same_file) mappers.push_back(segment.mapper);
+  }
+  return mappers;
+}
+
+// Keeps what is known of each process. One look at a time; its results are handed over whole.
+class HostScan::Looker {
+ public:
+  Looker(ScanOptions options, std::shared_ptr<SpareThreads> threads)
+      : options_(std::move(options)), threads_(std::move(threads)) {}
+
+  void Look(uint64_t number, bool with_maps);
+
+  std::shared_ptr<const HostLook> newest() const {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    return newest_;
+  }
+
+ private:
+  struct Known {
+    uint64_t start_ticks = 0, program = 0;
+    uint64_t read_in = 0;  // number of the look that read it; 0: none yet
+    bool with_maps = false;
+    bool stuck = false;
+    bool failed_before = false;  // to open its segment
+    Seen seen;
+  };
+
+  bool IsServed(const ProcStat& stat) const;
+  bool MustRead(const ProcStat& stat, const Known& known, bool with_maps) const;
+  void Read(const ProcStat& stat, bool with_maps, Known* known);
+  void Report(const ProcStat& stat, Known* known);
+
+  const ScanOptions options_;
+  const std::shared_ptr<SpareThreads> threads_;
+  std::map<pid_t, Known> known_;
+  std::shared_ptr<HostLook> look_;  // the one under way
+
+  mutable std::mutex mutex_;
+  std::shared_ptr<const HostLook> newest_;
+};
+
+bool HostScan::Looker::IsServed(const ProcStat& stat) const {
+  if (stat.is_kernel_thread || stat.state == 'Z' || stat.state == 'X') return false;
+  if (options_.whole_host) return true;
+  struct stat directory;
+  const std::string path = absl::StrCat(options_.proc_root, "/", stat.pid);
+  return ::stat(path.c_str(), &directory) == 0 && directory.st_uid == options_.uid;
+}
+
+bool HostScan::Looker::MustRead(const ProcStat& stat, const Known& known, bool with_maps) const {
+  if (known.read_in == 0 || known.stuck || !known.seen.run_folder.empty()) return true;
+  if (known.program != stat.program) return true;
+  if (!with_maps) return false;
+  if (known.seen.segment.has_value()) return !known.seen.error.empty();
+  if (!known.with_maps || known.seen.preloaded) return true;
+  // Not all of them in the same look.
+  return (look_->number + static_cast<uint64_t>(stat.pid)) % kLookAgainAfter == 0;
+}
+
+void HostScan::Looker::Read(const ProcStat& stat, bool with_maps, Known* known) {
+  const bool again = known->read_in != 0 && known->program == stat.program && !known->stuck;
+  auto seen = std::make_shared<Seen>(again ? known->seen : Seen());
+  const auto read = [options = options_, stat, with_maps, again, seen] {
+    const bool of_run = !seen->run_folder.empty();
+    if (of_run && ServedByRun(seen->run_folder)) return;
+    if (of_run || !again) {
+      *seen = Seen();
+      ReadEnvironOf(options, stat, seen.get());
+    }
+    if (with_maps) ReadMapsOf(options, stat.pid, seen.get());
+  };
+  known->read_in = look_->number;
+  known->program = stat.program;
+  known->with_maps = with_maps;
+  known->stuck = !threads_->Run(absl::StrCat("memory of ", stat.pid), read,
+                                options_.read_timeout_ns);
+  if (!known->stuck) known->seen = *seen;
+}
+
+void HostScan::Looker::Report(const ProcStat& stat, Known* known) {
+  const std::string name = Printable(stat.name.c_str(), stat.name.size());
+  if (known->stuck) {
+    look_->notes.push_back(absl::StrCat("process ", stat.pid, " (", name,
+                                        ") does not let its memory map or environment be read; it "
+                                        "is left out until it does"));
+    return;
+  }
+  const Seen& seen = known->seen;
+  if (!seen.run_folder.empty()) return;
+  // A segment that is just being made is given time.
+  if (!seen.error.empty() && known->failed_before) look_->notes.push_back(seen.error);
+  known->failed_before = !seen.error.empty();
+  if (seen.launched.has_value()) {
+    DiscoveredProcess launched = *seen.launched;
+    launched.ppid = stat.ppid;
+    launched.name = stat.name;
+    look_->launched.push_back(std::move(launched));
+  }
+  if (!seen.segment.has_value()) return;
+  MappedSegment segment;
+  segment.mapper.process = {stat.pid, stat.start_ticks};
+  segment.mapper.own_pid = OwnPidOf(options_.proc_root, stat.pid);
+  segment.mapper.pid_namespace = PidNamespaceOf(options_.proc_root, stat.pid);
+  segment.device = seen.segment->device;
+  segment.inode = seen.segment->inode;
+  segment.reader = seen.reader;
+  segment.claim = seen.claim;
+  look_->segments.push_back(std::move(segment));
+}
+
+void HostScan::Looker::Look(uint64_t number, bool with_maps) {
+  look_ = std::make_shared<HostLook>();
+  look_->number = number;
+  std::map<pid_t, Known> still_there;
+  for (const pid_t pid : ListNumbers(options_.proc_root).value_or(std::vector<pid_t>())) {
+    const auto stat = ReadProcStat(options_.proc_root, pid);
+    if (!stat.ok() || !IsServed(*stat)) continue;
+    Known& known = still_there[pid];
+    const auto before = known_.find(pid);
+    if (before != known_.end() && before->second.start_ticks == stat->start_ticks) {
+      known = std::move(before->second);
+    }
+    known.start_ticks = stat->start_ticks;
+    if (MustRead(*stat, known, with_maps)) Read(*stat, with_maps, &known);
+    Report(*stat, &known);
+  }
+  known_ = std::move(still_there);
+  MarkMainProcesses(&look_->launched);
+  const std::lock_guard<std::mutex> lock(mutex_);
+  newest_ = std::move(look_);
+}
+
+HostScan::HostScan(ScanOptions options, std::shared_ptr<SpareThreads> threads)
+    : threads_(threads), looker_(std::make_shared<Looker>(std::move(options), threads)) {}
+
+HostScan::~HostScan() = default;
+
+void HostScan::Poll(int64_t now_ns, int64_t every_ns, bool with_maps, int64_t wait_ns) {
+  if (threads_->IsAway(kLook)) return;
+  if (begun_ != 0 && now_ns - begun_ns_ < every_ns) return;
+  ++begun_;
+  begun_ns_ = now_ns;
+  threads_->Run(
+      kLook, [looker = looker_, number = begun_, with_maps] { looker->Look(number, with_maps); },
+      wait_ns);
+}
+
+std::shared_ptr<const HostLook> HostScan::newest() const { return looker_->newest(); }
+
+}  // namespace rollcall

@@ -1,0 +1,94 @@
+#include "agent/wait_floor.h"
+
+#include <time.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+
+#include "agent/monotonic_clock.h"
+#include "interpose/clock.h"
+#include "proto/steady_clock.h"
+
+namespace rollcall {
+namespace {
+
+constexpr int64_t kSecond = 1'000'000'000;
+constexpr int64_t kHeldTicks = 10;
+constexpr int64_t kShortestHeld = 2 * kSecond;
+// These two clocks differ by nothing but suspends; the rest is the time between two readings.
+constexpr int64_t kSuspended = kSecond / 10;
+
+}  // namespace
+
+HostInstant ReadHostInstant() {
+  static const bool trusted = CounterIsInvariant();
+  HostInstant now;
+  now.steady_ns = SteadyNs();
+  now.boot_ns = ReadClockNs(CLOCK_BOOTTIME);
+  now.counter = trusted ? CounterTicks() : 0;
+  return now;
+}
+
+WaitFloor::WaitFloor(int64_t tick_ns) : held_ns_(std::max(kHeldTicks * tick_ns, kShortestHeld)) {}
+
+bool WaitFloor::WasHeld(const HostInstant& now) const {
+  const int64_t passed = now.steady_ns - newest_.steady_ns;
+  if (passed > held_ns_) return true;
+  if (now.boot_ns - newest_.boot_ns - passed > kSuspended) return true;
+  if (ns_per_tick_ == 0 || now.counter < newest_.counter) return false;
+  const double by_counter = static_cast<double>(now.counter - newest_.counter) * ns_per_tick_;
+  return std::abs(by_counter - static_cast<double>(passed)) > static_cast<double>(held_ns_);
+}
+
+// A second or more gives the rate well enough to see seconds that are missing.
+void WaitFloor::MeasureCounter(const HostInstant& now) {
+  const int64_t passed = now.steady_ns - calm_.steady_ns;
+  if (passed < kSecond || now.counter <= calm_.counter || calm_.counter == 0) return;
+  ns_per_tick_ = static_cast<double>(passed) / static_cast<double>(now.counter - calm_.counter);
+}
+
+int64_t WaitFloor::Note(const HostInstant& now) {
+  const bool first = newest_.steady_ns == 0;
+  if (!first && WasHeld(now)) {
+    floor_ns_ = now.steady_ns;
+    ns_per_tick_ = 0;
+    calm_ = now;
+  } else if (first || now.counter < newest_.counter) {
+    ns_per_tick_ = 0;
+    calm_ = now;
+  } else {
+    MeasureCounter(now);
+  }
+  newest_ = now;
+  return floor_ns_;
+}
+
+HeldWatch::HeldWatch(int64_t tick_ns) : tick_ns_(tick_ns), floor_(tick_ns) {
+  floor_.Note(ReadHostInstant());
+  thread_ = std::thread([this] { Run(); });
+}
+
+HeldWatch::~HeldWatch() {
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    stopping_ = true;
+  }
+  wake_.notify_all();
+  thread_.join();
+}
+
+int64_t HeldWatch::WaitsFrom() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return floor_.Note(ReadHostInstant());
+}
+
+void HeldWatch::Run() {
+  std::unique_lock<std::mutex> lock(mutex_);
+  while (!stopping_) {
+    floor_.Note(ReadHostInstant());
+    wake_.wait_for(lock, std::chrono::nanoseconds(tick_ns_));
+  }
+}
+
+}  // namespace rollcall

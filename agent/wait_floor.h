@@ -1,0 +1,64 @@
+// Since when waits count. After this agent, or the whole host, was held (a stopped process, a
+// suspend, a virtual machine that stood still) nobody can tell a job that waited from one that was
+// held as well: all waits begin anew.
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <mutex>
+#include <thread>
+
+namespace rollcall {
+
+// One instant, on the clocks of this host.
+struct HostInstant {
+  int64_t steady_ns = 0;
+  int64_t boot_ns = 0;     // goes on while the host is suspended
+  uint64_t counter = 0;    // the CPU's; 0: not to be trusted
+};
+
+HostInstant ReadHostInstant();
+
+// Pure: data in, data out.
+class WaitFloor {
+ public:
+  // `tick_ns`: how often it will be told the time.
+  explicit WaitFloor(int64_t tick_ns);
+
+  // Instants come in order. Returns since when waits count; 0: nothing has been held.
+  int64_t Note(const HostInstant& now);
+
+ private:
+  bool WasHeld(const HostInstant& now) const;
+  void MeasureCounter(const HostInstant& now);
+
+  const int64_t held_ns_;  // a gap longer than this
+  HostInstant newest_, calm_;
+  double ns_per_tick_ = 0;  // of the counter; 0: not known yet
+  int64_t floor_ns_ = 0;
+};
+
+// Notes the time with each tick, on a thread of its own, so that only what holds the whole process
+// counts, not a daemon that is slow to read. Thread-safe.
+class HeldWatch {
+ public:
+  explicit HeldWatch(int64_t tick_ns);
+  ~HeldWatch();
+  HeldWatch(const HeldWatch&) = delete;
+  HeldWatch& operator=(const HeldWatch&) = delete;
+
+  // Since when waits count, as of now: whoever asks first after a gap learns of it.
+  int64_t WaitsFrom();
+
+ private:
+  void Run();
+
+  const int64_t tick_ns_;
+  std::mutex mutex_;
+  std::condition_variable wake_;
+  bool stopping_ = false;
+  WaitFloor floor_;
+  std::thread thread_;
+};
+
+}  // namespace rollcall

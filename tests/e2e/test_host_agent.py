@@ -1,0 +1,342 @@
+"""An agent of its own that serves the whole host: jobs of other users, in pid, mount and time
+namespaces, with a /dev/shm of their own. As the packages run it: not root, two capabilities.
+
+All processes of a test live in a pid namespace of the test's own, which is "the host": so the agent
+does not see the other jobs of the machine."""
+import fcntl
+import json
+import os
+import pathlib
+import shutil
+import struct
+import subprocess
+import tempfile
+import time
+
+import pytest
+from conftest import BUILD, Service
+
+LIBRARY = os.environ.get("ROLLCALL_TEST_LIBRARY", str(BUILD / "lib" / "librollcall.so"))
+AGENT = BUILD / "bin" / "rollcall-agent"
+RANKS = BUILD / "tests" / "ranks"
+VICTIMS = BUILD / "tests"
+UNPRIVILEGED = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
+CAPABILITIES = ["--inh-caps=-all,+sys_ptrace,+dac_read_search",
+                "--ambient-caps=-all,+sys_ptrace,+dac_read_search"]
+CONTAINER = ["unshare", "--pid", "--mount", "--fork", "--mount-proc", "--kill-child", "--", "sh",
+             "-c", "mount -t tmpfs -o size=64m,mode=1777 tmpfs /dev/shm && "
+             "mount -t tmpfs -o mode=1777 tmpfs /tmp && exec \"$@\"", "sh"]
+
+OWN_TMP = ["unshare", "--mount", "--", "sh", "-c",
+           "mount -t tmpfs -o mode=1777 tmpfs /tmp && exec \"$@\"", "sh"]
+
+
+def can_unshare():
+    return subprocess.run(["unshare", "--pid", "--mount", "--fork", "--mount-proc", "true"],
+                          capture_output=True).returncode == 0
+
+
+pytestmark = pytest.mark.skipif(
+    os.geteuid() != 0 or not can_unshare(),
+    reason="needs root and the right to make pid and mount namespaces")
+
+
+class Host:
+    """A pid namespace whose first process does nothing; programs are started inside it."""
+
+    def __init__(self, folder):
+        self.folder = folder
+        self.init = subprocess.Popen(
+            ["unshare", "--pid", "--mount", "--fork", "--mount-proc", "--kill-child", "--", "sh",
+             "-c", "echo up; exec sleep 1000"], stdout=subprocess.PIPE, text=True)
+        assert self.init.stdout.readline() == "up\n"
+        children = f"/proc/{self.init.pid}/task/{self.init.pid}/children"
+        self.inside = pathlib.Path(children).read_text().split()[0]
+        self.services = []
+
+    def command(self, *arguments):
+        return ["nsenter", f"--target={self.inside}", "--pid", "--mount", "--", *arguments]
+
+    def start(self, *arguments, env=None):
+        service = Service(self.command(*arguments), env=env)
+        self.services.append(service)
+        return service
+
+    def agent(self, daemon, *flags, privileges=(*UNPRIVILEGED, *CAPABILITIES), env=None):
+        directory = self.folder / "agent"
+        directory.mkdir(exist_ok=True)
+        os.chown(directory, 65534, 65534)
+        return self.start(*privileges, AGENT, f"--daemon={daemon.address}", f"--dir={directory}",
+                          "--host=the-host", *flags, env=env)
+
+    def job(self, victim, *wrappers, name="a-job", ranks=4, env=None):
+        return self.start(*wrappers, "env", f"LD_PRELOAD={LIBRARY}",
+                          f"LD_LIBRARY_PATH={BUILD / 'sim'}", f"ROLLCALL_JOB={name}", RANKS, "-n", str(ranks), "--keep-going", "--",
+                          VICTIMS / victim, env=env)
+
+    def pids_of(self, program):
+        """As the host sees them. By their names alone: pgrep also reads command lines, which can
+        block."""
+        listing = subprocess.run(self.command("sh", "-c", "grep -s . /proc/[0-9]*/comm"),
+                                 capture_output=True, text=True).stdout
+        lines = (line.split(":", 1) for line in listing.splitlines())
+        return sorted(int(path.split("/")[2]) for path, name in lines if name == program[:15])
+
+    def send(self, signal_name, program):
+        pids = [str(pid) for pid in self.pids_of(program)]
+        subprocess.run(self.command("kill", f"-{signal_name}", *pids), check=True)
+
+    def end(self):
+        for service in self.services:
+            if service.process.poll() is None:
+                service.process.kill()
+        self.init.kill()
+        self.init.wait(timeout=20)
+        for service in self.services:
+            service.process.wait(timeout=20)
+
+
+@pytest.fixture
+def host():
+    folder = pathlib.Path(tempfile.mkdtemp(prefix="rollcall-host-", dir="/tmp"))
+    folder.chmod(0o755)
+    made = Host(folder)
+    yield made
+    made.end()
+    shutil.rmtree(folder)
+
+
+def rollcall(daemon, *arguments):
+    return subprocess.run([BUILD / "bin" / "rollcall", *arguments],
+                          env={**os.environ, "ROLLCALL_DAEMON": daemon.address},
+                          capture_output=True, text=True, timeout=60)
+
+
+def wait_for_status(daemon, text, seconds=30):
+    deadline = time.monotonic() + seconds
+    status = ""
+    while time.monotonic() < deadline:
+        status = rollcall(daemon, "status").stdout
+        if text in status:
+            return status
+        time.sleep(0.2)
+    raise AssertionError(f"{text!r} never came:\n{status}")
+
+
+def verdict_of(tmp_path):
+    reports = sorted((tmp_path / "daemon-reports").iterdir())
+    assert len(reports) == 1, reports
+    return json.loads((reports[0] / "incident.json").read_text())["verdicts"][0]
+
+
+def no_reports(tmp_path):
+    folder = tmp_path / "daemon-reports"
+    return not folder.exists() or not list(folder.iterdir())
+
+
+def wait_for_report(tmp_path, seconds=20):
+    deadline = time.monotonic() + seconds
+    while no_reports(tmp_path) and time.monotonic() < deadline:
+        time.sleep(0.2)
+    time.sleep(0.5)
+    return verdict_of(tmp_path)
+
+
+def test_a_hang_in_a_container_of_another_user_is_explained_with_stacks(host, daemon, tmp_path):
+    agent = host.agent(daemon)
+    job = host.job("one_rank_stops_calling", *CONTAINER, "setpriv", "--reuid=1234", "--regid=1234",
+                   "--clear-groups")
+    wait_for_status(daemon, "a-job: hung")
+    verdict = wait_for_report(tmp_path)
+    assert verdict["cause"] == "missing_rank"
+    assert [culprit["rank"] for culprit in verdict["culprits"]] == [3]
+    culprit = verdict["culprits"][0]
+    assert culprit["host"] == "the-host"
+    assert culprit["pid"] in host.pids_of("one_rank_stops_calling")
+    stacks = rollcall(daemon, "stacks", "--rank=3", "--each", "a-job").stdout
+    assert "Validate()" in stacks, stacks
+    assert agent.process.poll() is None and job.process.poll() is None
+
+
+def test_a_healthy_job_that_lags_in_a_container_is_not_dead(host, daemon, tmp_path):
+    """Seen: the agent looked for the job's own pids among its own."""
+    host.agent(daemon)
+    job = host.job("one_rank_lags", *CONTAINER, env={"LAG_SECONDS": "2"})
+    wait_for_status(daemon, "a-job")
+    assert job.process.wait(timeout=60) == 0
+    time.sleep(1)
+    assert no_reports(tmp_path)
+
+
+def shared_directory(host):
+    shared = host.folder / "shared"
+    shared.mkdir()
+    return shared
+
+
+def segments_in(directory):
+    return sorted(path.name for path in directory.glob("*.seg"))
+
+
+def start_sharing(host, shared, victim, **more):
+    return host.job(victim, "unshare", "--pid", "--fork", "--mount-proc", "--kill-child", "--",
+                    "env", f"ROLLCALL_DIR={shared}", **more)
+
+
+def wait_for_segments(shared, count):
+    for _ in range(200):
+        if len(segments_in(shared)) == count:
+            return
+        time.sleep(0.05)
+    raise AssertionError(segments_in(shared))
+
+
+def test_live_segments_of_another_pid_namespace_are_kept_and_ended_ones_go(host, daemon, tmp_path):
+    shared = shared_directory(host)
+    host.start(AGENT, f"--daemon={daemon.address}", f"--dir={shared}", "--scope=directory",
+               "--keep-ended=1")
+    start_sharing(host, shared, "one_rank_stops_calling", ranks=2)
+    wait_for_segments(shared, 2)
+    status = wait_for_status(daemon, "a-job: hung")
+    assert "died" not in status
+    time.sleep(3)
+    assert len(segments_in(shared)) == 2
+    host.send("KILL", "one_rank_stops_calling")
+    for _ in range(100):
+        if not segments_in(shared):
+            break
+        time.sleep(0.1)
+    assert segments_in(shared) == []
+
+
+def test_an_agent_that_cannot_see_the_processes_calls_nobody_dead(host, daemon, tmp_path):
+    shared = shared_directory(host)
+    beside = ["unshare", "--pid", "--mount", "--fork", "--mount-proc", "--kill-child", "--"]
+    host.start(*beside, AGENT, f"--daemon={daemon.address}", f"--dir={shared}",
+               "--scope=directory", "--keep-ended=1")
+    job = start_sharing(host, shared, "one_rank_lags", ranks=2, env={"LAG_SECONDS": "2"})
+    wait_for_segments(shared, 2)
+    wait_for_status(daemon, "a-job")
+    assert job.process.wait(timeout=60) == 0
+    assert no_reports(tmp_path)
+    for _ in range(100):
+        if not segments_in(shared):
+            break
+        time.sleep(0.1)
+    assert segments_in(shared) == [], "their locks are free: they have ended"
+
+
+def test_a_job_in_a_time_namespace_waits_no_longer_than_it_waits(host, daemon, tmp_path):
+    host.agent(daemon)
+    begun = time.monotonic()
+    host.job("one_rank_stops_calling", "unshare", "--time", "--monotonic=100000",
+             "--boottime=100000", "--fork", "--kill-child", "--", *CONTAINER)
+    wait_for_status(daemon, "a-job: hung")
+    verdict = wait_for_report(tmp_path)
+    assert 3 <= verdict["waited_seconds"] <= time.monotonic() - begun
+    assert [culprit["rank"] for culprit in verdict["culprits"]] == [3]
+
+
+def test_without_capabilities_it_serves_its_own_user_and_says_so_once(host, daemon):
+    agent = host.agent(daemon, privileges=UNPRIVILEGED)
+    agent.read_until("serving only the processes of uid 65534: .* CAP_SYS_PTRACE")
+    host.job("one_rank_stops_calling", name="of-root")
+    host.job("one_rank_stops_calling", *OWN_TMP, *UNPRIVILEGED, name="its-own")
+    status = wait_for_status(daemon, "its-own: hung")
+    assert "of-root" not in status
+
+
+def hold_lock(path):
+    """An OFD write lock on the first byte, as `rollcall run` holds it."""
+    F_OFD_SETLK = 37
+    fd = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+    fcntl.fcntl(fd, F_OFD_SETLK, struct.pack("hhqqi4x", fcntl.F_WRLCK, os.SEEK_SET, 0, 1, 0))
+    return fd
+
+
+def test_the_processes_of_a_rollcall_run_are_left_alone_while_it_lives(host, daemon):
+    folder = host.folder / "run-1-2"
+    folder.mkdir()
+    lock = hold_lock(folder / "run.lock")
+    host.agent(daemon)
+    host.job("one_rank_stops_calling", name="of-a-run", env={"ROLLCALL_DIR": str(folder)})
+    wait_for_segments(folder, 4)
+    host.job("one_rank_stops_calling", name="of-nobody")
+    assert "of-a-run" not in wait_for_status(daemon, "of-nobody: hung")
+    os.close(lock)
+    wait_for_status(daemon, "of-a-run: hung")
+
+
+def test_a_segment_that_was_unlinked_is_still_served(host, daemon):
+    """As logind does with a user's shared memory, and a Slurm epilog."""
+    folder = host.folder / "segments"
+    folder.mkdir()
+    host.agent(daemon)
+    host.job("one_rank_lags", env={"ROLLCALL_DIR": str(folder), "LAG_SECONDS": "1000"})
+    wait_for_segments(folder, 4)
+    wait_for_status(daemon, "a-job")
+    for path in folder.glob("*.seg"):
+        path.unlink()
+    wait_for_status(daemon, "a-job: hung")
+
+
+def test_a_process_whose_memory_is_locked_holds_up_nobody(host, daemon):
+    agent = host.agent(daemon)
+    blocker = subprocess.Popen(
+        host.command("env", f"LD_PRELOAD={LIBRARY}", f"PAD={'x' * 40000}", "RANK=0",
+                     BUILD / "tests" / "blocks_its_readers"), stdout=subprocess.PIPE, text=True)
+    try:
+        if blocker.stdout.readline() != "ready\n":
+            pytest.skip("userfaultfd is not permitted here: nothing blocks")
+        host.job("one_rank_stops_calling")
+        wait_for_status(daemon, "a-job: hung")
+        agent.read_until("does not let its memory map or environment be read")
+        begun = time.monotonic()
+        host.send("TERM", "rollcall-agent")
+        assert agent.process.wait(timeout=20) == 0
+        assert time.monotonic() - begun < 10, "it does not wait for that process either"
+    finally:
+        host.send("KILL", "blocks_its_readers")
+        blocker.wait(timeout=20)
+
+
+@pytest.mark.parametrize("step", [120, -120])
+def test_a_wall_clock_that_is_set_under_the_agent_moves_no_wait(host, daemon, tmp_path, step):
+    step_file = host.folder / "step"
+    step_file.write_text("0")
+    host.agent(daemon, "--scope=host", privileges=(),
+               env={"LD_PRELOAD": str(BUILD / "tests" / "stepped_clock.so"),
+                    "STEP_FILE": str(step_file)})
+    job = host.job("one_rank_lags", name="healthy", env={"LAG_SECONDS": "2"})
+    time.sleep(1.5)
+    step_file.write_text(str(step))
+    assert job.process.wait(timeout=60) == 0
+    time.sleep(1)
+    assert no_reports(tmp_path)
+    host.job("one_rank_stops_calling", name="hanging")
+    wait_for_status(daemon, "hanging: hung")
+
+
+def test_when_the_agent_was_stopped_waits_begin_anew(host, daemon, tmp_path):
+    agent = host.agent(daemon, privileges=())
+    host.job("one_rank_lags", env={"LAG_SECONDS": "1000"})
+    wait_for_status(daemon, "a-job")
+    host.send("STOP", "rollcall-agent")
+    time.sleep(6)
+    host.send("CONT", "rollcall-agent")
+    time.sleep(1.5)
+    assert no_reports(tmp_path), "6 s of them nobody saw"
+    verdict = wait_for_report(tmp_path)
+    assert [culprit["rank"] for culprit in verdict["culprits"]] == [3]
+    assert agent.process.poll() is None
+
+
+def test_it_says_that_it_is_there(host, daemon):
+    host.agent(daemon)
+    info = host.folder / "agent" / "agent.info"
+    for _ in range(100):
+        if info.exists() and info.read_text().count("\n") == 2:
+            break
+        time.sleep(0.1)
+    assert info.read_text() == f"{daemon.address}\nhost\n"
+    assert info.stat().st_mode & 0o7777 == 0o644
