@@ -16,6 +16,8 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "agent/agent_info.h"
+#include "agent/held_lock.h"
 #include "agent/proc_evidence.h"
 #include "interpose/segment.h"
 
@@ -23,7 +25,6 @@ namespace rollcall {
 namespace {
 
 constexpr char kOwnerFile[] = "run.owner";
-constexpr char kServedFile[] = "run.lock";
 constexpr char kOwnerText[] = "This folder belongs to a `rollcall run`, which removes it.\n";
 constexpr int kMostNames = 100;
 
@@ -38,24 +39,8 @@ uint64_t StartOf(pid_t pid) {
   return stat.ok() ? stat->start_ticks : 0;
 }
 
-struct flock FirstByte() {
-  struct flock lock = {};
-  lock.l_type = F_WRLCK;
-  lock.l_whence = SEEK_SET;
-  lock.l_len = 1;
-  return lock;
-}
-
-bool TakeLock(int fd) {
-  struct flock lock = FirstByte();
-  return fcntl(fd, F_OFD_SETLK, &lock) == 0;
-}
-
 // Where nobody can say, somebody may.
-bool SomebodyHoldsLock(int fd) {
-  struct flock lock = FirstByte();
-  return fcntl(fd, F_OFD_GETLK, &lock) != 0 || lock.l_type != F_UNLCK;
-}
+bool SomebodyHoldsLock(int fd) { return AskLock(fd) != HeldLock::kFree; }
 
 // A regular file of this user's, or none.
 UniqueFd OpenOwn(int folder, const char* name) {
@@ -89,7 +74,7 @@ bool IsSegment(const std::string& name) { return absl::EndsWith(name, ".seg"); }
 // Whether a process may still write this segment. An old library holds no lock: then /proc tells,
 // if the process counts its pid as we do.
 bool MayBeInUse(int fd) {
-  if (SomebodyHoldsLock(fd)) return true;
+  if (AskLock(fd) == HeldLock::kHeld) return true;
   alignas(segment::SegmentHeader) unsigned char bytes[sizeof(segment::SegmentHeader)];
   const auto* header = reinterpret_cast<const segment::SegmentHeader*>(bytes);
   if (pread(fd, bytes, sizeof(bytes), 0) != static_cast<ssize_t>(sizeof(bytes)) ||
@@ -113,8 +98,8 @@ bool AnyMayBeInUse(int folder) {
 bool IsOurFile(const std::string& name) {
   const bool socket = absl::StartsWith(name, segment::kAskerSocketPrefix) &&
                       absl::EndsWith(name, segment::kSocketSuffix);
-  return IsSegment(name) || socket || name == segment::kAgentSocket || name == "agent.info" ||
-         name == "loaded" || name == kServedFile || name == kOwnerFile;
+  return IsSegment(name) || socket || name == segment::kAgentSocket || name == kAgentInfo ||
+         name == "loaded" || name == kRunLock || name == kOwnerFile;
 }
 
 // The files that runs, their jobs and agents make, and the folder if nothing else is in it.
@@ -219,10 +204,14 @@ absl::Status JobDirectory::Make() {
 }
 
 absl::Status JobDirectory::ServeAlone() {
-  absl::StatusOr<UniqueFd> served = MakeLocked(absl::StrCat(path_, "/", kServedFile), "");
+  absl::StatusOr<UniqueFd> served = MakeLocked(absl::StrCat(path_, "/", kRunLock), "");
   if (!served.ok()) return served.status();
   served_ = *std::move(served);
   return absl::OkStatus();
+}
+
+std::string JobDirectory::base() const {
+  return std::filesystem::path(path_).parent_path().string();
 }
 
 bool JobDirectory::loaded() const {

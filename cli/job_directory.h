@@ -11,7 +11,7 @@
 #include <string>
 
 #include "absl/status/status.h"
-#include "agent/descriptor_socket.h"
+#include "agent/unique_fd.h"
 
 namespace rollcall {
 
@@ -26,6 +26,7 @@ class JobDirectory {
   void Remove();
 
   const std::string& path() const { return path_; }
+  std::string base() const;  // the folder in which those of all runs lie
 
   // A file whose time the library renews when it is loaded (ROLLCALL_LOADED).
   std::string loaded_file() const { return path_ + "/loaded"; }

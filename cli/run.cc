@@ -26,6 +26,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/time/time.h"
 #include "agent/agent.h"
+#include "agent/agent_info.h"
 #include "agent/monotonic_clock.h"
 #include "cli/child.h"
 #include "cli/commands.h"
@@ -129,6 +130,7 @@ class Run {
   void PrepareSignals();
   void StartRollcall();
   bool StartDaemon();
+  void StartAgent(std::shared_ptr<grpc::ChannelInterface> channel);
   int StartJob();
   void WaitForJob();
   void TakeSignals();
@@ -201,12 +203,6 @@ void Run::StartRollcall() {
     return;
   }
   if (!StartDaemon()) return;
-  const absl::Status alone = directory_.ServeAlone();
-  if (!alone.ok()) spdlog::warn("{}", std::string(alone.message()));
-  AgentOptions options;
-  options.collector.directory = directory_.path();
-  options.collector.discover_directory = directory_.path();
-  options.collector.keep_ended_ns = kKeepEndedNs;
   std::shared_ptr<grpc::ChannelInterface> channel =
       daemon_ != nullptr ? daemon_->InProcessChannel()
                          : std::shared_ptr<grpc::ChannelInterface>(grpc::CreateChannel(
@@ -214,8 +210,20 @@ void Run::StartRollcall() {
   if (daemon_ == nullptr) {
     incidents_ = IncidentWatch::OfDaemonAt(flags_.daemon, channel, job_, flags_.report_dir);
     local_ = std::make_unique<LocalProgress>(directory_.path());
+    // The host's agent tells that daemon of this job as of all others.
+    if (FindHostAgent(flags_.daemon, {kHostAgentDirectory, directory_.base()})) return;
   }
-  agent_ = std::make_unique<Agent>(options, channel);
+  StartAgent(std::move(channel));
+}
+
+void Run::StartAgent(std::shared_ptr<grpc::ChannelInterface> channel) {
+  const absl::Status alone = directory_.ServeAlone();
+  if (!alone.ok()) spdlog::warn("{}", std::string(alone.message()));
+  AgentOptions options;
+  options.collector.directory = directory_.path();
+  options.collector.discover_directory = directory_.path();
+  options.collector.keep_ended_ns = kKeepEndedNs;
+  agent_ = std::make_unique<Agent>(options, std::move(channel));
   agent_->Start();
 }
 
