@@ -168,8 +168,8 @@ def test_a_rank_that_never_called_nccl_is_named_with_pid_and_stack(run):
 
 
 def test_a_rank_frozen_inside_a_call_is_a_stall_in_flight(run):
-    # Which rank is at fault is only possible: nobody is aborted for that.
-    result = run("one_rank_freezes_in_a_call", until="--on-hang=abort waits: the verdict is only")
+    # How certain it is depends on what its stack shows: not always enough to abort the job.
+    result = run("one_rank_freezes_in_a_call", on_hang="observe", until="report:")
     verdict = result.verdict
     assert verdict["cause"] == "stalled_in_flight", verdict["summary"]
     assert verdict["call"]["position"] == 4
