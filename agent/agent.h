@@ -49,6 +49,9 @@ class Agent {
   // Sends what there is to send once more, then stops. Safe to call twice.
   void Stop();
 
+  // Whether any process that it watched has created a communicator. After Stop() only.
+  bool seen_communicators() const { return collector_.seen_communicators(); }
+
  private:
   class Link;
   // Of one thread at a time, which may not come back.

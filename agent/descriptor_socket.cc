@@ -1,5 +1,6 @@
 #include "agent/descriptor_socket.h"
 
+#include <fcntl.h>
 #include <poll.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -16,12 +17,27 @@
 namespace rollcall {
 namespace {
 
-// False if the name does not fit.
-bool SetAddress(const std::string& path, sockaddr_un* address) {
+// The folder and the file's name in it.
+std::pair<std::string, std::string> SplitPath(const std::string& path) {
+  const size_t slash = path.rfind('/');
+  if (slash == std::string::npos) return {".", path};
+  return {path.substr(0, slash + 1), path.substr(slash + 1)};
+}
+
+// A socket's name has 107 characters at most. A longer path is named by its open folder, which
+// `*folder` keeps open as long as the address is used. False: that is not possible either.
+bool SetAddress(const std::string& path, UniqueFd* folder, sockaddr_un* address) {
   std::memset(address, 0, sizeof(*address));
   address->sun_family = AF_UNIX;
-  if (path.size() >= sizeof(address->sun_path)) return false;
-  std::memcpy(address->sun_path, path.data(), path.size());
+  std::string name = path;
+  if (name.size() >= sizeof(address->sun_path)) {
+    const auto [directory, file] = SplitPath(path);
+    *folder = UniqueFd(open(directory.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+    if (!folder->valid()) return false;
+    name = absl::StrCat("/proc/self/fd/", folder->get(), "/", file);
+  }
+  if (name.size() >= sizeof(address->sun_path)) return false;
+  std::memcpy(address->sun_path, name.data(), name.size());
   return true;
 }
 
@@ -58,9 +74,10 @@ PassedDescriptor Unpack(msghdr* message, char what) {
 absl::StatusOr<std::unique_ptr<DescriptorSocket>> DescriptorSocket::Listen(
     const std::string& path) {
   sockaddr_un address;
-  if (!SetAddress(path, &address)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(path, ": too long for a socket's name (107 characters)"));
+  UniqueFd folder;
+  if (!SetAddress(path, &folder, &address)) {
+    return absl::InvalidArgumentError(absl::StrCat("cannot use ", SplitPath(path).first,
+                                                   " for a socket: ", strerror(errno)));
   }
   UniqueFd fd(socket(AF_UNIX, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   const int yes = 1;
@@ -76,8 +93,7 @@ absl::StatusOr<std::unique_ptr<DescriptorSocket>> DescriptorSocket::Listen(
   }
   // An agent of root serves the processes of another user.
   struct stat directory;
-  const std::string parent = path.substr(0, path.rfind('/') + 1);
-  if (stat(parent.empty() ? "." : parent.c_str(), &directory) == 0 &&
+  if (stat(SplitPath(path).first.c_str(), &directory) == 0 &&
       directory.st_uid != geteuid() &&
       chown(path.c_str(), directory.st_uid, directory.st_gid) != 0) {
     return absl::UnavailableError(absl::StrCat(path, ": ", strerror(errno)));

@@ -23,7 +23,7 @@ struct PassedDescriptor {
 class DescriptorSocket {
  public:
   // Takes over a name that nobody listens on any more. Errors: kAlreadyExists (another listens
-  // there), kInvalidArgument (the name is too long), kUnavailable.
+  // there), kInvalidArgument (the folder cannot be used), kUnavailable.
   static absl::StatusOr<std::unique_ptr<DescriptorSocket>> Listen(const std::string& path);
   ~DescriptorSocket();  // removes the name
   DescriptorSocket(const DescriptorSocket&) = delete;

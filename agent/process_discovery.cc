@@ -39,10 +39,13 @@ bool InDirectory(absl::string_view environ, absl::string_view wanted) {
 
 std::string JobOf(absl::string_view environ) {
   std::string value;
-  return FindJob([&value, environ](const char* name) -> const char* {
-    value = std::string(FindInEnviron(environ, name));
-    return value.c_str();
-  });
+  JobName job;
+  CopyJobName(FindJob([&value, environ](const char* name) -> const char* {
+                value = std::string(FindInEnviron(environ, name));
+                return value.c_str();
+              }),
+              job);
+  return job;
 }
 
 std::optional<DiscoveredProcess> Look(const std::string& proc_root, pid_t pid, uid_t uid,

@@ -99,7 +99,7 @@ void CopyHeader(const SegmentHeader& header, const TickClock& clock, SegmentSnap
   out->start_time = header.start_time;
   out->host = Text(header.host);
   out->boot_id = Text(header.boot_id);
-  out->job = Text(header.job);
+  out->job = header.long_job[0] != '\0' ? Text(header.long_job) : Text(header.job);
   out->command = Text(header.command);
   out->library_version = Text(header.library_version);
   out->gpu_sharing = Text(header.gpu_sharing);
@@ -176,6 +176,14 @@ void CopyGraphLaunches(const CommEntry& entry, CommSnapshot* comm) {
     comm->graph_launches.push_back({static_cast<uint32_t>(graph), Get(launch.launch),
                                     Get(launch.first_record), Get(launch.records)});
   }
+}
+
+// Records in the communicator's ring; 0: what it says makes no sense.
+uint64_t RingCapacity(const CommEntry& entry) {
+  const uint64_t capacity = Get(entry.ring_capacity);
+  if (capacity == 0) return segment::kRingCapacity;
+  const bool is_power_of_two = (capacity & (capacity - 1)) == 0;
+  return is_power_of_two && capacity <= segment::kRingCapacity ? capacity : 0;
 }
 
 void CopyEntry(const CommEntry& entry, const TickClock& clock, CommSnapshot* comm) {
@@ -388,7 +396,10 @@ bool SegmentReader::ReadComm(uint32_t index, const TickClock& clock, SegmentSnap
   Seen* seen = &seen_[index];
   if (seen->id != Get(entry->init_entered)) *seen = {Get(entry->init_entered), 0, 0, 0, 0, 0, 0};
   ReadMarkers(index, seen, &comm);
-  if ((comm.flags & segment::kFlagRing) != 0) ReadRecords(clock, seen, &comm);
+  const uint64_t capacity = RingCapacity(*entry);
+  if ((comm.flags & segment::kFlagRing) != 0 && capacity != 0) {
+    ReadRecords(clock, capacity, seen, &comm);
+  }
   snapshot->newest_ns = std::max({snapshot->newest_ns, comm.last_entered_ns, comm.state_since_ns});
   snapshot->communicators.push_back(std::move(comm));
   return true;
@@ -439,34 +450,34 @@ void SegmentReader::ReadGraphMarkers(uint32_t index, Seen* seen) const {
   }
 }
 
-void SegmentReader::ReadRecords(const TickClock& clock, Seen* seen, CommSnapshot* comm) {
-  constexpr uint64_t kCapacity = segment::kRingCapacity;
+void SegmentReader::ReadRecords(const TickClock& clock, uint64_t capacity, Seen* seen,
+                                CommSnapshot* comm) {
   const uint64_t end = comm->recorded;
   if (end < seen->next) *seen = {seen->id, 0, 0, 0, 0, 0, 0};
   uint64_t begin = seen->next;
-  if (end > kCapacity && begin < end - kCapacity) {
-    seen->lost += end - kCapacity - begin;
-    begin = end - kCapacity;
+  if (end > capacity && begin < end - capacity) {
+    seen->lost += end - capacity - begin;
+    begin = end - capacity;
   }
   seen->next = end;
   if (begin == end) {
     comm->records_lost = seen->lost;
     return;
   }
-  std::vector<segment::CallRecord> ring(kCapacity), again(kCapacity);
+  std::vector<segment::CallRecord> ring(capacity), again(capacity);
   const uint64_t offset = segment::CommBlockOffset(comm->index) + segment::kRingOffset;
-  if (!ReadAt(offset, static_cast<void*>(ring.data()), kCapacity * sizeof(segment::CallRecord)) ||
-      !ReadAt(offset, static_cast<void*>(again.data()), kCapacity * sizeof(segment::CallRecord))) {
+  if (!ReadAt(offset, static_cast<void*>(ring.data()), capacity * sizeof(segment::CallRecord)) ||
+      !ReadAt(offset, static_cast<void*>(again.data()), capacity * sizeof(segment::CallRecord))) {
     return;
   }
   for (uint64_t n = begin; n < end; ++n) {
-    const segment::CallRecord& record = ring[n % kCapacity];
+    const segment::CallRecord& record = ring[n % capacity];
     const bool whole = Get(record.seq) == static_cast<uint32_t>(2 * n + 2) &&
                        memcmp(static_cast<const void*>(&record),
-                              static_cast<const void*>(&again[n % kCapacity]), sizeof(record)) == 0;
+                              static_cast<const void*>(&again[n % capacity]), sizeof(record)) == 0;
     if (!whole) {
       // Being written just now (the newest: next time), or overwritten already.
-      if (n + kCapacity / 2 < end) {
+      if (n + capacity / 2 < end) {
         ++seen->lost;
       } else {
         seen->next = std::min(seen->next, n);

@@ -148,7 +148,7 @@ class SegmentReader {
   void ReadSites(uint32_t count);
   void ReadMarkers(uint32_t index, Seen* seen, CommSnapshot* comm) const;
   void ReadGraphMarkers(uint32_t index, Seen* seen) const;
-  void ReadRecords(const TickClock& clock, Seen* seen, CommSnapshot* comm);
+  void ReadRecords(const TickClock& clock, uint64_t capacity, Seen* seen, CommSnapshot* comm);
   const std::string& ShapeOf(uint8_t number);
 
   const std::string path_;

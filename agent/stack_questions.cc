@@ -21,6 +21,7 @@
 #include "absl/strings/str_cat.h"
 #include "agent/monotonic_clock.h"
 #include "agent/proc_files.h"
+#include "interpose/measure_room.h"
 
 namespace rollcall {
 namespace {
@@ -81,6 +82,11 @@ absl::StatusOr<int> ReadSignal(int fd) {
   return signal;
 }
 
+Room RoomIn(const std::string& directory, const std::string& shared_memory) {
+  const UniqueFd folder(open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  return folder.valid() ? MeasureRoom(folder.get(), shared_memory.c_str()) : Room();
+}
+
 // Reading anything else could block.
 bool IsOfProc(int fd) {
   struct statfs about;
@@ -104,12 +110,13 @@ absl::StatusOr<std::unique_ptr<StackQuestions>> StackQuestions::Open(
     return absl::UnavailableError("another program is taking its stacks at this moment");
   }
   std::unique_ptr<StackQuestions> questions(new StackQuestions(pid, *std::move(segment), *signal));
-  if (!questions->MakeRoom()) {
-    return absl::UnavailableError(
-        absl::StrCat("no room for the stack area of ", map->path, ": ", strerror(errno)));
+  const std::string directory = path.substr(0, path.rfind('/') + 1);
+  const Room room = RoomIn(directory, absl::StrCat(ProcPath(proc_root, pid, "root"), "/dev/shm"));
+  if (!questions->MakeRoom(room)) {
+    return absl::UnavailableError(absl::StrCat("no room for the stack area of ", map->path, ": ",
+                                               room.free_bytes >> 20, " MiB are free there"));
   }
   // Without the socket there are no Python frames, but all else.
-  const std::string directory = path.substr(0, path.rfind('/') + 1);
   auto socket = DescriptorSocket::Listen(
       absl::StrCat(directory, segment::kAskerSocketPrefix, getpid(), segment::kSocketSuffix));
   if (socket.ok()) questions->socket_ = *std::move(socket);
@@ -130,9 +137,11 @@ StackQuestions::~StackQuestions() {
             static_cast<off_t>(segment::kStackAreaBytes));
 }
 
-// A page that is not there when a handler writes to it would be a SIGBUS in the job.
-bool StackQuestions::MakeRoom() {
+// A page that is not there when a handler writes to it would be a SIGBUS in the job. What the
+// segments' folder has room for, the library knows by the same rule.
+bool StackQuestions::MakeRoom(const Room& room) {
   for (slots_ = segment::kStackSlots; slots_ > 0; slots_ /= 2) {
+    if (!HasRoom(room, slots_ * segment::kStackCopyBytes, RoomFor::kStacks)) continue;
     if (fallocate(segment_.get(), 0, static_cast<off_t>(segment::kStackAreaOffset),
                   static_cast<off_t>(slots_ * segment::kStackCopyBytes)) == 0) {
       const auto asker = static_cast<uint32_t>(getpid());

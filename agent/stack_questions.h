@@ -17,6 +17,7 @@
 #include "agent/descriptor_socket.h"
 #include "agent/proc_maps.h"
 #include "agent/stack_sample.h"
+#include "interpose/room.h"
 #include "interpose/segment.h"
 
 namespace rollcall {
@@ -52,7 +53,7 @@ class StackQuestions {
   };
 
   StackQuestions(pid_t pid, UniqueFd segment, int signal);
-  bool MakeRoom();
+  bool MakeRoom(const Room& room);
   void ReceiveMemory();
   std::vector<uint32_t> QuietSlots();
   void AskTurn(RawThread* const* threads, size_t count, const std::vector<uint32_t>& slots,

@@ -38,6 +38,9 @@ bool ParseFlags(CLI::App* app, const std::vector<std::string>& arguments, int* e
 // "" when `text` is a time like 60s or 1m30s, of at least 100 ms.
 std::string CheckDuration(const std::string& text);
 
+// A job's name as agents and daemon know it (CopyJobName() in interpose/environment.h).
+std::string CanonicalJob(const std::string& name);
+
 // Where librollcall.so and the simulated libraries lie, seen from this binary: in
 // a build folder or installed. "" when they are not there.
 std::string FindLibrary();

@@ -6,8 +6,10 @@
 #include <algorithm>
 #include <set>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "agent/monotonic_clock.h"
+#include "daemon/clean_message.h"
 #include "daemon/daemon.h"
 #include "daemon/report/text.h"
 #include "daemon/report/words.h"
@@ -16,6 +18,28 @@
 
 namespace rollcall {
 namespace {
+
+// A report that takes longer cannot be written now: people are told without.
+constexpr int64_t kPatienceWithReportNs = 5'000'000'000;
+
+ConfirmedIncident Summarize(const v1::Incident& incident) {
+  const v1::Verdict& root = incident.verdicts(0);
+  ConfirmedIncident confirmed;
+  confirmed.id = incident.id();
+  confirmed.summary = root.summary();
+  confirmed.report_path = incident.report_path();
+  confirmed.is_over = incident.has_closed_at();
+  confirmed.has_failed = root.cause() == "rank_exited" || root.cause() == "rank_died";
+  confirmed.waited_ns = static_cast<int64_t>(root.waited_seconds() * 1e9);
+  confirmed.finding = {root.cause(), root.certainty(),
+                       static_cast<int64_t>(root.evidence_age_seconds() * 1e9)};
+  for (const v1::Culprit& culprit : root.culprits()) confirmed.ranks.insert(culprit.rank());
+  confirmed.ranks.insert(root.waiting_ranks().begin(), root.waiting_ranks().end());
+  if (!absl::SimpleHexAtoi(root.communicator().id(), &confirmed.communicator)) {
+    confirmed.communicator = 0;
+  }
+  return confirmed;
+}
 
 class EmbeddedWatch : public IncidentWatch {
  public:
@@ -60,6 +84,7 @@ class RemoteWatch : public IncidentWatch {
       said_ = true;
       return std::nullopt;
     }
+    CleanStrings(&response);
     // Oldest first, as things happened.
     std::vector<v1::Incident> incidents(response.incidents().rbegin(), response.incidents().rend());
     // The job had the same name before: what was over when this run began is not its own.
@@ -115,27 +140,29 @@ std::unique_ptr<IncidentWatch> IncidentWatch::OfDaemonAt(
                                        std::move(report_dir));
 }
 
-std::vector<IncidentWatch::News> IncidentWatch::Look() {
+bool IncidentWatch::IsDue(const v1::Incident& incident) {
+  // A report that cannot be written is not waited for: its note says why.
+  if (!reports_ || !incident.report_path().empty() || !incident.report_note().empty()) return true;
+  const int64_t now_ns = MonotonicNs();
+  const int64_t since_ns = waits_for_report_.emplace(incident.id(), now_ns).first->second;
+  return now_ns - since_ns >= kPatienceWithReportNs;
+}
+
+std::vector<IncidentWatch::News> IncidentWatch::Look(bool last) {
   std::vector<News> all;
   const std::optional<std::vector<v1::Incident>> incidents = Fetch();
   if (!incidents.has_value()) return all;
   open_.clear();
   for (const v1::Incident& incident : *incidents) {
-    if (!incident.has_closed_at()) open_.insert(incident.id());
-    if (!incident.has_confirmed_at() || (reports_ && incident.report_path().empty()) ||
-        incident.verdicts_size() == 0 || !told_.insert(incident.id()).second) {
-      continue;
-    }
-    News news;
-    news.incident_id = incident.id();
-    news.summary = incident.verdicts(0).summary();
-    news.report_path = incident.report_path();
-    news.is_over = incident.has_closed_at();
-    const v1::Verdict& root = incident.verdicts(0);
-    news.has_failed = root.cause() == "rank_exited" || root.cause() == "rank_died";
-    news.waited_ns = static_cast<int64_t>(root.waited_seconds() * 1e9);
-    news.text = reports_ ? IncidentLines(incident) : ToText(incident);
-    all.push_back(std::move(news));
+    if (!incident.has_confirmed_at() || incident.verdicts_size() == 0) continue;
+    const bool was_told = told_.count(incident.id()) != 0;
+    if (!was_told && !last && !IsDue(incident)) continue;
+    ConfirmedIncident confirmed = Summarize(incident);
+    if (!confirmed.is_over) open_.push_back(confirmed);
+    if (was_told) continue;
+    told_.insert(incident.id());
+    const bool has_report = !incident.report_path().empty();
+    all.push_back({std::move(confirmed), has_report ? IncidentLines(incident) : ToText(incident)});
   }
   return all;
 }

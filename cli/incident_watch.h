@@ -2,12 +2,15 @@
 // few lines that go to its stderr.
 #pragma once
 
+#include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <set>
 #include <string>
 #include <vector>
 
+#include "cli/hang_policy.h"
 #include "rollcall/v1/incident.pb.h"
 
 namespace grpc {
@@ -18,16 +21,24 @@ namespace rollcall {
 
 class Daemon;
 
+// An incident that has been confirmed, and what counts for acting on it.
+struct ConfirmedIncident {
+  std::string id;
+  std::string summary;
+  std::string report_path;  // "" where there is no report on disk
+  bool is_over = false;     // it had ended by itself when it was found
+  bool has_failed = false;  // a rank has ended: its launcher may see to the others
+  int64_t waited_ns = 0;
+  Finding finding;
+  std::set<int32_t> ranks;    // global ones, of culprits and waiting
+  uint64_t communicator = 0;  // id
+};
+
 class IncidentWatch {
  public:
   struct News {
-    std::string incident_id;
-    std::string summary;
-    std::string report_path;  // "" where there is no report on disk
-    std::string text;         // for stderr, whole lines
-    bool is_over = false;     // the job had ended by itself when it was found
-    bool has_failed = false;  // a rank has ended: its launcher may see to the others
-    int64_t waited_ns = 0;
+    ConfirmedIncident incident;
+    std::string text;  // for stderr, whole lines
   };
 
   // Of the embedded daemon, which writes the reports itself (`reports`), or is
@@ -40,11 +51,12 @@ class IncidentWatch {
                                                    std::string job, std::string report_dir);
   virtual ~IncidentWatch() = default;
 
-  // Those confirmed since the last call whose report is complete.
-  std::vector<News> Look();
+  // Those confirmed since the last call: when their report is complete, or could not be written in
+  // a few seconds. `last`: nobody waits any longer.
+  std::vector<News> Look(bool last = false);
 
-  // Whether this incident was not over when Look() last got an answer.
-  bool IsOpen(const std::string& incident_id) const { return open_.count(incident_id) > 0; }
+  // Those told that were not over when Look() last got an answer, as they stood then.
+  const std::vector<ConfirmedIncident>& open() const { return open_; }
 
  protected:
   explicit IncidentWatch(bool reports) : reports_(reports) {}
@@ -52,8 +64,13 @@ class IncidentWatch {
   virtual std::optional<std::vector<v1::Incident>> Fetch() = 0;
 
  private:
+  // Whether people should be told now.
+  bool IsDue(const v1::Incident& incident);
+
   const bool reports_;
-  std::set<std::string> told_, open_;  // incidents' ids
+  std::set<std::string> told_;                        // incidents' ids
+  std::map<std::string, int64_t> waits_for_report_;   // id -> since when, monotonic
+  std::vector<ConfirmedIncident> open_;
 };
 
 // The lines for stderr: what happened, what to do, where the report is.

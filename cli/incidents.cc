@@ -7,6 +7,7 @@
 #include "absl/time/time.h"
 #include "cli/commands.h"
 #include "cli/query.h"
+#include "daemon/clean_message.h"
 #include "daemon/report/words.h"
 
 namespace rollcall {
@@ -45,6 +46,7 @@ void Print(const v1::ListIncidentsResponse& response) {
                       : absl::StrCat("host ", repeated.host()))
               << " was at fault in " << repeated.incidents() << " of them\n";
   }
+  if (!response.note().empty()) std::cout << "note: " << response.note() << "\n";
   if (response.incidents().empty()) std::cout << "no incidents\n";
   if (response.total() > response.incidents_size()) {
     std::cout << response.incidents_size() << " of " << response.total()
@@ -72,7 +74,7 @@ int IncidentsCommand(const std::vector<std::string>& arguments) {
   int exit_code = 0;
   if (!ParseFlags(&app, arguments, &exit_code)) return exit_code;
   v1::ListIncidentsRequest request;
-  request.set_job(job);
+  request.set_job(CanonicalJob(job));
   request.set_host(host);
   request.set_cause(cause);
   request.set_limit(limit);
@@ -84,6 +86,7 @@ int IncidentsCommand(const std::vector<std::string>& arguments) {
     return stub->ListIncidents(context, request, &response);
   });
   if (!answered) return 1;
+  CleanStrings(&response);
   if (flags.format == "json") {
     PrintJson(response);
   } else {

@@ -1,5 +1,6 @@
 #include "cli/job_directory.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -7,17 +8,25 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <cstddef>
 #include <filesystem>
+#include <vector>
 
 #include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "agent/agent_info.h"
+#include "agent/held_lock.h"
 #include "agent/proc_evidence.h"
+#include "interpose/segment.h"
 
 namespace rollcall {
 namespace {
 
-namespace fs = std::filesystem;
+constexpr char kOwnerFile[] = "run.owner";
+constexpr char kOwnerText[] = "This folder belongs to a `rollcall run`, which removes it.\n";
+constexpr int kMostNames = 100;
 
 std::string BaseDirectory() {
   const char* given = getenv("ROLLCALL_DIR");
@@ -30,34 +39,110 @@ uint64_t StartOf(pid_t pid) {
   return stat.ok() ? stat->start_ticks : 0;
 }
 
-// "run-<pid>-<start time>" of a run that is no more.
-bool IsLeftOver(const std::string& name) {
-  const std::vector<std::string> parts = absl::StrSplit(name, '-');
-  if (parts.size() != 3 || parts[0] != "run") return false;
-  const int pid = atoi(parts[1].c_str());
-  return pid > 0 && StartOf(pid) != strtoull(parts[2].c_str(), nullptr, 10);
+// Where nobody can say, somebody may.
+bool SomebodyHoldsLock(int fd) { return AskLock(fd) != HeldLock::kFree; }
+
+// A regular file of this user's, or none.
+UniqueFd OpenOwn(int folder, const char* name) {
+  UniqueFd fd(openat(folder, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+  struct stat about;
+  const bool ours = fd.valid() && fstat(fd.get(), &about) == 0 && S_ISREG(about.st_mode) &&
+                    about.st_uid == geteuid();
+  return ours ? std::move(fd) : UniqueFd();
 }
 
-// A job that outlives its `rollcall run` still writes there.
-bool InUse(const fs::path& directory) {
-  std::error_code error;
-  for (const auto& entry : fs::directory_iterator(directory, error)) {
-    const std::string name = entry.path().filename();
-    const int pid = atoi(name.c_str());
-    if (absl::EndsWith(name, ".seg") && pid > 0 &&
-        StartOf(pid) == strtoull(name.substr(name.find('-') + 1).c_str(), nullptr, 10)) {
-      return true;
-    }
+std::vector<std::string> NamesIn(int folder) {
+  std::vector<std::string> names;
+  const int copy = openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  DIR* list = copy < 0 ? nullptr : fdopendir(copy);
+  if (list == nullptr) {
+    if (copy >= 0) close(copy);
+    return names;
+  }
+  while (const dirent* entry = readdir(list)) names.emplace_back(entry->d_name);
+  closedir(list);
+  return names;
+}
+
+uint64_t OwnPidNamespace() {
+  struct stat about;
+  return stat("/proc/self/ns/pid", &about) == 0 ? about.st_ino : 0;
+}
+
+bool IsSegment(const std::string& name) { return absl::EndsWith(name, ".seg"); }
+
+// Whether a process may still write this segment. An old library holds no lock: then /proc tells,
+// if the process counts its pid as we do.
+bool MayBeInUse(int fd) {
+  if (AskLock(fd) == HeldLock::kHeld) return true;
+  alignas(segment::SegmentHeader) unsigned char bytes[sizeof(segment::SegmentHeader)];
+  const auto* header = reinterpret_cast<const segment::SegmentHeader*>(bytes);
+  if (pread(fd, bytes, sizeof(bytes), 0) != static_cast<ssize_t>(sizeof(bytes)) ||
+      header->magic.load(std::memory_order_relaxed) != segment::kMagic) {
+    return false;  // its process ended before it had made it
+  }
+  if (header->life_lock.load(std::memory_order_relaxed) != 0) return false;
+  if (header->pid_namespace != 0 && header->pid_namespace != OwnPidNamespace()) return true;
+  return StartOf(header->pid) == header->start_time;
+}
+
+bool AnyMayBeInUse(int folder) {
+  for (const std::string& name : NamesIn(folder)) {
+    if (!IsSegment(name)) continue;
+    const UniqueFd segment = OpenOwn(folder, name.c_str());
+    if (segment.valid() && MayBeInUse(segment.get())) return true;
   }
   return false;
 }
 
+bool IsOurFile(const std::string& name) {
+  const bool socket = absl::StartsWith(name, segment::kAskerSocketPrefix) &&
+                      absl::EndsWith(name, segment::kSocketSuffix);
+  return IsSegment(name) || socket || name == segment::kAgentSocket || name == kAgentInfo ||
+         name == "loaded" || name == kRunLock || name == kOwnerFile;
+}
+
+// The files that runs, their jobs and agents make, and the folder if nothing else is in it.
+void RemoveFolder(const std::string& base, const std::string& name, int folder) {
+  for (const std::string& file : NamesIn(folder)) {
+    if (IsOurFile(file)) unlinkat(folder, file.c_str(), 0);
+  }
+  rmdir(absl::StrCat(base, "/", name).c_str());
+}
+
+// "run-<pid>-<start time>", or with "-<n>" at its end.
+bool IsRunName(const std::string& name) {
+  const std::vector<std::string> parts = absl::StrSplit(name, '-');
+  if (parts.size() < 3 || parts.size() > 4 || parts[0] != "run") return false;
+  uint64_t number;
+  for (size_t i = 1; i < parts.size(); ++i) {
+    if (!absl::SimpleAtoi(parts[i], &number)) return false;
+  }
+  return true;
+}
+
+UniqueFd OpenFolder(const std::string& path) {
+  UniqueFd fd(open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  struct stat about;
+  const bool ours = fd.valid() && fstat(fd.get(), &about) == 0 && about.st_uid == geteuid();
+  return ours ? std::move(fd) : UniqueFd();
+}
+
+bool IsLeftOver(int folder) {
+  const UniqueFd owner = OpenOwn(folder, kOwnerFile);
+  char text[sizeof(kOwnerText)] = "";
+  return owner.valid() && pread(owner.get(), text, sizeof(text) - 1, 0) > 0 &&
+         strcmp(text, kOwnerText) == 0 && !SomebodyHoldsLock(owner.get()) &&
+         !AnyMayBeInUse(folder);
+}
+
 void RemoveLeftOvers(const std::string& base) {
-  std::error_code error;
-  for (const auto& entry : fs::directory_iterator(base, error)) {
-    if (!IsLeftOver(entry.path().filename()) || InUse(entry.path())) continue;
-    std::error_code ignored;
-    fs::remove_all(entry.path(), ignored);
+  const UniqueFd all = OpenFolder(base);
+  if (!all.valid()) return;
+  for (const std::string& name : NamesIn(all.get())) {
+    if (!IsRunName(name)) continue;
+    const UniqueFd folder = OpenFolder(absl::StrCat(base, "/", name));
+    if (folder.valid() && IsLeftOver(folder.get())) RemoveFolder(base, name, folder.get());
   }
 }
 
@@ -67,14 +152,36 @@ absl::Status Errno(const std::string& what) {
                    "\n  somewhere else?  export ROLLCALL_DIR=/a/folder/of/mine"));
 }
 
-// Another run that ends just now may remove the empty base folder under us.
-bool MakeBoth(const std::string& base, const std::string& path) {
-  for (int i = 0; i < 10; ++i) {
-    if (mkdir(base.c_str(), 0700) != 0 && errno != EEXIST) return false;
-    if (mkdir(path.c_str(), 0700) == 0 || errno == EEXIST) return true;
-    if (errno != ENOENT) return false;
+// Another run that ends just now may remove the empty base folder under us, and one in another pid
+// namespace may have the same pid and start time.
+absl::StatusOr<std::string> MakeBoth(const std::string& base) {
+  const std::string wanted = absl::StrCat(base, "/run-", getpid(), "-", StartOf(getpid()));
+  std::string path = wanted;
+  for (int i = 1; i <= kMostNames; ++i) {
+    if (mkdir(base.c_str(), 0700) != 0 && errno != EEXIST) break;
+    if (mkdir(path.c_str(), 0700) == 0) return path;
+    if (errno == EEXIST) {
+      path = absl::StrCat(wanted, "-", i);
+    } else if (errno != ENOENT) {
+      break;
+    }
   }
-  return false;
+  return Errno(wanted);
+}
+
+// A file with this text, whose lock the descriptor holds. It has its name only once it is locked:
+// nobody finds it without.
+absl::StatusOr<UniqueFd> MakeLocked(const std::string& path, const char* text) {
+  const std::string unnamed = path + ".new";
+  UniqueFd fd(open(unnamed.c_str(), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
+  const auto length = static_cast<ssize_t>(strlen(text));
+  if (!fd.valid() || write(fd.get(), text, static_cast<size_t>(length)) != length ||
+      !TakeLock(fd.get()) || rename(unnamed.c_str(), path.c_str()) != 0) {
+    const absl::Status failed = Errno(path);
+    unlink(unnamed.c_str());
+    return failed;
+  }
+  return fd;
 }
 
 }  // namespace
@@ -82,15 +189,29 @@ bool MakeBoth(const std::string& base, const std::string& path) {
 absl::Status JobDirectory::Make() {
   const std::string base = BaseDirectory();
   RemoveLeftOvers(base);
-  const std::string path = absl::StrCat(base, "/run-", getpid(), "-", StartOf(getpid()));
-  if (!MakeBoth(base, path)) return Errno(path);
-  path_ = path;
-  const int fd = open(loaded_file().c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+  const absl::StatusOr<std::string> path = MakeBoth(base);
+  if (!path.ok()) return path.status();
+  path_ = *path;
+  absl::StatusOr<UniqueFd> owner = MakeLocked(absl::StrCat(path_, "/", kOwnerFile), kOwnerText);
+  if (!owner.ok()) return owner.status();
+  owner_ = *std::move(owner);
+  const int fd = open(loaded_file().c_str(), O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
   if (fd < 0) return Errno(loaded_file());
   const timespec long_ago[2] = {{1, 0}, {1, 0}};
   futimens(fd, long_ago);
   close(fd);
   return absl::OkStatus();
+}
+
+absl::Status JobDirectory::ServeAlone() {
+  absl::StatusOr<UniqueFd> served = MakeLocked(absl::StrCat(path_, "/", kRunLock), "");
+  if (!served.ok()) return served.status();
+  served_ = *std::move(served);
+  return absl::OkStatus();
+}
+
+std::string JobDirectory::base() const {
+  return std::filesystem::path(path_).parent_path().string();
 }
 
 bool JobDirectory::loaded() const {
@@ -100,10 +221,15 @@ bool JobDirectory::loaded() const {
 
 void JobDirectory::Remove() {
   if (path_.empty()) return;
-  std::error_code ignored;
-  if (!InUse(path_)) fs::remove_all(path_, ignored);
+  const std::filesystem::path path(path_);
+  const UniqueFd folder = OpenFolder(path_);
+  if (folder.valid() && !AnyMayBeInUse(folder.get())) {
+    RemoveFolder(path.parent_path(), path.filename(), folder.get());
+  }
   // The default base folder goes with the last run; one that was given stays.
   if (getenv("ROLLCALL_DIR") == nullptr) rmdir(BaseDirectory().c_str());
+  owner_ = UniqueFd();
+  served_ = UniqueFd();
   path_.clear();
 }
 

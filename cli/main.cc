@@ -9,6 +9,7 @@
 #include "absl/time/time.h"
 #include "cli/commands.h"
 #include "cli/describe.h"
+#include "interpose/environment.h"
 
 namespace rollcall {
 namespace {
@@ -103,6 +104,12 @@ std::string CheckDuration(const std::string& text) {
     return "";
   }
   return text + " is not a time of at least 100ms, for example 60s or 1m30s";
+}
+
+std::string CanonicalJob(const std::string& name) {
+  JobName job;
+  CopyJobName(name.c_str(), job);
+  return job;
 }
 
 std::string FindLibrary() {

@@ -4,6 +4,7 @@
 
 #include "cli/commands.h"
 #include "cli/query.h"
+#include "daemon/clean_message.h"
 #include "daemon/report/html.h"
 #include "daemon/report/json.h"
 #include "daemon/report/stacks_text.h"
@@ -35,6 +36,7 @@ int ReportCommand(const std::vector<std::string>& arguments) {
     return stub->GetIncident(context, request, &incident);
   });
   if (!answered) return 1;
+  CleanStrings(&incident);
   if (!folder.empty()) {
     const auto written = CreateReport(folder, incident);
     if (!written.ok()) {

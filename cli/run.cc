@@ -26,11 +26,13 @@
 #include "absl/strings/str_split.h"
 #include "absl/time/time.h"
 #include "agent/agent.h"
+#include "agent/agent_info.h"
 #include "agent/monotonic_clock.h"
 #include "cli/child.h"
 #include "cli/commands.h"
 #include "cli/incident_watch.h"
 #include "cli/job_directory.h"
+#include "cli/local_progress.h"
 #include "daemon/daemon.h"
 #include "daemon/report/writer.h"
 #include "interpose/environment.h"
@@ -42,6 +44,9 @@ namespace {
 
 constexpr int64_t kSecond = 1'000'000'000;
 constexpr int64_t kGrace = 5 * kSecond;  // from SIGTERM to SIGKILL
+// Segments of ranks that have ended take memory from the job that was started again: the daemon
+// knows by then what they hold.
+constexpr int64_t kKeepEndedNs = 5 * kSecond;
 
 struct RunFlags {
   std::string hang_after = "60s";
@@ -106,17 +111,18 @@ std::string Prepended(const char* variable, const std::string& first, char separ
 }
 
 // The same on all hosts where the launcher names the job; else only here.
-std::string JobName(const std::vector<std::string>& command) {
+std::string NameOfJob(const std::vector<std::string>& command) {
   const std::string named = FindJob(&getenv);
-  if (!named.empty()) return named;
-  return absl::StrCat(std::filesystem::path(command.front()).filename().string(), "-", getpid());
+  if (!named.empty()) return CanonicalJob(named);
+  return CanonicalJob(absl::StrCat(std::filesystem::path(command.front()).filename().string(), "-",
+                                   getpid()));
 }
 
 // One job from start to end.
 class Run {
  public:
   Run(RunFlags flags, std::vector<std::string> command)
-      : flags_(std::move(flags)), command_(std::move(command)), job_(JobName(command_)) {}
+      : flags_(std::move(flags)), command_(std::move(command)), job_(NameOfJob(command_)) {}
 
   int Go();
 
@@ -124,12 +130,17 @@ class Run {
   void PrepareSignals();
   void StartRollcall();
   bool StartDaemon();
+  void StartAgent(std::shared_ptr<grpc::ChannelInterface> channel);
   int StartJob();
   void WaitForJob();
   void TakeSignals();
   void PassOn(const signalfd_siginfo& info);
   void Reap();
   void LookForIncidents();
+  std::string WhyNotActOn(const ConfirmedIncident& incident) const;
+  void ActIfDue(const ConfirmedIncident& incident);
+  bool IsLeftToLauncher(const ConfirmedIncident& incident);
+  int64_t HangAfterNs() const;
   int64_t PatienceWithLauncherNs() const;
   void Abort();
   void EndJob(int signal);
@@ -151,6 +162,8 @@ class Run {
   int exit_code_ = 0;
   bool aborted_ = false;
   bool told_ = false;                                // of an incident
+  std::unique_ptr<LocalProgress> local_;             // of the ranks here; null: not needed
+  std::set<std::string> acted_on_, held_back_;       // incidents
   std::map<std::string, int64_t> left_to_launcher_;  // incidents, and until when
   int64_t kill_at_ns_ = 0;  // when patience with a job that was told to end is over; 0: it was not
 };
@@ -190,26 +203,34 @@ void Run::StartRollcall() {
     return;
   }
   if (!StartDaemon()) return;
-  AgentOptions options;
-  options.collector.directory = directory_.path();
-  options.collector.discover_directory = directory_.path();
   std::shared_ptr<grpc::ChannelInterface> channel =
       daemon_ != nullptr ? daemon_->InProcessChannel()
                          : std::shared_ptr<grpc::ChannelInterface>(grpc::CreateChannel(
                                flags_.daemon, grpc::InsecureChannelCredentials()));
   if (daemon_ == nullptr) {
     incidents_ = IncidentWatch::OfDaemonAt(flags_.daemon, channel, job_, flags_.report_dir);
+    local_ = std::make_unique<LocalProgress>(directory_.path());
+    // The host's agent tells that daemon of this job as of all others.
+    if (FindHostAgent(flags_.daemon, {kHostAgentDirectory, directory_.base()})) return;
   }
-  agent_ = std::make_unique<Agent>(options, channel);
+  StartAgent(std::move(channel));
+}
+
+void Run::StartAgent(std::shared_ptr<grpc::ChannelInterface> channel) {
+  const absl::Status alone = directory_.ServeAlone();
+  if (!alone.ok()) spdlog::warn("{}", std::string(alone.message()));
+  AgentOptions options;
+  options.collector.directory = directory_.path();
+  options.collector.discover_directory = directory_.path();
+  options.collector.keep_ended_ns = kKeepEndedNs;
+  agent_ = std::make_unique<Agent>(options, std::move(channel));
   agent_->Start();
 }
 
 // False: there is nobody to tell anything.
 bool Run::StartDaemon() {
   DaemonOptions options;
-  absl::Duration hang_after;
-  absl::ParseDuration(flags_.hang_after, &hang_after);
-  options.limits = LimitsFor(absl::ToInt64Nanoseconds(hang_after));
+  options.limits = LimitsFor(HangAfterNs());
   options.default_job = job_;
   options.log_incidents = false;
   options.http = flags_.http == "none" ? "" : flags_.http;
@@ -322,29 +343,64 @@ void Run::LookForIncidents() {
   for (const IncidentWatch::News& news : incidents_->Look()) {
     Tell(news);
     told_ = true;
-    if (flags_.on_hang == "abort" && !news.is_over) {
-      const int64_t left_ns = news.has_failed ? PatienceWithLauncherNs() - news.waited_ns : 0;
-      if (left_ns <= 0) return Abort();
-      left_to_launcher_[news.incident_id] = MonotonicNs() + left_ns;
-    }
-    if (absl::StartsWith(flags_.on_hang, "exec:")) {
-      const Spawned spawned = Spawn({"/bin/sh", "-c", flags_.on_hang.substr(5)},
-                                    EnvironmentWith({{"ROLLCALL_INCIDENT", news.incident_id},
-                                                     {"ROLLCALL_REPORT", news.report_path},
-                                                     {"ROLLCALL_SUMMARY", news.summary}}));
-      if (spawned.pid < 0) spdlog::error("--on-hang: {}", strerror(spawned.error));
-    }
+    // What is over cannot be ended any more; a command may still be told of it.
+    if (news.incident.is_over) ActIfDue(news.incident);
   }
-  for (const auto& [id, until_ns] : left_to_launcher_) {
-    if (MonotonicNs() >= until_ns && incidents_->IsOpen(id)) return Abort();
+  if (flags_.on_hang == "observe") return;
+  if (local_ != nullptr) local_->Look(MonotonicNs());
+  for (const ConfirmedIncident& incident : incidents_->open()) {
+    ActIfDue(incident);
+    if (aborted_) return;
   }
+}
+
+std::string Run::WhyNotActOn(const ConfirmedIncident& incident) const {
+  LocalStandstill local;
+  local.is_needed = local_ != nullptr;
+  if (local_ != nullptr) {
+    local.ns = local_->StandsStillFor(incident.ranks, incident.communicator, MonotonicNs());
+  }
+  return WhyNotAct(incident.finding, local, HangAfterNs());
+}
+
+// --on-hang, once for each incident.
+void Run::ActIfDue(const ConfirmedIncident& incident) {
+  if (flags_.on_hang == "observe" || acted_on_.count(incident.id) != 0) return;
+  const bool abort = flags_.on_hang == "abort";
+  if (abort && incident.is_over) return;
+  const std::string why_not = WhyNotActOn(incident);
+  if (!why_not.empty()) {
+    if (held_back_.insert(incident.id).second) {
+      spdlog::info("--on-hang={} waits: {}", abort ? "abort" : "exec", why_not);
+    }
+    return;
+  }
+  if (abort && incident.has_failed && IsLeftToLauncher(incident)) return;
+  acted_on_.insert(incident.id);
+  if (abort) return Abort();
+  const Spawned spawned = Spawn({"/bin/sh", "-c", flags_.on_hang.substr(5)},
+                                EnvironmentWith({{"ROLLCALL_INCIDENT", incident.id},
+                                                 {"ROLLCALL_REPORT", incident.report_path},
+                                                 {"ROLLCALL_SUMMARY", incident.summary}}));
+  if (spawned.pid < 0) spdlog::error("--on-hang: {}", strerror(spawned.error));
+}
+
+// The launcher has some time to end the other ranks of one that has failed.
+bool Run::IsLeftToLauncher(const ConfirmedIncident& incident) {
+  const int64_t now_ns = MonotonicNs();
+  const int64_t until_ns = now_ns + PatienceWithLauncherNs() - incident.waited_ns;
+  return now_ns < left_to_launcher_.emplace(incident.id, until_ns).first->second;
+}
+
+int64_t Run::HangAfterNs() const {
+  absl::Duration hang_after;
+  absl::ParseDuration(flags_.hang_after, &hang_after);
+  return absl::ToInt64Nanoseconds(hang_after);
 }
 
 // A rank has failed: torchrun ends the others by itself, or starts them anew.
 int64_t Run::PatienceWithLauncherNs() const {
-  absl::Duration hang_after;
-  absl::ParseDuration(flags_.hang_after, &hang_after);
-  const Limits limits = LimitsFor(absl::ToInt64Nanoseconds(hang_after));
+  const Limits limits = LimitsFor(HangAfterNs());
   return std::min(limits.hang_after_ns, limits.absent_for_good_ns);
 }
 
@@ -377,7 +433,7 @@ void Run::Finish() {
   if (agent_ != nullptr) agent_->Stop();
   if (daemon_ != nullptr) daemon_->Stop();
   if (incidents_ != nullptr && !aborted_) {
-    for (const IncidentWatch::News& news : incidents_->Look()) {
+    for (const IncidentWatch::News& news : incidents_->Look(/*last=*/true)) {
       Tell(news);
       told_ = true;
     }
@@ -387,6 +443,7 @@ void Run::Finish() {
 }
 
 void Run::SayWhatWasSeen() {
+  if (agent_ != nullptr && agent_->seen_communicators()) return;
   // From the files: an agent whose daemon was never there has not looked.
   CollectorOptions options;
   options.directory = directory_.path();

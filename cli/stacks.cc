@@ -16,11 +16,13 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "agent/process_discovery.h"
+#include "agent/host_scan.h"
+#include "agent/monotonic_clock.h"
 #include "agent/rank_environment.h"
 #include "agent/stacks.h"
 #include "agent/stacks_proto.h"
 #include "cli/commands.h"
+#include "daemon/clean_message.h"
 #include "daemon/report/stacks_text.h"
 #include "daemon/stacks/merge.h"
 #include "daemon/stacks/stack_tree.h"
@@ -167,11 +169,19 @@ int StacksOfProcesses(const Flags& flags, const std::vector<pid_t>& pids) {
   return PrintErrors(all, each) ? 1 : 0;
 }
 
-// Those of this user that run a rank of the job on this host.
+// Those of this user that run a rank of the job on this host. A process that cannot be read, because
+// its memory is locked in the kernel, is left out after a while.
 std::vector<pid_t> ProcessesOfJob(const std::string& job) {
+  constexpr int64_t kPatienceNs = 5'000'000'000;
+  ScanOptions options;
+  options.uid = geteuid();
+  HostScan scan(options, std::make_shared<SpareThreads>());
+  scan.Poll(MonotonicNs(), 0, /*with_maps=*/false, kPatienceNs);
   std::vector<pid_t> pids;
-  for (const DiscoveredProcess& process : DiscoverProcesses("/proc", geteuid(), "")) {
-    if (process.job == job && process.is_main) pids.push_back(process.process.pid);
+  const std::shared_ptr<const HostLook> look = scan.newest();
+  if (look == nullptr) return pids;
+  for (const DiscoveredProcess& process : look->launched) {
+    if (process.job == CanonicalJob(job) && process.is_main) pids.push_back(process.process.pid);
   }
   return pids;
 }
@@ -179,7 +189,7 @@ std::vector<pid_t> ProcessesOfJob(const std::string& job) {
 // False: said what is wrong.
 bool FillRequest(const Flags& flags, v1::TakeStacksRequest* request) {
   constexpr size_t kMostRanks = 1 << 20;
-  request->set_job(flags.names.front());
+  request->set_job(CanonicalJob(flags.names.front()));
   for (const std::string& host : flags.hosts) request->add_hosts(host);
   for (const std::string& text : flags.ranks) {
     const RankSet set = RankSet::Parse(text);
@@ -208,6 +218,7 @@ int StacksOfJob(const Flags& flags) {
   v1::ProcessStack stack;
   while (reader->Read(&stack)) {
     ++processes;
+    CleanStrings(&stack);
     if (!stack.error().empty()) {
       std::cerr << "rollcall: rank " << stack.rank() << ", " << stack.host() << ", process "
                 << stack.pid() << ": " << stack.error() << "\n";

@@ -5,6 +5,7 @@
 #include "cli/commands.h"
 #include "cli/query.h"
 #include "cli/status_lines.h"
+#include "daemon/clean_message.h"
 
 namespace rollcall {
 
@@ -17,12 +18,13 @@ int StatusCommand(const std::vector<std::string>& arguments) {
   app.add_option("JOB", job, "only this one");
   int exit_code = 0;
   if (!ParseFlags(&app, arguments, &exit_code)) return exit_code;
-  request.set_job(job);
+  request.set_job(CanonicalJob(job));
   v1::StatusResponse response;
   const bool answered = DaemonQuery(flags.daemon).Ask("status", [&](auto* stub, auto* context) {
     return stub->GetStatus(context, request, &response);
   });
   if (!answered) return 1;
+  CleanStrings(&response);
   if (flags.format == "json") {
     PrintJson(response);
   } else {

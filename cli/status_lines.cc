@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "proto/clean_text.h"
 
 namespace rollcall {
 namespace {
@@ -15,17 +16,8 @@ LineStyle StyleOf(const std::string& state) {
   return state == "ended" ? LineStyle::kSoft : LineStyle::kGood;
 }
 
-// Text from jobs must not steer the terminal.
-std::string Printable(const std::string& text) {
-  std::string out = text;
-  for (char& c : out) {
-    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = '?';
-  }
-  return out;
-}
-
 std::string NameOf(const v1::CommunicatorStatus& comm) {
-  return Printable(comm.name().empty() ? comm.id() : comm.name());
+  return CleanText(comm.name().empty() ? comm.id() : comm.name());
 }
 
 std::string CommunicatorLine(const v1::CommunicatorStatus& comm) {
@@ -50,8 +42,8 @@ std::string CommunicatorLine(const v1::CommunicatorStatus& comm) {
 
 std::string JobRow(const v1::JobStatus& job) {
   return absl::StrFormat("%-10s %-28s %6d ranks %6d/%d alive %9.1f calls/s  %s", job.state(),
-                         Printable(job.name()), job.ranks(), job.processes_alive(),
-                         job.processes(), job.calls_per_second(), Printable(job.summary()));
+                         CleanText(job.name()), job.ranks(), job.processes_alive(),
+                         job.processes(), job.calls_per_second(), CleanText(job.summary()));
 }
 
 // The sick ones first; those that wait longest.
@@ -97,16 +89,16 @@ std::vector<StatusLine> StatusLines(const v1::StatusResponse& status) {
     return {{absl::StrCat("no jobs; ", status.agents(), " agents connected")}};
   }
   for (const v1::JobStatus& job : status.jobs()) {
-    lines.push_back({absl::StrCat(Printable(job.name()), ": ", job.state(), ", ",
+    lines.push_back({absl::StrCat(CleanText(job.name()), ": ", job.state(), ", ",
                                   job.processes_alive(), " of ", job.processes(),
                                   " processes alive on ", job.hosts_size(), " hosts",
                                   absl::StrFormat(", %.1f calls/s", job.calls_per_second())),
                      StyleOf(job.state())});
     if (!job.summary().empty()) {
-      lines.push_back({absl::StrCat("  ", Printable(job.summary())), LineStyle::kBad});
+      lines.push_back({absl::StrCat("  ", CleanText(job.summary())), LineStyle::kBad});
     }
     for (const std::string& warning : job.warnings()) {
-      lines.push_back({absl::StrCat("  ", Printable(warning)), LineStyle::kWorse});
+      lines.push_back({absl::StrCat("  ", CleanText(warning)), LineStyle::kWorse});
     }
     for (const v1::CommunicatorStatus& comm : job.communicators()) {
       lines.push_back({CommunicatorLine(comm)});
@@ -130,15 +122,15 @@ std::vector<StatusLine> WatchLines(const v1::StatusResponse& status, int selecte
   if (selected >= 0 && selected < status.jobs_size()) {
     const v1::JobStatus& job = status.jobs(selected);
     lines.push_back({});
-    AddWrapped(job.summary().empty() ? absl::StrCat(Printable(job.name()), ": ", job.state())
-                                     : Printable(job.summary()),
+    AddWrapped(job.summary().empty() ? absl::StrCat(CleanText(job.name()), ": ", job.state())
+                                     : CleanText(job.summary()),
                columns, StyleOf(job.state()), &lines);
     if (job.has_last_incident()) {
-      lines.push_back({absl::StrCat("rollcall report ", Printable(job.last_incident().id())),
+      lines.push_back({absl::StrCat("rollcall report ", CleanText(job.last_incident().id())),
                        LineStyle::kSoft});
     }
     for (const std::string& warning : job.warnings()) {
-      AddWrapped(Printable(warning), columns, LineStyle::kWorse, &lines);
+      AddWrapped(CleanText(warning), columns, LineStyle::kWorse, &lines);
     }
     for (const v1::CommunicatorStatus* comm : InOrder(job)) {
       lines.push_back({CommunicatorLine(*comm),

@@ -10,6 +10,7 @@
 #include "cli/query.h"
 #include "cli/screen.h"
 #include "cli/status_lines.h"
+#include "daemon/clean_message.h"
 
 namespace rollcall {
 namespace {
@@ -19,7 +20,7 @@ constexpr int kTickMs = 1000;
 class Watch {
  public:
   Watch(const std::string& daemon, const std::string& job) : daemon_(daemon), query_(daemon) {
-    request_.set_job(job);
+    request_.set_job(CanonicalJob(job));
   }
 
   // Until q.
@@ -54,6 +55,7 @@ class Watch {
           })) {
         return 1;
       }
+      CleanStrings(&response_);
       std::string states;
       for (const v1::JobStatus& job : response_.jobs()) {
         absl::StrAppend(&states, job.name(), " ", job.state(), " ", job.processes_alive(), "\n");
@@ -77,6 +79,7 @@ class Watch {
       return stub->GetStatus(context, request_, &fresh);
     });
     problem_ = status.ok() ? "" : status.error_message();
+    CleanStrings(&fresh);
     if (status.ok()) response_.Swap(&fresh);
   }
 

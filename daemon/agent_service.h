@@ -14,6 +14,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
+#include "daemon/agent_name.h"
 
 namespace grpc {
 class Service;
@@ -27,14 +28,14 @@ class StackReply;
 class Tick;
 }  // namespace v1
 
-// Called from gRPC's threads, for one agent one at a time.
+// Called from gRPC's threads, for one stream one at a time.
 class AgentSink {
  public:
   virtual ~AgentSink() = default;
-  virtual void OnTick(const std::string& host, const v1::Tick& tick) = 0;
-  virtual void OnStack(const std::string& host, const v1::StackReply& reply) = 0;
-  virtual void OnConnected(const std::string& host) = 0;
-  virtual void OnGone(const std::string& host) = 0;
+  virtual void OnTick(const AgentName& agent, const v1::Tick& tick) = 0;
+  virtual void OnStack(const AgentName& agent, const v1::StackReply& reply) = 0;
+  virtual void OnConnected(const AgentName& agent) = 0;
+  virtual void OnGone(const AgentName& agent) = 0;
 };
 
 class AgentService {
@@ -45,8 +46,11 @@ class AgentService {
   // To be registered with a server that this object outlives.
   grpc::Service* service();
 
-  // Queues a message for the host's agent. False: it is not connected.
-  bool Send(const std::string& host, const v1::DaemonMessage& message);
+  // Queues a message for the agent of this id. False: it is not connected.
+  bool Send(const std::string& id, const v1::DaemonMessage& message);
+
+  // Ends the agent's streams: it comes back, and tells everything anew.
+  void Restart(const std::string& id);
 
   int agents() const;
 

@@ -1,24 +1,22 @@
 // Tells others of confirmed incidents, and that they are over: webhooks and commands.
 //
 // Each incident is told once, and its end once; what cannot be delivered is tried again, later and
-// later, for an hour. Sending happens on a thread of its own and never holds up the daemon.
+// later, for an hour. Each receiver has a thread of its own, so that none holds up another, nor the
+// daemon.
 #pragma once
 
-#include <condition_variable>
+#include <chrono>
 #include <cstdint>
-#include <deque>
-#include <functional>
-#include <map>
 #include <memory>
 #include <mutex>
 #include <set>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "daemon/loose_thread.h"
 #include "rollcall/v1/incident.pb.h"
 
 namespace rollcall {
@@ -39,6 +37,8 @@ struct AlertOptions {
   int64_t first_pause_ns = 1'000'000'000;
   int64_t longest_pause_ns = 300'000'000'000;
   int64_t give_up_after_ns = 3'600'000'000'000;
+  std::chrono::seconds finish_within{11};
+  uint64_t open_files = 0;  // soft limit for commands; 0: as this process has it
 };
 
 // "slack=https://...", "pagerduty=@/etc/rollcall/key", "exec=mail -s hang me". Errors say what
@@ -52,42 +52,35 @@ std::string AlertBody(const AlertTarget& target, const std::string& where,
 class AlertSender {
  public:
   explicit AlertSender(AlertOptions options);
-  // What is still to be sent gets one more try.
+  // Finish() within AlertOptions::finish_within.
   ~AlertSender();
   AlertSender(const AlertSender&) = delete;
   AlertSender& operator=(const AlertSender&) = delete;
 
   void Send(const v1::Incident& incident, bool resolved);
 
+  // What is still to be sent gets one more try, from now on.
+  void BeginFinish();
+  // Waits for that. What is not delivered by then is given up, and logged.
+  void Finish(SteadyTime deadline);
+
   uint64_t sent() const;
   uint64_t failed() const;
+  uint64_t waiting() const;
 
  private:
-  struct Letter {
-    AlertTarget target;
-    v1::Incident incident;
-    bool resolved = false;
-    size_t receiver = 0;       // index of the target
-    int64_t first_try_ns = 0;  // 0: not tried yet
-    int64_t next_try_ns = 0;
-    int64_t pause_ns = 0;
-    bool said = false;  // that it could not be delivered
+  struct Receiver;
+  struct Worker {
+    std::shared_ptr<Receiver> receiver;
+    std::unique_ptr<LooseThread> thread;
   };
-
-  void Run();
-  // The next one to be tried; letters_.end() if there is none.
-  std::deque<Letter>::iterator NextDue();
-  void Deliver(Letter letter, bool last_chance);
+  template <typename Value>
+  uint64_t Sum(Value value) const;
 
   const AlertOptions options_;
-  mutable std::mutex mutex_;
-  std::condition_variable wake_;
-  bool stopping_ = false;
-  std::deque<Letter> letters_;
+  std::vector<Worker> workers_;
+  std::mutex mutex_;
   std::set<std::pair<std::string, bool>> told_;  // incident and whether it was its end
-  uint64_t sent_ = 0;
-  uint64_t failed_ = 0;
-  std::thread thread_;
 };
 
 }  // namespace rollcall

@@ -7,18 +7,17 @@
 #include <chrono>
 
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
-#include "absl/time/time.h"
+#include "daemon/clean_message.h"
 #include "daemon/diagnose.h"
 #include "daemon/http.h"
 #include "daemon/incident_proto.h"
 #include "daemon/post_mortem.h"
-#include "daemon/report/writer.h"
 #include "daemon/rules/progress.h"
 #include "daemon/stack_places.h"
 #include "daemon/stacks/merge.h"
 #include "daemon/status.h"
 #include "daemon/views/public_ranks.h"
+#include "proto/steady_clock.h"
 #include "rollcall/v1/agent.pb.h"
 #include "rollcall/v1/query.grpc.pb.h"
 
@@ -29,9 +28,17 @@ constexpr int64_t kSecond = 1'000'000'000;
 constexpr int kMostMessageBytes = 64 << 20;
 constexpr int64_t kStacksBeforeReportNs = 2 * kSecond;
 constexpr size_t kIncidentsKept = 100;  // of one job
-constexpr int64_t kTrimEveryNs = 3600 * kSecond;
+// Of kStopWithin: what the disk and alerts' receivers get. The rest is for gRPC and HTTP.
+constexpr auto kReportsWithin = std::chrono::seconds(6);
+constexpr auto kHistoryWithin = std::chrono::seconds(8);
+constexpr auto kAlertsWithin = std::chrono::seconds(11);
 
-int64_t Now() { return absl::GetCurrentTimeNanos(); }
+// What the wall clock showed when something happened stays, however it was set since.
+void KeepTimes(const v1::Incident& known, v1::Incident* incident) {
+  if (known.has_opened_at()) *incident->mutable_opened_at() = known.opened_at();
+  if (known.has_confirmed_at()) *incident->mutable_confirmed_at() = known.confirmed_at();
+  if (known.has_closed_at()) *incident->mutable_closed_at() = known.closed_at();
+}
 
 bool AllEnded(const JobState& state) {
   return std::all_of(state.processes.begin(), state.processes.end(), [](const Process& process) {
@@ -57,38 +64,38 @@ class Daemon::QueryService : public v1::Query::Service {
 
   grpc::Status GetStatus(grpc::ServerContext*, const v1::StatusRequest* request,
                          v1::StatusResponse* response) override {
-    *response = daemon_->GetStatus(request->job(), !request->without_communicators());
+    *response = daemon_->GetStatus(Cleaned(*request).job(), !request->without_communicators());
     return grpc::Status::OK;
   }
 
   grpc::Status ListIncidents(grpc::ServerContext*, const v1::ListIncidentsRequest* request,
                              v1::ListIncidentsResponse* response) override {
-    return Answer(daemon_->ListIncidents(*request), response);
+    return Answer(daemon_->ListIncidents(Cleaned(*request)), response);
   }
 
   grpc::Status GetIncident(grpc::ServerContext*, const v1::IncidentRequest* request,
                            v1::Incident* response) override {
-    return Answer(daemon_->GetIncident(request->id()), response);
+    return Answer(daemon_->GetIncident(Cleaned(*request).id()), response);
   }
 
   grpc::Status GetJob(grpc::ServerContext*, const v1::JobRequest* request,
                       v1::JobView* response) override {
-    return Answer(daemon_->GetJob(request->job()), response);
+    return Answer(daemon_->GetJob(Cleaned(*request).job()), response);
   }
 
   grpc::Status GetCalls(grpc::ServerContext*, const v1::CallsRequest* request,
                         v1::CallsResponse* response) override {
-    return Answer(daemon_->GetCalls(*request), response);
+    return Answer(daemon_->GetCalls(Cleaned(*request)), response);
   }
 
   grpc::Status ListProcesses(grpc::ServerContext*, const v1::ProcessesRequest* request,
                              v1::ProcessesResponse* response) override {
-    return Answer(daemon_->ListProcesses(*request), response);
+    return Answer(daemon_->ListProcesses(Cleaned(*request)), response);
   }
 
   grpc::Status TakeStacks(grpc::ServerContext* context, const v1::TakeStacksRequest* request,
                           grpc::ServerWriter<v1::ProcessStack>* writer) override {
-    const absl::Status status = daemon_->TakeStacks(*request, [&](const v1::ProcessStack& stack) {
+    const absl::Status status = daemon_->TakeStacks(Cleaned(*request), [&](const v1::ProcessStack& stack) {
       return !context->IsCancelled() && writer->Write(stack);
     });
     if (status.ok()) return grpc::Status::OK;
@@ -96,6 +103,13 @@ class Daemon::QueryService : public v1::Query::Service {
   }
 
  private:
+  // Names are kept clean, so whoever asks for one as the job has it must find it.
+  template <typename Request>
+  static Request Cleaned(Request request) {
+    CleanStrings(&request);
+    return request;
+  }
+
   template <typename Message>
   static grpc::Status Answer(absl::StatusOr<Message> answer, Message* response) {
     if (!answer.ok()) {
@@ -118,13 +132,16 @@ Daemon::Daemon(DaemonOptions options)
 Daemon::~Daemon() { Stop(); }
 
 absl::Status Daemon::Start() {
-  auto history = History::Open(options_.history, options_.history_limits);
-  if (!history.ok() && options_.history_is_optional) {
-    spdlog::warn("{}\n  they are kept in memory now", std::string(history.status().message()));
-    history = History::Open("", options_.history_limits);
-  }
-  if (!history.ok()) return history.status();
-  history_ = *std::move(history);
+  HistoryKeeperOptions history;
+  history.path = options_.history;
+  history.is_optional = options_.history_is_optional;
+  history.limits = options_.history_limits;
+  history_ = std::make_unique<HistoryKeeper>(history);
+  const absl::Status usable = history_->Start();
+  if (!usable.ok()) return usable;
+  ReportQueueOptions reports;
+  reports.report_dir = options_.report_dir;
+  reports_ = std::make_unique<ReportQueue>(reports);
   alerts_ = std::make_unique<AlertSender>(options_.alerts);
   grpc::ServerBuilder builder;
   builder.SetMaxReceiveMessageSize(kMostMessageBytes);
@@ -147,7 +164,7 @@ absl::Status Daemon::Start() {
                      "  another one?  --listen=HOST:PORT   (port 0: any free one)"));
   }
   if (!options_.http.empty()) {
-    http_ = std::make_unique<HttpServer>(this, options_.http_token);
+    http_ = std::make_unique<HttpServer>(this, options_.http_token, options_.http_connections);
     const absl::Status status = http_->Start(options_.http);
     if (!status.ok()) {
       http_.reset();
@@ -164,7 +181,11 @@ void Daemon::Stop() {
     const absl::MutexLock lock(&mutex_);
     stopping_ = true;
   }
+  stop_.Stop();
+  const SteadyTime now = std::chrono::steady_clock::now();
   if (thread_.joinable()) thread_.join();
+  Deliver(now);
+  stack_calls_.Close();  // whoever waits for stacks holds up the servers
   if (http_ != nullptr) http_->Stop();
   if (server_ != nullptr) {
     agents_->CloseAll();
@@ -172,6 +193,18 @@ void Daemon::Stop() {
     server_->Wait();
     server_.reset();
   }
+}
+
+// The last of reports, history and alerts, all at once.
+void Daemon::Deliver(SteadyTime begun) {
+  if (alerts_ != nullptr) alerts_->BeginFinish();
+  if (reports_ != nullptr) reports_->Finish(begun + kReportsWithin);
+  if (reports_ != nullptr) NoteWrittenReports();
+  if (history_ != nullptr) {
+    SaveHistory();
+    history_->Finish(begun + kHistoryWithin);
+  }
+  if (alerts_ != nullptr) alerts_->Finish(begun + kAlertsWithin);
 }
 
 std::shared_ptr<grpc::ChannelInterface> Daemon::InProcessChannel() {
@@ -183,29 +216,27 @@ std::shared_ptr<grpc::ChannelInterface> Daemon::InProcessChannel() {
 std::string Daemon::http_address() const { return http_ == nullptr ? "" : http_->address(); }
 
 void Daemon::Run() {
-  while (true) {
-    Tick(Now());
-    const absl::MutexLock lock(&mutex_);
-    if (mutex_.AwaitWithTimeout(absl::Condition(&stopping_), absl::Nanoseconds(options_.tick_ns))) {
-      break;
-    }
-  }
-  Tick(Now());  // the last word of the agents
+  do {
+    Tick(timeline_.Now());
+  } while (!stop_.SleepFor(options_.tick_ns));
+  Tick(timeline_.Now());  // the last word of the agents
 }
 
 void Daemon::Tick(int64_t now_ns) {
+  const int64_t begun_ns = SteadyNs();
   NoteSilence(now_ns);
   for (const std::string& name : store_.JobNames()) DiagnoseJob(name, now_ns);
   WriteReports();
-  SaveHistory(now_ns);
+  SaveHistory();
   const absl::MutexLock lock(&mutex_);
   ++counters_.ticks;
-  counters_.tick_seconds += static_cast<double>(Now() - now_ns) / 1e9;
+  counters_.tick_seconds += static_cast<double>(SteadyNs() - begun_ns) / 1e9;
 }
 
 void Daemon::DiagnoseJob(const std::string& name, int64_t now_ns) {
   const uint64_t version = store_.Version(name);
   if (IsOver(name, version, now_ns)) return;
+  store_.NoteHeard(name, timeline_.counts_from_ns());
   store_.Read(name, [&](const JobState& state) {
     Take(state, diagnosers_[name].Run(state, now_ns, options_.limits), now_ns, version);
   });
@@ -265,7 +296,7 @@ bool Daemon::IsOver(const std::string& name, uint64_t version, int64_t now_ns) {
 }
 
 void Daemon::Act(const JobState& state, const IncidentEvent& event, JobWatch* watch) {
-  v1::Incident incident = ToProto(event.incident);
+  v1::Incident incident = ToProto(OnTheWall(event.incident));
   incident.set_rollcall_version(ROLLCALL_VERSION);
   auto at = std::find_if(
       watch->incidents.begin(), watch->incidents.end(),
@@ -278,6 +309,8 @@ void Daemon::Act(const JobState& state, const IncidentEvent& event, JobWatch* wa
   incident.mutable_stacks()->Swap(at->incident.mutable_stacks());
   incident.mutable_stack_tree()->Swap(at->incident.mutable_stack_tree());
   incident.set_report_path(at->folder);
+  KeepTimes(at->incident, &incident);
+  incident.set_report_note(at->incident.report_note());
   at->incident.Swap(&incident);
   AddPlaces(&at->incident);
   at->dirty = true;
@@ -291,8 +324,16 @@ void Daemon::Act(const JobState& state, const IncidentEvent& event, JobWatch* wa
   }
   if (event.take_stacks_of.empty()) return;
   at->stacks_open += static_cast<int>(event.take_stacks_of.size());
-  at->stacks_asked_ns = Now();
+  at->stacks_asked_ns = timeline_.Now();
   AskForStacks(state, event);
+}
+
+// The incident with times of the wall clock, for people.
+Incident Daemon::OnTheWall(Incident incident) {
+  incident.opened_ns = timeline_.WallOf(incident.opened_ns);
+  incident.confirmed_ns = timeline_.WallOf(incident.confirmed_ns);
+  incident.closed_ns = timeline_.WallOf(incident.closed_ns);
+  return incident;
 }
 
 void Daemon::Count(const IncidentEvent& event, JobWatch* watch) {
@@ -317,118 +358,34 @@ void Daemon::Alert(const IncidentEvent& event, const v1::Incident& incident) {
 // them with it. Not once we stop: no more will come.
 bool Daemon::AwaitsStacks(const Record& record) const {
   return !stopping_ && record.folder.empty() && record.stacks_open > 0 &&
-         Now() - record.stacks_asked_ns < kStacksBeforeReportNs;
+         timeline_.Now() - record.stacks_asked_ns < kStacksBeforeReportNs;
 }
 
-void Daemon::WriteReports() {
-  std::vector<std::pair<v1::Incident, std::string>> due;  // with the folder
-  {
-    const absl::MutexLock lock(&mutex_);
-    for (auto& [name, watch] : jobs_) {
-      for (Record& record : watch.incidents) {
-        if (!record.dirty || !record.incident.has_confirmed_at() || AwaitsStacks(record)) continue;
-        record.dirty = false;
-        AddPlaces(&record.incident);
-        if (options_.report_dir.empty()) continue;
-        *record.incident.mutable_stack_tree() = MergedStacks(record.incident, record.rest);
-        due.emplace_back(record.incident, record.folder);
-        // A report tells of the hang; that the job ended afterwards (by our own
-        // hand, maybe) is in closed_at and makes it no less confirmed.
-        if (due.back().first.state() == "ended") due.back().first.set_state("confirmed");
-      }
-    }
-  }
-  for (const auto& [incident, folder] : due) {
-    absl::StatusOr<std::string> written = folder;
-    if (folder.empty()) {
-      written = CreateReport(options_.report_dir, incident);
-    } else if (const absl::Status status = UpdateReport(folder, incident); !status.ok()) {
-      written = status;
-    }
-    {
-      const absl::MutexLock lock(&mutex_);
-      ++(written.ok() ? counters_.reports : counters_.reports_failed);
-    }
-    if (!written.ok()) {
-      spdlog::error("the report was not written: {}", std::string(written.status().message()));
-      continue;
-    }
-    const absl::MutexLock lock(&mutex_);
-    const auto watch = jobs_.find(incident.job());
-    if (watch == jobs_.end()) continue;
-    for (Record& record : watch->second.incidents) {
-      if (record.incident.id() != incident.id()) continue;
-      record.folder = *written;
-      record.incident.set_report_path(*written);
-      record.unsaved = true;
-    }
-  }
-}
-
-void Daemon::SaveHistory(int64_t now_ns) {
-  std::vector<v1::Incident> due;
-  {
-    const absl::MutexLock lock(&mutex_);
-    for (auto& [name, watch] : jobs_) {
-      for (Record& record : watch.incidents) {
-        if (!record.unsaved) continue;
-        record.unsaved = false;
-        due.push_back(record.incident);
-      }
-    }
-  }
-  absl::Status status;
-  for (const v1::Incident& incident : due) status.Update(history_->Save(incident));
-  if (now_ns - trimmed_ns_ > kTrimEveryNs) {
-    trimmed_ns_ = now_ns;
-    status.Update(history_->Trim(now_ns));
-  }
-  if (due.empty() && status.ok()) return;
-  if (!status.ok() && !history_failing_) {
-    spdlog::error("the history was not written: {}", std::string(status.message()));
-  }
-  history_failing_ = !status.ok();
-  const absl::MutexLock lock(&mutex_);
-  counters_.history_failed += !status.ok();
-}
-
-void Daemon::OnTick(const std::string& host, const v1::Tick& tick) {
-  store_.Apply(host, tick, Now());
+void Daemon::OnTick(const AgentName& agent, const v1::Tick& tick) {
+  if (!store_.Apply(agent, tick, timeline_.Now())) agents_->Restart(agent.id);
   if (tick.dropped_ticks() == 0) return;  // as nearly always
   const absl::MutexLock lock(&mutex_);
-  uint64_t& known = dropped_ticks_[host];
+  uint64_t& known = dropped_ticks_[agent.host];
   // An agent that was started anew counts from 0.
   counters_.dropped_agent_ticks +=
       tick.dropped_ticks() - (tick.dropped_ticks() >= known ? known : 0);
   known = tick.dropped_ticks();
 }
 
-void Daemon::OnConnected(const std::string& host) {
-  spdlog::debug("agent of {} connected", host);
-  const absl::MutexLock lock(&mutex_);
-  gone_since_ns_.erase(host);
+void Daemon::OnConnected(const AgentName& agent) {
+  spdlog::debug("agent of {} connected", agent.host);
+  store_.Connected(agent);
 }
 
-void Daemon::OnGone(const std::string& host) {
-  spdlog::debug("agent of {} is gone", host);
-  const absl::MutexLock lock(&mutex_);
-  gone_since_ns_.emplace(host, Now());
+void Daemon::OnGone(const AgentName& agent) {
+  spdlog::debug("agent of {} is gone", agent.host);
+  for (const std::string& refused : store_.Gone(agent)) agents_->Restart(refused);
 }
 
 void Daemon::NoteSilence(int64_t now_ns) {
-  std::vector<std::string> silent;
-  {
-    const absl::MutexLock lock(&mutex_);
-    for (auto& [host, since] : gone_since_ns_) {
-      if (since == 0 || now_ns - since < options_.silent_after_ns) continue;
-      silent.push_back(host);
-      since = 0;  // said
-    }
-  }
-  for (const std::string& host : silent) {
+  for (const std::string& host : store_.NoteTime(now_ns, options_.silent_after_ns)) {
     spdlog::warn("the agent of {} has been silent for {} s", host,
                  options_.silent_after_ns / kSecond);
-    store_.SetSilent(host, now_ns - options_.silent_after_ns);
   }
 }
 

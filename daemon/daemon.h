@@ -2,9 +2,12 @@
 // reports, answers questions.
 //
 // Runs inside rollcalld, and inside `rollcall run`. Owns its threads: one that
-// diagnoses a few times a second, gRPC's, and those of the HTTP server.
+// diagnoses a few times a second, gRPC's, those of the HTTP server, and one each
+// for reports, for the history and for every receiver of alerts. Whatever waits
+// for a disk or the network waits there.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -24,11 +27,14 @@
 #include "daemon/call_rate.h"
 #include "daemon/diagnose.h"
 #include "daemon/start_watch.h"
-#include "daemon/history.h"
+#include "daemon/history_keeper.h"
 #include "daemon/incidents.h"
 #include "daemon/job_store.h"
+#include "daemon/report_queue.h"
 #include "daemon/stack_calls.h"
 #include "daemon/stacks/stack_tree.h"
+#include "daemon/stop_signal.h"
+#include "daemon/timeline.h"
 #include "rollcall/v1/incident.pb.h"
 #include "rollcall/v1/query.pb.h"
 
@@ -47,8 +53,9 @@ struct DaemonOptions {
   std::string listen;                // HOST:PORT for agents and queries; "" for in-process only
   std::string http;                  // HOST:PORT, port 0 for any; "" for none
   std::string http_token;            // that whoever asks by HTTP must show; "" for none
+  int http_connections = 256;        // at once; they must not use up the file descriptors
   std::string history;               // file of all incidents; "" keeps them in memory
-  bool history_is_optional = false;  // in memory where the file cannot be used
+  bool history_is_optional = false;  // start without, where the file cannot be used, and try again
   HistoryLimits history_limits;
   AlertOptions alerts;
   std::string default_job = "default";
@@ -57,6 +64,9 @@ struct DaemonOptions {
   int64_t silent_after_ns = 10'000'000'000;  // an agent that is gone for so long is silent
   int64_t keep_ended_ns = 3600'000'000'000;  // ended jobs are forgotten after that
 };
+
+// How long a daemon may take to stop.
+inline constexpr std::chrono::seconds kStopWithin{15};
 
 // Limits that follow from --hang-after: the first look comes early enough for
 // two samples of stacks, a second or more apart, before the limit.
@@ -72,6 +82,8 @@ class Daemon : public AgentSink {
   // kUnavailable when an address cannot be used: says which, why, and what to
   // type.
   absl::Status Start();
+  // Returns within kStopWithin, whatever hangs. By then all reports are written that could be, and
+  // what could not be delivered is logged.
   void Stop();
 
   // A channel to this daemon within the process.
@@ -101,10 +113,10 @@ class Daemon : public AgentSink {
   absl::Status TakeStacks(const v1::TakeStacksRequest& request,
                           const std::function<bool(const v1::ProcessStack&)>& on_stack);
 
-  void OnTick(const std::string& host, const v1::Tick& tick) override;
-  void OnStack(const std::string& host, const v1::StackReply& reply) override;
-  void OnConnected(const std::string& host) override;
-  void OnGone(const std::string& host) override;
+  void OnTick(const AgentName& agent, const v1::Tick& tick) override;
+  void OnStack(const AgentName& agent, const v1::StackReply& reply) override;
+  void OnConnected(const AgentName& agent) override;
+  void OnGone(const AgentName& agent) override;
 
  private:
   class QueryService;
@@ -134,7 +146,6 @@ class Daemon : public AgentSink {
   struct Counters {  // since the daemon's start
     uint64_t ticks = 0;
     double tick_seconds = 0;
-    uint64_t reports = 0, reports_failed = 0, history_failed = 0;
     uint64_t dropped_agent_ticks = 0;
   };
   // A process whose stacks were asked for.
@@ -142,6 +153,7 @@ class Daemon : public AgentSink {
     int32_t process = -1;  // index in the job's state
     int32_t rank = -1;
     bool culprit = false;
+    std::string agent;  // that was asked, by its id
   };
   struct StackRequest {
     std::string job;
@@ -167,24 +179,30 @@ class Daemon : public AgentSink {
   bool AwaitsStacks(const Record& record) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   static v1::StackTree MergedStacks(const v1::Incident& incident, const StackTree& rest);
   void WriteReports() ABSL_LOCKS_EXCLUDED(mutex_);
-  void SaveHistory(int64_t now_ns) ABSL_LOCKS_EXCLUDED(mutex_);
+  void NoteWrittenReports() ABSL_LOCKS_EXCLUDED(mutex_);
+  void SaveHistory() ABSL_LOCKS_EXCLUDED(mutex_);
+  void Deliver(SteadyTime deadline) ABSL_LOCKS_EXCLUDED(mutex_);
+  std::vector<v1::Incident> InMemory(bool open_only, bool with_stacks) const
+      ABSL_LOCKS_EXCLUDED(mutex_);
   static v1::Incident AsOfNow(const JobWatch& watch, const v1::Incident& incident);
   void AddWhatIncidentsTell(v1::JobStatus* status) const ABSL_LOCKS_EXCLUDED(mutex_);
   std::string Jobs() const;
   void NoteSilence(int64_t now_ns);
+  Incident OnTheWall(Incident incident);
 
   const DaemonOptions options_;
   JobStore store_;
-  std::unique_ptr<History> history_;
+  std::unique_ptr<HistoryKeeper> history_;
+  std::unique_ptr<ReportQueue> reports_;
   std::unique_ptr<AlertSender> alerts_;
-  int64_t trimmed_ns_ = 0;        // the history; the diagnosing thread's own
-  bool history_failing_ = false;  // likewise
   std::unique_ptr<AgentService> agents_;
   std::unique_ptr<QueryService> queries_;
   std::unique_ptr<grpc::Server> server_;
   std::unique_ptr<HttpServer> http_;
   int grpc_port_ = 0;
 
+  mutable Timeline timeline_;
+  StopSignal stop_;
   mutable absl::Mutex mutex_;
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   std::map<std::string, JobWatch> jobs_ ABSL_GUARDED_BY(mutex_);
@@ -194,7 +212,6 @@ class Daemon : public AgentSink {
   std::map<uint64_t, StackRequest> stack_requests_ ABSL_GUARDED_BY(mutex_);
   uint64_t next_request_ ABSL_GUARDED_BY(mutex_) = 1;
   std::map<std::string, uint64_t> dropped_ticks_ ABSL_GUARDED_BY(mutex_);  // host -> as told
-  std::map<std::string, int64_t> gone_since_ns_ ABSL_GUARDED_BY(mutex_);   // host -> when
   std::map<std::string, Diagnoser> diagnosers_;  // by job; the diagnosing thread's own
   std::thread thread_;
 };

@@ -1,13 +1,12 @@
 // The daemon's part in stacks: asking agents for them, for incidents and for people, and putting
 // what comes where it belongs.
 #include <algorithm>
+#include <chrono>
 #include <map>
 #include <tuple>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "absl/time/clock.h"
-#include "absl/time/time.h"
 #include "daemon/daemon.h"
 #include "daemon/rules/progress.h"
 #include "daemon/stack_motion.h"
@@ -20,7 +19,7 @@ namespace {
 
 constexpr size_t kSamplesKept = 2;     // of one process's stacks, in an incident
 constexpr size_t kRequestsKept = 200;  // older ones are not answered any more
-constexpr absl::Duration kStacksPatience = absl::Seconds(15);
+constexpr std::chrono::seconds kStacksPatience{15};
 
 // The newest samples of each process; an older one than those gives way.
 void AddStack(v1::Incident* incident, const v1::ProcessStack& stack) {
@@ -54,6 +53,12 @@ std::string Choices(const std::vector<std::string>& names) {
   return names.empty() ? "it knows none" : absl::StrCat("it knows ", absl::StrJoin(names, ", "));
 }
 
+// Through whom the process's stacks are taken: "" where nobody speaks for it.
+std::string AgentIdOf(const JobState& state, int32_t process) {
+  const AgentState* agent = AgentOf(state, process);
+  return agent == nullptr ? "" : agent->id;
+}
+
 template <typename Repeated, typename Value>
 bool AllOrAmong(const Repeated& wanted, const Value& value) {
   return wanted.empty() || std::find(wanted.begin(), wanted.end(), value) != wanted.end();
@@ -73,7 +78,7 @@ v1::StackTree Daemon::MergedStacks(const v1::Incident& incident, const StackTree
 }
 
 void Daemon::AskForStacks(const JobState& state, const IncidentEvent& event) {
-  std::map<std::string, v1::DaemonMessage> messages;  // by host
+  std::map<std::string, v1::DaemonMessage> messages;  // by agent
   const bool rest = event.kind == IncidentEvent::Kind::kTakeStacksOfRest;
   StackRequest request = {state.name, event.incident.id, rest, {}};
   const auto asked = [&](int32_t process) -> Asked& {
@@ -81,6 +86,7 @@ void Daemon::AskForStacks(const JobState& state, const IncidentEvent& event) {
     Asked& entry = request.asked[{known.host, known.pid}];
     entry.process = process;
     entry.rank = known.global_rank;
+    entry.agent = AgentIdOf(state, process);
     return entry;
   };
   for (const int32_t process : event.take_stacks_of) asked(process);
@@ -100,7 +106,7 @@ void Daemon::AskForStacks(const JobState& state, const IncidentEvent& event) {
   }
   for (const int32_t index : event.take_stacks_of) {
     const Process& process = state.processes[static_cast<size_t>(index)];
-    v1::TakeStacks* take = messages[process.host].mutable_take_stacks();
+    v1::TakeStacks* take = messages[AgentIdOf(state, index)].mutable_take_stacks();
     take->set_request(next_request_);
     v1::ProcessRef* wanted = take->add_processes();
     wanted->set_pid(process.pid);
@@ -108,7 +114,7 @@ void Daemon::AskForStacks(const JobState& state, const IncidentEvent& event) {
   }
   stack_requests_[next_request_++] = std::move(request);
   while (stack_requests_.size() > kRequestsKept) stack_requests_.erase(stack_requests_.begin());
-  for (const auto& [host, message] : messages) agents_->Send(host, message);
+  for (const auto& [agent, message] : messages) agents_->Send(agent, message);
 }
 
 void Daemon::AskAtStart(const JobState& state, JobWatch* watch, int64_t now_ns) {
@@ -119,7 +125,8 @@ void Daemon::AskAtStart(const JobState& state, JobWatch* watch, int64_t now_ns) 
 
 absl::Status Daemon::TakeStacks(const v1::TakeStacksRequest& request,
                                 const std::function<bool(const v1::ProcessStack&)>& on_stack) {
-  std::map<std::string, v1::DaemonMessage> messages;  // by host
+  std::map<std::string, v1::DaemonMessage> messages;  // by agent
+  std::map<std::string, std::vector<StackCalls::Process>> asked;  // likewise
   std::map<StackCalls::Process, int32_t> ranks;
   uint64_t number = 0;
   {
@@ -140,7 +147,9 @@ absl::Status Daemon::TakeStacks(const v1::TakeStacksRequest& request,
         continue;
       }
       ranks[{process.host, process.pid}] = process.global_rank;
-      v1::TakeStacks* take = messages[process.host].mutable_take_stacks();
+      const std::string agent = AgentIdOf(state, static_cast<int32_t>(i));
+      asked[agent].push_back({process.host, process.pid});
+      v1::TakeStacks* take = messages[agent].mutable_take_stacks();
       take->set_request(number);
       v1::ProcessRef* wanted = take->add_processes();
       wanted->set_pid(process.pid);
@@ -152,12 +161,12 @@ absl::Status Daemon::TakeStacks(const v1::TakeStacksRequest& request,
         absl::StrCat("job ", request.job(), " has no living process of these ranks and hosts"));
   }
   stack_calls_.Begin(number, std::move(ranks));
-  for (const auto& [host, message] : messages) {
-    if (!agents_->Send(host, message)) {
-      stack_calls_.GiveUp(number, host, "the agent of its host is not connected");
+  for (const auto& [agent, message] : messages) {
+    if (!agents_->Send(agent, message)) {
+      stack_calls_.GiveUp(number, asked[agent], "the agent of its host is not connected");
     }
   }
-  const absl::Time deadline = absl::Now() + kStacksPatience;
+  const StackCalls::Deadline deadline = std::chrono::steady_clock::now() + kStacksPatience;
   while (const auto stack = stack_calls_.Next(number, deadline)) {
     if (on_stack(*stack)) continue;
     stack_calls_.End(number);
@@ -166,9 +175,9 @@ absl::Status Daemon::TakeStacks(const v1::TakeStacksRequest& request,
   return absl::OkStatus();
 }
 
-void Daemon::OnStack(const std::string& host, const v1::StackReply& reply) {
+void Daemon::OnStack(const AgentName& agent, const v1::StackReply& reply) {
   v1::ProcessStack stack = reply.stack();
-  stack.set_host(host);
+  stack.set_host(agent.host);
   std::string job;
   int32_t process = -1;
   Motion motion = Motion::kUnknown;
@@ -180,8 +189,8 @@ void Daemon::OnStack(const std::string& host, const v1::StackReply& reply) {
     job = request->second.job;
     const auto watch = jobs_.find(job);
     if (watch == jobs_.end()) return;
-    const auto asked = request->second.asked.find({host, stack.pid()});
-    if (asked == request->second.asked.end()) return;
+    const auto asked = request->second.asked.find({agent.host, stack.pid()});
+    if (asked == request->second.asked.end() || asked->second.agent != agent.id) return;
     process = asked->second.process;
     stack.set_rank(asked->second.rank);
     stack.set_culprit(asked->second.culprit);
@@ -198,7 +207,7 @@ void Daemon::OnStack(const std::string& host, const v1::StackReply& reply) {
     }
   }
   store_.SetStacks(job, process,
-                   {motion, WordsOf(stack), WaitsForOthers(stack), absl::GetCurrentTimeNanos()});
+                   {motion, WordsOf(stack), WaitsForOthers(stack), timeline_.Now()});
 }
 
 }  // namespace rollcall

@@ -6,10 +6,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "absl/time/clock.h"
 #include "daemon/daemon.h"
-#include "daemon/stack_places.h"
-#include "daemon/incident_proto.h"
+#include "daemon/http.h"
 #include "daemon/metrics.h"
 #include "daemon/stacks/merge.h"
 #include "daemon/status.h"
@@ -43,6 +41,20 @@ v1::IncidentSummary Summarized(const v1::Incident& incident) {
   return summary;
 }
 
+// Brings the times of calls onto the wall clock, as that of `now` is.
+void MoveCalls(int64_t by_ns, v1::CallsResponse* response) {
+  const double seconds = static_cast<double>(by_ns) / 1e9;
+  for (v1::RankCalls& rank : *response->mutable_ranks()) {
+    for (v1::CommunicatorCalls& calls : *rank.mutable_communicators()) {
+      for (v1::CallSpan& span : *calls.mutable_calls()) {
+        span.set_entered_seconds(span.entered_seconds() + seconds);
+        if (span.returned_seconds() == 0) continue;
+        span.set_returned_seconds(span.returned_seconds() + seconds);
+      }
+    }
+  }
+}
+
 absl::Status NoSuchJob(const std::string& job, const std::string& jobs) {
   return absl::NotFoundError(
       absl::StrCat("no job \"", job, "\"; ", jobs.empty() ? "there is none" : "there is ", jobs));
@@ -71,14 +83,14 @@ void Daemon::AddWhatIncidentsTell(v1::JobStatus* status) const {
 v1::StatusResponse Daemon::GetStatus(const std::string& job, bool with_communicators) const {
   v1::StatusResponse response;
   response.set_rollcall_version(ROLLCALL_VERSION);
-  const int64_t now_ns = absl::GetCurrentTimeNanos();
-  *response.mutable_now() = ToTime(now_ns);
+  const int64_t now_ns = timeline_.Now();
+  *response.mutable_now() = ToTime(timeline_.WallOf(now_ns));
   response.set_agents(agents_->agents());
   for (const std::string& name : store_.JobNames()) {
     if (!job.empty() && name != job) continue;
     v1::JobStatus* status = response.add_jobs();
     store_.Read(name, [&](const JobState& state) {
-      FillJobStatus(state, now_ns, with_communicators, status);
+      FillJobStatus(state, now_ns, with_communicators, status, timeline_.WallOf(now_ns) - now_ns);
     });
     AddWhatIncidentsTell(status);
     const auto waits = [](const v1::CommunicatorStatus& comm) {
@@ -115,7 +127,8 @@ absl::StatusOr<v1::JobView> Daemon::GetJob(const std::string& job) const {
 
 absl::StatusOr<v1::CallsResponse> Daemon::GetCalls(const v1::CallsRequest& request) const {
   v1::CallsResponse response;
-  *response.mutable_now() = ToTime(absl::GetCurrentTimeNanos());
+  const int64_t now_ns = timeline_.Now();
+  *response.mutable_now() = ToTime(timeline_.WallOf(now_ns));
   const std::vector<int32_t> ranks(request.ranks().begin(), request.ranks().end());
   const int limit = request.limit() <= 0 ? kUsualCalls : request.limit();
   bool known = false;
@@ -124,6 +137,7 @@ absl::StatusOr<v1::CallsResponse> Daemon::GetCalls(const v1::CallsRequest& reque
     FillCalls(state, ranks, limit, &response);
   });
   if (!known) return NoSuchJob(request.job(), Jobs());
+  MoveCalls(timeline_.WallOf(now_ns) - now_ns, &response);
   return response;
 }
 
@@ -133,72 +147,15 @@ absl::StatusOr<v1::ProcessesResponse> Daemon::ListProcesses(
   bool known = false;
   store_.Read(request.job(), [&](const JobState& state) {
     known = true;
-    FillProcesses(state, absl::GetCurrentTimeNanos(), request, &response);
+    FillProcesses(state, timeline_.Now(), request, &response);
   });
   if (!known) return NoSuchJob(request.job(), Jobs());
   return response;
 }
 
-absl::StatusOr<v1::ListIncidentsResponse> Daemon::ListIncidents(
-    const v1::ListIncidentsRequest& request) const {
-  if (request.live_only()) {
-    v1::ListIncidentsResponse response;
-    for (v1::Incident& incident : GetIncidents(request.job())) {
-      if (!request.with_stacks()) {
-        incident.clear_stacks();
-        incident.clear_stack_tree();
-      }
-      response.add_incidents()->Swap(&incident);
-    }
-    std::reverse(response.mutable_incidents()->begin(), response.mutable_incidents()->end());
-    response.set_total(response.incidents_size());
-    return response;
-  }
-  return history_->List(request);
-}
-
-// While it lives, waits grow without anything else that changes.
-v1::Incident Daemon::AsOfNow(const JobWatch& watch, const v1::Incident& incident) {
-  v1::Incident now = incident;
-  if (!watch.life.live() || watch.life.live()->id != incident.id()) return now;
-  now.mutable_verdicts()->Swap(ToProto(*watch.life.live()).mutable_verdicts());
-  AddPlaces(&now);
-  return now;
-}
-
-absl::StatusOr<v1::Incident> Daemon::GetIncident(const std::string& id) const {
-  {
-    const absl::MutexLock lock(&mutex_);
-    for (const auto& [name, watch] : jobs_) {
-      for (const Record& record : watch.incidents) {
-        if (record.incident.id() != id) continue;
-        v1::Incident incident = AsOfNow(watch, record.incident);
-        *incident.mutable_stack_tree() = MergedStacks(incident, record.rest);
-        return incident;
-      }
-    }
-  }
-  const auto kept = history_->Get(id);
-  if (kept.has_value()) return *kept;
-  return absl::NotFoundError(
-      absl::StrCat("no incident \"", id, "\"\n  what there is:  rollcall incidents"));
-}
-
-std::vector<v1::Incident> Daemon::GetIncidents(const std::string& job) const {
-  std::vector<v1::Incident> incidents;
-  const absl::MutexLock lock(&mutex_);
-  for (const auto& [name, watch] : jobs_) {
-    if (!job.empty() && name != job) continue;
-    for (const Record& record : watch.incidents) {
-      incidents.push_back(AsOfNow(watch, record.incident));
-    }
-  }
-  return incidents;
-}
-
 absl::StatusOr<v1::StacksResponse> Daemon::GetStacks(const v1::TakeStacksRequest& request) {
   v1::StacksResponse response;
-  *response.mutable_now() = ToTime(absl::GetCurrentTimeNanos());
+  *response.mutable_now() = ToTime(timeline_.WallOf(timeline_.Now()));
   StackTree tree;
   const absl::Status status = TakeStacks(request, [&](const v1::ProcessStack& stack) {
     AddToTree(stack, stack.rank(), &tree);
@@ -228,7 +185,11 @@ std::string Daemon::GetMetrics(bool open_metrics) const {
   snapshot.agents = agents_->agents();
   snapshot.alerts_sent = alerts_->sent();
   snapshot.alerts_failed = alerts_->failed();
-  const int64_t now_ns = absl::GetCurrentTimeNanos();
+  snapshot.alerts_waiting = alerts_->waiting();
+  snapshot.reports = reports_->counts();
+  snapshot.history = history_->counts();
+  if (http_ != nullptr) snapshot.http = http_->counts();
+  const int64_t now_ns = timeline_.Now();
   const v1::StatusResponse status = GetStatus("");
   std::map<std::string, uint64_t> lost;
   for (const std::string& name : store_.JobNames()) {
@@ -238,9 +199,6 @@ std::string Daemon::GetMetrics(bool open_metrics) const {
   snapshot.dropped_agent_ticks = counters_.dropped_agent_ticks;
   snapshot.ticks = counters_.ticks;
   snapshot.tick_seconds = counters_.tick_seconds;
-  snapshot.reports = counters_.reports;
-  snapshot.reports_failed = counters_.reports_failed;
-  snapshot.history_failed = counters_.history_failed;
   for (const v1::JobStatus& job : status.jobs()) {
     JobMetrics& metrics = snapshot.jobs.emplace_back();
     metrics.status = job;

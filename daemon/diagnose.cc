@@ -7,6 +7,7 @@
 #include "daemon/call_sites.h"
 #include "daemon/explain.h"
 #include "daemon/rules/divergence.h"
+#include "daemon/rules/freshness.h"
 #include "daemon/rules/rules.h"
 #include "daemon/rules/wait_graph.h"
 #include "daemon/sentences.h"
@@ -87,7 +88,7 @@ class Roots {
       const bool ends_here =
           !node.guilty.empty() || (calls_[i]->absents.empty() && node.held_up_by.empty());
       if (!ends_here || verdicts.size() >= kMostRoots) continue;
-      for (Verdict& v : Judge({job_, *calls_[i], node.guilty, now_ns_, limits_})) {
+      for (Verdict& v : Judge({job_, *calls_[i], Blamable(node.guilty), now_ns_, limits_})) {
         AddExcused(job_, *calls_[i], node, &v);
         verdicts.push_back(std::move(v));
       }
@@ -106,7 +107,8 @@ class Roots {
       const WaitNode& node = graph_.nodes[i];
       if (!node.guilty.empty() || node.held_up_by.empty() || InCycle(i)) continue;
       if (calls_[i]->absents.empty()) continue;
-      std::vector<Verdict> found = Judge({job_, *calls_[i], calls_[i]->absents, now_ns_, limits_});
+      std::vector<Verdict> found =
+          Judge({job_, *calls_[i], Blamable(calls_[i]->absents), now_ns_, limits_});
       if (found.empty()) continue;
       Verdict& v = found.front();
       v.is_consequence = true;
@@ -191,6 +193,7 @@ std::vector<Verdict> Diagnoser::Run(const JobState& job, int64_t now_ns, const L
   verdicts = InOrderOfCause(job, std::move(verdicts));
   if (hangs) verdicts.insert(verdicts.end(), consequences.begin(), consequences.end());
   for (Verdict& verdict : verdicts) {
+    WeighAge(job, now_ns, &verdict);
     AddSteps(job, &verdict);
     AddGraphs(job, &verdict);
     AddGpuSharing(job, &verdict);

@@ -1,7 +1,10 @@
 #include "daemon/history.h"
 
+#include <fcntl.h>
 #include <spdlog/spdlog.h>
 #include <sqlite3.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstdio>
@@ -17,10 +20,10 @@ namespace {
 
 constexpr int64_t kSecond = 1'000'000'000;
 constexpr int kSchema = 1;
-constexpr int kUsualIncidents = 100;
-constexpr int kMaxIncidents = 1000;
 constexpr int kMaxRepeated = 20;
 constexpr int kBusyMs = 2000;
+constexpr int kReaderBusyMs = 500;
+constexpr mode_t kFileMode = 0640;
 
 constexpr const char* kTables[] = {
     "CREATE TABLE IF NOT EXISTS incidents (id TEXT PRIMARY KEY, job TEXT NOT NULL, number INTEGER "
@@ -62,6 +65,14 @@ struct Filter {
     }
     if (request.has_from()) Add("opened_ns >= ?", ToNs(request.from()));
     if (request.has_until()) Add("opened_ns <= ?", ToNs(request.until()));
+  }
+
+  void Without(const std::vector<std::string>& ids) {
+    if (ids.empty()) return;
+    std::string marks = "?";
+    for (size_t i = 1; i < ids.size(); ++i) marks += ", ?";
+    conditions.push_back("id NOT IN (" + marks + ")");
+    for (const std::string& id : ids) values.push_back({id, 0, true});
   }
 
   std::string Where() const {
@@ -133,23 +144,67 @@ int64_t ReadInteger(sqlite3* db, const std::string& text) {
 
 }  // namespace
 
+namespace {
+
+// SQLite gives what it puts beside the file the file's own mode.
+void KeepOthersOut(const std::string& path) {
+  // Only a new one: to close a file that SQLite has open would end SQLite's locks on it.
+  const int fd = open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, kFileMode);
+  if (fd >= 0) close(fd);
+  for (const char* part : {"", "-wal", "-shm"}) {
+    struct stat info = {};
+    const std::string name = path + part;
+    if (lstat(name.c_str(), &info) != 0 || !S_ISREG(info.st_mode)) continue;
+    if ((info.st_mode & 0777 & ~kFileMode) != 0) chmod(name.c_str(), info.st_mode & kFileMode);
+  }
+}
+
+std::pair<uint64_t, uint64_t> FileAt(const std::string& path) {
+  struct stat info = {};
+  if (stat(path.c_str(), &info) != 0) return {0, 0};
+  return {info.st_dev, info.st_ino};
+}
+
+}  // namespace
+
+bool History::PutAside(const std::string& path) {
+  const std::string aside = absl::StrCat(path, ".damaged-", absl::ToUnixSeconds(absl::Now()));
+  spdlog::error("the history {} is damaged: put aside as {}, a new one begins", path, aside);
+  // What belongs to the old file must not be taken for the new one's.
+  for (const char* part : {"-wal", "-shm"}) {
+    (void)std::rename((path + part).c_str(), (aside + part).c_str());
+  }
+  return std::rename(path.c_str(), aside.c_str()) == 0;
+}
+
+bool History::IsInPlace() const { return path_.empty() || FileAt(path_) == file_; }
+
+absl::StatusOr<std::unique_ptr<History>> History::OpenToRead(const std::string& path) {
+  sqlite3* db = nullptr;
+  const int opened = sqlite3_open_v2(path.c_str(), &db, SQLITE_OPEN_READWRITE, nullptr);
+  std::unique_ptr<History> history(new History(db, path, {}));
+  if (opened != SQLITE_OK) return absl::UnavailableError(sqlite3_errstr(opened));
+  sqlite3_busy_timeout(db, kReaderBusyMs);
+  const absl::Status status = Execute(db, "PRAGMA query_only = 1");
+  if (!status.ok()) return status;
+  return history;
+}
+
 absl::StatusOr<std::unique_ptr<History>> History::Open(const std::string& path,
                                                        const HistoryLimits& limits) {
   absl::Status problem;
   for (const bool again : {false, true}) {
     sqlite3* db = nullptr;
+    if (!path.empty()) KeepOthersOut(path);
     const int opened = sqlite3_open(path.empty() ? ":memory:" : path.c_str(), &db);
-    std::unique_ptr<History> history(new History(db, limits));
+    std::unique_ptr<History> history(new History(db, path, limits));
+    history->file_ = FileAt(path);
     problem = opened == SQLITE_OK ? history->Prepare()
                                   : absl::UnavailableError(sqlite3_errstr(opened));
     if (problem.ok()) return history;
-    const int code = db == nullptr ? opened : sqlite3_errcode(db);
-    if (again || (code != SQLITE_NOTADB && code != SQLITE_CORRUPT)) break;
+    if (again || !absl::IsDataLoss(problem)) break;
     history.reset();
-    const std::string aside =
-        absl::StrCat(path, ".damaged-", absl::ToUnixSeconds(absl::Now()));
-    spdlog::error("the history {} is damaged: put aside as {}, a new one begins", path, aside);
-    if (std::rename(path.c_str(), aside.c_str()) != 0) break;
+    if (!PutAside(path)) break;
   }
   return absl::UnavailableError(absl::StrCat(
       "the history ", path, " cannot be used: ", problem.message(),
@@ -220,9 +275,17 @@ absl::Status History::Save(const v1::Incident& incident) {
 
 absl::StatusOr<v1::ListIncidentsResponse> History::List(
     const v1::ListIncidentsRequest& request) const {
-  const Filter filter(request);
   const int64_t limit =
-      request.limit() <= 0 ? kUsualIncidents : std::min(request.limit(), kMaxIncidents);
+      request.limit() <= 0 ? kUsualIncidents : std::min(request.limit(), kMostIncidents);
+  return ListWithout({}, request, std::max(request.offset(), 0), limit);
+}
+
+absl::StatusOr<v1::ListIncidentsResponse> History::ListWithout(
+    const std::vector<std::string>& ids, const v1::ListIncidentsRequest& request, int64_t offset,
+    int64_t limit) const {
+  const Filter all(request);
+  Filter filter = all;
+  filter.Without(ids);
   v1::ListIncidentsResponse response;
   const absl::MutexLock lock(&mutex_);
   Sql count(db_, "SELECT count(*) FROM incidents" + filter.Where());
@@ -232,7 +295,7 @@ absl::StatusOr<v1::ListIncidentsResponse> History::List(
                              request.with_stacks() ? "stacks" : "''", " FROM incidents",
                              filter.Where(), " ORDER BY opened_ns DESC, id LIMIT ? OFFSET ?"));
   filter.BindTo(&rows);
-  rows.Bind(limit).Bind(std::max(request.offset(), 0));
+  rows.Bind(limit).Bind(offset);
   while (rows.Next()) {
     v1::Incident* incident = response.add_incidents();
     incident->ParseFromString(rows.Bytes(0));
@@ -240,7 +303,7 @@ absl::StatusOr<v1::ListIncidentsResponse> History::List(
     if (request.with_stacks()) incident->MergeFromString(rows.Bytes(2));
   }
   if (!rows.status().ok()) return rows.status();
-  AddRepeated(db_, filter, &response);
+  AddRepeated(db_, all, &response);
   return response;
 }
 
@@ -262,6 +325,14 @@ int History::LastNumber(const std::string& job) const {
   Sql row(db_, "SELECT max(number) FROM incidents WHERE job = ?");
   row.Bind(job);
   return row.Next() ? static_cast<int>(row.Integer(0)) : 0;
+}
+
+std::map<std::string, int> History::LastNumbers() const {
+  std::map<std::string, int> numbers;
+  const absl::MutexLock lock(&mutex_);
+  Sql rows(db_, "SELECT job, max(number) FROM incidents GROUP BY job");
+  while (rows.Next()) numbers[rows.Bytes(0)] = static_cast<int>(rows.Integer(1));
+  return numbers;
 }
 
 absl::Status History::Trim(int64_t now_ns) {

@@ -3,16 +3,14 @@
 #include <httplib.h>
 #include <openssl/crypto.h>
 
+#include <algorithm>
 #include <atomic>
-#include <chrono>
-#include <condition_variable>
-#include <mutex>
-#include <thread>
+#include <cstring>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
+#include "absl/strings/str_replace.h"
 #include "daemon/address.h"
 #include "daemon/answer_cache.h"
 #include "daemon/daemon.h"
@@ -21,6 +19,7 @@
 #include "daemon/report/escape.h"
 #include "daemon/report/frozen_view.h"
 #include "daemon/report/html.h"
+#include "proto/steady_clock.h"
 
 namespace rollcall {
 namespace {
@@ -33,11 +32,8 @@ constexpr char kCookie[] = "rollcall_token";
 // No page of another site can make a browser send this header.
 constexpr char kOurHeader[] = "X-Rollcall";
 
-constexpr size_t kThreads = 128;
-constexpr int kListenTries = 1000;  // of a millisecond
-constexpr int kMostViewers = 100;   // each holds a thread
-constexpr auto kLookForChanges = std::chrono::milliseconds(200);
-constexpr auto kSayAlive = std::chrono::seconds(5);
+constexpr char kEvents[] = "/api/v1/events";
+constexpr int kMostActions = 4;  // at once; each holds a thread while agents answer
 constexpr int64_t kAnswersLeastNs = 300'000'000;
 constexpr int64_t kAnswersMostNs = 1'000'000'000;
 
@@ -70,6 +66,62 @@ bool TakesGzip(const httplib::Request& request) {
   return absl::StrContains(request.get_header_value("Accept-Encoding"), "gzip");
 }
 
+// A request that is whole, and the place for its answer: no read or write waits for anybody.
+class Exchange : public httplib::Stream {
+ public:
+  explicit Exchange(const std::string& request) : request_(request) {}
+  std::string TakeAnswer() { return std::move(answer_); }
+
+  bool is_readable() const override { return at_ < request_.size(); }
+  bool is_writable() const override { return true; }
+  ssize_t read(char* bytes, size_t size) override {
+    const size_t count = std::min(size, request_.size() - at_);
+    std::memcpy(bytes, request_.data() + at_, count);
+    at_ += count;
+    return static_cast<ssize_t>(count);
+  }
+  ssize_t write(const char* bytes, size_t size) override {
+    answer_.append(bytes, size);
+    return static_cast<ssize_t>(size);
+  }
+  void get_remote_ip_and_port(std::string&, int&) const override {}
+  void get_local_ip_and_port(std::string&, int&) const override {}
+  socket_t socket() const override { return INVALID_SOCKET; }
+
+ private:
+  const std::string& request_;
+  size_t at_ = 0;
+  std::string answer_;
+};
+
+// The library's routes, requests and responses, without its sockets and threads.
+class Router : public httplib::Server {
+ public:
+  HttpFront::Reply Answer(const std::string& request) {
+    Exchange exchange(request);
+    HttpFront::Reply reply;
+    bool close = false, wants_events = false;
+    const bool ok =
+        process_request(exchange, false, close, [&](const httplib::Request& parsed) {
+          wants_events = parsed.method == "GET" && parsed.path == kEvents;
+          reply.job = parsed.get_param_value("job");
+        });
+    reply.bytes = exchange.TakeAnswer();
+    reply.close = close || !ok;
+    reply.is_stream = wants_events && absl::StartsWith(reply.bytes, "HTTP/1.1 200");
+    if (reply.is_stream) reply.bytes = StreamHead(reply.bytes);
+    return reply;
+  }
+
+ private:
+  // A stream ends with its connection.
+  static std::string StreamHead(const std::string& head) {
+    return absl::StrReplaceAll(head, {{"Content-Length: 0\r\n", "Connection: close\r\n"},
+                                      {"Connection: close\r\n", ""},
+                                      {"Connection: Keep-Alive\r\n", ""}});
+  }
+};
+
 // By a provider: what is set as content the library would compress once more.
 void SetBody(std::shared_ptr<const std::string> body, const std::string& type,
              httplib::Response* response) {
@@ -87,26 +139,20 @@ class HttpServer::Impl {
  public:
   Impl(Daemon* daemon, std::string token)
       : daemon_(daemon), token_(std::move(token)), answers_(kAnswersLeastNs, kAnswersMostNs) {
-    server_.new_task_queue = [] { return new httplib::ThreadPool(kThreads); };
     server_.set_default_headers({{"X-Content-Type-Options", "nosniff"},
                                  {"Referrer-Policy", "no-referrer"},
                                  {"Cache-Control", "no-cache"}});
     // httplib's default shares the port with another daemon; this only lets a daemon that was
     // restarted have the port of the one before, whose connections may still be closing.
-    server_.set_socket_options([](socket_t socket) {
+    server_.set_socket_options([this](socket_t socket) {
       const int yes = 1;
       setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes));
+      listener_ = socket;
     });
-    server_.set_tcp_nodelay(true);
-    server_.set_keep_alive_max_count(1000);
-    server_.set_payload_max_length(1 << 16);
     server_.set_pre_routing_handler(
         [this](const httplib::Request& request, httplib::Response& response) {
           return Admit(request, &response);
         });
-    server_.Get("/healthz", [](const httplib::Request&, httplib::Response& response) {
-      response.set_content("ok\n", "text/plain");
-    });
     server_.Get("/metrics", [this](const httplib::Request& request, httplib::Response& response) {
       const bool open =
           absl::StrContains(request.get_header_value("Accept"), "application/openmetrics-text");
@@ -114,10 +160,9 @@ class HttpServer::Impl {
                            open ? "application/openmetrics-text; version=1.0.0; charset=utf-8"
                                 : "text/plain; version=0.0.4; charset=utf-8");
     });
-    server_.Get("/api/v1/events",
-                [this](const httplib::Request& request, httplib::Response& response) {
-                  Events(request.get_param_value("job"), &response);
-                });
+    server_.Get(kEvents, [this](const httplib::Request&, httplib::Response& response) {
+      Events(&response);
+    });
     server_.Get("/report", [this](const httplib::Request& request, httplib::Response& response) {
       Report(request.get_param_value("id"), request.has_param("download"), &response);
     });
@@ -131,22 +176,21 @@ class HttpServer::Impl {
   }
 
   httplib::Server& server() { return server_; }
-  void Listen() {
-    thread_ = std::thread([this] { server_.listen_after_bind(); });
+  // After the server was bound.
+  bool Listen(int connections) {
+    HttpLimits limits;
+    limits.connections = connections;
+    front_ = std::make_unique<HttpFront>(
+        listener_, limits,
+        [this](const std::string& request) { return server_.Answer(request); },
+        [this](const std::string& job) { return daemon_->Version(job); });
+    return front_->Start();
   }
   void Stop() {
-    {
-      const std::lock_guard<std::mutex> lock(mutex_);
-      stopping_ = true;
-    }
-    wake_.notify_all();
-    if (!thread_.joinable()) return;
-    // The library takes no notice of stop() before it listens. It may also fail to.
-    for (int i = 0; i < kListenTries && !server_.is_running(); ++i) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    }
-    server_.stop();
-    thread_.join();
+    if (front_ != nullptr) front_->Stop();
+  }
+  HttpFront::Counts counts() const {
+    return front_ == nullptr ? HttpFront::Counts() : front_->counts();
   }
 
  private:
@@ -187,12 +231,21 @@ class HttpServer::Impl {
     response->set_content(absl::StrCat(std::string(status.message()), "\n"), "text/plain");
   }
 
+  void RefuseAction(httplib::Response* response) {
+    --actions_;
+    response->set_header("Retry-After", "5");
+    Refuse(absl::UnavailableError("others take stacks just now; ask again in some seconds"),
+           response);
+  }
+
   void AddApi() {
     for (const ApiRoute& route : kApiRoutes) {
       if (route.changes_anything) {
         server_.Post(route.path,
                      [this, &route](const httplib::Request& request, httplib::Response& response) {
+                       if (++actions_ > kMostActions) return RefuseAction(&response);
                        const auto answer = route.answer(daemon_, ParametersOf(request));
+                       --actions_;
                        if (!answer.ok()) return Refuse(answer.status(), &response);
                        SetBody(std::make_shared<std::string>(*answer), kJson, &response);
                      });
@@ -216,7 +269,7 @@ class HttpServer::Impl {
     std::string key = route.path;
     for (const auto& [name, value] : request.params) absl::StrAppend(&key, "\n", name, "=", value);
     const auto answer = answers_.Get(key, daemon_->Version(parameters.Get(route.job_parameter)),
-                                     absl::GetCurrentTimeNanos(),
+                                     SteadyNs(),
                                      [&] { return route.answer(daemon_, parameters); });
     if (!answer.ok()) return Refuse(answer.status(), response);
     const AnswerCache::Answer& made = *answer;
@@ -232,56 +285,16 @@ class HttpServer::Impl {
     SetBody({made, gzip ? &made->gzip : &made->json}, kJson, response);
   }
 
-  // Tells only that something has changed; viewers ask for what they show, and share the answers.
-  void Events(const std::string& job, httplib::Response* response) {
-    if (viewers_ >= kMostViewers) {
+  // The head; the front says the rest.
+  void Events(httplib::Response* response) {
+    if (!front_->HasRoomForViewer()) {
       response->status = 503;
       response->set_header("Retry-After", "30");
       response->set_content("too many viewers; ask for /api/v1/jobs now and then\n", "text/plain");
       return;
     }
-    struct Viewer {
-      explicit Viewer(std::atomic<int>* all) : count(all) { ++*count; }
-      ~Viewer() { --*count; }
-      Viewer(const Viewer&) = delete;
-      Viewer& operator=(const Viewer&) = delete;
-      std::atomic<int>* const count;
-      uint64_t version = 0;
-      bool begun = false;
-    };
     response->set_header("X-Accel-Buffering", "no");  // a proxy shall not collect them
-    auto viewer = std::make_shared<Viewer>(&viewers_);
-    response->set_chunked_content_provider(
-        "text/event-stream", [this, job, viewer](size_t, httplib::DataSink& sink) {
-          std::string text;
-          if (!AwaitChange(job, &viewer->version, viewer->begun)) {
-            text = ": alive\n\n";
-          } else {
-            text = absl::StrCat("event: change\ndata: ", viewer->version, "\n\n");
-          }
-          viewer->begun = true;
-          const std::lock_guard<std::mutex> lock(mutex_);
-          if (stopping_) {
-            sink.done();
-            return true;
-          }
-          return sink.write(text.data(), text.size());
-        });
-  }
-
-  // False: nothing has changed for a while, or this ends.
-  bool AwaitChange(const std::string& job, uint64_t* version, bool wait) {
-    const auto until = std::chrono::steady_clock::now() + kSayAlive;
-    while (true) {
-      const uint64_t now = daemon_->Version(job);
-      if (now != *version || !wait) {
-        *version = now;
-        return true;
-      }
-      std::unique_lock<std::mutex> lock(mutex_);
-      if (stopping_ || std::chrono::steady_clock::now() > until) return false;
-      wake_.wait_for(lock, kLookForChanges);
-    }
+    response->set_content("", "text/event-stream");
   }
 
   void Report(const std::string& id, bool download, httplib::Response* response) {
@@ -327,16 +340,14 @@ class HttpServer::Impl {
   Daemon* const daemon_;
   const std::string token_;
   AnswerCache answers_;
-  std::atomic<int> viewers_{0};
-  std::mutex mutex_;
-  std::condition_variable wake_;
-  bool stopping_ = false;
-  httplib::Server server_;
-  std::thread thread_;
+  std::atomic<int> actions_{0};
+  int listener_ = -1;
+  Router server_;
+  std::unique_ptr<HttpFront> front_;
 };
 
-HttpServer::HttpServer(Daemon* daemon, std::string token)
-    : impl_(std::make_unique<Impl>(daemon, std::move(token))) {}
+HttpServer::HttpServer(Daemon* daemon, std::string token, int connections)
+    : impl_(std::make_unique<Impl>(daemon, std::move(token))), connections_(connections) {}
 HttpServer::~HttpServer() { Stop(); }
 
 absl::Status HttpServer::Start(const std::string& address) {
@@ -355,10 +366,11 @@ absl::Status HttpServer::Start(const std::string& address) {
                      "  another one?  --http=HOST:PORT   (port 0: any free one)"));
   }
   address_ = absl::StrCat(parsed->host, ":", port);
-  impl_->Listen();
-  return absl::OkStatus();
+  if (impl_->Listen(connections_)) return absl::OkStatus();
+  return absl::UnavailableError("cannot serve pages: too many files are open (ulimit -n)");
 }
 
 void HttpServer::Stop() { impl_->Stop(); }
+HttpFront::Counts HttpServer::counts() const { return impl_->counts(); }
 
 }  // namespace rollcall

@@ -9,13 +9,15 @@
 //
 // Listens on what it is told and nothing else. With a token, whoever asks must show it: as
 // "Authorization: Bearer TOKEN", or in a cookie that /?token=TOKEN sets. Texts come from jobs: the
-// page never takes them for markup, and its Content-Security-Policy runs no inline script.
+// page never takes them for markup, and its Content-Security-Policy runs no inline script. Clients
+// that are slow, or too many, are http_front.h's business.
 #pragma once
 
 #include <memory>
 #include <string>
 
 #include "absl/status/status.h"
+#include "daemon/http_front.h"
 
 namespace rollcall {
 
@@ -23,8 +25,8 @@ class Daemon;
 
 class HttpServer {
  public:
-  // `daemon` outlives this object. `token`: "" for none.
-  HttpServer(Daemon* daemon, std::string token);
+  // `daemon` outlives this object. `token`: "" for none. `connections`: at most so many at once.
+  HttpServer(Daemon* daemon, std::string token, int connections);
   ~HttpServer();
   HttpServer(const HttpServer&) = delete;
   HttpServer& operator=(const HttpServer&) = delete;
@@ -33,10 +35,12 @@ class HttpServer {
   absl::Status Start(const std::string& address);
   void Stop();
   const std::string& address() const { return address_; }
+  HttpFront::Counts counts() const;
 
  private:
   class Impl;
   std::unique_ptr<Impl> impl_;
+  const int connections_;
   std::string address_;
 };
 

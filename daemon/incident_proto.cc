@@ -7,28 +7,12 @@
 
 #include "daemon/rules/alignment.h"
 #include "daemon/sentences.h"
+#include "proto/clean_text.h"
 
 namespace rollcall {
 namespace {
 
 constexpr int64_t kSecond = 1'000'000'000;
-
-// Length of the UTF-8 sequence that begins at `i`; 0 if there is none.
-size_t SequenceAt(const std::string& text, size_t i) {
-  const auto byte = [&](size_t k) { return static_cast<unsigned char>(text[k]); };
-  const unsigned char first = byte(i);
-  if (first < 0x80) return 1;
-  const size_t length = first >= 0xf0 ? 4 : first >= 0xe0 ? 3 : 2;
-  if (first < 0xc2 || first > 0xf4 || i + length > text.size()) return 0;
-  for (size_t k = 1; k < length; ++k) {
-    if ((byte(i + k) & 0xc0) != 0x80) return 0;
-  }
-  // Overlong forms, surrogates and what lies beyond U+10FFFF.
-  const unsigned char second = byte(i + 1);
-  if ((first == 0xe0 && second < 0xa0) || (first == 0xed && second > 0x9f)) return 0;
-  if ((first == 0xf0 && second < 0x90) || (first == 0xf4 && second > 0x8f)) return 0;
-  return length;
-}
 
 void SetTime(int64_t ns, google::protobuf::Timestamp* time) {
   time->set_seconds(ns / kSecond);
@@ -95,15 +79,7 @@ v1::WaitEdge ToProto(const WaitEdge& edge) {
 
 }  // namespace
 
-std::string Utf8(const std::string& text) {
-  std::string clean;
-  for (size_t i = 0; i < text.size();) {
-    const size_t length = SequenceAt(text, i);
-    clean += length == 0 ? "?" : text.substr(i, length);
-    i += length == 0 ? 1 : length;
-  }
-  return clean;
-}
+std::string Utf8(const std::string& text) { return CleanText(text); }
 
 v1::Call ToProto(const CallArgs& call, uint64_t position) {
   v1::Call result;
@@ -161,6 +137,8 @@ v1::Verdict ToProto(const Verdict& verdict) {
   for (const AlignedCall& line : verdict.histories) *result.add_histories() = ToProto(line);
   for (const WaitEdge& edge : verdict.chain) *result.add_chain() = ToProto(edge);
   result.set_late(verdict.late);
+  result.set_evidence_age_seconds(
+      static_cast<double>(verdict.evidence_age_ns / (kSecond / 1000)) / 1000.0);
   return result;
 }
 

@@ -71,11 +71,35 @@ std::vector<int32_t> WorthAStack(const JobState& state, const std::vector<Verdic
   return result;
 }
 
+// Where none of them is heard nothing shows that they go on.
+bool AnyWaiterIsHeard(const JobState& state, const Incident& incident) {
+  bool any = false;
+  for (const Verdict& v : incident.verdicts) {
+    for (const int32_t process : v.waiting_processes) {
+      if (IsHeard(state, process)) return true;
+      any = true;
+    }
+  }
+  return !any;
+}
+
 bool SameCulprits(const Verdict& a, const Verdict& b) {
   return std::equal(a.culprits.begin(), a.culprits.end(), b.culprits.begin(), b.culprits.end(),
                     [](const Culprit& x, const Culprit& y) {
                       return x.process == y.process && x.rank == y.rank && x.ending == y.ending;
                     });
+}
+
+// That an agent is late is no news, and often over before anybody has read it.
+bool RestsOnOldWord(const std::vector<Verdict>& verdicts) {
+  return std::any_of(verdicts.begin(), verdicts.end(), [](const Verdict& v) { return v.stale; });
+}
+
+// As long as it has waited for all that is known: as of the oldest word, and not counting what
+// somebody was held for.
+int64_t CountedWait(const Verdict& v) {
+  const int64_t held_ns = std::max<int64_t>(v.counts_from_ns - v.since_ns, 0);
+  return v.waited_ns - held_ns - (v.stale ? v.evidence_age_ns : 0);
 }
 
 // Says the same, but for how long.
@@ -135,6 +159,7 @@ bool IncidentLife::Holds(const JobState& state, const std::vector<Verdict>& verd
 bool IncidentLife::IsDue(const Limits& limits) const {
   bool first_wait = true;
   for (const Verdict& v : live_->verdicts) {
+    if (v.hearsay) continue;
     if (v.at_once) return true;
     if (IsContradiction(v.cause)) {
       if (IsNews(v)) return true;
@@ -145,7 +170,7 @@ bool IncidentLife::IsDue(const Limits& limits) const {
                               : limits.hang_after_ns;
     // Consequences do not decide, unless a contradiction long reported is all
     // that explains them.
-    if ((first_wait || !v.is_consequence) && v.waited_ns >= limit) return true;
+    if ((first_wait || !v.is_consequence) && CountedWait(v) >= limit) return true;
     first_wait = false;
   }
   return false;
@@ -178,6 +203,7 @@ void IncidentLife::Open(const JobState& state, const std::vector<Verdict>& verdi
   incident.opened_ns = now_ns;
   incident.verdicts = verdicts;
   live_ = std::move(incident);
+  told_ = verdicts;
   gone_since_ns_ = 0;
   stacks_of_ = WorthAStack(state, verdicts);
   stacks_taken_ns_ = stacks_of_.empty() ? 0 : now_ns;
@@ -217,14 +243,15 @@ void IncidentLife::Refresh(const JobState& state, const std::vector<Verdict>& ve
                            int64_t now_ns, const Limits& limits, Events* events) {
   AskForStacks(state, now_ns, limits, events);
   if (!Holds(state, verdicts)) {
+    if (!AnyWaiterIsHeard(state, *live_)) return;
     if (gone_since_ns_ == 0) gone_since_ns_ = now_ns;
     return;
   }
   gone_since_ns_ = 0;
   if (IsBeingTornDown(state)) return;
-  const bool same = SameFindings(live_->verdicts, verdicts);
   live_->verdicts = verdicts;
-  if (same) return;
+  if (RestsOnOldWord(verdicts) || SameFindings(told_, verdicts)) return;
+  told_ = verdicts;
   if (live_->state == IncidentState::kConfirmed) Remember();
   events->push_back({IncidentEvent::Kind::kUpdated, *live_, NewStacks(state, now_ns)});
 }
@@ -250,6 +277,7 @@ void IncidentLife::Remember() {
 }
 
 void IncidentLife::Confirm(const JobState& state, int64_t now_ns, Events* events) {
+  told_ = live_->verdicts;
   live_->state = IncidentState::kConfirmed;
   live_->confirmed_ns = now_ns;
   ended_when_confirmed_ = CountEndedRanks(state);

@@ -85,6 +85,7 @@ class IncidentLife {
   std::string job_;
   int count_;
   std::optional<Incident> live_;
+  std::vector<Verdict> told_;    // as of the last event
   int64_t stacks_taken_ns_ = 0;  // 0: nothing to take again
   std::vector<int32_t> stacks_of_;
   size_t rest_next_ = 0;             // index of the process that the next portion begins with

@@ -14,6 +14,7 @@
 #include "absl/time/time.h"
 #include "daemon/address.h"
 #include "daemon/daemon.h"
+#include "daemon/descriptors.h"
 #include "daemon/report/writer.h"
 
 namespace {
@@ -111,6 +112,11 @@ int main(int argc, char** argv) {
   app.add_option("--http-token-file", flags.token_file,
                  "file of a token that whoever asks by HTTP must show")
       ->envname("ROLLCALL_HTTP_TOKEN_FILE");
+  app.add_option("--http-max-connections", options.http_connections,
+                 "to the page, at once; a new one then takes the place of the slowest")
+      ->envname("ROLLCALL_HTTP_MAX_CONNECTIONS")
+      ->capture_default_str()
+      ->check(CLI::Range(8, 100000));
   app.add_option("--history", flags.history,
                  "file of all incidents, or none; the default lies beside --report-dir, with .db after it")
       ->envname("ROLLCALL_HISTORY");
@@ -155,6 +161,7 @@ int main(int argc, char** argv) {
           options.http);
     }
   }
+  options.alerts.open_files = rollcall::RaiseDescriptorLimit();
   rollcall::Daemon daemon(options);
   if (status.ok()) status = daemon.Start();
   if (!status.ok()) {

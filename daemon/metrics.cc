@@ -128,6 +128,33 @@ double CpuSeconds() {
   return seconds(usage.ru_utime) + seconds(usage.ru_stime);
 }
 
+// What leaves the daemon: whether it does, what waits and what was lost.
+void AddDelivery(const MetricsSnapshot& snapshot, Families* out) {
+  const auto count = [out](const char* name, const char* help, uint64_t value) {
+    out->Counter(name, help, {}, static_cast<double>(value));
+  };
+  const auto now = [out](const char* name, const char* help, uint64_t value) {
+    out->Gauge(name, help, {}, static_cast<double>(value));
+  };
+  count("rollcall_reports_written_total", "Reports written or brought up to date",
+        snapshot.reports.written);
+  count("rollcall_report_errors_total", "Times that a report could not be written",
+        snapshot.reports.failed);
+  count("rollcall_reports_lost_total", "Reports given up", snapshot.reports.lost);
+  now("rollcall_reports_waiting", "Reports that wait to be written", snapshot.reports.waiting);
+  count("rollcall_history_errors_total", "Times that the history could not be written",
+        snapshot.history.failed);
+  count("rollcall_history_lost_total", "Incidents that the history will never have",
+        snapshot.history.lost);
+  now("rollcall_history_waiting", "Incidents that wait to be saved", snapshot.history.waiting);
+  count("rollcall_alerts_sent_total", "Alerts delivered", snapshot.alerts_sent);
+  count("rollcall_alert_errors_total", "Alerts given up or dropped", snapshot.alerts_failed);
+  now("rollcall_alerts_waiting", "Alerts that wait to be delivered", snapshot.alerts_waiting);
+  now("rollcall_http_connections", "Connections to the page", snapshot.http.connections);
+  count("rollcall_http_dropped_total", "Connections to the page that were closed to make room, or "
+        "were too slow", snapshot.http.dropped);
+}
+
 void AddDaemon(const MetricsSnapshot& snapshot, Families* out) {
   out->Gauge("rollcall_build_info", "1; the release is a label", {{"version", snapshot.version}}, 1);
   out->Gauge("rollcall_agents_connected", "Agents that are connected", {}, snapshot.agents);
@@ -138,16 +165,7 @@ void AddDaemon(const MetricsSnapshot& snapshot, Families* out) {
                static_cast<double>(snapshot.ticks));
   out->Counter("rollcall_daemon_tick_seconds_total", "Time that they took", {},
                snapshot.tick_seconds);
-  out->Counter("rollcall_reports_written_total", "Reports written or brought up to date", {},
-               static_cast<double>(snapshot.reports));
-  out->Counter("rollcall_report_errors_total", "Reports that could not be written", {},
-               static_cast<double>(snapshot.reports_failed));
-  out->Counter("rollcall_history_errors_total", "Times that the history could not be written", {},
-               static_cast<double>(snapshot.history_failed));
-  out->Counter("rollcall_alerts_sent_total", "Alerts delivered", {},
-               static_cast<double>(snapshot.alerts_sent));
-  out->Counter("rollcall_alert_errors_total", "Alerts given up or dropped", {},
-               static_cast<double>(snapshot.alerts_failed));
+  AddDelivery(snapshot, out);
   out->Gauge("process_resident_memory_bytes", "Memory of the daemon", {}, ResidentBytes());
   out->Counter("process_cpu_seconds_total", "CPU time of the daemon", {}, CpuSeconds());
 }

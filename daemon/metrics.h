@@ -9,7 +9,10 @@
 #include <string>
 #include <vector>
 
+#include "daemon/history_keeper.h"
+#include "daemon/http_front.h"
 #include "daemon/model/job_state.h"
+#include "daemon/report_queue.h"
 #include "rollcall/v1/query.pb.h"
 
 namespace rollcall {
@@ -32,8 +35,10 @@ struct MetricsSnapshot {
   uint64_t dropped_agent_ticks = 0;
   uint64_t ticks = 0;
   double tick_seconds = 0;
-  uint64_t reports = 0, reports_failed = 0, history_failed = 0;
-  uint64_t alerts_sent = 0, alerts_failed = 0;
+  ReportQueue::Counts reports;
+  HistoryKeeper::Counts history;
+  HttpFront::Counts http;
+  uint64_t alerts_sent = 0, alerts_failed = 0, alerts_waiting = 0;
 };
 
 // Call records that were overwritten before they were read.

@@ -42,13 +42,21 @@ bool HasEnded(const JobState& job, int32_t process) {
   return HowProcessEnded(job, process) != Gone::kNo;
 }
 
+// It has ended, and whoever says so has not only just begun to speak.
+bool IsKnownToHaveEnded(const JobState& job, int32_t process) {
+  const AgentState* agent = AgentOf(job, process);
+  return HasEnded(job, process) && (agent == nullptr || agent->is_settled);
+}
+
 // What is left to be judged: communicators whose members have all ended.
 JobState Fallen(const JobState& job, std::set<uint64_t>* judged) {
   JobState fallen;
   fallen.name = job.name;
   for (const auto& [id, comm] : job.communicators) {
     const bool ended = std::all_of(comm.members.begin(), comm.members.end(),
-                                   [&](const auto& m) { return HasEnded(job, m.second.process); });
+                                   [&](const auto& m) {
+                                     return IsKnownToHaveEnded(job, m.second.process);
+                                   });
     if (!ended || comm.members.empty() || !judged->insert(id).second) continue;
     Communicator& copy = fallen.communicators[id] = comm;
     copy.version = 0;  // its counts of who waits are of the dead

@@ -23,6 +23,7 @@ add_library(rollcall_rules STATIC
   ${CMAKE_CURRENT_LIST_DIR}/rules/deadlock.cc
   ${CMAKE_CURRENT_LIST_DIR}/rules/describe.cc
   ${CMAKE_CURRENT_LIST_DIR}/rules/divergence.cc
+  ${CMAKE_CURRENT_LIST_DIR}/rules/freshness.cc
   ${CMAKE_CURRENT_LIST_DIR}/rules/host_lost.cc
   ${CMAKE_CURRENT_LIST_DIR}/rules/init_incomplete.cc
   ${CMAKE_CURRENT_LIST_DIR}/rules/mismatch.cc

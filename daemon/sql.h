@@ -47,9 +47,14 @@ class Sql {
     }
     return status();
   }
+  // kDataLoss: the file is damaged. kUnavailable: anything else that went wrong.
   absl::Status status() const {
     if (result_ == SQLITE_OK || result_ == SQLITE_ROW || result_ == SQLITE_DONE) {
       return absl::OkStatus();
+    }
+    const int code = result_ & 0xff;  // without what extends it
+    if (code == SQLITE_CORRUPT || code == SQLITE_NOTADB) {
+      return absl::DataLossError(sqlite3_errmsg(db_));
     }
     return absl::UnavailableError(sqlite3_errmsg(db_));
   }

@@ -16,12 +16,12 @@ v1::ProcessStack WithoutAnswer(const StackCalls::Process& process, int32_t rank,
 }  // namespace
 
 void StackCalls::Begin(uint64_t request, std::map<Process, int32_t> ranks) {
-  const absl::MutexLock lock(&mutex_);
-  calls_[request].open = std::move(ranks);
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (!closed_) calls_[request].open = std::move(ranks);
 }
 
 bool StackCalls::Deliver(uint64_t request, const v1::ProcessStack& stack) {
-  const absl::MutexLock lock(&mutex_);
+  const std::lock_guard<std::mutex> lock(mutex_);
   const auto call = calls_.find(request);
   if (call == calls_.end()) return false;
   const auto open = call->second.open.find({stack.host(), stack.pid()});
@@ -29,30 +29,31 @@ bool StackCalls::Deliver(uint64_t request, const v1::ProcessStack& stack) {
   call->second.came.push_back(stack);
   call->second.came.back().set_rank(open->second);
   call->second.open.erase(open);
+  came_.notify_all();
   return true;
 }
 
-void StackCalls::GiveUp(uint64_t request, const std::string& host, const std::string& why) {
-  const absl::MutexLock lock(&mutex_);
+void StackCalls::GiveUp(uint64_t request, const std::vector<Process>& processes,
+                        const std::string& why) {
+  const std::lock_guard<std::mutex> lock(mutex_);
   const auto call = calls_.find(request);
   if (call == calls_.end()) return;
   auto& open = call->second.open;
-  for (auto at = open.begin(); at != open.end();) {
-    if (at->first.first != host) {
-      ++at;
-      continue;
-    }
+  for (const Process& process : processes) {
+    const auto at = open.find(process);
+    if (at == open.end()) continue;
     call->second.came.push_back(WithoutAnswer(at->first, at->second, why));
-    at = open.erase(at);
+    open.erase(at);
   }
+  came_.notify_all();
 }
 
-std::optional<v1::ProcessStack> StackCalls::Next(uint64_t request, absl::Time deadline) {
-  const absl::MutexLock lock(&mutex_);
+std::optional<v1::ProcessStack> StackCalls::Next(uint64_t request, Deadline deadline) {
+  std::unique_lock<std::mutex> lock(mutex_);
   const auto call = calls_.find(request);
   if (call == calls_.end()) return std::nullopt;
   const auto has_more = [&call] { return !call->second.came.empty() || call->second.open.empty(); };
-  mutex_.AwaitWithDeadline(absl::Condition(&has_more), deadline);
+  came_.wait_until(lock, deadline, has_more);
   if (!call->second.came.empty()) {
     v1::ProcessStack stack = std::move(call->second.came.front());
     call->second.came.pop_front();
@@ -70,8 +71,15 @@ std::optional<v1::ProcessStack> StackCalls::Next(uint64_t request, absl::Time de
 }
 
 void StackCalls::End(uint64_t request) {
-  const absl::MutexLock lock(&mutex_);
+  const std::lock_guard<std::mutex> lock(mutex_);
   calls_.erase(request);
+}
+
+void StackCalls::Close() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  closed_ = true;
+  for (auto& [request, call] : calls_) call.open.clear();
+  came_.notify_all();
 }
 
 }  // namespace rollcall

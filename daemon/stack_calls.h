@@ -1,16 +1,17 @@
 // People's requests for stacks, while the answers of agents come in one by one. Thread-safe.
 #pragma once
 
+#include <chrono>
+#include <condition_variable>
 #include <cstdint>
 #include <deque>
 #include <map>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
-#include "absl/base/thread_annotations.h"
-#include "absl/synchronization/mutex.h"
-#include "absl/time/time.h"
 #include "rollcall/v1/incident.pb.h"
 
 namespace rollcall {
@@ -25,14 +26,20 @@ class StackCalls {
   // False if nobody has asked for it.
   bool Deliver(uint64_t request, const v1::ProcessStack& stack);
 
-  // The host's agent cannot be asked.
-  void GiveUp(uint64_t request, const std::string& host, const std::string& why);
+  // The agent of these processes cannot be asked.
+  void GiveUp(uint64_t request, const std::vector<Process>& processes, const std::string& why);
+
+  // By a clock that nobody can set.
+  using Deadline = std::chrono::steady_clock::time_point;
 
   // The next that came; at the deadline those that did not, with an error. nullopt: all are out,
   // and the request is forgotten.
-  std::optional<v1::ProcessStack> Next(uint64_t request, absl::Time deadline);
+  std::optional<v1::ProcessStack> Next(uint64_t request, Deadline deadline);
 
   void End(uint64_t request);
+
+  // Nobody waits any more, from now on: the daemon stops.
+  void Close();
 
  private:
   struct Call {
@@ -40,8 +47,11 @@ class StackCalls {
     std::deque<v1::ProcessStack> came;
   };
 
-  absl::Mutex mutex_;
-  std::map<uint64_t, Call> calls_ ABSL_GUARDED_BY(mutex_);
+  // All below.
+  std::mutex mutex_;
+  std::condition_variable came_;
+  bool closed_ = false;
+  std::map<uint64_t, Call> calls_;
 };
 
 }  // namespace rollcall

@@ -3,12 +3,12 @@
 #include <algorithm>
 
 #include "absl/strings/match.h"
+#include "daemon/rules/rules.h"
 #include "rollcall/v1/incident.pb.h"
 
 namespace rollcall {
 namespace {
 
-constexpr size_t kPortion = 256;
 constexpr int64_t kPortionsApartNs = 1'000'000'000;
 
 bool IsRank(const Process& process) {
@@ -32,18 +32,18 @@ bool WaitsForOthers(const v1::ProcessStack& stack) {
 
 std::vector<int32_t> StartWatch::Next(const JobState& state, int64_t now_ns, const Limits& limits) {
   std::vector<int32_t> portion;
-  if (!state.communicators.empty()) return portion;
+  if (HasStarted(state)) return portion;
   const auto ranks = std::count_if(state.processes.begin(), state.processes.end(), IsRank);
   if (ranks == 0) return portion;
   if (next_ns_ == 0) next_ns_ = now_ns + limits.suspect_after_ns;
   if (now_ns < next_ns_) return portion;
-  for (; at_ < state.processes.size() && portion.size() < kPortion; ++at_) {
+  for (; at_ < state.processes.size() && portion.size() < kStartPortion; ++at_) {
     if (IsRank(state.processes[at_])) portion.push_back(static_cast<int32_t>(at_));
   }
   next_ns_ = now_ns + kPortionsApartNs;
   if (at_ == state.processes.size()) {
     at_ = 0;
-    next_ns_ = now_ns + std::max(kPortionsApartNs, limits.suspect_after_ns);
+    next_ns_ = now_ns + StartRoundNs(0, limits);
   }
   return portion;
 }

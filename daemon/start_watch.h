@@ -20,7 +20,7 @@ bool WaitsForOthers(const v1::ProcessStack& stack);
 class StartWatch {
  public:
   // Processes whose stacks are due, as indices: a portion a second, round and round.
-  // Empty: none, for now; always once the job has a communicator.
+  // Empty: none, for now; always once a rank that lives has been in a communicator.
   std::vector<int32_t> Next(const JobState& state, int64_t now_ns, const Limits& limits);
 
  private:

@@ -84,7 +84,7 @@ int64_t Began(const JobState& state) {
 }  // namespace
 
 void FillJobStatus(const JobState& state, int64_t now_ns, bool with_communicators,
-                   v1::JobStatus* status) {
+                   v1::JobStatus* status, int64_t to_wall_ns) {
   status->set_name(Utf8(state.name));
   status->set_processes(static_cast<int32_t>(state.processes.size()));
   status->set_ranks(PublicRanks(state).count());
@@ -97,7 +97,10 @@ void FillJobStatus(const JobState& state, int64_t now_ns, bool with_communicator
   for (const std::string& host : hosts) status->add_hosts(Utf8(host));
   status->set_communicators_total(static_cast<int32_t>(state.communicators.size()));
   const int64_t began = Began(state);
-  if (began != 0) status->set_since(absl::FormatTime(absl::FromUnixNanos(began), absl::UTCTimeZone()));
+  if (began != 0) {
+    status->set_since(
+        absl::FormatTime(absl::FromUnixNanos(began + to_wall_ns), absl::UTCTimeZone()));
+  }
   if (!with_communicators) return;
   for (const auto& [id, comm] : state.communicators) {
     FillCommunicator(state, comm, now_ns, status->add_communicators());

@@ -48,6 +48,15 @@ void CopyAnnotations(segment::Annotations* to) {
 
 }  // namespace rollcall
 
+// This copy's own, whichever the name stands for in the process.
+extern "C" __attribute__((visibility("hidden"), alias("rollcall_set_step"))) void own_set_step(
+    uint64_t step);
+
+bool rollcall::AnotherCopyIsFirst() {
+  void (*volatile first)(uint64_t) = &rollcall_set_step;  // else the compiler knows the answer
+  return first != &own_set_step;
+}
+
 extern "C" ROLLCALL_EXPORT void rollcall_set_step(uint64_t step) {
   rollcall::Tell([step](rollcall::segment::Annotations* place) {
     place->step.store(step + 1, std::memory_order_relaxed);

@@ -8,4 +8,8 @@ namespace rollcall {
 // What was said before the segment was made.
 void CopyAnnotations(segment::Annotations* to);
 
+// Whether what the program says of itself goes to another copy of this library, which was loaded
+// before this one: that one records the calls too.
+bool AnotherCopyIsFirst();
+
 }  // namespace rollcall

@@ -10,11 +10,13 @@
 #include <unistd.h>
 
 #include "interpose/keep_errno.h"
+#include "interpose/keep_loaded.h"
 #include "interpose/python_files.h"
 #include "interpose/python_layout.h"
 #include "interpose/python_lines.h"
 #include "interpose/real.h"
 #include "interpose/segment.h"
+#include "interpose/segment_file.h"
 #include "interpose/writer.h"
 
 namespace rollcall {
@@ -191,6 +193,7 @@ bool FindLayout(const SafeMemory& memory) {
   string_type = symbol("PyUnicode_Type");
   bytes_type = symbol("PyBytes_Type");
   if (getter == 0 || code_type == 0 || string_type == 0 || bytes_type == 0) return false;
+  if (!KeepLoaded(reinterpret_cast<const void*>(getter))) return false;
   thread_state = reinterpret_cast<ThreadStateFn>(getter);
   struct Words {
     uint64_t words[kDebugOffsetWords];
@@ -251,6 +254,7 @@ void StartCallSites() {
   const SafeMemory memory;
   const bool right = FindLayout(memory) && IsRight(memory) &&
                      ReserveInSegment(segment::kSitesOffset, segment::kShapesOffset);
+  dlerror();  // our failed look-ups are not the program's
   has_call_sites.store(right, std::memory_order_release);
   busy.store(false);
 }

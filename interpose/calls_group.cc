@@ -1,6 +1,7 @@
 // The wrappers of group calls. A call inside a group is entered when it is made,
 // but happens (and may block the host) when the outermost group ends.
 #include "interpose/graphs.h"
+#include "interpose/group_lists.h"
 #include "interpose/late.h"
 #include "interpose/lifecycle.h"
 #include "interpose/real.h"
@@ -13,7 +14,7 @@ namespace {
 // asked how far it is.
 bool LaunchesLater(const ThreadState* thread) {
   for (int i = 0; i < thread->group_size; ++i) {
-    if (thread->group[i].comm->non_blocking) return true;
+    if (thread->lists->group[i].comm->non_blocking) return true;
   }
   return false;
 }
@@ -22,7 +23,7 @@ bool LaunchesLater(const ThreadState* thread) {
 template <typename Mark>
 void MarkGroup(const ThreadState* thread, MarkerPoint point, Mark mark) {
   for (int i = 0; i < thread->group_size; ++i) {
-    const GroupComm& part = thread->group[i];
+    const GroupComm& part = thread->lists->group[i];
     if (part.capture != 0) {
       if (part.graph != nullptr) MarkCaptured(part.comm, part.stream, part.graph, point);
       continue;
@@ -51,9 +52,9 @@ void MarkGroupAfter(const ThreadState* thread) {
 
 void StampRecords(const GroupComm& part, uint64_t now, ncclResult_t result) {
   const uint64_t end = Get(part.comm->entry->recorded);
-  const uint64_t oldest = end > segment::kRingCapacity ? end - segment::kRingCapacity : 0;
+  const uint64_t oldest = OldestRecord(part.comm, end);
   for (uint64_t n = part.recorded > oldest ? part.recorded : oldest; n < end; ++n) {
-    segment::CallRecord* record = &part.comm->ring[n % segment::kRingCapacity];
+    segment::CallRecord* record = RecordAt(part.comm, n);
     if (Get(record->returned) != 0) continue;
     record->result.store(static_cast<uint8_t>(result), std::memory_order_relaxed);
     record->returned.store(now, std::memory_order_release);
@@ -65,11 +66,12 @@ void StampRecords(const GroupComm& part, uint64_t now, ncclResult_t result) {
 void CloseGroup(ThreadState* thread, ncclResult_t result) {
   const uint64_t now = Now();
   for (int i = 0; i < thread->group_size; ++i) {
-    const GroupComm& part = thread->group[i];
+    const GroupComm& part = thread->lists->group[i];
     segment::CommEntry* entry = part.comm->entry;
     if (result == ncclInProgress && part.comm->non_blocking) continue;
     StampRecords(part, now, result);
     if (IsError(result)) {  // nothing of the group was launched
+      part.comm->placed_out_of_order = true;
       entry->signature.store(part.signature, std::memory_order_relaxed);
       Raise(&entry->entered, part.entered);
       Raise(&entry->p2p_entered, part.p2p_entered);
@@ -91,7 +93,7 @@ void ForgetGroup(ThreadState* thread) {
 // and throws it away.
 template <typename Function, typename... Args>
 ncclResult_t EndGroup(Function* real, ThreadState* thread, Op op, bool launches, Args... args) {
-  const LocalComm* first = thread->group_size > 0 ? thread->group[0].comm : nullptr;
+  const LocalComm* first = thread->group_size > 0 ? thread->lists->group[0].comm : nullptr;
   const Blocked blocked(thread, op, first, nullptr, Now());
   if (launches) MarkGroupBefore(thread);
   const ncclResult_t result = real(args...);
@@ -103,7 +105,7 @@ ncclResult_t EndGroup(Function* real, ThreadState* thread, Op op, bool launches,
 
 void NoteLateGroup(const ThreadState* thread) {
   for (int i = 0; i < thread->group_size; ++i) {
-    const GroupComm& part = thread->group[i];
+    const GroupComm& part = thread->lists->group[i];
     if (part.comm->non_blocking) NoteLate(thread, part.comm, part.recorded);
   }
 }

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "interpose/creations.h"
+#include "interpose/group_lists.h"
 #include "interpose/late.h"
 #include "interpose/real.h"
 #include "interpose/side_channel.h"
@@ -50,7 +52,7 @@ int32_t Ask(const char* symbol, ncclComm_t handle) {
 }
 
 void NoteNcclVersion() {
-  segment::SegmentHeader* header = recorder.header.load(std::memory_order_acquire);
+  segment::SegmentHeader* header = recorder.mapping.load(std::memory_order_acquire);
   if (header->nccl_version != 0) return;
   using Query = ncclResult_t (*)(int*);
   const auto query = reinterpret_cast<Query>(FindRealByName("ncclGetVersion"));
@@ -112,8 +114,8 @@ ncclResult_t ObserveCreate(Function* real, Op op, const NewComm& what, ncclComm_
   NoteNcclVersion();
   const ncclResult_t result = CallBlocked(real, thread, op, comm, args...);
   if (thread->group_depth > 0 && !IsError(result)) {
-    if (thread->pending_size < kGroupComms) {
-      thread->pending[thread->pending_size++] = {comm, handle};
+    if (thread->pending_size < kGroupComms && ListsOf(thread) != nullptr) {
+      thread->lists->pending[thread->pending_size++] = {comm, handle};
     }
     return result;
   }
@@ -264,6 +266,7 @@ ncclResult_t ObserveInitAll(decltype(&ncclCommInitAll) real, ncclComm_t* handles
   thread->nested_unique_id = 0;
   const ncclResult_t result = real(handles, devices, list);
   for (int rank = 0; rank < noted; ++rank) {
+    NoteCreation(thread->nested_unique_id, rank);
     if (comms[rank] == nullptr) continue;
     comms[rank]->entry->base_id.store(thread->nested_unique_id, std::memory_order_relaxed);
     comms[rank]->entry->id.store(thread->nested_unique_id, std::memory_order_relaxed);
@@ -277,7 +280,7 @@ ncclResult_t ObserveInitAll(decltype(&ncclCommInitAll) real, ncclComm_t* handles
 
 void BindPending(ThreadState* thread, ncclResult_t result) {
   for (int i = 0; i < thread->pending_size; ++i) {
-    const PendingComm& pending = thread->pending[i];
+    const PendingComm& pending = thread->lists->pending[i];
     NoteCreated(pending.comm, IsError(result) ? nullptr : *pending.handle, result);
     if (result == ncclSuccess && *pending.handle != nullptr) EnableMarkersOfDevice(pending.comm);
   }

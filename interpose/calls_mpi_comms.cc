@@ -2,6 +2,7 @@
 //
 // An id that all members know without talking: the parent's, which creation on it this
 // is, and which rank of the parent is the child's first.
+#include "interpose/creations.h"
 #include "interpose/mpi_requests.h"
 #include "interpose/real.h"
 

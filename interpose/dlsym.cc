@@ -8,10 +8,13 @@
 //
 // A wrapper is given out only where the real look-up succeeds (else programs
 // that probe for newer functions would be told lies), and bound to that very
-// function. A second NCCL in the same process gets its own functions back: it
-// works as if we were not there, and tells of itself (profiler_plugin.h).
+// function, whose library then stays loaded. A second NCCL in the same process gets
+// its own functions back: it works as if we were not there, and tells of itself
+// (profiler_plugin.h). So does one that the loader does not promise to keep.
 #include "interpose/old_glibc.h"
 
+#include "interpose/keep_errno.h"
+#include "interpose/keep_loaded.h"
 #include "interpose/profiler_plugin.h"
 #include "interpose/real.h"
 
@@ -29,6 +32,23 @@ void* Twin(void* handle, const char* name, void* real) {
   if (found != nullptr) return found;
   dlerror();  // our failed look-up is not the program's
   return real;
+}
+
+bool Keep(const void* real) {
+  const KeepErrno keep_errno;
+  const bool kept = KeepLoaded(real);
+  if (!kept) dlerror();
+  return kept;
+}
+
+// Whether the wrapper calls `real` from now on, or did already. It is the wrapper of linked calls
+// too, also of libraries that are loaded later: so it calls nothing that those would not.
+bool Bind(Fn fn, const char* name, void* real) {
+  std::atomic<void*>& slot = real_functions[static_cast<int>(fn)];
+  void* bound = slot.load(std::memory_order_acquire);
+  if (bound != nullptr) return bound == real;
+  if (!IsWhatLinkedCallsGet(name, real) || !Keep(real)) return false;
+  return slot.compare_exchange_strong(bound, real, std::memory_order_acq_rel) || bound == real;
 }
 
 bool MayBeOurs(const char* name) { return strchr("nchmM", name[0]) != nullptr; }
@@ -50,11 +70,7 @@ extern "C" __attribute__((visibility("hidden"))) void* rollcall_dlsym_look_up(vo
   Fn fn;
   void* wrapper = WrapperOf(name, &fn);
   if (wrapper == nullptr || real == wrapper) return real;
-  real = Twin(handle, name, real);
-  void* bound = nullptr;
-  std::atomic<void*>& slot = real_functions[static_cast<int>(fn)];
-  if (slot.compare_exchange_strong(bound, real, std::memory_order_acq_rel)) return wrapper;
-  return bound == real ? wrapper : real_dlsym(handle, name);
+  return Bind(fn, name, Twin(handle, name, real)) ? wrapper : real_dlsym(handle, name);
 }
 
 }  // namespace rollcall

@@ -3,7 +3,6 @@
 #include "interpose/elf_lookup.h"
 
 #include <link.h>
-#include <stdint.h>
 #include <string.h>
 
 namespace rollcall {
@@ -39,19 +38,69 @@ Tables TablesOf(const dl_phdr_info& object) {
   return tables;
 }
 
-// The table of symbols has no length of its own: its hash tables tell it.
-uint32_t CountOf(const Tables& tables) {
-  if (tables.hash != nullptr) return tables.hash[1];
-  if (tables.gnu_hash == nullptr) return 0;
+uint32_t GnuHash(const char* name) {
+  uint32_t hash = 5381;
+  for (; *name != '\0'; ++name) hash = hash * 33 + static_cast<unsigned char>(*name);
+  return hash;
+}
+
+uint32_t SystemVHash(const char* name) {
+  uint32_t hash = 0;
+  for (; *name != '\0'; ++name) {
+    hash = (hash << 4) + static_cast<unsigned char>(*name);
+    const uint32_t high = hash & 0xf0000000;
+    hash = (hash ^ (high >> 24)) & ~high;
+  }
+  return hash;
+}
+
+const ElfW(Sym) * Defined(const Tables& tables, uint32_t index, const char* name) {
+  const ElfW(Sym)* symbol = &tables.symbols[index];
+  const bool is_function =
+      (symbol->st_info & 0xf) == STT_FUNC || (symbol->st_info & 0xf) == STT_GNU_IFUNC;
+  const bool found = symbol->st_shndx != SHN_UNDEF && is_function &&
+                     strcmp(tables.names + symbol->st_name, name) == 0;
+  return found ? symbol : nullptr;
+}
+
+// DT_GNU_HASH: buckets, first hashed symbol, words of the filter, its shift; the filter, the
+// buckets, and a chain of hashes whose last one is odd.
+const ElfW(Sym) * FindByGnuHash(const Tables& tables, const char* name) {
   const uint32_t buckets = tables.gnu_hash[0], first = tables.gnu_hash[1];
   const uint32_t words = tables.gnu_hash[2] * (sizeof(ElfW(Addr)) / sizeof(uint32_t));
   const uint32_t* bucket = tables.gnu_hash + 4 + words;
   const uint32_t* chain = bucket + buckets;
-  uint32_t last = 0;
-  for (uint32_t i = 0; i < buckets; ++i) last = bucket[i] > last ? bucket[i] : last;
-  if (last < first) return first;
-  while ((chain[last - first] & 1) == 0) ++last;
-  return last + 1;
+  if (buckets == 0) return nullptr;
+  const uint32_t hash = GnuHash(name);
+  uint32_t index = bucket[hash % buckets];
+  if (index < first) return nullptr;
+  for (;; ++index) {
+    const uint32_t seen = chain[index - first];
+    if ((seen | 1) == (hash | 1)) {
+      const ElfW(Sym)* symbol = Defined(tables, index, name);
+      if (symbol != nullptr) return symbol;
+    }
+    if ((seen & 1) != 0) return nullptr;
+  }
+}
+
+// DT_HASH: buckets, symbols; the buckets, and for each symbol the next of its bucket.
+const ElfW(Sym) * FindBySystemVHash(const Tables& tables, const char* name) {
+  const uint32_t buckets = tables.hash[0], symbols = tables.hash[1];
+  const uint32_t* chain = tables.hash + 2 + buckets;
+  if (buckets == 0) return nullptr;
+  uint32_t index = tables.hash[2 + SystemVHash(name) % buckets];
+  for (; index != 0 && index < symbols; index = chain[index]) {
+    const ElfW(Sym)* symbol = Defined(tables, index, name);
+    if (symbol != nullptr) return symbol;
+  }
+  return nullptr;
+}
+
+const ElfW(Sym) * FindSymbol(const Tables& tables, const char* name) {
+  if (tables.symbols == nullptr || tables.names == nullptr) return nullptr;
+  if (tables.gnu_hash != nullptr) return FindByGnuHash(tables, name);
+  return tables.hash == nullptr ? nullptr : FindBySystemVHash(tables, name);
 }
 
 bool IsThisLibrary(const dl_phdr_info& object) {
@@ -66,32 +115,43 @@ bool IsThisLibrary(const dl_phdr_info& object) {
 
 struct Search {
   const char* name;
-  void* found;
+  uint32_t skip;  // objects to pass over
+  ElfObject* object;
+  bool found;
 };
 
-int SearchObject(dl_phdr_info* object, size_t, void* data) {
+// Called by the loader while it holds its lock: reads and copies, and calls nothing of its.
+int SearchObject(dl_phdr_info* info, size_t, void* data) {
   auto* search = static_cast<Search*>(data);
   // The kernel's own object has no addresses to be relocated by.
-  if (object->dlpi_addr == 0 || IsThisLibrary(*object)) return 0;
-  const Tables tables = TablesOf(*object);
-  if (tables.symbols == nullptr || tables.names == nullptr) return 0;
-  const uint32_t count = CountOf(tables);
-  for (uint32_t i = 0; i < count; ++i) {
-    const ElfW(Sym)& symbol = tables.symbols[i];
-    if (symbol.st_shndx == SHN_UNDEF || (symbol.st_info & 0xf) != STT_FUNC) continue;
-    if (strcmp(tables.names + symbol.st_name, search->name) != 0) continue;
-    search->found = reinterpret_cast<void*>(object->dlpi_addr + symbol.st_value);
-    return 1;
+  if (info->dlpi_addr == 0 || IsThisLibrary(*info)) return 0;
+  const ElfW(Sym)* symbol = FindSymbol(TablesOf(*info), search->name);
+  if (symbol == nullptr) return 0;
+  if (search->skip > 0) {
+    --search->skip;
+    return 0;
   }
-  return 0;
+  search->object->address = reinterpret_cast<void*>(info->dlpi_addr + symbol->st_value);
+  const char* name = info->dlpi_name == nullptr ? "" : info->dlpi_name;
+  const size_t length = strlen(name);
+  const bool fits = length < sizeof(search->object->name);
+  memcpy(search->object->name, name, fits ? length + 1 : 0);
+  if (!fits) search->object->name[0] = '\0';
+  search->found = true;
+  return 1;
 }
 
 }  // namespace
 
-void* FindFunctionInElf(const char* name) {
-  Search search = {name, nullptr};
+bool FindObjectWith(const char* symbol, uint32_t skip, ElfObject* out) {
+  Search search = {symbol, skip, out, false};
   dl_iterate_phdr(&SearchObject, &search);
   return search.found;
+}
+
+void* FindFunctionInElf(const char* name) {
+  ElfObject object;
+  return FindObjectWith(name, 0, &object) ? object.address : nullptr;
 }
 
 }  // namespace rollcall

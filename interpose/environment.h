@@ -2,6 +2,7 @@
 // the library (getenv) and by the agent (another process's /proc/PID/environ).
 #pragma once
 
+#include <cstdint>
 #include <cstdlib>
 #include <cstring>
 
@@ -28,6 +29,35 @@ inline constexpr RankVariables kRankVariables[] = {
 
 inline constexpr const char* kJobVariables[] = {"ROLLCALL_JOB", "TORCHELASTIC_RUN_ID",
                                                 "SLURM_JOB_ID", "PMIX_NAMESPACE", "JOB_NAME"};
+
+// The longest name of a job, without the zero behind it.
+inline constexpr size_t kMostJobName = 255;
+using JobName = char[kMostJobName + 1];
+
+// The name by which library, agent, daemon and command line know a job: the first line of `name`,
+// in printable ASCII. A name that is longer, or holds other bytes, ends in a hash of the whole, so
+// that two such names stay two.
+inline void CopyJobName(const char* name, JobName& out) {
+  constexpr size_t kHashText = 17;  // "-" and 16 digits
+  uint64_t hash = 0xcbf29ce484222325;  // FNV-1a
+  size_t length = 0;
+  bool changed = false;
+  for (; name[length] != '\0' && name[length] != '\n'; ++length) {
+    const auto byte = static_cast<unsigned char>(name[length]);
+    hash = (hash ^ byte) * 0x100000001b3;
+    const bool printable = byte >= ' ' && byte <= '~';
+    changed = changed || !printable;
+    if (length < kMostJobName) out[length] = printable ? name[length] : '?';
+  }
+  if (!changed && length <= kMostJobName) {
+    out[length] = '\0';
+    return;
+  }
+  size_t at = length < kMostJobName - kHashText ? length : kMostJobName - kHashText;
+  out[at++] = '-';
+  for (int shift = 60; shift >= 0; shift -= 4) out[at++] = "0123456789abcdef"[hash >> shift & 15];
+  out[at] = '\0';
+}
 
 struct Place {
   int rank = -1;
@@ -58,6 +88,7 @@ Place FindPlace(Get get) {
   return {};
 }
 
+// The job's name as the environment has it, of any length (CopyJobName()); "": there is none.
 template <typename Get>
 const char* FindJob(Get get) {
   for (const char* name : kJobVariables) {

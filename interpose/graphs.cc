@@ -253,13 +253,14 @@ void NoteLaunch(const GraphPart& part, const LaunchedPart& before, const CallGra
 void StampReplayed(const GraphPart& part, const LaunchedPart& before, uint64_t now, bool success) {
   segment::CommEntry* entry = part.comm->entry;
   const uint64_t end = Get(entry->recorded);
-  const uint64_t oldest = end > segment::kRingCapacity ? end - segment::kRingCapacity : 0;
+  const uint64_t oldest = OldestRecord(part.comm, end);
   for (uint64_t n = before.recorded > oldest ? before.recorded : oldest; n < end; ++n) {
-    segment::CallRecord* record = &part.comm->ring[n % segment::kRingCapacity];
+    segment::CallRecord* record = RecordAt(part.comm, n);
     record->result.store(success ? ncclSuccess : ncclUnhandledCudaError, std::memory_order_relaxed);
     record->returned.store(now, std::memory_order_release);
   }
   if (!success) {
+    part.comm->placed_out_of_order = true;
     entry->signature.store(before.signature, std::memory_order_relaxed);
     Raise(&entry->entered, before.entered);
     Raise(&entry->p2p_entered, before.p2p_entered);
@@ -353,7 +354,7 @@ CapturedRecord BeginCaptured(ThreadState* thread, LocalComm* comm, const CallInf
   thread->next_shape = thread->kept_shape;
   segment::CommEntry* entry = comm->entry;
   const uint64_t index = Get(entry->recorded);
-  segment::CallRecord* record = &comm->ring[index % segment::kRingCapacity];
+  segment::CallRecord* record = RecordAt(comm, index);
   FillRecord(record, index, Get(entry->entered), info, origin, now);
   entry->last_entered.store(now, std::memory_order_relaxed);
   Raise(&entry->recorded, index + 1);

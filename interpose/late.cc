@@ -41,7 +41,7 @@ void StopWaiting(LocalComm* comm, uint64_t since, bool launched) {
   const uint64_t now = Now();
   for (uint64_t n = first; n < end; ++n) {
     uint64_t never = 0;
-    comm->ring[n % segment::kRingCapacity].returned.compare_exchange_strong(never, now);
+    RecordAt(comm, n)->returned.compare_exchange_strong(never, now);
   }
   RaiseTo(&comm->entry->returned, entered);
   RaiseTo(&comm->entry->p2p_returned, p2p_entered);
@@ -71,13 +71,13 @@ void NoteLate(const ThreadState* thread, LocalComm* comm, uint64_t first_record)
   StopWaiting(comm, LateSince(comm), true);  // NCCL takes one after the other
   const segment::CommEntry* entry = comm->entry;
   const uint64_t end = Get(entry->recorded);
-  const uint64_t oldest = end > segment::kRingCapacity ? end - segment::kRingCapacity : 0;
+  const uint64_t oldest = OldestRecord(comm, end);
   const uint64_t first = first_record > oldest ? first_record : oldest;
   const segment::CallRecord* newest = nullptr;
   LateCall* late = &comm->late;
   late->collectives = late->p2p = 0;
   for (uint64_t n = first; n < end; ++n) {
-    const segment::CallRecord* record = &comm->ring[n % segment::kRingCapacity];
+    const segment::CallRecord* record = RecordAt(comm, n);
     if ((record->flags & segment::kRecordCaptured) != 0) continue;
     newest = record;
     if ((record->flags & segment::kRecordP2p) != 0) {

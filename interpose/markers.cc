@@ -6,6 +6,7 @@
 #include <dlfcn.h>
 #include <errno.h>
 
+#include "interpose/keep_cancel.h"
 #include "interpose/real.h"
 
 namespace rollcall {
@@ -38,8 +39,8 @@ bool Find(void* library, const char* name, F* function) {
 }
 
 bool LoadDriver() {
-  // NOLOAD: whoever uses a GPU has the driver loaded already.
-  void* library = dlopen("libcuda.so.1", RTLD_NOLOAD | RTLD_LAZY);
+  // NOLOAD: whoever uses a GPU has the driver loaded already. NODELETE: we remember its functions.
+  void* library = dlopen("libcuda.so.1", RTLD_NOLOAD | RTLD_NODELETE | RTLD_LAZY);
   if (library == nullptr) return false;
   Find(library, "cuStreamGetCaptureInfo_v2", &driver.capture_info);
   Find(library, "cuCtxPushCurrent_v2", &driver.push_context);
@@ -57,6 +58,7 @@ bool LoadDriver() {
 bool HaveDriver() {
   int state = driver_state.load(std::memory_order_acquire);
   if (state == 0 && driver_state.compare_exchange_strong(state, 1)) {
+    const KeepCancel keep_cancel;
     const int saved_errno = errno;
     state = LoadDriver() ? 2 : 3;
     dlerror();
@@ -66,15 +68,29 @@ bool HaveDriver() {
   return state == 2;
 }
 
-segment::MarkerLane* LaneOf(LocalComm* comm, const void* stream) {
-  const uint64_t hash = segment::Mix(0, reinterpret_cast<uintptr_t>(stream));
-  return &comm->lanes[hash % segment::kMarkerLanes];
+uint32_t LaneOf(const void* stream) {
+  return segment::Mix(0, reinterpret_cast<uintptr_t>(stream)) % segment::kMarkerLanes;
 }
 
 bool Write(LocalComm* comm, CUstream stream, const segment::Word* word, uint64_t value) {
   const size_t offset = reinterpret_cast<const char*>(word) - reinterpret_cast<char*>(comm->lanes);
   return driver.write_value(stream, comm->marker_base + offset, value,
                             CU_STREAM_WRITE_VALUE_DEFAULT) == CUDA_SUCCESS;
+}
+
+// The lane has another stream than before. One handle may stand for a stream of each thread.
+__attribute__((noinline, cold)) void NoteStream(LocalComm* comm, PlacedMarker* placed,
+                                                const void* stream) {
+  if (placed->word != nullptr || stream == CU_STREAM_PER_THREAD) comm->placed_out_of_order = true;
+  placed->stream = stream;
+}
+
+// As Write(), and notes it; before, for a write that fails never comes.
+bool Place(LocalComm* comm, PlacedMarker* placed, CUstream stream, const segment::Word* word,
+           uint64_t value) {
+  placed->word = word;
+  placed->value = value;
+  return Write(comm, stream, word, value);
 }
 
 segment::GraphLane* GraphLaneAt(LocalComm* comm, uint32_t lane) {
@@ -173,6 +189,14 @@ void SwitchMarkersOff(LocalComm* comm) {
       ~static_cast<uint32_t>(segment::kFlagMarkers | segment::kFlagGraphMarkers));
 }
 
+bool MarkersHaveLanded(const LocalComm* comm) {
+  if (comm->placed_out_of_order) return false;
+  for (const PlacedMarker& placed : comm->placed) {
+    if (placed.word != nullptr && placed.word->load() != placed.value) return false;
+  }
+  return true;
+}
+
 void EnableMarkers(LocalComm* comm) {
   if (!CanHaveMarkers()) return;
   CUcontext context = nullptr;
@@ -217,14 +241,17 @@ void PlaceMarkers(LocalComm* comm, void* stream, MarkerPoint point, uint64_t col
     SwitchMarkersOff(comm);
     return;
   }
-  segment::MarkerLane* lane = LaneOf(comm, stream);
+  const uint32_t index = LaneOf(stream);
+  const segment::MarkerLane* lane = &comm->lanes[index];
+  PlacedMarker* last = &comm->placed[index];
+  if (__builtin_expect(last->stream != stream, 0)) NoteStream(comm, last, stream);
   const bool started = point == MarkerPoint::kStarted;
   const auto cuda_stream = static_cast<CUstream>(stream);
   const bool placed =
       (collectives == 0 ||
-       Write(comm, cuda_stream, started ? &lane->started : &lane->finished, collectives)) &&
+       Place(comm, last, cuda_stream, started ? &lane->started : &lane->finished, collectives)) &&
       (p2p == 0 ||
-       Write(comm, cuda_stream, started ? &lane->p2p_started : &lane->p2p_finished, p2p));
+       Place(comm, last, cuda_stream, started ? &lane->p2p_started : &lane->p2p_finished, p2p));
   if (!placed) SwitchMarkersOff(comm);
 }
 
@@ -252,6 +279,7 @@ void PlaceGraphMarker(LocalComm* comm, void* stream, uint32_t lane, uint64_t rea
                       uint64_t p2p_reached) {
   const InContext in_context(static_cast<CUcontext>(comm->context));
   if (!in_context.is_current()) return;
+  comm->placed_out_of_order = true;
   segment::GraphLane* words = GraphLaneAt(comm, lane);
   const auto cuda_stream = static_cast<CUstream>(stream);
   const bool placed =
@@ -265,6 +293,7 @@ void PlaceGraphBase(LocalComm* comm, void* stream, uint32_t lane, uint64_t base,
   if (!HasMarkers(comm)) return;
   const InContext in_context(static_cast<CUcontext>(comm->context));
   if (!in_context.is_current()) return SwitchMarkersOff(comm);
+  comm->placed_out_of_order = true;
   segment::GraphLane* words = GraphLaneAt(comm, lane);
   const auto cuda_stream = static_cast<CUstream>(stream);
   const bool placed = Write(comm, cuda_stream, &words->reached, 0) &&

@@ -32,6 +32,10 @@ void PlaceMarkers(LocalComm* comm, void* stream, MarkerPoint point, uint64_t col
 void MarkBefore(LocalComm* comm, void* stream, uint64_t collectives, uint64_t p2p);
 void MarkAfter(LocalComm* comm, void* stream, uint64_t collectives, uint64_t p2p);
 
+// Whether the GPU has written all that it was told to, so that nothing comes late. False where that
+// cannot be known: two streams of one lane need not be in order.
+bool MarkersHaveLanded(const LocalComm* comm);
+
 // The communicator goes on without.
 void SwitchMarkersOff(LocalComm* comm);
 

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "interpose/keep_errno.h"
+#include "interpose/keep_loaded.h"
 #include "interpose/real.h"
 
 namespace rollcall {
@@ -24,7 +25,7 @@ void Find(const char* name, Function* out) {
 // A variable of Open MPI's. A program may hold the one copy that counts, so it comes first.
 uintptr_t AddressOf(const char* name) {
   void* address = RealDlsym()(RTLD_DEFAULT, name);
-  if (address == nullptr) address = FindRealByName(name);
+  if (address == nullptr || !KeepLoaded(address)) address = FindRealByName(name);
   return reinterpret_cast<uintptr_t>(address);
 }
 

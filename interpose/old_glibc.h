@@ -7,8 +7,12 @@
 
 #if defined(__x86_64__)
 #define ROLLCALL_OLDEST_GLIBC "GLIBC_2.2.5"
+#define ROLLCALL_OLD_DLINFO "GLIBC_2.3.3"
+#define ROLLCALL_OLD_DLMOPEN "GLIBC_2.3.4"
 #elif defined(__aarch64__)
 #define ROLLCALL_OLDEST_GLIBC "GLIBC_2.17"
+#define ROLLCALL_OLD_DLINFO "GLIBC_2.17"
+#define ROLLCALL_OLD_DLMOPEN "GLIBC_2.17"
 #else
 #error "Rollcall's library runs on x86-64 and aarch64"
 #endif
@@ -18,3 +22,6 @@ __asm__(".symver dlvsym,dlvsym@" ROLLCALL_OLDEST_GLIBC);
 __asm__(".symver dlclose,dlclose@" ROLLCALL_OLDEST_GLIBC);
 __asm__(".symver dlerror,dlerror@" ROLLCALL_OLDEST_GLIBC);
 __asm__(".symver dladdr,dladdr@" ROLLCALL_OLDEST_GLIBC);
+__asm__(".symver dladdr1,dladdr1@" ROLLCALL_OLD_DLINFO);
+__asm__(".symver dlinfo,dlinfo@" ROLLCALL_OLD_DLINFO);
+__asm__(".symver dlmopen,dlmopen@" ROLLCALL_OLD_DLMOPEN);

@@ -7,7 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "interpose/creations.h"
+#include "interpose/group_lists.h"
 #include "interpose/keep_errno.h"
+#include "interpose/keep_loaded.h"
 #include "interpose/profiler_abi.h"
 #include "interpose/real.h"
 #include "interpose/record.h"
@@ -17,6 +20,7 @@ namespace {
 
 using profiler::DetailsOf;
 using profiler::Table;
+using segment::CommState;
 
 constexpr int kSystemError = 2;  // ncclSystemError: NCCL goes on without a profiler
 
@@ -62,14 +66,12 @@ Context* ClaimContext() {
 // NCCL tells of a communicator while it is being created. Where the wrappers see that, they see what
 // is called on it; a second NCCL in the process they do not see.
 bool WrappersSeeIt() {
-  for (const LocalComm& comm : recorder.comms) {
-    if (comm.entry == nullptr) break;
-    if (!comm.by_plugin && comm.entry->state.load(std::memory_order_relaxed) ==
-                               static_cast<uint32_t>(segment::CommState::kInitializing)) {
-      return true;
-    }
-  }
-  return false;
+  bool seen = false;
+  ForEachComm([&seen](const LocalComm* comm) {
+    seen = seen || (!comm->by_plugin && comm->entry->state.load(std::memory_order_relaxed) ==
+                                            static_cast<uint32_t>(CommState::kInitializing));
+  });
+  return seen;
 }
 
 // NCCL's hash of the unique id, or of how a child came about, is the same on all ranks.
@@ -171,7 +173,7 @@ void BeginGroupEnd() {
   ThreadState* thread = &this_thread;
   segment::BlockedEntry* entry = thread->group_depth == 0 ? nullptr : BlockedOf(thread);
   if (entry == nullptr) return;
-  const uint32_t comm = thread->group_size > 0 ? thread->group[0].comm->index : segment::kNoComm;
+  const uint32_t comm = thread->group_size > 0 ? thread->lists->group[0].comm->index : segment::kNoComm;
   entry->op.store(static_cast<uint32_t>(Op::kGroupEnd), std::memory_order_relaxed);
   entry->comm.store(comm, std::memory_order_relaxed);
   entry->since.store(Now(), std::memory_order_release);
@@ -411,7 +413,9 @@ void* ProfilerTableFor(const char* name, void* real) {
     if (library != nullptr && other == nullptr && HasOlder(library, version)) return nullptr;
     if (other == real) other = nullptr;
   }
-  if (nothing_to_see) return other == nullptr ? real : const_cast<Table*>(other);
+  if (nothing_to_see || (other != nullptr && !KeepLoaded(other))) {
+    return other == nullptr ? real : const_cast<Table*>(other);
+  }
   chained[version].store(other, std::memory_order_release);
   return const_cast<Table*>(ours[version]);
 }

@@ -1,11 +1,12 @@
 #include "interpose/old_glibc.h"
 
 #include "interpose/elf_lookup.h"
+#include "interpose/keep_cancel.h"
+#include "interpose/keep_errno.h"
+#include "interpose/keep_loaded.h"
 #include "interpose/real.h"
 
 #include <dlfcn.h>
-#include <errno.h>
-#include <link.h>
 #include <string.h>
 
 // Not in musl.
@@ -47,25 +48,21 @@ bool IsOurs(const void* address) {
   return false;
 }
 
-struct Search {
-  const char* name;
-  void* found;
-};
-
-// Looks a symbol up in one loaded object, also one loaded RTLD_LOCAL.
-int SearchObject(struct dl_phdr_info* info, size_t, void* data) {
-  auto* search = static_cast<Search*>(data);
-  if (info->dlpi_name == nullptr || info->dlpi_name[0] == '\0') return 0;
-  void* handle = dlopen(info->dlpi_name, RTLD_NOLOAD | RTLD_LAZY);
-  if (handle == nullptr) return 0;
-  void* address = RealDlsym()(handle, search->name);
-  // The reference is kept: an object that we call into must not be unloaded.
-  if (address == nullptr || IsOurs(address)) {
-    dlclose(handle);
-    return 0;
+// In any object, also one loaded RTLD_LOCAL. The object is opened only when it is known and the
+// loader's list of objects is left: opening from within that listing takes the loader's two locks
+// in the other order than another thread's dlopen. The reference is kept, so that an object that
+// we call into is not unloaded.
+void* LookInObjects(const char* name) {
+  constexpr uint32_t kMostObjects = 16;
+  ElfObject object;
+  for (uint32_t i = 0; i < kMostObjects && FindObjectWith(name, i, &object); ++i) {
+    if (object.name[0] == '\0') continue;
+    void* handle = dlopen(object.name, RTLD_NOLOAD | RTLD_LAZY);
+    if (handle == nullptr) continue;
+    void* address = RealDlsym()(handle, name);
+    if (address != nullptr && !IsOurs(address)) return address;
   }
-  search->found = address;
-  return 1;
+  return nullptr;
 }
 
 void* LookInLibraries(const char* const* sonames, int flags, const char* name) {
@@ -119,9 +116,8 @@ void* Find(const char* symbol) {
   address = LookInLibraries(family.libraries, RTLD_NOLOAD, name);
   if (address != nullptr) return address;
 
-  Search search = {name, nullptr};
-  dl_iterate_phdr(&SearchObject, &search);
-  if (search.found != nullptr) return search.found;
+  address = LookInObjects(name);
+  if (address != nullptr) return address;
 
   // nccl4py asks for RTLD_DEFAULT first, gets our wrapper, and then never loads
   // NCCL itself.
@@ -129,6 +125,22 @@ void* Find(const char* symbol) {
 }
 
 }  // namespace
+
+bool IsWhatLinkedCallsGet(const char* symbol, const void* real) {
+  const KeepErrno keep_errno;
+  char name[64];
+  RealName(symbol, name);
+  bool same = RealDlsym()(RTLD_NEXT, symbol) == real || RealDlsym()(RTLD_NEXT, name) == real;
+  for (const char* const* soname = FamilyOf(symbol).libraries; !same && *soname != nullptr;
+       ++soname) {
+    void* handle = dlopen(*soname, RTLD_NOLOAD | RTLD_LAZY);
+    if (handle == nullptr) continue;
+    same = RealDlsym()(handle, name) == real;
+    dlclose(handle);
+  }
+  dlerror();  // our failed look-ups are not the program's
+  return same;
+}
 
 // "ncclX" -> "pncclX", "MPI_X" -> "PMPI_X"; CUDA has no such second name.
 void RealName(const char* symbol, char (&out)[64]) {
@@ -155,20 +167,32 @@ DlsymFn RealDlsym() {
   return found;
 }
 
-void* FindRealByName(const char* symbol) {
+namespace {
+
+// `*kept`: it may be remembered.
+void* FindAndKeep(const char* symbol, bool* kept) {
   if (RealDlsym() == nullptr) return nullptr;
-  const int saved_errno = errno;
+  const KeepErrno keep_errno;
+  const KeepCancel keep_cancel;  // a thread that ended in there would keep the loader's lock
   void* address = Find(symbol);
+  *kept = address != nullptr && KeepLoaded(address);
   dlerror();  // our failed look-ups are not the program's
-  errno = saved_errno;
   return address;
 }
 
+}  // namespace
+
+void* FindRealByName(const char* symbol) {
+  bool kept = false;
+  void* address = FindAndKeep(symbol, &kept);
+  return kept ? address : nullptr;
+}
+
+// What must not be remembered is looked up again for the next call.
 void* FindReal(Fn fn) {
-  void* address = FindRealByName(kNames[static_cast<int>(fn)].symbol);
-  if (address != nullptr) {
-    real_functions[static_cast<int>(fn)].store(address, std::memory_order_release);
-  }
+  bool kept = false;
+  void* address = FindAndKeep(kNames[static_cast<int>(fn)].symbol, &kept);
+  if (kept) real_functions[static_cast<int>(fn)].store(address, std::memory_order_release);
   return address;
 }
 

@@ -5,7 +5,8 @@
 // loads them, so then it is found by its `pncclX` name, which nobody interposes,
 // among all the objects loaded (linked, RTLD_LOCAL, static inside another
 // library), and only when there is none by loading libnccl.so.2 ourselves. MPI has
-// such names too, PMPI_X.
+// such names too, PMPI_X. The object of a function that we remember stays loaded
+// (keep_loaded.h).
 #pragma once
 
 #include <atomic>
@@ -25,17 +26,23 @@ enum class Fn : int {
 
 extern std::atomic<void*> real_functions[static_cast<int>(Fn::kCount)];
 
-// Finds it the slow way and remembers it. nullptr when no loaded or loadable
+// Finds it the slow way and remembers it, where its object is kept. nullptr when no loaded or loadable
 // library has it. Keeps errno; may be called from any thread.
 void* FindReal(Fn fn);
 
-// The real function named `symbol`, which is not in calls.def (ncclCommCount).
+// The real function or variable named `symbol`, which is not in calls.def (ncclCommCount); its
+// object is kept. nullptr: there is none, or none that is kept.
 void* FindRealByName(const char* symbol);
 
 inline void* Real(Fn fn) {
   void* real = real_functions[static_cast<int>(fn)].load(std::memory_order_acquire);
   return __builtin_expect(real != nullptr, 1) ? real : FindReal(fn);
 }
+
+// Whether a library that is linked with NCCL (or CUDA, HIP, MPI) gets `real` for `symbol`, or will
+// when it is loaded: `real` is in the global scope, or in the library of the usual name. Calls the
+// loader.
+bool IsWhatLinkedCallsGet(const char* symbol, const void* real);
 
 // The C library's own dlsym, also before our constructor has run.
 using DlsymFn = void* (*)(void*, const char*);

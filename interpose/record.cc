@@ -1,4 +1,5 @@
 #include "interpose/graphs.h"
+#include "interpose/group_lists.h"
 
 namespace rollcall {
 
@@ -14,14 +15,15 @@ void ForgetThread() {
   this_thread.group_depth = 0;
   this_thread.group_size = 0;
   this_thread.pending_size = 0;
+  this_thread.lists = nullptr;
 }
 
 GroupComm* JoinGroup(ThreadState* thread, LocalComm* comm, cudaStream_t stream) {
   for (int i = 0; i < thread->group_size; ++i) {
-    if (thread->group[i].comm == comm) return &thread->group[i];
+    if (thread->lists->group[i].comm == comm) return &thread->lists->group[i];
   }
-  if (thread->group_size == kGroupComms) return nullptr;
-  GroupComm* joined = &thread->group[thread->group_size++];
+  if (thread->group_size == kGroupComms || ListsOf(thread) == nullptr) return nullptr;
+  GroupComm* joined = &thread->lists->group[thread->group_size++];
   segment::CommEntry* entry = comm->entry;
   *joined = {comm,
              stream,

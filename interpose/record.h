@@ -49,6 +49,8 @@ struct PendingComm {
 
 inline constexpr int kGroupComms = 32;
 
+struct GroupLists;  // group_lists.h
+
 struct ThreadState {
   bool inside;  // in a wrapped call: those that it makes itself are NCCL's business
   bool blocked_claimed;
@@ -62,9 +64,11 @@ struct ThreadState {
   LocalComm* last_comm;
   uint32_t thread_id;
   uint64_t nested_unique_id;  // hash of the id that CommInitAll made inside
-  GroupComm group[kGroupComms];
-  PendingComm pending[kGroupComms];
+  GroupLists* lists;          // of the group that it has open; nullptr: it never had one
 };
+// Small: whoever loads us late (an NCCL that takes us as its plugin) has 1,664 bytes left for all
+// libraries of that kind, in glibc up to 2.36.
+static_assert(sizeof(ThreadState) <= 64);
 // __thread, not thread_local: nothing to construct, so no guard at each access.
 // Initial-exec by the build's flags: a plain offset from the thread pointer.
 extern __thread ThreadState this_thread;
@@ -197,7 +201,7 @@ ROLLCALL_HOT OpenRecord EnterCall(LocalComm* comm, const CallInfo& info, const R
   const bool p2p = KindOf(info.op) == CallKind::kP2p;
   const uint64_t index = Get(entry->recorded);
   const uint64_t position = Get(entry->entered);
-  const OpenRecord open = {&comm->ring[index % segment::kRingCapacity], Get(entry->signature), p2p};
+  const OpenRecord open = {RecordAt(comm, index), Get(entry->signature), p2p};
   FillRecord(open.record, index, position, info, origin, now);
   entry->last_entered.store(now, std::memory_order_relaxed);
   Raise(&entry->recorded, index + 1);
@@ -236,6 +240,7 @@ void EndCaptured(const ThreadState* thread, LocalComm* comm, const CallInfo& inf
 
 // An error at once: NCCL took no notice of the call, so neither do positions.
 inline void TakeBack(LocalComm* comm, const OpenRecord& open) {
+  comm->placed_out_of_order = true;  // the next call has the same position
   segment::CommEntry* entry = comm->entry;
   if (open.p2p) {
     Raise(&entry->p2p_entered, Get(entry->p2p_entered) - 1);
@@ -335,7 +340,7 @@ ROLLCALL_HOT ncclResult_t ObserveCall(Function* real, ncclComm_t handle, const C
   if (comm == nullptr) {
     thread->next_shape = thread->kept_shape;
     if (!thread->inside && Recording()) {
-      recorder.header.load(std::memory_order_acquire)->unknown_comm_calls.fetch_add(1);
+      recorder.mapping.load(std::memory_order_acquire)->unknown_comm_calls.fetch_add(1);
     }
     return real(args...);
   }

@@ -21,6 +21,9 @@
 //
 //   CommBlock:  CommEntry 4096 | markers 4096 | CallRecord[512] 32768
 //
+// Where the folder has little room a CommBlock has 64 records, or none; what is missing of it is a
+// hole.
+//
 // This is an ABI between separately deployed binaries. Change it only with
 // kLayoutVersion, and describe the change in docs/segment_format.md.
 //
@@ -96,7 +99,8 @@ struct SegmentHeader {
   uint64_t start_time;  // clock ticks since boot, /proc/PID/stat field 22
   char host[64];
   char boot_id[40];
-  char job[64];  // ROLLCALL_JOB, or the launcher's job id; "" where there is none
+  // ROLLCALL_JOB, or the launcher's job id; "" where there is none. `long_job` has all of it.
+  char job[64];
   int32_t global_rank, world_size, local_rank;  // from the environment; -1: not there
   int32_t nccl_version;                         // NCCL_VERSION_CODE; 0: not known
   char command[256];                            // argv, blanks between
@@ -135,6 +139,7 @@ struct SegmentHeader {
   uint64_t pid_namespace;  // inode of /proc/self/ns/pid; `pid` is a number in that namespace
   HalfWord life_lock;      // 1: the process holds an OFD lock on the file's first byte
   HalfWord left_out;       // LeftOut: what there was no room for
+  char long_job[256];      // the job's name (CopyJobName() in environment.h)
 };
 static_assert(sizeof(SegmentHeader) <= 4096);
 

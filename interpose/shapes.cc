@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "interpose/keep_errno.h"
+#include "interpose/segment_file.h"
 #include "interpose/writer.h"
 
 namespace rollcall {
@@ -13,8 +14,8 @@ namespace {
 using segment::SegmentHeader;
 using segment::Shape;
 
-enum class Room { kNotTried, kUnderWay, kThere, kNone };
-std::atomic<Room> room{Room::kNotTried};
+enum class ShapeRoom { kNotTried, kUnderWay, kThere, kNone };
+std::atomic<ShapeRoom> room{ShapeRoom::kNotTried};
 
 // Open addressing by hash: 1 + the index of a Shape. Twice as many as there are shapes.
 constexpr uint32_t kSlots = 512;
@@ -27,13 +28,13 @@ Slot slots[kSlots];
 std::atomic<uint32_t> claimed{0};
 
 bool MakeRoom() {
-  Room expected = Room::kNotTried;
-  if (room.load(std::memory_order_acquire) == Room::kThere) return true;
-  if (!room.compare_exchange_strong(expected, Room::kUnderWay)) return false;
+  ShapeRoom expected = ShapeRoom::kNotTried;
+  if (room.load(std::memory_order_acquire) == ShapeRoom::kThere) return true;
+  if (!room.compare_exchange_strong(expected, ShapeRoom::kUnderWay)) return false;
   const KeepErrno keep_errno;
   const bool made = ReserveInSegment(
       segment::kShapesOffset, segment::kShapesOffset + segment::kShapeCapacity * sizeof(Shape));
-  room.store(made ? Room::kThere : Room::kNone, std::memory_order_release);
+  room.store(made ? ShapeRoom::kThere : ShapeRoom::kNone, std::memory_order_release);
   return made;
 }
 
@@ -89,7 +90,7 @@ uint8_t FindShape(int dims, const int64_t* sizes, const char* call) {
 }
 
 void ForgetShapes() {
-  room.store(Room::kNotTried);
+  room.store(ShapeRoom::kNotTried);
   claimed.store(0);
   for (Slot& slot : slots) {
     slot.hash.store(0, std::memory_order_relaxed);

@@ -72,15 +72,15 @@ ncclComm_t SignalsOf(ncclComm_t comm, int signal_index, int context) {
 }
 
 void EndSideChannels(const LocalComm* comm) {
-  for (LocalComm& other : recorder.comms) {
-    if (other.entry == nullptr) break;
-    if (other.beside != comm->entry || other.handle.load(std::memory_order_relaxed) == nullptr) {
-      continue;
+  const auto state =
+      static_cast<segment::CommState>(comm->entry->state.load(std::memory_order_relaxed));
+  ForEachComm([&](LocalComm* other) {
+    if (other->beside != comm->entry || other->handle.load(std::memory_order_relaxed) == nullptr) {
+      return;
     }
-    ForgetHandle(&other);
-    SetState(&other,
-             static_cast<segment::CommState>(comm->entry->state.load(std::memory_order_relaxed)));
-  }
+    ForgetHandle(other);
+    SetState(other, state);
+  });
 }
 
 }  // namespace rollcall

@@ -1,7 +1,6 @@
 #include "interpose/stack_signals.h"
 
 #include <fcntl.h>
-#include <poll.h>
 #include <signal.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -19,6 +18,7 @@
 
 #include "interpose/environment.h"
 #include "interpose/keep_errno.h"
+#include "interpose/say.h"
 #include "interpose/segment.h"
 #include "interpose/writer.h"
 
@@ -31,8 +31,8 @@ using segment::StackSlot;
 static_assert(sizeof(user_regs_struct) <= segment::kRegistersBytes);
 
 // Written once, before the handlers that read them are installed.
-sockaddr_un socket_directory;        // of the segment, with a slash at the end
-size_t socket_directory_length = 0;  // 0: too long for a socket's name
+char socket_directory[4096];  // of the segment, with a slash at the end
+size_t socket_directory_length = 0;
 char nobody_answers[200];
 int stack_signal = 0;
 bool has_quit = false;
@@ -42,26 +42,51 @@ std::atomic<bool> installed{false};
 // Programs choose from the lower end.
 constexpr int kLowestSignal = 35;
 
-// The name is the directory's plus `name`.
-socklen_t SocketName(const char* name, sockaddr_un* address) {
-  const size_t length = strlen(name);
-  if (socket_directory_length == 0 ||
-      socket_directory_length + length >= sizeof(address->sun_path)) {
-    return 0;
+char* Append(char* out, const char* text, size_t length) {
+  memcpy(out, text, length);
+  return out + length;
+}
+
+char* AppendNumber(char* out, uint32_t number) {
+  char digits[12];
+  int count = 0;
+  do {
+    digits[count++] = static_cast<char>('0' + number % 10);
+    number /= 10;
+  } while (number != 0);
+  while (count > 0) *out++ = digits[--count];
+  return out;
+}
+
+// Names the socket `name` beside the segment. A path that is too long for a socket is named by its
+// open directory, which `*directory` is then (-1: none is needed). 0: that is not possible.
+socklen_t SocketName(const char* name, sockaddr_un* address, long* directory) {
+  constexpr char kOpenFiles[] = "/proc/self/fd/";
+  const size_t length = strlen(name) + 1;
+  address->sun_family = AF_UNIX;
+  char* out = address->sun_path;
+  *directory = -1;
+  if (socket_directory_length + length <= sizeof(address->sun_path)) {
+    out = Append(out, socket_directory, socket_directory_length);
+  } else {
+    *directory = syscall(SYS_openat, AT_FDCWD, socket_directory, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (*directory < 0) return 0;
+    out = Append(out, kOpenFiles, sizeof(kOpenFiles) - 1);
+    out = AppendNumber(out, static_cast<uint32_t>(*directory));
+    *out++ = '/';
   }
-  memcpy(address, &socket_directory, sizeof(*address));
-  memcpy(address->sun_path + socket_directory_length, name, length + 1);
-  return static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + socket_directory_length + length +
-                                1);
+  out = Append(out, name, length);
+  return static_cast<socklen_t>(out - reinterpret_cast<char*>(address));
 }
 
 // Passes `fd` on, with one byte that says what it is. False: nobody takes it.
 bool SendDescriptor(int fd, char what, const char* socket_name) {
   sockaddr_un address;
-  const socklen_t length = SocketName(socket_name, &address);
-  if (length == 0) return false;
-  const long link = syscall(SYS_socket, AF_UNIX, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-  if (link < 0) return false;
+  long directory;
+  const socklen_t length = SocketName(socket_name, &address, &directory);
+  const long link = length == 0 ? -1
+                                : syscall(SYS_socket, AF_UNIX,
+                                          SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
   iovec text = {&what, 1};
   alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))];
   memset(control, 0, sizeof(control));
@@ -78,22 +103,17 @@ bool SendDescriptor(int fd, char what, const char* socket_name) {
   passed->cmsg_type = SCM_RIGHTS;
   passed->cmsg_len = CMSG_LEN(sizeof(int));
   memcpy(CMSG_DATA(passed), &fd, sizeof(fd));
-  const long sent = syscall(SYS_sendmsg, link, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
-  syscall(SYS_close, link);
+  const long sent =
+      link < 0 ? -1 : syscall(SYS_sendmsg, link, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+  if (link >= 0) syscall(SYS_close, link);
+  if (directory >= 0) syscall(SYS_close, directory);
   return sent == 1;
 }
 
 void AskerSocketName(uint32_t asker, char* out) {
-  char digits[12];
-  int count = 0;
-  do {
-    digits[count++] = static_cast<char>('0' + asker % 10);
-    asker /= 10;
-  } while (asker != 0);
-  memcpy(out, segment::kAskerSocketPrefix, sizeof(segment::kAskerSocketPrefix) - 1);
-  out += sizeof(segment::kAskerSocketPrefix) - 1;
-  while (count > 0) *out++ = digits[--count];
-  memcpy(out, segment::kSocketSuffix, sizeof(segment::kSocketSuffix));
+  out = Append(out, segment::kAskerSocketPrefix, sizeof(segment::kAskerSocketPrefix) - 1);
+  out = AppendNumber(out, asker);
+  Append(out, segment::kSocketSuffix, sizeof(segment::kSocketSuffix));
 }
 
 uint64_t ThreadPointer() {
@@ -177,10 +197,21 @@ StackSlot* ClaimSlot(SegmentHeader* header, uint64_t question) {
   return nullptr;
 }
 
-void AnswerQuestion(int, siginfo_t* info, void* context) {
+// No question of an agent's: the signal does what it would have done without us, once the handler
+// returns.
+void DieBy(int signal) {
+  struct sigaction nothing;
+  memset(&nothing, 0, sizeof(nothing));
+  nothing.sa_handler = SIG_DFL;
+  sigaction(signal, &nothing, nullptr);
+  syscall(SYS_tgkill, getpid(), syscall(SYS_gettid), signal);
+}
+
+void AnswerQuestion(int signal, siginfo_t* info, void* context) {
   const KeepErrno keep_errno;
+  if (info->si_code != SI_QUEUE) return DieBy(signal);
   SegmentHeader* header = recorder.header.load(std::memory_order_acquire);
-  if (header == nullptr || info->si_code != SI_QUEUE) return;
+  if (header == nullptr) return;
   const auto question = reinterpret_cast<uintptr_t>(info->si_value.sival_ptr);
   StackSlot* slot = ClaimSlot(header, question);
   if (slot == nullptr) return;
@@ -207,12 +238,7 @@ void AnswerQuestion(int, siginfo_t* info, void* context) {
 void AnswerQuit(int) {
   const KeepErrno keep_errno;
   if (SendDescriptor(STDERR_FILENO, segment::kStderrDescriptor, segment::kAgentSocket)) return;
-  // A pipe that nobody reads must not hold this thread; one that has room takes a line at once.
-  pollfd room = {STDERR_FILENO, POLLOUT, 0};
-  const timespec at_once = {0, 0};
-  if (syscall(SYS_ppoll, &room, 1, &at_once, nullptr, 0) != 1) return;
-  if ((room.revents & POLLOUT) == 0) return;
-  syscall(SYS_write, STDERR_FILENO, nobody_answers, strlen(nobody_answers));
+  SayLine(nobody_answers);
 }
 
 bool IsFree(int signal) {
@@ -243,7 +269,7 @@ void InstallStackSignal() {
   while (signal >= kLowestSignal && !IsFree(signal)) --signal;
   if (signal < kLowestSignal || !Install(signal, action)) return;
   stack_signal = signal;
-  SegmentHeader* header = recorder.header.load(std::memory_order_acquire);
+  SegmentHeader* header = recorder.mapping.load(std::memory_order_acquire);
   header->stack_signal.store(static_cast<uint32_t>(signal), std::memory_order_release);
 }
 
@@ -252,21 +278,6 @@ void InstallQuit() {
   memset(&action, 0, sizeof(action));
   action.sa_handler = &AnswerQuit;
   has_quit = QuitIsFree() && Install(SIGQUIT, action);
-}
-
-void SetNames(const char* segment_path) {
-  const char* slash = strrchr(segment_path, '/');
-  const size_t length = slash == nullptr ? 0 : static_cast<size_t>(slash - segment_path) + 1;
-  socket_directory.sun_family = AF_UNIX;
-  if (length < sizeof(socket_directory.sun_path)) {
-    memcpy(socket_directory.sun_path, segment_path, length);
-    socket_directory_length = length;
-  }
-  const int pid = static_cast<int>(getpid());
-  snprintf(nobody_answers, sizeof(nobody_answers),
-           "rollcall[rank %d, pid %d]: no agent of Rollcall answers on this host; to see the "
-           "stacks:  rollcall stacks %d\n",
-           FindPlace(&getenv).rank, pid, pid);
 }
 
 // Unless the program has set another handler since.
@@ -280,9 +291,22 @@ void GiveBack(int signal, const struct sigaction& before) {
 
 }  // namespace
 
-void InstallStackSignals(const char* segment_path) {
+void PrepareStackSignals(const char* segment_path) {
+  const char* slash = strrchr(segment_path, '/');
+  const size_t length = slash == nullptr ? 0 : static_cast<size_t>(slash - segment_path) + 1;
+  if (length < sizeof(socket_directory)) {
+    memcpy(socket_directory, segment_path, length);
+    socket_directory_length = length;
+  }
+  const int pid = static_cast<int>(getpid());
+  snprintf(nobody_answers, sizeof(nobody_answers),
+           "rollcall[rank %d, pid %d]: no agent of Rollcall answers on this host; to see the "
+           "stacks:  rollcall stacks %d\n",
+           FindPlace(&getenv).rank, pid, pid);
+}
+
+void InstallStackSignals() {
   if (installed.exchange(true)) return;
-  SetNames(segment_path);
   if (recorder.options.stack_signal) InstallStackSignal();
   if (recorder.options.sigquit) InstallQuit();
 }

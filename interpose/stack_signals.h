@@ -11,9 +11,11 @@
 
 namespace rollcall {
 
+// What the handlers need of the new segment. By the thread that makes it, before others know it.
+void PrepareStackSignals(const char* segment_path);
+
 // Once a process; a signal that the program has a handler for is left alone.
-// `segment_path` must stay valid.
-void InstallStackSignals(const char* segment_path);
+void InstallStackSignals();
 
 // In a child of fork, which has no communicator: gives the signals back.
 void RemoveStackSignals();

@@ -2,16 +2,10 @@
 
 #include "interpose/writer.h"
 
-#include <errno.h>
 #include <fcntl.h>
-#include <signal.h>
-#include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -19,12 +13,18 @@
 
 #include "interpose/annotations.h"
 #include "interpose/call_sites.h"
+#include "interpose/creations.h"
 #include "interpose/python_errors.h"
 #include "interpose/torch_shapes.h"
 #include "interpose/shapes.h"
 #include "interpose/environment.h"
+#include "interpose/group_lists.h"
+#include "interpose/keep_cancel.h"
 #include "interpose/keep_errno.h"
+#include "interpose/markers.h"
+#include "interpose/segment_file.h"
 #include "interpose/stack_signals.h"
+#include "interpose/thread_slots.h"
 
 namespace rollcall {
 
@@ -49,26 +49,6 @@ struct HandleSlot {
 HandleSlot handles[kHandleSlots];
 
 std::atomic<int> start_state{0};  // 0 not tried, 1 under way, 2 done, 3 in vain
-char segment_path[512];
-uint64_t segment_inode;
-
-// One line, once a process, without stdio's locks.
-void SayNotRecording(const char* why, const char* detail) {
-  char line[700];
-  const Place place = FindPlace(&getenv);
-  const int length = snprintf(
-      line, sizeof(line), "rollcall[rank %d, pid %d]: not recording, training unaffected: %s %s\n",
-      place.rank, static_cast<int>(getpid()), why, detail);
-  if (length > 0) {
-    const ssize_t written = write(STDERR_FILENO, line, static_cast<size_t>(length));
-    static_cast<void>(written);  // nobody to tell
-  }
-}
-
-int StatFd(int fd, struct stat* out) {
-  // Called directly: glibc 2.33 gave fstat a new symbol version.
-  return static_cast<int>(syscall(SYS_fstat, fd, out));
-}
 
 // Reads a small file whole; "" when it cannot.
 void ReadSmallFile(const char* path, char* out, size_t size) {
@@ -112,55 +92,6 @@ void ReadCommandLine(char* out, size_t size) {
   out[length] = '\0';
 }
 
-// $ROLLCALL_DIR, or /dev/shm/rollcall-<uid>, made if need be. It must be ours
-// and no link: others could else choose where this process writes.
-bool PrepareDirectory(char* out, size_t size) {
-  const char* wanted = getenv("ROLLCALL_DIR");
-  if (wanted != nullptr && *wanted != '\0') {
-    snprintf(out, size, "%s", wanted);
-  } else {
-    snprintf(out, size, "/dev/shm/rollcall-%u", static_cast<unsigned>(geteuid()));
-  }
-  mkdir(out, 0700);
-  const int fd = open(out, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-  if (fd < 0) {
-    SayNotRecording("cannot use the segment directory", out);
-    return false;
-  }
-  struct stat about;
-  const bool ours = StatFd(fd, &about) == 0 && about.st_uid == geteuid();
-  close(fd);
-  if (!ours) SayNotRecording("another user owns the segment directory", out);
-  return ours;
-}
-
-// Gives the file room from `begin` to `end`, so that a full file system is an error here
-// and not a SIGBUS in the middle of training.
-bool Reserve(int fd, size_t begin, size_t end) {
-  struct rlimit limit;
-  if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY &&
-      limit.rlim_cur < end) {
-    return false;  // the kernel would send SIGXFSZ
-  }
-  return syscall(SYS_fallocate, fd, 0, static_cast<long>(begin), static_cast<long>(end - begin)) ==
-         0;
-}
-
-int CreateFile(const char* directory, uint64_t start_time) {
-  const int length =
-      snprintf(segment_path, sizeof(segment_path), "%s/%d-%llu.seg", directory,
-               static_cast<int>(getpid()), static_cast<unsigned long long>(start_time));
-  if (length < 0 || static_cast<size_t>(length) >= sizeof(segment_path)) return -1;
-  const int flags = O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC;
-  int fd = open(segment_path, flags, 0600);
-  if (fd < 0 && errno == EEXIST) {
-    // This very process made it before an exec, whose memory is gone.
-    unlink(segment_path);
-    fd = open(segment_path, flags, 0600);
-  }
-  return fd;
-}
-
 // The kernel takes a time-stamp counter off this list that it has found to differ between cores, or
 // to stop. Where the list cannot be read, it has told nobody so.
 bool KernelTrustsCounter() {
@@ -199,7 +130,8 @@ void FillHeader(SegmentHeader* header, uint64_t start_time) {
   char boot_id[sizeof(header->boot_id)];
   ReadSmallFile("/proc/sys/kernel/random/boot_id", boot_id, sizeof(boot_id));
   CopyText(header->boot_id, sizeof(header->boot_id), boot_id);
-  CopyText(header->job, sizeof(header->job), FindJob(&getenv));
+  CopyJobName(FindJob(&getenv), header->long_job);
+  CopyText(header->job, sizeof(header->job), header->long_job);
   const Place place = FindPlace(&getenv);
   header->global_rank = place.rank;
   header->world_size = place.world_size;
@@ -212,21 +144,24 @@ void FillHeader(SegmentHeader* header, uint64_t start_time) {
   CopyAnnotations(&header->annotations);
 }
 
-// A child of fork shares the parent's mapping and must not write to it. It
-// starts afresh at its own first NCCL call. Single-threaded at this point.
+// Its block stays: the fork may have come from inside a call, which writes there once more. That
+// memory is the child's own by then.
+void ForgetComm(LocalComm* comm) { comm->handle.store(nullptr, std::memory_order_relaxed); }
+
+// A child of fork shares the parent's mapping and must neither write to it nor hold the parent's
+// proof of life. It starts afresh at its own first NCCL call. Single-threaded at this point.
 void ForgetParent() {
   RemoveStackSignals();
   StopCallSites();
   ForgetShapes();
-  recorder.header.store(nullptr, std::memory_order_release);
+  SegmentHeader* header = recorder.header.exchange(nullptr);
   start_state.store(0, std::memory_order_release);
-  for (LocalComm& comm : recorder.comms) {
-    if (comm.entry == nullptr) break;
-    comm.handle.store(nullptr, std::memory_order_relaxed);
-    comm.entry = nullptr;
-  }
+  ForEachComm(&ForgetComm);
   for (HandleSlot& slot : handles) slot.handle.store(0, std::memory_order_relaxed);
+  ForgetCreations();
   ForgetThread();
+  ForgetGroupLists();
+  ForgetSegmentFile(header);
 }
 
 // Weak: musl has none, and nothing is recorded there.
@@ -234,95 +169,146 @@ extern "C" __attribute__((weak)) int __register_atfork(void (*)(), void (*)(), v
 extern "C" void* __dso_handle;
 
 bool MakeSegment() {
-  char directory[400];
-  if (!PrepareDirectory(directory, sizeof(directory))) return false;
   const uint64_t start_time = OwnStartTime();
-  const int fd = CreateFile(directory, start_time);
-  if (fd < 0) {
-    SayNotRecording("cannot create", segment_path);
-    return false;
-  }
-  struct stat about;
-  void* memory = MAP_FAILED;
-  if (StatFd(fd, &about) == 0 && Reserve(fd, 0, segment::kHeaderBytes)) {
-    memory = mmap(nullptr, segment::kMappedBytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-  }
-  close(fd);
-  if (memory == MAP_FAILED) {
-    unlink(segment_path);
-    SayNotRecording("no room for", segment_path);
-    return false;
-  }
-  segment_inode = about.st_ino;
-  auto* header = static_cast<SegmentHeader*>(memory);
+  const SegmentFile file = MakeSegmentFile(start_time);
+  if (file.memory == nullptr) return false;
+  auto* header = static_cast<SegmentHeader*>(file.memory);
   recorder.blocked =
-      reinterpret_cast<BlockedEntry*>(static_cast<char*>(memory) + segment::kBlockedOffset);
+      reinterpret_cast<BlockedEntry*>(static_cast<char*>(file.memory) + segment::kBlockedOffset);
   recorder.clock = CounterIsInvariant() && KernelTrustsCounter() ? segment::ClockSource::kCounter
                                                                  : segment::ClockSource::kMonotonic;
   FillHeader(header, start_time);
+  header->pid_namespace = file.pid_namespace;
+  header->life_lock.store(file.life_lock ? 1 : 0, std::memory_order_relaxed);
   header->magic.store(segment::kMagic, std::memory_order_release);
+  PrepareStackSignals(SegmentPath());
+  recorder.mapping.store(header, std::memory_order_release);
   recorder.header.store(header, std::memory_order_release);
   return true;
 }
 
-}  // namespace
-
-// The file is opened anew each time: the program may have closed descriptors that
-// it does not know, and reused their numbers.
-bool ReserveInSegment(size_t begin, size_t end) {
-  const int fd = open(segment_path, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
-  if (fd < 0) return false;
-  struct stat about;
-  const bool same = StatFd(fd, &about) == 0 && about.st_ino == segment_inode;
-  const bool reserved = same && Reserve(fd, begin, end);
-  close(fd);
-  return reserved;
-}
-
-namespace {
-
-bool ReserveBlock(uint32_t index) {
-  return ReserveInSegment(segment::CommBlockOffset(index), segment::CommBlockOffset(index + 1));
+// Nothing more is recorded. Threads that are within a call go on writing where nobody reads.
+void StopRecording() {
+  SegmentHeader* header = recorder.header.load(std::memory_order_acquire);
+  if (header == nullptr || !recorder.header.compare_exchange_strong(header, nullptr)) return;
+  GiveUpSegmentFile(header);
 }
 
 uint32_t HandleHash(const void* handle) {
   return static_cast<uint32_t>(segment::Mix(0, reinterpret_cast<uintptr_t>(handle))) % kHandleSlots;
 }
 
-std::atomic<uint32_t> comms_claimed{0};
+// What a communicator's block can do with how much room.
+struct BlockSize {
+  size_t bytes;
+  uint32_t records;
+  RoomFor use;
+  uint32_t left_out;
+  const char* words;
+};
+constexpr uint32_t kShortRing = 64;
+constexpr BlockSize kBlockSizes[] = {
+    {segment::kCommBlockBytes, segment::kRingCapacity, RoomFor::kLongHistories, 0, nullptr},
+    {segment::kRingOffset + kShortRing * sizeof(segment::CallRecord), kShortRing,
+     RoomFor::kShortHistories, segment::kLeftOutRecords, "shorter histories"},
+    {segment::kRingOffset, 0, RoomFor::kPresence, segment::kLeftOutRings, "no histories of calls"}};
+constexpr uint32_t kFirstComms = 8;  // of a process, without which nothing can be said of it
+constexpr int kBlockSizeCount = sizeof(kBlockSizes) / sizeof(kBlockSizes[0]);
 
-// The next unused block; when all were used, the first whose communicator ended.
-uint32_t ClaimBlock() {
-  uint32_t index = comms_claimed.load(std::memory_order_relaxed);
-  while (index < segment::kCommCapacity) {
-    if (comms_claimed.compare_exchange_weak(index, index + 1)) return index;
+// nullptr: there is no room.
+const BlockSize* ReserveBlock(uint32_t index) {
+  Wish wishes[kBlockSizeCount];
+  const size_t begin = segment::CommBlockOffset(index);
+  for (int i = 0; i < kBlockSizeCount; ++i) {
+    wishes[i] = {begin, begin + kBlockSizes[i].bytes, kBlockSizes[i].use};
   }
-  for (uint32_t i = 0; i < segment::kCommCapacity; ++i) {
-    CommEntry* entry = recorder.comms[i].entry;
-    if (entry == nullptr) continue;
+  if (index < kFirstComms) wishes[kBlockSizeCount - 1].use = RoomFor::kProcess;
+  const int chosen = ReserveOneOf(wishes, kBlockSizeCount);
+  return chosen < 0 ? nullptr : &kBlockSizes[chosen];
+}
+
+void NoteLeftOut(uint32_t what, const char* words, const char* reason) {
+  recorder.mapping.load(std::memory_order_acquire)->left_out.fetch_or(what);
+  SayLess(words, reason);
+}
+
+// Where the segment has no room for records they go where nobody reads them, so that the way of a
+// call is always the same.
+segment::CallRecord* PrivateRing(LocalComm* comm) {
+  if (comm->private_ring != nullptr) return comm->private_ring;
+  void* memory = mmap(nullptr, kShortRing * sizeof(segment::CallRecord), PROT_READ | PROT_WRITE,
+                      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (memory != MAP_FAILED) comm->private_ring = static_cast<segment::CallRecord*>(memory);
+  return comm->private_ring;
+}
+
+// Gives the communicator the block's parts. False: there is no memory.
+bool SetBlock(LocalComm* comm, uint32_t index, uint32_t records) {
+  char* block = reinterpret_cast<char*>(recorder.mapping.load(std::memory_order_acquire)) +
+                segment::CommBlockOffset(index);
+  comm->ring = records != 0 ? reinterpret_cast<segment::CallRecord*>(block + segment::kRingOffset)
+                            : PrivateRing(comm);
+  if (comm->ring == nullptr) return false;
+  comm->ring_mask = (records != 0 ? records : kShortRing) - 1;
+  comm->lanes = reinterpret_cast<segment::MarkerLane*>(block + segment::kMarkersOffset);
+  comm->index = index;
+  comm->entry = reinterpret_cast<CommEntry*>(block);
+  return true;
+}
+
+bool ClaimIndex(uint32_t* index) {
+  *index = recorder.comms_claimed.load(std::memory_order_relaxed);
+  while (*index < segment::kCommCapacity) {
+    if (recorder.comms_claimed.compare_exchange_weak(*index, *index + 1)) return true;
+  }
+  return false;
+}
+
+// A block that no communicator has had; nullptr: all are taken, or there is no room for it.
+LocalComm* ClaimNewBlock() {
+  uint32_t index;
+  if (!ClaimIndex(&index)) return nullptr;
+  LocalComm* comm = &recorder.comms[index];
+  const BlockSize* size = ReserveBlock(index);
+  if (size != nullptr && SetBlock(comm, index, size->records)) {
+    if (size->left_out != 0) NoteLeftOut(size->left_out, size->words, nullptr);
+    return comm;
+  }
+  // Given back, unless another thread has claimed the next one already.
+  uint32_t end = index + 1;
+  recorder.comms_claimed.compare_exchange_strong(end, index);
+  return nullptr;
+}
+
+// The block of the first communicator that ended, and into which the GPU writes no more.
+LocalComm* ClaimEndedBlock() {
+  const uint32_t count = recorder.comms_claimed.load(std::memory_order_acquire);
+  for (uint32_t i = 0; i < count; ++i) {
+    LocalComm* comm = &recorder.comms[i];
+    if (comm->entry == nullptr || !MarkersHaveLanded(comm)) continue;
     for (CommState ended :
          {CommState::kDestroyed, CommState::kAborted, CommState::kFailed, CommState::kPassedOver}) {
       uint32_t expected = static_cast<uint32_t>(ended);
-      if (entry->state.compare_exchange_strong(expected,
-                                               static_cast<uint32_t>(CommState::kEmpty))) {
-        return i;
+      if (comm->entry->state.compare_exchange_strong(expected,
+                                                     static_cast<uint32_t>(CommState::kEmpty))) {
+        return comm;
       }
     }
   }
-  return segment::kNoComm;
+  return nullptr;
 }
 
-// Pages are touched now, so that the first calls don't pay for it.
-void ClearBlock(char* block, bool reused) {
-  if (reused) {
-    memset(block + sizeof(segment::HalfWord), 0,
-           segment::kMarkersOffset - sizeof(segment::HalfWord));
-    memset(block + segment::kMarkersOffset, 0, segment::kRingOffset - segment::kMarkersOffset);
-  }
-  memset(block + segment::kRingOffset, 0, segment::kCommBlockBytes - segment::kRingOffset);
+// Pages are touched now, so that the first calls don't pay for it. All but the state, which is set
+// last.
+void ClearBlock(LocalComm* comm) {
+  char* block = reinterpret_cast<char*>(comm->entry);
+  memset(block + sizeof(segment::HalfWord), 0, segment::kRingOffset - sizeof(segment::HalfWord));
+  memset(static_cast<void*>(comm->ring), 0, (comm->ring_mask + 1) * sizeof(segment::CallRecord));
 }
 
-void FillEntry(CommEntry* entry, const NewComm& what) {
+bool IsRecorded(const LocalComm* comm) { return comm->ring != comm->private_ring; }
+
+void FillEntry(CommEntry* entry, const NewComm& what, bool recorded) {
   const auto relaxed = std::memory_order_relaxed;
   entry->id.store(what.id, relaxed);
   entry->base_id.store(what.base_id, relaxed);
@@ -335,7 +321,8 @@ void FillEntry(CommEntry* entry, const NewComm& what) {
   entry->device.store(static_cast<uint32_t>(-1), relaxed);
   CopyText(entry->name, sizeof(entry->name), what.name);
   entry->signature.store(segment::kSignatureSeed, relaxed);
-  uint32_t flags = segment::kFlagRing;
+  uint32_t flags = 0;
+  if (recorded) flags |= segment::kFlagRing;
   if (what.non_blocking) flags |= segment::kFlagNonBlocking;
   entry->flags.store(flags, relaxed);
   entry->init_entered.store(Now(), relaxed);
@@ -344,7 +331,7 @@ void FillEntry(CommEntry* entry, const NewComm& what) {
 }
 
 void RaiseCommCount(uint32_t count) {
-  SegmentHeader* header = recorder.header.load(std::memory_order_acquire);
+  SegmentHeader* header = recorder.mapping.load(std::memory_order_acquire);
   uint32_t seen = header->comm_count.load(std::memory_order_relaxed);
   while (seen < count && !header->comm_count.compare_exchange_weak(seen, count)) {
   }
@@ -361,7 +348,8 @@ __attribute__((constructor)) void SayLoaded() {
 
 __attribute__((destructor)) void MarkExit() {
   SegmentHeader* header = recorder.header.load(std::memory_order_acquire);
-  if (header == nullptr) return;
+  // A child of vfork or of clone, which ran no handler of ours, says nothing of its parent.
+  if (header == nullptr || header->pid != static_cast<int32_t>(getpid())) return;
   SetClock(&header->last_clock);
   header->exit_ticks.store(Now(), std::memory_order_relaxed);
   header->exit_mark.store(static_cast<uint32_t>(segment::ExitMark::kExited),
@@ -373,6 +361,7 @@ __attribute__((destructor)) void MarkExit() {
 bool StartRecording() {
   if (Recording()) return true;
   const KeepErrno keep_errno;
+  const KeepCancel keep_cancel;
   int state = 0;
   if (!start_state.compare_exchange_strong(state, 1)) {
     // A thread per device: all come at once, and each one's communicator counts.
@@ -381,6 +370,9 @@ bool StartRecording() {
       const struct timespec pause = {0, 100000};
       syscall(SYS_nanosleep, &pause, nullptr);
     }
+    // Its thread may have left for good, by a jump out of a signal handler: nobody waits again.
+    int under_way = 1;
+    start_state.compare_exchange_strong(under_way, 3);
     return Recording();
   }
   recorder.options = ReadLibraryOptions();
@@ -389,56 +381,72 @@ bool StartRecording() {
     registered = &__register_atfork != nullptr &&
                  __register_atfork(nullptr, nullptr, &ForgetParent, __dso_handle) == 0;
   }
-  comms_claimed.store(0, std::memory_order_relaxed);
+  recorder.comms_claimed.store(0, std::memory_order_relaxed);
   // Without the handler a forked child would write into its parent's segment.
-  const bool made = recorder.options.enabled && registered && MakeSegment();
+  const bool made =
+      recorder.options.enabled && registered && !AnotherCopyIsFirst() && MakeSegment();
   start_state.store(made ? 2 : 3, std::memory_order_release);
   return made;
 }
 
-LocalComm* AddComm(const NewComm& what) {
-  if (!StartRecording()) return nullptr;
-  const KeepErrno keep_errno;
-  SegmentHeader* header = recorder.header.load(std::memory_order_acquire);
-  const uint32_t index = ClaimBlock();
-  const bool reused = index != segment::kNoComm && recorder.comms[index].entry != nullptr;
-  if (index == segment::kNoComm || !(reused || ReserveBlock(index))) {
-    if (header->lost_communicators.fetch_add(1) == 0) {
-      SayNotRecording("no room for one more communicator in", segment_path);
-    }
-    return nullptr;
-  }
-  char* block = reinterpret_cast<char*>(header) + segment::CommBlockOffset(index);
-  ClearBlock(block, reused);
-  LocalComm* comm = &recorder.comms[index];
-  comm->entry = reinterpret_cast<CommEntry*>(block);
-  comm->lanes = reinterpret_cast<segment::MarkerLane*>(block + segment::kMarkersOffset);
-  comm->ring = reinterpret_cast<segment::CallRecord*>(block + segment::kRingOffset);
-  comm->index = index;
+namespace {
+
+// As a block that was never used has it.
+void ResetComm(LocalComm* comm, bool non_blocking) {
   comm->marker_base = 0;
-  comm->non_blocking = comm->on_trial = what.non_blocking;
+  comm->non_blocking = comm->on_trial = non_blocking;
   comm->maker.store(0, std::memory_order_relaxed);
   comm->late.since.store(0, std::memory_order_relaxed);
   comm->late.marking_thread.store(0, std::memory_order_relaxed);
   comm->beside = nullptr;
   comm->by_plugin = false;
-  FillEntry(comm->entry, what);
-  RaiseCommCount(index + 1);
-  InstallStackSignals(segment_path);
+  comm->placed_out_of_order = false;
+  for (PlacedMarker& placed : comm->placed) placed = PlacedMarker();
+}
+
+// nullptr: there is no room (counted, and said).
+LocalComm* ClaimComm() {
+  LocalComm* comm = ClaimNewBlock();
+  if (comm == nullptr) comm = ClaimEndedBlock();
+  SegmentHeader* header = recorder.mapping.load(std::memory_order_acquire);
+  if (comm != nullptr) {
+    if (!IsRecorded(comm)) header->lost_rings.fetch_add(1);
+    return comm;
+  }
+  header->lost_communicators.fetch_add(1);
+  const bool is_full =
+      recorder.comms_claimed.load(std::memory_order_relaxed) == segment::kCommCapacity;
+  NoteLeftOut(segment::kLeftOutCommunicators, "some communicators are missing",
+              is_full ? "1024 communicators are in use" : nullptr);
+  return nullptr;
+}
+
+}  // namespace
+
+LocalComm* AddComm(const NewComm& what) {
+  if (!StartRecording()) return nullptr;
+  const KeepErrno keep_errno;
+  const KeepCancel keep_cancel;
+  if (what.base_id != 0) NoteCreation(what.base_id, what.rank);
+  if (SegmentIsCutShort()) {
+    StopRecording();
+    return nullptr;
+  }
+  LocalComm* comm = ClaimComm();
+  if (comm == nullptr) return nullptr;
+  ClearBlock(comm);
+  ResetComm(comm, what.non_blocking);
+  const uint64_t records = comm->ring_mask + 1;
+  if (records != segment::kRingCapacity) {
+    comm->entry->ring_capacity.store(static_cast<uint32_t>(records), std::memory_order_relaxed);
+  }
+  FillEntry(comm->entry, what, IsRecorded(comm));
+  RaiseCommCount(comm->index + 1);
+  InstallStackSignals();
   if (recorder.options.call_sites) StartCallSites();
   if (recorder.options.python_errors) StartPythonErrors();
   if (recorder.options.tensor_shapes) StartTensorShapes();
   return comm;
-}
-
-uint32_t TimesCreated(uint64_t base_id, int32_t rank) {
-  uint32_t times = 0;
-  for (const LocalComm& comm : recorder.comms) {
-    if (comm.entry == nullptr) break;
-    times += comm.entry->base_id.load(std::memory_order_relaxed) == base_id &&
-             comm.entry->rank.load(std::memory_order_relaxed) == static_cast<uint32_t>(rank);
-  }
-  return times;
 }
 
 void SetState(LocalComm* comm, segment::CommState state) {
@@ -499,22 +507,14 @@ void RenewClock() {
 }
 
 segment::BlockedEntry* ClaimBlockedEntry() {
-  const KeepErrno keep_errno;
-  const auto tid = static_cast<uint32_t>(ThreadId());
-  for (bool reclaim : {false, true}) {
-    for (uint32_t i = 0; i < segment::kBlockedCapacity; ++i) {
-      BlockedEntry* entry = &recorder.blocked[i];
-      uint32_t owner = entry->tid.load(std::memory_order_relaxed);
-      const bool gone =
-          owner != 0 && reclaim && syscall(SYS_tgkill, getpid(), static_cast<int>(owner), 0) != 0;
-      if (owner != 0 && !gone) continue;
-      if (!entry->tid.compare_exchange_strong(owner, tid)) continue;
-      entry->since.store(0, std::memory_order_relaxed);
-      return entry;
-    }
+  const int slot = ClaimThreadSlot(segment::kBlockedCapacity,
+                                   [](int i) { return &recorder.blocked[i].tid; });
+  if (slot < 0) {
+    recorder.mapping.load(std::memory_order_acquire)->lost_threads.fetch_add(1);
+    return nullptr;
   }
-  recorder.header.load(std::memory_order_acquire)->lost_threads.fetch_add(1);
-  return nullptr;
+  recorder.blocked[slot].since.store(0, std::memory_order_relaxed);
+  return &recorder.blocked[slot];
 }
 
 int32_t ThreadId() { return static_cast<int32_t>(syscall(SYS_gettid)); }

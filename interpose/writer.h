@@ -34,12 +34,20 @@ struct LateCall {
   uint64_t collectives = 0, p2p = 0;
 };
 
+// What the GPU was last told to write into one lane: when that is there, so is all before it.
+struct PlacedMarker {
+  const void* stream = nullptr;
+  const segment::Word* word = nullptr;  // nullptr: nothing yet
+  uint64_t value = 0;
+};
+
 // A communicator of this process. `handle` is the ncclComm_t, null while it is
 // being created and after its end; all else is constant once that is set.
 struct LocalComm {
   std::atomic<const void*> handle{nullptr};
   segment::CommEntry* entry = nullptr;
-  segment::CallRecord* ring = nullptr;  // null: no room for records
+  segment::CallRecord* ring = nullptr;  // in the segment, or private_ring
+  uint64_t ring_mask = 0;               // records in it - 1
   segment::MarkerLane* lanes = nullptr;
   uint64_t marker_base = 0;  // address of `lanes` for the GPU; 0: no markers
   void* context = nullptr;   // CUcontext of the communicator's device
@@ -50,16 +58,34 @@ struct LocalComm {
   LateCall late;
   bool by_plugin = false;                      // NCCL told of it (profiler_plugin.h), not a wrapper
   const segment::CommEntry* beside = nullptr;  // whose side channel this is (side_channel.h)
+  segment::CallRecord* private_ring = nullptr;  // memory that nobody reads; nullptr: never needed
+  PlacedMarker placed[segment::kMarkerLanes];
+  // It cannot be known when the GPU has written the last of its markers: two streams share a lane, a
+  // value comes twice, or a graph writes whenever it is launched.
+  bool placed_out_of_order = false;
 };
 
 struct Recorder {
   std::atomic<segment::SegmentHeader*> header{nullptr};  // null: not recording
+  // The same, for those who are in the middle of something: not taken back when recording ends, and
+  // writable then too.
+  std::atomic<segment::SegmentHeader*> mapping{nullptr};
   segment::BlockedEntry* blocked = nullptr;
   segment::ClockSource clock = segment::ClockSource::kMonotonic;
   LibraryOptions options;
+  std::atomic<uint32_t> comms_claimed{0};  // of those below; one without an entry has no block
   LocalComm comms[segment::kCommCapacity];
 };
 extern Recorder recorder;
+
+// Calls `each` with every communicator that has a block.
+template <typename Each>
+void ForEachComm(Each each) {
+  const uint32_t count = recorder.comms_claimed.load(std::memory_order_acquire);
+  for (uint32_t i = 0; i < count; ++i) {
+    if (recorder.comms[i].entry != nullptr) each(&recorder.comms[i]);
+  }
+}
 
 inline bool Recording() { return recorder.header.load(std::memory_order_acquire) != nullptr; }
 inline uint64_t Now() { return Ticks(recorder.clock); }
@@ -83,9 +109,13 @@ struct NewComm {
 // (counted). Its state is kInitializing.
 LocalComm* AddComm(const NewComm& what);
 
-// How many communicators with this base id this process has created as `rank`:
-// one unique id can serve several times where NCCL_COMM_ID is set.
-uint32_t TimesCreated(uint64_t base_id, int32_t rank);
+// The place of record `n`, and the oldest one that is still there of `end`.
+inline segment::CallRecord* RecordAt(const LocalComm* comm, uint64_t n) {
+  return &comm->ring[n & comm->ring_mask];
+}
+inline uint64_t OldestRecord(const LocalComm* comm, uint64_t end) {
+  return end > comm->ring_mask + 1 ? end - (comm->ring_mask + 1) : 0;
+}
 
 void SetState(LocalComm* comm, segment::CommState state);
 
@@ -95,9 +125,6 @@ void ForgetHandle(LocalComm* comm);
 
 // nullptr when the handle is not known.
 LocalComm* FindComm(const void* handle);
-
-// Room in the file for these bytes of the segment; false: there is none.
-bool ReserveInSegment(size_t begin, size_t end);
 
 // Renews the clock pair if the last is older than a second: called where time
 // does not matter.

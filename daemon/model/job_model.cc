@@ -184,6 +184,7 @@ int32_t JobModel::AddProcess(const std::string& host, int32_t pid, uint64_t star
   process.start_time = start_time;
   state_.processes.push_back(std::move(process));
   seats_.emplace_back();
+  before_silence_.push_back(Liveness::kUnknown);
   ++version_;
   return at->second;
 }
@@ -250,9 +251,55 @@ void JobModel::SetSilent(int32_t process, int64_t since_ns) {
   if (!IsKnown(process)) return;
   Process& known = state_.processes[static_cast<size_t>(process)];
   if (HasEnded(known) || known.liveness == Liveness::kSilent) return;
+  before_silence_[static_cast<size_t>(process)] = known.liveness;
   known.liveness = Liveness::kSilent;
   known.silent_since_ns = since_ns;
   Touch(process);
+}
+
+int32_t JobModel::AddAgent(const std::string& id, const std::string& host) {
+  const auto [at, is_new] = agents_.emplace(id, static_cast<int32_t>(state_.agents.size()));
+  if (!is_new) return at->second;
+  AgentState& agent = state_.agents.emplace_back();
+  agent.id = id;
+  agent.host = host;
+  processes_of_agents_.emplace_back();
+  return at->second;
+}
+
+void JobModel::SetAgent(int32_t process, int32_t agent) {
+  if (!IsKnown(process)) return;
+  int32_t& known = state_.processes[static_cast<size_t>(process)].agent;
+  if (known == agent) return;
+  if (known >= 0) {
+    std::vector<int32_t>& before = processes_of_agents_[static_cast<size_t>(known)];
+    before.erase(std::remove(before.begin(), before.end(), process), before.end());
+  }
+  known = agent;
+  processes_of_agents_[static_cast<size_t>(agent)].push_back(process);
+  Touch(process);
+}
+
+void JobModel::NoteAgent(int32_t agent, const AgentHeard& heard) {
+  AgentHeard& known = state_.agents[static_cast<size_t>(agent)];
+  const bool same = known.stale == heard.stale && known.silent == heard.silent &&
+                    known.is_settled == heard.is_settled;
+  known = heard;
+  if (same) return;
+  for (const int32_t process : processes_of_agents_[static_cast<size_t>(agent)]) {
+    if (HasEnded(state_.processes[static_cast<size_t>(process)])) continue;
+    SetSilence(process, heard.silent, heard.heard_ns);
+    Touch(process);
+  }
+}
+
+// An agent that was held goes on where it was: it tells only what has changed since.
+void JobModel::SetSilence(int32_t process, bool silent, int64_t since_ns) {
+  if (silent) return SetSilent(process, since_ns);
+  Process& known = state_.processes[static_cast<size_t>(process)];
+  if (known.liveness != Liveness::kSilent) return;
+  known.liveness = before_silence_[static_cast<size_t>(process)];
+  known.silent_since_ns = 0;
 }
 
 void JobModel::SetStacks(int32_t process, const StackFacts& facts) {
@@ -260,6 +307,7 @@ void JobModel::SetStacks(int32_t process, const StackFacts& facts) {
   Process& known = state_.processes[static_cast<size_t>(process)];
   known.motion = facts.motion;
   known.stack_words = facts.words;
+  known.stacks_ns = facts.now_ns;
   if (!facts.waits_outside) {
     known.waits_outside_since_ns = 0;
   } else if (known.waits_outside_since_ns == 0) {
@@ -295,6 +343,10 @@ void JobModel::SetProgress(int32_t process, const CommProgress& progress, int64_
 void JobModel::ApplyProgress(int32_t process, const CommProgress& progress, int64_t now_ns) {
   if (!IsKnown(process) || progress.id == 0) return;
   if (progress.rank < 0 || progress.rank >= kMaxRanks) return;
+  if (IsTakenByAnother(process, progress)) return;
+  Process& owner = state_.processes[static_cast<size_t>(process)];
+  owner.has_met = true;
+  owner.waits_outside_since_ns = 0;
   TakeSeat(process, progress);
   Communicator& comm = state_.communicators[progress.id];
   CommBook& book = books_[progress.id];
@@ -370,6 +422,19 @@ void JobModel::NoteRecords(const CommProgress& progress, size_t kept, Communicat
     records->erase(records->begin(), records->end() - kept);
   }
   if (!progress.records.empty() && kept != 0) comm->arrivals = book.arrivals.Score();
+}
+
+// Another agent's process, which is heard and lives, is that rank. One of the two is wrong, and who
+// comes later is not believed.
+bool JobModel::IsTakenByAnother(int32_t process, const CommProgress& progress) const {
+  const auto comm = state_.communicators.find(progress.id);
+  if (comm == state_.communicators.end()) return false;
+  const auto member = comm->second.members.find(progress.rank);
+  if (member == comm->second.members.end() || member->second.process == process) return false;
+  const Process* holder = ProcessOf(state_, member->second.process);
+  if (holder == nullptr || HasEnded(*holder) || holder->liveness == Liveness::kSilent) return false;
+  const int32_t agent = state_.processes[static_cast<size_t>(process)].agent;
+  return holder->agent >= 0 && agent >= 0 && holder->agent != agent;
 }
 
 // Notes that the block stands for this rank of this communicator now.

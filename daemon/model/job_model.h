@@ -113,6 +113,15 @@ class JobModel {
   // The process's agent no longer answers: nothing is known of it any more,
   // unless it had ended. Taken back by the next SetEvidence.
   void SetSilent(int32_t process, int64_t since_ns);
+  // Index of the agent in the state; the same for the same id.
+  int32_t AddAgent(const std::string& id, const std::string& host);
+  // Who speaks for the process from now on.
+  void SetAgent(int32_t process, int32_t agent);
+  // When the agent was heard. What its processes are known to do changes only where it has become
+  // stale or silent, or is so no longer.
+  void NoteAgent(int32_t agent, const AgentHeard& heard);
+  // No wait counts from before that.
+  void CountFrom(int64_t time_ns) { state_.counts_from_ns = time_ns; }
   // What the newest stacks of a process show.
   void SetStacks(int32_t process, const StackFacts& facts);
   void SetOffline() { state_.offline = true; }
@@ -133,6 +142,8 @@ class JobModel {
 
   bool IsKnown(int32_t process) const;
   void Touch(int32_t process);
+  void SetSilence(int32_t process, bool silent, int64_t since_ns);
+  bool IsTakenByAnother(int32_t process, const CommProgress& progress) const;
   size_t RecordsKept(const Communicator& comm, int32_t rank) const;
   static void NoteAgreement(const CommProgress& progress, CommBook* book, Communicator* comm,
                             const Member& before);
@@ -151,6 +162,9 @@ class JobModel {
   std::map<ProcessKey, int32_t> processes_;
   std::vector<std::vector<Seat>> seats_;  // by process
   std::map<uint64_t, CommBook> books_;    // by communicator
+  std::vector<Liveness> before_silence_;  // by process
+  std::map<std::string, int32_t> agents_;                  // by id
+  std::vector<std::vector<int32_t>> processes_of_agents_;  // by agent
   std::map<uint64_t, uint64_t> grown_;    // unique id -> id
 };
 

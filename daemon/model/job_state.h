@@ -2,9 +2,9 @@
 // rules read, and nothing else. Built by JobModel, piece by piece as progress
 // comes in.
 //
-// Times are nanoseconds since the Unix epoch, on the clock of the reader where
-// hosts are live (HostClocks), else of the host that recorded them. 0 means
-// "never" or "not known".
+// Times are nanoseconds that read like Unix time, on the clock of the reader where
+// hosts are live (HostClocks, daemon/timeline.h), else of the host that recorded
+// them. 0 means "never" or "not known".
 #pragma once
 
 #include <cstdint>
@@ -69,8 +69,25 @@ enum class Liveness : uint8_t {
   kSilent,  // its agent no longer answers
 };
 
+// How an agent is heard by now.
+struct AgentHeard {
+  int64_t heard_ns = 0;    // its newest tick came then
+  int64_t tick_ns = 0;     // from one of its ticks to the next
+  // It was held, or cut off, until then: no wait of its processes counts from before.
+  int64_t counts_from_ns = 0;
+  bool stale = false;      // not heard for more than three ticks: what is known of its host is old
+  bool silent = false;     // not heard for so long that it is given up
+  bool is_settled = true;  // has sent enough ticks for a verdict to rest on them
+};
+
+struct AgentState : AgentHeard {
+  std::string id;  // of this run of the agent
+  std::string host;
+};
+
 // One process of the job.
 struct Process {
+  int32_t agent = -1;  // that speaks for it, in JobState::agents; -1: none, what is known is fresh
   std::string host;
   int32_t pid = 0;
   uint64_t start_time = 0;   // clock ticks since boot, as /proc/PID/stat has it; tells pid reuse
@@ -107,9 +124,11 @@ struct Process {
   // Of the newest stacks, where some were taken.
   Motion motion = Motion::kUnknown;
   std::string stack_words;  // the functions of all threads, blanks between
+  int64_t stacks_ns = 0;    // when they were taken; 0: never
   // Its main thread waits for other ranks in another library than NCCL, and did at
   // every look since then; 0: it does not.
   int64_t waits_outside_since_ns = 0;
+  bool has_met = false;  // has been in a communicator, which may be forgotten by now
 };
 
 enum class MemberState : uint8_t {
@@ -237,6 +256,8 @@ struct Communicator {
 struct JobState {
   std::string name;
   bool offline = false;  // read from files: nobody can say whether processes live
+  std::vector<AgentState> agents;
+  int64_t counts_from_ns = 0;  // the daemon was held until then: no wait counts from before
   std::vector<Process> processes;
   absl::btree_map<uint64_t, Communicator> communicators;  // by id
 };

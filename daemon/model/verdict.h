@@ -143,6 +143,14 @@ struct Verdict {
   std::string stack_words;  // the functions on the culprits' stacks, blanks between
   int64_t since_ns = 0;     // when the first one began to wait; contradictions: when it arose
   int64_t waited_ns = 0;
+  // The wait counts from then where that is later than `since_ns`: before it the daemon, or the
+  // agents of those who wait or are waited for, were held themselves.
+  int64_t counts_from_ns = 0;
+  // Age of the oldest word it rests on. What does not age does not count: records that contradict
+  // each other, ends of processes. Nor do hosts that are silent, which `missing_evidence` names.
+  int64_t evidence_age_ns = 0;
+  bool stale = false;      // some of it is older than three ticks, and may be heard again
+  bool hearsay = false;    // it rests on an agent that has only begun to speak
   // No wait has to be long for it: the culprits have failed, and cannot come.
   bool at_once = false;
   bool is_consequence = false;  // another verdict explains this one

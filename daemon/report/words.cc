@@ -180,6 +180,7 @@ Facts FactsOf(const v1::Incident& incident) {
   Add("confirmed", TimeInWords(incident.confirmed_at()), &facts);
   Add("closed", TimeInWords(incident.closed_at()), &facts);
   Add("report", incident.report_path(), &facts);
+  Add(incident.report_path().empty() ? "report" : "note", incident.report_note(), &facts);
   Add("rollcall", incident.rollcall_version(), &facts);
   return facts;
 }

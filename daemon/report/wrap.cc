@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "proto/clean_text.h"
+
 namespace rollcall {
 namespace {
 
@@ -20,10 +22,7 @@ size_t LineEnd(const std::string& text, size_t begin, size_t room) {
 }  // namespace
 
 std::string Wrap(const std::string& first, const std::string& rest, const std::string& text) {
-  std::string clean = text;
-  for (char& c : clean) {
-    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = ' ';
-  }
+  const std::string clean = CleanText(text);
   std::string result;
   size_t begin = 0;
   do {

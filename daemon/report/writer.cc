@@ -29,10 +29,15 @@ struct File {
 };
 
 constexpr int kMaxNames = 1000;
+// Reports hold command lines and stacks: for the owner, and the group to read.
+constexpr mode_t kFolderMode = 0750;
+constexpr mode_t kFileMode = 0640;
 
 absl::Status Failed(const std::string& what, const std::string& path, int error) {
   const std::string message = absl::StrCat("cannot ", what, " ", path, ": ", strerror(error));
   if (error == ENOSPC || error == EDQUOT) return absl::ResourceExhaustedError(message);
+  if (error == EMFILE || error == ENFILE) return absl::UnavailableError(message);
+  if (error == ENOENT) return absl::NotFoundError(message);
   if (error == EACCES || error == EPERM || error == EROFS) {
     return absl::PermissionDeniedError(message);
   }
@@ -51,7 +56,7 @@ absl::Status WriteAll(int fd, const std::string& content, const std::string& pat
 }
 
 absl::Status WriteFile(const std::string& path, const std::string& content) {
-  const int fd = open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+  const int fd = open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, kFileMode);
   if (fd < 0) return Failed("create", path, errno);
   absl::Status status = WriteAll(fd, content, path);
   if (close(fd) != 0 && status.ok()) status = Failed("write", path, errno);
@@ -99,15 +104,16 @@ absl::StatusOr<std::vector<File>> Render(const v1::Incident& whole, Extent exten
 
 absl::Status MakeFolder(const std::string& path) {
   std::error_code error;
-  std::filesystem::create_directories(path, error);
+  const bool is_new = std::filesystem::create_directories(path, error);
   if (error) return Failed("make the report folder", path, error.value());
+  if (is_new) chmod(path.c_str(), kFolderMode);
   return absl::OkStatus();
 }
 
 absl::StatusOr<std::string> MakeTemporary(const std::string& report_dir) {
   std::string path = absl::StrCat(report_dir, "/.rollcall-XXXXXX");
   if (mkdtemp(path.data()) == nullptr) return Failed("write into", report_dir, errno);
-  chmod(path.c_str(), 0755);  // mkdtemp keeps others out; a report is for others
+  chmod(path.c_str(), kFolderMode);  // mkdtemp keeps the group out too
   return path;
 }
 

@@ -3,7 +3,8 @@
 //
 // A reader never sees half a report: the folder appears whole under its name,
 // and files that change are replaced at once. Errors name the path, why, and
-// what to try. May be called from any thread, but not from two for one folder.
+// what to try: kResourceExhausted is a full disk or quota, kUnavailable means that no file descriptor
+// is left, kNotFound that a folder is gone. A folder is open to its owner and its group only. May be called from any thread, but not from two for one folder.
 #pragma once
 
 #include <string>

@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "daemon/rules/describe.h"
+#include "daemon/rules/freshness.h"
 #include "daemon/sentences.h"
 
 namespace rollcall {
@@ -72,7 +73,7 @@ void DescribeCulprit(const Suspicion& s, const Absent& absent, Verdict* verdict)
 }
 
 void AddMissing(const Suspicion& s, const std::vector<Absent>& blamed, Verdict* verdict) {
-  std::vector<int32_t> silent, unknown;
+  std::vector<int32_t> silent, stale, unknown;
   for (const Absent& absent : blamed) {
     const Process* process = ProcessOf(s.job, absent.process);
     const int32_t rank = PublicRank(s.job, absent.process, absent.rank);
@@ -80,6 +81,8 @@ void AddMissing(const Suspicion& s, const std::vector<Absent>& blamed, Verdict* 
       if (FindMember(*s.call.communicator, absent.rank) != nullptr) unknown.push_back(rank);
     } else if (process->liveness == Liveness::kSilent) {
       silent.push_back(rank);
+    } else if (absent.stale) {
+      stale.push_back(rank);
     } else if (process->liveness == Liveness::kUnknown && !s.job.offline) {
       unknown.push_back(rank);
     }
@@ -87,6 +90,11 @@ void AddMissing(const Suspicion& s, const std::vector<Absent>& blamed, Verdict* 
   if (!silent.empty()) {
     verdict->missing_evidence.push_back(absl::StrCat("the agent of ", RanksInWords(silent),
                                                      " no longer answers: what is known is old"));
+  }
+  if (!stale.empty()) {
+    verdict->missing_evidence.push_back(
+        absl::StrCat("the newest word of ", RanksInWords(stale),
+                     " is old: whether anybody has come since is not known"));
   }
   if (!unknown.empty()) {
     verdict->missing_evidence.push_back(
@@ -113,10 +121,19 @@ bool IsLongEnough(const Suspicion& s, const std::vector<Absent>& blamed) {
   return s.now_ns - std::max(s.call.since_ns, gone_since) >= limit;
 }
 
+// The process, where its stacks were taken since the wait began: older ones say nothing of it.
+const Process* WithStacksOf(const Suspicion& s, const Absent& absent) {
+  const Process* process = ProcessOf(s.job, absent.process);
+  const bool is_old =
+      process != nullptr && process->stacks_ns != 0 && process->stacks_ns < s.call.since_ns;
+  return is_old ? nullptr : process;
+}
+
 // Makes progress outside NCCL, as far as its stacks and its CPU time show.
-bool IsLate(const JobState& job, const Absent& absent) {
-  const Process* process = ProcessOf(job, absent.process);
-  return process != nullptr && process->liveness == Liveness::kAlive && process->cpu_moving &&
+bool IsLate(const Suspicion& s, const Absent& absent) {
+  const Process* process = WithStacksOf(s, absent);
+  return process != nullptr && IsHeard(s.job, absent.process) &&
+         process->liveness == Liveness::kAlive && process->cpu_moving &&
          process->motion == Motion::kMoving;
 }
 
@@ -126,11 +143,11 @@ void AddCulprits(const Suspicion& s, const std::vector<Absent>& blamed, Verdict*
     verdict->culprits.push_back(MakeCulprit(s.job, absent.process, absent.rank, member));
     if (verdict->culprits.size() > kDescribedCulprits) continue;
     DescribeCulprit(s, absent, verdict);
-    const Process* process = ProcessOf(s.job, absent.process);
+    const Process* process = WithStacksOf(s, absent);
     if (process != nullptr) absl::StrAppend(&verdict->stack_words, process->stack_words, " ");
   }
   verdict->late = !blamed.empty() && std::all_of(blamed.begin(), blamed.end(),
-                                                 [&](const Absent& a) { return IsLate(s.job, a); });
+                                                 [&](const Absent& a) { return IsLate(s, a); });
 }
 
 }  // namespace
@@ -179,6 +196,7 @@ std::optional<Verdict> Describe(const Suspicion& s, Cause cause, int64_t limit_n
   verdict.call = call.call;
   verdict.since_ns = call.since_ns;
   verdict.waited_ns = s.now_ns - call.since_ns;
+  verdict.counts_from_ns = CountedSince(s.job, call.waiters);
   for (const Waiter& w : call.waiters) {
     verdict.waiting_ranks.push_back(PublicRank(s.job, w.process, w.rank));
     verdict.waiting_processes.push_back(w.process);

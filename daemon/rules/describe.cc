@@ -74,7 +74,7 @@ std::string WhatItDoes(const JobState& job, int32_t process, int64_t now_ns) {
   for (const BlockedCall& blocked : known->blocked) {
     if (parts.size() < 4) parts.push_back(BlockedInWords(job, blocked, now_ns));
   }
-  if (parts.empty() && !known->has_segment) parts.push_back("has never called NCCL");
+  if (parts.empty() && !known->has_segment) parts.push_back("no NCCL call of it is recorded");
   if (!job.offline && known->liveness == Liveness::kAlive && state.empty()) {
     parts.push_back(known->cpu_moving ? "uses CPU time" : "uses no CPU time");
   }

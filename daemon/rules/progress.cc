@@ -154,9 +154,33 @@ int64_t GoneSince(const JobState& job, const Member& member) {
   return member.state_since_ns;
 }
 
+const AgentState* AgentOf(const JobState& job, int32_t process) {
+  const Process* known = ProcessOf(job, process);
+  if (known == nullptr || known->agent < 0) return nullptr;
+  const auto agent = static_cast<size_t>(known->agent);
+  return agent < job.agents.size() ? &job.agents[agent] : nullptr;
+}
+
+bool IsStale(const JobState& job, int32_t process) {
+  const AgentState* agent = AgentOf(job, process);
+  if (agent == nullptr || !agent->stale || agent->silent) return false;
+  return HowProcessEnded(job, process) == Gone::kNo;
+}
+
+bool IsHeard(const JobState& job, int32_t process) {
+  const Process* known = ProcessOf(job, process);
+  return known == nullptr || (known->liveness != Liveness::kSilent && !IsStale(job, process));
+}
+
+int64_t CountsFrom(const JobState& job, int32_t process) {
+  const AgentState* agent = AgentOf(job, process);
+  return agent == nullptr ? job.counts_from_ns
+                          : std::max(job.counts_from_ns, agent->counts_from_ns);
+}
+
 bool IsFresh(const JobState& job, int32_t process) {
   const Process* known = ProcessOf(job, process);
-  if (known == nullptr || known->liveness == Liveness::kSilent) return false;
+  if (known == nullptr || !IsHeard(job, process)) return false;
   return job.offline || known->liveness != Liveness::kUnknown;
 }
 

@@ -56,8 +56,20 @@ Gone HowGone(const JobState& job, const Member& member);
 // Since when it is gone; 0 if that is not known.
 int64_t GoneSince(const JobState& job, const Member& member);
 
-// False where what is known of the process may be out of date.
+// The agent that speaks for the process; nullptr: none, what is known is fresh.
+const AgentState* AgentOf(const JobState& job, int32_t process);
+
+// The process lives, for all that is known, and its agent's ticks are missing.
+bool IsStale(const JobState& job, int32_t process);
+
+// Its agent is heard, or need not be: it is read from a file, or has ended.
+bool IsHeard(const JobState& job, int32_t process);
+
+// False where what is known of the process may be out of date, or whether it lives is not known.
 bool IsFresh(const JobState& job, int32_t process);
+
+// No wait of the process counts from before that.
+int64_t CountsFrom(const JobState& job, int32_t process);
 
 bool InRange(const Communicator& comm, int32_t rank);
 

@@ -55,11 +55,18 @@ using CommunicatorRule = std::vector<Verdict> (*)(const JobState& job, const Com
 // Ranks that called another operation than the others at the same position, or
 // the same one with other arguments.
 std::vector<Verdict> JudgeMismatches(const JobState& job, const Communicator& comm, int64_t now_ns);
+// Of a job of which no rank has ever been in a communicator: ranks that others
+// wait for before NCCL.
+std::optional<Verdict> JudgeStart(const JobState& job, int64_t now_ns, const Limits& limits);
+// It has come to NCCL, and nobody waits for its first call any more.
+bool HasStarted(const JobState& job);
+// How long a look at the stacks of all ranks takes while they start, the pause after it included:
+// so old may a sample be that stands for now, and the one before it.
+int64_t StartRoundNs(size_t ranks, const Limits& limits);
+inline constexpr size_t kStartPortion = 256;  // processes that are looked at in a second
+
 bool IsStraggling(const Communicator& comm);
 // A rank that always comes last; a warning.
-// Of a job that has no communicator: ranks that others wait for before NCCL.
-std::optional<Verdict> JudgeStart(const JobState& job, int64_t now_ns, const Limits& limits);
-
 std::vector<Verdict> JudgeStragglers(const JobState& job, const Communicator& comm, int64_t now_ns);
 
 // Judges several calls that wait for each other. `cycle`: indices of the calls,

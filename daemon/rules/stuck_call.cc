@@ -40,8 +40,58 @@ bool MayHaveError(const Member& member) {
   return member.async_error != 0 || (!member.records.empty() && !IsAccepted(member.records.back()));
 }
 
+// How far the members have come: those that are heard, and those of which only old word is known.
+struct Fronts {
+  bool any_unheard = false;
+  uint64_t heard = UINT64_MAX, unheard = UINT64_MAX;  // the least number of calls entered
+  // A call that somebody who is heard has not finished: no later one has ended.
+  uint64_t open = UINT64_MAX;
+};
+
+uint64_t FirstOpen(const Member& member, const std::optional<Wait>& wait) {
+  if (wait) return wait->call;
+  return member.has_markers ? std::min(member.finished, member.entered) : member.entered;
+}
+
+void Note(const Member& member, const std::optional<Wait>& wait, bool heard, Fronts* fronts) {
+  fronts->any_unheard = fronts->any_unheard || !heard;
+  uint64_t* least = heard ? &fronts->heard : &fronts->unheard;
+  *least = std::min(*least, member.entered);
+  if (heard) fronts->open = std::min(fronts->open, FirstOpen(member, wait));
+}
+
+// That a rank waits is no longer true once its call has ended. Whoever was never heard for long
+// enough proves nothing at all.
+bool StillWaits(const JobState& job, const Waiter& waiter, const Fronts& fronts) {
+  if (IsHeard(job, waiter.process)) return true;
+  const AgentState* agent = AgentOf(job, waiter.process);
+  return waiter.wait.call >= fronts.open && (agent == nullptr || agent->is_settled);
+}
+
+uint64_t FirstWaitedFor(const std::vector<Waiter>& waiters) {
+  uint64_t first = UINT64_MAX;
+  for (const Waiter& w : waiters) first = std::min(first, w.wait.call);
+  return first;
+}
+
+// Old word of a rank says what it has done at least, and not that it has done no more.
+void PassOverTheUnheard(const JobState& job, const Fronts& fronts, MembersAtAGlance* glance) {
+  std::vector<Waiter>& waiters = glance->waiters;
+  waiters.erase(
+      std::remove_if(waiters.begin(), waiters.end(),
+                     [&](const Waiter& w) { return !StillWaits(job, w, fronts); }),
+      waiters.end());
+  const bool heard_one_is_absent =
+      std::any_of(waiters.begin(), waiters.end(),
+                  [&](const Waiter& w) { return w.wait.call >= fronts.heard; });
+  glance->least_entered = fronts.heard;
+  if (heard_one_is_absent || waiters.empty() || fronts.unheard >= fronts.heard) return;
+  glance->least_entered = std::max(fronts.unheard, FirstWaitedFor(waiters));
+}
+
 MembersAtAGlance LookAtMembers(const JobState& job, const Communicator& comm) {
   MembersAtAGlance glance;
+  Fronts fronts;
   glance.waiters.reserve(comm.members.size());
   for (const auto& [rank, member] : comm.members) {
     const bool failed = member.state == MemberState::kFailed;
@@ -54,10 +104,12 @@ MembersAtAGlance LookAtMembers(const JobState& job, const Communicator& comm) {
     if (member.concurrent_use || (process != nullptr && process->blocked.size() > 1)) {
       glance.may_be_used_at_once = true;
     }
-    if (!failed) glance.least_entered = std::min(glance.least_entered, member.entered);
     const std::optional<Wait> wait = WaitOf(job, comm, member);
     if (wait) glance.waiters.push_back({rank, member.process, *wait});
+    if (!failed) Note(member, wait, IsHeard(job, member.process), &fronts);
   }
+  glance.least_entered = fronts.heard;
+  if (fronts.any_unheard) PassOverTheUnheard(job, fronts, &glance);
   return glance;
 }
 
@@ -123,6 +175,7 @@ Absent MakeAbsent(const JobState& job, int32_t rank, const Member& member, Lack 
   if (absent.gone != Gone::kNo) absent.gone_since_ns = GoneSince(job, member);
   const Process* process = ProcessOf(job, member.process);
   absent.silent = process != nullptr && process->liveness == Liveness::kSilent;
+  absent.stale = IsStale(job, member.process);
   const bool ended = HowProcessEnded(job, member.process) != Gone::kNo;
   if (!ended && !IsFresh(job, member.process)) absent.at_most = Certainty::kPossible;
   return absent;
@@ -138,7 +191,18 @@ Absent MakeUnheard(const JobState& job, int32_t rank, const std::map<int32_t, in
   absent.process = it->second;
   absent.gone = HowProcessEnded(job, absent.process);
   absent.silent = ProcessOf(job, absent.process)->liveness == Liveness::kSilent;
+  absent.stale = IsStale(job, absent.process);
   return absent;
+}
+
+// Somebody who is heard waits in the call, or has not come to it.
+bool IsHeardOf(const JobState& job, const StuckCall& call) {
+  return std::any_of(call.waiters.begin(), call.waiters.end(),
+                     [&](const Waiter& w) { return IsHeard(job, w.process); }) ||
+         std::any_of(call.absents.begin(), call.absents.end(),
+                     [&](const Absent& a) {
+                       return ProcessOf(job, a.process) != nullptr && IsHeard(job, a.process);
+                     });
 }
 
 std::vector<StuckCall> FindStuckCalls(const JobState& job, const Communicator& comm) {
@@ -150,6 +214,9 @@ std::vector<StuckCall> FindStuckCalls(const JobState& job, const Communicator& c
   if (glance.uses_p2p) FindStuckP2p(job, comm, &calls);
   if (glance.may_tear_down) FindStuckTeardown(job, comm, &calls);
   if (calls.empty() && glance.may_have_errors) AddUnseenWait(comm, glance, &calls);
+  calls.erase(std::remove_if(calls.begin(), calls.end(),
+                             [&](const StuckCall& call) { return !IsHeardOf(job, call); }),
+              calls.end());
   if (calls.empty()) return calls;
   if (glance.may_have_errors) AddErrored(job, comm, &calls);
   if (glance.may_be_used_at_once) AddConcurrent(job, comm, &calls);

@@ -31,6 +31,7 @@ struct Absent {
   Gone gone = Gone::kNo;
   bool failed = false;  // by an exception
   bool silent = false;  // its agent no longer answers
+  bool stale = false;   // its agent's ticks are missing: it may have come meanwhile
   int64_t gone_since_ns = 0;
   // How sure one can be that this rank keeps the others waiting.
   Certainty at_most = Certainty::kCertain;
@@ -77,8 +78,10 @@ struct MembersAtAGlance {
   bool may_tear_down = false;
   bool may_have_errors = false;
   bool may_be_used_at_once = false;
-  uint64_t least_entered = UINT64_MAX;  // of those whose creation has not failed
-  std::vector<Waiter> waiters;          // in collectives
+  // Of those whose creation has not failed, and that are heard. Where all of these wait in a call
+  // that others had not entered when they were last heard: the position of that call.
+  uint64_t least_entered = UINT64_MAX;
+  std::vector<Waiter> waiters;  // in collectives
 };
 
 // The parts of FindStuckCalls, each for one kind.

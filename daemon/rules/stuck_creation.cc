@@ -64,6 +64,7 @@ void AddNeverCame(const JobState& job, const Communicator& comm, StuckCall* call
       absent.gone = HowProcessEnded(job, it->second);
       absent.gone_since_ns = process.ended_ns;
       absent.silent = process.liveness == Liveness::kSilent;
+      absent.stale = IsStale(job, it->second);
       if (absent.gone == Gone::kNo && !IsFresh(job, it->second)) {
         absent.at_most = Certainty::kPossible;
       }

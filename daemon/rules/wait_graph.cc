@@ -108,11 +108,11 @@ bool ShareAWaiter(const StuckCall& a, const StuckCall& b) {
 // The best there are. A guess is none where somebody who waits for the absent
 // rank waits in the guessed call, too: then that is why it does not end.
 std::vector<size_t> ExcusesOf(const StuckCalls& calls, const Places& places, size_t self,
-                              const WaitGraphOptions& options, bool silent) {
+                              const WaitGraphOptions& options, bool unheard) {
   std::vector<size_t> excuses = Excuses(calls, places.seen, self, options);
   if (excuses.empty()) excuses = Excuses(calls, places.indirect, self, options);
-  // What was guessed of a rank that has fallen silent since is no excuse.
-  if (!excuses.empty() || silent) return excuses;
+  // What was guessed of a rank that is heard no more is no excuse.
+  if (!excuses.empty() || unheard) return excuses;
   for (const size_t guess : Excuses(calls, places.guessed, self, options)) {
     if (!ShareAWaiter(*calls[guess], *calls[self])) excuses.push_back(guess);
   }
@@ -125,7 +125,8 @@ void Excuse(const StuckCalls& calls, const Index& waiting_in, const WaitGraphOpt
     // The dead wait for nobody, whatever was seen of them last.
     std::vector<size_t> excuses;
     if (absent.gone != Gone::kDied) {
-      excuses = ExcusesOf(calls, waiting_in.Of(absent.process), self, options, absent.silent);
+      excuses = ExcusesOf(calls, waiting_in.Of(absent.process), self, options,
+                          absent.silent || absent.stale);
     }
     if (excuses.empty()) {
       node->guilty.push_back(absent);

@@ -34,6 +34,15 @@ class Result:
         return self.incident["verdicts"][0]
 
 
+def read_until(process, words):
+    said = ""
+    for line in process.stderr:
+        said += line
+        if words in line:
+            return said
+    raise AssertionError(f"{words} was never said\n{said}")
+
+
 @pytest.fixture
 def reports(tmp_path):
     return tmp_path / "reports"
@@ -41,9 +50,13 @@ def reports(tmp_path):
 
 @pytest.fixture
 def run(reports):
-    """run(victim, ranks=4, hang_after="3s", flags=[...], env={...}) -> Result"""
+    """run(victim, ranks=4, hang_after="3s", flags=[...], env={...}) -> Result
 
-    def run_job(victim, ranks=4, hang_after="3s", on_hang="abort", flags=(), env=None, timeout=90):
+    until: ends the job once stderr holds this, for verdicts that --on-hang=abort does not act on.
+    """
+
+    def run_job(victim, ranks=4, hang_after="3s", on_hang="abort", flags=(), env=None, timeout=90,
+                until=None):
         command = [
             ROLLCALL, "run", "--sim", f"--hang-after={hang_after}", f"--on-hang={on_hang}",
             f"--report-dir={reports}", *flags, "--", VICTIMS / "ranks", "-n", str(ranks),
@@ -53,8 +66,12 @@ def run(reports):
         process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                                    stdin=subprocess.DEVNULL, text=True,
                                    env={**os.environ, **(env or {})})
+        begin = read_until(process, until) if until else ""
+        if until:
+            process.terminate()
         try:
             out, err = process.communicate(timeout=timeout)
+            err = begin + err
         except subprocess.TimeoutExpired:
             process.terminate()
             out, err = process.communicate(timeout=30)

@@ -1,6 +1,8 @@
 // A healthy job with everything in it: several communicators by split, groups,
 // sends and receives in a ring, all collectives, ranks that run ahead of each
 // other, and a slow rank. Ends with exit code 0.
+//
+//   healthy_mix [STEPS]     6, of some five milliseconds each
 #include "tests/e2e/victim.h"
 
 namespace {
@@ -29,11 +31,12 @@ void EveryCollective(victim::Rank* self) {
 
 }  // namespace
 
-int main() {
+int main(int argc, char** argv) {
+  const int steps = argc > 1 ? atoi(argv[1]) : 6;
   victim::Rank self;
   ncclComm_t half = nullptr;
   CHECK_NCCL(ncclCommSplit(self.comm, self.rank % 2, self.rank, &half, nullptr));
-  for (int step = 0; step < 6; ++step) {
+  for (int step = 0; step < steps; ++step) {
     if (self.rank == step % self.world) usleep(5000);
     EveryCollective(&self);
     CHECK_NCCL(ncclAllReduce(self.send.data(), self.recv.data(), 64, ncclFloat, ncclAvg, half,

@@ -87,4 +87,5 @@ def main():
     all_reduce()
 
 
-main()
+if __name__ == "__main__":
+    main()

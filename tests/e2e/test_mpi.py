@@ -7,7 +7,7 @@ import subprocess
 
 import pytest
 
-from conftest import ROLLCALL
+from conftest import read_until, ROLLCALL
 
 SOURCE = pathlib.Path(__file__).with_name("mpi_job.c")
 ENVIRONMENT = {**os.environ, "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
@@ -28,17 +28,22 @@ def mpi(request, tmp_path_factory):
 
 @pytest.fixture
 def go(mpi, tmp_path):
-    """go(what) -> (exit code, output, verdicts)."""
+    """go(what) -> (exit code, output, verdicts). `until`: ends the job once stderr holds this."""
 
-    def run(what, flags=("--on-hang=abort",)):
+    def run(what, flags=("--on-hang=abort",), until=None):
         reports = tmp_path / "reports"
-        job = subprocess.run(
+        job = subprocess.Popen(
             [ROLLCALL, "run", "--hang-after=2s", *flags, f"--report-dir={reports}", "--", *mpi,
              what],
-            stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60, env=ENVIRONMENT)
-        print(job.stdout, job.stderr)
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+            env=ENVIRONMENT)
+        begin = read_until(job, until) if until else ""
+        if until:
+            job.terminate()
+        out, err = job.communicate(timeout=60)
+        print(out, begin, err)
         incidents = [json.loads(file.read_text()) for file in reports.glob("*/incident.json")]
-        return job.returncode, job.stdout + job.stderr, [i["verdicts"][0] for i in incidents]
+        return job.returncode, out + begin + err, [i["verdicts"][0] for i in incidents]
 
     return run
 
@@ -137,7 +142,7 @@ def test_a_nonblocking_call_matches_no_other(go, what, theirs):
 def test_who_makes_a_call_and_does_not_come_to_its_wait_is_named(go, mpi):
     if "openmpi" not in mpi[0]:
         pytest.skip("MPICH has done all of it within the call")
-    _, output, (verdict,) = go("stuck after a call")
+    _, output, (verdict,) = go("stuck after a call", until="waits: the verdict is only possible")
     assert (verdict["cause"], culprits(verdict)) == ("stalled_in_flight", [0])
     assert verdict["waiting_ranks"] == [1, 2, 3]
     assert "does not wait for MPI_Iallreduce #1" in output and "MPI_Test now and then" in output

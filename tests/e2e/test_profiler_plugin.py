@@ -110,7 +110,8 @@ def test_a_missing_rank_is_named(run, version):
 @pytest.mark.parametrize("version", ["4", "5", "6"])
 def test_a_receive_of_another_size_is_named(run, version):
     # A first send whose peer never comes is not: NCCL tells of it when it has met the peer.
-    verdict = run("one_rank_receives_less_static", env={"ROLLCALL_SIM_PROFILER": version}).verdict
+    verdict = run("one_rank_receives_less_static", env={"ROLLCALL_SIM_PROFILER": version},
+                  until="waits: the verdict is only possible").verdict
     assert (verdict["cause"], verdict["mismatched_fields"]) == ("unmatched_p2p", ["count"])
 
 

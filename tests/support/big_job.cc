@@ -66,6 +66,7 @@ class BigJob {
     hello->set_agent_id("big-job-" + flags_.job);
     hello->set_host("agent-of-" + flags_.job);  // one agent a host
     hello->set_rollcall_version("test");
+    hello->set_tick_ns(static_cast<int64_t>(flags_.tick * 1e9));
     return message;
   }
 

@@ -622,6 +622,70 @@ TEST(StartTest, ARankOfWhichNoProcessIsKnownIsAbsent) {
   EXPECT_EQ(verdicts[0].culprits[0].pid, 0);
 }
 
+// Each rank's stacks were taken then.
+void TakeStacks(JobBuilder* job, double at) {
+  for (Process& process : job->state.processes) process.stacks_ns = At(at);
+}
+
+TEST(StartTest, OnlyWhatTheStacksShowNowCounts) {
+  JobBuilder job = Starting();
+  TakeStacks(&job, 30);
+  EXPECT_FALSE(AtStart(job.state, 31).empty());
+  EXPECT_EQ(AtStart(job.state, 31)[0].waited_ns, 20 * kSecondNs);
+  EXPECT_TRUE(AtStart(job.state, 70).empty());
+}
+
+TEST(StartTest, OneLookAtAStackIsNotEnough) {
+  JobBuilder job = Starting();
+  TakeStacks(&job, 30);
+  job.state.processes[2].waits_outside_since_ns = At(30);
+  EXPECT_TRUE(AtStart(job.state, 31).empty());
+}
+
+// They have trained together, and have destroyed their communicators.
+TEST(StartTest, RanksThatHaveMetWaitForNobodysFirstCall) {
+  JobBuilder job = Starting();
+  job.state.processes[3].has_met = true;
+  EXPECT_TRUE(AtStart(job.state, 70).empty());
+  job.state.processes[3].liveness = Liveness::kExited;  // an earlier attempt
+  EXPECT_FALSE(AtStart(job.state, 70).empty());
+}
+
+TEST(StartTest, RanksWithoutRoomForRecordsAreKnownToHaveMetByTheirStacks) {
+  JobBuilder job = Starting();
+  job.state.processes[3].stack_words = "main ncclProxyService start_thread";
+  EXPECT_TRUE(AtStart(job.state, 70).empty());
+}
+
+TEST(StartTest, AWorkerThatInheritedARankDoesNotStandForIt) {
+  JobBuilder job = Starting();
+  Process worker = job.state.processes[1];
+  worker.pid = 5001;
+  worker.start_time += 1000;
+  worker.waits_outside_since_ns = 0;
+  job.state.processes.push_back(worker);
+  const std::vector<Verdict> verdicts = AtStart(job.state, 70);
+  ASSERT_EQ(verdicts.size(), 1u);
+  EXPECT_EQ(CulpritRanks(verdicts[0].culprits), Ranks{0});
+}
+
+TEST(StartTest, AnEarlierAttemptsEndIsNoAbsence) {
+  JobBuilder job = Starting();
+  for (int rank = 0; rank < 4; ++rank) {
+    Process ended = job.state.processes[static_cast<size_t>(rank)];
+    ended.pid -= 1000;
+    ended.start_time -= 50;
+    ended.liveness = Liveness::kDied;
+    ended.has_segment = true;
+    ended.waits_outside_since_ns = 0;
+    job.state.processes.push_back(ended);
+  }
+  const std::vector<Verdict> verdicts = AtStart(job.state, 70);
+  ASSERT_EQ(verdicts.size(), 1u);
+  EXPECT_EQ(CulpritRanks(verdicts[0].culprits), Ranks{0});
+  EXPECT_EQ(verdicts[0].culprits[0].pid, 4000);
+}
+
 TEST(StartTest, OnceThereIsACommunicatorItSpeaksForItself) {
   JobBuilder job = Starting();
   job.AddCommunicator(kDp, "dp", {0, 1, 2, 3});

@@ -17,11 +17,23 @@ namespace {
 // Notes what it is told.
 class Sink : public AgentSink {
  public:
-  void OnTick(const std::string& host, const v1::Tick&) override { Note("tick " + host); }
-  void OnStack(const std::string& host, const v1::StackReply&) override { Note("stack " + host); }
-  void OnConnected(const std::string& host) override { Note("connected " + host); }
-  void OnGone(const std::string& host) override { Note("gone " + host); }
+  void OnTick(const AgentName& agent, const v1::Tick&) override { Note("tick " + agent.host); }
+  void OnStack(const AgentName& agent, const v1::StackReply&) override {
+    Note("stack " + agent.host);
+  }
+  void OnConnected(const AgentName& agent) override {
+    {
+      const absl::MutexLock lock(&mutex_);
+      connected_.push_back(agent);
+    }
+    Note("connected " + agent.host);
+  }
+  void OnGone(const AgentName& agent) override { Note("gone " + agent.host); }
 
+  AgentName connected(size_t i) const {
+    const absl::MutexLock lock(&mutex_);
+    return connected_.at(i);
+  }
   std::vector<std::string> notes() const {
     const absl::MutexLock lock(&mutex_);
     return notes_;
@@ -43,17 +55,20 @@ class Sink : public AgentSink {
 
   mutable absl::Mutex mutex_;
   std::vector<std::string> notes_ ABSL_GUARDED_BY(mutex_);
+  std::vector<AgentName> connected_ ABSL_GUARDED_BY(mutex_);
 };
 
 // An agent's end of a stream, by hand.
 class HandMadeAgent {
  public:
-  explicit HandMadeAgent(grpc::Server* server)
-      : stub_(v1::AgentLink::NewStub(server->InProcessChannel({}))),
-        stream_(stub_->Connect(&context_)) {}
+  explicit HandMadeAgent(grpc::Server* server) : HandMadeAgent(server->InProcessChannel({})) {}
+  explicit HandMadeAgent(const std::shared_ptr<grpc::ChannelInterface>& channel)
+      : stub_(v1::AgentLink::NewStub(channel)), stream_(stub_->Connect(&context_)) {}
 
-  void Hello(const std::string& host, uint32_t protocol = 1) {
+  void Hello(const std::string& host, uint32_t protocol = 1, const std::string& id = "") {
     v1::AgentMessage message;
+    message.mutable_hello()->set_agent_id(id);
+    message.mutable_hello()->set_tick_ns(50'000'000);
     message.mutable_hello()->set_protocol(protocol);
     message.mutable_hello()->set_host(host);
     stream_->Write(message);
@@ -128,26 +143,72 @@ TEST_F(AgentServiceTest, AnotherProtocolIsRefused) {
 }
 
 // Two `rollcall run --daemon=...` on one machine.
-TEST_F(AgentServiceTest, AHostIsGoneWithTheLastOfItsAgents) {
+TEST_F(AgentServiceTest, EachAgentOfAHostIsConnectedAskedAndGoneForItself) {
   HandMadeAgent older(server_.get()), newer(server_.get());
   older.Hello("node");
   sink_.Await(1);
   newer.Hello("node");
   sink_.Await(2);
   EXPECT_EQ(service_.agents(), 2);
-  newer.Finish();
-  older.Tick();
-  sink_.Await(3);
-  EXPECT_EQ(sink_.notes().back(), "tick node");
+  EXPECT_NE(sink_.connected(0).id, sink_.connected(1).id);
   v1::DaemonMessage request, received;
   request.mutable_take_stacks()->set_request(7);
-  EXPECT_TRUE(service_.Send("node", request));
+  EXPECT_TRUE(service_.Send(sink_.connected(0).id, request));
   while (older.Read(&received) && !received.has_take_stacks()) {
   }
   EXPECT_EQ(received.take_stacks().request(), 7u);
-  older.Finish();
-  sink_.Await(4);
+  newer.Finish();
+  sink_.Await(3);
   EXPECT_EQ(sink_.notes().back(), "gone node");
+  EXPECT_FALSE(service_.Send(sink_.connected(1).id, request));
+  older.Tick();
+  sink_.Await(4);
+  EXPECT_EQ(sink_.notes().back(), "tick node");
+  older.Finish();
+  sink_.Await(5);
+  EXPECT_EQ(sink_.notes().back(), "gone node");
+}
+
+TEST_F(AgentServiceTest, AnAgentSaysHowOftenItTicksAndKeepsItsId) {
+  HandMadeAgent first(server_.get()), again(server_.get());
+  first.Hello("node", 1, "node/17");
+  sink_.Await(1);
+  again.Hello("node", 1, "node/17");
+  sink_.Await(2);
+  EXPECT_EQ(sink_.connected(0).tick_ns, 50'000'000);
+  EXPECT_EQ(sink_.connected(0).id, sink_.connected(1).id);
+  EXPECT_TRUE(sink_.connected(0).is_trusted);  // it runs here
+}
+
+TEST_F(AgentServiceTest, NobodyElsewhereCanNameItselfAfterAnAgentThatRunsHere) {
+  grpc::ServerBuilder builder;
+  int port = 0;
+  AgentService service(&sink_);
+  builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port);
+  builder.RegisterService(service.service());
+  const std::unique_ptr<grpc::Server> server = builder.BuildAndStart();
+  HandMadeAgent here(server->InProcessChannel({}));
+  here.Hello("node", 1, "node/17");
+  sink_.Await(1);
+  HandMadeAgent elsewhere(grpc::CreateChannel("127.0.0.1:" + std::to_string(port),
+                                              grpc::InsecureChannelCredentials()));
+  elsewhere.Hello("node", 1, "node/17");
+  sink_.Await(2);
+  EXPECT_TRUE(sink_.connected(0).is_trusted);
+  EXPECT_FALSE(sink_.connected(1).is_trusted);
+  EXPECT_NE(sink_.connected(0).id, sink_.connected(1).id);
+  service.CloseAll();
+  server->Shutdown(std::chrono::system_clock::now());
+  server->Wait();
+}
+
+TEST_F(AgentServiceTest, AnAgentThatMustBeginAnewLosesItsStream) {
+  HandMadeAgent agent(server_.get());
+  agent.Hello("node", 1, "node/17");
+  sink_.Await(1);
+  service_.Restart(sink_.connected(0).id);
+  EXPECT_EQ(agent.Finish().error_code(), grpc::StatusCode::CANCELLED);
+  service_.Restart("nobody");
 }
 
 TEST_F(AgentServiceTest, WhoSaysTwiceWhoItIsIsRefused) {

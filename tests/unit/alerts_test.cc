@@ -4,13 +4,20 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <httplib.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
+#include <atomic>
+#include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
 #include "absl/strings/str_cat.h"
+#include "daemon/alert_delivery.h"
 
 namespace rollcall {
 namespace {
@@ -127,8 +134,11 @@ class Receiver {
 };
 
 bool Eventually(const std::function<bool()>& so) {
-  for (int i = 0; i < 1000 && !so(); ++i) std::this_thread::sleep_for(std::chrono::milliseconds(10));
-  return so();
+  for (int i = 0; i < 1000; ++i) {
+    if (so()) return true;
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  return false;
 }
 
 AlertOptions To(AlertKind kind, const std::string& where) {
@@ -221,6 +231,121 @@ TEST(AlertSenderTest, GivesACommandTheBody) {
   std::ifstream stream(file);
   EXPECT_EQ(nlohmann::json::parse(stream)["incident"], "job-1");
   fs::remove(file);
+}
+
+// A listener that takes connections and says this to each, byte by byte, for as long as it lives.
+class Slow {
+ public:
+  explicit Slow(std::string text) : text_(std::move(text)) {
+    fd_ = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    sockaddr_in address = {};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    bind(fd_, reinterpret_cast<sockaddr*>(&address), sizeof(address));
+    listen(fd_, 16);
+    socklen_t size = sizeof(address);
+    getsockname(fd_, reinterpret_cast<sockaddr*>(&address), &size);
+    url_ = absl::StrCat("http://127.0.0.1:", ntohs(address.sin_port), "/");
+    thread_ = std::thread([this] { Trickle(); });
+  }
+  ~Slow() {
+    shutdown(fd_, SHUT_RDWR);
+    stopping_ = true;
+    thread_.join();
+    close(fd_);
+  }
+  const std::string& url() const { return url_; }
+
+ private:
+  void Trickle() {
+    std::vector<int> all;
+    while (!stopping_) {
+      pollfd ready = {fd_, POLLIN, 0};
+      if (poll(&ready, 1, 20) > 0 && !stopping_) all.push_back(accept(fd_, nullptr, nullptr));
+      const char next = text_.empty() ? 0 : text_[at_++ % text_.size()];
+      for (const int fd : all) {
+        if (!text_.empty()) (void)send(fd, &next, 1, MSG_NOSIGNAL);
+      }
+    }
+    for (const int fd : all) close(fd);
+  }
+
+  const std::string text_;
+  size_t at_ = 0;
+  int fd_ = -1;
+  std::string url_;
+  std::atomic<bool> stopping_{false};
+  std::thread thread_;
+};
+
+TEST(AlertSenderTest, AReceiverThatNeverAnswersDelaysNoOther) {
+  const Slow silent("");
+  Receiver receiver(0);
+  AlertOptions options = To(AlertKind::kJson, silent.url());
+  options.targets.push_back({AlertKind::kJson, receiver.url()});
+  options.finish_within = std::chrono::seconds(0);
+  const auto begun = std::chrono::steady_clock::now();
+  AlertSender sender(options);
+  sender.Send(Incident(), false);
+  sender.Send(Incident(), true);
+  ASSERT_TRUE(Eventually([&] { return receiver.bodies().size() == 2; }));
+  EXPECT_LT(std::chrono::steady_clock::now() - begun, std::chrono::seconds(5));
+  EXPECT_EQ(sender.waiting(), 2u);
+}
+
+TEST(AlertSenderTest, EndsInTimeAndSaysWhatWasNotDelivered) {
+  const Slow silent(""), trickle("HTTP/1.1 200 OK\r\nX: ");
+  AlertOptions options = To(AlertKind::kJson, silent.url());
+  options.targets.push_back({AlertKind::kJson, trickle.url()});
+  options.targets.push_back({AlertKind::kCommand, "sleep 1000 & sleep 1000"});
+  testing::internal::CaptureStdout();
+  const auto begun = std::chrono::steady_clock::now();
+  {
+    AlertSender sender(options);
+    sender.Send(Incident(), false);
+    sender.Finish(begun + std::chrono::seconds(2));
+    EXPECT_LT(std::chrono::steady_clock::now() - begun, std::chrono::milliseconds(3500));
+    EXPECT_EQ(sender.sent(), 0u);
+  }
+  const std::string said = testing::internal::GetCapturedStdout();
+  EXPECT_THAT(said, HasSubstr("1 alert was not delivered (json)"));
+  EXPECT_THAT(said, HasSubstr("1 alert was not delivered (exec)"));
+}
+
+TEST(AlertDeliveryTest, AnAnswerThatTricklesInBuysNoTime) {
+  const Slow trickle("HTTP/1.1 200 OK\r\nX: ");
+  Cancellation cancellation;
+  const auto begun = std::chrono::steady_clock::now();
+  EXPECT_TRUE(absl::IsUnavailable(PostAlert(trickle.url(), "{}", &cancellation)));
+  EXPECT_LT(std::chrono::steady_clock::now() - begun, kDeliverWithin + std::chrono::seconds(3));
+}
+
+TEST(AlertDeliveryTest, ACommandThatIsKilledLeavesNothingBehind) {
+  const std::string file = testing::TempDir() + "/alert-pid-" + std::to_string(getpid());
+  Cancellation cancellation;
+  std::thread cancels([&] {
+    Eventually([&] { return fs::exists(file) && fs::file_size(file) > 0; });
+    cancellation.Cancel();
+  });
+  const absl::Status status =
+      RunAlertCommand("sleep 1000 & echo $! > " + file + "; wait", "{}", 0, &cancellation);
+  cancels.join();
+  EXPECT_THAT(std::string(status.message()), HasSubstr("the daemon stops"));
+  pid_t grandchild = 0;
+  std::ifstream(file) >> grandchild;
+  ASSERT_GT(grandchild, 1);
+  // Dead, or a zombie that nobody has collected yet.
+  EXPECT_TRUE(Eventually([&] {
+    std::ifstream stat("/proc/" + std::to_string(grandchild) + "/stat");
+    std::string pid, name, state;
+    return !(stat >> pid >> name >> state) || state == "Z";
+  }));
+  fs::remove(file);
+}
+
+TEST(AlertDeliveryTest, ACommandHasTheUsualLimitOfOpenFiles) {
+  Cancellation cancellation;
+  EXPECT_TRUE(RunAlertCommand("test $(ulimit -S -n) = 123", "{}", 123, &cancellation).ok());
 }
 
 }  // namespace

@@ -18,6 +18,30 @@ add_test(NAME library_company
           ${Python3_EXECUTABLE} -m pytest -q -p no:cacheprovider
           "${CMAKE_CURRENT_LIST_DIR}/library_company_test.py")
 
+add_test(NAME library_loader
+  COMMAND ${CMAKE_COMMAND} -E env "ROLLCALL_LIBRARY=$<TARGET_FILE:rollcall_library>"
+          "ROLLCALL_STUB_DIR=${CMAKE_BINARY_DIR}/stubs" "ROLLCALL_SIM_DIR=${CMAKE_BINARY_DIR}/sim"
+          "RANKS=$<TARGET_FILE:ranks>"
+          "STATIC_NCCL_PROGRAM=${CMAKE_BINARY_DIR}/tests/healthy_mix_static"
+          ${Python3_EXECUTABLE} -m pytest -q -p no:cacheprovider
+          "${CMAKE_CURRENT_LIST_DIR}/library_loader_test.py")
+set_tests_properties(library_loader PROPERTIES TIMEOUT 300)
+
+add_test(NAME library_memory
+  COMMAND ${CMAKE_COMMAND} -E env "ROLLCALL_LIBRARY=$<TARGET_FILE:rollcall_library>"
+          "ROLLCALL_STUB_DIR=${CMAKE_BINARY_DIR}/stubs" "LIBRARY_STEPS=$<TARGET_FILE:library_steps>"
+          ${Python3_EXECUTABLE} -m pytest -q -p no:cacheprovider
+          "${CMAKE_CURRENT_LIST_DIR}/library_memory_test.py")
+set_tests_properties(library_memory PROPERTIES TIMEOUT 300)
+
+add_test(NAME library_hostile
+  COMMAND ${CMAKE_COMMAND} -E env "ROLLCALL_LIBRARY=$<TARGET_FILE:rollcall_library>"
+          "ROLLCALL_STUB_DIR=${CMAKE_BINARY_DIR}/stubs" "NCCL_INCLUDE_DIR=${NCCL_INCLUDE_DIR}"
+          "CUDA_INCLUDE_DIR=${CUDA_INCLUDE_DIR}"
+          ${Python3_EXECUTABLE} -m pytest -q -p no:cacheprovider
+          "${CMAKE_CURRENT_LIST_DIR}/library_hostile_test.py")
+set_tests_properties(library_hostile PROPERTIES TIMEOUT 300)
+
 if(NOT ROLLCALL_SANITIZE)
   add_test(NAME library_instructions
     COMMAND ${CMAKE_COMMAND} -E env "ROLLCALL_LIBRARY=$<TARGET_FILE:rollcall_library>"
@@ -38,9 +62,15 @@ target_link_libraries(library_victim PRIVATE test_job Threads::Threads ${CMAKE_D
 set_target_properties(library_victim PROPERTIES
   RUNTIME_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/tests")
 
-set(_core_tests call_sites library library_calls library_graphs library_late library_process torch_shapes segment_reader tick_clock comm_update job_store
+add_executable(library_room_test "${CMAKE_CURRENT_LIST_DIR}/library_room_test.cc")
+target_include_directories(library_room_test PRIVATE "${ROLLCALL_ROOT}")
+target_link_libraries(library_room_test PRIVATE rollcall_sanitize GTest::gtest_main)
+gtest_discover_tests(library_room_test)
+
+set(_core_tests call_sites library library_calls library_graphs library_late library_process library_stack_room torch_shapes segment_reader tick_clock comm_update job_store
                 segment_owner wait_floor spare_threads agent_info
-                collector agent_service daemon http history alerts metrics views)
+                collector agent_service daemon daemon_clock timeline http history alerts metrics views
+                clean_text history_keeper http_front incident_list report_queue)
 foreach(_test IN LISTS _core_tests)
   add_executable(${_test}_test "${CMAKE_CURRENT_LIST_DIR}/${_test}_test.cc")
   target_include_directories(${_test}_test PRIVATE "${CMAKE_CURRENT_LIST_DIR}" "${ROLLCALL_ROOT}")
@@ -73,3 +103,10 @@ if(NOT ROLLCALL_SANITIZE STREQUAL "thread")
             "${CMAKE_CURRENT_LIST_DIR}/cli_test.py")
   set_tests_properties(cli PROPERTIES TIMEOUT 300)
 endif()
+
+# The command line has no library of its own: what is pure in it is compiled in.
+add_executable(hang_policy_test "${CMAKE_CURRENT_LIST_DIR}/hang_policy_test.cc"
+                                "${ROLLCALL_ROOT}/cli/hang_policy.cc")
+target_include_directories(hang_policy_test PRIVATE "${ROLLCALL_ROOT}")
+target_link_libraries(hang_policy_test PRIVATE rollcall_sanitize GTest::gtest_main)
+gtest_discover_tests(hang_policy_test DISCOVERY_TIMEOUT 60)

@@ -260,5 +260,142 @@ TEST(JobStoreTest, AChangeIsANewVersion) {
   EXPECT_GT(store.Version("job"), before);
 }
 
+constexpr int64_t kSecond = 1'000'000'000;
+constexpr int64_t kStart = 1'700'000'000 * kSecond;
+constexpr int64_t kSilentAfter = 10 * kSecond;
+
+int64_t At(double seconds) { return kStart + static_cast<int64_t>(seconds * 1e9); }
+
+AgentName AgentOn(const std::string& host, const std::string& id) {
+  return {host, id, kSecond / 10, false};
+}
+
+// A tick that says nothing, made and heard then.
+v1::Tick Nothing(double at) {
+  v1::Tick tick;
+  tick.set_now_ns(At(at));
+  return tick;
+}
+
+class HeardTest : public testing::Test {
+ protected:
+  HeardTest() {
+    store_.Connected(agent_);
+    v1::Tick tick = TickOf(7);
+    AddComm(&tick, 5, 1, 4);
+    Hear(tick, 0);
+  }
+  void Hear(v1::Tick tick, double at) {
+    tick.set_now_ns(At(at));
+    EXPECT_TRUE(store_.Apply(agent_, tick, At(at)));
+  }
+  // What the daemon does each time before it looks at the job.
+  JobState Look(double at) {
+    store_.NoteTime(At(at), kSilentAfter);
+    store_.NoteHeard("job", 0);
+    return store_.Get("job");
+  }
+
+  const AgentName agent_ = AgentOn("node", "first");
+  JobStore store_{"unnamed"};
+};
+
+TEST_F(HeardTest, AnAgentWhoseTicksAreMissingIsStaleThenSilentThoughItsStreamLives) {
+  EXPECT_FALSE(Look(0.3).agents[0].stale);
+  EXPECT_TRUE(Look(0.4).agents[0].stale);
+  EXPECT_EQ(Look(9.9).processes[0].liveness, Liveness::kAlive);
+  const JobState silent = Look(10);
+  EXPECT_EQ(silent.processes[0].liveness, Liveness::kSilent);
+  EXPECT_EQ(silent.processes[0].silent_since_ns, At(0));
+}
+
+// It goes on where it was: what has not changed is not told again.
+TEST_F(HeardTest, AnAgentThatWasHeldIsBelievedAgainWhenItTicks) {
+  Look(12);
+  Hear(Nothing(12.1), 12.1);
+  const JobState state = Look(12.2);
+  EXPECT_FALSE(state.agents[0].stale);
+  EXPECT_EQ(state.processes[0].liveness, Liveness::kAlive);
+  EXPECT_EQ(state.agents[0].counts_from_ns, At(12.1));  // waits begin anew
+}
+
+TEST_F(HeardTest, TicksThatComeInTimeChangeNoVersion) {
+  Look(0.1);
+  const uint64_t before = store_.Version("job");
+  for (double at = 0.2; at < 5; at += 0.2) {
+    Hear(Nothing(at), at);
+    Look(at + 0.1);
+  }
+  EXPECT_GT(store_.Version("job"), before);  // once: its third tick made it believed
+  const uint64_t settled = store_.Version("job");
+  for (double at = 5; at < 10; at += 0.2) {
+    Hear(Nothing(at), at);
+    Look(at + 0.1);
+  }
+  EXPECT_EQ(store_.Version("job"), settled);
+}
+
+TEST_F(HeardTest, WhatIsReadFromFilesNeverGrowsOld) {
+  store_.Apply("files", TickOf(9), 0);
+  const JobState state = Look(1000);
+  EXPECT_EQ(state.processes[1].agent, -1);
+  EXPECT_EQ(state.processes[1].liveness, Liveness::kAlive);
+}
+
+TEST_F(HeardTest, ThreeTicksMakeAnAgentBelieved) {
+  EXPECT_FALSE(Look(0).agents[0].is_settled);
+  Hear(Nothing(0), 0);  // a piece of the same tick
+  Hear(Nothing(0.1), 0.1);
+  EXPECT_FALSE(Look(0.1).agents[0].is_settled);
+  Hear(Nothing(0.2), 0.2);
+  EXPECT_TRUE(Look(0.2).agents[0].is_settled);
+}
+
+TEST_F(HeardTest, AnotherAgentOfTheHostDoesNotSpeakForTheFirstsProcesses) {
+  const AgentName other = AgentOn("node", "second");
+  store_.Connected(other);
+  v1::Tick forged = TickOf(7);
+  forged.mutable_processes(0)->mutable_evidence()->set_liveness(v1::Evidence::DIED);
+  store_.Apply(other, forged, At(0.1));
+  EXPECT_EQ(store_.Get("job").processes[0].liveness, Liveness::kAlive);
+  store_.Apply(other, TickOf(8), At(0.2));  // its own are its own
+  EXPECT_EQ(store_.Get("job").processes.size(), 2u);
+}
+
+TEST_F(HeardTest, AProcessPassesToAnotherAgentWhenItsOwnIsGone) {
+  const AgentName other = AgentOn("node", "second");
+  store_.Connected(other);
+  store_.Apply(other, TickOf(7), At(0.1));
+  // What it told was left out, so it must tell all again.
+  EXPECT_EQ(store_.Gone(agent_), std::vector<std::string>{"second"});
+  v1::Tick change = TickOf(7);
+  change.mutable_processes(0)->clear_identity();
+  EXPECT_FALSE(store_.Apply(other, change, At(0.2)));
+  v1::Tick ended = TickOf(7);
+  ended.mutable_processes(0)->mutable_evidence()->set_liveness(v1::Evidence::EXITED);
+  EXPECT_TRUE(store_.Apply(other, ended, At(0.3)));
+  EXPECT_EQ(store_.Get("job").processes[0].liveness, Liveness::kExited);
+  EXPECT_TRUE(store_.Apply(other, change, At(0.4)));
+}
+
+TEST_F(HeardTest, AnAgentThatComesBackBeforeItsOldStreamHasEndedIsTheSame) {
+  store_.Connected(agent_);
+  v1::Tick ended = TickOf(7);
+  ended.mutable_processes(0)->mutable_evidence()->set_liveness(v1::Evidence::EXITED);
+  Hear(ended, 1);
+  EXPECT_TRUE(store_.Gone(agent_).empty());
+  EXPECT_EQ(store_.Get("job").processes[0].liveness, Liveness::kExited);
+}
+
+TEST_F(HeardTest, NobodyTakesTheSeatOfARankThatAnotherAgentSpeaksFor) {
+  const AgentName other = AgentOn("elsewhere", "second");
+  store_.Connected(other);
+  v1::Tick forged = TickOf(99);
+  AddComm(&forged, 5, 1, 4)->set_entered(1000);
+  store_.Apply(other, forged, At(0.1));
+  EXPECT_EQ(OnlyMember(store_.Get("job")).entered, 0u);
+  EXPECT_EQ(OnlyMember(store_.Get("job")).process, 0);
+}
+
 }  // namespace
 }  // namespace rollcall

@@ -52,6 +52,23 @@ TEST(MetricsTest, TellOfJobsIncidentsAndTheDaemon) {
   EXPECT_THAT(text, HasSubstr("rollcall_build_info{version=\"1.2.3\"} 1"));
 }
 
+TEST(MetricsTest, TellWhatWaitsAndWhatWasLost) {
+  MetricsSnapshot snapshot = Snapshot();
+  snapshot.reports = {5, 4, 1, 2};
+  snapshot.history = {3, 1, 6};
+  snapshot.alerts_waiting = 7;
+  snapshot.http = {200, 12};
+  const std::string text = MetricsText(snapshot, false);
+  for (const char* line :
+       {"rollcall_reports_written_total 5", "rollcall_report_errors_total 4",
+        "rollcall_reports_lost_total 1", "rollcall_reports_waiting 2",
+        "rollcall_history_errors_total 3", "rollcall_history_lost_total 1",
+        "rollcall_history_waiting 6", "rollcall_alerts_waiting 7",
+        "rollcall_http_connections 200", "rollcall_http_dropped_total 12"}) {
+    EXPECT_THAT(text, HasSubstr(line));
+  }
+}
+
 TEST(MetricsTest, NoSeriesIsThereTwiceAndTheirNumberIsBounded) {
   const std::string text = MetricsText(Snapshot(500, 100), false);
   std::set<std::string> series;

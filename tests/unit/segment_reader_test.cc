@@ -96,6 +96,53 @@ TEST_F(SegmentReaderTest, CountsOverwrittenRecords) {
   EXPECT_EQ(read.records.front().index, 100u);
 }
 
+// Where the folder has little room a communicator's ring is short, and the file ends with it.
+TEST_F(SegmentReaderTest, ReadsAShortRingWhole) {
+  constexpr uint64_t kShort = 64;
+  const uint32_t comm = segment_.AddComm(1, 0, 2);
+  segment_.entry(comm)->ring_capacity = kShort;
+  for (uint64_t i = 0; i < 100; ++i) {
+    segment_.AddAllReduce(comm, 5000 + i);
+    memcpy(static_cast<void*>(segment_.record(comm, i % kShort)),
+           static_cast<const void*>(segment_.record(comm, i)), sizeof(segment::CallRecord));
+  }
+  segment_.bytes().resize(segment::CommBlockOffset(comm) + segment::kRingOffset +
+                          kShort * sizeof(segment::CallRecord));
+  segment_.Write(path_);
+  const CommSnapshot read = ReadAll()->communicators[0];
+  ASSERT_EQ(read.records.size(), kShort);
+  EXPECT_EQ(read.records.front().index, 100 - kShort);
+  EXPECT_EQ(read.records.back().index, 99u);
+  EXPECT_EQ(read.records_lost, 100 - kShort);
+}
+
+TEST_F(SegmentReaderTest, ReadsNoRecordsOfARingThatMakesNoSense) {
+  for (const uint32_t capacity : {3u, 513u, 1024u, 0xffffffffu}) {
+    SegmentBuilder segment;
+    const uint32_t comm = segment.AddComm(1, 0, 2);
+    segment.AddAllReduce(comm, 5000);
+    segment.entry(comm)->ring_capacity = capacity;
+    segment.Write(path_);
+    const auto snapshot = ReadAll();
+    EXPECT_EQ(snapshot->communicators[0].entered, 1u) << capacity;
+    EXPECT_TRUE(snapshot->communicators[0].records.empty()) << capacity;
+  }
+}
+
+// A communicator without records takes two pages, and may be the last one in the file.
+TEST_F(SegmentReaderTest, ReadsACommunicatorWithoutRecords) {
+  const uint32_t comm = segment_.AddComm(1, 0, 2);
+  segment_.AddAllReduce(comm, 5000);
+  segment_.entry(comm)->flags = 0;
+  segment_.bytes().resize(segment::CommBlockOffset(comm) + segment::kRingOffset);
+  segment_.Write(path_);
+  const auto snapshot = ReadAll();
+  ASSERT_EQ(snapshot->communicators.size(), 1u);
+  EXPECT_TRUE(snapshot->notes.empty());
+  EXPECT_EQ(snapshot->communicators[0].entered, 1u);
+  EXPECT_TRUE(snapshot->communicators[0].records.empty());
+}
+
 TEST_F(SegmentReaderTest, TakesTheGreatestOfTheMarkerLanes) {
   const uint32_t comm = segment_.AddComm(1, 0, 2);
   for (int i = 0; i < 9; ++i) segment_.AddAllReduce(comm, 5000);
@@ -382,7 +429,8 @@ INSTANTIATE_TEST_SUITE_P(Seeds, RandomBytesTest, testing::Range(1, 7));
 
 TEST(SegmentNameTest, IsPidAndStartTime) {
   EXPECT_TRUE(IsSegmentName("4121-88012345.seg"));
-  for (const char* name : {"", ".seg", "4121.seg", "-5.seg", "4-.seg", "a-5.seg", "4-5.se", "4-5.seg.old"}) {
+  EXPECT_TRUE(IsSegmentName("4121-88012345-1.seg"));  // where another one has the first name
+  for (const char* name : {"4-5-.seg", "4--5.seg", "4-5-6-7.seg", "", ".seg", "4121.seg", "-5.seg", "4-.seg", "a-5.seg", "4-5.se", "4-5.seg.old"}) {
     EXPECT_FALSE(IsSegmentName(name)) << name;
   }
 }

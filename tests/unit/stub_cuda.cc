@@ -4,6 +4,7 @@
 //
 //   STUB_FAIL=cuX     cuX returns an error
 //   STUB_BLOCK=cudaX  cudaX waits until somebody opens the FIFO STUB_FIFO
+//   STUB_LATE=writes  what the GPU is asked to write is written in cudaDeviceSynchronize
 //
 // One stream is captured at a time. A graph holds what the GPU is asked to write.
 #include <cuda.h>
@@ -51,11 +52,19 @@ thread_local CUstreamCaptureMode capture_mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
 
 Graph* GraphOf(const void* handle) { return const_cast<Graph*>(static_cast<const Graph*>(handle)); }
 
+std::vector<Written> late;
+
+void WriteNow(const Written& written) {
+  *reinterpret_cast<volatile cuuint64_t*>(written.address) = written.value;
+}
+
 void Write(const Written& written) {
   if (capturing != nullptr) {
     capturing->push_back(written);
+  } else if (Is("STUB_LATE", "writes")) {
+    late.push_back(written);
   } else {
-    *reinterpret_cast<volatile cuuint64_t*>(written.address) = written.value;
+    WriteNow(written);
   }
 }
 
@@ -65,7 +74,11 @@ extern "C" {
 
 cudaError_t cudaStreamSynchronize(cudaStream_t) { return Wait("cudaStreamSynchronize"); }
 cudaError_t cudaEventSynchronize(cudaEvent_t) { return Wait("cudaEventSynchronize"); }
-cudaError_t cudaDeviceSynchronize() { return Wait("cudaDeviceSynchronize"); }
+cudaError_t cudaDeviceSynchronize() {
+  for (const Written& written : late) WriteNow(written);
+  late.clear();
+  return Wait("cudaDeviceSynchronize");
+}
 CUresult cuStreamSynchronize(CUstream) {
   return static_cast<CUresult>(Wait("cuStreamSynchronize"));
 }

@@ -488,6 +488,20 @@ TEST(LateTest, ARankAtWorkElsewhereIsLateAndSaidToBe) {
   EXPECT_NE(verdicts[0].summary.find("is late for AllReduce #24"), std::string::npos);
 }
 
+TEST(LateTest, StacksFromBeforeTheWaitSayNothingOfIt) {
+  JobBuilder job(4);
+  job.Finish(24);
+  job.Enter({0, 1, 2}, At(10));
+  job.process(3).cpu_moving = true;
+  job.process(3).motion = Motion::kMoving;
+  job.process(3).stack_words = "evaluate";
+  job.process(3).stacks_ns = At(9);
+  const std::vector<Verdict> verdicts = Diagnose(job.state, At(40), Limits());
+  ASSERT_EQ(verdicts.size(), 1u);
+  EXPECT_FALSE(verdicts[0].late);
+  EXPECT_EQ(verdicts[0].stack_words, "");
+}
+
 TEST(LearnedLimitTest, WhatIsUsuallyQuickIsLookedAtSooner) {
   JobBuilder job(4);
   job.Finish(24);

@@ -1,0 +1,41 @@
+#include "cli/hang_policy.h"
+
+#include <algorithm>
+
+namespace rollcall {
+namespace {
+
+constexpr int64_t kSecond = 1'000'000'000;
+// Three ticks of an agent, and what a loaded machine adds.
+constexpr int64_t kFreshNs = kSecond;
+// For what needs no wait to be known: ranks that have gone, or contradict each other.
+constexpr int64_t kStandsStillNs = 2 * kSecond;
+
+bool NeedsNoWait(const std::string& cause) {
+  for (const char* at_once : {"operation_mismatch", "argument_mismatch", "rank_exited", "rank_died",
+                              "nccl_error", "concurrent_use"}) {
+    if (cause == at_once) return true;
+  }
+  return false;
+}
+
+// Of a lost host there is no fresh evidence, nor will there be. That the others wait is fresh.
+bool IsFresh(const Finding& finding) {
+  return finding.evidence_age_ns <= kFreshNs || finding.cause == "host_lost";
+}
+
+}  // namespace
+
+std::string WhyNotAct(const Finding& finding, const LocalStandstill& local, int64_t hang_after_ns) {
+  if (finding.certainty != "certain" && finding.certainty != "likely") {
+    return "the verdict is only " + finding.certainty;
+  }
+  if (!IsFresh(finding)) return "the evidence of a host is old";
+  if (!local.is_needed) return "";
+  const int64_t needed =
+      NeedsNoWait(finding.cause) ? std::min(kStandsStillNs, hang_after_ns) : hang_after_ns;
+  if (local.ns >= needed) return "";
+  return "the segments of this host do not show yet that its ranks stand still";
+}
+
+}  // namespace rollcall

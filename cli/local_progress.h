@@ -1,0 +1,47 @@
+// Whether the ranks of this host move, by their segments alone.
+//
+// `rollcall run` asks before it ends a job on the word of a daemon elsewhere. One owner, one thread.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+
+#include "agent/segment_reader.h"
+
+namespace rollcall {
+
+class LocalProgress {
+ public:
+  explicit LocalProgress(std::string directory);
+  ~LocalProgress();
+
+  // Looks at all segments in the folder; to be called some times a second.
+  void Look(int64_t now_ns);
+
+  // For how long no rank of `ranks` (global ones) has made a call on the communicator. Where none of
+  // them is here, all ranks count; where none has the communicator, all of its calls do. 0: some
+  // moved, or nothing has been seen twice.
+  int64_t StandsStillFor(const std::set<int32_t>& ranks, uint64_t communicator,
+                         int64_t now_ns) const;
+
+ private:
+  struct Moves {
+    uint64_t calls = 0;      // entered and returned, of all kinds
+    int64_t since_ns = 0;    // that number has stood since
+  };
+  struct Rank {
+    std::unique_ptr<SegmentReader> reader;
+    int32_t global_rank = -1;
+    std::map<uint64_t, Moves> communicators;  // by id
+  };
+
+  void LookAt(Rank* rank, int64_t now_ns);
+
+  const std::string directory_;
+  std::map<std::string, Rank> ranks_;  // by file
+};
+
+}  // namespace rollcall

@@ -1,0 +1,66 @@
+// A thread whose owner can go on without it.
+//
+// A system call on a dead file server may never return, and no thread can be ended from outside. So
+// what such a thread uses belongs to itself (shared pointers in its body), and its owner waits for
+// it only for a while.
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <utility>
+
+namespace rollcall {
+
+using SteadyTime = std::chrono::steady_clock::time_point;
+
+class LooseThread {
+ public:
+  LooseThread() = default;
+  ~LooseThread() { Join(SteadyTime()); }
+  LooseThread(const LooseThread&) = delete;
+  LooseThread& operator=(const LooseThread&) = delete;
+
+  // `body` must own, or share, all that it uses.
+  void Start(std::function<void()> body) {
+    thread_ = std::thread([end = end_, body = std::move(body)] {
+      body();
+      const std::lock_guard<std::mutex> lock(end->mutex);
+      end->has_come = true;
+      end->wake.notify_all();
+    });
+  }
+
+  // Waits for its end. False: that has not come by then.
+  bool EndsBy(SteadyTime deadline) {
+    if (!thread_.joinable()) return true;
+    std::unique_lock<std::mutex> lock(end_->mutex);
+    return end_->wake.wait_until(lock, deadline, [this] { return end_->has_come; });
+  }
+
+  // False: it has not ended by then, and is left to itself.
+  bool Join(SteadyTime deadline) {
+    if (!thread_.joinable()) return true;
+    const bool ended = EndsBy(deadline);
+    if (ended) {
+      thread_.join();
+    } else {
+      thread_.detach();
+    }
+    return ended;
+  }
+
+ private:
+  struct End {
+    std::mutex mutex;
+    std::condition_variable wake;
+    bool has_come = false;
+  };
+  const std::shared_ptr<End> end_ = std::make_shared<End>();
+  std::thread thread_;
+};
+
+}  // namespace rollcall

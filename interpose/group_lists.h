@@ -1,0 +1,25 @@
+// What a thread remembers while it has a group open. Too much for its thread-local storage, so it
+// lies in a table, where the thread claims a place with its first group.
+#pragma once
+
+#include "interpose/record.h"
+
+namespace rollcall {
+
+struct alignas(64) GroupLists {
+  segment::HalfWord owner;  // thread; 0: free
+  GroupComm group[kGroupComms];
+  PendingComm pending[kGroupComms];
+};
+
+// Gives the thread a place. nullptr: none is free.
+GroupLists* ClaimGroupLists(ThreadState* thread);
+
+inline GroupLists* ListsOf(ThreadState* thread) {
+  return __builtin_expect(thread->lists != nullptr, 1) ? thread->lists : ClaimGroupLists(thread);
+}
+
+// In a child of fork.
+void ForgetGroupLists();
+
+}  // namespace rollcall

@@ -1,0 +1,86 @@
+// Makes text from jobs, files and the network harmless for a log, a terminal, a report and a file
+// name: the result is valid UTF-8 on one line, and nothing in it steers a terminal or turns the
+// direction of writing.
+//
+// White space (tab, newline and their like) becomes a blank. Other control characters (C0, DEL, C1),
+// marks that change the direction of writing, and bytes that are not UTF-8 become '?', each byte of
+// the latter for itself.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace rollcall {
+namespace clean_text {
+
+struct Character {
+  uint32_t code = 0;
+  size_t length = 0;  // in bytes; 0: no UTF-8 sequence begins here
+};
+
+// The character that begins at text[i].
+inline Character At(std::string_view text, size_t i) {
+  const auto byte = [&](size_t k) { return static_cast<unsigned char>(text[k]); };
+  const unsigned char first = byte(i);
+  if (first < 0x80) return {first, 1};
+  const size_t length = first >= 0xf0 ? 4 : first >= 0xe0 ? 3 : 2;
+  if (first < 0xc2 || first > 0xf4 || i + length > text.size()) return {};
+  uint32_t code = first & (0xffu >> (length + 1));
+  for (size_t k = 1; k < length; ++k) {
+    if ((byte(i + k) & 0xc0) != 0x80) return {};
+    code = code << 6 | (byte(i + k) & 0x3fu);
+  }
+  constexpr uint32_t kLeast[] = {0, 0, 0x80, 0x800, 0x10000};  // below it the form is overlong
+  const bool is_surrogate = code >= 0xd800 && code <= 0xdfff;
+  if (code < kLeast[length] || is_surrogate || code > 0x10ffff) return {};
+  return {code, length};
+}
+
+inline bool IsWhiteSpace(uint32_t code) {
+  return (code >= 0x09 && code <= 0x0d) || code == 0x85 || code == 0x2028 || code == 0x2029;
+}
+
+inline bool IsControl(uint32_t code) { return code < 0x20 || (code >= 0x7f && code <= 0x9f); }
+
+// Unicode's Bidi_Control characters.
+inline bool TurnsDirection(uint32_t code) {
+  return code == 0x061c || code == 0x200e || code == 0x200f ||
+         (code >= 0x202a && code <= 0x202e) || (code >= 0x2066 && code <= 0x2069);
+}
+
+}  // namespace clean_text
+
+// Whether CleanText() would return the text as it is.
+inline bool IsCleanText(std::string_view text) {
+  for (size_t i = 0; i < text.size();) {
+    const clean_text::Character c = clean_text::At(text, i);
+    if (c.length == 0 || clean_text::IsWhiteSpace(c.code) || clean_text::IsControl(c.code) ||
+        clean_text::TurnsDirection(c.code)) {
+      return false;
+    }
+    i += c.length;
+  }
+  return true;
+}
+
+inline std::string CleanText(std::string_view text) {
+  std::string out;
+  out.reserve(text.size());
+  for (size_t i = 0; i < text.size();) {
+    const clean_text::Character c = clean_text::At(text, i);
+    if (c.length > 0 && clean_text::IsWhiteSpace(c.code)) {
+      out += ' ';
+    } else if (c.length == 0 || clean_text::IsControl(c.code) ||
+               clean_text::TurnsDirection(c.code)) {
+      out += '?';
+    } else {
+      out.append(text.substr(i, c.length));
+    }
+    i += c.length == 0 ? 1 : c.length;
+  }
+  return out;
+}
+
+}  // namespace rollcall

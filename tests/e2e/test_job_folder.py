@@ -1,0 +1,124 @@
+"""The folders of `rollcall run`: nothing is removed that lives, or that no run has made."""
+import os
+import pathlib
+import subprocess
+import time
+
+import pytest
+from conftest import BUILD, ROLLCALL, VICTIMS
+
+IN_OTHER_PIDS = ["unshare", "--pid", "--fork", "--mount-proc", "--kill-child"]
+
+
+def needs_pid_namespaces():
+    if subprocess.run([*IN_OTHER_PIDS, "true"], capture_output=True).returncode != 0:
+        pytest.skip("this system permits no pid namespaces of one's own")
+
+
+def start(folder, *command, prefix=(), **more):
+    return subprocess.Popen([*prefix, ROLLCALL, "run", "--sim", "--http=none",
+                             f"--report-dir={folder}/reports", "--", *command],
+                            env={**os.environ, "ROLLCALL_DIR": str(folder)},
+                            stderr=subprocess.PIPE, text=True, **more)
+
+
+def until(condition, seconds=20):
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        if condition():
+            return True
+        time.sleep(0.05)
+    return False
+
+
+def segments(folder):
+    return list(folder.glob("run-*/*.seg"))
+
+
+def test_a_run_in_another_pid_namespace_leaves_the_folder_of_a_live_one_alone(tmp_path):
+    needs_pid_namespaces()
+    first = start(tmp_path, VICTIMS / "ranks", "-n", "2", "--", VICTIMS / "one_rank_stops_calling",
+                  prefix=IN_OTHER_PIDS)
+    try:
+        assert until(lambda: len(segments(tmp_path)) == 2)
+        before = segments(tmp_path)
+        second = start(tmp_path, "true", prefix=IN_OTHER_PIDS)
+        second.communicate(timeout=30)
+        assert segments(tmp_path) == before
+        outside = start(tmp_path, "true")
+        outside.communicate(timeout=30)
+        assert segments(tmp_path) == before
+    finally:
+        first.kill()
+        first.wait()
+
+
+@pytest.mark.parametrize("name", ["run-20261122_101010-1a2b3c4d", "run-4711-5", "run-4711-5-1"])
+def test_a_folder_that_no_run_has_made_stays_whatever_its_name(tmp_path, name):
+    mine = tmp_path / name
+    (mine / "files").mkdir(parents=True)
+    (mine / "files" / "model.pt").write_text("months of work")
+    (mine / "1-2.seg").write_text("")
+    start(tmp_path, "true").communicate(timeout=30)
+    assert (mine / "files" / "model.pt").read_text() == "months of work"
+    assert (mine / "1-2.seg").exists()
+
+
+def test_a_link_to_a_folder_is_not_followed(tmp_path):
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    (elsewhere / "1-2.seg").write_text("")
+    (elsewhere / "run.owner").write_text(
+        "This folder belongs to a `rollcall run`, which removes it.\n")
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    (folder / "run-4711-5").symlink_to(elsewhere)
+    start(folder, "true").communicate(timeout=30)
+    assert (elsewhere / "1-2.seg").exists()
+
+
+def test_what_a_killed_run_left_behind_goes_with_the_next(tmp_path):
+    job = start(tmp_path, VICTIMS / "ranks", "-n", "2", "--", VICTIMS / "one_rank_stops_calling")
+    assert until(lambda: len(segments(tmp_path)) == 2)
+    ranks = [int(path.name.partition("-")[0]) for path in segments(tmp_path)]
+    job.kill()
+    job.wait()
+    start(tmp_path, "true").communicate(timeout=30)
+    assert len(segments(tmp_path)) == 2, "its ranks live on and write there"
+    for rank in ranks:
+        os.kill(rank, 9)
+    assert until(lambda: not any(pathlib.Path(f"/proc/{rank}/maps").exists() and
+                                 pathlib.Path(f"/proc/{rank}/maps").read_text() for rank in ranks))
+    start(tmp_path, "true").communicate(timeout=30)
+    assert list(tmp_path.glob("run-*")) == []
+
+
+def test_segments_of_ranks_that_were_started_again_are_freed(tmp_path):
+    again = f"for i in 1 2 3 4 5 6; do {VICTIMS}/ranks -n 4 -- {VICTIMS}/healthy_mix; done; sleep 12"
+    job = start(tmp_path, "sh", "-c", again)
+    try:
+        assert until(lambda: len(segments(tmp_path)) >= 4)
+        assert until(lambda: segments(tmp_path) == [], seconds=40)
+        assert job.poll() is None, "while the run goes on"
+    finally:
+        job.terminate()
+        said = job.communicate(timeout=30)[1]
+    assert "nothing to watch" not in said
+
+
+@pytest.mark.parametrize("name", ["j" * 64, "j" * 300, "Größe/" + "ü" * 80, "a job\twith: odd 100%"],
+                         ids=["64_bytes", "300_bytes", "other_letters", "blanks"])
+def test_no_name_of_a_job_changes_what_is_said_and_done(run, name):
+    result = run("one_rank_reduces_otherwise", hang_after="60s", env={"ROLLCALL_JOB": name})
+    assert result.exit_code == 75
+    assert "certainty: certain" in result.err
+    assert result.verdict["cause"] == "argument_mismatch"
+
+
+def test_long_paths_change_nothing(tmp_path):
+    folder = tmp_path / ("d" * 200) / ("e" * 200)
+    folder.mkdir(parents=True)
+    job = start(folder, VICTIMS / "ranks", "-n", "4", "--keep-going", "--",
+                VICTIMS / "one_rank_reduces_otherwise")
+    said = job.communicate(timeout=60)[1]
+    assert "certainty: certain" in said, said

@@ -1,0 +1,127 @@
+"""One part that hangs (a client, a receiver of alerts, a file) does not stop the others."""
+import json
+import os
+import resource
+import signal
+import socket
+import sqlite3
+import threading
+import time
+import urllib.request
+
+import pytest
+
+from test_full_disk import confirmed, reports_in, wait_for
+
+
+class Silent:
+    """A receiver of alerts that takes connections and never answers."""
+
+    def __init__(self):
+        self.socket = socket.create_server(("127.0.0.1", 0))
+        self.url = f"json=http://127.0.0.1:{self.socket.getsockname()[1]}/hook"
+
+
+def connect(page):
+    host, port = page.removeprefix("http://").split(":")
+    return socket.create_connection((host, int(port)), timeout=10)
+
+
+def slow_connections(page, count):
+    """Connections that have sent a part of a request."""
+    connections = []
+    for _ in range(count):
+        connections.append(connect(page))
+        try:
+            connections[-1].sendall(b"GET / HTTP/1.1\r\nHo")
+        except OSError:
+            pass  # closed to make room for the next one
+    return connections
+
+
+def healthy_within(page, seconds):
+    begun = time.monotonic()
+    answer = urllib.request.urlopen(f"{page}/healthz", timeout=10).read()
+    return answer == b"ok\n" and time.monotonic() - begun < seconds
+
+
+@pytest.mark.parametrize("count", [140, 1100])
+def test_slow_connections_hold_up_neither_the_page_nor_a_report(
+        count, tmp_path, start_daemon, start_job):
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if hard < count + 200:
+        pytest.skip(f"this process may open {hard} files")
+    daemon = start_daemon()
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, count + 200), hard))
+    # As many as the usual limit allows: the daemon had none left for its report.
+    resource.prlimit(daemon.process.pid, resource.RLIMIT_NOFILE, (1024, hard))
+    connections = slow_connections(daemon.page, count)
+    try:
+        assert healthy_within(daemon.page, 1)
+        start_job(daemon)
+        assert wait_for(lambda: reports_in(tmp_path / "daemon-reports"))
+        assert healthy_within(daemon.page, 1)
+    finally:
+        for connection in connections:
+            connection.close()
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+def test_a_daemon_may_open_as_many_files_as_it_can_and_its_commands_as_many_as_before(
+        tmp_path, start_daemon, start_job):
+    usual = resource.getrlimit(resource.RLIMIT_NOFILE)
+    told = tmp_path / "told"
+    resource.setrlimit(resource.RLIMIT_NOFILE, (512, usual[1]))
+    try:
+        daemon = start_daemon(f"--alert=exec=ulimit -S -n > {told}")
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, usual)
+    soft, hard = resource.prlimit(daemon.process.pid, resource.RLIMIT_NOFILE)
+    assert soft == min(hard, 1 << 20) and soft > 512
+    start_job(daemon)
+    assert wait_for(lambda: told.exists() and told.read_text()) == "512\n"
+
+
+def test_a_receiver_of_alerts_that_never_answers_delays_no_other(tmp_path, start_daemon, start_job):
+    silent, told = Silent(), tmp_path / "told"
+    daemon = start_daemon(f"--alert={silent.url}", f"--alert=exec=cat > {told}",
+                          "--alert=exec=sleep 1000")
+    start_job(daemon)
+    # A try at the first one alone takes ten seconds.
+    assert wait_for(lambda: told.exists() and told.read_text(), 5)
+    assert json.loads(told.read_text())["cause"] == "missing_rank"
+    assert wait_for(lambda: reports_in(tmp_path / "daemon-reports"))
+
+
+def test_a_daemon_stops_in_time_whatever_hangs(tmp_path, start_daemon, start_job):
+    silent = Silent()
+    history = tmp_path / "history.db"
+    daemon = start_daemon(f"--alert={silent.url}", "--alert=exec=sleep 1000", f"--history={history}")
+    start_job(daemon)
+    report = wait_for(lambda: reports_in(tmp_path / "daemon-reports"))[0]
+    # Whoever opens it to write waits for a reader: as on a file server that is gone.
+    os.mkfifo(report / ".stacks.txt.new")
+    lock = sqlite3.connect(history, isolation_level=None)
+    lock.execute("BEGIN IMMEDIATE")
+    start_job(daemon, name="another-job")
+    assert wait_for(lambda: len(confirmed(daemon)) == 2)
+    viewer = connect(daemon.page)
+    viewer.sendall(b"GET /api/v1/events HTTP/1.1\r\n\r\n")
+    begun = time.monotonic()
+    daemon.process.send_signal(signal.SIGTERM)
+    daemon.process.wait(timeout=20)
+    assert time.monotonic() - begun < 15
+    said = daemon.process.stderr.read()
+    assert "not delivered (json)" in said
+    assert "not saved in the history" in said
+
+
+def test_names_from_the_network_do_not_steer_a_terminal(tmp_path, start_daemon, start_job):
+    daemon = start_daemon()
+    start_job(daemon, name="a\x1b]0;title\x07\u009b31m\u202ejob")
+    job = wait_for(lambda: confirmed(daemon))[0]["job"]
+    assert job.startswith("a?]0;title?") and job.isprintable()
+    report = wait_for(lambda: reports_in(tmp_path / "daemon-reports"))[0]
+    for path in report.iterdir():
+        text = path.read_text()
+        assert not [c for c in text if c in "\x1b\x07\u009b\u202e"], path

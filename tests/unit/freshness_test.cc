@@ -1,0 +1,253 @@
+// Old word: hosts whose agents are held, late or gone, and what their ranks may be blamed for.
+#include "daemon/rules/freshness.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "daemon/diagnose.h"
+#include "daemon/incidents.h"
+#include "job_builder.h"
+
+namespace rollcall {
+namespace {
+
+using Kind = IncidentEvent::Kind;
+using Kinds = std::vector<Kind>;
+using Ranks = std::vector<int32_t>;
+
+constexpr size_t kA = 0, kB = 1;  // hosts, and their agents
+
+// Ranks 0 and 1 on host a, 2 and 3 on host b; all have made 24 calls.
+class FreshnessTest : public testing::Test {
+ protected:
+  FreshnessTest() {
+    for (const char* host : {"a", "b"}) {
+      AgentState& agent = job_.state.agents.emplace_back();
+      agent.id = agent.host = host;
+      agent.tick_ns = kSecondNs / 10;
+    }
+    for (int rank = 0; rank < 4; ++rank) {
+      job_.process(rank).agent = rank / 2;
+      job_.process(rank).host = rank < 2 ? "a" : "b";
+    }
+    job_.Finish(24);
+  }
+
+  // Nobody hears of it from then on.
+  void FallStale(size_t agent, double at) {
+    job_.state.agents[agent].stale = true;
+    held_[agent] = At(at);
+  }
+  void FallSilent(size_t agent) {
+    job_.state.agents[agent].stale = job_.state.agents[agent].silent = true;
+    for (Process& process : job_.state.processes) {
+      if (process.agent == static_cast<int32_t>(agent)) process.liveness = Liveness::kSilent;
+    }
+  }
+  void ComeBack(size_t agent) {
+    job_.state.agents[agent].stale = job_.state.agents[agent].silent = false;
+    held_[agent] = 0;
+  }
+
+  std::vector<Verdict> Diagnosed(double at) {
+    for (size_t i = 0; i < job_.state.agents.size(); ++i) {
+      job_.state.agents[i].heard_ns = held_[i] != 0 ? held_[i] : At(at);
+    }
+    return Diagnose(job_.state, At(at), limits_);
+  }
+  Kinds Look(double at) {
+    Kinds kinds;
+    for (const IncidentEvent& event :
+         life_.Update(job_.state, Diagnosed(at), At(at), limits_)) {
+      const bool is_of_stacks = event.kind == Kind::kTakeStacksAgain ||
+                                event.kind == Kind::kTakeStacksOfRest;
+      if (!is_of_stacks) kinds.push_back(event.kind);
+    }
+    return kinds;
+  }
+  bool IsConfirmed() const {
+    return life_.live() && life_.live()->state == IncidentState::kConfirmed;
+  }
+
+  JobBuilder job_{4};
+  IncidentLife life_{"train"};
+  Limits limits_;
+  int64_t held_[2] = {0, 0};
+};
+
+// The agent of b is held while the job goes on; then rank 1, on a, does not come.
+TEST_F(FreshnessTest, TheRankThatIsKnownToBeAbsentIsBlamedAndNobodyOfTheHeldHost) {
+  FallStale(kB, 5);
+  job_.Finish({0, 1}, 400);
+  job_.Enter({0}, At(10));
+  const std::vector<Verdict> verdicts = Diagnosed(70);
+  ASSERT_EQ(verdicts.size(), 1u);
+  EXPECT_EQ(verdicts[0].cause, Cause::kMissingRank);
+  EXPECT_EQ(CulpritRanks(verdicts[0].culprits), Ranks{1});
+  EXPECT_EQ(verdicts[0].position, 424u);
+  EXPECT_EQ(verdicts[0].certainty, Certainty::kLikely);
+  EXPECT_TRUE(verdicts[0].stale);
+  EXPECT_EQ(verdicts[0].evidence_age_ns, 65 * kSecondNs);
+  EXPECT_TRUE(absl::StrContains(verdicts[0].missing_evidence.back(), "from the agent of b"));
+}
+
+TEST_F(FreshnessTest, WhatIsHeardOfAllIsCertain) {
+  job_.Finish(400);
+  job_.Enter({0, 2, 3}, At(10));
+  const std::vector<Verdict> verdicts = Diagnosed(70);
+  ASSERT_EQ(verdicts.size(), 1u);
+  EXPECT_EQ(CulpritRanks(verdicts[0].culprits), Ranks{1});
+  EXPECT_EQ(verdicts[0].certainty, Certainty::kCertain);
+  EXPECT_EQ(verdicts[0].evidence_age_ns, 0);
+}
+
+TEST_F(FreshnessTest, WhereOnlyStaleRanksAreAbsentNothingIsConfirmedUntilTheyAreHeard) {
+  FallStale(kB, 9);
+  job_.Finish({0, 1}, 100);
+  job_.Enter({0, 1}, At(10));
+  EXPECT_EQ(Look(30), Kinds{Kind::kOpened});
+  EXPECT_NE(life_.live()->verdicts[0].certainty, Certainty::kCertain);
+  EXPECT_EQ(Look(100), Kinds());
+  ComeBack(kB);
+  EXPECT_EQ(Look(101), (Kinds{Kind::kUpdated, Kind::kConfirmed}));
+  EXPECT_EQ(CulpritRanks(life_.live()->verdicts[0].culprits), (Ranks{2, 3}));
+  EXPECT_EQ(life_.live()->verdicts[0].certainty, Certainty::kCertain);
+}
+
+TEST_F(FreshnessTest, AHostThatIsGivenUpIsLostAtTheCallThatTheOthersWaitIn) {
+  FallStale(kB, 9);
+  job_.Finish({0, 1}, 100);
+  job_.Enter({0, 1}, At(10));
+  Look(30);
+  FallSilent(kB);
+  EXPECT_EQ(Look(71).back(), Kind::kConfirmed);
+  const Verdict& verdict = life_.live()->verdicts[0];
+  EXPECT_EQ(verdict.cause, Cause::kHostLost);
+  EXPECT_EQ(CulpritRanks(verdict.culprits), (Ranks{2, 3}));
+  EXPECT_EQ(verdict.certainty, Certainty::kLikely);
+  EXPECT_EQ(verdict.position, 124u);
+  EXPECT_FALSE(verdict.missing_evidence.empty());
+}
+
+TEST_F(FreshnessTest, WhoIsAbsentIsBlamedThoughAnotherHostIsSilent) {
+  FallSilent(kB);
+  job_.Finish({0, 1}, 400);
+  job_.Enter({0}, At(10));
+  const std::vector<Verdict> verdicts = Diagnosed(70);
+  ASSERT_EQ(verdicts.size(), 1u);
+  EXPECT_EQ(CulpritRanks(verdicts[0].culprits), Ranks{1});
+  EXPECT_EQ(verdicts[0].certainty, Certainty::kLikely);
+}
+
+// It was last heard in the middle of a call that has long ended.
+TEST_F(FreshnessTest, AHeldAgentHangsNothing) {
+  job_.Enter({2, 3}, At(10));
+  FallStale(kB, 10);
+  job_.Finish({0, 1}, 400);
+  job_.Enter({0, 1}, At(69.9));
+  EXPECT_TRUE(Diagnosed(70).empty());
+  FallSilent(kB);
+  EXPECT_TRUE(Diagnosed(70).empty());
+}
+
+TEST_F(FreshnessTest, WhereNobodyIsHeardNothingIsSaid) {
+  job_.Enter({0, 1, 2}, At(10));
+  FallStale(kA, 10);
+  FallStale(kB, 10);
+  EXPECT_TRUE(Diagnosed(70).empty());
+}
+
+TEST_F(FreshnessTest, AnIncidentIsNotOverBecauseNobodyIsHeard) {
+  job_.Enter({0, 1, 2}, At(10));
+  Look(30);
+  EXPECT_EQ(Look(70), Kinds{Kind::kConfirmed});
+  FallStale(kA, 70);
+  FallStale(kB, 70);
+  EXPECT_EQ(Look(75), Kinds());
+  EXPECT_EQ(Look(79), Kinds());
+  ComeBack(kA);
+  ComeBack(kB);
+  EXPECT_EQ(Look(80), Kinds());
+  EXPECT_TRUE(IsConfirmed());
+}
+
+TEST_F(FreshnessTest, AnAgentThatIsLateIsNoNews) {
+  job_.Enter({0, 1, 2}, At(10));
+  Look(30);
+  EXPECT_EQ(Look(70), Kinds{Kind::kConfirmed});
+  FallStale(kB, 70);
+  EXPECT_EQ(Look(70.5), Kinds());
+  EXPECT_EQ(life_.live()->verdicts[0].certainty, Certainty::kPossible);
+  ComeBack(kB);
+  EXPECT_EQ(Look(70.6), Kinds());
+  EXPECT_EQ(life_.live()->verdicts[0].certainty, Certainty::kCertain);
+}
+
+// In a large job some agent is always a little late.
+TEST_F(FreshnessTest, AWaitThatWasLongEnoughWhenEverybodyWasLastHeardIsConfirmed) {
+  job_.Enter({0, 2, 3}, At(10));
+  Look(30);
+  FallStale(kB, 69.9);
+  EXPECT_EQ(Look(70.3), Kinds());
+  held_[kB] = At(70.1);
+  EXPECT_EQ(Look(70.5), Kinds{Kind::kConfirmed});
+}
+
+TEST_F(FreshnessTest, WaitsBeginAnewAfterTheDaemonWasHeld) {
+  job_.Enter({0, 1, 2}, At(10));
+  job_.state.counts_from_ns = At(60);
+  Look(30);
+  EXPECT_EQ(Look(119), Kinds());
+  EXPECT_EQ(Look(120), Kinds{Kind::kConfirmed});
+}
+
+TEST_F(FreshnessTest, WaitsOfRanksWhoseAgentWasHeldBeginAnew) {
+  job_.Enter({2}, At(10));  // rank 3 is with it on the host that was held
+  job_.Enter({0, 1}, At(50));
+  job_.state.agents[kB].counts_from_ns = At(60);
+  Look(75);
+  EXPECT_EQ(Look(119), Kinds());
+  EXPECT_EQ(Look(120), Kinds{Kind::kConfirmed});
+}
+
+TEST_F(FreshnessTest, ContradictionsDoNotAge) {
+  job_.Enter({0, 1, 2}, At(10), AllReduce(100));
+  job_.Enter({3}, At(10), AllReduce(200));
+  FallStale(kB, 10);
+  EXPECT_EQ(Look(11), (Kinds{Kind::kOpened, Kind::kConfirmed}));
+  EXPECT_EQ(life_.live()->verdicts[0].certainty, Certainty::kCertain);
+  EXPECT_EQ(life_.live()->verdicts[0].evidence_age_ns, 0);
+}
+
+TEST_F(FreshnessTest, WhatASingleMessageSaysIsNeverConfirmed) {
+  job_.Enter({0, 1, 2}, At(10), AllReduce(100));
+  job_.Enter({3}, At(10), AllReduce(200));
+  job_.state.agents[kB].is_settled = false;
+  EXPECT_EQ(Look(11), Kinds{Kind::kOpened});
+  EXPECT_EQ(Look(100), Kinds());
+  job_.state.agents[kB].is_settled = true;
+  EXPECT_EQ(Look(101), Kinds{Kind::kConfirmed});
+}
+
+TEST_F(FreshnessTest, AWaitThatASingleMessageTellsOfBlamesNobody) {
+  job_.Enter({3}, At(10));
+  job_.state.agents[kB].is_settled = false;
+  FallStale(kB, 20);
+  for (const Verdict& verdict : Diagnosed(100)) ADD_FAILURE() << verdict.summary;
+}
+
+TEST_F(FreshnessTest, TheDeadStayDeadThoughTheirAgentIsHeld) {
+  job_.Enter({0, 1, 2}, At(10));
+  job_.Die(3, At(11));
+  FallStale(kB, 12);
+  const std::vector<Verdict> verdicts = Diagnosed(70);
+  ASSERT_EQ(verdicts.size(), 1u);
+  EXPECT_EQ(verdicts[0].cause, Cause::kRankDied);
+  EXPECT_EQ(CulpritRanks(verdicts[0].culprits), Ranks{3});
+}
+
+}  // namespace
+}  // namespace rollcall

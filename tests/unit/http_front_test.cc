@@ -1,0 +1,348 @@
+// The page's connections, with real sockets: slow ones, many, and those that never say anything.
+#include "daemon/http_front.h"
+
+#include <arpa/inet.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "daemon/descriptors.h"
+#include "daemon/http_request.h"
+
+namespace rollcall {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::steady_clock;
+using testing::HasSubstr;
+
+constexpr int64_t kMs = 1'000'000;
+
+bool Eventually(const std::function<bool()>& so) {
+  for (int i = 0; i < 1000; ++i) {
+    if (so()) return true;
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  return false;
+}
+
+// A client's end of a connection.
+class Client {
+ public:
+  explicit Client(const sockaddr_in& address) : fd_(socket(AF_INET, SOCK_STREAM, 0)) {
+    is_connected_ = connect(fd_, reinterpret_cast<const sockaddr*>(&address), sizeof(address)) == 0;
+  }
+  ~Client() { close(fd_); }
+  Client(Client&& other) noexcept
+      : fd_(std::exchange(other.fd_, -1)), is_connected_(other.is_connected_) {}
+  Client(const Client&) = delete;
+  Client& operator=(const Client&) = delete;
+
+  bool is_connected() const { return is_connected_; }
+  bool Say(const std::string& text) const {
+    return send(fd_, text.data(), text.size(), MSG_NOSIGNAL) == ssize_t(text.size());
+  }
+  // What comes until the connection ends, or this text is there, or nothing comes for a while.
+  std::string Hear(const std::string& until = "", milliseconds patience = milliseconds(5000)) const {
+    std::string heard;
+    char bytes[65536];
+    pollfd ready = {fd_, POLLIN, 0};
+    while (until.empty() || heard.find(until) == std::string::npos) {
+      if (poll(&ready, 1, static_cast<int>(patience.count())) <= 0) break;
+      const ssize_t count = recv(fd_, bytes, sizeof(bytes), 0);
+      if (count <= 0) break;
+      heard.append(bytes, size_t(count));
+    }
+    return heard;
+  }
+  bool IsClosedWithin(milliseconds patience) const {
+    const auto deadline = steady_clock::now() + patience;
+    char bytes[65536];
+    pollfd ready = {fd_, POLLIN, 0};
+    while (steady_clock::now() < deadline) {
+      if (poll(&ready, 1, 10) > 0 && recv(fd_, bytes, sizeof(bytes), MSG_DONTWAIT) <= 0) return true;
+    }
+    return false;
+  }
+
+ private:
+  int fd_;
+  bool is_connected_ = false;
+};
+
+class HttpFrontTest : public testing::Test {
+ protected:
+  void Start(HttpLimits limits = {}) {
+    const int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    address_.sin_family = AF_INET;
+    address_.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    ASSERT_EQ(bind(listener, reinterpret_cast<sockaddr*>(&address_), sizeof(address_)), 0);
+    ASSERT_EQ(listen(listener, 5), 0);
+    socklen_t size = sizeof(address_);
+    getsockname(listener, reinterpret_cast<sockaddr*>(&address_), &size);
+    front_ = std::make_unique<HttpFront>(
+        listener, limits, [this](const std::string& request) { return Answer(request); },
+        [this](const std::string&) { return version_.load(); });
+    ASSERT_TRUE(front_->Start());
+  }
+  void TearDown() override {
+    Release();
+    front_.reset();
+  }
+
+  HttpFront::Reply Answer(const std::string& request) {
+    HttpFront::Reply reply;
+    if (PathOf(request) == "/stream") {
+      reply.is_stream = true;
+      reply.bytes = "HEAD\n";
+      return reply;
+    }
+    if (PathOf(request) == "/hold") {
+      std::unique_lock<std::mutex> lock(mutex_);
+      ++held_;
+      release_.wait(lock, [this] { return released_; });
+    }
+    reply.bytes = PathOf(request) == "/large" ? std::string(32 << 20, 'x')
+                                              : absl::StrCat("<", request.size(), ">");
+    return reply;
+  }
+  void Release() {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    released_ = true;
+    release_.notify_all();
+  }
+  int answers_held() {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    return held_;
+  }
+
+  Client Connect() const { return Client(address_); }
+  void ExpectHealthy() const {
+    const auto begun = steady_clock::now();
+    const Client client = Connect();
+    EXPECT_TRUE(client.Say("GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n"));
+    EXPECT_THAT(client.Hear(), HasSubstr("200 OK"));
+    EXPECT_LT(steady_clock::now() - begun, milliseconds(1000));
+  }
+  // Connections that have sent half a request.
+  std::vector<Client> Slow(int count) const {
+    std::vector<Client> clients;
+    for (int i = 0; i < count; ++i) {
+      clients.push_back(Connect());
+      EXPECT_TRUE(clients.back().is_connected()) << i;
+      clients.back().Say("GET / HTTP/1.1\r\nHo");
+    }
+    return clients;
+  }
+
+  sockaddr_in address_ = {};
+  std::unique_ptr<HttpFront> front_;
+  std::atomic<uint64_t> version_{1};
+  std::mutex mutex_;
+  std::condition_variable release_;
+  bool released_ = false;
+  int held_ = 0;
+};
+
+TEST_F(HttpFrontTest, AnswersRequestsOfOneConnectionInOrder) {
+  Start();
+  const Client client = Connect();
+  const std::string get = "GET / HTTP/1.1\r\n\r\n", post = "POST / HTTP/1.1\r\nContent-Length: 3\r\n\r\nabc";
+  client.Say(get + post.substr(0, 30));
+  EXPECT_EQ(client.Hear(">"), absl::StrCat("<", get.size(), ">"));
+  client.Say(post.substr(30));
+  EXPECT_EQ(client.Hear(">"), absl::StrCat("<", post.size(), ">"));
+}
+
+TEST_F(HttpFrontTest, AHundredAndFortySlowConnectionsHoldUpNobody) {
+  Start();
+  const std::vector<Client> slow = Slow(140);
+  ExpectHealthy();
+  const Client client = Connect();
+  client.Say("GET / HTTP/1.1\r\n\r\n");
+  EXPECT_EQ(client.Hear(">"), "<18>");
+  EXPECT_EQ(front_->counts().dropped, 0u);
+}
+
+TEST_F(HttpFrontTest, ElevenHundredSlowConnectionsLeaveDescriptorsAndHoldUpNobody) {
+  RaiseDescriptorLimit();
+  rlimit limit = {};
+  getrlimit(RLIMIT_NOFILE, &limit);
+  if (limit.rlim_cur < 2000) GTEST_SKIP() << "this process may open " << limit.rlim_cur << " files";
+  Start();
+  const std::vector<Client> slow = Slow(1100);
+  ExpectHealthy();
+  EXPECT_LE(front_->counts().connections, 256u);
+  EXPECT_GE(front_->counts().dropped, 1100u - 256u);
+  const Client client = Connect();
+  client.Say("GET / HTTP/1.1\r\n\r\n");
+  EXPECT_EQ(client.Hear(">"), "<18>");
+}
+
+TEST_F(HttpFrontTest, BytesThatTrickleInBuyNoTime) {
+  HttpLimits limits;
+  limits.request_ns = 600 * kMs;
+  Start(limits);
+  const Client client = Connect();
+  const auto begun = steady_clock::now();
+  while (client.Say("G") && steady_clock::now() - begun < milliseconds(5000)) {
+    std::this_thread::sleep_for(milliseconds(50));
+  }
+  EXPECT_LT(steady_clock::now() - begun, milliseconds(3000));
+  EXPECT_THAT(client.Hear(), HasSubstr(""));
+  const Client silent = Connect();
+  EXPECT_TRUE(silent.IsClosedWithin(milliseconds(3000)));
+}
+
+TEST_F(HttpFrontTest, AnIdleConnectionIsClosedAndIsNoFault) {
+  HttpLimits limits;
+  limits.idle_ns = 300 * kMs;
+  Start(limits);
+  const Client client = Connect();
+  client.Say("GET / HTTP/1.1\r\n\r\n");
+  EXPECT_EQ(client.Hear(">"), "<18>");
+  EXPECT_TRUE(client.IsClosedWithin(milliseconds(3000)));
+  EXPECT_EQ(front_->counts().dropped, 0u);
+}
+
+TEST_F(HttpFrontTest, WhoeverTakesNoAnswerHoldsNoThreadAndIsDropped) {
+  HttpLimits limits;
+  limits.threads = 1;
+  limits.stalled_ns = 600 * kMs;
+  Start(limits);
+  const Client lazy = Connect();
+  lazy.Say("GET /large HTTP/1.1\r\n\r\n");
+  const Client client = Connect();
+  client.Say("GET / HTTP/1.1\r\n\r\n");
+  EXPECT_EQ(client.Hear(">"), "<18>");
+  EXPECT_TRUE(Eventually([&] { return front_->counts().dropped == 1; }));
+}
+
+TEST_F(HttpFrontTest, TakesNoRequestsWhileAnswersFillTheMemory) {
+  HttpLimits limits;
+  limits.unsent_bytes = 1 << 20;
+  Start(limits);
+  const Client lazy = Connect();
+  lazy.Say("GET /large HTTP/1.1\r\n\r\n");
+  EXPECT_TRUE(Eventually([&] {
+    const Client client = Connect();
+    client.Say("GET / HTTP/1.1\r\nConnection: close\r\n\r\n");
+    return client.Hear("\n\n", milliseconds(300)).find("503") != std::string::npos;
+  }));
+  ExpectHealthy();
+}
+
+TEST_F(HttpFrontTest, IsHealthyWhileAllThreadsAreBusy) {
+  HttpLimits limits;
+  limits.threads = 2;
+  limits.connections = 20;
+  Start(limits);
+  std::vector<Client> held;
+  for (int i = 0; i < 19; ++i) {
+    held.push_back(Connect());
+    held.back().Say("GET /hold HTTP/1.1\r\n\r\n");
+  }
+  ASSERT_TRUE(Eventually([&] { return answers_held() == 2; }));
+  ExpectHealthy();
+  // All of them wait for us: the one too many is told so.
+  const Client last = Connect();
+  last.Say("GET /hold HTTP/1.1\r\n\r\n");
+  ASSERT_TRUE(Eventually([&] { return front_->counts().connections == 20; }));
+  EXPECT_TRUE(Eventually([&] {  // when the last one's request is read
+    return Connect().Hear("503", milliseconds(50)).find("503") != std::string::npos;
+  }));
+  Release();
+  EXPECT_EQ(held.back().Hear(">"), "<22>");
+}
+
+TEST_F(HttpFrontTest, TellsViewersOfChangesWithoutAThreadForEach) {
+  HttpLimits limits;
+  limits.threads = 1;
+  limits.viewers = 3;
+  Start(limits);
+  std::vector<Client> viewers;
+  for (int i = 0; i < 3; ++i) {
+    viewers.push_back(Connect());
+    viewers.back().Say("GET /stream HTTP/1.1\r\n\r\n");
+  }
+  for (const Client& viewer : viewers) {
+    EXPECT_EQ(viewer.Hear("data: 1\n\n"), "HEAD\nevent: change\ndata: 1\n\n");
+  }
+  EXPECT_FALSE(front_->HasRoomForViewer());
+  version_ = 2;
+  for (const Client& viewer : viewers) {
+    EXPECT_EQ(viewer.Hear("data: 2\n\n"), "event: change\ndata: 2\n\n");
+  }
+  viewers.pop_back();
+  EXPECT_TRUE(Eventually([&] { return front_->HasRoomForViewer(); }));
+}
+
+TEST_F(HttpFrontTest, WaitsForDescriptorsThatOthersHaveUsedUp) {
+  Start();
+  std::vector<Client> clients;
+  for (int i = 0; i < 3; ++i) clients.push_back(Connect());
+  const int first = dup(0);
+  std::vector<int> all = {first};
+  for (int fd = 0; (fd = dup(0)) >= 0;) all.push_back(fd);
+  // One for the client; the front's own end gets one when an older connection makes room.
+  ASSERT_TRUE(Eventually([&] { return front_->counts().connections == 3; }));
+  close(all.back());
+  all.pop_back();
+  ExpectHealthy();
+  for (const int fd : all) close(fd);
+  ExpectHealthy();
+}
+
+TEST_F(HttpFrontTest, StopsWhateverClientsDo) {
+  Start();
+  const std::vector<Client> slow = Slow(20);
+  const Client lazy = Connect(), viewer = Connect();
+  lazy.Say("GET /large HTTP/1.1\r\n\r\n");
+  viewer.Say("GET /stream HTTP/1.1\r\n\r\n");
+  viewer.Hear("data");
+  const auto begun = steady_clock::now();
+  front_->Stop();
+  EXPECT_LT(steady_clock::now() - begun, milliseconds(2000));
+  EXPECT_TRUE(viewer.IsClosedWithin(milliseconds(1000)));
+}
+
+struct Ending {
+  std::string bytes;
+  size_t size;
+  int refusal;
+};
+
+TEST(FindRequestEndTest, FindsTheEndOrSaysWhyThereIsNone) {
+  const std::string head = "POST / HTTP/1.1\r\n";
+  for (const Ending& c : std::vector<Ending>{
+           {"", 0, 0},
+           {"GET / HTTP/1.1\r\n\r", 0, 0},
+           {"GET / HTTP/1.1\r\n\r\n", 18, 0},
+           {"GET / HTTP/1.1\r\n\r\nGET", 18, 0},
+           {head + "content-length:2\r\n\r\nab", 39, 0},
+           {head + "Content-Length: 2\r\n\r\na", 0, 0},
+           {head + "Content-Length: -2\r\n\r\n", 0, 400},
+           {head + "Content-Length: 99999999\r\n\r\n", 0, 413},
+           {head + "Transfer-Encoding: chunked\r\n\r\n", 0, 411},
+           {std::string(20'000, 'x'), 0, 431}}) {
+    EXPECT_EQ(FindRequestEnd(c.bytes).size, c.size) << c.bytes.substr(0, 60);
+    EXPECT_EQ(FindRequestEnd(c.bytes).refusal, c.refusal) << c.bytes.substr(0, 60);
+  }
+  EXPECT_EQ(PathOf("GET /healthz?x HTTP/1.1\r\n"), "/healthz");
+  EXPECT_EQ(PathOf("HEAD /healthz HTTP/1.1\r\n"), "/healthz");
+  EXPECT_EQ(PathOf("POST /healthz HTTP/1.1\r\n"), "");
+}
+
+}  // namespace
+}  // namespace rollcall
