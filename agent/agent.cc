@@ -5,9 +5,9 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 
 #include "absl/strings/str_cat.h"
-#include "absl/time/time.h"
 #include "agent/monotonic_clock.h"
 #include "agent/proc_evidence.h"
 #include "agent/proc_files.h"
@@ -23,9 +23,16 @@ constexpr int64_t kFirstPause = 200'000'000;
 constexpr int64_t kLongestPause = 5'000'000'000;
 // A whole tick of a large host goes in pieces, well below gRPC's message limit.
 constexpr size_t kMessageBytes = 1 << 20;
-constexpr int64_t kMapsTimeout = 1'000'000'000;    // for a process to let its memory map be read
+constexpr int64_t kLookTimeout = 1'000'000'000;    // for a process to let itself be looked at
 constexpr int64_t kStackTimeout = 60'000'000'000;  // for its stacks: reading symbols takes long
 constexpr size_t kMaxMapsBytes = 64 << 20;
+
+// Reads what stack taking cannot do without.
+bool IsThere(const std::string& proc_root, ProcessId process) {
+  const auto stat = ReadProcStat(proc_root, process.pid);
+  static_cast<void>(ReadProcFile(ProcPath(proc_root, process.pid, "maps"), kMaxMapsBytes));
+  return stat.ok() && stat->start_ticks == process.start_ticks;
+}
 
 }  // namespace
 
@@ -105,6 +112,11 @@ void Agent::Stop() {
     const absl::MutexLock lock(&mutex_);
     stopping_ = true;
   }
+  {
+    const std::lock_guard<std::mutex> lock(sleep_mutex_);
+    awake_for_good_ = true;
+  }
+  woken_.notify_all();
   stack_threads_.Cancel();
   if (uplink_.joinable()) uplink_.join();
   if (stacks_.joinable()) stacks_.join();
@@ -112,8 +124,8 @@ void Agent::Stop() {
 }
 
 void Agent::Sleep(int64_t ns) {
-  const absl::MutexLock lock(&mutex_);
-  mutex_.AwaitWithTimeout(absl::Condition(&stopping_), absl::Nanoseconds(ns));
+  std::unique_lock<std::mutex> lock(sleep_mutex_);
+  woken_.wait_for(lock, std::chrono::nanoseconds(ns), [this] { return awake_for_good_; });
 }
 
 void Agent::RunUplink() {
@@ -226,19 +238,17 @@ v1::ProcessStack Agent::TakeStack(ProcessId process) {
   v1::ProcessStack none;
   none.set_pid(process.pid);
   const std::string& proc_root = options_.collector.proc_root;
-  const auto stat = ReadProcStat(proc_root, process.pid);
   if (!collector_.Serves(process)) {
     none.set_error("this host's agent cannot see the process, or it is none of a training job");
     return none;
   }
-  if (!stat.ok() || stat->start_ticks != process.start_ticks) {
-    none.set_error("the process has ended");
-    return none;
-  }
-  const std::string maps = ProcPath(proc_root, process.pid, "maps");
   const std::string key = absl::StrCat(process.pid);
-  if (!stack_threads_.Run(key, [maps] { (void)ReadProcFile(maps, kMaxMapsBytes); }, kMapsTimeout)) {
-    none.set_error("its memory is locked in the kernel: no stacks can be taken");
+  const auto is_there = stack_threads_.Get<bool>(
+      key, [proc_root, process] { return IsThere(proc_root, process); }, kLookTimeout);
+  if (!is_there.value_or(false)) {
+    none.set_error(is_there.has_value()
+                       ? "the process has ended"
+                       : "the kernel lets nobody look into it now: no stacks can be taken");
     return none;
   }
   if (stack_tools_ == nullptr) stack_tools_ = std::make_shared<StackTools>(proc_root);

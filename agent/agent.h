@@ -7,9 +7,11 @@
 #pragma once
 
 #include <atomic>
+#include <condition_variable>
 #include <cstdint>
 #include <deque>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <thread>
 #include <utility>
@@ -70,7 +72,7 @@ class Agent {
   void RunStacks();
   void Answer(const StackRequest& request);
   v1::ProcessStack TakeStack(ProcessId process);
-  void Sleep(int64_t ns);
+  void Sleep(int64_t ns);  // until then, or until it stops
 
   const AgentOptions options_;
   const std::shared_ptr<grpc::ChannelInterface> channel_;
@@ -80,6 +82,11 @@ class Agent {
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   Link* link_ ABSL_GUARDED_BY(mutex_) = nullptr;  // the stream, while there is one
   std::deque<StackRequest> stack_requests_ ABSL_GUARDED_BY(mutex_);
+
+  // absl's timed waits are on the wall clock, which may be set back.
+  std::mutex sleep_mutex_;
+  std::condition_variable woken_;
+  bool awake_for_good_ = false;  // with sleep_mutex_ held
 
   HeldWatch held_;
   SpareThreads stack_threads_;

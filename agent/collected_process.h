@@ -54,6 +54,7 @@ struct Collector::ProcessMemory {
   bool stuck = false;  // its segment could not be read in time: what is known of it is old
 
   int64_t looked_ns = 0;  // when the slower evidence was read
+  char state = '?';
   uint64_t cpu_ticks = 0;
   bool cpu_moving = false;
   uint64_t resident_bytes = 0;

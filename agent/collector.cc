@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <optional>
 
 #include "absl/strings/str_cat.h"
 #include "agent/collected_process.h"
@@ -50,6 +51,26 @@ void OpenFile(const std::string& path, Opened* opened) {
     opened->claim = opened->reader.status();
   }
 }
+
+SameNumber LookForNumber(const std::string& proc_root, pid_t pid) {
+  SameNumber found;
+  const auto stat = ReadProcStat(proc_root, pid);
+  if (stat.ok()) found.start_ticks = stat->start_ticks;
+  // A /proc that hides the processes of others is no proof.
+  found.gone = absl::IsNotFound(stat.status()) && kill(pid, 0) != 0 && errno == ESRCH;
+  return found;
+}
+
+struct OwnView {
+  pid_t own_pid = 0;
+  std::optional<int64_t> ahead_ns;
+};
+
+OwnView LookAtOwnView(const std::string& proc_root, pid_t pid) {
+  return {OwnPidOf(proc_root, pid), MonotonicAhead(proc_root, pid)};
+}
+
+std::string KeyOf(pid_t pid) { return absl::StrCat("process ", pid); }
 
 ScanOptions ScanOptionsFrom(const CollectorOptions& options) {
   ScanOptions scan;
@@ -170,11 +191,14 @@ void Collector::OpenSegment(const std::string& name, int64_t now_ns) {
 }
 
 SegmentOwner Collector::OwnerOf(const NewFile& file, const SegmentClaim& claim) const {
-  SameNumber same_number;
-  const auto stat = ReadProcStat(options_.proc_root, claim.pid);
-  if (stat.ok()) same_number.start_ticks = stat->start_ticks;
-  // A /proc that hides the processes of others is no proof.
-  same_number.gone = absl::IsNotFound(stat.status()) && kill(claim.pid, 0) != 0 && errno == ESRCH;
+  const SameNumber same_number =
+      threads_
+          ->Get<SameNumber>(KeyOf(claim.pid),
+                            [proc_root = options_.proc_root, pid = claim.pid] {
+                              return LookForNumber(proc_root, pid);
+                            },
+                            kFileTimeout)
+          .value_or(SameNumber());
   const std::shared_ptr<const HostLook> look = scan_->newest();
   if (look == nullptr || look->number < file.settled_by) {
     return FindOwner(claim, nullptr, same_number, own_namespace_);
@@ -256,10 +280,17 @@ void Collector::AddSegment(const SegmentOwner& owner, const SegmentClaim& claim,
   process->claim = claim;
   process->visible = visible;
   if (options_.live && visible) {
-    process->other_numbers = OwnPidOf(options_.proc_root, id.pid) != id.pid;
-    const auto ahead_ns = MonotonicAhead(options_.proc_root, id.pid);
-    process->ahead_ns = ahead_ns.value_or(0);
-    if (!ahead_ns.has_value()) process->waits_from_ns = now_ns;
+    const OwnView view =
+        threads_
+            ->Get<OwnView>(KeyOf(id.pid),
+                           [proc_root = options_.proc_root, pid = id.pid] {
+                             return LookAtOwnView(proc_root, pid);
+                           },
+                           kFileTimeout)
+            .value_or(OwnView());
+    process->other_numbers = view.own_pid != id.pid;
+    process->ahead_ns = view.ahead_ns.value_or(0);
+    if (!view.ahead_ns.has_value()) process->waits_from_ns = now_ns;
   } else if (options_.live) {
     process->waits_from_ns = now_ns;
   }

@@ -16,6 +16,25 @@ constexpr int64_t kSecond = 1'000'000'000;
 constexpr int64_t kLookCloserEvery = kSecond;  // wait channel, tracer, whether CPU time moves
 constexpr int64_t kReadTimeout = kSecond / 20;
 
+struct ProcessLook {
+  std::optional<ProcStat> stat;  // nullopt: it is not there
+  bool traced = false;
+  std::string wait_channel;
+};
+
+// `closer`: also what is read more rarely.
+ProcessLook Look(const std::string& proc_root, pid_t pid, bool closer) {
+  ProcessLook look;
+  auto stat = ReadProcStat(proc_root, pid);
+  if (!stat.ok()) return look;
+  look.stat = *std::move(stat);
+  if (!closer) return look;
+  const auto main = ReadThreadEvidence(proc_root, pid, pid);
+  look.traced = main.ok() && main->tracer != 0;
+  look.wait_channel = main.ok() ? Printable(main->wchan.c_str(), 64) : "";
+  return look;
+}
+
 }  // namespace
 
 int64_t Collector::WaitsFrom(const ProcessMemory& process) const {
@@ -161,19 +180,27 @@ void Collector::ReadEvidence(int64_t now_ns, const SegmentSnapshot* snapshot,
 
 void Collector::LookAtProcess(int64_t now_ns, ProcessMemory* process,
                               v1::Evidence* evidence) const {
-  const auto stat = ReadProcStat(options_.proc_root, process->id.pid);
-  if (!stat.ok()) return;
+  const bool closer = now_ns - process->looked_ns >= kLookCloserEvery;
+  const auto look = threads_->Get<ProcessLook>(
+      absl::StrCat("process ", process->id.pid),
+      [proc_root = options_.proc_root, pid = process->id.pid, closer] {
+        return Look(proc_root, pid, closer);
+      },
+      kReadTimeout);
+  // One that does not let itself be looked at has not ended, or its pidfd would say so.
+  if (look.has_value() && !look->stat.has_value()) return;
+  if (look.has_value()) process->state = look->stat->state;
   // What its segment said is old: that it lives says nothing about where it stands.
   if (!process->stuck) evidence->set_liveness(v1::Evidence::ALIVE);
-  evidence->set_state(std::string(1, stat->state));
-  if (now_ns - process->looked_ns >= kLookCloserEvery) {
-    process->cpu_moving = process->looked_ns != 0 && stat->cpu_ticks > process->cpu_ticks;
-    process->cpu_ticks = stat->cpu_ticks;
-    process->resident_bytes = stat->resident_bytes;
+  evidence->set_state(std::string(1, process->state));
+  if (look.has_value() && closer) {
+    const ProcStat& stat = *look->stat;
+    process->cpu_moving = process->looked_ns != 0 && stat.cpu_ticks > process->cpu_ticks;
+    process->cpu_ticks = stat.cpu_ticks;
+    process->resident_bytes = stat.resident_bytes;
     process->looked_ns = now_ns;
-    const auto main = ReadThreadEvidence(options_.proc_root, process->id.pid, process->id.pid);
-    process->traced = main.ok() && main->tracer != 0;
-    process->wait_channel = main.ok() ? Printable(main->wchan.c_str(), 64) : "";
+    process->traced = look->traced;
+    process->wait_channel = look->wait_channel;
   }
   evidence->set_cpu_moving(process->cpu_moving);
   evidence->set_traced(process->traced);
@@ -205,7 +232,12 @@ int32_t Collector::ThreadOf(int64_t now_ns, uint32_t own_tid, ProcessMemory* pro
   const bool read_lately =
       process->threads_read_ns != 0 && now_ns - process->threads_read_ns < kLookCloserEvery;
   if (process->threads.count(tid) == 0 && !read_lately) {
-    process->threads = TranslateThreads(options_.proc_root, process->id.pid);
+    using Threads = std::map<pid_t, pid_t>;
+    const auto read = [proc_root = options_.proc_root, pid = process->id.pid] {
+      return TranslateThreads(proc_root, pid);
+    };
+    const std::string key = absl::StrCat("process ", process->id.pid);
+    process->threads = threads_->Get<Threads>(key, read, kReadTimeout).value_or(Threads());
     process->threads_read_ns = now_ns;
   }
   const auto known = process->threads.find(tid);

@@ -6,6 +6,8 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <cstring>
 #include <map>
@@ -26,6 +28,7 @@ namespace {
 
 constexpr size_t kMaxMapsBytes = 64 << 20;
 constexpr char kLook[] = "look";
+constexpr size_t kStatsTogether = 64;
 // A process that showed nothing of the library may load it later, as a plugin of NCCL.
 constexpr uint64_t kLookAgainAfter = 10;
 
@@ -38,6 +41,8 @@ struct Seen {
   std::optional<DiscoveredProcess> launched;
   bool preloaded = false;
   std::optional<ProcMap> segment;
+  pid_t own_pid = 0;
+  uint64_t pid_namespace = 0;
   std::shared_ptr<SegmentReader> reader;
   SegmentClaim claim;
   std::string run_folder;  // of the `rollcall run` that serves it; "": none does
@@ -110,7 +115,10 @@ void ReadMapsOf(const ScanOptions& options, pid_t pid, Seen* seen) {
     }
   }
   seen->error.clear();
-  if (!seen->segment.has_value() || !options.whole_host) return;
+  if (!seen->segment.has_value()) return;
+  seen->own_pid = OwnPidOf(options.proc_root, pid);
+  seen->pid_namespace = PidNamespaceOf(options.proc_root, pid);
+  if (!options.whole_host) return;
   NoteRun(options, pid, FolderOf(seen->segment->path), seen);
   if (seen->run_folder.empty()) OpenSegment(options.proc_root, pid, seen);
 }
@@ -123,6 +131,27 @@ void ReadEnvironOf(const ScanOptions& options, const ProcStat& stat, Seen* seen)
   if (!seen->launched.has_value()) return;
   seen->preloaded = true;
   NoteRun(options, stat.pid, seen->launched->directory, seen);
+}
+
+// What /proc/PID/stat says of many processes. Filled in order by a thread that may not come back.
+struct Stats {
+  explicit Stats(std::vector<pid_t> of) : pids(std::move(of)), stats(pids.size()) {}
+
+  const std::vector<pid_t> pids;
+  std::vector<std::optional<ProcStat>> stats;  // those before `done` are there
+  std::atomic<size_t> done{0};
+  std::atomic<bool> abandoned{false};
+  std::atomic<bool> returned{false};  // after it was abandoned
+};
+
+void ReadStats(const std::string& proc_root, Stats* stats) {
+  for (size_t i = 0; i < stats->pids.size() && !stats->abandoned; ++i) {
+    auto stat = ReadProcStat(proc_root, stats->pids[i]);
+    if (stats->abandoned) break;
+    if (stat.ok()) stats->stats[i] = *std::move(stat);
+    stats->done = i + 1;
+  }
+  stats->returned = true;
 }
 
 }  // namespace
@@ -160,6 +189,8 @@ class HostScan::Looker {
     Seen seen;
   };
 
+  std::vector<ProcStat> ReadAllStats();
+  void SayStuck(pid_t pid, const std::string& name);
   bool IsServed(const ProcStat& stat) const;
   bool MustRead(const ProcStat& stat, const Known& known, bool with_maps) const;
   void Read(const ProcStat& stat, bool with_maps, Known* known);
@@ -168,6 +199,7 @@ class HostScan::Looker {
   const ScanOptions options_;
   const std::shared_ptr<SpareThreads> threads_;
   std::map<pid_t, Known> known_;
+  std::map<pid_t, std::shared_ptr<Stats>> stuck_;  // whose stat has not come back
   std::shared_ptr<HostLook> look_;  // the one under way
 
   mutable std::mutex mutex_;
@@ -212,14 +244,50 @@ void HostScan::Looker::Read(const ProcStat& stat, bool with_maps, Known* known) 
   if (!known->stuck) known->seen = *seen;
 }
 
+void HostScan::Looker::SayStuck(pid_t pid, const std::string& name) {
+  look_->notes.push_back(absl::StrCat("process ", pid, name.empty() ? "" : " (", name,
+                                      name.empty() ? "" : ")",
+                                      " does not let itself be looked at in /proc; it is left out "
+                                      "until it does"));
+}
+
+// Some on one thread, as long as it comes back: handing over each of thousands would cost more.
+std::vector<ProcStat> HostScan::Looker::ReadAllStats() {
+  std::vector<pid_t> left = ListNumbers(options_.proc_root).value_or(std::vector<pid_t>());
+  const auto is_stuck = [this](pid_t pid) {
+    const auto stuck = stuck_.find(pid);
+    if (stuck == stuck_.end()) return false;
+    if (!stuck->second->returned) return true;
+    stuck_.erase(stuck);
+    return false;
+  };
+  left.erase(std::remove_if(left.begin(), left.end(), is_stuck), left.end());
+  std::vector<ProcStat> all;
+  for (size_t at = 0; at < left.size();) {
+    const auto first = left.begin() + static_cast<ptrdiff_t>(at);
+    const size_t count = std::min(kStatsTogether, left.size() - at);
+    const auto stats =
+        std::make_shared<Stats>(std::vector<pid_t>(first, first + static_cast<ptrdiff_t>(count)));
+    const std::string key = absl::StrCat("stats ", look_->number, " ", at);
+    const auto read = [proc_root = options_.proc_root, stats] { ReadStats(proc_root, stats.get()); };
+    threads_->Run(key, read, options_.read_timeout_ns);
+    stats->abandoned = true;
+    const size_t done = stats->done;
+    for (size_t i = 0; i < done; ++i) {
+      if (stats->stats[i].has_value()) all.push_back(*stats->stats[i]);
+    }
+    at += done;
+    if (done == count) continue;
+    stuck_[left[at]] = stats;
+    SayStuck(left[at], "");
+    ++at;
+  }
+  return all;
+}
+
 void HostScan::Looker::Report(const ProcStat& stat, Known* known) {
   const std::string name = Printable(stat.name.c_str(), stat.name.size());
-  if (known->stuck) {
-    look_->notes.push_back(absl::StrCat("process ", stat.pid, " (", name,
-                                        ") does not let its memory map or environment be read; it "
-                                        "is left out until it does"));
-    return;
-  }
+  if (known->stuck) return SayStuck(stat.pid, name);
   const Seen& seen = known->seen;
   if (!seen.run_folder.empty()) return;
   // A segment that is just being made is given time.
@@ -234,8 +302,8 @@ void HostScan::Looker::Report(const ProcStat& stat, Known* known) {
   if (!seen.segment.has_value()) return;
   MappedSegment segment;
   segment.mapper.process = {stat.pid, stat.start_ticks};
-  segment.mapper.own_pid = OwnPidOf(options_.proc_root, stat.pid);
-  segment.mapper.pid_namespace = PidNamespaceOf(options_.proc_root, stat.pid);
+  segment.mapper.own_pid = seen.own_pid;
+  segment.mapper.pid_namespace = seen.pid_namespace;
   segment.device = seen.segment->device;
   segment.inode = seen.segment->inode;
   segment.reader = seen.reader;
@@ -247,17 +315,16 @@ void HostScan::Looker::Look(uint64_t number, bool with_maps) {
   look_ = std::make_shared<HostLook>();
   look_->number = number;
   std::map<pid_t, Known> still_there;
-  for (const pid_t pid : ListNumbers(options_.proc_root).value_or(std::vector<pid_t>())) {
-    const auto stat = ReadProcStat(options_.proc_root, pid);
-    if (!stat.ok() || !IsServed(*stat)) continue;
-    Known& known = still_there[pid];
-    const auto before = known_.find(pid);
-    if (before != known_.end() && before->second.start_ticks == stat->start_ticks) {
+  for (const ProcStat& stat : ReadAllStats()) {
+    if (!IsServed(stat)) continue;
+    Known& known = still_there[stat.pid];
+    const auto before = known_.find(stat.pid);
+    if (before != known_.end() && before->second.start_ticks == stat.start_ticks) {
       known = std::move(before->second);
     }
-    known.start_ticks = stat->start_ticks;
-    if (MustRead(*stat, known, with_maps)) Read(*stat, with_maps, &known);
-    Report(*stat, &known);
+    known.start_ticks = stat.start_ticks;
+    if (MustRead(stat, known, with_maps)) Read(stat, with_maps, &known);
+    Report(stat, &known);
   }
   known_ = std::move(still_there);
   MarkMainProcesses(&look_->launched);

@@ -1,6 +1,6 @@
 // Where a process's own view of itself differs from this agent's: pid and time namespaces.
 //
-// Reads only files of /proc that never block. What the kernel does not tell (no permission, an old
+// May block: see spare_threads.h. What the kernel does not tell (no permission, an old
 // kernel) is 0 or nullopt, never guessed.
 #pragma once
 

@@ -280,21 +280,40 @@ def test_a_segment_that_was_unlinked_is_still_served(host, daemon):
     wait_for_status(daemon, "a-job: hung")
 
 
-def test_a_process_whose_memory_is_locked_holds_up_nobody(host, daemon):
+def blocks(path):
+    """Whether a read of the file does not come back."""
+    reader = subprocess.Popen(["cat", path], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        reader.wait(timeout=1)
+        return False
+    except subprocess.TimeoutExpired:
+        reader.kill()
+        reader.wait(timeout=20)
+        return True
+
+
+def test_a_process_that_nobody_can_look_into_holds_up_nobody(host, daemon):
     agent = host.agent(daemon)
+    mount = host.folder / "stuck"
+    mount.mkdir()
     blocker = subprocess.Popen(
-        host.command("env", f"LD_PRELOAD={LIBRARY}", f"PAD={'x' * 40000}", "RANK=0",
-                     BUILD / "tests" / "blocks_its_readers"), stdout=subprocess.PIPE, text=True)
+        host.command("env", f"LD_PRELOAD={LIBRARY}", "RANK=0",
+                     BUILD / "tests" / "blocks_its_readers", mount),
+        stdout=subprocess.PIPE, text=True)
     try:
         if blocker.stdout.readline() != "ready\n":
-            pytest.skip("userfaultfd is not permitted here: nothing blocks")
+            pytest.skip("no FUSE mounts are permitted here: nothing blocks")
+        stuck = pathlib.Path(f"/proc/{blocker.pid}/task/{blocker.pid}/children").read_text()
+        server = stuck.split()[0]
+        child = pathlib.Path(f"/proc/{server}/task/{server}/children").read_text().split()[0]
+        assert blocks(f"/proc/{child}/maps") or blocks(f"/proc/{child}/environ")
+        agent.read_until("does not let itself be looked at")
         host.job("one_rank_stops_calling")
         wait_for_status(daemon, "a-job: hung")
-        agent.read_until("does not let its memory map or environment be read")
         begun = time.monotonic()
         host.send("TERM", "rollcall-agent")
         assert agent.process.wait(timeout=20) == 0
-        assert time.monotonic() - begun < 10, "it does not wait for that process either"
+        assert time.monotonic() - begun < 10, "its end does not wait for that process either"
     finally:
         host.send("KILL", "blocks_its_readers")
         blocker.wait(timeout=20)
