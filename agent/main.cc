@@ -95,6 +95,10 @@ int main(int argc, char** argv) {
       ->check(CLI::NonNegativeNumber);
   CLI11_PARSE(app, argc, argv);
   options.collector.whole_host = scope == "host";
+  // Those who use the default directory need not say so in their environment.
+  if (!options.collector.whole_host && options.collector.directory != DefaultDirectory()) {
+    options.collector.discover_directory = options.collector.directory;
+  }
   options.collector.keep_ended_ns = static_cast<int64_t>(keep_ended_seconds * 1e9);
 
   // The library makes it too; whoever comes first sets the mode.
