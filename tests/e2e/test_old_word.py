@@ -51,7 +51,8 @@ def two_hosts(tmp_path, start_daemon):
             for folder in folders.values():
                 folder.mkdir(mode=0o700)
             self.agents = {name: Service([BUILD / "bin" / "rollcall-agent", f"--host=host-{name}",
-                                          f"--daemon={self.daemon.address}", f"--dir={folder}"])
+                                          f"--daemon={self.daemon.address}", f"--dir={folder}",
+                                          "--scope=directory"])
                            for name, folder in folders.items()}
             rank = (f'test $RANK -lt 2 && export ROLLCALL_DIR={folders["b"]} '
                     f'|| export ROLLCALL_DIR={folders["a"]}; '

@@ -32,8 +32,7 @@ def plain(folder):
 
 def for_all(folder):
     """Where a process may also write when it is nobody."""
-    for path in (folder.parent, folder):
-        path.chmod(0o711)
+    folder.chmod(0o711)
     (folder / "segments").mkdir()
     (folder / "segments").chmod(0o777)
     return str(folder / "segments")
