@@ -22,6 +22,8 @@ constexpr int64_t kDiscoverEvery = 2 * kSecond;
 constexpr int64_t kScanHostEvery = kSecond;
 constexpr int64_t kFirstScanWait = kSecond;
 constexpr int64_t kFileTimeout = kSecond / 20;
+// On an overloaded host any read may be late.
+constexpr int64_t kSayStuckAfter = 10 * kSecond;
 // A segment that is just being made has no magic yet.
 constexpr int64_t kGiveUpAfter = 2 * kSecond;
 constexpr size_t kMostNotes = 1000;
@@ -129,9 +131,13 @@ void Collector::ListDirectory(int64_t now_ns) {
   if (!options_.live) {
     list();
   } else if (!threads_->Run("directory", list, kFileTimeout)) {
-    Note(absl::StrCat(options_.directory, ": does not answer; left out until it does"));
+    if (directory_stuck_since_ns_ == 0) directory_stuck_since_ns_ = now_ns;
+    if (now_ns - directory_stuck_since_ns_ > kSayStuckAfter) {
+      Note(absl::StrCat(options_.directory, ": does not answer; left out until it does"));
+    }
     return;
   }
+  directory_stuck_since_ns_ = 0;
   for (const std::string& name : *names) {
     if (IsNew(name)) OpenSegment(name, now_ns);
   }
@@ -267,7 +273,10 @@ void Collector::AddSegment(const SegmentOwner& owner, const SegmentClaim& claim,
     const bool same = process.reader != nullptr &&
                       process.reader->IsFile(reader->device(), reader->inode());
     if (same) process.file = file;
-    if (same || !visible) {
+    // Seen without a segment, and gone before that was found.
+    const bool its_first = process.reader == nullptr && owner.kind == SegmentOwner::kEnded &&
+                           claim.pid_namespace == own_namespace_;
+    if (same || (!visible && !its_first)) {
       // Not visible: two pid namespaces have a process of this number and start time.
       segments_[file] = id;
       return;
@@ -304,6 +313,12 @@ void Collector::AddSegment(const SegmentOwner& owner, const SegmentClaim& claim,
   if (owner.kind == SegmentOwner::kEnded) {
     process->ended = true;
     process->ended_ns = now_ns;
+  }
+  if (known != processes_.end() && known->second->ended) {  // how, is known already
+    process->ended = true;
+    process->ended_ns = known->second->ended_ns;
+    process->exit_code = known->second->exit_code;
+    process->exit_signal = known->second->exit_signal;
   }
   if (!file.empty()) segments_[file] = id;
   if (watch_ != nullptr && visible) watch_->Add(id);

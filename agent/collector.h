@@ -113,6 +113,7 @@ class Collector {
   std::map<std::string, int64_t> not_readable_;  // file name -> first tried; -1: given up
   uint64_t looked_ = 0;                          // number of the newest look that was used
   std::vector<std::string> notes_;
+  int64_t directory_stuck_since_ns_ = 0;  // 0: it answers
   std::set<std::string> noted_;  // what is wrong now is wrong with every tick: said once
   int64_t waits_from_ns_ = 0;
   int64_t newest_ns_ = 0;

@@ -28,6 +28,7 @@ namespace {
 
 constexpr size_t kMaxMapsBytes = 64 << 20;
 constexpr char kLook[] = "look";
+constexpr int kSayStuckAfterLooks = 3;
 constexpr size_t kStatsTogether = 64;
 // A process that showed nothing of the library may load it later, as a plugin of NCCL.
 constexpr uint64_t kLookAgainAfter = 10;
@@ -200,6 +201,7 @@ class HostScan::Looker {
   const std::shared_ptr<SpareThreads> threads_;
   std::map<pid_t, Known> known_;
   std::map<pid_t, std::shared_ptr<Stats>> stuck_;  // whose stat has not come back
+  std::map<pid_t, int> looks_stuck_;               // in a row
   std::shared_ptr<HostLook> look_;  // the one under way
 
   mutable std::mutex mutex_;
@@ -244,7 +246,9 @@ void HostScan::Looker::Read(const ProcStat& stat, bool with_maps, Known* known) 
   if (!known->stuck) known->seen = *seen;
 }
 
+// Not at once: on an overloaded host any read may be late.
 void HostScan::Looker::SayStuck(pid_t pid, const std::string& name) {
+  if (++looks_stuck_[pid] < kSayStuckAfterLooks) return;
   look_->notes.push_back(absl::StrCat("process ", pid, name.empty() ? "" : " (", name,
                                       name.empty() ? "" : ")",
                                       " does not let itself be looked at in /proc; it is left out "
@@ -257,7 +261,10 @@ std::vector<ProcStat> HostScan::Looker::ReadAllStats() {
   const auto is_stuck = [this](pid_t pid) {
     const auto stuck = stuck_.find(pid);
     if (stuck == stuck_.end()) return false;
-    if (!stuck->second->returned) return true;
+    if (!stuck->second->returned) {
+      SayStuck(pid, "");
+      return true;
+    }
     stuck_.erase(stuck);
     return false;
   };
@@ -288,6 +295,7 @@ std::vector<ProcStat> HostScan::Looker::ReadAllStats() {
 void HostScan::Looker::Report(const ProcStat& stat, Known* known) {
   const std::string name = Printable(stat.name.c_str(), stat.name.size());
   if (known->stuck) return SayStuck(stat.pid, name);
+  looks_stuck_.erase(stat.pid);
   const Seen& seen = known->seen;
   if (!seen.run_folder.empty()) return;
   // A segment that is just being made is given time.

@@ -88,7 +88,7 @@ foreach(_test IN LISTS _core_tests)
     OTHER_INTERPOSER="$<TARGET_FILE:other_interposer>")
   add_dependencies(${_test}_test rollcall_library library_victim library_steps library_loaders library_quiet
                                  library_steps_plugin other_interposer stub_old_nccl)
-  if(ROLLCALL_SANITIZE STREQUAL "thread" AND _test MATCHES "^(agent_service|daemon|http)$")
+  if(ROLLCALL_SANITIZE STREQUAL "thread" AND _test MATCHES "^(agent_service|daemon|daemon_clock|http)$")
     continue()  # tests/CMakeLists.txt says why
   endif()
   gtest_discover_tests(${_test}_test DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT 120)
