@@ -407,6 +407,38 @@ TEST_F(UnseenTest, IsUnknownAndItsSegmentKeptWhileItsLockIsHeld) {
   EXPECT_TRUE(fs::exists(PathOf(&segment_)));
 }
 
+// As on a loaded machine, where a rank may end between two ticks.
+TEST_F(CollectorTest, ARankThatEndedBeforeItsSegmentWasFoundHasMadeItsCalls) {
+  const std::string folder = absl::StrCat("ROLLCALL_DIR=", folder_.string());
+  const pid_t pid = fork();
+  if (pid == 0) {
+    const char* environment[] = {"RANK=3", "LD_PRELOAD=" ROLLCALL_LIBRARY, folder.c_str(), nullptr};
+    execle("/bin/sleep", "sleep", "100", nullptr, environment);
+    _exit(1);
+  }
+  Collector collector(Options());
+  v1::Tick tick;
+  for (int i = 1; i < 1000 && tick.processes_size() == 0; ++i) {
+    usleep(5000);
+    tick = collector.Collect(i * 10 * kSecond, true);
+  }
+  EXPECT_EQ(Only(tick).identity().global_rank(), 3);
+  const auto stat = ReadProcStat("/proc", pid);
+  ASSERT_TRUE(stat.ok());
+  kill(pid, SIGKILL);
+  waitpid(pid, nullptr, 0);
+  EXPECT_EQ(Only(collector.Collect(20'000 * kSecond, true)).evidence().liveness(),
+            v1::Evidence::DIED);
+  segment_.AddAllReduce(segment_.AddComm(5, 0, 2), 5000);
+  segment_.BelongTo(pid, stat->start_ticks);
+  segment_.header()->life_lock = 1;
+  segment_.Write(PathOf(&segment_));
+  collector.Collect(20'001 * kSecond, true);
+  tick = collector.Collect(20'002 * kSecond, true);
+  EXPECT_EQ(Only(tick).communicators_size(), 1);
+  EXPECT_EQ(Only(tick).evidence().liveness(), v1::Evidence::DIED);
+}
+
 TEST_F(UnseenTest, HasDiedWhenItsLockIsFreeAndThenItsSegmentGoes) {
   WriteUnseen(true);
   LifeLock lock(PathOf(&segment_));
