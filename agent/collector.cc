@@ -197,14 +197,15 @@ void Collector::OpenSegment(const std::string& name, int64_t now_ns) {
 }
 
 SegmentOwner Collector::OwnerOf(const NewFile& file, const SegmentClaim& claim) const {
-  const SameNumber same_number =
+  const std::optional<SameNumber> looked =
       threads_
           ->Get<SameNumber>(KeyOf(claim.pid),
                             [proc_root = options_.proc_root, pid = claim.pid] {
                               return LookForNumber(proc_root, pid);
                             },
-                            kFileTimeout)
-          .value_or(SameNumber());
+                            kFileTimeout);
+  if (!looked.has_value()) return {};  // asked again with the next tick
+  const SameNumber& same_number = *looked;
   const std::shared_ptr<const HostLook> look = scan_->newest();
   if (look == nullptr || look->number < file.settled_by) {
     return FindOwner(claim, nullptr, same_number, own_namespace_);
@@ -278,7 +279,7 @@ void Collector::AddSegment(const SegmentOwner& owner, const SegmentClaim& claim,
                            claim.pid_namespace == own_namespace_;
     if (same || (!visible && !its_first)) {
       // Not visible: two pid namespaces have a process of this number and start time.
-      segments_[file] = id;
+      if (process.reader != nullptr) segments_[file] = id;
       return;
     }
   }

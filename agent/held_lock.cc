@@ -23,6 +23,7 @@ struct flock FirstByte() {
 
 HeldLock AskLock(int fd) {
   struct flock lock = FirstByte();
+  lock.l_type = F_RDLCK;  // who may only read the file can hold no more than that: it proves nothing
   if (fcntl(fd, F_OFD_GETLK, &lock) != 0) return HeldLock::kUnknown;
   return lock.l_type == F_UNLCK ? HeldLock::kFree : HeldLock::kHeld;
 }

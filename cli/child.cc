@@ -1,6 +1,5 @@
 #include "cli/child.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <signal.h>
 #include <spawn.h>
@@ -8,10 +7,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <algorithm>
-#include <map>
+#include <fstream>
 
-#include "agent/proc_evidence.h"
+#include "absl/strings/str_cat.h"
+#include "agent/proc_files.h"
 
 namespace rollcall {
 namespace {
@@ -23,16 +22,14 @@ std::vector<char*> Pointers(const std::vector<std::string>& strings) {
   return pointers;
 }
 
-std::vector<pid_t> AllProcesses() {
-  std::vector<pid_t> pids;
-  DIR* dir = opendir("/proc");
-  if (dir == nullptr) return pids;
-  while (const dirent* entry = readdir(dir)) {
-    const int pid = atoi(entry->d_name);
-    if (pid > 0) pids.push_back(pid);
+// Those that it started and has not waited for. Nothing of the children themselves is read: that
+// could block on one whose memory is locked in the kernel.
+void AddChildren(pid_t parent, std::vector<pid_t>* children) {
+  const std::string tasks = absl::StrCat("/proc/", parent, "/task");
+  for (const pid_t tid : ListNumbers(tasks).value_or(std::vector<pid_t>())) {
+    std::ifstream list(absl::StrCat(tasks, "/", tid, "/children"));
+    for (pid_t child; list >> child;) children->push_back(child);
   }
-  closedir(dir);
-  return pids;
 }
 
 }  // namespace
@@ -62,16 +59,8 @@ int ExitCodeOf(int wait_status) {
 int ExitCodeOfSpawnError(int error) { return error == ENOENT || error == ENOTDIR ? 127 : 126; }
 
 std::vector<pid_t> Descendants() {
-  std::multimap<pid_t, pid_t> children;
-  for (const pid_t pid : AllProcesses()) {
-    const auto stat = ReadProcStat("/proc", pid);
-    if (stat.ok() && stat->state != 'Z') children.emplace(stat->ppid, pid);
-  }
   std::vector<pid_t> found = {getpid()};
-  for (size_t i = 0; i < found.size(); ++i) {
-    const auto [begin, end] = children.equal_range(found[i]);
-    for (auto at = begin; at != end; ++at) found.push_back(at->second);
-  }
+  for (size_t i = 0; i < found.size(); ++i) AddChildren(found[i], &found);
   found.erase(found.begin());
   return found;
 }

@@ -21,6 +21,7 @@ namespace {
 
 // A report that takes longer cannot be written now: people are told without.
 constexpr int64_t kPatienceWithReportNs = 5'000'000'000;
+constexpr int64_t kAnswerIsOldNs = 2'000'000'000;
 
 ConfirmedIncident Summarize(const v1::Incident& incident) {
   const v1::Verdict& root = incident.verdicts(0);
@@ -151,8 +152,11 @@ bool IncidentWatch::IsDue(const v1::Incident& incident) {
 std::vector<IncidentWatch::News> IncidentWatch::Look(bool last) {
   std::vector<News> all;
   const std::optional<std::vector<v1::Incident>> incidents = Fetch();
+  const int64_t now_ns = MonotonicNs();
+  if (incidents.has_value()) answered_ns_ = now_ns;
+  // What a daemon said that no longer answers is no ground to end a job.
+  if (incidents.has_value() || now_ns - answered_ns_ > kAnswerIsOldNs) open_.clear();
   if (!incidents.has_value()) return all;
-  open_.clear();
   for (const v1::Incident& incident : *incidents) {
     if (!incident.has_confirmed_at() || incident.verdicts_size() == 0) continue;
     const bool was_told = told_.count(incident.id()) != 0;

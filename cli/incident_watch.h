@@ -71,6 +71,7 @@ class IncidentWatch {
   std::set<std::string> told_;                        // incidents' ids
   std::map<std::string, int64_t> waits_for_report_;   // id -> since when, monotonic
   std::vector<ConfirmedIncident> open_;
+  int64_t answered_ns_ = 0;  // when Fetch() last had an answer, monotonic
 };
 
 // The lines for stderr: what happened, what to do, where the report is.

@@ -36,9 +36,9 @@ void LocalProgress::LookAt(Rank* rank, int64_t now_ns) {
   for (const CommSnapshot& comm : snapshot->communicators) {
     const uint64_t calls = comm.entered + comm.returned + comm.p2p_entered + comm.p2p_returned +
                            comm.finished + comm.p2p_finished + static_cast<uint64_t>(comm.state);
-    const auto [at, is_new] = rank->communicators.try_emplace(comm.id);
+    const auto [at, is_new] = rank->members.try_emplace({comm.index, comm.init_ticks});
     if (!is_new && at->second.calls == calls) continue;
-    at->second = {calls, now_ns};
+    at->second = {comm.id, calls, now_ns};
   }
 }
 
@@ -50,9 +50,12 @@ int64_t LocalProgress::StandsStillFor(const std::set<int32_t>& ranks, uint64_t c
   int64_t moved_ns = -1;
   for (const auto& [name, rank] : ranks_) {
     if (any_here && ranks.count(rank.global_rank) == 0) continue;
-    const bool has_it = rank.communicators.count(communicator) != 0;
-    for (const auto& [id, moves] : rank.communicators) {
-      if (has_it && id != communicator) continue;
+    const bool has_it =
+        std::any_of(rank.members.begin(), rank.members.end(), [&](const auto& member) {
+          return member.second.communicator == communicator;
+        });
+    for (const auto& [block, moves] : rank.members) {
+      if (has_it && moves.communicator != communicator) continue;
       moved_ns = std::max(moved_ns, moves.since_ns);
     }
   }

@@ -8,6 +8,7 @@
 #include <memory>
 #include <set>
 #include <string>
+#include <utility>
 
 #include "agent/segment_reader.h"
 
@@ -29,13 +30,15 @@ class LocalProgress {
 
  private:
   struct Moves {
-    uint64_t calls = 0;      // entered and returned, of all kinds
-    int64_t since_ns = 0;    // that number has stood since
+    uint64_t communicator = 0;  // id
+    uint64_t calls = 0;         // entered and returned, of all kinds
+    int64_t since_ns = 0;       // that number has stood since
   };
   struct Rank {
     std::unique_ptr<SegmentReader> reader;
     int32_t global_rank = -1;
-    std::map<uint64_t, Moves> communicators;  // by id
+    // By block and its owner: one process may have several ranks of a communicator.
+    std::map<std::pair<uint32_t, uint64_t>, Moves> members;
   };
 
   void LookAt(Rank* rank, int64_t now_ns);

@@ -356,8 +356,9 @@ void Run::LookForIncidents() {
 
 std::string Run::WhyNotActOn(const ConfirmedIncident& incident) const {
   LocalStandstill local;
-  local.is_needed = local_ != nullptr;
-  if (local_ != nullptr) {
+  // Of what is over nothing stands still any more, and nothing can be ended.
+  local.is_needed = local_ != nullptr && !incident.is_over;
+  if (local.is_needed) {
     local.ns = local_->StandsStillFor(incident.ranks, incident.communicator, MonotonicNs());
   }
   return WhyNotAct(incident.finding, local, HangAfterNs());

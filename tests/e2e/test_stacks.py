@@ -1,6 +1,7 @@
 """Stacks of a rank that runs Python: by SIGQUIT, by hand, and where the kernel refuses tracing."""
 import ctypes
 import os
+import pathlib
 import re
 import select
 import signal
@@ -193,13 +194,26 @@ def test_sigquit_ends_the_process_where_that_is_wanted(start, agent):
     assert rank.process.wait(timeout=20) == -signal.SIGQUIT
 
 
+def await_default_action(pid, number):
+    for _ in range(200):
+        status = pathlib.Path(f"/proc/{pid}/status").read_text()
+        caught = int(re.search(r"^SigCgt:\s*(\w+)", status, re.MULTILINE).group(1), 16)
+        if not caught >> (number - 1) & 1:
+            return
+        time.sleep(0.05)
+    raise AssertionError(f"{pid} keeps its handler")
+
+
 def test_sigquit_ends_a_child_that_has_no_communicator(start, tmp_path):
     number = tmp_path / "child"
     rank = start(after=f"""child = os.fork()
     if child == 0: time.sleep(1000)
     open('{number}', 'w').write(str(child))
     threading.Thread(target=lambda: print(os.waitpid(child, 0)[1], flush=True)).start()""")
-    os.kill(int(number.read_text()), signal.SIGQUIT)
+    child = int(number.read_text())
+    # Until fork() has returned in the child it has its parent's handler.
+    await_default_action(child, signal.SIGQUIT)
+    os.kill(child, signal.SIGQUIT)
     status = int(rank.process.stdout.readline())
     assert os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGQUIT
 
