@@ -192,6 +192,18 @@ uint64_t ExclusionHash(const int* excluded, int count) {
   return sum;
 }
 
+// While it lives, the communicator's block stays its own.
+class Ending {
+ public:
+  explicit Ending(LocalComm* comm) : comm_(comm) { comm_->ending.store(true); }
+  ~Ending() { comm_->ending.store(false); }
+  Ending(const Ending&) = delete;
+  Ending& operator=(const Ending&) = delete;
+
+ private:
+  LocalComm* const comm_;
+};
+
 // While `real` ends a communicator, `during`; after it, `after`.
 template <typename Function, typename... Args>
 ncclResult_t ObserveTeardown(Function* real, Op op, ncclComm_t handle, CommState during,
@@ -202,6 +214,7 @@ ncclResult_t ObserveTeardown(Function* real, Op op, ncclComm_t handle, CommState
   if (comm == nullptr) return real(handle, args...);
   const InsideCall inside(thread);
   const auto before = static_cast<CommState>(comm->entry->state.load(std::memory_order_relaxed));
+  const Ending ending(comm);
   SetState(comm, during);
   // The library may free the communicator and give its address to a new one.
   const bool frees = after == CommState::kDestroyed || after == CommState::kAborted;

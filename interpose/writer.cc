@@ -289,6 +289,11 @@ LocalComm* ClaimEndedBlock() {
     for (CommState ended :
          {CommState::kDestroyed, CommState::kAborted, CommState::kFailed, CommState::kPassedOver}) {
       uint32_t expected = static_cast<uint32_t>(ended);
+      // The state first: it is set while `ending` is, and for the last time before that falls.
+      if (comm->entry->state.load(std::memory_order_acquire) != expected ||
+          comm->ending.load(std::memory_order_acquire)) {
+        continue;
+      }
       if (comm->entry->state.compare_exchange_strong(expected,
                                                      static_cast<uint32_t>(CommState::kEmpty))) {
         return comm;
@@ -398,6 +403,7 @@ void ResetComm(LocalComm* comm, bool non_blocking) {
   comm->maker.store(0, std::memory_order_relaxed);
   comm->late.since.store(0, std::memory_order_relaxed);
   comm->late.marking_thread.store(0, std::memory_order_relaxed);
+  comm->ending.store(false, std::memory_order_relaxed);
   comm->beside = nullptr;
   comm->by_plugin = false;
   comm->placed_out_of_order = false;

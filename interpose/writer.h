@@ -56,6 +56,8 @@ struct LocalComm {
   bool on_trial = false;  // its markers count from the first call that is told to be launched
   std::atomic<uint32_t> maker{0};  // thread that made it, until it is told that it is ready; 0
   LateCall late;
+  // A call that ends it is under way: whatever its state, its block is not given to another.
+  std::atomic<bool> ending{false};
   bool by_plugin = false;                      // NCCL told of it (profiler_plugin.h), not a wrapper
   const segment::CommEntry* beside = nullptr;  // whose side channel this is (side_channel.h)
   segment::CallRecord* private_ring = nullptr;  // memory that nobody reads; nullptr: never needed
