@@ -16,13 +16,13 @@
 #include "agent/collector.h"
 #include "cli/commands.h"
 #include "cli/flight_recorder/import.h"
-#include "daemon/diagnose.h"
-#include "daemon/incident_proto.h"
-#include "daemon/job_store.h"
+#include "daemon/diagnosis/diagnose.h"
 #include "daemon/report/html.h"
+#include "daemon/report/incident_proto.h"
 #include "daemon/report/json.h"
 #include "daemon/report/state_table.h"
 #include "daemon/report/text.h"
+#include "daemon/server/job_store.h"
 
 namespace rollcall {
 namespace {

@@ -7,5 +7,5 @@ add_library(rollcall_flight_recorder STATIC
   ${CMAKE_CURRENT_LIST_DIR}/flight_recorder/pickle.cc
   ${CMAKE_CURRENT_LIST_DIR}/flight_recorder/works.cc)
 target_link_libraries(rollcall_flight_recorder
-  PUBLIC rollcall_rules nlohmann_json::nlohmann_json absl::statusor
+  PUBLIC rollcall_diagnosis nlohmann_json::nlohmann_json absl::statusor
   PRIVATE rollcall_sanitize)

@@ -9,11 +9,11 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "agent/monotonic_clock.h"
-#include "daemon/clean_message.h"
-#include "daemon/daemon.h"
+#include "daemon/report/incident_words.h"
 #include "daemon/report/text.h"
-#include "daemon/report/words.h"
 #include "daemon/report/writer.h"
+#include "daemon/server/clean_message.h"
+#include "daemon/server/daemon.h"
 #include "rollcall/v1/query.grpc.pb.h"
 
 namespace rollcall {

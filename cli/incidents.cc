@@ -7,8 +7,8 @@
 #include "absl/time/time.h"
 #include "cli/commands.h"
 #include "cli/query.h"
-#include "daemon/clean_message.h"
-#include "daemon/report/words.h"
+#include "daemon/report/incident_words.h"
+#include "daemon/server/clean_message.h"
 
 namespace rollcall {
 namespace {

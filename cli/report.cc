@@ -4,12 +4,12 @@
 
 #include "cli/commands.h"
 #include "cli/query.h"
-#include "daemon/clean_message.h"
 #include "daemon/report/html.h"
 #include "daemon/report/json.h"
 #include "daemon/report/stacks_text.h"
 #include "daemon/report/text.h"
 #include "daemon/report/writer.h"
+#include "daemon/server/clean_message.h"
 
 namespace rollcall {
 

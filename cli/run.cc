@@ -33,8 +33,8 @@
 #include "cli/incident_watch.h"
 #include "cli/job_directory.h"
 #include "cli/local_progress.h"
-#include "daemon/daemon.h"
 #include "daemon/report/writer.h"
+#include "daemon/server/daemon.h"
 #include "interpose/environment.h"
 
 extern char** environ;

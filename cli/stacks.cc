@@ -22,10 +22,10 @@
 #include "agent/stacks.h"
 #include "agent/stacks_proto.h"
 #include "cli/commands.h"
-#include "daemon/clean_message.h"
+#include "daemon/report/stack_merge.h"
+#include "daemon/report/stacks/stack_tree.h"
 #include "daemon/report/stacks_text.h"
-#include "daemon/stacks/merge.h"
-#include "daemon/stacks/stack_tree.h"
+#include "daemon/server/clean_message.h"
 #include "rollcall/v1/query.grpc.pb.h"
 
 namespace rollcall {

@@ -5,7 +5,7 @@
 #include "cli/commands.h"
 #include "cli/query.h"
 #include "cli/status_lines.h"
-#include "daemon/clean_message.h"
+#include "daemon/server/clean_message.h"
 
 namespace rollcall {
 

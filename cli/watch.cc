@@ -10,7 +10,7 @@
 #include "cli/query.h"
 #include "cli/screen.h"
 #include "cli/status_lines.h"
-#include "daemon/clean_message.h"
+#include "daemon/server/clean_message.h"
 
 namespace rollcall {
 namespace {

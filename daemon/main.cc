@@ -12,10 +12,10 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "absl/time/time.h"
-#include "daemon/address.h"
-#include "daemon/daemon.h"
-#include "daemon/descriptors.h"
 #include "daemon/report/writer.h"
+#include "daemon/server/address.h"
+#include "daemon/server/daemon.h"
+#include "daemon/server/descriptors.h"
 
 namespace {
 

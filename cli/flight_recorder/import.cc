@@ -8,7 +8,7 @@
 #include "cli/flight_recorder/dump_files.h"
 #include "cli/flight_recorder/operations.h"
 #include "cli/flight_recorder/works.h"
-#include "daemon/sentences.h"
+#include "daemon/words/terms.h"
 #include "interpose/segment.h"
 
 namespace rollcall {

@@ -1,6 +1,6 @@
 #include "daemon/model/agreement.h"
 
-#include "daemon/rules/progress.h"
+#include "daemon/model/progress.h"
 #include "interpose/segment.h"
 
 namespace rollcall {

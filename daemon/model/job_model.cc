@@ -6,7 +6,7 @@
 
 #include "daemon/model/agreement.h"
 #include "daemon/model/arrivals.h"
-#include "daemon/rules/progress.h"
+#include "daemon/model/progress.h"
 #include "interpose/segment.h"
 
 namespace rollcall {

@@ -3,7 +3,7 @@
 // comes in.
 //
 // Times are nanoseconds that read like Unix time, on the clock of the reader where
-// hosts are live (HostClocks, daemon/timeline.h), else of the host that recorded
+// hosts are live (HostClocks, daemon/server/timeline.h), else of the host that recorded
 // them. 0 means "never" or "not known".
 #pragma once
 

@@ -46,7 +46,7 @@ if (total > kMostCompressed) {
 }
 writeFileSync(
   join(build, "page_files.cc"),
-  `// Made by daemon/page/build.mjs.\n#include "daemon/page_files.h"\n\nnamespace rollcall {\n` +
+  `// Made by daemon/page/build.mjs.\n#include "daemon/page/page_files.h"\n\nnamespace rollcall {\n` +
     `namespace {\n\n${arrays}\n}  // namespace\n\nconst PageFile kPageFiles[] = {\n${rows}` +
     `    {nullptr, nullptr, nullptr, 0}};\n\n}  // namespace rollcall\n`,
 );

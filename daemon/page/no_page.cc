@@ -1,5 +1,5 @@
 // Where the page could not be built.
-#include "daemon/page_files.h"
+#include "daemon/page/page_files.h"
 
 namespace rollcall {
 

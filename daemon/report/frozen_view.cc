@@ -6,7 +6,7 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
-#include "daemon/page_files.h"
+#include "daemon/page/page_files.h"
 #include "daemon/report/json.h"
 
 namespace rollcall {

@@ -3,9 +3,9 @@
 #include "absl/strings/str_cat.h"
 #include "daemon/report/escape.h"
 #include "daemon/report/frozen_view.h"
+#include "daemon/report/incident_words.h"
+#include "daemon/report/stack_merge.h"
 #include "daemon/report/stack_picture.h"
-#include "daemon/report/words.h"
-#include "daemon/stacks/merge.h"
 
 namespace rollcall {
 namespace {

@@ -9,7 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "daemon/report/escape.h"
-#include "daemon/stacks/cut_text.h"
+#include "daemon/report/stacks/cut_text.h"
 #include "rollcall/v1/incident.pb.h"
 
 namespace rollcall {

@@ -1,10 +1,10 @@
 #include "daemon/report/stacks_text.h"
 
 #include "absl/strings/str_cat.h"
-#include "daemon/report/words.h"
+#include "daemon/report/incident_words.h"
+#include "daemon/report/stack_merge.h"
+#include "daemon/report/stacks/stack_tree.h"
 #include "daemon/report/wrap.h"
-#include "daemon/stacks/merge.h"
-#include "daemon/stacks/stack_tree.h"
 
 namespace rollcall {
 

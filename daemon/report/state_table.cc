@@ -8,9 +8,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/time/time.h"
+#include "daemon/model/progress.h"
 #include "daemon/report/wrap.h"
-#include "daemon/rules/progress.h"
-#include "daemon/sentences.h"
+#include "daemon/words/terms.h"
 
 namespace rollcall {
 namespace {

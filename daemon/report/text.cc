@@ -2,7 +2,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "daemon/report/words.h"
+#include "daemon/report/incident_words.h"
 #include "daemon/report/wrap.h"
 
 namespace rollcall {

@@ -15,10 +15,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "daemon/report/html.h"
+#include "daemon/report/incident_words.h"
 #include "daemon/report/json.h"
 #include "daemon/report/stacks_text.h"
 #include "daemon/report/text.h"
-#include "daemon/report/words.h"
 
 namespace rollcall {
 namespace {

@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "daemon/diagnose.h"
+#include "daemon/diagnosis/diagnose.h"
 #include "daemon/model/job_model.h"
 #include "interpose/segment.h"
 

@@ -9,7 +9,7 @@
 #include <random>
 
 #include "absl/strings/str_cat.h"
-#include "daemon/stacks/stack_tree.h"
+#include "daemon/report/stacks/stack_tree.h"
 
 namespace {
 

@@ -5,9 +5,9 @@
 #include <set>
 
 #include "absl/strings/str_cat.h"
-#include "daemon/diagnose.h"
+#include "daemon/diagnosis/diagnose.h"
 #include "daemon/model/host_clocks.h"
-#include "daemon/rules/progress.h"
+#include "daemon/model/progress.h"
 #include "interpose/segment.h"
 
 namespace rollcall::corpus {

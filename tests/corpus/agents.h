@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "daemon/incidents.h"
+#include "daemon/diagnosis/incidents.h"
 #include "daemon/model/job_model.h"
 #include "job_plan.h"
 #include "timeline.h"

@@ -6,7 +6,7 @@ add_library(rollcall_corpus STATIC
   ${CMAKE_CURRENT_LIST_DIR}/job_plan.cc
   ${CMAKE_CURRENT_LIST_DIR}/owed.cc
   ${CMAKE_CURRENT_LIST_DIR}/timeline.cc)
-target_link_libraries(rollcall_corpus PUBLIC rollcall_rules rollcall_sanitize)
+target_link_libraries(rollcall_corpus PUBLIC rollcall_diagnosis rollcall_sanitize)
 
 add_executable(rollcall_corpus_score ${CMAKE_CURRENT_LIST_DIR}/score_main.cc)
 set_target_properties(rollcall_corpus_score PROPERTIES RUNTIME_OUTPUT_DIRECTORY

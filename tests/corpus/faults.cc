@@ -4,7 +4,7 @@
 #include <functional>
 #include <map>
 
-#include "daemon/rules/divergence.h"
+#include "daemon/diagnosis/rules/divergence.h"
 
 namespace rollcall::corpus {
 namespace {

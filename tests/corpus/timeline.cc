@@ -5,7 +5,7 @@
 #include <map>
 #include <tuple>
 
-#include "daemon/rules/divergence.h"
+#include "daemon/diagnosis/rules/divergence.h"
 
 namespace rollcall::corpus {
 namespace {

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "daemon/diagnose.h"
-#include "daemon/rules/rank_map.h"
+#include "daemon/diagnosis/diagnose.h"
+#include "daemon/diagnosis/rules/rank_map.h"
 #include "job_builder.h"
 
 namespace rollcall {

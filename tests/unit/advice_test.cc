@@ -1,6 +1,6 @@
 // The table of advice: for each entry a verdict that it fits and one, close to
 // it, that it must not fit; and the documentation that is made from the table.
-#include "daemon/advice.h"
+#include "daemon/diagnosis/advice.h"
 
 #include <gtest/gtest.h>
 
@@ -245,7 +245,7 @@ std::string Section(const AdviceEntry& entry) {
 std::string Document() {
   std::string text =
       "# Advice\n\nWhat the verdicts advise, and why. Made from the table in "
-      "`daemon/advice_table.cc`; `ROLLCALL_WRITE_DOCS=1 advice_test` writes it anew.\n\n"
+      "`daemon/diagnosis/advice_table.cc`; `ROLLCALL_WRITE_DOCS=1 advice_test` writes it anew.\n\n"
       "## Known mistakes\n\nUp to three that fit a verdict are given, in this order.\n";
   for (const AdviceEntry& entry : KnownMistakes()) text += Section(entry);
   text += "\n## In general\n\nOne for each cause, given last.\n";

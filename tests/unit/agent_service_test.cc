@@ -1,5 +1,5 @@
 // The agents' streams at the daemon's end: who is connected, who has gone.
-#include "daemon/agent_service.h"
+#include "daemon/server/agent_service.h"
 
 #include <grpcpp/grpcpp.h>
 #include <gtest/gtest.h>

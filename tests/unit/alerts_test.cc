@@ -1,5 +1,5 @@
 // Alerts, to real HTTP servers and commands.
-#include "daemon/alerts.h"
+#include "daemon/server/alerts.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -17,7 +17,7 @@
 #include <sstream>
 
 #include "absl/strings/str_cat.h"
-#include "daemon/alert_delivery.h"
+#include "daemon/server/alert_delivery.h"
 
 namespace rollcall {
 namespace {

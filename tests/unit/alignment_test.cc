@@ -1,4 +1,4 @@
-#include "daemon/rules/alignment.h"
+#include "daemon/words/alignment.h"
 
 #include <gtest/gtest.h>
 

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "daemon/clean_message.h"
+#include "daemon/server/clean_message.h"
 #include "rollcall/v1/agent.pb.h"
 
 namespace rollcall {

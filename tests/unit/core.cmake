@@ -74,7 +74,7 @@ set(_core_tests call_sites library library_calls library_graphs library_late lib
 foreach(_test IN LISTS _core_tests)
   add_executable(${_test}_test "${CMAKE_CURRENT_LIST_DIR}/${_test}_test.cc")
   target_include_directories(${_test}_test PRIVATE "${CMAKE_CURRENT_LIST_DIR}" "${ROLLCALL_ROOT}")
-  target_link_libraries(${_test}_test PRIVATE rollcall_agent rollcall_daemon rollcall_sanitize
+  target_link_libraries(${_test}_test PRIVATE rollcall_agent rollcall_server rollcall_sanitize
                                               GTest::gtest_main PkgConfig::HTTPLIB)
   target_compile_definitions(${_test}_test PRIVATE
     ROLLCALL_BINARY_DIR="${CMAKE_BINARY_DIR}"

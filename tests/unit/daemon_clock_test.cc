@@ -15,7 +15,7 @@
 
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
-#include "daemon/daemon.h"
+#include "daemon/server/daemon.h"
 #include "interpose/segment.h"
 #include "proto/steady_clock.h"
 #include "rollcall/v1/agent.pb.h"

@@ -1,6 +1,6 @@
 // The daemon with real agents, in one process: over the in-process channel and
 // over TCP. Segments are written by hand; their processes are this one.
-#include "daemon/daemon.h"
+#include "daemon/server/daemon.h"
 
 #include <grpcpp/grpcpp.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include "daemon/diagnose.h"
+#include "daemon/diagnosis/diagnose.h"
 
 #include <gtest/gtest.h>
 

@@ -15,7 +15,7 @@
 #include "cli/flight_recorder/dump.h"
 #include "cli/flight_recorder/import.h"
 #include "cli/flight_recorder/pickle.h"
-#include "daemon/diagnose.h"
+#include "daemon/diagnosis/diagnose.h"
 #include "pickle_writer.h"
 
 namespace rollcall {

@@ -1,5 +1,5 @@
 // Old word: hosts whose agents are held, late or gone, and what their ranks may be blamed for.
-#include "daemon/rules/freshness.h"
+#include "daemon/diagnosis/rules/freshness.h"
 
 #include <gtest/gtest.h>
 
@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "absl/strings/match.h"
-#include "daemon/diagnose.h"
-#include "daemon/incidents.h"
+#include "daemon/diagnosis/diagnose.h"
+#include "daemon/diagnosis/incidents.h"
 #include "job_builder.h"
 
 namespace rollcall {

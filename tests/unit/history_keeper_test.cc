@@ -1,5 +1,5 @@
 // The history on disks that are full, files that are locked, damaged or gone.
-#include "daemon/history_keeper.h"
+#include "daemon/server/history_keeper.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

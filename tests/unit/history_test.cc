@@ -1,5 +1,5 @@
 // The history of incidents in real files.
-#include "daemon/history.h"
+#include "daemon/store/history.h"
 
 #include <gtest/gtest.h>
 

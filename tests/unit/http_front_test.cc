@@ -1,5 +1,5 @@
 // The page's connections, with real sockets: slow ones, many, and those that never say anything.
-#include "daemon/http_front.h"
+#include "daemon/server/http_front.h"
 
 #include <arpa/inet.h>
 #include <gmock/gmock.h>
@@ -17,8 +17,8 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "daemon/descriptors.h"
-#include "daemon/http_request.h"
+#include "daemon/server/descriptors.h"
+#include "daemon/server/http_request.h"
 
 namespace rollcall {
 namespace {

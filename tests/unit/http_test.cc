@@ -1,5 +1,5 @@
 // The HTTP side of a real daemon, asked by a real client.
-#include "daemon/http.h"
+#include "daemon/server/http.h"
 
 #include <gmock/gmock.h>
 #include <google/protobuf/util/json_util.h>
@@ -16,7 +16,7 @@
 #include "absl/time/clock.h"
 #include "agent/agent.h"
 #include "agent/proc_evidence.h"
-#include "daemon/daemon.h"
+#include "daemon/server/daemon.h"
 #include "segment_builder.h"
 
 namespace rollcall {

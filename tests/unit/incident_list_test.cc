@@ -1,5 +1,5 @@
 // One list out of the history and what is in memory only.
-#include "daemon/incident_list.h"
+#include "daemon/server/incident_list.h"
 
 #include <gtest/gtest.h>
 

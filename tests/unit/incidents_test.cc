@@ -1,5 +1,5 @@
 // Incidents on a time line: what happens, and the events that come of it.
-#include "daemon/incidents.h"
+#include "daemon/diagnosis/incidents.h"
 
 #include <gtest/gtest.h>
 
@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "daemon/diagnose.h"
+#include "daemon/diagnosis/diagnose.h"
 #include "job_builder.h"
 
 namespace rollcall {

@@ -4,7 +4,7 @@
 
 #include <random>
 
-#include "daemon/diagnose.h"
+#include "daemon/diagnosis/diagnose.h"
 #include "daemon/model/host_clocks.h"
 #include "interpose/segment.h"
 

@@ -1,4 +1,4 @@
-#include "daemon/job_store.h"
+#include "daemon/server/job_store.h"
 
 #include <gtest/gtest.h>
 

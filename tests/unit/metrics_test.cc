@@ -1,5 +1,5 @@
 // The text that Prometheus reads.
-#include "daemon/metrics.h"
+#include "daemon/server/metrics.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

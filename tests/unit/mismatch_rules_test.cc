@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "daemon/diagnose.h"
-#include "daemon/rules/rules.h"
+#include "daemon/diagnosis/diagnose.h"
+#include "daemon/diagnosis/rules/rules.h"
 #include "job_builder.h"
 
 namespace rollcall {

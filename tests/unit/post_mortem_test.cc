@@ -1,5 +1,5 @@
 // Who failed first in a job that its launcher has ended.
-#include "daemon/post_mortem.h"
+#include "daemon/diagnosis/post_mortem.h"
 
 #include <gtest/gtest.h>
 #include <signal.h>

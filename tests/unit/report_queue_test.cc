@@ -1,5 +1,5 @@
 // Reports on disks that are full, read-only, gone or dead.
-#include "daemon/report_queue.h"
+#include "daemon/server/report_queue.h"
 
 #include <gmock/gmock.h>
 #include <fcntl.h>
@@ -13,7 +13,7 @@
 #include <sstream>
 #include <thread>
 
-#include "daemon/descriptors.h"
+#include "daemon/server/descriptors.h"
 #include "small_disk.h"
 
 namespace rollcall {

@@ -11,13 +11,13 @@
 #include <sstream>
 #include <string>
 
-#include "daemon/diagnose.h"
-#include "daemon/incident_proto.h"
+#include "daemon/diagnosis/diagnose.h"
 #include "daemon/report/html.h"
+#include "daemon/report/incident_proto.h"
+#include "daemon/report/incident_words.h"
 #include "daemon/report/json.h"
 #include "daemon/report/stacks_text.h"
 #include "daemon/report/text.h"
-#include "daemon/report/words.h"
 #include "daemon/report/writer.h"
 #include "job_builder.h"
 

@@ -1,4 +1,4 @@
-# Tests of daemon/rules.cmake's and daemon/report.cmake's libraries.
+# Tests of the libraries in daemon/ up to report/.
 include(GoogleTest)
 set(_seconds 60)
 if(ROLLCALL_SANITIZE)  # what takes a second takes a minute then
@@ -8,7 +8,7 @@ foreach(_test absence_rules mismatch_rules wait_rules job_model alignment diagno
         incidents freshness post_mortem)
   add_executable(${_test}_test "${CMAKE_CURRENT_LIST_DIR}/${_test}_test.cc")
   target_include_directories(${_test}_test PRIVATE "${CMAKE_CURRENT_LIST_DIR}")
-  target_link_libraries(${_test}_test PRIVATE rollcall_rules rollcall_sanitize GTest::gtest_main)
+  target_link_libraries(${_test}_test PRIVATE rollcall_diagnosis rollcall_sanitize GTest::gtest_main)
   gtest_discover_tests(${_test}_test DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT ${_seconds})
 endforeach()
 target_compile_definitions(advice_test PRIVATE ROLLCALL_DOCS="${PROJECT_SOURCE_DIR}/docs")

@@ -1,4 +1,6 @@
-#include "daemon/sentences.h"
+#include "daemon/words/sentences.h"
+#include "daemon/words/terms.h"
+#include "daemon/words/terms.h"
 
 #include <gtest/gtest.h>
 

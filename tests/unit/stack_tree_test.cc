@@ -1,4 +1,4 @@
-#include "daemon/stacks/stack_tree.h"
+#include "daemon/report/stacks/stack_tree.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // The daemon's own time: what passes while it is held does not count.
-#include "daemon/timeline.h"
+#include "daemon/server/timeline.h"
 
 #include <gtest/gtest.h>
 

@@ -1,13 +1,13 @@
 // What the page and `rollcall watch` show of a job, as pure functions of its state.
 #include <gtest/gtest.h>
 
-#include "daemon/call_rate.h"
-#include "daemon/status.h"
-#include "daemon/views/calls_view.h"
-#include "daemon/views/job_view.h"
-#include "daemon/views/processes_view.h"
-#include "daemon/views/public_ranks.h"
-#include "daemon/views/rank_state.h"
+#include "daemon/server/call_rate.h"
+#include "daemon/server/views/calls_view.h"
+#include "daemon/server/views/job_view.h"
+#include "daemon/server/views/processes_view.h"
+#include "daemon/server/views/public_ranks.h"
+#include "daemon/server/views/rank_state.h"
+#include "daemon/server/views/status.h"
 #include "job_builder.h"
 
 namespace rollcall {

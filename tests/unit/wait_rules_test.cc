@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "daemon/diagnose.h"
+#include "daemon/diagnosis/diagnose.h"
 #include "job_builder.h"
 
 namespace rollcall {

@@ -1,0 +1,24 @@
+#include "daemon/diagnosis/advice.h"
+
+namespace rollcall {
+namespace {
+
+// More is not read by anybody who has been woken at night.
+constexpr size_t kMostKnownMistakes = 3;
+
+}  // namespace
+
+std::vector<Advice> AdviceFor(const Verdict& verdict) {
+  std::vector<Advice> advice;
+  for (const AdviceEntry& entry : KnownMistakes()) {
+    if (advice.size() < kMostKnownMistakes && entry.fits(verdict)) {
+      advice.push_back({entry.id, entry.text});
+    }
+  }
+  for (const AdviceEntry& entry : GeneralAdvice()) {
+    if (entry.fits(verdict)) advice.push_back({entry.id, entry.text});
+  }
+  return advice;
+}
+
+}  // namespace rollcall

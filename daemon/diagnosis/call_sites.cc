@@ -1,0 +1,116 @@
+#include "daemon/diagnosis/call_sites.h"
+
+#include <algorithm>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "daemon/model/progress.h"
+
+namespace rollcall {
+namespace {
+
+bool HasSites(const JobState& job, int32_t process) {
+  const Process* known = ProcessOf(job, process);
+  return known != nullptr && !known->sites.empty();
+}
+
+bool AnyHasSites(const JobState& job, const Verdict& verdict) {
+  return std::any_of(verdict.culprits.begin(), verdict.culprits.end(),
+                     [&](const Culprit& culprit) { return HasSites(job, culprit.process); }) ||
+         std::any_of(verdict.waiting_processes.begin(), verdict.waiting_processes.end(),
+                     [&](int32_t process) { return HasSites(job, process); });
+}
+
+const Member* MemberOf(const Communicator& comm, int32_t process) {
+  if (process < 0) return nullptr;
+  for (const auto& [rank, member] : comm.members) {
+    if (member.process == process) return &member;
+  }
+  return nullptr;
+}
+
+std::string SiteOf(const JobState& job, const Member* member, const CallRecord* record) {
+  if (member == nullptr || record == nullptr || record->site == 0) return "";
+  const Process* process = ProcessOf(job, member->process);
+  if (process == nullptr || record->site > process->sites.size()) return "";
+  return process->sites[record->site - 1];
+}
+
+std::string SiteAt(const JobState& job, const Member* member, uint64_t position) {
+  return member == nullptr ? "" : SiteOf(job, member, FindCollective(*member, position));
+}
+
+// Of a culprit that has not come: its last call.
+std::string LastSite(const JobState& job, const Member* member) {
+  if (member == nullptr || member->records.empty()) return "";
+  return SiteOf(job, member, member->records.end() - 1);
+}
+
+const Member* FirstWaiting(const Communicator& comm, const Verdict& verdict) {
+  for (const int32_t process : verdict.waiting_processes) {
+    const Member* member = MemberOf(comm, process);
+    if (member != nullptr) return member;
+  }
+  return nullptr;
+}
+
+// The first member that is no culprit: of a job that goes on nobody waits.
+const Member* AnyOther(const Communicator& comm, const Verdict& verdict) {
+  for (const auto& [rank, member] : comm.members) {
+    const int32_t process = member.process;
+    if (std::none_of(verdict.culprits.begin(), verdict.culprits.end(),
+                     [process](const Culprit& c) { return c.process == process; })) {
+      return &member;
+    }
+  }
+  return nullptr;
+}
+
+void AddHistorySites(const JobState& job, const Member* others, const Member* culprit,
+                     Verdict* verdict) {
+  for (AlignedCall& line : verdict->histories) {
+    if (line.others.op != Op::kNone) line.others_site = SiteAt(job, others, line.position);
+    if (line.culprits.op != Op::kNone) {
+      line.culprits_site = SiteAt(job, culprit, line.culprit_position);
+    }
+  }
+}
+
+// Where the culprit's own call stands: an extra or a skipped one moves the positions.
+uint64_t CulpritPosition(const Verdict& verdict) {
+  for (const AlignedCall& line : verdict.histories) {
+    if (line.position == verdict.position && line.culprits.op != Op::kNone) {
+      return line.culprit_position;
+    }
+  }
+  return verdict.position;
+}
+
+}  // namespace
+
+void AddCallSites(const JobState& job, Verdict* verdict) {
+  const auto comm = job.communicators.find(verdict->communicator);
+  if (comm == job.communicators.end() || verdict->culprits.empty()) return;
+  const Member* others = FirstWaiting(comm->second, *verdict);
+  if (others == nullptr) others = AnyOther(comm->second, *verdict);
+  if (!AnyHasSites(job, *verdict) && (others == nullptr || !HasSites(job, others->process))) return;
+  verdict->site = SiteAt(job, others, verdict->position);
+  for (Culprit& culprit : verdict->culprits) {
+    const Member* member = MemberOf(comm->second, culprit.process);
+    culprit.site = culprit.call.op == Op::kNone ? LastSite(job, member)
+                                                : SiteAt(job, member, CulpritPosition(*verdict));
+  }
+  AddHistorySites(job, others, MemberOf(comm->second, verdict->culprits.front().process), verdict);
+  const Culprit& first = verdict->culprits.front();
+  if (!first.site.empty()) {
+    verdict->evidence.push_back(absl::StrCat("rank ", first.rank,
+                                             first.call.op == Op::kNone ? " made its last call at "
+                                                                        : " made its call at ",
+                                             first.site));
+  }
+  if (!verdict->site.empty()) {
+    verdict->evidence.push_back(absl::StrCat("the others made theirs at ", verdict->site));
+  }
+}
+
+}  // namespace rollcall

@@ -1,0 +1,290 @@
+#include "daemon/diagnosis/explain.h"
+
+#include <algorithm>
+#include <deque>
+#include <map>
+#include <set>
+#include <tuple>
+
+#include "daemon/model/progress.h"
+
+namespace rollcall {
+namespace {
+
+// A verdict, and the ones that explain it.
+struct Node {
+  Verdict verdict;
+  std::set<int32_t> culprits;  // processes
+  bool moved_past = false;     // a contradiction that has not stopped the job
+  std::set<size_t> explained_by;
+};
+
+using Nodes = std::vector<Node>;
+using Index = std::map<int32_t, std::vector<size_t>>;  // process -> verdicts
+
+auto SortKey(const Verdict& v) {
+  return std::make_tuple(v.since_ns, v.cause, v.communicator, v.position);
+}
+
+std::set<int32_t> CulpritProcesses(const Verdict& v) {
+  std::set<int32_t> processes;
+  for (const Culprit& culprit : v.culprits) processes.insert(culprit.process);
+  return processes;
+}
+
+bool IsSameFinding(const Node& a, const Node& b) {
+  return a.verdict.cause == b.verdict.cause && a.verdict.communicator == b.verdict.communicator &&
+         a.verdict.position == b.verdict.position && a.culprits == b.culprits;
+}
+
+Nodes MakeNodes(const JobState& job, std::vector<Verdict> verdicts) {
+  std::sort(verdicts.begin(), verdicts.end(),
+            [](const Verdict& a, const Verdict& b) { return SortKey(a) < SortKey(b); });
+  Nodes nodes;
+  for (Verdict& verdict : verdicts) {
+    Node node;
+    node.culprits = CulpritProcesses(verdict);
+    node.moved_past =
+        IsContradiction(verdict.cause) && HasMovedPast(job, verdict.communicator, verdict.position);
+    node.verdict = std::move(verdict);
+    if (nodes.empty() || !IsSameFinding(nodes.back(), node)) nodes.push_back(std::move(node));
+  }
+  return nodes;
+}
+
+bool SaysRemoteErrorsOnly(const Verdict& v) {
+  return v.cause == Cause::kNcclError && v.certainty != Certainty::kCertain;
+}
+
+// A contradiction at `position` of the communicator may hold up this wait.
+bool TouchesCommunicator(const Verdict& cause, const Verdict& effect) {
+  if (cause.communicator == effect.communicator) return cause.position <= effect.position;
+  if (effect.cause != Cause::kDeadlock) return false;
+  return std::any_of(effect.chain.begin(), effect.chain.end(), [&](const WaitEdge& edge) {
+    return edge.communicator == cause.communicator && cause.position <= edge.position;
+  });
+}
+
+// An operation too many or too few shifts all that follows. Other arguments, or
+// nobody knows what, and all went on: that was not it.
+bool ContradictionExplains(const Node& cause, const Node& effect) {
+  if (!IsContradiction(cause.verdict.cause) || IsContradiction(effect.verdict.cause)) return false;
+  if (effect.verdict.cause == Cause::kConcurrentUse) return false;
+  if (!TouchesCommunicator(cause.verdict, effect.verdict)) return false;
+  if (!cause.moved_past) return true;
+  return effect.verdict.cause != Cause::kRankDied && effect.verdict.cause != Cause::kHostLost &&
+         cause.verdict.mismatched_fields == std::vector<std::string>{"operation"};
+}
+
+// Can `cause`, on the same communicator, be why `effect` waits?
+bool ExplainsOnCommunicator(const Node& cause, const Node& effect) {
+  if (ContradictionExplains(cause, effect)) return true;
+  if (cause.verdict.communicator != effect.verdict.communicator) return false;
+  const Cause why = cause.verdict.cause;
+  const Cause what = effect.verdict.cause;
+  if (why == what) return false;
+  switch (why) {
+    case Cause::kRankDied:
+      return !IsContradiction(what) && what != Cause::kConcurrentUse &&
+             (what != Cause::kNcclError || SaysRemoteErrorsOnly(effect.verdict));
+    case Cause::kConcurrentUse:
+      // The overlapping calls may have been taken in another order than elsewhere.
+      return what != Cause::kRankDied;
+    case Cause::kNcclError:
+      return !IsContradiction(what) && what != Cause::kRankDied && what != Cause::kConcurrentUse;
+    default:
+      return false;
+  }
+}
+
+void ExplainOnCommunicators(Nodes* nodes) {
+  std::map<uint64_t, std::vector<size_t>> by_communicator;
+  for (size_t i = 0; i < nodes->size(); ++i) {
+    std::set<uint64_t> touched = {(*nodes)[i].verdict.communicator};
+    if ((*nodes)[i].verdict.cause == Cause::kDeadlock) {
+      for (const WaitEdge& edge : (*nodes)[i].verdict.chain) touched.insert(edge.communicator);
+    }
+    for (const uint64_t id : touched) by_communicator[id].push_back(i);
+  }
+  for (const auto& [id, members] : by_communicator) {
+    for (const size_t effect : members) {
+      for (const size_t cause : members) {
+        if (cause != effect && ExplainsOnCommunicator((*nodes)[cause], (*nodes)[effect])) {
+          (*nodes)[effect].explained_by.insert(cause);
+        }
+      }
+    }
+  }
+}
+
+// Of two verdicts on the same ranks: the one to tell. Collectives say more than
+// single sends; what is surer goes first, then what began first.
+bool IsWeightier(const Nodes& nodes, size_t a, size_t b) {
+  const Verdict& first = nodes[a].verdict;
+  const Verdict& second = nodes[b].verdict;
+  const bool first_p2p = first.cause == Cause::kUnmatchedP2p;
+  const bool second_p2p = second.cause == Cause::kUnmatchedP2p;
+  if (first_p2p != second_p2p) return second_p2p;
+  const bool first_end = first.cause == Cause::kTeardownHang;
+  const bool second_end = second.cause == Cause::kTeardownHang;
+  if (first_end != second_end) return second_end;
+  if (first.certainty != second.certainty) return first.certainty > second.certainty;
+  return a < b;
+}
+
+bool CanExplainByCulprits(const Nodes& nodes, size_t cause, size_t effect) {
+  const Verdict& why = nodes[cause].verdict;
+  if (cause == effect || nodes[cause].moved_past || why.cause == Cause::kStalledInFlight) {
+    return false;
+  }
+  if (IsWarning(why.cause)) return false;
+  if (IsContradiction(why.cause) || why.cause == Cause::kNcclError) return true;
+  if (why.cause == Cause::kDeadlock) return nodes[effect].verdict.cause != Cause::kDeadlock;
+  return IsWeightier(nodes, cause, effect);
+}
+
+// The same ranks are to blame in a weightier wait, or contradict the others
+// elsewhere: this is one more effect of it.
+void ExplainByCulprits(Nodes* nodes) {
+  Index blamed_in;
+  for (size_t i = 0; i < nodes->size(); ++i) {
+    for (const int32_t process : (*nodes)[i].culprits) {
+      if (process >= 0) blamed_in[process].push_back(i);
+    }
+  }
+  for (size_t i = 0; i < nodes->size(); ++i) {
+    Node& node = (*nodes)[i];
+    if (IsContradiction(node.verdict.cause) || IsWarning(node.verdict.cause)) continue;
+    if (node.culprits.empty() || node.verdict.cause == Cause::kConcurrentUse) continue;
+    const auto candidates = blamed_in.find(*node.culprits.begin());
+    if (candidates == blamed_in.end()) continue;
+    for (const size_t other : candidates->second) {
+      if (!CanExplainByCulprits(*nodes, other, i)) continue;
+      const std::set<int32_t>& theirs = (*nodes)[other].culprits;
+      if (std::includes(theirs.begin(), theirs.end(), node.culprits.begin(), node.culprits.end())) {
+        node.explained_by.insert(other);
+      }
+    }
+  }
+}
+
+// Nothing shows that anybody waits in it, or nobody is known who could be to
+// blame.
+bool IsGuess(const Verdict& v) {
+  if (v.cause == Cause::kStalledInFlight) return v.certainty == Certainty::kPossible;
+  return !v.culprits.empty() && std::all_of(v.culprits.begin(), v.culprits.end(),
+                                            [](const Culprit& c) { return c.process < 0; });
+}
+
+// Whatever else holds up the job may hold up these ranks as well.
+void ExplainGuesses(Nodes* nodes) {
+  for (Node& guess : *nodes) {
+    if (!IsGuess(guess.verdict)) continue;
+    for (size_t other = 0; other < nodes->size(); ++other) {
+      const Node& why = (*nodes)[other];
+      const bool tells = !IsGuess(why.verdict) && !IsWarning(why.verdict.cause) && !why.moved_past;
+      if (tells && why.verdict.cause != Cause::kStalledInFlight) guess.explained_by.insert(other);
+    }
+  }
+}
+
+// A stall that is only inferred may be the wait for another communicator's call;
+// and calls that keep each other off the GPU do not end either.
+void ExplainStalls(Nodes* nodes) {
+  const bool any = std::any_of(nodes->begin(), nodes->end(), [](const Node& node) {
+    return node.verdict.cause == Cause::kStalledInFlight;
+  });
+  if (!any) return;
+  Index waiting_in;
+  for (size_t i = 0; i < nodes->size(); ++i) {
+    for (const int32_t process : (*nodes)[i].verdict.waiting_processes) {
+      if (process >= 0) waiting_in[process].push_back(i);
+    }
+  }
+  for (size_t i = 0; i < nodes->size(); ++i) {
+    Node& node = (*nodes)[i];
+    if (node.verdict.cause != Cause::kStalledInFlight) continue;
+    for (const int32_t process : node.verdict.waiting_processes) {
+      const auto it = waiting_in.find(process);
+      if (it == waiting_in.end()) continue;
+      for (const size_t other : it->second) {
+        const Verdict& why = (*nodes)[other].verdict;
+        if (why.cause == Cause::kStalledInFlight || IsWarning(why.cause)) continue;
+        if (IsContradiction(why.cause)) continue;  // settled by communicator
+        const bool deadlock = why.cause == Cause::kDeadlock;
+        if (deadlock || node.verdict.certainty != Certainty::kCertain) {
+          node.explained_by.insert(other);
+        }
+      }
+    }
+  }
+}
+
+// Distance of each verdict from the root that explains it; -1: none does.
+std::vector<int> Depths(const Nodes& nodes) {
+  std::vector<std::vector<size_t>> effects(nodes.size());
+  std::vector<int> depths(nodes.size(), -1);
+  std::deque<size_t> queue;
+  for (size_t i = 0; i < nodes.size(); ++i) {
+    for (const size_t cause : nodes[i].explained_by) effects[cause].push_back(i);
+    if (!nodes[i].explained_by.empty()) continue;
+    depths[i] = 0;
+    queue.push_back(i);
+  }
+  for (; !queue.empty(); queue.pop_front()) {
+    for (const size_t effect : effects[queue.front()]) {
+      if (depths[effect] >= 0) continue;
+      depths[effect] = depths[queue.front()] + 1;
+      queue.push_back(effect);
+    }
+  }
+  return depths;
+}
+
+// Verdicts that explain each other have no root: the earliest is taken for it.
+std::vector<int> BreakCircles(Nodes* nodes) {
+  std::vector<int> depths = Depths(*nodes);
+  for (size_t i = 0; i < nodes->size(); ++i) {
+    if (depths[i] >= 0) continue;
+    Node& node = (*nodes)[i];
+    node.explained_by.clear();
+    node.verdict.certainty = Certainty::kPossible;
+    node.verdict.missing_evidence.push_back(
+        "these findings explain each other in a circle: the earliest is taken for the cause");
+    depths = Depths(*nodes);
+  }
+  return depths;
+}
+
+// Roots first; warnings last; a contradiction that did no harm after one that did.
+auto OrderKey(const Node& node, int depth) {
+  return std::make_tuple(IsWarning(node.verdict.cause), depth, node.moved_past);
+}
+
+}  // namespace
+
+std::vector<Verdict> InOrderOfCause(const JobState& job, std::vector<Verdict> verdicts) {
+  Nodes nodes = MakeNodes(job, std::move(verdicts));
+  ExplainOnCommunicators(&nodes);
+  ExplainByCulprits(&nodes);
+  ExplainStalls(&nodes);
+  ExplainGuesses(&nodes);
+  const std::vector<int> depths = BreakCircles(&nodes);
+  std::vector<size_t> order;
+  for (size_t i = 0; i < nodes.size(); ++i) {
+    nodes[i].verdict.is_consequence = depths[i] > 0;
+    order.push_back(i);
+  }
+  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
+    return OrderKey(nodes[a], depths[a]) < OrderKey(nodes[b], depths[b]);
+  });
+  std::vector<Verdict> result;
+  for (const size_t i : order) {
+    Verdict& verdict = nodes[i].verdict;
+    if (verdict.is_consequence && verdict.cause == Cause::kStalledInFlight) continue;
+    result.push_back(std::move(verdict));
+  }
+  return result;
+}
+
+}  // namespace rollcall

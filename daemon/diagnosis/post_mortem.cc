@@ -1,0 +1,190 @@
+#include "daemon/diagnosis/post_mortem.h"
+
+#include <signal.h>
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "daemon/diagnosis/diagnose.h"
+#include "daemon/model/progress.h"
+#include "daemon/words/evidence.h"
+#include "daemon/words/terms.h"
+
+namespace rollcall {
+namespace {
+
+using Processes = std::set<int32_t>;  // indices into JobState::processes
+
+constexpr int32_t kSignalled = 128;  // exit codes of programs that a signal made end
+
+// By these somebody, or the launcher, ends a job in order.
+bool IsRequest(int32_t signal) {
+  return signal == SIGTERM || signal == SIGINT || signal == SIGHUP || signal == SIGQUIT;
+}
+
+bool HasFailed(const Process& process) {
+  if (!process.error.empty()) return true;
+  if (process.exit_signal != 0) return !IsRequest(process.exit_signal);
+  if (IsRequest(process.exit_code - kSignalled)) return false;  // it handled the signal itself
+  return process.exit_code > 0 || process.liveness == Liveness::kDied;
+}
+
+bool WasKilled(const Process& process) {
+  return process.error.empty() &&
+         (process.exit_signal == SIGKILL || process.exit_code == kSignalled + SIGKILL);
+}
+
+int64_t FailedAt(const Process& process) {
+  return process.error.empty() ? process.ended_ns : process.error_ns;
+}
+
+bool HasEnded(const JobState& job, int32_t process) {
+  return HowProcessEnded(job, process) != Gone::kNo;
+}
+
+// It has ended, and whoever says so has not only just begun to speak.
+bool IsKnownToHaveEnded(const JobState& job, int32_t process) {
+  const AgentState* agent = AgentOf(job, process);
+  return HasEnded(job, process) && (agent == nullptr || agent->is_settled);
+}
+
+// What is left to be judged: communicators whose members have all ended.
+JobState Fallen(const JobState& job, std::set<uint64_t>* judged) {
+  JobState fallen;
+  fallen.name = job.name;
+  for (const auto& [id, comm] : job.communicators) {
+    const bool ended = std::all_of(comm.members.begin(), comm.members.end(),
+                                   [&](const auto& m) {
+                                     return IsKnownToHaveEnded(job, m.second.process);
+                                   });
+    if (!ended || comm.members.empty() || !judged->insert(id).second) continue;
+    Communicator& copy = fallen.communicators[id] = comm;
+    copy.version = 0;  // its counts of who waits are of the dead
+  }
+  if (!fallen.communicators.empty()) fallen.processes = job.processes;
+  return fallen;
+}
+
+// Those of the communicators, and ranks that ended before they came to one, unless
+// that was before any of these was made: in an earlier life of the job.
+Processes Members(const JobState& job) {
+  Processes members;
+  int64_t made_ns = INT64_MAX;
+  for (const auto& [id, comm] : job.communicators) {
+    for (const auto& [rank, member] : comm.members) {
+      members.insert(member.process);
+      made_ns = std::min(made_ns, member.init_entered_ns);
+    }
+  }
+  for (size_t i = 0; i < job.processes.size(); ++i) {
+    const Process& process = job.processes[i];
+    if (process.has_segment || process.global_rank < 0) continue;
+    const auto index = static_cast<int32_t>(i);
+    if (HasEnded(job, index) && process.ended_ns >= made_ns) members.insert(index);
+  }
+  return members;
+}
+
+// Those that failed before anybody else ended. Of several that went in one look
+// at them, the ones that an exception or their own signal tells from the rest.
+Processes FailedFirst(const JobState& job, const Processes& members) {
+  int64_t first_end = INT64_MAX, first_failure = INT64_MAX;
+  for (const int32_t process : members) {
+    const Process& known = job.processes[process];
+    first_end = std::min(first_end, known.ended_ns);
+    if (HasFailed(known)) first_failure = std::min(first_failure, FailedAt(known));
+  }
+  Processes first;
+  if (first_failure > first_end) return first;
+  for (const int32_t process : members) {
+    const Process& known = job.processes[process];
+    if (HasFailed(known) && FailedAt(known) == first_failure) first.insert(process);
+  }
+  // Launchers kill the rest (MPICH's does), so who went otherwise went before. Where only some
+  // were killed it may have been for want of memory, and the others failed for want of them.
+  Processes killed;
+  for (const int32_t process : first) {
+    if (WasKilled(job.processes[process])) killed.insert(process);
+  }
+  if (killed.size() < first.size() && 2 * killed.size() > members.size()) {
+    for (const int32_t process : killed) first.erase(process);
+  }
+  // All at once: that was somebody from outside.
+  if (2 * first.size() > members.size()) first.clear();
+  return first;
+}
+
+int64_t NextEnd(const JobState& job, const Processes& members, const Processes& first) {
+  int64_t next = INT64_MAX;
+  for (const int32_t process : members) {
+    if (first.count(process) == 0) next = std::min(next, job.processes[process].ended_ns);
+  }
+  return next;
+}
+
+void Revive(const Processes& members, const Processes& first, JobState* job) {
+  for (const int32_t process : members) {
+    if (first.count(process) != 0) continue;
+    Process& known = job->processes[process];
+    known.liveness = Liveness::kAlive;
+    known.ended_ns = 0;
+    known.exit_code = -1;
+    known.exit_signal = 0;
+    known.error.clear();
+    known.error_ns = 0;
+  }
+}
+
+bool BlamesOnly(const Verdict& verdict, const Processes& processes) {
+  return !verdict.culprits.empty() &&
+         std::all_of(verdict.culprits.begin(), verdict.culprits.end(),
+                     [&](const Culprit& c) { return processes.count(c.process) != 0; });
+}
+
+std::vector<int32_t> RanksOf(const JobState& job, const Processes& processes) {
+  std::vector<int32_t> ranks;
+  for (const int32_t process : processes) {
+    if (job.processes[process].global_rank >= 0) {
+      ranks.push_back(job.processes[process].global_rank);
+    }
+  }
+  return ranks;
+}
+
+// Who went first, and how long after that the others were ended.
+std::string Order(const JobState& job, const Processes& first, int64_t next_ns) {
+  const std::vector<int32_t> ranks = RanksOf(job, first);
+  const int64_t apart = next_ns - FailedAt(job.processes[*first.begin()]);
+  return absl::StrCat(ranks.empty() ? "it" : RanksInWords(ranks), " failed first, ",
+                      DurationInWords(std::max<int64_t>(apart, 0)),
+                      " before the next one ended; what the others did after that is the end of "
+                      "the job, not its cause");
+}
+
+}  // namespace
+
+std::vector<Verdict> JudgeTheEnd(const JobState& job, std::set<uint64_t>* judged) {
+  JobState fallen = Fallen(job, judged);
+  const Processes members = Members(fallen);
+  if (members.size() < 2 || members.count(-1) != 0) return {};
+  const Processes first = FailedFirst(fallen, members);
+  if (first.empty()) return {};
+  const int64_t next_ns = NextEnd(fallen, members, first);
+  Revive(members, first, &fallen);
+
+  Limits at_once;
+  at_once.suspect_after_ns = at_once.suspect_floor_ns = 0;
+  at_once.hang_after_ns = at_once.absent_for_good_ns = 0;
+  std::vector<Verdict> verdicts = Diagnose(fallen, next_ns, at_once);
+  verdicts.erase(
+      std::remove_if(verdicts.begin(), verdicts.end(),
+                     [&](const Verdict& v) { return IsWarning(v.cause) || !BlamesOnly(v, first); }),
+      verdicts.end());
+  for (Verdict& verdict : verdicts) {
+    verdict.at_once = true;
+    verdict.evidence.push_back(Order(fallen, first, next_ns));
+  }
+  return verdicts;
+}
+
+}  // namespace rollcall

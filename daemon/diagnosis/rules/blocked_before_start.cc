@@ -1,0 +1,10 @@
+#include "daemon/diagnosis/rules/rules.h"
+
+namespace rollcall {
+
+std::optional<Verdict> JudgeBlockedStarts(const Suspicion& s) {
+  return Blame(s, Cause::kBlockedBeforeStart,
+               Pick(s, [](const Absent& a) { return a.lack == Lack::kNotStarted; }));
+}
+
+}  // namespace rollcall

@@ -1,0 +1,26 @@
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "daemon/diagnosis/rules/rules.h"
+#include "daemon/words/evidence.h"
+#include "daemon/words/terms.h"
+
+namespace rollcall {
+
+std::optional<Verdict> JudgeConcurrentUse(const Suspicion& s) {
+  if (s.call.concurrent.empty()) return std::nullopt;
+  std::optional<Verdict> verdict = Describe(s, Cause::kConcurrentUse, s.limits.suspect_after_ns);
+  if (!verdict) return verdict;
+  // That the calls overlapped is shown; that the hang comes of it is not.
+  verdict->certainty = Certainty::kLikely;
+  for (const int32_t rank : s.call.concurrent) {
+    const Member* member = FindMember(*s.call.communicator, rank);
+    verdict->culprits.push_back(MakeCulprit(s.job, member->process, rank, member));
+    verdict->evidence.push_back(
+        absl::StrCat(RanksInWords({PublicRank(s.job, member->process, rank)}),
+                     ": two threads were inside calls on the communicator at once"));
+  }
+  return verdict;
+}
+
+}  // namespace rollcall

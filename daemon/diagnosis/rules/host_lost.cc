@@ -1,0 +1,54 @@
+#include <algorithm>
+#include <set>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "daemon/diagnosis/rules/rules.h"
+#include "daemon/words/evidence.h"
+
+namespace rollcall {
+namespace {
+
+bool IsSilent(const Process& process) { return process.liveness == Liveness::kSilent; }
+
+// The host's other ranks are lost with it, wherever they stood.
+void AddRanksOfHosts(const JobState& job, const std::set<std::string>& hosts, Verdict* verdict) {
+  std::set<int32_t> named;
+  for (const Culprit& culprit : verdict->culprits) named.insert(culprit.process);
+  for (size_t i = 0; i < job.processes.size(); ++i) {
+    const Process& process = job.processes[i];
+    const auto index = static_cast<int32_t>(i);
+    if (!IsSilent(process) || !process.has_segment || hosts.count(process.host) == 0) continue;
+    if (named.count(index) != 0) continue;
+    verdict->culprits.push_back(MakeCulprit(job, index, process.global_rank, nullptr));
+  }
+  std::stable_sort(verdict->culprits.begin(), verdict->culprits.end(),
+                   [](const Culprit& a, const Culprit& b) { return a.rank < b.rank; });
+}
+
+}  // namespace
+
+// Silence is no proof: the link or the agent may be lost, and the ranks may
+// live. That others wait for just these ranks makes it likely.
+std::optional<Verdict> JudgeLostHosts(const Suspicion& s) {
+  std::vector<Absent> lost =
+      Pick(s, [](const Absent& a) { return a.silent && a.gone == Gone::kNo; });
+  // Where somebody is known to be absent, silence needs no explanation.
+  const bool known = std::any_of(s.absents.begin(), s.absents.end(), [](const Absent& a) {
+    return !a.silent && a.lack != Lack::kUnheard;
+  });
+  if (known) return std::nullopt;
+  std::set<std::string> hosts;
+  for (Absent& absent : lost) {
+    absent.at_most = Certainty::kLikely;
+    hosts.insert(ProcessOf(s.job, absent.process)->host);
+  }
+  std::optional<Verdict> verdict = Blame(s, Cause::kHostLost, lost);
+  if (!verdict) return verdict;
+  AddRanksOfHosts(s.job, hosts, &*verdict);
+  verdict->evidence.push_back(
+      absl::StrCat("nothing is heard any more of ", absl::StrJoin(hosts, ", ")));
+  return verdict;
+}
+
+}  // namespace rollcall

@@ -1,0 +1,201 @@
+// JudgeMismatches(): from a divergence to a verdict that blames the minority.
+#include <algorithm>
+#include <set>
+
+#include "absl/strings/str_cat.h"
+#include "daemon/diagnosis/rules/blame.h"
+#include "daemon/diagnosis/rules/divergence.h"
+#include "daemon/diagnosis/rules/rules.h"
+#include "daemon/words/evidence.h"
+#include "daemon/words/sentences.h"
+#include "daemon/words/terms.h"
+#include "daemon/words/terms.h"
+
+namespace rollcall {
+namespace {
+
+constexpr size_t kDescribedSides = 8;
+
+bool IsTie(const Divergence& divergence) {
+  return divergence.sides[0].ranks.size() == divergence.sides[1].ranks.size();
+}
+
+bool IsLost(const Divergence& divergence) { return divergence.position_end != 0; }
+
+Cause CauseOf(const Divergence& divergence) {
+  for (const Side& side : divergence.sides) {
+    if (Canonical(side.call.op) != Canonical(divergence.sides[0].call.op)) {
+      return Cause::kOperationMismatch;
+    }
+  }
+  return IsLost(divergence) ? Cause::kOperationMismatch : Cause::kArgumentMismatch;
+}
+
+// Could the ranks that are still to come turn the majority?
+bool CanTurn(const Divergence& divergence) {
+  return divergence.sides[0].ranks.size() <=
+         divergence.sides[1].ranks.size() + divergence.undecided;
+}
+
+Certainty CertaintyOf(const Divergence& divergence) {
+  const bool sure = !IsLost(divergence) && !divergence.may_be_earlier && !CanTurn(divergence);
+  return sure ? Certainty::kCertain : Certainty::kLikely;
+}
+
+// An operation's arguments differ with it, and say nothing of their own.
+std::vector<std::string> FieldsOf(const Divergence& divergence, Cause cause) {
+  if (IsLost(divergence)) return {};
+  if (cause == Cause::kOperationMismatch) return {"operation"};
+  std::set<std::string> differing;
+  for (const Side& side : divergence.sides) {
+    for (std::string& field : DifferingFields(side.call, divergence.sides[0].call)) {
+      differing.insert(std::move(field));
+    }
+  }
+  return {differing.begin(), differing.end()};
+}
+
+void AddCulprits(const JobState& job, const Communicator& comm, const Divergence& divergence,
+                 Verdict* verdict) {
+  for (size_t i = IsTie(divergence) ? 0 : 1; i < divergence.sides.size(); ++i) {
+    for (const int32_t rank : divergence.sides[i].ranks) {
+      const Member& member = comm.members.at(rank);
+      Culprit culprit = MakeCulprit(job, member.process, rank, &member);
+      culprit.call = divergence.sides[i].call;
+      verdict->culprits.push_back(std::move(culprit));
+    }
+  }
+}
+
+std::vector<int32_t> PublicRanks(const JobState& job, const Communicator& comm,
+                                 const std::vector<int32_t>& ranks) {
+  std::vector<int32_t> result;
+  for (const int32_t rank : ranks) {
+    result.push_back(PublicRank(job, comm.members.at(rank).process, rank));
+  }
+  return result;
+}
+
+void AddEvidence(const JobState& job, const Communicator& comm, const Divergence& divergence,
+                 Verdict* verdict) {
+  for (const Side& side : divergence.sides) {
+    if (verdict->evidence.size() == kDescribedSides) break;
+    const std::string who = RanksInWords(PublicRanks(job, comm, side.ranks));
+    verdict->evidence.push_back(
+        IsLost(divergence)
+            ? absl::StrCat(who, ": one history of calls before #", divergence.position_end)
+            : absl::StrCat(who, ": call #", divergence.position, " is ", CallInWords(side.call)));
+  }
+  if (IsLost(divergence)) {
+    verdict->missing_evidence.push_back(absl::StrCat(
+        "the records between calls #", divergence.position, " and #", divergence.position_end,
+        " were overwritten: the signatures differ, but by which call is not known"));
+  } else if (divergence.may_be_earlier) {
+    verdict->missing_evidence.push_back(
+        absl::StrCat("records before call #", divergence.position,
+                     " are lost on some ranks: the ranks may have parted earlier"));
+  }
+  if (IsTie(divergence)) {
+    verdict->missing_evidence.push_back("no side has a majority: either may be the wrong one");
+  } else if (CanTurn(divergence)) {
+    verdict->missing_evidence.push_back(
+        absl::StrCat(divergence.undecided, " ranks have not come to this call yet"));
+  }
+}
+
+// Culprits wait as well, but not for others; of equal sides each waits for the other.
+void AddWaiters(const JobState& job, const Communicator& comm, bool tie, Verdict* verdict) {
+  std::set<int32_t> culprits;
+  if (!tie) {
+    for (const Culprit& culprit : verdict->culprits) culprits.insert(culprit.process);
+  }
+  for (const Waiter& w : WaitersOf(job, comm)) {
+    if (w.wait.call < verdict->position || w.wait.evidence == Evidence::kIndirect) continue;
+    if (culprits.count(w.process) != 0) continue;
+    verdict->waiting_ranks.push_back(PublicRank(job, w.process, w.rank));
+    verdict->waiting_processes.push_back(w.process);
+  }
+}
+
+// A contradiction arises with the second side.
+int64_t SinceOf(const Divergence& divergence) {
+  std::vector<int64_t> times;
+  for (const Side& side : divergence.sides) times.push_back(side.since_ns);
+  std::sort(times.begin(), times.end());
+  return times[1];
+}
+
+void AddHistories(const Divergence& divergence, Verdict* verdict) {
+  verdict->divergence = divergence.alignment.kind;
+  verdict->histories = divergence.alignment.lines;
+  const std::string words = DivergenceInWords(divergence.alignment);
+  if (!words.empty()) verdict->evidence.push_back(words);
+}
+
+Verdict MakeVerdict(const JobState& job, const Communicator& comm, const Divergence& divergence,
+                    int64_t now_ns) {
+  Verdict verdict;
+  verdict.cause = CauseOf(divergence);
+  verdict.certainty = CertaintyOf(divergence);
+  SetCommunicator(comm, &verdict);
+  verdict.position = divergence.position;
+  verdict.position_end = divergence.position_end;
+  verdict.call = divergence.sides[0].call;
+  verdict.mismatched_fields = FieldsOf(divergence, verdict.cause);
+  verdict.since_ns = SinceOf(divergence);
+  verdict.waited_ns = verdict.since_ns == 0 ? 0 : std::max<int64_t>(0, now_ns - verdict.since_ns);
+  AddCulprits(job, comm, divergence, &verdict);
+  AddWaiters(job, comm, IsTie(divergence), &verdict);
+  AddEvidence(job, comm, divergence, &verdict);
+  AddHistories(divergence, &verdict);
+  return verdict;
+}
+
+// Calls of two threads overlapped at the divergence, or just before or behind it.
+bool OverlapsAt(const Member& member, uint64_t position) {
+  if (!member.concurrent_use) return false;
+  const LazyVector<CallRecord>& records = member.records;
+  for (size_t i = 0; i + 1 < records.size(); ++i) {
+    const bool near =
+        records[i].position <= position + 1 && records[i + 1].position + 1 >= position;
+    if (near && Overlap(records[i], records[i + 1])) return true;
+  }
+  return false;
+}
+
+// The order of the calls differs because two threads raced for it.
+std::optional<Verdict> JudgeRace(const JobState& job, const Communicator& comm,
+                                 const Verdict& mismatch) {
+  Verdict verdict = mismatch;
+  verdict.cause = Cause::kConcurrentUse;
+  verdict.certainty = Certainty::kLikely;
+  verdict.mismatched_fields.clear();
+  verdict.culprits.clear();
+  for (const auto& [rank, member] : comm.members) {
+    if (!OverlapsAt(member, mismatch.position)) continue;
+    verdict.culprits.push_back(MakeCulprit(job, member.process, rank, &member));
+    verdict.evidence.push_back(
+        absl::StrCat(RanksInWords({verdict.culprits.back().rank}),
+                     ": two threads were inside calls on the communicator at once"));
+  }
+  if (verdict.culprits.empty()) return std::nullopt;
+  // All ranks use several threads: who took the other order is to blame.
+  if (verdict.culprits.size() == comm.members.size()) verdict.culprits = mismatch.culprits;
+  return verdict;
+}
+
+}  // namespace
+
+std::vector<Verdict> JudgeMismatches(const JobState& job, const Communicator& comm,
+                                     int64_t now_ns) {
+  std::vector<Verdict> verdicts;
+  if (comm.size > kMaxRanks) return verdicts;
+  for (const Divergence& divergence : FindDivergences(comm)) {
+    verdicts.push_back(MakeVerdict(job, comm, divergence, now_ns));
+    std::optional<Verdict> race = JudgeRace(job, comm, verdicts.back());
+    if (race) verdicts.push_back(*std::move(race));
+  }
+  return verdicts;
+}
+
+}  // namespace rollcall

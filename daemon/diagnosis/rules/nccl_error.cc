@@ -1,0 +1,41 @@
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "daemon/diagnosis/rules/rules.h"
+#include "daemon/words/evidence.h"
+#include "daemon/words/terms.h"
+
+namespace rollcall {
+namespace {
+
+// A rank that says "remote error" has lost a peer: it tells of somebody else's
+// fault, as long as another rank has an error of its own.
+std::vector<Errored> AtFault(const std::vector<Errored>& errored) {
+  std::vector<Errored> own;
+  for (const Errored& e : errored) {
+    if (!IsRemoteError(e.code)) own.push_back(e);
+  }
+  return own.empty() ? errored : own;
+}
+
+}  // namespace
+
+std::optional<Verdict> JudgeNcclErrors(const Suspicion& s) {
+  if (s.call.errored.empty()) return std::nullopt;
+  std::optional<Verdict> verdict = Describe(
+      s, Cause::kNcclError, std::min(s.limits.absent_for_good_ns, s.limits.suspect_after_ns));
+  if (!verdict) return verdict;
+  const std::vector<Errored> at_fault = AtFault(s.call.errored);
+  for (const Errored& e : at_fault) {
+    const Member* member = FindMember(*s.call.communicator, e.rank);
+    verdict->culprits.push_back(MakeCulprit(s.job, e.process, e.rank, member));
+    verdict->evidence.push_back(absl::StrCat(RanksInWords({PublicRank(s.job, e.process, e.rank)}),
+                                             ": NCCL reported ", ResultInWords(e.code)));
+  }
+  const bool own = !IsRemoteError(at_fault.front().code);
+  verdict->certainty = own ? Certainty::kCertain : Certainty::kLikely;
+  if (!own) verdict->missing_evidence.push_back("which peer was lost, NCCL does not say");
+  return verdict;
+}
+
+}  // namespace rollcall

@@ -1,0 +1,112 @@
+// JudgeOrderInversion(): every communicator for itself is in order, and yet two
+// ranks have issued calls on two of them in different orders. Whose kernels
+// come first takes the GPU's room or the stream's place, and each waits for the
+// other's peer.
+#include <algorithm>
+#include <map>
+
+#include "absl/strings/str_cat.h"
+#include "daemon/diagnosis/rules/rules.h"
+#include "daemon/words/evidence.h"
+#include "daemon/words/terms.h"
+
+namespace rollcall {
+namespace {
+
+constexpr size_t kMostCompared = 16;
+
+// When each process entered the call, by its own clock.
+using Entries = std::map<int32_t, int64_t>;
+
+Entries EntriesOf(const StuckCall& call) {
+  Entries entries;
+  for (const auto& [rank, member] : call.communicator->members) {
+    const CallRecord* record = FindCollective(member, call.position);
+    if (record != nullptr) entries[member.process] = record->entered_ns;
+  }
+  return entries;
+}
+
+struct Orders {
+  std::vector<int32_t> a_first, b_first;  // processes
+};
+
+Orders Compare(const Entries& a, const Entries& b) {
+  Orders orders;
+  for (const auto& [process, a_ns] : a) {
+    const auto other = b.find(process);
+    if (other == b.end() || other->second == a_ns) continue;
+    (a_ns < other->second ? orders.a_first : orders.b_first).push_back(process);
+  }
+  return orders;
+}
+
+WaitEdge EdgeOf(const JobState& job, const StuckCall& call, const std::vector<int32_t>& from,
+                const std::vector<int32_t>& to) {
+  WaitEdge edge = EdgeIn(call);
+  for (const int32_t process : from) edge.from.push_back(PublicRank(job, process, -1));
+  for (const int32_t process : to) edge.to.push_back(PublicRank(job, process, -1));
+  return edge;
+}
+
+void AddWaiters(const JobState& job, const StuckCall& call, Verdict* verdict) {
+  for (const Waiter& w : call.waiters) {
+    const auto& known = verdict->waiting_processes;
+    if (std::find(known.begin(), known.end(), w.process) != known.end()) continue;
+    verdict->waiting_ranks.push_back(PublicRank(job, w.process, w.rank));
+    verdict->waiting_processes.push_back(w.process);
+  }
+}
+
+Verdict MakeVerdict(const JobState& job, const StuckCall& a, const StuckCall& b,
+                    const Orders& orders, Verdict verdict) {
+  verdict.certainty = std::min(Certainty::kLikely, verdict.certainty);
+  AddWaiters(job, b, &verdict);
+  for (const auto* side : {&orders.b_first, &orders.a_first}) {
+    for (const int32_t process : *side) {
+      verdict.culprits.push_back(MakeCulprit(job, process, -1, nullptr));
+    }
+  }
+  const bool b_are_fewer = orders.b_first.size() < orders.a_first.size();
+  if (!b_are_fewer) std::reverse(verdict.culprits.begin(), verdict.culprits.end());
+  verdict.chain = {EdgeOf(job, a, orders.a_first, orders.b_first),
+                   EdgeOf(job, b, orders.b_first, orders.a_first)};
+  verdict.evidence.clear();
+  for (const WaitEdge& edge : verdict.chain) {
+    verdict.evidence.push_back(absl::StrCat(
+        RanksInWords(edge.from), " issued ", OpInWords(edge.call.op), " #", edge.position, " on ",
+        CommunicatorInWords(edge.communicator, edge.communicator_name), " first"));
+  }
+  verdict.missing_evidence.push_back(
+      "whether the kernels keep each other off the GPU: calls in different orders may also run "
+      "side by side");
+  return verdict;
+}
+
+}  // namespace
+
+std::optional<Verdict> JudgeOrderInversion(const JobState& job, const StuckCalls& calls,
+                                           int64_t now_ns, const Limits& limits) {
+  std::vector<const StuckCall*> stalled;
+  for (const StuckCall* call : calls) {
+    const bool fits = call->kind == StuckCall::Kind::kCollective && call->absents.empty();
+    if (fits && stalled.size() < kMostCompared) stalled.push_back(call);
+  }
+  std::vector<Entries> entries;
+  for (const StuckCall* call : stalled) entries.push_back(EntriesOf(*call));
+  for (size_t i = 0; i < stalled.size(); ++i) {
+    for (size_t k = i + 1; k < stalled.size(); ++k) {
+      const Orders orders = Compare(entries[i], entries[k]);
+      if (orders.a_first.empty() || orders.b_first.empty()) continue;
+      const StuckCall& a = *stalled[i];
+      const Suspicion s{job, a, {}, now_ns, limits};
+      std::optional<Verdict> verdict = Describe(s, Cause::kDeadlock, limits.suspect_after_ns);
+      if (!verdict) continue;
+      verdict->certainty = CertaintyOfWaits(a.waiters);
+      return MakeVerdict(job, a, *stalled[k], orders, *std::move(verdict));
+    }
+  }
+  return std::nullopt;
+}
+
+}  // namespace rollcall

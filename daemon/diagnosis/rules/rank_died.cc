@@ -1,0 +1,9 @@
+#include "daemon/diagnosis/rules/rules.h"
+
+namespace rollcall {
+
+std::optional<Verdict> JudgeDiedRanks(const Suspicion& s) {
+  return Blame(s, Cause::kRankDied, Pick(s, [](const Absent& a) { return a.gone == Gone::kDied; }));
+}
+
+}  // namespace rollcall

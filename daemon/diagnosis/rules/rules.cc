@@ -1,0 +1,14 @@
+#include "daemon/diagnosis/rules/rules.h"
+
+namespace rollcall {
+
+const std::vector<CallRule>& CallRules() {
+  static const auto* rules = new std::vector<CallRule>{
+      JudgeDiedRanks,     JudgeConcurrentUse,      JudgeNcclErrors,    JudgeExitedRanks,
+      JudgeLostHosts,     JudgeIncompleteCreation, JudgeMissingRanks,  JudgeUnmatchedP2p,
+      JudgeBlockedStarts, JudgeStalledCalls,       JudgeTeardownHangs,
+  };
+  return *rules;
+}
+
+}  // namespace rollcall

@@ -1,0 +1,84 @@
+// The tables of detection rules.
+//
+// A rule is a pure function: no clock, lock, log, protobuf or RPC. It returns
+// what it found, without summary and advice, and knows nothing of the other
+// rules; Diagnose() puts causes before effects. Waits are returned once they
+// are long enough to be suspected, contradictions at once.
+//
+// To add one: a file of its own, a line here and in a table (rules.cc), its
+// cases in tests/unit.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "daemon/diagnosis/rules/blame.h"
+#include "daemon/model/job_state.h"
+#include "daemon/model/verdict.h"
+
+namespace rollcall {
+
+// Judges one stuck call.
+using CallRule = std::optional<Verdict> (*)(const Suspicion& suspicion);
+
+// Ranks whose process is gone without an exit mark, while others wait for them.
+std::optional<Verdict> JudgeDiedRanks(const Suspicion& s);
+// Ranks that left in good order and owe a call that others wait in.
+std::optional<Verdict> JudgeExitedRanks(const Suspicion& s);
+// Ranks of hosts that have fallen silent.
+std::optional<Verdict> JudgeLostHosts(const Suspicion& s);
+// Ranks on which NCCL reported an error while others wait.
+std::optional<Verdict> JudgeNcclErrors(const Suspicion& s);
+// Ranks two threads of which were inside calls on the communicator.
+std::optional<Verdict> JudgeConcurrentUse(const Suspicion& s);
+// Ranks that have not joined a communicator whose creation others wait in.
+std::optional<Verdict> JudgeIncompleteCreation(const Suspicion& s);
+// Ranks that live and have not entered a collective that others wait in.
+std::optional<Verdict> JudgeMissingRanks(const Suspicion& s);
+// Peers that have not issued the other end of a send or receive, or one of
+// another size.
+std::optional<Verdict> JudgeUnmatchedP2p(const Suspicion& s);
+// Ranks whose host has made the call and whose GPU has not come to it.
+std::optional<Verdict> JudgeBlockedStarts(const Suspicion& s);
+// Calls that lack nobody and do not finish.
+std::optional<Verdict> JudgeStalledCalls(const Suspicion& s);
+// Ranks that others wait for in CommFinalize, CommDestroy or CommAbort.
+std::optional<Verdict> JudgeTeardownHangs(const Suspicion& s);
+
+const std::vector<CallRule>& CallRules();
+
+// Judges one communicator as a whole.
+using CommunicatorRule = std::vector<Verdict> (*)(const JobState& job, const Communicator& comm,
+                                                  int64_t now_ns);
+
+// Ranks that called another operation than the others at the same position, or
+// the same one with other arguments.
+std::vector<Verdict> JudgeMismatches(const JobState& job, const Communicator& comm, int64_t now_ns);
+// Of a job of which no rank has ever been in a communicator: ranks that others
+// wait for before NCCL.
+std::optional<Verdict> JudgeStart(const JobState& job, int64_t now_ns, const Limits& limits);
+// It has come to NCCL, and nobody waits for its first call any more.
+bool HasStarted(const JobState& job);
+// How long a look at the stacks of all ranks takes while they start, the pause after it included:
+// so old may a sample be that stands for now, and the one before it.
+int64_t StartRoundNs(size_t ranks, const Limits& limits);
+inline constexpr size_t kStartPortion = 256;  // processes that are looked at in a second
+
+bool IsStraggling(const Communicator& comm);
+// A rank that always comes last; a warning.
+std::vector<Verdict> JudgeStragglers(const JobState& job, const Communicator& comm, int64_t now_ns);
+
+// Judges several calls that wait for each other. `cycle`: indices of the calls,
+// each of which waits for ranks that wait in another of them.
+std::optional<Verdict> JudgeDeadlock(const JobState& job, const StuckCalls& calls,
+                                     const std::vector<size_t>& cycle, int64_t now_ns,
+                                     const Limits& limits);
+
+// Calls on several communicators that all ranks have entered, though in
+// different orders: their kernels may keep each other off the GPU.
+std::optional<Verdict> JudgeOrderInversion(const JobState& job,
+                                           const StuckCalls& calls, int64_t now_ns,
+                                           const Limits& limits);
+
+}  // namespace rollcall

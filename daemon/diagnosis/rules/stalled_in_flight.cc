@@ -1,0 +1,119 @@
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "daemon/diagnosis/rules/divergence.h"
+#include "daemon/diagnosis/rules/rules.h"
+#include "daemon/words/evidence.h"
+
+namespace rollcall {
+namespace {
+
+bool IsStopped(const JobState& job, int32_t process) {
+  const Process* known = ProcessOf(job, process);
+  return known != nullptr && (known->state == 'T' || known->state == 't');
+}
+
+// A rank that was stopped (SIGSTOP, a debugger) cannot do its part of the call.
+void AddStopped(const Suspicion& s, Verdict* verdict) {
+  for (const Waiter& w : s.call.waiters) {
+    if (!IsStopped(s.job, w.process)) continue;
+    const Member* member = FindMember(*s.call.communicator, w.rank);
+    verdict->culprits.push_back(MakeCulprit(s.job, w.process, w.rank, member));
+    verdict->evidence.push_back(absl::StrCat("rank ", PublicRank(s.job, w.process, w.rank),
+                                             " is stopped, by a signal or a debugger"));
+  }
+}
+
+// Those who have not finished where others have.
+void AddLeastAdvanced(const Suspicion& s, Verdict* verdict) {
+  const Communicator& comm = *s.call.communicator;
+  size_t finished = 0;
+  for (const auto& [rank, member] : comm.members) {
+    finished += member.has_markers && member.finished > s.call.position;
+  }
+  if (finished == 0) return;
+  for (const Waiter& w : s.call.waiters) {
+    const Member* member = FindMember(comm, w.rank);
+    verdict->culprits.push_back(MakeCulprit(s.job, w.process, w.rank, member));
+  }
+  verdict->evidence.push_back(
+      absl::StrCat(finished, " ranks have finished the call, as their markers show"));
+}
+
+// Those who have made a call that returns early, and do not wait for it. MPI need not go on with
+// it before they do.
+void AddElsewhere(const Suspicion& s, Verdict* verdict) {
+  const Communicator& comm = *s.call.communicator;
+  for (const auto& [rank, member] : comm.members) {
+    const bool open = member.entered > s.call.position && member.finished <= s.call.position;
+    if (!InRange(comm, rank) || !open || WaitOf(s.job, comm, member)) continue;
+    verdict->culprits.push_back(MakeCulprit(s.job, member.process, rank, &member));
+    verdict->evidence.push_back(absl::StrCat("rank ", PublicRank(s.job, member.process, rank),
+                                             " has made the call, and does not wait for it"));
+  }
+}
+
+// All ranks that have entered the call are known to have called the same.
+bool CalledTheSame(const Communicator& comm, uint64_t position) {
+  const Member* first = nullptr;
+  const CallRecord* record = nullptr;
+  for (const auto& [rank, member] : comm.members) {
+    if (member.entered <= position) continue;
+    if (first == nullptr) {
+      first = &member;
+      record = FindCollective(member, position);
+      continue;
+    }
+    const bool one_history = member.signature != 0 && member.signature == first->signature &&
+                             member.entered == first->entered;
+    if (one_history) continue;
+    const CallRecord* other = FindCollective(member, position);
+    if (record == nullptr || other == nullptr || !SameCall(record->args, other->args)) return false;
+  }
+  return true;
+}
+
+// A call that somebody made otherwise does not end either.
+void NoteUnproven(const Suspicion& s, Verdict* verdict) {
+  if (s.call.kind != StuckCall::Kind::kCollective) return;
+  if (CalledTheSame(*s.call.communicator, s.call.position)) return;
+  verdict->certainty = std::min(verdict->certainty, Certainty::kLikely);
+  verdict->missing_evidence.push_back(
+      "whether all ranks called the same: records of this call are lost");
+}
+
+// Those who wait are not those who are stopped.
+void DropStoppedWaiters(const JobState& job, Verdict* verdict) {
+  std::vector<int32_t> ranks, processes;
+  for (size_t i = 0; i < verdict->waiting_processes.size(); ++i) {
+    if (IsStopped(job, verdict->waiting_processes[i])) continue;
+    ranks.push_back(verdict->waiting_ranks[i]);
+    processes.push_back(verdict->waiting_processes[i]);
+  }
+  if (ranks.empty()) return;
+  verdict->waiting_ranks = std::move(ranks);
+  verdict->waiting_processes = std::move(processes);
+}
+
+}  // namespace
+
+std::optional<Verdict> JudgeStalledCalls(const Suspicion& s) {
+  if (!s.call.absents.empty() || s.call.size_differs) return std::nullopt;
+  if (s.call.kind == StuckCall::Kind::kTeardown) return std::nullopt;
+  std::optional<Verdict> verdict = Describe(
+      s, Cause::kStalledInFlight, SuspectAfter(*s.call.communicator, s.call.call, s.limits));
+  if (!verdict) return verdict;
+  verdict->certainty = CertaintyOfWaits(s.call.waiters);
+  if (!s.call.missing_evidence.empty()) verdict->certainty = Certainty::kPossible;
+  NoteUnproven(s, &*verdict);
+  AddStopped(s, &*verdict);
+  DropStoppedWaiters(s.job, &*verdict);
+  if (verdict->culprits.empty() && ReturnsEarly(s.call.call.op)) AddElsewhere(s, &*verdict);
+  // With nobody further than the others nobody can be told apart.
+  if (verdict->culprits.empty() && s.call.kind == StuckCall::Kind::kCollective) {
+    AddLeastAdvanced(s, &*verdict);
+  }
+  return verdict;
+}
+
+}  // namespace rollcall

@@ -1,0 +1,45 @@
+#include "absl/strings/str_cat.h"
+#include "daemon/diagnosis/rules/rules.h"
+#include "daemon/words/evidence.h"
+#include "daemon/words/terms.h"
+
+namespace rollcall {
+namespace {
+
+constexpr uint32_t kEnoughCalls = 48;
+constexpr int64_t kWorthSaying = 10'000'000;  // clocks of hosts are no better than that
+constexpr int64_t kShareOfStep = 10;          // a tenth of the time from call to call
+
+bool IsLate(const Arrivals& a) {
+  return a.calls >= kEnoughCalls && a.last_calls * 10 >= a.calls * 9 && a.late_ns >= kWorthSaying &&
+         a.late_ns * kShareOfStep >= a.interval_ns;
+}
+
+}  // namespace
+
+bool IsStraggling(const Communicator& comm) { return comm.size >= 3 && IsLate(comm.arrivals); }
+
+std::vector<Verdict> JudgeStragglers(const JobState& job, const Communicator& comm,
+                                     int64_t now_ns) {
+  const Arrivals& a = comm.arrivals;
+  if (!IsStraggling(comm)) return {};
+  const Member* member =
+      comm.members.count(a.last_rank) != 0 ? &comm.members.at(a.last_rank) : nullptr;
+  if (member == nullptr) return {};
+  Verdict verdict;
+  verdict.cause = Cause::kStraggler;
+  verdict.certainty = Certainty::kLikely;
+  SetCommunicator(comm, &verdict);
+  verdict.position = member->entered == 0 ? 0 : member->entered - 1;
+  verdict.call = CallAtNewest(*member);
+  verdict.since_ns = now_ns;
+  verdict.culprits.push_back(MakeCulprit(job, member->process, a.last_rank, member));
+  verdict.late_ns = a.late_ns;
+  verdict.evidence.push_back(absl::StrCat("last in ", a.last_calls, " of the last ", a.calls,
+                                          " calls, by ", MillisecondsInWords(a.late_ns),
+                                          " (median), with a call every ",
+                                          MillisecondsInWords(a.interval_ns)));
+  return {verdict};
+}
+
+}  // namespace rollcall

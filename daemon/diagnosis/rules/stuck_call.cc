@@ -1,0 +1,226 @@
+#include "daemon/diagnosis/rules/stuck_call.h"
+
+#include <algorithm>
+
+namespace rollcall {
+namespace {
+
+void AddErrored(const JobState& job, const Communicator& comm, std::vector<StuckCall>* calls) {
+  std::vector<Errored> errored;
+  for (const auto& [rank, member] : comm.members) {
+    if (!InRange(comm, rank)) continue;
+    int32_t code = member.async_error;
+    // A call that failed at once took no position: the rank has not entered it.
+    if (code == 0 && !member.records.empty()) {
+      const CallRecord& newest = member.records.back();
+      if (!IsAccepted(newest) && newest.returned_ns != 0) code = newest.result;
+    }
+    if (code == 0) continue;
+    if (HowProcessEnded(job, member.process) == Gone::kDied) continue;
+    errored.push_back({rank, member.process, code});
+  }
+  for (StuckCall& call : *calls) call.errored = errored;
+}
+
+// Without markers a rank may wait in its last call here, though it has made
+// others since: where NCCL has reported an error that is what holds it up.
+void AddUnseenWait(const Communicator& comm, const MembersAtAGlance& glance,
+                   std::vector<StuckCall>* calls) {
+  if (glance.waiters.empty() || glance.least_entered == 0) return;
+  StuckCall call;
+  call.communicator = &comm;
+  call.position = glance.least_entered - 1;
+  call.waiters = glance.waiters;
+  for (const Waiter& w : call.waiters) call.since_ns = std::max(call.since_ns, w.wait.since_ns);
+  call.call = CallAt(comm, call.position);
+  calls->push_back(std::move(call));
+}
+
+bool MayHaveError(const Member& member) {
+  return member.async_error != 0 || (!member.records.empty() && !IsAccepted(member.records.back()));
+}
+
+// How far the members have come: those that are heard, and those of which only old word is known.
+struct Fronts {
+  bool any_unheard = false;
+  uint64_t heard = UINT64_MAX, unheard = UINT64_MAX;  // the least number of calls entered
+  // A call that somebody who is heard has not finished: no later one has ended.
+  uint64_t open = UINT64_MAX;
+};
+
+uint64_t FirstOpen(const Member& member, const std::optional<Wait>& wait) {
+  if (wait) return wait->call;
+  return member.has_markers ? std::min(member.finished, member.entered) : member.entered;
+}
+
+void Note(const Member& member, const std::optional<Wait>& wait, bool heard, Fronts* fronts) {
+  fronts->any_unheard = fronts->any_unheard || !heard;
+  uint64_t* least = heard ? &fronts->heard : &fronts->unheard;
+  *least = std::min(*least, member.entered);
+  if (heard) fronts->open = std::min(fronts->open, FirstOpen(member, wait));
+}
+
+// That a rank waits is no longer true once its call has ended. Whoever was never heard for long
+// enough proves nothing at all.
+bool StillWaits(const JobState& job, const Waiter& waiter, const Fronts& fronts) {
+  if (IsHeard(job, waiter.process)) return true;
+  const AgentState* agent = AgentOf(job, waiter.process);
+  return waiter.wait.call >= fronts.open && (agent == nullptr || agent->is_settled);
+}
+
+uint64_t FirstWaitedFor(const std::vector<Waiter>& waiters) {
+  uint64_t first = UINT64_MAX;
+  for (const Waiter& w : waiters) first = std::min(first, w.wait.call);
+  return first;
+}
+
+// Old word of a rank says what it has done at least, and not that it has done no more.
+void PassOverTheUnheard(const JobState& job, const Fronts& fronts, MembersAtAGlance* glance) {
+  std::vector<Waiter>& waiters = glance->waiters;
+  waiters.erase(
+      std::remove_if(waiters.begin(), waiters.end(),
+                     [&](const Waiter& w) { return !StillWaits(job, w, fronts); }),
+      waiters.end());
+  const bool heard_one_is_absent =
+      std::any_of(waiters.begin(), waiters.end(),
+                  [&](const Waiter& w) { return w.wait.call >= fronts.heard; });
+  glance->least_entered = fronts.heard;
+  if (heard_one_is_absent || waiters.empty() || fronts.unheard >= fronts.heard) return;
+  glance->least_entered = std::max(fronts.unheard, FirstWaitedFor(waiters));
+}
+
+MembersAtAGlance LookAtMembers(const JobState& job, const Communicator& comm) {
+  MembersAtAGlance glance;
+  Fronts fronts;
+  glance.waiters.reserve(comm.members.size());
+  for (const auto& [rank, member] : comm.members) {
+    const bool failed = member.state == MemberState::kFailed;
+    if (!failed && member.state != MemberState::kInitializing) glance.has_formed = true;
+    if (!InRange(comm, rank)) continue;
+    if (member.p2p_entered != 0) glance.uses_p2p = true;
+    if (member.state > MemberState::kReady) glance.may_tear_down = true;
+    if (MayHaveError(member)) glance.may_have_errors = true;
+    const Process* process = ProcessOf(job, member.process);
+    if (member.concurrent_use || (process != nullptr && process->blocked.size() > 1)) {
+      glance.may_be_used_at_once = true;
+    }
+    const std::optional<Wait> wait = WaitOf(job, comm, member);
+    if (wait) glance.waiters.push_back({rank, member.process, *wait});
+    if (!failed) Note(member, wait, IsHeard(job, member.process), &fronts);
+  }
+  glance.least_entered = fronts.heard;
+  if (fronts.any_unheard) PassOverTheUnheard(job, fronts, &glance);
+  return glance;
+}
+
+// Two threads of one process stand in calls on the communicator right now.
+bool HasTwoInside(const JobState& job, const Communicator& comm, const Member& member) {
+  const Process* process = ProcessOf(job, member.process);
+  if (process == nullptr) return false;
+  uint32_t thread = 0;
+  for (const BlockedCall& blocked : process->blocked) {
+    const CallKind kind = KindOf(blocked.op);
+    if (kind != CallKind::kCollective && kind != CallKind::kP2p) continue;
+    if (blocked.communicator != comm.id) continue;
+    if (thread != 0 && blocked.thread != thread) return true;
+    thread = blocked.thread;
+  }
+  return false;
+}
+
+// Among the newest records: what was long ago, and did no harm, is not it.
+bool OverlapsLately(const Member& member) {
+  constexpr size_t kLately = 32;
+  const LazyVector<CallRecord>& records = member.records;
+  const size_t begin = records.size() > kLately ? records.size() - kLately : 0;
+  for (size_t i = begin; i + 1 < records.size(); ++i) {
+    if (Overlap(records[i], records[i + 1])) return true;
+  }
+  return false;
+}
+
+void AddConcurrent(const JobState& job, const Communicator& comm, std::vector<StuckCall>* calls) {
+  std::vector<int32_t> concurrent;
+  for (const auto& [rank, member] : comm.members) {
+    if (!InRange(comm, rank)) continue;
+    if ((member.concurrent_use && OverlapsLately(member)) || HasTwoInside(job, comm, member)) {
+      concurrent.push_back(rank);
+    }
+  }
+  for (StuckCall& call : *calls) call.concurrent = concurrent;
+}
+
+}  // namespace
+
+const Member* FindMember(const Communicator& comm, int32_t rank) {
+  const auto it = comm.members.find(rank);
+  return it == comm.members.end() ? nullptr : &it->second;
+}
+
+CallArgs CallAt(const Communicator& comm, uint64_t position) {
+  for (const auto& [rank, member] : comm.members) {
+    const CallRecord* record = FindCollective(member, position);
+    if (record != nullptr) return record->args;
+  }
+  return {};
+}
+
+Absent MakeAbsent(const JobState& job, int32_t rank, const Member& member, Lack lack) {
+  Absent absent;
+  absent.rank = rank;
+  absent.process = member.process;
+  absent.lack = lack;
+  absent.gone = HowGone(job, member);
+  absent.failed = HasFailed(job, member);
+  if (absent.gone != Gone::kNo) absent.gone_since_ns = GoneSince(job, member);
+  const Process* process = ProcessOf(job, member.process);
+  absent.silent = process != nullptr && process->liveness == Liveness::kSilent;
+  absent.stale = IsStale(job, member.process);
+  const bool ended = HowProcessEnded(job, member.process) != Gone::kNo;
+  if (!ended && !IsFresh(job, member.process)) absent.at_most = Certainty::kPossible;
+  return absent;
+}
+
+Absent MakeUnheard(const JobState& job, int32_t rank, const std::map<int32_t, int32_t>& processes) {
+  Absent absent;
+  absent.rank = rank;
+  absent.lack = Lack::kUnheard;
+  absent.at_most = Certainty::kPossible;
+  const auto it = processes.find(rank);
+  if (it == processes.end()) return absent;
+  absent.process = it->second;
+  absent.gone = HowProcessEnded(job, absent.process);
+  absent.silent = ProcessOf(job, absent.process)->liveness == Liveness::kSilent;
+  absent.stale = IsStale(job, absent.process);
+  return absent;
+}
+
+// Somebody who is heard waits in the call, or has not come to it.
+bool IsHeardOf(const JobState& job, const StuckCall& call) {
+  return std::any_of(call.waiters.begin(), call.waiters.end(),
+                     [&](const Waiter& w) { return IsHeard(job, w.process); }) ||
+         std::any_of(call.absents.begin(), call.absents.end(),
+                     [&](const Absent& a) {
+                       return ProcessOf(job, a.process) != nullptr && IsHeard(job, a.process);
+                     });
+}
+
+std::vector<StuckCall> FindStuckCalls(const JobState& job, const Communicator& comm) {
+  std::vector<StuckCall> calls;
+  if (comm.size <= 1 || comm.size > kMaxRanks) return calls;
+  const MembersAtAGlance glance = LookAtMembers(job, comm);
+  if (!glance.has_formed) FindStuckCreation(job, comm, &calls);
+  if (glance.has_formed) FindStuckCollectives(job, comm, glance, &calls);
+  if (glance.uses_p2p) FindStuckP2p(job, comm, &calls);
+  if (glance.may_tear_down) FindStuckTeardown(job, comm, &calls);
+  if (calls.empty() && glance.may_have_errors) AddUnseenWait(comm, glance, &calls);
+  calls.erase(std::remove_if(calls.begin(), calls.end(),
+                             [&](const StuckCall& call) { return !IsHeardOf(job, call); }),
+              calls.end());
+  if (calls.empty()) return calls;
+  if (glance.may_have_errors) AddErrored(job, comm, &calls);
+  if (glance.may_be_used_at_once) AddConcurrent(job, comm, &calls);
+  return calls;
+}
+
+}  // namespace rollcall

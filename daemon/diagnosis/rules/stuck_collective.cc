@@ -1,0 +1,147 @@
+// FindStuckCollectives(): at most two of a communicator. The first call that
+// not everybody has entered, and before it the first one that everybody has
+// entered and that does not end.
+#include <algorithm>
+#include <map>
+
+#include "absl/strings/str_cat.h"
+#include "daemon/diagnosis/rules/rank_map.h"
+#include "daemon/diagnosis/rules/stuck_call.h"
+#include "daemon/words/terms.h"
+
+namespace rollcall {
+namespace {
+
+// Gone, or fallen silent, though it has not finished the call. One that left in
+// good order is believed to have finished unless its markers say otherwise.
+void AddIfGoneInside(const JobState& job, int32_t rank, const Member& member, StuckCall* call) {
+  const bool shown = member.has_markers && member.finished <= call->position;
+  if (member.has_markers && !shown) return;
+  Absent absent = MakeAbsent(job, rank, member, Lack::kGone);
+  if (absent.gone == Gone::kNo && !absent.silent) return;
+  // A rank inside CommDestroy with open calls waits like the others.
+  const bool waits = member.state == MemberState::kFinalizing;
+  if (absent.gone == Gone::kLeft && (waits || !shown)) return;
+  if (!shown) absent.at_most = std::min(absent.at_most, Certainty::kLikely);
+  call->absents.push_back(absent);
+}
+
+// Ranks that have not entered the call, or cannot finish it.
+void AddAbsents(const JobState& job, const Communicator& comm, StuckCall* call) {
+  for (const auto& [rank, member] : comm.members) {
+    if (!InRange(comm, rank)) continue;
+    if (member.entered > call->position) {
+      AddIfGoneInside(job, rank, member, call);
+    } else if (member.state != MemberState::kFailed) {
+      call->absents.push_back(MakeAbsent(job, rank, member, Lack::kNotEntered));
+    }
+  }
+}
+
+// Its host has passed the call, or stands in it, and the GPU has not come to it.
+// A call in a group that has not ended has not been made.
+void AddNotStarted(const JobState& job, const Communicator& comm, StuckCall* call) {
+  for (const auto& [rank, member] : comm.members) {
+    if (!InRange(comm, rank) || !member.has_markers) continue;
+    if (member.entered <= call->position || member.started > call->position) continue;
+    if (HowGone(job, member) != Gone::kNo || !IsFresh(job, member.process)) continue;
+    if (member.host_blocked_since_ns != 0) continue;
+    const Lack lack = member.returned > call->position ? Lack::kNotStarted : Lack::kNotEntered;
+    call->absents.push_back(MakeAbsent(job, rank, member, lack));
+  }
+}
+
+// Ranks that nothing has been heard of: a gap in what is known rather than in
+// what was done, so they are only ever blamed as possible.
+void AddUnheard(const JobState& job, const Communicator& comm, StuckCall* call) {
+  const std::vector<int32_t> unknown = UnknownRanks(comm);
+  if (unknown.empty()) return;
+  const auto processes = ProcessesOfRanks(job, comm, unknown).processes;
+  for (const int32_t rank : unknown) call->absents.push_back(MakeUnheard(job, rank, processes));
+  call->missing_evidence.push_back(absl::StrCat("nothing has been heard of ", RanksInWords(unknown),
+                                                " on ", CommunicatorInWords(comm.id, comm.name),
+                                                ", though it has formed"));
+}
+
+// Somebody alive has entered the call, and nothing shows that it waits in it or
+// has finished it.
+void NoteBystanders(const JobState& job, const Communicator& comm, StuckCall* call, bool* over) {
+  std::vector<int32_t> bystanders;
+  for (const auto& [rank, member] : comm.members) {
+    if (!InRange(comm, rank) || member.entered <= call->position) continue;
+    if (member.has_markers && member.finished > call->position) continue;
+    const std::optional<Wait> wait = WaitOf(job, comm, member);
+    if (wait && (member.has_markers || member.entered == call->position + 1)) continue;
+    if (HowGone(job, member) == Gone::kLeft) *over = true;
+    bystanders.push_back(PublicRank(job, member.process, rank));
+  }
+  if (bystanders.empty()) return;
+  call->missing_evidence.push_back(
+      absl::StrCat("nothing shows whether ", RanksInWords(bystanders), " still ",
+                   bystanders.size() == 1 ? "waits" : "wait", " in the call"));
+}
+
+// The call that all have entered.
+void AddInFlight(const JobState& job, const Communicator& comm, const MembersAtAGlance& glance,
+                 std::vector<StuckCall>* calls) {
+  StuckCall call;
+  call.communicator = &comm;
+  call.position = UINT64_MAX;
+  for (const Waiter& w : glance.waiters) {
+    if (w.wait.evidence != Evidence::kIndirect) {
+      call.position = std::min(call.position, w.wait.call);
+    }
+  }
+  if (call.position >= glance.least_entered) return;
+  for (const Waiter& w : glance.waiters) {
+    if (w.wait.evidence == Evidence::kIndirect || w.wait.call != call.position) continue;
+    call.waiters.push_back(w);
+    call.since_ns = std::max(call.since_ns, w.wait.since_ns);
+  }
+  AddNotStarted(job, comm, &call);
+  AddAbsents(job, comm, &call);
+  AddUnheard(job, comm, &call);
+  if (call.absents.empty()) {
+    bool over = false;
+    NoteBystanders(job, comm, &call, &over);
+    if (over) return;
+  } else {
+    for (const Waiter& w : glance.waiters) {
+      const bool later = w.wait.evidence != Evidence::kIndirect && w.wait.call > call.position;
+      if (later) call.waiters.push_back(w);
+    }
+    for (const Waiter& w : call.waiters) call.since_ns = std::min(call.since_ns, w.wait.since_ns);
+  }
+  call.call = CallAt(comm, call.position);
+  calls->push_back(std::move(call));
+}
+
+// The call that somebody owes.
+void AddOwed(const JobState& job, const Communicator& comm, const MembersAtAGlance& glance,
+             std::vector<StuckCall>* calls) {
+  StuckCall call;
+  call.communicator = &comm;
+  call.position = glance.least_entered;
+  call.waiters.reserve(glance.waiters.size());
+  for (const Waiter& w : glance.waiters) {
+    if (w.wait.call < call.position) continue;
+    call.waiters.push_back(w);
+    call.since_ns = call.since_ns == 0 ? w.wait.since_ns : std::min(call.since_ns, w.wait.since_ns);
+  }
+  if (call.waiters.empty()) return;
+  AddAbsents(job, comm, &call);
+  AddUnheard(job, comm, &call);
+  call.call = CallAt(comm, call.position);
+  calls->push_back(std::move(call));
+}
+
+}  // namespace
+
+void FindStuckCollectives(const JobState& job, const Communicator& comm,
+                          const MembersAtAGlance& glance, std::vector<StuckCall>* calls) {
+  if (glance.waiters.empty()) return;
+  AddOwed(job, comm, glance, calls);
+  AddInFlight(job, comm, glance, calls);
+}
+
+}  // namespace rollcall

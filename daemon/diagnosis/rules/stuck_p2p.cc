@@ -1,0 +1,334 @@
+// FindStuckP2p(): sends and receives that wait for their other end.
+//
+// The nth send of a rank to a peer matches the peer's nth receive from it; so do
+// signals and waits for them, which have a communicator of their own. A
+// rank works on one operation, or one group of them, at a time; what it issued
+// behind that has not begun.
+#include <algorithm>
+#include <deque>
+#include <map>
+#include <tuple>
+
+#include "absl/strings/str_cat.h"
+#include "daemon/diagnosis/rules/rank_map.h"
+#include "daemon/diagnosis/rules/stuck_call.h"
+#include "daemon/words/terms.h"
+
+namespace rollcall {
+namespace {
+
+// The accepted sends and receives of a member whose records are left.
+struct Operations {
+  const Member* member = nullptr;
+  std::vector<const CallRecord*> ops;  // in order of issue
+  std::vector<uint32_t> nth;           // of its direction with its peer, from 0; by op
+  std::map<std::pair<int32_t, bool>, std::vector<size_t>> of_pair;  // peer, Gives()
+  size_t active_begin = 0;  // what it works on now: [begin, end); behind it nothing has begun
+  size_t active_end = 0;
+  bool complete = false;  // all of them were counted, so that nth means nth
+  bool held_up = false;   // without markers: the order of issue alone keeps it there
+  bool blind = false;     // the record of what it works on is lost
+};
+
+uint64_t Ordinal(const Operations& o, size_t i) {
+  return o.member->p2p_entered - std::min<uint64_t>(o.member->p2p_entered, o.ops.size() - i);
+}
+
+uint32_t CountOf(const Member& member, int32_t peer, bool gives) {
+  for (const PeerTraffic& t : member.traffic) {
+    if (t.peer == peer) return gives ? t.sends : t.receives;
+  }
+  return 0;
+}
+
+// So many of this direction with the peer came before those whose records are left.
+uint32_t CountBefore(const Operations& o, int32_t peer, bool gives) {
+  const auto left = o.of_pair.find({peer, gives});
+  const auto known = static_cast<uint32_t>(left == o.of_pair.end() ? 0 : left->second.size());
+  const uint32_t all = CountOf(*o.member, peer, gives);
+  return all - std::min(all, known);
+}
+
+bool InOneGroup(const CallRecord& a, const CallRecord& b) {
+  return a.group != 0 && a.group == b.group && a.thread == b.thread;
+}
+
+// Works on the group that begins there.
+void WorkOn(size_t begin, Operations* o) {
+  o->active_begin = o->active_end = begin;
+  if (begin == o->ops.size()) return;
+  do {
+    ++o->active_end;
+  } while (o->active_end < o->ops.size() && InOneGroup(*o->ops[begin], *o->ops[o->active_end]));
+}
+
+size_t NewestGroup(const Operations& o) {
+  if (o.ops.empty()) return 0;
+  size_t first = o.ops.size() - 1;
+  while (first > 0 && InOneGroup(*o.ops[first - 1], *o.ops[first])) --first;
+  return first;
+}
+
+Operations OperationsOf(const Member& member) {
+  Operations o;
+  o.member = &member;
+  for (const CallRecord& record : member.records) {
+    if (KindOf(record.args.op) != CallKind::kP2p || !Happens(record)) continue;
+    o.of_pair[{record.args.peer, Gives(record.args.op)}].push_back(o.ops.size());
+    o.ops.push_back(&record);
+  }
+  o.nth.resize(o.ops.size());
+  for (const auto& [pair, places] : o.of_pair) {
+    uint32_t n = CountBefore(o, pair.first, pair.second);
+    for (const size_t i : places) o.nth[i] = n++;
+  }
+  uint64_t counted = 0;
+  for (const PeerTraffic& t : member.traffic) counted += uint64_t{t.sends} + t.receives;
+  o.complete = counted == member.p2p_entered;
+  size_t first = 0;
+  if (member.has_markers) {
+    while (first < o.ops.size() && Ordinal(o, first) < member.p2p_finished) ++first;
+    o.blind = first < o.ops.size() && Ordinal(o, first) > member.p2p_finished;
+  } else if (!o.complete) {
+    first = NewestGroup(o);
+  }
+  WorkOn(first, &o);
+  return o;
+}
+
+uint64_t BytesOf(const CallArgs& args) {
+  constexpr uint8_t kSizes[] = {1, 1, 4, 4, 8, 8, 2, 4, 8, 2, 1, 1};
+  const uint64_t size = args.dtype < sizeof(kSizes) ? kSizes[args.dtype] : 1;
+  return args.count * size;
+}
+
+enum class Other { kAbsent, kBehind, kNotBegun, kUnknown, kThere };
+
+// Of what has not finished on either side, the first belongs to the first.
+Other GuessOther(const Operations& o, size_t i, const Operations& peer, int32_t rank,
+                 const CallRecord** found) {
+  const CallArgs& args = o.ops[i]->args;
+  uint32_t n = 0;
+  for (size_t k = o.active_begin; k < i; ++k) {
+    n += Gives(o.ops[k]->args.op) == Gives(args.op) && o.ops[k]->args.peer == args.peer;
+  }
+  for (size_t k = peer.active_begin; k < peer.active_end; ++k) {
+    const CallArgs& theirs = peer.ops[k]->args;
+    if (Gives(theirs.op) == Gives(args.op) || theirs.peer != rank || n-- != 0) continue;
+    *found = peer.ops[k];
+    const bool begun = !peer.member->has_markers || Ordinal(peer, k) < peer.member->p2p_started;
+    return begun ? Other::kThere : Other::kNotBegun;
+  }
+  return Other::kUnknown;
+}
+
+// The other end of an operation with `peer`: the nth in the other direction.
+// Where records are lost on either side, nobody knows which one is the nth.
+Other FindOther(const Operations& o, size_t i, const Operations& peer, int32_t rank,
+                const CallRecord** found) {
+  if (!o.complete || !peer.complete) return GuessOther(o, i, peer, rank, found);
+  const bool gives = !Gives(o.ops[i]->args.op);
+  const uint32_t n = o.nth[i];
+  const uint32_t before = CountBefore(peer, rank, gives);
+  if (n < before) return Other::kThere;  // its record is lost, so it was long ago
+  const auto left = peer.of_pair.find({rank, gives});
+  if (left == peer.of_pair.end() || n - before >= left->second.size()) return Other::kAbsent;
+  const size_t at = left->second[n - before];
+  *found = peer.ops[at];
+  if (at >= peer.active_end) return Other::kBehind;
+  const bool begun = !peer.member->has_markers || Ordinal(peer, at) < peer.member->p2p_started;
+  return begun ? Other::kThere : Other::kNotBegun;
+}
+
+using AllOperations = std::map<int32_t, Operations>;
+
+// All that the rank works on finds its other end.
+bool MayFinish(const AllOperations& all, int32_t rank, const Operations& o) {
+  for (size_t i = o.active_begin; i < o.active_end; ++i) {
+    const CallArgs& args = o.ops[i]->args;
+    if (IsSignal(args.op)) continue;  // it waits for nobody
+    const auto peer = all.find(args.peer);
+    if (peer == all.end()) return false;
+    const CallRecord* other = nullptr;
+    const Other found = FindOther(o, i, peer->second, rank, &other);
+    if (found != Other::kThere && found != Other::kUnknown) return false;
+    if (other != nullptr && BytesOf(other->args) != BytesOf(args)) return false;
+  }
+  return true;
+}
+
+// Without markers nobody tells how far a rank has come: it is taken as far as
+// the order of issue lets it, from the oldest records on.
+void Play(AllOperations* all) {
+  std::deque<int32_t> ready;
+  for (const auto& [rank, o] : *all) ready.push_back(rank);
+  for (; !ready.empty(); ready.pop_front()) {
+    const int32_t rank = ready.front();
+    Operations& o = all->at(rank);
+    if (o.member->has_markers || !o.complete) continue;
+    while (o.active_begin < o.ops.size() && MayFinish(*all, rank, o)) {
+      WorkOn(o.active_end, &o);
+      // Those whose other ends it works on now may get on.
+      for (size_t i = o.active_begin; i < o.active_end; ++i) {
+        if (all->count(o.ops[i]->args.peer) != 0) ready.push_back(o.ops[i]->args.peer);
+      }
+    }
+  }
+  // Whose order holds nobody up still waits for the newest.
+  for (auto& [rank, o] : *all) {
+    if (o.member->has_markers || !o.complete) continue;
+    o.held_up = o.active_begin < o.ops.size();
+    if (!o.held_up) WorkOn(NewestGroup(o), &o);
+  }
+}
+
+// What it works on waits for no other rank.
+bool OnlySignals(const Operations& o) {
+  for (size_t i = o.active_begin; i < o.active_end; ++i) {
+    if (!IsSignal(o.ops[i]->args.op)) return false;
+  }
+  return true;
+}
+
+std::optional<Wait> P2pWaitOf(const JobState& job, const Communicator& comm, const Operations& o) {
+  const Member& m = *o.member;
+  if (HowProcessEnded(job, m.process) != Gone::kNo || o.active_begin == o.ops.size() ||
+      OnlySignals(o)) {
+    return std::nullopt;
+  }
+  const CallRecord& first = *o.ops[o.active_begin];
+  Wait wait{first.position, 0, IsFresh(job, m.process) ? Evidence::kShown : Evidence::kInferred};
+  if (m.has_markers && m.p2p_started > m.p2p_finished) {
+    wait.since_ns = m.p2p_waiting_since_ns != 0 ? m.p2p_waiting_since_ns : first.entered_ns;
+    if (o.blind) wait.evidence = Evidence::kIndirect;
+    return wait;
+  }
+  const Process* process = ProcessOf(job, m.process);
+  for (const BlockedCall& blocked :
+       process == nullptr ? std::vector<BlockedCall>() : process->blocked) {
+    const CallKind kind = KindOf(blocked.op);
+    if (blocked.communicator != comm.id) continue;
+    if (kind != CallKind::kP2p && (kind != CallKind::kGroup || !LastCallIsP2p(m))) continue;
+    wait.since_ns = blocked.since_ns;
+    return wait;
+  }
+  if (m.has_markers) return std::nullopt;
+  const bool is_newest = m.host_waits_since_ns != 0 && LastCallIsP2p(m);
+  if (!is_newest && !o.held_up) return std::nullopt;
+  wait.evidence = is_newest ? Evidence::kInferred : Evidence::kIndirect;
+  wait.since_ns = is_newest            ? m.host_waits_since_ns
+                  : process != nullptr ? GpuWaitSince(*process)
+                                       : 0;
+  return wait.since_ns == 0 ? std::nullopt : std::make_optional(wait);
+}
+
+std::string RecordsLost(int32_t peer) {
+  return absl::StrCat("records of sends and receives are lost: whether ", RanksInWords({peer}),
+                      " of the communicator has issued the other end is not known");
+}
+
+void AddPeer(const JobState& job, const Communicator& comm, int32_t peer, Lack lack, bool complete,
+             StuckCall* call) {
+  for (const Absent& absent : call->absents) {
+    if (absent.rank == peer) return;
+  }
+  const Member* member = FindMember(comm, peer);
+  Absent absent;
+  if (member != nullptr) {
+    absent = MakeAbsent(job, peer, *member, lack);
+    if (!complete) {
+      absent.at_most = Certainty::kPossible;
+      call->missing_evidence.push_back(RecordsLost(peer));
+    }
+  } else {
+    absent = MakeUnheard(job, peer, ProcessesOfRanks(job, comm, {peer}).processes);
+    call->missing_evidence.push_back(absl::StrCat("nothing has been heard of ",
+                                                  RanksInWords({peer}), " on ",
+                                                  CommunicatorInWords(comm.id, comm.name)));
+  }
+  call->absents.push_back(absent);
+}
+
+// What one waiting rank works on, and which peers it lacks for that.
+StuckCall CallOf(const JobState& job, const Communicator& comm, const AllOperations& all,
+                 int32_t rank, const Wait& wait) {
+  const Operations& o = all.at(rank);
+  StuckCall call;
+  call.kind = StuckCall::Kind::kP2p;
+  call.communicator = &comm;
+  call.position = wait.call;
+  call.call = o.ops[o.active_begin]->args;
+  call.waiters.push_back({rank, o.member->process, wait});
+  call.since_ns = wait.since_ns;
+  static const Member* const kNobody = new Member();
+  Operations nothing;
+  nothing.member = kNobody;
+  nothing.complete = true;
+  for (size_t i = o.active_begin; i < o.active_end; ++i) {
+    const CallArgs& args = o.ops[i]->args;
+    if (IsSignal(args.op)) continue;
+    const auto at = all.find(args.peer);
+    const Operations& peer = at == all.end() ? nothing : at->second;
+    const CallRecord* other = nullptr;
+    const Other found = FindOther(o, i, peer, rank, &other);
+    const bool died = HowProcessEnded(job, peer.member->process) == Gone::kDied;
+    if (found != Other::kThere || died) {
+      if (call.absents.empty()) call.call = args;
+      const Lack lack = found == Other::kNotBegun ? Lack::kNotStarted
+                        : found == Other::kBehind ? Lack::kNotMatched
+                        : found == Other::kThere  ? Lack::kGone
+                                                  : Lack::kNotEntered;
+      AddPeer(job, comm, args.peer, lack, o.complete && peer.complete, &call);
+      continue;
+    }
+    if (!o.complete || !peer.complete) call.missing_evidence.push_back(RecordsLost(args.peer));
+    if (other != nullptr && BytesOf(other->args) != BytesOf(args)) {
+      if (!call.size_differs) call.call = args;
+      call.size_differs = true;
+      call.other_end = other->args;
+      call.other_rank = args.peer;
+    }
+  }
+  return call;
+}
+
+// Calls with one story: the same peers are lacking, or none.
+auto StoryOf(const StuckCall& call) {
+  std::vector<std::pair<int32_t, Lack>> lacking;
+  for (const Absent& absent : call.absents) lacking.emplace_back(absent.rank, absent.lack);
+  std::sort(lacking.begin(), lacking.end());
+  int32_t low = -1, high = -1;
+  if (call.size_differs && lacking.empty()) {
+    low = std::min(call.waiters.front().rank, call.other_rank);
+    high = std::max(call.waiters.front().rank, call.other_rank);
+  }
+  return std::make_tuple(std::move(lacking), low, high);
+}
+
+void Merge(const StuckCall& from, StuckCall* into) {
+  into->waiters.insert(into->waiters.end(), from.waiters.begin(), from.waiters.end());
+  into->since_ns = into->absents.empty() ? std::max(into->since_ns, from.since_ns)
+                                         : std::min(into->since_ns, from.since_ns);
+}
+
+}  // namespace
+
+void FindStuckP2p(const JobState& job, const Communicator& comm, std::vector<StuckCall>* calls) {
+  AllOperations all;
+  for (const auto& [rank, member] : comm.members) {
+    if (InRange(comm, rank)) all.emplace(rank, OperationsOf(member));
+  }
+  Play(&all);
+  std::map<decltype(StoryOf(StuckCall())), StuckCall> stories;
+  for (const auto& [rank, o] : all) {
+    const std::optional<Wait> wait = P2pWaitOf(job, comm, o);
+    if (!wait) continue;
+    StuckCall call = CallOf(job, comm, all, rank, *wait);
+    auto story = StoryOf(call);
+    const auto [at, is_new] = stories.emplace(std::move(story), call);
+    if (!is_new) Merge(call, &at->second);
+  }
+  for (auto& [story, call] : stories) calls->push_back(std::move(call));
+}
+
+}  // namespace rollcall

@@ -1,0 +1,22 @@
+#include "absl/strings/str_cat.h"
+#include "daemon/diagnosis/rules/rules.h"
+#include "daemon/words/terms.h"
+
+namespace rollcall {
+
+std::optional<Verdict> JudgeTeardownHangs(const Suspicion& s) {
+  if (s.call.kind != StuckCall::Kind::kTeardown) return std::nullopt;
+  if (!s.call.absents.empty()) {
+    return Blame(s, Cause::kTeardownHang,
+                 Pick(s, [](const Absent& a) { return a.gone != Gone::kDied && !a.silent; }));
+  }
+  std::optional<Verdict> verdict = Describe(s, Cause::kTeardownHang, s.limits.suspect_after_ns);
+  if (!verdict) return verdict;
+  verdict->certainty = Certainty::kLikely;
+  verdict->evidence.push_back(
+      absl::StrCat("all ranks that must meet in ", OpInWords(s.call.call.op), " are inside it"));
+  verdict->missing_evidence.push_back("which of them holds up the others cannot be told");
+  return verdict;
+}
+
+}  // namespace rollcall

@@ -1,0 +1,53 @@
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "daemon/diagnosis/rules/rules.h"
+#include "daemon/words/evidence.h"
+#include "daemon/words/terms.h"
+
+namespace rollcall {
+namespace {
+
+void AddEnd(const Suspicion& s, int32_t rank, const CallArgs& call, Verdict* verdict) {
+  const Member* member = FindMember(*s.call.communicator, rank);
+  if (member == nullptr) return;
+  Culprit culprit = MakeCulprit(s.job, member->process, rank, member);
+  culprit.call = call;
+  verdict->evidence.push_back(absl::StrCat(RanksInWords({culprit.rank}), ": ", CallInWords(call)));
+  verdict->culprits.push_back(std::move(culprit));
+}
+
+// Both ends are there, and nobody can say which of them is right.
+std::optional<Verdict> JudgeSizes(const Suspicion& s) {
+  std::optional<Verdict> verdict =
+      Describe(s, Cause::kUnmatchedP2p, SuspectAfter(*s.call.communicator, s.call.call, s.limits));
+  if (!verdict) return verdict;
+  verdict->certainty = std::min(Certainty::kLikely, CertaintyOfWaits(s.call.waiters));
+  verdict->mismatched_fields = {"count"};
+  AddEnd(s, s.call.waiters.front().rank, s.call.call, &*verdict);
+  AddEnd(s, s.call.other_rank, s.call.other_end, &*verdict);
+  verdict->missing_evidence.push_back("two ends have no majority: either may be the wrong one");
+  return verdict;
+}
+
+}  // namespace
+
+std::optional<Verdict> JudgeUnmatchedP2p(const Suspicion& s) {
+  if (s.call.kind != StuckCall::Kind::kP2p) return std::nullopt;
+  if (s.call.absents.empty()) return s.call.size_differs ? JudgeSizes(s) : std::nullopt;
+  std::optional<Verdict> verdict =
+      Blame(s, Cause::kUnmatchedP2p, Pick(s, [](const Absent& a) {
+              return a.gone == Gone::kNo && !a.silent && a.lack != Lack::kNotStarted;
+            }));
+  if (!verdict) return verdict;
+  for (const Waiter& w : s.call.waiters) {
+    if (verdict->evidence.size() > 8) break;
+    verdict->evidence.push_back(absl::StrCat(RanksInWords({PublicRank(s.job, w.process, w.rank)}),
+                                             ": waits in ", OpInWords(s.call.call.op), ", and no ",
+                                             OtherEndInWords(s.call.call.op), " matches it"));
+    break;
+  }
+  return verdict;
+}
+
+}  // namespace rollcall

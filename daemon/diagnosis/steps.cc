@@ -1,0 +1,57 @@
+#include "daemon/diagnosis/steps.h"
+
+#include <algorithm>
+#include <map>
+#include <string>
+#include <tuple>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "daemon/model/progress.h"
+#include "daemon/words/terms.h"
+
+namespace rollcall {
+namespace {
+
+using Step = std::pair<int64_t, std::string>;  // with its phase
+
+// The step that most of these are in; the later one of two.
+Step MostOf(const JobState& job, const std::vector<int32_t>& processes) {
+  std::map<Step, int> ranks;
+  for (const int32_t process : processes) {
+    const Process* known = ProcessOf(job, process);
+    if (known != nullptr && known->step >= 0) ++ranks[{known->step, known->phase}];
+  }
+  Step most = {-1, ""};
+  int in_it = 0;
+  for (const auto& [step, count] : ranks) {
+    if (count < in_it) continue;
+    most = step;
+    in_it = count;
+  }
+  return most;
+}
+
+}  // namespace
+
+void AddSteps(const JobState& job, Verdict* verdict) {
+  std::tie(verdict->step, verdict->phase) = MostOf(job, verdict->waiting_processes);
+  std::map<Step, std::vector<int32_t>> elsewhere;
+  for (Culprit& culprit : verdict->culprits) {
+    const Process* process = ProcessOf(job, culprit.process);
+    if (process == nullptr) continue;
+    culprit.step = process->step;
+    culprit.phase = process->phase;
+    const Step step = {culprit.step, culprit.phase};
+    if (culprit.step >= 0 && verdict->step >= 0 && step != Step(verdict->step, verdict->phase)) {
+      elsewhere[step].push_back(culprit.rank);
+    }
+  }
+  for (const auto& [step, ranks] : elsewhere) {
+    verdict->evidence.push_back(
+        absl::StrCat(RanksInWords(ranks), ": in ", StepInWords(step.first, step.second),
+                     ", the waiting in ", StepInWords(verdict->step, verdict->phase)));
+  }
+}
+
+}  // namespace rollcall

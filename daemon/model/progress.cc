@@ -1,0 +1,266 @@
+#include "daemon/model/progress.h"
+
+#include <algorithm>
+
+namespace rollcall {
+namespace {
+
+constexpr uint8_t kSuccess = 0;      // ncclSuccess
+constexpr int32_t kRemoteError = 6;  // ncclRemoteError
+constexpr uint8_t kInProgress = 7;   // ncclInProgress: a non-blocking communicator
+
+// The host stands in a call on `comm`: is it a collective, or a group that ends
+// in one? Creating children and tearing down are other waits.
+bool HostIsInCollective(const JobState& job, const Communicator& comm, const Member& member) {
+  const Process* process = ProcessOf(job, member.process);
+  if (process != nullptr) {
+    for (const BlockedCall& blocked : process->blocked) {
+      const CallKind kind = KindOf(blocked.op);
+      if (kind == CallKind::kGroup) continue;
+      if (blocked.communicator == comm.id) {
+        return kind == CallKind::kCollective || kind == CallKind::kHostWait;
+      }
+    }
+  }
+  return !LastCallIsP2p(member);
+}
+
+std::optional<Wait> WaitByMarkers(const Member& member) {
+  if (member.finished >= member.entered || member.started <= member.finished) return std::nullopt;
+  // 0: the call is in a group that has not ended, so it has not begun.
+  if (member.waiting_since_ns == 0) return std::nullopt;
+  return Wait{member.Awaits(), member.waiting_since_ns, Evidence::kShown};
+}
+
+std::optional<Wait> WaitByHost(const JobState& job, const Communicator& comm,
+                               const Member& member) {
+  if (member.has_markers && member.finished >= member.entered) return std::nullopt;
+  if (member.host_blocked_since_ns != 0 && HostIsInCollective(job, comm, member)) {
+    const uint64_t call = member.has_markers ? member.Awaits() : member.entered - 1;
+    return Wait{call, member.host_blocked_since_ns, Evidence::kShown};
+  }
+  if (member.has_markers || LastCallIsP2p(member)) return std::nullopt;
+  if (member.host_waits_since_ns != 0) {
+    return Wait{member.entered - 1, member.host_waits_since_ns, Evidence::kInferred};
+  }
+  const Process* process = ProcessOf(job, member.process);
+  const int64_t since = process == nullptr ? 0 : GpuWaitSince(*process);
+  if (since == 0) return std::nullopt;
+  return Wait{member.entered - 1, since, Evidence::kIndirect};
+}
+
+bool CanWait(const JobState& job, const Member& member) {
+  if (member.entered == 0 || HowProcessEnded(job, member.process) != Gone::kNo) return false;
+  return member.state == MemberState::kReady || member.state == MemberState::kFinalizing;
+}
+
+}  // namespace
+
+int64_t GpuWaitSince(const Process& process) {
+  int64_t since = 0;
+  for (const BlockedCall& blocked : process.blocked) {
+    if (KindOf(blocked.op) != CallKind::kWait) continue;
+    if (since == 0 || blocked.since_ns < since) since = blocked.since_ns;
+  }
+  return since;
+}
+
+bool IsAccepted(const CallRecord& record) {
+  return record.result == kSuccess || record.result == kInProgress;
+}
+
+bool Happens(const CallRecord& record) { return IsAccepted(record) && !record.captured; }
+
+bool TakesPosition(const CallRecord& record) {
+  return KindOf(record.args.op) != CallKind::kP2p && Happens(record);
+}
+
+bool Overlap(const CallRecord& first, const CallRecord& second) {
+  if (first.thread == second.thread || first.entered_ns == 0) return false;
+  if (first.returned_ns == 0) return first.group == 0;
+  return first.returned_ns > second.entered_ns;
+}
+
+int64_t WaitsSince(const Member& member) {
+  const auto earliest = [](int64_t a, int64_t b) {
+    return a == 0 || b == 0 ? std::max(a, b) : std::min(a, b);
+  };
+  int64_t since = earliest(member.waiting_since_ns, member.p2p_waiting_since_ns);
+  since = earliest(since, member.host_blocked_since_ns);
+  since = earliest(since, member.host_waits_since_ns);
+  return member.state == MemberState::kInitializing ? earliest(since, member.init_entered_ns)
+                                                    : since;
+}
+
+uint8_t SizeClass(uint64_t count) {
+  uint8_t digits = 0;
+  for (; count != 0; count >>= 1) ++digits;
+  return digits;
+}
+
+bool LastCallIsP2p(const Member& member) {
+  if (member.records.empty()) return member.p2p_entered > member.p2p_returned;
+  return KindOf(member.records.back().args.op) == CallKind::kP2p;
+}
+
+const Process* ProcessOf(const JobState& job, int32_t process) {
+  if (process < 0 || static_cast<size_t>(process) >= job.processes.size()) return nullptr;
+  return &job.processes[process];
+}
+
+int32_t PublicRank(const JobState& job, int32_t process, int32_t rank) {
+  const Process* known = ProcessOf(job, process);
+  return known != nullptr && known->global_rank >= 0 ? known->global_rank : rank;
+}
+
+Gone HowProcessEnded(const JobState& job, int32_t process) {
+  const Process* known = ProcessOf(job, process);
+  if (known == nullptr) return Gone::kNo;
+  if (known->liveness == Liveness::kDied) return Gone::kDied;
+  return known->liveness == Liveness::kExited ? Gone::kLeft : Gone::kNo;
+}
+
+bool HasFailed(const JobState& job, const Member& member) {
+  const Process* known = ProcessOf(job, member.process);
+  if (known == nullptr || known->error.empty()) return false;
+  // Interactive programs print an exception and go on.
+  return member.records.empty() || member.records.back().entered_ns <= known->error_ns;
+}
+
+Gone HowGone(const JobState& job, const Member& member) {
+  const Gone gone = HowProcessEnded(job, member.process);
+  if (gone != Gone::kNo) return gone;
+  if (HasFailed(job, member)) return Gone::kLeft;
+  switch (member.state) {
+    case MemberState::kFinalizing:
+    case MemberState::kFinalized:
+    case MemberState::kDestroyed:
+    case MemberState::kAborted:
+    case MemberState::kRevoked:
+      return Gone::kLeft;
+    case MemberState::kInitializing:
+    case MemberState::kReady:
+    case MemberState::kFailed:
+      break;
+  }
+  return Gone::kNo;
+}
+
+int64_t GoneSince(const JobState& job, const Member& member) {
+  if (HasFailed(job, member)) return ProcessOf(job, member.process)->error_ns;
+  if (HowProcessEnded(job, member.process) != Gone::kNo) {
+    return ProcessOf(job, member.process)->ended_ns;
+  }
+  return member.state_since_ns;
+}
+
+const AgentState* AgentOf(const JobState& job, int32_t process) {
+  const Process* known = ProcessOf(job, process);
+  if (known == nullptr || known->agent < 0) return nullptr;
+  const auto agent = static_cast<size_t>(known->agent);
+  return agent < job.agents.size() ? &job.agents[agent] : nullptr;
+}
+
+bool IsStale(const JobState& job, int32_t process) {
+  const AgentState* agent = AgentOf(job, process);
+  if (agent == nullptr || !agent->stale || agent->silent) return false;
+  return HowProcessEnded(job, process) == Gone::kNo;
+}
+
+bool IsHeard(const JobState& job, int32_t process) {
+  const Process* known = ProcessOf(job, process);
+  return known == nullptr || (known->liveness != Liveness::kSilent && !IsStale(job, process));
+}
+
+int64_t CountsFrom(const JobState& job, int32_t process) {
+  const AgentState* agent = AgentOf(job, process);
+  return agent == nullptr ? job.counts_from_ns
+                          : std::max(job.counts_from_ns, agent->counts_from_ns);
+}
+
+bool IsFresh(const JobState& job, int32_t process) {
+  const Process* known = ProcessOf(job, process);
+  if (known == nullptr || !IsHeard(job, process)) return false;
+  return job.offline || known->liveness != Liveness::kUnknown;
+}
+
+bool InRange(const Communicator& comm, int32_t rank) {
+  return rank >= 0 && rank < comm.size && comm.size <= kMaxRanks;
+}
+
+std::vector<int32_t> UnknownRanks(const Communicator& comm) {
+  std::vector<int32_t> unknown;
+  if (comm.size > kMaxRanks || comm.members.size() >= static_cast<size_t>(comm.size)) {
+    return unknown;
+  }
+  for (int32_t rank = 0; rank < comm.size; ++rank) {
+    if (comm.members.count(rank) == 0) unknown.push_back(rank);
+  }
+  return unknown;
+}
+
+std::optional<Wait> WaitOf(const JobState& job, const Communicator& comm, const Member& member) {
+  if (!CanWait(job, member)) return std::nullopt;
+  std::optional<Wait> wait;
+  if (member.has_markers) wait = WaitByMarkers(member);
+  if (!wait) wait = WaitByHost(job, comm, member);
+  if (wait && wait->evidence == Evidence::kShown && !IsFresh(job, member.process)) {
+    wait->evidence = Evidence::kInferred;
+  }
+  return wait;
+}
+
+std::vector<Waiter> WaitersOf(const JobState& job, const Communicator& comm) {
+  std::vector<Waiter> waiters;
+  for (const auto& [rank, member] : comm.members) {
+    if (!InRange(comm, rank)) continue;
+    const std::optional<Wait> wait = WaitOf(job, comm, member);
+    if (wait) waiters.push_back({rank, member.process, *wait});
+  }
+  return waiters;
+}
+
+bool HasFormed(const Communicator& comm) {
+  return std::any_of(comm.members.begin(), comm.members.end(), [](const auto& entry) {
+    return entry.second.state != MemberState::kInitializing &&
+           entry.second.state != MemberState::kFailed;
+  });
+}
+
+const CallRecord* FindCollective(const Member& member, uint64_t position) {
+  // Positions never fall along the records; failed calls and p2p share theirs
+  // with the collective that follows.
+  auto it = std::lower_bound(
+      member.records.begin(), member.records.end(), position,
+      [](const CallRecord& record, uint64_t wanted) { return record.position < wanted; });
+  for (; it != member.records.end() && it->position == position; ++it) {
+    if (TakesPosition(*it)) return &*it;
+  }
+  return nullptr;
+}
+
+CallArgs CallAtNewest(const Member& member) {
+  const CallRecord* record =
+      member.entered == 0 ? nullptr : FindCollective(member, member.entered - 1);
+  return record == nullptr ? CallArgs() : record->args;
+}
+
+bool IsRemoteError(int32_t code) { return code == kRemoteError; }
+
+bool HasMovedPast(const JobState& job, uint64_t communicator, uint64_t position) {
+  const auto found = job.communicators.find(communicator);
+  if (found == job.communicators.end()) return true;
+  for (const auto& [rank, member] : found->second.members) {
+    if (member.entered <= position) return false;
+    const std::optional<Wait> wait = WaitOf(job, found->second, member);
+    if (wait && wait->evidence != Evidence::kIndirect && wait->call <= position) return false;
+    if (HowGone(job, member) == Gone::kLeft) continue;
+    // Without markers nothing but a later call shows that the GPU went on.
+    if (member.has_markers ? member.finished <= position : member.entered <= position + 1) {
+      return false;
+    }
+  }
+  return true;
+}
+
+}  // namespace rollcall

@@ -1,0 +1,224 @@
+#include "daemon/report/incident_words.h"
+
+#include <algorithm>
+#include <map>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "absl/time/time.h"
+#include "daemon/words/terms.h"
+
+namespace rollcall {
+namespace {
+
+constexpr int64_t kSecond = 1'000'000'000;
+constexpr char kNoCommunicator[] = "0000000000000000";
+constexpr size_t kMostPlaces = 4;  // on one line
+
+absl::Time ToTime(const google::protobuf::Timestamp& time) {
+  return absl::FromUnixSeconds(time.seconds()) + absl::Nanoseconds(time.nanos());
+}
+
+void Add(const std::string& name, const std::string& value, Facts* facts) {
+  if (!value.empty()) facts->emplace_back(name, value);
+}
+
+std::string WaitingInWords(const v1::Verdict& v) {
+  if (v.waiting_ranks().empty()) return "";
+  return absl::StrCat(
+      RanksInWords({v.waiting_ranks().begin(), v.waiting_ranks().end()}), " (",
+      v.waiting_ranks_size(), "), for ",
+      DurationInWords(static_cast<int64_t>(v.waited_seconds() * static_cast<double>(kSecond))));
+}
+
+std::string CommunicatorInWords(const v1::CommunicatorRef& comm) {
+  const std::string name = comm.name().empty() ? "" : absl::StrCat("\"", comm.name(), "\", ");
+  return absl::StrCat(name, comm.id(), ", ", comm.size(), " ranks");
+}
+
+}  // namespace
+
+std::string TimeInWords(const google::protobuf::Timestamp& time) {
+  if (time.seconds() == 0) return "";
+  return absl::FormatTime("%Y-%m-%d %H:%M:%S UTC", ToTime(time), absl::UTCTimeZone());
+}
+
+std::string TimeForName(const google::protobuf::Timestamp& time) {
+  return absl::FormatTime("%Y%m%dT%H%M%SZ", ToTime(time), absl::UTCTimeZone());
+}
+
+std::string PlaceInWords(const std::string& at) { return at.substr(at.rfind('/') + 1); }
+
+std::string WaitingPlacesInWords(const v1::Verdict& v) {
+  std::vector<std::string> places;
+  for (const v1::Place& place : v.waiting_at()) {
+    places.push_back(absl::StrCat(RanksInWords({place.ranks().begin(), place.ranks().end()}),
+                                  " at ", PlaceInWords(place.at())));
+  }
+  return absl::StrJoin(places, "; ");
+}
+
+std::string PlacesInWords(const v1::Verdict& v) {
+  std::map<std::string, std::vector<int32_t>> ranks;
+  for (const v1::Culprit& culprit : v.culprits()) {
+    if (!culprit.at().empty()) ranks[culprit.at()].push_back(culprit.rank());
+  }
+  std::vector<std::string> places;
+  for (const auto& [at, here] : ranks) {
+    if (places.size() == kMostPlaces) break;
+    places.push_back(absl::StrCat(RanksInWords(here), " at ", PlaceInWords(at)));
+  }
+  const std::string waiting = WaitingPlacesInWords(v);
+  if (!waiting.empty()) places.push_back(waiting);
+  return absl::StrJoin(places, "; ");
+}
+
+std::string CulpritInWords(const v1::Culprit& culprit) {
+  std::vector<std::string> parts = {absl::StrCat("rank ", culprit.rank())};
+  if (!culprit.host().empty()) parts.push_back(culprit.host());
+  if (culprit.pid() != 0) parts.push_back(absl::StrCat("pid ", culprit.pid()));
+  if (culprit.device() >= 0) parts.push_back(absl::StrCat("GPU ", culprit.device()));
+  if (culprit.has_step()) {
+    parts.push_back(StepInWords(static_cast<int64_t>(culprit.step()), culprit.phase()));
+  }
+  if (culprit.has_call()) parts.push_back(absl::StrCat("called ", CallInWords(culprit.call())));
+  if (!culprit.error().empty()) {
+    parts.push_back(absl::StrCat("failed with ", culprit.error()));
+  } else if (!culprit.at().empty()) {
+    parts.push_back(absl::StrCat("at ", PlaceInWords(culprit.at())));
+  }
+  return absl::StrJoin(parts, ", ");
+}
+
+std::string CallInWords(const v1::Call& call) {
+  std::vector<std::string> args;
+  if (!call.dtype().empty()) {
+    const std::string told = absl::StrCat(
+        call.logical(), call.logical().empty() || call.shape().empty() ? "" : " ", call.shape());
+    args.push_back(absl::StrFormat("%s x %.0f%s%s", call.dtype(), call.count(),
+                                   told.empty() ? "" : " as ", told));
+  } else if (call.count() > 0) {
+    args.push_back(absl::StrFormat("%.0f bytes", call.count()));  // MPI's
+  }
+  if (!call.reduction().empty()) args.push_back(call.reduction());
+  if (call.root() >= 0) args.push_back(absl::StrCat("root ", call.root()));
+  const std::string name = call.operation().empty() ? "a call" : call.operation();
+  return args.empty() ? name : absl::StrCat(name, "(", absl::StrJoin(args, ", "), ")");
+}
+
+std::string CodeInWords(const v1::Call& call) { return PlaceInWords(call.code()); }
+
+std::string StackTitle(const v1::ProcessStack& stack) {
+  std::vector<std::string> parts = {absl::StrCat("rank ", stack.rank())};
+  if (!stack.host().empty()) parts.push_back(stack.host());
+  parts.push_back(absl::StrCat("pid ", stack.pid()));
+  if (stack.culprit()) parts.push_back("culprit");
+  const std::string time = TimeInWords(stack.taken_at());
+  if (!time.empty()) parts.push_back(absl::StrCat("taken ", time));
+  if (stack.cpu_seconds() > 0) {
+    parts.push_back(absl::StrFormat("%.2f s of CPU time by then", stack.cpu_seconds()));
+  }
+  return absl::StrJoin(parts, ", ");
+}
+
+std::string ThreadTitle(const v1::ThreadStack& thread) {
+  std::string title = absl::StrCat("thread ", thread.tid());
+  if (!thread.name().empty()) absl::StrAppend(&title, " \"", thread.name(), "\"");
+  if (!thread.state().empty()) absl::StrAppend(&title, ", state ", thread.state());
+  if (!thread.wait_channel().empty()) absl::StrAppend(&title, ", in ", thread.wait_channel());
+  if (!thread.python_lock().empty()) {
+    absl::StrAppend(&title, ", ", thread.python_lock(),
+                    thread.python_lock() == "waits" ? " for" : "", " Python's lock (GIL)");
+  }
+  return title;
+}
+
+std::string FrameInWords(const v1::Frame& frame, int number) {
+  std::string text = absl::StrFormat("#%-2d %s", number,
+                                     frame.function().empty() ? frame.address() : frame.function());
+  if (!frame.file().empty()) {
+    absl::StrAppend(&text, "  ", frame.file());
+    if (frame.line() > 0) absl::StrAppend(&text, ":", frame.line());
+  }
+  if (frame.python()) absl::StrAppend(&text, "  [Python]");
+  if (!frame.module().empty()) absl::StrAppend(&text, "  (", frame.module(), ")");
+  return text;
+}
+
+std::vector<const v1::ProcessStack*> StacksInOrder(const v1::Incident& incident) {
+  std::vector<const v1::ProcessStack*> stacks;
+  for (const v1::ProcessStack& stack : incident.stacks()) stacks.push_back(&stack);
+  std::stable_sort(stacks.begin(), stacks.end(),
+                   [](const v1::ProcessStack* a, const v1::ProcessStack* b) {
+                     return a->culprit() > b->culprit();
+                   });
+  return stacks;
+}
+
+Facts FactsOf(const v1::Verdict& v) {
+  Facts facts;
+  Add("cause", v.cause(), &facts);
+  Add("certainty", v.certainty(), &facts);
+  // Before NCCL there is neither.
+  if (v.communicator().id() != kNoCommunicator) {
+    Add("communicator", CommunicatorInWords(v.communicator()), &facts);
+    Add("call", absl::StrFormat("#%.0f, %s", v.call().position(), CallInWords(v.call())), &facts);
+  }
+  Add("differs in", absl::StrJoin(v.mismatched_fields(), ", "), &facts);
+  Add("waiting", WaitingInWords(v), &facts);
+  Add("where", WaitingPlacesInWords(v), &facts);
+  return facts;
+}
+
+Facts FactsOf(const v1::Incident& incident) {
+  Facts facts;
+  Add("incident", incident.id(), &facts);
+  Add("job", incident.job(), &facts);
+  Add("state", incident.state(), &facts);
+  Add("opened", TimeInWords(incident.opened_at()), &facts);
+  Add("confirmed", TimeInWords(incident.confirmed_at()), &facts);
+  Add("closed", TimeInWords(incident.closed_at()), &facts);
+  Add("report", incident.report_path(), &facts);
+  Add(incident.report_path().empty() ? "report" : "note", incident.report_note(), &facts);
+  Add("rollcall", incident.rollcall_version(), &facts);
+  return facts;
+}
+
+std::vector<std::string> HistoryLines(const v1::Verdict& verdict) {
+  std::vector<std::string> lines;
+  const auto side = [](bool has, const v1::Call& call) {
+    return has ? absl::StrFormat("#%.0f %s", call.position(), CallInWords(call)) : "-";
+  };
+  for (const v1::AlignedCall& line : verdict.histories()) {
+    lines.push_back(absl::StrFormat("%s %-44s %s", line.differs() ? ">" : " ",
+                                    side(line.has_others(), line.others()),
+                                    side(line.has_culprits(), line.culprits())));
+    const std::string others = CodeInWords(line.others());
+    const std::string culprits = CodeInWords(line.culprits());
+    if (others.empty() && culprits.empty()) continue;
+    lines.push_back(absl::StrFormat("    %-44s   %s", others, culprits));
+  }
+  return lines;
+}
+
+std::vector<std::string> ChainLines(const v1::Verdict& verdict) {
+  std::vector<std::string> lines;
+  for (const v1::WaitEdge& edge : verdict.chain()) {
+    const std::vector<int32_t> from(edge.from().begin(), edge.from().end());
+    const std::vector<int32_t> to(edge.to().begin(), edge.to().end());
+    const bool nobody = to.empty();
+    lines.push_back(absl::StrCat(
+        RanksInWords(from), from.size() == 1 ? " waits" : " wait", " in ",
+        absl::StrFormat("#%.0f %s", edge.call().position(), CallInWords(edge.call())), " on ",
+        CommunicatorInWords(edge.communicator()), nobody ? "" : " for " + RanksInWords(to)));
+  }
+  return lines;
+}
+
+std::string Headline(const v1::Incident& incident) {
+  if (incident.verdicts().empty()) return "nothing was found";
+  return incident.verdicts(0).summary();
+}
+
+}  // namespace rollcall

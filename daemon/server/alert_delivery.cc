@@ -1,0 +1,143 @@
+#include "daemon/server/alert_delivery.h"
+
+#include <fcntl.h>
+#include <httplib.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <thread>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+
+extern char** environ;
+
+namespace rollcall {
+namespace {
+
+constexpr std::chrono::milliseconds kLookAgain{10};
+constexpr size_t kPipeHolds = 60'000;  // bytes, without a reader
+
+// "https://host:1/a/b" to "https://host:1" and "/a/b".
+std::pair<std::string, std::string> SplitUrl(const std::string& url) {
+  const size_t scheme = url.find("://");
+  const size_t path = scheme == std::string::npos ? std::string::npos : url.find('/', scheme + 3);
+  if (path == std::string::npos) return {url, "/"};
+  return {url.substr(0, path), url.substr(path)};
+}
+
+// Shuts the client's connection when its time is over: the client's own limits begin anew with each
+// byte that it receives.
+class Watchdog {
+ public:
+  Watchdog(httplib::Client* client, Cancellation* cancellation)
+      : thread_([this, client, cancellation] {
+          const auto deadline = std::chrono::steady_clock::now() + kDeliverWithin;
+          while (!ended_.WaitFor(kLookAgain)) {
+            const bool is_late = std::chrono::steady_clock::now() > deadline;
+            if (is_late || cancellation->WaitFor(std::chrono::milliseconds(0))) client->stop();
+          }
+        }) {}
+  ~Watchdog() {
+    ended_.Cancel();
+    thread_.join();
+  }
+  Watchdog(const Watchdog&) = delete;
+  Watchdog& operator=(const Watchdog&) = delete;
+
+ private:
+  Cancellation ended_;
+  std::thread thread_;
+};
+
+absl::Status StatusOf(const httplib::Result& result) {
+  if (!result) return absl::UnavailableError(httplib::to_string(result.error()));
+  if (result->status >= 200 && result->status < 300) return absl::OkStatus();
+  const std::string problem = absl::StrCat("it answered ", result->status);
+  // What it will never take needs no second try, but for "too many".
+  const bool refused = result->status >= 400 && result->status < 500 && result->status != 429 &&
+                       result->status != 408;
+  return refused ? absl::InvalidArgumentError(problem) : absl::UnavailableError(problem);
+}
+
+// In a process group of its own, so that all of it can be killed. -1: it could not be started.
+pid_t Spawn(const std::string& command, int input) {
+  posix_spawn_file_actions_t actions;
+  posix_spawn_file_actions_init(&actions);
+  posix_spawn_file_actions_adddup2(&actions, input, STDIN_FILENO);
+  posix_spawnattr_t attributes;
+  posix_spawnattr_init(&attributes);
+  sigset_t none;
+  sigemptyset(&none);
+  posix_spawnattr_setsigmask(&attributes, &none);
+  posix_spawnattr_setpgroup(&attributes, 0);
+  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETPGROUP);
+  std::string shell = "/bin/sh", option = "-c", text = command;
+  char* arguments[] = {shell.data(), option.data(), text.data(), nullptr};
+  pid_t child = -1;
+  const int failed = posix_spawn(&child, "/bin/sh", &actions, &attributes, arguments, environ);
+  posix_spawn_file_actions_destroy(&actions);
+  posix_spawnattr_destroy(&attributes);
+  return failed == 0 ? child : -1;
+}
+
+absl::Status WaitForCommand(pid_t child, Cancellation* cancellation) {
+  const auto deadline = std::chrono::steady_clock::now() + kDeliverWithin;
+  int status = 0;
+  bool is_cancelled = false;
+  while (!is_cancelled && std::chrono::steady_clock::now() < deadline) {
+    const pid_t ended = waitpid(child, &status, WNOHANG);
+    if (ended == child) {
+      return WIFEXITED(status) && WEXITSTATUS(status) == 0
+                 ? absl::OkStatus()
+                 : absl::UnavailableError(absl::StrCat("the command failed, status ", status));
+    }
+    // Somebody else has collected it: `rollcall run` collects all children.
+    if (ended < 0) return absl::OkStatus();
+    is_cancelled = cancellation->WaitFor(kLookAgain);
+  }
+  kill(-child, SIGKILL);
+  waitpid(child, &status, 0);
+  return absl::UnavailableError(
+      is_cancelled ? "the command was killed, for the daemon stops"
+                   : absl::StrCat("the command ran longer than ", kDeliverWithin.count(), " s"));
+}
+
+}  // namespace
+
+absl::Status PostAlert(const std::string& url, const std::string& body,
+                       Cancellation* cancellation) {
+  const auto [origin, path] = SplitUrl(url);
+  if (!absl::StartsWith(origin, "http://") && !absl::StartsWith(origin, "https://")) {
+    return absl::InvalidArgumentError("its address begins neither with http:// nor with https://");
+  }
+  httplib::Client client(origin);
+  client.set_connection_timeout(kDeliverWithin);
+  client.set_read_timeout(kDeliverWithin);
+  client.set_write_timeout(kDeliverWithin);
+  const Watchdog watchdog(&client, cancellation);
+  return StatusOf(client.Post(path, body, "application/json"));
+}
+
+absl::Status RunAlertCommand(const std::string& command, const std::string& body,
+                             uint64_t open_files, Cancellation* cancellation) {
+  int ends[2];
+  if (pipe2(ends, O_CLOEXEC) != 0) return absl::UnavailableError("no pipe");
+  const std::string limited =
+      open_files == 0 ? command : absl::StrCat("ulimit -S -n ", open_files, "\n", command);
+  const pid_t child = Spawn(limited, ends[0]);
+  close(ends[0]);
+  // A body is some kilobytes, so it fits the pipe; SIGPIPE is ignored by whoever runs a daemon.
+  if (child > 0 && write(ends[1], body.data(), std::min(body.size(), kPipeHolds)) < 0) {
+    // A command that reads nothing is no failure.
+  }
+  close(ends[1]);
+  if (child < 0) return absl::UnavailableError("the command could not be started");
+  return WaitForCommand(child, cancellation);
+}
+
+}  // namespace rollcall

@@ -1,0 +1,19 @@
+#include "daemon/server/call_rate.h"
+
+#include <algorithm>
+
+namespace rollcall {
+
+void CallRate::Note(int64_t now_ns, uint64_t calls, int32_t ranks) {
+  if (last_ns_ != 0 && now_ns > last_ns_) {
+    // Ranks that are forgotten take their calls with them.
+    const uint64_t made = calls > last_calls_ ? calls - last_calls_ : 0;
+    const double seconds = static_cast<double>(now_ns - last_ns_) / 1e9;
+    history_.push_back(static_cast<double>(made) / seconds / std::max(ranks, 1));
+    if (history_.size() > kKept) history_.pop_front();
+  }
+  last_ns_ = now_ns;
+  last_calls_ = calls;
+}
+
+}  // namespace rollcall

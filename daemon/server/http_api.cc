@@ -1,0 +1,183 @@
+#include "daemon/server/http_api.h"
+
+#include <google/protobuf/util/json_util.h>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/time/time.h"
+#include "daemon/server/daemon.h"
+
+namespace rollcall {
+namespace {
+
+constexpr int kMostStacksAtOnce = 256;
+
+std::string ToJson(const google::protobuf::Message& message) {
+  google::protobuf::util::JsonPrintOptions options;
+  options.preserve_proto_field_names = true;
+  options.always_print_primitive_fields = true;
+  std::string json;
+  return google::protobuf::util::MessageToJsonString(message, &json, options).ok() ? json : "{}";
+}
+
+template <typename Message>
+absl::StatusOr<std::string> ToJson(const absl::StatusOr<Message>& message) {
+  if (!message.ok()) return message.status();
+  return ToJson(static_cast<const google::protobuf::Message&>(*message));
+}
+
+// "0,3-5": ranks. "" for none.
+absl::StatusOr<std::vector<int32_t>> ParseRanks(const std::string& text) {
+  std::vector<int32_t> ranks;
+  for (const absl::string_view part : absl::StrSplit(text, ',', absl::SkipEmpty())) {
+    const std::vector<absl::string_view> ends = absl::StrSplit(part, absl::MaxSplits('-', 1));
+    int32_t first = 0, last = 0;
+    if (!absl::SimpleAtoi(ends.front(), &first) || !absl::SimpleAtoi(ends.back(), &last) ||
+        first < 0 || last < first || last - first > 1 << 18) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("ranks are numbers and ranges, as in 0,3-5; not \"", part, "\""));
+    }
+    for (int32_t rank = first; rank <= last; ++rank) ranks.push_back(rank);
+  }
+  return ranks;
+}
+
+template <typename Repeated>
+absl::Status AddRanks(const QueryParameters& parameters, Repeated* ranks) {
+  const auto parsed = ParseRanks(parameters.Get("ranks"));
+  if (!parsed.ok()) return parsed.status();
+  for (const int32_t rank : *parsed) ranks->Add(rank);
+  return absl::OkStatus();
+}
+
+template <typename Set>
+absl::Status SetTime(const QueryParameters& parameters, const char* name, Set set) {
+  const std::string text = parameters.Get(name);
+  if (text.empty()) return absl::OkStatus();
+  absl::Time time;
+  std::string problem;
+  if (!absl::ParseTime(absl::RFC3339_full, text, &time, &problem)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(name, " is a time like 2026-11-20T00:00:00Z; not \"", text, "\""));
+  }
+  set()->set_seconds(absl::ToUnixSeconds(time));
+  return absl::OkStatus();
+}
+
+// Several numbers, the first problem among them.
+absl::Status SetPage(const QueryParameters& parameters, int* limit, int* offset) {
+  const auto wanted = parameters.Number("limit", 0), first = parameters.Number("offset", 0);
+  if (!wanted.ok()) return wanted.status();
+  if (!first.ok()) return first.status();
+  *limit = *wanted;
+  *offset = *first;
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::string> Status(Daemon* daemon, const QueryParameters& parameters) {
+  return ToJson(daemon->GetStatus(parameters.Get("job")));
+}
+
+absl::StatusOr<std::string> Jobs(Daemon* daemon, const QueryParameters&) {
+  v1::StatusResponse status = daemon->GetStatus("");
+  for (v1::JobStatus& job : *status.mutable_jobs()) job.clear_communicators();
+  return ToJson(status);
+}
+
+absl::StatusOr<std::string> Job(Daemon* daemon, const QueryParameters& parameters) {
+  return ToJson(daemon->GetJob(parameters.Get("job")));
+}
+
+absl::StatusOr<std::string> Calls(Daemon* daemon, const QueryParameters& parameters) {
+  v1::CallsRequest request;
+  request.set_job(parameters.Get("job"));
+  absl::Status status = AddRanks(parameters, request.mutable_ranks());
+  const auto limit = parameters.Number("limit", 0);
+  status.Update(limit.status());
+  if (!status.ok()) return status;
+  request.set_limit(*limit);
+  return ToJson(daemon->GetCalls(request));
+}
+
+absl::StatusOr<std::string> Processes(Daemon* daemon, const QueryParameters& parameters) {
+  v1::ProcessesRequest request;
+  request.set_job(parameters.Get("job"));
+  request.set_host(parameters.Get("host"));
+  int limit = 0, offset = 0;
+  absl::Status status = AddRanks(parameters, request.mutable_ranks());
+  status.Update(SetPage(parameters, &limit, &offset));
+  if (!status.ok()) return status;
+  request.set_limit(limit);
+  request.set_offset(offset);
+  return ToJson(daemon->ListProcesses(request));
+}
+
+absl::StatusOr<std::string> Incidents(Daemon* daemon, const QueryParameters& parameters) {
+  v1::ListIncidentsRequest request;
+  request.set_job(parameters.Get("job"));
+  request.set_host(parameters.Get("host"));
+  request.set_cause(parameters.Get("cause"));
+  int limit = 0, offset = 0;
+  absl::Status status = SetPage(parameters, &limit, &offset);
+  status.Update(SetTime(parameters, "from", [&] { return request.mutable_from(); }));
+  status.Update(SetTime(parameters, "until", [&] { return request.mutable_until(); }));
+  if (!status.ok()) return status;
+  request.set_limit(limit);
+  request.set_offset(offset);
+  return ToJson(daemon->ListIncidents(request));
+}
+
+absl::StatusOr<std::string> OneIncident(Daemon* daemon, const QueryParameters& parameters) {
+  return ToJson(daemon->GetIncident(parameters.Get("id")));
+}
+
+absl::StatusOr<std::string> Stacks(Daemon* daemon, const QueryParameters& parameters) {
+  v1::TakeStacksRequest request;
+  request.set_job(parameters.Get("job"));
+  absl::Status status = AddRanks(parameters, request.mutable_ranks());
+  for (const std::string& host : parameters.All("host")) request.add_hosts(host);
+  if (status.ok() && (request.ranks().empty() || request.ranks_size() > kMostStacksAtOnce)) {
+    status = absl::InvalidArgumentError(
+        absl::StrCat("name 1 to ", kMostStacksAtOnce, " ranks: ranks=0,3-5"));
+  }
+  if (!status.ok()) return status;
+  return ToJson(daemon->GetStacks(request));
+}
+
+}  // namespace
+
+const std::vector<ApiRoute> kApiRoutes = {
+    {"/api/v1/status", &Status, "job", false},
+    {"/api/v1/jobs", &Jobs, "", false},
+    {"/api/v1/job", &Job, "job", false},
+    {"/api/v1/calls", &Calls, "job", false},
+    {"/api/v1/processes", &Processes, "job", false},
+    {"/api/v1/incidents", &Incidents, "", false},
+    {"/api/v1/incident", &OneIncident, "", false},
+    {"/api/v1/stacks", &Stacks, "", true},
+};
+
+std::string QueryParameters::Get(const std::string& name) const {
+  for (const auto& [known, value] : values_) {
+    if (known == name) return value;
+  }
+  return "";
+}
+
+std::vector<std::string> QueryParameters::All(const std::string& name) const {
+  std::vector<std::string> all;
+  for (const auto& [known, value] : values_) {
+    if (known == name) all.push_back(value);
+  }
+  return all;
+}
+
+absl::StatusOr<int> QueryParameters::Number(const std::string& name, int otherwise) const {
+  const std::string text = Get(name);
+  int number = otherwise;
+  if (text.empty() || absl::SimpleAtoi(text, &number)) return number;
+  return absl::InvalidArgumentError(absl::StrCat(name, " is a number; not \"", text, "\""));
+}
+
+}  // namespace rollcall

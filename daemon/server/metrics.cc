@@ -1,0 +1,212 @@
+#include "daemon/server/metrics.h"
+
+#include <prometheus/metric_family.h>
+#include <prometheus/text_serializer.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <set>
+#include <sstream>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
+#include "daemon/server/views/job_view.h"
+
+namespace rollcall {
+namespace {
+
+using Labels = std::vector<prometheus::ClientMetric::Label>;
+
+class Families {
+ public:
+  void Gauge(const char* name, const char* help, const Labels& labels, double value) {
+    prometheus::ClientMetric& metric = Add(name, help, prometheus::MetricType::Gauge, labels);
+    metric.gauge.value = value;
+  }
+  // `name` ends in _total.
+  void Counter(const char* name, const char* help, const Labels& labels, double value) {
+    prometheus::ClientMetric& metric = Add(name, help, prometheus::MetricType::Counter, labels);
+    metric.counter.value = value;
+  }
+  const std::vector<prometheus::MetricFamily>& all() const { return families_; }
+
+ private:
+  prometheus::ClientMetric& Add(const char* name, const char* help, prometheus::MetricType type,
+                                const Labels& labels) {
+    const auto [at, fresh] = places_.try_emplace(name, families_.size());
+    if (fresh) families_.push_back({name, help, type, {}});
+    prometheus::ClientMetric& metric = families_[at->second].metric.emplace_back();
+    metric.label = labels;
+    return metric;
+  }
+
+  std::vector<prometheus::MetricFamily> families_;
+  std::map<std::string, size_t> places_;
+};
+
+void AddCommunicator(const std::string& job, const v1::CommunicatorStatus& comm, Families* out) {
+  // Several may have one name.
+  const Labels labels = {{"job", job}, {"communicator", comm.name()}, {"id", comm.id()}};
+  out->Gauge("rollcall_communicator_position_min",
+             "Collectives entered by the rank that has entered fewest", labels,
+             comm.position_min());
+  out->Gauge("rollcall_communicator_position_max",
+             "Collectives entered by the rank that has entered most", labels, comm.position_max());
+  out->Gauge("rollcall_communicator_lagging_ranks", "Ranks that have entered fewest, if some have more",
+             labels, comm.laggards_total());
+  out->Gauge("rollcall_communicator_waiting_ranks", "Ranks that wait in a call", labels,
+             comm.waiting());
+  out->Gauge("rollcall_communicator_longest_wait_seconds", "The longest of these waits", labels,
+             comm.waited_seconds());
+}
+
+void AddJob(const JobMetrics& job, Families* out) {
+  const v1::JobStatus& status = job.status;
+  const Labels labels = {{"job", status.name()}};
+  for (const char* state : {"running", "waiting", "suspected", "hung", "ended"}) {
+    out->Gauge("rollcall_job_state", "1 for the state that the job is in",
+               {{"job", status.name()}, {"state", state}}, status.state() == state ? 1 : 0);
+  }
+  out->Gauge("rollcall_job_ranks", "Ranks of the job", labels, status.ranks());
+  out->Gauge("rollcall_job_processes_alive", "Processes of the job that live", labels,
+             status.processes_alive());
+  out->Gauge("rollcall_job_hosts", "Hosts of the job", labels, status.hosts_size());
+  out->Gauge("rollcall_job_communicators", "Communicators of the job", labels,
+             status.communicators_total());
+  out->Gauge("rollcall_job_calls_per_second", "NCCL calls of an average rank", labels,
+             status.calls_per_second());
+  int waiting = 0;
+  double longest = 0;
+  for (const v1::CommunicatorStatus& comm : status.communicators()) {
+    waiting = std::max(waiting, comm.waiting());
+    longest = std::max(longest, comm.waited_seconds());
+  }
+  out->Gauge("rollcall_job_waiting_ranks", "Ranks that wait, on the communicator where most do",
+             labels, waiting);
+  out->Gauge("rollcall_job_longest_wait_seconds", "The longest wait in a call", labels, longest);
+  out->Counter("rollcall_job_records_lost_total", "Call records overwritten before they were read",
+               labels, static_cast<double>(job.records_lost));
+  for (const auto& [cause, seconds] : job.hung_seconds) {
+    out->Counter("rollcall_job_hung_seconds_total", "Time in confirmed incidents",
+                 {{"job", status.name()}, {"cause", cause}}, seconds);
+  }
+  std::set<std::string> causes;
+  for (const auto& [cause, count] : job.incidents_by_cause) {
+    causes.insert(cause);
+    out->Counter("rollcall_incidents_total", "Confirmed incidents since the daemon's start",
+                 {{"job", status.name()}, {"cause", cause}}, count);
+  }
+  if (!job.open_cause.empty()) {
+    out->Gauge("rollcall_incident_open", "1 while the job has an incident of this cause and state",
+               {{"job", status.name()}, {"cause", job.open_cause}, {"state", status.state()}}, 1);
+  }
+  for (const v1::CommunicatorStatus& comm : status.communicators()) {
+    AddCommunicator(status.name(), comm, out);
+  }
+}
+
+double ResidentBytes() {
+  long pages = 0, resident = 0;
+  if (std::FILE* file = std::fopen("/proc/self/statm", "r")) {
+    if (std::fscanf(file, "%ld %ld", &pages, &resident) != 2) resident = 0;
+    std::fclose(file);
+  }
+  return static_cast<double>(resident) * static_cast<double>(sysconf(_SC_PAGESIZE));
+}
+
+double CpuSeconds() {
+  rusage usage = {};
+  getrusage(RUSAGE_SELF, &usage);
+  const auto seconds = [](const timeval& t) {
+    return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_usec) / 1e6;
+  };
+  return seconds(usage.ru_utime) + seconds(usage.ru_stime);
+}
+
+// What leaves the daemon: whether it does, what waits and what was lost.
+void AddDelivery(const MetricsSnapshot& snapshot, Families* out) {
+  const auto count = [out](const char* name, const char* help, uint64_t value) {
+    out->Counter(name, help, {}, static_cast<double>(value));
+  };
+  const auto now = [out](const char* name, const char* help, uint64_t value) {
+    out->Gauge(name, help, {}, static_cast<double>(value));
+  };
+  count("rollcall_reports_written_total", "Reports written or brought up to date",
+        snapshot.reports.written);
+  count("rollcall_report_errors_total", "Times that a report could not be written",
+        snapshot.reports.failed);
+  count("rollcall_reports_lost_total", "Reports given up", snapshot.reports.lost);
+  now("rollcall_reports_waiting", "Reports that wait to be written", snapshot.reports.waiting);
+  count("rollcall_history_errors_total", "Times that the history could not be written",
+        snapshot.history.failed);
+  count("rollcall_history_lost_total", "Incidents that the history will never have",
+        snapshot.history.lost);
+  now("rollcall_history_waiting", "Incidents that wait to be saved", snapshot.history.waiting);
+  count("rollcall_alerts_sent_total", "Alerts delivered", snapshot.alerts_sent);
+  count("rollcall_alert_errors_total", "Alerts given up or dropped", snapshot.alerts_failed);
+  now("rollcall_alerts_waiting", "Alerts that wait to be delivered", snapshot.alerts_waiting);
+  now("rollcall_http_connections", "Connections to the page", snapshot.http.connections);
+  count("rollcall_http_dropped_total", "Connections to the page that were closed to make room, or "
+        "were too slow", snapshot.http.dropped);
+}
+
+void AddDaemon(const MetricsSnapshot& snapshot, Families* out) {
+  out->Gauge("rollcall_build_info", "1; the release is a label", {{"version", snapshot.version}}, 1);
+  out->Gauge("rollcall_agents_connected", "Agents that are connected", {}, snapshot.agents);
+  out->Counter("rollcall_agent_dropped_ticks_total",
+               "Ticks that agents could not send, for the daemon was out of reach", {},
+               static_cast<double>(snapshot.dropped_agent_ticks));
+  out->Counter("rollcall_daemon_ticks_total", "Looks at all jobs", {},
+               static_cast<double>(snapshot.ticks));
+  out->Counter("rollcall_daemon_tick_seconds_total", "Time that they took", {},
+               snapshot.tick_seconds);
+  AddDelivery(snapshot, out);
+  out->Gauge("process_resident_memory_bytes", "Memory of the daemon", {}, ResidentBytes());
+  out->Counter("process_cpu_seconds_total", "CPU time of the daemon", {}, CpuSeconds());
+}
+
+// The client library writes the older format. They differ in two points that matter: a counter's
+// family is named without its _total, and the text has an end.
+std::string ToOpenMetrics(const std::string& text) {
+  std::string out;
+  for (absl::string_view line : absl::StrSplit(text, '\n', absl::SkipEmpty())) {
+    const std::vector<absl::string_view> words = absl::StrSplit(line, absl::MaxSplits(' ', 3));
+    if (words.size() == 4 && words[0] == "#" && absl::EndsWith(words[2], "_total")) {
+      absl::StrAppend(&out, "# ", words[1], " ", absl::StripSuffix(words[2], "_total"), " ",
+                      words[3], "\n");
+    } else {
+      absl::StrAppend(&out, line, "\n");
+    }
+  }
+  return out + "# EOF\n";
+}
+
+}  // namespace
+
+uint64_t RecordsLost(const JobState& state) {
+  uint64_t lost = 0;
+  for (const auto& [id, comm] : state.communicators) {
+    for (const auto& [rank, member] : comm.members) lost += member.records_lost;
+  }
+  return lost;
+}
+
+std::string MetricsText(MetricsSnapshot snapshot, bool open_metrics) {
+  if (snapshot.jobs.size() > kMaxJobsMeasured) snapshot.jobs.resize(kMaxJobsMeasured);
+  Families families;
+  for (JobMetrics& job : snapshot.jobs) {
+    KeepMostTelling(kMaxCommunicatorsMeasured, &job.status);
+    AddJob(job, &families);
+  }
+  AddDaemon(snapshot, &families);
+  std::ostringstream text;
+  prometheus::TextSerializer().Serialize(text, families.all());
+  return open_metrics ? ToOpenMetrics(text.str()) : text.str();
+}
+
+}  // namespace rollcall

@@ -1,0 +1,85 @@
+#include "daemon/server/views/calls_view.h"
+
+#include <algorithm>
+#include <map>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "daemon/model/progress.h"
+#include "daemon/report/incident_proto.h"
+#include "daemon/server/views/public_ranks.h"
+#include "daemon/server/views/rank_state.h"
+
+namespace rollcall {
+namespace {
+
+double Seconds(int64_t ns) { return static_cast<double>(ns) / 1e9; }
+
+std::string OnGpu(const Member& member, const CallRecord& record) {
+  if (!member.has_markers || !TakesPosition(record)) return "";
+  if (record.position < member.finished) return "finished";
+  return record.position < member.started ? "started" : "queued";
+}
+
+void FillSpan(const JobState& job, const Member& member, const CallRecord& record, bool waits,
+              v1::CallSpan* span) {
+  *span->mutable_call() = ToProto(record.args, record.position);
+  const Process* process = ProcessOf(job, member.process);
+  if (process != nullptr && record.site > 0 && record.site <= process->sites.size()) {
+    span->mutable_call()->set_code(Utf8(process->sites[record.site - 1u]));
+  }
+  span->set_entered_seconds(Seconds(record.entered_ns));
+  span->set_returned_seconds(Seconds(record.returned_ns));
+  span->set_gpu(OnGpu(member, record));
+  span->set_waits(waits);
+}
+
+void FillCommunicator(const JobState& job, const Communicator& comm, int32_t rank,
+                      const Member& member, int limit, v1::CommunicatorCalls* calls) {
+  v1::CommunicatorRef* ref = calls->mutable_communicator();
+  ref->set_id(absl::StrCat(absl::Hex(comm.id, absl::kZeroPad16)));
+  ref->set_name(Utf8(comm.name));
+  ref->set_size(comm.size);
+  calls->set_rank_in_communicator(rank);
+  calls->set_entered(static_cast<double>(member.entered));
+  calls->set_finished(member.has_markers ? static_cast<double>(member.finished) : -1);
+  calls->set_state(std::string(1, StateOf(job, comm, member, MostEntered(comm))));
+  const auto wait = WaitOf(job, comm, member);
+  const size_t count = member.records.size();
+  for (size_t i = count - std::min(count, static_cast<size_t>(limit)); i < count; ++i) {
+    const CallRecord& record = member.records[i];
+    const bool waits = wait.has_value() && TakesPosition(record) && record.position == wait->call;
+    FillSpan(job, member, record, waits, calls->add_calls());
+  }
+}
+
+}  // namespace
+
+void FillCalls(const JobState& job, const std::vector<int32_t>& ranks, int limit,
+               v1::CallsResponse* response) {
+  const PublicRanks names(job);
+  std::map<int32_t, v1::RankCalls*> wanted;  // by process
+  for (const int32_t rank : ranks) {
+    const int32_t process = names.ProcessOf(rank);
+    if (process < 0 || wanted.count(process) > 0) continue;
+    if (wanted.size() >= static_cast<size_t>(kMaxRanksOfCalls)) break;
+    wanted[process] = nullptr;
+  }
+  response->mutable_ranks()->Reserve(static_cast<int>(wanted.size()));
+  for (auto& [process, calls] : wanted) {
+    calls = response->add_ranks();
+    calls->set_rank(names.Of(process));
+  }
+  for (const auto& [id, comm] : job.communicators) {
+    for (const auto& [rank, member] : comm.members) {
+      const auto at = wanted.find(member.process);
+      if (at == wanted.end()) continue;
+      FillCommunicator(job, comm, rank, member, limit, at->second->add_communicators());
+    }
+  }
+  std::sort(response->mutable_ranks()->begin(), response->mutable_ranks()->end(),
+            [](const auto& a, const auto& b) { return a.rank() < b.rank(); });
+}
+
+}  // namespace rollcall

@@ -1,0 +1,361 @@
+#include "daemon/store/history.h"
+
+#include <fcntl.h>
+#include <spdlog/spdlog.h>
+#include <sqlite3.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "absl/time/clock.h"
+#include "daemon/store/sql.h"
+
+namespace rollcall {
+namespace {
+
+constexpr int64_t kSecond = 1'000'000'000;
+constexpr int kSchema = 1;
+constexpr int kMaxRepeated = 20;
+constexpr int kBusyMs = 2000;
+constexpr int kReaderBusyMs = 500;
+constexpr mode_t kFileMode = 0640;
+
+constexpr const char* kTables[] = {
+    "CREATE TABLE IF NOT EXISTS incidents (id TEXT PRIMARY KEY, job TEXT NOT NULL, number INTEGER "
+    "NOT NULL, cause TEXT NOT NULL, state TEXT NOT NULL, opened_ns INTEGER NOT NULL, closed_ns "
+    "INTEGER NOT NULL, summary BLOB NOT NULL, stacks BLOB NOT NULL) WITHOUT ROWID",
+    "CREATE INDEX IF NOT EXISTS incidents_by_time ON incidents (opened_ns)",
+    "CREATE INDEX IF NOT EXISTS incidents_by_job ON incidents (job, number)",
+    "CREATE TABLE IF NOT EXISTS culprits (incident TEXT NOT NULL, host TEXT NOT NULL, rank INTEGER "
+    "NOT NULL, PRIMARY KEY (incident, host, rank)) WITHOUT ROWID",
+    "CREATE INDEX IF NOT EXISTS culprits_by_host ON culprits (host)",
+};
+
+int64_t ToNs(const google::protobuf::Timestamp& time) {
+  return time.seconds() * kSecond + time.nanos();
+}
+
+// "<job>-<n>"
+int64_t NumberOf(const v1::Incident& incident) {
+  const size_t dash = incident.id().rfind('-');
+  return dash == std::string::npos ? 0 : std::atoll(incident.id().c_str() + dash + 1);
+}
+
+// What a list shows, and what only one incident's view does.
+std::pair<std::string, std::string> Parts(const v1::Incident& incident) {
+  v1::Incident head = incident;
+  v1::Incident stacks;
+  stacks.mutable_stacks()->Swap(head.mutable_stacks());
+  stacks.mutable_stack_tree()->Swap(head.mutable_stack_tree());
+  return {head.SerializeAsString(), stacks.SerializeAsString()};
+}
+
+// The conditions that a request makes, and their values in order.
+struct Filter {
+  explicit Filter(const v1::ListIncidentsRequest& request) {
+    if (!request.job().empty()) Add("job = ?", request.job());
+    if (!request.cause().empty()) Add("cause = ?", request.cause());
+    if (!request.host().empty()) {
+      Add("id IN (SELECT incident FROM culprits WHERE host = ?)", request.host());
+    }
+    if (request.has_from()) Add("opened_ns >= ?", ToNs(request.from()));
+    if (request.has_until()) Add("opened_ns <= ?", ToNs(request.until()));
+  }
+
+  void Without(const std::vector<std::string>& ids) {
+    if (ids.empty()) return;
+    std::string marks = "?";
+    for (size_t i = 1; i < ids.size(); ++i) marks += ", ?";
+    conditions.push_back("id NOT IN (" + marks + ")");
+    for (const std::string& id : ids) values.push_back({id, 0, true});
+  }
+
+  std::string Where() const {
+    std::string where;
+    for (const std::string& condition : conditions) {
+      where += (where.empty() ? " WHERE " : " AND ") + condition;
+    }
+    return where;
+  }
+  void BindTo(Sql* sql) const {
+    for (const auto& [text, number, is_text] : values) {
+      if (is_text) {
+        sql->Bind(text);
+      } else {
+        sql->Bind(number);
+      }
+    }
+  }
+
+ private:
+  void Add(const char* condition, const std::string& value) {
+    conditions.emplace_back(condition);
+    values.push_back({value, 0, true});
+  }
+  void Add(const char* condition, int64_t value) {
+    conditions.emplace_back(condition);
+    values.push_back({"", value, false});
+  }
+  struct Value {
+    std::string text;
+    int64_t number;
+    bool is_text;
+  };
+  std::vector<std::string> conditions;
+  std::vector<Value> values;
+};
+
+void AddRepeated(sqlite3* db, const Filter& filter, v1::ListIncidentsResponse* response) {
+  const std::string chosen = "SELECT id FROM incidents" + filter.Where();
+  Sql hosts(db, "SELECT host, count(DISTINCT incident) AS n FROM culprits WHERE host != '' AND "
+                "incident IN (" + chosen + ") GROUP BY host HAVING n > 1 ORDER BY n DESC LIMIT ?");
+  filter.BindTo(&hosts);
+  hosts.Bind(kMaxRepeated);
+  while (hosts.Next()) {
+    v1::Repeated* repeated = response->add_repeated();
+    repeated->set_host(hosts.Bytes(0));
+    repeated->set_rank(-1);
+    repeated->set_incidents(static_cast<int32_t>(hosts.Integer(1)));
+  }
+  Sql ranks(db, "SELECT job, rank, count(DISTINCT incident) AS n FROM culprits JOIN incidents ON "
+                "incident = id WHERE rank >= 0 AND id IN (" + chosen +
+                ") GROUP BY job, rank HAVING n > 1 ORDER BY n DESC LIMIT ?");
+  filter.BindTo(&ranks);
+  ranks.Bind(kMaxRepeated);
+  while (ranks.Next()) {
+    v1::Repeated* repeated = response->add_repeated();
+    repeated->set_job(ranks.Bytes(0));
+    repeated->set_rank(static_cast<int32_t>(ranks.Integer(1)));
+    repeated->set_incidents(static_cast<int32_t>(ranks.Integer(2)));
+  }
+}
+
+absl::Status Execute(sqlite3* db, const std::string& text) { return Sql(db, text).Run(); }
+
+int64_t ReadInteger(sqlite3* db, const std::string& text) {
+  Sql sql(db, text);
+  return sql.Next() ? sql.Integer(0) : 0;
+}
+
+}  // namespace
+
+namespace {
+
+// SQLite gives what it puts beside the file the file's own mode.
+void KeepOthersOut(const std::string& path) {
+  // Only a new one: to close a file that SQLite has open would end SQLite's locks on it.
+  const int fd = open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, kFileMode);
+  if (fd >= 0) close(fd);
+  for (const char* part : {"", "-wal", "-shm"}) {
+    struct stat info = {};
+    const std::string name = path + part;
+    if (lstat(name.c_str(), &info) != 0 || !S_ISREG(info.st_mode)) continue;
+    if ((info.st_mode & 0777 & ~kFileMode) != 0) chmod(name.c_str(), info.st_mode & kFileMode);
+  }
+}
+
+std::pair<uint64_t, uint64_t> FileAt(const std::string& path) {
+  struct stat info = {};
+  if (stat(path.c_str(), &info) != 0) return {0, 0};
+  return {info.st_dev, info.st_ino};
+}
+
+}  // namespace
+
+bool History::PutAside(const std::string& path) {
+  const std::string aside = absl::StrCat(path, ".damaged-", absl::ToUnixSeconds(absl::Now()));
+  spdlog::error("the history {} is damaged: put aside as {}, a new one begins", path, aside);
+  // What belongs to the old file must not be taken for the new one's.
+  for (const char* part : {"-wal", "-shm"}) {
+    (void)std::rename((path + part).c_str(), (aside + part).c_str());
+  }
+  return std::rename(path.c_str(), aside.c_str()) == 0;
+}
+
+bool History::IsInPlace() const { return path_.empty() || FileAt(path_) == file_; }
+
+absl::StatusOr<std::unique_ptr<History>> History::OpenToRead(const std::string& path) {
+  sqlite3* db = nullptr;
+  const int opened = sqlite3_open_v2(path.c_str(), &db, SQLITE_OPEN_READWRITE, nullptr);
+  std::unique_ptr<History> history(new History(db, path, {}));
+  if (opened != SQLITE_OK) return absl::UnavailableError(sqlite3_errstr(opened));
+  sqlite3_busy_timeout(db, kReaderBusyMs);
+  const absl::Status status = Execute(db, "PRAGMA query_only = 1");
+  if (!status.ok()) return status;
+  return history;
+}
+
+absl::StatusOr<std::unique_ptr<History>> History::Open(const std::string& path,
+                                                       const HistoryLimits& limits) {
+  absl::Status problem;
+  for (const bool again : {false, true}) {
+    sqlite3* db = nullptr;
+    if (!path.empty()) KeepOthersOut(path);
+    const int opened = sqlite3_open(path.empty() ? ":memory:" : path.c_str(), &db);
+    std::unique_ptr<History> history(new History(db, path, limits));
+    history->file_ = FileAt(path);
+    problem = opened == SQLITE_OK ? history->Prepare()
+                                  : absl::UnavailableError(sqlite3_errstr(opened));
+    if (problem.ok()) return history;
+    if (again || !absl::IsDataLoss(problem)) break;
+    history.reset();
+    if (!PutAside(path)) break;
+  }
+  return absl::UnavailableError(absl::StrCat(
+      "the history ", path, " cannot be used: ", problem.message(),
+      "\n  another one?  --history=FILE   (none: incidents are kept while this daemon runs)"));
+}
+
+History::~History() { sqlite3_close(db_); }
+
+absl::Status History::Prepare() {
+  const absl::MutexLock lock(&mutex_);
+  sqlite3_busy_timeout(db_, kBusyMs);
+  const int64_t schema = ReadInteger(db_, "PRAGMA user_version");
+  if (schema > kSchema) {
+    return absl::UnavailableError("it was written by a later release of Rollcall");
+  }
+  absl::Status status = Execute(db_, "PRAGMA auto_vacuum = INCREMENTAL");
+  if (status.ok()) status = Execute(db_, "PRAGMA journal_mode = WAL");
+  for (const char* table : kTables) {
+    if (status.ok()) status = Execute(db_, table);
+  }
+  if (status.ok()) status = Execute(db_, absl::StrCat("PRAGMA user_version = ", kSchema));
+  // Those that were live when a daemon ended; what still hangs will be found anew.
+  if (status.ok()) {
+    status = Execute(db_,
+                     "UPDATE incidents SET state = 'ended', closed_ns = opened_ns WHERE closed_ns = 0");
+  }
+  return status;
+}
+
+absl::Status History::Save(const v1::Incident& incident) {
+  const auto [head, stacks] = Parts(incident);
+  const std::string cause = incident.verdicts().empty() ? "" : incident.verdicts(0).cause();
+  std::set<std::pair<std::string, int32_t>> culprits;
+  if (!incident.verdicts().empty()) {
+    for (const v1::Culprit& culprit : incident.verdicts(0).culprits()) {
+      culprits.emplace(culprit.host(), culprit.rank());
+    }
+  }
+  const absl::MutexLock lock(&mutex_);
+  absl::Status status = Execute(db_, "BEGIN IMMEDIATE");
+  if (!status.ok()) return status;
+  status = Sql(db_, "INSERT OR REPLACE INTO incidents VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)")
+               .Bind(incident.id())
+               .Bind(incident.job())
+               .Bind(NumberOf(incident))
+               .Bind(cause)
+               .Bind(incident.state())
+               .Bind(ToNs(incident.opened_at()))
+               .Bind(ToNs(incident.closed_at()))
+               .BindBlob(head)
+               .BindBlob(stacks)
+               .Run();
+  if (status.ok()) {
+    status = Sql(db_, "DELETE FROM culprits WHERE incident = ?").Bind(incident.id()).Run();
+  }
+  for (const auto& [host, rank] : culprits) {
+    if (!status.ok()) break;
+    status = Sql(db_, "INSERT INTO culprits VALUES (?, ?, ?)")
+                 .Bind(incident.id())
+                 .Bind(host)
+                 .Bind(rank)
+                 .Run();
+  }
+  const absl::Status ended = Execute(db_, status.ok() ? "COMMIT" : "ROLLBACK");
+  if (status.ok() && !ended.ok()) (void)Execute(db_, "ROLLBACK");
+  return status.ok() ? ended : status;
+}
+
+absl::StatusOr<v1::ListIncidentsResponse> History::List(
+    const v1::ListIncidentsRequest& request) const {
+  const int64_t limit =
+      request.limit() <= 0 ? kUsualIncidents : std::min(request.limit(), kMostIncidents);
+  return ListWithout({}, request, std::max(request.offset(), 0), limit);
+}
+
+absl::StatusOr<v1::ListIncidentsResponse> History::ListWithout(
+    const std::vector<std::string>& ids, const v1::ListIncidentsRequest& request, int64_t offset,
+    int64_t limit) const {
+  const Filter all(request);
+  Filter filter = all;
+  filter.Without(ids);
+  v1::ListIncidentsResponse response;
+  const absl::MutexLock lock(&mutex_);
+  Sql count(db_, "SELECT count(*) FROM incidents" + filter.Where());
+  filter.BindTo(&count);
+  if (count.Next()) response.set_total(static_cast<int32_t>(count.Integer(0)));
+  Sql rows(db_, absl::StrCat("SELECT summary, state, ",
+                             request.with_stacks() ? "stacks" : "''", " FROM incidents",
+                             filter.Where(), " ORDER BY opened_ns DESC, id LIMIT ? OFFSET ?"));
+  filter.BindTo(&rows);
+  rows.Bind(limit).Bind(offset);
+  while (rows.Next()) {
+    v1::Incident* incident = response.add_incidents();
+    incident->ParseFromString(rows.Bytes(0));
+    incident->set_state(rows.Bytes(1));
+    if (request.with_stacks()) incident->MergeFromString(rows.Bytes(2));
+  }
+  if (!rows.status().ok()) return rows.status();
+  AddRepeated(db_, all, &response);
+  return response;
+}
+
+std::optional<v1::Incident> History::Get(const std::string& id) const {
+  const absl::MutexLock lock(&mutex_);
+  Sql row(db_, "SELECT summary, stacks, state FROM incidents WHERE id = ?");
+  row.Bind(id);
+  if (!row.Next()) return std::nullopt;
+  v1::Incident incident;
+  if (!incident.ParseFromString(row.Bytes(0)) || !incident.MergeFromString(row.Bytes(1))) {
+    return std::nullopt;
+  }
+  incident.set_state(row.Bytes(2));
+  return incident;
+}
+
+int History::LastNumber(const std::string& job) const {
+  const absl::MutexLock lock(&mutex_);
+  Sql row(db_, "SELECT max(number) FROM incidents WHERE job = ?");
+  row.Bind(job);
+  return row.Next() ? static_cast<int>(row.Integer(0)) : 0;
+}
+
+std::map<std::string, int> History::LastNumbers() const {
+  std::map<std::string, int> numbers;
+  const absl::MutexLock lock(&mutex_);
+  Sql rows(db_, "SELECT job, max(number) FROM incidents GROUP BY job");
+  while (rows.Next()) numbers[rows.Bytes(0)] = static_cast<int>(rows.Integer(1));
+  return numbers;
+}
+
+absl::Status History::Trim(int64_t now_ns) {
+  const absl::MutexLock lock(&mutex_);
+  absl::Status status = Sql(db_, "DELETE FROM incidents WHERE opened_ns < ?")
+                            .Bind(now_ns - limits_.keep_ns)
+                            .Run();
+  const int64_t page = std::max<int64_t>(ReadInteger(db_, "PRAGMA page_size"), 1);
+  const auto used = [&] {
+    return (ReadInteger(db_, "PRAGMA page_count") - ReadInteger(db_, "PRAGMA freelist_count")) *
+           page;
+  };
+  while (status.ok() && used() > limits_.keep_bytes &&
+         ReadInteger(db_, "SELECT count(*) FROM incidents") > 1) {
+    status = Execute(db_,
+                     "DELETE FROM incidents WHERE id IN (SELECT id FROM incidents ORDER BY "
+                     "opened_ns LIMIT (SELECT count(*) / 10 + 1 FROM incidents))");
+  }
+  if (status.ok()) {
+    status = Execute(db_, "DELETE FROM culprits WHERE incident NOT IN (SELECT id FROM incidents)");
+  }
+  if (status.ok()) status = Execute(db_, "PRAGMA incremental_vacuum");
+  return status;
+}
+
+}  // namespace rollcall

@@ -1,0 +1,173 @@
+#include "daemon/words/evidence.h"
+
+#include <algorithm>
+#include <map>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "daemon/words/terms.h"
+
+namespace rollcall {
+namespace {
+
+std::string CommunicatorById(const JobState& job, uint64_t id) {
+  const auto it = job.communicators.find(id);
+  return CommunicatorInWords(id, it == job.communicators.end() ? "" : it->second.name);
+}
+
+std::string BlockedInWords(const JobState& job, const BlockedCall& blocked, int64_t now_ns) {
+  std::string text = absl::StrCat("inside ", OpInWords(blocked.op));
+  if (blocked.communicator != 0) {
+    absl::StrAppend(&text, " on ", CommunicatorById(job, blocked.communicator));
+  }
+  return absl::StrCat(text, SinceInWords(blocked.since_ns, now_ns));
+}
+
+std::string StateInWords(const Process& process) {
+  switch (process.state) {
+    case 'T':
+      return "stopped by a signal (state T)";
+    case 't':
+      return "stopped by a debugger (state t)";
+    case 'D':
+      return absl::StrCat("in uninterruptible sleep (state D)",
+                          process.wait_channel.empty() ? "" : " in " + process.wait_channel);
+    case 'Z':
+      return "a zombie (state Z)";
+    default:
+      return process.traced ? "traced by a debugger" : "";
+  }
+}
+
+std::string WaitName(const JobState& job, int32_t process) {
+  const Process* known = ProcessOf(job, process);
+  if (known != nullptr) {
+    for (const BlockedCall& blocked : known->blocked) {
+      if (KindOf(blocked.op) == CallKind::kWait) return OpInWords(blocked.op);
+    }
+  }
+  return "a wait for the GPU";
+}
+
+std::vector<int32_t> PublicRanks(const JobState& job, const std::vector<Waiter>& waiters,
+                                 Evidence evidence) {
+  std::vector<int32_t> ranks;
+  for (const Waiter& w : waiters) {
+    if (w.wait.evidence == evidence) ranks.push_back(PublicRank(job, w.process, w.rank));
+  }
+  return ranks;
+}
+
+}  // namespace
+
+std::string SinceInWords(int64_t since_ns, int64_t now_ns) {
+  if (since_ns <= 0 || now_ns < since_ns) return "";
+  return absl::StrCat(" for ", DurationInWords(now_ns - since_ns));
+}
+
+std::string WhatItDoes(const JobState& job, int32_t process, int64_t now_ns) {
+  const Process* known = ProcessOf(job, process);
+  if (known == nullptr) return "";
+  std::vector<std::string> parts;
+  const std::string state = StateInWords(*known);
+  if (!state.empty()) parts.push_back(state);
+  for (const BlockedCall& blocked : known->blocked) {
+    if (parts.size() < 4) parts.push_back(BlockedInWords(job, blocked, now_ns));
+  }
+  if (parts.empty() && !known->has_segment) parts.push_back("no NCCL call of it is recorded");
+  if (!job.offline && known->liveness == Liveness::kAlive && state.empty()) {
+    parts.push_back(known->cpu_moving ? "uses CPU time" : "uses no CPU time");
+  }
+  return absl::StrJoin(parts, "; ");
+}
+
+std::string HowItEnded(const JobState& job, int32_t process, const Member* member) {
+  const Process* known = ProcessOf(job, process);
+  const Gone gone = HowProcessEnded(job, process);
+  if (member != nullptr && HasFailed(job, *member)) return known->error;
+  if (gone == Gone::kDied) {
+    if (known->exit_signal != 0) return absl::StrCat("killed by signal ", known->exit_signal);
+    if (known->exit_code > 0) return absl::StrCat("exit code ", known->exit_code);
+    return "gone without a word";
+  }
+  if (gone == Gone::kLeft) {
+    if (known->exit_code > 0) return absl::StrCat("exited with code ", known->exit_code);
+    return "exited in good order";
+  }
+  if (member == nullptr) return "";
+  switch (member->state) {
+    case MemberState::kFinalizing:
+      return "is inside CommFinalize or CommDestroy";
+    case MemberState::kFinalized:
+      return "has finalized the communicator";
+    case MemberState::kDestroyed:
+      return "has destroyed the communicator";
+    case MemberState::kAborted:
+      return "has aborted the communicator";
+    case MemberState::kRevoked:
+      return "has revoked the communicator";
+    default:
+      return "";
+  }
+}
+
+std::vector<std::string> EvidenceOf(const JobState& job, const std::vector<Waiter>& waiters,
+                                    const std::string& call) {
+  std::vector<std::string> lines;
+  const auto add = [&](Evidence evidence, const std::string& text) {
+    const std::vector<int32_t> ranks = PublicRanks(job, waiters, evidence);
+    if (!ranks.empty()) lines.push_back(absl::StrCat(RanksInWords(ranks), text));
+  };
+  add(Evidence::kShown,
+      absl::StrCat(": waiting in ", call, " or after it, as GPU markers or the host's place show"));
+  add(Evidence::kInferred, ": the host waits, and its last call was on this communicator");
+  add(Evidence::kIndirect, ": the host waits for the GPU after a call on another communicator");
+  return lines;
+}
+
+std::vector<std::string> MissingOf(const JobState& job, const std::vector<Waiter>& waiters) {
+  std::map<std::string, std::vector<int32_t>> unsure;  // by what it is inferred from
+  std::vector<int32_t> stale;
+  for (const Waiter& w : waiters) {
+    const int32_t rank = PublicRank(job, w.process, w.rank);
+    if (!IsFresh(job, w.process)) {
+      stale.push_back(rank);
+    } else if (w.wait.evidence != Evidence::kShown) {
+      unsure[WaitName(job, w.process)].push_back(rank);
+    }
+  }
+  std::vector<std::string> lines;
+  for (const auto& [name, ranks] : unsure) {
+    lines.push_back(absl::StrCat("no GPU markers on ", RanksInWords(ranks),
+                                 ": the waiting is inferred from ", name));
+  }
+  if (!stale.empty()) {
+    lines.push_back(absl::StrCat("no fresh word of ", RanksInWords(stale),
+                                 " from the agent: it waited when last heard of"));
+  }
+  return lines;
+}
+
+Culprit MakeCulprit(const JobState& job, int32_t process, int32_t rank, const Member* member) {
+  Culprit culprit;
+  culprit.process = process;
+  culprit.rank = PublicRank(job, process, rank);
+  const Process* known = ProcessOf(job, process);
+  if (known != nullptr) {
+    culprit.host = known->host;
+    culprit.pid = known->pid;
+    culprit.state = known->state;
+    culprit.wait_channel = known->wait_channel;
+    culprit.exit_code = known->exit_code;
+    culprit.exit_signal = known->exit_signal;
+  }
+  if (member != nullptr) {
+    if (HasFailed(job, *member)) culprit.error = known->error;
+    culprit.device = member->device;
+    culprit.entered = member->entered;
+  }
+  culprit.ending = HowItEnded(job, process, member);
+  return culprit;
+}
+
+}  // namespace rollcall

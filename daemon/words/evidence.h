@@ -1,0 +1,32 @@
+// Words for evidence: what a process is doing, and what is not known.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "daemon/model/job_state.h"
+#include "daemon/model/progress.h"
+#include "daemon/model/verdict.h"
+
+namespace rollcall {
+
+// "stopped (state T)", "inside CommDestroy for 12 s", ...; "" if nothing is known.
+std::string WhatItDoes(const JobState& job, int32_t process, int64_t now_ns);
+
+// "exited in good order", "killed by signal 9", "inside CommDestroy", ...; "" if it is not gone.
+std::string HowItEnded(const JobState& job, int32_t process, const Member* member);
+
+// What shows the waiting, one line for each kind of evidence.
+std::vector<std::string> EvidenceOf(const JobState& job, const std::vector<Waiter>& waiters,
+                                    const std::string& call);
+
+// What is missing to be sure that they wait.
+std::vector<std::string> MissingOf(const JobState& job, const std::vector<Waiter>& waiters);
+
+// A culprit with all that is known of its process.
+Culprit MakeCulprit(const JobState& job, int32_t process, int32_t rank, const Member* member);
+
+// " for 12 s"; "" where the beginning is not known.
+std::string SinceInWords(int64_t since_ns, int64_t now_ns);
+
+}  // namespace rollcall

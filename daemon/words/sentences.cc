@@ -1,0 +1,404 @@
+#include "daemon/words/sentences.h"
+
+#include <algorithm>
+#include <set>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "daemon/words/alignment.h"
+#include "daemon/words/terms.h"
+
+namespace rollcall {
+namespace {
+
+constexpr size_t kNamedPids = 4;
+constexpr size_t kToldEdges = 3;  // of a deadlock, in its sentence
+
+std::vector<int32_t> RanksOf(const std::vector<Culprit>& culprits) {
+  std::vector<int32_t> ranks;
+  for (const Culprit& culprit : culprits) ranks.push_back(culprit.rank);
+  return ranks;
+}
+
+// "node-17, pid 4121", "node-17, pids 4121 and 4122", "3 hosts"; "" if nothing is known.
+std::string Place(const std::vector<Culprit>& culprits) {
+  std::set<std::string> hosts;
+  std::vector<int32_t> pids;
+  for (const Culprit& culprit : culprits) {
+    if (!culprit.host.empty()) hosts.insert(culprit.host);
+    if (culprit.pid != 0) pids.push_back(culprit.pid);
+  }
+  if (hosts.empty()) return "";
+  if (hosts.size() > 1) return absl::StrCat(hosts.size(), " hosts");
+  if (pids.empty() || pids.size() > kNamedPids) return *hosts.begin();
+  return absl::StrCat(*hosts.begin(), pids.size() == 1 ? ", pid " : ", pids ",
+                      absl::StrJoin(pids, " "));
+}
+
+std::string Who(const std::vector<Culprit>& culprits) {
+  const std::string place = Place(culprits);
+  const bool nobody_known =
+      std::all_of(culprits.begin(), culprits.end(), [](const Culprit& c) { return c.process < 0; });
+  if (nobody_known && !culprits.empty()) {
+    return absl::StrCat(RanksInWords(RanksOf(culprits)),
+                        " of the communicator (process not known)");
+  }
+  return absl::StrCat(RanksInWords(RanksOf(culprits)),
+                      place.empty() ? "" : absl::StrCat(" (", place, ")"));
+}
+
+std::string Where(const Verdict& v) {
+  return CommunicatorInWords(v.communicator, v.communicator_name);
+}
+
+// " (CUDA graph 3, launch 812, call 3 of 5)"; "" where there is none.
+std::string GraphInWords(const GraphPlace& place) {
+  if (place.graph == 0) return "";
+  return absl::StrCat(" (CUDA graph ", place.graph, ", launch ", place.launch, ", call ",
+                      place.call, " of ", place.calls, ")");
+}
+
+std::string CallNumber(const Verdict& v) {
+  const std::string name = v.call.op == Op::kNone ? "call" : OpInWords(v.call.op);
+  return absl::StrCat(name, " #", v.position, GraphInWords(v.graph));
+}
+
+std::string WaitTail(const Verdict& v) {
+  const size_t n = v.waiting_ranks.size();
+  if (n == 0) return "";
+  return absl::StrCat("; ", n, n == 1 ? " rank has waited " : " ranks have waited ",
+                      DurationInWords(v.waited_ns), v.step < 0 ? "" : " in ",
+                      v.step < 0 ? "" : StepInWords(v.step, v.phase));
+}
+
+bool IsCreation(const Verdict& v) { return KindOf(v.call.op) == CallKind::kCreate; }
+
+bool CameInside(const Verdict& v) {
+  return !v.culprits.empty() && v.culprits.front().entered > v.position;
+}
+
+// "after 24 calls", "after 23-24 calls".
+std::string AfterCalls(const std::vector<Culprit>& culprits) {
+  uint64_t least = UINT64_MAX;
+  uint64_t most = 0;
+  for (const Culprit& culprit : culprits) {
+    least = std::min(least, culprit.entered);
+    most = std::max(most, culprit.entered);
+  }
+  if (least != most) return absl::StrCat("after ", least, "-", most, " calls");
+  return absl::StrCat("after ", most, most == 1 ? " call" : " calls");
+}
+
+// How they went; "" where they did not go alike.
+std::string Ending(const std::vector<Culprit>& culprits) {
+  for (const Culprit& culprit : culprits) {
+    if (culprit.ending != culprits.front().ending) return "";
+  }
+  const std::string& ending = culprits.front().ending;
+  return ending.empty() ? "" : absl::StrCat(" (", ending, ")");
+}
+
+std::string MissingRank(const Verdict& v) {
+  if (v.late) {
+    return absl::StrCat(Who(v.culprits), " is late for ", CallNumber(v), " on ", Where(v),
+                        ": it is at work elsewhere", WaitTail(v));
+  }
+  return absl::StrCat(Who(v.culprits), " never entered ", CallNumber(v), " on ", Where(v),
+                      WaitTail(v));
+}
+
+// The same exception on all of them; "" where there is none, or another on each.
+std::string Error(const std::vector<Culprit>& culprits) {
+  for (const Culprit& culprit : culprits) {
+    if (culprit.error != culprits.front().error) return "";
+  }
+  return culprits.empty() ? "" : culprits.front().error;
+}
+
+std::string RankFailed(const Verdict& v, const std::string& error) {
+  const std::string failed = absl::StrCat(Who(v.culprits), " failed ");
+  if (IsCreation(v)) {
+    return absl::StrCat(failed, "with \"", error, "\" without joining ", Where(v), " (",
+                        OpInWords(v.call.op), ")", WaitTail(v));
+  }
+  return absl::StrCat(failed, AfterCalls(v.culprits), " with \"", error, "\"",
+                      CameInside(v) ? " inside " : " and never entered ", CallNumber(v), " on ",
+                      Where(v), WaitTail(v));
+}
+
+std::string RankExited(const Verdict& v) {
+  const std::string error = Error(v.culprits);
+  if (!error.empty()) return RankFailed(v, error);
+  if (IsCreation(v)) {
+    return absl::StrCat(Who(v.culprits), " left", Ending(v.culprits), " without joining ", Where(v),
+                        " (", OpInWords(v.call.op), ")", WaitTail(v));
+  }
+  return absl::StrCat(Who(v.culprits), " left ", AfterCalls(v.culprits), Ending(v.culprits),
+                      CameInside(v) ? " inside " : " and never entered ", CallNumber(v), " on ",
+                      Where(v), WaitTail(v));
+}
+
+std::string RankDied(const Verdict& v) {
+  const std::string died = absl::StrCat(Who(v.culprits), " died", Ending(v.culprits));
+  if (IsCreation(v)) {
+    return absl::StrCat(died, " before ", Where(v), " was complete (", OpInWords(v.call.op), ")",
+                        WaitTail(v));
+  }
+  return absl::StrCat(died, CameInside(v) ? " inside " : " before it entered ", CallNumber(v),
+                      " on ", Where(v), WaitTail(v));
+}
+
+std::string InitIncomplete(const Verdict& v) {
+  if (v.communicator == 0) {
+    return absl::StrCat(Who(v.culprits), v.culprits.size() == 1 ? " has" : " have",
+                        " not come to where the others wait, before any NCCL call", WaitTail(v));
+  }
+  return absl::StrCat(Who(v.culprits), " never joined ", Where(v), " of ", v.communicator_size,
+                      " ranks (", OpInWords(v.call.op), ")", WaitTail(v));
+}
+
+// Whose fault it may be made the call, which returns early, and is not among those who wait.
+bool SomebodyIsElsewhere(const Verdict& v) {
+  if (v.culprits.empty() || !ReturnsEarly(v.call.op)) return false;
+  const std::vector<int32_t>& waiting = v.waiting_ranks;
+  return std::find(waiting.begin(), waiting.end(), v.culprits.front().rank) == waiting.end();
+}
+
+std::string Stalled(const Verdict& v) {
+  const bool elsewhere = SomebodyIsElsewhere(v);
+  const std::string least =
+      v.culprits.empty() || elsewhere ? "" : absl::StrCat("; least advanced: ", Who(v.culprits));
+  if (IsCreation(v)) {
+    return absl::StrCat("all ", v.communicator_size, " ranks of ", Where(v), " are inside ",
+                        OpInWords(v.call.op), ", which does not finish", WaitTail(v));
+  }
+  if (KindOf(v.call.op) == CallKind::kP2p) {
+    return absl::StrCat("sends and receives on ", Where(v), " have both ends and do not finish (",
+                        OpInWords(v.call.op), ")", least, WaitTail(v));
+  }
+  if (elsewhere) {
+    return absl::StrCat(Who(v.culprits), v.culprits.size() == 1 ? " does" : " do", " not wait for ",
+                        CallNumber(v), " on ", Where(v),
+                        ", which all have made and which does not finish", WaitTail(v));
+  }
+  return absl::StrCat("all ", v.communicator_size, " ranks of ", Where(v), " have entered ",
+                      CallNumber(v), ", which does not finish", least, WaitTail(v));
+}
+
+// Culprits that made the same call, together.
+std::vector<std::vector<Culprit>> BySide(const std::vector<Culprit>& culprits) {
+  std::vector<std::vector<Culprit>> sides;
+  for (const Culprit& culprit : culprits) {
+    auto side = std::find_if(sides.begin(), sides.end(), [&](const std::vector<Culprit>& s) {
+      return SameCall(s.front().call, culprit.call);
+    });
+    if (side == sides.end()) side = sides.insert(sides.end(), std::vector<Culprit>());
+    side->push_back(culprit);
+  }
+  return sides;
+}
+
+// The calls that only one side has, where the histories part.
+std::vector<CallArgs> OnlyOnOneSide(const Verdict& v) {
+  std::vector<CallArgs> calls;
+  for (const AlignedCall& line : v.histories) {
+    const bool extra = line.others.op == Op::kNone && v.divergence == DivergenceKind::kExtra;
+    const bool skipped = line.culprits.op == Op::kNone && v.divergence == DivergenceKind::kSkipped;
+    if (extra || skipped) {
+      calls.push_back(extra ? line.culprits : line.others);
+    } else if (!calls.empty()) {
+      break;
+    }
+  }
+  return calls;
+}
+
+std::string CallsInWords(const std::vector<CallArgs>& calls, const char* one, const char* many) {
+  if (calls.size() == 1) return absl::StrCat(one, CallInWords(calls[0]));
+  return absl::StrCat(calls.size(), many, ", the first ", CallInWords(calls[0]));
+}
+
+// What the culprits did to the sequence of calls; "" where that is not known.
+std::string Parting(const Verdict& v) {
+  const std::string at = absl::StrCat(" at #", v.position, " on ", Where(v));
+  const std::vector<CallArgs> calls = OnlyOnOneSide(v);
+  if (v.divergence == DivergenceKind::kSwapped) {
+    return absl::StrCat(Who(v.culprits),
+                        " made the same calls as the others in another order, from #", v.position,
+                        " on ", Where(v), " on: ", CallInWords(v.culprits.front().call),
+                        " where they called ", CallInWords(v.call));
+  }
+  if (calls.empty()) return "";
+  if (v.divergence == DivergenceKind::kExtra) {
+    return absl::StrCat(Who(v.culprits), " issued ",
+                        CallsInWords(calls, "one extra ", " extra calls"), at,
+                        ", where the others called ", CallInWords(v.call));
+  }
+  return absl::StrCat(Who(v.culprits), " left out ", CallsInWords(calls, "", " calls"), at,
+                      " and called ", CallInWords(v.culprits.front().call));
+}
+
+std::string Mismatch(const Verdict& v) {
+  if (v.position_end != 0) {
+    return absl::StrCat(Who(v.culprits), " made other calls than the others on ", Where(v),
+                        ", somewhere between call #", v.position, " and #", v.position_end,
+                        WaitTail(v));
+  }
+  std::vector<std::string> parts;
+  bool others = true;
+  const auto sides = BySide(v.culprits);
+  const bool one_side = sides.size() == 1 && !SameCall(sides[0].front().call, v.call);
+  const std::string parting = one_side ? Parting(v) : "";
+  if (!parting.empty()) return absl::StrCat(parting, WaitTail(v));
+  for (const std::vector<Culprit>& side : sides) {
+    parts.push_back(absl::StrCat(Who(side), " called ", CallInWords(side.front().call)));
+    if (SameCall(side.front().call, v.call)) others = false;  // a tie: nobody else is right
+  }
+  const std::string rest =
+      others ? absl::StrCat(" where the others called ", CallInWords(v.call)) : "";
+  return absl::StrCat(absl::StrJoin(parts, others ? " and " : " where "), rest, ": call #",
+                      v.position, " on ", Where(v), WaitTail(v));
+}
+
+std::string HostLost(const Verdict& v) {
+  std::set<std::string> hosts;
+  for (const Culprit& culprit : v.culprits) hosts.insert(culprit.host);
+  return absl::StrCat(hosts.size() == 1 ? "host " : "hosts ", absl::StrJoin(hosts, ", "),
+                      hosts.size() == 1 ? " has" : " have", " fallen silent with ",
+                      RanksInWords(RanksOf(v.culprits)), ", waited for in ",
+                      IsCreation(v) ? OpInWords(v.call.op) : CallNumber(v), " on ", Where(v),
+                      WaitTail(v));
+}
+
+// "Send to rank 3", as far as a peer is known.
+std::string EndInWords(const CallArgs& call) {
+  return absl::StrCat(OpInWords(call.op), Gives(call.op) ? " to" : " from", " its rank ",
+                      call.peer);
+}
+
+std::string UnmatchedP2p(const Verdict& v) {
+  if (!v.mismatched_fields.empty() && v.culprits.size() == 2) {
+    const Culprit& one = v.culprits[0];
+    const Culprit& two = v.culprits[1];
+    return absl::StrCat(Who({one}), " called ", CallInWords(one.call), " where ", Who({two}),
+                        " called ", CallInWords(two.call), ", on ", Where(v), WaitTail(v));
+  }
+  return absl::StrCat(Who(v.culprits), " never issued the ", OtherEndInWords(v.call.op),
+                      " that matches ", EndInWords(v.call), " on ", Where(v), WaitTail(v));
+}
+
+std::string Deadlock(const Verdict& v) {
+  std::vector<std::string> edges;
+  for (const WaitEdge& edge : v.chain) {
+    if (edges.size() == kToldEdges) break;
+    edges.push_back(EdgeInWords(edge));
+  }
+  const size_t more = v.chain.size() - edges.size();
+  return absl::StrCat(RanksInWords(RanksOf(v.culprits)),
+                      " wait for each other: ", absl::StrJoin(edges, ", and "),
+                      more == 0 ? "" : absl::StrCat(", and ", more, " more"), WaitTail(v));
+}
+
+std::string BlockedBeforeStart(const Verdict& v) {
+  return absl::StrCat("all ranks have entered ", CallNumber(v), " on ", Where(v),
+                      ", but the GPU of ", Who(v.culprits),
+                      " has not come to it: earlier work on its stream holds it up", WaitTail(v));
+}
+
+std::string TeardownHang(const Verdict& v) {
+  if (v.culprits.empty()) {
+    return absl::StrCat("all ranks that must meet are inside ", OpInWords(v.call.op), " of ",
+                        Where(v), ", which does not return", WaitTail(v));
+  }
+  return absl::StrCat(Who(v.culprits), Ending(v.culprits), " never came to ", OpInWords(v.call.op),
+                      " of ", Where(v), WaitTail(v));
+}
+
+std::string NcclError(const Verdict& v) {
+  return absl::StrCat("NCCL reported an error on ", Who(v.culprits), " in or before ",
+                      CallNumber(v), " on ", Where(v), WaitTail(v));
+}
+
+std::string ConcurrentUse(const Verdict& v) {
+  return absl::StrCat("two threads of ", Who(v.culprits), " were inside calls on ", Where(v),
+                      " at once", WaitTail(v));
+}
+
+std::string Straggler(const Verdict& v) {
+  return absl::StrCat(Who(v.culprits), " comes last to nearly every call on ", Where(v), ", by ",
+                      MillisecondsInWords(v.late_ns), " as a rule; nothing hangs");
+}
+
+}  // namespace
+
+std::string SummaryOf(const Verdict& verdict) {
+  switch (verdict.cause) {
+    case Cause::kMissingRank:
+      return MissingRank(verdict);
+    case Cause::kRankExited:
+      return RankExited(verdict);
+    case Cause::kRankDied:
+      return RankDied(verdict);
+    case Cause::kInitIncomplete:
+      return InitIncomplete(verdict);
+    case Cause::kStalledInFlight:
+      return Stalled(verdict);
+    case Cause::kOperationMismatch:
+    case Cause::kArgumentMismatch:
+      return Mismatch(verdict);
+    case Cause::kHostLost:
+      return HostLost(verdict);
+    case Cause::kUnmatchedP2p:
+      return UnmatchedP2p(verdict);
+    case Cause::kDeadlock:
+      return Deadlock(verdict);
+    case Cause::kBlockedBeforeStart:
+      return BlockedBeforeStart(verdict);
+    case Cause::kTeardownHang:
+      return TeardownHang(verdict);
+    case Cause::kNcclError:
+      return NcclError(verdict);
+    case Cause::kConcurrentUse:
+      return ConcurrentUse(verdict);
+    case Cause::kStraggler:
+      return Straggler(verdict);
+  }
+  return CauseName(verdict.cause);
+}
+
+std::string EdgeInWords(const WaitEdge& edge) {
+  const bool p2p = KindOf(edge.call.op) == CallKind::kP2p;
+  const std::string call =
+      p2p ? EndInWords(edge.call)
+          : absl::StrCat(edge.call.op == Op::kNone ? "call" : OpInWords(edge.call.op), " #",
+                         edge.position);
+  const bool one = edge.from.size() == 1;
+  return absl::StrCat(RanksInWords(edge.from), one ? " waits in " : " wait in ", call, " on ",
+                      CommunicatorInWords(edge.communicator, edge.communicator_name), " for ",
+                      RanksInWords(edge.to));
+}
+
+std::string DivergenceInWords(const Alignment& alignment) {
+  const auto line =
+      std::find_if(alignment.lines.begin(), alignment.lines.end(),
+                   [](const AlignedCall& l) { return !SameCall(l.others, l.culprits); });
+  if (line == alignment.lines.end()) return "";
+  const std::string more =
+      alignment.length > 1 ? absl::StrCat(" (and ", alignment.length - 1, " more)") : "";
+  switch (alignment.kind) {
+    case DivergenceKind::kExtra:
+      return absl::StrCat("the histories agree again if one extra ", CallInWords(line->culprits),
+                          more, " at #", line->culprit_position, " is left out");
+    case DivergenceKind::kSkipped:
+      return absl::StrCat("the histories agree again if ", CallInWords(line->others), more, " at #",
+                          line->position, " was left out");
+    case DivergenceKind::kSwapped:
+      return "the same calls were made in another order";
+    case DivergenceKind::kReplaced:
+    case DivergenceKind::kNone:
+      return "";
+  }
+  return "";
+}
+
+}  // namespace rollcall

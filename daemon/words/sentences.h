@@ -1,0 +1,23 @@
+// A verdict in words: one sentence that names who, what, where and how long.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "daemon/model/verdict.h"
+
+namespace rollcall {
+
+// "rank 3 (node-17, pid 4121) never entered AllReduce #8812 on communicator "dp";
+// 63 ranks have waited 48 s".
+std::string SummaryOf(const Verdict& verdict);
+
+// "rank 0 waits in AllReduce #3 on communicator "dp" for rank 1".
+std::string EdgeInWords(const WaitEdge& edge);
+
+// What would make the histories agree again; "" where nothing simple would.
+struct Alignment;
+std::string DivergenceInWords(const Alignment& alignment);
+
+}  // namespace rollcall

@@ -1,0 +1,50 @@
+// The terms that sentences are made of: ranks, calls, communicators, results and durations as text.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "daemon/model/verdict.h"
+
+namespace rollcall {
+
+// "0-2,4-63"; duplicates are named once.
+std::string RankList(std::vector<int32_t> ranks);
+
+// "rank 3", "ranks 0-2,4".
+std::string RanksInWords(std::vector<int32_t> ranks);
+
+// "AllReduce"; "call with op code 77" for one that is not in our table.
+std::string OpInWords(Op op);
+
+// What would match a send, a receive or a wait for a signal: "receive".
+const char* OtherEndInWords(Op op);
+
+// "" for kNoDtype; "dtype 14" for a number that is not known.
+std::string DtypeInWords(uint8_t dtype);
+
+std::string ReductionInWords(uint8_t reduction);
+
+// "AllReduce(float32 x 1048576, sum)".
+std::string CallInWords(const CallArgs& call);
+
+// "communicator "dp"", or the first eight digits of its id.
+std::string CommunicatorInWords(uint64_t id, const std::string& name);
+
+// All 16 hexadecimal digits.
+std::string IdInHex(uint64_t id);
+
+// "step 812", "step 812 (validation)".
+std::string StepInWords(int64_t step, const std::string& phase);
+
+// "ncclSystemError"; "ncclResult_t 17" for a number that is not known.
+std::string ResultInWords(int32_t code);
+
+// "0.4 s", "48 s", "4 min 10 s", "3 h 5 min".
+std::string DurationInWords(int64_t ns);
+
+// "140 ms"; whole seconds from 10 s on.
+std::string MillisecondsInWords(int64_t ns);
+
+}  // namespace rollcall
