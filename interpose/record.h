@@ -157,6 +157,9 @@ inline void Raise(segment::Word* word, uint64_t value) {
 }
 inline uint64_t Get(const segment::Word& word) { return word.load(std::memory_order_relaxed); }
 
+// Tells the communicators apart that have a block one after the other.
+inline uint64_t GenerationOf(const LocalComm* comm) { return Get(comm->entry->init_entered); }
+
 // The fields from `peer` to `position`, as two words: the number of stores is what a record costs.
 ROLLCALL_HOT void StoreArguments(segment::CallRecord* record, const CallInfo& info,
                                  const RecordOrigin& origin, uint64_t position) {

@@ -4,7 +4,9 @@
 //
 // Communicators are numbered as they come; "on=N" turns to the Nth, and a new
 // one is turned to at once. "fork ... join" and "thread ... join" have a child
-// process or another thread take the steps between, and wait for it.
+// process or another thread take the steps between, and wait for it. "apart ... join" has another
+// thread take them and goes on; "met" waits until the stub holds the call of the thread that was
+// started last (STUB_BLOCK), and "let_go=N" ends the Nth thread's wait, and waits for its end.
 #include <fcntl.h>
 #include <sched.h>
 #include <signal.h>
@@ -187,6 +189,23 @@ int ManyCalls(const Arguments& a) {
   return result;
 }
 
+// Threads that take steps apart, and what holds their calls, as they come.
+std::vector<std::thread> apart;
+std::vector<int> holds;
+
+int Meet(const Arguments&) {
+  // Opening it for writing waits until a call has opened it for reading.
+  holds.push_back(open(getenv("STUB_FIFO"), O_WRONLY | O_CLOEXEC));
+  return holds.back() < 0;
+}
+
+int LetGo(const Arguments& a) {
+  const auto which = static_cast<size_t>(At(a, 0, 0));
+  close(holds.at(which));
+  apart.at(which).join();
+  return 0;
+}
+
 int AsyncError(const Arguments&) {
   ncclResult_t error;
   return ncclCommGetAsyncError(comm, &error);
@@ -282,6 +301,8 @@ const std::map<std::string, Step> kOthers = {
     {"shape", SetShape},
     {"name", CALL((RollcallName(comm, "tensor parallel"), 0))},
     {"on", CALL((comm = comms[static_cast<size_t>(At(a, 0, 0))], 0))},
+    {"met", Meet},
+    {"let_go", LetGo},
     {"use_up_descriptors", UseUpDescriptors},
     {"cpu", MoveToCpu},
     {"kill", CALL(kill(getpid(), SIGKILL))},
@@ -328,12 +349,16 @@ using Steps = std::vector<std::string>;
 void TakeAll(const Steps& steps);
 
 // Takes the steps from `begin` up to "join" elsewhere; returns where it stands.
-size_t TakeElsewhere(const Steps& steps, size_t begin, bool in_child) {
+size_t TakeElsewhere(const Steps& steps, size_t begin, const std::string& where) {
   size_t end = begin;
   while (end < steps.size() && steps[end] != "join") ++end;
   const Steps part(steps.begin() + static_cast<ptrdiff_t>(begin),
                    steps.begin() + static_cast<ptrdiff_t>(end));
-  if (!in_child) {
+  if (where == "apart") {
+    apart.emplace_back([part] { TakeAll(part); });
+    return end;
+  }
+  if (where == "thread") {
     std::thread([&part] { TakeAll(part); }).join();
     return end;
   }
@@ -350,8 +375,8 @@ size_t TakeElsewhere(const Steps& steps, size_t begin, bool in_child) {
 
 void TakeAll(const Steps& steps) {
   for (size_t i = 0; i < steps.size(); ++i) {
-    if (steps[i] == "fork" || steps[i] == "thread") {
-      i = TakeElsewhere(steps, i + 1, steps[i] == "fork");
+    if (steps[i] == "fork" || steps[i] == "thread" || steps[i] == "apart") {
+      i = TakeElsewhere(steps, i + 1, steps[i]);
     } else {
       Take(steps[i]);
     }

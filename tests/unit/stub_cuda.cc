@@ -3,7 +3,7 @@
 // what the GPU is asked to write is written at once.
 //
 //   STUB_FAIL=cuX     cuX returns an error
-//   STUB_BLOCK=cudaX  cudaX waits until somebody opens the FIFO STUB_FIFO
+//   STUB_BLOCK=cudaX  cudaX waits until somebody has opened the FIFO STUB_FIFO and closed it
 //   STUB_LATE=writes  what the GPU is asked to write is written in cudaDeviceSynchronize
 //
 // One stream is captured at a time. A graph holds what the GPU is asked to write.
@@ -29,7 +29,12 @@ CUresult Answer(const char* name) {
 }
 
 cudaError_t Wait(const char* name) {
-  if (Is("STUB_BLOCK", name)) close(open(getenv("STUB_FIFO"), O_RDONLY));
+  if (!Is("STUB_BLOCK", name)) return cudaSuccess;
+  const int fifo = open(getenv("STUB_FIFO"), O_RDONLY);
+  char byte;
+  while (read(fifo, &byte, 1) > 0) {
+  }
+  close(fifo);
   return cudaSuccess;
 }
 
