@@ -43,8 +43,12 @@ bool SegmentIsCutShort();
 // The file no longer counts as a segment, since it would tell old things as if they were new.
 void GiveUpSegmentFile(void* memory);
 
-// In a child of fork: the same, but the file stays its parent's.
-void ForgetSegmentFile(void* memory);
+// By the thread that forks.
+void BeforeFork();
+
+// In a child of fork: the same, but the file stays its parent's. Of that the child keeps neither
+// memory nor descriptor, whatever the parent's threads were about.
+void ForgetSegmentFile();
 
 // One line in all: "shorter histories" for want of room; or with another reason.
 void SayLess(const char* what, const char* reason = nullptr);

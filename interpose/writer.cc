@@ -151,17 +151,18 @@ void ForgetComm(LocalComm* comm) { comm->handle.store(nullptr, std::memory_order
 // A child of fork shares the parent's mapping and must neither write to it nor hold the parent's
 // proof of life. It starts afresh at its own first NCCL call. Single-threaded at this point.
 void ForgetParent() {
+  const KeepErrno keep_errno;
   RemoveStackSignals();
   StopCallSites();
   ForgetShapes();
-  SegmentHeader* header = recorder.header.exchange(nullptr);
+  recorder.header.store(nullptr);
   start_state.store(0, std::memory_order_release);
   ForEachComm(&ForgetComm);
   for (HandleSlot& slot : handles) slot.handle.store(0, std::memory_order_relaxed);
   ForgetCreations();
   ForgetThread();
   ForgetGroupLists();
-  ForgetSegmentFile(header);
+  ForgetSegmentFile();
 }
 
 // Weak: musl has none, and nothing is recorded there.
@@ -405,7 +406,7 @@ bool StartRecording() {
   static bool registered = false;
   if (!registered) {
     registered = &__register_atfork != nullptr &&
-                 __register_atfork(nullptr, nullptr, &ForgetParent, __dso_handle) == 0;
+                 __register_atfork(&BeforeFork, nullptr, &ForgetParent, __dso_handle) == 0;
   }
   recorder.comms_claimed.store(0, std::memory_order_relaxed);
   // Without the handler a forked child would write into its parent's segment.

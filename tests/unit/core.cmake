@@ -85,9 +85,10 @@ foreach(_test IN LISTS _core_tests)
     LIBRARY_STEPS="$<TARGET_FILE:library_steps>"
     LIBRARY_QUIET="$<TARGET_FILE:library_quiet>"
     LIBRARY_LOADERS="$<TARGET_FILE:library_loaders>"
-    OTHER_INTERPOSER="$<TARGET_FILE:other_interposer>")
+    OTHER_INTERPOSER="$<TARGET_FILE:other_interposer>"
+    FORK_WITHIN="$<TARGET_FILE:fork_within>")
   add_dependencies(${_test}_test rollcall_library library_victim library_steps library_loaders library_quiet
-                                 library_steps_plugin other_interposer stub_old_nccl)
+                                 library_steps_plugin other_interposer fork_within stub_old_nccl)
   if(ROLLCALL_SANITIZE STREQUAL "thread" AND _test MATCHES "^(agent_service|daemon|daemon_clock|http)$")
     continue()  # tests/CMakeLists.txt says why
   endif()
