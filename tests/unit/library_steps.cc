@@ -8,6 +8,7 @@
 // thread take them and goes on; "met" waits until the stub holds the call of the thread that was
 // started last (STUB_BLOCK), and "let_go=N" ends the Nth thread's wait, and waits for its end.
 #include <fcntl.h>
+#include <pthread.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
@@ -206,6 +207,27 @@ int LetGo(const Arguments& a) {
   return 0;
 }
 
+// Of this thread: handlers that ask for one run on it.
+int SetSignalStack(const Arguments& a) {
+  stack_t stack = {};
+  stack.ss_size = Count(a);
+  stack.ss_sp = malloc(stack.ss_size);
+  return sigaltstack(&stack, nullptr);
+}
+
+// A thread with a stack of so many bytes waits for the GPU, apart.
+int WaitInSmallThread(const Arguments& a) {
+  pthread_attr_t attributes;
+  pthread_attr_init(&attributes);
+  pthread_attr_setstacksize(&attributes, Count(a));
+  pthread_t thread;
+  const auto wait = [](void*) -> void* {
+    cudaStreamSynchronize(nullptr);
+    return nullptr;
+  };
+  return pthread_create(&thread, &attributes, wait, nullptr);
+}
+
 int AsyncError(const Arguments&) {
   ncclResult_t error;
   return ncclCommGetAsyncError(comm, &error);
@@ -303,6 +325,8 @@ const std::map<std::string, Step> kOthers = {
     {"on", CALL((comm = comms[static_cast<size_t>(At(a, 0, 0))], 0))},
     {"met", Meet},
     {"let_go", LetGo},
+    {"signal_stack", SetSignalStack},
+    {"wait_in_small_thread", WaitInSmallThread},
     {"use_up_descriptors", UseUpDescriptors},
     {"cpu", MoveToCpu},
     {"kill", CALL(kill(getpid(), SIGKILL))},
