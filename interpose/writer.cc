@@ -426,6 +426,7 @@ void ResetComm(LocalComm* comm, bool non_blocking) {
   comm->late.since.store(0, std::memory_order_relaxed);
   comm->late.marking_thread.store(0, std::memory_order_relaxed);
   comm->beside = nullptr;
+  comm->beside_left_out.store(false, std::memory_order_relaxed);
   comm->by_plugin = false;
   comm->placed_out_of_order = false;
   for (PlacedMarker& placed : comm->placed) placed = PlacedMarker();

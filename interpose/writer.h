@@ -60,6 +60,7 @@ struct LocalComm {
   std::atomic<uint32_t> ending{0};
   bool by_plugin = false;                      // NCCL told of it (profiler_plugin.h), not a wrapper
   const segment::CommEntry* beside = nullptr;  // whose side channel this is (side_channel.h)
+  std::atomic<bool> beside_left_out{false};    // there was no room for one of its own
   segment::CallRecord* private_ring = nullptr;  // memory that nobody reads; nullptr: never needed
   PlacedMarker placed[segment::kMarkerLanes];
   // It cannot be known when the GPU has written the last of its markers: two streams share a lane, a

@@ -7,6 +7,7 @@
 // process or another thread take the steps between, and wait for it. "apart ... join" has another
 // thread take them and goes on; "met" waits until the stub holds the call of the thread that was
 // started last (STUB_BLOCK), and "let_go=N" ends the Nth thread's wait, and waits for its end.
+#include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <sched.h>
@@ -325,6 +326,8 @@ const std::map<std::string, Step> kOthers = {
     {"on", CALL((comm = comms[static_cast<size_t>(At(a, 0, 0))], 0))},
     {"met", Meet},
     {"let_go", LetGo},
+    {"set_errno", CALL((errno = At(a, 0, 0), 0))},
+    {"errno_is", CALL(errno != At(a, 0, 0))},
     {"signal_stack", SetSignalStack},
     {"wait_in_small_thread", WaitInSmallThread},
     {"use_up_descriptors", UseUpDescriptors},

@@ -3,12 +3,14 @@
 // what the GPU is asked to write is written at once.
 //
 //   STUB_FAIL=cuX     cuX returns an error
+//   STUB_ERRNO=1      the driver leaves another errno behind
 //   STUB_BLOCK=cudaX  cudaX waits until somebody has opened the FIFO STUB_FIFO and closed it
 //   STUB_LATE=writes  what the GPU is asked to write is written in cudaDeviceSynchronize
 //
 // One stream is captured at a time. A graph holds what the GPU is asked to write.
 #include <cuda.h>
 #include <cuda_runtime_api.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,6 +27,7 @@ bool Is(const char* variable, const char* name) {
 }
 
 CUresult Answer(const char* name) {
+  if (Is("STUB_ERRNO", "1")) errno = EAGAIN;
   return Is("STUB_FAIL", name) ? CUDA_ERROR_NOT_SUPPORTED : CUDA_SUCCESS;
 }
 
