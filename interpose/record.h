@@ -57,6 +57,7 @@ struct ThreadState {
   uint8_t next_shape;  // of the next call, as the program told it; 0: it did not
   uint8_t kept_shape;  // of all calls until PyTorch's own returns (torch_shapes.h)
   uint16_t group_number;
+  uint16_t makings_before_fork;  // for its child (segment_file.h)
   int group_depth;
   int group_size;
   int pending_size;

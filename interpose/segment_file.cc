@@ -41,8 +41,7 @@ std::atomic<uint64_t> free_mib{0};    // at the last look
 // Known before anything is mapped there, so that a child finds it whenever it is forked.
 std::atomic<char*> region{nullptr};
 // Odd while the file is being made: its descriptor may be open then, and has the lock too.
-std::atomic<uint32_t> makings{0};
-__thread uint32_t makings_before_fork;  // of this thread
+std::atomic<uint16_t> makings{0};
 std::atomic<bool> said{false};
 
 // Once a process.
@@ -337,17 +336,17 @@ void GiveUpSegmentFile(void* memory) {
   SayNotRecording("somebody cut short", segment_path);
 }
 
-void BeforeFork() { makings_before_fork = makings.load(); }
+uint16_t SegmentMakings() { return makings.load(); }
 
 // The kernel copies the descriptors before it copies the memory: so one that was open is that of a
 // making that this memory knows of, as under way or as over since.
-void ForgetSegmentFile() {
+void ForgetSegmentFile(uint16_t makings_before_fork) {
   char* const inherited = region.exchange(nullptr);
   if (inherited != nullptr) ReplaceMapping(inherited, kRegionBytes);
-  const uint32_t begun = makings.load();
+  const uint16_t begun = makings.load();
   const bool under_way = begun % 2 != 0;
   if (under_way || begun != makings_before_fork) CloseInherited();
-  if (under_way) makings.store(begun + 1);
+  if (under_way) makings.fetch_add(1);
   said.store(false);
 }
 

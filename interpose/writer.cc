@@ -162,8 +162,10 @@ void ForgetParent() {
   ForgetCreations();
   ForgetThread();
   ForgetGroupLists();
-  ForgetSegmentFile();
+  ForgetSegmentFile(this_thread.makings_before_fork);
 }
+
+void BeforeFork() { this_thread.makings_before_fork = SegmentMakings(); }
 
 // Weak: musl has none, and nothing is recorded there.
 extern "C" __attribute__((weak)) int __register_atfork(void (*)(), void (*)(), void (*)(), void*);
