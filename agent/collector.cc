@@ -13,6 +13,7 @@
 #include "agent/collected_process.h"
 #include "agent/held_lock.h"
 #include "agent/process_namespaces.h"
+#include "agent/shared_reader.h"
 
 namespace rollcall {
 namespace {
@@ -22,6 +23,7 @@ constexpr int64_t kDiscoverEvery = 2 * kSecond;
 constexpr int64_t kScanHostEvery = kSecond;
 constexpr int64_t kFirstScanWait = kSecond;
 constexpr int64_t kFileTimeout = kSecond / 20;
+constexpr char kDirectory[] = "directory";  // a dead server costs one thread
 // On an overloaded host any read may be late.
 constexpr int64_t kSayStuckAfter = 10 * kSecond;
 // A segment that is just being made has no magic yet.
@@ -41,17 +43,36 @@ std::vector<std::string> ListSegments(const std::string& directory) {
 }
 
 struct Opened {
-  absl::StatusOr<std::unique_ptr<SegmentReader>> reader = absl::UnavailableError("not answered");
+  std::shared_ptr<SegmentReader> reader;  // nullptr: `claim` says why
   absl::StatusOr<SegmentClaim> claim = absl::UnavailableError("not answered");
 };
 
-void OpenFile(const std::string& path, Opened* opened) {
-  opened->reader = SegmentReader::Open(path);
-  if (opened->reader.ok()) {
-    opened->claim = (*opened->reader)->Claim();
-  } else {
-    opened->claim = opened->reader.status();
+void OpenFile(const std::string& path, std::shared_ptr<SpareThreads> threads, Opened* opened) {
+  auto reader = SegmentReader::Open(path);
+  if (!reader.ok()) {
+    opened->claim = reader.status();
+    return;
   }
+  opened->reader = ShareReader(*std::move(reader), std::move(threads));
+  opened->claim = opened->reader->Claim();
+}
+
+// What is left in the folder by a process that has ended.
+struct OldFile {
+  std::string path;
+  std::shared_ptr<SegmentReader> reader;
+  SegmentClaim claim;
+};
+
+// Only what nobody can be using: its process is known to have ended, and so have all that may have
+// inherited its memory; and only under the name by which it was found.
+bool MayDelete(const OldFile& file, uint64_t own_namespace) {
+  struct stat about;
+  if (lstat(file.path.c_str(), &about) != 0 || !file.reader->IsFile(about.st_dev, about.st_ino)) {
+    return false;
+  }
+  if (file.claim.life_lock) return file.reader->Lock() == HeldLock::kFree;
+  return own_namespace != 0 && file.claim.pid_namespace == own_namespace;
 }
 
 SameNumber LookForNumber(const std::string& proc_root, pid_t pid) {
@@ -73,6 +94,7 @@ OwnView LookAtOwnView(const std::string& proc_root, pid_t pid) {
 }
 
 std::string KeyOf(pid_t pid) { return absl::StrCat("process ", pid); }
+std::string FileKey(const std::string& name) { return absl::StrCat("file ", name); }
 
 ScanOptions ScanOptionsFrom(const CollectorOptions& options) {
   ScanOptions scan;
@@ -95,7 +117,11 @@ Collector::Collector(CollectorOptions options) : options_(std::move(options)) {
 }
 
 Collector::~Collector() {
-  if (threads_ != nullptr) threads_->Cancel();
+  if (threads_ == nullptr) return;
+  // Files are closed while there are threads for it.
+  new_files_.clear();
+  processes_.clear();
+  threads_->Cancel();
 }
 
 std::vector<std::string> Collector::TakeNotes() { return std::exchange(notes_, {}); }
@@ -130,7 +156,7 @@ void Collector::ListDirectory(int64_t now_ns) {
   };
   if (!options_.live) {
     list();
-  } else if (!threads_->Run("directory", list, kFileTimeout)) {
+  } else if (!threads_->Run(kDirectory, list, kFileTimeout)) {
     if (directory_stuck_since_ns_ == 0) directory_stuck_since_ns_ = now_ns;
     if (now_ns - directory_stuck_since_ns_ > kSayStuckAfter) {
       Note(absl::StrCat(options_.directory, ": does not answer; left out until it does"));
@@ -153,7 +179,15 @@ bool Collector::IsNew(const std::string& name) const {
   // A program that a process replaced by exec made a new file under its name.
   const auto process = processes_.find(known->second);
   return process != processes_.end() && process->second->reader != nullptr &&
-         process->second->reader->Deleted();
+         IsDeleted(name, process->second->reader);
+}
+
+bool Collector::IsDeleted(const std::string& name,
+                          const std::shared_ptr<SegmentReader>& reader) const {
+  if (!options_.live || !reader->MayBlock()) return reader->Deleted();
+  return threads_
+      ->Get<bool>(FileKey(name), [reader] { return reader->Deleted(); }, kFileTimeout)
+      .value_or(false);
 }
 
 void Collector::Note(const std::string& what) {
@@ -169,17 +203,16 @@ void Collector::GiveUpLater(const std::string& name, int64_t now_ns, absl::Statu
 
 void Collector::OpenSegment(const std::string& name, int64_t now_ns) {
   auto opened = std::make_shared<Opened>();
-  const auto open = [path = absl::StrCat(options_.directory, "/", name), opened] {
-    OpenFile(path, opened.get());
-  };
+  const auto open = [path = absl::StrCat(options_.directory, "/", name), threads = threads_,
+                     opened] { OpenFile(path, threads, opened.get()); };
   if (!options_.live) {
     open();
-  } else if (!threads_->Run(absl::StrCat("file ", name), open, kFileTimeout)) {
+  } else if (!threads_->Run(FileKey(name), open, kFileTimeout)) {
     return;
   }
   if (!opened->claim.ok()) return GiveUpLater(name, now_ns, opened->claim.status());
   NewFile file;
-  file.reader = *std::move(opened->reader);
+  file.reader = std::move(opened->reader);
   file.claim = *opened->claim;
   if (!options_.live) {
     const SegmentOwner owner = {SegmentOwner::kVisible, {file.claim.pid, file.claim.start_ticks}};
@@ -366,29 +399,28 @@ void Collector::NoteEnded(int64_t now_ns) {
   }
 }
 
-// Only what nobody can be using: its process is known to have ended, and so have all that may have
-// inherited its memory; and only under the name by which it was found.
-bool Collector::MayDelete(const ProcessMemory& process) const {
-  const std::string path = absl::StrCat(options_.directory, "/", process.file);
-  struct stat about;
-  if (lstat(path.c_str(), &about) != 0 ||
-      !process.reader->IsFile(about.st_dev, about.st_ino)) {
-    return false;
-  }
-  if (process.claim.life_lock) return process.reader->Lock() == HeldLock::kFree;
-  return own_namespace_ != 0 && process.claim.pid_namespace == own_namespace_;
+// False: that is not done yet.
+bool Collector::LetGoOfFile(const ProcessMemory& process) {
+  if (process.file.empty()) return true;
+  const OldFile file = {absl::StrCat(options_.directory, "/", process.file), process.reader,
+                        process.claim};
+  const auto deleted = threads_->Get<bool>(
+      kDirectory,
+      [file, own_namespace = own_namespace_] {
+        return MayDelete(file, own_namespace) && unlink(file.path.c_str()) == 0;
+      },
+      kFileTimeout);
+  if (deleted.value_or(false)) segments_.erase(process.file);
+  return deleted.has_value();
 }
 
 void Collector::ForgetOldProcesses(int64_t now_ns) {
   for (auto at = processes_.begin(); at != processes_.end();) {
     const ProcessMemory& process = *at->second;
-    if (!process.ended || now_ns - process.ended_ns <= options_.keep_ended_ns) {
+    const bool is_old = process.ended && now_ns - process.ended_ns > options_.keep_ended_ns;
+    if (!is_old || !LetGoOfFile(process)) {
       ++at;
       continue;
-    }
-    if (!process.file.empty() && MayDelete(process)) {
-      unlink(absl::StrCat(options_.directory, "/", process.file).c_str());
-      segments_.erase(process.file);
     }
     {
       const absl::MutexLock lock(&served_mutex_);

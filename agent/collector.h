@@ -8,8 +8,8 @@
 // Also used by `rollcall analyze`, on folders of segments whose processes are
 // long gone (Options::live = false): then nothing is asked of this machine.
 //
-// One owner, one thread. Reads that can block are done on threads of their own
-// (spare_threads.h), so that a tick waits for no process.
+// One owner, one thread. What can block is done on threads of their own (spare_threads.h): all that
+// is asked of /proc/PID and of the folder of segments. So a tick waits for no process and no server.
 #pragma once
 
 #include <cstdint>
@@ -72,6 +72,7 @@ class Collector {
   void LookAround(int64_t now_ns);
   void ListDirectory(int64_t now_ns);
   bool IsNew(const std::string& name) const;
+  bool IsDeleted(const std::string& name, const std::shared_ptr<SegmentReader>& reader) const;
   void Note(const std::string& what);
   void OpenSegment(const std::string& name, int64_t now_ns);
   void GiveUpLater(const std::string& name, int64_t now_ns, absl::Status why);
@@ -99,7 +100,7 @@ class Collector {
   int32_t ThreadOf(int64_t now_ns, uint32_t own_tid, ProcessMemory* process) const;
   int64_t WaitsFrom(const ProcessMemory& process) const;
   void ForgetOldProcesses(int64_t now_ns);
-  bool MayDelete(const ProcessMemory& process) const;
+  bool LetGoOfFile(const ProcessMemory& process);
 
   const CollectorOptions options_;
   std::shared_ptr<SpareThreads> threads_;

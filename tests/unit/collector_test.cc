@@ -8,14 +8,18 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <functional>
+#include <future>
+#include <thread>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "agent/held_lock.h"
 #include "agent/proc_evidence.h"
+#include "file_server.h"
 #include "interpose/clock.h"
 #include "proto/steady_clock.h"
 #include "segment_builder.h"
@@ -553,6 +557,84 @@ TEST_F(CollectorTest, SegmentsOfEndedProcessesAreDeletedInTheEnd) {
   collector.Collect(63 * kSecond, false);
   EXPECT_FALSE(fs::exists(PathOf(&segment_)));
   EXPECT_EQ(collector.Collect(64 * kSecond, true).processes_size(), 0);
+}
+
+// The folder lies on a file server, which dies at the first request of a kind.
+class DeadServerTest : public CollectorTest {
+ protected:
+  void Serve(const Child& child) {
+    segment_.AddComm(5, 0, 2);
+    segment_.BelongTo(child.pid(), child.start_time());
+    const std::string name = fs::path(PathOf(&segment_)).filename();
+    server_ = std::make_unique<FileServer>(folder_, name, segment_.bytes());
+  }
+  void TearDown() override {
+    server_ = nullptr;
+    CollectorTest::TearDown();
+  }
+  CollectorOptions Keeping(int64_t keep_ended_ns) const {
+    CollectorOptions options = Options();
+    options.keep_ended_ns = keep_ended_ns;
+    return options;
+  }
+  // Whether the tick came to its end while the server was dead.
+  bool TickEnds(Collector* collector, int64_t now_ns) {
+    std::promise<void> done;
+    std::future<void> ended = done.get_future();
+    std::thread watchdog([&] {
+      if (ended.wait_for(std::chrono::seconds(10)) != std::future_status::ready) server_->Kill();
+    });
+    collector->Collect(now_ns, false);
+    done.set_value();
+    watchdog.join();
+    return server_->IsThere();
+  }
+
+  std::unique_ptr<FileServer> server_;
+};
+
+TEST_F(DeadServerTest, ItsDeletionHoldsUpNoTick) {
+  Child child;
+  Serve(child);
+  if (!server_->problem().empty()) GTEST_SKIP() << server_->problem();
+  server_->StopAt(FUSE_UNLINK);
+  Collector collector(Keeping(10 * kSecond));
+  ASSERT_EQ(collector.Collect(kSecond, true).processes_size(), 1);
+  child.Exit(0);
+  collector.Collect(2 * kSecond, false);
+  EXPECT_TRUE(TickEnds(&collector, 20 * kSecond));
+  EXPECT_TRUE(server_->HasStopped()) << "the file was to be deleted";
+  EXPECT_TRUE(TickEnds(&collector, 21 * kSecond));
+  server_->GoOn();
+  for (int i = 0; i < 1000 && fs::exists(PathOf(&segment_)); ++i) usleep(10'000);
+  EXPECT_FALSE(fs::exists(PathOf(&segment_)));
+  collector.Collect(23 * kSecond, true);
+  EXPECT_EQ(collector.Collect(24 * kSecond, true).processes_size(), 0);
+}
+
+// As FUSE does, and others that write back what is not theirs to lose.
+TEST_F(DeadServerTest, ItsCloseHoldsUpNoTick) {
+  Child child;
+  Serve(child);
+  if (!server_->problem().empty()) GTEST_SKIP() << server_->problem();
+  server_->StopAt(FUSE_FLUSH);
+  Collector collector(Keeping(10 * kSecond));
+  ASSERT_EQ(collector.Collect(kSecond, true).processes_size(), 1);
+  child.Exit(0);
+  collector.Collect(2 * kSecond, false);
+  EXPECT_TRUE(TickEnds(&collector, 20 * kSecond));
+  EXPECT_TRUE(server_->HasStopped()) << "the file was to be closed";
+}
+
+TEST_F(DeadServerTest, AskingWhetherAFileHasGoneHoldsUpNoTick) {
+  const Child child;
+  Serve(child);
+  if (!server_->problem().empty()) GTEST_SKIP() << server_->problem();
+  Collector collector(Keeping(0));
+  ASSERT_EQ(collector.Collect(kSecond, true).processes_size(), 1);
+  server_->StopAt(FUSE_GETATTR);
+  EXPECT_TRUE(TickEnds(&collector, 2 * kSecond));
+  EXPECT_TRUE(server_->HasStopped()) << "the file was to be asked";
 }
 
 }  // namespace
