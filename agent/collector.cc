@@ -110,7 +110,7 @@ ScanOptions ScanOptionsFrom(const CollectorOptions& options) {
 Collector::Collector(CollectorOptions options) : options_(std::move(options)) {
   if (!options_.live) return;
   threads_ = std::make_shared<SpareThreads>();
-  watch_ = std::make_unique<ProcessWatch>(options_.proc_root);
+  watch_ = std::make_unique<ProcessWatch>(options_.proc_root, threads_);
   scan_ = std::make_unique<HostScan>(ScanOptionsFrom(options_), threads_);
   clock_ = std::make_unique<HostClock>();
   own_namespace_ = PidNamespaceOfProc(options_.proc_root);
