@@ -94,6 +94,7 @@ class Collector {
                    const CommSnapshot& comm, ProcessMemory* process, v1::CommUpdate* update);
   void ReadEvidence(int64_t now_ns, const SegmentSnapshot* snapshot, ProcessMemory* process,
                     v1::Evidence* evidence);
+  static v1::Evidence::Liveness HowItEnded(const ProcessMemory& process);
   void LookAtProcess(int64_t now_ns, ProcessMemory* process, v1::Evidence* evidence) const;
   void TellBlocked(int64_t now_ns, const SegmentSnapshot& snapshot, ProcessMemory* process,
                    v1::Evidence* evidence) const;

@@ -37,6 +37,13 @@ ProcessLook Look(const std::string& proc_root, pid_t pid, bool closer) {
 
 }  // namespace
 
+// Without an exit mark it may have been killed, or have called _exit(0): only the kernel can tell.
+v1::Evidence::Liveness Collector::HowItEnded(const ProcessMemory& process) {
+  if (process.exit_marked || process.exit_code.value_or(-1) == 0) return v1::Evidence::EXITED;
+  const bool known = process.exit_code.has_value() || process.exit_signal.has_value();
+  return known ? v1::Evidence::DIED : v1::Evidence::ENDED;
+}
+
 int64_t Collector::WaitsFrom(const ProcessMemory& process) const {
   return options_.live ? std::max(waits_from_ns_, process.waits_from_ns) : 0;
 }
@@ -166,8 +173,7 @@ void Collector::ReadEvidence(int64_t now_ns, const SegmentSnapshot* snapshot,
       if (snapshot != nullptr) evidence->set_ended_ns(snapshot->exit_ns);
     }
   } else if (process->ended) {
-    const bool in_order = process->exit_marked || process->exit_code.value_or(-1) == 0;
-    evidence->set_liveness(in_order ? v1::Evidence::EXITED : v1::Evidence::DIED);
+    evidence->set_liveness(HowItEnded(*process));
     evidence->set_ended_ns(process->ended_ns);
     evidence->set_exit_code(process->exit_code.value_or(-1));
     evidence->set_exit_signal(process->exit_signal.value_or(0));

@@ -443,14 +443,15 @@ TEST_F(CollectorTest, ARankThatEndedBeforeItsSegmentWasFoundHasMadeItsCalls) {
   EXPECT_EQ(Only(tick).evidence().liveness(), v1::Evidence::DIED);
 }
 
-TEST_F(UnseenTest, HasDiedWhenItsLockIsFreeAndThenItsSegmentGoes) {
+TEST_F(UnseenTest, HasEndedNobodyKnowsHowWhenItsLockIsFreeAndThenItsSegmentGoes) {
   WriteUnseen(true);
   LifeLock lock(PathOf(&segment_));
   Collector collector(Keeping(10 * kSecond));
   collector.Collect(kSecond, true);
   lock.Release();
   const v1::Tick tick = collector.Collect(2 * kSecond, false);
-  EXPECT_EQ(Only(tick).evidence().liveness(), v1::Evidence::DIED);
+  EXPECT_EQ(Only(tick).evidence().liveness(), v1::Evidence::ENDED);
+  EXPECT_EQ(Only(tick).evidence().exit_code(), -1);
   EXPECT_EQ(Only(tick).evidence().ended_ns(), 2 * kSecond);
   collector.Collect(20 * kSecond, false);
   EXPECT_FALSE(fs::exists(PathOf(&segment_)));
