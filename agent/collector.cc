@@ -28,6 +28,8 @@ constexpr char kDirectory[] = "directory";  // a dead server costs one thread
 constexpr int64_t kSayStuckAfter = 10 * kSecond;
 // A segment that is just being made has no magic yet.
 constexpr int64_t kGiveUpAfter = 2 * kSecond;
+// One that can still come is opened more rarely from then on.
+constexpr int64_t kTryAgainEvery = 5 * kSecond;
 constexpr size_t kMostNotes = 1000;
 
 std::vector<std::string> ListSegments(const std::string& directory) {
@@ -47,10 +49,18 @@ struct Opened {
   absl::StatusOr<SegmentClaim> claim = absl::UnavailableError("not answered");
 };
 
+// kUnavailable: it may be there later. A process that is stopped, or starved, may take long to
+// complete its segment; it holds the lock from the beginning.
+absl::Status WhyNot(const std::string& path, const absl::Status& status) {
+  const bool is_part = absl::IsFailedPrecondition(status) || absl::IsDataLoss(status);
+  const bool is_made = is_part && AskLockOf(path) == HeldLock::kHeld;
+  return is_made ? absl::UnavailableError(status.message()) : status;
+}
+
 void OpenFile(const std::string& path, std::shared_ptr<SpareThreads> threads, Opened* opened) {
   auto reader = SegmentReader::Open(path);
   if (!reader.ok()) {
-    opened->claim = reader.status();
+    opened->claim = WhyNot(path, reader.status());
     return;
   }
   opened->reader = ShareReader(*std::move(reader), std::move(threads));
@@ -165,16 +175,16 @@ void Collector::ListDirectory(int64_t now_ns) {
   }
   directory_stuck_since_ns_ = 0;
   for (const std::string& name : *names) {
-    if (IsNew(name)) OpenSegment(name, now_ns);
+    if (IsNew(name, now_ns)) OpenSegment(name, now_ns);
   }
 }
 
-bool Collector::IsNew(const std::string& name) const {
+bool Collector::IsNew(const std::string& name, int64_t now_ns) const {
   if (new_files_.count(name) != 0) return false;
   const auto known = segments_.find(name);
   if (known == segments_.end()) {
     const auto tried = not_readable_.find(name);
-    return tried == not_readable_.end() || tried->second >= 0;
+    return tried == not_readable_.end() || now_ns >= tried->second.again_ns;
   }
   // A program that a process replaced by exec made a new file under its name.
   const auto process = processes_.find(known->second);
@@ -195,9 +205,13 @@ void Collector::Note(const std::string& what) {
 }
 
 void Collector::GiveUpLater(const std::string& name, int64_t now_ns, absl::Status why) {
-  const int64_t first = not_readable_.emplace(name, now_ns).first->second;
-  if (options_.live && now_ns - first < kGiveUpAfter) return;
-  not_readable_[name] = -1;
+  Tried& tried = not_readable_.emplace(name, Tried{now_ns, now_ns}).first->second;
+  if (options_.live && now_ns - tried.first_ns < kGiveUpAfter) return;
+  if (options_.live && absl::IsUnavailable(why)) {
+    tried.again_ns = now_ns + kTryAgainEvery;
+    return;
+  }
+  tried.again_ns = INT64_MAX;
   Note(absl::StrCat("skipped: ", why.message()));
 }
 
@@ -219,7 +233,7 @@ void Collector::OpenSegment(const std::string& name, int64_t now_ns) {
     return AddSegment(owner, file.claim, file.reader, name, now_ns);
   }
   if (!file.claim.of_this_boot) {
-    not_readable_[name] = -1;
+    not_readable_[name].again_ns = INT64_MAX;
     Note(absl::StrCat(file.reader->path(), ": of another host, or from before this host was ",
                       "started: left out; rollcall analyze reads it"));
     return;

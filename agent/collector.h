@@ -68,10 +68,14 @@ class Collector {
   struct CommMemory;
   struct ProcessMemory;
   struct NewFile;
+  struct Tried {
+    int64_t first_ns = 0;
+    int64_t again_ns = 0;  // not before that; INT64_MAX: given up
+  };
 
   void LookAround(int64_t now_ns);
   void ListDirectory(int64_t now_ns);
-  bool IsNew(const std::string& name) const;
+  bool IsNew(const std::string& name, int64_t now_ns) const;
   bool IsDeleted(const std::string& name, const std::shared_ptr<SegmentReader>& reader) const;
   void Note(const std::string& what);
   void OpenSegment(const std::string& name, int64_t now_ns);
@@ -112,7 +116,7 @@ class Collector {
   std::map<ProcessId, std::unique_ptr<ProcessMemory>> processes_;
   std::map<std::string, ProcessId> segments_;    // file name -> process
   std::map<std::string, NewFile> new_files_;     // file name -> whose process is not known yet
-  std::map<std::string, int64_t> not_readable_;  // file name -> first tried; -1: given up
+  std::map<std::string, Tried> not_readable_;    // file name -> when it was tried
   uint64_t looked_ = 0;                          // number of the newest look that was used
   std::vector<std::string> notes_;
   int64_t directory_stuck_since_ns_ = 0;  // 0: it answers

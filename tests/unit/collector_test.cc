@@ -72,6 +72,22 @@ class Child {
   int tell_ = -1;
 };
 
+// Holds the life lock of a segment, as a process does that has mapped it.
+class LifeLock {
+ public:
+  explicit LifeLock(const std::string& path) : fd_(open(path.c_str(), O_RDWR | O_CLOEXEC)) {
+    EXPECT_TRUE(TakeLock(fd_));
+  }
+  ~LifeLock() { Release(); }
+  void Release() {
+    if (fd_ >= 0) close(fd_);
+    fd_ = -1;
+  }
+
+ private:
+  int fd_;
+};
+
 class CollectorTest : public testing::Test {
  protected:
   void SetUp() override {
@@ -351,6 +367,48 @@ TEST_F(CollectorTest, ASegmentThatIsJustBeingMadeIsGivenTime) {
   EXPECT_EQ(collector.Collect(11 * kSecond, false).processes_size(), 1);
 }
 
+// A process that is stopped, or starved, before its segment is complete.
+TEST_F(CollectorTest, ASegmentThatIsLongInTheMakingIsNotGivenUpWhileItsLockIsHeld) {
+  const Child child;
+  segment_.AddComm(5, 0, 2);
+  segment_.header()->magic = 0;
+  WriteOf(child, &segment_);
+  LifeLock lock(PathOf(&segment_));
+  Collector collector(Options());
+  for (int64_t second = 10; second < 100; ++second) {
+    EXPECT_EQ(collector.Collect(second * kSecond, false).processes_size(), 0);
+  }
+  EXPECT_TRUE(collector.TakeNotes().empty());
+  segment_.header()->magic = segment::kMagic;
+  segment_.Write(PathOf(&segment_));
+  EXPECT_EQ(collector.Collect(200 * kSecond, false).processes_size(), 1);
+}
+
+TEST_F(CollectorTest, ASegmentWithoutMagicWhoseLockNobodyHoldsIsGivenUp) {
+  const Child child;
+  segment_.header()->magic = 0;
+  WriteOf(child, &segment_);
+  Collector collector(Options());
+  collector.Collect(10 * kSecond, false);
+  collector.Collect(13 * kSecond, false);
+  EXPECT_EQ(collector.TakeNotes().size(), 1u);
+}
+
+// Not every tick: there may be many of them, and each costs an open.
+TEST_F(CollectorTest, AnUnfinishedSegmentIsOpenedRarelyInTheEnd) {
+  const Child child;
+  segment_.header()->magic = 0;
+  WriteOf(child, &segment_);
+  LifeLock lock(PathOf(&segment_));
+  Collector collector(Options());
+  collector.Collect(10 * kSecond, false);
+  collector.Collect(13 * kSecond, false);
+  segment_.header()->magic = segment::kMagic;
+  segment_.Write(PathOf(&segment_));
+  EXPECT_EQ(collector.Collect(13 * kSecond + 1, false).processes_size(), 0);
+  EXPECT_EQ(collector.Collect(20 * kSecond, false).processes_size(), 1);
+}
+
 TEST_F(CollectorTest, WhatMakesNoSenseIsSaidOnceAndNotEveryTick) {
   const Child child;
   segment_.AddComm(5, /*rank=*/9, /*size=*/2);
@@ -364,22 +422,6 @@ TEST_F(CollectorTest, WhatMakesNoSenseIsSaidOnceAndNotEveryTick) {
     EXPECT_TRUE(collector.TakeNotes().empty());
   }
 }
-
-// Holds the life lock of a segment, as a process does that has mapped it.
-class LifeLock {
- public:
-  explicit LifeLock(const std::string& path) : fd_(open(path.c_str(), O_RDWR | O_CLOEXEC)) {
-    EXPECT_TRUE(TakeLock(fd_));
-  }
-  ~LifeLock() { Release(); }
-  void Release() {
-    if (fd_ >= 0) close(fd_);
-    fd_ = -1;
-  }
-
- private:
-  int fd_;
-};
 
 // A segment of a process in a pid namespace that cannot be seen from here.
 class UnseenTest : public CollectorTest {
