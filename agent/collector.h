@@ -100,6 +100,10 @@ class Collector {
                     v1::Evidence* evidence);
   static v1::Evidence::Liveness HowItEnded(const ProcessMemory& process);
   void LookAtProcess(int64_t now_ns, ProcessMemory* process, v1::Evidence* evidence) const;
+  void LeaveOutCallsOfTheGone(int64_t now_ns, ProcessMemory* process,
+                              SegmentSnapshot* snapshot) const;
+  void LookForCallers(int64_t now_ns, const SegmentSnapshot& snapshot,
+                      ProcessMemory* process) const;
   void TellBlocked(int64_t now_ns, const SegmentSnapshot& snapshot, ProcessMemory* process,
                    v1::Evidence* evidence) const;
   int32_t ThreadOf(int64_t now_ns, uint32_t own_tid, ProcessMemory* process) const;

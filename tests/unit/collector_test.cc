@@ -18,11 +18,13 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "agent/held_lock.h"
+#include "agent/living_threads.h"
 #include "agent/proc_evidence.h"
 #include "file_server.h"
 #include "interpose/clock.h"
 #include "proto/steady_clock.h"
 #include "segment_builder.h"
+#include "temporary_tree.h"
 
 namespace rollcall {
 namespace {
@@ -567,7 +569,7 @@ TEST_F(CollectorTest, NoWaitBeginsBeforeTheAgentWasHeld) {
   segment_.blocked(0)->tid = static_cast<uint32_t>(child.pid());
   segment_.blocked(0)->op = static_cast<uint32_t>(Op::kAllReduce);
   segment_.blocked(0)->comm = comm;
-  segment_.blocked(0)->since = 5000;
+  segment_.blocked(0)->since = ClockNs(CLOCK_MONOTONIC);
   const uint32_t creating = segment_.AddComm(6, 0, 2);
   segment_.entry(creating)->state = static_cast<uint32_t>(segment::CommState::kInitializing);
   WriteOf(child, &segment_);
@@ -583,6 +585,77 @@ TEST_F(CollectorTest, NoWaitBeginsBeforeTheAgentWasHeld) {
   EXPECT_EQ(Only(after).communicators(0).host_blocked_since_ns(), held_ns);
   EXPECT_EQ(Only(after).communicators(1).init_entered_ns(), held_ns);
   EXPECT_EQ(Only(after).evidence().blocked(0).since_ns(), held_ns);
+}
+
+// A thread that was cancelled in a call leaves its entry as it was.
+class CallerTest : public CollectorTest {
+ protected:
+  void Stand(uint32_t slot, pid_t thread, int64_t for_ns) {
+    segment_.blocked(slot)->tid = static_cast<uint32_t>(thread);
+    segment_.blocked(slot)->op = static_cast<uint32_t>(Op::kAllReduce);
+    segment_.blocked(slot)->comm = 0;
+    segment_.blocked(slot)->since = ClockNs(CLOCK_MONOTONIC) - static_cast<uint64_t>(for_ns);
+  }
+  // As seen `later_ns` from now.
+  static v1::ProcessUpdate See(Collector* collector, int64_t later_ns) {
+    return Only(collector->Collect(SteadyNs() + later_ns, true));
+  }
+};
+
+TEST_F(CallerTest, ACallOfAThreadThatHasGoneIsNotTold) {
+  const Child child;
+  segment_.AddAllReduce(segment_.AddComm(5, 0, 2), 5000);
+  segment_.entry(0)->returned = 0;
+  Stand(0, getpid(), 0);
+  WriteOf(child, &segment_);
+  Collector collector(Options());
+  EXPECT_EQ(See(&collector, 0).evidence().blocked_size(), 1) << "it may be just ending";
+  const v1::ProcessUpdate later = See(&collector, 3 * kSecond);
+  EXPECT_EQ(later.evidence().blocked_size(), 0);
+  EXPECT_EQ(later.communicators(0).host_blocked_since_ns(), 0);
+  Stand(1, child.pid(), 0);
+  segment_.Write(PathOf(&segment_));
+  EXPECT_EQ(See(&collector, 9 * kSecond).evidence().blocked_size(), 1) << "that one is there";
+}
+
+TEST_F(CallerTest, ACallFromBeforeTheThreadThatHasTheNumberIsNotTold) {
+  const Child child;
+  segment_.AddAllReduce(segment_.AddComm(5, 0, 2), 5000);
+  Stand(0, child.pid(), 60 * kSecond);
+  WriteOf(child, &segment_);
+  Collector collector(Options());
+  EXPECT_EQ(See(&collector, 0).evidence().blocked_size(), 0);
+}
+
+TEST_F(CallerTest, WhoCannotBeLookedAtIsBelieved) {
+  const Child child;
+  segment_.AddAllReduce(segment_.AddComm(5, 0, 2), 5000);
+  Stand(0, getpid(), 60 * kSecond);
+  segment_.BelongTo(getpid(), 88);
+  segment_.header()->pid_namespace = 12;
+  segment_.header()->life_lock = 1;
+  segment_.Write(PathOf(&segment_));
+  LifeLock lock(PathOf(&segment_));
+  Collector collector(Options());
+  EXPECT_EQ(See(&collector, 0).evidence().blocked_size(), 1);
+}
+
+TEST(LivingThreadsTest, AreFoundByTheNumbersThatTheyHaveForThemselves) {
+  TemporaryTree proc;
+  const std::string rest = " 1 1 1 0 -1 0 0 0 0 0 1 1 0 0 20 0 2 0 ";
+  proc.Write("77/stat", "77 (rank) S" + rest + "500 0 0\n");
+  proc.Write("77/task/77/stat", "77 (rank) S" + rest + "500 0 0\n");
+  proc.Write("77/task/77/status", "NSpid:\t77\t1\n");
+  proc.Write("77/task/79/stat", "79 (rank) S" + rest + "600 0 0\n");
+  proc.Write("77/task/79/status", "NSpid:\t79\t3\n");
+  const auto own = FindThreads(proc.root(), {77, 500}, {1, 2, 3}, true);
+  EXPECT_EQ(own, (std::map<pid_t, uint64_t>{{1, 500}, {3, 600}}));
+  const auto ours = FindThreads(proc.root(), {77, 500}, {77, 78, 79}, false);
+  EXPECT_EQ(ours, (std::map<pid_t, uint64_t>{{77, 500}, {79, 600}}));
+  EXPECT_FALSE(FindThreads(proc.root(), {77, 499}, {77}, false).has_value()) << "another process";
+  EXPECT_FALSE(FindThreads(proc.root(), {78, 500}, {78}, false).has_value()) << "hidden";
+  proc.Remove("77/task/79/status");
+  EXPECT_FALSE(FindThreads(proc.root(), {77, 500}, {2}, true).has_value()) << "not all is known";
 }
 
 TEST_F(CollectorTest, SegmentsOfEndedProcessesAreDeletedInTheEnd) {
