@@ -9,6 +9,9 @@
 
 namespace rollcall {
 
+// Culprit::ending of a process of which it is not known how it ended.
+inline constexpr char kEndedUnknown[] = "ended, how is not known";
+
 // "rank 3 (node-17, pid 4121) never entered AllReduce #8812 on communicator "dp";
 // 63 ranks have waited 48 s".
 std::string SummaryOf(const Verdict& verdict);
