@@ -27,6 +27,7 @@
 #include "absl/time/time.h"
 #include "agent/agent.h"
 #include "agent/agent_info.h"
+#include "agent/daemon_channel.h"
 #include "agent/monotonic_clock.h"
 #include "cli/child.h"
 #include "cli/commands.h"
@@ -205,8 +206,7 @@ void Run::StartRollcall() {
   if (!StartDaemon()) return;
   std::shared_ptr<grpc::ChannelInterface> channel =
       daemon_ != nullptr ? daemon_->InProcessChannel()
-                         : std::shared_ptr<grpc::ChannelInterface>(grpc::CreateChannel(
-                               flags_.daemon, grpc::InsecureChannelCredentials()));
+                         : std::shared_ptr<grpc::ChannelInterface>(ConnectToDaemon(flags_.daemon));
   if (daemon_ == nullptr) {
     incidents_ = IncidentWatch::OfDaemonAt(flags_.daemon, channel, job_, flags_.report_dir);
     local_ = std::make_unique<LocalProgress>(directory_.path());

@@ -5,11 +5,13 @@ import resource
 import signal
 import socket
 import sqlite3
+import subprocess
 import threading
 import time
 import urllib.request
 
 import pytest
+from conftest import ROLLCALL, VICTIMS
 
 from test_full_disk import confirmed, reports_in, wait_for
 
@@ -114,6 +116,26 @@ def test_a_daemon_stops_in_time_whatever_hangs(tmp_path, start_daemon, start_job
     said = daemon.process.stderr.read()
     assert "not delivered (json)" in said
     assert "not saved in the history" in said
+
+
+@pytest.mark.parametrize("frozen", ["before_it_starts", "while_it_runs"])
+def test_a_daemon_that_is_frozen_does_not_hold_up_the_end_of_a_run(start_daemon, frozen):
+    daemon = start_daemon()
+    if frozen == "before_it_starts":
+        daemon.process.send_signal(signal.SIGSTOP)
+    job = subprocess.Popen([ROLLCALL, "run", "--sim", f"--daemon={daemon.address}", "--", "sh", "-c",
+                            f"{VICTIMS}/ranks -n 4 -- {VICTIMS}/healthy_mix; read end; exit 7"],
+                           stdin=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    try:
+        time.sleep(3)
+        daemon.process.send_signal(signal.SIGSTOP)
+        time.sleep(1)
+        begun = time.monotonic()
+        said = job.communicate("end\n", timeout=40)[1]
+        assert job.returncode == 7, said
+        assert time.monotonic() - begun < 8, said
+    finally:
+        daemon.process.send_signal(signal.SIGCONT)
 
 
 def test_names_from_the_network_do_not_steer_a_terminal(tmp_path, start_daemon, start_job):
