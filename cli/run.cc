@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <chrono>
 #include <filesystem>
 #include <iostream>
 #include <set>
@@ -35,6 +36,7 @@
 #include "cli/job_directory.h"
 #include "cli/local_progress.h"
 #include "daemon/daemon.h"
+#include "daemon/loose_thread.h"
 #include "daemon/report/writer.h"
 #include "interpose/environment.h"
 
@@ -48,6 +50,8 @@ constexpr int64_t kGrace = 5 * kSecond;  // from SIGTERM to SIGKILL
 // Segments of ranks that have ended take memory from the job that was started again: the daemon
 // knows by then what they hold.
 constexpr int64_t kKeepEndedNs = 5 * kSecond;
+
+constexpr std::chrono::seconds kPatienceWithFolder{2};  // before the job starts
 
 struct RunFlags {
   std::string hang_after = "60s";
@@ -119,6 +123,15 @@ std::string NameOfJob(const std::vector<std::string>& command) {
                                    getpid()));
 }
 
+// As CheckReportDir(). kDeadlineExceeded: a file server is gone, maybe.
+absl::Status CheckReportDirInTime(const std::string& report_dir) {
+  const auto status = std::make_shared<absl::Status>();
+  LooseThread thread;
+  thread.Start([status, report_dir] { *status = CheckReportDir(report_dir); });
+  if (thread.Join(std::chrono::steady_clock::now() + kPatienceWithFolder)) return *status;
+  return absl::DeadlineExceededError(absl::StrCat("the report folder ", report_dir, " does not answer"));
+}
+
 // One job from start to end.
 class Run {
  public:
@@ -131,6 +144,7 @@ class Run {
   void PrepareSignals();
   void StartRollcall();
   bool StartDaemon();
+  std::string UsableReportDir() const;
   void StartAgent(std::shared_ptr<grpc::ChannelInterface> channel);
   int StartJob();
   void WaitForJob();
@@ -227,6 +241,18 @@ void Run::StartAgent(std::shared_ptr<grpc::ChannelInterface> channel) {
   agent_->Start();
 }
 
+// "": reports cannot be written. A folder that does not answer may do so by then.
+std::string Run::UsableReportDir() const {
+  const absl::Status writable = CheckReportDirInTime(flags_.report_dir);
+  if (writable.ok()) return flags_.report_dir;
+  if (absl::IsDeadlineExceeded(writable)) {
+    spdlog::error("{}; the job runs all the same", std::string(writable.message()));
+    return flags_.report_dir;
+  }
+  spdlog::error("{}; the report will be printed here instead", std::string(writable.message()));
+  return "";
+}
+
 // False: there is nobody to tell anything.
 bool Run::StartDaemon() {
   DaemonOptions options;
@@ -234,12 +260,7 @@ bool Run::StartDaemon() {
   options.default_job = job_;
   options.log_incidents = false;
   options.http = flags_.http == "none" ? "" : flags_.http;
-  const absl::Status writable = CheckReportDir(flags_.report_dir);
-  if (writable.ok()) {
-    options.report_dir = flags_.report_dir;
-  } else {
-    spdlog::error("{}; the report will be printed here instead", std::string(writable.message()));
-  }
+  options.report_dir = UsableReportDir();
   if (!flags_.daemon.empty()) return true;
   daemon_ = std::make_unique<Daemon>(options);
   absl::Status started = daemon_->Start();
