@@ -171,6 +171,7 @@ class Run {
   std::unique_ptr<Daemon> daemon_;
   std::unique_ptr<Agent> agent_;
   std::unique_ptr<IncidentWatch> incidents_;
+  InheritedSignals inherited_ = {};
   int signals_ = -1;
   pid_t child_ = -1;
   bool ended_ = false;
@@ -195,11 +196,13 @@ int Run::Go() {
 
 // Before any thread is made, so that all of them have the signals blocked.
 void Run::PrepareSignals() {
+  inherited_ = ReadInheritedSignals();
   sigset_t wanted;
   sigemptyset(&wanted);
   for (const int signal : {SIGCHLD, SIGINT, SIGTERM, SIGHUP, SIGQUIT}) sigaddset(&wanted, signal);
   pthread_sigmask(SIG_BLOCK, &wanted, nullptr);
   signal(SIGPIPE, SIG_IGN);
+  signal(SIGCHLD, SIG_DFL);  // while it is ignored, no exit code can be had
   signals_ = signalfd(-1, &wanted, SFD_CLOEXEC | SFD_NONBLOCK);
   // Orphans of the job come to us, so that none is left behind.
   prctl(PR_SET_CHILD_SUBREAPER, 1);
@@ -302,7 +305,7 @@ int Run::StartJob() {
     }
     changes["LD_LIBRARY_PATH"] = Prepended("LD_LIBRARY_PATH", simulation, ':');
   }
-  const Spawned spawned = Spawn(command_, EnvironmentWith(changes));
+  const Spawned spawned = Spawn(command_, EnvironmentWith(changes), inherited_);
   if (spawned.pid < 0) {
     spdlog::error("cannot run {}: {}", command_.front(), strerror(spawned.error));
     return ExitCodeOfSpawnError(spawned.error);
@@ -339,6 +342,7 @@ void Run::PassOn(const signalfd_siginfo& info) {
   const bool from_terminal = info.ssi_code == SI_KERNEL;
   if (!from_terminal) kill(child_, signal);
   if (signal == SIGQUIT) return;  // programs may answer it and go on
+  if (inherited_.MayGoOnAfter(signal)) return;
   // The second one means it.
   kill_at_ns_ = kill_at_ns_ == 0 ? MonotonicNs() + 2 * kGrace : MonotonicNs();
 }
@@ -403,7 +407,8 @@ void Run::ActIfDue(const ConfirmedIncident& incident) {
   const Spawned spawned = Spawn({"/bin/sh", "-c", flags_.on_hang.substr(5)},
                                 EnvironmentWith({{"ROLLCALL_INCIDENT", incident.id},
                                                  {"ROLLCALL_REPORT", incident.report_path},
-                                                 {"ROLLCALL_SUMMARY", incident.summary}}));
+                                                 {"ROLLCALL_SUMMARY", incident.summary}}),
+                                inherited_);
   if (spawned.pid < 0) spdlog::error("--on-hang: {}", strerror(spawned.error));
 }
 
