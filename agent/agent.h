@@ -88,8 +88,8 @@ class Agent {
   const std::shared_ptr<grpc::ChannelInterface> channel_;
   Collector collector_;  // the uplink thread's own
 
-  // Not absl's: their timed waits are on the wall clock, which may be set back. The mutex guards the
-  // members down to the next blank line; the condition tells that one of them has changed.
+  // Not absl's: their timed waits are on the wall clock, which may be set back. The mutex guards
+  // the members down to the next blank line; the condition tells that one of them has changed.
   std::mutex mutex_;
   std::condition_variable changed_;
   bool stopping_ = false;

@@ -5,8 +5,8 @@
 namespace rollcall {
 namespace {
 
-// A daemon's host that vanishes leaves the connection open for hours. Not seconds: a daemon that was
-// held for a while would lose all its agents at once, and they would all come back at once.
+// A daemon's host that vanishes leaves the connection open for hours. Not seconds: a daemon that
+// was held for a while would lose all its agents at once, and they would all come back at once.
 constexpr int kKeepaliveMs = 120'000;
 constexpr int kKeepaliveTimeoutMs = 60'000;
 constexpr int kLongestBackoffMs = 5'000;

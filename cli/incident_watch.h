@@ -53,8 +53,8 @@ class IncidentWatch {
   virtual ~IncidentWatch() = default;
 
   // Those confirmed since the last call: when their report is complete, or could not be written in
-  // a few seconds. `last`: nobody waits any longer, but for reports that are being written here, some
-  // seconds.
+  // a few seconds. `last`: nobody waits any longer, but some seconds for reports that are being
+  // written here.
   std::vector<News> Look(bool last = false);
 
   // Those told that were not over when Look() last got an answer, as they stood then.

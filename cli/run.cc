@@ -129,7 +129,8 @@ absl::Status CheckReportDirInTime(const std::string& report_dir) {
   LooseThread thread;
   thread.Start([status, report_dir] { *status = CheckReportDir(report_dir); });
   if (thread.Join(std::chrono::steady_clock::now() + kPatienceWithFolder)) return *status;
-  return absl::DeadlineExceededError(absl::StrCat("the report folder ", report_dir, " does not answer"));
+  return absl::DeadlineExceededError(
+      absl::StrCat("the report folder ", report_dir, " does not answer"));
 }
 
 // One job from start to end.
