@@ -26,6 +26,7 @@ constexpr size_t kMessageBytes = 1 << 20;
 constexpr int64_t kLookTimeout = 1'000'000'000;    // for a process to let itself be looked at
 constexpr int64_t kStackTimeout = 60'000'000'000;  // for its stacks: reading symbols takes long
 constexpr size_t kMaxMapsBytes = 64 << 20;
+constexpr std::chrono::seconds kLastWords{3};  // for the daemon to take them when the agent stops
 
 // Reads what stack taking cannot do without.
 bool IsThere(const std::string& proc_root, ProcessId process) {
@@ -36,26 +37,24 @@ bool IsThere(const std::string& proc_root, ProcessId process) {
 
 }  // namespace
 
-// One stream to the daemon. Read by its own thread, written by two.
+// One stream to the daemon. Read by a thread of its own, written by the uplink thread alone. All of
+// it waits for the daemon, unless its context is cancelled.
 class Agent::Link {
  public:
-  Link(Agent* agent, v1::AgentLink::Stub* stub) : agent_(agent), stream_(stub->Connect(&context_)) {
+  Link(Agent* agent, v1::AgentLink::Stub* stub)
+      : agent_(agent), context_(agent->NewContext()), stream_(stub->Connect(context_.get())) {
     reader_ = std::thread([this] { Read(); });
   }
   ~Link() {
-    context_.TryCancel();
+    context_->TryCancel();
     reader_.join();
     stream_->Finish();
   }
 
-  bool Send(const v1::AgentMessage& message) {
-    const absl::MutexLock lock(&write_mutex_);
-    return !broken_ && stream_->Write(message);
-  }
+  bool Send(const v1::AgentMessage& message) { return !broken_ && stream_->Write(message); }
 
   // Ends our side in good order: what was written is delivered first.
   void Close() {
-    const absl::MutexLock lock(&write_mutex_);
     if (!broken_) stream_->WritesDone();
     for (int i = 0; i < 100 && !broken_; ++i) usleep(5000);
   }
@@ -74,16 +73,16 @@ class Agent::Link {
       for (const v1::ProcessRef& process : message.take_stacks().processes()) {
         request.processes.emplace_back(process.pid(), process.start_time());
       }
-      const absl::MutexLock lock(&agent_->mutex_);
+      const std::lock_guard<std::mutex> lock(agent_->mutex_);
       agent_->stack_requests_.push_back(std::move(request));
+      agent_->changed_.notify_all();
     }
     broken_ = true;
   }
 
   Agent* const agent_;
-  grpc::ClientContext context_;
-  absl::Mutex write_mutex_;
-  std::unique_ptr<grpc::ClientReaderWriter<v1::AgentMessage, v1::DaemonMessage>> stream_;
+  const std::shared_ptr<grpc::ClientContext> context_;
+  const std::unique_ptr<grpc::ClientReaderWriter<v1::AgentMessage, v1::DaemonMessage>> stream_;
   std::atomic<bool> broken_{false}, welcomed_{false};
   std::thread reader_;
 };
@@ -98,6 +97,7 @@ Agent::Agent(AgentOptions options, std::shared_ptr<grpc::ChannelInterface> chann
 Agent::~Agent() { Stop(); }
 
 void Agent::Start() {
+  uplink_runs_ = true;
   uplink_ = std::thread([this] { RunUplink(); });
   stacks_ = std::thread([this] { RunStacks(); });
   const absl::Status listening = quit_answers_.Start();
@@ -109,23 +109,42 @@ void Agent::Start() {
 
 void Agent::Stop() {
   {
-    const absl::MutexLock lock(&mutex_);
+    const std::lock_guard<std::mutex> lock(mutex_);
     stopping_ = true;
   }
-  {
-    const std::lock_guard<std::mutex> lock(sleep_mutex_);
-    awake_for_good_ = true;
-  }
-  woken_.notify_all();
+  changed_.notify_all();
   stack_threads_.Cancel();
+  CutOffWhenLate();
   if (uplink_.joinable()) uplink_.join();
   if (stacks_.joinable()) stacks_.join();
   quit_answers_.Stop();
 }
 
+void Agent::CutOffWhenLate() {
+  std::unique_lock<std::mutex> lock(mutex_);
+  if (changed_.wait_for(lock, kLastWords, [this] { return !uplink_runs_; })) return;
+  cut_off_ = true;
+  if (context_ != nullptr) context_->TryCancel();
+  spdlog::warn("the daemon does not answer: it may not know what this host saw last");
+}
+
+// Cancelled already, if nothing may wait any longer.
+std::shared_ptr<grpc::ClientContext> Agent::NewContext() {
+  auto context = std::make_shared<grpc::ClientContext>();
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (cut_off_) context->TryCancel();
+  context_ = context;
+  return context;
+}
+
+bool Agent::stopping() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return stopping_;
+}
+
 void Agent::Sleep(int64_t ns) {
-  std::unique_lock<std::mutex> lock(sleep_mutex_);
-  woken_.wait_for(lock, std::chrono::nanoseconds(ns), [this] { return awake_for_good_; });
+  std::unique_lock<std::mutex> lock(mutex_);
+  changed_.wait_for(lock, std::chrono::nanoseconds(ns), [this] { return stopping_; });
 }
 
 void Agent::RunUplink() {
@@ -148,10 +167,7 @@ void Agent::RunUplink() {
         said = false;
       }
     }
-    {
-      const absl::MutexLock lock(&mutex_);
-      if (stopping_) return;
-    }
+    if (stopping()) break;
     if (!said) spdlog::warn("the daemon cannot be reached; trying again for as long as it takes");
     said = true;
     ++dropped_ticks_;
@@ -159,29 +175,49 @@ void Agent::RunUplink() {
     Sleep(pause + MonotonicNs() % (pause / 2));
     pause = std::min(2 * pause, kLongestPause);
   }
+  const std::lock_guard<std::mutex> lock(mutex_);
+  uplink_runs_ = false;
+  changed_.notify_all();
 }
 
 void Agent::TickUntilBroken(Link* link) {
-  {
-    const absl::MutexLock lock(&mutex_);
-    link_ = link;
-  }
+  SetLinked(true);
   bool whole = true;
-  bool stopping = false;
-  while (!link->broken() && !stopping) {
-    const int64_t begun = MonotonicNs();
+  while (!link->broken() && !stopping()) {
+    const int64_t next_ns = MonotonicNs() + options_.tick_ns;
     CollectAndSend(whole, link);
     whole = false;
-    Sleep(std::max<int64_t>(options_.tick_ns - (MonotonicNs() - begun), 0));
-    const absl::MutexLock lock(&mutex_);
-    stopping = stopping_;
+    SendAnswersUntil(next_ns, link);
   }
-  if (stopping) {
+  if (stopping()) {
     CollectAndSend(false, link);  // how the last processes ended
     link->Close();
   }
-  const absl::MutexLock lock(&mutex_);
-  link_ = nullptr;
+  SetLinked(false);
+}
+
+// An answer that waits when the stream breaks is dropped.
+void Agent::SetLinked(bool linked) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  linked_ = linked;
+  answer_.reset();
+  changed_.notify_all();
+}
+
+// Sends the answers that come until the next tick is due: one at least, if it waits by then.
+void Agent::SendAnswersUntil(int64_t until_ns, Link* link) {
+  do {
+    std::optional<v1::AgentMessage> answer;
+    {
+      std::unique_lock<std::mutex> lock(mutex_);
+      changed_.wait_for(lock, std::chrono::nanoseconds(until_ns - MonotonicNs()),
+                        [this] { return stopping_ || answer_.has_value(); });
+      answer.swap(answer_);
+      changed_.notify_all();
+    }
+    if (!answer.has_value()) return;
+    link->Send(*answer);
+  } while (MonotonicNs() < until_ns);
 }
 
 // Once more if all was held meanwhile: what was read before is not how things stand now.
@@ -220,11 +256,8 @@ void Agent::RunStacks() {
   while (true) {
     StackRequest request;
     {
-      const absl::MutexLock lock(&mutex_);
-      const auto wanted = [this]() ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
-        return stopping_ || !stack_requests_.empty();
-      };
-      mutex_.Await(absl::Condition(&wanted));
+      std::unique_lock<std::mutex> lock(mutex_);
+      changed_.wait(lock, [this] { return stopping_ || !stack_requests_.empty(); });
       if (stopping_) return;
       request = std::move(stack_requests_.front());
       stack_requests_.pop_front();
@@ -270,9 +303,20 @@ void Agent::Answer(const StackRequest& request) {
     reply->set_start_time(start_time);
     reply->set_last(pid == request.processes.back().first);
     *reply->mutable_stack() = TakeStack({pid, start_time});
-    const absl::MutexLock lock(&mutex_);
-    if (link_ != nullptr) link_->Send(message);
+    if (!HandOver(std::move(message))) return;
   }
+}
+
+// Waits until the uplink thread has taken the answer before: a daemon that does not read costs no
+// memory. Without a stream the answer is dropped. False: the agent stops.
+bool Agent::HandOver(v1::AgentMessage answer) {
+  std::unique_lock<std::mutex> lock(mutex_);
+  changed_.wait(lock, [this] { return stopping_ || !linked_ || !answer_.has_value(); });
+  if (stopping_) return false;
+  if (!linked_) return true;
+  answer_ = std::move(answer);
+  changed_.notify_all();
+  return true;
 }
 
 std::string HostName() {

@@ -4,6 +4,9 @@
 // Runs inside rollcall-agent, and inside `rollcall run`. A daemon that cannot be
 // reached is tried again with growing pauses for as long as the agent runs; the
 // job never notices. Start() returns at once; the destructor stops the threads.
+//
+// One thread, the uplink, writes the stream to the daemon, and holds no lock while it does: a write
+// waits for as long as the daemon does not read. The stacks thread hands its answers to the uplink.
 #pragma once
 
 #include <atomic>
@@ -12,13 +15,12 @@
 #include <deque>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
 #include <utility>
 #include <vector>
 
-#include "absl/base/thread_annotations.h"
-#include "absl/synchronization/mutex.h"
 #include "agent/collector.h"
 #include "agent/quit_answers.h"
 #include "agent/spare_threads.h"
@@ -28,6 +30,7 @@
 
 namespace grpc {
 class ChannelInterface;
+class ClientContext;
 }
 
 namespace rollcall {
@@ -46,7 +49,8 @@ class Agent {
   Agent& operator=(const Agent&) = delete;
 
   void Start();
-  // Sends what there is to send once more, then stops. Safe to call twice.
+  // Sends what there is to send once more, then stops. A daemon that takes nothing is given three
+  // seconds (kLastWords in agent.cc), then cut off. Safe to call twice.
   void Stop();
 
   // Whether any process that it watched has created a communicator. After Stop() only.
@@ -66,27 +70,35 @@ class Agent {
   };
 
   void RunUplink();
+  std::shared_ptr<grpc::ClientContext> NewContext();
   void TickUntilBroken(Link* link);
   v1::Tick Collect(bool whole);
   void CollectAndSend(bool whole, Link* link);
+  void SendAnswersUntil(int64_t until_ns, Link* link);
+  void SetLinked(bool linked);
+  void CutOffWhenLate();
   void RunStacks();
   void Answer(const StackRequest& request);
+  bool HandOver(v1::AgentMessage answer);
   v1::ProcessStack TakeStack(ProcessId process);
   void Sleep(int64_t ns);  // until then, or until it stops
+  bool stopping();
 
   const AgentOptions options_;
   const std::shared_ptr<grpc::ChannelInterface> channel_;
   Collector collector_;  // the uplink thread's own
 
-  absl::Mutex mutex_;
-  bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
-  Link* link_ ABSL_GUARDED_BY(mutex_) = nullptr;  // the stream, while there is one
-  std::deque<StackRequest> stack_requests_ ABSL_GUARDED_BY(mutex_);
-
-  // absl's timed waits are on the wall clock, which may be set back.
-  std::mutex sleep_mutex_;
-  std::condition_variable woken_;
-  bool awake_for_good_ = false;  // with sleep_mutex_ held
+  // Not absl's: their timed waits are on the wall clock, which may be set back. The mutex guards
+  // the members down to the next blank line; the condition tells that one of them has changed.
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool stopping_ = false;
+  bool uplink_runs_ = false;
+  bool cut_off_ = false;                          // no stream may wait any longer
+  bool linked_ = false;                           // there is somebody to tell answers
+  std::shared_ptr<grpc::ClientContext> context_;  // of the newest stream
+  std::deque<StackRequest> stack_requests_;
+  std::optional<v1::AgentMessage> answer_;  // to be sent next
 
   HeldWatch held_;
   SpareThreads stack_threads_;

@@ -12,19 +12,11 @@
 #include "agent/agent.h"
 #include "agent/agent_info.h"
 #include "agent/capabilities.h"
+#include "agent/daemon_channel.h"
 
 namespace {
 
 std::string DefaultDirectory() { return "/dev/shm/rollcall-" + std::to_string(geteuid()); }
-
-// Keepalive: a daemon's host that vanishes leaves the connection open for hours.
-std::shared_ptr<grpc::Channel> ConnectTo(const std::string& daemon) {
-  grpc::ChannelArguments arguments;
-  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, 20'000);
-  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 10'000);
-  arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 5'000);
-  return grpc::CreateCustomChannel(daemon, grpc::InsecureChannelCredentials(), arguments);
-}
 
 // Says that it is there, so that a `rollcall run --daemon` starts no agent of its own.
 std::vector<std::unique_ptr<rollcall::AgentInfo>> Publish(const rollcall::AgentOptions& options,
@@ -105,7 +97,7 @@ int main(int argc, char** argv) {
   mkdir(options.collector.directory.c_str(), 0700);
   SayWhomItServes(options, daemon);
   const auto published = Publish(options, daemon);
-  rollcall::Agent agent(options, ConnectTo(daemon));
+  rollcall::Agent agent(options, rollcall::ConnectToDaemon(daemon));
   agent.Start();
   int signal = 0;
   sigwait(&signals, &signal);

@@ -9,13 +9,13 @@
 
 #include <algorithm>
 #include <cstring>
-#include <fstream>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
+#include "agent/boot_id.h"
 
 namespace rollcall {
 namespace {
@@ -46,16 +46,6 @@ int64_t RealTime(const segment::Word& word) {
 
 ClockLook LookOf(const segment::ClockPair& pair) {
   return {Get(pair.ticks), Get(pair.monotonic_ns), RealTime(pair.realtime_ns)};
-}
-
-const std::string& OwnBootId() {
-  static const std::string own = [] {
-    std::ifstream file("/proc/sys/kernel/random/boot_id");
-    std::string id;
-    std::getline(file, id);
-    return id;
-  }();
-  return own;
 }
 
 // Those that this kernel answers for alone. Older headers do not have xfs.

@@ -2,7 +2,6 @@
 
 #include <errno.h>
 #include <signal.h>
-#include <spawn.h>
 #include <stdlib.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -32,24 +31,55 @@ void AddChildren(pid_t parent, std::vector<pid_t>* children) {
   }
 }
 
+// In the child of vfork(), which uses this process's memory until it has become the program: so it
+// allocates nothing.
+[[noreturn]] void Become(char* const* command, char* const* environment,
+                         const InheritedSignals& signals, volatile int* error) {
+  for (int number = 1; number < NSIG; ++number) {
+    struct sigaction action = {};
+    action.sa_handler = sigismember(&signals.ignored, number) == 1 ? SIG_IGN : SIG_DFL;
+    sigaction(number, &action, nullptr);  // refused for those that nobody can change
+  }
+  sigprocmask(SIG_SETMASK, &signals.blocked, nullptr);
+  execvpe(command[0], command, environment);
+  *error = errno;
+  _exit(127);
+}
+
 }  // namespace
 
-Spawned Spawn(const std::vector<std::string>& command,
-              const std::vector<std::string>& environment) {
-  posix_spawnattr_t attributes;
-  posix_spawnattr_init(&attributes);
-  sigset_t none, all;
-  sigemptyset(&none);
+bool InheritedSignals::MayGoOnAfter(int signal) const {
+  return sigismember(&ignored, signal) == 1 || sigismember(&blocked, signal) == 1;
+}
+
+InheritedSignals ReadInheritedSignals() {
+  InheritedSignals signals;
+  pthread_sigmask(SIG_SETMASK, nullptr, &signals.blocked);
+  sigemptyset(&signals.ignored);
+  for (int number = 1; number < NSIG; ++number) {
+    struct sigaction now;
+    const bool ignored = sigaction(number, nullptr, &now) == 0 && now.sa_handler == SIG_IGN;
+    if (ignored) sigaddset(&signals.ignored, number);
+  }
+  return signals;
+}
+
+// Not posix_spawn(): it can ignore no signal for the program that this process does not ignore, and
+// ignores two that belong to glibc.
+Spawned Spawn(const std::vector<std::string>& command, const std::vector<std::string>& environment,
+              const InheritedSignals& signals) {
+  const std::vector<char*> arguments = Pointers(command), variables = Pointers(environment);
+  volatile int error = 0;
+  sigset_t all, before;
   sigfillset(&all);
-  posix_spawnattr_setsigmask(&attributes, &none);
-  posix_spawnattr_setsigdefault(&attributes, &all);
-  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
-  Spawned spawned;
-  spawned.error = posix_spawnp(&spawned.pid, command.front().c_str(), nullptr, &attributes,
-                               Pointers(command).data(), Pointers(environment).data());
-  posix_spawnattr_destroy(&attributes);
-  if (spawned.error != 0) spawned.pid = -1;
-  return spawned;
+  pthread_sigmask(SIG_SETMASK, &all, &before);  // no handler may run in the child
+  const pid_t pid = vfork();
+  if (pid == 0) Become(arguments.data(), variables.data(), signals, &error);
+  if (pid < 0) error = errno;
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  if (error == 0) return {pid, 0};
+  if (pid > 0) waitpid(pid, nullptr, 0);
+  return {-1, error};
 }
 
 int ExitCodeOf(int wait_status) {

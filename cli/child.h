@@ -2,6 +2,7 @@
 // with all that it started.
 #pragma once
 
+#include <signal.h>
 #include <sys/types.h>
 
 #include <string>
@@ -14,9 +15,20 @@ struct Spawned {
   int error = 0;  // errno, where there is no pid
 };
 
-// Starts `command` (found by PATH) with `environment` ("NAME=VALUE"), the
-// signals of this process unblocked and at their defaults.
-Spawned Spawn(const std::vector<std::string>& command, const std::vector<std::string>& environment);
+// What the program that started this one has done with signals: nohup ignores some, a shell others.
+struct InheritedSignals {
+  sigset_t blocked, ignored;
+
+  // Whether a program that is started with these may go on after that signal.
+  bool MayGoOnAfter(int signal) const;
+};
+
+// To be called before this process changes any of them.
+InheritedSignals ReadInheritedSignals();
+
+// Starts `command` (found by PATH) with `environment` ("NAME=VALUE") and these signals.
+Spawned Spawn(const std::vector<std::string>& command, const std::vector<std::string>& environment,
+              const InheritedSignals& signals);
 
 // What a shell gives: the exit code, or 128 and the signal.
 int ExitCodeOf(int wait_status);

@@ -4,6 +4,7 @@
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
+#include <chrono>
 #include <set>
 
 #include "absl/strings/numbers.h"
@@ -11,9 +12,9 @@
 #include "agent/monotonic_clock.h"
 #include "daemon/report/incident_words.h"
 #include "daemon/report/text.h"
-#include "daemon/report/writer.h"
 #include "daemon/server/clean_message.h"
 #include "daemon/server/daemon.h"
+#include "daemon/server/report_queue.h"
 #include "rollcall/v1/query.grpc.pb.h"
 
 namespace rollcall {
@@ -22,6 +23,14 @@ namespace {
 // A report that takes longer cannot be written now: people are told without.
 constexpr int64_t kPatienceWithReportNs = 5'000'000'000;
 constexpr int64_t kAnswerIsOldNs = 2'000'000'000;
+constexpr int64_t kWithoutReportNs = 3'000'000'000;  // then people are told why there is none
+constexpr std::chrono::seconds kLastReportsWithin{6};
+
+ReportQueueOptions Into(const std::string& report_dir) {
+  ReportQueueOptions options;
+  options.report_dir = report_dir;
+  return options;
+}
 
 ConfirmedIncident Summarize(const v1::Incident& incident) {
   const v1::Verdict& root = incident.verdicts(0);
@@ -48,7 +57,9 @@ class EmbeddedWatch : public IncidentWatch {
       : IncidentWatch(reports), daemon_(daemon), job_(std::move(job)) {}
 
  protected:
-  std::optional<std::vector<v1::Incident>> Fetch() override { return daemon_->GetIncidents(job_); }
+  std::optional<std::vector<v1::Incident>> Fetch(bool /*last*/) override {
+    return daemon_->GetIncidents(job_);
+  }
 
  private:
   const Daemon* const daemon_;
@@ -58,17 +69,34 @@ class EmbeddedWatch : public IncidentWatch {
 class RemoteWatch : public IncidentWatch {
  public:
   RemoteWatch(std::string address, std::shared_ptr<grpc::ChannelInterface> channel, std::string job,
-              std::string report_dir)
+              const std::string& report_dir)
       : IncidentWatch(true),
         address_(std::move(address)),
         stub_(v1::Query::NewStub(channel)),
         job_(std::move(job)),
-        report_dir_(std::move(report_dir)) {}
+        reports_here_(Into(report_dir)) {}
 
  protected:
-  std::optional<std::vector<v1::Incident>> Fetch() override {
-    if (MonotonicNs() < next_ns_) return std::nullopt;
+  std::optional<std::vector<v1::Incident>> Fetch(bool last) override {
+    if (MonotonicNs() < next_ns_ && !last) return std::nullopt;
     next_ns_ = MonotonicNs() + 300'000'000;
+    std::optional<std::vector<v1::Incident>> incidents = Ask();
+    if (incidents.has_value()) {
+      for (const v1::Incident& incident : *incidents) WriteHere(incident);
+    }
+    if (last) reports_here_.Finish(std::chrono::steady_clock::now() + kLastReportsWithin);
+    for (ReportQueue::Written& written : reports_here_.TakeWritten()) {
+      written_[written.incident] = std::move(written);
+    }
+    if (incidents.has_value()) {
+      for (v1::Incident& incident : *incidents) NameReport(&incident);
+    }
+    return incidents;
+  }
+
+ private:
+  // The incidents of this run, oldest first.
+  std::optional<std::vector<v1::Incident>> Ask() {
     grpc::ClientContext context;
     context.set_deadline(std::chrono::system_clock::now() + std::chrono::milliseconds(500));
     v1::ListIncidentsRequest request;
@@ -98,29 +126,34 @@ class RemoteWatch : public IncidentWatch {
                                      return earlier_.count(incident.id()) > 0;
                                    }),
                     incidents.end());
-    for (v1::Incident& incident : incidents) WriteHere(&incident);
     return incidents;
   }
 
- private:
-  void WriteHere(v1::Incident* incident) {
-    if (!incident->has_confirmed_at()) return;
-    std::string& folder = folders_[incident->id()];
-    if (folder.empty()) {
-      const absl::StatusOr<std::string> written = CreateReport(report_dir_, *incident);
-      if (!written.ok()) {
-        spdlog::error("the report was not written here: {}",
-                      std::string(written.status().message()));
-      }
-      folder = written.ok() ? *written : absl::StrCat(address_, ":", incident->report_path());
+  void WriteHere(const v1::Incident& incident) {
+    if (!incident.has_confirmed_at() || !put_.insert(incident.id()).second) return;
+    reports_here_.Put(incident, "");
+  }
+
+  // By where it lies here; the daemon's own, if it cannot be written here.
+  void NameReport(v1::Incident* incident) {
+    const auto at = written_.find(incident->id());
+    std::string path = at == written_.end() ? "" : at->second.folder;
+    const std::string note = at == written_.end()
+                                 ? reports_here_.ProblemOf(incident->id(), kWithoutReportNs)
+                                 : at->second.note;
+    if (path.empty() && !note.empty() && !incident->report_path().empty()) {
+      path = absl::StrCat(address_, ":", incident->report_path());
     }
-    incident->set_report_path(folder);
+    incident->set_report_path(path);
+    incident->set_report_note(note);
   }
 
   const std::string address_;
   const std::unique_ptr<v1::Query::Stub> stub_;
-  const std::string job_, report_dir_;
-  std::map<std::string, std::string> folders_;  // by incident
+  const std::string job_;
+  ReportQueue reports_here_;
+  std::set<std::string> put_;                            // incidents
+  std::map<std::string, ReportQueue::Written> written_;  // by incident
   int64_t next_ns_ = 0;
   bool said_ = false;
   bool first_ = true;
@@ -136,9 +169,9 @@ std::unique_ptr<IncidentWatch> IncidentWatch::OfDaemon(const Daemon* daemon, std
 
 std::unique_ptr<IncidentWatch> IncidentWatch::OfDaemonAt(
     std::string address, std::shared_ptr<grpc::ChannelInterface> channel, std::string job,
-    std::string report_dir) {
+    const std::string& report_dir) {
   return std::make_unique<RemoteWatch>(std::move(address), std::move(channel), std::move(job),
-                                       std::move(report_dir));
+                                       report_dir);
 }
 
 bool IncidentWatch::IsDue(const v1::Incident& incident) {
@@ -151,7 +184,7 @@ bool IncidentWatch::IsDue(const v1::Incident& incident) {
 
 std::vector<IncidentWatch::News> IncidentWatch::Look(bool last) {
   std::vector<News> all;
-  const std::optional<std::vector<v1::Incident>> incidents = Fetch();
+  const std::optional<std::vector<v1::Incident>> incidents = Fetch(last);
   const int64_t now_ns = MonotonicNs();
   if (incidents.has_value()) answered_ns_ = now_ns;
   // What a daemon said that no longer answers is no ground to end a job.

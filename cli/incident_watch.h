@@ -45,14 +45,16 @@ class IncidentWatch {
   // without a folder for them: then the text holds the whole report.
   static std::unique_ptr<IncidentWatch> OfDaemon(const Daemon* daemon, std::string job,
                                                  bool reports);
-  // Of a daemon elsewhere. Reports are written here too, to `report_dir`.
+  // Of a daemon elsewhere. Reports are written here too, to `report_dir`, by a thread of their own.
   static std::unique_ptr<IncidentWatch> OfDaemonAt(std::string address,
                                                    std::shared_ptr<grpc::ChannelInterface> channel,
-                                                   std::string job, std::string report_dir);
+                                                   std::string job,
+                                                   const std::string& report_dir);
   virtual ~IncidentWatch() = default;
 
   // Those confirmed since the last call: when their report is complete, or could not be written in
-  // a few seconds. `last`: nobody waits any longer.
+  // a few seconds. `last`: nobody waits any longer, but some seconds for reports that are being
+  // written here.
   std::vector<News> Look(bool last = false);
 
   // Those told that were not over when Look() last got an answer, as they stood then.
@@ -60,8 +62,8 @@ class IncidentWatch {
 
  protected:
   explicit IncidentWatch(bool reports) : reports_(reports) {}
-  // Nothing where nobody can say just now.
-  virtual std::optional<std::vector<v1::Incident>> Fetch() = 0;
+  // Nothing where nobody can say just now. `last`: it is not called again.
+  virtual std::optional<std::vector<v1::Incident>> Fetch(bool last) = 0;
 
  private:
   // Whether people should be told now.

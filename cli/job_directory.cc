@@ -16,7 +16,10 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "absl/strings/string_view.h"
+#include "agent/agent.h"
 #include "agent/agent_info.h"
+#include "agent/boot_id.h"
 #include "agent/held_lock.h"
 #include "agent/proc_evidence.h"
 #include "interpose/segment.h"
@@ -25,13 +28,31 @@ namespace rollcall {
 namespace {
 
 constexpr char kOwnerFile[] = "run.owner";
-constexpr char kOwnerText[] = "This folder belongs to a `rollcall run`, which removes it.\n";
+constexpr char kOwnerLine[] = "This folder belongs to a `rollcall run`, which removes it.";
+constexpr size_t kMostOwnerBytes = 1024;
 constexpr int kMostNames = 100;
 
 std::string BaseDirectory() {
   const char* given = getenv("ROLLCALL_DIR");
   if (given != nullptr && *given != '\0') return given;
   return absl::StrCat("/dev/shm/rollcall-", geteuid());
+}
+
+// The host is for people; the boot id tells hosts apart.
+std::string OwnerText() {
+  return absl::StrCat(kOwnerLine, "\nhost ", HostName(), "\nboot ", OwnBootId(), "\n");
+}
+
+// Whether a run that this kernel saw has made the folder. Locks prove nothing about another host's:
+// a shared file system may keep them local to each host.
+bool IsOfThisBoot(int owner) {
+  char text[kMostOwnerBytes];
+  const ssize_t size = pread(owner, text, sizeof(text), 0);
+  if (size <= 0 || OwnBootId().empty()) return false;
+  const std::vector<std::string> lines =
+      absl::StrSplit(absl::string_view(text, static_cast<size_t>(size)), '\n');
+  return lines.size() >= 3 && lines[0] == kOwnerLine &&
+         lines[2] == absl::StrCat("boot ", OwnBootId());
 }
 
 uint64_t StartOf(pid_t pid) {
@@ -69,6 +90,10 @@ uint64_t OwnPidNamespace() {
   return stat("/proc/self/ns/pid", &about) == 0 ? about.st_ino : 0;
 }
 
+absl::string_view BootIdIn(const segment::SegmentHeader& header) {
+  return {header.boot_id, strnlen(header.boot_id, sizeof(header.boot_id))};
+}
+
 bool IsSegment(const std::string& name) { return absl::EndsWith(name, ".seg"); }
 
 // Whether a process may still write this segment. An old library holds no lock: then /proc tells,
@@ -81,6 +106,7 @@ bool MayBeInUse(int fd) {
       header->magic.load(std::memory_order_relaxed) != segment::kMagic) {
     return false;  // its process ended before it had made it
   }
+  if (BootIdIn(*header) != OwnBootId()) return true;  // a rank on another host, whose lock is there
   if (header->life_lock.load(std::memory_order_relaxed) != 0) return false;
   if (header->pid_namespace != 0 && header->pid_namespace != OwnPidNamespace()) return true;
   return StartOf(header->pid) == header->start_time;
@@ -130,9 +156,7 @@ UniqueFd OpenFolder(const std::string& path) {
 
 bool IsLeftOver(int folder) {
   const UniqueFd owner = OpenOwn(folder, kOwnerFile);
-  char text[sizeof(kOwnerText)] = "";
-  return owner.valid() && pread(owner.get(), text, sizeof(text) - 1, 0) > 0 &&
-         strcmp(text, kOwnerText) == 0 && !SomebodyHoldsLock(owner.get()) &&
+  return owner.valid() && IsOfThisBoot(owner.get()) && !SomebodyHoldsLock(owner.get()) &&
          !AnyMayBeInUse(folder);
 }
 
@@ -171,11 +195,11 @@ absl::StatusOr<std::string> MakeBoth(const std::string& base) {
 
 // A file with this text, whose lock the descriptor holds. It has its name only once it is locked:
 // nobody finds it without.
-absl::StatusOr<UniqueFd> MakeLocked(const std::string& path, const char* text) {
+absl::StatusOr<UniqueFd> MakeLocked(const std::string& path, const std::string& text) {
   const std::string unnamed = path + ".new";
   UniqueFd fd(open(unnamed.c_str(), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
-  const auto length = static_cast<ssize_t>(strlen(text));
-  if (!fd.valid() || write(fd.get(), text, static_cast<size_t>(length)) != length ||
+  if (!fd.valid() ||
+      write(fd.get(), text.data(), text.size()) != static_cast<ssize_t>(text.size()) ||
       !TakeLock(fd.get()) || rename(unnamed.c_str(), path.c_str()) != 0) {
     const absl::Status failed = Errno(path);
     unlink(unnamed.c_str());
@@ -192,7 +216,7 @@ absl::Status JobDirectory::Make() {
   const absl::StatusOr<std::string> path = MakeBoth(base);
   if (!path.ok()) return path.status();
   path_ = *path;
-  absl::StatusOr<UniqueFd> owner = MakeLocked(absl::StrCat(path_, "/", kOwnerFile), kOwnerText);
+  absl::StatusOr<UniqueFd> owner = MakeLocked(absl::StrCat(path_, "/", kOwnerFile), OwnerText());
   if (!owner.ok()) return owner.status();
   owner_ = *std::move(owner);
   const int fd = open(loaded_file().c_str(), O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);

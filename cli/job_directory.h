@@ -6,6 +6,10 @@
 // Nothing is removed that no run has made: a folder counts as a run's only if this user owns it and
 // its file "run.owner" says so. That file's lock is held while the run lives, in whatever pid
 // namespace; a segment's lock is held while its process lives (interpose/segment.h, life_lock).
+//
+// On a file system that hosts share, locks may be local to each host (NFS with nolock). So what
+// bears another boot id than this kernel's is never removed, even of this host before its last
+// start: two containers or machines may have one host name.
 #pragma once
 
 #include <string>

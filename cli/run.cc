@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <chrono>
 #include <filesystem>
 #include <iostream>
 #include <set>
@@ -27,6 +28,7 @@
 #include "absl/time/time.h"
 #include "agent/agent.h"
 #include "agent/agent_info.h"
+#include "agent/daemon_channel.h"
 #include "agent/monotonic_clock.h"
 #include "cli/child.h"
 #include "cli/commands.h"
@@ -35,6 +37,7 @@
 #include "cli/local_progress.h"
 #include "daemon/report/writer.h"
 #include "daemon/server/daemon.h"
+#include "daemon/server/loose_thread.h"
 #include "interpose/environment.h"
 
 extern char** environ;
@@ -47,6 +50,8 @@ constexpr int64_t kGrace = 5 * kSecond;  // from SIGTERM to SIGKILL
 // Segments of ranks that have ended take memory from the job that was started again: the daemon
 // knows by then what they hold.
 constexpr int64_t kKeepEndedNs = 5 * kSecond;
+
+constexpr std::chrono::seconds kPatienceWithFolder{2};  // before the job starts
 
 struct RunFlags {
   std::string hang_after = "60s";
@@ -118,6 +123,16 @@ std::string NameOfJob(const std::vector<std::string>& command) {
                                    getpid()));
 }
 
+// As CheckReportDir(). kDeadlineExceeded: a file server is gone, maybe.
+absl::Status CheckReportDirInTime(const std::string& report_dir) {
+  const auto status = std::make_shared<absl::Status>();
+  LooseThread thread;
+  thread.Start([status, report_dir] { *status = CheckReportDir(report_dir); });
+  if (thread.Join(std::chrono::steady_clock::now() + kPatienceWithFolder)) return *status;
+  return absl::DeadlineExceededError(
+      absl::StrCat("the report folder ", report_dir, " does not answer"));
+}
+
 // One job from start to end.
 class Run {
  public:
@@ -130,6 +145,7 @@ class Run {
   void PrepareSignals();
   void StartRollcall();
   bool StartDaemon();
+  std::string UsableReportDir() const;
   void StartAgent(std::shared_ptr<grpc::ChannelInterface> channel);
   int StartJob();
   void WaitForJob();
@@ -156,6 +172,7 @@ class Run {
   std::unique_ptr<Daemon> daemon_;
   std::unique_ptr<Agent> agent_;
   std::unique_ptr<IncidentWatch> incidents_;
+  InheritedSignals inherited_ = {};
   int signals_ = -1;
   pid_t child_ = -1;
   bool ended_ = false;
@@ -180,11 +197,13 @@ int Run::Go() {
 
 // Before any thread is made, so that all of them have the signals blocked.
 void Run::PrepareSignals() {
+  inherited_ = ReadInheritedSignals();
   sigset_t wanted;
   sigemptyset(&wanted);
   for (const int signal : {SIGCHLD, SIGINT, SIGTERM, SIGHUP, SIGQUIT}) sigaddset(&wanted, signal);
   pthread_sigmask(SIG_BLOCK, &wanted, nullptr);
   signal(SIGPIPE, SIG_IGN);
+  signal(SIGCHLD, SIG_DFL);  // while it is ignored, no exit code can be had
   signals_ = signalfd(-1, &wanted, SFD_CLOEXEC | SFD_NONBLOCK);
   // Orphans of the job come to us, so that none is left behind.
   prctl(PR_SET_CHILD_SUBREAPER, 1);
@@ -205,8 +224,7 @@ void Run::StartRollcall() {
   if (!StartDaemon()) return;
   std::shared_ptr<grpc::ChannelInterface> channel =
       daemon_ != nullptr ? daemon_->InProcessChannel()
-                         : std::shared_ptr<grpc::ChannelInterface>(grpc::CreateChannel(
-                               flags_.daemon, grpc::InsecureChannelCredentials()));
+                         : std::shared_ptr<grpc::ChannelInterface>(ConnectToDaemon(flags_.daemon));
   if (daemon_ == nullptr) {
     incidents_ = IncidentWatch::OfDaemonAt(flags_.daemon, channel, job_, flags_.report_dir);
     local_ = std::make_unique<LocalProgress>(directory_.path());
@@ -227,6 +245,18 @@ void Run::StartAgent(std::shared_ptr<grpc::ChannelInterface> channel) {
   agent_->Start();
 }
 
+// "": reports cannot be written. A folder that does not answer may do so by then.
+std::string Run::UsableReportDir() const {
+  const absl::Status writable = CheckReportDirInTime(flags_.report_dir);
+  if (writable.ok()) return flags_.report_dir;
+  if (absl::IsDeadlineExceeded(writable)) {
+    spdlog::error("{}; the job runs all the same", std::string(writable.message()));
+    return flags_.report_dir;
+  }
+  spdlog::error("{}; the report will be printed here instead", std::string(writable.message()));
+  return "";
+}
+
 // False: there is nobody to tell anything.
 bool Run::StartDaemon() {
   DaemonOptions options;
@@ -234,12 +264,7 @@ bool Run::StartDaemon() {
   options.default_job = job_;
   options.log_incidents = false;
   options.http = flags_.http == "none" ? "" : flags_.http;
-  const absl::Status writable = CheckReportDir(flags_.report_dir);
-  if (writable.ok()) {
-    options.report_dir = flags_.report_dir;
-  } else {
-    spdlog::error("{}; the report will be printed here instead", std::string(writable.message()));
-  }
+  options.report_dir = UsableReportDir();
   if (!flags_.daemon.empty()) return true;
   daemon_ = std::make_unique<Daemon>(options);
   absl::Status started = daemon_->Start();
@@ -281,7 +306,7 @@ int Run::StartJob() {
     }
     changes["LD_LIBRARY_PATH"] = Prepended("LD_LIBRARY_PATH", simulation, ':');
   }
-  const Spawned spawned = Spawn(command_, EnvironmentWith(changes));
+  const Spawned spawned = Spawn(command_, EnvironmentWith(changes), inherited_);
   if (spawned.pid < 0) {
     spdlog::error("cannot run {}: {}", command_.front(), strerror(spawned.error));
     return ExitCodeOfSpawnError(spawned.error);
@@ -318,6 +343,7 @@ void Run::PassOn(const signalfd_siginfo& info) {
   const bool from_terminal = info.ssi_code == SI_KERNEL;
   if (!from_terminal) kill(child_, signal);
   if (signal == SIGQUIT) return;  // programs may answer it and go on
+  if (inherited_.MayGoOnAfter(signal)) return;
   // The second one means it.
   kill_at_ns_ = kill_at_ns_ == 0 ? MonotonicNs() + 2 * kGrace : MonotonicNs();
 }
@@ -382,7 +408,8 @@ void Run::ActIfDue(const ConfirmedIncident& incident) {
   const Spawned spawned = Spawn({"/bin/sh", "-c", flags_.on_hang.substr(5)},
                                 EnvironmentWith({{"ROLLCALL_INCIDENT", incident.id},
                                                  {"ROLLCALL_REPORT", incident.report_path},
-                                                 {"ROLLCALL_SUMMARY", incident.summary}}));
+                                                 {"ROLLCALL_SUMMARY", incident.summary}}),
+                                inherited_);
   if (spawned.pid < 0) spdlog::error("--on-hang: {}", strerror(spawned.error));
 }
 

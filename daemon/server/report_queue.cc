@@ -66,6 +66,7 @@ struct ReportQueue::Core {
   void Settle(Item item, const absl::Status& status);
   void Lose(const std::string& job, const std::string& id, const std::string& folder,
             const std::string& problem);
+  size_t Unwritten() const;
   void DropOldest();
   void SayOnce(const std::string& problem);
 
@@ -170,6 +171,12 @@ void ReportQueue::Core::Lose(const std::string& job, const std::string& id,
   if (folder.empty()) written.push_back({job, id, "", absl::StrCat("not written: ", problem)});
 }
 
+// Incidents. With the mutex held.
+size_t ReportQueue::Core::Unwritten() const {
+  const bool alone = !writing.empty() && waiting.count(writing) == 0;  // no newer state waits
+  return waiting.size() + (alone ? 1 : 0);
+}
+
 void ReportQueue::Core::SayOnce(const std::string& problem) {
   if (said) return;
   said = true;
@@ -231,7 +238,7 @@ std::string ReportQueue::ProblemOf(const std::string& incident, int64_t patience
 ReportQueue::Counts ReportQueue::counts() const {
   const std::lock_guard<std::mutex> lock(core_->mutex);
   Counts counts = core_->counts;
-  counts.waiting = core_->waiting.size() + !core_->writing.empty();
+  counts.waiting = core_->Unwritten();
   return counts;
 }
 
@@ -244,9 +251,12 @@ void ReportQueue::Finish(SteadyTime deadline) {
   if (thread_.Join(deadline)) return;
   const std::lock_guard<std::mutex> lock(core_->mutex);
   core_->abandoned = true;
-  const size_t open = core_->waiting.size() + !core_->writing.empty();
+  const size_t open = core_->Unwritten();
   const char* const problem = "the disk does not answer";
-  if (!core_->writing.empty()) core_->Lose(core_->writing_job, core_->writing, "", problem);
+  const bool newer_waits = core_->waiting.count(core_->writing) != 0;
+  if (!core_->writing.empty() && !newer_waits) {
+    core_->Lose(core_->writing_job, core_->writing, "", problem);
+  }
   for (const auto& [id, item] : core_->waiting) {
     core_->Lose(item.incident.job(), id, item.folder, problem);
   }

@@ -35,6 +35,23 @@ def segments(folder):
     return list(folder.glob("run-*/*.seg"))
 
 
+def ranks_in(folder):
+    return [int(path.name.partition("-")[0]) for path in segments(folder)]
+
+
+def has_memory(pid):
+    try:
+        return pathlib.Path(f"/proc/{pid}/maps").read_text() != ""
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+
+
+def kill_all(pids):
+    for pid in pids:
+        os.kill(pid, 9)
+    assert until(lambda: not any(map(has_memory, pids)))
+
+
 def test_a_run_in_another_pid_namespace_leaves_the_folder_of_a_live_one_alone(tmp_path):
     needs_pid_namespaces()
     first = start(tmp_path, VICTIMS / "ranks", "-n", "2", "--", VICTIMS / "one_rank_stops_calling",
@@ -51,6 +68,62 @@ def test_a_run_in_another_pid_namespace_leaves_the_folder_of_a_live_one_alone(tm
     finally:
         first.kill()
         first.wait()
+
+
+@pytest.fixture
+def other_host(tmp_path):
+    """Before a command: what it starts is on another host that shares the folder, as boot ids tell."""
+    boot_id = tmp_path / "boot_id"
+    boot_id.write_text("5f0c4a39-0000-4000-8000-0123456789ab\n")
+    here = "/proc/sys/kernel/random/boot_id"
+    prefix = ["unshare", "--mount", "sh", "-c", f'mount --bind {boot_id} {here} && exec "$@"', "sh"]
+    if subprocess.run([*prefix, "true"], capture_output=True).returncode != 0:
+        pytest.skip("this system permits no mounts of one's own")
+    return prefix
+
+
+def kill_with_ranks(job, folder):
+    """Afterwards no lock is held: so those of a live run look that another host holds by itself."""
+    ranks = ranks_in(folder)
+    job.kill()
+    job.wait()
+    kill_all(ranks)
+
+
+def test_a_folder_of_another_host_stays_whatever_its_locks_say(tmp_path, other_host):
+    folder = tmp_path / "shared"
+    job = start(folder, VICTIMS / "ranks", "-n", "2", "--", VICTIMS / "one_rank_stops_calling",
+                prefix=other_host)
+    assert until(lambda: len(segments(folder)) == 2)
+    kill_with_ranks(job, folder)
+    start(folder, "true").communicate(timeout=30)
+    assert len(segments(folder)) == 2
+    start(folder, "true", prefix=other_host).communicate(timeout=30)
+    assert list(folder.glob("run-*")) == [], "its own host removes it"
+
+
+def test_a_rank_on_another_host_keeps_the_folder_of_its_run(tmp_path, other_host):
+    folder = tmp_path / "shared"
+    here = start(folder, VICTIMS / "ranks", "-n", "2", "--", *other_host,
+                 VICTIMS / "one_rank_stops_calling")
+    assert until(lambda: len(segments(folder)) == 2)
+    kill_with_ranks(here, folder)
+    start(folder, "true").communicate(timeout=30)
+    assert len(segments(folder)) == 2
+
+
+def test_a_folder_says_whose_it_is(tmp_path):
+    job = start(tmp_path, "sleep", "1000")
+    try:
+        owners = []
+        assert until(lambda: owners.extend(tmp_path.glob("run-*/run.owner")) or owners)
+        assert owners[0].read_text().splitlines() == [
+            "This folder belongs to a `rollcall run`, which removes it.",
+            f"host {os.uname().nodename}",
+            f"boot {pathlib.Path('/proc/sys/kernel/random/boot_id').read_text().strip()}"]
+    finally:
+        job.terminate()
+        job.wait(timeout=30)
 
 
 @pytest.mark.parametrize("name", ["run-20261122_101010-1a2b3c4d", "run-4711-5", "run-4711-5-1"])
@@ -80,15 +153,12 @@ def test_a_link_to_a_folder_is_not_followed(tmp_path):
 def test_what_a_killed_run_left_behind_goes_with_the_next(tmp_path):
     job = start(tmp_path, VICTIMS / "ranks", "-n", "2", "--", VICTIMS / "one_rank_stops_calling")
     assert until(lambda: len(segments(tmp_path)) == 2)
-    ranks = [int(path.name.partition("-")[0]) for path in segments(tmp_path)]
+    ranks = ranks_in(tmp_path)
     job.kill()
     job.wait()
     start(tmp_path, "true").communicate(timeout=30)
     assert len(segments(tmp_path)) == 2, "its ranks live on and write there"
-    for rank in ranks:
-        os.kill(rank, 9)
-    assert until(lambda: not any(pathlib.Path(f"/proc/{rank}/maps").exists() and
-                                 pathlib.Path(f"/proc/{rank}/maps").read_text() for rank in ranks))
+    kill_all(ranks)
     start(tmp_path, "true").communicate(timeout=30)
     assert list(tmp_path.glob("run-*")) == []
 

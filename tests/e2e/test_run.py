@@ -6,6 +6,7 @@ import pathlib
 import signal
 import socket
 import subprocess
+import sys
 import time
 
 import pytest
@@ -130,6 +131,49 @@ def test_a_signal_ends_the_job_and_nothing_is_left(how):
     for pid in ranks.split():
         assert not pathlib.Path(f"/proc/{pid}").exists()
     assert leftovers(job) == []
+
+
+def inheriting(ignored=(), blocked=()):
+    """Before a command: with these signals. What starts it resets none of them."""
+    script = ("import os, signal, sys\n"
+              "for number in range(1, signal.SIGRTMIN):\n"
+              f"  if number in {[int(how) for how in ignored]}: "
+              "signal.signal(number, signal.SIG_IGN)\n"
+              "  elif number not in (9, 19, 32, 33): signal.signal(number, signal.SIG_DFL)\n"
+              f"signal.pthread_sigmask(signal.SIG_SETMASK, {[int(how) for how in blocked]})\n"
+              "os.execv(sys.argv[1], sys.argv[1:])\n")
+    return [sys.executable, "-c", script]
+
+
+@pytest.mark.parametrize("ignored, blocked", [
+    ((), ()),
+    ((signal.SIGINT, signal.SIGQUIT), ()),
+    ((signal.SIGHUP, signal.SIGPIPE, signal.SIGCHLD, signal.SIGUSR1), ()),
+    ((), (signal.SIGTERM, signal.SIGINT, signal.SIGUSR2)),
+], ids=["none", "in_the_background", "ignored", "blocked"])
+def test_the_job_has_the_signals_that_it_has_without_rollcall(ignored, blocked):
+    shown = ["/bin/grep", "-E", "^Sig(Blk|Ign)", "/proc/self/status"]
+    alone = subprocess.run([*inheriting(ignored, blocked), *shown], capture_output=True)
+    assert alone.returncode == 0
+    wrapped = subprocess.run([*inheriting(ignored, blocked), ROLLCALL, "run", "--http=none", "--",
+                              *shown], capture_output=True, timeout=30)
+    assert wrapped.stdout == alone.stdout
+
+
+def test_the_exit_code_is_the_jobs_where_nobody_is_told_of_ended_children():
+    ended = subprocess.run([*inheriting([signal.SIGCHLD]), ROLLCALL, "run", "--http=none", "--",
+                            "/bin/sh", "-c", "exit 7"], capture_output=True, timeout=30)
+    assert ended.returncode == 7
+
+
+def test_a_signal_that_the_job_was_started_to_ignore_does_not_end_it():
+    job = subprocess.Popen([*inheriting([signal.SIGHUP]), ROLLCALL, "run", "--http=none", "--",
+                            "/bin/sh", "-c", "echo up; sleep 13; exit 7"],
+                           stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    assert job.stdout.readline() == "up\n"
+    job.send_signal(signal.SIGHUP)
+    job.communicate(timeout=40)
+    assert job.returncode == 7
 
 
 def test_the_job_goes_on_when_rollcall_is_killed(tmp_path):

@@ -1,15 +1,18 @@
 """One part that hangs (a client, a receiver of alerts, a file) does not stop the others."""
+import ctypes
 import json
 import os
 import resource
 import signal
 import socket
 import sqlite3
+import subprocess
 import threading
 import time
 import urllib.request
 
 import pytest
+from conftest import ROLLCALL, VICTIMS, read_until
 
 from test_full_disk import confirmed, reports_in, wait_for
 
@@ -114,6 +117,77 @@ def test_a_daemon_stops_in_time_whatever_hangs(tmp_path, start_daemon, start_job
     said = daemon.process.stderr.read()
     assert "not delivered (json)" in said
     assert "not saved in the history" in said
+
+
+@pytest.mark.parametrize("frozen", ["before_it_starts", "while_it_runs"])
+def test_a_daemon_that_is_frozen_does_not_hold_up_the_end_of_a_run(start_daemon, frozen):
+    daemon = start_daemon()
+    if frozen == "before_it_starts":
+        daemon.process.send_signal(signal.SIGSTOP)
+    job = subprocess.Popen([ROLLCALL, "run", "--sim", f"--daemon={daemon.address}", "--", "sh", "-c",
+                            f"{VICTIMS}/ranks -n 4 -- {VICTIMS}/healthy_mix; read end; exit 7"],
+                           stdin=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    try:
+        time.sleep(3)
+        daemon.process.send_signal(signal.SIGSTOP)
+        time.sleep(1)
+        begun = time.monotonic()
+        said = job.communicate("end\n", timeout=40)[1]
+        assert job.returncode == 7, said
+        assert time.monotonic() - begun < 8, said
+    finally:
+        daemon.process.send_signal(signal.SIGCONT)
+
+
+@pytest.fixture
+def dead_folder(tmp_path):
+    """A folder whose file system never answers: whoever asks for anything in it waits."""
+    folder = tmp_path / "dead"
+    folder.mkdir()
+    libc = ctypes.CDLL(None, use_errno=True)
+    try:
+        server = os.open("/dev/fuse", os.O_RDWR | os.O_CLOEXEC)
+    except OSError as problem:
+        pytest.skip(f"no FUSE here: {problem}")
+    options = f"fd={server},rootmode=40000,user_id=0,group_id=0"
+    if libc.mount(b"dead", bytes(folder), b"fuse", 0, options.encode()) != 0:
+        os.close(server)
+        pytest.skip("no FUSE mounts are permitted here")
+    yield folder
+    os.close(server)  # whoever still waits gets an error
+    libc.umount2(bytes(folder), 2)
+
+
+def test_a_report_folder_that_never_answers_does_not_keep_a_job_from_running(dead_folder):
+    begun = time.monotonic()
+    job = subprocess.run([ROLLCALL, "run", "--http=none", f"--report-dir={dead_folder}/reports",
+                          "--", "sh", "-c", "exit 7"], stdin=subprocess.DEVNULL,
+                         capture_output=True, text=True, timeout=60)
+    assert job.returncode == 7
+    assert f"{dead_folder}/reports does not answer" in job.stderr
+    assert time.monotonic() - begun < 10
+
+
+@pytest.mark.parametrize("watched_by", ["itself", "a_daemon"])
+def test_a_report_folder_that_never_answers_holds_up_neither_news_nor_signals(
+        dead_folder, start_daemon, watched_by):
+    where = [f"--daemon={start_daemon().address}"] if watched_by == "a_daemon" else []
+    job = subprocess.Popen(
+        [ROLLCALL, "run", "--sim", "--hang-after=3s", "--http=none", *where,
+         f"--report-dir={dead_folder}", "--", VICTIMS / "ranks", "-n", "4", "--keep-going", "--",
+         VICTIMS / "one_rank_stops_calling"],
+        stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    threading.Timer(60, job.kill).start()
+    try:
+        read_until(job, "rank 3")
+        begun = time.monotonic()
+        job.send_signal(signal.SIGTERM)
+        said = job.communicate(timeout=40)[1]
+        assert job.returncode == 128 + signal.SIGTERM
+        assert time.monotonic() - begun < 12
+        assert f"1 report was not written: {dead_folder} does not answer" in said
+    finally:
+        job.kill()
 
 
 def test_names_from_the_network_do_not_steer_a_terminal(tmp_path, start_daemon, start_job):

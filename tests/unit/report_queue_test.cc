@@ -193,6 +193,29 @@ TEST_F(ReportQueueTest, ADiskThatDoesNotAnswerHoldsUpNobodyAndIsSaid) {
   close(reader);
 }
 
+TEST_F(ReportQueueTest, AnIncidentWhoseNewerStateWaitsBehindADeadDiskIsLostOnce) {
+  ReportQueue queue(Options());
+  queue.Put(Incident(), "");
+  const fs::path report = Next(&queue).folder;
+  const std::string fifo = report / ".stacks.txt.new";
+  ASSERT_EQ(mkfifo(fifo.c_str(), 0600), 0);
+  queue.Put(Incident(), report);
+  // Until the first state is being written, and another one waits.
+  for (int i = 0; i < 20; ++i) {
+    queue.Put(Incident(), report);
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  EXPECT_EQ(queue.counts().waiting, 1u);
+  testing::internal::CaptureStdout();
+  queue.Finish(steady_clock::now() + std::chrono::milliseconds(300));
+  EXPECT_THAT(testing::internal::GetCapturedStdout(), HasSubstr("1 report was not written"));
+  EXPECT_EQ(queue.counts().lost, 1u);
+  // The thread that is left behind comes back, and finds nobody.
+  const int reader = open(fifo.c_str(), O_RDONLY | O_NONBLOCK);
+  std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  close(reader);
+}
+
 TEST_F(ReportQueueTest, WhatIsNotWrittenWhenItEndsHasItsReason) {
   std::ofstream(folder_ / "place") << "not a folder";
   ReportQueueOptions options = Options("place/reports");
