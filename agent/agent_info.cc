@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdio>
 #include <cstring>
 
 #include "absl/strings/ascii.h"
@@ -18,6 +19,7 @@ namespace rollcall {
 namespace {
 
 constexpr size_t kMaxBytes = 4096;
+constexpr int kTries = 10;
 
 std::string SamePlace(absl::string_view address) {
   address = absl::StripAsciiWhitespace(address);
@@ -51,39 +53,78 @@ bool SaysSo(const std::string& directory, const std::string& daemon_address) {
   return lines[1] == "host" || (lines[1] == "user" && about.st_uid == geteuid());
 }
 
+absl::Status FromErrno(const std::string& path) {
+  return absl::UnavailableError(absl::StrCat(path, ": ", strerror(errno)));
+}
+
+absl::Status InUse(const std::string& path) {
+  return absl::AlreadyExistsError(absl::StrCat(path, ": another agent serves this host"));
+}
+
+bool IsNamed(int fd, const std::string& path) {
+  struct stat own, named;
+  return fstat(fd, &own) == 0 && lstat(path.c_str(), &named) == 0 && own.st_dev == named.st_dev &&
+         own.st_ino == named.st_ino;
+}
+
+// The file in which the next information is written. Who holds its lock while it has that name is
+// the only one who publishes; the lock stays when it gets its final name.
+absl::StatusOr<UniqueFd> OpenLocked(const std::string& path) {
+  for (int i = 0; i < kTries; ++i) {
+    UniqueFd fd(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0644));
+    struct stat about;
+    if (!fd.valid() || fstat(fd.get(), &about) != 0) return FromErrno(path);
+    if (!S_ISREG(about.st_mode)) {
+      return absl::UnavailableError(absl::StrCat(path, ": not a regular file"));
+    }
+    if (!TakeLock(fd.get())) return InUse(path);
+    // Another one may have renamed or removed it before we had the lock.
+    if (IsNamed(fd.get(), path)) return fd;
+  }
+  return InUse(path);
+}
+
+// Whether the information there, if any, is of nobody who lives.
+absl::Status CheckFree(const std::string& path) {
+  const UniqueFd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+  if (!fd.valid()) return errno == ENOENT ? absl::OkStatus() : FromErrno(path);
+  struct stat about;
+  if (fstat(fd.get(), &about) != 0) return FromErrno(path);
+  if (!S_ISREG(about.st_mode)) {
+    return absl::UnavailableError(absl::StrCat(path, ": not a regular file"));
+  }
+  return AskLock(fd.get()) == HeldLock::kHeld ? InUse(path) : absl::OkStatus();
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<AgentInfo>> AgentInfo::Publish(const std::string& directory,
                                                               const std::string& daemon_address,
                                                               ServedProcesses served) {
   const std::string path = absl::StrCat(directory, "/", kAgentInfo);
-  const auto failed = [&path] {
-    return absl::UnavailableError(absl::StrCat(path, ": ", strerror(errno)));
-  };
+  const std::string new_path = absl::StrCat(path, ".new");
   mkdir(directory.c_str(), 0755);
-  UniqueFd fd(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0644));
-  struct stat about;
-  if (!fd.valid() || fstat(fd.get(), &about) != 0) return failed();
-  if (!S_ISREG(about.st_mode)) {
-    return absl::UnavailableError(absl::StrCat(path, ": not a regular file"));
+  absl::StatusOr<UniqueFd> fd = OpenLocked(new_path);
+  if (!fd.ok()) return fd.status();
+  absl::Status status = CheckFree(path);
+  if (status.ok()) {
+    const std::string text = absl::StrCat(
+        daemon_address, "\n", served == ServedProcesses::kHost ? "host" : "user", "\n");
+    const bool done =
+        ftruncate(fd->get(), 0) == 0 && fchmod(fd->get(), 0644) == 0 &&
+        pwrite(fd->get(), text.data(), text.size(), 0) == static_cast<ssize_t>(text.size()) &&
+        rename(new_path.c_str(), path.c_str()) == 0;
+    if (!done) status = FromErrno(path);
   }
-  if (!TakeLock(fd.get())) {
-    return absl::AlreadyExistsError(absl::StrCat(path, ": another agent serves this host"));
+  if (!status.ok()) {
+    unlink(new_path.c_str());
+    return status;
   }
-  const std::string text =
-      absl::StrCat(daemon_address, "\n", served == ServedProcesses::kHost ? "host" : "user", "\n");
-  if (ftruncate(fd.get(), 0) != 0 || fchmod(fd.get(), 0644) != 0 ||
-      pwrite(fd.get(), text.data(), text.size(), 0) != static_cast<ssize_t>(text.size())) {
-    return failed();
-  }
-  return std::unique_ptr<AgentInfo>(new AgentInfo(path, std::move(fd)));
+  return std::unique_ptr<AgentInfo>(new AgentInfo(path, *std::move(fd)));
 }
 
 AgentInfo::~AgentInfo() {
-  struct stat own, named;
-  const bool still_ours = fstat(fd_.get(), &own) == 0 && lstat(path_.c_str(), &named) == 0 &&
-                          own.st_dev == named.st_dev && own.st_ino == named.st_ino;
-  if (still_ours) unlink(path_.c_str());
+  if (IsNamed(fd_.get(), path_)) unlink(path_.c_str());
 }
 
 std::optional<std::string> FindHostAgent(const std::string& daemon_address,

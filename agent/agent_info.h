@@ -1,6 +1,9 @@
 // How a host's agent says that it is there: the file `agent.info`, whose lock it holds while it
 // lives. A `rollcall run --daemon` that finds one for its daemon starts no agent of its own.
 //
+// It is written under another name, locked, and renamed: whoever reads it reads all of it, and
+// finds the lock held.
+//
 // Two lines: the daemon's address as the agent was given it, and "host" or "user", which of the
 // host's processes it serves.
 #pragma once

@@ -36,6 +36,9 @@ struct Collector::ProcessMemory {
   int64_t waits_from_ns = 0;   // its clock is not known: no wait is older than our first look
   std::map<pid_t, pid_t> threads;  // from its own numbers, where they differ
   int64_t threads_read_ns = 0;
+  // By a thread's own number: calls from before then are not of the thread that has it, if any has.
+  std::map<uint32_t, int64_t> calls_from_ns;
+  int64_t callers_looked_ns = 0;  // when that was seen; 0: never
   v1::Identity identity;
   bool identity_sent = false;
   size_t sites_sent = 0;

@@ -13,6 +13,7 @@
 #include "agent/collected_process.h"
 #include "agent/held_lock.h"
 #include "agent/process_namespaces.h"
+#include "agent/shared_reader.h"
 
 namespace rollcall {
 namespace {
@@ -22,10 +23,13 @@ constexpr int64_t kDiscoverEvery = 2 * kSecond;
 constexpr int64_t kScanHostEvery = kSecond;
 constexpr int64_t kFirstScanWait = kSecond;
 constexpr int64_t kFileTimeout = kSecond / 20;
+constexpr char kDirectory[] = "directory";  // a dead server costs one thread
 // On an overloaded host any read may be late.
 constexpr int64_t kSayStuckAfter = 10 * kSecond;
 // A segment that is just being made has no magic yet.
 constexpr int64_t kGiveUpAfter = 2 * kSecond;
+// One that can still come is opened more rarely from then on.
+constexpr int64_t kTryAgainEvery = 5 * kSecond;
 constexpr size_t kMostNotes = 1000;
 
 std::vector<std::string> ListSegments(const std::string& directory) {
@@ -41,17 +45,44 @@ std::vector<std::string> ListSegments(const std::string& directory) {
 }
 
 struct Opened {
-  absl::StatusOr<std::unique_ptr<SegmentReader>> reader = absl::UnavailableError("not answered");
+  std::shared_ptr<SegmentReader> reader;  // nullptr: `claim` says why
   absl::StatusOr<SegmentClaim> claim = absl::UnavailableError("not answered");
 };
 
-void OpenFile(const std::string& path, Opened* opened) {
-  opened->reader = SegmentReader::Open(path);
-  if (opened->reader.ok()) {
-    opened->claim = (*opened->reader)->Claim();
-  } else {
-    opened->claim = opened->reader.status();
+// kUnavailable: it may be there later. A process that is stopped, or starved, may take long to
+// complete its segment; it holds the lock from the beginning.
+absl::Status WhyNot(const std::string& path, const absl::Status& status) {
+  const bool is_part = absl::IsFailedPrecondition(status) || absl::IsDataLoss(status);
+  const bool is_made = is_part && AskLockOf(path) == HeldLock::kHeld;
+  return is_made ? absl::UnavailableError(status.message()) : status;
+}
+
+void OpenFile(const std::string& path, std::shared_ptr<SpareThreads> threads, Opened* opened) {
+  auto reader = SegmentReader::Open(path);
+  if (!reader.ok()) {
+    opened->claim = WhyNot(path, reader.status());
+    return;
   }
+  opened->reader = ShareReader(*std::move(reader), std::move(threads));
+  opened->claim = opened->reader->Claim();
+}
+
+// What is left in the folder by a process that has ended.
+struct OldFile {
+  std::string path;
+  std::shared_ptr<SegmentReader> reader;
+  SegmentClaim claim;
+};
+
+// Only what nobody can be using: its process is known to have ended, and so have all that may have
+// inherited its memory; and only under the name by which it was found.
+bool MayDelete(const OldFile& file, uint64_t own_namespace) {
+  struct stat about;
+  if (lstat(file.path.c_str(), &about) != 0 || !file.reader->IsFile(about.st_dev, about.st_ino)) {
+    return false;
+  }
+  if (file.claim.life_lock) return file.reader->Lock() == HeldLock::kFree;
+  return own_namespace != 0 && file.claim.pid_namespace == own_namespace;
 }
 
 SameNumber LookForNumber(const std::string& proc_root, pid_t pid) {
@@ -73,6 +104,7 @@ OwnView LookAtOwnView(const std::string& proc_root, pid_t pid) {
 }
 
 std::string KeyOf(pid_t pid) { return absl::StrCat("process ", pid); }
+std::string FileKey(const std::string& name) { return absl::StrCat("file ", name); }
 
 ScanOptions ScanOptionsFrom(const CollectorOptions& options) {
   ScanOptions scan;
@@ -88,14 +120,18 @@ ScanOptions ScanOptionsFrom(const CollectorOptions& options) {
 Collector::Collector(CollectorOptions options) : options_(std::move(options)) {
   if (!options_.live) return;
   threads_ = std::make_shared<SpareThreads>();
-  watch_ = std::make_unique<ProcessWatch>(options_.proc_root);
+  watch_ = std::make_unique<ProcessWatch>(options_.proc_root, threads_);
   scan_ = std::make_unique<HostScan>(ScanOptionsFrom(options_), threads_);
   clock_ = std::make_unique<HostClock>();
   own_namespace_ = PidNamespaceOfProc(options_.proc_root);
 }
 
 Collector::~Collector() {
-  if (threads_ != nullptr) threads_->Cancel();
+  if (threads_ == nullptr) return;
+  // Files are closed while there are threads for it.
+  new_files_.clear();
+  processes_.clear();
+  threads_->Cancel();
 }
 
 std::vector<std::string> Collector::TakeNotes() { return std::exchange(notes_, {}); }
@@ -130,7 +166,7 @@ void Collector::ListDirectory(int64_t now_ns) {
   };
   if (!options_.live) {
     list();
-  } else if (!threads_->Run("directory", list, kFileTimeout)) {
+  } else if (!threads_->Run(kDirectory, list, kFileTimeout)) {
     if (directory_stuck_since_ns_ == 0) directory_stuck_since_ns_ = now_ns;
     if (now_ns - directory_stuck_since_ns_ > kSayStuckAfter) {
       Note(absl::StrCat(options_.directory, ": does not answer; left out until it does"));
@@ -139,21 +175,29 @@ void Collector::ListDirectory(int64_t now_ns) {
   }
   directory_stuck_since_ns_ = 0;
   for (const std::string& name : *names) {
-    if (IsNew(name)) OpenSegment(name, now_ns);
+    if (IsNew(name, now_ns)) OpenSegment(name, now_ns);
   }
 }
 
-bool Collector::IsNew(const std::string& name) const {
+bool Collector::IsNew(const std::string& name, int64_t now_ns) const {
   if (new_files_.count(name) != 0) return false;
   const auto known = segments_.find(name);
   if (known == segments_.end()) {
     const auto tried = not_readable_.find(name);
-    return tried == not_readable_.end() || tried->second >= 0;
+    return tried == not_readable_.end() || now_ns >= tried->second.again_ns;
   }
   // A program that a process replaced by exec made a new file under its name.
   const auto process = processes_.find(known->second);
   return process != processes_.end() && process->second->reader != nullptr &&
-         process->second->reader->Deleted();
+         IsDeleted(name, process->second->reader);
+}
+
+bool Collector::IsDeleted(const std::string& name,
+                          const std::shared_ptr<SegmentReader>& reader) const {
+  if (!options_.live || !reader->MayBlock()) return reader->Deleted();
+  return threads_
+      ->Get<bool>(FileKey(name), [reader] { return reader->Deleted(); }, kFileTimeout)
+      .value_or(false);
 }
 
 void Collector::Note(const std::string& what) {
@@ -161,32 +205,35 @@ void Collector::Note(const std::string& what) {
 }
 
 void Collector::GiveUpLater(const std::string& name, int64_t now_ns, absl::Status why) {
-  const int64_t first = not_readable_.emplace(name, now_ns).first->second;
-  if (options_.live && now_ns - first < kGiveUpAfter) return;
-  not_readable_[name] = -1;
+  Tried& tried = not_readable_.emplace(name, Tried{now_ns, now_ns}).first->second;
+  if (options_.live && now_ns - tried.first_ns < kGiveUpAfter) return;
+  if (options_.live && absl::IsUnavailable(why)) {
+    tried.again_ns = now_ns + kTryAgainEvery;
+    return;
+  }
+  tried.again_ns = INT64_MAX;
   Note(absl::StrCat("skipped: ", why.message()));
 }
 
 void Collector::OpenSegment(const std::string& name, int64_t now_ns) {
   auto opened = std::make_shared<Opened>();
-  const auto open = [path = absl::StrCat(options_.directory, "/", name), opened] {
-    OpenFile(path, opened.get());
-  };
+  const auto open = [path = absl::StrCat(options_.directory, "/", name), threads = threads_,
+                     opened] { OpenFile(path, threads, opened.get()); };
   if (!options_.live) {
     open();
-  } else if (!threads_->Run(absl::StrCat("file ", name), open, kFileTimeout)) {
+  } else if (!threads_->Run(FileKey(name), open, kFileTimeout)) {
     return;
   }
   if (!opened->claim.ok()) return GiveUpLater(name, now_ns, opened->claim.status());
   NewFile file;
-  file.reader = *std::move(opened->reader);
+  file.reader = std::move(opened->reader);
   file.claim = *opened->claim;
   if (!options_.live) {
     const SegmentOwner owner = {SegmentOwner::kVisible, {file.claim.pid, file.claim.start_ticks}};
     return AddSegment(owner, file.claim, file.reader, name, now_ns);
   }
   if (!file.claim.of_this_boot) {
-    not_readable_[name] = -1;
+    not_readable_[name].again_ns = INT64_MAX;
     Note(absl::StrCat(file.reader->path(), ": of another host, or from before this host was ",
                       "started: left out; rollcall analyze reads it"));
     return;
@@ -366,29 +413,28 @@ void Collector::NoteEnded(int64_t now_ns) {
   }
 }
 
-// Only what nobody can be using: its process is known to have ended, and so have all that may have
-// inherited its memory; and only under the name by which it was found.
-bool Collector::MayDelete(const ProcessMemory& process) const {
-  const std::string path = absl::StrCat(options_.directory, "/", process.file);
-  struct stat about;
-  if (lstat(path.c_str(), &about) != 0 ||
-      !process.reader->IsFile(about.st_dev, about.st_ino)) {
-    return false;
-  }
-  if (process.claim.life_lock) return process.reader->Lock() == HeldLock::kFree;
-  return own_namespace_ != 0 && process.claim.pid_namespace == own_namespace_;
+// False: that is not done yet.
+bool Collector::LetGoOfFile(const ProcessMemory& process) {
+  if (process.file.empty()) return true;
+  const OldFile file = {absl::StrCat(options_.directory, "/", process.file), process.reader,
+                        process.claim};
+  const auto deleted = threads_->Get<bool>(
+      kDirectory,
+      [file, own_namespace = own_namespace_] {
+        return MayDelete(file, own_namespace) && unlink(file.path.c_str()) == 0;
+      },
+      kFileTimeout);
+  if (deleted.value_or(false)) segments_.erase(process.file);
+  return deleted.has_value();
 }
 
 void Collector::ForgetOldProcesses(int64_t now_ns) {
   for (auto at = processes_.begin(); at != processes_.end();) {
     const ProcessMemory& process = *at->second;
-    if (!process.ended || now_ns - process.ended_ns <= options_.keep_ended_ns) {
+    const bool is_old = process.ended && now_ns - process.ended_ns > options_.keep_ended_ns;
+    if (!is_old || !LetGoOfFile(process)) {
       ++at;
       continue;
-    }
-    if (!process.file.empty() && MayDelete(process)) {
-      unlink(absl::StrCat(options_.directory, "/", process.file).c_str());
-      segments_.erase(process.file);
     }
     {
       const absl::MutexLock lock(&served_mutex_);

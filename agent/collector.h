@@ -8,8 +8,8 @@
 // Also used by `rollcall analyze`, on folders of segments whose processes are
 // long gone (Options::live = false): then nothing is asked of this machine.
 //
-// One owner, one thread. Reads that can block are done on threads of their own
-// (spare_threads.h), so that a tick waits for no process.
+// One owner, one thread. What can block is done on threads of their own (spare_threads.h): all that
+// is asked of /proc/PID and of the folder of segments. So a tick waits for no process and no server.
 #pragma once
 
 #include <cstdint>
@@ -68,10 +68,15 @@ class Collector {
   struct CommMemory;
   struct ProcessMemory;
   struct NewFile;
+  struct Tried {
+    int64_t first_ns = 0;
+    int64_t again_ns = 0;  // not before that; INT64_MAX: given up
+  };
 
   void LookAround(int64_t now_ns);
   void ListDirectory(int64_t now_ns);
-  bool IsNew(const std::string& name) const;
+  bool IsNew(const std::string& name, int64_t now_ns) const;
+  bool IsDeleted(const std::string& name, const std::shared_ptr<SegmentReader>& reader) const;
   void Note(const std::string& what);
   void OpenSegment(const std::string& name, int64_t now_ns);
   void GiveUpLater(const std::string& name, int64_t now_ns, absl::Status why);
@@ -93,13 +98,18 @@ class Collector {
                    const CommSnapshot& comm, ProcessMemory* process, v1::CommUpdate* update);
   void ReadEvidence(int64_t now_ns, const SegmentSnapshot* snapshot, ProcessMemory* process,
                     v1::Evidence* evidence);
+  static v1::Evidence::Liveness HowItEnded(const ProcessMemory& process);
   void LookAtProcess(int64_t now_ns, ProcessMemory* process, v1::Evidence* evidence) const;
+  void LeaveOutCallsOfTheGone(int64_t now_ns, ProcessMemory* process,
+                              SegmentSnapshot* snapshot) const;
+  void LookForCallers(int64_t now_ns, const SegmentSnapshot& snapshot,
+                      ProcessMemory* process) const;
   void TellBlocked(int64_t now_ns, const SegmentSnapshot& snapshot, ProcessMemory* process,
                    v1::Evidence* evidence) const;
   int32_t ThreadOf(int64_t now_ns, uint32_t own_tid, ProcessMemory* process) const;
   int64_t WaitsFrom(const ProcessMemory& process) const;
   void ForgetOldProcesses(int64_t now_ns);
-  bool MayDelete(const ProcessMemory& process) const;
+  bool LetGoOfFile(const ProcessMemory& process);
 
   const CollectorOptions options_;
   std::shared_ptr<SpareThreads> threads_;
@@ -110,7 +120,7 @@ class Collector {
   std::map<ProcessId, std::unique_ptr<ProcessMemory>> processes_;
   std::map<std::string, ProcessId> segments_;    // file name -> process
   std::map<std::string, NewFile> new_files_;     // file name -> whose process is not known yet
-  std::map<std::string, int64_t> not_readable_;  // file name -> first tried; -1: given up
+  std::map<std::string, Tried> not_readable_;    // file name -> when it was tried
   uint64_t looked_ = 0;                          // number of the newest look that was used
   std::vector<std::string> notes_;
   int64_t directory_stuck_since_ns_ = 0;  // 0: it answers

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "agent/collected_process.h"
 #include "agent/collector.h"
+#include "agent/living_threads.h"
 #include "agent/proc_evidence.h"
 #include "agent/process_namespaces.h"
 
@@ -15,6 +16,11 @@ namespace {
 constexpr int64_t kSecond = 1'000'000'000;
 constexpr int64_t kLookCloserEvery = kSecond;  // wait channel, tracer, whether CPU time moves
 constexpr int64_t kReadTimeout = kSecond / 20;
+// Calls that have lasted as long are looked at: whether the thread that made them is there. In a
+// pid namespace of its own that costs a look at all threads of the process.
+constexpr int64_t kLongCall = kSecond;
+constexpr int64_t kLookForCallersEvery = 5 * kSecond;
+constexpr int64_t kClocksDiffer = kSecond;  // at most
 
 struct ProcessLook {
   std::optional<ProcStat> stat;  // nullopt: it is not there
@@ -37,6 +43,13 @@ ProcessLook Look(const std::string& proc_root, pid_t pid, bool closer) {
 
 }  // namespace
 
+// Without an exit mark it may have been killed, or have called _exit(0): only the kernel can tell.
+v1::Evidence::Liveness Collector::HowItEnded(const ProcessMemory& process) {
+  if (process.exit_marked || process.exit_code.value_or(-1) == 0) return v1::Evidence::EXITED;
+  const bool known = process.exit_code.has_value() || process.exit_signal.has_value();
+  return known ? v1::Evidence::DIED : v1::Evidence::ENDED;
+}
+
 int64_t Collector::WaitsFrom(const ProcessMemory& process) const {
   return options_.live ? std::max(waits_from_ns_, process.waits_from_ns) : 0;
 }
@@ -51,8 +64,9 @@ bool Collector::CollectProcess(int64_t now_ns, bool whole, ProcessMemory* proces
     process->identity_sent = true;
     changed = true;
   }
-  const absl::StatusOr<SegmentSnapshot> snapshot = ReadSegment(whole, process);
+  absl::StatusOr<SegmentSnapshot> snapshot = ReadSegment(whole, process);
   if (snapshot.ok()) {
+    LeaveOutCallsOfTheGone(now_ns, process, &*snapshot);
     changed = CollectSites(whole, *snapshot, process, update) || changed;
     for (const CommSnapshot& comm : snapshot->communicators) {
       v1::CommUpdate comm_update;
@@ -166,8 +180,7 @@ void Collector::ReadEvidence(int64_t now_ns, const SegmentSnapshot* snapshot,
       if (snapshot != nullptr) evidence->set_ended_ns(snapshot->exit_ns);
     }
   } else if (process->ended) {
-    const bool in_order = process->exit_marked || process->exit_code.value_or(-1) == 0;
-    evidence->set_liveness(in_order ? v1::Evidence::EXITED : v1::Evidence::DIED);
+    evidence->set_liveness(HowItEnded(*process));
     evidence->set_ended_ns(process->ended_ns);
     evidence->set_exit_code(process->exit_code.value_or(-1));
     evidence->set_exit_signal(process->exit_signal.value_or(0));
@@ -208,6 +221,50 @@ void Collector::LookAtProcess(int64_t now_ns, ProcessMemory* process,
   const double ticks_per_second = static_cast<double>(sysconf(_SC_CLK_TCK));
   evidence->set_memory_bytes(process->resident_bytes);
   evidence->set_cpu_seconds(static_cast<double>(process->cpu_ticks) / ticks_per_second);
+}
+
+void Collector::LookForCallers(int64_t now_ns, const SegmentSnapshot& snapshot,
+                               ProcessMemory* process) const {
+  std::vector<pid_t> callers;
+  for (const BlockedSnapshot& blocked : snapshot.blocked) {
+    if (now_ns - blocked.since_ns >= kLongCall) callers.push_back(static_cast<pid_t>(blocked.tid));
+  }
+  const bool looked_lately = process->callers_looked_ns != 0 &&
+                             now_ns - process->callers_looked_ns < kLookForCallersEvery;
+  if (callers.empty() || looked_lately) return;
+  process->callers_looked_ns = now_ns;
+  process->calls_from_ns.clear();
+  using Starts = std::optional<std::map<pid_t, uint64_t>>;
+  const auto find = [proc_root = options_.proc_root, id = process->id, callers,
+                     other_numbers = process->other_numbers] {
+    return FindThreads(proc_root, id, callers, other_numbers);
+  };
+  const Starts starts =
+      threads_->Get<Starts>(absl::StrCat("process ", process->id.pid), find, kReadTimeout)
+          .value_or(std::nullopt);
+  if (!starts.has_value()) return;
+  const bool clock_known = process->waits_from_ns == 0;
+  for (const pid_t caller : callers) {
+    int64_t* from_ns = &process->calls_from_ns[static_cast<uint32_t>(caller)];
+    const auto found = starts->find(caller);
+    if (found == starts->end()) {
+      *from_ns = now_ns;
+    } else if (clock_known) {
+      *from_ns = BeganAtSteadyNs(found->second) - kClocksDiffer;
+    }
+  }
+}
+
+void Collector::LeaveOutCallsOfTheGone(int64_t now_ns, ProcessMemory* process,
+                                       SegmentSnapshot* snapshot) const {
+  if (!options_.live || !process->visible) return;
+  if (!process->ended) LookForCallers(now_ns, *snapshot, process);
+  const auto is_of_the_gone = [process](const BlockedSnapshot& blocked) {
+    const auto from = process->calls_from_ns.find(blocked.tid);
+    return from != process->calls_from_ns.end() && blocked.since_ns < from->second;
+  };
+  std::vector<BlockedSnapshot>* all = &snapshot->blocked;
+  all->erase(std::remove_if(all->begin(), all->end(), is_of_the_gone), all->end());
 }
 
 void Collector::TellBlocked(int64_t now_ns, const SegmentSnapshot& snapshot,

@@ -22,6 +22,7 @@
 #include "agent/proc_files.h"
 #include "agent/proc_maps.h"
 #include "agent/process_namespaces.h"
+#include "agent/shared_reader.h"
 
 namespace rollcall {
 namespace {
@@ -79,7 +80,8 @@ UniqueFd OpenMapped(const std::string& proc_root, pid_t pid, const ProcMap& map)
   return fd;
 }
 
-void OpenSegment(const std::string& proc_root, pid_t pid, Seen* seen) {
+void OpenSegment(const std::string& proc_root, pid_t pid,
+                 const std::shared_ptr<SpareThreads>& threads, Seen* seen) {
   const ProcMap& map = *seen->segment;
   UniqueFd fd = OpenMapped(proc_root, pid, map);
   if (!fd.valid()) {
@@ -94,7 +96,7 @@ void OpenSegment(const std::string& proc_root, pid_t pid, Seen* seen) {
     seen->error = absl::StrCat("process ", pid, ": skipped: ", claim.status().message());
     return;
   }
-  seen->reader = *std::move(reader);
+  seen->reader = ShareReader(*std::move(reader), threads);
   seen->claim = *claim;
 }
 
@@ -105,7 +107,8 @@ void NoteRun(const ScanOptions& options, pid_t pid, const std::string& folder, S
   if (ServedByRun(path)) seen->run_folder = path;
 }
 
-void ReadMapsOf(const ScanOptions& options, pid_t pid, Seen* seen) {
+void ReadMapsOf(const ScanOptions& options, pid_t pid,
+                const std::shared_ptr<SpareThreads>& threads, Seen* seen) {
   const auto text = ReadProcFile(ProcPath(options.proc_root, pid, "maps"), kMaxMapsBytes);
   if (!text.ok()) return;
   for (ProcMap& map : ParseProcMaps(*text)) {
@@ -121,7 +124,7 @@ void ReadMapsOf(const ScanOptions& options, pid_t pid, Seen* seen) {
   seen->pid_namespace = PidNamespaceOf(options.proc_root, pid);
   if (!options.whole_host) return;
   NoteRun(options, pid, FolderOf(seen->segment->path), seen);
-  if (seen->run_folder.empty()) OpenSegment(options.proc_root, pid, seen);
+  if (seen->run_folder.empty()) OpenSegment(options.proc_root, pid, threads, seen);
 }
 
 void ReadEnvironOf(const ScanOptions& options, const ProcStat& stat, Seen* seen) {
@@ -229,14 +232,14 @@ bool HostScan::Looker::MustRead(const ProcStat& stat, const Known& known, bool w
 void HostScan::Looker::Read(const ProcStat& stat, bool with_maps, Known* known) {
   const bool again = known->read_in != 0 && known->program == stat.program && !known->stuck;
   auto seen = std::make_shared<Seen>(again ? known->seen : Seen());
-  const auto read = [options = options_, stat, with_maps, again, seen] {
+  const auto read = [options = options_, threads = threads_, stat, with_maps, again, seen] {
     const bool of_run = !seen->run_folder.empty();
     if (of_run && ServedByRun(seen->run_folder)) return;
     if (of_run || !again) {
       *seen = Seen();
       ReadEnvironOf(options, stat, seen.get());
     }
-    if (with_maps) ReadMapsOf(options, stat.pid, seen.get());
+    if (with_maps) ReadMapsOf(options, stat.pid, threads, seen.get());
   };
   known->read_in = look_->number;
   known->program = stat.program;

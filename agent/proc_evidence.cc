@@ -145,6 +145,7 @@ absl::StatusOr<ThreadEvidence> ReadThreadEvidence(const std::string& proc_root, 
   thread.tid = tid;
   thread.name = std::move(stat->name);
   thread.state = stat->state;
+  thread.start_ticks = stat->start_ticks;
   thread.wchan = ReadWchan(directory);
   ReadStatus(directory, &thread);
   thread.cpu_ns = ReadCpuNs(directory, stat->cpu_ticks);

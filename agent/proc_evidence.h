@@ -39,6 +39,7 @@ struct ThreadEvidence {
   char state = '?';
   std::string wchan;    // kernel function it waits in; empty while running or when not permitted
   pid_t tracer = 0;     // whoever traces it, 0 for nobody
+  uint64_t start_ticks = 0;  // since boot
   uint64_t cpu_ns = 0;  // time on a CPU so far
   uint64_t signals_blocked = 0;  // bit n-1: signal n
   uint64_t signals_caught = 0;   // the process has a handler for them

@@ -11,6 +11,9 @@
 namespace rollcall {
 namespace {
 
+constexpr int64_t kReadTimeout = 50'000'000;
+constexpr int kAskHow = 20;  // times: an end is told in the end, even if how is not
+
 bool IsDead(char state) { return state == 'Z' || state == 'X'; }
 
 // A main thread that has ended leaves a zombie while other threads work on.
@@ -40,6 +43,21 @@ bool MayReadWaitStatus(const std::string& proc_root, pid_t pid) {
   return readlink(ProcPath(proc_root, pid, "ns/user").c_str(), target, sizeof(target)) > 0;
 }
 
+bool ProcSaysEnded(const std::string& proc_root, ProcessId process) {
+  const absl::StatusOr<ProcStat> stat = ReadStatOf(proc_root, process);
+  if (!stat.ok()) return absl::IsNotFound(stat.status());
+  return IsDead(stat->state) && !AnyThreadLives(proc_root, process.pid);
+}
+
+// nullopt: it is not told.
+std::optional<int> WaitStatusInProc(const std::string& proc_root, ProcessId process) {
+  const absl::StatusOr<ProcStat> stat = ReadStatOf(proc_root, process);
+  if (!stat.ok() || !IsDead(stat->state) || !MayReadWaitStatus(proc_root, process.pid)) {
+    return std::nullopt;
+  }
+  return stat->wait_status;
+}
+
 void SetHow(int wait_status, ProcessEnd* end) {
   if (WIFEXITED(wait_status)) end->exit_code = WEXITSTATUS(wait_status);
   if (WIFSIGNALED(wait_status)) end->signal = WTERMSIG(wait_status);
@@ -47,66 +65,96 @@ void SetHow(int wait_status, ProcessEnd* end) {
 
 }  // namespace
 
-ProcessWatch::ProcessWatch(std::string proc_root) : ProcessWatch(std::move(proc_root), OpenPidfd) {}
+ProcessWatch::ProcessWatch(std::string proc_root, std::shared_ptr<SpareThreads> threads)
+    : ProcessWatch(std::move(proc_root), std::move(threads), OpenPidfd) {}
 
-ProcessWatch::ProcessWatch(std::string proc_root, PidfdOpener opener)
-    : proc_root_(std::move(proc_root)), open_(std::move(opener)) {}
+ProcessWatch::ProcessWatch(std::string proc_root, std::shared_ptr<SpareThreads> threads,
+                           PidfdOpener opener)
+    : proc_root_(std::move(proc_root)), threads_(std::move(threads)), open_(std::move(opener)) {}
 
 ProcessWatch::~ProcessWatch() {
-  for (const auto& [process, pidfd] : watched_) {
-    if (pidfd >= 0) close(pidfd);
+  for (const auto& [process, watched] : watched_) {
+    if (watched.pidfd >= 0) close(watched.pidfd);
   }
+}
+
+// nullopt: /proc does not answer.
+template <typename Value>
+std::optional<Value> ProcessWatch::Ask(ProcessId process, std::function<Value()> read) const {
+  if (threads_ == nullptr) return read();
+  return threads_->Get<Value>(absl::StrCat("process ", process.pid), std::move(read), kReadTimeout);
 }
 
 void ProcessWatch::Add(ProcessId process) {
   if (watched_.count(process) != 0) return;
-  int pidfd = open_(process.pid).value_or(-1);
-  // Checked after opening: whatever the number meant in between, the handle is the process's now.
-  if (pidfd >= 0 && !ReadStatOf(proc_root_, process).ok()) {
-    close(pidfd);
-    pidfd = -1;
-  }
-  watched_[process] = pidfd;
+  Watched& watched = watched_[process];
+  watched.pidfd = open_(process.pid).value_or(-1);
+  Check(process, &watched);
+}
+
+// After opening: whatever the number meant in between, the handle is the process's now.
+void ProcessWatch::Check(ProcessId process, Watched* watched) const {
+  if (watched->pidfd < 0) watched->is_checked = true;
+  if (watched->is_checked) return;
+  const auto is_its = Ask<bool>(process, [proc_root = proc_root_, process] {
+    return ReadStatOf(proc_root, process).ok();
+  });
+  if (!is_its.has_value()) return;
+  watched->is_checked = true;
+  if (*is_its) return;
+  close(watched->pidfd);
+  watched->pidfd = -1;
 }
 
 void ProcessWatch::Remove(ProcessId process) {
   const auto found = watched_.find(process);
   if (found == watched_.end()) return;
-  if (found->second >= 0) close(found->second);
+  if (found->second.pidfd >= 0) close(found->second.pidfd);
   watched_.erase(found);
 }
 
-bool ProcessWatch::HasEnded(ProcessId process, int pidfd) const {
-  if (pidfd >= 0) return PidfdEnded(pidfd);
-  const absl::StatusOr<ProcStat> stat = ReadStatOf(proc_root_, process);
-  if (!stat.ok()) return absl::IsNotFound(stat.status());
-  return IsDead(stat->state) && !AnyThreadLives(proc_root_, process.pid);
+bool ProcessWatch::HasEnded(ProcessId process, const Watched& watched) const {
+  if (!watched.is_checked) return false;
+  if (watched.pidfd >= 0) return PidfdEnded(watched.pidfd);
+  return Ask<bool>(process, [proc_root = proc_root_,
+                             process] { return ProcSaysEnded(proc_root, process); })
+      .value_or(false);
 }
 
-ProcessEnd ProcessWatch::HowEnded(ProcessId process, int pidfd) const {
+// nullopt: /proc has not answered, and may do so by the next time.
+std::optional<ProcessEnd> ProcessWatch::HowEnded(ProcessId process, Watched* watched) const {
   ProcessEnd end;
   end.process = process;
-  const absl::StatusOr<ProcStat> stat = ReadStatOf(proc_root_, process);
-  if (stat.ok() && IsDead(stat->state) && MayReadWaitStatus(proc_root_, process.pid)) {
-    SetHow(stat->wait_status, &end);
-    return end;
-  }
+  using WaitStatus = std::optional<int>;
+  const auto answer = Ask<WaitStatus>(process, [proc_root = proc_root_, process] {
+    return WaitStatusInProc(proc_root, process);
+  });
+  WaitStatus wait_status = answer.value_or(std::nullopt);
   // Asked second: if the parent collected it just now, the kernel knows by this time.
-  const std::optional<int> wait_status = pidfd >= 0 ? PidfdWaitStatus(pidfd) : std::nullopt;
-  if (wait_status.has_value()) SetHow(*wait_status, &end);
+  if (!wait_status.has_value() && watched->pidfd >= 0) {
+    wait_status = PidfdWaitStatus(watched->pidfd);
+  }
+  if (wait_status.has_value()) {
+    SetHow(*wait_status, &end);
+  } else if (!answer.has_value() && ++watched->asked_how < kAskHow) {
+    return std::nullopt;
+  }
   return end;
 }
 
 std::vector<ProcessEnd> ProcessWatch::Poll() {
   std::vector<ProcessEnd> ends;
   for (auto entry = watched_.begin(); entry != watched_.end();) {
-    const auto [process, pidfd] = *entry;
-    if (!HasEnded(process, pidfd)) {
+    const ProcessId process = entry->first;
+    Watched& watched = entry->second;
+    Check(process, &watched);
+    const auto end = HasEnded(process, watched) ? HowEnded(process, &watched) : std::nullopt;
+    if (!end.has_value()) {
       ++entry;
       continue;
     }
-    ends.push_back(HowEnded(process, pidfd));
-    if (pidfd >= 0) close(pidfd);
+    ends.push_back(*end);
+    if (watched.pidfd >= 0) close(watched.pidfd);
     entry = watched_.erase(entry);
   }
   return ends;

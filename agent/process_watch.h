@@ -2,8 +2,10 @@
 //
 // A process is named by pid and start time, so that a reused number is never taken for the one
 // that was watched. Where the kernel has no pidfds (or a sandbox forbids them), /proc is looked at
-// instead: the end is seen as surely, only how it ended may remain unknown. Nothing here waits.
-// Not thread-safe.
+// instead: the end is seen as surely, only how it ended may remain unknown. Not thread-safe.
+//
+// /proc is read on threads that can be spared, since /proc/PID/stat waits while the process stands in
+// exec. What does not come back in time says nothing, and is asked again with the next Poll().
 #pragma once
 
 #include <sys/types.h>
@@ -11,12 +13,14 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "agent/spare_threads.h"
 
 namespace rollcall {
 
@@ -42,9 +46,11 @@ class ProcessWatch {
  public:
   using PidfdOpener = std::function<absl::StatusOr<int>(pid_t)>;
 
-  explicit ProcessWatch(std::string proc_root = "/proc");
+  // `threads`: nullptr where nobody minds being held up.
+  explicit ProcessWatch(std::string proc_root = "/proc",
+                        std::shared_ptr<SpareThreads> threads = nullptr);
   // For tests: another way of opening pidfds, one that fails as old kernels do.
-  ProcessWatch(std::string proc_root, PidfdOpener opener);
+  ProcessWatch(std::string proc_root, std::shared_ptr<SpareThreads> threads, PidfdOpener opener);
   ~ProcessWatch();
   ProcessWatch(const ProcessWatch&) = delete;
   ProcessWatch& operator=(const ProcessWatch&) = delete;
@@ -58,12 +64,22 @@ class ProcessWatch {
   std::vector<ProcessEnd> Poll();
 
  private:
-  bool HasEnded(ProcessId process, int pidfd) const;
-  ProcessEnd HowEnded(ProcessId process, int pidfd) const;
+  struct Watched {
+    int pidfd = -1;
+    bool is_checked = false;  // the pidfd is the process's
+    int asked_how = 0;        // times, without an answer
+  };
+
+  template <typename Value>
+  std::optional<Value> Ask(ProcessId process, std::function<Value()> read) const;
+  void Check(ProcessId process, Watched* watched) const;
+  bool HasEnded(ProcessId process, const Watched& watched) const;
+  std::optional<ProcessEnd> HowEnded(ProcessId process, Watched* watched) const;
 
   std::string proc_root_;
+  std::shared_ptr<SpareThreads> threads_;
   PidfdOpener open_;
-  std::map<ProcessId, int> watched_;  // to its pidfd, or -1
+  std::map<ProcessId, Watched> watched_;
 };
 
 }  // namespace rollcall

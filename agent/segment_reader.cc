@@ -70,7 +70,18 @@ bool IsLocal(int fd) {
   return false;
 }
 
+// What may be otherwise the next time: no descriptors or memory left, a server that is away.
+bool IsPassing(int error) {
+  for (const int passing : {EMFILE, ENFILE, ENOMEM, EINTR, EIO, ESTALE, ETIMEDOUT, ENOTCONN}) {
+    if (error == passing) return true;
+  }
+  return false;
+}
+
 absl::Status CheckHeader(const std::string& path, const SegmentHeader& header) {
+  if (Get(header.magic) == 0) {
+    return absl::FailedPreconditionError(absl::StrCat(path, ": not a complete Rollcall segment"));
+  }
   if (Get(header.magic) != segment::kMagic) {
     return absl::InvalidArgumentError(absl::StrCat(path, ": not a Rollcall segment"));
   }
@@ -248,8 +259,10 @@ absl::StatusOr<std::unique_ptr<SegmentReader>> SegmentReader::Open(const std::st
   // O_NONBLOCK: a FIFO of that name must not hold the agent up.
   UniqueFd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
   if (!fd.valid()) {
-    const std::string why = absl::StrCat(path, ": ", strerror(errno));
-    return errno == ENOENT ? absl::NotFoundError(why) : absl::InvalidArgumentError(why);
+    const int error = errno;
+    const std::string why = absl::StrCat(path, ": ", strerror(error));
+    if (error == ENOENT) return absl::NotFoundError(why);
+    return IsPassing(error) ? absl::UnavailableError(why) : absl::InvalidArgumentError(why);
   }
   return Take(path, std::move(fd));
 }

@@ -98,7 +98,8 @@ struct SegmentSnapshot {
 class SegmentReader {
  public:
   // Errors: kNotFound, kInvalidArgument (not a segment, foreign layout: says
-  // which), kDataLoss (cut short).
+  // which), kDataLoss (cut short), kFailedPrecondition (not complete: it is just
+  // being made, or was given up), kUnavailable (cannot be opened now).
   static absl::StatusOr<std::unique_ptr<SegmentReader>> Open(const std::string& path);
   // The same for a file that is open already; `path` is what it is called in messages.
   static absl::StatusOr<std::unique_ptr<SegmentReader>> Take(const std::string& path, UniqueFd fd);

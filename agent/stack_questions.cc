@@ -76,8 +76,8 @@ absl::StatusOr<int> ReadSignal(int fd) {
   const auto signal = static_cast<int>(Get(header->stack_signal));
   if (signal < SIGRTMIN || signal > SIGRTMAX) {
     return absl::UnavailableError(
-        "its library answers no signal (ROLLCALL_STACK_SIGNAL=0, no communicator yet, or none "
-        "was free)");
+        "its library answers no signal (ROLLCALL_STACK_SIGNAL=0, no communicator yet, none was "
+        "free, or a thread has too small a stack for signals)");
   }
   return signal;
 }

@@ -121,7 +121,9 @@ ncclResult_t ObserveCreate(Function* real, Op op, const NewComm& what, ncclComm_
   }
   NoteCreated(comm, IsError(result) ? nullptr : *handle, result);
   if (result == ncclSuccess && *handle != nullptr) EnableMarkers(comm);
-  if (result == ncclInProgress) NoteLateChange(thread, comm, op, CommState::kEmpty);
+  if (result == ncclInProgress && *handle != nullptr) {
+    NoteLateChange(thread, comm, op, CommState::kEmpty);
+  }
   return result;
 }
 
@@ -195,8 +197,8 @@ uint64_t ExclusionHash(const int* excluded, int count) {
 // While it lives, the communicator's block stays its own.
 class Ending {
  public:
-  explicit Ending(LocalComm* comm) : comm_(comm) { comm_->ending.store(true); }
-  ~Ending() { comm_->ending.store(false); }
+  explicit Ending(LocalComm* comm) : comm_(comm) { comm_->ending.fetch_add(1); }
+  ~Ending() { comm_->ending.fetch_sub(1); }
   Ending(const Ending&) = delete;
   Ending& operator=(const Ending&) = delete;
 
@@ -204,7 +206,8 @@ class Ending {
   LocalComm* const comm_;
 };
 
-// While `real` ends a communicator, `during`; after it, `after`.
+// While `real` ends a communicator, `during`; after it, `after`. Another thread may abort it
+// meanwhile: then it stays aborted.
 template <typename Function, typename... Args>
 ncclResult_t ObserveTeardown(Function* real, Op op, ncclComm_t handle, CommState during,
                              CommState after, Args... args) {
@@ -226,15 +229,17 @@ ncclResult_t ObserveTeardown(Function* real, Op op, ncclComm_t handle, CommState
     return result;
   }
   if (IsError(result)) {
-    SetState(comm, before);
+    ChangeState(comm, during, before);
     if (frees) BindHandle(comm, handle);
     return result;
   }
-  SetState(comm, after);
-  if (frees) {
-    EndLate(comm, LateSince(comm), 0, false);
-    EndSideChannels(comm);
+  if (!frees) {
+    ChangeState(comm, during, after);
+    return result;
   }
+  SetState(comm, after);
+  EndLate(comm, LateSince(comm), 0, false);
+  EndSideChannels(comm);
   return result;
 }
 
@@ -448,10 +453,12 @@ extern "C" ROLLCALL_EXPORT ncclResult_t ncclCommGetAsyncError(ncclComm_t comm,
   // FindComm, not CommOf: watchdogs call this from a thread of their own.
   rollcall::LocalComm* known = rollcall::FindComm(comm);
   const uint64_t since = known == nullptr ? 0 : rollcall::LateSince(known);
+  const uint64_t generation = known == nullptr ? 0 : rollcall::GenerationOf(known);
   const ncclResult_t result = real(comm, asyncError);
-  // It may have ended meanwhile, and its place be another's.
+  // It may have ended meanwhile, and its place be another's, with the same handle even.
   if (result == ncclSuccess && known != nullptr &&
-      known->handle.load(std::memory_order_acquire) == comm) {
+      known->handle.load(std::memory_order_acquire) == comm &&
+      rollcall::GenerationOf(known) == generation) {
     const rollcall::InsideCall inside(thread);
     rollcall::NoteAsyncError(known, comm, *asyncError, since);
   }

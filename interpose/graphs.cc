@@ -144,8 +144,6 @@ void Share(CallGraph* graph, const void* handle) {
   Release(graph);
 }
 
-uint64_t GenerationOf(const LocalComm* comm) { return Get(comm->entry->init_entered); }
-
 bool IsStillThere(const CapturedCall& call) {
   return call.comm->handle.load(std::memory_order_relaxed) != nullptr &&
          GenerationOf(call.comm) == call.generation;

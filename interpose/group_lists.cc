@@ -16,6 +16,16 @@ GroupLists* ClaimGroupLists(ThreadState* thread) {
   return thread->lists;
 }
 
+bool GroupNames(uint32_t thread, const LocalComm* comm) {
+  for (const GroupLists& lists : places) {
+    if (lists.owner.load(std::memory_order_relaxed) != thread) continue;
+    for (const GroupComm& part : lists.group) {
+      if (part.comm == comm) return true;
+    }
+  }
+  return false;
+}
+
 void ForgetGroupLists() {
   for (GroupLists& lists : places) {
     // Writing would give each place memory of its own.

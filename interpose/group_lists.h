@@ -19,6 +19,9 @@ inline GroupLists* ListsOf(ThreadState* thread) {
   return __builtin_expect(thread->lists != nullptr, 1) ? thread->lists : ClaimGroupLists(thread);
 }
 
+// Whether the group that this thread has open, or had last, has calls on the communicator.
+bool GroupNames(uint32_t thread, const LocalComm* comm);
+
 // In a child of fork.
 void ForgetGroupLists();
 

@@ -10,18 +10,9 @@ void RaiseTo(segment::Word* word, uint64_t value) {
   }
 }
 
-// Keeps the thread inside `op`, as people see it, though the call has returned.
-void StayInside(const ThreadState* thread, LocalComm* comm, Op op, const void* stream,
-                uint64_t since) {
-  segment::BlockedEntry* entry = thread->blocked;
-  if (entry != nullptr) {
-    entry->op.store(static_cast<uint32_t>(op), std::memory_order_relaxed);
-    entry->comm.store(comm->index, std::memory_order_relaxed);
-    entry->stream.store(reinterpret_cast<uintptr_t>(stream), std::memory_order_relaxed);
-    entry->since.store(since, std::memory_order_release);
-  }
-  comm->late.blocked.store(entry, std::memory_order_relaxed);
-  comm->late.since.store(since, std::memory_order_release);
+// Nobody is told any more what becomes of its calls.
+bool HasEnded(const LocalComm* comm) {
+  return comm->handle.load() == nullptr;
 }
 
 // Ends the wait that began then. Of several threads that are told, the first notes it; and none
@@ -48,6 +39,22 @@ void StopWaiting(LocalComm* comm, uint64_t since, bool launched) {
   if (end_state != 0 && launched) SetState(comm, static_cast<segment::CommState>(end_state));
 }
 
+// Keeps the thread inside `op`, as people see it, though the call has returned.
+void StayInside(const ThreadState* thread, LocalComm* comm, Op op, const void* stream,
+                uint64_t since) {
+  segment::BlockedEntry* entry = thread->blocked;
+  if (entry != nullptr) {
+    entry->op.store(static_cast<uint32_t>(op), std::memory_order_relaxed);
+    entry->comm.store(comm->index, std::memory_order_relaxed);
+    entry->stream.store(reinterpret_cast<uintptr_t>(stream), std::memory_order_relaxed);
+    entry->since.store(since, std::memory_order_release);
+  }
+  comm->late.blocked.store(entry, std::memory_order_relaxed);
+  comm->late.since.store(since);
+  // Whoever ended it meanwhile may have looked before.
+  if (HasEnded(comm)) StopWaiting(comm, since, false);
+}
+
 // The calls from `first` to `end` are on their way.
 void SetCalls(LateCall* late, uint64_t first, uint64_t end, uint64_t entered,
               uint64_t p2p_entered) {
@@ -68,6 +75,7 @@ void Mark(LocalComm* comm, uint32_t thread, bool launched) {
 }  // namespace
 
 void NoteLate(const ThreadState* thread, LocalComm* comm, uint64_t first_record) {
+  if (HasEnded(comm)) return;
   StopWaiting(comm, LateSince(comm), true);  // NCCL takes one after the other
   const segment::CommEntry* entry = comm->entry;
   const uint64_t end = Get(entry->recorded);
@@ -100,6 +108,7 @@ void NoteLateCall(const ThreadState* thread, LocalComm* comm) {
 
 void NoteLateChange(const ThreadState* thread, LocalComm* comm, Op op,
                     segment::CommState end_state) {
+  if (HasEnded(comm)) return;
   StopWaiting(comm, LateSince(comm), true);
   SetCalls(&comm->late, 0, 0, 0, 0);
   comm->late.end_state.store(static_cast<uint32_t>(end_state), std::memory_order_relaxed);

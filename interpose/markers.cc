@@ -4,9 +4,9 @@
 
 #include <cuda.h>
 #include <dlfcn.h>
-#include <errno.h>
 
 #include "interpose/keep_cancel.h"
+#include "interpose/keep_errno.h"
 #include "interpose/real.h"
 
 namespace rollcall {
@@ -59,10 +59,9 @@ bool HaveDriver() {
   int state = driver_state.load(std::memory_order_acquire);
   if (state == 0 && driver_state.compare_exchange_strong(state, 1)) {
     const KeepCancel keep_cancel;
-    const int saved_errno = errno;
+    const KeepErrno keep_errno;
     state = LoadDriver() ? 2 : 3;
     dlerror();
-    errno = saved_errno;
     driver_state.store(state, std::memory_order_release);
   }
   return state == 2;
@@ -198,12 +197,14 @@ bool MarkersHaveLanded(const LocalComm* comm) {
 }
 
 void EnableMarkers(LocalComm* comm) {
+  const KeepErrno keep_errno;
   if (!CanHaveMarkers()) return;
   CUcontext context = nullptr;
   if (driver.current_context(&context) == CUDA_SUCCESS) EnableIn(context, comm);
 }
 
 void EnableMarkersOfDevice(LocalComm* comm) {
+  const KeepErrno keep_errno;
   if (!CanHaveMarkers() || driver.retain_primary == nullptr || driver.release_primary == nullptr) {
     return;
   }
@@ -215,6 +216,7 @@ void EnableMarkersOfDevice(LocalComm* comm) {
 }
 
 uint64_t CaptureOn(const LocalComm* comm, void* stream) {
+  const KeepErrno keep_errno;
   if (!HaveDriver()) return CaptureOnHip(stream);
   void* context = comm == nullptr ? nullptr : comm->context;
   const InContext in_context(static_cast<CUcontext>(context));
@@ -236,6 +238,7 @@ uint64_t CaptureOn(const LocalComm* comm, void* stream) {
 void PlaceMarkers(LocalComm* comm, void* stream, MarkerPoint point, uint64_t collectives,
                   uint64_t p2p) {
   if (!HasMarkers(comm)) return;
+  const KeepErrno keep_errno;
   const InContext in_context(static_cast<CUcontext>(comm->context));
   if (!in_context.is_current()) {
     SwitchMarkersOff(comm);
@@ -277,6 +280,7 @@ void MarkAfter(LocalComm* comm, void* stream, uint64_t collectives, uint64_t p2p
 
 void PlaceGraphMarker(LocalComm* comm, void* stream, uint32_t lane, uint64_t reached,
                       uint64_t p2p_reached) {
+  const KeepErrno keep_errno;
   const InContext in_context(static_cast<CUcontext>(comm->context));
   if (!in_context.is_current()) return;
   comm->placed_out_of_order = true;
@@ -291,6 +295,7 @@ void PlaceGraphMarker(LocalComm* comm, void* stream, uint32_t lane, uint64_t rea
 void PlaceGraphBase(LocalComm* comm, void* stream, uint32_t lane, uint64_t base,
                     uint64_t p2p_base) {
   if (!HasMarkers(comm)) return;
+  const KeepErrno keep_errno;
   const InContext in_context(static_cast<CUcontext>(comm->context));
   if (!in_context.is_current()) return SwitchMarkersOff(comm);
   comm->placed_out_of_order = true;

@@ -46,6 +46,8 @@ bool FindFunctions() {
 
 const void* HandleOf(MpiWord comm) { return reinterpret_cast<const void*>(CleanWord(comm) | kMpi); }
 
+std::atomic<bool> world_left_out{false};  // there was no room for it at its first call
+
 // Processes may be spawned later; each such world has a name of its own.
 uint64_t WorldId() {
   const char* name = getenv("PMIX_NAMESPACE");
@@ -62,7 +64,11 @@ LocalComm* AddWorld() {
   what.size = size;
   what.name = "MPI_COMM_WORLD";
   LocalComm* comm = AddComm(what);
-  if (comm != nullptr) MpiCommCreated(comm, mpi.world);
+  if (comm != nullptr) {
+    MpiCommCreated(comm, mpi.world);
+  } else {
+    world_left_out.store(true, std::memory_order_relaxed);
+  }
   return comm;
 }
 
@@ -91,7 +97,10 @@ bool KnowMpi() {
 LocalComm* MpiCommOf(ThreadState* thread, MpiWord handle) {
   if (thread->inside || !StartRecording() || !KnowMpi()) return nullptr;
   LocalComm* comm = FindComm(HandleOf(handle));
-  if (comm != nullptr || CleanWord(handle) != mpi.world) return comm;
+  if (comm != nullptr || CleanWord(handle) != mpi.world ||
+      world_left_out.load(std::memory_order_relaxed)) {
+    return comm;
+  }
   const InsideCall inside(thread);
   return AddWorld();
 }

@@ -59,6 +59,7 @@ struct ThreadState {
   uint8_t next_shape;  // of the next call, as the program told it; 0: it did not
   uint8_t kept_shape;  // of all calls until PyTorch's own returns (torch_shapes.h)
   uint16_t group_number;
+  uint16_t makings_before_fork;  // for its child (segment_file.h)
   int group_depth;
   int group_size;
   int pending_size;
@@ -158,6 +159,9 @@ inline void Raise(segment::Word* word, uint64_t value) {
   word->store(value, std::memory_order_release);
 }
 inline uint64_t Get(const segment::Word& word) { return word.load(std::memory_order_relaxed); }
+
+// Tells the communicators apart that have a block one after the other.
+inline uint64_t GenerationOf(const LocalComm* comm) { return Get(comm->entry->init_entered); }
 
 // The fields from `peer` to `position`, as two words: the number of stores is what a record costs.
 ROLLCALL_HOT void StoreArguments(segment::CallRecord* record, const CallInfo& info,

@@ -28,14 +28,20 @@ using segment::SegmentHeader;
 
 constexpr char kSharedMemory[] = "/dev/shm";
 constexpr size_t kLifeBytes = 4096;
+constexpr size_t kLifeRoom = 65536;  // the largest page of any kernel
+constexpr size_t kRegionBytes = kLifeRoom + segment::kMappedBytes;
 
 char segment_path[PATH_MAX];
 char segment_folder[PATH_MAX - 64];  // room for the file's name
 uint64_t segment_inode;
 std::atomic<size_t> reserved_end{0};  // bytes that the file had room for
 std::atomic<uint64_t> free_mib{0};    // at the last look
-// Keeps the file open, and so the lock, also when the segment's own mapping has been given up.
-void* life_page = nullptr;
+// Where the file is mapped, or will be; nullptr: nowhere. Its first page comes first, alone: it keeps
+// the file open, and so the lock, also when the segment's own mapping behind it has been given up.
+// Known before anything is mapped there, so that a child finds it whenever it is forked.
+std::atomic<char*> region{nullptr};
+// Odd while the file is being made: its descriptor may be open then, and has the lock too.
+std::atomic<uint16_t> makings{0};
 std::atomic<bool> said{false};
 
 // Once a process.
@@ -198,7 +204,8 @@ bool HasAddressSpace() {
          segment::kMappedBytes <= limit.rlim_cur / kPart;
 }
 
-// Maps the file, and its first page once more. False: there is no room, or no memory.
+// Maps the file, and its first page once more. Where that fails, the region stays reserved: parts
+// of it may be another's by now. False: there is no room, or no memory.
 bool MapFile(int fd, SegmentFile* file) {
   struct stat about;
   reserved_end.store(0, std::memory_order_relaxed);
@@ -208,18 +215,40 @@ bool MapFile(int fd, SegmentFile* file) {
     return false;
   }
   segment_inode = about.st_ino;
-  void* memory = mmap(nullptr, segment::kMappedBytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-  if (memory == MAP_FAILED) return false;
-  life_page = mmap(nullptr, kLifeBytes, PROT_READ, MAP_SHARED, fd, 0);
-  if (life_page == MAP_FAILED) life_page = nullptr;
+  void* reserved = mmap(nullptr, kRegionBytes, PROT_NONE,
+                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (reserved == MAP_FAILED) return false;
+  char* const start = static_cast<char*>(reserved);
+  region.store(start);
+  void* memory = mmap(start + kLifeRoom, segment::kMappedBytes, PROT_READ | PROT_WRITE,
+                      MAP_SHARED | MAP_FIXED, fd, 0);
+  if (memory == MAP_FAILED) {
+    region.store(nullptr);
+    return false;
+  }
+  mmap(start, kLifeBytes, PROT_READ, MAP_SHARED | MAP_FIXED, fd, 0);
   file->memory = memory;
   return true;
 }
 
 // Any failure leaves the mapping as it is.
-void ReplaceMapping(void* memory) {
-  mmap(memory, segment::kMappedBytes, PROT_READ | PROT_WRITE,
+void ReplaceMapping(void* memory, size_t bytes) {
+  mmap(memory, bytes, PROT_READ | PROT_WRITE,
        MAP_FIXED | MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+}
+
+// The parent's descriptor of its file, if it was open when the parent forked. Its number is not
+// known: between the opening and a note of that the process can be forked too.
+void CloseInherited() {
+  constexpr int kMost = 65536;  // the kernel gives low numbers first
+  struct stat file, about;
+  if (Stat(segment_path, &file, AT_SYMLINK_NOFOLLOW) != 0) return;
+  for (int fd = 0; fd < kMost; ++fd) {
+    if (StatFd(fd, &about) != 0 || about.st_ino != file.st_ino || about.st_dev != file.st_dev) {
+      continue;
+    }
+    syscall(SYS_close, fd);
+  }
 }
 
 // The segment's file, if it still has its name. -1: it has not.
@@ -242,14 +271,17 @@ SegmentFile MakeSegmentFile(uint64_t start_time) {
   }
   if (!PrepareFolder()) return file;
   file.pid_namespace = PidNamespace();
+  makings.fetch_add(1);
   const int fd = CreateFile(start_time, file.pid_namespace);
   if (fd < 0) {
+    makings.fetch_add(1);
     SayNotRecording("cannot create", segment_path);
     return file;
   }
   file.life_lock = TakeLifeLock(fd);
   const bool mapped = MapFile(fd, &file);
   close(fd);
+  makings.fetch_add(1);
   if (mapped) return file;
   unlink(segment_path);
   char detail[600];
@@ -292,7 +324,7 @@ bool SegmentIsCutShort() {
 }
 
 void GiveUpSegmentFile(void* memory) {
-  ReplaceMapping(memory);
+  ReplaceMapping(memory, segment::kMappedBytes);
   const int fd = OpenAgain();
   if (fd >= 0) {
     const uint64_t no_magic = 0;
@@ -304,10 +336,17 @@ void GiveUpSegmentFile(void* memory) {
   SayNotRecording("somebody cut short", segment_path);
 }
 
-void ForgetSegmentFile(void* memory) {
-  if (memory != nullptr) ReplaceMapping(memory);
-  if (life_page != nullptr) munmap(life_page, kLifeBytes);
-  life_page = nullptr;
+uint16_t SegmentMakings() { return makings.load(); }
+
+// The kernel copies the descriptors before it copies the memory: so one that was open is that of a
+// making that this memory knows of, as under way or as over since.
+void ForgetSegmentFile(uint16_t makings_before_fork) {
+  char* const inherited = region.exchange(nullptr);
+  if (inherited != nullptr) ReplaceMapping(inherited, kRegionBytes);
+  const uint16_t begun = makings.load();
+  const bool under_way = begun % 2 != 0;
+  if (under_way || begun != makings_before_fork) CloseInherited();
+  if (under_way) makings.fetch_add(1);
   said.store(false);
 }
 

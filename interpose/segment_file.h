@@ -43,8 +43,13 @@ bool SegmentIsCutShort();
 // The file no longer counts as a segment, since it would tell old things as if they were new.
 void GiveUpSegmentFile(void* memory);
 
-// In a child of fork: the same, but the file stays its parent's.
-void ForgetSegmentFile(void* memory);
+// Changes when a file begins to be made, and when that is over.
+uint16_t SegmentMakings();
+
+// In a child of fork: the same, but the file stays its parent's. Of that the child keeps neither
+// memory nor descriptor, whatever the parent's threads were about. `makings_before_fork`: what
+// SegmentMakings() said then.
+void ForgetSegmentFile(uint16_t makings_before_fork);
 
 // One line in all: "shorter histories" for want of room; or with another reason.
 void SayLess(const char* what, const char* reason = nullptr);

@@ -18,7 +18,7 @@ ncclComm_t HandleOf(ncclComm_t comm, uint64_t kind) {
   return reinterpret_cast<ncclComm_t>(Mix(kind, reinterpret_cast<uintptr_t>(comm)) | 1);
 }
 
-void Open(const LocalComm* comm, ncclComm_t handle, uint64_t kind, const char* what,
+void Open(LocalComm* comm, ncclComm_t handle, uint64_t kind, const char* what,
           uint32_t flags) {
   const CommEntry* entry = comm->entry;
   char name[sizeof(entry->name)];
@@ -35,7 +35,10 @@ void Open(const LocalComm* comm, ncclComm_t handle, uint64_t kind, const char* w
   channel.size = static_cast<int32_t>(entry->size.load(std::memory_order_relaxed));
   channel.name = name;
   LocalComm* opened = AddComm(channel);
-  if (opened == nullptr) return;
+  if (opened == nullptr) {
+    comm->beside_left_out.store(true, std::memory_order_relaxed);
+    return;
+  }
   opened->beside = comm->entry;
   opened->entry->device.store(entry->device.load(std::memory_order_relaxed),
                               std::memory_order_relaxed);
@@ -51,8 +54,10 @@ ncclComm_t ChannelOf(ncclComm_t comm, uint64_t kind, const char* what, uint32_t 
   if (thread->inside || !Recording()) return comm;
   const ncclComm_t handle = HandleOf(comm, kind);
   if (FindComm(handle) == nullptr) {
-    const LocalComm* known = FindComm(comm);
+    LocalComm* known = FindComm(comm);
     if (known == nullptr) return comm;
+    // Its positions would not be those of other ranks, who have counted from the first call on.
+    if (known->beside_left_out.load(std::memory_order_relaxed)) return handle;
     const InsideCall inside(thread);
     Open(known, handle, kind, what, flags);
   }

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
@@ -18,6 +19,7 @@
 
 #include "interpose/environment.h"
 #include "interpose/keep_errno.h"
+#include "interpose/real.h"
 #include "interpose/say.h"
 #include "interpose/segment.h"
 #include "interpose/writer.h"
@@ -34,10 +36,16 @@ static_assert(sizeof(user_regs_struct) <= segment::kRegistersBytes);
 char socket_directory[4096];  // of the segment, with a slash at the end
 size_t socket_directory_length = 0;
 char nobody_answers[200];
-int stack_signal = 0;
-bool has_quit = false;
+std::atomic<int> stack_signal{0};
+std::atomic<bool> has_quit{false};
 struct sigaction quit_before;
 std::atomic<bool> installed{false};
+// A thread has, or had, a stack for signals on which our handlers have no room.
+std::atomic<bool> has_small_stack{false};
+
+#ifndef AT_MINSIGSTKSZ
+#define AT_MINSIGSTKSZ 51
+#endif
 
 // Programs choose from the lower end.
 constexpr int kLowestSignal = 35;
@@ -280,13 +288,45 @@ void InstallQuit() {
   has_quit = QuitIsFree() && Install(SIGQUIT, action);
 }
 
-// Unless the program has set another handler since.
+// False: the program has set another handler since.
+bool IsOurs(int signal, struct sigaction* current) {
+  if (sigaction(signal, nullptr, current) != 0) return false;
+  return (current->sa_flags & SA_SIGINFO) != 0 ? current->sa_sigaction == &AnswerQuestion
+                                               : current->sa_handler == &AnswerQuit;
+}
+
 void GiveBack(int signal, const struct sigaction& before) {
   struct sigaction current;
-  if (sigaction(signal, nullptr, &current) != 0) return;
-  const bool ours = (current.sa_flags & SA_SIGINFO) != 0 ? current.sa_sigaction == &AnswerQuestion
-                                                         : current.sa_handler == &AnswerQuit;
-  if (ours) sigaction(signal, &before, nullptr);
+  if (IsOurs(signal, &current)) sigaction(signal, &before, nullptr);
+}
+
+void UseOwnStack(int signal) {
+  struct sigaction current;
+  if (!IsOurs(signal, &current)) return;
+  current.sa_flags &= ~SA_ONSTACK;
+  sigaction(signal, &current, nullptr);
+}
+
+// Agents ask no more, since no flag suits all threads then: some must not have a handler on the
+// stack that they run on (Go's). Who asks at this moment is answered there all the same.
+void LeaveSignalStacks() {
+  const KeepErrno keep_errno;
+  SegmentHeader* header = recorder.header.load(std::memory_order_acquire);
+  if (header != nullptr) header->stack_signal.store(0, std::memory_order_release);
+  const int signal = stack_signal.load();
+  if (signal != 0) UseOwnStack(signal);
+  if (has_quit.load()) UseOwnStack(SIGQUIT);
+}
+
+// The kernel's frame is there before a handler can look how much room there is, and where it does
+// not fit the kernel ends the process.
+bool IsSmall(size_t bytes) {
+  constexpr size_t kHandler = 2048;
+  constexpr size_t kUsualFrame = 4096;  // with all registers but those of AMX, and SVE's when long
+  if (bytes < kUsualFrame + kHandler) return true;
+  // Threads that use those too must have stacks of this size.
+  const size_t largest_frame = getauxval(AT_MINSIGSTKSZ);
+  return bytes >= largest_frame && bytes < largest_frame + kHandler;
 }
 
 }  // namespace
@@ -309,6 +349,7 @@ void InstallStackSignals() {
   if (installed.exchange(true)) return;
   if (recorder.options.stack_signal) InstallStackSignal();
   if (recorder.options.sigquit) InstallQuit();
+  if (has_small_stack.load()) LeaveSignalStacks();
 }
 
 void RemoveStackSignals() {
@@ -316,10 +357,19 @@ void RemoveStackSignals() {
   struct sigaction nothing;
   memset(&nothing, 0, sizeof(nothing));
   nothing.sa_handler = SIG_DFL;
-  if (stack_signal != 0) GiveBack(stack_signal, nothing);
-  if (has_quit) GiveBack(SIGQUIT, quit_before);
-  stack_signal = 0;
-  has_quit = false;
+  const int signal = stack_signal.exchange(0);
+  if (signal != 0) GiveBack(signal, nothing);
+  if (has_quit.exchange(false)) GiveBack(SIGQUIT, quit_before);
 }
 
 }  // namespace rollcall
+
+// Any process may call it, also in a handler, so the kernel is called directly and nothing is
+// looked up.
+extern "C" ROLLCALL_EXPORT int sigaltstack(const stack_t* stack, stack_t* before) noexcept {
+  if (stack != nullptr && (stack->ss_flags & SS_DISABLE) == 0 &&
+      rollcall::IsSmall(stack->ss_size) && !rollcall::has_small_stack.exchange(true)) {
+    rollcall::LeaveSignalStacks();
+  }
+  return static_cast<int>(syscall(SYS_sigaltstack, stack, before));
+}

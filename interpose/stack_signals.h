@@ -7,6 +7,10 @@
 // allocate, lock, wait, or touch errno, and use system calls only through
 // syscall(), which is no cancellation point. A thread stuck in malloc or dlopen
 // answers all the same.
+//
+// They run on the stack that a thread has for signals, for the one that it runs on may be too small
+// or not the system's (Go's). Some threads have too little of the former: so sigaltstack() is
+// wrapped, and where it is told of such a stack, agents ask none of the process's threads.
 #pragma once
 
 namespace rollcall {

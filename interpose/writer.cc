@@ -151,18 +151,21 @@ void ForgetComm(LocalComm* comm) { comm->handle.store(nullptr, std::memory_order
 // A child of fork shares the parent's mapping and must neither write to it nor hold the parent's
 // proof of life. It starts afresh at its own first NCCL call. Single-threaded at this point.
 void ForgetParent() {
+  const KeepErrno keep_errno;
   RemoveStackSignals();
   StopCallSites();
   ForgetShapes();
-  SegmentHeader* header = recorder.header.exchange(nullptr);
+  recorder.header.store(nullptr);
   start_state.store(0, std::memory_order_release);
   ForEachComm(&ForgetComm);
   for (HandleSlot& slot : handles) slot.handle.store(0, std::memory_order_relaxed);
   ForgetCreations();
   ForgetThread();
   ForgetGroupLists();
-  ForgetSegmentFile(header);
+  ForgetSegmentFile(this_thread.makings_before_fork);
 }
+
+void BeforeFork() { this_thread.makings_before_fork = SegmentMakings(); }
 
 // Weak: musl has none, and nothing is recorded there.
 extern "C" __attribute__((weak)) int __register_atfork(void (*)(), void (*)(), void (*)(), void*);
@@ -280,7 +283,28 @@ LocalComm* ClaimNewBlock() {
   return nullptr;
 }
 
-// The block of the first communicator that ended, and into which the GPU writes no more.
+// Whether a thread is inside a call on it, and will note there how that went: a call may return
+// after the one that aborts its communicator.
+bool IsInCall(const LocalComm* comm) {
+  for (uint32_t i = 0; i < segment::kBlockedCapacity; ++i) {
+    const BlockedEntry& entry = recorder.blocked[i];
+    if (entry.since.load(std::memory_order_acquire) == 0) continue;
+    switch (KindOf(static_cast<Op>(entry.op.load(std::memory_order_relaxed)))) {
+      case CallKind::kLocal:
+      case CallKind::kWait:
+      case CallKind::kHostWait:
+        break;  // they note nothing of a communicator
+      case CallKind::kGroup:
+        if (GroupNames(entry.tid.load(std::memory_order_relaxed), comm)) return true;
+        break;
+      default:
+        if (entry.comm.load(std::memory_order_relaxed) == comm->index) return true;
+    }
+  }
+  return false;
+}
+
+// The block of the first communicator that ended, and into which nobody writes any more.
 LocalComm* ClaimEndedBlock() {
   const uint32_t count = recorder.comms_claimed.load(std::memory_order_acquire);
   for (uint32_t i = 0; i < count; ++i) {
@@ -291,7 +315,7 @@ LocalComm* ClaimEndedBlock() {
       uint32_t expected = static_cast<uint32_t>(ended);
       // The state first: it is set while `ending` is, and for the last time before that falls.
       if (comm->entry->state.load(std::memory_order_acquire) != expected ||
-          comm->ending.load(std::memory_order_acquire)) {
+          comm->ending.load(std::memory_order_acquire) != 0 || IsInCall(comm)) {
         continue;
       }
       if (comm->entry->state.compare_exchange_strong(expected,
@@ -384,7 +408,7 @@ bool StartRecording() {
   static bool registered = false;
   if (!registered) {
     registered = &__register_atfork != nullptr &&
-                 __register_atfork(nullptr, nullptr, &ForgetParent, __dso_handle) == 0;
+                 __register_atfork(&BeforeFork, nullptr, &ForgetParent, __dso_handle) == 0;
   }
   recorder.comms_claimed.store(0, std::memory_order_relaxed);
   // Without the handler a forked child would write into its parent's segment.
@@ -403,8 +427,8 @@ void ResetComm(LocalComm* comm, bool non_blocking) {
   comm->maker.store(0, std::memory_order_relaxed);
   comm->late.since.store(0, std::memory_order_relaxed);
   comm->late.marking_thread.store(0, std::memory_order_relaxed);
-  comm->ending.store(false, std::memory_order_relaxed);
   comm->beside = nullptr;
+  comm->beside_left_out.store(false, std::memory_order_relaxed);
   comm->by_plugin = false;
   comm->placed_out_of_order = false;
   for (PlacedMarker& placed : comm->placed) placed = PlacedMarker();
@@ -458,6 +482,13 @@ LocalComm* AddComm(const NewComm& what) {
 void SetState(LocalComm* comm, segment::CommState state) {
   comm->entry->state_since.store(Now(), std::memory_order_relaxed);
   comm->entry->state.store(static_cast<uint32_t>(state), std::memory_order_release);
+}
+
+void ChangeState(LocalComm* comm, segment::CommState from, segment::CommState to) {
+  auto expected = static_cast<uint32_t>(from);
+  if (comm->entry->state.load(std::memory_order_acquire) != expected) return;
+  comm->entry->state_since.store(Now(), std::memory_order_relaxed);
+  comm->entry->state.compare_exchange_strong(expected, static_cast<uint32_t>(to));
 }
 
 void BindHandle(LocalComm* comm, const void* handle) {

@@ -56,10 +56,11 @@ struct LocalComm {
   bool on_trial = false;  // its markers count from the first call that is told to be launched
   std::atomic<uint32_t> maker{0};  // thread that made it, until it is told that it is ready; 0
   LateCall late;
-  // A call that ends it is under way: whatever its state, its block is not given to another.
-  std::atomic<bool> ending{false};
+  // Calls under way that end it: whatever its state, its block is not given to another.
+  std::atomic<uint32_t> ending{0};
   bool by_plugin = false;                      // NCCL told of it (profiler_plugin.h), not a wrapper
   const segment::CommEntry* beside = nullptr;  // whose side channel this is (side_channel.h)
+  std::atomic<bool> beside_left_out{false};    // there was no room for one of its own
   segment::CallRecord* private_ring = nullptr;  // memory that nobody reads; nullptr: never needed
   PlacedMarker placed[segment::kMarkerLanes];
   // It cannot be known when the GPU has written the last of its markers: two streams share a lane, a
@@ -120,6 +121,9 @@ inline uint64_t OldestRecord(const LocalComm* comm, uint64_t end) {
 }
 
 void SetState(LocalComm* comm, segment::CommState state);
+
+// The same, unless another thread has given it another state than `from` meanwhile.
+void ChangeState(LocalComm* comm, segment::CommState from, segment::CommState to);
 
 // Makes `handle` known as `comm`; it forgets any earlier owner of the address.
 void BindHandle(LocalComm* comm, const void* handle);

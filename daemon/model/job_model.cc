@@ -28,10 +28,6 @@ bool IsOver(MemberState state) {
          state == MemberState::kFailed;
 }
 
-bool HasEnded(const Process& process) {
-  return process.liveness == Liveness::kExited || process.liveness == Liveness::kDied;
-}
-
 bool SameBlocked(const BlockedCall& a, const BlockedCall& b) {
   return a.thread == b.thread && a.op == b.op && a.communicator == b.communicator &&
          a.since_ns == b.since_ns;

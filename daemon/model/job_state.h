@@ -65,7 +65,8 @@ enum class Liveness : uint8_t {
   kUnknown,  // the agent has not said, or segments are read offline
   kAlive,
   kExited,  // ended in good order: the exit mark is there, or the exit code is 0
-  kDied,    // gone without an exit mark
+  kDied,    // without an exit mark, by a signal or with an exit code that is not 0
+  kEnded,   // without an exit mark, and how is not known
   kSilent,  // its agent no longer answers
 };
 
@@ -130,6 +131,11 @@ struct Process {
   int64_t waits_outside_since_ns = 0;
   bool has_met = false;  // has been in a communicator, which may be forgotten by now
 };
+
+inline bool HasEnded(const Process& process) {
+  return process.liveness == Liveness::kExited || process.liveness == Liveness::kDied ||
+         process.liveness == Liveness::kEnded;
+}
 
 enum class MemberState : uint8_t {
   kInitializing,  // inside a call that creates the communicator

@@ -117,6 +117,7 @@ Gone HowProcessEnded(const JobState& job, int32_t process) {
   const Process* known = ProcessOf(job, process);
   if (known == nullptr) return Gone::kNo;
   if (known->liveness == Liveness::kDied) return Gone::kDied;
+  if (known->liveness == Liveness::kEnded) return Gone::kEnded;
   return known->liveness == Liveness::kExited ? Gone::kLeft : Gone::kNo;
 }
 

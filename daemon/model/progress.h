@@ -31,7 +31,14 @@ struct Waiter {
   Wait wait;
 };
 
-enum class Gone : uint8_t { kNo, kLeft, kDied };
+enum class Gone : uint8_t {
+  kNo,
+  kLeft,
+  kDied,
+  kEnded,  // its process ended, and how is not known
+};
+
+inline bool MayHaveDied(Gone gone) { return gone == Gone::kDied || gone == Gone::kEnded; }
 
 // A communicator with more ranks than this is damaged data, and is passed over.
 inline constexpr int32_t kMaxRanks = 1 << 18;
@@ -42,7 +49,7 @@ const Process* ProcessOf(const JobState& job, int32_t process);
 // The rank people know: global where the environment gave it.
 int32_t PublicRank(const JobState& job, int32_t process, int32_t rank);
 
-// Ended without a word, ended in good order, or neither.
+// Whether and how its process ended.
 Gone HowProcessEnded(const JobState& job, int32_t process);
 
 // An exception that nobody caught is ending its process, or has, and it has made

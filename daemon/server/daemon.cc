@@ -41,9 +41,8 @@ void KeepTimes(const v1::Incident& known, v1::Incident* incident) {
 }
 
 bool AllEnded(const JobState& state) {
-  return std::all_of(state.processes.begin(), state.processes.end(), [](const Process& process) {
-    return process.liveness == Liveness::kExited || process.liveness == Liveness::kDied;
-  });
+  return std::all_of(state.processes.begin(), state.processes.end(),
+                     [](const Process& process) { return HasEnded(process); });
 }
 
 }  // namespace

@@ -38,6 +38,8 @@ Liveness ToLiveness(v1::Evidence::Liveness liveness) {
       return Liveness::kExited;
     case v1::Evidence::DIED:
       return Liveness::kDied;
+    case v1::Evidence::ENDED:
+      return Liveness::kEnded;
     default:
       return Liveness::kUnknown;
   }
@@ -57,6 +59,10 @@ ProcessEvidence ToEvidence(const v1::Evidence& update, int64_t offset_ns) {
   evidence.ended_ns = Shift(update.ended_ns(), offset_ns);
   evidence.exit_code = update.exit_code();
   evidence.exit_signal = update.exit_signal();
+  // Older agents have no word for an end of which they know no more.
+  if (evidence.liveness == Liveness::kDied && evidence.exit_code < 0 && evidence.exit_signal == 0) {
+    evidence.liveness = Liveness::kEnded;
+  }
   evidence.error = update.error();
   evidence.error_ns = Shift(update.error_ns(), offset_ns);
   evidence.step = update.has_step() ? update.step() : -1;

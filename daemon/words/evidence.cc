@@ -90,6 +90,7 @@ std::string HowItEnded(const JobState& job, int32_t process, const Member* membe
     if (known->exit_code > 0) return absl::StrCat("exit code ", known->exit_code);
     return "gone without a word";
   }
+  if (gone == Gone::kEnded) return kEndedUnknown;
   if (gone == Gone::kLeft) {
     if (known->exit_code > 0) return absl::StrCat("exited with code ", known->exit_code);
     return "exited in good order";

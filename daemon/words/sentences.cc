@@ -94,7 +94,8 @@ std::string Ending(const std::vector<Culprit>& culprits) {
   for (const Culprit& culprit : culprits) {
     if (culprit.ending != culprits.front().ending) return "";
   }
-  const std::string& ending = culprits.front().ending;
+  std::string ending = culprits.front().ending;
+  if (ending == kEndedUnknown) ending = "how is not known";
   return ending.empty() ? "" : absl::StrCat(" (", ending, ")");
 }
 
@@ -139,7 +140,10 @@ std::string RankExited(const Verdict& v) {
 }
 
 std::string RankDied(const Verdict& v) {
-  const std::string died = absl::StrCat(Who(v.culprits), " died", Ending(v.culprits));
+  const bool known = std::none_of(v.culprits.begin(), v.culprits.end(),
+                                  [](const Culprit& c) { return c.ending == kEndedUnknown; });
+  const std::string died =
+      absl::StrCat(Who(v.culprits), known ? " died" : " ended", Ending(v.culprits));
   if (IsCreation(v)) {
     return absl::StrCat(died, " before ", Where(v), " was complete (", OpInWords(v.call.op), ")",
                         WaitTail(v));

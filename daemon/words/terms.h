@@ -9,6 +9,9 @@
 
 namespace rollcall {
 
+// Culprit::ending of a process of which it is not known how it ended.
+inline constexpr char kEndedUnknown[] = "ended, how is not known";
+
 // "0-2,4-63"; duplicates are named once.
 std::string RankList(std::vector<int32_t> ranks);
 

@@ -350,6 +350,47 @@ const Case kCases[] = {
      Cause::kRankDied,
      15,
      {3}},
+    {"ended_before_the_call_and_nobody_knows_how",
+     [] {
+       auto j = Waiting();
+       j.EndUnseen(3, At(9));
+       return j.state;
+     },
+     Cause::kRankDied,
+     15,
+     {3},
+     Certainty::kLikely},
+    {"ended_inside_the_call_and_nobody_knows_how",
+     [] {
+       auto j = Waiting();
+       j.Enter({3}, At(11));
+       j.EndUnseen(3, At(12));
+       return j.state;
+     },
+     Cause::kRankDied,
+     70,
+     {3},
+     Certainty::kLikely},
+    {"ended_before_joining_and_nobody_knows_how",
+     [] {
+       auto j = Initializing(4, {0, 1, 2}, 10);
+       j.state.processes[3].liveness = Liveness::kEnded;
+       j.state.processes[3].ended_ns = At(9);
+       return j.state;
+     },
+     Cause::kRankDied,
+     70,
+     {3},
+     Certainty::kLikely},
+    {"who_ended_nobody_knows_how_does_not_wait",
+     [] {
+       auto j = Waiting();
+       for (const int rank : {0, 1, 2}) j.EndUnseen(rank, At(20));
+       return j.state;
+     },
+     Cause::kMissingRank,
+     1000,
+     {}},
     {"died_inside_the_call",
      [] {
        auto j = Waiting();

@@ -7,8 +7,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <filesystem>
 #include <fstream>
+#include <string>
+#include <thread>
 
 #include "agent/held_lock.h"
 
@@ -84,6 +87,46 @@ TEST_F(AgentInfoTest, AnotherUsersFileInAFolderThatAllMayWriteIsNotBelieved) {
   ASSERT_EQ(chown(folder_.c_str(), 65534, 65534), 0);
   chmod(folder_.c_str(), 0755);
   EXPECT_TRUE(Found("node:7655"));
+}
+
+// Who looks for an agent finds none, or one whose file is whole and locked.
+TEST_F(AgentInfoTest, WhatIsPublishedIsNeverSeenHalf) {
+  std::ofstream(folder_ / kAgentInfo) << "old:7655\nhost\n";  // of one that was killed
+  std::atomic<bool> over{false};
+  std::thread publisher([&] {
+    while (!over) {
+      const auto info = AgentInfo::Publish(folder_, "node:7655", ServedProcesses::kHost);
+      EXPECT_TRUE(info.ok()) << info.status();
+      if (!info.ok()) break;
+      const auto second = AgentInfo::Publish(folder_, "node:7655", ServedProcesses::kHost);
+      EXPECT_EQ(second.status().code(), absl::StatusCode::kAlreadyExists);
+    }
+  });
+  int seen = 0, half = 0;
+  for (int i = 0; i < 20'000 || (seen == 0 && i < 2'000'000); ++i) {
+    const int fd = open((folder_ / kAgentInfo).c_str(), O_RDONLY | O_CLOEXEC);
+    char text[64];
+    const ssize_t size = fd < 0 ? -1 : pread(fd, text, sizeof(text), 0);
+    const std::string read(text, size < 0 ? 0 : static_cast<size_t>(size));
+    if (fd >= 0 && read != "old:7655\nhost\n") {
+      ++seen;
+      half += read != "node:7655\nhost\n";
+    }
+    if (fd >= 0) close(fd);
+  }
+  over = true;
+  publisher.join();
+  EXPECT_GT(seen, 0);
+  EXPECT_EQ(half, 0);
+  EXPECT_TRUE(fs::is_empty(folder_));
+}
+
+TEST_F(AgentInfoTest, TheFilesOfAgentsThatWereKilledWhilePublishingAreRemoved) {
+  std::ofstream(folder_ / "agent.info.new") << "half";
+  const auto info = AgentInfo::Publish(folder_, "node:7655", ServedProcesses::kHost);
+  ASSERT_TRUE(info.ok()) << info.status();
+  EXPECT_TRUE(Found("node:7655"));
+  EXPECT_FALSE(fs::exists(folder_ / "agent.info.new"));
 }
 
 TEST_F(AgentInfoTest, ALinkIsNotFollowed) {

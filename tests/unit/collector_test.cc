@@ -8,17 +8,23 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <functional>
+#include <future>
+#include <thread>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "agent/held_lock.h"
+#include "agent/living_threads.h"
 #include "agent/proc_evidence.h"
+#include "file_server.h"
 #include "interpose/clock.h"
 #include "proto/steady_clock.h"
 #include "segment_builder.h"
+#include "temporary_tree.h"
 
 namespace rollcall {
 namespace {
@@ -66,6 +72,22 @@ class Child {
 
   pid_t pid_ = -1;
   int tell_ = -1;
+};
+
+// Holds the life lock of a segment, as a process does that has mapped it.
+class LifeLock {
+ public:
+  explicit LifeLock(const std::string& path) : fd_(open(path.c_str(), O_RDWR | O_CLOEXEC)) {
+    EXPECT_TRUE(TakeLock(fd_));
+  }
+  ~LifeLock() { Release(); }
+  void Release() {
+    if (fd_ >= 0) close(fd_);
+    fd_ = -1;
+  }
+
+ private:
+  int fd_;
 };
 
 class CollectorTest : public testing::Test {
@@ -347,6 +369,48 @@ TEST_F(CollectorTest, ASegmentThatIsJustBeingMadeIsGivenTime) {
   EXPECT_EQ(collector.Collect(11 * kSecond, false).processes_size(), 1);
 }
 
+// A process that is stopped, or starved, before its segment is complete.
+TEST_F(CollectorTest, ASegmentThatIsLongInTheMakingIsNotGivenUpWhileItsLockIsHeld) {
+  const Child child;
+  segment_.AddComm(5, 0, 2);
+  segment_.header()->magic = 0;
+  WriteOf(child, &segment_);
+  LifeLock lock(PathOf(&segment_));
+  Collector collector(Options());
+  for (int64_t second = 10; second < 100; ++second) {
+    EXPECT_EQ(collector.Collect(second * kSecond, false).processes_size(), 0);
+  }
+  EXPECT_TRUE(collector.TakeNotes().empty());
+  segment_.header()->magic = segment::kMagic;
+  segment_.Write(PathOf(&segment_));
+  EXPECT_EQ(collector.Collect(200 * kSecond, false).processes_size(), 1);
+}
+
+TEST_F(CollectorTest, ASegmentWithoutMagicWhoseLockNobodyHoldsIsGivenUp) {
+  const Child child;
+  segment_.header()->magic = 0;
+  WriteOf(child, &segment_);
+  Collector collector(Options());
+  collector.Collect(10 * kSecond, false);
+  collector.Collect(13 * kSecond, false);
+  EXPECT_EQ(collector.TakeNotes().size(), 1u);
+}
+
+// Not every tick: there may be many of them, and each costs an open.
+TEST_F(CollectorTest, AnUnfinishedSegmentIsOpenedRarelyInTheEnd) {
+  const Child child;
+  segment_.header()->magic = 0;
+  WriteOf(child, &segment_);
+  LifeLock lock(PathOf(&segment_));
+  Collector collector(Options());
+  collector.Collect(10 * kSecond, false);
+  collector.Collect(13 * kSecond, false);
+  segment_.header()->magic = segment::kMagic;
+  segment_.Write(PathOf(&segment_));
+  EXPECT_EQ(collector.Collect(13 * kSecond + 1, false).processes_size(), 0);
+  EXPECT_EQ(collector.Collect(20 * kSecond, false).processes_size(), 1);
+}
+
 TEST_F(CollectorTest, WhatMakesNoSenseIsSaidOnceAndNotEveryTick) {
   const Child child;
   segment_.AddComm(5, /*rank=*/9, /*size=*/2);
@@ -360,22 +424,6 @@ TEST_F(CollectorTest, WhatMakesNoSenseIsSaidOnceAndNotEveryTick) {
     EXPECT_TRUE(collector.TakeNotes().empty());
   }
 }
-
-// Holds the life lock of a segment, as a process does that has mapped it.
-class LifeLock {
- public:
-  explicit LifeLock(const std::string& path) : fd_(open(path.c_str(), O_RDWR | O_CLOEXEC)) {
-    EXPECT_TRUE(TakeLock(fd_));
-  }
-  ~LifeLock() { Release(); }
-  void Release() {
-    if (fd_ >= 0) close(fd_);
-    fd_ = -1;
-  }
-
- private:
-  int fd_;
-};
 
 // A segment of a process in a pid namespace that cannot be seen from here.
 class UnseenTest : public CollectorTest {
@@ -439,14 +487,15 @@ TEST_F(CollectorTest, ARankThatEndedBeforeItsSegmentWasFoundHasMadeItsCalls) {
   EXPECT_EQ(Only(tick).evidence().liveness(), v1::Evidence::DIED);
 }
 
-TEST_F(UnseenTest, HasDiedWhenItsLockIsFreeAndThenItsSegmentGoes) {
+TEST_F(UnseenTest, HasEndedNobodyKnowsHowWhenItsLockIsFreeAndThenItsSegmentGoes) {
   WriteUnseen(true);
   LifeLock lock(PathOf(&segment_));
   Collector collector(Keeping(10 * kSecond));
   collector.Collect(kSecond, true);
   lock.Release();
   const v1::Tick tick = collector.Collect(2 * kSecond, false);
-  EXPECT_EQ(Only(tick).evidence().liveness(), v1::Evidence::DIED);
+  EXPECT_EQ(Only(tick).evidence().liveness(), v1::Evidence::ENDED);
+  EXPECT_EQ(Only(tick).evidence().exit_code(), -1);
   EXPECT_EQ(Only(tick).evidence().ended_ns(), 2 * kSecond);
   collector.Collect(20 * kSecond, false);
   EXPECT_FALSE(fs::exists(PathOf(&segment_)));
@@ -520,7 +569,7 @@ TEST_F(CollectorTest, NoWaitBeginsBeforeTheAgentWasHeld) {
   segment_.blocked(0)->tid = static_cast<uint32_t>(child.pid());
   segment_.blocked(0)->op = static_cast<uint32_t>(Op::kAllReduce);
   segment_.blocked(0)->comm = comm;
-  segment_.blocked(0)->since = 5000;
+  segment_.blocked(0)->since = ClockNs(CLOCK_MONOTONIC);
   const uint32_t creating = segment_.AddComm(6, 0, 2);
   segment_.entry(creating)->state = static_cast<uint32_t>(segment::CommState::kInitializing);
   WriteOf(child, &segment_);
@@ -538,6 +587,77 @@ TEST_F(CollectorTest, NoWaitBeginsBeforeTheAgentWasHeld) {
   EXPECT_EQ(Only(after).evidence().blocked(0).since_ns(), held_ns);
 }
 
+// A thread that was cancelled in a call leaves its entry as it was.
+class CallerTest : public CollectorTest {
+ protected:
+  void Stand(uint32_t slot, pid_t thread, int64_t for_ns) {
+    segment_.blocked(slot)->tid = static_cast<uint32_t>(thread);
+    segment_.blocked(slot)->op = static_cast<uint32_t>(Op::kAllReduce);
+    segment_.blocked(slot)->comm = 0;
+    segment_.blocked(slot)->since = ClockNs(CLOCK_MONOTONIC) - static_cast<uint64_t>(for_ns);
+  }
+  // As seen `later_ns` from now.
+  static v1::ProcessUpdate See(Collector* collector, int64_t later_ns) {
+    return Only(collector->Collect(SteadyNs() + later_ns, true));
+  }
+};
+
+TEST_F(CallerTest, ACallOfAThreadThatHasGoneIsNotTold) {
+  const Child child;
+  segment_.AddAllReduce(segment_.AddComm(5, 0, 2), 5000);
+  segment_.entry(0)->returned = 0;
+  Stand(0, getpid(), 0);
+  WriteOf(child, &segment_);
+  Collector collector(Options());
+  EXPECT_EQ(See(&collector, 0).evidence().blocked_size(), 1) << "it may be just ending";
+  const v1::ProcessUpdate later = See(&collector, 3 * kSecond);
+  EXPECT_EQ(later.evidence().blocked_size(), 0);
+  EXPECT_EQ(later.communicators(0).host_blocked_since_ns(), 0);
+  Stand(1, child.pid(), 0);
+  segment_.Write(PathOf(&segment_));
+  EXPECT_EQ(See(&collector, 9 * kSecond).evidence().blocked_size(), 1) << "that one is there";
+}
+
+TEST_F(CallerTest, ACallFromBeforeTheThreadThatHasTheNumberIsNotTold) {
+  const Child child;
+  segment_.AddAllReduce(segment_.AddComm(5, 0, 2), 5000);
+  Stand(0, child.pid(), 60 * kSecond);
+  WriteOf(child, &segment_);
+  Collector collector(Options());
+  EXPECT_EQ(See(&collector, 0).evidence().blocked_size(), 0);
+}
+
+TEST_F(CallerTest, WhoCannotBeLookedAtIsBelieved) {
+  const Child child;
+  segment_.AddAllReduce(segment_.AddComm(5, 0, 2), 5000);
+  Stand(0, getpid(), 60 * kSecond);
+  segment_.BelongTo(getpid(), 88);
+  segment_.header()->pid_namespace = 12;
+  segment_.header()->life_lock = 1;
+  segment_.Write(PathOf(&segment_));
+  LifeLock lock(PathOf(&segment_));
+  Collector collector(Options());
+  EXPECT_EQ(See(&collector, 0).evidence().blocked_size(), 1);
+}
+
+TEST(LivingThreadsTest, AreFoundByTheNumbersThatTheyHaveForThemselves) {
+  TemporaryTree proc;
+  const std::string rest = " 1 1 1 0 -1 0 0 0 0 0 1 1 0 0 20 0 2 0 ";
+  proc.Write("77/stat", "77 (rank) S" + rest + "500 0 0\n");
+  proc.Write("77/task/77/stat", "77 (rank) S" + rest + "500 0 0\n");
+  proc.Write("77/task/77/status", "NSpid:\t77\t1\n");
+  proc.Write("77/task/79/stat", "79 (rank) S" + rest + "600 0 0\n");
+  proc.Write("77/task/79/status", "NSpid:\t79\t3\n");
+  const auto own = FindThreads(proc.root(), {77, 500}, {1, 2, 3}, true);
+  EXPECT_EQ(own, (std::map<pid_t, uint64_t>{{1, 500}, {3, 600}}));
+  const auto ours = FindThreads(proc.root(), {77, 500}, {77, 78, 79}, false);
+  EXPECT_EQ(ours, (std::map<pid_t, uint64_t>{{77, 500}, {79, 600}}));
+  EXPECT_FALSE(FindThreads(proc.root(), {77, 499}, {77}, false).has_value()) << "another process";
+  EXPECT_FALSE(FindThreads(proc.root(), {78, 500}, {78}, false).has_value()) << "hidden";
+  proc.Remove("77/task/79/status");
+  EXPECT_FALSE(FindThreads(proc.root(), {77, 500}, {2}, true).has_value()) << "not all is known";
+}
+
 TEST_F(CollectorTest, SegmentsOfEndedProcessesAreDeletedInTheEnd) {
   Child child;
   segment_.AddComm(5, 0, 2);
@@ -553,6 +673,84 @@ TEST_F(CollectorTest, SegmentsOfEndedProcessesAreDeletedInTheEnd) {
   collector.Collect(63 * kSecond, false);
   EXPECT_FALSE(fs::exists(PathOf(&segment_)));
   EXPECT_EQ(collector.Collect(64 * kSecond, true).processes_size(), 0);
+}
+
+// The folder lies on a file server, which dies at the first request of a kind.
+class DeadServerTest : public CollectorTest {
+ protected:
+  void Serve(const Child& child) {
+    segment_.AddComm(5, 0, 2);
+    segment_.BelongTo(child.pid(), child.start_time());
+    const std::string name = fs::path(PathOf(&segment_)).filename();
+    server_ = std::make_unique<FileServer>(folder_, name, segment_.bytes());
+  }
+  void TearDown() override {
+    server_ = nullptr;
+    CollectorTest::TearDown();
+  }
+  CollectorOptions Keeping(int64_t keep_ended_ns) const {
+    CollectorOptions options = Options();
+    options.keep_ended_ns = keep_ended_ns;
+    return options;
+  }
+  // Whether the tick came to its end while the server was dead.
+  bool TickEnds(Collector* collector, int64_t now_ns) {
+    std::promise<void> done;
+    std::future<void> ended = done.get_future();
+    std::thread watchdog([&] {
+      if (ended.wait_for(std::chrono::seconds(10)) != std::future_status::ready) server_->Kill();
+    });
+    collector->Collect(now_ns, false);
+    done.set_value();
+    watchdog.join();
+    return server_->IsThere();
+  }
+
+  std::unique_ptr<FileServer> server_;
+};
+
+TEST_F(DeadServerTest, ItsDeletionHoldsUpNoTick) {
+  Child child;
+  Serve(child);
+  if (!server_->problem().empty()) GTEST_SKIP() << server_->problem();
+  server_->StopAt(FUSE_UNLINK);
+  Collector collector(Keeping(10 * kSecond));
+  ASSERT_EQ(collector.Collect(kSecond, true).processes_size(), 1);
+  child.Exit(0);
+  collector.Collect(2 * kSecond, false);
+  EXPECT_TRUE(TickEnds(&collector, 20 * kSecond));
+  EXPECT_TRUE(server_->HasStopped()) << "the file was to be deleted";
+  EXPECT_TRUE(TickEnds(&collector, 21 * kSecond));
+  server_->GoOn();
+  for (int i = 0; i < 1000 && fs::exists(PathOf(&segment_)); ++i) usleep(10'000);
+  EXPECT_FALSE(fs::exists(PathOf(&segment_)));
+  collector.Collect(23 * kSecond, true);
+  EXPECT_EQ(collector.Collect(24 * kSecond, true).processes_size(), 0);
+}
+
+// As FUSE does, and others that write back what is not theirs to lose.
+TEST_F(DeadServerTest, ItsCloseHoldsUpNoTick) {
+  Child child;
+  Serve(child);
+  if (!server_->problem().empty()) GTEST_SKIP() << server_->problem();
+  server_->StopAt(FUSE_FLUSH);
+  Collector collector(Keeping(10 * kSecond));
+  ASSERT_EQ(collector.Collect(kSecond, true).processes_size(), 1);
+  child.Exit(0);
+  collector.Collect(2 * kSecond, false);
+  EXPECT_TRUE(TickEnds(&collector, 20 * kSecond));
+  EXPECT_TRUE(server_->HasStopped()) << "the file was to be closed";
+}
+
+TEST_F(DeadServerTest, AskingWhetherAFileHasGoneHoldsUpNoTick) {
+  const Child child;
+  Serve(child);
+  if (!server_->problem().empty()) GTEST_SKIP() << server_->problem();
+  Collector collector(Keeping(0));
+  ASSERT_EQ(collector.Collect(kSecond, true).processes_size(), 1);
+  server_->StopAt(FUSE_GETATTR);
+  EXPECT_TRUE(TickEnds(&collector, 2 * kSecond));
+  EXPECT_TRUE(server_->HasStopped()) << "the file was to be asked";
 }
 
 }  // namespace

@@ -67,7 +67,7 @@ target_include_directories(library_room_test PRIVATE "${ROLLCALL_ROOT}")
 target_link_libraries(library_room_test PRIVATE rollcall_sanitize GTest::gtest_main)
 gtest_discover_tests(library_room_test)
 
-set(_core_tests call_sites library library_calls library_graphs library_late library_process library_stack_room torch_shapes segment_reader tick_clock comm_update job_store
+set(_core_tests call_sites library library_calls library_ends library_graphs library_late library_process library_signal_stacks library_stack_room torch_shapes segment_reader tick_clock comm_update job_store
                 segment_owner wait_floor spare_threads agent_info
                 collector agent_service daemon daemon_clock timeline http history alerts metrics views
                 clean_text history_keeper http_front incident_list report_queue)
@@ -85,9 +85,10 @@ foreach(_test IN LISTS _core_tests)
     LIBRARY_STEPS="$<TARGET_FILE:library_steps>"
     LIBRARY_QUIET="$<TARGET_FILE:library_quiet>"
     LIBRARY_LOADERS="$<TARGET_FILE:library_loaders>"
-    OTHER_INTERPOSER="$<TARGET_FILE:other_interposer>")
+    OTHER_INTERPOSER="$<TARGET_FILE:other_interposer>"
+    FORK_WITHIN="$<TARGET_FILE:fork_within>")
   add_dependencies(${_test}_test rollcall_library library_victim library_steps library_loaders library_quiet
-                                 library_steps_plugin other_interposer stub_old_nccl)
+                                 library_steps_plugin other_interposer fork_within stub_old_nccl)
   if(ROLLCALL_SANITIZE STREQUAL "thread" AND _test MATCHES "^(agent_service|daemon|daemon_clock|http)$")
     continue()  # tests/CMakeLists.txt says why
   endif()

@@ -198,6 +198,8 @@ class JobBuilder {
   }
 
   void Exit(int rank, int64_t at) { End(rank, Liveness::kExited, at); }
+  // Its agent cannot see it, and only knows that it has ended.
+  void EndUnseen(int rank, int64_t at) { End(rank, Liveness::kEnded, at); }
   void Die(int rank, int64_t at, int signal = 9) {
     End(rank, Liveness::kDied, at);
     process(rank).exit_signal = signal;

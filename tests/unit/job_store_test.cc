@@ -251,6 +251,22 @@ TEST(JobStoreTest, EndedProcessesOfASilentHostHaveEnded) {
   EXPECT_EQ(store.Get("job").processes[0].liveness, Liveness::kDied);
 }
 
+TEST(JobStoreTest, HowAProcessEndedIsNotKnownWhereNeitherCodeNorSignalIs) {
+  JobStore store("unnamed");
+  v1::Tick tick = TickOf(1);
+  v1::Evidence* evidence = tick.mutable_processes(0)->mutable_evidence();
+  evidence->set_liveness(v1::Evidence::ENDED);
+  evidence->set_exit_code(-1);
+  store.Apply("one", tick, 0);
+  EXPECT_EQ(store.Get("job").processes[0].liveness, Liveness::kEnded);
+  evidence->set_liveness(v1::Evidence::DIED);  // as agents say that know no better word
+  store.Apply("one", tick, 1);
+  EXPECT_EQ(store.Get("job").processes[0].liveness, Liveness::kEnded);
+  evidence->set_exit_signal(9);
+  store.Apply("one", tick, 2);
+  EXPECT_EQ(store.Get("job").processes[0].liveness, Liveness::kDied);
+}
+
 TEST(JobStoreTest, AChangeIsANewVersion) {
   JobStore store("unnamed");
   EXPECT_EQ(store.Version("job"), 0u);

@@ -439,6 +439,26 @@ TEST_F(LibraryCallsTest, CommunicatorsBeyondTheTableAreCountedAndWorkUnseen) {
   EXPECT_EQ(std::count(said.begin(), said.end(), '\n'), 1) << said;
 }
 
+// Ranks that have one from the beginning would be told that this one's first call is the others'
+// hundredth.
+TEST_F(LibraryCallsTest, WhatFoundNoRoomAtItsFirstCallIsNotRecordedFromLaterOn) {
+  std::string steps = "id";
+  for (uint32_t i = 0; i < segment::kCommCapacity; ++i) steps += " init=2,0";
+  const SegmentSnapshot segment =
+      After(steps + " on=0 window window on=5 destroy on=0 window window");
+  EXPECT_EQ(segment.lost_communicators, 1u);
+  EXPECT_EQ(segment.communicators[5].state, CommState::kDestroyed);
+  EXPECT_EQ(segment.unknown_comm_calls, 4u);
+}
+
+TEST_F(LibraryCallsTest, ErrnoIsTheProgramsThoughTheDriverChangesIt) {
+  CommAfter(
+      "env=STUB_ERRNO=1 id set_errno=77 init=2,0 errno_is=77 all_reduce errno_is=77 group_start "
+      "all_reduce group_end errno_is=77 init_all=2 errno_is=77");
+  CommAfter("env=STUB_ERRNO=1 id init=2,0 capture set_errno=77 all_reduce errno_is=77 end_capture",
+            {{"ROLLCALL_GRAPH_MARKERS", "1"}});
+}
+
 TEST_F(LibraryCallsTest, TimesGoOnFromOneCpuToAnother) {
   if (std::thread::hardware_concurrency() < 2) GTEST_SKIP() << "there is only one CPU";
   constexpr int64_t kClose = 50'000'000;

@@ -308,3 +308,33 @@ def test_a_counter_that_the_kernel_does_not_trust_is_not_used(go, tmp_path, list
     (segment,) = (tmp_path / "segments").glob("*.seg")
     bytes_read = segment.read_bytes()[CLOCK_SOURCE_AT:CLOCK_SOURCE_AT + 4]
     assert int.from_bytes(bytes_read, "little") == source
+
+
+# Uses up the table of communicators, makes an MPI call, and another one when there is room again.
+FULL_TABLE = r"""
+#include <mpi.h>
+#include <nccl.h>
+int main(void) {
+  ncclUniqueId id;
+  ncclComm_t comms[1024];
+  ncclGetUniqueId(&id);
+  for (int i = 0; i < 1024; ++i) ncclCommInitRank(&comms[i], 2, id, 0);
+  MPI_Init(0, 0);
+  MPI_Barrier(MPI_COMM_WORLD);
+  ncclCommDestroy(comms[5]);
+  MPI_Barrier(MPI_COMM_WORLD);
+  MPI_Finalize();
+  return 7;
+}
+"""
+
+
+@pytest.mark.parametrize("name", ["openmpi", "mpich"])
+def test_an_mpi_world_without_room_at_its_first_call_is_not_recorded_later(go, tmp_path, name):
+    program = compiled(tmp_path, f"mpicc.{name}", FULL_TABLE, *NCCL_FLAGS)
+    exit_code, _, segments = go([program],
+                                environment={"OMPI_ALLOW_RUN_AS_ROOT": "1",
+                                             "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"})
+    assert (exit_code, segments) == (7, 1)
+    # Its positions would not be those of other ranks.
+    assert b"MPI_COMM_WORLD" not in next((tmp_path / "segments").glob("*.seg")).read_bytes()

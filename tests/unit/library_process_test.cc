@@ -101,6 +101,30 @@ TEST_F(LibraryProcessTest, AForkWithinAnOpenGroupStartsWithoutIt) {
   }
 }
 
+// What the library calls last before another thread forks.
+class ForkWithinTest : public LibraryProcessTest, public testing::WithParamInterface<const char*> {};
+
+TEST_P(ForkWithinTest, AChildIsNoProofOfItsParentsLifeWheneverItWasForked) {
+  const std::filesystem::path child = scratch_ / "child";
+  const std::string both = absl::StrCat(FORK_WITHIN, " ", ROLLCALL_LIBRARY);
+  ASSERT_TRUE(WIFSIGNALED(Run(
+      Steps("id init=2,0 all_reduce kill"),
+      {{"LD_PRELOAD", both}, {"FORK_WITHIN", GetParam()}, {"FORK_CHILD", child.string()}})))
+      << Stderr();
+  pid_t pid = 0;
+  ASSERT_TRUE(Eventually([&] { return std::ifstream(child) >> pid && pid > 0; }));
+  ASSERT_EQ(Segments().size(), 1u);
+  EXPECT_EQ(Read().communicators[0].entered, 1u);
+  auto reader = SegmentReader::Open(Segments()[0]);
+  ASSERT_TRUE(reader.ok()) << reader.status();
+  EXPECT_EQ(kill(pid, 0), 0) << "the child lives";
+  EXPECT_EQ((*reader)->Lock(), HeldLock::kFree);
+  kill(pid, SIGKILL);
+}
+
+INSTANTIATE_TEST_SUITE_P(Windows, ForkWithinTest,
+                         testing::Values("open", "first_map", "second_map", "close"));
+
 TEST_F(LibraryProcessTest, AThousandForksLeaveOneSegment) {
   std::string steps = "id init=2,0 all_reduce";
   for (int i = 0; i < 1000; ++i) steps += " fork join";

@@ -17,6 +17,8 @@ target_compile_definitions(stub_old_nccl PRIVATE STUB_OLD)
 
 add_library(other_interposer MODULE "${CMAKE_CURRENT_LIST_DIR}/other_interposer.cc")
 target_link_libraries(other_interposer PRIVATE NcclHeaders::NcclHeaders ${CMAKE_DL_LIBS})
+add_library(fork_within MODULE "${CMAKE_CURRENT_LIST_DIR}/fork_within.cc")
+target_link_libraries(fork_within PRIVATE ${CMAKE_DL_LIBS})
 add_library(library_steps_plugin MODULE "${CMAKE_CURRENT_LIST_DIR}/library_steps_plugin.cc")
 target_link_libraries(library_steps_plugin PRIVATE stub_nccl NcclHeaders::NcclHeaders
                                                    ${CMAKE_DL_LIBS})
@@ -31,7 +33,7 @@ foreach(_kind static symbolic)
 endforeach()
 target_link_options(library_steps_plugin_symbolic PRIVATE -Wl,-Bsymbolic)
 set(_plugins library_steps_plugin library_steps_plugin_static library_steps_plugin_symbolic)
-foreach(_target other_interposer ${_plugins})
+foreach(_target other_interposer fork_within ${_plugins})
   set_target_properties(${_target} PROPERTIES LIBRARY_OUTPUT_DIRECTORY "${_stubs}")
 endforeach()
 

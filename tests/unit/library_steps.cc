@@ -4,8 +4,12 @@
 //
 // Communicators are numbered as they come; "on=N" turns to the Nth, and a new
 // one is turned to at once. "fork ... join" and "thread ... join" have a child
-// process or another thread take the steps between, and wait for it.
+// process or another thread take the steps between, and wait for it. "apart ... join" has another
+// thread take them and goes on; "met" waits until the stub holds the call of the thread that was
+// started last (STUB_BLOCK), and "let_go=N" ends the Nth thread's wait, and waits for its end.
+#include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
@@ -187,6 +191,44 @@ int ManyCalls(const Arguments& a) {
   return result;
 }
 
+// Threads that take steps apart, and what holds their calls, as they come.
+std::vector<std::thread> apart;
+std::vector<int> holds;
+
+int Meet(const Arguments&) {
+  // Opening it for writing waits until a call has opened it for reading.
+  holds.push_back(open(getenv("STUB_FIFO"), O_WRONLY | O_CLOEXEC));
+  return holds.back() < 0;
+}
+
+int LetGo(const Arguments& a) {
+  const auto which = static_cast<size_t>(At(a, 0, 0));
+  close(holds.at(which));
+  apart.at(which).join();
+  return 0;
+}
+
+// Of this thread: handlers that ask for one run on it.
+int SetSignalStack(const Arguments& a) {
+  stack_t stack = {};
+  stack.ss_size = Count(a);
+  stack.ss_sp = malloc(stack.ss_size);
+  return sigaltstack(&stack, nullptr);
+}
+
+// A thread with a stack of so many bytes waits for the GPU, apart.
+int WaitInSmallThread(const Arguments& a) {
+  pthread_attr_t attributes;
+  pthread_attr_init(&attributes);
+  pthread_attr_setstacksize(&attributes, Count(a));
+  pthread_t thread;
+  const auto wait = [](void*) -> void* {
+    cudaStreamSynchronize(nullptr);
+    return nullptr;
+  };
+  return pthread_create(&thread, &attributes, wait, nullptr);
+}
+
 int AsyncError(const Arguments&) {
   ncclResult_t error;
   return ncclCommGetAsyncError(comm, &error);
@@ -282,6 +324,12 @@ const std::map<std::string, Step> kOthers = {
     {"shape", SetShape},
     {"name", CALL((RollcallName(comm, "tensor parallel"), 0))},
     {"on", CALL((comm = comms[static_cast<size_t>(At(a, 0, 0))], 0))},
+    {"met", Meet},
+    {"let_go", LetGo},
+    {"set_errno", CALL((errno = At(a, 0, 0), 0))},
+    {"errno_is", CALL(errno != At(a, 0, 0))},
+    {"signal_stack", SetSignalStack},
+    {"wait_in_small_thread", WaitInSmallThread},
     {"use_up_descriptors", UseUpDescriptors},
     {"cpu", MoveToCpu},
     {"kill", CALL(kill(getpid(), SIGKILL))},
@@ -328,12 +376,16 @@ using Steps = std::vector<std::string>;
 void TakeAll(const Steps& steps);
 
 // Takes the steps from `begin` up to "join" elsewhere; returns where it stands.
-size_t TakeElsewhere(const Steps& steps, size_t begin, bool in_child) {
+size_t TakeElsewhere(const Steps& steps, size_t begin, const std::string& where) {
   size_t end = begin;
   while (end < steps.size() && steps[end] != "join") ++end;
   const Steps part(steps.begin() + static_cast<ptrdiff_t>(begin),
                    steps.begin() + static_cast<ptrdiff_t>(end));
-  if (!in_child) {
+  if (where == "apart") {
+    apart.emplace_back([part] { TakeAll(part); });
+    return end;
+  }
+  if (where == "thread") {
     std::thread([&part] { TakeAll(part); }).join();
     return end;
   }
@@ -350,8 +402,8 @@ size_t TakeElsewhere(const Steps& steps, size_t begin, bool in_child) {
 
 void TakeAll(const Steps& steps) {
   for (size_t i = 0; i < steps.size(); ++i) {
-    if (steps[i] == "fork" || steps[i] == "thread") {
-      i = TakeElsewhere(steps, i + 1, steps[i] == "fork");
+    if (steps[i] == "fork" || steps[i] == "thread" || steps[i] == "apart") {
+      i = TakeElsewhere(steps, i + 1, steps[i]);
     } else {
       Take(steps[i]);
     }

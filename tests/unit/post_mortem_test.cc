@@ -52,6 +52,13 @@ TEST(PostMortemTest, WhoWasKilledFirstIsBlamed) {
             "is the end of the job, not its cause");
 }
 
+TEST(PostMortemTest, AnEndThatNobodyKnowsMoreOfIsNoFailure) {
+  JobBuilder job = Waiting();
+  job.EndUnseen(3, At(10.5));
+  EndOthers(&job, 10.7);
+  EXPECT_TRUE(Judge(job).empty());
+}
+
 TEST(PostMortemTest, OfThoseThatWentInOneLookItsOwnSignalTellsIt) {
   JobBuilder job = Waiting();
   job.Die(3, At(10.5), SIGSEGV);

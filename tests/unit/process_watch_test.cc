@@ -6,10 +6,20 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <cstdlib>
+#include <fstream>
+#include <functional>
+#include <future>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
 
 #include "agent/pidfd.h"
 #include "agent/proc_evidence.h"
+#include "agent/spare_threads.h"
+#include "file_server.h"
 #include "temporary_tree.h"
 
 namespace rollcall {
@@ -66,7 +76,7 @@ absl::StatusOr<int> NoPidfds(pid_t) { return absl::UnimplementedError("an old ke
 // Each behaviour with pidfds and without.
 class ProcessWatchTest : public ::testing::TestWithParam<bool> {
  protected:
-  ProcessWatchTest() : watch_("/proc", GetParam() ? OpenPidfd : NoPidfds) {}
+  ProcessWatchTest() : watch_("/proc", nullptr, GetParam() ? OpenPidfd : NoPidfds) {}
 
   ProcessWatch watch_;
 };
@@ -169,7 +179,7 @@ TEST(ProcessWatchProcOnlyTest, AZombieMainThreadWithLivingOthersHasNotEnded) {
   proc.Write("77/stat", "77 (rank) Z" + rest);
   proc.Write("77/task/77/stat", "77 (rank) Z" + rest);
   proc.Write("77/task/78/stat", "78 (rank) S" + rest);
-  ProcessWatch watch(proc.root(), NoPidfds);
+  ProcessWatch watch(proc.root(), nullptr, NoPidfds);
   watch.Add({77, 500});
   EXPECT_TRUE(watch.Poll().empty());
   proc.Remove("77/task/78");
@@ -182,7 +192,7 @@ TEST(ProcessWatchProcOnlyTest, DoesNotTakeAHiddenStatusForACleanExit) {
   std::string stat = "77 (rank) Z 1 1 1 0 -1 0 0 0 0 0 1 1 0 0 20 0 1 0 500";
   for (int field = 23; field <= 52; ++field) stat += " 0";
   proc.Write("77/stat", stat);
-  ProcessWatch watch(proc.root(), NoPidfds);
+  ProcessWatch watch(proc.root(), nullptr, NoPidfds);
   watch.Add({77, 500});
   const auto hidden = watch.Poll();
   ASSERT_EQ(hidden.size(), 1u);
@@ -192,6 +202,66 @@ TEST(ProcessWatchProcOnlyTest, DoesNotTakeAHiddenStatusForACleanExit) {
   const auto permitted = watch.Poll();
   ASSERT_EQ(permitted.size(), 1u);
   EXPECT_EQ(permitted[0].exit_code, 0);
+}
+
+// As /proc/PID/stat does while the process stands in exec, and its file server does not answer.
+class BlockingStatTest : public ::testing::Test {
+ protected:
+  // The stat of process `pid`, on a file server.
+  void Serve(pid_t pid, const std::string& text) {
+    server_ = std::make_unique<FileServer>(proc_.root() + "/served", "stat",
+                                           std::vector<char>(text.begin(), text.end()));
+    proc_.Link(std::to_string(pid) + "/stat", proc_.root() + "/served/stat");
+  }
+  // Whether it came to its end while the server was dead.
+  bool Ends(const std::function<void()>& what) {
+    std::promise<void> done;
+    std::future<void> ended = done.get_future();
+    std::thread watchdog([&] {
+      if (ended.wait_for(std::chrono::seconds(10)) != std::future_status::ready) server_->Kill();
+    });
+    what();
+    done.set_value();
+    watchdog.join();
+    return server_->IsThere();
+  }
+
+  static constexpr char kAlive[] = "77 (rank) S 1 1 1 0 -1 0 0 0 0 0 1 1 0 0 20 0 2 0 500 0 0\n";
+  TemporaryTree proc_;
+  std::unique_ptr<FileServer> server_;
+  const std::shared_ptr<SpareThreads> threads_ = std::make_shared<SpareThreads>();
+};
+
+TEST_F(BlockingStatTest, HoldsUpNobodyWhereThereAreNoPidfds) {
+  Serve(77, kAlive);
+  if (!server_->problem().empty()) GTEST_SKIP() << server_->problem();
+  ProcessWatch watch(proc_.root(), threads_, NoPidfds);
+  watch.Add({77, 500});
+  EXPECT_TRUE(watch.Poll().empty());
+  server_->StopAt(FUSE_READ);
+  EXPECT_TRUE(Ends([&] { EXPECT_TRUE(watch.Poll().empty()); }));
+  EXPECT_TRUE(server_->HasStopped());
+  server_->Kill();  // the read fails: no proof of an end
+  EXPECT_TRUE(watch.Poll().empty());
+}
+
+TEST_F(BlockingStatTest, OfOneJustAddedIsReadAgainAndItsEndIsToldAllTheSame) {
+  Child child;
+  std::string text;
+  std::getline(std::ifstream("/proc/" + std::to_string(child.id().pid) + "/stat"), text);
+  Serve(child.id().pid, text);
+  if (!server_->problem().empty()) GTEST_SKIP() << server_->problem();
+  ProcessWatch watch(proc_.root(), threads_, OpenPidfd);
+  server_->StopAt(FUSE_READ);
+  EXPECT_TRUE(Ends([&] { watch.Add(child.id()); }));
+  EXPECT_TRUE(server_->HasStopped());
+  child.Exit(42);
+  EXPECT_TRUE(watch.Poll().empty()) << "whose number it is, is not known yet";
+  server_->GoOn();
+  std::vector<ProcessEnd> ends;
+  for (int i = 0; i < 1000 && ends.empty(); ++i, usleep(10'000)) ends = watch.Poll();
+  ASSERT_EQ(ends.size(), 1u);
+  EXPECT_EQ(ends[0].process, child.id());
 }
 
 }  // namespace

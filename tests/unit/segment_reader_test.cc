@@ -160,9 +160,15 @@ TEST_F(SegmentReaderTest, TakesTheGreatestOfTheMarkerLanes) {
 }
 
 TEST_F(SegmentReaderTest, RefusesWhatIsNoSegment) {
-  segment_.header()->magic = 0;
+  segment_.header()->magic = 1;
   segment_.Write(path_);
   EXPECT_EQ(ReadAll().status().code(), absl::StatusCode::kInvalidArgument);
+}
+
+TEST_F(SegmentReaderTest, TellsWhatIsNotCompleteFromWhatIsNoSegment) {
+  segment_.header()->magic = 0;
+  segment_.Write(path_);
+  EXPECT_EQ(ReadAll().status().code(), absl::StatusCode::kFailedPrecondition);
 }
 
 TEST_F(SegmentReaderTest, RefusesAnotherLayoutAndSaysWhich) {

@@ -97,6 +97,17 @@ TEST(SentencesTest, RankDied) {
             std::string::npos);
 }
 
+TEST(SentencesTest, ARankOfWhichNobodyKnowsHowItEnded) {
+  Verdict v = Make(Cause::kRankDied);
+  v.culprits[0].ending = kEndedUnknown;
+  EXPECT_EQ(SummaryOf(v).substr(0, 83),
+            "rank 3 (node-17, pid 4121) ended (how is not known) before it entered AllReduce #88");
+  v.culprits.push_back(v.culprits[0]);
+  v.culprits[1].rank = 4;
+  v.culprits[1].ending = "killed by signal 9";
+  EXPECT_NE(SummaryOf(v).find(" ended before it entered"), std::string::npos) << SummaryOf(v);
+}
+
 TEST(SentencesTest, InitIncomplete) {
   EXPECT_EQ(SummaryOf(Make(Cause::kInitIncomplete, {Op::kCommInitRank}, 0)),
             "rank 3 (node-17, pid 4121) never joined communicator \"dp\" of 64 ranks "

@@ -3,12 +3,14 @@
 // what the GPU is asked to write is written at once.
 //
 //   STUB_FAIL=cuX     cuX returns an error
-//   STUB_BLOCK=cudaX  cudaX waits until somebody opens the FIFO STUB_FIFO
+//   STUB_ERRNO=1      the driver leaves another errno behind
+//   STUB_BLOCK=cudaX  cudaX waits until somebody has opened the FIFO STUB_FIFO and closed it
 //   STUB_LATE=writes  what the GPU is asked to write is written in cudaDeviceSynchronize
 //
 // One stream is captured at a time. A graph holds what the GPU is asked to write.
 #include <cuda.h>
 #include <cuda_runtime_api.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,11 +27,17 @@ bool Is(const char* variable, const char* name) {
 }
 
 CUresult Answer(const char* name) {
+  if (Is("STUB_ERRNO", "1")) errno = EAGAIN;
   return Is("STUB_FAIL", name) ? CUDA_ERROR_NOT_SUPPORTED : CUDA_SUCCESS;
 }
 
 cudaError_t Wait(const char* name) {
-  if (Is("STUB_BLOCK", name)) close(open(getenv("STUB_FIFO"), O_RDONLY));
+  if (!Is("STUB_BLOCK", name)) return cudaSuccess;
+  const int fifo = open(getenv("STUB_FIFO"), O_RDONLY);
+  char byte;
+  while (read(fifo, &byte, 1) > 0) {
+  }
+  close(fifo);
   return cudaSuccess;
 }
 

@@ -3,7 +3,8 @@
 //
 //   STUB_FAIL=ncclX       ncclX returns ncclInvalidArgument
 //   STUB_LATE=ncclX       ncclX returns ncclInProgress
-//   STUB_BLOCK=ncclX      ncclX waits until somebody opens the FIFO STUB_FIFO
+//   STUB_BLOCK=ncclX      ncclX waits, before it answers as the others say, until somebody has
+//                         opened the FIFO STUB_FIFO and closed it
 //   STUB_UNIQUE_ID=text   the id that ncclGetUniqueId gives; else each is new
 //   STUB_CALL_MEANWHILE=1 another thread makes a call while ncclCommGetAsyncError answers
 //   STUB_IN_PROGRESS=1    new communicators are still on their way
@@ -48,10 +49,19 @@ bool Is(const char* variable, const char* name) {
   return value != nullptr && strcmp(value, name) == 0;
 }
 
+void WaitWhereToldTo(const char* name) {
+  if (!Is("STUB_BLOCK", name)) return;
+  const int fifo = open(getenv("STUB_FIFO"), O_RDONLY);
+  char byte;
+  while (read(fifo, &byte, 1) > 0) {
+  }
+  close(fifo);
+}
+
 ncclResult_t Answer(const char* name) {
+  WaitWhereToldTo(name);
   if (Is("STUB_FAIL", name)) return ncclInvalidArgument;
   if (Is("STUB_LATE", name)) return ncclInProgress;
-  if (Is("STUB_BLOCK", name)) close(open(getenv("STUB_FIFO"), O_RDONLY));
   return ncclSuccess;
 }
 
@@ -182,6 +192,7 @@ STUB(ncclCommGetAsyncError, (ncclComm_t comm, ncclResult_t* error), {
       ncclAllReduce(nullptr, nullptr, 8, ncclFloat, ncclSum, comm, nullptr);
     }).join();
   }
+  WaitWhereToldTo("ncclCommGetAsyncError");
   return ncclSuccess;
 })
 CALL(ncclCommFinalize, ncclComm_t)

@@ -28,6 +28,7 @@ Certainty CertaintyOf(const StuckCall& call, const std::vector<Absent>& blamed) 
   for (const Absent& absent : blamed) {
     certainty =
         std::min(certainty, IsGuessedTwice(absent, best) ? Certainty::kPossible : absent.at_most);
+    if (absent.gone == Gone::kEnded) certainty = std::min(certainty, Certainty::kLikely);
   }
   if (call.call.op == Op::kNone) certainty = std::min(certainty, Certainty::kLikely);
   return certainty;
@@ -73,7 +74,7 @@ void DescribeCulprit(const Suspicion& s, const Absent& absent, Verdict* verdict)
 }
 
 void AddMissing(const Suspicion& s, const std::vector<Absent>& blamed, Verdict* verdict) {
-  std::vector<int32_t> silent, stale, unknown;
+  std::vector<int32_t> silent, stale, unknown, ended;
   for (const Absent& absent : blamed) {
     const Process* process = ProcessOf(s.job, absent.process);
     const int32_t rank = PublicRank(s.job, absent.process, absent.rank);
@@ -85,6 +86,8 @@ void AddMissing(const Suspicion& s, const std::vector<Absent>& blamed, Verdict* 
       stale.push_back(rank);
     } else if (process->liveness == Liveness::kUnknown && !s.job.offline) {
       unknown.push_back(rank);
+    } else if (process->liveness == Liveness::kEnded) {
+      ended.push_back(rank);
     }
   }
   if (!silent.empty()) {
@@ -99,6 +102,11 @@ void AddMissing(const Suspicion& s, const std::vector<Absent>& blamed, Verdict* 
   if (!unknown.empty()) {
     verdict->missing_evidence.push_back(
         absl::StrCat("whether the process of ", RanksInWords(unknown), " lives is not known"));
+  }
+  if (!ended.empty()) {
+    verdict->missing_evidence.push_back(
+        absl::StrCat("how the process of ", RanksInWords(ended),
+                     " ended is not known: it may have been killed, or have exited"));
   }
 }
 

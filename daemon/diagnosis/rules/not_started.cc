@@ -127,7 +127,7 @@ void AddCulprits(const JobState& job, const Start& start, int64_t now_ns, Verdic
 bool HasStarted(const JobState& job) {
   if (!job.communicators.empty()) return true;
   return std::any_of(job.processes.begin(), job.processes.end(), [](const Process& process) {
-    if (process.liveness == Liveness::kExited || process.liveness == Liveness::kDied) return false;
+    if (HasEnded(process)) return false;
     // Nothing may have been recorded: a folder without room.
     return process.has_met || process.has_segment || IsInsideNccl(process);
   });

@@ -3,7 +3,7 @@
 namespace rollcall {
 
 std::optional<Verdict> JudgeDiedRanks(const Suspicion& s) {
-  return Blame(s, Cause::kRankDied, Pick(s, [](const Absent& a) { return a.gone == Gone::kDied; }));
+  return Blame(s, Cause::kRankDied, Pick(s, [](const Absent& a) { return MayHaveDied(a.gone); }));
 }
 
 }  // namespace rollcall

@@ -48,8 +48,7 @@ RankMap ByParent(const JobState& job, const Communicator& comm, const std::vecto
 // meant, else the one that lives, else the first.
 bool IsBetter(const Process& a, const Process& b) {
   const auto key = [](const Process& p) {
-    const bool ended = p.liveness == Liveness::kExited || p.liveness == Liveness::kDied;
-    return std::make_tuple(!p.has_segment, ended, p.start_time, p.pid);
+    return std::make_tuple(!p.has_segment, HasEnded(p), p.start_time, p.pid);
   };
   return key(a) < key(b);
 }

@@ -22,7 +22,8 @@ namespace rollcall {
 // Judges one stuck call.
 using CallRule = std::optional<Verdict> (*)(const Suspicion& suspicion);
 
-// Ranks whose process is gone without an exit mark, while others wait for them.
+// Ranks whose process is gone without an exit mark, while others wait for them. Likely at most, if
+// how it ended is not known.
 std::optional<Verdict> JudgeDiedRanks(const Suspicion& s);
 // Ranks that exited normally and owe a call that others wait in.
 std::optional<Verdict> JudgeExitedRanks(const Suspicion& s);

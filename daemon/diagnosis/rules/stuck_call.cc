@@ -16,7 +16,7 @@ void AddErrored(const JobState& job, const Communicator& comm, std::vector<Stuck
       if (!IsAccepted(newest) && newest.returned_ns != 0) code = newest.result;
     }
     if (code == 0) continue;
-    if (HowProcessEnded(job, member.process) == Gone::kDied) continue;
+    if (MayHaveDied(HowProcessEnded(job, member.process))) continue;
     errored.push_back({rank, member.process, code});
   }
   for (StuckCall& call : *calls) call.errored = errored;

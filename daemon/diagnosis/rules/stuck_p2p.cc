@@ -271,7 +271,7 @@ StuckCall CallOf(const JobState& job, const Communicator& comm, const AllOperati
     const Operations& peer = at == all.end() ? nothing : at->second;
     const CallRecord* other = nullptr;
     const Other found = FindOther(o, i, peer, rank, &other);
-    const bool died = HowProcessEnded(job, peer.member->process) == Gone::kDied;
+    const bool died = MayHaveDied(HowProcessEnded(job, peer.member->process));
     if (found != Other::kThere || died) {
       if (call.absents.empty()) call.call = args;
       const Lack lack = found == Other::kNotBegun ? Lack::kNotStarted

@@ -8,7 +8,7 @@ std::optional<Verdict> JudgeTeardownHangs(const Suspicion& s) {
   if (s.call.kind != StuckCall::Kind::kTeardown) return std::nullopt;
   if (!s.call.absents.empty()) {
     return Blame(s, Cause::kTeardownHang,
-                 Pick(s, [](const Absent& a) { return a.gone != Gone::kDied && !a.silent; }));
+                 Pick(s, [](const Absent& a) { return !MayHaveDied(a.gone) && !a.silent; }));
   }
   std::optional<Verdict> verdict = Describe(s, Cause::kTeardownHang, s.limits.suspect_after_ns);
   if (!verdict) return verdict;

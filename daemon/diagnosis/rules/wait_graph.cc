@@ -124,7 +124,7 @@ void Excuse(const StuckCalls& calls, const Index& waiting_in, const WaitGraphOpt
   for (const Absent& absent : calls[self]->absents) {
     // The dead wait for nobody, whatever was seen of them last.
     std::vector<size_t> excuses;
-    if (absent.gone != Gone::kDied) {
+    if (!MayHaveDied(absent.gone)) {
       excuses = ExcusesOf(calls, waiting_in.Of(absent.process), self, options,
                           absent.silent || absent.stale);
     }

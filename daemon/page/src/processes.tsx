@@ -13,7 +13,7 @@ function ending(process: ProcessStatus): string {
   if (process.liveness === "exited" || process.liveness === "died") {
     return process.exit_code >= 0 ? `${process.liveness}, exit code ${process.exit_code}` : process.liveness;
   }
-  return process.liveness;
+  return process.liveness === "ended" ? "ended, how is not known" : process.liveness;
 }
 
 const stateWords: Record<string, string> = {

@@ -13,6 +13,7 @@ export const stateKinds: StateKind[] = [
   { key: "1", words: "behind others", color: "--cell-behind", sign: "" },
   { key: "?", words: "not seen, though others are", color: "--cell-absent", sign: "?" },
   { key: "s", words: "its host is silent", color: "--cell-silent", sign: "s" },
+  { key: "g", words: "ended, how is not known", color: "--cell-died", sign: "g" },
   { key: "x", words: "died", color: "--cell-died", sign: "x" },
 ];
 

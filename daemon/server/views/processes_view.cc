@@ -18,6 +18,8 @@ const char* LivenessName(Liveness liveness) {
       return "exited";
     case Liveness::kDied:
       return "died";
+    case Liveness::kEnded:
+      return "ended";
     case Liveness::kSilent:
       return "silent";
     case Liveness::kUnknown:

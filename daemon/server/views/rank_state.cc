@@ -20,6 +20,7 @@ char StateOf(const JobState& job, const Communicator& comm, const Member& member
   const Process* process = ProcessOf(job, member.process);
   const Liveness liveness = process == nullptr ? Liveness::kUnknown : process->liveness;
   if (liveness == Liveness::kDied) return rank_state::kDied;
+  if (liveness == Liveness::kEnded) return rank_state::kEnded;
   if (liveness == Liveness::kExited) return rank_state::kExited;
   if (liveness == Liveness::kSilent) return rank_state::kSilent;
   if (member.state == MemberState::kInitializing) return rank_state::kBeingCreated;

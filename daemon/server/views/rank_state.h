@@ -15,6 +15,7 @@ inline constexpr char kBeingCreated = 'i';
 inline constexpr char kLeft = 'd';
 inline constexpr char kExited = 'e';
 inline constexpr char kDied = 'x';
+inline constexpr char kEnded = 'g';  // how is not known
 inline constexpr char kSilent = 's';
 inline constexpr char kNotSeen = '?';
 inline constexpr char kInNone = '-';

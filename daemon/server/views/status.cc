@@ -14,10 +14,6 @@ namespace {
 
 constexpr int kMaxLaggards = 8;
 
-bool Ended(const Process& process) {
-  return process.liveness == Liveness::kExited || process.liveness == Liveness::kDied;
-}
-
 int64_t WaitingSince(const Member& member) {
   int64_t since = 0;
   for (const int64_t candidate :
@@ -88,7 +84,7 @@ void FillJobStatus(const JobState& state, int64_t now_ns, bool with_communicator
   status->set_name(Utf8(state.name));
   status->set_processes(static_cast<int32_t>(state.processes.size()));
   status->set_ranks(PublicRanks(state).count());
-  const auto ended = std::count_if(state.processes.begin(), state.processes.end(), &Ended);
+  const auto ended = std::count_if(state.processes.begin(), state.processes.end(), &HasEnded);
   status->set_processes_alive(static_cast<int32_t>(state.processes.size()) -
                               static_cast<int32_t>(ended));
   status->set_state(status->processes_alive() == 0 ? "ended" : "running");
