@@ -37,7 +37,7 @@ bool DaemonQuery::Ask(const char* command, const Call& call) {
       status.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED) {
     std::cerr << "rollcall: cannot reach the daemon at " << address_ << ": "
               << status.error_message()
-              << "\n  is it up?        systemctl status rollcalld      (on that host)"
+              << "\n  is it up?        pgrep -a rollcalld      (on that host)"
               << "\n  somewhere else?  rollcall " << command
               << " --daemon=HOST:PORT   or   export ROLLCALL_DAEMON=HOST:PORT\n";
   } else {

@@ -8,7 +8,7 @@ namespace rollcall {
 
 // True: the object that holds `address` stays loaded until the process ends, whatever is closed. False:
 // the loader cannot promise that, and `address` must not be remembered. Calls the loader: see
-// docs/design.md, "The loader", for where that is allowed. May change errno and dlerror's state.
+// docs/decisions/loader.md, for where that is allowed. May change errno and dlerror's state.
 bool KeepLoaded(const void* address);
 
 }  // namespace rollcall

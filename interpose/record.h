@@ -1,9 +1,11 @@
-// What every wrapped call passes on its way: notes that a thread is inside it,
+// The hot path of every wrapped call: records that a thread is inside the call,
 // that the communicator entered and left it, and its arguments. Never allocates,
 // locks, throws, makes a system call or changes errno.
 //
-// One thread at a time uses a communicator (NCCL demands it), so its words have
-// one writer and need no atomic addition. Two at once are not noticed yet.
+// NCCL allows one thread at a time on a communicator, so its words have one
+// writer and need no atomic addition. If a program breaks that rule, the words
+// may be wrong; the daemon sees two threads inside calls, or records that overlap,
+// and reports concurrent_use.
 #pragma once
 
 #include <stddef.h>

@@ -169,7 +169,7 @@ struct GraphLaunch {
   uint64_t records = 0;       // so many calls
 };
 
-// One rank of one communicator. There may be millions: see docs/design.md
+// One rank of one communicator. There may be millions: see docs/decisions/diagnosis.md
 // before adding a field.
 struct Member {
   Member() : concurrent_use(false), may_wait(false), is_over(false), has_graph_markers(false) {}

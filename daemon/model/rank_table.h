@@ -1,6 +1,6 @@
 // A map from rank to T for ranks that are few and dense: what absl's and the
 // standard library's maps cost in memory and in cache misses matters at a
-// million entries (docs/design.md).
+// million entries (docs/decisions/diagnosis.md).
 //
 // Ranks stand in pages of eight, in order; a page exists only where a rank of
 // it does. References hold until the next insertion or erasure.

@@ -105,6 +105,14 @@ if(NOT ROLLCALL_SANITIZE STREQUAL "thread")
   set_tests_properties(cli PROPERTIES TIMEOUT 300)
 endif()
 
+# README and docs against the programs and the sources.
+add_test(NAME docs
+  COMMAND ${CMAKE_COMMAND} -E env "DOCS_TEST_ROLLCALL=$<TARGET_FILE:rollcall>"
+          "DOCS_TEST_ROLLCALLD=$<TARGET_FILE:rollcalld>"
+          "DOCS_TEST_AGENT=$<TARGET_FILE:rollcall-agent>"
+          ${Python3_EXECUTABLE} -m pytest -q -p no:cacheprovider
+          "${CMAKE_CURRENT_LIST_DIR}/docs_test.py")
+
 # The command line has no library of its own: what is pure in it is compiled in.
 add_executable(hang_policy_test "${CMAKE_CURRENT_LIST_DIR}/hang_policy_test.cc"
                                 "${ROLLCALL_ROOT}/cli/hang_policy.cc")

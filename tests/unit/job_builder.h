@@ -98,7 +98,7 @@ class JobBuilder {
     return state.processes.at(static_cast<size_t>(member(rank).process));
   }
 
-  // These ranks make `n` calls, one a second from `from` on, which finish.
+  // These ranks make `n` calls, 10 ms apart from `from` on, which finish.
   void Finish(const std::vector<int>& ranks, int n, CallArgs args = AllReduce(),
               int64_t from = At(0)) {
     for (const int rank : ranks) {

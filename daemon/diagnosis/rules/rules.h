@@ -5,8 +5,8 @@
 // rules; Diagnose() puts causes before effects. Waits are returned once they
 // are long enough to be suspected, contradictions at once.
 //
-// To add one: a file of its own, a line here and in a table (rules.cc), its
-// cases in tests/unit.
+// To add a rule: its file here, its declaration below, a line in a table
+// (rules.cc) or in Diagnoser::Run(), its cases in tests/unit.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +25,7 @@ using CallRule = std::optional<Verdict> (*)(const Suspicion& suspicion);
 // Ranks whose process is gone without an exit mark, while others wait for them. Likely at most, if
 // how it ended is not known.
 std::optional<Verdict> JudgeDiedRanks(const Suspicion& s);
-// Ranks that left in good order and owe a call that others wait in.
+// Ranks that exited normally and owe a call that others wait in.
 std::optional<Verdict> JudgeExitedRanks(const Suspicion& s);
 // Ranks of hosts that have fallen silent.
 std::optional<Verdict> JudgeLostHosts(const Suspicion& s);
@@ -56,18 +56,21 @@ using CommunicatorRule = std::vector<Verdict> (*)(const JobState& job, const Com
 // Ranks that called another operation than the others at the same position, or
 // the same one with other arguments.
 std::vector<Verdict> JudgeMismatches(const JobState& job, const Communicator& comm, int64_t now_ns);
-// Of a job of which no rank has ever been in a communicator: ranks that others
-// wait for before NCCL.
-std::optional<Verdict> JudgeStart(const JobState& job, int64_t now_ns, const Limits& limits);
-// It has come to NCCL, and nobody waits for its first call any more.
-bool HasStarted(const JobState& job);
-// How long a look at the stacks of all ranks takes while they start, the pause after it included:
-// so old may a sample be that stands for now, and the one before it.
-int64_t StartRoundNs(size_t ranks, const Limits& limits);
-inline constexpr size_t kStartPortion = 256;  // processes that are looked at in a second
 
+// Before NCCL: ranks that others wait for in torch's store, in a job of which no
+// rank has ever been in a communicator. Rests on stacks alone.
+std::optional<Verdict> JudgeStart(const JobState& job, int64_t now_ns, const Limits& limits);
+// Whether the job has come to NCCL: it has a communicator, or a living process has a segment or
+// stands in a call. JudgeStart() then finds nothing.
+bool HasStarted(const JobState& job);
+// How long the daemon takes to sample the stacks of all ranks once while they start, the pause
+// after that included. JudgeStart() ignores stacks that are older than two such rounds.
+int64_t StartRoundNs(size_t ranks, const Limits& limits);
+inline constexpr size_t kStartPortion = 256;  // processes that are sampled in a second
+
+// Whether one rank of the communicator is nearly always the last, by much.
 bool IsStraggling(const Communicator& comm);
-// A rank that always comes last; a warning.
+// Warns of that rank; nothing hangs.
 std::vector<Verdict> JudgeStragglers(const JobState& job, const Communicator& comm, int64_t now_ns);
 
 // Judges several calls that wait for each other. `cycle`: indices of the calls,

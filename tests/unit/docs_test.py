@@ -1,0 +1,311 @@
+"""README and docs agree with the programs and with the sources: flags, causes, environment
+variables, metrics, fields, addresses, and links between the pages.
+
+ROLLCALL_WRITE_DOCS=1 writes the table of metrics anew; people write the other tables."""
+
+import os
+import pathlib
+import re
+import subprocess
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+OPERATING = ROOT / "docs" / "operating.md"
+# Subcommands are those of `rollcall`.
+PROGRAMS = {
+    "rollcall-agent": os.environ["DOCS_TEST_AGENT"],
+    "rollcalld": os.environ["DOCS_TEST_ROLLCALLD"],
+    "rollcall": os.environ["DOCS_TEST_ROLLCALL"],
+}
+# Parts of files that another change brings; delete a name when its file is there.
+PLANNED = {
+    "daemon/server/incident_book.cc", "daemon/server/queries.cc", "daemon/server/stack_desk.cc",
+    "proto/facts.def", "agent/processes/", "agent/segments/", "agent/symbols/", "agent/stacks/",
+}
+
+
+def read(name):
+    return (ROOT / name).read_text()
+
+
+def without_blocks(text):
+    return re.sub(r"^```.*?^```", "", text, flags=re.S | re.MULTILINE)
+
+
+def section(text, heading):
+    """What stands below a heading, up to the next one of its level or above."""
+    found = re.search(rf"^(#+) {re.escape(heading)}.*\n", text, re.MULTILINE)
+    assert found, f"no heading {heading!r}"
+    end = re.search(rf"^#{{1,{len(found[1])}}} ", text[found.end():], re.MULTILINE)
+    return text[found.end():found.end() + end.start() if end else None]
+
+
+def rows(text):
+    """The cells of each row of the tables in a text, headings left out."""
+    table = re.findall(r"^\|(.*)\|$", text, re.MULTILINE)
+    cells = [[cell.strip() for cell in re.split(r"(?<!\\)\|", row)] for row in table]
+    rules = {i for i, row in enumerate(cells) if all(re.fullmatch(r"-+", cell) for cell in row)}
+    return [row for i, row in enumerate(cells) if i not in rules and i + 1 not in rules]
+
+
+def code(cell):
+    """What stands in backquotes in a cell."""
+    return re.findall(r"`([^`]+)`", cell)
+
+
+# Flags.
+
+def help_of(program, *arguments):
+    clean = {name: value for name, value in os.environ.items() if not name.startswith("ROLLCALL")}
+    return subprocess.run([PROGRAMS[program], *arguments, "--help"], capture_output=True, text=True,
+                          check=True, env=clean, timeout=60).stdout
+
+
+def flags_of(text):
+    """Name -> (default, environment variable) of the flags in a --help."""
+    flags = {}
+    for name, rest in re.findall(r"^ +(?:-\w,)?(--[\w-]+)(.*)$", text, re.MULTILINE):
+        head = re.split(r" {2,}", rest)[0]
+        default = re.search(r"=([^=\s]+)(?: \(|$)", head)
+        variable = re.search(r"\(Env:(\w+)\)", head)
+        flags[name] = (default[1] if default else "", variable[1] if variable else "")
+    flags.pop("--help", None)
+    flags.pop("--version", None)
+    return flags
+
+
+def documented_flags(table):
+    """Name -> default, of rows: flag, default, ..."""
+    found = {}
+    for row in table:
+        for flag in code(row[0]):
+            found[flag.split("=")[0]] = " ".join(code(row[1]))
+    return found
+
+
+def subcommands():
+    return re.findall(r"^  (\w+)  +\w", help_of("rollcall").split("Commands:")[1], re.MULTILINE)
+
+
+@pytest.mark.parametrize("program, arguments, heading", [
+    ("rollcall", ["run"], "`rollcall run"),
+    ("rollcall", ["analyze"], "`rollcall analyze"),
+    ("rollcall-agent", [], "`rollcall-agent`"),
+    ("rollcalld", [], "`rollcalld`"),
+])
+def test_the_guide_has_the_flags_of_each_program(program, arguments, heading):
+    flags = flags_of(help_of(program, *arguments))
+    documented = documented_flags(rows(section(OPERATING.read_text(), heading)))
+    assert len(flags) > 1
+    own = {"/dev/shm/rollcall-" + str(os.geteuid()): "/dev/shm/rollcall-<uid>"}
+    assert documented == {name: own.get(default, default) for name, (default, _) in flags.items()}
+
+
+def test_the_guide_has_the_flags_of_the_other_commands():
+    table = rows(section(OPERATING.read_text(), "Questions to a daemon"))
+    for command in set(subcommands()) - {"run", "analyze"}:
+        flags = flags_of(help_of("rollcall", command))
+        documented = documented_flags([row for row in table if command in code(row[2])])
+        assert set(documented) == set(flags), command
+        for name, (default, _) in flags.items():
+            assert default in documented[name], (command, name)
+
+
+def test_the_guide_names_every_command():
+    text = OPERATING.read_text()
+    assert [name for name in subcommands() if f"rollcall {name}" not in text] == []
+
+
+def test_the_variable_of_a_flag_follows_from_its_name():
+    texts = [help_of("rollcall", name) for name in subcommands()]
+    for text in [*texts, help_of("rollcalld"), help_of("rollcall-agent")]:
+        for name, (_, variable) in flags_of(text).items():
+            expected = "ROLLCALL_" + name.strip("-").replace("-", "_").upper()
+            assert variable in ("", expected), name
+
+
+# Causes.
+
+def causes():
+    found = re.findall(r'X\(k\w+, "(\w+)"\)', read("daemon/model/verdict.h"))
+    assert len(found) > 10
+    return found
+
+
+@pytest.mark.parametrize("page, heading", [("docs/operating.md", "Verdicts"),
+                                           ("README.md", "What it finds")])
+def test_the_tables_of_causes_are_whole(page, heading):
+    documented = [name for row in rows(section(read(page), heading)) for name in code(row[0])]
+    assert sorted(documented) == sorted(causes())
+
+
+def test_the_pages_count_the_causes_right():
+    assert len(causes()) == 15, "then change the word below, and in the pages"
+    assert "all fifteen causes" in read("README.md")
+    assert "one of fifteen" in read("docs/architecture.md")
+
+
+# The environment.
+
+def test_the_guide_has_every_variable_that_the_library_reads():
+    sources = "".join(path.read_text() for path in sorted((ROOT / "interpose").glob("*.[ch]*")))
+    read_by_it = set(re.findall(r'getenv\("(ROLLCALL\w*)"\)', sources))
+    read_by_it |= set(re.findall(r'OPTION\(\w+, "(\w+)"', read("interpose/options.h")))
+    read_by_it |= {"ROLLCALL_JOB"} & set(re.findall(r'"(\w+)"', read("interpose/environment.h")))
+    table = rows(section(OPERATING.read_text(), "In the job's environment"))
+    documented = {re.match(r"\w+", name)[0] for row in table for name in code(row[0])[:1]}
+    assert len(read_by_it) > 8
+    assert {name for name in documented if name.startswith("ROLLCALL")} == read_by_it
+
+
+def test_the_guide_has_the_variables_of_launchers_in_their_order():
+    text = " ".join(OPERATING.read_text().split())
+    table = read("interpose/environment.h")
+    ranks = re.findall(r'\{"(\w+)", "\w+", "\w+"\}', table)
+    jobs = re.findall(r'"(\w+)"', re.search(r"kJobVariables\[\] = \{(.*?)\}", table, re.S)[1])
+    assert len(ranks) > 4 and len(jobs) > 3
+    shown = re.search(r"The rank comes from (.*?) in this order", text)[1]
+    assert code(shown) == ranks
+    shown = re.search(r"the job's name, the same on all of its hosts. Without it: (.*?);", text)[1]
+    assert ["ROLLCALL_JOB", *code(shown)] == jobs
+
+
+# Metrics.
+
+def metrics():
+    """Name, kind and help of each, in the order of the source."""
+    found = re.findall(r'\b(Gauge|Counter|count|now)\(\s*"(\w+)",\s*((?:"[^"]*"\s*)+)',
+                       read("daemon/server/metrics.cc"))
+    kinds = {"Gauge": "gauge", "now": "gauge", "Counter": "counter", "count": "counter"}
+    return [(name, kinds[kind], "".join(re.findall(r'"([^"]*)"', words)))
+            for kind, name, words in found]
+
+
+def test_the_guide_has_every_metric():
+    every = metrics()
+    names = {name for name, _, _ in every}
+    assert names == set(re.findall(r'"((?:rollcall|process)_\w+)"', read("daemon/server/metrics.cc")))
+    table = "| metric | kind | |\n|---|---|---|\n" + "".join(
+        f"| `{name}` | {kind} | {words} |\n" for name, kind, words in every)
+    text = OPERATING.read_text()
+    part = re.compile(r"(<!-- metrics: .*? -->\n)(.*?)(<!-- end of metrics -->)", re.S)
+    if os.environ.get("ROLLCALL_WRITE_DOCS"):
+        OPERATING.write_text(part.sub(lambda found: found[1] + table + found[3], text))
+    else:
+        assert part.search(text)[2] == table, "ROLLCALL_WRITE_DOCS=1 writes it anew"
+
+
+# Alerts.
+
+def test_the_guide_has_the_kinds_of_alerts_and_what_a_template_fills_in():
+    text = OPERATING.read_text()
+    kinds = re.findall(r'\{"(\w+)", AlertKind::', read("daemon/server/alerts.cc"))
+    shown = re.search(r"^Alerts: (.*?)\. Write", text, re.S | re.MULTILINE)[1]
+    assert len(kinds) > 3
+    assert sorted(name.split("=")[0] for name in code(shown) if "=" in name) == sorted(kinds)
+    values = re.search(r"return \{(\{\"status\".*?)\};\n\}", read("daemon/server/alert_bodies.cc"),
+                       re.S)[1]
+    names = re.findall(r'\{"(\w+)", ', values)
+    assert len(names) > 8
+    assert sorted(re.findall(r"\{\{(\w+)\}\}", text)) == sorted(names)
+
+
+# The page's addresses, and the fields of incident.json.
+
+def test_every_address_is_documented():
+    sources = "".join(read(f"daemon/server/{name}.cc") for name in ("http_api", "http", "http_front"))
+    served = set(re.findall(r'"(/(?:api/v1/\w+|report|metrics|healthz))"', sources))
+    documented = {name.split()[1] for row in rows(read("docs/http_api.md")) for name in code(row[0])}
+    assert len(served) > 10
+    assert documented == served
+
+
+def fields(message):
+    body = re.search(rf"^message {message} \{{(.*?)^\}}", read("proto/rollcall/v1/incident.proto"),
+                     re.S | re.MULTILINE)[1]
+    return re.findall(r"^ +(?:repeated |optional )?[\w.]+ (\w+) = \d+;", body, re.MULTILINE)
+
+
+@pytest.mark.parametrize("message", ["Incident", "Verdict"])
+def test_every_field_of_incident_json_is_documented(message):
+    table = rows(section(read("docs/incident_json.md"), message))
+    assert sorted(name for row in table for name in code(row[0])) == sorted(fields(message))
+
+
+@pytest.mark.parametrize("message", ["Culprit", "Call", "CommunicatorRef", "GraphPlace", "Advice",
+                                     "Place", "AlignedCall", "WaitEdge", "ProcessStack",
+                                     "ThreadStack", "Frame", "StackTree"])
+def test_every_field_within_it_is_named(message):
+    names = set(code(without_blocks(read("docs/incident_json.md"))))
+    assert [name for name in fields(message) if name not in names] == []
+
+
+# The segment.
+
+def test_the_page_of_the_segment_has_the_layout_of_the_source():
+    source, page = read("interpose/segment.h"), read("docs/segment_format.md")
+    numbers = {name: int(value) for name, value in
+               re.findall(r"constexpr \w+ (k\w+) = (\d+);", source)}
+    version = numbers["kLayoutVersion"]
+    assert f"{version:02x} 00 00 00               layout version {version}\n" in page
+    assert f"version {version}; this page" in page
+    blocked = 64 * numbers["kBlockedCapacity"]
+    header = 4096 + blocked + 64 * numbers["kStackSlots"]
+    block = 8192 + 64 * numbers["kRingCapacity"]
+    area = header + block * numbers["kCommCapacity"]
+    sites = area + numbers["kStackSlots"] * numbers["kStackCopyBytes"]
+    shapes = sites + 256 * numbers["kSiteCapacity"]
+    for shown in (f"blocked[{numbers['kBlockedCapacity']}]", f"stack-slots[{numbers['kStackSlots']}]",
+                  f"each begins {block} bytes", f"lane[{numbers['kMarkerLanes']}]",
+                  f"graph-lane[{numbers['kGraphLanes']}]", f"offset {area}\n", f"offset {sites}\n",
+                  f"offset {shapes}\n", f"site[{numbers['kSiteCapacity']}]",
+                  f"shape[{numbers['kShapeCapacity']}]", f"header bytes {header}:",
+                  f"comm-block bytes {block}\n", f"Every {numbers['kCheckpointInterval']} positions",
+                  f"last {numbers['kCheckpointCapacity']} checkpoints"):
+        assert shown in page
+
+
+# Links, and names of files.
+
+def pages():
+    return [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md")),
+            *sorted((ROOT / "tests").rglob("README.md"))]
+
+
+def anchors(path):
+    """As GitHub makes them of headings."""
+    found = re.findall(r"^#+ (.*)$", without_blocks(path.read_text()), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in found}
+
+
+@pytest.mark.parametrize("page", pages(), ids=lambda page: str(page.relative_to(ROOT)))
+def test_links_lead_somewhere(page):
+    for target in re.findall(r"\]\(([^)\s]+)\)", without_blocks(page.read_text())):
+        if re.match(r"\w+:", target):
+            continue
+        name, _, anchor = target.partition("#")
+        path = (page.parent / name).resolve() if name else page
+        assert path.exists(), target
+        if anchor and path.suffix == ".md":
+            assert anchor in anchors(path), target
+
+
+@pytest.mark.parametrize("page", pages(), ids=lambda page: str(page.relative_to(ROOT)))
+def test_files_of_the_project_that_a_page_names_are_there(page):
+    tops = "interpose|proto|agent|daemon|cli|tests|deploy|docs|cmake"
+    names = re.findall(rf"`((?:{tops})/[\w./-]*)`", page.read_text())
+    missing = [name for name in names
+               if not (ROOT / name).exists() and "NAME" not in name and name not in PLANNED]
+    assert missing == []
+
+
+def test_comments_name_pages_that_are_there():
+    missing = set()
+    for top in ("interpose", "proto", "agent", "daemon", "cli", "tests", "deploy", "cmake"):
+        for path in (ROOT / top).rglob("*"):
+            if path.suffix in (".cc", ".h", ".cmake", ".txt", ".py", ".sh", ".ts", ".tsx", ".proto"):
+                for name in re.findall(r"docs/\w[\w/]*\.md", path.read_text(errors="replace")):
+                    if not (ROOT / name).exists():
+                        missing.add(f"{path.relative_to(ROOT)}: {name}")
+    assert missing == set()
