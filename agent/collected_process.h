@@ -52,6 +52,9 @@ struct Collector::ProcessMemory {
   int64_t error_ns = 0;
   int64_t step = -1;
   std::string phase;
+#define PROCESS_NUMBER(type, name) type name = 0;
+#define PROCESS_COUNT(name) uint64_t name = 0;
+#include "proto/facts.def"
   bool exit_marked = false;
   bool read_after_end = false;
   bool stuck = false;  // its segment could not be read in time: what is known of it is old

@@ -91,8 +91,8 @@ void Collector::TellIdentity(const SegmentSnapshot& snapshot, ProcessMemory* pro
   process->identity.set_global_rank(snapshot.global_rank);
   process->identity.set_world_size(snapshot.world_size);
   process->identity.set_local_rank(snapshot.local_rank);
-  process->identity.set_command(snapshot.command);
-  process->identity.set_gpu_sharing(snapshot.gpu_sharing);
+#define PROCESS_TEXT(name) process->identity.set_##name(snapshot.name);
+#include "proto/facts.def"
   process->identity.set_has_segment(true);
   if (!options_.live) process->identity.set_host(snapshot.host);
 }
@@ -138,6 +138,9 @@ absl::StatusOr<SegmentSnapshot> Collector::ReadSegment(bool whole, ProcessMemory
   process->error_ns = snapshot->error_ns;
   process->step = snapshot->step;
   process->phase = snapshot->phase;
+#define PROCESS_NUMBER(type, name) process->name = snapshot->name;
+#define PROCESS_COUNT(name) process->name = snapshot->name;
+#include "proto/facts.def"
   newest_ns_ = std::max({newest_ns_, snapshot->newest_ns, snapshot->exit_ns});
   for (const std::string& note : snapshot->notes) Note(note);
   return snapshot;
@@ -174,6 +177,9 @@ void Collector::ReadEvidence(int64_t now_ns, const SegmentSnapshot* snapshot,
   evidence->set_error_ns(process->error_ns);
   if (process->step >= 0) evidence->set_step(process->step);
   evidence->set_phase(process->phase);
+#define PROCESS_NUMBER(type, name) evidence->set_##name(process->name);
+#define PROCESS_COUNT(name) evidence->set_##name(process->name);
+#include "proto/facts.def"
   if (!options_.live) {
     if (process->exit_marked) {
       evidence->set_liveness(v1::Evidence::EXITED);

@@ -130,18 +130,12 @@ void FillProgress(const CommSnapshot& comm, const HostWaits& waits, int64_t now_
   update->set_split_pending(splitting);
   update->set_device(comm.device);
   update->set_state(static_cast<uint32_t>(comm.state));
-  update->set_init_entered_ns(comm.init_entered_ns);
-  update->set_state_since_ns(comm.state_since_ns);
   update->set_async_error(comm.async_error);
-  update->set_entered(comm.entered);
-  update->set_returned(comm.returned);
   update->set_has_markers((comm.flags & segment::kFlagMarkers) != 0);
-  update->set_started(comm.started);
-  update->set_finished(comm.finished);
-  update->set_p2p_entered(comm.p2p_entered);
-  update->set_p2p_returned(comm.p2p_returned);
-  update->set_p2p_started(comm.p2p_started);
-  update->set_p2p_finished(comm.p2p_finished);
+#define COMM_COUNT(type, name) update->set_##name(comm.name);
+#define COMM_SEEN(type, name) update->set_##name(comm.name);
+#define COMM_TIME(name) update->set_##name##_ns(comm.name##_ns);
+#include "proto/facts.def"
   const bool later = waits.awaited > comm.finished + 1 && waits.awaited <= comm.entered;
   update->set_awaited(later ? waits.awaited : 0);
   update->set_waiting_since_ns(WaitingSince(comm, waits, *history));
@@ -151,7 +145,6 @@ void FillProgress(const CommSnapshot& comm, const HostWaits& waits, int64_t now_
   update->set_host_blocked_since_ns(in_collective ? waits.in_call_since_ns : 0);
   const bool inferred = (comm.flags & segment::kFlagMarkers) == 0;
   update->set_host_waits_since_ns(inferred ? waits.in_gpu_wait_since_ns : 0);
-  update->set_signature(comm.signature);
   update->set_records_lost(comm.records_lost);
   update->set_has_graph_markers((comm.flags & segment::kFlagGraphMarkers) != 0);
   AddGrown(comm.grow_base_id, comm.grow_id, update);
@@ -175,10 +168,8 @@ void BeginWaitsAt(int64_t from_ns, v1::CommUpdate* update) {
   const auto later = [from_ns](int64_t since_ns) {
     return since_ns == 0 ? 0 : std::max(since_ns, from_ns);
   };
-  update->set_waiting_since_ns(later(update->waiting_since_ns()));
-  update->set_host_blocked_since_ns(later(update->host_blocked_since_ns()));
-  update->set_host_waits_since_ns(later(update->host_waits_since_ns()));
-  update->set_p2p_waiting_since_ns(later(update->p2p_waiting_since_ns()));
+#define COMM_WAIT(name) update->set_##name##_ns(later(update->name##_ns()));
+#include "proto/facts.def"
   const auto state = static_cast<segment::CommState>(update->state());
   if (state == segment::CommState::kInitializing) {
     update->set_init_entered_ns(later(update->init_entered_ns()));

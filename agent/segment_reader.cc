@@ -101,13 +101,13 @@ void CopyHeader(const SegmentHeader& header, const TickClock& clock, SegmentSnap
   out->host = Text(header.host);
   out->boot_id = Text(header.boot_id);
   out->job = header.long_job[0] != '\0' ? Text(header.long_job) : Text(header.job);
-  out->command = Text(header.command);
-  out->library_version = Text(header.library_version);
-  out->gpu_sharing = Text(header.gpu_sharing);
+#define PROCESS_TEXT(name) out->name = Text(header.name);
+#define PROCESS_NUMBER(type, name) out->name = header.name;
+#define PROCESS_COUNT(name) out->name = Get(header.name);
+#include "proto/facts.def"
   out->global_rank = header.global_rank < kMostRanks ? std::max(header.global_rank, -1) : -1;
   out->world_size = header.world_size <= kMostRanks ? std::max(header.world_size, -1) : -1;
   out->local_rank = header.local_rank < kMostRanks ? std::max(header.local_rank, -1) : -1;
-  out->nccl_version = header.nccl_version;
   out->exited = Get(header.exit_mark) == static_cast<uint32_t>(segment::ExitMark::kExited);
   out->exit_ns = out->exited ? clock.ToNs(Get(header.exit_ticks)) : 0;
   if (const uint64_t error_ticks = Get(header.error_ticks); error_ticks != 0) {
@@ -119,10 +119,6 @@ void CopyHeader(const SegmentHeader& header, const TickClock& clock, SegmentSnap
   char phase[sizeof(header.annotations.phase)];
   memcpy(phase, &header.annotations.phase, sizeof(phase));
   out->phase = Printable(phase, sizeof(phase));
-  out->lost_communicators = Get(header.lost_communicators);
-  out->lost_threads = Get(header.lost_threads);
-  out->unknown_comm_calls = Get(header.unknown_comm_calls);
-  out->lost_graph_calls = Get(header.lost_graph_calls);
   const segment::ClockPair& last = header.last_clock;
   const segment::ClockPair& first = header.first_clock;
   out->newest_ns = std::max(RealTime(last.realtime_ns), RealTime(first.realtime_ns));
@@ -203,15 +199,11 @@ void CopyEntry(const CommEntry& entry, const TickClock& clock, CommSnapshot* com
   comm->parent_size = Signed(entry.parent_size);
   comm->name = Text(entry.name);
   comm->init_ticks = Get(entry.init_entered);
-  comm->init_entered_ns = clock.ToNs(Get(entry.init_entered));
-  comm->state_since_ns = clock.ToNs(Get(entry.state_since));
+#define COMM_COUNT(type, name) comm->name = Get(entry.name);
+#define COMM_TIME(name) comm->name##_ns = clock.ToNs(Get(entry.name));
+#include "proto/facts.def"
   comm->last_entered_ns = clock.ToNs(Get(entry.last_entered));
   comm->async_error = Get(entry.async_error);
-  comm->entered = Get(entry.entered);
-  comm->returned = Get(entry.returned);
-  comm->p2p_entered = Get(entry.p2p_entered);
-  comm->p2p_returned = Get(entry.p2p_returned);
-  comm->signature = Get(entry.signature);
   comm->recorded = Get(entry.recorded);
   CopyCheckpoints(entry, comm);
   CopyGraphLaunches(entry, comm);

@@ -44,6 +44,10 @@ struct GraphLaunchSnapshot {
 };
 
 struct CommSnapshot {
+#define COMM_COUNT(type, name) uint64_t name = 0;
+#define COMM_SEEN(type, name) uint64_t name = 0;
+#define COMM_TIME(name) int64_t name##_ns = 0;
+#include "proto/facts.def"
   uint32_t index = 0;
   segment::CommState state = segment::CommState::kEmpty;
   uint32_t flags = 0;
@@ -52,15 +56,11 @@ struct CommSnapshot {
   uint64_t grow_base_id = 0, grow_id = 0;  // what it will be grown to, if base_id is not 0
   int32_t rank = -1, size = 0, device = -1, parent_rank = -1, parent_size = 0;
   std::string name;
-  int64_t init_entered_ns = 0, state_since_ns = 0, last_entered_ns = 0;
+  int64_t last_entered_ns = 0;
   uint64_t init_ticks = 0;  // by the process's clock: tells one owner of the block from the next
   uint32_t async_error = 0;
 
-  uint64_t entered = 0, returned = 0, p2p_entered = 0, p2p_returned = 0;
-  uint64_t signature = 0;                                  // 0: it changed while it was read
   std::vector<std::pair<uint64_t, uint64_t>> checkpoints;  // position, signature; ascending
-  uint64_t started = 0, finished = 0, p2p_started = 0, p2p_finished = 0;
-
   std::vector<RecordSnapshot> records;  // in order; those not given before, and those changed since
   uint64_t recorded = 0;                // index of the record that comes next
   uint64_t records_lost = 0;            // overwritten before we came, in all
@@ -76,10 +76,14 @@ struct BlockedSnapshot {
 };
 
 struct SegmentSnapshot {
+#define PROCESS_TEXT(name) std::string name;
+#define PROCESS_NUMBER(type, name) type name = 0;
+#define PROCESS_COUNT(name) uint64_t name = 0;
+#include "proto/facts.def"
   int32_t pid = 0;  // as the process sees itself, as is BlockedSnapshot::tid
   uint64_t start_time = 0;
-  std::string host, boot_id, job, command, library_version, gpu_sharing;
-  int32_t global_rank = -1, world_size = -1, local_rank = -1, nccl_version = 0;
+  std::string host, boot_id, job;
+  int32_t global_rank = -1, world_size = -1, local_rank = -1;
   bool exited = false;
   int64_t exit_ns = 0;
   std::string error;  // an exception of Python's that nobody caught; "": none
@@ -87,8 +91,6 @@ struct SegmentSnapshot {
   int64_t step = -1;  // -1: the program does not say
   std::string phase;
   int64_t newest_ns = 0;  // the newest time stamp in the file
-  uint64_t lost_communicators = 0, lost_threads = 0, unknown_comm_calls = 0;
-  uint64_t lost_graph_calls = 0;
   std::vector<std::string> sites;  // lines that made calls: "/x/train.py:57 in train_epoch"
   std::vector<BlockedSnapshot> blocked;
   std::vector<CommSnapshot> communicators;

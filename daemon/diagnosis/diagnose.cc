@@ -8,6 +8,7 @@
 #include "daemon/diagnosis/explain.h"
 #include "daemon/diagnosis/gpu_sharing.h"
 #include "daemon/diagnosis/graphs.h"
+#include "daemon/diagnosis/losses.h"
 #include "daemon/diagnosis/rules/divergence.h"
 #include "daemon/diagnosis/rules/freshness.h"
 #include "daemon/diagnosis/rules/rules.h"
@@ -199,6 +200,7 @@ std::vector<Verdict> Diagnoser::Run(const JobState& job, int64_t now_ns, const L
     AddSteps(job, &verdict);
     AddGraphs(job, &verdict);
     AddGpuSharing(job, &verdict);
+    AddLosses(job, &verdict);
     verdict.summary = SummaryOf(verdict);
     verdict.advice = AdviceFor(verdict);
     AddCallSites(job, &verdict);

@@ -202,6 +202,7 @@ void IncidentLife::Open(const JobState& state, const std::vector<Verdict>& verdi
   incident.job = job_;
   incident.opened_ns = now_ns;
   incident.verdicts = verdicts;
+  incident.versions = VersionsInUse(state);
   live_ = std::move(incident);
   told_ = verdicts;
   gone_since_ns_ = 0;

@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "daemon/diagnosis/versions.h"
 #include "daemon/model/job_state.h"
 #include "daemon/model/verdict.h"
 
@@ -30,6 +31,7 @@ struct Incident {
   int64_t closed_ns = 0;     // 0: live
   // The first is the root cause. Process indices are those of the job's state.
   std::vector<Verdict> verdicts;
+  std::vector<VersionInUse> versions;  // as of its opening
 };
 
 struct IncidentEvent {

@@ -21,7 +21,6 @@ constexpr size_t kLeastRecords = 16;
 constexpr size_t kMostCheckpoints = 256;
 constexpr size_t kUsualKept = 32;  // kinds of calls, of a communicator
 constexpr int64_t kWorthLearning = 200'000'000;
-constexpr uint8_t kInProgress = 7;  // ncclInProgress: no error
 
 bool IsOver(MemberState state) {
   return state == MemberState::kDestroyed || state == MemberState::kAborted ||
@@ -37,6 +36,10 @@ bool SameBlocked(const BlockedCall& a, const BlockedCall& b) {
 bool SameForRules(const Process& process, const ProcessEvidence& evidence) {
   return process.liveness == evidence.liveness && process.state == evidence.state &&
          process.ended_ns == evidence.ended_ns && process.error == evidence.error &&
+         process.lost_communicators == evidence.lost_communicators &&
+         process.lost_threads == evidence.lost_threads &&
+         process.unknown_comm_calls == evidence.unknown_comm_calls &&
+         process.lost_graph_calls == evidence.lost_graph_calls &&
          std::equal(process.blocked.begin(), process.blocked.end(), evidence.blocked.begin(),
                     evidence.blocked.end(), SameBlocked);
 }
@@ -58,35 +61,11 @@ void AddCheckpoints(const CommProgress& progress, size_t kept, Member* member) {
 }
 
 void CopyProgress(const CommProgress& progress, Member* member) {
-  member->device = progress.device;
-  member->state = progress.state;
-  member->init_entered_ns = progress.init_entered_ns;
-  member->state_since_ns = progress.state_since_ns;
-  member->async_error = progress.async_error == kInProgress
-                            ? uint8_t{0}
-                            : static_cast<uint8_t>(std::min<uint32_t>(progress.async_error, 255));
-  member->entered = progress.entered;
-  member->returned = progress.returned;
-  member->has_markers = progress.has_markers;
-  member->started = progress.started;
-  member->finished = progress.finished;
-  member->awaited = progress.awaited;
-  member->p2p_entered = static_cast<uint32_t>(progress.p2p_entered);
-  member->p2p_returned = static_cast<uint32_t>(progress.p2p_returned);
-  member->p2p_started = static_cast<uint32_t>(progress.p2p_started);
-  member->p2p_finished = static_cast<uint32_t>(progress.p2p_finished);
-  member->waiting_since_ns = progress.waiting_since_ns;
-  member->host_blocked_since_ns = progress.host_blocked_since_ns;
-  member->host_waits_since_ns = progress.host_waits_since_ns;
-  member->p2p_waiting_since_ns = progress.p2p_waiting_since_ns;
-  member->has_graph_markers = progress.has_graph_markers;
+  static_cast<CommFacts&>(*member) = progress;
   member->graph_launches = LazyVector<GraphLaunch>();
   for (const GraphLaunch& launch : progress.graph_launches) {
     member->graph_launches.push_back(launch);
   }
-  member->signature = progress.signature;
-  member->records_lost =
-      static_cast<uint32_t>(std::min<uint64_t>(progress.records_lost, UINT32_MAX));
 }
 
 void NoteTraffic(const CallRecord& record, Member* member) {
@@ -188,13 +167,9 @@ int32_t JobModel::AddProcess(const std::string& host, int32_t pid, uint64_t star
 void JobModel::SetIdentity(int32_t process, const ProcessIdentity& identity) {
   if (!IsKnown(process)) return;
   Process& known = state_.processes[static_cast<size_t>(process)];
-  known.global_rank = identity.global_rank;
-  known.world_size = identity.world_size;
-  known.local_rank = identity.local_rank;
-  known.command = identity.command;
-  known.has_segment = identity.has_segment;
-  known.gpu_sharing = identity.gpu_sharing;
-  if (!identity.host.empty()) known.host = identity.host;
+  std::string host = identity.host.empty() ? known.host : identity.host;
+  static_cast<ProcessIdentity&>(known) = identity;
+  known.host = std::move(host);
   Touch(process);
 }
 
@@ -211,22 +186,8 @@ void JobModel::SetEvidence(int32_t process, const ProcessEvidence& evidence) {
   if (!IsKnown(process)) return;
   Process& known = state_.processes[static_cast<size_t>(process)];
   const bool same = SameForRules(known, evidence);
-  known.liveness = evidence.liveness;
+  static_cast<ProcessEvidence&>(known) = evidence;
   known.silent_since_ns = 0;
-  known.ended_ns = evidence.ended_ns;
-  known.exit_code = evidence.exit_code;
-  known.exit_signal = evidence.exit_signal;
-  known.error = evidence.error;
-  known.error_ns = evidence.error_ns;
-  known.step = evidence.step;
-  known.phase = evidence.phase;
-  known.state = evidence.state;
-  known.cpu_moving = evidence.cpu_moving;
-  known.traced = evidence.traced;
-  known.wait_channel = evidence.wait_channel;
-  known.cpu_seconds = evidence.cpu_seconds;
-  known.memory_bytes = evidence.memory_bytes;
-  known.blocked = evidence.blocked;
   for (BlockedCall& call : known.blocked) call.communicator = IdOf(call.communicator);
   if (same) {
     ++version_;

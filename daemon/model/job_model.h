@@ -17,34 +17,6 @@
 
 namespace rollcall {
 
-// Known once, from the process's environment and segment.
-struct ProcessIdentity {
-  std::string host;  // "" where it is that of the agent
-  int32_t global_rank = -1, world_size = -1, local_rank = -1;
-  std::string command;
-  bool has_segment = false;
-  std::string gpu_sharing = "";
-};
-
-// What is seen of a process from outside, and which calls it stands in.
-struct ProcessEvidence {
-  Liveness liveness = Liveness::kUnknown;
-  int64_t ended_ns = 0;
-  int32_t exit_code = -1;
-  int32_t exit_signal = 0;
-  std::string error;
-  int64_t error_ns = 0;
-  int64_t step = -1;
-  std::string phase;
-  char state = '?';
-  bool cpu_moving = false;
-  bool traced = false;
-  std::string wait_channel;
-  double cpu_seconds = 0;
-  uint64_t memory_bytes = 0;
-  std::vector<BlockedCall> blocked;
-};
-
 // What its newest stacks show; the fields mean what those of Process mean.
 struct StackFacts {
   Motion motion = Motion::kUnknown;
@@ -59,33 +31,18 @@ struct GrownId {
   uint64_t id = 0;
 };
 
-// One communicator of one process: where it stands, and what is new. The fields
-// mean what those of Member and Communicator mean.
-struct CommProgress {
+// One communicator of one process: where it stands, and what is new.
+struct CommProgress : CommFacts {
   uint32_t index = 0;  // of the communicator in its process; tells a new one from a renamed one
   uint64_t id = 0;
   uint64_t parent = 0;
   std::string name;
   int32_t rank = -1;
   int32_t size = 0;
-  int32_t device = -1;
   // `id`, `rank` and `size` are those of the split on the parent: the process
   // does not know its child yet.
   bool split_pending = false;
-  MemberState state = MemberState::kInitializing;
-  int64_t init_entered_ns = 0;
-  int64_t state_since_ns = 0;
-  uint32_t async_error = 0;
-  uint64_t entered = 0, returned = 0;
-  bool has_markers = false;
-  uint64_t started = 0, finished = 0, awaited = 0;
-  uint64_t p2p_entered = 0, p2p_returned = 0, p2p_started = 0, p2p_finished = 0;
-  int64_t waiting_since_ns = 0, host_blocked_since_ns = 0, host_waits_since_ns = 0;
-  int64_t p2p_waiting_since_ns = 0;
-  uint64_t signature = 0;
-  uint64_t records_lost = 0;
   std::vector<Checkpoint> checkpoints;  // new ones
-  bool has_graph_markers = false;
   std::vector<GraphLaunch> graph_launches;
   std::vector<CallRecord> records;  // new ones, and those that have changed
   std::vector<GrownId> grown;

@@ -86,21 +86,20 @@ struct AgentState : AgentHeard {
   std::string host;
 };
 
-// One process of the job.
-struct Process {
-  int32_t agent = -1;  // that speaks for it, in JobState::agents; -1: none, what is known is fresh
+// What is known of a process once, from its environment and segment.
+struct ProcessIdentity {
   std::string host;
-  int32_t pid = 0;
-  uint64_t start_time = 0;   // clock ticks since boot, as /proc/PID/stat has it; tells pid reuse
   int32_t global_rank = -1;  // -1: the environment gave none
   int32_t world_size = -1;
   int32_t local_rank = -1;
-  std::string command;
-  std::string gpu_sharing;   // "MIG", "MPS"; "": nothing says that its GPU is shared
   bool has_segment = false;  // false: the library is loaded but NCCL was never called
+#define PROCESS_TEXT(name) std::string name;
+#include "proto/facts.def"
+};
 
+// What its agent sees of a process from outside, and which calls it stands in.
+struct ProcessEvidence {
   Liveness liveness = Liveness::kUnknown;
-  int64_t silent_since_ns = 0;  // kSilent: its agent was heard last then
   int64_t ended_ns = 0;
   int32_t exit_code = -1;   // -1: not known
   int32_t exit_signal = 0;  // 0: none, or not known
@@ -119,6 +118,17 @@ struct Process {
   double cpu_seconds = 0;     // used so far
   uint64_t memory_bytes = 0;  // resident
   std::vector<BlockedCall> blocked;
+#define PROCESS_NUMBER(type, name) type name = 0;
+#define PROCESS_COUNT(name) uint64_t name = 0;
+#include "proto/facts.def"
+};
+
+// One process of the job.
+struct Process : ProcessIdentity, ProcessEvidence {
+  int32_t agent = -1;  // that speaks for it, in JobState::agents; -1: none, what is known is fresh
+  int32_t pid = 0;
+  uint64_t start_time = 0;      // clock ticks since boot, as /proc/PID/stat has it; tells pid reuse
+  int64_t silent_since_ns = 0;  // kSilent: its agent was heard last then
 
   std::vector<std::string> sites;  // lines that make calls: "/x/train.py:57 in train_epoch"
 
@@ -169,56 +179,37 @@ struct GraphLaunch {
   uint64_t records = 0;       // so many calls
 };
 
-// One rank of one communicator. There may be millions: see docs/decisions/diagnosis.md
-// before adding a field.
-struct Member {
-  Member() : concurrent_use(false), may_wait(false), is_over(false), has_graph_markers(false) {}
+// How far one rank of a communicator is: what its agent reports. There may be millions: see
+// docs/decisions/diagnosis.md before adding one.
+struct CommFacts {
+#define COMM_COUNT(type, name) type name = 0;
+#define COMM_SEEN(type, name) type name = 0;
+#define COMM_TIME(name) int64_t name##_ns = 0;
+#define COMM_WAIT(name) int64_t name##_ns = 0;
+#include "proto/facts.def"
+  int32_t device = -1;
+  uint32_t records_lost = 0;
+  MemberState state = MemberState::kInitializing;
+  uint8_t async_error = 0;         // last ncclResult_t that is an error
+  bool has_markers = false;        // started and finished are written by the GPU
+  bool has_graph_markers = false;  // the GPU says which call of a graph it has come to
+};
+
+// One rank of one communicator.
+struct Member : CommFacts {
+  Member() : concurrent_use(false), may_wait(false), is_over(false) {}
 
   // The position of the collective that it waits for, if it does, as its markers say.
   uint64_t Awaits() const { return awaited == 0 ? finished : awaited - 1; }
 
-  int32_t process = -1;  // index into JobState::processes
-  int32_t device = -1;
-  MemberState state = MemberState::kInitializing;
-  bool has_markers = false;  // started and finished are written by the GPU
-  bool concurrent_use : 1;   // calls of two threads overlapped
-  bool may_wait : 1;         // it waits, or only its process could tell
-  bool is_over : 1;          // it has left the communicator, so it can hang no more
-  bool has_graph_markers : 1;  // the GPU says which call of a graph it has come to
-  uint8_t async_error = 0;   // last ncclResult_t that is an error
-  uint32_t records_lost = 0;
-  int64_t init_entered_ns = 0;
-  int64_t state_since_ns = 0;
+  bool concurrent_use : 1;  // calls of two threads overlapped
+  bool may_wait : 1;        // it waits, or only its process could tell
+  bool is_over : 1;         // it has left the communicator, so it can hang no more
+  int32_t process = -1;     // index into JobState::processes
 
-  // Collectives. `entered` is the number of calls entered, so the position of
-  // the next one; the others count likewise.
-  uint64_t entered = 0;
-  uint64_t returned = 0;
-  uint64_t started = 0;   // the GPU has reached so many
-  uint64_t finished = 0;  // the GPU has finished so many
-  // 1 + the position of the collective that the host waits for, where that is a later one than
-  // the first unfinished; else 0. MPI has calls that may be open while others are made.
-  uint64_t awaited = 0;
-  // Sends and receives.
-  uint32_t p2p_entered = 0, p2p_returned = 0, p2p_started = 0, p2p_finished = 0;
-
-  // When the first collective that is not known to be finished was entered, or
-  // the one before it was seen to finish, whichever is later. 0: nothing is open.
-  int64_t waiting_since_ns = 0;
-  // The host itself stands inside a call on this communicator (or in the end of
-  // a group that holds one), since then. 0: it does not.
-  int64_t host_blocked_since_ns = 0;
-  // Without markers: the host stands in a wait for the GPU, and this
-  // communicator's last call was the last one it made before. 0: it does not.
-  int64_t host_waits_since_ns = 0;
-  // The host stands in a send or receive, or the GPU has begun one (or a group of
-  // them) and not finished it, since then. 0: neither.
-  int64_t p2p_waiting_since_ns = 0;
-
-  uint64_t signature = 0;              // over all collectives entered; 0: not known
-  LazyVector<Checkpoint> checkpoints;  // the newest, by position
-  LazyVector<CallRecord> records;      // the newest, by index; may start late or have gaps
-  LazyVector<PeerTraffic> traffic;     // of the records seen, by peer
+  LazyVector<Checkpoint> checkpoints;      // the newest, by position
+  LazyVector<CallRecord> records;          // the newest, by index; may start late or have gaps
+  LazyVector<PeerTraffic> traffic;         // of the records seen, by peer
   LazyVector<GraphLaunch> graph_launches;  // the newest, in order
 };
 

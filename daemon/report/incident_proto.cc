@@ -151,6 +151,12 @@ v1::Incident ToProto(const Incident& incident) {
   if (incident.confirmed_ns > 0) SetTime(incident.confirmed_ns, result.mutable_confirmed_at());
   if (incident.closed_ns > 0) SetTime(incident.closed_ns, result.mutable_closed_at());
   for (const Verdict& verdict : incident.verdicts) *result.add_verdicts() = ToProto(verdict);
+  for (const VersionInUse& version : incident.versions) {
+    v1::VersionInUse& added = *result.add_versions();
+    added.set_component(version.component);
+    added.set_version(Utf8(version.version));
+    added.set_ranks(RankList(version.ranks));
+  }
   return result;
 }
 

@@ -171,6 +171,25 @@ Facts FactsOf(const v1::Verdict& v) {
   return facts;
 }
 
+namespace {
+
+// "2.27.3"; where ranks differ: "2.26.2 (ranks 0-6), 2.27.3 (rank 7)".
+std::map<std::string, std::string> VersionsByComponent(const v1::Incident& incident) {
+  std::map<std::string, int> count;
+  for (const v1::VersionInUse& version : incident.versions()) ++count[version.component()];
+  std::map<std::string, std::string> all;
+  for (const v1::VersionInUse& version : incident.versions()) {
+    std::string& text = all[version.component()];
+    const bool one = version.ranks().find_first_of(",-") == std::string::npos;
+    absl::StrAppend(&text, text.empty() ? "" : ", ", version.version());
+    if (count[version.component()] == 1) continue;
+    absl::StrAppend(&text, one ? " (rank " : " (ranks ", version.ranks(), ")");
+  }
+  return all;
+}
+
+}  // namespace
+
 Facts FactsOf(const v1::Incident& incident) {
   Facts facts;
   Add("incident", incident.id(), &facts);
@@ -182,6 +201,9 @@ Facts FactsOf(const v1::Incident& incident) {
   Add("report", incident.report_path(), &facts);
   Add(incident.report_path().empty() ? "report" : "note", incident.report_note(), &facts);
   Add("rollcall", incident.rollcall_version(), &facts);
+  for (const auto& [component, versions] : VersionsByComponent(incident)) {
+    Add(component, versions, &facts);
+  }
   return facts;
 }
 

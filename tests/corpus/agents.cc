@@ -33,7 +33,7 @@ class Reader {
     p.size = size_;
     p.state = StateAt(t);
     p.init_entered_ns = Stamp(track_.init_entered, skew);
-    p.async_error = track_.error_at <= t ? static_cast<uint32_t>(track_.error) : 0;
+    p.async_error = static_cast<uint8_t>(track_.error_at <= t ? track_.error : 0);
     p.has_markers = sight_.markers;
     Count(t, whole, skew, &p);
     AddWaits(t, skew, line, &p);

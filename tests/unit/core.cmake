@@ -106,6 +106,10 @@ if(NOT ROLLCALL_SANITIZE STREQUAL "thread")
 endif()
 
 # README and docs against the programs and the sources.
+add_test(NAME includes
+  COMMAND ${Python3_EXECUTABLE} -m pytest -q -p no:cacheprovider
+          "${CMAKE_CURRENT_LIST_DIR}/includes_test.py")
+
 add_test(NAME docs
   COMMAND ${CMAKE_COMMAND} -E env "DOCS_TEST_ROLLCALL=$<TARGET_FILE:rollcall>"
           "DOCS_TEST_ROLLCALLD=$<TARGET_FILE:rollcalld>"

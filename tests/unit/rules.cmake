@@ -5,7 +5,7 @@ if(ROLLCALL_SANITIZE)  # what takes a second takes a minute then
   set(_seconds 300)
 endif()
 foreach(_test absence_rules mismatch_rules wait_rules job_model alignment diagnose sentences advice
-        incidents freshness post_mortem)
+        incidents freshness losses post_mortem)
   add_executable(${_test}_test "${CMAKE_CURRENT_LIST_DIR}/${_test}_test.cc")
   target_include_directories(${_test}_test PRIVATE "${CMAKE_CURRENT_LIST_DIR}")
   target_link_libraries(${_test}_test PRIVATE rollcall_diagnosis rollcall_sanitize GTest::gtest_main)

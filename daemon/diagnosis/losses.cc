@@ -1,0 +1,86 @@
+#include "daemon/diagnosis/losses.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "daemon/model/progress.h"
+#include "daemon/words/terms.h"
+
+namespace rollcall {
+namespace {
+
+struct Loss {
+  uint64_t ProcessEvidence::* count;
+  const char* words;
+};
+
+constexpr Loss kLosses[] = {
+    {&ProcessEvidence::lost_communicators,
+     "Rollcall had no room to record some communicators of "},
+    {&ProcessEvidence::unknown_comm_calls,
+     "Rollcall did not see the creation of some communicators of "},
+    {&ProcessEvidence::lost_threads, "Rollcall does not see in which calls some threads stand of "},
+    {&ProcessEvidence::lost_graph_calls,
+     "Rollcall cannot follow the launches of some CUDA graphs of "},
+};
+
+// Its process may be in the verdict's communicator without being seen there.
+bool MayBeUnseen(const JobState& job, const Verdict& verdict, const Culprit& culprit) {
+  const Process* process = ProcessOf(job, culprit.process);
+  if (process == nullptr) return false;
+  if (process->lost_communicators == 0 && process->unknown_comm_calls == 0) return false;
+  const auto comm = job.communicators.find(verdict.communicator);
+  if (comm == job.communicators.end()) return false;
+  const auto& members = comm->second.members;
+  return std::none_of(members.begin(), members.end(), [&](const auto& member) {
+    return member.second.process == culprit.process;
+  });
+}
+
+// What it lost makes a claim that it has not made a call, or does not wait, less sure.
+bool MayHaveCalled(const JobState& job, const Culprit& culprit) {
+  const Process* process = ProcessOf(job, culprit.process);
+  return process != nullptr && (process->lost_threads != 0 || process->lost_graph_calls != 0);
+}
+
+// Shown by the end of a process, its host or an error: that rests on no record of a call.
+bool RestsOnAnEnd(Cause cause) {
+  return cause == Cause::kRankDied || cause == Cause::kRankExited || cause == Cause::kHostLost ||
+         cause == Cause::kNcclError;
+}
+
+Certainty Most(const JobState& job, const Verdict& verdict) {
+  Certainty most = Certainty::kCertain;
+  if (IsContradiction(verdict.cause) || RestsOnAnEnd(verdict.cause)) return most;
+  for (const Culprit& culprit : verdict.culprits) {
+    if (MayBeUnseen(job, verdict, culprit)) return Certainty::kPossible;
+    if (MayHaveCalled(job, culprit)) most = Certainty::kLikely;
+  }
+  return most;
+}
+
+}  // namespace
+
+void AddLosses(const JobState& job, Verdict* verdict) {
+  for (const Loss& loss : kLosses) {
+    std::vector<int32_t> ranks;
+    const auto add = [&](int32_t process, int32_t rank) {
+      const Process* known = ProcessOf(job, process);
+      if (known != nullptr && known->*loss.count != 0) ranks.push_back(rank);
+    };
+    for (const Culprit& culprit : verdict->culprits) add(culprit.process, culprit.rank);
+    const size_t waiting =
+        std::min(verdict->waiting_processes.size(), verdict->waiting_ranks.size());
+    for (size_t i = 0; i < waiting; ++i) {
+      add(verdict->waiting_processes[i], verdict->waiting_ranks[i]);
+    }
+    if (ranks.empty()) continue;
+    verdict->missing_evidence.push_back(absl::StrCat(loss.words, RanksInWords(ranks)));
+  }
+  verdict->certainty = std::min(verdict->certainty, Most(job, *verdict));
+}
+
+}  // namespace rollcall

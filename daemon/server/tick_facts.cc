@@ -1,0 +1,187 @@
+#include "daemon/server/tick_facts.h"
+
+#include <algorithm>
+
+#include "daemon/model/shapes.h"
+#include "interpose/segment.h"
+#include "rollcall/v1/agent.pb.h"
+
+namespace rollcall {
+namespace {
+
+constexpr uint32_t kInProgress = 7;  // ncclInProgress: no error
+
+uint8_t ToError(uint32_t async_error) {
+  if (async_error == kInProgress) return 0;
+  return static_cast<uint8_t>(std::min<uint32_t>(async_error, UINT8_MAX));
+}
+
+MemberState ToMemberState(uint32_t state) {
+  switch (static_cast<segment::CommState>(state)) {
+    case segment::CommState::kInitializing:
+      return MemberState::kInitializing;
+    case segment::CommState::kFinalizing:
+      return MemberState::kFinalizing;
+    case segment::CommState::kFinalized:
+      return MemberState::kFinalized;
+    case segment::CommState::kDestroyed:
+      return MemberState::kDestroyed;
+    case segment::CommState::kAborted:
+      return MemberState::kAborted;
+    case segment::CommState::kRevoked:
+      return MemberState::kRevoked;
+    case segment::CommState::kFailed:
+      return MemberState::kFailed;
+    default:
+      return MemberState::kReady;
+  }
+}
+
+Liveness ToLiveness(v1::Evidence::Liveness liveness) {
+  switch (liveness) {
+    case v1::Evidence::ALIVE:
+      return Liveness::kAlive;
+    case v1::Evidence::EXITED:
+      return Liveness::kExited;
+    case v1::Evidence::DIED:
+      return Liveness::kDied;
+    case v1::Evidence::ENDED:
+      return Liveness::kEnded;
+    default:
+      return Liveness::kUnknown;
+  }
+}
+
+// Brings a host's time onto ours; 0 means "never" on both.
+int64_t Shift(int64_t time_ns, int64_t offset_ns) { return time_ns == 0 ? 0 : time_ns + offset_ns; }
+
+}  // namespace
+
+ProcessIdentity ToIdentity(const v1::Identity& update) {
+  ProcessIdentity identity;
+  identity.host = update.host();
+  identity.global_rank = update.global_rank();
+  identity.world_size = update.world_size();
+  identity.local_rank = update.local_rank();
+  identity.has_segment = update.has_segment();
+#define PROCESS_TEXT(name) identity.name = update.name();
+#include "proto/facts.def"
+  return identity;
+}
+
+ProcessEvidence ToEvidence(const v1::Evidence& update, int64_t offset_ns) {
+  ProcessEvidence evidence;
+  evidence.liveness = ToLiveness(update.liveness());
+  evidence.ended_ns = Shift(update.ended_ns(), offset_ns);
+  evidence.exit_code = update.exit_code();
+  evidence.exit_signal = update.exit_signal();
+  // Older agents have no word for an end of which they know no more.
+  if (evidence.liveness == Liveness::kDied && evidence.exit_code < 0 && evidence.exit_signal == 0) {
+    evidence.liveness = Liveness::kEnded;
+  }
+  evidence.error = update.error();
+  evidence.error_ns = Shift(update.error_ns(), offset_ns);
+  evidence.step = update.has_step() ? update.step() : -1;
+  evidence.phase = update.phase();
+  evidence.state = update.state().empty() ? '?' : update.state()[0];
+  evidence.cpu_moving = update.cpu_moving();
+  evidence.traced = update.traced();
+  evidence.wait_channel = update.wait_channel();
+  evidence.cpu_seconds = update.cpu_seconds();
+  evidence.memory_bytes = update.memory_bytes();
+#define PROCESS_NUMBER(type, name) evidence.name = update.name();
+#define PROCESS_COUNT(name) evidence.name = update.name();
+#include "proto/facts.def"
+  for (const v1::BlockedCall& call : update.blocked()) {
+    evidence.blocked.push_back({static_cast<uint32_t>(call.thread()), static_cast<Op>(call.op()),
+                                call.communicator(), Shift(call.since_ns(), offset_ns)});
+  }
+  return evidence;
+}
+
+namespace {
+
+// The number of rows that all columns have.
+int Rows(const v1::RecordBatch& batch) {
+  return std::min({batch.position_size(), batch.op_size(), batch.dtype_size(),
+                   batch.reduction_size(), batch.peer_size(), batch.count_size(),
+                   batch.entered_delta_ns_size(), batch.duration_ns_size(), batch.stream_size(),
+                   batch.caller_size(), batch.thread_size(), batch.group_size(),
+                   batch.result_size(), batch.flags_size()});
+}
+
+CallRecord ToRecord(const v1::RecordBatch& batch, int i, int64_t entered_ns) {
+  CallRecord record;
+  record.index = batch.first_index() + static_cast<uint64_t>(i);
+  record.position = batch.position(i);
+  record.args = {static_cast<Op>(batch.op(i)), static_cast<uint8_t>(batch.dtype(i)),
+                 static_cast<uint8_t>(batch.reduction(i)), batch.peer(i), batch.count(i)};
+  record.entered_ns = entered_ns;
+  record.returned_ns = batch.duration_ns(i) < 0 ? 0 : entered_ns + batch.duration_ns(i);
+  record.stream = batch.stream(i);
+  record.caller = batch.caller(i);
+  record.thread = batch.thread(i);
+  if (i < batch.shape_size()) record.args.shape = InternShape(batch.shape(i));
+  if (i < batch.site_size() && batch.site(i) <= segment::kSiteCapacity) {
+    record.site = static_cast<uint16_t>(batch.site(i));
+  }
+  record.group = static_cast<uint16_t>(batch.group(i));
+  record.result = static_cast<uint8_t>(batch.result(i));
+  record.captured = (batch.flags(i) & segment::kRecordCaptured) != 0;
+  record.replayed = (batch.flags(i) & segment::kRecordReplayed) != 0;
+  return record;
+}
+
+std::vector<CallRecord> ToRecords(const v1::RecordBatch& batch, int64_t offset_ns) {
+  std::vector<CallRecord> records;
+  int64_t entered_ns = offset_ns;
+  const int rows = Rows(batch);
+  records.reserve(static_cast<size_t>(rows));
+  for (int i = 0; i < rows; ++i) {
+    entered_ns += batch.entered_delta_ns(i);
+    records.push_back(ToRecord(batch, i, entered_ns));
+  }
+  return records;
+}
+
+}  // namespace
+
+CommProgress ToProgress(const v1::CommUpdate& update, int64_t offset_ns) {
+  CommProgress progress;
+#define COMM_COUNT(type, name) progress.name = static_cast<type>(update.name());
+#define COMM_SEEN(type, name) progress.name = static_cast<type>(update.name());
+#define COMM_TIME(name) progress.name##_ns = Shift(update.name##_ns(), offset_ns);
+#define COMM_WAIT(name) progress.name##_ns = Shift(update.name##_ns(), offset_ns);
+#include "proto/facts.def"
+  progress.index = update.index();
+  progress.id = update.id();
+  progress.parent = update.parent();
+  progress.name = update.name();
+  progress.rank = update.rank();
+  progress.size = update.size();
+  progress.device = update.device();
+  progress.split_pending = update.split_pending();
+  progress.state = ToMemberState(update.state());
+  progress.async_error = ToError(update.async_error());
+  progress.has_markers = update.has_markers();
+  progress.records_lost =
+      static_cast<uint32_t>(std::min<uint64_t>(update.records_lost(), UINT32_MAX));
+  const int checkpoints =
+      std::min(update.checkpoint_positions_size(), update.checkpoint_signatures_size());
+  for (int i = 0; i < checkpoints; ++i) {
+    progress.checkpoints.push_back(
+        {update.checkpoint_positions(i), update.checkpoint_signatures(i)});
+  }
+  progress.has_graph_markers = update.has_graph_markers();
+  for (const v1::GraphLaunch& launch : update.graph_launches()) {
+    progress.graph_launches.push_back(
+        {launch.graph(), launch.launch(), launch.first_record(), launch.records()});
+  }
+  for (const v1::GrownId& grown : update.grown()) {
+    progress.grown.push_back({grown.unique_id(), grown.id()});
+  }
+  progress.records = ToRecords(update.records(), offset_ns);
+  return progress;
+}
+
+}  // namespace rollcall
