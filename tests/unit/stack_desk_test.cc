@@ -1,4 +1,4 @@
-// The daemon asks agents for stacks: for incidents and for people.
+// Stacks are asked for, for incidents and for people, and what comes goes where it belongs.
 #include "daemon/server/stack_desk.h"
 
 #include <gtest/gtest.h>
@@ -10,7 +10,6 @@
 #include <set>
 #include <thread>
 
-#include "daemon/server/daemon.h"
 #include "daemon/server/incident_stacks.h"
 #include "daemon/server/job_diagnosis.h"
 #include "interpose/segment.h"
@@ -82,34 +81,8 @@ v1::Tick TickOfAFailure() {
 
 AgentName TheAgent() { return {"node", "node/1", 100'000'000, true}; }
 
-// Ticks arrive, but no stream is open through which the agent could be asked.
-TEST(StackDeskTest, AnIncidentSaysThatTheAgentOfAProcessCannotBeAsked) {
-  DaemonOptions options;
-  options.limits = LimitsFor(60'000'000'000);
-  options.log_incidents = false;
-  Daemon daemon(options);
-  ASSERT_TRUE(daemon.Start().ok());
-  const AgentName agent = TheAgent();
-  daemon.OnTick(agent, TickOfAFailure());
-  ASSERT_TRUE(Eventually([&] {
-    v1::Tick heard;
-    heard.set_now_ns(SteadyNs());
-    daemon.OnTick(agent, heard);
-    const auto incidents = daemon.GetIncidents("");
-    return !incidents.empty() && incidents[0].has_confirmed_at();
-  }));
-  const v1::Incident incident = daemon.GetIncidents("")[0];
-  ASSERT_EQ(incident.stacks_size(), 2);
-  for (const v1::ProcessStack& stack : incident.stacks()) {
-    EXPECT_EQ(stack.error(), kNotConnected);
-    EXPECT_EQ(stack.host(), "node");
-  }
-  EXPECT_EQ(incident.stacks(0).rank(), 1);
-  EXPECT_TRUE(incident.stacks(0).culprit());
-}
-
 // The parts of a daemon that ask for stacks, without the others; the test is the agent.
-class StackDeskPartsTest : public testing::Test {
+class StackDeskTest : public testing::Test {
  protected:
   void SetUp() override {
     char path[] = "/tmp/rollcall-desk-XXXXXX";
@@ -161,7 +134,7 @@ class StackDeskPartsTest : public testing::Test {
     return reply;
   }
 
-  const Limits limits_ = LimitsFor(60'000'000'000);
+  const Limits limits_;
   fs::path scratch_;
   Timeline timeline_;
   JobStore store_{"default"};
@@ -172,21 +145,34 @@ class StackDeskPartsTest : public testing::Test {
   std::function<bool(const v1::TakeStacks&)> send_ = [](const v1::TakeStacks&) { return true; };
 };
 
-TEST_F(StackDeskPartsTest, AReportWaitsForAnAgentThatWasAsked) {
+TEST_F(StackDeskTest, AReportWaitsForAnAgentThatWasAsked) {
   LookUntilConfirmed();
   incidents_->Publish();
   EXPECT_EQ(ReportsBegun(), 0u);
 }
 
-TEST_F(StackDeskPartsTest, AReportDoesNotWaitForAnAgentThatCannotBeAsked) {
+TEST_F(StackDeskTest, AReportDoesNotWaitForAnAgentThatCannotBeAsked) {
   send_ = [](const v1::TakeStacks&) { return false; };
   LookUntilConfirmed();
   incidents_->Publish();
   EXPECT_EQ(ReportsBegun(), 1u);
 }
 
+TEST_F(StackDeskTest, AnIncidentSaysThatTheAgentOfAProcessCannotBeAsked) {
+  send_ = [](const v1::TakeStacks&) { return false; };
+  LookUntilConfirmed();
+  const v1::Incident incident = incidents_->All("")[0];
+  ASSERT_EQ(incident.stacks_size(), 2);
+  for (const v1::ProcessStack& stack : incident.stacks()) {
+    EXPECT_EQ(stack.error(), kNotConnected);
+    EXPECT_EQ(stack.host(), "node");
+  }
+  EXPECT_EQ(incident.stacks(0).rank(), 1);
+  EXPECT_TRUE(incident.stacks(0).culprit());
+}
+
 // Whoever sends may come back with the answer at once: the desk holds no lock then, and no job's.
-TEST_F(StackDeskPartsTest, AnAgentMayAnswerWhileItIsAsked) {
+TEST_F(StackDeskTest, AnAgentMayAnswerWhileItIsAsked) {
   send_ = [this](const v1::TakeStacks& asked) {
     store_.Read("job", [](const JobState&) {});
     for (const v1::ProcessRef& process : asked.processes()) {
@@ -203,7 +189,7 @@ TEST_F(StackDeskPartsTest, AnAgentMayAnswerWhileItIsAsked) {
   EXPECT_EQ(ReportsBegun(), 1u);
 }
 
-TEST_F(StackDeskPartsTest, PeopleHearOnlyTheAgentThatWasAsked) {
+TEST_F(StackDeskTest, PeopleHearOnlyTheAgentThatWasAsked) {
   AgentName stranger = TheAgent();
   stranger.id = "from elsewhere";
   send_ = [&](const v1::TakeStacks& asked) {
@@ -229,7 +215,7 @@ TEST_F(StackDeskPartsTest, PeopleHearOnlyTheAgentThatWasAsked) {
   }
 }
 
-TEST_F(StackDeskPartsTest, PeopleHearThatAnAgentCannotBeAsked) {
+TEST_F(StackDeskTest, PeopleHearThatAnAgentCannotBeAsked) {
   send_ = [](const v1::TakeStacks&) { return false; };
   v1::TakeStacksRequest request;
   request.set_job("job");
@@ -246,7 +232,7 @@ TEST_F(StackDeskPartsTest, PeopleHearThatAnAgentCannotBeAsked) {
   EXPECT_EQ(stacks[1].rank(), 1);
 }
 
-TEST_F(StackDeskPartsTest, RequestsOfIncidentsAndOfPeopleShareOneCounter) {
+TEST_F(StackDeskTest, RequestsOfIncidentsAndOfPeopleShareOneCounter) {
   std::set<uint64_t> numbers;
   int sent = 0;
   send_ = [&](const v1::TakeStacks& asked) {
