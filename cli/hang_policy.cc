@@ -2,10 +2,11 @@
 
 #include <algorithm>
 
+#include "proto/durations.h"
+
 namespace rollcall {
 namespace {
 
-constexpr int64_t kSecond = 1'000'000'000;
 // Three ticks of an agent, and what a loaded machine adds.
 constexpr int64_t kFreshNs = kSecond;
 // For what needs no wait to be known: ranks that have gone, or contradict each other.

@@ -39,13 +39,13 @@
 #include "daemon/server/daemon.h"
 #include "daemon/server/loose_thread.h"
 #include "interpose/environment.h"
+#include "proto/durations.h"
 
 extern char** environ;
 
 namespace rollcall {
 namespace {
 
-constexpr int64_t kSecond = 1'000'000'000;
 constexpr int64_t kGrace = 5 * kSecond;  // from SIGTERM to SIGKILL
 // Segments of ranks that have ended take memory from the job that was started again: the daemon
 // knows by then what they hold.

@@ -16,6 +16,7 @@
 #include "daemon/server/address.h"
 #include "daemon/server/daemon.h"
 #include "daemon/server/descriptors.h"
+#include "proto/durations.h"
 
 namespace {
 
@@ -63,7 +64,7 @@ absl::Status FillOptions(const Flags& flags, rollcall::DaemonOptions* options) {
   if (flags.history == "none") options->history.clear();
   // Only what somebody asked for is worth not starting for.
   options->history_is_optional = flags.history.empty();
-  options->history_limits.keep_ns = int64_t{flags.history_days} * 86400 * 1'000'000'000;
+  options->history_limits.keep_ns = int64_t{flags.history_days} * 86400 * rollcall::kSecond;
   options->history_limits.keep_bytes = int64_t{flags.history_mib} << 20;
   for (const std::string& alert : flags.alerts) {
     const auto target = rollcall::ParseAlertTarget(alert);

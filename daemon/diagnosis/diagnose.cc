@@ -17,11 +17,11 @@
 #include "daemon/words/sentences.h"
 #include "daemon/words/terms.h"
 #include "daemon/words/terms.h"
+#include "proto/durations.h"
 
 namespace rollcall {
 namespace {
 
-constexpr int64_t kSecond = 1'000'000'000;
 // A hang of a large job holds up thousands of calls: enough are told.
 constexpr size_t kMostRoots = 64;
 constexpr size_t kMostConsequences = 16;

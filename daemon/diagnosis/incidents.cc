@@ -4,11 +4,11 @@
 
 #include "absl/strings/str_cat.h"
 #include "daemon/model/progress.h"
+#include "proto/durations.h"
 
 namespace rollcall {
 namespace {
 
-constexpr int64_t kSecond = 1'000'000'000;
 constexpr int64_t kPortionsApartNs = kSecond;
 // A verdict may be gone for one look only: an agent that reconnects, a snapshot
 // taken between two messages. An incident is not closed and reopened for that.

@@ -8,11 +8,10 @@
 #include "daemon/words/alignment.h"
 #include "daemon/words/terms.h"
 #include "proto/clean_text.h"
+#include "proto/durations.h"
 
 namespace rollcall {
 namespace {
-
-constexpr int64_t kSecond = 1'000'000'000;
 
 void SetTime(int64_t ns, google::protobuf::Timestamp* time) {
   time->set_seconds(ns / kSecond);

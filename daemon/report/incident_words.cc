@@ -8,11 +8,11 @@
 #include "absl/strings/str_join.h"
 #include "absl/time/time.h"
 #include "daemon/words/terms.h"
+#include "proto/durations.h"
 
 namespace rollcall {
 namespace {
 
-constexpr int64_t kSecond = 1'000'000'000;
 constexpr char kNoCommunicator[] = "0000000000000000";
 constexpr size_t kMostPlaces = 4;  // on one line
 

@@ -2,7 +2,10 @@
 // thread for each of thousands of streams would cost ten times as much.
 //
 // Knows nothing of jobs: what arrives goes to an AgentSink, and requests for
-// stacks go out by host.
+// stacks go out by the agent's id.
+//
+// Thread-safe. Its locks are taken last and keep a stream's writes in order, so they
+// are held while gRPC queues a write; the sink is called with none of them held.
 #pragma once
 
 #include <cstdint>

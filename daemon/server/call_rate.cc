@@ -4,7 +4,7 @@
 
 namespace rollcall {
 
-void CallRate::Note(int64_t now_ns, uint64_t calls, int32_t ranks) {
+void CallRate::Count(int64_t now_ns, uint64_t calls, int32_t ranks) {
   if (last_ns_ != 0 && now_ns > last_ns_) {
     // Ranks that are forgotten take their calls with them.
     const uint64_t made = calls > last_calls_ ? calls - last_calls_ : 0;
@@ -14,6 +14,34 @@ void CallRate::Note(int64_t now_ns, uint64_t calls, int32_t ranks) {
   }
   last_ns_ = now_ns;
   last_calls_ = calls;
+}
+
+bool CallRates::IsDue(const std::string& job, int64_t now_ns) const {
+  const absl::MutexLock lock(&mutex_);
+  const auto known = rates_.find(job);
+  return known == rates_.end() || known->second.IsDue(now_ns);
+}
+
+void CallRates::Count(const std::string& job, int64_t now_ns, uint64_t calls, int32_t ranks) {
+  const absl::MutexLock lock(&mutex_);
+  rates_[job].Count(now_ns, calls, ranks);
+}
+
+void CallRates::Forget(const std::string& job) {
+  const absl::MutexLock lock(&mutex_);
+  rates_.erase(job);
+}
+
+CallRate CallRates::Get(const std::string& job) const {
+  const absl::MutexLock lock(&mutex_);
+  const auto known = rates_.find(job);
+  return known == rates_.end() ? CallRate() : known->second;
+}
+
+double CallRates::Now(const std::string& job) const {
+  const absl::MutexLock lock(&mutex_);
+  const auto known = rates_.find(job);
+  return known == rates_.end() ? 0 : known->second.now();
 }
 
 }  // namespace rollcall

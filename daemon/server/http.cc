@@ -17,8 +17,9 @@
 #include "daemon/report/html.h"
 #include "daemon/server/address.h"
 #include "daemon/server/answer_cache.h"
-#include "daemon/server/daemon.h"
 #include "daemon/server/http_api.h"
+#include "daemon/server/query_source.h"
+#include "proto/durations.h"
 #include "proto/steady_clock.h"
 
 namespace rollcall {
@@ -35,7 +36,7 @@ constexpr char kOurHeader[] = "X-Rollcall";
 constexpr char kEvents[] = "/api/v1/events";
 constexpr int kMostActions = 4;  // at once; each holds a thread while agents answer
 constexpr int64_t kAnswersLeastNs = 300'000'000;
-constexpr int64_t kAnswersMostNs = 1'000'000'000;
+constexpr int64_t kAnswersMostNs = kSecond;
 
 constexpr char kNoPage[] =
     "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\"><title>Rollcall</title>"
@@ -137,8 +138,8 @@ void SetBody(std::shared_ptr<const std::string> body, const std::string& type,
 
 class HttpServer::Impl {
  public:
-  Impl(Daemon* daemon, std::string token)
-      : daemon_(daemon), token_(std::move(token)), answers_(kAnswersLeastNs, kAnswersMostNs) {
+  Impl(QuerySource* queries, std::string token)
+      : queries_(queries), token_(std::move(token)), answers_(kAnswersLeastNs, kAnswersMostNs) {
     server_.set_default_headers({{"X-Content-Type-Options", "nosniff"},
                                  {"Referrer-Policy", "no-referrer"},
                                  {"Cache-Control", "no-cache"}});
@@ -156,7 +157,7 @@ class HttpServer::Impl {
     server_.Get("/metrics", [this](const httplib::Request& request, httplib::Response& response) {
       const bool open =
           absl::StrContains(request.get_header_value("Accept"), "application/openmetrics-text");
-      response.set_content(daemon_->GetMetrics(open),
+      response.set_content(queries_->GetMetrics(open, counts()),
                            open ? "application/openmetrics-text; version=1.0.0; charset=utf-8"
                                 : "text/plain; version=0.0.4; charset=utf-8");
     });
@@ -183,7 +184,7 @@ class HttpServer::Impl {
     front_ = std::make_unique<HttpFront>(
         listener_, limits,
         [this](const std::string& request) { return server_.Answer(request); },
-        [this](const std::string& job) { return daemon_->Version(job); });
+        [this](const std::string& job) { return queries_->Version(job); });
     return front_->Start();
   }
   void Stop() {
@@ -244,7 +245,7 @@ class HttpServer::Impl {
         server_.Post(route.path,
                      [this, &route](const httplib::Request& request, httplib::Response& response) {
                        if (++actions_ > kMostActions) return RefuseAction(&response);
-                       const auto answer = route.answer(daemon_, ParametersOf(request));
+                       const auto answer = route.answer(queries_, ParametersOf(request));
                        --actions_;
                        if (!answer.ok()) return Refuse(answer.status(), &response);
                        SetBody(std::make_shared<std::string>(*answer), kJson, &response);
@@ -268,9 +269,9 @@ class HttpServer::Impl {
     const QueryParameters parameters = ParametersOf(request);
     std::string key = route.path;
     for (const auto& [name, value] : request.params) absl::StrAppend(&key, "\n", name, "=", value);
-    const auto answer = answers_.Get(key, daemon_->Version(parameters.Get(route.job_parameter)),
+    const auto answer = answers_.Get(key, queries_->Version(parameters.Get(route.job_parameter)),
                                      SteadyNs(),
-                                     [&] { return route.answer(daemon_, parameters); });
+                                     [&] { return route.answer(queries_, parameters); });
     if (!answer.ok()) return Refuse(answer.status(), response);
     const AnswerCache::Answer& made = *answer;
     response->set_header("ETag", made->etag);
@@ -298,7 +299,7 @@ class HttpServer::Impl {
   }
 
   void Report(const std::string& id, bool download, httplib::Response* response) {
-    const auto incident = daemon_->GetIncident(id);
+    const auto incident = queries_->GetIncident(id);
     if (!incident.ok()) return Refuse(incident.status(), response);
     response->set_header("Content-Security-Policy", ReportPolicy() + "; frame-ancestors 'none'");
     if (download) {
@@ -337,7 +338,7 @@ class HttpServer::Impl {
     });
   }
 
-  Daemon* const daemon_;
+  QuerySource* const queries_;
   const std::string token_;
   AnswerCache answers_;
   std::atomic<int> actions_{0};
@@ -346,8 +347,8 @@ class HttpServer::Impl {
   std::unique_ptr<HttpFront> front_;
 };
 
-HttpServer::HttpServer(Daemon* daemon, std::string token, int connections)
-    : impl_(std::make_unique<Impl>(daemon, std::move(token))), connections_(connections) {}
+HttpServer::HttpServer(QuerySource* queries, std::string token, int connections)
+    : impl_(std::make_unique<Impl>(queries, std::move(token))), connections_(connections) {}
 HttpServer::~HttpServer() { Stop(); }
 
 absl::Status HttpServer::Start(const std::string& address) {

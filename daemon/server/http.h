@@ -21,12 +21,12 @@
 
 namespace rollcall {
 
-class Daemon;
+class QuerySource;
 
 class HttpServer {
  public:
-  // `daemon` outlives this object. `token`: "" for none. `connections`: at most so many at once.
-  HttpServer(Daemon* daemon, std::string token, int connections);
+  // `queries` outlives this object. `token`: "" for none. `connections`: at most so many at once.
+  HttpServer(QuerySource* queries, std::string token, int connections);
   ~HttpServer();
   HttpServer(const HttpServer&) = delete;
   HttpServer& operator=(const HttpServer&) = delete;

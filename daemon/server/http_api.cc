@@ -6,7 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/time/time.h"
-#include "daemon/server/daemon.h"
+#include "daemon/server/query_source.h"
 
 namespace rollcall {
 namespace {
@@ -75,21 +75,21 @@ absl::Status SetPage(const QueryParameters& parameters, int* limit, int* offset)
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::string> Status(Daemon* daemon, const QueryParameters& parameters) {
-  return ToJson(daemon->GetStatus(parameters.Get("job")));
+absl::StatusOr<std::string> Status(QuerySource* queries, const QueryParameters& parameters) {
+  return ToJson(queries->GetStatus(parameters.Get("job"), true));
 }
 
-absl::StatusOr<std::string> Jobs(Daemon* daemon, const QueryParameters&) {
-  v1::StatusResponse status = daemon->GetStatus("");
+absl::StatusOr<std::string> Jobs(QuerySource* queries, const QueryParameters&) {
+  v1::StatusResponse status = queries->GetStatus("", true);
   for (v1::JobStatus& job : *status.mutable_jobs()) job.clear_communicators();
   return ToJson(status);
 }
 
-absl::StatusOr<std::string> Job(Daemon* daemon, const QueryParameters& parameters) {
-  return ToJson(daemon->GetJob(parameters.Get("job")));
+absl::StatusOr<std::string> Job(QuerySource* queries, const QueryParameters& parameters) {
+  return ToJson(queries->GetJob(parameters.Get("job")));
 }
 
-absl::StatusOr<std::string> Calls(Daemon* daemon, const QueryParameters& parameters) {
+absl::StatusOr<std::string> Calls(QuerySource* queries, const QueryParameters& parameters) {
   v1::CallsRequest request;
   request.set_job(parameters.Get("job"));
   absl::Status status = AddRanks(parameters, request.mutable_ranks());
@@ -97,10 +97,10 @@ absl::StatusOr<std::string> Calls(Daemon* daemon, const QueryParameters& paramet
   status.Update(limit.status());
   if (!status.ok()) return status;
   request.set_limit(*limit);
-  return ToJson(daemon->GetCalls(request));
+  return ToJson(queries->GetCalls(request));
 }
 
-absl::StatusOr<std::string> Processes(Daemon* daemon, const QueryParameters& parameters) {
+absl::StatusOr<std::string> Processes(QuerySource* queries, const QueryParameters& parameters) {
   v1::ProcessesRequest request;
   request.set_job(parameters.Get("job"));
   request.set_host(parameters.Get("host"));
@@ -110,10 +110,10 @@ absl::StatusOr<std::string> Processes(Daemon* daemon, const QueryParameters& par
   if (!status.ok()) return status;
   request.set_limit(limit);
   request.set_offset(offset);
-  return ToJson(daemon->ListProcesses(request));
+  return ToJson(queries->ListProcesses(request));
 }
 
-absl::StatusOr<std::string> Incidents(Daemon* daemon, const QueryParameters& parameters) {
+absl::StatusOr<std::string> Incidents(QuerySource* queries, const QueryParameters& parameters) {
   v1::ListIncidentsRequest request;
   request.set_job(parameters.Get("job"));
   request.set_host(parameters.Get("host"));
@@ -125,14 +125,14 @@ absl::StatusOr<std::string> Incidents(Daemon* daemon, const QueryParameters& par
   if (!status.ok()) return status;
   request.set_limit(limit);
   request.set_offset(offset);
-  return ToJson(daemon->ListIncidents(request));
+  return ToJson(queries->ListIncidents(request));
 }
 
-absl::StatusOr<std::string> OneIncident(Daemon* daemon, const QueryParameters& parameters) {
-  return ToJson(daemon->GetIncident(parameters.Get("id")));
+absl::StatusOr<std::string> OneIncident(QuerySource* queries, const QueryParameters& parameters) {
+  return ToJson(queries->GetIncident(parameters.Get("id")));
 }
 
-absl::StatusOr<std::string> Stacks(Daemon* daemon, const QueryParameters& parameters) {
+absl::StatusOr<std::string> Stacks(QuerySource* queries, const QueryParameters& parameters) {
   v1::TakeStacksRequest request;
   request.set_job(parameters.Get("job"));
   absl::Status status = AddRanks(parameters, request.mutable_ranks());
@@ -142,7 +142,7 @@ absl::StatusOr<std::string> Stacks(Daemon* daemon, const QueryParameters& parame
         absl::StrCat("name 1 to ", kMostStacksAtOnce, " ranks: ranks=0,3-5"));
   }
   if (!status.ok()) return status;
-  return ToJson(daemon->GetStacks(request));
+  return ToJson(queries->GetStacks(request));
 }
 
 }  // namespace

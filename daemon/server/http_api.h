@@ -10,7 +10,7 @@
 
 namespace rollcall {
 
-class Daemon;
+class QuerySource;
 
 // What came after the "?", in order; names may repeat.
 class QueryParameters {
@@ -29,7 +29,7 @@ class QueryParameters {
 
 struct ApiRoute {
   const char* path;
-  absl::StatusOr<std::string> (*answer)(Daemon* daemon, const QueryParameters& parameters);
+  absl::StatusOr<std::string> (*answer)(QuerySource* queries, const QueryParameters& parameters);
   // The parameter that names the job of which the answer tells; "": it tells of all.
   const char* job_parameter;
   bool changes_anything;  // asked for by POST

@@ -22,6 +22,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "daemon/server/http_request.h"
+#include "proto/durations.h"
 #include "proto/steady_clock.h"
 
 namespace rollcall {
@@ -31,7 +32,7 @@ constexpr int kBacklog = 1024;  // connections that nobody has accepted yet
 constexpr int kSweepMs = 200;
 constexpr int kEventsAtOnce = 64;
 constexpr size_t kReadAtOnce = 16 << 10;
-constexpr int64_t kMayGoNs = 1'000'000'000;     // a client that took nothing for so long makes room
+constexpr int64_t kMayGoNs = kSecond;           // a client that took nothing for so long makes room
 constexpr int64_t kSayAliveNs = 5'000'000'000;  // to viewers
 constexpr size_t kMostUnsentEvents = 64 << 10;  // bytes; a viewer that is so far behind is gone
 

@@ -7,7 +7,7 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <set>
+#include <map>
 #include <sstream>
 #include <utility>
 
@@ -65,6 +65,22 @@ void AddCommunicator(const std::string& job, const v1::CommunicatorStatus& comm,
              comm.waited_seconds());
 }
 
+void AddIncidents(const JobMetrics& job, Families* out) {
+  const std::string& name = job.status.name();
+  for (const auto& [cause, seconds] : job.incidents.hung_seconds) {
+    out->Counter("rollcall_job_hung_seconds_total", "Time in confirmed incidents",
+                 {{"job", name}, {"cause", cause}}, seconds);
+  }
+  for (const auto& [cause, count] : job.incidents.by_cause) {
+    out->Counter("rollcall_incidents_total", "Confirmed incidents since the daemon's start",
+                 {{"job", name}, {"cause", cause}}, count);
+  }
+  const std::string& open = job.incidents.open_cause;
+  if (open.empty()) return;
+  out->Gauge("rollcall_incident_open", "1 while the job has an incident of this cause and state",
+             {{"job", name}, {"cause", open}, {"state", job.status.state()}}, 1);
+}
+
 void AddJob(const JobMetrics& job, Families* out) {
   const v1::JobStatus& status = job.status;
   const Labels labels = {{"job", status.name()}};
@@ -91,20 +107,7 @@ void AddJob(const JobMetrics& job, Families* out) {
   out->Gauge("rollcall_job_longest_wait_seconds", "The longest wait in a call", labels, longest);
   out->Counter("rollcall_job_records_lost_total", "Call records overwritten before they were read",
                labels, static_cast<double>(job.records_lost));
-  for (const auto& [cause, seconds] : job.hung_seconds) {
-    out->Counter("rollcall_job_hung_seconds_total", "Time in confirmed incidents",
-                 {{"job", status.name()}, {"cause", cause}}, seconds);
-  }
-  std::set<std::string> causes;
-  for (const auto& [cause, count] : job.incidents_by_cause) {
-    causes.insert(cause);
-    out->Counter("rollcall_incidents_total", "Confirmed incidents since the daemon's start",
-                 {{"job", status.name()}, {"cause", cause}}, count);
-  }
-  if (!job.open_cause.empty()) {
-    out->Gauge("rollcall_incident_open", "1 while the job has an incident of this cause and state",
-               {{"job", status.name()}, {"cause", job.open_cause}, {"state", status.state()}}, 1);
-  }
+  AddIncidents(job, out);
   for (const v1::CommunicatorStatus& comm : status.communicators()) {
     AddCommunicator(status.name(), comm, out);
   }
@@ -128,8 +131,7 @@ double CpuSeconds() {
   return seconds(usage.ru_utime) + seconds(usage.ru_stime);
 }
 
-// What leaves the daemon: whether it does, what waits and what was lost.
-void AddDelivery(const MetricsSnapshot& snapshot, Families* out) {
+void AddDelivery(const DeliveryCounts& counts, Families* out) {
   const auto count = [out](const char* name, const char* help, uint64_t value) {
     out->Counter(name, help, {}, static_cast<double>(value));
   };
@@ -137,22 +139,27 @@ void AddDelivery(const MetricsSnapshot& snapshot, Families* out) {
     out->Gauge(name, help, {}, static_cast<double>(value));
   };
   count("rollcall_reports_written_total", "Reports written or brought up to date",
-        snapshot.reports.written);
+        counts.reports.written);
   count("rollcall_report_errors_total", "Times that a report could not be written",
-        snapshot.reports.failed);
-  count("rollcall_reports_lost_total", "Reports given up", snapshot.reports.lost);
-  now("rollcall_reports_waiting", "Reports that wait to be written", snapshot.reports.waiting);
+        counts.reports.failed);
+  count("rollcall_reports_lost_total", "Reports given up", counts.reports.lost);
+  now("rollcall_reports_waiting", "Reports that wait to be written", counts.reports.waiting);
   count("rollcall_history_errors_total", "Times that the history could not be written",
-        snapshot.history.failed);
+        counts.history.failed);
   count("rollcall_history_lost_total", "Incidents that the history will never have",
-        snapshot.history.lost);
-  now("rollcall_history_waiting", "Incidents that wait to be saved", snapshot.history.waiting);
-  count("rollcall_alerts_sent_total", "Alerts delivered", snapshot.alerts_sent);
-  count("rollcall_alert_errors_total", "Alerts given up or dropped", snapshot.alerts_failed);
-  now("rollcall_alerts_waiting", "Alerts that wait to be delivered", snapshot.alerts_waiting);
-  now("rollcall_http_connections", "Connections to the page", snapshot.http.connections);
-  count("rollcall_http_dropped_total", "Connections to the page that were closed to make room, or "
-        "were too slow", snapshot.http.dropped);
+        counts.history.lost);
+  now("rollcall_history_waiting", "Incidents that wait to be saved", counts.history.waiting);
+  count("rollcall_alerts_sent_total", "Alerts delivered", counts.alerts_sent);
+  count("rollcall_alert_errors_total", "Alerts given up or dropped", counts.alerts_failed);
+  now("rollcall_alerts_waiting", "Alerts that wait to be delivered", counts.alerts_waiting);
+}
+
+void AddHttp(const HttpFront::Counts& counts, Families* out) {
+  out->Gauge("rollcall_http_connections", "Connections to the page", {},
+             static_cast<double>(counts.connections));
+  out->Counter("rollcall_http_dropped_total",
+               "Connections to the page that were closed to make room, or were too slow", {},
+               static_cast<double>(counts.dropped));
 }
 
 void AddDaemon(const MetricsSnapshot& snapshot, Families* out) {
@@ -160,12 +167,13 @@ void AddDaemon(const MetricsSnapshot& snapshot, Families* out) {
   out->Gauge("rollcall_agents_connected", "Agents that are connected", {}, snapshot.agents);
   out->Counter("rollcall_agent_dropped_ticks_total",
                "Ticks that agents could not send, for the daemon was out of reach", {},
-               static_cast<double>(snapshot.dropped_agent_ticks));
+               static_cast<double>(snapshot.daemon.dropped_agent_ticks));
   out->Counter("rollcall_daemon_ticks_total", "Looks at all jobs", {},
-               static_cast<double>(snapshot.ticks));
+               static_cast<double>(snapshot.daemon.ticks));
   out->Counter("rollcall_daemon_tick_seconds_total", "Time that they took", {},
-               snapshot.tick_seconds);
-  AddDelivery(snapshot, out);
+               snapshot.daemon.tick_seconds);
+  AddDelivery(snapshot.deliveries, out);
+  AddHttp(snapshot.http, out);
   out->Gauge("process_resident_memory_bytes", "Memory of the daemon", {}, ResidentBytes());
   out->Counter("process_cpu_seconds_total", "CPU time of the daemon", {}, CpuSeconds());
 }

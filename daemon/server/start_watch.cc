@@ -4,12 +4,13 @@
 
 #include "absl/strings/match.h"
 #include "daemon/diagnosis/rules/rules.h"
+#include "proto/durations.h"
 #include "rollcall/v1/incident.pb.h"
 
 namespace rollcall {
 namespace {
 
-constexpr int64_t kPortionsApartNs = 1'000'000'000;
+constexpr int64_t kPortionsApartNs = kSecond;
 
 bool IsRank(const Process& process) {
   return process.global_rank >= 0 && process.liveness == Liveness::kAlive;

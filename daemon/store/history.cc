@@ -14,11 +14,11 @@
 
 #include "absl/time/clock.h"
 #include "daemon/store/sql.h"
+#include "proto/durations.h"
 
 namespace rollcall {
 namespace {
 
-constexpr int64_t kSecond = 1'000'000'000;
 constexpr int kSchema = 1;
 constexpr int kMaxRepeated = 20;
 constexpr int kBusyMs = 2000;

@@ -5,13 +5,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "proto/durations.h"
 
 namespace rollcall {
-namespace {
-
-constexpr int64_t kSecond = 1'000'000'000;
-
-}  // namespace
 
 std::string RankList(std::vector<int32_t> ranks) {
   std::sort(ranks.begin(), ranks.end());

@@ -70,7 +70,7 @@ gtest_discover_tests(library_room_test)
 set(_core_tests call_sites library library_calls library_ends library_graphs library_late library_process library_signal_stacks library_stack_room torch_shapes segment_reader tick_clock comm_update job_store
                 segment_owner wait_floor spare_threads agent agent_info
                 collector agent_service daemon daemon_clock timeline http history alerts metrics views
-                clean_text history_keeper http_front incident_list report_queue)
+                clean_text history_keeper http_front incident_list report_queue stack_desk)
 foreach(_test IN LISTS _core_tests)
   add_executable(${_test}_test "${CMAKE_CURRENT_LIST_DIR}/${_test}_test.cc")
   target_include_directories(${_test}_test PRIVATE "${CMAKE_CURRENT_LIST_DIR}" "${ROLLCALL_ROOT}")

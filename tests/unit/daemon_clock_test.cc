@@ -179,7 +179,7 @@ TEST_F(DaemonClockTest, AClockThatWasSetForwardMakesNoWaitLonger) {
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
   }
   EXPECT_TRUE(daemon_->GetIncidents("").empty());
-  const v1::StatusResponse status = daemon_->GetStatus("");
+  const v1::StatusResponse status = daemon_->queries().GetStatus("", true);
   EXPECT_LT(status.jobs(0).communicators(0).waited_seconds(), 30);
   EXPECT_NEAR(static_cast<double>(status.now().seconds()), static_cast<double>(WallSeconds()), 5);
 }
@@ -206,7 +206,7 @@ TEST_F(DaemonClockTest, AJobWithALongNameIsFoundAndToldByThatName) {
   ASSERT_TRUE(Confirms());
   ASSERT_EQ(daemon_->GetIncidents(name).size(), 1u);
   EXPECT_EQ(daemon_->GetIncidents(name)[0].job(), name);
-  EXPECT_EQ(daemon_->GetStatus(name).jobs_size(), 1);
+  EXPECT_EQ(daemon_->queries().GetStatus(name, true).jobs_size(), 1);
   EXPECT_TRUE(Eventually([&] {
     const std::string folder = daemon_->GetIncidents(name)[0].report_path();
     return !folder.empty() && fs::exists(folder + "/incident.json");

@@ -92,8 +92,8 @@ TEST_F(DaemonTest, AnAgentInTheSameProcessIsHeard) {
   ASSERT_TRUE(daemon.Start().ok());
   Agent agent(AgentFor(folder), daemon.InProcessChannel());
   agent.Start();
-  EXPECT_TRUE(Eventually([&] { return daemon.GetStatus("").jobs_size() == 1; }));
-  EXPECT_EQ(daemon.GetStatus("").jobs(0).communicators(0).members(), 3);
+  EXPECT_TRUE(Eventually([&] { return daemon.queries().GetStatus("", true).jobs_size() == 1; }));
+  EXPECT_EQ(daemon.queries().GetStatus("", true).jobs(0).communicators(0).members(), 3);
   agent.Stop();
   daemon.Stop();
 }
@@ -126,13 +126,13 @@ TEST_F(DaemonTest, ADaemonThatIsStartedAnewKnowsAllAgain) {
   const int port = daemon->grpc_port();
   Agent agent(AgentFor(folder), Dial(port));
   agent.Start();
-  ASSERT_TRUE(Eventually([&] { return daemon->GetStatus("").jobs_size() == 1; }));
+  ASSERT_TRUE(Eventually([&] { return daemon->queries().GetStatus("", true).jobs_size() == 1; }));
   daemon->Stop();
   options.listen = absl::StrCat("127.0.0.1:", port);
   daemon = std::make_unique<Daemon>(options);
   ASSERT_TRUE(daemon->Start().ok());
-  ASSERT_TRUE(Eventually([&] { return daemon->GetStatus("").jobs_size() == 1; }));
-  EXPECT_EQ(daemon->GetStatus("").jobs(0).communicators(0).position_max(), 3);
+  ASSERT_TRUE(Eventually([&] { return daemon->queries().GetStatus("", true).jobs_size() == 1; }));
+  EXPECT_EQ(daemon->queries().GetStatus("", true).jobs(0).communicators(0).position_max(), 3);
   agent.Stop();
 }
 
@@ -147,10 +147,10 @@ TEST_F(DaemonTest, TwoAgentsMakeOneJob) {
     agents.back()->Start();
   }
   EXPECT_TRUE(Eventually([&] {
-    const v1::StatusResponse status = daemon.GetStatus("");
+    const v1::StatusResponse status = daemon.queries().GetStatus("", true);
     return status.jobs_size() == 1 && status.jobs(0).hosts_size() == 2;
   }));
-  EXPECT_EQ(daemon.GetStatus("").agents(), 2);
+  EXPECT_EQ(daemon.queries().GetStatus("", true).agents(), 2);
 }
 
 TEST_F(DaemonTest, ATakenPortIsSaid) {
@@ -194,7 +194,7 @@ TEST_F(DaemonTest, AnAgentMayBeThereBeforeItsDaemon) {
   agent.Start();
   daemon = std::make_unique<Daemon>(options);
   ASSERT_TRUE(daemon->Start().ok());
-  EXPECT_TRUE(Eventually([&] { return daemon->GetStatus("").jobs_size() == 1; }));
+  EXPECT_TRUE(Eventually([&] { return daemon->queries().GetStatus("", true).jobs_size() == 1; }));
   agent.Stop();
 }
 
@@ -207,12 +207,12 @@ TEST_F(DaemonTest, AnAgentThatIsStartedAnewAddsNothingTwice) {
     Agent agent(AgentFor(folder), daemon.InProcessChannel());
     agent.Start();
     ASSERT_TRUE(Eventually([&] {
-      return daemon.GetStatus("").agents() == 1 && !daemon.GetIncidents("").empty();
+      return daemon.queries().GetStatus("", true).agents() == 1 && !daemon.GetIncidents("").empty();
     }));
     agent.Stop();
-    ASSERT_TRUE(Eventually([&] { return daemon.GetStatus("").agents() == 0; }));
+    ASSERT_TRUE(Eventually([&] { return daemon.queries().GetStatus("", true).agents() == 0; }));
   }
-  EXPECT_EQ(daemon.GetStatus("").jobs(0).processes(), 1);
+  EXPECT_EQ(daemon.queries().GetStatus("", true).jobs(0).processes(), 1);
   EXPECT_EQ(daemon.GetIncidents("").size(), 1u);
 }
 
@@ -225,7 +225,7 @@ TEST_F(DaemonTest, AnAgentThatStopsHasToldAllItKnew) {
   agent.Start();
   agent.Stop();
   daemon.Stop();
-  EXPECT_EQ(daemon.GetStatus("").jobs_size(), 1);
+  EXPECT_EQ(daemon.queries().GetStatus("", true).jobs_size(), 1);
   EXPECT_EQ(daemon.GetIncidents("").size(), 1u);
 }
 

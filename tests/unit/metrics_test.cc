@@ -24,10 +24,10 @@ MetricsSnapshot Snapshot(int jobs = 1, int communicators = 1) {
     job.status.set_name("train-" + std::to_string(i));
     job.status.set_state("hung");
     job.status.set_ranks(64);
-    job.incidents_by_cause["missing_rank"] = 2;
-    job.hung_seconds["missing_rank"] = 31.5;
+    job.incidents.by_cause["missing_rank"] = 2;
+    job.incidents.hung_seconds["missing_rank"] = 31.5;
     job.records_lost = 7;
-    job.open_cause = "missing_rank";
+    job.incidents.open_cause = "missing_rank";
     for (int c = 0; c < communicators; ++c) {
       v1::CommunicatorStatus* comm = job.status.add_communicators();
       comm->set_name("tp");
@@ -54,9 +54,9 @@ TEST(MetricsTest, TellOfJobsIncidentsAndTheDaemon) {
 
 TEST(MetricsTest, TellWhatWaitsAndWhatWasLost) {
   MetricsSnapshot snapshot = Snapshot();
-  snapshot.reports = {5, 4, 1, 2};
-  snapshot.history = {3, 1, 6};
-  snapshot.alerts_waiting = 7;
+  snapshot.deliveries.reports = {5, 4, 1, 2};
+  snapshot.deliveries.history = {3, 1, 6};
+  snapshot.deliveries.alerts_waiting = 7;
   snapshot.http = {200, 12};
   const std::string text = MetricsText(snapshot, false);
   for (const char* line :

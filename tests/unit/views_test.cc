@@ -170,14 +170,14 @@ TEST(JobStatusTest, KeepsTheCommunicatorsThatWaitWhereThereAreMany) {
 TEST(CallRateTest, IsOfAnAverageRank) {
   CallRate rate;
   EXPECT_TRUE(rate.IsDue(At(0)));
-  rate.Note(At(0), 1000, 4);
+  rate.Count(At(0), 1000, 4);
   EXPECT_EQ(rate.now(), 0);
   EXPECT_FALSE(rate.IsDue(At(1)));
-  rate.Note(At(2), 1800, 4);
+  rate.Count(At(2), 1800, 4);
   EXPECT_DOUBLE_EQ(rate.now(), 100);
-  rate.Note(At(4), 900, 4);  // a rank was forgotten, with its calls
+  rate.Count(At(4), 900, 4);  // a rank was forgotten, with its calls
   EXPECT_EQ(rate.now(), 0);
-  for (int i = 0; i < 1000; ++i) rate.Note(At(6 + 2 * i), 1000, 4);
+  for (int i = 0; i < 1000; ++i) rate.Count(At(6 + 2 * i), 1000, 4);
   EXPECT_EQ(rate.history().size(), CallRate::kKept);
 }
 

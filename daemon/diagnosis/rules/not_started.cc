@@ -10,12 +10,12 @@
 #include "daemon/model/progress.h"
 #include "daemon/words/evidence.h"
 #include "daemon/words/terms.h"
+#include "proto/durations.h"
 
 namespace rollcall {
 namespace {
 
 constexpr int32_t kMostUnseen = 64;
-constexpr int64_t kSecond = 1'000'000'000;
 constexpr int64_t kLongestPauseNs = 5 * kSecond;  // between two rounds of looks
 constexpr int64_t kOnTheWayNs = 3 * kSecond;      // a sample, from being due to being here
 

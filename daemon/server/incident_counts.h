@@ -1,0 +1,27 @@
+// What is counted of incidents and of what was told of them, for metrics. Plain values.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+
+#include "daemon/server/history_keeper.h"
+#include "daemon/server/report_queue.h"
+
+namespace rollcall {
+
+// Of one job, since the daemon's start.
+struct IncidentCounts {
+  std::map<std::string, int> by_cause;         // confirmed ones
+  std::map<std::string, double> hung_seconds;  // in confirmed ones, by cause
+  std::string open_cause;                      // of the live one; "": there is none
+};
+
+// What leaves the daemon: whether it does, what waits and what was lost.
+struct DeliveryCounts {
+  ReportQueue::Counts reports;
+  HistoryKeeper::Counts history;
+  uint64_t alerts_sent = 0, alerts_failed = 0, alerts_waiting = 0;
+};
+
+}  // namespace rollcall
