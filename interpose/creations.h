@@ -7,7 +7,7 @@
 namespace rollcall {
 
 // A communicator of this base id is created as `rank`.
-void NoteCreation(uint64_t base_id, int32_t rank);
+void CountCreation(uint64_t base_id, int32_t rank);
 
 // How many this process has created: one unique id can serve several times where NCCL_COMM_ID is
 // set.

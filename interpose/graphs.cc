@@ -5,7 +5,7 @@
 #include <errno.h>
 #include <sys/mman.h>
 
-#include "interpose/call_sites.h"
+#include "interpose/recorder.h"
 
 namespace rollcall {
 
@@ -34,8 +34,6 @@ std::atomic<uint32_t> handles_known{0};  // 0: no look-up has to be made
 std::atomic<uint32_t> last_number{0};
 
 }  // namespace
-
-std::atomic<uint32_t> captures_open{0};
 
 struct CallGraph {
   std::atomic<uint32_t> owners;  // handles, and captures under way
@@ -123,10 +121,10 @@ void Remove(uintptr_t key) {
   Release(graph);
 }
 
-uintptr_t KeyOf(const void* handle) { return reinterpret_cast<uintptr_t>(handle); }
+uintptr_t HandleKey(const void* handle) { return reinterpret_cast<uintptr_t>(handle); }
 
 // Captures' ids are small numbers, handles are addresses.
-uintptr_t KeyOfCapture(uint64_t capture) {
+uintptr_t CaptureKey(uint64_t capture) {
   return static_cast<uintptr_t>(segment::Mix(segment::kSignatureSeed, capture) | 3);
 }
 
@@ -137,24 +135,24 @@ void CountLost() {
 
 // `graph` becomes known by one more handle.
 void Share(CallGraph* graph, const void* handle) {
-  Remove(KeyOf(handle));  // whoever had the address before is gone
+  Remove(HandleKey(handle));  // whoever had the address before is gone
   graph->owners.fetch_add(1);
-  if (Insert(KeyOf(handle), graph)) return;
+  if (Insert(HandleKey(handle), graph)) return;
   CountLost();
   Release(graph);
 }
 
 bool IsStillThere(const CapturedCall& call) {
   return call.comm->handle.load(std::memory_order_relaxed) != nullptr &&
-         GenerationOf(call.comm) == call.generation;
+         Generation(call.comm) == call.generation;
 }
 
 bool IsStillThere(const GraphPart& part) {
   return part.comm->handle.load(std::memory_order_relaxed) != nullptr &&
-         GenerationOf(part.comm) == part.generation;
+         Generation(part.comm) == part.generation;
 }
 
-GraphPart* PartOf(CallGraph* graph, const LocalComm* comm) {
+GraphPart* FindPart(CallGraph* graph, const LocalComm* comm) {
   for (uint32_t i = 0; i < graph->parts_used; ++i) {
     if (graph->parts[i].comm == comm) return &graph->parts[i];
   }
@@ -162,7 +160,7 @@ GraphPart* PartOf(CallGraph* graph, const LocalComm* comm) {
 }
 
 void CountInPart(CallGraph* graph, const CapturedCall& call, const void* stream) {
-  GraphPart* part = PartOf(graph, call.comm);
+  GraphPart* part = FindPart(graph, call.comm);
   if (part == nullptr) {
     if (graph->parts_used == kGraphParts) return;
     part = &graph->parts[graph->parts_used++];
@@ -237,7 +235,7 @@ void Replay(const ThreadState* thread, const CapturedCall& call, uint16_t group,
   Raise(&entry->p2p_returned, Get(entry->p2p_entered));
 }
 
-void NoteLaunch(const GraphPart& part, const LaunchedPart& before, const CallGraph* graph) {
+void RecordLaunch(const GraphPart& part, const LaunchedPart& before, const CallGraph* graph) {
   segment::CommEntry* entry = part.comm->entry;
   const uint64_t launches = Get(entry->graph_launches);
   segment::GraphLaunch* note = &entry->graph_launch[launches % segment::kGraphLaunches];
@@ -267,7 +265,7 @@ void StampReplayed(const GraphPart& part, const LaunchedPart& before, uint64_t n
   Raise(&entry->p2p_returned, Get(entry->p2p_entered));
 }
 
-uint32_t MarkerLaneOf(const CallGraph* graph) { return graph->number % segment::kGraphLanes; }
+uint32_t GraphLaneNumber(const CallGraph* graph) { return graph->number % segment::kGraphLanes; }
 
 // Each of its calls in the graph has markers.
 bool HoldsMarkers(const GraphPart& part) {
@@ -278,12 +276,12 @@ bool HoldsMarkers(const GraphPart& part) {
 
 void CaptureBegan() { captures_open.fetch_add(1, std::memory_order_release); }
 
-CallGraph* GraphOfCapture(uint64_t capture) {
+CallGraph* CaptureGraph(uint64_t capture) {
   if (capture == kUnknownCapture) {
     CountLost();
     return nullptr;
   }
-  const uintptr_t key = KeyOfCapture(capture);
+  const uintptr_t key = CaptureKey(capture);
   Slot* slot = FindSlot(key);
   if (slot != nullptr) return slot->graph.load(std::memory_order_acquire);
   CallGraph* graph = NewGraph();
@@ -297,7 +295,7 @@ void CaptureEnded(uint64_t capture, const void* handle) {
   uint32_t open = captures_open.load(std::memory_order_relaxed);
   while (open > 0 && !captures_open.compare_exchange_weak(open, open - 1)) {
   }
-  const uintptr_t key = KeyOfCapture(capture);
+  const uintptr_t key = CaptureKey(capture);
   Slot* slot = FindSlot(key);
   if (slot == nullptr) return;
   CallGraph* graph = slot->graph.load(std::memory_order_acquire);
@@ -306,7 +304,7 @@ void CaptureEnded(uint64_t capture, const void* handle) {
 }
 
 CallGraph* FindGraph(const void* handle) {
-  Slot* slot = FindSlot(KeyOf(handle));
+  Slot* slot = FindSlot(HandleKey(handle));
   return slot == nullptr ? nullptr : slot->graph.load(std::memory_order_acquire);
 }
 
@@ -315,7 +313,7 @@ void GraphCopied(const void* from, const void* to) {
   if (graph != nullptr) {
     Share(graph, to);
   } else {
-    Remove(KeyOf(to));  // it held calls until it was updated
+    Remove(HandleKey(to));  // it held calls until it was updated
   }
 }
 
@@ -334,17 +332,17 @@ void GraphJoined(const void* handle, const void* child) {
   ForEachCall(calls, [graph](const CapturedCall& call) { Append(graph, call, nullptr); });
 }
 
-void GraphForgotten(const void* handle) { Remove(KeyOf(handle)); }
+void GraphForgotten(const void* handle) { Remove(HandleKey(handle)); }
 
-const LocalComm* FirstCommOf(const CallGraph* graph) {
+const LocalComm* FirstComm(const CallGraph* graph) {
   return graph->parts_used == 0 ? nullptr : graph->parts[0].comm;
 }
 
-uint32_t CallsOf(const CallGraph* graph) { return graph->calls.load(std::memory_order_acquire); }
+uint32_t CallCount(const CallGraph* graph) { return graph->calls.load(std::memory_order_acquire); }
 
 CapturedRecord BeginCaptured(ThreadState* thread, LocalComm* comm, const CallInfo& info,
                              const void* caller, uint64_t capture) {
-  CallGraph* graph = GraphOfCapture(capture);
+  CallGraph* graph = CaptureGraph(capture);
   const uint64_t now = Now();
   const uint16_t group = thread->group_depth > 0 ? thread->group_number : uint16_t{0};
   const RecordOrigin origin = {thread->thread_id, group, thread->next_shape,
@@ -356,7 +354,7 @@ CapturedRecord BeginCaptured(ThreadState* thread, LocalComm* comm, const CallInf
   FillRecord(record, index, Get(entry->entered), info, origin, now);
   entry->last_entered.store(now, std::memory_order_relaxed);
   Raise(&entry->recorded, index + 1);
-  const CapturedCall call = {comm,      GenerationOf(comm), info.count,     origin.caller,
+  const CapturedCall call = {comm,      Generation(comm), info.count,     origin.caller,
                              info.peer, group,              info.op,        info.dtype,
                              info.reduction, origin.shape};
   if (graph == nullptr || !Append(graph, call, info.stream)) return {record, nullptr};
@@ -368,7 +366,7 @@ void EndCaptured(const ThreadState* thread, LocalComm* comm, const CallInfo& inf
                  const CapturedRecord& captured, ncclResult_t result) {
   captured.record->result.store(static_cast<uint8_t>(result), std::memory_order_relaxed);
   if (IsError(result) && captured.graph != nullptr) {
-    DropCalls(captured.graph, CallsOf(captured.graph) - 1);
+    DropCalls(captured.graph, CallCount(captured.graph) - 1);
   }
   if (!IsError(result) && thread->group_depth > 0) return;  // it is captured when the group ends
   captured.record->returned.store(Now(), std::memory_order_release);
@@ -377,11 +375,11 @@ void EndCaptured(const ThreadState* thread, LocalComm* comm, const CallInfo& inf
 }
 
 void DropCalls(CallGraph* graph, uint32_t calls) {
-  const uint32_t now = CallsOf(graph);
+  const uint32_t now = CallCount(graph);
   uint32_t index = 0;
   ForEachCall(graph, [&](const CapturedCall& call) {
     if (index++ < calls) return;
-    GraphPart* part = PartOf(graph, call.comm);
+    GraphPart* part = FindPart(graph, call.comm);
     if (part != nullptr) --(KindOf(call.op) == CallKind::kP2p ? part->p2p : part->collectives);
   });
   if (calls >= now) return;
@@ -391,7 +389,7 @@ void DropCalls(CallGraph* graph, uint32_t calls) {
 }
 
 void MarkCaptured(LocalComm* comm, void* stream, CallGraph* graph, MarkerPoint point) {
-  GraphPart* part = PartOf(graph, comm);
+  GraphPart* part = FindPart(graph, comm);
   const bool wanted = recorder.options.graph_markers && HasMarkers(comm) && !comm->non_blocking;
   if (part == nullptr || !wanted) return;
   const bool started = point == MarkerPoint::kStarted;
@@ -403,7 +401,7 @@ void MarkCaptured(LocalComm* comm, void* stream, CallGraph* graph, MarkerPoint p
   };
   const uint64_t reached = word(part->collectives, &part->marked_collectives);
   const uint64_t p2p_reached = word(part->p2p, &part->marked_p2p);
-  PlaceGraphMarker(comm, stream, MarkerLaneOf(graph), reached, p2p_reached);
+  PlaceGraphMarker(comm, stream, GraphLaneNumber(graph), reached, p2p_reached);
 }
 
 void BeginLaunch(ThreadState* thread, CallGraph* graph, void* stream, Launched* launched) {
@@ -418,16 +416,16 @@ void BeginLaunch(ThreadState* thread, CallGraph* graph, void* stream, Launched* 
   Groups groups(thread);
   ForEachCall(graph, [&](const CapturedCall& call) {
     if (!IsStillThere(call)) return;
-    const bool has_part = graph->parts_used < kGraphParts || PartOf(graph, call.comm) != nullptr;
+    const bool has_part = graph->parts_used < kGraphParts || FindPart(graph, call.comm) != nullptr;
     Replay(thread, call, groups.Renumbered(call.group), stream, now, has_part);
   });
   for (uint32_t i = 0; i < graph->parts_used; ++i) {
     const GraphPart& part = graph->parts[i];
     const LaunchedPart& before = launched->before[i];
     if (!IsStillThere(part)) continue;
-    NoteLaunch(part, before, graph);
+    RecordLaunch(part, before, graph);
     if (HoldsMarkers(part)) {
-      PlaceGraphBase(part.comm, stream, MarkerLaneOf(graph), before.entered, before.p2p_entered);
+      PlaceGraphBase(part.comm, stream, GraphLaneNumber(graph), before.entered, before.p2p_entered);
     } else {
       // The first of its calls is as good as begun; nobody can tell how far it comes then.
       PlaceMarkers(part.comm, stream, MarkerPoint::kStarted,

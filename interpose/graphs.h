@@ -10,7 +10,8 @@
 // calls to one capture at once are not expected; everything else may happen at once.
 #pragma once
 
-#include "interpose/record.h"
+#include "interpose/call_record.h"
+#include "interpose/markers.h"
 
 namespace rollcall {
 
@@ -36,12 +37,24 @@ struct GraphPart {
 };
 
 // The graph that the capture with this id becomes; nullptr when there is no room (counted).
-CallGraph* GraphOfCapture(uint64_t capture);
+CallGraph* CaptureGraph(uint64_t capture);
 
-uint32_t CallsOf(const CallGraph* graph);
+uint32_t CallCount(const CallGraph* graph);
 
 // The calls behind the first `calls` were not captured after all.
 void DropCalls(CallGraph* graph, uint32_t calls);
+
+// A record of a call that is captured into a graph.
+struct CapturedRecord {
+  segment::CallRecord* record;
+  CallGraph* graph;  // nullptr: there was no room
+};
+
+// Around a call that is being captured into a CUDA graph: it takes no position.
+CapturedRecord BeginCaptured(ThreadState* thread, LocalComm* comm, const CallInfo& info,
+                             const void* caller, uint64_t capture);
+void EndCaptured(const ThreadState* thread, LocalComm* comm, const CallInfo& info,
+                 const CapturedRecord& captured, ncclResult_t result);
 
 // Puts a node into the capture by which the GPU says that it has come to, or has done, the newest of
 // the communicator's calls. Where people ask for it (ROLLCALL_GRAPH_MARKERS=1).
@@ -56,7 +69,7 @@ void GraphForgotten(const void* handle);
 
 // The graph behind a handle, where it holds calls; else nullptr.
 CallGraph* FindGraph(const void* handle);
-const LocalComm* FirstCommOf(const CallGraph* graph);
+const LocalComm* FirstComm(const CallGraph* graph);
 
 // How a launch changed the communicators, for the case that it fails.
 struct LaunchedPart {

@@ -2,7 +2,7 @@
 // lies in a table, where the thread claims a place with its first group.
 #pragma once
 
-#include "interpose/record.h"
+#include "interpose/thread_state.h"
 
 namespace rollcall {
 
@@ -15,7 +15,7 @@ struct alignas(64) GroupLists {
 // Gives the thread a place. nullptr: none is free.
 GroupLists* ClaimGroupLists(ThreadState* thread);
 
-inline GroupLists* ListsOf(ThreadState* thread) {
+inline GroupLists* EnsureGroupLists(ThreadState* thread) {
   return __builtin_expect(thread->lists != nullptr, 1) ? thread->lists : ClaimGroupLists(thread);
 }
 

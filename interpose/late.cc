@@ -1,5 +1,10 @@
 #include "interpose/late.h"
 
+#include "interpose/call_record.h"
+#include "interpose/comm_table.h"
+#include "interpose/markers.h"
+#include "interpose/recorder.h"
+
 namespace rollcall {
 namespace {
 
@@ -67,14 +72,14 @@ void SetCalls(LateCall* late, uint64_t first, uint64_t end, uint64_t entered,
 void Mark(LocalComm* comm, uint32_t thread, bool launched) {
   LateCall* late = &comm->late;
   if (thread == 0 || late->marking_thread.load(std::memory_order_acquire) != thread) return;
-  if (!launched || CaptureOn(comm, late->stream) != 0) return SwitchMarkersOff(comm);
+  if (!launched || AskCapture(comm, late->stream) != 0) return SwitchMarkersOff(comm);
   late->marking_thread.store(0, std::memory_order_relaxed);
   if (HasMarkers(comm)) MarkAfter(comm, late->stream, late->collectives, late->p2p);
 }
 
 }  // namespace
 
-void NoteLate(const ThreadState* thread, LocalComm* comm, uint64_t first_record) {
+void RecordLateCalls(const ThreadState* thread, LocalComm* comm, uint64_t first_record) {
   if (HasEnded(comm)) return;
   StopWaiting(comm, LateSince(comm), true);  // NCCL takes one after the other
   const segment::CommEntry* entry = comm->entry;
@@ -102,11 +107,11 @@ void NoteLate(const ThreadState* thread, LocalComm* comm, uint64_t first_record)
   StayInside(thread, comm, static_cast<Op>(newest->op), late->stream, newest->entered);
 }
 
-void NoteLateCall(const ThreadState* thread, LocalComm* comm) {
-  if (thread->group_depth == 0) NoteLate(thread, comm, Get(comm->entry->recorded) - 1);
+void RecordLateCall(const ThreadState* thread, LocalComm* comm) {
+  if (thread->group_depth == 0) RecordLateCalls(thread, comm, Get(comm->entry->recorded) - 1);
 }
 
-void NoteLateChange(const ThreadState* thread, LocalComm* comm, Op op,
+void RecordLateChange(const ThreadState* thread, LocalComm* comm, Op op,
                     segment::CommState end_state) {
   if (HasEnded(comm)) return;
   StopWaiting(comm, LateSince(comm), true);

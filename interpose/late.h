@@ -6,16 +6,21 @@
 // has the stream in its hands: elsewhere that may be captured or gone by then.
 #pragma once
 
-#include "interpose/record.h"
+#include "interpose/local_comm.h"
+#include "interpose/ops.h"
+#include "interpose/thread_state.h"
 
 namespace rollcall {
 
 // The calls on this communicator from this record on, made by `thread`, are on their way.
-void NoteLate(const ThreadState* thread, LocalComm* comm, uint64_t first_record);
+void RecordLateCalls(const ThreadState* thread, LocalComm* comm, uint64_t first_record);
+
+// The newest call on the communicator has returned ncclInProgress. In a group that says nothing yet.
+void RecordLateCall(const ThreadState* thread, LocalComm* comm);
 
 // The same of its creation or end, by `op`. It leads to this state; kEmpty: somebody else sets
 // that.
-void NoteLateChange(const ThreadState* thread, LocalComm* comm, Op op,
+void RecordLateChange(const ThreadState* thread, LocalComm* comm, Op op,
                     segment::CommState end_state);
 
 // What the communicator is on its way with; to be asked before NCCL is asked how far it is. 0:

@@ -7,8 +7,9 @@
 
 #include <string.h>
 
+#include "interpose/local_comm.h"
 #include "interpose/mpi_api.h"
-#include "interpose/record.h"
+#include "interpose/thread_state.h"
 
 namespace rollcall {
 
@@ -50,7 +51,7 @@ inline MpiWord HandleAt(const MpiWord* handles, int index = 0) {
 }
 
 // nullptr: not followed, or within another call.
-LocalComm* MpiCommOf(ThreadState* thread, MpiWord handle);
+LocalComm* FindMpiComm(ThreadState* thread, MpiWord handle);
 
 // False of communicators that are not followed.
 bool RankAndSize(MpiWord comm, int* rank, int* size);
@@ -58,6 +59,6 @@ bool RankAndSize(MpiWord comm, int* rank, int* size);
 // The communicator can be used from now on, by this handle.
 void MpiCommCreated(LocalComm* comm, MpiWord handle);
 
-uint64_t BytesOf(int count, MpiWord type);
+uint64_t MessageBytes(int count, MpiWord type);
 
 }  // namespace rollcall

@@ -4,16 +4,17 @@
 // receives, then holds for them too.
 #pragma once
 
-#include "interpose/record.h"
+#include "interpose/local_comm.h"
+#include "interpose/nccl_api.h"
 
 namespace rollcall {
 
 // Collective calls that wait for each other on the host: window registration, DevCommCreate.
 // The result is to be given to ObserveCall(); `comm` itself where it is not known.
-ncclComm_t HostCallsOf(ncclComm_t comm);
+ncclComm_t HostCallChannel(ncclComm_t comm);
 
 // Signals with this index and context, which have an order between each two ranks.
-ncclComm_t SignalsOf(ncclComm_t comm, int signal_index, int context);
+ncclComm_t SignalChannel(ncclComm_t comm, int signal_index, int context);
 
 // The communicator has ended, and so have these.
 void EndSideChannels(const LocalComm* comm);
