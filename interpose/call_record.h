@@ -33,7 +33,7 @@ struct CallInfo {
 
 // What BeginRecord changed, for EndRecord.
 struct OpenRecord {
-  segment::CallRecord* record;
+  segment::RecordEntry* record;
   uint64_t signature;  // before the call
   bool p2p;
 };
@@ -52,17 +52,17 @@ inline uint64_t CallerWord(const void* caller) {
 }
 
 // The fields from `peer` to `position`, as two words: the number of stores is what a record costs.
-ROLLCALL_HOT void StoreArguments(segment::CallRecord* record, const CallInfo& info,
+ROLLCALL_HOT void StoreArguments(segment::RecordEntry* record, const CallInfo& info,
                                  const RecordOrigin& origin, uint64_t position) {
-  constexpr size_t kAt = offsetof(segment::CallRecord, peer);
-  static_assert(offsetof(segment::CallRecord, group) == kAt + 4 &&
-                offsetof(segment::CallRecord, op) == kAt + 6 &&
-                offsetof(segment::CallRecord, dtype) == kAt + 7 &&
-                offsetof(segment::CallRecord, reduction) == kAt + 8 &&
-                offsetof(segment::CallRecord, result) == kAt + 9 &&
-                offsetof(segment::CallRecord, flags) == kAt + 10 &&
-                offsetof(segment::CallRecord, shape) == kAt + 11 &&
-                offsetof(segment::CallRecord, position) == kAt + 12);
+  constexpr size_t kAt = offsetof(segment::RecordEntry, peer);
+  static_assert(offsetof(segment::RecordEntry, group) == kAt + 4 &&
+                offsetof(segment::RecordEntry, op) == kAt + 6 &&
+                offsetof(segment::RecordEntry, dtype) == kAt + 7 &&
+                offsetof(segment::RecordEntry, reduction) == kAt + 8 &&
+                offsetof(segment::RecordEntry, result) == kAt + 9 &&
+                offsetof(segment::RecordEntry, flags) == kAt + 10 &&
+                offsetof(segment::RecordEntry, shape) == kAt + 11 &&
+                offsetof(segment::RecordEntry, position) == kAt + 12);
   static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__);
   const uint64_t flags =
       origin.flags | (KindOf(info.op) == CallKind::kP2p ? segment::kRecordP2p : 0);
@@ -74,7 +74,7 @@ ROLLCALL_HOT void StoreArguments(segment::CallRecord* record, const CallInfo& in
   memcpy(reinterpret_cast<char*>(record) + kAt, words, sizeof(words));
 }
 
-ROLLCALL_HOT void FillRecord(segment::CallRecord* record, uint64_t index, uint64_t position,
+ROLLCALL_HOT void FillRecord(segment::RecordEntry* record, uint64_t index, uint64_t position,
                              const CallInfo& info, const RecordOrigin& origin, uint64_t now) {
   record->seq.store(static_cast<uint32_t>(2 * index + 1), std::memory_order_relaxed);
   std::atomic_thread_fence(std::memory_order_release);
@@ -108,7 +108,7 @@ ROLLCALL_HOT OpenRecord EnterCall(LocalComm* comm, const CallInfo& info, const R
                              info.reduction, info.peer, info.count);
   entry->signature.store(signature, std::memory_order_relaxed);
   if ((position + 1) % segment::kCheckpointInterval == 0) {
-    segment::Checkpoint* checkpoint =
+    segment::CheckpointEntry* checkpoint =
         &entry->checkpoints[(position + 1) / segment::kCheckpointInterval %
                             segment::kCheckpointCapacity];
     checkpoint->signature.store(signature, std::memory_order_relaxed);

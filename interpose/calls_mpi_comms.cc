@@ -39,12 +39,6 @@ int FirstRank(MpiWord child, MpiWord parent) {
   return first;
 }
 
-void SetInitResult(LocalComm* comm, int result) {
-  comm->entry->init_result.store(result == 0 ? ncclSuccess : ncclSystemError,
-                                 std::memory_order_relaxed);
-  if (result != 0) SetState(comm, CommState::kFailed);
-}
-
 // A call of all of `parent` that makes communicators of some of them each.
 template <typename Function, typename... Args>
 int ObserveMpiCreate(Function* real, Op op, MpiWord* created, MpiWord parent, Args... args) {
@@ -63,8 +57,10 @@ int ObserveMpiCreate(Function* real, Op op, MpiWord* created, MpiWord parent, Ar
   if (comm == nullptr) return real(args...);
   const Blocked blocked(thread, op, comm, nullptr, Now());
   const int result = real(args...);
-  SetInitResult(comm, result);
-  if (result != 0) return result;
+  if (result != 0) {
+    SetState(comm, CommState::kFailed);
+    return result;
+  }
   int rank = -1, size = 0;
   const MpiWord child = HandleAt(created);
   if (child == mpi.null_comm || !RankAndSize(child, &rank, &size)) {
@@ -209,8 +205,11 @@ EXPORT int MPI_Comm_create_group(MpiWord comm, MpiWord group, int tag, MpiWord* 
   const rollcall::Blocked blocked(thread, Op::kMPI_Comm_create_group, made, nullptr,
                                   rollcall::Now());
   const int result = real(comm, group, tag, created);
-  rollcall::SetInitResult(made, result);
-  if (result == 0) rollcall::MpiCommCreated(made, rollcall::HandleAt(created));
+  if (result == 0) {
+    rollcall::MpiCommCreated(made, rollcall::HandleAt(created));
+  } else {
+    rollcall::SetState(made, rollcall::CommState::kFailed);
+  }
   return result;
 }
 

@@ -28,7 +28,7 @@ struct BlockSize {
 constexpr uint32_t kShortRing = 64;
 constexpr BlockSize kBlockSizes[] = {
     {segment::kCommBlockBytes, segment::kRingCapacity, RoomFor::kLongHistories, 0, nullptr},
-    {segment::kRingOffset + kShortRing * sizeof(segment::CallRecord), kShortRing,
+    {segment::kRingOffset + kShortRing * sizeof(segment::RecordEntry), kShortRing,
      RoomFor::kShortHistories, segment::kLeftOutRecords, "shorter histories"},
     {segment::kRingOffset, 0, RoomFor::kPresence, segment::kLeftOutRings, "no histories of calls"}};
 constexpr uint32_t kFirstComms = 8;  // of a process, without which nothing can be said of it
@@ -53,11 +53,11 @@ void RecordLeftOut(uint32_t what, const char* words, const char* reason) {
 
 // Where the segment has no room for records they go where nobody reads them, so that the way of a
 // call is always the same.
-segment::CallRecord* PrivateRing(LocalComm* comm) {
+segment::RecordEntry* PrivateRing(LocalComm* comm) {
   if (comm->private_ring != nullptr) return comm->private_ring;
-  void* memory = mmap(nullptr, kShortRing * sizeof(segment::CallRecord), PROT_READ | PROT_WRITE,
+  void* memory = mmap(nullptr, kShortRing * sizeof(segment::RecordEntry), PROT_READ | PROT_WRITE,
                       MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (memory != MAP_FAILED) comm->private_ring = static_cast<segment::CallRecord*>(memory);
+  if (memory != MAP_FAILED) comm->private_ring = static_cast<segment::RecordEntry*>(memory);
   return comm->private_ring;
 }
 
@@ -65,7 +65,7 @@ segment::CallRecord* PrivateRing(LocalComm* comm) {
 bool SetBlock(LocalComm* comm, uint32_t index, uint32_t records) {
   char* block = reinterpret_cast<char*>(recorder.mapping.load(std::memory_order_acquire)) +
                 segment::CommBlockOffset(index);
-  comm->ring = records != 0 ? reinterpret_cast<segment::CallRecord*>(block + segment::kRingOffset)
+  comm->ring = records != 0 ? reinterpret_cast<segment::RecordEntry*>(block + segment::kRingOffset)
                             : PrivateRing(comm);
   if (comm->ring == nullptr) return false;
   comm->ring_mask = (records != 0 ? records : kShortRing) - 1;
@@ -127,19 +127,15 @@ LocalComm* ClaimEndedBlock() {
 void ClearBlock(LocalComm* comm) {
   char* block = reinterpret_cast<char*>(comm->entry);
   memset(block + sizeof(segment::HalfWord), 0, segment::kRingOffset - sizeof(segment::HalfWord));
-  memset(static_cast<void*>(comm->ring), 0, (comm->ring_mask + 1) * sizeof(segment::CallRecord));
+  memset(static_cast<void*>(comm->ring), 0, (comm->ring_mask + 1) * sizeof(segment::RecordEntry));
 }
 
 // nullptr: there is no room (counted, and said).
 LocalComm* ClaimRoom() {
   LocalComm* comm = ClaimNewBlock();
   if (comm == nullptr) comm = ClaimEndedBlock();
-  SegmentHeader* header = recorder.mapping.load(std::memory_order_acquire);
-  if (comm != nullptr) {
-    if (!IsRecorded(comm)) header->lost_rings.fetch_add(1);
-    return comm;
-  }
-  header->lost_communicators.fetch_add(1);
+  if (comm != nullptr) return comm;
+  recorder.mapping.load(std::memory_order_acquire)->lost_communicators.fetch_add(1);
   const bool is_full =
       recorder.comms_claimed.load(std::memory_order_relaxed) == segment::kCommCapacity;
   RecordLeftOut(segment::kLeftOutCommunicators, "some communicators are missing",

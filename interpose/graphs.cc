@@ -238,7 +238,7 @@ void Replay(const ThreadState* thread, const CapturedCall& call, uint16_t group,
 void RecordLaunch(const GraphPart& part, const LaunchedPart& before, const CallGraph* graph) {
   segment::CommEntry* entry = part.comm->entry;
   const uint64_t launches = Get(entry->graph_launches);
-  segment::GraphLaunch* note = &entry->graph_launch[launches % segment::kGraphLaunches];
+  segment::GraphLaunchEntry* note = &entry->graph_launch[launches % segment::kGraphLaunches];
   note->graph.store(graph->number, std::memory_order_relaxed);
   note->launch.store(Get(graph->launches), std::memory_order_relaxed);
   note->first_record.store(before.recorded, std::memory_order_relaxed);
@@ -251,7 +251,7 @@ void StampReplayed(const GraphPart& part, const LaunchedPart& before, uint64_t n
   const uint64_t end = Get(entry->recorded);
   const uint64_t oldest = OldestRecord(part.comm, end);
   for (uint64_t n = before.recorded > oldest ? before.recorded : oldest; n < end; ++n) {
-    segment::CallRecord* record = RecordAt(part.comm, n);
+    segment::RecordEntry* record = RecordAt(part.comm, n);
     record->result.store(success ? ncclSuccess : ncclUnhandledCudaError, std::memory_order_relaxed);
     record->returned.store(now, std::memory_order_release);
   }
@@ -350,7 +350,7 @@ CapturedRecord BeginCaptured(ThreadState* thread, LocalComm* comm, const CallInf
   thread->next_shape = thread->kept_shape;
   segment::CommEntry* entry = comm->entry;
   const uint64_t index = Get(entry->recorded);
-  segment::CallRecord* record = RecordAt(comm, index);
+  segment::RecordEntry* record = RecordAt(comm, index);
   FillRecord(record, index, Get(entry->entered), info, origin, now);
   entry->last_entered.store(now, std::memory_order_relaxed);
   Raise(&entry->recorded, index + 1);

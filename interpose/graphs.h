@@ -19,7 +19,7 @@ struct CapturedCall {
   LocalComm* comm;
   uint64_t generation;  // of the communicator: its block may serve another one by now
   uint64_t count;
-  uint64_t caller;  // as in segment::CallRecord
+  uint64_t caller;  // as in segment::RecordEntry
   int32_t peer;
   uint16_t group;  // of the capturing thread; 0: none
   Op op;
@@ -46,7 +46,7 @@ void DropCalls(CallGraph* graph, uint32_t calls);
 
 // A record of a call that is captured into a graph.
 struct CapturedRecord {
-  segment::CallRecord* record;
+  segment::RecordEntry* record;
   CallGraph* graph;  // nullptr: there was no room
 };
 

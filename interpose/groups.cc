@@ -12,7 +12,7 @@ void StampRecords(const GroupComm& part, uint64_t now, ncclResult_t result) {
   const uint64_t end = Get(part.comm->entry->recorded);
   const uint64_t oldest = OldestRecord(part.comm, end);
   for (uint64_t n = part.recorded > oldest ? part.recorded : oldest; n < end; ++n) {
-    segment::CallRecord* record = RecordAt(part.comm, n);
+    segment::RecordEntry* record = RecordAt(part.comm, n);
     if (Get(record->returned) != 0) continue;
     record->result.store(static_cast<uint8_t>(result), std::memory_order_relaxed);
     record->returned.store(now, std::memory_order_release);

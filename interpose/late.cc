@@ -86,11 +86,11 @@ void RecordLateCalls(const ThreadState* thread, LocalComm* comm, uint64_t first_
   const uint64_t end = Get(entry->recorded);
   const uint64_t oldest = OldestRecord(comm, end);
   const uint64_t first = first_record > oldest ? first_record : oldest;
-  const segment::CallRecord* newest = nullptr;
+  const segment::RecordEntry* newest = nullptr;
   LateCall* late = &comm->late;
   late->collectives = late->p2p = 0;
   for (uint64_t n = first; n < end; ++n) {
-    const segment::CallRecord* record = RecordAt(comm, n);
+    const segment::RecordEntry* record = RecordAt(comm, n);
     if ((record->flags & segment::kRecordCaptured) != 0) continue;
     newest = record;
     if ((record->flags & segment::kRecordP2p) != 0) {

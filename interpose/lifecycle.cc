@@ -35,8 +35,6 @@ void RecordNcclVersion() {
 
 void RecordCreated(LocalComm* comm, ncclComm_t handle, ncclResult_t result) {
   CommEntry* entry = comm->entry;
-  entry->init_result.store(static_cast<uint32_t>(result), std::memory_order_relaxed);
-  entry->init_returned.store(Now(), std::memory_order_relaxed);
   if (IsError(result)) {
     SetState(comm, CommState::kFailed);
     return;

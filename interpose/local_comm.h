@@ -41,7 +41,7 @@ struct PlacedMarker {
 struct LocalComm {
   std::atomic<const void*> handle{nullptr};
   segment::CommEntry* entry = nullptr;
-  segment::CallRecord* ring = nullptr;  // in the segment, or private_ring
+  segment::RecordEntry* ring = nullptr;  // in the segment, or private_ring
   uint64_t ring_mask = 0;               // records in it - 1
   segment::MarkerLane* lanes = nullptr;
   uint64_t marker_base = 0;  // address of `lanes` for the GPU; 0: no markers
@@ -56,7 +56,7 @@ struct LocalComm {
   bool by_plugin = false;                      // NCCL told of it (profiler_plugin.h), not a wrapper
   const segment::CommEntry* beside = nullptr;  // whose side channel this is (side_channel.h)
   std::atomic<bool> beside_left_out{false};    // there was no room for one of its own
-  segment::CallRecord* private_ring = nullptr;  // memory that nobody reads; nullptr: never needed
+  segment::RecordEntry* private_ring = nullptr;  // memory that nobody reads; nullptr: never needed
   PlacedMarker placed[segment::kMarkerLanes];
   // It cannot be known when the GPU has written the last of its markers: two streams share a lane, a
   // value comes twice, or a graph writes whenever it is launched.
@@ -64,7 +64,7 @@ struct LocalComm {
 };
 
 // The place of record `n`, and the oldest one that is still there of `end`.
-inline segment::CallRecord* RecordAt(const LocalComm* comm, uint64_t n) {
+inline segment::RecordEntry* RecordAt(const LocalComm* comm, uint64_t n) {
   return &comm->ring[n & comm->ring_mask];
 }
 inline uint64_t OldestRecord(const LocalComm* comm, uint64_t end) {

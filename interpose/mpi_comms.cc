@@ -117,7 +117,6 @@ bool RankAndSize(MpiWord comm, int* rank, int* size) {
 
 void MpiCommCreated(LocalComm* comm, MpiWord handle) {
   comm->entry->flags.fetch_or(segment::kFlagHostCalls);
-  comm->entry->init_returned.store(Now(), std::memory_order_relaxed);
   SetState(comm, segment::CommState::kReady);
   BindHandle(comm, MpiHandle(handle));
 }

@@ -48,7 +48,6 @@ void Open(LocalComm* comm, ncclComm_t handle, uint64_t kind, const char* what,
   opened->entry->device.store(entry->device.load(std::memory_order_relaxed),
                               std::memory_order_relaxed);
   opened->entry->flags.fetch_or(flags);
-  opened->entry->init_returned.store(Now(), std::memory_order_relaxed);
   SetState(opened, segment::CommState::kReady);
   // No markers: the first signal may be within a capture, where memory must not be registered.
   BindHandle(opened, handle);
