@@ -1,5 +1,3 @@
-// What the program says of itself (rollcall.h). What is said before the segment is
-// there waits here, and is copied when it is made.
 #include "interpose/old_glibc.h"
 
 #include "interpose/annotations.h"

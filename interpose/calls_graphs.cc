@@ -3,7 +3,7 @@
 // their types: their declarations differ between versions of CUDA, while a pointer or a
 // flag is passed in a register whatever it is called. So each passes on as many as the
 // longest of its kind has.
-#include "interpose/graphs.h"
+#include "interpose/graph_launches.h"
 #include "interpose/observe.h"
 #include "interpose/real.h"
 

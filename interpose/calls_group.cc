@@ -1,6 +1,6 @@
 // The wrappers of group calls. A call inside a group is entered when it is made,
 // but happens (and may block the host) when the outermost group ends.
-#include "interpose/graphs.h"
+#include "interpose/graph_launches.h"
 #include "interpose/group_lists.h"
 #include "interpose/groups.h"
 #include "interpose/late.h"

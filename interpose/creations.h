@@ -1,5 +1,8 @@
 // How often each unique id was used, whether or not there was room for the communicator: its ranks
 // must agree on the communicator's id, and each has its own room.
+//
+// For calls that create communicators, from any thread; ForgetCreations() for the child of a fork.
+// A table of fixed size, without a lock, an allocation or a system call.
 #pragma once
 
 #include <stdint.h>

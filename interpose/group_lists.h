@@ -1,5 +1,9 @@
 // What a thread remembers while it has a group open. Too much for its thread-local storage, so it
 // lies in a table, where the thread claims a place with its first group.
+//
+// For the hot path, on the thread that has the group open; GroupNames() from any thread;
+// ForgetGroupLists() for the child of a fork. Only the claim of a place makes system calls; nothing
+// here allocates or locks.
 #pragma once
 
 #include "interpose/thread_state.h"

@@ -1,7 +1,7 @@
 #include "interpose/groups.h"
 
 #include "interpose/call_record.h"
-#include "interpose/graphs.h"
+#include "interpose/graph_launches.h"
 #include "interpose/group_lists.h"
 #include "interpose/markers.h"
 

@@ -2,8 +2,9 @@
 // ncclCommGetAsyncError says that it is done: the host still waits for the call, and its second
 // marker still has to be placed.
 //
-// Any thread may be told that it is done. Only the one that made the call may mark it, because it
-// has the stream in its hands: elsewhere that may be captured or gone by then.
+// For wrappers. Any thread may learn that the call is done. Only the thread that made the call may
+// place its marker, because it has the stream in its hands: elsewhere the stream may be captured or
+// gone by then. Nothing here waits, locks or allocates.
 #pragma once
 
 #include "interpose/local_comm.h"

@@ -7,6 +7,10 @@
 // without them, and after the first error from any of them, the communicator
 // goes on without markers and everything else works with less evidence. Nothing is
 // placed on a stream that is being captured, but where people ask for it.
+//
+// For wrappers, on the thread that makes the call, inside it: these functions call the driver, which
+// may take its own locks. They keep errno and the current context. Never from a signal handler, nor
+// in a child of fork before it has a communicator of its own.
 #pragma once
 
 #include "interpose/local_comm.h"
@@ -23,7 +27,7 @@ void EnableMarkersOfDevice(LocalComm* comm);
 
 enum class MarkerPoint { kStarted, kFinished };
 
-// Asks the GPU to note that `stream` has come this far: `collectives` and `p2p`
+// Asks the GPU to record that `stream` has come this far: `collectives` and `p2p`
 // count the calls covered (0: leave that word alone).
 void PlaceMarkers(LocalComm* comm, void* stream, MarkerPoint point, uint64_t collectives,
                   uint64_t p2p);

@@ -3,6 +3,9 @@
 // They are recorded like NCCL's, but for two things: nothing goes to a GPU, and they
 // are known by their place in MPI's own order of creation. Intercommunicators, and
 // those made by other calls than calls_mpi_comms.cc wraps, are not followed.
+//
+// For the wrappers of MPI's calls alone, on the thread that makes the call. Some functions ask MPI,
+// never for a call that waits for other ranks.
 #pragma once
 
 #include <string.h>

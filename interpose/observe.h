@@ -8,7 +8,7 @@
 
 #include "interpose/blocked_threads.h"
 #include "interpose/call_record.h"
-#include "interpose/graphs.h"
+#include "interpose/graph_launches.h"
 #include "interpose/groups.h"
 #include "interpose/handle_table.h"
 #include "interpose/late.h"

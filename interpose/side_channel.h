@@ -2,6 +2,9 @@
 // Each such order is recorded as a communicator beside the real one: the same
 // ranks, its own positions. What is known of collectives, and of sends and
 // receives, then holds for them too.
+//
+// For wrappers, on the thread that makes the call, before it. The first call of each kind creates the
+// communicator beside (comm_table.h); those that follow look it up without a lock.
 #pragma once
 
 #include "interpose/local_comm.h"

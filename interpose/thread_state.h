@@ -11,7 +11,7 @@
 
 namespace rollcall {
 
-struct CallGraph;  // graphs.h
+struct CallGraph;  // captured_graphs.h
 
 // A communicator with calls in the group that this thread has open, and how it
 // stood before, for the case that the group fails.
