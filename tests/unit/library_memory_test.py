@@ -40,7 +40,7 @@ int main(int, char** argv) {
     char* block = bytes + CommBlockOffset(i);
     auto* e = reinterpret_cast<CommEntry*>(block);
     auto* lanes = reinterpret_cast<MarkerLane*>(block + kMarkersOffset);
-    auto* ring = reinterpret_cast<CallRecord*>(block + kRingOffset);
+    auto* ring = reinterpret_cast<RecordEntry*>(block + kRingOffset);
     uint64_t marked = 0;
     for (uint32_t lane = 0; lane < kMarkerLanes; ++lane) marked += lanes[lane].started.load();
     uint32_t records = 0;
