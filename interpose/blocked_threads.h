@@ -24,7 +24,7 @@ inline segment::BlockedEntry* ClaimedEntry(ThreadState* thread) {
   return thread->blocked;
 }
 
-// Notes that this thread is inside `op` since `since`, until it goes out of scope.
+// Records that this thread is inside `op` since `since`, until it goes out of scope.
 class Blocked {
  public:
   Blocked(ThreadState* thread, Op op, const LocalComm* comm, const void* stream, uint64_t since)

@@ -107,8 +107,8 @@ ncclResult_t ObserveInitAll(decltype(&ncclCommInitAll) real, ncclComm_t* handles
   ThreadState* thread = &this_thread;
   const InsideCall inside(thread);
   LocalComm* comms[kMostInitAll] = {};
-  const int noted = devices < kMostInitAll ? devices : kMostInitAll;
-  for (int rank = 0; rank < noted; ++rank) {
+  const int recorded = devices < kMostInitAll ? devices : kMostInitAll;
+  for (int rank = 0; rank < recorded; ++rank) {
     NewComm what;
     what.rank = rank;
     what.size = devices;
@@ -118,7 +118,7 @@ ncclResult_t ObserveInitAll(decltype(&ncclCommInitAll) real, ncclComm_t* handles
   const Blocked blocked(thread, Op::kCommInitAll, comms[0], nullptr, Now());
   thread->nested_unique_id = 0;
   const ncclResult_t result = real(handles, devices, list);
-  for (int rank = 0; rank < noted; ++rank) {
+  for (int rank = 0; rank < recorded; ++rank) {
     CountCreation(thread->nested_unique_id, rank);
     if (comms[rank] == nullptr) continue;
     comms[rank]->entry->base_id.store(thread->nested_unique_id, std::memory_order_relaxed);

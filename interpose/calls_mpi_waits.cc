@@ -1,5 +1,5 @@
 // The wrappers of MPI's waits: for collectives that have returned before they are done,
-// and for messages, which are noted as what a thread stands in, and no more.
+// and for messages, which are recorded only as the call that a thread is inside.
 #include "interpose/blocked_threads.h"
 #include "interpose/mpi_requests.h"
 #include "interpose/real.h"

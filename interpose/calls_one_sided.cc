@@ -26,7 +26,7 @@ CallInfo WaitFor(int peer, cudaStream_t stream) {
 // One call waits for many signals. The first one is recorded by whoever makes the
 // call; here are the others, once it is known that NCCL took it.
 void RecordWaits(const ncclWaitSignalDesc_t& wanted, bool first_is_noted, ncclComm_t comm,
-               cudaStream_t stream, const void* caller) {
+                 cudaStream_t stream, const void* caller) {
   ThreadState* thread = &this_thread;
   const ncclComm_t handle = SignalChannel(comm, wanted.sigIdx, wanted.ctx);
   LocalComm* channel = handle == comm ? nullptr : FindComm(handle);

@@ -139,7 +139,7 @@ LocalComm* ClaimRoom() {
   const bool is_full =
       recorder.comms_claimed.load(std::memory_order_relaxed) == segment::kCommCapacity;
   RecordLeftOut(segment::kLeftOutCommunicators, "some communicators are missing",
-              is_full ? "1024 communicators are in use" : nullptr);
+                is_full ? "1024 communicators are in use" : nullptr);
   return nullptr;
 }
 

@@ -41,11 +41,11 @@ void Replay(const ThreadState* thread, const CapturedCall& call, uint16_t group,
 void RecordLaunch(const GraphPart& part, const LaunchedPart& before, const CallGraph* graph) {
   segment::CommEntry* entry = part.comm->entry;
   const uint64_t launches = Get(entry->graph_launches);
-  segment::GraphLaunchEntry* note = &entry->graph_launch[launches % segment::kGraphLaunches];
-  note->graph.store(graph->number, std::memory_order_relaxed);
-  note->launch.store(Get(graph->launches), std::memory_order_relaxed);
-  note->first_record.store(before.recorded, std::memory_order_relaxed);
-  note->records.store(Get(entry->recorded) - before.recorded, std::memory_order_relaxed);
+  segment::GraphLaunchEntry* launch = &entry->graph_launch[launches % segment::kGraphLaunches];
+  launch->graph.store(graph->number, std::memory_order_relaxed);
+  launch->launch.store(Get(graph->launches), std::memory_order_relaxed);
+  launch->first_record.store(before.recorded, std::memory_order_relaxed);
+  launch->records.store(Get(entry->recorded) - before.recorded, std::memory_order_relaxed);
   Raise(&entry->graph_launches, launches + 1);
 }
 

@@ -1,5 +1,5 @@
-// The calls that a thread makes between ncclGroupStart and ncclGroupEnd: they are entered when they are
-// made, and return when the group ends.
+// The calls that a thread makes between ncclGroupStart and ncclGroupEnd: they are entered when they
+// are made, and return when the group ends.
 //
 // For wrappers and for the profiler's plugin, on the thread that has the group open. Never
 // allocates, locks, throws or changes errno; a thread's first group makes system calls.

@@ -20,7 +20,7 @@ bool HasEnded(const LocalComm* comm) {
   return comm->handle.load() == nullptr;
 }
 
-// Ends the wait that began then. Of several threads that are told, the first notes it; and none
+// Ends the wait that began then. Of several threads that are told, the first records it; and none
 // ends a wait that has begun since it asked.
 void StopWaiting(LocalComm* comm, uint64_t since, bool launched) {
   LateCall* late = &comm->late;
@@ -112,7 +112,7 @@ void RecordLateCall(const ThreadState* thread, LocalComm* comm) {
 }
 
 void RecordLateChange(const ThreadState* thread, LocalComm* comm, Op op,
-                    segment::CommState end_state) {
+                      segment::CommState end_state) {
   if (HasEnded(comm)) return;
   StopWaiting(comm, LateSince(comm), true);
   SetCalls(&comm->late, 0, 0, 0, 0);

@@ -22,7 +22,7 @@ void RecordLateCall(const ThreadState* thread, LocalComm* comm);
 // The same of its creation or end, by `op`. It leads to this state; kEmpty: somebody else sets
 // that.
 void RecordLateChange(const ThreadState* thread, LocalComm* comm, Op op,
-                    segment::CommState end_state);
+                      segment::CommState end_state);
 
 // What the communicator is on its way with; to be asked before NCCL is asked how far it is. 0:
 // nothing.

@@ -83,12 +83,12 @@ bool Write(LocalComm* comm, CUstream stream, const segment::Word* word, uint64_t
 
 // The lane has another stream than before. One handle may stand for a stream of each thread.
 __attribute__((noinline, cold)) void SetLaneStream(LocalComm* comm, PlacedMarker* placed,
-                                                const void* stream) {
+                                                   const void* stream) {
   if (placed->word != nullptr || stream == CU_STREAM_PER_THREAD) comm->placed_out_of_order = true;
   placed->stream = stream;
 }
 
-// As Write(), and notes it; before, for a write that fails never comes.
+// As Write(), and records it; before the write, because one that fails is never seen to land.
 bool Place(LocalComm* comm, PlacedMarker* placed, CUstream stream, const segment::Word* word,
            uint64_t value) {
   placed->word = word;

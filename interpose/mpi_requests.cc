@@ -143,7 +143,7 @@ void RecordRequest(const LocalComm* comm, uint64_t position, MpiWord request) {
 }
 
 void RecordCreationRequest(const LocalComm* parent, uint64_t split_id, MpiWord request,
-                  const MpiWord* created) {
+                           const MpiWord* created) {
   if (request == mpi.null_request) {
     AddCopy(parent, split_id, HandleAt(created));
   } else {

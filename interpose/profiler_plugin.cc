@@ -215,7 +215,7 @@ int InitUpTo3(void** context, int* mask) {
 }
 
 int InitVersion4(void** context, int* mask, const char* name, uint64_t hash, int nodes, int ranks,
-            int rank, void* log) {
+                 int rank, void* log) {
   return InitBoth<4>(
       context, mask,
       [=](const Table* other, void** theirs) {
@@ -227,7 +227,7 @@ int InitVersion4(void** context, int* mask, const char* name, uint64_t hash, int
 
 template <int version>
 int InitFrom5(void** context, uint64_t hash, int* mask, const char* name, int nodes, int ranks,
-            int rank, void* log) {
+              int rank, void* log) {
   return InitBoth<version>(
       context, mask,
       [=](const Table* other, void** theirs) {

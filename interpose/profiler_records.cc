@@ -62,24 +62,24 @@ void RecordCall(LocalComm* comm, const CallInfo& info, bool captured) {
 void RecordCollApi(LocalComm* comm, const profiler::CollApi& call) {
   const Op op = FindOp(call.function);
   RecordCall(comm,
-           {op, FindType(call.datatype), kNoReduction, HasRoot(op) ? call.root : kNoPeer,
-            call.count, static_cast<cudaStream_t>(call.stream)},
-           call.captured);
+             {op, FindType(call.datatype), kNoReduction, HasRoot(op) ? call.root : kNoPeer,
+              call.count, static_cast<cudaStream_t>(call.stream)},
+             call.captured);
 }
 
 void RecordColl(LocalComm* comm, const profiler::Coll& call) {
   const Op op = FindOp(call.function);
   RecordCall(comm,
-           {op, FindType(call.datatype), kNoReduction, HasRoot(op) ? call.root : kNoPeer,
-            call.count, nullptr},
-           false);
+             {op, FindType(call.datatype), kNoReduction, HasRoot(op) ? call.root : kNoPeer,
+              call.count, nullptr},
+             false);
 }
 
 void RecordP2p(LocalComm* comm, const profiler::P2p& call) {
   RecordCall(comm,
-           {FindOp(call.function), FindType(call.datatype), kNoReduction, call.peer, call.count,
-            nullptr},
-           false);
+             {FindOp(call.function), FindType(call.datatype), kNoReduction, call.peer, call.count,
+              nullptr},
+             false);
 }
 
 void OpenGroup() {
