@@ -267,7 +267,8 @@ struct CommEntry {
 
   GraphLaunchEntry graph_launch[kGraphLaunches];  // the newest; slot n % capacity
 
-  alignas(64) CheckpointEntry checkpoints[kCheckpointCapacity];  // slot (position / interval) % capacity
+  // Slot (position / interval) % capacity.
+  alignas(64) CheckpointEntry checkpoints[kCheckpointCapacity];
 };
 static_assert(sizeof(CommEntry) <= 4096);
 
