@@ -167,7 +167,7 @@ void CopyGraphLaunches(const CommEntry& entry, CommSnapshot* comm) {
   const uint64_t end = Get(entry.graph_launches);
   constexpr uint64_t kKept = segment::kGraphLaunches - 1;
   for (uint64_t n = end - std::min(end, kKept); n < end; ++n) {
-    const segment::GraphLaunch& launch = entry.graph_launch[n % segment::kGraphLaunches];
+    const segment::GraphLaunchEntry& launch = entry.graph_launch[n % segment::kGraphLaunches];
     const uint64_t graph = Get(launch.graph);
     if (graph == 0 || graph > UINT32_MAX) continue;
     comm->graph_launches.push_back({static_cast<uint32_t>(graph), Get(launch.launch),
@@ -209,7 +209,7 @@ void CopyEntry(const CommEntry& entry, const TickClock& clock, CommSnapshot* com
   CopyGraphLaunches(entry, comm);
 }
 
-RecordSnapshot CopyRecord(const segment::CallRecord& record, uint64_t index, uint64_t entered,
+RecordSnapshot CopyRecord(const segment::RecordEntry& record, uint64_t index, uint64_t entered,
                           const TickClock& clock) {
   RecordSnapshot out;
   out.index = index;
@@ -459,14 +459,14 @@ void SegmentReader::ReadRecords(const TickClock& clock, uint64_t capacity, Seen*
     comm->records_lost = seen->lost;
     return;
   }
-  std::vector<segment::CallRecord> ring(capacity), again(capacity);
+  std::vector<segment::RecordEntry> ring(capacity), again(capacity);
   const uint64_t offset = segment::CommBlockOffset(comm->index) + segment::kRingOffset;
-  if (!ReadAt(offset, static_cast<void*>(ring.data()), capacity * sizeof(segment::CallRecord)) ||
-      !ReadAt(offset, static_cast<void*>(again.data()), capacity * sizeof(segment::CallRecord))) {
+  if (!ReadAt(offset, static_cast<void*>(ring.data()), capacity * sizeof(segment::RecordEntry)) ||
+      !ReadAt(offset, static_cast<void*>(again.data()), capacity * sizeof(segment::RecordEntry))) {
     return;
   }
   for (uint64_t n = begin; n < end; ++n) {
-    const segment::CallRecord& record = ring[n % capacity];
+    const segment::RecordEntry& record = ring[n % capacity];
     const bool whole = Get(record.seq) == static_cast<uint32_t>(2 * n + 2) &&
                        memcmp(static_cast<const void*>(&record),
                               static_cast<const void*>(&again[n % capacity]), sizeof(record)) == 0;

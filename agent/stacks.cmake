@@ -18,8 +18,6 @@ add_library(rollcall_stacks STATIC
   "${CMAKE_CURRENT_LIST_DIR}/process_watch.cc"
   "${CMAKE_CURRENT_LIST_DIR}/python/interleave.cc"
   "${CMAKE_CURRENT_LIST_DIR}/python/interpreter.cc"
-  "${CMAKE_CURRENT_LIST_DIR}/../interpose/python_layout.cc"
-  "${CMAKE_CURRENT_LIST_DIR}/../interpose/python_lines.cc"
   "${CMAKE_CURRENT_LIST_DIR}/python/objects.cc"
   "${CMAKE_CURRENT_LIST_DIR}/python/sampler.cc"
   "${CMAKE_CURRENT_LIST_DIR}/python/text.cc"
@@ -38,6 +36,6 @@ add_library(rollcall_stacks STATIC
   "${CMAKE_CURRENT_LIST_DIR}/wait_channels.cc")
 target_include_directories(rollcall_stacks PUBLIC "${CMAKE_CURRENT_LIST_DIR}/..")
 target_link_libraries(rollcall_stacks
-  PUBLIC rollcall_segments absl::status absl::statusor absl::strings Threads::Threads
+  PUBLIC rollcall_segments rollcall_python_layout absl::status absl::statusor absl::strings Threads::Threads
   PRIVATE PkgConfig::LIBUNWIND PkgConfig::LIBDW absl::str_format
           rollcall_sanitize)

@@ -1,16 +1,15 @@
-// What the program says of itself (rollcall.h). What is said before the segment is
-// there waits here, and is copied when it is made.
 #include "interpose/old_glibc.h"
 
 #include "interpose/annotations.h"
 
 #include <string.h>
 
+#include "interpose/handle_table.h"
 #include "interpose/real.h"
-#include "interpose/record.h"
+#include "interpose/recorder.h"
 #include "interpose/rollcall.h"
 #include "interpose/shapes.h"
-#include "interpose/writer.h"
+#include "interpose/thread_state.h"
 
 namespace rollcall {
 namespace {
@@ -30,11 +29,11 @@ void CopyWords(const char* text, segment::Word* words, size_t count) {
   }
 }
 
-template <typename Note>
-void Tell(Note note) {
-  note(&said);
+template <typename Change>
+void Tell(Change change) {
+  change(&said);
   segment::SegmentHeader* header = recorder.header.load(std::memory_order_acquire);
-  if (header != nullptr) note(&header->annotations);
+  if (header != nullptr) change(&header->annotations);
 }
 
 }  // namespace

@@ -1,4 +1,7 @@
-// What the program says of itself through rollcall.h.
+// What the program says of itself through rollcall.h, whose functions annotations.cc defines.
+//
+// The program calls those from any thread, also before the segment is made and in processes without
+// NCCL: they store words and never wait. What is said before the segment is there waits here.
 #pragma once
 
 #include "interpose/segment.h"

@@ -15,9 +15,9 @@
 #include "interpose/python_layout.h"
 #include "interpose/python_lines.h"
 #include "interpose/real.h"
+#include "interpose/recorder.h"
 #include "interpose/segment.h"
 #include "interpose/segment_file.h"
-#include "interpose/writer.h"
 
 namespace rollcall {
 
@@ -60,13 +60,13 @@ uint64_t InnermostFrame(uint64_t state) {
   return At<uint64_t>(frame, layout.cframe_frame);
 }
 
-struct Place {
+struct CodePlace {
   uint64_t code = 0;        // 0: the frame runs no Python
   int64_t instruction = 0;  // bytes from the first one; below 0: not begun
 };
 
-Place PlaceOf(uint64_t frame) {
-  Place place;
+CodePlace FramePlace(uint64_t frame) {
+  CodePlace place;
   if (layout.frames == PythonFrames::kEntryFrames &&
       At<uint8_t>(frame, layout.frame_owner) >= kFirstForeignOwner) {
     return place;
@@ -85,7 +85,7 @@ Place PlaceOf(uint64_t frame) {
 }
 
 // The address of a code object may be another's later: its file, name and line count, too.
-uint64_t KeyOf(const Place& place) {
+uint64_t PlaceKey(const CodePlace& place) {
   uint64_t key = segment::Mix(place.code, static_cast<uint64_t>(place.instruction));
   key = segment::Mix(key, At<uint64_t>(place.code, layout.code_filename));
   key = segment::Mix(key, At<uint64_t>(place.code, layout.code_name));
@@ -113,7 +113,7 @@ void CopyPythonText(uint64_t object, char* out, size_t size) {
   *out = '\0';
 }
 
-int LineOf(const Place& place) {
+int FindLine(const CodePlace& place) {
   const auto first_line = At<int32_t>(place.code, layout.code_first_line);
   const auto table = At<uint64_t>(place.code, layout.code_lines);
   if (table == 0 || At<uint64_t>(table, layout.object_type) != bytes_type) return first_line;
@@ -124,14 +124,14 @@ int LineOf(const Place& place) {
 }
 
 // Its number, or kOfLibrary; 0: no room for more.
-uint64_t Describe(const Place& place, bool of_library_too) {
+uint64_t Describe(const CodePlace& place, bool of_library_too) {
   Site site;
   memset(&site, 0, sizeof(site));
   CopyPythonText(At<uint64_t>(place.code, layout.code_filename), site.file, sizeof(site.file));
   if (!of_library_too && IsOfPythonLibrary(site.file)) return kOfLibrary;
   const uint32_t name = layout.code_qualname != 0 ? layout.code_qualname : layout.code_name;
   CopyPythonText(At<uint64_t>(place.code, name), site.function, sizeof(site.function));
-  site.line = LineOf(place);
+  site.line = FindLine(place);
   const uint32_t index = sites_claimed.fetch_add(1);
   if (index >= segment::kSiteCapacity) return 0;
   SegmentHeader* header = recorder.header.load(std::memory_order_acquire);
@@ -145,9 +145,9 @@ uint64_t Describe(const Place& place, bool of_library_too) {
 }
 
 // The number of the Site there, kOfLibrary, or 0 if there is no room for it.
-uint64_t Look(const Place& place, bool of_library_too) {
+uint64_t Look(const CodePlace& place, bool of_library_too) {
   // The same place can be passed over as a library's and, in a thread that has no other, be told.
-  const uint64_t key = KeyOf(place) ^ (of_library_too ? uint64_t{1} << 63 : 0);
+  const uint64_t key = PlaceKey(place) ^ (of_library_too ? uint64_t{1} << 63 : 0);
   const auto start = static_cast<uint32_t>(key >> 17);
   for (uint32_t i = 0; i < 16; ++i) {
     std::atomic<uint64_t>& slot = places[(start + i) % kSlots];
@@ -269,10 +269,10 @@ void StopCallSites() {
 uint64_t FindCurrentSite() {
   const auto state = reinterpret_cast<uint64_t>(thread_state());
   if (state == 0) return 0;
-  Place innermost;
+  CodePlace innermost;
   uint64_t frame = InnermostFrame(state);
   for (int i = 0; i < kMostFrames && frame != 0; ++i) {
-    const Place place = PlaceOf(frame);
+    const CodePlace place = FramePlace(frame);
     frame = At<uint64_t>(frame, layout.frame_previous);
     if (place.code == 0) continue;
     if (innermost.code == 0) innermost = place;

@@ -6,6 +6,9 @@
 // that they lie where they are believed to is checked once, by fault-safe copies,
 // before anything is read. Each place is described in the segment when it is first
 // seen; after that it is found by a hash.
+//
+// CurrentSite() is for the hot path: one load where call sites are off, no lock or system call where
+// they are on. StartCallSites() makes system calls and calls the loader.
 #pragma once
 
 #include <stdint.h>

@@ -1,6 +1,6 @@
-// The wrappers of collectives, and of sends and receives. See record.h for what
+// The wrappers of collectives, and of sends and receives. See observe.h for what
 // each of them does around the real function.
-#include "interpose/record.h"
+#include "interpose/observe.h"
 #include "interpose/real.h"
 
 using rollcall::CallInfo;

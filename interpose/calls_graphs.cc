@@ -3,7 +3,8 @@
 // their types: their declarations differ between versions of CUDA, while a pointer or a
 // flag is passed in a register whatever it is called. So each passes on as many as the
 // longest of its kind has.
-#include "interpose/graphs.h"
+#include "interpose/graph_launches.h"
+#include "interpose/observe.h"
 #include "interpose/real.h"
 
 namespace rollcall {
@@ -51,7 +52,7 @@ int EndCapture(Fn fn, Register stream, Register graph, Register c) {
   if (real == nullptr) return kLibraryMissing;
   if (this_thread.inside) return real(stream, graph, c);
   const uint64_t capture =
-      Recording() ? CaptureOn(nullptr, reinterpret_cast<void*>(stream)) : 0;
+      Recording() ? AskCapture(nullptr, reinterpret_cast<void*>(stream)) : 0;
   const int result = real(stream, graph, c);
   CaptureEnded(capture, result == 0 ? Stored(graph) : nullptr);
   return result;
@@ -83,15 +84,15 @@ int Launch(Fn fn, Register executable, Register on, Register c) {
   if (real == nullptr) return kLibraryMissing;
   ThreadState* thread = &this_thread;
   CallGraph* graph = thread->inside || !Recording() ? nullptr : FindGraph(Handle(executable));
-  const LocalComm* comm = graph == nullptr ? nullptr : FirstCommOf(graph);
+  const LocalComm* comm = graph == nullptr ? nullptr : FirstComm(graph);
   if (comm == nullptr) return real(executable, on, c);
   void* stream = reinterpret_cast<void*>(on);
   const InsideCall inside(thread);
   const Blocked blocked(thread, Op::kGraphLaunch, comm, stream, Now());
-  const uint64_t capture = CaptureOf(comm, stream);
+  const uint64_t capture = FindCapture(comm, stream);
   if (capture > kOffLimits) {
     const int result = real(executable, on, c);
-    CallGraph* into = result == 0 ? GraphOfCapture(capture) : nullptr;
+    CallGraph* into = result == 0 ? CaptureGraph(capture) : nullptr;
     if (into != nullptr) LaunchIntoCapture(graph, into);
     return result;
   }

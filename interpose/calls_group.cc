@@ -1,11 +1,14 @@
 // The wrappers of group calls. A call inside a group is entered when it is made,
 // but happens (and may block the host) when the outermost group ends.
-#include "interpose/graphs.h"
+#include "interpose/graph_launches.h"
 #include "interpose/group_lists.h"
+#include "interpose/groups.h"
 #include "interpose/late.h"
 #include "interpose/lifecycle.h"
+#include "interpose/markers.h"
+#include "interpose/observe.h"
 #include "interpose/real.h"
-#include "interpose/record.h"
+#include "interpose/recording.h"
 
 namespace rollcall {
 namespace {
@@ -50,40 +53,6 @@ void MarkGroupAfter(const ThreadState* thread) {
   MarkGroup(thread, MarkerPoint::kFinished, MarkAfter);
 }
 
-void StampRecords(const GroupComm& part, uint64_t now, ncclResult_t result) {
-  const uint64_t end = Get(part.comm->entry->recorded);
-  const uint64_t oldest = OldestRecord(part.comm, end);
-  for (uint64_t n = part.recorded > oldest ? part.recorded : oldest; n < end; ++n) {
-    segment::CallRecord* record = RecordAt(part.comm, n);
-    if (Get(record->returned) != 0) continue;
-    record->result.store(static_cast<uint8_t>(result), std::memory_order_relaxed);
-    record->returned.store(now, std::memory_order_release);
-  }
-}
-
-}  // namespace
-
-void CloseGroup(ThreadState* thread, ncclResult_t result) {
-  const uint64_t now = Now();
-  for (int i = 0; i < thread->group_size; ++i) {
-    const GroupComm& part = thread->lists->group[i];
-    segment::CommEntry* entry = part.comm->entry;
-    if (result == ncclInProgress && part.comm->non_blocking) continue;
-    StampRecords(part, now, result);
-    if (IsError(result)) {  // nothing of the group was launched
-      part.comm->placed_out_of_order = true;
-      entry->signature.store(part.signature, std::memory_order_relaxed);
-      Raise(&entry->entered, part.entered);
-      Raise(&entry->p2p_entered, part.p2p_entered);
-      if (part.graph != nullptr) DropCalls(part.graph, part.graph_calls);
-    }
-    Raise(&entry->returned, Get(entry->entered));
-    Raise(&entry->p2p_returned, Get(entry->p2p_entered));
-  }
-}
-
-namespace {
-
 void ForgetGroup(ThreadState* thread) {
   thread->group_size = 0;
   thread->group_depth = 0;
@@ -103,10 +72,10 @@ ncclResult_t EndGroup(Function* real, ThreadState* thread, Op op, bool launches,
   return result;
 }
 
-void NoteLateGroup(const ThreadState* thread) {
+void RecordLateGroup(const ThreadState* thread) {
   for (int i = 0; i < thread->group_size; ++i) {
     const GroupComm& part = thread->lists->group[i];
-    if (part.comm->non_blocking) NoteLate(thread, part.comm, part.recorded);
+    if (part.comm->non_blocking) RecordLateCalls(thread, part.comm, part.recorded);
   }
 }
 
@@ -121,7 +90,7 @@ ncclResult_t ObserveGroupEnd(Function* real, Op op, bool launches, Args... args)
   }
   const InsideCall inside(thread);
   const ncclResult_t result = EndGroup(real, thread, op, launches, args...);
-  if (launches && result == ncclInProgress) NoteLateGroup(thread);
+  if (launches && result == ncclInProgress) RecordLateGroup(thread);
   ForgetGroup(thread);
   return result;
 }

@@ -1,12 +1,12 @@
 // The wrappers of calls that stand on the host: those that all ranks of a
 // communicator must make, and those that only the driver can hold up. And of
 // CUDA's and HIP's waits for the GPU.
+#include "interpose/observe.h"
 #include "interpose/real.h"
-#include "interpose/record.h"
 #include "interpose/side_channel.h"
 
 using rollcall::CallInfo;
-using rollcall::HostCallsOf;
+using rollcall::HostCallChannel;
 using rollcall::kNoDtype;
 using rollcall::kNoPeer;
 using rollcall::kNoReduction;
@@ -21,14 +21,14 @@ extern "C" ROLLCALL_EXPORT ncclResult_t ncclCommWindowRegister(ncclComm_t comm, 
                                                                size_t size, ncclWindow_t* win,
                                                                int winFlags) {
   const CallInfo info = {Op::kCommWindowRegister, kNoDtype, kNoReduction, kNoPeer, 0, nullptr};
-  return ObserveCall(ROLLCALL_REAL(ncclCommWindowRegister), HostCallsOf(comm), info, CALLER, comm,
+  return ObserveCall(ROLLCALL_REAL(ncclCommWindowRegister), HostCallChannel(comm), info, CALLER, comm,
                      buff, size, win, winFlags);
 }
 
 extern "C" ROLLCALL_EXPORT ncclResult_t ncclDevCommCreate(ncclComm_t comm, const void* requirements,
                                                           void* devComm) {
   const CallInfo info = {Op::kDevCommCreate, kNoDtype, kNoReduction, kNoPeer, 0, nullptr};
-  return ObserveCall(ROLLCALL_REAL(ncclDevCommCreate), HostCallsOf(comm), info, CALLER, comm,
+  return ObserveCall(ROLLCALL_REAL(ncclDevCommCreate), HostCallChannel(comm), info, CALLER, comm,
                      requirements, devComm);
 }
 

@@ -1,5 +1,7 @@
 // The wrappers of MPI's collectives. MPI's own names for tools (PMPI_X) are the real
 // functions.
+#include "interpose/blocked_threads.h"
+#include "interpose/call_record.h"
 #include "interpose/mpi_requests.h"
 #include "interpose/real.h"
 
@@ -13,10 +15,10 @@ int ObserveMpi(Function* real, Op op, int32_t root, uint64_t bytes, const void* 
                MpiWord handle, const MpiWord* request, Args... args) {
   if (real == nullptr) return kMpiFailed;
   ThreadState* thread = &this_thread;
-  LocalComm* comm = MpiCommOf(thread, handle);
+  LocalComm* comm = FindMpiComm(thread, handle);
   if (comm == nullptr) return real(args...);
   const InsideCall inside(thread);
-  BlockedOf(thread);
+  ClaimedEntry(thread);
   const uint64_t now = Now();
   const CallInfo info = {op, kNoDtype, kNoReduction, root, bytes, nullptr};
   BeginMpiPosition(comm);
@@ -29,7 +31,7 @@ int ObserveMpi(Function* real, Op op, int32_t root, uint64_t bytes, const void* 
   if (result != 0) {
     TakeBack(comm, open);
   } else if (request != nullptr) {
-    NoteRequest(comm, entered - 1, HandleAt(request));
+    RecordRequest(comm, entered - 1, HandleAt(request));
   }
   EndMpiPosition(comm);
   return result;
@@ -38,7 +40,7 @@ int ObserveMpi(Function* real, Op op, int32_t root, uint64_t bytes, const void* 
 }  // namespace
 }  // namespace rollcall
 
-using rollcall::BytesOf;
+using rollcall::MessageBytes;
 using rollcall::kNoPeer;
 using rollcall::ObserveMpi;
 using rollcall::Op;

@@ -2,9 +2,13 @@
 //
 // An id that all members know without talking: the parent's, which creation on it this
 // is, and which rank of the parent is the child's first.
+#include "interpose/blocked_threads.h"
+#include "interpose/comm_table.h"
 #include "interpose/creations.h"
+#include "interpose/handle_table.h"
 #include "interpose/mpi_requests.h"
 #include "interpose/real.h"
+#include "interpose/recorder.h"
 
 namespace rollcall {
 namespace {
@@ -22,7 +26,7 @@ uint64_t NextSplitId(CommEntry* parent) {
 }
 
 // Which rank of the parent is the child's first: tells children of one call apart.
-int FirstOf(MpiWord child, MpiWord parent) {
+int FirstRank(MpiWord child, MpiWord parent) {
   MpiWord from = 0, to = 0;
   int first = -1;
   const int zero = 0;
@@ -35,18 +39,12 @@ int FirstOf(MpiWord child, MpiWord parent) {
   return first;
 }
 
-void SetInitResult(LocalComm* comm, int result) {
-  comm->entry->init_result.store(result == 0 ? ncclSuccess : ncclSystemError,
-                                 std::memory_order_relaxed);
-  if (result != 0) SetState(comm, CommState::kFailed);
-}
-
 // A call of all of `parent` that makes communicators of some of them each.
 template <typename Function, typename... Args>
 int ObserveMpiCreate(Function* real, Op op, MpiWord* created, MpiWord parent, Args... args) {
   if (real == nullptr) return kMpiFailed;
   ThreadState* thread = &this_thread;
-  LocalComm* known = MpiCommOf(thread, parent);
+  LocalComm* known = FindMpiComm(thread, parent);
   if (known == nullptr) return real(args...);
   const InsideCall inside(thread);
   CommEntry* entry = known->entry;
@@ -59,15 +57,17 @@ int ObserveMpiCreate(Function* real, Op op, MpiWord* created, MpiWord parent, Ar
   if (comm == nullptr) return real(args...);
   const Blocked blocked(thread, op, comm, nullptr, Now());
   const int result = real(args...);
-  SetInitResult(comm, result);
-  if (result != 0) return result;
+  if (result != 0) {
+    SetState(comm, CommState::kFailed);
+    return result;
+  }
   int rank = -1, size = 0;
   const MpiWord child = HandleAt(created);
   if (child == mpi.null_comm || !RankAndSize(child, &rank, &size)) {
     SetState(comm, CommState::kPassedOver);
     return result;
   }
-  comm->entry->id.store(Mix(what.split_id, static_cast<uint32_t>(FirstOf(child, parent))),
+  comm->entry->id.store(Mix(what.split_id, static_cast<uint32_t>(FirstRank(child, parent))),
                         std::memory_order_relaxed);
   comm->entry->rank.store(static_cast<uint32_t>(rank), std::memory_order_relaxed);
   comm->entry->size.store(static_cast<uint32_t>(size), std::memory_order_relaxed);
@@ -108,14 +108,14 @@ template <typename Function, typename... Args>
 int ObserveMpiEnd(Function* real, Op op, MpiWord handle, Args... args) {
   if (real == nullptr) return kMpiFailed;
   ThreadState* thread = &this_thread;
-  LocalComm* comm = MpiCommOf(thread, handle);
+  LocalComm* comm = FindMpiComm(thread, handle);
   if (comm == nullptr) return real(args...);
   const InsideCall inside(thread);
   const Blocked blocked(thread, op, comm, nullptr, Now());
   SetState(comm, CommState::kFinalizing);
   ForgetHandle(comm);
   const int result = real(args...);
-  ForgetRequestsOf(comm);
+  ForgetRequests(comm);
   SetState(comm, CommState::kDestroyed);
   return result;
 }
@@ -197,7 +197,7 @@ EXPORT int MPI_Comm_create_group(MpiWord comm, MpiWord group, int tag, MpiWord* 
   const auto real = ROLLCALL_REAL(MPI_Comm_create_group);
   if (real == nullptr) return rollcall::kMpiFailed;
   rollcall::ThreadState* thread = &rollcall::this_thread;
-  const LocalComm* parent = rollcall::MpiCommOf(thread, comm);
+  const LocalComm* parent = rollcall::FindMpiComm(thread, comm);
   if (parent == nullptr) return real(comm, group, tag, created);
   const rollcall::InsideCall inside(thread);
   LocalComm* made = rollcall::AddOfGroup(parent, comm, group, tag);
@@ -205,8 +205,11 @@ EXPORT int MPI_Comm_create_group(MpiWord comm, MpiWord group, int tag, MpiWord* 
   const rollcall::Blocked blocked(thread, Op::kMPI_Comm_create_group, made, nullptr,
                                   rollcall::Now());
   const int result = real(comm, group, tag, created);
-  rollcall::SetInitResult(made, result);
-  if (result == 0) rollcall::MpiCommCreated(made, rollcall::HandleAt(created));
+  if (result == 0) {
+    rollcall::MpiCommCreated(made, rollcall::HandleAt(created));
+  } else {
+    rollcall::SetState(made, rollcall::CommState::kFailed);
+  }
   return result;
 }
 
@@ -215,13 +218,13 @@ EXPORT int MPI_Comm_idup(MpiWord comm, MpiWord* created, MpiWord* request) {
   const auto real = ROLLCALL_REAL(MPI_Comm_idup);
   if (real == nullptr) return rollcall::kMpiFailed;
   rollcall::ThreadState* thread = &rollcall::this_thread;
-  const LocalComm* parent = rollcall::MpiCommOf(thread, comm);
+  const LocalComm* parent = rollcall::FindMpiComm(thread, comm);
   if (parent == nullptr) return real(comm, created, request);
   const rollcall::InsideCall inside(thread);
   const uint64_t split_id = rollcall::NextSplitId(parent->entry);
   const int result = real(comm, created, request);
   if (result == 0) {
-    rollcall::NoteCreation(parent, split_id, rollcall::HandleAt(request), created);
+    rollcall::RecordCreationRequest(parent, split_id, rollcall::HandleAt(request), created);
   }
   return result;
 }

@@ -1,7 +1,9 @@
 // The wrappers of MPI's waits: for collectives that have returned before they are done,
-// and for messages, which are noted as what a thread stands in, and no more.
+// and for messages, which are recorded only as the call that a thread is inside.
+#include "interpose/blocked_threads.h"
 #include "interpose/mpi_requests.h"
 #include "interpose/real.h"
+#include "interpose/recorder.h"
 
 namespace rollcall {
 namespace {
@@ -55,7 +57,7 @@ int ObserveMpiWait(Function* real, Op op, Until until, int count, const MpiWord*
   ThreadState* thread = &this_thread;
   if (thread->inside || !Recording()) return real(args...);
   const InsideCall inside(thread);
-  BlockedOf(thread);
+  ClaimedEntry(thread);
   const WatchedRequests watched(thread, count, requests);
   AwaitedCall calls[kAwaited] = {};
   const bool counts = until == Until::kAllDone || !watched.others();
@@ -75,7 +77,7 @@ int ObserveMpiTest(Function* real, int count, const MpiWord* requests, Args... a
   ThreadState* thread = &this_thread;
   if (thread->inside || !AnyOpenRequest()) return real(args...);
   const InsideCall inside(thread);
-  BlockedOf(thread);
+  ClaimedEntry(thread);
   const WatchedRequests watched(thread, count, requests);
   return real(args...);
 }

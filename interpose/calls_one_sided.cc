@@ -1,7 +1,7 @@
 // The wrappers of one-sided calls. The nth signal of a rank to a peer, with one
 // index and context, is the nth that the peer waits for.
+#include "interpose/observe.h"
 #include "interpose/real.h"
-#include "interpose/record.h"
 #include "interpose/side_channel.h"
 
 using rollcall::CallInfo;
@@ -9,7 +9,7 @@ using rollcall::kNoDtype;
 using rollcall::kNoReduction;
 using rollcall::ObserveCall;
 using rollcall::Op;
-using rollcall::SignalsOf;
+using rollcall::SignalChannel;
 
 #define CALLER __builtin_return_address(0)
 
@@ -25,15 +25,15 @@ CallInfo WaitFor(int peer, cudaStream_t stream) {
 
 // One call waits for many signals. The first one is recorded by whoever makes the
 // call; here are the others, once it is known that NCCL took it.
-void NoteWaits(const ncclWaitSignalDesc_t& wanted, bool first_is_noted, ncclComm_t comm,
-               cudaStream_t stream, const void* caller) {
+void RecordWaits(const ncclWaitSignalDesc_t& wanted, bool first_is_noted, ncclComm_t comm,
+                 cudaStream_t stream, const void* caller) {
   ThreadState* thread = &this_thread;
-  const ncclComm_t handle = SignalsOf(comm, wanted.sigIdx, wanted.ctx);
+  const ncclComm_t handle = SignalChannel(comm, wanted.sigIdx, wanted.ctx);
   LocalComm* channel = handle == comm ? nullptr : FindComm(handle);
   if (channel == nullptr) return;
   const InsideCall inside(thread);
   const bool grouped = thread->group_depth > 0 && JoinGroup(thread, channel, stream) != nullptr;
-  const uint64_t capture = CaptureOf(channel, stream);
+  const uint64_t capture = FindCapture(channel, stream);
   const int signals = wanted.opCnt < kMostSignals ? wanted.opCnt : kMostSignals;
   for (int i = first_is_noted ? 1 : 0; i < signals; ++i) {
     const CallInfo info = WaitFor(wanted.peer, stream);
@@ -63,7 +63,7 @@ extern "C" ROLLCALL_EXPORT ncclResult_t ncclPutSignal(const void* localbuff, siz
                                                       int sigIdx, int ctx, unsigned int flags,
                                                       ncclComm_t comm, cudaStream_t stream) {
   const CallInfo info = {Op::kPutSignal, kNoDtype, kNoReduction, peer, 0, stream};
-  return ObserveCall(ROLLCALL_REAL(ncclPutSignal), SignalsOf(comm, sigIdx, ctx), info, CALLER,
+  return ObserveCall(ROLLCALL_REAL(ncclPutSignal), SignalChannel(comm, sigIdx, ctx), info, CALLER,
                      localbuff, count, datatype, peer, peerWin, peerWinOffset, sigIdx, ctx, flags,
                      comm, stream);
 }
@@ -72,7 +72,7 @@ extern "C" ROLLCALL_EXPORT ncclResult_t ncclSignal(int peer, int sigIdx, int ctx
                                                    unsigned int flags, ncclComm_t comm,
                                                    cudaStream_t stream) {
   const CallInfo info = {Op::kSignal, kNoDtype, kNoReduction, peer, 0, stream};
-  return ObserveCall(ROLLCALL_REAL(ncclSignal), SignalsOf(comm, sigIdx, ctx), info, CALLER, peer,
+  return ObserveCall(ROLLCALL_REAL(ncclSignal), SignalChannel(comm, sigIdx, ctx), info, CALLER, peer,
                      sigIdx, ctx, flags, comm, stream);
 }
 
@@ -84,11 +84,11 @@ extern "C" ROLLCALL_EXPORT ncclResult_t ncclWaitSignal(int nDesc, ncclWaitSignal
   if (first < 0) return real(nDesc, signalDescs, comm, stream);
   const ncclWaitSignalDesc_t& wanted = signalDescs[first];
   const ncclResult_t result =
-      ObserveCall(real, SignalsOf(comm, wanted.sigIdx, wanted.ctx),
+      ObserveCall(real, SignalChannel(comm, wanted.sigIdx, wanted.ctx),
                   rollcall::WaitFor(wanted.peer, stream), CALLER, nDesc, signalDescs, comm, stream);
   if (rollcall::this_thread.inside || rollcall::IsError(result)) return result;
   for (int i = first; i < nDesc; ++i) {
-    rollcall::NoteWaits(signalDescs[i], i == first, comm, stream, CALLER);
+    rollcall::RecordWaits(signalDescs[i], i == first, comm, stream, CALLER);
   }
   return result;
 }

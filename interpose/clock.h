@@ -1,5 +1,7 @@
 // Time stamps for records: the CPU's counter where it is invariant (two
 // clock_gettime calls would double the cost of a record), else CLOCK_MONOTONIC.
+//
+// For the whole library and for the agent, from any state, also signal handlers.
 #pragma once
 
 #include <stdint.h>

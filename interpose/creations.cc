@@ -17,12 +17,12 @@ Slot slots[kSlots];
 std::atomic<uint32_t> used{0};
 constexpr uint32_t kMostUsed = kSlots / 4 * 3;
 
-uint64_t KeyOf(uint64_t base_id, int32_t rank) {
+uint64_t CreationKey(uint64_t base_id, int32_t rank) {
   return segment::Mix(base_id, static_cast<uint32_t>(rank)) | 1;
 }
 
 // The key's slot, or the free one where it belongs.
-Slot* SlotOf(uint64_t key) {
+Slot* FindSlot(uint64_t key) {
   uint32_t at = static_cast<uint32_t>(key >> 1) % kSlots;
   for (;; at = (at + 1) % kSlots) {
     const uint64_t seen = slots[at].key.load(std::memory_order_acquire);
@@ -32,10 +32,10 @@ Slot* SlotOf(uint64_t key) {
 
 }  // namespace
 
-void NoteCreation(uint64_t base_id, int32_t rank) {
-  const uint64_t key = KeyOf(base_id, rank);
+void CountCreation(uint64_t base_id, int32_t rank) {
+  const uint64_t key = CreationKey(base_id, rank);
   for (;;) {
-    Slot* slot = SlotOf(key);
+    Slot* slot = FindSlot(key);
     uint64_t seen = slot->key.load(std::memory_order_acquire);
     if (seen == 0) {
       if (used.load(std::memory_order_relaxed) >= kMostUsed) return;
@@ -48,7 +48,7 @@ void NoteCreation(uint64_t base_id, int32_t rank) {
 }
 
 uint32_t TimesCreated(uint64_t base_id, int32_t rank) {
-  const Slot* slot = SlotOf(KeyOf(base_id, rank));
+  const Slot* slot = FindSlot(CreationKey(base_id, rank));
   return slot->key.load(std::memory_order_acquire) == 0
              ? 0
              : slot->times.load(std::memory_order_relaxed);

@@ -68,7 +68,7 @@ extern "C" __attribute__((visibility("hidden"))) void* rollcall_dlsym_look_up(vo
     return ProfilerTableFor(name, real);
   }
   Fn fn;
-  void* wrapper = WrapperOf(name, &fn);
+  void* wrapper = FindWrapper(name, &fn);
   if (wrapper == nullptr || real == wrapper) return real;
   return Bind(fn, name, Twin(handle, name, real)) ? wrapper : real_dlsym(handle, name);
 }

@@ -21,7 +21,7 @@ void Set(ElfW(Addr) base, ElfW(Addr) value, Pointer* out) {
   *out = reinterpret_cast<Pointer>(value < base ? base + value : value);
 }
 
-Tables TablesOf(const dl_phdr_info& object) {
+Tables FindTables(const dl_phdr_info& object) {
   Tables tables;
   for (int i = 0; i < object.dlpi_phnum; ++i) {
     if (object.dlpi_phdr[i].p_type != PT_DYNAMIC) continue;
@@ -125,7 +125,7 @@ int SearchObject(dl_phdr_info* info, size_t, void* data) {
   auto* search = static_cast<Search*>(data);
   // The kernel's own object has no addresses to be relocated by.
   if (info->dlpi_addr == 0 || IsThisLibrary(*info)) return 0;
-  const ElfW(Sym)* symbol = FindSymbol(TablesOf(*info), search->name);
+  const ElfW(Sym)* symbol = FindSymbol(FindTables(*info), search->name);
   if (symbol == nullptr) return 0;
   if (search->skip > 0) {
     --search->skip;

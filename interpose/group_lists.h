@@ -1,8 +1,12 @@
 // What a thread remembers while it has a group open. Too much for its thread-local storage, so it
 // lies in a table, where the thread claims a place with its first group.
+//
+// For the hot path, on the thread that has the group open; GroupNames() from any thread;
+// ForgetGroupLists() for the child of a fork. Only the claim of a place makes system calls; nothing
+// here allocates or locks.
 #pragma once
 
-#include "interpose/record.h"
+#include "interpose/thread_state.h"
 
 namespace rollcall {
 
@@ -15,7 +19,7 @@ struct alignas(64) GroupLists {
 // Gives the thread a place. nullptr: none is free.
 GroupLists* ClaimGroupLists(ThreadState* thread);
 
-inline GroupLists* ListsOf(ThreadState* thread) {
+inline GroupLists* EnsureGroupLists(ThreadState* thread) {
   return __builtin_expect(thread->lists != nullptr, 1) ? thread->lists : ClaimGroupLists(thread);
 }
 

@@ -35,7 +35,7 @@ bool IsKept(uintptr_t address) {
 }
 
 // By the object's program headers, which lie in its first page; 0: they do not.
-uintptr_t EndOf(uintptr_t base) {
+uintptr_t FindEnd(uintptr_t base) {
   constexpr size_t kFirstPage = 4096;
   const auto* file = reinterpret_cast<const ElfW(Ehdr)*>(base);
   if (file->e_phoff + file->e_phnum * sizeof(ElfW(Phdr)) > kFirstPage) return 0;
@@ -50,7 +50,7 @@ uintptr_t EndOf(uintptr_t base) {
 }
 
 void Remember(uintptr_t base) {
-  const uintptr_t end = EndOf(base);
+  const uintptr_t end = FindEnd(base);
   if (end == 0) return;
   const uint32_t index = ranges_claimed.fetch_add(1);
   if (index >= kRanges) {

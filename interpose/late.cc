@@ -1,5 +1,10 @@
 #include "interpose/late.h"
 
+#include "interpose/call_record.h"
+#include "interpose/comm_table.h"
+#include "interpose/markers.h"
+#include "interpose/recorder.h"
+
 namespace rollcall {
 namespace {
 
@@ -15,7 +20,7 @@ bool HasEnded(const LocalComm* comm) {
   return comm->handle.load() == nullptr;
 }
 
-// Ends the wait that began then. Of several threads that are told, the first notes it; and none
+// Ends the wait that began then. Of several threads that are told, the first records it; and none
 // ends a wait that has begun since it asked.
 void StopWaiting(LocalComm* comm, uint64_t since, bool launched) {
   LateCall* late = &comm->late;
@@ -67,25 +72,25 @@ void SetCalls(LateCall* late, uint64_t first, uint64_t end, uint64_t entered,
 void Mark(LocalComm* comm, uint32_t thread, bool launched) {
   LateCall* late = &comm->late;
   if (thread == 0 || late->marking_thread.load(std::memory_order_acquire) != thread) return;
-  if (!launched || CaptureOn(comm, late->stream) != 0) return SwitchMarkersOff(comm);
+  if (!launched || AskCapture(comm, late->stream) != 0) return SwitchMarkersOff(comm);
   late->marking_thread.store(0, std::memory_order_relaxed);
   if (HasMarkers(comm)) MarkAfter(comm, late->stream, late->collectives, late->p2p);
 }
 
 }  // namespace
 
-void NoteLate(const ThreadState* thread, LocalComm* comm, uint64_t first_record) {
+void RecordLateCalls(const ThreadState* thread, LocalComm* comm, uint64_t first_record) {
   if (HasEnded(comm)) return;
   StopWaiting(comm, LateSince(comm), true);  // NCCL takes one after the other
   const segment::CommEntry* entry = comm->entry;
   const uint64_t end = Get(entry->recorded);
   const uint64_t oldest = OldestRecord(comm, end);
   const uint64_t first = first_record > oldest ? first_record : oldest;
-  const segment::CallRecord* newest = nullptr;
+  const segment::RecordEntry* newest = nullptr;
   LateCall* late = &comm->late;
   late->collectives = late->p2p = 0;
   for (uint64_t n = first; n < end; ++n) {
-    const segment::CallRecord* record = RecordAt(comm, n);
+    const segment::RecordEntry* record = RecordAt(comm, n);
     if ((record->flags & segment::kRecordCaptured) != 0) continue;
     newest = record;
     if ((record->flags & segment::kRecordP2p) != 0) {
@@ -102,12 +107,12 @@ void NoteLate(const ThreadState* thread, LocalComm* comm, uint64_t first_record)
   StayInside(thread, comm, static_cast<Op>(newest->op), late->stream, newest->entered);
 }
 
-void NoteLateCall(const ThreadState* thread, LocalComm* comm) {
-  if (thread->group_depth == 0) NoteLate(thread, comm, Get(comm->entry->recorded) - 1);
+void RecordLateCall(const ThreadState* thread, LocalComm* comm) {
+  if (thread->group_depth == 0) RecordLateCalls(thread, comm, Get(comm->entry->recorded) - 1);
 }
 
-void NoteLateChange(const ThreadState* thread, LocalComm* comm, Op op,
-                    segment::CommState end_state) {
+void RecordLateChange(const ThreadState* thread, LocalComm* comm, Op op,
+                      segment::CommState end_state) {
   if (HasEnded(comm)) return;
   StopWaiting(comm, LateSince(comm), true);
   SetCalls(&comm->late, 0, 0, 0, 0);

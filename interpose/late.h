@@ -2,21 +2,27 @@
 // ncclCommGetAsyncError says that it is done: the host still waits for the call, and its second
 // marker still has to be placed.
 //
-// Any thread may be told that it is done. Only the one that made the call may mark it, because it
-// has the stream in its hands: elsewhere that may be captured or gone by then.
+// For wrappers. Any thread may learn that the call is done. Only the thread that made the call may
+// place its marker, because it has the stream in its hands: elsewhere the stream may be captured or
+// gone by then. Nothing here waits, locks or allocates.
 #pragma once
 
-#include "interpose/record.h"
+#include "interpose/local_comm.h"
+#include "interpose/ops.h"
+#include "interpose/thread_state.h"
 
 namespace rollcall {
 
 // The calls on this communicator from this record on, made by `thread`, are on their way.
-void NoteLate(const ThreadState* thread, LocalComm* comm, uint64_t first_record);
+void RecordLateCalls(const ThreadState* thread, LocalComm* comm, uint64_t first_record);
+
+// The newest call on the communicator has returned ncclInProgress. In a group that says nothing yet.
+void RecordLateCall(const ThreadState* thread, LocalComm* comm);
 
 // The same of its creation or end, by `op`. It leads to this state; kEmpty: somebody else sets
 // that.
-void NoteLateChange(const ThreadState* thread, LocalComm* comm, Op op,
-                    segment::CommState end_state);
+void RecordLateChange(const ThreadState* thread, LocalComm* comm, Op op,
+                      segment::CommState end_state);
 
 // What the communicator is on its way with; to be asked before NCCL is asked how far it is. 0:
 // nothing.

@@ -8,8 +8,12 @@
 #include "interpose/keep_cancel.h"
 #include "interpose/keep_errno.h"
 #include "interpose/real.h"
+#include "interpose/recorder.h"
 
 namespace rollcall {
+
+std::atomic<uint32_t> captures_open{0};
+
 namespace {
 
 // The driver's functions that markers need. All are there, or none is used; those for
@@ -67,7 +71,7 @@ bool HaveDriver() {
   return state == 2;
 }
 
-uint32_t LaneOf(const void* stream) {
+uint32_t LaneNumber(const void* stream) {
   return segment::Mix(0, reinterpret_cast<uintptr_t>(stream)) % segment::kMarkerLanes;
 }
 
@@ -78,13 +82,13 @@ bool Write(LocalComm* comm, CUstream stream, const segment::Word* word, uint64_t
 }
 
 // The lane has another stream than before. One handle may stand for a stream of each thread.
-__attribute__((noinline, cold)) void NoteStream(LocalComm* comm, PlacedMarker* placed,
-                                                const void* stream) {
+__attribute__((noinline, cold)) void SetLaneStream(LocalComm* comm, PlacedMarker* placed,
+                                                   const void* stream) {
   if (placed->word != nullptr || stream == CU_STREAM_PER_THREAD) comm->placed_out_of_order = true;
   placed->stream = stream;
 }
 
-// As Write(), and notes it; before, for a write that fails never comes.
+// As Write(), and records it; before the write, because one that fails is never seen to land.
 bool Place(LocalComm* comm, PlacedMarker* placed, CUstream stream, const segment::Word* word,
            uint64_t value) {
   placed->word = word;
@@ -96,7 +100,7 @@ segment::GraphLane* GraphLaneAt(LocalComm* comm, uint32_t lane) {
   return reinterpret_cast<segment::GraphLane*>(comm->lanes + segment::kMarkerLanes) + lane;
 }
 
-// Captures' ids begin there, behind what else CaptureOf() may say.
+// Captures' ids begin there, behind what else FindCapture() may say.
 constexpr uint64_t kFirstCapture = kOffLimits + 1;
 
 // Has `context` current while it lives. One thread may serve several devices, and
@@ -215,7 +219,7 @@ void EnableMarkersOfDevice(LocalComm* comm) {
   driver.release_primary(device);  // NCCL holds it too, as long as it has the communicator
 }
 
-uint64_t CaptureOn(const LocalComm* comm, void* stream) {
+uint64_t AskCapture(const LocalComm* comm, void* stream) {
   const KeepErrno keep_errno;
   if (!HaveDriver()) return CaptureOnHip(stream);
   void* context = comm == nullptr ? nullptr : comm->context;
@@ -244,10 +248,10 @@ void PlaceMarkers(LocalComm* comm, void* stream, MarkerPoint point, uint64_t col
     SwitchMarkersOff(comm);
     return;
   }
-  const uint32_t index = LaneOf(stream);
+  const uint32_t index = LaneNumber(stream);
   const segment::MarkerLane* lane = &comm->lanes[index];
   PlacedMarker* last = &comm->placed[index];
-  if (__builtin_expect(last->stream != stream, 0)) NoteStream(comm, last, stream);
+  if (__builtin_expect(last->stream != stream, 0)) SetLaneStream(comm, last, stream);
   const bool started = point == MarkerPoint::kStarted;
   const auto cuda_stream = static_cast<CUstream>(stream);
   const bool placed =

@@ -7,9 +7,13 @@
 // without them, and after the first error from any of them, the communicator
 // goes on without markers and everything else works with less evidence. Nothing is
 // placed on a stream that is being captured, but where people ask for it.
+//
+// For wrappers, on the thread that makes the call, inside it: these functions call the driver, which
+// may take its own locks. They keep errno and the current context. Never from a signal handler, nor
+// in a child of fork before it has a communicator of its own.
 #pragma once
 
-#include "interpose/writer.h"
+#include "interpose/local_comm.h"
 
 namespace rollcall {
 
@@ -23,7 +27,7 @@ void EnableMarkersOfDevice(LocalComm* comm);
 
 enum class MarkerPoint { kStarted, kFinished };
 
-// Asks the GPU to note that `stream` has come this far: `collectives` and `p2p`
+// Asks the GPU to record that `stream` has come this far: `collectives` and `p2p`
 // count the calls covered (0: leave that word alone).
 void PlaceMarkers(LocalComm* comm, void* stream, MarkerPoint point, uint64_t collectives,
                   uint64_t p2p);
@@ -44,20 +48,20 @@ inline bool HasMarkers(const LocalComm* comm) { return comm->marker_base != 0; }
 // Captures that were seen to begin and not to end.
 extern std::atomic<uint32_t> captures_open;
 
-// What CaptureOf() says besides the id of a capture.
+// What FindCapture() says besides the id of a capture.
 inline constexpr uint64_t kOffLimits = 1;  // the stream must be left alone, or so it seems
 inline constexpr uint64_t kUnknownCapture = UINT64_MAX;
 
 // The capture that the stream is in, as far as the driver says without disturbing it; 0: none.
-uint64_t CaptureOn(const LocalComm* comm, void* stream);
+uint64_t AskCapture(const LocalComm* comm, void* stream);
 
 // Whether that has to be asked for a call on `comm`.
 inline bool MayBeCaptured(const LocalComm* comm) {
   return HasMarkers(comm) || captures_open.load(std::memory_order_relaxed) != 0;
 }
 
-inline uint64_t CaptureOf(const LocalComm* comm, void* stream) {
-  return MayBeCaptured(comm) ? CaptureOn(comm, stream) : 0;
+inline uint64_t FindCapture(const LocalComm* comm, void* stream) {
+  return MayBeCaptured(comm) ? AskCapture(comm, stream) : 0;
 }
 
 // Puts a node into the graph that the stream is being captured into: the GPU then sets the words of

@@ -5,9 +5,13 @@
 #include <dlfcn.h>
 #include <stdlib.h>
 
+#include "interpose/comm_table.h"
+#include "interpose/handle_table.h"
 #include "interpose/keep_errno.h"
 #include "interpose/keep_loaded.h"
 #include "interpose/real.h"
+#include "interpose/recorder.h"
+#include "interpose/recording.h"
 
 namespace rollcall {
 
@@ -23,7 +27,7 @@ void Find(const char* name, Function* out) {
 }
 
 // A variable of Open MPI's. A program may hold the one copy that counts, so it comes first.
-uintptr_t AddressOf(const char* name) {
+uintptr_t FindVariable(const char* name) {
   void* address = RealDlsym()(RTLD_DEFAULT, name);
   if (address == nullptr || !KeepLoaded(address)) address = FindRealByName(name);
   return reinterpret_cast<uintptr_t>(address);
@@ -44,7 +48,7 @@ bool FindFunctions() {
          mpi.group_size != nullptr && mpi.translate != nullptr;
 }
 
-const void* HandleOf(MpiWord comm) { return reinterpret_cast<const void*>(CleanWord(comm) | kMpi); }
+const void* MpiHandle(MpiWord comm) { return reinterpret_cast<const void*>(CleanWord(comm) | kMpi); }
 
 std::atomic<bool> world_left_out{false};  // there was no room for it at its first call
 
@@ -81,12 +85,12 @@ bool KnowMpi() {
   const KeepErrno keep_errno;
   const bool all = FindFunctions();
   // Open MPI's handles are the addresses of such objects.
-  const uintptr_t world = AddressOf("ompi_mpi_comm_world");
+  const uintptr_t world = FindVariable("ompi_mpi_comm_world");
   if (world != 0) {
     mpi.words_are_ints = false;
     mpi.world = world;
-    mpi.null_comm = AddressOf("ompi_mpi_comm_null");
-    mpi.null_request = AddressOf("ompi_request_null");
+    mpi.null_comm = FindVariable("ompi_mpi_comm_null");
+    mpi.null_request = FindVariable("ompi_request_null");
   }
   if (!all) mpi.rank = nullptr;
   dlerror();  // our failed look-ups are not the program's
@@ -94,9 +98,9 @@ bool KnowMpi() {
   return mpi.rank != nullptr;
 }
 
-LocalComm* MpiCommOf(ThreadState* thread, MpiWord handle) {
+LocalComm* FindMpiComm(ThreadState* thread, MpiWord handle) {
   if (thread->inside || !StartRecording() || !KnowMpi()) return nullptr;
-  LocalComm* comm = FindComm(HandleOf(handle));
+  LocalComm* comm = FindComm(MpiHandle(handle));
   if (comm != nullptr || CleanWord(handle) != mpi.world ||
       world_left_out.load(std::memory_order_relaxed)) {
     return comm;
@@ -113,12 +117,11 @@ bool RankAndSize(MpiWord comm, int* rank, int* size) {
 
 void MpiCommCreated(LocalComm* comm, MpiWord handle) {
   comm->entry->flags.fetch_or(segment::kFlagHostCalls);
-  comm->entry->init_returned.store(Now(), std::memory_order_relaxed);
   SetState(comm, segment::CommState::kReady);
-  BindHandle(comm, HandleOf(handle));
+  BindHandle(comm, MpiHandle(handle));
 }
 
-uint64_t BytesOf(int count, MpiWord type) {
+uint64_t MessageBytes(int count, MpiWord type) {
   int size = 0;
   // Not asked of MPI where nothing is recorded; but asked for the first call too, or ranks of
   // which one began to record earlier would differ.

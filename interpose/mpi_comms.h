@@ -3,12 +3,16 @@
 // They are recorded like NCCL's, but for two things: nothing goes to a GPU, and they
 // are known by their place in MPI's own order of creation. Intercommunicators, and
 // those made by other calls than calls_mpi_comms.cc wraps, are not followed.
+//
+// For the wrappers of MPI's calls alone, on the thread that makes the call. Some functions ask MPI,
+// never for a call that waits for other ranks.
 #pragma once
 
 #include <string.h>
 
+#include "interpose/local_comm.h"
 #include "interpose/mpi_api.h"
-#include "interpose/record.h"
+#include "interpose/thread_state.h"
 
 namespace rollcall {
 
@@ -50,7 +54,7 @@ inline MpiWord HandleAt(const MpiWord* handles, int index = 0) {
 }
 
 // nullptr: not followed, or within another call.
-LocalComm* MpiCommOf(ThreadState* thread, MpiWord handle);
+LocalComm* FindMpiComm(ThreadState* thread, MpiWord handle);
 
 // False of communicators that are not followed.
 bool RankAndSize(MpiWord comm, int* rank, int* size);
@@ -58,6 +62,6 @@ bool RankAndSize(MpiWord comm, int* rank, int* size);
 // The communicator can be used from now on, by this handle.
 void MpiCommCreated(LocalComm* comm, MpiWord handle);
 
-uint64_t BytesOf(int count, MpiWord type);
+uint64_t MessageBytes(int count, MpiWord type);
 
 }  // namespace rollcall

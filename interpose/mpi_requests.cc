@@ -1,5 +1,8 @@
 #include "interpose/mpi_requests.h"
 
+#include "interpose/comm_table.h"
+#include "interpose/recorder.h"
+
 namespace rollcall {
 
 std::atomic<uint32_t> open_requests{0};
@@ -28,13 +31,13 @@ Slot slots[kSets * kWays];
 // 1 + the position of the call that a thread is just making on the communicator; 0: none.
 std::atomic<uint64_t> being_made[segment::kCommCapacity];
 
-Slot* SetOf(uintptr_t request) { return &slots[segment::Mix(0, request) % kSets * kWays]; }
+Slot* RequestSet(uintptr_t request) { return &slots[segment::Mix(0, request) % kSets * kWays]; }
 
-uint64_t CallOf(const LocalComm* comm, uint64_t position) {
+uint64_t CallWord(const LocalComm* comm, uint64_t position) {
   return uint64_t{comm->index + 1} << kCommShift | (position & kPositionMask);
 }
 
-LocalComm* CommOfCall(uint64_t call) { return &recorder.comms[(call >> kCommShift) - 1]; }
+LocalComm* CallComm(uint64_t call) { return &recorder.comms[(call >> kCommShift) - 1]; }
 
 // Positions before the first that is not done.
 uint64_t DoneOn(const LocalComm* comm) {
@@ -44,7 +47,7 @@ uint64_t DoneOn(const LocalComm* comm) {
   if (!AnyOpenRequest()) return done;
   for (const Slot& slot : slots) {
     const uint64_t call = slot.call.load(std::memory_order_acquire);
-    if (call <= kBusy || CommOfCall(call) != comm) continue;
+    if (call <= kBusy || CallComm(call) != comm) continue;
     if ((call & kPositionMask) < done) done = call & kPositionMask;
   }
   return done;
@@ -88,7 +91,7 @@ void Finish(Slot* slot, uint64_t call) {
   const uint64_t split_id = slot->split_id;
   const MpiWord* created = slot->created;
   Free(slot);
-  const LocalComm* comm = CommOfCall(call);
+  const LocalComm* comm = CallComm(call);
   if (created == nullptr) {
     RaiseReturned(comm);
   } else if (comm->handle.load(std::memory_order_relaxed) != nullptr) {
@@ -97,7 +100,7 @@ void Finish(Slot* slot, uint64_t call) {
 }
 
 Slot* FindRequest(uintptr_t request, uint64_t* call) {
-  Slot* set = SetOf(request);
+  Slot* set = RequestSet(request);
   for (Slot* slot = set; slot != set + kWays; ++slot) {
     *call = slot->call.load(std::memory_order_acquire);
     if (*call > kBusy && slot->request.load(std::memory_order_relaxed) == request) return slot;
@@ -105,12 +108,12 @@ Slot* FindRequest(uintptr_t request, uint64_t* call) {
   return nullptr;
 }
 
-void Note(uint64_t call, uintptr_t request, uint64_t split_id, const MpiWord* created) {
+void RecordOpenRequest(uint64_t call, uintptr_t request, uint64_t split_id, const MpiWord* created) {
   uint64_t earlier = 0;
   // MPI gives a handle out anew when its request is done, and some for all that are done at once.
   Slot* same = FindRequest(request, &earlier);
   if (same != nullptr) Finish(same, earlier);
-  Slot* set = SetOf(request);
+  Slot* set = RequestSet(request);
   for (Slot* slot = set; slot != set + kWays; ++slot) {
     if (!Take(slot, 0)) continue;
     open_requests.fetch_add(1);
@@ -134,25 +137,25 @@ void EndMpiPosition(LocalComm* comm) {
   RaiseReturned(comm);
 }
 
-void NoteRequest(const LocalComm* comm, uint64_t position, MpiWord request) {
+void RecordRequest(const LocalComm* comm, uint64_t position, MpiWord request) {
   if (request == mpi.null_request) return;
-  Note(CallOf(comm, position), request, 0, nullptr);
+  RecordOpenRequest(CallWord(comm, position), request, 0, nullptr);
 }
 
-void NoteCreation(const LocalComm* parent, uint64_t split_id, MpiWord request,
-                  const MpiWord* created) {
+void RecordCreationRequest(const LocalComm* parent, uint64_t split_id, MpiWord request,
+                           const MpiWord* created) {
   if (request == mpi.null_request) {
     AddCopy(parent, split_id, HandleAt(created));
   } else {
-    Note(CallOf(parent, kNoPosition), request, split_id, created);
+    RecordOpenRequest(CallWord(parent, kNoPosition), request, split_id, created);
   }
 }
 
-void ForgetRequestsOf(const LocalComm* comm) {
+void ForgetRequests(const LocalComm* comm) {
   if (!AnyOpenRequest()) return;
   for (Slot& slot : slots) {
     const uint64_t call = slot.call.load(std::memory_order_acquire);
-    if (call > kBusy && CommOfCall(call) == comm && Take(&slot, call)) Free(&slot);
+    if (call > kBusy && CallComm(call) == comm && Take(&slot, call)) Free(&slot);
   }
 }
 
@@ -194,7 +197,7 @@ int WatchedRequests::Awaited(AwaitedCall (&calls)[kAwaited]) const {
   for (const Slot& slot : slots) {
     const uint64_t call = slot.call.load(std::memory_order_acquire);
     if (call <= kBusy || slot.watcher.load(std::memory_order_relaxed) != thread_) continue;
-    const LocalComm* comm = CommOfCall(call);
+    const LocalComm* comm = CallComm(call);
     const uint64_t number = (call & kPositionMask) + 1;
     if (number > kNoPosition) continue;
     int i = 0;

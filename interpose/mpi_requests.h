@@ -13,19 +13,19 @@
 
 namespace rollcall {
 
-// Around a call that takes a position, from before it does until it is done or noted.
+// Around a call that takes a position, from before it does until it is done or recorded.
 void BeginMpiPosition(const LocalComm* comm);
 void EndMpiPosition(LocalComm* comm);
 
-void NoteRequest(const LocalComm* comm, uint64_t position, MpiWord request);
+void RecordRequest(const LocalComm* comm, uint64_t position, MpiWord request);
 
 // The request of a communicator's creation, which takes no position: when it is done, `created`
 // holds the handle of the communicator that the others know by `split_id`.
-void NoteCreation(const LocalComm* parent, uint64_t split_id, MpiWord request,
-                  const MpiWord* created);
+void RecordCreationRequest(const LocalComm* parent, uint64_t split_id, MpiWord request,
+                           const MpiWord* created);
 
 // Its calls are of no interest any more.
-void ForgetRequestsOf(const LocalComm* comm);
+void ForgetRequests(const LocalComm* comm);
 
 // Whether there is any: nothing else has to be looked at where there is none.
 extern std::atomic<uint32_t> open_requests;

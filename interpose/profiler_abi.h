@@ -73,11 +73,11 @@ struct P2p {  // versions 4 to 6
 
 // Of a struct above, within a descriptor.
 template <typename Details>
-const Details& DetailsOf(const void* descriptor) {
+const Details& DetailsAt(const void* descriptor) {
   return *reinterpret_cast<const Details*>(static_cast<const char*>(descriptor) + kDetailsOffset);
 }
 template <typename Details>
-Details& DetailsOf(void* descriptor) {
+Details& DetailsAt(void* descriptor) {
   return *reinterpret_cast<Details*>(static_cast<char*>(descriptor) + kDetailsOffset);
 }
 

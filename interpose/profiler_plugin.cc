@@ -7,18 +7,22 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "interpose/comm_table.h"
 #include "interpose/creations.h"
-#include "interpose/group_lists.h"
+#include "interpose/handle_table.h"
 #include "interpose/keep_errno.h"
 #include "interpose/keep_loaded.h"
 #include "interpose/profiler_abi.h"
+#include "interpose/profiler_records.h"
 #include "interpose/real.h"
-#include "interpose/record.h"
+#include "interpose/recorder.h"
+#include "interpose/recording.h"
+#include "interpose/thread_state.h"
 
 namespace rollcall {
 namespace {
 
-using profiler::DetailsOf;
+using profiler::DetailsAt;
 using profiler::Table;
 using segment::CommState;
 
@@ -45,12 +49,12 @@ constexpr uint32_t kGroupEvents = 256;
 GroupEvent group_events[kGroupEvents];
 std::atomic<uint32_t> next_group_event{0};
 
-Context* ContextOf(void* context) {
+Context* FindContext(void* context) {
   auto* found = static_cast<Context*>(context);
   return found >= contexts && found < contexts + segment::kCommCapacity ? found : nullptr;
 }
 
-GroupEvent* GroupEventOf(void* handle) {
+GroupEvent* FindGroupEvent(void* handle) {
   auto* found = static_cast<GroupEvent*>(handle);
   return found >= group_events && found < group_events + kGroupEvents ? found : nullptr;
 }
@@ -92,104 +96,6 @@ LocalComm* NewCommunicator(Context* context, uint64_t hash, const char* name, in
   return comm;
 }
 
-// As wrapped calls are named; kNone for what is not recorded.
-Op OpNamed(const char* name) {
-  constexpr Op kOps[] = {Op::kAllReduce, Op::kAllGather, Op::kReduceScatter, Op::kReduce,
-                         Op::kBroadcast, Op::kAlltoAll,  Op::kGather,        Op::kScatter,
-                         Op::kSend,      Op::kRecv};
-  for (const Op op : kOps) {
-    if (name != nullptr && strcmp(name, OpName(op)) == 0) return op;
-  }
-  return Op::kNone;
-}
-
-uint8_t TypeNamed(const char* name) {
-  // In the order of ncclDataType_t.
-  constexpr const char* kNames[] = {"ncclInt8",    "ncclUint8",    "ncclInt32",      "ncclUint32",
-                                    "ncclInt64",   "ncclUint64",   "ncclFloat16",    "ncclFloat32",
-                                    "ncclFloat64", "ncclBfloat16", "ncclFloat8e4m3", "ncclFloat8e5m2"};
-  for (uint8_t i = 0; i < sizeof(kNames) / sizeof(kNames[0]); ++i) {
-    if (name != nullptr && strcmp(name, kNames[i]) == 0) return i;
-  }
-  return kNoDtype;
-}
-
-bool HasRoot(Op op) {
-  return op == Op::kReduce || op == Op::kBroadcast || op == Op::kGather || op == Op::kScatter;
-}
-
-// A call within a group whose begin we were told (version 5), or alone.
-void NoteCall(LocalComm* comm, const CallInfo& info, bool captured) {
-  ThreadState* thread = &this_thread;
-  if (info.op == Op::kNone || thread->inside) return;
-  const InsideCall inside(thread);
-  BlockedOf(thread);
-  const GroupComm* part =
-      thread->group_depth > 0 ? JoinGroup(thread, comm, info.stream) : nullptr;
-  const uint64_t seen = part == nullptr ? 0 : part->capture;
-  const uint64_t capture = seen > kOffLimits ? seen : captured ? kUnknownCapture : 0;
-  if (capture != 0) {
-    EndCaptured(thread, comm, info, BeginCaptured(thread, comm, info, nullptr, capture),
-                ncclSuccess);
-    return;
-  }
-  const OpenRecord open = BeginRecord(thread, comm, info, Now(), nullptr, part != nullptr);
-  EndRecord(comm, open, ncclSuccess, part != nullptr);
-}
-
-void NoteCollApi(LocalComm* comm, const profiler::CollApi& call) {
-  const Op op = OpNamed(call.function);
-  NoteCall(comm,
-           {op, TypeNamed(call.datatype), kNoReduction, HasRoot(op) ? call.root : kNoPeer,
-            call.count, static_cast<cudaStream_t>(call.stream)},
-           call.captured);
-}
-
-void NoteColl(LocalComm* comm, const profiler::Coll& call) {
-  const Op op = OpNamed(call.function);
-  NoteCall(comm,
-           {op, TypeNamed(call.datatype), kNoReduction, HasRoot(op) ? call.root : kNoPeer,
-            call.count, nullptr},
-           false);
-}
-
-void NoteP2p(LocalComm* comm, const profiler::P2p& call) {
-  NoteCall(comm,
-           {OpNamed(call.function), TypeNamed(call.datatype), kNoReduction, call.peer, call.count,
-            nullptr},
-           false);
-}
-
-void OpenGroup() {
-  ThreadState* thread = &this_thread;
-  if (thread->inside || thread->group_depth > 0) return;
-  thread->group_depth = 1;
-  thread->group_size = 0;
-  if (++thread->group_number == 0) thread->group_number = 1;
-}
-
-// The host may wait for peers from here on, until the group has ended.
-void BeginGroupEnd() {
-  ThreadState* thread = &this_thread;
-  segment::BlockedEntry* entry = thread->group_depth == 0 ? nullptr : BlockedOf(thread);
-  if (entry == nullptr) return;
-  const uint32_t comm = thread->group_size > 0 ? thread->lists->group[0].comm->index : segment::kNoComm;
-  entry->op.store(static_cast<uint32_t>(Op::kGroupEnd), std::memory_order_relaxed);
-  entry->comm.store(comm, std::memory_order_relaxed);
-  entry->since.store(Now(), std::memory_order_release);
-}
-
-void FinishGroup() {
-  ThreadState* thread = &this_thread;
-  if (thread->group_depth == 0) return;
-  if (thread->blocked_claimed && thread->blocked != nullptr) {
-    thread->blocked->since.store(0, std::memory_order_release);
-  }
-  CloseGroup(thread, ncclSuccess);
-  thread->group_size = 0;
-  thread->group_depth = 0;
-}
-
 // What we want to know, of a communicator that nobody else tells us of.
 constexpr int OurMask(int version) {
   if (version >= 5) return profiler::kGroupApi | profiler::kCollApi | profiler::kP2p;
@@ -197,10 +103,10 @@ constexpr int OurMask(int version) {
 }
 
 template <int version>
-void NoteEvent(LocalComm* comm, uint64_t type, void* descriptor) {
-  if (type == profiler::kP2p) NoteP2p(comm, DetailsOf<profiler::P2p>(descriptor));
-  if (version == 4 && type == profiler::kColl) NoteColl(comm, DetailsOf<profiler::Coll>(descriptor));
-  if (type == profiler::kCollApi) NoteCollApi(comm, DetailsOf<profiler::CollApi>(descriptor));
+void RecordEvent(LocalComm* comm, uint64_t type, void* descriptor) {
+  if (type == profiler::kP2p) RecordP2p(comm, DetailsAt<profiler::P2p>(descriptor));
+  if (version == 4 && type == profiler::kColl) RecordColl(comm, DetailsAt<profiler::Coll>(descriptor));
+  if (type == profiler::kCollApi) RecordCollApi(comm, DetailsAt<profiler::CollApi>(descriptor));
   if (type == profiler::kGroupApi) OpenGroup();
 }
 
@@ -212,7 +118,7 @@ bool IsAlive(const Context& context) {
 template <int version>
 int Start(void* given, void** handle, void* given_descriptor) {
   const Table* other = chained[version].load(std::memory_order_acquire);
-  Context* context = ContextOf(given);
+  Context* context = FindContext(given);
   if (context == nullptr) {
     return other == nullptr ? 0 : other->start(given, handle, given_descriptor);
   }
@@ -223,7 +129,7 @@ int Start(void* given, void** handle, void* given_descriptor) {
   int result = 0;
   if (other != nullptr && (static_cast<uint64_t>(context->their_mask) & type) != 0) {
     void* const parent = descriptor->parent;
-    const GroupEvent* group = GroupEventOf(parent);
+    const GroupEvent* group = FindGroupEvent(parent);
     if (group != nullptr) descriptor->parent = group->theirs;
     result = other->start(context->theirs, &theirs, descriptor);
     descriptor->parent = parent;
@@ -231,7 +137,7 @@ int Start(void* given, void** handle, void* given_descriptor) {
   *handle = theirs;
   if (!is_ours) return result;
   const KeepErrno keep_errno;
-  NoteEvent<version>(context->comm, type, descriptor);
+  RecordEvent<version>(context->comm, type, descriptor);
   if (type == profiler::kGroupApi) {
     GroupEvent* group = &group_events[next_group_event.fetch_add(1) % kGroupEvents];
     group->theirs = theirs;
@@ -243,7 +149,7 @@ int Start(void* given, void** handle, void* given_descriptor) {
 template <int version>
 int Stop(void* handle) {
   const Table* other = chained[version].load(std::memory_order_acquire);
-  const GroupEvent* group = GroupEventOf(handle);
+  const GroupEvent* group = FindGroupEvent(handle);
   if (group != nullptr) {
     FinishGroup();
     handle = group->theirs;
@@ -254,7 +160,7 @@ int Stop(void* handle) {
 template <int version>
 int RecordState(void* handle, int state, void* arguments) {
   const Table* other = chained[version].load(std::memory_order_acquire);
-  const GroupEvent* group = GroupEventOf(handle);
+  const GroupEvent* group = FindGroupEvent(handle);
   if (group != nullptr) {
     if (state == profiler::kGroupEndBegins) BeginGroupEnd();
     handle = group->theirs;
@@ -265,7 +171,7 @@ int RecordState(void* handle, int state, void* arguments) {
 template <int version>
 int Finalize(void* given) {
   const Table* other = chained[version].load(std::memory_order_acquire);
-  Context* context = ContextOf(given);
+  Context* context = FindContext(given);
   if (context == nullptr) return other == nullptr ? 0 : other->finalize(given);
   const int result =
       other == nullptr || context->theirs == nullptr ? 0 : other->finalize(context->theirs);
@@ -299,7 +205,7 @@ int InitBoth(void** given, int* mask, Theirs theirs, Ours ours) {
 }
 
 template <int version>
-int InitOfOld(void** context, int* mask) {
+int InitUpTo3(void** context, int* mask) {
   return InitBoth<version>(
       context, mask,
       [=](const Table* other, void** theirs) {
@@ -308,8 +214,8 @@ int InitOfOld(void** context, int* mask) {
       [](Context*) -> LocalComm* { return nullptr; });
 }
 
-int InitOf4(void** context, int* mask, const char* name, uint64_t hash, int nodes, int ranks,
-            int rank, void* log) {
+int InitVersion4(void** context, int* mask, const char* name, uint64_t hash, int nodes, int ranks,
+                 int rank, void* log) {
   return InitBoth<4>(
       context, mask,
       [=](const Table* other, void** theirs) {
@@ -320,8 +226,8 @@ int InitOf4(void** context, int* mask, const char* name, uint64_t hash, int node
 }
 
 template <int version>
-int InitOf5(void** context, uint64_t hash, int* mask, const char* name, int nodes, int ranks,
-            int rank, void* log) {
+int InitFrom5(void** context, uint64_t hash, int* mask, const char* name, int nodes, int ranks,
+              int rank, void* log) {
   return InitBoth<version>(
       context, mask,
       [=](const Table* other, void** theirs) {
@@ -342,12 +248,12 @@ int InitOf5(void** context, uint64_t hash, int* mask, const char* name, int node
       &rollcall::Stop<version>,                                                           \
       &rollcall::RecordState<version>,                                                    \
       &rollcall::Finalize<version>};
-TABLE(1, InitOfOld<1>)
-TABLE(2, InitOfOld<2>)
-TABLE(3, InitOfOld<3>)
-TABLE(4, InitOf4)
-TABLE(5, InitOf5<5>)
-TABLE(6, InitOf5<6>)
+TABLE(1, InitUpTo3<1>)
+TABLE(2, InitUpTo3<2>)
+TABLE(3, InitUpTo3<3>)
+TABLE(4, InitVersion4)
+TABLE(5, InitFrom5<5>)
+TABLE(6, InitFrom5<6>)
 
 namespace rollcall {
 namespace {

@@ -7,6 +7,9 @@
 // the events that it wants.
 //
 // From version 4 (NCCL 2.27) on a communicator tells its ranks; before, nothing is recorded.
+//
+// NCCL calls the table's functions on the threads that call NCCL and on its own; they record as the
+// wrappers do (call_record.h), and never wait. ProfilerTableFor() is for dlsym.cc.
 #pragma once
 
 namespace rollcall {

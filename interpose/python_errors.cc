@@ -9,7 +9,7 @@
 #include "interpose/keep_errno.h"
 #include "interpose/python_api.h"
 #include "interpose/python_files.h"
-#include "interpose/writer.h"
+#include "interpose/recorder.h"
 
 namespace rollcall {
 namespace {
@@ -40,7 +40,7 @@ void CopyAttribute(Object* object, const char* name, char* out, size_t size) {
 }
 
 // As a traceback names it: "ValueError", "torch.OutOfMemoryError".
-void NameOfType(Object* type, char* out, size_t size) {
+void TypeName(Object* type, char* out, size_t size) {
   char module[128], name[128];
   CopyAttribute(type, "__module__", module, sizeof(module));
   CopyAttribute(type, "__qualname__", name, sizeof(name));
@@ -50,7 +50,7 @@ void NameOfType(Object* type, char* out, size_t size) {
 }
 
 // "train.py:57": the innermost line of the program, not of a library.
-void PlaceOf(Object* traceback, char* out, size_t size) {
+void FindRaisingLine(Object* traceback, char* out, size_t size) {
   constexpr int kMostFrames = 10000;
   out[0] = '\0';
   Reference at(traceback);
@@ -70,15 +70,15 @@ void PlaceOf(Object* traceback, char* out, size_t size) {
   }
 }
 
-void Note(Object* type, Object* value, Object* traceback) {
+void RecordError(Object* type, Object* value, Object* traceback) {
   segment::SegmentHeader* header = recorder.header.load(std::memory_order_acquire);
   if (header == nullptr) return;
   char name[280], message[segment::kErrorBytes], place[160], whole[segment::kErrorBytes];
-  NameOfType(type, name, sizeof(name));
+  TypeName(type, name, sizeof(name));
   if (strcmp(name, "KeyboardInterrupt") == 0) return;  // somebody ended the job
   const Reference text(value == nullptr ? nullptr : python::api.PyObject_Str(value));
   CopyFirstLine(text.get(), message, sizeof(message));
-  PlaceOf(traceback, place, sizeof(place));
+  FindRaisingLine(traceback, place, sizeof(place));
   // The place always fits: the message is cut instead.
   const int most = static_cast<int>(sizeof(whole) - 3 - strlen(name) - strlen(place));
   snprintf(whole, sizeof(whole), "%s%s%.*s%s", name, message[0] == '\0' ? "" : ": ", most, message,
@@ -97,17 +97,17 @@ Object* OnException(Object* previous, Object* arguments) {
       parts[i] = python::api.PyTuple_GetItem(arguments, i);  // not ours to release
       if (parts[i] == nullptr) python::api.PyErr_Clear();
     }
-    Note(parts[0], parts[1], parts[2]);
+    RecordError(parts[0], parts[1], parts[2]);
   }
   return python::api.PyObject_CallObject(previous, arguments);
 }
 
 // Where the first communicator failed and that ended the program, the interpreter comes here only
 // when it shuts down. At a prompt an exception ends nothing.
-void NoteLast() {
+void RecordLastError() {
   Object* type = python::api.PySys_GetObject("last_type");
   if (type == nullptr || python::api.PySys_GetObject("ps1") != nullptr) return;
-  Note(type, python::api.PySys_GetObject("last_value"),
+  RecordError(type, python::api.PySys_GetObject("last_value"),
        python::api.PySys_GetObject("last_traceback"));
 }
 
@@ -116,7 +116,7 @@ python::MethodDef excepthook = {"excepthook", &OnException, python::kVarArgs, nu
 // Run by the interpreter, in its main thread, with its lock.
 int Wrap(void*) {
   const KeepErrno keep_errno;
-  NoteLast();
+  RecordLastError();
   Object* previous = python::api.PySys_GetObject("excepthook");  // not ours to release
   if (previous == nullptr) return 0;
   const Reference ours(python::api.PyCFunction_NewEx(&excepthook, previous, nullptr));

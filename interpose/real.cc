@@ -96,7 +96,7 @@ const Family kFamilies[] = {{"nccl", kNcclLibraries, true},
                             {"hip", kHipLibraries, true},
                             {"MPI_", kMpiLibraries, false}};
 
-const Family& FamilyOf(const char* symbol) {
+const Family& FindFamily(const char* symbol) {
   for (const Family& family : kFamilies) {
     if (strncmp(symbol, family.prefix, strlen(family.prefix)) == 0) return family;
   }
@@ -112,7 +112,7 @@ void* Find(const char* symbol) {
   address = RealDlsym()(RTLD_DEFAULT, name);
   if (address != nullptr && !IsOurs(address)) return address;
 
-  const Family& family = FamilyOf(symbol);
+  const Family& family = FindFamily(symbol);
   address = LookInLibraries(family.libraries, RTLD_NOLOAD, name);
   if (address != nullptr) return address;
 
@@ -131,7 +131,7 @@ bool IsWhatLinkedCallsGet(const char* symbol, const void* real) {
   char name[64];
   RealName(symbol, name);
   bool same = RealDlsym()(RTLD_NEXT, symbol) == real || RealDlsym()(RTLD_NEXT, name) == real;
-  for (const char* const* soname = FamilyOf(symbol).libraries; !same && *soname != nullptr;
+  for (const char* const* soname = FindFamily(symbol).libraries; !same && *soname != nullptr;
        ++soname) {
     void* handle = dlopen(*soname, RTLD_NOLOAD | RTLD_LAZY);
     if (handle == nullptr) continue;
@@ -196,7 +196,7 @@ void* FindReal(Fn fn) {
   return address;
 }
 
-void* WrapperOf(const char* name, Fn* fn) {
+void* FindWrapper(const char* name, Fn* fn) {
   for (int i = 0; i < static_cast<int>(Fn::kCount); ++i) {
     if (strcmp(kNames[i].symbol, name) == 0) {
       *fn = static_cast<Fn>(i);

@@ -54,7 +54,7 @@ void RealName(const char* symbol, char (&out)[64]);
 
 // The exported wrapper called `name`; nullptr where calls.def has none. `*fn`
 // says which.
-void* WrapperOf(const char* name, Fn* fn);
+void* FindWrapper(const char* name, Fn* fn);
 
 }  // namespace rollcall
 

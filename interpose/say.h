@@ -1,4 +1,6 @@
 // The few lines that the library writes to stderr.
+//
+// From any state, signal handlers too: no allocation, no lock, no stdio, and never a wait.
 #pragma once
 
 namespace rollcall {

@@ -19,7 +19,7 @@
 //   46415872  Shape[255]      28560 bytes: shapes of tensors; a hole unless the
 //                             program tells some
 //
-//   CommBlock:  CommEntry 4096 | markers 4096 | CallRecord[512] 32768
+//   CommBlock:  CommEntry 4096 | markers 4096 | RecordEntry[512] 32768
 //
 // Where the folder has little room a CommBlock has 64 records, or none; what is missing of it is a
 // hole.
@@ -119,7 +119,7 @@ struct SegmentHeader {
 
   // What could not be recorded.
   Word lost_communicators;  // created while the table or the file system was full
-  Word lost_rings;          // communicators that have an entry but no records
+  Word reserved3;           // was lost_rings, which nothing read
   Word lost_threads;        // threads beyond kBlockedCapacity
   Word unknown_comm_calls;  // calls on communicators that were never seen created
   Word lost_graph_calls;    // calls in CUDA graphs whose launches cannot be followed
@@ -209,13 +209,13 @@ enum CommFlags : uint32_t {
   kFlagNonBlocking = 1,
   kFlagMarkers = 2,        // the GPU writes started and finished
   kFlagRing = 4,           // the block has records
-  kFlagConcurrentUse = 8,  // reserved: nothing sets it yet
+  // 8: no library has ever set it
   kFlagHostCalls = 16,     // its calls return when they are done: nothing goes to a GPU
   kFlagGraphMarkers = 32,  // the GPU says which call of a graph it has come to
 };
 
 // The launch of a CUDA graph that holds calls of the communicator.
-struct GraphLaunch {
+struct GraphLaunchEntry {
   Word graph;         // nth graph of the process that holds calls, from 1
   Word launch;        // of this graph, from 1
   Word first_record;  // index of its first call's record
@@ -223,7 +223,7 @@ struct GraphLaunch {
 };
 
 // A running signature, and the number of calls it covers.
-struct Checkpoint {
+struct CheckpointEntry {
   Word position;
   Word signature;
 };
@@ -244,10 +244,11 @@ struct CommEntry {
   HalfWord parent_rank, parent_size;
   Word base_id;  // hash of the unique id alone; 0: this rank knows none
   alignas(8) char name[64];
-  Word init_entered, init_returned;  // ticks
-  Word state_since;                  // ticks
-  HalfWord init_result;              // ncclResult_t
-  HalfWord async_error;              // ncclResult_t
+  Word init_entered;  // ticks
+  Word reserved;
+  Word state_since;   // ticks
+  HalfWord reserved2;
+  HalfWord async_error;  // ncclResult_t
   // Set by the rank that made the newest unique id for growing this communicator: the id's hash,
   // which is all that the ranks that join know, and the id that the others will know it by.
   Word grow_base_id;
@@ -264,9 +265,10 @@ struct CommEntry {
   Word last_entered;    // ticks of the newest call
   Word graph_launches;  // of graphs that hold its calls
 
-  GraphLaunch graph_launch[kGraphLaunches];  // the newest; slot n % capacity
+  GraphLaunchEntry graph_launch[kGraphLaunches];  // the newest; slot n % capacity
 
-  alignas(64) Checkpoint checkpoints[kCheckpointCapacity];  // slot (position / interval) % capacity
+  // Slot (position / interval) % capacity.
+  alignas(64) CheckpointEntry checkpoints[kCheckpointCapacity];
 };
 static_assert(sizeof(CommEntry) <= 4096);
 
@@ -300,7 +302,7 @@ enum RecordFlags : uint8_t {
   kRecordReplayed = 4,  // a launch of a CUDA graph made it
 };
 
-struct CallRecord {
+struct RecordEntry {
   HalfWord seq;  // 2n+1 while record n is written, 2n+2 once it can be read (mod 2^32)
   uint32_t thread;
   int32_t peer;    // root or peer; -1
@@ -318,7 +320,7 @@ struct CallRecord {
   uint64_t stream;              // only compared, never followed
   uint64_t caller;              // code address; its upper 16 bits: 1 + index of a Site, 0 for none
 };
-static_assert(sizeof(CallRecord) == 64);
+static_assert(sizeof(RecordEntry) == 64);
 
 // A line of Python from which calls were made. Written once, before it counts.
 struct Site {
@@ -329,7 +331,7 @@ struct Site {
 };
 static_assert(sizeof(Site) == 256);
 inline constexpr uint32_t kSiteCapacity = 1024;
-inline constexpr int kSiteShift = 48;  // of its number in CallRecord::caller
+inline constexpr int kSiteShift = 48;  // of its number in RecordEntry::caller
 
 // The sizes of a tensor, as the program (rollcall.h) or PyTorch (torch_shapes.h) tells them.
 // Written once.
@@ -352,7 +354,7 @@ inline constexpr size_t kMarkersOffset = 4096;  // within a CommBlock
 inline constexpr size_t kGraphLanesOffset = kMarkersOffset + kMarkerLanes * sizeof(MarkerLane);
 inline constexpr size_t kRingOffset = 8192;
 static_assert(kGraphLanesOffset + kGraphLanes * sizeof(GraphLane) == kRingOffset);
-inline constexpr size_t kCommBlockBytes = kRingOffset + kRingCapacity * sizeof(CallRecord);
+inline constexpr size_t kCommBlockBytes = kRingOffset + kRingCapacity * sizeof(RecordEntry);
 static_assert(kHeaderBytes % 4096 == 0 && kCommBlockBytes % 4096 == 0);
 
 inline constexpr size_t CommBlockOffset(uint32_t index) {

@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "interpose/keep_errno.h"
+#include "interpose/recorder.h"
 #include "interpose/segment_file.h"
-#include "interpose/writer.h"
 
 namespace rollcall {
 namespace {
@@ -40,7 +40,7 @@ bool MakeRoom() {
 
 int SizesIn(int dims) { return dims == kNameOnly ? 0 : dims; }
 
-uint64_t HashOf(int dims, const int64_t* sizes, const char* call) {
+uint64_t ShapeHash(int dims, const int64_t* sizes, const char* call) {
   uint64_t hash = static_cast<uint64_t>(dims);
   for (const char* at = call; at != nullptr && *at != '\0'; ++at) {
     hash = segment::Mix(hash, static_cast<unsigned char>(*at));
@@ -73,7 +73,7 @@ uint8_t FindShape(int dims, const int64_t* sizes, const char* call) {
   if (header == nullptr || !known || (SizesIn(dims) != 0 && sizes == nullptr) || !MakeRoom()) {
     return 0;
   }
-  const uint64_t hash = HashOf(dims, sizes, call);
+  const uint64_t hash = ShapeHash(dims, sizes, call);
   for (uint32_t i = 0, at = static_cast<uint32_t>(hash) % kSlots; i < kSlots;
        ++i, at = (at + 1) % kSlots) {
     uint64_t seen = slots[at].hash.load(std::memory_order_acquire);

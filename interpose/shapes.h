@@ -1,5 +1,8 @@
 // Shapes of tensors that the program tells before a call (rollcall.h), each kept once
 // in the segment.
+//
+// FindShape() is for the thread that makes the call, before it: no lock, no allocation. The first one
+// of a process makes system calls for room in the file. ForgetShapes() is for the child of a fork.
 #pragma once
 
 #include <stdint.h>

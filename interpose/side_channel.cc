@@ -4,6 +4,11 @@
 
 #include <stdio.h>
 
+#include "interpose/comm_table.h"
+#include "interpose/handle_table.h"
+#include "interpose/recorder.h"
+#include "interpose/thread_state.h"
+
 namespace rollcall {
 namespace {
 
@@ -14,7 +19,7 @@ constexpr uint64_t kHostCalls = 0x686f737463616c6c;
 constexpr uint64_t kSignals = 0x7369676e616c7300;
 
 // No address, so it never is that of a communicator of NCCL's: its lowest bit is set.
-ncclComm_t HandleOf(ncclComm_t comm, uint64_t kind) {
+ncclComm_t ChannelHandle(ncclComm_t comm, uint64_t kind) {
   return reinterpret_cast<ncclComm_t>(Mix(kind, reinterpret_cast<uintptr_t>(comm)) | 1);
 }
 
@@ -43,16 +48,15 @@ void Open(LocalComm* comm, ncclComm_t handle, uint64_t kind, const char* what,
   opened->entry->device.store(entry->device.load(std::memory_order_relaxed),
                               std::memory_order_relaxed);
   opened->entry->flags.fetch_or(flags);
-  opened->entry->init_returned.store(Now(), std::memory_order_relaxed);
   SetState(opened, segment::CommState::kReady);
   // No markers: the first signal may be within a capture, where memory must not be registered.
   BindHandle(opened, handle);
 }
 
-ncclComm_t ChannelOf(ncclComm_t comm, uint64_t kind, const char* what, uint32_t flags) {
+ncclComm_t EnsureChannel(ncclComm_t comm, uint64_t kind, const char* what, uint32_t flags) {
   ThreadState* thread = &this_thread;
   if (thread->inside || !Recording()) return comm;
-  const ncclComm_t handle = HandleOf(comm, kind);
+  const ncclComm_t handle = ChannelHandle(comm, kind);
   if (FindComm(handle) == nullptr) {
     LocalComm* known = FindComm(comm);
     if (known == nullptr) return comm;
@@ -66,14 +70,14 @@ ncclComm_t ChannelOf(ncclComm_t comm, uint64_t kind, const char* what, uint32_t 
 
 }  // namespace
 
-ncclComm_t HostCallsOf(ncclComm_t comm) {
-  return ChannelOf(comm, kHostCalls, "host calls", segment::kFlagHostCalls);
+ncclComm_t HostCallChannel(ncclComm_t comm) {
+  return EnsureChannel(comm, kHostCalls, "host calls", segment::kFlagHostCalls);
 }
 
-ncclComm_t SignalsOf(ncclComm_t comm, int signal_index, int context) {
+ncclComm_t SignalChannel(ncclComm_t comm, int signal_index, int context) {
   const uint64_t which =
       static_cast<uint32_t>(signal_index) | uint64_t{static_cast<uint32_t>(context)} << 32;
-  return ChannelOf(comm, Mix(kSignals, which), "signals", 0);
+  return EnsureChannel(comm, Mix(kSignals, which), "signals", 0);
 }
 
 void EndSideChannels(const LocalComm* comm) {

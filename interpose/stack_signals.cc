@@ -20,9 +20,9 @@
 #include "interpose/environment.h"
 #include "interpose/keep_errno.h"
 #include "interpose/real.h"
+#include "interpose/recorder.h"
 #include "interpose/say.h"
 #include "interpose/segment.h"
-#include "interpose/writer.h"
 
 namespace rollcall {
 namespace {
@@ -167,7 +167,7 @@ void CopyRegisters(const ucontext_t& context, user_regs_struct* out) {
 #endif
 }
 
-uint64_t StackPointerOf(const user_regs_struct& registers) {
+uint64_t StackPointer(const user_regs_struct& registers) {
 #if defined(__x86_64__)
   return registers.rsp;
 #else
@@ -227,7 +227,7 @@ void AnswerQuestion(int signal, siginfo_t* info, void* context) {
                question % segment::kStackSlots * segment::kStackCopyBytes;
   auto* registers = reinterpret_cast<user_regs_struct*>(copy);
   CopyRegisters(*static_cast<const ucontext_t*>(context), registers);
-  const uint64_t stack_pointer = StackPointerOf(*registers);
+  const uint64_t stack_pointer = StackPointer(*registers);
   const long memory = OpenOwnMemory();
   slot->stack_pointer.store(stack_pointer, std::memory_order_relaxed);
   slot->stack_bytes.store(CopyStack(memory, stack_pointer, copy + segment::kRegistersBytes),

@@ -1,5 +1,7 @@
 // Tables with a place for each thread, which keeps it until it ends. Nobody is told that a thread
 // has ended: when the table is full, the places of those that are gone are given out again.
+//
+// For the thread that needs the place, once: it makes system calls, takes no lock and keeps errno.
 #pragma once
 
 #include <sys/syscall.h>

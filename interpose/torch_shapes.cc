@@ -8,8 +8,8 @@
 
 #include "interpose/keep_errno.h"
 #include "interpose/python_api.h"
-#include "interpose/record.h"
 #include "interpose/shapes.h"
+#include "interpose/thread_state.h"
 
 namespace rollcall {
 namespace {

@@ -4,6 +4,9 @@
 // reducer and compiled code do in C++) pass through methods of c10d's ProcessGroup. These are
 // wrapped, in a process that has imported torch by itself: NCCL's calls that one of them makes on
 // its thread then carry the shape of its tensor. What goes wrong there stays there.
+//
+// StartTensorShapes() is for calls that create communicators, from any thread, with or without
+// Python's lock. It must not run Python.
 #pragma once
 
 namespace rollcall {

@@ -24,7 +24,7 @@ int main(int, char** arguments) {
     if (offset + sizeof(segment::CommEntry) > bytes.size()) return 1;
     const auto* comm = reinterpret_cast<const segment::CommEntry*>(bytes.data() + offset);
     const bool failed = comm->state.load() == static_cast<uint32_t>(segment::CommState::kFailed);
-    std::printf("communicator of %u, rank %u: %s, result %u\n", comm->size.load(), comm->rank.load(),
-                failed ? "failed" : "not failed", comm->init_result.load());
+    std::printf("communicator of %u, rank %u: %s\n", comm->size.load(), comm->rank.load(),
+                failed ? "failed" : "not failed");
   }
 }

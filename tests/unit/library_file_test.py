@@ -64,3 +64,20 @@ def test_symbols_are_bound_at_once_and_it_is_never_unloaded():
 def test_stack_is_not_executable():
     stack = [line for line in lines("readelf", "-lW", LIBRARY) if "GNU_STACK" in line]
     assert stack and "RWE" not in stack[0]
+
+
+def test_each_function_is_defined_in_the_source_of_the_header_that_declares_it():
+    objects = pathlib.Path(LIBRARY).parents[1] / "interpose" / "CMakeFiles" / "rollcall_library.dir"
+    defined, wrong = 0, []
+    for source in sorted(CALLS.parent.glob("*.cc")):
+        header = source.with_suffix(".h")
+        declared = header.read_text() if header.exists() else ""
+        for line in lines("nm", "-C", "--defined-only", objects / f"{source.name}.o"):
+            found = re.match(r"\S+ [TDB] rollcall::(?:\w+::)*(\w+)", line)
+            if not found:
+                continue
+            defined += 1
+            if not re.search(rf"\b{found.group(1)}\b", declared):
+                wrong.append(f"{source.name} defines {found.group(1)}")
+    assert defined > 100
+    assert wrong == []

@@ -32,16 +32,15 @@ int main(int, char** argv) {
   char* bytes = reinterpret_cast<char*>(words.data());
   auto* h = reinterpret_cast<SegmentHeader*>(bytes);
   std::printf("{\"magic\": %d, \"pid\": %d, \"namespace\": %llu, \"life_lock\": %u, "
-              "\"left_out\": %u, \"lost_communicators\": %llu, \"lost_rings\": %llu, \"comms\": [",
+              "\"left_out\": %u, \"lost_communicators\": %llu, \"comms\": [",
               h->magic.load() == kMagic, h->pid, (unsigned long long)h->pid_namespace,
               h->life_lock.load(), h->left_out.load(),
-              (unsigned long long)h->lost_communicators.load(),
-              (unsigned long long)h->lost_rings.load());
+              (unsigned long long)h->lost_communicators.load());
   for (uint32_t i = 0; i < h->comm_count.load(); ++i) {
     char* block = bytes + CommBlockOffset(i);
     auto* e = reinterpret_cast<CommEntry*>(block);
     auto* lanes = reinterpret_cast<MarkerLane*>(block + kMarkersOffset);
-    auto* ring = reinterpret_cast<CallRecord*>(block + kRingOffset);
+    auto* ring = reinterpret_cast<RecordEntry*>(block + kRingOffset);
     uint64_t marked = 0;
     for (uint32_t lane = 0; lane < kMarkerLanes; ++lane) marked += lanes[lane].started.load();
     uint32_t records = 0;
@@ -170,7 +169,6 @@ def test_less_room_costs_first_the_length_of_histories_then_these_then_communica
     assert {c["records"] for c in short} == {64}
     assert {c["records"] for c in none} == {0}
     assert segment["left_out"] == 1 | 2 | 4
-    assert segment["lost_rings"] == len(none)
     assert segment["lost_communicators"] == 60 - len(comms)
 
 

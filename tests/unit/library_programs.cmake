@@ -3,16 +3,11 @@
 # What the library is preloaded into are programs that people might run: never
 # built with a sanitizer.
 set(_stubs "${CMAKE_BINARY_DIR}/stubs")
-function(add_stub target name version folder)
-  add_library(${target} SHARED ${ARGN})
-  set_target_properties(${target} PROPERTIES
-    OUTPUT_NAME ${name} SOVERSION ${version} LIBRARY_OUTPUT_DIRECTORY "${folder}")
-  target_include_directories(${target} PRIVATE "${ROLLCALL_ROOT}")
-  target_link_libraries(${target} PRIVATE NcclHeaders::NcclHeaders)
-endfunction()
-add_stub(stub_cuda cuda 1 "${_stubs}" "${CMAKE_CURRENT_LIST_DIR}/stub_cuda.cc")
-add_stub(stub_nccl nccl 2 "${_stubs}" "${CMAKE_CURRENT_LIST_DIR}/stub_nccl.cc")
-add_stub(stub_old_nccl nccl 2 "${_stubs}/old" "${CMAKE_CURRENT_LIST_DIR}/stub_nccl.cc")
+set(_support "${ROLLCALL_ROOT}/tests/support")
+include("${_support}/stubs.cmake")
+add_stub(stub_cuda cuda 1 "${_stubs}" "${_support}/stub_cuda.cc")
+add_stub(stub_nccl nccl 2 "${_stubs}" "${_support}/stub_nccl.cc")
+add_stub(stub_old_nccl nccl 2 "${_stubs}/old" "${_support}/stub_nccl.cc")
 target_compile_definitions(stub_old_nccl PRIVATE STUB_OLD)
 
 add_library(other_interposer MODULE "${CMAKE_CURRENT_LIST_DIR}/other_interposer.cc")
@@ -25,7 +20,7 @@ target_link_libraries(library_steps_plugin PRIVATE stub_nccl NcclHeaders::NcclHe
 # The same with an NCCL inside: as old PyTorch wheels have it, and as Horovod is linked.
 foreach(_kind static symbolic)
   add_library(library_steps_plugin_${_kind} MODULE
-    "${CMAKE_CURRENT_LIST_DIR}/library_steps_plugin.cc" "${CMAKE_CURRENT_LIST_DIR}/stub_nccl.cc")
+    "${CMAKE_CURRENT_LIST_DIR}/library_steps_plugin.cc" "${_support}/stub_nccl.cc")
   target_include_directories(library_steps_plugin_${_kind} PRIVATE "${ROLLCALL_ROOT}")
   target_link_libraries(library_steps_plugin_${_kind} PRIVATE NcclHeaders::NcclHeaders
                                                               ${CMAKE_DL_LIBS})

@@ -62,8 +62,8 @@ class SegmentBuilder {
                                                   segment::kMarkersOffset) +
            n;
   }
-  segment::CallRecord* record(uint32_t comm, uint64_t n) {
-    return reinterpret_cast<segment::CallRecord*>(bytes_.data() + segment::CommBlockOffset(comm) +
+  segment::RecordEntry* record(uint32_t comm, uint64_t n) {
+    return reinterpret_cast<segment::RecordEntry*>(bytes_.data() + segment::CommBlockOffset(comm) +
                                                   segment::kRingOffset) +
            n % segment::kRingCapacity;
   }
@@ -87,7 +87,7 @@ class SegmentBuilder {
   void AddAllReduce(uint32_t comm, uint64_t tick, uint64_t count = 8) {
     segment::CommEntry* e = entry(comm);
     const uint64_t n = e->recorded++;
-    segment::CallRecord* r = record(comm, n);
+    segment::RecordEntry* r = record(comm, n);
     r->seq = static_cast<uint32_t>(2 * n + 2);
     r->op = static_cast<uint8_t>(Op::kAllReduce);
     r->dtype = 7;

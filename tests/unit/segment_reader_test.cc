@@ -104,10 +104,10 @@ TEST_F(SegmentReaderTest, ReadsAShortRingWhole) {
   for (uint64_t i = 0; i < 100; ++i) {
     segment_.AddAllReduce(comm, 5000 + i);
     memcpy(static_cast<void*>(segment_.record(comm, i % kShort)),
-           static_cast<const void*>(segment_.record(comm, i)), sizeof(segment::CallRecord));
+           static_cast<const void*>(segment_.record(comm, i)), sizeof(segment::RecordEntry));
   }
   segment_.bytes().resize(segment::CommBlockOffset(comm) + segment::kRingOffset +
-                          kShort * sizeof(segment::CallRecord));
+                          kShort * sizeof(segment::RecordEntry));
   segment_.Write(path_);
   const CommSnapshot read = ReadAll()->communicators[0];
   ASSERT_EQ(read.records.size(), kShort);
@@ -335,7 +335,7 @@ TEST_F(SegmentReaderTest, NeverGivesHalfOfOneRecordAndHalfOfAnother) {
   close(fd);
   ASSERT_NE(memory, MAP_FAILED);
   auto* entry = reinterpret_cast<segment::CommEntry*>(memory + segment::CommBlockOffset(comm));
-  auto* ring = reinterpret_cast<segment::CallRecord*>(memory + segment::CommBlockOffset(comm) +
+  auto* ring = reinterpret_cast<segment::RecordEntry*>(memory + segment::CommBlockOffset(comm) +
                                                       segment::kRingOffset);
   std::atomic<int> reads{0};
   std::atomic<bool> done{false};
@@ -347,7 +347,7 @@ TEST_F(SegmentReaderTest, NeverGivesHalfOfOneRecordAndHalfOfAnother) {
         burst_end = n + random() % 600;
         for (const int before = reads; !done && reads == before;) std::this_thread::yield();
       }
-      segment::CallRecord* record = &ring[n % segment::kRingCapacity];
+      segment::RecordEntry* record = &ring[n % segment::kRingCapacity];
       // Acquires, so that no later store comes before it; fences are nothing that
       // ThreadSanitizer knows.
       record->seq.exchange(static_cast<uint32_t>(2 * n + 1), std::memory_order_acq_rel);

@@ -12,7 +12,7 @@
 namespace rollcall::sim {
 namespace {
 
-using profiler::DetailsOf;
+using profiler::DetailsAt;
 using profiler::Table;
 
 struct Plugin {
@@ -111,7 +111,7 @@ void Stop(void* handle) {
 
 void LaunchP2p(const Comm& comm, const Call& call) {
   Event event(ThePlugin(), profiler::kP2p, group.handle, comm.rank);
-  DetailsOf<profiler::P2p>(event.bytes) = {NameOf(call.function), call.recv, NameOf(call.dtype),
+  DetailsAt<profiler::P2p>(event.bytes) = {NameOf(call.function), call.recv, NameOf(call.dtype),
                                           call.count, call.root};
   void* handle = nullptr;
   Begin(comm, &event, &handle);
@@ -120,7 +120,7 @@ void LaunchP2p(const Comm& comm, const Call& call) {
 
 void LaunchCollective(const Comm& comm, const Call& call) {
   Event event(ThePlugin(), profiler::kColl, group.handle, comm.rank);
-  DetailsOf<profiler::Coll>(event.bytes) = {0,          NameOf(call.function), call.send, call.recv,
+  DetailsAt<profiler::Coll>(event.bytes) = {0,          NameOf(call.function), call.send, call.recv,
                                            call.count, call.root,             NameOf(call.dtype)};
   void* handle = nullptr;
   Begin(comm, &event, &handle);
@@ -163,7 +163,7 @@ void ProfileCall(const Comm& comm, const Call& call, void* stream, bool captured
   }
   if (call.is_p2p() || !Wants(comm, profiler::kCollApi)) return;
   Event event(ThePlugin(), profiler::kCollApi, group.handle, comm.rank);
-  DetailsOf<profiler::CollApi>(event.bytes) = {
+  DetailsAt<profiler::CollApi>(event.bytes) = {
       NameOf(call.function), call.count, NameOf(call.dtype), call.root, stream, captured};
   void* handle = nullptr;
   Begin(comm, &event, &handle);

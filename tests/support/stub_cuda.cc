@@ -7,6 +7,9 @@
 //   STUB_BLOCK=cudaX  cudaX waits until somebody has opened the FIFO STUB_FIFO and closed it
 //   STUB_LATE=writes  what the GPU is asked to write is written in cudaDeviceSynchronize
 //
+// Compiled with STUB_FREE it asks the environment nothing and captures nothing, and a write by the
+// GPU is a plain store: what benchmarks measure of markers is the library's own cost.
+//
 // One stream is captured at a time. A graph holds what the GPU is asked to write.
 #include <cuda.h>
 #include <cuda_runtime_api.h>
@@ -21,10 +24,16 @@
 
 namespace {
 
+#ifdef STUB_FREE
+constexpr bool kFree = true;
+constexpr bool Is(const char*, const char*) { return false; }
+#else
+constexpr bool kFree = false;
 bool Is(const char* variable, const char* name) {
   const char* value = getenv(variable);
   return value != nullptr && strcmp(value, name) == 0;
 }
+#endif
 
 CUresult Answer(const char* name) {
   if (Is("STUB_ERRNO", "1")) errno = EAGAIN;
@@ -56,6 +65,7 @@ using Graph = std::vector<Written>;
 Graph* capturing = nullptr;
 cuuint64_t captures = 0;
 bool capture_is_broken = false;
+bool IsCapturing() { return !kFree && capturing != nullptr; }
 thread_local CUstreamCaptureMode capture_mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
 
 Graph* GraphOf(const void* handle) { return const_cast<Graph*>(static_cast<const Graph*>(handle)); }
@@ -67,7 +77,7 @@ void WriteNow(const Written& written) {
 }
 
 void Write(const Written& written) {
-  if (capturing != nullptr) {
+  if (IsCapturing()) {
     capturing->push_back(written);
   } else if (Is("STUB_LATE", "writes")) {
     late.push_back(written);
@@ -112,7 +122,7 @@ CUresult cuStreamWriteValue64_v2(CUstream, CUdeviceptr address, cuuint64_t value
 }
 // Breaks a capture of whichever thread, but for a thread that has asked not to.
 CUresult cuMemHostRegister_v2(void*, size_t, unsigned) {
-  if (capturing != nullptr && capture_mode != CU_STREAM_CAPTURE_MODE_RELAXED) {
+  if (IsCapturing() && capture_mode != CU_STREAM_CAPTURE_MODE_RELAXED) {
     capture_is_broken = true;
     return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
   }
@@ -127,7 +137,7 @@ CUresult cuMemHostGetDevicePointer_v2(CUdeviceptr* device, void* host, unsigned)
   return Answer("cuMemHostGetDevicePointer_v2");
 }
 CUresult cuStreamIsCapturing(CUstream, CUstreamCaptureStatus* status) {
-  *status = capturing == nullptr ? CU_STREAM_CAPTURE_STATUS_NONE : CU_STREAM_CAPTURE_STATUS_ACTIVE;
+  *status = IsCapturing() ? CU_STREAM_CAPTURE_STATUS_ACTIVE : CU_STREAM_CAPTURE_STATUS_NONE;
   return Answer("cuStreamIsCapturing");
 }
 CUresult cuStreamGetCaptureInfo_v2(CUstream, CUstreamCaptureStatus*, cuuint64_t* id, CUgraph*,
@@ -190,7 +200,7 @@ cudaError_t cudaGraphExecDestroy(cudaGraphExec_t executable) {
 }
 
 CUresult cuCtxGetCurrent(CUcontext* context) {
-  *context = contexts_pushed.empty() ? ContextOf(0) : contexts_pushed.back();
+  *context = kFree || contexts_pushed.empty() ? ContextOf(0) : contexts_pushed.back();
   return Answer("cuCtxGetCurrent");
 }
 CUresult cuCtxPushCurrent_v2(CUcontext context) {

@@ -11,13 +11,16 @@
 //
 // Every call has its p-twin. As NCCL does, it calls some of its own public
 // functions, and gives a new communicator the address of one that has ended.
-// With STUB_OLD it is an NCCL of before ncclCommShrink and has no twins.
+// Compiled with STUB_OLD it is an NCCL of before ncclCommShrink and has no twins. Compiled with
+// STUB_FREE it asks the environment nothing, so its calls cost nothing: what benchmarks measure
+// around them is the library's own cost.
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <thread>
 
 #include "interpose/nccl_api.h"
@@ -29,7 +32,8 @@ struct Object {
 };
 Object objects[2048];
 int free_objects[2048];
-int free_count = 0, next_object = 0;
+int free_count = 0;
+std::atomic<int> next_object{0};  // threads of a benchmark create communicators at once
 
 ncclComm_t NewObject(int rank, int size) {
   const int index = free_count > 0 ? free_objects[--free_count] : next_object++;
@@ -44,10 +48,14 @@ ncclResult_t FreeObject(ncclComm_t comm) {
   return ncclSuccess;
 }
 
+#ifdef STUB_FREE
+constexpr bool Is(const char*, const char*) { return false; }
+#else
 bool Is(const char* variable, const char* name) {
   const char* value = getenv(variable);
   return value != nullptr && strcmp(value, name) == 0;
 }
+#endif
 
 void WaitWhereToldTo(const char* name) {
   if (!Is("STUB_BLOCK", name)) return;
@@ -106,7 +114,7 @@ CALL(ncclGroupSimulateEnd, ncclSimInfo_t*)
 
 STUB(ncclGetVersion, (int* version), *version = NCCL_VERSION_CODE; return ncclSuccess;)
 STUB(ncclGetUniqueId, (ncclUniqueId * id), {
-  static int made = 0;
+  static std::atomic<int> made{0};
   ANSWER(ncclGetUniqueId)
   memset(id, 0, sizeof(*id));
   const char* given = getenv("STUB_UNIQUE_ID");

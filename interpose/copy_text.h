@@ -1,0 +1,19 @@
+// Copies a line of text into a field of the segment. Pure; from any state.
+#pragma once
+
+#include <stddef.h>
+#include <string.h>
+
+namespace rollcall {
+
+// Up to the first line break; cut where it does not fit.
+inline void CopyText(char* out, size_t size, const char* text) {
+  size_t length = 0;
+  if (text != nullptr) {
+    while (length < size - 1 && text[length] != '\0' && text[length] != '\n') ++length;
+    memcpy(out, text, length);
+  }
+  out[length] = '\0';
+}
+
+}  // namespace rollcall

@@ -1,0 +1,103 @@
+#include "interpose/segment_header.h"
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "interpose/annotations.h"
+#include "interpose/copy_text.h"
+#include "interpose/environment.h"
+#include "interpose/recorder.h"
+
+namespace rollcall {
+namespace {
+
+using segment::SegmentHeader;
+
+// Reads a small file whole; "" when it cannot.
+void ReadSmallFile(const char* path, char* out, size_t size) {
+  out[0] = '\0';
+  const int fd = open(path, O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return;
+  const ssize_t length = read(fd, out, size - 1);
+  close(fd);
+  out[length > 0 ? length : 0] = '\0';
+}
+
+void ReadCommandLine(char* out, size_t size) {
+  const int fd = open("/proc/self/cmdline", O_RDONLY | O_CLOEXEC);
+  ssize_t length = fd < 0 ? 0 : read(fd, out, size - 1);
+  if (fd >= 0) close(fd);
+  if (length < 0) length = 0;
+  while (length > 0 && out[length - 1] == '\0') --length;
+  for (ssize_t i = 0; i < length; ++i) {
+    if (out[i] == '\0' || out[i] == '\n') out[i] = ' ';
+  }
+  out[length] = '\0';
+}
+
+// The kernel takes a time-stamp counter off this list that it has found to differ between cores, or
+// to stop. Where the list cannot be read, it has told nobody so.
+bool KernelTrustsCounter() {
+#if defined(__x86_64__)
+  char list[256];
+  const int fd = open("/sys/devices/system/clocksource/clocksource0/available_clocksource",
+                      O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return true;
+  const ssize_t size = read(fd, list, sizeof(list) - 1);
+  close(fd);
+  if (size <= 0) return true;
+  list[size] = '\0';
+  return strstr(list, "tsc") != nullptr;
+#else
+  return true;
+#endif
+}
+
+}  // namespace
+
+uint64_t OwnStartTime() {
+  char text[1024];
+  ReadSmallFile("/proc/self/stat", text, sizeof(text));
+  // The name is in parentheses and may hold blanks and parentheses itself.
+  const char* at = strrchr(text, ')');
+  if (at == nullptr) return 0;
+  for (int field = 2; field < 22 && at != nullptr; ++field) at = strchr(at + 1, ' ');
+  return at == nullptr ? 0 : strtoull(at, nullptr, 10);
+}
+
+segment::ClockSource ChooseClock() {
+  return CounterIsInvariant() && KernelTrustsCounter() ? segment::ClockSource::kCounter
+                                                       : segment::ClockSource::kMonotonic;
+}
+
+void FillHeader(SegmentHeader* header, uint64_t start_time) {
+  header->layout_version = segment::kLayoutVersion;
+  header->header_bytes = segment::kHeaderBytes;
+  header->comm_block_bytes = segment::kCommBlockBytes;
+  header->ring_capacity = segment::kRingCapacity;
+  header->blocked_capacity = segment::kBlockedCapacity;
+  header->checkpoint_interval = segment::kCheckpointInterval;
+  header->stack_slots = segment::kStackSlots;
+  header->pid = static_cast<int32_t>(getpid());
+  header->start_time = start_time;
+  gethostname(header->host, sizeof(header->host) - 1);
+  char boot_id[sizeof(header->boot_id)];
+  ReadSmallFile("/proc/sys/kernel/random/boot_id", boot_id, sizeof(boot_id));
+  CopyText(header->boot_id, sizeof(header->boot_id), boot_id);
+  CopyJobName(FindJob(&getenv), header->long_job);
+  CopyText(header->job, sizeof(header->job), header->long_job);
+  const Place place = FindPlace(&getenv);
+  header->global_rank = place.rank;
+  header->world_size = place.world_size;
+  header->local_rank = place.local_rank;
+  ReadCommandLine(header->command, sizeof(header->command));
+  CopyText(header->library_version, sizeof(header->library_version), ROLLCALL_VERSION);
+  CopyText(header->gpu_sharing, sizeof(header->gpu_sharing), FindGpuSharing(&getenv));
+  header->clock_source = recorder.clock;
+  SetClock(&header->first_clock);
+  CopyAnnotations(&header->annotations);
+}
+
+}  // namespace rollcall

@@ -1,0 +1,16 @@
+// Loads and stores of the segment's words.
+//
+// For the whole library, from any state: plain atomic accesses, no system call, no lock.
+#pragma once
+
+#include "interpose/segment.h"
+
+namespace rollcall {
+
+// The agent that sees the value sees all that was written before it.
+inline void Raise(segment::Word* word, uint64_t value) {
+  word->store(value, std::memory_order_release);
+}
+inline uint64_t Get(const segment::Word& word) { return word.load(std::memory_order_relaxed); }
+
+}  // namespace rollcall
