@@ -8,9 +8,9 @@
 #include <chrono>
 
 #include "absl/strings/str_cat.h"
-#include "agent/monotonic_clock.h"
-#include "agent/proc_evidence.h"
-#include "agent/proc_files.h"
+#include "agent/processes/monotonic_clock.h"
+#include "agent/processes/proc_evidence.h"
+#include "agent/processes/proc_files.h"
 #include "agent/stacks_proto.h"
 #include "proto/steady_clock.h"
 #include "rollcall/v1/agent.grpc.pb.h"

@@ -20,10 +20,10 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
 #include "agent/collector.h"
-#include "agent/quit_answers.h"
-#include "agent/spare_threads.h"
-#include "agent/stack_taker.h"
-#include "agent/stacks.h"
+#include "agent/processes/spare_threads.h"
+#include "agent/stacks/any_stack_taker.h"
+#include "agent/stacks/quit_answers.h"
+#include "agent/stacks/stacks.h"
 #include "agent/wait_floor.h"
 
 namespace grpc {
@@ -58,7 +58,7 @@ class Agent {
   struct StackTools {
     explicit StackTools(const std::string& proc_root) : reader(proc_root), taker(proc_root) {}
     StackReader reader;
-    AnyWayStackTaker taker;
+    AnyStackTaker taker;
   };
   struct StackRequest {
     uint64_t request = 0;

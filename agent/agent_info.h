@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "agent/unique_fd.h"
+#include "agent/processes/unique_fd.h"
 
 namespace rollcall {
 

@@ -1,4 +1,5 @@
-// What the collector remembers of a process and of its communicators from tick to tick. Its own.
+// What the collector keeps of a process and of its communicators from tick to tick. Used by
+// collector.h alone.
 #pragma once
 
 #include <cstdint>
@@ -7,25 +8,28 @@
 #include <optional>
 #include <string>
 
-#include "agent/collector.h"
 #include "agent/comm_update.h"
+#include "agent/processes/process_watch.h"
+#include "agent/segments/segment_owner.h"
+#include "agent/segments/segment_reader.h"
+#include "rollcall/v1/agent.pb.h"
 
 namespace rollcall {
 
 // A segment of the directory whose process is not known yet.
-struct Collector::NewFile {
+struct NewSegment {
   std::shared_ptr<SegmentReader> reader;
   SegmentClaim claim;
   uint64_t settled_by = 0;  // number of the look that will know all that have mapped it
 };
 
-struct Collector::CommMemory {
+struct CollectedComm {
   uint64_t init_ticks = 0;  // another one: the block serves another communicator
   CommHistory history;
   std::string sent;  // the last update, without records
 };
 
-struct Collector::ProcessMemory {
+struct CollectedProcess {
   ProcessId id;
   std::string file;  // in the directory; "": its segment lies elsewhere, or there is none
   std::shared_ptr<SegmentReader> reader;
@@ -43,7 +47,7 @@ struct Collector::ProcessMemory {
   bool identity_sent = false;
   size_t sites_sent = 0;
   std::string evidence_sent;
-  std::map<uint32_t, CommMemory> comms;
+  std::map<uint32_t, CollectedComm> comms;
 
   bool ended = false;
   int64_t ended_ns = 0;

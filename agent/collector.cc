@@ -10,10 +10,9 @@
 #include <optional>
 
 #include "absl/strings/str_cat.h"
-#include "agent/collected_process.h"
-#include "agent/held_lock.h"
-#include "agent/process_namespaces.h"
-#include "agent/shared_reader.h"
+#include "agent/processes/held_lock.h"
+#include "agent/processes/process_namespaces.h"
+#include "agent/segments/shared_reader.h"
 
 namespace rollcall {
 namespace {
@@ -225,7 +224,7 @@ void Collector::OpenSegment(const std::string& name, int64_t now_ns) {
     return;
   }
   if (!opened->claim.ok()) return GiveUpLater(name, now_ns, opened->claim.status());
-  NewFile file;
+  NewSegment file;
   file.reader = std::move(opened->reader);
   file.claim = *opened->claim;
   if (!options_.live) {
@@ -243,7 +242,7 @@ void Collector::OpenSegment(const std::string& name, int64_t now_ns) {
   SettleNewFiles(now_ns);
 }
 
-SegmentOwner Collector::OwnerOf(const NewFile& file, const SegmentClaim& claim) const {
+SegmentOwner Collector::OwnerOf(const NewSegment& file, const SegmentClaim& claim) const {
   const std::optional<SameNumber> looked =
       threads_
           ->Get<SameNumber>(KeyOf(claim.pid),
@@ -265,14 +264,14 @@ SegmentOwner Collector::OwnerOf(const NewFile& file, const SegmentClaim& claim) 
 void Collector::SettleNewFiles(int64_t now_ns) {
   for (auto at = new_files_.begin(); at != new_files_.end();) {
     const std::string name = at->first;
-    NewFile& file = at->second;
+    NewSegment& file = at->second;
     if (!file.reader->MayBlock()) file.claim = file.reader->Claim().value_or(file.claim);
     const SegmentOwner owner = OwnerOf(file, file.claim);
     if (owner.kind == SegmentOwner::kLater) {
       ++at;
       continue;
     }
-    const NewFile settled = std::move(file);
+    const NewSegment settled = std::move(file);
     at = new_files_.erase(at);
     AddSegment(owner, settled.claim, settled.reader, name, now_ns);
   }
@@ -317,7 +316,7 @@ void Collector::AddSegment(const SegmentOwner& owner, const SegmentClaim& claim,
   const bool visible = owner.kind == SegmentOwner::kVisible;
   const auto known = processes_.find(id);
   if (known != processes_.end() && !file.empty()) {
-    ProcessMemory& process = *known->second;
+    CollectedProcess& process = *known->second;
     const bool same = process.reader != nullptr &&
                       process.reader->IsFile(reader->device(), reader->inode());
     if (same) process.file = file;
@@ -330,7 +329,7 @@ void Collector::AddSegment(const SegmentOwner& owner, const SegmentClaim& claim,
       return;
     }
   }
-  auto process = std::make_unique<ProcessMemory>();
+  auto process = std::make_unique<CollectedProcess>();
   process->id = id;
   process->file = file;
   process->reader = std::move(reader);
@@ -381,7 +380,7 @@ void Collector::AddProcessesWithoutSegment(const HostLook& look) {
   for (const DiscoveredProcess& found : look.launched) {
     if (!found.is_main || found.rank.place.rank < 0 || processes_.count(found.process) != 0)
       continue;
-    auto process = std::make_unique<ProcessMemory>();
+    auto process = std::make_unique<CollectedProcess>();
     process->id = found.process;
     process->identity.set_job(Printable(found.job.c_str(), found.job.size()));
     process->identity.set_global_rank(found.rank.place.rank);
@@ -414,7 +413,7 @@ void Collector::NoteEnded(int64_t now_ns) {
 }
 
 // False: that is not done yet.
-bool Collector::LetGoOfFile(const ProcessMemory& process) {
+bool Collector::LetGoOfFile(const CollectedProcess& process) {
   if (process.file.empty()) return true;
   const OldFile file = {absl::StrCat(options_.directory, "/", process.file), process.reader,
                         process.claim};
@@ -430,7 +429,7 @@ bool Collector::LetGoOfFile(const ProcessMemory& process) {
 
 void Collector::ForgetOldProcesses(int64_t now_ns) {
   for (auto at = processes_.begin(); at != processes_.end();) {
-    const ProcessMemory& process = *at->second;
+    const CollectedProcess& process = *at->second;
     const bool is_old = process.ended && now_ns - process.ended_ns > options_.keep_ended_ns;
     if (!is_old || !LetGoOfFile(process)) {
       ++at;

@@ -23,10 +23,11 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
+#include "agent/collected_process.h"
 #include "agent/host_scan.h"
-#include "agent/process_watch.h"
-#include "agent/segment_reader.h"
-#include "agent/spare_threads.h"
+#include "agent/processes/process_watch.h"
+#include "agent/processes/spare_threads.h"
+#include "agent/segments/segment_reader.h"
 #include "rollcall/v1/agent.pb.h"
 
 namespace rollcall {
@@ -65,9 +66,6 @@ class Collector {
   bool Serves(ProcessId process) const;
 
  private:
-  struct CommMemory;
-  struct ProcessMemory;
-  struct NewFile;
   struct Tried {
     int64_t first_ns = 0;
     int64_t again_ns = 0;  // not before that; INT64_MAX: given up
@@ -81,35 +79,35 @@ class Collector {
   void OpenSegment(const std::string& name, int64_t now_ns);
   void GiveUpLater(const std::string& name, int64_t now_ns, absl::Status why);
   void SettleNewFiles(int64_t now_ns);
-  SegmentOwner OwnerOf(const NewFile& file, const SegmentClaim& claim) const;
+  SegmentOwner OwnerOf(const NewSegment& file, const SegmentClaim& claim) const;
   void AddHostSegments(const HostLook& look, int64_t now_ns);
   void AddSegment(const SegmentOwner& owner, const SegmentClaim& claim,
                   std::shared_ptr<SegmentReader> reader, const std::string& file, int64_t now_ns);
   void AddProcessesWithoutSegment(const HostLook& look);
   void NoteEnded(int64_t now_ns);
-  bool CollectProcess(int64_t now_ns, bool whole, ProcessMemory* process,
+  bool CollectProcess(int64_t now_ns, bool whole, CollectedProcess* process,
                       v1::ProcessUpdate* update);
-  void TellIdentity(const SegmentSnapshot& snapshot, ProcessMemory* process) const;
-  static bool CollectSites(bool whole, const SegmentSnapshot& snapshot, ProcessMemory* process,
+  void TellIdentity(const SegmentSnapshot& snapshot, CollectedProcess* process) const;
+  static bool CollectSites(bool whole, const SegmentSnapshot& snapshot, CollectedProcess* process,
                            v1::ProcessUpdate* update);
-  absl::StatusOr<SegmentSnapshot> ReadSegment(bool whole, ProcessMemory* process);
-  absl::StatusOr<SegmentSnapshot> ReadFile(ProcessMemory* process);
+  absl::StatusOr<SegmentSnapshot> ReadSegment(bool whole, CollectedProcess* process);
+  absl::StatusOr<SegmentSnapshot> ReadFile(CollectedProcess* process);
   bool CollectComm(int64_t now_ns, bool whole, const SegmentSnapshot& snapshot,
-                   const CommSnapshot& comm, ProcessMemory* process, v1::CommUpdate* update);
-  void ReadEvidence(int64_t now_ns, const SegmentSnapshot* snapshot, ProcessMemory* process,
+                   const CommSnapshot& comm, CollectedProcess* process, v1::CommUpdate* update);
+  void ReadEvidence(int64_t now_ns, const SegmentSnapshot* snapshot, CollectedProcess* process,
                     v1::Evidence* evidence);
-  static v1::Evidence::Liveness HowItEnded(const ProcessMemory& process);
-  void LookAtProcess(int64_t now_ns, ProcessMemory* process, v1::Evidence* evidence) const;
-  void LeaveOutCallsOfTheGone(int64_t now_ns, ProcessMemory* process,
+  static v1::Evidence::Liveness HowItEnded(const CollectedProcess& process);
+  void LookAtProcess(int64_t now_ns, CollectedProcess* process, v1::Evidence* evidence) const;
+  void LeaveOutCallsOfTheGone(int64_t now_ns, CollectedProcess* process,
                               SegmentSnapshot* snapshot) const;
   void LookForCallers(int64_t now_ns, const SegmentSnapshot& snapshot,
-                      ProcessMemory* process) const;
-  void TellBlocked(int64_t now_ns, const SegmentSnapshot& snapshot, ProcessMemory* process,
+                      CollectedProcess* process) const;
+  void TellBlocked(int64_t now_ns, const SegmentSnapshot& snapshot, CollectedProcess* process,
                    v1::Evidence* evidence) const;
-  int32_t ThreadOf(int64_t now_ns, uint32_t own_tid, ProcessMemory* process) const;
-  int64_t WaitsFrom(const ProcessMemory& process) const;
+  int32_t ThreadOf(int64_t now_ns, uint32_t own_tid, CollectedProcess* process) const;
+  int64_t WaitsFrom(const CollectedProcess& process) const;
   void ForgetOldProcesses(int64_t now_ns);
-  bool LetGoOfFile(const ProcessMemory& process);
+  bool LetGoOfFile(const CollectedProcess& process);
 
   const CollectorOptions options_;
   std::shared_ptr<SpareThreads> threads_;
@@ -117,9 +115,9 @@ class Collector {
   std::unique_ptr<HostScan> scan_;
   std::unique_ptr<HostClock> clock_;  // while live
   uint64_t own_namespace_ = 0;
-  std::map<ProcessId, std::unique_ptr<ProcessMemory>> processes_;
+  std::map<ProcessId, std::unique_ptr<CollectedProcess>> processes_;
   std::map<std::string, ProcessId> segments_;    // file name -> process
-  std::map<std::string, NewFile> new_files_;     // file name -> whose process is not known yet
+  std::map<std::string, NewSegment> new_files_;     // file name -> whose process is not known yet
   std::map<std::string, Tried> not_readable_;    // file name -> when it was tried
   uint64_t looked_ = 0;                          // number of the newest look that was used
   std::vector<std::string> notes_;

@@ -4,11 +4,10 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
-#include "agent/collected_process.h"
 #include "agent/collector.h"
-#include "agent/living_threads.h"
-#include "agent/proc_evidence.h"
-#include "agent/process_namespaces.h"
+#include "agent/processes/living_threads.h"
+#include "agent/processes/proc_evidence.h"
+#include "agent/processes/process_namespaces.h"
 
 namespace rollcall {
 namespace {
@@ -44,17 +43,17 @@ ProcessLook Look(const std::string& proc_root, pid_t pid, bool closer) {
 }  // namespace
 
 // Without an exit mark it may have been killed, or have called _exit(0): only the kernel can tell.
-v1::Evidence::Liveness Collector::HowItEnded(const ProcessMemory& process) {
+v1::Evidence::Liveness Collector::HowItEnded(const CollectedProcess& process) {
   if (process.exit_marked || process.exit_code.value_or(-1) == 0) return v1::Evidence::EXITED;
   const bool known = process.exit_code.has_value() || process.exit_signal.has_value();
   return known ? v1::Evidence::DIED : v1::Evidence::ENDED;
 }
 
-int64_t Collector::WaitsFrom(const ProcessMemory& process) const {
+int64_t Collector::WaitsFrom(const CollectedProcess& process) const {
   return options_.live ? std::max(waits_from_ns_, process.waits_from_ns) : 0;
 }
 
-bool Collector::CollectProcess(int64_t now_ns, bool whole, ProcessMemory* process,
+bool Collector::CollectProcess(int64_t now_ns, bool whole, CollectedProcess* process,
                                v1::ProcessUpdate* update) {
   update->set_pid(process->id.pid);
   update->set_start_time(process->id.start_ticks);
@@ -86,7 +85,7 @@ bool Collector::CollectProcess(int64_t now_ns, bool whole, ProcessMemory* proces
   return changed;
 }
 
-void Collector::TellIdentity(const SegmentSnapshot& snapshot, ProcessMemory* process) const {
+void Collector::TellIdentity(const SegmentSnapshot& snapshot, CollectedProcess* process) const {
   process->identity.set_job(snapshot.job);
   process->identity.set_global_rank(snapshot.global_rank);
   process->identity.set_world_size(snapshot.world_size);
@@ -97,7 +96,7 @@ void Collector::TellIdentity(const SegmentSnapshot& snapshot, ProcessMemory* pro
   if (!options_.live) process->identity.set_host(snapshot.host);
 }
 
-bool Collector::CollectSites(bool whole, const SegmentSnapshot& snapshot, ProcessMemory* process,
+bool Collector::CollectSites(bool whole, const SegmentSnapshot& snapshot, CollectedProcess* process,
                              v1::ProcessUpdate* update) {
   if (whole) process->sites_sent = 0;
   if (process->sites_sent >= snapshot.sites.size()) return false;
@@ -108,7 +107,7 @@ bool Collector::CollectSites(bool whole, const SegmentSnapshot& snapshot, Proces
   return true;
 }
 
-absl::StatusOr<SegmentSnapshot> Collector::ReadFile(ProcessMemory* process) {
+absl::StatusOr<SegmentSnapshot> Collector::ReadFile(CollectedProcess* process) {
   const HostClock* clock = clock_.get();
   if (!options_.live || !process->reader->MayBlock()) {
     return process->reader->Read(clock, process->ahead_ns);
@@ -125,7 +124,7 @@ absl::StatusOr<SegmentSnapshot> Collector::ReadFile(ProcessMemory* process) {
   return absl::UnavailableError(why);
 }
 
-absl::StatusOr<SegmentSnapshot> Collector::ReadSegment(bool whole, ProcessMemory* process) {
+absl::StatusOr<SegmentSnapshot> Collector::ReadSegment(bool whole, CollectedProcess* process) {
   if (process->reader == nullptr) return absl::NotFoundError("no segment");
   // Once its process has ended, a segment changes no more.
   if (process->read_after_end && !whole) return absl::UnavailableError("read already");
@@ -144,12 +143,12 @@ absl::StatusOr<SegmentSnapshot> Collector::ReadSegment(bool whole, ProcessMemory
 }
 
 bool Collector::CollectComm(int64_t now_ns, bool whole, const SegmentSnapshot& snapshot,
-                            const CommSnapshot& comm, ProcessMemory* process,
+                            const CommSnapshot& comm, CollectedProcess* process,
                             v1::CommUpdate* update) {
   seen_communicators_ = true;
-  CommMemory* memory = &process->comms[comm.index];
+  CollectedComm* memory = &process->comms[comm.index];
   if (memory->init_ticks != comm.init_ticks) {
-    *memory = CommMemory();
+    *memory = CollectedComm();
     memory->init_ticks = comm.init_ticks;
   }
   if (whole) memory->history.checkpoint_sent = 0;
@@ -168,7 +167,7 @@ bool Collector::CollectComm(int64_t now_ns, bool whole, const SegmentSnapshot& s
 }
 
 void Collector::ReadEvidence(int64_t now_ns, const SegmentSnapshot* snapshot,
-                             ProcessMemory* process, v1::Evidence* evidence) {
+                             CollectedProcess* process, v1::Evidence* evidence) {
   evidence->set_exit_code(-1);
   evidence->set_error(process->error);
   evidence->set_error_ns(process->error_ns);
@@ -191,7 +190,7 @@ void Collector::ReadEvidence(int64_t now_ns, const SegmentSnapshot* snapshot,
   if (snapshot != nullptr) TellBlocked(now_ns, *snapshot, process, evidence);
 }
 
-void Collector::LookAtProcess(int64_t now_ns, ProcessMemory* process,
+void Collector::LookAtProcess(int64_t now_ns, CollectedProcess* process,
                               v1::Evidence* evidence) const {
   const bool closer = now_ns - process->looked_ns >= kLookCloserEvery;
   const auto look = threads_->Get<ProcessLook>(
@@ -224,7 +223,7 @@ void Collector::LookAtProcess(int64_t now_ns, ProcessMemory* process,
 }
 
 void Collector::LookForCallers(int64_t now_ns, const SegmentSnapshot& snapshot,
-                               ProcessMemory* process) const {
+                               CollectedProcess* process) const {
   std::vector<pid_t> callers;
   for (const BlockedSnapshot& blocked : snapshot.blocked) {
     if (now_ns - blocked.since_ns >= kLongCall) callers.push_back(static_cast<pid_t>(blocked.tid));
@@ -255,7 +254,7 @@ void Collector::LookForCallers(int64_t now_ns, const SegmentSnapshot& snapshot,
   }
 }
 
-void Collector::LeaveOutCallsOfTheGone(int64_t now_ns, ProcessMemory* process,
+void Collector::LeaveOutCallsOfTheGone(int64_t now_ns, CollectedProcess* process,
                                        SegmentSnapshot* snapshot) const {
   if (!options_.live || !process->visible) return;
   if (!process->ended) LookForCallers(now_ns, *snapshot, process);
@@ -268,7 +267,7 @@ void Collector::LeaveOutCallsOfTheGone(int64_t now_ns, ProcessMemory* process,
 }
 
 void Collector::TellBlocked(int64_t now_ns, const SegmentSnapshot& snapshot,
-                            ProcessMemory* process, v1::Evidence* evidence) const {
+                            CollectedProcess* process, v1::Evidence* evidence) const {
   for (const BlockedSnapshot& blocked : snapshot.blocked) {
     v1::BlockedCall* call = evidence->add_blocked();
     call->set_thread(ThreadOf(now_ns, blocked.tid, process));
@@ -281,7 +280,7 @@ void Collector::TellBlocked(int64_t now_ns, const SegmentSnapshot& snapshot,
 }
 
 // 0: the thread cannot be seen from here.
-int32_t Collector::ThreadOf(int64_t now_ns, uint32_t own_tid, ProcessMemory* process) const {
+int32_t Collector::ThreadOf(int64_t now_ns, uint32_t own_tid, CollectedProcess* process) const {
   const auto tid = static_cast<pid_t>(own_tid);
   if (!options_.live) return tid;
   if (!process->visible) return 0;

@@ -7,7 +7,7 @@
 #include <string>
 #include <utility>
 
-#include "agent/segment_reader.h"
+#include "agent/segments/segment_reader.h"
 #include "rollcall/v1/agent.pb.h"
 
 namespace rollcall {

@@ -17,12 +17,12 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "agent/held_lock.h"
-#include "agent/proc_evidence.h"
-#include "agent/proc_files.h"
-#include "agent/proc_maps.h"
-#include "agent/process_namespaces.h"
-#include "agent/shared_reader.h"
+#include "agent/processes/held_lock.h"
+#include "agent/processes/proc_evidence.h"
+#include "agent/processes/proc_files.h"
+#include "agent/processes/proc_maps.h"
+#include "agent/processes/process_namespaces.h"
+#include "agent/segments/shared_reader.h"
 
 namespace rollcall {
 namespace {

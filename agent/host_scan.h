@@ -13,10 +13,10 @@
 #include <string>
 #include <vector>
 
-#include "agent/process_discovery.h"
-#include "agent/segment_owner.h"
-#include "agent/segment_reader.h"
-#include "agent/spare_threads.h"
+#include "agent/processes/process_discovery.h"
+#include "agent/processes/spare_threads.h"
+#include "agent/segments/segment_owner.h"
+#include "agent/segments/segment_reader.h"
 
 namespace rollcall {
 

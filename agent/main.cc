@@ -11,7 +11,7 @@
 
 #include "agent/agent.h"
 #include "agent/agent_info.h"
-#include "agent/capabilities.h"
+#include "agent/processes/capabilities.h"
 
 namespace {
 

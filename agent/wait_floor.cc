@@ -6,7 +6,7 @@
 #include <chrono>
 #include <cmath>
 
-#include "agent/monotonic_clock.h"
+#include "agent/processes/monotonic_clock.h"
 #include "interpose/clock.h"
 #include "proto/steady_clock.h"
 

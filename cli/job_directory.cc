@@ -17,8 +17,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "agent/agent_info.h"
-#include "agent/held_lock.h"
-#include "agent/proc_evidence.h"
+#include "agent/processes/held_lock.h"
+#include "agent/processes/proc_evidence.h"
 #include "interpose/segment.h"
 
 namespace rollcall {

@@ -4,7 +4,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "agent/elf_symbols.h"
+#include "agent/symbols/elf_symbols.h"
 
 namespace rollcall {
 namespace {

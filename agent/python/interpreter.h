@@ -7,10 +7,10 @@
 #include <string>
 #include <vector>
 
-#include "agent/module_files.h"
-#include "agent/process_memory.h"
+#include "agent/processes/process_memory.h"
+#include "agent/processes/stack_sample.h"
+#include "agent/symbols/module_files.h"
 #include "interpose/python_layout.h"
-#include "agent/stack_sample.h"
 
 namespace rollcall {
 

@@ -9,7 +9,7 @@
 #include <memory>
 #include <string>
 
-#include "agent/process_memory.h"
+#include "agent/processes/process_memory.h"
 #include "agent/python/interpreter.h"
 
 namespace rollcall {

@@ -14,11 +14,11 @@
 #include <cstdint>
 #include <vector>
 
-#include "agent/process_memory.h"
+#include "agent/processes/process_memory.h"
+#include "agent/processes/stack_sample.h"
 #include "agent/python/interpreter.h"
 #include "agent/python/objects.h"
 #include "agent/python/thread_names.h"
-#include "agent/stack_sample.h"
 
 namespace rollcall {
 

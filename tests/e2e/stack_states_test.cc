@@ -11,9 +11,10 @@
 #include <memory>
 #include <string>
 
-#include "agent/proc_evidence.h"
-#include "agent/stack_taker.h"
-#include "agent/stacks.h"
+#include "agent/processes/proc_evidence.h"
+#include "agent/stacks/ptrace_stack_taker.h"
+#include "agent/stacks/signal_stack_taker.h"
+#include "agent/stacks/stacks.h"
 #include "tests/unit/victim_process.h"
 
 namespace rollcall {

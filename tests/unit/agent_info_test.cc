@@ -13,7 +13,7 @@
 #include <string>
 #include <thread>
 
-#include "agent/held_lock.h"
+#include "agent/processes/held_lock.h"
 
 namespace rollcall {
 namespace {

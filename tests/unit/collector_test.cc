@@ -17,9 +17,9 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "agent/held_lock.h"
-#include "agent/living_threads.h"
-#include "agent/proc_evidence.h"
+#include "agent/processes/held_lock.h"
+#include "agent/processes/living_threads.h"
+#include "agent/processes/proc_evidence.h"
 #include "file_server.h"
 #include "interpose/clock.h"
 #include "proto/steady_clock.h"

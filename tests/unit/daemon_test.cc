@@ -15,8 +15,8 @@
 #include "absl/strings/str_cat.h"
 #include "agent/agent.h"
 #include "agent/collector.h"
-#include "agent/monotonic_clock.h"
-#include "agent/proc_evidence.h"
+#include "agent/processes/monotonic_clock.h"
+#include "agent/processes/proc_evidence.h"
 #include "rollcall/v1/agent.grpc.pb.h"
 #include "segment_builder.h"
 

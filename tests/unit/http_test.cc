@@ -15,7 +15,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "agent/agent.h"
-#include "agent/proc_evidence.h"
+#include "agent/processes/proc_evidence.h"
 #include "daemon/server/daemon.h"
 #include "segment_builder.h"
 

@@ -3,9 +3,9 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
-#include "agent/proc_maps.h"
-#include "agent/stack_questions.h"
-#include "agent/stack_taker.h"
+#include "agent/processes/proc_maps.h"
+#include "agent/stacks/signal_stack_taker.h"
+#include "agent/stacks/stack_questions.h"
 #include "library_steps.h"
 
 namespace rollcall {

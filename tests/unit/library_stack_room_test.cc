@@ -5,8 +5,8 @@
 #include <sys/stat.h>
 
 #include "absl/strings/str_cat.h"
-#include "agent/proc_maps.h"
-#include "agent/stack_questions.h"
+#include "agent/processes/proc_maps.h"
+#include "agent/stacks/stack_questions.h"
 #include "interpose/room.h"
 #include "preloaded_process.h"
 

@@ -11,7 +11,7 @@
 #include <fstream>
 #include <map>
 
-#include "agent/segment_reader.h"
+#include "agent/segments/segment_reader.h"
 #include "interpose/ops.h"
 
 namespace rollcall {

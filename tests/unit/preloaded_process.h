@@ -22,7 +22,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
-#include "agent/segment_reader.h"
+#include "agent/segments/segment_reader.h"
 
 namespace rollcall {
 

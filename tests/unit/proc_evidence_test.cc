@@ -1,9 +1,9 @@
 // Reads the recorded /proc below testdata/proc: see its README for who is who in it.
-#include "agent/proc_evidence.h"
+#include "agent/processes/proc_evidence.h"
 
 #include <gtest/gtest.h>
 
-#include "agent/proc_maps.h"
+#include "agent/processes/proc_maps.h"
 
 namespace rollcall {
 namespace {

@@ -1,5 +1,5 @@
 // Ranks found in a made-up /proc, launcher by launcher.
-#include "agent/process_discovery.h"
+#include "agent/processes/process_discovery.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>

@@ -1,5 +1,5 @@
 // Watching real children end, with pidfds and as on a kernel that has none.
-#include "agent/process_watch.h"
+#include "agent/processes/process_watch.h"
 
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -16,9 +16,9 @@
 #include <thread>
 #include <vector>
 
-#include "agent/pidfd.h"
-#include "agent/proc_evidence.h"
-#include "agent/spare_threads.h"
+#include "agent/processes/pidfd.h"
+#include "agent/processes/proc_evidence.h"
+#include "agent/processes/spare_threads.h"
 #include "file_server.h"
 #include "temporary_tree.h"
 

@@ -1,5 +1,5 @@
 // Whose segment a file is, as data.
-#include "agent/segment_owner.h"
+#include "agent/segments/segment_owner.h"
 
 #include <gtest/gtest.h>
 

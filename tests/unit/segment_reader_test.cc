@@ -1,4 +1,4 @@
-#include "agent/segment_reader.h"
+#include "agent/segments/segment_reader.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 // Reads that do not come back, and everybody else's that do.
-#include "agent/spare_threads.h"
+#include "agent/processes/spare_threads.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>

@@ -10,10 +10,10 @@
 #include <fstream>
 #include <random>
 
-#include "agent/descriptor_socket.h"
-#include "agent/elf_symbols.h"
-#include "agent/jit_names.h"
-#include "agent/wait_channels.h"
+#include "agent/processes/descriptor_socket.h"
+#include "agent/processes/wait_channels.h"
+#include "agent/symbols/elf_symbols.h"
+#include "agent/symbols/jit_names.h"
 #include "temporary_tree.h"
 
 namespace rollcall {

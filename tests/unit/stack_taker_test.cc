@@ -1,6 +1,6 @@
 // Taking stacks from real processes: what is copied, what is left alone, and that the victim goes
 // on afterwards as if nothing had been.
-#include "agent/stack_taker.h"
+#include "agent/stacks/ptrace_stack_taker.h"
 
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -13,9 +13,9 @@
 #include <future>
 #include <thread>
 
-#include "agent/proc_evidence.h"
-#include "agent/trace_refused.h"
-#include "agent/traced_thread.h"
+#include "agent/processes/proc_evidence.h"
+#include "agent/processes/trace_refused.h"
+#include "agent/stacks/traced_thread.h"
 #include "temporary_tree.h"
 #include "victim_process.h"
 

@@ -1,6 +1,6 @@
 // Stacks of real processes, unwound from the copy and named: every kind of frame that a training
 // job has.
-#include "agent/stack_unwinder.h"
+#include "agent/stacks/stack_unwinder.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -9,7 +9,8 @@
 #include <algorithm>
 #include <random>
 
-#include "agent/stacks.h"
+#include "agent/stacks/ptrace_stack_taker.h"
+#include "agent/stacks/stacks.h"
 #include "victim_process.h"
 
 namespace rollcall {

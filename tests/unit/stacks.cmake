@@ -1,4 +1,4 @@
-# Tests of agent/stacks.cmake's library, and the victims that they look at. Victims are programs
+# Tests of the libraries in agent/ up to stacks/, and the victims that they look at. Victims are programs
 # that people might run, so they are never built with a sanitizer.
 set(_victims "${CMAKE_CURRENT_LIST_DIR}/victims")
 set(_victim_dir "${CMAKE_BINARY_DIR}/victims")

@@ -1,5 +1,5 @@
 // Names and lines from the victims' files, and files that are cut or no ELF at all.
-#include "agent/symbolizer.h"
+#include "agent/symbols/symbolizer.h"
 
 #include <dlfcn.h>
 #include <fcntl.h>

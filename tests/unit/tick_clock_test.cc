@@ -1,4 +1,4 @@
-#include "agent/tick_clock.h"
+#include "agent/segments/tick_clock.h"
 
 #include <gtest/gtest.h>
 

@@ -11,8 +11,8 @@
 #include <cstdlib>
 #include <functional>
 
-#include "agent/monotonic_clock.h"
-#include "agent/proc_evidence.h"
+#include "agent/processes/monotonic_clock.h"
+#include "agent/processes/proc_evidence.h"
 
 namespace rollcall {
 namespace {

@@ -7,10 +7,10 @@
 #include <string>
 
 #include "agent/python/interleave.h"
-#include "interpose/python_layout.h"
-#include "interpose/python_lines.h"
 #include "agent/python/sampler.h"
 #include "agent/python/text.h"
+#include "interpose/python_layout.h"
+#include "interpose/python_lines.h"
 
 namespace rollcall {
 namespace {

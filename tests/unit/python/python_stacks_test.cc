@@ -11,8 +11,8 @@
 #include <string>
 #include <vector>
 
-#include "agent/stack_taker.h"
-#include "agent/stacks.h"
+#include "agent/stacks/ptrace_stack_taker.h"
+#include "agent/stacks/stacks.h"
 #include "python_interpreters.h"
 #include "victim_process.h"
 
