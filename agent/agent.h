@@ -1,5 +1,5 @@
-// The agent: looks at this host's training processes many times a second, tells
-// the daemon what changed, and takes stacks when the daemon asks.
+// The agent: reads this host's training processes many times a second, reports
+// to the daemon what changed, and takes stacks when the daemon asks.
 //
 // Runs inside rollcall-agent, and inside `rollcall run`. A daemon that cannot be
 // reached is tried again with growing pauses for as long as the agent runs; the
@@ -14,12 +14,12 @@
 #include <mutex>
 #include <string>
 #include <thread>
-#include <utility>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
 #include "agent/collector.h"
+#include "agent/processes/process_id.h"
 #include "agent/processes/spare_threads.h"
 #include "agent/stacks/any_stack_taker.h"
 #include "agent/stacks/quit_answers.h"
@@ -34,7 +34,7 @@ namespace rollcall {
 
 struct AgentOptions {
   CollectorOptions collector;
-  std::string host;  // how this host is called in verdicts; "" for its host name
+  std::string host;  // the name of this host in verdicts; "" for its host name
   int64_t tick_ns = 100'000'000;
 };
 
@@ -62,7 +62,7 @@ class Agent {
   };
   struct StackRequest {
     uint64_t request = 0;
-    std::vector<std::pair<int32_t, uint64_t>> processes;  // pid, start time
+    std::vector<ProcessId> processes;
   };
 
   void RunUplink();
@@ -88,7 +88,7 @@ class Agent {
   std::condition_variable woken_;
   bool awake_for_good_ = false;  // with sleep_mutex_ held
 
-  HeldWatch held_;
+  PauseWatch pauses_;
   SpareThreads stack_threads_;
   std::shared_ptr<StackTools> stack_tools_;  // the stacks thread's own, or the one that it lent them
 
@@ -97,7 +97,5 @@ class Agent {
   uint64_t dropped_ticks_ = 0;  // the uplink thread's own
   std::thread uplink_, stacks_;
 };
-
-std::string HostName();
 
 }  // namespace rollcall

@@ -18,7 +18,7 @@
 #include "absl/strings/str_split.h"
 #include "agent/agent_info.h"
 #include "agent/processes/held_lock.h"
-#include "agent/processes/proc_evidence.h"
+#include "agent/processes/proc_stat.h"
 #include "interpose/segment.h"
 
 namespace rollcall {
@@ -36,7 +36,7 @@ std::string BaseDirectory() {
 
 uint64_t StartOf(pid_t pid) {
   const auto stat = ReadProcStat("/proc", pid);
-  return stat.ok() ? stat->start_ticks : 0;
+  return stat.ok() ? stat->start_time : 0;
 }
 
 // Where nobody can say, somebody may.

@@ -179,9 +179,9 @@ std::vector<pid_t> ProcessesOfJob(const std::string& job) {
   HostScan scan(options, std::make_shared<SpareThreads>());
   scan.Poll(MonotonicNs(), 0, /*with_maps=*/false, kPatienceNs);
   std::vector<pid_t> pids;
-  const std::shared_ptr<const HostLook> look = scan.newest();
-  if (look == nullptr) return pids;
-  for (const DiscoveredProcess& process : look->launched) {
+  const std::shared_ptr<const ScanResult> result = scan.newest();
+  if (result == nullptr) return pids;
+  for (const DiscoveredProcess& process : result->launched) {
     if (process.job == CanonicalJob(job) && process.is_main) pids.push_back(process.process.pid);
   }
   return pids;

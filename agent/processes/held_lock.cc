@@ -28,7 +28,7 @@ HeldLock AskLock(int fd) {
   return lock.l_type == F_UNLCK ? HeldLock::kFree : HeldLock::kHeld;
 }
 
-HeldLock AskLockOf(const std::string& path) {
+HeldLock AskLockAt(const std::string& path) {
   const UniqueFd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
   return fd.valid() ? AskLock(fd.get()) : HeldLock::kUnknown;
 }

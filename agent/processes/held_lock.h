@@ -16,7 +16,7 @@ enum class HeldLock {
 };
 
 HeldLock AskLock(int fd);
-HeldLock AskLockOf(const std::string& path);  // kUnknown also where it cannot be opened
+HeldLock AskLockAt(const std::string& path);  // kUnknown also where it cannot be opened
 
 // Takes the lock for the open file description of `fd`. False: another one holds it.
 bool TakeLock(int fd);

@@ -1,18 +1,13 @@
 #include "agent/processes/process_discovery.h"
 
-#include <sys/stat.h>
-
 #include <algorithm>
 #include <map>
-#include <optional>
 #include <set>
 #include <utility>
 
 #include "absl/strings/match.h"
-#include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
-#include "agent/processes/proc_files.h"
 
 namespace rollcall {
 namespace {
@@ -46,18 +41,6 @@ std::string JobOf(absl::string_view environ) {
               }),
               job);
   return job;
-}
-
-std::optional<DiscoveredProcess> Look(const std::string& proc_root, pid_t pid, uid_t uid,
-                                      const std::string& rollcall_directory) {
-  struct stat directory;
-  if (stat(absl::StrCat(proc_root, "/", pid).c_str(), &directory) != 0 || directory.st_uid != uid) {
-    return std::nullopt;
-  }
-  const auto environ = ReadProcFile(ProcPath(proc_root, pid, "environ"), kMaxEnvironBytes);
-  const auto process_stat = ReadProcStat(proc_root, pid);
-  if (!environ.ok() || !process_stat.ok()) return std::nullopt;
-  return DiscoverIn(*environ, *process_stat, rollcall_directory);
 }
 
 using ByPid = std::map<pid_t, DiscoveredProcess*>;
@@ -98,7 +81,7 @@ std::optional<DiscoveredProcess> DiscoverIn(absl::string_view environ, const Pro
     return std::nullopt;
   }
   DiscoveredProcess process;
-  process.process = {stat.pid, stat.start_ticks};
+  process.process = {stat.pid, stat.start_time};
   process.ppid = stat.ppid;
   process.name = stat.name;
   process.rank = FindRankInEnviron(environ);
@@ -140,19 +123,6 @@ void MarkMainProcesses(std::vector<DiscoveredProcess>* processes) {
                  ancestor->rank.place.rank == process.rank.place.rank;
         });
   }
-}
-
-std::vector<DiscoveredProcess> DiscoverProcesses(const std::string& proc_root, uid_t uid,
-                                                 const std::string& rollcall_directory) {
-  std::vector<DiscoveredProcess> processes;
-  const auto pids = ListNumbers(proc_root);
-  if (!pids.ok()) return processes;
-  for (const pid_t pid : *pids) {
-    std::optional<DiscoveredProcess> process = Look(proc_root, pid, uid, rollcall_directory);
-    if (process.has_value()) processes.push_back(*std::move(process));
-  }
-  MarkMainProcesses(&processes);
-  return processes;
 }
 
 }  // namespace rollcall

@@ -1,9 +1,7 @@
 // Finds the processes of a job by their environment, so that a rank which has never called NCCL
 // (and so has no segment) can still be named.
 //
-// Looks at processes of this user that inherited LD_PRELOAD=...librollcall.so. Processes of others,
-// or gone in mid-scan, are passed over. Reading an environment takes the process's memory lock in
-// the kernel: call from a thread that the agent can spare (see proc_evidence.h).
+// A process of the job has inherited LD_PRELOAD=...librollcall.so. Pure.
 #pragma once
 
 #include <sys/types.h>
@@ -14,8 +12,8 @@
 #include <vector>
 
 #include "absl/strings/string_view.h"
-#include "agent/processes/proc_evidence.h"
-#include "agent/processes/process_watch.h"
+#include "agent/processes/proc_stat.h"
+#include "agent/processes/process_id.h"
 #include "agent/processes/rank_environment.h"
 
 namespace rollcall {
@@ -38,10 +36,6 @@ struct DiscoveredProcess {
 // or uses another directory. is_main is not set yet.
 std::optional<DiscoveredProcess> DiscoverIn(absl::string_view environ, const ProcStat& stat,
                                             const std::string& rollcall_directory);
-
-// Ascending by pid. An empty `rollcall_directory` matches any ROLLCALL_DIR, and none.
-std::vector<DiscoveredProcess> DiscoverProcesses(const std::string& proc_root, uid_t uid,
-                                                 const std::string& rollcall_directory);
 
 // Whether an LD_PRELOAD value names a librollcall.so.
 bool PreloadsRollcall(absl::string_view ld_preload);

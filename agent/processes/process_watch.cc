@@ -5,14 +5,14 @@
 
 #include "absl/strings/str_cat.h"
 #include "agent/processes/pidfd.h"
-#include "agent/processes/proc_evidence.h"
 #include "agent/processes/proc_files.h"
+#include "agent/processes/proc_stat.h"
 
 namespace rollcall {
 namespace {
 
 constexpr int64_t kReadTimeout = 50'000'000;
-constexpr int kAskHow = 20;  // times: an end is told in the end, even if how is not
+constexpr int kAskHow = 20;  // times: then the watch reports the end without how
 
 bool IsDead(char state) { return state == 'Z' || state == 'X'; }
 
@@ -21,22 +21,22 @@ bool AnyThreadLives(const std::string& proc_root, pid_t pid) {
   const auto tids = ListNumbers(ProcPath(proc_root, pid, "task"));
   if (!tids.ok()) return false;
   for (const pid_t tid : *tids) {
-    const auto thread = ReadThreadEvidence(proc_root, pid, tid);
+    const auto thread = ReadProcThread(proc_root, pid, tid);
     if (thread.ok() && !IsDead(thread->state)) return true;
   }
   return false;
 }
 
 // The process itself, not another under its number.
-absl::StatusOr<ProcStat> ReadStatOf(const std::string& proc_root, ProcessId process) {
+absl::StatusOr<ProcStat> ReadStat(const std::string& proc_root, ProcessId process) {
   absl::StatusOr<ProcStat> stat = ReadProcStat(proc_root, process.pid);
-  if (stat.ok() && stat->start_ticks != process.start_ticks) {
+  if (stat.ok() && stat->start_time != process.start_time) {
     return absl::NotFoundError("the number belongs to another process now");
   }
   return stat;
 }
 
-// Without permission the kernel gives 0, which would look like a clean exit. It asks the same
+// Without permission the kernel gives 0, which would read as a clean exit. It asks the same
 // permission for this link, which even zombies have.
 bool MayReadWaitStatus(const std::string& proc_root, pid_t pid) {
   char target[64];
@@ -44,14 +44,14 @@ bool MayReadWaitStatus(const std::string& proc_root, pid_t pid) {
 }
 
 bool ProcSaysEnded(const std::string& proc_root, ProcessId process) {
-  const absl::StatusOr<ProcStat> stat = ReadStatOf(proc_root, process);
+  const absl::StatusOr<ProcStat> stat = ReadStat(proc_root, process);
   if (!stat.ok()) return absl::IsNotFound(stat.status());
   return IsDead(stat->state) && !AnyThreadLives(proc_root, process.pid);
 }
 
-// nullopt: it is not told.
+// nullopt: the kernel does not say.
 std::optional<int> WaitStatusInProc(const std::string& proc_root, ProcessId process) {
-  const absl::StatusOr<ProcStat> stat = ReadStatOf(proc_root, process);
+  const absl::StatusOr<ProcStat> stat = ReadStat(proc_root, process);
   if (!stat.ok() || !IsDead(stat->state) || !MayReadWaitStatus(proc_root, process.pid)) {
     return std::nullopt;
   }
@@ -96,9 +96,8 @@ void ProcessWatch::Add(ProcessId process) {
 void ProcessWatch::Check(ProcessId process, Watched* watched) const {
   if (watched->pidfd < 0) watched->is_checked = true;
   if (watched->is_checked) return;
-  const auto is_its = Ask<bool>(process, [proc_root = proc_root_, process] {
-    return ReadStatOf(proc_root, process).ok();
-  });
+  const auto is_its = Ask<bool>(
+      process, [proc_root = proc_root_, process] { return ReadStat(proc_root, process).ok(); });
   if (!is_its.has_value()) return;
   watched->is_checked = true;
   if (*is_its) return;

@@ -1,11 +1,11 @@
-// Tells which of a set of processes have ended, and how, without being their parent.
+// Reports which of a set of processes have ended, and how, without being their parent.
 //
 // A process is named by pid and start time, so that a reused number is never taken for the one
-// that was watched. Where the kernel has no pidfds (or a sandbox forbids them), /proc is looked at
+// that was watched. Where the kernel has no pidfds (or a sandbox forbids them), it reads /proc
 // instead: the end is seen as surely, only how it ended may remain unknown. Not thread-safe.
 //
-// /proc is read on threads that can be spared, since /proc/PID/stat waits while the process stands in
-// exec. What does not come back in time says nothing, and is asked again with the next Poll().
+// /proc is read on threads that can be spared, since /proc/PID/stat waits while the process stands
+// in exec. What does not come back in time says nothing, and is asked again with the next Poll().
 #pragma once
 
 #include <sys/types.h>
@@ -20,21 +20,10 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "agent/processes/process_id.h"
 #include "agent/processes/spare_threads.h"
 
 namespace rollcall {
-
-struct ProcessId {
-  pid_t pid = 0;
-  uint64_t start_ticks = 0;  // field 22 of /proc/PID/stat
-
-  bool operator<(const ProcessId& other) const {
-    return std::make_pair(pid, start_ticks) < std::make_pair(other.pid, other.start_ticks);
-  }
-  bool operator==(const ProcessId& other) const {
-    return pid == other.pid && start_ticks == other.start_ticks;
-  }
-};
 
 struct ProcessEnd {
   ProcessId process;
@@ -46,7 +35,7 @@ class ProcessWatch {
  public:
   using PidfdOpener = std::function<absl::StatusOr<int>(pid_t)>;
 
-  // `threads`: nullptr where nobody minds being held up.
+  // `threads`: nullptr where the caller may block.
   explicit ProcessWatch(std::string proc_root = "/proc",
                         std::shared_ptr<SpareThreads> threads = nullptr);
   // For tests: another way of opening pidfds, one that fails as old kernels do.

@@ -21,14 +21,14 @@ constexpr const char* kOnHost =
 constexpr uint64_t kSysPtrace = uint64_t{1} << 19;  // CAP_SYS_PTRACE
 
 // The number after `label` in a status file; -1: it is not there.
-long FieldOf(const std::string& status, const std::string& label) {
+long ReadField(const std::string& status, const std::string& label) {
   const size_t at = status.find("\n" + label);
   return at == std::string::npos ? -1
                                  : std::strtol(status.c_str() + at + 1 + label.size(), nullptr, 10);
 }
 
 // The set of capabilities after `label`, in hexadecimal; 0: it is not there.
-uint64_t CapabilitiesOf(const std::string& status, const std::string& label) {
+uint64_t ReadCapabilities(const std::string& status, const std::string& label) {
   const size_t at = status.find("\n" + label);
   return at == std::string::npos
              ? 0
@@ -56,7 +56,7 @@ std::string TraceRefusedMessage(const std::string& proc_root, pid_t pid) {
   const std::string directory = absl::StrCat(proc_root, "/", pid);
   const std::string own = absl::StrCat(proc_root, "/self");
   const std::string status = ReadProcFile(directory + "/status").value_or("");
-  const long user = FieldOf(status, "Uid:");
+  const long user = ReadField(status, "Uid:");
   struct stat about;
   const bool there = stat(directory.c_str(), &about) == 0;
   if (there && geteuid() != 0 && user >= 0 && static_cast<uid_t>(user) != geteuid()) {
@@ -77,7 +77,7 @@ std::string TraceRefusedMessage(const std::string& proc_root, pid_t pid) {
     return absl::StrCat(text, ScopeInWords(scope), kInContainer, kOnHost);
   }
   const std::string own_status = ReadProcFile(own + "/status").value_or("");
-  const uint64_t own_capabilities = CapabilitiesOf(own_status, "CapEff:");
+  const uint64_t own_capabilities = ReadCapabilities(own_status, "CapEff:");
   const std::string its = UserNamespace(directory), ours = UserNamespace(own);
   // What lets a program trace anything in its own namespace did not do here.
   const bool may_trace_at_home = (own_capabilities & kSysPtrace) != 0 && its.empty();
@@ -86,11 +86,11 @@ std::string TraceRefusedMessage(const std::string& proc_root, pid_t pid) {
                         its.empty() ? "" : absl::StrCat(its, ", "), "this program in ", ours,
                         ")\n  run the agent in its container, or as root on the host");
   }
-  if ((CapabilitiesOf(status, "CapPrm:") & ~own_capabilities) != 0) {
+  if ((ReadCapabilities(status, "CapPrm:") & ~own_capabilities) != 0) {
     return absl::StrCat(text, "it has capabilities that this program has not", kInContainer,
                         kOnHost);
   }
-  if (FieldOf(own_status, "Seccomp:") == 2) {
+  if (ReadField(own_status, "Seccomp:") == 2) {
     return absl::StrCat(text, "a seccomp filter forbids this program to trace",
                         "\n  in a container:  docker run --cap-add=SYS_PTRACE --security-opt "
                         "seccomp=unconfined ...  (Kubernetes: securityContext.seccompProfile.type: "

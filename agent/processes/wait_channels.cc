@@ -58,7 +58,7 @@ constexpr const char* kEntries[] = {"do_syscall_64", "entry_SYSCALL",  "x64_sys_
 
 }  // namespace
 
-bool TellsNothing(const std::string& wait_channel) {
+bool IsUnknownWait(const std::string& wait_channel) {
   if (wait_channel.empty() || wait_channel == "0") return true;
   for (const char* entry : kEntries) {
     if (absl::StartsWith(wait_channel, entry)) return true;

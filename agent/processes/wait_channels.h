@@ -1,5 +1,5 @@
-// What the kernel function that a thread waits in (/proc/PID/task/TID/wchan) tells about the system
-// call: whether being looked at would end it with EINTR, which a program can notice.
+// What the kernel function that a thread waits in (/proc/PID/task/TID/wchan) says about the system
+// call: whether taking the stack would end it with EINTR, which a program can detect.
 //
 // From signal(7) of Linux man-pages 6, and the names in Linux 4.18 to 6.18. Pure.
 #pragma once
@@ -8,9 +8,9 @@
 
 namespace rollcall {
 
-// Not where it waits: the thread was on its way into the wait, or out of it, or the kernel does not
-// tell.
-bool TellsNothing(const std::string& wait_channel);
+// The name does not say where it waits: the thread was on its way into the wait, or out of it, or
+// the kernel does not show it.
+bool IsUnknownWait(const std::string& wait_channel);
 
 // Ends when the thread is stopped and goes on, though no signal was there for it: epoll_wait,
 // semop, sigtimedwait, and sockets that may have a timeout (SO_RCVTIMEO).

@@ -35,7 +35,4 @@ class PythonFinder {
   std::map<std::string, std::vector<uint64_t>> symbols_;  // by build id or name of the file
 };
 
-// 11 for "/usr/lib/libpython3.11.so.1.0" or "/usr/bin/python3.11"; 0: the name does not tell.
-int PythonMinorOfPath(const std::string& path);
-
 }  // namespace rollcall

@@ -16,7 +16,7 @@ const SegmentMapper* FindMaker(const SegmentClaim& claim,
   const SegmentMapper* maker = nullptr;
   for (const SegmentMapper& mapper : mappers) {
     if (!IsMaker(claim, mapper)) continue;
-    if (maker == nullptr || mapper.process.start_ticks < maker->process.start_ticks) {
+    if (maker == nullptr || mapper.process.start_time < maker->process.start_time) {
       maker = &mapper;
     }
   }
@@ -32,13 +32,13 @@ bool EndedUnseen(const SegmentClaim& claim) {
 SegmentOwner FindOwner(const SegmentClaim& claim, const std::vector<SegmentMapper>* mappers,
                        const SameNumber& same_number, uint64_t own_namespace) {
   const bool numbers_agree = claim.pid_namespace != 0 && claim.pid_namespace == own_namespace;
-  if (numbers_agree && claim.start_ticks != 0 && same_number.start_ticks == claim.start_ticks) {
-    return {SegmentOwner::kVisible, {claim.pid, claim.start_ticks}};
+  if (numbers_agree && claim.start_time != 0 && same_number.start_time == claim.start_time) {
+    return {SegmentOwner::kVisible, {claim.pid, claim.start_time}};
   }
   if (mappers == nullptr) return {};
   const SegmentMapper* maker = FindMaker(claim, *mappers);
   if (maker != nullptr) return {SegmentOwner::kVisible, maker->process};
-  const ProcessId named = {claim.pid, claim.start_ticks};
+  const ProcessId named = {claim.pid, claim.start_time};
   if (EndedUnseen(claim)) return {SegmentOwner::kEnded, named};
   const bool held = claim.life_lock && claim.lock == HeldLock::kHeld;
   if (numbers_agree && same_number.gone && !held) return {SegmentOwner::kEnded, named};

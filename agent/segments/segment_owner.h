@@ -4,7 +4,7 @@
 // A segment names its process by a number of the process's own pid namespace. That number is the
 // agent's only where both share the namespace; else the process is the one that has mapped the file
 // and calls itself so. A process that is not seen is never dead for that alone: its life lock
-// (interpose/segment.h) tells, or nobody knows.
+// (interpose/segment.h) shows it, or nobody knows.
 #pragma once
 
 #include <sys/types.h>
@@ -14,14 +14,14 @@
 #include <vector>
 
 #include "agent/processes/held_lock.h"
-#include "agent/processes/process_watch.h"
+#include "agent/processes/process_id.h"
 
 namespace rollcall {
 
 // What the file says and shows.
 struct SegmentClaim {
   pid_t pid = 0;
-  uint64_t start_ticks = 0;
+  uint64_t start_time = 0;
   uint64_t pid_namespace = 0;  // 0: an older library
   bool of_this_boot = false;   // made on this host since it was started
   bool life_lock = false;      // its process took the lock
@@ -38,7 +38,7 @@ struct SegmentMapper {
 // What this agent's /proc has under the number that the segment names.
 struct SameNumber {
   bool gone = false;         // for sure: no such process
-  uint64_t start_ticks = 0;  // of the process; 0: none is seen
+  uint64_t start_time = 0;   // of the process; 0: none is seen
 };
 
 struct SegmentOwner {

@@ -24,7 +24,7 @@ using segment::CommEntry;
 using segment::SegmentHeader;
 
 constexpr int32_t kMostRanks = 1 << 24;
-constexpr uint64_t kMostSteps = uint64_t{1} << 53;  // what JSON can tell
+constexpr uint64_t kMostSteps = uint64_t{1} << 53;  // what JSON can express
 constexpr int kTries = 3;
 
 // Raw memory for a struct of atomics, filled by pread.
@@ -44,7 +44,7 @@ int64_t RealTime(const segment::Word& word) {
   return ns > static_cast<uint64_t>(kLatestNs) ? 0 : static_cast<int64_t>(ns);
 }
 
-ClockLook LookOf(const segment::ClockPair& pair) {
+ClockSample SampleFrom(const segment::ClockPair& pair) {
   return {Get(pair.ticks), Get(pair.monotonic_ns), RealTime(pair.realtime_ns)};
 }
 
@@ -175,8 +175,8 @@ void CopyCheckpoints(const CommEntry& entry, CommSnapshot* comm) {
   std::sort(comm->checkpoints.begin(), comm->checkpoints.end());
 }
 
-// A launch that is being noted just now may be half the one before it in its place, so the oldest
-// place is left out.
+// A launch that is being recorded just now may be half the one before it in its place, so the
+// oldest place is left out.
 void CopyGraphLaunches(const CommEntry& entry, CommSnapshot* comm) {
   const uint64_t end = Get(entry.graph_launches);
   constexpr uint64_t kKept = segment::kGraphLaunches - 1;
@@ -297,7 +297,7 @@ absl::StatusOr<SegmentClaim> SegmentReader::Claim() const {
   if (!status.ok()) return status;
   SegmentClaim claim;
   claim.pid = header->pid;
-  claim.start_ticks = header->start_time;
+  claim.start_time = header->start_time;
   claim.pid_namespace = header->pid_namespace;
   claim.of_this_boot = Text(header->boot_id) == OwnBootId();
   claim.life_lock = Get(header->life_lock) == 1;
@@ -325,13 +325,13 @@ bool SegmentReader::ReadAt(uint64_t offset, void* out, size_t size) const {
 const TickClock& SegmentReader::Clock(const SegmentHeader& header, const HostClock* host,
                                       int64_t ahead_ns) {
   const bool live = Text(header.boot_id) == OwnBootId();
-  if (live && host != nullptr) return clock_.emplace(host->Of(header.clock_source, ahead_ns));
-  if (!clock_) clock_.emplace(header.clock_source, LookOf(header.first_clock));
-  const ClockLook last = LookOf(header.last_clock);
+  if (live && host != nullptr) return clock_.emplace(host->ClockFor(header.clock_source, ahead_ns));
+  if (!clock_) clock_.emplace(header.clock_source, SampleFrom(header.first_clock));
+  const ClockSample last = SampleFrom(header.last_clock);
   if (live) {
-    clock_->Note(LookAtClocks());
+    clock_->Update(SampleClocks());
   } else if (last.ticks != 0) {
-    clock_->Note(last);
+    clock_->Update(last);
   }
   return *clock_;
 }
@@ -498,14 +498,14 @@ void SegmentReader::ReadRecords(const TickClock& clock, uint64_t capacity, Seen*
       continue;
     }
     comm->records.push_back(CopyRecord(record, n, comm->entered, clock));
-    if (record.shape != 0) comm->records.back().shape = ShapeOf(record.shape);
+    if (record.shape != 0) comm->records.back().shape = ReadShape(record.shape);
     if (comm->records.back().returned_ns == 0) seen->next = std::min(seen->next, n);
   }
   comm->records_lost = seen->lost;
 }
 
 // "" where it is not there, or makes no sense.
-const std::string& SegmentReader::ShapeOf(uint8_t number) {
+const std::string& SegmentReader::ReadShape(uint8_t number) {
   static_assert(segment::kShapeCapacity == UINT8_MAX);
   shapes_.resize(segment::kShapeCapacity);
   std::string& text = shapes_[number - 1];

@@ -3,7 +3,7 @@
 // A segment is written by a process that we do not trust: its words are copied
 // out, checked, and only the copy is used. The file is read, never mapped: one
 // that is cut short under us is then a short read and not a SIGBUS. Text comes
-// out as printable ASCII. What is inconsistent is left out and said in `notes`.
+// out as printable ASCII. The reader leaves out what is inconsistent and says so in `notes`.
 #pragma once
 
 #include <cstdint>
@@ -29,7 +29,7 @@ struct RecordSnapshot {
   uint16_t group = 0;
   uint32_t thread = 0;
   uint64_t count = 0, stream = 0, caller = 0;
-  std::string shape;  // "[1024, 4096]", "all_to_all_single [8, 4]", "barrier"; "": not told
+  std::string shape;  // "[1024, 4096]", "all_to_all_single [8, 4]", "barrier"; "": not known
   uint32_t site = 0;  // 1 + index into SegmentSnapshot::sites; 0: not known
   int64_t entered_ns = 0;
   int64_t returned_ns = 0;
@@ -53,7 +53,7 @@ struct CommSnapshot {
   int32_t rank = -1, size = 0, device = -1, parent_rank = -1, parent_size = 0;
   std::string name;
   int64_t init_entered_ns = 0, state_since_ns = 0, last_entered_ns = 0;
-  uint64_t init_ticks = 0;  // by the process's clock: tells one owner of the block from the next
+  uint64_t init_ticks = 0;  // by the process's clock: another owner of the block has another one
   uint32_t async_error = 0;
 
   uint64_t entered = 0, returned = 0, p2p_entered = 0, p2p_returned = 0;
@@ -125,8 +125,8 @@ class SegmentReader {
   absl::StatusOr<SegmentClaim> Claim() const;
 
   // The segment as it stands. Records that an earlier Read gave whole (returned)
-  // are not given again. `host`: the clocks by which the times of a process of this host are told,
-  // which is `ahead_ns` ahead of them (HostClock::Of); without it the times are those of the wall
+  // are not given again. `host`: the clocks for a process of this host, which is `ahead_ns` ahead
+  // of them (HostClock::ClockFor); without it the times are those of the wall
   // clock.
   absl::StatusOr<SegmentSnapshot> Read(const HostClock* host = nullptr, int64_t ahead_ns = 0);
 
@@ -150,7 +150,7 @@ class SegmentReader {
   void ReadMarkers(uint32_t index, Seen* seen, CommSnapshot* comm) const;
   void ReadGraphMarkers(uint32_t index, Seen* seen) const;
   void ReadRecords(const TickClock& clock, uint64_t capacity, Seen* seen, CommSnapshot* comm);
-  const std::string& ShapeOf(uint8_t number);
+  const std::string& ReadShape(uint8_t number);
 
   const std::string path_;
   const UniqueFd fd_;

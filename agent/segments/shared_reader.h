@@ -9,7 +9,7 @@
 
 namespace rollcall {
 
-// `threads`: nullptr where nobody minds being held up.
+// `threads`: nullptr where the caller may block.
 std::shared_ptr<SegmentReader> ShareReader(std::unique_ptr<SegmentReader> reader,
                                            std::shared_ptr<SpareThreads> threads);
 

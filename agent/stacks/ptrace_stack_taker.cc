@@ -34,7 +34,7 @@ constexpr size_t kMaxStackBytes = 1 << 20;
 constexpr int kWatchTries = 3;
 
 // "232 0x4 ... 0x7ffc1234 0x7f5678": the call, its arguments, stack and instruction pointer. False:
-// it runs, or the kernel does not tell.
+// it runs, or the kernel does not show it.
 bool ParsePlace(const std::string& text, ThreadRegisters* registers) {
   const std::string line = text.substr(0, text.find('\n'));
   const std::vector<absl::string_view> words = absl::StrSplit(line, ' ');
@@ -49,7 +49,7 @@ bool ParsePlace(const std::string& text, ThreadRegisters* registers) {
 }
 
 // One Take(), on a tracer thread of its own: when that thread ends, the kernel lets go of any
-// thread of the job that is still seized. So there is no path on which one stays held.
+// thread of the job that is still seized. So there is no path on which one stays stopped.
 class Taking {
  public:
   Taking(const std::string& proc_root, const TakeLimits& limits, RawSample* sample)
@@ -66,8 +66,8 @@ class Taking {
   void TakeThread(RawThread* thread);
   void Refuse(RawThread* thread);
   void Watch(RawThread* thread);
-  void HoldAndCopy(TracedThread* traced, RawThread* thread);
-  absl::Status CopyHeld(const TracedThread& traced, RawThread* thread, size_t* copied);
+  void StopAndCopy(TracedThread* traced, RawThread* thread);
+  absl::Status CopyStopped(const TracedThread& traced, RawThread* thread, size_t* copied);
   size_t CopyMemory(pid_t pid, uint64_t address, size_t size);
   size_t StackSize(uint64_t stack_pointer) const;
   void ReleaseLate();
@@ -80,7 +80,7 @@ class Taking {
   int64_t deadline_ns_ = 0;
   bool refused_ = false;
   std::vector<TracedThread> late_;  // seized, but did not stop in time
-  std::vector<uint8_t> buffer_;     // and pages_: nothing is allocated while a thread is held
+  std::vector<uint8_t> buffer_;     // and pages_: nothing is allocated while a thread is stopped
   std::vector<iovec> pages_;
 };
 
@@ -127,7 +127,7 @@ void Taking::TakeThread(RawThread* thread) {
     thread->error = absl::IsNotFound(status) ? "it has ended" : std::string(status.message());
     return;
   }
-  HoldAndCopy(&traced, thread);
+  StopAndCopy(&traced, thread);
 }
 
 void Taking::Refuse(RawThread* thread) {
@@ -164,7 +164,7 @@ void Taking::Watch(RawThread* thread) {
   thread->error = "left alone: a stop would end the system call that it is in";
 }
 
-void Taking::HoldAndCopy(TracedThread* traced, RawThread* thread) {
+void Taking::StopAndCopy(TracedThread* traced, RawThread* thread) {
   const int64_t start = MonotonicNs();
   const int64_t left = std::max<int64_t>(deadline_ns_ - start, 0);
   absl::Status status = traced->Stop(std::min(limits_.thread_timeout_ns, left));
@@ -172,7 +172,7 @@ void Taking::HoldAndCopy(TracedThread* traced, RawThread* thread) {
   size_t copied = 0;
   if (status.ok()) {
     thread->how = traced->how();
-    status = CopyHeld(*traced, thread, &copied);
+    status = CopyStopped(*traced, thread, &copied);
   }
   if (!traced->Release()) late_.push_back(*traced);
   thread->stopped_ns = MonotonicNs() - start;
@@ -200,8 +200,8 @@ size_t Taking::CopyMemory(pid_t pid, uint64_t address, size_t size) {
   return count < 0 ? 0 : static_cast<size_t>(count);
 }
 
-// The thread is held: no allocation, no look at other files.
-absl::Status Taking::CopyHeld(const TracedThread& traced, RawThread* thread, size_t* copied) {
+// The thread is stopped: allocates nothing, reads no other files.
+absl::Status Taking::CopyStopped(const TracedThread& traced, RawThread* thread, size_t* copied) {
   const absl::Status status = traced.ReadRegisters(&thread->registers);
   if (!status.ok()) return status;
   thread->stack_base = StackPointer(thread->registers);

@@ -18,7 +18,7 @@
 namespace rollcall {
 namespace {
 
-constexpr int64_t kLookNs = 200'000'000;  // how long Stop() may take
+constexpr int64_t kStopNs = 200'000'000;  // how long Stop() may take
 constexpr int64_t kWriteNs = 5'000'000'000;
 constexpr int64_t kAnswerNs = 60'000'000'000;  // reading symbols takes long
 // poll() says that this much fits into a pipe; more could block.
@@ -79,7 +79,7 @@ void QuitAnswers::Run() {
   pthread_sigmask(SIG_BLOCK, &pipe, nullptr);
   auto tools = std::make_shared<Tools>(proc_root_);
   while (!stopping_) {
-    std::optional<PassedDescriptor> passed = socket_->Receive(kLookNs);
+    std::optional<PassedDescriptor> passed = socket_->Receive(kStopNs);
     if (!passed.has_value() || passed->what != segment::kStderrDescriptor) continue;
     const auto asked = std::make_shared<PassedDescriptor>(*std::move(passed));
     const std::string key = absl::StrCat(asked->pid);

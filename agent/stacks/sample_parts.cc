@@ -14,8 +14,8 @@ namespace rollcall {
 namespace {
 
 constexpr size_t kMaxMapsBytes = 64 << 20;
-constexpr int kLooks = 20;
-constexpr long kLookAgainNs = 100'000;
+constexpr int kReads = 20;
+constexpr long kReadAgainNs = 100'000;
 
 bool ReadMaps(const std::string& proc_root, RawSample* sample) {
   const absl::StatusOr<std::string> maps =
@@ -29,7 +29,7 @@ bool ReadMaps(const std::string& proc_root, RawSample* sample) {
   return false;
 }
 
-std::string ReasonNotToTouch(const ThreadEvidence& thread) {
+std::string ReasonNotToTouch(const ProcThread& thread) {
   if (thread.tracer != 0) {
     return absl::StrCat("left alone: process ", thread.tracer, " (a debugger?) traces it already");
   }
@@ -38,14 +38,15 @@ std::string ReasonNotToTouch(const ThreadEvidence& thread) {
   return "";
 }
 
-// A thread that falls asleep while it is looked at has a state, and no wait channel yet. `looks`:
-// how many are left for this process; where the kernel never tells they are soon used up.
-void LookAgain(const std::string& proc_root, pid_t pid, int* looks, ThreadEvidence* thread) {
-  while (*looks > 0 && thread->state == 'S' && TellsNothing(thread->wchan)) {
-    --*looks;
-    const timespec pause = {0, kLookAgainNs};
+// A thread that falls asleep while it is read has a state, and no wait channel yet. `left`: how
+// many more readings this process may have; where the kernel never shows the channel they soon run
+// out.
+void ReadAgain(const std::string& proc_root, pid_t pid, int* left, ProcThread* thread) {
+  while (*left > 0 && thread->state == 'S' && IsUnknownWait(thread->wchan)) {
+    --*left;
+    const timespec pause = {0, kReadAgainNs};
     nanosleep(&pause, nullptr);
-    absl::StatusOr<ThreadEvidence> seen = ReadThreadEvidence(proc_root, pid, thread->tid);
+    absl::StatusOr<ProcThread> seen = ReadProcThread(proc_root, pid, thread->tid);
     if (!seen.ok()) return;
     *thread = *std::move(seen);
   }
@@ -55,21 +56,20 @@ void LookAgain(const std::string& proc_root, pid_t pid, int* looks, ThreadEviden
 
 bool BeginSample(const std::string& proc_root, const TakeLimits& limits, RawSample* sample) {
   sample->taken_unix_ns = UnixNs();
-  absl::StatusOr<ProcEvidence> evidence =
-      ReadProcEvidence(proc_root, sample->pid, limits.max_threads);
-  if (!evidence.ok()) {
+  absl::StatusOr<ProcThreads> found = ReadProcThreads(proc_root, sample->pid, limits.max_threads);
+  if (!found.ok()) {
     sample->error = absl::StrCat("process ", sample->pid, " has ended, no stacks to take");
     return false;
   }
   const bool readable = ReadMaps(proc_root, sample);
-  if (evidence->threads_left_out) {
+  if (found->left_out) {
     absl::StrAppend(&sample->error, sample->error.empty() ? "" : "\n", "more than ",
                     limits.max_threads, " threads; the rest is left out");
   }
-  int looks = kLooks;
-  for (ThreadEvidence& seen : evidence->threads) {
+  int left = kReads;
+  for (ProcThread& seen : found->threads) {
     RawThread thread;
-    LookAgain(proc_root, sample->pid, &looks, &seen);
+    ReadAgain(proc_root, sample->pid, &left, &seen);
     thread.error = ReasonNotToTouch(seen);
     if (thread.error.empty() && !readable) thread.error = "see the error of the process";
     thread.tid = seen.tid;

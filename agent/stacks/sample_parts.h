@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "agent/processes/proc_evidence.h"
+#include "agent/processes/proc_stat.h"
 #include "agent/processes/stack_sample.h"
 #include "agent/stacks/stack_taker.h"
 

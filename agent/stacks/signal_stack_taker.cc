@@ -8,7 +8,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "agent/processes/monotonic_clock.h"
-#include "agent/processes/proc_evidence.h"
+#include "agent/processes/proc_stat.h"
 #include "agent/processes/process_memory.h"
 #include "agent/processes/wait_channels.h"
 #include "agent/python/sampler.h"
@@ -25,7 +25,7 @@ std::string ReasonNotToAsk(int signal, const RawThread& thread) {
     return "the program has taken away the handler of the signal";
   }
   if ((thread.signals_blocked & bit) != 0) return "it blocks the signal";
-  if (thread.state == 'S' && TellsNothing(thread.wchan)) {
+  if (thread.state == 'S' && IsUnknownWait(thread.wchan)) {
     return "left alone: the kernel does not tell which call a signal would end";
   }
   if (thread.state == 'S' && EndsWhenSignalled(thread.wchan)) {

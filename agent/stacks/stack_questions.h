@@ -1,8 +1,8 @@
 // Asks the threads of one process for their stacks by way of its segment, where the kernel does not
-// permit to look from outside (interpose/segment.h, StackSlot).
+// permit reading from outside (interpose/segment.h, StackSlot).
 //
 // Needs the right to write the segment and to signal the process: the same user. Never waits longer
-// than it is told; what is left of a question that nobody answered does no harm.
+// than its limits; what is left of a question without an answer does no harm.
 #pragma once
 
 #include <sys/types.h>

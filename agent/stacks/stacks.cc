@@ -62,10 +62,10 @@ void NameJitCode(const std::string& proc_root, pid_t pid, std::optional<JitNames
 }
 
 // Python's name of it, which the program gave it; and the kernel's, where somebody gave it one too.
-std::string NameOf(const RawThread& thread, const std::string& main_name) {
+std::string ThreadName(const RawThread& thread, const std::string& main_name) {
   const std::string& name = thread.python_name;
   if (name.empty()) return thread.name;
-  // From 3.14 on Python tells the kernel, which cuts it.
+  // From 3.14 on Python gives the name to the kernel, which cuts it.
   if (thread.name == main_name || absl::StartsWith(name, thread.name)) return name;
   return absl::StrCat(name, " (", thread.name, ")");
 }
@@ -96,6 +96,19 @@ void CutMiddle(size_t most, ThreadStack* thread) {
                   " frames in the middle are left out");
 }
 
+// ", holds Python's lock (GIL)" and its like; empty for kNone.
+const char* GilWords(PythonLock gil) {
+  switch (gil) {
+    case PythonLock::kHolds:
+      return ", holds Python's lock (GIL)";
+    case PythonLock::kWaits:
+      return ", waits for Python's lock (GIL)";
+    case PythonLock::kNone:
+      break;
+  }
+  return "";
+}
+
 }  // namespace
 
 ProcessStack StackReader::TakeAndUnwind(StackTaker* taker, pid_t pid, const TakeLimits& limits) {
@@ -115,7 +128,7 @@ ProcessStack StackReader::Unwind(const RawSample& sample, const TakeLimits& limi
     UnwoundStack unwound = unwinder.Unwind(raw, limits.max_frames);
     ThreadStack thread;
     thread.tid = raw.tid;
-    thread.name = NameOf(raw, sample.threads.front().name);
+    thread.name = ThreadName(raw, sample.threads.front().name);
     thread.state = raw.state;
     thread.wchan = raw.wchan;
     thread.cpu_ns = raw.cpu_ns;
@@ -132,18 +145,6 @@ ProcessStack StackReader::Unwind(const RawSample& sample, const TakeLimits& limi
     absl::StrAppend(&process.error, process.error.empty() ? "" : "\n", sample.python.note);
   }
   return process;
-}
-
-const char* GilWords(PythonLock gil) {
-  switch (gil) {
-    case PythonLock::kHolds:
-      return ", holds Python's lock (GIL)";
-    case PythonLock::kWaits:
-      return ", waits for Python's lock (GIL)";
-    case PythonLock::kNone:
-      break;
-  }
-  return "";
 }
 
 std::string FormatProcessStack(const ProcessStack& stack, int rank) {

@@ -37,9 +37,6 @@ class StackReader {
   Symbolizer symbolizer_;
 };
 
-// ", holds Python's lock (GIL)" and its like; empty for kNone.
-const char* GilWords(PythonLock gil);
-
 // "process 4121, rank 3, 12 threads, taken by ptrace", then each thread; at the end what is missing
 // and why. `rank`: below 0 for none.
 std::string FormatProcessStack(const ProcessStack& stack, int rank = -1);

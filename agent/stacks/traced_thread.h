@@ -1,7 +1,7 @@
-// One thread of another process, held still by ptrace while its registers are read.
+// One thread of another process, stopped by ptrace while its registers are read.
 //
 // All calls for one thread must come from the thread that seized it. A tracer that ends lets go
-// of everything it still holds: that is the last resort for a thread that does not stop.
+// of everything it still traces: that is the last resort for a thread that does not stop.
 #pragma once
 
 #include <sys/types.h>

@@ -14,7 +14,8 @@
 namespace rollcall {
 namespace {
 
-// libdwfl's own search asks debuginfod servers, which can take minutes; this one only looks.
+// libdwfl's own search asks debuginfod servers, which can take minutes; this one only opens local
+// files.
 int FindDebugFile(Dwfl_Module*, void** user_data, const char*, Dwarf_Addr, const char*, const char*,
                   GElf_Word, char** path) {
   const auto* file = static_cast<const ElfFile*>(*user_data);

@@ -20,7 +20,7 @@ constexpr const char* kVdsoName = "[vdso]";
 
 // Opens without side effects, to ask what it is. -1 if it is no regular file or, for a non-zero
 // `inode`, another file.
-int OpenForLook(const std::string& path, uint64_t inode, struct stat* status) {
+int OpenPathOnly(const std::string& path, uint64_t inode, struct stat* status) {
   const int fd = open(path.c_str(), O_PATH | O_CLOEXEC);
   if (fd < 0) return -1;
   if (fstat(fd, status) != 0 || !S_ISREG(status->st_mode) ||
@@ -64,30 +64,30 @@ int ModuleFiles::OpenPath(pid_t pid, const ProcMap& map) const {
   struct stat status;
   const std::string process = absl::StrCat(proc_root_, "/", pid);
   const std::string in_root = absl::StrCat(process, "/root", map.path);
-  int fd = map.deleted ? -1 : OpenForLook(in_root, map.inode, &status);
+  int fd = map.deleted ? -1 : OpenPathOnly(in_root, map.inode, &status);
   if (fd < 0) {
-    fd =
-        OpenForLook(absl::StrFormat("%s/map_files/%x-%x", process, map.start, map.end), 0, &status);
+    fd = OpenPathOnly(absl::StrFormat("%s/map_files/%x-%x", process, map.start, map.end), 0,
+                      &status);
   }
   // A stacked file system may give maps and stat different inodes for one and the same file.
-  if (fd < 0 && !map.deleted) fd = OpenForLook(in_root, 0, &status);
-  if (fd < 0 && !map.deleted) fd = OpenForLook(map.path, map.inode, &status);
+  if (fd < 0 && !map.deleted) fd = OpenPathOnly(in_root, 0, &status);
+  if (fd < 0 && !map.deleted) fd = OpenPathOnly(map.path, map.inode, &status);
   return fd;
 }
 
 absl::StatusOr<std::shared_ptr<ElfFile>> ModuleFiles::Find(pid_t pid, const ProcMap& map) {
   if (map.path == kVdsoName) return Vdso();
   if (map.path.empty() || map.path[0] != '/') return absl::NotFoundError("no file is mapped there");
-  const int look = OpenPath(pid, map);
+  const int path_fd = OpenPath(pid, map);
   struct stat status;
-  if (look < 0 || fstat(look, &status) != 0) {
+  if (path_fd < 0 || fstat(path_fd, &status) != 0) {
     return absl::NotFoundError(absl::StrCat("cannot open ", map.path, " of process ", pid));
   }
   const FileKey key(status.st_dev, status.st_ino, status.st_size,
                     status.st_mtim.tv_sec * 1'000'000'000 + status.st_mtim.tv_nsec);
   const auto found = files_.find(key);
-  const int fd = found == files_.end() ? ReopenForReading(look) : -1;
-  close(look);
+  const int fd = found == files_.end() ? ReopenForReading(path_fd) : -1;
+  close(path_fd);
   if (found != files_.end()) return found->second;
   if (fd < 0) return absl::PermissionDeniedError(absl::StrCat("cannot read ", map.path));
   absl::StatusOr<std::shared_ptr<ElfFile>> file = ElfFile::Open(fd, map.path);
@@ -98,7 +98,7 @@ absl::StatusOr<std::shared_ptr<ElfFile>> ModuleFiles::Find(pid_t pid, const Proc
   return file;
 }
 
-std::shared_ptr<ElfFile> SampleModules::FileOf(const ProcMap& map) {
+std::shared_ptr<ElfFile> SampleModules::FindFile(const ProcMap& map) {
   if (map.path.empty()) return nullptr;
   const auto [entry, fresh] = opened_.try_emplace({map.inode, map.path});
   if (fresh) entry->second = files_->Find(sample_.pid, map).value_or(nullptr);
@@ -110,7 +110,7 @@ LocatedAddress SampleModules::Locate(uint64_t address) {
   located.map = FindMap(sample_.maps, address);
   if (located.map == nullptr) return located;
   located.file_offset = located.map->offset + (address - located.map->start);
-  located.file = FileOf(*located.map);
+  located.file = FindFile(*located.map);
   if (located.file != nullptr) {
     located.file_address = located.file->AddressOfOffset(located.file_offset);
   }

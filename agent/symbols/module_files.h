@@ -55,7 +55,7 @@ class SampleModules {
   LocatedAddress Locate(uint64_t address);
 
  private:
-  std::shared_ptr<ElfFile> FileOf(const ProcMap& map);
+  std::shared_ptr<ElfFile> FindFile(const ProcMap& map);
 
   const RawSample& sample_;
   ModuleFiles* files_;

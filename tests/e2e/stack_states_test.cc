@@ -11,7 +11,7 @@
 #include <memory>
 #include <string>
 
-#include "agent/processes/proc_evidence.h"
+#include "agent/processes/proc_stat.h"
 #include "agent/stacks/ptrace_stack_taker.h"
 #include "agent/stacks/signal_stack_taker.h"
 #include "agent/stacks/stacks.h"

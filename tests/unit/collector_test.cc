@@ -19,7 +19,7 @@
 #include "absl/strings/str_cat.h"
 #include "agent/processes/held_lock.h"
 #include "agent/processes/living_threads.h"
-#include "agent/processes/proc_evidence.h"
+#include "agent/processes/proc_stat.h"
 #include "file_server.h"
 #include "interpose/clock.h"
 #include "proto/steady_clock.h"
@@ -54,7 +54,7 @@ class Child {
   }
 
   pid_t pid() const { return pid_; }
-  uint64_t start_time() const { return ReadProcStat("/proc", pid_)->start_ticks; }
+  uint64_t start_time() const { return ReadProcStat("/proc", pid_)->start_time; }
   void Exit(char code) {
     End([this, code] { EXPECT_EQ(write(tell_, &code, 1), 1); });
   }
@@ -478,7 +478,7 @@ TEST_F(CollectorTest, ARankThatEndedBeforeItsSegmentWasFoundHasMadeItsCalls) {
   EXPECT_EQ(Only(collector.Collect(20'000 * kSecond, true)).evidence().liveness(),
             v1::Evidence::DIED);
   segment_.AddAllReduce(segment_.AddComm(5, 0, 2), 5000);
-  segment_.BelongTo(pid, stat->start_ticks);
+  segment_.BelongTo(pid, stat->start_time);
   segment_.header()->life_lock = 1;
   segment_.Write(PathOf(&segment_));
   collector.Collect(20'001 * kSecond, true);

@@ -68,7 +68,7 @@ target_link_libraries(library_room_test PRIVATE rollcall_sanitize GTest::gtest_m
 gtest_discover_tests(library_room_test)
 
 set(_core_tests call_sites library library_calls library_ends library_graphs library_late library_process library_signal_stacks library_stack_room torch_shapes segment_reader tick_clock comm_update job_store
-                segment_owner wait_floor spare_threads agent_info
+                segment_owner wait_floor spare_threads agent_info host_scan
                 collector agent_service daemon daemon_clock timeline http history alerts metrics views
                 clean_text history_keeper http_front incident_list report_queue)
 foreach(_test IN LISTS _core_tests)

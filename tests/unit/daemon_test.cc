@@ -16,7 +16,7 @@
 #include "agent/agent.h"
 #include "agent/collector.h"
 #include "agent/processes/monotonic_clock.h"
-#include "agent/processes/proc_evidence.h"
+#include "agent/processes/proc_stat.h"
 #include "rollcall/v1/agent.grpc.pb.h"
 #include "segment_builder.h"
 
@@ -55,7 +55,7 @@ class DaemonTest : public testing::Test {
   void WriteContradiction(const std::string& folder) {
     fs::create_directories(folder);
     SegmentBuilder segment;
-    segment.BelongTo(getpid(), ReadProcStat("/proc", getpid())->start_ticks);
+    segment.BelongTo(getpid(), ReadProcStat("/proc", getpid())->start_time);
     strcpy(segment.header()->job, "<script>job");
     for (int rank : {0, 1, 2}) {
       const uint32_t comm = segment.AddComm(5, rank, 3);

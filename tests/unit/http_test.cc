@@ -15,7 +15,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "agent/agent.h"
-#include "agent/processes/proc_evidence.h"
+#include "agent/processes/proc_stat.h"
 #include "daemon/server/daemon.h"
 #include "segment_builder.h"
 
@@ -69,7 +69,7 @@ class HttpTest : public testing::Test {
   void WriteSegment() const {
     fs::create_directories(scratch_ / "segments");
     SegmentBuilder segment;
-    segment.BelongTo(getpid(), ReadProcStat("/proc", getpid())->start_ticks);
+    segment.BelongTo(getpid(), ReadProcStat("/proc", getpid())->start_time);
     strcpy(segment.header()->job, kHostileJob);
     for (int rank : {0, 1, 2}) {
       const uint32_t comm = segment.AddComm(5, rank, 3);

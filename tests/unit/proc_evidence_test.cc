@@ -1,5 +1,5 @@
 // Reads the recorded /proc below testdata/proc: see its README for who is who in it.
-#include "agent/processes/proc_evidence.h"
+#include "agent/processes/proc_stat.h"
 
 #include <gtest/gtest.h>
 
@@ -25,8 +25,7 @@ TEST(ProcStatTest, ReadsNamesThatHoldSpacesAndParentheses) {
     EXPECT_EQ(stat->name, name);
     EXPECT_EQ(stat->state, 'S');
     EXPECT_EQ(stat->ppid, 7);
-    EXPECT_EQ(stat->start_ticks, 98765u);
-    EXPECT_EQ(stat->threads, 3);
+    EXPECT_EQ(stat->start_time, 98765u);
   }
 }
 
@@ -43,71 +42,45 @@ TEST(ProcStatTest, ReadsTheWaitStatusOfAZombie) {
   EXPECT_EQ(stat->wait_status, 9);
 }
 
-TEST(ProcEvidenceTest, ReadsAProcessAndItsThreads) {
-  const auto evidence = ReadProcEvidence(Recorded(), 4121);
-  ASSERT_TRUE(evidence.ok()) << evidence.status();
-  EXPECT_EQ(evidence->stat.name, "pt main (rank)");
-  EXPECT_EQ(evidence->stat.state, 'S');
-  EXPECT_EQ(evidence->stat.ppid, 4100);
-  EXPECT_EQ(evidence->stat.start_ticks, 51234u);
-  EXPECT_EQ(evidence->stat.cpu_ticks, 1530u);
-  EXPECT_EQ(evidence->wchan, "futex_do_wait");
-  EXPECT_EQ(evidence->tracer, 0);
-  EXPECT_EQ(evidence->command_line,
-            (std::vector<std::string>{"python3", "train.py", "--name=two words", ""}));
-  ASSERT_EQ(evidence->threads.size(), 4u);
+TEST(ProcStatTest, ReadsAProcess) {
+  const auto stat = ReadProcStat(Recorded(), 4121);
+  ASSERT_TRUE(stat.ok()) << stat.status();
+  EXPECT_EQ(stat->name, "pt main (rank)");
+  EXPECT_EQ(stat->state, 'S');
+  EXPECT_EQ(stat->ppid, 4100);
+  EXPECT_EQ(stat->start_time, 51234u);
+  EXPECT_EQ(stat->cpu_ticks, 1530u);
 }
 
-TEST(ProcEvidenceTest, ReadsEachThreadsStateTracerAndTime) {
-  const auto evidence = ReadProcEvidence(Recorded(), 4121);
-  ASSERT_TRUE(evidence.ok());
-  ASSERT_EQ(evidence->threads.size(), 4u);
-  const ThreadEvidence& main = evidence->threads[0];
+TEST(ProcThreadsTest, ReadsEachThreadsStateTracerAndTime) {
+  const auto found = ReadProcThreads(Recorded(), 4121);
+  ASSERT_TRUE(found.ok());
+  ASSERT_EQ(found->threads.size(), 4u);
+  const ProcThread& main = found->threads[0];
   EXPECT_EQ(main.tid, 4121);  // first, although 512 is lower
+  EXPECT_EQ(main.wchan, "futex_do_wait");
+  EXPECT_EQ(main.tracer, 0);
   EXPECT_EQ(main.cpu_ns, 15301234567u);
-  const ThreadEvidence& wrapped = evidence->threads[1];
+  const ProcThread& wrapped = found->threads[1];
   EXPECT_EQ(wrapped.tid, 512);
   EXPECT_EQ(wrapped.state, 'R');
   EXPECT_EQ(wrapped.wchan, "");
   EXPECT_EQ(wrapped.cpu_ns, 12'000'000'000u);  // no schedstat: 1200 ticks
-  EXPECT_EQ(evidence->threads[2].state, 'D');
-  EXPECT_EQ(evidence->threads[2].wchan, "nv_ioctl_wait");
-  EXPECT_EQ(evidence->threads[3].state, 't');
-  EXPECT_EQ(evidence->threads[3].tracer, 999);
+  EXPECT_EQ(found->threads[2].state, 'D');
+  EXPECT_EQ(found->threads[2].wchan, "nv_ioctl_wait");
+  EXPECT_EQ(found->threads[3].state, 't');
+  EXPECT_EQ(found->threads[3].tracer, 999);
 }
 
-TEST(ProcEvidenceTest, SaysThatThreadsAreLeftOut) {
-  const auto evidence = ReadProcEvidence(Recorded(), 4121, 2);
-  ASSERT_TRUE(evidence.ok());
-  EXPECT_EQ(evidence->threads.size(), 2u);
-  EXPECT_TRUE(evidence->threads_left_out);
+TEST(ProcThreadsTest, SaysThatThreadsAreLeftOut) {
+  const auto found = ReadProcThreads(Recorded(), 4121, 2);
+  ASSERT_TRUE(found.ok());
+  EXPECT_EQ(found->threads.size(), 2u);
+  EXPECT_TRUE(found->left_out);
 }
 
-TEST(ProcEvidenceTest, AProcessThatIsGoneIsNotFound) {
-  EXPECT_TRUE(absl::IsNotFound(ReadProcEvidence(Recorded(), 1).status()));
-}
-
-TEST(ProcEvidenceTest, AZombieHasNoCommandLine) {
-  const auto evidence = ReadProcEvidence(Recorded(), 4130);
-  ASSERT_TRUE(evidence.ok());
-  EXPECT_TRUE(evidence->command_line.empty());
-}
-
-ProcEvidence WithTicks(uint64_t ticks, pid_t pid = 12, uint64_t start = 1) {
-  ProcEvidence evidence;
-  evidence.stat.pid = pid;
-  evidence.stat.start_ticks = start;
-  evidence.stat.cpu_ticks = ticks;
-  return evidence;
-}
-
-TEST(CpuMovingTest, SeesTimeUsedByTheSameProcessOnly) {
-  EXPECT_TRUE(CpuMoving(WithTicks(100), WithTicks(101)));
-  EXPECT_EQ(CpuUsedNs(WithTicks(100), WithTicks(103)), 30'000'000u);
-  EXPECT_FALSE(CpuMoving(WithTicks(100), WithTicks(100)));
-  EXPECT_FALSE(CpuMoving(WithTicks(100), WithTicks(200, 13)));
-  EXPECT_FALSE(CpuMoving(WithTicks(100), WithTicks(200, 12, 2)));
-  EXPECT_FALSE(CpuMoving(WithTicks(200), WithTicks(100)));
+TEST(ProcThreadsTest, AProcessThatIsGoneIsNotFound) {
+  EXPECT_TRUE(absl::IsNotFound(ReadProcThreads(Recorded(), 1).status()));
 }
 
 TEST(ProcMapsTest, ReadsFilesSpecialsAndDeleted) {

@@ -1,10 +1,7 @@
-// Ranks found in a made-up /proc, launcher by launcher.
+// Ranks found by their environment, launcher by launcher.
 #include "agent/processes/process_discovery.h"
 
 #include <gtest/gtest.h>
-#include <unistd.h>
-
-#include "temporary_tree.h"
 
 namespace rollcall {
 namespace {
@@ -14,23 +11,29 @@ using Environment = std::vector<std::string>;
 const char kPreload[] = "LD_PRELOAD=/usr/lib/librollcall.so";
 const char kDirectory[] = "ROLLCALL_DIR=/dev/shm/rollcall-0";
 
-// A made-up /proc: Add() a process, then ask who is found.
+// Add() processes, then ask who is found among them.
 class ProcessDiscoveryTest : public ::testing::Test {
  protected:
   void Add(pid_t pid, pid_t ppid, const std::string& name, Environment environment,
            bool loaded = true) {
-    const std::string directory = std::to_string(pid);
-    proc_.Write(directory + "/stat",
-                directory + " (" + name + ") S " + std::to_string(ppid) +
-                    " 1 1 0 -1 0 0 0 0 0 1 1 0 0 20 0 1 0 " + std::to_string(pid * 10) + " 0\n");
     if (loaded) environment.insert(environment.end(), {kPreload, kDirectory});
-    std::string block;
-    for (const std::string& variable : environment) block += variable + '\0';
-    proc_.Write(directory + "/environ", block);
+    Added added;
+    added.stat.pid = pid;
+    added.stat.ppid = ppid;
+    added.stat.name = name;
+    added.stat.start_time = static_cast<uint64_t>(pid) * 10;
+    for (const std::string& variable : environment) added.environ += variable + '\0';
+    processes_.push_back(added);
   }
 
   std::vector<DiscoveredProcess> Discover(const std::string& directory = "") {
-    return DiscoverProcesses(proc_.root(), getuid(), directory);
+    std::vector<DiscoveredProcess> found;
+    for (const Added& added : processes_) {
+      auto process = DiscoverIn(added.environ, added.stat, directory);
+      if (process.has_value()) found.push_back(*std::move(process));
+    }
+    MarkMainProcesses(&found);
+    return found;
   }
 
   // The pid that runs `rank`; -1 for none, -2 for several.
@@ -43,7 +46,11 @@ class ProcessDiscoveryTest : public ::testing::Test {
     return found;
   }
 
-  TemporaryTree proc_;
+  struct Added {
+    ProcStat stat;
+    std::string environ;
+  };
+  std::vector<Added> processes_;
 };
 
 TEST_F(ProcessDiscoveryTest, FindsARankByItsEnvironment) {
@@ -66,11 +73,6 @@ TEST_F(ProcessDiscoveryTest, PassesOverProcessesWithoutTheLibrary) {
   Add(20, 1, "python3", {"RANK=3"}, false);
   Add(21, 1, "python3", {"RANK=3", "LD_PRELOAD=/lib/libjemalloc.so", kDirectory}, false);
   EXPECT_TRUE(Discover().empty());
-}
-
-TEST_F(ProcessDiscoveryTest, PassesOverProcessesOfOtherUsers) {
-  Add(20, 1, "python3", {"RANK=3"});
-  EXPECT_TRUE(DiscoverProcesses(proc_.root(), getuid() + 1, "").empty());
 }
 
 TEST_F(ProcessDiscoveryTest, PassesOverProcessesOfOtherDirectories) {
@@ -123,10 +125,6 @@ TEST_F(ProcessDiscoveryTest, EndsOnParentsThatFormACircle) {
   Add(20, 21, "python3", {"RANK=0"});
   Add(21, 20, "python3", {"RANK=0"});
   EXPECT_EQ(Discover().size(), 2u);
-}
-
-TEST_F(ProcessDiscoveryTest, GivesNothingWithoutProc) {
-  EXPECT_TRUE(DiscoverProcesses(proc_.root() + "/none", getuid(), "").empty());
 }
 
 TEST(PreloadsRollcallTest, FindsTheLibraryAmongOthers) {

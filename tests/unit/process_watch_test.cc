@@ -17,7 +17,7 @@
 #include <vector>
 
 #include "agent/processes/pidfd.h"
-#include "agent/processes/proc_evidence.h"
+#include "agent/processes/proc_stat.h"
 #include "agent/processes/spare_threads.h"
 #include "file_server.h"
 #include "temporary_tree.h"
@@ -38,7 +38,7 @@ class Child {
       _exit(code);
     }
     close(ends_[0]);
-    id_ = {pid_, ReadProcStat("/proc", pid_)->start_ticks};
+    id_ = {pid_, ReadProcStat("/proc", pid_)->start_time};
   }
   ~Child() {
     close(ends_[1]);
@@ -118,7 +118,7 @@ TEST_P(ProcessWatchTest, TellsAnEndOnce) {
 
 TEST_P(ProcessWatchTest, TakesAReusedNumberForTheEndOfTheFirst) {
   Child child;
-  watch_.Add({child.id().pid, child.id().start_ticks - 1});
+  watch_.Add({child.id().pid, child.id().start_time - 1});
   const auto ends = watch_.Poll();
   ASSERT_EQ(ends.size(), 1u);
   EXPECT_EQ(ends[0].exit_code, std::nullopt);

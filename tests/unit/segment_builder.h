@@ -39,9 +39,9 @@ class SegmentBuilder {
   }
 
   // Of a process of this host and this pid namespace.
-  void BelongTo(pid_t pid, uint64_t start_ticks) {
+  void BelongTo(pid_t pid, uint64_t start_time) {
     header()->pid = pid;
-    header()->start_time = start_ticks;
+    header()->start_time = start_time;
     struct stat about;
     if (stat("/proc/self/ns/pid", &about) == 0) header()->pid_namespace = about.st_ino;
     std::ifstream boot_id("/proc/sys/kernel/random/boot_id");

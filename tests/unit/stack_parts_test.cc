@@ -51,9 +51,9 @@ TEST(WaitChannelTest, KnowsWhatALookWouldEnd) {
     EXPECT_FALSE(EndsWhenStopped(harmless)) << harmless;
     EXPECT_FALSE(EndsWhenSignalled(harmless)) << harmless;
   }
-  EXPECT_TRUE(TellsNothing("do_syscall_64"));
-  EXPECT_TRUE(TellsNothing("0"));
-  EXPECT_FALSE(TellsNothing("futex_wait_queue"));
+  EXPECT_TRUE(IsUnknownWait("do_syscall_64"));
+  EXPECT_TRUE(IsUnknownWait("0"));
+  EXPECT_FALSE(IsUnknownWait("futex_wait_queue"));
 }
 
 class DescriptorSocketTest : public testing::Test {

@@ -13,7 +13,7 @@
 #include <future>
 #include <thread>
 
-#include "agent/processes/proc_evidence.h"
+#include "agent/processes/proc_stat.h"
 #include "agent/processes/trace_refused.h"
 #include "agent/stacks/traced_thread.h"
 #include "temporary_tree.h"
@@ -56,9 +56,9 @@ TEST(StackTakerTest, CopiesRegistersAndStackOfEveryThread) {
 TEST(StackTakerTest, LetsEveryThreadGoOn) {
   VictimProcess victim("stack_victim", "busy");
   Take(victim.pid());
-  const auto evidence = ReadProcEvidence("/proc", victim.pid());
+  const auto evidence = ReadProcThreads("/proc", victim.pid());
   ASSERT_TRUE(evidence.ok());
-  for (const ThreadEvidence& thread : evidence->threads) {
+  for (const ProcThread& thread : evidence->threads) {
     EXPECT_EQ(thread.tracer, 0) << thread.name;
     EXPECT_NE(thread.state, 't') << thread.name;
   }

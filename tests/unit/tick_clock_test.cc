@@ -20,19 +20,19 @@ class TickClockTest : public testing::Test {
     const double ns = seconds * 1e9;
     host_.ticks += static_cast<uint64_t>(ns * kTicksPerNs * rate);
     host_.monotonic_ns += static_cast<uint64_t>(ns);
-    host_.told_ns += static_cast<int64_t>(ns);
+    host_.reported_ns += static_cast<int64_t>(ns);
   }
   // Looks each second meanwhile, as an agent does.
   void PassInSight(int seconds, double rate = 1) {
     for (int i = 0; i < seconds; ++i) {
       Pass(1, rate);
-      clock_.Note(host_);
+      clock_.Update(host_);
     }
   }
   // How long ago that tick was, by the clock that people read.
-  int64_t Ago(uint64_t ticks) const { return host_.told_ns - clock_.ToNs(ticks); }
+  int64_t Ago(uint64_t ticks) const { return host_.reported_ns - clock_.ToNs(ticks); }
 
-  ClockLook host_ = {7'000'000'000'000, 3000 * uint64_t{kSecond}, 1'700'000'000 * kSecond};
+  ClockSample host_ = {7'000'000'000'000, 3000 * uint64_t{kSecond}, 1'700'000'000 * kSecond};
   TickClock clock_{segment::ClockSource::kCounter, host_};
 };
 
@@ -51,9 +51,9 @@ TEST_F(TickClockTest, TheSameTickStaysTheSameTime) {
   const int64_t told = clock_.ToNs(then);
   for (int i = 0; i < 10; ++i) {
     Pass(1);
-    ClockLook late = host_;  // something came between the readings
-    late.told_ns += i % 2 == 0 ? 9'000'000 : -9'000'000;
-    clock_.Note(late);
+    ClockSample late = host_;  // something came between the readings
+    late.reported_ns += i % 2 == 0 ? 9'000'000 : -9'000'000;
+    clock_.Update(late);
     EXPECT_EQ(clock_.ToNs(then), told);
   }
 }
@@ -62,14 +62,14 @@ TEST_F(TickClockTest, AHostThatSleptHasNotWaited) {
   PassInSight(20);
   const uint64_t before = host_.ticks;
   PassInSight(3);
-  host_.told_ns += 3600 * kSecond;
+  host_.reported_ns += 3600 * kSecond;
   PassInSight(2);
   EXPECT_NEAR(Ago(before), 5 * kSecond, 30'000'000);
 }
 
 TEST_F(TickClockTest, ACounterThatRanOnWhileTheHostSleptKeepsItsRate) {
   PassInSight(20);
-  host_.told_ns += 3600 * kSecond;
+  host_.reported_ns += 3600 * kSecond;
   host_.ticks += static_cast<uint64_t>(3600 * kSecond * kTicksPerNs);
   PassInSight(1);
   const uint64_t then = host_.ticks;
@@ -79,7 +79,7 @@ TEST_F(TickClockTest, ACounterThatRanOnWhileTheHostSleptKeepsItsRate) {
 
 TEST_F(TickClockTest, ACounterMayBeginAnew) {
   PassInSight(20);
-  host_.told_ns += 60 * kSecond;
+  host_.reported_ns += 60 * kSecond;
   host_.ticks = 1000;
   PassInSight(2);
   const uint64_t then = host_.ticks;
@@ -92,8 +92,8 @@ TEST_F(TickClockTest, AClockThatIsSetTakesAllTimesWithIt) {
   const uint64_t then = host_.ticks;
   PassInSight(2);
   for (const int64_t set : {-5 * kSecond, 7 * kSecond}) {
-    host_.told_ns += set;
-    clock_.Note(host_);
+    host_.reported_ns += set;
+    clock_.Update(host_);
     EXPECT_NEAR(Ago(then), 2 * kSecond, kClose) << set;
   }
 }
@@ -108,10 +108,10 @@ TEST_F(TickClockTest, AMachineThatMovedHasACounterOfAnotherRate) {
 
 TEST_F(TickClockTest, WhoComesAfterASleepIsRightWithTheSecondLook) {
   Pass(1000);
-  host_.told_ns += 7200 * kSecond;
+  host_.reported_ns += 7200 * kSecond;
   host_.ticks += static_cast<uint64_t>(7200 * kSecond * kTicksPerNs);
   Pass(1000);
-  clock_.Note(host_);
+  clock_.Update(host_);
   EXPECT_NEAR(Ago(host_.ticks), 0, kClose);
   const uint64_t then = host_.ticks;
   PassInSight(10);
@@ -120,12 +120,12 @@ TEST_F(TickClockTest, WhoComesAfterASleepIsRightWithTheSecondLook) {
 
 TEST_F(TickClockTest, WithoutACounterTicksAreNanoseconds) {
   TickClock clock(segment::ClockSource::kMonotonic,
-                  {host_.monotonic_ns, host_.monotonic_ns, host_.told_ns});
+                  {host_.monotonic_ns, host_.monotonic_ns, host_.reported_ns});
   const uint64_t then = host_.monotonic_ns;
   Pass(30);
-  host_.told_ns += 3600 * kSecond;  // slept
-  clock.Note(host_);
-  EXPECT_NEAR(static_cast<double>(host_.told_ns - clock.ToNs(then)), 30 * kSecond, kClose);
+  host_.reported_ns += 3600 * kSecond;  // slept
+  clock.Update(host_);
+  EXPECT_NEAR(static_cast<double>(host_.reported_ns - clock.ToNs(then)), 30 * kSecond, kClose);
 }
 
 TEST_F(TickClockTest, TicksOfATimeNamespaceAreTakenBack) {
@@ -133,24 +133,24 @@ TEST_F(TickClockTest, TicksOfATimeNamespaceAreTakenBack) {
   constexpr int64_t kAhead = 100'000 * kSecond;
   const uint64_t then = host_.monotonic_ns + kAhead;
   Pass(30);
-  clock.Note(host_);
-  EXPECT_NEAR(static_cast<double>(host_.told_ns - clock.Ahead(kAhead).ToNs(then)), 30 * kSecond,
+  clock.Update(host_);
+  EXPECT_NEAR(static_cast<double>(host_.reported_ns - clock.Ahead(kAhead).ToNs(then)), 30 * kSecond,
               kClose);
   EXPECT_EQ(clock.Ahead(kAhead).ToNs(0), 0) << "never stays never";
 }
 
 TEST(HostClockTest, TellsTheCounterInSteadyTimeAtOnce) {
   const HostClock clock;
-  const int64_t told = clock.Of(segment::ClockSource::kCounter, 0).ToNs(CounterTicks());
+  const int64_t told = clock.ClockFor(segment::ClockSource::kCounter, 0).ToNs(CounterTicks());
   EXPECT_NEAR(static_cast<double>(told - SteadyNs()), 0, 50'000'000);
 }
 
 TEST(ClockLookTest, ThisHostsClocksAgree) {
   const uint64_t before = ClockNs(CLOCK_MONOTONIC);
-  const ClockLook look = LookAtClocks();
-  EXPECT_GE(look.monotonic_ns, before);
-  EXPECT_LE(look.monotonic_ns, ClockNs(CLOCK_MONOTONIC));
-  EXPECT_LE(look.told_ns, static_cast<int64_t>(ClockNs(CLOCK_REALTIME)));
+  const ClockSample sample = SampleClocks();
+  EXPECT_GE(sample.monotonic_ns, before);
+  EXPECT_LE(sample.monotonic_ns, ClockNs(CLOCK_MONOTONIC));
+  EXPECT_LE(sample.reported_ns, static_cast<int64_t>(ClockNs(CLOCK_REALTIME)));
 }
 
 }  // namespace

@@ -12,7 +12,7 @@
 #include <functional>
 
 #include "agent/processes/monotonic_clock.h"
-#include "agent/processes/proc_evidence.h"
+#include "agent/processes/proc_stat.h"
 
 namespace rollcall {
 namespace {
@@ -75,9 +75,9 @@ std::string VictimProcess::ReadLine() {
 pid_t VictimProcess::WaitForThread(const std::string& name, char state) const {
   pid_t found = -1;
   Eventually([&] {
-    const auto evidence = ReadProcEvidence("/proc", pid_);
+    const auto evidence = ReadProcThreads("/proc", pid_);
     if (!evidence.ok()) return true;
-    for (const ThreadEvidence& thread : evidence->threads) {
+    for (const ProcThread& thread : evidence->threads) {
       if (thread.name == name && thread.state == state) found = thread.tid;
     }
     return found != -1;
@@ -87,10 +87,10 @@ pid_t VictimProcess::WaitForThread(const std::string& name, char state) const {
 
 bool VictimProcess::WaitForAll(char state) const {
   return Eventually([&] {
-    const auto evidence = ReadProcEvidence("/proc", pid_);
+    const auto evidence = ReadProcThreads("/proc", pid_);
     return evidence.ok() &&
            std::all_of(evidence->threads.begin(), evidence->threads.end(),
-                       [state](const ThreadEvidence& thread) { return thread.state == state; });
+                       [state](const ProcThread& thread) { return thread.state == state; });
   });
 }
 

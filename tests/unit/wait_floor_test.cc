@@ -22,7 +22,7 @@ class WaitFloorTest : public testing::Test {
     int64_t floor = 0;
     for (int i = 0; i < ticks; ++i) {
       Pass(kTick);
-      floor = floor_.Note(now_);
+      floor = floor_.Update(now_);
     }
     return floor;
   }
@@ -36,38 +36,38 @@ TEST_F(WaitFloorTest, AHostThatRunsOnHoldsNothing) { EXPECT_EQ(Calm(100), 0); }
 TEST_F(WaitFloorTest, ATickThatComesLateIsNotHeld) {
   Calm(20);
   Pass(2 * kSecond);
-  EXPECT_EQ(floor_.Note(now_), 0);
+  EXPECT_EQ(floor_.Update(now_), 0);
 }
 
 TEST_F(WaitFloorTest, AnAgentThatWasStoppedBeginsAnew) {
   Calm(20);
   Pass(20 * kSecond);
-  EXPECT_EQ(floor_.Note(now_), now_.steady_ns);
+  EXPECT_EQ(floor_.Update(now_), now_.steady_ns);
   const int64_t held = now_.steady_ns;
   EXPECT_EQ(Calm(50), held);
 }
 
 TEST_F(WaitFloorTest, LongTicksLeaveRoomForTen) {
   WaitFloor slow(kSecond);
-  slow.Note(now_);
+  slow.Update(now_);
   Pass(9 * kSecond);
-  EXPECT_EQ(slow.Note(now_), 0);
+  EXPECT_EQ(slow.Update(now_), 0);
   Pass(11 * kSecond);
-  EXPECT_EQ(slow.Note(now_), now_.steady_ns);
+  EXPECT_EQ(slow.Update(now_), now_.steady_ns);
 }
 
 TEST_F(WaitFloorTest, ASuspendBeginsAnewThoughTheSteadyClockStood) {
   Calm(20);
   now_.boot_ns += 3600 * kSecond;
   Pass(kTick);
-  EXPECT_EQ(floor_.Note(now_), now_.steady_ns);
+  EXPECT_EQ(floor_.Update(now_), now_.steady_ns);
 }
 
 TEST_F(WaitFloorTest, AMachineThatStoodWhileItsCounterWentOnBeginsAnew) {
   Calm(20);
   now_.counter += static_cast<uint64_t>(30 * kSecond) * kTicksPerNs;
   Pass(kTick);
-  EXPECT_EQ(floor_.Note(now_), now_.steady_ns);
+  EXPECT_EQ(floor_.Update(now_), now_.steady_ns);
 }
 
 TEST_F(WaitFloorTest, ACounterThatBeginsAnewIsMeasuredAnew) {
@@ -81,11 +81,11 @@ TEST_F(WaitFloorTest, WithoutACounterTheOtherClocksDo) {
   for (int i = 0; i < 30; ++i) {
     Pass(kTick);
     now_.counter = 0;
-    EXPECT_EQ(floor.Note(now_), 0);
+    EXPECT_EQ(floor.Update(now_), 0);
   }
   Pass(3 * kSecond);
   now_.counter = 0;
-  EXPECT_EQ(floor.Note(now_), now_.steady_ns);
+  EXPECT_EQ(floor.Update(now_), now_.steady_ns);
 }
 
 }  // namespace

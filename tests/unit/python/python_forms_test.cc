@@ -90,11 +90,11 @@ TEST(PythonTextTest, KnowsAStringByItsState) {
 }
 
 TEST(PythonTextTest, MakesUtf8OfEveryWidthAndNeverAControlCharacter) {
-  EXPECT_EQ(Utf8OfPythonString(Bytes({'a', 0xfc}), 1), "a\xc3\xbc");
-  EXPECT_EQ(Utf8OfPythonString(Bytes({0x22, 0x4e}), 2), "\xe4\xb8\xa2");
-  EXPECT_EQ(Utf8OfPythonString(Bytes({0x00, 0xf6, 0x01, 0x00}), 4), "\xf0\x9f\x98\x80");
+  EXPECT_EQ(PythonStringToUtf8(Bytes({'a', 0xfc}), 1), "a\xc3\xbc");
+  EXPECT_EQ(PythonStringToUtf8(Bytes({0x22, 0x4e}), 2), "\xe4\xb8\xa2");
+  EXPECT_EQ(PythonStringToUtf8(Bytes({0x00, 0xf6, 0x01, 0x00}), 4), "\xf0\x9f\x98\x80");
   for (const std::string& bad : {Bytes({0x00, 0xd8}), Bytes({0x1b, 0x00})}) {
-    EXPECT_EQ(Utf8OfPythonString(bad, 2), "\xef\xbf\xbd");
+    EXPECT_EQ(PythonStringToUtf8(bad, 2), "\xef\xbf\xbd");
   }
 }
 

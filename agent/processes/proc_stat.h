@@ -1,9 +1,8 @@
 // What /proc says about a process and its threads: alive, asleep, stopped, traced, using the CPU.
 //
-// Read without touching the process. Safe for any thread. Reading the command line takes the
-// process's memory lock in the kernel: where that lock is held by a thread stuck in the kernel the
-// read waits with it, so call this from a thread that the agent can spare. What cannot be read
-// (another user's wait channel) is left empty; only a process that is gone is an error.
+// Read without touching the process. Safe for any thread, but any read may block: see
+// spare_threads.h. What cannot be read (another user's wait channel) is left empty; only a process
+// that is gone is an error.
 #pragma once
 
 #include <sys/types.h>
@@ -24,34 +23,29 @@ struct ProcStat {
   char state = '?';  // R running, S asleep, D in the kernel, T stopped, t traced, Z zombie, X dead
   pid_t ppid = 0;
   uint64_t cpu_ticks = 0;  // user and system time
-  int64_t threads = 0;
-  uint64_t start_ticks = 0;  // since boot; with the pid it names a process for good
+  uint64_t start_time = 0;  // since boot; with the pid it names a process for good
   uint64_t resident_bytes = 0;
   bool is_kernel_thread = false;
   uint64_t program = 0;  // changes when another program is executed; 0: not permitted
   int wait_status = 0;       // as waitpid() would give it; of zombies only, 0 without permission
 };
 
-struct ThreadEvidence {
+struct ProcThread {
   pid_t tid = 0;
   pid_t own_tid = 0;    // as the thread itself sees it, in its pid namespace; 0: not known
   std::string name;
   char state = '?';
   std::string wchan;    // kernel function it waits in; empty while running or when not permitted
   pid_t tracer = 0;     // whoever traces it, 0 for nobody
-  uint64_t start_ticks = 0;  // since boot
+  uint64_t start_time = 0;  // since boot
   uint64_t cpu_ns = 0;  // time on a CPU so far
   uint64_t signals_blocked = 0;  // bit n-1: signal n
   uint64_t signals_caught = 0;   // the process has a handler for them
 };
 
-struct ProcEvidence {
-  ProcStat stat;
-  std::string wchan;
-  pid_t tracer = 0;
-  std::vector<std::string> command_line;
-  std::vector<ThreadEvidence> threads;  // the main thread first
-  bool threads_left_out = false;        // there were more than the limit
+struct ProcThreads {
+  std::vector<ProcThread> threads;  // the main thread first
+  bool left_out = false;            // there were more than the limit
 };
 
 inline constexpr size_t kMaxThreadsRead = 16384;
@@ -59,16 +53,8 @@ inline constexpr size_t kMaxThreadsRead = 16384;
 absl::StatusOr<ProcStat> ParseProcStat(absl::string_view text);
 absl::StatusOr<ProcStat> ReadProcStat(const std::string& proc_root, pid_t pid);
 
-absl::StatusOr<ThreadEvidence> ReadThreadEvidence(const std::string& proc_root, pid_t pid,
-                                                  pid_t tid);
-absl::StatusOr<ProcEvidence> ReadProcEvidence(const std::string& proc_root, pid_t pid,
-                                              size_t max_threads = kMaxThreadsRead);
-
-// The CPU time used between two readings. 0 if they are of two different processes.
-uint64_t CpuUsedNs(const ProcEvidence& before, const ProcEvidence& after);
-
-// Whether the process worked between two readings. Less than a tick of the kernel's clock (10 ms)
-// does not count: background threads that wake now and then are no progress.
-bool CpuMoving(const ProcEvidence& before, const ProcEvidence& after);
+absl::StatusOr<ProcThread> ReadProcThread(const std::string& proc_root, pid_t pid, pid_t tid);
+absl::StatusOr<ProcThreads> ReadProcThreads(const std::string& proc_root, pid_t pid,
+                                            size_t max_threads = kMaxThreadsRead);
 
 }  // namespace rollcall

@@ -1,4 +1,4 @@
-#include "agent/processes/proc_evidence.h"
+#include "agent/processes/proc_stat.h"
 
 #include <unistd.h>
 
@@ -21,7 +21,6 @@ constexpr size_t kFlagsField = 9;
 constexpr uint64_t kKernelThreadFlag = 0x200000;  // PF_KTHREAD
 constexpr size_t kUserTimeField = 14;
 constexpr size_t kSystemTimeField = 15;
-constexpr size_t kThreadsField = 20;
 constexpr size_t kStartTimeField = 22;
 constexpr size_t kResidentPagesField = 24;
 constexpr size_t kStartCodeField = 26;
@@ -57,7 +56,7 @@ pid_t LastNumber(absl::string_view line) {
 }
 
 // Tracer, signals, and its number in its own pid namespace: the last of the list.
-void ReadStatus(const std::string& directory, ThreadEvidence* thread) {
+void ReadStatus(const std::string& directory, ProcThread* thread) {
   const absl::StatusOr<std::string> text = ReadProcFile(absl::StrCat(directory, "/status"), kStatusBytes);
   if (!text.ok()) return;
   for (absl::string_view line : absl::StrSplit(*text, '\n')) {
@@ -90,15 +89,6 @@ absl::StatusOr<ProcStat> ReadStatIn(const std::string& directory) {
   return ParseProcStat(*text);
 }
 
-std::vector<std::string> ReadCommandLine(const std::string& directory) {
-  const absl::StatusOr<std::string> text =
-      ReadProcFile(absl::StrCat(directory, "/cmdline"), 64 << 10);
-  if (!text.ok() || text->empty()) return {};
-  absl::string_view arguments = *text;
-  absl::ConsumeSuffix(&arguments, absl::string_view("\0", 1));
-  return absl::StrSplit(arguments, '\0');
-}
-
 }  // namespace
 
 absl::StatusOr<ProcStat> ParseProcStat(absl::string_view text) {
@@ -120,8 +110,7 @@ absl::StatusOr<ProcStat> ParseProcStat(absl::string_view text) {
   stat.ppid = NumberAt<pid_t>(fields, kPpidField);
   stat.cpu_ticks =
       NumberAt<uint64_t>(fields, kUserTimeField) + NumberAt<uint64_t>(fields, kSystemTimeField);
-  stat.threads = NumberAt<int64_t>(fields, kThreadsField);
-  stat.start_ticks = NumberAt<uint64_t>(fields, kStartTimeField);
+  stat.start_time = NumberAt<uint64_t>(fields, kStartTimeField);
   stat.resident_bytes =
       NumberAt<uint64_t>(fields, kResidentPagesField) * static_cast<uint64_t>(getpagesize());
   stat.is_kernel_thread = (NumberAt<uint64_t>(fields, kFlagsField) & kKernelThreadFlag) != 0;
@@ -136,59 +125,40 @@ absl::StatusOr<ProcStat> ReadProcStat(const std::string& proc_root, pid_t pid) {
   return ReadStatIn(absl::StrCat(proc_root, "/", pid));
 }
 
-absl::StatusOr<ThreadEvidence> ReadThreadEvidence(const std::string& proc_root, pid_t pid,
-                                                  pid_t tid) {
+absl::StatusOr<ProcThread> ReadProcThread(const std::string& proc_root, pid_t pid, pid_t tid) {
   const std::string directory = absl::StrCat(proc_root, "/", pid, "/task/", tid);
   absl::StatusOr<ProcStat> stat = ReadStatIn(directory);
   if (!stat.ok()) return stat.status();
-  ThreadEvidence thread;
+  ProcThread thread;
   thread.tid = tid;
   thread.name = std::move(stat->name);
   thread.state = stat->state;
-  thread.start_ticks = stat->start_ticks;
+  thread.start_time = stat->start_time;
   thread.wchan = ReadWchan(directory);
   ReadStatus(directory, &thread);
   thread.cpu_ns = ReadCpuNs(directory, stat->cpu_ticks);
   return thread;
 }
 
-absl::StatusOr<ProcEvidence> ReadProcEvidence(const std::string& proc_root, pid_t pid,
-                                              size_t max_threads) {
+absl::StatusOr<ProcThreads> ReadProcThreads(const std::string& proc_root, pid_t pid,
+                                            size_t max_threads) {
   const std::string directory = absl::StrCat(proc_root, "/", pid);
-  absl::StatusOr<ProcStat> stat = ReadStatIn(directory);
-  if (!stat.ok()) return stat.status();
-  ProcEvidence evidence;
-  evidence.stat = *std::move(stat);
-  evidence.wchan = ReadWchan(directory);
-  ThreadEvidence process;
-  ReadStatus(directory, &process);
-  evidence.tracer = process.tracer;
-  evidence.command_line = ReadCommandLine(directory);
+  const absl::Status status = ReadStatIn(directory).status();
+  if (!status.ok()) return status;
+  ProcThreads found;
   std::vector<pid_t> tids =
       ListNumbers(absl::StrCat(directory, "/task")).value_or(std::vector<pid_t>{});
   // The kernel lists the main thread first; a wrapped pid counter must not move it.
   std::stable_partition(tids.begin(), tids.end(), [pid](pid_t tid) { return tid == pid; });
   for (const pid_t tid : tids) {
-    if (evidence.threads.size() == max_threads) {
-      evidence.threads_left_out = true;
+    if (found.threads.size() == max_threads) {
+      found.left_out = true;
       break;
     }
-    absl::StatusOr<ThreadEvidence> thread = ReadThreadEvidence(proc_root, pid, tid);
-    if (thread.ok()) evidence.threads.push_back(*std::move(thread));
+    absl::StatusOr<ProcThread> thread = ReadProcThread(proc_root, pid, tid);
+    if (thread.ok()) found.threads.push_back(*std::move(thread));
   }
-  return evidence;
-}
-
-uint64_t CpuUsedNs(const ProcEvidence& before, const ProcEvidence& after) {
-  if (before.stat.pid != after.stat.pid || before.stat.start_ticks != after.stat.start_ticks ||
-      after.stat.cpu_ticks < before.stat.cpu_ticks) {
-    return 0;
-  }
-  return (after.stat.cpu_ticks - before.stat.cpu_ticks) * TickNs();
-}
-
-bool CpuMoving(const ProcEvidence& before, const ProcEvidence& after) {
-  return CpuUsedNs(before, after) > 0;
+  return found;
 }
 
 }  // namespace rollcall
