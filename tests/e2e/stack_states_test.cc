@@ -15,7 +15,7 @@
 #include "agent/stacks/ptrace_stack_taker.h"
 #include "agent/stacks/signal_stack_taker.h"
 #include "agent/stacks/stacks.h"
-#include "tests/unit/victim_process.h"
+#include "tests/unit/support/victim_process.h"
 
 namespace rollcall {
 namespace {

@@ -6,7 +6,7 @@
 // are long enough to be suspected, contradictions at once.
 //
 // To add one: a file of its own, a line here and in a table (rules.cc), its
-// cases in tests/unit.
+// cases in tests/unit/daemon/diagnosis.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
 """Hostile host programs behave alike with and without librollcall.so.
 
-Each row of the tables below is a small program of tests/unit/hostile/. It runs several times with
+Each row of the tables below is a small program of tests/unit/interpose/hostile/. It runs several times with
 and as often without the library: the same output, the same exit code, within a deadline, and on
 stderr at most one line more. ROLLCALL_HOSTILE_ROUNDS=50 runs the long form.
 """
@@ -430,7 +430,7 @@ int main() { printf("%zu", offsetof(rollcall::segment::SegmentHeader, exit_mark)
 def test_a_child_by_the_bare_system_call_does_not_say_that_its_parent_ended(
         programs, nccl, tmp_path):
     (tmp_path / "offset.cc").write_text(EXIT_MARK)
-    subprocess.run(["c++", "-std=c++17", f"-I{SOURCES.parents[2]}", "-o", tmp_path / "offset",
+    subprocess.run(["c++", "-std=c++17", f"-I{SOURCES.parents[3]}", "-o", tmp_path / "offset",
                     tmp_path / "offset.cc"], check=True)
     offset = int(subprocess.run([tmp_path / "offset"], capture_output=True, check=True).stdout)
     (tmp_path / "segments").mkdir(mode=0o700)

@@ -6,7 +6,7 @@ import re
 import pytest
 
 TESTS = pathlib.Path(__file__).parent
-CALLS = (TESTS.parents[1] / "interpose" / "calls.def").read_text()
+CALLS = (TESTS.parents[2] / "interpose" / "calls.def").read_text()
 HEADERS = pathlib.Path(os.environ["NCCL_INCLUDE_DIR"])
 
 ROWS = re.findall(r"^(CALL|ALIAS|NOT_WRAPPED)\((\w+), (.*)\)$", CALLS, re.M)

@@ -8,7 +8,7 @@
 set -euo pipefail
 
 build=$1 nccl=$2 cuda=$3
-root=$(cd "$(dirname "$0")/../.." && pwd)
+root=$(cd "$(dirname "$0")/../../.." && pwd)
 for tool in aarch64-linux-gnu-g++ qemu-aarch64; do
   if ! command -v $tool > /dev/null; then
     echo "$tool is not installed (Debian: g++-aarch64-linux-gnu, qemu-user)"

@@ -15,7 +15,7 @@ import pytest
 LIBRARY = os.environ["ROLLCALL_LIBRARY"]
 STUBS = os.environ["ROLLCALL_STUB_DIR"]
 STEPS = os.environ["LIBRARY_STEPS"]
-ROOT = pathlib.Path(__file__).parents[2]
+ROOT = pathlib.Path(__file__).parents[3]
 MIB = 1 << 20
 
 # Prints what a segment holds, as it lies there.

@@ -5,7 +5,7 @@ import re
 import subprocess
 
 LIBRARY = os.environ["ROLLCALL_LIBRARY"]
-CALLS = pathlib.Path(__file__).parents[2] / "interpose" / "calls.def"
+CALLS = pathlib.Path(__file__).parents[3] / "interpose" / "calls.def"
 
 HEADER = CALLS.with_name("rollcall.h")
 
