@@ -8,9 +8,10 @@
 #include <chrono>
 
 #include "absl/strings/str_cat.h"
-#include "agent/monotonic_clock.h"
-#include "agent/proc_evidence.h"
-#include "agent/proc_files.h"
+#include "agent/processes/this_host.h"
+#include "agent/processes/monotonic_clock.h"
+#include "agent/processes/proc_files.h"
+#include "agent/processes/proc_stat.h"
 #include "agent/stacks_proto.h"
 #include "proto/steady_clock.h"
 #include "rollcall/v1/agent.grpc.pb.h"
@@ -23,7 +24,7 @@ constexpr int64_t kFirstPause = 200'000'000;
 constexpr int64_t kLongestPause = 5'000'000'000;
 // A whole tick of a large host goes in pieces, well below gRPC's message limit.
 constexpr size_t kMessageBytes = 1 << 20;
-constexpr int64_t kLookTimeout = 1'000'000'000;    // for a process to let itself be looked at
+constexpr int64_t kReadTimeout = 1'000'000'000;    // for /proc to answer about a process
 constexpr int64_t kStackTimeout = 60'000'000'000;  // for its stacks: reading symbols takes long
 constexpr size_t kMaxMapsBytes = 64 << 20;
 constexpr std::chrono::seconds kLastWords{3};  // for the daemon to take them when the agent stops
@@ -32,7 +33,7 @@ constexpr std::chrono::seconds kLastWords{3};  // for the daemon to take them wh
 bool IsThere(const std::string& proc_root, ProcessId process) {
   const auto stat = ReadProcStat(proc_root, process.pid);
   static_cast<void>(ReadProcFile(ProcPath(proc_root, process.pid, "maps"), kMaxMapsBytes));
-  return stat.ok() && stat->start_ticks == process.start_ticks;
+  return stat.ok() && stat->start_time == process.start_time;
 }
 
 }  // namespace
@@ -71,7 +72,7 @@ class Agent::Link {
       StackRequest request;
       request.request = message.take_stacks().request();
       for (const v1::ProcessRef& process : message.take_stacks().processes()) {
-        request.processes.emplace_back(process.pid(), process.start_time());
+        request.processes.push_back({process.pid(), process.start_time()});
       }
       const std::lock_guard<std::mutex> lock(agent_->mutex_);
       agent_->stack_requests_.push_back(std::move(request));
@@ -91,7 +92,7 @@ Agent::Agent(AgentOptions options, std::shared_ptr<grpc::ChannelInterface> chann
     : options_(std::move(options)),
       channel_(std::move(channel)),
       collector_(options_.collector),
-      held_(options_.tick_ns),
+      pauses_(options_.tick_ns),
       quit_answers_(options_.collector.directory, options_.collector.proc_root) {}
 
 Agent::~Agent() { Stop(); }
@@ -220,13 +221,13 @@ void Agent::SendAnswersUntil(int64_t until_ns, Link* link) {
   } while (MonotonicNs() < until_ns);
 }
 
-// Once more if all was held meanwhile: what was read before is not how things stand now.
+// Once more after a pause meanwhile: what was read before it is not how things stand now.
 v1::Tick Agent::Collect(bool whole) {
   while (true) {
-    const int64_t waits_from_ns = held_.WaitsFrom();
+    const int64_t waits_from_ns = pauses_.WaitsFrom();
     collector_.BeginWaitsAt(waits_from_ns);
     v1::Tick tick = collector_.Collect(SteadyNs(), whole);
-    if (held_.WaitsFrom() == waits_from_ns) return tick;
+    if (pauses_.WaitsFrom() == waits_from_ns) return tick;
     whole = true;
   }
 }
@@ -266,7 +267,7 @@ void Agent::RunStacks() {
   }
 }
 
-// What nobody was told about, nobody need look into.
+// Only of processes that the agent has reported.
 v1::ProcessStack Agent::TakeStack(ProcessId process) {
   v1::ProcessStack none;
   none.set_pid(process.pid);
@@ -277,7 +278,7 @@ v1::ProcessStack Agent::TakeStack(ProcessId process) {
   }
   const std::string key = absl::StrCat(process.pid);
   const auto is_there = stack_threads_.Get<bool>(
-      key, [proc_root, process] { return IsThere(proc_root, process); }, kLookTimeout);
+      key, [proc_root, process] { return IsThere(proc_root, process); }, kReadTimeout);
   if (!is_there.value_or(false)) {
     none.set_error(is_there.has_value()
                        ? "the process has ended"
@@ -296,13 +297,12 @@ v1::ProcessStack Agent::TakeStack(ProcessId process) {
 }
 
 void Agent::Answer(const StackRequest& request) {
-  for (const auto& [pid, start_time] : request.processes) {
+  for (const ProcessId process : request.processes) {
     v1::AgentMessage message;
     v1::StackReply* reply = message.mutable_stacks();
     reply->set_request(request.request);
-    reply->set_start_time(start_time);
-    reply->set_last(pid == request.processes.back().first);
-    *reply->mutable_stack() = TakeStack({pid, start_time});
+    reply->set_start_time(process.start_time);
+    *reply->mutable_stack() = TakeStack(process);
     if (!HandOver(std::move(message))) return;
   }
 }
@@ -317,12 +317,6 @@ bool Agent::HandOver(v1::AgentMessage answer) {
   answer_ = std::move(answer);
   changed_.notify_all();
   return true;
-}
-
-std::string HostName() {
-  char name[256] = "";
-  gethostname(name, sizeof(name) - 1);
-  return name;
 }
 
 }  // namespace rollcall

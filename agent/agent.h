@@ -1,5 +1,5 @@
-// The agent: looks at this host's training processes many times a second, tells
-// the daemon what changed, and takes stacks when the daemon asks.
+// The agent: reads this host's training processes many times a second, reports
+// to the daemon what changed, and takes stacks when the daemon asks.
 //
 // Runs inside rollcall-agent, and inside `rollcall run`. A daemon that cannot be
 // reached is tried again with growing pauses for as long as the agent runs; the
@@ -18,14 +18,14 @@
 #include <optional>
 #include <string>
 #include <thread>
-#include <utility>
 #include <vector>
 
 #include "agent/collector.h"
-#include "agent/quit_answers.h"
-#include "agent/spare_threads.h"
-#include "agent/stack_taker.h"
-#include "agent/stacks.h"
+#include "agent/processes/process_id.h"
+#include "agent/processes/spare_threads.h"
+#include "agent/stacks/any_stack_taker.h"
+#include "agent/stacks/quit_answers.h"
+#include "agent/stacks/stacks.h"
 #include "agent/wait_floor.h"
 
 namespace grpc {
@@ -37,7 +37,7 @@ namespace rollcall {
 
 struct AgentOptions {
   CollectorOptions collector;
-  std::string host;  // how this host is called in verdicts; "" for its host name
+  std::string host;  // the name of this host in verdicts; "" for its host name
   int64_t tick_ns = 100'000'000;
 };
 
@@ -62,11 +62,11 @@ class Agent {
   struct StackTools {
     explicit StackTools(const std::string& proc_root) : reader(proc_root), taker(proc_root) {}
     StackReader reader;
-    AnyWayStackTaker taker;
+    AnyStackTaker taker;
   };
   struct StackRequest {
     uint64_t request = 0;
-    std::vector<std::pair<int32_t, uint64_t>> processes;  // pid, start time
+    std::vector<ProcessId> processes;
   };
 
   void RunUplink();
@@ -100,7 +100,7 @@ class Agent {
   std::deque<StackRequest> stack_requests_;
   std::optional<v1::AgentMessage> answer_;  // to be sent next
 
-  HeldWatch held_;
+  PauseWatch pauses_;
   SpareThreads stack_threads_;
   std::shared_ptr<StackTools> stack_tools_;  // the stacks thread's own, or the one that it lent them
 
@@ -109,7 +109,5 @@ class Agent {
   uint64_t dropped_ticks_ = 0;  // the uplink thread's own
   std::thread uplink_, stacks_;
 };
-
-std::string HostName();
 
 }  // namespace rollcall

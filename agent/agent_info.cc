@@ -13,7 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
-#include "agent/held_lock.h"
+#include "agent/processes/held_lock.h"
 
 namespace rollcall {
 namespace {

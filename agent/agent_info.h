@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "agent/unique_fd.h"
+#include "agent/processes/unique_fd.h"
 
 namespace rollcall {
 
@@ -44,8 +44,8 @@ class AgentInfo {
 };
 
 // The first of `directories` where a living agent says that it serves this user's processes and
-// tells that daemon of them. Only files of root, of this user, or of whoever alone may write to the
-// directory are believed.
+// reports them to that daemon. Believes only files of root, of this user, or of the one user who
+// may write to the directory.
 std::optional<std::string> FindHostAgent(const std::string& daemon_address,
                                          const std::vector<std::string>& directories);
 

@@ -10,10 +10,9 @@
 #include <optional>
 
 #include "absl/strings/str_cat.h"
-#include "agent/collected_process.h"
-#include "agent/held_lock.h"
-#include "agent/process_namespaces.h"
-#include "agent/shared_reader.h"
+#include "agent/processes/held_lock.h"
+#include "agent/processes/process_namespaces.h"
+#include "agent/segments/shared_reader.h"
 
 namespace rollcall {
 namespace {
@@ -25,7 +24,7 @@ constexpr int64_t kFirstScanWait = kSecond;
 constexpr int64_t kFileTimeout = kSecond / 20;
 constexpr char kDirectory[] = "directory";  // a dead server costs one thread
 // On an overloaded host any read may be late.
-constexpr int64_t kSayStuckAfter = 10 * kSecond;
+constexpr int64_t kReportStuckAfter = 10 * kSecond;
 // A segment that is just being made has no magic yet.
 constexpr int64_t kGiveUpAfter = 2 * kSecond;
 // One that can still come is opened more rarely from then on.
@@ -53,7 +52,7 @@ struct Opened {
 // complete its segment; it holds the lock from the beginning.
 absl::Status WhyNot(const std::string& path, const absl::Status& status) {
   const bool is_part = absl::IsFailedPrecondition(status) || absl::IsDataLoss(status);
-  const bool is_made = is_part && AskLockOf(path) == HeldLock::kHeld;
+  const bool is_made = is_part && AskLockAt(path) == HeldLock::kHeld;
   return is_made ? absl::UnavailableError(status.message()) : status;
 }
 
@@ -85,10 +84,10 @@ bool MayDelete(const OldFile& file, uint64_t own_namespace) {
   return own_namespace != 0 && file.claim.pid_namespace == own_namespace;
 }
 
-SameNumber LookForNumber(const std::string& proc_root, pid_t pid) {
+SameNumber ReadSameNumber(const std::string& proc_root, pid_t pid) {
   SameNumber found;
   const auto stat = ReadProcStat(proc_root, pid);
-  if (stat.ok()) found.start_ticks = stat->start_ticks;
+  if (stat.ok()) found.start_time = stat->start_time;
   // A /proc that hides the processes of others is no proof.
   found.gone = absl::IsNotFound(stat.status()) && kill(pid, 0) != 0 && errno == ESRCH;
   return found;
@@ -99,8 +98,8 @@ struct OwnView {
   std::optional<int64_t> ahead_ns;
 };
 
-OwnView LookAtOwnView(const std::string& proc_root, pid_t pid) {
-  return {OwnPidOf(proc_root, pid), MonotonicAhead(proc_root, pid)};
+OwnView ReadOwnView(const std::string& proc_root, pid_t pid) {
+  return {ReadOwnPid(proc_root, pid), MonotonicAhead(proc_root, pid)};
 }
 
 std::string KeyOf(pid_t pid) { return absl::StrCat("process ", pid); }
@@ -123,7 +122,7 @@ Collector::Collector(CollectorOptions options) : options_(std::move(options)) {
   watch_ = std::make_unique<ProcessWatch>(options_.proc_root, threads_);
   scan_ = std::make_unique<HostScan>(ScanOptionsFrom(options_), threads_);
   clock_ = std::make_unique<HostClock>();
-  own_namespace_ = PidNamespaceOfProc(options_.proc_root);
+  own_namespace_ = ReadProcPidNamespace(options_.proc_root);
 }
 
 Collector::~Collector() {
@@ -142,11 +141,11 @@ bool Collector::Serves(ProcessId process) const {
 }
 
 v1::Tick Collector::Collect(int64_t now_ns, bool whole) {
-  if (options_.live) clock_->Note();
+  if (options_.live) clock_->Sample();
   ListDirectory(now_ns);
   if (options_.live) {
-    LookAround(now_ns);
-    NoteEnded(now_ns);
+    ScanHost(now_ns);
+    MarkEnded(now_ns);
   }
   v1::Tick tick;
   tick.set_now_ns(now_ns);
@@ -168,8 +167,8 @@ void Collector::ListDirectory(int64_t now_ns) {
     list();
   } else if (!threads_->Run(kDirectory, list, kFileTimeout)) {
     if (directory_stuck_since_ns_ == 0) directory_stuck_since_ns_ = now_ns;
-    if (now_ns - directory_stuck_since_ns_ > kSayStuckAfter) {
-      Note(absl::StrCat(options_.directory, ": does not answer; left out until it does"));
+    if (now_ns - directory_stuck_since_ns_ > kReportStuckAfter) {
+      AddNote(absl::StrCat(options_.directory, ": does not answer; left out until it does"));
     }
     return;
   }
@@ -200,8 +199,8 @@ bool Collector::IsDeleted(const std::string& name,
       .value_or(false);
 }
 
-void Collector::Note(const std::string& what) {
-  if (noted_.size() < kMostNotes && noted_.insert(what).second) notes_.push_back(what);
+void Collector::AddNote(const std::string& what) {
+  if (notes_given_.size() < kMostNotes && notes_given_.insert(what).second) notes_.push_back(what);
 }
 
 void Collector::GiveUpLater(const std::string& name, int64_t now_ns, absl::Status why) {
@@ -212,7 +211,7 @@ void Collector::GiveUpLater(const std::string& name, int64_t now_ns, absl::Statu
     return;
   }
   tried.again_ns = INT64_MAX;
-  Note(absl::StrCat("skipped: ", why.message()));
+  AddNote(absl::StrCat("skipped: ", why.message()));
 }
 
 void Collector::OpenSegment(const std::string& name, int64_t now_ns) {
@@ -225,17 +224,17 @@ void Collector::OpenSegment(const std::string& name, int64_t now_ns) {
     return;
   }
   if (!opened->claim.ok()) return GiveUpLater(name, now_ns, opened->claim.status());
-  NewFile file;
+  NewSegment file;
   file.reader = std::move(opened->reader);
   file.claim = *opened->claim;
   if (!options_.live) {
-    const SegmentOwner owner = {SegmentOwner::kVisible, {file.claim.pid, file.claim.start_ticks}};
+    const SegmentOwner owner = {SegmentOwner::kVisible, {file.claim.pid, file.claim.start_time}};
     return AddSegment(owner, file.claim, file.reader, name, now_ns);
   }
   if (!file.claim.of_this_boot) {
     not_readable_[name].again_ns = INT64_MAX;
-    Note(absl::StrCat(file.reader->path(), ": of another host, or from before this host was ",
-                      "started: left out; rollcall analyze reads it"));
+    AddNote(absl::StrCat(file.reader->path(), ": of another host, or from before this host was ",
+                         "started: left out; rollcall analyze reads it"));
     return;
   }
   file.settled_by = scan_->begun() + 1;
@@ -243,58 +242,55 @@ void Collector::OpenSegment(const std::string& name, int64_t now_ns) {
   SettleNewFiles(now_ns);
 }
 
-SegmentOwner Collector::OwnerOf(const NewFile& file, const SegmentClaim& claim) const {
-  const std::optional<SameNumber> looked =
-      threads_
-          ->Get<SameNumber>(KeyOf(claim.pid),
-                            [proc_root = options_.proc_root, pid = claim.pid] {
-                              return LookForNumber(proc_root, pid);
-                            },
-                            kFileTimeout);
-  if (!looked.has_value()) return {};  // asked again with the next tick
-  const SameNumber& same_number = *looked;
-  const std::shared_ptr<const HostLook> look = scan_->newest();
-  if (look == nullptr || look->number < file.settled_by) {
+SegmentOwner Collector::FindSegmentOwner(const NewSegment& file, const SegmentClaim& claim) const {
+  const std::optional<SameNumber> read = threads_->Get<SameNumber>(
+      KeyOf(claim.pid),
+      [proc_root = options_.proc_root, pid = claim.pid] { return ReadSameNumber(proc_root, pid); },
+      kFileTimeout);
+  if (!read.has_value()) return {};  // asked again with the next tick
+  const SameNumber& same_number = *read;
+  const std::shared_ptr<const ScanResult> scan = scan_->newest();
+  if (scan == nullptr || scan->number < file.settled_by) {
     return FindOwner(claim, nullptr, same_number, own_namespace_);
   }
   const std::vector<SegmentMapper> mappers =
-      look->MappersOf(file.reader->device(), file.reader->inode());
+      scan->FindMappers(file.reader->device(), file.reader->inode());
   return FindOwner(claim, &mappers, same_number, own_namespace_);
 }
 
 void Collector::SettleNewFiles(int64_t now_ns) {
   for (auto at = new_files_.begin(); at != new_files_.end();) {
     const std::string name = at->first;
-    NewFile& file = at->second;
+    NewSegment& file = at->second;
     if (!file.reader->MayBlock()) file.claim = file.reader->Claim().value_or(file.claim);
-    const SegmentOwner owner = OwnerOf(file, file.claim);
+    const SegmentOwner owner = FindSegmentOwner(file, file.claim);
     if (owner.kind == SegmentOwner::kLater) {
       ++at;
       continue;
     }
-    const NewFile settled = std::move(file);
+    const NewSegment settled = std::move(file);
     at = new_files_.erase(at);
     AddSegment(owner, settled.claim, settled.reader, name, now_ns);
   }
 }
 
-void Collector::LookAround(int64_t now_ns) {
+void Collector::ScanHost(int64_t now_ns) {
   const bool urgent = !new_files_.empty();
   const int64_t calm_ns = options_.whole_host ? kScanHostEvery : kDiscoverEvery;
   const int64_t wait_ns =
       scan_->begun() == 0 ? std::max(kFirstScanWait, options_.scan_wait_ns) : options_.scan_wait_ns;
   scan_->Poll(now_ns, urgent ? 0 : calm_ns, options_.whole_host || urgent, wait_ns);
-  const std::shared_ptr<const HostLook> look = scan_->newest();
+  const std::shared_ptr<const ScanResult> scan = scan_->newest();
   SettleNewFiles(now_ns);
-  if (look == nullptr || look->number == looked_) return;
-  looked_ = look->number;
-  for (const std::string& note : look->notes) Note(note);
-  if (options_.whole_host) AddHostSegments(*look, now_ns);
-  AddProcessesWithoutSegment(*look);
+  if (scan == nullptr || scan->number == used_scan_) return;
+  used_scan_ = scan->number;
+  for (const std::string& note : scan->notes) AddNote(note);
+  if (options_.whole_host) AddHostSegments(*scan, now_ns);
+  AddProcessesWithoutSegment(*scan);
 }
 
-void Collector::AddHostSegments(const HostLook& look, int64_t now_ns) {
-  for (const MappedSegment& segment : look.segments) {
+void Collector::AddHostSegments(const ScanResult& scan, int64_t now_ns) {
+  for (const MappedSegment& segment : scan.segments) {
     if (segment.reader == nullptr) continue;
     const ProcessId id = segment.mapper.process;
     const auto known = processes_.find(id);
@@ -317,7 +313,7 @@ void Collector::AddSegment(const SegmentOwner& owner, const SegmentClaim& claim,
   const bool visible = owner.kind == SegmentOwner::kVisible;
   const auto known = processes_.find(id);
   if (known != processes_.end() && !file.empty()) {
-    ProcessMemory& process = *known->second;
+    CollectedProcess& process = *known->second;
     const bool same = process.reader != nullptr &&
                       process.reader->IsFile(reader->device(), reader->inode());
     if (same) process.file = file;
@@ -330,21 +326,21 @@ void Collector::AddSegment(const SegmentOwner& owner, const SegmentClaim& claim,
       return;
     }
   }
-  auto process = std::make_unique<ProcessMemory>();
+  auto process = std::make_unique<CollectedProcess>();
   process->id = id;
   process->file = file;
   process->reader = std::move(reader);
   process->claim = claim;
   process->visible = visible;
   if (options_.live && visible) {
-    const OwnView view =
-        threads_
-            ->Get<OwnView>(KeyOf(id.pid),
-                           [proc_root = options_.proc_root, pid = id.pid] {
-                             return LookAtOwnView(proc_root, pid);
-                           },
-                           kFileTimeout)
-            .value_or(OwnView());
+    const OwnView view = threads_
+                             ->Get<OwnView>(
+                                 KeyOf(id.pid),
+                                 [proc_root = options_.proc_root, pid = id.pid] {
+                                   return ReadOwnView(proc_root, pid);
+                                 },
+                                 kFileTimeout)
+                             .value_or(OwnView());
     process->other_numbers = view.own_pid != id.pid;
     process->ahead_ns = view.ahead_ns.value_or(0);
     if (!view.ahead_ns.has_value()) process->waits_from_ns = now_ns;
@@ -357,7 +353,7 @@ void Collector::AddSegment(const SegmentOwner& owner, const SegmentClaim& claim,
     return;
   }
   process->reader->StartOver();
-  TellIdentity(*snapshot, process.get());
+  SetIdentity(*snapshot, process.get());
   if (owner.kind == SegmentOwner::kEnded) {
     process->ended = true;
     process->ended_ns = now_ns;
@@ -377,11 +373,11 @@ void Collector::AddSegment(const SegmentOwner& owner, const SegmentClaim& claim,
   processes_[id] = std::move(process);
 }
 
-void Collector::AddProcessesWithoutSegment(const HostLook& look) {
-  for (const DiscoveredProcess& found : look.launched) {
+void Collector::AddProcessesWithoutSegment(const ScanResult& scan) {
+  for (const DiscoveredProcess& found : scan.launched) {
     if (!found.is_main || found.rank.place.rank < 0 || processes_.count(found.process) != 0)
       continue;
-    auto process = std::make_unique<ProcessMemory>();
+    auto process = std::make_unique<CollectedProcess>();
     process->id = found.process;
     process->identity.set_job(Printable(found.job.c_str(), found.job.size()));
     process->identity.set_global_rank(found.rank.place.rank);
@@ -395,7 +391,7 @@ void Collector::AddProcessesWithoutSegment(const HostLook& look) {
   }
 }
 
-void Collector::NoteEnded(int64_t now_ns) {
+void Collector::MarkEnded(int64_t now_ns) {
   for (const ProcessEnd& end : watch_->Poll()) {
     const auto at = processes_.find(end.process);
     if (at == processes_.end()) continue;
@@ -414,7 +410,7 @@ void Collector::NoteEnded(int64_t now_ns) {
 }
 
 // False: that is not done yet.
-bool Collector::LetGoOfFile(const ProcessMemory& process) {
+bool Collector::DeleteFile(const CollectedProcess& process) {
   if (process.file.empty()) return true;
   const OldFile file = {absl::StrCat(options_.directory, "/", process.file), process.reader,
                         process.claim};
@@ -430,9 +426,9 @@ bool Collector::LetGoOfFile(const ProcessMemory& process) {
 
 void Collector::ForgetOldProcesses(int64_t now_ns) {
   for (auto at = processes_.begin(); at != processes_.end();) {
-    const ProcessMemory& process = *at->second;
+    const CollectedProcess& process = *at->second;
     const bool is_old = process.ended && now_ns - process.ended_ns > options_.keep_ended_ns;
-    if (!is_old || !LetGoOfFile(process)) {
+    if (!is_old || !DeleteFile(process)) {
       ++at;
       continue;
     }

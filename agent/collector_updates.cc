@@ -4,60 +4,59 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
-#include "agent/collected_process.h"
 #include "agent/collector.h"
-#include "agent/living_threads.h"
-#include "agent/proc_evidence.h"
-#include "agent/process_namespaces.h"
+#include "agent/processes/living_threads.h"
+#include "agent/processes/proc_stat.h"
+#include "agent/processes/process_namespaces.h"
 
 namespace rollcall {
 namespace {
 
 constexpr int64_t kSecond = 1'000'000'000;
-constexpr int64_t kLookCloserEvery = kSecond;  // wait channel, tracer, whether CPU time moves
+constexpr int64_t kReadDetailsEvery = kSecond;  // wait channel, tracer, whether CPU time moves
 constexpr int64_t kReadTimeout = kSecond / 20;
-// Calls that have lasted as long are looked at: whether the thread that made them is there. In a
-// pid namespace of its own that costs a look at all threads of the process.
+// Of calls that have lasted as long, the collector checks whether the thread that made them is
+// there. In a pid namespace of its own that costs reading all threads of the process.
 constexpr int64_t kLongCall = kSecond;
-constexpr int64_t kLookForCallersEvery = 5 * kSecond;
+constexpr int64_t kCheckCallersEvery = 5 * kSecond;
 constexpr int64_t kClocksDiffer = kSecond;  // at most
 
-struct ProcessLook {
+struct ProcessReading {
   std::optional<ProcStat> stat;  // nullopt: it is not there
   bool traced = false;
   std::string wait_channel;
 };
 
-// `closer`: also what is read more rarely.
-ProcessLook Look(const std::string& proc_root, pid_t pid, bool closer) {
-  ProcessLook look;
+// `details`: also what is read more rarely.
+ProcessReading ReadFromProc(const std::string& proc_root, pid_t pid, bool details) {
+  ProcessReading reading;
   auto stat = ReadProcStat(proc_root, pid);
-  if (!stat.ok()) return look;
-  look.stat = *std::move(stat);
-  if (!closer) return look;
-  const auto main = ReadThreadEvidence(proc_root, pid, pid);
-  look.traced = main.ok() && main->tracer != 0;
-  look.wait_channel = main.ok() ? Printable(main->wchan.c_str(), 64) : "";
-  return look;
+  if (!stat.ok()) return reading;
+  reading.stat = *std::move(stat);
+  if (!details) return reading;
+  const auto main = ReadProcThread(proc_root, pid, pid);
+  reading.traced = main.ok() && main->tracer != 0;
+  reading.wait_channel = main.ok() ? Printable(main->wchan.c_str(), 64) : "";
+  return reading;
 }
 
 }  // namespace
 
-// Without an exit mark it may have been killed, or have called _exit(0): only the kernel can tell.
-v1::Evidence::Liveness Collector::HowItEnded(const ProcessMemory& process) {
+// Without an exit mark it may have been killed, or have called _exit(0): only the kernel knows.
+v1::Evidence::Liveness Collector::HowItEnded(const CollectedProcess& process) {
   if (process.exit_marked || process.exit_code.value_or(-1) == 0) return v1::Evidence::EXITED;
   const bool known = process.exit_code.has_value() || process.exit_signal.has_value();
   return known ? v1::Evidence::DIED : v1::Evidence::ENDED;
 }
 
-int64_t Collector::WaitsFrom(const ProcessMemory& process) const {
+int64_t Collector::WaitsFrom(const CollectedProcess& process) const {
   return options_.live ? std::max(waits_from_ns_, process.waits_from_ns) : 0;
 }
 
-bool Collector::CollectProcess(int64_t now_ns, bool whole, ProcessMemory* process,
+bool Collector::CollectProcess(int64_t now_ns, bool whole, CollectedProcess* process,
                                v1::ProcessUpdate* update) {
   update->set_pid(process->id.pid);
-  update->set_start_time(process->id.start_ticks);
+  update->set_start_time(process->id.start_time);
   bool changed = false;
   if (whole || !process->identity_sent) {
     *update->mutable_identity() = process->identity;
@@ -66,7 +65,7 @@ bool Collector::CollectProcess(int64_t now_ns, bool whole, ProcessMemory* proces
   }
   absl::StatusOr<SegmentSnapshot> snapshot = ReadSegment(whole, process);
   if (snapshot.ok()) {
-    LeaveOutCallsOfTheGone(now_ns, process, &*snapshot);
+    LeaveOutCallsOfEndedThreads(now_ns, process, &*snapshot);
     changed = CollectSites(whole, *snapshot, process, update) || changed;
     for (const CommSnapshot& comm : snapshot->communicators) {
       v1::CommUpdate comm_update;
@@ -86,7 +85,7 @@ bool Collector::CollectProcess(int64_t now_ns, bool whole, ProcessMemory* proces
   return changed;
 }
 
-void Collector::TellIdentity(const SegmentSnapshot& snapshot, ProcessMemory* process) const {
+void Collector::SetIdentity(const SegmentSnapshot& snapshot, CollectedProcess* process) const {
   process->identity.set_job(snapshot.job);
   process->identity.set_global_rank(snapshot.global_rank);
   process->identity.set_world_size(snapshot.world_size);
@@ -97,7 +96,7 @@ void Collector::TellIdentity(const SegmentSnapshot& snapshot, ProcessMemory* pro
   if (!options_.live) process->identity.set_host(snapshot.host);
 }
 
-bool Collector::CollectSites(bool whole, const SegmentSnapshot& snapshot, ProcessMemory* process,
+bool Collector::CollectSites(bool whole, const SegmentSnapshot& snapshot, CollectedProcess* process,
                              v1::ProcessUpdate* update) {
   if (whole) process->sites_sent = 0;
   if (process->sites_sent >= snapshot.sites.size()) return false;
@@ -108,7 +107,7 @@ bool Collector::CollectSites(bool whole, const SegmentSnapshot& snapshot, Proces
   return true;
 }
 
-absl::StatusOr<SegmentSnapshot> Collector::ReadFile(ProcessMemory* process) {
+absl::StatusOr<SegmentSnapshot> Collector::ReadFile(CollectedProcess* process) {
   const HostClock* clock = clock_.get();
   if (!options_.live || !process->reader->MayBlock()) {
     return process->reader->Read(clock, process->ahead_ns);
@@ -116,16 +115,16 @@ absl::StatusOr<SegmentSnapshot> Collector::ReadFile(ProcessMemory* process) {
   auto snapshot = std::make_shared<absl::StatusOr<SegmentSnapshot>>(absl::UnavailableError(""));
   const auto read = [reader = process->reader, clock = *clock, ahead_ns = process->ahead_ns,
                      snapshot] { *snapshot = reader->Read(&clock, ahead_ns); };
-  const std::string key = absl::StrCat("segment ", process->id.pid, " ", process->id.start_ticks);
+  const std::string key = absl::StrCat("segment ", process->id.pid, " ", process->id.start_time);
   process->stuck = !threads_->Run(key, read, kReadTimeout);
   if (!process->stuck) return std::move(*snapshot);
   const std::string why = absl::StrCat(process->reader->path(),
                                        ": its file system does not answer; left out until it does");
-  Note(why);
+  AddNote(why);
   return absl::UnavailableError(why);
 }
 
-absl::StatusOr<SegmentSnapshot> Collector::ReadSegment(bool whole, ProcessMemory* process) {
+absl::StatusOr<SegmentSnapshot> Collector::ReadSegment(bool whole, CollectedProcess* process) {
   if (process->reader == nullptr) return absl::NotFoundError("no segment");
   // Once its process has ended, a segment changes no more.
   if (process->read_after_end && !whole) return absl::UnavailableError("read already");
@@ -142,17 +141,17 @@ absl::StatusOr<SegmentSnapshot> Collector::ReadSegment(bool whole, ProcessMemory
 #define PROCESS_COUNT(name) process->name = snapshot->name;
 #include "proto/facts.def"
   newest_ns_ = std::max({newest_ns_, snapshot->newest_ns, snapshot->exit_ns});
-  for (const std::string& note : snapshot->notes) Note(note);
+  for (const std::string& note : snapshot->notes) AddNote(note);
   return snapshot;
 }
 
 bool Collector::CollectComm(int64_t now_ns, bool whole, const SegmentSnapshot& snapshot,
-                            const CommSnapshot& comm, ProcessMemory* process,
+                            const CommSnapshot& comm, CollectedProcess* process,
                             v1::CommUpdate* update) {
   seen_communicators_ = true;
-  CommMemory* memory = &process->comms[comm.index];
+  CollectedComm* memory = &process->comms[comm.index];
   if (memory->init_ticks != comm.init_ticks) {
-    *memory = CommMemory();
+    *memory = CollectedComm();
     memory->init_ticks = comm.init_ticks;
   }
   if (whole) memory->history.checkpoint_sent = 0;
@@ -171,7 +170,7 @@ bool Collector::CollectComm(int64_t now_ns, bool whole, const SegmentSnapshot& s
 }
 
 void Collector::ReadEvidence(int64_t now_ns, const SegmentSnapshot* snapshot,
-                             ProcessMemory* process, v1::Evidence* evidence) {
+                             CollectedProcess* process, v1::Evidence* evidence) {
   evidence->set_exit_code(-1);
   evidence->set_error(process->error);
   evidence->set_error_ns(process->error_ns);
@@ -192,34 +191,34 @@ void Collector::ReadEvidence(int64_t now_ns, const SegmentSnapshot* snapshot,
     evidence->set_exit_signal(process->exit_signal.value_or(0));
     return;
   } else if (process->visible) {
-    LookAtProcess(now_ns, process, evidence);
+    ReadProcess(now_ns, process, evidence);
   }
-  if (snapshot != nullptr) TellBlocked(now_ns, *snapshot, process, evidence);
+  if (snapshot != nullptr) ReportBlocked(now_ns, *snapshot, process, evidence);
 }
 
-void Collector::LookAtProcess(int64_t now_ns, ProcessMemory* process,
-                              v1::Evidence* evidence) const {
-  const bool closer = now_ns - process->looked_ns >= kLookCloserEvery;
-  const auto look = threads_->Get<ProcessLook>(
+void Collector::ReadProcess(int64_t now_ns, CollectedProcess* process,
+                            v1::Evidence* evidence) const {
+  const bool details = now_ns - process->details_read_ns >= kReadDetailsEvery;
+  const auto reading = threads_->Get<ProcessReading>(
       absl::StrCat("process ", process->id.pid),
-      [proc_root = options_.proc_root, pid = process->id.pid, closer] {
-        return Look(proc_root, pid, closer);
+      [proc_root = options_.proc_root, pid = process->id.pid, details] {
+        return ReadFromProc(proc_root, pid, details);
       },
       kReadTimeout);
-  // One that does not let itself be looked at has not ended, or its pidfd would say so.
-  if (look.has_value() && !look->stat.has_value()) return;
-  if (look.has_value()) process->state = look->stat->state;
+  // A process that /proc does not show has not ended, or its pidfd would say so.
+  if (reading.has_value() && !reading->stat.has_value()) return;
+  if (reading.has_value()) process->state = reading->stat->state;
   // What its segment said is old: that it lives says nothing about where it stands.
   if (!process->stuck) evidence->set_liveness(v1::Evidence::ALIVE);
   evidence->set_state(std::string(1, process->state));
-  if (look.has_value() && closer) {
-    const ProcStat& stat = *look->stat;
-    process->cpu_moving = process->looked_ns != 0 && stat.cpu_ticks > process->cpu_ticks;
+  if (reading.has_value() && details) {
+    const ProcStat& stat = *reading->stat;
+    process->cpu_moving = process->details_read_ns != 0 && stat.cpu_ticks > process->cpu_ticks;
     process->cpu_ticks = stat.cpu_ticks;
     process->resident_bytes = stat.resident_bytes;
-    process->looked_ns = now_ns;
-    process->traced = look->traced;
-    process->wait_channel = look->wait_channel;
+    process->details_read_ns = now_ns;
+    process->traced = reading->traced;
+    process->wait_channel = reading->wait_channel;
   }
   evidence->set_cpu_moving(process->cpu_moving);
   evidence->set_traced(process->traced);
@@ -229,16 +228,16 @@ void Collector::LookAtProcess(int64_t now_ns, ProcessMemory* process,
   evidence->set_cpu_seconds(static_cast<double>(process->cpu_ticks) / ticks_per_second);
 }
 
-void Collector::LookForCallers(int64_t now_ns, const SegmentSnapshot& snapshot,
-                               ProcessMemory* process) const {
+void Collector::CheckCallers(int64_t now_ns, const SegmentSnapshot& snapshot,
+                             CollectedProcess* process) const {
   std::vector<pid_t> callers;
   for (const BlockedSnapshot& blocked : snapshot.blocked) {
     if (now_ns - blocked.since_ns >= kLongCall) callers.push_back(static_cast<pid_t>(blocked.tid));
   }
-  const bool looked_lately = process->callers_looked_ns != 0 &&
-                             now_ns - process->callers_looked_ns < kLookForCallersEvery;
-  if (callers.empty() || looked_lately) return;
-  process->callers_looked_ns = now_ns;
+  const bool checked_lately =
+      process->callers_checked_ns != 0 && now_ns - process->callers_checked_ns < kCheckCallersEvery;
+  if (callers.empty() || checked_lately) return;
+  process->callers_checked_ns = now_ns;
   process->calls_from_ns.clear();
   using Starts = std::optional<std::map<pid_t, uint64_t>>;
   const auto find = [proc_root = options_.proc_root, id = process->id, callers,
@@ -261,10 +260,10 @@ void Collector::LookForCallers(int64_t now_ns, const SegmentSnapshot& snapshot,
   }
 }
 
-void Collector::LeaveOutCallsOfTheGone(int64_t now_ns, ProcessMemory* process,
-                                       SegmentSnapshot* snapshot) const {
+void Collector::LeaveOutCallsOfEndedThreads(int64_t now_ns, CollectedProcess* process,
+                                            SegmentSnapshot* snapshot) const {
   if (!options_.live || !process->visible) return;
-  if (!process->ended) LookForCallers(now_ns, *snapshot, process);
+  if (!process->ended) CheckCallers(now_ns, *snapshot, process);
   const auto is_of_the_gone = [process](const BlockedSnapshot& blocked) {
     const auto from = process->calls_from_ns.find(blocked.tid);
     return from != process->calls_from_ns.end() && blocked.since_ns < from->second;
@@ -273,11 +272,11 @@ void Collector::LeaveOutCallsOfTheGone(int64_t now_ns, ProcessMemory* process,
   all->erase(std::remove_if(all->begin(), all->end(), is_of_the_gone), all->end());
 }
 
-void Collector::TellBlocked(int64_t now_ns, const SegmentSnapshot& snapshot,
-                            ProcessMemory* process, v1::Evidence* evidence) const {
+void Collector::ReportBlocked(int64_t now_ns, const SegmentSnapshot& snapshot,
+                              CollectedProcess* process, v1::Evidence* evidence) const {
   for (const BlockedSnapshot& blocked : snapshot.blocked) {
     v1::BlockedCall* call = evidence->add_blocked();
-    call->set_thread(ThreadOf(now_ns, blocked.tid, process));
+    call->set_thread(TranslateThread(now_ns, blocked.tid, process));
     call->set_op(blocked.op);
     call->set_since_ns(std::max(blocked.since_ns, WaitsFrom(*process)));
     for (const CommSnapshot& comm : snapshot.communicators) {
@@ -287,13 +286,14 @@ void Collector::TellBlocked(int64_t now_ns, const SegmentSnapshot& snapshot,
 }
 
 // 0: the thread cannot be seen from here.
-int32_t Collector::ThreadOf(int64_t now_ns, uint32_t own_tid, ProcessMemory* process) const {
+int32_t Collector::TranslateThread(int64_t now_ns, uint32_t own_tid,
+                                   CollectedProcess* process) const {
   const auto tid = static_cast<pid_t>(own_tid);
   if (!options_.live) return tid;
   if (!process->visible) return 0;
   if (!process->other_numbers) return tid;
   const bool read_lately =
-      process->threads_read_ns != 0 && now_ns - process->threads_read_ns < kLookCloserEvery;
+      process->threads_read_ns != 0 && now_ns - process->threads_read_ns < kReadDetailsEvery;
   if (process->threads.count(tid) == 0 && !read_lately) {
     using Threads = std::map<pid_t, pid_t>;
     const auto read = [proc_root = options_.proc_root, pid = process->id.pid] {

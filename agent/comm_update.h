@@ -7,7 +7,7 @@
 #include <string>
 #include <utility>
 
-#include "agent/segment_reader.h"
+#include "agent/segments/segment_reader.h"
 #include "rollcall/v1/agent.pb.h"
 
 namespace rollcall {
@@ -36,7 +36,7 @@ HostWaits FindHostWaits(const SegmentSnapshot& snapshot, const CommSnapshot& com
 void FillProgress(const CommSnapshot& comm, const HostWaits& waits, int64_t now_ns,
                   CommHistory* history, v1::CommUpdate* update);
 
-// Lets no wait that the update tells of begin before `from_ns`.
+// Lets no wait in the update begin before `from_ns`.
 void BeginWaitsAt(int64_t from_ns, v1::CommUpdate* update);
 
 void FillRecords(const CommSnapshot& comm, v1::RecordBatch* batch);

@@ -17,22 +17,22 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "agent/held_lock.h"
-#include "agent/proc_evidence.h"
-#include "agent/proc_files.h"
-#include "agent/proc_maps.h"
-#include "agent/process_namespaces.h"
-#include "agent/shared_reader.h"
+#include "agent/processes/held_lock.h"
+#include "agent/processes/proc_files.h"
+#include "agent/processes/proc_maps.h"
+#include "agent/processes/proc_stat.h"
+#include "agent/processes/process_namespaces.h"
+#include "agent/segments/shared_reader.h"
 
 namespace rollcall {
 namespace {
 
 constexpr size_t kMaxMapsBytes = 64 << 20;
-constexpr char kLook[] = "look";
-constexpr int kSayStuckAfterLooks = 3;
+constexpr char kScan[] = "scan";
+constexpr int kReportStuckAfterScans = 3;
 constexpr size_t kStatsTogether = 64;
 // A process that showed nothing of the library may load it later, as a plugin of NCCL.
-constexpr uint64_t kLookAgainAfter = 10;
+constexpr uint64_t kRescanAfter = 10;
 
 absl::string_view BaseName(absl::string_view path) { return path.substr(path.rfind('/') + 1); }
 
@@ -101,7 +101,7 @@ void OpenSegment(const std::string& proc_root, pid_t pid,
 }
 
 // A host's agent leaves the processes of a `rollcall run` alone while that serves them itself.
-void NoteRun(const ScanOptions& options, pid_t pid, const std::string& folder, Seen* seen) {
+void FindRunFolder(const ScanOptions& options, pid_t pid, const std::string& folder, Seen* seen) {
   if (!options.whole_host || folder.empty()) return;
   const std::string path = absl::StrCat(ProcPath(options.proc_root, pid, "root"), folder);
   if (ServedByRun(path)) seen->run_folder = path;
@@ -120,10 +120,10 @@ void ReadMapsOf(const ScanOptions& options, pid_t pid,
   }
   seen->error.clear();
   if (!seen->segment.has_value()) return;
-  seen->own_pid = OwnPidOf(options.proc_root, pid);
-  seen->pid_namespace = PidNamespaceOf(options.proc_root, pid);
+  seen->own_pid = ReadOwnPid(options.proc_root, pid);
+  seen->pid_namespace = ReadPidNamespace(options.proc_root, pid);
   if (!options.whole_host) return;
-  NoteRun(options, pid, FolderOf(seen->segment->path), seen);
+  FindRunFolder(options, pid, FolderOf(seen->segment->path), seen);
   if (seen->run_folder.empty()) OpenSegment(options.proc_root, pid, threads, seen);
 }
 
@@ -134,7 +134,7 @@ void ReadEnvironOf(const ScanOptions& options, const ProcStat& stat, Seen* seen)
   seen->launched = DiscoverIn(*environ, stat, options.discover_directory);
   if (!seen->launched.has_value()) return;
   seen->preloaded = true;
-  NoteRun(options, stat.pid, seen->launched->directory, seen);
+  FindRunFolder(options, stat.pid, seen->launched->directory, seen);
 }
 
 // What /proc/PID/stat says of many processes. Filled in order by a thread that may not come back.
@@ -160,7 +160,7 @@ void ReadStats(const std::string& proc_root, Stats* stats) {
 
 }  // namespace
 
-std::vector<SegmentMapper> HostLook::MappersOf(uint64_t device, uint64_t inode) const {
+std::vector<SegmentMapper> ScanResult::FindMappers(uint64_t device, uint64_t inode) const {
   std::vector<SegmentMapper> mappers;
   for (const MappedSegment& segment : segments) {
     const bool same_file = segment.reader != nullptr ? segment.reader->IsFile(device, inode)
@@ -170,23 +170,23 @@ std::vector<SegmentMapper> HostLook::MappersOf(uint64_t device, uint64_t inode) 
   return mappers;
 }
 
-// Keeps what is known of each process. One look at a time; its results are handed over whole.
-class HostScan::Looker {
+// Keeps what is known of each process. One scan at a time; its results are handed over whole.
+class HostScan::Scanner {
  public:
-  Looker(ScanOptions options, std::shared_ptr<SpareThreads> threads)
+  Scanner(ScanOptions options, std::shared_ptr<SpareThreads> threads)
       : options_(std::move(options)), threads_(std::move(threads)) {}
 
-  void Look(uint64_t number, bool with_maps);
+  void Scan(uint64_t number, bool with_maps);
 
-  std::shared_ptr<const HostLook> newest() const {
+  std::shared_ptr<const ScanResult> newest() const {
     const std::lock_guard<std::mutex> lock(mutex_);
     return newest_;
   }
 
  private:
   struct Known {
-    uint64_t start_ticks = 0, program = 0;
-    uint64_t read_in = 0;  // number of the look that read it; 0: none yet
+    uint64_t start_time = 0, program = 0;
+    uint64_t read_in = 0;  // number of the scan that read it; 0: none yet
     bool with_maps = false;
     bool stuck = false;
     bool failed_before = false;  // to open its segment
@@ -194,7 +194,7 @@ class HostScan::Looker {
   };
 
   std::vector<ProcStat> ReadAllStats();
-  void SayStuck(pid_t pid, const std::string& name);
+  void ReportStuck(pid_t pid, const std::string& name);
   bool IsServed(const ProcStat& stat) const;
   bool MustRead(const ProcStat& stat, const Known& known, bool with_maps) const;
   void Read(const ProcStat& stat, bool with_maps, Known* known);
@@ -204,14 +204,14 @@ class HostScan::Looker {
   const std::shared_ptr<SpareThreads> threads_;
   std::map<pid_t, Known> known_;
   std::map<pid_t, std::shared_ptr<Stats>> stuck_;  // whose stat has not come back
-  std::map<pid_t, int> looks_stuck_;               // in a row
-  std::shared_ptr<HostLook> look_;  // the one under way
+  std::map<pid_t, int> scans_stuck_;               // in a row
+  std::shared_ptr<ScanResult> result_;             // the one under way
 
   mutable std::mutex mutex_;
-  std::shared_ptr<const HostLook> newest_;
+  std::shared_ptr<const ScanResult> newest_;
 };
 
-bool HostScan::Looker::IsServed(const ProcStat& stat) const {
+bool HostScan::Scanner::IsServed(const ProcStat& stat) const {
   if (stat.is_kernel_thread || stat.state == 'Z' || stat.state == 'X') return false;
   if (options_.whole_host) return true;
   struct stat directory;
@@ -219,17 +219,17 @@ bool HostScan::Looker::IsServed(const ProcStat& stat) const {
   return ::stat(path.c_str(), &directory) == 0 && directory.st_uid == options_.uid;
 }
 
-bool HostScan::Looker::MustRead(const ProcStat& stat, const Known& known, bool with_maps) const {
+bool HostScan::Scanner::MustRead(const ProcStat& stat, const Known& known, bool with_maps) const {
   if (known.read_in == 0 || known.stuck || !known.seen.run_folder.empty()) return true;
   if (known.program != stat.program) return true;
   if (!with_maps) return false;
   if (known.seen.segment.has_value()) return !known.seen.error.empty();
   if (!known.with_maps || known.seen.preloaded) return true;
-  // Not all of them in the same look.
-  return (look_->number + static_cast<uint64_t>(stat.pid)) % kLookAgainAfter == 0;
+  // Not all of them in the same scan.
+  return (result_->number + static_cast<uint64_t>(stat.pid)) % kRescanAfter == 0;
 }
 
-void HostScan::Looker::Read(const ProcStat& stat, bool with_maps, Known* known) {
+void HostScan::Scanner::Read(const ProcStat& stat, bool with_maps, Known* known) {
   const bool again = known->read_in != 0 && known->program == stat.program && !known->stuck;
   auto seen = std::make_shared<Seen>(again ? known->seen : Seen());
   const auto read = [options = options_, threads = threads_, stat, with_maps, again, seen] {
@@ -241,7 +241,7 @@ void HostScan::Looker::Read(const ProcStat& stat, bool with_maps, Known* known) 
     }
     if (with_maps) ReadMapsOf(options, stat.pid, threads, seen.get());
   };
-  known->read_in = look_->number;
+  known->read_in = result_->number;
   known->program = stat.program;
   known->with_maps = with_maps;
   known->stuck = !threads_->Run(absl::StrCat("memory of ", stat.pid), read,
@@ -250,22 +250,22 @@ void HostScan::Looker::Read(const ProcStat& stat, bool with_maps, Known* known) 
 }
 
 // Not at once: on an overloaded host any read may be late.
-void HostScan::Looker::SayStuck(pid_t pid, const std::string& name) {
-  if (++looks_stuck_[pid] < kSayStuckAfterLooks) return;
-  look_->notes.push_back(absl::StrCat("process ", pid, name.empty() ? "" : " (", name,
-                                      name.empty() ? "" : ")",
-                                      " does not let itself be looked at in /proc; it is left out "
-                                      "until it does"));
+void HostScan::Scanner::ReportStuck(pid_t pid, const std::string& name) {
+  if (++scans_stuck_[pid] < kReportStuckAfterScans) return;
+  result_->notes.push_back(
+      absl::StrCat("process ", pid, name.empty() ? "" : " (", name, name.empty() ? "" : ")",
+                   " does not let itself be looked at in /proc; it is left out "
+                   "until it does"));
 }
 
 // Some on one thread, as long as it comes back: handing over each of thousands would cost more.
-std::vector<ProcStat> HostScan::Looker::ReadAllStats() {
+std::vector<ProcStat> HostScan::Scanner::ReadAllStats() {
   std::vector<pid_t> left = ListNumbers(options_.proc_root).value_or(std::vector<pid_t>());
   const auto is_stuck = [this](pid_t pid) {
     const auto stuck = stuck_.find(pid);
     if (stuck == stuck_.end()) return false;
     if (!stuck->second->returned) {
-      SayStuck(pid, "");
+      ReportStuck(pid, "");
       return true;
     }
     stuck_.erase(stuck);
@@ -278,7 +278,7 @@ std::vector<ProcStat> HostScan::Looker::ReadAllStats() {
     const size_t count = std::min(kStatsTogether, left.size() - at);
     const auto stats =
         std::make_shared<Stats>(std::vector<pid_t>(first, first + static_cast<ptrdiff_t>(count)));
-    const std::string key = absl::StrCat("stats ", look_->number, " ", at);
+    const std::string key = absl::StrCat("stats ", result_->number, " ", at);
     const auto read = [proc_root = options_.proc_root, stats] { ReadStats(proc_root, stats.get()); };
     threads_->Run(key, read, options_.read_timeout_ns);
     stats->abandoned = true;
@@ -289,75 +289,75 @@ std::vector<ProcStat> HostScan::Looker::ReadAllStats() {
     at += done;
     if (done == count) continue;
     stuck_[left[at]] = stats;
-    SayStuck(left[at], "");
+    ReportStuck(left[at], "");
     ++at;
   }
   return all;
 }
 
-void HostScan::Looker::Report(const ProcStat& stat, Known* known) {
+void HostScan::Scanner::Report(const ProcStat& stat, Known* known) {
   const std::string name = Printable(stat.name.c_str(), stat.name.size());
-  if (known->stuck) return SayStuck(stat.pid, name);
-  looks_stuck_.erase(stat.pid);
+  if (known->stuck) return ReportStuck(stat.pid, name);
+  scans_stuck_.erase(stat.pid);
   const Seen& seen = known->seen;
   if (!seen.run_folder.empty()) return;
   // A segment that is just being made is given time.
-  if (!seen.error.empty() && known->failed_before) look_->notes.push_back(seen.error);
+  if (!seen.error.empty() && known->failed_before) result_->notes.push_back(seen.error);
   known->failed_before = !seen.error.empty();
   if (seen.launched.has_value()) {
     DiscoveredProcess launched = *seen.launched;
     launched.ppid = stat.ppid;
     launched.name = stat.name;
-    look_->launched.push_back(std::move(launched));
+    result_->launched.push_back(std::move(launched));
   }
   if (!seen.segment.has_value()) return;
   MappedSegment segment;
-  segment.mapper.process = {stat.pid, stat.start_ticks};
+  segment.mapper.process = {stat.pid, stat.start_time};
   segment.mapper.own_pid = seen.own_pid;
   segment.mapper.pid_namespace = seen.pid_namespace;
   segment.device = seen.segment->device;
   segment.inode = seen.segment->inode;
   segment.reader = seen.reader;
   segment.claim = seen.claim;
-  look_->segments.push_back(std::move(segment));
+  result_->segments.push_back(std::move(segment));
 }
 
-void HostScan::Looker::Look(uint64_t number, bool with_maps) {
-  look_ = std::make_shared<HostLook>();
-  look_->number = number;
+void HostScan::Scanner::Scan(uint64_t number, bool with_maps) {
+  result_ = std::make_shared<ScanResult>();
+  result_->number = number;
   std::map<pid_t, Known> still_there;
   for (const ProcStat& stat : ReadAllStats()) {
     if (!IsServed(stat)) continue;
     Known& known = still_there[stat.pid];
     const auto before = known_.find(stat.pid);
-    if (before != known_.end() && before->second.start_ticks == stat.start_ticks) {
+    if (before != known_.end() && before->second.start_time == stat.start_time) {
       known = std::move(before->second);
     }
-    known.start_ticks = stat.start_ticks;
+    known.start_time = stat.start_time;
     if (MustRead(stat, known, with_maps)) Read(stat, with_maps, &known);
     Report(stat, &known);
   }
   known_ = std::move(still_there);
-  MarkMainProcesses(&look_->launched);
+  MarkMainProcesses(&result_->launched);
   const std::lock_guard<std::mutex> lock(mutex_);
-  newest_ = std::move(look_);
+  newest_ = std::move(result_);
 }
 
 HostScan::HostScan(ScanOptions options, std::shared_ptr<SpareThreads> threads)
-    : threads_(threads), looker_(std::make_shared<Looker>(std::move(options), threads)) {}
+    : threads_(threads), scanner_(std::make_shared<Scanner>(std::move(options), threads)) {}
 
 HostScan::~HostScan() = default;
 
 void HostScan::Poll(int64_t now_ns, int64_t every_ns, bool with_maps, int64_t wait_ns) {
-  if (threads_->IsAway(kLook)) return;
+  if (threads_->IsAway(kScan)) return;
   if (begun_ != 0 && now_ns - begun_ns_ < every_ns) return;
   ++begun_;
   begun_ns_ = now_ns;
   threads_->Run(
-      kLook, [looker = looker_, number = begun_, with_maps] { looker->Look(number, with_maps); },
+      kScan, [scanner = scanner_, number = begun_, with_maps] { scanner->Scan(number, with_maps); },
       wait_ns);
 }
 
-std::shared_ptr<const HostLook> HostScan::newest() const { return looker_->newest(); }
+std::shared_ptr<const ScanResult> HostScan::newest() const { return scanner_->newest(); }
 
 }  // namespace rollcall

@@ -1,7 +1,7 @@
-// Looks through the processes of this host: who has mapped a segment, and who has inherited the
-// library without one. On threads that can be spared, since reading a process's maps and environment
-// waits where its memory is locked in the kernel; a process that does not answer is left out and
-// named, and the others are looked at.
+// Scans the processes of this host: which have mapped a segment, and which have inherited the
+// library without one. On threads that can be spared, since reading a process's maps and
+// environment waits where its memory is locked in the kernel. The scan leaves out a process that
+// does not answer, names it, and goes on with the others.
 //
 // What has been read of a process is kept, until it executes another program.
 #pragma once
@@ -13,10 +13,10 @@
 #include <string>
 #include <vector>
 
-#include "agent/process_discovery.h"
-#include "agent/segment_owner.h"
-#include "agent/segment_reader.h"
-#include "agent/spare_threads.h"
+#include "agent/processes/process_discovery.h"
+#include "agent/processes/spare_threads.h"
+#include "agent/segments/segment_owner.h"
+#include "agent/segments/segment_reader.h"
 
 namespace rollcall {
 
@@ -36,14 +36,14 @@ struct MappedSegment {
   SegmentClaim claim;                     // what it said when it was opened
 };
 
-struct HostLook {
-  uint64_t number = 0;  // of the look, from 1
+struct ScanResult {
+  uint64_t number = 0;  // of the scan, from 1
   std::vector<MappedSegment> segments;
   std::vector<DiscoveredProcess> launched;  // is_main is set
   std::vector<std::string> notes;           // for people: what is left out, and why
 
   // Those that have mapped this file.
-  std::vector<SegmentMapper> MappersOf(uint64_t device, uint64_t inode) const;
+  std::vector<SegmentMapper> FindMappers(uint64_t device, uint64_t inode) const;
 };
 
 class HostScan {
@@ -51,21 +51,21 @@ class HostScan {
   HostScan(ScanOptions options, std::shared_ptr<SpareThreads> threads);
   ~HostScan();
 
-  // Begins a look if none is under way and the last one began `every_ns` ago; waits for it, but no
+  // Begins a scan if none is under way and the last one began `every_ns` ago; waits for it, but no
   // longer than `wait_ns`. `with_maps`: also of processes whose segments lie in a known directory.
   void Poll(int64_t now_ns, int64_t every_ns, bool with_maps, int64_t wait_ns);
 
-  // How many have begun. What is seen before look n begins is known to look n.
+  // How many have begun. What is seen before scan n begins is known to scan n.
   uint64_t begun() const { return begun_; }
 
   // The newest that is complete; nullptr: none is.
-  std::shared_ptr<const HostLook> newest() const;
+  std::shared_ptr<const ScanResult> newest() const;
 
  private:
-  class Looker;
+  class Scanner;
 
   const std::shared_ptr<SpareThreads> threads_;
-  const std::shared_ptr<Looker> looker_;  // shared with the look that is under way
+  const std::shared_ptr<Scanner> scanner_;  // shared with the scan that is under way
   uint64_t begun_ = 0;
   int64_t begun_ns_ = 0;
 };

@@ -11,8 +11,8 @@
 
 #include "agent/agent.h"
 #include "agent/agent_info.h"
-#include "agent/capabilities.h"
 #include "agent/daemon_channel.h"
+#include "agent/processes/capabilities.h"
 
 namespace {
 

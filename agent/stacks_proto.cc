@@ -1,7 +1,7 @@
 #include "agent/stacks_proto.h"
 
 #include "absl/strings/str_cat.h"
-#include "agent/segment_reader.h"
+#include "agent/segments/segment_reader.h"
 
 namespace rollcall {
 namespace {

@@ -1,7 +1,7 @@
 // A process's stacks as the wire and the report have them.
 #pragma once
 
-#include "agent/stack_sample.h"
+#include "agent/processes/stack_sample.h"
 #include "rollcall/v1/incident.pb.h"
 
 namespace rollcall {

@@ -6,7 +6,7 @@
 #include <chrono>
 #include <cmath>
 
-#include "agent/monotonic_clock.h"
+#include "agent/processes/monotonic_clock.h"
 #include "interpose/clock.h"
 #include "proto/steady_clock.h"
 
@@ -14,8 +14,8 @@ namespace rollcall {
 namespace {
 
 constexpr int64_t kSecond = 1'000'000'000;
-constexpr int64_t kHeldTicks = 10;
-constexpr int64_t kShortestHeld = 2 * kSecond;
+constexpr int64_t kPauseTicks = 10;
+constexpr int64_t kShortestPause = 2 * kSecond;
 // These two clocks differ by nothing but suspends; the rest is the time between two readings.
 constexpr int64_t kSuspended = kSecond / 10;
 
@@ -30,15 +30,16 @@ HostInstant ReadHostInstant() {
   return now;
 }
 
-WaitFloor::WaitFloor(int64_t tick_ns) : held_ns_(std::max(kHeldTicks * tick_ns, kShortestHeld)) {}
+WaitFloor::WaitFloor(int64_t tick_ns)
+    : pause_ns_(std::max(kPauseTicks * tick_ns, kShortestPause)) {}
 
-bool WaitFloor::WasHeld(const HostInstant& now) const {
+bool WaitFloor::WasPaused(const HostInstant& now) const {
   const int64_t passed = now.steady_ns - newest_.steady_ns;
-  if (passed > held_ns_) return true;
+  if (passed > pause_ns_) return true;
   if (now.boot_ns - newest_.boot_ns - passed > kSuspended) return true;
   if (ns_per_tick_ == 0 || now.counter < newest_.counter) return false;
   const double by_counter = static_cast<double>(now.counter - newest_.counter) * ns_per_tick_;
-  return std::abs(by_counter - static_cast<double>(passed)) > static_cast<double>(held_ns_);
+  return std::abs(by_counter - static_cast<double>(passed)) > static_cast<double>(pause_ns_);
 }
 
 // A second or more gives the rate well enough to see seconds that are missing.
@@ -48,9 +49,9 @@ void WaitFloor::MeasureCounter(const HostInstant& now) {
   ns_per_tick_ = static_cast<double>(passed) / static_cast<double>(now.counter - calm_.counter);
 }
 
-int64_t WaitFloor::Note(const HostInstant& now) {
+int64_t WaitFloor::Update(const HostInstant& now) {
   const bool first = newest_.steady_ns == 0;
-  if (!first && WasHeld(now)) {
+  if (!first && WasPaused(now)) {
     floor_ns_ = now.steady_ns;
     ns_per_tick_ = 0;
     calm_ = now;
@@ -64,12 +65,12 @@ int64_t WaitFloor::Note(const HostInstant& now) {
   return floor_ns_;
 }
 
-HeldWatch::HeldWatch(int64_t tick_ns) : tick_ns_(tick_ns), floor_(tick_ns) {
-  floor_.Note(ReadHostInstant());
+PauseWatch::PauseWatch(int64_t tick_ns) : tick_ns_(tick_ns), floor_(tick_ns) {
+  floor_.Update(ReadHostInstant());
   thread_ = std::thread([this] { Run(); });
 }
 
-HeldWatch::~HeldWatch() {
+PauseWatch::~PauseWatch() {
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     stopping_ = true;
@@ -78,15 +79,15 @@ HeldWatch::~HeldWatch() {
   thread_.join();
 }
 
-int64_t HeldWatch::WaitsFrom() {
+int64_t PauseWatch::WaitsFrom() {
   const std::lock_guard<std::mutex> lock(mutex_);
-  return floor_.Note(ReadHostInstant());
+  return floor_.Update(ReadHostInstant());
 }
 
-void HeldWatch::Run() {
+void PauseWatch::Run() {
   std::unique_lock<std::mutex> lock(mutex_);
   while (!stopping_) {
-    floor_.Note(ReadHostInstant());
+    floor_.Update(ReadHostInstant());
     wake_.wait_for(lock, std::chrono::nanoseconds(tick_ns_));
   }
 }

@@ -1,6 +1,6 @@
-// Since when waits count. After this agent, or the whole host, was held (a stopped process, a
-// suspend, a virtual machine that stood still) nobody can tell a job that waited from one that was
-// held as well: all waits begin anew.
+// Since when waits count. After a pause of this agent or of the whole host (a stopped process, a
+// suspend, a virtual machine that stood still) a job that waited and a job that was paused as well
+// look the same: all waits begin anew.
 #pragma once
 
 #include <condition_variable>
@@ -22,32 +22,32 @@ HostInstant ReadHostInstant();
 // Pure: data in, data out.
 class WaitFloor {
  public:
-  // `tick_ns`: how often it will be told the time.
+  // `tick_ns`: how often Update() will be called.
   explicit WaitFloor(int64_t tick_ns);
 
-  // Instants come in order. Returns since when waits count; 0: nothing has been held.
-  int64_t Note(const HostInstant& now);
+  // Instants come in order. Returns since when waits count; 0: there was no pause.
+  int64_t Update(const HostInstant& now);
 
  private:
-  bool WasHeld(const HostInstant& now) const;
+  bool WasPaused(const HostInstant& now) const;
   void MeasureCounter(const HostInstant& now);
 
-  const int64_t held_ns_;  // a gap longer than this
+  const int64_t pause_ns_;  // a gap longer than this
   HostInstant newest_, calm_;
   double ns_per_tick_ = 0;  // of the counter; 0: not known yet
   int64_t floor_ns_ = 0;
 };
 
-// Notes the time with each tick, on a thread of its own, so that only what holds the whole process
-// counts, not a daemon that is slow to read. Thread-safe.
-class HeldWatch {
+// Records the time with each tick, on a thread of its own, so that only a pause of the whole
+// process counts, not a daemon that is slow to read. Thread-safe.
+class PauseWatch {
  public:
-  explicit HeldWatch(int64_t tick_ns);
-  ~HeldWatch();
-  HeldWatch(const HeldWatch&) = delete;
-  HeldWatch& operator=(const HeldWatch&) = delete;
+  explicit PauseWatch(int64_t tick_ns);
+  ~PauseWatch();
+  PauseWatch(const PauseWatch&) = delete;
+  PauseWatch& operator=(const PauseWatch&) = delete;
 
-  // Since when waits count, as of now: whoever asks first after a gap learns of it.
+  // Since when waits count, as of now: the first caller after a pause learns of it.
   int64_t WaitsFrom();
 
  private:

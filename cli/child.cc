@@ -9,7 +9,7 @@
 #include <fstream>
 
 #include "absl/strings/str_cat.h"
-#include "agent/proc_files.h"
+#include "agent/processes/proc_files.h"
 
 namespace rollcall {
 namespace {

@@ -9,7 +9,7 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "agent/monotonic_clock.h"
+#include "agent/processes/monotonic_clock.h"
 #include "daemon/report/incident_words.h"
 #include "daemon/report/text.h"
 #include "daemon/server/clean_message.h"

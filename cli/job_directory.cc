@@ -19,9 +19,9 @@
 #include "absl/strings/string_view.h"
 #include "agent/agent.h"
 #include "agent/agent_info.h"
-#include "agent/boot_id.h"
-#include "agent/held_lock.h"
-#include "agent/proc_evidence.h"
+#include "agent/processes/held_lock.h"
+#include "agent/processes/proc_stat.h"
+#include "agent/processes/this_host.h"
 #include "interpose/segment.h"
 
 namespace rollcall {
@@ -57,7 +57,7 @@ bool IsOfThisBoot(int owner) {
 
 uint64_t StartOf(pid_t pid) {
   const auto stat = ReadProcStat("/proc", pid);
-  return stat.ok() ? stat->start_ticks : 0;
+  return stat.ok() ? stat->start_time : 0;
 }
 
 // Where nobody can say, somebody may.

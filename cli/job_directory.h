@@ -15,7 +15,7 @@
 #include <string>
 
 #include "absl/status/status.h"
-#include "agent/unique_fd.h"
+#include "agent/processes/unique_fd.h"
 
 namespace rollcall {
 

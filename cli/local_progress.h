@@ -10,7 +10,7 @@
 #include <string>
 #include <utility>
 
-#include "agent/segment_reader.h"
+#include "agent/segments/segment_reader.h"
 
 namespace rollcall {
 

@@ -29,7 +29,7 @@
 #include "agent/agent.h"
 #include "agent/agent_info.h"
 #include "agent/daemon_channel.h"
-#include "agent/monotonic_clock.h"
+#include "agent/processes/monotonic_clock.h"
 #include "cli/child.h"
 #include "cli/commands.h"
 #include "cli/incident_watch.h"

@@ -17,9 +17,10 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "agent/host_scan.h"
-#include "agent/monotonic_clock.h"
-#include "agent/rank_environment.h"
-#include "agent/stacks.h"
+#include "agent/processes/monotonic_clock.h"
+#include "agent/processes/rank_environment.h"
+#include "agent/stacks/any_stack_taker.h"
+#include "agent/stacks/stacks.h"
 #include "agent/stacks_proto.h"
 #include "cli/commands.h"
 #include "daemon/report/stack_merge.h"
@@ -67,7 +68,7 @@ bool ParsePids(const std::vector<std::string>& arguments, std::vector<pid_t>* pi
 std::unique_ptr<StackTaker> MakeTaker(const std::string& way) {
   if (way == "outside") return std::make_unique<PtraceStackTaker>();
   if (way == "inside") return std::make_unique<SignalStackTaker>();
-  return std::make_unique<AnyWayStackTaker>();
+  return std::make_unique<AnyStackTaker>();
 }
 
 std::vector<Taken> TakeAll(const std::vector<pid_t>& pids, StackTaker* taker) {
@@ -178,9 +179,9 @@ std::vector<pid_t> ProcessesOfJob(const std::string& job) {
   HostScan scan(options, std::make_shared<SpareThreads>());
   scan.Poll(MonotonicNs(), 0, /*with_maps=*/false, kPatienceNs);
   std::vector<pid_t> pids;
-  const std::shared_ptr<const HostLook> look = scan.newest();
-  if (look == nullptr) return pids;
-  for (const DiscoveredProcess& process : look->launched) {
+  const std::shared_ptr<const ScanResult> result = scan.newest();
+  if (result == nullptr) return pids;
+  for (const DiscoveredProcess& process : result->launched) {
     if (process.job == CanonicalJob(job) && process.is_main) pids.push_back(process.process.pid);
   }
   return pids;

@@ -2,7 +2,7 @@
 // glibc releases moved or re-versioned. One build must load in any container: a
 // symbol version that is missing does not make the library "not work", the
 // dynamic linker then refuses to start every program that inherits LD_PRELOAD.
-// tests/unit/library_file_test.py checks the built file. Include it first.
+// tests/unit/interpose/library_file_test.py checks the built file. Include it first.
 #pragma once
 
 #if defined(__x86_64__)

@@ -4,7 +4,7 @@
 // Only the process writes it, but for the few words by which an agent asks for
 // stacks; anybody may read it at any time, also weeks later on another machine. Nothing here waits
 // or locks: a stopped reader cannot slow training, and a killed writer leaves every word it
-// finished. Whoever reads a segment treats it as hostile (agent/segment_reader.h does).
+// finished. Whoever reads a segment treats it as hostile (agent/segments/segment_reader.h does).
 //
 //   0       SegmentHeader     4096 bytes
 //   4096    BlockedEntry[128] 8192 bytes: threads inside a blocking call

@@ -35,7 +35,7 @@ bool RanGroup(const std::vector<Frame>& native, size_t i, const Group& group,
          group.within < native[i + 1].stack_pointer;
 }
 
-Frame PythonFrameOf(const RawPythonFrame& raw, const PythonSample& python) {
+Frame MakePythonFrame(const RawPythonFrame& raw, const PythonSample& python) {
   Frame frame;
   frame.python = true;
   frame.address = raw.code;
@@ -57,14 +57,14 @@ Frame PythonFrameOf(const RawPythonFrame& raw, const PythonSample& python) {
   return frame;
 }
 
-std::vector<Group> GroupsOf(const RawThread& thread, const PythonSample& python) {
+std::vector<Group> MakeGroups(const RawThread& thread, const PythonSample& python) {
   std::vector<Group> groups(1);
   for (const RawPythonFrame& raw : thread.python_frames) {
     if (raw.code == 0) {
       groups.back().within = static_cast<uint64_t>(raw.instruction);
       groups.emplace_back();
     } else {
-      groups.back().frames.push_back(PythonFrameOf(raw, python));
+      groups.back().frames.push_back(MakePythonFrame(raw, python));
     }
   }
   if (groups.back().frames.empty()) groups.pop_back();
@@ -79,7 +79,7 @@ void Append(std::vector<Frame>* frames, Group* group) {
 
 std::vector<Frame> InterleavePython(const std::vector<Frame>& native, const RawThread& thread,
                                     const PythonSample& python, std::string* note) {
-  std::vector<Group> groups = GroupsOf(thread, python);
+  std::vector<Group> groups = MakeGroups(thread, python);
   std::vector<Frame> frames;
   size_t next = 0;
   for (size_t i = 0; i < native.size(); ++i) {

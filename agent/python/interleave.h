@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "agent/stack_sample.h"
+#include "agent/processes/stack_sample.h"
 
 namespace rollcall {
 

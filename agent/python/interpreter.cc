@@ -4,7 +4,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "agent/elf_symbols.h"
+#include "agent/symbols/elf_symbols.h"
 
 namespace rollcall {
 namespace {
@@ -22,13 +22,21 @@ absl::string_view BaseName(const std::string& path) {
   return absl::string_view(path).substr(path.rfind('/') + 1);
 }
 
-// Programs that have the interpreter built in have other names; they are looked at after these.
+// Programs that have the interpreter built in have other names; they come after these.
 bool IsNamedPython(const ProcMap& map) { return absl::StrContains(BaseName(map.path), "python"); }
 
 // The lowest mapping of each file, the one that starts with the file's beginning.
 bool IsFirstOfFile(const ProcMap& map) { return map.offset == 0 && !map.path.empty(); }
 
 // Of interpreters that are built into a program: their extension modules carry the version.
+// 11 for "/usr/lib/libpython3.11.so.1.0" or "/usr/bin/python3.11"; 0: the name does not say.
+int PythonMinorOfPath(const std::string& path) {
+  const absl::string_view name = BaseName(path);
+  const size_t at = name.find("python3.");
+  if (at == absl::string_view::npos) return 0;
+  return std::atoi(std::string(name.substr(at + 8)).c_str());
+}
+
 int MinorOfOtherFiles(const RawSample& sample) {
   for (const ProcMap& map : sample.maps) {
     const size_t tag = map.path.find(".cpython-3");
@@ -69,13 +77,6 @@ std::optional<PythonLayout> FindLayout(const RawSample& sample, const std::strin
 }
 
 }  // namespace
-
-int PythonMinorOfPath(const std::string& path) {
-  const absl::string_view name = BaseName(path);
-  const size_t at = name.find("python3.");
-  if (at == absl::string_view::npos) return 0;
-  return std::atoi(std::string(name.substr(at + 8)).c_str());
-}
 
 std::optional<PythonInterpreter> PythonFinder::Find(const RawSample& sample, ModuleFiles* files,
                                                     ProcessMemory* memory, std::string* problem) {

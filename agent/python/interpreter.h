@@ -7,10 +7,10 @@
 #include <string>
 #include <vector>
 
-#include "agent/module_files.h"
-#include "agent/process_memory.h"
+#include "agent/processes/process_memory.h"
+#include "agent/processes/stack_sample.h"
+#include "agent/symbols/module_files.h"
 #include "interpose/python_layout.h"
-#include "agent/stack_sample.h"
 
 namespace rollcall {
 
@@ -34,8 +34,5 @@ class PythonFinder {
  private:
   std::map<std::string, std::vector<uint64_t>> symbols_;  // by build id or name of the file
 };
-
-// 11 for "/usr/lib/libpython3.11.so.1.0" or "/usr/bin/python3.11"; 0: the name does not tell.
-int PythonMinorOfPath(const std::string& path);
 
 }  // namespace rollcall

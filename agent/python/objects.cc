@@ -45,7 +45,7 @@ bool PageCopies::Read(uint64_t address, void* to, size_t size) {
 }
 
 bool PythonObjects::HasType(const uint8_t* object, uint64_t type) const {
-  return type == 0 || FieldOf<uint64_t>(object, layout_.object_type) == type;
+  return type == 0 || ReadField<uint64_t>(object, layout_.object_type) == type;
 }
 
 bool PythonObjects::ReadCode(uint64_t address, uint8_t* object, size_t size) {
@@ -56,15 +56,15 @@ bool PythonObjects::ReadString(uint64_t address, size_t most, std::string* text)
   uint8_t object[kMaxHeaderBytes];
   if (!Read(address, object, layout_.string_state + sizeof(uint32_t))) return false;
   if (!HasType(object, interpreter_.string_type)) return false;
-  const auto form = PythonStringFormOf(FieldOf<uint32_t>(object, layout_.string_state));
+  const auto form = PythonStringFormOf(ReadField<uint32_t>(object, layout_.string_state));
   if (!form.has_value()) return false;
-  const auto length = FieldOf<int64_t>(object, layout_.string_length);
+  const auto length = ReadField<int64_t>(object, layout_.string_length);
   if (length < 0) return false;
   const size_t count = std::min(static_cast<size_t>(length), most);
   std::string bytes(count * form->bytes_per_character, '\0');
   const uint32_t data = form->ascii ? layout_.string_ascii_bytes : layout_.string_compact_bytes;
   if (!Read(address + data, bytes.data(), bytes.size())) return false;
-  *text = Utf8OfPythonString(bytes, form->bytes_per_character);
+  *text = PythonStringToUtf8(bytes, form->bytes_per_character);
   return true;
 }
 
@@ -72,7 +72,7 @@ bool PythonObjects::ReadBytes(uint64_t address, size_t most, std::string* bytes)
   uint8_t object[kMaxHeaderBytes];
   if (!Read(address, object, layout_.bytes_data)) return false;
   if (!HasType(object, interpreter_.bytes_type)) return false;
-  const auto size = FieldOf<int64_t>(object, layout_.bytes_size);
+  const auto size = ReadField<int64_t>(object, layout_.bytes_size);
   if (size < 0 || static_cast<size_t>(size) > most) return false;
   bytes->resize(static_cast<size_t>(size));
   return Read(address + layout_.bytes_data, bytes->data(), bytes->size());

@@ -9,13 +9,13 @@
 #include <memory>
 #include <string>
 
-#include "agent/process_memory.h"
+#include "agent/processes/process_memory.h"
 #include "agent/python/interpreter.h"
 
 namespace rollcall {
 
 // A copy of the pages that were read since Forget(): frames lie close together, and a system call
-// for each would hold the thread for longer.
+// for each would stop the thread for longer.
 class PageCopies {
  public:
   explicit PageCopies(ProcessMemory* memory);
@@ -33,7 +33,7 @@ class PageCopies {
 };
 
 template <typename Value>
-Value FieldOf(const uint8_t* object, uint32_t offset) {
+Value ReadField(const uint8_t* object, uint32_t offset) {
   Value value;
   std::memcpy(&value, object + offset, sizeof(value));
   return value;

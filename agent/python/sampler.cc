@@ -47,12 +47,12 @@ void PythonSampler::ListThreads() {
   uint64_t interpreter = 0;
   memory_->ReadValue(interpreter_.runtime + layout_.runtime_interpreters, &interpreter);
   for (size_t i = 0; i < kMaxInterpreters && interpreter != 0; ++i) {
-    ListThreadsOf(interpreter);
+    ListInterpreterThreads(interpreter);
     if (!memory_->ReadValue(interpreter + layout_.interpreter_next, &interpreter)) return;
   }
 }
 
-void PythonSampler::ListThreadsOf(uint64_t interpreter) {
+void PythonSampler::ListInterpreterThreads(uint64_t interpreter) {
   uint64_t gil = 0;
   if (layout_.interpreter_gil != 0) {
     memory_->ReadValue(interpreter + layout_.interpreter_gil, &gil);
@@ -143,7 +143,7 @@ uint64_t PythonSampler::InnermostFrame(const Thread& thread) {
 uint64_t PythonSampler::AddFrame(uint64_t address) {
   uint8_t object[kMaxObjectBytes];
   if (!pages_.Read(address, object, layout_.frame_bytes)) return 0;
-  const uint64_t previous = FieldOf<uint64_t>(object, layout_.frame_previous);
+  const uint64_t previous = ReadField<uint64_t>(object, layout_.frame_previous);
   if (layout_.frames == PythonFrames::kEntryFrames &&
       object[layout_.frame_owner] >= kFirstForeignOwner) {
     RawPythonFrame entered;
@@ -152,12 +152,12 @@ uint64_t PythonSampler::AddFrame(uint64_t address) {
     return previous;
   }
   RawPythonFrame frame;
-  frame.code = FieldOf<uint64_t>(object, layout_.frame_code) & kReferenceMask;
+  frame.code = ReadField<uint64_t>(object, layout_.frame_code) & kReferenceMask;
   if (layout_.frames == PythonFrames::kObjects) {
     const int unit = layout_.lines == PythonLines::kLnotab ? 1 : 2;
-    frame.instruction = int64_t{FieldOf<int32_t>(object, layout_.frame_instruction)} * unit;
+    frame.instruction = int64_t{ReadField<int32_t>(object, layout_.frame_instruction)} * unit;
   } else {
-    frame.instruction = FieldOf<int64_t>(object, layout_.frame_instruction);
+    frame.instruction = ReadField<int64_t>(object, layout_.frame_instruction);
   }
   if (frame.code != 0) frames_.push_back(frame);
   const bool entered =
@@ -230,18 +230,18 @@ void PythonSampler::ReadThreadName(const PythonSample& python, RawThread* thread
       !absl::EndsWith(code->second.file, "threading.py")) {
     return;
   }
-  thread->python_name = thread_names_.NameOf(thread->python_first_local);
+  thread->python_name = thread_names_.ReadName(thread->python_first_local);
 }
 
 bool PythonSampler::ReadCodeObject(uint64_t address, PythonCode* code) {
   uint8_t object[kMaxObjectBytes];
   if (!objects_.ReadCode(address, object, layout_.code_bytes)) return false;
   const uint32_t name = layout_.code_qualname != 0 ? layout_.code_qualname : layout_.code_name;
-  if (!objects_.ReadString(FieldOf<uint64_t>(object, name), kMaxName, &code->name)) return false;
-  objects_.ReadString(FieldOf<uint64_t>(object, layout_.code_filename), kMaxFile, &code->file);
-  code->first_line = FieldOf<int32_t>(object, layout_.code_first_line);
+  if (!objects_.ReadString(ReadField<uint64_t>(object, name), kMaxName, &code->name)) return false;
+  objects_.ReadString(ReadField<uint64_t>(object, layout_.code_filename), kMaxFile, &code->file);
+  code->first_line = ReadField<int32_t>(object, layout_.code_first_line);
   if (layout_.code_instructions != 0) code->instructions = address + layout_.code_instructions;
-  objects_.ReadBytes(FieldOf<uint64_t>(object, layout_.code_lines), kMaxTableBytes, &code->lines);
+  objects_.ReadBytes(ReadField<uint64_t>(object, layout_.code_lines), kMaxTableBytes, &code->lines);
   return true;
 }
 

@@ -1,8 +1,8 @@
 // Reads the Python frames of one process's threads out of its memory.
 //
 //   PythonSampler python(interpreter, &memory);
-//   python.ListThreads();                      // before any thread is held
-//   python.ReadFrames(&thread);                // while that thread is held
+//   python.ListThreads();                      // before any thread is stopped
+//   python.ReadFrames(&thread);                // while that thread is stopped
 //   thread.python_frames = python.frames();    // when it runs again
 //   python.ReadCode(&sample);                  // when all have run on
 //
@@ -14,11 +14,11 @@
 #include <cstdint>
 #include <vector>
 
-#include "agent/process_memory.h"
+#include "agent/processes/process_memory.h"
+#include "agent/processes/stack_sample.h"
 #include "agent/python/interpreter.h"
 #include "agent/python/objects.h"
 #include "agent/python/thread_names.h"
-#include "agent/stack_sample.h"
 
 namespace rollcall {
 
@@ -44,7 +44,7 @@ class PythonSampler {
     uint64_t gil = 0;  // address of its interpreter's lock; 0: the runtime's
   };
 
-  void ListThreadsOf(uint64_t interpreter);
+  void ListInterpreterThreads(uint64_t interpreter);
   const Thread* FindThread(const RawThread& thread) const;
   const Thread* FindByStack(const RawThread& thread) const;
   bool IsStill(const Thread& thread);

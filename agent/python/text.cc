@@ -29,7 +29,7 @@ void AppendUtf8(uint32_t character, std::string* text) {
 
 }  // namespace
 
-std::string Utf8OfPythonString(const std::string& bytes, size_t bytes_per_character) {
+std::string PythonStringToUtf8(const std::string& bytes, size_t bytes_per_character) {
   std::string text;
   for (size_t at = 0; at + bytes_per_character <= bytes.size(); at += bytes_per_character) {
     uint32_t character = 0;

@@ -7,6 +7,6 @@
 namespace rollcall {
 
 // Surrogates, numbers beyond Unicode and control characters become U+FFFD.
-std::string Utf8OfPythonString(const std::string& bytes, size_t bytes_per_character);
+std::string PythonStringToUtf8(const std::string& bytes, size_t bytes_per_character);
 
 }  // namespace rollcall

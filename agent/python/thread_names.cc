@@ -6,7 +6,7 @@ namespace rollcall {
 namespace {
 
 constexpr size_t kMaxName = 128;
-constexpr uint64_t kMaxKeys = 64;  // looked at: Thread itself sets it among its first dozen
+constexpr uint64_t kMaxKeys = 64;  // read: Thread itself sets it among its first dozen
 constexpr size_t kMaxKnownKeys = 256;
 constexpr uint64_t kReferenceMask = ~uint64_t{7};
 constexpr const char* kAttribute = "_name";
@@ -42,7 +42,7 @@ uint32_t OldIndexBytes(uint64_t size) {
 
 }  // namespace
 
-std::string PythonThreadNames::NameOf(uint64_t thread) {
+std::string PythonThreadNames::ReadName(uint64_t thread) {
   std::string name;
   const uint64_t string = FindName(thread);
   if (string != 0) objects_->ReadString(string, kMaxName, &name);
@@ -121,12 +121,12 @@ bool PythonThreadNames::ReadKeys(uint64_t address, Keys* keys) {
   keys->entry_bytes = kEntryBytes;
   keys->key = kWordBytes;
   if (layout_.attributes == PythonAttributes::kDict) {
-    const auto size = FieldOf<uint64_t>(head, kOldKeysSize);
-    keys->count = FieldOf<uint64_t>(head, kOldKeysCount);
+    const auto size = ReadField<uint64_t>(head, kOldKeysSize);
+    keys->count = ReadField<uint64_t>(head, kOldKeysCount);
     keys->entries = address + kOldKeysIndices + size * OldIndexBytes(size);
   } else {
     if (head[kKeysLogIndexBytes] > 32) return false;
-    keys->count = FieldOf<uint64_t>(head, kKeysCount);
+    keys->count = ReadField<uint64_t>(head, kKeysCount);
     keys->entries = address + kKeysIndices + (uint64_t{1} << head[kKeysLogIndexBytes]);
     if (head[kKeysKind] != 0) {
       keys->entry_bytes = kStringEntryBytes;

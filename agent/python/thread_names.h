@@ -17,7 +17,7 @@ class PythonThreadNames {
       : layout_(layout), objects_(objects) {}
 
   // `thread`: address of a Thread object. "": its name could not be read.
-  std::string NameOf(uint64_t thread);
+  std::string ReadName(uint64_t thread);
 
  private:
   // The table of names that a dict, or all objects of a class, share.

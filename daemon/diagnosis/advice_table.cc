@@ -1,5 +1,5 @@
 // The tables behind AdviceFor(): patterns, and what they teach. Each entry has
-// a verdict that it fits and one that it must not fit in tests/unit/advice_test.cc.
+// a verdict that it fits and one that it must not fit in tests/unit/daemon/diagnosis/advice_test.cc.
 #include <algorithm>
 #include <initializer_list>
 #include <set>

@@ -11,10 +11,11 @@
 #include <memory>
 #include <string>
 
-#include "agent/proc_evidence.h"
-#include "agent/stack_taker.h"
-#include "agent/stacks.h"
-#include "tests/unit/victim_process.h"
+#include "agent/processes/proc_stat.h"
+#include "agent/stacks/ptrace_stack_taker.h"
+#include "agent/stacks/signal_stack_taker.h"
+#include "agent/stacks/stacks.h"
+#include "tests/unit/support/victim_process.h"
 
 namespace rollcall {
 namespace {

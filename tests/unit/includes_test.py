@@ -14,7 +14,11 @@ LAYERS = [
     [
         "interpose",
         "proto",
+        "agent/processes",
+        "agent/segments",
+        "agent/symbols",
         "agent/python",
+        "agent/stacks",
         "agent",
     ],
     [
@@ -61,7 +65,7 @@ def test_every_source_lies_in_a_folder_with_a_rule():
     known = {path for _, path in sources()}
     found = {
         path
-        for top in ("interpose", "agent", "daemon", "cli")
+        for top in ("interpose", "proto", "agent", "daemon", "cli")
         for path in (ROOT / top).rglob("*")
         if path.suffix in (".cc", ".h")
     }

@@ -6,7 +6,8 @@
 // are long enough to be suspected, contradictions at once.
 //
 // To add a rule: its file here, its declaration below, a line in a table
-// (rules.cc) or in Diagnoser::Run(), its cases in tests/unit.
+// (rules.cc) or in Diagnoser::Run(), its cases in
+// tests/unit/daemon/diagnosis.
 #pragma once
 
 #include <cstdint>

@@ -9,9 +9,10 @@
 #include <memory>
 #include <vector>
 
-#include "agent/monotonic_clock.h"
-#include "agent/stack_taker.h"
-#include "agent/stacks.h"
+#include "agent/processes/monotonic_clock.h"
+#include "agent/stacks/ptrace_stack_taker.h"
+#include "agent/stacks/signal_stack_taker.h"
+#include "agent/stacks/stacks.h"
 
 namespace {
 

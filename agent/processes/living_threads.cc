@@ -1,0 +1,65 @@
+#include "agent/processes/living_threads.h"
+
+#include <time.h>
+#include <unistd.h>
+
+#include "agent/processes/proc_files.h"
+#include "agent/processes/proc_stat.h"
+#include "proto/steady_clock.h"
+
+namespace rollcall {
+namespace {
+
+using Starts = std::map<pid_t, uint64_t>;
+
+bool IsDead(char state) { return state == 'Z' || state == 'X'; }
+
+std::optional<Starts> FindByNumber(const std::string& tasks, const std::vector<pid_t>& tids) {
+  Starts starts;
+  for (const pid_t tid : tids) {
+    const auto stat = ReadProcStat(tasks, tid);
+    if (absl::IsNotFound(stat.status())) continue;
+    if (!stat.ok()) return std::nullopt;
+    if (!IsDead(stat->state)) starts[tid] = stat->start_time;
+  }
+  return starts;
+}
+
+// A thread shows its own number, but is not found by it.
+std::optional<Starts> FindAmongAll(const std::string& proc_root, pid_t pid,
+                                   const std::string& tasks) {
+  const auto tids = ListNumbers(tasks);
+  if (!tids.ok()) return std::nullopt;
+  Starts starts;
+  for (const pid_t tid : *tids) {
+    const auto thread = ReadProcThread(proc_root, pid, tid);
+    if (absl::IsNotFound(thread.status())) continue;
+    if (!thread.ok() || thread->own_tid == 0) return std::nullopt;
+    if (!IsDead(thread->state)) starts[thread->own_tid] = thread->start_time;
+  }
+  return starts;
+}
+
+}  // namespace
+
+std::optional<std::map<pid_t, uint64_t>> FindThreads(const std::string& proc_root,
+                                                     ProcessId process,
+                                                     const std::vector<pid_t>& own_tids,
+                                                     bool other_numbers) {
+  // A /proc that hides the process has none of its threads either.
+  const auto stat = ReadProcStat(proc_root, process.pid);
+  if (!stat.ok() || stat->start_time != process.start_time) return std::nullopt;
+  const std::string tasks = ProcPath(proc_root, process.pid, "task");
+  return other_numbers ? FindAmongAll(proc_root, process.pid, tasks)
+                       : FindByNumber(tasks, own_tids);
+}
+
+int64_t BeganAtSteadyNs(uint64_t start_time) {
+  static const int64_t tick_ns = 1'000'000'000 / sysconf(_SC_CLK_TCK);
+  timespec now;
+  clock_gettime(CLOCK_BOOTTIME, &now);
+  const int64_t up_ns = now.tv_sec * int64_t{1'000'000'000} + now.tv_nsec;
+  return SteadyNs() - (up_ns - static_cast<int64_t>(start_time) * tick_ns);
+}
+
+}  // namespace rollcall

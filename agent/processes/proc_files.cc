@@ -1,0 +1,63 @@
+#include "agent/processes/proc_files.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "absl/status/status.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+
+namespace rollcall {
+namespace {
+
+absl::Status FromErrno(const std::string& what, int error) {
+  const std::string text = absl::StrCat(what, ": ", std::strerror(error));
+  if (error == ENOENT || error == ESRCH) return absl::NotFoundError(text);
+  if (error == EACCES || error == EPERM) return absl::PermissionDeniedError(text);
+  return absl::UnavailableError(text);
+}
+
+}  // namespace
+
+absl::StatusOr<std::string> ReadProcFile(const std::string& path, size_t limit) {
+  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (fd < 0) return FromErrno(path, errno);
+  std::string text;
+  char buffer[16384];
+  ssize_t count = 0;
+  int error = 0;
+  while (text.size() < limit) {
+    count = read(fd, buffer, std::min(sizeof(buffer), limit - text.size()));
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) error = errno;
+    if (count <= 0) break;
+    text.append(buffer, static_cast<size_t>(count));
+  }
+  close(fd);
+  if (error != 0) return FromErrno(path, error);
+  return text;
+}
+
+std::string ProcPath(const std::string& proc_root, pid_t pid, const std::string& file) {
+  return absl::StrCat(proc_root, "/", pid, "/", file);
+}
+
+absl::StatusOr<std::vector<pid_t>> ListNumbers(const std::string& directory) {
+  DIR* dir = opendir(directory.c_str());
+  if (dir == nullptr) return FromErrno(directory, errno);
+  std::vector<pid_t> numbers;
+  while (const dirent* entry = readdir(dir)) {
+    pid_t number = 0;
+    if (absl::SimpleAtoi(entry->d_name, &number) && number > 0) numbers.push_back(number);
+  }
+  closedir(dir);
+  std::sort(numbers.begin(), numbers.end());
+  return numbers;
+}
+
+}  // namespace rollcall

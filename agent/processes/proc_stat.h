@@ -1,0 +1,60 @@
+// What /proc says about a process and its threads: alive, asleep, stopped, traced, using the CPU.
+//
+// Read without touching the process. Safe for any thread, but any read may block: see
+// spare_threads.h. What cannot be read (another user's wait channel) is left empty; only a process
+// that is gone is an error.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+
+namespace rollcall {
+
+// The fields of /proc/PID/stat that Rollcall uses.
+struct ProcStat {
+  pid_t pid = 0;
+  std::string name;  // may hold spaces, parentheses, newlines
+  char state = '?';  // R running, S asleep, D in the kernel, T stopped, t traced, Z zombie, X dead
+  pid_t ppid = 0;
+  uint64_t cpu_ticks = 0;  // user and system time
+  uint64_t start_time = 0;  // since boot; with the pid it names a process for good
+  uint64_t resident_bytes = 0;
+  bool is_kernel_thread = false;
+  uint64_t program = 0;  // changes when another program is executed; 0: not permitted
+  int wait_status = 0;       // as waitpid() would give it; of zombies only, 0 without permission
+};
+
+struct ProcThread {
+  pid_t tid = 0;
+  pid_t own_tid = 0;    // as the thread itself sees it, in its pid namespace; 0: not known
+  std::string name;
+  char state = '?';
+  std::string wchan;    // kernel function it waits in; empty while running or when not permitted
+  pid_t tracer = 0;     // whoever traces it, 0 for nobody
+  uint64_t start_time = 0;  // since boot
+  uint64_t cpu_ns = 0;  // time on a CPU so far
+  uint64_t signals_blocked = 0;  // bit n-1: signal n
+  uint64_t signals_caught = 0;   // the process has a handler for them
+};
+
+struct ProcThreads {
+  std::vector<ProcThread> threads;  // the main thread first
+  bool left_out = false;            // there were more than the limit
+};
+
+inline constexpr size_t kMaxThreadsRead = 16384;
+
+absl::StatusOr<ProcStat> ParseProcStat(absl::string_view text);
+absl::StatusOr<ProcStat> ReadProcStat(const std::string& proc_root, pid_t pid);
+
+absl::StatusOr<ProcThread> ReadProcThread(const std::string& proc_root, pid_t pid, pid_t tid);
+absl::StatusOr<ProcThreads> ReadProcThreads(const std::string& proc_root, pid_t pid,
+                                            size_t max_threads = kMaxThreadsRead);
+
+}  // namespace rollcall

@@ -1,0 +1,128 @@
+#include "agent/processes/process_discovery.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
+
+namespace rollcall {
+namespace {
+
+// They pass a rank's environment on to the process that does the work.
+constexpr absl::string_view kWrappers[] = {"sh",   "bash",    "dash", "zsh", "ksh",
+                                           "fish", "timeout", "nsys", "ncu", "strace"};
+
+bool IsWrapper(absl::string_view name) {
+  return std::find(std::begin(kWrappers), std::end(kWrappers), name) != std::end(kWrappers);
+}
+
+absl::string_view WithoutTrailingSlash(absl::string_view directory) {
+  while (directory.size() > 1 && absl::ConsumeSuffix(&directory, "/")) {
+  }
+  return directory;
+}
+
+bool InDirectory(absl::string_view environ, absl::string_view wanted) {
+  if (wanted.empty()) return true;
+  return WithoutTrailingSlash(FindInEnviron(environ, "ROLLCALL_DIR")) ==
+         WithoutTrailingSlash(wanted);
+}
+
+std::string JobOf(absl::string_view environ) {
+  std::string value;
+  JobName job;
+  CopyJobName(FindJob([&value, environ](const char* name) -> const char* {
+                value = std::string(FindInEnviron(environ, name));
+                return value.c_str();
+              }),
+              job);
+  return job;
+}
+
+using ByPid = std::map<pid_t, DiscoveredProcess*>;
+
+// The ancestors of `process` among those found, nearest first.
+std::vector<DiscoveredProcess*> Ancestors(const DiscoveredProcess& process, const ByPid& by_pid) {
+  std::vector<DiscoveredProcess*> ancestors;
+  auto parent = by_pid.find(process.ppid);
+  while (parent != by_pid.end() && ancestors.size() < by_pid.size()) {
+    ancestors.push_back(parent->second);
+    parent = by_pid.find(parent->second->ppid);
+  }
+  return ancestors;
+}
+
+// Those whose rank is that of the node they launch on: a descendant has one from a variable that
+// is closer to the process, as torchrun's workers have RANK below a Slurm task's SLURM_PROCID.
+std::set<pid_t> FindLaunchers(const std::vector<DiscoveredProcess>& processes,
+                              const ByPid& by_pid) {
+  std::set<pid_t> launchers;
+  for (const DiscoveredProcess& process : processes) {
+    if (process.rank.place.rank < 0) continue;
+    for (const DiscoveredProcess* ancestor : Ancestors(process, by_pid)) {
+      if (process.rank.table_row < ancestor->rank.table_row) {
+        launchers.insert(ancestor->process.pid);
+      }
+    }
+  }
+  return launchers;
+}
+
+}  // namespace
+
+std::optional<DiscoveredProcess> DiscoverIn(absl::string_view environ, const ProcStat& stat,
+                                            const std::string& rollcall_directory) {
+  if (!PreloadsRollcall(FindInEnviron(environ, "LD_PRELOAD")) ||
+      !InDirectory(environ, rollcall_directory)) {
+    return std::nullopt;
+  }
+  DiscoveredProcess process;
+  process.process = {stat.pid, stat.start_time};
+  process.ppid = stat.ppid;
+  process.name = stat.name;
+  process.rank = FindRankInEnviron(environ);
+  process.job = JobOf(environ);
+  process.directory = std::string(FindInEnviron(environ, "ROLLCALL_DIR"));
+  return process;
+}
+
+bool PreloadsRollcall(absl::string_view ld_preload) {
+  for (absl::string_view path : absl::StrSplit(ld_preload, absl::ByAnyChar(": "))) {
+    if (absl::EndsWith(path, "librollcall.so")) return true;
+  }
+  return false;
+}
+
+void MarkMainProcesses(std::vector<DiscoveredProcess>* processes) {
+  ByPid by_pid;
+  for (DiscoveredProcess& process : *processes) by_pid[process.process.pid] = &process;
+  const std::set<pid_t> launchers = FindLaunchers(*processes, by_pid);
+  const auto candidate = [&launchers](const DiscoveredProcess& process) {
+    return process.rank.place.rank >= 0 && launchers.count(process.process.pid) == 0;
+  };
+  // A shell runs a rank only if it runs nothing for it.
+  std::set<pid_t> idle_wrappers;
+  for (const DiscoveredProcess& process : *processes) {
+    if (!candidate(process) || IsWrapper(process.name)) continue;
+    for (const DiscoveredProcess* ancestor : Ancestors(process, by_pid)) {
+      if (ancestor->rank.place.rank == process.rank.place.rank && IsWrapper(ancestor->name)) {
+        idle_wrappers.insert(ancestor->process.pid);
+      }
+    }
+  }
+  for (DiscoveredProcess& process : *processes) {
+    const auto ancestors = Ancestors(process, by_pid);
+    process.is_main =
+        candidate(process) && idle_wrappers.count(process.process.pid) == 0 &&
+        std::none_of(ancestors.begin(), ancestors.end(), [&](const DiscoveredProcess* ancestor) {
+          return candidate(*ancestor) && idle_wrappers.count(ancestor->process.pid) == 0 &&
+                 ancestor->rank.place.rank == process.rank.place.rank;
+        });
+  }
+}
+
+}  // namespace rollcall

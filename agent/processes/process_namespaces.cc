@@ -1,0 +1,85 @@
+#include "agent/processes/process_namespaces.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <vector>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
+#include "agent/processes/proc_files.h"
+#include "agent/processes/proc_stat.h"
+
+namespace rollcall {
+namespace {
+
+// 0: not known.
+uint64_t ReadInode(const std::string& path) {
+  struct stat about;
+  return stat(path.c_str(), &about) == 0 ? about.st_ino : 0;
+}
+
+// Of CLOCK_MONOTONIC, against the host's, for `of`: a pid, or "self".
+std::optional<int64_t> MonotonicOffset(const std::string& proc_root, const std::string& of) {
+  const std::string directory = absl::StrCat(proc_root, "/", of);
+  // The file names the namespace that its children will have.
+  const uint64_t own = ReadInode(directory + "/ns/time");
+  if (own == 0 || own != ReadInode(directory + "/ns/time_for_children")) return std::nullopt;
+  const auto text = ReadProcFile(directory + "/timens_offsets", 4096);
+  if (!text.ok()) return std::nullopt;
+  for (const absl::string_view line : absl::StrSplit(*text, '\n')) {
+    const std::vector<absl::string_view> words =
+        absl::StrSplit(line, absl::ByAnyChar(" \t"), absl::SkipEmpty());
+    int64_t seconds = 0, ns = 0;
+    if (words.size() == 3 && words[0] == "monotonic" && absl::SimpleAtoi(words[1], &seconds) &&
+        absl::SimpleAtoi(words[2], &ns)) {
+      return seconds * 1'000'000'000 + ns;
+    }
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+pid_t ReadOwnPid(const std::string& proc_root, pid_t pid) {
+  const auto evidence = ReadProcThread(proc_root, pid, pid);
+  return evidence.ok() ? evidence->own_tid : 0;
+}
+
+uint64_t ReadPidNamespace(const std::string& proc_root, pid_t pid) {
+  return ReadInode(ProcPath(proc_root, pid, "ns/pid"));
+}
+
+uint64_t ReadProcPidNamespace(const std::string& proc_root) {
+  char target[32] = "";
+  const ssize_t length = readlink((proc_root + "/self").c_str(), target, sizeof(target) - 1);
+  // A /proc of another namespace has another number for this process, or none.
+  if (length <= 0 || std::string(target) != std::to_string(getpid())) return 0;
+  return ReadInode(proc_root + "/self/ns/pid");
+}
+
+std::map<pid_t, pid_t> TranslateThreads(const std::string& proc_root, pid_t pid) {
+  std::map<pid_t, pid_t> threads;
+  const auto tids = ListNumbers(ProcPath(proc_root, pid, "task"));
+  if (!tids.ok()) return threads;
+  for (const pid_t tid : *tids) {
+    const auto evidence = ReadProcThread(proc_root, pid, tid);
+    if (evidence.ok() && evidence->own_tid != 0) threads[evidence->own_tid] = tid;
+  }
+  return threads;
+}
+
+std::optional<int64_t> MonotonicAhead(const std::string& proc_root, pid_t pid) {
+  const uint64_t own = ReadInode(proc_root + "/self/ns/time");
+  // Before Linux 5.6 all processes have the same clock.
+  if (own == 0 && ReadInode(proc_root + "/self/ns/pid") != 0) return 0;
+  if (own != 0 && own == ReadInode(ProcPath(proc_root, pid, "ns/time"))) return 0;
+  const auto its = MonotonicOffset(proc_root, std::to_string(pid));
+  const auto ours = MonotonicOffset(proc_root, "self");
+  if (!its.has_value() || !ours.has_value()) return std::nullopt;
+  return *its - *ours;
+}
+
+}  // namespace rollcall

@@ -1,0 +1,162 @@
+#include "agent/processes/process_watch.h"
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "absl/strings/str_cat.h"
+#include "agent/processes/pidfd.h"
+#include "agent/processes/proc_files.h"
+#include "agent/processes/proc_stat.h"
+
+namespace rollcall {
+namespace {
+
+constexpr int64_t kReadTimeout = 50'000'000;
+constexpr int kAskHow = 20;  // times: then the watch reports the end without how
+
+bool IsDead(char state) { return state == 'Z' || state == 'X'; }
+
+// A main thread that has ended leaves a zombie while other threads work on.
+bool AnyThreadLives(const std::string& proc_root, pid_t pid) {
+  const auto tids = ListNumbers(ProcPath(proc_root, pid, "task"));
+  if (!tids.ok()) return false;
+  for (const pid_t tid : *tids) {
+    const auto thread = ReadProcThread(proc_root, pid, tid);
+    if (thread.ok() && !IsDead(thread->state)) return true;
+  }
+  return false;
+}
+
+// The process itself, not another under its number.
+absl::StatusOr<ProcStat> ReadStat(const std::string& proc_root, ProcessId process) {
+  absl::StatusOr<ProcStat> stat = ReadProcStat(proc_root, process.pid);
+  if (stat.ok() && stat->start_time != process.start_time) {
+    return absl::NotFoundError("the number belongs to another process now");
+  }
+  return stat;
+}
+
+// Without permission the kernel gives 0, which would read as a clean exit. It asks the same
+// permission for this link, which even zombies have.
+bool MayReadWaitStatus(const std::string& proc_root, pid_t pid) {
+  char target[64];
+  return readlink(ProcPath(proc_root, pid, "ns/user").c_str(), target, sizeof(target)) > 0;
+}
+
+bool ProcSaysEnded(const std::string& proc_root, ProcessId process) {
+  const absl::StatusOr<ProcStat> stat = ReadStat(proc_root, process);
+  if (!stat.ok()) return absl::IsNotFound(stat.status());
+  return IsDead(stat->state) && !AnyThreadLives(proc_root, process.pid);
+}
+
+// nullopt: the kernel does not say.
+std::optional<int> WaitStatusInProc(const std::string& proc_root, ProcessId process) {
+  const absl::StatusOr<ProcStat> stat = ReadStat(proc_root, process);
+  if (!stat.ok() || !IsDead(stat->state) || !MayReadWaitStatus(proc_root, process.pid)) {
+    return std::nullopt;
+  }
+  return stat->wait_status;
+}
+
+void SetHow(int wait_status, ProcessEnd* end) {
+  if (WIFEXITED(wait_status)) end->exit_code = WEXITSTATUS(wait_status);
+  if (WIFSIGNALED(wait_status)) end->signal = WTERMSIG(wait_status);
+}
+
+}  // namespace
+
+ProcessWatch::ProcessWatch(std::string proc_root, std::shared_ptr<SpareThreads> threads)
+    : ProcessWatch(std::move(proc_root), std::move(threads), OpenPidfd) {}
+
+ProcessWatch::ProcessWatch(std::string proc_root, std::shared_ptr<SpareThreads> threads,
+                           PidfdOpener opener)
+    : proc_root_(std::move(proc_root)), threads_(std::move(threads)), open_(std::move(opener)) {}
+
+ProcessWatch::~ProcessWatch() {
+  for (const auto& [process, watched] : watched_) {
+    if (watched.pidfd >= 0) close(watched.pidfd);
+  }
+}
+
+// nullopt: /proc does not answer.
+template <typename Value>
+std::optional<Value> ProcessWatch::Ask(ProcessId process, std::function<Value()> read) const {
+  if (threads_ == nullptr) return read();
+  return threads_->Get<Value>(absl::StrCat("process ", process.pid), std::move(read), kReadTimeout);
+}
+
+void ProcessWatch::Add(ProcessId process) {
+  if (watched_.count(process) != 0) return;
+  Watched& watched = watched_[process];
+  watched.pidfd = open_(process.pid).value_or(-1);
+  Check(process, &watched);
+}
+
+// After opening: whatever the number meant in between, the handle is the process's now.
+void ProcessWatch::Check(ProcessId process, Watched* watched) const {
+  if (watched->pidfd < 0) watched->is_checked = true;
+  if (watched->is_checked) return;
+  const auto is_its = Ask<bool>(
+      process, [proc_root = proc_root_, process] { return ReadStat(proc_root, process).ok(); });
+  if (!is_its.has_value()) return;
+  watched->is_checked = true;
+  if (*is_its) return;
+  close(watched->pidfd);
+  watched->pidfd = -1;
+}
+
+void ProcessWatch::Remove(ProcessId process) {
+  const auto found = watched_.find(process);
+  if (found == watched_.end()) return;
+  if (found->second.pidfd >= 0) close(found->second.pidfd);
+  watched_.erase(found);
+}
+
+bool ProcessWatch::HasEnded(ProcessId process, const Watched& watched) const {
+  if (!watched.is_checked) return false;
+  if (watched.pidfd >= 0) return PidfdEnded(watched.pidfd);
+  return Ask<bool>(process, [proc_root = proc_root_,
+                             process] { return ProcSaysEnded(proc_root, process); })
+      .value_or(false);
+}
+
+// nullopt: /proc has not answered, and may do so by the next time.
+std::optional<ProcessEnd> ProcessWatch::HowEnded(ProcessId process, Watched* watched) const {
+  ProcessEnd end;
+  end.process = process;
+  using WaitStatus = std::optional<int>;
+  const auto answer = Ask<WaitStatus>(process, [proc_root = proc_root_, process] {
+    return WaitStatusInProc(proc_root, process);
+  });
+  WaitStatus wait_status = answer.value_or(std::nullopt);
+  // Asked second: if the parent collected it just now, the kernel knows by this time.
+  if (!wait_status.has_value() && watched->pidfd >= 0) {
+    wait_status = PidfdWaitStatus(watched->pidfd);
+  }
+  if (wait_status.has_value()) {
+    SetHow(*wait_status, &end);
+  } else if (!answer.has_value() && ++watched->asked_how < kAskHow) {
+    return std::nullopt;
+  }
+  return end;
+}
+
+std::vector<ProcessEnd> ProcessWatch::Poll() {
+  std::vector<ProcessEnd> ends;
+  for (auto entry = watched_.begin(); entry != watched_.end();) {
+    const ProcessId process = entry->first;
+    Watched& watched = entry->second;
+    Check(process, &watched);
+    const auto end = HasEnded(process, watched) ? HowEnded(process, &watched) : std::nullopt;
+    if (!end.has_value()) {
+      ++entry;
+      continue;
+    }
+    ends.push_back(*end);
+    if (watched.pidfd >= 0) close(watched.pidfd);
+    entry = watched_.erase(entry);
+  }
+  return ends;
+}
+
+}  // namespace rollcall

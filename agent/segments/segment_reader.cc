@@ -1,0 +1,528 @@
+#include "agent/segments/segment_reader.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
+#include "agent/processes/this_host.h"
+
+namespace rollcall {
+namespace {
+
+using segment::CommEntry;
+using segment::SegmentHeader;
+
+constexpr int32_t kMostRanks = 1 << 24;
+constexpr uint64_t kMostSteps = uint64_t{1} << 53;  // what JSON can express
+constexpr int kTries = 3;
+
+// Raw memory for a struct of atomics, filled by pread.
+template <typename T>
+struct Copy {
+  alignas(T) unsigned char bytes[sizeof(T)];
+  const T& operator*() const { return *reinterpret_cast<const T*>(bytes); }
+  const T* operator->() const { return reinterpret_cast<const T*>(bytes); }
+};
+
+uint64_t Get(const segment::Word& word) { return word.load(std::memory_order_relaxed); }
+uint32_t Get(const segment::HalfWord& word) { return word.load(std::memory_order_relaxed); }
+int32_t Signed(const segment::HalfWord& word) { return static_cast<int32_t>(Get(word)); }
+
+int64_t RealTime(const segment::Word& word) {
+  const uint64_t ns = Get(word);
+  return ns > static_cast<uint64_t>(kLatestNs) ? 0 : static_cast<int64_t>(ns);
+}
+
+ClockSample SampleFrom(const segment::ClockPair& pair) {
+  return {Get(pair.ticks), Get(pair.monotonic_ns), RealTime(pair.realtime_ns)};
+}
+
+// Those that this kernel answers for alone. Older headers do not have xfs.
+bool IsLocal(int fd) {
+  constexpr long kXfsMagic = 0x58465342;
+  struct statfs about;
+  if (fstatfs(fd, &about) != 0) return false;
+  for (const long magic : {long{TMPFS_MAGIC}, long{RAMFS_MAGIC}, long{EXT4_SUPER_MAGIC}, kXfsMagic,
+                           long{BTRFS_SUPER_MAGIC}, long{OVERLAYFS_SUPER_MAGIC}}) {
+    if (about.f_type == magic) return true;
+  }
+  return false;
+}
+
+// What may be otherwise the next time: no descriptors or memory left, a server that is away.
+bool IsPassing(int error) {
+  for (const int passing : {EMFILE, ENFILE, ENOMEM, EINTR, EIO, ESTALE, ETIMEDOUT, ENOTCONN}) {
+    if (error == passing) return true;
+  }
+  return false;
+}
+
+absl::Status CheckHeader(const std::string& path, const SegmentHeader& header) {
+  if (Get(header.magic) == 0) {
+    return absl::FailedPreconditionError(absl::StrCat(path, ": not a complete Rollcall segment"));
+  }
+  if (Get(header.magic) != segment::kMagic) {
+    return absl::InvalidArgumentError(absl::StrCat(path, ": not a Rollcall segment"));
+  }
+  if (header.layout_version != segment::kLayoutVersion) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(path, ": segment layout ", header.layout_version, ", this rollcall reads ",
+                     segment::kLayoutVersion, ": use the rollcall that came with the library"));
+  }
+  if (header.header_bytes != segment::kHeaderBytes ||
+      header.comm_block_bytes != segment::kCommBlockBytes ||
+      header.ring_capacity != segment::kRingCapacity ||
+      header.blocked_capacity != segment::kBlockedCapacity ||
+      header.checkpoint_interval != segment::kCheckpointInterval || header.pid <= 0) {
+    return absl::InvalidArgumentError(absl::StrCat(path, ": damaged segment header"));
+  }
+  return absl::OkStatus();
+}
+
+template <size_t N>
+std::string Text(const char (&text)[N]) {
+  return Printable(text, N);
+}
+
+void CopyHeader(const SegmentHeader& header, const TickClock& clock, SegmentSnapshot* out) {
+  out->pid = header.pid;
+  out->start_time = header.start_time;
+  out->host = Text(header.host);
+  out->boot_id = Text(header.boot_id);
+  out->job = header.long_job[0] != '\0' ? Text(header.long_job) : Text(header.job);
+#define PROCESS_TEXT(name) out->name = Text(header.name);
+#define PROCESS_NUMBER(type, name) out->name = header.name;
+#define PROCESS_COUNT(name) out->name = Get(header.name);
+#include "proto/facts.def"
+  out->global_rank = header.global_rank < kMostRanks ? std::max(header.global_rank, -1) : -1;
+  out->world_size = header.world_size <= kMostRanks ? std::max(header.world_size, -1) : -1;
+  out->local_rank = header.local_rank < kMostRanks ? std::max(header.local_rank, -1) : -1;
+  out->exited = Get(header.exit_mark) == static_cast<uint32_t>(segment::ExitMark::kExited);
+  out->exit_ns = out->exited ? clock.ToNs(Get(header.exit_ticks)) : 0;
+  if (const uint64_t error_ticks = Get(header.error_ticks); error_ticks != 0) {
+    out->error = Text(header.error);
+    out->error_ns = clock.ToNs(error_ticks);
+  }
+  const uint64_t step = Get(header.annotations.step);
+  out->step = step == 0 || step > kMostSteps ? -1 : static_cast<int64_t>(step - 1);
+  char phase[sizeof(header.annotations.phase)];
+  memcpy(phase, &header.annotations.phase, sizeof(phase));
+  out->phase = Printable(phase, sizeof(phase));
+  const segment::ClockPair& last = header.last_clock;
+  const segment::ClockPair& first = header.first_clock;
+  out->newest_ns = std::max(RealTime(last.realtime_ns), RealTime(first.realtime_ns));
+}
+
+// "" when the entry makes sense; else what does not.
+std::string Inconsistency(const CommSnapshot& comm) {
+  if (static_cast<uint32_t>(comm.state) > static_cast<uint32_t>(segment::CommState::kPassedOver)) {
+    return "unknown state";
+  }
+  const bool splitting = comm.split_id != 0;
+  const bool not_there_yet = splitting && comm.state == segment::CommState::kInitializing;
+  if (comm.size == 0 && comm.rank >= 0 && !not_there_yet) {
+    return absl::StrCat("rank ", comm.rank, " of none");
+  }
+  if (comm.size < 0 || comm.size > kMostRanks || (comm.size > 0 && comm.rank >= comm.size) ||
+      (comm.rank < 0 && !splitting)) {
+    return absl::StrCat("rank ", comm.rank, " of ", comm.size);
+  }
+  if (comm.parent_size < 0 || comm.parent_size > kMostRanks ||
+      (splitting && (comm.parent_rank < 0 || comm.parent_rank >= comm.parent_size))) {
+    return absl::StrCat("parent rank ", comm.parent_rank, " of ", comm.parent_size);
+  }
+  if (comm.returned > comm.entered + 1 || comm.p2p_returned > comm.p2p_entered + 1) {
+    return "more calls returned than entered";
+  }
+  return "";
+}
+
+void CopyCheckpoints(const CommEntry& entry, CommSnapshot* comm) {
+  for (uint32_t slot = 0; slot < segment::kCheckpointCapacity; ++slot) {
+    const uint64_t position = Get(entry.checkpoints[slot].position);
+    const uint64_t owner = position / segment::kCheckpointInterval % segment::kCheckpointCapacity;
+    if (position == 0 || position % segment::kCheckpointInterval != 0 || owner != slot ||
+        position > comm->entered) {
+      continue;
+    }
+    comm->checkpoints.emplace_back(position, Get(entry.checkpoints[slot].signature));
+  }
+  std::sort(comm->checkpoints.begin(), comm->checkpoints.end());
+}
+
+// A launch that is being recorded just now may be half the one before it in its place, so the
+// oldest place is left out.
+void CopyGraphLaunches(const CommEntry& entry, CommSnapshot* comm) {
+  const uint64_t end = Get(entry.graph_launches);
+  constexpr uint64_t kKept = segment::kGraphLaunches - 1;
+  for (uint64_t n = end - std::min(end, kKept); n < end; ++n) {
+    const segment::GraphLaunchEntry& launch = entry.graph_launch[n % segment::kGraphLaunches];
+    const uint64_t graph = Get(launch.graph);
+    if (graph == 0 || graph > UINT32_MAX) continue;
+    comm->graph_launches.push_back({static_cast<uint32_t>(graph), Get(launch.launch),
+                                    Get(launch.first_record), Get(launch.records)});
+  }
+}
+
+// Records in the communicator's ring; 0: what it says makes no sense.
+uint64_t RingCapacity(const CommEntry& entry) {
+  const uint64_t capacity = Get(entry.ring_capacity);
+  if (capacity == 0) return segment::kRingCapacity;
+  const bool is_power_of_two = (capacity & (capacity - 1)) == 0;
+  return is_power_of_two && capacity <= segment::kRingCapacity ? capacity : 0;
+}
+
+void CopyEntry(const CommEntry& entry, const TickClock& clock, CommSnapshot* comm) {
+  comm->state = static_cast<segment::CommState>(Get(entry.state));
+  comm->flags = Get(entry.flags);
+  comm->id = Get(entry.id);
+  comm->parent_id = Get(entry.parent_id);
+  comm->split_id = Get(entry.split_id);
+  comm->base_id = Get(entry.base_id);
+  comm->grow_base_id = Get(entry.grow_base_id);
+  comm->grow_id = Get(entry.grow_id);
+  comm->rank = Signed(entry.rank);
+  comm->size = Signed(entry.size);
+  comm->device = Signed(entry.device);
+  comm->parent_rank = Signed(entry.parent_rank);
+  comm->parent_size = Signed(entry.parent_size);
+  comm->name = Text(entry.name);
+  comm->init_ticks = Get(entry.init_entered);
+#define COMM_COUNT(type, name) comm->name = Get(entry.name);
+#define COMM_TIME(name) comm->name##_ns = clock.ToNs(Get(entry.name));
+#include "proto/facts.def"
+  comm->last_entered_ns = clock.ToNs(Get(entry.last_entered));
+  comm->async_error = Get(entry.async_error);
+  comm->recorded = Get(entry.recorded);
+  CopyCheckpoints(entry, comm);
+  CopyGraphLaunches(entry, comm);
+}
+
+RecordSnapshot CopyRecord(const segment::RecordEntry& record, uint64_t index, uint64_t entered,
+                          const TickClock& clock) {
+  RecordSnapshot out;
+  out.index = index;
+  // The record holds the low half; positions near the newest one share the rest.
+  out.position = (entered & ~uint64_t{0xffffffff}) | record.position;
+  if (out.position > entered && out.position >= (uint64_t{1} << 32))
+    out.position -= uint64_t{1} << 32;
+  out.op = record.op;
+  out.dtype = record.dtype;
+  out.reduction = record.reduction;
+  out.result = record.result.load(std::memory_order_relaxed);
+  out.flags = record.flags;
+  out.peer = record.peer;
+  out.group = record.group;
+  out.thread = record.thread;
+  out.count = record.count;
+  out.stream = record.stream;
+  out.caller = record.caller & ((uint64_t{1} << segment::kSiteShift) - 1);
+  out.site = static_cast<uint32_t>(record.caller >> segment::kSiteShift);
+  out.entered_ns = clock.ToNs(record.entered);
+  const uint64_t returned = Get(record.returned);
+  out.returned_ns = returned == 0 ? 0 : std::max(clock.ToNs(returned), out.entered_ns);
+  return out;
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<SegmentReader>> SegmentReader::Open(const std::string& path) {
+  // O_NONBLOCK: a FIFO of that name must not hold the agent up.
+  UniqueFd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+  if (!fd.valid()) {
+    const int error = errno;
+    const std::string why = absl::StrCat(path, ": ", strerror(error));
+    if (error == ENOENT) return absl::NotFoundError(why);
+    return IsPassing(error) ? absl::UnavailableError(why) : absl::InvalidArgumentError(why);
+  }
+  return Take(path, std::move(fd));
+}
+
+absl::StatusOr<std::unique_ptr<SegmentReader>> SegmentReader::Take(const std::string& path,
+                                                                   UniqueFd fd) {
+  std::unique_ptr<SegmentReader> reader(new SegmentReader(path, std::move(fd)));
+  struct stat about;
+  if (fstat(reader->fd_.get(), &about) != 0 || !S_ISREG(about.st_mode)) {
+    return absl::InvalidArgumentError(absl::StrCat(path, ": not a regular file"));
+  }
+  reader->device_ = about.st_dev;
+  reader->inode_ = about.st_ino;
+  reader->may_block_ = !IsLocal(reader->fd_.get());
+  Copy<SegmentHeader> header;
+  if (!reader->ReadAt(0, header.bytes, sizeof(header.bytes))) {
+    return absl::DataLossError(absl::StrCat(path, ": cut short: ", about.st_size,
+                                            " bytes, a segment has at least ",
+                                            segment::kHeaderBytes));
+  }
+  absl::Status status = CheckHeader(path, *header);
+  if (!status.ok()) return status;
+  return reader;
+}
+
+absl::StatusOr<SegmentClaim> SegmentReader::Claim() const {
+  Copy<SegmentHeader> header;
+  if (!ReadAt(0, header.bytes, sizeof(header.bytes))) {
+    return absl::DataLossError(absl::StrCat(path_, ": cut short"));
+  }
+  absl::Status status = CheckHeader(path_, *header);
+  if (!status.ok()) return status;
+  SegmentClaim claim;
+  claim.pid = header->pid;
+  claim.start_time = header->start_time;
+  claim.pid_namespace = header->pid_namespace;
+  claim.of_this_boot = Text(header->boot_id) == OwnBootId();
+  claim.life_lock = Get(header->life_lock) == 1;
+  claim.lock = Lock();
+  return claim;
+}
+
+bool SegmentReader::Deleted() const {
+  struct stat about;
+  return fstat(fd_.get(), &about) == 0 && about.st_nlink == 0;
+}
+
+bool SegmentReader::ReadAt(uint64_t offset, void* out, size_t size) const {
+  size_t done = 0;
+  while (done < size) {
+    const ssize_t n =
+        pread(fd_.get(), static_cast<char*>(out) + done, size - done, static_cast<off_t>(offset + done));
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) return false;
+    done += static_cast<size_t>(n);
+  }
+  return true;
+}
+
+const TickClock& SegmentReader::Clock(const SegmentHeader& header, const HostClock* host,
+                                      int64_t ahead_ns) {
+  const bool live = Text(header.boot_id) == OwnBootId();
+  if (live && host != nullptr) return clock_.emplace(host->ClockFor(header.clock_source, ahead_ns));
+  if (!clock_) clock_.emplace(header.clock_source, SampleFrom(header.first_clock));
+  const ClockSample last = SampleFrom(header.last_clock);
+  if (live) {
+    clock_->Update(SampleClocks());
+  } else if (last.ticks != 0) {
+    clock_->Update(last);
+  }
+  return *clock_;
+}
+
+absl::StatusOr<SegmentSnapshot> SegmentReader::Read(const HostClock* host, int64_t ahead_ns) {
+  Copy<SegmentHeader> header;
+  std::vector<unsigned char> blocked(segment::kHeaderBytes - segment::kBlockedOffset);
+  if (!ReadAt(0, header.bytes, sizeof(header.bytes)) ||
+      !ReadAt(segment::kBlockedOffset, blocked.data(), blocked.size())) {
+    return absl::DataLossError(absl::StrCat(path_, ": cut short"));
+  }
+  absl::Status status = CheckHeader(path_, *header);
+  if (!status.ok()) return status;
+  const TickClock& clock = Clock(*header, host, ahead_ns);
+  SegmentSnapshot snapshot;
+  CopyHeader(*header, clock, &snapshot);
+  for (uint32_t i = 0; i < segment::kBlockedCapacity; ++i) {
+    const auto* entry = reinterpret_cast<const segment::BlockedEntry*>(
+        blocked.data() + i * sizeof(segment::BlockedEntry));
+    const uint64_t since = Get(entry->since);
+    if (Get(entry->tid) == 0 || since == 0) continue;
+    snapshot.blocked.push_back({Get(entry->tid), Get(entry->op), Get(entry->comm),
+                                clock.ToNs(since), Get(entry->stream)});
+  }
+  ReadSites(Get(header->site_count));
+  snapshot.sites = sites_;
+  const uint32_t count = std::min(Get(header->comm_count), segment::kCommCapacity);
+  seen_.resize(std::max<size_t>(seen_.size(), count));
+  for (uint32_t i = 0; i < count; ++i) {
+    if (!ReadComm(i, clock, &snapshot)) {
+      snapshot.notes.push_back(
+          absl::StrCat(path_, ": cut short: ", i, " of ", count, " communicators are in the file"));
+      break;
+    }
+  }
+  return snapshot;
+}
+
+void SegmentReader::ReadSites(uint32_t count) {
+  while (sites_.size() < std::min(count, segment::kSiteCapacity)) {
+    Copy<segment::Site> site;
+    if (!ReadAt(segment::kSitesOffset + sites_.size() * sizeof(segment::Site), site.bytes,
+                sizeof(site.bytes))) {
+      return;
+    }
+    std::string text = Text(site->file);
+    if (site->line > 0) absl::StrAppend(&text, ":", site->line);
+    sites_.push_back(absl::StrCat(text, " in ", Text(site->function)));
+  }
+}
+
+bool SegmentReader::ReadComm(uint32_t index, const TickClock& clock, SegmentSnapshot* snapshot) {
+  const uint64_t offset = segment::CommBlockOffset(index);
+  Copy<CommEntry> entry, again;
+  bool stable = false;
+  // Position and signature belong together; the process may be between the two.
+  for (int i = 0; i < kTries && !stable; ++i) {
+    if (!ReadAt(offset, entry.bytes, sizeof(entry.bytes)) ||
+        !ReadAt(offset, again.bytes, sizeof(again.bytes))) {
+      return false;
+    }
+    stable = Get(entry->entered) == Get(again->entered) &&
+             Get(entry->signature) == Get(again->signature) && Get(entry->id) == Get(again->id);
+  }
+  CommSnapshot comm;
+  comm.index = index;
+  CopyEntry(*entry, clock, &comm);
+  if (comm.state == segment::CommState::kEmpty) return true;
+  if (!stable) comm.signature = 0;
+  const std::string wrong = Inconsistency(comm);
+  if (!wrong.empty()) {
+    snapshot->notes.push_back(absl::StrCat(path_, ": communicator ", index, " left out: ", wrong));
+    return true;
+  }
+  Seen* seen = &seen_[index];
+  if (seen->id != Get(entry->init_entered)) *seen = {Get(entry->init_entered), 0, 0, 0, 0, 0, 0};
+  ReadMarkers(index, seen, &comm);
+  const uint64_t capacity = RingCapacity(*entry);
+  if ((comm.flags & segment::kFlagRing) != 0 && capacity != 0) {
+    ReadRecords(clock, capacity, seen, &comm);
+  }
+  snapshot->newest_ns = std::max({snapshot->newest_ns, comm.last_entered_ns, comm.state_since_ns});
+  snapshot->communicators.push_back(std::move(comm));
+  return true;
+}
+
+void SegmentReader::ReadMarkers(uint32_t index, Seen* seen, CommSnapshot* comm) const {
+  if ((comm->flags & segment::kFlagHostCalls) != 0) {
+    // Such a call has happened when it has returned, which is as good as a marker.
+    comm->flags |= segment::kFlagMarkers;
+    comm->started = comm->entered;
+    comm->finished = std::min(comm->returned, comm->entered);
+    return;
+  }
+  if ((comm->flags & segment::kFlagMarkers) == 0) return;
+  if (!comm->graph_launches.empty()) ReadGraphMarkers(index, seen);
+  Copy<segment::MarkerLane[segment::kMarkerLanes]> lanes;
+  if (!ReadAt(segment::CommBlockOffset(index) + segment::kMarkersOffset, lanes.bytes,
+              sizeof(lanes.bytes))) {
+    return;
+  }
+  for (const segment::MarkerLane& lane : *lanes) {
+    seen->started = std::max(seen->started, Get(lane.started));
+    seen->finished = std::max(seen->finished, Get(lane.finished));
+    seen->p2p_started = std::max(seen->p2p_started, Get(lane.p2p_started));
+    seen->p2p_finished = std::max(seen->p2p_finished, Get(lane.p2p_finished));
+  }
+  // Markers are read after the counters, and so may be ahead of them.
+  comm->started = std::min(seen->started, comm->entered);
+  comm->finished = std::min(seen->finished, comm->entered);
+  comm->p2p_started = std::min(seen->p2p_started, comm->p2p_entered);
+  comm->p2p_finished = std::min(seen->p2p_finished, comm->p2p_entered);
+}
+
+void SegmentReader::ReadGraphMarkers(uint32_t index, Seen* seen) const {
+  Copy<segment::GraphLane[segment::kGraphLanes]> lanes;
+  if (!ReadAt(segment::CommBlockOffset(index) + segment::kGraphLanesOffset, lanes.bytes,
+              sizeof(lanes.bytes))) {
+    return;
+  }
+  const auto add = [](uint64_t base, uint64_t word, uint64_t* started, uint64_t* finished) {
+    if (word == 0) return;
+    *started = std::max(*started, base + (word & UINT32_MAX));
+    *finished = std::max(*finished, base + (word >> 32));
+  };
+  for (const segment::GraphLane& lane : *lanes) {
+    add(Get(lane.base), Get(lane.reached), &seen->started, &seen->finished);
+    add(Get(lane.p2p_base), Get(lane.p2p_reached), &seen->p2p_started, &seen->p2p_finished);
+  }
+}
+
+void SegmentReader::ReadRecords(const TickClock& clock, uint64_t capacity, Seen* seen,
+                                CommSnapshot* comm) {
+  const uint64_t end = comm->recorded;
+  if (end < seen->next) *seen = {seen->id, 0, 0, 0, 0, 0, 0};
+  uint64_t begin = seen->next;
+  if (end > capacity && begin < end - capacity) {
+    seen->lost += end - capacity - begin;
+    begin = end - capacity;
+  }
+  seen->next = end;
+  if (begin == end) {
+    comm->records_lost = seen->lost;
+    return;
+  }
+  std::vector<segment::RecordEntry> ring(capacity), again(capacity);
+  const uint64_t offset = segment::CommBlockOffset(comm->index) + segment::kRingOffset;
+  if (!ReadAt(offset, static_cast<void*>(ring.data()), capacity * sizeof(segment::RecordEntry)) ||
+      !ReadAt(offset, static_cast<void*>(again.data()), capacity * sizeof(segment::RecordEntry))) {
+    return;
+  }
+  for (uint64_t n = begin; n < end; ++n) {
+    const segment::RecordEntry& record = ring[n % capacity];
+    const bool whole = Get(record.seq) == static_cast<uint32_t>(2 * n + 2) &&
+                       memcmp(static_cast<const void*>(&record),
+                              static_cast<const void*>(&again[n % capacity]), sizeof(record)) == 0;
+    if (!whole) {
+      // Being written just now (the newest: next time), or overwritten already.
+      if (n + capacity / 2 < end) {
+        ++seen->lost;
+      } else {
+        seen->next = std::min(seen->next, n);
+      }
+      continue;
+    }
+    comm->records.push_back(CopyRecord(record, n, comm->entered, clock));
+    if (record.shape != 0) comm->records.back().shape = ReadShape(record.shape);
+    if (comm->records.back().returned_ns == 0) seen->next = std::min(seen->next, n);
+  }
+  comm->records_lost = seen->lost;
+}
+
+// "" where it is not there, or makes no sense.
+const std::string& SegmentReader::ReadShape(uint8_t number) {
+  static_assert(segment::kShapeCapacity == UINT8_MAX);
+  shapes_.resize(segment::kShapeCapacity);
+  std::string& text = shapes_[number - 1];
+  if (!text.empty()) return text;
+  Copy<segment::Shape> shape;
+  const uint64_t offset = segment::kShapesOffset + (number - 1) * sizeof(segment::Shape);
+  if (!ReadAt(offset, shape.bytes, sizeof(shape.bytes))) return text;
+  const uint32_t dims = Get(shape->dims);
+  if (dims == 0 || dims > segment::kNoSizes) return text;
+  text = Text(shape->call);
+  if (dims == segment::kNoSizes) return text;
+  absl::StrAppend(&text, text.empty() ? "[" : " [",
+                  absl::StrJoin(shape->sizes, shape->sizes + dims - 1, ", "), "]");
+  return text;
+}
+
+// "<pid>-<start time>.seg", "<pid>-<start time>-<n>.seg".
+bool IsSegmentName(const std::string& name) {
+  absl::string_view rest = name;
+  if (!absl::ConsumeSuffix(&rest, ".seg")) return false;
+  const std::vector<absl::string_view> numbers = absl::StrSplit(rest, '-');
+  if (numbers.size() != 2 && numbers.size() != 3) return false;
+  return std::all_of(numbers.begin(), numbers.end(), [](absl::string_view number) {
+    return !number.empty() && std::all_of(number.begin(), number.end(), [](char c) {
+      return c >= '0' && c <= '9';
+    });
+  });
+}
+
+std::string Printable(const char* text, size_t most) {
+  std::string out(text, strnlen(text, most));
+  for (char& c : out) {
+    if (c < 0x20 || c > 0x7e) c = '?';
+  }
+  return out;
+}
+
+}  // namespace rollcall

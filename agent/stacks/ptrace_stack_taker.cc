@@ -1,0 +1,240 @@
+#include "agent/stacks/ptrace_stack_taker.h"
+
+#include <sys/prctl.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/string_view.h"
+#include "agent/processes/monotonic_clock.h"
+#include "agent/processes/proc_files.h"
+#include "agent/processes/process_memory.h"
+#include "agent/processes/trace_refused.h"
+#include "agent/processes/wait_channels.h"
+#include "agent/python/sampler.h"
+#include "agent/stacks/sample_parts.h"
+#include "agent/stacks/traced_thread.h"
+
+namespace rollcall {
+namespace {
+
+constexpr uint64_t kPageBytes = 4096;
+constexpr size_t kMaxStackBytes = 1 << 20;
+
+constexpr int kWatchTries = 3;
+
+// "232 0x4 ... 0x7ffc1234 0x7f5678": the call, its arguments, stack and instruction pointer. False:
+// it runs, or the kernel does not show it.
+bool ParsePlace(const std::string& text, ThreadRegisters* registers) {
+  const std::string line = text.substr(0, text.find('\n'));
+  const std::vector<absl::string_view> words = absl::StrSplit(line, ' ');
+  uint64_t stack = 0, instruction = 0;
+  if (words.size() < 3 || !absl::SimpleHexAtoi(words[words.size() - 2], &stack) ||
+      !absl::SimpleHexAtoi(words[words.size() - 1], &instruction)) {
+    return false;
+  }
+  *registers = {};
+  SetPlace(instruction, stack, registers);
+  return true;
+}
+
+// One Take(), on a tracer thread of its own: when that thread ends, the kernel lets go of any
+// thread of the job that is still seized. So there is no path on which one stays stopped.
+class Taking {
+ public:
+  Taking(const std::string& proc_root, const TakeLimits& limits, RawSample* sample)
+      : proc_root_(proc_root), limits_(limits), sample_(sample), memory_(sample->pid) {
+    buffer_.resize(std::min(limits.stack_bytes, kMaxStackBytes));
+    pages_.reserve(buffer_.size() / kPageBytes + 2);
+  }
+
+  void Run(ModuleFiles* files, PythonFinder* finder);
+
+ private:
+  void FindPython(ModuleFiles* files, PythonFinder* finder);
+  std::string ReasonNotToTouch() const;
+  void TakeThread(RawThread* thread);
+  void Refuse(RawThread* thread);
+  void Watch(RawThread* thread);
+  void StopAndCopy(TracedThread* traced, RawThread* thread);
+  absl::Status CopyStopped(const TracedThread& traced, RawThread* thread, size_t* copied);
+  size_t CopyMemory(pid_t pid, uint64_t address, size_t size);
+  size_t StackSize(uint64_t stack_pointer) const;
+  void ReleaseLate();
+
+  const std::string& proc_root_;
+  const TakeLimits& limits_;
+  RawSample* sample_;
+  TracerMemory memory_;
+  std::unique_ptr<PythonSampler> python_;  // nullptr: no Python in there
+  int64_t deadline_ns_ = 0;
+  bool refused_ = false;
+  std::vector<TracedThread> late_;  // seized, but did not stop in time
+  std::vector<uint8_t> buffer_;     // and pages_: nothing is allocated while a thread is stopped
+  std::vector<iovec> pages_;
+};
+
+void Taking::Run(ModuleFiles* files, PythonFinder* finder) {
+  prctl(PR_SET_TIMERSLACK, 1);  // of this thread: a nap of 50 us shall not take 100
+  const int64_t start = MonotonicNs();
+  if (!BeginSample(proc_root_, limits_, sample_)) return;
+  deadline_ns_ = start + limits_.TotalTimeoutNs(sample_->threads.size());
+  FindPython(files, finder);
+  const int64_t begun = MonotonicNs();
+  for (RawThread& thread : sample_->threads) {
+    if (thread.error.empty()) thread.error = ReasonNotToTouch();
+    if (thread.error.empty()) TakeThread(&thread);
+    ReleaseLate();
+  }
+  sample_->copying_ns = MonotonicNs() - begun;
+  if (python_ != nullptr) python_->ReadCode(sample_);
+  sample_->duration_ns = MonotonicNs() - start;
+}
+
+void Taking::FindPython(ModuleFiles* files, PythonFinder* finder) {
+  auto interpreter = finder->Find(*sample_, files, &memory_, &sample_->python.note);
+  if (!interpreter.has_value()) return;
+  python_ = std::make_unique<PythonSampler>(*std::move(interpreter), &memory_);
+  python_->ListThreads();
+}
+
+std::string Taking::ReasonNotToTouch() const {
+  if (refused_) return "see the error of the process";
+  if (MonotonicNs() > deadline_ns_) return "not reached in the time allowed for this process";
+  return "";
+}
+
+void Taking::TakeThread(RawThread* thread) {
+  if (thread->state == 'S' && EndsWhenStopped(thread->wchan)) {
+    Watch(thread);
+    return;
+  }
+  TracedThread traced(thread->tid);
+  absl::Status status = traced.Seize();
+  if (absl::IsPermissionDenied(status)) return Refuse(thread);
+  if (!status.ok()) {
+    thread->how = HowTaken::kFailed;
+    thread->error = absl::IsNotFound(status) ? "it has ended" : std::string(status.message());
+    return;
+  }
+  StopAndCopy(&traced, thread);
+}
+
+void Taking::Refuse(RawThread* thread) {
+  refused_ = true;
+  sample_->refused = true;
+  sample_->error = TraceRefusedMessage(proc_root_, sample_->pid);
+  thread->error = "see the error of the process";
+}
+
+// A stop would end the call that it is in, so it is copied as it sleeps. Worth something if it did
+// not run meanwhile: the kernel gives the same place, and as many turns on a CPU.
+void Taking::Watch(RawThread* thread) {
+  const std::string task = absl::StrCat(ProcPath(proc_root_, sample_->pid, "task/"), thread->tid);
+  const auto place = [&task] {
+    return absl::StrCat(ReadProcFile(task + "/syscall", 256).value_or("no call"),
+                        ReadProcFile(task + "/schedstat", 128).value_or(""));
+  };
+  if (absl::IsPermissionDenied(ReadProcFile(task + "/syscall", 256).status())) {
+    return Refuse(thread);
+  }
+  for (int i = 0; i < kWatchTries; ++i) {
+    const std::string before = place();
+    if (!ParsePlace(before, &thread->registers)) break;
+    thread->stack_base = StackPointer(thread->registers);
+    const size_t copied =
+        CopyMemory(sample_->pid, thread->stack_base, StackSize(thread->stack_base));
+    if (python_ != nullptr) python_->ReadFrames(thread);
+    if (place() != before) continue;
+    thread->how = HowTaken::kWatched;
+    thread->stack.assign(buffer_.begin(), buffer_.begin() + copied);
+    if (python_ != nullptr) thread->python_frames = python_->frames();
+    return;
+  }
+  thread->error = "left alone: a stop would end the system call that it is in";
+}
+
+void Taking::StopAndCopy(TracedThread* traced, RawThread* thread) {
+  const int64_t start = MonotonicNs();
+  const int64_t left = std::max<int64_t>(deadline_ns_ - start, 0);
+  absl::Status status = traced->Stop(std::min(limits_.thread_timeout_ns, left));
+  thread->how = HowTaken::kFailed;
+  size_t copied = 0;
+  if (status.ok()) {
+    thread->how = traced->how();
+    status = CopyStopped(*traced, thread, &copied);
+  }
+  if (!traced->Release()) late_.push_back(*traced);
+  thread->stopped_ns = MonotonicNs() - start;
+  if (status.ok()) {
+    thread->stack.assign(buffer_.begin(), buffer_.begin() + copied);
+    if (python_ != nullptr) thread->python_frames = python_->frames();
+  } else {
+    thread->error = std::string(status.message());
+    thread->how = HowTaken::kFailed;
+  }
+}
+
+// Copies until `size` or the first unreadable page, which may come before the end of the mapping.
+// Page by page, because the kernel does not promise to split one element.
+size_t Taking::CopyMemory(pid_t pid, uint64_t address, size_t size) {
+  pages_.clear();
+  for (size_t done = 0; done < size;) {
+    const size_t in_page = kPageBytes - (address + done) % kPageBytes;
+    const size_t count = std::min<size_t>(in_page, size - done);
+    pages_.push_back({reinterpret_cast<void*>(address + done), count});
+    done += count;
+  }
+  const iovec local = {buffer_.data(), size};
+  const ssize_t count = process_vm_readv(pid, &local, 1, pages_.data(), pages_.size(), 0);
+  return count < 0 ? 0 : static_cast<size_t>(count);
+}
+
+// The thread is stopped: allocates nothing, reads no other files.
+absl::Status Taking::CopyStopped(const TracedThread& traced, RawThread* thread, size_t* copied) {
+  const absl::Status status = traced.ReadRegisters(&thread->registers);
+  if (!status.ok()) return status;
+  thread->stack_base = StackPointer(thread->registers);
+  *copied = CopyMemory(sample_->pid, thread->stack_base, StackSize(thread->stack_base));
+  if (python_ != nullptr) python_->ReadFrames(thread);
+  return absl::OkStatus();
+}
+
+size_t Taking::StackSize(uint64_t stack_pointer) const {
+  const ProcMap* map = FindMap(sample_->maps, stack_pointer);
+  if (map == nullptr) return buffer_.size();
+  return std::min<uint64_t>(buffer_.size(), map->end - stack_pointer);
+}
+
+void Taking::ReleaseLate() {
+  const auto gone = [](TracedThread& thread) { return thread.Release(); };
+  late_.erase(std::remove_if(late_.begin(), late_.end(), gone), late_.end());
+}
+
+}  // namespace
+
+RawSample PtraceStackTaker::Take(pid_t pid, const TakeLimits& limits) {
+  RawSample sample;
+  sample.pid = pid;
+  sample.method = "ptrace";
+  if (pid == getpid()) {
+    sample.error = "a process cannot trace itself; ask another agent for its stacks";
+    return sample;
+  }
+  Taking taking(proc_root_, limits, &sample);
+  std::thread tracer([&] { taking.Run(&files_, &python_finder_); });
+  tracer.join();
+  return sample;
+}
+
+}  // namespace rollcall

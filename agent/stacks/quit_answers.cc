@@ -1,0 +1,93 @@
+#include "agent/stacks/quit_answers.h"
+
+#include <poll.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+
+#include "absl/strings/str_cat.h"
+#include "agent/processes/monotonic_clock.h"
+#include "agent/processes/proc_files.h"
+#include "agent/processes/rank_environment.h"
+#include "agent/stacks/any_stack_taker.h"
+#include "agent/stacks/stacks.h"
+#include "interpose/segment.h"
+
+namespace rollcall {
+namespace {
+
+constexpr int64_t kStopNs = 200'000'000;  // how long Stop() may take
+constexpr int64_t kWriteNs = 5'000'000'000;
+constexpr int64_t kAnswerNs = 60'000'000'000;  // reading symbols takes long
+// poll() says that this much fits into a pipe; more could block.
+constexpr size_t kPieceBytes = 512;
+
+// The descriptor is shared with the job, so it must stay in blocking mode.
+void WriteWithoutBlocking(int fd, const std::string& text) {
+  const int64_t deadline = MonotonicNs() + kWriteNs;
+  for (size_t done = 0; done < text.size();) {
+    pollfd wanted = {fd, POLLOUT, 0};
+    const int64_t left_ms = (deadline - MonotonicNs()) / 1'000'000;
+    if (left_ms <= 0 || poll(&wanted, 1, static_cast<int>(left_ms)) <= 0) return;
+    const ssize_t count = write(fd, text.data() + done, std::min(kPieceBytes, text.size() - done));
+    if (count < 0 && errno != EINTR && errno != EAGAIN) return;
+    if (count > 0) done += static_cast<size_t>(count);
+  }
+}
+
+}  // namespace
+
+// Of one thread at a time, which may not come back.
+struct QuitAnswers::Tools {
+  explicit Tools(std::string root) : proc_root(std::move(root)), reader(proc_root), taker(proc_root) {}
+
+  void Answer(const PassedDescriptor& asked) {
+    const ProcessStack stack = reader.TakeAndUnwind(&taker, asked.pid, TakeLimits());
+    const auto environ = ReadProcFile(ProcPath(proc_root, asked.pid, "environ"));
+    const int rank = environ.ok() ? FindRankInEnviron(*environ).place.rank : -1;
+    WriteWithoutBlocking(asked.fd.get(),
+                         absl::StrCat("rollcall: ", FormatProcessStack(stack, rank)));
+  }
+
+  const std::string proc_root;
+  StackReader reader;
+  AnyStackTaker taker;
+};
+
+absl::Status QuitAnswers::Start() {
+  auto socket = DescriptorSocket::Listen(absl::StrCat(directory_, "/", segment::kAgentSocket));
+  if (!socket.ok()) return socket.status();
+  socket_ = *std::move(socket);
+  thread_ = std::thread([this] { Run(); });
+  return absl::OkStatus();
+}
+
+void QuitAnswers::Stop() {
+  stopping_ = true;
+  threads_.Cancel();
+  if (thread_.joinable()) thread_.join();
+  socket_.reset();
+}
+
+void QuitAnswers::Run() {
+  // A reader of some process's stderr may be gone.
+  sigset_t pipe;
+  sigemptyset(&pipe);
+  sigaddset(&pipe, SIGPIPE);
+  pthread_sigmask(SIG_BLOCK, &pipe, nullptr);
+  auto tools = std::make_shared<Tools>(proc_root_);
+  while (!stopping_) {
+    std::optional<PassedDescriptor> passed = socket_->Receive(kStopNs);
+    if (!passed.has_value() || passed->what != segment::kStderrDescriptor) continue;
+    const auto asked = std::make_shared<PassedDescriptor>(*std::move(passed));
+    const std::string key = absl::StrCat(asked->pid);
+    if (threads_.IsAway(key)) continue;
+    if (!threads_.Run(key, [tools, asked] { tools->Answer(*asked); }, kAnswerNs)) {
+      tools = std::make_shared<Tools>(proc_root_);  // the others are that thread's now
+    }
+  }
+}
+
+}  // namespace rollcall

@@ -1,0 +1,44 @@
+// Answers SIGQUIT of this host's training processes: takes their stacks and writes them to the
+// stderr that each has passed on, as a JVM would to its own.
+//
+// One thread, and for each answer one that can be spared. A stderr that nobody reads costs a few
+// seconds, never more.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <string>
+#include <thread>
+
+#include "absl/status/status.h"
+#include "agent/processes/descriptor_socket.h"
+#include "agent/processes/spare_threads.h"
+
+namespace rollcall {
+
+class QuitAnswers {
+ public:
+  QuitAnswers(std::string directory, std::string proc_root)
+      : directory_(std::move(directory)), proc_root_(std::move(proc_root)) {}
+  ~QuitAnswers() { Stop(); }
+  QuitAnswers(const QuitAnswers&) = delete;
+  QuitAnswers& operator=(const QuitAnswers&) = delete;
+
+  // Errors: as DescriptorSocket::Listen. Processes then say how to see their stacks otherwise.
+  absl::Status Start();
+  void Stop();
+
+ private:
+  struct Tools;
+
+  void Run();
+
+  const std::string directory_;  // of the segments
+  const std::string proc_root_;
+  std::unique_ptr<DescriptorSocket> socket_;
+  std::atomic<bool> stopping_{false};
+  SpareThreads threads_;
+  std::thread thread_;
+};
+
+}  // namespace rollcall

@@ -1,0 +1,89 @@
+#include "agent/stacks/sample_parts.h"
+
+#include <ctime>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "agent/processes/monotonic_clock.h"
+#include "agent/processes/proc_files.h"
+#include "agent/processes/trace_refused.h"
+#include "agent/processes/wait_channels.h"
+
+namespace rollcall {
+namespace {
+
+constexpr size_t kMaxMapsBytes = 64 << 20;
+constexpr int kReads = 20;
+constexpr long kReadAgainNs = 100'000;
+
+bool ReadMaps(const std::string& proc_root, RawSample* sample) {
+  const absl::StatusOr<std::string> maps =
+      ReadProcFile(ProcPath(proc_root, sample->pid, "maps"), kMaxMapsBytes);
+  if (maps.ok()) sample->maps = ParseProcMaps(*maps);
+  if (!sample->maps.empty()) return true;
+  sample->refused = !maps.ok() && !absl::IsNotFound(maps.status());
+  sample->error = sample->refused
+                      ? TraceRefusedMessage(proc_root, sample->pid)
+                      : absl::StrCat("process ", sample->pid, " has ended, no stacks to take");
+  return false;
+}
+
+std::string ReasonNotToTouch(const ProcThread& thread) {
+  if (thread.tracer != 0) {
+    return absl::StrCat("left alone: process ", thread.tracer, " (a debugger?) traces it already");
+  }
+  if (thread.state == 'D') return "left alone: in an uninterruptible wait in the kernel";
+  if (thread.state == 'Z' || thread.state == 'X') return "it has ended";
+  return "";
+}
+
+// A thread that falls asleep while it is read has a state, and no wait channel yet. `left`: how
+// many more readings this process may have; where the kernel never shows the channel they soon run
+// out.
+void ReadAgain(const std::string& proc_root, pid_t pid, int* left, ProcThread* thread) {
+  while (*left > 0 && thread->state == 'S' && IsUnknownWait(thread->wchan)) {
+    --*left;
+    const timespec pause = {0, kReadAgainNs};
+    nanosleep(&pause, nullptr);
+    absl::StatusOr<ProcThread> seen = ReadProcThread(proc_root, pid, thread->tid);
+    if (!seen.ok()) return;
+    *thread = *std::move(seen);
+  }
+}
+
+}  // namespace
+
+bool BeginSample(const std::string& proc_root, const TakeLimits& limits, RawSample* sample) {
+  sample->taken_unix_ns = UnixNs();
+  absl::StatusOr<ProcThreads> found = ReadProcThreads(proc_root, sample->pid, limits.max_threads);
+  if (!found.ok()) {
+    sample->error = absl::StrCat("process ", sample->pid, " has ended, no stacks to take");
+    return false;
+  }
+  const bool readable = ReadMaps(proc_root, sample);
+  if (found->left_out) {
+    absl::StrAppend(&sample->error, sample->error.empty() ? "" : "\n", "more than ",
+                    limits.max_threads, " threads; the rest is left out");
+  }
+  int left = kReads;
+  for (ProcThread& seen : found->threads) {
+    RawThread thread;
+    ReadAgain(proc_root, sample->pid, &left, &seen);
+    thread.error = ReasonNotToTouch(seen);
+    if (thread.error.empty() && !readable) thread.error = "see the error of the process";
+    thread.tid = seen.tid;
+    thread.own_tid = seen.own_tid != 0 ? seen.own_tid : seen.tid;
+    thread.is_main = seen.tid == sample->pid;
+    thread.name = std::move(seen.name);
+    thread.state = seen.state;
+    thread.wchan = std::move(seen.wchan);
+    thread.cpu_ns = seen.cpu_ns;
+    thread.signals_blocked = seen.signals_blocked;
+    thread.signals_caught = seen.signals_caught;
+    sample->threads.push_back(std::move(thread));
+  }
+  return readable;
+}
+
+}  // namespace rollcall

@@ -1,0 +1,90 @@
+#include "agent/stacks/signal_stack_taker.h"
+
+#include <signal.h>
+
+#include <memory>
+#include <utility>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "agent/processes/monotonic_clock.h"
+#include "agent/processes/proc_stat.h"
+#include "agent/processes/process_memory.h"
+#include "agent/processes/wait_channels.h"
+#include "agent/python/sampler.h"
+#include "agent/stacks/sample_parts.h"
+#include "agent/stacks/stack_questions.h"
+
+namespace rollcall {
+namespace {
+
+std::string ReasonNotToAsk(int signal, const RawThread& thread) {
+  if (thread.state == 'T' || thread.state == 't') return "stopped, so it cannot answer a signal";
+  const uint64_t bit = uint64_t{1} << (signal - 1);
+  if ((thread.signals_caught & bit) == 0) {
+    return "the program has taken away the handler of the signal";
+  }
+  if ((thread.signals_blocked & bit) != 0) return "it blocks the signal";
+  if (thread.state == 'S' && IsUnknownWait(thread.wchan)) {
+    return "left alone: the kernel does not tell which call a signal would end";
+  }
+  if (thread.state == 'S' && EndsWhenSignalled(thread.wchan)) {
+    return "left alone: a signal would end the system call that it is in";
+  }
+  return "";
+}
+
+// Which threads can be asked; the others get their reason.
+std::vector<RawThread*> WhomToAsk(int signal, RawSample* sample) {
+  std::vector<RawThread*> threads;
+  for (RawThread& thread : sample->threads) {
+    if (!thread.error.empty()) continue;
+    thread.error = ReasonNotToAsk(signal, thread);
+    if (thread.error.empty()) threads.push_back(&thread);
+  }
+  return threads;
+}
+
+void ReadPython(int memory_fd, ModuleFiles* files, PythonFinder* finder, RawSample* sample) {
+  FileMemory memory(memory_fd);
+  auto interpreter = finder->Find(*sample, files, &memory, &sample->python.note);
+  if (!interpreter.has_value()) return;
+  PythonSampler python(*std::move(interpreter), &memory);
+  python.ListThreads();
+  for (RawThread& thread : sample->threads) {
+    python.ReadFrames(&thread);
+    thread.python_frames = python.frames();
+  }
+  python.ReadCode(sample);
+}
+
+}  // namespace
+
+RawSample SignalStackTaker::Take(pid_t pid, const TakeLimits& limits) {
+  const int64_t start = MonotonicNs();
+  RawSample sample;
+  sample.pid = pid;
+  sample.method = "signal";
+  if (!BeginSample(proc_root_, limits, &sample)) return sample;
+  const auto questions = StackQuestions::Open(proc_root_, pid, sample.maps);
+  if (!questions.ok()) {
+    sample.refused = true;
+    sample.error = absl::StrCat("cannot ask process ", pid,
+                                " for its stacks: ", std::string(questions.status().message()));
+    for (RawThread& thread : sample.threads) {
+      if (thread.error.empty()) thread.error = "see the error of the process";
+    }
+    return sample;
+  }
+  const std::vector<RawThread*> asked = WhomToAsk((*questions)->signal(), &sample);
+  const int64_t begun = MonotonicNs();
+  (*questions)
+      ->Ask(asked, limits.thread_timeout_ns, start + limits.TotalTimeoutNs(sample.threads.size()));
+  sample.copying_ns = MonotonicNs() - begun;
+  UniqueFd memory = (*questions)->TakeMemory();
+  if (memory.valid()) ReadPython(memory.Release(), &files_, &python_finder_, &sample);
+  sample.duration_ns = MonotonicNs() - start;
+  return sample;
+}
+
+}  // namespace rollcall

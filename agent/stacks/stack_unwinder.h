@@ -1,0 +1,51 @@
+// From a copied stack to return addresses, with libunwind's remote interface.
+//
+// Works on the RawSample and on the mapped ELF files, never on the process: it may have run on or
+// be gone. Memory is the copy of the stack first, then the files (text, unwind tables). Where a
+// function has no unwind information, the frame pointer is followed and the note says so. Wrong
+// or hostile input gives short stacks with a note, never a failure. Not thread-safe; one object
+// may serve any number of samples.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "agent/processes/stack_sample.h"
+#include "agent/symbols/debug_frames.h"
+#include "agent/symbols/module_files.h"
+
+namespace rollcall {
+
+struct UnwoundFrame {
+  uint64_t address = 0;
+  bool is_return_address = false;     // the call is the instruction before it
+  bool is_signal_trampoline = false;  // the kernel's way into a signal handler
+  uint64_t stack_pointer = 0;         // its native frame reaches from here to the next one's
+};
+
+struct UnwoundStack {
+  std::vector<UnwoundFrame> frames;  // innermost first
+  std::string note;                  // why it is short or uncertain; empty if all is well
+};
+
+// Unwinds the threads of one sample.
+class StackUnwinder {
+ public:
+  // Both must outlive this object.
+  StackUnwinder(const RawSample& sample, SampleModules* modules);
+  ~StackUnwinder();
+  StackUnwinder(const StackUnwinder&) = delete;
+  StackUnwinder& operator=(const StackUnwinder&) = delete;
+
+  UnwoundStack Unwind(const RawThread& thread, size_t max_frames);
+
+ private:
+  const RawSample& sample_;
+  SampleModules* modules_;
+  DebugFrames debug_frames_;
+  void* address_space_;  // libunwind's, whose headers stay out of here
+};
+
+}  // namespace rollcall

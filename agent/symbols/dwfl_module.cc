@@ -1,0 +1,140 @@
+#include "agent/symbols/dwfl_module.h"
+
+#include <dwarf.h>
+#include <elfutils/libdw.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+
+namespace rollcall {
+namespace {
+
+// libdwfl's own search asks debuginfod servers, which can take minutes; this one only opens local
+// files.
+int FindDebugFile(Dwfl_Module*, void** user_data, const char*, Dwarf_Addr, const char*, const char*,
+                  GElf_Word, char** path) {
+  const auto* file = static_cast<const ElfFile*>(*user_data);
+  const std::string& id = file->build_id();
+  if (id.size() < 4) return -1;
+  // In the container that the process runs in, then here.
+  for (const std::string& root : {file->root(), std::string()}) {
+    const std::string name = absl::StrCat(root, "/usr/lib/debug/.build-id/", id.substr(0, 2), "/",
+                                          id.substr(2), ".debug");
+    const int fd = open(name.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (fd < 0) continue;
+    *path = strdup(name.c_str());
+    return fd;
+  }
+  return -1;
+}
+
+// To unpack the C library's own debug information takes 40 ms, and no line in it explains a hang;
+// its functions have names without.
+bool IsCLibrary(const std::string& path) {
+  const std::string name = path.substr(path.rfind('/') + 1);
+  for (const char* known : {"libc.so.6", "libc-2.", "libpthread", "ld-linux"}) {
+    if (absl::StartsWith(name, known)) return true;
+  }
+  return false;
+}
+
+int FindNoElf(Dwfl_Module*, void**, const char*, Dwarf_Addr, char**, Elf**) { return -1; }
+
+const Dwfl_Callbacks kCallbacks = {FindNoElf, FindDebugFile, dwfl_offline_section_address, nullptr};
+
+const char* LinkageName(Dwarf_Die* die) {
+  Dwarf_Attribute attribute;
+  const char* name = dwarf_formstring(dwarf_attr_integrate(die, DW_AT_linkage_name, &attribute));
+  return name != nullptr ? name : dwarf_diename(die);
+}
+
+// The line in the caller at which `inlined` was expanded.
+SymbolName CallSite(Dwarf_Die* unit, Dwarf_Die* inlined) {
+  SymbolName site;
+  Dwarf_Attribute attribute;
+  Dwarf_Word file = 0;
+  Dwarf_Word line = 0;
+  Dwarf_Files* files = nullptr;
+  if (dwarf_formudata(dwarf_attr(inlined, DW_AT_call_line, &attribute), &line) == 0) {
+    site.line = static_cast<int>(line);
+  }
+  if (dwarf_formudata(dwarf_attr(inlined, DW_AT_call_file, &attribute), &file) == 0 &&
+      dwarf_getsrcfiles(unit, &files, nullptr) == 0) {
+    const char* name = dwarf_filesrc(files, file, nullptr, nullptr);
+    if (name != nullptr) site.source_file = name;
+  }
+  return site;
+}
+
+}  // namespace
+
+DwflModule::DwflModule(std::shared_ptr<ElfFile> file) : file_(std::move(file)) {
+  session_ = dwfl_begin(&kCallbacks);
+  if (session_ == nullptr) return;
+  // libdwfl closes the descriptor that it is given, if it takes it.
+  const int fd = fcntl(file_->fd(), F_DUPFD_CLOEXEC, 0);
+  const char* name = file_->name().c_str();
+  module_ = fd < 0 ? nullptr : dwfl_report_offline(session_, name, name, fd);
+  dwfl_report_end(session_, nullptr, nullptr);
+  if (module_ == nullptr) {
+    if (fd >= 0) close(fd);
+    return;
+  }
+  void** user_data = nullptr;
+  dwfl_module_info(module_, &user_data, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr);
+  if (user_data != nullptr) *user_data = file_.get();
+  dwfl_module_getelf(module_, &bias_);
+}
+
+DwflModule::~DwflModule() {
+  if (session_ != nullptr) dwfl_end(session_);
+}
+
+// One entry for each call that the compiler has inlined at `address`, innermost first, then one
+// for the function itself; the functions' lines move outwards by one.
+std::vector<SymbolName> DwflModule::ResolveInlined(Dwarf_Addr address) {
+  std::vector<SymbolName> names(1);
+  Dwfl_Line* line = dwfl_module_getsrc(module_, address);
+  if (line != nullptr) {
+    const char* file = dwfl_lineinfo(line, nullptr, &names[0].line, nullptr, nullptr, nullptr);
+    if (file != nullptr) names[0].source_file = file;
+  }
+  Dwarf_Addr bias = 0;
+  Dwarf_Die* unit = dwfl_module_addrdie(module_, address, &bias);
+  Dwarf_Die* scopes = nullptr;
+  const int count = unit == nullptr ? 0 : dwarf_getscopes(unit, address - bias, &scopes);
+  for (int i = 0; i < count; ++i) {
+    const int tag = dwarf_tag(&scopes[i]);
+    if (tag != DW_TAG_inlined_subroutine && tag != DW_TAG_subprogram) continue;
+    const char* name = LinkageName(&scopes[i]);
+    if (name != nullptr) names.back().function = Demangle(name);
+    if (tag == DW_TAG_subprogram) break;
+    names.push_back(CallSite(unit, &scopes[i]));
+  }
+  std::free(scopes);
+  return names;
+}
+
+std::vector<SymbolName> DwflModule::Resolve(uint64_t address) {
+  if (module_ == nullptr) return {SymbolName{}};
+  std::vector<SymbolName> names(1);
+  if (!IsCLibrary(file_->name())) names = ResolveInlined(address + bias_);
+  // The symbol table knows the out-of-line function even where there is no DWARF.
+  const char* symbol = dwfl_module_addrname(module_, address + bias_);
+  if (symbol != nullptr) names.back().function = Demangle(symbol);
+  return names;
+}
+
+Dwarf_CFI* DwflModule::DebugFrameTable(uint64_t address, Dwarf_Addr* in_table) {
+  Dwarf_Addr bias = 0;
+  Dwarf_CFI* cfi = module_ == nullptr ? nullptr : dwfl_module_dwarf_cfi(module_, &bias);
+  *in_table = address + bias_ - bias;
+  return cfi;
+}
+
+}  // namespace rollcall

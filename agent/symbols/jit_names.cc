@@ -1,0 +1,76 @@
+#include "agent/symbols/jit_names.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "agent/processes/descriptor_socket.h"
+#include "agent/processes/proc_files.h"
+
+namespace rollcall {
+namespace {
+
+constexpr size_t kMaxBytes = 64 << 20;
+constexpr size_t kMaxName = 512;
+
+// The process's number in its own pid namespace, which is the last of the list.
+std::string OwnNumber(const std::string& proc_root, pid_t pid) {
+  const std::string status = ReadProcFile(ProcPath(proc_root, pid, "status")).value_or("");
+  const size_t at = status.find("\nNSpid:");
+  if (at == std::string::npos) return std::to_string(pid);
+  const absl::string_view line =
+      absl::string_view(status).substr(at + 7, status.find('\n', at + 1) - at - 7);
+  return std::string(line.substr(line.find_last_of(" \t") + 1));
+}
+
+// Anybody can write to /tmp: only what the process itself, or root, has put there counts.
+std::string ReadMap(const std::string& path, uid_t owner) {
+  const UniqueFd fd(open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK));
+  struct stat about;
+  if (!fd.valid() || fstat(fd.get(), &about) != 0 || !S_ISREG(about.st_mode) ||
+      (about.st_uid != owner && about.st_uid != 0)) {
+    return "";
+  }
+  std::string text(std::min<size_t>(static_cast<size_t>(about.st_size), kMaxBytes), '\0');
+  const ssize_t count = pread(fd.get(), text.data(), text.size(), 0);
+  text.resize(count > 0 ? static_cast<size_t>(count) : 0);
+  return text;
+}
+
+}  // namespace
+
+JitNames JitNames::Parse(absl::string_view text) {
+  JitNames names;
+  for (const absl::string_view line : absl::StrSplit(text, '\n')) {
+    const std::vector<absl::string_view> words = absl::StrSplit(line, absl::MaxSplits(' ', 2));
+    uint64_t start = 0, size = 0;
+    if (words.size() != 3 || !absl::SimpleHexAtoi(words[0], &start) ||
+        !absl::SimpleHexAtoi(words[1], &size) || size == 0 || start + size < start) {
+      continue;
+    }
+    names.code_[start] = {start + size, std::string(words[2].substr(0, kMaxName))};
+  }
+  return names;
+}
+
+JitNames JitNames::OfProcess(const std::string& proc_root, pid_t pid) {
+  struct stat process;
+  if (stat(absl::StrCat(proc_root, "/", pid).c_str(), &process) != 0) return {};
+  return Parse(ReadMap(absl::StrCat(ProcPath(proc_root, pid, "root"), "/tmp/perf-",
+                                    OwnNumber(proc_root, pid), ".map"),
+                       process.st_uid));
+}
+
+std::string JitNames::Find(uint64_t address) const {
+  auto after = code_.upper_bound(address);
+  if (after == code_.begin()) return "";
+  --after;
+  return address < after->second.end ? after->second.name : "";
+}
+
+}  // namespace rollcall

@@ -1,0 +1,120 @@
+#include "agent/symbols/module_files.h"
+
+#include <elf.h>
+#include <fcntl.h>
+#include <sys/auxv.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "agent/processes/proc_files.h"
+
+namespace rollcall {
+namespace {
+
+constexpr size_t kMaxOpenFiles = 256;
+constexpr const char* kVdsoName = "[vdso]";
+
+// Opens without side effects, to ask what it is. -1 if it is no regular file or, for a non-zero
+// `inode`, another file.
+int OpenPathOnly(const std::string& path, uint64_t inode, struct stat* status) {
+  const int fd = open(path.c_str(), O_PATH | O_CLOEXEC);
+  if (fd < 0) return -1;
+  if (fstat(fd, status) != 0 || !S_ISREG(status->st_mode) ||
+      (inode != 0 && status->st_ino != inode)) {
+    close(fd);
+    return -1;
+  }
+  return fd;
+}
+
+int ReopenForReading(int look_fd) {
+  return open(absl::StrCat("/proc/self/fd/", look_fd).c_str(), O_RDONLY | O_CLOEXEC);
+}
+
+size_t VdsoSize(const char* image) {
+  const auto* header = reinterpret_cast<const Elf64_Ehdr*>(image);
+  return header->e_shoff + size_t{header->e_shnum} * header->e_shentsize;
+}
+
+}  // namespace
+
+ModuleFiles::ModuleFiles(std::string proc_root) : proc_root_(std::move(proc_root)) {}
+
+absl::StatusOr<std::shared_ptr<ElfFile>> ModuleFiles::Vdso() {
+  if (vdso_ != nullptr) return vdso_;
+  const auto* image = reinterpret_cast<const char*>(getauxval(AT_SYSINFO_EHDR));
+  if (image == nullptr) return absl::NotFoundError("this kernel has no vdso");
+  const int fd = memfd_create("rollcall-vdso", MFD_CLOEXEC);
+  if (fd < 0) return absl::UnavailableError("no memory file for a copy of the vdso");
+  const size_t size = VdsoSize(image);
+  if (write(fd, image, size) != static_cast<ssize_t>(size)) {
+    close(fd);
+    return absl::UnavailableError("no room for a copy of the vdso");
+  }
+  absl::StatusOr<std::shared_ptr<ElfFile>> file = ElfFile::Open(fd, kVdsoName);
+  if (file.ok()) vdso_ = *file;
+  return file;
+}
+
+int ModuleFiles::OpenPath(pid_t pid, const ProcMap& map) const {
+  struct stat status;
+  const std::string process = absl::StrCat(proc_root_, "/", pid);
+  const std::string in_root = absl::StrCat(process, "/root", map.path);
+  int fd = map.deleted ? -1 : OpenPathOnly(in_root, map.inode, &status);
+  if (fd < 0) {
+    fd = OpenPathOnly(absl::StrFormat("%s/map_files/%x-%x", process, map.start, map.end), 0,
+                      &status);
+  }
+  // A stacked file system may give maps and stat different inodes for one and the same file.
+  if (fd < 0 && !map.deleted) fd = OpenPathOnly(in_root, 0, &status);
+  if (fd < 0 && !map.deleted) fd = OpenPathOnly(map.path, map.inode, &status);
+  return fd;
+}
+
+absl::StatusOr<std::shared_ptr<ElfFile>> ModuleFiles::Find(pid_t pid, const ProcMap& map) {
+  if (map.path == kVdsoName) return Vdso();
+  if (map.path.empty() || map.path[0] != '/') return absl::NotFoundError("no file is mapped there");
+  const int path_fd = OpenPath(pid, map);
+  struct stat status;
+  if (path_fd < 0 || fstat(path_fd, &status) != 0) {
+    return absl::NotFoundError(absl::StrCat("cannot open ", map.path, " of process ", pid));
+  }
+  const FileKey key(status.st_dev, status.st_ino, status.st_size,
+                    status.st_mtim.tv_sec * 1'000'000'000 + status.st_mtim.tv_nsec);
+  const auto found = files_.find(key);
+  const int fd = found == files_.end() ? ReopenForReading(path_fd) : -1;
+  close(path_fd);
+  if (found != files_.end()) return found->second;
+  if (fd < 0) return absl::PermissionDeniedError(absl::StrCat("cannot read ", map.path));
+  absl::StatusOr<std::shared_ptr<ElfFile>> file = ElfFile::Open(fd, map.path);
+  if (!file.ok()) return file.status();
+  (*file)->set_root(ProcPath(proc_root_, pid, "root"));
+  if (files_.size() >= kMaxOpenFiles) files_.erase(files_.begin());
+  files_[key] = *file;
+  return file;
+}
+
+std::shared_ptr<ElfFile> SampleModules::FindFile(const ProcMap& map) {
+  if (map.path.empty()) return nullptr;
+  const auto [entry, fresh] = opened_.try_emplace({map.inode, map.path});
+  if (fresh) entry->second = files_->Find(sample_.pid, map).value_or(nullptr);
+  return entry->second;
+}
+
+LocatedAddress SampleModules::Locate(uint64_t address) {
+  LocatedAddress located;
+  located.map = FindMap(sample_.maps, address);
+  if (located.map == nullptr) return located;
+  located.file_offset = located.map->offset + (address - located.map->start);
+  located.file = FindFile(*located.map);
+  if (located.file != nullptr) {
+    located.file_address = located.file->AddressOfOffset(located.file_offset);
+  }
+  return located;
+}
+
+}  // namespace rollcall

@@ -1,0 +1,185 @@
+// Ranks found by their environment, launcher by launcher.
+#include "agent/processes/process_discovery.h"
+
+#include <gtest/gtest.h>
+
+namespace rollcall {
+namespace {
+
+using Environment = std::vector<std::string>;
+
+const char kPreload[] = "LD_PRELOAD=/usr/lib/librollcall.so";
+const char kDirectory[] = "ROLLCALL_DIR=/dev/shm/rollcall-0";
+
+// Add() processes, then ask who is found among them.
+class ProcessDiscoveryTest : public ::testing::Test {
+ protected:
+  void Add(pid_t pid, pid_t ppid, const std::string& name, Environment environment,
+           bool loaded = true) {
+    if (loaded) environment.insert(environment.end(), {kPreload, kDirectory});
+    Added added;
+    added.stat.pid = pid;
+    added.stat.ppid = ppid;
+    added.stat.name = name;
+    added.stat.start_time = static_cast<uint64_t>(pid) * 10;
+    for (const std::string& variable : environment) added.environ += variable + '\0';
+    processes_.push_back(added);
+  }
+
+  std::vector<DiscoveredProcess> Discover(const std::string& directory = "") {
+    std::vector<DiscoveredProcess> found;
+    for (const Added& added : processes_) {
+      auto process = DiscoverIn(added.environ, added.stat, directory);
+      if (process.has_value()) found.push_back(*std::move(process));
+    }
+    MarkMainProcesses(&found);
+    return found;
+  }
+
+  // The pid that runs `rank`; -1 for none, -2 for several.
+  pid_t MainOf(int rank) {
+    pid_t found = -1;
+    for (const DiscoveredProcess& process : Discover()) {
+      if (!process.is_main || process.rank.place.rank != rank) continue;
+      found = found == -1 ? process.process.pid : -2;
+    }
+    return found;
+  }
+
+  struct Added {
+    ProcStat stat;
+    std::string environ;
+  };
+  std::vector<Added> processes_;
+};
+
+TEST_F(ProcessDiscoveryTest, FindsARankByItsEnvironment) {
+  Add(20, 10, "python3",
+      {"HOME=/root", "RANK=3", "WORLD_SIZE=8", "LOCAL_RANK=1", "TORCHELASTIC_RUN_ID=job-7"});
+  const auto found = Discover();
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_EQ(found[0].process, (ProcessId{20, 200}));
+  EXPECT_EQ(found[0].ppid, 10);
+  EXPECT_EQ(found[0].name, "python3");
+  EXPECT_EQ(found[0].rank.place.rank, 3);
+  EXPECT_EQ(found[0].rank.place.world_size, 8);
+  EXPECT_EQ(found[0].rank.place.local_rank, 1);
+  EXPECT_STREQ(found[0].rank.variable, "RANK");
+  EXPECT_EQ(found[0].job, "job-7");
+  EXPECT_TRUE(found[0].is_main);
+}
+
+TEST_F(ProcessDiscoveryTest, PassesOverProcessesWithoutTheLibrary) {
+  Add(20, 1, "python3", {"RANK=3"}, false);
+  Add(21, 1, "python3", {"RANK=3", "LD_PRELOAD=/lib/libjemalloc.so", kDirectory}, false);
+  EXPECT_TRUE(Discover().empty());
+}
+
+TEST_F(ProcessDiscoveryTest, PassesOverProcessesOfOtherDirectories) {
+  Add(20, 1, "python3", {"RANK=3"});
+  EXPECT_EQ(Discover("/dev/shm/rollcall-0").size(), 1u);
+  EXPECT_EQ(Discover("/dev/shm/rollcall-0/").size(), 1u);
+  EXPECT_TRUE(Discover("/dev/shm/rollcall-01").empty());
+  EXPECT_TRUE(Discover("/dev/shm").empty());
+}
+
+TEST_F(ProcessDiscoveryTest, FindsALauncherThatHasNoRank) {
+  Add(10, 1, "torchrun", {});
+  const auto found = Discover();
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_EQ(found[0].rank.place.rank, -1);
+  EXPECT_FALSE(found[0].is_main);
+}
+
+TEST_F(ProcessDiscoveryTest, MarksTheTopmostOfARanksForkedChildren) {
+  Add(20, 10, "python3", {"RANK=0"});
+  Add(21, 20, "data loader", {"RANK=0"});
+  Add(22, 21, "helper", {"RANK=0"});
+  Add(30, 10, "python3", {"RANK=1"});
+  EXPECT_EQ(MainOf(0), 20);
+  EXPECT_EQ(MainOf(1), 30);
+}
+
+TEST_F(ProcessDiscoveryTest, MarksWhatAShellRunsAndNotTheShell) {
+  Add(20, 10, "bash", {"SLURM_PROCID=2", "SLURM_NTASKS=4"});
+  Add(21, 20, "python3", {"SLURM_PROCID=2", "SLURM_NTASKS=4"});
+  Add(22, 21, "python3", {"SLURM_PROCID=2", "SLURM_NTASKS=4"});
+  EXPECT_EQ(MainOf(2), 21);
+}
+
+TEST_F(ProcessDiscoveryTest, MarksAShellThatRunsNothing) {
+  Add(20, 10, "bash", {"SLURM_PROCID=2", "SLURM_NTASKS=4"});
+  EXPECT_EQ(MainOf(2), 20);
+}
+
+TEST_F(ProcessDiscoveryTest, DoesNotTakeALauncherUnderSlurmForARank) {
+  Add(10, 1, "torchrun", {"SLURM_PROCID=1", "SLURM_NTASKS=2"});
+  Add(20, 10, "python3", {"SLURM_PROCID=1", "SLURM_NTASKS=2", "RANK=8"});
+  Add(21, 10, "python3", {"SLURM_PROCID=1", "SLURM_NTASKS=2", "RANK=9"});
+  EXPECT_EQ(MainOf(1), -1);
+  EXPECT_EQ(MainOf(8), 20);
+  EXPECT_EQ(MainOf(9), 21);
+}
+
+TEST_F(ProcessDiscoveryTest, EndsOnParentsThatFormACircle) {
+  Add(20, 21, "python3", {"RANK=0"});
+  Add(21, 20, "python3", {"RANK=0"});
+  EXPECT_EQ(Discover().size(), 2u);
+}
+
+TEST(PreloadsRollcallTest, FindsTheLibraryAmongOthers) {
+  EXPECT_TRUE(PreloadsRollcall("librollcall.so"));
+  EXPECT_TRUE(PreloadsRollcall("/a/libx.so:/b/librollcall.so"));
+  EXPECT_TRUE(PreloadsRollcall("/b/librollcall.so /a/libx.so"));
+  EXPECT_FALSE(PreloadsRollcall("/b/librollcall.so.bak"));
+  EXPECT_FALSE(PreloadsRollcall(""));
+}
+
+std::string Block(const Environment& variables) {
+  std::string block;
+  for (const std::string& variable : variables) block += variable + '\0';
+  return block;
+}
+
+struct LauncherCase {
+  const char* name;
+  Environment environment;
+  int rank;
+  int world_size;
+  int local_rank;
+};
+
+class RankEnvironmentTest : public ::testing::TestWithParam<LauncherCase> {};
+
+TEST_P(RankEnvironmentTest, GivesThePlace) {
+  const EnvironmentRank found = FindRankInEnviron(Block(GetParam().environment));
+  EXPECT_EQ(found.place.rank, GetParam().rank);
+  EXPECT_EQ(found.place.world_size, GetParam().world_size);
+  EXPECT_EQ(found.place.local_rank, GetParam().local_rank);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Launchers, RankEnvironmentTest,
+    ::testing::Values(
+        LauncherCase{"torchrun", {"RANK=1", "WORLD_SIZE=2", "LOCAL_RANK=0"}, 1, 2, 0},
+        LauncherCase{"slurm", {"SLURM_PROCID=5", "SLURM_NTASKS=9", "SLURM_LOCALID=2"}, 5, 9, 2},
+        LauncherCase{"open_mpi",
+                     {"OMPI_COMM_WORLD_RANK=4", "OMPI_COMM_WORLD_SIZE=6",
+                      "OMPI_COMM_WORLD_LOCAL_RANK=1"},
+                     4, 6, 1},
+        LauncherCase{"pmi", {"PMI_RANK=7", "PMI_SIZE=8"}, 7, 8, -1},
+        LauncherCase{"pmix", {"PMIX_RANK=2"}, 2, -1, -1},
+        LauncherCase{"kubernetes", {"JOB_COMPLETION_INDEX=3"}, 3, -1, -1},
+        LauncherCase{"torchrun_on_slurm", {"SLURM_PROCID=0", "RANK=12"}, 12, -1, -1},
+        LauncherCase{"none", {"RANKS=3", "MY_RANK=2", "RANK"}, -1, -1, -1},
+        LauncherCase{"not_a_number", {"RANK=3a", "WORLD_SIZE=-1"}, -1, -1, -1},
+        LauncherCase{"empty", {}, -1, -1, -1}),
+    [](const auto& info) { return info.param.name; });
+
+TEST(FindRankInEnvironTest, EndsOnABlockWithoutEnd) {
+  EXPECT_EQ(FindRankInEnviron("RANK=4").place.rank, 4);
+  EXPECT_EQ(FindRankInEnviron(absl::string_view("\0\0\0RANK=4", 9)).place.rank, 4);
+}
+
+}  // namespace
+}  // namespace rollcall

@@ -1,0 +1,255 @@
+// Taking stacks from real processes: what is copied, what is left alone, and that the victim goes
+// on afterwards as if nothing had been.
+#include "agent/stacks/ptrace_stack_taker.h"
+
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/ptrace.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <future>
+#include <thread>
+
+#include "agent/processes/proc_stat.h"
+#include "agent/processes/trace_refused.h"
+#include "agent/stacks/traced_thread.h"
+#include "temporary_tree.h"
+#include "victim_process.h"
+
+namespace rollcall {
+namespace {
+
+const RawThread* FindThread(const RawSample& sample, const std::string& name) {
+  for (const RawThread& thread : sample.threads) {
+    if (thread.name == name) return &thread;
+  }
+  return nullptr;
+}
+
+RawSample Take(pid_t pid, const TakeLimits& limits = {}) {
+  return PtraceStackTaker().Take(pid, limits);
+}
+
+TEST(StackTakerTest, CopiesRegistersAndStackOfEveryThread) {
+  VictimProcess victim("stack_victim");
+  ASSERT_TRUE(victim.WaitForAll('S'));
+  const RawSample sample = Take(victim.pid());
+  EXPECT_EQ(sample.error, "");
+  EXPECT_EQ(sample.method, "ptrace");
+  EXPECT_GT(sample.taken_unix_ns, 0);
+  ASSERT_EQ(sample.threads.size(), 11u);
+  EXPECT_EQ(sample.threads[0].tid, victim.pid());
+  for (const RawThread& thread : sample.threads) {
+    EXPECT_EQ(thread.error, "") << thread.name;
+    EXPECT_EQ(thread.how, HowTaken::kInterrupted) << thread.name;
+    EXPECT_EQ(thread.state, 'S') << thread.name;
+    EXPECT_FALSE(thread.stack.empty()) << thread.name;
+    EXPECT_EQ(thread.stack_base, StackPointer(thread.registers));
+    EXPECT_NE(FindMap(sample.maps, InstructionPointer(thread.registers)), nullptr) << thread.name;
+    EXPECT_GT(thread.stopped_ns, 0);
+  }
+}
+
+TEST(StackTakerTest, LetsEveryThreadGoOn) {
+  VictimProcess victim("stack_victim", "busy");
+  Take(victim.pid());
+  const auto evidence = ReadProcThreads("/proc", victim.pid());
+  ASSERT_TRUE(evidence.ok());
+  for (const ProcThread& thread : evidence->threads) {
+    EXPECT_EQ(thread.tracer, 0) << thread.name;
+    EXPECT_NE(thread.state, 't') << thread.name;
+  }
+  EXPECT_EQ(victim.SignalsHandled(), 0);  // it answers
+}
+
+TEST(StackTakerTest, CopiesNoMoreThanTheLimit) {
+  VictimProcess victim("stack_victim");
+  ASSERT_TRUE(victim.WaitForAll('S'));
+  TakeLimits limits;
+  limits.stack_bytes = 1000;
+  const RawSample sample = Take(victim.pid(), limits);
+  ASSERT_NE(FindThread(sample, "wide"), nullptr);
+  EXPECT_EQ(FindThread(sample, "wide")->stack.size(), 1000u);
+}
+
+TEST(StackTakerTest, CountsThreadsBeyondTheLimitAsLeftOut) {
+  VictimProcess victim("stack_victim");
+  TakeLimits limits;
+  limits.max_threads = 3;
+  const RawSample sample = Take(victim.pid(), limits);
+  EXPECT_EQ(sample.threads.size(), 3u);
+  EXPECT_EQ(sample.error, "more than 3 threads; the rest is left out");
+}
+
+TEST(StackTakerTest, ListsThreadsItHasNoTimeFor) {
+  VictimProcess victim("stack_victim");
+  TakeLimits limits;
+  limits.total_timeout_ns = 0;
+  limits.more_timeout_ns = 0;
+  const RawSample sample = Take(victim.pid(), limits);
+  ASSERT_EQ(sample.threads.size(), 11u);
+  for (const RawThread& thread : sample.threads) {
+    EXPECT_EQ(thread.error, "not reached in the time allowed for this process");
+    EXPECT_FALSE(thread.name.empty());
+  }
+}
+
+TEST(StackTakerTest, LeavesAStoppedProcessStopped) {
+  VictimProcess victim("stack_victim");
+  kill(victim.pid(), SIGSTOP);
+  ASSERT_TRUE(victim.WaitForAll('T'));
+  const RawSample sample = Take(victim.pid());
+  ASSERT_EQ(sample.threads.size(), 11u);
+  for (const RawThread& thread : sample.threads) {
+    EXPECT_EQ(thread.how, HowTaken::kStopped) << thread.name << " " << thread.error;
+    EXPECT_EQ(thread.state, 'T');
+    EXPECT_FALSE(thread.stack.empty());
+  }
+  EXPECT_TRUE(victim.WaitForAll('T'));
+  kill(victim.pid(), SIGCONT);
+  EXPECT_EQ(victim.SignalsHandled(), 0);
+}
+
+TEST(StackTakerTest, LeavesAThreadInTheKernelAlone) {
+  VictimProcess victim("stack_victim", "vfork");
+  ASSERT_NE(victim.WaitForThread("vfork", 'D'), -1);
+  const RawSample sample = Take(victim.pid());
+  const RawThread* thread = FindThread(sample, "vfork");
+  ASSERT_NE(thread, nullptr);
+  EXPECT_EQ(thread->how, HowTaken::kNotTouched);
+  EXPECT_EQ(thread->error, "left alone: in an uninterruptible wait in the kernel");
+  EXPECT_TRUE(thread->stack.empty());
+  EXPECT_TRUE(sample.threads[0].taken());
+}
+
+TEST(StackTakerTest, LeavesAThreadOfAnotherTracerAlone) {
+  VictimProcess victim("stack_victim");
+  const pid_t tid = victim.WaitForThread("futex", 'S');
+  ASSERT_NE(tid, -1);
+  std::promise<bool> seized;
+  std::promise<void> done;
+  std::thread debugger([&] {
+    seized.set_value(ptrace(PTRACE_SEIZE, tid, nullptr, nullptr) == 0);
+    done.get_future().wait();
+  });
+  const bool traced = seized.get_future().get();
+  const RawSample sample = Take(victim.pid());
+  done.set_value();
+  debugger.join();
+  ASSERT_TRUE(traced);
+  const RawThread* thread = FindThread(sample, "futex");
+  ASSERT_NE(thread, nullptr);
+  EXPECT_EQ(thread->how, HowTaken::kNotTouched);
+  EXPECT_NE(thread->error.find("traces it already"), std::string::npos) << thread->error;
+}
+
+TEST(StackTakerTest, PassesOnASignalThatArrivesMeanwhile) {
+  VictimProcess victim("stack_victim");
+  const pid_t tid = victim.WaitForThread("futex", 'S');
+  ASSERT_NE(tid, -1);
+  std::thread tracer([&] {
+    TracedThread thread(tid);
+    ASSERT_TRUE(thread.Seize().ok());
+    ASSERT_EQ(syscall(SYS_tgkill, victim.pid(), tid, SIGUSR1), 0);
+    EXPECT_EQ(victim.WaitForThread("futex", 't'), tid);  // held as the signal arrives
+    ASSERT_TRUE(thread.Stop(1'000'000'000).ok());
+    EXPECT_EQ(thread.how(), HowTaken::kAtSignal);
+    EXPECT_TRUE(thread.Release());
+  });
+  tracer.join();
+  ASSERT_EQ(victim.WaitForThread("futex", 'S'), tid);
+  EXPECT_EQ(victim.SignalsHandled(), 1);
+}
+
+TEST(StackTakerTest, NeverCollectsAChildOfItsOwnProcess) {
+  VictimProcess victim("stack_victim");
+  kill(victim.pid(), SIGKILL);
+  siginfo_t info;
+  ASSERT_EQ(waitid(P_PID, victim.pid(), &info, WEXITED | WNOWAIT), 0);
+  const RawSample sample = Take(victim.pid());
+  EXPECT_NE(sample.error.find("has ended"), std::string::npos) << sample.error;
+  int status = 0;
+  EXPECT_EQ(waitpid(victim.pid(), &status, WNOHANG), victim.pid());
+  EXPECT_EQ(WTERMSIG(status), SIGKILL);
+}
+
+// `rollcall run` is the parent of the job and traces it: the exit status must stay the parent's.
+TEST(StackTakerTest, LeavesTheStatusOfAChildThatDiesWhileHeldToItsParent) {
+  VictimProcess victim("stack_victim");
+  std::thread tracer([&] {
+    TracedThread thread(victim.pid());
+    ASSERT_TRUE(thread.Seize().ok());
+    ASSERT_EQ(kill(victim.pid(), SIGKILL), 0);
+    siginfo_t info;
+    ASSERT_EQ(waitid(P_PID, victim.pid(), &info, WEXITED | WNOWAIT), 0);
+    EXPECT_FALSE(thread.Stop(10'000'000).ok());
+    EXPECT_FALSE(thread.Release());
+  });
+  tracer.join();
+  int status = 0;
+  EXPECT_EQ(waitpid(victim.pid(), &status, WNOHANG), victim.pid());
+  EXPECT_EQ(WTERMSIG(status), SIGKILL);
+}
+
+TEST(StackTakerTest, SaysThatAProcessHasEnded) {
+  VictimProcess victim("stack_victim");
+  const pid_t pid = victim.pid();
+  victim.KillAndCollect();
+  const RawSample sample = Take(pid);
+  EXPECT_NE(sample.error.find("has ended"), std::string::npos);
+  EXPECT_TRUE(sample.threads.empty());
+}
+
+TEST(StackTakerTest, RefusesItsOwnProcess) {
+  EXPECT_NE(Take(getpid()).error.find("cannot trace itself"), std::string::npos);
+}
+
+TEST(StackTakerTest, SaysWhatToDoWhereTracingIsRefused) {
+  TemporaryTree proc;
+  proc.Write("sys/kernel/yama/ptrace_scope", "1\n");
+  const std::string restricted = TraceRefusedMessage(proc.root(), 12);
+  EXPECT_NE(restricted.find("kernel.yama.ptrace_scope is 1"), std::string::npos);
+  EXPECT_NE(restricted.find("sysctl kernel.yama.ptrace_scope=0"), std::string::npos);
+  proc.Write("sys/kernel/yama/ptrace_scope", "0\n");
+  const std::string container = TraceRefusedMessage(proc.root(), 12);
+  EXPECT_NE(container.find("--cap-add=SYS_PTRACE"), std::string::npos);
+  proc.Write("self/status", "Name:\tx\nSeccomp:\t2\n");
+  const std::string filter = TraceRefusedMessage(proc.root(), 12);
+  EXPECT_NE(filter.find("a seccomp filter forbids"), std::string::npos);
+  EXPECT_NE(filter.find("seccomp=unconfined"), std::string::npos);
+  proc.Link("self/ns/user", "user:[1]");
+  proc.Link("12/ns/user", "user:[2]");
+  const std::string other = TraceRefusedMessage(proc.root(), 12);
+  EXPECT_NE(other.find("another user namespace (user:[2], this program in user:[1])"),
+            std::string::npos);
+}
+
+// The victim of section 7 of the measurements: what a thread loses by being looked at.
+TEST(StackTakerTest, HoldsEachOf64ThreadsOnlyBriefly) {
+  VictimProcess victim("stack_victim", "none", 63);
+  ASSERT_TRUE(victim.WaitForAll('S'));
+  std::vector<int64_t> stopped;
+  int64_t duration = 0;
+  constexpr int kRounds = 20;
+  for (int round = 0; round < kRounds; ++round) {
+    const RawSample sample = Take(victim.pid());
+    ASSERT_EQ(sample.threads.size(), 64u);
+    duration += sample.duration_ns;
+    for (const RawThread& thread : sample.threads) {
+      EXPECT_EQ(thread.error, "");
+      stopped.push_back(thread.stopped_ns);
+    }
+  }
+  std::sort(stopped.begin(), stopped.end());
+  RecordProperty("p50_us", static_cast<int>(stopped[stopped.size() / 2] / 1000));
+  RecordProperty("p99_us", static_cast<int>(stopped[stopped.size() * 99 / 100] / 1000));
+  RecordProperty("max_us", static_cast<int>(stopped.back() / 1000));
+  RecordProperty("process_us", static_cast<int>(duration / kRounds / 1000));
+  EXPECT_LT(stopped[stopped.size() / 2], 100'000'000);
+}
+
+}  // namespace
+}  // namespace rollcall

@@ -1,0 +1,267 @@
+// The daemon with real agents, in one process: over the in-process channel and
+// over TCP. Segments are written by hand; their processes are this one.
+#include "daemon/server/daemon.h"
+
+#include <grpcpp/grpcpp.h>
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <functional>
+#include <thread>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "agent/agent.h"
+#include "agent/collector.h"
+#include "agent/processes/monotonic_clock.h"
+#include "agent/processes/proc_stat.h"
+#include "rollcall/v1/agent.grpc.pb.h"
+#include "segment_builder.h"
+
+namespace rollcall {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Looks until it is so; a test's patience, not its pace.
+bool Eventually(const std::function<bool()>& so) {
+  for (int i = 0; i < 1000; ++i) {
+    if (so()) return true;
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  }
+  return false;
+}
+
+class DaemonTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    char path[] = "/tmp/rollcall-daemon-XXXXXX";
+    ASSERT_NE(mkdtemp(path), nullptr);
+    scratch_ = path;
+  }
+  void TearDown() override { fs::remove_all(scratch_); }
+
+  DaemonOptions Options() const {
+    DaemonOptions options;
+    options.limits = LimitsFor(60'000'000'000);
+    options.report_dir = scratch_ / "reports";
+    options.log_incidents = false;
+    return options;
+  }
+
+  // Two ranks of this process, whose third all-reduces differ in count.
+  void WriteContradiction(const std::string& folder) {
+    fs::create_directories(folder);
+    SegmentBuilder segment;
+    segment.BelongTo(getpid(), ReadProcStat("/proc", getpid())->start_time);
+    strcpy(segment.header()->job, "<script>job");
+    for (int rank : {0, 1, 2}) {
+      const uint32_t comm = segment.AddComm(5, rank, 3);
+      segment.AddAllReduce(comm, 5000);
+      segment.AddAllReduce(comm, 6000);
+      segment.AddAllReduce(comm, 7000, rank == 2 ? 4 : 8);
+    }
+    segment.Write(absl::StrCat(folder, "/", getpid(), "-", segment.header()->start_time, ".seg"));
+  }
+
+  AgentOptions AgentFor(const std::string& folder, const std::string& host = "node") const {
+    AgentOptions options;
+    options.collector.directory = folder;
+    options.collector.discover_directory = folder;
+    options.host = host;
+    options.tick_ns = 20'000'000;
+    return options;
+  }
+
+  fs::path scratch_;
+};
+
+std::shared_ptr<grpc::Channel> Dial(int port) {
+  grpc::ChannelArguments arguments;
+  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+  return grpc::CreateCustomChannel(absl::StrCat("127.0.0.1:", port),
+                                   grpc::InsecureChannelCredentials(), arguments);
+}
+
+TEST_F(DaemonTest, AnAgentInTheSameProcessIsHeard) {
+  const std::string folder = scratch_ / "segments";
+  WriteContradiction(folder);
+  Daemon daemon(Options());
+  ASSERT_TRUE(daemon.Start().ok());
+  Agent agent(AgentFor(folder), daemon.InProcessChannel());
+  agent.Start();
+  EXPECT_TRUE(Eventually([&] { return daemon.queries().GetStatus("", true).jobs_size() == 1; }));
+  EXPECT_EQ(daemon.queries().GetStatus("", true).jobs(0).communicators(0).members(), 3);
+  agent.Stop();
+  daemon.Stop();
+}
+
+TEST_F(DaemonTest, AContradictionBecomesAReport) {
+  const std::string folder = scratch_ / "segments";
+  WriteContradiction(folder);
+  Daemon daemon(Options());
+  ASSERT_TRUE(daemon.Start().ok());
+  Agent agent(AgentFor(folder), daemon.InProcessChannel());
+  agent.Start();
+  ASSERT_TRUE(Eventually([&] {
+    const auto incidents = daemon.GetIncidents("");
+    return incidents.size() == 1 && !incidents[0].report_path().empty();
+  }));
+  const v1::Incident incident = daemon.GetIncidents("")[0];
+  EXPECT_EQ(incident.verdicts(0).cause(), "argument_mismatch");
+  EXPECT_EQ(incident.verdicts(0).culprits(0).rank(), 2);
+  EXPECT_EQ(incident.verdicts(0).call().position(), 2);
+  EXPECT_TRUE(fs::exists(incident.report_path() + "/incident.json"));
+}
+
+TEST_F(DaemonTest, ADaemonThatIsStartedAnewKnowsAllAgain) {
+  const std::string folder = scratch_ / "segments";
+  WriteContradiction(folder);
+  DaemonOptions options = Options();
+  options.listen = "127.0.0.1:0";
+  auto daemon = std::make_unique<Daemon>(options);
+  ASSERT_TRUE(daemon->Start().ok());
+  const int port = daemon->grpc_port();
+  Agent agent(AgentFor(folder), Dial(port));
+  agent.Start();
+  ASSERT_TRUE(Eventually([&] { return daemon->queries().GetStatus("", true).jobs_size() == 1; }));
+  daemon->Stop();
+  options.listen = absl::StrCat("127.0.0.1:", port);
+  daemon = std::make_unique<Daemon>(options);
+  ASSERT_TRUE(daemon->Start().ok());
+  ASSERT_TRUE(Eventually([&] { return daemon->queries().GetStatus("", true).jobs_size() == 1; }));
+  EXPECT_EQ(daemon->queries().GetStatus("", true).jobs(0).communicators(0).position_max(), 3);
+  agent.Stop();
+}
+
+TEST_F(DaemonTest, TwoAgentsMakeOneJob) {
+  Daemon daemon(Options());
+  ASSERT_TRUE(daemon.Start().ok());
+  std::vector<std::unique_ptr<Agent>> agents;
+  for (const char* host : {"one", "two"}) {
+    const std::string folder = scratch_ / host;
+    WriteContradiction(folder);
+    agents.push_back(std::make_unique<Agent>(AgentFor(folder, host), daemon.InProcessChannel()));
+    agents.back()->Start();
+  }
+  EXPECT_TRUE(Eventually([&] {
+    const v1::StatusResponse status = daemon.queries().GetStatus("", true);
+    return status.jobs_size() == 1 && status.jobs(0).hosts_size() == 2;
+  }));
+  EXPECT_EQ(daemon.queries().GetStatus("", true).agents(), 2);
+}
+
+TEST_F(DaemonTest, ATakenPortIsSaid) {
+  DaemonOptions options = Options();
+  options.listen = "127.0.0.1:0";
+  Daemon first(options);
+  ASSERT_TRUE(first.Start().ok());
+  options.listen = absl::StrCat("127.0.0.1:", first.grpc_port());
+  Daemon second(options);
+  const absl::Status status = second.Start();
+  EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable);
+  EXPECT_TRUE(absl::StrContains(std::string(status.message()), options.listen));
+}
+
+TEST_F(DaemonTest, AnAgentOfAnotherProtocolIsRefused) {
+  Daemon daemon(Options());
+  ASSERT_TRUE(daemon.Start().ok());
+  const auto stub = v1::AgentLink::NewStub(daemon.InProcessChannel());
+  grpc::ClientContext context;
+  const auto stream = stub->Connect(&context);
+  v1::AgentMessage message;
+  message.mutable_hello()->set_protocol(99);
+  message.mutable_hello()->set_host("node");
+  stream->Write(message);
+  v1::DaemonMessage answer;
+  EXPECT_FALSE(stream->Read(&answer));
+  EXPECT_EQ(stream->Finish().error_code(), grpc::StatusCode::FAILED_PRECONDITION);
+}
+
+TEST_F(DaemonTest, AnAgentMayBeThereBeforeItsDaemon) {
+  DaemonOptions options = Options();
+  options.listen = "127.0.0.1:0";
+  auto daemon = std::make_unique<Daemon>(options);
+  ASSERT_TRUE(daemon->Start().ok());
+  options.listen = absl::StrCat("127.0.0.1:", daemon->grpc_port());
+  daemon.reset();  // its port is free, and nobody listens there
+  const std::string folder = scratch_ / "segments";
+  WriteContradiction(folder);
+  Agent agent(AgentFor(folder), grpc::CreateChannel(options.listen,
+                                                    grpc::InsecureChannelCredentials()));
+  agent.Start();
+  daemon = std::make_unique<Daemon>(options);
+  ASSERT_TRUE(daemon->Start().ok());
+  EXPECT_TRUE(Eventually([&] { return daemon->queries().GetStatus("", true).jobs_size() == 1; }));
+  agent.Stop();
+}
+
+TEST_F(DaemonTest, AnAgentThatIsStartedAnewAddsNothingTwice) {
+  const std::string folder = scratch_ / "segments";
+  WriteContradiction(folder);
+  Daemon daemon(Options());
+  ASSERT_TRUE(daemon.Start().ok());
+  for (int i = 0; i < 2; ++i) {
+    Agent agent(AgentFor(folder), daemon.InProcessChannel());
+    agent.Start();
+    ASSERT_TRUE(Eventually([&] {
+      return daemon.queries().GetStatus("", true).agents() == 1 && !daemon.GetIncidents("").empty();
+    }));
+    agent.Stop();
+    ASSERT_TRUE(Eventually([&] { return daemon.queries().GetStatus("", true).agents() == 0; }));
+  }
+  EXPECT_EQ(daemon.queries().GetStatus("", true).jobs(0).processes(), 1);
+  EXPECT_EQ(daemon.GetIncidents("").size(), 1u);
+}
+
+TEST_F(DaemonTest, AnAgentThatStopsHasToldAllItKnew) {
+  const std::string folder = scratch_ / "segments";
+  WriteContradiction(folder);
+  Daemon daemon(Options());
+  ASSERT_TRUE(daemon.Start().ok());
+  Agent agent(AgentFor(folder), daemon.InProcessChannel());
+  agent.Start();
+  agent.Stop();
+  daemon.Stop();
+  EXPECT_EQ(daemon.queries().GetStatus("", true).jobs_size(), 1);
+  EXPECT_EQ(daemon.GetIncidents("").size(), 1u);
+}
+
+// The first report waits for stacks, and these do not come any more.
+TEST_F(DaemonTest, AHangFoundAtTheLastMomentHasItsReport) {
+  const std::string folder = scratch_ / "segments";
+  WriteContradiction(folder);
+  Daemon daemon(Options());
+  ASSERT_TRUE(daemon.Start().ok());
+  Collector collector(AgentFor(folder).collector);
+  const auto stub = v1::AgentLink::NewStub(daemon.InProcessChannel());
+  grpc::ClientContext context;
+  const auto stream = stub->Connect(&context);
+  v1::AgentMessage message;
+  message.mutable_hello()->set_protocol(1);
+  message.mutable_hello()->set_host("node");
+  stream->Write(message);
+  *message.mutable_tick() = collector.Collect(UnixNs(), true);
+  stream->Write(message);
+  ASSERT_TRUE(Eventually([&] { return daemon.GetIncidents("").size() == 1; }));
+  daemon.Stop();
+  ASSERT_EQ(daemon.GetIncidents("").size(), 1u);
+  EXPECT_TRUE(fs::exists(daemon.GetIncidents("")[0].report_path() + "/incident.json"));
+}
+
+TEST_F(DaemonTest, ATakenPagePortIsSaid) {
+  DaemonOptions options = Options();
+  options.http = "127.0.0.1:0";
+  Daemon first(options);
+  ASSERT_TRUE(first.Start().ok());
+  options.http = first.http_address();
+  Daemon second(options);
+  const absl::Status status = second.Start();
+  EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable);
+  EXPECT_TRUE(absl::StrContains(std::string(status.message()), options.http));
+}
+
+}  // namespace
+}  // namespace rollcall

@@ -1,0 +1,115 @@
+// The library's signals reach no thread whose stack for signals has no room for them: without the
+// library such a thread would never have got one.
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include "agent/processes/proc_maps.h"
+#include "agent/stacks/signal_stack_taker.h"
+#include "agent/stacks/stack_questions.h"
+#include "library_steps.h"
+
+namespace rollcall {
+namespace {
+
+class LibrarySignalStacksTest : public LibraryStepsTest {
+ protected:
+  ~LibrarySignalStacksTest() override {
+    if (pid_ <= 0) return;
+    kill(pid_, SIGKILL);
+    WaitFor(pid_);
+  }
+
+  std::string Fifo(int number) {
+    const std::string fifo = absl::StrCat(scratch_.string(), "/fifo", number);
+    mkfifo(fifo.c_str(), 0600);
+    return fifo;
+  }
+
+  std::string WaitAt(int fifo) {
+    return absl::StrCat(" env=STUB_FIFO=", Fifo(fifo), " stream_wait");
+  }
+
+  // Returns once its main thread waits at the FIFO of this number. Closing what comes back lets it
+  // go on.
+  int StartAndMeet(const std::string& steps, int fifo) {
+    pid_ = Start(Command(steps), {{"STUB_BLOCK", "cudaStreamSynchronize"}});
+    return Meet(fifo);
+  }
+  int Meet(int fifo) { return open(Fifo(fifo).c_str(), O_WRONLY | O_CLOEXEC); }
+
+  static RawSample Ask(pid_t pid) { return SignalStackTaker().Take(pid, TakeLimits()); }
+
+  static int Answered(const RawSample& sample) {
+    return static_cast<int>(
+        std::count_if(sample.threads.begin(), sample.threads.end(),
+                      [](const RawThread& thread) { return thread.taken(); }));
+  }
+
+  bool Lives() const { return waitpid(pid_, nullptr, WNOHANG) == 0; }
+
+  pid_t pid_ = 0;
+};
+
+TEST_F(LibrarySignalStacksTest, NobodyIsAskedWhereAThreadsSignalStackIsSmall) {
+  for (const char* steps : {"id init=2,0 signal_stack=2048", "signal_stack=2048 id init=2,0"}) {
+    const int fifo = StartAndMeet(steps + WaitAt(0), 0);
+    const RawSample sample = Ask(pid_);
+    EXPECT_TRUE(sample.refused) << steps;
+    EXPECT_NE(sample.error.find("small"), std::string::npos) << sample.error;
+    EXPECT_TRUE(Lives()) << steps;
+    close(fifo);
+    EXPECT_EQ(WaitFor(std::exchange(pid_, 0)), 0) << Stderr();
+    StartOver();
+  }
+}
+
+TEST_F(LibrarySignalStacksTest, AQuestionThatIsUnderWayIsAnsweredOnTheThreadsOwnStack) {
+  const int fifo = StartAndMeet("id init=2,0" + WaitAt(0) + " signal_stack=2048" + WaitAt(1), 0);
+  std::ifstream file(absl::StrCat("/proc/", pid_, "/maps"));
+  const std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+  auto questions = StackQuestions::Open("/proc", pid_, ParseProcMaps(text));
+  ASSERT_TRUE(questions.ok()) << questions.status();
+  close(fifo);
+  const int second = Meet(1);
+  RawThread main;
+  main.tid = pid_;
+  (*questions)->Ask({&main}, 10'000'000'000, INT64_MAX);
+  EXPECT_TRUE(main.taken()) << main.error;
+  EXPECT_TRUE(Lives());
+  close(second);
+  EXPECT_EQ(WaitFor(std::exchange(pid_, 0)), 0) << Stderr();
+}
+
+TEST_F(LibrarySignalStacksTest, SigquitIsAnsweredOnTheThreadsOwnStackWhereItsSignalStackIsSmall) {
+  const int fifo = StartAndMeet("id init=2,0 signal_stack=2048" + WaitAt(0), 0);
+  kill(pid_, SIGQUIT);
+  EXPECT_TRUE(Eventually([&] { return !Stderr().empty() || !Lives(); }));
+  EXPECT_NE(Stderr().find("no agent of Rollcall answers"), std::string::npos) << Stderr();
+  EXPECT_TRUE(Lives());
+  close(fifo);
+  EXPECT_EQ(WaitFor(std::exchange(pid_, 0)), 0);
+}
+
+TEST_F(LibrarySignalStacksTest, AUsualSignalStackIsLargeEnough) {
+  const int fifo = StartAndMeet("id init=2,0 signal_stack=8192" + WaitAt(0), 0);
+  const RawSample sample = Ask(pid_);
+  EXPECT_FALSE(sample.refused) << sample.error;
+  EXPECT_EQ(Answered(sample), 1);
+  close(fifo);
+  EXPECT_EQ(WaitFor(std::exchange(pid_, 0)), 0) << Stderr();
+}
+
+TEST_F(LibrarySignalStacksTest, AThreadWithTheSmallestStackAnswers) {
+  const int fifo = StartAndMeet(absl::StrCat("id init=2,0 env=STUB_FIFO=", Fifo(1),
+                                             " wait_in_small_thread=16384 met", WaitAt(0)),
+                                0);
+  const RawSample sample = Ask(pid_);
+  EXPECT_FALSE(sample.refused) << sample.error;
+  EXPECT_EQ(Answered(sample), 2);
+  EXPECT_TRUE(Lives());
+  close(fifo);
+  EXPECT_EQ(WaitFor(std::exchange(pid_, 0)), 0) << Stderr();
+}
+
+}  // namespace
+}  // namespace rollcall
