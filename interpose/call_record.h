@@ -2,8 +2,8 @@
 //
 // The hot path: never allocates, locks, throws, makes a system call or changes errno. Called by the
 // thread that makes the call. One thread at a time uses a communicator (NCCL demands it), so its
-// words have one writer and need no atomic addition; where two threads use one all the same, records
-// may be lost, but nothing breaks.
+// words have one writer and need no atomic addition. Two threads that use one at once are not
+// detected.
 #pragma once
 
 #include <stddef.h>

@@ -15,7 +15,6 @@ namespace {
 
 using segment::CommEntry;
 using segment::CommState;
-using segment::SegmentHeader;
 
 // What a communicator's block can do with how much room.
 struct BlockSize {

@@ -15,7 +15,4 @@ LocalComm* ClaimBlock();
 // Whether the communicator's records are in the segment. Else there was no room for them.
 bool IsRecorded(const LocalComm* comm);
 
-// In a child of fork, single-threaded, and where recording begins.
-void ForgetBlocks();
-
 }  // namespace rollcall

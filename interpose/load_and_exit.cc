@@ -1,8 +1,8 @@
 // What the library does when the loader loads it and when the process ends normally.
 //
 // A constructor and a destructor, which nobody calls: they run in every process that loads the
-// library, also in those without NCCL, so each looks at one word and returns. They call no loader
-// and allocate nothing.
+// library, also in those without NCCL. There the constructor looks at one environment variable, and
+// the destructor at one word. They never call the loader, allocate or wait.
 #include <fcntl.h>
 #include <stdlib.h>
 #include <sys/syscall.h>
