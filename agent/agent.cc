@@ -8,10 +8,10 @@
 #include <chrono>
 
 #include "absl/strings/str_cat.h"
-#include "agent/processes/this_host.h"
 #include "agent/processes/monotonic_clock.h"
 #include "agent/processes/proc_files.h"
 #include "agent/processes/proc_stat.h"
+#include "agent/processes/this_host.h"
 #include "agent/stacks_proto.h"
 #include "proto/steady_clock.h"
 #include "rollcall/v1/agent.grpc.pb.h"
