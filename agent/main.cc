@@ -13,6 +13,7 @@
 #include "agent/agent_info.h"
 #include "agent/daemon_channel.h"
 #include "agent/processes/capabilities.h"
+#include "proto/loose_threads.h"
 
 namespace {
 
@@ -48,9 +49,7 @@ void SayWhomItServes(const rollcall::AgentOptions& options, const std::string& d
       geteuid());
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
+int Main(int argc, char** argv) {
   // Blocked before any thread is made, so that sigwait alone gets them.
   sigset_t signals;
   sigemptyset(&signals);
@@ -105,3 +104,7 @@ int main(int argc, char** argv) {
   agent.Stop();
   return 0;
 }
+
+}  // namespace
+
+int main(int argc, char** argv) { return rollcall::LeaveProcess(Main(argc, argv)); }

@@ -10,6 +10,7 @@
 #include "cli/commands.h"
 #include "cli/describe.h"
 #include "interpose/environment.h"
+#include "proto/loose_threads.h"
 
 namespace rollcall {
 namespace {
@@ -123,9 +124,7 @@ std::string FindSimulation() {
   return FirstThatExists({own + "/../sim", own + "/../" ROLLCALL_INSTALL_LIBDIR "/rollcall/sim"});
 }
 
-}  // namespace rollcall
-
-int main(int argc, char** argv) {
+static int Main(int argc, char** argv) {
   spdlog::set_default_logger(spdlog::stderr_logger_mt("rollcall"));
   spdlog::set_pattern("rollcall: %v");
   const std::string name = argc > 1 ? argv[1] : "";
@@ -144,3 +143,7 @@ int main(int argc, char** argv) {
             << "\n  what there is:  rollcall --help\n";
   return rollcall::kExitBadUsage;
 }
+
+}  // namespace rollcall
+
+int main(int argc, char** argv) { return rollcall::LeaveProcess(rollcall::Main(argc, argv)); }

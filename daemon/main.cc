@@ -17,6 +17,7 @@
 #include "daemon/server/daemon.h"
 #include "daemon/server/descriptors.h"
 #include "proto/durations.h"
+#include "proto/loose_threads.h"
 
 namespace {
 
@@ -81,9 +82,7 @@ bool IsLoopback(const std::string& host) {
   return host == "localhost" || host == "::1" || host.compare(0, 4, "127.") == 0;
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
+int Main(int argc, char** argv) {
   sigset_t signals;
   sigemptyset(&signals);
   sigaddset(&signals, SIGINT);
@@ -178,3 +177,7 @@ int main(int argc, char** argv) {
   daemon.Stop();
   return 0;
 }
+
+}  // namespace
+
+int main(int argc, char** argv) { return rollcall::LeaveProcess(Main(argc, argv)); }

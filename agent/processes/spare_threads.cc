@@ -4,9 +4,12 @@
 #include <signal.h>
 
 #include <chrono>
+#include <memory>
 #include <thread>
 #include <utility>
 #include <vector>
+
+#include "proto/loose_threads.h"
 
 namespace rollcall {
 namespace {
@@ -83,7 +86,9 @@ std::shared_ptr<SpareThreads::Worker> SpareThreads::TakeWorker() {
   sigset_t all, before;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);
-  std::thread([state = state_, worker] { Work(state, worker); }).detach();
+  std::thread([state = state_, worker, mark = std::make_unique<LooseThreadMark>()] {
+    Work(state, worker);
+  }).detach();
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
   ++state_->threads;
   return worker;

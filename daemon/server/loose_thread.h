@@ -13,6 +13,8 @@
 #include <thread>
 #include <utility>
 
+#include "proto/loose_threads.h"
+
 namespace rollcall {
 
 using SteadyTime = std::chrono::steady_clock::time_point;
@@ -26,7 +28,8 @@ class LooseThread {
 
   // `body` must own, or share, all that it uses.
   void Start(std::function<void()> body) {
-    thread_ = std::thread([end = end_, body = std::move(body)] {
+    thread_ = std::thread([end = end_, body = std::move(body),
+                           mark = std::make_unique<LooseThreadMark>()] {
       body();
       const std::lock_guard<std::mutex> lock(end->mutex);
       end->has_come = true;

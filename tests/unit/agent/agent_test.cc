@@ -16,7 +16,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/synchronization/notification.h"
-#include "agent/unique_fd.h"
+#include "agent/processes/unique_fd.h"
 #include "rollcall/v1/agent.grpc.pb.h"
 #include "temporary_tree.h"
 
@@ -65,7 +65,7 @@ class Asker : public v1::AgentLink::Service {
     if (!message.has_stacks()) return;
     const absl::MutexLock lock(&mutex_);
     answered_.push_back(message.stacks().stack().pid());
-    complete_ = message.stacks().last();
+    complete_ = answered_.size() == size_t{kAsked};
   }
 
   const bool reads_;

@@ -18,6 +18,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "daemon/server/alert_delivery.h"
+#include "eventually.h"
 
 namespace rollcall {
 namespace {
@@ -132,14 +133,6 @@ class Receiver {
   int port_ = 0;
   std::thread thread_;
 };
-
-bool Eventually(const std::function<bool()>& so) {
-  for (int i = 0; i < 1000; ++i) {
-    if (so()) return true;
-    std::this_thread::sleep_for(std::chrono::milliseconds(10));
-  }
-  return false;
-}
 
 AlertOptions To(AlertKind kind, const std::string& where) {
   AlertOptions options;
@@ -279,6 +272,7 @@ class Slow {
 };
 
 TEST(AlertSenderTest, AReceiverThatNeverAnswersDelaysNoOther) {
+  const AllThreadsEnd all_threads_end;
   const Slow silent("");
   Receiver receiver(0);
   AlertOptions options = To(AlertKind::kJson, silent.url());
@@ -294,6 +288,7 @@ TEST(AlertSenderTest, AReceiverThatNeverAnswersDelaysNoOther) {
 }
 
 TEST(AlertSenderTest, EndsInTimeAndSaysWhatWasNotDelivered) {
+  const AllThreadsEnd all_threads_end;
   const Slow silent(""), trickle("HTTP/1.1 200 OK\r\nX: ");
   AlertOptions options = To(AlertKind::kJson, silent.url());
   options.targets.push_back({AlertKind::kJson, trickle.url()});

@@ -19,6 +19,7 @@
 #include "interpose/segment.h"
 #include "proto/steady_clock.h"
 #include "rollcall/v1/agent.pb.h"
+#include "eventually.h"
 
 namespace {
 std::atomic<int64_t> wall_set_by_s{0};
@@ -47,14 +48,6 @@ int64_t WallSeconds() {
   timespec time;
   clock_gettime(CLOCK_REALTIME, &time);
   return time.tv_sec;
-}
-
-bool Eventually(const std::function<bool()>& so) {
-  for (int i = 0; i < 500; ++i) {
-    if (so()) return true;
-    std::this_thread::sleep_for(std::chrono::milliseconds(20));
-  }
-  return false;
 }
 
 class DaemonClockTest : public testing::Test {

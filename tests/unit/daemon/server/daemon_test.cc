@@ -19,6 +19,7 @@
 #include "agent/processes/proc_stat.h"
 #include "rollcall/v1/agent.grpc.pb.h"
 #include "segment_builder.h"
+#include "eventually.h"
 
 namespace rollcall {
 namespace {
@@ -26,14 +27,6 @@ namespace {
 namespace fs = std::filesystem;
 
 // Looks until it is so; a test's patience, not its pace.
-bool Eventually(const std::function<bool()>& so) {
-  for (int i = 0; i < 1000; ++i) {
-    if (so()) return true;
-    std::this_thread::sleep_for(std::chrono::milliseconds(20));
-  }
-  return false;
-}
-
 class DaemonTest : public testing::Test {
  protected:
   void SetUp() override {

@@ -12,6 +12,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "small_disk.h"
+#include "eventually.h"
 
 namespace rollcall {
 namespace {
@@ -31,14 +32,6 @@ v1::Incident Incident(int number, int64_t opened_s, const std::string& state = "
   incident.mutable_closed_at()->set_seconds(opened_s + 60);
   incident.add_verdicts()->set_cause("missing_rank");
   return incident;
-}
-
-bool Eventually(const std::function<bool()>& so) {
-  for (int i = 0; i < 1000; ++i) {
-    if (so()) return true;
-    std::this_thread::sleep_for(std::chrono::milliseconds(10));
-  }
-  return false;
 }
 
 std::vector<std::string> Ids(const HistoryKeeper& keeper,

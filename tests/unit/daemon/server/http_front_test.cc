@@ -19,6 +19,7 @@
 #include "absl/strings/str_cat.h"
 #include "daemon/server/descriptors.h"
 #include "daemon/server/http_request.h"
+#include "eventually.h"
 
 namespace rollcall {
 namespace {
@@ -28,14 +29,6 @@ using std::chrono::steady_clock;
 using testing::HasSubstr;
 
 constexpr int64_t kMs = 1'000'000;
-
-bool Eventually(const std::function<bool()>& so) {
-  for (int i = 0; i < 1000; ++i) {
-    if (so()) return true;
-    std::this_thread::sleep_for(std::chrono::milliseconds(10));
-  }
-  return false;
-}
 
 // A client's end of a connection.
 class Client {

@@ -18,6 +18,7 @@
 #include "agent/processes/proc_stat.h"
 #include "daemon/server/daemon.h"
 #include "segment_builder.h"
+#include "eventually.h"
 
 namespace rollcall {
 namespace {
@@ -27,11 +28,6 @@ using testing::HasSubstr;
 using testing::Not;
 
 constexpr char kHostileJob[] = "<script>job</script>/a b";
-
-bool Eventually(const std::function<bool()>& so) {
-  for (int i = 0; i < 1000 && !so(); ++i) std::this_thread::sleep_for(std::chrono::milliseconds(20));
-  return so();
-}
 
 // A daemon and an agent, and a job of three ranks whose third calls differ.
 class HttpTest : public testing::Test {

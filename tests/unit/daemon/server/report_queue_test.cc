@@ -15,6 +15,7 @@
 
 #include "daemon/server/descriptors.h"
 #include "small_disk.h"
+#include "eventually.h"
 
 namespace rollcall {
 namespace {
@@ -55,13 +56,6 @@ class ReportQueueTest : public testing::Test {
     options.first_pause_ns = 20'000'000;
     options.longest_pause_ns = 100'000'000;
     return options;
-  }
-  static bool Eventually(const std::function<bool()>& so) {
-    for (int i = 0; i < 1000; ++i) {
-      if (so()) return true;
-      std::this_thread::sleep_for(std::chrono::milliseconds(10));
-    }
-    return false;
   }
   // What was written, or given up, as soon as there is something.
   static ReportQueue::Written Next(ReportQueue* queue) {

@@ -15,6 +15,7 @@
 #include "interpose/segment.h"
 #include "proto/steady_clock.h"
 #include "rollcall/v1/agent.pb.h"
+#include "eventually.h"
 
 namespace rollcall {
 namespace {
@@ -22,14 +23,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr char kNotConnected[] = "the agent of its host is not connected";
-
-bool Eventually(const std::function<bool()>& so) {
-  for (int i = 0; i < 500; ++i) {
-    if (so()) return true;
-    std::this_thread::sleep_for(std::chrono::milliseconds(20));
-  }
-  return false;
-}
 
 void AddOpenCall(int64_t entered_ns, v1::CommUpdate* comm) {
   comm->set_has_markers(true);
@@ -106,7 +99,13 @@ class StackDeskTest : public testing::Test {
     store_.Connected(TheAgent());
     store_.Apply(TheAgent(), TickOfAFailure(), timeline_.Now());
   }
-  void TearDown() override { fs::remove_all(scratch_); }
+  void TearDown() override {
+    diagnosis_.reset();
+    desk_.reset();
+    incidents_.reset();
+    EXPECT_TRUE(Eventually([] { return live_loose_threads.load() == 0; }));
+    fs::remove_all(scratch_);
+  }
 
   void LookUntilConfirmed() {
     ASSERT_TRUE(Eventually([this] {
