@@ -109,7 +109,7 @@ void AddCallSites(const JobState& job, Verdict* verdict) {
                                              first.site));
   }
   if (!verdict->site.empty()) {
-    verdict->evidence.push_back(absl::StrCat("the others made theirs at ", verdict->site));
+    verdict->evidence.push_back(absl::StrCat("the others made their call at ", verdict->site));
   }
 }
 

@@ -64,7 +64,7 @@ void AddExcused(const JobState& job, const StuckCall& call, const WaitNode& node
     ranks.push_back(PublicRank(job, member == nullptr ? -1 : member->process, rank));
   }
   verdict->evidence.push_back(
-      absl::StrCat("also absent, but held up in another call: ", RanksInWords(ranks)));
+      absl::StrCat("also absent, but blocked in another call: ", RanksInWords(ranks)));
 }
 
 std::vector<Verdict> Judge(const Suspicion& suspicion) {

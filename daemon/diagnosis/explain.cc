@@ -250,7 +250,7 @@ std::vector<int> BreakCircles(Nodes* nodes) {
     node.explained_by.clear();
     node.verdict.certainty = Certainty::kPossible;
     node.verdict.missing_evidence.push_back(
-        "these findings explain each other in a circle: the earliest is taken for the cause");
+        "these findings explain each other in a circle: Rollcall takes the earliest as the cause");
     depths = Depths(*nodes);
   }
   return depths;

@@ -155,10 +155,9 @@ std::vector<int32_t> RanksOf(const JobState& job, const Processes& processes) {
 std::string Order(const JobState& job, const Processes& first, int64_t next_ns) {
   const std::vector<int32_t> ranks = RanksOf(job, first);
   const int64_t apart = next_ns - FailedAt(job.processes[*first.begin()]);
-  return absl::StrCat(ranks.empty() ? "it" : RanksInWords(ranks), " failed first, ",
+  return absl::StrCat(ranks.empty() ? "the culprit" : RanksInWords(ranks), " failed first, ",
                       DurationInWords(std::max<int64_t>(apart, 0)),
-                      " before the next one ended; what the others did after that is the end of "
-                      "the job, not its cause");
+                      " before the next rank ended: later failures are consequences");
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Words for evidence: what a process is doing, and what is not known.
+// Words for evidence: what a process is doing, and what is unknown.
 #pragma once
 
 #include <string>
@@ -13,10 +13,13 @@ namespace rollcall {
 // "stopped (state T)", "inside CommDestroy for 12 s", ...; "" if nothing is known.
 std::string WhatItDoes(const JobState& job, int32_t process, int64_t now_ns);
 
-// "exited in good order", "killed by signal 9", "inside CommDestroy", ...; "" if it is not gone.
+// "exited normally", "killed by signal 9", "inside CommDestroy", ...; "" while the rank takes part.
 std::string HowItEnded(const JobState& job, int32_t process, const Member* member);
 
-// What shows the waiting, one line for each kind of evidence.
+// How a line of EvidenceOf() says that a wait is seen, not inferred.
+inline constexpr char kShownByMarkersOrHost[] = "shown by GPU markers or by the host thread's call";
+
+// What shows that the ranks wait, one line for each kind of evidence.
 std::vector<std::string> EvidenceOf(const JobState& job, const std::vector<Waiter>& waiters,
                                     const std::string& call);
 

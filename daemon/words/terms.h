@@ -9,8 +9,8 @@
 
 namespace rollcall {
 
-// Culprit::ending of a process of which it is not known how it ended.
-inline constexpr char kEndedUnknown[] = "ended, how is not known";
+// Culprit::ending of a process whose exit status is unknown.
+inline constexpr char kEndedUnknown[] = "ended (exit status unknown)";
 
 // "0-2,4-63"; duplicates are named once.
 std::string RankList(std::vector<int32_t> ranks);

@@ -18,7 +18,7 @@ std::optional<Verdict> JudgeConcurrentUse(const Suspicion& s) {
     verdict->culprits.push_back(MakeCulprit(s.job, member->process, rank, member));
     verdict->evidence.push_back(
         absl::StrCat(RanksInWords({PublicRank(s.job, member->process, rank)}),
-                     ": two threads were inside calls on the communicator at once"));
+                     ": two threads were inside calls on the communicator at the same time"));
   }
   return verdict;
 }

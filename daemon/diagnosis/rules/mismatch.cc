@@ -83,23 +83,23 @@ void AddEvidence(const JobState& job, const Communicator& comm, const Divergence
     const std::string who = RanksInWords(PublicRanks(job, comm, side.ranks));
     verdict->evidence.push_back(
         IsLost(divergence)
-            ? absl::StrCat(who, ": one history of calls before #", divergence.position_end)
+            ? absl::StrCat(who, ": the same history of calls before #", divergence.position_end)
             : absl::StrCat(who, ": call #", divergence.position, " is ", CallInWords(side.call)));
   }
   if (IsLost(divergence)) {
     verdict->missing_evidence.push_back(absl::StrCat(
         "the records between calls #", divergence.position, " and #", divergence.position_end,
-        " were overwritten: the signatures differ, but by which call is not known"));
+        " were overwritten: the signatures differ, but the first differing call is unknown"));
   } else if (divergence.may_be_earlier) {
     verdict->missing_evidence.push_back(
         absl::StrCat("records before call #", divergence.position,
-                     " are lost on some ranks: the ranks may have parted earlier"));
+                     " are lost on some ranks: the calls may differ earlier"));
   }
   if (IsTie(divergence)) {
-    verdict->missing_evidence.push_back("no side has a majority: either may be the wrong one");
+    verdict->missing_evidence.push_back("no side has a majority: either may be wrong");
   } else if (CanTurn(divergence)) {
     verdict->missing_evidence.push_back(
-        absl::StrCat(divergence.undecided, " ranks have not come to this call yet"));
+        absl::StrCat(divergence.undecided, " ranks have not entered this call yet"));
   }
 }
 
@@ -176,7 +176,7 @@ std::optional<Verdict> JudgeRace(const JobState& job, const Communicator& comm,
     verdict.culprits.push_back(MakeCulprit(job, member.process, rank, &member));
     verdict.evidence.push_back(
         absl::StrCat(RanksInWords({verdict.culprits.back().rank}),
-                     ": two threads were inside calls on the communicator at once"));
+                     ": two threads were inside calls on the communicator at the same time"));
   }
   if (verdict.culprits.empty()) return std::nullopt;
   // All ranks use several threads: who took the other order is to blame.

@@ -115,7 +115,7 @@ void AddCulprits(const JobState& job, const Start& start, int64_t now_ns, Verdic
   }
   if (unseen.empty()) return;
   verdict->missing_evidence.push_back(
-      absl::StrCat("no process of ", RanksInWords(unseen), " is known"));
+      absl::StrCat("no known process of ", RanksInWords(unseen)));
   for (const int32_t rank : unseen) {
     if (verdict->culprits.size() == kMostUnseen) break;
     verdict->culprits.push_back(MakeCulprit(job, -1, rank, nullptr));
@@ -161,11 +161,11 @@ std::optional<Verdict> JudgeStart(const JobState& job, int64_t now_ns, const Lim
   }
   verdict.evidence.push_back(
       absl::StrCat(RanksInWords(verdict.waiting_ranks),
-                   ": waiting for the others outside NCCL, as the stacks show"));
+                   ": waiting for the others outside NCCL, shown by their stacks"));
   AddCulprits(job, start, now_ns, &verdict);
   if (verdict.culprits.empty()) return std::nullopt;
   verdict.missing_evidence.push_back(
-      "no NCCL call was made yet: where the ranks stand is known from samples of their stacks");
+      "no rank has made an NCCL call yet: the verdict rests on samples of the stacks");
   return verdict;
 }
 

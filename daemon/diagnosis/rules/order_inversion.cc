@@ -78,8 +78,8 @@ Verdict MakeVerdict(const JobState& job, const StuckCall& a, const StuckCall& b,
         CommunicatorInWords(edge.communicator, edge.communicator_name), " first"));
   }
   verdict.missing_evidence.push_back(
-      "whether the kernels keep each other off the GPU: calls in different orders may also run "
-      "side by side");
+      "no evidence that the kernels block each other: calls in different orders can also run side "
+      "by side on the GPU");
   return verdict;
 }
 

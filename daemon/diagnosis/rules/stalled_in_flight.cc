@@ -20,7 +20,7 @@ void AddStopped(const Suspicion& s, Verdict* verdict) {
     const Member* member = FindMember(*s.call.communicator, w.rank);
     verdict->culprits.push_back(MakeCulprit(s.job, w.process, w.rank, member));
     verdict->evidence.push_back(absl::StrCat("rank ", PublicRank(s.job, w.process, w.rank),
-                                             " is stopped, by a signal or a debugger"));
+                                             " is stopped by a signal or a debugger"));
   }
 }
 
@@ -37,7 +37,8 @@ void AddLeastAdvanced(const Suspicion& s, Verdict* verdict) {
     verdict->culprits.push_back(MakeCulprit(s.job, w.process, w.rank, member));
   }
   verdict->evidence.push_back(
-      absl::StrCat(finished, " ranks have finished the call, as their markers show"));
+      absl::StrCat(finished, finished == 1 ? " rank has" : " ranks have",
+                   " finished the call, shown by GPU markers"));
 }
 
 // Those who have made a call that returns early, and do not wait for it. MPI need not go on with
@@ -49,7 +50,7 @@ void AddElsewhere(const Suspicion& s, Verdict* verdict) {
     if (!InRange(comm, rank) || !open || WaitOf(s.job, comm, member)) continue;
     verdict->culprits.push_back(MakeCulprit(s.job, member.process, rank, &member));
     verdict->evidence.push_back(absl::StrCat("rank ", PublicRank(s.job, member.process, rank),
-                                             " has made the call, and does not wait for it"));
+                                             " has made the call but does not wait for it"));
   }
 }
 
@@ -79,7 +80,7 @@ void NoteUnproven(const Suspicion& s, Verdict* verdict) {
   if (CalledTheSame(*s.call.communicator, s.call.position)) return;
   verdict->certainty = std::min(verdict->certainty, Certainty::kLikely);
   verdict->missing_evidence.push_back(
-      "whether all ranks called the same: records of this call are lost");
+      "records of this call are lost: the ranks may have made different calls");
 }
 
 // Those who wait are not those who are stopped.

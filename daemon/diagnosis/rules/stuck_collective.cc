@@ -58,14 +58,14 @@ void AddUnheard(const JobState& job, const Communicator& comm, StuckCall* call) 
   if (unknown.empty()) return;
   const auto processes = ProcessesOfRanks(job, comm, unknown).processes;
   for (const int32_t rank : unknown) call->absents.push_back(MakeUnheard(job, rank, processes));
-  call->missing_evidence.push_back(absl::StrCat("nothing has been heard of ", RanksInWords(unknown),
-                                                " on ", CommunicatorInWords(comm.id, comm.name),
-                                                ", though it has formed"));
+  call->missing_evidence.push_back(absl::StrCat("no report on ", RanksInWords(unknown), " of ",
+                                                CommunicatorInWords(comm.id, comm.name),
+                                                ", although all its ranks have joined"));
 }
 
 // Somebody alive has entered the call, and nothing shows that it waits in it or
 // has finished it.
-void NoteBystanders(const JobState& job, const Communicator& comm, StuckCall* call, bool* over) {
+void AddBystanders(const JobState& job, const Communicator& comm, StuckCall* call, bool* over) {
   std::vector<int32_t> bystanders;
   for (const auto& [rank, member] : comm.members) {
     if (!InRange(comm, rank) || member.entered <= call->position) continue;
@@ -77,7 +77,7 @@ void NoteBystanders(const JobState& job, const Communicator& comm, StuckCall* ca
   }
   if (bystanders.empty()) return;
   call->missing_evidence.push_back(
-      absl::StrCat("nothing shows whether ", RanksInWords(bystanders), " still ",
+      absl::StrCat("no evidence whether ", RanksInWords(bystanders), " still ",
                    bystanders.size() == 1 ? "waits" : "wait", " in the call"));
 }
 
@@ -103,7 +103,7 @@ void AddInFlight(const JobState& job, const Communicator& comm, const MembersAtA
   AddUnheard(job, comm, &call);
   if (call.absents.empty()) {
     bool over = false;
-    NoteBystanders(job, comm, &call, &over);
+    AddBystanders(job, comm, &call, &over);
     if (over) return;
   } else {
     for (const Waiter& w : glance.waiters) {

@@ -223,8 +223,8 @@ std::optional<Wait> P2pWaitOf(const JobState& job, const Communicator& comm, con
 }
 
 std::string RecordsLost(int32_t peer) {
-  return absl::StrCat("records of sends and receives are lost: whether ", RanksInWords({peer}),
-                      " of the communicator has issued the other end is not known");
+  return absl::StrCat("records of sends and receives are lost: ", RanksInWords({peer}),
+                      " of the communicator may have issued the other end");
 }
 
 void AddPeer(const JobState& job, const Communicator& comm, int32_t peer, Lack lack, bool complete,
@@ -242,8 +242,7 @@ void AddPeer(const JobState& job, const Communicator& comm, int32_t peer, Lack l
     }
   } else {
     absent = MakeUnheard(job, peer, ProcessesOfRanks(job, comm, {peer}).processes);
-    call->missing_evidence.push_back(absl::StrCat("nothing has been heard of ",
-                                                  RanksInWords({peer}), " on ",
+    call->missing_evidence.push_back(absl::StrCat("no report on ", RanksInWords({peer}), " of ",
                                                   CommunicatorInWords(comm.id, comm.name)));
   }
   call->absents.push_back(absent);

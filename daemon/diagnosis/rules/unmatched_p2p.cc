@@ -26,7 +26,7 @@ std::optional<Verdict> JudgeSizes(const Suspicion& s) {
   verdict->mismatched_fields = {"count"};
   AddEnd(s, s.call.waiters.front().rank, s.call.call, &*verdict);
   AddEnd(s, s.call.other_rank, s.call.other_end, &*verdict);
-  verdict->missing_evidence.push_back("two ends have no majority: either may be the wrong one");
+  verdict->missing_evidence.push_back("two ends have no majority: either may be wrong");
   return verdict;
 }
 
@@ -43,8 +43,9 @@ std::optional<Verdict> JudgeUnmatchedP2p(const Suspicion& s) {
   for (const Waiter& w : s.call.waiters) {
     if (verdict->evidence.size() > 8) break;
     verdict->evidence.push_back(absl::StrCat(RanksInWords({PublicRank(s.job, w.process, w.rank)}),
-                                             ": waits in ", OpInWords(s.call.call.op), ", and no ",
-                                             OtherEndInWords(s.call.call.op), " matches it"));
+                                             ": waits in ", OpInWords(s.call.call.op),
+                                             ", which no ",
+                                             OtherEndInWords(s.call.call.op), " matches"));
     break;
   }
   return verdict;
