@@ -154,7 +154,7 @@ class Importer {
     return at == dump.dump.status.end() ? DumpedStatus() : at->second;
   }
 
-  // Ranks without a dump: they exist, and nothing more is known of them.
+  // Adds ranks without a dump as unknown ranks.
   int32_t ProcessOfRank(int32_t rank) {
     const auto known = process_of_.find(rank);
     if (known != process_of_.end()) return known->second;
