@@ -26,7 +26,7 @@ struct ProcessIdentity {
   std::string gpu_sharing = "";
 };
 
-// What is seen of a process from outside, and which calls it stands in.
+// What is seen of a process from outside, and the calls that it is inside.
 struct ProcessEvidence {
   Liveness liveness = Liveness::kUnknown;
   int64_t ended_ns = 0;

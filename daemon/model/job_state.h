@@ -64,9 +64,9 @@ enum class Motion : uint8_t {
 enum class Liveness : uint8_t {
   kUnknown,  // the agent has not said, or segments are read offline
   kAlive,
-  kExited,  // ended in good order: the exit mark is there, or the exit code is 0
+  kExited,  // exited normally: there is an exit mark, or the exit code is 0
   kDied,    // without an exit mark, by a signal or with an exit code that is not 0
-  kEnded,   // without an exit mark, and how is not known
+  kEnded,   // without an exit mark; the exit status is unknown
   kSilent,  // its agent no longer answers
 };
 
@@ -208,10 +208,10 @@ struct Member {
   // The host itself stands inside a call on this communicator (or in the end of
   // a group that holds one), since then. 0: it does not.
   int64_t host_blocked_since_ns = 0;
-  // Without markers: the host stands in a wait for the GPU, and this
+  // Without markers: the host is inside a wait for the GPU, and this
   // communicator's last call was the last one it made before. 0: it does not.
   int64_t host_waits_since_ns = 0;
-  // The host stands in a send or receive, or the GPU has begun one (or a group of
+  // The host is inside a send or receive, or the GPU has begun one (or a group of
   // them) and not finished it, since then. 0: neither.
   int64_t p2p_waiting_since_ns = 0;
 

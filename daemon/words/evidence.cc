@@ -128,7 +128,7 @@ std::vector<std::string> EvidenceOf(const JobState& job, const std::vector<Waite
 }
 
 std::vector<std::string> MissingOf(const JobState& job, const std::vector<Waiter>& waiters) {
-  std::map<std::string, std::vector<int32_t>> unsure;  // by what it is inferred from
+  std::map<std::string, std::vector<int32_t>> unsure;  // by the call that the wait is inferred from
   std::vector<int32_t> stale;
   for (const Waiter& w : waiters) {
     const int32_t rank = PublicRank(job, w.process, w.rank);

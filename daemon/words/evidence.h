@@ -23,13 +23,13 @@ inline constexpr char kShownByMarkersOrHost[] = "shown by GPU markers or by the 
 std::vector<std::string> EvidenceOf(const JobState& job, const std::vector<Waiter>& waiters,
                                     const std::string& call);
 
-// What is missing to be sure that they wait.
+// The evidence that is missing to prove that the ranks wait.
 std::vector<std::string> MissingOf(const JobState& job, const std::vector<Waiter>& waiters);
 
-// A culprit with all that is known of its process.
+// A culprit with all known facts of its process.
 Culprit MakeCulprit(const JobState& job, int32_t process, int32_t rank, const Member* member);
 
-// " for 12 s"; "" where the beginning is not known.
+// " for 12 s"; "" if the beginning is unknown.
 std::string SinceInWords(int64_t since_ns, int64_t now_ns);
 
 }  // namespace rollcall

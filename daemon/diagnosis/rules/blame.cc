@@ -13,7 +13,7 @@ namespace {
 constexpr size_t kDescribedCulprits = 8;
 constexpr uint32_t kEnoughSeen = 8;  // calls, before what is usual is known
 
-// A wait that is only guessed, for a rank that is only thought to be gone.
+// Both the wait and the end of the absent rank are inferred.
 bool IsGuessedTwice(const Absent& absent, Evidence best) {
   return absent.lack == Lack::kGone && absent.at_most == Certainty::kLikely &&
          best != Evidence::kShown;
@@ -111,8 +111,8 @@ void AddMissing(const Suspicion& s, const std::vector<Absent>& blamed, Verdict* 
   }
 }
 
-// One that is gone cannot come: such a wait is long as soon as the job's
-// ordinary end, whose ranks leave one by one, can be told from it.
+// A rank that is gone cannot enter the call. Such a wait counts as long as soon as it
+// differs from the normal end of a job, whose ranks leave one by one.
 bool AnyFailed(const std::vector<Absent>& blamed) {
   return std::any_of(blamed.begin(), blamed.end(), [](const Absent& a) { return a.failed; });
 }
@@ -130,7 +130,7 @@ bool IsLongEnough(const Suspicion& s, const std::vector<Absent>& blamed) {
   return s.now_ns - std::max(s.call.since_ns, gone_since) >= limit;
 }
 
-// The process, where its stacks were taken since the wait began: older ones say nothing of it.
+// The process, if its stacks are newer than the beginning of the wait: older stacks prove nothing.
 const Process* WithStacksOf(const Suspicion& s, const Absent& absent) {
   const Process* process = ProcessOf(s.job, absent.process);
   const bool is_old =
@@ -138,7 +138,7 @@ const Process* WithStacksOf(const Suspicion& s, const Absent& absent) {
   return is_old ? nullptr : process;
 }
 
-// Makes progress outside NCCL, as far as its stacks and its CPU time show.
+// The process makes progress outside NCCL, shown by its stacks and its CPU time.
 bool IsLate(const Suspicion& s, const Absent& absent) {
   const Process* process = WithStacksOf(s, absent);
   return process != nullptr && IsHeard(s.job, absent.process) &&

@@ -11,7 +11,7 @@ std::optional<Verdict> JudgeConcurrentUse(const Suspicion& s) {
   if (s.call.concurrent.empty()) return std::nullopt;
   std::optional<Verdict> verdict = Describe(s, Cause::kConcurrentUse, s.limits.suspect_after_ns);
   if (!verdict) return verdict;
-  // That the calls overlapped is shown; that the hang comes of it is not.
+  // The records prove the overlap, but not that it caused the hang.
   verdict->certainty = Certainty::kLikely;
   for (const int32_t rank : s.call.concurrent) {
     const Member* member = FindMember(*s.call.communicator, rank);

@@ -31,7 +31,7 @@ Cause CauseOf(const Divergence& divergence) {
   return IsLost(divergence) ? Cause::kOperationMismatch : Cause::kArgumentMismatch;
 }
 
-// Could the ranks that are still to come turn the majority?
+// Can the ranks that have not entered the call yet change the majority?
 bool CanTurn(const Divergence& divergence) {
   return divergence.sides[0].ranks.size() <=
          divergence.sides[1].ranks.size() + divergence.undecided;
@@ -42,7 +42,7 @@ Certainty CertaintyOf(const Divergence& divergence) {
   return sure ? Certainty::kCertain : Certainty::kLikely;
 }
 
-// An operation's arguments differ with it, and say nothing of their own.
+// If the operation differs, its arguments differ as well and carry no information.
 std::vector<std::string> FieldsOf(const Divergence& divergence, Cause cause) {
   if (IsLost(divergence)) return {};
   if (cause == Cause::kOperationMismatch) return {"operation"};
@@ -103,7 +103,7 @@ void AddEvidence(const JobState& job, const Communicator& comm, const Divergence
   }
 }
 
-// Culprits wait as well, but not for others; of equal sides each waits for the other.
+// Culprits wait as well, but not for other ranks; in a tie each side waits for the other.
 void AddWaiters(const JobState& job, const Communicator& comm, bool tie, Verdict* verdict) {
   std::set<int32_t> culprits;
   if (!tie) {
@@ -179,7 +179,7 @@ std::optional<Verdict> JudgeRace(const JobState& job, const Communicator& comm,
                      ": two threads were inside calls on the communicator at the same time"));
   }
   if (verdict.culprits.empty()) return std::nullopt;
-  // All ranks use several threads: who took the other order is to blame.
+  // All ranks use several threads: the ranks with the other order are the culprits.
   if (verdict.culprits.size() == comm.members.size()) verdict.culprits = mismatch.culprits;
   return verdict;
 }

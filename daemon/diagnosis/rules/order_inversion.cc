@@ -1,7 +1,6 @@
-// JudgeOrderInversion(): every communicator for itself is in order, and yet two
-// ranks have issued calls on two of them in different orders. Whose kernels
-// come first takes the GPU's room or the stream's place, and each waits for the
-// other's peer.
+// JudgeOrderInversion(): each communicator alone has no fault, but two ranks have made
+// calls on two communicators in different orders. On each rank the first kernel occupies
+// the GPU or the stream, and waits for the peer on the other rank.
 #include <algorithm>
 #include <map>
 

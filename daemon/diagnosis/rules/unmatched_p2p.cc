@@ -17,7 +17,7 @@ void AddEnd(const Suspicion& s, int32_t rank, const CallArgs& call, Verdict* ver
   verdict->culprits.push_back(std::move(culprit));
 }
 
-// Both ends are there, and nobody can say which of them is right.
+// Both ends exist, and no majority decides which one is right.
 std::optional<Verdict> JudgeSizes(const Suspicion& s) {
   std::optional<Verdict> verdict =
       Describe(s, Cause::kUnmatchedP2p, SuspectAfter(*s.call.communicator, s.call.call, s.limits));
