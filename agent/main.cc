@@ -62,25 +62,27 @@ int Main(int argc, char** argv) {
   std::string daemon = "127.0.0.1:9400";
   options.collector.directory = DefaultDirectory();
   double keep_ended_seconds = 3600;
-  CLI::App app("Watches this host's training processes and tells rollcalld.", "rollcall-agent");
+  CLI::App app("Watches the training processes of this host and reports to rollcalld.",
+               "rollcall-agent");
   app.set_version_flag("--version", ROLLCALL_VERSION);
-  app.add_option("--daemon", daemon, "rollcalld's address, HOST:PORT")
+  app.add_option("--daemon", daemon, "address of rollcalld, HOST:PORT")
       ->envname("ROLLCALL_DAEMON")
       ->capture_default_str();
-  app.add_option("--dir", options.collector.directory, "where the library puts its segments")
+  app.add_option("--dir", options.collector.directory,
+                 "folder in which the library creates its segments")
       ->envname("ROLLCALL_DIR")
       ->capture_default_str();
   std::string scope = "host";
   app.add_option("--scope", scope,
-                 "host: the training processes of the whole host, of all users and in containers; "
-                 "directory: those whose segments lie in --dir")
+                 "host: watch the training processes of all users and containers of this host; "
+                 "directory: watch only processes with segments in --dir")
       ->envname("ROLLCALL_SCOPE")
       ->capture_default_str()
       ->check(CLI::IsMember({"host", "directory"}));
-  app.add_option("--host", options.host, "this host's name in verdicts (default: its host name)")
+  app.add_option("--host", options.host, "name of this host in verdicts (default: the host name)")
       ->envname("ROLLCALL_HOST");
   app.add_option("--keep-ended", keep_ended_seconds,
-                 "seconds for which segments of ended processes are kept")
+                 "seconds to keep the segments of ended processes")
       ->envname("ROLLCALL_KEEP_ENDED")
       ->capture_default_str()
       ->check(CLI::NonNegativeNumber);
@@ -92,7 +94,7 @@ int Main(int argc, char** argv) {
   }
   options.collector.keep_ended_ns = static_cast<int64_t>(keep_ended_seconds * 1e9);
 
-  // The library makes it too; whoever comes first sets the mode.
+  // The library creates this folder too. The first to create it sets the mode.
   mkdir(options.collector.directory.c_str(), 0700);
   SayWhomItServes(options, daemon);
   const auto published = Publish(options, daemon);

@@ -30,15 +30,15 @@ namespace {
 namespace fs = std::filesystem;
 
 // Adds every folder at or below `path` that holds segments, so that folders
-// copied from many hosts can be given by the one they lie in. A segment stands
-// for its whole folder: one rank alone tells little. "" or what is wrong.
+// copied from many hosts can be given by their common parent. A segment stands for its
+// whole folder, because one rank alone shows little. Returns "" or the error.
 std::string AddFolders(const std::string& path, std::set<std::string>* folders) {
   std::error_code error;
   const fs::path real = fs::canonical(path, error);  // one folder by two names is one
   if (error == std::errc::no_such_file_or_directory) return "no such file or folder";
   if (error) return error.message();
   if (!fs::is_directory(real, error)) {
-    if (!IsSegmentName(real.filename())) return "not a folder, nor a segment by its name";
+    if (!IsSegmentName(real.filename())) return "neither a folder nor the name of a segment";
     folders->insert(real.parent_path());
     return "";
   }
@@ -71,8 +71,8 @@ void ReadFolder(const std::string& folder, Input* input) {
   input->store.Apply(folder, tick, 0);
 }
 
-// Offline nobody can tell how long a wait went on after the last thing noted,
-// so that every open wait counts.
+// Offline the length of a wait after the last record is unknown, so every open wait
+// counts.
 Limits NoPatience() {
   Limits limits;
   limits.hang_after_ns = 0;
@@ -133,7 +133,7 @@ void Print(const std::string& format, const std::vector<Finding>& findings) {
       if (!any) break;
     }
   }
-  if (format == "html" && !any) std::cerr << "rollcall analyze: no hang found, so no report\n";
+  if (format == "html" && !any) std::cerr << "rollcall analyze: no hang found, no report written\n";
 }
 
 std::optional<std::vector<Finding>> AnalyzeSegments(const std::vector<std::string>& paths) {
@@ -147,9 +147,10 @@ std::optional<std::vector<Finding>> AnalyzeSegments(const std::vector<std::strin
   Input input;
   for (const std::string& folder : folders) ReadFolder(folder, &input);
   if (input.segments == 0) {
-    std::cerr << "rollcall analyze: no readable segments (files like 4121-88012345.seg) in what "
-                 "was given\n  they are in $ROLLCALL_DIR or /dev/shm/rollcall-<uid> of each host\n"
-                 "  dumps of PyTorch's Flight Recorder are read with --from=flight-recorder\n";
+    std::cerr << "rollcall analyze: no readable segments (files like 4121-88012345.seg) in the "
+                 "given paths\n  segments are in $ROLLCALL_DIR or /dev/shm/rollcall-<uid> of each "
+                 "host\n"
+                 "  for dumps of PyTorch's Flight Recorder add --from=flight-recorder\n";
     return std::nullopt;
   }
   std::vector<Finding> findings;
@@ -183,18 +184,18 @@ int AnalyzeCommand(const std::vector<std::string>& arguments) {
   std::string format = "text", from = "segments";
   std::vector<std::string> paths;
   CLI::App app(
-      "Finds out from files why a job hung: Rollcall's segments, or dumps of PyTorch's "
+      "Finds out from files why a job hung. Reads Rollcall's segments or dumps of PyTorch's "
       "Flight Recorder.",
       "rollcall analyze");
-  app.add_option("--format", format, "text, json or html")
+  app.add_option("--format", format, "output format: text, json or html")
       ->envname("ROLLCALL_FORMAT")
       ->capture_default_str()
       ->check(CLI::IsMember({"text", "json", "html"}));
-  app.add_option("--from", from, "what the files are")
+  app.add_option("--from", from, "kind of the files: segments or flight-recorder")
       ->capture_default_str()
       ->check(CLI::IsMember({"segments", "flight-recorder"}));
   app.add_option("PATH", paths,
-                 "segments or dumps, or folders that hold them, of any number of hosts")
+                 "segments, dumps, or folders of them, from any number of hosts")
       ->required();
   int exit_code = 0;
   if (!ParseFlags(&app, arguments, &exit_code)) return exit_code;

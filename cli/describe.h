@@ -1,4 +1,4 @@
-// What a command takes, as data: --help, shell completion and man pages say it all from one table,
+// The flags of a command as data: --help, shell completion and man pages come from one table,
 // the flags that the command itself defines.
 #pragma once
 

@@ -7,9 +7,9 @@
 namespace rollcall {
 namespace {
 
-// Three ticks of an agent, and what a loaded machine adds.
+// Three ticks of an agent, plus the delay of a loaded machine.
 constexpr int64_t kFreshNs = kSecond;
-// For what needs no wait to be known: ranks that have gone, or contradict each other.
+// For causes that need no long wait: ranks that are gone or contradict each other.
 constexpr int64_t kStandsStillNs = 2 * kSecond;
 
 bool NeedsNoWait(const std::string& cause) {
@@ -20,7 +20,7 @@ bool NeedsNoWait(const std::string& cause) {
   return false;
 }
 
-// Of a lost host there is no fresh evidence, nor will there be. That the others wait is fresh.
+// A lost host sends no fresh evidence. The evidence that the others wait is fresh.
 bool IsFresh(const Finding& finding) {
   return finding.evidence_age_ns <= kFreshNs || finding.cause == "host_lost";
 }
@@ -31,12 +31,12 @@ std::string WhyNotAct(const Finding& finding, const LocalStandstill& local, int6
   if (finding.certainty != "certain" && finding.certainty != "likely") {
     return "the verdict is only " + finding.certainty;
   }
-  if (!IsFresh(finding)) return "the evidence of a host is old";
+  if (!IsFresh(finding)) return "the data of a host is old";
   if (!local.is_needed) return "";
   const int64_t needed =
       NeedsNoWait(finding.cause) ? std::min(kStandsStillNs, hang_after_ns) : hang_after_ns;
   if (local.ns >= needed) return "";
-  return "the segments of this host do not show yet that its ranks stand still";
+  return "the segments of this host do not yet confirm that its ranks are stuck";
 }
 
 }  // namespace rollcall

@@ -1,8 +1,8 @@
-// When --on-hang may act on an incident. Pure: all that counts is an argument.
+// Decides when --on-hang may act on an incident. Pure: all inputs are arguments.
 //
-// To end a job costs more than a word. So the verdict must be certain or likely, rest on evidence
-// that is fresh, and, where a daemon on the network gave it, be borne out by what this host's own
-// ranks do: nobody who can reach that daemon's port can end a healthy job by it.
+// Ending a job costs more than printing a line. So the verdict must be certain or likely and rest
+// on fresh evidence. If it comes from a daemon on the network, the segments of this host must
+// confirm it: a person who can reach the port of that daemon cannot end a healthy job.
 #pragma once
 
 #include <cstdint>
@@ -10,20 +10,20 @@
 
 namespace rollcall {
 
-// What is told of a confirmed incident's first verdict.
+// The facts of a confirmed incident's first verdict.
 struct Finding {
   std::string cause;
   std::string certainty;
   int64_t evidence_age_ns = 0;
 };
 
-// How long this host's ranks that take part in the call have stood still, as their segments show.
+// The time without progress of this host's ranks in the call, by their segments.
 struct LocalStandstill {
   bool is_needed = false;  // the verdict came over the network
   int64_t ns = 0;          // 0: some moved just now, or nothing is known
 };
 
-// "" where --on-hang may act now; else what it waits for. `hang_after_ns`: --hang-after.
+// "" if --on-hang may act now, else what it waits for. `hang_after_ns`: --hang-after.
 std::string WhyNotAct(const Finding& finding, const LocalStandstill& local, int64_t hang_after_ns);
 
 }  // namespace rollcall

@@ -12,7 +12,7 @@ namespace rollcall {
 
 int CompletionCommand(const std::vector<std::string>& arguments) {
   std::string shell;
-  CLI::App app("Prints what a shell completes by:  source <(rollcall completion bash)",
+  CLI::App app("Prints the completion script of a shell:  source <(rollcall completion bash)",
                "rollcall completion");
   app.add_option("SHELL", shell, "bash, zsh or fish")
       ->required()
@@ -29,8 +29,8 @@ int CompletionCommand(const std::vector<std::string>& arguments) {
 int ManCommand(const std::vector<std::string>& arguments) {
   std::string name, folder;
   CLI::App app("Prints a man page:  rollcall man run | man -l -", "rollcall man");
-  app.add_option("--output-dir", folder, "write all pages into this folder instead");
-  app.add_option("COMMAND", name, "whose page; the program's own if none is named");
+  app.add_option("--output-dir", folder, "write all man pages to this folder");
+  app.add_option("COMMAND", name, "the command to describe (default: rollcall itself)");
   int exit_code = 0;
   if (!ParseFlags(&app, arguments, &exit_code)) return exit_code;
   const std::vector<CommandHelp> commands = DescribeCommands();
@@ -56,7 +56,7 @@ int ManCommand(const std::vector<std::string>& arguments) {
     std::cout << CommandManPage(command, ROLLCALL_VERSION);
     return 0;
   }
-  std::cerr << "rollcall man: no command '" << name << "'\n  what there is:  rollcall --help\n";
+  std::cerr << "rollcall man: no command '" << name << "'\n  usage:  rollcall --help\n";
   return kExitBadUsage;
 }
 

@@ -20,10 +20,10 @@
 namespace rollcall {
 namespace {
 
-// A report that takes longer cannot be written now: people are told without.
+// If a report takes longer, the incident is printed without it.
 constexpr int64_t kPatienceWithReportNs = 5'000'000'000;
 constexpr int64_t kAnswerIsOldNs = 2'000'000'000;
-constexpr int64_t kWithoutReportNs = 3'000'000'000;  // then people are told why there is none
+constexpr int64_t kWithoutReportNs = 3'000'000'000;  // after that, prints why there is none
 constexpr std::chrono::seconds kLastReportsWithin{6};
 
 ReportQueueOptions Into(const std::string& report_dir) {
@@ -107,7 +107,7 @@ class RemoteWatch : public IncidentWatch {
     const grpc::Status status = stub_->ListIncidents(&context, request, &response);
     if (!status.ok()) {
       if (!said_) {
-        spdlog::warn("cannot reach the daemon at {}: {}\n  is it up there?  rollcalld", address_,
+        spdlog::warn("cannot reach the daemon at {}: {}\n  is it running?  rollcalld", address_,
                      status.error_message());
       }
       said_ = true;
@@ -187,7 +187,7 @@ std::vector<IncidentWatch::News> IncidentWatch::Look(bool last) {
   const std::optional<std::vector<v1::Incident>> incidents = Fetch(last);
   const int64_t now_ns = MonotonicNs();
   if (incidents.has_value()) answered_ns_ = now_ns;
-  // What a daemon said that no longer answers is no ground to end a job.
+  // The verdict of a daemon that no longer responds is no reason to end a job.
   if (incidents.has_value() || now_ns - answered_ns_ > kAnswerIsOldNs) open_.clear();
   if (!incidents.has_value()) return all;
   for (const v1::Incident& incident : *incidents) {

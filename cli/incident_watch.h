@@ -1,5 +1,5 @@
-// Tells `rollcall run` of incidents that have been confirmed, each once, in the
-// few lines that go to its stderr.
+// Reports each confirmed incident once to `rollcall run`, as the few lines that it prints
+// on stderr.
 #pragma once
 
 #include <cstdint>

@@ -23,7 +23,7 @@ bool ParseMoment(const std::string& text, absl::Time* time) {
 std::string CheckMoment(const std::string& text) {
   absl::Time time;
   return ParseMoment(text, &time) ? ""
-                                  : text + " is no time like 2026-11-20 or 2026-11-20T13:00:00Z";
+                                  : text + " is not a time like 2026-11-20 or 2026-11-20T13:00:00Z";
 }
 
 void SetMoment(const std::string& text, google::protobuf::Timestamp* moment) {
@@ -40,11 +40,11 @@ void Print(const v1::ListIncidentsResponse& response) {
                                  verdict.cause(), incident.id(), verdict.summary());
   }
   for (const v1::Repeated& repeated : response.repeated()) {
-    std::cout << "again and again: "
+    std::cout << "repeated: "
               << (repeated.host().empty()
                       ? absl::StrCat("rank ", repeated.rank(), " of ", repeated.job())
                       : absl::StrCat("host ", repeated.host()))
-              << " was at fault in " << repeated.incidents() << " of them\n";
+              << " was at fault in " << repeated.incidents() << " of these incidents\n";
   }
   if (!response.note().empty()) std::cout << "note: " << response.note() << "\n";
   if (response.incidents().empty()) std::cout << "no incidents\n";
@@ -60,17 +60,20 @@ int IncidentsCommand(const std::vector<std::string>& arguments) {
   QueryFlags flags;
   std::string job, host, cause, from, until;
   int limit = 20, offset = 0;
-  CLI::App app("Lists what has hung, newest first.", "rollcall incidents");
+  CLI::App app("Lists incidents, newest first.", "rollcall incidents");
   AddQueryFlags(&app, &flags);
-  app.add_option("--host", host, "at fault was a rank of this host");
-  app.add_option("--cause", cause, "missing_rank, rank_died, ...");
-  app.add_option("--from", from, "opened then or later: 2026-11-20 or 2026-11-20T13:00:00Z")
+  app.add_option("--host", host, "only incidents with a culprit on this host");
+  app.add_option("--cause", cause, "only this cause: missing_rank, rank_died, ...");
+  app.add_option("--from", from,
+                 "only incidents opened at or after this time: 2026-11-20 or 2026-11-20T13:00:00Z")
       ->check(CLI::Validator(CheckMoment, "TIME"));
-  app.add_option("--until", until, "opened then or earlier")
+  app.add_option("--until", until, "only incidents opened at or before this time")
       ->check(CLI::Validator(CheckMoment, "TIME"));
-  app.add_option("--limit", limit, "how many")->capture_default_str()->check(CLI::Range(1, 1000));
-  app.add_option("--offset", offset, "how many to pass over")->check(CLI::NonNegativeNumber);
-  app.add_option("JOB", job, "only of this one");
+  app.add_option("--limit", limit, "number of incidents to print")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 1000));
+  app.add_option("--offset", offset, "number of incidents to skip")->check(CLI::NonNegativeNumber);
+  app.add_option("JOB", job, "only incidents of this job");
   int exit_code = 0;
   if (!ParseFlags(&app, arguments, &exit_code)) return exit_code;
   v1::ListIncidentsRequest request;

@@ -60,7 +60,7 @@ uint64_t StartOf(pid_t pid) {
   return stat.ok() ? stat->start_time : 0;
 }
 
-// Where nobody can say, somebody may.
+// If this is unknown, a process may.
 bool SomebodyHoldsLock(int fd) { return AskLock(fd) != HeldLock::kFree; }
 
 // A regular file of this user's, or none.
@@ -172,8 +172,8 @@ void RemoveLeftOvers(const std::string& base) {
 
 absl::Status Errno(const std::string& what) {
   return absl::UnavailableError(
-      absl::StrCat("cannot make ", what, ": ", strerror(errno),
-                   "\n  somewhere else?  export ROLLCALL_DIR=/a/folder/of/mine"));
+      absl::StrCat("cannot create ", what, ": ", strerror(errno),
+                   "\n  another folder?  export ROLLCALL_DIR=/a/folder/of/mine"));
 }
 
 // Another run that ends just now may remove the empty base folder under us, and one in another pid

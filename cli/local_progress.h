@@ -1,6 +1,7 @@
-// Whether the ranks of this host move, by their segments alone.
+// Detects progress of the ranks on this host, by their segments alone.
 //
-// `rollcall run` asks before it ends a job on the word of a daemon elsewhere. One owner, one thread.
+// `rollcall run` checks this before it ends a job because of a verdict of a daemon on the
+// network. One owner, one thread.
 #pragma once
 
 #include <cstdint>

@@ -22,14 +22,14 @@ struct Command {
 };
 
 constexpr Command kCommands[] = {
-    {"run", "run a job, and say which rank is at fault when it hangs", &RunCommand},
-    {"analyze", "find out from files, offline, why a job hung", &AnalyzeCommand},
-    {"status", "ask a daemon how its jobs are", &StatusCommand},
-    {"watch", "the same, live on the whole screen", &WatchCommand},
-    {"stacks", "print the stacks of a job or of processes, which run on", &StacksCommand},
-    {"incidents", "list what has hung, newest first", &IncidentsCommand},
-    {"report", "print one incident, or write its report here", &ReportCommand},
-    {"completion", "print what bash, zsh or fish complete by", &CompletionCommand},
+    {"run", "run a job and report the rank at fault when it hangs", &RunCommand},
+    {"analyze", "find out from files why a job hung, without a daemon", &AnalyzeCommand},
+    {"status", "print the state of a daemon's jobs", &StatusCommand},
+    {"watch", "show the state of a daemon's jobs live on the full screen", &WatchCommand},
+    {"stacks", "print the stacks of a running job or process", &StacksCommand},
+    {"incidents", "list incidents, newest first", &IncidentsCommand},
+    {"report", "print one incident or write its report to a folder", &ReportCommand},
+    {"completion", "print the completion script for bash, zsh or fish", &CompletionCommand},
     {"man", "print a man page", &ManCommand},
 };
 
@@ -40,8 +40,8 @@ void PrintHelp(std::ostream& out) {
     out << "  " << command.name << std::string(12 - std::string(command.name).size(), ' ')
         << command.help << "\n";
   }
-  out << "\nrollcall COMMAND --help tells its flags. A flag may come from the environment:\n"
-         "--hang-after=90s as ROLLCALL_HANG_AFTER=90s.\n";
+  out << "\n`rollcall COMMAND --help` prints the flags of a command. A flag can come from the\n"
+         "environment: ROLLCALL_HANG_AFTER=90s sets --hang-after=90s.\n";
 }
 
 std::string OwnDirectory() {
@@ -92,7 +92,7 @@ bool ParseFlags(CLI::App* app, const std::vector<std::string>& arguments, int* e
       return false;
     }
     std::cerr << app->get_name() << ": " << error.what()
-              << "\n  what there is:  " << app->get_name() << " --help\n";
+              << "\n  usage:  " << app->get_name() << " --help\n";
     *exit_code = kExitBadUsage;
     return false;
   }
@@ -140,7 +140,7 @@ static int Main(int argc, char** argv) {
     if (name == command.name) return command.run({argv + 2, argv + argc});
   }
   std::cerr << "rollcall: " << (name.empty() ? "no command given" : "no command '" + name + "'")
-            << "\n  what there is:  rollcall --help\n";
+            << "\n  usage:  rollcall --help\n";
   return rollcall::kExitBadUsage;
 }
 

@@ -37,8 +37,8 @@ bool DaemonQuery::Ask(const char* command, const Call& call) {
       status.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED) {
     std::cerr << "rollcall: cannot reach the daemon at " << address_ << ": "
               << status.error_message()
-              << "\n  is it up?        pgrep -a rollcalld      (on that host)"
-              << "\n  somewhere else?  rollcall " << command
+              << "\n  is it running?    pgrep -a rollcalld      (on that host)"
+              << "\n  another address?  rollcall " << command
               << " --daemon=HOST:PORT   or   export ROLLCALL_DAEMON=HOST:PORT\n";
   } else {
     std::cerr << "rollcall: " << status.error_message() << "\n";
@@ -47,10 +47,10 @@ bool DaemonQuery::Ask(const char* command, const Call& call) {
 }
 
 void AddQueryFlags(CLI::App* app, QueryFlags* flags) {
-  app->add_option("--daemon", flags->daemon, "its address, HOST:PORT")
+  app->add_option("--daemon", flags->daemon, "address of the daemon, HOST:PORT")
       ->envname("ROLLCALL_DAEMON")
       ->capture_default_str();
-  app->add_option("--format", flags->format, "text or json")
+  app->add_option("--format", flags->format, "output format: text or json")
       ->envname("ROLLCALL_FORMAT")
       ->capture_default_str()
       ->check(CLI::IsMember({"text", "json"}));

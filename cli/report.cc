@@ -16,17 +16,17 @@ namespace rollcall {
 int ReportCommand(const std::vector<std::string>& arguments) {
   QueryFlags flags;
   std::string id, folder;
-  CLI::App app("Prints one incident as its report says it, or writes the report here.",
+  CLI::App app("Prints the report of one incident, or writes it to a folder.",
                "rollcall report");
-  app.add_option("--daemon", flags.daemon, "its address, HOST:PORT")
+  app.add_option("--daemon", flags.daemon, "address of the daemon, HOST:PORT")
       ->envname("ROLLCALL_DAEMON")
       ->capture_default_str();
-  app.add_option("--format", flags.format, "text, stacks, json, or html")
+  app.add_option("--format", flags.format, "output format: text, stacks, json or html")
       ->envname("ROLLCALL_FORMAT")
       ->capture_default_str()
       ->check(CLI::IsMember({"text", "stacks", "json", "html"}));
-  app.add_option("--report-dir", folder, "write all of the report into a new folder in here");
-  app.add_option("ID", id, "as `rollcall incidents` names it")->required();
+  app.add_option("--report-dir", folder, "write the whole report to a new folder in this folder");
+  app.add_option("ID", id, "the id of the incident, from `rollcall incidents`")->required();
   int exit_code = 0;
   if (!ParseFlags(&app, arguments, &exit_code)) return exit_code;
   v1::IncidentRequest request;
@@ -40,7 +40,7 @@ int ReportCommand(const std::vector<std::string>& arguments) {
   if (!folder.empty()) {
     const auto written = CreateReport(folder, incident);
     if (!written.ok()) {
-      std::cerr << "rollcall: the report was not written: " << written.status().message() << "\n";
+      std::cerr << "rollcall: cannot write the report: " << written.status().message() << "\n";
       return 1;
     }
     std::cout << *written << "\n";

@@ -1,8 +1,8 @@
 // rollcall run: runs a job under the library, with agent and daemon inside this
-// process, and says which rank is at fault when it hangs.
+// process, and reports the rank at fault when it hangs.
 //
-// Nothing that goes wrong with Rollcall itself keeps the job from running: it is
-// said, and the job runs with less of Rollcall, or without it.
+// No failure of Rollcall itself keeps the job from running: `rollcall run` prints the
+// failure, and the job runs with less of Rollcall or without it.
 #include <errno.h>
 #include <fcntl.h>
 #include <grpcpp/grpcpp.h>
@@ -47,8 +47,7 @@ namespace rollcall {
 namespace {
 
 constexpr int64_t kGrace = 5 * kSecond;  // from SIGTERM to SIGKILL
-// Segments of ranks that have ended take memory from the job that was started again: the daemon
-// knows by then what they hold.
+// Segments of ended ranks take memory from a restarted job. By then the daemon has their contents.
 constexpr int64_t kKeepEndedNs = 5 * kSecond;
 
 constexpr std::chrono::seconds kPatienceWithFolder{2};  // before the job starts
@@ -67,7 +66,7 @@ std::string CheckOnHang(const std::string& text) {
       (absl::StartsWith(text, "exec:") && text.size() > 5)) {
     return "";
   }
-  return text + " is none of observe, abort, exec:CMD";
+  return text + " is not one of observe, abort, exec:CMD";
 }
 
 void DefineFlags(CLI::App* app, RunFlags* flags) {
@@ -76,19 +75,21 @@ void DefineFlags(CLI::App* app, RunFlags* flags) {
       ->capture_default_str()
       ->check(CLI::Validator(CheckDuration, "TIME"));
   app->add_option("--on-hang", flags->on_hang,
-                  "observe: go on; abort: end the job with exit code 75; exec:CMD: run CMD")
+                  "observe: only report; abort: end the job with exit code 75; exec:CMD: run CMD")
       ->envname("ROLLCALL_ON_HANG")
       ->capture_default_str()
       ->check(CLI::Validator(CheckOnHang, "observe|abort|exec:CMD"));
-  app->add_option("--report-dir", flags->report_dir, "where reports are written")
+  app->add_option("--report-dir", flags->report_dir, "folder for the reports")
       ->envname("ROLLCALL_REPORT_DIR")
       ->capture_default_str();
-  app->add_option("--http", flags->http, "the live page, HOST:PORT (port 0: any), or none")
+  app->add_option("--http", flags->http,
+                  "address of the live page, HOST:PORT (port 0: any free port), or none")
       ->envname("ROLLCALL_HTTP")
       ->capture_default_str();
-  app->add_option("--daemon", flags->daemon, "a rollcalld to tell instead of an embedded one")
+  app->add_option("--daemon", flags->daemon,
+                  "address of a rollcalld to use instead of the embedded one, HOST:PORT")
       ->envname("ROLLCALL_DAEMON");
-  app->add_flag("--sim", flags->sim, "the job meets the simulated NCCL: no GPU is needed")
+  app->add_flag("--sim", flags->sim, "run the job with the simulated NCCL, without a GPU")
       ->envname("ROLLCALL_SIM");
 }
 
@@ -205,19 +206,19 @@ void Run::PrepareSignals() {
   signal(SIGPIPE, SIG_IGN);
   signal(SIGCHLD, SIG_DFL);  // while it is ignored, no exit code can be had
   signals_ = signalfd(-1, &wanted, SFD_CLOEXEC | SFD_NONBLOCK);
-  // Orphans of the job come to us, so that none is left behind.
+  // This process adopts orphans of the job, so that it can end them.
   prctl(PR_SET_CHILD_SUBREAPER, 1);
 }
 
 void Run::StartRollcall() {
   library_ = FindLibrary();
   if (library_.empty()) {
-    spdlog::error("librollcall.so is not beside this program; the job runs without Rollcall");
+    spdlog::error("cannot find librollcall.so beside this program; the job runs without Rollcall");
     return;
   }
   const absl::Status made = directory_.Make();
   if (!made.ok()) {
-    spdlog::error("not recording, the job runs all the same: {}", std::string(made.message()));
+    spdlog::error("not recording, the job runs without Rollcall: {}", std::string(made.message()));
     library_.clear();
     return;
   }
@@ -228,7 +229,7 @@ void Run::StartRollcall() {
   if (daemon_ == nullptr) {
     incidents_ = IncidentWatch::OfDaemonAt(flags_.daemon, channel, job_, flags_.report_dir);
     local_ = std::make_unique<LocalProgress>(directory_.path());
-    // The host's agent tells that daemon of this job as of all others.
+    // The agent of the host reports this job to that daemon.
     if (FindHostAgent(flags_.daemon, {kHostAgentDirectory, directory_.base()})) return;
   }
   StartAgent(std::move(channel));
@@ -250,14 +251,14 @@ std::string Run::UsableReportDir() const {
   const absl::Status writable = CheckReportDirInTime(flags_.report_dir);
   if (writable.ok()) return flags_.report_dir;
   if (absl::IsDeadlineExceeded(writable)) {
-    spdlog::error("{}; the job runs all the same", std::string(writable.message()));
+    spdlog::error("{}; the job still runs", std::string(writable.message()));
     return flags_.report_dir;
   }
   spdlog::error("{}; the report will be printed here instead", std::string(writable.message()));
   return "";
 }
 
-// False: there is nobody to tell anything.
+// False: there is no daemon to report to.
 bool Run::StartDaemon() {
   DaemonOptions options;
   options.limits = LimitsFor(HangAfterNs());
@@ -275,18 +276,18 @@ bool Run::StartDaemon() {
     started = daemon_->Start();
   }
   if (!started.ok()) {
-    spdlog::error("{}; the job runs unwatched", std::string(started.message()));
+    spdlog::error("{}; the job runs without Rollcall", std::string(started.message()));
     daemon_.reset();
     return false;
   }
   incidents_ = IncidentWatch::OfDaemon(daemon_.get(), job_, !options.report_dir.empty());
   if (!daemon_->http_address().empty() && isatty(STDERR_FILENO)) {
-    spdlog::info("live at http://{}/", daemon_->http_address());
+    spdlog::info("live page: http://{}/", daemon_->http_address());
   }
   return true;
 }
 
-// 0, or the exit code that says why the job could not be started.
+// 0, or the exit code for a job that could not be started.
 int Run::StartJob() {
   std::map<std::string, std::string> changes;
   if (!library_.empty()) {
@@ -301,7 +302,7 @@ int Run::StartJob() {
   if (flags_.sim) {
     const std::string simulation = FindSimulation();
     if (simulation.empty()) {
-      spdlog::error("--sim: the simulated libraries are not beside this program");
+      spdlog::error("--sim: cannot find the simulated libraries beside this program");
       return kExitBadUsage;
     }
     changes["LD_LIBRARY_PATH"] = Prepended("LD_LIBRARY_PATH", simulation, ':');
@@ -344,7 +345,7 @@ void Run::PassOn(const signalfd_siginfo& info) {
   if (!from_terminal) kill(child_, signal);
   if (signal == SIGQUIT) return;  // programs may answer it and go on
   if (inherited_.MayGoOnAfter(signal)) return;
-  // The second one means it.
+  // A second signal ends the job.
   kill_at_ns_ = kill_at_ns_ == 0 ? MonotonicNs() + 2 * kGrace : MonotonicNs();
 }
 
@@ -359,7 +360,8 @@ void Run::Reap() {
   }
 }
 
-// On a terminal a progress bar may stand in the line: it is cleared, and the bar drawn below.
+// On a terminal a progress bar may occupy the line. This clears the line, and the job draws the bar
+// below.
 void Tell(const IncidentWatch::News& news) {
   std::cerr << (isatty(STDERR_FILENO) ? "\r\033[K" : "") << news.text << std::flush;
 }
@@ -369,7 +371,7 @@ void Run::LookForIncidents() {
   for (const IncidentWatch::News& news : incidents_->Look()) {
     Tell(news);
     told_ = true;
-    // What is over cannot be ended any more; a command may still be told of it.
+    // Abort cannot end an ended job. A command may still run.
     if (news.incident.is_over) ActIfDue(news.incident);
   }
   if (flags_.on_hang == "observe") return;
@@ -382,7 +384,7 @@ void Run::LookForIncidents() {
 
 std::string Run::WhyNotActOn(const ConfirmedIncident& incident) const {
   LocalStandstill local;
-  // Of what is over nothing stands still any more, and nothing can be ended.
+  // An ended job has no ranks to check and nothing to end.
   local.is_needed = local_ != nullptr && !incident.is_over;
   if (local.is_needed) {
     local.ns = local_->StandsStillFor(incident.ranks, incident.communicator, MonotonicNs());
@@ -398,7 +400,7 @@ void Run::ActIfDue(const ConfirmedIncident& incident) {
   const std::string why_not = WhyNotActOn(incident);
   if (!why_not.empty()) {
     if (held_back_.insert(incident.id).second) {
-      spdlog::info("--on-hang={} waits: {}", abort ? "abort" : "exec", why_not);
+      spdlog::info("--on-hang={} does not act yet: {}", abort ? "abort" : "exec", why_not);
     }
     return;
   }
@@ -440,11 +442,11 @@ void Run::Abort() {
 
 void Run::EndJob(int signal) {
   SignalAll(Descendants(), signal);
-  SignalAll(Descendants(), SIGCONT);  // a rank that was stopped shall hear it too
+  SignalAll(Descendants(), SIGCONT);  // so that stopped ranks receive the signal too
   kill_at_ns_ = MonotonicNs() + kGrace;
 }
 
-// The command is gone; what it started and did not wait for gets as long.
+// The command has ended. Processes that it left behind get the same time to end.
 void Run::EndLingering() {
   SignalAll(Descendants(), SIGTERM);
   const int64_t until = MonotonicNs() + kGrace;
@@ -480,11 +482,11 @@ void Run::SayWhatWasSeen() {
   collector.Collect(0, true);
   if (collector.seen_communicators()) return;
   if (directory_.loaded()) {
-    spdlog::info("the library was loaded, but no NCCL communicator was created: nothing to watch");
+    spdlog::info("the job loaded the library but created no NCCL communicator: nothing to watch");
   } else {
     spdlog::info(
-        "the library was not loaded (static or setuid program, or LD_PRELOAD was cleared): nothing "
-        "could be seen");
+        "the job did not load the library (static or setuid program, or cleared LD_PRELOAD): "
+        "Rollcall recorded nothing");
   }
 }
 
@@ -494,8 +496,8 @@ int RunCommand(const std::vector<std::string>& arguments) {
   const auto separator = std::find(arguments.begin(), arguments.end(), "--");
   RunFlags flags;
   CLI::App app(
-      "Runs CMD, and says which rank is at fault when it hangs. CMD's output and exit\n"
-      "code pass through:  rollcall run [flags] -- CMD...",
+      "Runs CMD and reports the rank at fault when CMD hangs. CMD's output and exit code\n"
+      "pass through unchanged:  rollcall run [flags] -- CMD...",
       "rollcall run");
   DefineFlags(&app, &flags);
   int exit_code = 0;

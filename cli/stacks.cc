@@ -1,6 +1,5 @@
-// rollcall stacks: what the threads of processes on this host are doing, now,
-// without an agent or a daemon; or those of a job, by way of its daemon. The
-// processes run on.
+// rollcall stacks: prints the stacks of processes on this host, without an agent or a
+// daemon, or the stacks of a job through its daemon. The processes keep running.
 #include <errno.h>
 #include <grpcpp/grpcpp.h>
 #include <signal.h>
@@ -49,15 +48,15 @@ bool IsProcess(const std::string& argument, pid_t* pid) {
   return absl::SimpleAtoi(argument, pid) && *pid > 0 && (kill(*pid, 0) == 0 || errno == EPERM);
 }
 
-// Pids, in the order given, each once; false: said what is wrong.
+// Pids, in the order given, each once; false: printed the error.
 bool ParsePids(const std::vector<std::string>& arguments, std::vector<pid_t>* pids) {
   std::set<pid_t> seen;
   for (const std::string& argument : arguments) {
     pid_t pid = 0;
     if (!absl::SimpleAtoi(argument, &pid) || pid <= 0) {
       std::cerr << "rollcall stacks: " << argument
-                << ": not a process number; give those of processes on this host, as ps has them, "
-                   "or one job alone\n";
+                << ": not a process number\n  give process numbers of this host (see ps), or the "
+                   "name of one job\n";
       return false;
     }
     if (seen.insert(pid).second) pids->push_back(pid);
@@ -136,26 +135,27 @@ struct Flags {
 
 void AddFlags(CLI::App* app, Flags* flags) {
   app->add_option("--format", flags->format,
-                  "text; or, all merged into one tree: json, folded (for flame graphs), dot")
+                  "output format: text; or one merged tree: json, folded (for flame graphs), dot")
       ->envname("ROLLCALL_FORMAT")
       ->capture_default_str()
       ->check(CLI::IsMember({"text", "json", "folded", "dot"}));
   auto* merge =
-      app->add_flag("--merge", flags->merge, "text: all threads in one tree, what differs first");
-  app->add_flag("--each", flags->each, "text: of a job, too, one process after the other")
+      app->add_flag("--merge", flags->merge,
+                    "text: merge all threads into one tree, differences first");
+  app->add_flag("--each", flags->each, "text: print the processes of a job one by one, not merged")
       ->excludes(merge);
-  app->add_option("--daemon", flags->daemon, "of a JOB: the daemon that knows it, HOST:PORT")
+  app->add_option("--daemon", flags->daemon, "JOB: address of the daemon, HOST:PORT")
       ->envname("ROLLCALL_DAEMON")
       ->capture_default_str();
-  app->add_option("--rank", flags->ranks, "of a JOB: only these, for example 0-3,7");
-  app->add_option("--host", flags->hosts, "of a JOB: only processes of this host; may be repeated");
+  app->add_option("--rank", flags->ranks, "JOB: only these ranks, for example 0-3,7");
+  app->add_option("--host", flags->hosts, "JOB: only processes of this host; can be repeated");
   app->add_option("--way", flags->way,
-                  "of PIDs. outside: by ptrace; inside: by a signal that the process's own library "
-                  "answers; auto: from outside where the kernel permits it")
+                  "PID: outside: use ptrace; inside: send a signal that the library in the process "
+                  "answers; auto: outside if the kernel permits it")
       ->capture_default_str()
       ->check(CLI::IsMember({"auto", "outside", "inside"}));
   app->add_option("JOB|PID", flags->names,
-                  "a job that a daemon knows, or processes on this host, which need none")
+                  "name of a job on a daemon, or process numbers of this host (no daemon needed)")
       ->required();
 }
 
@@ -187,7 +187,7 @@ std::vector<pid_t> ProcessesOfJob(const std::string& job) {
   return pids;
 }
 
-// False: said what is wrong.
+// False: printed the error.
 bool FillRequest(const Flags& flags, v1::TakeStacksRequest* request) {
   constexpr size_t kMostRanks = 1 << 20;
   request->set_job(CanonicalJob(flags.names.front()));
@@ -196,7 +196,7 @@ bool FillRequest(const Flags& flags, v1::TakeStacksRequest* request) {
     const RankSet set = RankSet::Parse(text);
     if (set.size() == 0 || set.size() > kMostRanks || set.ToString() != text) {
       std::cerr << "rollcall stacks: --rank=" << text
-                << ": not ranks in rising order, for example 0-3,7\n";
+                << ": not a list of ranks in rising order, for example 0-3,7\n";
       return false;
     }
     for (const auto& [first, last] : set.runs()) {
@@ -237,7 +237,7 @@ int StacksOfJob(const Flags& flags) {
     const std::vector<pid_t> here = ProcessesOfJob(flags.names.front());
     if (!here.empty()) {
       std::cerr << "rollcall: no daemon at " << flags.daemon << " knows job " << flags.names.front()
-                << ": only its processes on this host\n";
+                << ": printing only its processes on this host\n";
       Flags local = flags;
       local.merge = !flags.each;
       return StacksOfProcesses(local, here);
@@ -246,8 +246,8 @@ int StacksOfJob(const Flags& flags) {
   if (!status.ok()) {
     std::cerr << "rollcall: no stacks of job " << flags.names.front() << " from the daemon at "
               << flags.daemon << ": " << status.error_message()
-              << "\n  another daemon?             rollcall stacks --daemon=HOST:PORT JOB"
-              << "\n  processes on this host?     rollcall stacks PID...\n";
+              << "\n  another daemon?          rollcall stacks --daemon=HOST:PORT JOB"
+              << "\n  processes on this host?  rollcall stacks PID...\n";
     return 1;
   }
   if (!flags.each || flags.format != "text") PrintTree(tree, flags.format);
@@ -258,7 +258,7 @@ int StacksOfJob(const Flags& flags) {
 
 int StacksCommand(const std::vector<std::string>& arguments) {
   Flags flags;
-  CLI::App app("Prints the stacks of a job's processes, which run on.", "rollcall stacks");
+  CLI::App app("Prints the stacks of processes. The processes keep running.", "rollcall stacks");
   AddFlags(&app, &flags);
   int exit_code = 0;
   if (!ParseFlags(&app, arguments, &exit_code)) return exit_code;

@@ -1,4 +1,4 @@
-// rollcall status: asks a daemon how its jobs are.
+// rollcall status: prints the state of a daemon's jobs.
 #include <CLI/CLI.hpp>
 #include <iostream>
 
@@ -13,9 +13,9 @@ int StatusCommand(const std::vector<std::string>& arguments) {
   QueryFlags flags;
   v1::StatusRequest request;
   std::string job;
-  CLI::App app("Asks a daemon how its jobs are.", "rollcall status");
+  CLI::App app("Prints the state of a daemon's jobs.", "rollcall status");
   AddQueryFlags(&app, &flags);
-  app.add_option("JOB", job, "only this one");
+  app.add_option("JOB", job, "show only this job");
   int exit_code = 0;
   if (!ParseFlags(&app, arguments, &exit_code)) return exit_code;
   request.set_job(CanonicalJob(job));

@@ -46,7 +46,7 @@ std::string JobRow(const v1::JobStatus& job) {
                          job.processes(), job.calls_per_second(), CleanText(job.summary()));
 }
 
-// The sick ones first; those that wait longest.
+// Hanging jobs first, then the longest waits.
 std::vector<const v1::CommunicatorStatus*> InOrder(const v1::JobStatus& job) {
   std::vector<const v1::CommunicatorStatus*> all;
   for (const v1::CommunicatorStatus& comm : job.communicators()) all.push_back(&comm);
@@ -57,7 +57,7 @@ std::vector<const v1::CommunicatorStatus*> InOrder(const v1::JobStatus& job) {
   return all;
 }
 
-// Long lines go on in the next ones.
+// Wraps long lines.
 void AddWrapped(const std::string& text, int columns, LineStyle style,
                 std::vector<StatusLine>* lines) {
   const auto width = static_cast<size_t>(std::max(columns, 20));
@@ -111,7 +111,7 @@ std::vector<StatusLine> WatchLines(const v1::StatusResponse& status, int selecte
                                    int rows) {
   std::vector<StatusLine> lines;
   lines.push_back({absl::StrCat("rollcall: ", status.jobs_size(), " jobs, ", status.agents(),
-                                " agents   (arrows choose a job, q ends)"),
+                                " agents   (arrows select a job, q quits)"),
                    LineStyle::kTitle});
   const int room = std::max(1, rows / 2 - 1);
   const int first = std::clamp(selected - room + 1, 0, std::max(0, status.jobs_size() - room));

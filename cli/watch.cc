@@ -46,7 +46,7 @@ class Watch {
     }
   }
 
-  // Where there is no terminal: what `rollcall status` says, whenever it changes in more than time.
+  // Without a terminal: the output of `rollcall status`, whenever more than the time changes.
   int AsLines() {
     std::string before = "nothing yet";
     while (true) {
@@ -63,7 +63,7 @@ class Watch {
       if (states != before) {
         for (const StatusLine& line : StatusLines(response_)) std::cout << line.text << "\n";
         std::cout << std::endl;
-        if (!std::cout) return 0;  // nobody reads any more
+        if (!std::cout) return 0;  // the reader has gone
       }
       before = states;
       // A reader that has gone is seen here too.
@@ -104,11 +104,11 @@ class Watch {
 
 int WatchCommand(const std::vector<std::string>& arguments) {
   std::string daemon = "127.0.0.1:9400", job;
-  CLI::App app("Shows a daemon's jobs on the whole screen, live.", "rollcall watch");
-  app.add_option("--daemon", daemon, "its address, HOST:PORT")
+  CLI::App app("Shows the state of a daemon's jobs live on the full screen.", "rollcall watch");
+  app.add_option("--daemon", daemon, "address of the daemon, HOST:PORT")
       ->envname("ROLLCALL_DAEMON")
       ->capture_default_str();
-  app.add_option("JOB", job, "only this one");
+  app.add_option("JOB", job, "show only this job");
   int exit_code = 0;
   if (!ParseFlags(&app, arguments, &exit_code)) return exit_code;
   Watch watch(daemon, job);

@@ -23,7 +23,7 @@ namespace {
 
 constexpr size_t kShortestToken = 16;
 
-// "90", "90s", "1m30s"; also what the environment gives.
+// "90", "90s", "1m30s"; from a flag or from the environment.
 std::string CheckDuration(const std::string& text) {
   absl::Duration duration;
   if (absl::ParseDuration(text, &duration) && duration >= absl::Milliseconds(100)) return "";
@@ -57,7 +57,7 @@ absl::Status FillOptions(const Flags& flags, rollcall::DaemonOptions* options) {
         options->http_token.find_first_of("; ,\"\n") != std::string::npos) {
       return absl::InvalidArgumentError(absl::StrCat(
           "--http-token-file: ", flags.token_file, " holds no token of at least ", kShortestToken,
-          " letters and digits\n  one is made by:  openssl rand -hex 32 > ", flags.token_file));
+          " letters and digits\n  create one:  openssl rand -hex 32 > ", flags.token_file));
     }
   }
   const std::string beside(absl::StripSuffix(options->report_dir, "/"));
@@ -97,45 +97,46 @@ int Main(int argc, char** argv) {
   options.report_dir = "./rollcall-reports";
   std::string hang_after = "60s";
   Flags flags;
-  CLI::App app("Finds out why training jobs hang: takes in what agents see, and names the rank.",
+  CLI::App app("Finds out why training jobs hang. Compares reports of agents and names the rank.",
                "rollcalld");
   app.set_version_flag("--version", ROLLCALL_VERSION);
-  app.add_option("--listen", options.listen, "for agents and the CLI, HOST:PORT")
+  app.add_option("--listen", options.listen, "address for agents and the command line, HOST:PORT")
       ->envname("ROLLCALL_LISTEN")
       ->capture_default_str();
-  app.add_option("--http", options.http, "for browsers and scripts, HOST:PORT, or none")
+  app.add_option("--http", options.http, "address for browsers and scripts, HOST:PORT, or none")
       ->envname("ROLLCALL_HTTP")
       ->capture_default_str();
-  app.add_option("--report-dir", options.report_dir, "where reports are written")
+  app.add_option("--report-dir", options.report_dir, "folder for the reports")
       ->envname("ROLLCALL_REPORT_DIR")
       ->capture_default_str();
   app.add_option("--http-token-file", flags.token_file,
-                 "file of a token that whoever asks by HTTP must show")
+                 "file with the token that every HTTP request must carry")
       ->envname("ROLLCALL_HTTP_TOKEN_FILE");
   app.add_option("--http-max-connections", options.http_connections,
-                 "to the page, at once; a new one then takes the place of the slowest")
+                 "limit of simultaneous connections to the page; a new one replaces the slowest")
       ->envname("ROLLCALL_HTTP_MAX_CONNECTIONS")
       ->capture_default_str()
       ->check(CLI::Range(8, 100000));
   app.add_option("--history", flags.history,
-                 "file of all incidents, or none; the default lies beside --report-dir, with .db after it")
+                 "database file of all incidents, or none (default: --report-dir with .db added)")
       ->envname("ROLLCALL_HISTORY");
-  app.add_option("--history-days", flags.history_days, "older incidents are forgotten")
+  app.add_option("--history-days", flags.history_days, "days to keep incidents in the history")
       ->envname("ROLLCALL_HISTORY_DAYS")
       ->capture_default_str()
       ->check(CLI::Range(1, 36500));
-  app.add_option("--history-size", flags.history_mib, "beyond so many MiB the oldest are forgotten")
+  app.add_option("--history-size", flags.history_mib,
+                 "limit of the history in MiB; the daemon deletes the oldest incidents")
       ->envname("ROLLCALL_HISTORY_SIZE")
       ->capture_default_str()
       ->check(CLI::Range(1, 1 << 20));
   app.add_option("--alert", flags.alerts,
-                 "tell of confirmed hangs, KIND=TARGET: json, slack or alertmanager and a URL, "
-                 "pagerduty and a key, exec and a command; @FILE holds a secret one")
+                 "send confirmed hangs to KIND=TARGET: json, slack or alertmanager with a URL, "
+                 "pagerduty with a key, exec with a command; @FILE reads a secret target")
       ->envname("ROLLCALL_ALERT");
   app.add_option("--alert-template", flags.alert_template,
-                 "file with the body of json alerts; {{summary}}, {{job}}, ... are filled in")
+                 "file with the body of json alerts; the daemon fills in {{summary}}, {{job}}, ...")
       ->envname("ROLLCALL_ALERT_TEMPLATE");
-  app.add_option("--page-url", options.alerts.page, "where people find the page, for links in alerts")
+  app.add_option("--page-url", options.alerts.page, "URL of the page for links in alerts")
       ->envname("ROLLCALL_PAGE_URL");
   app.add_option("--hang-after", hang_after, "a wait of this length is a hang")
       ->envname("ROLLCALL_HANG_AFTER")
@@ -156,8 +157,8 @@ int Main(int argc, char** argv) {
     const auto http = rollcall::ParseAddress("--http", options.http);
     if (http.ok() && options.http_token.empty() && !IsLoopback(http->host)) {
       spdlog::warn(
-          "pages on {} without a token: whoever reaches it can read them and take stacks\n"
-          "  better:  openssl rand -hex 32 > FILE; rollcalld --http-token-file=FILE ...",
+          "pages on {} without a token: everyone who reaches this address can read them and take "
+          "stacks\n  safer:  openssl rand -hex 32 > FILE; rollcalld --http-token-file=FILE ...",
           options.http);
     }
   }

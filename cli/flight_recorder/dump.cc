@@ -28,7 +28,7 @@ absl::StatusOr<json> ReadJson(const std::string& bytes) {
   size_t values = 0;
   const auto check = [&values](int depth, json::parse_event_t, json&) {
     if (depth > kMostDepth) throw TooMuch{"values are nested too deeply"};
-    if (++values > kMostValues) throw TooMuch{"more values than any dump has"};
+    if (++values > kMostValues) throw TooMuch{"more values than the limit for a dump"};
     return true;
   };
   try {
@@ -211,7 +211,9 @@ absl::StatusOr<Dump> ReadDump(const std::string& bytes) {
   if (!read.ok()) return read.status();
   const json& top = *read;
   const bool known = top.is_object() && (top.contains("version") || top.contains("entries"));
-  if (!known) return absl::InvalidArgumentError("no Flight Recorder dump: no version, no entries");
+  if (!known) {
+    return absl::InvalidArgumentError("not a Flight Recorder dump: no version, no entries");
+  }
   Dump dump;
   dump.version = ToText(At(top, "version"));
   ReadGroups(At(top, "pg_config"), &dump);

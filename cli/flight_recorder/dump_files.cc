@@ -81,14 +81,16 @@ class Files {
   void ReadOne(const std::string& path, bool asked_for, std::map<int32_t, RankedDump>* by_rank) {
     const std::optional<int32_t> rank = RankOf(path);
     if (!rank) {
-      Note(absl::StrCat(path, ": left out: the name ends in no number, so its rank is not known"));
+      Note(absl::StrCat(path,
+                        ": left out: the name does not end in a number, so the rank is unknown"));
       return;
     }
     std::error_code error;
     const uintmax_t size = fs::file_size(path, error);
     if (error || size > kMostBytes) {
       Note(absl::StrCat(
-          path, ": left out: ", error ? error.message() : "larger than 256 MiB, which no dump is"));
+          path, ": left out: ",
+          error ? error.message() : "larger than 256 MiB, the limit for a dump"));
       return;
     }
     std::ifstream file(path, std::ios::binary);
@@ -108,7 +110,7 @@ class Files {
     Keep({path, *rank, *std::move(dump)}, by_rank);
   }
 
-  // Of two dumps of one rank the one that tells more.
+  // Keeps the dump with more calls of two dumps of one rank.
   void Keep(RankedDump dump, std::map<int32_t, RankedDump>* by_rank) {
     const auto at = by_rank->find(dump.rank);
     if (at == by_rank->end()) {
@@ -117,8 +119,8 @@ class Files {
     }
     RankedDump& known = at->second;
     if (known.dump.calls.size() < dump.dump.calls.size()) std::swap(known, dump);
-    Note(absl::StrCat(dump.path, ": left out: ", known.path, " is of rank ", known.rank,
-                      " as well, and tells more"));
+    Note(absl::StrCat(dump.path, ": left out: ", known.path, " is also of rank ", known.rank,
+                      ", and holds more calls"));
   }
 
   std::vector<std::string>* const notes_;

@@ -16,7 +16,7 @@ struct RankedDump {
   Dump dump;
 };
 
-// Notes are for people: no more of them than anybody reads.
+// The limit of notes for people.
 void AddNote(const std::string& note, std::vector<std::string>* notes);
 
 // One of each rank, by rank. `paths`: files, and folders that are searched, links

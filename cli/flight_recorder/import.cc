@@ -8,6 +8,7 @@
 #include "cli/flight_recorder/dump_files.h"
 #include "cli/flight_recorder/operations.h"
 #include "cli/flight_recorder/works.h"
+#include "daemon/words/evidence.h"
 #include "daemon/words/terms.h"
 #include "interpose/segment.h"
 
@@ -61,7 +62,7 @@ class Importer {
     if (ranks.size() < 2) return;
     for (const auto& [version, some] : ranks) {
       Note(absl::StrCat(RanksInWords(some), ": dump version ",
-                        version.empty() ? "not said" : version,
+                        version.empty() ? "unknown" : version,
                         "; the ranks ran different versions of PyTorch"));
     }
   }
@@ -117,7 +118,7 @@ class Importer {
       for (const auto& [ranks, told_by] : members) {
         Note(absl::StrCat("group \"", name, "\" has the members ", RankList(ranks), " as ",
                           RanksInWords(told_by), told_by.size() == 1 ? " says" : " say",
-                          ": the ranks do not agree, so they are told as different ones"));
+                          ": the ranks disagree, so Rollcall treats them as different groups"));
       }
     }
   }
@@ -153,7 +154,7 @@ class Importer {
     return at == dump.dump.status.end() ? DumpedStatus() : at->second;
   }
 
-  // Ranks without a dump: they exist, and nothing more is known of them.
+  // Adds ranks without a dump as unknown ranks.
   int32_t ProcessOfRank(int32_t rank) {
     const auto known = process_of_.find(rank);
     if (known != process_of_.end()) return known->second;
@@ -224,7 +225,7 @@ class Importer {
                   const std::vector<Work>& works) {
     if (static_cast<size_t>(peer) >= group.ranks.size() || peer == me) {
       Note(absl::StrCat("group \"", group.name, "\": a send or receive with rank ", peer,
-                        ", which it does not have"));
+                        ", which is not a member"));
       return;
     }
     const std::vector<int32_t> ranks = {group.ranks[static_cast<size_t>(std::min(me, peer))],
@@ -277,7 +278,7 @@ class Importer {
     }
     if (missing.empty()) return;
     Note(absl::StrCat("no dump of ", RanksInWords(missing), " of ", world_.size(),
-                      ": what they did is not known"));
+                      ": their calls are unknown"));
   }
 
   // A communicator of the model.
@@ -330,8 +331,8 @@ absl::StatusOr<FlightRecorderInput> ImportFlightRecorder(const std::vector<std::
   input.files = static_cast<int>(dumps.size());
   if (dumps.empty()) {
     std::string text =
-        "no Flight Recorder dump could be read: they are files whose names end in "
-        "their rank, like nccl_trace_rank_3";
+        "no readable Flight Recorder dump: the name of a dump ends in its rank, like "
+        "nccl_trace_rank_3";
     for (const std::string& note : input.notes) absl::StrAppend(&text, "\n  ", note);
     return absl::InvalidArgumentError(text);
   }
@@ -343,14 +344,14 @@ void AddWhatDumpsTell(const FlightRecorderInput& input, std::vector<Verdict>* ve
   for (Verdict& verdict : *verdicts) {
     for (std::string& line : verdict.evidence) {
       absl::StrReplaceAll(
-          {{"as GPU markers or the host's place show", "as the states in the dumps show"}}, &line);
+          {{kShownByMarkersOrHost, "shown by the states in the dumps"}}, &line);
     }
     AddLines(input, &verdict);
     if (verdict.cause != Cause::kStalledInFlight || input.has_start_times) continue;
     verdict.certainty = std::min(verdict.certainty, Certainty::kLikely);
     verdict.missing_evidence.push_back(
         "the dumps hold no start times (TORCH_NCCL_ENABLE_TIMING=1 records them): a GPU that has "
-        "not come to the call looks the same");
+        "not started the call looks the same");
   }
 }
 

@@ -118,8 +118,8 @@ Op OperationTable::OpOf(const std::string& operation) const {
 std::vector<std::string> OperationTable::Notes() const {
   std::vector<std::string> notes;
   for (size_t i = 0; i < unknown_.size(); ++i) {
-    notes.push_back(absl::StrCat("\"", unknown_[i], "\" is not an operation that we know: it is ",
-                                 "told as the call with op code ", kFirstUnknown + i));
+    notes.push_back(absl::StrCat("\"", unknown_[i], "\" is not an operation that we know: ",
+                                 "Rollcall reports it as call with op code ", kFirstUnknown + i));
   }
   return notes;
 }

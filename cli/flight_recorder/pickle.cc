@@ -90,7 +90,7 @@ class Reader {
 
   Node* Push(Node::Kind kind) {
     if (nodes_.size() >= kMostNodes) {
-      Wrong("more values than any dump has");
+      Wrong("more values than the limit for a dump");
       nodes_.resize(1);
     }
     stack_.push_back(static_cast<uint32_t>(nodes_.size()));
@@ -161,7 +161,7 @@ class Reader {
     const bool fits =
         !stack_.empty() && stack_.back() != kMark && nodes_[stack_.back()].kind == kind;
     if (!fits || (kind == Node::Kind::kDict && items.size() % 2 != 0)) {
-      Wrong("items for something that holds none");
+      Wrong("items for a value that cannot hold any");
       return;
     }
     std::vector<uint32_t>& all = nodes_[stack_.back()].items;
@@ -179,7 +179,7 @@ class Reader {
   void Get(uint64_t number) {
     const auto at = memo_.find(number);
     if (at == memo_.end()) {
-      Wrong("refers to a value that was not remembered");
+      Wrong("refers to a value that does not exist");
     } else {
       stack_.push_back(at->second);
     }
@@ -320,17 +320,17 @@ class Reader {
   void Refuse(unsigned char code) {
     for (const Refused& refused : kRefused) {
       if (refused.code != code) continue;
-      Wrong(absl::StrCat(refused.name, " could run code, which no dump needs: refused"));
+      Wrong(absl::StrCat(refused.name, " could run code: refused"));
       return;
     }
-    Wrong(absl::StrFormat("opcode 0x%02x is not one of plain data", code));
+    Wrong(absl::StrFormat("opcode 0x%02x is not allowed: it is not plain data", code));
   }
 
   // Depth is bounded, so the recursion is, too. A value that holds itself is
   // too deep.
   bool Build(uint32_t index, int depth, size_t* left, json* out) {
     if (depth > kMostDepth || *left == 0) {
-      Wrong(*left == 0 ? "more values than any dump has" : "values are nested too deeply");
+      Wrong(*left == 0 ? "more values than the limit for a dump" : "values are nested too deeply");
       return false;
     }
     --*left;

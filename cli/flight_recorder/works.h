@@ -1,4 +1,4 @@
-// From the calls of one rank in one group to how far it has come.
+// Computes the progress of one rank in one group from its calls.
 #pragma once
 
 #include <cstdint>
@@ -50,7 +50,7 @@ class ProgressWriter {
   // A stream works in order: after the first that is not done nothing is.
   bool Advance(const Work& work);
 
-  // Of what is not done nobody can tell whether it has begun, but for the oldest
+  // Whether an unfinished work has begun is unknown, except for the oldest one
   // of the rank: streams wait for each other in the order of the calls.
   bool Begins(const Work& work);
   int64_t WaitingSince(const Work& work) const;

@@ -3,7 +3,7 @@
 namespace rollcall {
 namespace {
 
-// More is not read by anybody who has been woken at night.
+// A person on call reads no more than this.
 constexpr size_t kMostKnownMistakes = 3;
 
 }  // namespace

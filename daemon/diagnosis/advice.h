@@ -1,5 +1,5 @@
-// What to do about a verdict: one table from patterns to advice. docs/advice.md
-// is made from it.
+// What to do about a verdict: one table from patterns to advice. The table
+// generates docs/advice.md.
 #pragma once
 
 #include <vector>
@@ -16,12 +16,12 @@ struct AdviceEntry {
   const char* text;  // what to look at, what to change
 };
 
-// The most fitting first: a few known mistakes, then what holds for the cause
-// in general. Never empty.
+// The best match first: up to three known mistakes, then the general advice for the
+// cause. Never empty.
 std::vector<Advice> AdviceFor(const Verdict& verdict);
 
 // The tables, for the documentation and its test: known mistakes, the most
-// telling first, and one entry for each cause.
+// specific first, and one entry for each cause.
 const std::vector<AdviceEntry>& KnownMistakes();
 const std::vector<AdviceEntry>& GeneralAdvice();
 

@@ -1,5 +1,5 @@
-// The tables behind AdviceFor(): patterns, and what they teach. Each entry has
-// a verdict that it fits and one that it must not fit in tests/unit/daemon/diagnosis/advice_test.cc.
+// The tables behind AdviceFor(): patterns and the advice they give. For each entry
+// tests/unit/daemon/diagnosis/advice_test.cc has a verdict that it fits and one that it must not fit.
 #include <algorithm>
 #include <initializer_list>
 #include <set>
@@ -27,7 +27,7 @@ bool AnyCulprit(const Verdict& v, bool (*is)(const Culprit&)) {
   return std::any_of(v.culprits.begin(), v.culprits.end(), is);
 }
 
-// The culprits are somewhere else than they should be, and live.
+// The culprits live, but are not in the call that the others wait in.
 bool IsAbsence(const Verdict& v) {
   return Is(v, Cause::kMissingRank) || Is(v, Cause::kInitIncomplete) ||
          Is(v, Cause::kUnmatchedP2p) || Is(v, Cause::kTeardownHang) ||
@@ -45,7 +45,7 @@ bool AbsentIsIn(const Verdict& v, std::initializer_list<const char*> words) {
   return IsAbsence(v) && OnStack(v, words);
 }
 
-// Is it `a` on one side and `b` on the other?
+// Does one side call `a`, and the other `b`?
 bool Meets(const Verdict& v, Op a, Op b) {
   if (!Is(v, Cause::kOperationMismatch)) return false;
   return std::any_of(v.culprits.begin(), v.culprits.end(), [&](const Culprit& culprit) {
@@ -55,7 +55,7 @@ bool Meets(const Verdict& v, Op a, Op b) {
   });
 }
 
-// As PyTorch makes one on NCCL: an all-reduce of one element.
+// PyTorch makes a barrier on NCCL as an all-reduce of one element.
 bool IsBarrier(const CallArgs& call) { return call.op == Op::kAllReduce && call.count == 1; }
 
 bool MeetsBarrier(const Verdict& v) {
@@ -316,230 +316,231 @@ bool Of(const Verdict& v) {
 const std::vector<AdviceEntry>& KnownMistakes() {
   static const auto* const kTable = new std::vector<AdviceEntry>{
       {"stopped-process", Stopped, "a culprit is in state T or t",
-       "A stopped process runs none of its threads: somebody pressed Ctrl-Z, sent SIGSTOP, or "
-       "holds it in a debugger; batch systems also suspend jobs this way.",
-       "The process is stopped. Let it go on with `kill -CONT PID`, or detach the debugger that "
-       "holds it."},
+       "A stopped process runs none of its threads. A person pressed Ctrl-Z, sent SIGSTOP or "
+       "attached a debugger, or the batch system suspended the job.",
+       "The process is stopped. Resume it with `kill -CONT PID`, or detach the debugger."},
       {"captured-on-some-ranks", CapturesInstead,
-       "a culprit's newest call was captured into a CUDA graph, where the others made theirs",
-       "A captured call does not happen until the graph is launched, so the others wait for it.",
-       "All ranks must capture a call, or none: see what decides on that rank to capture (a batch "
-       "size that has no graph yet, a warm-up that was skipped, a flag that is set on one host)."},
-      {"debugger-prompt", WaitsForInput, "the culprit's stack reads from a terminal, or is in pdb",
-       "A breakpoint or a question on one rank waits for a person who sits at no terminal.",
-       "That rank waits for input: remove breakpoint(), pdb or input() from the code, or answer "
+       "the others made the call, but a culprit captured it into a CUDA graph",
+       "A captured call runs only when the program launches the graph, and the others wait for it.",
+       "All ranks must capture a call, or none. Check why that rank captures: a batch size without "
+       "a graph, a skipped warm-up, or a flag that is set on one host only."},
+      {"debugger-prompt", WaitsForInput, "the culprit's stack reads from a terminal or is in pdb",
+       "A breakpoint or a prompt on one rank waits for input, and nobody sits at its terminal.",
+       "That rank waits for input. Remove breakpoint(), pdb or input() from the code, or answer "
        "the prompt."},
       {"storage-wait", WaitsForStorage,
        "the culprit is in state D, waits in the kernel for a file system, or is in fsync",
-       "A process in state D waits for a disk or a network file system and can not even be "
-       "killed; all ranks then wait for the slowest server.",
-       "That rank waits for storage: check the mount, the server and the quota (`dmesg`, `df`, "
-       "`nfsstat`), and keep checkpoints and data off it while others wait in collectives."},
+       "A process in state D waits for a disk or a network file system, and no signal can end it. "
+       "All ranks then wait for the slowest server.",
+       "That rank waits for storage. Check the mount, the server and the quota (`dmesg`, `df`, "
+       "`nfsstat`). Do not read or write there while other ranks wait in collectives."},
       {"loads-gpu-code", LoadsCudaModules, "the culprit's stack loads or looks up GPU code",
-       "CUDA loads kernels at their first use, and that may have to wait for kernels that run; an "
-       "NCCL kernel that runs waits for this rank.",
+       "CUDA loads a kernel at its first use. Loading can wait for running kernels, and a running "
+       "NCCL kernel waits for this rank.",
        "That rank loads GPU code while NCCL kernels run. Set CUDA_MODULE_LOADING=EAGER, or run "
        "each kernel once on every rank before the first collective."},
       {"gpu-memory-call", ManagesGpuMemory, "the culprit's stack allocates or frees GPU memory",
-       "Allocating and freeing GPU or pinned memory can wait until the device is idle, and it "
-       "never is while an NCCL kernel on it waits for another rank.",
+       "Allocating and freeing GPU or pinned memory can wait until the device is idle. The device "
+       "stays busy while an NCCL kernel on it waits for another rank.",
        "That rank allocates or frees GPU memory while NCCL kernels run. Allocate before the loop, "
        "use a caching or stream-ordered allocator, and empty caches on all ranks at once."},
       {"compiles-alone", Compiles, "the culprit's stack is in a compiler",
-       "Kernels are compiled when shapes or code paths are new; when that is so on one rank only, "
+       "A new shape or code path makes the framework compile kernels. When only one rank compiles, "
        "all others wait, for minutes.",
-       "That rank compiles (torch.compile, Triton, NVRTC, XLA). Warm up on all ranks, mark "
-       "dynamic shapes as such, share the compiler's cache, or let others wait longer "
-       "(--hang-after)."},
+       "That rank compiles (torch.compile, Triton, NVRTC, XLA). Warm up on all ranks, mark dynamic "
+       "shapes, share the compiler's cache, or raise --hang-after."},
       {"file-lock", WaitsForFileLock, "the culprit's stack waits for a file lock",
-       "Extension builds and download caches are guarded by lock files; one that a killed process "
-       "left behind is waited for for ever.",
+       "Lock files guard extension builds and download caches. A killed process can leave its lock "
+       "file behind, and the next process then waits for ever.",
        "That rank waits for a lock file (extension build, model cache). Remove a stale lock, give "
        "each node its own cache, and let one rank build while the others wait in a barrier."},
       {"downloads-alone", Downloads, "the culprit's stack is in a network client",
-       "A download from a hub or object store on one rank takes as long as the server likes.",
+       "The server decides how long a download from a hub or object store takes.",
        "That rank talks to a remote server. Download before the job starts, or on one rank per "
-       "node and before the communicators are made."},
+       "node before the program creates communicators."},
       {"saves-alone", SavesCheckpoint, "the culprit's stack writes a checkpoint",
-       "Writing takes minutes on one rank, and the others have gone on into the next collective.",
+       "One rank writes for minutes, and the others are already in the next collective.",
        "That rank writes a checkpoint while the others wait. Save asynchronously or sharded, or "
        "raise the timeouts above the time that a save takes."},
       {"data-loader", LoadsData, "the culprit's stack is in a data loader",
-       "A worker process died or hangs, the shared memory is full, or a shard is slower or "
+       "A worker process died or hangs, the shared memory is full, or one shard is slower or "
        "shorter than the others.",
-       "That rank waits for its data loader: look at its worker processes, at /dev/shm, and at "
-       "the shard it reads; give the loader a timeout so that it fails loudly."},
+       "That rank waits for its data loader. Check its worker processes, /dev/shm and the shard it "
+       "reads. Give the loader a timeout, so that it reports the failure."},
       {"mixed-backends", WaitsInAnotherLibrary,
        "the culprit's stack waits in Gloo, MPI, or a key-value store",
-       "Two libraries wait for each other: some ranks are in an NCCL collective, this one is in a "
-       "barrier or store of another library that needs them.",
+       "Two libraries wait for each other: some ranks are in an NCCL collective, and this rank is "
+       "in a barrier or store of another library that needs them.",
        "That rank waits for the others in another library (Gloo, MPI, TCPStore). Give all ranks "
-       "the same order of barriers, and no barrier inside a branch on the rank."},
+       "the same order of barriers, and put no barrier inside a branch on the rank."},
       {"waits-for-its-gpu", WaitsForItsGpu,
        "the culprit has not entered the call and waits for its GPU",
        "Earlier work on that GPU does not end: an endless kernel, a fault, or a wait for an event "
-       "that nobody records.",
-       "That rank's host waits for its own GPU. Look at the work it queued before (nvidia-smi, "
-       "`dmesg` for Xid; CUDA_LAUNCH_BLOCKING=1 shows which kernel)."},
+       "that no stream records.",
+       "That rank waits for its own GPU. Check the work that it queued earlier (nvidia-smi, "
+       "`dmesg` for Xid; CUDA_LAUNCH_BLOCKING=1 shows the kernel)."},
       {"gil-held", WaitsForTheGil,
        "the culprit's threads wait for Python's global lock and nothing moves",
-       "A native call that keeps the interpreter's lock stops every Python thread of the process.",
-       "Threads of that rank wait for Python's lock: the thread that does not is in a native call "
-       "that should have released it."},
+       "A native call that holds the interpreter's lock stops every Python thread of the process.",
+       "Threads of that rank wait for Python's lock. Look for the thread that does not wait for "
+       "it: its native call should have released the lock."},
       {"killed", KilledHard, "a culprit was killed by signal 9",
-       "Nearly always the kernel's out-of-memory killer, a container's memory limit, or the batch "
-       "system.",
-       "It was killed by SIGKILL: look for the out-of-memory killer in `dmesg` and for the memory "
-       "limit of the container or batch system. Loading the model on every rank at once is the "
-       "usual reason."},
+       "The cause is nearly always the kernel's out-of-memory killer, a container's memory limit "
+       "or the batch system.",
+       "SIGKILL ended the process. Look for the out-of-memory killer in `dmesg`, and check the "
+       "memory limit of the container or batch system. The usual reason: every rank loads the "
+       "model at the same time."},
       {"crashed", Crashed, "a culprit died of a fault or an abort",
-       "A segmentation fault, a failed assertion, or a watchdog that aborts its process.",
-       "It crashed. Look at the end of its log and at the core dump (`coredumpctl`, `ulimit -c "
-       "unlimited` for the next time); an abort is often another library's own timeout."},
+       "The reason is a segmentation fault, a failed assertion, or a watchdog that aborts its "
+       "process.",
+       "The process crashed. Check the end of its log and the core dump (`coredumpctl`; `ulimit -c "
+       "unlimited` for the next run). An abort is often the timeout of another library."},
       {"raised-an-exception", RaisedAnException, "a culprit ended with an error code",
-       "An exception ends one rank; the others cannot know it and wait in the next collective.",
-       "Its own error comes first: the last traceback in that rank's log. Let the launcher end "
-       "the job when one rank fails (torchrun does), so that nobody waits."},
+       "An exception ends one rank. The others do not learn of it, and wait in the next "
+       "collective.",
+       "Read the last traceback in that rank's log first. Let the launcher end the job when one "
+       "rank fails (torchrun does), so that no rank waits."},
       {"collective-on-one-rank", OnlyOneCalls, "one rank waits, and all others are absent",
-       "A collective under `if rank == 0:`, or inside something that only one rank does: logging a "
+       "The collective is under `if rank == 0:`, or inside work that only one rank does: logging a "
        "metric, printing a sharded tensor.",
-       "Only one rank makes this call. Move it out of the branch on the rank, or compute the value "
-       "without communication."},
+       "Only one rank makes this call. Move the call out of the branch on the rank, or compute the "
+       "value without communication."},
       {"buffer-broadcast", BufferBroadcast,
        "a Broadcast meets an AllReduce that is no barrier, or ranks are absent from a Broadcast in "
-       "the loop",
+       "the training loop",
        "DistributedDataParallel broadcasts buffers in each forward pass. A rank that validates "
        "alone makes a broadcast that meets the others' gradient all-reduce.",
        "One rank runs forward passes that the others do not (validation on rank 0 only), and its "
        "buffer broadcast meets their gradient all-reduce. Validate on every rank, or on the bare "
        "module (model.module), or build DistributedDataParallel with broadcast_buffers=False."},
       {"rank0-only-checkpoint", Rank0OnlyCheckpoint,
-       "in the loop an AllGather meets an AllReduce or a Broadcast, a Broadcast meets a barrier, "
-       "or "
-       "most are absent from an AllGather",
-       "A full state dict is gathered by all ranks; code that asks for it under `if rank == 0:` "
-       "leaves the others in a barrier.",
+       "in the training loop an AllGather meets an AllReduce or a Broadcast, a Broadcast meets a "
+       "barrier, or most ranks are absent from an AllGather",
+       "All ranks must take part to gather a full state dict. Code that asks for it under `if rank "
+       "== 0:` leaves the others in a barrier.",
        "Only some ranks take part in gathering the full state dict while the others wait in a "
-       "barrier. Call it on every rank and write the file on one, or save a sharded state dict."},
+       "barrier. Gather on every rank and write the file on one, or save a sharded state dict."},
       {"rank0-only-setup", Rank0OnlySetup,
        "the first calls of a communicator differ or are missing",
-       "The first collectives verify parameters and share weights. A data set or model made on one "
-       "rank, a missed barrier or a launch in the wrong place shows here.",
-       "Set-up differs between ranks: something is made on one rank only, or a barrier is missed. "
+       "The first collectives verify parameters and share weights. They expose a data set or model "
+       "that only one rank creates, a missed barrier, or a launch in the wrong place.",
+       "The set-up differs between ranks: one rank alone creates something, or misses a barrier. "
        "Every rank must reach the barrier, create the data and call launch() at the entry point; "
        "also check that the model has the same parameters and shapes everywhere."},
       {"alltoall-splits", SplitSizesDiffer,
-       "a send and its receive, or the AlltoAll of two ranks, have other sizes",
-       "Experts get another number of tokens on each rank, so sizes must be told before data; a "
-       "size that is computed twice is computed differently.",
-       "The two sides disagree on how much is sent. Exchange the split sizes first and use what "
-       "was received; for pipelines check micro-batch and sequence length on both stages."},
-      {"calls-swapped", CallsSwapped, "the same calls in another order",
-       "The order comes from a set or dict, from several threads, or from hooks that fire as "
-       "gradients get ready.",
+       "a send and its receive, or the AlltoAll of two ranks, have different sizes",
+       "Experts get a different number of tokens on each rank, so ranks must exchange sizes before "
+       "data. Two ranks that each compute the size can get different results.",
+       "The two sides disagree on the size of the message. Exchange the split sizes first and use "
+       "the received ones; for pipelines check micro-batch and sequence length on both stages."},
+      {"calls-swapped", CallsSwapped, "the culprits make the same calls in a different order",
+       "The order comes from a set or dict, from several threads, or from hooks that run when "
+       "gradients are ready.",
        "The ranks make the same calls in different orders. Iterate in a sorted order, and issue "
        "the calls of one communicator from one thread."},
       {"extra-call", CallTooMany, "the culprits make calls that the others do not",
-       "A collective hides in something done on some ranks only: a metric's compute(), logging a "
+       "A collective hides in work that only some ranks do: a metric's compute(), logging a "
        "reduced loss, saving, an extra forward pass.",
-       "The culprits make a call too many: look for metrics, logging, saving or validation inside "
-       "a branch on the rank, at the code line of that call."},
-      {"skipped-call", CallSkipped, "the culprits leave out calls that the others make",
-       "A branch on data: an empty batch, a loss that is NaN, an early `continue`, a step skipped "
-       "by the gradient scaler, an expert without tokens.",
-       "The culprits leave out a call: look for a branch on data or loss before it, and let all "
-       "ranks decide together (reduce the flag first), or call it with zeros."},
+       "The culprits make an extra call. Look for metrics, logging, saving or validation inside a "
+       "branch on the rank, at the code line of that call."},
+      {"skipped-call", CallSkipped, "the culprits skip calls that the others make",
+       "The code branches on data: an empty batch, a loss that is NaN, an early `continue`, a step "
+       "that the gradient scaler skips, an expert without tokens.",
+       "The culprits skip a call. Look for a branch on data or loss before it. Let all ranks "
+       "decide together (reduce the flag first), or make the call with zeros."},
       {"type-differs", TypeDiffers, "the data type differs",
-       "Mixed precision is on for some ranks only, or a parameter was converted on one of them.",
-       "The data type differs between ranks: use autocast and the same precision on all of them, "
+       "Some ranks use mixed precision and others do not, or one rank converts a parameter.",
+       "The data type differs between ranks. Use autocast and the same precision on all of them, "
        "and check parameters that one rank loads or converts by itself."},
       {"root-differs", RootDiffers, "the root differs",
-       "Frameworks take global ranks where NCCL counts within the communicator; a sub-group's "
-       "source is easily given in the wrong count.",
-       "The root differs between ranks: check whether the source is meant as a rank in the whole "
-       "job or in this group, and that all ranks compute it alike."},
+       "Frameworks expect global ranks, while NCCL expects ranks within the communicator. The "
+       "source of a sub-group is easily given as the wrong one.",
+       "The root differs between ranks. Check whether the source is a rank of the whole job or of "
+       "this communicator, and that all ranks compute the same one."},
       {"reduction-differs", ReductionDiffers, "the reduction differs",
-       "One side sums and divides, the other averages; a hook or option is set on some ranks only.",
-       "The reduction differs between ranks: the result is wrong even where nothing hangs. Set "
-       "gradient hooks and averaging on all ranks alike."},
+       "One side sums and divides, and the other averages; or only some ranks set a hook or "
+       "option.",
+       "The reduction differs between ranks, and the result is wrong even if nothing hangs. Use "
+       "the same gradient hooks and the same averaging on all ranks."},
       {"uneven-inputs", UnevenInputs,
-       "in the loop ranks are absent from, have left, or differ in the count of a gradient "
-       "exchange",
-       "A sampler without set_epoch(), a last batch that is kept, or samples dropped on one rank "
-       "give one rank fewer or smaller steps.",
+       "in the training loop ranks are absent from a gradient exchange, have left before it, or "
+       "pass different counts",
+       "One rank gets fewer or smaller steps from a sampler without set_epoch(), a kept last "
+       "batch, or samples that only this rank drops.",
        "One rank has fewer steps than the others, or a last batch of another size. Use "
        "drop_last=True or pad the data, call the sampler's set_epoch() each epoch, drop no samples "
        "silently on one rank, or wrap the loop in DistributedDataParallel's join()."},
       {"gradients-differ", GradientsDiffer,
-       "the count of an AllReduce or ReduceScatter in the loop differs",
-       "The ranks have gradients for different parameters: a branch, an expert, or an adapter that "
-       "is used on some of them only.",
-       "Gradients of different size are reduced: parameters that are used on some ranks only "
+       "the count of an AllReduce or ReduceScatter in the training loop differs",
+       "The ranks have gradients for different parameters: only some of them use a branch, an "
+       "expert or an adapter.",
+       "The ranks reduce gradients of different size, because only some ranks use some parameters "
        "(branches, experts, adapters). Use find_unused_parameters=True, or make every rank touch "
        "all of them."},
-      {"launch-count", NeverLaunched, "nothing is known of a rank that should join",
-       "Fewer processes were started than the world size says, one ended before NCCL, or its host "
-       "runs no agent.",
-       "Nothing was heard of an absent rank: compare the number of processes started with the "
-       "world size, look at the launcher's log, and check that each host runs an agent."},
+      {"launch-count", NeverLaunched, "no process of a rank that should join is known",
+       "The launcher started fewer processes than the world size, a process ended before its first "
+       "NCCL call, or its host runs no agent.",
+       "No agent reports a process of an absent rank. Compare the number of started processes with "
+       "the world size, read the launcher's log, and check that each host runs an agent."},
       {"split-on-all-ranks", SplitNotByAll,
-       "a split or another child communicator is not made by all",
-       "new_group() and split must be called by all ranks of the parent, in the same order, also "
-       "by those that will not be members.",
-       "Not all ranks came to create this sub-communicator: call new_group() or split on every "
-       "rank, in the same order, also where it will not be used."},
+       "some ranks do not create a split or another child communicator",
+       "All ranks of the parent must call new_group() and split in the same order, also those that "
+       "will not be members.",
+       "Not all ranks create this sub-communicator. Call new_group() or split on every rank, in "
+       "the same order, also on ranks that will not use it."},
       {"init-order", InitOrder, "ranks have not joined a communicator",
-       "Ranks load the model at once; one is far behind, dead, or busy with something else.",
-       "Not all ranks have joined the communicator: look at what the absent ones are doing. "
-       "Stagger "
-       "loading of the model, load straight to the device, check that the GPUs are alike, and that "
-       "all ranks create their communicators in the same order."},
+       "All ranks load the model at the same time, and one is far behind, dead, or busy with other "
+       "work.",
+       "Not all ranks have joined the communicator. Check what the absent ranks do. Load the model "
+       "on a few ranks at a time, load straight to the device, and check that the GPUs are alike "
+       "and that all ranks create their communicators in the same order."},
       {"bootstrap-network", CreationStalls, "all ranks are inside the creation of a communicator",
-       "NCCL meets over TCP first. A wrong interface, a firewall between hosts, or an address that "
-       "only one side can reach makes it wait.",
-       "All ranks came and cannot meet: set NCCL_SOCKET_IFNAME to the interface that all hosts "
-       "share, open the firewall between them, and read NCCL_DEBUG=INFO for the addresses in use."},
-      {"mpi-goes-on-inside-mpi", MpiCallStays, "stalled_in_flight of a nonblocking call of MPI's",
-       "MPI may go on with a nonblocking call only while the rank is inside a call of MPI's.",
-       "The rank named here has made the call and does something else: let it come to its "
-       "MPI_Wait, "
-       "or call MPI_Test now and then while it works; or give MPI a thread of its own "
+       "NCCL connects its ranks over TCP first. A wrong interface, a firewall between hosts, or an "
+       "address that only one side can reach makes it wait.",
+       "All ranks create the communicator but cannot connect. Set NCCL_SOCKET_IFNAME to the "
+       "interface that all hosts share, open the firewall between them, and check the addresses "
+       "that NCCL_DEBUG=INFO prints."},
+      {"mpi-goes-on-inside-mpi", MpiCallStays, "stalled_in_flight of a nonblocking MPI call",
+       "MPI may progress a nonblocking call only while the rank is inside an MPI call.",
+       "The rank named here has made the call and does other work. Let it reach its MPI_Wait "
+       "sooner, call MPI_Test now and then while it works, or give MPI a thread of its own "
        "(MPICH_ASYNC_PROGRESS=1)."},
       {"first-call-transport", FirstCallStalls, "the first calls of a communicator do not end",
-       "Transports are set up at the first use. GPU-to-GPU access that the hardware does not carry "
-       "out (ACS, virtual machines), InfiniBand settings or a small /dev/shm show now.",
-       "The first transfer does not get through: try NCCL_P2P_DISABLE=1, then NCCL_SHM_DISABLE=1, "
-       "then NCCL_IB_DISABLE=1; the one that helps names the transport. Check ACS and /dev/shm."},
-      {"worked-for-long", WorkedForLong, "a call stalls in flight after a thousand that went well",
-       "The program and the set-up are right, so something broke: a link flaps, a switch drops, a "
-       "GPU has fallen off the bus.",
-       "It went well a thousand times, so look for what broke just then: link counters, switch "
-       "logs, `dmesg` for Xid and for the network card, on the hosts of this communicator."},
+       "NCCL sets up its transports at the first use. Blocked GPU-to-GPU access (ACS, virtual "
+       "machines), wrong InfiniBand settings or a small /dev/shm stop the first call.",
+       "The first transfer does not arrive. Try NCCL_P2P_DISABLE=1, then NCCL_SHM_DISABLE=1, then "
+       "NCCL_IB_DISABLE=1: the setting that helps names the transport. Check ACS and /dev/shm."},
+      {"worked-for-long", WorkedForLong,
+       "a call stalls in flight after a thousand successful calls",
+       "The program and the set-up worked, so hardware or network broke: an unstable link, a "
+       "switch that drops packets, or a GPU that has fallen off the bus.",
+       "The call worked a thousand times, so look for the change at that moment: link counters, "
+       "switch logs, `dmesg` for Xid and for the network card, on the hosts of this communicator."},
       {"communicators-in-one-order", CommunicatorsInOtherOrders,
        "a cycle over several communicators",
-       "Kernels of two communicators wait for each other's place on the GPU when ranks issue them "
-       "in different orders.",
+       "When ranks issue calls on two communicators in different orders, the kernels wait for each "
+       "other's place on the GPU.",
        "Issue calls on different communicators in the same order on all ranks, and from one thread "
-       "or stream; from NCCL 2.26 on NCCL_LAUNCH_ORDER_IMPLICIT=1 keeps the host's order."},
+       "or stream. From NCCL 2.26 on, NCCL_LAUNCH_ORDER_IMPLICIT=1 keeps the order of the host."},
       {"all-send-first", AllSendFirst, "a cycle of sends and receives",
-       "A send may wait until its receive is there. Where every rank sends before it receives, "
-       "nobody receives.",
+       "A send may wait for its receive. If every rank sends before it receives, no rank receives.",
        "Every rank in the ring waits for the next. Put each send and its receive into one group "
        "(batch_isend_irecv, ncclGroupStart), or let even ranks send first and odd ones receive."},
       {"pipeline-out-of-step", PipelineOutOfStep, "a send or receive without its other end",
-       "The stages of a pipeline disagree on the schedule: another number of micro-batches, an "
+       "The stages of a pipeline disagree on the schedule: a different number of micro-batches, an "
        "early exit, or a wrong peer.",
-       "The peer has not issued the other end: check that both stages run the same schedule with "
-       "the same number of micro-batches, and that each names the other's rank within the group."},
+       "The peer has not issued the other end. Check that both stages run the same schedule with "
+       "the same number of micro-batches, and that each passes the other's rank within the "
+       "communicator."},
       {"abort-on-all-ranks", AbortsAlone, "CommAbort does not return",
        "Aborting waits for the device and for threads that are inside other NCCL calls of the "
        "process.",
-       "CommAbort waits: call it on all ranks at about the same time, from a thread that holds no "
-       "lock the others need, and end the process if it does not return."},
+       "CommAbort waits. Call it on all ranks at about the same time, from a thread that holds no "
+       "lock that the other threads need. End the process if CommAbort does not return."},
       {"late-rank", Late, "the culprits use the CPU and their stacks change",
-       "They are at work on something that takes longer than usual, and may come yet.",
-       "The culprit is working, not stuck: validation, saving or compiling on one rank takes its "
-       "time. If that is meant, raise --hang-after; else spread the work."},
+       "The culprits do work that takes longer than usual, and may still enter the call.",
+       "The culprit works and is not stuck: one rank alone validates, saves or compiles. If this "
+       "is intended, raise --hang-after; otherwise spread the work over the ranks."},
   };
   return *kTable;
 }
@@ -547,72 +548,71 @@ const std::vector<AdviceEntry>& KnownMistakes() {
 const std::vector<AdviceEntry>& GeneralAdvice() {
   static const auto* const kTable = new std::vector<AdviceEntry>{
       {"find-why-it-died", Of<Cause::kRankDied>, "rank_died",
-       "A process ended without leaving in good order.",
-       "Look for the end of that process: its own log, `dmesg` for the out-of-memory killer or a "
-       "GPU fault (Xid), the scheduler's log. The others cannot go on without it: restart the "
-       "job."},
+       "A process died: a signal or an error code ended it, not its own exit.",
+       "Find out why that process ended: check its log, `dmesg` for the out-of-memory killer or a "
+       "GPU fault (Xid), and the scheduler's log. The other ranks cannot continue without it: "
+       "restart the job."},
       {"one-thread-per-communicator", Of<Cause::kConcurrentUse>, "concurrent_use",
-       "NCCL allows one thread at a time on a communicator: two calls at once take an order that "
-       "differs from rank to rank, or corrupt it.",
-       "Two threads of that rank were inside calls on one communicator. Guard it with a lock, or "
-       "give each thread its own communicator; look for collectives in background threads."},
+       "NCCL allows one thread at a time on a communicator. Two simultaneous calls can run in a "
+       "different order on each rank, or corrupt the communicator.",
+       "Two threads of that rank were inside calls on one communicator. Guard the communicator "
+       "with a lock, or give each thread its own. Look for collectives in background threads."},
       {"same-calls-everywhere", Of<Cause::kOperationMismatch>, "operation_mismatch",
-       "NCCL matches calls by their order alone.",
+       "NCCL matches calls only by their order.",
        "All ranks must make the same calls in the same order on a communicator. Look for calls "
        "inside a branch on the rank or on data, near the first call that differs."},
       {"same-arguments-everywhere", Of<Cause::kArgumentMismatch>, "argument_mismatch",
        "NCCL does not compare arguments between ranks.",
-       "All ranks must pass the same count, data type, reduction and root. NCCL does not check it: "
-       "the call may hang, or end with wrong data. Look for shapes that depend on the rank's "
+       "All ranks must pass the same count, data type, reduction and root. NCCL does not check "
+       "them: the call may hang, or end with wrong data. Look for shapes that depend on the rank's "
        "data."},
       {"act-on-the-error", Of<Cause::kNcclError>, "nccl_error",
-       "NCCL told one rank of an error; the others cannot know and wait.",
-       "NCCL reported an error on that rank: read its log with NCCL_DEBUG=WARN and `dmesg` for Xid "
-       "or link errors. Code that gets an error must abort the communicator on all ranks, not go "
-       "on."},
+       "NCCL reported an error to one rank. The others do not learn of it, and wait.",
+       "NCCL reported an error on that rank. Read its log with NCCL_DEBUG=WARN, and `dmesg` for "
+       "Xid or link errors. After an error the program must abort the communicator on all ranks."},
       {"why-it-left", Of<Cause::kRankExited>, "rank_exited",
-       "A rank ended its part while the others still count on it.",
-       "That rank has ended its part while the others still count on it. Unless an error ended it, "
-       "make all ranks leave the loop at the same step, and let them meet in a barrier before they "
-       "leave."},
+       "A rank left while the others still wait for it.",
+       "That rank left while the others still wait for it. Unless an error ended it, make all "
+       "ranks leave the loop at the same step, and put a barrier before the exit."},
       {"host-gone", Of<Cause::kHostLost>, "host_lost",
-       "The host, its network, or its agent has stopped answering, with all ranks on it.",
-       "The whole host is silent: see whether it answers at all (console, management controller), "
-       "and whether its link or switch is down. Take it out of the job and restart."},
+       "The host, its network or its agent has stopped responding, with all ranks on the host.",
+       "The whole host is silent. Check whether it responds at all (console, management "
+       "controller), and whether its link or switch is down. Restart the job without the host."},
       {"look-at-who-has-not-joined", Of<Cause::kInitIncomplete>, "init_incomplete",
-       "A communicator forms when the last of its ranks has come.",
-       "The creation waits for the ranks named here: their stacks show what they do instead."},
+       "A communicator is complete when its last rank has joined.",
+       "The creation waits for the ranks named here. Their stacks show what they do instead."},
       {"look-at-absent-rank", Of<Cause::kMissingRank>, "missing_rank",
-       "A living rank has not come to a call that others wait in.",
+       "A rank is alive but has not entered a call that other ranks wait in.",
        "The stack of the absent rank shows what it does instead. Look for work that only this rank "
        "does between two calls (data loading, validation, saving, logging), for a branch on the "
-       "rank, and for an exception that was swallowed."},
+       "rank, and for an exception that the code ignores."},
       {"issue-the-other-end", Of<Cause::kUnmatchedP2p>, "unmatched_p2p",
-       "Sends and receives of a pair are matched in the order of issue.",
+       "NCCL matches the sends and receives of two ranks in the order of issue.",
        "Each send needs a receive of the same size and type on the peer, in the same order. "
        "Compare what the two ranks issue to each other."},
       {"break-the-cycle", Of<Cause::kDeadlock>, "deadlock",
-       "Each rank in the cycle waits for the next, so none can go on.",
-       "Break the cycle at any of its edges: agree on one order of the calls named here on all "
+       "Each rank in the cycle waits for the next, so none can continue.",
+       "Break the cycle at any of its edges: make the calls named here in the same order on all "
        "ranks."},
       {"earlier-work-on-stream", Of<Cause::kBlockedBeforeStart>, "blocked_before_start",
-       "A call begins on the GPU when all that was queued before it on its stream has ended.",
+       "A call starts on the GPU when all earlier work on its stream has ended.",
        "Earlier work on that GPU does not end: an endless or faulty kernel, a host callback that "
-       "blocks, or a wait for an event on another stream. Look at what was queued just before."},
+       "blocks, or a wait for an event on another stream. Check the work queued just before."},
       {"check-network-and-gpu", Of<Cause::kStalledInFlight>, "stalled_in_flight",
-       "All ranks have made the call, so the program is not at fault.",
-       "All ranks are in the call, so the program is not at fault: check the network (link errors, "
-       "NCCL_DEBUG=INFO for the interfaces in use) and the GPUs (`dmesg` for Xid, nvidia-smi) of "
-       "the least advanced ranks first."},
+       "All ranks have made the call, so the program is not the cause.",
+       "All ranks are in the call, so the program is not the cause. Check the network (link "
+       "errors, NCCL_DEBUG=INFO for the interfaces in use) and the GPUs (`dmesg` for Xid, "
+       "nvidia-smi), the least advanced ranks first."},
       {"end-together", Of<Cause::kTeardownHang>, "teardown_hang",
-       "Finalizing and destroying wait for open calls, and some for the other ranks.",
-       "Let all ranks end their communicators at the same point: synchronize the GPU, call "
-       "destroy_process_group() (ncclCommDestroy) on every rank, not from a destructor or at "
+       "Finalizing and destroying a communicator wait for open calls, and can wait for other "
+       "ranks.",
+       "End the communicators on all ranks at the same point: synchronize the GPU, then call "
+       "destroy_process_group() (ncclCommDestroy) on every rank, and not from a destructor or at "
        "exit."},
       {"find-what-slows-it", Of<Cause::kStraggler>, "straggler",
-       "Every call begins when the last rank has come, so one slow rank slows the whole job.",
-       "Nothing hangs, but all wait for this rank at each call: compare its GPU clocks and "
-       "temperature, its data loading and its neighbours on the host with the others'."},
+       "Every call starts when the last rank enters it, so one slow rank slows the whole job.",
+       "Nothing hangs, but all ranks wait for this rank at each call. Compare its GPU clocks and "
+       "temperature, its data loading and the load of its host with those of the other ranks."},
   };
   return *kTable;
 }

@@ -40,7 +40,7 @@ std::string SiteAt(const JobState& job, const Member* member, uint64_t position)
   return member == nullptr ? "" : SiteOf(job, member, FindCollective(*member, position));
 }
 
-// Of a culprit that has not come: its last call.
+// The last call of a culprit that never entered the call.
 std::string LastSite(const JobState& job, const Member* member) {
   if (member == nullptr || member->records.empty()) return "";
   return SiteOf(job, member, member->records.end() - 1);
@@ -54,7 +54,7 @@ const Member* FirstWaiting(const Communicator& comm, const Verdict& verdict) {
   return nullptr;
 }
 
-// The first member that is no culprit: of a job that goes on nobody waits.
+// The first member that is no culprit: in a job that makes progress no rank waits.
 const Member* AnyOther(const Communicator& comm, const Verdict& verdict) {
   for (const auto& [rank, member] : comm.members) {
     const int32_t process = member.process;
@@ -76,7 +76,7 @@ void AddHistorySites(const JobState& job, const Member* others, const Member* cu
   }
 }
 
-// Where the culprit's own call stands: an extra or a skipped one moves the positions.
+// The position of the culprit's own call: an extra or a skipped call shifts the positions.
 uint64_t CulpritPosition(const Verdict& verdict) {
   for (const AlignedCall& line : verdict.histories) {
     if (line.position == verdict.position && line.culprits.op != Op::kNone) {
@@ -109,7 +109,7 @@ void AddCallSites(const JobState& job, Verdict* verdict) {
                                              first.site));
   }
   if (!verdict->site.empty()) {
-    verdict->evidence.push_back(absl::StrCat("the others made theirs at ", verdict->site));
+    verdict->evidence.push_back(absl::StrCat("the others made their call at ", verdict->site));
   }
 }
 

@@ -1,4 +1,4 @@
-// Puts lines of the program beside a verdict's calls, where the library was asked to note them
+// Adds source lines to a verdict's calls, if the library records them
 // (ROLLCALL_CALL_SITES=1): the culprits' and the waiting ranks' side by side.
 #pragma once
 

@@ -22,7 +22,7 @@
 namespace rollcall {
 namespace {
 
-// A hang of a large job holds up thousands of calls: enough are told.
+// A hang of a large job blocks thousands of calls: this limits the verdicts.
 constexpr size_t kMostRoots = 64;
 constexpr size_t kMostConsequences = 16;
 constexpr size_t kMostChain = 16;
@@ -44,7 +44,7 @@ bool IsForming(const std::vector<StuckCall>& calls) {
                      [](const StuckCall& call) { return call.kind == StuckCall::Kind::kCreation; });
 }
 
-// The shortest wait that any rule looks at.
+// The shortest wait that any rule considers.
 int64_t ShortestLimit(const Limits& limits) {
   return std::min({limits.suspect_after_ns, limits.suspect_floor_ns, limits.absent_for_good_ns});
 }
@@ -65,7 +65,7 @@ void AddExcused(const JobState& job, const StuckCall& call, const WaitNode& node
     ranks.push_back(PublicRank(job, member == nullptr ? -1 : member->process, rank));
   }
   verdict->evidence.push_back(
-      absl::StrCat("also absent, but held up in another call: ", RanksInWords(ranks)));
+      absl::StrCat("also absent, but blocked in another call: ", RanksInWords(ranks)));
 }
 
 std::vector<Verdict> Judge(const Suspicion& suspicion) {
@@ -102,8 +102,7 @@ class Roots {
     return verdicts;
   }
 
-  // What the roots have brought about elsewhere, with the way there. Only where
-  // there is a root to speak of.
+  // The consequences of the roots, with the chain of waits. Only if there is a root.
   std::vector<Verdict> FindConsequences() {
     std::vector<Verdict> verdicts;
     for (const size_t i : InOrder()) {
@@ -139,7 +138,7 @@ class Roots {
   }
 
   void AddCycle(const std::vector<size_t>& cycle, std::vector<Verdict>* verdicts) const {
-    // Somebody in it has broken NCCL, or its rules: that is said of the call.
+    // A rank in the cycle broke NCCL or its rules: the verdict is on that call.
     for (const size_t i : cycle) {
       for (const CallRule rule : {JudgeConcurrentUse, JudgeNcclErrors}) {
         auto verdict = rule({job_, *calls_[i], {}, now_ns_, limits_});
@@ -244,7 +243,7 @@ void Diagnoser::LookAt(const JobState& job, const Communicator& comm, Finding* f
   if (comm.version == 0 || comm.may_diverge) finding->mismatches = JudgeMismatches(job, comm, 0);
 }
 
-// Nearly always nobody waits for long, and then members are not even looked at.
+// Nearly always no rank waits for long, and the members need no examination.
 bool Diagnoser::WaitsSinceBefore(const Communicator& comm, int64_t now_ns, int64_t before,
                                  Finding* finding) {
   if (finding->no_wait_before_ns > before && comm.version != 0) return false;
@@ -258,13 +257,13 @@ StuckCalls Diagnoser::Collect(const JobState& job) {
   auto at = findings_.begin();
   for (const auto& [id, comm] : job.communicators) {
     Finding& finding = (at++)->second;
-    // Who never came to a communicator is looked for among all processes, so
-    // that its own version says too little.
+    // The search for ranks that never joined covers all processes, so the version of
+    // the communicator is not enough.
     if (!finding.has_calls || finding.is_forming || comm.version == 0) {
       finding.calls = MayWait(comm) ? FindStuckCalls(job, comm) : std::vector<StuckCall>();
       finding.has_calls = true;
       finding.is_forming = IsForming(finding.calls);
-      // Signatures that could not be compared as they came in are compared now.
+      // Compares the signatures that could not be compared on arrival.
       const bool told = comm.version == 0 || comm.may_diverge || !comm.keeps_records;
       if (!told && !finding.calls.empty()) finding.mismatches = JudgeMismatches(job, comm, 0);
     }

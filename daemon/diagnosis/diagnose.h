@@ -19,8 +19,8 @@ namespace rollcall {
 // filled in.
 std::vector<Verdict> Diagnose(const JobState& job, int64_t now_ns, const Limits& limits);
 
-// Gives the answers of Diagnose() for one job again and again, and looks only
-// at communicators that have changed since it was asked last.
+// Repeats Diagnose() for one job at low cost: examines only communicators that have changed since
+// the previous call.
 class Diagnoser {
  public:
   // `job` must be the same job each time, with versions that rise with its
@@ -32,7 +32,7 @@ class Diagnoser {
   struct Finding {
     uint64_t version = 0;
     // No wait on it is older than this: what waits now, or did when it was
-    // looked at last, and what has begun since.
+    // examined last, and what has begun since.
     int64_t no_wait_before_ns = 0;
     bool has_calls = false;   // `calls` was filled in
     bool is_forming = false;  // somebody waits in its creation

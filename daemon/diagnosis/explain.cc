@@ -56,7 +56,7 @@ bool SaysRemoteErrorsOnly(const Verdict& v) {
   return v.cause == Cause::kNcclError && v.certainty != Certainty::kCertain;
 }
 
-// A contradiction at `position` of the communicator may hold up this wait.
+// A contradiction at `position` of the communicator may cause this wait.
 bool TouchesCommunicator(const Verdict& cause, const Verdict& effect) {
   if (cause.communicator == effect.communicator) return cause.position <= effect.position;
   if (effect.cause != Cause::kDeadlock) return false;
@@ -65,8 +65,8 @@ bool TouchesCommunicator(const Verdict& cause, const Verdict& effect) {
   });
 }
 
-// An operation too many or too few shifts all that follows. Other arguments, or
-// nobody knows what, and all went on: that was not it.
+// An extra or skipped operation shifts all later calls. If only the arguments differ or are
+// unknown, and all ranks continued, the contradiction is not the cause.
 bool ContradictionExplains(const Node& cause, const Node& effect) {
   if (!IsContradiction(cause.verdict.cause) || IsContradiction(effect.verdict.cause)) return false;
   if (effect.verdict.cause == Cause::kConcurrentUse) return false;
@@ -117,8 +117,8 @@ void ExplainOnCommunicators(Nodes* nodes) {
   }
 }
 
-// Of two verdicts on the same ranks: the one to tell. Collectives say more than
-// single sends; what is surer goes first, then what began first.
+// Of two verdicts on the same ranks, the one to report: a collective before a send, the more
+// certain one, then the earlier one.
 bool IsWeightier(const Nodes& nodes, size_t a, size_t b) {
   const Verdict& first = nodes[a].verdict;
   const Verdict& second = nodes[b].verdict;
@@ -143,8 +143,8 @@ bool CanExplainByCulprits(const Nodes& nodes, size_t cause, size_t effect) {
   return IsWeightier(nodes, cause, effect);
 }
 
-// The same ranks are to blame in a weightier wait, or contradict the others
-// elsewhere: this is one more effect of it.
+// The same ranks are culprits of a more important wait, or contradict the others on another
+// communicator: this verdict is one more effect.
 void ExplainByCulprits(Nodes* nodes) {
   Index blamed_in;
   for (size_t i = 0; i < nodes->size(); ++i) {
@@ -168,15 +168,14 @@ void ExplainByCulprits(Nodes* nodes) {
   }
 }
 
-// Nothing shows that anybody waits in it, or nobody is known who could be to
-// blame.
+// No evidence shows that a rank waits in the call, or there is no possible culprit.
 bool IsGuess(const Verdict& v) {
   if (v.cause == Cause::kStalledInFlight) return v.certainty == Certainty::kPossible;
   return !v.culprits.empty() && std::all_of(v.culprits.begin(), v.culprits.end(),
                                             [](const Culprit& c) { return c.process < 0; });
 }
 
-// Whatever else holds up the job may hold up these ranks as well.
+// Any other blocked call of the job may block these ranks as well.
 void ExplainGuesses(Nodes* nodes) {
   for (Node& guess : *nodes) {
     if (!IsGuess(guess.verdict)) continue;
@@ -189,7 +188,7 @@ void ExplainGuesses(Nodes* nodes) {
 }
 
 // A stall that is only inferred may be the wait for another communicator's call;
-// and calls that keep each other off the GPU do not end either.
+// and calls that block each other on the GPU do not end either.
 void ExplainStalls(Nodes* nodes) {
   const bool any = std::any_of(nodes->begin(), nodes->end(), [](const Node& node) {
     return node.verdict.cause == Cause::kStalledInFlight;
@@ -241,7 +240,7 @@ std::vector<int> Depths(const Nodes& nodes) {
   return depths;
 }
 
-// Verdicts that explain each other have no root: the earliest is taken for it.
+// Verdicts that explain each other have no root: this takes the earliest as the root.
 std::vector<int> BreakCircles(Nodes* nodes) {
   std::vector<int> depths = Depths(*nodes);
   for (size_t i = 0; i < nodes->size(); ++i) {
@@ -250,7 +249,7 @@ std::vector<int> BreakCircles(Nodes* nodes) {
     node.explained_by.clear();
     node.verdict.certainty = Certainty::kPossible;
     node.verdict.missing_evidence.push_back(
-        "these findings explain each other in a circle: the earliest is taken for the cause");
+        "these findings explain each other in a circle: Rollcall takes the earliest as the cause");
     depths = Depths(*nodes);
   }
   return depths;

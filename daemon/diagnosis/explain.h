@@ -9,10 +9,9 @@
 
 namespace rollcall {
 
-// Verdicts in the order in which they are to be told: roots, the weightiest
-// first; then what they explain, with is_consequence set. Stalls that are
-// explained are dropped: that a call does not finish is no news where it is
-// known why.
+// Verdicts in the order of the report: roots, the most important
+// first; then their consequences, with is_consequence set. Drops stalls
+// that another verdict explains: they add nothing.
 std::vector<Verdict> InOrderOfCause(const JobState& job, std::vector<Verdict> verdicts);
 
 }  // namespace rollcall

@@ -27,8 +27,9 @@ void AddGpuSharing(const JobState& job, Verdict* verdict) {
   }
   for (const auto& [sharing, those] : ranks) {
     verdict->evidence.push_back(
-        absl::StrCat(RanksInWords(those), those.size() == 1 ? " shares its GPU by " : " share a GPU by ",
-                     sharing, ": work of other processes may hold it up"));
+        absl::StrCat(RanksInWords(those),
+                     those.size() == 1 ? " shares its GPU by " : " share a GPU by ", sharing,
+                     ": work of other processes may delay it"));
   }
 }
 

@@ -1,4 +1,4 @@
-// What a verdict tells of GPUs that several processes share.
+// Adds evidence on GPUs that several processes share.
 #pragma once
 
 #include "daemon/model/job_state.h"

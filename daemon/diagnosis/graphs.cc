@@ -56,7 +56,8 @@ void AddCaptured(const Communicator& comm, Verdict* verdict) {
       verdict->captured = true;
       verdict->evidence.push_back(
           absl::StrCat("rank ", culprit.rank, " has captured ", CallInWords(captured->args),
-                       " into a CUDA graph: it happens when the graph is launched, not before"));
+                       " into a CUDA graph: the call runs only when the program launches "
+                       "the graph"));
     }
   }
 }
@@ -83,8 +84,9 @@ void AddGraphs(const JobState& job, Verdict* verdict) {
   }
   if (IsStuckInside(verdict->cause) && ways.place.calls > 1 && !ways.markers_inside) {
     verdict->missing_evidence.push_back(
-        absl::StrCat("which of the graph's ", ways.place.calls,
-                     " calls it is: the first is named (ROLLCALL_GRAPH_MARKERS=1 tells)"));
+        absl::StrCat("no evidence which of the graph's ", ways.place.calls,
+                     " calls it is: the sentence names the first (ROLLCALL_GRAPH_MARKERS=1 finds "
+                     "the call)"));
   }
 }
 

@@ -1,4 +1,4 @@
-// What a verdict tells of CUDA graphs: which launch made the call, and who captured it instead.
+// Adds facts on CUDA graphs to a verdict: the launch that made the call, and captured calls.
 #pragma once
 
 #include "daemon/model/job_state.h"

@@ -71,7 +71,7 @@ std::vector<int32_t> WorthAStack(const JobState& state, const std::vector<Verdic
   return result;
 }
 
-// Where none of them is heard nothing shows that they go on.
+// If no report arrives on any of them, nothing shows that they make progress.
 bool AnyWaiterIsHeard(const JobState& state, const Incident& incident) {
   bool any = false;
   for (const Verdict& v : incident.verdicts) {
@@ -90,19 +90,19 @@ bool SameCulprits(const Verdict& a, const Verdict& b) {
                     });
 }
 
-// That an agent is late is no news, and often over before anybody has read it.
+// A late agent is no reason for an event: the delay is often over before a person reads it.
 bool RestsOnOldWord(const std::vector<Verdict>& verdicts) {
   return std::any_of(verdicts.begin(), verdicts.end(), [](const Verdict& v) { return v.stale; });
 }
 
-// As long as it has waited for all that is known: as of the oldest word, and not counting what
-// somebody was held for.
+// The proven length of the wait: up to the oldest report, without the time for which an agent or
+// the daemon was stopped.
 int64_t CountedWait(const Verdict& v) {
   const int64_t held_ns = std::max<int64_t>(v.counts_from_ns - v.since_ns, 0);
   return v.waited_ns - held_ns - (v.stale ? v.evidence_age_ns : 0);
 }
 
-// Says the same, but for how long.
+// Equal except for the length of the wait.
 bool SameFindings(const std::vector<Verdict>& a, const std::vector<Verdict>& b) {
   return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](const Verdict& x, const Verdict& y) {
     return x.cause == y.cause && x.certainty == y.certainty && x.communicator == y.communicator &&
@@ -145,7 +145,7 @@ std::vector<IncidentEvent> IncidentLife::Update(const JobState& state,
 }
 
 // After the first divergence of a communicator the histories differ for ever:
-// what follows cannot be told from it, so it is reported once.
+// later differences cannot be separated from it, so it is reported once.
 bool IncidentLife::IsNews(const Verdict& verdict) const {
   return !IsContradiction(verdict.cause) || diverged_.count(verdict.communicator) == 0;
 }
@@ -176,8 +176,8 @@ bool IncidentLife::IsDue(const Limits& limits) const {
   return false;
 }
 
-// Ranks that end after the confirmation are the end of the job, whoever brings
-// it about: what is found then says nothing of the hang.
+// Ranks that end after the confirmation belong to the end of the job. Verdicts from then on say
+// nothing about the hang.
 bool IncidentLife::IsBeingTornDown(const JobState& state) const {
   return live_->state == IncidentState::kConfirmed &&
          CountEndedRanks(state) > ended_when_confirmed_;
@@ -258,7 +258,7 @@ void IncidentLife::Refresh(const JobState& state, const std::vector<Verdict>& ve
 }
 
 std::vector<int32_t> IncidentLife::NewStacks(const JobState& state, int64_t now_ns) {
-  // Those that wait now may have been under way when the others' stacks were taken.
+  // Ranks that wait now may have been running when the first stacks were taken.
   std::vector<int32_t> fresh = WorthAStack(state, live_->verdicts);
   fresh.erase(std::remove_if(fresh.begin(), fresh.end(),
                              [&](int32_t process) {
@@ -290,7 +290,7 @@ void IncidentLife::CloseIfOver(const JobState& state, int64_t now_ns, Events* ev
   if (HasEnded(state)) {
     Close(IncidentState::kEnded, now_ns, events);
   } else if (IsBeingTornDown(state)) {
-    // Without waiters nothing is found any more, but nothing moves either.
+    // Without waiting ranks there are no verdicts, but also no progress.
     if (InvolvedHaveEnded(state)) Close(IncidentState::kEnded, now_ns, events);
   } else if (gone_since_ns_ != 0 && now_ns - gone_since_ns_ >= kResolveAfterNs) {
     Close(IncidentState::kResolved, now_ns, events);

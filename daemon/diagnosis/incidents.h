@@ -1,9 +1,9 @@
 // The life of one job's incidents: suspected, confirmed, resolved or ended.
 //
-// Pure: time and state are arguments, and what is to be done comes back as
-// events; the caller takes the stacks, writes the report and sends the alert.
-// One owner, no lock. At most one incident of a job is live; what is found
-// while it lives joins it.
+// Pure: time and state are arguments, and the result is a list of events. The caller takes the
+// stacks, writes the report and sends the alert.
+// One owner, no lock. At most one incident of a job is live. New verdicts
+// join the live incident.
 #pragma once
 
 #include <cstdint>
@@ -53,15 +53,15 @@ struct IncidentEvent {
 
 class IncidentLife {
  public:
-  // `count`: incidents that the job has had before, whose numbers are taken.
+  // `count`: incidents that the job has had before, whose numbers are in use.
   explicit IncidentLife(std::string job, int count = 0) : job_(std::move(job)), count_(count) {}
 
-  // `verdicts` is what Diagnose() said of `state` at `now_ns`. Events come in
-  // the order in which they are to be acted upon.
+  // `verdicts` is what Diagnose() said of `state` at `now_ns`. The caller
+  // handles the events in the given order.
   std::vector<IncidentEvent> Update(const JobState& state, const std::vector<Verdict>& verdicts,
                                     int64_t now_ns, const Limits& limits);
 
-  // The live incident, with the newest `waited_ns`; none if nothing is wrong.
+  // The live incident, with the newest `waited_ns`; nothing if there is none.
   const std::optional<Incident>& live() const { return live_; }
 
  private:

@@ -17,7 +17,7 @@ using Processes = std::set<int32_t>;  // indices into JobState::processes
 
 constexpr int32_t kSignalled = 128;  // exit codes of programs that a signal made end
 
-// By these somebody, or the launcher, ends a job in order.
+// Signals by which a person or the launcher ends a job.
 bool IsRequest(int32_t signal) {
   return signal == SIGTERM || signal == SIGINT || signal == SIGHUP || signal == SIGQUIT;
 }
@@ -42,13 +42,13 @@ bool HasEnded(const JobState& job, int32_t process) {
   return HowProcessEnded(job, process) != Gone::kNo;
 }
 
-// It has ended, and whoever says so has not only just begun to speak.
+// The process has ended, and the agent that reports the end did not start just now.
 bool IsKnownToHaveEnded(const JobState& job, int32_t process) {
   const AgentState* agent = AgentOf(job, process);
   return HasEnded(job, process) && (agent == nullptr || agent->is_settled);
 }
 
-// What is left to be judged: communicators whose members have all ended.
+// The communicators left to judge: all their members have ended.
 JobState Fallen(const JobState& job, std::set<uint64_t>* judged) {
   JobState fallen;
   fallen.name = job.name;
@@ -66,7 +66,7 @@ JobState Fallen(const JobState& job, std::set<uint64_t>* judged) {
 }
 
 // Those of the communicators, and ranks that ended before they came to one, unless
-// that was before any of these was made: in an earlier life of the job.
+// that was before any of these was created: in an earlier attempt of the job.
 Processes Members(const JobState& job) {
   Processes members;
   int64_t made_ns = INT64_MAX;
@@ -85,8 +85,8 @@ Processes Members(const JobState& job) {
   return members;
 }
 
-// Those that failed before anybody else ended. Of several that went in one look
-// at them, the ones that an exception or their own signal tells from the rest.
+// The processes that failed before any other ended. If several ended between two reports,
+// those with an exception or a signal of their own.
 Processes FailedFirst(const JobState& job, const Processes& members) {
   int64_t first_end = INT64_MAX, first_failure = INT64_MAX;
   for (const int32_t process : members) {
@@ -100,8 +100,9 @@ Processes FailedFirst(const JobState& job, const Processes& members) {
     const Process& known = job.processes[process];
     if (HasFailed(known) && FailedAt(known) == first_failure) first.insert(process);
   }
-  // Launchers kill the rest (MPICH's does), so who went otherwise went before. Where only some
-  // were killed it may have been for want of memory, and the others failed for want of them.
+  // Launchers kill the remaining ranks (MPICH's does), so a rank that ended otherwise ended first.
+  // If a minority was killed, the reason may be lack of memory, and the other ranks failed because
+  // of it.
   Processes killed;
   for (const int32_t process : first) {
     if (WasKilled(job.processes[process])) killed.insert(process);
@@ -109,7 +110,7 @@ Processes FailedFirst(const JobState& job, const Processes& members) {
   if (killed.size() < first.size() && 2 * killed.size() > members.size()) {
     for (const int32_t process : killed) first.erase(process);
   }
-  // All at once: that was somebody from outside.
+  // All ended together: the reason is outside of the job.
   if (2 * first.size() > members.size()) first.clear();
   return first;
 }
@@ -151,14 +152,13 @@ std::vector<int32_t> RanksOf(const JobState& job, const Processes& processes) {
   return ranks;
 }
 
-// Who went first, and how long after that the others were ended.
+// The ranks that failed first, and the time until the next rank ended.
 std::string Order(const JobState& job, const Processes& first, int64_t next_ns) {
   const std::vector<int32_t> ranks = RanksOf(job, first);
   const int64_t apart = next_ns - FailedAt(job.processes[*first.begin()]);
-  return absl::StrCat(ranks.empty() ? "it" : RanksInWords(ranks), " failed first, ",
+  return absl::StrCat(ranks.empty() ? "the culprit" : RanksInWords(ranks), " failed first, ",
                       DurationInWords(std::max<int64_t>(apart, 0)),
-                      " before the next one ended; what the others did after that is the end of "
-                      "the job, not its cause");
+                      " before the next rank ended: later failures are consequences");
 }
 
 }  // namespace

@@ -1,8 +1,8 @@
-// How a job fell whose launcher ended it before anybody had waited for long:
-// torchrun kills all ranks a moment after the first one has failed.
+// Finds the rank that failed first in a job that its launcher ended before any rank
+// had waited for long: torchrun kills all ranks a moment after the first failure.
 //
-// Pure, like the rules: the job is taken as it was when only those that failed
-// first were gone, and judged by the same rules.
+// Pure, like the rules: applies the same rules to the state of the job in which only
+// the ranks that failed first were gone.
 #pragma once
 
 #include <cstdint>
@@ -15,10 +15,9 @@
 namespace rollcall {
 
 // Verdicts that blame the ranks that failed first, on communicators of which all
-// members have ended. Empty: they have not, nobody failed, it cannot be told who
-// did so first, or nobody waited for them. Communicators that were judged are
-// added to `judged`, and passed over if they stand in it: a restarted job has
-// those of its earlier lives too.
+// members have ended. Empty: they have not, no rank failed, the first failure is
+// unknown, or no rank waited for it. Adds the judged communicators to `judged`, and
+// skips those already in it: a restarted job still has the ones of its earlier attempts.
 std::vector<Verdict> JudgeTheEnd(const JobState& job, std::set<uint64_t>* judged);
 
 }  // namespace rollcall

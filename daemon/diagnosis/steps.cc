@@ -50,7 +50,8 @@ void AddSteps(const JobState& job, Verdict* verdict) {
   for (const auto& [step, ranks] : elsewhere) {
     verdict->evidence.push_back(
         absl::StrCat(RanksInWords(ranks), ": in ", StepInWords(step.first, step.second),
-                     ", the waiting in ", StepInWords(verdict->step, verdict->phase)));
+                     ", while the waiting ranks are in ",
+                     StepInWords(verdict->step, verdict->phase)));
   }
 }
 

@@ -1,5 +1,5 @@
-// Which step of the training loop the ranks of a verdict are in, where the program
-// says so (interpose/rollcall.h). Pure.
+// The step of the training loop that the ranks of a verdict are in, if the program
+// reports it (interpose/rollcall.h). Pure.
 #pragma once
 
 #include "daemon/model/job_state.h"
@@ -7,7 +7,7 @@
 
 namespace rollcall {
 
-// Fills in Culprit.step and .phase, and those of the waiting; says so in the evidence.
+// Fills in Culprit.step and .phase, and those of the waiting; adds lines of evidence.
 void AddSteps(const JobState& job, Verdict* verdict);
 
 }  // namespace rollcall

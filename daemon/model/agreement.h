@@ -1,6 +1,6 @@
 // Do the ranks of a communicator make the same calls? Compares running
 // signatures as they come in, each against the first one seen at its position,
-// so that nobody has to look at all members again and again.
+// so that a check need not examine all members each time.
 //
 // One owner, no lock. Remembers the newest positions only: ranks that are
 // further apart than that are compared at a later one, since signatures that

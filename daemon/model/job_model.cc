@@ -126,7 +126,7 @@ void LearnFrom(const Member& before, const CommProgress& progress, int64_t now_n
 
 }  // namespace
 
-// The process stands in a call on the communicator.
+// The process is inside a call on the communicator.
 bool IsInside(const JobState& state, int32_t process, uint64_t communicator) {
   const std::vector<BlockedCall>& blocked = ProcessOf(state, process)->blocked;
   return std::any_of(blocked.begin(), blocked.end(), [communicator](const BlockedCall& b) {

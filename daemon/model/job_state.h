@@ -64,9 +64,9 @@ enum class Motion : uint8_t {
 enum class Liveness : uint8_t {
   kUnknown,  // the agent has not said, or segments are read offline
   kAlive,
-  kExited,  // ended in good order: the exit mark is there, or the exit code is 0
+  kExited,  // exited normally: there is an exit mark, or the exit code is 0
   kDied,    // without an exit mark, by a signal or with an exit code that is not 0
-  kEnded,   // without an exit mark, and how is not known
+  kEnded,   // without an exit mark; the exit status is unknown
   kSilent,  // its agent no longer answers
 };
 

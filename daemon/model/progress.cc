@@ -9,7 +9,7 @@ constexpr uint8_t kSuccess = 0;      // ncclSuccess
 constexpr int32_t kRemoteError = 6;  // ncclRemoteError
 constexpr uint8_t kInProgress = 7;   // ncclInProgress: a non-blocking communicator
 
-// The host stands in a call on `comm`: is it a collective, or a group that ends
+// The host is inside a call on `comm`: is it a collective, or a group that ends
 // in one? Creating children and tearing down are other waits.
 bool HostIsInCollective(const JobState& job, const Communicator& comm, const Member& member) {
   const Process* process = ProcessOf(job, member.process);

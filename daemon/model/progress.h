@@ -35,7 +35,7 @@ enum class Gone : uint8_t {
   kNo,
   kLeft,
   kDied,
-  kEnded,  // its process ended, and how is not known
+  kEnded,  // its process ended; the exit status is unknown
 };
 
 inline bool MayHaveDied(Gone gone) { return gone == Gone::kDied || gone == Gone::kEnded; }

@@ -56,7 +56,7 @@ struct Culprit {
   CallArgs call;         // mismatches: what it called instead
   uint64_t entered = 0;  // collectives it has entered on that communicator
   std::string error;     // the exception that ended it: "ValueError: ... at train.py:57"; "": none
-  std::string ending;    // how it went, if it did: "exited in good order", "killed by signal 9"
+  std::string ending;    // how it ended or left: "exited normally", "killed by signal 9"; "": it did not
   char state = '?';      // of its process, as /proc has it
   std::string wait_channel;
   int32_t exit_code = -1;   // -1: not known, or it lives
@@ -66,7 +66,7 @@ struct Culprit {
   std::string phase;
 };
 
-// How the culprits' history parts from the others'.
+// How the culprits' history departs from the others'.
 enum class DivergenceKind : uint8_t {
   kNone,
   kReplaced,  // another call in the place of one

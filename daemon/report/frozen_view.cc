@@ -41,7 +41,7 @@ std::string TextOf(const std::string& path) {
 
 const std::string& Script() {
   // Within HTML the first two would end the element. The third are names of XML namespaces, in
-  // strings; whoever looks for addresses in a report shall find none.
+  // strings; a search for addresses in a report must find none.
   static const std::string script = absl::StrReplaceAll(
       TextOf("/app.js"),
       {{"</script", "<\\/script"}, {"<!--", "<\\!--"}, {"http://", "http\\u003a\\u002f\\u002f"}});

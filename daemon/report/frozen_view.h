@@ -1,5 +1,5 @@
-// The page's view of an incident, frozen: what makes a report look like the page does, from a disk
-// and without any network. Reports are whole without it, where the page was not built.
+// The page's view of an incident, frozen: a report looks like the page, from a disk and without a
+// network. Reports are whole without it, where the page was not built.
 #pragma once
 
 #include <string>
@@ -12,7 +12,7 @@ namespace rollcall {
 std::string ReportPolicy();
 
 // Style, data and script, for the end of a report's body. "" where there is no page. Text from jobs
-// is data only: it cannot end the element that it stands in.
+// is data only: it cannot end the element that contains it.
 std::string FrozenView(const v1::Incident& incident);
 
 }  // namespace rollcall

@@ -66,7 +66,7 @@ void AddAdvice(const v1::Verdict& verdict, std::string* html) {
 
 void AddHistories(const v1::Verdict& verdict, std::string* html) {
   if (verdict.histories().empty()) return;
-  *html += "<h3>The others' calls, and the culprits'</h3>\n<pre>";
+  *html += "<h3>Calls of the others and of the culprits</h3>\n<pre>";
   for (const std::string& line : HistoryLines(verdict)) {
     absl::StrAppend(html, EscapeHtml(line), "\n");
   }
@@ -86,7 +86,7 @@ void AddVerdict(const v1::Verdict& verdict, bool is_first, std::string* html) {
   AddList("Who waits for whom", ChainLines(verdict), html);
   AddAdvice(verdict, html);
   AddList("Evidence", verdict.evidence(), html);
-  AddList("What is missing to be sure", verdict.missing_evidence(), html);
+  AddList("Missing evidence", verdict.missing_evidence(), html);
 }
 
 void AddStack(const v1::ProcessStack& stack, std::string* html) {
@@ -153,7 +153,7 @@ std::string ToHtml(const v1::Incident& whole, bool with_view) {
   const std::string picture = StackPicture(incident.stack_tree());
   if (!picture.empty()) {
     html += "<p>All threads of " + std::to_string(incident.stack_tree().nodes(0).rank_count()) +
-            " ranks, merged; what few ranks do is warm in colour and on the left.</p>\n"
+            " ranks, merged. Frames of few ranks have warm colours and are on the left.</p>\n"
             "<div style=\"overflow-x:auto\">" +
             picture + "</div>\n";
   }

@@ -1,4 +1,4 @@
-// From the daemon's own incident to the one that people, scripts and the wire see.
+// Converts the daemon's own incident to the public one, for people, scripts and the wire.
 #pragma once
 
 #include <cstdint>

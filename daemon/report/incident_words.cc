@@ -160,7 +160,7 @@ Facts FactsOf(const v1::Verdict& v) {
   Facts facts;
   Add("cause", v.cause(), &facts);
   Add("certainty", v.certainty(), &facts);
-  // Before NCCL there is neither.
+  // Before the first NCCL call there is neither communicator nor call.
   if (v.communicator().id() != kNoCommunicator) {
     Add("communicator", CommunicatorInWords(v.communicator()), &facts);
     Add("call", absl::StrFormat("#%.0f, %s", v.call().position(), CallInWords(v.call())), &facts);
@@ -239,7 +239,7 @@ std::vector<std::string> ChainLines(const v1::Verdict& verdict) {
 }
 
 std::string Headline(const v1::Incident& incident) {
-  if (incident.verdicts().empty()) return "nothing was found";
+  if (incident.verdicts().empty()) return "no verdict";
   return incident.verdicts(0).summary();
 }
 

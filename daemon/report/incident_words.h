@@ -1,4 +1,4 @@
-// What the text and the HTML report say alike.
+// The parts that the text and the HTML report share.
 #pragma once
 
 #include <cstddef>
@@ -40,10 +40,10 @@ std::string ThreadTitle(const v1::ThreadStack& thread);
 // "#0 validate  train.py:212  (libfoo.so)".
 std::string FrameInWords(const v1::Frame& frame, int number);
 
-// The stacks of culprits before those of others, otherwise as they are.
+// Culprits' stacks first, otherwise in the given order.
 std::vector<const v1::ProcessStack*> StacksInOrder(const v1::Incident& incident);
 
-// What is known of a verdict, as names and values; empty values are left out.
+// The facts of a verdict as names and values, without empty values.
 using Facts = std::vector<std::pair<std::string, std::string>>;
 Facts FactsOf(const v1::Verdict& verdict);
 Facts FactsOf(const v1::Incident& incident);

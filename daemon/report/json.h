@@ -1,6 +1,6 @@
 // incident.json: proto3 JSON with the proto's own field names. Every field is
-// there, empty lists too, so that scripts need no "if present"; messages and
-// times that are not set are left out.
+// present, also empty lists, so that scripts need no "if present". Unset
+// messages and times are absent.
 #pragma once
 
 #include <string>

@@ -106,8 +106,8 @@ std::string StackPicture(const v1::StackTree& tree) {
                        ->row +
                    1;
   std::string svg = absl::StrFormat(
-      "<svg role=\"img\" aria-label=\"All stacks merged, the outermost frame on top; the same as "
-      "text is in stacks.txt\" viewBox=\"0 0 %.0f %.0f\" style=\"width:100%%;min-width:700px;"
+      "<svg role=\"img\" aria-label=\"All stacks merged, the outermost frame on top; stacks.txt "
+      "has the same as text\" viewBox=\"0 0 %.0f %.0f\" style=\"width:100%%;min-width:700px;"
       "font:11px ui-monospace,monospace;stroke:#fff;stroke-width:.6\">\n"
       "<style>svg text{fill:#111;stroke:none}</style>\n",
       kWidth, rows * kRow);

@@ -1,5 +1,5 @@
-// Where the ranks of an incident stand in the program: the innermost line of Python that is no
-// library's, from their newest stacks, the culprits' and the waiting ranks' side by side.
+// The position of the ranks of an incident in the program: the innermost line of Python outside of
+// libraries, from their newest stacks, the culprits' and the waiting ranks' side by side.
 #pragma once
 
 #include <string>

@@ -27,14 +27,14 @@ namespace {
 std::string MergedText(const v1::Incident& incident) {
   const v1::StackTree& merged = incident.stack_tree();
   if (merged.nodes().empty() || merged.nodes(0).rank_count() < 2) return "";
-  return absl::StrCat("All threads in one tree, what differs first\n\n", ToText(FromProto(merged)),
-                      merged.cut() ? "(there was more)\n" : "", "\n");
+  return absl::StrCat("All threads in one tree, differences first\n\n", ToText(FromProto(merged)),
+                      merged.cut() ? "(the tree is cut)\n" : "", "\n");
 }
 
 }  // namespace
 
 std::string StacksToText(const v1::Incident& incident) {
-  if (incident.stacks().empty()) return "No stacks were taken.\n";
+  if (incident.stacks().empty()) return "No stacks.\n";
   std::string text = MergedText(incident);
   for (const v1::ProcessStack* stack : StacksInOrder(incident)) {
     if (!text.empty()) text += "\n";

@@ -1,4 +1,4 @@
-// stacks.txt: every stack that was taken, culprits first.
+// stacks.txt: all stacks of the incident, culprits first.
 #pragma once
 
 #include <string>

@@ -52,7 +52,7 @@ std::string LastCall(const Member& member) {
                         CallInWords(record->args),
                         IsAccepted(*record) ? "" : " " + ResultInWords(record->result));
   } else if (member.entered != 0) {
-    call = absl::StrCat("#", member.entered - 1, " (no record left)");
+    call = absl::StrCat("#", member.entered - 1, " (record lost)");
   }
   return name.empty() ? call : absl::StrCat(name, "; ", call);
 }
@@ -111,9 +111,9 @@ void AddCommunicator(const JobState& job, const Communicator& comm, std::string*
   if (!comm.name.empty()) absl::StrAppend(&title, " \"", comm.name, "\"");
   absl::StrAppend(&title, ", ", comm.size, " ranks");
   const size_t unknown = UnknownRanks(comm).size();
-  if (unknown != 0) absl::StrAppend(&title, ", ", unknown, " of them not heard of");
+  if (unknown != 0) absl::StrAppend(&title, ", ", unknown, " of them without a report");
   if (comm.other_size != 0) {
-    absl::StrAppend(&title, "; some of them say ", comm.other_size, " ranks");
+    absl::StrAppend(&title, "; some of them passed ", comm.other_size, " ranks");
   }
   *text += "\n" + Wrap("", "  ", title);
   absl::StrAppendFormat(text, "  %-12s %-40s %8s %8s %8s %8s %s\n", "ranks", "last call",
@@ -143,7 +143,7 @@ std::string StateTable(const JobState& job) {
     absl::StrAppend(&text, "\n... and ", order.size() - kMostCommunicators,
                     " more communicators\n");
   }
-  if (!text.empty()) text += "\n  * waits since then; n+m: collectives, and sends and receives\n";
+  if (!text.empty()) text += "\n  * waiting since then; n+m: collectives + sends and receives\n";
   return text;
 }
 

@@ -1,5 +1,5 @@
-// Where every rank stood on every communicator: the table that people make by
-// hand from logs. For `rollcall analyze`.
+// A table of the position of every rank on every communicator, for `rollcall analyze`. Without it
+// people make this table by hand from logs.
 #pragma once
 
 #include <string>
@@ -8,8 +8,8 @@
 
 namespace rollcall {
 
-// Ranks that stand alike share a line. Communicators that somebody waits on come
-// first; of many, the others are counted only. Lines fit kTextColumns.
+// Ranks with equal entries share a line. Communicators with waiting ranks come first. Of many
+// communicators the table only counts the last ones. Lines fit kTextColumns.
 std::string StateTable(const JobState& job);
 
 }  // namespace rollcall

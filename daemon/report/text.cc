@@ -30,7 +30,7 @@ void AddTable(const std::string& title, const std::vector<std::string>& lines, s
 void AddVerdict(const v1::Verdict& verdict, bool is_first, std::string* text) {
   if (!is_first) {
     *text += absl::StrCat("\n", std::string(72, '-'), "\n",
-                          verdict.is_consequence() ? "A consequence of it\n\n" : "Also found\n\n");
+                          verdict.is_consequence() ? "A consequence\n\n" : "Also found\n\n");
     *text += Wrap("", "", verdict.summary());
     *text += "\n";
   }
@@ -38,7 +38,7 @@ void AddVerdict(const v1::Verdict& verdict, bool is_first, std::string* text) {
   std::vector<std::string> culprits;
   for (const v1::Culprit& culprit : verdict.culprits()) culprits.push_back(CulpritInWords(culprit));
   AddList("Culprits", culprits, text);
-  AddTable("The others' calls, and the culprits'", HistoryLines(verdict), text);
+  AddTable("Calls of the others and of the culprits", HistoryLines(verdict), text);
   AddList("Who waits for whom", ChainLines(verdict), text);
   std::vector<std::string> advice;
   for (const v1::Advice& a : verdict.advice()) {
@@ -46,7 +46,7 @@ void AddVerdict(const v1::Verdict& verdict, bool is_first, std::string* text) {
   }
   AddList("What to do", advice, text);
   AddList("Evidence", verdict.evidence(), text);
-  AddList("What is missing to be sure", verdict.missing_evidence(), text);
+  AddList("Missing evidence", verdict.missing_evidence(), text);
 }
 
 }  // namespace

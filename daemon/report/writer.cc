@@ -71,7 +71,7 @@ void SyncFolder(const std::string& path) {
   close(fd);
 }
 
-// How much of a report is written: less where the disk has no room for all of it.
+// The extent of a report: smaller if the disk has no room for all of it.
 enum class Extent { kWhole, kCulpritsStacks, kNoStacks };
 
 v1::Incident CutTo(Extent extent, v1::Incident incident) {
@@ -85,9 +85,9 @@ v1::Incident CutTo(Extent extent, v1::Incident incident) {
                 stacks->end());
   if (!incident.verdicts().empty()) {
     incident.mutable_verdicts(0)->add_missing_evidence(absl::StrCat(
-        "the disk was full when this report was written: ",
+        "the disk was full when Rollcall wrote this report: ",
         extent == Extent::kNoStacks ? "all stacks" : "the stacks of all but the culprits",
-        " are left out"));
+        " are missing"));
   }
   return incident;
 }
@@ -105,7 +105,7 @@ absl::StatusOr<std::vector<File>> Render(const v1::Incident& whole, Extent exten
 absl::Status MakeFolder(const std::string& path) {
   std::error_code error;
   const bool is_new = std::filesystem::create_directories(path, error);
-  if (error) return Failed("make the report folder", path, error.value());
+  if (error) return Failed("create the report folder", path, error.value());
   if (is_new) chmod(path.c_str(), kFolderMode);
   return absl::OkStatus();
 }
@@ -151,7 +151,7 @@ std::string FreePath(const std::string& wanted, int* n) {
   return "";
 }
 
-// As much of it as there is room for.
+// Writes as much of the report as fits on the disk.
 absl::Status WriteWhatFits(const std::string& folder, const v1::Incident& incident) {
   absl::Status status;
   for (const Extent extent : {Extent::kWhole, Extent::kCulpritsStacks, Extent::kNoStacks}) {
@@ -163,7 +163,7 @@ absl::Status WriteWhatFits(const std::string& folder, const v1::Incident& incide
   return status;
 }
 
-// Writes all under a name that nobody looks at, then gives it its own.
+// Writes all files under a hidden name, then renames the folder.
 absl::StatusOr<std::string> Publish(const std::string& temporary, const std::string& wanted,
                                     v1::Incident incident) {
   for (int n = 1;; ++n) {
@@ -216,7 +216,7 @@ absl::Status UpdateReport(const std::string& folder, v1::Incident incident) {
   const auto fresh = [&folder](const File& file) {
     return absl::StrCat(folder, "/.", file.name, ".new");
   };
-  // All of them first: files of one report must not tell of different times.
+  // All of them first: the files of one report must show the same moment.
   absl::Status written;
   for (const File& file : *files) {
     if (written.ok()) written = WriteFile(fresh(file), file.content);

@@ -53,22 +53,24 @@ void AddCommunicator(const std::string& job, const v1::CommunicatorStatus& comm,
   // Several may have one name.
   const Labels labels = {{"job", job}, {"communicator", comm.name()}, {"id", comm.id()}};
   out->Gauge("rollcall_communicator_position_min",
-             "Collectives entered by the rank that has entered fewest", labels,
+             "Fewest collectives that a rank has entered", labels,
              comm.position_min());
   out->Gauge("rollcall_communicator_position_max",
-             "Collectives entered by the rank that has entered most", labels, comm.position_max());
-  out->Gauge("rollcall_communicator_lagging_ranks", "Ranks that have entered fewest, if some have more",
+             "Most collectives that a rank has entered", labels, comm.position_max());
+  out->Gauge("rollcall_communicator_lagging_ranks",
+             "Ranks at the lowest position, if others are ahead",
              labels, comm.laggards_total());
   out->Gauge("rollcall_communicator_waiting_ranks", "Ranks that wait in a call", labels,
              comm.waiting());
-  out->Gauge("rollcall_communicator_longest_wait_seconds", "The longest of these waits", labels,
+  out->Gauge("rollcall_communicator_longest_wait_seconds",
+             "Longest wait of a rank in a call", labels,
              comm.waited_seconds());
 }
 
 void AddIncidents(const JobMetrics& job, Families* out) {
   const std::string& name = job.status.name();
   for (const auto& [cause, seconds] : job.incidents.hung_seconds) {
-    out->Counter("rollcall_job_hung_seconds_total", "Time in confirmed incidents",
+    out->Counter("rollcall_job_hung_seconds_total", "Seconds spent in confirmed incidents",
                  {{"job", name}, {"cause", cause}}, seconds);
   }
   for (const auto& [cause, count] : job.incidents.by_cause) {
@@ -85,16 +87,16 @@ void AddJob(const JobMetrics& job, Families* out) {
   const v1::JobStatus& status = job.status;
   const Labels labels = {{"job", status.name()}};
   for (const char* state : {"running", "waiting", "suspected", "hung", "ended"}) {
-    out->Gauge("rollcall_job_state", "1 for the state that the job is in",
+    out->Gauge("rollcall_job_state", "1 for the current state of the job, else 0",
                {{"job", status.name()}, {"state", state}}, status.state() == state ? 1 : 0);
   }
-  out->Gauge("rollcall_job_ranks", "Ranks of the job", labels, status.ranks());
-  out->Gauge("rollcall_job_processes_alive", "Processes of the job that live", labels,
+  out->Gauge("rollcall_job_ranks", "Number of ranks", labels, status.ranks());
+  out->Gauge("rollcall_job_processes_alive", "Number of live processes", labels,
              status.processes_alive());
-  out->Gauge("rollcall_job_hosts", "Hosts of the job", labels, status.hosts_size());
-  out->Gauge("rollcall_job_communicators", "Communicators of the job", labels,
+  out->Gauge("rollcall_job_hosts", "Number of hosts", labels, status.hosts_size());
+  out->Gauge("rollcall_job_communicators", "Number of communicators", labels,
              status.communicators_total());
-  out->Gauge("rollcall_job_calls_per_second", "NCCL calls of an average rank", labels,
+  out->Gauge("rollcall_job_calls_per_second", "NCCL calls per second of an average rank", labels,
              status.calls_per_second());
   int waiting = 0;
   double longest = 0;
@@ -102,10 +104,13 @@ void AddJob(const JobMetrics& job, Families* out) {
     waiting = std::max(waiting, comm.waiting());
     longest = std::max(longest, comm.waited_seconds());
   }
-  out->Gauge("rollcall_job_waiting_ranks", "Ranks that wait, on the communicator where most do",
+  out->Gauge("rollcall_job_waiting_ranks",
+             "Ranks that wait in a call, on the communicator with most of them",
              labels, waiting);
-  out->Gauge("rollcall_job_longest_wait_seconds", "The longest wait in a call", labels, longest);
-  out->Counter("rollcall_job_records_lost_total", "Call records overwritten before they were read",
+  out->Gauge("rollcall_job_longest_wait_seconds", "Longest wait of a rank in a call", labels,
+             longest);
+  out->Counter("rollcall_job_records_lost_total",
+               "Call records that the library overwrote before the agent read them",
                labels, static_cast<double>(job.records_lost));
   AddIncidents(job, out);
   for (const v1::CommunicatorStatus& comm : status.communicators()) {
@@ -138,44 +143,46 @@ void AddDelivery(const DeliveryCounts& counts, Families* out) {
   const auto now = [out](const char* name, const char* help, uint64_t value) {
     out->Gauge(name, help, {}, static_cast<double>(value));
   };
-  count("rollcall_reports_written_total", "Reports written or brought up to date",
+  count("rollcall_reports_written_total", "Reports written or updated",
         counts.reports.written);
-  count("rollcall_report_errors_total", "Times that a report could not be written",
+  count("rollcall_report_errors_total", "Failed attempts to write a report",
         counts.reports.failed);
-  count("rollcall_reports_lost_total", "Reports given up", counts.reports.lost);
-  now("rollcall_reports_waiting", "Reports that wait to be written", counts.reports.waiting);
-  count("rollcall_history_errors_total", "Times that the history could not be written",
+  count("rollcall_reports_lost_total", "Reports lost after failed attempts", counts.reports.lost);
+  now("rollcall_reports_waiting", "Reports waiting to be written", counts.reports.waiting);
+  count("rollcall_history_errors_total", "Failed attempts to write the history",
         counts.history.failed);
-  count("rollcall_history_lost_total", "Incidents that the history will never have",
+  count("rollcall_history_lost_total", "Incidents lost from the history",
         counts.history.lost);
-  now("rollcall_history_waiting", "Incidents that wait to be saved", counts.history.waiting);
+  now("rollcall_history_waiting", "Incidents waiting to be written to the history", counts.history.waiting);
   count("rollcall_alerts_sent_total", "Alerts delivered", counts.alerts_sent);
-  count("rollcall_alert_errors_total", "Alerts given up or dropped", counts.alerts_failed);
-  now("rollcall_alerts_waiting", "Alerts that wait to be delivered", counts.alerts_waiting);
+  count("rollcall_alert_errors_total", "Alerts lost after failed attempts, or dropped", counts.alerts_failed);
+  now("rollcall_alerts_waiting", "Alerts waiting for delivery", counts.alerts_waiting);
 }
 
 void AddHttp(const HttpFront::Counts& counts, Families* out) {
-  out->Gauge("rollcall_http_connections", "Connections to the page", {},
+  out->Gauge("rollcall_http_connections", "Open connections to the page", {},
              static_cast<double>(counts.connections));
   out->Counter("rollcall_http_dropped_total",
-               "Connections to the page that were closed to make room, or were too slow", {},
+               "Connections to the page that the daemon closed, because they were too slow or it "
+               "needed the room", {},
                static_cast<double>(counts.dropped));
 }
 
 void AddDaemon(const MetricsSnapshot& snapshot, Families* out) {
-  out->Gauge("rollcall_build_info", "1; the release is a label", {{"version", snapshot.version}}, 1);
-  out->Gauge("rollcall_agents_connected", "Agents that are connected", {}, snapshot.agents);
+  out->Gauge("rollcall_build_info", "Always 1; the label holds the release",
+             {{"version", snapshot.version}}, 1);
+  out->Gauge("rollcall_agents_connected", "Number of connected agents", {}, snapshot.agents);
   out->Counter("rollcall_agent_dropped_ticks_total",
-               "Ticks that agents could not send, for the daemon was out of reach", {},
+               "Ticks that agents could not send because the daemon was unreachable", {},
                static_cast<double>(snapshot.daemon.dropped_agent_ticks));
-  out->Counter("rollcall_daemon_ticks_total", "Looks at all jobs", {},
+  out->Counter("rollcall_daemon_ticks_total", "Checks of all jobs", {},
                static_cast<double>(snapshot.daemon.ticks));
-  out->Counter("rollcall_daemon_tick_seconds_total", "Time that they took", {},
+  out->Counter("rollcall_daemon_tick_seconds_total", "Seconds spent in checks of all jobs", {},
                snapshot.daemon.tick_seconds);
   AddDelivery(snapshot.deliveries, out);
   AddHttp(snapshot.http, out);
-  out->Gauge("process_resident_memory_bytes", "Memory of the daemon", {}, ResidentBytes());
-  out->Counter("process_cpu_seconds_total", "CPU time of the daemon", {}, CpuSeconds());
+  out->Gauge("process_resident_memory_bytes", "Resident memory of the daemon in bytes", {}, ResidentBytes());
+  out->Counter("process_cpu_seconds_total", "CPU time of the daemon in seconds", {}, CpuSeconds());
 }
 
 // The client library writes the older format. They differ in two points that matter: a counter's

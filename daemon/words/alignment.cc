@@ -5,7 +5,7 @@
 namespace rollcall {
 namespace {
 
-constexpr size_t kLookedAt = 256;  // calls behind the first difference; the table is its square
+constexpr size_t kLookedAt = 256;  // calls after the first difference; the table is its square
 constexpr size_t kBefore = 2;      // lines of agreement that are shown
 constexpr size_t kLines = 24;
 
@@ -55,7 +55,7 @@ AlignedCall Line(const HistoryCall* others, const HistoryCall* culprits) {
   return line;
 }
 
-// Lines up to where one side ends; what stands alone there is not yet a difference.
+// The lines up to the end of the shorter side. Calls after that end are not a difference yet.
 std::vector<AlignedCall> LinesFrom(const Calls& a, const Calls& b, size_t begin,
                                    const Common& common) {
   std::vector<AlignedCall> lines;
@@ -68,7 +68,7 @@ std::vector<AlignedCall> LinesFrom(const Calls& a, const Calls& b, size_t begin,
       ++i;
       ++k;
     } else if (common.At(i + 1, k + 1) == common.At(i, k)) {
-      lines.push_back(Line(&other, &culprit));  // neither is found again: one in the other's place
+      lines.push_back(Line(&other, &culprit));  // neither call comes later: one replaced the other
       ++i;
       ++k;
     } else if (common.At(i, k + 1) >= common.At(i + 1, k)) {
@@ -85,7 +85,7 @@ std::vector<AlignedCall> LinesFrom(const Calls& a, const Calls& b, size_t begin,
 bool OnlyOthers(const AlignedCall& l) { return l.culprits.op == Op::kNone; }
 bool OnlyCulprits(const AlignedCall& l) { return l.others.op == Op::kNone; }
 
-// The lines before the sides agree again say what the difference is.
+// Classifies the difference by the lines before the sides agree again.
 void Classify(Alignment* alignment) {
   size_t extra = 0, skipped = 0, replaced = 0;
   const AlignedCall* first_extra = nullptr;

@@ -1,5 +1,4 @@
-// Two histories of calls side by side: what was inserted, left out, swapped or
-// replaced.
+// Aligns two histories of calls: finds inserted, skipped, swapped and replaced calls.
 #pragma once
 
 #include <cstdint>
@@ -21,9 +20,8 @@ struct Alignment {
 };
 
 // `others` and `culprits` begin at the same position, before which they agree,
-// and are looked at for a bounded length. The last call of the shorter one is
-// where that side stands, so that what follows on the longer one is no
-// difference.
+// and the comparison has a bounded length. The last call of the shorter one is
+// its newest one, so that later calls of the longer side are no difference.
 Alignment Align(const std::vector<HistoryCall>& others, const std::vector<HistoryCall>& culprits);
 
 // Is it the same call, as far as ranks must agree on it?

@@ -74,7 +74,7 @@ std::string WhatItDoes(const JobState& job, int32_t process, int64_t now_ns) {
   for (const BlockedCall& blocked : known->blocked) {
     if (parts.size() < 4) parts.push_back(BlockedInWords(job, blocked, now_ns));
   }
-  if (parts.empty() && !known->has_segment) parts.push_back("no NCCL call of it is recorded");
+  if (parts.empty() && !known->has_segment) parts.push_back("no recorded NCCL call");
   if (!job.offline && known->liveness == Liveness::kAlive && state.empty()) {
     parts.push_back(known->cpu_moving ? "uses CPU time" : "uses no CPU time");
   }
@@ -88,25 +88,25 @@ std::string HowItEnded(const JobState& job, int32_t process, const Member* membe
   if (gone == Gone::kDied) {
     if (known->exit_signal != 0) return absl::StrCat("killed by signal ", known->exit_signal);
     if (known->exit_code > 0) return absl::StrCat("exit code ", known->exit_code);
-    return "gone without a word";
+    return "the process disappeared";
   }
   if (gone == Gone::kEnded) return kEndedUnknown;
   if (gone == Gone::kLeft) {
     if (known->exit_code > 0) return absl::StrCat("exited with code ", known->exit_code);
-    return "exited in good order";
+    return "exited normally";
   }
   if (member == nullptr) return "";
   switch (member->state) {
     case MemberState::kFinalizing:
-      return "is inside CommFinalize or CommDestroy";
+      return "inside CommFinalize or CommDestroy";
     case MemberState::kFinalized:
-      return "has finalized the communicator";
+      return "finalized the communicator";
     case MemberState::kDestroyed:
-      return "has destroyed the communicator";
+      return "destroyed the communicator";
     case MemberState::kAborted:
-      return "has aborted the communicator";
+      return "aborted the communicator";
     case MemberState::kRevoked:
-      return "has revoked the communicator";
+      return "revoked the communicator";
     default:
       return "";
   }
@@ -120,14 +120,15 @@ std::vector<std::string> EvidenceOf(const JobState& job, const std::vector<Waite
     if (!ranks.empty()) lines.push_back(absl::StrCat(RanksInWords(ranks), text));
   };
   add(Evidence::kShown,
-      absl::StrCat(": waiting in ", call, " or after it, as GPU markers or the host's place show"));
-  add(Evidence::kInferred, ": the host waits, and its last call was on this communicator");
-  add(Evidence::kIndirect, ": the host waits for the GPU after a call on another communicator");
+      absl::StrCat(": waiting in ", call, " or after it, ", kShownByMarkersOrHost));
+  add(Evidence::kInferred, ": the host thread waits, and its last call was on this communicator");
+  add(Evidence::kIndirect,
+      ": the host thread waits for the GPU after a call on another communicator");
   return lines;
 }
 
 std::vector<std::string> MissingOf(const JobState& job, const std::vector<Waiter>& waiters) {
-  std::map<std::string, std::vector<int32_t>> unsure;  // by what it is inferred from
+  std::map<std::string, std::vector<int32_t>> unsure;  // by the call that the wait is inferred from
   std::vector<int32_t> stale;
   for (const Waiter& w : waiters) {
     const int32_t rank = PublicRank(job, w.process, w.rank);
@@ -140,11 +141,11 @@ std::vector<std::string> MissingOf(const JobState& job, const std::vector<Waiter
   std::vector<std::string> lines;
   for (const auto& [name, ranks] : unsure) {
     lines.push_back(absl::StrCat("no GPU markers on ", RanksInWords(ranks),
-                                 ": the waiting is inferred from ", name));
+                                 ": Rollcall infers the wait from ", name));
   }
   if (!stale.empty()) {
-    lines.push_back(absl::StrCat("no fresh word of ", RanksInWords(stale),
-                                 " from the agent: it waited when last heard of"));
+    lines.push_back(absl::StrCat("the agent has sent no recent report on ", RanksInWords(stale),
+                                 ", waiting in its last one"));
   }
   return lines;
 }

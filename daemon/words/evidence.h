@@ -1,4 +1,4 @@
-// Words for evidence: what a process is doing, and what is not known.
+// Words for evidence: what a process is doing, and what is unknown.
 #pragma once
 
 #include <string>
@@ -13,20 +13,23 @@ namespace rollcall {
 // "stopped (state T)", "inside CommDestroy for 12 s", ...; "" if nothing is known.
 std::string WhatItDoes(const JobState& job, int32_t process, int64_t now_ns);
 
-// "exited in good order", "killed by signal 9", "inside CommDestroy", ...; "" if it is not gone.
+// "exited normally", "killed by signal 9", "inside CommDestroy", ...; "" while the rank takes part.
 std::string HowItEnded(const JobState& job, int32_t process, const Member* member);
 
-// What shows the waiting, one line for each kind of evidence.
+// How a line of EvidenceOf() says that a wait is seen, not inferred.
+inline constexpr char kShownByMarkersOrHost[] = "shown by GPU markers or by the host thread's call";
+
+// What shows that the ranks wait, one line for each kind of evidence.
 std::vector<std::string> EvidenceOf(const JobState& job, const std::vector<Waiter>& waiters,
                                     const std::string& call);
 
-// What is missing to be sure that they wait.
+// The evidence that is missing to prove that the ranks wait.
 std::vector<std::string> MissingOf(const JobState& job, const std::vector<Waiter>& waiters);
 
-// A culprit with all that is known of its process.
+// A culprit with all known facts of its process.
 Culprit MakeCulprit(const JobState& job, int32_t process, int32_t rank, const Member* member);
 
-// " for 12 s"; "" where the beginning is not known.
+// " for 12 s"; "" if the beginning is unknown.
 std::string SinceInWords(int64_t since_ns, int64_t now_ns);
 
 }  // namespace rollcall

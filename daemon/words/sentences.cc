@@ -12,7 +12,7 @@ namespace rollcall {
 namespace {
 
 constexpr size_t kNamedPids = 4;
-constexpr size_t kToldEdges = 3;  // of a deadlock, in its sentence
+constexpr size_t kNamedEdges = 3;  // of a deadlock, in its sentence
 
 std::vector<int32_t> RanksOf(const std::vector<Culprit>& culprits) {
   std::vector<int32_t> ranks;
@@ -20,7 +20,7 @@ std::vector<int32_t> RanksOf(const std::vector<Culprit>& culprits) {
   return ranks;
 }
 
-// "node-17, pid 4121", "node-17, pids 4121 and 4122", "3 hosts"; "" if nothing is known.
+// "node-17, pid 4121", "node-17, pids 4121, 4122", "3 hosts"; "" if nothing is known.
 std::string Place(const std::vector<Culprit>& culprits) {
   std::set<std::string> hosts;
   std::vector<int32_t> pids;
@@ -32,7 +32,7 @@ std::string Place(const std::vector<Culprit>& culprits) {
   if (hosts.size() > 1) return absl::StrCat(hosts.size(), " hosts");
   if (pids.empty() || pids.size() > kNamedPids) return *hosts.begin();
   return absl::StrCat(*hosts.begin(), pids.size() == 1 ? ", pid " : ", pids ",
-                      absl::StrJoin(pids, " "));
+                      absl::StrJoin(pids, ", "));
 }
 
 std::string Who(const std::vector<Culprit>& culprits) {
@@ -41,7 +41,7 @@ std::string Who(const std::vector<Culprit>& culprits) {
       std::all_of(culprits.begin(), culprits.end(), [](const Culprit& c) { return c.process < 0; });
   if (nobody_known && !culprits.empty()) {
     return absl::StrCat(RanksInWords(RanksOf(culprits)),
-                        " of the communicator (process not known)");
+                        " of the communicator (unknown process)");
   }
   return absl::StrCat(RanksInWords(RanksOf(culprits)),
                       place.empty() ? "" : absl::StrCat(" (", place, ")"));
@@ -71,9 +71,11 @@ std::string WaitTail(const Verdict& v) {
                       v.step < 0 ? "" : StepInWords(v.step, v.phase));
 }
 
+bool IsOne(const Verdict& v) { return v.culprits.size() == 1; }
+
 bool IsCreation(const Verdict& v) { return KindOf(v.call.op) == CallKind::kCreate; }
 
-bool CameInside(const Verdict& v) {
+bool DidEnter(const Verdict& v) {
   return !v.culprits.empty() && v.culprits.front().entered > v.position;
 }
 
@@ -89,26 +91,27 @@ std::string AfterCalls(const std::vector<Culprit>& culprits) {
   return absl::StrCat("after ", most, most == 1 ? " call" : " calls");
 }
 
-// How they went; "" where they did not go alike.
+// How the culprits ended; "" where their endings differ.
 std::string Ending(const std::vector<Culprit>& culprits) {
   for (const Culprit& culprit : culprits) {
     if (culprit.ending != culprits.front().ending) return "";
   }
   std::string ending = culprits.front().ending;
-  if (ending == kEndedUnknown) ending = "how is not known";
+  if (ending == kEndedUnknown) ending = "exit status unknown";
   return ending.empty() ? "" : absl::StrCat(" (", ending, ")");
 }
 
 std::string MissingRank(const Verdict& v) {
   if (v.late) {
-    return absl::StrCat(Who(v.culprits), " is late for ", CallNumber(v), " on ", Where(v),
-                        ": it is at work elsewhere", WaitTail(v));
+    return absl::StrCat(Who(v.culprits), IsOne(v) ? " is" : " are", " late for ", CallNumber(v),
+                        " on ", Where(v), " and ", IsOne(v) ? "runs" : "run", " other code",
+                        WaitTail(v));
   }
   return absl::StrCat(Who(v.culprits), " never entered ", CallNumber(v), " on ", Where(v),
                       WaitTail(v));
 }
 
-// The same exception on all of them; "" where there is none, or another on each.
+// The exception that ended all culprits; "" where there is none, or where they differ.
 std::string Error(const std::vector<Culprit>& culprits) {
   for (const Culprit& culprit : culprits) {
     if (culprit.error != culprits.front().error) return "";
@@ -119,11 +122,11 @@ std::string Error(const std::vector<Culprit>& culprits) {
 std::string RankFailed(const Verdict& v, const std::string& error) {
   const std::string failed = absl::StrCat(Who(v.culprits), " failed ");
   if (IsCreation(v)) {
-    return absl::StrCat(failed, "with \"", error, "\" without joining ", Where(v), " (",
+    return absl::StrCat(failed, "with \"", error, "\" and never joined ", Where(v), " (",
                         OpInWords(v.call.op), ")", WaitTail(v));
   }
   return absl::StrCat(failed, AfterCalls(v.culprits), " with \"", error, "\"",
-                      CameInside(v) ? " inside " : " and never entered ", CallNumber(v), " on ",
+                      DidEnter(v) ? " inside " : " and never entered ", CallNumber(v), " on ",
                       Where(v), WaitTail(v));
 }
 
@@ -131,11 +134,11 @@ std::string RankExited(const Verdict& v) {
   const std::string error = Error(v.culprits);
   if (!error.empty()) return RankFailed(v, error);
   if (IsCreation(v)) {
-    return absl::StrCat(Who(v.culprits), " left", Ending(v.culprits), " without joining ", Where(v),
-                        " (", OpInWords(v.call.op), ")", WaitTail(v));
+    return absl::StrCat(Who(v.culprits), " left", Ending(v.culprits), " and never joined ",
+                        Where(v), " (", OpInWords(v.call.op), ")", WaitTail(v));
   }
   return absl::StrCat(Who(v.culprits), " left ", AfterCalls(v.culprits), Ending(v.culprits),
-                      CameInside(v) ? " inside " : " and never entered ", CallNumber(v), " on ",
+                      DidEnter(v) ? " inside " : " and never entered ", CallNumber(v), " on ",
                       Where(v), WaitTail(v));
 }
 
@@ -148,28 +151,29 @@ std::string RankDied(const Verdict& v) {
     return absl::StrCat(died, " before ", Where(v), " was complete (", OpInWords(v.call.op), ")",
                         WaitTail(v));
   }
-  return absl::StrCat(died, CameInside(v) ? " inside " : " before it entered ", CallNumber(v),
+  return absl::StrCat(died, DidEnter(v) ? " inside " : " before entering ", CallNumber(v),
                       " on ", Where(v), WaitTail(v));
 }
 
 std::string InitIncomplete(const Verdict& v) {
   if (v.communicator == 0) {
-    return absl::StrCat(Who(v.culprits), v.culprits.size() == 1 ? " has" : " have",
-                        " not come to where the others wait, before any NCCL call", WaitTail(v));
+    return absl::StrCat(Who(v.culprits), IsOne(v) ? " has" : " have",
+                        " not reached the point where the others wait, before any NCCL call",
+                        WaitTail(v));
   }
   return absl::StrCat(Who(v.culprits), " never joined ", Where(v), " of ", v.communicator_size,
                       " ranks (", OpInWords(v.call.op), ")", WaitTail(v));
 }
 
-// Whose fault it may be made the call, which returns early, and is not among those who wait.
-bool SomebodyIsElsewhere(const Verdict& v) {
+// The culprit has made a call that returns early, and does not wait for it.
+bool CulpritIsElsewhere(const Verdict& v) {
   if (v.culprits.empty() || !ReturnsEarly(v.call.op)) return false;
   const std::vector<int32_t>& waiting = v.waiting_ranks;
   return std::find(waiting.begin(), waiting.end(), v.culprits.front().rank) == waiting.end();
 }
 
 std::string Stalled(const Verdict& v) {
-  const bool elsewhere = SomebodyIsElsewhere(v);
+  const bool elsewhere = CulpritIsElsewhere(v);
   const std::string least =
       v.culprits.empty() || elsewhere ? "" : absl::StrCat("; least advanced: ", Who(v.culprits));
   if (IsCreation(v)) {
@@ -177,19 +181,19 @@ std::string Stalled(const Verdict& v) {
                         OpInWords(v.call.op), ", which does not finish", WaitTail(v));
   }
   if (KindOf(v.call.op) == CallKind::kP2p) {
-    return absl::StrCat("sends and receives on ", Where(v), " have both ends and do not finish (",
+    return absl::StrCat("sends and receives on ", Where(v), " match but do not finish (",
                         OpInWords(v.call.op), ")", least, WaitTail(v));
   }
   if (elsewhere) {
-    return absl::StrCat(Who(v.culprits), v.culprits.size() == 1 ? " does" : " do", " not wait for ",
+    return absl::StrCat(Who(v.culprits), IsOne(v) ? " does" : " do", " not wait for ",
                         CallNumber(v), " on ", Where(v),
-                        ", which all have made and which does not finish", WaitTail(v));
+                        ": all ranks have made the call, but it does not finish", WaitTail(v));
   }
   return absl::StrCat("all ", v.communicator_size, " ranks of ", Where(v), " have entered ",
                       CallNumber(v), ", which does not finish", least, WaitTail(v));
 }
 
-// Culprits that made the same call, together.
+// The culprits, grouped by the call they made.
 std::vector<std::vector<Culprit>> BySide(const std::vector<Culprit>& culprits) {
   std::vector<std::vector<Culprit>> sides;
   for (const Culprit& culprit : culprits) {
@@ -202,7 +206,7 @@ std::vector<std::vector<Culprit>> BySide(const std::vector<Culprit>& culprits) {
   return sides;
 }
 
-// The calls that only one side has, where the histories part.
+// The calls that only one side made, where the histories diverge.
 std::vector<CallArgs> OnlyOnOneSide(const Verdict& v) {
   std::vector<CallArgs> calls;
   for (const AlignedCall& line : v.histories) {
@@ -217,46 +221,50 @@ std::vector<CallArgs> OnlyOnOneSide(const Verdict& v) {
   return calls;
 }
 
-std::string CallsInWords(const std::vector<CallArgs>& calls, const char* one, const char* many) {
-  if (calls.size() == 1) return absl::StrCat(one, CallInWords(calls[0]));
-  return absl::StrCat(calls.size(), many, ", the first ", CallInWords(calls[0]));
+// "2 calls, starting with Broadcast(...),": several calls, of which the sentence names the first.
+std::string SeveralCalls(const std::vector<CallArgs>& calls, const char* noun) {
+  return absl::StrCat(calls.size(), noun, ", starting with ", CallInWords(calls[0]), ",");
 }
 
-// What the culprits did to the sequence of calls; "" where that is not known.
-std::string Parting(const Verdict& v) {
+// How the culprits departed from the others' sequence of calls; "" where that is unknown.
+std::string Departure(const Verdict& v) {
   const std::string at = absl::StrCat(" at #", v.position, " on ", Where(v));
   const std::vector<CallArgs> calls = OnlyOnOneSide(v);
   if (v.divergence == DivergenceKind::kSwapped) {
     return absl::StrCat(Who(v.culprits),
-                        " made the same calls as the others in another order, from #", v.position,
-                        " on ", Where(v), " on: ", CallInWords(v.culprits.front().call),
-                        " where they called ", CallInWords(v.call));
+                        " made the same calls as the others in a different order, starting", at,
+                        ": ", CallInWords(v.culprits.front().call), " where the others called ",
+                        CallInWords(v.call));
   }
   if (calls.empty()) return "";
   if (v.divergence == DivergenceKind::kExtra) {
-    return absl::StrCat(Who(v.culprits), " issued ",
-                        CallsInWords(calls, "one extra ", " extra calls"), at,
-                        ", where the others called ", CallInWords(v.call));
+    const std::string extra = calls.size() == 1
+                                  ? absl::StrCat("an extra call, ", CallInWords(calls[0]), ",")
+                                  : SeveralCalls(calls, " extra calls");
+    return absl::StrCat(Who(v.culprits), " made ", extra, at, ", where the others called ",
+                        CallInWords(v.call));
   }
-  return absl::StrCat(Who(v.culprits), " left out ", CallsInWords(calls, "", " calls"), at,
-                      " and called ", CallInWords(v.culprits.front().call));
+  const std::string skipped =
+      calls.size() == 1 ? CallInWords(calls[0]) : SeveralCalls(calls, " calls");
+  return absl::StrCat(Who(v.culprits), " skipped ", skipped, at, " and called ",
+                      CallInWords(v.culprits.front().call));
 }
 
 std::string Mismatch(const Verdict& v) {
   if (v.position_end != 0) {
-    return absl::StrCat(Who(v.culprits), " made other calls than the others on ", Where(v),
-                        ", somewhere between call #", v.position, " and #", v.position_end,
+    return absl::StrCat(Who(v.culprits), " made different calls from the others on ", Where(v),
+                        ", somewhere between call #", v.position, " and call #", v.position_end,
                         WaitTail(v));
   }
   std::vector<std::string> parts;
   bool others = true;
   const auto sides = BySide(v.culprits);
   const bool one_side = sides.size() == 1 && !SameCall(sides[0].front().call, v.call);
-  const std::string parting = one_side ? Parting(v) : "";
-  if (!parting.empty()) return absl::StrCat(parting, WaitTail(v));
+  const std::string departure = one_side ? Departure(v) : "";
+  if (!departure.empty()) return absl::StrCat(departure, WaitTail(v));
   for (const std::vector<Culprit>& side : sides) {
     parts.push_back(absl::StrCat(Who(side), " called ", CallInWords(side.front().call)));
-    if (SameCall(side.front().call, v.call)) others = false;  // a tie: nobody else is right
+    if (SameCall(side.front().call, v.call)) others = false;  // a tie: no other rank is right
   }
   const std::string rest =
       others ? absl::StrCat(" where the others called ", CallInWords(v.call)) : "";
@@ -268,54 +276,58 @@ std::string HostLost(const Verdict& v) {
   std::set<std::string> hosts;
   for (const Culprit& culprit : v.culprits) hosts.insert(culprit.host);
   return absl::StrCat(hosts.size() == 1 ? "host " : "hosts ", absl::StrJoin(hosts, ", "),
-                      hosts.size() == 1 ? " has" : " have", " fallen silent with ",
-                      RanksInWords(RanksOf(v.culprits)), ", waited for in ",
-                      IsCreation(v) ? OpInWords(v.call.op) : CallNumber(v), " on ", Where(v),
-                      WaitTail(v));
+                      hosts.size() == 1 ? " is" : " are",
+                      " silent, and the other ranks wait for ", RanksInWords(RanksOf(v.culprits)),
+                      " in ", IsCreation(v) ? OpInWords(v.call.op) : CallNumber(v), " on ",
+                      Where(v), WaitTail(v));
 }
 
-// "Send to rank 3", as far as a peer is known.
-std::string EndInWords(const CallArgs& call) {
-  return absl::StrCat(OpInWords(call.op), Gives(call.op) ? " to" : " from", " its rank ",
-                      call.peer);
+// "Send to rank 3 of communicator "dp"": a peer is a rank within its communicator.
+std::string EndInWords(const CallArgs& call, const std::string& communicator) {
+  return absl::StrCat(OpInWords(call.op), Gives(call.op) ? " to rank " : " from rank ", call.peer,
+                      " of ", communicator);
 }
 
 std::string UnmatchedP2p(const Verdict& v) {
   if (!v.mismatched_fields.empty() && v.culprits.size() == 2) {
     const Culprit& one = v.culprits[0];
     const Culprit& two = v.culprits[1];
-    return absl::StrCat(Who({one}), " called ", CallInWords(one.call), " where ", Who({two}),
-                        " called ", CallInWords(two.call), ", on ", Where(v), WaitTail(v));
+    return absl::StrCat(Who({one}), " called ", CallInWords(one.call), ", but ", Who({two}),
+                        " called ", CallInWords(two.call), " on ", Where(v), WaitTail(v));
   }
   return absl::StrCat(Who(v.culprits), " never issued the ", OtherEndInWords(v.call.op),
-                      " that matches ", EndInWords(v.call), " on ", Where(v), WaitTail(v));
+                      " that matches ", EndInWords(v.call, Where(v)), WaitTail(v));
 }
 
 std::string Deadlock(const Verdict& v) {
   std::vector<std::string> edges;
   for (const WaitEdge& edge : v.chain) {
-    if (edges.size() == kToldEdges) break;
+    if (edges.size() == kNamedEdges) break;
     edges.push_back(EdgeInWords(edge));
   }
   const size_t more = v.chain.size() - edges.size();
+  const char* more_waits = more == 1 ? " more wait" : " more waits";
   return absl::StrCat(RanksInWords(RanksOf(v.culprits)),
                       " wait for each other: ", absl::StrJoin(edges, ", and "),
-                      more == 0 ? "" : absl::StrCat(", and ", more, " more"), WaitTail(v));
+                      more == 0 ? "" : absl::StrCat(", and ", more, more_waits),
+                      WaitTail(v));
 }
 
 std::string BlockedBeforeStart(const Verdict& v) {
   return absl::StrCat("all ranks have entered ", CallNumber(v), " on ", Where(v),
-                      ", but the GPU of ", Who(v.culprits),
-                      " has not come to it: earlier work on its stream holds it up", WaitTail(v));
+                      IsOne(v) ? ", but the GPU of " : ", but the GPUs of ", Who(v.culprits),
+                      IsOne(v) ? " has" : " have", " not started the call: earlier work blocks ",
+                      IsOne(v) ? "its stream" : "their streams", WaitTail(v));
 }
 
 std::string TeardownHang(const Verdict& v) {
   if (v.culprits.empty()) {
-    return absl::StrCat("all ranks that must meet are inside ", OpInWords(v.call.op), " of ",
+    return absl::StrCat("all expected ranks are inside ", OpInWords(v.call.op), " of ",
                         Where(v), ", which does not return", WaitTail(v));
   }
-  return absl::StrCat(Who(v.culprits), Ending(v.culprits), " never came to ", OpInWords(v.call.op),
-                      " of ", Where(v), WaitTail(v));
+  const std::string ending = Ending(v.culprits);
+  return absl::StrCat(Who(v.culprits), ending.empty() ? "" : absl::StrCat(" left", ending, " and"),
+                      " never entered ", OpInWords(v.call.op), " of ", Where(v), WaitTail(v));
 }
 
 std::string NcclError(const Verdict& v) {
@@ -325,12 +337,12 @@ std::string NcclError(const Verdict& v) {
 
 std::string ConcurrentUse(const Verdict& v) {
   return absl::StrCat("two threads of ", Who(v.culprits), " were inside calls on ", Where(v),
-                      " at once", WaitTail(v));
+                      " at the same time", WaitTail(v));
 }
 
 std::string Straggler(const Verdict& v) {
-  return absl::StrCat(Who(v.culprits), " comes last to nearly every call on ", Where(v), ", by ",
-                      MillisecondsInWords(v.late_ns), " as a rule; nothing hangs");
+  return absl::StrCat(Who(v.culprits), " is the last to enter nearly every call on ", Where(v),
+                      ", typically by ", MillisecondsInWords(v.late_ns), "; nothing hangs");
 }
 
 }  // namespace
@@ -372,13 +384,13 @@ std::string SummaryOf(const Verdict& verdict) {
 
 std::string EdgeInWords(const WaitEdge& edge) {
   const bool p2p = KindOf(edge.call.op) == CallKind::kP2p;
+  const std::string communicator = CommunicatorInWords(edge.communicator, edge.communicator_name);
   const std::string call =
-      p2p ? EndInWords(edge.call)
+      p2p ? EndInWords(edge.call, communicator)
           : absl::StrCat(edge.call.op == Op::kNone ? "call" : OpInWords(edge.call.op), " #",
-                         edge.position);
+                         edge.position, " on ", communicator);
   const bool one = edge.from.size() == 1;
-  return absl::StrCat(RanksInWords(edge.from), one ? " waits in " : " wait in ", call, " on ",
-                      CommunicatorInWords(edge.communicator, edge.communicator_name), " for ",
+  return absl::StrCat(RanksInWords(edge.from), one ? " waits in " : " wait in ", call, " for ",
                       RanksInWords(edge.to));
 }
 
@@ -391,13 +403,13 @@ std::string DivergenceInWords(const Alignment& alignment) {
       alignment.length > 1 ? absl::StrCat(" (and ", alignment.length - 1, " more)") : "";
   switch (alignment.kind) {
     case DivergenceKind::kExtra:
-      return absl::StrCat("the histories agree again if one extra ", CallInWords(line->culprits),
-                          more, " at #", line->culprit_position, " is left out");
+      return absl::StrCat("without the extra ", CallInWords(line->culprits), more, " at #",
+                          line->culprit_position, " the histories agree again");
     case DivergenceKind::kSkipped:
-      return absl::StrCat("the histories agree again if ", CallInWords(line->others), more, " at #",
-                          line->position, " was left out");
+      return absl::StrCat("with the skipped ", CallInWords(line->others), more, " at #",
+                          line->position, " the histories agree again");
     case DivergenceKind::kSwapped:
-      return "the same calls were made in another order";
+      return "the ranks made the same calls in a different order";
     case DivergenceKind::kReplaced:
     case DivergenceKind::kNone:
       return "";

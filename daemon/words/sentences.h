@@ -1,4 +1,4 @@
-// A verdict in words: one sentence that names who, what, where and how long.
+// A verdict as one sentence: the ranks, the call, the communicator and the length of the wait.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@ std::string SummaryOf(const Verdict& verdict);
 // "rank 0 waits in AllReduce #3 on communicator "dp" for rank 1".
 std::string EdgeInWords(const WaitEdge& edge);
 
-// What would make the histories agree again; "" where nothing simple would.
+// The change that makes the histories agree again; "" where there is no simple one.
 struct Alignment;
 std::string DivergenceInWords(const Alignment& alignment);
 

@@ -9,22 +9,22 @@
 
 namespace rollcall {
 
-// Culprit::ending of a process of which it is not known how it ended.
-inline constexpr char kEndedUnknown[] = "ended, how is not known";
+// Culprit::ending of a process whose exit status is unknown.
+inline constexpr char kEndedUnknown[] = "ended (exit status unknown)";
 
-// "0-2,4-63"; duplicates are named once.
+// "0-2,4-63"; without duplicates.
 std::string RankList(std::vector<int32_t> ranks);
 
 // "rank 3", "ranks 0-2,4".
 std::string RanksInWords(std::vector<int32_t> ranks);
 
-// "AllReduce"; "call with op code 77" for one that is not in our table.
+// "AllReduce"; "call with op code 77" for an operation outside our table.
 std::string OpInWords(Op op);
 
 // What would match a send, a receive or a wait for a signal: "receive".
 const char* OtherEndInWords(Op op);
 
-// "" for kNoDtype; "dtype 14" for a number that is not known.
+// "" for kNoDtype; "dtype 14" for an unknown number.
 std::string DtypeInWords(uint8_t dtype);
 
 std::string ReductionInWords(uint8_t reduction);
@@ -41,7 +41,7 @@ std::string IdInHex(uint64_t id);
 // "step 812", "step 812 (validation)".
 std::string StepInWords(int64_t step, const std::string& phase);
 
-// "ncclSystemError"; "ncclResult_t 17" for a number that is not known.
+// "ncclSystemError"; "ncclResult_t 17" for an unknown number.
 std::string ResultInWords(int32_t code);
 
 // "0.4 s", "48 s", "4 min 10 s", "3 h 5 min".

@@ -29,7 +29,7 @@ def test_a_job_shows_who_waits_and_who_does_not_come(open_page, daemon, start_jo
     page = open_page(f"{daemon.page}/#/job/a-job")
     expect(page.locator(".sentence")).to_contain_text("rank 3")
     expect(page.locator(".words")).to_contain_text("waiting for others: 3 ranks 0-2")
-    expect(page.locator(".words")).to_contain_text("behind others by 1 call, and not waiting: 1 rank 3")
+    expect(page.locator(".words")).to_contain_text("behind others by 1 call, not waiting: 1 rank 3")
     view = ask(daemon, "job", job="a-job")
     comm = view["status"]["communicators"][0]
     table = page.get_by_role("region", name="communicators")
@@ -66,7 +66,7 @@ def test_the_map_is_walked_by_keys_and_leads_to_a_ranks_calls(open_page, daemon,
 
 def test_a_hang_comes_onto_the_screen_by_itself(open_page, daemon, start_job):
     page = open_page(daemon.page)
-    expect(page.locator("main")).to_contain_text("No job has been heard of yet")
+    expect(page.locator("main")).to_contain_text("No job has connected yet")
     start_job(daemon)
     expect(page.locator("tr", has_text="a-job").locator(".state")).to_contain_text("hung")
     # The wait grows, though nothing else changes.
@@ -84,7 +84,7 @@ def test_an_incident_has_its_verdict_its_evidence_and_its_stacks(open_page, daem
         expect(page.locator("main")).to_contain_text(text)
     cards = page.locator(".cards .card")
     expect(cards.nth(0)).to_contain_text(f"pid {verdict['culprits'][0]['pid']}")
-    expect(cards.nth(0)).to_contain_text("stands in pause ← Validate()")
+    expect(cards.nth(0)).to_contain_text("now in pause ← Validate()")
     expect(cards.nth(1)).to_contain_text("ranks 0-2")
     expect(page.locator("details[open]").first).to_contain_text("Validate()")
     # The picture: what differs, searched, and one frame alone.
@@ -94,16 +94,16 @@ def test_an_incident_has_its_verdict_its_evidence_and_its_stacks(open_page, daem
     assert page.locator(".icicle .found").count() >= 1
     page.get_by_role("searchbox").fill("")
     few = page.locator(".icicle .frame").count()
-    page.get_by_label("only what differs").uncheck()
+    page.get_by_label("only differences").uncheck()
     assert page.locator(".icicle .frame").count() >= few
     page.locator(".icicle .frame", has_text="main").first.press("Enter")
-    page.get_by_role("button", name="all of it").click()
+    page.get_by_role("button", name="show all").click()
 
 
 def test_stacks_are_taken_again_and_the_verdict_is_copied(open_page, daemon, start_job):
     start_job(daemon)
     page = open_page(f"{daemon.page}/#/incident/a-job-1")
-    page.get_by_role("button", name="take stacks again, now").click()
+    page.get_by_role("button", name="take stacks now").click()
     expect(page.locator(".card", has_text="Taken")).to_contain_text("rank 0")
     page.context.grant_permissions(["clipboard-read", "clipboard-write"])
     page.get_by_role("button", name="copy as text").click()
@@ -166,7 +166,7 @@ def test_history_is_filtered_what_repeats_is_pointed_out_and_two_are_compared(
     page = open_page(f"{daemon.page}/#/history")
     rows = page.get_by_role("region", name="incidents").locator("tbody tr")
     expect(rows).to_have_count(3)
-    expect(page.locator(".card", has_text="Again and again")).to_contain_text("rank 3 of one")
+    expect(page.locator(".card", has_text="Repeated")).to_contain_text("rank 3 of one")
     page.get_by_label("cause").select_option("operation_mismatch")
     expect(rows).to_have_count(1)
     assert "cause=operation_mismatch" in page.url
@@ -224,7 +224,7 @@ def test_a_job_of_sixteen_thousand_ranks_is_legible_and_small(open_page, daemon,
     for kind in ("tp", "pp", "dp"):
         expect(page.locator(".map h3", has_text=kind).first).to_be_visible()
     assert page.evaluate("document.querySelectorAll('*').length") < 3000
-    page.get_by_label("one cell a host").check()
+    page.get_by_label("one cell per host").check()
     page.locator(".map canvas").first.focus()
     expect(world.locator(".told")).to_contain_text("node-588")
     expect(world.locator(".told")).to_contain_text("a culprit")
@@ -301,7 +301,7 @@ def test_the_theme_that_was_chosen_stays(open_page, daemon):
     assert light != dark
     page.reload()
     assert page.evaluate("getComputedStyle(document.body).backgroundColor") == dark
-    # As the system, also when that changes.
+    # The theme follows the system, also when the system changes.
     page.get_by_label("colours").select_option("")
     expect(page.locator("body")).to_have_css("background-color", light)
     page.emulate_media(color_scheme="dark")

@@ -46,7 +46,7 @@ def test_an_incident_is_listed_and_reported_also_by_the_daemon_after_it(
     assert kept["stacks"] and kept["stack_tree"]["nodes"]
     start_job(daemon).kill()
     both = ask(daemon, "incidents", "a-job").stdout
-    assert "a-job-2" in both and "again and again: rank 3 of a-job was at fault in 2" in both
+    assert "a-job-2" in both and "repeated: rank 3 of a-job was at fault in 2" in both
     written = ask(daemon, "report", f"--report-dir={tmp_path / 'copy'}", "a-job-1")
     folder = written.stdout.strip()
     assert sorted(os.listdir(folder)) == ["incident.json", "report.html", "report.txt",

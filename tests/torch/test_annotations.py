@@ -20,7 +20,7 @@ def test_a_verdict_says_which_step_and_phase_each_side_is_in(tmp_path):
     assert (culprit["step"], culprit["phase"]) == (8, "training")
     assert verdict["summary"].endswith(" in step 8 (validation)")
     (report,) = run.reports.glob("*/report.txt")
-    assert "rank 3: in step 8 (training), the waiting in step 8 (validation)" in report.read_text()
+    assert "rank 3: in step 8 (training), while the waiting ranks are in step 8 (validation)" in report.read_text()
 
 
 def test_fixed_it_computes_the_same_where_nobody_listens(tmp_path):

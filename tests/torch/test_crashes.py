@@ -15,7 +15,7 @@ RAISED = next(number for number, line in
 CASES = {
     "raise": ("rank_exited", f"DamagedBatch: batch 12 has 3 of 16 samples at train.py:{RAISED}"),
     "exit": ("rank_exited", "exited with code 4"),
-    "leave": ("rank_exited", "exited in good order"),
+    "leave": ("rank_exited", "exited normally"),
     "kill": ("rank_died", "killed by signal 9"),
     "stop": ("missing_rank", "never entered"),
 }

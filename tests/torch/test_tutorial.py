@@ -20,7 +20,7 @@ BLOCK = re.compile(r"<!-- checked: (?P<name>\S+) -->\n```console\n\$ (?P<command
 BLOCKS = {block["name"]: block for block in BLOCK.finditer(TUTORIAL.read_text())}
 # What differs from run to run, and from machine to machine.
 MASKS = [
-    (re.compile(r"\(\S+, pids? [\d ]+\)"), "(HOST, pid PID)"),
+    (re.compile(r"\(\S+, pids? [\d, ]+\)"), "(HOST, pid PID)"),
     (re.compile(r"waited [\d.]+ (ms|s)"), "waited TIME"),
     (re.compile(r"\d{8}T\d{6}Z"), "DATE"),
     # In a contradiction some may still be on the way to where they will wait.

@@ -13,7 +13,7 @@ namespace {
 constexpr size_t kDescribedCulprits = 8;
 constexpr uint32_t kEnoughSeen = 8;  // calls, before what is usual is known
 
-// A wait that is only guessed, for a rank that is only thought to be gone.
+// Both the wait and the end of the absent rank are inferred.
 bool IsGuessedTwice(const Absent& absent, Evidence best) {
   return absent.lack == Lack::kGone && absent.at_most == Certainty::kLikely &&
          best != Evidence::kShown;
@@ -38,21 +38,21 @@ std::string LastCall(const Member& member) {
   if (member.entered == 0) return "";
   const CallRecord* record = FindCollective(member, member.entered - 1);
   if (record == nullptr) return "";
-  return absl::StrCat(", the last one ", CallInWords(record->args));
+  return absl::StrCat(", most recently ", CallInWords(record->args));
 }
 
 void DescribeProgress(const StuckCall& call, const Absent& absent, const Member& member,
                       const std::string& who, Verdict* verdict) {
   if (call.kind == StuckCall::Kind::kCreation) return;
   if (absent.lack == Lack::kNotStarted) {
-    verdict->evidence.push_back(absl::StrCat(who, ": its host has made the call, its GPU has ",
-                                             "reached ", member.started, " of ", member.entered,
-                                             " calls on the communicator"));
+    verdict->evidence.push_back(absl::StrCat(who, ": the host has made the call, but the GPU has ",
+                                             "started only ", member.started, " of ",
+                                             member.entered, " calls on the communicator"));
   } else if (call.kind == StuckCall::Kind::kP2p) {
-    verdict->evidence.push_back(absl::StrCat(who, ": has issued ", member.p2p_entered,
+    verdict->evidence.push_back(absl::StrCat(who, ": issued ", member.p2p_entered,
                                              " sends and receives on the communicator"));
   } else {
-    verdict->evidence.push_back(absl::StrCat(who, ": has entered ", member.entered,
+    verdict->evidence.push_back(absl::StrCat(who, ": entered ", member.entered,
                                              " calls on the communicator", LastCall(member)));
   }
 }
@@ -92,26 +92,27 @@ void AddMissing(const Suspicion& s, const std::vector<Absent>& blamed, Verdict* 
   }
   if (!silent.empty()) {
     verdict->missing_evidence.push_back(absl::StrCat("the agent of ", RanksInWords(silent),
-                                                     " no longer answers: what is known is old"));
+                                                     " no longer responds: its data is old"));
   }
   if (!stale.empty()) {
     verdict->missing_evidence.push_back(
-        absl::StrCat("the newest word of ", RanksInWords(stale),
-                     " is old: whether anybody has come since is not known"));
+        absl::StrCat("the newest report on ", RanksInWords(stale),
+                     " is old, and may miss calls made since"));
   }
   if (!unknown.empty()) {
     verdict->missing_evidence.push_back(
-        absl::StrCat("whether the process of ", RanksInWords(unknown), " lives is not known"));
+        absl::StrCat("no agent reports whether the process of ", RanksInWords(unknown),
+                     " is alive"));
   }
   if (!ended.empty()) {
     verdict->missing_evidence.push_back(
-        absl::StrCat("how the process of ", RanksInWords(ended),
-                     " ended is not known: it may have been killed, or have exited"));
+        absl::StrCat("the exit status of ", RanksInWords(ended),
+                     " is unknown: the process may have been killed or may have exited"));
   }
 }
 
-// One that is gone cannot come: such a wait is long as soon as the job's
-// ordinary end, whose ranks leave one by one, can be told from it.
+// A rank that is gone cannot enter the call. Such a wait counts as long as soon as it
+// differs from the normal end of a job, whose ranks leave one by one.
 bool AnyFailed(const std::vector<Absent>& blamed) {
   return std::any_of(blamed.begin(), blamed.end(), [](const Absent& a) { return a.failed; });
 }
@@ -129,7 +130,7 @@ bool IsLongEnough(const Suspicion& s, const std::vector<Absent>& blamed) {
   return s.now_ns - std::max(s.call.since_ns, gone_since) >= limit;
 }
 
-// The process, where its stacks were taken since the wait began: older ones say nothing of it.
+// The process, if its stacks are newer than the beginning of the wait: older stacks prove nothing.
 const Process* WithStacksOf(const Suspicion& s, const Absent& absent) {
   const Process* process = ProcessOf(s.job, absent.process);
   const bool is_old =
@@ -137,7 +138,7 @@ const Process* WithStacksOf(const Suspicion& s, const Absent& absent) {
   return is_old ? nullptr : process;
 }
 
-// Makes progress outside NCCL, as far as its stacks and its CPU time show.
+// The process makes progress outside NCCL, shown by its stacks and its CPU time.
 bool IsLate(const Suspicion& s, const Absent& absent) {
   const Process* process = WithStacksOf(s, absent);
   return process != nullptr && IsHeard(s.job, absent.process) &&
@@ -216,7 +217,7 @@ std::optional<Verdict> Describe(const Suspicion& s, Cause cause, int64_t limit_n
                                   call.missing_evidence.end());
   if (call.call.op == Op::kNone) {
     verdict.missing_evidence.push_back(
-        absl::StrCat("no record of call #", call.position, " is left: which call is not known"));
+        absl::StrCat("the record of call #", call.position, " is lost: the operation is unknown"));
   }
   return verdict;
 }

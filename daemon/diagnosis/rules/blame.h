@@ -31,22 +31,22 @@ std::vector<Absent> Pick(const Suspicion& s, Predicate is_meant) {
   return picked;
 }
 
-// How long such a call may be waited for before it is worth a look: so many
-// times what is usual for it, within the floor and the ceiling.
+// The wait from which such a call counts as stuck: a multiple of its usual length,
+// within the floor and the ceiling.
 int64_t SuspectAfter(const Communicator& comm, const CallArgs& call, const Limits& limits);
 
-// The verdict that `blamed` keep the others waiting; none if `blamed` is empty
-// or the wait is shorter than it may be. Without summary and advice.
+// The verdict that the others wait for `blamed`; none if `blamed` is empty
+// or the wait is not long enough. Without summary and advice.
 std::optional<Verdict> Blame(const Suspicion& s, Cause cause, const std::vector<Absent>& blamed);
 
-// What every verdict on a stuck call says: the call, who waits, since when; no
-// culprits. None if the wait is shorter than `limit_ns`.
+// The common part of a verdict on a stuck call: the call, the waiting ranks, the
+// beginning; no culprits. None if the wait is shorter than `limit_ns`.
 std::optional<Verdict> Describe(const Suspicion& s, Cause cause, int64_t limit_ns);
 
-// Fills in what any verdict says of its communicator.
+// Fills in the communicator of a verdict.
 void SetCommunicator(const Communicator& comm, Verdict* verdict);
 
-// A wait in this call; who waits for whom is for the caller to fill in.
+// A wait in this call. The caller fills in `from` and `to`.
 WaitEdge EdgeIn(const StuckCall& call);
 
 // All waits shown: certain. None: the GPUs may as well be busy with other work.

@@ -11,14 +11,14 @@ std::optional<Verdict> JudgeConcurrentUse(const Suspicion& s) {
   if (s.call.concurrent.empty()) return std::nullopt;
   std::optional<Verdict> verdict = Describe(s, Cause::kConcurrentUse, s.limits.suspect_after_ns);
   if (!verdict) return verdict;
-  // That the calls overlapped is shown; that the hang comes of it is not.
+  // The records prove the overlap, but not that it caused the hang.
   verdict->certainty = Certainty::kLikely;
   for (const int32_t rank : s.call.concurrent) {
     const Member* member = FindMember(*s.call.communicator, rank);
     verdict->culprits.push_back(MakeCulprit(s.job, member->process, rank, member));
     verdict->evidence.push_back(
         absl::StrCat(RanksInWords({PublicRank(s.job, member->process, rank)}),
-                     ": two threads were inside calls on the communicator at once"));
+                     ": two threads were inside calls on the communicator at the same time"));
   }
   return verdict;
 }

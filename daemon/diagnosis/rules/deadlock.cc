@@ -16,7 +16,7 @@ struct Party {
   int32_t rank = -1;
 };
 
-// Everybody in the cycle waits, and is waited for, by process.
+// The processes of the cycle: each waits, and another one waits for it.
 std::map<int32_t, Party> PartiesOf(const StuckCalls& calls, const std::vector<size_t>& cycle) {
   std::set<int32_t> waiting;
   for (const size_t i : cycle) {
@@ -57,7 +57,7 @@ size_t Earliest(const StuckCalls& calls, const std::vector<size_t>& cycle) {
   });
 }
 
-// A cycle is as sure as its least sure edge.
+// The certainty of a cycle is that of its least certain edge.
 Certainty CertaintyOf(const StuckCalls& calls, const std::vector<size_t>& cycle,
                       const std::map<int32_t, Party>& parties) {
   Certainty certainty = Certainty::kCertain;
@@ -73,7 +73,7 @@ Certainty CertaintyOf(const StuckCalls& calls, const std::vector<size_t>& cycle,
   return certainty;
 }
 
-// Those who are alone in what they do are the likelier to have it wrong.
+// A rank whose call no other rank makes is more likely wrong.
 std::map<int32_t, size_t> CompanyOf(const StuckCalls& calls, const std::vector<size_t>& cycle) {
   std::map<int32_t, size_t> company;
   for (const size_t i : cycle) {

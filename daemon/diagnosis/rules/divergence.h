@@ -1,5 +1,5 @@
-// Where the histories of a communicator's ranks part: what the two mismatch
-// rules have in common.
+// Finds where the histories of a communicator's ranks diverge: the common part of the
+// two mismatch rules.
 //
 // Ranks with equal signatures at equal positions have equal histories, so each
 // group of them is looked at once. The first divergence is the answer: whatever

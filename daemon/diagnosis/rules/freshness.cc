@@ -107,12 +107,12 @@ void WeighMissed(const JobState& job, int64_t now_ns, Verdict* verdict) {
   verdict->certainty = std::min(verdict->certainty, Certainty::kLikely);
   if (!stale.empty()) {
     verdict->missing_evidence.push_back(
-        absl::StrCat("no word for ", DurationInWords(verdict->evidence_age_ns),
+        absl::StrCat("no report for ", DurationInWords(verdict->evidence_age_ns),
                      " from the agent of ", HostsInWords(stale)));
   }
   if (!silent.empty()) {
     verdict->missing_evidence.push_back(absl::StrCat("the agent of ", HostsInWords(silent),
-                                                     " no longer answers: what is known is old"));
+                                                     " no longer responds: its data is old"));
   }
 }
 

@@ -1,7 +1,7 @@
-// How old the word is that a verdict rests on, and what that leaves of it.
+// The age of the reports that a verdict rests on, and its effect on the verdict.
 //
-// An agent sends a tick even when nothing has changed. Where three of them are missing, what is
-// known of its host is old: its ranks may have gone on meanwhile.
+// An agent sends a tick even when nothing has changed. If three ticks are missing, the data of its
+// host is old: its ranks may have made progress since.
 #pragma once
 
 #include <cstdint>
@@ -13,14 +13,13 @@
 
 namespace rollcall {
 
-// Those of `guilty` that may be blamed: where somebody who is heard is absent, nobody else is.
+// The ranks of `guilty` to blame: if an absent rank has fresh reports, only such ranks.
 std::vector<Absent> Blamable(const std::vector<Absent>& guilty);
 
-// Since when the first of them has waited, as far as that counts.
+// When the counted wait of the first of them began.
 int64_t CountedSince(const JobState& job, const std::vector<Waiter>& waiters);
 
-// Fills in what the verdict says of its age. What rests on old word, or on hosts that are silent,
-// is never certain.
+// Fills in the age of the evidence. A verdict on old reports or on silent hosts is never certain.
 void WeighAge(const JobState& job, int64_t now_ns, Verdict* verdict);
 
 }  // namespace rollcall

@@ -47,7 +47,7 @@ std::optional<Verdict> JudgeLostHosts(const Suspicion& s) {
   if (!verdict) return verdict;
   AddRanksOfHosts(s.job, hosts, &*verdict);
   verdict->evidence.push_back(
-      absl::StrCat("nothing is heard any more of ", absl::StrJoin(hosts, ", ")));
+      absl::StrCat("no more reports from ", absl::StrJoin(hosts, ", ")));
   return verdict;
 }
 

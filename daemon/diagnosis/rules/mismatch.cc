@@ -31,7 +31,7 @@ Cause CauseOf(const Divergence& divergence) {
   return IsLost(divergence) ? Cause::kOperationMismatch : Cause::kArgumentMismatch;
 }
 
-// Could the ranks that are still to come turn the majority?
+// Can the ranks that have not entered the call yet change the majority?
 bool CanTurn(const Divergence& divergence) {
   return divergence.sides[0].ranks.size() <=
          divergence.sides[1].ranks.size() + divergence.undecided;
@@ -42,7 +42,7 @@ Certainty CertaintyOf(const Divergence& divergence) {
   return sure ? Certainty::kCertain : Certainty::kLikely;
 }
 
-// An operation's arguments differ with it, and say nothing of their own.
+// If the operation differs, its arguments differ as well and carry no information.
 std::vector<std::string> FieldsOf(const Divergence& divergence, Cause cause) {
   if (IsLost(divergence)) return {};
   if (cause == Cause::kOperationMismatch) return {"operation"};
@@ -83,27 +83,27 @@ void AddEvidence(const JobState& job, const Communicator& comm, const Divergence
     const std::string who = RanksInWords(PublicRanks(job, comm, side.ranks));
     verdict->evidence.push_back(
         IsLost(divergence)
-            ? absl::StrCat(who, ": one history of calls before #", divergence.position_end)
+            ? absl::StrCat(who, ": the same history of calls before #", divergence.position_end)
             : absl::StrCat(who, ": call #", divergence.position, " is ", CallInWords(side.call)));
   }
   if (IsLost(divergence)) {
     verdict->missing_evidence.push_back(absl::StrCat(
         "the records between calls #", divergence.position, " and #", divergence.position_end,
-        " were overwritten: the signatures differ, but by which call is not known"));
+        " were overwritten: the signatures differ, but the first differing call is unknown"));
   } else if (divergence.may_be_earlier) {
     verdict->missing_evidence.push_back(
         absl::StrCat("records before call #", divergence.position,
-                     " are lost on some ranks: the ranks may have parted earlier"));
+                     " are lost on some ranks: the calls may differ earlier"));
   }
   if (IsTie(divergence)) {
-    verdict->missing_evidence.push_back("no side has a majority: either may be the wrong one");
+    verdict->missing_evidence.push_back("no side has a majority: either may be wrong");
   } else if (CanTurn(divergence)) {
     verdict->missing_evidence.push_back(
-        absl::StrCat(divergence.undecided, " ranks have not come to this call yet"));
+        absl::StrCat(divergence.undecided, " ranks have not entered this call yet"));
   }
 }
 
-// Culprits wait as well, but not for others; of equal sides each waits for the other.
+// Culprits wait as well, but not for other ranks; in a tie each side waits for the other.
 void AddWaiters(const JobState& job, const Communicator& comm, bool tie, Verdict* verdict) {
   std::set<int32_t> culprits;
   if (!tie) {
@@ -176,10 +176,10 @@ std::optional<Verdict> JudgeRace(const JobState& job, const Communicator& comm,
     verdict.culprits.push_back(MakeCulprit(job, member.process, rank, &member));
     verdict.evidence.push_back(
         absl::StrCat(RanksInWords({verdict.culprits.back().rank}),
-                     ": two threads were inside calls on the communicator at once"));
+                     ": two threads were inside calls on the communicator at the same time"));
   }
   if (verdict.culprits.empty()) return std::nullopt;
-  // All ranks use several threads: who took the other order is to blame.
+  // All ranks use several threads: the ranks with the other order are the culprits.
   if (verdict.culprits.size() == comm.members.size()) verdict.culprits = mismatch.culprits;
   return verdict;
 }

@@ -8,7 +8,7 @@
 namespace rollcall {
 namespace {
 
-// A rank that says "remote error" has lost a peer: it tells of somebody else's
+// A rank that reports "remote error" has lost a peer: it reports another rank's
 // fault, as long as another rank has an error of its own.
 std::vector<Errored> AtFault(const std::vector<Errored>& errored) {
   std::vector<Errored> own;
@@ -34,7 +34,7 @@ std::optional<Verdict> JudgeNcclErrors(const Suspicion& s) {
   }
   const bool own = !IsRemoteError(at_fault.front().code);
   verdict->certainty = own ? Certainty::kCertain : Certainty::kLikely;
-  if (!own) verdict->missing_evidence.push_back("which peer was lost, NCCL does not say");
+  if (!own) verdict->missing_evidence.push_back("NCCL does not report which peer failed");
   return verdict;
 }
 

@@ -1,5 +1,5 @@
-// A job of which no rank has come to NCCL, because some wait for others before it: in
-// init_process_group(), in a barrier of torch's store. Seen by stacks only.
+// A job in which no rank has made an NCCL call, because some ranks wait for others before that: in
+// init_process_group(), in a barrier of torch's store. Only stacks show this.
 #include <algorithm>
 #include <map>
 #include <tuple>
@@ -35,7 +35,7 @@ bool SpeaksBetter(const JobState& job, int32_t a, int32_t b) {
     const Process& known = job.processes[static_cast<size_t>(process)];
     const auto since = static_cast<int64_t>(known.start_time);
     const bool ended = HasEnded(job, process);
-    // Of those that live the first; of the ended the last.
+    // The first of the live processes, else the last of the ended ones.
     return std::make_tuple(ended, known.waits_outside_since_ns == 0, ended ? -since : since);
   };
   return key(a) < key(b);
@@ -86,7 +86,7 @@ Start LookAt(const JobState& job, int64_t now_ns) {
   return start;
 }
 
-// Who was not asked yet, or not twice, or is not heard, may do otherwise by now.
+// A process without two samples or without fresh reports may do something else by now.
 bool AllAreKnown(const JobState& job, const Start& start, int64_t oldest_ns) {
   return std::all_of(start.processes.begin(), start.processes.end(), [&](const auto& entry) {
     const Process& process = job.processes[static_cast<size_t>(entry.second)];
@@ -115,7 +115,7 @@ void AddCulprits(const JobState& job, const Start& start, int64_t now_ns, Verdic
   }
   if (unseen.empty()) return;
   verdict->missing_evidence.push_back(
-      absl::StrCat("no process of ", RanksInWords(unseen), " is known"));
+      absl::StrCat("no known process of ", RanksInWords(unseen)));
   for (const int32_t rank : unseen) {
     if (verdict->culprits.size() == kMostUnseen) break;
     verdict->culprits.push_back(MakeCulprit(job, -1, rank, nullptr));
@@ -128,7 +128,7 @@ bool HasStarted(const JobState& job) {
   if (!job.communicators.empty()) return true;
   return std::any_of(job.processes.begin(), job.processes.end(), [](const Process& process) {
     if (HasEnded(process)) return false;
-    // Nothing may have been recorded: a folder without room.
+    // The library may have recorded nothing: the folder has no room.
     return process.has_met || process.has_segment || IsInsideNccl(process);
   });
 }
@@ -152,7 +152,7 @@ std::optional<Verdict> JudgeStart(const JobState& job, int64_t now_ns, const Lim
   verdict.communicator_size = start.world_size;
   verdict.since_ns = start.since_ns;
   verdict.counts_from_ns = start.counts_from_ns;
-  // As long as they were seen to wait.
+  // The time for which the stacks show the wait.
   verdict.waited_ns = start.seen_ns - start.since_ns;
   verdict.evidence_age_ns = now_ns - start.seen_ns;
   for (const int32_t process : start.waiting) {
@@ -161,11 +161,11 @@ std::optional<Verdict> JudgeStart(const JobState& job, int64_t now_ns, const Lim
   }
   verdict.evidence.push_back(
       absl::StrCat(RanksInWords(verdict.waiting_ranks),
-                   ": waiting for the others outside NCCL, as the stacks show"));
+                   ": waiting for the others outside NCCL, shown by their stacks"));
   AddCulprits(job, start, now_ns, &verdict);
   if (verdict.culprits.empty()) return std::nullopt;
   verdict.missing_evidence.push_back(
-      "no NCCL call was made yet: where the ranks stand is known from samples of their stacks");
+      "no rank has made an NCCL call yet: the verdict rests on samples of the stacks");
   return verdict;
 }
 

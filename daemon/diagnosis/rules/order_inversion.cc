@@ -1,7 +1,6 @@
-// JudgeOrderInversion(): every communicator for itself is in order, and yet two
-// ranks have issued calls on two of them in different orders. Whose kernels
-// come first takes the GPU's room or the stream's place, and each waits for the
-// other's peer.
+// JudgeOrderInversion(): each communicator alone has no fault, but two ranks have made
+// calls on two communicators in different orders. On each rank the first kernel occupies
+// the GPU or the stream, and waits for the peer on the other rank.
 #include <algorithm>
 #include <map>
 
@@ -78,8 +77,8 @@ Verdict MakeVerdict(const JobState& job, const StuckCall& a, const StuckCall& b,
         CommunicatorInWords(edge.communicator, edge.communicator_name), " first"));
   }
   verdict.missing_evidence.push_back(
-      "whether the kernels keep each other off the GPU: calls in different orders may also run "
-      "side by side");
+      "no evidence that the kernels block each other: calls in different orders can also run side "
+      "by side on the GPU");
   return verdict;
 }
 

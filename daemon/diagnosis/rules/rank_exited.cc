@@ -3,7 +3,7 @@
 namespace rollcall {
 
 std::optional<Verdict> JudgeExitedRanks(const Suspicion& s) {
-  // Who has nothing left to do may leave: in a teardown that is the point.
+  // A rank without open calls may leave: a teardown is made for that.
   if (s.call.kind == StuckCall::Kind::kTeardown) return std::nullopt;
   return Blame(s, Cause::kRankExited,
                Pick(s, [](const Absent& a) { return a.gone == Gone::kLeft; }));

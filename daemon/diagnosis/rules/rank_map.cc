@@ -28,7 +28,7 @@ RankMap BySeats(const JobState& job, const Communicator& comm, const std::vector
   return result;
 }
 
-// Splits stand in a communicator with their parent's ranks.
+// A split lists its members by the ranks of the parent communicator.
 RankMap ByParent(const JobState& job, const Communicator& comm, const std::vector<int32_t>& ranks) {
   RankMap result;
   const auto parent = job.communicators.find(comm.parent);
@@ -83,7 +83,7 @@ std::vector<int32_t> CandidatesWithoutRank(const JobState& job, const Communicat
   return result;
 }
 
-// The world size that the known members were told; -1: none.
+// The world size of the known members; -1: unknown.
 int32_t WorldSize(const JobState& job, const Communicator& comm) {
   int32_t world_size = -1;
   for (const auto& [rank, member] : comm.members) {
@@ -101,7 +101,7 @@ bool RanksAreGlobal(const JobState& job, const Communicator& comm) {
   });
 }
 
-// As many left over as are looked for: rank order is as good as any other.
+// As many processes remain as ranks are missing: assigns them in rank order.
 RankMap Pair(const std::vector<int32_t>& ranks, const std::vector<int32_t>& processes) {
   RankMap result;
   if (ranks.size() != processes.size()) return result;
@@ -129,8 +129,8 @@ RankMap OfTheWorld(const JobState& job, const Communicator& comm, const std::vec
 }
 
 // Communicators of one kind (the pipeline groups of a job, say) hold their ranks
-// in one pattern. Where another of the kind is complete, it tells who is missing
-// here: each rank at the same distance as the known ones.
+// in one pattern. A complete communicator of the same kind shows the missing ranks of
+// this one: each rank has the same distance as the known ones.
 constexpr size_t kMostSiblings = 64;
 
 std::optional<int32_t> DistanceTo(const JobState& job, const Communicator& comm,
@@ -193,7 +193,7 @@ std::set<int32_t> PlacedElsewhere(const JobState& job, const Communicator& comm)
   return placed;
 }
 
-// All who could be meant have fallen silent: then it is one of them.
+// All candidates are silent: the rank is one of them.
 RankMap BySilence(const JobState& job, const Communicator& comm, const std::vector<int32_t>& ranks,
                   int32_t world_size) {
   if (std::none_of(job.processes.begin(), job.processes.end(), IsSilent)) return {};

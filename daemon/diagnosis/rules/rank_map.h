@@ -1,5 +1,5 @@
-// Which process a rank of a communicator is, where the rank itself has not said
-// so yet: a rank that never came is known only by its process, if at all.
+// Maps ranks that never joined a communicator to processes: such a rank has reported
+// nothing on the communicator, and is known only by its process, if at all.
 #pragma once
 
 #include <cstdint>
@@ -15,11 +15,10 @@ struct RankProcesses {
   bool guessed = false;                  // by a pattern
 };
 
-// The processes of `ranks`, which are not members of `comm`. Ranks that cannot
-// be told are not in the result. Looked up in this order: what was told, the
-// parent's ranks, global ranks where the communicator spans the world, what is
-// left over, the pattern of other communicators of the same kind, and who has
-// fallen silent.
+// The processes of `ranks`, which are not members of `comm`. Ranks without a
+// known process are not in the result. Sources in this order: recorded ranks, the
+// parent's ranks, global ranks if the communicator spans the world, the remaining
+// processes, the pattern of other communicators of the same kind, silent processes.
 RankProcesses ProcessesOfRanks(const JobState& job, const Communicator& comm,
                                const std::vector<int32_t>& ranks);
 

@@ -28,7 +28,7 @@ using CallRule = std::optional<Verdict> (*)(const Suspicion& suspicion);
 std::optional<Verdict> JudgeDiedRanks(const Suspicion& s);
 // Ranks that exited normally and owe a call that others wait in.
 std::optional<Verdict> JudgeExitedRanks(const Suspicion& s);
-// Ranks of hosts that have fallen silent.
+// Ranks of silent hosts.
 std::optional<Verdict> JudgeLostHosts(const Suspicion& s);
 // Ranks on which NCCL reported an error while others wait.
 std::optional<Verdict> JudgeNcclErrors(const Suspicion& s);
@@ -36,14 +36,14 @@ std::optional<Verdict> JudgeNcclErrors(const Suspicion& s);
 std::optional<Verdict> JudgeConcurrentUse(const Suspicion& s);
 // Ranks that have not joined a communicator whose creation others wait in.
 std::optional<Verdict> JudgeIncompleteCreation(const Suspicion& s);
-// Ranks that live and have not entered a collective that others wait in.
+// Live ranks that have not entered a collective that others wait in.
 std::optional<Verdict> JudgeMissingRanks(const Suspicion& s);
-// Peers that have not issued the other end of a send or receive, or one of
-// another size.
+// Peers that have not issued the other end of a send or receive, or one with
+// a different size.
 std::optional<Verdict> JudgeUnmatchedP2p(const Suspicion& s);
-// Ranks whose host has made the call and whose GPU has not come to it.
+// Ranks whose host has made the call and whose GPU has not started it.
 std::optional<Verdict> JudgeBlockedStarts(const Suspicion& s);
-// Calls that lack nobody and do not finish.
+// Calls that all ranks have entered and that do not finish.
 std::optional<Verdict> JudgeStalledCalls(const Suspicion& s);
 // Ranks that others wait for in CommFinalize, CommDestroy or CommAbort.
 std::optional<Verdict> JudgeTeardownHangs(const Suspicion& s);
@@ -54,15 +54,15 @@ const std::vector<CallRule>& CallRules();
 using CommunicatorRule = std::vector<Verdict> (*)(const JobState& job, const Communicator& comm,
                                                   int64_t now_ns);
 
-// Ranks that called another operation than the others at the same position, or
-// the same one with other arguments.
+// Ranks that called a different operation at the same position, or the same one
+// with different arguments.
 std::vector<Verdict> JudgeMismatches(const JobState& job, const Communicator& comm, int64_t now_ns);
 
 // Before NCCL: ranks that others wait for in torch's store, in a job of which no
 // rank has ever been in a communicator. Rests on stacks alone.
 std::optional<Verdict> JudgeStart(const JobState& job, int64_t now_ns, const Limits& limits);
-// Whether the job has come to NCCL: it has a communicator, or a living process has a segment or
-// stands in a call. JudgeStart() then finds nothing.
+// Whether the job uses NCCL: it has a communicator, or a live process has a segment or is inside a
+// call. JudgeStart() then finds nothing.
 bool HasStarted(const JobState& job);
 // How long the daemon takes to sample the stacks of all ranks once while they start, the pause
 // after that included. JudgeStart() ignores stacks that are older than two such rounds.
@@ -81,7 +81,7 @@ std::optional<Verdict> JudgeDeadlock(const JobState& job, const StuckCalls& call
                                      const Limits& limits);
 
 // Calls on several communicators that all ranks have entered, though in
-// different orders: their kernels may keep each other off the GPU.
+// different orders: their kernels may block each other on the GPU.
 std::optional<Verdict> JudgeOrderInversion(const JobState& job,
                                            const StuckCalls& calls, int64_t now_ns,
                                            const Limits& limits);

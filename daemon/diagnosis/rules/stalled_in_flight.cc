@@ -20,11 +20,11 @@ void AddStopped(const Suspicion& s, Verdict* verdict) {
     const Member* member = FindMember(*s.call.communicator, w.rank);
     verdict->culprits.push_back(MakeCulprit(s.job, w.process, w.rank, member));
     verdict->evidence.push_back(absl::StrCat("rank ", PublicRank(s.job, w.process, w.rank),
-                                             " is stopped, by a signal or a debugger"));
+                                             " is stopped by a signal or a debugger"));
   }
 }
 
-// Those who have not finished where others have.
+// The ranks that have not finished the call while others have.
 void AddLeastAdvanced(const Suspicion& s, Verdict* verdict) {
   const Communicator& comm = *s.call.communicator;
   size_t finished = 0;
@@ -37,11 +37,12 @@ void AddLeastAdvanced(const Suspicion& s, Verdict* verdict) {
     verdict->culprits.push_back(MakeCulprit(s.job, w.process, w.rank, member));
   }
   verdict->evidence.push_back(
-      absl::StrCat(finished, " ranks have finished the call, as their markers show"));
+      absl::StrCat(finished, finished == 1 ? " rank has" : " ranks have",
+                   " finished the call, shown by GPU markers"));
 }
 
-// Those who have made a call that returns early, and do not wait for it. MPI need not go on with
-// it before they do.
+// The ranks that have made a call that returns early, and do not wait for it. MPI need not progress
+// the call until they do.
 void AddElsewhere(const Suspicion& s, Verdict* verdict) {
   const Communicator& comm = *s.call.communicator;
   for (const auto& [rank, member] : comm.members) {
@@ -49,11 +50,11 @@ void AddElsewhere(const Suspicion& s, Verdict* verdict) {
     if (!InRange(comm, rank) || !open || WaitOf(s.job, comm, member)) continue;
     verdict->culprits.push_back(MakeCulprit(s.job, member.process, rank, &member));
     verdict->evidence.push_back(absl::StrCat("rank ", PublicRank(s.job, member.process, rank),
-                                             " has made the call, and does not wait for it"));
+                                             " has made the call but does not wait for it"));
   }
 }
 
-// All ranks that have entered the call are known to have called the same.
+// The records prove that all ranks in the call made the same call.
 bool CalledTheSame(const Communicator& comm, uint64_t position) {
   const Member* first = nullptr;
   const CallRecord* record = nullptr;
@@ -73,16 +74,16 @@ bool CalledTheSame(const Communicator& comm, uint64_t position) {
   return true;
 }
 
-// A call that somebody made otherwise does not end either.
+// A call with different operations or arguments does not end either.
 void NoteUnproven(const Suspicion& s, Verdict* verdict) {
   if (s.call.kind != StuckCall::Kind::kCollective) return;
   if (CalledTheSame(*s.call.communicator, s.call.position)) return;
   verdict->certainty = std::min(verdict->certainty, Certainty::kLikely);
   verdict->missing_evidence.push_back(
-      "whether all ranks called the same: records of this call are lost");
+      "records of this call are lost: the ranks may have made different calls");
 }
 
-// Those who wait are not those who are stopped.
+// Stopped ranks do not count as waiting.
 void DropStoppedWaiters(const JobState& job, Verdict* verdict) {
   std::vector<int32_t> ranks, processes;
   for (size_t i = 0; i < verdict->waiting_processes.size(); ++i) {
@@ -109,7 +110,7 @@ std::optional<Verdict> JudgeStalledCalls(const Suspicion& s) {
   AddStopped(s, &*verdict);
   DropStoppedWaiters(s.job, &*verdict);
   if (verdict->culprits.empty() && ReturnsEarly(s.call.call.op)) AddElsewhere(s, &*verdict);
-  // With nobody further than the others nobody can be told apart.
+  // If no rank is ahead of the others, there is no least advanced rank.
   if (verdict->culprits.empty() && s.call.kind == StuckCall::Kind::kCollective) {
     AddLeastAdvanced(s, &*verdict);
   }

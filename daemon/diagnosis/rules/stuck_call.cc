@@ -40,11 +40,11 @@ bool MayHaveError(const Member& member) {
   return member.async_error != 0 || (!member.records.empty() && !IsAccepted(member.records.back()));
 }
 
-// How far the members have come: those that are heard, and those of which only old word is known.
+// The positions of the members: those with fresh reports, and those with old ones only.
 struct Fronts {
   bool any_unheard = false;
   uint64_t heard = UINT64_MAX, unheard = UINT64_MAX;  // the least number of calls entered
-  // A call that somebody who is heard has not finished: no later one has ended.
+  // A call that a rank with fresh reports has not finished: no later call has ended.
   uint64_t open = UINT64_MAX;
 };
 
@@ -60,8 +60,8 @@ void Note(const Member& member, const std::optional<Wait>& wait, bool heard, Fro
   if (heard) fronts->open = std::min(fronts->open, FirstOpen(member, wait));
 }
 
-// That a rank waits is no longer true once its call has ended. Whoever was never heard for long
-// enough proves nothing at all.
+// A wait is over once its call has ended. A rank that has not reported for long enough proves
+// nothing.
 bool StillWaits(const JobState& job, const Waiter& waiter, const Fronts& fronts) {
   if (IsHeard(job, waiter.process)) return true;
   const AgentState* agent = AgentOf(job, waiter.process);
@@ -74,7 +74,7 @@ uint64_t FirstWaitedFor(const std::vector<Waiter>& waiters) {
   return first;
 }
 
-// Old word of a rank says what it has done at least, and not that it has done no more.
+// An old report shows the least that a rank has done; it may have done more.
 void PassOverTheUnheard(const JobState& job, const Fronts& fronts, MembersAtAGlance* glance) {
   std::vector<Waiter>& waiters = glance->waiters;
   waiters.erase(
@@ -113,7 +113,7 @@ MembersAtAGlance LookAtMembers(const JobState& job, const Communicator& comm) {
   return glance;
 }
 
-// Two threads of one process stand in calls on the communicator right now.
+// Two threads of one process are inside calls on the communicator now.
 bool HasTwoInside(const JobState& job, const Communicator& comm, const Member& member) {
   const Process* process = ProcessOf(job, member.process);
   if (process == nullptr) return false;
@@ -128,7 +128,7 @@ bool HasTwoInside(const JobState& job, const Communicator& comm, const Member& m
   return false;
 }
 
-// Among the newest records: what was long ago, and did no harm, is not it.
+// Checks only the newest records: an old overlap without harm is not the cause.
 bool OverlapsLately(const Member& member) {
   constexpr size_t kLately = 32;
   const LazyVector<CallRecord>& records = member.records;
@@ -195,7 +195,7 @@ Absent MakeUnheard(const JobState& job, int32_t rank, const std::map<int32_t, in
   return absent;
 }
 
-// Somebody who is heard waits in the call, or has not come to it.
+// A rank with fresh reports waits in the call, or has not entered it.
 bool IsHeardOf(const JobState& job, const StuckCall& call) {
   return std::any_of(call.waiters.begin(), call.waiters.end(),
                      [&](const Waiter& w) { return IsHeard(job, w.process); }) ||

@@ -1,7 +1,6 @@
-// Calls that somebody waits in: what the rules judge. Found for each
-// communicator on its own, without a clock: how long a wait may last, and who
-// is excused because it waits elsewhere, is decided later (wait_graph.h,
-// rules.h).
+// Calls that ranks wait in: the input of the rules. The search covers each communicator
+// separately and uses no clock. Later steps decide how long a wait may last and which
+// absent ranks are excused because they wait elsewhere (wait_graph.h, rules.h).
 #pragma once
 
 #include <cstdint>
@@ -15,7 +14,7 @@
 
 namespace rollcall {
 
-// Why a rank is waited for.
+// Why other ranks wait for a rank.
 enum class Lack : uint8_t {
   kNotEntered,  // it has not entered the call
   kNotStarted,  // it has, but its GPU has not reached it
@@ -33,7 +32,7 @@ struct Absent {
   bool silent = false;  // its agent no longer answers
   bool stale = false;   // its agent's ticks are missing: it may have come meanwhile
   int64_t gone_since_ns = 0;
-  // How sure one can be that this rank keeps the others waiting.
+  // The highest certainty that the others wait for this rank.
   Certainty at_most = Certainty::kCertain;
 };
 
@@ -51,18 +50,18 @@ struct StuckCall {
   uint64_t position = 0;  // p2p: collectives entered before it
   CallArgs call;          // the creating call, the tearing down; kNone where no record is left
   std::vector<Waiter> waiters;
-  // Empty: nobody is lacking, and the call does not end all the same.
+  // Empty: all ranks are in the call, but it does not end.
   std::vector<Absent> absents;
   std::vector<Errored> errored;
   std::vector<int32_t> concurrent;  // ranks whose threads were inside at once
-  // P2p: both ends are there, with other sizes. The other end's call and rank.
+  // P2p: both ends exist, with different sizes. The other end's call and rank.
   bool size_differs = false;
   CallArgs other_end;
   int32_t other_rank = -1;
   std::vector<std::string> evidence;
   std::vector<std::string> missing_evidence;
 
-  // When the first one began to wait; with nobody lacking, when the last one joined.
+  // When the first one began to wait; if all have entered, when the last one did.
   int64_t since_ns = 0;
 };
 
@@ -71,7 +70,7 @@ using StuckCalls = std::vector<const StuckCall*>;
 // All of one communicator.
 std::vector<StuckCall> FindStuckCalls(const JobState& job, const Communicator& comm);
 
-// What one look at the members shows, so that most communicators cost no more.
+// The result of one pass over the members. Most communicators need no second pass.
 struct MembersAtAGlance {
   bool has_formed = false;
   bool uses_p2p = false;
@@ -93,11 +92,11 @@ void FindStuckP2p(const JobState& job, const Communicator& comm, std::vector<Stu
 void FindStuckTeardown(const JobState& job, const Communicator& comm,
                        std::vector<StuckCall>* calls);
 
-// An absent rank with what is known of its process.
+// An absent rank with the known facts of its process.
 Absent MakeAbsent(const JobState& job, int32_t rank, const Member& member, Lack lack);
 
-// A rank that nothing has been heard of on the communicator: a gap in what is
-// known rather than in what was done, so it is only ever blamed as possible.
+// A rank without any report on the communicator. Data is missing, not necessarily a call,
+// so the rank is never blamed with more than `possible`.
 // `processes`: which process it may be (rank_map.h).
 Absent MakeUnheard(const JobState& job, int32_t rank, const std::map<int32_t, int32_t>& processes);
 

@@ -1,5 +1,5 @@
-// FindStuckCollectives(): at most two of a communicator. The first call that
-// not everybody has entered, and before it the first one that everybody has
+// FindStuckCollectives(): at most two calls of a communicator. The first call that
+// some rank has not entered, and before it the first one that all ranks have
 // entered and that does not end.
 #include <algorithm>
 #include <map>
@@ -12,8 +12,8 @@
 namespace rollcall {
 namespace {
 
-// Gone, or fallen silent, though it has not finished the call. One that left in
-// good order is believed to have finished unless its markers say otherwise.
+// Gone or silent without having finished the call. A rank that exited normally counts as
+// finished unless its markers show otherwise.
 void AddIfGoneInside(const JobState& job, int32_t rank, const Member& member, StuckCall* call) {
   const bool shown = member.has_markers && member.finished <= call->position;
   if (member.has_markers && !shown) return;
@@ -38,8 +38,8 @@ void AddAbsents(const JobState& job, const Communicator& comm, StuckCall* call) 
   }
 }
 
-// Its host has passed the call, or stands in it, and the GPU has not come to it.
-// A call in a group that has not ended has not been made.
+// The host has made the call or is inside it, and the GPU has not started it.
+// A call in an open group has not been made.
 void AddNotStarted(const JobState& job, const Communicator& comm, StuckCall* call) {
   for (const auto& [rank, member] : comm.members) {
     if (!InRange(comm, rank) || !member.has_markers) continue;
@@ -51,21 +51,21 @@ void AddNotStarted(const JobState& job, const Communicator& comm, StuckCall* cal
   }
 }
 
-// Ranks that nothing has been heard of: a gap in what is known rather than in
-// what was done, so they are only ever blamed as possible.
+// Ranks without any report: data is missing, not necessarily a call, so they are never
+// blamed with more than `possible`.
 void AddUnheard(const JobState& job, const Communicator& comm, StuckCall* call) {
   const std::vector<int32_t> unknown = UnknownRanks(comm);
   if (unknown.empty()) return;
   const auto processes = ProcessesOfRanks(job, comm, unknown).processes;
   for (const int32_t rank : unknown) call->absents.push_back(MakeUnheard(job, rank, processes));
-  call->missing_evidence.push_back(absl::StrCat("nothing has been heard of ", RanksInWords(unknown),
-                                                " on ", CommunicatorInWords(comm.id, comm.name),
-                                                ", though it has formed"));
+  call->missing_evidence.push_back(absl::StrCat("no report on ", RanksInWords(unknown), " of ",
+                                                CommunicatorInWords(comm.id, comm.name),
+                                                ", although all its ranks have joined"));
 }
 
-// Somebody alive has entered the call, and nothing shows that it waits in it or
-// has finished it.
-void NoteBystanders(const JobState& job, const Communicator& comm, StuckCall* call, bool* over) {
+// Live ranks that have entered the call, without evidence that they wait in it or
+// have finished it.
+void AddBystanders(const JobState& job, const Communicator& comm, StuckCall* call, bool* over) {
   std::vector<int32_t> bystanders;
   for (const auto& [rank, member] : comm.members) {
     if (!InRange(comm, rank) || member.entered <= call->position) continue;
@@ -77,11 +77,11 @@ void NoteBystanders(const JobState& job, const Communicator& comm, StuckCall* ca
   }
   if (bystanders.empty()) return;
   call->missing_evidence.push_back(
-      absl::StrCat("nothing shows whether ", RanksInWords(bystanders), " still ",
+      absl::StrCat("no evidence whether ", RanksInWords(bystanders), " still ",
                    bystanders.size() == 1 ? "waits" : "wait", " in the call"));
 }
 
-// The call that all have entered.
+// The call that all ranks have entered.
 void AddInFlight(const JobState& job, const Communicator& comm, const MembersAtAGlance& glance,
                  std::vector<StuckCall>* calls) {
   StuckCall call;
@@ -103,7 +103,7 @@ void AddInFlight(const JobState& job, const Communicator& comm, const MembersAtA
   AddUnheard(job, comm, &call);
   if (call.absents.empty()) {
     bool over = false;
-    NoteBystanders(job, comm, &call, &over);
+    AddBystanders(job, comm, &call, &over);
     if (over) return;
   } else {
     for (const Waiter& w : glance.waiters) {
@@ -116,7 +116,7 @@ void AddInFlight(const JobState& job, const Communicator& comm, const MembersAtA
   calls->push_back(std::move(call));
 }
 
-// The call that somebody owes.
+// The call that some rank has not entered.
 void AddOwed(const JobState& job, const Communicator& comm, const MembersAtAGlance& glance,
              std::vector<StuckCall>* calls) {
   StuckCall call;

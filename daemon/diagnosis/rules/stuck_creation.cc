@@ -73,9 +73,9 @@ void AddNeverCame(const JobState& job, const Communicator& comm, StuckCall* call
   }
   if (nameless.empty()) return;
   call->missing_evidence.push_back(
-      absl::StrCat("no process is known that could be ", RanksInWords(nameless),
+      absl::StrCat("no known process can be ", RanksInWords(nameless),
                    " of the communicator: not started, without the library, or on a host ",
-                   job.offline ? "whose segments are not here" : "without an agent"));
+                   job.offline ? "without its segments here" : "without an agent"));
 }
 
 int64_t SinceOf(const StuckCall& call) {
@@ -100,7 +100,7 @@ void FindStuckCreation(const JobState& job, const Communicator& comm,
   call.call.op = CreatingCall(job, comm);
   call.since_ns = SinceOf(call);
   if (comm.other_size != 0) {
-    call.evidence.push_back(absl::StrCat("the ranks do not agree on the size: some say ", comm.size,
+    call.evidence.push_back(absl::StrCat("the ranks disagree on the size: some passed ", comm.size,
                                          ", some ", comm.other_size));
   }
   calls->push_back(std::move(call));

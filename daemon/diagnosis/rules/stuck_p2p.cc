@@ -104,7 +104,7 @@ uint64_t BytesOf(const CallArgs& args) {
 
 enum class Other { kAbsent, kBehind, kNotBegun, kUnknown, kThere };
 
-// Of what has not finished on either side, the first belongs to the first.
+// The first unfinished operation of one side matches the first of the other side.
 Other GuessOther(const Operations& o, size_t i, const Operations& peer, int32_t rank,
                  const CallRecord** found) {
   const CallArgs& args = o.ops[i]->args;
@@ -123,7 +123,7 @@ Other GuessOther(const Operations& o, size_t i, const Operations& peer, int32_t 
 }
 
 // The other end of an operation with `peer`: the nth in the other direction.
-// Where records are lost on either side, nobody knows which one is the nth.
+// If records are lost on either side, the nth is unknown.
 Other FindOther(const Operations& o, size_t i, const Operations& peer, int32_t rank,
                 const CallRecord** found) {
   if (!o.complete || !peer.complete) return GuessOther(o, i, peer, rank, found);
@@ -142,7 +142,7 @@ Other FindOther(const Operations& o, size_t i, const Operations& peer, int32_t r
 
 using AllOperations = std::map<int32_t, Operations>;
 
-// All that the rank works on finds its other end.
+// All operations that the rank works on have their other end.
 bool MayFinish(const AllOperations& all, int32_t rank, const Operations& o) {
   for (size_t i = o.active_begin; i < o.active_end; ++i) {
     const CallArgs& args = o.ops[i]->args;
@@ -157,8 +157,8 @@ bool MayFinish(const AllOperations& all, int32_t rank, const Operations& o) {
   return true;
 }
 
-// Without markers nobody tells how far a rank has come: it is taken as far as
-// the order of issue lets it, from the oldest records on.
+// Without markers the progress of a rank is unknown. This assumes the most progress that the
+// order of issue allows, from the oldest records on.
 void Play(AllOperations* all) {
   std::deque<int32_t> ready;
   for (const auto& [rank, o] : *all) ready.push_back(rank);
@@ -168,13 +168,13 @@ void Play(AllOperations* all) {
     if (o.member->has_markers || !o.complete) continue;
     while (o.active_begin < o.ops.size() && MayFinish(*all, rank, o)) {
       WorkOn(o.active_end, &o);
-      // Those whose other ends it works on now may get on.
+      // Ranks with matching operations may now make progress.
       for (size_t i = o.active_begin; i < o.active_end; ++i) {
         if (all->count(o.ops[i]->args.peer) != 0) ready.push_back(o.ops[i]->args.peer);
       }
     }
   }
-  // Whose order holds nobody up still waits for the newest.
+  // A rank whose order blocks no other rank still waits for the newest operation.
   for (auto& [rank, o] : *all) {
     if (o.member->has_markers || !o.complete) continue;
     o.held_up = o.active_begin < o.ops.size();
@@ -182,7 +182,7 @@ void Play(AllOperations* all) {
   }
 }
 
-// What it works on waits for no other rank.
+// The current operations of the rank wait for no other rank.
 bool OnlySignals(const Operations& o) {
   for (size_t i = o.active_begin; i < o.active_end; ++i) {
     if (!IsSignal(o.ops[i]->args.op)) return false;
@@ -223,8 +223,8 @@ std::optional<Wait> P2pWaitOf(const JobState& job, const Communicator& comm, con
 }
 
 std::string RecordsLost(int32_t peer) {
-  return absl::StrCat("records of sends and receives are lost: whether ", RanksInWords({peer}),
-                      " of the communicator has issued the other end is not known");
+  return absl::StrCat("records of sends and receives are lost: ", RanksInWords({peer}),
+                      " of the communicator may have issued the other end");
 }
 
 void AddPeer(const JobState& job, const Communicator& comm, int32_t peer, Lack lack, bool complete,
@@ -242,14 +242,13 @@ void AddPeer(const JobState& job, const Communicator& comm, int32_t peer, Lack l
     }
   } else {
     absent = MakeUnheard(job, peer, ProcessesOfRanks(job, comm, {peer}).processes);
-    call->missing_evidence.push_back(absl::StrCat("nothing has been heard of ",
-                                                  RanksInWords({peer}), " on ",
+    call->missing_evidence.push_back(absl::StrCat("no report on ", RanksInWords({peer}), " of ",
                                                   CommunicatorInWords(comm.id, comm.name)));
   }
   call->absents.push_back(absent);
 }
 
-// What one waiting rank works on, and which peers it lacks for that.
+// The operations that one waiting rank works on, and the absent peers.
 StuckCall CallOf(const JobState& job, const Communicator& comm, const AllOperations& all,
                  int32_t rank, const Wait& wait) {
   const Operations& o = all.at(rank);
@@ -292,7 +291,7 @@ StuckCall CallOf(const JobState& job, const Communicator& comm, const AllOperati
   return call;
 }
 
-// Calls with one story: the same peers are lacking, or none.
+// Calls with the same absent peers, or with none.
 auto StoryOf(const StuckCall& call) {
   std::vector<std::pair<int32_t, Lack>> lacking;
   for (const Absent& absent : call.absents) lacking.emplace_back(absent.rank, absent.lack);

@@ -8,7 +8,7 @@
 namespace rollcall {
 namespace {
 
-// The call that tears down `comm` in which the process stands; nullptr: none.
+// The call that tears down `comm` and that the process is inside; nullptr: none.
 const BlockedCall* TearingDown(const JobState& job, const Communicator& comm,
                                const Member& member) {
   if (member.state == MemberState::kReady || member.state == MemberState::kInitializing) {
@@ -24,7 +24,7 @@ const BlockedCall* TearingDown(const JobState& job, const Communicator& comm,
   return nullptr;
 }
 
-// Collectives or sends that the GPU has still to finish hold up the teardown.
+// Open collectives or sends on the GPU delay the teardown.
 bool HasOpenCalls(const JobState& job, const Communicator& comm, const Member& member) {
   return WaitOf(job, comm, member).has_value() ||
          (member.has_markers && member.p2p_started > member.p2p_finished);

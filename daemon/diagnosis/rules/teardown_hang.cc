@@ -14,8 +14,8 @@ std::optional<Verdict> JudgeTeardownHangs(const Suspicion& s) {
   if (!verdict) return verdict;
   verdict->certainty = Certainty::kLikely;
   verdict->evidence.push_back(
-      absl::StrCat("all ranks that must meet in ", OpInWords(s.call.call.op), " are inside it"));
-  verdict->missing_evidence.push_back("which of them holds up the others cannot be told");
+      absl::StrCat("all expected ranks are inside ", OpInWords(s.call.call.op)));
+  verdict->missing_evidence.push_back("no evidence which rank blocks the others");
   return verdict;
 }
 

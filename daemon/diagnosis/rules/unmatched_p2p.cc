@@ -17,7 +17,7 @@ void AddEnd(const Suspicion& s, int32_t rank, const CallArgs& call, Verdict* ver
   verdict->culprits.push_back(std::move(culprit));
 }
 
-// Both ends are there, and nobody can say which of them is right.
+// Both ends exist, and no majority decides which one is right.
 std::optional<Verdict> JudgeSizes(const Suspicion& s) {
   std::optional<Verdict> verdict =
       Describe(s, Cause::kUnmatchedP2p, SuspectAfter(*s.call.communicator, s.call.call, s.limits));
@@ -26,7 +26,7 @@ std::optional<Verdict> JudgeSizes(const Suspicion& s) {
   verdict->mismatched_fields = {"count"};
   AddEnd(s, s.call.waiters.front().rank, s.call.call, &*verdict);
   AddEnd(s, s.call.other_rank, s.call.other_end, &*verdict);
-  verdict->missing_evidence.push_back("two ends have no majority: either may be the wrong one");
+  verdict->missing_evidence.push_back("two ends have no majority: either may be wrong");
   return verdict;
 }
 
@@ -43,8 +43,9 @@ std::optional<Verdict> JudgeUnmatchedP2p(const Suspicion& s) {
   for (const Waiter& w : s.call.waiters) {
     if (verdict->evidence.size() > 8) break;
     verdict->evidence.push_back(absl::StrCat(RanksInWords({PublicRank(s.job, w.process, w.rank)}),
-                                             ": waits in ", OpInWords(s.call.call.op), ", and no ",
-                                             OtherEndInWords(s.call.call.op), " matches it"));
+                                             ": waits in ", OpInWords(s.call.call.op),
+                                             ", which no ",
+                                             OtherEndInWords(s.call.call.op), " matches"));
     break;
   }
   return verdict;

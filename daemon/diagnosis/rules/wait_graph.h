@@ -1,11 +1,11 @@
-// Who waits for whom: finds, behind the calls that people see, the ones where
-// it began.
+// The wait graph: follows the waits from each stuck call to the calls where the
+// hang began.
 //
 // A stuck call waits for each of its absent ranks (AND). An absent rank that
-// waits in another stuck call is excused: the way leads on through that call.
+// waits in another stuck call is excused: the path continues through that call.
 // A rank may wait in several calls at once (streams); it is excused by any of
-// them. The way ends at a rank that waits for nobody, at a call that lacks
-// nobody, or in a cycle.
+// them. The path ends at a rank that does not wait, at a call without absent ranks,
+// or in a cycle.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +16,7 @@
 
 namespace rollcall {
 
-// What the graph says of one stuck call.
+// The result for one stuck call.
 struct WaitNode {
   std::vector<Absent> guilty;        // absent without an excuse
   std::vector<int32_t> excused;      // absent ranks (of the communicator) that wait elsewhere
@@ -39,8 +39,8 @@ struct WaitGraphOptions {
 
 WaitGraph BuildWaitGraph(const StuckCalls& calls, const WaitGraphOptions& options);
 
-// The calls on the way from `call` to where it began, `call` first; ends early
-// in a cycle.
+// The calls on the path from `call` to the beginning of the hang, `call` first; ends
+// early in a cycle.
 std::vector<size_t> WayToRoot(const WaitGraph& graph, size_t call);
 
 }  // namespace rollcall

@@ -23,7 +23,7 @@ const facts: Fact[] = [
   ["differs in", (one) => one.verdicts[0]?.mismatched_fields.join(", ") ?? ""],
   ["waited", (one) => seconds(one.verdicts[0]?.waited_seconds ?? 0)],
   ["advice", (one) => one.verdicts[0]?.advice.map((advice) => advice.id).join(", ") ?? ""],
-  ["where the culprits stood", (one) => [...new Set(one.stacks.filter((stack) => stack.culprit).flatMap((stack) => {
+  ["stacks of the culprits", (one) => [...new Set(one.stacks.filter((stack) => stack.culprit).flatMap((stack) => {
     const python = stack.threads[0]?.frames.find((frame) => frame.python);
     return python === undefined ? [] : [`${python.function} ${python.file}:${python.line}`];
   }))].join(", ")],

@@ -1,5 +1,5 @@
-// All incidents that are kept: filtered, what comes again and again pointed out, two of them to be
-// compared.
+// All incidents of the history: filters, ranks and hosts with repeated incidents, and a comparison
+// of two.
 import { useState } from "preact/hooks";
 import { addressOf, setParameters, useAddress } from "./address";
 import { incidentsPath } from "./api";
@@ -64,14 +64,14 @@ export function History() {
       {value === undefined ? <Waiting live={live} what="incidents" /> : <>
         <Stale live={live} />
         {value.repeated.length > 0 && <div class="card">
-          <h2>Again and again</h2>
+          <h2>Repeated</h2>
           <ul>{value.repeated.map((one) => one.host !== ""
             ? <li key={one.host}>host <a href={addressOf(["history"], { host: one.host })}>{one.host}</a> was at fault in {plural(one.incidents, "incident")}</li>
             : <li key={`${one.job} ${one.rank}`}>rank {one.rank} of <JobLink job={one.job} /> was at fault in {plural(one.incidents, "incident")}</li>)}</ul>
         </div>}
         <p class="actions">
           <span>{plural(value.total, "incident")}</span>
-          {chosen.length === 2 ? <a class="button" href={addressOf(["compare", ...chosen])}>compare the two</a> : <span class="soft">tick two to compare them</span>}
+          {chosen.length === 2 ? <a class="button" href={addressOf(["compare", ...chosen])}>compare the two</a> : <span class="soft">select two incidents to compare</span>}
         </p>
         {value.incidents.length > 0 && <div class="scroll" tabIndex={0} role="region" aria-label="incidents"><table>
           <thead><tr><th><span class="hidden">compare</span></th><th>opened</th><th>state</th><th>incident</th><th>job</th><th>cause</th><th>ranks</th><th>hosts</th><th class="number">lasted</th><th>what happened</th></tr></thead>

@@ -60,7 +60,7 @@ function heat(node: StackNode, all: number): string {
 }
 
 function words(node: StackNode): string {
-  return `${node.frame === "" ? "all threads" : node.frame}: ranks ${node.ranks}, ${node.threads} thread${node.threads === 1 ? "" : "s"}${node.ending > 0 ? `, ${node.ending} standing here` : ""}`;
+  return `${node.frame === "" ? "all threads" : node.frame}: ranks ${node.ranks}, ${node.threads} thread${node.threads === 1 ? "" : "s"}${node.ending > 0 ? `, ${node.ending} in this frame` : ""}`;
 }
 
 export function Icicle({ tree }: { tree: StackTree }) {
@@ -85,13 +85,13 @@ export function Icicle({ tree }: { tree: StackTree }) {
         <label>search <input type="search" value={search} onInput={(event) => setSearch(event.currentTarget.value)} size={16} /></label>
         {wanted !== "" && <span role="status">{found.size} frames</span>}
         {different.size > 0 && all > 1 &&
-          <label><input type="checkbox" checked={onlyDifferent} onChange={(event) => { setOnlyDifferent(event.currentTarget.checked); setRoot(0); }} /> only what differs</label>}
-        {at !== 0 && <button onClick={() => setRoot(0)}>all of it</button>}
+          <label><input type="checkbox" checked={onlyDifferent} onChange={(event) => { setOnlyDifferent(event.currentTarget.checked); setRoot(0); }} /> only differences</label>}
+        {at !== 0 && <button onClick={() => setRoot(0)}>show all</button>}
         <span><span class="swatch" style={{ background: "var(--stack-few)" }} aria-hidden="true" /> few ranks</span>
         <span><span class="swatch" style={{ background: "var(--stack-all)" }} aria-hidden="true" /> all {all}</span>
       </div>
       <div ref={watch}>
-        <svg width={Math.max(width, kLeastWidth)} height={rows * kRow} role="group" aria-label="merged stacks; Tab goes from frame to frame, Enter shows one alone">
+        <svg width={Math.max(width, kLeastWidth)} height={rows * kRow} role="group" aria-label="merged stacks; Tab moves from frame to frame, Enter zooms into one">
           {boxes.map((box) => {
             const node = nodes[box.index]!;
             const text = box.index === 0 ? `all ${node.rank_count} ranks` : node.frame;
@@ -110,7 +110,7 @@ export function Icicle({ tree }: { tree: StackTree }) {
         </svg>
       </div>
       <p class="told" aria-live="polite">{told}</p>
-      {tree.cut && <p class="soft">There were more frames than are kept.</p>}
+      {tree.cut && <p class="soft">The tree is cut: it has too many frames.</p>}
     </div>
   );
 }

@@ -1,4 +1,4 @@
-// One incident: the verdict first, then what shows it.
+// One incident: the verdict first, then the evidence.
 import { useState } from "preact/hooks";
 import { addressOf } from "./address";
 import { incidentPath, reportPath, takeStacks } from "./api";
@@ -12,7 +12,7 @@ import { Waits } from "./waits";
 
 const kMostStacksAgain = 32;
 
-// For a chat message: what one would type oneself.
+// The incident as text for a chat message.
 function incidentText(incident: Message): string {
   const verdict = incident.verdicts[0];
   if (verdict === undefined) return incident.id;
@@ -30,8 +30,8 @@ function Facts({ facts }: { facts: [string, preact.ComponentChildren][] }) {
     .map(([name, value]) => <div key={name}><dt>{name}</dt><dd>{value}</dd></div>)}</dl>;
 }
 
-// Where its main thread stands: the program's own line if there is one, else the innermost names.
-function standsIn(incident: Message, rank: number): string {
+// The position of the main thread: the innermost Python line, else the innermost names.
+function stackTop(incident: Message, rank: number): string {
   const frames = incident.stacks.filter((stack) => stack.culprit && stack.rank === rank).pop()?.threads[0]?.frames ?? [];
   const python = frames.find((one) => one.python);
   if (python !== undefined) return `${python.function} ${python.file}:${python.line}`;
@@ -59,7 +59,7 @@ function CallCard({ title, who, stands, made, code, differs }: {
         ["root", made.root < 0 ? "" : mark("root", String(made.root))],
       ]} />}
       {code !== "" && <p class="code">{code}</p>}
-      {stands !== "" && <p>stands in <span class="code">{stands}</span></p>}
+      {stands !== "" && <p>now in <span class="code">{stands}</span></p>}
     </div>
   );
 }
@@ -70,7 +70,7 @@ function SideBySide({ verdict, incident }: { verdict: Verdict; incident: Message
     <div class="cards">
       <CallCard title={verdict.culprits.length === 1 ? "Culprit" : `Culprits (${verdict.culprits.length})`}
         who={verdict.culprits.slice(0, 6).map(culprit).join("; ") + (verdict.culprits.length > 6 ? "; …" : "")}
-        stands={first === undefined ? "" : standsIn(incident, first.rank)}
+        stands={first === undefined ? "" : stackTop(incident, first.rank)}
         made={first?.call} code={first?.code ?? ""} differs={verdict.mismatched_fields} />
       <CallCard title={verdict.waiting_ranks.length === 0 ? "The others" : `Waiting (${verdict.waiting_ranks.length})`}
         who={verdict.waiting_ranks.length === 0 ? "" : `ranks ${formatRanks(verdict.waiting_ranks, 12)}${verdict.waited_seconds > 0 ? `, for ${seconds(verdict.waited_seconds)}` : ""}`}
@@ -118,7 +118,7 @@ function VerdictView({ verdict, first, incident }: { verdict: Verdict; first: bo
       {verdict.chain.length > 0 && <><h3>Who waits for whom</h3><Waits chain={verdict.chain} /></>}
       {verdict.advice.length > 0 && <><h3>What to do</h3><ul class="advice">{verdict.advice.map((advice) => <li key={advice.id}><b>{advice.id}</b> {advice.text}</li>)}</ul></>}
       <List title="Evidence" lines={verdict.evidence} />
-      <List title="What is missing to be sure" lines={verdict.missing_evidence} />
+      <List title="Missing evidence" lines={verdict.missing_evidence} />
     </>
   );
 }
@@ -153,7 +153,7 @@ function StacksAgain({ incident }: { incident: Message }) {
   };
   return (
     <>
-      <p><button disabled={state.busy || ranks.length === 0} onClick={() => void take()}>{state.busy ? "taking stacks …" : "take stacks again, now"}</button> <span class="soft">of {plural(ranks.length, "rank")}; the job runs on</span></p>
+      <p><button disabled={state.busy || ranks.length === 0} onClick={() => void take()}>{state.busy ? "taking stacks …" : "take stacks now"}</button> <span class="soft">of {plural(ranks.length, "rank")}; the job keeps running</span></p>
       {state.problem !== "" && <p class="problem" role="alert">{state.problem}</p>}
       {state.got !== undefined && <div class="card">
         <h3>Taken <Time at={state.got.now} /></h3>
@@ -174,7 +174,7 @@ function Actions({ incident }: { incident: Message }) {
     <p class="actions">
       <button onClick={() => void copy()}>copy as text</button>
       <a class="button" href={reportPath(incident.id)} download>download the report</a>
-      <a class="button" href={addressOf(["history"], { job: incident.job })}>others of this job</a>
+      <a class="button" href={addressOf(["history"], { job: incident.job })}>other incidents of this job</a>
       <span role="status">{said}</span>
     </p>
   );
@@ -188,13 +188,13 @@ export function IncidentView({ incident, frozen }: { incident: Message; frozen: 
       <p class="soft"><State state={incident.state} /> incident {incident.id} of {frozen ? incident.job : <JobLink job={incident.job} />}
         {incident.opened_at !== undefined && <>, suspected <Time at={incident.opened_at} /></>}
         {incident.confirmed_at !== undefined && <>, confirmed <Time at={incident.confirmed_at} /></>}
-        {incident.closed_at !== undefined && <>, over <Time at={incident.closed_at} /></>}</p>
+        {incident.closed_at !== undefined && <>, closed <Time at={incident.closed_at} /></>}</p>
       <h1 class={`sentence sentence-${incident.state}`}>{first?.summary ?? incident.id}</h1>
       {!frozen && <Actions incident={incident} />}
       {first !== undefined && <VerdictView verdict={first} first incident={incident} />}
-      {others.length > 0 && <Section title="What else was found">{others.map((verdict, index) => <VerdictView key={index} verdict={verdict} first={false} incident={incident} />)}</Section>}
+      {others.length > 0 && <Section title="Other findings">{others.map((verdict, index) => <VerdictView key={index} verdict={verdict} first={false} incident={incident} />)}</Section>}
       <Section title="Stacks" id="stacks">
-        {incident.stack_tree !== undefined && incident.stack_tree.nodes.length > 1 ? <Icicle tree={incident.stack_tree} /> : <p class="soft">None have been taken{frozen ? "" : " yet"}.</p>}
+        {incident.stack_tree !== undefined && incident.stack_tree.nodes.length > 1 ? <Icicle tree={incident.stack_tree} /> : <p class="soft">No stacks{frozen ? "" : " yet"}.</p>}
         {!frozen && incident.closed_at === undefined && <StacksAgain incident={incident} />}
         {stacks.map((stack, index) => <Stack key={index} stack={stack} />)}
       </Section>

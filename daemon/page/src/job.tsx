@@ -24,9 +24,9 @@ function Sentence({ view }: { view: JobView }) {
   if (job.state === "ended") return <p class="sentence">All processes have ended.</p>;
   if (waits.length > 0) {
     const longest = waits[0]!;
-    return <p class="sentence" role="status">{plural(longest.waiting, "rank")} {longest.waiting === 1 ? "waits" : "wait"} on {longest.name || longest.id} in {longest.operation || "a call"} for {seconds(longest.waited_seconds)}; not yet unusual.</p>;
+    return <p class="sentence" role="status">{plural(longest.waiting, "rank")} {longest.waiting === 1 ? "waits" : "wait"} on {longest.name || longest.id} in {longest.operation || "a call"} for {seconds(longest.waited_seconds)}; not a hang yet.</p>;
   }
-  return <p class="sentence sentence-running" role="status">All is well: {job.calls_per_second.toFixed(1)} calls a second on each rank.</p>;
+  return <p class="sentence sentence-running" role="status">No problem: {job.calls_per_second.toFixed(1)} calls per second on each rank.</p>;
 }
 
 // Those of the incident, else those that differ, else the first.
@@ -58,7 +58,7 @@ function Communicators({ list, total }: { list: CommunicatorStatus[]; total: num
   return (
     <>
       <div class="scroll" tabIndex={0} role="region" aria-label="communicators"><table>
-        <thead><tr><th>communicator</th><th class="number">ranks</th><th class="number">position</th><th>who lags</th><th>newest call</th><th class="number">waiting</th><th class="number">longest wait</th></tr></thead>
+        <thead><tr><th>communicator</th><th class="number">ranks</th><th class="number">position</th><th>ranks behind</th><th>newest call</th><th class="number">waiting</th><th class="number">longest wait</th></tr></thead>
         <tbody>{shown.map((comm) => (
           <tr key={comm.id} class={comm.waiting > 0 && comm.position_max > comm.position_min ? "waits" : ""}>
             <th scope="row" title={comm.id}>{comm.name || comm.id}</th>

@@ -38,9 +38,9 @@ export function Jobs() {
       <Stale live={live} />
       <p class="soft">{plural(live.value.agents, "agent")} connected, release {live.value.rollcall_version}</p>
       {jobs.length === 0
-        ? <p>No job has been heard of yet. Start one with <code>rollcall run --daemon=HOST:PORT -- CMD…</code>, or start <code>rollcall-agent</code> on its hosts.</p>
+        ? <p>No job has connected yet. Start one with <code>rollcall run --daemon=HOST:PORT -- CMD…</code>, or start <code>rollcall-agent</code> on its hosts.</p>
         : <div class="scroll" tabIndex={0} role="region" aria-label="jobs"><table>
-            <thead><tr><th>state</th><th>job</th><th class="number">ranks</th><th class="number">processes alive</th><th class="number">hosts</th><th class="number">calls/s a rank</th><th>what is wrong</th></tr></thead>
+            <thead><tr><th>state</th><th>job</th><th class="number">ranks</th><th class="number">processes alive</th><th class="number">hosts</th><th class="number">calls/s per rank</th><th>problem</th></tr></thead>
             <tbody>{jobs.map((job) => <Row key={job.name} job={job} />)}</tbody>
           </table></div>}
     </main>

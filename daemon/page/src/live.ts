@@ -105,7 +105,7 @@ export function useLive<T>(path: string, follow = true): Live<T> {
         }
         if (link.state !== "live" && link.heardAt !== 0) setLink({ ...link, heardAt: Date.now() });
       } catch {
-        if (!ended) setHeld((old) => ({ ...old, problem: "the daemon does not answer" }));
+        if (!ended) setHeld((old) => ({ ...old, problem: "the daemon does not respond" }));
       } finally {
         asking = false;
         if (again && !ended) { again = false; soon(); }

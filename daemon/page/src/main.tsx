@@ -14,7 +14,7 @@ import type { Incident as IncidentMessage } from "./messages";
 import { chooseTheme, chosenTheme, startTheme, useTheme } from "./theme";
 
 const themes = ["", "light", "dark"];
-const themeNames = ["as the system", "light", "dark"];
+const themeNames = ["system", "light", "dark"];
 
 function Theme() {
   useTheme();
@@ -32,7 +32,7 @@ function LinkState() {
   const now = useClock(link.state !== "live");
   if (link.state === "live") return <span class="link" role="status"><span aria-hidden="true">●</span> live</span>;
   if (link.heardAt === 0) return <span class="link" role="status">connecting …</span>;
-  return <span class="link link-lost" role="alert"><span aria-hidden="true">○</span> connection lost {Math.max(0, Math.round((now - link.heardAt) / 1000))} s ago; trying again</span>;
+  return <span class="link link-lost" role="alert"><span aria-hidden="true">○</span> connection lost {Math.max(0, Math.round((now - link.heardAt) / 1000))} s ago; reconnecting</span>;
 }
 
 function View({ path }: { path: string[] }) {
@@ -42,7 +42,7 @@ function View({ path }: { path: string[] }) {
   if (view === "history") return <History />;
   if (view === "compare" && first !== undefined && second !== undefined) return <Compare ids={[first, second]} />;
   if (view === undefined) return <Jobs />;
-  return <main><h1>There is no such view</h1><p><a href={addressOf([])}>all jobs</a></p></main>;
+  return <main><h1>Page not found</h1><p><a href={addressOf([])}>all jobs</a></p></main>;
 }
 
 function Page() {
@@ -54,7 +54,7 @@ function Page() {
   }, [path.join("/")]);
   return (
     <div class={link.state === "lost" ? "page old" : "page"}>
-      <a class="skip" href="#main" onClick={(event) => { event.preventDefault(); document.querySelector("main")?.setAttribute("tabindex", "-1"); (document.querySelector("main") as HTMLElement | null)?.focus(); }}>to the content</a>
+      <a class="skip" href="#main" onClick={(event) => { event.preventDefault(); document.querySelector("main")?.setAttribute("tabindex", "-1"); (document.querySelector("main") as HTMLElement | null)?.focus(); }}>skip to the content</a>
       <header>
         <a class="brand" href={addressOf([])}>Rollcall</a>
         <nav aria-label="views">

@@ -109,7 +109,7 @@ function Words({ map }: { map: RankMap }) {
     }
     return [...found.entries()].sort((a, b) => a[1].length - b[1].length);
   }, [map.states]);
-  if (byKind.length === 0) return <p class="soft words">all move</p>;
+  if (byKind.length === 0) return <p class="soft words">all ranks make progress</p>;
   return (
     <ul class="words">
       {byKind.slice(0, 12).map(([words, ranks]) =>
@@ -173,7 +173,7 @@ function Map1({ map, view, byHost, onChoose }: {
       <h3>{map.name} <span class="soft">{what}</span></h3>
       <div ref={watch}>
         <canvas ref={canvas} tabIndex={0} role="application"
-          aria-label={`${map.name}: arrow keys go from ${byHost ? "host to host" : "rank to rank"}, n and p to the next and previous that is not well, Enter shows its calls`}
+          aria-label={`${map.name}: arrow keys go from ${byHost ? "host to host" : "rank to rank"}, n and p go to the next and previous problem, Enter shows the calls`}
           onMouseMove={(event) => tell(indexAt(event))} onMouseLeave={() => tell(-1)}
           onClick={(event) => { const cell = cells[indexAt(event)]; if (cell !== undefined) onChoose(cell); }}
           onFocus={() => { if (cursor < 0) tell(Math.max(0, cells.findIndex((cell) => severity(cell.state) > severity("w")))); }}
@@ -188,7 +188,7 @@ function Map1({ map, view, byHost, onChoose }: {
 export function Matrix({ view, onChoose }: { view: JobView; onChoose: (ranks: number[]) => void }) {
   const ranks = view.maps[0]?.states.length ?? 0;
   const [byHost, setByHost] = useState(ranks > kMostRankCells);
-  // Where all is well a cell a host tells as much.
+  // Without a problem one cell per host shows enough.
   const isCalm = (map: RankMap) => ranks > kWorthShrinking && view.hosts.length > 1 && severity(worst(map.states)) <= severity(".");
   const used = useMemo(() => {
     const seen = new Set<string>();
@@ -205,7 +205,7 @@ export function Matrix({ view, onChoose }: { view: JobView; onChoose: (ranks: nu
         ))}
         {view.culprits.length > 0 && <span><span class="swatch outlined" aria-hidden="true" /> culprit</span>}
         {view.hosts.length > 1 &&
-          <label><input type="checkbox" checked={byHost} onChange={(event) => setByHost(event.currentTarget.checked)} /> one cell a host</label>}
+          <label><input type="checkbox" checked={byHost} onChange={(event) => setByHost(event.currentTarget.checked)} /> one cell per host</label>}
       </div>
       {view.maps.map((map) => <Map1 key={map.name} map={map} view={view} byHost={byHost || isCalm(map)} onChoose={choose} />)}
       {view.maps.length === 0 && <p class="soft">No communicator has been created yet.</p>}

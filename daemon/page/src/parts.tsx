@@ -29,13 +29,13 @@ export function IncidentLink({ id, children }: { id: string; children?: Componen
 // Before there is anything to show: why not.
 export function Waiting({ live, what }: { live: Live<unknown>; what: string }) {
   if (live.problem !== "") return <p class="problem" role="alert">{live.problem}</p>;
-  return <p class="soft" role="status">asking for {what} …</p>;
+  return <p class="soft" role="status">loading {what} …</p>;
 }
 
 // What is shown is older than it should be.
 export function Stale({ live }: { live: Live<unknown> }) {
   if (live.problem === "" || live.value === undefined) return null;
-  return <p class="problem" role="alert">Not up to date: {live.problem}. Shown is what was known at {time(new Date(live.at).toISOString())}.</p>;
+  return <p class="problem" role="alert">Not up to date: {live.problem}. Showing data from {time(new Date(live.at).toISOString())}.</p>;
 }
 
 export function Section({ title, id, children, aside }: {

@@ -13,7 +13,7 @@ function ending(process: ProcessStatus): string {
   if (process.liveness === "exited" || process.liveness === "died") {
     return process.exit_code >= 0 ? `${process.liveness}, exit code ${process.exit_code}` : process.liveness;
   }
-  return process.liveness === "ended" ? "ended, how is not known" : process.liveness;
+  return process.liveness === "ended" ? "ended (exit status unknown)" : process.liveness;
 }
 
 const stateWords: Record<string, string> = {
@@ -29,9 +29,9 @@ export function Processes({ job }: { job: string }) {
   return (
     <>
       <Stale live={live} />
-      <label class="filter">of host <input value={host} size={16} onChange={(event) => { setOffset(0); setHost(event.currentTarget.value.trim()); }} placeholder="all" /></label>
+      <label class="filter">host <input value={host} size={16} onChange={(event) => { setOffset(0); setHost(event.currentTarget.value.trim()); }} placeholder="all" /></label>
       <div class="scroll" tabIndex={0} role="region" aria-label="processes"><table>
-        <thead><tr><th class="number">rank</th><th>host</th><th class="number">pid</th><th class="number">GPU</th><th>state</th><th>stands in</th><th class="number">CPU time</th><th class="number">memory</th><th>command</th></tr></thead>
+        <thead><tr><th class="number">rank</th><th>host</th><th class="number">pid</th><th class="number">GPU</th><th>state</th><th>current call</th><th class="number">CPU time</th><th class="number">memory</th><th>command</th></tr></thead>
         <tbody>{list.map((process) => (
           <tr key={`${process.host} ${process.pid}`}>
             <td class="number">{process.rank < 0 ? "" : process.rank}</td><td>{process.host}</td>

@@ -1,11 +1,11 @@
-// Calls a second over the last minutes.
+// Calls per second over the last minutes.
 import { useEffect, useRef } from "preact/hooks";
 import uPlot from "uplot";
 import { colors } from "./canvas";
 import { useWidth } from "./parts";
 import { useTheme } from "./theme";
 
-const kStep = 2; // seconds a value
+const kStep = 2; // seconds per value
 
 export function Rate({ values, now }: { values: number[]; now: string }) {
   const [watch, width] = useWidth();
@@ -29,10 +29,10 @@ export function Rate({ values, now }: { values: number[]; now: string }) {
     const end = Date.parse(now) / 1000;
     chart.current?.setData([values.map((_, i) => end - (values.length - 1 - i) * kStep), values]);
   }, [values, now, width, drawn, theme]);
-  if (!drawn) return <p class="soft">known in a few seconds</p>;
+  if (!drawn) return <p class="soft">available in a few seconds</p>;
   const last = values[values.length - 1] ?? 0;
   return (
-    <div ref={watch} role="img" aria-label={`calls a second of an average rank: ${last.toFixed(1)} now, at most ${Math.max(...values).toFixed(1)} in the last minutes`}>
+    <div ref={watch} role="img" aria-label={`calls per second of an average rank: ${last.toFixed(1)} now, at most ${Math.max(...values).toFixed(1)} in the last minutes`}>
       <div ref={place} />
     </div>
   );

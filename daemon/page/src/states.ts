@@ -6,14 +6,14 @@ export interface StateKind { key: string; words: string; color: string; sign: st
 export const stateKinds: StateKind[] = [
   { key: "-", words: "in no communicator of this kind", color: "--cell-none", sign: "" },
   { key: ".", words: "moving", color: "--cell-moves", sign: "" },
-  { key: "d", words: "left in good order", color: "--cell-left", sign: "·" },
-  { key: "e", words: "exited in good order", color: "--cell-left", sign: "e" },
+  { key: "d", words: "left the communicator", color: "--cell-left", sign: "·" },
+  { key: "e", words: "exited normally", color: "--cell-left", sign: "e" },
   { key: "w", words: "waiting for others", color: "--cell-waits", sign: "w" },
   { key: "i", words: "inside the communicator's creation", color: "--cell-creating", sign: "i" },
   { key: "1", words: "behind others", color: "--cell-behind", sign: "" },
-  { key: "?", words: "not seen, though others are", color: "--cell-absent", sign: "?" },
+  { key: "?", words: "no report, although other ranks have one", color: "--cell-absent", sign: "?" },
   { key: "s", words: "its host is silent", color: "--cell-silent", sign: "s" },
-  { key: "g", words: "ended, how is not known", color: "--cell-died", sign: "g" },
+  { key: "g", words: "ended (exit status unknown)", color: "--cell-died", sign: "g" },
   { key: "x", words: "died", color: "--cell-died", sign: "x" },
 ];
 
@@ -30,9 +30,9 @@ export function wordsOf(state: string): string {
   if (state >= "1" && state <= "9") {
     const digits = Number(state);
     const from = 2 ** (digits - 1);
-    if (digits === 1) return "behind others by 1 call, and not waiting";
+    if (digits === 1) return "behind others by 1 call, not waiting";
     const to = digits === 9 ? "or more" : `to ${2 * from - 1}`;
-    return `behind others by ${from} ${to} calls, and not waiting`;
+    return `behind others by ${from} ${to} calls, not waiting`;
   }
   return kindOf(state).words;
 }

@@ -1,5 +1,5 @@
-// Light or dark: as the reader chose, else as the system is; on paper always light. What is shown
-// stands in <html data-theme>, so that the style has each set of colours once.
+// Light or dark: the reader's choice, else the setting of the operating system; on paper always
+// light. <html data-theme> holds the current theme, so that the style has each set of colours once.
 import { useEffect, useState } from "preact/hooks";
 
 const kKey = "rollcall-theme";
@@ -22,7 +22,7 @@ export function startTheme(): void {
   addEventListener("afterprint", showUsual);
 }
 
-// "" for the system's.
+// "": follow the operating system.
 export function chooseTheme(theme: string): void {
   chosen = theme;
   try { localStorage.setItem(kKey, theme); } catch { /* it lasts as long as the page */ }

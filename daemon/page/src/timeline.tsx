@@ -94,7 +94,7 @@ function drawLanes(canvas: HTMLCanvasElement, lanes: Lane[], now: number, width:
   context.textAlign = "left";
 }
 
-function onGpu(span: CallSpan): string { return span.gpu === "" ? "not known" : span.gpu; }
+function onGpu(span: CallSpan): string { return span.gpu === "" ? "unknown" : span.gpu; }
 
 function CallsTable({ lanes, now }: { lanes: Lane[]; now: number }) {
   return (
@@ -106,7 +106,7 @@ function CallsTable({ lanes, now }: { lanes: Lane[]; now: number }) {
             <td>{lane.rank}</td><td>{lane.name}</td><td class="number">{count(span.call.position)}</td>
             <td>{callInWords(span.call)}{span.waits && <b> waits</b>}</td><td>{span.call.code}</td>
             <td class="number">{seconds(now - span.entered_seconds)} ago</td>
-            <td class="number">{span.returned_seconds > 0 ? seconds(span.returned_seconds - span.entered_seconds) : "still inside"}</td>
+            <td class="number">{span.returned_seconds > 0 ? seconds(span.returned_seconds - span.entered_seconds) : "not returned"}</td>
             <td>{onGpu(span)}</td>
           </tr>)))}
       </tbody>
@@ -132,9 +132,9 @@ export function Timeline({ job, ranks }: { job: string; ranks: string }) {
   return (
     <>
       <Stale live={live} />
-      {lanes.length === 0 && <p class="soft">No calls of these ranks are kept. In very large jobs only those of the ranks in an incident are.</p>}
+      {lanes.length === 0 && <p class="soft">The daemon holds no calls of these ranks. In very large jobs it keeps only the calls of ranks in an incident.</p>}
       <div ref={watch}>
-        {lanes.length > 0 && <canvas ref={canvas} role="img" aria-label={`calls of ranks ${ranks}; the table below has the same in words`} />}
+        {lanes.length > 0 && <canvas ref={canvas} role="img" aria-label={`calls of ranks ${ranks}; the table below has the same data`} />}
       </div>
       {lanes.length > 0 && <div class="legend">
         <span><span class="swatch" style={{ background: "var(--bar-host)" }} aria-hidden="true" /> above: the host inside the call</span>

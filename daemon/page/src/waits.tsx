@@ -28,7 +28,7 @@ export function Waits({ chain }: { chain: WaitEdge[] }) {
   return (
     <figure>
       {nodes.length <= 16 &&
-        <svg class="waits-graph" viewBox={`0 0 ${kWidth} ${height}`} role="img" aria-label="who waits for whom; the same as a list below">
+        <svg class="waits-graph" viewBox={`0 0 ${kWidth} ${height}`} role="img" aria-label="who waits for whom; the list below has the same data">
           <defs><marker id="arrow" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="8" markerHeight="8" orient="auto"><path d="M0 0 8 4 0 8z" class="arrow" /></marker></defs>
           {edges.map(({ from, to }, index) => {
             const [x1, y1] = place(from);

@@ -23,7 +23,7 @@ class RankSet {
 
   // "0-2,4-63"
   std::string ToString() const;
-  // Of what ToString() makes; what is no such text is left out.
+  // Parses the output of ToString(), and ignores other text.
   static RankSet Parse(const std::string& text);
 
  private:

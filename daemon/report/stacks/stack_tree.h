@@ -1,6 +1,5 @@
 // The stacks of many threads of many ranks, merged from the outermost frame
-// inwards: where all are alike there is one branch, and the rank that differs is
-// a branch of its own.
+// inwards: equal stacks share one branch, and a rank that differs has its own.
 //
 // Plain values; one owner, no lock. 16,384 ranks of 40 threads are its size.
 #pragma once
@@ -48,7 +47,7 @@ class StackTree {
   const Node& root() const { return nodes_[0]; }
   const Node& node(uint32_t index) const { return nodes_[index]; }
 
-  // Those of the fewest ranks first: what differs stands on top.
+  // Branches of the fewest ranks first, so that differences are on top.
   std::vector<uint32_t> ChildrenInOrder(const Node& node) const;
   std::vector<Class> Classes() const;
 
@@ -61,7 +60,7 @@ class StackTree {
   absl::flat_hash_map<uint64_t, uint32_t> child_of_;  // parent and label
 };
 
-// For people: a line a frame, a branch a level, with the ranks where they part.
+// For people: a line a frame, a branch a level, with the ranks where branches separate.
 // At most 100 columns: template arguments and parameters are left out of names.
 // At most `most_lines`, and says what was left out.
 std::string ToText(const StackTree& tree, size_t most_lines = 2000);

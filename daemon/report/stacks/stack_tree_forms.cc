@@ -1,4 +1,4 @@
-// The forms in which people and tools want a StackTree. All walk it without
+// The output formats of a StackTree, for people and tools. All walk it without
 // recursion: a stack of 5,000 frames is a tree as deep.
 #include <algorithm>
 #include <nlohmann/json.hpp>

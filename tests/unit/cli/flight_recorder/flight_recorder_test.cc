@@ -399,7 +399,7 @@ TEST_F(FlightRecorderTest, GroupsThatRanksDisagreeOnAreToldApart) {
     Write(absl::StrCat("rank_", rank), recorder.Pickle());
   }
   Verdicts();
-  EXPECT_TRUE(absl::StrContains(notes_, "do not agree")) << notes_;
+  EXPECT_TRUE(absl::StrContains(notes_, "the ranks disagree")) << notes_;
 }
 
 TEST_F(FlightRecorderTest, UnknownOperationsAndBackendsAreComparedAllTheSame) {
@@ -475,7 +475,7 @@ TEST_F(FlightRecorderTest, TwoDumpsOfOneRankAreNoted) {
 TEST_F(FlightRecorderTest, NothingToReadIsAnErrorThatSaysWhatToGive) {
   const auto input = ImportFlightRecorder({folder_.string()});
   ASSERT_FALSE(input.ok());
-  EXPECT_TRUE(absl::StrContains(input.status().message(), "names end in their rank"));
+  EXPECT_TRUE(absl::StrContains(input.status().message(), "the name of a dump ends in its rank"));
   EXPECT_FALSE(ImportFlightRecorder({(folder_ / "absent").string()}).ok());
 }
 

@@ -1,5 +1,5 @@
 // The table of advice: for each entry a verdict that it fits and one, close to
-// it, that it must not fit; and the documentation that is made from the table.
+// it, that it must not fit; and the page that the table generates.
 #include "daemon/diagnosis/advice.h"
 
 #include <gtest/gtest.h>
@@ -244,11 +244,11 @@ std::string Section(const AdviceEntry& entry) {
 
 std::string Document() {
   std::string text =
-      "# Advice\n\nWhat the verdicts advise, and why. Made from the table in "
-      "`daemon/diagnosis/advice_table.cc`; `ROLLCALL_WRITE_DOCS=1 advice_test` writes it anew.\n\n"
-      "## Known mistakes\n\nUp to three that fit a verdict are given, in this order.\n";
+      "# Advice\n\nThe advice of the verdicts, and the reasons. `ROLLCALL_WRITE_DOCS=1 advice_test` "
+      "generates this page from `daemon/diagnosis/advice_table.cc`.\n\n"
+      "## Known mistakes\n\nA verdict gives up to three entries that fit, in this order.\n";
   for (const AdviceEntry& entry : KnownMistakes()) text += Section(entry);
-  text += "\n## In general\n\nOne for each cause, given last.\n";
+  text += "\n## In general\n\nOne entry for each cause. A verdict gives it last.\n";
   for (const AdviceEntry& entry : GeneralAdvice()) text += Section(entry);
   return text;
 }

@@ -43,7 +43,7 @@ TEST(DiagnoseTest, AVerdictNamesTheStepsThatTheProgramSpeaksOf) {
   EXPECT_NE(verdicts[0].summary.find("have waited 60 s in step 812"), std::string::npos)
       << verdicts[0].summary;
   EXPECT_EQ(verdicts[0].evidence.back(),
-            "rank 3: in step 812 (validation), the waiting in step 812");
+            "rank 3: in step 812 (validation), while the waiting ranks are in step 812");
 }
 
 TEST(DiagnoseTest, AVerdictSaysNothingOfStepsThatNobodyTold) {
@@ -187,7 +187,7 @@ TEST(DiagnoseTest, FillsInSummaryAndAdvice) {
   const std::vector<Verdict> verdicts = Of(job, 20);
   ASSERT_EQ(verdicts.size(), 1u);
   EXPECT_EQ(verdicts[0].summary,
-            "rank 3 (node-3, pid 4003) left after 24 calls (exited in good order) and never "
+            "rank 3 (node-3, pid 4003) left after 24 calls (exited normally) and never "
             "entered AllReduce #24 on communicator \"dp\"; 3 ranks have waited 10 s");
   ASSERT_FALSE(verdicts[0].advice.empty());
   EXPECT_EQ(verdicts[0].advice[0].id, "uneven-inputs");

@@ -48,8 +48,7 @@ TEST(PostMortemTest, WhoWasKilledFirstIsBlamed) {
   ExpectBlamed(verdicts, Cause::kRankDied);
   EXPECT_EQ(verdicts[0].waited_ns, 700'000'000);
   EXPECT_EQ(verdicts[0].evidence.back(),
-            "rank 3 failed first, 0.2 s before the next one ended; what the others did after that "
-            "is the end of the job, not its cause");
+            "rank 3 failed first, 0.2 s before the next rank ended: later failures are consequences");
 }
 
 TEST(PostMortemTest, AnEndThatNobodyKnowsMoreOfIsNoFailure) {

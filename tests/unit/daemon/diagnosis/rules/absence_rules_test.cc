@@ -530,7 +530,7 @@ TEST(MissingRankTest, SaysWhatTheWaitingIsInferredFrom) {
   ASSERT_EQ(verdicts.size(), 1u);
   ASSERT_EQ(verdicts[0].missing_evidence.size(), 1u);
   EXPECT_EQ(verdicts[0].missing_evidence[0],
-            "no GPU markers on ranks 0-2: the waiting is inferred from cudaStreamSynchronize");
+            "no GPU markers on ranks 0-2: Rollcall infers the wait from cudaStreamSynchronize");
 }
 
 TEST(MissingRankTest, NothingIsMissingWhereAllIsShown) {
@@ -634,7 +634,7 @@ TEST(StartTest, WhoHasNotComeToWhereTheOthersWaitIsNamed) {
   EXPECT_EQ(verdicts[0].waiting_ranks, (Ranks{1, 2, 3}));
   EXPECT_EQ(
       verdicts[0].summary,
-      "rank 0 (node-0, pid 4000) has not come to where the others wait, before any NCCL call; "
+      "rank 0 (node-0, pid 4000) has not reached the point where the others wait, before any NCCL call; "
       "3 ranks have waited 60 s");
   EXPECT_EQ(verdicts[0].advice.front().id, "rank0-only-setup");
 }

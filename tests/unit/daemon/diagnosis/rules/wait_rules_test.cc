@@ -464,8 +464,8 @@ TEST(StragglerTest, WhoAlwaysComesLastIsAWarningWithItsNumbers) {
   ASSERT_EQ(verdicts.size(), 1u);
   EXPECT_TRUE(IsWarning(verdicts[0].cause));
   EXPECT_EQ(verdicts[0].summary,
-            "rank 2 (node-2, pid 4002) comes last to nearly every call on communicator \"dp\", by "
-            "140 ms as a rule; nothing hangs");
+            "rank 2 (node-2, pid 4002) is the last to enter nearly every call on communicator "
+            "\"dp\", typically by 140 ms; nothing hangs");
 }
 
 TEST(StragglerTest, AHangIsNotAboutStragglers) {
