@@ -1,9 +1,11 @@
-// Rank 1 is killed, as by the kernel when memory is short.
+// Rank 1 is killed, as by the kernel when memory is short: half a second after it has begun, or with
+// DIE_AT_ONCE before an agent may have seen it alive.
 #include "tests/e2e/victim.h"
 
 int main() {
   victim::Rank self;
   self.Train(7);
+  if (self.rank == 1 && getenv("DIE_AT_ONCE") == nullptr) usleep(500'000);
   if (self.rank == 1) kill(getpid(), SIGKILL);
   self.Train(7);
   self.Finish();

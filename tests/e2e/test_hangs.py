@@ -79,6 +79,14 @@ def test_without_markers_it_is_followed_too(run, victim):
     entangled(run, victim, "0", on_hang="observe", until="report:")
 
 
+def test_a_rank_whose_death_nobody_could_watch_is_named_and_not_said_to_be_killed_for_certain(run):
+    verdict = run("one_rank_dies", env={"DIE_AT_ONCE": "1"}).verdict
+    assert verdict["cause"] == "rank_died", verdict["summary"]
+    assert [c["rank"] for c in verdict["culprits"]] == [1]
+    unknown = [line for line in verdict["missing_evidence"] if "exit status of rank 1" in line]
+    assert bool(unknown) == (verdict["certainty"] != "certain"), verdict["missing_evidence"]
+
+
 def test_a_peer_that_died_goes_before_the_errors_it_caused(run):
     result = run("one_rank_dies", env={"ROLLCALL_SIM_PEER_DEATH": "error"})
     assert result.verdict["cause"] == "rank_died", result.verdict["summary"]
