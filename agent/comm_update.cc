@@ -35,11 +35,11 @@ void RememberEntered(const CommSnapshot& comm, CommHistory* history) {
 int64_t WaitingSince(const CommSnapshot& comm, const HostWaits& waits, const CommHistory& history) {
   if ((comm.flags & segment::kFlagHostCalls) != 0) {
     // A call that is not done does not wait while its host works on.
-    return comm.entered > comm.finished ? waits.in_call_since_ns : 0;
+    return comm.entered > comm.finished ? waits.host_blocked_since_ns : 0;
   }
-  const uint64_t begun = waits.in_call_since_ns != 0 ? comm.entered : comm.returned;
+  const uint64_t begun = waits.host_blocked_since_ns != 0 ? comm.entered : comm.returned;
   if ((comm.flags & segment::kFlagMarkers) == 0) {
-    return comm.entered > comm.returned ? waits.in_call_since_ns : 0;
+    return comm.entered > comm.returned ? waits.host_blocked_since_ns : 0;
   }
   if (begun <= comm.finished) return 0;
   const int64_t entered = EnteredAt(history, comm.finished);
@@ -58,8 +58,8 @@ int64_t P2pWaitingSince(const CommSnapshot& comm, const HostWaits& waits, int64_
     history->p2p_open_since_ns = now_ns;
   }
   history->p2p_finished = comm.p2p_finished;
-  if (waits.in_call_since_ns != 0 && comm.p2p_entered > comm.p2p_returned) {
-    return waits.in_call_since_ns;
+  if (waits.host_blocked_since_ns != 0 && comm.p2p_entered > comm.p2p_returned) {
+    return waits.host_blocked_since_ns;
   }
   return history->p2p_open_since_ns;
 }
@@ -87,9 +87,10 @@ HostWaits FindHostWaits(const SegmentSnapshot& snapshot, const CommSnapshot& com
   const auto earliest = [](int64_t a, int64_t b) { return a == 0 ? b : std::min(a, b); };
   const auto note_call = [&](const BlockedSnapshot& blocked) {
     if (blocked.comm != comm.index) return;
-    const bool first = waits.in_call_since_ns == 0 || blocked.since_ns < waits.in_call_since_ns;
+    const bool first =
+        waits.host_blocked_since_ns == 0 || blocked.since_ns < waits.host_blocked_since_ns;
     if (first) waits.awaited = (comm.flags & segment::kFlagHostCalls) != 0 ? blocked.stream : 0;
-    waits.in_call_since_ns = earliest(waits.in_call_since_ns, blocked.since_ns);
+    waits.host_blocked_since_ns = earliest(waits.host_blocked_since_ns, blocked.since_ns);
   };
   for (const BlockedSnapshot& blocked : snapshot.blocked) {
     switch (KindOf(static_cast<Op>(blocked.op))) {
@@ -101,7 +102,7 @@ HostWaits FindHostWaits(const SegmentSnapshot& snapshot, const CommSnapshot& com
         break;
       case CallKind::kWait:
         if (newest == &comm && newest->last_entered_ns <= blocked.since_ns) {
-          waits.in_gpu_wait_since_ns = earliest(waits.in_gpu_wait_since_ns, blocked.since_ns);
+          waits.host_waits_since_ns = earliest(waits.host_waits_since_ns, blocked.since_ns);
         }
         break;
       default:
@@ -142,9 +143,9 @@ void FillProgress(const CommSnapshot& comm, const HostWaits& waits, int64_t now_
   update->set_p2p_waiting_since_ns(P2pWaitingSince(comm, waits, now_ns, history));
   // A thread inside a send or receive alone does not stand in a collective.
   const bool in_collective = comm.entered > comm.returned;
-  update->set_host_blocked_since_ns(in_collective ? waits.in_call_since_ns : 0);
+  update->set_host_blocked_since_ns(in_collective ? waits.host_blocked_since_ns : 0);
   const bool inferred = (comm.flags & segment::kFlagMarkers) == 0;
-  update->set_host_waits_since_ns(inferred ? waits.in_gpu_wait_since_ns : 0);
+  update->set_host_waits_since_ns(inferred ? waits.host_waits_since_ns : 0);
   update->set_records_lost(comm.records_lost);
   update->set_has_graph_markers((comm.flags & segment::kFlagGraphMarkers) != 0);
   AddGrown(comm.grow_base_id, comm.grow_id, update);

@@ -24,9 +24,9 @@ struct CommHistory {
 
 // The threads of the process, as far as they bear on one communicator.
 struct HostWaits {
-  int64_t in_call_since_ns = 0;      // inside an NCCL call on it, or the end of a group with it
+  int64_t host_blocked_since_ns = 0;  // inside an NCCL call on it, or the end of a group with it
   uint64_t awaited = 0;              // 1 + the position of that call, where the host says; 0
-  int64_t in_gpu_wait_since_ns = 0;  // in a wait for the GPU, and its call was the process's last
+  int64_t host_waits_since_ns = 0;  // in a wait for the GPU, and its call was the process's last
 };
 
 // Waits of each communicator (by index) of a process.

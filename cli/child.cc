@@ -82,7 +82,7 @@ Spawned Spawn(const std::vector<std::string>& command, const std::vector<std::st
   return {-1, error};
 }
 
-int ExitCodeOf(int wait_status) {
+int ToExitCode(int wait_status) {
   return WIFSIGNALED(wait_status) ? 128 + WTERMSIG(wait_status) : WEXITSTATUS(wait_status);
 }
 

@@ -31,7 +31,7 @@ Spawned Spawn(const std::vector<std::string>& command, const std::vector<std::st
               const InheritedSignals& signals);
 
 // What a shell gives: the exit code, or 128 and the signal.
-int ExitCodeOf(int wait_status);
+int ToExitCode(int wait_status);
 
 // 127 for a command that is not there, 126 for one that cannot be executed.
 int ExitCodeOfSpawnError(int error);

@@ -139,7 +139,7 @@ class RemoteWatch : public IncidentWatch {
     const auto at = written_.find(incident->id());
     std::string path = at == written_.end() ? "" : at->second.folder;
     const std::string note = at == written_.end()
-                                 ? reports_here_.ProblemOf(incident->id(), kWithoutReportNs)
+                                 ? reports_here_.FindProblem(incident->id(), kWithoutReportNs)
                                  : at->second.note;
     if (path.empty() && !note.empty() && !incident->report_path().empty()) {
       path = absl::StrCat(address_, ":", incident->report_path());

@@ -356,7 +356,7 @@ void Run::Reap() {
     // Taking stacks stops threads for a moment, which shows here too.
     if (pid != child_ || !(WIFEXITED(status) || WIFSIGNALED(status))) continue;
     ended_ = true;
-    exit_code_ = ExitCodeOf(status);
+    exit_code_ = ToExitCode(status);
   }
 }
 

@@ -63,7 +63,7 @@ class Files {
   }
 
  private:
-  void Note(const std::string& note) { AddNote(note, notes_); }
+  void Report(const std::string& note) { AddNote(note, notes_); }
 
   // Files below a folder that are named like dumps; links are not followed.
   void Search(const std::string& folder) {
@@ -75,20 +75,20 @@ class Files {
       if (!fs::is_regular_file(at->symlink_status(ignored)) || !RankOf(at->path())) continue;
       if (found_.size() < kMostFiles) found_.emplace(at->path().string(), false);
     }
-    if (error) Note(absl::StrCat(folder, ": ", error.message()));
+    if (error) Report(absl::StrCat(folder, ": ", error.message()));
   }
 
   void ReadOne(const std::string& path, bool asked_for, std::map<int32_t, RankedDump>* by_rank) {
     const std::optional<int32_t> rank = RankOf(path);
     if (!rank) {
-      Note(absl::StrCat(path,
+      Report(absl::StrCat(path,
                         ": left out: the name does not end in a number, so the rank is unknown"));
       return;
     }
     std::error_code error;
     const uintmax_t size = fs::file_size(path, error);
     if (error || size > kMostBytes) {
-      Note(absl::StrCat(
+      Report(absl::StrCat(
           path, ": left out: ",
           error ? error.message() : "larger than 256 MiB, the limit for a dump"));
       return;
@@ -103,10 +103,10 @@ class Files {
     if (file) rest << file.rdbuf();
     absl::StatusOr<Dump> dump = ReadDump(rest.str());
     if (!dump.ok()) {
-      Note(absl::StrCat(path, ": left out: ", dump.status().message()));
+      Report(absl::StrCat(path, ": left out: ", dump.status().message()));
       return;
     }
-    for (const std::string& note : dump->notes) Note(absl::StrCat(path, ": ", note));
+    for (const std::string& note : dump->notes) Report(absl::StrCat(path, ": ", note));
     Keep({path, *rank, *std::move(dump)}, by_rank);
   }
 
@@ -119,7 +119,7 @@ class Files {
     }
     RankedDump& known = at->second;
     if (known.dump.calls.size() < dump.dump.calls.size()) std::swap(known, dump);
-    Note(absl::StrCat(dump.path, ": left out: ", known.path, " is also of rank ", known.rank,
+    Report(absl::StrCat(dump.path, ": left out: ", known.path, " is also of rank ", known.rank,
                       ", and holds more calls"));
   }
 

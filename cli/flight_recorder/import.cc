@@ -36,13 +36,13 @@ class Importer {
 
   void Run() {
     input_->model.SetOffline();
-    for (const std::string& note : table_.Notes()) Note(note);
-    NoteVersions();
+    for (const std::string& note : table_.Notes()) Report(note);
+    CompareVersions();
     FindGroups();
-    for (const RankedDump& dump : dumps_) NoteTimes(dump.dump);
+    for (const RankedDump& dump : dumps_) CompareTimes(dump.dump);
     for (const RankedDump& dump : dumps_) ImportRank(dump);
     TellWhoNeverCalled();
-    NoteMissingRanks();
+    ReportMissingRanks();
   }
 
  private:
@@ -54,20 +54,20 @@ class Importer {
     return names;
   }
 
-  void Note(const std::string& note) { AddNote(note, &input_->notes); }
+  void Report(const std::string& note) { AddNote(note, &input_->notes); }
 
-  void NoteVersions() {
+  void CompareVersions() {
     std::map<std::string, std::vector<int32_t>> ranks;
     for (const RankedDump& dump : dumps_) ranks[dump.dump.version].push_back(dump.rank);
     if (ranks.size() < 2) return;
     for (const auto& [version, some] : ranks) {
-      Note(absl::StrCat(RanksInWords(some), ": dump version ",
+      Report(absl::StrCat(RanksInWords(some), ": dump version ",
                         version.empty() ? "unknown" : version,
                         "; the ranks ran different versions of PyTorch"));
     }
   }
 
-  void NoteTimes(const Dump& dump) {
+  void CompareTimes(const Dump& dump) {
     for (const DumpedCall& call : dump.calls) {
       input_->newest_ns =
           std::max({input_->newest_ns, call.created_ns, call.started_ns, call.completed_ns});
@@ -89,7 +89,7 @@ class Importer {
       }
       world_.insert(dump.rank);
     }
-    NoteDisagreement();
+    ReportDisagreement();
   }
 
   void AddGroup(const RankedDump& dump, const DumpedCall& call, const std::set<int32_t>& callers) {
@@ -105,7 +105,7 @@ class Importer {
     group.title = title.empty() || title == "undefined" ? call.group : title;
   }
 
-  void NoteDisagreement() {
+  void ReportDisagreement() {
     std::map<std::string, std::map<std::vector<int32_t>, std::vector<int32_t>>> variants;
     for (const auto& [key, group] : groups_) variants[group.name][group.ranks].push_back(key.first);
     for (const auto& [name, members] : variants) {
@@ -116,7 +116,7 @@ class Importer {
       }
       if (!overlap) continue;
       for (const auto& [ranks, told_by] : members) {
-        Note(absl::StrCat("group \"", name, "\" has the members ", RankList(ranks), " as ",
+        Report(absl::StrCat("group \"", name, "\" has the members ", RankList(ranks), " as ",
                           RanksInWords(told_by), told_by.size() == 1 ? " says" : " say",
                           ": the ranks disagree, so Rollcall treats them as different groups"));
       }
@@ -193,7 +193,7 @@ class Importer {
     const Group& group = groups_.at({dump.rank, name});
     const auto me = std::lower_bound(group.ranks.begin(), group.ranks.end(), dump.rank);
     if (me == group.ranks.end() || *me != dump.rank) {
-      Note(absl::StrCat(dump.path, ": group \"", name, "\" left out: rank ", dump.rank,
+      Report(absl::StrCat(dump.path, ": group \"", name, "\" left out: rank ", dump.rank,
                         " is not one of its members ", RankList(group.ranks)));
       return;
     }
@@ -206,12 +206,12 @@ class Importer {
     ProgressWriter writer(table_, begun_, &own);
     std::map<int32_t, std::vector<Work>> singles;
     for (Work& work : *works) {
-      NoteTimeout(dump, group, work);
+      ReportTimeout(dump, group, work);
       const int32_t peer = PeerOf(work.last().name);
       if (work.is_p2p && !IsCoalesced(work) && peer >= 0) {
         singles[peer].push_back(std::move(work));
       } else {
-        NoteWhere(process, own.id, work);
+        SetBlockedCall(process, own.id, work);
         writer.Add(work);
       }
     }
@@ -224,7 +224,7 @@ class Importer {
   void ImportPair(int32_t process, const Group& group, int32_t me, int32_t peer,
                   const std::vector<Work>& works) {
     if (static_cast<size_t>(peer) >= group.ranks.size() || peer == me) {
-      Note(absl::StrCat("group \"", group.name, "\": a send or receive with rank ", peer,
+      Report(absl::StrCat("group \"", group.name, "\": a send or receive with rank ", peer,
                         ", which is not a member"));
       return;
     }
@@ -255,21 +255,21 @@ class Importer {
     input_->model.SetProgress(process, progress, input_->newest_ns);
   }
 
-  void NoteTimeout(const RankedDump& dump, const Group& group, const Work& work) {
+  void ReportTimeout(const RankedDump& dump, const Group& group, const Work& work) {
     if (!work.last().retired || work.completed || work.is_p2p) return;
     if (!timed_out_.insert({dump.rank, group.name}).second) return;
-    Note(
+    Report(
         absl::StrCat("rank ", dump.rank, ": PyTorch gave up waiting for ", work.last().name, " #",
                      work.last().collective_seq - std::min<uint64_t>(1, work.last().collective_seq),
                      " on \"", group.title, "\" (timeout)"));
   }
 
-  void NoteWhere(int32_t process, uint64_t communicator, const Work& work) {
+  void SetBlockedCall(int32_t process, uint64_t communicator, const Work& work) {
     if (work.is_p2p || work.last().where.empty() || work.last().collective_seq == 0) return;
     input_->where[{process, communicator, work.last().collective_seq - 1}] = work.last().where;
   }
 
-  void NoteMissingRanks() {
+  void ReportMissingRanks() {
     std::vector<int32_t> missing;
     for (const int32_t rank : world_) {
       const bool there = std::any_of(dumps_.begin(), dumps_.end(),
@@ -277,7 +277,7 @@ class Importer {
       if (!there) missing.push_back(rank);
     }
     if (missing.empty()) return;
-    Note(absl::StrCat("no dump of ", RanksInWords(missing), " of ", world_.size(),
+    Report(absl::StrCat("no dump of ", RanksInWords(missing), " of ", world_.size(),
                       ": their calls are unknown"));
   }
 

@@ -10,7 +10,7 @@ namespace rollcall {
 namespace {
 
 bool HasSites(const JobState& job, int32_t process) {
-  const Process* known = ProcessOf(job, process);
+  const Process* known = FindProcess(job, process);
   return known != nullptr && !known->sites.empty();
 }
 
@@ -31,7 +31,7 @@ const Member* MemberOf(const Communicator& comm, int32_t process) {
 
 std::string SiteOf(const JobState& job, const Member* member, const CallRecord* record) {
   if (member == nullptr || record == nullptr || record->site == 0) return "";
-  const Process* process = ProcessOf(job, member->process);
+  const Process* process = FindProcess(job, member->process);
   if (process == nullptr || record->site > process->sites.size()) return "";
   return process->sites[record->site - 1];
 }

@@ -200,7 +200,7 @@ std::vector<Verdict> Diagnoser::Run(const JobState& job, int64_t now_ns, const L
     AddGraphs(job, &verdict);
     AddGpuSharing(job, &verdict);
     AddLosses(job, &verdict);
-    verdict.summary = SummaryOf(verdict);
+    verdict.summary = WriteSummary(verdict);
     verdict.advice = AdviceFor(verdict);
     AddCallSites(job, &verdict);
   }

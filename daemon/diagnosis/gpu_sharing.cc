@@ -17,7 +17,7 @@ void AddGpuSharing(const JobState& job, Verdict* verdict) {
   }
   std::map<std::string, std::vector<int32_t>> ranks;
   const auto add = [&](int32_t process, int32_t rank) {
-    const Process* known = ProcessOf(job, process);
+    const Process* known = FindProcess(job, process);
     if (known != nullptr && !known->gpu_sharing.empty()) ranks[known->gpu_sharing].push_back(rank);
   };
   for (const Culprit& culprit : verdict->culprits) add(culprit.process, culprit.rank);

@@ -50,7 +50,7 @@ bool HasMovedPast(const JobState& state, const Verdict& v) {
 }
 
 void AddProcess(const JobState& state, int32_t process, std::vector<int32_t>* list) {
-  if (ProcessOf(state, process) == nullptr) return;
+  if (FindProcess(state, process) == nullptr) return;
   if (HowProcessEnded(state, process) != Gone::kNo) return;
   if (std::find(list->begin(), list->end(), process) == list->end()) list->push_back(process);
 }

@@ -29,7 +29,7 @@ constexpr Loss kLosses[] = {
 
 // Its process may be in the verdict's communicator without being seen there.
 bool MayBeUnseen(const JobState& job, const Verdict& verdict, const Culprit& culprit) {
-  const Process* process = ProcessOf(job, culprit.process);
+  const Process* process = FindProcess(job, culprit.process);
   if (process == nullptr) return false;
   if (process->lost_communicators == 0 && process->unknown_comm_calls == 0) return false;
   const auto comm = job.communicators.find(verdict.communicator);
@@ -42,7 +42,7 @@ bool MayBeUnseen(const JobState& job, const Verdict& verdict, const Culprit& cul
 
 // What it lost makes a claim that it has not made a call, or does not wait, less sure.
 bool MayHaveCalled(const JobState& job, const Culprit& culprit) {
-  const Process* process = ProcessOf(job, culprit.process);
+  const Process* process = FindProcess(job, culprit.process);
   return process != nullptr && (process->lost_threads != 0 || process->lost_graph_calls != 0);
 }
 
@@ -68,7 +68,7 @@ void AddLosses(const JobState& job, Verdict* verdict) {
   for (const Loss& loss : kLosses) {
     std::vector<int32_t> ranks;
     const auto add = [&](int32_t process, int32_t rank) {
-      const Process* known = ProcessOf(job, process);
+      const Process* known = FindProcess(job, process);
       if (known != nullptr && known->*loss.count != 0) ranks.push_back(rank);
     };
     for (const Culprit& culprit : verdict->culprits) add(culprit.process, culprit.rank);

@@ -44,7 +44,7 @@ bool HasEnded(const JobState& job, int32_t process) {
 
 // The process has ended, and the agent that reports the end did not start just now.
 bool IsKnownToHaveEnded(const JobState& job, int32_t process) {
-  const AgentState* agent = AgentOf(job, process);
+  const AgentState* agent = FindAgent(job, process);
   return HasEnded(job, process) && (agent == nullptr || agent->is_settled);
 }
 

@@ -19,7 +19,7 @@ using Step = std::pair<int64_t, std::string>;  // with its phase
 Step MostOf(const JobState& job, const std::vector<int32_t>& processes) {
   std::map<Step, int> ranks;
   for (const int32_t process : processes) {
-    const Process* known = ProcessOf(job, process);
+    const Process* known = FindProcess(job, process);
     if (known != nullptr && known->step >= 0) ++ranks[{known->step, known->phase}];
   }
   Step most = {-1, ""};
@@ -38,7 +38,7 @@ void AddSteps(const JobState& job, Verdict* verdict) {
   std::tie(verdict->step, verdict->phase) = MostOf(job, verdict->waiting_processes);
   std::map<Step, std::vector<int32_t>> elsewhere;
   for (Culprit& culprit : verdict->culprits) {
-    const Process* process = ProcessOf(job, culprit.process);
+    const Process* process = FindProcess(job, culprit.process);
     if (process == nullptr) continue;
     culprit.step = process->step;
     culprit.phase = process->phase;

@@ -12,7 +12,7 @@ constexpr size_t kMany = 64;
 
 }  // namespace
 
-bool Agreement::Note(uint64_t position, uint64_t signature) {
+bool Agreement::Add(uint64_t position, uint64_t signature) {
   if (position == 0 || signature == 0) return true;
   if (seen_.empty()) seen_.resize(kFew);
   Checkpoint& seen = seen_[position % seen_.size()];
@@ -21,7 +21,7 @@ bool Agreement::Note(uint64_t position, uint64_t signature) {
   return true;
 }
 
-bool Agreement::NoteRecords(uint64_t position, uint64_t signature,
+bool Agreement::AddRecords(uint64_t position, uint64_t signature,
                             const std::vector<CallRecord>& records, uint64_t new_position,
                             uint64_t new_signature) {
   if (signature == 0 || new_signature == 0 || records.empty()) return true;
@@ -37,14 +37,14 @@ bool Agreement::NoteRecords(uint64_t position, uint64_t signature,
   if (position != new_position || signature != new_signature) return true;
   if (seen_.size() < kMany && steps.size() > 1) Grow();
   bool agrees = true;
-  for (const Checkpoint& step : steps) agrees = Note(step.position, step.signature) && agrees;
+  for (const Checkpoint& step : steps) agrees = Add(step.position, step.signature) && agrees;
   return agrees;
 }
 
 void Agreement::Grow() {
   const std::vector<Checkpoint> before = std::move(seen_);
   seen_.assign(kMany, {});
-  for (const Checkpoint& seen : before) Note(seen.position, seen.signature);
+  for (const Checkpoint& seen : before) Add(seen.position, seen.signature);
 }
 
 }  // namespace rollcall

@@ -17,11 +17,11 @@ namespace rollcall {
 class Agreement {
  public:
   // A rank's signature over its first `position` calls. False: another rank's differs.
-  bool Note(uint64_t position, uint64_t signature);
+  bool Add(uint64_t position, uint64_t signature);
 
   // The same for every position up to a member's new one, as far as `records`
   // lead there from the old one.
-  bool NoteRecords(uint64_t position, uint64_t signature, const std::vector<CallRecord>& records,
+  bool AddRecords(uint64_t position, uint64_t signature, const std::vector<CallRecord>& records,
                    uint64_t new_position, uint64_t new_signature);
 
  private:

@@ -6,7 +6,7 @@
 
 namespace rollcall {
 
-void ArrivalWatch::Note(int32_t rank, int32_t size, uint64_t position, int64_t entered_ns) {
+void ArrivalWatch::Add(int32_t rank, int32_t size, uint64_t position, int64_t entered_ns) {
   // A sample is enough; a step's calls have other remainders in other steps.
   if (position % kEvery != 0) return;
   if (open_.empty()) open_.resize(kOpen);

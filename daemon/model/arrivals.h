@@ -15,9 +15,9 @@ namespace rollcall {
 class ArrivalWatch {
  public:
   // `rank` of `size` ranks has entered the call at `position`.
-  void Note(int32_t rank, int32_t size, uint64_t position, int64_t entered_ns);
+  void Add(int32_t rank, int32_t size, uint64_t position, int64_t entered_ns);
 
-  // Over the newest kScored calls; call it when Note() was called.
+  // Over the newest kScored calls; call it when Add() was called.
   Arrivals Score() const;
 
  private:

@@ -4,7 +4,7 @@
 
 namespace rollcall {
 
-int64_t HostClocks::Note(const std::string& host, int64_t made_ns, int64_t came_ns) {
+int64_t HostClocks::Update(const std::string& host, int64_t made_ns, int64_t came_ns) {
   Clock& clock = clocks_[host];
   const int64_t difference = came_ns - made_ns;
   const bool is_known = clock.seen != 0 || clock.has_before;

@@ -19,7 +19,7 @@ class HostClocks {
  public:
   // Notes that a message made at `made_ns` by the host's clock came at
   // `came_ns`. Returns what to add to the host's times.
-  int64_t Note(const std::string& host, int64_t made_ns, int64_t came_ns);
+  int64_t Update(const std::string& host, int64_t made_ns, int64_t came_ns);
 
  private:
   static constexpr int kWindow = 128;  // messages; two windows are remembered

@@ -68,7 +68,7 @@ void CopyProgress(const CommProgress& progress, Member* member) {
   }
 }
 
-void NoteTraffic(const CallRecord& record, Member* member) {
+void CountTraffic(const CallRecord& record, Member* member) {
   if (KindOf(record.args.op) != CallKind::kP2p || !Happens(record)) return;
   LazyVector<PeerTraffic>* all = &member->traffic;
   PeerTraffic* at = std::find_if(all->begin(), all->end(),
@@ -128,7 +128,7 @@ void LearnFrom(const Member& before, const CommProgress& progress, int64_t now_n
 
 // The process is inside a call on the communicator.
 bool IsInside(const JobState& state, int32_t process, uint64_t communicator) {
-  const std::vector<BlockedCall>& blocked = ProcessOf(state, process)->blocked;
+  const std::vector<BlockedCall>& blocked = FindProcess(state, process)->blocked;
   return std::any_of(blocked.begin(), blocked.end(), [communicator](const BlockedCall& b) {
     return b.communicator == communicator;
   });
@@ -147,10 +147,10 @@ JobModel::JobModel(JobModel&&) noexcept = default;
 JobModel& JobModel::operator=(JobModel&&) noexcept = default;
 JobModel::~JobModel() = default;
 
-bool JobModel::IsKnown(int32_t process) const { return ProcessOf(state_, process) != nullptr; }
+bool JobModel::IsKnown(int32_t process) const { return FindProcess(state_, process) != nullptr; }
 
 int32_t JobModel::AddProcess(const std::string& host, int32_t pid, uint64_t start_time) {
-  const auto [at, is_new] = processes_.emplace(ProcessKey{host, {pid, start_time}},
+  const auto [at, is_new] = processes_.emplace(ProcessKey{host, pid, start_time},
                                                static_cast<int32_t>(state_.processes.size()));
   if (!is_new) return at->second;
   Process process;
@@ -188,7 +188,7 @@ void JobModel::SetEvidence(int32_t process, const ProcessEvidence& evidence) {
   const bool same = SameForRules(known, evidence);
   static_cast<ProcessEvidence&>(known) = evidence;
   known.silent_since_ns = 0;
-  for (BlockedCall& call : known.blocked) call.communicator = IdOf(call.communicator);
+  for (BlockedCall& call : known.blocked) call.communicator = ResolveId(call.communicator);
   if (same) {
     ++version_;
   } else {
@@ -237,7 +237,7 @@ void JobModel::SetAgent(int32_t process, int32_t agent) {
   Touch(process);
 }
 
-void JobModel::NoteAgent(int32_t agent, const AgentHeard& heard) {
+void JobModel::SetAgentHeard(int32_t agent, const AgentHeard& heard) {
   AgentHeard& known = state_.agents[static_cast<size_t>(agent)];
   const bool same = known.stale == heard.stale && known.silent == heard.silent &&
                     known.is_settled == heard.is_settled;
@@ -289,8 +289,8 @@ size_t JobModel::RecordsKept(const Communicator& comm, int32_t rank) const {
 }
 
 void JobModel::SetProgress(int32_t process, const CommProgress& progress, int64_t now_ns) {
-  for (const GrownId& grown : progress.grown) NoteGrown(grown);
-  const uint64_t id = IdOf(progress.id);
+  for (const GrownId& grown : progress.grown) AddGrown(grown);
+  const uint64_t id = ResolveId(progress.id);
   if (id == progress.id) return ApplyProgress(process, progress, now_ns);
   CommProgress renamed = progress;
   renamed.id = id;
@@ -328,7 +328,7 @@ void JobModel::ApplyProgress(int32_t process, const CommProgress& progress, int6
   member.is_over = IsOver(progress.state) && !IsInside(state_, process, progress.id);
   book.over += member.is_over;
   LearnFrom(member, progress, now_ns, &comm);
-  NoteAgreement(progress, &book, &comm, member);
+  UpdateAgreement(progress, &book, &comm, member);
   CopyProgress(progress, &member);
   comm.may_wait -= member.may_wait;
   member.may_wait =
@@ -337,24 +337,24 @@ void JobModel::ApplyProgress(int32_t process, const CommProgress& progress, int6
   const size_t kept = RecordsKept(comm, progress.rank);
   comm.keeps_records = kept >= kLeastRecords;
   AddCheckpoints(progress, comm.keeps_records ? kMostCheckpoints : 0, &member);
-  NoteRecords(progress, kept, &comm, &member);
+  AddRecords(progress, kept, &comm, &member);
   DropIfOver(progress.id);
 }
 
-void JobModel::NoteAgreement(const CommProgress& progress, CommBook* book, Communicator* comm,
+void JobModel::UpdateAgreement(const CommProgress& progress, CommBook* book, Communicator* comm,
                              const Member& before) {
   if (progress.entered > 0 && progress.signature == 0) comm->may_diverge = true;
   const uint64_t seed = before.entered == 0 ? segment::kSignatureSeed : before.signature;
-  bool agrees = book->agreement.NoteRecords(before.entered, seed, progress.records,
+  bool agrees = book->agreement.AddRecords(before.entered, seed, progress.records,
                                             progress.entered, progress.signature);
-  agrees = book->agreement.Note(progress.entered, progress.signature) && agrees;
+  agrees = book->agreement.Add(progress.entered, progress.signature) && agrees;
   for (const Checkpoint& checkpoint : progress.checkpoints) {
-    agrees = book->agreement.Note(checkpoint.position, checkpoint.signature) && agrees;
+    agrees = book->agreement.Add(checkpoint.position, checkpoint.signature) && agrees;
   }
   if (!agrees) comm->may_diverge = true;
 }
 
-void JobModel::NoteRecords(const CommProgress& progress, size_t kept, Communicator* comm,
+void JobModel::AddRecords(const CommProgress& progress, size_t kept, Communicator* comm,
                            Member* member) {
   CommBook& book = books_[comm->id];
   LazyVector<CallRecord>* records = &member->records;
@@ -369,9 +369,9 @@ void JobModel::NoteRecords(const CommProgress& progress, size_t kept, Communicat
       member->concurrent_use = true;
     }
     if (!is_new) continue;
-    NoteTraffic(record, member);
+    CountTraffic(record, member);
     if (TakesPosition(record)) {
-      book.arrivals.Note(progress.rank, comm->size, record.position, record.entered_ns);
+      book.arrivals.Add(progress.rank, comm->size, record.position, record.entered_ns);
     }
   }
   // Half as many again are kept before the oldest go, so that they go together.
@@ -388,7 +388,7 @@ bool JobModel::IsTakenByAnother(int32_t process, const CommProgress& progress) c
   if (comm == state_.communicators.end()) return false;
   const auto member = comm->second.members.find(progress.rank);
   if (member == comm->second.members.end() || member->second.process == process) return false;
-  const Process* holder = ProcessOf(state_, member->second.process);
+  const Process* holder = FindProcess(state_, member->second.process);
   if (holder == nullptr || HasEnded(*holder) || holder->liveness == Liveness::kSilent) return false;
   const int32_t agent = state_.processes[static_cast<size_t>(process)].agent;
   return holder->agent >= 0 && agent >= 0 && holder->agent != agent;
@@ -425,13 +425,13 @@ void JobModel::LeaveSeat(const Seat& seat, int32_t process) {
 }
 
 // The id that all members share.
-uint64_t JobModel::IdOf(uint64_t told) const {
+uint64_t JobModel::ResolveId(uint64_t told) const {
   const auto grown = grown_.find(told);
   return grown == grown_.end() ? told : grown->second;
 }
 
 // Ranks that joined may have told of themselves before this was known.
-void JobModel::NoteGrown(const GrownId& grown) {
+void JobModel::AddGrown(const GrownId& grown) {
   if (grown.unique_id == 0 || grown.id == 0 || grown.id == grown.unique_id) return;
   if (!grown_.emplace(grown.unique_id, grown.id).second) return;
   const auto at = state_.communicators.find(grown.unique_id);
@@ -457,7 +457,7 @@ void JobModel::MoveMember(const Member& member, int32_t rank, uint64_t from, Com
     if (seat.communicator == from) seat.communicator = to->id;
   }
   for (BlockedCall& call : state_.processes[static_cast<size_t>(member.process)].blocked) {
-    call.communicator = IdOf(call.communicator);
+    call.communicator = ResolveId(call.communicator);
   }
   if (to->members.find(rank) != to->members.end()) return;
   to->members[rank] = member;

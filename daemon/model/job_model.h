@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "daemon/model/job_state.h"
+#include "daemon/model/process_key.h"
 
 namespace rollcall {
 
@@ -76,7 +77,7 @@ class JobModel {
   void SetAgent(int32_t process, int32_t agent);
   // When the agent was heard. What its processes are known to do changes only where it has become
   // stale or silent, or is so no longer.
-  void NoteAgent(int32_t agent, const AgentHeard& heard);
+  void SetAgentHeard(int32_t agent, const AgentHeard& heard);
   // No wait counts from before that.
   void CountFrom(int64_t time_ns) { state_.counts_from_ns = time_ns; }
   // What the newest stacks of a process show.
@@ -95,21 +96,20 @@ class JobModel {
     uint64_t communicator = 0;
   };
   struct CommBook;
-  using ProcessKey = std::pair<std::string, std::pair<int32_t, uint64_t>>;
 
   bool IsKnown(int32_t process) const;
   void Touch(int32_t process);
   void SetSilence(int32_t process, bool silent, int64_t since_ns);
   bool IsTakenByAnother(int32_t process, const CommProgress& progress) const;
   size_t RecordsKept(const Communicator& comm, int32_t rank) const;
-  static void NoteAgreement(const CommProgress& progress, CommBook* book, Communicator* comm,
+  static void UpdateAgreement(const CommProgress& progress, CommBook* book, Communicator* comm,
                             const Member& before);
-  void NoteRecords(const CommProgress& progress, size_t kept, Communicator* comm, Member* member);
+  void AddRecords(const CommProgress& progress, size_t kept, Communicator* comm, Member* member);
   void TakeSeat(int32_t process, const CommProgress& progress);
   void LeaveSeat(const Seat& seat, int32_t process);
   void ApplyProgress(int32_t process, const CommProgress& progress, int64_t now_ns);
-  uint64_t IdOf(uint64_t told) const;
-  void NoteGrown(const GrownId& grown);
+  uint64_t ResolveId(uint64_t told) const;
+  void AddGrown(const GrownId& grown);
   void MoveMember(const Member& member, int32_t rank, uint64_t from, Communicator* to);
   void DropIfOver(uint64_t communicator);
 

@@ -12,7 +12,7 @@ constexpr uint8_t kInProgress = 7;   // ncclInProgress: a non-blocking communica
 // The host is inside a call on `comm`: is it a collective, or a group that ends
 // in one? Creating children and tearing down are other waits.
 bool HostIsInCollective(const JobState& job, const Communicator& comm, const Member& member) {
-  const Process* process = ProcessOf(job, member.process);
+  const Process* process = FindProcess(job, member.process);
   if (process != nullptr) {
     for (const BlockedCall& blocked : process->blocked) {
       const CallKind kind = KindOf(blocked.op);
@@ -29,7 +29,7 @@ std::optional<Wait> WaitByMarkers(const Member& member) {
   if (member.finished >= member.entered || member.started <= member.finished) return std::nullopt;
   // 0: the call is in a group that has not ended, so it has not begun.
   if (member.waiting_since_ns == 0) return std::nullopt;
-  return Wait{member.Awaits(), member.waiting_since_ns, Evidence::kShown};
+  return Wait{member.Awaits(), member.waiting_since_ns, Proof::kShown};
 }
 
 std::optional<Wait> WaitByHost(const JobState& job, const Communicator& comm,
@@ -37,16 +37,16 @@ std::optional<Wait> WaitByHost(const JobState& job, const Communicator& comm,
   if (member.has_markers && member.finished >= member.entered) return std::nullopt;
   if (member.host_blocked_since_ns != 0 && HostIsInCollective(job, comm, member)) {
     const uint64_t call = member.has_markers ? member.Awaits() : member.entered - 1;
-    return Wait{call, member.host_blocked_since_ns, Evidence::kShown};
+    return Wait{call, member.host_blocked_since_ns, Proof::kShown};
   }
   if (member.has_markers || LastCallIsP2p(member)) return std::nullopt;
   if (member.host_waits_since_ns != 0) {
-    return Wait{member.entered - 1, member.host_waits_since_ns, Evidence::kInferred};
+    return Wait{member.entered - 1, member.host_waits_since_ns, Proof::kInferred};
   }
-  const Process* process = ProcessOf(job, member.process);
+  const Process* process = FindProcess(job, member.process);
   const int64_t since = process == nullptr ? 0 : GpuWaitSince(*process);
   if (since == 0) return std::nullopt;
-  return Wait{member.entered - 1, since, Evidence::kIndirect};
+  return Wait{member.entered - 1, since, Proof::kIndirect};
 }
 
 bool CanWait(const JobState& job, const Member& member) {
@@ -103,18 +103,18 @@ bool LastCallIsP2p(const Member& member) {
   return KindOf(member.records.back().args.op) == CallKind::kP2p;
 }
 
-const Process* ProcessOf(const JobState& job, int32_t process) {
+const Process* FindProcess(const JobState& job, int32_t process) {
   if (process < 0 || static_cast<size_t>(process) >= job.processes.size()) return nullptr;
   return &job.processes[process];
 }
 
 int32_t PublicRank(const JobState& job, int32_t process, int32_t rank) {
-  const Process* known = ProcessOf(job, process);
+  const Process* known = FindProcess(job, process);
   return known != nullptr && known->global_rank >= 0 ? known->global_rank : rank;
 }
 
 Gone HowProcessEnded(const JobState& job, int32_t process) {
-  const Process* known = ProcessOf(job, process);
+  const Process* known = FindProcess(job, process);
   if (known == nullptr) return Gone::kNo;
   if (known->liveness == Liveness::kDied) return Gone::kDied;
   if (known->liveness == Liveness::kEnded) return Gone::kEnded;
@@ -122,7 +122,7 @@ Gone HowProcessEnded(const JobState& job, int32_t process) {
 }
 
 bool HasFailed(const JobState& job, const Member& member) {
-  const Process* known = ProcessOf(job, member.process);
+  const Process* known = FindProcess(job, member.process);
   if (known == nullptr || known->error.empty()) return false;
   // Interactive programs print an exception and go on.
   return member.records.empty() || member.records.back().entered_ns <= known->error_ns;
@@ -148,39 +148,39 @@ Gone HowGone(const JobState& job, const Member& member) {
 }
 
 int64_t GoneSince(const JobState& job, const Member& member) {
-  if (HasFailed(job, member)) return ProcessOf(job, member.process)->error_ns;
+  if (HasFailed(job, member)) return FindProcess(job, member.process)->error_ns;
   if (HowProcessEnded(job, member.process) != Gone::kNo) {
-    return ProcessOf(job, member.process)->ended_ns;
+    return FindProcess(job, member.process)->ended_ns;
   }
   return member.state_since_ns;
 }
 
-const AgentState* AgentOf(const JobState& job, int32_t process) {
-  const Process* known = ProcessOf(job, process);
+const AgentState* FindAgent(const JobState& job, int32_t process) {
+  const Process* known = FindProcess(job, process);
   if (known == nullptr || known->agent < 0) return nullptr;
   const auto agent = static_cast<size_t>(known->agent);
   return agent < job.agents.size() ? &job.agents[agent] : nullptr;
 }
 
 bool IsStale(const JobState& job, int32_t process) {
-  const AgentState* agent = AgentOf(job, process);
+  const AgentState* agent = FindAgent(job, process);
   if (agent == nullptr || !agent->stale || agent->silent) return false;
   return HowProcessEnded(job, process) == Gone::kNo;
 }
 
 bool IsHeard(const JobState& job, int32_t process) {
-  const Process* known = ProcessOf(job, process);
+  const Process* known = FindProcess(job, process);
   return known == nullptr || (known->liveness != Liveness::kSilent && !IsStale(job, process));
 }
 
 int64_t CountsFrom(const JobState& job, int32_t process) {
-  const AgentState* agent = AgentOf(job, process);
+  const AgentState* agent = FindAgent(job, process);
   return agent == nullptr ? job.counts_from_ns
                           : std::max(job.counts_from_ns, agent->counts_from_ns);
 }
 
 bool IsFresh(const JobState& job, int32_t process) {
-  const Process* known = ProcessOf(job, process);
+  const Process* known = FindProcess(job, process);
   if (known == nullptr || !IsHeard(job, process)) return false;
   return job.offline || known->liveness != Liveness::kUnknown;
 }
@@ -200,22 +200,22 @@ std::vector<int32_t> UnknownRanks(const Communicator& comm) {
   return unknown;
 }
 
-std::optional<Wait> WaitOf(const JobState& job, const Communicator& comm, const Member& member) {
+std::optional<Wait> FindWait(const JobState& job, const Communicator& comm, const Member& member) {
   if (!CanWait(job, member)) return std::nullopt;
   std::optional<Wait> wait;
   if (member.has_markers) wait = WaitByMarkers(member);
   if (!wait) wait = WaitByHost(job, comm, member);
-  if (wait && wait->evidence == Evidence::kShown && !IsFresh(job, member.process)) {
-    wait->evidence = Evidence::kInferred;
+  if (wait && wait->proof == Proof::kShown && !IsFresh(job, member.process)) {
+    wait->proof = Proof::kInferred;
   }
   return wait;
 }
 
-std::vector<Waiter> WaitersOf(const JobState& job, const Communicator& comm) {
+std::vector<Waiter> FindWaiters(const JobState& job, const Communicator& comm) {
   std::vector<Waiter> waiters;
   for (const auto& [rank, member] : comm.members) {
     if (!InRange(comm, rank)) continue;
-    const std::optional<Wait> wait = WaitOf(job, comm, member);
+    const std::optional<Wait> wait = FindWait(job, comm, member);
     if (wait) waiters.push_back({rank, member.process, *wait});
   }
   return waiters;
@@ -253,8 +253,8 @@ bool HasMovedPast(const JobState& job, uint64_t communicator, uint64_t position)
   if (found == job.communicators.end()) return true;
   for (const auto& [rank, member] : found->second.members) {
     if (member.entered <= position) return false;
-    const std::optional<Wait> wait = WaitOf(job, found->second, member);
-    if (wait && wait->evidence != Evidence::kIndirect && wait->call <= position) return false;
+    const std::optional<Wait> wait = FindWait(job, found->second, member);
+    if (wait && wait->proof != Proof::kIndirect && wait->position <= position) return false;
     if (HowGone(job, member) == Gone::kLeft) continue;
     // Without markers nothing but a later call shows that the GPU went on.
     if (member.has_markers ? member.finished <= position : member.entered <= position + 1) {

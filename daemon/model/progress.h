@@ -12,16 +12,16 @@
 namespace rollcall {
 
 // What shows that a rank waits, weakest first.
-enum class Evidence : uint8_t {
+enum class Proof : uint8_t {
   kIndirect,  // its host waits for the GPU, though after a call on another communicator
   kInferred,  // its host waits for the GPU after this call, or its agent is silent by now
   kShown,     // the GPU's markers say so, or the host stands inside the call
 };
 
 struct Wait {
-  uint64_t call = 0;  // without markers the newest that it can be
+  uint64_t position = 0;  // of the call; without markers the newest that it can be
   int64_t since_ns = 0;
-  Evidence evidence = Evidence::kShown;
+  Proof proof = Proof::kShown;
 };
 
 // A rank that waits.
@@ -44,7 +44,7 @@ inline bool MayHaveDied(Gone gone) { return gone == Gone::kDied || gone == Gone:
 inline constexpr int32_t kMaxRanks = 1 << 18;
 
 // nullptr where nothing is known of the process.
-const Process* ProcessOf(const JobState& job, int32_t process);
+const Process* FindProcess(const JobState& job, int32_t process);
 
 // The rank people know: global where the environment gave it.
 int32_t PublicRank(const JobState& job, int32_t process, int32_t rank);
@@ -64,7 +64,7 @@ Gone HowGone(const JobState& job, const Member& member);
 int64_t GoneSince(const JobState& job, const Member& member);
 
 // The agent that speaks for the process; nullptr: none, what is known is fresh.
-const AgentState* AgentOf(const JobState& job, int32_t process);
+const AgentState* FindAgent(const JobState& job, int32_t process);
 
 // The process lives, for all that is known, and its agent's ticks are missing.
 bool IsStale(const JobState& job, int32_t process);
@@ -88,9 +88,9 @@ int64_t GpuWaitSince(const Process& process);
 
 // Does the rank wait in a collective of `comm`? Ranks that are gone do not wait,
 // nor do those that only wait for a send or receive.
-std::optional<Wait> WaitOf(const JobState& job, const Communicator& comm, const Member& member);
+std::optional<Wait> FindWait(const JobState& job, const Communicator& comm, const Member& member);
 
-std::vector<Waiter> WaitersOf(const JobState& job, const Communicator& comm);
+std::vector<Waiter> FindWaiters(const JobState& job, const Communicator& comm);
 
 // Some rank has come out of the creation of the communicator.
 bool HasFormed(const Communicator& comm);

@@ -110,7 +110,7 @@ void Daemon::Tick(int64_t now_ns) {
 }
 
 void Daemon::TellOfSilence(int64_t now_ns) {
-  for (const std::string& host : store_.NoteTime(now_ns, options_.silent_after_ns)) {
+  for (const std::string& host : store_.MarkSilentAgents(now_ns, options_.silent_after_ns)) {
     spdlog::warn("the agent of {} has been silent for {} s", host,
                  options_.silent_after_ns / kSecond);
   }

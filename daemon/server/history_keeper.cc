@@ -56,7 +56,7 @@ struct HistoryKeeper::Core {
   absl::Status TrimIfDue();
   void Settle(const absl::Status& status);
   bool HasWork() const { return !waiting.empty() || history == nullptr || is_damaged; }
-  void NoteDamage(const History& read);
+  void SetDamage(const History& read);
   void DropOldest();
 
   const HistoryKeeperOptions options;
@@ -206,7 +206,7 @@ void HistoryKeeper::Core::Read() {
 }
 
 // On the reading thread: the writing one may not have met the damage.
-void HistoryKeeper::Core::NoteDamage(const History& read) {
+void HistoryKeeper::Core::SetDamage(const History& read) {
   const std::lock_guard<std::mutex> lock(mutex);
   if (to_read.get() != &read) return;  // that file is out of the way already
   is_damaged = true;
@@ -315,7 +315,7 @@ absl::StatusOr<v1::ListIncidentsResponse> HistoryKeeper::List(
   const bool came = Ask(core_.get(), [core = core_.get(), answer, ids, request,
                                       window](const History& history) {
     *answer = history.ListWithout(ids, request, window.offset, window.limit);
-    if (absl::IsDataLoss(answer->status())) core->NoteDamage(history);
+    if (absl::IsDataLoss(answer->status())) core->SetDamage(history);
   });
   if (!came) return absl::UnavailableError("the history does not answer");
   if (!answer->ok()) return answer->status();

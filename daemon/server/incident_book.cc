@@ -160,9 +160,9 @@ void IncidentBook::Rewrite(const IncidentEvent& event, Record* record) {
 
 // The incident with times of the wall clock, for people.
 Incident IncidentBook::OnTheWall(Incident incident) {
-  incident.opened_ns = timeline_->WallOf(incident.opened_ns);
-  incident.confirmed_ns = timeline_->WallOf(incident.confirmed_ns);
-  incident.closed_ns = timeline_->WallOf(incident.closed_ns);
+  incident.opened_ns = timeline_->ToWallTime(incident.opened_ns);
+  incident.confirmed_ns = timeline_->ToWallTime(incident.confirmed_ns);
+  incident.closed_ns = timeline_->ToWallTime(incident.closed_ns);
   return incident;
 }
 
@@ -290,7 +290,7 @@ void IncidentBook::RecordReport(const ReportQueue::Written& written) {
 
 void IncidentBook::RecordProblem(Record* record) {
   if (!record->folder.empty() || record->dirty || !record->incident.has_confirmed_at()) return;
-  const std::string problem = reports_->ProblemOf(record->incident.id(), kWithoutReportNs);
+  const std::string problem = reports_->FindProblem(record->incident.id(), kWithoutReportNs);
   if (problem.empty() || problem == record->incident.report_note()) return;
   record->incident.set_report_note(problem);
   record->unsaved = true;

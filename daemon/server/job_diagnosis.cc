@@ -28,7 +28,7 @@ void JobDiagnosis::LookAt(const std::string& name, int64_t now_ns) {
     if (now_ns - job.ended_ns > keep_ended_ns_) Forget(name);
     return;
   }
-  parts_.store->NoteHeard(name, parts_.timeline->counts_from_ns());
+  parts_.store->UpdateHeard(name, parts_.timeline->counts_from_ns());
   std::vector<StackRequest> requests;
   parts_.store->Read(
       name, [&](const JobState& state) { requests = Diagnose(state, now_ns, &job); });

@@ -20,7 +20,7 @@ constexpr int64_t kAgentsKeptNs = 3600'000'000'000;
 
 }  // namespace
 
-std::shared_ptr<JobStore::Agent> JobStore::AgentOf(const AgentName& name) {
+std::shared_ptr<JobStore::Agent> JobStore::FindOrAddAgent(const AgentName& name) {
   std::shared_ptr<Agent>& agent = agents_[name.id];
   if (agent == nullptr) {
     agent = std::make_shared<Agent>(name);
@@ -33,12 +33,12 @@ std::shared_ptr<JobStore::Agent> JobStore::AgentOf(const AgentName& name) {
 
 void JobStore::Connected(const AgentName& name) {
   const absl::MutexLock lock(&heard_mutex_);
-  ++AgentOf(name)->streams;
+  ++FindOrAddAgent(name)->streams;
 }
 
 std::vector<std::string> JobStore::Gone(const AgentName& name) {
   const absl::MutexLock lock(&heard_mutex_);
-  const std::shared_ptr<Agent> gone = AgentOf(name);
+  const std::shared_ptr<Agent> gone = FindOrAddAgent(name);
   std::vector<std::string> refused;
   if (--gone->streams > 0) return refused;
   for (auto at = agents_.begin(); at != agents_.end();) {
@@ -63,7 +63,7 @@ int64_t JobStore::Hear(int64_t made_ns, int64_t came_ns, Agent* agent) {
   heard.is_settled = heard.is_settled || agent->ticks >= kTicksToSettle;
   agent->made_ns = made_ns;
   heard.heard_ns = came_ns;
-  return clocks_.Note(agent->name.id, made_ns, came_ns);
+  return clocks_.Update(agent->name.id, made_ns, came_ns);
 }
 
 bool JobStore::Apply(const AgentName& name, const v1::Tick& tick, int64_t came_ns) {
@@ -71,14 +71,14 @@ bool JobStore::Apply(const AgentName& name, const v1::Tick& tick, int64_t came_n
   origin.now_ns = tick.now_ns();
   if (came_ns != 0) {
     const absl::MutexLock lock(&heard_mutex_);
-    origin.agent = AgentOf(name);
+    origin.agent = FindOrAddAgent(name);
     origin.offset_ns = Hear(tick.now_ns(), came_ns, origin.agent.get());
     origin.now_ns += origin.offset_ns;
   }
   bool refused = false;
   for (const v1::ProcessUpdate& update : tick.processes()) {
     const ProcessKey key = {name.host, update.pid(), update.start_time()};
-    const std::shared_ptr<Job> job = JobOf(key, origin.agent, update, &refused);
+    const std::shared_ptr<Job> job = FindOrAddJob(key, origin.agent, update, &refused);
     // Without one its identity will come with the next whole tick.
     if (job != nullptr) ApplyProcess(key, update, origin, job.get());
   }
@@ -98,7 +98,7 @@ bool JobStore::MaySpeak(const std::shared_ptr<Agent>& agent, bool with_identity,
 }
 
 // `refused`: set where the agent would be heard if it told of the process from the beginning.
-std::shared_ptr<JobStore::Job> JobStore::JobOf(const ProcessKey& key,
+std::shared_ptr<JobStore::Job> JobStore::FindOrAddJob(const ProcessKey& key,
                                                const std::shared_ptr<Agent>& agent,
                                                const v1::ProcessUpdate& update, bool* refused) {
   const absl::MutexLock lock(&mutex_);
@@ -119,7 +119,7 @@ std::shared_ptr<JobStore::Job> JobStore::JobOf(const ProcessKey& key,
   return job;
 }
 
-std::vector<std::string> JobStore::NoteTime(int64_t now_ns, int64_t silent_after_ns) {
+std::vector<std::string> JobStore::MarkSilentAgents(int64_t now_ns, int64_t silent_after_ns) {
   std::vector<std::string> fallen;
   const absl::MutexLock lock(&heard_mutex_);
   for (const auto& [id, agent] : agents_) {
@@ -134,14 +134,14 @@ std::vector<std::string> JobStore::NoteTime(int64_t now_ns, int64_t silent_after
   return fallen;
 }
 
-void JobStore::NoteHeard(const std::string& job, int64_t counts_from_ns) {
+void JobStore::UpdateHeard(const std::string& job, int64_t counts_from_ns) {
   const std::shared_ptr<Job> known = Find(job);
   if (known == nullptr) return;
   const absl::MutexLock lock(&known->mutex);
   known->model.CountFrom(counts_from_ns);
   const absl::MutexLock heard_lock(&heard_mutex_);
   for (size_t i = 0; i < known->agents.size(); ++i) {
-    known->model.NoteAgent(static_cast<int32_t>(i), known->agents[i]->heard);
+    known->model.SetAgentHeard(static_cast<int32_t>(i), known->agents[i]->heard);
   }
 }
 
@@ -152,7 +152,7 @@ void JobStore::SetAgent(int32_t process, const std::shared_ptr<Agent>& agent, Jo
   if (job->agents[at] != agent) {
     job->agents[at] = agent;
     const absl::MutexLock lock(&heard_mutex_);
-    job->model.NoteAgent(index, agent->heard);
+    job->model.SetAgentHeard(index, agent->heard);
   }
   job->model.SetAgent(process, index);
 }

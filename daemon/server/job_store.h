@@ -11,7 +11,6 @@
 #include <memory>
 #include <set>
 #include <string>
-#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -27,16 +26,6 @@ namespace v1 {
 class ProcessUpdate;
 class Tick;
 }  // namespace v1
-
-// A process, wherever it runs.
-struct ProcessKey {
-  std::string host;
-  int32_t pid = 0;
-  uint64_t start_time = 0;
-  bool operator<(const ProcessKey& other) const {
-    return std::tie(host, pid, start_time) < std::tie(other.host, other.pid, other.start_time);
-  }
-};
 
 class JobStore {
  public:
@@ -61,10 +50,10 @@ class JobStore {
 
   // Looks at the clock: whose ticks are missing is stale, and after a while
   // silent. Returns the hosts of those that have fallen silent since the last look.
-  std::vector<std::string> NoteTime(int64_t now_ns, int64_t silent_after_ns)
+  std::vector<std::string> MarkSilentAgents(int64_t now_ns, int64_t silent_after_ns)
       ABSL_LOCKS_EXCLUDED(heard_mutex_);
-  // Brings what NoteTime() found to the job. No wait counts from before `counts_from_ns`.
-  void NoteHeard(const std::string& job, int64_t counts_from_ns)
+  // Brings what MarkSilentAgents() found to the job. No wait counts from before `counts_from_ns`.
+  void UpdateHeard(const std::string& job, int64_t counts_from_ns)
       ABSL_LOCKS_EXCLUDED(mutex_, heard_mutex_);
 
   // The host's agent has not been heard of since then: of its processes that
@@ -118,12 +107,13 @@ class JobStore {
     int64_t offset_ns = 0;  // from the agent's clock to ours
   };
 
-  std::shared_ptr<Agent> AgentOf(const AgentName& name) ABSL_EXCLUSIVE_LOCKS_REQUIRED(heard_mutex_);
+  std::shared_ptr<Agent> FindOrAddAgent(const AgentName& name)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(heard_mutex_);
   int64_t Hear(int64_t made_ns, int64_t came_ns, Agent* agent)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(heard_mutex_);
   bool MaySpeak(const std::shared_ptr<Agent>& agent, bool with_identity, Owned* owned)
       ABSL_LOCKS_EXCLUDED(heard_mutex_);
-  std::shared_ptr<Job> JobOf(const ProcessKey& key, const std::shared_ptr<Agent>& agent,
+  std::shared_ptr<Job> FindOrAddJob(const ProcessKey& key, const std::shared_ptr<Agent>& agent,
                              const v1::ProcessUpdate& update, bool* refused)
       ABSL_LOCKS_EXCLUDED(mutex_);
   void ApplyProcess(const ProcessKey& key, const v1::ProcessUpdate& update, const Origin& origin,

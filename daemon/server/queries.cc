@@ -70,7 +70,7 @@ void Queries::AddJobStatus(const std::string& name, int64_t now_ns, bool with_co
                            v1::JobStatus* status) const {
   parts_.store->Read(name, [&](const JobState& state) {
     FillJobStatus(state, now_ns, with_communicators, status,
-                  parts_.timeline->WallOf(now_ns) - now_ns);
+                  parts_.timeline->ToWallTime(now_ns) - now_ns);
   });
   status->set_calls_per_second(parts_.rates->Now(name));
   AddWhatIncidentsTell(status);
@@ -81,7 +81,7 @@ v1::StatusResponse Queries::GetStatus(const std::string& job, bool with_communic
   v1::StatusResponse response;
   response.set_rollcall_version(ROLLCALL_VERSION);
   const int64_t now_ns = parts_.timeline->Now();
-  *response.mutable_now() = ToTime(parts_.timeline->WallOf(now_ns));
+  *response.mutable_now() = ToTime(parts_.timeline->ToWallTime(now_ns));
   response.set_agents(parts_.agents->agents());
   for (const std::string& name : parts_.store->JobNames()) {
     if (!job.empty() && name != job) continue;
@@ -110,7 +110,7 @@ absl::StatusOr<v1::JobView> Queries::GetJob(const std::string& job) const {
 absl::StatusOr<v1::CallsResponse> Queries::GetCalls(const v1::CallsRequest& request) const {
   v1::CallsResponse response;
   const int64_t now_ns = parts_.timeline->Now();
-  const int64_t wall_ns = parts_.timeline->WallOf(now_ns);
+  const int64_t wall_ns = parts_.timeline->ToWallTime(now_ns);
   *response.mutable_now() = ToTime(wall_ns);
   const std::vector<int32_t> ranks(request.ranks().begin(), request.ranks().end());
   const int limit = request.limit() <= 0 ? kUsualCalls : request.limit();
@@ -152,7 +152,7 @@ absl::Status Queries::StreamStacks(const v1::TakeStacksRequest& request,
 
 absl::StatusOr<v1::StacksResponse> Queries::GetStacks(const v1::TakeStacksRequest& request) {
   v1::StacksResponse response;
-  *response.mutable_now() = ToTime(parts_.timeline->WallOf(parts_.timeline->Now()));
+  *response.mutable_now() = ToTime(parts_.timeline->ToWallTime(parts_.timeline->Now()));
   StackTree tree;
   const absl::Status status = StreamStacks(request, [&](const v1::ProcessStack& stack) {
     AddToTree(stack, stack.rank(), &tree);

@@ -224,7 +224,7 @@ std::vector<ReportQueue::Written> ReportQueue::TakeWritten() {
   return std::exchange(core_->written, {});
 }
 
-std::string ReportQueue::ProblemOf(const std::string& incident, int64_t patience_ns) const {
+std::string ReportQueue::FindProblem(const std::string& incident, int64_t patience_ns) const {
   const std::lock_guard<std::mutex> lock(core_->mutex);
   const auto at = core_->waiting.find(incident);
   const bool waits = at != core_->waiting.end();

@@ -50,7 +50,7 @@ class ReportQueue {
 
   // Why the incident has no report, once that has lasted `patience_ns`; "" before that, and when
   // there is nothing to write.
-  std::string ProblemOf(const std::string& incident, int64_t patience_ns) const;
+  std::string FindProblem(const std::string& incident, int64_t patience_ns) const;
 
   Counts counts() const;
 

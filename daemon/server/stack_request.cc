@@ -31,7 +31,7 @@ std::map<int32_t, Role> RolesIn(const std::vector<Verdict>& verdicts) {
 
 AskedProcess Ask(const JobState& state, int32_t index) {
   const Process& process = state.processes[static_cast<size_t>(index)];
-  const AgentState* agent = AgentOf(state, index);
+  const AgentState* agent = FindAgent(state, index);
   AskedProcess asked;
   asked.host = process.host;
   asked.pid = process.pid;

@@ -27,7 +27,7 @@ int64_t Timeline::counts_from_ns() const {
   return counts_from_ns_;
 }
 
-int64_t Timeline::WallOf(int64_t time_ns) {
+int64_t Timeline::ToWallTime(int64_t time_ns) {
   if (time_ns == 0) return 0;
   return WallNs(SteadyNs()) - (Now() - time_ns);
 }

@@ -29,7 +29,7 @@ class Timeline {
   int64_t counts_from_ns() const ABSL_LOCKS_EXCLUDED(mutex_);
 
   // What the wall clock showed at that time, as far as it was not set since. For people only.
-  int64_t WallOf(int64_t time_ns) ABSL_LOCKS_EXCLUDED(mutex_);
+  int64_t ToWallTime(int64_t time_ns) ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
   mutable absl::Mutex mutex_;

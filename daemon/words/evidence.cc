@@ -40,7 +40,7 @@ std::string StateInWords(const Process& process) {
 }
 
 std::string WaitName(const JobState& job, int32_t process) {
-  const Process* known = ProcessOf(job, process);
+  const Process* known = FindProcess(job, process);
   if (known != nullptr) {
     for (const BlockedCall& blocked : known->blocked) {
       if (KindOf(blocked.op) == CallKind::kWait) return OpInWords(blocked.op);
@@ -50,10 +50,10 @@ std::string WaitName(const JobState& job, int32_t process) {
 }
 
 std::vector<int32_t> PublicRanks(const JobState& job, const std::vector<Waiter>& waiters,
-                                 Evidence evidence) {
+                                 Proof proof) {
   std::vector<int32_t> ranks;
   for (const Waiter& w : waiters) {
-    if (w.wait.evidence == evidence) ranks.push_back(PublicRank(job, w.process, w.rank));
+    if (w.wait.proof == proof) ranks.push_back(PublicRank(job, w.process, w.rank));
   }
   return ranks;
 }
@@ -66,7 +66,7 @@ std::string SinceInWords(int64_t since_ns, int64_t now_ns) {
 }
 
 std::string WhatItDoes(const JobState& job, int32_t process, int64_t now_ns) {
-  const Process* known = ProcessOf(job, process);
+  const Process* known = FindProcess(job, process);
   if (known == nullptr) return "";
   std::vector<std::string> parts;
   const std::string state = StateInWords(*known);
@@ -82,7 +82,7 @@ std::string WhatItDoes(const JobState& job, int32_t process, int64_t now_ns) {
 }
 
 std::string HowItEnded(const JobState& job, int32_t process, const Member* member) {
-  const Process* known = ProcessOf(job, process);
+  const Process* known = FindProcess(job, process);
   const Gone gone = HowProcessEnded(job, process);
   if (member != nullptr && HasFailed(job, *member)) return known->error;
   if (gone == Gone::kDied) {
@@ -112,29 +112,29 @@ std::string HowItEnded(const JobState& job, int32_t process, const Member* membe
   }
 }
 
-std::vector<std::string> EvidenceOf(const JobState& job, const std::vector<Waiter>& waiters,
+std::vector<std::string> DescribeEvidence(const JobState& job, const std::vector<Waiter>& waiters,
                                     const std::string& call) {
   std::vector<std::string> lines;
-  const auto add = [&](Evidence evidence, const std::string& text) {
-    const std::vector<int32_t> ranks = PublicRanks(job, waiters, evidence);
+  const auto add = [&](Proof proof, const std::string& text) {
+    const std::vector<int32_t> ranks = PublicRanks(job, waiters, proof);
     if (!ranks.empty()) lines.push_back(absl::StrCat(RanksInWords(ranks), text));
   };
-  add(Evidence::kShown,
+  add(Proof::kShown,
       absl::StrCat(": waiting in ", call, " or after it, ", kShownByMarkersOrHost));
-  add(Evidence::kInferred, ": the host thread waits, and its last call was on this communicator");
-  add(Evidence::kIndirect,
+  add(Proof::kInferred, ": the host thread waits, and its last call was on this communicator");
+  add(Proof::kIndirect,
       ": the host thread waits for the GPU after a call on another communicator");
   return lines;
 }
 
-std::vector<std::string> MissingOf(const JobState& job, const std::vector<Waiter>& waiters) {
+std::vector<std::string> DescribeMissing(const JobState& job, const std::vector<Waiter>& waiters) {
   std::map<std::string, std::vector<int32_t>> unsure;  // by the call that the wait is inferred from
   std::vector<int32_t> stale;
   for (const Waiter& w : waiters) {
     const int32_t rank = PublicRank(job, w.process, w.rank);
     if (!IsFresh(job, w.process)) {
       stale.push_back(rank);
-    } else if (w.wait.evidence != Evidence::kShown) {
+    } else if (w.wait.proof != Proof::kShown) {
       unsure[WaitName(job, w.process)].push_back(rank);
     }
   }
@@ -154,7 +154,7 @@ Culprit MakeCulprit(const JobState& job, int32_t process, int32_t rank, const Me
   Culprit culprit;
   culprit.process = process;
   culprit.rank = PublicRank(job, process, rank);
-  const Process* known = ProcessOf(job, process);
+  const Process* known = FindProcess(job, process);
   if (known != nullptr) {
     culprit.host = known->host;
     culprit.pid = known->pid;

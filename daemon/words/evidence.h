@@ -16,15 +16,15 @@ std::string WhatItDoes(const JobState& job, int32_t process, int64_t now_ns);
 // "exited normally", "killed by signal 9", "inside CommDestroy", ...; "" while the rank takes part.
 std::string HowItEnded(const JobState& job, int32_t process, const Member* member);
 
-// How a line of EvidenceOf() says that a wait is seen, not inferred.
+// How a line of DescribeEvidence() says that a wait is seen, not inferred.
 inline constexpr char kShownByMarkersOrHost[] = "shown by GPU markers or by the host thread's call";
 
 // What shows that the ranks wait, one line for each kind of evidence.
-std::vector<std::string> EvidenceOf(const JobState& job, const std::vector<Waiter>& waiters,
+std::vector<std::string> DescribeEvidence(const JobState& job, const std::vector<Waiter>& waiters,
                                     const std::string& call);
 
 // The evidence that is missing to prove that the ranks wait.
-std::vector<std::string> MissingOf(const JobState& job, const std::vector<Waiter>& waiters);
+std::vector<std::string> DescribeMissing(const JobState& job, const std::vector<Waiter>& waiters);
 
 // A culprit with all known facts of its process.
 Culprit MakeCulprit(const JobState& job, int32_t process, int32_t rank, const Member* member);

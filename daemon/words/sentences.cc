@@ -347,7 +347,7 @@ std::string Straggler(const Verdict& v) {
 
 }  // namespace
 
-std::string SummaryOf(const Verdict& verdict) {
+std::string WriteSummary(const Verdict& verdict) {
   switch (verdict.cause) {
     case Cause::kMissingRank:
       return MissingRank(verdict);

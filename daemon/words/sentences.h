@@ -11,7 +11,7 @@ namespace rollcall {
 
 // "rank 3 (node-17, pid 4121) never entered AllReduce #8812 on communicator "dp";
 // 63 ranks have waited 48 s".
-std::string SummaryOf(const Verdict& verdict);
+std::string WriteSummary(const Verdict& verdict);
 
 // "rank 0 waits in AllReduce #3 on communicator "dp" for rank 1".
 std::string EdgeInWords(const WaitEdge& edge);

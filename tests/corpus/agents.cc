@@ -279,17 +279,17 @@ class Watcher {
   }
 
   void Silence(const Host& host) {
-    for (const int rank : host.ranks) model_.SetSilent(ProcessOf(rank), 0);
+    for (const int rank : host.ranks) model_.SetSilent(FindProcess(rank), 0);
   }
 
-  int32_t ProcessOf(int rank) {
+  int32_t FindProcess(int rank) {
     const Host& host = hosts_[static_cast<size_t>(plan_.HostOf(rank))];
     return model_.AddProcess(NameOf(host), 4000 + rank, 1);
   }
 
   void Tell(int rank, int64_t t, int64_t skew, bool whole) {
     const RankTimeline& line = timeline_.ranks[static_cast<size_t>(rank)];
-    const int32_t process = ProcessOf(rank);
+    const int32_t process = FindProcess(rank);
     if (whole) {
       ProcessIdentity identity;
       identity.global_rank =
@@ -298,7 +298,7 @@ class Watcher {
       identity.has_segment = !line.tracks.empty() && line.tracks[0].init_entered <= t;
       model_.SetIdentity(process, identity);
     }
-    model_.SetEvidence(process, EvidenceOf(line, t, skew));
+    model_.SetEvidence(process, EvidenceAt(line, t, skew));
     const int64_t seen = line.died || line.ended <= t ? std::min(t, line.ended) : t;
     auto& readers = readers_[static_cast<size_t>(rank)];
     for (size_t i = 0; i < readers.size(); ++i) {
@@ -311,7 +311,7 @@ class Watcher {
     }
   }
 
-  ProcessEvidence EvidenceOf(const RankTimeline& line, int64_t t, int64_t skew) const {
+  ProcessEvidence EvidenceAt(const RankTimeline& line, int64_t t, int64_t skew) const {
     ProcessEvidence evidence;
     const auto stamp = [&](int64_t time) { return kStart + time + skew; };
     evidence.state = 'S';

@@ -14,16 +14,16 @@ constexpr size_t kDescribedCulprits = 8;
 constexpr uint32_t kEnoughSeen = 8;  // calls, before what is usual is known
 
 // Both the wait and the end of the absent rank are inferred.
-bool IsGuessedTwice(const Absent& absent, Evidence best) {
+bool IsGuessedTwice(const Absent& absent, Proof best) {
   return absent.lack == Lack::kGone && absent.at_most == Certainty::kLikely &&
-         best != Evidence::kShown;
+         best != Proof::kShown;
 }
 
 Certainty CertaintyOf(const StuckCall& call, const std::vector<Absent>& blamed) {
-  Evidence best = Evidence::kIndirect;
-  for (const Waiter& w : call.waiters) best = std::max(best, w.wait.evidence);
-  Certainty certainty = best == Evidence::kShown      ? Certainty::kCertain
-                        : best == Evidence::kInferred ? Certainty::kLikely
+  Proof best = Proof::kIndirect;
+  for (const Waiter& w : call.waiters) best = std::max(best, w.wait.proof);
+  Certainty certainty = best == Proof::kShown      ? Certainty::kCertain
+                        : best == Proof::kInferred ? Certainty::kLikely
                                                       : Certainty::kPossible;
   for (const Absent& absent : blamed) {
     certainty =
@@ -76,7 +76,7 @@ void DescribeCulprit(const Suspicion& s, const Absent& absent, Verdict* verdict)
 void AddMissing(const Suspicion& s, const std::vector<Absent>& blamed, Verdict* verdict) {
   std::vector<int32_t> silent, stale, unknown, ended;
   for (const Absent& absent : blamed) {
-    const Process* process = ProcessOf(s.job, absent.process);
+    const Process* process = FindProcess(s.job, absent.process);
     const int32_t rank = PublicRank(s.job, absent.process, absent.rank);
     if (process == nullptr) {
       if (FindMember(*s.call.communicator, absent.rank) != nullptr) unknown.push_back(rank);
@@ -132,7 +132,7 @@ bool IsLongEnough(const Suspicion& s, const std::vector<Absent>& blamed) {
 
 // The process, if its stacks are newer than the beginning of the wait: older stacks prove nothing.
 const Process* WithStacksOf(const Suspicion& s, const Absent& absent) {
-  const Process* process = ProcessOf(s.job, absent.process);
+  const Process* process = FindProcess(s.job, absent.process);
   const bool is_old =
       process != nullptr && process->stacks_ns != 0 && process->stacks_ns < s.call.since_ns;
   return is_old ? nullptr : process;
@@ -174,7 +174,7 @@ int64_t SuspectAfter(const Communicator& comm, const CallArgs& call, const Limit
 
 Certainty CertaintyOfWaits(const std::vector<Waiter>& waiters) {
   size_t shown = 0;
-  for (const Waiter& w : waiters) shown += w.wait.evidence == Evidence::kShown;
+  for (const Waiter& w : waiters) shown += w.wait.proof == Proof::kShown;
   if (shown == 0) return Certainty::kPossible;
   return shown == waiters.size() ? Certainty::kCertain : Certainty::kLikely;
 }
@@ -210,9 +210,9 @@ std::optional<Verdict> Describe(const Suspicion& s, Cause cause, int64_t limit_n
     verdict.waiting_ranks.push_back(PublicRank(s.job, w.process, w.rank));
     verdict.waiting_processes.push_back(w.process);
   }
-  verdict.evidence = EvidenceOf(s.job, call.waiters, OpInWords(call.call.op));
+  verdict.evidence = DescribeEvidence(s.job, call.waiters, OpInWords(call.call.op));
   verdict.evidence.insert(verdict.evidence.end(), call.evidence.begin(), call.evidence.end());
-  verdict.missing_evidence = MissingOf(s.job, call.waiters);
+  verdict.missing_evidence = DescribeMissing(s.job, call.waiters);
   verdict.missing_evidence.insert(verdict.missing_evidence.end(), call.missing_evidence.begin(),
                                   call.missing_evidence.end());
   if (call.call.op == Op::kNone) {

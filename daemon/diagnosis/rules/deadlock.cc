@@ -62,12 +62,12 @@ Certainty CertaintyOf(const StuckCalls& calls, const std::vector<size_t>& cycle,
                       const std::map<int32_t, Party>& parties) {
   Certainty certainty = Certainty::kCertain;
   for (const size_t i : cycle) {
-    Evidence weakest = Evidence::kShown;
+    Proof weakest = Proof::kShown;
     for (const Waiter& w : calls[i]->waiters) {
-      if (parties.count(w.process) != 0) weakest = std::min(weakest, w.wait.evidence);
+      if (parties.count(w.process) != 0) weakest = std::min(weakest, w.wait.proof);
     }
-    if (weakest == Evidence::kInferred) certainty = std::min(certainty, Certainty::kLikely);
-    if (weakest == Evidence::kIndirect) certainty = Certainty::kPossible;
+    if (weakest == Proof::kInferred) certainty = std::min(certainty, Certainty::kLikely);
+    if (weakest == Proof::kIndirect) certainty = Certainty::kPossible;
     for (const Absent& a : calls[i]->absents) certainty = std::min(certainty, a.at_most);
   }
   return certainty;

@@ -27,7 +27,7 @@ bool IsNew(const AgentState& agent) { return !agent.is_settled; }
 bool IsMissed(const AgentState& agent) { return agent.stale || agent.silent; }
 
 bool SpeaksNew(const JobState& job, int32_t process) {
-  const AgentState* agent = AgentOf(job, process);
+  const AgentState* agent = FindAgent(job, process);
   return agent != nullptr && IsNew(*agent);
 }
 
@@ -59,7 +59,7 @@ class Concerned {
 
  private:
   void Add(int32_t process) {
-    const AgentState* agent = AgentOf(job_, process);
+    const AgentState* agent = FindAgent(job_, process);
     if (agent == nullptr || agent == newest_) return;
     if (HowProcessEnded(job_, process) != Gone::kNo) return;
     agents_.insert(agent);

@@ -41,7 +41,7 @@ std::optional<Verdict> JudgeLostHosts(const Suspicion& s) {
   std::set<std::string> hosts;
   for (Absent& absent : lost) {
     absent.at_most = Certainty::kLikely;
-    hosts.insert(ProcessOf(s.job, absent.process)->host);
+    hosts.insert(FindProcess(s.job, absent.process)->host);
   }
   std::optional<Verdict> verdict = Blame(s, Cause::kHostLost, lost);
   if (!verdict) return verdict;

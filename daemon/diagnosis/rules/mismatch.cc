@@ -109,8 +109,8 @@ void AddWaiters(const JobState& job, const Communicator& comm, bool tie, Verdict
   if (!tie) {
     for (const Culprit& culprit : verdict->culprits) culprits.insert(culprit.process);
   }
-  for (const Waiter& w : WaitersOf(job, comm)) {
-    if (w.wait.call < verdict->position || w.wait.evidence == Evidence::kIndirect) continue;
+  for (const Waiter& w : FindWaiters(job, comm)) {
+    if (w.wait.position < verdict->position || w.wait.proof == Proof::kIndirect) continue;
     if (culprits.count(w.process) != 0) continue;
     verdict->waiting_ranks.push_back(PublicRank(job, w.process, w.rank));
     verdict->waiting_processes.push_back(w.process);

@@ -23,7 +23,7 @@ RankMap BySeats(const JobState& job, const Communicator& comm, const std::vector
   for (const int32_t rank : ranks) {
     if (rank < 0 || static_cast<size_t>(rank) >= comm.seats.size()) continue;
     const int32_t process = comm.seats[static_cast<size_t>(rank)];
-    if (ProcessOf(job, process) != nullptr) result[rank] = process;
+    if (FindProcess(job, process) != nullptr) result[rank] = process;
   }
   return result;
 }
@@ -38,7 +38,7 @@ RankMap ByParent(const JobState& job, const Communicator& comm, const std::vecto
     const auto member = parent->second.members.find(rank);
     if (member == parent->second.members.end()) continue;
     const int32_t process = member->second.process;
-    if (ProcessOf(job, process) != nullptr) result[rank] = process;
+    if (FindProcess(job, process) != nullptr) result[rank] = process;
   }
   return result;
 }
@@ -87,7 +87,7 @@ std::vector<int32_t> CandidatesWithoutRank(const JobState& job, const Communicat
 int32_t WorldSize(const JobState& job, const Communicator& comm) {
   int32_t world_size = -1;
   for (const auto& [rank, member] : comm.members) {
-    const Process* process = ProcessOf(job, member.process);
+    const Process* process = FindProcess(job, member.process);
     if (process != nullptr && process->global_rank >= 0) {
       world_size = std::max(world_size, process->world_size);
     }

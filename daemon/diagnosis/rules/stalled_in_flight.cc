@@ -9,7 +9,7 @@ namespace rollcall {
 namespace {
 
 bool IsStopped(const JobState& job, int32_t process) {
-  const Process* known = ProcessOf(job, process);
+  const Process* known = FindProcess(job, process);
   return known != nullptr && (known->state == 'T' || known->state == 't');
 }
 
@@ -47,7 +47,7 @@ void AddElsewhere(const Suspicion& s, Verdict* verdict) {
   const Communicator& comm = *s.call.communicator;
   for (const auto& [rank, member] : comm.members) {
     const bool open = member.entered > s.call.position && member.finished <= s.call.position;
-    if (!InRange(comm, rank) || !open || WaitOf(s.job, comm, member)) continue;
+    if (!InRange(comm, rank) || !open || FindWait(s.job, comm, member)) continue;
     verdict->culprits.push_back(MakeCulprit(s.job, member.process, rank, &member));
     verdict->evidence.push_back(absl::StrCat("rank ", PublicRank(s.job, member.process, rank),
                                              " has made the call but does not wait for it"));
@@ -75,7 +75,7 @@ bool CalledTheSame(const Communicator& comm, uint64_t position) {
 }
 
 // A call with different operations or arguments does not end either.
-void NoteUnproven(const Suspicion& s, Verdict* verdict) {
+void AddUnproven(const Suspicion& s, Verdict* verdict) {
   if (s.call.kind != StuckCall::Kind::kCollective) return;
   if (CalledTheSame(*s.call.communicator, s.call.position)) return;
   verdict->certainty = std::min(verdict->certainty, Certainty::kLikely);
@@ -106,7 +106,7 @@ std::optional<Verdict> JudgeStalledCalls(const Suspicion& s) {
   if (!verdict) return verdict;
   verdict->certainty = CertaintyOfWaits(s.call.waiters);
   if (!s.call.missing_evidence.empty()) verdict->certainty = Certainty::kPossible;
-  NoteUnproven(s, &*verdict);
+  AddUnproven(s, &*verdict);
   AddStopped(s, &*verdict);
   DropStoppedWaiters(s.job, &*verdict);
   if (verdict->culprits.empty() && ReturnsEarly(s.call.call.op)) AddElsewhere(s, &*verdict);

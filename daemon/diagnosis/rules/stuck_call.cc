@@ -49,11 +49,12 @@ struct Fronts {
 };
 
 uint64_t FirstOpen(const Member& member, const std::optional<Wait>& wait) {
-  if (wait) return wait->call;
+  if (wait) return wait->position;
   return member.has_markers ? std::min(member.finished, member.entered) : member.entered;
 }
 
-void Note(const Member& member, const std::optional<Wait>& wait, bool heard, Fronts* fronts) {
+void UpdateFronts(const Member& member, const std::optional<Wait>& wait, bool heard,
+                  Fronts* fronts) {
   fronts->any_unheard = fronts->any_unheard || !heard;
   uint64_t* least = heard ? &fronts->heard : &fronts->unheard;
   *least = std::min(*least, member.entered);
@@ -64,13 +65,13 @@ void Note(const Member& member, const std::optional<Wait>& wait, bool heard, Fro
 // nothing.
 bool StillWaits(const JobState& job, const Waiter& waiter, const Fronts& fronts) {
   if (IsHeard(job, waiter.process)) return true;
-  const AgentState* agent = AgentOf(job, waiter.process);
-  return waiter.wait.call >= fronts.open && (agent == nullptr || agent->is_settled);
+  const AgentState* agent = FindAgent(job, waiter.process);
+  return waiter.wait.position >= fronts.open && (agent == nullptr || agent->is_settled);
 }
 
 uint64_t FirstWaitedFor(const std::vector<Waiter>& waiters) {
   uint64_t first = UINT64_MAX;
-  for (const Waiter& w : waiters) first = std::min(first, w.wait.call);
+  for (const Waiter& w : waiters) first = std::min(first, w.wait.position);
   return first;
 }
 
@@ -83,7 +84,7 @@ void PassOverTheUnheard(const JobState& job, const Fronts& fronts, MembersAtAGla
       waiters.end());
   const bool heard_one_is_absent =
       std::any_of(waiters.begin(), waiters.end(),
-                  [&](const Waiter& w) { return w.wait.call >= fronts.heard; });
+                  [&](const Waiter& w) { return w.wait.position >= fronts.heard; });
   glance->least_entered = fronts.heard;
   if (heard_one_is_absent || waiters.empty() || fronts.unheard >= fronts.heard) return;
   glance->least_entered = std::max(fronts.unheard, FirstWaitedFor(waiters));
@@ -100,13 +101,13 @@ MembersAtAGlance LookAtMembers(const JobState& job, const Communicator& comm) {
     if (member.p2p_entered != 0) glance.uses_p2p = true;
     if (member.state > MemberState::kReady) glance.may_tear_down = true;
     if (MayHaveError(member)) glance.may_have_errors = true;
-    const Process* process = ProcessOf(job, member.process);
+    const Process* process = FindProcess(job, member.process);
     if (member.concurrent_use || (process != nullptr && process->blocked.size() > 1)) {
       glance.may_be_used_at_once = true;
     }
-    const std::optional<Wait> wait = WaitOf(job, comm, member);
+    const std::optional<Wait> wait = FindWait(job, comm, member);
     if (wait) glance.waiters.push_back({rank, member.process, *wait});
-    if (!failed) Note(member, wait, IsHeard(job, member.process), &fronts);
+    if (!failed) UpdateFronts(member, wait, IsHeard(job, member.process), &fronts);
   }
   glance.least_entered = fronts.heard;
   if (fronts.any_unheard) PassOverTheUnheard(job, fronts, &glance);
@@ -115,7 +116,7 @@ MembersAtAGlance LookAtMembers(const JobState& job, const Communicator& comm) {
 
 // Two threads of one process are inside calls on the communicator now.
 bool HasTwoInside(const JobState& job, const Communicator& comm, const Member& member) {
-  const Process* process = ProcessOf(job, member.process);
+  const Process* process = FindProcess(job, member.process);
   if (process == nullptr) return false;
   uint32_t thread = 0;
   for (const BlockedCall& blocked : process->blocked) {
@@ -173,7 +174,7 @@ Absent MakeAbsent(const JobState& job, int32_t rank, const Member& member, Lack 
   absent.gone = HowGone(job, member);
   absent.failed = HasFailed(job, member);
   if (absent.gone != Gone::kNo) absent.gone_since_ns = GoneSince(job, member);
-  const Process* process = ProcessOf(job, member.process);
+  const Process* process = FindProcess(job, member.process);
   absent.silent = process != nullptr && process->liveness == Liveness::kSilent;
   absent.stale = IsStale(job, member.process);
   const bool ended = HowProcessEnded(job, member.process) != Gone::kNo;
@@ -190,7 +191,7 @@ Absent MakeUnheard(const JobState& job, int32_t rank, const std::map<int32_t, in
   if (it == processes.end()) return absent;
   absent.process = it->second;
   absent.gone = HowProcessEnded(job, absent.process);
-  absent.silent = ProcessOf(job, absent.process)->liveness == Liveness::kSilent;
+  absent.silent = FindProcess(job, absent.process)->liveness == Liveness::kSilent;
   absent.stale = IsStale(job, absent.process);
   return absent;
 }
@@ -201,7 +202,7 @@ bool IsHeardOf(const JobState& job, const StuckCall& call) {
                      [&](const Waiter& w) { return IsHeard(job, w.process); }) ||
          std::any_of(call.absents.begin(), call.absents.end(),
                      [&](const Absent& a) {
-                       return ProcessOf(job, a.process) != nullptr && IsHeard(job, a.process);
+                       return FindProcess(job, a.process) != nullptr && IsHeard(job, a.process);
                      });
 }
 

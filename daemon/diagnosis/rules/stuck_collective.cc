@@ -70,7 +70,7 @@ void AddBystanders(const JobState& job, const Communicator& comm, StuckCall* cal
   for (const auto& [rank, member] : comm.members) {
     if (!InRange(comm, rank) || member.entered <= call->position) continue;
     if (member.has_markers && member.finished > call->position) continue;
-    const std::optional<Wait> wait = WaitOf(job, comm, member);
+    const std::optional<Wait> wait = FindWait(job, comm, member);
     if (wait && (member.has_markers || member.entered == call->position + 1)) continue;
     if (HowGone(job, member) == Gone::kLeft) *over = true;
     bystanders.push_back(PublicRank(job, member.process, rank));
@@ -88,13 +88,13 @@ void AddInFlight(const JobState& job, const Communicator& comm, const MembersAtA
   call.communicator = &comm;
   call.position = UINT64_MAX;
   for (const Waiter& w : glance.waiters) {
-    if (w.wait.evidence != Evidence::kIndirect) {
-      call.position = std::min(call.position, w.wait.call);
+    if (w.wait.proof != Proof::kIndirect) {
+      call.position = std::min(call.position, w.wait.position);
     }
   }
   if (call.position >= glance.least_entered) return;
   for (const Waiter& w : glance.waiters) {
-    if (w.wait.evidence == Evidence::kIndirect || w.wait.call != call.position) continue;
+    if (w.wait.proof == Proof::kIndirect || w.wait.position != call.position) continue;
     call.waiters.push_back(w);
     call.since_ns = std::max(call.since_ns, w.wait.since_ns);
   }
@@ -107,7 +107,7 @@ void AddInFlight(const JobState& job, const Communicator& comm, const MembersAtA
     if (over) return;
   } else {
     for (const Waiter& w : glance.waiters) {
-      const bool later = w.wait.evidence != Evidence::kIndirect && w.wait.call > call.position;
+      const bool later = w.wait.proof != Proof::kIndirect && w.wait.position > call.position;
       if (later) call.waiters.push_back(w);
     }
     for (const Waiter& w : call.waiters) call.since_ns = std::min(call.since_ns, w.wait.since_ns);
@@ -124,7 +124,7 @@ void AddOwed(const JobState& job, const Communicator& comm, const MembersAtAGlan
   call.position = glance.least_entered;
   call.waiters.reserve(glance.waiters.size());
   for (const Waiter& w : glance.waiters) {
-    if (w.wait.call < call.position) continue;
+    if (w.wait.position < call.position) continue;
     call.waiters.push_back(w);
     call.since_ns = call.since_ns == 0 ? w.wait.since_ns : std::min(call.since_ns, w.wait.since_ns);
   }

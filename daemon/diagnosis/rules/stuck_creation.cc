@@ -13,7 +13,7 @@ namespace {
 // The creating call that a waiting rank is in.
 Op CreatingCall(const JobState& job, const Communicator& comm) {
   for (const auto& [rank, member] : comm.members) {
-    const Process* process = ProcessOf(job, member.process);
+    const Process* process = FindProcess(job, member.process);
     if (process == nullptr || member.state != MemberState::kInitializing) continue;
     for (const BlockedCall& blocked : process->blocked) {
       const bool ours = blocked.communicator == comm.id || blocked.communicator == 0;
@@ -41,8 +41,8 @@ void AddMembers(const JobState& job, const Communicator& comm, StuckCall* call) 
   for (const auto& [rank, member] : comm.members) {
     if (!InRange(comm, rank) || AddLost(job, rank, member, call)) continue;
     if (member.state != MemberState::kInitializing || member.init_entered_ns <= 0) continue;
-    const Evidence evidence = IsFresh(job, member.process) ? Evidence::kShown : Evidence::kInferred;
-    call->waiters.push_back({rank, member.process, {0, member.init_entered_ns, evidence}});
+    const Proof proof = IsFresh(job, member.process) ? Proof::kShown : Proof::kInferred;
+    call->waiters.push_back({rank, member.process, {0, member.init_entered_ns, proof}});
   }
 }
 
@@ -58,7 +58,7 @@ void AddNeverCame(const JobState& job, const Communicator& comm, StuckCall* call
       nameless.push_back(rank);
       absent.at_most = Certainty::kLikely;
     } else {
-      const Process& process = *ProcessOf(job, it->second);
+      const Process& process = *FindProcess(job, it->second);
       absent.process = it->second;
       if (found.guessed) absent.at_most = Certainty::kLikely;
       absent.gone = HowProcessEnded(job, it->second);

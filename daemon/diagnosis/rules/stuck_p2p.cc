@@ -197,13 +197,13 @@ std::optional<Wait> P2pWaitOf(const JobState& job, const Communicator& comm, con
     return std::nullopt;
   }
   const CallRecord& first = *o.ops[o.active_begin];
-  Wait wait{first.position, 0, IsFresh(job, m.process) ? Evidence::kShown : Evidence::kInferred};
+  Wait wait{first.position, 0, IsFresh(job, m.process) ? Proof::kShown : Proof::kInferred};
   if (m.has_markers && m.p2p_started > m.p2p_finished) {
     wait.since_ns = m.p2p_waiting_since_ns != 0 ? m.p2p_waiting_since_ns : first.entered_ns;
-    if (o.blind) wait.evidence = Evidence::kIndirect;
+    if (o.blind) wait.proof = Proof::kIndirect;
     return wait;
   }
-  const Process* process = ProcessOf(job, m.process);
+  const Process* process = FindProcess(job, m.process);
   for (const BlockedCall& blocked :
        process == nullptr ? std::vector<BlockedCall>() : process->blocked) {
     const CallKind kind = KindOf(blocked.op);
@@ -215,7 +215,7 @@ std::optional<Wait> P2pWaitOf(const JobState& job, const Communicator& comm, con
   if (m.has_markers) return std::nullopt;
   const bool is_newest = m.host_waits_since_ns != 0 && LastCallIsP2p(m);
   if (!is_newest && !o.held_up) return std::nullopt;
-  wait.evidence = is_newest ? Evidence::kInferred : Evidence::kIndirect;
+  wait.proof = is_newest ? Proof::kInferred : Proof::kIndirect;
   wait.since_ns = is_newest            ? m.host_waits_since_ns
                   : process != nullptr ? GpuWaitSince(*process)
                                        : 0;
@@ -255,7 +255,7 @@ StuckCall CallOf(const JobState& job, const Communicator& comm, const AllOperati
   StuckCall call;
   call.kind = StuckCall::Kind::kP2p;
   call.communicator = &comm;
-  call.position = wait.call;
+  call.position = wait.position;
   call.call = o.ops[o.active_begin]->args;
   call.waiters.push_back({rank, o.member->process, wait});
   call.since_ns = wait.since_ns;

@@ -14,7 +14,7 @@ const BlockedCall* TearingDown(const JobState& job, const Communicator& comm,
   if (member.state == MemberState::kReady || member.state == MemberState::kInitializing) {
     return nullptr;
   }
-  const Process* process = ProcessOf(job, member.process);
+  const Process* process = FindProcess(job, member.process);
   if (process == nullptr || HowProcessEnded(job, member.process) != Gone::kNo) return nullptr;
   for (const BlockedCall& blocked : process->blocked) {
     if (blocked.communicator == comm.id && KindOf(blocked.op) == CallKind::kTeardown) {
@@ -26,7 +26,7 @@ const BlockedCall* TearingDown(const JobState& job, const Communicator& comm,
 
 // Open collectives or sends on the GPU delay the teardown.
 bool HasOpenCalls(const JobState& job, const Communicator& comm, const Member& member) {
-  return WaitOf(job, comm, member).has_value() ||
+  return FindWait(job, comm, member).has_value() ||
          (member.has_markers && member.p2p_started > member.p2p_finished);
 }
 
@@ -36,7 +36,7 @@ bool HasTornDown(const Member& member) {
 }
 
 std::string HostOf(const JobState& job, int32_t process) {
-  const Process* known = ProcessOf(job, process);
+  const Process* known = FindProcess(job, process);
   return known == nullptr ? "" : known->host;
 }
 
@@ -66,8 +66,8 @@ void FindStuckTeardown(const JobState& job, const Communicator& comm,
   for (const auto& [rank, member] : comm.members) {
     const BlockedCall* inside = InRange(comm, rank) ? TearingDown(job, comm, member) : nullptr;
     if (inside == nullptr || HasOpenCalls(job, comm, member)) continue;
-    const Evidence evidence = IsFresh(job, member.process) ? Evidence::kShown : Evidence::kInferred;
-    call.waiters.push_back({rank, member.process, {member.entered, inside->since_ns, evidence}});
+    const Proof proof = IsFresh(job, member.process) ? Proof::kShown : Proof::kInferred;
+    call.waiters.push_back({rank, member.process, {member.entered, inside->since_ns, proof}});
     call.call.op = inside->op;
     call.position = std::max(call.position, member.entered);
     call.since_ns =

@@ -17,7 +17,7 @@ struct Place {
 bool IsGuess(const StuckCall& call) {
   return call.absents.empty() && !call.size_differs &&
          std::none_of(call.waiters.begin(), call.waiters.end(),
-                      [](const Waiter& w) { return w.wait.evidence == Evidence::kShown; });
+                      [](const Waiter& w) { return w.wait.proof == Proof::kShown; });
 }
 
 // Where a process waits, by how good an excuse that is.
@@ -70,7 +70,7 @@ class Index {
     const int32_t slot = slot_[static_cast<size_t>(w.process)];
     if (slot < 0) return;
     Places& known = places_[static_cast<size_t>(slot)];
-    const bool indirect = w.wait.evidence == Evidence::kIndirect;
+    const bool indirect = w.wait.proof == Proof::kIndirect;
     (is_guess ? known.guessed : indirect ? known.indirect : known.seen).push_back(place);
   }
 

@@ -25,7 +25,7 @@ std::string OnGpu(const Member& member, const CallRecord& record) {
 void FillSpan(const JobState& job, const Member& member, const CallRecord& record, bool waits,
               v1::CallSpan* span) {
   *span->mutable_call() = ToProto(record.args, record.position);
-  const Process* process = ProcessOf(job, member.process);
+  const Process* process = FindProcess(job, member.process);
   if (process != nullptr && record.site > 0 && record.site <= process->sites.size()) {
     span->mutable_call()->set_code(Utf8(process->sites[record.site - 1u]));
   }
@@ -45,11 +45,11 @@ void FillCommunicator(const JobState& job, const Communicator& comm, int32_t ran
   calls->set_entered(static_cast<double>(member.entered));
   calls->set_finished(member.has_markers ? static_cast<double>(member.finished) : -1);
   calls->set_state(std::string(1, StateOf(job, comm, member, MostEntered(comm))));
-  const auto wait = WaitOf(job, comm, member);
+  const auto wait = FindWait(job, comm, member);
   const size_t count = member.records.size();
   for (size_t i = count - std::min(count, static_cast<size_t>(limit)); i < count; ++i) {
     const CallRecord& record = member.records[i];
-    const bool waits = wait.has_value() && TakesPosition(record) && record.position == wait->call;
+    const bool waits = wait.has_value() && TakesPosition(record) && record.position == wait->position;
     FillSpan(job, member, record, waits, calls->add_calls());
   }
 }
@@ -61,7 +61,7 @@ void FillCalls(const JobState& job, const std::vector<int32_t>& ranks, int limit
   const PublicRanks names(job);
   std::map<int32_t, v1::RankCalls*> wanted;  // by process
   for (const int32_t rank : ranks) {
-    const int32_t process = names.ProcessOf(rank);
+    const int32_t process = names.FindProcess(rank);
     if (process < 0 || wanted.count(process) > 0) continue;
     if (wanted.size() >= static_cast<size_t>(kMaxRanksOfCalls)) break;
     wanted[process] = nullptr;

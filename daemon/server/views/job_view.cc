@@ -81,7 +81,7 @@ class Maps {
 
   void AddHosts() {
     for (int32_t rank = 0; rank < ranks_.count(); ++rank) {
-      const int32_t process = ranks_.ProcessOf(rank);
+      const int32_t process = ranks_.FindProcess(rank);
       const std::string host =
           process < 0 ? "" : Utf8(job_.processes[static_cast<size_t>(process)].host);
       if (view_->hosts().empty() || view_->hosts(view_->hosts_size() - 1).host() != host) {

@@ -31,7 +31,7 @@ int32_t PublicRanks::Of(int32_t process) const {
              : -1;
 }
 
-int32_t PublicRanks::ProcessOf(int32_t rank) const {
+int32_t PublicRanks::FindProcess(int32_t rank) const {
   return rank >= 0 && rank < count() ? processes_[static_cast<size_t>(rank)] : -1;
 }
 

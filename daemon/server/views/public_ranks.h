@@ -17,7 +17,7 @@ class PublicRanks {
   // -1: the process is not known.
   int32_t Of(int32_t process) const;
   // Index of the process; -1: not seen.
-  int32_t ProcessOf(int32_t rank) const;
+  int32_t FindProcess(int32_t rank) const;
 
  private:
   std::vector<int32_t> ranks_;      // by process

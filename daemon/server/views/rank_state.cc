@@ -17,7 +17,7 @@ uint64_t MostEntered(const Communicator& comm) {
 }
 
 char StateOf(const JobState& job, const Communicator& comm, const Member& member, uint64_t most) {
-  const Process* process = ProcessOf(job, member.process);
+  const Process* process = FindProcess(job, member.process);
   const Liveness liveness = process == nullptr ? Liveness::kUnknown : process->liveness;
   if (liveness == Liveness::kDied) return rank_state::kDied;
   if (liveness == Liveness::kEnded) return rank_state::kEnded;
@@ -27,7 +27,7 @@ char StateOf(const JobState& job, const Communicator& comm, const Member& member
   if (HowGone(job, member) == Gone::kLeft && member.state != MemberState::kFinalizing) {
     return rank_state::kLeft;
   }
-  if (WaitOf(job, comm, member).has_value() || member.p2p_waiting_since_ns != 0) {
+  if (FindWait(job, comm, member).has_value() || member.p2p_waiting_since_ns != 0) {
     return rank_state::kWaits;
   }
   if (member.entered < most) return BehindBy(most - member.entered);

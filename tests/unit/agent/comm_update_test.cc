@@ -95,8 +95,8 @@ TEST(CommUpdateTest, AWaitForTheGpuBelongsToTheNewestCommunicator) {
   newer.index = 1;
   SegmentSnapshot process = Process(older, Op::kcudaStreamSynchronize, 0, kNow);
   process.communicators.push_back(newer);
-  EXPECT_EQ(FindHostWaits(process, process.communicators[0]).in_gpu_wait_since_ns, 0);
-  EXPECT_EQ(FindHostWaits(process, process.communicators[1]).in_gpu_wait_since_ns, kNow);
+  EXPECT_EQ(FindHostWaits(process, process.communicators[0]).host_waits_since_ns, 0);
+  EXPECT_EQ(FindHostWaits(process, process.communicators[1]).host_waits_since_ns, kNow);
 }
 
 TEST(CommUpdateTest, ASplitUnderWayStandsInItsParentsRanks) {
@@ -143,7 +143,7 @@ TEST(CommUpdateTest, AThreadInsideASendIsNotInACollective) {
   comm.p2p_entered = 1;
   const SegmentSnapshot process = Process(comm, Op::kRecv, 0, kNow - kSecond);
   const HostWaits waits = FindHostWaits(process, process.communicators[0]);
-  EXPECT_EQ(waits.in_call_since_ns, kNow - kSecond);
+  EXPECT_EQ(waits.host_blocked_since_ns, kNow - kSecond);
   EXPECT_EQ(Fill(comm, waits).host_blocked_since_ns(), 0);
   EXPECT_EQ(Fill(comm, waits).waiting_since_ns(), 0);
 }
@@ -158,28 +158,28 @@ TEST(CommUpdateTest, TheEndOfAGroupIsAWaitOfItsCalls) {
 TEST(CommUpdateTest, AThreadInsideACallOnAnotherCommunicatorIsNoWaitHere) {
   const CommSnapshot comm = Comm(3, 2);
   const SegmentSnapshot process = Process(comm, Op::kAllReduce, /*block=*/1, kNow - kSecond);
-  EXPECT_EQ(FindHostWaits(process, process.communicators[0]).in_call_since_ns, 0);
+  EXPECT_EQ(FindHostWaits(process, process.communicators[0]).host_blocked_since_ns, 0);
 }
 
 TEST(CommUpdateTest, OfTwoThreadsTheOneThatCameFirstCounts) {
   const CommSnapshot comm = Comm(3, 2);
   SegmentSnapshot process = Process(comm, Op::kAllReduce, 0, kNow - kSecond);
   process.blocked.push_back({78, static_cast<uint32_t>(Op::kAllReduce), 0, kNow - 2 * kSecond});
-  EXPECT_EQ(FindHostWaits(process, process.communicators[0]).in_call_since_ns, kNow - 2 * kSecond);
+  EXPECT_EQ(FindHostWaits(process, process.communicators[0]).host_blocked_since_ns, kNow - 2 * kSecond);
 }
 
 TEST(CommUpdateTest, AGpuWaitFromBeforeTheLastCallIsNotForIt) {
   const CommSnapshot comm = Comm(2, 2);
   const SegmentSnapshot process =
       Process(comm, Op::kcudaStreamSynchronize, 0, comm.last_entered_ns - 1);
-  EXPECT_EQ(FindHostWaits(process, process.communicators[0]).in_gpu_wait_since_ns, 0);
+  EXPECT_EQ(FindHostWaits(process, process.communicators[0]).host_waits_since_ns, 0);
 }
 
 TEST(CommUpdateTest, CallsOfACodeThatIsNotKnownAreNoWait) {
   const CommSnapshot comm = Comm(3, 2);
   const SegmentSnapshot process = Process(comm, static_cast<Op>(250), 0, kNow - kSecond);
-  EXPECT_EQ(FindHostWaits(process, process.communicators[0]).in_call_since_ns, 0);
-  EXPECT_EQ(FindHostWaits(process, process.communicators[0]).in_gpu_wait_since_ns, 0);
+  EXPECT_EQ(FindHostWaits(process, process.communicators[0]).host_blocked_since_ns, 0);
+  EXPECT_EQ(FindHostWaits(process, process.communicators[0]).host_waits_since_ns, 0);
 }
 
 // MPI's: entered 5, of which the reader counts 2 as done.
@@ -222,8 +222,8 @@ TEST(CommUpdateTest, AWaitForAMessageIsNoWaitForTheGpu) {
   const CommSnapshot comm = Comm(2, 2);
   const SegmentSnapshot process = Process(comm, Op::kMPI_Recv, segment::kNoComm, kNow);
   const HostWaits waits = FindHostWaits(process, process.communicators[0]);
-  EXPECT_EQ(waits.in_gpu_wait_since_ns, 0);
-  EXPECT_EQ(waits.in_call_since_ns, 0);
+  EXPECT_EQ(waits.host_waits_since_ns, 0);
+  EXPECT_EQ(waits.host_blocked_since_ns, 0);
 }
 
 TEST(CommUpdateTest, AllFinishedIsNoWait) {

@@ -307,8 +307,8 @@ class HeardTest : public testing::Test {
   }
   // What the daemon does each time before it looks at the job.
   JobState Look(double at) {
-    store_.NoteTime(At(at), kSilentAfter);
-    store_.NoteHeard("job", 0);
+    store_.MarkSilentAgents(At(at), kSilentAfter);
+    store_.UpdateHeard("job", 0);
     return store_.Get("job");
   }
 

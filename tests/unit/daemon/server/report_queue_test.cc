@@ -109,15 +109,15 @@ TEST_F(ReportQueueTest, WritesWhenAFullDiskHasRoomAgainAndSaysHowLateThatIs) {
   ReportQueue queue(Options("disk/reports"));
   queue.Put(Incident(), "");
   ASSERT_TRUE(Eventually([&] { return queue.counts().failed > 2; }));
-  EXPECT_THAT(queue.ProblemOf("train-1", 0), HasSubstr("No space left on device"));
-  EXPECT_EQ(queue.ProblemOf("train-1", 3600'000'000'000), "");
+  EXPECT_THAT(queue.FindProblem("train-1", 0), HasSubstr("No space left on device"));
+  EXPECT_EQ(queue.FindProblem("train-1", 3600'000'000'000), "");
   std::this_thread::sleep_for(std::chrono::milliseconds(5200));  // what is worth a word
   disk.Free();
   const ReportQueue::Written written = Next(&queue);
   EXPECT_THAT(written.note, HasSubstr("after the hang was confirmed: cannot "));
   EXPECT_THAT(written.note, HasSubstr("No space left on device"));
   EXPECT_THAT(ReadAll(fs::path(written.folder) / "report.txt"), HasSubstr("No space left"));
-  EXPECT_EQ(queue.ProblemOf("train-1", 0), "");
+  EXPECT_EQ(queue.FindProblem("train-1", 0), "");
   EXPECT_EQ(queue.counts().waiting, 0u);
 }
 
@@ -128,7 +128,7 @@ TEST_F(ReportQueueTest, WritesWhenAReadOnlyDiskCanBeWrittenAgain) {
   ReportQueue queue(Options("disk/reports"));
   queue.Put(Incident(), "");
   ASSERT_TRUE(Eventually([&] { return queue.counts().failed > 2; }));
-  EXPECT_THAT(queue.ProblemOf("train-1", 0), HasSubstr("Read-only file system"));
+  EXPECT_THAT(queue.FindProblem("train-1", 0), HasSubstr("Read-only file system"));
   ASSERT_TRUE(disk.SetReadOnly(false));
   EXPECT_NE(Next(&queue).folder, "");
 }
@@ -172,7 +172,7 @@ TEST_F(ReportQueueTest, ADiskThatDoesNotAnswerHoldsUpNobodyAndIsSaid) {
   queue->Put(Incident(), report);
   queue->Put(Incident("train-2"), "");
   EXPECT_TRUE(Eventually([&] {
-    return queue->ProblemOf("train-2", 0) == "not written yet: the disk does not answer";
+    return queue->FindProblem("train-2", 0) == "not written yet: the disk does not answer";
   }));
   testing::internal::CaptureStdout();
   const auto begun = steady_clock::now();

@@ -35,7 +35,7 @@ TEST(TimelineTest, NeverGoesBack) {
   EXPECT_EQ(timeline.At(kStart + 2 * kSecond), kStart + 2 * kSecond);
 }
 
-TEST(TimelineTest, NeverStaysNeverForPeople) { EXPECT_EQ(Timeline().WallOf(0), 0); }
+TEST(TimelineTest, NeverStaysNeverForPeople) { EXPECT_EQ(Timeline().ToWallTime(0), 0); }
 
 }  // namespace
 }  // namespace rollcall

@@ -258,7 +258,7 @@ std::vector<Entry> Table() {
 
 TEST(SentencesTest, EachVerdictHasItsSentence) {
   for (const Entry& entry : Table()) {
-    EXPECT_EQ(SummaryOf(entry.verdict), entry.sentence) << entry.shows;
+    EXPECT_EQ(WriteSummary(entry.verdict), entry.sentence) << entry.shows;
   }
 }
 
@@ -273,7 +273,7 @@ TEST(SentencesTest, TheTableHasEveryCause) {
 TEST(SentencesTest, CulpritsThatEndedDifferentlyShareNoEnding) {
   Verdict v = Told(Cause::kRankDied).Culprits({2, 3}).Ended(kEndedUnknown, 24);
   v.culprits[1].ending = "killed by signal 9";
-  EXPECT_NE(SummaryOf(v).find(" ended before entering"), std::string::npos) << SummaryOf(v);
+  EXPECT_NE(WriteSummary(v).find(" ended before entering"), std::string::npos) << WriteSummary(v);
 }
 
 TEST(SentencesTest, RankLists) {

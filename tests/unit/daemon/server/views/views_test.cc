@@ -87,7 +87,7 @@ TEST(PublicRanksTest, CountProcessesWhereTheEnvironmentSaysNothing) {
   const PublicRanks ranks(job.state);
   EXPECT_EQ(ranks.count(), 3);
   EXPECT_EQ(ranks.Of(2), 2);
-  EXPECT_EQ(ranks.ProcessOf(3), -1);
+  EXPECT_EQ(ranks.FindProcess(3), -1);
   EXPECT_EQ(ranks.Of(-1), -1);
 }
 
@@ -96,7 +96,7 @@ TEST(PublicRanksTest, ShowTheNewerProcessOfARankThatWasStartedAgain) {
   Process again = job.process(1);
   again.pid = 99;
   job.state.processes.push_back(again);
-  EXPECT_EQ(PublicRanks(job.state).ProcessOf(1), 2);
+  EXPECT_EQ(PublicRanks(job.state).FindProcess(1), 2);
 }
 
 TEST(PublicRanksTest, AreNotMadeOfDamagedNumbers) {

@@ -1,0 +1,19 @@
+// A process, wherever it runs.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <tuple>
+
+namespace rollcall {
+
+struct ProcessKey {
+  std::string host;
+  int32_t pid = 0;
+  uint64_t start_time = 0;  // clock ticks since boot: tells a number that is used again
+  bool operator<(const ProcessKey& other) const {
+    return std::tie(host, pid, start_time) < std::tie(other.host, other.pid, other.start_time);
+  }
+};
+
+}  // namespace rollcall
