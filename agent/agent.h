@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The agent: reads this host's training processes many times a second, reports
 // to the daemon what changed, and takes stacks when the daemon asks.
 //

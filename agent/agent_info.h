@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // How a host's agent says that it is there: the file `agent.info`, whose lock it holds while it
 // lives. A `rollcall run --daemon` that finds one for its daemon starts no agent of its own.
 //

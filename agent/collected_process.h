@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What the collector keeps of a process and of its communicators from tick to tick. Used by
 // collector.h alone.
 #pragma once

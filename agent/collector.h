@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Everything this host knows about its training processes, as ticks for the
 // daemon: what their segments say, what /proc says, and who has ended.
 //

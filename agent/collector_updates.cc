@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The collector's ticks: what has changed of one process.
 #include <unistd.h>
 

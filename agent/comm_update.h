@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // From a communicator's snapshot to its update on the wire: who waits, since
 // when, and the records by columns.
 #pragma once

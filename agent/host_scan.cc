@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "agent/host_scan.h"
 
 #include <fcntl.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Scans the processes of this host: which have mapped a segment, and which have inherited the
 // library without one. On threads that can be spared, since reading a process's maps and
 // environment waits where its memory is locked in the kernel. The scan leaves out a process that

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // rollcall-agent: flags, wiring, signals.
 #include <grpcpp/grpcpp.h>
 #include <signal.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A process's stacks as the wire and the report have them.
 #pragma once
 

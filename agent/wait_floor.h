@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Since when waits count. After a pause of this agent or of the whole host (a stopped process, a
 // suspend, a virtual machine that stood still) a job that waited and a job that was paused as well
 // look the same: all waits begin anew.

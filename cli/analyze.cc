@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // rollcall analyze: finds out from segment files, or from dumps of PyTorch's
 // Flight Recorder, on any machine and at any later time, why a job hung. The
 // same rules as the daemon's.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The job that `rollcall run` runs: starting it, passing signals on, ending it
 // with all that it started.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The table of subcommands, and what they share. To add one: write
 // cli/<name>.cc with a function below, and a row in kCommands (main.cc).
 #pragma once

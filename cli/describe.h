@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The flags of a command as data: --help, shell completion and man pages come from one table,
 // the flags that the command itself defines.
 #pragma once

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Reads dumps of PyTorch's Flight Recorder.
 add_library(rollcall_flight_recorder STATIC
   ${CMAKE_CURRENT_LIST_DIR}/flight_recorder/dump.cc

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Decides when --on-hang may act on an incident. Pure: all inputs are arguments.
 //
 // Ending a job costs more than printing a line. So the verdict must be certain or likely and rest

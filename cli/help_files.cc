@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // rollcall completion, rollcall man: what shells and man read.
 #include <CLI/CLI.hpp>
 #include <filesystem>

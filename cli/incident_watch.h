@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Reports each confirmed incident once to `rollcall run`, as the few lines that it prints
 // on stderr.
 #pragma once

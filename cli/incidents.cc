@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // rollcall incidents: what has hung, newest first.
 #include <CLI/CLI.hpp>
 #include <iostream>

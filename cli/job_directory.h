@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The folder of one `rollcall run`, for its job's segments alone.
 //
 // It lies in shared memory (or below $ROLLCALL_DIR) and goes with the run. What a run that was

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Detects progress of the ranks on this host, by their segments alone.
 //
 // `rollcall run` checks this before it ends a job because of a verdict of a daemon on the

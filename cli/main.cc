@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // rollcall: the table of subcommands.
 #include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>

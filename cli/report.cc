@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // rollcall report: one incident, from a daemon, as its report says it.
 #include <CLI/CLI.hpp>
 #include <iostream>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // rollcall run: runs a job under the library, with agent and daemon inside this
 // process, and reports the rank at fault when it hangs.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The whole terminal, by ncurses, whose header stays out of ours: its macros have everyday names.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // rollcall stacks: prints the stacks of processes on this host, without an agent or a
 // daemon, or the stacks of a job through its daemon. The processes keep running.
 #include <errno.h>

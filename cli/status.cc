@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // rollcall status: prints the state of a daemon's jobs.
 #include <CLI/CLI.hpp>
 #include <iostream>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The state of a daemon's jobs in lines for a terminal. Pure.
 #pragma once
 

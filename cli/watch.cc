@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // rollcall watch: a daemon's jobs on the whole screen, live.
 #include <poll.h>
 #include <unistd.h>

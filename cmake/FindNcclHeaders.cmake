@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Finds nccl.h and the CUDA Toolkit's headers where people have them, and
 # defines the target NcclHeaders::NcclHeaders. Only headers: nothing in this
 # tree links against NCCL or CUDA.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # How everything in this tree is compiled, and where it is put.
 
 get_filename_component(ROLLCALL_ROOT "${CMAKE_CURRENT_LIST_DIR}/.." ABSOLUTE)

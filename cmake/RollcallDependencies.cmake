@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # What Rollcall builds on. Found by pkg-config where a distribution's CMake
 # files differ between releases (Ubuntu 22.04 ships none for gRPC).
 

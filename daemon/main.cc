@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // rollcalld: flags, wiring, signals.
 #include <signal.h>
 #include <spdlog/sinks/stdout_sinks.h>

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Puts NCCL's and CUDA's headers into build/headers, from NVIDIA's wheels on
 # PyPI. Only the headers are kept, and the names that NCCL's library exports
 # (nccl_symbols); nothing is installed. Costs nothing when the pinned versions

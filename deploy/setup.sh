@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Installs what building and testing need: the packages of deploy/packages.txt,
 # and the NCCL and CUDA headers where nobody has them. Can be run again at no
 # cost: without anything missing it asks no server and needs no privileges.

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # What the browser tests need: Debian's chromium, and build/browser-venv with what
 # tests/browser/requirements.txt pins. Costs nothing when both are there already.
 #

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Makes build/packages-venv: a private Python with the packages that
 # tests/packages/requirements.txt pins. Costs nothing when all is there already.
 #

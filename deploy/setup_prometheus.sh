@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Debian's Prometheus in build/prometheus, for the tests: unpacked, not installed, since the package
 # would start a service. Costs nothing when it is there already.
 #

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Makes build/torch-venv: a private Python with the CPU build of PyTorch and the
 # frameworks that tests/torch/requirements.txt pins, and the backend of
 # tests/torch/backend, which `import torch` finds by itself. Costs nothing when all

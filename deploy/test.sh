@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Installs what is needed, builds everything, runs all tests. Needs no terminal
 # and no GPU; may be started anywhere, and again at little cost.
 #

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # From a fresh machine to a first verdict: installs what is needed, builds, lets
 # a job of four ranks hang on the simulated NCCL (no GPU is needed), and prints
 # what Rollcall says of it.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What the program says of itself through rollcall.h, whose functions annotations.cc defines.
 //
 // The program calls those from any thread, also before the segment is made and in processes without

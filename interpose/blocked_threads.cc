@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "interpose/blocked_threads.h"
 
 #include "interpose/group_lists.h"

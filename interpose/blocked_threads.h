@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Which threads are inside a call that may block, and since when.
 //
 // Blocked is for the hot path: it stores four words of the thread's own entry, and one at the end.

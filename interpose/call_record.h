@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Writes the record of one call, and moves the communicator's positions.
 //
 // The hot path: never allocates, locks, throws, makes a system call or changes errno. Called by the

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Which line of Python made a call (ROLLCALL_CALL_SITES=1): the innermost frame of
 // this thread that is no library's, so "train.py:57" and not a line of torch.
 //

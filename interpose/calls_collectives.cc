@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The wrappers of collectives, and of sends and receives. See observe.h for what
 // each of them does around the real function.
 #include "interpose/observe.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The wrappers of the functions that capture, copy, launch and forget CUDA graphs, and of
 // HIP's. Those that take and return handles alone are told apart by what they do, not by
 // their types: their declarations differ between versions of CUDA, while a pointer or a

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The wrappers of group calls. A call inside a group is entered when it is made,
 // but happens (and may block the host) when the outermost group ends.
 #include "interpose/graph_launches.h"

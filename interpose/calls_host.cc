@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The wrappers of calls that stand on the host: those that all ranks of a
 // communicator must make, and those that only the driver can hold up. And of
 // CUDA's and HIP's waits for the GPU.

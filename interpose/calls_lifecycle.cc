@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The wrappers of the calls by which communicators begin and end.
 #include "interpose/comm_ids.h"
 #include "interpose/comm_table.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The wrappers of MPI's collectives. MPI's own names for tools (PMPI_X) are the real
 // functions.
 #include "interpose/blocked_threads.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The wrappers of the calls by which MPI's communicators begin and end.
 //
 // An id that all members know without talking: the parent's, which creation on it this

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The wrappers of MPI's waits: for collectives that have returned before they are done,
 // and for messages, which are recorded only as the call that a thread is inside.
 #include "interpose/blocked_threads.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The wrappers of one-sided calls. The nth signal of a rank to a peer, with one
 // index and context, is the nth that the peer waits for.
 #include "interpose/observe.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // CUDA graphs that hold NCCL calls: which calls, and by what CUDA calls the graphs.
 //
 // A call that is made while its stream is captured does not happen: it becomes a part of a graph, and

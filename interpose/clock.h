@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Time stamps for records: the CPU's counter where it is invariant (two
 // clock_gettime calls would double the cost of a record), else CLOCK_MONOTONIC.
 //

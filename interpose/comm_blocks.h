@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Which communicator has which block of the segment: a new one, or that of a communicator that ended.
 //
 // Called when a communicator is created, from any thread. Makes system calls for room in the file,

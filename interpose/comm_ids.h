@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The ids of NCCL's communicators, which every rank computes alike without talking to another one.
 //
 // For the wrappers of calls that create communicators, before the real call, on the thread that makes

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "interpose/comm_table.h"
 
 #include "interpose/call_sites.h"

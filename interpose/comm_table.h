@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The communicators of this process: how one begins, and its state.
 //
 // For the wrappers of calls that create and end communicators, from any thread. AddComm() makes

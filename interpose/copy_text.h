@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Copies a line of text into a field of the segment. Pure; from any state.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // How often each unique id was used, whether or not there was room for the communicator: its ranks
 // must agree on the communicator's id, and each has its own room.
 //

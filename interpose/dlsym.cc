@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // dlsym, interposed: ctypes users (vLLM, SGLang), JAX, CuPy and others fetch
 // NCCL's functions from a handle, which symbol interposition does not reach.
 //

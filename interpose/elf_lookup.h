@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Functions found in the ELF tables of what is loaded: where nobody can be asked (musl has no
 // dlvsym, and its dlsym is what we stand in front of), and to learn which object has one.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What launchers tell a process about its place in the job. One table, used by
 // the library (getenv) and by the agent (another process's /proc/PID/environ).
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Records of calls in CUDA graphs: when they are captured, and when the graph is launched.
 //
 // A call takes no position when it is captured. A launch takes the positions of all the calls that

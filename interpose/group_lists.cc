@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "interpose/group_lists.h"
 
 #include "interpose/thread_slots.h"

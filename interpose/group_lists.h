@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What a thread remembers while it has a group open. Too much for its thread-local storage, so it
 // lies in a table, where the thread claims a place with its first group.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The calls that a thread makes between ncclGroupStart and ncclGroupEnd: they are entered when they
 // are made, and return when the group ends.
 //

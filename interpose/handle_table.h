@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Finds a communicator by its handle (an ncclComm_t, or what stands in for one).
 //
 // FindComm() and FindThreadComm() are for the hot path: no lock, no system call. BindHandle() and

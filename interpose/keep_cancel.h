@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Holds off the cancellation of this thread for the time of a scope. The files that we open are
 // points of cancellation where the program has none, and a thread that ends while it makes the
 // segment would leave it half made.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Restores errno at the end of a scope: the program must not find ours.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Keeps the objects loaded whose addresses we remember.
 //
 // The program may dlclose() a library whose functions we have bound; the next call through us would

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What non-blocking communicators do after a call has returned (ncclInProgress), until
 // ncclCommGetAsyncError says that it is done: the host still waits for the call, and its second
 // marker still has to be placed.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "interpose/lifecycle.h"
 
 #include "interpose/call_record.h"

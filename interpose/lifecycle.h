@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What the library records when a communicator of NCCL's has been created, or has failed.
 //
 // For the wrappers of calls that create communicators, end groups or ask for errors, on the thread

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What the library does when the loader loads it and when the process ends normally.
 //
 // A constructor and a destructor, which nobody calls: they run in every process that loads the

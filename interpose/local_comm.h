@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A communicator as this process knows it: its block in the segment, and what the agent need not see.
 //
 // Data only, for the whole library. comm_table.h creates communicators and changes their state,

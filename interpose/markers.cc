@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "interpose/old_glibc.h"
 
 #include "interpose/markers.h"

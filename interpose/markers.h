@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Words that the GPU itself writes: how far a communicator's calls have come,
 // readable by another process with a plain load, whatever the driver, the GIL or
 // any lock is doing.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Looks at the file system of a folder of segments. System calls only, without memory of its own:
 // for the library, and for the agent.
 #pragma once

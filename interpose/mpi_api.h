@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // MPI's functions as every implementation can be called: communicators,
 // datatypes and operations are pointers in some (Open MPI) and ints in others
 // (MPICH, Intel MPI), and both fit a register, so they pass through as words.

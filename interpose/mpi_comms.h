@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What the wrappers of MPI's calls share: which MPI this is, and its communicators.
 //
 // They are recorded like NCCL's, but for two things: nothing goes to a GPU, and they

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "interpose/mpi_requests.h"
 
 #include "interpose/comm_table.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // MPI's collectives that have returned and are not done yet, by their requests, and
 // how many of a communicator's calls are done: `returned` counts those before the
 // first that is not.

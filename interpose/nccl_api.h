@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // NCCL's and CUDA's own declarations, and those of functions that are newer
 // than the header at hand: the library wraps them whichever header it is built
 // against. Only types are used; nothing here is linked.

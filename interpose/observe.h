@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What a wrapper does around the real function: records that a thread is inside the call, that the
 // communicator enters and leaves it, and its arguments; and places the GPU's markers.
 //

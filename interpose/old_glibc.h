@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Asks the linker for the oldest version of the few libc functions that newer
 // glibc releases moved or re-versioned. One build must load in any container: a
 // symbol version that is missing does not make the library "not work", the

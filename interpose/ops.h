@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What a wrapped call is: codes, names and kinds, from calls.def. Used by the
 // library, the agent, the rules and the reports; includes nothing of NCCL.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The library's settings, all from the environment, in one table. Read when the
 // process makes its first NCCL call.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What NCCL and a profiler plugin pass each other, of versions 1 (NCCL 2.23) to 6 (2.29), as far as
 // it is used here. Layouts as in plugins/profiler/example/nccl/profiler_v*.h of NCCL 2.30.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // NCCL's profiler plugin, in the same file: where NCCL cannot be seen (static in the executable,
 // bound by -Bsymbolic, opened by RTLD_DEEPBIND) it calls us itself.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Records what NCCL tells the profiler's plugin (profiler_plugin.h), as the wrappers record calls.
 //
 // For the plugin's functions alone, on the thread on which NCCL calls them. The same rules as in

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What the library uses of a Python that the process may have: functions of CPython's stable ABI,
 // found at run time.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "interpose/python_errors.h"
 
 #include <stdint.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Records in the segment what a Python program dies of: the last line of the traceback
 // of an exception that nobody caught, and the line of the program that raised it.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Which Python files are the interpreter's or an installed package's, so that a line of the
 // program itself can be told from one of torch's.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Where CPython keeps what a stack needs: offsets in bytes within its structures.
 //
 // From 3.13 on the interpreter publishes them itself, at the start of _PyRuntime. For 3.8 to 3.12

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // From the place in a Python function to its source line, by the tables of its code object.
 //
 // Pure: a table is bytes that came from another process, so every read is checked. The forms are

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Where the functions that we wrap really are.
 //
 // A real function is whatever comes after us in the global scope: NCCL, MPI, or the

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What this process records with: the mapped segment, the options, the communicators' table, and the
 // clock that stamps the records.
 //

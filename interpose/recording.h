@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // When this process begins to record, and when it stops: makes the segment at the first call that
 // matters, forgets it in a child of fork.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* What a program may tell Rollcall about itself: its step, its phase, the shapes of its
  * tensors, a name for a communicator. Verdicts then say "in step 812 (validation)", and name what they speak of.
  *

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // How much of a file system segments may take: a rule that the library and whoever asks it for
 // stacks share. Pure; measure_room.h looks.
 //

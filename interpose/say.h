@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The few lines that the library writes to stderr.
 //
 // From any state, signal handlers too: no allocation, no lock, no stdio, and never a wait.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The layout of a segment: the file through which a training process tells the
 // host's agent what it is doing, and which outlives it.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The file of this process's segment: its name, its room, its proof of life.
 //
 // System calls only, and only where communicators are created. What goes wrong is said in one line

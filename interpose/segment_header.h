@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The facts about this process that its segment's header holds: who it is, what it runs, its place in
 // the job, its clock.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Loads and stores of the segment's words.
 //
 // For the whole library, from any state: plain atomic accesses, no system call, no lock.

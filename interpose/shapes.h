@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Shapes of tensors that the program tells before a call (rollcall.h), each kept once
 // in the segment.
 //

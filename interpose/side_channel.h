@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Calls on a communicator that have an order of their own beside its collectives.
 // Each such order is recorded as a communicator beside the real one: the same
 // ranks, its own positions. What is known of collectives, and of sends and

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "interpose/stack_signals.h"
 
 #include <fcntl.h>

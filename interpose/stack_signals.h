@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The two signals that a process with a communicator answers, like a JVM its
 // SIGQUIT: one by which an agent asks a thread for its registers and the top of
 // its stack (segment::StackSlot), and SIGQUIT, by which a person asks the host's

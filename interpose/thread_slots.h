@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Tables with a place for each thread, which keeps it until it ends. Nobody is told that a thread
 // has ended: when the table is full, the places of those that are gone are given out again.
 //

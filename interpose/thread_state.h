@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What the library remembers for each thread.
 //
 // For the hot path, and for whichever thread it is about: no thread looks at another one's. Lies in

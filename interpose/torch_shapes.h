@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The shapes of tensors, the groups' names and the operations' own, as PyTorch knows them.
 //
 // PyTorch's collectives that are called from Python (all of torch.distributed but what DDP's

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Makes text from jobs, files and the network harmless for a log, a terminal, a report and a file
 // name: the result is valid UTF-8 on one line, and nothing in it steers a terminal or turns the
 // direction of writing.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Lengths of time in nanoseconds, as all times here are. For source files: a header that includes it
 // gives its names to everybody.
 #pragma once

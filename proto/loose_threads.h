@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Threads that a process does not wait for when it ends, because they may stand for good in a call
 // to a dead file server or receiver.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The clock of the wire: agents and the daemon measure every wait with it.
 //
 // It reads like Unix time, because it starts from the wall clock once, at its first use in the

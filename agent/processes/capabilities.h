@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What the kernel permits this process to see of the processes of others.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A socket by which processes of this host pass descriptors to the agent: their memory, or the
 // stderr on which they want their stacks (interpose/segment.h, "Sockets").
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Whether somebody else holds an OFD lock (fcntl F_OFD_SETLK) on the first byte of a file.
 //
 // Such a lock belongs to an open file description, so a process that has mapped the file keeps it

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Which threads of a process are there, so that a call is not believed of one that has gone: a thread
 // that is cancelled inside a call, or ends there, leaves its entry in the segment as it is.
 //

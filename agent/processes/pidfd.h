@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The kernel's process handles, with what system headers of 2022 do not have yet.
 //
 // A pidfd names one process for good: its number may be used again, the handle never turns to

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Reading the small text files of /proc, bounded.
 //
 // Every reader of /proc in the agent takes a root ("/proc", or a recorded tree in tests) and goes

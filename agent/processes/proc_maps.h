@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // /proc/PID/maps as values: which file lies where in a process.
 //
 // A line that does not parse is skipped, never guessed at.

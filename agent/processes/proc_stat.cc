@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "agent/processes/proc_stat.h"
 
 #include <unistd.h>

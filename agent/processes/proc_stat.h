@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What /proc says about a process and its threads: alive, asleep, stopped, traced, using the CPU.
 //
 // Read without touching the process. Safe for any thread, but any read may block: see

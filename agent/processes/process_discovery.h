@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Finds the processes of a job by their environment, so that a rank which has never called NCCL
 // (and so has no segment) can still be named.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What names a process of this host for good: its number is given again once it has ended.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Where a process's own view of itself differs from this agent's: pid and time namespaces.
 //
 // May block: see spare_threads.h. What the kernel does not show (no permission, an old

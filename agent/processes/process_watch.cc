@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "agent/processes/process_watch.h"
 
 #include <sys/wait.h>

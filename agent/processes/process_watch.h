@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Reports which of a set of processes have ended, and how, without being their parent.
 //
 // A process is named by pid and start time, so that a reused number is never taken for the one

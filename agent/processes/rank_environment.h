@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Which rank a process is, from the environment that its launcher gave it: the environ block of
 // another process, read by interpose/environment.h's one table. Malformed text is no rank.
 #pragma once

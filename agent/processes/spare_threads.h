@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Threads for reads that can block in the kernel for good: nearly all files of /proc/PID, stat too,
 // wait while the process's memory is locked or it stands in exec (seen: its close-on-exec files were
 // on a file system that did not answer); and so do files of such a file system.

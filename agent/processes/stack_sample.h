@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The seam between TAKING a process's stacks and UNWINDING them: plain values.
 //
 // Whoever takes (by ptrace from outside; a signal handler inside the process can give the same

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Which host this is, and which start of its kernel.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Why the kernel did not let us trace a process, in words for people.
 #pragma once
 

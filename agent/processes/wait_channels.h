@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What the kernel function that a thread waits in (/proc/PID/task/TID/wchan) says about the system
 // call: whether taking the stack would end it with EINTR, which a program can detect.
 //

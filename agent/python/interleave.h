@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Python frames among the native ones, each group where the C evaluator ran it.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Finds CPython in a process: where its state lies and how that is laid out.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Reads CPython's objects out of a process's memory. Every address is checked by reading, every
 // object by its type, every length by a limit: what is read may be changing, or damaged.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Reads the Python frames of one process's threads out of its memory.
 //
 //   PythonSampler python(interpreter, &memory);

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // CPython's strings (PEP 393) as UTF-8. Pure.
 #pragma once
 

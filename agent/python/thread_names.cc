@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "agent/python/thread_names.h"
 
 #include <algorithm>

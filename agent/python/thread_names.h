@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What Python's threading calls a thread: the attribute _name of its Thread object. No other value
 // is read.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Whose segment a file is: which process of this agent's /proc has made it, or whether that process
 // has ended, or cannot be seen from here. Pure.
 //

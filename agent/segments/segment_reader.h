@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Reads segment files, live ones and those of processes long gone.
 //
 // A segment is written by a process that we do not trust: its words are copied

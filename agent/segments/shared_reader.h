@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A segment's reader that several threads use. Its file is closed on a thread that can be spared
 // where that can block: a file system that a program answers for is asked before a descriptor goes.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Turns the ticks in a segment into times: of the steady clock for a process that lives on this
 // host (proto/steady_clock.h), of the wall clock for a file that somebody reads later.
 //

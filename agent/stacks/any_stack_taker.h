@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Takes stacks from outside where the kernel permits it, else from inside.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "agent/stacks/ptrace_stack_taker.h"
 
 #include <sys/prctl.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Takes stacks from outside, by ptrace.
 //
 // It stops one thread at a time, for the time of the copy (tens of microseconds), and never with a

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "agent/stacks/quit_answers.h"
 
 #include <poll.h>

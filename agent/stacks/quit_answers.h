@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Answers SIGQUIT of this host's training processes: takes their stacks and writes them to the
 // stderr that each has passed on, as a JVM would to its own.
 //

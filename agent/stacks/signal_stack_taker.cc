@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "agent/stacks/signal_stack_taker.h"
 
 #include <signal.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Takes stacks by the signal that the process's own library answers. Needs no privilege but the
 // same user.
 //

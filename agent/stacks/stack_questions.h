@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Asks the threads of one process for their stacks by way of its segment, where the kernel does not
 // permit reading from outside (interpose/segment.h, StackSlot).
 //

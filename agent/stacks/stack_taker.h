@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Taking the stacks of a process: registers and a copy of the top of every thread's stack.
 //
 // Take() never throws and is bounded by its limits, with one exception: reading /proc/PID/maps

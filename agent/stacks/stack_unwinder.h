@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // From a copied stack to return addresses, with libunwind's remote interface.
 //
 // Works on the RawSample and on the mapped ELF files, never on the process: it may have run on or

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The stacks of a process, from outside: take, let it run on, unwind, name. The one entry that the
 // rest of the agent uses.
 //

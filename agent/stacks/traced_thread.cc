@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "agent/stacks/traced_thread.h"
 
 #include <elf.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // One thread of another process, stopped by ptrace while its registers are read.
 //
 // All calls for one thread must come from the thread that seized it. A tracer that ends lets go

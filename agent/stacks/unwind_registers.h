@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A thread's registers under libunwind's numbers. Included by stack_unwinder.cc alone, because it
 // needs libunwind's headers.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Unwinds a function that has no .eh_frame, only the debugger's .debug_frame (in its file, or in
 // the separate debug file of its build id): code that was built without exceptions' tables.
 #pragma once

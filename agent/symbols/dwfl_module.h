@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // One ELF file opened with libdwfl. Included by .cc files alone, because it needs elfutils' headers.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // One ELF file, read piecewise: what unwinding needs of it (segments, build id, .eh_frame_hdr).
 //
 // Reads with pread, never by mapping, so that a file that is truncated meanwhile is a failed read

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Addresses of named symbols in an ELF file, from its symbol tables.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "agent/symbols/jit_names.h"
 
 #include <fcntl.h>

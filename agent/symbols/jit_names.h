@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Names of code that a process has made at run time, from the map that just-in-time compilers write
 // for profilers: /tmp/perf-PID.map, as the process sees /tmp (Linux, tools/perf/Documentation/
 // jit-interface.txt). Python writes it with -X perf, Java with an agent, V8 and LuaJIT on demand.

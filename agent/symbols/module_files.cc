@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "agent/symbols/module_files.h"
 
 #include <elf.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Finds and opens the ELF files that a process has mapped, and keeps them open across samples.
 //
 // Files are opened through /proc/PID/root, so that a container's files are its own; by

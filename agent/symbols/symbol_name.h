@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The name of an address: its function, and its source line where debug information has one.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Names for addresses: function, source file and line, with elfutils' libdwfl on the mapped files.
 //
 // Reads files only, and nothing over the network (libdwfl by itself may ask a debuginfod server).

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // One Flight Recorder dump of PyTorch (one rank's file) as plain values,
 // versions 2.1 to 2.10, from pickle or JSON. Fields that a version lacks keep
 // their defaults.

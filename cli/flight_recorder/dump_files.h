@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Finds and reads the dumps of a job: one file for each rank.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Flight Recorder dumps of a whole job, for the same rules that judge segments.
 #pragma once
 

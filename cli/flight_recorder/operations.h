@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // From the operations that Flight Recorder names to ours, with the count that
 // all ranks must agree on.
 #pragma once

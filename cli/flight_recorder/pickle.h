@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Reads Python's pickle format as far as plain data goes: None, bool, int,
 // float, str, bytes, tuple, list, dict. Whatever could import, build or call
 // something is refused by name, so that reading a dump can execute nothing.

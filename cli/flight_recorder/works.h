@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Computes the progress of one rank in one group from its calls.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What to do about a verdict: one table from patterns to advice. The table
 // generates docs/advice.md.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The tables behind AdviceFor(): patterns and the advice they give. For each entry
 // tests/unit/daemon/diagnosis/advice_test.cc has a verdict that it fits and one that it must not fit.
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What is wrong with a job: runs every rule and orders what they find.
 //
 // Pure: no clock, lock, log or I/O. The same state gives the same answer.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Puts causes before effects: which of the verdicts on a job explain others.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Adds evidence on GPUs that several processes share.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Adds facts on CUDA graphs to a verdict: the launch that made the call, and captured calls.
 #pragma once
 

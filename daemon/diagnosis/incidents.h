@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The life of one job's incidents: suspected, confirmed, resolved or ended.
 //
 // Pure: time and state are arguments, and the result is a list of events. The caller takes the

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What the library could not record bears on a verdict: it is missing evidence, and who may have
 // made the call unseen is not blamed for certain.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Finds the rank that failed first in a job that its launcher ended before any rank
 // had waited for long: torchrun kills all ranks a moment after the first failure.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The step of the training loop that the ranks of a verdict are in, if the program
 // reports it (interpose/rollcall.h). Pure.
 #pragma once

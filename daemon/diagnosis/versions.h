@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Which versions of NCCL and of the library a job's ranks run: different ones are a cause of hangs.
 #pragma once
 

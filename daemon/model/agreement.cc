@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "daemon/model/agreement.h"
 
 #include "daemon/model/progress.h"

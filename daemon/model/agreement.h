@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Do the ranks of a communicator make the same calls? Compares running
 // signatures as they come in, each against the first one seen at its position,
 // so that a check need not examine all members each time.

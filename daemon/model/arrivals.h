@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Who comes last to the calls of one communicator: pairs the times at which its
 // ranks entered the same call, and keeps the score of the newest ones.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Brings the times of many hosts onto one clock.
 //
 // A message says when it was made, by its host's clock, and the reader knows

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Builds a JobState from progress: the one place where it changes.
 //
 // Applying an update twice, or after others that hold the same facts, changes

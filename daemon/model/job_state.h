@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What the daemon knows about one job, as plain values: everything that the
 // rules read, and nothing else. Built by JobModel, piece by piece as progress
 // comes in.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A vector that takes one pointer while it is empty: most members of the largest
 // jobs have nothing in theirs.
 #pragma once

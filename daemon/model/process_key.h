@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A process, wherever it runs.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Who waits in which call, and who is gone: the questions that all rules ask of
 // a JobState. Pure; safe on any state, also a contradictory one (process
 // indices, ranks and sizes come from files that may be damaged).

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A map from rank to T for ranks that are few and dense: what absl's and the
 // standard library's maps cost in memory and in cache misses matters at a
 // million entries (docs/decisions/diagnosis.md).

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The shapes of tensors, as texts of which each is kept once: jobs have few, and
 // millions of records that speak of them.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What the rules say: findings, and the verdicts made of them. Plain values,
 // mirrored by proto/rollcall/v1/incident.proto.
 #pragma once

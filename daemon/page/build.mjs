@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Bundles src/ and writes the compressed files as an array in C++:  node build.mjs BUILD_FOLDER
 // The modules are looked for in BUILD_FOLDER/node_modules.
 import { createRequire } from "node:module";

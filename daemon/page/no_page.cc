@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Where the page could not be built.
 #include "daemon/page/page_files.h"
 

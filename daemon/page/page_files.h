@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The page, as it was built into the program: gzip-compressed files.
 #pragma once
 

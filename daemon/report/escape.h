@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Text from jobs, made harmless in HTML.
 #pragma once
 

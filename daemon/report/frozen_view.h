@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The page's view of an incident, frozen: a report looks like the page, from a disk and without a
 // network. Reports are whole without it, where the page was not built.
 #pragma once

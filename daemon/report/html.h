@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // report.html: one file that needs no network and runs no script. Whatever came
 // from the job (names, paths, symbols) is escaped.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Converts the daemon's own incident to the public one, for people, scripts and the wire.
 #pragma once
 

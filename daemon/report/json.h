@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // incident.json: proto3 JSON with the proto's own field names. Every field is
 // present, also empty lists, so that scripts need no "if present". Unset
 // messages and times are absent.

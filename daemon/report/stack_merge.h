@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // From the stacks of processes, as agents send them, to the tree of all.
 #pragma once
 

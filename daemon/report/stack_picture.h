@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The merged stacks as a picture (an icicle, outermost frame on top), for the report.
 #pragma once
 

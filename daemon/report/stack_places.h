@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The position of the ranks of an incident in the program: the innermost line of Python outside of
 // libraries, from their newest stacks, the culprits' and the waiting ranks' side by side.
 #pragma once

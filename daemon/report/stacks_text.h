@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // stacks.txt: all stacks of the incident, culprits first.
 #pragma once
 

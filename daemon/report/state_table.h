@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A table of the position of every rank on every communicator, for `rollcall analyze`. Without it
 // people make this table by hand from logs.
 #pragma once

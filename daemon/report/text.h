@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // report.txt: at most 100 columns of plain text, to be pasted into a ticket.
 #pragma once
 

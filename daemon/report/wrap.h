@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Breaks text into lines that fit a ticket.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Writes reports: a folder `<report-dir>/<UTC time>-<cause>/` with incident.json,
 // report.txt, report.html and stacks.txt.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The daemon's end of the link to its agents. Uses gRPC's callback API: a
 // thread for each of thousands of streams would cost ten times as much.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What each kind of receiver is told.
 #include <nlohmann/json.hpp>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // One try to deliver an alert: a POST, or a command. Takes no longer than its time, whatever the
 // other side does, and ends early when it is cancelled.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Tells others of confirmed incidents, and that they are over: webhooks and commands.
 //
 // Each incident is told once, and its end once; what cannot be delivered is tried again, later and

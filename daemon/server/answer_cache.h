@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Answers that many viewers ask for at once are made once.
 //
 // An answer is made anew when the version has changed, and not more often than every `least_ns`;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // How many calls a second jobs make, now and over the last minutes.
 //
 // CallRate, of one job, is pure: time is an argument; one owner, no lock. CallRates, of all jobs,

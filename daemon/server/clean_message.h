@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Where messages come in, their text is cleaned once, before anybody reads it.
 #pragma once
 

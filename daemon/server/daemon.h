@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The daemon: takes in what agents tell, diagnoses, keeps incidents, writes reports, answers
 // questions. This class only wires the parts that do so, and starts and stops them:
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What the daemon counts of itself since its start. Thread-safe; its mutex is taken last.
 #pragma once
 

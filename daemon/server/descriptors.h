@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // File descriptors, so that there is one left for a report when connections have used up the rest.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // gRPC's callback API, under one name for the releases we build on: Ubuntu
 // 22.04's gRPC 1.30 has it in grpc::experimental still. Not tried there.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The daemon's gRPC server: its address, its limits, and a channel to it within the process. All
 // settings of gRPC on this side are here.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The history, kept by threads of its own: one writes, one reads. Nobody else waits for SQLite or
 // the disk longer than he says.
 //

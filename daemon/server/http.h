@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The daemon's page for people and JSON for scripts, over plain HTTP.
 //
 //   /                  the page; its views are behind the "#"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The JSON API, one row an address: docs/http_api.md. The messages are those of query.proto.
 #pragma once
 

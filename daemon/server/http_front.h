@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The connections of the page's server.
 //
 // One thread reads requests and writes answers of all of them, and a few threads make the answers.

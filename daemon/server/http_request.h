@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Where a request ends in the bytes of a connection. Pure.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The incidents of all jobs: their life, their stacks, what was told of them, and the lists of them
 // that people see.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What is counted of incidents and of what was told of them, for metrics. Plain values.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // One list of incidents out of two: those in the history, and those whose newest state is in memory
 // only (they are live, or could not be saved yet). Pure.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The stacks that an incident holds: two samples of each process that it names, and what all show
 // together. Pure: any thread, on values of its own.
 #pragma once

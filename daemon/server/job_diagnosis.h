@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // One look at every job: diagnoses it, has the incident book apply what was found, and asks for the
 // stacks that this calls for.
 //

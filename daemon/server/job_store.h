@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What is known of all jobs: agents' ticks go in, JobStates can be read.
 //
 // Each job has a lock of its own, so that a diagnosis of a large one holds up

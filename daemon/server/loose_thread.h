@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A thread whose owner can go on without it.
 //
 // A system call on a dead file server may never return, and no thread can be ended from outside. So

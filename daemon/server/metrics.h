@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What Prometheus scrapes: jobs, communicators, incidents, and the daemon's own health.
 //
 // Pure: everything is in the snapshot. The number of series is bounded: no label counts ranks, and

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The daemon's answers to people and scripts, from what the job store, the incident book and the
 // stack desk know.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The gRPC service that the command line asks (query.proto). Knows how a question comes and how its
 // answer goes; the answers are QuerySource's. Called on gRPC's threads; locks nothing.
 #pragma once

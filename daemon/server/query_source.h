@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What people and scripts can ask the daemon, whatever way they come: the HTTP server, its JSON API
 // and the gRPC service take their answers from here. Thread-safe.
 #pragma once

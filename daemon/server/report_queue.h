@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Writes reports on a thread of its own, so that a slow, full or dead disk holds up nobody.
 //
 // Of each incident only the newest state waits to be written. What cannot be written is tried again

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The one place where stacks are asked for: for incidents, for the watch on jobs that do not start,
 // and for people. Asks the agents, and hands what they answer to whoever asked.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What two samples of a process's stacks, a second or more apart, show.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What agents are asked for when stacks are wanted, and what they answer. Plain values, and the
 // functions that make them of a job's state. Pure: any thread.
 #pragma once

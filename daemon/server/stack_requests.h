@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The book of all requests for stacks that agents have not answered in full, under one counter.
 //
 // For StackDesk only. Thread-safe; its mutex is taken last, and nobody else is called under it.

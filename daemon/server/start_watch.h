@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Whose stacks are looked at while a job has not come to NCCL: a rank that waits for
 // the others in torch's store, or has not come to it, makes no call that could be seen.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Lets a thread sleep until it is time, or until it shall stop. Setting the wall clock neither
 // shortens the sleep nor makes it longer: absl::Mutex waits by the wall clock.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // From an agent's messages to the values of model/. proto/facts.def lists what is copied unchanged.
 //
 // `offset_ns` brings the agent's times onto the daemon's clock. Pure; values that cannot be are

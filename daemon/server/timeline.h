@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The daemon's own time, by which it measures every wait and silence.
 //
 // It follows the steady clock (proto/steady_clock.h), so that nobody can set it, and stands still

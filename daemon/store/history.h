@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // All incidents of this daemon, and of those before it: kept in SQLite, bounded by age and size.
 //
 // Thread-safe. Each call may wait for the disk as long as the disk likes: history_keeper.h is for

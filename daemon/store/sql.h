@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A thin hold on SQLite: one prepared statement, bound and stepped, finalized when it goes.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Aligns two histories of calls: finds inserted, skipped, swapped and replaced calls.
 #pragma once
 

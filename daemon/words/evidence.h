@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Words for evidence: what a process is doing, and what is unknown.
 #pragma once
 

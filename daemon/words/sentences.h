@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A verdict as one sentence: the ranks, the call, the communicator and the length of the wait.
 #pragma once
 

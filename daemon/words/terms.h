@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The terms that sentences are made of: ranks, calls, communicators, results and durations as text.
 #pragma once
 

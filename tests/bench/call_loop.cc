@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // For call_sites.py, by ctypes: calls ncclAllReduce in a loop, under the Python frames that called
 // it.
 #include <nccl.h>

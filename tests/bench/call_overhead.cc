@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What the library adds to a call, in nanoseconds, by kind of call: a direct call
 // and the full record, in turn, in one run; for the first kind also a wrapper that
 // only calls on.

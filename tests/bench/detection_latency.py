@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """How long Rollcall takes, at 4 and at 32 ranks:
 
   contradiction   from the last rank's entry into the mismatched call to the

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What a diagnosis costs on jobs of 1,000, 10,000 and 100,000 ranks with ten
 // communicators each: a full pass, and a tick in which one rank in a hundred
 // has moved; in a job that is healthy, and in one where a rank is missing and

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The least that a preloaded wrapper can cost: it calls on, and that is all.
 #include <dlfcn.h>
 #include <nccl.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What merging the stacks of a large job costs:
 //   merge_stacks [RANKS [THREADS [FRAMES]]]      (16384 40 30)
 // Prints time and memory of Add() for all threads, and of each form.

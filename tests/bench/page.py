@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """The page with a job of 16,384 ranks: first view, a change on the screen, memory, fifty viewers.
 
     build/browser-venv/bin/python tests/bench/page.py [BUILD_DIR] [--hours=1] [--viewers=50]

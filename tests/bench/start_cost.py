@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """What the preloaded library adds to the start of a program that never calls NCCL.
 
     tests/bench/start_cost.py [BUILD] [STARTS]      build/release and 1000

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What it costs PyTorch's collectives to tell their tensors' shapes, per call from Python.
 
     python3 tests/bench/tensor_shapes.py [BUILD]       BUILD: build/release

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How soon, and rightly, each hang of tests/torch/ is told: Rollcall beside PyTorch's own means.
 
     tests/torch/with_backend.sh build/release tests/bench/torch_hangs.py [RANKS,RANKS,...]

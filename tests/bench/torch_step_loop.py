@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The loop that torch_steps.py measures: DistributedDataParallel, some milliseconds a step."""
 
 import time

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What Rollcall costs a training step: a DDP loop with and without it, in pairs of runs.
 
     tests/torch/with_backend.sh build/release tests/bench/torch_steps.py [PAIRS [RANKS]]

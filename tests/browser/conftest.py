@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A real daemon, real jobs and a simulated large one, and Debian's chromium."""
 import importlib.util
 import json

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Makes the pictures of docs/images: every view, in both themes.
 
     build/browser-venv/bin/python tests/browser/screenshots.py [BUILD_DIR]

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Every view, against a real daemon with a job that really hangs; what is shown is what the API says."""
 import http.server
 import re

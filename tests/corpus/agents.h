@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What the agents of a job's hosts tell of a timeline, tick by tick, and what
 // comes of it: the real JobModel, Diagnoser and IncidentLife on simulated time.
 #pragma once

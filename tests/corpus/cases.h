@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Generated cases: a job, what is wrong with it, how well it can be seen, and
 // what a right answer is. A case is made from its seed and nothing else.
 #pragma once

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """The same generated hangs for three analysers: `rollcall analyze
 --from=flight-recorder`, PyTorch's own analyser of the same dumps (torchfrtrace),
 and the rule of NCCL's RAS (ranks that have launched fewer collectives than others

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Generated jobs with and without faults, and the score of the diagnosis on them.
 add_library(rollcall_corpus STATIC
   ${CMAKE_CURRENT_LIST_DIR}/agents.cc

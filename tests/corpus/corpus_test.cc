@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A sample of the corpus, and properties that hold for any job: what must not
 // matter changes nothing, and less evidence never moves the blame for certain.
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Writes what PyTorch's Flight Recorder would have dumped in generated hangs,
 // for tests/corpus/compare_peers.py:
 //   rollcall_corpus_dumps --out=FOLDER [--cases=N] [--seed=N] [--max_ranks=N]

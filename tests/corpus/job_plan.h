@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What the ranks of a generated job do: communicators, and a program for each
 // rank. Plain values; faults change them before they are run (timeline.h).
 #pragma once

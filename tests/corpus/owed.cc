@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // OwedBy(): what others wait in for a rank, read off the timeline and not from
 // what the rules say.
 #include <algorithm>

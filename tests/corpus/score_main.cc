@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Scores the diagnosis on generated jobs:
 //   rollcall_corpus_score [--faults=N] [--healthy=N] [--seed=N] [--max-ranks=N]
 //                         [--fault=NAME] [--case=SEED] [--show=N] [--list]

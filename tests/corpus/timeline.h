@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Runs a JobPlan with NCCL's semantics, without processes or a clock: when each
 // rank entered, started and finished each call, and where it stands for ever.
 //

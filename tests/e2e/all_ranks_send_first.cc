@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A ring in which everybody sends before it receives, without a group.
 #include "tests/e2e/victim.h"
 

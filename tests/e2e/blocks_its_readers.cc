@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A process that nobody can look into: it executes a program while it holds a file, to be closed by
 // that, whose file system does not answer (as NFS does that has lost its server). Until then the
 // kernel lets nobody read its /proc/PID/maps and environ: they wait. This process answers for the

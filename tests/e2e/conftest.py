@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Runs jobs of real processes under `rollcall run`, and reads what it says."""
 import json
 import os

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A healthy job with everything in it: several communicators by split, groups,
 // sends and receives in a ring, all collectives, ranks that run ahead of each
 // other, and a slow rank. Ends with exit code 0.

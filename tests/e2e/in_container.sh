@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Runs a command as in a container: in user, pid and mount namespaces of its own, with the 64 MiB
 # of /dev/shm that Docker and Kubernetes give.
 #

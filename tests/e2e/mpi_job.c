@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* An MPI job of which one rank goes wrong, after a few rounds that are right.
  *
  *     mpirun -n 4 mpi_job WHAT

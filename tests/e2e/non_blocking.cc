@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Trains with a communicator that does not block: every call is asked after until it is launched,
 // as PyTorch does with TORCH_NCCL_USE_COMM_NONBLOCKING. WRONG in the environment says where
 // the last rank stops: after how many steps, or "init" or "finalize", to which it does not come.

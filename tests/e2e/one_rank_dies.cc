@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Rank 1 is killed, as by the kernel when memory is short: half a second after it has begun, or with
 // DIE_AT_ONCE before an agent may have seen it alive.
 #include "tests/e2e/victim.h"

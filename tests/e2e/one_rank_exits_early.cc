@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The last rank has fewer steps than the others, and ends in good order.
 #include "tests/e2e/victim.h"
 

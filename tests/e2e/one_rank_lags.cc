@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Healthy: the last rank works longer than the others for once, $LAG_SECONDS, and all go on.
 #include "tests/e2e/victim.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Rank 3 does something else where the others destroy their communicators.
 #include "tests/e2e/victim.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The last rank is still loading its model when the others create the
 // communicator, and will be for ever.
 #include "tests/e2e/victim.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Rank 1 receives half of what rank 0 sends.
 #include "tests/e2e/victim.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The last rank goes off to do something else, and does not come back.
 #include "tests/e2e/victim.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Rank 1 asks for a root that does not exist, and goes on as if nothing were
 // wrong.
 #include "tests/e2e/victim.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A training program as a plugin (plugin_host.cc). Its last rank goes wrong, as WRONG in the
 // environment says: "stops" making calls, or reduces "less" than the others.
 #include <string.h>

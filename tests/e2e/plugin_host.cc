@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Loads a training program (plugin.cc) that calls its own NCCL past whatever is preloaded.
 #include <dlfcn.h>
 #include <stdio.h>

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A healthy job that is past its communicators: one rank starts late, all train and destroy what
 they trained with, and each writes its results alone."""
 

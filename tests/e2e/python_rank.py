@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A rank in Python: a few all-reduces through ctypes, then its last one ends in its own way.
 
     ranks -n 4 --grace 0 -- python3 python_rank.py HOW

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A rank that never comes to NCCL: rank 0 is busy, the others wait for it in torch's store."""
 
 import os

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A rank whose threads stand in every state that a stack can be taken in, and who notice whatever
 // taking it does to them: a changed errno, a call that a signal ended, a wrong result.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Stacks of a rank in every state, by both ways, again and again: right frames, and nothing that
 // the rank could notice. ROLLCALL_STACK_ROUNDS sets the number of rounds.
 #include <gmock/gmock.h>

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Jobs in Python that fail in ways that NCCL calls alone do not show."""
 import json
 import os

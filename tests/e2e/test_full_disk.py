@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Hangs that are found while the disk of reports and history is full, or cannot be written."""
 import json
 import pathlib

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Jobs that replay CUDA graphs: their calls have positions, launch by launch."""
 import re
 

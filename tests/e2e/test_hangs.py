@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Every way of hanging that the daemon has a rule for, as a real job: the cause,
 the culprits, the call and who waits must be right, with and without markers."""
 import signal

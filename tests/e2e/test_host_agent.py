@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """An agent of its own that serves the whole host: jobs of other users, in pid, mount and time
 namespaces, with a /dev/shm of their own. As the packages run it: not root, two capabilities.
 

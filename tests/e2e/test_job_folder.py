@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The folders of `rollcall run`: nothing is removed that lives, or that no run has made."""
 import os
 import pathlib

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Real MPI jobs: host barriers and MPI's other collectives, whatever MPI is used."""
 import json
 import os

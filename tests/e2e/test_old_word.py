@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What is known is old: agents and daemons that are held, and jobs that are past what was seen."""
 import json
 import os

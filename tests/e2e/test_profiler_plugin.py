@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Jobs whose NCCL no preloaded library can see: there the same file is NCCL's profiler plugin."""
 import pathlib
 import shutil

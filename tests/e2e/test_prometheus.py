@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What /metrics tells, with the real Prometheus: rules checked, a scrape, an alert that fires."""
 import json
 import pathlib

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`rollcall run` as a wrapper: what goes in and out of the job is the job's own,
 and nothing that is wrong with Rollcall or its flags harms it."""
 import json

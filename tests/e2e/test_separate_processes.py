@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The same job with agent and daemon inside `rollcall run`, and as processes of
 their own over TCP."""
 import os

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One part that hangs (a client, a receiver of alerts, a file) does not stop the others."""
 import ctypes
 import json

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Stacks of a rank that runs Python: by SIGQUIT, by hand, and where the kernel refuses tracing."""
 import ctypes
 import os

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Who reaches the daemon's port without being asked."""
 import subprocess
 

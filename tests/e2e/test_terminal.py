@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What people type: status, watch, incidents, report, completion, man; and who is alerted."""
 import fcntl
 import http.server

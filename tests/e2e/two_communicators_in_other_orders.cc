@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Rank 0 uses two communicators in another order than the others; each for
 // itself is in order.
 #include "tests/e2e/victim.h"

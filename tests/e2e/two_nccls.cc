@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Uses two NCCLs, as a serving framework does that brings one of its own beside PyTorch's: the one
 // that it is linked with, and a copy of that at SECOND_NCCL in the environment. The last rank stops
 // making calls with the second one.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What the victims share: a job of ranks (started by tests/support/ranks) that
 // makes collectives in a loop. Each victim is a program as its author might
 // have written it, with one mistake; none of them knows of Rollcall.

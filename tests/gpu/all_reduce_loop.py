@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The loop that overhead.py measures: all-reduces of a small and a large tensor."""
 
 import statistics

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The hangs that one machine can show, with real NCCL on one GPU; then the table of costs.
 
 Started by run.sh. Each check is a job of four ranks with one mistake (tests/e2e/*.cc), run under

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Where things are on the machine with the GPU, and how several ranks come to share it."""
 import glob
 import os

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a PyTorch all-reduce costs on a GPU: bare, recorded, with markers, and with what others offer.
 
 Two ranks on one GPU. Runs of all ways in turn, several rounds; the table shows medians of the time

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # What needs a GPU: the hangs with real NCCL, markers, graphs, abort; and what a call costs.
 # Several ranks share the first GPU.
 #

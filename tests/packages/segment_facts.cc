@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Prints what a segment says of its process: the exception that ended it, and its communicators.
 //
 //   segment_facts FILE

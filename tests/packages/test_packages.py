@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Packages of PyPI that load NCCL, each in its own way, up to the call that needs a GPU.
 
 Each program makes the same calls: the version and a unique id, which need no GPU, then a

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The simulated CUDA by itself: order, waiting, memory, captures, errors.
 #include <cuda.h>
 #include <cuda_runtime_api.h>

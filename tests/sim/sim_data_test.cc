@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A rank that checks the data of every collective, for every data type and
 // reduction, in place and not, small and in many rounds. Started by `ranks`;
 // exits with 1 at the first wrong element.

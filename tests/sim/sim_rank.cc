@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A rank that does one named thing, mostly a wrong one, and says on standard
 // output how far it came: `rank 2: enqueued`. Started by `ranks`; see
 // test_semantics.py for what should come of each.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How the simulated NCCL behaves, above all how it hangs.
 
 Each test starts a job of `sim_rank`s that say how far they come. A job that is

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A job of thousands of ranks as its agent would tell of it: for looking at the page and for load.
 //
 //   big_job [--daemon=HOST:PORT] [--ranks=16384] [--hang-rank=4711] [--hang-after=10] [--seconds=60]

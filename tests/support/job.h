@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // For test programs that are ranks of a job: who they are, how they share the
 // unique id, checks that end the program with file and line.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The functions by which communicators grow, where the header at hand is older (NCCL 2.29.2).
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Starts N ranks of a program, as torchrun does:
 //
 //   ranks -n N [--keep-going] [--grace SECONDS] [--] CMD...

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* Preloaded into a program: its wall clock is off by the seconds that the file $STEP_FILE holds,
  * looked at with each reading. No other clock moves. */
 #define _GNU_SOURCE

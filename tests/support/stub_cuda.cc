@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A libcudart.so and a libcuda.so.1 in one, for tests of the preloaded library:
 // memory is host memory, streams are done as soon as they are given work, and
 // what the GPU is asked to write is written at once.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A libnccl.so.2 that moves no data, and does what a test tells it through the
 // environment, asked anew at each call:
 //

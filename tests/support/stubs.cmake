@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Shared libraries that stand in for NCCL and CUDA: add_stub(TARGET NAME SOVERSION FOLDER SOURCE...).
 function(add_stub target name version folder)
   add_library(${target} SHARED ${ARGN})

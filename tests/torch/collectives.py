@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The ranks' side of test_backend.py: every operation of "nccl_cpu", checked by each rank.
 
     torchrun --nproc-per-node 4 tests/torch/collectives.py RESULTS_DIR

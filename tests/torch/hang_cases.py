@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The hangs of tests/torch/, how to bring each about, and what Rollcall must say of it.
 
 One table for the tests, the measurements and the tutorial. Each script is run as

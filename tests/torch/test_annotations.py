@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A training script that says its step and phase: a verdict then has those of both sides."""
 
 import re

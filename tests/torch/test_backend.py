@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Tests the backend of tests/torch/backend and the scripts that hang.
 
 Run by tests/torch/run.sh, which puts the simulated NCCL on the library path. One

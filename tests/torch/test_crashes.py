@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One rank fails, and torchrun ends the others: the report is whole before that, or it is made
 of what the ranks left behind, and says who failed first."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The five hangs that people write about, with the frameworks that cause them: each gets its
 verdict, and each is healthy when it is fixed."""
 

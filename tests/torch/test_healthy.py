@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Ordinary jobs: they end as without Rollcall, bit by bit, and nothing is said of them."""
 
 import re

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """PyTorch's own tests of torch.distributed, on the backend of tests/torch/backend.
 
 They come with torch, and start two ranks each. torch_tests.txt lists those that run and pass, and

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """docs/tutorial.md tells the truth: its commands are run as they stand there, and what they print
 is compared. ROLLCALL_WRITE_DOCS=1 writes what they print instead."""
 

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Runs a Python script with PyTorch, on the simulated NCCL of a build.
 #
 #   tests/torch/with_backend.sh BUILD_DIR SCRIPT [ARGUMENTS...]

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """README and docs agree with the programs and with the sources: flags, causes, environment
 variables, metrics, fields, addresses, and links between the pages.
 

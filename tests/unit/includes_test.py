@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Which folder may include which. docs/architecture.md explains the order."""
 
 import pathlib

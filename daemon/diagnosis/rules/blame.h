@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // From a stuck call to a verdict: what the rules have in common.
 #pragma once
 

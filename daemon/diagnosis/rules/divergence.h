@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Finds where the histories of a communicator's ranks diverge: the common part of the
 // two mismatch rules.
 //

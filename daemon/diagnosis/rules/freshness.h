@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The age of the reports that a verdict rests on, and its effect on the verdict.
 //
 // An agent sends a tick even when nothing has changed. If three ticks are missing, the data of its

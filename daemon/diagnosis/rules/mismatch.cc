@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // JudgeMismatches(): from a divergence to a verdict that blames the minority.
 #include <algorithm>
 #include <set>

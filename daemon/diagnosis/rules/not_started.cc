@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A job in which no rank has made an NCCL call, because some ranks wait for others before that: in
 // init_process_group(), in a barrier of torch's store. Only stacks show this.
 #include <algorithm>

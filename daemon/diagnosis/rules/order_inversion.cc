@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // JudgeOrderInversion(): each communicator alone has no fault, but two ranks have made
 // calls on two communicators in different orders. On each rank the first kernel occupies
 // the GPU or the stream, and waits for the peer on the other rank.

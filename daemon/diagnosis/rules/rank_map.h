@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Maps ranks that never joined a communicator to processes: such a rank has reported
 // nothing on the communicator, and is known only by its process, if at all.
 #pragma once

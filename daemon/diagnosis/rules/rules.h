@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The tables of detection rules.
 //
 // A rule is a pure function: no clock, lock, log, protobuf or RPC. It returns

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Calls that ranks wait in: the input of the rules. The search covers each communicator
 // separately and uses no clock. Later steps decide how long a wait may last and which
 // absent ranks are excused because they wait elsewhere (wait_graph.h, rules.h).

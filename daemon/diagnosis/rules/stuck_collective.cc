@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // FindStuckCollectives(): at most two calls of a communicator. The first call that
 // some rank has not entered, and before it the first one that all ranks have
 // entered and that does not end.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // FindStuckCreation(): a communicator whose creation waits, for ranks that have
 // not come or for nobody.
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // FindStuckP2p(): sends and receives that wait for their other end.
 //
 // The nth send of a rank to a peer matches the peer's nth receive from it; so do

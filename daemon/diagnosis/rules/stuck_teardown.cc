@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // FindStuckTeardown(): ranks inside CommFinalize, CommDestroy or CommAbort that
 // have nothing else to wait for.
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "absl/strings/str_cat.h"
 #include "daemon/diagnosis/rules/rules.h"
 #include "daemon/words/terms.h"

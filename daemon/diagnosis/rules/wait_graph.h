@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The wait graph: follows the waits from each stuck call to the calls where the
 // hang began.
 //

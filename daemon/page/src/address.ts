@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Every view has an address, behind the "#" so that the page works below any path.
 import { useEffect, useState } from "preact/hooks";
 

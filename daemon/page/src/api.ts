@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The addresses of docs/http_api.md, relative to the page's own folder.
 
 function address(path: string, parameters: Record<string, string>): string {

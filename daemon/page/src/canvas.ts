@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Drawing on a canvas in the page's own colours.
 
 // Sizes the canvas for the screen's density, clears it, and returns what to draw with.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Two incidents, fact by fact.
 import { incidentPath } from "./api";
 import { call, communicator, count, seconds } from "./format";

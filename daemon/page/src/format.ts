@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Values in words.
 import type { Call, CommunicatorRef, Culprit, Frame, GraphPlace } from "./messages";
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // All incidents of the history: filters, ranks and hosts with repeated incidents, and a comparison
 // of two.
 import { useState } from "preact/hooks";

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The merged stacks as an icicle: the outermost frame on top, a frame as wide as threads come through
 // it, what few ranks do warm in colour. Only what is wide enough to be seen is drawn.
 import { useMemo, useState } from "preact/hooks";

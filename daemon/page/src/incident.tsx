@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // One incident: the verdict first, then the evidence.
 import { useState } from "preact/hooks";
 import { addressOf } from "./address";

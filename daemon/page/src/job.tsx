@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // One job: the sentence, the maps, the calls, the communicators, the processes.
 import { useState } from "preact/hooks";
 import { addressOf, setParameters, useAddress } from "./address";

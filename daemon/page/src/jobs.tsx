@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // All jobs, the sick ones first.
 import { jobsPath } from "./api";
 import { plural } from "./format";

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What the daemon says, kept fresh: asked anew whenever its event stream tells of a change, at
 // most twice a second, and now and then without one. A lost connection is shown and tried again.
 import { useEffect, useState } from "preact/hooks";

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The page's frame: which view, whether what it shows is live, light or dark.
 import "./style.css";
 import "uplot/dist/uPlot.min.css";

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Ranks by communicators, as one map for each kind of communicator. A cell is a rank; where there are
 // more than the screen can show, or where one wants it, a host. One canvas a map: the page's size
 // does not grow with the job. The same in words stands below each map.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The messages of proto/rollcall/v1/query.proto and incident.proto, as far as the page reads them.
 
 export interface GraphPlace { graph: number; launch: number; call: number; calls: number }

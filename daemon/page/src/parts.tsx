@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Small parts that several views share.
 import type { ComponentChildren } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The processes of a job, a page at a time.
 import { useState } from "preact/hooks";
 import { processesPath } from "./api";

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Sets of ranks as people write them: "0-2,4-63".
 
 export function formatRanks(ranks: number[], most = Infinity): string {

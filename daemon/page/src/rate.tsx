@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Calls per second over the last minutes.
 import { useEffect, useRef } from "preact/hooks";
 import uPlot from "uplot";

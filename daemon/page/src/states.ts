@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The characters of RankMap.states: what they mean, their colour, and the sign that goes with it.
 
 export interface StateKind { key: string; words: string; color: string; sign: string }

@@ -1,2 +1,3 @@
+// SPDX-License-Identifier: Apache-2.0
 // What the bundler takes besides TypeScript.
 declare module "*.css";

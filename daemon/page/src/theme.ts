@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Light or dark: the reader's choice, else the setting of the operating system; on paper always
 // light. <html data-theme> holds the current theme, so that the style has each set of colours once.
 import { useEffect, useState } from "preact/hooks";

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The last calls of chosen ranks: a lane for each rank and communicator.
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { callsPath } from "./api";

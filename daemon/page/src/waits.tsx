@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Who waits for whom, drawn: a cycle as a ring, a chain as a row.
 import { call, communicator } from "./format";
 import type { WaitEdge } from "./messages";

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Shortens text for a place that has room for so many bytes.
 #pragma once
 

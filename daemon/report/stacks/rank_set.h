@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A set of ranks as runs: thousands of neighbours cost as much as one.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The stacks of many threads of many ranks, merged from the outermost frame
 // inwards: equal stacks share one branch, and a rank that differs has its own.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The output formats of a StackTree, for people and tools. All walk it without
 // recursion: a stack of 5,000 frames is a tree as deep.
 #include <algorithm>

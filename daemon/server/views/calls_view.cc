@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "daemon/server/views/calls_view.h"
 
 #include <algorithm>
@@ -49,7 +50,8 @@ void FillCommunicator(const JobState& job, const Communicator& comm, int32_t ran
   const size_t count = member.records.size();
   for (size_t i = count - std::min(count, static_cast<size_t>(limit)); i < count; ++i) {
     const CallRecord& record = member.records[i];
-    const bool waits = wait.has_value() && TakesPosition(record) && record.position == wait->position;
+    const bool waits =
+        wait.has_value() && TakesPosition(record) && record.position == wait->position;
     FillSpan(job, member, record, waits, calls->add_calls());
   }
 }

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The last calls of chosen ranks, for the timeline.
 #pragma once
 

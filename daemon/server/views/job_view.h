@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A job in one picture, for the page and `rollcall watch`.
 #pragma once
 

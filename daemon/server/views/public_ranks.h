@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The ranks that people count in: those of the environment, else the order of processes.
 #pragma once
 

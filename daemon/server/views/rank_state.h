@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What one rank does in one communicator, as the character that views show (RankMap in
 // query.proto).
 #pragma once

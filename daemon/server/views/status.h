@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A job's state in short, for `rollcall status` and the page.
 #pragma once
 

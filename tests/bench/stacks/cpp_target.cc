@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // 64 threads, each blocked some 24 calls deep, and a communicator.
 #include <pthread.h>
 #include <semaphore.h>

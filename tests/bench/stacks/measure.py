@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Stacks by Rollcall and by other tools, of the same processes, in one run.
 
     tests/bench/stacks/measure.py [--build build/release] [--rounds 10]

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Takes a process's stacks again and again within one process, as the agent does, and prints what
 // one time costs. Lines of "name value unit" for measure.py.
 //

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """32 Python threads, each blocked some calls deep, and a communicator."""
 import ctypes
 import threading

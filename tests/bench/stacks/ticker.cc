@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Preloaded into a target: a thread that looks at the clock every 100 us and notes the longest gap
 // between two looks, in the file TICKER_FILE. Whoever stops the process makes a gap.
 #include <fcntl.h>

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One rank of a DDP job that hangs in backward(): the other one stays away."""
 import os
 import sys

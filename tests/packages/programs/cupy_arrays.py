@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """CuPy: a compiled module that is linked with libnccl.so.2."""
 
 from cupy.cuda import nccl

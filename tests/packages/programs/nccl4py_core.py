@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """nccl4py: a compiled module that opens the wheel's library and asks dlsym for each function."""
 
 import nccl.core as nccl

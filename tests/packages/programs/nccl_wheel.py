@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """NCCL's own wheel by ctypes, which loads it for itself alone (RTLD_LOCAL) and asks dlsym.
 
     nccl_wheel.py LIBNCCL

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """SGLang's wrapper of NCCL (ctypes), from its file: the package itself wants a GPU.
 
     sglang_wrapper.py PYNCCL_WRAPPER LIBNCCL

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Devices of the simulated GPU, their streams, and which device a thread uses.
 //
 // Used by the three simulated libraries; lives in libcuda.so.1. Handles are

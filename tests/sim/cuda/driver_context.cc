@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The driver's functions for devices, contexts and errors. A context is its
 // device's primary one; there are no others.
 #include <stdio.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The driver's functions for memory.
 #include "tests/sim/cuda/entry.h"
 #include "tests/sim/cuda/memory.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The driver's functions for streams, events, host functions and captures.
 #include <atomic>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What every driver function does first.
 //
 // ROLLCALL_SIM_FAIL lists driver functions, by their exported names and with

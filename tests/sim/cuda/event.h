@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Events of the simulated GPU: remembered places in a stream's order.
 //
 // Used by libcudart and libcuda; lives in libcuda.so.1.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Memory of the simulated GPU: host memory, with a note of what it was asked
 // for as.
 //

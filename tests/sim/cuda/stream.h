@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Streams of the simulated GPU: work runs in order, asynchronously, on a thread
 // that starts with the first piece of work.
 //

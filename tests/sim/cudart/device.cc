@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The simulated CUDA runtime: devices, errors and versions.
 #include <stdio.h>
 #include <string.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The simulated CUDA runtime: capture into graphs, and their launch.
 //
 // A graph is the list of what was captured, replayed in that order; it cannot

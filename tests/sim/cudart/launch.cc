@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The simulated CUDA runtime: kernels. They are registered and launched, take
 // their place in their stream, and do nothing.
 #include "tests/sim/cudart/runtime.h"

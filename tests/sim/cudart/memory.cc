@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The simulated CUDA runtime: memory.
 #include "tests/sim/cuda/memory.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What every function of the simulated CUDA runtime shares: the thread's last
 // error, and the thread's device, which is device 0 until it chooses one.
 #pragma once

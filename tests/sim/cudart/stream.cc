@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The simulated CUDA runtime: streams, events and host functions.
 #include "tests/sim/cudart/runtime.h"
 #include "tests/sim/cuda/event.h"

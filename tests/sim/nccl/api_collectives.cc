@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The public functions that put work on a stream.
 #include <nccl.h>
 

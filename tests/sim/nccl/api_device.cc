@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The host functions of NCCL's device API. There is no device here that could
 // run such kernels: what would prepare them fails, what only counts answers.
 // Declared here and not by nccl_device.h, which wants a CUDA compiler.

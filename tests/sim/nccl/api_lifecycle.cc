@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The public functions that create and end communicators.
 #include <nccl.h>
 #include <stdlib.h>

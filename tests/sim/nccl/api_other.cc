@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The public functions that answer questions, register memory and make
 // reductions.
 #include <nccl.h>

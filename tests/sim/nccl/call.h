@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // One call to a collective, send or receive, as it waits for its stream.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Collectives, in rounds of what fits the slots.
 //
 // In each round every rank puts a part of its data into its slot, meets the

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A communicator: one rank's end of it.
 //
 // Handles are looked up in a table of the living, so a call with a destroyed

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "tests/sim/nccl/device_turn.h"
 
 #include <set>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // One NCCL kernel at a time on a device, if ROLLCALL_SIM_SERIALIZE=1.
 //
 // A GPU has room for so many kernels, and one that waits for its peers keeps

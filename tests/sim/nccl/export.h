@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // How the real library exports a function: ncclX weak, so that others may stand
 // in front of it, and pncclX strong at the same address.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Groups: what a thread has called since ncclGroupStart(), and how it starts.
 //
 // A call outside a group is a group of one. At the end of the outermost group

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // How communicators come to be and end; the public functions only check what
 // can be checked in their arguments.
 #pragma once

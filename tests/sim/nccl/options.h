@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The simulated NCCL's settings, from environment variables, read once.
 //
 //   ROLLCALL_SIM_LAZY_CONNECT=0   no call blocks at first contact with a peer

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Profiler plugins, as NCCL loads and calls them: NCCL_PROFILER_PLUGIN names a library ("none": no
 // plugin), else libnccl-profiler.so is tried; the newest table up to version
 // ROLLCALL_SIM_PROFILER (6) is taken. Events of calls, groups and launches; none of kernels or of

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Threads of the simulated NCCL. They take no signal: the application's
 // handlers belong on the application's threads.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What a stream does when it comes to a communicator's work. Returns early, with
 // whatever data there is then, when the communicator is stopped.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The memory that the ranks of one communicator share: gates they meet at,
 // slots for collectives, channels for sends and receives.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What the simulated libnccl.so.2 exports, and that its inner calls of public
 // functions can be intercepted, as those of the real one.
 #include <cuda_runtime_api.h>

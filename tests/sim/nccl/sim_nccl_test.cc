@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The simulated NCCL hangs, errs and ends as NCCL does: each case plays one of
 // sim_scenarios' scenarios as real processes and looks how far each rank gets.
 #include <fcntl.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A rank that uses the simulated NCCL rightly or wrongly, in the way that its
 // first argument names. sim_nccl_test starts several and reads what they say:
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Sends and receives: all those of a group at once, in order for each peer.
 //
 // A channel is a ring of bytes; each message is its size and then its data. A

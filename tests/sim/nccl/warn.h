@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Warnings as NCCL gives them: kept for ncclGetLastError(), and printed when
 // NCCL_DEBUG asks for it.
 #pragma once

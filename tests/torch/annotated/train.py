@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Trains with DistributedDataParallel, validates after every epoch, and says which it does.
 
     torchrun --nproc-per-node 4 train.py

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Says how trampoline.cc is compiled; everything else is in pyproject.toml."""
 
 import setuptools

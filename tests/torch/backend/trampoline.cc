@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Lets a Python class be a c10d::Backend, as ProcessGroupNCCL is one.
 //
 // torch allows Python to derive from ProcessGroup only. But coalescing of

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Trains an image classifier with DistributedDataParallel and BatchNorm, and validates it.
 
     torchrun --nproc-per-node 4 train.py

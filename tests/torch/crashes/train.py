@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Fits a model with DistributedDataParallel until one rank fails in the middle of it.
 
     torchrun --nproc-per-node 4 train.py HOW

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Ten ordinary jobs, each as long as a few seconds, that a watcher might take for hung ones.
 
     torchrun --nproc-per-node 4 jobs.py NAME [--idle SECONDS] [--state FOLDER]

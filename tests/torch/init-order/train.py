@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Fine-tunes a small model with DeepSpeed stage 2; every rank loads the weights from its cache.
 
     torchrun --nproc-per-node 4 train.py --cache /cache

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Trains with FSDP2 by Lightning Fabric and saves a full checkpoint.
 
     torchrun --nproc-per-node 4 fabric.py

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Trains a model wrapped in FullyShardedDataParallel and saves it after every epoch.
 
     torchrun --nproc-per-node 4 fsdp1.py

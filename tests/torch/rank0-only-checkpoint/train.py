@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Trains a model sharded with FSDP2 (fully_shard) and saves it after every epoch.
 
     torchrun --nproc-per-node 4 train.py

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A trainer around Lightning Fabric that makes its data set in the program's main().
 
     torchrun --nproc-per-node 4 launch_in_constructor.py

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A text classifier with Lightning Fabric whose vocabulary comes from the text that was read.
 
     torchrun --nproc-per-node 4 shapes_differ.py

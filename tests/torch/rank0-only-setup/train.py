@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Trains a classifier with Lightning Fabric on a data set that one rank makes.
 
     torchrun --nproc-per-node 4 train.py

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Trains on records of which some are damaged; what cannot be read is left out.
 
     torchrun --nproc-per-node 4 dropped_batch.py

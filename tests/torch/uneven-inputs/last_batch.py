@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Trains with DistributedDataParallel and gathers every rank's outputs for the metrics.
 
     torchrun --nproc-per-node 4 last_batch.py

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Fits a small regression model on several GPUs with DistributedDataParallel.
 
     torchrun --nproc-per-node 4 train.py

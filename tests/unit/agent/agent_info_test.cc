@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // How a host's agent is found, and a `rollcall run` that serves its job itself.
 #include "agent/agent_info.h"
 

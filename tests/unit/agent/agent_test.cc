@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The agent's end of its stream: what it does while the daemon answers, and how it ends when the
 // daemon does not.
 #include "agent/agent.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What an agent tells of its host, tick by tick, from hand-made segments and
 // from real processes that end in different ways.
 #include "agent/collector.h"

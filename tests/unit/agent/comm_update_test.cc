@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "agent/comm_update.h"
 
 #include <gtest/gtest.h>
@@ -165,7 +166,8 @@ TEST(CommUpdateTest, OfTwoThreadsTheOneThatCameFirstCounts) {
   const CommSnapshot comm = Comm(3, 2);
   SegmentSnapshot process = Process(comm, Op::kAllReduce, 0, kNow - kSecond);
   process.blocked.push_back({78, static_cast<uint32_t>(Op::kAllReduce), 0, kNow - 2 * kSecond});
-  EXPECT_EQ(FindHostWaits(process, process.communicators[0]).host_blocked_since_ns, kNow - 2 * kSecond);
+  EXPECT_EQ(FindHostWaits(process, process.communicators[0]).host_blocked_since_ns,
+            kNow - 2 * kSecond);
 }
 
 TEST(CommUpdateTest, AGpuWaitFromBeforeTheLastCallIsNotForIt) {

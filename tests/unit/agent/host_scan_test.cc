@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Scans of a made-up /proc.
 #include "agent/host_scan.h"
 

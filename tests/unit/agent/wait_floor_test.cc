@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What counts as being held, as data: instants of a host's clocks.
 #include "agent/wait_floor.h"
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The built `rollcall`: what goes into jobs, what comes of bad input, and what
 `analyze` makes of segments that real processes left. (tests/e2e/test_run.py has
 whole jobs.)"""

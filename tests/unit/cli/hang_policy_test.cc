@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "cli/hang_policy.h"
 
 #include <gtest/gtest.h>

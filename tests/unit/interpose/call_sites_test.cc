@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Which line of Python made a call, as the library notes it, in every interpreter that this machine
 // has.
 #include <gtest/gtest.h>

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # Cross-builds the library for aarch64, and runs the tests of what it makes of calls
 # and of processes on it, under user-mode emulation; the segments are read on this machine.
 #

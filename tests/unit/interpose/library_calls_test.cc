@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What the preloaded library makes of calls: positions, groups, identities,
 // blocked threads, markers. A stub NCCL answers as each test needs it.
 #include <fcntl.h>

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """librollcall.so among what else is preloaded, and in programs that it is not meant for."""
 import ctypes.util
 import os

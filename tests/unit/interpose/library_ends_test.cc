@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A communicator that one thread ends while another thread has business with it: it never becomes
 // what it was before, and its block is no other communicator's while somebody may write there.
 #include <sys/stat.h>

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the built librollcall.so must be, so that it can be preloaded anywhere."""
 import os
 import pathlib

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What the preloaded library makes of CUDA graphs: captured calls take no position, launches do.
 #include "library_steps.h"
 

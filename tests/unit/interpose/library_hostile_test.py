@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Hostile host programs behave alike with and without librollcall.so.
 
 Each row of the tables below is a small program of tests/unit/interpose/hostile/. It runs several times with

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How many instructions a recorded call takes: the bar that a change must not raise by accident.
 
 Times differ from run to run; what callgrind counts does not. Each bar is what was counted when it

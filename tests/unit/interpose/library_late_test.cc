@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Non-blocking communicators: what the library records of calls that return before they are done.
 #include "library_steps.h"
 

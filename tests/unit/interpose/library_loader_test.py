@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """librollcall.so and the dynamic loader: what it remembers stays loaded, it never deadlocks with the
 program's own dlopen, and it can itself be loaded late."""
 import os

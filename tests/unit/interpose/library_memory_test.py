@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The memory of segments: never what the job or NCCL needs, never another process's, and no death by
 a file that somebody cuts short."""
 import fcntl

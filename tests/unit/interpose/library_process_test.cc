@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The preloaded library's manners as a guest in other people's processes: forks,
 // full disks, and the many ways in which programs reach NCCL.
 #include <fcntl.h>

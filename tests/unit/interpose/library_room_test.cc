@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // How much of a file system segments may take: the rule as data.
 #include "interpose/room.h"
 

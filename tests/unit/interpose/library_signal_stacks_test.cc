@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The library's signals reach no thread whose stack for signals has no room for them: without the
 // library such a thread would never have got one.
 #include <fcntl.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The stack area of a segment takes no more of the file system than segments may.
 #include <fcntl.h>
 #include <sched.h>

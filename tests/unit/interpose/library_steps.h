@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Runs library_steps under the preloaded library, and reads what it recorded.
 #pragma once
 

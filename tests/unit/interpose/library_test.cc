@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What the preloaded library notes, seen by the reader that the agent uses: real
 // processes on the simulated NCCL, and the segments that they leave.
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // One process, one communicator of one rank, and a scenario by name: what
 // library_test.cc preloads the library into. Knows nothing of Rollcall.
 #include <dlfcn.h>

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Every function of NCCL is either wrapped, or listed in calls.def with the reason why not."""
 import os
 import pathlib

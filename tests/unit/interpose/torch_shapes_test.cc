@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What PyTorch's collectives tell of tensors, in every interpreter that this machine has: with a
 // stand-in for torch, whose process group calls the simulated NCCL.
 #include <gtest/gtest.h>

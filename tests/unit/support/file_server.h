@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A file system with one file, whose server can stop to answer, as that of NFS does which has died.
 // The server is a process of its own. It stops at the first request of the kind that the test names.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A little language for the states of a job, as the rules see them:
 //
 //   JobBuilder job(4);             // 4 ranks on node-0 .. node-3, communicator "dp", GPU markers

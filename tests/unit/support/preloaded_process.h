@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Runs programs under the preloaded library in a folder of their own, and reads
 // the segments that they leave. For tests.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The Python interpreters of this machine: pyenv's, and those of the system.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Writes segment files by hand, for tests of those who read them.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A file system of its own for a test: so small that it can be filled, and it can be made read-only.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A folder for one test, with small files in it; gone with the test.
 #pragma once
 

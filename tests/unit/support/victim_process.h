@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Starts a victim program for a test and ends it with the test. Waiting here is for a state of the
 // victim, with a deadline, never for time to pass.
 #pragma once

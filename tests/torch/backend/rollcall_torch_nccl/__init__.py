@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The torch.distributed backend "nccl_cpu": CPU tensors through libnccl.so.2.
 
 With the simulated NCCL and CUDA runtime on the library path, any program that

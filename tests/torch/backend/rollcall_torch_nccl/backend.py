@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """torch.distributed's backend over NCCL communicators, for CPU tensors.
 
 Made to call NCCL as ProcessGroupNCCL does: the communicator is created at the

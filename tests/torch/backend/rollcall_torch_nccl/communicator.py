@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One NCCL communicator with its stream, as a ProcessGroupNCCL holds them."""
 
 import collections

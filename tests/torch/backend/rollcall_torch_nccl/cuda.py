@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The few functions of the CUDA runtime that the backend needs, by ctypes.
 
 ctypes.CDLL releases the interpreter's lock around every call, so a wait in here

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """NCCL by ctypes: opened by name and called through its handle, as serving
 frameworks do.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a collective returns: something to wait for, and a future.
 
 A CPU tensor has no stream that could order its readers after NCCL, so unlike

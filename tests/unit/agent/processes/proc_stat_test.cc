@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Reads the recorded /proc below testdata/proc: see its README for who is who in it.
 #include "agent/processes/proc_stat.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Ranks found by their environment, launcher by launcher.
 #include "agent/processes/process_discovery.h"
 

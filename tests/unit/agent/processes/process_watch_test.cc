@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Watching real children end, with pidfds and as on a kernel that has none.
 #include "agent/processes/process_watch.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Reads that do not come back, and everybody else's that do.
 #include "agent/processes/spare_threads.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The forms in which CPython keeps lines, text and offsets, as pure functions of bytes. The tables
 // are what the named interpreters made of the functions in the comments.
 #include <gtest/gtest.h>

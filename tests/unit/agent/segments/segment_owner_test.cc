@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Whose segment a file is, as data.
 #include "agent/segments/segment_owner.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Python frames out of real interpreters, every version that this machine has, in known places.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

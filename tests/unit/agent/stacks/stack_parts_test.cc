@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Small parts of taking stacks: names of JIT code, wait channels, sockets that pass descriptors,
 // ELF symbols of damaged files.
 #include <fcntl.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Taking stacks from real processes: what is copied, what is left alone, and that the victim goes
 // on afterwards as if nothing had been.
 #include "agent/stacks/ptrace_stack_taker.h"

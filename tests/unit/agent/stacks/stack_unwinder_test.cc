@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Stacks of real processes, unwound from the copy and named: every kind of frame that a training
 // job has.
 #include "agent/stacks/stack_unwinder.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Names and lines from the victims' files, and files that are cut or no ELF at all.
 #include "agent/symbols/symbolizer.h"
 

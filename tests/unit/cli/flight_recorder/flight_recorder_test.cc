@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Dumps of PyTorch's Flight Recorder, good, bad and hostile, and what the rules
 // say of them.
 #include <gtest/gtest.h>

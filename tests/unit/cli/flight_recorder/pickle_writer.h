@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Writes plain values as Python's pickler writes them (protocol 2), with
 // strings remembered and referred to, as in real dumps.
 #pragma once

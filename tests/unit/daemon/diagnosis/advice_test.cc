@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The table of advice: for each entry a verdict that it fits and one, close to
 // it, that it must not fit; and the page that the table generates.
 #include "daemon/diagnosis/advice.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Incidents on a time line: what happens, and the events that come of it.
 #include "daemon/diagnosis/incidents.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What the library could not record reaches the verdict.
 #include "daemon/diagnosis/losses.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Who failed first in a job that its launcher has ended.
 #include "daemon/diagnosis/post_mortem.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The agents' streams at the daemon's end: who is connected, who has gone.
 #include "daemon/server/agent_service.h"
 

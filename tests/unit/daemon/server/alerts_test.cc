@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Alerts, to real HTTP servers and commands.
 #include "daemon/server/alerts.h"
 

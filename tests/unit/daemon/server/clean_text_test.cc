@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Text from jobs and the network, made harmless.
 #include "proto/clean_text.h"
 

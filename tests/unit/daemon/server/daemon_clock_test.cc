@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The daemon while somebody sets the wall clock. The clock is set for this process only: the test
 // stands between the program and the kernel.
 #include <grpcpp/grpcpp.h>

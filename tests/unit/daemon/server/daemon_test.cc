@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The daemon with real agents, in one process: over the in-process channel and
 // over TCP. Segments are written by hand; their processes are this one.
 #include "daemon/server/daemon.h"

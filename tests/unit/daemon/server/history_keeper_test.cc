@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The history on disks that are full, files that are locked, damaged or gone.
 #include "daemon/server/history_keeper.h"
 

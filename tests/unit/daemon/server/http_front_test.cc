@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The page's connections, with real sockets: slow ones, many, and those that never say anything.
 #include "daemon/server/http_front.h"
 

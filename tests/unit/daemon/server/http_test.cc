@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The HTTP side of a real daemon, asked by a real client.
 #include "daemon/server/http.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // One list out of the history and what is in memory only.
 #include "daemon/server/incident_list.h"
 

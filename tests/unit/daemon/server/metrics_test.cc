@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The text that Prometheus reads.
 #include "daemon/server/metrics.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Reports on disks that are full, read-only, gone or dead.
 #include "daemon/server/report_queue.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Stacks are asked for, for incidents and for people, and what comes goes where it belongs.
 #include "daemon/server/stack_desk.h"
 

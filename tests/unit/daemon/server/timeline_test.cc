@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The daemon's own time: what passes while it is held does not count.
 #include "daemon/server/timeline.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The history of incidents in real files.
 #include "daemon/store/history.h"
 

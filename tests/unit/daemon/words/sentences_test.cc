@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What a verdict says: one table of verdicts and their sentences. It holds every cause, one culprit
 // and several, and each part that a sentence may have or lack.
 #include "daemon/words/sentences.h"

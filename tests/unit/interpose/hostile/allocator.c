@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Programs whose allocator is their own: it looks the real one up, locks, or has nothing to give.
 #include "hostile.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // An auditor (LD_AUDIT) that sees every binding.
 #define _GNU_SOURCE
 #include <link.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What happens to the segment's folder and file while the process works; its name, its size.
 #include "hostile.h"
 

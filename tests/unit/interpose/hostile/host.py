@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Python programs that call NCCL by ctypes, and do odd things."""
 import ctypes
 import faulthandler

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What the hostile programs share. Each file holds several of them, in one table at its end, and
 // runs the one that its first argument names. A program prints the same and ends alike in each run.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Limits, locked memory, memory that is thrown away, and filters of system calls.
 #include "hostile.h"
 

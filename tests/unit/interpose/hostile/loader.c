@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The loader: libraries that come and go, odd look-ups, several NCCLs, and allocators that look up.
 // Not linked with NCCL; HOSTILE_NCCL, HOSTILE_OTHER and HOSTILE_PLUGIN are paths from the test.
 #define _GNU_SOURCE

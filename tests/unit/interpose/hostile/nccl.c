@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A libnccl.so.2 for hostile programs: any thread may call it at any time, a signal may interrupt
 // it, it neither locks nor allocates nor reads the environment, and it calls the program back.
 #include <nccl.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A library linked with NCCL, as PyTorch's is; it may call when it is unloaded.
 #include "hostile.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Processes that multiply, become others, are stopped, and lose their rights and their place.
 #include "hostile.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Signals that come in calls, are blocked, are taken, or leave calls for good; and a stderr that
 // must not be written to.
 #include "hostile.h"

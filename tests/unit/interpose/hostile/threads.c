@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Threads that are cancelled, end, are tiny or many, or are not the kernel's.
 #include "hostile.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A preloaded library that stands for another thread of the program, which forks while Rollcall's
 // library makes its segment: within the calls by which that is opened, mapped and closed. For
 // tests.

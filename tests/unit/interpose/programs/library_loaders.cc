@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A program that is linked with neither NCCL nor CUDA and asks the dynamic
 // linker in the ways that programs do, for tests of the preloaded library. Its
 // argument names the way; the exit code is 0 when the linker answered as it does

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Makes 100,000 calls of each kind and counts what they do beside: system calls,
 // allocations, locks. For tests of the preloaded library; the stub NCCL does none
 // of them.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // An NCCL program whose arguments are its steps, for tests of the preloaded
 // library, which it knows nothing of. A step is a word, or WORD=ARGUMENTS with
 // commas between the arguments; "!" before it says that it must fail.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A plugin that reaches NCCL as frameworks do, for tests of the preloaded
 // library. Loaded RTLD_LOCAL by library_loaders.cc, so that neither it nor the
 // libnccl it is linked with stand in the global scope. Built without

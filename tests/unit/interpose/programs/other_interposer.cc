@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Another tool's preloaded library: counts all-reduces and passes them on with
 // RTLD_NEXT, as such tools do, and says at exit how many it saw.
 #include <dlfcn.h>

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A Python process whose threads stand in known places. Says "ready" and waits for its end.
 
 The places are marked; the test looks up their lines by the marks.

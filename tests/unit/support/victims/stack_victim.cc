@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A process with one thread in each state that stack tests want to see. Prints "ready" once all
 // are under way; then 'c' on stdin prints how many signals have been handled, and the end of stdin
 // ends it.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Functions of two shared libraries that call back, so that a stack leads through them: one as
 // libraries usually are, one without unwind information (but with frame pointers).
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The rules for ranks that keep others waiting by their absence: missing_rank,
 // rank_exited, rank_died, init_incomplete.
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Old word: hosts whose agents are held, late or gone, and what their ranks may be blamed for.
 #include "daemon/diagnosis/rules/freshness.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The rules for ranks that contradict each other, and the first divergence
 // behind them; and stalled_in_flight, where nobody is absent and all agree.
 #include <gtest/gtest.h>

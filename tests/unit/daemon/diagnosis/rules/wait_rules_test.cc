@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The rules that need more than one communicator's collectives: deadlocks,
 // sends and receives, GPUs that have not come to a call, lost hosts, teardown,
 // NCCL's own errors, two threads at once, stragglers.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What the page and `rollcall watch` show of a job, as pure functions of its state.
 #include <gtest/gtest.h>
 
