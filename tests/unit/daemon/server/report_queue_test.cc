@@ -223,7 +223,7 @@ TEST_F(ReportQueueTest, WhatIsNotWrittenWhenItEndsHasItsReason) {
   EXPECT_EQ(queue.counts().lost, 1u);
   const ReportQueue::Written given_up = Next(&queue);
   EXPECT_EQ(given_up.folder, "");
-  EXPECT_THAT(given_up.note, HasSubstr("not written: cannot make the report folder"));
+  EXPECT_THAT(given_up.note, HasSubstr("not written: cannot create the report folder"));
 }
 
 TEST_F(ReportQueueTest, WhatDoesNotFitIsCountedAndSaid) {
