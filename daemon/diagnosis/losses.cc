@@ -9,22 +9,30 @@
 #include "absl/strings/str_cat.h"
 #include "daemon/model/progress.h"
 #include "daemon/words/terms.h"
+#include "interpose/segment.h"
 
 namespace rollcall {
 namespace {
 
 struct Loss {
   uint64_t ProcessEvidence::* count;
+  uint64_t bits;  // of the count, one of which must be set
   const char* words;
 };
 
+constexpr uint64_t kAny = UINT64_MAX;
+
 constexpr Loss kLosses[] = {
-    {&ProcessEvidence::lost_communicators,
+    {&ProcessEvidence::lost_communicators, kAny,
      "Rollcall had no room to record some communicators of "},
-    {&ProcessEvidence::unknown_comm_calls,
+    {&ProcessEvidence::unknown_comm_calls, kAny,
      "Rollcall did not see the creation of some communicators of "},
-    {&ProcessEvidence::lost_threads, "Rollcall does not see in which calls some threads stand of "},
-    {&ProcessEvidence::lost_graph_calls,
+    {&ProcessEvidence::lost_threads, kAny, "Rollcall does not see the current calls of some threads of "},
+    {&ProcessEvidence::left_out, segment::kLeftOutRecords,
+     "Rollcall had room for only the newest calls of "},
+    {&ProcessEvidence::left_out, segment::kLeftOutRings,
+     "Rollcall had no room to record the calls on some communicators of "},
+    {&ProcessEvidence::lost_graph_calls, kAny,
      "Rollcall cannot follow the launches of some CUDA graphs of "},
 };
 
@@ -70,7 +78,7 @@ void AddLosses(const JobState& job, Verdict* verdict) {
     std::vector<int32_t> ranks;
     const auto add = [&](int32_t process, int32_t rank) {
       const Process* known = FindProcess(job, process);
-      if (known != nullptr && known->*loss.count != 0) ranks.push_back(rank);
+      if (known != nullptr && (known->*loss.count & loss.bits) != 0) ranks.push_back(rank);
     };
     for (const Culprit& culprit : verdict->culprits) add(culprit.process, culprit.rank);
     const size_t waiting =

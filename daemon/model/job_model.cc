@@ -37,10 +37,8 @@ bool SameBlocked(const BlockedCall& a, const BlockedCall& b) {
 bool SameForRules(const Process& process, const ProcessEvidence& evidence) {
   return process.liveness == evidence.liveness && process.state == evidence.state &&
          process.ended_ns == evidence.ended_ns && process.error == evidence.error &&
-         process.lost_communicators == evidence.lost_communicators &&
-         process.lost_threads == evidence.lost_threads &&
-         process.unknown_comm_calls == evidence.unknown_comm_calls &&
-         process.lost_graph_calls == evidence.lost_graph_calls &&
+#define PROCESS_COUNT(name) process.name == evidence.name &&
+#include "proto/facts.def"
          std::equal(process.blocked.begin(), process.blocked.end(), evidence.blocked.begin(),
                     evidence.blocked.end(), SameBlocked);
 }

@@ -55,8 +55,18 @@ TEST(LossesTest, EachKindOfLossIsMissingEvidence) {
   const Verdict verdict = VerdictOf(job);
   EXPECT_TRUE(Names(verdict, "Rollcall had no room to record some communicators of rank 0"));
   EXPECT_TRUE(Names(verdict, "Rollcall did not see the creation of some communicators of rank 1"));
-  EXPECT_TRUE(Names(verdict, "Rollcall does not see in which calls some threads stand of rank 2"));
+  EXPECT_TRUE(Names(verdict, "Rollcall does not see the current calls of some threads of rank 2"));
   EXPECT_TRUE(Names(verdict, "Rollcall cannot follow the launches of some CUDA graphs of rank 3"));
+}
+
+TEST(LossesTest, WhatThereWasNoRoomForIsNamed) {
+  JobBuilder job = OneIsMissing();
+  job.state.processes[1].left_out = segment::kLeftOutRecords;
+  job.state.processes[3].left_out = segment::kLeftOutRings | segment::kLeftOutCommunicators;
+  const Verdict verdict = VerdictOf(job);
+  EXPECT_EQ(verdict.missing_evidence.size(), 2u);
+  EXPECT_TRUE(Names(verdict, "Rollcall had room for only the newest calls of rank 1"));
+  EXPECT_TRUE(Names(verdict, "Rollcall had no room to record the calls on some communicators of rank 3"));
 }
 
 TEST(LossesTest, LossesOfThoseWhoWaitMakeTheVerdictNoLessCertain) {
