@@ -66,7 +66,8 @@ TEST(LossesTest, WhatThereWasNoRoomForIsNamed) {
   const Verdict verdict = VerdictOf(job);
   EXPECT_EQ(verdict.missing_evidence.size(), 2u);
   EXPECT_TRUE(Names(verdict, "Rollcall had room for only the newest calls of rank 1"));
-  EXPECT_TRUE(Names(verdict, "Rollcall had no room to record the calls on some communicators of rank 3"));
+  EXPECT_TRUE(
+      Names(verdict, "Rollcall had no room to record the calls on some communicators of rank 3"));
 }
 
 TEST(LossesTest, LossesOfThoseWhoWaitMakeTheVerdictNoLessCertain) {
