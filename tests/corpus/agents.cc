@@ -267,7 +267,7 @@ class Watcher {
               ? 0
               : static_cast<int64_t>(Below(random_, static_cast<uint64_t>(sight_.most_delay_ns)));
       const int64_t offset =
-          clocks_.Note(NameOf(*host), kStart + t + host->skew, kStart + t + delay);
+          clocks_.Update(NameOf(*host), kStart + t + host->skew, kStart + t + delay);
       const bool whole = !host->has_told || Chance(random_, sight_.reconnects_percent);
       for (const int rank : host->ranks) Tell(rank, t, host->skew + offset, whole);
       host->has_told = true;
