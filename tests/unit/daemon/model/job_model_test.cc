@@ -272,39 +272,39 @@ TEST(DiagnoserTest, SaysWhatAFreshOneSaysAfterEveryChange) {
 
 TEST(HostClocksTest, TheQuickestMessageTellsTheDifference) {
   HostClocks clocks;
-  EXPECT_EQ(clocks.Note("a", 1000, 5000), 4000);
-  EXPECT_EQ(clocks.Note("a", 2000, 5500), 3500);
-  EXPECT_EQ(clocks.Note("a", 3000, 9000), 3500);
-  EXPECT_EQ(clocks.Note("b", 3000, 2000), -1000);
+  EXPECT_EQ(clocks.Update("a", 1000, 5000), 4000);
+  EXPECT_EQ(clocks.Update("a", 2000, 5500), 3500);
+  EXPECT_EQ(clocks.Update("a", 3000, 9000), 3500);
+  EXPECT_EQ(clocks.Update("b", 3000, 2000), -1000);
 }
 
 TEST(HostClocksTest, AClockThatStoodStillIsFollowedAtOnce) {
   HostClocks clocks;
-  for (int i = 0; i < 300; ++i) clocks.Note("a", i, i + 100);
+  for (int i = 0; i < 300; ++i) clocks.Update("a", i, i + 100);
   const int64_t suspended = 60'000'000'000;
-  EXPECT_EQ(clocks.Note("a", 300, 400 + suspended), 100 + suspended);
+  EXPECT_EQ(clocks.Update("a", 300, 400 + suspended), 100 + suspended);
 }
 
 TEST(HostClocksTest, AMessageThatIsLateMakesNothingOlder) {
   HostClocks clocks;
-  for (int i = 0; i < 10; ++i) clocks.Note("a", i, i + 100);
-  EXPECT_GE(clocks.Note("a", 10, 5'000'000'000), 100);
-  EXPECT_EQ(clocks.Note("a", 11, 111), 100);  // the next one was quick
-  EXPECT_EQ(clocks.Note("a", 12, 112), 100);
+  for (int i = 0; i < 10; ++i) clocks.Update("a", i, i + 100);
+  EXPECT_GE(clocks.Update("a", 10, 5'000'000'000), 100);
+  EXPECT_EQ(clocks.Update("a", 11, 111), 100);  // the next one was quick
+  EXPECT_EQ(clocks.Update("a", 12, 112), 100);
 }
 
 TEST(HostClocksTest, MessagesThatAreQueuedMoreAndMoreMakeNothingOlder) {
   HostClocks clocks;
   for (int i = 0; i < 100; ++i) {
-    EXPECT_EQ(clocks.Note("a", i, i + 100 + i * 500'000'000LL), 100);
+    EXPECT_EQ(clocks.Update("a", i, i + 100 + i * 500'000'000LL), 100);
   }
 }
 
 TEST(HostClocksTest, AClockThatWasSetIsFollowed) {
   HostClocks clocks;
-  for (int i = 0; i < 300; ++i) clocks.Note("a", i, i + 100);
+  for (int i = 0; i < 300; ++i) clocks.Update("a", i, i + 100);
   int64_t offset = 0;
-  for (int i = 0; i < 300; ++i) offset = clocks.Note("a", i, i + 90'000);
+  for (int i = 0; i < 300; ++i) offset = clocks.Update("a", i, i + 90'000);
   EXPECT_EQ(offset, 90'000);
 }
 
