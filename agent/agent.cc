@@ -192,7 +192,8 @@ void Agent::TickUntilBroken(Link* link) {
     SendAnswersUntil(next_ns, link);
   }
   if (stopping()) {
-    CollectAndSend(false, link);  // how the last processes ended
+    // How the last processes ended; all that is known, where this stream has sent nothing yet.
+    CollectAndSend(whole, link);
     link->Close();
   }
   SetLinked(false);

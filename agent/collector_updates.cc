@@ -238,8 +238,6 @@ void Collector::CheckCallers(int64_t now_ns, const SegmentSnapshot& snapshot,
   const bool checked_lately =
       process->callers_checked_ns != 0 && now_ns - process->callers_checked_ns < kCheckCallersEvery;
   if (callers.empty() || checked_lately) return;
-  process->callers_checked_ns = now_ns;
-  process->calls_from_ns.clear();
   using Starts = std::optional<std::map<pid_t, uint64_t>>;
   const auto find = [proc_root = options_.proc_root, id = process->id, callers,
                      other_numbers = process->other_numbers] {
@@ -248,7 +246,10 @@ void Collector::CheckCallers(int64_t now_ns, const SegmentSnapshot& snapshot,
   const Starts starts =
       threads_->Get<Starts>(absl::StrCat("process ", process->id.pid), find, kReadTimeout)
           .value_or(std::nullopt);
+  // Without an answer what was found before stays: calls of threads that have ended stay left out.
   if (!starts.has_value()) return;
+  process->callers_checked_ns = now_ns;
+  process->calls_from_ns.clear();
   const bool clock_known = process->waits_from_ns == 0;
   for (const pid_t caller : callers) {
     int64_t* from_ns = &process->calls_from_ns[static_cast<uint32_t>(caller)];

@@ -94,6 +94,7 @@ Finding FindingOf(const JobState& state, int64_t newest_ns, std::vector<Verdict>
   incident.id = absl::StrCat(state.name, "-1");
   incident.job = state.name;
   incident.verdicts = std::move(verdicts);
+  incident.versions = VersionsInUse(state);
   Finding finding;
   finding.hangs = !incident.verdicts.empty() && !IsWarning(incident.verdicts.front().cause);
   if (finding.hangs) {

@@ -84,6 +84,9 @@ class RemoteWatch : public IncidentWatch {
     std::optional<std::vector<v1::Incident>> incidents = Ask();
     if (incidents.has_value()) {
       for (const v1::Incident& incident : *incidents) WriteHere(incident);
+      newest_ = *incidents;
+    } else if (last) {
+      incidents = newest_;  // what was confirmed and waited for its report is still news
     }
     if (last) reports_here_.Finish(std::chrono::steady_clock::now() + kLastReportsWithin);
     for (ReportQueue::Written& written : reports_here_.TakeWritten()) {
@@ -155,6 +158,7 @@ class RemoteWatch : public IncidentWatch {
   ReportQueue reports_here_;
   std::set<std::string> put_;                            // incidents
   std::map<std::string, ReportQueue::Written> written_;  // by incident
+  std::vector<v1::Incident> newest_;                     // as of the last answer
   int64_t next_ns_ = 0;
   bool said_ = false;
   bool first_ = true;

@@ -35,7 +35,12 @@ std::optional<Starts> FindAmongAll(const std::string& proc_root, pid_t pid,
   for (const pid_t tid : *tids) {
     const auto thread = ReadProcThread(proc_root, pid, tid);
     if (absl::IsNotFound(thread.status())) continue;
-    if (!thread.ok() || thread->own_tid == 0) return std::nullopt;
+    if (!thread.ok()) return std::nullopt;
+    if (thread->own_tid == 0) {
+      // It may have ended between two of the reads.
+      if (absl::IsNotFound(ReadProcStat(tasks, tid).status())) continue;
+      return std::nullopt;
+    }
     if (!IsDead(thread->state)) starts[thread->own_tid] = thread->start_time;
   }
   return starts;

@@ -282,6 +282,7 @@ void IncidentLife::Confirm(const JobState& state, int64_t now_ns, Events* events
   told_ = live_->verdicts;
   live_->state = IncidentState::kConfirmed;
   live_->confirmed_ns = now_ns;
+  live_->versions = VersionsInUse(state);  // ranks may have come to NCCL since it was opened
   ended_when_confirmed_ = CountEndedRanks(state);
   Remember();
   events->push_back({IncidentEvent::Kind::kConfirmed, *live_, {}});

@@ -32,7 +32,7 @@ struct Incident {
   int64_t closed_ns = 0;     // 0: live
   // The first is the root cause. Process indices are those of the job's state.
   std::vector<Verdict> verdicts;
-  std::vector<VersionInUse> versions;  // as of its opening
+  std::vector<VersionInUse> versions;  // as of its confirmation; before that, of its opening
 };
 
 struct IncidentEvent {

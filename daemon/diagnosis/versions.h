@@ -16,7 +16,8 @@ struct VersionInUse {
   std::vector<int32_t> ranks;
 };
 
-// By component, then by version; ranks whose version is not known are in none.
+// By component, then by version; ranks whose version is not known are in none. Of several processes
+// of one rank the newest counts: a job that was started again has those of its former life too.
 std::vector<VersionInUse> VersionsInUse(const JobState& job);
 
 }  // namespace rollcall

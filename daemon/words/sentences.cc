@@ -327,7 +327,11 @@ std::string TeardownHang(const Verdict& v) {
                         Where(v), ", which does not return", WaitTail(v));
   }
   const std::string ending = Ending(v.culprits);
-  return absl::StrCat(Who(v.culprits), ending.empty() ? "" : absl::StrCat(" left", ending, " and"),
+  const bool finalizing = v.culprits.front().ending == kFinalizing;
+  return absl::StrCat(Who(v.culprits),
+                      ending.empty() ? ""
+                      : finalizing   ? absl::StrCat(ending, ",")
+                                     : absl::StrCat(" left", ending, " and"),
                       " never entered ", OpInWords(v.call.op), " of ", Where(v), WaitTail(v));
 }
 
