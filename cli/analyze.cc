@@ -18,6 +18,7 @@
 #include "cli/commands.h"
 #include "cli/flight_recorder/import.h"
 #include "daemon/diagnosis/diagnose.h"
+#include "daemon/diagnosis/versions.h"
 #include "daemon/report/html.h"
 #include "daemon/report/incident_proto.h"
 #include "daemon/report/json.h"

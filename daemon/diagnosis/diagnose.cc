@@ -17,7 +17,6 @@
 #include "daemon/diagnosis/steps.h"
 #include "daemon/words/sentences.h"
 #include "daemon/words/terms.h"
-#include "daemon/words/terms.h"
 #include "proto/durations.h"
 
 namespace rollcall {

@@ -30,7 +30,7 @@ void AddGpuSharing(const JobState& job, Verdict* verdict) {
     verdict->evidence.push_back(
         absl::StrCat(RanksInWords(those),
                      those.size() == 1 ? " shares its GPU by " : " share a GPU by ", sharing,
-                     ": work of other processes may delay it"));
+                     ": work of other processes may delay ", those.size() == 1 ? "it" : "them"));
   }
 }
 

@@ -2,7 +2,9 @@
 #include "daemon/diagnosis/losses.h"
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
+#include <iterator>
 #include <string>
 #include <vector>
 
@@ -62,9 +64,15 @@ bool RestsOnAnEnd(Cause cause) {
          cause == Cause::kNcclError;
 }
 
+// Short rings are the rule in small containers, and agents mostly read them in time.
+bool Bears(const Loss& loss, const Verdict& verdict) {
+  if (loss.count != &ProcessEvidence::left_out || loss.bits != segment::kLeftOutRecords) return true;
+  return verdict.call.op == Op::kNone || verdict.position_end != 0;
+}
+
 Certainty Most(const JobState& job, const Verdict& verdict) {
   Certainty most = Certainty::kCertain;
-  if (IsContradiction(verdict.cause) || RestsOnAnEnd(verdict.cause)) return most;
+  if (IsContradiction(verdict.cause)) return most;
   for (const Culprit& culprit : verdict.culprits) {
     if (MayBeUnseen(job, verdict, culprit)) return Certainty::kPossible;
     if (MayHaveCalled(job, culprit)) most = Certainty::kLikely;
@@ -75,20 +83,23 @@ Certainty Most(const JobState& job, const Verdict& verdict) {
 }  // namespace
 
 void AddLosses(const JobState& job, Verdict* verdict) {
-  for (const Loss& loss : kLosses) {
-    std::vector<int32_t> ranks;
-    const auto add = [&](int32_t process, int32_t rank) {
-      const Process* known = FindProcess(job, process);
-      if (known != nullptr && (known->*loss.count & loss.bits) != 0) ranks.push_back(rank);
-    };
-    for (const Culprit& culprit : verdict->culprits) add(culprit.process, culprit.rank);
-    const size_t waiting =
-        std::min(verdict->waiting_processes.size(), verdict->waiting_ranks.size());
-    for (size_t i = 0; i < waiting; ++i) {
-      add(verdict->waiting_processes[i], verdict->waiting_ranks[i]);
+  if (RestsOnAnEnd(verdict->cause)) return;
+  std::array<std::vector<int32_t>, std::size(kLosses)> ranks;
+  const auto add = [&](int32_t process, int32_t rank) {
+    const Process* known = FindProcess(job, process);
+    if (known == nullptr) return;
+    for (size_t i = 0; i < ranks.size(); ++i) {
+      if ((known->*kLosses[i].count & kLosses[i].bits) != 0) ranks[i].push_back(rank);
     }
-    if (ranks.empty()) continue;
-    verdict->missing_evidence.push_back(absl::StrCat(loss.words, RanksInWords(ranks)));
+  };
+  for (const Culprit& culprit : verdict->culprits) add(culprit.process, culprit.rank);
+  const size_t waiting = std::min(verdict->waiting_processes.size(), verdict->waiting_ranks.size());
+  for (size_t i = 0; i < waiting; ++i) {
+    add(verdict->waiting_processes[i], verdict->waiting_ranks[i]);
+  }
+  for (size_t i = 0; i < ranks.size(); ++i) {
+    if (ranks[i].empty() || !Bears(kLosses[i], *verdict)) continue;
+    verdict->missing_evidence.push_back(absl::StrCat(kLosses[i].words, RanksInWords(ranks[i])));
   }
   verdict->certainty = std::min(verdict->certainty, Most(job, *verdict));
 }

@@ -131,8 +131,10 @@ bool HasFailed(const JobState& job, const Member& member) {
 
 Gone HowGone(const JobState& job, const Member& member) {
   const Gone gone = HowProcessEnded(job, member.process);
+  const bool failed = HasFailed(job, member);
+  if (gone == Gone::kEnded && failed) return Gone::kLeft;
   if (gone != Gone::kNo) return gone;
-  if (HasFailed(job, member)) return Gone::kLeft;
+  if (failed) return Gone::kLeft;
   switch (member.state) {
     case MemberState::kFinalizing:
     case MemberState::kFinalized:

@@ -99,7 +99,7 @@ std::string HowItEnded(const JobState& job, int32_t process, const Member* membe
   if (member == nullptr) return "";
   switch (member->state) {
     case MemberState::kFinalizing:
-      return "inside CommFinalize or CommDestroy";
+      return kFinalizing;
     case MemberState::kFinalized:
       return "finalized the communicator";
     case MemberState::kDestroyed:
@@ -145,8 +145,9 @@ std::vector<std::string> DescribeMissing(const JobState& job, const std::vector<
                                  ": Rollcall infers the wait from ", name));
   }
   if (!stale.empty()) {
-    lines.push_back(absl::StrCat("the agent has sent no recent report on ", RanksInWords(stale),
-                                 ", waiting in its last one"));
+    lines.push_back(absl::StrCat("no recent report on ", RanksInWords(stale), ": ",
+                                 stale.size() == 1 ? "it" : "they",
+                                 " waited in the call in the last one"));
   }
   return lines;
 }

@@ -13,6 +13,9 @@ namespace rollcall {
 // Culprit::ending of a process whose exit status is unknown.
 inline constexpr char kEndedUnknown[] = "ended (exit status unknown)";
 
+// Culprit::ending of a rank that lives and is leaving the communicator.
+inline constexpr char kFinalizing[] = "inside CommFinalize or CommDestroy";
+
 // "0-2,4-63"; without duplicates.
 std::string RankList(std::vector<int32_t> ranks);
 

@@ -143,7 +143,7 @@ def test_a_nonblocking_call_matches_no_other(go, what, theirs):
 def test_who_makes_a_call_and_does_not_come_to_its_wait_is_named(go, mpi):
     if "openmpi" not in mpi[0]:
         pytest.skip("MPICH has done all of it within the call")
-    _, output, (verdict,) = go("stuck after a call", until="waits: the verdict is only possible")
+    _, output, (verdict,) = go("stuck after a call", until="does not act yet: the verdict is only possible")
     assert (verdict["cause"], culprits(verdict)) == ("stalled_in_flight", [0])
     assert verdict["waiting_ranks"] == [1, 2, 3]
     assert "does not wait for MPI_Iallreduce #1" in output and "MPI_Test now and then" in output

@@ -112,7 +112,7 @@ def test_a_missing_rank_is_named(run, version):
 def test_a_receive_of_another_size_is_named(run, version):
     # A first send whose peer never comes is not: NCCL tells of it when it has met the peer.
     verdict = run("one_rank_receives_less_static", env={"ROLLCALL_SIM_PROFILER": version},
-                  until="waits: the verdict is only possible").verdict
+                  until="does not act yet: the verdict is only possible").verdict
     assert (verdict["cause"], verdict["mismatched_fields"]) == ("unmatched_p2p", ["count"])
 
 

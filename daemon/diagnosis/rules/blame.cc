@@ -29,7 +29,7 @@ Certainty CertaintyOf(const StuckCall& call, const std::vector<Absent>& blamed) 
   for (const Absent& absent : blamed) {
     certainty =
         std::min(certainty, IsGuessedTwice(absent, best) ? Certainty::kPossible : absent.at_most);
-    if (absent.gone == Gone::kEnded) certainty = std::min(certainty, Certainty::kLikely);
+    if (absent.gone == Gone::kEnded && !absent.failed) certainty = std::min(certainty, Certainty::kLikely);
   }
   if (call.call.op == Op::kNone) certainty = std::min(certainty, Certainty::kLikely);
   return certainty;
@@ -87,7 +87,7 @@ void AddMissing(const Suspicion& s, const std::vector<Absent>& blamed, Verdict* 
       stale.push_back(rank);
     } else if (process->liveness == Liveness::kUnknown && !s.job.offline) {
       unknown.push_back(rank);
-    } else if (process->liveness == Liveness::kEnded) {
+    } else if (process->liveness == Liveness::kEnded && !absent.failed) {
       ended.push_back(rank);
     }
   }

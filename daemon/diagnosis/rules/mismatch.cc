@@ -10,7 +10,6 @@
 #include "daemon/words/evidence.h"
 #include "daemon/words/sentences.h"
 #include "daemon/words/terms.h"
-#include "daemon/words/terms.h"
 
 namespace rollcall {
 namespace {
@@ -100,7 +99,8 @@ void AddEvidence(const JobState& job, const Communicator& comm, const Divergence
     verdict->missing_evidence.push_back("no side has a majority: either may be wrong");
   } else if (CanTurn(divergence)) {
     verdict->missing_evidence.push_back(
-        absl::StrCat(divergence.undecided, " ranks have not entered this call yet"));
+        absl::StrCat(divergence.undecided, divergence.undecided == 1 ? " rank has" : " ranks have",
+                     " not entered this call yet"));
   }
 }
 

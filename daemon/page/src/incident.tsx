@@ -33,7 +33,7 @@ function Facts({ facts }: { facts: [string, preact.ComponentChildren][] }) {
 
 // The position of the main thread: the innermost Python line, else the innermost names.
 function stackTop(incident: Message, rank: number): string {
-  const frames = incident.stacks.filter((stack) => stack.culprit && stack.rank === rank).pop()?.threads[0]?.frames ?? [];
+  const frames = incident.stacks.filter((stack) => stack.culprit && stack.rank === rank && stack.threads.length > 0).pop()?.threads[0]?.frames ?? [];
   const python = frames.find((one) => one.python);
   if (python !== undefined) return `${python.function} ${python.file}:${python.line}`;
   return frames.filter((one) => one.function !== "").slice(0, 3).map((one) => one.function).join(" ← ");

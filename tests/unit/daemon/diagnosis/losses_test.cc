@@ -61,13 +61,29 @@ TEST(LossesTest, EachKindOfLossIsMissingEvidence) {
 
 TEST(LossesTest, WhatThereWasNoRoomForIsNamed) {
   JobBuilder job = OneIsMissing();
-  job.state.processes[1].left_out = segment::kLeftOutRecords;
   job.state.processes[3].left_out = segment::kLeftOutRings | segment::kLeftOutCommunicators;
   const Verdict verdict = VerdictOf(job);
-  EXPECT_EQ(verdict.missing_evidence.size(), 2u);
-  EXPECT_TRUE(Names(verdict, "Rollcall had room for only the newest calls of rank 1"));
+  EXPECT_EQ(verdict.missing_evidence.size(), 1u);
   EXPECT_TRUE(
       Names(verdict, "Rollcall had no room to record the calls on some communicators of rank 3"));
+}
+
+TEST(LossesTest, ShortRingsAreNamedOnlyWhereARecordIsMissing) {
+  JobBuilder job = OneIsMissing();
+  job.state.processes[1].left_out = segment::kLeftOutRecords;
+  EXPECT_TRUE(VerdictOf(job).missing_evidence.empty());
+  job.LoseRecordsBefore(100);
+  EXPECT_TRUE(Names(VerdictOf(job), "Rollcall had room for only the newest calls of rank 1"));
+}
+
+TEST(LossesTest, AVerdictThatRestsOnTheEndOfAProcessMissesNoRecords) {
+  JobBuilder job = OneIsMissing();
+  job.Die(3, At(11));
+  job.state.processes[0].lost_communicators = 1;
+  const Verdict verdict = VerdictOf(job);
+  EXPECT_EQ(verdict.cause, Cause::kRankDied);
+  EXPECT_EQ(verdict.certainty, Certainty::kCertain);
+  EXPECT_TRUE(verdict.missing_evidence.empty());
 }
 
 TEST(LossesTest, LossesOfThoseWhoWaitMakeTheVerdictNoLessCertain) {
@@ -114,6 +130,18 @@ TEST(VersionsTest, RanksAreListedByVersion) {
   EXPECT_EQ(versions[1].component + " " + versions[1].version, "NCCL 2.27.3");
   EXPECT_EQ(versions[2].component + " " + versions[2].version, "librollcall 0.1.0");
   EXPECT_EQ(versions[2].ranks.size(), 4u);
+}
+
+TEST(VersionsTest, OfARankThatWasStartedAgainTheNewestProcessCounts) {
+  JobBuilder job(1);
+  Process former = job.state.processes[0];
+  former.nccl_version = 22602;
+  former.liveness = Liveness::kDied;
+  former.ended_ns = At(5);
+  job.state.processes[0].nccl_version = 22703;
+  job.state.processes.push_back(former);
+  ASSERT_EQ(VersionsInUse(job.state).size(), 1u);
+  EXPECT_EQ(VersionsInUse(job.state)[0].version, "2.27.3");
 }
 
 TEST(VersionsTest, OldVersionCodesHaveFewerDigits) {
