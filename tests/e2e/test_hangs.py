@@ -49,7 +49,7 @@ ENTANGLED = {
 def test_a_gpu_that_is_shared_is_said_to_be(run):
     verdict = run("one_gpu_is_busy", env={"CUDA_MPS_PIPE_DIRECTORY": "/tmp/nvidia-mps"}).verdict
     assert verdict["cause"] == "blocked_before_start"
-    assert any("by MPS: work of other processes may delay it" in line
+    assert any("by MPS: work of other processes may delay them" in line
                for line in verdict["evidence"]), verdict["evidence"]
 
 
