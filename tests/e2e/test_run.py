@@ -64,7 +64,7 @@ def test_input_and_output_pass_through_untouched():
 def test_a_job_without_nccl_is_told_so_in_one_line():
     said = rollcall("run", "--", "true").stderr
     assert said.count(b"\n") == 1
-    assert b"was loaded, but no NCCL communicator was created" in said
+    assert b"the job loaded the library but created no NCCL communicator" in said
 
 
 def test_a_program_that_cannot_be_preloaded_is_told_so(tmp_path):
@@ -73,7 +73,7 @@ def test_a_program_that_cannot_be_preloaded_is_told_so(tmp_path):
     subprocess.run(["gcc", "-static", "-o", tmp_path / "static", source], check=True)
     said = rollcall("run", "--", tmp_path / "static").stderr
     assert said.count(b"\n") == 1
-    assert b"was not loaded" in said
+    assert b"did not load the library" in said
 
 
 def test_a_report_folder_that_cannot_be_written_is_said_and_the_report_printed(tmp_path):

@@ -22,5 +22,5 @@ def test_a_strangers_message_about_a_job_does_not_end_it(daemon, tmp_path):
         stranger.kill()
         stranger.wait()
     assert "rank 3" in said, "the stranger was believed so far"
-    assert "waits: the segments of this host" in said
+    assert "does not act yet: the segments of this host" in said
     assert job.returncode == 0
