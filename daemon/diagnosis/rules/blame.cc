@@ -42,19 +42,27 @@ std::string LastCall(const Member& member) {
   return absl::StrCat(", most recently ", CallInWords(record->args));
 }
 
+// "1 call", "24 calls".
+std::string Count(uint64_t count, const char* one, const char* many) {
+  return absl::StrCat(count, " ", count == 1 ? one : many);
+}
+
 void DescribeProgress(const StuckCall& call, const Absent& absent, const Member& member,
                       const std::string& who, Verdict* verdict) {
   if (call.kind == StuckCall::Kind::kCreation) return;
   if (absent.lack == Lack::kNotStarted) {
     verdict->evidence.push_back(absl::StrCat(who, ": the host has made the call, but the GPU has ",
                                              "started only ", member.started, " of ",
-                                             member.entered, " calls on the communicator"));
+                                             Count(member.entered, "call", "calls"),
+                                             " on the communicator"));
   } else if (call.kind == StuckCall::Kind::kP2p) {
-    verdict->evidence.push_back(absl::StrCat(who, ": issued ", member.p2p_entered,
-                                             " sends and receives on the communicator"));
+    verdict->evidence.push_back(absl::StrCat(
+        who, ": issued ", Count(member.p2p_entered, "send or receive", "sends and receives"),
+        " on the communicator"));
   } else {
-    verdict->evidence.push_back(absl::StrCat(who, ": entered ", member.entered,
-                                             " calls on the communicator", LastCall(member)));
+    verdict->evidence.push_back(absl::StrCat(
+        who, ": entered ", Count(member.entered, "call", "calls"), " on the communicator",
+        LastCall(member)));
   }
 }
 

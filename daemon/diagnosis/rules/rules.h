@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The tables of detection rules.
+// The detection rules and their table.
 //
 // A rule is a pure function: no clock, lock, log, protobuf or RPC. It returns
 // what it found, without summary and advice, and knows nothing of the other
@@ -8,7 +8,7 @@
 //
 // To add a rule: its file here, its declaration below, a line in a table
 // (rules.cc) or in Diagnoser::Run(), its cases in
-// tests/unit/daemon/diagnosis.
+// tests/unit/daemon/diagnosis/rules.
 #pragma once
 
 #include <cstdint>

@@ -132,7 +132,7 @@ class JobBuilder {
   }
 
   // This rank issues a send or receive; `group` as in CallRecord. With markers
-  // its GPU begins what nothing before it holds up.
+  // its GPU starts it unless an earlier operation blocks it.
   void Issue(int rank, CallArgs args, int64_t at, uint16_t group = 0) {
     Member& m = member(rank);
     CallRecord record;

@@ -514,6 +514,22 @@ TEST_P(AbsenceRulesTest, Blames) {
 INSTANTIATE_TEST_SUITE_P(Rules, AbsenceRulesTest, testing::ValuesIn(kCases),
                          [](const auto& info) { return info.param.name; });
 
+TEST(MissingRankTest, SaysHowManyCallsTheCulpritHasEntered) {
+  for (const auto& [calls, words] : {std::pair{1, "rank 3: entered 1 call on the communicator"},
+                                     std::pair{24, "rank 3: entered 24 calls on the communicator"}}) {
+    JobBuilder job(4);
+    job.Finish(calls);
+    job.Enter({0, 1, 2}, At(10));
+    const std::vector<Verdict> verdicts = Of(Cause::kMissingRank, job.state, At(70));
+    ASSERT_EQ(verdicts.size(), 1u);
+    const auto& evidence = verdicts[0].evidence;
+    EXPECT_TRUE(std::any_of(evidence.begin(), evidence.end(), [&, start = std::string(words)](
+                                                                  const std::string& line) {
+      return line.compare(0, start.size(), start) == 0;
+    })) << words;
+  }
+}
+
 TEST(MissingRankTest, TellsTheCallAndTheWaiting) {
   const std::vector<Verdict> verdicts = Of(Cause::kMissingRank, Waiting().state, At(58));
   ASSERT_EQ(verdicts.size(), 1u);
