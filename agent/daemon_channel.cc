@@ -3,6 +3,8 @@
 
 #include <grpcpp/grpcpp.h>
 
+#include "proto/message_limit.h"
+
 namespace rollcall {
 namespace {
 
@@ -16,6 +18,7 @@ constexpr int kLongestBackoffMs = 5'000;
 
 std::shared_ptr<grpc::Channel> ConnectToDaemon(const std::string& address) {
   grpc::ChannelArguments arguments;
+  arguments.SetMaxReceiveMessageSize(kMaxMessageBytes);
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, kKeepaliveMs);
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, kKeepaliveTimeoutMs);
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, kLongestBackoffMs);

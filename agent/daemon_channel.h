@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The connection of an agent to its daemon.
+// The connection of an agent, or of the command line, to a daemon.
 #pragma once
 
 #include <memory>

@@ -36,9 +36,6 @@ std::vector<CommandHelp> DescribeCommands();
 // (0 after --help), and what there is to say has been said.
 bool ParseFlags(CLI::App* app, const std::vector<std::string>& arguments, int* exit_code);
 
-// "" when `text` is a time like 60s or 1m30s, of at least 100 ms.
-std::string CheckDuration(const std::string& text);
-
 // A job's name as agents and daemon know it (CopyJobName() in interpose/environment.h).
 std::string CanonicalJob(const std::string& name);
 

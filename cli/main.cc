@@ -7,7 +7,6 @@
 #include <CLI/CLI.hpp>
 #include <iostream>
 
-#include "absl/time/time.h"
 #include "cli/commands.h"
 #include "cli/describe.h"
 #include "interpose/environment.h"
@@ -97,15 +96,6 @@ bool ParseFlags(CLI::App* app, const std::vector<std::string>& arguments, int* e
     *exit_code = kExitBadUsage;
     return false;
   }
-}
-
-std::string CheckDuration(const std::string& text) {
-  absl::Duration duration;
-  if (absl::ParseDuration(text, &duration) && duration >= absl::Milliseconds(100) &&
-      duration <= absl::Hours(24 * 365)) {
-    return "";
-  }
-  return text + " is not a time of at least 100ms, for example 60s or 1m30s";
 }
 
 std::string CanonicalJob(const std::string& name) {

@@ -8,22 +8,17 @@
 #include <chrono>
 #include <iostream>
 
+#include "agent/daemon_channel.h"
+
 namespace rollcall {
 namespace {
 
 constexpr auto kPatience = std::chrono::seconds(5);
-constexpr int kMostMessageBytes = 64 << 20;
-
-std::shared_ptr<grpc::Channel> Dial(const std::string& address) {
-  grpc::ChannelArguments arguments;
-  arguments.SetMaxReceiveMessageSize(kMostMessageBytes);
-  return grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), arguments);
-}
 
 }  // namespace
 
 DaemonQuery::DaemonQuery(std::string address)
-    : address_(std::move(address)), stub_(v1::Query::NewStub(Dial(address_))) {}
+    : address_(std::move(address)), stub_(v1::Query::NewStub(ConnectToDaemon(address_))) {}
 
 grpc::Status DaemonQuery::Try(const Call& call) {
   grpc::ClientContext context;

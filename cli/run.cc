@@ -26,7 +26,6 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
-#include "absl/time/time.h"
 #include "agent/agent.h"
 #include "agent/agent_info.h"
 #include "agent/daemon_channel.h"
@@ -38,6 +37,7 @@
 #include "cli/local_progress.h"
 #include "daemon/report/writer.h"
 #include "daemon/server/daemon.h"
+#include "daemon/server/duration_flag.h"
 #include "daemon/server/loose_thread.h"
 #include "interpose/environment.h"
 #include "proto/durations.h"
@@ -424,9 +424,7 @@ bool Run::IsLeftToLauncher(const ConfirmedIncident& incident) {
 }
 
 int64_t Run::HangAfterNs() const {
-  absl::Duration hang_after;
-  absl::ParseDuration(flags_.hang_after, &hang_after);
-  return absl::ToInt64Nanoseconds(hang_after);
+  return DurationNs(flags_.hang_after);
 }
 
 // A rank has failed: torchrun ends the others by itself, or starts them anew.

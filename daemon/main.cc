@@ -12,24 +12,17 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
-#include "absl/time/time.h"
 #include "daemon/report/writer.h"
 #include "daemon/server/address.h"
 #include "daemon/server/daemon.h"
 #include "daemon/server/descriptors.h"
+#include "daemon/server/duration_flag.h"
 #include "proto/durations.h"
 #include "proto/loose_threads.h"
 
 namespace {
 
 constexpr size_t kShortestToken = 16;
-
-// "90", "90s", "1m30s"; from a flag or from the environment.
-std::string CheckDuration(const std::string& text) {
-  absl::Duration duration;
-  if (absl::ParseDuration(text, &duration) && duration >= absl::Milliseconds(100)) return "";
-  return "not a time of at least 100ms, for example 60s or 1m30s: " + text;
-}
 
 struct Flags {
   std::string token_file;
@@ -142,11 +135,9 @@ int Main(int argc, char** argv) {
   app.add_option("--hang-after", hang_after, "a wait of this length is a hang")
       ->envname("ROLLCALL_HANG_AFTER")
       ->capture_default_str()
-      ->check(CLI::Validator(CheckDuration, "TIME"));
+      ->check(CLI::Validator(rollcall::CheckDuration, "TIME"));
   CLI11_PARSE(app, argc, argv);
-  absl::Duration limit;
-  absl::ParseDuration(hang_after, &limit);
-  options.limits = rollcall::LimitsFor(absl::ToInt64Nanoseconds(limit));
+  options.limits = rollcall::LimitsFor(rollcall::DurationNs(hang_after));
 
   if (options.http == "none") options.http.clear();
   const absl::StatusOr<rollcall::Address> listen =

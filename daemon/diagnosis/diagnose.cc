@@ -240,7 +240,7 @@ void Diagnoser::LookAt(const JobState& job, const Communicator& comm, Finding* f
   finding->version = comm.version;
   finding->has_calls = false;
   finding->mismatches.clear();
-  if (comm.version == 0 || comm.may_diverge) finding->mismatches = JudgeMismatches(job, comm, 0);
+  if (comm.version == 0 || comm.may_diverge) finding->mismatches = JudgeMismatches(job, comm);
 }
 
 // Nearly always no rank waits for long, and the members need no examination.
@@ -265,7 +265,7 @@ StuckCalls Diagnoser::Collect(const JobState& job) {
       finding.is_forming = IsForming(finding.calls);
       // Compares the signatures that could not be compared on arrival.
       const bool told = comm.version == 0 || comm.may_diverge || !comm.keeps_records;
-      if (!told && !finding.calls.empty()) finding.mismatches = JudgeMismatches(job, comm, 0);
+      if (!told && !finding.calls.empty()) finding.mismatches = JudgeMismatches(job, comm);
     }
     for (StuckCall& call : finding.calls) {
       call.communicator = &comm;

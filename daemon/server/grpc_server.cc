@@ -6,15 +6,15 @@
 #include <chrono>
 
 #include "absl/strings/str_cat.h"
+#include "proto/message_limit.h"
 
 namespace rollcall {
 namespace {
 
-constexpr int kMostMessageBytes = 64 << 20;
 constexpr std::chrono::seconds kCallsEndWithin{2};
 
 void SetLimits(grpc::ServerBuilder* builder) {
-  builder->SetMaxReceiveMessageSize(kMostMessageBytes);
+  builder->SetMaxReceiveMessageSize(kMaxMessageBytes);
   // Two daemons must not share a port unnoticed.
   builder->AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
   // A host that lost its power says no goodbye.
@@ -53,7 +53,7 @@ void GrpcServer::Stop() {
 
 std::shared_ptr<grpc::ChannelInterface> GrpcServer::InProcessChannel() {
   grpc::ChannelArguments arguments;
-  arguments.SetMaxReceiveMessageSize(kMostMessageBytes);
+  arguments.SetMaxReceiveMessageSize(kMaxMessageBytes);
   return server_->InProcessChannel(arguments);
 }
 

@@ -133,8 +133,7 @@ void AddHistories(const Divergence& divergence, Verdict* verdict) {
   if (!words.empty()) verdict->evidence.push_back(words);
 }
 
-Verdict MakeVerdict(const JobState& job, const Communicator& comm, const Divergence& divergence,
-                    int64_t now_ns) {
+Verdict MakeVerdict(const JobState& job, const Communicator& comm, const Divergence& divergence) {
   Verdict verdict;
   verdict.cause = CauseOf(divergence);
   verdict.certainty = CertaintyOf(divergence);
@@ -144,7 +143,6 @@ Verdict MakeVerdict(const JobState& job, const Communicator& comm, const Diverge
   verdict.call = divergence.sides[0].call;
   verdict.mismatched_fields = FieldsOf(divergence, verdict.cause);
   verdict.since_ns = SinceOf(divergence);
-  verdict.waited_ns = verdict.since_ns == 0 ? 0 : std::max<int64_t>(0, now_ns - verdict.since_ns);
   AddCulprits(job, comm, divergence, &verdict);
   AddWaiters(job, comm, IsTie(divergence), &verdict);
   AddEvidence(job, comm, divergence, &verdict);
@@ -187,12 +185,11 @@ std::optional<Verdict> JudgeRace(const JobState& job, const Communicator& comm,
 
 }  // namespace
 
-std::vector<Verdict> JudgeMismatches(const JobState& job, const Communicator& comm,
-                                     int64_t now_ns) {
+std::vector<Verdict> JudgeMismatches(const JobState& job, const Communicator& comm) {
   std::vector<Verdict> verdicts;
   if (comm.size > kMaxRanks) return verdicts;
   for (const Divergence& divergence : FindDivergences(comm)) {
-    verdicts.push_back(MakeVerdict(job, comm, divergence, now_ns));
+    verdicts.push_back(MakeVerdict(job, comm, divergence));
     std::optional<Verdict> race = JudgeRace(job, comm, verdicts.back());
     if (race) verdicts.push_back(*std::move(race));
   }

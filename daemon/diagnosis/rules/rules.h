@@ -51,13 +51,9 @@ std::optional<Verdict> JudgeTeardownHangs(const Suspicion& s);
 
 const std::vector<CallRule>& CallRules();
 
-// Judges one communicator as a whole.
-using CommunicatorRule = std::vector<Verdict> (*)(const JobState& job, const Communicator& comm,
-                                                  int64_t now_ns);
-
 // Ranks that called a different operation at the same position, or the same one
-// with different arguments.
-std::vector<Verdict> JudgeMismatches(const JobState& job, const Communicator& comm, int64_t now_ns);
+// with different arguments. How long a verdict has waited, Diagnose() fills in.
+std::vector<Verdict> JudgeMismatches(const JobState& job, const Communicator& comm);
 
 // Before NCCL: ranks that others wait for in torch's store, in a job of which no
 // rank has ever been in a communicator. Rests on stacks alone.

@@ -17,10 +17,10 @@ namespace {
 using Ranks = std::vector<int32_t>;
 using Fields = std::vector<std::string>;
 
-std::vector<Verdict> Mismatches(const JobState& job, int64_t now_ns) {
+std::vector<Verdict> Mismatches(const JobState& job) {
   std::vector<Verdict> verdicts;
   for (const auto& [id, comm] : job.communicators) {
-    for (Verdict& v : JudgeMismatches(job, comm, now_ns)) verdicts.push_back(std::move(v));
+    for (Verdict& v : JudgeMismatches(job, comm)) verdicts.push_back(std::move(v));
   }
   return verdicts;
 }
@@ -203,7 +203,7 @@ class MismatchRulesTest : public testing::TestWithParam<Case> {};
 TEST_P(MismatchRulesTest, Blames) {
   const Case& c = GetParam();
   const JobState job = c.job();
-  const std::vector<Verdict> verdicts = Mismatches(job, At(10));
+  const std::vector<Verdict> verdicts = Mismatches(job);
   ASSERT_EQ(verdicts.size(), c.blamed.empty() ? 0u : 1u);
   if (c.blamed.empty()) return;
   EXPECT_EQ(verdicts[0].cause, c.cause);
@@ -222,7 +222,7 @@ INSTANTIATE_TEST_SUITE_P(Rules, MismatchRulesTest, testing::ValuesIn(kCases),
 
 TEST(MismatchTest, GivesBothCalls) {
   const std::vector<Verdict> verdicts =
-      Mismatches(Odd({2}, Broadcast()), At(20));
+      Mismatches(Odd({2}, Broadcast()));
   ASSERT_EQ(verdicts.size(), 1u);
   EXPECT_EQ(verdicts[0].call.op, Op::kAllReduce);
   EXPECT_EQ(verdicts[0].culprits[0].call.op, Op::kBroadcast);
@@ -233,7 +233,7 @@ TEST(MismatchTest, GivesBothCalls) {
 TEST(MismatchTest, SaysBetweenWhichCallsRecordsWereOverwritten) {
   for (const Case& c : kCases) {
     if (std::string(c.name) != "only_checkpoints_are_left") continue;
-    const std::vector<Verdict> verdicts = Mismatches(c.job(), At(20));
+    const std::vector<Verdict> verdicts = Mismatches(c.job());
     ASSERT_EQ(verdicts.size(), 1u);
     EXPECT_EQ(verdicts[0].position_end, 32u);
     ASSERT_FALSE(verdicts[0].missing_evidence.empty());
