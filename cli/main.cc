@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // rollcall: the table of subcommands.
+#include <limits.h>
 #include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
 #include <unistd.h>
