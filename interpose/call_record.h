@@ -2,9 +2,9 @@
 // Writes the record of one call, and moves the communicator's positions.
 //
 // The hot path: never allocates, locks, throws, makes a system call or changes errno. Called by the
-// thread that makes the call. One thread at a time uses a communicator (NCCL demands it), so its
-// words have one writer and need no atomic addition. Two threads that use one at once are not
-// detected.
+// thread that makes the call. NCCL allows one thread at a time on a communicator, so its words have
+// one writer and need no atomic addition. If a program breaks that rule, the words may be wrong; the
+// daemon sees records that overlap, and reports concurrent_use.
 #pragma once
 
 #include <stddef.h>
@@ -39,7 +39,7 @@ struct OpenRecord {
   bool p2p;
 };
 
-// What a record tells besides the call's arguments.
+// What a record holds besides the call's arguments.
 struct RecordOrigin {
   uint32_t thread;
   uint16_t group;
@@ -127,7 +127,7 @@ ROLLCALL_HOT OpenRecord BeginRecord(ThreadState* thread, LocalComm* comm, const 
   return EnterCall(comm, info, origin, now);
 }
 
-// An error at once: NCCL took no notice of the call, so neither do positions.
+// NCCL refused the call with an error, so the call takes no position.
 inline void TakeBack(LocalComm* comm, const OpenRecord& open) {
   comm->placed_out_of_order = true;  // the next call has the same position
   segment::CommEntry* entry = comm->entry;

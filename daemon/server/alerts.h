@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tells others of confirmed incidents, and that they are over: webhooks and commands.
+// Reports confirmed incidents, and their end, to webhooks and commands.
 //
 // Each incident is told once, and its end once; what cannot be delivered is tried again, later and
 // later, for an hour. Each receiver has a thread of its own, so that none holds up another, nor the

@@ -104,13 +104,13 @@ void Daemon::Run() {
 
 void Daemon::Tick(int64_t now_ns) {
   const int64_t begun_ns = SteadyNs();
-  TellOfSilence(now_ns);
+  LogSilentAgents(now_ns);
   diagnosis_.LookAtAll(now_ns);
   incidents_.Publish();
   counters_.AddTick(static_cast<double>(SteadyNs() - begun_ns) / 1e9);
 }
 
-void Daemon::TellOfSilence(int64_t now_ns) {
+void Daemon::LogSilentAgents(int64_t now_ns) {
   for (const std::string& host : store_.MarkSilentAgents(now_ns, options_.silent_after_ns)) {
     spdlog::warn("the agent of {} has been silent for {} s", host,
                  options_.silent_after_ns / kSecond);

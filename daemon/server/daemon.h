@@ -106,7 +106,7 @@ class Daemon : public AgentSink {
   void Run();
   void Tick(int64_t now_ns);
   absl::Status StartHttp();
-  void TellOfSilence(int64_t now_ns);
+  void LogSilentAgents(int64_t now_ns);
 
   const DaemonOptions options_;
   Timeline timeline_;
