@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "agent/agent.h"
 
+#include <google/protobuf/arena.h>
 #include <grpcpp/grpcpp.h>
 #include <spdlog/spdlog.h>
 #include <unistd.h>
@@ -10,10 +11,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "agent/processes/monotonic_clock.h"
-#include "agent/processes/proc_files.h"
-#include "agent/processes/proc_stat.h"
 #include "agent/processes/this_host.h"
-#include "agent/stacks_proto.h"
+#include "agent/short_columns.h"
+#include "agent/tick_pieces.h"
+#include "proto/clean_text.h"
 #include "proto/steady_clock.h"
 #include "rollcall/v1/agent.grpc.pb.h"
 
@@ -22,40 +23,55 @@ namespace {
 
 constexpr uint32_t kProtocol = 1;
 constexpr int64_t kFirstPause = 200'000'000;
-constexpr int64_t kLongestPause = 5'000'000'000;
-// A whole tick of a large host goes in pieces, well below gRPC's message limit.
+constexpr int64_t kLongestPause = 2'500'000'000;
+constexpr int64_t kLongestTick = 60'000'000'000;  // that a daemon may ask for
 constexpr size_t kMessageBytes = 1 << 20;
-constexpr int64_t kReadTimeout = 1'000'000'000;    // for /proc to answer about a process
-constexpr int64_t kStackTimeout = 60'000'000'000;  // for its stacks: reading symbols takes long
-constexpr size_t kMaxMapsBytes = 64 << 20;
-constexpr std::chrono::seconds kLastWords{3};  // for the daemon to take them when the agent stops
+constexpr std::chrono::seconds kStopTimeout{3};  // for the last tick
 
-// Reads what stack taking cannot do without.
-bool IsThere(const std::string& proc_root, ProcessId process) {
-  const auto stat = ReadProcStat(proc_root, process.pid);
-  static_cast<void>(ReadProcFile(ProcPath(proc_root, process.pid, "maps"), kMaxMapsBytes));
-  return stat.ok() && stat->start_time == process.start_time;
+StackServiceOptions ServiceOptionsFrom(const AgentOptions& options) {
+  StackServiceOptions service;
+  service.proc_root = options.collector.proc_root;
+  service.max_per_minute = options.max_stacks_per_minute;
+  service.stacks_on = options.stacks_on;
+  service.redactor = options.collector.redactor;
+  return service;
 }
 
 }  // namespace
 
-// One stream to the daemon. Read by a thread of its own, written by the uplink thread alone. All of
-// it waits for the daemon, unless its context is cancelled.
+// One stream to the daemon. A reader thread reads it; only the uplink thread writes it. Every call
+// may block until the daemon answers or the context is cancelled.
 class Agent::Link {
  public:
   Link(Agent* agent, v1::AgentLink::Stub* stub)
-      : agent_(agent), context_(agent->NewContext()), stream_(stub->Connect(context_.get())) {
+      : agent_(agent),
+        number_(agent->StreamNumber()),
+        context_(agent->NewContext()),
+        stream_(stub->Connect(context_.get())) {
     reader_ = std::thread([this] { Read(); });
   }
   ~Link() {
     context_->TryCancel();
+    {
+      const std::lock_guard<std::mutex> lock(agent_->mutex_);
+      ++agent_->stream_;  // before the join: the reader may wait in HandOver()
+      agent_->changed_.notify_all();
+    }
+    static_cast<void>(Finish());
+  }
+
+  // How the stream has ended. Waits for that.
+  const grpc::Status& Finish() {
+    if (!reader_.joinable()) return status_;
     reader_.join();
-    stream_->Finish();
+    status_ = stream_->Finish();
+    return status_;
   }
 
   bool Send(const v1::AgentMessage& message) { return !broken_ && stream_->Write(message); }
 
-  // Ends our side in good order: what was written is delivered first.
+  // Half-closes the stream, then waits up to half a second for the daemon to end it, so that the
+  // daemon receives every message written before.
   void Close() {
     if (!broken_) stream_->WritesDone();
     for (int i = 0; i < 100 && !broken_; ++i) usleep(5000);
@@ -63,37 +79,58 @@ class Agent::Link {
 
   bool broken() const { return broken_; }
   bool welcomed() const { return welcomed_; }
+  // The records that a whole tick needs of each communicator; 0: all.
+  uint32_t whole_records() const { return whole_records_; }
+  bool reads_short_columns() const { return reads_short_columns_; }
 
  private:
   void Read() {
     v1::DaemonMessage message;
     while (stream_->Read(&message)) {
-      if (message.has_welcome()) welcomed_ = true;
+      if (message.has_welcome()) SetWelcomed(message.welcome());
+      if (message.has_pace()) agent_->SetPace(message.pace().tick_ns());
       if (!message.has_take_stacks()) continue;
-      StackRequest request;
+      PendingRequest request;
+      request.stream = number_;
       request.request = message.take_stacks().request();
       for (const v1::ProcessRef& process : message.take_stacks().processes()) {
         request.processes.push_back({process.pid(), process.start_time()});
       }
-      const std::lock_guard<std::mutex> lock(agent_->mutex_);
-      agent_->stack_requests_.push_back(std::move(request));
-      agent_->changed_.notify_all();
+      agent_->TakeIn(std::move(request));
     }
+    const std::lock_guard<std::mutex> lock(agent_->mutex_);
     broken_ = true;
+    agent_->changed_.notify_all();
+  }
+
+  void SetWelcomed(const v1::Welcome& welcome) {
+    const std::lock_guard<std::mutex> lock(agent_->mutex_);
+    whole_records_ = welcome.whole_records();
+    reads_short_columns_ = welcome.reads_short_columns();
+    welcomed_ = true;
+    agent_->changed_.notify_all();
   }
 
   Agent* const agent_;
+  const uint64_t number_;
   const std::shared_ptr<grpc::ClientContext> context_;
   const std::unique_ptr<grpc::ClientReaderWriter<v1::AgentMessage, v1::DaemonMessage>> stream_;
-  std::atomic<bool> broken_{false}, welcomed_{false};
+  std::atomic<bool> broken_{false}, welcomed_{false}, reads_short_columns_{false};
+  std::atomic<uint32_t> whole_records_{0};
   std::thread reader_;
+  grpc::Status status_;
 };
 
 Agent::Agent(AgentOptions options, std::shared_ptr<grpc::ChannelInterface> channel)
+    : Agent(std::move(options), [channel] { return channel; }) {}
+
+Agent::Agent(AgentOptions options, ChannelSource channels)
     : options_(std::move(options)),
-      channel_(std::move(channel)),
+      channels_(std::move(channels)),
       collector_(options_.collector),
       pauses_(options_.tick_ns),
+      stack_service_(ServiceOptionsFrom(options_),
+                     [this](ProcessId process) { return collector_.Serves(process); }),
       quit_answers_(options_.collector.directory, options_.collector.proc_root) {}
 
 Agent::~Agent() { Stop(); }
@@ -102,9 +139,10 @@ void Agent::Start() {
   uplink_runs_ = true;
   uplink_ = std::thread([this] { RunUplink(); });
   stacks_ = std::thread([this] { RunStacks(); });
+  if (!options_.stacks_on) return;
   const absl::Status listening = quit_answers_.Start();
   if (!listening.ok()) {
-    spdlog::warn("SIGQUIT of training processes is not answered: {}",
+    spdlog::warn("cannot answer SIGQUIT of training processes: {}",
                  std::string(listening.message()));
   }
 }
@@ -115,7 +153,7 @@ void Agent::Stop() {
     stopping_ = true;
   }
   changed_.notify_all();
-  stack_threads_.Cancel();
+  stack_service_.Cancel();
   CutOffWhenLate();
   if (uplink_.joinable()) uplink_.join();
   if (stacks_.joinable()) stacks_.join();
@@ -124,19 +162,24 @@ void Agent::Stop() {
 
 void Agent::CutOffWhenLate() {
   std::unique_lock<std::mutex> lock(mutex_);
-  if (changed_.wait_for(lock, kLastWords, [this] { return !uplink_runs_; })) return;
+  if (changed_.wait_for(lock, kStopTimeout, [this] { return !uplink_runs_; })) return;
   cut_off_ = true;
   if (context_ != nullptr) context_->TryCancel();
-  spdlog::warn("the daemon does not answer: it may not know what this host saw last");
+  spdlog::warn("the daemon does not answer: it may not have the last state of this host");
 }
 
-// Cancelled already, if nothing may wait any longer.
+// Returns a cancelled context after Stop() has cut the streams off.
 std::shared_ptr<grpc::ClientContext> Agent::NewContext() {
   auto context = std::make_shared<grpc::ClientContext>();
   const std::lock_guard<std::mutex> lock(mutex_);
   if (cut_off_) context->TryCancel();
   context_ = context;
   return context;
+}
+
+uint64_t Agent::StreamNumber() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return stream_;
 }
 
 bool Agent::stopping() {
@@ -150,7 +193,6 @@ void Agent::Sleep(int64_t ns) {
 }
 
 void Agent::RunUplink() {
-  const auto stub = v1::AgentLink::NewStub(channel_);
   v1::AgentMessage hello;
   hello.mutable_hello()->set_protocol(kProtocol);
   hello.mutable_hello()->set_host(options_.host.empty() ? HostName() : options_.host);
@@ -159,21 +201,25 @@ void Agent::RunUplink() {
   hello.mutable_hello()->set_rollcall_version(ROLLCALL_VERSION);
   hello.mutable_hello()->set_tick_ns(options_.tick_ns);
   int64_t pause = kFirstPause;
-  bool said = false;
+  bool warned = false;
   while (true) {
+    grpc::Status failure;
     {
+      const auto stub = v1::AgentLink::NewStub(channels_());
       Link link(this, stub.get());
-      if (link.Send(hello)) TickUntilBroken(&link);
+      if (link.Send(hello) && AwaitWelcome(link)) TickUntilBroken(&link);
       if (link.welcomed()) {
         pause = kFirstPause;
-        said = false;
+        warned = false;
       }
+      if (link.broken()) failure = link.Finish();
     }
+    CloseLink();
     if (stopping()) break;
-    if (!said) spdlog::warn("the daemon cannot be reached; trying again for as long as it takes");
-    said = true;
+    if (!warned) WarnOfFailure(failure);
+    warned = true;
     ++dropped_ticks_;
-    // So that a thousand agents do not come back in the same instant.
+    // Random jitter spreads out the reconnections of a thousand agents.
     Sleep(pause + MonotonicNs() % (pause / 2));
     pause = std::min(2 * pause, kLongestPause);
   }
@@ -182,32 +228,53 @@ void Agent::RunUplink() {
   changed_.notify_all();
 }
 
+void Agent::WarnOfFailure(const grpc::Status& failure) const {
+  const std::string reason =
+      options_.explain ? options_.explain(failure) : failure.error_message();
+  spdlog::warn("cannot reach the daemon; retrying until it answers{}{}", reason.empty() ? "" : ": ",
+               CleanText(reason));
+}
+
+// A daemon to which a whole fleet connects at once welcomes some agents at a time. False: the stream
+// is broken.
+bool Agent::AwaitWelcome(const Link& link) {
+  std::unique_lock<std::mutex> lock(mutex_);
+  changed_.wait(lock, [&] { return link.welcomed() || link.broken() || stopping_; });
+  return !link.broken();
+}
+
 void Agent::TickUntilBroken(Link* link) {
-  SetLinked(true);
+  collector_.SetWholeRecords(link->whole_records());
+  tick_ns_ = options_.tick_ns;  // until the daemon asks for another pace
   bool whole = true;
   while (!link->broken() && !stopping()) {
-    const int64_t next_ns = MonotonicNs() + options_.tick_ns;
+    const int64_t next_ns = MonotonicNs() + tick_ns_;
     CollectAndSend(whole, link);
     whole = false;
     SendAnswersUntil(next_ns, link);
   }
   if (stopping()) {
-    // How the last processes ended; all that is known, where this stream has sent nothing yet.
+    // Reports how the last processes ended. A stream without a tick so far gets a whole tick.
     CollectAndSend(whole, link);
     link->Close();
   }
-  SetLinked(false);
 }
 
-// An answer that waits when the stream breaks is dropped.
-void Agent::SetLinked(bool linked) {
+void Agent::SetPace(int64_t tick_ns) {
+  tick_ns_ = std::clamp(tick_ns, options_.tick_ns, std::max(options_.tick_ns, kLongestTick));
+}
+
+// Drops what the broken stream has asked and not been sent. The next stream may lead to another
+// daemon, which may ask only for what this agent reports to it.
+void Agent::CloseLink() {
+  collector_.ForgetReported();
   const std::lock_guard<std::mutex> lock(mutex_);
-  linked_ = linked;
   answer_.reset();
+  stack_requests_.Clear();
   changed_.notify_all();
 }
 
-// Sends the answers that come until the next tick is due: one at least, if it waits by then.
+// Sends answers until the next tick is due. Sends at least one answer if one is ready.
 void Agent::SendAnswersUntil(int64_t until_ns, Link* link) {
   do {
     std::optional<v1::AgentMessage> answer;
@@ -215,107 +282,94 @@ void Agent::SendAnswersUntil(int64_t until_ns, Link* link) {
       std::unique_lock<std::mutex> lock(mutex_);
       changed_.wait_for(lock, std::chrono::nanoseconds(until_ns - MonotonicNs()),
                         [this] { return stopping_ || answer_.has_value(); });
+      if (!answer_.has_value()) return;
       answer.swap(answer_);
       changed_.notify_all();
     }
-    if (!answer.has_value()) return;
     link->Send(*answer);
   } while (MonotonicNs() < until_ns);
 }
 
-// Once more after a pause meanwhile: what was read before it is not how things stand now.
-v1::Tick Agent::Collect(bool whole) {
+// Collects again if the agent was paused during the collection: the values read before the pause
+// are out of date.
+void Agent::Collect(bool whole, v1::Tick* tick) {
   while (true) {
-    const int64_t waits_from_ns = pauses_.WaitsFrom();
-    collector_.BeginWaitsAt(waits_from_ns);
-    v1::Tick tick = collector_.Collect(SteadyNs(), whole);
-    if (pauses_.WaitsFrom() == waits_from_ns) return tick;
+    const int64_t wait_floor_ns = pauses_.WaitFloorNs();
+    collector_.SetWaitFloor(wait_floor_ns);
+    collector_.Collect(SteadyNs(), whole, tick);
+    if (pauses_.WaitFloorNs() == wait_floor_ns) return;
+    tick->Clear();
     whole = true;
   }
 }
 
 void Agent::CollectAndSend(bool whole, Link* link) {
-  v1::Tick tick = Collect(whole);
-  for (const std::string& note : collector_.TakeNotes()) spdlog::warn("{}", note);
-  v1::AgentMessage message;
-  v1::Tick* piece = message.mutable_tick();
-  size_t bytes = 0;
-  for (v1::ProcessUpdate& process : *tick.mutable_processes()) {
-    bytes += process.ByteSizeLong();
-    piece->add_processes()->Swap(&process);
-    if (bytes < kMessageBytes) continue;
-    piece->set_now_ns(tick.now_ns());
-    if (!link->Send(message)) return;
-    piece->Clear();
-    bytes = 0;
+  google::protobuf::Arena arena;  // a tick has thousands of small parts
+  auto* message = google::protobuf::Arena::CreateMessage<v1::AgentMessage>(&arena);
+  v1::Tick* tick = message->mutable_tick();
+  Collect(whole, tick);
+  for (const std::string& warning : collector_.TakeWarnings()) spdlog::warn("{}", warning);
+  tick->set_dropped_ticks(dropped_ticks_);
+  if (link->reads_short_columns()) ShortenColumns(tick);
+  if (IsOnePiece(*tick, kMessageBytes)) {
+    link->Send(*message);
+    return;
   }
-  piece->set_now_ns(tick.now_ns());
-  piece->set_whole(tick.whole());
-  piece->set_dropped_ticks(dropped_ticks_);
-  link->Send(message);
+  for (v1::Tick& piece : SplitTick(std::move(*tick), kMessageBytes)) {
+    v1::AgentMessage part;
+    part.mutable_tick()->Swap(&piece);
+    if (!link->Send(part)) return;
+  }
 }
 
 void Agent::RunStacks() {
   while (true) {
-    StackRequest request;
+    PendingRequest request;
     {
       std::unique_lock<std::mutex> lock(mutex_);
       changed_.wait(lock, [this] { return stopping_ || !stack_requests_.empty(); });
       if (stopping_) return;
-      request = std::move(stack_requests_.front());
-      stack_requests_.pop_front();
+      request = stack_requests_.Pop();
     }
     Answer(request);
   }
 }
 
-// Only of processes that the agent has reported.
-v1::ProcessStack Agent::TakeStack(ProcessId process) {
-  v1::ProcessStack none;
-  none.set_pid(process.pid);
-  const std::string& proc_root = options_.collector.proc_root;
-  if (!collector_.Serves(process)) {
-    none.set_error("this host's agent cannot see the process, or it is none of a training job");
-    return none;
-  }
-  const std::string key = absl::StrCat(process.pid);
-  const auto is_there = stack_threads_.Get<bool>(
-      key, [proc_root, process] { return IsThere(proc_root, process); }, kReadTimeout);
-  if (!is_there.value_or(false)) {
-    none.set_error(is_there.has_value()
-                       ? "the process has ended"
-                       : "the kernel lets nobody look into it now: no stacks can be taken");
-    return none;
-  }
-  if (stack_tools_ == nullptr) stack_tools_ = std::make_shared<StackTools>(proc_root);
-  auto stack = std::make_shared<v1::ProcessStack>();
-  const auto take = [tools = stack_tools_, pid = process.pid, stack] {
-    *stack = ToProto(tools->reader.TakeAndUnwind(&tools->taker, pid, TakeLimits()));
-  };
-  if (stack_threads_.Run(key, take, kStackTimeout)) return *stack;
-  stack_tools_ = nullptr;  // the other thread's now
-  none.set_error("taking its stacks does not come to an end");
-  return none;
-}
-
-void Agent::Answer(const StackRequest& request) {
+void Agent::Answer(const PendingRequest& request) {
   for (const ProcessId process : request.processes) {
-    v1::AgentMessage message;
-    v1::StackReply* reply = message.mutable_stacks();
-    reply->set_request(request.request);
-    reply->set_start_time(process.start_time);
-    *reply->mutable_stack() = TakeStack(process);
-    if (!HandOver(std::move(message))) return;
+    if (!HandOver(request, process, stack_service_.Take(process))) return;
   }
 }
 
-// Waits until the uplink thread has taken the answer before: a daemon that does not read costs no
-// memory. Without a stream the answer is dropped. False: the agent stops.
-bool Agent::HandOver(v1::AgentMessage answer) {
+// For the reader of the stream. A request without room is refused here: the reader then reads no
+// faster than the daemon reads the refusals.
+void Agent::TakeIn(PendingRequest request) {
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (stack_requests_.Push(&request)) {
+      changed_.notify_all();
+      return;
+    }
+  }
+  for (const ProcessId process : request.processes) {
+    v1::ProcessStack none = stack_service_.Refuse(
+        process, "the agent of this host has too many requests for stacks: ask again later");
+    if (!HandOver(request, process, std::move(none))) return;
+  }
+}
+
+// Waits until the uplink thread has taken the previous answer, so that a daemon that does not read
+// costs no memory. False: the agent stops, or the stream that asked has ended.
+bool Agent::HandOver(const PendingRequest& request, ProcessId process, v1::ProcessStack stack) {
+  v1::AgentMessage answer;
+  v1::StackReply* reply = answer.mutable_stacks();
+  reply->set_request(request.request);
+  reply->set_start_time(process.start_time);
+  *reply->mutable_stack() = std::move(stack);
+  const auto is_over = [&] { return stopping_ || request.stream != stream_; };
   std::unique_lock<std::mutex> lock(mutex_);
-  changed_.wait(lock, [this] { return stopping_ || !linked_ || !answer_.has_value(); });
-  if (stopping_) return false;
-  if (!linked_) return true;
+  changed_.wait(lock, [&] { return is_over() || !answer_.has_value(); });
+  if (is_over()) return false;
   answer_ = std::move(answer);
   changed_.notify_all();
   return true;

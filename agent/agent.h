@@ -1,19 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-// The agent: reads this host's training processes many times a second, reports
-// to the daemon what changed, and takes stacks when the daemon asks.
+// The agent reads this host's training processes many times a second, reports changes to the
+// daemon, and takes stacks when the daemon requests them.
 //
-// Runs inside rollcall-agent, and inside `rollcall run`. A daemon that cannot be
-// reached is tried again with growing pauses for as long as the agent runs; the
-// job never notices. Start() returns at once; the destructor stops the threads.
+// The agent runs inside rollcall-agent and inside `rollcall run`. While the daemon cannot be
+// reached, the agent retries with growing pauses; the job does not depend on the connection.
+// Start() returns at once; the destructor stops the threads.
 //
-// One thread, the uplink, writes the stream to the daemon, and holds no lock while it does: a write
-// waits for as long as the daemon does not read. The stacks thread hands its answers to the uplink.
+// One thread, the uplink, writes the stream to the daemon. The uplink holds no lock during a
+// write, because a write blocks until the daemon reads. The stacks thread passes its answers to
+// the uplink.
 #pragma once
 
 #include <atomic>
 #include <condition_variable>
 #include <cstdint>
-#include <deque>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -22,92 +23,96 @@
 #include <vector>
 
 #include "agent/collector.h"
-#include "agent/processes/process_id.h"
-#include "agent/processes/spare_threads.h"
-#include "agent/stacks/any_stack_taker.h"
+#include "agent/stack_queue.h"
+#include "agent/stack_service.h"
 #include "agent/stacks/quit_answers.h"
-#include "agent/stacks/stacks.h"
 #include "agent/wait_floor.h"
 
 namespace grpc {
 class ChannelInterface;
 class ClientContext;
+class Status;
 }
 
 namespace rollcall {
 
 struct AgentOptions {
   CollectorOptions collector;
-  std::string host;  // the name of this host in verdicts; "" for its host name
+  std::string host;  // name of this host in verdicts; "": the system's host name
   int64_t tick_ns = 100'000'000;
+  // Says why a stream failed, for the log; may take seconds. Empty: the stream's own message.
+  std::function<std::string(const grpc::Status&)> explain;
+  // Processes whose stacks the agent takes for the daemon; 0: no limit.
+  int64_t max_stacks_per_minute = 600;
+  bool stacks_on = true;  // false: the agent takes no stacks at all
 };
+
+// The channel for the next try to reach the daemon. A channel of the last try would be late: gRPC looks
+// after a channel that nobody uses every five seconds only, and waits by the wall clock, which can be
+// set back.
+using ChannelSource = std::function<std::shared_ptr<grpc::ChannelInterface>()>;
 
 class Agent {
  public:
+  Agent(AgentOptions options, ChannelSource channels);
+  // Uses one channel for all tries: for a daemon in this process.
   Agent(AgentOptions options, std::shared_ptr<grpc::ChannelInterface> channel);
   ~Agent();
   Agent(const Agent&) = delete;
   Agent& operator=(const Agent&) = delete;
 
   void Start();
-  // Sends what there is to send once more, then stops. A daemon that takes nothing is given three
-  // seconds (kLastWords in agent.cc), then cut off. Safe to call twice.
+  // Sends one last tick, then stops. After three seconds (kStopTimeout in agent.cc) Stop() cancels
+  // a stream that the daemon does not read. Safe to call twice.
   void Stop();
 
-  // Whether any process that it watched has created a communicator. After Stop() only.
+  // Whether any watched process has created a communicator. Call it after Stop() only.
   bool seen_communicators() const { return collector_.seen_communicators(); }
 
  private:
   class Link;
-  // Of one thread at a time, which may not come back.
-  struct StackTools {
-    explicit StackTools(const std::string& proc_root) : reader(proc_root), taker(proc_root) {}
-    StackReader reader;
-    AnyStackTaker taker;
-  };
-  struct StackRequest {
-    uint64_t request = 0;
-    std::vector<ProcessId> processes;
-  };
-
   void RunUplink();
   std::shared_ptr<grpc::ClientContext> NewContext();
+  bool AwaitWelcome(const Link& link);
+  void WarnOfFailure(const grpc::Status& failure) const;
   void TickUntilBroken(Link* link);
-  v1::Tick Collect(bool whole);
+  void Collect(bool whole, v1::Tick* tick);
   void CollectAndSend(bool whole, Link* link);
   void SendAnswersUntil(int64_t until_ns, Link* link);
-  void SetLinked(bool linked);
+  void CloseLink();
+  void SetPace(int64_t tick_ns);
   void CutOffWhenLate();
   void RunStacks();
-  void Answer(const StackRequest& request);
-  bool HandOver(v1::AgentMessage answer);
-  v1::ProcessStack TakeStack(ProcessId process);
-  void Sleep(int64_t ns);  // until then, or until it stops
+  void Answer(const PendingRequest& request);
+  void TakeIn(PendingRequest request);
+  bool HandOver(const PendingRequest& request, ProcessId process, v1::ProcessStack stack);
+  uint64_t StreamNumber();
+  void Sleep(int64_t ns);  // returns early when the agent stops
   bool stopping();
 
   const AgentOptions options_;
-  const std::shared_ptr<grpc::ChannelInterface> channel_;
-  Collector collector_;  // the uplink thread's own
+  const ChannelSource channels_;
+  Collector collector_;  // used by the uplink thread only
 
-  // Not absl's: their timed waits are on the wall clock, which may be set back. The mutex guards
-  // the members down to the next blank line; the condition tells that one of them has changed.
+  // Standard types, because absl's timed waits use the wall clock, which can be set back. The mutex
+  // guards the members down to the next blank line; the condition signals a change of any of them.
   std::mutex mutex_;
   std::condition_variable changed_;
   bool stopping_ = false;
   bool uplink_runs_ = false;
-  bool cut_off_ = false;                          // no stream may wait any longer
-  bool linked_ = false;                           // there is somebody to tell answers
+  bool cut_off_ = false;                          // streams must not block any longer
+  uint64_t stream_ = 0;                           // number of the newest stream
   std::shared_ptr<grpc::ClientContext> context_;  // of the newest stream
-  std::deque<StackRequest> stack_requests_;
-  std::optional<v1::AgentMessage> answer_;  // to be sent next
+  StackQueue stack_requests_;
+  std::optional<v1::AgentMessage> answer_;  // the uplink sends it next
 
+  std::atomic<int64_t> tick_ns_{0};  // from one tick to the next, as the daemon wants it
   PauseWatch pauses_;
-  SpareThreads stack_threads_;
-  std::shared_ptr<StackTools> stack_tools_;  // the stacks thread's own, or the one that it lent them
+  StackService stack_service_;  // Take(): used by the stacks thread only
 
   QuitAnswers quit_answers_;
 
-  uint64_t dropped_ticks_ = 0;  // the uplink thread's own
+  uint64_t dropped_ticks_ = 0;  // used by the uplink thread only
   std::thread uplink_, stacks_;
 };
 

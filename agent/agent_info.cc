@@ -22,14 +22,14 @@ namespace {
 constexpr size_t kMaxBytes = 4096;
 constexpr int kTries = 10;
 
-std::string SamePlace(absl::string_view address) {
+std::string NormalizeAddress(absl::string_view address) {
   address = absl::StripAsciiWhitespace(address);
   absl::ConsumePrefix(&address, "dns:///");
   if (!absl::ConsumePrefix(&address, "localhost:")) return std::string(address);
   return absl::StrCat("127.0.0.1:", address);
 }
 
-// Nobody else could have put it there.
+// Whether only root, this user or the directory's owner can have created the file.
 bool Trusted(const std::string& directory, const struct stat& file) {
   struct stat about;
   if (!S_ISREG(file.st_mode) || stat(directory.c_str(), &about) != 0) return false;
@@ -37,12 +37,12 @@ bool Trusted(const std::string& directory, const struct stat& file) {
   return about.st_uid == file.st_uid && (about.st_mode & (S_IWGRP | S_IWOTH)) == 0;
 }
 
-bool SaysSo(const std::string& directory, const std::string& daemon_address) {
+bool ServesDaemon(const std::string& directory, const std::string& daemon_address) {
   const UniqueFd fd(open(absl::StrCat(directory, "/", kAgentInfo).c_str(),
                          O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
   struct stat about;
   if (!fd.valid() || fstat(fd.get(), &about) != 0 || !Trusted(directory, about) ||
-      AskLock(fd.get()) != HeldLock::kHeld) {
+      QueryLock(fd.get()) != HeldLock::kHeld) {
     return false;
   }
   char text[kMaxBytes];
@@ -50,7 +50,8 @@ bool SaysSo(const std::string& directory, const std::string& daemon_address) {
   if (count <= 0) return false;
   const std::vector<absl::string_view> lines =
       absl::StrSplit(absl::string_view(text, static_cast<size_t>(count)), '\n');
-  if (lines.size() < 2 || SamePlace(lines[0]) != SamePlace(daemon_address)) return false;
+  if (lines.size() < 2) return false;
+  if (NormalizeAddress(lines[0]) != NormalizeAddress(daemon_address)) return false;
   return lines[1] == "host" || (lines[1] == "user" && about.st_uid == geteuid());
 }
 
@@ -58,7 +59,7 @@ absl::Status FromErrno(const std::string& path) {
   return absl::UnavailableError(absl::StrCat(path, ": ", strerror(errno)));
 }
 
-absl::Status InUse(const std::string& path) {
+absl::Status InUseError(const std::string& path) {
   return absl::AlreadyExistsError(absl::StrCat(path, ": another agent serves this host"));
 }
 
@@ -68,24 +69,24 @@ bool IsNamed(int fd, const std::string& path) {
          own.st_ino == named.st_ino;
 }
 
-// The file in which the next information is written. Who holds its lock while it has that name is
-// the only one who publishes; the lock stays when it gets its final name.
+// Opens and locks the temporary file. Only the agent that holds this lock may publish. The lock
+// stays held after the rename to the final name.
 absl::StatusOr<UniqueFd> OpenLocked(const std::string& path) {
   for (int i = 0; i < kTries; ++i) {
-    UniqueFd fd(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0644));
+    UniqueFd fd(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600));
     struct stat about;
     if (!fd.valid() || fstat(fd.get(), &about) != 0) return FromErrno(path);
     if (!S_ISREG(about.st_mode)) {
       return absl::UnavailableError(absl::StrCat(path, ": not a regular file"));
     }
-    if (!TakeLock(fd.get())) return InUse(path);
-    // Another one may have renamed or removed it before we had the lock.
+    if (!TakeLock(fd.get())) return InUseError(path);
+    // Another agent may have renamed or removed the file before this one got the lock.
     if (IsNamed(fd.get(), path)) return fd;
   }
-  return InUse(path);
+  return InUseError(path);
 }
 
-// Whether the information there, if any, is of nobody who lives.
+// Returns OK if the file is missing or no running agent holds its lock.
 absl::Status CheckFree(const std::string& path) {
   const UniqueFd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
   if (!fd.valid()) return errno == ENOENT ? absl::OkStatus() : FromErrno(path);
@@ -94,7 +95,7 @@ absl::Status CheckFree(const std::string& path) {
   if (!S_ISREG(about.st_mode)) {
     return absl::UnavailableError(absl::StrCat(path, ": not a regular file"));
   }
-  return AskLock(fd.get()) == HeldLock::kHeld ? InUse(path) : absl::OkStatus();
+  return QueryLock(fd.get()) == HeldLock::kHeld ? InUseError(path) : absl::OkStatus();
 }
 
 }  // namespace
@@ -111,8 +112,10 @@ absl::StatusOr<std::unique_ptr<AgentInfo>> AgentInfo::Publish(const std::string&
   if (status.ok()) {
     const std::string text = absl::StrCat(
         daemon_address, "\n", served == ServedProcesses::kHost ? "host" : "user", "\n");
+    // The runs of other users look for an agent that serves them.
+    const mode_t mode = served == ServedProcesses::kHost ? 0644 : 0640;
     const bool done =
-        ftruncate(fd->get(), 0) == 0 && fchmod(fd->get(), 0644) == 0 &&
+        ftruncate(fd->get(), 0) == 0 && fchmod(fd->get(), mode) == 0 &&
         pwrite(fd->get(), text.data(), text.size(), 0) == static_cast<ssize_t>(text.size()) &&
         rename(new_path.c_str(), path.c_str()) == 0;
     if (!done) status = FromErrno(path);
@@ -131,7 +134,7 @@ AgentInfo::~AgentInfo() {
 std::optional<std::string> FindHostAgent(const std::string& daemon_address,
                                          const std::vector<std::string>& directories) {
   for (const std::string& directory : directories) {
-    if (SaysSo(directory, daemon_address)) return directory;
+    if (ServesDaemon(directory, daemon_address)) return directory;
   }
   return std::nullopt;
 }

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// How a host's agent says that it is there: the file `agent.info`, whose lock it holds while it
-// lives. A `rollcall run --daemon` that finds one for its daemon starts no agent of its own.
+// The file `agent.info` publishes the agent of a host. The agent holds a lock on the file while it
+// runs. A `rollcall run --daemon` that finds such a file for its daemon starts no agent of its own.
 //
-// It is written under another name, locked, and renamed: whoever reads it reads all of it, and
-// finds the lock held.
+// The agent writes the file under a temporary name, locks it, and renames it. So a reader always
+// sees a complete file with its lock held.
 //
-// Two lines: the daemon's address as the agent was given it, and "host" or "user", which of the
-// host's processes it serves.
+// The file has two lines: the daemon's address as given to the agent, and the scope of the agent,
+// "host" (all processes of the host) or "user" (the processes of one user).
 #pragma once
 
 #include <sys/types.h>
@@ -28,8 +28,8 @@ enum class ServedProcesses { kHost, kUser };
 
 class AgentInfo {
  public:
-  // Makes `directory` where it is missing. Errors: kAlreadyExists (another agent holds the lock),
-  // kUnavailable (cannot be written).
+  // Creates `directory` if it is missing. Errors: kAlreadyExists (another agent holds the lock),
+  // kUnavailable (the file cannot be written).
   static absl::StatusOr<std::unique_ptr<AgentInfo>> Publish(const std::string& directory,
                                                             const std::string& daemon_address,
                                                             ServedProcesses served);
@@ -44,9 +44,9 @@ class AgentInfo {
   const UniqueFd fd_;
 };
 
-// The first of `directories` where a living agent says that it serves this user's processes and
-// reports them to that daemon. Believes only files of root, of this user, or of the one user who
-// may write to the directory.
+// Returns the first of `directories` with a running agent that serves this user's processes and
+// reports to that daemon. Trusts only files that belong to root, to this user, or to the only user
+// with write permission for the directory.
 std::optional<std::string> FindHostAgent(const std::string& daemon_address,
                                          const std::vector<std::string>& directories);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the collector keeps of a process and of its communicators from tick to tick. Used by
-// collector.h alone.
+// The state that the collector keeps of a process and of its communicators between ticks. Only
+// collector.h includes this file.
 #pragma once
 
 #include <cstdint>
@@ -17,34 +17,38 @@
 
 namespace rollcall {
 
-// A segment of the directory whose process is not known yet.
+// A segment file of the directory, before the collector has found its process.
 struct NewSegment {
   std::shared_ptr<SegmentReader> reader;
   SegmentClaim claim;
-  uint64_t settled_by = 0;  // number of the scan that will know all that have mapped it
+  uint64_t settled_by = 0;  // this scan lists every process that has mapped the file
 };
 
 struct CollectedComm {
-  uint64_t init_ticks = 0;  // another one: the block serves another communicator
+  uint64_t init_ticks = 0;  // a different value: the block serves another communicator
   CommHistory history;
-  std::string sent;  // the last update, without records
+  bool busy = false;  // the last tick had records
+  std::string sent;   // serialized: the last update, without records; "": not kept
 };
 
 struct CollectedProcess {
   ProcessId id;
-  std::string file;  // in the directory; "": its segment lies elsewhere, or there is none
+  std::string file;  // name in the directory; "": no segment, or one in another folder
   std::shared_ptr<SegmentReader> reader;
   SegmentClaim claim;
-  bool visible = true;         // this agent's /proc shows it as `id`
-  bool other_numbers = false;  // it sees itself by other numbers than `id`
-  int64_t ahead_ns = 0;        // its CLOCK_MONOTONIC
-  int64_t waits_from_ns = 0;   // its clock is not known: no wait is older than our first reading
-  std::map<pid_t, pid_t> threads;  // from its own numbers, where they differ
+  bool visible = true;         // this agent's /proc has this process as `id`
+  bool other_numbers = false;  // its own pid namespace has another pid for it
+  int64_t ahead_ns = 0;        // of its CLOCK_MONOTONIC over the agent's
+  // Set where the offset of its clock is unknown: no wait starts before the first reading.
+  int64_t wait_floor_ns = 0;
+  std::map<pid_t, pid_t> threads;  // from tids in its pid namespace to the agent's, if they differ
   int64_t threads_read_ns = 0;
-  // By a thread's own number: calls from before then are not of the thread that has it, if any has.
+  // By tid in its own pid namespace: the thread with this tid made no call before that time.
   std::map<uint32_t, int64_t> calls_from_ns;
-  int64_t callers_checked_ns = 0;  // when that was checked; 0: never
+  int64_t callers_checked_ns = 0;  // time of that check; 0: never
   v1::Identity identity;
+  int launch_tries = 0;         // reads of its launch facts that have failed
+  int64_t launch_again_ns = 0;  // time of the next one; 0: no more
   bool identity_sent = false;
   size_t sites_sent = 0;
   std::string evidence_sent;
@@ -53,7 +57,7 @@ struct CollectedProcess {
   bool ended = false;
   int64_t ended_ns = 0;
   std::optional<int> exit_code, exit_signal;
-  std::string error;  // the exception it dies of
+  std::string error;  // the uncaught Python exception that ends it
   int64_t error_ns = 0;
   int64_t step = -1;
   std::string phase;
@@ -62,9 +66,10 @@ struct CollectedProcess {
 #include "proto/facts.def"
   bool exit_marked = false;
   bool read_after_end = false;
-  bool stuck = false;  // its segment could not be read in time: what is known of it is old
+  bool stuck = false;  // the last read of its segment timed out: the values here are old
 
-  int64_t details_read_ns = 0;  // when what is read more rarely was read
+  bool missing = false;      // in /proc, at the last read
+  int64_t proc_read_ns = 0;  // time of the last read of the fields below; 0: never
   char state = '?';
   uint64_t cpu_ticks = 0;
   bool cpu_moving = false;

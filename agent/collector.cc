@@ -8,11 +8,15 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <iterator>
 #include <optional>
 
 #include "absl/strings/str_cat.h"
 #include "agent/processes/held_lock.h"
+#include "agent/processes/launch_facts.h"
+#include "agent/processes/living_threads.h"
 #include "agent/processes/process_namespaces.h"
+#include "agent/processes/this_host.h"
 #include "agent/segments/shared_reader.h"
 
 namespace rollcall {
@@ -23,14 +27,19 @@ constexpr int64_t kDiscoverEvery = 2 * kSecond;
 constexpr int64_t kScanHostEvery = kSecond;
 constexpr int64_t kFirstScanWait = kSecond;
 constexpr int64_t kFileTimeout = kSecond / 20;
-constexpr char kDirectory[] = "directory";  // a dead server costs one thread
-// On an overloaded host any read may be late.
+// A watch detects new files at once, except those of other hosts.
+constexpr int64_t kListEvery = kSecond / 2;
+// One key for all uses of the folder: an unresponsive file server blocks one thread at most.
+constexpr char kDirectory[] = "directory";
+// On an overloaded host any read may time out once.
 constexpr int64_t kReportStuckAfter = 10 * kSecond;
-// A segment that is just being made has no magic yet.
+// The library writes the magic of a new segment last.
 constexpr int64_t kGiveUpAfter = 2 * kSecond;
-// One that can still come is opened more rarely from then on.
+// After that time the collector retries a segment that can still become complete at this interval.
 constexpr int64_t kTryAgainEvery = 5 * kSecond;
-constexpr size_t kMostNotes = 1000;
+constexpr int64_t kReadLaunchAgainAfter = kSecond;
+constexpr int kMaxLaunchTries = 10;
+constexpr size_t kMaxWarnings = 1000;
 
 std::vector<std::string> ListSegments(const std::string& directory) {
   std::vector<std::string> names;
@@ -44,38 +53,43 @@ std::vector<std::string> ListSegments(const std::string& directory) {
   return names;
 }
 
-struct Opened {
-  std::shared_ptr<SegmentReader> reader;  // nullptr: `claim` says why
-  absl::StatusOr<SegmentClaim> claim = absl::UnavailableError("not answered");
+struct Listing {
+  std::unique_ptr<FolderWatch> watch;
+  std::vector<std::string> names;
 };
 
-// kUnavailable: it may be there later. A process that is stopped, or starved, may take long to
-// complete its segment; it holds the lock from the beginning.
-absl::Status WhyNot(const std::string& path, const absl::Status& status) {
+struct Opened {
+  std::shared_ptr<SegmentReader> reader;  // nullptr: `claim` has the error
+  absl::StatusOr<SegmentClaim> claim = absl::UnavailableError("not opened");
+};
+
+// Returns kUnavailable if the segment may become complete later. A stopped or starved process may
+// take long to complete its segment, but holds the life lock from the beginning.
+absl::Status OpenError(const std::string& path, const absl::Status& status) {
   const bool is_part = absl::IsFailedPrecondition(status) || absl::IsDataLoss(status);
-  const bool is_made = is_part && AskLockAt(path) == HeldLock::kHeld;
+  const bool is_made = is_part && QueryLockAt(path) == HeldLock::kHeld;
   return is_made ? absl::UnavailableError(status.message()) : status;
 }
 
 void OpenFile(const std::string& path, std::shared_ptr<SpareThreads> threads, Opened* opened) {
   auto reader = SegmentReader::Open(path);
   if (!reader.ok()) {
-    opened->claim = WhyNot(path, reader.status());
+    opened->claim = OpenError(path, reader.status());
     return;
   }
   opened->reader = ShareReader(*std::move(reader), std::move(threads));
   opened->claim = opened->reader->Claim();
 }
 
-// What is left in the folder by a process that has ended.
+// The segment file of an ended process.
 struct OldFile {
   std::string path;
   std::shared_ptr<SegmentReader> reader;
   SegmentClaim claim;
 };
 
-// Only what nobody can be using: its process is known to have ended, and so have all that may have
-// inherited its memory; and only under the name by which it was found.
+// Whether no process can be using the file: the path still names this file, and every process that
+// may have inherited its mapping has ended.
 bool MayDelete(const OldFile& file, uint64_t own_namespace) {
   struct stat about;
   if (lstat(file.path.c_str(), &about) != 0 || !file.reader->IsFile(about.st_dev, about.st_ino)) {
@@ -85,11 +99,11 @@ bool MayDelete(const OldFile& file, uint64_t own_namespace) {
   return own_namespace != 0 && file.claim.pid_namespace == own_namespace;
 }
 
-SameNumber ReadSameNumber(const std::string& proc_root, pid_t pid) {
-  SameNumber found;
+PidLookup LookUpPid(const std::string& proc_root, pid_t pid) {
+  PidLookup found;
   const auto stat = ReadProcStat(proc_root, pid);
   if (stat.ok()) found.start_time = stat->start_time;
-  // A /proc that hides the processes of others is no proof.
+  // A missing entry alone is no proof: /proc may hide the processes of other users (hidepid).
   found.gone = absl::IsNotFound(stat.status()) && kill(pid, 0) != 0 && errno == ESRCH;
   return found;
 }
@@ -103,7 +117,18 @@ OwnView ReadOwnView(const std::string& proc_root, pid_t pid) {
   return {ReadOwnPid(proc_root, pid), MonotonicAhead(proc_root, pid)};
 }
 
-std::string KeyOf(pid_t pid) { return absl::StrCat("process ", pid); }
+void SetLaunch(const LaunchFacts& facts, v1::Identity* identity) {
+  if (facts.attempt >= 0) identity->set_attempt(facts.attempt);
+  identity->set_restarts(facts.restarts);
+  identity->set_launch(facts.launch);
+  identity->set_inner_pid(facts.inner_pid);
+  if (!facts.tenant.empty()) identity->set_tenant(facts.tenant);
+  if (!facts.stacks_off.empty()) identity->set_stacks_off(facts.stacks_off);
+#define PROCESS_PLACE(name) identity->set_##name(facts.name);
+#include "proto/facts.def"
+}
+
+std::string ProcessKey(pid_t pid) { return absl::StrCat("process ", pid); }
 std::string FileKey(const std::string& name) { return absl::StrCat("file ", name); }
 
 ScanOptions ScanOptionsFrom(const CollectorOptions& options) {
@@ -128,53 +153,87 @@ Collector::Collector(CollectorOptions options) : options_(std::move(options)) {
 
 Collector::~Collector() {
   if (threads_ == nullptr) return;
-  // Files are closed while there are threads for it.
+  // Destroy the readers before Cancel(): closing a file needs a spare thread.
   new_files_.clear();
   processes_.clear();
   threads_->Cancel();
 }
 
-std::vector<std::string> Collector::TakeNotes() { return std::exchange(notes_, {}); }
+std::vector<std::string> Collector::TakeWarnings() { return std::exchange(warnings_, {}); }
 
 bool Collector::Serves(ProcessId process) const {
   const absl::MutexLock lock(&served_mutex_);
   return served_.count(process) != 0;
 }
 
+void Collector::ForgetReported() {
+  const absl::MutexLock lock(&served_mutex_);
+  served_.clear();
+}
+
 v1::Tick Collector::Collect(int64_t now_ns, bool whole) {
+  v1::Tick tick;
+  Collect(now_ns, whole, &tick);
+  return tick;
+}
+
+void Collector::Collect(int64_t now_ns, bool whole, v1::Tick* tick) {
   if (options_.live) clock_->Sample();
   ListDirectory(now_ns);
   if (options_.live) {
     ScanHost(now_ns);
     MarkEnded(now_ns);
   }
-  v1::Tick tick;
-  tick.set_now_ns(now_ns);
-  tick.set_whole(whole);
+  tick->set_now_ns(now_ns);
+  tick->set_whole(whole);
   for (auto& [id, process] : processes_) {
-    v1::ProcessUpdate update;
-    if (CollectProcess(now_ns, whole, process.get(), &update)) *tick.add_processes() = update;
+    const bool changed = CollectProcess(now_ns, whole, process.get(), tick->add_processes());
+    if (!changed) tick->mutable_processes()->RemoveLast();
   }
-  if (options_.live && options_.keep_ended_ns > 0) ForgetOldProcesses(now_ns);
-  return tick;
+  if (options_.live && options_.keep_ended_ns > 0) RemoveEndedProcesses(now_ns);
+}
+
+bool Collector::MustListDirectory(int64_t now_ns) {
+  if (folder_watch_ == nullptr) return true;
+  const FolderWatch::News news = folder_watch_->Take();
+  if (news == FolderWatch::News::kGone) folder_watch_ = nullptr;
+  const bool retries = std::any_of(
+      unreadable_.begin(), unreadable_.end(),
+      [now_ns](const auto& entry) { return entry.second.again_ns <= now_ns; });
+  return news != FolderWatch::News::kNone || retries || now_ns - listed_ns_ >= kListEvery;
+}
+
+// `names`: of the files that are there, sorted.
+void Collector::ForgetRemovedFiles(const std::vector<std::string>& names) {
+  for (auto at = unreadable_.begin(); at != unreadable_.end();) {
+    const bool is_there = std::binary_search(names.begin(), names.end(), at->first);
+    at = is_there ? std::next(at) : unreadable_.erase(at);
+  }
 }
 
 void Collector::ListDirectory(int64_t now_ns) {
-  auto names = std::make_shared<std::vector<std::string>>();
-  const auto list = [directory = options_.directory, host = options_.whole_host, names] {
-    if (!host || !ServedByRun(directory)) *names = ListSegments(directory);
+  if (!MustListDirectory(now_ns)) return;
+  auto listing = std::make_shared<Listing>();
+  const auto list = [directory = options_.directory, host = options_.whole_host,
+                     watch = options_.live && folder_watch_ == nullptr, listing] {
+    if (watch) listing->watch = FolderWatch::Open(directory);  // before the list
+    if (!host || !ServedByRun(directory)) listing->names = ListSegments(directory);
   };
   if (!options_.live) {
     list();
   } else if (!threads_->Run(kDirectory, list, kFileTimeout)) {
     if (directory_stuck_since_ns_ == 0) directory_stuck_since_ns_ = now_ns;
     if (now_ns - directory_stuck_since_ns_ > kReportStuckAfter) {
-      AddNote(absl::StrCat(options_.directory, ": does not answer; left out until it does"));
+      AddWarning(absl::StrCat(options_.directory,
+                              ": the file system does not answer; left out until it does"));
     }
     return;
   }
   directory_stuck_since_ns_ = 0;
-  for (const std::string& name : *names) {
+  listed_ns_ = now_ns;
+  if (listing->watch != nullptr) folder_watch_ = std::move(listing->watch);
+  ForgetRemovedFiles(listing->names);
+  for (const std::string& name : listing->names) {
     if (IsNew(name, now_ns)) OpenSegment(name, now_ns);
   }
 }
@@ -183,10 +242,10 @@ bool Collector::IsNew(const std::string& name, int64_t now_ns) const {
   if (new_files_.count(name) != 0) return false;
   const auto known = segments_.find(name);
   if (known == segments_.end()) {
-    const auto tried = not_readable_.find(name);
-    return tried == not_readable_.end() || now_ns >= tried->second.again_ns;
+    const auto tried = unreadable_.find(name);
+    return tried == unreadable_.end() || now_ns >= tried->second.again_ns;
   }
-  // A program that a process replaced by exec made a new file under its name.
+  // After exec(), the new program of the process creates a new file with the same name.
   const auto process = processes_.find(known->second);
   return process != processes_.end() && process->second->reader != nullptr &&
          IsDeleted(name, process->second->reader);
@@ -200,19 +259,20 @@ bool Collector::IsDeleted(const std::string& name,
       .value_or(false);
 }
 
-void Collector::AddNote(const std::string& what) {
-  if (notes_given_.size() < kMostNotes && notes_given_.insert(what).second) notes_.push_back(what);
+void Collector::AddWarning(const std::string& warning) {
+  if (reported_warnings_.size() >= kMaxWarnings) return;
+  if (reported_warnings_.insert(warning).second) warnings_.push_back(warning);
 }
 
-void Collector::GiveUpLater(const std::string& name, int64_t now_ns, absl::Status why) {
-  Tried& tried = not_readable_.emplace(name, Tried{now_ns, now_ns}).first->second;
+void Collector::RetryOrGiveUp(const std::string& name, int64_t now_ns, absl::Status why) {
+  OpenAttempt& tried = unreadable_.emplace(name, OpenAttempt{now_ns, now_ns}).first->second;
   if (options_.live && now_ns - tried.first_ns < kGiveUpAfter) return;
   if (options_.live && absl::IsUnavailable(why)) {
     tried.again_ns = now_ns + kTryAgainEvery;
     return;
   }
   tried.again_ns = INT64_MAX;
-  AddNote(absl::StrCat("skipped: ", why.message()));
+  AddWarning(absl::StrCat("skipped: ", why.message()));
 }
 
 void Collector::OpenSegment(const std::string& name, int64_t now_ns) {
@@ -224,7 +284,7 @@ void Collector::OpenSegment(const std::string& name, int64_t now_ns) {
   } else if (!threads_->Run(FileKey(name), open, kFileTimeout)) {
     return;
   }
-  if (!opened->claim.ok()) return GiveUpLater(name, now_ns, opened->claim.status());
+  if (!opened->claim.ok()) return RetryOrGiveUp(name, now_ns, opened->claim.status());
   NewSegment file;
   file.reader = std::move(opened->reader);
   file.claim = *opened->claim;
@@ -233,9 +293,9 @@ void Collector::OpenSegment(const std::string& name, int64_t now_ns) {
     return AddSegment(owner, file.claim, file.reader, name, now_ns);
   }
   if (!file.claim.of_this_boot) {
-    not_readable_[name].again_ns = INT64_MAX;
-    AddNote(absl::StrCat(file.reader->path(), ": of another host, or from before this host was ",
-                         "started: left out; rollcall analyze reads it"));
+    unreadable_[name].again_ns = INT64_MAX;
+    AddWarning(absl::StrCat(file.reader->path(), ": from another host or an earlier boot: ",
+                            "left out; rollcall analyze reads it"));
     return;
   }
   file.settled_by = scan_->begun() + 1;
@@ -244,19 +304,19 @@ void Collector::OpenSegment(const std::string& name, int64_t now_ns) {
 }
 
 SegmentOwner Collector::FindSegmentOwner(const NewSegment& file, const SegmentClaim& claim) const {
-  const std::optional<SameNumber> read = threads_->Get<SameNumber>(
-      KeyOf(claim.pid),
-      [proc_root = options_.proc_root, pid = claim.pid] { return ReadSameNumber(proc_root, pid); },
+  const std::optional<PidLookup> read = threads_->Get<PidLookup>(
+      ProcessKey(claim.pid),
+      [proc_root = options_.proc_root, pid = claim.pid] { return LookUpPid(proc_root, pid); },
       kFileTimeout);
-  if (!read.has_value()) return {};  // asked again with the next tick
-  const SameNumber& same_number = *read;
+  if (!read.has_value()) return {};  // the next tick reads again
+  const PidLookup& pid_lookup = *read;
   const std::shared_ptr<const ScanResult> scan = scan_->newest();
   if (scan == nullptr || scan->number < file.settled_by) {
-    return FindOwner(claim, nullptr, same_number, own_namespace_);
+    return FindOwner(claim, nullptr, pid_lookup, own_namespace_);
   }
   const std::vector<SegmentMapper> mappers =
       scan->FindMappers(file.reader->device(), file.reader->inode());
-  return FindOwner(claim, &mappers, same_number, own_namespace_);
+  return FindOwner(claim, &mappers, pid_lookup, own_namespace_);
 }
 
 void Collector::SettleNewFiles(int64_t now_ns) {
@@ -280,12 +340,13 @@ void Collector::ScanHost(int64_t now_ns) {
   const int64_t calm_ns = options_.whole_host ? kScanHostEvery : kDiscoverEvery;
   const int64_t wait_ns =
       scan_->begun() == 0 ? std::max(kFirstScanWait, options_.scan_wait_ns) : options_.scan_wait_ns;
-  scan_->Poll(now_ns, urgent ? 0 : calm_ns, options_.whole_host || urgent, wait_ns);
+  const MapsToRead calm_maps = options_.whole_host ? MapsToRead::kChanged : MapsToRead::kNone;
+  scan_->Poll(now_ns, urgent ? 0 : calm_ns, urgent ? MapsToRead::kAll : calm_maps, wait_ns);
   const std::shared_ptr<const ScanResult> scan = scan_->newest();
   SettleNewFiles(now_ns);
   if (scan == nullptr || scan->number == used_scan_) return;
   used_scan_ = scan->number;
-  for (const std::string& note : scan->notes) AddNote(note);
+  for (const std::string& warning : scan->warnings) AddWarning(warning);
   if (options_.whole_host) AddHostSegments(*scan, now_ns);
   AddProcessesWithoutSegment(*scan);
 }
@@ -300,11 +361,32 @@ void Collector::AddHostSegments(const ScanResult& scan, int64_t now_ns) {
                                                       segment.reader->inode());
     if (has_it) continue;
     const std::vector<SegmentMapper> one = {segment.mapper};
-    const SegmentOwner owner = FindOwner(segment.claim, &one, SameNumber(), own_namespace_);
-    // A child that the maker forked has it mapped as well.
+    const SegmentOwner owner = FindOwner(segment.claim, &one, PidLookup(), own_namespace_);
+    // Child processes that the owner forked have the segment mapped too.
     if (owner.kind != SegmentOwner::kVisible || !(owner.process == id)) continue;
     AddSegment(owner, segment.claim, segment.reader, "", now_ns);
   }
+}
+
+// Reads again later if the read fails: on an overloaded host any read may time out, and a process
+// that starts a new program hides its environment for a moment.
+void Collector::ReadLaunch(int64_t now_ns, CollectedProcess* process) const {
+  const pid_t pid = process->id.pid;
+  const auto read = [proc_root = options_.proc_root, pid] {
+    return ReadLaunchFacts(proc_root, pid, HostName());
+  };
+  // The driver's files may be slow, so this read has a key of its own.
+  const auto facts = threads_
+                         ->Get<std::optional<LaunchFacts>>(absl::StrCat("launch of ", pid), read,
+                                                           kFileTimeout)
+                         .value_or(std::nullopt);
+  process->identity.set_started_ns(BeganAtSteadyNs(process->id.start_time));
+  if (facts.has_value()) {
+    SetLaunch(*facts, &process->identity);
+    process->identity_sent = false;
+  }
+  const bool again = !facts.has_value() && ++process->launch_tries < kMaxLaunchTries;
+  process->launch_again_ns = again ? now_ns + kReadLaunchAgainAfter : 0;
 }
 
 void Collector::AddSegment(const SegmentOwner& owner, const SegmentClaim& claim,
@@ -318,11 +400,11 @@ void Collector::AddSegment(const SegmentOwner& owner, const SegmentClaim& claim,
     const bool same = process.reader != nullptr &&
                       process.reader->IsFile(reader->device(), reader->inode());
     if (same) process.file = file;
-    // Seen without a segment, and gone before that was found.
-    const bool its_first = process.reader == nullptr && owner.kind == SegmentOwner::kEnded &&
-                           claim.pid_namespace == own_namespace_;
-    if (same || (!visible && !its_first)) {
-      // Not visible: two pid namespaces have a process of this number and start time.
+    // The process was reported without a segment and ended before its segment was found.
+    const bool is_first = process.reader == nullptr && owner.kind == SegmentOwner::kEnded &&
+                          claim.pid_namespace == own_namespace_;
+    if (same || (!visible && !is_first)) {
+      // Not visible: two pid namespaces have a process with this pid and start time.
       if (process.reader != nullptr) segments_[file] = id;
       return;
     }
@@ -333,10 +415,13 @@ void Collector::AddSegment(const SegmentOwner& owner, const SegmentClaim& claim,
   process->reader = std::move(reader);
   process->claim = claim;
   process->visible = visible;
+  SetOwnFacts(&process->identity);
+  // Its environment may be unreadable by now.
+  if (known != processes_.end()) process->identity = known->second->identity;
   if (options_.live && visible) {
     const OwnView view = threads_
                              ->Get<OwnView>(
-                                 KeyOf(id.pid),
+                                 ProcessKey(id.pid),
                                  [proc_root = options_.proc_root, pid = id.pid] {
                                    return ReadOwnView(proc_root, pid);
                                  },
@@ -344,13 +429,14 @@ void Collector::AddSegment(const SegmentOwner& owner, const SegmentClaim& claim,
                              .value_or(OwnView());
     process->other_numbers = view.own_pid != id.pid;
     process->ahead_ns = view.ahead_ns.value_or(0);
-    if (!view.ahead_ns.has_value()) process->waits_from_ns = now_ns;
+    if (!view.ahead_ns.has_value()) process->wait_floor_ns = now_ns;
+    ReadLaunch(now_ns, process.get());
   } else if (options_.live) {
-    process->waits_from_ns = now_ns;
+    process->wait_floor_ns = now_ns;
   }
   const absl::StatusOr<SegmentSnapshot> snapshot = ReadFile(process.get());
   if (!snapshot.ok()) {
-    if (!file.empty()) GiveUpLater(file, now_ns, snapshot.status());
+    if (!file.empty()) RetryOrGiveUp(file, now_ns, snapshot.status());
     return;
   }
   process->reader->StartOver();
@@ -359,36 +445,36 @@ void Collector::AddSegment(const SegmentOwner& owner, const SegmentClaim& claim,
     process->ended = true;
     process->ended_ns = now_ns;
   }
-  if (known != processes_.end() && known->second->ended) {  // how, is known already
+  if (known != processes_.end() && known->second->ended) {  // keep its exit status
     process->ended = true;
     process->ended_ns = known->second->ended_ns;
     process->exit_code = known->second->exit_code;
     process->exit_signal = known->second->exit_signal;
   }
-  if (!file.empty()) segments_[file] = id;
-  if (watch_ != nullptr && visible) watch_->Add(id);
-  if (visible) {
-    const absl::MutexLock lock(&served_mutex_);
-    served_.insert(id);
+  if (!file.empty()) {
+    segments_[file] = id;
+    unreadable_.erase(file);
   }
+  if (watch_ != nullptr && visible) watch_->Add(id);
   processes_[id] = std::move(process);
 }
 
 void Collector::AddProcessesWithoutSegment(const ScanResult& scan) {
   for (const DiscoveredProcess& found : scan.launched) {
-    if (!found.is_main || found.rank.place.rank < 0 || processes_.count(found.process) != 0)
+    if (!found.is_main || found.rank.coordinates.rank < 0 || processes_.count(found.process) != 0)
       continue;
     auto process = std::make_unique<CollectedProcess>();
     process->id = found.process;
     process->identity.set_job(Printable(found.job.c_str(), found.job.size()));
-    process->identity.set_global_rank(found.rank.place.rank);
-    process->identity.set_world_size(found.rank.place.world_size);
-    process->identity.set_local_rank(found.rank.place.local_rank);
+    process->identity.set_global_rank(found.rank.coordinates.rank);
+    process->identity.set_world_size(found.rank.coordinates.world_size);
+    process->identity.set_local_rank(found.rank.coordinates.local_rank);
     process->identity.set_command(Printable(found.name.c_str(), found.name.size()));
+    process->identity.set_started_ns(BeganAtSteadyNs(found.process.start_time));
+    SetOwnFacts(&process->identity);
+    SetLaunch(found.launch, &process->identity);
     watch_->Add(found.process);
     processes_[found.process] = std::move(process);
-    const absl::MutexLock lock(&served_mutex_);
-    served_.insert(found.process);
   }
 }
 
@@ -404,13 +490,13 @@ void Collector::MarkEnded(int64_t now_ns) {
   for (auto& [id, process] : processes_) {
     if (process->visible || process->ended || process->reader->MayBlock()) continue;
     process->claim.lock = process->reader->Lock();
-    if (!EndedUnseen(process->claim)) continue;
+    if (!LifeLockShowsEnd(process->claim)) continue;
     process->ended = true;
     process->ended_ns = now_ns;
   }
 }
 
-// False: that is not done yet.
+// False: the deletion has not finished yet.
 bool Collector::DeleteFile(const CollectedProcess& process) {
   if (process.file.empty()) return true;
   const OldFile file = {absl::StrCat(options_.directory, "/", process.file), process.reader,
@@ -425,7 +511,7 @@ bool Collector::DeleteFile(const CollectedProcess& process) {
   return deleted.has_value();
 }
 
-void Collector::ForgetOldProcesses(int64_t now_ns) {
+void Collector::RemoveEndedProcesses(int64_t now_ns) {
   for (auto at = processes_.begin(); at != processes_.end();) {
     const CollectedProcess& process = *at->second;
     const bool is_old = process.ended && now_ns - process.ended_ns > options_.keep_ended_ns;

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// Everything this host knows about its training processes, as ticks for the
-// daemon: what their segments say, what /proc says, and who has ended.
+// Collects the state of this host's training processes as ticks for the daemon: the contents of
+// their segments, the fields of /proc, and the processes that have ended.
 //
-// Processes are named by the pid and start time that this agent's /proc shows,
-// whatever they call themselves in namespaces of their own; those that cannot be
-// seen from here, by their own numbers, and without stacks.
+// A tick identifies a process by the pid and start time that this agent's /proc shows, even if the
+// process has other numbers in its own namespaces. A process that this agent's /proc does not show
+// has its own numbers in the tick, and no stacks.
 //
-// Also used by `rollcall analyze`, on folders of segments whose processes are
-// long gone (Options::live = false): then nothing is asked of this machine.
+// `rollcall analyze` uses the collector too, on folders of segments whose processes have ended
+// (CollectorOptions::live = false). The collector then reads only these files.
 //
-// One owner, one thread. What can block is done on threads of their own (spare_threads.h): all that
-// is asked of /proc/PID and of the folder of segments. So a tick waits for no process and no
-// server.
+// One owner, one thread. Every read of /proc/PID and of the segment folder can block, so the
+// collector does these reads on spare threads (spare_threads.h). No tick waits for a process or
+// for a file server.
 #pragma once
 
 #include <cstdint>
@@ -27,23 +27,28 @@
 #include "absl/synchronization/mutex.h"
 #include "agent/collected_process.h"
 #include "agent/host_scan.h"
+#include "agent/processes/folder_watch.h"
 #include "agent/processes/process_watch.h"
 #include "agent/processes/spare_threads.h"
 #include "agent/segments/segment_reader.h"
 #include "rollcall/v1/agent.pb.h"
+#include "security/redact.h"
 
 namespace rollcall {
 
 struct CollectorOptions {
-  std::string directory;  // where the segments are
+  std::string directory;  // of the segments
   std::string proc_root = "/proc";
   std::string discover_directory;  // the ROLLCALL_DIR of processes without a segment; "" for any
   bool live = true;
-  // Also the processes of other users and namespaces, as far as the kernel lets them be seen, but
-  // those that a `rollcall run` serves.
+  // Also collect processes of other users and namespaces, as far as the kernel permits, except the
+  // processes that a `rollcall run` serves.
   bool whole_host = false;
-  int64_t keep_ended_ns = 0;  // segments of ended processes are deleted after that; 0: never
-  int64_t scan_wait_ns = 5'000'000;  // how long a tick waits for a scan of the processes
+  int64_t keep_ended_ns = 0;  // age at which segments of ended processes are deleted; 0: never
+  std::string tenant;      // of processes that name none; "": the daemon decides
+  std::string stacks_off;  // what has switched off the stacks of all processes; "": nothing
+  std::shared_ptr<const Redactor> redactor = DefaultRedactor();  // for all that is reported
+  int64_t scan_wait_ns = 5'000'000;  // longest time that a tick waits for a scan of the processes
 };
 
 class Collector {
@@ -51,44 +56,56 @@ class Collector {
   explicit Collector(CollectorOptions options);
   ~Collector();
 
-  // What has changed since the last call; everything, if `whole`. Times are of the clock that
-  // `now_ns` is of: the steady one (proto/steady_clock.h), unless all is offline.
+  // Returns all changes since the last call, or the complete state if `whole`. `now_ns` and all
+  // times in the tick are on the steady clock (proto/steady_clock.h); offline, on the wall clock.
   v1::Tick Collect(int64_t now_ns, bool whole);
+  // The same, into an empty tick.
+  void Collect(int64_t now_ns, bool whole, v1::Tick* tick);
 
-  // No wait that it reports began before this: see wait_floor.h.
-  void BeginWaitsAt(int64_t from_ns) { waits_from_ns_ = from_ns; }
+  // Sets the earliest start of any wait in the following ticks: see wait_floor.h.
+  void SetWaitFloor(int64_t from_ns) { wait_floor_ns_ = from_ns; }
 
-  // Files that could not be read, and parts left out, since the last call.
-  std::vector<std::string> TakeNotes();
+  // Limits the records of a communicator in whole ticks to the newest; 0: all that its segment has.
+  void SetWholeRecords(uint32_t most) { whole_records_ = most; }
+
+  // Returns the warnings since the last call: unreadable files and omitted parts.
+  std::vector<std::string> TakeWarnings();
 
   bool seen_communicators() const { return seen_communicators_; }
-  int64_t newest_ns() const { return newest_ns_; }  // the newest time stamp in any segment
+  int64_t newest_ns() const { return newest_ns_; }  // the newest timestamp in any segment
 
-  // Whether it has reported the process and can see it from here. For any thread.
+  // Whether a tick since ForgetReported() has named the process and this agent's /proc shows it.
+  // Thread-safe.
   bool Serves(ProcessId process) const;
+  // Before ticks for another stream, which begin with a whole one. Thread-safe.
+  void ForgetReported();
 
  private:
-  struct Tried {
+  struct OpenAttempt {
     int64_t first_ns = 0;
-    int64_t again_ns = 0;  // not before that; INT64_MAX: given up
+    int64_t again_ns = 0;  // time of the next attempt; INT64_MAX: no more attempts
   };
 
   void ScanHost(int64_t now_ns);
+  bool MustListDirectory(int64_t now_ns);
+  void ForgetRemovedFiles(const std::vector<std::string>& names);
   void ListDirectory(int64_t now_ns);
   bool IsNew(const std::string& name, int64_t now_ns) const;
   bool IsDeleted(const std::string& name, const std::shared_ptr<SegmentReader>& reader) const;
-  void AddNote(const std::string& what);
+  void AddWarning(const std::string& warning);
   void OpenSegment(const std::string& name, int64_t now_ns);
-  void GiveUpLater(const std::string& name, int64_t now_ns, absl::Status why);
+  void RetryOrGiveUp(const std::string& name, int64_t now_ns, absl::Status why);
   void SettleNewFiles(int64_t now_ns);
   SegmentOwner FindSegmentOwner(const NewSegment& file, const SegmentClaim& claim) const;
   void AddHostSegments(const ScanResult& scan, int64_t now_ns);
   void AddSegment(const SegmentOwner& owner, const SegmentClaim& claim,
                   std::shared_ptr<SegmentReader> reader, const std::string& file, int64_t now_ns);
+  void ReadLaunch(int64_t now_ns, CollectedProcess* process) const;
   void AddProcessesWithoutSegment(const ScanResult& scan);
   void MarkEnded(int64_t now_ns);
   bool CollectProcess(int64_t now_ns, bool whole, CollectedProcess* process,
                       v1::ProcessUpdate* update);
+  void SetOwnFacts(v1::Identity* identity) const;
   void SetIdentity(const SegmentSnapshot& snapshot, CollectedProcess* process) const;
   static bool CollectSites(bool whole, const SegmentSnapshot& snapshot, CollectedProcess* process,
                            v1::ProcessUpdate* update);
@@ -98,34 +115,38 @@ class Collector {
                    const CommSnapshot& comm, CollectedProcess* process, v1::CommUpdate* update);
   void ReadEvidence(int64_t now_ns, const SegmentSnapshot* snapshot, CollectedProcess* process,
                     v1::Evidence* evidence);
-  static v1::Evidence::Liveness HowItEnded(const CollectedProcess& process);
-  void ReadProcess(int64_t now_ns, CollectedProcess* process, v1::Evidence* evidence) const;
-  void LeaveOutCallsOfEndedThreads(int64_t now_ns, CollectedProcess* process,
-                                   SegmentSnapshot* snapshot) const;
+  static v1::Evidence::Liveness EndLiveness(const CollectedProcess& process);
+  void ReadProc(int64_t now_ns, CollectedProcess* process) const;
+  void ReportProcess(int64_t now_ns, CollectedProcess* process, v1::Evidence* evidence) const;
+  void RemoveCallsOfEndedThreads(int64_t now_ns, CollectedProcess* process,
+                                 SegmentSnapshot* snapshot) const;
   void CheckCallers(int64_t now_ns, const SegmentSnapshot& snapshot,
                     CollectedProcess* process) const;
   void ReportBlocked(int64_t now_ns, const SegmentSnapshot& snapshot, CollectedProcess* process,
                      v1::Evidence* evidence) const;
   int32_t TranslateThread(int64_t now_ns, uint32_t own_tid, CollectedProcess* process) const;
-  int64_t WaitsFrom(const CollectedProcess& process) const;
-  void ForgetOldProcesses(int64_t now_ns);
+  int64_t WaitFloorNs(const CollectedProcess& process) const;
+  void RemoveEndedProcesses(int64_t now_ns);
   bool DeleteFile(const CollectedProcess& process);
 
   const CollectorOptions options_;
   std::shared_ptr<SpareThreads> threads_;
   std::unique_ptr<ProcessWatch> watch_;
   std::unique_ptr<HostScan> scan_;
-  std::unique_ptr<HostClock> clock_;  // while live
+  std::unique_ptr<HostClock> clock_;  // nullptr: offline
   uint64_t own_namespace_ = 0;
   std::map<ProcessId, std::unique_ptr<CollectedProcess>> processes_;
-  std::map<std::string, ProcessId> segments_;    // file name -> process
-  std::map<std::string, NewSegment> new_files_;  // file name -> whose process is not known yet
-  std::map<std::string, Tried> not_readable_;    // file name -> when it was tried
-  uint64_t used_scan_ = 0;                       // number of the newest scan that was used
-  std::vector<std::string> notes_;
-  int64_t directory_stuck_since_ns_ = 0;  // 0: it answers
-  std::set<std::string> notes_given_;     // what is wrong now is wrong with every tick: said once
-  int64_t waits_from_ns_ = 0;
+  std::unique_ptr<FolderWatch> folder_watch_;      // nullptr: none is open
+  int64_t listed_ns_ = 0;                          // time of the last list of the folder
+  std::map<std::string, ProcessId> segments_;      // file name -> process
+  std::map<std::string, NewSegment> new_files_;    // file name -> segment without a process so far
+  std::map<std::string, OpenAttempt> unreadable_;  // file name -> attempts to open it
+  uint64_t used_scan_ = 0;                         // number of the newest scan that was used
+  std::vector<std::string> warnings_;
+  int64_t directory_stuck_since_ns_ = 0;     // 0: the last listing came back in time
+  std::set<std::string> reported_warnings_;  // a fault recurs with every tick: report it once
+  int64_t wait_floor_ns_ = 0;
+  uint32_t whole_records_ = 0;
   int64_t newest_ns_ = 0;
   bool seen_communicators_ = false;
 

@@ -1,40 +1,40 @@
 // SPDX-License-Identifier: Apache-2.0
-// The collector's ticks: what has changed of one process.
+// Builds the update of one process for a tick.
 #include <unistd.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "agent/collector.h"
 #include "agent/processes/living_threads.h"
 #include "agent/processes/proc_stat.h"
 #include "agent/processes/process_namespaces.h"
+#include "agent/redact_update.h"
 
 namespace rollcall {
 namespace {
 
 constexpr int64_t kSecond = 1'000'000'000;
-constexpr int64_t kReadDetailsEvery = kSecond;  // wait channel, tracer, whether CPU time moves
+constexpr int64_t kReadProcEvery = kSecond;
 constexpr int64_t kReadTimeout = kSecond / 20;
-// Of calls that have lasted as long, the collector checks whether the thread that made them is
-// there. In a pid namespace of its own that costs reading all threads of the process.
+// For calls that last longer, the collector checks that the calling thread still exists. If the
+// process has a pid namespace of its own, this check reads all of its threads.
 constexpr int64_t kLongCall = kSecond;
 constexpr int64_t kCheckCallersEvery = 5 * kSecond;
-constexpr int64_t kClocksDiffer = kSecond;  // at most
+constexpr int64_t kClocksDiffer = kSecond;  // largest error of a thread's start time
 
 struct ProcessReading {
-  std::optional<ProcStat> stat;  // nullopt: it is not there
+  std::optional<ProcStat> stat;  // nullopt: /proc does not show the process
   bool traced = false;
   std::string wait_channel;
 };
 
-// `details`: also what is read more rarely.
-ProcessReading ReadFromProc(const std::string& proc_root, pid_t pid, bool details) {
+ProcessReading ReadFromProc(const std::string& proc_root, pid_t pid) {
   ProcessReading reading;
   auto stat = ReadProcStat(proc_root, pid);
   if (!stat.ok()) return reading;
   reading.stat = *std::move(stat);
-  if (!details) return reading;
   const auto main = ReadProcThread(proc_root, pid, pid);
   reading.traced = main.ok() && main->tracer != 0;
   reading.wait_channel = main.ok() ? Printable(main->wchan.c_str(), 64) : "";
@@ -43,15 +43,16 @@ ProcessReading ReadFromProc(const std::string& proc_root, pid_t pid, bool detail
 
 }  // namespace
 
-// Without an exit mark it may have been killed, or have called _exit(0): only the kernel knows.
-v1::Evidence::Liveness Collector::HowItEnded(const CollectedProcess& process) {
+// Without an exit mark the process was killed or called _exit(). Only the kernel's exit status
+// distinguishes the two.
+v1::Evidence::Liveness Collector::EndLiveness(const CollectedProcess& process) {
   if (process.exit_marked || process.exit_code.value_or(-1) == 0) return v1::Evidence::EXITED;
   const bool known = process.exit_code.has_value() || process.exit_signal.has_value();
   return known ? v1::Evidence::DIED : v1::Evidence::ENDED;
 }
 
-int64_t Collector::WaitsFrom(const CollectedProcess& process) const {
-  return options_.live ? std::max(waits_from_ns_, process.waits_from_ns) : 0;
+int64_t Collector::WaitFloorNs(const CollectedProcess& process) const {
+  return options_.live ? std::max(wait_floor_ns_, process.wait_floor_ns) : 0;
 }
 
 bool Collector::CollectProcess(int64_t now_ns, bool whole, CollectedProcess* process,
@@ -59,20 +60,28 @@ bool Collector::CollectProcess(int64_t now_ns, bool whole, CollectedProcess* pro
   update->set_pid(process->id.pid);
   update->set_start_time(process->id.start_time);
   bool changed = false;
+  if (process->launch_again_ns != 0 && now_ns >= process->launch_again_ns && !process->ended) {
+    ReadLaunch(now_ns, process);
+  }
   if (whole || !process->identity_sent) {
     *update->mutable_identity() = process->identity;
     process->identity_sent = true;
     changed = true;
+    if (process->visible) {
+      const absl::MutexLock lock(&served_mutex_);
+      served_.insert(process->id);
+    }
   }
   absl::StatusOr<SegmentSnapshot> snapshot = ReadSegment(whole, process);
   if (snapshot.ok()) {
-    LeaveOutCallsOfEndedThreads(now_ns, process, &*snapshot);
+    RemoveCallsOfEndedThreads(now_ns, process, &*snapshot);
     changed = CollectSites(whole, *snapshot, process, update) || changed;
     for (const CommSnapshot& comm : snapshot->communicators) {
-      v1::CommUpdate comm_update;
-      if (!CollectComm(now_ns, whole, *snapshot, comm, process, &comm_update)) continue;
-      *update->add_communicators() = std::move(comm_update);
-      changed = true;
+      if (CollectComm(now_ns, whole, *snapshot, comm, process, update->add_communicators())) {
+        changed = true;
+      } else {
+        update->mutable_communicators()->RemoveLast();
+      }
     }
   }
   v1::Evidence evidence;
@@ -83,7 +92,14 @@ bool Collector::CollectProcess(int64_t now_ns, bool whole, CollectedProcess* pro
     process->evidence_sent = std::move(sent);
     changed = true;
   }
+  Redact(*options_.redactor, update);
   return changed;
+}
+
+// What holds for every process of this agent, unless the process says otherwise.
+void Collector::SetOwnFacts(v1::Identity* identity) const {
+  identity->set_tenant(options_.tenant);
+  identity->set_stacks_off(options_.stacks_off);
 }
 
 void Collector::SetIdentity(const SegmentSnapshot& snapshot, CollectedProcess* process) const {
@@ -119,16 +135,16 @@ absl::StatusOr<SegmentSnapshot> Collector::ReadFile(CollectedProcess* process) {
   const std::string key = absl::StrCat("segment ", process->id.pid, " ", process->id.start_time);
   process->stuck = !threads_->Run(key, read, kReadTimeout);
   if (!process->stuck) return std::move(*snapshot);
-  const std::string why = absl::StrCat(process->reader->path(),
-                                       ": its file system does not answer; left out until it does");
-  AddNote(why);
-  return absl::UnavailableError(why);
+  const std::string warning = absl::StrCat(
+      process->reader->path(), ": the file system does not answer; left out until it does");
+  AddWarning(warning);
+  return absl::UnavailableError(warning);
 }
 
 absl::StatusOr<SegmentSnapshot> Collector::ReadSegment(bool whole, CollectedProcess* process) {
   if (process->reader == nullptr) return absl::NotFoundError("no segment");
-  // Once its process has ended, a segment changes no more.
-  if (process->read_after_end && !whole) return absl::UnavailableError("read already");
+  // The segment of an ended process does not change any more.
+  if (process->read_after_end && !whole) return absl::UnavailableError("nothing new");
   if (whole && !process->stuck) process->reader->StartOver();
   absl::StatusOr<SegmentSnapshot> snapshot = ReadFile(process);
   if (!process->stuck) process->read_after_end = process->ended;
@@ -142,7 +158,7 @@ absl::StatusOr<SegmentSnapshot> Collector::ReadSegment(bool whole, CollectedProc
 #define PROCESS_COUNT(name) process->name = snapshot->name;
 #include "proto/facts.def"
   newest_ns_ = std::max({newest_ns_, snapshot->newest_ns, snapshot->exit_ns});
-  for (const std::string& note : snapshot->notes) AddNote(note);
+  for (const std::string& warning : snapshot->warnings) AddWarning(warning);
   return snapshot;
 }
 
@@ -156,18 +172,25 @@ bool Collector::CollectComm(int64_t now_ns, bool whole, const SegmentSnapshot& s
     memory->init_ticks = comm.init_ticks;
   }
   if (whole) memory->history.checkpoint_sent = 0;
-  // Offline there is no "now": nobody saw when the markers changed.
+  // Offline, the time at which a marker changed is unknown.
   FillProgress(comm, FindHostWaits(snapshot, comm), options_.live ? now_ns : 0, &memory->history,
                update);
-  rollcall::BeginWaitsAt(WaitsFrom(*process), update);
-  std::string sent = update->SerializeAsString();
-  FillRecords(comm, update->mutable_records());
+  rollcall::ApplyWaitFloor(WaitFloorNs(*process), update);
   const bool returned =
       std::any_of(comm.records.begin(), comm.records.end(),
                   [](const RecordSnapshot& record) { return record.returned_ns != 0; });
-  if (!whole && !returned && sent == memory->sent) return false;
-  memory->sent = std::move(sent);
-  return true;
+  const bool was_busy = std::exchange(memory->busy, returned);
+  bool changed = true;
+  if (returned && was_busy) {
+    memory->sent.clear();  // a busy communicator changes in each tick
+  } else {
+    std::string sent = update->SerializeAsString();
+    changed = whole || returned || sent != memory->sent;
+    memory->sent = std::move(sent);
+  }
+  const bool is_limited = whole && whole_records_ != 0;
+  FillRecords(comm, is_limited ? whole_records_ : SIZE_MAX, update->mutable_records());
+  return changed;
 }
 
 void Collector::ReadEvidence(int64_t now_ns, const SegmentSnapshot* snapshot,
@@ -186,41 +209,47 @@ void Collector::ReadEvidence(int64_t now_ns, const SegmentSnapshot* snapshot,
       if (snapshot != nullptr) evidence->set_ended_ns(snapshot->exit_ns);
     }
   } else if (process->ended) {
-    evidence->set_liveness(HowItEnded(*process));
+    evidence->set_liveness(EndLiveness(*process));
     evidence->set_ended_ns(process->ended_ns);
     evidence->set_exit_code(process->exit_code.value_or(-1));
     evidence->set_exit_signal(process->exit_signal.value_or(0));
     return;
   } else if (process->visible) {
-    ReadProcess(now_ns, process, evidence);
+    ReportProcess(now_ns, process, evidence);
   }
   if (snapshot != nullptr) ReportBlocked(now_ns, *snapshot, process, evidence);
 }
 
-void Collector::ReadProcess(int64_t now_ns, CollectedProcess* process,
-                            v1::Evidence* evidence) const {
-  const bool details = now_ns - process->details_read_ns >= kReadDetailsEvery;
+void Collector::ReadProc(int64_t now_ns, CollectedProcess* process) const {
   const auto reading = threads_->Get<ProcessReading>(
       absl::StrCat("process ", process->id.pid),
-      [proc_root = options_.proc_root, pid = process->id.pid, details] {
-        return ReadFromProc(proc_root, pid, details);
+      [proc_root = options_.proc_root, pid = process->id.pid] {
+        return ReadFromProc(proc_root, pid);
       },
       kReadTimeout);
-  // A process that /proc does not show has not ended, or its pidfd would say so.
-  if (reading.has_value() && !reading->stat.has_value()) return;
-  if (reading.has_value()) process->state = reading->stat->state;
-  // What its segment said is old: that it lives says nothing about where it stands.
+  if (!reading.has_value()) return;
+  process->missing = !reading->stat.has_value();
+  if (process->missing) return;
+  const ProcStat& stat = *reading->stat;
+  process->cpu_moving = process->proc_read_ns != 0 && stat.cpu_ticks > process->cpu_ticks;
+  process->cpu_ticks = stat.cpu_ticks;
+  process->state = stat.state;
+  process->resident_bytes = stat.resident_bytes;
+  process->proc_read_ns = now_ns;
+  process->traced = reading->traced;
+  process->wait_channel = reading->wait_channel;
+}
+
+void Collector::ReportProcess(int64_t now_ns, CollectedProcess* process,
+                              v1::Evidence* evidence) const {
+  const bool read_lately =
+      process->proc_read_ns != 0 && now_ns - process->proc_read_ns < kReadProcEvery;
+  if (!read_lately) ReadProc(now_ns, process);
+  // A process that is missing in /proc has not ended: its pidfd would have reported the end.
+  if (process->missing) return;
+  // While its segment cannot be read, a living process is not evidence of its current state.
   if (!process->stuck) evidence->set_liveness(v1::Evidence::ALIVE);
   evidence->set_state(std::string(1, process->state));
-  if (reading.has_value() && details) {
-    const ProcStat& stat = *reading->stat;
-    process->cpu_moving = process->details_read_ns != 0 && stat.cpu_ticks > process->cpu_ticks;
-    process->cpu_ticks = stat.cpu_ticks;
-    process->resident_bytes = stat.resident_bytes;
-    process->details_read_ns = now_ns;
-    process->traced = reading->traced;
-    process->wait_channel = reading->wait_channel;
-  }
   evidence->set_cpu_moving(process->cpu_moving);
   evidence->set_traced(process->traced);
   evidence->set_wait_channel(process->wait_channel);
@@ -246,11 +275,11 @@ void Collector::CheckCallers(int64_t now_ns, const SegmentSnapshot& snapshot,
   const Starts starts =
       threads_->Get<Starts>(absl::StrCat("process ", process->id.pid), find, kReadTimeout)
           .value_or(std::nullopt);
-  // Without an answer what was found before stays: calls of threads that have ended stay left out.
+  // Without a result keep the previous one, so that calls of ended threads stay removed.
   if (!starts.has_value()) return;
   process->callers_checked_ns = now_ns;
   process->calls_from_ns.clear();
-  const bool clock_known = process->waits_from_ns == 0;
+  const bool clock_known = process->wait_floor_ns == 0;
   for (const pid_t caller : callers) {
     int64_t* from_ns = &process->calls_from_ns[static_cast<uint32_t>(caller)];
     const auto found = starts->find(caller);
@@ -262,16 +291,16 @@ void Collector::CheckCallers(int64_t now_ns, const SegmentSnapshot& snapshot,
   }
 }
 
-void Collector::LeaveOutCallsOfEndedThreads(int64_t now_ns, CollectedProcess* process,
-                                            SegmentSnapshot* snapshot) const {
+void Collector::RemoveCallsOfEndedThreads(int64_t now_ns, CollectedProcess* process,
+                                          SegmentSnapshot* snapshot) const {
   if (!options_.live || !process->visible) return;
   if (!process->ended) CheckCallers(now_ns, *snapshot, process);
-  const auto is_of_the_gone = [process](const BlockedSnapshot& blocked) {
+  const auto is_from_ended_thread = [process](const BlockedSnapshot& blocked) {
     const auto from = process->calls_from_ns.find(blocked.tid);
     return from != process->calls_from_ns.end() && blocked.since_ns < from->second;
   };
   std::vector<BlockedSnapshot>* all = &snapshot->blocked;
-  all->erase(std::remove_if(all->begin(), all->end(), is_of_the_gone), all->end());
+  all->erase(std::remove_if(all->begin(), all->end(), is_from_ended_thread), all->end());
 }
 
 void Collector::ReportBlocked(int64_t now_ns, const SegmentSnapshot& snapshot,
@@ -280,14 +309,14 @@ void Collector::ReportBlocked(int64_t now_ns, const SegmentSnapshot& snapshot,
     v1::BlockedCall* call = evidence->add_blocked();
     call->set_thread(TranslateThread(now_ns, blocked.tid, process));
     call->set_op(blocked.op);
-    call->set_since_ns(std::max(blocked.since_ns, WaitsFrom(*process)));
+    call->set_since_ns(std::max(blocked.since_ns, WaitFloorNs(*process)));
     for (const CommSnapshot& comm : snapshot.communicators) {
       if (comm.index == blocked.comm) call->set_communicator(comm.id);
     }
   }
 }
 
-// 0: the thread cannot be seen from here.
+// Returns the tid in this agent's pid namespace; 0: this agent's /proc does not show the thread.
 int32_t Collector::TranslateThread(int64_t now_ns, uint32_t own_tid,
                                    CollectedProcess* process) const {
   const auto tid = static_cast<pid_t>(own_tid);
@@ -295,7 +324,7 @@ int32_t Collector::TranslateThread(int64_t now_ns, uint32_t own_tid,
   if (!process->visible) return 0;
   if (!process->other_numbers) return tid;
   const bool read_lately =
-      process->threads_read_ns != 0 && now_ns - process->threads_read_ns < kReadDetailsEvery;
+      process->threads_read_ns != 0 && now_ns - process->threads_read_ns < kReadProcEvery;
   if (process->threads.count(tid) == 0 && !read_lately) {
     using Threads = std::map<pid_t, pid_t>;
     const auto read = [proc_root = options_.proc_root, pid = process->id.pid] {

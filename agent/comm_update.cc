@@ -3,39 +3,40 @@
 
 #include <algorithm>
 
+#include "absl/types/span.h"
 #include "interpose/ops.h"
 
 namespace rollcall {
 namespace {
 
-constexpr size_t kEnteredKept = 512;
+constexpr size_t kMaxEntered = 512;
 
-// When the collective at `position` was entered; 0 where that is not known any more.
-int64_t EnteredAt(const CommHistory& history, uint64_t position) {
+// Returns the time at which the collective at `position` was entered; 0: no longer recorded.
+int64_t FindEnteredNs(const CommHistory& history, uint64_t position) {
   const auto at = std::lower_bound(
       history.entered.begin(), history.entered.end(), position,
       [](const std::pair<uint64_t, int64_t>& entry, uint64_t p) { return entry.first < p; });
   return at != history.entered.end() && at->first == position ? at->second : 0;
 }
 
-void RememberEntered(const CommSnapshot& comm, CommHistory* history) {
+void RecordEntered(const CommSnapshot& comm, CommHistory* history) {
   for (const RecordSnapshot& record : comm.records) {
     constexpr int kNoPosition = segment::kRecordP2p | segment::kRecordCaptured;
     if ((record.flags & kNoPosition) != 0) continue;
-    // A call that failed at once gave its position back.
+    // NCCL refused the earlier call at this position, so the next call reuses the position.
     while (!history->entered.empty() && history->entered.back().first >= record.position) {
       history->entered.pop_back();
     }
     history->entered.emplace_back(record.position, record.entered_ns);
   }
-  while (history->entered.size() > kEnteredKept) history->entered.pop_front();
+  while (history->entered.size() > kMaxEntered) history->entered.pop_front();
 }
 
-// Since when somebody waits for the first collective that is not known to be
-// finished. Members of a group that is still open have not begun.
+// Returns the start of the wait for the first collective that is not known to be finished; 0: no
+// wait. Calls in an open group have not started.
 int64_t WaitingSince(const CommSnapshot& comm, const HostWaits& waits, const CommHistory& history) {
   if ((comm.flags & segment::kFlagHostCalls) != 0) {
-    // A call that is not done does not wait while its host works on.
+    // An open nonblocking call is no wait while its host works on.
     return comm.entered > comm.finished ? waits.host_blocked_since_ns : 0;
   }
   const uint64_t begun = waits.host_blocked_since_ns != 0 ? comm.entered : comm.returned;
@@ -43,12 +44,12 @@ int64_t WaitingSince(const CommSnapshot& comm, const HostWaits& waits, const Com
     return comm.entered > comm.returned ? waits.host_blocked_since_ns : 0;
   }
   if (begun <= comm.finished) return 0;
-  const int64_t entered = EnteredAt(history, comm.finished);
+  const int64_t entered = FindEnteredNs(history, comm.finished);
   return std::max(entered != 0 ? entered : comm.last_entered_ns, history.finished_changed_ns);
 }
 
-// Since when the host stands in a send or receive, or those that have begun are
-// seen not to finish.
+// Returns the start of the wait in a send or receive: the time at which the host entered the call,
+// or the first tick with a send or receive that the GPU has started and not finished; 0: no wait.
 int64_t P2pWaitingSince(const CommSnapshot& comm, const HostWaits& waits, int64_t now_ns,
                         CommHistory* history) {
   const bool open =
@@ -72,13 +73,31 @@ void AddGrown(uint64_t unique_id, uint64_t id, v1::CommUpdate* update) {
   added->set_id(id);
 }
 
+// Without it each column would grow in many steps.
+void ReserveColumns(int rows, v1::RecordBatch* batch) {
+  batch->mutable_position()->Reserve(rows);
+  batch->mutable_op()->Reserve(rows);
+  batch->mutable_dtype()->Reserve(rows);
+  batch->mutable_reduction()->Reserve(rows);
+  batch->mutable_peer()->Reserve(rows);
+  batch->mutable_count()->Reserve(rows);
+  batch->mutable_entered_delta_ns()->Reserve(rows);
+  batch->mutable_duration_ns()->Reserve(rows);
+  batch->mutable_stream()->Reserve(rows);
+  batch->mutable_caller()->Reserve(rows);
+  batch->mutable_thread()->Reserve(rows);
+  batch->mutable_group()->Reserve(rows);
+  batch->mutable_result()->Reserve(rows);
+  batch->mutable_flags()->Reserve(rows);
+}
+
 }  // namespace
 
 HostWaits FindHostWaits(const SegmentSnapshot& snapshot, const CommSnapshot& comm) {
   HostWaits waits;
   const CommSnapshot* newest = nullptr;
   for (const CommSnapshot& other : snapshot.communicators) {
-    // A host that waits for the GPU does not wait for these.
+    // MPI calls run on the host, so a wait for the GPU is not a wait for them.
     if ((other.flags & segment::kFlagHostCalls) != 0) continue;
     if (other.last_entered_ns != 0 &&
         (newest == nullptr || other.last_entered_ns > newest->last_entered_ns)) {
@@ -86,7 +105,7 @@ HostWaits FindHostWaits(const SegmentSnapshot& snapshot, const CommSnapshot& com
     }
   }
   const auto earliest = [](int64_t a, int64_t b) { return a == 0 ? b : std::min(a, b); };
-  const auto note_call = [&](const BlockedSnapshot& blocked) {
+  const auto record_call = [&](const BlockedSnapshot& blocked) {
     if (blocked.comm != comm.index) return;
     const bool first =
         waits.host_blocked_since_ns == 0 || blocked.since_ns < waits.host_blocked_since_ns;
@@ -94,12 +113,12 @@ HostWaits FindHostWaits(const SegmentSnapshot& snapshot, const CommSnapshot& com
     waits.host_blocked_since_ns = earliest(waits.host_blocked_since_ns, blocked.since_ns);
   };
   for (const BlockedSnapshot& blocked : snapshot.blocked) {
-    switch (KindOf(static_cast<Op>(blocked.op))) {
+    switch (OpKind(static_cast<Op>(blocked.op))) {
       case CallKind::kCollective:
       case CallKind::kP2p:
       case CallKind::kGroup:
       case CallKind::kHostWait:
-        note_call(blocked);
+        record_call(blocked);
         break;
       case CallKind::kWait:
         if (newest == &comm && newest->last_entered_ns <= blocked.since_ns) {
@@ -115,7 +134,7 @@ HostWaits FindHostWaits(const SegmentSnapshot& snapshot, const CommSnapshot& com
 
 void FillProgress(const CommSnapshot& comm, const HostWaits& waits, int64_t now_ns,
                   CommHistory* history, v1::CommUpdate* update) {
-  RememberEntered(comm, history);
+  RecordEntered(comm, history);
   if (comm.finished != history->finished) {
     history->finished = comm.finished;
     history->finished_changed_ns = now_ns;
@@ -142,7 +161,7 @@ void FillProgress(const CommSnapshot& comm, const HostWaits& waits, int64_t now_
   update->set_awaited(later ? waits.awaited : 0);
   update->set_waiting_since_ns(WaitingSince(comm, waits, *history));
   update->set_p2p_waiting_since_ns(P2pWaitingSince(comm, waits, now_ns, history));
-  // A thread inside a send or receive alone does not stand in a collective.
+  // A thread inside a send or receive is not inside a collective.
   const bool in_collective = comm.entered > comm.returned;
   update->set_host_blocked_since_ns(in_collective ? waits.host_blocked_since_ns : 0);
   const bool inferred = (comm.flags & segment::kFlagMarkers) == 0;
@@ -166,31 +185,36 @@ void FillProgress(const CommSnapshot& comm, const HostWaits& waits, int64_t now_
   }
 }
 
-void BeginWaitsAt(int64_t from_ns, v1::CommUpdate* update) {
-  const auto later = [from_ns](int64_t since_ns) {
+void ApplyWaitFloor(int64_t from_ns, v1::CommUpdate* update) {
+  const auto raise = [from_ns](int64_t since_ns) {
     return since_ns == 0 ? 0 : std::max(since_ns, from_ns);
   };
-#define COMM_WAIT(name) update->set_##name##_ns(later(update->name##_ns()));
+#define COMM_WAIT(name) update->set_##name##_ns(raise(update->name##_ns()));
 #include "proto/facts.def"
   const auto state = static_cast<segment::CommState>(update->state());
   if (state == segment::CommState::kInitializing) {
-    update->set_init_entered_ns(later(update->init_entered_ns()));
+    update->set_init_entered_ns(raise(update->init_entered_ns()));
   }
   if (state == segment::CommState::kInitializing || state == segment::CommState::kFinalizing) {
-    update->set_state_since_ns(later(update->state_since_ns()));
+    update->set_state_since_ns(raise(update->state_since_ns()));
   }
 }
 
-void FillRecords(const CommSnapshot& comm, v1::RecordBatch* batch) {
-  if (comm.records.empty()) return;
-  batch->set_first_index(comm.records.front().index);
-  const bool any_shape =
-      std::any_of(comm.records.begin(), comm.records.end(),
-                  [](const RecordSnapshot& record) { return !record.shape.empty(); });
+void FillRecords(const CommSnapshot& comm, size_t most, v1::RecordBatch* batch) {
+  const absl::Span<const RecordSnapshot> records =
+      absl::MakeConstSpan(comm.records).last(std::min(most, comm.records.size()));
+  if (records.empty()) return;
+  batch->set_first_index(records.front().index);
+  ReserveColumns(static_cast<int>(records.size()), batch);
+  const auto any = [&records](auto has) {
+    return std::any_of(records.begin(), records.end(), has);
+  };
+  const bool any_shape = any([](const RecordSnapshot& record) { return !record.shape.empty(); });
+  const bool any_site = any([](const RecordSnapshot& record) { return record.site != 0; });
   int64_t before_ns = 0;
-  for (const RecordSnapshot& record : comm.records) {
-    // Rows have consecutive indices; a gap ends the batch. What is behind it is
-    // read again with the next tick.
+  for (const RecordSnapshot& record : records) {
+    // Rows of a batch have consecutive indices, so a gap ends the batch. The next tick reads the
+    // records behind the gap again.
     if (record.index != batch->first_index() + static_cast<uint64_t>(batch->op_size())) break;
     batch->add_position(record.position);
     batch->add_op(record.op);
@@ -206,7 +230,7 @@ void FillRecords(const CommSnapshot& comm, v1::RecordBatch* batch) {
     batch->add_group(record.group);
     batch->add_result(record.result);
     batch->add_flags(record.flags);
-    batch->add_site(record.site);
+    if (any_site) batch->add_site(record.site);
     if (any_shape) batch->add_shape(record.shape);
     before_ns = record.entered_ns;
   }

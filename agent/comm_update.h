@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// From a communicator's snapshot to its update on the wire: who waits, since
-// when, and the records by columns.
+// Converts a communicator's snapshot to its update on the wire: start times of waits, counters,
+// and the records by columns.
 #pragma once
 
 #include <cstdint>
@@ -13,33 +13,37 @@
 
 namespace rollcall {
 
-// What must be remembered of a communicator from tick to tick.
+// The state of a communicator that persists between ticks.
 struct CommHistory {
-  std::deque<std::pair<uint64_t, int64_t>> entered;  // newest collectives: position, when
-  uint64_t finished = 0;                             // by the markers, at the last tick
-  int64_t finished_changed_ns = 0;                   // when that was first seen
+  std::deque<std::pair<uint64_t, int64_t>> entered;  // newest collectives: position, time
+  uint64_t finished = 0;                             // by the markers, as of the last tick
+  int64_t finished_changed_ns = 0;                   // time of the first tick with this value
   uint64_t p2p_finished = 0;
-  int64_t p2p_open_since_ns = 0;                     // when more was first seen begun; 0: none is
-  uint64_t checkpoint_sent = 0;                      // position of the newest one sent
+  int64_t p2p_open_since_ns = 0;                     // first tick with an unfinished one; 0: none
+  uint64_t checkpoint_sent = 0;                      // position of the newest checkpoint sent
 };
 
-// The threads of the process, as far as they bear on one communicator.
+// Waits of the process's threads that concern one communicator. Times: 0: no such wait.
 struct HostWaits {
-  int64_t host_blocked_since_ns = 0;  // inside an NCCL call on it, or the end of a group with it
-  uint64_t awaited = 0;              // 1 + the position of that call, where the host says; 0
-  int64_t host_waits_since_ns = 0;  // in a wait for the GPU, and its call was the process's last
+  // Start of the NCCL call on the communicator, or of the group end with such a call.
+  int64_t host_blocked_since_ns = 0;
+  uint64_t awaited = 0;  // 1 + the position of that call; 0: not known
+  // Start of a wait for the GPU, if the process's last call was on this communicator.
+  int64_t host_waits_since_ns = 0;
 };
 
-// Waits of each communicator (by index) of a process.
+// Returns the waits that concern `comm`, a communicator of `snapshot`.
 HostWaits FindHostWaits(const SegmentSnapshot& snapshot, const CommSnapshot& comm);
 
-// Fills everything but the records.
+// Sets all fields of `update` except the records. Updates `history`.
 void FillProgress(const CommSnapshot& comm, const HostWaits& waits, int64_t now_ns,
                   CommHistory* history, v1::CommUpdate* update);
 
-// Lets no wait in the update begin before `from_ns`.
-void BeginWaitsAt(int64_t from_ns, v1::CommUpdate* update);
+// Raises the start of every wait in `update` to at least `from_ns`.
+void ApplyWaitFloor(int64_t from_ns, v1::CommUpdate* update);
 
-void FillRecords(const CommSnapshot& comm, v1::RecordBatch* batch);
+// Sets the columns of `batch` from the newest `most` records of `comm`, up to the first gap in their
+// indices.
+void FillRecords(const CommSnapshot& comm, size_t most, v1::RecordBatch* batch);
 
 }  // namespace rollcall

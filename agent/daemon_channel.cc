@@ -3,26 +3,120 @@
 
 #include <grpcpp/grpcpp.h>
 
+#include <time.h>
+
+#include <CLI/CLI.hpp>
+
+#include "absl/strings/str_cat.h"
 #include "proto/message_limit.h"
+#include "security/connection_probe.h"
+#include "security/grpc/credentials.h"
 
 namespace rollcall {
 namespace {
 
-// A daemon's host that vanishes leaves the connection open for hours. Not seconds: a daemon that
-// was held for a while would lose all its agents at once, and they would all come back at once.
+// Without a keepalive, a connection to a lost host stays open for hours. These times are minutes
+// and not seconds: a daemon that is paused for seconds must not lose all its agents at once, since
+// all of them would reconnect at once.
 constexpr int kKeepaliveMs = 120'000;
 constexpr int kKeepaliveTimeoutMs = 60'000;
-constexpr int kLongestBackoffMs = 5'000;
+// gRPC's usual pauses between two tries to connect grow to minutes. An agent must be back within
+// five seconds after its daemon.
+constexpr int kFirstBackoffMs = 100;
+constexpr int kLongestBackoffMs = 2'000;
+constexpr int kConnectTimeoutMs = 5'000;
 
-}  // namespace
-
-std::shared_ptr<grpc::Channel> ConnectToDaemon(const std::string& address) {
+grpc::ChannelArguments Arguments() {
   grpc::ChannelArguments arguments;
   arguments.SetMaxReceiveMessageSize(kMaxMessageBytes);
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, kKeepaliveMs);
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, kKeepaliveTimeoutMs);
+  arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, kFirstBackoffMs);
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, kLongestBackoffMs);
-  return grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), arguments);
+  // Otherwise a new channel shares the pause of the last one before its next try.
+  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+  // Despite its name, the time that one try may take.
+  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, kConnectTimeoutMs);
+  return arguments;
+}
+
+absl::Status CheckFlags(const DaemonAddress& daemon) {
+  if (daemon.tls_cert.empty() != daemon.tls_key.empty()) {
+    return absl::InvalidArgumentError("--tls-cert and --tls-key belong together: give both");
+  }
+  if (daemon.tls_ca.empty() && (!daemon.tls_cert.empty() || !daemon.tls_server_name.empty())) {
+    return absl::InvalidArgumentError(
+        "TLS needs --tls-ca=FILE, the certificate of the authority that signed the daemon's");
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+void AddDaemonFlags(CLI::App* app, DaemonAddress* daemon) {
+  app->add_option("--daemon", daemon->address, "address of rollcalld, HOST:PORT or unix:PATH")
+      ->envname("ROLLCALL_DAEMON")
+      ->capture_default_str();
+  AddDaemonSecurityFlags(app, daemon);
+}
+
+void AddDaemonSecurityFlags(CLI::App* app, DaemonAddress* daemon) {
+  app->add_option("--tls-ca", daemon->tls_ca,
+                  "file with the authority of the daemon's certificate; switches TLS on")
+      ->envname("ROLLCALL_TLS_CA");
+  app->add_option("--tls-cert", daemon->tls_cert, "file with the certificate to show the daemon")
+      ->envname("ROLLCALL_TLS_CERT");
+  app->add_option("--tls-key", daemon->tls_key, "file with the key of --tls-cert")
+      ->envname("ROLLCALL_TLS_KEY");
+  app->add_option("--tls-server-name", daemon->tls_server_name,
+                  "name in the daemon's certificate, if it is not the host of --daemon")
+      ->envname("ROLLCALL_TLS_SERVER_NAME");
+  app->add_option("--token-file", daemon->token_file, "file with the token to show the daemon")
+      ->envname("ROLLCALL_TOKEN_FILE");
+}
+
+DaemonChannels::DaemonChannels(DaemonAddress daemon)
+    : daemon_(std::move(daemon)),
+      tls_(daemon_.tls_ca.empty()
+               ? nullptr
+               : std::make_shared<TlsFiles>(
+                     TlsPaths{daemon_.tls_cert, daemon_.tls_key, daemon_.tls_ca, ""},
+                     CertificateUse::kClient)) {}
+
+absl::StatusOr<std::shared_ptr<DaemonChannels>> DaemonChannels::Open(DaemonAddress daemon) {
+  absl::Status status = CheckFlags(daemon);
+  if (!status.ok()) return status;
+  const std::shared_ptr<DaemonChannels> channels(new DaemonChannels(std::move(daemon)));
+  if (channels->tls_ != nullptr) status = channels->tls_->Poll(time(nullptr));
+  if (!status.ok()) return status;
+  const auto channel =
+      MakeChannel(channels->address(), Arguments(),
+                  {channels->tls_, channels->daemon_.tls_server_name, channels->daemon_.token_file});
+  if (!channel.ok()) return channel.status();
+  return channels;
+}
+
+std::shared_ptr<grpc::Channel> DaemonChannels::Connect() {
+  if (tls_ != nullptr) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    static_cast<void>(tls_->Poll(time(nullptr)));  // the last good files stay in use
+  }
+  auto channel =
+      MakeChannel(daemon_.address, Arguments(), {tls_, daemon_.tls_server_name, daemon_.token_file});
+  if (channel.ok()) return *std::move(channel);
+  // Without its token the call fails, and the daemon says why.
+  return *MakeChannel(daemon_.address, Arguments(), {tls_, daemon_.tls_server_name, ""});
+}
+
+std::string DaemonChannels::Explain(const grpc::Status& status) const {
+  if (status.error_code() != grpc::StatusCode::UNAVAILABLE &&
+      status.error_code() != grpc::StatusCode::DEADLINE_EXCEEDED) {
+    return status.error_message();
+  }
+  const std::shared_ptr<const TlsContents> contents = tls_ == nullptr ? nullptr : tls_->Current();
+  const std::string reason =
+      ExplainFailedConnection(daemon_.address, contents.get(), daemon_.tls_server_name);
+  return reason.empty() ? status.error_message() : reason;
 }
 
 }  // namespace rollcall

@@ -1,18 +1,57 @@
 // SPDX-License-Identifier: Apache-2.0
-// The connection of an agent, or of the command line, to a daemon.
+// The connection of an agent, or of the command line, to a daemon: address, TLS and token.
 #pragma once
 
 #include <memory>
+#include <mutex>
 #include <string>
 
+#include "absl/status/statusor.h"
+#include "security/tls_files.h"
+
+namespace CLI {
+class App;
+}
 namespace grpc {
 class Channel;
-}
+class Status;
+}  // namespace grpc
 
 namespace rollcall {
 
-// Does not wait for the connection. A daemon's host that vanishes is noticed after minutes; until
-// then the connection holds, also to a daemon that does not answer for a while.
-std::shared_ptr<grpc::Channel> ConnectToDaemon(const std::string& address);
+struct DaemonAddress {
+  std::string address = "127.0.0.1:7655";  // HOST:PORT or unix:PATH
+  std::string tls_ca, tls_cert, tls_key;  // files; without `tls_ca` there is no TLS
+  std::string tls_server_name;            // "": the host of `address`
+  std::string token_file;
+};
+
+// Adds --daemon, which `rollcall run` explains in its own words, and the flags of the other members.
+void AddDaemonFlags(CLI::App* app, DaemonAddress* daemon);
+void AddDaemonSecurityFlags(CLI::App* app, DaemonAddress* daemon);
+
+// Thread-safe.
+class DaemonChannels {
+ public:
+  // Reads the files. An error says which flag is wrong, and what to type.
+  static absl::StatusOr<std::shared_ptr<DaemonChannels>> Open(DaemonAddress daemon);
+
+  // A new channel, with the files as they are now; with the last good ones if they are unusable. A
+  // keepalive detects a lost daemon host after three minutes. Until then the connection stays open,
+  // even while the daemon does not answer.
+  std::shared_ptr<grpc::Channel> Connect();
+
+  // Why a call has failed, for people: the status, and what TLS says. May connect once, and wait for
+  // seconds.
+  std::string Explain(const grpc::Status& status) const;
+  const std::string& address() const { return daemon_.address; }
+
+ private:
+  explicit DaemonChannels(DaemonAddress daemon);
+
+  const DaemonAddress daemon_;
+  const std::shared_ptr<TlsFiles> tls_;  // nullptr: none
+  std::mutex mutex_;                     // for TlsFiles::Poll()
+};
 
 }  // namespace rollcall

@@ -23,7 +23,9 @@
 #include "agent/processes/proc_maps.h"
 #include "agent/processes/proc_stat.h"
 #include "agent/processes/process_namespaces.h"
+#include "agent/processes/this_host.h"
 #include "agent/segments/shared_reader.h"
+#include "interpose/segment.h"
 
 namespace rollcall {
 namespace {
@@ -32,15 +34,15 @@ constexpr size_t kMaxMapsBytes = 64 << 20;
 constexpr char kScan[] = "scan";
 constexpr int kReportStuckAfterScans = 3;
 constexpr size_t kStatsTogether = 64;
-// A process that showed nothing of the library may load it later, as a plugin of NCCL.
+// Scans between two reads of an old process.
 constexpr uint64_t kRescanAfter = 10;
 
 absl::string_view BaseName(absl::string_view path) { return path.substr(path.rfind('/') + 1); }
 
-std::string FolderOf(const std::string& path) { return path.substr(0, path.rfind('/')); }
+std::string ParentFolder(const std::string& path) { return path.substr(0, path.rfind('/')); }
 
-// What one process shows of its memory. Filled by a thread that may not come back.
-struct Seen {
+// The result of reading one process. A spare thread fills it and may block forever.
+struct ProcessView {
   std::optional<DiscoveredProcess> launched;
   bool preloaded = false;
   std::optional<ProcMap> segment;
@@ -48,21 +50,22 @@ struct Seen {
   uint64_t pid_namespace = 0;
   std::shared_ptr<SegmentReader> reader;
   SegmentClaim claim;
-  std::string run_folder;  // of the `rollcall run` that serves it; "": none does
-  std::string error;  // why the segment could not be opened
+  std::string run_folder;  // of the `rollcall run` that serves it; "": none
+  std::string error;       // the reason why the segment could not be opened
 };
 
 bool IsMapped(int fd, const ProcMap& map) {
   struct stat about;
   if (fstat(fd, &about) != 0 || !S_ISREG(about.st_mode) || about.st_ino != map.inode) return false;
   struct statfs system;
-  // btrfs gives maps another device than stat().
+  // On btrfs, /proc/PID/maps and stat() report different devices.
   return about.st_dev == map.device ||
          (fstatfs(fd, &system) == 0 && system.f_type == BTRFS_SUPER_MAGIC);
 }
 
-// The file behind the mapping: by its name in the process's own file system, by the mapping itself
-// (which needs CAP_CHECKPOINT_RESTORE, and no name), or by its name here (a process in a chroot).
+// Opens the mapped file: by its path in the process's own root, by the mapping itself (map_files,
+// which needs CAP_CHECKPOINT_RESTORE), or by the same path in the agent's root (for a process in a
+// chroot).
 UniqueFd OpenMapped(const std::string& proc_root, pid_t pid, const ProcMap& map) {
   constexpr int kFlags = O_RDONLY | O_CLOEXEC | O_NONBLOCK;
   const auto open_if_same = [&map](const std::string& path, int flags) {
@@ -73,8 +76,8 @@ UniqueFd OpenMapped(const std::string& proc_root, pid_t pid, const ProcMap& map)
                              kFlags | O_NOFOLLOW);
   const int error = errno;
   if (fd.valid()) return fd;
-  fd = open_if_same(ProcPath(proc_root, pid, absl::StrFormat("map_files/%x-%x", map.start, map.end)),
-                    kFlags);
+  const std::string mapping = absl::StrFormat("map_files/%x-%x", map.start, map.end);
+  fd = open_if_same(ProcPath(proc_root, pid, mapping), kFlags);
   if (fd.valid()) return fd;
   fd = open_if_same(map.path, kFlags | O_NOFOLLOW);
   errno = error;
@@ -82,71 +85,76 @@ UniqueFd OpenMapped(const std::string& proc_root, pid_t pid, const ProcMap& map)
 }
 
 void OpenSegment(const std::string& proc_root, pid_t pid,
-                 const std::shared_ptr<SpareThreads>& threads, Seen* seen) {
-  const ProcMap& map = *seen->segment;
+                 const std::shared_ptr<SpareThreads>& threads, ProcessView* view) {
+  const ProcMap& map = *view->segment;
   UniqueFd fd = OpenMapped(proc_root, pid, map);
   if (!fd.valid()) {
-    seen->error = absl::StrCat("process ", pid, ": its segment ", map.path, " cannot be opened: ",
+    view->error = absl::StrCat("process ", pid, ": its segment ", map.path, " cannot be opened: ",
                                map.deleted ? "it was deleted" : strerror(errno));
     return;
   }
-  auto reader = SegmentReader::Take(map.path, std::move(fd));
+  auto reader = SegmentReader::FromDescriptor(map.path, std::move(fd));
   absl::StatusOr<SegmentClaim> claim =
       reader.ok() ? (*reader)->Claim() : absl::StatusOr<SegmentClaim>(reader.status());
   if (!claim.ok()) {
-    seen->error = absl::StrCat("process ", pid, ": skipped: ", claim.status().message());
+    view->error = absl::StrCat("process ", pid, ": skipped: ", claim.status().message());
     return;
   }
-  seen->reader = ShareReader(*std::move(reader), threads);
-  seen->claim = *claim;
+  view->reader = ShareReader(*std::move(reader), threads);
+  view->claim = *claim;
 }
 
-// A host's agent leaves the processes of a `rollcall run` alone while that serves them itself.
-void FindRunFolder(const ScanOptions& options, pid_t pid, const std::string& folder, Seen* seen) {
+// Sets `run_folder` if a `rollcall run` serves the process. The agent of the host then skips it.
+void FindRunFolder(const ScanOptions& options, pid_t pid, const std::string& folder,
+                   ProcessView* view) {
   if (!options.whole_host || folder.empty()) return;
   const std::string path = absl::StrCat(ProcPath(options.proc_root, pid, "root"), folder);
-  if (ServedByRun(path)) seen->run_folder = path;
+  if (ServedByRun(path)) view->run_folder = path;
 }
 
-void ReadMapsOf(const ScanOptions& options, pid_t pid,
-                const std::shared_ptr<SpareThreads>& threads, Seen* seen) {
+void ReadMaps(const ScanOptions& options, pid_t pid,
+              const std::shared_ptr<SpareThreads>& threads, ProcessView* view) {
   const auto text = ReadProcFile(ProcPath(options.proc_root, pid, "maps"), kMaxMapsBytes);
   if (!text.ok()) return;
   for (ProcMap& map : ParseProcMaps(*text)) {
     const absl::string_view name = BaseName(map.path);
-    if (name == "librollcall.so") seen->preloaded = true;
+    if (name == "librollcall.so") view->preloaded = true;
     if (map.offset == 0 && map.inode != 0 && IsSegmentName(std::string(name))) {
-      seen->segment = std::move(map);
+      view->segment = std::move(map);
     }
   }
-  seen->error.clear();
-  if (!seen->segment.has_value()) return;
-  seen->own_pid = ReadOwnPid(options.proc_root, pid);
-  seen->pid_namespace = ReadPidNamespace(options.proc_root, pid);
+  view->error.clear();
+  if (!view->segment.has_value()) return;
+  view->own_pid = ReadOwnPid(options.proc_root, pid);
+  view->pid_namespace = ReadPidNamespace(options.proc_root, pid);
   if (!options.whole_host) return;
-  FindRunFolder(options, pid, FolderOf(seen->segment->path), seen);
-  if (seen->run_folder.empty()) OpenSegment(options.proc_root, pid, threads, seen);
+  FindRunFolder(options, pid, ParentFolder(view->segment->path), view);
+  if (view->run_folder.empty()) OpenSegment(options.proc_root, pid, threads, view);
 }
 
-void ReadEnvironOf(const ScanOptions& options, const ProcStat& stat, Seen* seen) {
+void ReadEnviron(const ScanOptions& options, const ProcStat& stat, ProcessView* view) {
   const auto environ =
       ReadProcFile(ProcPath(options.proc_root, stat.pid, "environ"), kMaxEnvironBytes);
   if (!environ.ok()) return;
-  seen->launched = DiscoverIn(*environ, stat, options.discover_directory);
-  if (!seen->launched.has_value()) return;
-  seen->preloaded = true;
-  FindRunFolder(options, stat.pid, seen->launched->directory, seen);
+  view->launched = DiscoverIn(*environ, stat, options.discover_directory);
+  if (!view->launched.has_value()) return;
+  view->preloaded = true;
+  if (view->launched->rank.coordinates.rank >= 0) {
+    view->launched->launch =
+        ReadLaunchFacts(options.proc_root, stat.pid, HostName()).value_or(LaunchFacts());
+  }
+  FindRunFolder(options, stat.pid, view->launched->directory, view);
 }
 
-// What /proc/PID/stat says of many processes. Filled in order by a thread that may not come back.
+// The stat fields of many processes. A spare thread fills `stats` in order and may block forever.
 struct Stats {
-  explicit Stats(std::vector<pid_t> of) : pids(std::move(of)), stats(pids.size()) {}
+  explicit Stats(std::vector<pid_t> wanted) : pids(std::move(wanted)), stats(pids.size()) {}
 
   const std::vector<pid_t> pids;
-  std::vector<std::optional<ProcStat>> stats;  // those before `done` are there
+  std::vector<std::optional<ProcStat>> stats;  // valid below index `done`
   std::atomic<size_t> done{0};
   std::atomic<bool> abandoned{false};
-  std::atomic<bool> returned{false};  // after it was abandoned
+  std::atomic<bool> returned{false};  // the spare thread has finished
 };
 
 void ReadStats(const std::string& proc_root, Stats* stats) {
@@ -171,13 +179,14 @@ std::vector<SegmentMapper> ScanResult::FindMappers(uint64_t device, uint64_t ino
   return mappers;
 }
 
-// Keeps what is known of each process. One scan at a time; its results are handed over whole.
+// Runs the scans, one at a time, and keeps the result of each process between them. A scan
+// publishes its result when it is complete.
 class HostScan::Scanner {
  public:
   Scanner(ScanOptions options, std::shared_ptr<SpareThreads> threads)
       : options_(std::move(options)), threads_(std::move(threads)) {}
 
-  void Scan(uint64_t number, bool with_maps);
+  void Scan(uint64_t number, MapsToRead maps);
 
   std::shared_ptr<const ScanResult> newest() const {
     const std::lock_guard<std::mutex> lock(mutex_);
@@ -185,28 +194,37 @@ class HostScan::Scanner {
   }
 
  private:
-  struct Known {
-    uint64_t start_time = 0, program = 0;
-    uint64_t read_in = 0;  // number of the scan that read it; 0: none yet
+  struct KnownProcess {
+    ProcStat stat;
+    uint64_t inode = 0;        // of its folder in /proc
+    uint64_t first_in = 0;     // number of the first scan that found it
+    bool served = false;       // may be a process of a job
+    bool was_read = false;     // the view is of this program
     bool with_maps = false;
+    uint64_t maps_bytes = 0;   // its virtual memory at the last read of its maps
     bool stuck = false;
-    bool failed_before = false;  // to open its segment
-    Seen seen;
+    bool failed_before = false;  // the last scan could not open its segment
+    ProcessView view;
   };
 
-  std::vector<ProcStat> ReadAllStats();
+  bool MayBeOfJob(const KnownProcess& known) const;
+  bool IsTurn(pid_t pid) const;
+  bool MustReadStat(const KnownProcess& known) const;
+  std::vector<ProcStat> ReadStatsInTime(std::vector<pid_t> pids);
   void ReportStuck(pid_t pid, const std::string& name);
   bool IsServed(const ProcStat& stat) const;
-  bool MustRead(const ProcStat& stat, const Known& known, bool with_maps) const;
-  void Read(const ProcStat& stat, bool with_maps, Known* known);
-  void Report(const ProcStat& stat, Known* known);
+  bool MustRead(const ProcStat& stat, const KnownProcess& known) const;
+  bool MustReadMaps(const ProcStat& stat, const KnownProcess& known) const;
+  void Read(const ProcStat& stat, KnownProcess* known);
+  void Report(KnownProcess* known);
 
   const ScanOptions options_;
   const std::shared_ptr<SpareThreads> threads_;
-  std::map<pid_t, Known> known_;
-  std::map<pid_t, std::shared_ptr<Stats>> stuck_;  // whose stat has not come back
-  std::map<pid_t, int> scans_stuck_;               // in a row
-  std::shared_ptr<ScanResult> result_;             // the one under way
+  std::map<pid_t, KnownProcess> known_;
+  std::map<pid_t, std::shared_ptr<Stats>> stuck_;  // reads of stat that are still blocked
+  std::map<pid_t, int> scans_stuck_;               // consecutive scans
+  std::shared_ptr<ScanResult> result_;             // of the running scan
+  MapsToRead maps_ = MapsToRead::kNone;            // likewise
 
   mutable std::mutex mutex_;
   std::shared_ptr<const ScanResult> newest_;
@@ -220,48 +238,73 @@ bool HostScan::Scanner::IsServed(const ProcStat& stat) const {
   return ::stat(path.c_str(), &directory) == 0 && directory.st_uid == options_.uid;
 }
 
-bool HostScan::Scanner::MustRead(const ProcStat& stat, const Known& known, bool with_maps) const {
-  if (known.read_in == 0 || known.stuck || !known.seen.run_folder.empty()) return true;
-  if (known.program != stat.program) return true;
-  if (!with_maps) return false;
-  if (known.seen.segment.has_value()) return !known.seen.error.empty();
-  if (!known.with_maps || known.seen.preloaded) return true;
-  // Not all of them in the same scan.
-  return (result_->number + static_cast<uint64_t>(stat.pid)) % kRescanAfter == 0;
+bool HostScan::Scanner::MayBeOfJob(const KnownProcess& known) const {
+  return known.stuck || known.view.launched.has_value() || known.view.preloaded ||
+         known.view.segment.has_value() || !known.view.run_folder.empty();
 }
 
-void HostScan::Scanner::Read(const ProcStat& stat, bool with_maps, Known* known) {
-  const bool again = known->read_in != 0 && known->program == stat.program && !known->stuck;
-  auto seen = std::make_shared<Seen>(again ? known->seen : Seen());
-  const auto read = [options = options_, threads = threads_, stat, with_maps, again, seen] {
-    const bool of_run = !seen->run_folder.empty();
-    if (of_run && ServedByRun(seen->run_folder)) return;
+// Spreads the reads of old processes over the scans.
+bool HostScan::Scanner::IsTurn(pid_t pid) const {
+  return (result_->number + static_cast<uint64_t>(pid)) % kRescanAfter == 0;
+}
+
+bool HostScan::Scanner::MustReadStat(const KnownProcess& known) const {
+  if (known.stat.is_kernel_thread) return false;
+  if (maps_ == MapsToRead::kAll) return true;
+  if (known.served && maps_ == MapsToRead::kChanged && !known.with_maps) return true;
+  // A young process often executes another program.
+  return MayBeOfJob(known) || result_->number - known.first_in < kRescanAfter ||
+         IsTurn(known.stat.pid);
+}
+
+bool HostScan::Scanner::MustRead(const ProcStat& stat, const KnownProcess& known) const {
+  if (!known.was_read || known.stuck || !known.view.run_folder.empty()) return true;
+  return known.stat.program != stat.program || MustReadMaps(stat, known);
+}
+
+// The maps of a process of PyTorch have thousands of lines, and its data loaders have the library
+// too.
+bool HostScan::Scanner::MustReadMaps(const ProcStat& stat, const KnownProcess& known) const {
+  if (maps_ == MapsToRead::kNone) return false;
+  if (known.view.segment.has_value()) return !known.view.error.empty();
+  if (!known.with_maps || IsTurn(stat.pid)) return true;
+  if (!known.view.preloaded) return false;
+  return maps_ == MapsToRead::kAll ||
+         stat.virtual_bytes >= known.maps_bytes + segment::kMappedBytes;
+}
+
+void HostScan::Scanner::Read(const ProcStat& stat, KnownProcess* known) {
+  const bool again = known->was_read && known->stat.program == stat.program && !known->stuck;
+  const bool with_maps = maps_ != MapsToRead::kNone;
+  auto view = std::make_shared<ProcessView>(again ? known->view : ProcessView());
+  const auto read = [options = options_, threads = threads_, stat, with_maps, again, view] {
+    const bool of_run = !view->run_folder.empty();
+    if (of_run && ServedByRun(view->run_folder)) return;
     if (of_run || !again) {
-      *seen = Seen();
-      ReadEnvironOf(options, stat, seen.get());
+      *view = ProcessView();
+      ReadEnviron(options, stat, view.get());
     }
-    if (with_maps) ReadMapsOf(options, stat.pid, threads, seen.get());
+    if (with_maps) ReadMaps(options, stat.pid, threads, view.get());
   };
-  known->read_in = result_->number;
-  known->program = stat.program;
+  known->was_read = true;
   known->with_maps = with_maps;
+  known->maps_bytes = stat.virtual_bytes;
   known->stuck = !threads_->Run(absl::StrCat("memory of ", stat.pid), read,
                                 options_.read_timeout_ns);
-  if (!known->stuck) known->seen = *seen;
+  if (!known->stuck) known->view = *view;
 }
 
-// Not at once: on an overloaded host any read may be late.
+// Waits for several scans before it warns: on an overloaded host any read may time out.
 void HostScan::Scanner::ReportStuck(pid_t pid, const std::string& name) {
   if (++scans_stuck_[pid] < kReportStuckAfterScans) return;
-  result_->notes.push_back(
+  result_->warnings.push_back(
       absl::StrCat("process ", pid, name.empty() ? "" : " (", name, name.empty() ? "" : ")",
-                   " does not let itself be looked at in /proc; it is left out "
-                   "until it does"));
+                   ": reads of its /proc files time out; left out until they succeed"));
 }
 
-// Some on one thread, as long as it comes back: handing over each of thousands would cost more.
-std::vector<ProcStat> HostScan::Scanner::ReadAllStats() {
-  std::vector<pid_t> left = ListNumbers(options_.proc_root).value_or(std::vector<pid_t>());
+// Reads the processes in batches: one thread switch for each of thousands would cost more. After a
+// read that blocks, the rest of the batch continues on another thread.
+std::vector<ProcStat> HostScan::Scanner::ReadStatsInTime(std::vector<pid_t> left) {
   const auto is_stuck = [this](pid_t pid) {
     const auto stuck = stuck_.find(pid);
     if (stuck == stuck_.end()) return false;
@@ -280,7 +323,7 @@ std::vector<ProcStat> HostScan::Scanner::ReadAllStats() {
     const auto stats =
         std::make_shared<Stats>(std::vector<pid_t>(first, first + static_cast<ptrdiff_t>(count)));
     const std::string key = absl::StrCat("stats ", result_->number, " ", at);
-    const auto read = [proc_root = options_.proc_root, stats] { ReadStats(proc_root, stats.get()); };
+    const auto read = [root = options_.proc_root, stats] { ReadStats(root, stats.get()); };
     threads_->Run(key, read, options_.read_timeout_ns);
     stats->abandoned = true;
     const size_t done = stats->done;
@@ -296,47 +339,63 @@ std::vector<ProcStat> HostScan::Scanner::ReadAllStats() {
   return all;
 }
 
-void HostScan::Scanner::Report(const ProcStat& stat, Known* known) {
+void HostScan::Scanner::Report(KnownProcess* known) {
+  const ProcStat& stat = known->stat;
   const std::string name = Printable(stat.name.c_str(), stat.name.size());
   if (known->stuck) return ReportStuck(stat.pid, name);
   scans_stuck_.erase(stat.pid);
-  const Seen& seen = known->seen;
-  if (!seen.run_folder.empty()) return;
-  // A segment that is just being made is given time.
-  if (!seen.error.empty() && known->failed_before) result_->notes.push_back(seen.error);
-  known->failed_before = !seen.error.empty();
-  if (seen.launched.has_value()) {
-    DiscoveredProcess launched = *seen.launched;
+  const ProcessView& view = known->view;
+  if (!view.run_folder.empty()) return;
+  // Report an error in the second scan only: a new segment may be incomplete in the first.
+  if (!view.error.empty() && known->failed_before) result_->warnings.push_back(view.error);
+  known->failed_before = !view.error.empty();
+  if (view.launched.has_value()) {
+    DiscoveredProcess launched = *view.launched;
     launched.ppid = stat.ppid;
     launched.name = stat.name;
     result_->launched.push_back(std::move(launched));
   }
-  if (!seen.segment.has_value()) return;
+  if (!view.segment.has_value()) return;
   MappedSegment segment;
   segment.mapper.process = {stat.pid, stat.start_time};
-  segment.mapper.own_pid = seen.own_pid;
-  segment.mapper.pid_namespace = seen.pid_namespace;
-  segment.device = seen.segment->device;
-  segment.inode = seen.segment->inode;
-  segment.reader = seen.reader;
-  segment.claim = seen.claim;
+  segment.mapper.own_pid = view.own_pid;
+  segment.mapper.pid_namespace = view.pid_namespace;
+  segment.device = view.segment->device;
+  segment.inode = view.segment->inode;
+  segment.reader = view.reader;
+  segment.claim = view.claim;
   result_->segments.push_back(std::move(segment));
 }
 
-void HostScan::Scanner::Scan(uint64_t number, bool with_maps) {
+void HostScan::Scanner::Scan(uint64_t number, MapsToRead maps) {
   result_ = std::make_shared<ScanResult>();
   result_->number = number;
-  std::map<pid_t, Known> still_there;
-  for (const ProcStat& stat : ReadAllStats()) {
-    if (!IsServed(stat)) continue;
-    Known& known = still_there[stat.pid];
-    const auto before = known_.find(stat.pid);
-    if (before != known_.end() && before->second.start_time == stat.start_time) {
-      known = std::move(before->second);
+  maps_ = maps;
+  const std::map<pid_t, uint64_t> inodes =
+      ListNumbersWithInodes(options_.proc_root).value_or(std::map<pid_t, uint64_t>());
+  std::map<pid_t, KnownProcess> still_there;
+  std::vector<pid_t> due;
+  for (const auto& [pid, inode] : inodes) {
+    const auto before = known_.find(pid);
+    if (before == known_.end() || before->second.inode != inode || MustReadStat(before->second)) {
+      due.push_back(pid);
+    } else {
+      still_there.insert(known_.extract(before));
     }
-    known.start_time = stat.start_time;
-    if (MustRead(stat, known, with_maps)) Read(stat, with_maps, &known);
-    Report(stat, &known);
+  }
+  for (const ProcStat& stat : ReadStatsInTime(std::move(due))) {
+    KnownProcess& known = still_there[stat.pid];
+    const auto before = known_.find(stat.pid);
+    if (before != known_.end() && before->second.stat.start_time == stat.start_time) {
+      known = std::move(before->second);
+    } else {
+      known.first_in = number;
+    }
+    known.inode = inodes.at(stat.pid);
+    known.served = IsServed(stat);
+    if (known.served && MustRead(stat, known)) Read(stat, &known);
+    known.stat = stat;
+    if (known.served) Report(&known);
   }
   known_ = std::move(still_there);
   MarkMainProcesses(&result_->launched);
@@ -349,14 +408,13 @@ HostScan::HostScan(ScanOptions options, std::shared_ptr<SpareThreads> threads)
 
 HostScan::~HostScan() = default;
 
-void HostScan::Poll(int64_t now_ns, int64_t every_ns, bool with_maps, int64_t wait_ns) {
-  if (threads_->IsAway(kScan)) return;
+void HostScan::Poll(int64_t now_ns, int64_t every_ns, MapsToRead maps, int64_t wait_ns) {
+  if (threads_->IsRunning(kScan)) return;
   if (begun_ != 0 && now_ns - begun_ns_ < every_ns) return;
   ++begun_;
   begun_ns_ = now_ns;
   threads_->Run(
-      kScan, [scanner = scanner_, number = begun_, with_maps] { scanner->Scan(number, with_maps); },
-      wait_ns);
+      kScan, [scanner = scanner_, number = begun_, maps] { scanner->Scan(number, maps); }, wait_ns);
 }
 
 std::shared_ptr<const ScanResult> HostScan::newest() const { return scanner_->newest(); }

@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Scans the processes of this host: which have mapped a segment, and which have inherited the
-// library without one. On threads that can be spared, since reading a process's maps and
-// environment waits where its memory is locked in the kernel. The scan leaves out a process that
-// does not answer, names it, and goes on with the others.
+// Scans the processes of this host for processes that have mapped a segment and for processes that
+// have inherited the library but have no segment.
 //
-// What has been read of a process is kept, until it executes another program.
+// The scan runs on spare threads, because reading a process's maps and environment blocks while the
+// kernel holds the lock of its memory. If such a read times out, the scan skips the process,
+// reports its name, and continues with the others.
+//
+// The scan reads a process once and keeps the result until the process executes another program. A
+// host may have thousands of processes that will never use NCCL: a scan reads only a tenth of the
+// old ones, to find out whether they execute another program or load the library as a plugin.
 #pragma once
 
 #include <sys/types.h>
@@ -23,8 +27,8 @@ namespace rollcall {
 
 struct ScanOptions {
   std::string proc_root = "/proc";
-  uid_t uid = 0;                    // whose processes, unless the whole host's
-  bool whole_host = false;          // every user's whom the kernel lets see; opens their segments
+  uid_t uid = 0;                    // scan processes of this user, unless whole_host
+  bool whole_host = false;          // scan all users; open their segments
   std::string discover_directory;   // the ROLLCALL_DIR of processes without a segment; "" for any
   int64_t read_timeout_ns = 300'000'000;  // for one process
 };
@@ -32,19 +36,26 @@ struct ScanOptions {
 // A segment that a process has mapped.
 struct MappedSegment {
   SegmentMapper mapper;
-  uint64_t device = 0, inode = 0;         // as /proc/PID/maps has them
-  std::shared_ptr<SegmentReader> reader;  // of the whole host only; nullptr: it could not be opened
-  SegmentClaim claim;                     // what it said when it was opened
+  uint64_t device = 0, inode = 0;         // as in /proc/PID/maps
+  std::shared_ptr<SegmentReader> reader;  // with whole_host only; nullptr: it could not be opened
+  SegmentClaim claim;                     // as of the time it was opened
 };
 
 struct ScanResult {
   uint64_t number = 0;  // of the scan, from 1
   std::vector<MappedSegment> segments;
   std::vector<DiscoveredProcess> launched;  // is_main is set
-  std::vector<std::string> notes;           // for people: what is left out, and why
+  std::vector<std::string> warnings;        // for people: parts left out, and the reasons
 
-  // Those that have mapped this file.
+  // Returns the processes that have mapped this file.
   std::vector<SegmentMapper> FindMappers(uint64_t device, uint64_t inode) const;
+};
+
+// The processes whose maps a scan reads, to find their segments.
+enum class MapsToRead {
+  kNone,
+  kChanged,  // new processes, and those that have mapped as much memory as a segment takes
+  kAll,      // and those that have the library and no segment
 };
 
 class HostScan {
@@ -52,21 +63,21 @@ class HostScan {
   HostScan(ScanOptions options, std::shared_ptr<SpareThreads> threads);
   ~HostScan();
 
-  // Begins a scan if none is under way and the last one began `every_ns` ago; waits for it, but no
-  // longer than `wait_ns`. `with_maps`: also of processes whose segments lie in a known directory.
-  void Poll(int64_t now_ns, int64_t every_ns, bool with_maps, int64_t wait_ns);
+  // Starts a scan if none is running and the last one started at least `every_ns` ago, then waits
+  // for the scan for at most `wait_ns`.
+  void Poll(int64_t now_ns, int64_t every_ns, MapsToRead maps, int64_t wait_ns);
 
-  // How many have begun. What is seen before scan n begins is known to scan n.
+  // Number of scans that have started. Scan n covers every process that existed before it started.
   uint64_t begun() const { return begun_; }
 
-  // The newest that is complete; nullptr: none is.
+  // The newest complete scan; nullptr: none is complete.
   std::shared_ptr<const ScanResult> newest() const;
 
  private:
   class Scanner;
 
   const std::shared_ptr<SpareThreads> threads_;
-  const std::shared_ptr<Scanner> scanner_;  // shared with the scan that is under way
+  const std::shared_ptr<Scanner> scanner_;  // shared with the running scan
   uint64_t begun_ = 0;
   int64_t begun_ns_ = 0;
 };

@@ -7,12 +7,12 @@
 namespace rollcall {
 namespace {
 
-// Names come from processes and files that we do not trust; the wire wants UTF-8.
+// Names come from untrusted processes and files; protobuf strings must be UTF-8.
 std::string Text(const std::string& text) { return Printable(text.c_str(), text.size()); }
 
 void SetFrame(const Frame& frame, v1::Frame* out) {
   out->set_line(frame.line);
-  if (frame.python) {  // its names are UTF-8 without control characters
+  if (frame.python) {  // Python names are already UTF-8 without control characters
     out->set_python(true);
     out->set_function(frame.function);
     out->set_file(frame.source_file);

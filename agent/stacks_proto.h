@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A process's stacks as the wire and the report have them.
+// Converts the stacks of a process to the message that the wire and the report use.
 #pragma once
 
 #include "agent/processes/stack_sample.h"

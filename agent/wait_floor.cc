@@ -17,8 +17,11 @@ namespace {
 constexpr int64_t kSecond = 1'000'000'000;
 constexpr int64_t kPauseTicks = 10;
 constexpr int64_t kShortestPause = 2 * kSecond;
-// These two clocks differ by nothing but suspends; the rest is the time between two readings.
+// CLOCK_BOOTTIME and CLOCK_MONOTONIC differ only by the time of suspends. A smaller difference is
+// the time between the two readings.
 constexpr int64_t kSuspended = kSecond / 10;
+// Often enough to detect the shortest pause. The uplink looks at the clocks in each tick.
+constexpr int64_t kWatchEvery = kShortestPause / 4;
 
 }  // namespace
 
@@ -43,11 +46,12 @@ bool WaitFloor::WasPaused(const HostInstant& now) const {
   return std::abs(by_counter - static_cast<double>(passed)) > static_cast<double>(pause_ns_);
 }
 
-// A second or more gives the rate well enough to see seconds that are missing.
+// One second is enough to measure the rate so well that a jump of seconds is visible.
 void WaitFloor::MeasureCounter(const HostInstant& now) {
-  const int64_t passed = now.steady_ns - calm_.steady_ns;
-  if (passed < kSecond || now.counter <= calm_.counter || calm_.counter == 0) return;
-  ns_per_tick_ = static_cast<double>(passed) / static_cast<double>(now.counter - calm_.counter);
+  const int64_t passed = now.steady_ns - last_pause_.steady_ns;
+  if (passed < kSecond || now.counter <= last_pause_.counter || last_pause_.counter == 0) return;
+  const uint64_t ticks = now.counter - last_pause_.counter;
+  ns_per_tick_ = static_cast<double>(passed) / static_cast<double>(ticks);
 }
 
 int64_t WaitFloor::Update(const HostInstant& now) {
@@ -55,10 +59,10 @@ int64_t WaitFloor::Update(const HostInstant& now) {
   if (!first && WasPaused(now)) {
     floor_ns_ = now.steady_ns;
     ns_per_tick_ = 0;
-    calm_ = now;
+    last_pause_ = now;
   } else if (first || now.counter < newest_.counter) {
     ns_per_tick_ = 0;
-    calm_ = now;
+    last_pause_ = now;
   } else {
     MeasureCounter(now);
   }
@@ -66,7 +70,7 @@ int64_t WaitFloor::Update(const HostInstant& now) {
   return floor_ns_;
 }
 
-PauseWatch::PauseWatch(int64_t tick_ns) : tick_ns_(tick_ns), floor_(tick_ns) {
+PauseWatch::PauseWatch(int64_t tick_ns) : floor_(tick_ns) {
   floor_.Update(ReadHostInstant());
   thread_ = std::thread([this] { Run(); });
 }
@@ -80,7 +84,7 @@ PauseWatch::~PauseWatch() {
   thread_.join();
 }
 
-int64_t PauseWatch::WaitsFrom() {
+int64_t PauseWatch::WaitFloorNs() {
   const std::lock_guard<std::mutex> lock(mutex_);
   return floor_.Update(ReadHostInstant());
 }
@@ -89,7 +93,7 @@ void PauseWatch::Run() {
   std::unique_lock<std::mutex> lock(mutex_);
   while (!stopping_) {
     floor_.Update(ReadHostInstant());
-    wake_.wait_for(lock, std::chrono::nanoseconds(tick_ns_));
+    wake_.wait_for(lock, std::chrono::nanoseconds(kWatchEvery));
   }
 }
 

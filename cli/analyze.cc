@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // rollcall analyze: finds out from segment files, or from dumps of PyTorch's
-// Flight Recorder, on any machine and at any later time, why a job hung. The
-// same rules as the daemon's.
+// Flight Recorder, on any machine and at any later time, why a job hung. It
+// applies the daemon's rules.
 //
-// Exits 0: no hang, 3: a hang was found, 2: bad input.
+// Exit codes: 0 for no hang, 3 for a hang, 2 for bad input.
 #include <spdlog/spdlog.h>
 
 #include <CLI/CLI.hpp>
@@ -15,6 +15,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "agent/collector.h"
+#include "agent/redact_flag.h"
 #include "cli/commands.h"
 #include "cli/flight_recorder/import.h"
 #include "daemon/diagnosis/diagnose.h"
@@ -23,7 +24,7 @@
 #include "daemon/report/incident_proto.h"
 #include "daemon/report/json.h"
 #include "daemon/report/state_table.h"
-#include "daemon/report/text.h"
+#include "daemon/report/report_text.h"
 #include "daemon/server/job_store.h"
 
 namespace rollcall {
@@ -31,12 +32,12 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Adds every folder at or below `path` that holds segments, so that folders
-// copied from many hosts can be given by their common parent. A segment stands for its
-// whole folder, because one rank alone shows little. Returns "" or the error.
+// Adds every folder at or below `path` that holds segments. A user who copied folders from many
+// hosts can therefore give their common parent. A segment's path adds its whole folder, because
+// one rank alone shows little. Returns "" or the error.
 std::string AddFolders(const std::string& path, std::set<std::string>* folders) {
   std::error_code error;
-  const fs::path real = fs::canonical(path, error);  // one folder by two names is one
+  const fs::path real = fs::canonical(path, error);  // counts a folder with two names once
   if (error == std::errc::no_such_file_or_directory) return "no such file or folder";
   if (error) return error.message();
   if (!fs::is_directory(real, error)) {
@@ -59,13 +60,15 @@ struct Input {
   int segments = 0;
 };
 
-void ReadFolder(const std::string& folder, Input* input) {
+void ReadFolder(const std::string& folder, const std::shared_ptr<const Redactor>& redactor,
+                Input* input) {
   CollectorOptions options;
   options.directory = folder;
   options.live = false;
+  options.redactor = redactor;
   Collector collector(options);
   const v1::Tick tick = collector.Collect(0, true);
-  for (const std::string& note : collector.TakeNotes()) std::cerr << "rollcall: " << note << "\n";
+  for (const std::string& note : collector.TakeWarnings()) std::cerr << "rollcall: " << note << "\n";
   ++input->folders;
   input->segments += tick.processes_size();
   input->newest_ns = std::max(input->newest_ns, collector.newest_ns());
@@ -73,8 +76,8 @@ void ReadFolder(const std::string& folder, Input* input) {
   input->store.Apply(folder, tick, 0);
 }
 
-// Offline the length of a wait after the last record is unknown, so every open wait
-// counts.
+// Offline, the length of a wait after the last record is unknown. So every open wait counts as a
+// hang.
 Limits NoPatience() {
   Limits limits;
   limits.hang_after_ns = 0;
@@ -83,17 +86,17 @@ Limits NoPatience() {
   return limits;
 }
 
-// The incident of one job, and its table; no verdicts if nothing is wrong.
+// The incident of one job and its state table. The incident has no verdicts if nothing is wrong.
 struct Finding {
   v1::Incident incident;
   std::string table;
   bool hangs = false;
 };
 
-Finding FindingOf(const JobState& state, int64_t newest_ns, std::vector<Verdict> verdicts) {
+Finding MakeFinding(const JobState& state, int64_t newest_ns, std::vector<Verdict> verdicts) {
   Incident incident;
-  incident.id = absl::StrCat(state.name, "-1");
-  incident.job = state.name;
+  incident.id = absl::StrCat(state.key.job, "-1");
+  incident.job = state.key;
   incident.verdicts = std::move(verdicts);
   incident.versions = VersionsInUse(state);
   Finding finding;
@@ -122,7 +125,7 @@ void PrintText(const Finding& finding) {
   }
 }
 
-// Scripts get one document for a job that hangs, and one in all where none does.
+// As JSON, prints one document for each job that hangs, or a single one if no job hangs.
 void Print(const std::string& format, const std::vector<Finding>& findings) {
   const bool any = std::any_of(findings.begin(), findings.end(),
                                [](const Finding& finding) { return finding.hangs; });
@@ -139,7 +142,8 @@ void Print(const std::string& format, const std::vector<Finding>& findings) {
   if (format == "html" && !any) std::cerr << "rollcall analyze: no hang found, no report written\n";
 }
 
-std::optional<std::vector<Finding>> AnalyzeSegments(const std::vector<std::string>& paths) {
+std::optional<std::vector<Finding>> AnalyzeSegments(
+    const std::vector<std::string>& paths, const std::shared_ptr<const Redactor>& redactor) {
   std::set<std::string> folders;
   for (const std::string& path : paths) {
     const std::string wrong = AddFolders(path, &folders);
@@ -148,20 +152,20 @@ std::optional<std::vector<Finding>> AnalyzeSegments(const std::vector<std::strin
     return std::nullopt;
   }
   Input input;
-  for (const std::string& folder : folders) ReadFolder(folder, &input);
+  for (const std::string& folder : folders) ReadFolder(folder, redactor, &input);
   if (input.segments == 0) {
-    std::cerr << "rollcall analyze: no readable segments (files like 4121-88012345.seg) in the "
-                 "given paths\n  segments are in $ROLLCALL_DIR or /dev/shm/rollcall-<uid> of each "
-                 "host\n"
-                 "  for dumps of PyTorch's Flight Recorder add --from=flight-recorder\n";
+    std::cerr << "rollcall analyze: found no readable segments (files like 4121-88012345.seg) in "
+                 "the given paths\n"
+                 "  on each host, segments are in $ROLLCALL_DIR or /dev/shm/rollcall-<uid>\n"
+                 "  for dumps of PyTorch's Flight Recorder, add --from=flight-recorder\n";
     return std::nullopt;
   }
   std::vector<Finding> findings;
-  for (const std::string& job : input.store.JobNames()) {
+  for (const JobKey& job : input.store.Keys()) {
     JobState state = input.store.Get(job);
     state.offline = true;
     findings.push_back(
-        FindingOf(state, input.newest_ns, Diagnose(state, input.newest_ns, NoPatience())));
+        MakeFinding(state, input.newest_ns, Diagnose(state, input.newest_ns, NoPatience())));
   }
   return findings;
 }
@@ -172,12 +176,12 @@ std::optional<std::vector<Finding>> AnalyzeDumps(const std::vector<std::string>&
     std::cerr << "rollcall analyze: " << input.status().message() << "\n";
     return std::nullopt;
   }
-  for (const std::string& note : input->notes) std::cerr << "rollcall: " << note << "\n";
+  for (const std::string& warning : input->warnings) std::cerr << "rollcall: " << warning << "\n";
   const JobState& state = input->model.state();
   std::vector<Verdict> verdicts = Diagnose(state, input->newest_ns, NoPatience());
-  AddWhatDumpsTell(*input, &verdicts);
+  AddDumpEvidence(*input, &verdicts);
   std::vector<Finding> findings;
-  findings.push_back(FindingOf(state, input->newest_ns, std::move(verdicts)));
+  findings.push_back(MakeFinding(state, input->newest_ns, std::move(verdicts)));
   return findings;
 }
 
@@ -194,17 +198,21 @@ int AnalyzeCommand(const std::vector<std::string>& arguments) {
       ->envname("ROLLCALL_FORMAT")
       ->capture_default_str()
       ->check(CLI::IsMember({"text", "json", "html"}));
-  app.add_option("--from", from, "kind of the files: segments or flight-recorder")
+  app.add_option("--from", from, "kind of the input files: segments or flight-recorder")
       ->capture_default_str()
       ->check(CLI::IsMember({"segments", "flight-recorder"}));
   app.add_option("PATH", paths,
-                 "segments, dumps, or folders of them, from any number of hosts")
+                 "segments, dumps, or folders that hold them, from any number of hosts")
       ->required();
+  std::vector<std::string> redact;
+  AddRedactFlag(&app, &redact);
   int exit_code = 0;
   if (!ParseFlags(&app, arguments, &exit_code)) return exit_code;
+  const std::shared_ptr<const Redactor> redactor = MakeRedactor(redact);
+  if (redactor == nullptr) return kExitBadUsage;
 
   const std::optional<std::vector<Finding>> findings =
-      from == "segments" ? AnalyzeSegments(paths) : AnalyzeDumps(paths);
+      from == "segments" ? AnalyzeSegments(paths, redactor) : AnalyzeDumps(paths);
   if (!findings) return kExitBadUsage;
   Print(format, *findings);
   return std::any_of(findings->begin(), findings->end(), [](const Finding& f) { return f.hangs; })

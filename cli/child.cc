@@ -22,8 +22,8 @@ std::vector<char*> Pointers(const std::vector<std::string>& strings) {
   return pointers;
 }
 
-// Those that it started and has not waited for. Nothing of the children themselves is read: that
-// could block on one whose memory is locked in the kernel.
+// Appends the children that `parent` has started and not waited for. This reads files of the
+// parent only: a read from a child whose memory is locked in the kernel could block.
 void AddChildren(pid_t parent, std::vector<pid_t>* children) {
   const std::string tasks = absl::StrCat("/proc/", parent, "/task");
   for (const pid_t tid : ListNumbers(tasks).value_or(std::vector<pid_t>())) {
@@ -32,14 +32,14 @@ void AddChildren(pid_t parent, std::vector<pid_t>* children) {
   }
 }
 
-// In the child of vfork(), which uses this process's memory until it has become the program: so it
-// allocates nothing.
+// Runs in the child of vfork(). The child shares this process's memory until execvpe(), so this
+// function allocates nothing.
 [[noreturn]] void Become(char* const* command, char* const* environment,
                          const InheritedSignals& signals, volatile int* error) {
   for (int number = 1; number < NSIG; ++number) {
     struct sigaction action = {};
     action.sa_handler = sigismember(&signals.ignored, number) == 1 ? SIG_IGN : SIG_DFL;
-    sigaction(number, &action, nullptr);  // refused for those that nobody can change
+    sigaction(number, &action, nullptr);  // the kernel refuses SIGKILL and SIGSTOP
   }
   sigprocmask(SIG_SETMASK, &signals.blocked, nullptr);
   execvpe(command[0], command, environment);
@@ -65,15 +65,15 @@ InheritedSignals ReadInheritedSignals() {
   return signals;
 }
 
-// Not posix_spawn(): it can ignore no signal for the program that this process does not ignore, and
-// ignores two that belong to glibc.
+// Does not use posix_spawn(): that function cannot ignore a signal in the program that this process
+// does not ignore, and it leaves two signals of glibc ignored.
 Spawned Spawn(const std::vector<std::string>& command, const std::vector<std::string>& environment,
               const InheritedSignals& signals) {
   const std::vector<char*> arguments = Pointers(command), variables = Pointers(environment);
   volatile int error = 0;
   sigset_t all, before;
   sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);  // no handler may run in the child
+  pthread_sigmask(SIG_SETMASK, &all, &before);  // so that no handler runs in the child
   const pid_t pid = vfork();
   if (pid == 0) Become(arguments.data(), variables.data(), signals, &error);
   if (pid < 0) error = errno;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The job that `rollcall run` runs: starting it, passing signals on, ending it
-// with all that it started.
+// Starts the job of `rollcall run`, passes signals on to it, and ends it with all
+// processes that it started.
 #pragma once
 
 #include <signal.h>
@@ -13,32 +13,32 @@ namespace rollcall {
 
 struct Spawned {
   pid_t pid = -1;
-  int error = 0;  // errno, where there is no pid
+  int error = 0;  // the errno if the command did not start, else 0
 };
 
-// What the program that started this one has done with signals: nohup ignores some, a shell others.
+// The signal state that this process got from its parent. For example, nohup ignores SIGHUP.
 struct InheritedSignals {
   sigset_t blocked, ignored;
 
-  // Whether a program that is started with these may go on after that signal.
+  // Whether a program that inherits this state may survive `signal`.
   bool MayGoOnAfter(int signal) const;
 };
 
-// To be called before this process changes any of them.
+// Call this before the process changes any signal.
 InheritedSignals ReadInheritedSignals();
 
-// Starts `command` (found by PATH) with `environment` ("NAME=VALUE") and these signals.
+// Starts `command`, which PATH finds, with `environment` ("NAME=VALUE") and `signals`.
 Spawned Spawn(const std::vector<std::string>& command, const std::vector<std::string>& environment,
               const InheritedSignals& signals);
 
-// What a shell gives: the exit code, or 128 and the signal.
+// The exit code as a shell gives it: the process's own, or 128 plus the signal's number.
 int ToExitCode(int wait_status);
 
-// 127 for a command that is not there, 126 for one that cannot be executed.
+// 127 if the command does not exist, 126 if the kernel cannot execute it.
 int ExitCodeOfSpawnError(int error);
 
-// This process's descendants, also those whose parents have gone (it must be
-// their subreaper). Those that end meanwhile may be in it.
+// The descendants of this process, which must be a subreaper: then the list includes processes
+// whose parents have ended. The list may contain processes that have ended since.
 std::vector<pid_t> Descendants();
 
 void SignalAll(const std::vector<pid_t>& processes, int signal);

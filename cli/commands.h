@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The table of subcommands, and what they share. To add one: write
-// cli/<name>.cc with a function below, and a row in kCommands (main.cc).
+// The entry points of the subcommands, and the helpers that they share. To add a
+// subcommand, write cli/<name>.cc, declare its function below, and add a row to
+// kCommands (main.cc).
 #pragma once
 
 #include <string>
@@ -12,12 +13,15 @@ class App;
 
 namespace rollcall {
 
-// Exit codes of our own; `run` else passes the job's through.
+// Rollcall's own exit codes. In all other cases `run` exits with the job's exit code.
 inline constexpr int kExitBadUsage = 2;
 inline constexpr int kExitHangFound = 3;     // analyze
 inline constexpr int kExitHangAborted = 75;  // run --on-hang=abort
 
-// `arguments` are those after the subcommand's name; returns the exit code.
+inline constexpr char kLogPattern[] = "rollcall: %v";  // of spdlog
+
+// `arguments` follow the subcommand's name on the command line. Each function returns the exit
+// code.
 int RunCommand(const std::vector<std::string>& arguments);
 int AnalyzeCommand(const std::vector<std::string>& arguments);
 int StatusCommand(const std::vector<std::string>& arguments);
@@ -25,22 +29,24 @@ int StacksCommand(const std::vector<std::string>& arguments);
 int WatchCommand(const std::vector<std::string>& arguments);
 int IncidentsCommand(const std::vector<std::string>& arguments);
 int ReportCommand(const std::vector<std::string>& arguments);
+int PkiCommand(const std::vector<std::string>& arguments);
+int TokenCommand(const std::vector<std::string>& arguments);
 int CompletionCommand(const std::vector<std::string>& arguments);
 int ManCommand(const std::vector<std::string>& arguments);
 
 struct CommandHelp;
-// What all of them take, in the order of the table.
+// The flags of all subcommands, in the order of the table.
 std::vector<CommandHelp> DescribeCommands();
 
-// Parses flags into `app`. True: go on; else `*exit_code` is what to exit with
-// (0 after --help), and what there is to say has been said.
+// Parses `arguments` with `app`. Returns true if the command should go on. Otherwise this function
+// has printed the help or the error, and the command must exit with `*exit_code` (0 after --help).
 bool ParseFlags(CLI::App* app, const std::vector<std::string>& arguments, int* exit_code);
 
-// A job's name as agents and daemon know it (CopyJobName() in interpose/environment.h).
+// A job's name as agents and daemon use it (CopyJobName() in interpose/environment.h).
 std::string CanonicalJob(const std::string& name);
 
-// Where librollcall.so and the simulated libraries lie, seen from this binary: in
-// a build folder or installed. "" when they are not there.
+// The paths of librollcall.so and of the folder of simulated libraries, in the build folder or the
+// installation of this binary. "" if they do not exist.
 std::string FindLibrary();
 std::string FindSimulation();
 

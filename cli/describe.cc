@@ -13,8 +13,8 @@
 namespace rollcall {
 namespace {
 
-// "{text,json}" or "observe|abort|exec:CMD": what may be written there.
-std::vector<std::string> ChoicesOf(std::string type) {
+// The permitted values from a type like "{text,json}" or "observe|abort|exec:CMD".
+std::vector<std::string> ParseChoices(std::string type) {
   type = std::string(absl::StripPrefix(type, "TEXT:"));
   const size_t open = type.find('{'), close = type.find('}');
   if (open != std::string::npos && close != std::string::npos && close > open) {
@@ -43,8 +43,8 @@ FlagHelp DescribeFlag(const CLI::Option& option) {
   flag.help = option.get_description();
   if (flag.positional || option.get_items_expected_max() > 0) {
     const std::string type = option.get_type_name();
-    flag.choices = ChoicesOf(type);
-    // "TEXT:{a,b}" is said by the choices, "TEXT:TIME" by its last word.
+    flag.choices = ParseChoices(type);
+    // The choices describe "TEXT:{a,b}". The last word describes "TEXT:TIME".
     flag.type = std::string(absl::StripPrefix(type, "TEXT:"));
     if (!flag.choices.empty()) flag.type = absl::StrJoin(flag.choices, "|");
     if (flag.type.empty()) flag.type = "TEXT";
@@ -55,12 +55,12 @@ FlagHelp DescribeFlag(const CLI::Option& option) {
   return flag;
 }
 
-// For the inside of single quotes in a shell.
+// Escapes `text` for use inside single quotes in a shell.
 std::string Quoted(const std::string& text) { return absl::StrReplaceAll(text, {{"'", "'\\''"}}); }
 
 std::string Roff(const std::string& text) {
   std::string out = absl::StrReplaceAll(text, {{"\\", "\\e"}, {"-", "\\-"}});
-  // A line that begins with one of these would be a request.
+  // roff takes a line that begins with one of these characters for a request.
   return absl::StartsWith(out, ".") || absl::StartsWith(out, "'") ? "\\&" + out : out;
 }
 
@@ -75,7 +75,8 @@ void AddFlags(const CommandHelp& command, std::string* page) {
     if (!flag.usual.empty()) absl::StrAppend(page, "; the default is ", Roff(flag.usual));
     *page += ".\n";
     if (!flag.environment.empty()) {
-      absl::StrAppend(page, "May come from the environment as ", Roff(flag.environment), ".\n");
+      absl::StrAppend(page, "The environment variable ", Roff(flag.environment),
+                      " sets it, too.\n");
     }
   }
 }
@@ -124,13 +125,13 @@ std::string BashCompletion(const std::vector<CommandHelp>& commands) {
       "    return\n"
       "  fi\n"
       "  command=${words[1]}\n"
-      "  # What comes after -- is another program's.\n"
+      "  # The words after -- belong to another program.\n"
       "  case $line in\n"
       "    *' -- '*)\n"
       "      COMPREPLY=($(compgen -c -f -- \"$word\"))\n"
       "      return ;;\n"
       "  esac\n"
-      "  # bash takes --flag=value for three words.\n"
+      "  # bash splits --flag=value into three words.\n"
       "  if [[ $word == = ]]; then\n"
       "    flag=${COMP_WORDS[COMP_CWORD-1]}\n"
       "  elif [[ ${COMP_WORDS[COMP_CWORD-1]} == = ]]; then\n"
@@ -158,7 +159,8 @@ std::string ZshCompletion(const std::vector<CommandHelp>& commands) {
       if (flag.positional) continue;
       const std::string help =
           absl::StrReplaceAll(Quoted(flag.help), {{"[", "("}, {"]", ")"}, {":", ";"}});
-      absl::StrAppend(&cases, " \\\n      '", flag.name, flag.type.empty() ? "" : "=", "[", help, "]");
+      absl::StrAppend(&cases, " \\\n      '", flag.name, flag.type.empty() ? "" : "=", "[", help,
+                      "]");
       if (!flag.choices.empty()) {
         absl::StrAppend(&cases, ":value:(", Quoted(absl::StrJoin(flag.choices, " ")), ")");
       } else if (flag.is_path) {
@@ -188,7 +190,8 @@ std::string ZshCompletion(const std::vector<CommandHelp>& commands) {
       cases,
       "  esac\n"
       "}\n"
-      "if [[ $funcstack[1] == _rollcall ]]; then _rollcall \"$@\"; else compdef _rollcall rollcall; fi\n");
+      "if [[ $funcstack[1] == _rollcall ]]; then _rollcall \"$@\"; "
+      "else compdef _rollcall rollcall; fi\n");
 }
 
 std::string FishCompletion(const std::vector<CommandHelp>& commands) {
@@ -196,8 +199,8 @@ std::string FishCompletion(const std::vector<CommandHelp>& commands) {
       "# fish completion for rollcall:  rollcall completion fish | source\n"
       "complete -c rollcall -f\n";
   for (const CommandHelp& command : commands) {
-    absl::StrAppend(&text, "complete -c rollcall -n __fish_use_subcommand -a ", command.name, " -d '",
-                    Quoted(command.help), "'\n");
+    absl::StrAppend(&text, "complete -c rollcall -n __fish_use_subcommand -a ", command.name,
+                    " -d '", Quoted(command.help), "'\n");
     for (const FlagHelp& flag : command.flags) {
       if (flag.positional) continue;
       absl::StrAppend(&text, "complete -c rollcall -n '__fish_seen_subcommand_from ", command.name,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The flags of a command as data: --help, shell completion and man pages come from one table,
-// the flags that the command itself defines.
+// The flags of a command as data. The command defines its flags once; --help, shell completion and
+// man pages come from this definition.
 #pragma once
 
 #include <string>
@@ -15,10 +15,10 @@ namespace rollcall {
 struct FlagHelp {
   std::string name;  // "--hang-after"; of a positional argument, "JOB"
   std::string help;
-  std::string type;                  // "TIME"; "" where it takes no value
+  std::string type;                  // "TIME"; "" if the flag takes no value
   std::string environment;           // "" for none
-  std::string usual;                 // its default; "" for none
-  std::vector<std::string> choices;  // of its value, where there are few
+  std::string usual;                 // the default; "" for none
+  std::vector<std::string> choices;  // the permitted values; empty if any value is
   bool positional = false;
   bool is_path = false;
 };
@@ -31,11 +31,11 @@ struct CommandHelp {
 
 CommandHelp Describe(const CLI::App& app);
 
-// Pure: the texts of the files that shells and man read.
+// The texts of the completion scripts. Pure.
 std::string BashCompletion(const std::vector<CommandHelp>& commands);
 std::string ZshCompletion(const std::vector<CommandHelp>& commands);
 std::string FishCompletion(const std::vector<CommandHelp>& commands);
-// Of the program itself, or of one of its commands.
+// The man pages of the program and of one command. Pure.
 std::string ProgramManPage(const std::vector<CommandHelp>& commands, const std::string& version);
 std::string CommandManPage(const CommandHelp& command, const std::string& version);
 

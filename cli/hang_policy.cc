@@ -10,7 +10,7 @@ namespace {
 
 // Three ticks of an agent, plus the delay of a loaded machine.
 constexpr int64_t kFreshNs = kSecond;
-// For causes that need no long wait: ranks that are gone or contradict each other.
+// For causes that need no long wait: a rank is gone, or ranks contradict each other.
 constexpr int64_t kStandsStillNs = 2 * kSecond;
 
 bool NeedsNoWait(const std::string& cause) {
@@ -32,7 +32,10 @@ std::string WhyNotAct(const Finding& finding, const LocalStandstill& local, int6
   if (finding.certainty != "certain" && finding.certainty != "likely") {
     return "the verdict is only " + finding.certainty;
   }
-  if (!IsFresh(finding)) return "the data of a host is old";
+  if (!IsFresh(finding)) return "the data of a host is out of date";
+  if (local.is_of_other_job) {
+    return "no communicator of the hung job is on this host, so another job of this name may hang";
+  }
   if (!local.is_needed) return "";
   const int64_t needed =
       NeedsNoWait(finding.cause) ? std::min(kStandsStillNs, hang_after_ns) : hang_after_ns;

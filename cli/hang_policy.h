@@ -18,13 +18,15 @@ struct Finding {
   int64_t evidence_age_ns = 0;
 };
 
-// The time without progress of this host's ranks in the call, by their segments.
+// How long the ranks of this host have made no progress in the call, by their segments.
 struct LocalStandstill {
   bool is_needed = false;  // the verdict came over the network
-  int64_t ns = 0;          // 0: some moved just now, or nothing is known
+  int64_t ns = 0;          // 0: some rank moved just now, or the time is unknown
+  // Another live job may have the name of this one.
+  bool is_of_other_job = false;  // no communicator of the incident's job was seen on this host
 };
 
-// "" if --on-hang may act now, else what it waits for. `hang_after_ns`: --hang-after.
+// "" if --on-hang may act now, else the reason to wait. `hang_after_ns`: --hang-after.
 std::string WhyNotAct(const Finding& finding, const LocalStandstill& local, int64_t hang_after_ns);
 
 }  // namespace rollcall

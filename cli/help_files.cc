@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// rollcall completion, rollcall man: what shells and man read.
+// rollcall completion, rollcall man: print the files for shells and for man.
 #include <CLI/CLI.hpp>
 #include <filesystem>
 #include <fstream>
@@ -45,7 +45,8 @@ int ManCommand(const std::vector<std::string>& arguments) {
                               << CommandManPage(command, ROLLCALL_VERSION));
     }
     if (written) return 0;
-    std::cerr << "rollcall man: cannot write into " << folder << "\n";
+    std::cerr << "rollcall man: cannot write the man pages to " << folder
+              << "\n  another folder?  rollcall man --output-dir=DIR\n";
     return 1;
   }
   if (name.empty()) {

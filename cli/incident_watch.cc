@@ -12,22 +12,24 @@
 #include "absl/strings/str_cat.h"
 #include "agent/processes/monotonic_clock.h"
 #include "daemon/report/incident_words.h"
-#include "daemon/report/text.h"
+#include "daemon/report/report_text.h"
 #include "daemon/server/clean_message.h"
 #include "daemon/server/daemon.h"
 #include "daemon/server/report_queue.h"
+#include "daemon/store/history.h"
 #include "rollcall/v1/query.grpc.pb.h"
 
 namespace rollcall {
 namespace {
 
-// If a report takes longer, the incident is printed without it.
+// If a report takes longer, `rollcall run` prints the incident without it.
 constexpr int64_t kPatienceWithReportNs = 5'000'000'000;
 constexpr int64_t kAnswerIsOldNs = 2'000'000'000;
-constexpr int64_t kWithoutReportNs = 3'000'000'000;  // after that, prints why there is none
+constexpr int64_t kAskEveryNs = 300'000'000;
+constexpr int64_t kWithoutReportNs = 3'000'000'000;  // then prints why there is no report
 constexpr std::chrono::seconds kLastReportsWithin{6};
 
-ReportQueueOptions Into(const std::string& report_dir) {
+ReportQueueOptions WriteTo(const std::string& report_dir) {
   ReportQueueOptions options;
   options.report_dir = report_dir;
   return options;
@@ -37,6 +39,7 @@ ConfirmedIncident Summarize(const v1::Incident& incident) {
   const v1::Verdict& root = incident.verdicts(0);
   ConfirmedIncident confirmed;
   confirmed.id = incident.id();
+  confirmed.job = ReadJobKey(incident);
   confirmed.summary = root.summary();
   confirmed.report_path = incident.report_path();
   confirmed.is_over = incident.has_closed_at();
@@ -44,8 +47,7 @@ ConfirmedIncident Summarize(const v1::Incident& incident) {
   confirmed.waited_ns = static_cast<int64_t>(root.waited_seconds() * 1e9);
   confirmed.finding = {root.cause(), root.certainty(),
                        static_cast<int64_t>(root.evidence_age_seconds() * 1e9)};
-  for (const v1::Culprit& culprit : root.culprits()) confirmed.ranks.insert(culprit.rank());
-  confirmed.ranks.insert(root.waiting_ranks().begin(), root.waiting_ranks().end());
+  confirmed.ranks = InvolvedRanks(root);
   if (!absl::SimpleHexAtoi(root.communicator().id(), &confirmed.communicator)) {
     confirmed.communicator = 0;
   }
@@ -56,6 +58,12 @@ class EmbeddedWatch : public IncidentWatch {
  public:
   EmbeddedWatch(const Daemon* daemon, std::string job, bool reports)
       : IncidentWatch(reports), daemon_(daemon), job_(std::move(job)) {}
+
+  // The embedded daemon has no other job.
+  bool HasOneOf(const std::set<uint64_t>& /*communicators*/,
+                const ConfirmedIncident& /*incident*/) override {
+    return true;
+  }
 
  protected:
   std::optional<std::vector<v1::Incident>> Fetch(bool /*last*/) override {
@@ -75,21 +83,43 @@ class RemoteWatch : public IncidentWatch {
         address_(std::move(address)),
         stub_(v1::Query::NewStub(channel)),
         job_(std::move(job)),
-        reports_here_(Into(report_dir)) {}
+        reports_here_(WriteTo(report_dir)) {}
+
+  bool HasOneOf(const std::set<uint64_t>& communicators,
+                const ConfirmedIncident& incident) override {
+    if (MonotonicNs() < next_status_ns_) return false;
+    next_status_ns_ = MonotonicNs() + kAskEveryNs;
+    v1::StatusRequest request;
+    request.set_tenant(incident.job.tenant);
+    request.set_job(incident.job.job);
+    request.set_attempt(incident.job.attempt);
+    v1::StatusResponse response;
+    grpc::ClientContext context;
+    SetDeadline(&context);
+    if (!stub_->GetStatus(&context, request, &response).ok()) return false;
+    for (const v1::JobStatus& job : response.jobs()) {
+      for (const v1::CommunicatorStatus& communicator : job.communicators()) {
+        uint64_t id = 0;
+        const bool is_id = absl::SimpleHexAtoi(communicator.id(), &id);
+        if (is_id && communicators.count(id) != 0) return true;
+      }
+    }
+    return false;
+  }
 
  protected:
   std::optional<std::vector<v1::Incident>> Fetch(bool last) override {
     if (MonotonicNs() < next_ns_ && !last) return std::nullopt;
-    next_ns_ = MonotonicNs() + 300'000'000;
+    next_ns_ = MonotonicNs() + kAskEveryNs;
     std::optional<std::vector<v1::Incident>> incidents = Ask();
     if (incidents.has_value()) {
       for (const v1::Incident& incident : *incidents) WriteHere(incident);
       newest_ = *incidents;
     } else if (last) {
-      incidents = newest_;  // what was confirmed and waited for its report is still news
+      incidents = newest_;  // may hold confirmed incidents that waited for their reports
     }
     if (last) reports_here_.Finish(std::chrono::steady_clock::now() + kLastReportsWithin);
-    for (ReportQueue::Written& written : reports_here_.TakeWritten()) {
+    for (ReportQueue::Result& written : reports_here_.DrainResults()) {
       written_[written.incident] = std::move(written);
     }
     if (incidents.has_value()) {
@@ -99,10 +129,14 @@ class RemoteWatch : public IncidentWatch {
   }
 
  private:
-  // The incidents of this run, oldest first.
+  static void SetDeadline(grpc::ClientContext* context) {
+    context->set_deadline(std::chrono::system_clock::now() + std::chrono::milliseconds(500));
+  }
+
+  // The incidents of jobs with this name, oldest first.
   std::optional<std::vector<v1::Incident>> Ask() {
     grpc::ClientContext context;
-    context.set_deadline(std::chrono::system_clock::now() + std::chrono::milliseconds(500));
+    SetDeadline(&context);
     v1::ListIncidentsRequest request;
     request.set_job(job_);
     request.set_live_only(true);
@@ -110,17 +144,18 @@ class RemoteWatch : public IncidentWatch {
     v1::ListIncidentsResponse response;
     const grpc::Status status = stub_->ListIncidents(&context, request, &response);
     if (!status.ok()) {
-      if (!said_) {
-        spdlog::warn("cannot reach the daemon at {}: {}\n  is it running?  rollcalld", address_,
-                     status.error_message());
+      if (!warned_) {
+        spdlog::warn("cannot reach the daemon at {}: {}\n  is it running?  pgrep -a rollcalld",
+                     address_, status.error_message());
       }
-      said_ = true;
+      warned_ = true;
       return std::nullopt;
     }
     CleanStrings(&response);
-    // Oldest first, as things happened.
+    // The answer is newest first.
     std::vector<v1::Incident> incidents(response.incidents().rbegin(), response.incidents().rend());
-    // The job had the same name before: what was over when this run began is not its own.
+    // An earlier run may have had the same job name. Incidents that were over when this run began
+    // belong to that run.
     for (const v1::Incident& incident : incidents) {
       if (first_ && incident.has_closed_at()) earlier_.insert(incident.id());
     }
@@ -138,7 +173,8 @@ class RemoteWatch : public IncidentWatch {
     reports_here_.Put(incident, "");
   }
 
-  // By where it lies here; the daemon's own, if it cannot be written here.
+  // Sets the path to the report that this process wrote. If it could not write the report, sets the
+  // path to the daemon's own copy.
   void NameReport(v1::Incident* incident) {
     const auto at = written_.find(incident->id());
     std::string path = at == written_.end() ? "" : at->second.folder;
@@ -156,13 +192,14 @@ class RemoteWatch : public IncidentWatch {
   const std::unique_ptr<v1::Query::Stub> stub_;
   const std::string job_;
   ReportQueue reports_here_;
-  std::set<std::string> put_;                            // incidents
-  std::map<std::string, ReportQueue::Written> written_;  // by incident
-  std::vector<v1::Incident> newest_;                     // as of the last answer
-  int64_t next_ns_ = 0;
-  bool said_ = false;
+  std::set<std::string> put_;                            // ids of incidents
+  std::map<std::string, ReportQueue::Result> written_;  // by the id of the incident
+  std::vector<v1::Incident> newest_;                     // of the last answer
+  int64_t next_ns_ = 0;                                  // of the next question, monotonic
+  int64_t next_status_ns_ = 0;                           // likewise, for HasOneOf()
+  bool warned_ = false;
   bool first_ = true;
-  std::set<std::string> earlier_;
+  std::set<std::string> earlier_;  // ids of incidents of earlier runs
 };
 
 }  // namespace
@@ -180,7 +217,7 @@ std::unique_ptr<IncidentWatch> IncidentWatch::OfDaemonAt(
 }
 
 bool IncidentWatch::IsDue(const v1::Incident& incident) {
-  // A report that cannot be written is not waited for: its note says why.
+  // Do not wait for a report that cannot be written: its note gives the reason.
   if (!reports_ || !incident.report_path().empty() || !incident.report_note().empty()) return true;
   const int64_t now_ns = MonotonicNs();
   const int64_t since_ns = waits_for_report_.emplace(incident.id(), now_ns).first->second;
@@ -192,17 +229,17 @@ std::vector<IncidentWatch::News> IncidentWatch::Look(bool last) {
   const std::optional<std::vector<v1::Incident>> incidents = Fetch(last);
   const int64_t now_ns = MonotonicNs();
   if (incidents.has_value()) answered_ns_ = now_ns;
-  // The verdict of a daemon that no longer responds is no reason to end a job.
+  // A daemon that no longer answers gives no reason to end a job.
   if (incidents.has_value() || now_ns - answered_ns_ > kAnswerIsOldNs) open_.clear();
   if (!incidents.has_value()) return all;
   for (const v1::Incident& incident : *incidents) {
     if (!incident.has_confirmed_at() || incident.verdicts_size() == 0) continue;
-    const bool was_told = told_.count(incident.id()) != 0;
-    if (!was_told && !last && !IsDue(incident)) continue;
+    const bool was_reported = reported_.count(incident.id()) != 0;
+    if (!was_reported && !last && !IsDue(incident)) continue;
     ConfirmedIncident confirmed = Summarize(incident);
     if (!confirmed.is_over) open_.push_back(confirmed);
-    if (was_told) continue;
-    told_.insert(incident.id());
+    if (was_reported) continue;
+    reported_.insert(incident.id());
     const bool has_report = !incident.report_path().empty();
     all.push_back({std::move(confirmed), has_report ? IncidentLines(incident) : ToText(incident)});
   }
@@ -212,9 +249,9 @@ std::vector<IncidentWatch::News> IncidentWatch::Look(bool last) {
 std::string IncidentLines(const v1::Incident& incident) {
   const v1::Verdict& verdict = incident.verdicts(0);
   std::string text = absl::StrCat("rollcall: ", verdict.summary(), "\n");
-  const std::string places = PlacesInWords(verdict);
+  const std::string places = SitesInWords(verdict);
   if (!places.empty()) absl::StrAppend(&text, "rollcall:   ", places, "\n");
-  // Advice for people at the terminal; the report has all of it.
+  // The terminal shows three pieces of advice. The report has all of them.
   int lines = 0;
   for (const v1::Advice& advice : verdict.advice()) {
     if (++lines > 3) break;

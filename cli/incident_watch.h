@@ -12,6 +12,8 @@
 #include <vector>
 
 #include "cli/hang_policy.h"
+#include "daemon/model/job_key.h"
+#include "daemon/words/rank_ranges.h"
 #include "rollcall/v1/incident.pb.h"
 
 namespace grpc {
@@ -22,16 +24,17 @@ namespace rollcall {
 
 class Daemon;
 
-// An incident that has been confirmed, and what counts for acting on it.
+// A confirmed incident, with the facts on which --on-hang decides.
 struct ConfirmedIncident {
   std::string id;
+  JobKey job;
   std::string summary;
-  std::string report_path;  // "" where there is no report on disk
-  bool is_over = false;     // it had ended by itself when it was found
-  bool has_failed = false;  // a rank has ended: its launcher may see to the others
+  std::string report_path;  // "" if no report is on disk
+  bool is_over = false;     // the incident had ended when Look() found it
+  bool has_failed = false;  // a rank has ended: the launcher may end the others
   int64_t waited_ns = 0;
   Finding finding;
-  std::set<int32_t> ranks;    // global ones, of culprits and waiting
+  RankRanges ranks;           // all culprits and all waiting ranks, global
   uint64_t communicator = 0;  // id
 };
 
@@ -42,39 +45,46 @@ class IncidentWatch {
     std::string text;  // for stderr, whole lines
   };
 
-  // Of the embedded daemon, which writes the reports itself (`reports`), or is
-  // without a folder for them: then the text holds the whole report.
+  // Watches the embedded daemon. `reports`: the daemon writes reports. If it has no folder for
+  // them, News::text holds the whole report.
   static std::unique_ptr<IncidentWatch> OfDaemon(const Daemon* daemon, std::string job,
                                                  bool reports);
-  // Of a daemon elsewhere. Reports are written here too, to `report_dir`, by a thread of their own.
+  // Watches a daemon on the network. A thread of the watch also writes the reports to `report_dir`
+  // on this host.
   static std::unique_ptr<IncidentWatch> OfDaemonAt(std::string address,
                                                    std::shared_ptr<grpc::ChannelInterface> channel,
                                                    std::string job,
                                                    const std::string& report_dir);
   virtual ~IncidentWatch() = default;
 
-  // Those confirmed since the last call: when their report is complete, or could not be written in
-  // a few seconds. `last`: nobody waits any longer, but some seconds for reports that are being
-  // written here.
+  // Returns the incidents confirmed since the last call. Holds an incident back until its report is
+  // complete, or for a few seconds. `last`: holds nothing back, but waits some seconds for reports
+  // that this process is writing.
   std::vector<News> Look(bool last = false);
 
-  // Those told that were not over when Look() last got an answer, as they stood then.
+  // The incidents that Look() has returned and that were not over at its last answer, in their
+  // state of that time.
   const std::vector<ConfirmedIncident>& open() const { return open_; }
+
+  // Whether the incident's job has one of these communicators. The daemon may know several jobs and
+  // attempts of one name. Returns false while the daemon does not answer.
+  virtual bool HasOneOf(const std::set<uint64_t>& communicators,
+                        const ConfirmedIncident& incident) = 0;
 
  protected:
   explicit IncidentWatch(bool reports) : reports_(reports) {}
-  // Nothing where nobody can say just now. `last`: it is not called again.
+  // Returns nullopt if there is no answer at this moment. `last`: this is the last call.
   virtual std::optional<std::vector<v1::Incident>> Fetch(bool last) = 0;
 
  private:
-  // Whether people should be told now.
+  // Whether Look() should return the incident now.
   bool IsDue(const v1::Incident& incident);
 
   const bool reports_;
-  std::set<std::string> told_;                        // incidents' ids
-  std::map<std::string, int64_t> waits_for_report_;   // id -> since when, monotonic
+  std::set<std::string> reported_;                   // ids of incidents
+  std::map<std::string, int64_t> waits_for_report_;  // id -> start of the wait, monotonic
   std::vector<ConfirmedIncident> open_;
-  int64_t answered_ns_ = 0;  // when Fetch() last had an answer, monotonic
+  int64_t answered_ns_ = 0;  // the time of the last answer from Fetch(), monotonic
 };
 
 // The lines for stderr: what happened, what to do, where the report is.

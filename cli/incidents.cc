@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// rollcall incidents: what has hung, newest first.
+// rollcall incidents: lists the incidents of a daemon, newest first.
 #include <CLI/CLI.hpp>
 #include <iostream>
 
@@ -74,11 +74,13 @@ int IncidentsCommand(const std::vector<std::string>& arguments) {
       ->capture_default_str()
       ->check(CLI::Range(1, 1000));
   app.add_option("--offset", offset, "number of incidents to skip")->check(CLI::NonNegativeNumber);
+  JobFlags chosen;
+  AddJobFlags(&app, &chosen, "all");
   app.add_option("JOB", job, "only incidents of this job");
   int exit_code = 0;
   if (!ParseFlags(&app, arguments, &exit_code)) return exit_code;
   v1::ListIncidentsRequest request;
-  request.set_job(CanonicalJob(job));
+  SetJob(job, chosen, &request);
   request.set_host(host);
   request.set_cause(cause);
   request.set_limit(limit);

@@ -39,13 +39,13 @@ std::string BaseDirectory() {
   return absl::StrCat("/dev/shm/rollcall-", geteuid());
 }
 
-// The host is for people; the boot id tells hosts apart.
+// People read the host name. The boot id identifies the host.
 std::string OwnerText() {
   return absl::StrCat(kOwnerLine, "\nhost ", HostName(), "\nboot ", OwnBootId(), "\n");
 }
 
-// Whether a run that this kernel saw has made the folder. Locks prove nothing about another host's:
-// a shared file system may keep them local to each host.
+// Whether a run under this kernel has made the folder. The locks of another host prove nothing: a
+// shared file system may keep locks local to each host.
 bool IsOfThisBoot(int owner) {
   char text[kMostOwnerBytes];
   const ssize_t size = pread(owner, text, sizeof(text), 0);
@@ -56,15 +56,15 @@ bool IsOfThisBoot(int owner) {
          lines[2] == absl::StrCat("boot ", OwnBootId());
 }
 
-uint64_t StartOf(pid_t pid) {
+uint64_t ReadStartTime(pid_t pid) {
   const auto stat = ReadProcStat("/proc", pid);
   return stat.ok() ? stat->start_time : 0;
 }
 
-// If this is unknown, a process may.
-bool SomebodyHoldsLock(int fd) { return AskLock(fd) != HeldLock::kFree; }
+// Also true if this cannot be found out.
+bool SomebodyHoldsLock(int fd) { return QueryLock(fd) != HeldLock::kFree; }
 
-// A regular file of this user's, or none.
+// Opens the file only if it is a regular file that this user owns.
 UniqueFd OpenOwn(int folder, const char* name) {
   UniqueFd fd(openat(folder, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
   struct stat about;
@@ -97,20 +97,20 @@ absl::string_view BootIdIn(const segment::SegmentHeader& header) {
 
 bool IsSegment(const std::string& name) { return absl::EndsWith(name, ".seg"); }
 
-// Whether a process may still write this segment. An old library holds no lock: then /proc tells,
-// if the process counts its pid as we do.
+// Whether a process may still write this segment. An old library holds no lock. Then /proc decides,
+// if the process lives in this pid namespace.
 bool MayBeInUse(int fd) {
-  if (AskLock(fd) == HeldLock::kHeld) return true;
+  if (QueryLock(fd) == HeldLock::kHeld) return true;
   alignas(segment::SegmentHeader) unsigned char bytes[sizeof(segment::SegmentHeader)];
   const auto* header = reinterpret_cast<const segment::SegmentHeader*>(bytes);
   if (pread(fd, bytes, sizeof(bytes), 0) != static_cast<ssize_t>(sizeof(bytes)) ||
       header->magic.load(std::memory_order_relaxed) != segment::kMagic) {
-    return false;  // its process ended before it had made it
+    return false;  // the process ended before the segment was complete
   }
-  if (BootIdIn(*header) != OwnBootId()) return true;  // a rank on another host, whose lock is there
+  if (BootIdIn(*header) != OwnBootId()) return true;  // a rank on another host holds its lock there
   if (header->life_lock.load(std::memory_order_relaxed) != 0) return false;
   if (header->pid_namespace != 0 && header->pid_namespace != OwnPidNamespace()) return true;
-  return StartOf(header->pid) == header->start_time;
+  return ReadStartTime(header->pid) == header->start_time;
 }
 
 bool AnyMayBeInUse(int folder) {
@@ -123,13 +123,13 @@ bool AnyMayBeInUse(int folder) {
 }
 
 bool IsOurFile(const std::string& name) {
-  const bool socket = absl::StartsWith(name, segment::kAskerSocketPrefix) &&
+  const bool socket = absl::StartsWith(name, segment::kRequesterSocketPrefix) &&
                       absl::EndsWith(name, segment::kSocketSuffix);
   return IsSegment(name) || socket || name == segment::kAgentSocket || name == kAgentInfo ||
          name == "loaded" || name == kRunLock || name == kOwnerFile;
 }
 
-// The files that runs, their jobs and agents make, and the folder if nothing else is in it.
+// Removes the files of runs, jobs and agents, and the folder if no other file is in it.
 void RemoveFolder(const std::string& base, const std::string& name, int folder) {
   for (const std::string& file : NamesIn(folder)) {
     if (IsOurFile(file)) unlinkat(folder, file.c_str(), 0);
@@ -137,7 +137,7 @@ void RemoveFolder(const std::string& base, const std::string& name, int folder) 
   rmdir(absl::StrCat(base, "/", name).c_str());
 }
 
-// "run-<pid>-<start time>", or with "-<n>" at its end.
+// Whether the name is "run-<pid>-<start time>" or "run-<pid>-<start time>-<n>".
 bool IsRunName(const std::string& name) {
   const std::vector<std::string> parts = absl::StrSplit(name, '-');
   if (parts.size() < 3 || parts.size() > 4 || parts[0] != "run") return false;
@@ -177,10 +177,10 @@ absl::Status Errno(const std::string& what) {
                    "\n  another folder?  export ROLLCALL_DIR=/a/folder/of/mine"));
 }
 
-// Another run that ends just now may remove the empty base folder under us, and one in another pid
-// namespace may have the same pid and start time.
+// Makes the base folder and the run's folder. Another run that ends at this moment may remove the
+// empty base folder. A run in another pid namespace may have the same pid and start time.
 absl::StatusOr<std::string> MakeBoth(const std::string& base) {
-  const std::string wanted = absl::StrCat(base, "/run-", getpid(), "-", StartOf(getpid()));
+  const std::string wanted = absl::StrCat(base, "/run-", getpid(), "-", ReadStartTime(getpid()));
   std::string path = wanted;
   for (int i = 1; i <= kMostNames; ++i) {
     if (mkdir(base.c_str(), 0700) != 0 && errno != EEXIST) break;
@@ -194,8 +194,8 @@ absl::StatusOr<std::string> MakeBoth(const std::string& base) {
   return Errno(wanted);
 }
 
-// A file with this text, whose lock the descriptor holds. It has its name only once it is locked:
-// nobody finds it without.
+// Makes a file with this text. The descriptor holds the file's lock. The file gets its name after
+// the lock, so no other run finds it unlocked.
 absl::StatusOr<UniqueFd> MakeLocked(const std::string& path, const std::string& text) {
   const std::string unnamed = path + ".new";
   UniqueFd fd(open(unnamed.c_str(), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
@@ -251,7 +251,7 @@ void JobDirectory::Remove() {
   if (folder.valid() && !AnyMayBeInUse(folder.get())) {
     RemoveFolder(path.parent_path(), path.filename(), folder.get());
   }
-  // The default base folder goes with the last run; one that was given stays.
+  // The last run removes the default base folder. A folder that the user gave stays.
   if (getenv("ROLLCALL_DIR") == nullptr) rmdir(BaseDirectory().c_str());
   owner_ = UniqueFd();
   served_ = UniqueFd();

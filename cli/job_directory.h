@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// The folder of one `rollcall run`, for its job's segments alone.
+// The folder of one `rollcall run`, which holds only the segments of its job.
 //
-// It lies in shared memory (or below $ROLLCALL_DIR) and goes with the run. What a run that was
-// killed left behind goes with the next one.
+// The folder is in shared memory, or below $ROLLCALL_DIR. The run removes its folder at its end.
+// The next run removes the folder of a killed run.
 //
-// Nothing is removed that no run has made: a folder counts as a run's only if this user owns it and
-// its file "run.owner" says so. That file's lock is held while the run lives, in whatever pid
-// namespace; a segment's lock is held while its process lives (interpose/segment.h, life_lock).
+// A run removes only folders that a run has made: this user must own the folder, and its file
+// "run.owner" must say that it belongs to a run. A run holds the lock of that file while it lives,
+// in any pid namespace. A process holds the lock of its segment while it lives (life_lock in
+// interpose/segment.h).
 //
-// On a file system that hosts share, locks may be local to each host (NFS with nolock). So what
-// bears another boot id than this kernel's is never removed, even of this host before its last
-// start: two containers or machines may have one host name.
+// On a file system that hosts share, locks may be local to each host (NFS with nolock). So a run
+// never removes files with another boot id than this kernel's. These include files that this host
+// made before its last boot: two containers or machines may have the same host name.
 #pragma once
 
 #include <string>
@@ -24,23 +25,24 @@ class JobDirectory {
  public:
   absl::Status Make();
 
-  // From now on this run's own agent serves the job: a host agent leaves its processes alone.
+  // Marks the job as served by the agent of this run. A host agent then leaves its processes alone.
   absl::Status ServeAlone();
 
-  // Not while a process of the job still writes there: then the next run removes it.
+  // Removes the folder, unless a process of the job still writes there. Then the next run removes
+  // the folder.
   void Remove();
 
   const std::string& path() const { return path_; }
-  std::string base() const;  // the folder in which those of all runs lie
+  std::string base() const;  // the parent folder, which holds the folders of all runs
 
-  // A file whose time the library renews when it is loaded (ROLLCALL_LOADED).
+  // A file whose time the library updates when a process loads it (ROLLCALL_LOADED).
   std::string loaded_file() const { return path_ + "/loaded"; }
   bool loaded() const;
 
  private:
   std::string path_;  // "" while there is none
-  UniqueFd owner_;    // of "run.owner"; holds its lock
-  UniqueFd served_;   // of "run.lock", likewise
+  UniqueFd owner_;    // holds the lock of "run.owner"
+  UniqueFd served_;   // holds the lock of "run.lock"
 };
 
 }  // namespace rollcall

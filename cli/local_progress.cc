@@ -40,17 +40,18 @@ void LocalProgress::LookAt(Rank* rank, int64_t now_ns) {
     const auto [at, is_new] = rank->members.try_emplace({comm.index, comm.init_ticks});
     if (!is_new && at->second.calls == calls) continue;
     at->second = {comm.id, calls, now_ns};
+    if (comm.id != 0) communicators_.insert(comm.id);
   }
 }
 
-int64_t LocalProgress::StandsStillFor(const std::set<int32_t>& ranks, uint64_t communicator,
+int64_t LocalProgress::StandsStillFor(const RankRanges& ranks, uint64_t communicator,
                                       int64_t now_ns) const {
   const bool any_here = std::any_of(ranks_.begin(), ranks_.end(), [&](const auto& entry) {
-    return ranks.count(entry.second.global_rank) != 0;
+    return ranks.Contains(entry.second.global_rank);
   });
   int64_t moved_ns = -1;
   for (const auto& [name, rank] : ranks_) {
-    if (any_here && ranks.count(rank.global_rank) == 0) continue;
+    if (any_here && !ranks.Contains(rank.global_rank)) continue;
     const bool has_it =
         std::any_of(rank.members.begin(), rank.members.end(), [&](const auto& member) {
           return member.second.communicator == communicator;

@@ -12,6 +12,7 @@
 #include "cli/describe.h"
 #include "interpose/environment.h"
 #include "proto/loose_threads.h"
+#include "security/grpc/quiet_log.h"
 
 namespace rollcall {
 namespace {
@@ -30,6 +31,8 @@ constexpr Command kCommands[] = {
     {"stacks", "print the stacks of a running job or process", &StacksCommand},
     {"incidents", "list incidents, newest first", &IncidentsCommand},
     {"report", "print one incident or write its report to a folder", &ReportCommand},
+    {"pki", "make certificates for daemons, agents and people", &PkiCommand},
+    {"token", "make, list and revoke tokens of a token file", &TokenCommand},
     {"completion", "print the completion script for bash, zsh or fish", &CompletionCommand},
     {"man", "print a man page", &ManCommand},
 };
@@ -63,8 +66,8 @@ std::string FirstThatExists(const std::vector<std::string>& candidates) {
 
 }  // namespace
 
-// While this is set, commands only tell what they take: a command defines its flags and then asks
-// ParseFlags() whether to go on.
+// While this is set, ParseFlags() only describes the flags that a command has defined, and the
+// command does not run.
 CommandHelp* described = nullptr;
 
 std::vector<CommandHelp> DescribeCommands() {
@@ -118,7 +121,8 @@ std::string FindSimulation() {
 
 static int Main(int argc, char** argv) {
   spdlog::set_default_logger(spdlog::stderr_logger_mt("rollcall"));
-  spdlog::set_pattern("rollcall: %v");
+  spdlog::set_pattern(kLogPattern);
+  SilenceGrpc();
   const std::string name = argc > 1 ? argv[1] : "";
   if (name == "--version") {
     std::cout << "rollcall " ROLLCALL_VERSION "\n";

@@ -8,7 +8,7 @@
 #include <chrono>
 #include <iostream>
 
-#include "agent/daemon_channel.h"
+#include "absl/strings/str_cat.h"
 
 namespace rollcall {
 namespace {
@@ -17,10 +17,18 @@ constexpr auto kPatience = std::chrono::seconds(5);
 
 }  // namespace
 
-DaemonQuery::DaemonQuery(std::string address)
-    : address_(std::move(address)), stub_(v1::Query::NewStub(ConnectToDaemon(address_))) {}
+DaemonQuery::DaemonQuery(const DaemonAddress& daemon) {
+  auto channels = DaemonChannels::Open(daemon);
+  flags_ = channels.status();
+  if (!flags_.ok()) return;
+  channels_ = *std::move(channels);
+  stub_ = v1::Query::NewStub(channels_->Connect());
+}
 
 grpc::Status DaemonQuery::Try(const Call& call) {
+  if (!flags_.ok()) {
+    return {grpc::StatusCode::INVALID_ARGUMENT, std::string(flags_.message())};
+  }
   grpc::ClientContext context;
   context.set_deadline(std::chrono::system_clock::now() + kPatience);
   return call(stub_.get(), &context);
@@ -31,8 +39,8 @@ bool DaemonQuery::Ask(const char* command, const Call& call) {
   if (status.ok()) return true;
   if (status.error_code() == grpc::StatusCode::UNAVAILABLE ||
       status.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED) {
-    std::cerr << "rollcall: cannot reach the daemon at " << address_ << ": "
-              << status.error_message()
+    std::cerr << "rollcall: cannot reach the daemon at " << channels_->address() << ": "
+              << channels_->Explain(status)
               << "\n  is it running?    pgrep -a rollcalld      (on that host)"
               << "\n  another address?  rollcall " << command
               << " --daemon=HOST:PORT   or   export ROLLCALL_DAEMON=HOST:PORT\n";
@@ -43,13 +51,18 @@ bool DaemonQuery::Ask(const char* command, const Call& call) {
 }
 
 void AddQueryFlags(CLI::App* app, QueryFlags* flags) {
-  app->add_option("--daemon", flags->daemon, "address of the daemon, HOST:PORT")
-      ->envname("ROLLCALL_DAEMON")
-      ->capture_default_str();
+  AddDaemonFlags(app, &flags->daemon);
   app->add_option("--format", flags->format, "output format: text or json")
       ->envname("ROLLCALL_FORMAT")
       ->capture_default_str()
       ->check(CLI::IsMember({"text", "json"}));
+}
+
+void AddJobFlags(CLI::App* app, JobFlags* flags, const char* others) {
+  app->add_option("--tenant", flags->tenant, "JOB: only the job of this tenant");
+  app->add_option("--attempt", flags->attempt,
+                  absl::StrCat("JOB: this attempt (which start of the job); without it, ", others))
+      ->check(CLI::NonNegativeNumber);
 }
 
 void PrintJson(const google::protobuf::Message& message) {

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the commands that ask a daemon share.
+// Shared by the commands that ask a daemon.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
 
+#include "agent/daemon_channel.h"
+#include "cli/commands.h"
 #include "rollcall/v1/query.grpc.pb.h"
 
 namespace CLI {
@@ -16,27 +19,47 @@ namespace rollcall {
 
 class DaemonQuery {
  public:
-  explicit DaemonQuery(std::string address);
+  // Ends the program's work with an error where the flags are wrong: Ask() returns false.
+  explicit DaemonQuery(const DaemonAddress& daemon);
 
-  // Asks, and waits at most five seconds. False: what is to be said of that was said; `command`
-  // is named in it.
+  // Asks the daemon and waits at most five seconds. False: this function has printed the error.
+  // `command` is the subcommand that the error suggests.
   using Call = std::function<grpc::Status(v1::Query::Stub*, grpc::ClientContext*)>;
   bool Ask(const char* command, const Call& call);
-  // The same, saying nothing.
+  // Does the same but prints nothing.
   grpc::Status Try(const Call& call);
 
  private:
-  const std::string address_;
-  const std::unique_ptr<v1::Query::Stub> stub_;
+  absl::Status flags_;
+  std::shared_ptr<DaemonChannels> channels_;
+  std::unique_ptr<v1::Query::Stub> stub_;
 };
 
 struct QueryFlags {
-  std::string daemon = "127.0.0.1:9400";
+  DaemonAddress daemon;
   std::string format = "text";
 };
 
-// --daemon and --format, alike in all of them.
+// Adds --daemon with its flags for TLS and tokens, and --format: equal in all these commands.
 void AddQueryFlags(CLI::App* app, QueryFlags* flags);
+
+// The choice of a job and of one of its attempts.
+struct JobFlags {
+  std::string tenant;           // "": any
+  int32_t attempt = kNewest;
+
+  static constexpr int32_t kNewest = -1;
+};
+
+// Adds --tenant and --attempt. `others`: what the command shows without --attempt.
+void AddJobFlags(CLI::App* app, JobFlags* flags, const char* others = "the newest");
+
+template <typename Request>
+void SetJob(const std::string& job, const JobFlags& flags, Request* request) {
+  request->set_job(CanonicalJob(job));
+  request->set_tenant(flags.tenant);
+  if (flags.attempt != JobFlags::kNewest) request->set_attempt(flags.attempt);
+}
 
 void PrintJson(const google::protobuf::Message& message);
 

@@ -1,61 +1,115 @@
 // SPDX-License-Identifier: Apache-2.0
-// rollcall report: one incident, from a daemon, as its report says it.
+// rollcall report: prints the report of one incident of a daemon, or writes it to a folder.
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+
 #include <CLI/CLI.hpp>
 #include <iostream>
+#include <nlohmann/json.hpp>
 
 #include "cli/commands.h"
 #include "cli/query.h"
+#include "daemon/report/anonymize.h"
 #include "daemon/report/html.h"
 #include "daemon/report/json.h"
 #include "daemon/report/stacks_text.h"
-#include "daemon/report/text.h"
+#include "daemon/report/report_text.h"
 #include "daemon/report/writer.h"
 #include "daemon/server/clean_message.h"
 
 namespace rollcall {
+namespace {
 
-int ReportCommand(const std::vector<std::string>& arguments) {
-  QueryFlags flags;
-  std::string id, folder;
-  CLI::App app("Prints the report of one incident, or writes it to a folder.",
-               "rollcall report");
-  app.add_option("--daemon", flags.daemon, "address of the daemon, HOST:PORT")
-      ->envname("ROLLCALL_DAEMON")
-      ->capture_default_str();
-  app.add_option("--format", flags.format, "output format: text, stacks, json or html")
+struct ReportFlags {
+  QueryFlags query;
+  std::string id, folder, map_file;
+  bool anonymize = false;
+};
+
+void DefineFlags(CLI::App* app, ReportFlags* flags) {
+  AddDaemonFlags(app, &flags->query.daemon);
+  app->add_option("--format", flags->query.format, "output format: text, stacks, json or html")
       ->envname("ROLLCALL_FORMAT")
       ->capture_default_str()
       ->check(CLI::IsMember({"text", "stacks", "json", "html"}));
-  app.add_option("--report-dir", folder, "write the whole report to a new folder in this folder");
-  app.add_option("ID", id, "the id of the incident, from `rollcall incidents`")->required();
-  int exit_code = 0;
-  if (!ParseFlags(&app, arguments, &exit_code)) return exit_code;
-  v1::IncidentRequest request;
-  request.set_id(id);
-  v1::Incident incident;
-  const bool answered = DaemonQuery(flags.daemon).Ask("report", [&](auto* stub, auto* context) {
-    return stub->GetIncident(context, request, &incident);
-  });
-  if (!answered) return 1;
-  CleanStrings(&incident);
-  if (!folder.empty()) {
-    const auto written = CreateReport(folder, incident);
-    if (!written.ok()) {
-      std::cerr << "rollcall: cannot write the report: " << written.status().message() << "\n";
-      return 1;
-    }
-    std::cout << *written << "\n";
-    return 0;
+  app->add_option("--report-dir", flags->folder,
+                  "write the whole report to a new folder below this one");
+  auto* anonymize = app->add_flag(
+      "--anonymize", flags->anonymize,
+      "replace names of hosts, jobs, users, files, communicators and GPUs, pids and the messages of "
+      "exceptions, to show the report to others");
+  app->add_option("--keep-map", flags->map_file,
+                  "with --anonymize: write the names behind the replacements to this new file")
+      ->needs(anonymize);
+  app->add_option("ID", flags->id, "the id of the incident, from `rollcall incidents`")->required();
+}
+
+// Creates the file for its owner only. False: this function has printed the error.
+bool WriteMap(const std::string& path, const Pseudonyms& names) {
+  const int fd = open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+  if (fd < 0) {
+    std::cerr << "rollcall report: cannot create " << path << ": " << strerror(errno)
+              << "; give --keep-map a new file in a folder where you may write\n";
+    return false;
   }
-  if (flags.format == "json") {
+  const std::string text = nlohmann::json(names.Map()).dump(2) + "\n";
+  const bool written = write(fd, text.data(), text.size()) == static_cast<ssize_t>(text.size());
+  if (close(fd) == 0 && written) return true;
+  std::cerr << "rollcall report: cannot write " << path << ": " << strerror(errno) << "\n";
+  return false;
+}
+
+void Print(const std::string& format, const v1::Incident& incident) {
+  if (format == "json") {
     std::cout << ToJson(incident).value_or("{}") << "\n";
-  } else if (flags.format == "html") {
+  } else if (format == "html") {
     std::cout << ToHtml(incident);
-  } else if (flags.format == "stacks") {
+  } else if (format == "stacks") {
     std::cout << StacksToText(incident);
   } else {
     std::cout << ToText(incident);
   }
+}
+
+// Returns the exit code.
+int WriteFolder(const ReportFlags& flags, const v1::Incident& incident) {
+  const ReportPlace place = flags.anonymize ? ReportPlace::kFolderName : ReportPlace::kPath;
+  const auto written = CreateReport(flags.folder, incident, place);
+  if (!written.ok()) {
+    std::cerr << "rollcall: cannot write the report: " << written.status().message() << "\n";
+    return 1;
+  }
+  std::cout << *written << "\n";
+  return 0;
+}
+
+}  // namespace
+
+int ReportCommand(const std::vector<std::string>& arguments) {
+  ReportFlags flags;
+  CLI::App app("Prints the report of one incident, or writes it to a folder.",
+               "rollcall report");
+  DefineFlags(&app, &flags);
+  int exit_code = 0;
+  if (!ParseFlags(&app, arguments, &exit_code)) return exit_code;
+  v1::IncidentRequest request;
+  request.set_id(flags.id);
+  v1::Incident incident;
+  const bool answered =
+      DaemonQuery(flags.query.daemon).Ask("report", [&](auto* stub, auto* context) {
+        return stub->GetIncident(context, request, &incident);
+      });
+  if (!answered) return 1;
+  CleanStrings(&incident);
+  if (flags.anonymize) {
+    Pseudonyms names;
+    Anonymize(&incident, &names);
+    if (!flags.map_file.empty() && !WriteMap(flags.map_file, names)) return 1;
+  }
+  if (!flags.folder.empty()) return WriteFolder(flags, incident);
+  Print(flags.query.format, incident);
   return 0;
 }
 

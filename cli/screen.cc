@@ -40,7 +40,7 @@ void Screen::Show(const std::vector<StatusLine>& lines) {
   erase();
   int row = 0;
   for (const StatusLine& line : lines) {
-    attrset(static_cast<int>(StyleOf(line.style)));
+    attrset(static_cast<int>(Attributes(line.style)));
     mvaddstr(row++, 0, line.text.c_str());
   }
   attrset(A_NORMAL);
@@ -64,7 +64,7 @@ Screen::Key Screen::AwaitKey(int milliseconds) {
   }
 }
 
-unsigned long Screen::StyleOf(LineStyle style) const {
+unsigned long Screen::Attributes(LineStyle style) const {
   switch (style) {
     case LineStyle::kTitle:
       return A_REVERSE;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The whole terminal, by ncurses, whose header stays out of ours: its macros have everyday names.
+// Draws on the whole terminal with ncurses. Only screen.cc includes the header of ncurses, because
+// its macros have everyday names.
 #pragma once
 
 #include <vector>
@@ -8,8 +9,8 @@
 
 namespace rollcall {
 
-// The terminal is as it was when this goes. Colours unless NO_COLOR is set or there are none. One at
-// a time.
+// The destructor restores the terminal. Uses colours if the terminal has them and NO_COLOR is not
+// set. Only one Screen may exist at a time.
 class Screen {
  public:
   enum class Key { kNone, kUp, kDown, kQuit };
@@ -19,15 +20,15 @@ class Screen {
   Screen(const Screen&) = delete;
   Screen& operator=(const Screen&) = delete;
 
-  // As of now: it follows the window's size.
+  // The current size of the window.
   int columns() const;
   int rows() const;
   void Show(const std::vector<StatusLine>& lines);
-  // kNone: nothing was pressed for so long, or the size has changed.
+  // Waits for a key. kNone: the time is over without a key, or the size has changed.
   Key AwaitKey(int milliseconds);
 
  private:
-  unsigned long StyleOf(LineStyle style) const;
+  unsigned long Attributes(LineStyle style) const;
 
   bool colors_ = false;
 };

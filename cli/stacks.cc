@@ -16,13 +16,16 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "agent/daemon_channel.h"
 #include "agent/host_scan.h"
 #include "agent/processes/monotonic_clock.h"
 #include "agent/processes/rank_environment.h"
+#include "agent/processes/stacks_switch.h"
 #include "agent/stacks/any_stack_taker.h"
-#include "agent/stacks/stacks.h"
+#include "agent/stacks/stack_reader.h"
 #include "agent/stacks_proto.h"
 #include "cli/commands.h"
+#include "cli/query.h"
 #include "daemon/report/stack_merge.h"
 #include "daemon/report/stacks/stack_tree.h"
 #include "daemon/report/stacks_text.h"
@@ -33,7 +36,7 @@ namespace rollcall {
 namespace {
 
 struct Taken {
-  int32_t rank = -1;  // as its launcher gave it; else the place on the command line
+  int32_t rank = -1;  // from the launcher; else the place on the command line
   bool has_rank = false;
   ProcessStack stack;
 };
@@ -49,15 +52,15 @@ bool IsProcess(const std::string& argument, pid_t* pid) {
   return absl::SimpleAtoi(argument, pid) && *pid > 0 && (kill(*pid, 0) == 0 || errno == EPERM);
 }
 
-// Pids, in the order given, each once; false: printed the error.
+// Parses the pids, in the given order, each once. False: this function has printed the error.
 bool ParsePids(const std::vector<std::string>& arguments, std::vector<pid_t>* pids) {
   std::set<pid_t> seen;
   for (const std::string& argument : arguments) {
     pid_t pid = 0;
     if (!absl::SimpleAtoi(argument, &pid) || pid <= 0) {
       std::cerr << "rollcall stacks: " << argument
-                << ": not a process number\n  give process numbers of this host (see ps), or the "
-                   "name of one job\n";
+                << ": not a process number\n  processes of this host:  rollcall stacks PID...   "
+                   "(ps -e lists them)\n  a job:                   rollcall stacks JOB\n";
       return false;
     }
     if (seen.insert(pid).second) pids->push_back(pid);
@@ -73,13 +76,18 @@ std::unique_ptr<StackTaker> MakeTaker(const std::string& way) {
 
 std::vector<Taken> TakeAll(const std::vector<pid_t>& pids, StackTaker* taker) {
   StackReader reader;
+  PtraceStackTaker outside;
   std::vector<Taken> all;
   for (const pid_t pid : pids) {
     Taken taken;
-    taken.rank = FindRankInEnviron(ReadEnviron(pid)).place.rank;
+    taken.rank = FindRankInEnviron(ReadEnviron(pid)).coordinates.rank;
     taken.has_rank = taken.rank >= 0;
     if (!taken.has_rank) taken.rank = static_cast<int32_t>(all.size());
-    taken.stack = reader.TakeAndUnwind(taker, pid, TakeLimits());
+    taken.stack.pid = pid;
+    bool only_outside = false;
+    taken.stack.error = WhyNoStacks("/proc", pid, &only_outside);
+    StackTaker* const used = only_outside ? &outside : taker;
+    if (taken.stack.error.empty()) taken.stack = reader.TakeAndUnwind(used, pid, TakeLimits());
     all.push_back(std::move(taken));
   }
   return all;
@@ -101,13 +109,13 @@ void PrintEach(const std::vector<Taken>& all) {
   }
 }
 
-// True if some process gave nothing at all. `said`: the errors of those that gave something are
-// out.
-bool PrintErrors(const std::vector<Taken>& all, bool said) {
+// Returns true if some process gave no frame at all. `printed`: PrintEach() has printed the errors
+// of processes with threads.
+bool PrintErrors(const std::vector<Taken>& all, bool printed) {
   bool failed = false;
   for (const Taken& taken : all) {
     if (taken.stack.error.empty()) continue;
-    if (!said || taken.stack.threads.empty()) {
+    if (!printed || taken.stack.threads.empty()) {
       std::cerr << "rollcall: process " << taken.stack.pid << ": " << taken.stack.error << "\n";
     }
     bool any = false;
@@ -127,7 +135,8 @@ void PrintTree(const StackTree& tree, const std::string& format) {
 struct Flags {
   std::string format = "text";
   std::string way = "auto";
-  std::string daemon = "127.0.0.1:9400";
+  DaemonAddress daemon;
+  JobFlags chosen;
   std::vector<std::string> ranks, hosts;
   bool merge = false;
   bool each = false;
@@ -140,16 +149,14 @@ void AddFlags(CLI::App* app, Flags* flags) {
       ->envname("ROLLCALL_FORMAT")
       ->capture_default_str()
       ->check(CLI::IsMember({"text", "json", "folded", "dot"}));
-  auto* merge =
-      app->add_flag("--merge", flags->merge,
-                    "text: merge all threads into one tree, differences first");
+  auto* merge = app->add_flag("--merge", flags->merge,
+                              "text: merge all threads into one tree, differences first");
   app->add_flag("--each", flags->each, "text: print the processes of a job one by one, not merged")
       ->excludes(merge);
-  app->add_option("--daemon", flags->daemon, "JOB: address of the daemon, HOST:PORT")
-      ->envname("ROLLCALL_DAEMON")
-      ->capture_default_str();
+  AddDaemonFlags(app, &flags->daemon);
   app->add_option("--rank", flags->ranks, "JOB: only these ranks, for example 0-3,7");
   app->add_option("--host", flags->hosts, "JOB: only processes of this host; can be repeated");
+  AddJobFlags(app, &flags->chosen);
   app->add_option("--way", flags->way,
                   "PID: outside: use ptrace; inside: send a signal that the library in the process "
                   "answers; auto: outside if the kernel permits it")
@@ -171,14 +178,14 @@ int StacksOfProcesses(const Flags& flags, const std::vector<pid_t>& pids) {
   return PrintErrors(all, each) ? 1 : 0;
 }
 
-// Those of this user that run a rank of the job on this host. A process that cannot be read, because
-// its memory is locked in the kernel, is left out after a while.
+// The processes of this user that run a rank of the job on this host. After some seconds, leaves
+// out a process that the kernel does not let this function read because its memory is locked.
 std::vector<pid_t> ProcessesOfJob(const std::string& job) {
   constexpr int64_t kPatienceNs = 5'000'000'000;
   ScanOptions options;
   options.uid = geteuid();
   HostScan scan(options, std::make_shared<SpareThreads>());
-  scan.Poll(MonotonicNs(), 0, /*with_maps=*/false, kPatienceNs);
+  scan.Poll(MonotonicNs(), 0, MapsToRead::kNone, kPatienceNs);
   std::vector<pid_t> pids;
   const std::shared_ptr<const ScanResult> result = scan.newest();
   if (result == nullptr) return pids;
@@ -188,21 +195,19 @@ std::vector<pid_t> ProcessesOfJob(const std::string& job) {
   return pids;
 }
 
-// False: printed the error.
+// False: this function has printed the error.
 bool FillRequest(const Flags& flags, v1::TakeStacksRequest* request) {
   constexpr size_t kMostRanks = 1 << 20;
-  request->set_job(CanonicalJob(flags.names.front()));
+  SetJob(flags.names.front(), flags.chosen, request);
   for (const std::string& host : flags.hosts) request->add_hosts(host);
   for (const std::string& text : flags.ranks) {
-    const RankSet set = RankSet::Parse(text);
-    if (set.size() == 0 || set.size() > kMostRanks || set.ToString() != text) {
+    const RankRanges ranks(text);
+    if (ranks.empty() || ranks.size() > kMostRanks || ranks.List() != text) {
       std::cerr << "rollcall stacks: --rank=" << text
-                << ": not a list of ranks in rising order, for example 0-3,7\n";
+                << ": not a list of ranks in ascending order\n  for example:  --rank=0-3,7\n";
       return false;
     }
-    for (const auto& [first, last] : set.runs()) {
-      for (int32_t rank = first; rank <= last; ++rank) request->add_ranks(rank);
-    }
+    for (const int32_t rank : ranks.First(kMostRanks)) request->add_ranks(rank);
   }
   return true;
 }
@@ -210,8 +215,12 @@ bool FillRequest(const Flags& flags, v1::TakeStacksRequest* request) {
 int StacksOfJob(const Flags& flags) {
   v1::TakeStacksRequest request;
   if (!FillRequest(flags, &request)) return kExitBadUsage;
-  const auto stub =
-      v1::Query::NewStub(grpc::CreateChannel(flags.daemon, grpc::InsecureChannelCredentials()));
+  const auto channels = DaemonChannels::Open(flags.daemon);
+  if (!channels.ok()) {
+    std::cerr << "rollcall stacks: " << channels.status().message() << "\n";
+    return kExitBadUsage;
+  }
+  const auto stub = v1::Query::NewStub((*channels)->Connect());
   grpc::ClientContext context;
   context.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(60));
   const auto reader = stub->TakeStacks(&context, request);
@@ -233,12 +242,14 @@ int StacksOfJob(const Flags& flags) {
     }
   }
   const grpc::Status status = reader->Finish();
-  const bool wants_part = !flags.ranks.empty() || !flags.hosts.empty();
+  const bool wants_part = !flags.ranks.empty() || !flags.hosts.empty() ||
+                          !flags.chosen.tenant.empty() ||
+                          flags.chosen.attempt != JobFlags::kNewest;
   if (!status.ok() && processes == 0 && !wants_part) {
     const std::vector<pid_t> here = ProcessesOfJob(flags.names.front());
     if (!here.empty()) {
-      std::cerr << "rollcall: no daemon at " << flags.daemon << " knows job " << flags.names.front()
-                << ": printing only its processes on this host\n";
+      std::cerr << "rollcall: no daemon at " << flags.daemon.address << " has job " << flags.names.front()
+                << ": printing only the job's processes on this host\n";
       Flags local = flags;
       local.merge = !flags.each;
       return StacksOfProcesses(local, here);
@@ -246,7 +257,7 @@ int StacksOfJob(const Flags& flags) {
   }
   if (!status.ok()) {
     std::cerr << "rollcall: no stacks of job " << flags.names.front() << " from the daemon at "
-              << flags.daemon << ": " << status.error_message()
+              << flags.daemon.address << ": " << (*channels)->Explain(status)
               << "\n  another daemon?          rollcall stacks --daemon=HOST:PORT JOB"
               << "\n  processes on this host?  rollcall stacks PID...\n";
     return 1;
@@ -263,7 +274,7 @@ int StacksCommand(const std::vector<std::string>& arguments) {
   AddFlags(&app, &flags);
   int exit_code = 0;
   if (!ParseFlags(&app, arguments, &exit_code)) return exit_code;
-  // A job may have a number for its name, too.
+  // The name of a job may be a number.
   pid_t number = 0;
   if (flags.names.size() == 1 && !IsProcess(flags.names.front(), &number) &&
       (number <= 0 || app.count("--daemon") > 0)) {

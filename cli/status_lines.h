@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The state of a daemon's jobs in lines for a terminal. Pure.
+// Formats the state of a daemon's jobs as lines for a terminal. Pure.
 #pragma once
 
 #include <string>
@@ -16,15 +16,15 @@ struct StatusLine {
   LineStyle style = LineStyle::kPlain;
 };
 
-// All of it: `rollcall status`.
+// The whole state, for `rollcall status`.
 std::vector<StatusLine> StatusLines(const v1::StatusResponse& status);
 
-// What a screen of this size has room for: a row a job, and of the chosen one more. `selected` is
-// an index into status.jobs(). Lines are no longer than the screen is wide.
+// The part of the state that a screen of this size can show: one row for each job, and details of
+// the selected one. `selected` is an index into status.jobs(). No line is longer than `columns`.
 std::vector<StatusLine> WatchLines(const v1::StatusResponse& status, int selected, int columns,
                                    int rows);
 
-// The screen's cells that UTF-8 text takes, cut to so many; one cell for each character.
+// Cuts UTF-8 text to `columns` cells of the screen, at one cell for each character.
 std::string CutToWidth(const std::string& text, int columns);
 
 }  // namespace rollcall

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// rollcall watch: a daemon's jobs on the whole screen, live.
+// rollcall watch: shows the state of a daemon's jobs live on the full screen.
 #include <poll.h>
 #include <unistd.h>
 
@@ -20,11 +20,12 @@ constexpr int kTickMs = 1000;
 
 class Watch {
  public:
-  Watch(const std::string& daemon, const std::string& job) : daemon_(daemon), query_(daemon) {
-    request_.set_job(CanonicalJob(job));
+  Watch(const DaemonAddress& daemon, const std::string& job, const JobFlags& flags)
+      : daemon_(daemon.address), query_(daemon) {
+    SetJob(job, flags, &request_);
   }
 
-  // Until q.
+  // Shows the jobs until the user presses q.
   void OnScreen() {
     Screen screen;
     int selected = 0;
@@ -47,7 +48,7 @@ class Watch {
     }
   }
 
-  // Without a terminal: the output of `rollcall status`, whenever more than the time changes.
+  // Without a terminal: prints the output of `rollcall status` at each change of a job's state.
   int AsLines() {
     std::string before = "nothing yet";
     while (true) {
@@ -59,15 +60,16 @@ class Watch {
       CleanStrings(&response_);
       std::string states;
       for (const v1::JobStatus& job : response_.jobs()) {
-        absl::StrAppend(&states, job.name(), " ", job.state(), " ", job.processes_alive(), "\n");
+        absl::StrAppend(&states, job.name(), " ", job.attempt(), " ", job.state(), " ",
+                        job.processes_alive(), "\n");
       }
       if (states != before) {
         for (const StatusLine& line : StatusLines(response_)) std::cout << line.text << "\n";
         std::cout << std::endl;
-        if (!std::cout) return 0;  // the reader has gone
+        if (!std::cout) return 0;  // the reader has closed the pipe
       }
       before = states;
-      // A reader that has gone is seen here too.
+      // poll() also shows a closed pipe when there is nothing to print.
       pollfd out = {STDOUT_FILENO, 0, 0};
       if (poll(&out, 1, kTickMs) > 0 && (out.revents & (POLLERR | POLLHUP)) != 0) return 0;
     }
@@ -94,7 +96,7 @@ class Watch {
     return lines;
   }
 
-  const std::string daemon_;
+  const std::string daemon_;  // address
   DaemonQuery query_;
   v1::StatusRequest request_;
   v1::StatusResponse response_;
@@ -104,17 +106,18 @@ class Watch {
 }  // namespace
 
 int WatchCommand(const std::vector<std::string>& arguments) {
-  std::string daemon = "127.0.0.1:9400", job;
+  DaemonAddress daemon;
+  std::string job;
   CLI::App app("Shows the state of a daemon's jobs live on the full screen.", "rollcall watch");
-  app.add_option("--daemon", daemon, "address of the daemon, HOST:PORT")
-      ->envname("ROLLCALL_DAEMON")
-      ->capture_default_str();
+  AddDaemonFlags(&app, &daemon);
+  JobFlags chosen;
+  AddJobFlags(&app, &chosen);
   app.add_option("JOB", job, "show only this job");
   int exit_code = 0;
   if (!ParseFlags(&app, arguments, &exit_code)) return exit_code;
-  Watch watch(daemon, job);
+  Watch watch(daemon, job, chosen);
   if (!isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO)) return watch.AsLines();
-  // Said on the ordinary screen, where it stays.
+  // Print an error on the ordinary screen, where it stays visible.
   if (!DaemonQuery(daemon).Ask("watch", [](auto* stub, auto* context) {
         v1::StatusRequest request;
         request.set_without_communicators(true);

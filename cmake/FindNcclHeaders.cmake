@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-# Finds nccl.h and the CUDA Toolkit's headers where people have them, and
-# defines the target NcclHeaders::NcclHeaders. Only headers: nothing in this
-# tree links against NCCL or CUDA.
+# Finds nccl.h and the headers of the CUDA Toolkit, and defines the target
+# NcclHeaders::NcclHeaders. Finds headers only: nothing in this tree links
+# against NCCL or CUDA.
 #
-# Looked at in this order: NCCL_HOME and CUDA_HOME (variables or environment),
-# the active Python environment's nvidia wheels, system folders, and last
+# Searches in this order: NCCL_HOME and CUDA_HOME (variables or environment), the
+# nvidia wheels of the active Python environment, system folders, and last
 # build/headers, which deploy/fetch_headers.sh fills from PyPI.
 
 set(_nccl_hints ${NCCL_HOME} $ENV{NCCL_HOME})
@@ -23,7 +23,7 @@ find_path(NCCL_INCLUDE_DIR nccl.h
   HINTS ${_nccl_hints} ${_cuda_hints} PATHS /usr/local/cuda PATH_SUFFIXES include)
 find_path(NCCL_INCLUDE_DIR nccl.h PATHS "${_fetched}/nccl/include" NO_DEFAULT_PATH)
 
-# cuda_runtime_api.h alone does not compile: newer wheels keep crt/ apart.
+# cuda_runtime_api.h does not compile without crt/, which newer wheels have in another wheel.
 find_path(CUDA_INCLUDE_DIR NAMES crt/host_defines.h
   HINTS ${_cuda_hints} PATHS /usr/local/cuda PATH_SUFFIXES include)
 find_path(CUDA_INCLUDE_DIR crt/host_defines.h PATHS "${_fetched}/cu13/include" NO_DEFAULT_PATH)
@@ -46,7 +46,7 @@ _rollcall_version("${CUDA_INCLUDE_DIR}/cuda_runtime_api.h" "#define CUDART_VERSI
 include(FindPackageHandleStandardArgs)
 find_package_handle_standard_args(NcclHeaders
   REQUIRED_VARS NCCL_INCLUDE_DIR CUDA_INCLUDE_DIR CUDART_HEADER_VERSION
-  REASON_FAILURE_MESSAGE "nccl.h or cuda_runtime_api.h not found. Set NCCL_HOME and CUDA_HOME, or fetch the headers from PyPI: deploy/fetch_headers.sh")
+  REASON_FAILURE_MESSAGE "Cannot find nccl.h or cuda_runtime_api.h. Set NCCL_HOME and CUDA_HOME, or download the headers from PyPI: deploy/fetch_headers.sh")
 if(NcclHeaders_FOUND)
   math(EXPR CUDART_MAJOR "${CUDART_HEADER_VERSION} / 1000")
   message(STATUS "NCCL header: ${NCCL_INCLUDE_DIR}/nccl.h (${NCCL_HEADER_VERSION})")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# How everything in this tree is compiled, and where it is put.
+# The compiler options and the output folders of this tree.
 
 get_filename_component(ROLLCALL_ROOT "${CMAKE_CURRENT_LIST_DIR}/.." ABSOLUTE)
 
@@ -13,9 +13,9 @@ if(NOT CMAKE_BUILD_TYPE)
   set(CMAKE_BUILD_TYPE RelWithDebInfo CACHE STRING "" FORCE)
 endif()
 
-# A binary finds librollcall.so and the simulated libraries from where it lies:
-# ../lib and ../sim in a build folder, ../lib/rollcall and ../lib/rollcall/sim
-# where it was installed.
+# A program finds librollcall.so and the simulated libraries relative to its own
+# folder: in ../lib and ../sim in a build folder, in ../lib/rollcall and
+# ../lib/rollcall/sim when installed.
 set(CMAKE_RUNTIME_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/bin")
 set(ROLLCALL_LIB_DIR "${CMAKE_BINARY_DIR}/lib")
 set(ROLLCALL_SIM_DIR "${CMAKE_BINARY_DIR}/sim")
@@ -28,13 +28,13 @@ endif()
 
 add_compile_options(-Wall -Wextra -Werror)
 
-# Code that is loaded into a training job (interpose/, tests/sim/) is never
-# built with a sanitizer: it lives in processes that have none. Everything else
-# calls rollcall_sanitize(TARGET) or sits in a folder that did.
+# Code that training jobs load (interpose/, tests/sim/) is never built with a
+# sanitizer, because the processes that load it have none. All other targets link
+# rollcall_sanitize.
 set(ROLLCALL_SANITIZE "" CACHE STRING "address,undefined or thread; empty for none")
 add_library(rollcall_sanitize INTERFACE)
 if(ROLLCALL_SANITIZE)
-  # -O1 with both sanitizers takes minutes a file; -O0 is what fits two cores.
+  # -O1 with both sanitizers takes minutes for each file, so the build uses -O0.
   target_compile_options(rollcall_sanitize INTERFACE
     -fsanitize=${ROLLCALL_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
   target_link_options(rollcall_sanitize INTERFACE -fsanitize=${ROLLCALL_SANITIZE})

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# What Rollcall builds on. Found by pkg-config where a distribution's CMake
-# files differ between releases (Ubuntu 22.04 ships none for gRPC).
+# The libraries that Rollcall uses. pkg-config finds those whose CMake files differ
+# between distributions (Ubuntu 22.04 ships none for gRPC).
 
 find_package(PkgConfig REQUIRED)
 find_package(Threads REQUIRED)
@@ -17,8 +17,8 @@ find_package(nlohmann_json REQUIRED)
 set_package_properties(CLI11 PROPERTIES PURPOSE "flags, subcommands, flags from the environment")
 pkg_check_modules(LIBUNWIND REQUIRED IMPORTED_TARGET libunwind libunwind-generic)
 pkg_check_modules(LIBDW REQUIRED IMPORTED_TARGET libdw libelf)
-# Debian compiles it into a library, whose classes have the members that its flags say; elsewhere
-# the header is all there is.
+# Debian compiles cpp-httplib into a library. The library's flags decide the members of its classes,
+# so the build takes them from pkg-config. Other distributions have the header only.
 pkg_check_modules(HTTPLIB IMPORTED_TARGET cpp-httplib)
 if(NOT HTTPLIB_FOUND)
   find_path(HTTPLIB_INCLUDE_DIR httplib.h REQUIRED)
@@ -29,10 +29,13 @@ if(NOT HTTPLIB_FOUND)
   target_compile_definitions(rollcall_httplib INTERFACE CPPHTTPLIB_OPENSSL_SUPPORT)
   target_link_libraries(rollcall_httplib INTERFACE OpenSSL::SSL OpenSSL::Crypto)
 endif()
-pkg_check_modules(OPENSSL REQUIRED IMPORTED_TARGET libcrypto)
+pkg_check_modules(OPENSSL REQUIRED IMPORTED_TARGET openssl)
+pkg_check_modules(RE2 REQUIRED IMPORTED_TARGET re2)
+pkg_check_modules(YAML REQUIRED IMPORTED_TARGET yaml-cpp)
 find_package(ZLIB REQUIRED)
 pkg_check_modules(NCURSES REQUIRED IMPORTED_TARGET ncursesw)
 pkg_check_modules(SQLITE REQUIRED IMPORTED_TARGET sqlite3)
+pkg_check_modules(JEMALLOC REQUIRED IMPORTED_TARGET jemalloc)
 pkg_check_modules(PROMETHEUS REQUIRED IMPORTED_TARGET prometheus-cpp-core)
 if(BUILD_TESTING)
   find_package(GTest REQUIRED)
@@ -40,4 +43,5 @@ if(BUILD_TESTING)
 endif()
 
 find_package(NcclHeaders REQUIRED)
-set_package_properties(NcclHeaders PROPERTIES PURPOSE "types and signatures of the calls that are wrapped")
+set_package_properties(NcclHeaders PROPERTIES
+  PURPOSE "types and signatures of the calls that the library wraps")

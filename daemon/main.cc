@@ -11,14 +11,20 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/match.h"
 #include "absl/strings/strip.h"
 #include "daemon/report/writer.h"
 #include "daemon/server/address.h"
 #include "daemon/server/daemon.h"
+#include "daemon/server/daemon_security.h"
 #include "daemon/server/descriptors.h"
 #include "daemon/server/duration_flag.h"
+#include "daemon/server/listen_policy.h"
 #include "proto/durations.h"
+#include "proto/limited_log.h"
 #include "proto/loose_threads.h"
+#include "security/grpc/quiet_log.h"
+#include "security/web_config_file.h"
 
 namespace {
 
@@ -29,8 +35,13 @@ struct Flags {
   std::string history;
   int history_days = 180;
   int history_mib = 1024;
+  int report_days = 180;
+  size_t report_count = 10'000;
+  uint64_t report_mib = 10'240;
+  size_t records_mib = rollcall::limits::kRecordBytes >> 20;
   std::vector<std::string> alerts;
   std::string alert_template;
+  rollcall::SecurityOptions security;
 };
 
 absl::StatusOr<std::string> ReadText(const char* flag, const std::string& path) {
@@ -57,10 +68,14 @@ absl::Status FillOptions(const Flags& flags, rollcall::DaemonOptions* options) {
   const std::string beside(absl::StripSuffix(options->report_dir, "/"));
   options->history = flags.history.empty() ? beside + ".db" : flags.history;
   if (flags.history == "none") options->history.clear();
-  // Only what somebody asked for is worth not starting for.
+  // An unusable file stops the start only if the user named it.
   options->history_is_optional = flags.history.empty();
   options->history_limits.keep_ns = int64_t{flags.history_days} * 86400 * rollcall::kSecond;
   options->history_limits.keep_bytes = int64_t{flags.history_mib} << 20;
+  options->keep_reports.keep_ns = int64_t{flags.report_days} * 86400 * rollcall::kSecond;
+  options->keep_reports.count = flags.report_count;
+  options->keep_reports.bytes = flags.report_mib << 20;
+  options->job_limits.record_bytes = flags.records_mib << 20;
   for (const std::string& alert : flags.alerts) {
     const auto target = rollcall::ParseAlertTarget(alert);
     if (!target.ok()) return target.status();
@@ -72,8 +87,71 @@ absl::Status FillOptions(const Flags& flags, rollcall::DaemonOptions* options) {
   return text.status();
 }
 
-bool IsLoopback(const std::string& host) {
-  return host == "localhost" || host == "::1" || host.compare(0, 4, "127.") == 0;
+void AddSecurityFlags(CLI::App* app, rollcall::SecurityOptions* security) {
+  app->add_option("--tls-cert", security->tls.certificate,
+                  "file with the daemon's certificate and its chain, for agents and the page")
+      ->envname("ROLLCALL_TLS_CERT");
+  app->add_option("--tls-key", security->tls.key, "file with the key of --tls-cert")
+      ->envname("ROLLCALL_TLS_KEY");
+  app->add_option("--tls-client-ca", security->tls.authorities,
+                  "file with the authority of clients' certificates, which name role and host")
+      ->envname("ROLLCALL_TLS_CLIENT_CA");
+  app->add_option("--tls-crl", security->tls.revocations,
+                  "file with the revoked certificates of --tls-client-ca")
+      ->envname("ROLLCALL_TLS_CRL");
+  app->add_option("--token-file", security->token_file,
+                  "file with the tokens of clients; see rollcall token new")
+      ->envname("ROLLCALL_TOKEN_FILE");
+  app->add_option("--jwks", security->jwks,
+                  "file or URL with the keys of Kubernetes' service account tokens")
+      ->envname("ROLLCALL_JWKS");
+  app->add_option("--jwks-audience", security->jwks_audience, "audience that these tokens must have")
+      ->envname("ROLLCALL_JWKS_AUDIENCE")
+      ->capture_default_str();
+  app->add_option("--jwks-issuer", security->jwks_issuer, "issuer that these tokens must have")
+      ->envname("ROLLCALL_JWKS_ISSUER");
+  app->add_option("--jwks-ca", security->jwks_ca, "file with the authority of the URL's certificate")
+      ->envname("ROLLCALL_JWKS_CA");
+  app->add_option("--jwks-token-file", security->jwks_token_file,
+                  "file with the token to show at the URL")
+      ->envname("ROLLCALL_JWKS_TOKEN_FILE");
+  app->add_option("--grant", security->grants,
+                  "ROLE=PATTERN[,tenant=T][,host=H]: role of certificates and service accounts that "
+                  "other systems name")
+      ->envname("ROLLCALL_GRANT");
+  app->add_flag("--insecure", security->is_insecure,
+                "let everybody who reaches the daemon do everything")
+      ->envname("ROLLCALL_INSECURE");
+}
+
+// What guards the page: its own web.yml, too.
+rollcall::ListenGuards PageGuards(const rollcall::DaemonOptions& options,
+                                  const rollcall::ListenGuards& guards) {
+  rollcall::ListenGuards page = guards;
+  page.has_authenticator = page.has_authenticator || !options.http_token.empty();
+  if (options.http_config.empty()) return page;
+  rollcall::WebConfigFile config(options.http_config);
+  if (!config.Poll(time(nullptr)).ok()) return page;  // the page's start says what is wrong
+  const auto state = config.current();
+  page.has_tls = page.has_tls || state->tls != nullptr;
+  page.has_authenticator =
+      page.has_authenticator || (state->passwords != nullptr && !state->passwords->empty());
+  return page;
+}
+
+absl::Status CheckAddresses(const rollcall::DaemonOptions& options,
+                            const rollcall::DaemonSecurity& security) {
+  const rollcall::ListenGuards guards = {security.tls() != nullptr, security.KnowsRemoteCallers(),
+                                         security.is_insecure()};
+  const absl::Status listen = rollcall::CheckListen("--listen", options.listen, guards);
+  if (!listen.ok()) return listen;
+  return rollcall::CheckListen("--http", options.http, PageGuards(options, guards));
+}
+
+// A unix socket has no port.
+absl::Status CheckListenFlag(const std::string& listen) {
+  if (absl::StartsWith(listen, "unix:")) return absl::OkStatus();
+  return rollcall::ParseAddress("--listen", listen).status();
 }
 
 int Main(int argc, char** argv) {
@@ -83,15 +161,16 @@ int Main(int argc, char** argv) {
   sigaddset(&signals, SIGTERM);
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
   signal(SIGPIPE, SIG_IGN);
-  spdlog::set_default_logger(spdlog::stderr_logger_mt("rollcalld"));
+  rollcall::SilenceGrpc();
+  rollcall::LogWithLimits("rollcalld", std::make_shared<spdlog::sinks::stderr_sink_mt>());
 
   rollcall::DaemonOptions options;
-  options.listen = "127.0.0.1:9400";
-  options.http = "127.0.0.1:9401";
+  options.listen = "127.0.0.1:7655";
+  options.http = "127.0.0.1:7656";
   options.report_dir = "./rollcall-reports";
-  std::string hang_after = "60s";
+  std::string hang_after = "60s", keep_jobs = "1h";
   Flags flags;
-  CLI::App app("Finds out why training jobs hang. Compares reports of agents and names the rank.",
+  CLI::App app("Finds out why training jobs hang. Compares the agents' reports and names the rank.",
                "rollcalld");
   app.set_version_flag("--version", ROLLCALL_VERSION);
   app.add_option("--listen", options.listen, "address for agents and the command line, HOST:PORT")
@@ -103,6 +182,45 @@ int Main(int argc, char** argv) {
   app.add_option("--report-dir", options.report_dir, "folder for the reports")
       ->envname("ROLLCALL_REPORT_DIR")
       ->capture_default_str();
+  app.add_option("--report-days", flags.report_days, "days to keep reports after their last change")
+      ->envname("ROLLCALL_REPORT_DAYS")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 36500));
+  app.add_option("--report-count", flags.report_count,
+                 "limit of reports; the daemon deletes the oldest")
+      ->envname("ROLLCALL_REPORT_COUNT")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 10'000'000));
+  app.add_option("--report-size", flags.report_mib,
+                 "limit of all reports in MiB; the daemon deletes the oldest")
+      ->envname("ROLLCALL_REPORT_SIZE")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 1 << 30));
+  app.add_option("--max-jobs", options.job_limits.jobs,
+                 "limit of jobs, each attempt counted; the daemon ignores further ones")
+      ->envname("ROLLCALL_MAX_JOBS")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 1'000'000));
+  app.add_option("--max-processes", options.job_limits.processes,
+                 "limit of processes of all jobs; the daemon ignores further ones")
+      ->envname("ROLLCALL_MAX_PROCESSES")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 10'000'000));
+  app.add_option("--max-streams", options.stream_limits.streams,
+                 "limit of connected agents; the daemon refuses further ones")
+      ->envname("ROLLCALL_MAX_STREAMS")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 1'000'000));
+  app.add_option("--max-streams-per-peer", options.stream_limits.per_peer,
+                 "limit of connected agents from one address of another machine")
+      ->envname("ROLLCALL_MAX_STREAMS_PER_PEER")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 1'000'000));
+  app.add_option("--records-memory", flags.records_mib,
+                 "memory for the call records of all jobs in MiB; more ranks keep fewer records each")
+      ->envname("ROLLCALL_RECORDS_MEMORY")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 1 << 20));
   app.add_option("--http-token-file", flags.token_file,
                  "file with the token that every HTTP request must carry")
       ->envname("ROLLCALL_HTTP_TOKEN_FILE");
@@ -127,6 +245,16 @@ int Main(int argc, char** argv) {
                  "send confirmed hangs to KIND=TARGET: json, slack or alertmanager with a URL, "
                  "pagerduty with a key, exec with a command; @FILE reads a secret target")
       ->envname("ROLLCALL_ALERT");
+  app.add_option("--alerts-per-hour", options.incident_quota.alerts,
+                 "limit of alerts of a job; further ones become one alert")
+      ->envname("ROLLCALL_ALERTS_PER_HOUR")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 100'000));
+  app.add_option("--incidents-per-hour", options.incident_quota.incidents,
+                 "limit of incidents of a job in the history and as reports")
+      ->envname("ROLLCALL_INCIDENTS_PER_HOUR")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 100'000));
   app.add_option("--alert-template", flags.alert_template,
                  "file with the body of json alerts; the daemon fills in {{summary}}, {{job}}, ...")
       ->envname("ROLLCALL_ALERT_TEMPLATE");
@@ -136,22 +264,39 @@ int Main(int argc, char** argv) {
       ->envname("ROLLCALL_HANG_AFTER")
       ->capture_default_str()
       ->check(CLI::Validator(rollcall::CheckDuration, "TIME"));
+  app.add_option("--keep-jobs", keep_jobs, "how long to show a job after its end")
+      ->envname("ROLLCALL_KEEP_JOBS")
+      ->capture_default_str()
+      ->check(CLI::Validator(rollcall::CheckDuration, "TIME"));
+  app.add_option("--http-config", options.http_config,
+                 "web.yml of Prometheus' exporters: TLS and users of the page")
+      ->envname("ROLLCALL_HTTP_CONFIG");
+  app.add_option("--http-host", options.http_hosts,
+                 "further name by which browsers reach the page")
+      ->envname("ROLLCALL_HTTP_HOST");
+  AddSecurityFlags(&app, &flags.security);
   CLI11_PARSE(app, argc, argv);
+  options.keep_ended_ns = rollcall::DurationNs(keep_jobs);
   options.limits = rollcall::LimitsFor(rollcall::DurationNs(hang_after));
 
   if (options.http == "none") options.http.clear();
-  const absl::StatusOr<rollcall::Address> listen =
-      rollcall::ParseAddress("--listen", options.listen);
-  absl::Status status = listen.status();
+  absl::Status status = CheckListenFlag(options.listen);
   if (status.ok()) status = rollcall::CheckReportDir(options.report_dir);
   if (status.ok()) status = FillOptions(flags, &options);
-  if (status.ok() && !options.http.empty()) {
-    const auto http = rollcall::ParseAddress("--http", options.http);
-    if (http.ok() && options.http_token.empty() && !IsLoopback(http->host)) {
-      spdlog::warn(
-          "pages on {} without a token: everyone who reaches this address can read them and take "
-          "stacks\n  safer:  openssl rand -hex 32 > FILE; rollcalld --http-token-file=FILE ...",
-          options.http);
+  std::unique_ptr<rollcall::DaemonSecurity> security;
+  flags.security.addresses = {options.listen, options.http};
+  if (status.ok()) {
+    auto opened = rollcall::DaemonSecurity::Open(flags.security);
+    status = opened.status();
+    if (status.ok()) security = *std::move(opened);
+  }
+  if (status.ok()) status = CheckAddresses(options, *security);
+  if (status.ok()) {
+    options.authenticator = &security->authenticator();
+    options.security = security.get();
+    if (security->is_insecure()) {
+      spdlog::warn("--insecure: everybody who reaches {} or {} may read all jobs and take stacks",
+                   options.listen, options.http.empty() ? "no page" : options.http);
     }
   }
   options.alerts.open_files = rollcall::RaiseDescriptorLimit();
@@ -161,13 +306,18 @@ int Main(int argc, char** argv) {
     std::cerr << "rollcalld: " << status.message() << "\n";
     return 1;
   }
-  spdlog::info("agents on {}:{}, pages on {}, reports in {}", listen->host, daemon.grpc_port(),
-               options.http.empty() ? "none" : "http://" + daemon.http_address() + "/",
-               options.report_dir);
+  const bool is_socket = absl::StartsWith(options.listen, "unix:");
+  const std::string listen =
+      is_socket ? options.listen
+                : absl::StrCat(options.listen.substr(0, options.listen.rfind(':')), ":",
+                               daemon.grpc_port());
+  spdlog::info("agents on {}, pages on {}, reports in {}", listen,
+               options.http.empty() ? "none" : daemon.page_url(), options.report_dir);
   int signal = 0;
   sigwait(&signals, &signal);
   spdlog::info("stopping");
   daemon.Stop();
+  spdlog::default_logger()->flush();
   return 0;
 }
 

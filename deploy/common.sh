@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
-# What the scripts in deploy/ share. Sourced, never run.
+# Functions that the scripts in deploy/ share. Source this file; do not run it.
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 cd "$root" || exit 1
 
 step() { printf '== %s\n' "$*"; }
 
-# fail WHAT [NEXT...]: what went wrong, and what to type next.
+# fail WHAT [NEXT...]: prints the failure and the lines to type next, and exits with 1.
 fail() {
   printf 'rollcall: %s\n' "$1" >&2
   shift
@@ -15,8 +15,8 @@ fail() {
   exit 1
 }
 
-# quietly LOG COMMAND...: the output goes to build/logs/LOG; its end is shown if
-# the command fails.
+# quietly LOG COMMAND...: runs the command and writes its output to build/logs/LOG. Prints the end
+# of the output if the command fails.
 quietly() {
   local log=$root/build/logs/$1
   shift
@@ -27,8 +27,54 @@ quietly() {
   return 1
 }
 
-# The first Python that has pytest: the one on the path may be a version
-# manager's, without the packages that the system's has.
+# Runs a command as root. sudo asks for a password on a terminal only.
+as_root() {
+  if [ "$(id -u)" = 0 ]; then
+    "$@"
+  elif [ -t 0 ]; then
+    sudo "$@"
+  else
+    sudo -n "$@"
+  fi
+}
+
+# Prints the Python that makes virtual environments: $PYTHON, else the system's. The first Python on
+# the path may be a version manager's shell script.
+system_python() {
+  if [ -n "${PYTHON:-}" ]; then
+    echo "$PYTHON"
+  elif [ -x /usr/bin/python3 ]; then
+    echo /usr/bin/python3
+  else
+    echo python3
+  fi
+}
+
+# has_environment VENV WANTED: whether the virtual environment works and has this stamp.
+has_environment() {
+  [ "$(cat "$1/rollcall-installed" 2> /dev/null)" = "$2" ] && "$1/bin/python" -c '' 2> /dev/null
+}
+
+# make_environment VENV [OPTION...]: makes the virtual environment anew.
+make_environment() {
+  local venv=$1 python
+  shift
+  python=$(system_python)
+  rm -f "$venv/rollcall-installed"
+  "$python" -c 'import ensurepip, venv' 2> /dev/null ||
+    fail "$python cannot make virtual environments" \
+      "on Debian and Ubuntu:  apt-get install python3-venv"
+  "$python" -m venv --clear "$@" "$venv"
+}
+
+# cannot_install REQUIREMENTS: fails because pip could not install them.
+cannot_install() {
+  fail "cannot install what $1 lists" \
+    "if PyPI does not answer, with the wheels in a folder:  PIP_NO_INDEX=1 PIP_FIND_LINKS=/DIR deploy/${0##*/}"
+}
+
+# Prints the first Python that has pytest. The Python on the path may belong to a version manager
+# and lack the packages of the system's Python.
 python_with_pytest() {
   local python
   for python in ${PYTHON:-} /usr/bin/python3 python3; do
@@ -40,10 +86,10 @@ python_with_pytest() {
   return 1
 }
 
-# configure PRESET
+# configure PRESET: runs cmake for this preset.
 configure() {
   local python
-  python=$(python_with_pytest) || fail "no Python with pytest" \
+  python=$(python_with_pytest) || fail "found no Python with pytest" \
     "on Debian and Ubuntu:  apt-get install python3-pytest"
   quietly "configure-$1.log" cmake --preset "$1" -DBUILD_TESTING=ON -DPython3_EXECUTABLE="$python"
 }

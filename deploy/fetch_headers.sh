@@ -1,34 +1,34 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Puts NCCL's and CUDA's headers into build/headers, from NVIDIA's wheels on
-# PyPI. Only the headers are kept, and the names that NCCL's library exports
-# (nccl_symbols); nothing is installed. Costs nothing when the pinned versions
-# are there already.
+# Downloads the headers of NCCL and CUDA into build/headers, from NVIDIA's wheels
+# on PyPI. Keeps only the headers and the names that NCCL's library exports
+# (nccl_symbols), and installs nothing. Does nothing if build/headers has the
+# pinned versions already.
 #
-# Exit 0: the headers are there. Exit 1: PyPI could not be reached.
+# Exit 0: the headers are in build/headers. Exit 1: the download failed.
 set -euo pipefail
+# shellcheck source=deploy/common.sh
+source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
 nccl=nvidia-nccl-cu13==2.28.9
 cuda_runtime=nvidia-cuda-runtime==13.0.96
 cuda_crt=nvidia-cuda-crt==13.0.88
 cuda_cccl=nvidia-cuda-cccl==13.0.85  # nv/target, which cuda_fp16.h includes
 
-root=$(cd "$(dirname "$0")/.." && pwd)
-target=$root/build/headers
+target=build/headers
 stamp=$target/versions
 pins="$nccl $cuda_runtime $cuda_crt $cuda_cccl"
 if [ "$(cat "$stamp" 2>/dev/null)" = "$pins" ] && [ -e "$target/nccl_symbols" ]; then exit 0; fi
 
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
-# --platform: the headers are the same for every processor and libc.
-if ! python3 -m pip download --quiet --no-deps --only-binary=:all: \
+# --platform: any platform will do, because the headers are equal for all processors and libcs.
+if ! "$(system_python)" -m pip download --quiet --no-deps --only-binary=:all: \
     --platform manylinux_2_28_x86_64 --platform manylinux_2_27_x86_64 \
     --platform manylinux_2_18_x86_64 --platform manylinux2014_x86_64 \
     -d "$scratch" $pins; then
-  echo "rollcall: cannot fetch the NCCL and CUDA headers from PyPI ($pins)" >&2
-  echo "  have them already?  set NCCL_HOME and CUDA_HOME, then run this again" >&2
-  exit 1
+  fail "cannot fetch the NCCL and CUDA headers from PyPI ($pins)" \
+    "if you have the headers, set NCCL_HOME and CUDA_HOME and run this again"
 fi
 mkdir -p "$target"
 python3 - "$scratch" "$target" <<'PY'

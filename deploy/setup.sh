@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Installs what building and testing need: the packages of deploy/packages.txt,
-# and the NCCL and CUDA headers where nobody has them. Can be run again at no
-# cost: without anything missing it asks no server and needs no privileges.
+# Installs the packages of deploy/packages.txt, which the build and the tests need.
+# Downloads the NCCL and CUDA headers unless NCCL_HOME and CUDA_HOME are set. If
+# nothing is missing, this script asks no server and needs no privileges.
 #
 #   deploy/setup.sh            for building and testing
 #   deploy/setup.sh --torch    PyTorch for tests/torch too, in build/torch-venv
 #
-# Elsewhere than on Debian and Ubuntu it says what is needed, and goes on if the
-# tools are there. Exit 0: ready. Exit 1: not; the message says what to type.
+# On a distribution other than Debian and Ubuntu, this script goes on if it finds
+# the tools. Exit 0: ready. Exit 1: not ready; the message says what to type.
 set -euo pipefail
 # shellcheck source=deploy/common.sh
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
@@ -33,47 +33,44 @@ missing_packages() {
   done
 }
 
-# Runs a command as root.
-as_root() {
-  if [ "$(id -u)" = 0 ]; then
-    "$@"
-  elif [ -t 0 ]; then
-    sudo "$@"
-  else
-    sudo -n "$@"
-  fi
+# Updates the package lists once. Goes on if a mirror does not answer: the lists may be new enough.
+lists_are_new=
+update_lists() {
+  [ -z "$lists_are_new" ] || return 0
+  quietly apt-update.log as_root apt-get update -qq || true
+  lists_are_new=1
 }
 
 install_packages() {
   local missing
   missing=$(missing_packages | tr '\n' ' ')
   if [ -z "$missing" ]; then
-    step "packages: all there"
+    step "packages: all are installed"
     return
   fi
   local by_hand="apt-get update && apt-get install --no-install-recommends $missing"
   if [ "$(id -u)" != 0 ] && ! command -v sudo > /dev/null; then
-    fail "packages are missing, and this is neither root nor is there sudo; as root, type:" "$by_hand"
+    fail "packages are missing, and only root can install them (there is no sudo); as root, type:" \
+      "$by_hand"
   fi
   step "packages: installing $missing"
   if [ "$(id -u)" != 0 ] && [ -t 0 ]; then sudo -v || true; fi
-  # A mirror that cannot be reached may not matter: the lists may be new enough.
-  quietly apt-update.log as_root apt-get update -qq || true
+  update_lists
   # shellcheck disable=SC2086  # one word a package
   quietly apt-install.log as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y \
     --no-install-recommends -o DPkg::Lock::Timeout=300 $missing ||
-    fail "the packages could not be installed; as root, type:" "$by_hand"
+    fail "apt-get could not install the packages; as root, type:" "$by_hand"
 }
 
-# On a distribution without dpkg: are the tools there, by whatever name?
+# On a distribution without dpkg: checks for the tools, because packages have other names there.
 check_tools() {
   local tool absent=
-  step "packages: this is no Debian or Ubuntu; deploy/packages.txt says what is needed"
+  step "packages: this is not Debian or Ubuntu; deploy/packages.txt lists the packages to install"
   for tool in c++ cmake ninja pkg-config protoc grpc_cpp_plugin python3; do
     command -v "$tool" > /dev/null || absent="$absent $tool"
   done
-  [ -z "$absent" ] || fail "not found:$absent" \
-    "install them, and the libraries that deploy/packages.txt lists, then run this again"
+  [ -z "$absent" ] || fail "cannot find these tools:$absent" \
+    "install them and the libraries that deploy/packages.txt lists, then run this again"
 }
 
 if command -v dpkg-query > /dev/null && command -v apt-get > /dev/null; then
@@ -82,14 +79,15 @@ else
   check_tools
 fi
 
-# The page is built with npm. Debian's package of that name clashes with the Node.js of other
-# sources, which brings its own; and everything else works without the page.
+# npm builds the page. It is not in deploy/packages.txt, because Debian's package npm conflicts with
+# a Node.js from another source, which has its own npm. Without npm everything except the page works.
 install_npm() {
   if command -v npm > /dev/null; then return; fi
   step "page: installing nodejs and npm"
+  update_lists
   quietly apt-npm.log as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y \
     --no-install-recommends -o DPkg::Lock::Timeout=300 nodejs npm ||
-    step "page: LEFT OUT, nodejs and npm could not be installed"
+    step "page: LEFT OUT, apt-get could not install nodejs and npm"
 }
 if command -v apt-get > /dev/null; then install_npm; fi
 

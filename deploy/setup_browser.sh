@@ -1,42 +1,33 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# What the browser tests need: Debian's chromium, and build/browser-venv with what
-# tests/browser/requirements.txt pins. Costs nothing when both are there already.
+# Installs Debian's chromium, and makes build/browser-venv with the packages that
+# tests/browser/requirements.txt pins, for the browser tests. Does nothing if both
+# exist already.
 #
-# Exit 0: ready. Exit 1: not; one message says why.
+# Exit 0: ready. Exit 1: not ready; one message gives the reason.
 set -euo pipefail
+# shellcheck source=deploy/common.sh
+source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
-root=$(cd "$(dirname "$0")/.." && pwd)
-python=$([ -x /usr/bin/python3 ] && echo /usr/bin/python3 || echo python3)
-venv=$root/build/browser-venv
-requirements=$root/tests/browser/requirements.txt
-stamp=$venv/rollcall-installed
+venv=build/browser-venv
+requirements=tests/browser/requirements.txt
 
-fail() {
-  echo "rollcall: $1" >&2
-  echo "  $2" >&2
-  exit 1
-}
-
-as_root() { if [ "$(id -u)" = 0 ]; then "$@"; else sudo -n "$@"; fi; }
-
-if ! command -v chromium > /dev/null; then
-  # Ubuntu's package of this name is a snap, which needs more than a package manager.
+if [ ! -x /usr/bin/chromium ]; then
+  # Ubuntu's package chromium is a snap, which has no /usr/bin/chromium.
   if ! grep -q '^ID=debian' /etc/os-release 2> /dev/null; then
-    fail "chromium is not there" "install it so that 'chromium' is on the path"
+    fail "cannot find /usr/bin/chromium, which the browser tests start" \
+      "install Chromium or Chrome, and link its program to /usr/bin/chromium"
   fi
   as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends \
-    chromium > /dev/null 2>&1 ||
-    fail "chromium could not be installed" "as root:  apt-get install --no-install-recommends chromium"
+    -o DPkg::Lock::Timeout=300 chromium > /dev/null 2>&1 ||
+    fail "apt-get could not install chromium" \
+      "as root:  apt-get update && apt-get install --no-install-recommends chromium"
 fi
 
 wanted=$(sha256sum < "$requirements")
-if [ "$(cat "$stamp" 2> /dev/null)" = "$wanted" ] && "$venv/bin/python" -c '' 2> /dev/null; then
-  exit 0
-fi
-rm -f "$stamp"
-# The system's pytest is used, so its packages are seen.
-"$python" -m venv --clear --system-site-packages "$venv"
+if has_environment "$venv" "$wanted"; then exit 0; fi
+# The tests use the system's pytest, so the system's Python makes the environment, with its packages.
+PYTHON='' make_environment "$venv" --system-site-packages
 "$venv/bin/python" -m pip -qq --disable-pip-version-check --retries 1 install -r "$requirements" ||
-  fail "cannot install playwright" "is PyPI out of reach?"
-echo "$wanted" > "$stamp"
+  cannot_install "$requirements"
+echo "$wanted" > "$venv/rollcall-installed"

@@ -1,20 +1,20 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Debian's Prometheus in build/prometheus, for the tests: unpacked, not installed, since the package
-# would start a service. Costs nothing when it is there already.
+# Unpacks Debian's Prometheus into build/prometheus, for the tests. Does not install the package,
+# because the package would start a service. Does nothing if build/prometheus exists already.
 #
-# Exit 0: ready. Exit 1: not; one message says why.
+# Exit 0: ready. Exit 1: not ready; one message gives the reason.
 set -euo pipefail
+# shellcheck source=deploy/common.sh
+source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
-root=$(cd "$(dirname "$0")/.." && pwd)
-target=$root/build/prometheus
+target=build/prometheus
 if [ -x "$target/usr/bin/promtool" ]; then exit 0; fi
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 if ! (cd "$scratch" && apt-get download -qq prometheus > /dev/null 2>&1); then
-  echo "rollcall: apt-get could not fetch the package prometheus" >&2
-  echo "  the tests of metrics with the real Prometheus are left out" >&2
-  exit 1
+  fail "apt-get could not download the package prometheus" \
+    "ctest skips the tests with the real Prometheus; try again:  deploy/setup_prometheus.sh"
 fi
 mkdir -p "$target"
 dpkg -x "$scratch"/prometheus_*.deb "$target"

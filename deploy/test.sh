@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Installs what is needed, builds everything, runs all tests. Needs no terminal
-# and no GPU; may be started anywhere, and again at little cost.
+# Installs the required packages, builds everything, and runs all tests. Needs no
+# terminal and no GPU. Works from any folder; a second run costs little.
 #
-#   deploy/test.sh                   the build that people run
+#   deploy/test.sh                   the release build
 #   deploy/test.sh --preset asan     with AddressSanitizer; also debug, tsan
 #
-# Says little when all is well, and shows the output of what failed. A test that
-# fails is tried once more, and named if it passes then. The last line is
-# "N passed, N failed". Exit 0: nothing failed. Exit 1: something did.
+# Prints the output of failed tests only. A test that fails runs once more; if it
+# passes then, this script names it. The last line is "N passed, N failed".
+# Exit 0: no test failed. Exit 1: a test or a step failed.
 set -euo pipefail
 # shellcheck source=deploy/common.sh
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
@@ -33,14 +33,14 @@ finish() {
   exit
 }
 
-# A step without which there is nothing to test.
+# Runs a step that the tests need, and ends the script if the step fails.
 must() {
   if "$@"; then return 0; fi
   failed=$((failed + 1))
   finish
 }
 
-# count FILE: adds what a JUnit file tells to the totals, and says it.
+# count FILE: adds the results in a JUnit file to the totals, and prints them.
 count() {
   local good bad skipped
   read -r good bad skipped < <(python3 - "$1" <<'PY'
@@ -63,8 +63,8 @@ PY
   printf '\n'
 }
 
-# second_tries LOG...: names the tests that did not pass at once. ctest's log has a line "Failed"
-# for a first try, pytest's (ctest keeps those of its own tests in LastTest.log) a line "RERUN".
+# second_tries LOG...: names the tests that failed at the first try. ctest's log has a line "Failed"
+# for such a test. pytest's log has a line "RERUN" (for tests under ctest, in LastTest.log).
 second_tries() {
   sed -nE -e 's/^ *[0-9]+\/[0-9]+ Test +#[0-9]+: ([^ ]+) .*\*\*\*(Failed|Timeout|Exception).*/\1/p' -e 's/^RERUN +//p' "$@" 2> /dev/null |
     sort -u | sed 's/^/   needed a second try: /' || true
@@ -78,12 +78,12 @@ run_tests() {
   quietly "$name.log" "$@" || code=$?
   count "$logs/$name.xml"
   second_tries "$logs/$name.log" "$build/Testing/Temporary/LastTest.log"
-  # Something failed that is no test: a crash, nothing found.
+  # The command failed without a failed test: it crashed, or found no test.
   if [ "$code" != 0 ] && [ "$failed" = "$before" ]; then failed=$((failed + 1)); fi
 }
 
-# optional_tests NAME TITLE: tests/NAME/run.sh, where deploy/setup_NAME.sh could install what it
-# needs; else why not.
+# optional_tests NAME TITLE: runs tests/NAME/run.sh if deploy/setup_NAME.sh succeeds. Otherwise
+# prints the reason.
 optional_tests() {
   local name=$1 title=$2
   if deploy/setup_"$name".sh < /dev/null > "$logs/setup-$name.log" 2>&1; then
@@ -102,21 +102,21 @@ must configure "$preset"
 step "building"
 must quietly "build-$preset.log" cmake --build --preset "$preset"
 
-# Failing tests print all they said.
+# Print the whole output of failed tests.
 export ROLLCALL_LOG_LINES=400
 ctest=(ctest --preset "$preset" --no-tests=error --repeat until-pass:2)
-# Tests of real processes judge by the clock, and the machine may be busy with other things.
+# Tests of real processes have time limits, and other work may slow the machine down.
 if "$(python_with_pytest)" -c 'import pytest_rerunfailures' 2> /dev/null; then
   export PYTEST_ADDOPTS="${PYTEST_ADDOPTS:-} --reruns=1 -rR"
 fi
 step "unit tests"
 run_tests "unit-$preset" "${ctest[@]}" -LE 'e2e|torch' -j 2 --output-junit "$logs/unit-$preset.xml"
-# Each starts many processes, and judges by the clock: one at a time.
+# Each test starts many processes and has time limits, so they run one at a time.
 step "end-to-end tests"
 run_tests "e2e-$preset" "${ctest[@]}" -L e2e --output-junit "$logs/e2e-$preset.xml"
 
 optional_tests browser "browser tests"
 optional_tests torch "PyTorch tests"
-# After PyTorch's: one of the packages is tried with its torch.
+# After the PyTorch tests: one of the packages uses their torch.
 optional_tests packages "packages of PyPI that load NCCL"
 finish

@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# From a fresh machine to a first verdict: installs what is needed, builds, lets
-# a job of four ranks hang on the simulated NCCL (no GPU is needed), and prints
-# what Rollcall says of it.
+# Goes from a fresh machine to a first verdict: installs the required packages,
+# builds Rollcall, runs a job of four ranks that hangs on the simulated NCCL
+# (without a GPU), and prints Rollcall's verdict.
 #
 #   deploy/try.sh            a small C++ job whose rank 3 stops calling
 #   deploy/try.sh --torch    a PyTorch DDP job whose rank 3 has fewer batches
 #
-# Exit 0: the verdict was as it should be. Exit 1: it was not, or something
-# failed; the last lines say what.
+# Exit 0: the verdict was right. Exit 1: the verdict was wrong, or a step failed;
+# the last lines give the reason.
 set -euo pipefail
 # shellcheck source=deploy/common.sh
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
@@ -44,37 +44,37 @@ fi
 
 step "configuring $build"
 configure release
-step "building (most of the time goes here)"
+step "building (this takes most of the time)"
 quietly build-try.log cmake --build --preset release --target "${targets[@]}"
 
 reports=$(mktemp -d "$root/build/try-$job-XXXXXX")
 run=("$build/bin/rollcall" run --sim "--hang-after=$hang_after" --on-hang=abort
      "--report-dir=$reports")
-step "a job of four ranks that hangs, ended when the verdict is there:"
+step "running a job of four ranks that hangs; Rollcall ends it after the verdict:"
 printf '   %s\n' "${run[*]/#$root\//} -- ${command[*]}"
 exit_code=0
 "${run[@]}" -- "${command[@]}" > "$reports/job.log" 2>&1 < /dev/null || exit_code=$?
-# Rollcall's own words; PyTorch's on being ended stay in the log.
+# Print only Rollcall's lines. PyTorch's messages about its end stay in the log.
 grep '^rollcall:' "$reports/job.log" || true
 
-# What incident.json says, in the words of $expected.
-said=$(python3 - "$reports" <<'PY'
+# The verdict in incident.json, in the form of $expected.
+verdict=$(python3 - "$reports" <<'PY'
 import json, pathlib, sys
 files = sorted(pathlib.Path(sys.argv[1]).glob("*/incident.json"))
 if not files:
-    sys.exit("no report was written")
+    sys.exit("rollcall wrote no report")
 verdict = json.loads(files[0].read_text())["verdicts"][0]
-said = f"cause {verdict['cause']}, " + ", ".join(f"rank {c['rank']}" for c in verdict["culprits"])
+text = f"cause {verdict['cause']}, " + ", ".join(f"rank {c['rank']}" for c in verdict["culprits"])
 for advice in verdict["advice"]:
-    said += f", advice {advice['id']}"
-print(said)
+    text += f", advice {advice['id']}"
+print(text)
 PY
-) || said="no verdict"
+) || verdict="no verdict"
 
 elapsed=$((SECONDS - began))
-if [ "$exit_code" != 75 ] || [[ "$said," != "$expected,"* ]]; then
+if [ "$exit_code" != 75 ] || [[ "$verdict," != "$expected,"* ]]; then
   tail -n 20 "$reports/job.log" >&2
-  fail "expected exit code 75 and: $expected" "seen: exit code $exit_code and: $said" \
+  fail "expected exit code 75 and: $expected" "got exit code $exit_code and: $verdict" \
     "the job's output:  $reports/job.log" "after $elapsed s"
 fi
 step "the report:  $(dirname "$reports"/*/incident.json)"

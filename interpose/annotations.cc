@@ -15,7 +15,7 @@
 namespace rollcall {
 namespace {
 
-segment::Annotations said;
+segment::Annotations before_segment;
 
 void CopyWords(const char* text, segment::Word* words, size_t count) {
   const size_t most = count * sizeof(uint64_t) - 1;
@@ -31,8 +31,8 @@ void CopyWords(const char* text, segment::Word* words, size_t count) {
 }
 
 template <typename Change>
-void Tell(Change change) {
-  change(&said);
+void SetAnnotation(Change change) {
+  change(&before_segment);
   segment::SegmentHeader* header = recorder.header.load(std::memory_order_acquire);
   if (header != nullptr) change(&header->annotations);
 }
@@ -40,32 +40,33 @@ void Tell(Change change) {
 }  // namespace
 
 void CopyAnnotations(segment::Annotations* to) {
-  to->step.store(said.step.load(std::memory_order_relaxed), std::memory_order_relaxed);
+  to->step.store(before_segment.step.load(std::memory_order_relaxed), std::memory_order_relaxed);
   for (size_t i = 0; i < segment::kPhaseWords; ++i) {
-    to->phase[i].store(said.phase[i].load(std::memory_order_relaxed), std::memory_order_relaxed);
+    to->phase[i].store(before_segment.phase[i].load(std::memory_order_relaxed),
+                       std::memory_order_relaxed);
   }
 }
 
 }  // namespace rollcall
 
-// This copy's own, whichever the name stands for in the process.
+// Always this copy's function. The public name may resolve to the function of another copy.
 extern "C" __attribute__((visibility("hidden"), alias("rollcall_set_step"))) void own_set_step(
     uint64_t step);
 
 bool rollcall::AnotherCopyIsFirst() {
-  void (*volatile first)(uint64_t) = &rollcall_set_step;  // else the compiler knows the answer
+  void (*volatile first)(uint64_t) = &rollcall_set_step;  // volatile: no constant folding
   return first != &own_set_step;
 }
 
 extern "C" ROLLCALL_EXPORT void rollcall_set_step(uint64_t step) {
-  rollcall::Tell([step](rollcall::segment::Annotations* place) {
-    place->step.store(step + 1, std::memory_order_relaxed);
+  rollcall::SetAnnotation([step](rollcall::segment::Annotations* to) {
+    to->step.store(step + 1, std::memory_order_relaxed);
   });
 }
 
 extern "C" ROLLCALL_EXPORT void rollcall_set_phase(const char* name) {
-  rollcall::Tell([name](rollcall::segment::Annotations* place) {
-    rollcall::CopyWords(name, place->phase, rollcall::segment::kPhaseWords);
+  rollcall::SetAnnotation([name](rollcall::segment::Annotations* to) {
+    rollcall::CopyWords(name, to->phase, rollcall::segment::kPhaseWords);
   });
 }
 

@@ -1,19 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the program says of itself through rollcall.h, whose functions annotations.cc defines.
+// The program's annotations (rollcall.h): its step and its phase. annotations.cc defines the
+// functions of rollcall.h.
 //
-// The program calls those from any thread, also before the segment is made and in processes without
-// NCCL: they store words and never wait. What is said before the segment is there waits here.
+// The program may call those functions from any thread, before the segment exists, and in a process
+// without NCCL. They store words and never wait. Until the segment exists, this file keeps the
+// annotations.
 #pragma once
 
 #include "interpose/segment.h"
 
 namespace rollcall {
 
-// What was said before the segment was made.
+// Copies the annotations that the program has made so far to `to`.
 void CopyAnnotations(segment::Annotations* to);
 
-// Whether what the program says of itself goes to another copy of this library, which was loaded
-// before this one: that one records the calls too.
+// Whether another copy of this library, loaded before this one, receives the annotations. That copy
+// records the calls too.
 bool AnotherCopyIsFirst();
 
 }  // namespace rollcall

@@ -22,13 +22,13 @@ bool IsInCall(const LocalComm* comm) {
   for (uint32_t i = 0; i < segment::kBlockedCapacity; ++i) {
     const segment::BlockedEntry& entry = recorder.blocked[i];
     if (entry.since.load(std::memory_order_acquire) == 0) continue;
-    switch (KindOf(static_cast<Op>(entry.op.load(std::memory_order_relaxed)))) {
+    switch (OpKind(static_cast<Op>(entry.op.load(std::memory_order_relaxed)))) {
       case CallKind::kLocal:
       case CallKind::kWait:
       case CallKind::kHostWait:
-        break;  // they record nothing of a communicator
+        break;  // a call of these kinds records nothing on a communicator
       case CallKind::kGroup:
-        if (GroupNames(entry.tid.load(std::memory_order_relaxed), comm)) return true;
+        if (GroupHasCalls(entry.tid.load(std::memory_order_relaxed), comm)) return true;
         break;
       default:
         if (entry.comm.load(std::memory_order_relaxed) == comm->index) return true;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which threads are inside a call that may block, and since when.
 //
-// Blocked is for the hot path: it stores four words of the thread's own entry, and one at the end.
-// The thread's first call claims the entry, with system calls. When all entries are taken the thread
-// is counted as lost, and its calls are recorded without it.
+// The hot path uses Blocked: it stores four words of the thread's own entry at the start of a call,
+// and one at the end. The thread's first call claims the entry, with system calls. When no entry is
+// free, the library counts the thread as lost and records its calls without an entry.
 #pragma once
 
 #include "interpose/local_comm.h"
@@ -12,10 +12,10 @@
 
 namespace rollcall {
 
-// Claims a slot of the blocked table for the calling thread; nullptr: none is free (counted).
+// Claims an entry for the calling thread. Returns nullptr, and counts the thread, if none is free.
 segment::BlockedEntry* ClaimBlockedEntry();
 
-// The thread's slot, claimed with its first call. Gives the thread its number too.
+// The thread's entry. The thread's first call claims the entry and sets `thread_id`.
 inline segment::BlockedEntry* ClaimedEntry(ThreadState* thread) {
   if (__builtin_expect(!thread->blocked_claimed, 0)) {
     thread->blocked = ClaimBlockedEntry();
@@ -25,7 +25,7 @@ inline segment::BlockedEntry* ClaimedEntry(ThreadState* thread) {
   return thread->blocked;
 }
 
-// Records that this thread is inside `op` since `since`, until it goes out of scope.
+// Marks this thread as inside `op` since `since` (ticks), until this object goes out of scope.
 class Blocked {
  public:
   Blocked(ThreadState* thread, Op op, const LocalComm* comm, const void* stream, uint64_t since)
@@ -49,8 +49,8 @@ class Blocked {
   segment::BlockedEntry* entry_;
 };
 
-// Whether a thread is inside a call on it, and will record there how that went: a call may return
-// after the one that aborts its communicator.
+// Whether a thread is inside a call on `comm`, and so will still write there: a call may return
+// after the call that aborts its communicator.
 bool IsInCall(const LocalComm* comm);
 
 }  // namespace rollcall

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Writes the record of one call, and moves the communicator's positions.
 //
-// The hot path: never allocates, locks, throws, makes a system call or changes errno. Called by the
-// thread that makes the call. NCCL allows one thread at a time on a communicator, so its words have
-// one writer and need no atomic addition. If a program breaks that rule, the words may be wrong; the
-// daemon sees records that overlap, and reports concurrent_use.
+// The hot path: never allocates, locks, throws, makes a system call or changes errno. The thread
+// that makes the call runs this code. NCCL allows one thread at a time on a communicator, so the
+// words of a communicator have one writer and need no atomic addition. If a program breaks that
+// rule, the words may be wrong; the daemon detects records that overlap, and reports
+// concurrent_use.
 #pragma once
 
 #include <stddef.h>
@@ -19,8 +20,8 @@
 
 namespace rollcall {
 
-// Into each wrapper, where the operation is a constant: passing a call's arguments once more, and
-// looking up what kind of call it is, take as long as writing the record.
+// Forces inlining into each wrapper, where the operation is a constant. A call with all arguments,
+// and a look-up of the operation's kind at run time, would take as long as writing the record.
 #define ROLLCALL_HOT __attribute__((always_inline)) inline
 
 struct CallInfo {
@@ -32,27 +33,28 @@ struct CallInfo {
   cudaStream_t stream;
 };
 
-// What BeginRecord changed, for EndRecord.
+// What EndRecord() needs to complete, or to revert, what BeginRecord() changed.
 struct OpenRecord {
   segment::RecordEntry* record;
-  uint64_t signature;  // before the call
+  uint64_t signature;  // of the communicator, before the call
   bool p2p;
 };
 
-// What a record holds besides the call's arguments.
+// The fields of a record besides the arguments of the call.
 struct RecordOrigin {
   uint32_t thread;
   uint16_t group;
   uint8_t shape;
-  uint8_t flags;    // segment::RecordFlags but for kRecordP2p
-  uint64_t caller;  // CallerWord()
+  uint8_t flags;    // segment::RecordFlags, without kRecordP2p
+  uint64_t caller;  // from CallerWord()
 };
 
 inline uint64_t CallerWord(const void* caller) {
   return reinterpret_cast<uintptr_t>(caller) | CurrentSite() << segment::kSiteShift;
 }
 
-// The fields from `peer` to `position`, as two words: the number of stores is what a record costs.
+// Stores the fields from `peer` to `position` as two words, because each store adds to the cost of
+// a record.
 ROLLCALL_HOT void StoreArguments(segment::RecordEntry* record, const CallInfo& info,
                                  const RecordOrigin& origin, uint64_t position) {
   constexpr size_t kAt = offsetof(segment::RecordEntry, peer);
@@ -66,7 +68,7 @@ ROLLCALL_HOT void StoreArguments(segment::RecordEntry* record, const CallInfo& i
                 offsetof(segment::RecordEntry, position) == kAt + 12);
   static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__);
   const uint64_t flags =
-      origin.flags | (KindOf(info.op) == CallKind::kP2p ? segment::kRecordP2p : 0);
+      origin.flags | (OpKind(info.op) == CallKind::kP2p ? segment::kRecordP2p : 0);
   const uint64_t words[] = {
       static_cast<uint32_t>(info.peer) | uint64_t{origin.group} << 32 |
           static_cast<uint64_t>(info.op) << 48 | uint64_t{info.dtype} << 56,
@@ -89,11 +91,11 @@ ROLLCALL_HOT void FillRecord(segment::RecordEntry* record, uint64_t index, uint6
   record->seq.store(static_cast<uint32_t>(2 * index + 2), std::memory_order_release);
 }
 
-// The communicator enters the call.
+// Writes the record of the call and counts the call as entered.
 ROLLCALL_HOT OpenRecord EnterCall(LocalComm* comm, const CallInfo& info, const RecordOrigin& origin,
                                   uint64_t now) {
   segment::CommEntry* entry = comm->entry;
-  const bool p2p = KindOf(info.op) == CallKind::kP2p;
+  const bool p2p = OpKind(info.op) == CallKind::kP2p;
   const uint64_t index = Get(entry->recorded);
   const uint64_t position = Get(entry->entered);
   const OpenRecord open = {RecordAt(comm, index), Get(entry->signature), p2p};
@@ -127,9 +129,9 @@ ROLLCALL_HOT OpenRecord BeginRecord(ThreadState* thread, LocalComm* comm, const 
   return EnterCall(comm, info, origin, now);
 }
 
-// NCCL refused the call with an error, so the call takes no position.
-inline void TakeBack(LocalComm* comm, const OpenRecord& open) {
-  comm->placed_out_of_order = true;  // the next call has the same position
+// Reverts the position and the signature: NCCL refused the call, so it takes no position.
+inline void RevertPosition(LocalComm* comm, const OpenRecord& open) {
+  comm->placed_out_of_order = true;  // the next call gets the same position, so a value comes twice
   segment::CommEntry* entry = comm->entry;
   if (open.p2p) {
     Raise(&entry->p2p_entered, Get(entry->p2p_entered) - 1);
@@ -147,12 +149,12 @@ ROLLCALL_HOT void EndRecord(LocalComm* comm, const OpenRecord& open, ncclResult_
                             bool grouped) {
   open.record->result.store(static_cast<uint8_t>(result), std::memory_order_relaxed);
   if (__builtin_expect(result != ncclSuccess, 0)) {
-    if (!IsError(result)) return;  // it happens later
+    if (!IsError(result)) return;  // ncclInProgress: late.h records the end of the call
     open.record->returned.store(Now(), std::memory_order_release);
-    TakeBack(comm, open);
+    RevertPosition(comm, open);
     return;
   }
-  if (grouped) return;  // it happens when the group ends
+  if (grouped) return;  // CloseGroup() records the end of the call
   open.record->returned.store(Now(), std::memory_order_release);
   segment::CommEntry* entry = comm->entry;
   if (open.p2p) {

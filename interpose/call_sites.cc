@@ -30,9 +30,9 @@ using segment::SegmentHeader;
 using segment::Site;
 
 constexpr int kMostFrames = 40;
-constexpr uint32_t kSlots = 8192;       // places seen, those of libraries too
-constexpr uint32_t kMostPlaces = 6144;  // beyond that nothing new is described
-constexpr uint64_t kOfLibrary = 0xffff;
+constexpr uint32_t kSlots = 8192;      // sites seen, also those in libraries
+constexpr uint32_t kMostSeen = 6144;   // that have a slot; further sites get no number
+constexpr uint64_t kLibrarySite = 0xffff;
 constexpr uint64_t kReferenceMask = ~uint64_t{7};
 constexpr size_t kMostTable = 1 << 20;
 
@@ -43,9 +43,9 @@ PythonLayout layout;
 ThreadStateFn thread_state;
 uint64_t code_type, string_type, bytes_type;
 
-// Key of a place in the upper 48 bits (never all 0), its Site's number in the lower 16.
-std::atomic<uint64_t> places[kSlots];
-std::atomic<uint32_t> place_count{0};
+// A slot of a seen site: its key in the upper 48 bits (never all 0), its number in the lower 16.
+std::atomic<uint64_t> seen_sites[kSlots];
+std::atomic<uint32_t> seen_count{0};
 std::atomic<uint32_t> sites_claimed{0};
 
 template <typename Value>
@@ -61,44 +61,44 @@ uint64_t InnermostFrame(uint64_t state) {
   return At<uint64_t>(frame, layout.cframe_frame);
 }
 
-struct CodePlace {
+struct CodeSite {
   uint64_t code = 0;        // 0: the frame runs no Python
   int64_t instruction = 0;  // bytes from the first one; below 0: not begun
 };
 
-CodePlace FramePlace(uint64_t frame) {
-  CodePlace place;
+CodeSite ReadFrameSite(uint64_t frame) {
+  CodeSite site;
   if (layout.frames == PythonFrames::kEntryFrames &&
       At<uint8_t>(frame, layout.frame_owner) >= kFirstForeignOwner) {
-    return place;
+    return site;
   }
   const uint64_t code = At<uint64_t>(frame, layout.frame_code) & kReferenceMask;
-  if (code == 0 || At<uint64_t>(code, layout.object_type) != code_type) return place;
-  place.code = code;
+  if (code == 0 || At<uint64_t>(code, layout.object_type) != code_type) return site;
+  site.code = code;
   if (layout.frames == PythonFrames::kObjects) {
     const int unit = layout.lines == PythonLines::kLnotab ? 1 : 2;
-    place.instruction = int64_t{At<int32_t>(frame, layout.frame_instruction)} * unit;
+    site.instruction = int64_t{At<int32_t>(frame, layout.frame_instruction)} * unit;
   } else {
-    place.instruction = static_cast<int64_t>(At<uint64_t>(frame, layout.frame_instruction) - code -
+    site.instruction = static_cast<int64_t>(At<uint64_t>(frame, layout.frame_instruction) - code -
                                              layout.code_instructions);
   }
-  return place;
+  return site;
 }
 
-// The address of a code object may be another's later: its file, name and line count, too.
-uint64_t PlaceKey(const CodePlace& place) {
-  uint64_t key = segment::Mix(place.code, static_cast<uint64_t>(place.instruction));
-  key = segment::Mix(key, At<uint64_t>(place.code, layout.code_filename));
-  key = segment::Mix(key, At<uint64_t>(place.code, layout.code_name));
-  key = segment::Mix(key, At<uint32_t>(place.code, layout.code_first_line));
+// A code object's address may be used again, so the key also covers its file, name and first line.
+uint64_t SiteKey(const CodeSite& site) {
+  uint64_t key = segment::Mix(site.code, static_cast<uint64_t>(site.instruction));
+  key = segment::Mix(key, At<uint64_t>(site.code, layout.code_filename));
+  key = segment::Mix(key, At<uint64_t>(site.code, layout.code_name));
+  key = segment::Mix(key, At<uint32_t>(site.code, layout.code_first_line));
   return key >> 16 << 16 | uint64_t{1} << 16;
 }
 
-// ASCII; anything else becomes '?'. Keeps the end of what is too long.
+// Copies a string as ASCII, with '?' for any other character. Keeps the end of a long string.
 void CopyPythonText(uint64_t object, char* out, size_t size) {
   out[0] = '\0';
   if (object == 0 || At<uint64_t>(object, layout.object_type) != string_type) return;
-  const auto form = PythonStringFormOf(At<uint32_t>(object, layout.string_state));
+  const auto form = ParsePythonStringForm(At<uint32_t>(object, layout.string_state));
   const auto length = At<int64_t>(object, layout.string_length);
   if (!form.has_value() || length < 0) return;
   const uint64_t text =
@@ -114,25 +114,25 @@ void CopyPythonText(uint64_t object, char* out, size_t size) {
   *out = '\0';
 }
 
-int FindLine(const CodePlace& place) {
-  const auto first_line = At<int32_t>(place.code, layout.code_first_line);
-  const auto table = At<uint64_t>(place.code, layout.code_lines);
+int FindLine(const CodeSite& site) {
+  const auto first_line = At<int32_t>(site.code, layout.code_first_line);
+  const auto table = At<uint64_t>(site.code, layout.code_lines);
   if (table == 0 || At<uint64_t>(table, layout.object_type) != bytes_type) return first_line;
   const auto size = At<int64_t>(table, layout.bytes_size);
   if (size < 0 || static_cast<size_t>(size) > kMostTable) return first_line;
   return PythonLine(layout.lines, reinterpret_cast<const uint8_t*>(table + layout.bytes_data),
-                    static_cast<size_t>(size), first_line, place.instruction);
+                    static_cast<size_t>(size), first_line, site.instruction);
 }
 
-// Its number, or kOfLibrary; 0: no room for more.
-uint64_t Describe(const CodePlace& place, bool of_library_too) {
+// Adds the site to the segment. Returns its number, kLibrarySite, or 0 if there is no room.
+uint64_t AddSite(const CodeSite& code_site, bool also_in_library) {
   Site site;
   memset(&site, 0, sizeof(site));
-  CopyPythonText(At<uint64_t>(place.code, layout.code_filename), site.file, sizeof(site.file));
-  if (!of_library_too && IsOfPythonLibrary(site.file)) return kOfLibrary;
+  CopyPythonText(At<uint64_t>(code_site.code, layout.code_filename), site.file, sizeof(site.file));
+  if (!also_in_library && IsPythonLibraryFile(site.file)) return kLibrarySite;
   const uint32_t name = layout.code_qualname != 0 ? layout.code_qualname : layout.code_name;
-  CopyPythonText(At<uint64_t>(place.code, name), site.function, sizeof(site.function));
-  site.line = FindLine(place);
+  CopyPythonText(At<uint64_t>(code_site.code, name), site.function, sizeof(site.function));
+  site.line = FindLine(code_site);
   const uint32_t index = sites_claimed.fetch_add(1);
   if (index >= segment::kSiteCapacity) return 0;
   SegmentHeader* header = recorder.header.load(std::memory_order_acquire);
@@ -145,27 +145,27 @@ uint64_t Describe(const CodePlace& place, bool of_library_too) {
   return index + 1;
 }
 
-// The number of the Site there, kOfLibrary, or 0 if there is no room for it.
-uint64_t Look(const CodePlace& place, bool of_library_too) {
-  // The same place can be passed over as a library's and, in a thread that has no other, be told.
-  const uint64_t key = PlaceKey(place) ^ (of_library_too ? uint64_t{1} << 63 : 0);
+// The number of the site, kLibrarySite, or 0 if there is no room for it.
+uint64_t FindSite(const CodeSite& site, bool also_in_library) {
+  // A site in a library can be skipped in one thread and used in a thread that has no other.
+  const uint64_t key = SiteKey(site) ^ (also_in_library ? uint64_t{1} << 63 : 0);
   const auto start = static_cast<uint32_t>(key >> 17);
   for (uint32_t i = 0; i < 16; ++i) {
-    std::atomic<uint64_t>& slot = places[(start + i) % kSlots];
+    std::atomic<uint64_t>& slot = seen_sites[(start + i) % kSlots];
     uint64_t seen = slot.load(std::memory_order_acquire);
     if (seen >> 16 == key >> 16) return seen & 0xffff;
     if (seen != 0) continue;
-    if (place_count.load(std::memory_order_relaxed) >= kMostPlaces) return 0;
-    place_count.fetch_add(1, std::memory_order_relaxed);
-    const uint64_t number = Describe(place, of_library_too);
-    // Another thread may have come first; the place is then described twice.
+    if (seen_count.load(std::memory_order_relaxed) >= kMostSeen) return 0;
+    seen_count.fetch_add(1, std::memory_order_relaxed);
+    const uint64_t number = AddSite(site, also_in_library);
+    // Another thread may have added the site first. The segment then holds the site twice.
     slot.compare_exchange_strong(seen, (key >> 16 << 16) | number);
     return number;
   }
   return 0;
 }
 
-// Copies that fail where a plain read would be a SIGSEGV.
+// Reads memory that may not be mapped: a failed copy instead of a SIGSEGV.
 class SafeMemory {
  public:
   SafeMemory() : fd_(syscall(SYS_openat, AT_FDCWD, "/proc/self/mem", O_RDONLY | O_CLOEXEC)) {}
@@ -210,14 +210,14 @@ bool FindLayout(const SafeMemory& memory) {
   if (version == nullptr) return false;
   const char* text = version();  // "3.11.2 (main, ...)"
   if (strncmp(text, "3.", 2) != 0) return false;
-  const PythonLayout* known = PythonLayoutOf(static_cast<int>(strtol(text + 2, nullptr, 10)));
+  const PythonLayout* known = FindPythonLayout(static_cast<int>(strtol(text + 2, nullptr, 10)));
   if (known == nullptr) return false;
   layout = *known;
   return true;
 }
 
-// Whether this thread's innermost frame is what the layout says: its state knows its own thread,
-// the code is a code object, its file a string.
+// Whether the layout fits this thread's innermost frame: the thread state has the thread's id, the
+// code is a code object, its file name is a string.
 bool IsRight(const SafeMemory& memory) {
   const auto state = reinterpret_cast<uint64_t>(thread_state());
   uint64_t thread = 0, frame = 0;
@@ -255,32 +255,32 @@ void StartCallSites() {
   const SafeMemory memory;
   const bool right = FindLayout(memory) && IsRight(memory) &&
                      ReserveInSegment(segment::kSitesOffset, segment::kShapesOffset);
-  dlerror();  // our failed look-ups are not the program's
+  dlerror();  // hide our failed look-ups from the program
   has_call_sites.store(right, std::memory_order_release);
   busy.store(false);
 }
 
 void StopCallSites() {
   if (!has_call_sites.exchange(false)) return;
-  for (std::atomic<uint64_t>& place : places) place.store(0, std::memory_order_relaxed);
-  place_count.store(0);
+  for (std::atomic<uint64_t>& site : seen_sites) site.store(0, std::memory_order_relaxed);
+  seen_count.store(0);
   sites_claimed.store(0);
 }
 
 uint64_t FindCurrentSite() {
   const auto state = reinterpret_cast<uint64_t>(thread_state());
   if (state == 0) return 0;
-  CodePlace innermost;
+  CodeSite innermost;
   uint64_t frame = InnermostFrame(state);
   for (int i = 0; i < kMostFrames && frame != 0; ++i) {
-    const CodePlace place = FramePlace(frame);
+    const CodeSite site = ReadFrameSite(frame);
     frame = At<uint64_t>(frame, layout.frame_previous);
-    if (place.code == 0) continue;
-    if (innermost.code == 0) innermost = place;
-    const uint64_t number = Look(place, false);
-    if (number != kOfLibrary) return number;
+    if (site.code == 0) continue;
+    if (innermost.code == 0) innermost = site;
+    const uint64_t number = FindSite(site, false);
+    if (number != kLibrarySite) return number;
   }
-  return innermost.code == 0 ? 0 : Look(innermost, true);
+  return innermost.code == 0 ? 0 : FindSite(innermost, true);
 }
 
 }  // namespace rollcall

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which line of Python made a call (ROLLCALL_CALL_SITES=1): the innermost frame of
-// this thread that is no library's, so "train.py:57" and not a line of torch.
+// Finds the line of Python that made a call (ROLLCALL_CALL_SITES=1): the innermost frame of this
+// thread that is not in a library, so "train.py:57" and not a line of torch.
 //
-// Read from the interpreter's memory, never by running it. A thread inside a call
-// keeps its own frames, with or without Python's lock, so they can be read plainly;
-// that they lie where they are believed to is checked once, by fault-safe copies,
-// before anything is read. Each place is described in the segment when it is first
-// seen; after that it is found by a hash.
+// Reads the interpreter's memory and never runs Python. A thread inside a call keeps its own
+// frames, with or without Python's lock, so plain reads are safe. Before the first of them,
+// StartCallSites() checks the layout once with copies that cannot fault. The segment describes each
+// site when a call from there is first seen; later calls find it by a hash.
 //
-// CurrentSite() is for the hot path: one load where call sites are off, no lock or system call where
+// CurrentSite() is for the hot path: one load if call sites are off; no lock and no system call if
 // they are on. StartCallSites() makes system calls and calls the loader.
 #pragma once
 
@@ -20,12 +19,12 @@ namespace rollcall {
 
 extern std::atomic<bool> has_call_sites;
 
-// Where a communicator is created; until it has found a Python that it knows.
+// Called for each new communicator, until it finds a supported Python.
 void StartCallSites();
-// In a child of fork.
+// Forgets all sites, in a child of fork.
 void StopCallSites();
 
-// 1 + the index of the Site that this thread calls from; 0: not known.
+// 1 + the index of the Site that this thread calls from; 0: none is known.
 uint64_t FindCurrentSite();
 
 inline uint64_t CurrentSite() {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The wrappers of collectives, and of sends and receives. See observe.h for what
-// each of them does around the real function.
+// The wrappers of collectives, and of sends and receives. observe.h has what each of them does
+// around the real function.
 #include "interpose/observe.h"
 #include "interpose/real.h"
 
@@ -12,8 +12,8 @@ using rollcall::Op;
 
 namespace {
 
-// Numbers from ncclRedOpCreatePreMulSum on name operators of one communicator on
-// one rank; only that they are dynamic can be compared.
+// A number from ncclRedOpCreatePreMulSum on names an operator of one communicator on one rank.
+// Ranks can be compared only in whether the operator is dynamic.
 uint8_t Reduction(ncclRedOp_t op) {
   return static_cast<int>(op) < static_cast<int>(ncclNumOps) ? static_cast<uint8_t>(op)
                                                              : rollcall::kDynamicReduction;
@@ -117,7 +117,7 @@ extern "C" ROLLCALL_EXPORT ncclResult_t ncclRecv(void* recvbuff, size_t count,
                      comm, stream);
 }
 
-// NCCL 2.32's variants with a configuration for the one call.
+// The variants of NCCL 2.32 that take a configuration for the call.
 
 extern "C" ROLLCALL_EXPORT ncclResult_t ncclAllReduceConfig(const void* sendbuff, void* recvbuff,
                                                             size_t count, ncclDataType_t datatype,
@@ -197,7 +197,7 @@ extern "C" ROLLCALL_EXPORT ncclResult_t ncclScatterConfig(const void* sendbuff, 
                      count, datatype, root, comm, stream, config);
 }
 
-// RCCL's own.
+// Functions that only RCCL has.
 
 extern "C" ROLLCALL_EXPORT ncclResult_t ncclAllToAll(const void* sendbuff, void* recvbuff,
                                                      size_t count, ncclDataType_t datatype,
@@ -207,7 +207,7 @@ extern "C" ROLLCALL_EXPORT ncclResult_t ncclAllToAll(const void* sendbuff, void*
                      datatype, comm, stream);
 }
 
-// Every rank has counts of its own, so none are compared.
+// Counts may differ between ranks, so the record has none.
 extern "C" ROLLCALL_EXPORT ncclResult_t
 ncclAllToAllv(const void* sendbuff, const size_t* sendcounts, const size_t* sdispls, void* recvbuff,
               const size_t* recvcounts, const size_t* rdispls, ncclDataType_t datatype,
@@ -226,7 +226,8 @@ ncclAlltoAllv(const void* sendbuff, const size_t* sendcounts, const size_t* sdis
                      sdispls, recvbuff, recvcounts, rdispls, datatype, comm, stream);
 }
 
-// Which collective it is its file says. Root and peer are filled in whether it has them or not.
+// The algorithm's file defines the collective. The caller sets root and peer even if it has none,
+// so the record has neither.
 extern "C" ROLLCALL_EXPORT ncclResult_t mscclRunAlgo(
     const void* sendBuff, const size_t* sendCounts, const size_t* sDisPls, void* recvBuff,
     const size_t* recvCounts, const size_t* rDisPls, size_t count, ncclDataType_t dataType,

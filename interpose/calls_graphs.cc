@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The wrappers of the functions that capture, copy, launch and forget CUDA graphs, and of
-// HIP's. Those that take and return handles alone are told apart by what they do, not by
-// their types: their declarations differ between versions of CUDA, while a pointer or a
-// flag is passed in a register whatever it is called. So each passes on as many as the
-// longest of its kind has.
+// The wrappers of the functions that capture, copy, launch and destroy CUDA graphs, and of HIP's.
+// Functions that take and return only handles share a wrapper for each effect. Their declarations
+// differ between versions of CUDA, but every ABI passes a pointer or a flag in a register. So each
+// wrapper passes on as many registers as the longest variant has.
 #include "interpose/graph_launches.h"
 #include "interpose/observe.h"
 #include "interpose/real.h"
@@ -20,13 +19,13 @@ using Function6 = int (*)(Register, Register, Register, Register, Register, Regi
 
 const void* Handle(Register value) { return reinterpret_cast<const void*>(value); }
 
-// What a function stores for its caller.
+// The handle that a function has stored at `where`.
 const void* Stored(Register where) {
   return where == 0 ? nullptr : *reinterpret_cast<const void* const*>(where);
 }
 
-// Calls the real function in a way that does not count what it calls itself. `then` runs if it
-// succeeded.
+// Calls the real function with this thread marked as inside, so that nested calls are not recorded.
+// Runs `then` if the function succeeded.
 template <typename Function, typename Then, typename... Args>
 int Observe(Fn fn, Function, const Then& then, Args... args) {
   const auto real = reinterpret_cast<Function>(Real(fn));
@@ -39,12 +38,13 @@ int Observe(Fn fn, Function, const Then& then, Args... args) {
   return result;
 }
 
-// Counted before the first NCCL call too, which may be one that is captured.
+// Counts captures from the start, before recording begins: the first NCCL call may be a captured
+// one.
 int BeginCapture(Fn fn, Register a, Register b, Register c, Register d, Register e, Register f) {
   const auto real = reinterpret_cast<Function6>(Real(fn));
   if (real == nullptr) return kLibraryMissing;
   const int result = real(a, b, c, d, e, f);
-  if (result == 0 && !this_thread.inside) CaptureBegan();
+  if (result == 0 && !this_thread.inside) RecordCaptureBegin();
   return result;
 }
 
@@ -53,31 +53,31 @@ int EndCapture(Fn fn, Register stream, Register graph, Register c) {
   if (real == nullptr) return kLibraryMissing;
   if (this_thread.inside) return real(stream, graph, c);
   const uint64_t capture =
-      Recording() ? AskCapture(nullptr, reinterpret_cast<void*>(stream)) : 0;
+      Recording() ? QueryCapture(nullptr, reinterpret_cast<void*>(stream)) : 0;
   const int result = real(stream, graph, c);
-  CaptureEnded(capture, result == 0 ? Stored(graph) : nullptr);
+  RecordCaptureEnd(capture, result == 0 ? Stored(graph) : nullptr);
   return result;
 }
 
 int CopyGraph(Fn fn, Register to, Register from, Register c, Register d, Register e) {
   return Observe(
-      fn, Function5{}, [=] { GraphCopied(Handle(from), Stored(to)); }, to, from, c, d, e);
+      fn, Function5{}, [=] { RecordGraphCopy(Handle(from), Stored(to)); }, to, from, c, d, e);
 }
 
 int UpdateGraph(Fn fn, Register to, Register from, Register c, Register d, Register e) {
   return Observe(
-      fn, Function5{}, [=] { GraphCopied(Handle(from), Handle(to)); }, to, from, c, d, e);
+      fn, Function5{}, [=] { RecordGraphCopy(Handle(from), Handle(to)); }, to, from, c, d, e);
 }
 
 int AddChild(Fn fn, Register node, Register graph, Register c, Register d, Register child) {
   return Observe(
-      fn, Function5{}, [=] { GraphJoined(Handle(graph), Handle(child)); }, node, graph, c, d,
+      fn, Function5{}, [=] { RecordGraphChild(Handle(graph), Handle(child)); }, node, graph, c, d,
       child);
 }
 
 int Destroy(Fn fn, Register handle, Register b, Register c) {
   return Observe(
-      fn, Function3{}, [=] { GraphForgotten(Handle(handle)); }, handle, b, c);
+      fn, Function3{}, [=] { RecordGraphDestroy(Handle(handle)); }, handle, b, c);
 }
 
 int Launch(Fn fn, Register executable, Register on, Register c) {
@@ -107,7 +107,7 @@ int Launch(Fn fn, Register executable, Register on, Register c) {
 }  // namespace
 }  // namespace rollcall
 
-// Defines the exported function `symbol`, which passes on so many registers.
+// Defines the exported function `symbol`, which passes on as many registers as the macro's number.
 #define WRAP3(symbol, what)                                                                \
   extern "C" ROLLCALL_EXPORT int Rollcall_##symbol(Register, Register, Register)           \
       __asm__(#symbol);                                                                    \

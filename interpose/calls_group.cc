@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The wrappers of group calls. A call inside a group is entered when it is made,
-// but happens (and may block the host) when the outermost group ends.
+// The wrappers of group calls. The library counts a call inside a group as entered when the program
+// makes it. NCCL runs the call, which may block the host, when the outermost group ends.
 #include "interpose/graph_launches.h"
 #include "interpose/group_lists.h"
 #include "interpose/groups.h"
@@ -14,8 +14,8 @@
 namespace rollcall {
 namespace {
 
-// One communicator that does not block makes the whole group launch later, and only such a one is
-// asked how far it is.
+// One non-blocking communicator makes NCCL launch the whole group later, and ncclCommGetAsyncError
+// reports the progress of non-blocking communicators only.
 bool LaunchesLater(const ThreadState* thread) {
   for (int i = 0; i < thread->group_size; ++i) {
     if (thread->lists->group[i].comm->non_blocking) return true;
@@ -23,7 +23,7 @@ bool LaunchesLater(const ThreadState* thread) {
   return false;
 }
 
-// `mark(comm, stream, collectives, p2p)`, as PlaceMarkers() takes them.
+// `mark(comm, stream, collectives, p2p)` takes the arguments of PlaceMarkers().
 template <typename Mark>
 void MarkGroup(const ThreadState* thread, MarkerPoint point, Mark mark) {
   for (int i = 0; i < thread->group_size; ++i) {
@@ -59,8 +59,7 @@ void ForgetGroup(ThreadState* thread) {
   thread->group_depth = 0;
 }
 
-// `launches` is false for ncclGroupSimulateEnd, which plays the group through
-// and throws it away.
+// `launches` is false for ncclGroupSimulateEnd, which discards the group.
 template <typename Function, typename... Args>
 ncclResult_t EndGroup(Function* real, ThreadState* thread, Op op, bool launches, Args... args) {
   const LocalComm* first = thread->group_size > 0 ? thread->lists->group[0].comm : nullptr;

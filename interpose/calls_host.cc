@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The wrappers of calls that stand on the host: those that all ranks of a
-// communicator must make, and those that only the driver can hold up. And of
-// CUDA's and HIP's waits for the GPU.
+// The wrappers of calls that run on the host: those that all ranks of a communicator must make, and
+// those that only the driver can block. Also of CUDA's and HIP's waits for the GPU.
 #include "interpose/observe.h"
 #include "interpose/real.h"
 #include "interpose/side_channel.h"
@@ -22,8 +21,8 @@ extern "C" ROLLCALL_EXPORT ncclResult_t ncclCommWindowRegister(ncclComm_t comm, 
                                                                size_t size, ncclWindow_t* win,
                                                                int winFlags) {
   const CallInfo info = {Op::kCommWindowRegister, kNoDtype, kNoReduction, kNoPeer, 0, nullptr};
-  return ObserveCall(ROLLCALL_REAL(ncclCommWindowRegister), HostCallChannel(comm), info, CALLER, comm,
-                     buff, size, win, winFlags);
+  return ObserveCall(ROLLCALL_REAL(ncclCommWindowRegister), HostCallChannel(comm), info, CALLER,
+                     comm, buff, size, win, winFlags);
 }
 
 extern "C" ROLLCALL_EXPORT ncclResult_t ncclDevCommCreate(ncclComm_t comm, const void* requirements,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The wrappers of the calls by which communicators begin and end.
+// The wrappers of the calls that create and end communicators.
 #include "interpose/comm_ids.h"
 #include "interpose/comm_table.h"
 #include "interpose/creations.h"
@@ -23,7 +23,7 @@ ncclResult_t CallBlocked(Function* real, ThreadState* thread, Op op, const Local
   return real(args...);
 }
 
-// `real` creates one communicator into *handle.
+// Records a call by which `real` creates one communicator and stores its handle in `*handle`.
 template <typename Function, typename... Args>
 ncclResult_t ObserveCreate(Function* real, Op op, const NewComm& what, ncclComm_t* handle,
                            Args... args) {
@@ -42,15 +42,15 @@ ncclResult_t ObserveCreate(Function* real, Op op, const NewComm& what, ncclComm_
   RecordCreated(comm, IsError(result) ? nullptr : *handle, result);
   if (result == ncclSuccess && *handle != nullptr) EnableMarkers(comm);
   if (result == ncclInProgress && *handle != nullptr) {
-    RecordLateChange(thread, comm, op, CommState::kEmpty);
+    RecordLateStateChange(thread, comm, op, CommState::kEmpty);
   }
   return result;
 }
 
-// Whether this thread's call is the program's own, and is recorded.
+// Whether the wrapper records this call: the program makes it, not NCCL, and recording is on.
 bool Observed() { return !this_thread.inside && StartRecording(); }
 
-// While it lives, the communicator's block stays its own.
+// Keeps ClaimBlock() from giving the communicator's block to another communicator.
 class Ending {
  public:
   explicit Ending(LocalComm* comm) : comm_(comm) { comm_->ending.fetch_add(1); }
@@ -62,8 +62,8 @@ class Ending {
   LocalComm* const comm_;
 };
 
-// While `real` ends a communicator, `during`; after it, `after`. Another thread may abort it
-// meanwhile: then it stays aborted.
+// Records a call by which `real` ends a communicator: the state is `during` inside the call and
+// `after` afterwards. If another thread aborts the communicator meanwhile, it stays aborted.
 template <typename Function, typename... Args>
 ncclResult_t ObserveTeardown(Function* real, Op op, ncclComm_t handle, CommState during,
                              CommState after, Args... args) {
@@ -75,13 +75,13 @@ ncclResult_t ObserveTeardown(Function* real, Op op, ncclComm_t handle, CommState
   const auto before = static_cast<CommState>(comm->entry->state.load(std::memory_order_relaxed));
   const Ending ending(comm);
   SetState(comm, during);
-  // The library may free the communicator and give its address to a new one.
+  // NCCL may free the communicator and give its address to a new one.
   const bool frees = after == CommState::kDestroyed || after == CommState::kAborted;
   if (frees) ForgetHandle(comm);
   const ncclResult_t result = CallBlocked(real, thread, op, comm, handle, args...);
   RenewClock();
   if (result == ncclInProgress && !frees) {
-    RecordLateChange(thread, comm, op, after);
+    RecordLateStateChange(thread, comm, op, after);
     return result;
   }
   if (IsError(result)) {
@@ -94,15 +94,15 @@ ncclResult_t ObserveTeardown(Function* real, Op op, ncclComm_t handle, CommState
     return result;
   }
   SetState(comm, after);
-  EndLate(comm, LateSince(comm), 0, false);
+  EndLateCall(comm, LateSince(comm), 0, false);
   EndSideChannels(comm);
   return result;
 }
 
 constexpr int kMostInitAll = 64;
 
-// CommInitAll creates a communicator for each device of one process; its id is
-// made inside, by a nested ncclGetUniqueId.
+// CommInitAll creates a communicator for each device of one process. NCCL makes the unique id
+// inside the call, by a nested ncclGetUniqueId.
 ncclResult_t ObserveInitAll(decltype(&ncclCommInitAll) real, ncclComm_t* handles, int devices,
                             const int* list) {
   ThreadState* thread = &this_thread;
@@ -125,7 +125,7 @@ ncclResult_t ObserveInitAll(decltype(&ncclCommInitAll) real, ncclComm_t* handles
     comms[rank]->entry->base_id.store(thread->nested_unique_id, std::memory_order_relaxed);
     comms[rank]->entry->id.store(thread->nested_unique_id, std::memory_order_relaxed);
     RecordCreated(comms[rank], IsError(result) ? nullptr : handles[rank], result);
-    if (result == ncclSuccess) EnableMarkersOfDevice(comms[rank]);
+    if (result == ncclSuccess) EnableMarkersOnDevice(comms[rank]);
   }
   return result;
 }
@@ -276,12 +276,12 @@ extern "C" ROLLCALL_EXPORT ncclResult_t ncclCommGetAsyncError(ncclComm_t comm,
   if (real == nullptr) return ncclSystemError;
   rollcall::ThreadState* thread = &rollcall::this_thread;
   if (thread->inside || !rollcall::Recording()) return real(comm, asyncError);
-  // FindComm, not FindThreadComm(): watchdogs call this from a thread of their own.
+  // FindComm(), not FindThreadComm(): a watchdog calls this function from its own thread.
   rollcall::LocalComm* known = rollcall::FindComm(comm);
   const uint64_t since = known == nullptr ? 0 : rollcall::LateSince(known);
   const uint64_t generation = known == nullptr ? 0 : rollcall::Generation(known);
   const ncclResult_t result = real(comm, asyncError);
-  // It may have ended meanwhile, and its place be another's, with the same handle even.
+  // The communicator may have ended meanwhile, and a new one may have its block, even its handle.
   if (result == ncclSuccess && known != nullptr &&
       known->handle.load(std::memory_order_acquire) == comm &&
       rollcall::Generation(known) == generation) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The wrappers of MPI's collectives. MPI's own names for tools (PMPI_X) are the real
-// functions.
+// The wrappers of MPI's collectives. The real functions are those of MPI's profiling interface
+// (PMPI_X).
 #include "interpose/blocked_threads.h"
 #include "interpose/call_record.h"
 #include "interpose/mpi_requests.h"
@@ -9,8 +9,8 @@
 namespace rollcall {
 namespace {
 
-// A collective, around the real function. `request`: of one that returns before it is
-// done; else nullptr.
+// Records a collective around the real function. `request` is that of a nonblocking collective,
+// nullptr for a blocking one.
 template <typename Function, typename... Args>
 int ObserveMpi(Function* real, Op op, int32_t root, uint64_t bytes, const void* caller,
                MpiWord handle, const MpiWord* request, Args... args) {
@@ -30,7 +30,7 @@ int ObserveMpi(Function* real, Op op, int32_t root, uint64_t bytes, const void* 
   open.record->result.store(result == 0 ? ncclSuccess : ncclSystemError, std::memory_order_relaxed);
   open.record->returned.store(Now(), std::memory_order_release);
   if (result != 0) {
-    TakeBack(comm, open);
+    RevertPosition(comm, open);
   } else if (request != nullptr) {
     RecordRequest(comm, entered - 1, HandleAt(request));
   }

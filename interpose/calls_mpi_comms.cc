@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// The wrappers of the calls by which MPI's communicators begin and end.
+// The wrappers of the MPI calls that create and end communicators.
 //
-// An id that all members know without talking: the parent's, which creation on it this
-// is, and which rank of the parent is the child's first.
+// All members compute the same id of a communicator without communicating. The id is a hash of the
+// parent's id, the number of this creation on the parent, and the rank in the parent of the child's
+// first member.
 #include "interpose/blocked_threads.h"
 #include "interpose/comm_table.h"
 #include "interpose/creations.h"
@@ -18,15 +19,15 @@ using segment::CommEntry;
 using segment::CommState;
 using segment::Mix;
 
-// They keep the kinds of ids apart.
-constexpr uint64_t kChild = 0x6d70696368696c64;
-constexpr uint64_t kOfGroup = 0x6d706967726f7570;
+// Seeds that keep the ids of children and of groups apart.
+constexpr uint64_t kChildSeed = 0x6d70696368696c64;
+constexpr uint64_t kGroupSeed = 0x6d706967726f7570;
 
 uint64_t NextSplitId(CommEntry* parent) {
-  return Mix(Mix(kChild, Get(parent->id)), parent->child_count.fetch_add(1) + 1);
+  return Mix(Mix(kChildSeed, Get(parent->id)), parent->child_count.fetch_add(1) + 1);
 }
 
-// Which rank of the parent is the child's first: tells children of one call apart.
+// The rank in the parent of the child's rank 0. It distinguishes the children that one call makes.
 int FirstRank(MpiWord child, MpiWord parent) {
   MpiWord from = 0, to = 0;
   int first = -1;
@@ -40,7 +41,8 @@ int FirstRank(MpiWord child, MpiWord parent) {
   return first;
 }
 
-// A call of all of `parent` that makes communicators of some of them each.
+// Records a call that all members of `parent` make, and that gives each of them one communicator or
+// none.
 template <typename Function, typename... Args>
 int ObserveMpiCreate(Function* real, Op op, MpiWord* created, MpiWord parent, Args... args) {
   if (real == nullptr) return kMpiFailed;
@@ -76,11 +78,12 @@ int ObserveMpiCreate(Function* real, Op op, MpiWord* created, MpiWord parent, Ar
   return result;
 }
 
-// Who is in the group, by the parent's ranks, and the tag. 0: MPI does not say.
+// A hash of the tag and of the group's members, by their ranks in the parent. 0: MPI returned an
+// error.
 uint64_t GroupId(const LocalComm* known, MpiWord parent, MpiWord group, int size, int tag) {
   MpiWord all = 0;
   if (mpi.group(parent, &all) != 0) return 0;
-  uint64_t id = Mix(Mix(kOfGroup, Get(known->entry->id)), static_cast<uint32_t>(tag));
+  uint64_t id = Mix(Mix(kGroupSeed, Get(known->entry->id)), static_cast<uint32_t>(tag));
   for (int i = 0; i < size; ++i) {
     int rank = -1;
     mpi.translate(group, 1, &i, all, &rank);
@@ -90,9 +93,9 @@ uint64_t GroupId(const LocalComm* known, MpiWord parent, MpiWord group, int size
   return id;
 }
 
-// Only the group's members call it, so other creations on the parent do not count: which one
-// of this very group it is.
-LocalComm* AddOfGroup(const LocalComm* known, MpiWord parent, MpiWord group, int tag) {
+// Adds a communicator that the members of a group create. Other members of the parent do not make
+// the call, so the parent's creations do not count it. The id counts the creations of this group.
+LocalComm* AddGroupComm(const LocalComm* known, MpiWord parent, MpiWord group, int tag) {
   NewComm what;
   if (mpi.group_rank(group, &what.rank) != 0 || mpi.group_size(group, &what.size) != 0 ||
       what.rank < 0) {
@@ -104,7 +107,7 @@ LocalComm* AddOfGroup(const LocalComm* known, MpiWord parent, MpiWord group, int
   return AddComm(what);
 }
 
-// While `real` ends a communicator.
+// Records a call by which `real` ends a communicator.
 template <typename Function, typename... Args>
 int ObserveMpiEnd(Function* real, Op op, MpiWord handle, Args... args) {
   if (real == nullptr) return kMpiFailed;
@@ -121,12 +124,12 @@ int ObserveMpiEnd(Function* real, Op op, MpiWord handle, Args... args) {
   return result;
 }
 
-MpiWord Followed(const MpiWord* comm) { return KnowMpi() ? HandleAt(comm) : 0; }
+MpiWord RecordedHandle(const MpiWord* comm) { return FindMpi() ? HandleAt(comm) : 0; }
 
 }  // namespace
 }  // namespace rollcall
 
-using rollcall::Followed;
+using rollcall::RecordedHandle;
 using rollcall::LocalComm;
 using rollcall::ObserveMpiCreate;
 using rollcall::ObserveMpiEnd;
@@ -201,7 +204,7 @@ EXPORT int MPI_Comm_create_group(MpiWord comm, MpiWord group, int tag, MpiWord* 
   const LocalComm* parent = rollcall::FindMpiComm(thread, comm);
   if (parent == nullptr) return real(comm, group, tag, created);
   const rollcall::InsideCall inside(thread);
-  LocalComm* made = rollcall::AddOfGroup(parent, comm, group, tag);
+  LocalComm* made = rollcall::AddGroupComm(parent, comm, group, tag);
   if (made == nullptr) return real(comm, group, tag, created);
   const rollcall::Blocked blocked(thread, Op::kMPI_Comm_create_group, made, nullptr,
                                   rollcall::Now());
@@ -214,7 +217,8 @@ EXPORT int MPI_Comm_create_group(MpiWord comm, MpiWord group, int tag, MpiWord* 
   return result;
 }
 
-// Who waits for it in vain is not told: until it is done nobody need wait.
+// Does not block. The library adds the communicator when the request is done, and marks no thread
+// as waiting for it.
 EXPORT int MPI_Comm_idup(MpiWord comm, MpiWord* created, MpiWord* request) {
   const auto real = ROLLCALL_REAL(MPI_Comm_idup);
   if (real == nullptr) return rollcall::kMpiFailed;
@@ -231,15 +235,16 @@ EXPORT int MPI_Comm_idup(MpiWord comm, MpiWord* created, MpiWord* request) {
 }
 
 EXPORT int MPI_Comm_free(MpiWord* comm) {
-  return ObserveMpiEnd(ROLLCALL_REAL(MPI_Comm_free), Op::kMPI_Comm_free, Followed(comm), comm);
+  return ObserveMpiEnd(ROLLCALL_REAL(MPI_Comm_free), Op::kMPI_Comm_free, RecordedHandle(comm),
+                       comm);
 }
 
 EXPORT int MPI_Comm_disconnect(MpiWord* comm) {
-  return ObserveMpiEnd(ROLLCALL_REAL(MPI_Comm_disconnect), Op::kMPI_Comm_disconnect, Followed(comm),
-                       comm);
+  return ObserveMpiEnd(ROLLCALL_REAL(MPI_Comm_disconnect), Op::kMPI_Comm_disconnect,
+                       RecordedHandle(comm), comm);
 }
 
 EXPORT int MPI_Finalize() {
   return ObserveMpiEnd(ROLLCALL_REAL(MPI_Finalize), Op::kMPI_Finalize,
-                       rollcall::KnowMpi() ? rollcall::mpi.world : 0);
+                       rollcall::FindMpi() ? rollcall::mpi.world : 0);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The wrappers of MPI's waits: for collectives that have returned before they are done,
-// and for messages, which are recorded only as the call that a thread is inside.
+// The wrappers of MPI's waits for nonblocking collectives, and of its messages. Of a message the
+// library records only that a thread is inside the call.
 #include "interpose/blocked_threads.h"
 #include "interpose/mpi_requests.h"
 #include "interpose/real.h"
@@ -9,7 +9,7 @@
 namespace rollcall {
 namespace {
 
-// When the call returns, what it waits for on further communicators is forgotten too.
+// The entries of a wait's further communicators. Frees them when the call returns.
 class AlsoBlocked {
  public:
   AlsoBlocked() = default;
@@ -49,8 +49,9 @@ class AlsoBlocked {
 
 enum class Until { kAllDone, kAnyDone };
 
-// A wait for requests. One for whichever of them is done first waits for a collective only
-// where there is nothing else that could end it: a server's next message may be long in coming.
+// Records a wait for requests. A wait for any of several requests counts as a wait for a collective
+// only if every request is a collective's: a message may end the wait, and a server may wait long
+// for its next message.
 template <typename Function, typename... Args>
 int ObserveMpiWait(Function* real, Op op, Until until, int count, const MpiWord* requests,
                    Args... args) {
@@ -71,7 +72,7 @@ int ObserveMpiWait(Function* real, Op op, Until until, int count, const MpiWord*
   return real(args...);
 }
 
-// A call that does not wait, but may find requests done.
+// Records a call that does not wait, but may complete requests.
 template <typename Function, typename... Args>
 int ObserveMpiTest(Function* real, int count, const MpiWord* requests, Args... args) {
   if (real == nullptr) return kMpiFailed;
@@ -83,7 +84,7 @@ int ObserveMpiTest(Function* real, int count, const MpiWord* requests, Args... a
   return real(args...);
 }
 
-// A message. A process that has recorded nothing pays one load.
+// Records a message call. Before recording starts it costs one load.
 template <typename Function, typename... Args>
 int ObserveMpiMessage(Function* real, Op op, Args... args) {
   if (real == nullptr) return kMpiFailed;
@@ -144,7 +145,7 @@ EXPORT int MPI_Testsome(int count, MpiWord* requests, int* done, int* indices, v
                         indices, statuses);
 }
 
-// It is not known any more when such a call is done.
+// MPI does not report when a freed request is done, so the request counts as done.
 EXPORT int MPI_Request_free(MpiWord* request) {
   return ObserveMpiTest(ROLLCALL_REAL(MPI_Request_free), 1, request, request);
 }

@@ -10,8 +10,7 @@
 namespace rollcall {
 namespace {
 
-// Handles are looked up without a lock: an open-addressed table whose keys are set
-// and removed by one atomic exchange each.
+// An open-addressed table of handles. It needs no lock: one atomic exchange sets or removes a key.
 constexpr uint32_t kTableSize = 8192;  // a power of two
 constexpr uint32_t kProbes = 128;
 constexpr uintptr_t kEmpty = 0, kRemoved = 1;
@@ -21,7 +20,7 @@ struct Slot {
   std::atomic<CallGraph*> graph;
 };
 Slot table[kTableSize];
-std::atomic<uint32_t> handles_known{0};  // 0: no look-up has to be made
+std::atomic<uint32_t> handle_count{0};  // 0: every look-up returns at once
 std::atomic<uint32_t> last_number{0};
 
 void* MapChunk() {
@@ -38,7 +37,7 @@ void Unmap(void* chunk) {
   errno = saved_errno;
 }
 
-// The graph's own memory is the start of a page of its own, so that graphs need no allocator.
+// A mapping of its own holds the graph, so that graphs need no allocator.
 CallGraph* NewGraph() {
   static_assert(sizeof(CallGraph) <= kGraphChunkBytes);
   auto* graph = static_cast<CallGraph*>(MapChunk());
@@ -63,7 +62,7 @@ Slot* SlotAt(uintptr_t key, uint32_t probe) {
 }
 
 Slot* FindSlot(uintptr_t key) {
-  if (key <= kRemoved || handles_known.load(std::memory_order_acquire) == 0) return nullptr;
+  if (key <= kRemoved || handle_count.load(std::memory_order_acquire) == 0) return nullptr;
   for (uint32_t probe = 0; probe < kProbes; ++probe) {
     Slot* slot = SlotAt(key, probe);
     const uintptr_t found = slot->key.load(std::memory_order_acquire);
@@ -73,7 +72,7 @@ Slot* FindSlot(uintptr_t key) {
   return nullptr;
 }
 
-// The slot keeps the ownership that the caller had. False: there is no room.
+// Moves the caller's ownership into the slot. False: there is no room.
 bool Insert(uintptr_t key, CallGraph* graph) {
   for (uint32_t probe = 0; probe < kProbes; ++probe) {
     Slot* slot = SlotAt(key, probe);
@@ -81,7 +80,7 @@ bool Insert(uintptr_t key, CallGraph* graph) {
     if (found != kEmpty && found != kRemoved) continue;
     if (!slot->key.compare_exchange_strong(found, key)) continue;
     slot->graph.store(graph, std::memory_order_release);
-    handles_known.fetch_add(1);
+    handle_count.fetch_add(1);
     return true;
   }
   return false;
@@ -93,13 +92,13 @@ void Remove(uintptr_t key) {
   CallGraph* graph = slot->graph.exchange(nullptr);
   slot->key.store(kRemoved, std::memory_order_release);
   if (graph == nullptr) return;
-  handles_known.fetch_sub(1);
+  handle_count.fetch_sub(1);
   Release(graph);
 }
 
 uintptr_t HandleKey(const void* handle) { return reinterpret_cast<uintptr_t>(handle); }
 
-// Captures' ids are small numbers, handles are addresses.
+// A capture's id is a small number and a handle is an address, so the hash keeps them apart.
 uintptr_t CaptureKey(uint64_t capture) {
   return static_cast<uintptr_t>(segment::Mix(segment::kSignatureSeed, capture) | 3);
 }
@@ -109,9 +108,9 @@ void CountLost() {
   if (header != nullptr) header->lost_graph_calls.fetch_add(1);
 }
 
-// `graph` becomes known by one more handle.
+// Binds one more handle to `graph`.
 void Share(CallGraph* graph, const void* handle) {
-  Remove(HandleKey(handle));  // whoever had the address before is gone
+  Remove(HandleKey(handle));  // an earlier graph at this address has been destroyed
   graph->owners.fetch_add(1);
   if (Insert(HandleKey(handle), graph)) return;
   CountLost();
@@ -126,7 +125,7 @@ void CountInPart(CallGraph* graph, const CapturedCall& call, const void* stream)
     *part = {call.comm, call.generation, stream, 0, 0, 0, 0, false};
   }
   if (part->stream != stream) part->several_streams = true;
-  ++(KindOf(call.op) == CallKind::kP2p ? part->p2p : part->collectives);
+  ++(OpKind(call.op) == CallKind::kP2p ? part->p2p : part->collectives);
 }
 
 }  // namespace
@@ -144,7 +143,7 @@ bool AppendCall(CallGraph* graph, const CapturedCall& call, const void* stream) 
   GraphChunk* chunk = graph->last;
   if (at == 0) {
     GraphChunk** next = chunk == nullptr ? &graph->first : &chunk->next;
-    // There is one already where calls were dropped.
+    // The chunk already exists if calls after it were dropped.
     if (*next == nullptr) *next = static_cast<GraphChunk*>(MapChunk());
     chunk = *next;
     if (chunk == nullptr) {
@@ -165,7 +164,7 @@ void DropCalls(CallGraph* graph, uint32_t calls) {
   ForEachCall(graph, [&](const CapturedCall& call) {
     if (index++ < calls) return;
     GraphPart* part = FindPart(graph, call.comm);
-    if (part != nullptr) --(KindOf(call.op) == CallKind::kP2p ? part->p2p : part->collectives);
+    if (part != nullptr) --(OpKind(call.op) == CallKind::kP2p ? part->p2p : part->collectives);
   });
   if (calls >= now) return;
   graph->calls.store(calls, std::memory_order_release);
@@ -173,7 +172,7 @@ void DropCalls(CallGraph* graph, uint32_t calls) {
   for (uint32_t i = kCallsInChunk; i < calls; i += kCallsInChunk) graph->last = graph->last->next;
 }
 
-void CaptureBegan() { captures_open.fetch_add(1, std::memory_order_release); }
+void RecordCaptureBegin() { captures_open.fetch_add(1, std::memory_order_release); }
 
 CallGraph* CaptureGraph(uint64_t capture) {
   if (capture == kUnknownCapture) {
@@ -190,7 +189,7 @@ CallGraph* CaptureGraph(uint64_t capture) {
   return nullptr;
 }
 
-void CaptureEnded(uint64_t capture, const void* handle) {
+void RecordCaptureEnd(uint64_t capture, const void* handle) {
   uint32_t open = captures_open.load(std::memory_order_relaxed);
   while (open > 0 && !captures_open.compare_exchange_weak(open, open - 1)) {
   }
@@ -207,16 +206,16 @@ CallGraph* FindGraph(const void* handle) {
   return slot == nullptr ? nullptr : slot->graph.load(std::memory_order_acquire);
 }
 
-void GraphCopied(const void* from, const void* to) {
+void RecordGraphCopy(const void* from, const void* to) {
   CallGraph* graph = FindGraph(from);
   if (graph != nullptr) {
     Share(graph, to);
   } else {
-    Remove(HandleKey(to));  // it held calls until it was updated
+    Remove(HandleKey(to));  // an update may have removed all calls
   }
 }
 
-void GraphJoined(const void* handle, const void* child) {
+void RecordGraphChild(const void* handle, const void* child) {
   const CallGraph* calls = FindGraph(child);
   if (calls == nullptr) return;
   CallGraph* graph = FindGraph(handle);
@@ -231,7 +230,7 @@ void GraphJoined(const void* handle, const void* child) {
   ForEachCall(calls, [graph](const CapturedCall& call) { AppendCall(graph, call, nullptr); });
 }
 
-void GraphForgotten(const void* handle) { Remove(HandleKey(handle)); }
+void RecordGraphDestroy(const void* handle) { Remove(HandleKey(handle)); }
 
 const LocalComm* FirstComm(const CallGraph* graph) {
   return graph->parts_used == 0 ? nullptr : graph->parts[0].comm;

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// CUDA graphs that hold NCCL calls: which calls, and by what CUDA calls the graphs.
+// The CUDA graphs that hold NCCL calls: which calls each holds, and the handles of each.
 //
-// A call that is made while its stream is captured does not happen: it becomes a part of a graph, and
-// happens as often as that is launched (graph_launches.h). Captures, graphs and executable graphs are
-// found by their handles, without a lock.
+// A call on a stream that is being captured does not happen. It becomes part of a graph, and
+// happens with each launch of the graph (graph_launches.h). The library finds captures, graphs and
+// executable graphs by their handles, without a lock.
 //
-// For wrappers, on the thread that makes the call. Memory comes from mmap, at captures and never at
-// launches; nothing here waits, throws or changes errno. Two threads that add calls to one capture at
-// once are not expected; everything else may happen at once.
+// For wrappers, on the thread that makes the call. Memory comes from mmap, in captures and never in
+// launches. Nothing here waits, throws or changes errno. Two threads must not add calls to one
+// capture at once; anything else may happen concurrently.
 #pragma once
 
 #include "interpose/local_comm.h"
@@ -17,7 +17,7 @@ namespace rollcall {
 
 struct CapturedCall {
   LocalComm* comm;
-  uint64_t generation;  // of the communicator: its block may serve another one by now
+  uint64_t generation;  // of the communicator, whose block may serve a new communicator later
   uint64_t count;
   uint64_t caller;  // as in segment::RecordEntry
   int32_t peer;
@@ -30,16 +30,16 @@ struct CapturedCall {
 struct GraphPart {
   LocalComm* comm;
   uint64_t generation;
-  const void* stream;       // of its first call
+  const void* stream;       // of the part's first call
   uint32_t collectives, p2p;
-  uint32_t marked_collectives, marked_p2p;  // with a marker behind them
-  bool several_streams;     // so the markers' order is not that of the calls
+  uint32_t marked_collectives, marked_p2p;  // calls that have a marker after them
+  bool several_streams;     // so markers may be written in another order than the calls
 };
 
-inline constexpr int kGraphParts = 8;  // communicators of one graph that have markers, and can be
-                                       // taken back
+// Communicators of one graph that get markers, and whose state a failed launch restores.
+inline constexpr int kGraphParts = 8;
 
-// Captured calls, in order, as many as one mapping holds.
+// Captured calls, in order: as many as fit one mapping.
 inline constexpr size_t kGraphChunkBytes = 65536;
 struct GraphChunk {
   GraphChunk* next;
@@ -48,7 +48,7 @@ struct GraphChunk {
 inline constexpr uint32_t kCallsInChunk = sizeof(GraphChunk::calls) / sizeof(CapturedCall);
 
 struct CallGraph {
-  std::atomic<uint32_t> owners;  // handles, and captures under way
+  std::atomic<uint32_t> owners;  // handles, and open captures
   std::atomic<uint32_t> calls;
   uint32_t number;  // nth graph of the process that holds calls, from 1
   std::atomic<uint64_t> launches;
@@ -58,21 +58,22 @@ struct CallGraph {
   GraphChunk* last;
 };
 
-// The graph that the capture with this id becomes; nullptr when there is no room (counted).
+// The graph that this capture builds. nullptr: there is no room (counted).
 CallGraph* CaptureGraph(uint64_t capture);
 
 uint32_t CallCount(const CallGraph* graph);
 
-// The calls behind the first `calls` were not captured after all.
+// Removes the calls after the first `calls`: NCCL refused them.
 void DropCalls(CallGraph* graph, uint32_t calls);
 
-// Adds a call; `stream`: where it was captured, nullptr: not known. False: there is no room (counted).
+// Adds a call. `stream`: where it was captured; nullptr: unknown. False: there is no room
+// (counted).
 bool AppendCall(CallGraph* graph, const CapturedCall& call, const void* stream);
 
-// The communicator's part; nullptr: it has none.
+// The communicator's part; nullptr: none.
 GraphPart* FindPart(CallGraph* graph, const LocalComm* comm);
 
-// Whether the communicator is the one that was captured: its block may serve another one by now.
+// Whether the captured communicator still exists. Its block may serve a new communicator.
 inline bool IsStillThere(const CapturedCall& call) {
   return call.comm->handle.load(std::memory_order_relaxed) != nullptr &&
          Generation(call.comm) == call.generation;
@@ -94,14 +95,15 @@ void ForEachCall(const CallGraph* graph, Each each) {
   }
 }
 
-// What CUDA said. Handles are cudaGraph_t and cudaGraphExec_t, or their twins.
-void CaptureBegan();
-void CaptureEnded(uint64_t capture, const void* graph);
-void GraphCopied(const void* from, const void* to);  // cloned, instantiated, or updated
-void GraphJoined(const void* graph, const void* child);
-void GraphForgotten(const void* handle);
+// Record what CUDA has done. Handles are cudaGraph_t and cudaGraphExec_t, or the driver's and
+// HIP's.
+void RecordCaptureBegin();
+void RecordCaptureEnd(uint64_t capture, const void* graph);
+void RecordGraphCopy(const void* from, const void* to);  // by clone, instantiation or update
+void RecordGraphChild(const void* graph, const void* child);
+void RecordGraphDestroy(const void* handle);
 
-// The graph behind a handle, where it holds calls; else nullptr.
+// The graph with this handle, if it holds calls; else nullptr.
 CallGraph* FindGraph(const void* handle);
 const LocalComm* FirstComm(const CallGraph* graph);
 

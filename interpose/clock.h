@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Time stamps for records: the CPU's counter where it is invariant (two
-// clock_gettime calls would double the cost of a record), else CLOCK_MONOTONIC.
+// Time stamps for records: the CPU's counter if it is invariant, else CLOCK_MONOTONIC. Two calls of
+// clock_gettime would double the cost of a record.
 //
-// For the whole library and for the agent, from any state, also signal handlers.
+// For the whole library and the agent, in any context, also signal handlers.
 #pragma once
 
 #include <stdint.h>
@@ -31,8 +31,8 @@ inline uint64_t CounterTicks() {
 #endif
 }
 
-// Whether the counter runs at one rate through frequency changes and sleep
-// states, alike on all cores (Intel SDM 18.17.1; aarch64's always does).
+// Whether the counter runs at one rate through frequency changes and sleep states, and alike on all
+// cores (Intel SDM 18.17.1). On aarch64 it always does.
 inline bool CounterIsInvariant() {
 #if defined(__x86_64__)
   unsigned eax, ebx, ecx, edx;

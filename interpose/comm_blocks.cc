@@ -17,7 +17,7 @@ namespace {
 using segment::CommEntry;
 using segment::CommState;
 
-// What a communicator's block can do with how much room.
+// A size of a communicator's block, and what the segment then lacks.
 struct BlockSize {
   size_t bytes;
   uint32_t records;
@@ -31,28 +31,28 @@ constexpr BlockSize kBlockSizes[] = {
     {segment::kRingOffset + kShortRing * sizeof(segment::RecordEntry), kShortRing,
      RoomFor::kShortHistories, segment::kLeftOutRecords, "shorter histories"},
     {segment::kRingOffset, 0, RoomFor::kPresence, segment::kLeftOutRings, "no histories of calls"}};
-constexpr uint32_t kFirstComms = 8;  // of a process, without which nothing can be said of it
+constexpr uint32_t kFirstComms = 8;  // of a process: the least that a diagnosis needs
 constexpr int kBlockSizeCount = sizeof(kBlockSizes) / sizeof(kBlockSizes[0]);
 
-// nullptr: there is no room.
+// The largest size that there is room for. nullptr: there is no room.
 const BlockSize* ReserveBlock(uint32_t index) {
-  Wish wishes[kBlockSizeCount];
+  SegmentPart parts[kBlockSizeCount];
   const size_t begin = segment::CommBlockOffset(index);
   for (int i = 0; i < kBlockSizeCount; ++i) {
-    wishes[i] = {begin, begin + kBlockSizes[i].bytes, kBlockSizes[i].use};
+    parts[i] = {begin, begin + kBlockSizes[i].bytes, kBlockSizes[i].use};
   }
-  if (index < kFirstComms) wishes[kBlockSizeCount - 1].use = RoomFor::kProcess;
-  const int chosen = ReserveOneOf(wishes, kBlockSizeCount);
+  if (index < kFirstComms) parts[kBlockSizeCount - 1].use = RoomFor::kProcess;
+  const int chosen = ReserveFirstFit(parts, kBlockSizeCount);
   return chosen < 0 ? nullptr : &kBlockSizes[chosen];
 }
 
 void RecordLeftOut(uint32_t what, const char* words, const char* reason) {
   recorder.mapping.load(std::memory_order_acquire)->left_out.fetch_or(what);
-  SayLess(words, reason);
+  ReportPartialRecording(words, reason);
 }
 
-// Where the segment has no room for records they go where nobody reads them, so that the way of a
-// call is always the same.
+// A private ring takes the records if the segment has no room for them, so that the hot path is the
+// same for every communicator. Nobody reads it.
 segment::RecordEntry* PrivateRing(LocalComm* comm) {
   if (comm->private_ring != nullptr) return comm->private_ring;
   void* memory = mmap(nullptr, kShortRing * sizeof(segment::RecordEntry), PROT_READ | PROT_WRITE,
@@ -61,7 +61,7 @@ segment::RecordEntry* PrivateRing(LocalComm* comm) {
   return comm->private_ring;
 }
 
-// Gives the communicator the block's parts. False: there is no memory.
+// Points the communicator at the parts of its block. False: there is no memory.
 bool SetBlock(LocalComm* comm, uint32_t index, uint32_t records) {
   char* block = reinterpret_cast<char*>(recorder.mapping.load(std::memory_order_acquire)) +
                 segment::CommBlockOffset(index);
@@ -83,7 +83,7 @@ bool ClaimIndex(uint32_t* index) {
   return false;
 }
 
-// A block that no communicator has had; nullptr: all are taken, or there is no room for it.
+// A block that no communicator has had. nullptr: all are in use, or there is no room.
 LocalComm* ClaimNewBlock() {
   uint32_t index;
   if (!ClaimIndex(&index)) return nullptr;
@@ -93,13 +93,13 @@ LocalComm* ClaimNewBlock() {
     if (size->left_out != 0) RecordLeftOut(size->left_out, size->words, nullptr);
     return comm;
   }
-  // Given back, unless another thread has claimed the next one already.
+  // Gives the index back, unless another thread has claimed the next one.
   uint32_t end = index + 1;
   recorder.comms_claimed.compare_exchange_strong(end, index);
   return nullptr;
 }
 
-// The block of the first communicator that ended, and into which nobody writes any more.
+// The first block whose communicator has ended and into which no thread and no GPU still writes.
 LocalComm* ClaimEndedBlock() {
   const uint32_t count = recorder.comms_claimed.load(std::memory_order_acquire);
   for (uint32_t i = 0; i < count; ++i) {
@@ -108,7 +108,8 @@ LocalComm* ClaimEndedBlock() {
     for (CommState ended :
          {CommState::kDestroyed, CommState::kAborted, CommState::kFailed, CommState::kPassedOver}) {
       uint32_t expected = static_cast<uint32_t>(ended);
-      // The state first: it is set while `ending` is, and for the last time before that falls.
+      // Read the state before `ending`: a teardown sets the state for the last time before it
+      // decrements `ending`.
       if (comm->entry->state.load(std::memory_order_acquire) != expected ||
           comm->ending.load(std::memory_order_acquire) != 0 || IsInCall(comm)) {
         continue;
@@ -122,15 +123,15 @@ LocalComm* ClaimEndedBlock() {
   return nullptr;
 }
 
-// Pages are touched now, so that the first calls don't pay for it. All but the state, which is set
-// last.
+// Clears the block, except for its state, which FillEntry() sets last. This touches the pages, so
+// that the first calls do not pay for the page faults.
 void ClearBlock(LocalComm* comm) {
   char* block = reinterpret_cast<char*>(comm->entry);
   memset(block + sizeof(segment::HalfWord), 0, segment::kRingOffset - sizeof(segment::HalfWord));
   memset(static_cast<void*>(comm->ring), 0, (comm->ring_mask + 1) * sizeof(segment::RecordEntry));
 }
 
-// nullptr: there is no room (counted, and said).
+// nullptr: there is no room (counted and reported).
 LocalComm* ClaimRoom() {
   LocalComm* comm = ClaimNewBlock();
   if (comm == nullptr) comm = ClaimEndedBlock();

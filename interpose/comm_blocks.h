@@ -1,19 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which communicator has which block of the segment: a new one, or that of a communicator that ended.
+// Assigns blocks of the segment to communicators: a new block, or that of an ended communicator.
 //
 // Called when a communicator is created, from any thread. Makes system calls for room in the file,
-// and takes no lock. What there is no room for it counts in the segment, and says in one line.
+// and takes no lock. It counts what it has no room for in the segment, and writes one line to
+// stderr.
 #pragma once
 
 #include "interpose/local_comm.h"
 
 namespace rollcall {
 
-// A block, all zeros but for its state, with room for as many records as there is room for. nullptr:
-// there is no room (counted, and said).
+// Claims a block, with as many records as there is room for. The block is zero except for its
+// state. nullptr: there is no room (counted and reported).
 LocalComm* ClaimBlock();
 
-// Whether the communicator's records are in the segment. Else there was no room for them.
+// Whether the communicator's records are in the segment. False: there was no room for them.
 bool IsRecorded(const LocalComm* comm);
 
 }  // namespace rollcall

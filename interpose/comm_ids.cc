@@ -15,10 +15,10 @@ namespace {
 using segment::CommEntry;
 using segment::Mix;
 
-constexpr uint64_t kRecreated = 0x7265637265617465;  // keeps the kinds of ids apart
+constexpr uint64_t kRecreated = 0x7265637265617465;  // keeps ids of a reused unique id apart
 constexpr uint64_t kGrow = 0x67726f7700000000;
 
-// Fields that younger headers have may lie beyond what the caller's struct holds.
+// Whether the caller's struct, which may come from an older header, has the field.
 #define HAS_FIELD(config, field) \
   ((config) != nullptr && (config)->size >= offsetof(ncclConfig_t, field) + sizeof((config)->field))
 
@@ -44,7 +44,7 @@ uint64_t CommId(uint64_t base_id, int32_t rank) {
   return times == 0 ? base_id : Mix(base_id ^ kRecreated, times);
 }
 
-// Of the parent's nth child, from 1.
+// The id of the parent's nth child, counted from 1.
 uint64_t ChildId(const CommEntry* parent, uint64_t kind, uint32_t child) {
   return Mix(Mix(kind, Get(parent->id)), child);
 }

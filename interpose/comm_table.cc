@@ -50,21 +50,21 @@ void RaiseCommCount(uint32_t count) {
   }
 }
 
-// As a block that was never used has it.
+// Sets the fields to the values of a block that was never used.
 void ResetComm(LocalComm* comm, bool non_blocking) {
   comm->marker_base = 0;
-  comm->non_blocking = comm->on_trial = non_blocking;
+  comm->non_blocking = comm->markers_unproven = non_blocking;
   comm->maker.store(0, std::memory_order_relaxed);
   comm->late.since.store(0, std::memory_order_relaxed);
   comm->late.marking_thread.store(0, std::memory_order_relaxed);
-  comm->beside = nullptr;
-  comm->beside_left_out.store(false, std::memory_order_relaxed);
+  comm->parent = nullptr;
+  comm->has_no_side_channel.store(false, std::memory_order_relaxed);
   comm->by_plugin = false;
   comm->placed_out_of_order = false;
   for (PlacedMarker& placed : comm->placed) placed = PlacedMarker();
 }
 
-// What a process without communicators does not need. Each does its work once.
+// Starts what only a process with communicators needs. Each function does its work once.
 void StartExtras() {
   InstallStackSignals();
   if (recorder.options.call_sites) StartCallSites();

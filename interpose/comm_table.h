@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The communicators of this process: how one begins, and its state.
+// The communicators of this process: adds a communicator, and changes its state.
 //
 // For the wrappers of calls that create and end communicators, from any thread. AddComm() makes
-// system calls and takes no lock; SetState() and ChangeState() store two words. None of them throws
+// system calls and takes no lock. SetState() and ChangeState() store two words. None of them throws
 // or changes errno.
 #pragma once
 
@@ -10,7 +10,7 @@
 
 namespace rollcall {
 
-// What is known of a communicator before its creation is called.
+// The facts about a communicator that the library has before the real creation call.
 struct NewComm {
   uint64_t base_id = 0;  // hash of the unique id; 0 for children
   uint64_t parent_id = 0;
@@ -22,13 +22,13 @@ struct NewComm {
   bool non_blocking = false;
 };
 
-// A block for a communicator about to be created; nullptr when there is no room (counted), or
-// nothing is recorded. Its state is kInitializing.
+// Claims a block for a communicator that is about to be created, in the state kInitializing.
+// nullptr: there is no room (counted), or recording is off.
 LocalComm* AddComm(const NewComm& what);
 
 void SetState(LocalComm* comm, segment::CommState state);
 
-// The same, unless another thread has given it another state than `from` meanwhile.
+// As SetState(), but does nothing if another thread has changed the state from `from`.
 void ChangeState(LocalComm* comm, segment::CommState from, segment::CommState to);
 
 }  // namespace rollcall

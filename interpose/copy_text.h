@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Copies a line of text into a field of the segment. Pure; from any state.
+// Copies a line of text into a field of the segment. Pure; for any context.
 #pragma once
 
 #include <stddef.h>
@@ -7,7 +7,7 @@
 
 namespace rollcall {
 
-// Up to the first line break; cut where it does not fit.
+// Copies up to the first line break, and cuts the text to the size of the field.
 inline void CopyText(char* out, size_t size, const char* text) {
   size_t length = 0;
   if (text != nullptr) {

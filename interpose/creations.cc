@@ -8,7 +8,7 @@
 namespace rollcall {
 namespace {
 
-// Open addressing by hash. When it is full, ids that come later count as never used.
+// Open addressing by hash. When the table is full, new ids count as never used.
 constexpr uint32_t kSlots = 8192;
 struct Slot {
   std::atomic<uint64_t> key;  // 0: free
@@ -22,7 +22,7 @@ uint64_t CreationKey(uint64_t base_id, int32_t rank) {
   return segment::Mix(base_id, static_cast<uint32_t>(rank)) | 1;
 }
 
-// The key's slot, or the free one where it belongs.
+// The slot of the key, or the free slot where the key belongs.
 Slot* FindSlot(uint64_t key) {
   uint32_t at = static_cast<uint32_t>(key >> 1) % kSlots;
   for (;; at = (at + 1) % kSlots) {

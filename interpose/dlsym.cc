@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// dlsym, interposed: ctypes users (vLLM, SGLang), JAX, CuPy and others fetch
-// NCCL's functions from a handle, which symbol interposition does not reach.
+// The wrapper of dlsym. ctypes users (vLLM, SGLang), JAX, CuPy and others fetch NCCL's functions
+// from a handle, and symbol interposition does not reach them.
 //
-// RTLD_NEXT and RTLD_DEFAULT are resolved by the C library against the caller's
-// return address, so for those the stub jumps: the real dlsym then sees the
-// caller itself. Everything else goes to LookUp, which hands every name that is
-// not in calls.def to the real dlsym and so leaves dlerror's state as it was.
+// The C library resolves RTLD_NEXT and RTLD_DEFAULT by the caller's return address. For those the
+// stub jumps, so that the real dlsym sees the caller. Everything else goes to
+// rollcall_dlsym_look_up(), which passes every name outside calls.def to the real dlsym and so
+// leaves the state of dlerror() as it was.
 //
-// A wrapper is given out only where the real look-up succeeds (else programs
-// that probe for newer functions would be told lies), and bound to that very
-// function, whose library then stays loaded. A second NCCL in the same process gets
-// its own functions back: it works as if we were not there, and tells of itself
-// (profiler_plugin.h). So does one that the loader does not promise to keep.
+// The program gets a wrapper only if the real look-up succeeds, because programs probe for newer
+// functions. The wrapper is bound to the function that the look-up found, and that function's
+// library stays loaded. A second NCCL in the same process gets its own functions back, as without
+// the library, and reports its calls to our profiler plugin (profiler_plugin.h). So does an NCCL
+// that the loader cannot keep loaded.
 #include "interpose/old_glibc.h"
 
 #include "interpose/keep_errno.h"
@@ -31,7 +31,7 @@ void* Twin(void* handle, const char* name, void* real) {
   if (strcmp(twin, name) == 0) return real;
   void* found = RealDlsym()(handle, twin);
   if (found != nullptr) return found;
-  dlerror();  // our failed look-up is not the program's
+  dlerror();  // hide our failed look-up from the program
   return real;
 }
 
@@ -42,17 +42,17 @@ bool Keep(const void* real) {
   return kept;
 }
 
-// Whether the wrapper calls `real` from now on, or did already. It is the wrapper of linked calls
-// too, also of libraries that are loaded later: so it calls nothing that those would not.
+// Whether the wrapper calls `real`, now or from now on. The wrapper also serves linked calls, also
+// of libraries that are loaded later, so it may bind only what those calls would get.
 bool Bind(Fn fn, const char* name, void* real) {
   std::atomic<void*>& slot = real_functions[static_cast<int>(fn)];
   void* bound = slot.load(std::memory_order_acquire);
   if (bound != nullptr) return bound == real;
-  if (!IsWhatLinkedCallsGet(name, real) || !Keep(real)) return false;
+  if (!LinkedCallsReach(name, real) || !Keep(real)) return false;
   return slot.compare_exchange_strong(bound, real, std::memory_order_acq_rel) || bound == real;
 }
 
-bool MayBeOurs(const char* name) { return strchr("nchmM", name[0]) != nullptr; }
+bool MayBeWrapped(const char* name) { return strchr("nchmM", name[0]) != nullptr; }
 
 }  // namespace
 
@@ -64,7 +64,7 @@ extern "C" __attribute__((visibility("hidden"))) void* rollcall_dlsym_look_up(vo
                                                                               const char* name) {
   const DlsymFn real_dlsym = RealDlsym();
   void* real = real_dlsym(handle, name);
-  if (real == nullptr || !MayBeOurs(name)) return real;
+  if (real == nullptr || !MayBeWrapped(name)) return real;
   if (strncmp(name, kProfilerPrefix, sizeof(kProfilerPrefix) - 1) == 0) {
     return ProfilerTableFor(name, real);
   }
@@ -76,8 +76,8 @@ extern "C" __attribute__((visibility("hidden"))) void* rollcall_dlsym_look_up(vo
 
 }  // namespace rollcall
 
-// The wrapper proper. Naked: at -O0 a compiler would not turn the call into a
-// jump, and the C library would take us for the caller.
+// The exported dlsym. Written in assembly: at -O0 a compiler would not turn the call into a jump,
+// and the C library would resolve for us as the caller.
 #if defined(__x86_64__)
 __asm__(R"(
   .text

@@ -16,7 +16,7 @@ struct Tables {
   const uint32_t* gnu_hash = nullptr;  // DT_GNU_HASH
 };
 
-// glibc has relocated the addresses in a dynamic section already, musl has not.
+// glibc has relocated the addresses in a dynamic section; musl has not.
 template <typename Pointer>
 void Set(ElfW(Addr) base, ElfW(Addr) value, Pointer* out) {
   *out = reinterpret_cast<Pointer>(value < base ? base + value : value);
@@ -64,8 +64,8 @@ const ElfW(Sym) * Defined(const Tables& tables, uint32_t index, const char* name
   return found ? symbol : nullptr;
 }
 
-// DT_GNU_HASH: buckets, first hashed symbol, words of the filter, its shift; the filter, the
-// buckets, and a chain of hashes whose last one is odd.
+// DT_GNU_HASH: number of buckets, first hashed symbol, words of the filter, its shift; then the
+// filter, the buckets, and chains of hashes. The last hash of a chain is odd.
 const ElfW(Sym) * FindByGnuHash(const Tables& tables, const char* name) {
   const uint32_t buckets = tables.gnu_hash[0], first = tables.gnu_hash[1];
   const uint32_t words = tables.gnu_hash[2] * (sizeof(ElfW(Addr)) / sizeof(uint32_t));
@@ -85,7 +85,7 @@ const ElfW(Sym) * FindByGnuHash(const Tables& tables, const char* name) {
   }
 }
 
-// DT_HASH: buckets, symbols; the buckets, and for each symbol the next of its bucket.
+// DT_HASH: number of buckets and of symbols; then the buckets, and for each symbol the next one.
 const ElfW(Sym) * FindBySystemVHash(const Tables& tables, const char* name) {
   const uint32_t buckets = tables.hash[0], symbols = tables.hash[1];
   const uint32_t* chain = tables.hash + 2 + buckets;
@@ -116,15 +116,15 @@ bool IsThisLibrary(const dl_phdr_info& object) {
 
 struct Search {
   const char* name;
-  uint32_t skip;  // objects to pass over
+  uint32_t skip;  // objects to skip
   ElfObject* object;
   bool found;
 };
 
-// Called by the loader while it holds its lock: reads and copies, and calls nothing of its.
+// The loader calls this function and holds its lock meanwhile, so it only reads and copies.
 int SearchObject(dl_phdr_info* info, size_t, void* data) {
   auto* search = static_cast<Search*>(data);
-  // The kernel's own object has no addresses to be relocated by.
+  // The vDSO's addresses are not relocated.
   if (info->dlpi_addr == 0 || IsThisLibrary(*info)) return 0;
   const ElfW(Sym)* symbol = FindSymbol(FindTables(*info), search->name);
   if (symbol == nullptr) return 0;
@@ -144,7 +144,7 @@ int SearchObject(dl_phdr_info* info, size_t, void* data) {
 
 }  // namespace
 
-bool FindObjectWith(const char* symbol, uint32_t skip, ElfObject* out) {
+bool FindDefiningObject(const char* symbol, uint32_t skip, ElfObject* out) {
   Search search = {symbol, skip, out, false};
   dl_iterate_phdr(&SearchObject, &search);
   return search.found;
@@ -152,7 +152,7 @@ bool FindObjectWith(const char* symbol, uint32_t skip, ElfObject* out) {
 
 void* FindFunctionInElf(const char* name) {
   ElfObject object;
-  return FindObjectWith(name, 0, &object) ? object.address : nullptr;
+  return FindDefiningObject(name, 0, &object) ? object.address : nullptr;
 }
 
 }  // namespace rollcall

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Functions found in the ELF tables of what is loaded: where nobody can be asked (musl has no
-// dlvsym, and its dlsym is what we stand in front of), and to learn which object has one.
+// Finds functions in the ELF tables of loaded objects. musl lacks dlvsym, and our dlsym hides
+// musl's. The tables also show which object defines a function.
 #pragma once
 
 #include <stdint.h>
@@ -8,16 +8,16 @@
 namespace rollcall {
 
 struct ElfObject {
-  void* address;    // of the function, or of what chooses it (STT_GNU_IFUNC)
-  char name[4096];  // as the loader knows the object; "": the program, or too long
+  void* address;    // of the function, or of its resolver (STT_GNU_IFUNC)
+  char name[4096];  // the loader's name of the object; "": the program, or too long a name
 };
 
-// The object that defines the function `symbol` and is not this library, after passing over `skip`
-// others; false: there is none. Opens nothing, allocates nothing, and calls nothing of the loader's
-// while the loader lists its objects. The object may be gone when this returns.
-bool FindObjectWith(const char* symbol, uint32_t skip, ElfObject* out);
+// Finds an object other than this library that defines the function `symbol`, after skipping `skip`
+// such objects. False: there is none. Opens nothing, allocates nothing, and calls no function of
+// the loader while the loader lists its objects. The object may be unloaded when this returns.
+bool FindDefiningObject(const char* symbol, uint32_t skip, ElfObject* out);
 
-// The first of them; nullptr: none.
+// The address in the first such object; nullptr: there is none.
 void* FindFunctionInElf(const char* name);
 
 }  // namespace rollcall

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What launchers tell a process about its place in the job. One table, used by
-// the library (getenv) and by the agent (another process's /proc/PID/environ).
+// The variables in which launchers give a process its place in the job. The library reads them with
+// getenv, the agent from /proc/PID/environ.
 #pragma once
 
 #include <cstdint>
@@ -16,10 +16,9 @@ struct RankVariables {
   const char* local_rank;
 };
 
-// In order: torchrun, Open MPI, PMIx and PMI (MPICH, Intel MPI), Slurm,
-// Kubernetes indexed jobs. The first set whose rank is there wins: whoever is
-// closest to the process comes first, since an mpirun inside a Slurm job leaves
-// Slurm's variables as they were for all of its processes.
+// In order: torchrun, Open MPI, PMIx and PMI (MPICH, Intel MPI), Slurm, Kubernetes indexed jobs.
+// The first set with a rank wins, and the launcher closest to the process comes first: an mpirun
+// inside a Slurm job leaves Slurm's variables unchanged in all of its processes.
 inline constexpr RankVariables kRankVariables[] = {
     {"RANK", "WORLD_SIZE", "LOCAL_RANK"},
     {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK"},
@@ -29,16 +28,22 @@ inline constexpr RankVariables kRankVariables[] = {
     {"JOB_COMPLETION_INDEX", "JOB_COMPLETIONS", "JOB_LOCAL_RANK"},
 };
 
+// Launchers count restarts of a job in these. Order: the job's own word, torchrun, Slurm's requeue,
+// a Kubernetes JobSet.
+inline constexpr const char* kAttemptVariables[] = {
+    "ROLLCALL_ATTEMPT", "TORCHELASTIC_RESTART_COUNT", "SLURM_RESTART_COUNT",
+    "JOBSET_RESTART_ATTEMPT"};
+
 inline constexpr const char* kJobVariables[] = {"ROLLCALL_JOB", "TORCHELASTIC_RUN_ID",
                                                 "SLURM_JOB_ID", "PMIX_NAMESPACE", "JOB_NAME"};
 
-// The longest name of a job, without the zero behind it.
+// The longest name of a job, without the terminating zero.
 inline constexpr size_t kMostJobName = 255;
 using JobName = char[kMostJobName + 1];
 
-// The name by which library, agent, daemon and command line know a job: the first line of `name`,
-// in printable ASCII. A name that is longer, or holds other bytes, ends in a hash of the whole, so
-// that two such names stay two.
+// The name of a job in library, agent, daemon and command line: the first line of `name`, in
+// printable ASCII. A name that is longer, or holds other bytes, ends in a hash of the whole name,
+// so that two such names stay different.
 inline void CopyJobName(const char* name, JobName& out) {
   constexpr size_t kHashText = 17;  // "-" and 16 digits
   uint64_t hash = 0xcbf29ce484222325;  // FNV-1a
@@ -79,7 +84,7 @@ inline int ParsePlaceNumber(const char* text) {
   return value;
 }
 
-// `get(name)` gives a variable's value or nullptr.
+// `get(name)` returns the value of a variable, or nullptr.
 template <typename Get>
 Place FindPlace(Get get) {
   for (const RankVariables& names : kRankVariables) {
@@ -90,12 +95,12 @@ Place FindPlace(Get get) {
   return {};
 }
 
-// The job's name as the environment has it, of any length (CopyJobName()); "": there is none.
+// The job's name from the environment, of any length (CopyJobName() cuts it); "": there is none.
 template <typename Get>
 const char* FindJob(Get get) {
   for (const char* name : kJobVariables) {
     const char* value = get(name);
-    // torchrun without a rendezvous id says "none" to every job.
+    // torchrun sets "none" for every job without a rendezvous id.
     const bool none = value != nullptr && value[0] == 'n' && value[1] == 'o' && value[2] == 'n' &&
                       value[3] == 'e' && value[4] == '\0';
     if (value != nullptr && *value != '\0' && !none) return value;
@@ -103,8 +108,8 @@ const char* FindJob(Get get) {
   return "";
 }
 
-// By what the process shares its GPU with others: "MIG" (it has a slice of one), "MPS", "" where
-// nothing says so. As the CUDA driver reads them (CUDA C++ guide, NVIDIA's MPS documentation).
+// How the process shares its GPU with others: "MIG" (it has a slice of one), "MPS", or "" if no
+// variable says so. Sources: CUDA C++ guide, NVIDIA's MPS documentation.
 template <typename GetEnv>
 const char* FindGpuSharing(GetEnv get) {
   for (const char* variable : {"CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES"}) {

@@ -6,7 +6,7 @@
 namespace rollcall {
 namespace {
 
-// Groups of one launch are not those of the next.
+// Gives each captured group a new number for this launch.
 class Groups {
  public:
   explicit Groups(ThreadState* thread) : thread_(thread) {}
@@ -24,7 +24,7 @@ class Groups {
   uint16_t last_captured_ = 0;
 };
 
-// `has_part`: EndLaunch() will say that it has returned.
+// `has_part`: EndLaunch() will record the return.
 void Replay(const ThreadState* thread, const CapturedCall& call, uint16_t group, void* stream,
             uint64_t now, bool has_part) {
   const CallInfo info = {call.op,   call.dtype, call.reduction,
@@ -71,7 +71,7 @@ void StampReplayed(const GraphPart& part, const LaunchedPart& before, uint64_t n
 
 uint32_t GraphLaneNumber(const CallGraph* graph) { return graph->number % segment::kGraphLanes; }
 
-// Each of its calls in the graph has markers.
+// Whether every call of this part has markers in the graph.
 bool HoldsMarkers(const GraphPart& part) {
   return part.collectives == part.marked_collectives && part.p2p == part.marked_p2p;
 }
@@ -106,7 +106,7 @@ void EndCaptured(const ThreadState* thread, LocalComm* comm, const CallInfo& inf
   if (IsError(result) && captured.graph != nullptr) {
     DropCalls(captured.graph, CallCount(captured.graph) - 1);
   }
-  if (!IsError(result) && thread->group_depth > 0) return;  // it is captured when the group ends
+  if (!IsError(result) && thread->group_depth > 0) return;  // captured when the group ends
   captured.record->returned.store(Now(), std::memory_order_release);
   if (result != ncclSuccess || captured.graph == nullptr) return;
   MarkCaptured(comm, info.stream, captured.graph, MarkerPoint::kFinished);
@@ -120,7 +120,7 @@ void MarkCaptured(LocalComm* comm, void* stream, CallGraph* graph, MarkerPoint p
   const auto word = [&](uint32_t calls, uint32_t* done) -> uint64_t {
     if (calls == *done) return 0;
     if (!started) *done = calls;
-    // On several streams what comes later does not mean that what is before it has happened.
+    // On several streams a later marker does not prove that an earlier call is done.
     return calls | uint64_t{part->several_streams ? 0 : *done} << 32;
   };
   const uint64_t reached = word(part->collectives, &part->marked_collectives);
@@ -151,7 +151,8 @@ void BeginLaunch(ThreadState* thread, CallGraph* graph, void* stream, Launched* 
     if (HoldsMarkers(part)) {
       PlaceGraphBase(part.comm, stream, GraphLaneNumber(graph), before.entered, before.p2p_entered);
     } else {
-      // The first of its calls is as good as begun; nobody can tell how far it comes then.
+      // Mark the first call as started. Without nodes the GPU reports nothing until the graph is
+      // done.
       PlaceMarkers(part.comm, stream, MarkerPoint::kStarted,
                    part.collectives == 0 ? 0 : before.entered + 1,
                    part.p2p == 0 ? 0 : before.p2p_entered + 1);

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Records of calls in CUDA graphs: when they are captured, and when the graph is launched.
+// Writes the records of calls in CUDA graphs: at their capture, and at each launch of the graph.
 //
-// A call takes no position when it is captured. A launch takes the positions of all the calls that
-// the graph holds (captured_graphs.h), in the order in which they were captured, as if they were made
-// there.
+// A captured call takes no position. A launch takes the positions of all calls that the graph holds
+// (captured_graphs.h), in the order of their capture, as if the program made the calls then.
 //
-// For wrappers, on the thread that captures or launches. A launch allocates nothing and makes no
-// system call but the driver's for markers; nothing here waits, throws or changes errno.
+// For wrappers, on the thread that captures or launches. A launch allocates nothing, and makes no
+// system calls except the driver's for markers. Nothing here waits, throws or changes errno.
 #pragma once
 
 #include "interpose/call_record.h"
@@ -15,23 +14,23 @@
 
 namespace rollcall {
 
-// A record of a call that is captured into a graph.
+// The record of a captured call.
 struct CapturedRecord {
   segment::RecordEntry* record;
   CallGraph* graph;  // nullptr: there was no room
 };
 
-// Around a call that is being captured into a CUDA graph: it takes no position.
+// Begin and end a call that is captured into a CUDA graph. The call takes no position.
 CapturedRecord BeginCaptured(ThreadState* thread, LocalComm* comm, const CallInfo& info,
                              const void* caller, uint64_t capture);
 void EndCaptured(const ThreadState* thread, LocalComm* comm, const CallInfo& info,
                  const CapturedRecord& captured, ncclResult_t result);
 
-// Puts a node into the capture by which the GPU says that it has come to, or has done, the newest of
-// the communicator's calls. Where people ask for it (ROLLCALL_GRAPH_MARKERS=1).
+// With ROLLCALL_GRAPH_MARKERS=1: adds a node to the capture by which the GPU writes that it has
+// reached (kStarted) or finished (kFinished) the newest captured call of the communicator.
 void MarkCaptured(LocalComm* comm, void* stream, CallGraph* graph, MarkerPoint point);
 
-// How a launch changed the communicators, for the case that it fails.
+// The state of a communicator before a launch, for EndLaunch() to restore if the launch fails.
 struct LaunchedPart {
   uint64_t entered, p2p_entered, signature, recorded;
 };
@@ -40,11 +39,11 @@ struct Launched {
   LaunchedPart before[kGraphParts];
 };
 
-// Around the launch of a graph on a stream that is not captured.
+// Begin and end the launch of a graph on a stream that is not being captured.
 void BeginLaunch(ThreadState* thread, CallGraph* graph, void* stream, Launched* launched);
 void EndLaunch(const Launched& launched, void* stream, bool success);
 
-// A launch into a capture: its calls become part of that.
+// Records a launch into a capture, which adds the calls of `graph` to `into`.
 void LaunchIntoCapture(CallGraph* graph, CallGraph* into);
 
 }  // namespace rollcall

@@ -6,19 +6,19 @@
 namespace rollcall {
 namespace {
 
-constexpr int kPlaces = 128;
-GroupLists places[kPlaces];
+constexpr int kSlots = 128;
+GroupLists slots[kSlots];
 
 }  // namespace
 
 GroupLists* ClaimGroupLists(ThreadState* thread) {
-  const int place = ClaimThreadSlot(kPlaces, [](int i) { return &places[i].owner; });
-  if (place >= 0) thread->lists = &places[place];
+  const int slot = ClaimThreadSlot(kSlots, [](int i) { return &slots[i].owner; });
+  if (slot >= 0) thread->lists = &slots[slot];
   return thread->lists;
 }
 
-bool GroupNames(uint32_t thread, const LocalComm* comm) {
-  for (const GroupLists& lists : places) {
+bool GroupHasCalls(uint32_t thread, const LocalComm* comm) {
+  for (const GroupLists& lists : slots) {
     if (lists.owner.load(std::memory_order_relaxed) != thread) continue;
     for (const GroupComm& part : lists.group) {
       if (part.comm == comm) return true;
@@ -28,8 +28,8 @@ bool GroupNames(uint32_t thread, const LocalComm* comm) {
 }
 
 void ForgetGroupLists() {
-  for (GroupLists& lists : places) {
-    // Writing would give each place memory of its own.
+  for (GroupLists& lists : slots) {
+    // A write would give each slot its own memory page after the fork.
     if (lists.owner.load(std::memory_order_relaxed) != 0) lists.owner.store(0);
   }
 }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a thread remembers while it has a group open. Too much for its thread-local storage, so it
-// lies in a table, where the thread claims a place with its first group.
+// The lists of a thread's open group. They are too large for thread-local storage, so they lie in a
+// table. A thread claims a slot of the table with its first group.
 //
-// For the hot path, on the thread that has the group open; GroupNames() from any thread;
-// ForgetGroupLists() for the child of a fork. Only the claim of a place makes system calls; nothing
+// For the hot path, on the thread that has the group open. Any thread may call GroupHasCalls(). The
+// child of a fork calls ForgetGroupLists(). Only the claim of a slot makes system calls; nothing
 // here allocates or locks.
 #pragma once
 
@@ -12,22 +12,22 @@
 namespace rollcall {
 
 struct alignas(64) GroupLists {
-  segment::HalfWord owner;  // thread; 0: free
+  segment::HalfWord owner;  // thread id; 0: the slot is free
   GroupComm group[kGroupComms];
   PendingComm pending[kGroupComms];
 };
 
-// Gives the thread a place. nullptr: none is free.
+// Claims a slot for the thread. nullptr: none is free.
 GroupLists* ClaimGroupLists(ThreadState* thread);
 
 inline GroupLists* EnsureGroupLists(ThreadState* thread) {
   return __builtin_expect(thread->lists != nullptr, 1) ? thread->lists : ClaimGroupLists(thread);
 }
 
-// Whether the group that this thread has open, or had last, has calls on the communicator.
-bool GroupNames(uint32_t thread, const LocalComm* comm);
+// Whether the open group of `thread`, or its last one, has calls on the communicator.
+bool GroupHasCalls(uint32_t thread, const LocalComm* comm);
 
-// In a child of fork.
+// Frees all slots, in a child of fork.
 void ForgetGroupLists();
 
 }  // namespace rollcall

@@ -52,7 +52,7 @@ void CloseGroup(ThreadState* thread, ncclResult_t result) {
     segment::CommEntry* entry = part.comm->entry;
     if (result == ncclInProgress && part.comm->non_blocking) continue;
     StampRecords(part, now, result);
-    if (IsError(result)) {  // nothing of the group was launched
+    if (IsError(result)) {  // NCCL launched no call of the group
       part.comm->placed_out_of_order = true;
       entry->signature.store(part.signature, std::memory_order_relaxed);
       Raise(&entry->entered, part.entered);

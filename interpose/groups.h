@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// The calls that a thread makes between ncclGroupStart and ncclGroupEnd: they are entered when they
-// are made, and return when the group ends.
+// The calls that a thread makes between ncclGroupStart and ncclGroupEnd. The library counts such a
+// call as entered when the thread makes it, and as returned when the group ends.
 //
-// For wrappers and for the profiler's plugin, on the thread that has the group open. Never
-// allocates, locks, throws or changes errno; a thread's first group makes system calls.
+// For wrappers and for the profiler plugin, on the thread that has the group open. Never allocates,
+// locks, throws or changes errno. A thread's first group makes system calls.
 #pragma once
 
 #include "interpose/nccl_api.h"
@@ -11,11 +11,11 @@
 
 namespace rollcall {
 
-// The communicator's part in the group that this thread has open; nullptr: the
-// thread's list is full, and its calls go on without markers, and return when they are made.
+// The communicator's part in the open group of this thread. nullptr: the thread's list is full. The
+// thread's calls on this communicator then get no markers, and count as returned at once.
 GroupComm* JoinGroup(ThreadState* thread, LocalComm* comm, cudaStream_t stream);
 
-// The calls of this thread's group have returned, or not happened.
+// Records that the calls of this thread's group have returned, or, on an error, have not happened.
 void CloseGroup(ThreadState* thread, ncclResult_t result);
 
 }  // namespace rollcall

@@ -6,7 +6,7 @@
 namespace rollcall {
 namespace {
 
-// Handles, open addressing. 0: never used, 1: used and free again.
+// Open addressing. A handle of 0: the slot was never used. 1: the slot was used and is free again.
 constexpr uint32_t kHandleSlots = 4 * segment::kCommCapacity;
 struct HandleSlot {
   std::atomic<uintptr_t> handle;
@@ -28,7 +28,7 @@ void BindHandle(LocalComm* comm, const void* handle) {
        ++i, at = (at + 1) % kHandleSlots) {
     uintptr_t seen = handles[at].handle.load(std::memory_order_relaxed);
     if (seen > 1) continue;
-    // Claimed as "free again" while the number is set: readers pass it by.
+    // The claimed slot reads as "free again" until `comm` is set, so readers skip it.
     if (!handles[at].handle.compare_exchange_strong(seen, 1)) continue;
     handles[at].comm.store(comm->index, std::memory_order_relaxed);
     handles[at].handle.store(key, std::memory_order_release);

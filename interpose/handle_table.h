@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Finds a communicator by its handle (an ncclComm_t, or what stands in for one).
+// Finds a communicator by its handle: an ncclComm_t, or a number that this library uses as one.
 //
 // FindComm() and FindThreadComm() are for the hot path: no lock, no system call. BindHandle() and
-// ForgetHandle() are for creation and teardown, from any thread. ForgetHandles() is for the child of
-// a fork alone.
+// ForgetHandle() are for creation and teardown, from any thread. Only the child of a fork calls
+// ForgetHandles().
 #pragma once
 
 #include "interpose/local_comm.h"
@@ -12,14 +12,14 @@
 
 namespace rollcall {
 
-// Makes `handle` known as `comm`; it forgets any earlier owner of the address.
+// Binds `handle` to `comm`, and removes an earlier binding of the same address.
 void BindHandle(LocalComm* comm, const void* handle);
 void ForgetHandle(LocalComm* comm);
 
-// nullptr when the handle is not known.
+// nullptr: no communicator has this handle.
 LocalComm* FindComm(const void* handle);
 
-// The same, and remembers the communicator as the one that the thread used last.
+// As FindComm(), and records the communicator as the last one that the thread used.
 inline LocalComm* FindThreadComm(ThreadState* thread, ncclComm_t handle) {
   LocalComm* comm = thread->last_comm;
   if (comm != nullptr && comm->handle.load(std::memory_order_relaxed) == handle) return comm;
@@ -28,7 +28,7 @@ inline LocalComm* FindThreadComm(ThreadState* thread, ncclComm_t handle) {
   return comm;
 }
 
-// In a child of fork, single-threaded.
+// Removes all bindings. In a child of fork, which has one thread.
 void ForgetHandles();
 
 }  // namespace rollcall

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Holds off the cancellation of this thread for the time of a scope. The files that we open are
-// points of cancellation where the program has none, and a thread that ends while it makes the
-// segment would leave it half made.
+// Disables the cancellation of this thread for the time of a scope. The library opens files where
+// the program has no cancellation point. A thread that is cancelled while it makes the segment
+// would leave the segment incomplete.
 #pragma once
 
 #include <pthread.h>

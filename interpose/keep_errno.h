@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Restores errno at the end of a scope: the program must not find ours.
+// Restores errno at the end of a scope, so that the program never sees a value of the library's.
 #pragma once
 
 #include <errno.h>

@@ -9,7 +9,7 @@
 
 #include <atomic>
 
-// Not in musl, which never unloads anything.
+// musl lacks these functions. It never unloads a library.
 #pragma weak dladdr1
 #pragma weak dlmopen
 #pragma weak dlinfo
@@ -17,8 +17,8 @@
 namespace rollcall {
 namespace {
 
-// Objects that are kept already, so that each is asked for once. One that finds no place is asked
-// for again.
+// Address ranges of objects that stay loaded, so that the library asks the loader once for each
+// object. When the table is full, the library asks again each time.
 struct Range {
   std::atomic<uintptr_t> begin, end;
 };
@@ -35,7 +35,8 @@ bool IsKept(uintptr_t address) {
   return false;
 }
 
-// By the object's program headers, which lie in its first page; 0: they do not.
+// The end of the object that starts at `base`, from the program headers in its first page. 0: the
+// headers lie elsewhere.
 uintptr_t FindEnd(uintptr_t base) {
   constexpr size_t kFirstPage = 4096;
   const auto* file = reinterpret_cast<const ElfW(Ehdr)*>(base);
@@ -72,12 +73,13 @@ bool KeepLoaded(const void* address) {
   if (dladdr1(address, &about, &object, RTLD_DL_LINKMAP) == 0 || object == nullptr) return false;
   Lmid_t space = LM_ID_BASE;
   if (dlinfo(object, RTLD_DI_LMID, &space) != 0) return false;
-  // Found by its name among what is loaded, so also where the file is gone. The reference stays.
+  // The loader finds the object by name among the loaded ones, even if its file is gone. The
+  // library keeps the reference.
   constexpr int kFlags = RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE;
   const char* name = static_cast<const link_map*>(object)->l_name;
   void* handle =
       space == LM_ID_BASE ? dlopen(name, kFlags) : dlmopen(space, name, kFlags);
-  // glibc's handle is the object itself. Another one of that name says nothing of ours.
+  // glibc's handle is the link_map. Another handle belongs to another object of the same name.
   if (handle != object) return false;
   Remember(reinterpret_cast<uintptr_t>(about.dli_fbase));
   return true;

@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// Keeps the objects loaded whose addresses we remember.
+// Keeps an object loaded while the library holds addresses within it.
 //
-// The program may dlclose() a library whose functions we have bound; the next call through us would
-// then run whatever has been mapped there since.
+// The program may dlclose() a library whose functions we have bound. Without this, our next call
+// would run whatever is mapped at that address by then.
 #pragma once
 
 namespace rollcall {
 
-// True: the object that holds `address` stays loaded until the process ends, whatever is closed. False:
-// the loader cannot promise that, and `address` must not be remembered. Calls the loader: see
-// docs/decisions/loader.md, for where that is allowed. May change errno and dlerror's state.
+// True: the object that holds `address` stays loaded until the process ends, whatever the program
+// closes. False: the loader cannot promise that, and the caller must not keep `address`. Calls the
+// loader; docs/decisions/loader.md lists where the library may do that. May change errno and the
+// state of dlerror().
 bool KeepLoaded(const void* address);
 
 }  // namespace rollcall

@@ -9,20 +9,20 @@
 namespace rollcall {
 namespace {
 
-// As Raise(), where others may write the word too.
+// As Raise(), for a word that several threads write.
 void RaiseTo(segment::Word* word, uint64_t value) {
   uint64_t seen = Get(*word);
   while (seen < value && !word->compare_exchange_weak(seen, value, std::memory_order_release)) {
   }
 }
 
-// Nobody is told any more what becomes of its calls.
+// Whether the communicator has ended: NCCL no longer reports the result of its late calls.
 bool HasEnded(const LocalComm* comm) {
   return comm->handle.load() == nullptr;
 }
 
-// Ends the wait that began then. Of several threads that are told, the first records it; and none
-// ends a wait that has begun since it asked.
+// Ends the wait that began at `since`. If several threads report the end, the first one records it.
+// A thread never ends a wait that began after it asked NCCL.
 void StopWaiting(LocalComm* comm, uint64_t since, bool launched) {
   LateCall* late = &comm->late;
   if (since == 0) return;
@@ -32,7 +32,7 @@ void StopWaiting(LocalComm* comm, uint64_t since, bool launched) {
   const uint32_t end_state = late->end_state.load(std::memory_order_relaxed);
   uint64_t seen = since;
   if (!late->since.compare_exchange_strong(seen, 0, std::memory_order_acq_rel)) return;
-  // The thread may be inside another call by now.
+  // The thread may be inside another call by now, with another `since`.
   seen = since;
   if (blocked != nullptr) blocked->since.compare_exchange_strong(seen, 0);
   const uint64_t now = Now();
@@ -45,8 +45,8 @@ void StopWaiting(LocalComm* comm, uint64_t since, bool launched) {
   if (end_state != 0 && launched) SetState(comm, static_cast<segment::CommState>(end_state));
 }
 
-// Keeps the thread inside `op`, as people see it, though the call has returned.
-void StayInside(const ThreadState* thread, LocalComm* comm, Op op, const void* stream,
+// Keeps the thread's entry marked as inside `op`, although the call has returned.
+void KeepBlocked(const ThreadState* thread, LocalComm* comm, Op op, const void* stream,
                 uint64_t since) {
   segment::BlockedEntry* entry = thread->blocked;
   if (entry != nullptr) {
@@ -57,11 +57,11 @@ void StayInside(const ThreadState* thread, LocalComm* comm, Op op, const void* s
   }
   comm->late.blocked.store(entry, std::memory_order_relaxed);
   comm->late.since.store(since);
-  // Whoever ended it meanwhile may have looked before.
+  // A thread that ended the communicator meanwhile may have checked for a wait too early.
   if (HasEnded(comm)) StopWaiting(comm, since, false);
 }
 
-// The calls from `first` to `end` are on their way.
+// Sets the records of the late call, from `first` to before `end`, and the positions after it.
 void SetCalls(LateCall* late, uint64_t first, uint64_t end, uint64_t entered,
               uint64_t p2p_entered) {
   late->first_record.store(first, std::memory_order_relaxed);
@@ -70,10 +70,10 @@ void SetCalls(LateCall* late, uint64_t first, uint64_t end, uint64_t entered,
   late->p2p_entered.store(p2p_entered, std::memory_order_relaxed);
 }
 
-void Mark(LocalComm* comm, uint32_t thread, bool launched) {
+void PlaceLateMarker(LocalComm* comm, uint32_t thread, bool launched) {
   LateCall* late = &comm->late;
   if (thread == 0 || late->marking_thread.load(std::memory_order_acquire) != thread) return;
-  if (!launched || AskCapture(comm, late->stream) != 0) return SwitchMarkersOff(comm);
+  if (!launched || QueryCapture(comm, late->stream) != 0) return SwitchMarkersOff(comm);
   late->marking_thread.store(0, std::memory_order_relaxed);
   if (HasMarkers(comm)) MarkAfter(comm, late->stream, late->collectives, late->p2p);
 }
@@ -82,7 +82,7 @@ void Mark(LocalComm* comm, uint32_t thread, bool launched) {
 
 void RecordLateCalls(const ThreadState* thread, LocalComm* comm, uint64_t first_record) {
   if (HasEnded(comm)) return;
-  StopWaiting(comm, LateSince(comm), true);  // NCCL takes one after the other
+  StopWaiting(comm, LateSince(comm), true);  // NCCL runs the calls of a communicator in order
   const segment::CommEntry* entry = comm->entry;
   const uint64_t end = Get(entry->recorded);
   const uint64_t oldest = OldestRecord(comm, end);
@@ -105,25 +105,25 @@ void RecordLateCalls(const ThreadState* thread, LocalComm* comm, uint64_t first_
   late->end_state.store(0, std::memory_order_relaxed);
   late->stream = reinterpret_cast<void*>(newest->stream);
   if (HasMarkers(comm)) late->marking_thread.store(thread->thread_id, std::memory_order_release);
-  StayInside(thread, comm, static_cast<Op>(newest->op), late->stream, newest->entered);
+  KeepBlocked(thread, comm, static_cast<Op>(newest->op), late->stream, newest->entered);
 }
 
 void RecordLateCall(const ThreadState* thread, LocalComm* comm) {
   if (thread->group_depth == 0) RecordLateCalls(thread, comm, Get(comm->entry->recorded) - 1);
 }
 
-void RecordLateChange(const ThreadState* thread, LocalComm* comm, Op op,
+void RecordLateStateChange(const ThreadState* thread, LocalComm* comm, Op op,
                       segment::CommState end_state) {
   if (HasEnded(comm)) return;
   StopWaiting(comm, LateSince(comm), true);
   SetCalls(&comm->late, 0, 0, 0, 0);
   comm->late.end_state.store(static_cast<uint32_t>(end_state), std::memory_order_relaxed);
-  StayInside(thread, comm, op, nullptr, Now());
+  KeepBlocked(thread, comm, op, nullptr, Now());
 }
 
-void EndLate(LocalComm* comm, uint64_t since, uint32_t thread, bool launched) {
+void EndLateCall(LocalComm* comm, uint64_t since, uint32_t thread, bool launched) {
   StopWaiting(comm, since, launched);
-  Mark(comm, thread, launched);
+  PlaceLateMarker(comm, thread, launched);
 }
 
 }  // namespace rollcall

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// What non-blocking communicators do after a call has returned (ncclInProgress), until
-// ncclCommGetAsyncError says that it is done: the host still waits for the call, and its second
-// marker still has to be placed.
+// Late calls: calls on a non-blocking communicator that return ncclInProgress and complete later.
+// Until ncclCommGetAsyncError reports the end, the host still waits for the call, and the library
+// has not placed its second marker.
 //
-// For wrappers. Any thread may learn that the call is done. Only the thread that made the call may
-// place its marker, because it has the stream in its hands: elsewhere the stream may be captured or
-// gone by then. Nothing here waits, locks or allocates.
+// For wrappers. Any thread may report the end of a late call. Only the thread that made the call
+// may place the marker: that thread owns the stream at that moment, and elsewhere the stream may be
+// in a capture or destroyed. Nothing here waits, locks or allocates.
 #pragma once
 
 #include "interpose/local_comm.h"
@@ -14,25 +14,26 @@
 
 namespace rollcall {
 
-// The calls on this communicator from this record on, made by `thread`, are on their way.
+// Records that the calls on this communicator from `first_record` on, made by `thread`, are late.
 void RecordLateCalls(const ThreadState* thread, LocalComm* comm, uint64_t first_record);
 
-// The newest call on the communicator has returned ncclInProgress. In a group that says nothing yet.
+// Records that the newest call on the communicator returned ncclInProgress. Does nothing in a
+// group, whose calls NCCL starts when the group ends.
 void RecordLateCall(const ThreadState* thread, LocalComm* comm);
 
-// The same of its creation or end, by `op`. It leads to this state; kEmpty: somebody else sets
-// that.
-void RecordLateChange(const ThreadState* thread, LocalComm* comm, Op op,
+// Records that the creation or the end of the communicator, by `op`, is late. `end_state` is the
+// state after it; kEmpty: another function sets that state.
+void RecordLateStateChange(const ThreadState* thread, LocalComm* comm, Op op,
                       segment::CommState end_state);
 
-// What the communicator is on its way with; to be asked before NCCL is asked how far it is. 0:
-// nothing.
+// The time at which the late call of the communicator began, in ticks; 0: there is none. Read it
+// before asking NCCL for the result, and pass it to EndLateCall().
 inline uint64_t LateSince(const LocalComm* comm) {
   return comm->late.since.load(std::memory_order_acquire);
 }
 
-// `thread` is told that the communicator is done with what it was given at `since`, or (`launched`
-// is false) has failed. Thread 0: nobody is told any more, for it is gone.
-void EndLate(LocalComm* comm, uint64_t since, uint32_t thread, bool launched);
+// `thread` reports that the late call that began at `since` has completed, or (`launched` is false)
+// has failed. Thread 0: the communicator has ended, so NCCL reports no result.
+void EndLateCall(LocalComm* comm, uint64_t since, uint32_t thread, bool launched);
 
 }  // namespace rollcall

@@ -66,7 +66,7 @@ void BindPending(ThreadState* thread, ncclResult_t result) {
   for (int i = 0; i < thread->pending_size; ++i) {
     const PendingComm& pending = thread->lists->pending[i];
     RecordCreated(pending.comm, IsError(result) ? nullptr : *pending.handle, result);
-    if (result == ncclSuccess && *pending.handle != nullptr) EnableMarkersOfDevice(pending.comm);
+    if (result == ncclSuccess && *pending.handle != nullptr) EnableMarkersOnDevice(pending.comm);
   }
   thread->pending_size = 0;
 }
@@ -80,14 +80,14 @@ void RecordAsyncError(LocalComm* comm, ncclComm_t handle, ncclResult_t state, ui
   if (state == ncclSuccess && comm_state == CommState::kInitializing) {
     RecordCreated(comm, handle, state);
   }
-  // Other threads (watchdogs) shall not stand in the driver for our sake.
+  // A watchdog thread must not call the driver, which may block it.
   const uint32_t thread = this_thread.thread_id;
   if (state == ncclSuccess && thread != 0 &&
       comm->maker.load(std::memory_order_relaxed) == thread) {
     comm->maker.store(0, std::memory_order_relaxed);
-    EnableMarkersOfDevice(comm);
+    EnableMarkersOnDevice(comm);
   }
-  if (state != ncclInProgress) EndLate(comm, since, thread, state == ncclSuccess);
+  if (state != ncclInProgress) EndLateCall(comm, since, thread, state == ncclSuccess);
 }
 
 }  // namespace rollcall

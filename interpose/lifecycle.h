@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the library records when a communicator of NCCL's has been created, or has failed.
+// Records that NCCL has created a communicator, or has failed to.
 //
 // For the wrappers of calls that create communicators, end groups or ask for errors, on the thread
-// that makes the call, inside it (ThreadState::inside): these functions ask NCCL and the driver for
+// that makes the call, inside it (ThreadState::inside). These functions ask NCCL and the driver for
 // facts. They never wait for another rank, and never change errno.
 #pragma once
 
@@ -12,17 +12,17 @@
 
 namespace rollcall {
 
-// The version of NCCL, once a process.
+// Records the version of NCCL, once in a process.
 void RecordNcclVersion();
 
-// The communicator is there (or, if non-blocking, on its way) under `handle`; nullptr: it is not, or
-// this rank is no member.
+// Records the result of a creation. `handle` is the new communicator; nullptr: NCCL made none, or
+// this rank is no member. With ncclInProgress the communicator is not ready yet.
 void RecordCreated(LocalComm* comm, ncclComm_t handle, ncclResult_t result);
 
-// Binds the handles of communicators whose creation the ending group held.
+// Binds the handles of the communicators that the ending group has created.
 void BindPending(ThreadState* thread, ncclResult_t result);
 
-// `state` is what ncclCommGetAsyncError returned; `since` is LateSince() before that was asked.
+// `state` is what ncclCommGetAsyncError returned; `since` is LateSince() from before that call.
 void RecordAsyncError(LocalComm* comm, ncclComm_t handle, ncclResult_t state, uint64_t since);
 
 }  // namespace rollcall

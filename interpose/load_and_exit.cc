@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the library does when the loader loads it and when the process ends normally.
+// What the library does when the loader loads it and when the process exits normally.
 //
-// A constructor and a destructor, which nobody calls: they run in every process that loads the
-// library, also in those without NCCL. There the constructor looks at one environment variable, and
-// the destructor at one word. They never call the loader, allocate or wait.
+// A constructor and a destructor. They run in every process that loads the library, also without
+// NCCL. There the constructor reads one environment variable, and the destructor one word. They
+// never call the loader, allocate or wait.
 #include <fcntl.h>
 #include <stdlib.h>
 #include <sys/syscall.h>
@@ -17,9 +17,9 @@ namespace {
 
 using segment::SegmentHeader;
 
-// `rollcall run` wants to know whether the library got into the job at all.
-// Nothing but one look at the environment happens in any other process.
-__attribute__((constructor)) void SayLoaded() {
+// Shows `rollcall run` that the loader loaded the library into the job: updates the time of the
+// file that ROLLCALL_LOADED names. Without that variable it does nothing else.
+__attribute__((constructor)) void TouchLoadedFile() {
   const char* file = getenv("ROLLCALL_LOADED");
   if (file == nullptr) return;
   const KeepErrno keep_errno;
@@ -28,7 +28,7 @@ __attribute__((constructor)) void SayLoaded() {
 
 __attribute__((destructor)) void MarkExit() {
   SegmentHeader* header = recorder.header.load(std::memory_order_acquire);
-  // A child of vfork or of clone, which ran no handler of ours, says nothing of its parent.
+  // A child of vfork or clone runs no fork handler, and must not mark the exit of its parent.
   if (header == nullptr || header->pid != static_cast<int32_t>(getpid())) return;
   SetClock(&header->last_clock);
   header->exit_ticks.store(Now(), std::memory_order_relaxed);

@@ -17,8 +17,8 @@ std::atomic<uint32_t> captures_open{0};
 
 namespace {
 
-// The driver's functions that markers need. All are there, or none is used; those for
-// captures and communicators of several devices, below the line, may be missing.
+// The driver's functions. The first five are required for markers: without one of them the library
+// uses none. The others, for captures and for communicators of several devices, are optional.
 struct Driver {
   CUresult (*write_value)(CUstream, CUdeviceptr, cuuint64_t, unsigned);
   CUresult (*host_register)(void*, size_t, unsigned);
@@ -35,7 +35,7 @@ struct Driver {
   CUresult (*exchange_capture_mode)(CUstreamCaptureMode*);
 };
 Driver driver;
-std::atomic<int> driver_state{0};  // 0 not looked for, 1 under way, 2 complete, 3 not to be had
+std::atomic<int> driver_state{0};  // 0 not searched, 1 searching, 2 complete, 3 not available
 
 template <typename F>
 bool Find(void* library, const char* name, F* function) {
@@ -44,7 +44,7 @@ bool Find(void* library, const char* name, F* function) {
 }
 
 bool LoadDriver() {
-  // NOLOAD: whoever uses a GPU has the driver loaded already. NODELETE: we remember its functions.
+  // NOLOAD: a process that uses a GPU has loaded the driver. NODELETE: we keep its functions.
   void* library = dlopen("libcuda.so.1", RTLD_NOLOAD | RTLD_NODELETE | RTLD_LAZY);
   if (library == nullptr) return false;
   Find(library, "cuStreamGetCaptureInfo_v2", &driver.capture_info);
@@ -82,14 +82,16 @@ bool Write(LocalComm* comm, CUstream stream, const segment::Word* word, uint64_t
                             CU_STREAM_WRITE_VALUE_DEFAULT) == CUDA_SUCCESS;
 }
 
-// The lane has another stream than before. One handle may stand for a stream of each thread.
+// Records that another stream uses the lane. CU_STREAM_PER_THREAD is a different stream in each
+// thread.
 __attribute__((noinline, cold)) void SetLaneStream(LocalComm* comm, PlacedMarker* placed,
                                                    const void* stream) {
   if (placed->word != nullptr || stream == CU_STREAM_PER_THREAD) comm->placed_out_of_order = true;
   placed->stream = stream;
 }
 
-// As Write(), and records it; before the write, because one that fails is never seen to land.
+// Records the marker and writes it. Records first: a write that fails must look as if it never
+// lands.
 bool Place(LocalComm* comm, PlacedMarker* placed, CUstream stream, const segment::Word* word,
            uint64_t value) {
   placed->word = word;
@@ -101,11 +103,11 @@ segment::GraphLane* GraphLaneAt(LocalComm* comm, uint32_t lane) {
   return reinterpret_cast<segment::GraphLane*>(comm->lanes + segment::kMarkerLanes) + lane;
 }
 
-// Captures' ids begin there, behind what else FindCapture() may say.
+// A capture's id, plus this offset, never equals kOffLimits.
 constexpr uint64_t kFirstCapture = kOffLimits + 1;
 
-// Has `context` current while it lives. One thread may serve several devices, and
-// end a group with calls on all of them.
+// Makes `context` current for the time of a scope. One thread may use several devices, and end a
+// group with calls on all of them.
 class InContext {
  public:
   explicit InContext(CUcontext context) {
@@ -129,7 +131,7 @@ class InContext {
   bool pushed_ = false;
 };
 
-// While it lives, what this thread does breaks no capture of another thread's.
+// While an object lives, driver calls of this thread invalidate no capture of another thread.
 class ApartFromCaptures {
  public:
   ApartFromCaptures() {
@@ -154,19 +156,19 @@ void EnableIn(CUcontext context, LocalComm* comm) {
   constexpr size_t kBytes = segment::kRingOffset - segment::kMarkersOffset;
   const CUresult registered = driver.host_register(
       comm->lanes, kBytes, CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP);
-  // A block that served an earlier communicator is registered still.
+  // The block of an earlier communicator is still registered.
   if (registered != CUDA_SUCCESS && registered != CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED) return;
   CUdeviceptr base = 0;
   if (driver.device_pointer(&base, comm->lanes, 0) != CUDA_SUCCESS) return;
   comm->context = context;
   comm->marker_base = base;
-  if (comm->on_trial) return;
+  if (comm->markers_unproven) return;
   uint32_t flags = segment::kFlagMarkers;
   if (recorder.options.graph_markers) flags |= segment::kFlagGraphMarkers;
   comm->entry->flags.fetch_or(flags);
 }
 
-// The same of HIP's streams, where the program has captured one.
+// Queries the capture of a HIP stream, if the program has captured one.
 uint64_t CaptureOnHip(void* stream) {
   const auto captured = &real_functions[static_cast<int>(Fn::k_hipStreamBeginCapture)];
   if (captured->load(std::memory_order_acquire) == nullptr) return 0;
@@ -208,7 +210,7 @@ void EnableMarkers(LocalComm* comm) {
   if (driver.current_context(&context) == CUDA_SUCCESS) EnableIn(context, comm);
 }
 
-void EnableMarkersOfDevice(LocalComm* comm) {
+void EnableMarkersOnDevice(LocalComm* comm) {
   const KeepErrno keep_errno;
   if (!CanHaveMarkers() || driver.retain_primary == nullptr || driver.release_primary == nullptr) {
     return;
@@ -217,10 +219,10 @@ void EnableMarkersOfDevice(LocalComm* comm) {
   CUcontext context = nullptr;
   if (device < 0 || driver.retain_primary(&context, device) != CUDA_SUCCESS) return;
   EnableIn(context, comm);
-  driver.release_primary(device);  // NCCL holds it too, as long as it has the communicator
+  driver.release_primary(device);  // NCCL retains it as long as the communicator exists
 }
 
-uint64_t AskCapture(const LocalComm* comm, void* stream) {
+uint64_t QueryCapture(const LocalComm* comm, void* stream) {
   const KeepErrno keep_errno;
   if (!HaveDriver()) return CaptureOnHip(stream);
   void* context = comm == nullptr ? nullptr : comm->context;
@@ -228,7 +230,7 @@ uint64_t AskCapture(const LocalComm* comm, void* stream) {
   if (context != nullptr && !in_context.is_current()) return kOffLimits;
   CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
   const auto cuda_stream = static_cast<CUstream>(stream);
-  // An error here means that another stream's capture makes this one off limits.
+  // An error here means that the capture of another stream forbids calls on this one.
   if (driver.is_capturing(cuda_stream, &status) != CUDA_SUCCESS) return kOffLimits;
   if (status == CU_STREAM_CAPTURE_STATUS_NONE) return 0;
   if (status != CU_STREAM_CAPTURE_STATUS_ACTIVE) return kOffLimits;
@@ -265,21 +267,22 @@ void PlaceMarkers(LocalComm* comm, void* stream, MarkerPoint point, uint64_t col
 
 void MarkBefore(LocalComm* comm, void* stream, uint64_t collectives, uint64_t p2p) {
   if (comm->non_blocking) {
-    // The call before is launched, or NCCL would refuse this one; but nobody told the thread that
-    // made it. Programs of that kind get no markers: the last call's would be missing for long.
+    // NCCL has launched the earlier call, or it would refuse this one. But the thread that made the
+    // earlier call has not asked NCCL for it, so its last marker would be missing for long. Such a
+    // program gets no markers.
     if (comm->late.marking_thread.load(std::memory_order_relaxed) != 0) {
       return SwitchMarkersOff(comm);
     }
-    if (comm->on_trial) return;
+    if (comm->markers_unproven) return;
   }
   PlaceMarkers(comm, stream, MarkerPoint::kStarted, collectives, p2p);
 }
 
 void MarkAfter(LocalComm* comm, void* stream, uint64_t collectives, uint64_t p2p) {
-  if (comm->on_trial) PlaceMarkers(comm, stream, MarkerPoint::kStarted, collectives, p2p);
+  if (comm->markers_unproven) PlaceMarkers(comm, stream, MarkerPoint::kStarted, collectives, p2p);
   PlaceMarkers(comm, stream, MarkerPoint::kFinished, collectives, p2p);
-  if (!comm->on_trial || !HasMarkers(comm)) return;
-  comm->on_trial = false;
+  if (!comm->markers_unproven || !HasMarkers(comm)) return;
+  comm->markers_unproven = false;
   comm->entry->flags.fetch_or(segment::kFlagMarkers);
 }
 

@@ -1,76 +1,76 @@
 // SPDX-License-Identifier: Apache-2.0
-// Words that the GPU itself writes: how far a communicator's calls have come,
-// readable by another process with a plain load, whatever the driver, the GIL or
+// Markers: words in the segment that the GPU itself writes, and that show how far a communicator's
+// calls have come. Another process can read them with a plain load, whatever the driver, the GIL or
 // any lock is doing.
 //
-// Two cuStreamWriteValue64 operations on the caller's stream bracket a call (or
-// the outermost end of a group). The driver's functions are found at run time;
-// without them, and after the first error from any of them, the communicator
-// goes on without markers and everything else works with less evidence. Nothing is
-// placed on a stream that is being captured, but where people ask for it.
+// Two cuStreamWriteValue64 operations on the caller's stream bracket a call (or the outermost end
+// of a group). The library finds the driver's functions at run time. Without them, or after the
+// first error from one of them, the communicator has no markers, and the daemon has less evidence.
+// The library places nothing on a stream that is being captured, except with
+// ROLLCALL_GRAPH_MARKERS=1.
 //
-// For wrappers, on the thread that makes the call, inside it: these functions call the driver, which
-// may take its own locks. They keep errno and the current context. Never from a signal handler, nor
-// in a child of fork before it has a communicator of its own.
+// For wrappers, on the thread that makes the call, inside it: these functions call the driver,
+// which may take its own locks. They keep errno and the current context. Not for signal handlers,
+// nor for a child of fork before it has a communicator of its own.
 #pragma once
 
 #include "interpose/local_comm.h"
 
 namespace rollcall {
 
-// Registers the communicator's marker page with CUDA. Called once, when the
-// communicator has been created, on a thread whose current context is its own.
+// Registers the communicator's marker page with CUDA. Called once, after the creation of the
+// communicator, on a thread whose current context is the communicator's.
 void EnableMarkers(LocalComm* comm);
 
-// The same for a communicator that was made for another device than the current one, perhaps:
-// by CommInitAll, or in a group. In its device's primary context, where NCCL lives.
-void EnableMarkersOfDevice(LocalComm* comm);
+// As EnableMarkers(), for a communicator whose device may not be the current one: created by
+// CommInitAll, or in a group. Uses the primary context of the device, as NCCL does.
+void EnableMarkersOnDevice(LocalComm* comm);
 
 enum class MarkerPoint { kStarted, kFinished };
 
-// Asks the GPU to record that `stream` has come this far: `collectives` and `p2p`
-// count the calls covered (0: leave that word alone).
+// Asks the GPU to record that `stream` has reached this point. `collectives` and `p2p` count the
+// calls up to it (0: leave that word unchanged).
 void PlaceMarkers(LocalComm* comm, void* stream, MarkerPoint point, uint64_t collectives,
                   uint64_t p2p);
 
-// The same around a call, or the end of a group; MarkAfter() when it is launched (late.h).
+// Place the markers before a call or the end of a group, and after NCCL has launched it (late.h).
 void MarkBefore(LocalComm* comm, void* stream, uint64_t collectives, uint64_t p2p);
 void MarkAfter(LocalComm* comm, void* stream, uint64_t collectives, uint64_t p2p);
 
-// Whether the GPU has written all that it was told to, so that nothing comes late. False where that
-// cannot be known: two streams of one lane need not be in order.
+// Whether the GPU has written all markers placed so far, so that no late write can come. False if
+// that cannot be known: two streams of one lane may run in any order.
 bool MarkersHaveLanded(const LocalComm* comm);
 
-// The communicator goes on without.
+// The communicator has no markers from now on.
 void SwitchMarkersOff(LocalComm* comm);
 
 inline bool HasMarkers(const LocalComm* comm) { return comm->marker_base != 0; }
 
-// Captures that were seen to begin and not to end.
+// Captures that have begun and not ended, as far as the wrappers have seen.
 extern std::atomic<uint32_t> captures_open;
 
-// What FindCapture() says besides the id of a capture.
-inline constexpr uint64_t kOffLimits = 1;  // the stream must be left alone, or so it seems
-inline constexpr uint64_t kUnknownCapture = UINT64_MAX;
+// What FindCapture() returns besides the id of a capture.
+inline constexpr uint64_t kOffLimits = 1;  // a capture forbids calls on the stream, or may do so
+inline constexpr uint64_t kUnknownCapture = UINT64_MAX;  // captured, by a capture without an id
 
-// The capture that the stream is in, as far as the driver says without disturbing it; 0: none.
-uint64_t AskCapture(const LocalComm* comm, void* stream);
+// Asks the driver which capture the stream is in, without disturbing the capture; 0: none.
+uint64_t QueryCapture(const LocalComm* comm, void* stream);
 
-// Whether that has to be asked for a call on `comm`.
+// Whether a call on `comm` has to query the capture of its stream.
 inline bool MayBeCaptured(const LocalComm* comm) {
   return HasMarkers(comm) || captures_open.load(std::memory_order_relaxed) != 0;
 }
 
 inline uint64_t FindCapture(const LocalComm* comm, void* stream) {
-  return MayBeCaptured(comm) ? AskCapture(comm, stream) : 0;
+  return MayBeCaptured(comm) ? QueryCapture(comm, stream) : 0;
 }
 
-// Puts a node into the graph that the stream is being captured into: the GPU then sets the words of
-// this lane (segment::GraphLane), 0: leaves it alone, whenever it comes to it.
+// Adds a node to the graph that the stream's capture builds. When the GPU reaches the node, it sets
+// the words of this lane (segment::GraphLane); 0: leaves the word unchanged.
 void PlaceGraphMarker(LocalComm* comm, void* stream, uint32_t lane, uint64_t reached,
                       uint64_t p2p_reached);
 
-// Before the launch of a graph that holds such nodes.
+// Resets the lane and sets its base, before the launch of a graph that holds such nodes.
 void PlaceGraphBase(LocalComm* comm, void* stream, uint32_t lane, uint64_t base, uint64_t p2p_base);
 
 }  // namespace rollcall

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Looks at the file system of a folder of segments. System calls only, without memory of its own:
-// for the library, and for the agent.
+// Measures the file system of a folder of segments. Uses only system calls and the stack, for the
+// library and the agent.
 #pragma once
 
 #include <fcntl.h>
@@ -15,8 +15,8 @@
 
 namespace rollcall {
 
-// What the segments of a folder hold. Of a folder with very many each is counted, and the first
-// ones are looked at: the others count as they do on average.
+// The bytes that the segments of a folder hold. In a folder with very many segments it examines the
+// first ones, and assumes that the others have the same average size.
 class SegmentsHeld {
  public:
   explicit SegmentsHeld(int folder) : folder_(folder) {
@@ -37,14 +37,14 @@ class SegmentsHeld {
   static constexpr uint32_t kMostNames = 1 << 16;
   static constexpr uint32_t kMostSeen = 1024;
 
-  // As the kernel writes them (struct linux_dirent64).
+  // Offsets in a directory entry of the kernel (struct linux_dirent64).
   static constexpr size_t kLengthAt = 16, kNameAt = 19;
 
-  // The length of the entry.
+  // Counts one entry, and returns its length.
   uint16_t Count(const char* entry) {
     uint16_t length;
     memcpy(&length, entry + kLengthAt, sizeof(length));
-    if (length == 0) return UINT16_MAX;  // no entry: the rest of the buffer is passed over
+    if (length == 0) return UINT16_MAX;  // no entry: skip the rest of the buffer
     const char* name = entry + kNameAt;
     const size_t size = strlen(name);
     if (size <= 4 || strcmp(name + size - 4, ".seg") != 0) return length;
@@ -63,8 +63,8 @@ class SegmentsHeld {
   uint64_t bytes_ = 0;
 };
 
-// `folder` is open and has not been listed before; `shared_memory` is the path of the /dev/shm that
-// its processes see. Without an answer from the system there is no room.
+// `folder` is open, and nothing has listed it before. `shared_memory` is the path of the /dev/shm
+// of the segments' processes. Returns no room if the system returns an error.
 inline Room MeasureRoom(int folder, const char* shared_memory) {
   Room room;
   struct statfs system;

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// MPI's functions as every implementation can be called: communicators,
-// datatypes and operations are pointers in some (Open MPI) and ints in others
-// (MPICH, Intel MPI), and both fit a register, so they pass through as words.
-// Where they are ints, the upper half of such a word says nothing, and arrays of
-// them are arrays of ints (mpi_comms.h reads them).
+// MPI's functions with types that fit every implementation. Communicators, datatypes and operations
+// are pointers in some implementations (Open MPI) and ints in others (MPICH, Intel MPI). Both fit a
+// register, so the wrappers pass them through as words. If they are ints, the upper half of a word
+// is undefined, and arrays of them are arrays of ints (mpi_comms.h reads them).
 #pragma once
 
 #include <stdint.h>

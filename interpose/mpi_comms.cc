@@ -20,14 +20,14 @@ MpiImplementation mpi;
 
 namespace {
 
-constexpr uint64_t kMpi = uint64_t{1} << 63;  // no address of NCCL's has this bit
+constexpr uint64_t kMpi = uint64_t{1} << 63;  // no address of an NCCL communicator has this bit
 
 template <typename Function>
 void Find(const char* name, Function* out) {
   *out = reinterpret_cast<Function>(FindRealByName(name));
 }
 
-// A variable of Open MPI's. A program may hold the one copy that counts, so it comes first.
+// A variable of Open MPI. The program may hold the copy that the linker binds, so look there first.
 uintptr_t FindVariable(const char* name) {
   void* address = RealDlsym()(RTLD_DEFAULT, name);
   if (address == nullptr || !KeepLoaded(address)) address = FindRealByName(name);
@@ -49,11 +49,13 @@ bool FindFunctions() {
          mpi.group_size != nullptr && mpi.translate != nullptr;
 }
 
-const void* MpiHandle(MpiWord comm) { return reinterpret_cast<const void*>(CleanWord(comm) | kMpi); }
+const void* MpiHandle(MpiWord comm) {
+  return reinterpret_cast<const void*>(CleanWord(comm) | kMpi);
+}
 
-std::atomic<bool> world_left_out{false};  // there was no room for it at its first call
+std::atomic<bool> world_left_out{false};  // there was no room for MPI_COMM_WORLD
 
-// Processes may be spawned later; each such world has a name of its own.
+// The id of MPI_COMM_WORLD. Spawned processes have a world of their own, with another name.
 uint64_t WorldId() {
   const char* name = getenv("PMIX_NAMESPACE");
   if (name == nullptr) name = "MPI_COMM_WORLD";
@@ -79,13 +81,13 @@ LocalComm* AddWorld() {
 
 }  // namespace
 
-// Two threads at once write the same.
-bool KnowMpi() {
-  if (mpi.known.load(std::memory_order_acquire)) return mpi.rank != nullptr;
+// Two threads that run it at once write the same values.
+bool FindMpi() {
+  if (mpi.searched.load(std::memory_order_acquire)) return mpi.rank != nullptr;
   if (RealDlsym() == nullptr) return false;
   const KeepErrno keep_errno;
   const bool all = FindFunctions();
-  // Open MPI's handles are the addresses of such objects.
+  // In Open MPI a handle is the address of an object such as this one.
   const uintptr_t world = FindVariable("ompi_mpi_comm_world");
   if (world != 0) {
     mpi.words_are_ints = false;
@@ -94,13 +96,13 @@ bool KnowMpi() {
     mpi.null_request = FindVariable("ompi_request_null");
   }
   if (!all) mpi.rank = nullptr;
-  dlerror();  // our failed look-ups are not the program's
-  mpi.known.store(true, std::memory_order_release);
+  dlerror();  // hide our failed look-ups from the program
+  mpi.searched.store(true, std::memory_order_release);
   return mpi.rank != nullptr;
 }
 
 LocalComm* FindMpiComm(ThreadState* thread, MpiWord handle) {
-  if (thread->inside || !StartRecording() || !KnowMpi()) return nullptr;
+  if (thread->inside || !StartRecording() || !FindMpi()) return nullptr;
   LocalComm* comm = FindComm(MpiHandle(handle));
   if (comm != nullptr || CleanWord(handle) != mpi.world ||
       world_left_out.load(std::memory_order_relaxed)) {
@@ -124,9 +126,9 @@ void MpiCommCreated(LocalComm* comm, MpiWord handle) {
 
 uint64_t MessageBytes(int count, MpiWord type) {
   int size = 0;
-  // Not asked of MPI where nothing is recorded; but asked for the first call too, or ranks of
-  // which one began to record earlier would differ.
-  if (this_thread.inside || !StartRecording() || !KnowMpi() || mpi.type_size(type, &size) != 0)
+  // Do not call MPI if recording is off. But start recording for the first call too: otherwise
+  // ranks that began to record earlier would have other bytes.
+  if (this_thread.inside || !StartRecording() || !FindMpi() || mpi.type_size(type, &size) != 0)
     return 0;
   return static_cast<uint64_t>(count) * static_cast<uint64_t>(size);
 }

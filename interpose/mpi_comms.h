@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the wrappers of MPI's calls share: which MPI this is, and its communicators.
+// What the wrappers of MPI's calls share: the MPI implementation, and its communicators.
 //
-// They are recorded like NCCL's, but for two things: nothing goes to a GPU, and they
-// are known by their place in MPI's own order of creation. Intercommunicators, and
-// those made by other calls than calls_mpi_comms.cc wraps, are not followed.
+// The library records MPI's communicators like NCCL's, with two differences: no call goes to a GPU,
+// and the id of a communicator comes from the order of creations on its parent. It does not record
+// intercommunicators, nor communicators that other calls create than those in calls_mpi_comms.cc.
 //
-// For the wrappers of MPI's calls alone, on the thread that makes the call. Some functions ask MPI,
-// never for a call that waits for other ranks.
+// For the wrappers of MPI's calls, on the thread that makes the call. Some functions call MPI, but
+// never a function that waits for other ranks.
 #pragma once
 
 #include <string.h>
@@ -19,11 +19,11 @@ namespace rollcall {
 
 inline constexpr int kMpiFailed = 1;  // not MPI_SUCCESS
 
-// What this process's MPI is, asked of it once.
+// The facts about this process's MPI. FindMpi() fills them in once.
 struct MpiImplementation {
-  std::atomic<bool> known{false};
+  std::atomic<bool> searched{false};
   bool words_are_ints = true;
-  // As MPICH numbers them: MPI_COMM_WORLD, MPI_COMM_NULL, MPI_REQUEST_NULL.
+  // The values of MPI_COMM_WORLD, MPI_COMM_NULL and MPI_REQUEST_NULL in MPICH.
   uintptr_t world = 0x44000000, null_comm = 0x04000000, null_request = 0x2c000000;
   int (*rank)(MpiWord, int*) = nullptr;
   int (*size)(MpiWord, int*) = nullptr;
@@ -37,14 +37,14 @@ struct MpiImplementation {
 };
 extern MpiImplementation mpi;
 
-// False: there is none that we can ask.
-bool KnowMpi();
+// False: the process has no MPI whose functions we can call.
+bool FindMpi();
 
 inline uintptr_t CleanWord(MpiWord word) {
   return mpi.words_are_ints ? static_cast<uint32_t>(word) : word;
 }
 
-// The handle at `index` of an array of MPI's: of ints, or of pointers.
+// The handle at `index` of an array of MPI handles, which are ints or pointers.
 inline MpiWord HandleAt(const MpiWord* handles, int index = 0) {
   if (!mpi.words_are_ints) return handles[index];
   uint32_t handle;
@@ -54,13 +54,13 @@ inline MpiWord HandleAt(const MpiWord* handles, int index = 0) {
   return handle;
 }
 
-// nullptr: not followed, or within another call.
+// nullptr: the communicator is not recorded, or the thread is inside another call.
 LocalComm* FindMpiComm(ThreadState* thread, MpiWord handle);
 
-// False of communicators that are not followed.
+// False: an intercommunicator, or MPI returned an error.
 bool RankAndSize(MpiWord comm, int* rank, int* size);
 
-// The communicator can be used from now on, by this handle.
+// Records that the communicator is created, with this handle.
 void MpiCommCreated(LocalComm* comm, MpiWord handle);
 
 uint64_t MessageBytes(int count, MpiWord type);

@@ -13,23 +13,23 @@ namespace {
 using segment::CommEntry;
 
 constexpr uint32_t kSets = 32;
-constexpr uint32_t kWays = 8;  // a request is looked for among so many
+constexpr uint32_t kWays = 8;  // slots of a set; a request's hash chooses the set
 constexpr int kCommShift = 48;
 constexpr uint64_t kPositionMask = (uint64_t{1} << kCommShift) - 1;
-constexpr uint64_t kNoPosition = kPositionMask;  // of a creation: greater than any
-constexpr uint64_t kBusy = 1;                    // no call's, for communicators count from 1 there
+constexpr uint64_t kNoPosition = kPositionMask;  // of a creation: greater than any position
+constexpr uint64_t kBusy = 1;                    // no call has it: communicators count from 1
 
 struct Slot {
   std::atomic<uint64_t> call{0};  // 1 + communicator's index, and position; 0: free; kBusy
   std::atomic<uintptr_t> request{0};
-  std::atomic<uint32_t> watcher{0};  // the thread that now gives it to MPI
-  std::atomic<int32_t> place{0};     // in that thread's array
+  std::atomic<uint32_t> watcher{0};  // the thread inside an MPI call with this request; 0: none
+  std::atomic<int32_t> index{0};     // of the request in that thread's array
   uint64_t split_id = 0;
   const MpiWord* created = nullptr;
 };
 Slot slots[kSets * kWays];
 
-// 1 + the position of the call that a thread is just making on the communicator; 0: none.
+// 1 + the position of the call that a thread is making on the communicator; 0: none.
 std::atomic<uint64_t> being_made[segment::kCommCapacity];
 
 Slot* RequestSet(uintptr_t request) { return &slots[segment::Mix(0, request) % kSets * kWays]; }
@@ -40,8 +40,8 @@ uint64_t CallWord(const LocalComm* comm, uint64_t position) {
 
 LocalComm* CallComm(uint64_t call) { return &recorder.comms[(call >> kCommShift) - 1]; }
 
-// Positions before the first that is not done.
-uint64_t DoneOn(const LocalComm* comm) {
+// The number of positions before the first call that is not done.
+uint64_t CountDone(const LocalComm* comm) {
   uint64_t done = comm->entry->entered.load(std::memory_order_acquire);
   const uint64_t making = being_made[comm->index].load(std::memory_order_acquire);
   if (making != 0 && making - 1 < done) done = making - 1;
@@ -55,16 +55,17 @@ uint64_t DoneOn(const LocalComm* comm) {
 }
 
 void RaiseReturned(const LocalComm* comm) {
-  // What this thread has taken away is seen by others that count now, or what they have by us.
+  // Makes what this thread has removed visible to other threads that count now, and theirs to us.
   if (AnyOpenRequest()) std::atomic_thread_fence(std::memory_order_seq_cst);
-  const uint64_t done = DoneOn(comm);
+  const uint64_t done = CountDone(comm);
   segment::Word* returned = &comm->entry->returned;
   uint64_t seen = returned->load(std::memory_order_relaxed);
   while (seen < done && !returned->compare_exchange_weak(seen, done, std::memory_order_release)) {
   }
 }
 
-// As a copy of the parent: same ranks, so the first is its rank 0.
+// Adds a duplicate of the parent. It has the same ranks, so its first member is the parent's rank
+// 0.
 void AddCopy(const LocalComm* parent, uint64_t split_id, MpiWord handle) {
   const CommEntry* entry = parent->entry;
   NewComm what;
@@ -77,8 +78,8 @@ void AddCopy(const LocalComm* parent, uint64_t split_id, MpiWord handle) {
   if (comm != nullptr) MpiCommCreated(comm, handle);
 }
 
-// False: another thread was faster.
-bool Take(Slot* slot, uint64_t call) {
+// Claims the slot. False: another thread has claimed it.
+bool Claim(Slot* slot, uint64_t call) {
   return slot->call.compare_exchange_strong(call, kBusy, std::memory_order_acq_rel);
 }
 
@@ -88,7 +89,7 @@ void Free(Slot* slot) {
 }
 
 void Finish(Slot* slot, uint64_t call) {
-  if (!Take(slot, call)) return;
+  if (!Claim(slot, call)) return;
   const uint64_t split_id = slot->split_id;
   const MpiWord* created = slot->created;
   Free(slot);
@@ -109,14 +110,15 @@ Slot* FindRequest(uintptr_t request, uint64_t* call) {
   return nullptr;
 }
 
-void RecordOpenRequest(uint64_t call, uintptr_t request, uint64_t split_id, const MpiWord* created) {
+void RecordOpenRequest(uint64_t call, uintptr_t request, uint64_t split_id,
+                       const MpiWord* created) {
   uint64_t earlier = 0;
-  // MPI gives a handle out anew when its request is done, and some for all that are done at once.
+  // MPI uses a handle again when its request is done, and may use one handle for all done requests.
   Slot* same = FindRequest(request, &earlier);
   if (same != nullptr) Finish(same, earlier);
   Slot* set = RequestSet(request);
   for (Slot* slot = set; slot != set + kWays; ++slot) {
-    if (!Take(slot, 0)) continue;
+    if (!Claim(slot, 0)) continue;
     open_requests.fetch_add(1);
     slot->request.store(request, std::memory_order_relaxed);
     slot->watcher.store(0, std::memory_order_relaxed);
@@ -156,7 +158,7 @@ void ForgetRequests(const LocalComm* comm) {
   if (!AnyOpenRequest()) return;
   for (Slot& slot : slots) {
     const uint64_t call = slot.call.load(std::memory_order_acquire);
-    if (call > kBusy && CallComm(call) == comm && Take(&slot, call)) Free(&slot);
+    if (call > kBusy && CallComm(call) == comm && Claim(&slot, call)) Free(&slot);
   }
 }
 
@@ -175,7 +177,7 @@ WatchedRequests::WatchedRequests(const ThreadState* thread, int count, const Mpi
       others_ = true;
       continue;
     }
-    slot->place.store(i, std::memory_order_relaxed);
+    slot->index.store(i, std::memory_order_relaxed);
     slot->watcher.store(thread_, std::memory_order_relaxed);
     ++found_;
   }
@@ -187,7 +189,7 @@ WatchedRequests::~WatchedRequests() {
     const uint64_t call = slot.call.load(std::memory_order_acquire);
     if (call <= kBusy || slot.watcher.load(std::memory_order_relaxed) != thread_) continue;
     slot.watcher.store(0, std::memory_order_relaxed);
-    const uintptr_t now = HandleAt(requests_, slot.place.load(std::memory_order_relaxed));
+    const uintptr_t now = HandleAt(requests_, slot.index.load(std::memory_order_relaxed));
     if (now != slot.request.load(std::memory_order_relaxed)) Finish(&slot, call);
   }
 }

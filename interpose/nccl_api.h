@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// NCCL's and CUDA's own declarations, and those of functions that are newer
-// than the header at hand: the library wraps them whichever header it is built
-// against. Only types are used; nothing here is linked.
+// The declarations of NCCL and CUDA, and of functions that are newer than the NCCL header at hand:
+// the library wraps them with any header. It uses only types; nothing here is linked.
 #pragma once
 
 #include <cuda.h>
@@ -94,11 +93,11 @@ ncclResult_t ncclScatterConfig(const void* sendbuff, void* recvbuff, size_t coun
                                cudaStream_t stream, const ncclCollConfig_t* config);
 #endif
 
-// Of nccl_device.h, which is for kernels and not included: what is passed through.
+// From nccl_device.h, which is for kernels and which we do not include. Opaque here.
 ncclResult_t ncclDevCommCreate(ncclComm_t comm, const void* requirements, void* devComm);
 ncclResult_t ncclDevCommDestroy(ncclComm_t comm, const void* devComm);
 
-// RCCL's own (rccl.h of ROCm 6 and 7).
+// Only in RCCL (rccl.h of ROCm 6 and 7).
 ncclResult_t ncclAllToAll(const void* sendbuff, void* recvbuff, size_t count,
                           ncclDataType_t datatype, ncclComm_t comm, cudaStream_t stream);
 ncclResult_t ncclAllToAllv(const void* sendbuff, const size_t* sendcounts, const size_t* sdispls,
@@ -115,7 +114,7 @@ ncclResult_t ncclAllReduceWithBias(const void* sendbuff, void* recvbuff, size_t 
                                    ncclDataType_t datatype, ncclRedOp_t op, ncclComm_t comm,
                                    cudaStream_t stream, const void* acc);
 
-// Of HIP's runtime: streams and events are pointers, results are ints.
+// From HIP's runtime: streams and events are pointers, results are ints.
 int hipStreamSynchronize(void* stream);
 int hipEventSynchronize(void* event);
 int hipDeviceSynchronize();

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a wrapper does around the real function: records that a thread is inside the call, that the
-// communicator enters and leaves it, and its arguments; and places the GPU's markers.
+// Records a call around the real function: that a thread is inside the call, that the communicator
+// enters and leaves it, and its arguments. Places the GPU's markers.
 //
-// For the wrappers (calls_*.cc) alone, on the thread that makes the call. Nothing here allocates,
-// locks, throws or changes errno; a call alone, on a communicator without markers and while nothing
-// is captured, makes no system call but the clock's, where the CPU has no usable counter.
+// For the wrappers (calls_*.cc), on the thread that makes the call. Nothing here allocates, locks,
+// throws or changes errno. An ungrouped call on a communicator without markers, while no stream is
+// being captured, makes no system call except the clock's, if the CPU has no usable counter.
 #pragma once
 
 #include "interpose/blocked_threads.h"
@@ -30,7 +30,7 @@ __attribute__((noinline, cold)) ncclResult_t ObserveCaptured(Function* real, Thr
   return result;
 }
 
-// A call alone, on a communicator without markers and while nothing is captured.
+// An ungrouped call on a communicator without markers, while no stream is being captured.
 template <typename Function, typename... Args>
 ROLLCALL_HOT ncclResult_t ObservePlain(Function* real, ThreadState* thread, LocalComm* comm,
                                        const CallInfo& info, const void* caller, Args... args) {
@@ -65,7 +65,7 @@ ROLLCALL_HOT ncclResult_t ObserveFully(Function* real, ThreadState* thread, Loca
   return result;
 }
 
-// What a call on a communicator does, around the real function.
+// Records a call on a communicator.
 template <typename Function, typename... Args>
 ROLLCALL_HOT ncclResult_t ObserveCall(Function* real, ncclComm_t handle, const CallInfo& info,
                                       const void* caller, Args... args) {
@@ -80,8 +80,8 @@ ROLLCALL_HOT ncclResult_t ObserveCall(Function* real, ncclComm_t handle, const C
     return real(args...);
   }
   const InsideCall inside(thread);
-  ClaimedEntry(thread);  // gives the thread its number, which the record holds
-  // One word to test, not three.
+  ClaimedEntry(thread);  // sets the thread's id, which the record holds
+  // Combines three conditions, so that the hot path has one branch.
   const uint64_t special = static_cast<uint64_t>(thread->group_depth) | comm->marker_base |
                            captures_open.load(std::memory_order_relaxed);
   const ncclResult_t result = __builtin_expect(special != 0, 0)
@@ -91,7 +91,7 @@ ROLLCALL_HOT ncclResult_t ObserveCall(Function* real, ncclComm_t handle, const C
   return result;
 }
 
-// What a call does that waits for no other rank, but may stand in the driver.
+// Records a call that waits for no other rank, but may block in the driver.
 template <typename Function, typename... Args>
 ncclResult_t ObserveLocal(Function* real, Op op, ncclComm_t handle, Args... args) {
   if (__builtin_expect(real == nullptr, 0)) return ncclSystemError;
@@ -103,11 +103,12 @@ ncclResult_t ObserveLocal(Function* real, Op op, ncclComm_t handle, Args... args
   return real(args...);
 }
 
-// As CUDA (cudaErrorSharedObjectInitFailed, and the driver alike) and HIP number it.
+// The code of a missing library in CUDA (cudaErrorSharedObjectInitFailed), in the driver and in
+// HIP.
 inline constexpr int kLibraryMissing = 303;
 
-// What a call that waits for the GPU does, around the real function. A process
-// that never called NCCL has no segment, and pays one load.
+// Records a call that waits for the GPU. A process that has not called NCCL has no segment, and
+// pays one load.
 template <typename Result, typename... Parameters, typename... Args>
 Result ObserveWait(Result (*real)(Parameters...), Op op, const void* stream, Args... args) {
   if (__builtin_expect(real == nullptr, 0)) return static_cast<Result>(kLibraryMissing);

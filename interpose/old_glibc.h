@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Asks the linker for the oldest version of the few libc functions that newer
-// glibc releases moved or re-versioned. One build must load in any container: a
-// symbol version that is missing does not make the library "not work", the
-// dynamic linker then refuses to start every program that inherits LD_PRELOAD.
-// tests/unit/interpose/library_file_test.py checks the built file. Include it first.
+// Makes the linker bind the oldest version of a few libc functions that newer glibc releases moved
+// or re-versioned. One build must load in any container: if a symbol version is missing, the
+// dynamic linker refuses to start every program that inherits LD_PRELOAD.
+// tests/unit/interpose/library_file_test.py checks the built file. Include this header first.
 #pragma once
 
 #if defined(__x86_64__)

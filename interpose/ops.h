@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a wrapped call is: codes, names and kinds, from calls.def. Used by the
-// library, the agent, the rules and the reports; includes nothing of NCCL.
+// The codes, names and kinds of wrapped calls, from calls.def. For the library, the agent, the
+// rules and the reports; includes nothing of NCCL.
 #pragma once
 
 #include <cstdint>
@@ -27,8 +27,8 @@ enum class CallKind : uint8_t {
   kHostWait,
 };
 
-// The name people read ("AllReduce"); "op <n>" is the caller's business where
-// this returns nullptr: codes from a newer library are not in our table.
+// The name of the call in reports ("AllReduce"). nullptr: a newer library wrote a code that is not
+// in our table; the caller then writes "op <n>".
 constexpr const char* OpName(Op op) {
   switch (op) {
 #define CALL(symbol, op, code, kind) \
@@ -42,7 +42,7 @@ constexpr const char* OpName(Op op) {
   return nullptr;
 }
 
-constexpr CallKind KindOf(Op op) {
+constexpr CallKind OpKind(Op op) {
   switch (op) {
 #define CALL(symbol, op, code, kind) \
   case Op::k##op:                    \
@@ -55,29 +55,31 @@ constexpr CallKind KindOf(Op op) {
   return CallKind::kUnknown;
 }
 
-// ncclBcast is ncclBroadcast in place: ranks may mix the two.
+// One operation for calls that match each other: ncclBcast is an in-place ncclBroadcast.
 constexpr Op Canonical(Op op) { return op == Op::kBcast ? Op::kBroadcast : op; }
 
-// Of a P2p call: whether it is the end that gives. A signal is matched by the peer's
-// wait for it as a send is by the peer's receive.
-constexpr bool Gives(Op op) { return op == Op::kSend || op == Op::kPutSignal || op == Op::kSignal; }
+// Whether a point-to-point call sends. A wait for a signal matches the peer's signal, as a receive
+// matches a send.
+constexpr bool IsSendSide(Op op) {
+  return op == Op::kSend || op == Op::kPutSignal || op == Op::kSignal;
+}
 
-// It gives without waiting for the end that takes.
+// Whether the call sends without waiting for the receiver.
 constexpr bool IsSignal(Op op) { return op == Op::kPutSignal || op == Op::kSignal; }
 
-// A collective of MPI's that returns before it is done.
+// Whether the call is a nonblocking collective of MPI.
 constexpr bool ReturnsEarly(Op op) {
   return op >= Op::kMPI_Ibarrier && op <= Op::kMPI_Ineighbor_alltoallw;
 }
 
-// Call arguments that a call does not have are recorded as these.
+// The values of arguments that a call does not have.
 inline constexpr uint8_t kNoDtype = 0xff;
 inline constexpr uint8_t kNoReduction = 0xff;
-inline constexpr uint8_t kDynamicReduction =
-    0xfe;  // ncclRedOpCreatePreMulSum: numbers differ by rank
+// An operator of ncclRedOpCreatePreMulSum, whose number differs between ranks.
+inline constexpr uint8_t kDynamicReduction = 0xfe;
 inline constexpr int32_t kNoPeer = -1;
 
-// ncclDataType_t as PyTorch spells it; nullptr for a number that is not known.
+// PyTorch's name of an ncclDataType_t; nullptr: unknown.
 constexpr const char* DtypeName(uint8_t dtype) {
   constexpr const char* kNames[] = {"int8",    "uint8",    "int32",       "uint32",
                                     "int64",   "uint64",   "float16",     "float32",
@@ -85,7 +87,7 @@ constexpr const char* DtypeName(uint8_t dtype) {
   return dtype < sizeof(kNames) / sizeof(kNames[0]) ? kNames[dtype] : nullptr;
 }
 
-// ncclRedOp_t; nullptr for a number that is not known.
+// The name of an ncclRedOp_t; nullptr: unknown.
 constexpr const char* ReductionName(uint8_t reduction) {
   constexpr const char* kNames[] = {"sum", "prod", "max", "min", "avg"};
   if (reduction == kDynamicReduction) return "premulsum";

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The library's settings, all from the environment, in one table. Read when the
+// The library's settings, all environment variables, in one table. The library reads them when the
 // process makes its first NCCL call.
 //
 //   OPTION(field, variable, default, help)
@@ -12,17 +12,17 @@ namespace rollcall {
 
 #define ROLLCALL_LIBRARY_OPTIONS(OPTION)                                                    \
   OPTION(enabled, "ROLLCALL", true, "0: the library does nothing at all")                   \
-  OPTION(markers, "ROLLCALL_MARKERS", true, "0: the GPU is not asked to note its progress") \
+  OPTION(markers, "ROLLCALL_MARKERS", true, "0: the GPU does not record its progress")      \
   OPTION(graph_markers, "ROLLCALL_GRAPH_MARKERS", false,                                    \
-         "1: in CUDA graphs too, by nodes around each call")                                \
+         "1: the GPU records its progress in CUDA graphs too, by nodes around each call")   \
   OPTION(stack_signal, "ROLLCALL_STACK_SIGNAL", true,                                       \
-         "0: no signal by which an agent asks threads for their stacks")                    \
+         "0: agents cannot request stacks by a signal")                                     \
   OPTION(call_sites, "ROLLCALL_CALL_SITES", false,                                          \
-         "1: each record says which line of Python made the call")                          \
+         "1: each record has the line of Python that made the call")                        \
   OPTION(python_errors, "ROLLCALL_PYTHON_ERRORS", true,                                     \
-         "0: sys.excepthook is not wrapped, so verdicts do not know exceptions")            \
+         "0: sys.excepthook is not wrapped, so verdicts have no exceptions")                \
   OPTION(tensor_shapes, "ROLLCALL_TENSOR_SHAPES", false,                                    \
-         "1: PyTorch's collectives tell their tensors' shapes and their groups' names")     \
+         "1: records have the tensors' shapes and the groups' names from PyTorch")          \
   OPTION(sigquit, "ROLLCALL_SIGQUIT", true, "0: SIGQUIT ends the process, as without the library")
 
 struct LibraryOptions {
@@ -31,7 +31,7 @@ struct LibraryOptions {
 #undef OPTION
 };
 
-// Only "0" means no: a stray value must not blind people.
+// Only "0" turns a setting off: a stray value must not disable recording.
 inline LibraryOptions ReadLibraryOptions() {
   LibraryOptions options;
   const char* value;

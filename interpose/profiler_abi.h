@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What NCCL and a profiler plugin pass each other, of versions 1 (NCCL 2.23) to 6 (2.29), as far as
-// it is used here. Layouts as in plugins/profiler/example/nccl/profiler_v*.h of NCCL 2.30.
+// The interface between NCCL and a profiler plugin, versions 1 (NCCL 2.23) to 6 (2.29), as far as
+// the library uses it. Layouts from plugins/profiler/example/nccl/profiler_v*.h of NCCL 2.30.
 #pragma once
 
 #include <stddef.h>
@@ -10,10 +10,10 @@ namespace rollcall::profiler {
 
 inline constexpr int kVersions = 6;
 
-// ncclProfiler_vN. Only init() differs between versions, and what a descriptor holds.
+// ncclProfiler_vN. The versions differ in init() and in the content of a descriptor.
 struct Table {
   const char* name;
-  void (*init)();  // one of those below
+  void (*init)();  // InitOld, Init4 or Init5
   int (*start)(void* context, void** handle, void* descriptor);
   int (*stop)(void* handle);
   int (*record)(void* handle, int state, void* arguments);
@@ -31,13 +31,13 @@ enum Event : uint64_t {
   kGroup = 1,
   kColl = 2,  // a collective is launched
   kP2p = 4,
-  kGroupApi = 256,  // from here on of version 5: the calls themselves
+  kGroupApi = 256,  // from version 5 on: the API calls themselves
   kCollApi = 512,
   kP2pApi = 1024,
 };
 inline constexpr int kGroupEndBegins = 24;  // state of a kGroupApi event
 
-// A descriptor's head. Until version 4 `type` is one byte, at the same place.
+// The start of a descriptor. Up to version 4 `type` is one byte, at the same offset.
 struct Descriptor {
   uint64_t type;
   void* parent;  // a handle of another event
@@ -72,7 +72,7 @@ struct P2p {  // versions 4 to 6
   int peer;
 };
 
-// Of a struct above, within a descriptor.
+// The part of a descriptor that is one of the structs above.
 template <typename Details>
 const Details& DetailsAt(const void* descriptor) {
   return *reinterpret_cast<const Details*>(static_cast<const char*>(descriptor) + kDetailsOffset);

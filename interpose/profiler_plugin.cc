@@ -29,20 +29,20 @@ using segment::CommState;
 
 constexpr int kSystemError = 2;  // ncclSystemError: NCCL goes on without a profiler
 
-// Another plugin, that we stand in front of.
+// The table of another plugin, to which ours forwards.
 std::atomic<const Table*> chained[profiler::kVersions + 1];
 
-// A communicator, as NCCL's `context`. One that has ended makes room.
+// A communicator; NCCL passes its address as `context`. Finalize() frees it.
 struct Context {
   std::atomic<bool> used;
-  LocalComm* comm;    // nullptr: we record nothing of it
+  LocalComm* comm;    // nullptr: not recorded
   uint64_t generation;
   void* theirs;  // the other plugin's context
   int their_mask;
 };
 Context contexts[segment::kCommCapacity];
 
-// A group whose begin and end we are told, as NCCL's `handle`. Used again after so many.
+// A group that NCCL reports; NCCL passes its address as `handle`. Reused after kGroupEvents groups.
 struct GroupEvent {
   void* theirs;
 };
@@ -68,9 +68,9 @@ Context* ClaimContext() {
   return nullptr;
 }
 
-// NCCL tells of a communicator while it is being created. Where the wrappers see that, they see what
-// is called on it; a second NCCL in the process they do not see.
-bool WrappersSeeIt() {
+// Whether the wrappers record the calls of this NCCL. NCCL calls init() during the creation of a
+// communicator, which the wrappers see for a first NCCL in the process, and not for a second one.
+bool WrappersRecordIt() {
   bool seen = false;
   ForEachComm([&seen](const LocalComm* comm) {
     seen = seen || (!comm->by_plugin && comm->entry->state.load(std::memory_order_relaxed) ==
@@ -79,9 +79,9 @@ bool WrappersSeeIt() {
   return seen;
 }
 
-// NCCL's hash of the unique id, or of how a child came about, is the same on all ranks.
+// `hash` is NCCL's hash of the unique id, or of a child's origin. All ranks have the same hash.
 LocalComm* NewCommunicator(Context* context, uint64_t hash, const char* name, int ranks, int rank) {
-  if (!StartRecording() || this_thread.inside || WrappersSeeIt()) return nullptr;
+  if (!StartRecording() || this_thread.inside || WrappersRecordIt()) return nullptr;
   NewComm what;
   what.base_id = segment::Mix(segment::kSignatureSeed, hash);
   what.id = segment::Mix(what.base_id, TimesCreated(what.base_id, rank));
@@ -97,7 +97,7 @@ LocalComm* NewCommunicator(Context* context, uint64_t hash, const char* name, in
   return comm;
 }
 
-// What we want to know, of a communicator that nobody else tells us of.
+// The events that we request for a communicator that the wrappers do not record.
 constexpr int OurMask(int version) {
   if (version >= 5) return profiler::kGroupApi | profiler::kCollApi | profiler::kP2p;
   return version == 4 ? profiler::kColl | profiler::kP2p : 0;
@@ -106,7 +106,9 @@ constexpr int OurMask(int version) {
 template <int version>
 void RecordEvent(LocalComm* comm, uint64_t type, void* descriptor) {
   if (type == profiler::kP2p) RecordP2p(comm, DetailsAt<profiler::P2p>(descriptor));
-  if (version == 4 && type == profiler::kColl) RecordColl(comm, DetailsAt<profiler::Coll>(descriptor));
+  if (version == 4 && type == profiler::kColl) {
+    RecordColl(comm, DetailsAt<profiler::Coll>(descriptor));
+  }
   if (type == profiler::kCollApi) RecordCollApi(comm, DetailsAt<profiler::CollApi>(descriptor));
   if (type == profiler::kGroupApi) OpenGroup();
 }
@@ -185,8 +187,8 @@ int Finalize(void* given) {
   return result;
 }
 
-// Calls the other plugin's init with its own context, then says what we want. `ours` makes our
-// communicator.
+// Calls init() of the other plugin with a context of its own, then adds the events that we request.
+// `ours` adds our communicator.
 template <int version, typename Theirs, typename Ours>
 int InitBoth(void** given, int* mask, Theirs theirs, Ours ours) {
   const KeepErrno keep_errno;
@@ -262,8 +264,8 @@ namespace {
 const Table* const ours[] = {nullptr,          &ncclProfiler_v1, &ncclProfiler_v2, &ncclProfiler_v3,
                              &ncclProfiler_v4, &ncclProfiler_v5, &ncclProfiler_v6};
 
-// The plugin that NCCL takes where nobody names one: libnccl-profiler.so, or what the network's
-// plugin brings.
+// The plugin that NCCL uses if the user names none: libnccl-profiler.so, or the one in the network
+// plugin.
 void* DefaultPlugin() {
   void* library = dlopen("libnccl-profiler.so", RTLD_NOW | RTLD_LOCAL);
   if (library != nullptr) return library;
@@ -288,12 +290,12 @@ bool IsOn() {
   return enabled == nullptr || strcmp(enabled, "0") != 0;
 }
 
-// In every process: only names this file, where that is free.
+// Runs in every process: sets NCCL_PROFILER_PLUGIN to this file, unless it is set.
 __attribute__((constructor)) void NamePlugin() {
   const KeepErrno keep_errno;
   if (getenv("NCCL_PROFILER_PLUGIN") != nullptr || !IsOn()) return;
   Dl_info self;
-  constexpr size_t kMostNccl = 250;  // longer names NCCL cuts
+  constexpr size_t kMostNccl = 250;  // NCCL cuts longer names
   if (dladdr(static_cast<const void*>(&ncclProfiler_v6), &self) == 0 || self.dli_fname == nullptr ||
       self.dli_fname[0] != '/' || strlen(self.dli_fname) > kMostNccl) {
     return;
@@ -309,14 +311,14 @@ void* ProfilerTableFor(const char* name, void* real) {
   if (version < 1 || version > profiler::kVersions || name[sizeof(kProfilerPrefix)] != '\0') {
     return real;
   }
-  const bool nothing_to_see = !IsOn() || this_thread.inside || WrappersSeeIt();
+  const bool nothing_to_see = !IsOn() || this_thread.inside || WrappersRecordIt();
   const Table* other = static_cast<const Table*>(real);
-  if (real == ours[version]) {  // NCCL has opened us, and nobody's
+  if (real == ours[version]) {  // NCCL has opened our file, and no other plugin
     void* library = DefaultPlugin();
     other = library == nullptr
                 ? nullptr
                 : static_cast<const Table*>(RealDlsym()(library, name));
-    // Its newest table is an older one, which NCCL knows to serve.
+    // NCCL can use the older table of that plugin.
     if (library != nullptr && other == nullptr && HasOlder(library, version)) return nullptr;
     if (other == real) other = nullptr;
   }

@@ -14,7 +14,7 @@
 namespace rollcall {
 namespace {
 
-// As wrapped calls are named; kNone for what is not recorded.
+// The wrapped call of this name; kNone: not recorded.
 Op FindOp(const char* name) {
   constexpr Op kOps[] = {Op::kAllReduce, Op::kAllGather, Op::kReduceScatter, Op::kReduce,
                          Op::kBroadcast, Op::kAlltoAll,  Op::kGather,        Op::kScatter,
@@ -26,10 +26,10 @@ Op FindOp(const char* name) {
 }
 
 uint8_t FindType(const char* name) {
-  // In the order of ncclDataType_t.
-  constexpr const char* kNames[] = {"ncclInt8",    "ncclUint8",    "ncclInt32",      "ncclUint32",
-                                    "ncclInt64",   "ncclUint64",   "ncclFloat16",    "ncclFloat32",
-                                    "ncclFloat64", "ncclBfloat16", "ncclFloat8e4m3", "ncclFloat8e5m2"};
+  constexpr const char* kNames[] = {  // in the order of ncclDataType_t
+      "ncclInt8",    "ncclUint8",   "ncclInt32",   "ncclUint32",  "ncclInt64",      "ncclUint64",
+      "ncclFloat16", "ncclFloat32", "ncclFloat64", "ncclBfloat16", "ncclFloat8e4m3",
+      "ncclFloat8e5m2"};
   for (uint8_t i = 0; i < sizeof(kNames) / sizeof(kNames[0]); ++i) {
     if (name != nullptr && strcmp(name, kNames[i]) == 0) return i;
   }
@@ -95,7 +95,8 @@ void BeginGroupEnd() {
   ThreadState* thread = &this_thread;
   segment::BlockedEntry* entry = thread->group_depth == 0 ? nullptr : ClaimedEntry(thread);
   if (entry == nullptr) return;
-  const uint32_t comm = thread->group_size > 0 ? thread->lists->group[0].comm->index : segment::kNoComm;
+  const uint32_t comm =
+      thread->group_size > 0 ? thread->lists->group[0].comm->index : segment::kNoComm;
   entry->op.store(static_cast<uint32_t>(Op::kGroupEnd), std::memory_order_relaxed);
   entry->comm.store(comm, std::memory_order_relaxed);
   entry->since.store(Now(), std::memory_order_release);

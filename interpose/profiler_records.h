@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Records what NCCL tells the profiler's plugin (profiler_plugin.h), as the wrappers record calls.
+// Records the events that NCCL reports to the profiler plugin (profiler_plugin.h), as the wrappers
+// record calls.
 //
-// For the plugin's functions alone, on the thread on which NCCL calls them. The same rules as in
-// call_record.h: nothing here allocates, locks or waits.
+// For the functions of the plugin, on the thread on which NCCL calls them. As in call_record.h,
+// nothing here allocates, locks or waits.
 #pragma once
 
 #include "interpose/local_comm.h"
@@ -10,15 +11,15 @@
 
 namespace rollcall {
 
-// A call within a group whose begin NCCL told (version 5), or alone.
+// Records a call, in a group that OpenGroup() has opened (version 5) or alone.
 void RecordCollApi(LocalComm* comm, const profiler::CollApi& call);
 void RecordColl(LocalComm* comm, const profiler::Coll& call);
 void RecordP2p(LocalComm* comm, const profiler::P2p& call);
 
-// A group begins on this thread.
+// A group has begun on this thread.
 void OpenGroup();
 
-// The host may wait for peers from here on, until the group has ended.
+// The group's end has begun. From now on the host may wait for other ranks, until FinishGroup().
 void BeginGroupEnd();
 
 void FinishGroup();

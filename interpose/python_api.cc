@@ -22,14 +22,14 @@ bool Find() {
   const DlsymFn find = RealDlsym();
   if (find == nullptr) return false;
   int_type = static_cast<Object*>(find(RTLD_DEFAULT, "PyLong_Type"));
-  // All else is in the same object: the program, or libpython.
+  // The same object defines all other functions: the program, or libpython.
   bool all = int_type != nullptr && KeepLoaded(int_type);
 #define FUNCTION(name, result, arguments)                                      \
   api.name = reinterpret_cast<result(*) arguments>(find(RTLD_DEFAULT, #name)); \
   all = all && api.name != nullptr;
   ROLLCALL_PYTHON_FUNCTIONS(FUNCTION)
 #undef FUNCTION
-  dlerror();  // our failed look-ups are not the program's
+  dlerror();  // hide our failed look-ups from the program
   return all;
 }
 

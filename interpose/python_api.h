@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the library uses of a Python that the process may have: functions of CPython's stable ABI,
-// found at run time.
+// The functions of CPython's stable ABI that the library uses, found at run time if the process has
+// Python.
 #pragma once
 
 #include <stdint.h>
 
 namespace rollcall::python {
 
-// The objects are opaque here.
+// Opaque.
 struct Object;
 using Function = Object* (*)(Object*, Object*);
 
@@ -50,10 +50,10 @@ extern Api api;
 // The type int.
 Object* IntType();
 
-// Fills `api`; false where the process has no Python, or another one than we know.
+// Fills `api`. False: the process has no Python, or an unsupported one.
 bool Find();
 
-// An own reference, or nothing; never leaves an error of Python's behind.
+// Owns one reference, or none. Clears the error that Python sets when it returns no object.
 class Reference {
  public:
   explicit Reference(Object* object) : object_(object) {
@@ -73,7 +73,7 @@ class Reference {
   Object* object_;
 };
 
-// A new reference; nullptr, and no error, where there is no such attribute.
+// A new reference. nullptr, with no error set: there is no such attribute.
 Object* Attribute(Object* object, const char* name);
 
 }  // namespace rollcall::python

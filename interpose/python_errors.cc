@@ -19,11 +19,12 @@ using python::Attribute;
 using python::Object;
 using python::Reference;
 
-// Up to the end of its first line; what does not fit is left out.
+// Copies the first line, cut to `size`.
 void CopyFirstLine(Object* text, char* out, size_t size) {
   out[0] = '\0';
   intptr_t length = 0;
-  const char* bytes = text == nullptr ? nullptr : python::api.PyUnicode_AsUTF8AndSize(text, &length);
+  const char* bytes =
+      text == nullptr ? nullptr : python::api.PyUnicode_AsUTF8AndSize(text, &length);
   if (bytes == nullptr) {
     python::api.PyErr_Clear();
     return;
@@ -40,7 +41,7 @@ void CopyAttribute(Object* object, const char* name, char* out, size_t size) {
   CopyFirstLine(value.get(), out, size);
 }
 
-// As a traceback names it: "ValueError", "torch.OutOfMemoryError".
+// Writes a type's name as a traceback does: "ValueError", "torch.OutOfMemoryError".
 void TypeName(Object* type, char* out, size_t size) {
   char module[128], name[128];
   CopyAttribute(type, "__module__", module, sizeof(module));
@@ -50,7 +51,7 @@ void TypeName(Object* type, char* out, size_t size) {
   snprintf(out, size, "%s%s%s", plain ? "" : module, plain ? "" : ".", name);
 }
 
-// "train.py:57": the innermost line of the program, not of a library.
+// Writes " at train.py:57": the innermost line that is not in a library.
 void FindRaisingLine(Object* traceback, char* out, size_t size) {
   constexpr int kMostFrames = 10000;
   out[0] = '\0';
@@ -62,7 +63,7 @@ void FindRaisingLine(Object* traceback, char* out, size_t size) {
     const Reference code(Attribute(frame.get(), "f_code"));
     CopyAttribute(code.get(), "co_filename", file, sizeof(file));
     const Reference line(Attribute(at.get(), "tb_lineno"));
-    if (file[0] != '\0' && line.get() != nullptr && !IsOfPythonLibrary(file)) {
+    if (file[0] != '\0' && line.get() != nullptr && !IsPythonLibraryFile(file)) {
       const char* slash = strrchr(file, '/');
       snprintf(out, size, " at %.120s:%ld", slash == nullptr ? file : slash + 1,
                python::api.PyLong_AsLong(line.get()));
@@ -74,28 +75,28 @@ void FindRaisingLine(Object* traceback, char* out, size_t size) {
 void RecordError(Object* type, Object* value, Object* traceback) {
   segment::SegmentHeader* header = recorder.header.load(std::memory_order_acquire);
   if (header == nullptr) return;
-  char name[280], message[segment::kErrorBytes], place[160], whole[segment::kErrorBytes];
+  char name[280], message[segment::kErrorBytes], site[160], whole[segment::kErrorBytes];
   TypeName(type, name, sizeof(name));
-  if (strcmp(name, "KeyboardInterrupt") == 0) return;  // somebody ended the job
+  if (strcmp(name, "KeyboardInterrupt") == 0) return;  // a person ended the job
   const Reference text(value == nullptr ? nullptr : python::api.PyObject_Str(value));
   CopyFirstLine(text.get(), message, sizeof(message));
-  FindRaisingLine(traceback, place, sizeof(place));
-  // The place always fits: the message is cut instead.
-  const int most = static_cast<int>(sizeof(whole) - 3 - strlen(name) - strlen(place));
+  FindRaisingLine(traceback, site, sizeof(site));
+  // Cuts the message, not the site.
+  const int most = static_cast<int>(sizeof(whole) - 3 - strlen(name) - strlen(site));
   snprintf(whole, sizeof(whole), "%s%s%.*s%s", name, message[0] == '\0' ? "" : ": ", most, message,
-           place);
+           site);
   header->error_ticks.store(0, std::memory_order_release);
   memcpy(header->error, whole, sizeof(whole));
   header->error_ticks.store(Now(), std::memory_order_release);
 }
 
-// sys.excepthook(type, value, traceback). `previous` is what was there before us.
+// sys.excepthook(type, value, traceback). `previous` is the hook before ours.
 Object* OnException(Object* previous, Object* arguments) {
   {
     const KeepErrno keep_errno;
     Object* parts[3];
     for (int i = 0; i < 3; ++i) {
-      parts[i] = python::api.PyTuple_GetItem(arguments, i);  // not ours to release
+      parts[i] = python::api.PyTuple_GetItem(arguments, i);  // a borrowed reference
       if (parts[i] == nullptr) python::api.PyErr_Clear();
     }
     RecordError(parts[0], parts[1], parts[2]);
@@ -103,8 +104,9 @@ Object* OnException(Object* previous, Object* arguments) {
   return python::api.PyObject_CallObject(previous, arguments);
 }
 
-// Where the first communicator failed and that ended the program, the interpreter comes here only
-// when it shuts down. At a prompt an exception ends nothing.
+// If the creation of the first communicator failed and that ended the program, the interpreter runs
+// the pending call only at shutdown, after it printed the exception. At an interactive prompt an
+// exception ends nothing.
 void RecordLastError() {
   Object* type = python::api.PySys_GetObject("last_type");
   if (type == nullptr || python::api.PySys_GetObject("ps1") != nullptr) return;
@@ -114,11 +116,11 @@ void RecordLastError() {
 
 python::MethodDef excepthook = {"excepthook", &OnException, python::kVarArgs, nullptr};
 
-// Run by the interpreter, in its main thread, with its lock.
+// Runs in the main thread of the interpreter, which holds its lock.
 int Wrap(void*) {
   const KeepErrno keep_errno;
   RecordLastError();
-  Object* previous = python::api.PySys_GetObject("excepthook");  // not ours to release
+  Object* previous = python::api.PySys_GetObject("excepthook");  // a borrowed reference
   if (previous == nullptr) return 0;
   const Reference ours(python::api.PyCFunction_NewEx(&excepthook, previous, nullptr));
   if (ours.get() != nullptr && python::api.PySys_SetObject("excepthook", ours.get()) != 0) {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Records in the segment what a Python program dies of: the last line of the traceback
-// of an exception that nobody caught, and the line of the program that raised it.
+// Records the exception that ends a Python program in the segment: the last line of the traceback,
+// and the program's line that raised it.
 //
-// sys.excepthook is wrapped, with what was there called behind it; it costs nothing
-// until an exception is printed. The wrapping is left to the interpreter
-// (Py_AddPendingCall), which does it at a safe point of its main thread.
+// Wraps sys.excepthook and calls the previous hook afterwards. This costs nothing until Python
+// prints an exception. The interpreter does the wrapping at a safe point of its main thread
+// (Py_AddPendingCall).
 //
 // StartPythonErrors() is for calls that create communicators, from any thread, with or without
 // Python's lock. It must not run Python.
@@ -12,7 +12,7 @@
 
 namespace rollcall {
 
-// Where a communicator is created; the first time in a process with Python.
+// Called for each new communicator. The first call in a process with Python does the work.
 void StartPythonErrors();
 
 }  // namespace rollcall

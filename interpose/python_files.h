@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which Python files are the interpreter's or an installed package's, so that a line of the
-// program itself can be told from one of torch's.
+// Distinguishes Python files of the interpreter or of an installed package from those of the
+// program, so that a report shows a line of the program and not one of torch.
 #pragma once
 
 #include <stddef.h>
@@ -10,11 +10,11 @@
 
 namespace rollcall {
 
-inline bool IsOfPythonLibrary(const char* file) {
+inline bool IsPythonLibraryFile(const char* file) {
   for (const char* mark : {"/site-packages/", "/dist-packages/", "/lib/python3.", "<frozen "}) {
     if (strstr(file, mark) != nullptr) return true;
   }
-  // Cython's modules give the path of their source as it was when they were built.
+  // Cython modules have the path of their source at build time.
   const size_t length = strlen(file);
   return length > 4 && strcmp(file + length - 4, ".pyx") == 0;
 }

@@ -6,7 +6,7 @@
 namespace rollcall {
 namespace {
 
-// Of 3.12 to 3.14, in builds with a GIL.
+// In 3.12 to 3.14, in builds with a GIL.
 constexpr uint32_t kCachedKeys312 = 880;
 
 // Measured with offsetof() on the headers of 3.8.18, 3.9.18, 3.10.13, 3.11.7 and 3.12.1.
@@ -119,12 +119,12 @@ constexpr PythonLayout Python312() {
 
 constexpr PythonLayout kLayouts[] = {Python38(), Python39(), Python310(), Python311(), Python312()};
 
-// Which word of _Py_DebugOffsets holds what, as Include/internal/pycore_runtime.h (3.13) and
-// pycore_debug_offsets.h (3.14) order them. Words 0 to 2 are cookie, version, free-threaded.
+// The index of each field in _Py_DebugOffsets, from Include/internal/pycore_runtime.h (3.13) and
+// pycore_debug_offsets.h (3.14). Words 0 to 2 are cookie, version, free-threaded.
 struct OffsetWords {
   int runtime_interpreters;
   int interpreter_next, interpreter_threads, interpreter_gil;
-  int own_gil, own_gil_locked, own_gil_holder;  // within the interpreter
+  int own_gil, own_gil_locked, own_gil_holder;  // offsets in the interpreter
   int thread_next, thread_frame, thread_id, thread_native_id;
   int frame_size, frame_previous, frame_code, frame_instruction, frame_first_local, frame_owner;
   int code_filename, code_name, code_qualname, code_lines, code_first_line, code_instructions;
@@ -142,10 +142,10 @@ constexpr uint32_t kVersion313 = 0x030d;
 constexpr uint32_t kVersion314 = 0x030e;
 // sizeof(PyCompactUnicodeObject) - sizeof(PyASCIIObject), from 3.12 on.
 constexpr uint32_t kCompactExtra = 16;
-// Free-threaded builds have a longer head before an object's type.
+// Free-threaded builds have more fields before an object's type.
 constexpr uint32_t kTypeWithGil = 8;
 
-bool MakesSense(const PythonLayout& layout) {
+bool IsPlausible(const PythonLayout& layout) {
   constexpr uint32_t kMost = 1 << 20;
   for (const uint32_t offset :
        {layout.runtime_interpreters, layout.interpreter_next, layout.interpreter_threads,
@@ -167,12 +167,12 @@ bool MakesSense(const PythonLayout& layout) {
 
 }  // namespace
 
-PythonLines PythonLinesOf(int minor) {
-  const PythonLayout* layout = PythonLayoutOf(minor);
+PythonLines FindPythonLines(int minor) {
+  const PythonLayout* layout = FindPythonLayout(minor);
   return layout == nullptr ? PythonLines::kLocations : layout->lines;
 }
 
-const PythonLayout* PythonLayoutOf(int minor) {
+const PythonLayout* FindPythonLayout(int minor) {
   for (const PythonLayout& layout : kLayouts) {
     if (layout.minor == minor) return &layout;
   }
@@ -218,13 +218,13 @@ std::optional<PythonLayout> PythonLayoutFromDebugOffsets(const uint64_t* words) 
   layout.string_length = word(at.string_length);
   layout.string_ascii_bytes = word(at.string_ascii_bytes);
   layout.string_compact_bytes = layout.string_ascii_bytes + kCompactExtra;
-  if (!MakesSense(layout)) return std::nullopt;
+  if (!IsPlausible(layout)) return std::nullopt;
   return layout;
 }
 
-std::optional<PythonStringForm> PythonStringFormOf(uint32_t state) {
-  // kind:3, compact:1, ascii:1 come after the mark of interned strings, which has 2 bits, or 8 or
-  // 16 in free-threaded and later versions. Its values are small, so a wrong place shows kind 0.
+std::optional<PythonStringForm> ParsePythonStringForm(uint32_t state) {
+  // kind:3, compact:1 and ascii:1 follow the mark of interned strings, which has 2 bits, or 8 or 16
+  // in free-threaded and later versions. The mark has small values, so a wrong shift reads kind 0.
   for (const int interned_bits : {2, 8, 16}) {
     const uint32_t kind = state >> interned_bits & 7;
     const bool compact = (state >> (interned_bits + 3) & 1) != 0;

@@ -39,8 +39,8 @@ int LineByRanges(const Table& table, int first_line, int64_t offset) {
   return 0;
 }
 
-// Numbers of 6 bits a byte, least significant first; bit 6: another byte follows.
-uint64_t TakeNumber(const Table& table, size_t* at) {
+// A number in 6 bits per byte, least significant first. Bit 6 marks that another byte follows.
+uint64_t ReadNumber(const Table& table, size_t* at) {
   uint64_t value = 0;
   for (int shift = 0; *at < table.size() && shift < 60; shift += 6) {
     const auto byte = static_cast<uint8_t>(table[(*at)++]);
@@ -50,9 +50,9 @@ uint64_t TakeNumber(const Table& table, size_t* at) {
   return value;
 }
 
-int64_t TakeSigned(const Table& table, size_t* at) {
-  const uint64_t value = TakeNumber(table, at);
-  // No function is longer; a damaged table must not overflow the sum.
+int64_t ReadSigned(const Table& table, size_t* at) {
+  const uint64_t value = ReadNumber(table, at);
+  // Longer than any function: a damaged table must not overflow the sum.
   const auto magnitude = static_cast<int64_t>(std::min<uint64_t>(value >> 1, 1 << 24));
   return (value & 1) != 0 ? -magnitude : magnitude;
 }
@@ -61,7 +61,7 @@ int LineByLocations(const Table& table, int first_line, int64_t offset) {
   constexpr int kNoLocation = 15;
   constexpr int kLong = 14;
   constexpr int kNoColumns = 13;
-  constexpr int kOneLine = 10;  // 10, 11, 12: as many lines further less 10
+  constexpr int kOneLine = 10;  // 10, 11, 12: the line advances by the code minus 10
   int64_t line = first_line;
   int64_t end = 0;
   for (size_t at = 0; at < table.size();) {
@@ -69,10 +69,10 @@ int LineByLocations(const Table& table, int first_line, int64_t offset) {
     const int code = head >> 3 & 15;
     end += ((head & 7) + 1) * kInstructionBytes;
     if (code == kLong) {
-      line += TakeSigned(table, &at);
-      for (int i = 0; i < 3; ++i) TakeNumber(table, &at);  // end line, columns
+      line += ReadSigned(table, &at);
+      for (int i = 0; i < 3; ++i) ReadNumber(table, &at);  // end line, columns
     } else if (code == kNoColumns) {
-      line += TakeSigned(table, &at);
+      line += ReadSigned(table, &at);
     } else if (code >= kOneLine && code < kNoColumns) {
       line += code - kOneLine;
       at += 2;

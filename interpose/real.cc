@@ -10,11 +10,11 @@
 #include <dlfcn.h>
 #include <string.h>
 
-// Not in musl.
+// musl lacks it.
 #pragma weak dlvsym
 
-// The wrappers' addresses, by symbol: some of the functions are in no header at hand, some are
-// macros there.
+// The addresses of the wrappers, by symbol. Some functions are in no header that we build with, and
+// some are macros there.
 #define CALL(symbol, op, code, kind) extern "C" const char wrapper_##symbol[] __asm__(#symbol);
 #define ALIAS(symbol, op) extern "C" const char wrapper_##symbol[] __asm__(#symbol);
 #include "interpose/calls.def"
@@ -49,14 +49,14 @@ bool IsOurs(const void* address) {
   return false;
 }
 
-// In any object, also one loaded RTLD_LOCAL. The object is opened only when it is known and the
-// loader's list of objects is left: opening from within that listing takes the loader's two locks
-// in the other order than another thread's dlopen. The reference is kept, so that an object that
-// we call into is not unloaded.
-void* LookInObjects(const char* name) {
+// Searches all loaded objects, also those loaded RTLD_LOCAL. FindDefiningObject() finds the object
+// while the loader lists its objects, and only afterwards do we open it: opening within the listing
+// would take the loader's two locks in another order than dlopen in another thread. We keep the
+// reference, so that the object is not unloaded.
+void* FindInObjects(const char* name) {
   constexpr uint32_t kMostObjects = 16;
   ElfObject object;
-  for (uint32_t i = 0; i < kMostObjects && FindObjectWith(name, i, &object); ++i) {
+  for (uint32_t i = 0; i < kMostObjects && FindDefiningObject(name, i, &object); ++i) {
     if (object.name[0] == '\0') continue;
     void* handle = dlopen(object.name, RTLD_NOLOAD | RTLD_LAZY);
     if (handle == nullptr) continue;
@@ -66,7 +66,7 @@ void* LookInObjects(const char* name) {
   return nullptr;
 }
 
-void* LookInLibraries(const char* const* sonames, int flags, const char* name) {
+void* FindInLibraries(const char* const* sonames, int flags, const char* name) {
   for (; *sonames != nullptr; ++sonames) {
     void* handle = dlopen(*sonames, flags | RTLD_LAZY);
     if (handle == nullptr) continue;
@@ -76,11 +76,11 @@ void* LookInLibraries(const char* const* sonames, int flags, const char* name) {
   return nullptr;
 }
 
-// Whose functions begin so, and where they live.
+// A library family: the prefix of its functions, and the file names of its libraries.
 struct Family {
   const char* prefix;
   const char* const* libraries;
-  bool load;  // where nobody has: they may have asked us first, and then not loaded it
+  bool load;  // load the library if the process has not: the program may have asked dlsym first
 };
 
 const char* const kNcclLibraries[] = {"libnccl.so.2", "librccl.so.1", nullptr};
@@ -105,7 +105,7 @@ const Family& FindFamily(const char* symbol) {
 }
 
 void* Find(const char* symbol) {
-  // Another interposer that was preloaded after us wants its turn too.
+  // The next interposer in the preload order comes before the library itself.
   void* address = RealDlsym()(RTLD_NEXT, symbol);
   if (address != nullptr && !IsOurs(address)) return address;
   char name[64];
@@ -114,20 +114,19 @@ void* Find(const char* symbol) {
   if (address != nullptr && !IsOurs(address)) return address;
 
   const Family& family = FindFamily(symbol);
-  address = LookInLibraries(family.libraries, RTLD_NOLOAD, name);
+  address = FindInLibraries(family.libraries, RTLD_NOLOAD, name);
   if (address != nullptr) return address;
 
-  address = LookInObjects(name);
+  address = FindInObjects(name);
   if (address != nullptr) return address;
 
-  // nccl4py asks for RTLD_DEFAULT first, gets our wrapper, and then never loads
-  // NCCL itself.
-  return family.load ? LookInLibraries(family.libraries, 0, name) : nullptr;
+  // nccl4py asks for RTLD_DEFAULT first, gets our wrapper, and then does not load NCCL.
+  return family.load ? FindInLibraries(family.libraries, 0, name) : nullptr;
 }
 
 }  // namespace
 
-bool IsWhatLinkedCallsGet(const char* symbol, const void* real) {
+bool LinkedCallsReach(const char* symbol, const void* real) {
   const KeepErrno keep_errno;
   char name[64];
   RealName(symbol, name);
@@ -139,11 +138,11 @@ bool IsWhatLinkedCallsGet(const char* symbol, const void* real) {
     same = RealDlsym()(handle, name) == real;
     dlclose(handle);
   }
-  dlerror();  // our failed look-ups are not the program's
+  dlerror();  // hide our failed look-ups from the program
   return same;
 }
 
-// "ncclX" -> "pncclX", "MPI_X" -> "PMPI_X"; CUDA has no such second name.
+// "ncclX" -> "pncclX", "MPI_X" -> "PMPI_X". CUDA has no such names.
 void RealName(const char* symbol, char (&out)[64]) {
   char* at = out;
   if (IsNccl(symbol)) *at++ = 'p';
@@ -156,9 +155,9 @@ DlsymFn RealDlsym() {
   static std::atomic<DlsymFn> real{nullptr};
   DlsymFn found = real.load(std::memory_order_acquire);
   if (__builtin_expect(found != nullptr, 1)) return found;
-  // musl, whose programs must not fail because they inherited us, has no versions.
+  // musl has no symbol versions. Programs that use it may inherit LD_PRELOAD, and must not fail.
   if (&dlvsym == nullptr) found = reinterpret_cast<DlsymFn>(FindFunctionInElf("dlsym"));
-  // dlsym lives under several versions; any of them will do.
+  // glibc has dlsym under several versions. Each of them works.
   const char* const versions[] = {ROLLCALL_OLDEST_GLIBC, "GLIBC_2.34", "GLIBC_2.17"};
   for (const char* version : versions) {
     if (found != nullptr) break;
@@ -170,14 +169,14 @@ DlsymFn RealDlsym() {
 
 namespace {
 
-// `*kept`: it may be remembered.
+// `*kept` is set to whether the caller may keep the address.
 void* FindAndKeep(const char* symbol, bool* kept) {
   if (RealDlsym() == nullptr) return nullptr;
   const KeepErrno keep_errno;
-  const KeepCancel keep_cancel;  // a thread that ended in there would keep the loader's lock
+  const KeepCancel keep_cancel;  // a thread cancelled in the loader would keep the loader's lock
   void* address = Find(symbol);
   *kept = address != nullptr && KeepLoaded(address);
-  dlerror();  // our failed look-ups are not the program's
+  dlerror();  // hide our failed look-ups from the program
   return address;
 }
 
@@ -189,7 +188,7 @@ void* FindRealByName(const char* symbol) {
   return kept ? address : nullptr;
 }
 
-// What must not be remembered is looked up again for the next call.
+// An address that KeepLoaded() refuses is looked up again by the next call.
 void* FindReal(Fn fn) {
   bool kept = false;
   void* address = FindAndKeep(kNames[static_cast<int>(fn)].symbol, &kept);

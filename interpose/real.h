@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where the functions that we wrap really are.
+// Finds the real functions behind the wrappers.
 //
-// A real function is whatever comes after us in the global scope: NCCL, MPI, or the
-// next interposer. RTLD_NEXT does not see objects loaded RTLD_LOCAL, as Python
-// loads them, so then it is found by its `pncclX` name, which nobody interposes,
-// among all the objects loaded (linked, RTLD_LOCAL, static inside another
-// library), and only when there is none by loading libnccl.so.2 ourselves. MPI has
-// such names too, PMPI_X. The object of a function that we remember stays loaded
-// (keep_loaded.h).
+// A real function is the next one after ours in the global scope: of NCCL, of MPI, or of the next
+// interposer. RTLD_NEXT does not find objects loaded RTLD_LOCAL, as Python loads them. For those
+// the library looks for the `pncclX` name, which nobody interposes, in all loaded objects (linked,
+// RTLD_LOCAL, static inside another library). If no object has it, the library loads libnccl.so.2
+// itself. MPI has such names too, PMPI_X. The object of a function that the library keeps stays
+// loaded (keep_loaded.h).
 #pragma once
 
 #include <atomic>
@@ -27,12 +26,12 @@ enum class Fn : int {
 
 extern std::atomic<void*> real_functions[static_cast<int>(Fn::kCount)];
 
-// Finds it the slow way and remembers it, where its object is kept. nullptr when no loaded or loadable
-// library has it. Keeps errno; may be called from any thread.
+// Looks the function up, and keeps its address if KeepLoaded() allows. nullptr: no loaded or
+// loadable library has the function. Keeps errno. Any thread may call it.
 void* FindReal(Fn fn);
 
-// The real function or variable named `symbol`, which is not in calls.def (ncclCommCount); its
-// object is kept. nullptr: there is none, or none that is kept.
+// The real function or variable `symbol`, which is not in calls.def (ncclCommCount). Its object
+// stays loaded. nullptr: no object has it, or the loader cannot keep the object.
 void* FindRealByName(const char* symbol);
 
 inline void* Real(Fn fn) {
@@ -40,26 +39,25 @@ inline void* Real(Fn fn) {
   return __builtin_expect(real != nullptr, 1) ? real : FindReal(fn);
 }
 
-// Whether a library that is linked with NCCL (or CUDA, HIP, MPI) gets `real` for `symbol`, or will
-// when it is loaded: `real` is in the global scope, or in the library of the usual name. Calls the
+// Whether a library linked with NCCL (or CUDA, HIP, MPI) gets `real` for `symbol`, now or when it
+// is loaded: `real` is in the global scope, or in the library with the usual file name. Calls the
 // loader.
-bool IsWhatLinkedCallsGet(const char* symbol, const void* real);
+bool LinkedCallsReach(const char* symbol, const void* real);
 
-// The C library's own dlsym, also before our constructor has run.
+// The C library's dlsym. Works before our constructor has run.
 using DlsymFn = void* (*)(void*, const char*);
 DlsymFn RealDlsym();
 
-// The name by which the library at hand has a function that nobody interposes;
-// `symbol` itself where there is none.
+// The name of the function that nobody interposes, "pncclX" or "PMPI_X"; `symbol` itself if there
+// is no such name.
 void RealName(const char* symbol, char (&out)[64]);
 
-// The exported wrapper called `name`; nullptr where calls.def has none. `*fn`
-// says which.
+// The exported wrapper of `name`, and in `*fn` its number. nullptr: calls.def has no such name.
 void* FindWrapper(const char* name, Fn* fn);
 
 }  // namespace rollcall
 
-// The real function `symbol`, typed. May be null.
+// The real function `symbol`, typed. May be nullptr.
 #define ROLLCALL_REAL(symbol) \
   (reinterpret_cast<decltype(&::symbol)>(::rollcall::Real(::rollcall::Fn::k_##symbol)))
 

@@ -24,17 +24,18 @@ namespace {
 using segment::BlockedEntry;
 using segment::SegmentHeader;
 
-// Times 100 us: how long a thread waits for another one to make the segment.
+// How long a thread waits for another thread to make the segment, times 100 us.
 constexpr int kStartTries = 500;
 
-std::atomic<int> start_state{0};  // 0 not tried, 1 under way, 2 done, 3 in vain
+std::atomic<int> start_state{0};  // 0 not tried, 1 in progress, 2 done, 3 failed
 
-// Its block stays: the fork may have come from inside a call, which writes there once more. That
-// memory is the child's own by then.
+// Keeps the block: if the fork came from inside a call, the call writes there once more. By then
+// that memory belongs to the child.
 void ForgetComm(LocalComm* comm) { comm->handle.store(nullptr, std::memory_order_relaxed); }
 
-// A child of fork shares the parent's mapping and must neither write to it nor hold the parent's
-// proof of life. It starts afresh at its own first NCCL call. Single-threaded at this point.
+// A child of fork shares the parent's mapping. It must not write there, nor hold the parent's life
+// lock. The child starts recording anew at its own first NCCL call. It has one thread at this
+// point.
 void ForgetParent() {
   const KeepErrno keep_errno;
   RemoveStackSignals();
@@ -47,12 +48,12 @@ void ForgetParent() {
   ForgetCreations();
   ForgetThread();
   ForgetGroupLists();
-  ForgetSegmentFile(this_thread.makings_before_fork);
+  ForgetSegmentFile(this_thread.epoch_before_fork);
 }
 
-void BeforeFork() { this_thread.makings_before_fork = SegmentMakings(); }
+void BeforeFork() { this_thread.epoch_before_fork = SegmentFileEpoch(); }
 
-// Weak: musl has none, and nothing is recorded there.
+// Weak: musl lacks it, and with musl the library records nothing.
 extern "C" __attribute__((weak)) int __register_atfork(void (*)(), void (*)(), void (*)(), void*);
 extern "C" void* __dso_handle;
 
@@ -82,13 +83,13 @@ bool StartRecording() {
   const KeepCancel keep_cancel;
   int state = 0;
   if (!start_state.compare_exchange_strong(state, 1)) {
-    // A thread per device: all come at once, and each one's communicator counts.
-    // Bounded; only calls that create communicators or open groups come here.
+    // Programs with a thread for each device come here at once, and each creates a communicator
+    // that must be recorded. The wait is bounded, and only calls off the hot path come here.
     for (int i = 0; i < kStartTries && start_state.load(std::memory_order_acquire) == 1; ++i) {
       const struct timespec pause = {0, 100000};
       syscall(SYS_nanosleep, &pause, nullptr);
     }
-    // Its thread may have left for good, by a jump out of a signal handler: nobody waits again.
+    // A signal handler may have jumped out of the thread that made the segment. Wait no more.
     int under_way = 1;
     start_state.compare_exchange_strong(under_way, 3);
     return Recording();
@@ -100,7 +101,7 @@ bool StartRecording() {
                  __register_atfork(&BeforeFork, nullptr, &ForgetParent, __dso_handle) == 0;
   }
   recorder.comms_claimed.store(0, std::memory_order_relaxed);
-  // Without the handler a forked child would write into its parent's segment.
+  // Without the handler a forked child would write to its parent's segment.
   const bool made =
       recorder.options.enabled && registered && !AnotherCopyIsFirst() && MakeSegment();
   start_state.store(made ? 2 : 3, std::memory_order_release);

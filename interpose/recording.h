@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// When this process begins to record, and when it stops: makes the segment at the first call that
-// matters, forgets it in a child of fork.
+// Starts and stops recording in this process: makes the segment at the first call that needs it,
+// and forgets it in a child of fork.
 //
-// For calls that create communicators or open groups, which are slow anyway, from any thread. A
-// thread that comes while another one makes the segment waits, at most 50 ms. No function here throws
-// or changes errno. Where the segment cannot be made, one line says so on stderr, and nothing is
-// recorded. The handlers of fork (recording.cc) run in the thread that forks.
+// For calls that create communicators or open groups, from any thread; they are not on the hot
+// path. While one thread makes the segment, another thread that needs it waits, at most 50 ms. No
+// function here throws or changes errno. If the library cannot make the segment, it writes one line
+// to stderr and records nothing. The fork handlers (recording.cc) run in the thread that forks.
 #pragma once
 
 namespace rollcall {
 
-// Makes the segment unless it is there, or was tried in vain. True when recording.
+// Makes the segment, unless it exists or an earlier attempt failed. True: recording is on.
 bool StartRecording();
 
-// Nothing more is recorded. Threads that are within a call go on writing where nobody reads.
+// Stops recording. Threads inside a call go on writing, to memory that nobody reads.
 void StopRecording();
 
 }  // namespace rollcall

@@ -1,29 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
-// The layout of a segment: the file through which a training process tells the
-// host's agent what it is doing, and which outlives it.
+// The layout of a segment: the file in which a training process records its state for the agent of
+// the host, and which outlives the process.
 //
-// Only the process writes it, but for the few words by which an agent asks for
-// stacks; anybody may read it at any time, also weeks later on another machine. Nothing here waits
-// or locks: a stopped reader cannot slow training, and a killed writer leaves every word it
-// finished. Whoever reads a segment treats it as hostile (agent/segments/segment_reader.h does).
+// Only the process writes the segment, except for the few words by which an agent requests stacks.
+// Any process may read it at any time, also weeks later on another machine. No access waits or
+// locks: a stopped reader cannot slow training, and a killed writer leaves every completed word. A
+// reader treats the segment as hostile (agent/segments/segment_reader.h does).
 //
 //   0       SegmentHeader     4096 bytes
 //   4096    BlockedEntry[128] 8192 bytes: threads inside a blocking call
-//   12288   StackSlot[64]     4096 bytes: questions for stacks, and their answers
+//   12288   StackSlot[64]     4096 bytes: stack requests, and their replies
 //   16384   CommBlock[0]      40960 bytes, one for each communicator, appended
 //   57344   CommBlock[1]      as communicators are created; the file ends with
 //   ...                       the last one, or with the stack area
-//   41959424  StackCopy[64]   65536 bytes each: the stack area. A hole, but while
-//                             an agent asks: it makes room first, frees it after
+//   41959424  StackCopy[64]   65536 bytes each: the stack area. A hole, except
+//                             while an agent requests stacks
 //   46153728  Site[1024]      262144 bytes: lines of Python that made calls; a
-//                             hole unless call sites are asked for
+//                             hole unless call sites are on
 //   46415872  Shape[255]      28560 bytes: shapes of tensors; a hole unless the
-//                             program tells some
+//                             program gives some
 //
 //   CommBlock:  CommEntry 4096 | markers 4096 | RecordEntry[512] 32768
 //
-// Where the folder has little room a CommBlock has 64 records, or none; what is missing of it is a
-// hole.
+// If the folder has little room, a CommBlock has 64 records, or none. The rest of it is a hole.
 //
 // This is an ABI between separately deployed binaries. Change it only with
 // kLayoutVersion, and describe the change in docs/segment_format.md.
@@ -61,7 +60,7 @@ enum class ClockSource : uint32_t {
   kCounter = 1,    // ticks are the CPU's time-stamp counter
 };
 
-// Parts of the segment that the folder has no room for, given up in this order.
+// Parts of the segment that are missing because the folder has no room, the first ones first.
 enum LeftOut : uint32_t {
   kLeftOutRecords = 1,        // communicators have shorter rings (CommEntry::ring_capacity)
   kLeftOutRings = 2,          // communicators have no records
@@ -77,16 +76,16 @@ struct ClockPair {
   Word realtime_ns;
 };
 
-// What the program says of itself (rollcall.h). Words, so that nobody waits: a phase that is read
-// while it changes may be half the old one.
+// The program's annotations (rollcall.h). Stored as words, so that nobody waits: a phase that is
+// read during a change may mix the old text and the new one.
 inline constexpr size_t kPhaseWords = 6;
 struct Annotations {
-  Word step;                // 1 + the step; 0: nothing was said
-  Word phase[kPhaseWords];  // text, zeros after it
+  Word step;                // 1 + the step; 0: none
+  Word phase[kPhaseWords];  // text, with zeros after it
 };
 
 struct SegmentHeader {
-  // Written last, so a reader that sees it sees all that is written once.
+  // Written last: a reader that sees it sees all fields that are written once.
   Word magic;
   uint32_t layout_version;
   uint32_t header_bytes;  // offset of CommBlock[0]
@@ -95,64 +94,64 @@ struct SegmentHeader {
   uint32_t blocked_capacity;
   uint32_t checkpoint_interval;
 
-  int32_t pid;  // as the process itself sees it
+  int32_t pid;  // in the process's own pid namespace
   uint32_t stack_slots;
   uint64_t start_time;  // clock ticks since boot, /proc/PID/stat field 22
   char host[64];
   char boot_id[40];
-  // ROLLCALL_JOB, or the launcher's job id; "" where there is none. `long_job` has all of it.
+  // ROLLCALL_JOB, or the launcher's job id; "": none. `long_job` has the whole name.
   char job[64];
-  int32_t global_rank, world_size, local_rank;  // from the environment; -1: not there
-  int32_t nccl_version;                         // NCCL_VERSION_CODE; 0: not known
-  char command[256];                            // argv, blanks between
+  int32_t global_rank, world_size, local_rank;  // from the environment; -1: none
+  int32_t nccl_version;                         // NCCL_VERSION_CODE; 0: unknown
+  char command[256];                            // argv, separated by blanks
   char library_version[16];
-  char gpu_sharing[8];  // "MIG", "MPS"; "": nothing says that its GPU is shared
+  char gpu_sharing[8];  // "MIG", "MPS"; "": no variable says that the GPU is shared
 
   ClockSource clock_source;
   uint32_t reserved2;
   ClockPair first_clock;  // when the segment was made
-  ClockPair last_clock;   // renewed in calls that are slow anyway; zero until then
+  ClockPair last_clock;   // renewed in calls off the hot path; zero until then
 
   // Facts that change, each a word of its own.
   alignas(64) HalfWord exit_mark;  // ExitMark
   HalfWord comm_count;             // CommBlocks in use, never falls
   Word exit_ticks;
 
-  // What could not be recorded.
+  // Counts of what could not be recorded.
   Word lost_communicators;  // created while the table or the file system was full
   Word reserved3;           // was lost_rings, which nothing read
   Word lost_threads;        // threads beyond kBlockedCapacity
-  Word unknown_comm_calls;  // calls on communicators that were never seen created
-  Word lost_graph_calls;    // calls in CUDA graphs whose launches cannot be followed
+  Word unknown_comm_calls;  // calls on communicators whose creation was not recorded
+  Word lost_graph_calls;    // calls in CUDA graphs whose launches cannot be recorded
 
-  HalfWord stack_signal;  // the signal that makes a thread look at the stack slots; 0: none
+  HalfWord stack_signal;  // makes a thread's handler check the stack slots; 0: none
   HalfWord site_count;    // Sites that can be read; never falls
-  HalfWord asker;         // written by whoever asks: a number in the name of its socket
+  HalfWord requester;     // written by the requester of stacks: a number in its socket's name
 
-  // An exception of Python's that nobody caught: the last line of its traceback, and where it was
-  // raised. Written before `error_ticks`, which is 0 while there is none.
+  // An uncaught Python exception: the last line of its traceback, and the line that raised it.
+  // Written before `error_ticks`, which is 0 while there is none.
   Word error_ticks;
   char error[kErrorBytes];  // "ValueError: no such file at train.py:57"
 
   Annotations annotations;
 
-  // What follows is 0 where an older library wrote the segment.
+  // The fields below are 0 in segments of older libraries.
   uint64_t pid_namespace;  // inode of /proc/self/ns/pid; `pid` is a number in that namespace
   HalfWord life_lock;      // 1: the process holds an OFD lock on the file's first byte
-  HalfWord left_out;       // LeftOut: what there was no room for
+  HalfWord left_out;       // LeftOut: the parts that there was no room for
   char long_job[256];      // the job's name (CopyJobName() in environment.h)
 };
 static_assert(sizeof(SegmentHeader) <= 4096);
 
-// One thread that makes calls. `since` is not 0 while it is inside a blocking one.
+// A thread that makes calls. `since` is not 0 while the thread is inside a blocking call.
 struct BlockedEntry {
-  HalfWord tid;   // 0: the slot is free
+  HalfWord tid;   // 0: the entry is free
   HalfWord op;    // an Op
   HalfWord comm;  // index of the CommBlock; kNoComm
   HalfWord reserved;
   Word since;   // ticks
-  // What it waits for. A stream or an event, which is only compared; or for MPI's calls 1 + the
-  // position of the collective, 0 where it waits for none.
+  // What the thread waits for: a stream or an event, for comparison only; for MPI's calls 1 + the
+  // position of the collective, 0 if it waits for none.
   Word stream;
   Word reserved_words[4];
 };
@@ -160,37 +159,37 @@ static_assert(sizeof(BlockedEntry) == 64);
 
 inline constexpr uint32_t kStackSlots = 64;
 
-enum StackQuestionFlags : uint32_t {
-  kAskMemory = 1,  // send a descriptor of the process's memory to the asker's socket
+enum StackRequestFlags : uint32_t {
+  kRequestMemory = 1,  // send a descriptor of the process's memory to the requester's socket
 };
 
-// One question to one thread. The asker makes room for the copy, writes `flags`
-// and `asked`, and sends the thread `stack_signal` with the same number as its
-// value. The thread answers in its handler: it sets `claimed`, looks at `asked`
-// again, writes the copy, and sets `answered`. Who asks no more sets `asked` to
-// 0; if `claimed` then equals `answered`, nobody writes and nobody will.
+// A stack request to one thread, and the reply. The requester makes room for the copy, writes
+// `flags` and `requested`, and sends the thread `stack_signal` with the same number as the signal's
+// value. The thread's handler sets `claimed`, checks `requested` again, writes the copy, and sets
+// `answered`. A requester that gives up sets `requested` to 0. If `claimed` then equals `answered`,
+// no thread writes to the slot or will.
 struct StackSlot {
-  Word asked;  // question number << 8 | index of this slot; 0: no question
+  Word requested;  // request number << 8 | index of this slot; 0: no request
   Word claimed;
   Word answered;
-  HalfWord flags;        // StackQuestionFlags
-  HalfWord stack_bytes;  // of the answer
-  Word stack_pointer;    // where they were copied from
+  HalfWord flags;        // StackRequestFlags
+  HalfWord stack_bytes;  // how many were copied
+  Word stack_pointer;    // the address that they were copied from
   Word reserved[3];
 };
 static_assert(sizeof(StackSlot) == 64);
 
-// Sockets beside the segments, and what the byte of a message with a descriptor
-// says it is. "agent.sock" is the host's agent's; "ask-<asker>.sock" an asker's.
+// Sockets beside the segments, and the byte that says what a passed descriptor is. "agent.sock" is
+// the agent's, "ask-<requester>.sock" a requester's.
 inline constexpr char kAgentSocket[] = "agent.sock";
-inline constexpr char kAskerSocketPrefix[] = "ask-";
+inline constexpr char kRequesterSocketPrefix[] = "ask-";
 inline constexpr char kSocketSuffix[] = ".sock";
 inline constexpr char kMemoryDescriptor = 'm';
-inline constexpr char kStderrDescriptor = 'q';  // write all stacks of the sender there
+inline constexpr char kStderrDescriptor = 'q';  // write all stacks of the sender to it
 
-// Registers in the order of ptrace's user_regs_struct, then the top of the stack.
+// A copy: registers in the order of ptrace's user_regs_struct, then the top of the stack.
 inline constexpr size_t kStackCopyBytes = 65536;
-inline constexpr size_t kRegistersBytes = 1024;  // room for them
+inline constexpr size_t kRegistersBytes = 1024;  // reserved for the registers
 inline constexpr size_t kMaxStackInCopy = kStackCopyBytes - kRegistersBytes;
 
 enum class CommState : uint32_t {
@@ -203,27 +202,27 @@ enum class CommState : uint32_t {
   kAborted = 6,
   kRevoked = 7,
   kFailed = 8,      // creation returned an error
-  kPassedOver = 9,  // took part in a split without becoming a member (NCCL_SPLIT_NOCOLOR)
+  kPassedOver = 9,  // entered a split and is no member of a child (NCCL_SPLIT_NOCOLOR)
 };
 
 enum CommFlags : uint32_t {
   kFlagNonBlocking = 1,
   kFlagMarkers = 2,        // the GPU writes started and finished
   kFlagRing = 4,           // the block has records
-  // 8: no library has ever set it
-  kFlagHostCalls = 16,     // its calls return when they are done: nothing goes to a GPU
-  kFlagGraphMarkers = 32,  // the GPU says which call of a graph it has come to
+  // 8: never used
+  kFlagHostCalls = 16,     // calls are done when they return: nothing goes to a GPU
+  kFlagGraphMarkers = 32,  // the GPU writes which call of a graph it has reached
 };
 
-// The launch of a CUDA graph that holds calls of the communicator.
+// A launch of a CUDA graph that holds calls of the communicator.
 struct GraphLaunchEntry {
   Word graph;         // nth graph of the process that holds calls, from 1
   Word launch;        // of this graph, from 1
   Word first_record;  // index of its first call's record
-  Word records;       // so many calls on this communicator
+  Word records;       // calls on this communicator
 };
 
-// A running signature, and the number of calls it covers.
+// A running signature, and the number of calls that it covers.
 struct CheckpointEntry {
   Word position;
   Word signature;
@@ -232,39 +231,39 @@ struct CheckpointEntry {
 struct CommEntry {
   HalfWord state;  // CommState
   HalfWord flags;  // CommFlags
-  // While a split is under way its ranks stand in the communicator of the split
-  // itself (`split_id`, parent's ranks and size), since nobody knows its colour
-  // mates yet; `id`, `rank` and `size` are the child's once it has returned.
+  // During a split the entry describes the split itself (`split_id`, the parent's ranks and size),
+  // because no rank has the members of its colour yet. `id`, `rank` and `size` are the child's once
+  // the split has returned.
   Word id;
   Word parent_id;
-  Word split_id;         // 0: not made by split
+  Word split_id;         // 0: not created by a split
   HalfWord rank;         // int32
   HalfWord size;         // int32
-  HalfWord device;       // int32; -1: not known
+  HalfWord device;       // int32; -1: unknown
   HalfWord child_count;  // splits and shrinks that this communicator's rank has entered
   HalfWord parent_rank, parent_size;
-  Word base_id;  // hash of the unique id alone; 0: this rank knows none
+  Word base_id;  // hash of the unique id alone; 0: this rank has none
   alignas(8) char name[64];
   Word init_entered;  // ticks
   Word reserved;
   Word state_since;   // ticks
   HalfWord reserved2;
   HalfWord async_error;  // ncclResult_t
-  // Set by the rank that made the newest unique id for growing this communicator: the id's hash,
-  // which is all that the ranks that join know, and the id that the others will know it by.
+  // Set by the rank that made the newest unique id for growing this communicator: the hash of that
+  // id, which is all that the joining ranks have, and the id that the other ranks compute.
   Word grow_base_id;
   Word grow_id;
   HalfWord ring_capacity;  // records in the ring, a power of two; 0: kRingCapacity
 
-  // Progress. Collectives take positions; sends and receives are counted apart.
+  // Progress. Collectives take positions; sends and receives have counts of their own.
   alignas(64) Word entered;
   Word signature;  // of the `entered` collectives
   Word returned;
   Word p2p_entered;
   Word p2p_returned;
-  Word recorded;        // records begun: the next one's index
+  Word recorded;        // records begun: the index of the next one
   Word last_entered;    // ticks of the newest call
-  Word graph_launches;  // of graphs that hold its calls
+  Word graph_launches;  // of graphs that hold calls of this communicator
 
   GraphLaunchEntry graph_launch[kGraphLaunches];  // the newest; slot n % capacity
 
@@ -273,24 +272,24 @@ struct CommEntry {
 };
 static_assert(sizeof(CommEntry) <= 4096);
 
-// What the GPU writes, in stream order. Streams of one communicator share few
-// lanes, and a word may go back for a moment where two streams share one: the
-// truth is the greatest value seen over all lanes and all looks.
+// Words that the GPU writes in stream order. The streams of a communicator share a few lanes. If
+// two streams share one, a word may go back for a moment: the truth is the greatest value over all
+// lanes and all reads.
 struct alignas(64) MarkerLane {
-  Word started;   // collectives the GPU has reached
-  Word finished;  // collectives the GPU has finished
+  Word started;   // collectives that the GPU has reached
+  Word finished;  // collectives that the GPU has finished
   Word p2p_started;
   Word p2p_finished;
   Word reserved[4];
 };
 static_assert(sizeof(MarkerLane) == 64);
 
-// What the GPU writes from inside a CUDA graph, where people ask for that. A graph has the lane
-// of its number, modulo their count. Each launch resets the two words before it sets the base, so
-// what a reader adds up, the base read first, is never more than the truth.
+// Words that the GPU writes from inside a CUDA graph, with ROLLCALL_GRAPH_MARKERS=1. A graph has
+// the lane of its number modulo kGraphLanes. A launch resets `reached` before it sets `base`, so a
+// reader that reads `base` first never gets a sum above the truth.
 struct alignas(64) GraphLane {
   Word base;     // collectives entered before the launch
-  Word reached;  // of those in the graph: reached, and in the upper half: done at least
+  Word reached;  // of the graph's calls: reached; in the upper half: done at least
   Word p2p_base;
   Word p2p_reached;
   Word reserved[4];
@@ -298,53 +297,53 @@ struct alignas(64) GraphLane {
 static_assert(sizeof(GraphLane) == 64);
 
 enum RecordFlags : uint8_t {
-  kRecordCaptured = 1,  // put into a CUDA graph: it has not happened, and takes no position
+  kRecordCaptured = 1,  // captured into a CUDA graph: has not happened, and takes no position
   kRecordP2p = 2,
-  kRecordReplayed = 4,  // a launch of a CUDA graph made it
+  kRecordReplayed = 4,  // made by a launch of a CUDA graph
 };
 
 struct RecordEntry {
   HalfWord seq;  // 2n+1 while record n is written, 2n+2 once it can be read (mod 2^32)
   uint32_t thread;
-  int32_t peer;    // root or peer; -1
-  uint16_t group;  // nth group of its thread; 0: none
+  int32_t peer;    // root or peer; -1: none
+  uint16_t group;  // nth group of the thread; 0: none
   uint8_t op;
   uint8_t dtype;
   uint8_t reduction;
   std::atomic<uint8_t> result;  // ncclResult_t, valid once `returned` is set
   uint8_t flags;                // RecordFlags
-  uint8_t shape;                // 1 + index of a Shape; 0: not known
+  uint8_t shape;                // 1 + index of a Shape; 0: none
   uint32_t position;            // low 32 bits
   uint64_t entered;             // ticks
   Word returned;                // ticks; 0: not yet
   uint64_t count;               // elements
-  uint64_t stream;              // only compared, never followed
-  uint64_t caller;              // code address; its upper 16 bits: 1 + index of a Site, 0 for none
+  uint64_t stream;              // for comparison only
+  uint64_t caller;              // code address; upper 16 bits: 1 + index of a Site, 0: none
 };
 static_assert(sizeof(RecordEntry) == 64);
 
-// A line of Python from which calls were made. Written once, before it counts.
+// A line of Python that made calls. Written once, before `site_count` includes it.
 struct Site {
-  int32_t line;  // 0: not known
+  int32_t line;  // 0: unknown
   uint32_t reserved;
-  char file[160];  // its end, where it is longer
+  char file[160];  // the end of a longer path
   char function[88];
 };
 static_assert(sizeof(Site) == 256);
 inline constexpr uint32_t kSiteCapacity = 1024;
-inline constexpr int kSiteShift = 48;  // of its number in RecordEntry::caller
+inline constexpr int kSiteShift = 48;  // of the site's number in RecordEntry::caller
 
-// The sizes of a tensor, as the program (rollcall.h) or PyTorch (torch_shapes.h) tells them.
-// Written once.
+// The sizes of a tensor, from the program (rollcall.h) or from PyTorch (torch_shapes.h). Written
+// once.
 inline constexpr int kShapeDims = 9;
 struct Shape {
-  HalfWord dims;  // 1 + the number of dimensions; 0: there is none yet
+  HalfWord dims;  // 1 + the number of dimensions; 0: not written yet
   uint32_t reserved;
   int64_t sizes[kShapeDims];
-  char call[32];  // what the program's framework calls the call: "all_to_all_single"; "": as NCCL
+  char call[32];  // the framework's name of the call: "all_to_all_single"; "": NCCL's name
 };
 static_assert(sizeof(Shape) == 112);
-inline constexpr uint32_t kNoSizes = kShapeDims + 2;  // in Shape::dims: the name is all
+inline constexpr uint32_t kNoSizes = kShapeDims + 2;  // in Shape::dims: there is only a name
 inline constexpr uint32_t kShapeCapacity = 255;
 
 inline constexpr size_t kBlockedOffset = 4096;
@@ -368,8 +367,8 @@ inline constexpr size_t kSitesOffset = kStackAreaOffset + kStackAreaBytes;
 inline constexpr size_t kShapesOffset = kSitesOffset + kSiteCapacity * sizeof(Site);
 inline constexpr size_t kMappedBytes = kShapesOffset + kShapeCapacity * sizeof(Shape);
 
-// The chained hash behind `signature`: equal on two ranks exactly when the same
-// calls were made in the same order (up to 64-bit collisions).
+// The chained hash of `signature`: equal on two ranks exactly if they made the same calls in the
+// same order (up to 64-bit collisions).
 inline constexpr uint64_t kSignatureSeed = 0x9e3779b97f4a7c15;
 
 constexpr uint64_t Mix(uint64_t h, uint64_t value) {
@@ -377,7 +376,7 @@ constexpr uint64_t Mix(uint64_t h, uint64_t value) {
   return h ^ (h >> 32);
 }
 
-// `op` must be canonical. `peer` is the root; -1 where the call has none.
+// `op` must be canonical. `peer` is the root; -1: the call has none.
 constexpr uint64_t NextSignature(uint64_t signature, uint8_t op, uint8_t dtype, uint8_t reduction,
                                  int32_t peer, uint64_t count) {
   const uint64_t head = op | uint64_t{dtype} << 8 | uint64_t{reduction} << 16 |
@@ -385,7 +384,7 @@ constexpr uint64_t NextSignature(uint64_t signature, uint8_t op, uint8_t dtype, 
   return Mix(Mix(signature, head), count);
 }
 
-// FNV-1a over the bytes, finished with Mix: how ids are derived from unique ids.
+// FNV-1a over the bytes, finished with Mix(). Derives ids from unique ids.
 inline uint64_t HashBytes(const void* data, size_t size) {
   const auto* bytes = static_cast<const unsigned char*>(data);
   uint64_t h = 0xcbf29ce484222325;

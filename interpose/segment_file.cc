@@ -19,8 +19,8 @@
 
 #include "interpose/environment.h"
 #include "interpose/measure_room.h"
-#include "interpose/say.h"
 #include "interpose/segment.h"
+#include "interpose/stderr_line.h"
 
 namespace rollcall {
 namespace {
@@ -29,43 +29,46 @@ using segment::SegmentHeader;
 
 constexpr char kSharedMemory[] = "/dev/shm";
 constexpr size_t kLifeBytes = 4096;
-constexpr size_t kLifeRoom = 65536;  // the largest page of any kernel
+constexpr size_t kLifeRoom = 65536;  // the largest page size of any kernel
 constexpr size_t kRegionBytes = kLifeRoom + segment::kMappedBytes;
 
 char segment_path[PATH_MAX];
 char segment_folder[PATH_MAX - 64];  // room for the file's name
 uint64_t segment_inode;
-std::atomic<size_t> reserved_end{0};  // bytes that the file had room for
-std::atomic<uint64_t> free_mib{0};    // at the last look
-// Where the file is mapped, or will be; nullptr: nowhere. Its first page comes first, alone: it keeps
-// the file open, and so the lock, also when the segment's own mapping behind it has been given up.
-// Known before anything is mapped there, so that a child finds it whenever it is forked.
+std::atomic<size_t> reserved_end{0};  // bytes that the file reserved
+std::atomic<uint64_t> free_mib{0};    // when last measured
+// The address of the mapping, during and after the making; nullptr: none. The first page of the
+// file is mapped there alone: it keeps the file open, and so the lock, also after the segment's
+// mapping behind it has been replaced. Set before anything is mapped there, so that a forked child
+// always finds it.
 std::atomic<char*> region{nullptr};
-// Odd while the file is being made: its descriptor may be open then, and has the lock too.
-std::atomic<uint16_t> makings{0};
-std::atomic<bool> said{false};
-
-// Once a process.
-void Say(const char* what, const char* why, const char* detail) {
-  if (said.exchange(true)) return;
+// Odd while this process makes the file: the file's descriptor, which has the lock too, may be
+// open.
+std::atomic<uint16_t> file_epoch{0};
+std::atomic<bool> reported{false};
+// Writes one line in a process.
+void ReportOnce(const char* what, const char* why, const char* detail) {
+  if (reported.exchange(true)) return;
   char line[700];
   const Place place = FindPlace(&getenv);
-  // A path that is too long for a line is cut.
+  // Leave a byte for the line break; a long path is cut.
   snprintf(line, sizeof(line) - 1, "rollcall[rank %d, pid %d]: %s, training unaffected: %s %s",
            place.rank, static_cast<int>(getpid()), what, why, detail);
   strcat(line, "\n");
-  SayLine(line);
+  WriteStderrLine(line);
 }
 
-void SayNotRecording(const char* why, const char* detail) { Say("not recording", why, detail); }
+void ReportNotRecording(const char* why, const char* detail) {
+  ReportOnce("not recording", why, detail);
+}
 
-// Called directly: glibc 2.33 gave both new symbol versions.
+// System calls: glibc 2.33 gave both functions new symbol versions.
 int StatFd(int fd, struct stat* out) { return static_cast<int>(syscall(SYS_fstat, fd, out)); }
 int Stat(const char* path, struct stat* out, int flags) {
   return static_cast<int>(syscall(SYS_newfstatat, AT_FDCWD, path, out, flags));
 }
 
-// False: it is too long. A program may change its directory later, so the path is made absolute.
+// False: the path is too long. Makes the path absolute: the program may change its directory later.
 bool NameFolder() {
   const char* wanted = getenv("ROLLCALL_DIR");
   const bool given = wanted != nullptr && *wanted != '\0';
@@ -79,28 +82,28 @@ bool NameFolder() {
   return length > 0 && static_cast<size_t>(length) < sizeof(segment_folder);
 }
 
-// $ROLLCALL_DIR, or /dev/shm/rollcall-<uid>, made if need be. It must be ours
-// and no link: others could else choose where this process writes.
+// Prepares $ROLLCALL_DIR or /dev/shm/rollcall-<uid>. The folder must belong to our user and be no
+// link: otherwise other users could choose where this process writes.
 bool PrepareFolder() {
   if (!NameFolder()) {
-    SayNotRecording("too long a path for the segment directory:", segment_folder);
+    ReportNotRecording("too long a path for the segment directory:", segment_folder);
     return false;
   }
   mkdir(segment_folder, 0700);
   const int fd = open(segment_folder, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
   if (fd < 0) {
-    SayNotRecording("cannot use the segment directory", segment_folder);
+    ReportNotRecording("cannot use the segment directory", segment_folder);
     return false;
   }
   struct stat about;
   const bool ours = StatFd(fd, &about) == 0 && about.st_uid == geteuid();
   close(fd);
-  if (!ours) SayNotRecording("another user owns the segment directory", segment_folder);
+  if (!ours) ReportNotRecording("another user owns the segment directory", segment_folder);
   return ours;
 }
 
-// Measured anew each time: NCCL and the program take from it too.
-Room RoomOfFolder() {
+// Measures anew each time, because NCCL and the program take from the same room.
+Room MeasureFolderRoom() {
   Room room;
   const int folder = open(segment_folder, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
   if (folder < 0) return room;
@@ -110,8 +113,8 @@ Room RoomOfFolder() {
   return room;
 }
 
-// Gives the file room from `begin` to `end`, so that a full file system is an error here
-// and not a SIGBUS in the middle of training.
+// Reserves room from `begin` to `end`, so that a full file system is an error here and not a SIGBUS
+// in the middle of training.
 bool Reserve(int fd, size_t begin, size_t end) {
   struct rlimit limit;
   if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY &&
@@ -130,15 +133,15 @@ bool Reserve(int fd, size_t begin, size_t end) {
 
 struct flock FirstByte(short type) {
   struct flock lock;
-  memset(&lock, 0, sizeof(lock));  // for such locks l_pid must be 0
+  memset(&lock, 0, sizeof(lock));  // l_pid must be 0 for an OFD lock
   lock.l_type = type;
   lock.l_whence = SEEK_SET;
   lock.l_len = 1;
   return lock;
 }
 
-// Held by the open file, not by the process: so it lasts as long as something has the file mapped,
-// though the descriptor is closed. fcntl() itself has another version in newer glibc.
+// The open file holds the lock, not the process, so the lock lasts as long as a mapping keeps the
+// file open, also without the descriptor. fcntl() has another symbol version in newer glibc.
 bool TakeLifeLock(int fd) {
   struct flock lock = FirstByte(F_WRLCK);
   return syscall(SYS_fcntl, fd, F_OFD_SETLK, &lock) == 0;
@@ -154,11 +157,11 @@ uint64_t PidNamespace() {
   return Stat("/proc/self/ns/pid", &about, 0) == 0 ? about.st_ino : 0;
 }
 
-// Whether the file under our name is of this very process: it made it before an exec, whose memory
-// is gone. In another pid namespace, on the same /dev/shm, a process may have our pid and even our
-// start time; it holds its lock while it lives, and what it left is not ours to remove. A header
-// that is not complete may become one.
-bool IsOurEarlier(uint64_t own_namespace) {
+// Whether this very process made the file with our name, before an exec discarded its memory. In
+// another pid namespace with the same /dev/shm, a process may have our pid and even our start time.
+// It holds its lock while it lives, and we must not remove its file after that. A file without a
+// complete header may be in the making.
+bool IsFromEarlierExec(uint64_t own_namespace) {
   const int fd = open(segment_path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
   if (fd < 0) return false;
   alignas(SegmentHeader) char bytes[sizeof(SegmentHeader)];
@@ -171,7 +174,8 @@ bool IsOurEarlier(uint64_t own_namespace) {
   return ours;
 }
 
-// "<pid>-<start time>.seg", or "<pid>-<start time>-<n>.seg" where others have the names before.
+// "<pid>-<start time>.seg", or "<pid>-<start time>-<n>.seg" if other processes have the earlier
+// names.
 bool NameFile(uint64_t start_time, int n) {
   char number[16] = "";
   if (n > 0) snprintf(number, sizeof(number), "-%d", n);
@@ -187,7 +191,7 @@ int CreateFile(uint64_t start_time, uint64_t own_namespace) {
   for (int n = 0; n < kMostNames; ++n) {
     if (!NameFile(start_time, n)) return -1;
     int fd = open(segment_path, flags, 0600);
-    if (fd < 0 && errno == EEXIST && IsOurEarlier(own_namespace)) {
+    if (fd < 0 && errno == EEXIST && IsFromEarlierExec(own_namespace)) {
       unlink(segment_path);
       fd = open(segment_path, flags, 0600);
     }
@@ -197,7 +201,7 @@ int CreateFile(uint64_t start_time, uint64_t own_namespace) {
 }
 
 // The mapping counts against the program's limit of address space, though nearly all of it stays
-// empty: it takes a small part of that at most.
+// empty. It may take a small part of the limit.
 bool HasAddressSpace() {
   constexpr rlim_t kPart = 16;
   struct rlimit limit;
@@ -205,13 +209,14 @@ bool HasAddressSpace() {
          segment::kMappedBytes <= limit.rlim_cur / kPart;
 }
 
-// Maps the file, and its first page once more. Where that fails, the region stays reserved: parts
-// of it may be another's by now. False: there is no room, or no memory.
+// Maps the file, and its first page once more. After a failure the address range stays reserved,
+// because another thread may have mapped parts of it by then. False: there is no room, or no
+// memory.
 bool MapFile(int fd, SegmentFile* file) {
   struct stat about;
   reserved_end.store(0, std::memory_order_relaxed);
   if (StatFd(fd, &about) != 0 ||
-      !HasRoom(RoomOfFolder(), segment::kHeaderBytes, RoomFor::kProcess) ||
+      !HasRoom(MeasureFolderRoom(), segment::kHeaderBytes, RoomFor::kProcess) ||
       !Reserve(fd, 0, segment::kHeaderBytes)) {
     return false;
   }
@@ -232,14 +237,14 @@ bool MapFile(int fd, SegmentFile* file) {
   return true;
 }
 
-// Any failure leaves the mapping as it is.
+// If mmap fails, the mapping stays as it is.
 void ReplaceMapping(void* memory, size_t bytes) {
   mmap(memory, bytes, PROT_READ | PROT_WRITE,
        MAP_FIXED | MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 }
 
-// The parent's descriptor of its file, if it was open when the parent forked. Its number is not
-// known: between the opening and a note of that the process can be forked too.
+// Closes the parent's descriptor of its file, if it was open at the fork. Searches all numbers: the
+// fork may come between the open and a record of its number.
 void CloseInherited() {
   constexpr int kMost = 65536;  // the kernel gives low numbers first
   struct stat file, about;
@@ -252,7 +257,7 @@ void CloseInherited() {
   }
 }
 
-// The segment's file, if it still has its name. -1: it has not.
+// Opens the segment's file, if it still has its name; -1: it does not.
 int OpenAgain() {
   const int fd = open(segment_path, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
   if (fd < 0) return -1;
@@ -267,43 +272,43 @@ int OpenAgain() {
 SegmentFile MakeSegmentFile(uint64_t start_time) {
   SegmentFile file;
   if (!HasAddressSpace()) {
-    SayNotRecording("the limit of address space is low", "(ulimit -v)");
+    ReportNotRecording("the limit of address space is low", "(ulimit -v)");
     return file;
   }
   if (!PrepareFolder()) return file;
   file.pid_namespace = PidNamespace();
-  makings.fetch_add(1);
+  file_epoch.fetch_add(1);
   const int fd = CreateFile(start_time, file.pid_namespace);
   if (fd < 0) {
-    makings.fetch_add(1);
-    SayNotRecording("cannot create", segment_path);
+    file_epoch.fetch_add(1);
+    ReportNotRecording("cannot create", segment_path);
     return file;
   }
   file.life_lock = TakeLifeLock(fd);
   const bool mapped = MapFile(fd, &file);
   close(fd);
-  makings.fetch_add(1);
+  file_epoch.fetch_add(1);
   if (mapped) return file;
   unlink(segment_path);
   char detail[600];
   snprintf(detail, sizeof(detail), "%.500s (%llu MiB free)", segment_path,
            static_cast<unsigned long long>(free_mib.load(std::memory_order_relaxed)));
-  SayNotRecording("no room for", detail);
+  ReportNotRecording("no room for", detail);
   return file;
 }
 
 const char* SegmentPath() { return segment_path; }
 
-// The file is opened anew each time: the program may have closed descriptors that
-// it does not know, and reused their numbers.
-int ReserveOneOf(const Wish* wishes, int count) {
+// Opens the file each time: the program may have closed a descriptor that it did not open, and used
+// its number again.
+int ReserveFirstFit(const SegmentPart* parts, int count) {
   const int fd = OpenAgain();
   if (fd < 0) return -1;
-  const Room room = RoomOfFolder();
+  const Room room = MeasureFolderRoom();
   int chosen = 0;
   while (chosen < count) {
-    const Wish& wish = wishes[chosen];
-    if (HasRoom(room, wish.end - wish.begin, wish.use) && Reserve(fd, wish.begin, wish.end)) break;
+    const SegmentPart& part = parts[chosen];
+    if (HasRoom(room, part.end - part.begin, part.use) && Reserve(fd, part.begin, part.end)) break;
     ++chosen;
   }
   close(fd);
@@ -311,13 +316,13 @@ int ReserveOneOf(const Wish* wishes, int count) {
 }
 
 bool ReserveInSegment(size_t begin, size_t end) {
-  const Wish wish = {begin, end, RoomFor::kLongHistories};
-  return ReserveOneOf(&wish, 1) == 0;
+  const SegmentPart part = {begin, end, RoomFor::kLongHistories};
+  return ReserveFirstFit(&part, 1) == 0;
 }
 
-// Where the file has lost its name nobody can cut it by that.
+// False if the file has lost its name: another process then cannot truncate it by path.
 bool SegmentIsCutShort() {
-  // Read before the file's size: another thread may make the file longer at this moment.
+  // Read this before the file's size: another thread may be extending the file.
   const size_t reserved = reserved_end.load(std::memory_order_acquire);
   struct stat about;
   return Stat(segment_path, &about, AT_SYMLINK_NOFOLLOW) == 0 && about.st_ino == segment_inode &&
@@ -330,28 +335,28 @@ void GiveUpSegmentFile(void* memory) {
   if (fd >= 0) {
     const uint64_t no_magic = 0;
     const ssize_t written = pwrite(fd, &no_magic, sizeof(no_magic), offsetof(SegmentHeader, magic));
-    static_cast<void>(written);  // then it is as cut as it was
+    static_cast<void>(written);  // on an error the file stays truncated, with its magic number
     close(fd);
   }
-  said.store(false);  // more than a part is missing now
-  SayNotRecording("somebody cut short", segment_path);
+  reported.store(false);  // report again: now everything is missing
+  ReportNotRecording("somebody cut short", segment_path);
 }
 
-uint16_t SegmentMakings() { return makings.load(); }
+uint16_t SegmentFileEpoch() { return file_epoch.load(); }
 
-// The kernel copies the descriptors before it copies the memory: so one that was open is that of a
-// making that this memory knows of, as under way or as over since.
-void ForgetSegmentFile(uint16_t makings_before_fork) {
+// The kernel copies the descriptors before it copies the memory. So if a descriptor was open at the
+// fork, this memory shows its making as in progress, or as ended since the fork began.
+void ForgetSegmentFile(uint16_t epoch_before_fork) {
   char* const inherited = region.exchange(nullptr);
   if (inherited != nullptr) ReplaceMapping(inherited, kRegionBytes);
-  const uint16_t begun = makings.load();
+  const uint16_t begun = file_epoch.load();
   const bool under_way = begun % 2 != 0;
-  if (under_way || begun != makings_before_fork) CloseInherited();
-  if (under_way) makings.fetch_add(1);
-  said.store(false);
+  if (under_way || begun != epoch_before_fork) CloseInherited();
+  if (under_way) file_epoch.fetch_add(1);
+  reported.store(false);
 }
 
-void SayLess(const char* what, const char* reason) {
+void ReportPartialRecording(const char* what, const char* reason) {
   char why[500];
   if (reason == nullptr) {
     snprintf(why, sizeof(why), "%.400s has %llu MiB free:", segment_folder,
@@ -359,7 +364,7 @@ void SayLess(const char* what, const char* reason) {
   } else {
     snprintf(why, sizeof(why), "%s:", reason);
   }
-  Say("recording less", why, what);
+  ReportOnce("recording less", why, what);
 }
 
 }  // namespace rollcall

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The file of this process's segment: its name, its room, its proof of life.
+// The file of this process's segment: its name, its room, its life lock.
 //
-// System calls only, and only where communicators are created. What goes wrong is said in one line
-// on stderr, the first time, and never changes what the job does.
+// Uses only system calls, and only where communicators are created. The first error writes one line
+// to stderr. No error changes what the job does.
 #pragma once
 
 #include <stddef.h>
@@ -13,46 +13,48 @@
 namespace rollcall {
 
 struct SegmentFile {
-  void* memory = nullptr;      // the mapping; nullptr: there is none (said)
+  void* memory = nullptr;      // the mapping; nullptr: there is none (reported)
   bool life_lock = false;      // held until the process ends
-  uint64_t pid_namespace = 0;  // inode; 0: not known
+  uint64_t pid_namespace = 0;  // inode; 0: unknown
 };
 
-// Makes and maps the file, with room for the header. In the folder ROLLCALL_DIR, or
-// /dev/shm/rollcall-<uid>, which is made if need be.
+// Makes and maps the file, with room for the header, in the folder ROLLCALL_DIR or
+// /dev/shm/rollcall-<uid>. Makes the folder if necessary.
 SegmentFile MakeSegmentFile(uint64_t start_time);
 
 const char* SegmentPath();
 
-// A part of the segment, and what it is for.
-struct Wish {
+// A part of the segment, in bytes, and the use of its room.
+struct SegmentPart {
   size_t begin, end;
   RoomFor use;
 };
 
-// Takes room in the file for the first of these that there is room for: its index; -1: for none.
-int ReserveOneOf(const Wish* wishes, int count);
+// Reserves the first of these parts that there is room for. Returns its index; -1: none fits.
+int ReserveFirstFit(const SegmentPart* parts, int count);
 
-// Room for these bytes, which people asked for; false: there is none.
+// Reserves the bytes of an optional part. False: there is no room.
 bool ReserveInSegment(size_t begin, size_t end);
 
-// Whether somebody has cut the file shorter than what it had room for: our next write there would
-// end the process (SIGBUS).
+// Whether somebody has truncated the file below what it reserved. Our next write there would end
+// the process (SIGBUS).
 bool SegmentIsCutShort();
 
-// Puts memory of nobody else's in the place of the mapping: who still writes there does no harm.
-// The file no longer counts as a segment, since it would tell old things as if they were new.
+// Replaces the mapping by private memory, so that threads that still write there do no harm. Erases
+// the file's magic number: its facts are out of date, and a reader must not take them as current.
 void GiveUpSegmentFile(void* memory);
 
-// Changes when a file begins to be made, and when that is over.
-uint16_t SegmentMakings();
+// A counter that changes when this process begins and when it ends to make the file; odd in
+// between.
+uint16_t SegmentFileEpoch();
 
-// In a child of fork: the same, but the file stays its parent's. Of that the child keeps neither
-// memory nor descriptor, whatever the parent's threads were about. `makings_before_fork`: what
-// SegmentMakings() said then.
-void ForgetSegmentFile(uint16_t makings_before_fork);
+// Replaces the mapping in a child of fork. The file stays the parent's. The child keeps neither its
+// memory nor its descriptor, whatever the parent's threads did. `epoch_before_fork`:
+// SegmentFileEpoch() before the fork.
+void ForgetSegmentFile(uint16_t epoch_before_fork);
 
-// One line in all: "shorter histories" for want of room; or with another reason.
-void SayLess(const char* what, const char* reason = nullptr);
+// Reports, once in a process, what the recording lacks: `what` ("shorter histories"), for lack of
+// room or for another `reason`.
+void ReportPartialRecording(const char* what, const char* reason = nullptr);
 
 }  // namespace rollcall

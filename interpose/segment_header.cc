@@ -16,7 +16,7 @@ namespace {
 
 using segment::SegmentHeader;
 
-// Reads a small file whole; "" when it cannot.
+// Reads a small file; "" on an error.
 void ReadSmallFile(const char* path, char* out, size_t size) {
   out[0] = '\0';
   const int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -38,8 +38,8 @@ void ReadCommandLine(char* out, size_t size) {
   out[length] = '\0';
 }
 
-// The kernel takes a time-stamp counter off this list that it has found to differ between cores, or
-// to stop. Where the list cannot be read, it has told nobody so.
+// The kernel removes the time-stamp counter from this list if it finds that it differs between
+// cores or stops. Without the list the counter counts as trusted.
 bool KernelTrustsCounter() {
 #if defined(__x86_64__)
   char list[256];
@@ -61,7 +61,7 @@ bool KernelTrustsCounter() {
 uint64_t OwnStartTime() {
   char text[1024];
   ReadSmallFile("/proc/self/stat", text, sizeof(text));
-  // The name is in parentheses and may hold blanks and parentheses itself.
+  // The name is in parentheses and may contain blanks and parentheses.
   const char* at = strrchr(text, ')');
   if (at == nullptr) return 0;
   for (int field = 2; field < 22 && at != nullptr; ++field) at = strchr(at + 1, ' ');

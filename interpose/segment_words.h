@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Loads and stores of the segment's words.
 //
-// For the whole library, from any state: plain atomic accesses, no system call, no lock.
+// For the whole library, in any context: plain atomic accesses, no system call, no lock.
 #pragma once
 
 #include "interpose/segment.h"
 
 namespace rollcall {
 
-// The agent that sees the value sees all that was written before it.
+// A reader that sees the new value sees everything written before it.
 inline void Raise(segment::Word* word, uint64_t value) {
   word->store(value, std::memory_order_release);
 }

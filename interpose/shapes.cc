@@ -18,7 +18,7 @@ using segment::Shape;
 enum class ShapeRoom { kNotTried, kUnderWay, kThere, kNone };
 std::atomic<ShapeRoom> room{ShapeRoom::kNotTried};
 
-// Open addressing by hash: 1 + the index of a Shape. Twice as many as there are shapes.
+// Open addressing by hash, with twice as many slots as shapes. `number`: 1 + the index of a Shape.
 constexpr uint32_t kSlots = 512;
 static_assert(kSlots > 2 * segment::kShapeCapacity - 1);
 struct Slot {
@@ -46,11 +46,13 @@ uint64_t ShapeHash(int dims, const int64_t* sizes, const char* call) {
   for (const char* at = call; at != nullptr && *at != '\0'; ++at) {
     hash = segment::Mix(hash, static_cast<unsigned char>(*at));
   }
-  for (int i = 0; i < SizesIn(dims); ++i) hash = segment::Mix(hash, static_cast<uint64_t>(sizes[i]));
+  for (int i = 0; i < SizesIn(dims); ++i) {
+    hash = segment::Mix(hash, static_cast<uint64_t>(sizes[i]));
+  }
   return hash == 0 ? 1 : hash;
 }
 
-// Written before it counts.
+// Writes the sizes before `dims`, which makes the shape valid.
 uint8_t Add(SegmentHeader* header, int dims, const int64_t* sizes, const char* call) {
   const uint32_t index = claimed.fetch_add(1, std::memory_order_relaxed);
   if (index >= segment::kShapeCapacity) {
@@ -79,7 +81,7 @@ uint8_t FindShape(int dims, const int64_t* sizes, const char* call) {
        ++i, at = (at + 1) % kSlots) {
     uint64_t seen = slots[at].hash.load(std::memory_order_acquire);
     if (seen == hash) {
-      // 0 while another thread adds it: this one call goes without.
+      // 0 while another thread adds the shape: this call's record then has none.
       return static_cast<uint8_t>(slots[at].number.load(std::memory_order_acquire));
     }
     if (seen != 0 || !slots[at].hash.compare_exchange_strong(seen, hash)) continue;

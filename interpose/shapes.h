@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Shapes of tensors that the program tells before a call (rollcall.h), each kept once
-// in the segment.
+// The shapes of tensors that the program gives before a call (rollcall.h). The segment holds each
+// shape once.
 //
-// FindShape() is for the thread that makes the call, before it: no lock, no allocation. The first one
-// of a process makes system calls for room in the file. ForgetShapes() is for the child of a fork.
+// FindShape() is for the thread that makes the call, before it: no lock, no allocation. The first
+// call in a process makes system calls for room in the file. The child of a fork calls
+// ForgetShapes().
 #pragma once
 
 #include <stdint.h>
@@ -12,13 +13,13 @@
 
 namespace rollcall {
 
-// 1 + the index of the Shape with these sizes and this name of the call ("" or nullptr: none);
-// 0: there is no room for one more, no segment yet, or no such shape. Takes no lock; the first call
-// makes room in the file.
+// 1 + the index of the Shape with these sizes and this name of the call ("" or nullptr: none),
+// which it adds if necessary. 0: there is no room for one more, no segment yet, or the shape is
+// invalid.
 uint8_t FindShape(int dims, const int64_t* sizes, const char* call = nullptr);
 inline constexpr int kNameOnly = segment::kNoSizes - 1;  // as `dims`
 
-// In a child of fork.
+// Forgets all shapes, in a child of fork.
 void ForgetShapes();
 
 }  // namespace rollcall

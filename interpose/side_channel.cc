@@ -19,7 +19,7 @@ using segment::Mix;
 constexpr uint64_t kHostCalls = 0x686f737463616c6c;
 constexpr uint64_t kSignals = 0x7369676e616c7300;
 
-// No address, so it never is that of a communicator of NCCL's: its lowest bit is set.
+// Never the handle of an NCCL communicator: its lowest bit is set, so it is no address.
 ncclComm_t ChannelHandle(ncclComm_t comm, uint64_t kind) {
   return reinterpret_cast<ncclComm_t>(Mix(kind, reinterpret_cast<uintptr_t>(comm)) | 1);
 }
@@ -42,15 +42,15 @@ void Open(LocalComm* comm, ncclComm_t handle, uint64_t kind, const char* what,
   channel.name = name;
   LocalComm* opened = AddComm(channel);
   if (opened == nullptr) {
-    comm->beside_left_out.store(true, std::memory_order_relaxed);
+    comm->has_no_side_channel.store(true, std::memory_order_relaxed);
     return;
   }
-  opened->beside = comm->entry;
+  opened->parent = comm->entry;
   opened->entry->device.store(entry->device.load(std::memory_order_relaxed),
                               std::memory_order_relaxed);
   opened->entry->flags.fetch_or(flags);
   SetState(opened, segment::CommState::kReady);
-  // No markers: the first signal may be within a capture, where memory must not be registered.
+  // No markers: the first signal may be in a capture, which forbids registering memory.
   BindHandle(opened, handle);
 }
 
@@ -61,8 +61,8 @@ ncclComm_t EnsureChannel(ncclComm_t comm, uint64_t kind, const char* what, uint3
   if (FindComm(handle) == nullptr) {
     LocalComm* known = FindComm(comm);
     if (known == nullptr) return comm;
-    // Its positions would not be those of other ranks, who have counted from the first call on.
-    if (known->beside_left_out.load(std::memory_order_relaxed)) return handle;
+    // A channel that starts late would have other positions than on the other ranks.
+    if (known->has_no_side_channel.load(std::memory_order_relaxed)) return handle;
     const InsideCall inside(thread);
     Open(known, handle, kind, what, flags);
   }
@@ -85,7 +85,7 @@ void EndSideChannels(const LocalComm* comm) {
   const auto state =
       static_cast<segment::CommState>(comm->entry->state.load(std::memory_order_relaxed));
   ForEachComm([&](LocalComm* other) {
-    if (other->beside != comm->entry || other->handle.load(std::memory_order_relaxed) == nullptr) {
+    if (other->parent != comm->entry || other->handle.load(std::memory_order_relaxed) == nullptr) {
       return;
     }
     ForgetHandle(other);

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Calls on a communicator that have an order of their own beside its collectives.
-// Each such order is recorded as a communicator beside the real one: the same
-// ranks, its own positions. What is known of collectives, and of sends and
-// receives, then holds for them too.
+// Side channels: calls on a communicator that have an order of their own, apart from its
+// collectives. The library records each such order as a further communicator with the same ranks
+// and its own positions, so that the rules for collectives, sends and receives apply to it.
 //
-// For wrappers, on the thread that makes the call, before it. The first call of each kind creates the
-// communicator beside (comm_table.h); those that follow look it up without a lock.
+// For wrappers, on the thread that makes the call, before it. The first call of each kind adds the
+// side channel (comm_table.h). Later calls find it without a lock.
 #pragma once
 
 #include "interpose/local_comm.h"
@@ -13,14 +12,14 @@
 
 namespace rollcall {
 
-// Collective calls that wait for each other on the host: window registration, DevCommCreate.
-// The result is to be given to ObserveCall(); `comm` itself where it is not known.
+// The channel of collective calls that wait for each other on the host: window registration and
+// DevCommCreate. Pass the result to ObserveCall(). Returns `comm` itself if it is unknown.
 ncclComm_t HostCallChannel(ncclComm_t comm);
 
-// Signals with this index and context, which have an order between each two ranks.
+// The channel of signals with this index and context, which are ordered between each two ranks.
 ncclComm_t SignalChannel(ncclComm_t comm, int signal_index, int context);
 
-// The communicator has ended, and so have these.
+// Ends the side channels of a communicator that has ended.
 void EndSideChannels(const LocalComm* comm);
 
 }  // namespace rollcall

@@ -22,8 +22,8 @@
 #include "interpose/keep_errno.h"
 #include "interpose/real.h"
 #include "interpose/recorder.h"
-#include "interpose/say.h"
 #include "interpose/segment.h"
+#include "interpose/stderr_line.h"
 
 namespace rollcall {
 namespace {
@@ -33,22 +33,22 @@ using segment::StackSlot;
 
 static_assert(sizeof(user_regs_struct) <= segment::kRegistersBytes);
 
-// Written once, before the handlers that read them are installed.
+// Written once, before the installation of the handlers that read them.
 char socket_directory[4096];  // of the segment, with a slash at the end
 size_t socket_directory_length = 0;
-char nobody_answers[200];
+char no_agent_line[200];
 std::atomic<int> stack_signal{0};
 std::atomic<bool> has_quit{false};
 struct sigaction quit_before;
 std::atomic<bool> installed{false};
-// A thread has, or had, a stack for signals on which our handlers have no room.
+// Whether a thread has set an alternate signal stack that is too small for our handlers.
 std::atomic<bool> has_small_stack{false};
 
 #ifndef AT_MINSIGSTKSZ
 #define AT_MINSIGSTKSZ 51
 #endif
 
-// Programs choose from the lower end.
+// Programs usually choose real-time signals from the lower end.
 constexpr int kLowestSignal = 35;
 
 char* Append(char* out, const char* text, size_t length) {
@@ -67,8 +67,9 @@ char* AppendNumber(char* out, uint32_t number) {
   return out;
 }
 
-// Names the socket `name` beside the segment. A path that is too long for a socket is named by its
-// open directory, which `*directory` is then (-1: none is needed). 0: that is not possible.
+// Writes the address of the socket `name` beside the segment. If the path is too long for an
+// address, opens the directory as `*directory` (else -1) and names the socket through it. Returns
+// the length of the address, or 0 on an error.
 socklen_t SocketName(const char* name, sockaddr_un* address, long* directory) {
   constexpr char kOpenFiles[] = "/proc/self/fd/";
   const size_t length = strlen(name) + 1;
@@ -88,7 +89,7 @@ socklen_t SocketName(const char* name, sockaddr_un* address, long* directory) {
   return static_cast<socklen_t>(out - reinterpret_cast<char*>(address));
 }
 
-// Passes `fd` on, with one byte that says what it is. False: nobody takes it.
+// Sends `fd` with one byte that says what it is. False: no process receives it.
 bool SendDescriptor(int fd, char what, const char* socket_name) {
   sockaddr_un address;
   long directory;
@@ -119,16 +120,16 @@ bool SendDescriptor(int fd, char what, const char* socket_name) {
   return sent == 1;
 }
 
-void AskerSocketName(uint32_t asker, char* out) {
-  out = Append(out, segment::kAskerSocketPrefix, sizeof(segment::kAskerSocketPrefix) - 1);
-  out = AppendNumber(out, asker);
+void RequesterSocketName(uint32_t requester, char* out) {
+  out = Append(out, segment::kRequesterSocketPrefix, sizeof(segment::kRequesterSocketPrefix) - 1);
+  out = AppendNumber(out, requester);
   Append(out, segment::kSocketSuffix, sizeof(segment::kSocketSuffix));
 }
 
 uint64_t ThreadPointer() {
   uint64_t pointer;
 #if defined(__x86_64__)
-  __asm__("mov %%fs:0, %0" : "=r"(pointer));  // the ABI keeps the base there
+  __asm__("mov %%fs:0, %0" : "=r"(pointer));  // the ABI stores the base there
 #else
   __asm__("mrs %0, tpidr_el0" : "=r"(pointer));
 #endif
@@ -180,10 +181,10 @@ long OpenOwnMemory() {
   return syscall(SYS_openat, AT_FDCWD, "/proc/self/mem", O_RDONLY | O_CLOEXEC);
 }
 
-// By the kernel: another thread may unmap what lies above this stack meanwhile.
+// Copies through the kernel: another thread may unmap memory above this stack meanwhile.
 uint32_t CopyStack(long memory, uint64_t from, void* to) {
   if (memory < 0) return 0;
-  // libc puts a thread's descriptor at the upper end of its stack.
+  // libc puts the thread's descriptor at the upper end of its stack.
   const uint64_t end = ThreadPointer();
   size_t bytes = segment::kMaxStackInCopy;
   if (end > from && end - from < bytes) bytes = end - from;
@@ -191,24 +192,25 @@ uint32_t CopyStack(long memory, uint64_t from, void* to) {
   return count < 0 ? 0 : static_cast<uint32_t>(count);
 }
 
-// nullptr: not asked, not any more, or another thread was.
-StackSlot* ClaimSlot(SegmentHeader* header, uint64_t question) {
+// Claims the slot of a stack request. nullptr: no request, one withdrawn, or claimed by another
+// thread.
+StackSlot* ClaimSlot(SegmentHeader* header, uint64_t request) {
   auto* slots =
       reinterpret_cast<StackSlot*>(reinterpret_cast<char*>(header) + segment::kStackSlotsOffset);
-  StackSlot* slot = &slots[question % segment::kStackSlots];
-  if (question == 0 || slot->asked.load() != question) return nullptr;
+  StackSlot* slot = &slots[request % segment::kStackSlots];
+  if (request == 0 || slot->requested.load() != request) return nullptr;
   uint64_t claimed = slot->claimed.load();
-  if (claimed == question || !slot->claimed.compare_exchange_strong(claimed, question)) {
+  if (claimed == request || !slot->claimed.compare_exchange_strong(claimed, request)) {
     return nullptr;
   }
-  if (slot->asked.load() == question) return slot;
-  slot->answered.store(question);
+  if (slot->requested.load() == request) return slot;
+  slot->answered.store(request);
   return nullptr;
 }
 
-// No question of an agent's: the signal does what it would have done without us, once the handler
-// returns.
-void DieBy(int signal) {
+// Does what the signal would do without the library, once the handler returns: the signal is no
+// agent's request.
+void TakeDefaultAction(int signal) {
   struct sigaction nothing;
   memset(&nothing, 0, sizeof(nothing));
   nothing.sa_handler = SIG_DFL;
@@ -216,16 +218,16 @@ void DieBy(int signal) {
   syscall(SYS_tgkill, getpid(), syscall(SYS_gettid), signal);
 }
 
-void AnswerQuestion(int signal, siginfo_t* info, void* context) {
+void AnswerStackRequest(int signal, siginfo_t* info, void* context) {
   const KeepErrno keep_errno;
-  if (info->si_code != SI_QUEUE) return DieBy(signal);
+  if (info->si_code != SI_QUEUE) return TakeDefaultAction(signal);
   SegmentHeader* header = recorder.header.load(std::memory_order_acquire);
   if (header == nullptr) return;
-  const auto question = reinterpret_cast<uintptr_t>(info->si_value.sival_ptr);
-  StackSlot* slot = ClaimSlot(header, question);
+  const auto request = reinterpret_cast<uintptr_t>(info->si_value.sival_ptr);
+  StackSlot* slot = ClaimSlot(header, request);
   if (slot == nullptr) return;
   char* copy = reinterpret_cast<char*>(header) + segment::kStackAreaOffset +
-               question % segment::kStackSlots * segment::kStackCopyBytes;
+               request % segment::kStackSlots * segment::kStackCopyBytes;
   auto* registers = reinterpret_cast<user_regs_struct*>(copy);
   CopyRegisters(*static_cast<const ucontext_t*>(context), registers);
   const uint64_t stack_pointer = StackPointer(*registers);
@@ -233,12 +235,12 @@ void AnswerQuestion(int signal, siginfo_t* info, void* context) {
   slot->stack_pointer.store(stack_pointer, std::memory_order_relaxed);
   slot->stack_bytes.store(CopyStack(memory, stack_pointer, copy + segment::kRegistersBytes),
                           std::memory_order_relaxed);
-  const bool ask_memory = (slot->flags.load() & segment::kAskMemory) != 0;
-  slot->answered.store(question);  // from here on the slot is the asker's
+  const bool wants_memory = (slot->flags.load() & segment::kRequestMemory) != 0;
+  slot->answered.store(request);  // from here on the requester owns the slot
   if (memory < 0) return;
-  if (ask_memory) {
+  if (wants_memory) {
     char name[40];
-    AskerSocketName(header->asker.load(), name);
+    RequesterSocketName(header->requester.load(), name);
     SendDescriptor(static_cast<int>(memory), segment::kMemoryDescriptor, name);
   }
   syscall(SYS_close, memory);
@@ -247,7 +249,7 @@ void AnswerQuestion(int signal, siginfo_t* info, void* context) {
 void AnswerQuit(int) {
   const KeepErrno keep_errno;
   if (SendDescriptor(STDERR_FILENO, segment::kStderrDescriptor, segment::kAgentSocket)) return;
-  SayLine(nobody_answers);
+  WriteStderrLine(no_agent_line);
 }
 
 bool IsFree(int signal) {
@@ -256,7 +258,7 @@ bool IsFree(int signal) {
          current.sa_handler == SIG_DFL;
 }
 
-// Shells have jobs in the background ignore SIGQUIT: nobody's own handler, either.
+// A shell sets background jobs to ignore SIGQUIT, so that setting counts as free too.
 bool QuitIsFree() {
   return sigaction(SIGQUIT, nullptr, &quit_before) == 0 &&
          (quit_before.sa_flags & SA_SIGINFO) == 0 &&
@@ -265,14 +267,14 @@ bool QuitIsFree() {
 
 bool Install(int signal, struct sigaction action) {
   action.sa_flags |= SA_RESTART | SA_ONSTACK;
-  sigfillset(&action.sa_mask);  // no other handler on top of ours
+  sigfillset(&action.sa_mask);  // no other handler interrupts ours
   return sigaction(signal, &action, nullptr) == 0;
 }
 
 void InstallStackSignal() {
   struct sigaction action;
   memset(&action, 0, sizeof(action));
-  action.sa_sigaction = &AnswerQuestion;
+  action.sa_sigaction = &AnswerStackRequest;
   action.sa_flags = SA_SIGINFO;
   int signal = SIGRTMAX;
   while (signal >= kLowestSignal && !IsFree(signal)) --signal;
@@ -289,10 +291,10 @@ void InstallQuit() {
   has_quit = QuitIsFree() && Install(SIGQUIT, action);
 }
 
-// False: the program has set another handler since.
+// Whether the handler is still ours. False: the program has set another one.
 bool IsOurs(int signal, struct sigaction* current) {
   if (sigaction(signal, nullptr, current) != 0) return false;
-  return (current->sa_flags & SA_SIGINFO) != 0 ? current->sa_sigaction == &AnswerQuestion
+  return (current->sa_flags & SA_SIGINFO) != 0 ? current->sa_sigaction == &AnswerStackRequest
                                                : current->sa_handler == &AnswerQuit;
 }
 
@@ -308,9 +310,11 @@ void UseOwnStack(int signal) {
   sigaction(signal, &current, nullptr);
 }
 
-// Agents ask no more, since no flag suits all threads then: some must not have a handler on the
-// stack that they run on (Go's). Who asks at this moment is answered there all the same.
-void LeaveSignalStacks() {
+// Stops further stack requests, because no flag suits all threads. With SA_ONSTACK the handler
+// overflows a small signal stack. Without it the handler runs on the thread's own stack, which is
+// not safe on every thread (Go's). The handler answers a request that is already under way on the
+// thread's own stack.
+void StopUsingSignalStacks() {
   const KeepErrno keep_errno;
   SegmentHeader* header = recorder.header.load(std::memory_order_acquire);
   if (header != nullptr) header->stack_signal.store(0, std::memory_order_release);
@@ -319,13 +323,13 @@ void LeaveSignalStacks() {
   if (has_quit.load()) UseOwnStack(SIGQUIT);
 }
 
-// The kernel's frame is there before a handler can look how much room there is, and where it does
-// not fit the kernel ends the process.
+// Whether a handler has too little room on the stack. The kernel pushes its frame before a handler
+// can check, and ends the process if the frame does not fit.
 bool IsSmall(size_t bytes) {
   constexpr size_t kHandler = 2048;
-  constexpr size_t kUsualFrame = 4096;  // with all registers but those of AMX, and SVE's when long
+  constexpr size_t kUsualFrame = 4096;  // all registers except AMX and long SVE registers
   if (bytes < kUsualFrame + kHandler) return true;
-  // Threads that use those too must have stacks of this size.
+  // Threads that use AMX or long SVE registers must have stacks of this size.
   const size_t largest_frame = getauxval(AT_MINSIGSTKSZ);
   return bytes >= largest_frame && bytes < largest_frame + kHandler;
 }
@@ -340,7 +344,7 @@ void PrepareStackSignals(const char* segment_path) {
     socket_directory_length = length;
   }
   const int pid = static_cast<int>(getpid());
-  snprintf(nobody_answers, sizeof(nobody_answers),
+  snprintf(no_agent_line, sizeof(no_agent_line),
            "rollcall[rank %d, pid %d]: no agent of Rollcall answers on this host; to see the "
            "stacks:  rollcall stacks %d\n",
            FindPlace(&getenv).rank, pid, pid);
@@ -350,7 +354,7 @@ void InstallStackSignals() {
   if (installed.exchange(true)) return;
   if (recorder.options.stack_signal) InstallStackSignal();
   if (recorder.options.sigquit) InstallQuit();
-  if (has_small_stack.load()) LeaveSignalStacks();
+  if (has_small_stack.load()) StopUsingSignalStacks();
 }
 
 void RemoveStackSignals() {
@@ -365,12 +369,12 @@ void RemoveStackSignals() {
 
 }  // namespace rollcall
 
-// Any process may call it, also in a handler, so the kernel is called directly and nothing is
-// looked up.
+// Any process may call this function, also in a signal handler, so it makes the system call itself
+// and looks up no real function.
 extern "C" ROLLCALL_EXPORT int sigaltstack(const stack_t* stack, stack_t* before) noexcept {
   if (stack != nullptr && (stack->ss_flags & SS_DISABLE) == 0 &&
       rollcall::IsSmall(stack->ss_size) && !rollcall::has_small_stack.exchange(true)) {
-    rollcall::LeaveSignalStacks();
+    rollcall::StopUsingSignalStacks();
   }
   return static_cast<int>(syscall(SYS_sigaltstack, stack, before));
 }

@@ -1,28 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
-// The two signals that a process with a communicator answers, like a JVM its
-// SIGQUIT: one by which an agent asks a thread for its registers and the top of
-// its stack (segment::StackSlot), and SIGQUIT, by which a person asks the host's
-// agent for all stacks of the process on its stderr.
+// Handles two signals in a process that has a communicator. By one, an agent requests the registers
+// and the top of the stack of a thread (segment::StackSlot). By SIGQUIT, a person requests all
+// stacks of the process, which the agent of the host writes to its stderr; a JVM does the same.
 //
-// The handlers copy, or pass a descriptor on, and return: they do not unwind,
-// allocate, lock, wait, or touch errno, and use system calls only through
-// syscall(), which is no cancellation point. A thread stuck in malloc or dlopen
-// answers all the same.
+// The handlers copy, or pass a descriptor on, and return. They do not unwind, allocate, lock, wait,
+// or touch errno. They make system calls only through syscall(), which is no cancellation point. A
+// thread stuck in malloc or dlopen answers too.
 //
-// They run on the stack that a thread has for signals, for the one that it runs on may be too small
-// or not the system's (Go's). Some threads have too little of the former: so sigaltstack() is
-// wrapped, and where it is told of such a stack, agents ask none of the process's threads.
+// The handlers run on the thread's alternate signal stack, because the thread's own stack may be
+// too small or not the system's (Go's). Some threads have too small an alternate stack. So the
+// library wraps sigaltstack(), and once a thread sets such a stack, agents request no stacks of the
+// process.
 #pragma once
 
 namespace rollcall {
 
-// What the handlers need of the new segment. By the thread that makes it, before others know it.
+// Stores what the handlers need of the new segment. Called by the thread that makes the segment,
+// before other threads use it.
 void PrepareStackSignals(const char* segment_path);
 
-// Once a process; a signal that the program has a handler for is left alone.
+// Installs the handlers, once in a process, except for a signal that the program handles.
 void InstallStackSignals();
 
-// In a child of fork, which has no communicator: gives the signals back.
+// Restores the earlier handlers, in a child of fork, which has no communicator.
 void RemoveStackSignals();
 
 }  // namespace rollcall

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tables with a place for each thread, which keeps it until it ends. Nobody is told that a thread
-// has ended: when the table is full, the places of those that are gone are given out again.
+// Tables with a slot for each thread. Nothing reports that a thread has ended: when the table is
+// full, a claim reuses the slots of threads that have ended.
 //
-// For the thread that needs the place, once: it makes system calls, takes no lock and keeps errno.
+// For the thread that needs the slot, once. Makes system calls, takes no lock and keeps errno.
 #pragma once
 
 #include <sys/syscall.h>
@@ -13,14 +13,14 @@
 
 namespace rollcall {
 
-// A place for the calling thread; -1: none is free. `owner_of(i)` is a pointer to the id of place
-// i's thread, 0 while it is free. Makes system calls, once a thread.
+// Claims a slot for the calling thread; -1: none is free. `owner_of(i)` points to the id of the
+// thread that owns slot i, 0 while the slot is free.
 template <typename OwnerOf>
-int ClaimThreadSlot(int places, OwnerOf owner_of) {
+int ClaimThreadSlot(int slots, OwnerOf owner_of) {
   const KeepErrno keep_errno;
   const auto tid = static_cast<uint32_t>(syscall(SYS_gettid));
   for (int reclaim = 0; reclaim < 2; ++reclaim) {
-    for (int i = 0; i < places; ++i) {
+    for (int i = 0; i < slots; ++i) {
       segment::HalfWord* owner = owner_of(i);
       uint32_t seen = owner->load(std::memory_order_relaxed);
       const bool gone = seen != 0 && reclaim != 0 &&

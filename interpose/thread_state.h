@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the library remembers for each thread.
+// The state that the library keeps for each thread.
 //
-// For the hot path, and for whichever thread it is about: no thread looks at another one's. Lies in
-// thread-local storage, so it stays small; what does not fit lies in group_lists.h.
+// For the hot path, on the thread itself: no thread reads the state of another. It lies in
+// thread-local storage, so it stays small; group_lists.h has the large part.
 #pragma once
 
 #include <stdint.h>
@@ -14,18 +14,18 @@ namespace rollcall {
 
 struct CallGraph;  // captured_graphs.h
 
-// A communicator with calls in the group that this thread has open, and how it
-// stood before, for the case that the group fails.
+// A communicator with calls in the open group of a thread, and its state before the group, which
+// CloseGroup() restores if the group fails.
 struct GroupComm {
   LocalComm* comm;
   cudaStream_t stream;
   uint64_t entered, p2p_entered, signature, recorded;
-  uint64_t capture;      // as FindCapture() says
-  CallGraph* graph;      // that it is captured into; nullptr: none
-  uint32_t graph_calls;  // that this held before
+  uint64_t capture;      // from FindCapture()
+  CallGraph* graph;      // the graph that captures the calls; nullptr: none
+  uint32_t graph_calls;  // calls that `graph` held before
 };
 
-// A communicator being created inside a group: its handle appears when it ends.
+// A communicator that is created inside a group. NCCL stores its handle when the group ends.
 struct PendingComm {
   LocalComm* comm;
   ncclComm_t* handle;
@@ -36,12 +36,12 @@ inline constexpr int kGroupComms = 32;
 struct GroupLists;  // group_lists.h
 
 struct ThreadState {
-  bool inside;  // in a wrapped call: those that it makes itself are NCCL's business
+  bool inside;  // in a wrapped call: the wrappers ignore calls that the real function makes
   bool blocked_claimed;
-  uint8_t next_shape;  // of the next call, as the program told it; 0: it did not
-  uint8_t kept_shape;  // of all calls until PyTorch's own returns (torch_shapes.h)
+  uint8_t next_shape;  // of the next call, from the program; 0: none
+  uint8_t kept_shape;  // of all calls until PyTorch's method returns (torch_shapes.h)
   uint16_t group_number;
-  uint16_t makings_before_fork;  // for its child (segment_file.h)
+  uint16_t epoch_before_fork;  // SegmentFileEpoch(), for the child (segment_file.h)
   int group_depth;
   int group_size;
   int pending_size;
@@ -49,16 +49,16 @@ struct ThreadState {
   LocalComm* last_comm;
   uint32_t thread_id;
   uint64_t nested_unique_id;  // hash of the id that CommInitAll made inside
-  GroupLists* lists;          // of the group that it has open; nullptr: it never had one
+  GroupLists* lists;          // nullptr: the thread has never opened a group
 };
-// Small: whoever loads us late (an NCCL that takes us as its plugin) has 1,664 bytes left for all
-// libraries of that kind, in glibc up to 2.36.
+// A process that loads the library late (NCCL, as its plugin) has 1,664 bytes of static
+// thread-local storage for all such libraries, in glibc up to 2.36.
 static_assert(sizeof(ThreadState) <= 64);
-// __thread, not thread_local: nothing to construct, so no guard at each access.
-// Initial-exec by the build's flags: a plain offset from the thread pointer.
+// __thread, not thread_local: it needs no constructor, and so no guard at each access. The build's
+// flags make it initial-exec: an access is an offset from the thread pointer.
 extern __thread ThreadState this_thread;
 
-// For the time of one wrapped call on this thread.
+// Marks this thread as inside a wrapped call, for the time of a scope.
 class InsideCall {
  public:
   explicit InsideCall(ThreadState* thread) : thread_(thread) { thread_->inside = true; }
@@ -70,10 +70,10 @@ class InsideCall {
   ThreadState* thread_;
 };
 
-// As gettid() gives it. Makes a system call.
+// The thread's id as gettid() returns it. Makes a system call.
 int32_t ThreadId();
 
-// Forgets what the calling thread remembers of the segment. In a child of fork.
+// Resets the calling thread's state, in a child of fork.
 void ForgetThread();
 
 }  // namespace rollcall

@@ -18,8 +18,8 @@ namespace {
 using python::Object;
 using python::Reference;
 
-// `begin` and `end` are ours. METHODS: the argument whose first tensor is told (None: it has
-// none), and what PyTorch calls the operation where NCCL calls it otherwise.
+// The library provides `begin` and `end`. METHODS: the index of the argument whose first tensor has
+// the shape (None: no tensor), and PyTorch's name of the operation if NCCL's name differs.
 constexpr char kProgram[] = R"(
 def wrap():
     import functools, sys
@@ -33,7 +33,8 @@ def wrap():
         "allgather_into_tensor_coalesced": (1, "all_gather_coalesced"),
         "all_gather_single_coalesced": (1, "all_gather_coalesced"),
         "reduce": (0, ""), "broadcast": (0, ""),
-        "reduce_scatter": (0, ""), "_reduce_scatter_base": (1, ""), "reduce_scatter_single": (1, ""),
+        "reduce_scatter": (0, ""), "_reduce_scatter_base": (1, ""),
+        "reduce_scatter_single": (1, ""),
         "reduce_scatter_tensor_coalesced": (1, "reduce_scatter_coalesced"),
         "reduce_scatter_single_coalesced": (1, "reduce_scatter_coalesced"),
         "alltoall_base": (1, "all_to_all_single"), "all_to_all_single": (1, "all_to_all_single"),
@@ -42,13 +43,13 @@ def wrap():
         "send": (0, ""), "recv": (0, ""), "recv_anysource": (0, ""),
         "barrier": (None, "barrier"),
     }
-    def observed(method, place, name):
+    def observed(method, index, name):
         @functools.wraps(method)
         def call(group, *args, **kwargs):
             try:
                 sizes = None
-                if place is not None:
-                    tensor = args[place]
+                if index is not None:
+                    tensor = args[index]
                     while type(tensor) in (list, tuple):
                         tensor = tensor[0]
                     sizes = tensor.shape
@@ -60,27 +61,28 @@ def wrap():
             finally:
                 end()
         return call
-    for method, (place, name) in METHODS.items():
+    for method, (index, name) in METHODS.items():
         original = getattr(c10d.ProcessGroup, method, None)
         if original is not None:
-            setattr(c10d.ProcessGroup, method, observed(original, place, name))
+            setattr(c10d.ProcessGroup, method, observed(original, index, name))
     return True
 wrap()
 )";
 
 constexpr size_t kNameBytes = sizeof(segment::CommEntry::name);
 
-// The group whose method this thread is in.
+// The name of the process group whose method this thread is inside.
 __thread char group_name[kNameBytes];
 
 const char* Text(Object* object) {
   intptr_t length = 0;
-  const char* text = object == nullptr ? nullptr : python::api.PyUnicode_AsUTF8AndSize(object, &length);
+  const char* text =
+      object == nullptr ? nullptr : python::api.PyUnicode_AsUTF8AndSize(object, &length);
   if (text == nullptr) python::api.PyErr_Clear();
   return text;
 }
 
-// -1 where it is no tuple of that many numbers.
+// Fills `sizes` from a tuple of ints. Returns -1 if it is not one, or has too many.
 int Sizes(Object* tuple, int64_t (&sizes)[segment::kShapeDims]) {
   const intptr_t dims = python::api.PyTuple_Size(tuple);
   if (dims < 0 || dims > segment::kShapeDims) {
@@ -89,7 +91,7 @@ int Sizes(Object* tuple, int64_t (&sizes)[segment::kShapeDims]) {
   }
   for (intptr_t i = 0; i < dims; ++i) {
     Object* size = python::api.PyTuple_GetItem(tuple, i);
-    // Not a size that only the compiler knows, which must not be made to tell.
+    // Rejects a symbolic size: converting it would make the compiler specialise on it.
     if (python::api.PyObject_IsInstance(size, python::IntType()) != 1) return -1;
     sizes[i] = python::api.PyLong_AsLong(size);
   }
@@ -107,14 +109,14 @@ Object* Begin(Object*, Object* arguments) {
   thread->kept_shape = dims < 0 ? uint8_t{0} : FindShape(dims, sizes, name);
   if (thread->kept_shape != 0) thread->next_shape = thread->kept_shape;
   const char* group = Text(python::api.PyTuple_GetItem(arguments, 2));
-  // PyTorch's own word for a group that nobody named.
+  // PyTorch's description of a group without a name.
   const bool named = group != nullptr && strcmp(group, "undefined") != 0;
   strncpy(group_name, named ? group : "", kNameBytes - 1);
   thread->last_comm = nullptr;
   return python::api.Py_BuildValue("");
 }
 
-// end(): the communicator that was used now has the group's name, if it had none.
+// end(): gives the group's name to the communicator that the thread used, if it has none.
 Object* End(Object*, Object*) {
   ThreadState* thread = &this_thread;
   if (thread->next_shape == thread->kept_shape) thread->next_shape = 0;
@@ -130,7 +132,7 @@ Object* End(Object*, Object*) {
 python::MethodDef begin = {"begin", &Begin, python::kVarArgs, nullptr};
 python::MethodDef end = {"end", &End, python::kVarArgs, nullptr};
 
-// Run by the interpreter, in its main thread, with its lock.
+// Runs in the main thread of the interpreter, which holds its lock.
 int Install(void*) {
   const KeepErrno keep_errno;
   const Reference builtins(python::api.PyImport_ImportModule("builtins"));

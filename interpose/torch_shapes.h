@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// The shapes of tensors, the groups' names and the operations' own, as PyTorch knows them.
+// Takes from PyTorch the shapes of tensors, and the names of groups and operations.
 //
-// PyTorch's collectives that are called from Python (all of torch.distributed but what DDP's
-// reducer and compiled code do in C++) pass through methods of c10d's ProcessGroup. These are
-// wrapped, in a process that has imported torch by itself: NCCL's calls that one of them makes on
-// its thread then carry the shape of its tensor. What goes wrong there stays there.
+// PyTorch's collectives that Python calls (all of torch.distributed, except what DDP's reducer and
+// compiled code do in C++) pass through methods of c10d's ProcessGroup. The library wraps these
+// methods in a process that has imported torch. NCCL calls that a method makes on its thread then
+// carry the shape of its tensor. An error in the wrapping never reaches the program.
 //
 // StartTensorShapes() is for calls that create communicators, from any thread, with or without
 // Python's lock. It must not run Python.
@@ -12,8 +12,8 @@
 
 namespace rollcall {
 
-// Has Python's main thread wrap them when it can. Called with each new communicator; does its work
-// once, and gives up where torch.distributed is not there.
+// Asks the interpreter to wrap the methods in its main thread. Each new communicator calls it; the
+// first call does the work, and gives up if the process has no torch.distributed.
 void StartTensorShapes();
 
 }  // namespace rollcall

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Makes text from jobs, files and the network harmless for a log, a terminal, a report and a file
-// name: the result is valid UTF-8 on one line, and nothing in it steers a terminal or turns the
-// direction of writing.
+// Cleans text from jobs, files and the network for logs, terminals, reports and file names. The
+// result is valid UTF-8 on one line, without terminal control sequences and without characters that
+// change the writing direction.
 //
-// White space (tab, newline and their like) becomes a blank. Other control characters (C0, DEL, C1),
-// marks that change the direction of writing, and bytes that are not UTF-8 become '?', each byte of
-// the latter for itself.
+// White space (tab, newline and similar) becomes a space. Other control characters (C0, DEL, C1),
+// characters that change the writing direction, and each byte that is not UTF-8 become '?'.
 #pragma once
 
 #include <cstddef>
@@ -18,10 +17,10 @@ namespace clean_text {
 
 struct Character {
   uint32_t code = 0;
-  size_t length = 0;  // in bytes; 0: no UTF-8 sequence begins here
+  size_t length = 0;  // in bytes; 0: not a valid UTF-8 sequence
 };
 
-// The character that begins at text[i].
+// Decodes the character at text[i].
 inline Character At(std::string_view text, size_t i) {
   const auto byte = [&](size_t k) { return static_cast<unsigned char>(text[k]); };
   const unsigned char first = byte(i);
@@ -33,7 +32,7 @@ inline Character At(std::string_view text, size_t i) {
     if ((byte(i + k) & 0xc0) != 0x80) return {};
     code = code << 6 | (byte(i + k) & 0x3fu);
   }
-  constexpr uint32_t kLeast[] = {0, 0, 0x80, 0x800, 0x10000};  // below it the form is overlong
+  constexpr uint32_t kLeast[] = {0, 0, 0x80, 0x800, 0x10000};  // smaller codes are overlong forms
   const bool is_surrogate = code >= 0xd800 && code <= 0xdfff;
   if (code < kLeast[length] || is_surrogate || code > 0x10ffff) return {};
   return {code, length};
@@ -45,7 +44,7 @@ inline bool IsWhiteSpace(uint32_t code) {
 
 inline bool IsControl(uint32_t code) { return code < 0x20 || (code >= 0x7f && code <= 0x9f); }
 
-// Unicode's Bidi_Control characters.
+// The Bidi_Control characters of Unicode.
 inline bool TurnsDirection(uint32_t code) {
   return code == 0x061c || code == 0x200e || code == 0x200f ||
          (code >= 0x202a && code <= 0x202e) || (code >= 0x2066 && code <= 0x2069);
@@ -53,7 +52,7 @@ inline bool TurnsDirection(uint32_t code) {
 
 }  // namespace clean_text
 
-// Whether CleanText() would return the text as it is.
+// Whether CleanText() returns the text unchanged.
 inline bool IsCleanText(std::string_view text) {
   for (size_t i = 0; i < text.size();) {
     const clean_text::Character c = clean_text::At(text, i);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lengths of time in nanoseconds, as all times here are. For source files: a header that includes it
-// gives its names to everybody.
+// Durations in nanoseconds, the unit of all times. Include this from .cc files only, so that no
+// header passes these names on.
 #pragma once
 
 #include <cstdint>

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Threads that a process does not wait for when it ends, because they may stand for good in a call
-// to a dead file server or receiver.
+// Loose threads: threads that the process does not wait for at its end, because they may be blocked
+// forever in a call to a dead file server or alert receiver.
 //
-// After main() has returned, what such a thread still uses is destroyed under it (loggers, tables of
-// libraries), and the process would die of a signal instead of exiting with its code. So programs
-// that have them end by LeaveProcess().
+// After main() has returned, the C++ runtime destroys objects that such a thread may still use
+// (loggers, tables of libraries). The process could then die of a signal instead of exiting with
+// its code. So a program with loose threads ends by LeaveProcess().
 #pragma once
 
 #include <stdio.h>
@@ -16,7 +16,7 @@ namespace rollcall {
 
 inline std::atomic<int> live_loose_threads{0};
 
-// Stands in the body of such a thread, from before it is started until it has done all.
+// Counts one loose thread while it exists. Create it before the thread starts; the thread owns it.
 class LooseThreadMark {
  public:
   LooseThreadMark() { ++live_loose_threads; }
@@ -25,7 +25,8 @@ class LooseThreadMark {
   LooseThreadMark& operator=(const LooseThreadMark&) = delete;
 };
 
-// The last call of main(): returns `code`, or ends the process with it where such threads live.
+// The last call of main(). Returns `code`; if loose threads exist, ends the process with `code`
+// instead.
 inline int LeaveProcess(int code) {
   if (live_loose_threads.load() == 0) return code;
   fflush(stdout);

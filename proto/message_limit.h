@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The largest message that daemon, agents and the command line take, in bytes. gRPC's own default of
-// 4 MiB is less than the stacks of one large incident.
+// The largest gRPC message that the daemon, the agents and the command line accept, in bytes. The
+// default of gRPC, 4 MiB, is too small for the stacks of a large incident.
 #pragma once
 
 namespace rollcall {

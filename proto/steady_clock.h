@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// The clock of the wire: agents and the daemon measure every wait with it.
+// The clock of the wire. Agents and the daemon measure every wait with it.
 //
-// It reads like Unix time, because it starts from the wall clock once, at its first use in the
-// process. From then on it follows CLOCK_MONOTONIC: setting the wall clock does not move it, and it
-// stands while the host is suspended. Two processes' steady clocks differ by a constant.
+// The clock shows values like Unix time, because it takes the wall clock once, at its first use in
+// the process. From then on it follows CLOCK_MONOTONIC: it does not change when the wall clock is
+// set, and it stands still while the host is suspended. The steady clocks of two processes differ
+// by a constant.
 #pragma once
 
 #include <time.h>
@@ -12,6 +13,7 @@
 
 namespace rollcall {
 
+// The steady time, in nanoseconds.
 inline int64_t SteadyNs() {
   const auto read = [](clockid_t clock) {
     timespec time;
@@ -22,7 +24,7 @@ inline int64_t SteadyNs() {
   return read(CLOCK_MONOTONIC) + offset_ns;
 }
 
-// What the wall clock shows, or showed, at that steady time. For people only: 0 stays 0.
+// Converts a steady time to wall clock time, for people only. 0 (never) stays 0.
 inline int64_t WallNs(int64_t steady_ns) {
   if (steady_ns == 0) return 0;
   timespec time;

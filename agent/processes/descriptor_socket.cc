@@ -18,15 +18,16 @@
 namespace rollcall {
 namespace {
 
-// The folder and the file's name in it.
+// Splits a path into the folder and the file name.
 std::pair<std::string, std::string> SplitPath(const std::string& path) {
   const size_t slash = path.rfind('/');
   if (slash == std::string::npos) return {".", path};
   return {path.substr(0, slash + 1), path.substr(slash + 1)};
 }
 
-// A socket's name has 107 characters at most. A longer path is named by its open folder, which
-// `*folder` keeps open as long as the address is used. False: that is not possible either.
+// The path in a socket address has at most 107 characters. For a longer path the address goes
+// through /proc/self/fd and the open folder; `*folder` must stay open while the address is in use.
+// False: the folder cannot be opened, or even that path is too long.
 bool SetAddress(const std::string& path, UniqueFd* folder, sockaddr_un* address) {
   std::memset(address, 0, sizeof(*address));
   address->sun_family = AF_UNIX;
@@ -42,15 +43,15 @@ bool SetAddress(const std::string& path, UniqueFd* folder, sockaddr_un* address)
   return true;
 }
 
-bool SomebodyListens(const sockaddr_un& address) {
+bool HasListener(const sockaddr_un& address) {
   const UniqueFd probe(socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
   return connect(probe.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) == 0;
 }
 
-// The first descriptor and the sender; whatever else came with it is closed.
-PassedDescriptor Unpack(msghdr* message, char what) {
+// Returns the first descriptor and the sender. Closes all other descriptors of the message.
+PassedDescriptor Unpack(msghdr* message, char kind) {
   PassedDescriptor passed;
-  passed.what = what;
+  passed.kind = kind;
   for (cmsghdr* part = CMSG_FIRSTHDR(message); part != nullptr; part = CMSG_NXTHDR(message, part)) {
     if (part->cmsg_level != SOL_SOCKET) continue;
     if (part->cmsg_type == SCM_CREDENTIALS) {
@@ -85,14 +86,14 @@ absl::StatusOr<std::unique_ptr<DescriptorSocket>> DescriptorSocket::Listen(
   if (!fd.valid() || setsockopt(fd.get(), SOL_SOCKET, SO_PASSCRED, &yes, sizeof(yes)) != 0) {
     return absl::UnavailableError(absl::StrCat("no socket: ", strerror(errno)));
   }
-  if (SomebodyListens(address)) {
+  if (HasListener(address)) {
     return absl::AlreadyExistsError(absl::StrCat(path, ": another agent listens there"));
   }
   unlink(path.c_str());
   if (bind(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0) {
     return absl::UnavailableError(absl::StrCat("cannot listen on ", path, ": ", strerror(errno)));
   }
-  // An agent of root serves the processes of another user.
+  // An agent that runs as root serves processes of another user: give them the socket.
   struct stat directory;
   if (stat(SplitPath(path).first.c_str(), &directory) == 0 &&
       directory.st_uid != geteuid() &&
@@ -108,8 +109,8 @@ std::optional<PassedDescriptor> DescriptorSocket::Receive(int64_t timeout_ns) {
   pollfd wanted = {fd_.get(), POLLIN, 0};
   const timespec timeout = {timeout_ns / 1'000'000'000, timeout_ns % 1'000'000'000};
   if (ppoll(&wanted, 1, &timeout, nullptr) <= 0) return std::nullopt;
-  char what = 0;
-  iovec text = {&what, 1};
+  char kind = 0;
+  iovec text = {&kind, 1};
   alignas(cmsghdr) char control[CMSG_SPACE(sizeof(ucred)) + CMSG_SPACE(16 * sizeof(int))];
   msghdr message = {};
   message.msg_iov = &text;
@@ -117,7 +118,7 @@ std::optional<PassedDescriptor> DescriptorSocket::Receive(int64_t timeout_ns) {
   message.msg_control = control;
   message.msg_controllen = sizeof(control);
   if (recvmsg(fd_.get(), &message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT) < 0) return std::nullopt;
-  PassedDescriptor passed = Unpack(&message, what);
+  PassedDescriptor passed = Unpack(&message, kind);
   if (!passed.fd.valid() || passed.pid <= 0) return std::nullopt;
   return passed;
 }

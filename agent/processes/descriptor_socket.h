@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A socket by which processes of this host pass descriptors to the agent: their memory, or the
-// stderr on which they want their stacks (interpose/segment.h, "Sockets").
+// A socket through which processes of this host pass descriptors to the agent: their memory, or the
+// stderr for a print of their stacks (interpose/segment.h, "Sockets").
 #pragma once
 
 #include <sys/types.h>
@@ -16,21 +16,21 @@
 namespace rollcall {
 
 struct PassedDescriptor {
-  char what = 0;
-  pid_t pid = 0;  // of the sender, as the kernel and this process's pid namespace have it
+  char kind = 0;
+  pid_t pid = 0;  // of the sender, from the kernel, in this process's pid namespace
   UniqueFd fd;
 };
 
 class DescriptorSocket {
  public:
-  // Takes over a name that nobody listens on any more. Errors: kAlreadyExists (another listens
-  // there), kInvalidArgument (the folder cannot be used), kUnavailable.
+  // Replaces a socket file without a listener. Errors: kAlreadyExists (another agent listens
+  // there), kInvalidArgument (unusable folder), kUnavailable.
   static absl::StatusOr<std::unique_ptr<DescriptorSocket>> Listen(const std::string& path);
-  ~DescriptorSocket();  // removes the name
+  ~DescriptorSocket();  // removes the socket file
   DescriptorSocket(const DescriptorSocket&) = delete;
   DescriptorSocket& operator=(const DescriptorSocket&) = delete;
 
-  // nullopt: none came in time.
+  // nullopt: no descriptor arrived in time.
   std::optional<PassedDescriptor> Receive(int64_t timeout_ns);
 
  private:

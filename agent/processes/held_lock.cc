@@ -22,16 +22,17 @@ struct flock FirstByte() {
 
 }  // namespace
 
-HeldLock AskLock(int fd) {
+HeldLock QueryLock(int fd) {
   struct flock lock = FirstByte();
-  lock.l_type = F_RDLCK;  // who may only read the file can hold no more than that: it proves nothing
+  // A query for F_RDLCK ignores read locks: anybody with read permission can hold one.
+  lock.l_type = F_RDLCK;
   if (fcntl(fd, F_OFD_GETLK, &lock) != 0) return HeldLock::kUnknown;
   return lock.l_type == F_UNLCK ? HeldLock::kFree : HeldLock::kHeld;
 }
 
-HeldLock AskLockAt(const std::string& path) {
+HeldLock QueryLockAt(const std::string& path) {
   const UniqueFd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
-  return fd.valid() ? AskLock(fd.get()) : HeldLock::kUnknown;
+  return fd.valid() ? QueryLock(fd.get()) : HeldLock::kUnknown;
 }
 
 bool TakeLock(int fd) {
@@ -44,7 +45,7 @@ bool ServedByRun(const std::string& folder) {
                          O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
   struct stat about;
   return fd.valid() && fstat(fd.get(), &about) == 0 && S_ISREG(about.st_mode) &&
-         AskLock(fd.get()) == HeldLock::kHeld;
+         QueryLock(fd.get()) == HeldLock::kHeld;
 }
 
 }  // namespace rollcall

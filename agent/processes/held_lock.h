@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whether somebody else holds an OFD lock (fcntl F_OFD_SETLK) on the first byte of a file.
+// OFD locks (fcntl F_OFD_SETLK) on the first byte of a file: Rollcall's proof that a process lives.
 //
-// Such a lock belongs to an open file description, so a process that has mapped the file keeps it
-// until it ends, in whatever pid namespace: Rollcall's proof of life. Asking never takes the lock,
-// and needs no more than a descriptor for reading.
+// An OFD lock belongs to an open file description. A process that has mapped the file keeps the
+// lock until the process ends, in any pid namespace. A query never takes the lock, and needs only a
+// descriptor for reading.
 #pragma once
 
 #include <string>
@@ -13,17 +13,18 @@ namespace rollcall {
 enum class HeldLock {
   kFree,
   kHeld,
-  kUnknown,  // the file system knows no such locks
+  kUnknown,  // the file system does not support OFD locks
 };
 
-HeldLock AskLock(int fd);
-HeldLock AskLockAt(const std::string& path);  // kUnknown also where it cannot be opened
+// Whether another open file description holds the lock.
+HeldLock QueryLock(int fd);
+HeldLock QueryLockAt(const std::string& path);  // kUnknown also if the file cannot be opened
 
-// Takes the lock for the open file description of `fd`. False: another one holds it.
+// Takes the lock for the open file description of `fd`. False: another one holds the lock.
 bool TakeLock(int fd);
 
-// The file by which a `rollcall run` says, in its job's folder, that it serves that job itself. It
-// holds the lock on it for as long.
+// A file in the folder of a job. A `rollcall run` holds the lock on this file while it serves the
+// job.
 inline constexpr char kRunLock[] = "run.lock";
 
 // Whether a `rollcall run` serves the processes whose segments lie in `folder`.

@@ -26,7 +26,8 @@ std::optional<Starts> FindByNumber(const std::string& tasks, const std::vector<p
   return starts;
 }
 
-// A thread shows its own number, but is not found by it.
+// Reads all threads: /proc lists them by the agent's numbers, and shows a thread's own tid only in
+// its status file.
 std::optional<Starts> FindAmongAll(const std::string& proc_root, pid_t pid,
                                    const std::string& tasks) {
   const auto tids = ListNumbers(tasks);
@@ -37,7 +38,7 @@ std::optional<Starts> FindAmongAll(const std::string& proc_root, pid_t pid,
     if (absl::IsNotFound(thread.status())) continue;
     if (!thread.ok()) return std::nullopt;
     if (thread->own_tid == 0) {
-      // It may have ended between two of the reads.
+      // The thread may have ended between the two reads.
       if (absl::IsNotFound(ReadProcStat(tasks, tid).status())) continue;
       return std::nullopt;
     }
@@ -52,7 +53,7 @@ std::optional<std::map<pid_t, uint64_t>> FindThreads(const std::string& proc_roo
                                                      ProcessId process,
                                                      const std::vector<pid_t>& own_tids,
                                                      bool other_numbers) {
-  // A /proc that hides the process has none of its threads either.
+  // A /proc that hides the process (hidepid) hides its threads too.
   const auto stat = ReadProcStat(proc_root, process.pid);
   if (!stat.ok() || stat->start_time != process.start_time) return std::nullopt;
   const std::string tasks = ProcPath(proc_root, process.pid, "task");

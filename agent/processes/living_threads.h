@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which threads of a process are there, so that a call is not believed of one that has gone: a thread
-// that is cancelled inside a call, or ends there, leaves its entry in the segment as it is.
+// Finds the living threads of a process, so that the agent can ignore calls of ended threads: a
+// thread that is cancelled or ends inside a call leaves its entry in the segment unchanged.
 //
 // May block: see spare_threads.h.
 #pragma once
@@ -17,16 +17,18 @@
 
 namespace rollcall {
 
-// Of the threads that call themselves `own_tids`, those that are there, to their start times as
-// ProcStat has them. Numbers are given again: who began after a call did not make it.
-// `other_numbers`: the process sees itself by other numbers than `process`. nullopt: not all of it
-// can be read, so that no thread is known to be gone.
+// Returns the living threads with their start times (ProcStat::start_time), by tid in the process's
+// own pid namespace. Without `other_numbers` only those among `own_tids`. The kernel reuses tids: a
+// thread that started after a call did not make that call. `other_numbers`: the process has a pid
+// namespace in which its pid differs from `process`. nullopt: some thread could not be read, so no
+// thread is proven to have ended.
 std::optional<std::map<pid_t, uint64_t>> FindThreads(const std::string& proc_root,
                                                      ProcessId process,
                                                      const std::vector<pid_t>& own_tids,
                                                      bool other_numbers);
 
-// When that was by SteadyNs(), or earlier: the host may have been suspended since.
+// Converts a start time to the clock of SteadyNs(). The result is too early by the time for which
+// the host has been suspended since.
 int64_t BeganAtSteadyNs(uint64_t start_time);
 
 }  // namespace rollcall

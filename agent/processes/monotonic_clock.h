@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The two clocks of stack taking, in nanoseconds.
+// Clocks of the kernel, in nanoseconds.
 #pragma once
 
 #include <time.h>

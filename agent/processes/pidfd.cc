@@ -17,11 +17,11 @@
 namespace rollcall {
 namespace {
 
-// The same number on every architecture, missing in older headers.
+// The system call number on every architecture; older headers lack it.
 constexpr long kPidfdOpen = 434;
 
-// struct pidfd_info of Linux 6.15, include/uapi/linux/pidfd.h. Newer kernels fill no more than the
-// size that the request names.
+// struct pidfd_info of Linux 6.15, include/uapi/linux/pidfd.h. Newer kernels fill only the size
+// that the request number contains.
 struct PidfdInfo {
   uint64_t mask;
   uint64_t cgroup_id;

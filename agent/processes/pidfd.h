@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// The kernel's process handles, with what system headers of 2022 do not have yet.
+// The kernel's process handles (pidfds), with the definitions that system headers of 2022 lack.
 //
-// A pidfd names one process for good: its number may be used again, the handle never turns to
-// another. All of this is missing in old kernels and forbidden in some sandboxes; callers fall
-// back to /proc then.
+// A pidfd refers to one process forever: the kernel may reuse the pid, but the pidfd never refers
+// to another process. Old kernels have no pidfds and some sandboxes forbid them; callers then fall
+// back to /proc.
 #pragma once
 
 #include <sys/types.h>
@@ -14,13 +14,15 @@
 
 namespace rollcall {
 
-// Unimplemented where the kernel has none or forbids it, NotFound if there is no such process.
+// Errors: kUnimplemented (the kernel has no pidfds, or a sandbox forbids them), kNotFound (no such
+// process), kUnavailable.
 absl::StatusOr<int> OpenPidfd(pid_t pid);
 
-// Whether the process (all of its threads) has ended. Does not wait.
+// Whether the process (all of its threads) has ended. Does not block.
 bool PidfdEnded(int pidfd);
 
-// How it ended, as waitpid() would give it. Linux 6.15 and newer, once its parent has collected it.
+// The wait status, as waitpid() returns it. nullopt: not known. Needs Linux 6.15; the status is
+// available after the parent has collected the process.
 std::optional<int> PidfdWaitStatus(int pidfd);
 
 }  // namespace rollcall

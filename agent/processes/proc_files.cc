@@ -49,16 +49,23 @@ std::string ProcPath(const std::string& proc_root, pid_t pid, const std::string&
 }
 
 absl::StatusOr<std::vector<pid_t>> ListNumbers(const std::string& directory) {
+  const absl::StatusOr<std::map<pid_t, uint64_t>> entries = ListNumbersWithInodes(directory);
+  if (!entries.ok()) return entries.status();
+  std::vector<pid_t> numbers;
+  for (const auto& [number, inode] : *entries) numbers.push_back(number);
+  return numbers;
+}
+
+absl::StatusOr<std::map<pid_t, uint64_t>> ListNumbersWithInodes(const std::string& directory) {
   DIR* dir = opendir(directory.c_str());
   if (dir == nullptr) return FromErrno(directory, errno);
-  std::vector<pid_t> numbers;
+  std::map<pid_t, uint64_t> entries;
   while (const dirent* entry = readdir(dir)) {
     pid_t number = 0;
-    if (absl::SimpleAtoi(entry->d_name, &number) && number > 0) numbers.push_back(number);
+    if (absl::SimpleAtoi(entry->d_name, &number) && number > 0) entries[number] = entry->d_ino;
   }
   closedir(dir);
-  std::sort(numbers.begin(), numbers.end());
-  return numbers;
+  return entries;
 }
 
 }  // namespace rollcall

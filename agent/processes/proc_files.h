@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reading the small text files of /proc, bounded.
+// Reads the text files of /proc, with a limit on their size.
 //
-// Every reader of /proc in the agent takes a root ("/proc", or a recorded tree in tests) and goes
-// through here. A file that is missing, unreadable or gone in mid-read is an error value.
+// Every reader of /proc in the agent takes a root ("/proc", or a recorded tree in tests) and uses
+// these functions. A file that is missing, unreadable or removed during the read is an error.
 #pragma once
 
 #include <sys/types.h>
 
 #include <cstddef>
+#include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -17,12 +19,17 @@ namespace rollcall {
 
 inline constexpr size_t kProcFileLimit = 1 << 20;
 
-// At most `limit` bytes; the rest is not read.
+// Reads at most `limit` bytes. Errors: kNotFound, kPermissionDenied, kUnavailable.
 absl::StatusOr<std::string> ReadProcFile(const std::string& path, size_t limit = kProcFileLimit);
 
 std::string ProcPath(const std::string& proc_root, pid_t pid, const std::string& file);
 
-// The entries of a directory that are numbers, ascending: pids of /proc, tids of /proc/PID/task.
+// Lists the numeric entries of a directory, ascending: pids in /proc, tids in /proc/PID/task.
+// Errors as for ReadProcFile().
 absl::StatusOr<std::vector<pid_t>> ListNumbers(const std::string& directory);
+
+// The same with the inode number of each entry, which is another one for a later process with the
+// same pid.
+absl::StatusOr<std::map<pid_t, uint64_t>> ListNumbersWithInodes(const std::string& directory);
 
 }  // namespace rollcall

@@ -12,7 +12,7 @@
 namespace rollcall {
 namespace {
 
-// Takes the text up to `separator` off the front of `*line`.
+// Removes the text up to `separator` from the front of `*line` and returns it.
 absl::string_view TakeField(absl::string_view* line, char separator) {
   const size_t end = std::min(line->find(separator), line->size());
   const absl::string_view field = line->substr(0, end);

@@ -15,7 +15,7 @@
 namespace rollcall {
 namespace {
 
-// Positions behind the name, by proc(5)'s numbering, which calls the state field 3.
+// Field numbers of proc(5): the state, the first field after the name, is field 3.
 constexpr int kFirstFieldAfterName = 3;
 constexpr size_t kPpidField = 4;
 constexpr size_t kFlagsField = 9;
@@ -23,6 +23,7 @@ constexpr uint64_t kKernelThreadFlag = 0x200000;  // PF_KTHREAD
 constexpr size_t kUserTimeField = 14;
 constexpr size_t kSystemTimeField = 15;
 constexpr size_t kStartTimeField = 22;
+constexpr size_t kVirtualBytesField = 23;
 constexpr size_t kResidentPagesField = 24;
 constexpr size_t kStartCodeField = 26;
 constexpr size_t kStartStackField = 28;
@@ -56,9 +57,10 @@ pid_t LastNumber(absl::string_view line) {
   return absl::SimpleAtoi(line, &number) ? number : 0;
 }
 
-// Tracer, signals, and its number in its own pid namespace: the last of the list.
+// Reads the tracer, the signals, and the tid in the thread's own pid namespace (the last of NSpid).
 void ReadStatus(const std::string& directory, ProcThread* thread) {
-  const absl::StatusOr<std::string> text = ReadProcFile(absl::StrCat(directory, "/status"), kStatusBytes);
+  const absl::StatusOr<std::string> text =
+      ReadProcFile(absl::StrCat(directory, "/status"), kStatusBytes);
   if (!text.ok()) return;
   for (absl::string_view line : absl::StrSplit(*text, '\n')) {
     if (absl::ConsumePrefix(&line, "TracerPid:")) {
@@ -73,7 +75,7 @@ void ReadStatus(const std::string& directory, ProcThread* thread) {
   }
 }
 
-// Nanoseconds from the scheduler where the kernel keeps them, else ticks.
+// Reads the CPU time from schedstat if the kernel has it, else converts `ticks`.
 uint64_t ReadCpuNs(const std::string& directory, uint64_t ticks) {
   const absl::StatusOr<std::string> text = ReadProcFile(absl::StrCat(directory, "/schedstat"), 128);
   uint64_t ns = 0;
@@ -93,7 +95,7 @@ absl::StatusOr<ProcStat> ReadStatIn(const std::string& directory) {
 }  // namespace
 
 absl::StatusOr<ProcStat> ParseProcStat(absl::string_view text) {
-  // The name may hold ") R 1": only the last parenthesis can be the closing one.
+  // The name may contain ") R 1", so the last parenthesis is the closing one.
   const size_t open = text.find('(');
   const size_t close = text.rfind(')');
   ProcStat stat;
@@ -112,10 +114,11 @@ absl::StatusOr<ProcStat> ParseProcStat(absl::string_view text) {
   stat.cpu_ticks =
       NumberAt<uint64_t>(fields, kUserTimeField) + NumberAt<uint64_t>(fields, kSystemTimeField);
   stat.start_time = NumberAt<uint64_t>(fields, kStartTimeField);
+  stat.virtual_bytes = NumberAt<uint64_t>(fields, kVirtualBytesField);
   stat.resident_bytes =
       NumberAt<uint64_t>(fields, kResidentPagesField) * static_cast<uint64_t>(getpagesize());
   stat.is_kernel_thread = (NumberAt<uint64_t>(fields, kFlagsField) & kKernelThreadFlag) != 0;
-  // The kernel puts both elsewhere with each exec.
+  // The kernel changes both addresses with each exec.
   stat.program =
       NumberAt<uint64_t>(fields, kStartCodeField) ^ NumberAt<uint64_t>(fields, kStartStackField);
   stat.wait_status = NumberAt<int>(fields, kExitCodeField);
@@ -149,7 +152,7 @@ absl::StatusOr<ProcThreads> ReadProcThreads(const std::string& proc_root, pid_t 
   ProcThreads found;
   std::vector<pid_t> tids =
       ListNumbers(absl::StrCat(directory, "/task")).value_or(std::vector<pid_t>{});
-  // The kernel lists the main thread first; a wrapped pid counter must not move it.
+  // The main thread comes first, even if its tid is not the lowest (the tid counter wraps).
   std::stable_partition(tids.begin(), tids.end(), [pid](pid_t tid) { return tid == pid; });
   for (const pid_t tid : tids) {
     if (found.threads.size() == max_threads) {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// What /proc says about a process and its threads: alive, asleep, stopped, traced, using the CPU.
+// The state of a process and its threads from /proc: running, asleep, stopped, traced, CPU time.
 //
-// Read without touching the process. Safe for any thread, but any read may block: see
-// spare_threads.h. What cannot be read (another user's wait channel) is left empty; only a process
-// that is gone is an error.
+// The functions do not disturb the process. They are thread-safe, but every read may block: see
+// spare_threads.h. A field that cannot be read (another user's wait channel) stays empty; only an
+// ended process is an error.
 #pragma once
 
 #include <sys/types.h>
@@ -20,33 +20,34 @@ namespace rollcall {
 // The fields of /proc/PID/stat that Rollcall uses.
 struct ProcStat {
   pid_t pid = 0;
-  std::string name;  // may hold spaces, parentheses, newlines
+  std::string name;  // may contain spaces, parentheses, newlines
   char state = '?';  // R running, S asleep, D in the kernel, T stopped, t traced, Z zombie, X dead
   pid_t ppid = 0;
   uint64_t cpu_ticks = 0;  // user and system time
-  uint64_t start_time = 0;  // since boot; with the pid it names a process for good
+  uint64_t start_time = 0;  // clock ticks since boot; see process_id.h
   uint64_t resident_bytes = 0;
+  uint64_t virtual_bytes = 0;
   bool is_kernel_thread = false;
-  uint64_t program = 0;  // changes when another program is executed; 0: not permitted
-  int wait_status = 0;       // as waitpid() would give it; of zombies only, 0 without permission
+  uint64_t program = 0;  // changes with each exec; 0: not permitted
+  int wait_status = 0;   // as waitpid() returns it; zombies only; 0: not permitted
 };
 
 struct ProcThread {
   pid_t tid = 0;
-  pid_t own_tid = 0;    // as the thread itself sees it, in its pid namespace; 0: not known
+  pid_t own_tid = 0;    // in its own pid namespace; 0: not known
   std::string name;
   char state = '?';
-  std::string wchan;    // kernel function it waits in; empty while running or when not permitted
-  pid_t tracer = 0;     // whoever traces it, 0 for nobody
-  uint64_t start_time = 0;  // since boot
+  std::string wchan;    // kernel function that it waits in; empty: running, or not permitted
+  pid_t tracer = 0;     // pid of the tracer; 0: none
+  uint64_t start_time = 0;  // clock ticks since boot
   uint64_t cpu_ns = 0;  // time on a CPU so far
   uint64_t signals_blocked = 0;  // bit n-1: signal n
-  uint64_t signals_caught = 0;   // the process has a handler for them
+  uint64_t signals_caught = 0;   // bit n-1: the process has a handler for signal n
 };
 
 struct ProcThreads {
   std::vector<ProcThread> threads;  // the main thread first
-  bool left_out = false;            // there were more than the limit
+  bool left_out = false;            // the process has more than the limit
 };
 
 inline constexpr size_t kMaxThreadsRead = 16384;

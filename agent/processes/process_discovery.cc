@@ -13,7 +13,7 @@
 namespace rollcall {
 namespace {
 
-// They pass a rank's environment on to the process that does the work.
+// Programs that start the training process and pass a rank's environment on to it.
 constexpr absl::string_view kWrappers[] = {"sh",   "bash",    "dash", "zsh", "ksh",
                                            "fish", "timeout", "nsys", "ncu", "strace"};
 
@@ -33,7 +33,7 @@ bool InDirectory(absl::string_view environ, absl::string_view wanted) {
          WithoutTrailingSlash(wanted);
 }
 
-std::string JobOf(absl::string_view environ) {
+std::string ReadJobName(absl::string_view environ) {
   std::string value;
   JobName job;
   CopyJobName(FindJob([&value, environ](const char* name) -> const char* {
@@ -46,7 +46,7 @@ std::string JobOf(absl::string_view environ) {
 
 using ByPid = std::map<pid_t, DiscoveredProcess*>;
 
-// The ancestors of `process` among those found, nearest first.
+// Returns the ancestors of `process` that are in `by_pid`, nearest first.
 std::vector<DiscoveredProcess*> Ancestors(const DiscoveredProcess& process, const ByPid& by_pid) {
   std::vector<DiscoveredProcess*> ancestors;
   auto parent = by_pid.find(process.ppid);
@@ -57,13 +57,14 @@ std::vector<DiscoveredProcess*> Ancestors(const DiscoveredProcess& process, cons
   return ancestors;
 }
 
-// Those whose rank is that of the node they launch on: a descendant has one from a variable that
-// is closer to the process, as torchrun's workers have RANK below a Slurm task's SLURM_PROCID.
+// Returns the launchers: processes with a descendant whose rank comes from a variable that is
+// closer to the process. Example: torchrun has the SLURM_PROCID of its Slurm task, its workers have
+// RANK.
 std::set<pid_t> FindLaunchers(const std::vector<DiscoveredProcess>& processes,
                               const ByPid& by_pid) {
   std::set<pid_t> launchers;
   for (const DiscoveredProcess& process : processes) {
-    if (process.rank.place.rank < 0) continue;
+    if (process.rank.coordinates.rank < 0) continue;
     for (const DiscoveredProcess* ancestor : Ancestors(process, by_pid)) {
       if (process.rank.table_row < ancestor->rank.table_row) {
         launchers.insert(ancestor->process.pid);
@@ -86,7 +87,7 @@ std::optional<DiscoveredProcess> DiscoverIn(absl::string_view environ, const Pro
   process.ppid = stat.ppid;
   process.name = stat.name;
   process.rank = FindRankInEnviron(environ);
-  process.job = JobOf(environ);
+  process.job = ReadJobName(environ);
   process.directory = std::string(FindInEnviron(environ, "ROLLCALL_DIR"));
   return process;
 }
@@ -103,14 +104,15 @@ void MarkMainProcesses(std::vector<DiscoveredProcess>* processes) {
   for (DiscoveredProcess& process : *processes) by_pid[process.process.pid] = &process;
   const std::set<pid_t> launchers = FindLaunchers(*processes, by_pid);
   const auto candidate = [&launchers](const DiscoveredProcess& process) {
-    return process.rank.place.rank >= 0 && launchers.count(process.process.pid) == 0;
+    return process.rank.coordinates.rank >= 0 && launchers.count(process.process.pid) == 0;
   };
-  // A shell runs a rank only if it runs nothing for it.
+  // A shell with a training process below it only waits for that process.
   std::set<pid_t> idle_wrappers;
   for (const DiscoveredProcess& process : *processes) {
     if (!candidate(process) || IsWrapper(process.name)) continue;
     for (const DiscoveredProcess* ancestor : Ancestors(process, by_pid)) {
-      if (ancestor->rank.place.rank == process.rank.place.rank && IsWrapper(ancestor->name)) {
+      if (ancestor->rank.coordinates.rank == process.rank.coordinates.rank &&
+          IsWrapper(ancestor->name)) {
         idle_wrappers.insert(ancestor->process.pid);
       }
     }
@@ -121,7 +123,7 @@ void MarkMainProcesses(std::vector<DiscoveredProcess>* processes) {
         candidate(process) && idle_wrappers.count(process.process.pid) == 0 &&
         std::none_of(ancestors.begin(), ancestors.end(), [&](const DiscoveredProcess* ancestor) {
           return candidate(*ancestor) && idle_wrappers.count(ancestor->process.pid) == 0 &&
-                 ancestor->rank.place.rank == process.rank.place.rank;
+                 ancestor->rank.coordinates.rank == process.rank.coordinates.rank;
         });
   }
 }

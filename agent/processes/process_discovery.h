@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Finds the processes of a job by their environment, so that a rank which has never called NCCL
-// (and so has no segment) can still be named.
+// Finds the processes of a job by their environment, so that Rollcall can report a rank that has
+// never called NCCL and has no segment.
 //
 // A process of the job has inherited LD_PRELOAD=...librollcall.so. Pure.
 #pragma once
@@ -13,35 +13,36 @@
 #include <vector>
 
 #include "absl/strings/string_view.h"
+#include "agent/processes/launch_facts.h"
 #include "agent/processes/proc_stat.h"
 #include "agent/processes/process_id.h"
 #include "agent/processes/rank_environment.h"
 
 namespace rollcall {
 
-inline constexpr size_t kMaxEnvironBytes = 4 << 20;
-
 struct DiscoveredProcess {
   ProcessId process;
   pid_t ppid = 0;
   std::string name;
-  EnvironmentRank rank;  // rank -1 for a launcher that has none
-  std::string job;       // empty if the environment names none
-  std::string directory;  // its ROLLCALL_DIR; empty if there is none
-  // Whether this is the process that runs the rank: of a rank's shell, training process and data
-  // loaders the topmost that is no shell. Never a launcher, whose children have ranks of their own.
+  EnvironmentRank rank;  // rank -1: a launcher without a rank
+  std::string job;       // "": the environment has no job name
+  std::string directory;  // its ROLLCALL_DIR; "": not set
+  LaunchFacts launch;     // empty in the result of DiscoverIn()
+  // Whether this is the main process of the rank: of the rank's shells, training process and data
+  // loaders, the topmost one that is not a shell. A launcher, whose children have ranks of their
+  // own, is never a main process.
   bool is_main = false;
 };
 
-// What the environment `environ` says of the process; nullopt if it has not inherited the library,
-// or uses another directory. is_main is not set yet.
+// Reads the rank and the job of a process from its environment `environ`. nullopt: the process has
+// not inherited the library, or uses another directory. Does not set is_main and launch.
 std::optional<DiscoveredProcess> DiscoverIn(absl::string_view environ, const ProcStat& stat,
                                             const std::string& rollcall_directory);
 
-// Whether an LD_PRELOAD value names a librollcall.so.
+// Whether an LD_PRELOAD value contains a librollcall.so.
 bool PreloadsRollcall(absl::string_view ld_preload);
 
-// Sets is_main of each.
+// Sets is_main of each process.
 void MarkMainProcesses(std::vector<DiscoveredProcess>* processes);
 
 }  // namespace rollcall

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What names a process of this host for good: its number is given again once it has ended.
+// Identifies a process of this host uniquely: the kernel reuses the pid after the process has
+// ended, but not with the same start time.
 #pragma once
 
 #include <sys/types.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Another process's memory, read without stopping it.
+// Reads another process's memory without stopping the process.
 #pragma once
 
 #include <sys/types.h>
@@ -13,7 +13,8 @@ class ProcessMemory {
  public:
   virtual ~ProcessMemory() = default;
 
-  // All `size` bytes, or false: nothing is mapped there, or the process is gone. Never allocates.
+  // Reads all `size` bytes. False: some of them are not mapped, or the process has ended. Never
+  // allocates.
   virtual bool Read(uint64_t address, void* to, size_t size) = 0;
 
   template <typename Value>
@@ -22,7 +23,7 @@ class ProcessMemory {
   }
 };
 
-// By process_vm_readv, which the kernel permits to whoever may trace the process.
+// Reads by process_vm_readv(), which needs the permission to trace the process.
 class TracerMemory : public ProcessMemory {
  public:
   explicit TracerMemory(pid_t pid) : pid_(pid) {}
@@ -32,7 +33,7 @@ class TracerMemory : public ProcessMemory {
   const pid_t pid_;
 };
 
-// By a descriptor of /proc/PID/mem. Takes it over.
+// Reads by a descriptor of /proc/PID/mem. Owns the descriptor.
 class FileMemory : public ProcessMemory {
  public:
   explicit FileMemory(int fd) : fd_(fd) {}

@@ -22,10 +22,10 @@ uint64_t ReadInode(const std::string& path) {
   return stat(path.c_str(), &about) == 0 ? about.st_ino : 0;
 }
 
-// Of CLOCK_MONOTONIC, against the host's, for `of`: a pid, or "self".
-std::optional<int64_t> MonotonicOffset(const std::string& proc_root, const std::string& of) {
-  const std::string directory = absl::StrCat(proc_root, "/", of);
-  // The file names the namespace that its children will have.
+// Offset of CLOCK_MONOTONIC over the host's in the time namespace of `process`: a pid, or "self".
+std::optional<int64_t> MonotonicOffset(const std::string& proc_root, const std::string& process) {
+  const std::string directory = absl::StrCat(proc_root, "/", process);
+  // timens_offsets has the offsets of the namespace for children, so that one must be the same.
   const uint64_t own = ReadInode(directory + "/ns/time");
   if (own == 0 || own != ReadInode(directory + "/ns/time_for_children")) return std::nullopt;
   const auto text = ReadProcFile(directory + "/timens_offsets", 4096);
@@ -45,8 +45,8 @@ std::optional<int64_t> MonotonicOffset(const std::string& proc_root, const std::
 }  // namespace
 
 pid_t ReadOwnPid(const std::string& proc_root, pid_t pid) {
-  const auto evidence = ReadProcThread(proc_root, pid, pid);
-  return evidence.ok() ? evidence->own_tid : 0;
+  const auto thread = ReadProcThread(proc_root, pid, pid);
+  return thread.ok() ? thread->own_tid : 0;
 }
 
 uint64_t ReadPidNamespace(const std::string& proc_root, pid_t pid) {
@@ -56,7 +56,7 @@ uint64_t ReadPidNamespace(const std::string& proc_root, pid_t pid) {
 uint64_t ReadProcPidNamespace(const std::string& proc_root) {
   char target[32] = "";
   const ssize_t length = readlink((proc_root + "/self").c_str(), target, sizeof(target) - 1);
-  // A /proc of another namespace has another number for this process, or none.
+  // The /proc of another namespace has another pid for this process, or none.
   if (length <= 0 || std::string(target) != std::to_string(getpid())) return 0;
   return ReadInode(proc_root + "/self/ns/pid");
 }
@@ -66,21 +66,21 @@ std::map<pid_t, pid_t> TranslateThreads(const std::string& proc_root, pid_t pid)
   const auto tids = ListNumbers(ProcPath(proc_root, pid, "task"));
   if (!tids.ok()) return threads;
   for (const pid_t tid : *tids) {
-    const auto evidence = ReadProcThread(proc_root, pid, tid);
-    if (evidence.ok() && evidence->own_tid != 0) threads[evidence->own_tid] = tid;
+    const auto thread = ReadProcThread(proc_root, pid, tid);
+    if (thread.ok() && thread->own_tid != 0) threads[thread->own_tid] = tid;
   }
   return threads;
 }
 
 std::optional<int64_t> MonotonicAhead(const std::string& proc_root, pid_t pid) {
   const uint64_t own = ReadInode(proc_root + "/self/ns/time");
-  // Before Linux 5.6 all processes have the same clock.
+  // Linux before 5.6 has no time namespaces: all processes have the same clock.
   if (own == 0 && ReadInode(proc_root + "/self/ns/pid") != 0) return 0;
   if (own != 0 && own == ReadInode(ProcPath(proc_root, pid, "ns/time"))) return 0;
-  const auto its = MonotonicOffset(proc_root, std::to_string(pid));
-  const auto ours = MonotonicOffset(proc_root, "self");
-  if (!its.has_value() || !ours.has_value()) return std::nullopt;
-  return *its - *ours;
+  const auto process_offset = MonotonicOffset(proc_root, std::to_string(pid));
+  const auto own_offset = MonotonicOffset(proc_root, "self");
+  if (!process_offset.has_value() || !own_offset.has_value()) return std::nullopt;
+  return *process_offset - *own_offset;
 }
 
 }  // namespace rollcall

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where a process's own view of itself differs from this agent's: pid and time namespaces.
+// Pid and time namespaces of a process, and the conversion of its own pids, tids and times to this
+// agent's.
 //
-// May block: see spare_threads.h. What the kernel does not show (no permission, an old
-// kernel) is 0 or nullopt, never guessed.
+// May block: see spare_threads.h. A value that the kernel does not show (no permission, an old
+// kernel) is 0 or nullopt.
 #pragma once
 
 #include <sys/types.h>
@@ -14,19 +15,19 @@
 
 namespace rollcall {
 
-// The process's number as it sees it itself; 0: not known.
+// The process's pid in its own pid namespace; 0: not known.
 pid_t ReadOwnPid(const std::string& proc_root, pid_t pid);
 
 // The inode of its pid namespace, as in segment::SegmentHeader; 0: not known.
 uint64_t ReadPidNamespace(const std::string& proc_root, pid_t pid);
 
-// That of the processes which `proc_root` lists by their own numbers; 0: not known.
+// The pid namespace of the pids that `proc_root` lists; 0: not known.
 uint64_t ReadProcPidNamespace(const std::string& proc_root);
 
-// From the numbers that its threads have for themselves to those that this agent knows.
+// Maps the tids in the process's own pid namespace to those in this agent's.
 std::map<pid_t, pid_t> TranslateThreads(const std::string& proc_root, pid_t pid);
 
-// How far its CLOCK_MONOTONIC is ahead of this process's, in nanoseconds.
+// Offset of its CLOCK_MONOTONIC over this process's, in nanoseconds. nullopt: not known.
 std::optional<int64_t> MonotonicAhead(const std::string& proc_root, pid_t pid);
 
 }  // namespace rollcall

@@ -13,11 +13,11 @@ namespace rollcall {
 namespace {
 
 constexpr int64_t kReadTimeout = 50'000'000;
-constexpr int kAskHow = 20;  // times: then the watch reports the end without how
+constexpr int kMaxEndReads = 20;  // then the watch reports the end without an exit status
 
 bool IsDead(char state) { return state == 'Z' || state == 'X'; }
 
-// A main thread that has ended leaves a zombie while other threads work on.
+// A main thread that has ended is a zombie while other threads still run.
 bool AnyThreadLives(const std::string& proc_root, pid_t pid) {
   const auto tids = ListNumbers(ProcPath(proc_root, pid, "task"));
   if (!tids.ok()) return false;
@@ -28,30 +28,30 @@ bool AnyThreadLives(const std::string& proc_root, pid_t pid) {
   return false;
 }
 
-// The process itself, not another under its number.
+// Reads the stat of this process. kNotFound: another process has its pid.
 absl::StatusOr<ProcStat> ReadStat(const std::string& proc_root, ProcessId process) {
   absl::StatusOr<ProcStat> stat = ReadProcStat(proc_root, process.pid);
   if (stat.ok() && stat->start_time != process.start_time) {
-    return absl::NotFoundError("the number belongs to another process now");
+    return absl::NotFoundError("another process has this pid now");
   }
   return stat;
 }
 
-// Without permission the kernel gives 0, which would read as a clean exit. It asks the same
-// permission for this link, which even zombies have.
+// Without permission the kernel shows status 0, which means a normal exit. This link needs the same
+// permission, and zombies have it too.
 bool MayReadWaitStatus(const std::string& proc_root, pid_t pid) {
   char target[64];
   return readlink(ProcPath(proc_root, pid, "ns/user").c_str(), target, sizeof(target)) > 0;
 }
 
-bool ProcSaysEnded(const std::string& proc_root, ProcessId process) {
+bool HasEndedInProc(const std::string& proc_root, ProcessId process) {
   const absl::StatusOr<ProcStat> stat = ReadStat(proc_root, process);
   if (!stat.ok()) return absl::IsNotFound(stat.status());
   return IsDead(stat->state) && !AnyThreadLives(proc_root, process.pid);
 }
 
-// nullopt: the kernel does not say.
-std::optional<int> WaitStatusInProc(const std::string& proc_root, ProcessId process) {
+// nullopt: the kernel does not show the status.
+std::optional<int> ReadWaitStatus(const std::string& proc_root, ProcessId process) {
   const absl::StatusOr<ProcStat> stat = ReadStat(proc_root, process);
   if (!stat.ok() || !IsDead(stat->state) || !MayReadWaitStatus(proc_root, process.pid)) {
     return std::nullopt;
@@ -59,7 +59,7 @@ std::optional<int> WaitStatusInProc(const std::string& proc_root, ProcessId proc
   return stat->wait_status;
 }
 
-void SetHow(int wait_status, ProcessEnd* end) {
+void SetWaitStatus(int wait_status, ProcessEnd* end) {
   if (WIFEXITED(wait_status)) end->exit_code = WEXITSTATUS(wait_status);
   if (WIFSIGNALED(wait_status)) end->signal = WTERMSIG(wait_status);
 }
@@ -79,9 +79,10 @@ ProcessWatch::~ProcessWatch() {
   }
 }
 
-// nullopt: /proc does not answer.
+// nullopt: the read timed out.
 template <typename Value>
-std::optional<Value> ProcessWatch::Ask(ProcessId process, std::function<Value()> read) const {
+std::optional<Value> ProcessWatch::ReadInTime(ProcessId process,
+                                              std::function<Value()> read) const {
   if (threads_ == nullptr) return read();
   return threads_->Get<Value>(absl::StrCat("process ", process.pid), std::move(read), kReadTimeout);
 }
@@ -93,15 +94,16 @@ void ProcessWatch::Add(ProcessId process) {
   Check(process, &watched);
 }
 
-// After opening: whatever the number meant in between, the handle is the process's now.
+// Verifies the pid after opening the pidfd: if the process still has the pid now, the pidfd refers
+// to this process.
 void ProcessWatch::Check(ProcessId process, Watched* watched) const {
   if (watched->pidfd < 0) watched->is_checked = true;
   if (watched->is_checked) return;
-  const auto is_its = Ask<bool>(
+  const auto is_same = ReadInTime<bool>(
       process, [proc_root = proc_root_, process] { return ReadStat(proc_root, process).ok(); });
-  if (!is_its.has_value()) return;
+  if (!is_same.has_value()) return;
   watched->is_checked = true;
-  if (*is_its) return;
+  if (*is_same) return;
   close(watched->pidfd);
   watched->pidfd = -1;
 }
@@ -116,27 +118,26 @@ void ProcessWatch::Remove(ProcessId process) {
 bool ProcessWatch::HasEnded(ProcessId process, const Watched& watched) const {
   if (!watched.is_checked) return false;
   if (watched.pidfd >= 0) return PidfdEnded(watched.pidfd);
-  return Ask<bool>(process, [proc_root = proc_root_,
-                             process] { return ProcSaysEnded(proc_root, process); })
-      .value_or(false);
+  const auto read = [root = proc_root_, process] { return HasEndedInProc(root, process); };
+  return ReadInTime<bool>(process, read).value_or(false);
 }
 
-// nullopt: /proc has not answered, and may do so by the next time.
-std::optional<ProcessEnd> ProcessWatch::HowEnded(ProcessId process, Watched* watched) const {
+// nullopt: the read of /proc timed out; the next Poll() tries again.
+std::optional<ProcessEnd> ProcessWatch::FindEnd(ProcessId process, Watched* watched) const {
   ProcessEnd end;
   end.process = process;
   using WaitStatus = std::optional<int>;
-  const auto answer = Ask<WaitStatus>(process, [proc_root = proc_root_, process] {
-    return WaitStatusInProc(proc_root, process);
+  const auto answer = ReadInTime<WaitStatus>(process, [proc_root = proc_root_, process] {
+    return ReadWaitStatus(proc_root, process);
   });
   WaitStatus wait_status = answer.value_or(std::nullopt);
-  // Asked second: if the parent collected it just now, the kernel knows by this time.
+  // Read the pidfd second: if the parent has just collected the process, the pidfd has the status.
   if (!wait_status.has_value() && watched->pidfd >= 0) {
     wait_status = PidfdWaitStatus(watched->pidfd);
   }
   if (wait_status.has_value()) {
-    SetHow(*wait_status, &end);
-  } else if (!answer.has_value() && ++watched->asked_how < kAskHow) {
+    SetWaitStatus(*wait_status, &end);
+  } else if (!answer.has_value() && ++watched->end_reads < kMaxEndReads) {
     return std::nullopt;
   }
   return end;
@@ -148,7 +149,7 @@ std::vector<ProcessEnd> ProcessWatch::Poll() {
     const ProcessId process = entry->first;
     Watched& watched = entry->second;
     Check(process, &watched);
-    const auto end = HasEnded(process, watched) ? HowEnded(process, &watched) : std::nullopt;
+    const auto end = HasEnded(process, watched) ? FindEnd(process, &watched) : std::nullopt;
     if (!end.has_value()) {
       ++entry;
       continue;

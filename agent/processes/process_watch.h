@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reports which of a set of processes have ended, and how, without being their parent.
 //
-// A process is named by pid and start time, so that a reused number is never taken for the one
-// that was watched. Where the kernel has no pidfds (or a sandbox forbids them), it reads /proc
-// instead: the end is seen as surely, only how it ended may remain unknown. Not thread-safe.
+// The watch identifies a process by pid and start time, so that a process with a reused pid is
+// never taken for the watched one. If the kernel has no pidfds (or a sandbox forbids them), the
+// watch reads /proc instead. It then detects every end too, but the exit status may remain unknown.
+// Not thread-safe.
 //
-// /proc is read on threads that can be spared, since /proc/PID/stat waits while the process stands
-// in exec. What does not come back in time says nothing, and is asked again with the next Poll().
+// The watch reads /proc on spare threads, because a read of /proc/PID/stat blocks while the process
+// is inside exec(). A read that times out has no result; the next Poll() repeats it.
 #pragma once
 
 #include <sys/types.h>
@@ -28,43 +29,43 @@ namespace rollcall {
 
 struct ProcessEnd {
   ProcessId process;
-  std::optional<int> exit_code;  // it exited
-  std::optional<int> signal;     // it was killed; neither: the kernel could not say
+  std::optional<int> exit_code;  // set if the process exited
+  std::optional<int> signal;     // set if a signal killed it; neither is set: not known
 };
 
 class ProcessWatch {
  public:
   using PidfdOpener = std::function<absl::StatusOr<int>(pid_t)>;
 
-  // `threads`: nullptr where the caller may block.
+  // `threads`: nullptr if the caller may block.
   explicit ProcessWatch(std::string proc_root = "/proc",
                         std::shared_ptr<SpareThreads> threads = nullptr);
-  // For tests: another way of opening pidfds, one that fails as old kernels do.
+  // For tests: `opener` replaces OpenPidfd(), for instance by one that fails as on old kernels.
   ProcessWatch(std::string proc_root, std::shared_ptr<SpareThreads> threads, PidfdOpener opener);
   ~ProcessWatch();
   ProcessWatch(const ProcessWatch&) = delete;
   ProcessWatch& operator=(const ProcessWatch&) = delete;
 
-  // A process that has ended already, or whose number now belongs to another, is added too: the
-  // next Poll() says that it has ended. Adding twice is adding once.
+  // Adds a process, once. It may have ended already, and another process may have its pid: the next
+  // Poll() then reports the end.
   void Add(ProcessId process);
   void Remove(ProcessId process);
 
-  // Those that have ended since the last call, each once; they are no longer watched then.
+  // Returns the processes that have ended since the last call, and stops watching them.
   std::vector<ProcessEnd> Poll();
 
  private:
   struct Watched {
     int pidfd = -1;
-    bool is_checked = false;  // the pidfd is the process's
-    int asked_how = 0;        // times, without an answer
+    bool is_checked = false;  // verified: the pidfd refers to the process
+    int end_reads = 0;        // attempts to read the exit status that timed out
   };
 
   template <typename Value>
-  std::optional<Value> Ask(ProcessId process, std::function<Value()> read) const;
+  std::optional<Value> ReadInTime(ProcessId process, std::function<Value()> read) const;
   void Check(ProcessId process, Watched* watched) const;
   bool HasEnded(ProcessId process, const Watched& watched) const;
-  std::optional<ProcessEnd> HowEnded(ProcessId process, Watched* watched) const;
+  std::optional<ProcessEnd> FindEnd(ProcessId process, Watched* watched) const;
 
   std::string proc_root_;
   std::shared_ptr<SpareThreads> threads_;

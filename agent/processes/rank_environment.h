@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which rank a process is, from the environment that its launcher gave it: the environ block of
-// another process, read by interpose/environment.h's one table. Malformed text is no rank.
+// Finds the rank of a process in its environ block, with the table of launcher variables in
+// interpose/environment.h. Malformed text is no rank.
 #pragma once
 
 #include <string>
@@ -10,14 +10,17 @@
 
 namespace rollcall {
 
+// How much of an environ block the agent reads.
+inline constexpr size_t kMaxEnvironBytes = 4 << 20;
+
 struct EnvironmentRank {
-  Place place;                // rank -1: none of the variables is there
-  int table_row = -1;         // of kRankVariables; a lower one is closer to the process
+  Place coordinates;          // rank -1: none of the variables is set
+  int table_row = -1;         // in kRankVariables; a lower row is closer to the process
   const char* variable = "";  // "RANK", "SLURM_PROCID", ...
 };
 
-// The value of `name` in a block of NUL-terminated NAME=VALUE strings; a view without data() if it
-// is not there.
+// Returns the value of `name` in a block of NUL-terminated NAME=VALUE strings; a view without
+// data(): not set.
 inline absl::string_view FindInEnviron(absl::string_view block, absl::string_view name) {
   while (!block.empty()) {
     const size_t end = block.find('\0');

@@ -15,8 +15,10 @@
 namespace rollcall {
 namespace {
 
-// More stuck reads than this, and nothing is started any more.
+// With this number of stuck reads, Run() refuses new ones.
 constexpr size_t kMostThreads = 64;
+
+thread_local bool is_spare_thread = false;
 
 }  // namespace
 
@@ -28,13 +30,13 @@ struct SpareThreads::Job {
 
 struct SpareThreads::Worker {
   std::condition_variable wake;
-  std::shared_ptr<Job> job;  // nullptr: none is to be done
+  std::shared_ptr<Job> job;  // nullptr: idle
 };
 
 struct SpareThreads::State {
   std::mutex mutex;
   std::condition_variable done;
-  std::set<std::string> away;  // keys
+  std::set<std::string> running;  // keys
   std::vector<std::shared_ptr<Worker>> idle;
   size_t threads = 0;
   bool ending = false;
@@ -51,13 +53,16 @@ void SpareThreads::Cancel() {
   state_->done.notify_all();
 }
 
-bool SpareThreads::IsAway(const std::string& key) const {
+bool SpareThreads::IsCurrentThread() { return is_spare_thread; }
+
+bool SpareThreads::IsRunning(const std::string& key) const {
   const std::lock_guard<std::mutex> lock(state_->mutex);
-  return state_->away.count(key) != 0;
+  return state_->running.count(key) != 0;
 }
 
 void SpareThreads::Work(const std::shared_ptr<State>& state,
                         const std::shared_ptr<Worker>& worker) {
+  is_spare_thread = true;
   std::unique_lock<std::mutex> lock(state->mutex);
   while (true) {
     worker->wake.wait(lock, [&] { return worker->job != nullptr || state->ending; });
@@ -65,16 +70,16 @@ void SpareThreads::Work(const std::shared_ptr<State>& state,
     const std::shared_ptr<Job> job = std::move(worker->job);
     lock.unlock();
     job->read();
-    job->read = nullptr;  // what it owns goes without the lock
+    job->read = nullptr;  // destroys the objects that it owns, without the lock
     lock.lock();
     job->done = true;
-    state->away.erase(job->key);
+    state->running.erase(job->key);
     state->idle.push_back(worker);
     state->done.notify_all();
   }
 }
 
-// With the lock held; nullptr: there are too many already.
+// Call with the mutex locked. nullptr: the limit is reached.
 std::shared_ptr<SpareThreads::Worker> SpareThreads::TakeWorker() {
   if (!state_->idle.empty()) {
     std::shared_ptr<Worker> worker = std::move(state_->idle.back());
@@ -83,7 +88,7 @@ std::shared_ptr<SpareThreads::Worker> SpareThreads::TakeWorker() {
   }
   if (state_->threads == kMostThreads) return nullptr;
   auto worker = std::make_shared<Worker>();
-  // Signals are for the threads that wait for them.
+  // Block all signals: other threads of the program handle them.
   sigset_t all, before;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);
@@ -98,10 +103,10 @@ std::shared_ptr<SpareThreads::Worker> SpareThreads::TakeWorker() {
 bool SpareThreads::Run(const std::string& key, std::function<void()> read, int64_t timeout_ns) {
   const auto job = std::make_shared<Job>(Job{key, std::move(read)});
   std::unique_lock<std::mutex> lock(state_->mutex);
-  if (state_->ending || state_->away.count(key) != 0) return false;
+  if (state_->ending || state_->running.count(key) != 0) return false;
   const std::shared_ptr<Worker> worker = TakeWorker();
   if (worker == nullptr) return false;
-  state_->away.insert(key);
+  state_->running.insert(key);
   worker->job = job;
   worker->wake.notify_all();
   state_->done.wait_for(lock, std::chrono::nanoseconds(timeout_ns),

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Threads for reads that can block in the kernel for good: nearly all files of /proc/PID, stat too,
-// wait while the process's memory is locked or it stands in exec (seen: its close-on-exec files were
-// on a file system that did not answer); and so do files of such a file system.
+// Threads for reads that can block in the kernel forever. Nearly all files of /proc/PID, even stat,
+// block while the process's memory is locked or the process is inside exec(). (Observed: exec()
+// closed files of a file system that did not answer.) Files on such a file system block too.
 //
-// Whoever asks waits no longer than he says. A thread that does not come back is left to itself; it
-// ends when its read does. While it is away nothing more is read for the same key, so that one stuck
-// process costs one thread. Thread-safe.
+// The caller waits up to its timeout. A thread whose read blocks is abandoned and becomes free when
+// the read returns. Until then, no other read with the same key starts, so that one stuck process
+// blocks one thread. Thread-safe.
 #pragma once
 
 #include <condition_variable>
@@ -23,16 +23,16 @@ namespace rollcall {
 class SpareThreads {
  public:
   SpareThreads();
-  ~SpareThreads();  // does not wait for threads that are away
+  ~SpareThreads();  // does not wait for blocked threads
   SpareThreads(const SpareThreads&) = delete;
   SpareThreads& operator=(const SpareThreads&) = delete;
 
-  // Runs `read` on a thread of its own, and waits for it. False: it has not come back in time, or an
-  // earlier one with this key has not. `read` must own what it uses, since it may outlive this
-  // object.
+  // Runs `read` on a separate thread and waits for it. False: `read` has not returned in time, an
+  // earlier read with this key is still running, or no thread is free. `read` must own all objects
+  // that it uses, because it may outlive this object.
   bool Run(const std::string& key, std::function<void()> read, int64_t timeout_ns);
 
-  // The same with a result; nullopt where Run() is false.
+  // The same with a result; nullopt: Run() returned false.
   template <typename Value>
   std::optional<Value> Get(const std::string& key, std::function<Value()> read,
                            int64_t timeout_ns) {
@@ -43,11 +43,14 @@ class SpareThreads {
     return std::move(*value);
   }
 
-  // Whether a read with this key is under way.
-  bool IsAway(const std::string& key) const;
+  // Whether a read with this key is running.
+  bool IsRunning(const std::string& key) const;
 
-  // Those who wait in Run() wait no more, and nothing is read from now on.
+  // Ends all waits in Run(), and refuses new reads.
   void Cancel();
+
+  // Whether the caller runs on a spare thread: there it may block, and needs no Run().
+  static bool IsCurrentThread();
 
  private:
   struct Job;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which host this is, and which start of its kernel.
+// The name of this host, and the id of its current boot.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@ namespace rollcall {
 
 std::string HostName();
 
-// All containers of a host share it, no two hosts do. "": the kernel does not say.
+// Equal in all containers of a host, different on two hosts. "": the kernel does not show it.
 const std::string& OwnBootId();
 
 }  // namespace rollcall

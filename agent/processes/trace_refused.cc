@@ -21,14 +21,14 @@ constexpr const char* kOnHost =
     "sysctl kernel.yama.ptrace_scope=0";
 constexpr uint64_t kSysPtrace = uint64_t{1} << 19;  // CAP_SYS_PTRACE
 
-// The number after `label` in a status file; -1: it is not there.
+// Returns the number after `label` in a status file; -1: no such label.
 long ReadField(const std::string& status, const std::string& label) {
   const size_t at = status.find("\n" + label);
   return at == std::string::npos ? -1
                                  : std::strtol(status.c_str() + at + 1 + label.size(), nullptr, 10);
 }
 
-// The set of capabilities after `label`, in hexadecimal; 0: it is not there.
+// Returns the set of capabilities after `label` (hexadecimal); 0: no such label.
 uint64_t ReadCapabilities(const std::string& status, const std::string& label) {
   const size_t at = status.find("\n" + label);
   return at == std::string::npos
@@ -80,9 +80,9 @@ std::string TraceRefusedMessage(const std::string& proc_root, pid_t pid) {
   const std::string own_status = ReadProcFile(own + "/status").value_or("");
   const uint64_t own_capabilities = ReadCapabilities(own_status, "CapEff:");
   const std::string its = UserNamespace(directory), ours = UserNamespace(own);
-  // What lets a program trace anything in its own namespace did not do here.
-  const bool may_trace_at_home = (own_capabilities & kSysPtrace) != 0 && its.empty();
-  if (!ours.empty() && its != ours && (!its.empty() || may_trace_at_home)) {
+  // CAP_SYS_PTRACE permits tracing in the program's own namespace, so the process is in another.
+  const bool may_trace_here = (own_capabilities & kSysPtrace) != 0 && its.empty();
+  if (!ours.empty() && its != ours && (!its.empty() || may_trace_here)) {
     return absl::StrCat(text, "it is in another user namespace (",
                         its.empty() ? "" : absl::StrCat(its, ", "), "this program in ", ours,
                         ")\n  run the agent in its container, or as root on the host");

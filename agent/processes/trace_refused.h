@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Why the kernel did not let us trace a process, in words for people.
+// Explains to people why the kernel refused to trace a process.
 #pragma once
 
 #include <sys/types.h>
@@ -8,8 +8,8 @@
 
 namespace rollcall {
 
-// The reason, as far as it shows below `proc_root`: another user, a process that does not permit
-// it, ptrace_scope, another user namespace, a seccomp filter; and what to type.
+// Returns the reason, from the files below `proc_root`, and the command that helps. Reasons:
+// another user, a process that forbids it, ptrace_scope, another user namespace, a seccomp filter.
 std::string TraceRefusedMessage(const std::string& proc_root, pid_t pid);
 
 }  // namespace rollcall

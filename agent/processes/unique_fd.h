@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A file descriptor that is owned, and closed at its end.
+// An owned file descriptor. The destructor closes it.
 #pragma once
 
 #include <unistd.h>

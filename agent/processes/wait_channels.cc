@@ -7,7 +7,7 @@ namespace rollcall {
 namespace {
 
 struct WaitChannel {
-  const char* begins;  // compilers add ".constprop.0" and the like
+  const char* begins;  // a prefix: compilers add suffixes such as ".constprop.0"
   bool ends_when_stopped;
   bool ends_when_signalled;
 };

@@ -13,7 +13,7 @@ namespace {
 
 constexpr const char* kEvaluator = "_PyEval_EvalFrameDefault";
 
-// Up to and with its end mark, which is not shown.
+// The Python frames that one activation of the C evaluator runs.
 struct Group {
   std::vector<Frame> frames;
   uint64_t within = 0;  // an address in the evaluator's native frame; 0: not known
@@ -23,8 +23,8 @@ bool IsNamedEvaluator(const Frame& frame, const PythonSample& python) {
   return frame.module == python.module && absl::StartsWith(frame.function, kEvaluator);
 }
 
-// Whether native[i] is the evaluator that ran the group. Its name alone does not do: distributions
-// strip the name of the parts into which the compiler split it.
+// Whether native[i] is the evaluator that ran the group. The name alone is not enough: the compiler
+// splits the evaluator into parts, and distributions strip the names of these parts.
 bool RanGroup(const std::vector<Frame>& native, size_t i, const Group& group,
               const PythonSample& python) {
   const Frame& frame = native[i];
@@ -53,7 +53,7 @@ Frame MakePythonFrame(const RawPythonFrame& raw, const PythonSample& python) {
           ? raw.instruction
           : static_cast<int64_t>(static_cast<uint64_t>(raw.instruction) - code.instructions);
   frame.line =
-      PythonLine(PythonLinesOf(python.minor), reinterpret_cast<const uint8_t*>(code.lines.data()),
+      PythonLine(FindPythonLines(python.minor), reinterpret_cast<const uint8_t*>(code.lines.data()),
                  code.lines.size(), code.first_line, offset);
   return frame;
 }
@@ -92,7 +92,7 @@ std::vector<Frame> InterleavePython(const std::vector<Frame>& native, const RawT
   }
   if (next < groups.size() && !native.empty()) {
     absl::StrAppend(note, note->empty() ? "" : "; ",
-                    "the outer Python frames stand without the native ones between them");
+                    "the native frames between the outer Python frames are missing");
   }
   for (; next < groups.size(); ++next) Append(&frames, &groups[next]);
   return frames;

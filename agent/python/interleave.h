@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Python frames among the native ones, each group where the C evaluator ran it.
+// Inserts the Python frames into the native stack: each group at the C evaluator that ran it.
 #pragma once
 
 #include <string>
@@ -9,10 +9,11 @@
 
 namespace rollcall {
 
-// Each native frame of the evaluator is replaced by the Python functions that it ran; the others
-// stay. It is known by what it keeps on its stack (3.12 on), else by its name. Frames without a
-// partner (the copy of the stack ended, the evaluator has no name) follow at the outer end, and
-// `note` says so. `native`: innermost first, as is the result.
+// Replaces each native frame of the evaluator by the Python functions that it ran, and keeps all
+// other native frames. From 3.12 on, the frame address that the interpreter stores identifies the
+// evaluator, before that its name. Python frames without an evaluator frame (the copy of the stack
+// ended, the evaluator has no name) follow at the outer end, and `note` reports them. `native` and
+// the result are innermost first.
 std::vector<Frame> InterleavePython(const std::vector<Frame>& native, const RawThread& thread,
                                     const PythonSample& python, std::string* note);
 

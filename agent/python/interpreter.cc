@@ -23,22 +23,24 @@ absl::string_view BaseName(const std::string& path) {
   return absl::string_view(path).substr(path.rfind('/') + 1);
 }
 
-// Programs that have the interpreter built in have other names; they come after these.
+// Programs with a built-in interpreter have other names; Find() tries them afterwards.
 bool IsNamedPython(const ProcMap& map) { return absl::StrContains(BaseName(map.path), "python"); }
 
-// The lowest mapping of each file, the one that starts with the file's beginning.
+// Whether this is the mapping of the file's beginning, the lowest one of each file.
 bool IsFirstOfFile(const ProcMap& map) { return map.offset == 0 && !map.path.empty(); }
 
-// Of interpreters that are built into a program: their extension modules carry the version.
-// 11 for "/usr/lib/libpython3.11.so.1.0" or "/usr/bin/python3.11"; 0: the name does not say.
-int PythonMinorOfPath(const std::string& path) {
+// Returns 11 for "/usr/lib/libpython3.11.so.1.0" or "/usr/bin/python3.11"; 0: no version in the
+// name.
+int PythonMinorFromPath(const std::string& path) {
   const absl::string_view name = BaseName(path);
   const size_t at = name.find("python3.");
   if (at == absl::string_view::npos) return 0;
   return std::atoi(std::string(name.substr(at + 8)).c_str());
 }
 
-int MinorOfOtherFiles(const RawSample& sample) {
+// For interpreters that are built into a program: the paths of their extension modules and packages
+// contain the version. 0: no such file.
+int MinorFromOtherFiles(const RawSample& sample) {
   for (const ProcMap& map : sample.maps) {
     const size_t tag = map.path.find(".cpython-3");
     if (tag == std::string::npos) continue;
@@ -67,12 +69,12 @@ std::optional<PythonLayout> FindLayout(const RawSample& sample, const std::strin
   if (version_address != 0 && memory->ReadValue(version_address, &version) && version >> 24 == 3) {
     minor = static_cast<int>(version >> 16 & 0xff);
   }
-  if (minor == 0) minor = PythonMinorOfPath(path);
-  if (minor == 0) minor = MinorOfOtherFiles(sample);
-  const PythonLayout* layout = PythonLayoutOf(minor);
+  if (minor == 0) minor = PythonMinorFromPath(path);
+  if (minor == 0) minor = MinorFromOtherFiles(sample);
+  const PythonLayout* layout = FindPythonLayout(minor);
   if (layout != nullptr) return *layout;
-  *problem = absl::StrCat("no Python frames: Rollcall knows CPython 3.8 to 3.14, and ", path,
-                          " is ", minor == 0 ? "of a version that it cannot tell" : "3.",
+  *problem = absl::StrCat("no Python frames: Rollcall supports CPython 3.8 to 3.14, and ", path,
+                          " is ", minor == 0 ? "of an unknown version" : "3.",
                           minor == 0 ? "" : absl::StrCat(minor));
   return std::nullopt;
 }
@@ -84,8 +86,8 @@ std::optional<PythonInterpreter> PythonFinder::Find(const RawSample& sample, Mod
   for (const bool named : {true, false}) {
     for (const ProcMap& map : sample.maps) {
       if (!IsFirstOfFile(map) || IsNamedPython(map) != named) continue;
-      // Only the program itself and libraries named so: a search through every library of a
-      // training job would take seconds.
+      // Search only libraries with "python" in their name and the program itself: a search of every
+      // library of a training job would take seconds.
       if (!named && map.start != sample.maps.front().start) continue;
       const auto file = files->Find(sample.pid, map);
       if (!file.ok()) continue;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Finds CPython in a process: where its state lies and how that is laid out.
+// Finds CPython in a process: the address and the layout of its state.
 #pragma once
 
 #include <cstdint>
@@ -17,18 +17,18 @@ namespace rollcall {
 
 struct PythonInterpreter {
   PythonLayout layout;
-  std::string module;        // path of the file that holds the interpreter
+  std::string module;        // path of the file with the interpreter
   uint64_t runtime = 0;      // address of _PyRuntime in the process
-  uint64_t code_type = 0;    // of PyCode_Type; 0: not known, and so on
+  uint64_t code_type = 0;    // of PyCode_Type; here and below, 0: not known
   uint64_t string_type = 0;  // of PyUnicode_Type
   uint64_t bytes_type = 0;   // of PyBytes_Type
 };
 
-// Keeps what it learns of a file: all ranks of a host have the same interpreter. Not thread-safe.
+// Caches the symbols of a file, since all ranks of a host have the same one. Not thread-safe.
 class PythonFinder {
  public:
-  // nullopt: the process has no CPython of a version that is known. `problem` then says so if it
-  // has one after all.
+  // nullopt: the process has no CPython of a supported version. If it has an unsupported one, the
+  // function sets `problem`.
   std::optional<PythonInterpreter> Find(const RawSample& sample, ModuleFiles* files,
                                         ProcessMemory* memory, std::string* problem);
 

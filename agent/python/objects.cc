@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "agent/python/text.h"
+#include "agent/python/python_strings.h"
 
 namespace rollcall {
 namespace {
@@ -15,10 +15,10 @@ constexpr size_t kMaxHeaderBytes = 256;
 
 PageCopies::PageCopies(ProcessMemory* memory)
     : memory_(memory), bytes_(new uint8_t[kSlots * kPageBytes]) {
-  Forget();
+  Clear();
 }
 
-void PageCopies::Forget() { numbers_.fill(kNoPage); }
+void PageCopies::Clear() { numbers_.fill(kNoPage); }
 
 const uint8_t* PageCopies::Page(uint64_t number) {
   const size_t slot = number % kSlots;
@@ -57,7 +57,7 @@ bool PythonObjects::ReadString(uint64_t address, size_t most, std::string* text)
   uint8_t object[kMaxHeaderBytes];
   if (!Read(address, object, layout_.string_state + sizeof(uint32_t))) return false;
   if (!HasType(object, interpreter_.string_type)) return false;
-  const auto form = PythonStringFormOf(ReadField<uint32_t>(object, layout_.string_state));
+  const auto form = ParsePythonStringForm(ReadField<uint32_t>(object, layout_.string_state));
   if (!form.has_value()) return false;
   const auto length = ReadField<int64_t>(object, layout_.string_length);
   if (length < 0) return false;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads CPython's objects out of a process's memory. Every address is checked by reading, every
-// object by its type, every length by a limit: what is read may be changing, or damaged.
+// Reads CPython's objects from a process's memory. The memory may change during the read, or be
+// damaged. So every read of an address may fail, every object must have the expected type, and
+// every length has a limit.
 #pragma once
 
 #include <array>
@@ -15,13 +16,13 @@
 
 namespace rollcall {
 
-// A copy of the pages that were read since Forget(): frames lie close together, and a system call
-// for each would stop the thread for longer.
+// Caches the pages that were read since Clear(). Frames lie close together, and one system call for
+// each frame would stop the thread for longer.
 class PageCopies {
  public:
   explicit PageCopies(ProcessMemory* memory);
   bool Read(uint64_t address, void* to, size_t size);
-  void Forget();
+  void Clear();
 
  private:
   static constexpr size_t kPageBytes = 4096;
@@ -51,9 +52,9 @@ class PythonObjects {
     return Read(address, value, sizeof(*value));
   }
 
-  // The fixed part of a code object.
+  // Reads the fixed part of a code object, `size` bytes.
   bool ReadCode(uint64_t address, uint8_t* object, size_t size);
-  // As UTF-8, and of it the first `most` characters.
+  // Reads a string as UTF-8, at most its first `most` characters.
   bool ReadString(uint64_t address, size_t most, std::string* text);
   bool ReadBytes(uint64_t address, size_t most, std::string* bytes);
 

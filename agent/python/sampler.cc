@@ -15,11 +15,11 @@ constexpr size_t kMaxFrames = 32768;
 constexpr size_t kMaxName = 512;
 constexpr size_t kMaxFile = 4096;
 constexpr size_t kMaxTableBytes = 1 << 20;
-constexpr size_t kMaxCodeBytes = 64 << 20;  // of one process, in all
+constexpr size_t kMaxCodeBytes = 64 << 20;  // of one process
 constexpr size_t kMaxObjectBytes = 512;
-// From its holder to the end of struct _gil_runtime_state, 3.8 to 3.14.
+// From the holder field to the end of struct _gil_runtime_state, 3.8 to 3.14.
 constexpr uint64_t kGilBytes = 200;
-// From 3.14 on the low bits of references are marks.
+// From 3.14 on the low bits of references are tags.
 constexpr uint64_t kReferenceMask = ~uint64_t{7};
 
 uint64_t ThreadPointer(const ThreadRegisters& registers) {
@@ -72,9 +72,8 @@ void PythonSampler::ListInterpreterThreads(uint64_t interpreter) {
   }
 }
 
-// Without its own pointer and without its number: a thread's descriptor lies at the top of its
-// stack, but for the main thread's, which is the first to be registered and so the last of the
-// list.
+// Finds a thread without its thread pointer and its tid. A thread's descriptor lies at the top of
+// its stack. The main thread is the exception: it registers first, so it is the last of the list.
 const PythonSampler::Thread* PythonSampler::FindByStack(const RawThread& thread) const {
   if (thread.is_main) return threads_.empty() ? nullptr : &threads_.back();
   const Thread* nearest = nullptr;
@@ -85,7 +84,7 @@ const PythonSampler::Thread* PythonSampler::FindByStack(const RawThread& thread)
   return nearest;
 }
 
-// A thread that is in several interpreters has several states: the one with frames is its own.
+// Returns the first state of the thread. A thread in several interpreters has several states.
 const PythonSampler::Thread* PythonSampler::FindThread(const RawThread& thread) const {
   const uint64_t pointer = ThreadPointer(thread.registers);
   if (pointer == 0 && layout_.thread_native_id == 0) return FindByStack(thread);
@@ -98,7 +97,7 @@ const PythonSampler::Thread* PythonSampler::FindThread(const RawThread& thread) 
   return nullptr;
 }
 
-// 0: it has none that is known.
+// 0: the address is not known.
 uint64_t PythonSampler::GilHolderAddress(const Thread& thread) const {
   if (layout_.runtime_gil_holder != 0) return interpreter_.runtime + layout_.runtime_gil_holder;
   return thread.gil == 0 ? 0 : thread.gil + layout_.gil_holder;
@@ -117,14 +116,15 @@ bool PythonSampler::HoldsGil(const Thread& thread) {
          holder == thread.address;
 }
 
-// The words that the kernel wakes its waiters by lie within the lock, after its holder.
+// A waiting thread waits on a futex word, which lies inside the lock behind the holder field.
 bool PythonSampler::WaitsForGil(const Thread& thread, const RawThread& raw) const {
   const uint64_t holder = GilHolderAddress(thread);
   const uint64_t waits_for = FirstArgument(raw.registers);
   return holder != 0 && waits_for > holder && waits_for < holder + kGilBytes;
 }
 
-// A state that was made for a new thread has its maker's pointer until that thread runs.
+// Whether the state still belongs to this thread: a state for a new thread has the pointer of the
+// thread that created it until the new thread runs.
 bool PythonSampler::IsStill(const Thread& thread) {
   uint64_t pthread = 0;
   return pages_.Read(thread.address + layout_.thread_id, &pthread, sizeof(pthread)) &&
@@ -140,7 +140,7 @@ uint64_t PythonSampler::InnermostFrame(const Thread& thread) {
   return frame;
 }
 
-// The next outer frame; 0: this was the last, or it could not be read.
+// Returns the address of the next outer frame; 0: no outer frame, or it could not be read.
 uint64_t PythonSampler::AddFrame(uint64_t address) {
   uint8_t object[kMaxObjectBytes];
   if (!pages_.Read(address, object, layout_.frame_bytes)) return 0;
@@ -172,9 +172,9 @@ void PythonSampler::ReadFrames(RawThread* thread) {
   frames_.clear();
   const Thread* found = FindThread(*thread);
   if (found == nullptr) return;
-  pages_.Forget();
+  pages_.Clear();
   uint64_t frame = 0;
-  // Its states in sub-interpreters have no frames while it is not in them.
+  // A state in a sub-interpreter that the thread is not in has no frames.
   for (const Thread* known = found; known != threads_.data() + threads_.size(); ++known) {
     if (known->pthread != found->pthread || !IsStill(*known)) continue;
     if (frame == 0) frame = InnermostFrame(*known);
@@ -202,7 +202,7 @@ void PythonSampler::ReadFirstLocal(uint64_t frame, RawThread* thread) {
 void PythonSampler::ReadCode(RawSample* sample) {
   sample->python.module = interpreter_.module;
   sample->python.minor = layout_.minor;
-  pages_.Forget();
+  pages_.Clear();
   size_t bytes = 0;
   for (const RawThread& thread : sample->threads) {
     for (const RawPythonFrame& frame : thread.python_frames) {
@@ -220,7 +220,7 @@ void PythonSampler::ReadCode(RawSample* sample) {
   for (RawThread& thread : sample->threads) ReadThreadName(sample->python, &thread);
 }
 
-// Known from its outermost frame: threading.Thread._bootstrap(self).
+// Finds the Thread object as the first argument of the outermost frame, Thread._bootstrap(self).
 void PythonSampler::ReadThreadName(const PythonSample& python, RawThread* thread) {
   const auto& frames = thread->python_frames;
   const auto outermost = std::find_if(frames.rbegin(), frames.rend(),

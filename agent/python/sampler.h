@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads the Python frames of one process's threads out of its memory.
+// Reads the Python frames of one process's threads from its memory.
 //
 //   PythonSampler python(interpreter, &memory);
 //   python.ListThreads();                      // before any thread is stopped
 //   python.ReadFrames(&thread);                // while that thread is stopped
-//   thread.python_frames = python.frames();    // when it runs again
-//   python.ReadCode(&sample);                  // when all have run on
+//   thread.python_frames = python.frames();    // after that thread continues
+//   python.ReadCode(&sample);                  // after all threads continue
 //
-// Never calls the interpreter and needs none of its locks, so it works where that is stuck. What is
-// read from a thread that moves may be inconsistent: every address is checked by reading, every
-// code object by its type, every length by a limit.
+// The sampler never calls the interpreter and needs none of its locks, so it works on an
+// interpreter that is stuck. Reads of a running thread may be inconsistent. So every read of an
+// address may fail, every code object must have the right type, and every length has a limit.
 #pragma once
 
 #include <cstdint>
@@ -30,8 +30,8 @@ class PythonSampler {
 
   void ListThreads();
 
-  // Finds the thread by its own pointer where the registers have it, else by its number. Allocates
-  // nothing; frames() then has the frames, until the next call.
+  // Finds the thread by the thread pointer in its registers (x86-64), else by its tid. Does not
+  // allocate memory. frames() returns the result until the next call.
   void ReadFrames(RawThread* thread);
   const std::vector<RawPythonFrame>& frames() const { return frames_; }
 
@@ -41,7 +41,7 @@ class PythonSampler {
   struct Thread {
     uint64_t address = 0;
     uint64_t pthread = 0;
-    uint64_t tid = 0;  // in the process's own pid namespace; 0: not known
+    uint64_t tid = 0;  // in the process's pid namespace; 0: not known
     uint64_t gil = 0;  // address of its interpreter's lock; 0: the runtime's
   };
 
@@ -66,7 +66,7 @@ class PythonSampler {
   PythonObjects objects_;
   PythonThreadNames thread_names_;
   std::vector<Thread> threads_;
-  std::vector<RawPythonFrame> frames_;  // room for one thread's, made beforehand
+  std::vector<RawPythonFrame> frames_;  // reserved for one thread's frames
 };
 
 }  // namespace rollcall

@@ -7,12 +7,12 @@ namespace rollcall {
 namespace {
 
 constexpr size_t kMaxName = 128;
-constexpr uint64_t kMaxKeys = 64;  // read: Thread itself sets it among its first dozen
+constexpr uint64_t kMaxKeys = 64;  // read per table: Thread sets _name among its first dozen keys
 constexpr size_t kMaxKnownKeys = 256;
 constexpr uint64_t kReferenceMask = ~uint64_t{7};
 constexpr const char* kAttribute = "_name";
 
-// Measured with offsetof(); the same in 3.8 to 3.14 but where a comment says otherwise.
+// Measured with offsetof(). The same in 3.8 to 3.14, except where a comment gives versions.
 constexpr uint32_t kTypeBasicSize = 32;
 constexpr uint32_t kTypeDictOffset = 288;
 constexpr uint32_t kDictKeys = 32;
@@ -29,11 +29,11 @@ constexpr uint32_t kKeysKind = 10;
 constexpr uint32_t kKeysCount = 24;
 constexpr uint32_t kKeysIndices = 32;
 
-// hash, key, value; from 3.11 on only key and value where all keys are strings.
+// An entry has hash, key, value; from 3.11 on only key and value if all keys are strings.
 constexpr uint32_t kEntryBytes = 24;
 constexpr uint32_t kStringEntryBytes = 16;
 
-// PyDictValues begins with four bytes of numbers from 3.13 on.
+// From 3.13 on PyDictValues begins with four bytes of counters.
 constexpr uint32_t ValuesHead(int minor) { return minor >= 13 ? 8 : 0; }
 
 uint32_t OldIndexBytes(uint64_t size) {
@@ -55,7 +55,7 @@ uint64_t PythonThreadNames::ReadReference(uint64_t address) {
   return objects_->ReadPointer(address, &value) ? value & kReferenceMask : 0;
 }
 
-// The address of the name, a string object; 0: not found.
+// Returns the address of the name, a string object; 0: not found.
 uint64_t PythonThreadNames::FindName(uint64_t thread) {
   if (layout_.attributes != PythonAttributes::kDict && layout_.type_cached_keys == 0) return 0;
   const uint64_t type = ReadReference(thread + layout_.object_type);
@@ -86,23 +86,23 @@ uint64_t PythonThreadNames::FindName(uint64_t thread) {
 }
 
 uint64_t PythonThreadNames::FindInValues(uint64_t type, uint64_t values) {
-  const Place* place = FindKey(ReadReference(type + layout_.type_cached_keys));
-  if (place == nullptr) return 0;
-  return ReadReference(values + ValuesHead(layout_.minor) + place->index * kWordBytes);
+  const KeySlot* slot = FindKey(ReadReference(type + layout_.type_cached_keys));
+  if (slot == nullptr) return 0;
+  return ReadReference(values + ValuesHead(layout_.minor) + slot->index * kWordBytes);
 }
 
 uint64_t PythonThreadNames::FindInDict(uint64_t dict) {
   if (dict == 0) return 0;
-  const Place* place = FindKey(ReadReference(dict + kDictKeys));
-  if (place == nullptr) return 0;
+  const KeySlot* slot = FindKey(ReadReference(dict + kDictKeys));
+  if (slot == nullptr) return 0;
   const uint64_t values = ReadReference(dict + kDictValues);
-  if (values == 0) return ReadReference(place->value_address);
-  return ReadReference(values + ValuesHead(layout_.minor) + place->index * kWordBytes);
+  if (values == 0) return ReadReference(slot->value_address);
+  return ReadReference(values + ValuesHead(layout_.minor) + slot->index * kWordBytes);
 }
 
-const PythonThreadNames::Place* PythonThreadNames::FindKey(uint64_t keys_address) {
-  const auto known = places_.find(keys_address);
-  if (known != places_.end()) return &known->second;
+const PythonThreadNames::KeySlot* PythonThreadNames::FindKey(uint64_t keys_address) {
+  const auto known = key_slots_.find(keys_address);
+  if (known != key_slots_.end()) return &known->second;
   Keys keys;
   if (!ReadKeys(keys_address, &keys)) return nullptr;
   for (uint64_t i = 0; i < keys.count; ++i) {
@@ -110,8 +110,8 @@ const PythonThreadNames::Place* PythonThreadNames::FindKey(uint64_t keys_address
     std::string text;
     const uint64_t key = ReadReference(entry + keys.key);
     if (key == 0 || !objects_->ReadString(key, kMaxName, &text) || text != kAttribute) continue;
-    if (places_.size() >= kMaxKnownKeys) places_.clear();
-    return &(places_[keys_address] = {i, entry + keys.key + kWordBytes});
+    if (key_slots_.size() >= kMaxKnownKeys) key_slots_.clear();
+    return &(key_slots_[keys_address] = {i, entry + keys.key + kWordBytes});
   }
   return nullptr;
 }

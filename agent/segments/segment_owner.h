@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whose segment a file is: which process of this agent's /proc has made it, or whether that process
-// has ended, or cannot be seen from here. Pure.
+// Finds the owner of a segment: the process of this agent's /proc that created the file. The owner
+// may also have ended, or this agent's /proc may not show it. Pure.
 //
-// A segment names its process by a number of the process's own pid namespace. That number is the
-// agent's only where both share the namespace; else the process is the one that has mapped the file
-// and calls itself so. A process that is not seen is never dead for that alone: its life lock
-// (interpose/segment.h) shows it, or nobody knows.
+// A segment contains the pid that its process has in its own pid namespace. The agent has the same
+// number for the process only if both share the namespace. Otherwise the owner is the process that
+// has mapped the file and has this pid in its own namespace. A process that /proc does not show is
+// not proven dead: only its life lock (interpose/segment.h) can prove the end.
 #pragma once
 
 #include <sys/types.h>
@@ -19,45 +19,45 @@
 
 namespace rollcall {
 
-// What the file says and shows.
+// The owner as the header of the segment describes it, and the state of the life lock.
 struct SegmentClaim {
   pid_t pid = 0;
   uint64_t start_time = 0;
-  uint64_t pid_namespace = 0;  // 0: an older library
-  bool of_this_boot = false;   // made on this host since it was started
-  bool life_lock = false;      // its process took the lock
+  uint64_t pid_namespace = 0;  // 0: written by an older library
+  bool of_this_boot = false;   // created on this host since its last boot
+  bool life_lock = false;      // the owner took the life lock
   HeldLock lock = HeldLock::kUnknown;
 };
 
-// A process that has the file mapped: its maker, or a child that the maker forked.
+// A process that has mapped the file: the owner, or a child that the owner forked.
 struct SegmentMapper {
   ProcessId process;           // as this agent's /proc shows it
-  pid_t own_pid = 0;           // as it sees itself; 0: not known
+  pid_t own_pid = 0;           // in its own pid namespace; 0: not known
   uint64_t pid_namespace = 0;  // 0: not known
 };
 
-// What this agent's /proc has under the number that the segment names.
-struct SameNumber {
-  bool gone = false;         // for sure: no such process
-  uint64_t start_time = 0;   // of the process; 0: none is seen
+// The entry of this agent's /proc for the pid in the segment.
+struct PidLookup {
+  bool gone = false;         // proven: there is no such process
+  uint64_t start_time = 0;   // of the process; 0: /proc shows none
 };
 
 struct SegmentOwner {
   enum Kind {
-    kLater,    // all that maps it must be known first
-    kVisible,  // `process` is the maker
-    kUnseen,   // it may live, and cannot be seen
+    kLater,    // decide after a scan has listed all processes that have mapped the file
+    kVisible,  // `process` is the owner
+    kUnseen,   // it may be alive; this agent's /proc does not show it
     kEnded,
   };
   Kind kind = kLater;
   ProcessId process;
 };
 
-// `mappers`: nullptr as long as they are not known.
+// `mappers`: nullptr before a scan has listed them.
 SegmentOwner FindOwner(const SegmentClaim& claim, const std::vector<SegmentMapper>* mappers,
-                       const SameNumber& same_number, uint64_t own_namespace);
+                       const PidLookup& pid_lookup, uint64_t own_namespace);
 
-// Whether the process behind a segment that cannot be seen has ended.
-bool EndedUnseen(const SegmentClaim& claim);
+// Whether the life lock proves that the owner has ended. For owners that /proc does not show.
+bool LifeLockShowsEnd(const SegmentClaim& claim);
 
 }  // namespace rollcall

@@ -49,7 +49,7 @@ ClockSample SampleFrom(const segment::ClockPair& pair) {
   return {Get(pair.ticks), Get(pair.monotonic_ns), RealTime(pair.realtime_ns)};
 }
 
-// Those that this kernel answers for alone. Older headers do not have xfs.
+// Whether the file is on a local file system, which no server implements. Older headers lack xfs.
 bool IsLocal(int fd) {
   constexpr long kXfsMagic = 0x58465342;
   struct statfs about;
@@ -61,10 +61,10 @@ bool IsLocal(int fd) {
   return false;
 }
 
-// What may be otherwise the next time: no descriptors or memory left, a server that is away.
-bool IsPassing(int error) {
-  for (const int passing : {EMFILE, ENFILE, ENOMEM, EINTR, EIO, ESTALE, ETIMEDOUT, ENOTCONN}) {
-    if (error == passing) return true;
+// Whether the same call may succeed later: no free descriptors or memory, an unreachable server.
+bool IsTransient(int error) {
+  for (const int transient : {EMFILE, ENFILE, ENOMEM, EINTR, EIO, ESTALE, ETIMEDOUT, ENOTCONN}) {
+    if (error == transient) return true;
   }
   return false;
 }
@@ -79,7 +79,7 @@ absl::Status CheckHeader(const std::string& path, const SegmentHeader& header) {
   if (header.layout_version != segment::kLayoutVersion) {
     return absl::InvalidArgumentError(
         absl::StrCat(path, ": segment layout ", header.layout_version, ", this rollcall reads ",
-                     segment::kLayoutVersion, ": use the rollcall that came with the library"));
+                     segment::kLayoutVersion, ": use the rollcall of the library's release"));
   }
   if (header.header_bytes != segment::kHeaderBytes ||
       header.comm_block_bytes != segment::kCommBlockBytes ||
@@ -125,8 +125,8 @@ void CopyHeader(const SegmentHeader& header, const TickClock& clock, SegmentSnap
   out->newest_ns = std::max(RealTime(last.realtime_ns), RealTime(first.realtime_ns));
 }
 
-// "" when the entry makes sense; else what does not.
-std::string Inconsistency(const CommSnapshot& comm) {
+// Returns "" if the entry is consistent, or a description of the first contradiction.
+std::string FindInconsistency(const CommSnapshot& comm) {
   if (static_cast<uint32_t>(comm.state) > static_cast<uint32_t>(segment::CommState::kPassedOver)) {
     return "unknown state";
   }
@@ -150,7 +150,10 @@ std::string Inconsistency(const CommSnapshot& comm) {
 }
 
 void CopyCheckpoints(const CommEntry& entry, CommSnapshot* comm) {
-  for (uint32_t slot = 0; slot < segment::kCheckpointCapacity; ++slot) {
+  // From the oldest to the newest.
+  const uint64_t newest = comm->entered / segment::kCheckpointInterval;
+  for (uint64_t i = 1; i <= segment::kCheckpointCapacity; ++i) {
+    const uint64_t slot = (newest + i) % segment::kCheckpointCapacity;
     const uint64_t position = Get(entry.checkpoints[slot].position);
     const uint64_t owner = position / segment::kCheckpointInterval % segment::kCheckpointCapacity;
     if (position == 0 || position % segment::kCheckpointInterval != 0 || owner != slot ||
@@ -159,11 +162,12 @@ void CopyCheckpoints(const CommEntry& entry, CommSnapshot* comm) {
     }
     comm->checkpoints.emplace_back(position, Get(entry.checkpoints[slot].signature));
   }
-  std::sort(comm->checkpoints.begin(), comm->checkpoints.end());
+  if (!std::is_sorted(comm->checkpoints.begin(), comm->checkpoints.end())) {
+    std::sort(comm->checkpoints.begin(), comm->checkpoints.end());
+  }
 }
 
-// A launch that is being recorded just now may be half the one before it in its place, so the
-// oldest place is left out.
+// Skips the oldest entry: the process may be overwriting it with a new launch.
 void CopyGraphLaunches(const CommEntry& entry, CommSnapshot* comm) {
   const uint64_t end = Get(entry.graph_launches);
   constexpr uint64_t kKept = segment::kGraphLaunches - 1;
@@ -176,7 +180,7 @@ void CopyGraphLaunches(const CommEntry& entry, CommSnapshot* comm) {
   }
 }
 
-// Records in the communicator's ring; 0: what it says makes no sense.
+// Capacity of the communicator's ring, in records; 0: the entry has an invalid capacity.
 uint64_t RingCapacity(const CommEntry& entry) {
   const uint64_t capacity = Get(entry.ring_capacity);
   if (capacity == 0) return segment::kRingCapacity;
@@ -214,7 +218,7 @@ RecordSnapshot CopyRecord(const segment::RecordEntry& record, uint64_t index, ui
                           const TickClock& clock) {
   RecordSnapshot out;
   out.index = index;
-  // The record holds the low half; positions near the newest one share the rest.
+  // The record has the low 32 bits. The high bits are those of the newest position, or one less.
   out.position = (entered & ~uint64_t{0xffffffff}) | record.position;
   if (out.position > entered && out.position >= (uint64_t{1} << 32))
     out.position -= uint64_t{1} << 32;
@@ -239,19 +243,19 @@ RecordSnapshot CopyRecord(const segment::RecordEntry& record, uint64_t index, ui
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<SegmentReader>> SegmentReader::Open(const std::string& path) {
-  // O_NONBLOCK: a FIFO of that name must not hold the agent up.
+  // O_NONBLOCK: opening a FIFO with this name must not block the agent.
   UniqueFd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
   if (!fd.valid()) {
     const int error = errno;
     const std::string why = absl::StrCat(path, ": ", strerror(error));
     if (error == ENOENT) return absl::NotFoundError(why);
-    return IsPassing(error) ? absl::UnavailableError(why) : absl::InvalidArgumentError(why);
+    return IsTransient(error) ? absl::UnavailableError(why) : absl::InvalidArgumentError(why);
   }
-  return Take(path, std::move(fd));
+  return FromDescriptor(path, std::move(fd));
 }
 
-absl::StatusOr<std::unique_ptr<SegmentReader>> SegmentReader::Take(const std::string& path,
-                                                                   UniqueFd fd) {
+absl::StatusOr<std::unique_ptr<SegmentReader>> SegmentReader::FromDescriptor(
+    const std::string& path, UniqueFd fd) {
   std::unique_ptr<SegmentReader> reader(new SegmentReader(path, std::move(fd)));
   struct stat about;
   if (fstat(reader->fd_.get(), &about) != 0 || !S_ISREG(about.st_mode)) {
@@ -297,7 +301,8 @@ bool SegmentReader::ReadAt(uint64_t offset, void* out, size_t size) const {
   size_t done = 0;
   while (done < size) {
     const ssize_t n =
-        pread(fd_.get(), static_cast<char*>(out) + done, size - done, static_cast<off_t>(offset + done));
+        pread(fd_.get(), static_cast<char*>(out) + done, size - done,
+              static_cast<off_t>(offset + done));
     if (n < 0 && errno == EINTR) continue;
     if (n <= 0) return false;
     done += static_cast<size_t>(n);
@@ -321,9 +326,9 @@ const TickClock& SegmentReader::Clock(const SegmentHeader& header, const HostClo
 
 absl::StatusOr<SegmentSnapshot> SegmentReader::Read(const HostClock* host, int64_t ahead_ns) {
   Copy<SegmentHeader> header;
-  std::vector<unsigned char> blocked(segment::kHeaderBytes - segment::kBlockedOffset);
+  Copy<segment::BlockedEntry[segment::kBlockedCapacity]> blocked;
   if (!ReadAt(0, header.bytes, sizeof(header.bytes)) ||
-      !ReadAt(segment::kBlockedOffset, blocked.data(), blocked.size())) {
+      !ReadAt(segment::kBlockedOffset, blocked.bytes, sizeof(blocked.bytes))) {
     return absl::DataLossError(absl::StrCat(path_, ": cut short"));
   }
   absl::Status status = CheckHeader(path_, *header);
@@ -331,21 +336,19 @@ absl::StatusOr<SegmentSnapshot> SegmentReader::Read(const HostClock* host, int64
   const TickClock& clock = Clock(*header, host, ahead_ns);
   SegmentSnapshot snapshot;
   CopyHeader(*header, clock, &snapshot);
-  for (uint32_t i = 0; i < segment::kBlockedCapacity; ++i) {
-    const auto* entry = reinterpret_cast<const segment::BlockedEntry*>(
-        blocked.data() + i * sizeof(segment::BlockedEntry));
-    const uint64_t since = Get(entry->since);
-    if (Get(entry->tid) == 0 || since == 0) continue;
-    snapshot.blocked.push_back({Get(entry->tid), Get(entry->op), Get(entry->comm),
-                                clock.ToNs(since), Get(entry->stream)});
+  for (const segment::BlockedEntry& entry : *blocked) {
+    const uint64_t since = Get(entry.since);
+    if (Get(entry.tid) == 0 || since == 0) continue;
+    snapshot.blocked.push_back({Get(entry.tid), Get(entry.op), Get(entry.comm), clock.ToNs(since),
+                                Get(entry.stream)});
   }
   ReadSites(Get(header->site_count));
   snapshot.sites = sites_;
   const uint32_t count = std::min(Get(header->comm_count), segment::kCommCapacity);
-  seen_.resize(std::max<size_t>(seen_.size(), count));
+  progress_.resize(std::max<size_t>(progress_.size(), count));
   for (uint32_t i = 0; i < count; ++i) {
     if (!ReadComm(i, clock, &snapshot)) {
-      snapshot.notes.push_back(
+      snapshot.warnings.push_back(
           absl::StrCat(path_, ": cut short: ", i, " of ", count, " communicators are in the file"));
       break;
     }
@@ -370,7 +373,7 @@ bool SegmentReader::ReadComm(uint32_t index, const TickClock& clock, SegmentSnap
   const uint64_t offset = segment::CommBlockOffset(index);
   Copy<CommEntry> entry, again;
   bool stable = false;
-  // Position and signature belong together; the process may be between the two.
+  // The process writes position and signature one after the other, so read both again.
   for (int i = 0; i < kTries && !stable; ++i) {
     if (!ReadAt(offset, entry.bytes, sizeof(entry.bytes)) ||
         !ReadAt(offset, again.bytes, sizeof(again.bytes))) {
@@ -384,52 +387,54 @@ bool SegmentReader::ReadComm(uint32_t index, const TickClock& clock, SegmentSnap
   CopyEntry(*entry, clock, &comm);
   if (comm.state == segment::CommState::kEmpty) return true;
   if (!stable) comm.signature = 0;
-  const std::string wrong = Inconsistency(comm);
+  const std::string wrong = FindInconsistency(comm);
   if (!wrong.empty()) {
-    snapshot->notes.push_back(absl::StrCat(path_, ": communicator ", index, " left out: ", wrong));
+    snapshot->warnings.push_back(
+        absl::StrCat(path_, ": communicator ", index, " left out: ", wrong));
     return true;
   }
-  Seen* seen = &seen_[index];
-  if (seen->id != Get(entry->init_entered)) *seen = {Get(entry->init_entered), 0, 0, 0, 0, 0, 0};
-  ReadMarkers(index, seen, &comm);
+  ReadProgress* progress = &progress_[index];
+  const uint64_t id = Get(entry->init_entered);
+  if (progress->id != id) *progress = {id, 0, 0, 0, 0, 0, 0};
+  ReadMarkers(index, progress, &comm);
   const uint64_t capacity = RingCapacity(*entry);
   if ((comm.flags & segment::kFlagRing) != 0 && capacity != 0) {
-    ReadRecords(clock, capacity, seen, &comm);
+    ReadRecords(clock, capacity, progress, &comm);
   }
   snapshot->newest_ns = std::max({snapshot->newest_ns, comm.last_entered_ns, comm.state_since_ns});
   snapshot->communicators.push_back(std::move(comm));
   return true;
 }
 
-void SegmentReader::ReadMarkers(uint32_t index, Seen* seen, CommSnapshot* comm) const {
+void SegmentReader::ReadMarkers(uint32_t index, ReadProgress* progress, CommSnapshot* comm) const {
   if ((comm->flags & segment::kFlagHostCalls) != 0) {
-    // Such a call has happened when it has returned, which is as good as a marker.
+    // An MPI call has finished when it has returned, so the return replaces the marker.
     comm->flags |= segment::kFlagMarkers;
     comm->started = comm->entered;
     comm->finished = std::min(comm->returned, comm->entered);
     return;
   }
   if ((comm->flags & segment::kFlagMarkers) == 0) return;
-  if (!comm->graph_launches.empty()) ReadGraphMarkers(index, seen);
+  if (!comm->graph_launches.empty()) ReadGraphMarkers(index, progress);
   Copy<segment::MarkerLane[segment::kMarkerLanes]> lanes;
   if (!ReadAt(segment::CommBlockOffset(index) + segment::kMarkersOffset, lanes.bytes,
               sizeof(lanes.bytes))) {
     return;
   }
   for (const segment::MarkerLane& lane : *lanes) {
-    seen->started = std::max(seen->started, Get(lane.started));
-    seen->finished = std::max(seen->finished, Get(lane.finished));
-    seen->p2p_started = std::max(seen->p2p_started, Get(lane.p2p_started));
-    seen->p2p_finished = std::max(seen->p2p_finished, Get(lane.p2p_finished));
+    progress->started = std::max(progress->started, Get(lane.started));
+    progress->finished = std::max(progress->finished, Get(lane.finished));
+    progress->p2p_started = std::max(progress->p2p_started, Get(lane.p2p_started));
+    progress->p2p_finished = std::max(progress->p2p_finished, Get(lane.p2p_finished));
   }
-  // Markers are read after the counters, and so may be ahead of them.
-  comm->started = std::min(seen->started, comm->entered);
-  comm->finished = std::min(seen->finished, comm->entered);
-  comm->p2p_started = std::min(seen->p2p_started, comm->p2p_entered);
-  comm->p2p_finished = std::min(seen->p2p_finished, comm->p2p_entered);
+  // The reader reads the markers after the counters, so the markers may be ahead.
+  comm->started = std::min(progress->started, comm->entered);
+  comm->finished = std::min(progress->finished, comm->entered);
+  comm->p2p_started = std::min(progress->p2p_started, comm->p2p_entered);
+  comm->p2p_finished = std::min(progress->p2p_finished, comm->p2p_entered);
 }
 
-void SegmentReader::ReadGraphMarkers(uint32_t index, Seen* seen) const {
+void SegmentReader::ReadGraphMarkers(uint32_t index, ReadProgress* progress) const {
   Copy<segment::GraphLane[segment::kGraphLanes]> lanes;
   if (!ReadAt(segment::CommBlockOffset(index) + segment::kGraphLanesOffset, lanes.bytes,
               sizeof(lanes.bytes))) {
@@ -441,53 +446,72 @@ void SegmentReader::ReadGraphMarkers(uint32_t index, Seen* seen) const {
     *finished = std::max(*finished, base + (word >> 32));
   };
   for (const segment::GraphLane& lane : *lanes) {
-    add(Get(lane.base), Get(lane.reached), &seen->started, &seen->finished);
-    add(Get(lane.p2p_base), Get(lane.p2p_reached), &seen->p2p_started, &seen->p2p_finished);
+    add(Get(lane.base), Get(lane.reached), &progress->started, &progress->finished);
+    add(Get(lane.p2p_base), Get(lane.p2p_reached), &progress->p2p_started, &progress->p2p_finished);
   }
 }
 
-void SegmentReader::ReadRecords(const TickClock& clock, uint64_t capacity, Seen* seen,
+// Reads the records `begin` to `end`, at most as many as the ring has.
+bool SegmentReader::ReadRing(uint32_t index, uint64_t capacity, uint64_t begin, uint64_t end,
+                             segment::RecordEntry* records) const {
+  const uint64_t ring = segment::CommBlockOffset(index) + segment::kRingOffset;
+  const uint64_t first = begin % capacity;
+  const uint64_t before_wrap = std::min(capacity - first, end - begin);
+  constexpr size_t kBytes = sizeof(segment::RecordEntry);
+  return ReadAt(ring + first * kBytes, static_cast<void*>(records), before_wrap * kBytes) &&
+         ReadAt(ring, static_cast<void*>(records + before_wrap),
+                (end - begin - before_wrap) * kBytes);
+}
+
+void SegmentReader::ReadRecords(const TickClock& clock, uint64_t capacity, ReadProgress* progress,
                                 CommSnapshot* comm) {
   const uint64_t end = comm->recorded;
-  if (end < seen->next) *seen = {seen->id, 0, 0, 0, 0, 0, 0};
-  uint64_t begin = seen->next;
+  if (end < progress->next) *progress = {progress->id, 0, 0, 0, 0, 0, 0};
+  uint64_t begin = progress->next;
   if (end > capacity && begin < end - capacity) {
-    seen->lost += end - capacity - begin;
+    progress->lost += end - capacity - begin;
     begin = end - capacity;
   }
-  seen->next = end;
+  progress->next = end;
   if (begin == end) {
-    comm->records_lost = seen->lost;
+    comm->records_lost = progress->lost;
     return;
   }
-  std::vector<segment::RecordEntry> ring(capacity), again(capacity);
-  const uint64_t offset = segment::CommBlockOffset(comm->index) + segment::kRingOffset;
-  if (!ReadAt(offset, static_cast<void*>(ring.data()), capacity * sizeof(segment::RecordEntry)) ||
-      !ReadAt(offset, static_cast<void*>(again.data()), capacity * sizeof(segment::RecordEntry))) {
+  if (records_ == nullptr) {
+    records_ = std::make_unique<segment::RecordEntry[]>(segment::kRingCapacity);
+    again_ = std::make_unique<segment::RecordEntry[]>(segment::kRingCapacity);
+  }
+  if (!ReadRing(comm->index, capacity, begin, end, records_.get()) ||
+      !ReadRing(comm->index, capacity, begin, end, again_.get())) {
     return;
   }
+  const bool unchanged =
+      memcmp(static_cast<const void*>(records_.get()), static_cast<const void*>(again_.get()),
+             (end - begin) * sizeof(segment::RecordEntry)) == 0;
+  comm->records.reserve(end - begin);
   for (uint64_t n = begin; n < end; ++n) {
-    const segment::RecordEntry& record = ring[n % capacity];
-    const bool whole = Get(record.seq) == static_cast<uint32_t>(2 * n + 2) &&
-                       memcmp(static_cast<const void*>(&record),
-                              static_cast<const void*>(&again[n % capacity]), sizeof(record)) == 0;
+    const segment::RecordEntry& record = records_[n - begin];
+    const bool same = unchanged || memcmp(static_cast<const void*>(&record),
+                                          static_cast<const void*>(&again_[n - begin]),
+                                          sizeof(record)) == 0;
+    const bool whole = same && Get(record.seq) == static_cast<uint32_t>(2 * n + 2);
     if (!whole) {
-      // Being written just now (the newest: next time), or overwritten already.
+      // The process is writing this record (read it next time) or has overwritten it (lost).
       if (n + capacity / 2 < end) {
-        ++seen->lost;
+        ++progress->lost;
       } else {
-        seen->next = std::min(seen->next, n);
+        progress->next = std::min(progress->next, n);
       }
       continue;
     }
     comm->records.push_back(CopyRecord(record, n, comm->entered, clock));
     if (record.shape != 0) comm->records.back().shape = ReadShape(record.shape);
-    if (comm->records.back().returned_ns == 0) seen->next = std::min(seen->next, n);
+    if (comm->records.back().returned_ns == 0) progress->next = std::min(progress->next, n);
   }
-  comm->records_lost = seen->lost;
+  comm->records_lost = progress->lost;
 }
 
-// "" where it is not there, or makes no sense.
+// Returns "" if the shape is missing or invalid.
 const std::string& SegmentReader::ReadShape(uint8_t number) {
   static_assert(segment::kShapeCapacity == UINT8_MAX);
   shapes_.resize(segment::kShapeCapacity);
@@ -505,7 +529,6 @@ const std::string& SegmentReader::ReadShape(uint8_t number) {
   return text;
 }
 
-// "<pid>-<start time>.seg", "<pid>-<start time>-<n>.seg".
 bool IsSegmentName(const std::string& name) {
   absl::string_view rest = name;
   if (!absl::ConsumeSuffix(&rest, ".seg")) return false;

@@ -12,7 +12,12 @@ std::shared_ptr<SegmentReader> ShareReader(std::unique_ptr<SegmentReader> reader
                                            std::shared_ptr<SpareThreads> threads) {
   if (threads == nullptr || !reader->MayBlock()) return reader;
   const auto close = [threads = std::move(threads)](SegmentReader* closed) {
-    // Where no thread is left the file stays open, which costs less than who waits for it.
+    // A read that returns after Cancel() is the last owner, and Run() refuses.
+    if (SpareThreads::IsCurrentThread()) {
+      delete closed;
+      return;
+    }
+    // If no thread is free, the file stays open. That costs less than a blocked tick.
     threads->Run(absl::StrCat("close ", reinterpret_cast<uintptr_t>(closed)),
                  [closed] { delete closed; }, 0);
   };

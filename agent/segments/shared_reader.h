@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A segment's reader that several threads use. Its file is closed on a thread that can be spared
-// where that can block: a file system that a program answers for is asked before a descriptor goes.
+// A segment reader that several threads share. If closing the file can block, a spare thread closes
+// it: the kernel sends a request to a FUSE or network file system before it closes the descriptor.
 #pragma once
 
 #include <memory>
@@ -10,7 +10,7 @@
 
 namespace rollcall {
 
-// `threads`: nullptr where the caller may block.
+// `threads`: nullptr if the caller may block.
 std::shared_ptr<SegmentReader> ShareReader(std::unique_ptr<SegmentReader> reader,
                                            std::shared_ptr<SpareThreads> threads);
 

@@ -10,8 +10,8 @@
 namespace rollcall {
 namespace {
 
-// Apart by more than this, two clocks have not gone on alike. Readings that another process came
-// between are closer.
+// A larger difference between two clocks is a jump. A process that runs between two readings causes
+// a smaller one.
 constexpr double kJumpNs = 20e6;
 constexpr double kMuchBetter = 16;
 constexpr long kFirstMeasureNs = 5'000'000;
@@ -54,9 +54,9 @@ TickClock::TickClock(segment::ClockSource source, const ClockSample& first)
     : is_counter_(source == segment::ClockSource::kCounter),
       ns_per_tick_(is_counter_ ? 0 : 1),
       base_(first),
-      calm_(first),
+      last_jump_(first),
       newest_(first) {
-  if (!is_counter_) base_.ticks = calm_.ticks = newest_.ticks = first.monotonic_ns;
+  if (!is_counter_) base_.ticks = last_jump_.ticks = newest_.ticks = first.monotonic_ns;
 }
 
 void TickClock::Update(const ClockSample& sample) {
@@ -70,7 +70,7 @@ void TickClock::Update(const ClockSample& sample) {
   const bool jumped = set_or_slept || other_rate;
   if (is_counter_ && (!jumped || ns_per_tick_ == 0)) Measure(now);
   if (jumped) {
-    calm_ = now;
+    last_jump_ = now;
     measured_ns_ = 0;  // the next sample measures again
   }
   newest_ = now;
@@ -78,10 +78,10 @@ void TickClock::Update(const ClockSample& sample) {
   if (std::abs(reported - static_cast<double>(now.reported_ns)) > kJumpNs) base_ = now;
 }
 
-// Only when that makes it much better: with each measurement all times move a little.
+// Measures again only over a much longer time, because each measurement moves all times a little.
 void TickClock::Measure(const ClockSample& now) {
-  const double passed = Between(calm_.monotonic_ns, now.monotonic_ns);
-  const double ticks = Between(calm_.ticks, now.ticks);
+  const double passed = Between(last_jump_.monotonic_ns, now.monotonic_ns);
+  const double ticks = Between(last_jump_.ticks, now.ticks);
   if (passed <= 0 || ticks <= 0 || passed / kMuchBetter < measured_ns_) return;
   const double rate = passed / ticks;
   if (rate < 1e-3 || rate > 1e3) return;

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Turns the ticks in a segment into times: of the steady clock for a process that lives on this
-// host (proto/steady_clock.h), of the wall clock for a file that somebody reads later.
+// Converts the clock ticks in a segment to times: on the steady clock (proto/steady_clock.h) for a
+// process of this host, on the wall clock for a file that is read later.
 //
-// The same tick stays the same time from one sample to the next, or every tick of the agent would
-// find every communicator changed. But where the clocks do not agree any more (the host slept, its
-// time was set, the counter began anew), the newest sample counts: the agent then reports since
-// when people wait by the clock of the reader.
+// A tick count keeps its time from one sample to the next. Otherwise every communicator would
+// change with every tick of the agent. Where the clocks no longer agree (the host was suspended,
+// its wall clock was set, the counter restarted), the newest sample counts, so that the age of a
+// wait is right by the reader's clock.
 #pragma once
 
 #include <cstdint>
@@ -17,52 +17,52 @@ namespace rollcall {
 // One instant on three clocks.
 struct ClockSample {
   uint64_t ticks = 0;
-  uint64_t monotonic_ns = 0;  // stands while the host sleeps
+  uint64_t monotonic_ns = 0;  // CLOCK_MONOTONIC: stands still during a suspend
   int64_t reported_ns = 0;    // the clock of the times that the agent reports
 };
 
-// This host's clocks now, the wall clock or the steady one as the third. Other work may come between
-// the readings: the closest of a few is taken.
+// Samples this host's clocks, with the wall clock as `reported_ns`. Another process may run between
+// the readings, so the function samples several times and returns the sample that took least time.
 ClockSample SampleClocks();
 
-// Times are kept between 1 and this (the year 2096), so that nobody who subtracts two can overflow.
+// Times lie between 1 and this limit (the year 2096), so that a difference of two cannot overflow.
 inline constexpr int64_t kLatestNs = 4'000'000'000'000'000'000;
 
 class TickClock {
  public:
   TickClock(segment::ClockSource source, const ClockSample& first);
 
-  // The clocks stand like this now; samples come in order.
+  // Adjusts the conversion to a new sample. Call it with ascending samples.
   void Update(const ClockSample& sample);
 
-  // 0: never, on both.
+  // Converts ticks to a time; 0 (never) stays 0.
   int64_t ToNs(uint64_t ticks) const;
 
-  // The same for a process whose ticks are ahead of this host's by so many.
+  // Returns the clock of a process that is `ticks` ahead of this host's clock.
   TickClock Ahead(int64_t ticks) const;
 
  private:
   void Measure(const ClockSample& now);
 
   bool is_counter_;
-  double ns_per_tick_;      // 0: not known yet
-  double measured_ns_ = 0;  // the time over which that was measured
-  int64_t ahead_ = 0;       // ticks that the process's clock is ahead
-  ClockSample base_;        // what times are counted from
-  ClockSample calm_;        // since then no clock has jumped
+  double ns_per_tick_;      // 0: not measured yet
+  double measured_ns_ = 0;  // duration of that measurement
+  int64_t ahead_ = 0;       // offset of the process's clock, in ticks
+  ClockSample base_;        // the origin of all times
+  ClockSample last_jump_;   // the sample of the last jump of a clock
   ClockSample newest_;
 };
 
-// The clocks of this host, as the ticks of its processes are counted by. Knows the counter's rate
-// from its own samples alone: a process in a time namespace has another CLOCK_MONOTONIC.
+// The clocks behind the ticks of this host's processes. Measures the rate of the counter by its own
+// samples only, because a process in a time namespace has another CLOCK_MONOTONIC.
 class HostClock {
  public:
-  HostClock();  // takes some milliseconds
+  HostClock();  // blocks for about 5 ms, to measure the counter
 
-  // Call it once in each tick.
+  // Call it once for each tick.
   void Sample();
 
-  // `ahead_ns`: how far the process's CLOCK_MONOTONIC is ahead of this one's.
+  // `ahead_ns`: offset of the process's CLOCK_MONOTONIC over the agent's.
   TickClock ClockFor(segment::ClockSource source, int64_t ahead_ns) const;
 
  private:

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Takes stacks from outside where the kernel permits it, else from inside.
+// Takes stacks from outside (ptrace) if the kernel permits it, else from inside (signal). Does not
+// touch a process that has switched its stacks off (stacks_switch.h).
 #pragma once
 
 #include <string>
@@ -13,11 +14,12 @@ namespace rollcall {
 class AnyStackTaker : public StackTaker {
  public:
   explicit AnyStackTaker(const std::string& proc_root = "/proc")
-      : outside_(proc_root), inside_(proc_root) {}
+      : proc_root_(proc_root), outside_(proc_root), inside_(proc_root) {}
 
   RawSample Take(pid_t pid, const TakeLimits& limits) override;
 
  private:
+  const std::string proc_root_;
   PtraceStackTaker outside_;
   SignalStackTaker inside_;
 };

@@ -32,11 +32,11 @@ namespace {
 constexpr uint64_t kPageBytes = 4096;
 constexpr size_t kMaxStackBytes = 1 << 20;
 
-constexpr int kWatchTries = 3;
+constexpr int kCopyTries = 3;
 
-// "232 0x4 ... 0x7ffc1234 0x7f5678": the call, its arguments, stack and instruction pointer. False:
-// it runs, or the kernel does not show it.
-bool ParsePlace(const std::string& text, ThreadRegisters* registers) {
+// "232 0x4 ... 0x7ffc1234 0x7f5678": the call, its arguments, stack pointer and instruction
+// pointer. False: the thread runs, or the kernel does not show the call.
+bool ParseSyscallFile(const std::string& text, ThreadRegisters* registers) {
   const std::string line = text.substr(0, text.find('\n'));
   const std::vector<absl::string_view> words = absl::StrSplit(line, ' ');
   uint64_t stack = 0, instruction = 0;
@@ -45,15 +45,15 @@ bool ParsePlace(const std::string& text, ThreadRegisters* registers) {
     return false;
   }
   *registers = {};
-  SetPlace(instruction, stack, registers);
+  SetInstructionAndStack(instruction, stack, registers);
   return true;
 }
 
-// One Take(), on a tracer thread of its own: when that thread ends, the kernel lets go of any
-// thread of the job that is still seized. So there is no path on which one stays stopped.
-class Taking {
+// One Take(), on a tracer thread of its own. When that thread ends, the kernel releases every
+// thread that is still seized, so no error can leave a thread of the job stopped.
+class PtraceTake {
  public:
-  Taking(const std::string& proc_root, const TakeLimits& limits, RawSample* sample)
+  PtraceTake(const std::string& proc_root, const TakeLimits& limits, RawSample* sample)
       : proc_root_(proc_root), limits_(limits), sample_(sample), memory_(sample->pid) {
     buffer_.resize(std::min(limits.stack_bytes, kMaxStackBytes));
     pages_.reserve(buffer_.size() / kPageBytes + 2);
@@ -66,7 +66,7 @@ class Taking {
   std::string ReasonNotToTouch() const;
   void TakeThread(RawThread* thread);
   void Refuse(RawThread* thread);
-  void Watch(RawThread* thread);
+  void CopyWithoutStop(RawThread* thread);
   void StopAndCopy(TracedThread* traced, RawThread* thread);
   absl::Status CopyStopped(const TracedThread& traced, RawThread* thread, size_t* copied);
   size_t CopyMemory(pid_t pid, uint64_t address, size_t size);
@@ -77,16 +77,16 @@ class Taking {
   const TakeLimits& limits_;
   RawSample* sample_;
   TracerMemory memory_;
-  std::unique_ptr<PythonSampler> python_;  // nullptr: no Python in there
+  std::unique_ptr<PythonSampler> python_;  // nullptr: the process has no Python
   int64_t deadline_ns_ = 0;
   bool refused_ = false;
-  std::vector<TracedThread> late_;  // seized, but did not stop in time
-  std::vector<uint8_t> buffer_;     // and pages_: nothing is allocated while a thread is stopped
+  std::vector<TracedThread> late_;  // seized, and did not stop in time
+  std::vector<uint8_t> buffer_;     // allocated before a thread is stopped, as pages_ is
   std::vector<iovec> pages_;
 };
 
-void Taking::Run(ModuleFiles* files, PythonFinder* finder) {
-  prctl(PR_SET_TIMERSLACK, 1);  // of this thread: a nap of 50 us shall not take 100
+void PtraceTake::Run(ModuleFiles* files, PythonFinder* finder) {
+  prctl(PR_SET_TIMERSLACK, 1);  // so that this thread's sleep of 50 us does not take 100
   const int64_t start = MonotonicNs();
   if (!BeginSample(proc_root_, limits_, sample_)) return;
   deadline_ns_ = start + limits_.TotalTimeoutNs(sample_->threads.size());
@@ -102,22 +102,22 @@ void Taking::Run(ModuleFiles* files, PythonFinder* finder) {
   sample_->duration_ns = MonotonicNs() - start;
 }
 
-void Taking::FindPython(ModuleFiles* files, PythonFinder* finder) {
+void PtraceTake::FindPython(ModuleFiles* files, PythonFinder* finder) {
   auto interpreter = finder->Find(*sample_, files, &memory_, &sample_->python.note);
   if (!interpreter.has_value()) return;
   python_ = std::make_unique<PythonSampler>(*std::move(interpreter), &memory_);
   python_->ListThreads();
 }
 
-std::string Taking::ReasonNotToTouch() const {
+std::string PtraceTake::ReasonNotToTouch() const {
   if (refused_) return "see the error of the process";
   if (MonotonicNs() > deadline_ns_) return "not reached in the time allowed for this process";
   return "";
 }
 
-void Taking::TakeThread(RawThread* thread) {
+void PtraceTake::TakeThread(RawThread* thread) {
   if (thread->state == 'S' && EndsWhenStopped(thread->wchan)) {
-    Watch(thread);
+    CopyWithoutStop(thread);
     return;
   }
   TracedThread traced(thread->tid);
@@ -131,32 +131,32 @@ void Taking::TakeThread(RawThread* thread) {
   StopAndCopy(&traced, thread);
 }
 
-void Taking::Refuse(RawThread* thread) {
+void PtraceTake::Refuse(RawThread* thread) {
   refused_ = true;
   sample_->refused = true;
   sample_->error = TraceRefusedMessage(proc_root_, sample_->pid);
   thread->error = "see the error of the process";
 }
 
-// A stop would end the call that it is in, so it is copied as it sleeps. Worth something if it did
-// not run meanwhile: the kernel gives the same place, and as many turns on a CPU.
-void Taking::Watch(RawThread* thread) {
+// Copies a sleeping thread without a stop, which would end its system call. The copy counts if the
+// thread did not run meanwhile: the kernel shows the same call, and as many turns on a CPU.
+void PtraceTake::CopyWithoutStop(RawThread* thread) {
   const std::string task = absl::StrCat(ProcPath(proc_root_, sample_->pid, "task/"), thread->tid);
-  const auto place = [&task] {
+  const auto activity = [&task] {
     return absl::StrCat(ReadProcFile(task + "/syscall", 256).value_or("no call"),
                         ReadProcFile(task + "/schedstat", 128).value_or(""));
   };
   if (absl::IsPermissionDenied(ReadProcFile(task + "/syscall", 256).status())) {
     return Refuse(thread);
   }
-  for (int i = 0; i < kWatchTries; ++i) {
-    const std::string before = place();
-    if (!ParsePlace(before, &thread->registers)) break;
+  for (int i = 0; i < kCopyTries; ++i) {
+    const std::string before = activity();
+    if (!ParseSyscallFile(before, &thread->registers)) break;
     thread->stack_base = StackPointer(thread->registers);
     const size_t copied =
         CopyMemory(sample_->pid, thread->stack_base, StackSize(thread->stack_base));
     if (python_ != nullptr) python_->ReadFrames(thread);
-    if (place() != before) continue;
+    if (activity() != before) continue;
     thread->how = HowTaken::kWatched;
     thread->stack.assign(buffer_.begin(), buffer_.begin() + copied);
     if (python_ != nullptr) thread->python_frames = python_->frames();
@@ -165,7 +165,7 @@ void Taking::Watch(RawThread* thread) {
   thread->error = "left alone: a stop would end the system call that it is in";
 }
 
-void Taking::StopAndCopy(TracedThread* traced, RawThread* thread) {
+void PtraceTake::StopAndCopy(TracedThread* traced, RawThread* thread) {
   const int64_t start = MonotonicNs();
   const int64_t left = std::max<int64_t>(deadline_ns_ - start, 0);
   absl::Status status = traced->Stop(std::min(limits_.thread_timeout_ns, left));
@@ -187,8 +187,8 @@ void Taking::StopAndCopy(TracedThread* traced, RawThread* thread) {
 }
 
 // Copies until `size` or the first unreadable page, which may come before the end of the mapping.
-// Page by page, because the kernel does not promise to split one element.
-size_t Taking::CopyMemory(pid_t pid, uint64_t address, size_t size) {
+// Uses one element for each page, because the kernel does not promise to split an element.
+size_t PtraceTake::CopyMemory(pid_t pid, uint64_t address, size_t size) {
   pages_.clear();
   for (size_t done = 0; done < size;) {
     const size_t in_page = kPageBytes - (address + done) % kPageBytes;
@@ -201,8 +201,9 @@ size_t Taking::CopyMemory(pid_t pid, uint64_t address, size_t size) {
   return count < 0 ? 0 : static_cast<size_t>(count);
 }
 
-// The thread is stopped: allocates nothing, reads no other files.
-absl::Status Taking::CopyStopped(const TracedThread& traced, RawThread* thread, size_t* copied) {
+// Runs while the thread is stopped, so it allocates nothing and reads no other files.
+absl::Status PtraceTake::CopyStopped(const TracedThread& traced, RawThread* thread,
+                                     size_t* copied) {
   const absl::Status status = traced.ReadRegisters(&thread->registers);
   if (!status.ok()) return status;
   thread->stack_base = StackPointer(thread->registers);
@@ -211,13 +212,13 @@ absl::Status Taking::CopyStopped(const TracedThread& traced, RawThread* thread, 
   return absl::OkStatus();
 }
 
-size_t Taking::StackSize(uint64_t stack_pointer) const {
+size_t PtraceTake::StackSize(uint64_t stack_pointer) const {
   const ProcMap* map = FindMap(sample_->maps, stack_pointer);
   if (map == nullptr) return buffer_.size();
   return std::min<uint64_t>(buffer_.size(), map->end - stack_pointer);
 }
 
-void Taking::ReleaseLate() {
+void PtraceTake::ReleaseLate() {
   const auto gone = [](TracedThread& thread) { return thread.Release(); };
   late_.erase(std::remove_if(late_.begin(), late_.end(), gone), late_.end());
 }
@@ -232,8 +233,8 @@ RawSample PtraceStackTaker::Take(pid_t pid, const TakeLimits& limits) {
     sample.error = "a process cannot trace itself; ask another agent for its stacks";
     return sample;
   }
-  Taking taking(proc_root_, limits, &sample);
-  std::thread tracer([&] { taking.Run(&files_, &python_finder_); });
+  PtraceTake take(proc_root_, limits, &sample);
+  std::thread tracer([&] { take.Run(&files_, &python_finder_); });
   tracer.join();
   return sample;
 }

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Takes stacks from outside, by ptrace.
 //
-// It stops one thread at a time, for the time of the copy (tens of microseconds), and never with a
-// signal: SEIZE and INTERRUPT, so nothing is delivered to the job, and a stopped job stays stopped.
-// A thread that is in the kernel (state D), dead, or traced by another process is listed and left
-// alone. A signal that arrives meanwhile is passed on. The job sees what any debugger's attach
-// does: the kernel restarts a blocked system call, except the few that it never restarts
-// (epoll_wait and sigtimedwait return EINTR).
+// Stops one thread at a time, for the time of the copy (tens of microseconds), and never with a
+// signal: SEIZE and INTERRUPT deliver nothing to the job, and a stopped job stays stopped. Lists
+// but leaves alone a thread that is in an uninterruptible wait (state D), dead, or traced by
+// another process. Passes on a signal that arrives meanwhile. The job sees the effects of any
+// debugger's attach: the kernel restarts a blocked system call, except the few that it never
+// restarts (epoll_wait and sigtimedwait return EINTR).
 #pragma once
 
 #include <string>

@@ -13,7 +13,7 @@
 #include "agent/processes/proc_files.h"
 #include "agent/processes/rank_environment.h"
 #include "agent/stacks/any_stack_taker.h"
-#include "agent/stacks/stacks.h"
+#include "agent/stacks/stack_reader.h"
 #include "interpose/segment.h"
 
 namespace rollcall {
@@ -22,10 +22,10 @@ namespace {
 constexpr int64_t kStopNs = 200'000'000;  // how long Stop() may take
 constexpr int64_t kWriteNs = 5'000'000'000;
 constexpr int64_t kAnswerNs = 60'000'000'000;  // reading symbols takes long
-// poll() says that this much fits into a pipe; more could block.
+// poll() reports a pipe as writable if this much fits; a longer write could block.
 constexpr size_t kPieceBytes = 512;
 
-// The descriptor is shared with the job, so it must stay in blocking mode.
+// The job shares the descriptor, so it must stay in blocking mode.
 void WriteWithoutBlocking(int fd, const std::string& text) {
   const int64_t deadline = MonotonicNs() + kWriteNs;
   for (size_t done = 0; done < text.size();) {
@@ -40,14 +40,15 @@ void WriteWithoutBlocking(int fd, const std::string& text) {
 
 }  // namespace
 
-// Of one thread at a time, which may not come back.
+// What one thread at a time uses to answer. A thread that gets stuck keeps them.
 struct QuitAnswers::Tools {
-  explicit Tools(std::string root) : proc_root(std::move(root)), reader(proc_root), taker(proc_root) {}
+  explicit Tools(std::string root)
+      : proc_root(std::move(root)), reader(proc_root), taker(proc_root) {}
 
   void Answer(const PassedDescriptor& asked) {
     const ProcessStack stack = reader.TakeAndUnwind(&taker, asked.pid, TakeLimits());
     const auto environ = ReadProcFile(ProcPath(proc_root, asked.pid, "environ"));
-    const int rank = environ.ok() ? FindRankInEnviron(*environ).place.rank : -1;
+    const int rank = environ.ok() ? FindRankInEnviron(*environ).coordinates.rank : -1;
     WriteWithoutBlocking(asked.fd.get(),
                          absl::StrCat("rollcall: ", FormatProcessStack(stack, rank)));
   }
@@ -73,7 +74,7 @@ void QuitAnswers::Stop() {
 }
 
 void QuitAnswers::Run() {
-  // A reader of some process's stderr may be gone.
+  // Writing to a stderr whose reader has ended raises SIGPIPE.
   sigset_t pipe;
   sigemptyset(&pipe);
   sigaddset(&pipe, SIGPIPE);
@@ -81,12 +82,12 @@ void QuitAnswers::Run() {
   auto tools = std::make_shared<Tools>(proc_root_);
   while (!stopping_) {
     std::optional<PassedDescriptor> passed = socket_->Receive(kStopNs);
-    if (!passed.has_value() || passed->what != segment::kStderrDescriptor) continue;
+    if (!passed.has_value() || passed->kind != segment::kStderrDescriptor) continue;
     const auto asked = std::make_shared<PassedDescriptor>(*std::move(passed));
     const std::string key = absl::StrCat(asked->pid);
-    if (threads_.IsAway(key)) continue;
+    if (threads_.IsRunning(key)) continue;
     if (!threads_.Run(key, [tools, asked] { tools->Answer(*asked); }, kAnswerNs)) {
-      tools = std::make_shared<Tools>(proc_root_);  // the others are that thread's now
+      tools = std::make_shared<Tools>(proc_root_);  // the stuck thread keeps the earlier ones
     }
   }
 }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Answers SIGQUIT of this host's training processes: takes their stacks and writes them to the
-// stderr that each has passed on, as a JVM would to its own.
+// Answers SIGQUIT of this host's training processes: takes a sample of the process and writes its
+// stacks to the stderr that the process has passed on, as a JVM does.
 //
-// One thread, and for each answer one that can be spared. A stderr that nobody reads costs a few
-// seconds, never more.
+// One thread, and for each answer one spare thread. A stderr that nobody reads costs a few seconds,
+// never more.
 #pragma once
 
 #include <atomic>
@@ -25,7 +25,7 @@ class QuitAnswers {
   QuitAnswers(const QuitAnswers&) = delete;
   QuitAnswers& operator=(const QuitAnswers&) = delete;
 
-  // Errors: as DescriptorSocket::Listen. Processes then say how to see their stacks otherwise.
+  // Errors: as DescriptorSocket::Listen. Without it, processes write how to get their stacks.
   absl::Status Start();
   void Stop();
 

@@ -39,9 +39,8 @@ std::string ReasonNotToTouch(const ProcThread& thread) {
   return "";
 }
 
-// A thread that falls asleep while it is read has a state, and no wait channel yet. `left`: how
-// many more readings this process may have; where the kernel never shows the channel they soon run
-// out.
+// Reads a thread again that has no wait channel yet, because it fell asleep during the reading.
+// `left`: further reads for this process. If the kernel never shows the channel, they soon run out.
 void ReadAgain(const std::string& proc_root, pid_t pid, int* left, ProcThread* thread) {
   while (*left > 0 && thread->state == 'S' && IsUnknownWait(thread->wchan)) {
     --*left;

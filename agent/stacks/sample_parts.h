@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What both ways of taking stacks begin with.
+// The first part of taking a sample, by ptrace or by signal: threads and mappings.
 #pragma once
 
 #include <string>
@@ -10,9 +10,9 @@
 
 namespace rollcall {
 
-// Reads threads and mappings of sample->pid. False: sample->error says why there is nothing to
-// take. The threads are in the sample, with nothing but what /proc says; those that neither way
-// touches have an error.
+// Reads the threads and mappings of sample->pid. False: sample->error has the reason why no stacks
+// can be taken. The sample then has the threads with the facts of /proc only. A thread that neither
+// way may touch has an error.
 bool BeginSample(const std::string& proc_root, const TakeLimits& limits, RawSample* sample);
 
 }  // namespace rollcall

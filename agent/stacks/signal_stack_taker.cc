@@ -14,20 +14,20 @@
 #include "agent/processes/wait_channels.h"
 #include "agent/python/sampler.h"
 #include "agent/stacks/sample_parts.h"
-#include "agent/stacks/stack_questions.h"
+#include "agent/stacks/segment_stack_requests.h"
 
 namespace rollcall {
 namespace {
 
-std::string ReasonNotToAsk(int signal, const RawThread& thread) {
+std::string ReasonNotToSignal(int signal, const RawThread& thread) {
   if (thread.state == 'T' || thread.state == 't') return "stopped, so it cannot answer a signal";
   const uint64_t bit = uint64_t{1} << (signal - 1);
   if ((thread.signals_caught & bit) == 0) {
-    return "the program has taken away the handler of the signal";
+    return "the program has replaced the handler of the signal";
   }
   if ((thread.signals_blocked & bit) != 0) return "it blocks the signal";
   if (thread.state == 'S' && IsUnknownWait(thread.wchan)) {
-    return "left alone: the kernel does not tell which call a signal would end";
+    return "left alone: the kernel does not show which system call a signal would end";
   }
   if (thread.state == 'S' && EndsWhenSignalled(thread.wchan)) {
     return "left alone: a signal would end the system call that it is in";
@@ -35,12 +35,12 @@ std::string ReasonNotToAsk(int signal, const RawThread& thread) {
   return "";
 }
 
-// Which threads can be asked; the others get their reason.
-std::vector<RawThread*> WhomToAsk(int signal, RawSample* sample) {
+// The threads that the signal may reach. The others get an error with the reason.
+std::vector<RawThread*> SelectThreads(int signal, RawSample* sample) {
   std::vector<RawThread*> threads;
   for (RawThread& thread : sample->threads) {
     if (!thread.error.empty()) continue;
-    thread.error = ReasonNotToAsk(signal, thread);
+    thread.error = ReasonNotToSignal(signal, thread);
     if (thread.error.empty()) threads.push_back(&thread);
   }
   return threads;
@@ -67,22 +67,22 @@ RawSample SignalStackTaker::Take(pid_t pid, const TakeLimits& limits) {
   sample.pid = pid;
   sample.method = "signal";
   if (!BeginSample(proc_root_, limits, &sample)) return sample;
-  const auto questions = StackQuestions::Open(proc_root_, pid, sample.maps);
-  if (!questions.ok()) {
+  const auto requests = SegmentStackRequests::Open(proc_root_, pid, sample.maps);
+  if (!requests.ok()) {
     sample.refused = true;
     sample.error = absl::StrCat("cannot ask process ", pid,
-                                " for its stacks: ", std::string(questions.status().message()));
+                                " for its stacks: ", std::string(requests.status().message()));
     for (RawThread& thread : sample.threads) {
       if (thread.error.empty()) thread.error = "see the error of the process";
     }
     return sample;
   }
-  const std::vector<RawThread*> asked = WhomToAsk((*questions)->signal(), &sample);
+  const std::vector<RawThread*> threads = SelectThreads((*requests)->signal(), &sample);
   const int64_t begun = MonotonicNs();
-  (*questions)
-      ->Ask(asked, limits.thread_timeout_ns, start + limits.TotalTimeoutNs(sample.threads.size()));
+  (*requests)->RequestStacks(threads, limits.thread_timeout_ns,
+                             start + limits.TotalTimeoutNs(sample.threads.size()));
   sample.copying_ns = MonotonicNs() - begun;
-  UniqueFd memory = (*questions)->TakeMemory();
+  UniqueFd memory = (*requests)->TakeMemory();
   if (memory.valid()) ReadPython(memory.Release(), &files_, &python_finder_, &sample);
   sample.duration_ns = MonotonicNs() - start;
   return sample;

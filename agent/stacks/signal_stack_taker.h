@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Takes stacks by the signal that the process's own library answers. Needs no privilege but the
-// same user.
+// Takes stacks by the signal that the process's own library answers. Needs no privilege except to
+// run as the same user.
 //
-// Threads that block the signal, and those in a system call that a signal would end although its
-// handler restarts calls (poll, epoll, select, sleep and their like), are left alone: then only
-// their Python frames are there, read from memory.
+// Leaves some threads alone: those that block the signal, and those in a system call that a signal
+// would end although the handler restarts calls (poll, epoll, select, sleep and similar). Such
+// threads have only Python frames, read from memory.
 #pragma once
 
 #include <string>

@@ -10,7 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "agent/stacks/unwind_registers.h"
 
-// Exported by libunwind for remote unwinders (perf uses it), but in none of its headers.
+// libunwind exports it for remote unwinders (perf uses it), but declares it in no header.
 extern "C" int UNW_OBJ(dwarf_search_unwind_table)(unw_addr_space_t, unw_word_t, unw_dyn_info_t*,
                                                   unw_proc_info_t*, int, void*);
 
@@ -18,7 +18,7 @@ namespace rollcall {
 namespace {
 
 constexpr size_t kWordBytes = sizeof(unw_word_t);
-// One entry of the binary search table of .eh_frame_hdr, as libunwind counts it: in words.
+// One entry of the binary search table of .eh_frame_hdr. libunwind counts the table in words.
 constexpr size_t kTableEntryBytes = 8;
 
 #if defined(__x86_64__)
@@ -29,7 +29,7 @@ constexpr uint8_t kSigreturn[] = {0x48, 0xc7, 0xc0, 0x0f, 0x00, 0x00, 0x00, 0x0f
 constexpr uint8_t kSigreturn[] = {0x68, 0x11, 0x80, 0xd2, 0x01, 0x00, 0x00, 0xd4};
 #endif
 
-// What libunwind asks about one thread.
+// The facts about one thread that libunwind's callbacks read.
 class UnwindSource {
  public:
   UnwindSource(const RawThread& thread, SampleModules* modules)
@@ -81,7 +81,7 @@ bool UnwindSource::IsCode(uint64_t address) {
   return located.map != nullptr && located.map->executable;
 }
 
-// By its instructions, a call of rt_sigreturn. What libunwind answers differs between releases.
+// Recognises the instructions of a call to rt_sigreturn. libunwind's answer differs by release.
 bool UnwindSource::IsSignalTrampoline(uint64_t address) {
   unw_word_t code[2];
   return ReadFile(address, &code[0]) && ReadFile(address + kWordBytes, &code[1]) &&
@@ -106,7 +106,8 @@ int UnwindSource::FindProcInfo(unw_addr_space_t space, unw_word_t ip, unw_proc_i
     result = UNW_OBJ(dwarf_search_unwind_table)(space, ip, &tables, info, details, this);
   }
   no_information = result == -UNW_ENOINFO;
-  // ENOINFO would make libunwind guess by itself; the guess here is checked and said aloud.
+  // With ENOINFO libunwind would guess silently. StepByFramePointer() checks its guess and reports
+  // it.
   return no_information ? -UNW_ESTOPUNWIND : result;
 }
 
@@ -172,7 +173,7 @@ class Walk {
   uint64_t InstructionAddress();
   bool AddFrame();
   bool Step();
-  bool StepFromNowhere();
+  bool StepFromInvalidCall();
   bool StepByDebugFrame();
   bool StepByFramePointer();
   std::string ReasonToStop(int error);
@@ -183,8 +184,8 @@ class Walk {
   UnwindSource source_;
   unw_cursor_t cursor_;
   UnwoundStack stack_;
-  bool in_signal_frame_ = false;  // the last frame is a signal's trampoline
-  bool interrupted_ = false;      // the last frame was stopped, it did not call
+  bool in_signal_frame_ = false;  // the last frame is a signal trampoline
+  bool interrupted_ = false;      // the last frame was interrupted, so it is no call
   bool guessed_ = false;
 };
 
@@ -197,12 +198,12 @@ uint64_t Walk::InstructionAddress() {
   return Register(interrupted_ ? kInstructionRegister : UNW_REG_IP);
 }
 
-// False at the end: the outermost frame has the return address 0.
+// False at the end: the outermost frame has return address 0.
 bool Walk::AddFrame() {
   interrupted_ = stack_.frames.empty() || in_signal_frame_;
   const uint64_t ip = InstructionAddress();
   if (ip == 0 && !interrupted_) return false;
-  // A signal interrupts anywhere: neither its trampoline nor the frame after it is a call.
+  // A signal interrupts any instruction: neither its trampoline nor the frame after it is a call.
   in_signal_frame_ = source_.IsSignalTrampoline(ip);
   stack_.frames.push_back(
       {ip, !interrupted_ && !in_signal_frame_, in_signal_frame_, Register(UNW_REG_SP)});
@@ -214,9 +215,9 @@ bool Walk::Step() {
   const uint64_t sp = Register(UNW_REG_SP);
   source_.no_information = false;
   source_.left_the_copy = false;
-  if (interrupted_ && !source_.IsCode(ip)) return StepFromNowhere();
+  if (interrupted_ && !source_.IsCode(ip)) return StepFromInvalidCall();
   const int result = unw_step(&cursor_);
-  // libunwind takes any address 0 for the end, but a signal may have found the thread there.
+  // libunwind takes address 0 for the end, but a signal may have interrupted the thread there.
   if (result == 0) return in_signal_frame_;
   if (result < 0 && source_.no_information) return StepByDebugFrame() || StepByFramePointer();
   if (result < 0) {
@@ -230,18 +231,19 @@ bool Walk::Step() {
   return true;
 }
 
-// A call through a wild pointer: nothing has run there, so the return address is on top.
-bool Walk::StepFromNowhere() {
+// Steps out of a call through an invalid pointer: no code ran there, so the return address is on
+// top.
+bool Walk::StepFromInvalidCall() {
 #if defined(__x86_64__)
   const uint64_t sp = Register(UNW_REG_SP);
   unw_word_t caller = 0;
   if (source_.ReadWord(sp, &caller) && source_.IsCode(caller)) {
-    stack_.note = "a frame is no code: a call through a wild pointer";
+    stack_.note = "a frame has no code: a call through an invalid pointer";
     source_.registers.Set(caller, sp + kWordBytes, Register(kFramePointerRegister));
     return Start();
   }
 #endif
-  stack_.note = "a frame is no code";
+  stack_.note = "a frame has no code";
   return false;
 }
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// From a copied stack to return addresses, with libunwind's remote interface.
+// Unwinds a copied stack to return addresses, with libunwind's remote interface.
 //
-// Works on the RawSample and on the mapped ELF files, never on the process: it may have run on or
-// be gone. Memory is the copy of the stack first, then the files (text, unwind tables). Where a
-// function has no unwind information, the frame pointer is followed and the note says so. Wrong
-// or hostile input gives short stacks with a note, never a failure. Not thread-safe; one object
-// may serve any number of samples.
+// Reads the RawSample and the mapped ELF files, never the process, which may have run on or ended.
+// Memory is the copy of the stack first, then the files (text, unwind tables). If a function has no
+// unwind information, the unwinder follows the frame pointer, and the note says so. Wrong or
+// hostile input gives short stacks with a note, never a failure. Not thread-safe. One object may
+// serve any number of samples.
 #pragma once
 
 #include <cstddef>
@@ -23,12 +23,12 @@ struct UnwoundFrame {
   uint64_t address = 0;
   bool is_return_address = false;     // the call is the instruction before it
   bool is_signal_trampoline = false;  // the kernel's way into a signal handler
-  uint64_t stack_pointer = 0;         // its native frame reaches from here to the next one's
+  uint64_t stack_pointer = 0;         // the native frame extends to the next frame's stack pointer
 };
 
 struct UnwoundStack {
   std::vector<UnwoundFrame> frames;  // innermost first
-  std::string note;                  // why it is short or uncertain; empty if all is well
+  std::string note;                   // why the stack is short or uncertain; empty: it is complete
 };
 
 // Unwinds the threads of one sample.

@@ -20,7 +20,8 @@ namespace {
 // In linux/ptrace.h, which clashes with sys/ptrace.h.
 constexpr int kEventStop = 128;
 
-// A blocked thread takes some 50 us to wake and stop: until then, sleeping would only lengthen it.
+// A blocked thread takes some 50 us to wake and stop. A sleep would take longer, so spin until
+// then.
 constexpr int64_t kSpinNs = 200'000;
 constexpr int64_t kNapNs = 50'000;
 
@@ -38,8 +39,8 @@ absl::Status TracedThread::Seize() {
   return absl::OkStatus();
 }
 
-// Asks ptrace itself, not waitpid(): a wait for the agent's own child (`rollcall run`) in another
-// thread could take the notification away from here, and a wait here could reap that child.
+// Asks ptrace, not waitpid(). Another thread that waits for the agent's own child (`rollcall run`)
+// could take the notification, and a wait here could reap that child.
 bool TracedThread::AtStop() {
   siginfo_t info;
   std::memset(&info, 0, sizeof(info));

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // One thread of another process, stopped by ptrace while its registers are read.
 //
-// All calls for one thread must come from the thread that seized it. A tracer that ends lets go
-// of everything it still traces: that is the last resort for a thread that does not stop.
+// All calls for one thread must come from the thread that seized it. When a tracer thread ends, the
+// kernel releases every thread that it still traces: the last resort for a thread that does not
+// stop.
 #pragma once
 
 #include <sys/types.h>
@@ -21,7 +22,8 @@ class TracedThread {
   // PermissionDenied if the kernel refuses, NotFound if the thread has ended.
   absl::Status Seize();
 
-  // Asks the thread to stop and waits. DeadlineExceeded if it does not: it then still is seized.
+  // Asks the thread to stop, and waits. DeadlineExceeded: it did not stop in time, and is still
+  // seized.
   absl::Status Stop(int64_t timeout_ns);
 
   // How the thread came to stop, once it has.
@@ -29,8 +31,8 @@ class TracedThread {
 
   absl::Status ReadRegisters(ThreadRegisters* registers) const;
 
-  // Lets the thread go on as it was: a signal that was on its way is delivered, a stopped thread
-  // stays stopped. False if it is not at a stop, so cannot be let go of yet.
+  // Lets the thread go on as before: delivers a pending signal, leaves a stopped thread stopped.
+  // False: the thread is not at a stop, so ptrace cannot release it yet.
   bool Release();
 
  private:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A thread's registers under libunwind's numbers. Included by stack_unwinder.cc alone, because it
+// A thread's registers under libunwind's numbers. Only stack_unwinder.cc includes it, because it
 // needs libunwind's headers.
 #pragma once
 
@@ -30,7 +30,7 @@ class UnwindRegisters {
     return true;
   }
 
-  // From here on only the three that Set() gives are known.
+  // From here on only the three registers of Set() are valid.
   void Forget() { only_frame_ = true; }
 
   void Set(uint64_t ip, uint64_t sp, uint64_t fp) {

@@ -11,7 +11,7 @@
 namespace rollcall {
 namespace {
 
-// DWARF's numbers of the ABI.
+// DWARF register numbers of the ABI.
 #if defined(__x86_64__)
 constexpr int kFrameNumber = 6;
 constexpr int kStackNumber = 7;
@@ -35,7 +35,7 @@ class Rules {
   bool valid() const { return frame_ != nullptr && return_number_ >= 0; }
   int return_number() const { return return_number_; }
 
-  // The canonical frame address, where it is a register and an offset.
+  // Returns the canonical frame address if its rule is a register and an offset.
   std::optional<uint64_t> FrameAddress(const FrameRegisters& callee) const {
     Dwarf_Op* ops = nullptr;
     size_t count = 0;
@@ -53,7 +53,7 @@ class Rules {
     return std::nullopt;
   }
 
-  // The caller's value, where it was saved at an offset of the frame address or is unchanged.
+  // Returns the caller's value if it is unchanged or saved at an offset from the frame address.
   std::optional<uint64_t> Register(int number, uint64_t frame_address, uint64_t unchanged,
                                    const DebugFrames::ReadWord& read) const {
     Dwarf_Op memory[3];

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Unwinds a function that has no .eh_frame, only the debugger's .debug_frame (in its file, or in
-// the separate debug file of its build id): code that was built without exceptions' tables.
+// Unwinds a function by .debug_frame, from its file or from the separate debug file of its build
+// id. For code that was built without exception tables, which has no .eh_frame.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@ namespace rollcall {
 
 class DwflModule;
 
-// What is needed to go on from a frame. Others of the registers are lost on this way.
+// The registers that unwinding a frame needs. The values of all other registers are lost.
 struct FrameRegisters {
   uint64_t instruction = 0;
   uint64_t stack = 0;
@@ -29,8 +29,8 @@ class DebugFrames {
   DebugFrames();
   ~DebugFrames();
 
-  // The caller's registers. `address`: as the file numbers it, of the call. nullopt: the file has
-  // no such information for it, or one that is more than a register and an offset.
+  // Returns the caller's registers. `address`: of the call, in the file's addresses. nullopt: the
+  // file has no rule for the address, or the rule is more than a register and an offset.
   std::optional<FrameRegisters> Caller(const std::shared_ptr<ElfFile>& file, uint64_t address,
                                        const FrameRegisters& callee, const ReadWord& read);
 

@@ -15,14 +15,14 @@
 namespace rollcall {
 namespace {
 
-// libdwfl's own search asks debuginfod servers, which can take minutes; this one only opens local
-// files.
+// Replaces libdwfl's own search, which sends requests to debuginfod servers and can take minutes.
+// This search opens only local files.
 int FindDebugFile(Dwfl_Module*, void** user_data, const char*, Dwarf_Addr, const char*, const char*,
                   GElf_Word, char** path) {
   const auto* file = static_cast<const ElfFile*>(*user_data);
   const std::string& id = file->build_id();
   if (id.size() < 4) return -1;
-  // In the container that the process runs in, then here.
+  // First the root of the process's container, then the agent's root.
   for (const std::string& root : {file->root(), std::string()}) {
     const std::string name = absl::StrCat(root, "/usr/lib/debug/.build-id/", id.substr(0, 2), "/",
                                           id.substr(2), ".debug");
@@ -34,8 +34,8 @@ int FindDebugFile(Dwfl_Module*, void** user_data, const char*, Dwarf_Addr, const
   return -1;
 }
 
-// To unpack the C library's own debug information takes 40 ms, and no line in it explains a hang;
-// its functions have names without.
+// Decompressing the debug information of the C library takes 40 ms, and its lines do not explain
+// hangs. The symbol table has the names of its functions.
 bool IsCLibrary(const std::string& path) {
   const std::string name = path.substr(path.rfind('/') + 1);
   for (const char* known : {"libc.so.6", "libc-2.", "libpthread", "ld-linux"}) {
@@ -54,7 +54,7 @@ const char* LinkageName(Dwarf_Die* die) {
   return name != nullptr ? name : dwarf_diename(die);
 }
 
-// The line in the caller at which `inlined` was expanded.
+// Returns the line of the caller at which the compiler expanded `inlined`.
 SymbolName CallSite(Dwarf_Die* unit, Dwarf_Die* inlined) {
   SymbolName site;
   Dwarf_Attribute attribute;
@@ -77,7 +77,7 @@ SymbolName CallSite(Dwarf_Die* unit, Dwarf_Die* inlined) {
 DwflModule::DwflModule(std::shared_ptr<ElfFile> file) : file_(std::move(file)) {
   session_ = dwfl_begin(&kCallbacks);
   if (session_ == nullptr) return;
-  // libdwfl closes the descriptor that it is given, if it takes it.
+  // On success, libdwfl takes over and closes this descriptor.
   const int fd = fcntl(file_->fd(), F_DUPFD_CLOEXEC, 0);
   const char* name = file_->name().c_str();
   module_ = fd < 0 ? nullptr : dwfl_report_offline(session_, name, name, fd);
@@ -96,8 +96,8 @@ DwflModule::~DwflModule() {
   if (session_ != nullptr) dwfl_end(session_);
 }
 
-// One entry for each call that the compiler has inlined at `address`, innermost first, then one
-// for the function itself; the functions' lines move outwards by one.
+// Returns one entry for each call that the compiler inlined at `address`, innermost first, then one
+// for the function itself. The line of each call site belongs to the next outer entry.
 std::vector<SymbolName> DwflModule::ResolveInlined(Dwarf_Addr address) {
   std::vector<SymbolName> names(1);
   Dwfl_Line* line = dwfl_module_getsrc(module_, address);
@@ -125,7 +125,7 @@ std::vector<SymbolName> DwflModule::Resolve(uint64_t address) {
   if (module_ == nullptr) return {SymbolName{}};
   std::vector<SymbolName> names(1);
   if (!IsCLibrary(file_->name())) names = ResolveInlined(address + bias_);
-  // The symbol table knows the out-of-line function even where there is no DWARF.
+  // The symbol table has the name of the function even without DWARF.
   const char* symbol = dwfl_module_addrname(module_, address + bias_);
   if (symbol != nullptr) names.back().function = Demangle(symbol);
   return names;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One ELF file opened with libdwfl. Included by .cc files alone, because it needs elfutils' headers.
+// One ELF file, opened with libdwfl. Only .cc files include this: it needs the headers of elfutils.
 #pragma once
 
 #include <elfutils/libdwfl.h>
@@ -23,8 +23,8 @@ class DwflModule {
 
   std::vector<SymbolName> Resolve(uint64_t address);
 
-  // The table of .debug_frame, which this object owns, and `address` as it numbers it; nullptr:
-  // there is none.
+  // Returns the table of .debug_frame, which this object owns, and sets `*in_table` to `address` in
+  // the table's addresses. nullptr: the file has no such table.
   Dwarf_CFI* DebugFrameTable(uint64_t address, Dwarf_Addr* in_table);
 
  private:
@@ -33,7 +33,7 @@ class DwflModule {
   std::shared_ptr<ElfFile> file_;
   Dwfl* session_ = nullptr;
   Dwfl_Module* module_ = nullptr;
-  Dwarf_Addr bias_ = 0;  // of libdwfl's addresses over the file's
+  Dwarf_Addr bias_ = 0;  // offset of libdwfl's addresses over the file's
 };
 
 }  // namespace rollcall

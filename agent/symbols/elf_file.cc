@@ -26,7 +26,7 @@ constexpr uint16_t kMachine = EM_X86_64;
 constexpr uint16_t kMachine = EM_AARCH64;
 #endif
 
-// The encodings that every linker writes (DWARF's DW_EH_PE_*): pc-relative sdata4, udata4, and
+// The encodings that all linkers write (DWARF's DW_EH_PE_*): pc-relative sdata4, udata4, and
 // data-relative sdata4 for the table itself.
 constexpr uint8_t kVersion = 1;
 constexpr uint8_t kPcRelSdata4 = 0x1b;

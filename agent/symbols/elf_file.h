@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// One ELF file, read piecewise: what unwinding needs of it (segments, build id, .eh_frame_hdr).
+// One ELF file: the parts that unwinding needs (segments, build id, .eh_frame_hdr).
 //
-// Reads with pread, never by mapping, so that a file that is truncated meanwhile is a failed read
-// and not a SIGBUS. The file is treated as hostile: every size is checked. Not thread-safe: reads
-// go through a cache of pages.
+// Reads the file with pread() and never maps it, so that a file that is truncated during the read
+// is a failed read and not a SIGBUS. The file is untrusted: the reader checks every size. Not
+// thread-safe: all reads use one cache of pages.
 #pragma once
 
 #include <cstdint>
@@ -17,8 +17,8 @@
 
 namespace rollcall {
 
-// Where the sorted table that leads from an address to its unwind information lies; addresses as
-// the file has them.
+// The location of the sorted table from code addresses to unwind information. In the file's
+// addresses.
 struct UnwindTable {
   uint64_t header_address = 0;  // of .eh_frame_hdr; the table is relative to it
   uint64_t entries_address = 0;
@@ -27,24 +27,24 @@ struct UnwindTable {
 
 class ElfFile {
  public:
-  // Takes over `fd`. `name` is what people shall read.
+  // Takes over `fd`. `name` is the name in messages and stacks.
   static absl::StatusOr<std::shared_ptr<ElfFile>> Open(int fd, std::string name);
   ~ElfFile();
   ElfFile(const ElfFile&) = delete;
   ElfFile& operator=(const ElfFile&) = delete;
 
   const std::string& name() const { return name_; }
-  // Where the file system that the file was found in begins ("/proc/PID/root"); "": here.
+  // The root of the file system of the file ("/proc/PID/root"); "": the agent's root.
   const std::string& root() const { return root_; }
   void set_root(std::string root) { root_ = std::move(root); }
   const std::string& build_id() const { return build_id_; }
   int fd() const { return fd_; }
   const std::optional<UnwindTable>& unwind_table() const { return unwind_table_; }
 
-  // The address that the file gives to its byte at `offset`.
+  // Converts an offset in the file to the file's address. nullopt: the file does not load it.
   std::optional<uint64_t> AddressOfOffset(uint64_t offset) const;
 
-  // False if the file does not have all of it.
+  // Reads `size` bytes. False: the file is shorter.
   bool ReadOffset(uint64_t offset, void* data, size_t size);
 
  private:

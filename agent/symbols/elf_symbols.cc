@@ -33,7 +33,7 @@ void SearchTable(Elf* elf, Elf_Scn* section, const GElf_Shdr& header,
 std::vector<uint64_t> FindElfSymbols(int fd, const std::vector<std::string>& names) {
   std::vector<uint64_t> addresses(names.size(), 0);
   elf_version(EV_CURRENT);
-  // Read, not mapped: a file that is truncated meanwhile is then no SIGBUS.
+  // ELF_C_READ does not map the file: a file that is truncated during the read causes no SIGBUS.
   const std::unique_ptr<Elf, int (*)(Elf*)> elf(elf_begin(fd, ELF_C_READ, nullptr), &elf_end);
   if (elf == nullptr || elf_kind(elf.get()) != ELF_K_ELF) return addresses;
   Elf_Scn* section = nullptr;

@@ -8,8 +8,8 @@
 
 namespace rollcall {
 
-// For each of `names` its address as the file numbers it; 0 where the file has it not. Reads the
-// dynamic table and, where it is there, the full one. A damaged file gives zeros.
+// Returns the address of each of `names`, in the file's addresses; 0: not in the file. Reads the
+// dynamic symbol table and, if present, the full one. For a damaged file, all are 0.
 std::vector<uint64_t> FindElfSymbols(int fd, const std::vector<std::string>& names);
 
 }  // namespace rollcall

@@ -19,8 +19,8 @@ namespace {
 constexpr size_t kMaxBytes = 64 << 20;
 constexpr size_t kMaxName = 512;
 
-// The process's number in its own pid namespace, which is the last of the list.
-std::string OwnNumber(const std::string& proc_root, pid_t pid) {
+// Returns the pid in the process's own pid namespace, the last one of NSpid.
+std::string ReadOwnPidText(const std::string& proc_root, pid_t pid) {
   const std::string status = ReadProcFile(ProcPath(proc_root, pid, "status")).value_or("");
   const size_t at = status.find("\nNSpid:");
   if (at == std::string::npos) return std::to_string(pid);
@@ -29,7 +29,7 @@ std::string OwnNumber(const std::string& proc_root, pid_t pid) {
   return std::string(line.substr(line.find_last_of(" \t") + 1));
 }
 
-// Anybody can write to /tmp: only what the process itself, or root, has put there counts.
+// Every user can write to /tmp, so this reads only files of the process's user or of root.
 std::string ReadMap(const std::string& path, uid_t owner) {
   const UniqueFd fd(open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK));
   struct stat about;
@@ -59,11 +59,11 @@ JitNames JitNames::Parse(absl::string_view text) {
   return names;
 }
 
-JitNames JitNames::OfProcess(const std::string& proc_root, pid_t pid) {
+JitNames JitNames::ReadForProcess(const std::string& proc_root, pid_t pid) {
   struct stat process;
   if (stat(absl::StrCat(proc_root, "/", pid).c_str(), &process) != 0) return {};
   return Parse(ReadMap(absl::StrCat(ProcPath(proc_root, pid, "root"), "/tmp/perf-",
-                                    OwnNumber(proc_root, pid), ".map"),
+                                    ReadOwnPidText(proc_root, pid), ".map"),
                        process.st_uid));
 }
 

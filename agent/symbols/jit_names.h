@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Names of code that a process has made at run time, from the map that just-in-time compilers write
-// for profilers: /tmp/perf-PID.map, as the process sees /tmp (Linux, tools/perf/Documentation/
+// Names of code that a process generated at run time, from the map that just-in-time compilers
+// write for profilers: /tmp/perf-PID.map in the process's root (Linux, tools/perf/Documentation/
 // jit-interface.txt). Python writes it with -X perf, Java with an agent, V8 and LuaJIT on demand.
 #pragma once
 
@@ -16,14 +16,14 @@ namespace rollcall {
 
 class JitNames {
  public:
-  // Lines of "START SIZE name", numbers in hex; others are passed over. Where code was replaced the
-  // last line holds.
+  // Parses lines of "START SIZE name", numbers in hexadecimal, and skips all others. If two lines
+  // have the same start, the last one counts: the compiler replaced the code.
   static JitNames Parse(absl::string_view text);
 
-  // Nothing if there is no such file, or another user's.
-  static JitNames OfProcess(const std::string& proc_root, pid_t pid);
+  // Reads the map of a process. Empty: there is no file, or it belongs to another user.
+  static JitNames ReadForProcess(const std::string& proc_root, pid_t pid);
 
-  // "" if it is not known.
+  // Returns the name of the code at `address`; "": not known.
   std::string Find(uint64_t address) const;
 
  private:
@@ -31,7 +31,7 @@ class JitNames {
     uint64_t end = 0;
     std::string name;
   };
-  std::map<uint64_t, Code> code_;  // by its start
+  std::map<uint64_t, Code> code_;  // by start address
 };
 
 }  // namespace rollcall

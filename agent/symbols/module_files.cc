@@ -19,8 +19,8 @@ namespace {
 constexpr size_t kMaxOpenFiles = 256;
 constexpr const char* kVdsoName = "[vdso]";
 
-// Opens without side effects, to ask what it is. -1 if it is no regular file or, for a non-zero
-// `inode`, another file.
+// Opens with O_PATH, which has no side effects, and reads the file's status. -1: not a regular
+// file, or, for a non-zero `inode`, another file.
 int OpenPathOnly(const std::string& path, uint64_t inode, struct stat* status) {
   const int fd = open(path.c_str(), O_PATH | O_CLOEXEC);
   if (fd < 0) return -1;
@@ -32,8 +32,8 @@ int OpenPathOnly(const std::string& path, uint64_t inode, struct stat* status) {
   return fd;
 }
 
-int ReopenForReading(int look_fd) {
-  return open(absl::StrCat("/proc/self/fd/", look_fd).c_str(), O_RDONLY | O_CLOEXEC);
+int ReopenForReading(int path_fd) {
+  return open(absl::StrCat("/proc/self/fd/", path_fd).c_str(), O_RDONLY | O_CLOEXEC);
 }
 
 size_t VdsoSize(const char* image) {
@@ -70,7 +70,7 @@ int ModuleFiles::OpenPath(pid_t pid, const ProcMap& map) const {
     fd = OpenPathOnly(absl::StrFormat("%s/map_files/%x-%x", process, map.start, map.end), 0,
                       &status);
   }
-  // A stacked file system may give maps and stat different inodes for one and the same file.
+  // On a stacked file system, maps and stat() may report different inodes of the same file.
   if (fd < 0 && !map.deleted) fd = OpenPathOnly(in_root, 0, &status);
   if (fd < 0 && !map.deleted) fd = OpenPathOnly(map.path, map.inode, &status);
   return fd;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Finds and opens the ELF files that a process has mapped, and keeps them open across samples.
 //
-// Files are opened through /proc/PID/root, so that a container's files are its own; by
-// /proc/PID/map_files where the path was deleted or replaced; and, once the process is gone, by
-// path where the inode is still the mapped one. Only regular files are ever opened for reading:
-// opening a device can act on it. The process may run on or end meanwhile. Not thread-safe.
+// Opens a file through /proc/PID/root, so that the file is that of the process's container; through
+// /proc/PID/map_files if the path was deleted or replaced; and, after the process has ended, by its
+// path if the inode is still the mapped one. Opens only regular files for reading, because opening
+// a device can have effects. The process may run or end at any time. Not thread-safe.
 #pragma once
 
 #include <map>
@@ -24,12 +24,12 @@ class ModuleFiles {
  public:
   explicit ModuleFiles(std::string proc_root = "/proc");
 
-  // The file behind `map` in process `pid`. The vdso, which has no file, is this process's own:
-  // the kernel gives all processes the same one.
+  // Returns the file of the mapping `map` in process `pid`. The vdso has no file; the function
+  // returns this process's own, because the kernel maps the same vdso into all processes.
   absl::StatusOr<std::shared_ptr<ElfFile>> Find(pid_t pid, const ProcMap& map);
 
  private:
-  // Device, inode, size and time of change in ns: another build under the same name differs.
+  // Device, inode, size and modification time in ns: two builds with the same name differ.
   using FileKey = std::tuple<uint64_t, uint64_t, int64_t, int64_t>;
 
   absl::StatusOr<std::shared_ptr<ElfFile>> Vdso();
@@ -41,13 +41,13 @@ class ModuleFiles {
 };
 
 struct LocatedAddress {
-  const ProcMap* map = nullptr;          // nullptr: nothing is mapped there
-  std::shared_ptr<ElfFile> file;         // nullptr: no file, or it could not be read
-  uint64_t file_offset = 0;              // of the address, where there is a file
-  std::optional<uint64_t> file_address;  // the address as the file numbers it
+  const ProcMap* map = nullptr;          // nullptr: no mapping at the address
+  std::shared_ptr<ElfFile> file;         // nullptr: no file, or an unreadable one
+  uint64_t file_offset = 0;              // of the address, if there is a file
+  std::optional<uint64_t> file_address;  // in the file's addresses
 };
 
-// The modules of one sample: from an address in the process to a place in a file.
+// The modules of one sample: converts an address in the process to a file and an address in it.
 class SampleModules {
  public:
   // Both must outlive this object.

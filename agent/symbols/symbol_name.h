@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The name of an address: its function, and its source line where debug information has one.
+// The name of an address: its function, and its source line if the debug information has one.
 #pragma once
 
 #include <string>
@@ -7,12 +7,13 @@
 namespace rollcall {
 
 struct SymbolName {
-  std::string function;  // demangled; empty if unknown
+  std::string function;  // demangled; "": not known
   std::string source_file;
   int line = 0;
 };
 
-// "foo(int)" for "_Z3fooi"; other names as they are, without "@VERSION". Very long ones are cut.
+// Returns "foo(int)" for "_Z3fooi", and other names unchanged, without "@VERSION". Truncates very
+// long names.
 std::string Demangle(const std::string& symbol);
 
 }  // namespace rollcall

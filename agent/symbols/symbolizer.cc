@@ -25,7 +25,7 @@ class Symbolizer::Cache {
   }
 
  private:
-  // The same library in two containers has two files but one build id.
+  // The same library in two containers is two files with one build id.
   static std::string Identity(const ElfFile& file) {
     if (!file.build_id().empty()) return file.build_id();
     return file.name() + "@" + std::to_string(reinterpret_cast<uintptr_t>(&file));

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Names for addresses: function, source file and line, with elfutils' libdwfl on the mapped files.
+// Finds the function, source file and line of addresses, with elfutils' libdwfl.
 //
-// Reads files only, and nothing over the network (libdwfl by itself may ask a debuginfod server).
-// Separate debug files are found by build id below /usr/lib/debug. What has no name gets none: the
-// caller still has module and offset. Files are kept open and names are cached, across threads and
+// Reads only local files (libdwfl by itself may send requests to a debuginfod server). Finds
+// separate debug files by build id below /usr/lib/debug. An address without a symbol has no name;
+// the caller still has module and offset. Keeps files open and caches names across threads and
 // processes. Not thread-safe.
 #pragma once
 
@@ -25,8 +25,8 @@ class Symbolizer {
   Symbolizer(const Symbolizer&) = delete;
   Symbolizer& operator=(const Symbolizer&) = delete;
 
-  // The function at `address` (as the file numbers it), preceded by the calls inlined there,
-  // innermost first. Never empty. The reference is good until the next call.
+  // Returns the function at `address` (in the file's addresses), preceded by the calls inlined
+  // there, innermost first. Never empty. The reference is valid until the next call.
   const std::vector<SymbolName>& Resolve(const std::shared_ptr<ElfFile>& file, uint64_t address);
 
  private:

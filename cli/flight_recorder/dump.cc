@@ -17,7 +17,7 @@ using nlohmann::json;
 
 constexpr int kMostDepth = 32;
 constexpr size_t kMostValues = 20'000'000;
-constexpr size_t kMostNotes = 8;
+constexpr size_t kMostWarnings = 8;
 constexpr size_t kMostGroupRanks = 1 << 18;
 constexpr char kPickleMark = '\x80';
 
@@ -48,7 +48,7 @@ const json& At(const json& object, const char* key) {
   return at == object.end() ? *kNothing : *at;
 }
 
-// Numbers may come as text.
+// Accepts a number as text, too.
 int64_t ToInt(const json& value, int64_t otherwise) {
   if (value.is_number_integer()) return value.get<int64_t>();
   if (value.is_number_float()) {
@@ -65,7 +65,7 @@ uint64_t ToCount(const json& value) {
   return static_cast<uint64_t>(std::max<int64_t>(ToInt(value, 0), 0));
 }
 
-// Printable, and no longer than a person reads.
+// Replaces unprintable characters and cuts the text to a length that a person can read.
 std::string ToText(const json& value) {
   constexpr size_t kMost = 300;
   if (value.is_number_integer()) return std::to_string(value.get<int64_t>());
@@ -79,8 +79,8 @@ std::string ToText(const json& value) {
 
 bool IsTrue(const json& value) { return value.is_boolean() && value.get<bool>(); }
 
-// Elements of each tensor, from their shapes.
-std::vector<uint64_t> CountsOf(const json& shapes) {
+// The number of elements of each tensor, computed from its shape.
+std::vector<uint64_t> ReadCounts(const json& shapes) {
   std::vector<uint64_t> counts;
   if (!shapes.is_array()) return counts;
   for (const json& shape : shapes) {
@@ -93,8 +93,8 @@ std::vector<uint64_t> CountsOf(const json& shapes) {
   return counts;
 }
 
-// "[0, 1, 5]"
-std::vector<int32_t> RanksOf(const json& value) {
+// Reads a list, or text like "[0, 1, 5]". Returns the ranks ascending, each once.
+std::vector<int32_t> ReadRanks(const json& value) {
   std::vector<int32_t> ranks;
   if (value.is_array()) {
     for (const json& rank : value) ranks.push_back(static_cast<int32_t>(ToInt(rank, -1)));
@@ -117,8 +117,8 @@ bool IsOfTorch(const std::string& file) {
   return absl::StrContains(file, "/torch/") || absl::StrContains(file, "/site-packages/");
 }
 
-// The innermost frame of the program itself, else the innermost one.
-std::string WhereOf(const json& frames) {
+// The innermost frame outside of torch, else the innermost frame, as "train.py:41 (step)".
+std::string FormatCodeLine(const json& frames) {
   const json* best = nullptr;
   if (!frames.is_array()) return "";
   for (const json& frame : frames) {
@@ -149,8 +149,8 @@ bool ReadCall(const json& entry, DumpedCall* call) {
   call->collective_seq =
       ToCount(At(entry, entry.contains("collective_seq_id") ? "collective_seq_id" : "seq_id"));
   call->p2p_seq = ToCount(At(entry, "p2p_seq_id"));
-  call->input_counts = CountsOf(At(entry, "input_sizes"));
-  call->output_counts = CountsOf(At(entry, "output_sizes"));
+  call->input_counts = ReadCounts(At(entry, "input_sizes"));
+  call->output_counts = ReadCounts(At(entry, "output_sizes"));
   call->dtype = FirstDtype(At(entry, "input_dtypes"));
   call->created_ns = ToInt(At(entry, "time_created_ns"), 0);
   call->started_ns = ToInt(At(entry, "time_discovered_started_ns"), 0);
@@ -160,14 +160,14 @@ bool ReadCall(const json& entry, DumpedCall* call) {
   call->started = call->completed || state == "started" || call->started_ns != 0;
   call->retired = IsTrue(At(entry, "retired"));
   call->is_p2p = IsTrue(At(entry, "is_p2p"));
-  call->where = WhereOf(At(entry, "frames"));
+  call->where = FormatCodeLine(At(entry, "frames"));
   return true;
 }
 
 void ReadGroups(const json& config, Dump* dump) {
   if (!config.is_object()) return;
   for (const auto& [name, group] : config.items()) {
-    dump->groups[name] = {ToText(At(group, "desc")), RanksOf(At(group, "ranks"))};
+    dump->groups[name] = {ToText(At(group, "desc")), ReadRanks(At(group, "ranks"))};
   }
 }
 
@@ -186,12 +186,12 @@ void ReadCalls(const json& entries, Dump* dump) {
     DumpedCall call;
     if (ReadCall(entry, &call)) {
       dump->calls.push_back(std::move(call));
-    } else if (++bad <= kMostNotes) {
-      dump->notes.push_back(absl::StrCat("entry ", n, " has no profiling_name: left out"));
+    } else if (++bad <= kMostWarnings) {
+      dump->warnings.push_back(absl::StrCat("entry ", n, " has no profiling_name: left out"));
     }
     ++n;
   }
-  if (bad > kMostNotes) dump->notes.push_back(absl::StrCat(bad, " entries in all were left out"));
+  if (bad > kMostWarnings) dump->warnings.push_back(absl::StrCat("left out ", bad, " entries"));
   std::stable_sort(
       dump->calls.begin(), dump->calls.end(),
       [](const DumpedCall& a, const DumpedCall& b) { return a.record_id < b.record_id; });

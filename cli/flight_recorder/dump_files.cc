@@ -17,10 +17,10 @@ namespace fs = std::filesystem;
 
 constexpr uintmax_t kMostBytes = uintmax_t{256} << 20;  // of a file
 constexpr size_t kMostFiles = 200'000;
-constexpr size_t kMostNotes = 100;
+constexpr size_t kMostWarnings = 100;
 
-// The number that the name ends with, before an extension: "_host07_40.json" is 40.
-std::optional<int32_t> RankOf(const fs::path& path) {
+// The number at the end of the name, before an extension: 40 for "_host07_40.json".
+std::optional<int32_t> ParseRank(const fs::path& path) {
   std::string name = path.filename().string();
   for (const char* extension : {".json", ".pickle", ".pkl", ".pt", ".bin"}) {
     const std::string end = extension;
@@ -37,7 +37,7 @@ std::optional<int32_t> RankOf(const fs::path& path) {
 
 class Files {
  public:
-  explicit Files(std::vector<std::string>* notes) : notes_(notes) {}
+  explicit Files(std::vector<std::string>* warnings) : warnings_(warnings) {}
 
   absl::Status Find(const std::vector<std::string>& paths) {
     for (const std::string& path : paths) {
@@ -64,23 +64,23 @@ class Files {
   }
 
  private:
-  void Report(const std::string& note) { AddNote(note, notes_); }
+  void Report(const std::string& warning) { AddWarning(warning, warnings_); }
 
-  // Files below a folder that are named like dumps; links are not followed.
+  // Finds the files below a folder that have a name like a dump's. Does not follow links.
   void Search(const std::string& folder) {
     std::error_code error;
     for (auto at = fs::recursive_directory_iterator(
              folder, fs::directory_options::skip_permission_denied, error);
          !error && at != fs::recursive_directory_iterator(); at.increment(error)) {
       std::error_code ignored;
-      if (!fs::is_regular_file(at->symlink_status(ignored)) || !RankOf(at->path())) continue;
+      if (!fs::is_regular_file(at->symlink_status(ignored)) || !ParseRank(at->path())) continue;
       if (found_.size() < kMostFiles) found_.emplace(at->path().string(), false);
     }
     if (error) Report(absl::StrCat(folder, ": ", error.message()));
   }
 
   void ReadOne(const std::string& path, bool asked_for, std::map<int32_t, RankedDump>* by_rank) {
-    const std::optional<int32_t> rank = RankOf(path);
+    const std::optional<int32_t> rank = ParseRank(path);
     if (!rank) {
       Report(absl::StrCat(path,
                         ": left out: the name does not end in a number, so the rank is unknown"));
@@ -107,11 +107,13 @@ class Files {
       Report(absl::StrCat(path, ": left out: ", dump.status().message()));
       return;
     }
-    for (const std::string& note : dump->notes) Report(absl::StrCat(path, ": ", note));
+    for (const std::string& warning : dump->warnings) {
+      Report(absl::StrCat(path, ": ", warning));
+    }
     Keep({path, *rank, *std::move(dump)}, by_rank);
   }
 
-  // Keeps the dump with more calls of two dumps of one rank.
+  // If two dumps belong to one rank, keeps the one that has more calls.
   void Keep(RankedDump dump, std::map<int32_t, RankedDump>* by_rank) {
     const auto at = by_rank->find(dump.rank);
     if (at == by_rank->end()) {
@@ -120,23 +122,23 @@ class Files {
     }
     RankedDump& known = at->second;
     if (known.dump.calls.size() < dump.dump.calls.size()) std::swap(known, dump);
-    Report(absl::StrCat(dump.path, ": left out: ", known.path, " is also of rank ", known.rank,
-                      ", and holds more calls"));
+    Report(absl::StrCat(dump.path, ": left out: ", known.path, " belongs to rank ", known.rank,
+                        ", too, and holds more calls"));
   }
 
-  std::vector<std::string>* const notes_;
-  std::map<std::string, bool> found_;  // path -> it was asked for by name
+  std::vector<std::string>* const warnings_;
+  std::map<std::string, bool> found_;  // path -> whether the user named this file
 };
 
 }  // namespace
 
-void AddNote(const std::string& note, std::vector<std::string>* notes) {
-  if (notes->size() < kMostNotes) notes->push_back(note);
+void AddWarning(const std::string& warning, std::vector<std::string>* warnings) {
+  if (warnings->size() < kMostWarnings) warnings->push_back(warning);
 }
 
 absl::StatusOr<std::vector<RankedDump>> ReadDumps(const std::vector<std::string>& paths,
-                                                  std::vector<std::string>* notes) {
-  Files files(notes);
+                                                  std::vector<std::string>* warnings) {
+  Files files(warnings);
   const absl::Status status = files.Find(paths);
   if (!status.ok()) return status;
   return files.Read();

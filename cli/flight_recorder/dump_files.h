@@ -17,13 +17,13 @@ struct RankedDump {
   Dump dump;
 };
 
-// The limit of notes for people.
-void AddNote(const std::string& note, std::vector<std::string>* notes);
+// Appends `warning`, unless `warnings` has reached its limit.
+void AddWarning(const std::string& warning, std::vector<std::string>* warnings);
 
-// One of each rank, by rank. `paths`: files, and folders that are searched, links
-// not followed. What is wrong with single files goes to `notes`; an error only for
-// a path that is not there.
+// Reads one dump for each rank, in the order of the ranks. `paths` names files and folders. The
+// search of a folder does not follow links. Problems with single files go to `warnings`. Only a
+// path that does not exist is an error.
 absl::StatusOr<std::vector<RankedDump>> ReadDumps(const std::vector<std::string>& paths,
-                                                  std::vector<std::string>* notes);
+                                                  std::vector<std::string>* warnings);
 
 }  // namespace rollcall

@@ -16,14 +16,14 @@
 namespace rollcall {
 namespace {
 
-// A process group as some ranks know it.
+// A process group as the dumps of some ranks describe it.
 struct Group {
   std::string name;
   std::string title;
   std::vector<int32_t> ranks;  // global, ascending
 };
 
-uint64_t HashOf(const std::string& text, const std::vector<int32_t>& ranks) {
+uint64_t HashGroup(const std::string& text, const std::vector<int32_t>& ranks) {
   uint64_t hash = segment::kSignatureSeed;
   for (const char c : text) hash = segment::Mix(hash, static_cast<unsigned char>(c));
   for (const int32_t rank : ranks) hash = segment::Mix(hash, static_cast<uint64_t>(rank) + 1000);
@@ -33,29 +33,29 @@ uint64_t HashOf(const std::string& text, const std::vector<int32_t>& ranks) {
 class Importer {
  public:
   Importer(std::vector<RankedDump> dumps, FlightRecorderInput* input)
-      : dumps_(std::move(dumps)), input_(input), table_(NamesOf(dumps_)) {}
+      : dumps_(std::move(dumps)), input_(input), table_(ListOperations(dumps_)) {}
 
   void Run() {
     input_->model.SetOffline();
-    for (const std::string& note : table_.Notes()) Report(note);
+    for (const std::string& warning : table_.Warnings()) Report(warning);
     CompareVersions();
     FindGroups();
     for (const RankedDump& dump : dumps_) CompareTimes(dump.dump);
     for (const RankedDump& dump : dumps_) ImportRank(dump);
-    TellWhoNeverCalled();
+    AddSilentMembers();
     ReportMissingRanks();
   }
 
  private:
-  static std::set<std::string> NamesOf(const std::vector<RankedDump>& dumps) {
+  static std::set<std::string> ListOperations(const std::vector<RankedDump>& dumps) {
     std::set<std::string> names;
     for (const RankedDump& dump : dumps) {
-      for (const DumpedCall& call : dump.dump.calls) names.insert(OperationOf(call.name));
+      for (const DumpedCall& call : dump.dump.calls) names.insert(OperationName(call.name));
     }
     return names;
   }
 
-  void Report(const std::string& note) { AddNote(note, &input_->notes); }
+  void Report(const std::string& warning) { AddWarning(warning, &input_->warnings); }
 
   void CompareVersions() {
     std::map<std::string, std::vector<int32_t>> ranks;
@@ -76,8 +76,8 @@ class Importer {
     }
   }
 
-  // The members of each rank's groups, by what its dump says, else by which
-  // dumps have calls of a group of that name.
+  // Finds the members of each rank's groups: from its dump, else all ranks whose dumps have calls
+  // of a group of that name.
   void FindGroups() {
     std::map<std::string, std::set<int32_t>> callers;
     for (const RankedDump& dump : dumps_) {
@@ -112,14 +112,14 @@ class Importer {
     for (const auto& [name, members] : variants) {
       std::set<int32_t> seen;
       bool overlap = false;
-      for (const auto& [ranks, told_by] : members) {
+      for (const auto& [ranks, reporters] : members) {
         for (const int32_t rank : ranks) overlap |= !seen.insert(rank).second;
       }
       if (!overlap) continue;
-      for (const auto& [ranks, told_by] : members) {
-        Report(absl::StrCat("group \"", name, "\" has the members ", RankList(ranks), " as ",
-                          RanksInWords(told_by), told_by.size() == 1 ? " says" : " say",
-                          ": the ranks disagree, so Rollcall treats them as different groups"));
+      for (const auto& [ranks, reporters] : members) {
+        Report(absl::StrCat("group \"", name, "\" has the members ", RankList(ranks),
+                            " in the dumps of ", RanksInWords(reporters),
+                            ": the ranks disagree, so Rollcall treats them as different groups"));
       }
     }
   }
@@ -137,7 +137,7 @@ class Importer {
     std::map<std::string, std::vector<Work>> works;
     begun_ = nullptr;
     for (const auto& [name, some] : calls) {
-      works[name] = WorksOf(some, StatusOf(dump, some));
+      works[name] = MakeWorks(some, FindStatus(dump, some));
       for (const Work& work : works[name]) {
         const bool older = begun_ == nullptr || work.last().record_id < begun_->record_id;
         if (!work.completed && older && !input_->has_start_times) begun_ = &work.last();
@@ -146,16 +146,16 @@ class Importer {
     static const auto* const kNothing = new DumpedCall();
     if (begun_ == nullptr && !input_->has_start_times) begun_ = kNothing;
     for (auto& [name, some] : works)
-      ImportGroup(dump, process, name, StatusOf(dump, calls[name]), &some);
+      ImportGroup(dump, process, name, FindStatus(dump, calls[name]), &some);
   }
 
-  static DumpedStatus StatusOf(const RankedDump& dump,
+  static DumpedStatus FindStatus(const RankedDump& dump,
                                const std::vector<const DumpedCall*>& calls) {
     const auto at = dump.dump.status.find(calls.front()->group_id);
     return at == dump.dump.status.end() ? DumpedStatus() : at->second;
   }
 
-  // Adds ranks without a dump as unknown ranks.
+  // Adds an unknown rank to the model if the rank has no dump.
   int32_t ProcessOfRank(int32_t rank) {
     const auto known = process_of_.find(rank);
     if (known != process_of_.end()) return known->second;
@@ -167,24 +167,25 @@ class Importer {
     return process;
   }
 
-  // Members whose dump is there and has no call of theirs: they made none.
-  void TellWhoNeverCalled() {
-    for (const auto& [id, told] : told_) {
+  // Adds members whose dump has no call on the communicator: they made none.
+  void AddSilentMembers() {
+    for (const auto& [id, communicator] : communicators_) {
+      const std::vector<int32_t>& ranks = communicator.ranks;
       std::vector<int32_t> seats;
-      for (const int32_t rank : told.ranks) seats.push_back(ProcessOfRank(rank));
+      for (const int32_t rank : ranks) seats.push_back(ProcessOfRank(rank));
       input_->model.SetSeats(id, seats);
-      for (size_t i = 0; i < told.ranks.size(); ++i) {
-        const auto process = process_of_.find(told.ranks[i]);
-        if (process == process_of_.end() || told.callers.count(told.ranks[i]) != 0) continue;
+      for (size_t i = 0; i < ranks.size(); ++i) {
+        const auto process = process_of_.find(ranks[i]);
+        if (process == process_of_.end() || communicator.callers.count(ranks[i]) != 0) continue;
         CommProgress none;
         none.id = id;
-        none.name = told.name;
+        none.name = communicator.name;
         none.rank = static_cast<int32_t>(i);
-        none.size = static_cast<int32_t>(told.ranks.size());
+        none.size = static_cast<int32_t>(ranks.size());
         none.state = MemberState::kReady;
         none.has_markers = true;
         none.signature = segment::kSignatureSeed;
-        Tell(process->second, none);
+        SetProgress(process->second, none);
       }
     }
   }
@@ -200,7 +201,7 @@ class Importer {
     }
     const auto my_rank = static_cast<int32_t>(me - group.ranks.begin());
     CommProgress own;
-    own.id = HashOf(name, group.ranks);
+    own.id = HashGroup(name, group.ranks);
     own.name = group.title;
     own.rank = my_rank;
     own.size = static_cast<int32_t>(group.ranks.size());
@@ -208,7 +209,7 @@ class Importer {
     std::map<int32_t, std::vector<Work>> singles;
     for (Work& work : *works) {
       ReportTimeout(dump, group, work);
-      const int32_t peer = PeerOf(work.last().name);
+      const int32_t peer = ParsePeer(work.last().name);
       if (work.is_p2p && !IsCoalesced(work) && peer >= 0) {
         singles[peer].push_back(std::move(work));
       } else {
@@ -217,11 +218,11 @@ class Importer {
       }
     }
     writer.Finish(status);
-    if (own.entered + own.p2p_entered > 0) Tell(dump.rank, process, group.ranks, own);
+    if (own.entered + own.p2p_entered > 0) AddProgress(dump.rank, process, group.ranks, own);
     for (const auto& [peer, works] : singles) ImportPair(process, group, my_rank, peer, works);
   }
 
-  // Sends and receives outside of a group go over a communicator of the two.
+  // Sends and receives outside of a group use a communicator of the two ranks.
   void ImportPair(int32_t process, const Group& group, int32_t me, int32_t peer,
                   const std::vector<Work>& works) {
     if (static_cast<size_t>(peer) >= group.ranks.size() || peer == me) {
@@ -232,26 +233,26 @@ class Importer {
     const std::vector<int32_t> ranks = {group.ranks[static_cast<size_t>(std::min(me, peer))],
                                         group.ranks[static_cast<size_t>(std::max(me, peer))]};
     CommProgress pair;
-    pair.id = HashOf(absl::StrCat(group.name, " pair"), ranks);
+    pair.id = HashGroup(absl::StrCat(group.name, " pair"), ranks);
     pair.name = absl::StrCat(group.title, " ", ranks[0], "-", ranks[1]);
     pair.rank = me < peer ? 0 : 1;
     pair.size = 2;
     ProgressWriter writer(table_, begun_, &pair);
     for (const Work& work : works) writer.AddSingle(work, 1 - pair.rank);
     writer.Finish({});
-    Tell(ranks[static_cast<size_t>(pair.rank)], process, ranks, pair);
+    AddProgress(ranks[static_cast<size_t>(pair.rank)], process, ranks, pair);
   }
 
-  void Tell(int32_t caller, int32_t process, const std::vector<int32_t>& ranks,
-            const CommProgress& progress) {
-    Told& told = told_[progress.id];
-    told.name = progress.name;
-    told.ranks = ranks;
-    told.callers.insert(caller);
-    Tell(process, progress);
+  void AddProgress(int32_t caller, int32_t process, const std::vector<int32_t>& ranks,
+                   const CommProgress& progress) {
+    Communicator& communicator = communicators_[progress.id];
+    communicator.name = progress.name;
+    communicator.ranks = ranks;
+    communicator.callers.insert(caller);
+    SetProgress(process, progress);
   }
 
-  void Tell(int32_t process, CommProgress progress) {
+  void SetProgress(int32_t process, CommProgress progress) {
     progress.index = next_index_++;
     input_->model.SetProgress(process, progress, input_->newest_ns);
   }
@@ -283,10 +284,10 @@ class Importer {
   }
 
   // A communicator of the model.
-  struct Told {
+  struct Communicator {
     std::string name;
-    std::vector<int32_t> ranks;  // global, by rank in it
-    std::set<int32_t> callers;
+    std::vector<int32_t> ranks;  // global, in the order of the ranks in the communicator
+    std::set<int32_t> callers;   // global
   };
 
   const std::vector<RankedDump> dumps_;
@@ -294,9 +295,9 @@ class Importer {
   const OperationTable table_;
   std::map<std::pair<int32_t, std::string>, Group> groups_;  // by rank and name
   std::set<int32_t> world_;
-  const DumpedCall* begun_ = nullptr;      // of the rank that is read: see ProgressWriter
+  const DumpedCall* begun_ = nullptr;      // of the rank in ImportRank(): see ProgressWriter
   std::map<int32_t, int32_t> process_of_;  // by rank
-  std::map<uint64_t, Told> told_;
+  std::map<uint64_t, Communicator> communicators_;  // by id
   uint32_t next_index_ = 0;
   std::set<std::pair<int32_t, std::string>> timed_out_;
 };
@@ -326,26 +327,25 @@ void AddLines(const FlightRecorderInput& input, Verdict* verdict) {
 
 absl::StatusOr<FlightRecorderInput> ImportFlightRecorder(const std::vector<std::string>& paths) {
   FlightRecorderInput input;
-  absl::StatusOr<std::vector<RankedDump>> read = ReadDumps(paths, &input.notes);
+  absl::StatusOr<std::vector<RankedDump>> read = ReadDumps(paths, &input.warnings);
   if (!read.ok()) return read.status();
   std::vector<RankedDump> dumps = *std::move(read);
   input.files = static_cast<int>(dumps.size());
   if (dumps.empty()) {
     std::string text =
-        "no readable Flight Recorder dump: the name of a dump ends in its rank, like "
+        "found no readable Flight Recorder dump: the name of a dump must end in its rank, like "
         "nccl_trace_rank_3";
-    for (const std::string& note : input.notes) absl::StrAppend(&text, "\n  ", note);
+    for (const std::string& warning : input.warnings) absl::StrAppend(&text, "\n  ", warning);
     return absl::InvalidArgumentError(text);
   }
   Importer(std::move(dumps), &input).Run();
   return input;
 }
 
-void AddWhatDumpsTell(const FlightRecorderInput& input, std::vector<Verdict>* verdicts) {
+void AddDumpEvidence(const FlightRecorderInput& input, std::vector<Verdict>* verdicts) {
   for (Verdict& verdict : *verdicts) {
     for (std::string& line : verdict.evidence) {
-      absl::StrReplaceAll(
-          {{kShownByMarkersOrHost, "shown by the states in the dumps"}}, &line);
+      absl::StrReplaceAll({{kShownByMarkersOrHost, "shown by the states in the dumps"}}, &line);
     }
     AddLines(input, &verdict);
     if (verdict.cause != Cause::kStalledInFlight || input.has_start_times) continue;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Flight Recorder dumps of a whole job, for the same rules that judge segments.
+// Imports the Flight Recorder dumps of a whole job into a JobModel, for the rules that judge
+// segments.
 #pragma once
 
 #include <cstdint>
@@ -16,20 +17,21 @@ namespace rollcall {
 
 struct FlightRecorderInput {
   JobModel model{"flight-recorder"};
-  std::vector<std::string> notes;  // one line each, with file and place
-  int files = 0;                   // that were read
-  int64_t newest_ns = 0;           // the last thing that any of them tells
-  bool has_start_times = false;    // TORCH_NCCL_ENABLE_TIMING=1
-  // Process, communicator, position: the code line that made the call.
+  std::vector<std::string> warnings;  // one line each, with file and place
+  int files = 0;                      // the number of dumps read
+  int64_t newest_ns = 0;              // the newest time in any dump
+  bool has_start_times = false;       // TORCH_NCCL_ENABLE_TIMING=1
+  // The code line that made a call, by process, communicator and position.
   std::map<std::tuple<int32_t, uint64_t, uint64_t>, std::string> where;
 };
 
-// `paths`: files, and folders that are searched for them. A file's rank is the
-// number that its name ends with. An error only if no dump could be read; what
-// is wrong with single files is among the notes.
+// `paths` names files and folders to search. The number at the end of a file's name is the file's
+// rank. An error means that no dump could be read. Problems with single files are among the
+// warnings.
 absl::StatusOr<FlightRecorderInput> ImportFlightRecorder(const std::vector<std::string>& paths);
 
-// Adds what only dumps know (code lines), and lowers what they cannot show.
-void AddWhatDumpsTell(const FlightRecorderInput& input, std::vector<Verdict>* verdicts);
+// Adds the code lines from the dumps to the evidence, and lowers the certainty of verdicts that
+// dumps without start times cannot show.
+void AddDumpEvidence(const FlightRecorderInput& input, std::vector<Verdict>* verdicts);
 
 }  // namespace rollcall

@@ -57,7 +57,7 @@ constexpr const char* kDtypes[] = {"Char",   "Byte",     "Int",           "UInt3
                                    "Long",   "UInt64",   "Half",          "Float",
                                    "Double", "BFloat16", "Float8_e4m3fn", "Float8_e5m2"};
 
-constexpr uint8_t kFirstUnknown = 200;  // no call of ours has such a code
+constexpr uint8_t kFirstUnknown = 200;  // larger than every code in calls.def
 constexpr size_t kMostUnknown = 50;
 
 const Known* Find(const std::string& operation) {
@@ -66,20 +66,20 @@ const Known* Find(const std::string& operation) {
   return at == std::end(kKnown) ? nullptr : at;
 }
 
-uint8_t DtypeOf(const std::string& name) {
-  if (name == "Bool") return 1;  // travels as uint8
+uint8_t ParseDtype(const std::string& name) {
+  if (name == "Bool") return 1;  // PyTorch sends it as uint8
   const auto at = std::find_if(std::begin(kDtypes), std::end(kDtypes),
                                [&](const char* dtype) { return name == dtype; });
   return at == std::end(kDtypes) ? kNoDtype : static_cast<uint8_t>(at - std::begin(kDtypes));
 }
 
-// Lists of tensors of several sizes are legal, and then differ between ranks.
+// A list may hold tensors of several sizes. Then the ranks' counts differ in a healthy job.
 bool IsUneven(const std::vector<uint64_t>& counts) {
   return !counts.empty() &&
          std::any_of(counts.begin(), counts.end(), [&](uint64_t n) { return n != counts[0]; });
 }
 
-uint64_t CountOf(const Known& known, const DumpedCall& call) {
+uint64_t CountElements(const Known& known, const DumpedCall& call) {
   const bool many = known.op == Op::kAllGather || known.op == Op::kReduceScatter;
   const bool coalesced = absl::EndsWith(known.name, "coalesced");
   if (known.counted == Counted::kNothing) return 0;
@@ -90,7 +90,7 @@ uint64_t CountOf(const Known& known, const DumpedCall& call) {
 
 }  // namespace
 
-std::string OperationOf(const std::string& profiling_name) {
+std::string OperationName(const std::string& profiling_name) {
   const size_t colon = profiling_name.find(':');
   std::string name = colon == std::string::npos ? profiling_name : profiling_name.substr(colon + 1);
   name.erase(0, name.find_first_not_of('_'));
@@ -98,7 +98,7 @@ std::string OperationOf(const std::string& profiling_name) {
 }
 
 bool IsCoalescedEnd(const std::string& profiling_name) {
-  return absl::EndsWith(OperationOf(profiling_name), "coalesced");
+  return absl::EndsWith(OperationName(profiling_name), "coalesced");
 }
 
 OperationTable::OperationTable(const std::set<std::string>& names) {
@@ -108,7 +108,7 @@ OperationTable::OperationTable(const std::set<std::string>& names) {
   }
 }
 
-Op OperationTable::OpOf(const std::string& operation) const {
+Op OperationTable::FindOp(const std::string& operation) const {
   const Known* known = Find(operation);
   if (known != nullptr) return known->op;
   const auto at = std::find(unknown_.begin(), unknown_.end(), operation);
@@ -116,31 +116,32 @@ Op OperationTable::OpOf(const std::string& operation) const {
   return static_cast<Op>(kFirstUnknown + n);
 }
 
-std::vector<std::string> OperationTable::Notes() const {
-  std::vector<std::string> notes;
+std::vector<std::string> OperationTable::Warnings() const {
+  std::vector<std::string> warnings;
   for (size_t i = 0; i < unknown_.size(); ++i) {
-    notes.push_back(absl::StrCat("\"", unknown_[i], "\" is not an operation that we know: ",
-                                 "Rollcall reports it as call with op code ", kFirstUnknown + i));
+    warnings.push_back(absl::StrCat("unknown operation \"", unknown_[i],
+                                    "\": Rollcall reports it as call with op code ",
+                                    kFirstUnknown + i));
   }
-  return notes;
+  return warnings;
 }
 
-CallArgs OperationTable::ArgsOf(const std::vector<const DumpedCall*>& one_call) const {
+CallArgs OperationTable::MakeArgs(const std::vector<const DumpedCall*>& one_call) const {
   CallArgs args;
   const DumpedCall& last = *one_call.back();
-  // The end of a coalesced call that has no name of its own takes its members'.
-  const DumpedCall& named = OperationOf(last.name) == "coalesced" ? *one_call.front() : last;
-  const std::string operation = OperationOf(named.name);
-  args.op = OpOf(operation);
-  args.dtype = DtypeOf(named.dtype);
+  // The last record of a coalesced call may have no operation of its own. The members have it.
+  const DumpedCall& named = OperationName(last.name) == "coalesced" ? *one_call.front() : last;
+  const std::string operation = OperationName(named.name);
+  args.op = FindOp(operation);
+  args.dtype = ParseDtype(named.dtype);
   const Known* known = Find(operation);
   for (const DumpedCall* call : one_call) {
-    if (known != nullptr) args.count += CountOf(*known, *call);
+    if (known != nullptr) args.count += CountElements(*known, *call);
   }
   return args;
 }
 
-int32_t PeerOf(const std::string& profiling_name) {
+int32_t ParsePeer(const std::string& profiling_name) {
   size_t at = profiling_name.find("->");
   if (at == std::string::npos) at = profiling_name.find("<-");
   int32_t peer = -1;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// From the operations that Flight Recorder names to ours, with the count that
-// all ranks must agree on.
+// Maps the operations in Flight Recorder dumps to Rollcall's, with the count on
+// which all ranks must agree.
 #pragma once
 
 #include <set>
@@ -13,29 +13,30 @@
 namespace rollcall {
 
 // "nccl:_all_gather_base" -> "all_gather_base", "nccl:send 1->2" -> "send".
-std::string OperationOf(const std::string& profiling_name);
+std::string OperationName(const std::string& profiling_name);
 
 bool IsCoalescedEnd(const std::string& profiling_name);
 
-// Gives operations that nobody knows codes of their own, the same for all ranks.
+// Gives each unknown operation a code of its own, the same for all ranks.
 class OperationTable {
  public:
-  // `names`: all that occur, as OperationOf() gives them.
+  // `names`: all operations in the dumps, as OperationName() gives them.
   explicit OperationTable(const std::set<std::string>& names);
 
-  Op OpOf(const std::string& operation) const;
-  // What stands for "call with op code N" in texts.
-  std::vector<std::string> Notes() const;
+  Op FindOp(const std::string& operation) const;
+  // One line for each unknown operation, with its code.
+  std::vector<std::string> Warnings() const;
 
-  // The arguments that must agree: operation, type, count. Root and reduction
-  // are not recorded. Counts that may lawfully differ between ranks are 0.
-  CallArgs ArgsOf(const std::vector<const DumpedCall*>& one_call) const;
+  // The arguments on which all ranks must agree: operation, type, count. Dumps do not record root
+  // and reduction. The count is 0 where the ranks' counts may differ.
+  CallArgs MakeArgs(const std::vector<const DumpedCall*>& one_call) const;
 
  private:
   std::vector<std::string> unknown_;
 };
 
-// "nccl:send 1->2" or "nccl:recv 2<-1": the other rank, in the group; -1: not said.
-int32_t PeerOf(const std::string& profiling_name);
+// The other rank in "nccl:send 1->2" or "nccl:recv 2<-1", by its number in the group. -1: the name
+// does not contain it.
+int32_t ParsePeer(const std::string& profiling_name);
 
 }  // namespace rollcall

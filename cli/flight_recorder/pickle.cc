@@ -13,12 +13,12 @@ namespace {
 
 using nlohmann::json;
 
-constexpr size_t kMostNodes = 20'000'000;  // of the result, repetitions counted
+constexpr size_t kMostNodes = 20'000'000;  // in the result; a repeated value counts each time
 constexpr int kMostDepth = 32;
-constexpr uint32_t kMark = UINT32_MAX;  // on the stack
+constexpr uint32_t kMark = UINT32_MAX;  // an entry of the stack
 
-// What a value may hold; the format refers to earlier ones by number, so that
-// they form a graph until the end.
+// One value. The format refers to earlier values by number, so the nodes form a graph until
+// Build() copies them.
 struct Node {
   enum class Kind : uint8_t { kNull, kBool, kInt, kFloat, kText, kList, kDict };
   Kind kind = Kind::kNull;
@@ -33,7 +33,7 @@ struct Refused {
   const char* name;
 };
 
-// They import, build or call.
+// Opcodes that import, build or call something.
 constexpr Refused kRefused[] = {
     {'c', "GLOBAL"},    {0x93, "STACK_GLOBAL"}, {'R', "REDUCE"},
     {'b', "BUILD"},     {'i', "INST"},          {'o', "OBJ"},
@@ -69,7 +69,7 @@ class Reader {
     status_ = absl::InvalidArgumentError(absl::StrCat("byte ", opcode_at_, ": ", what));
   }
 
-  // The next `n` bytes are read; false at the end of the file.
+  // Moves past the next `n` bytes. False if the file ends before.
   bool Take(uint64_t n) {
     if (n > bytes_.size() - at_) {
       Wrong("the file ends here, in the middle of a value");
@@ -79,7 +79,7 @@ class Reader {
     return true;
   }
 
-  // A little-endian number of so many bytes.
+  // Reads a little-endian number of `bytes` bytes.
   uint64_t Number(size_t bytes) {
     if (!Take(bytes)) return 0;
     uint64_t value = 0;
@@ -125,7 +125,7 @@ class Reader {
     std::memcpy(&Push(Node::Kind::kFloat)->real, &value, sizeof(value));
   }
 
-  // The values on top of the stack down to the mark, which goes, too.
+  // Removes the values above the newest mark, and the mark. Returns the values.
   std::vector<uint32_t> PopToMark() {
     std::vector<uint32_t> items;
     while (!stack_.empty() && stack_.back() != kMark) {
@@ -327,8 +327,7 @@ class Reader {
     Wrong(absl::StrFormat("opcode 0x%02x is not allowed: it is not plain data", code));
   }
 
-  // Depth is bounded, so the recursion is, too. A value that holds itself is
-  // too deep.
+  // kMostDepth limits the recursion. A value that contains itself exceeds this depth.
   bool Build(uint32_t index, int depth, size_t* left, json* out) {
     if (depth > kMostDepth || *left == 0) {
       Wrong(*left == 0 ? "more values than the limit for a dump" : "values are nested too deeply");
@@ -361,7 +360,7 @@ class Reader {
       case Node::Kind::kDict:
         *out = json::object();
         for (size_t i = 0; i + 1 < node.items.size(); i += 2) {
-          if (!Build(node.items[i + 1], depth + 1, left, &(*out)[KeyOf(node.items[i])]))
+          if (!Build(node.items[i + 1], depth + 1, left, &(*out)[MakeKey(node.items[i])]))
             return false;
         }
         return true;
@@ -369,7 +368,7 @@ class Reader {
     return false;
   }
 
-  std::string KeyOf(uint32_t index) const {
+  std::string MakeKey(uint32_t index) const {
     const Node& node = nodes_[index];
     if (node.kind == Node::Kind::kText) return node.text;
     return node.kind == Node::Kind::kInt ? std::to_string(node.number) : "?";

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads Python's pickle format as far as plain data goes: None, bool, int,
-// float, str, bytes, tuple, list, dict. Whatever could import, build or call
-// something is refused by name, so that reading a dump can execute nothing.
+// Reads plain data in Python's pickle format: None, bool, int, float, str, bytes,
+// tuple, list, dict. The reader refuses every opcode that imports, builds or calls
+// something, and names the opcode. So no dump can execute code.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -11,9 +11,9 @@
 
 namespace rollcall {
 
-// Protocols 2 to 5. Tuples come out as arrays, keys as strings. Errors
-// (kInvalidArgument) say what is wrong and at which byte; depth, size and
-// repetition are bounded, so that a small hostile file cannot grow large.
+// Reads protocols 2 to 5. Tuples become arrays, and keys become strings. An error
+// (kInvalidArgument) gives the problem and the byte. Depth, size and repetition are limited, so
+// that a small hostile file cannot fill the memory.
 absl::StatusOr<nlohmann::json> ReadPickle(const std::string& bytes);
 
 }  // namespace rollcall

@@ -18,7 +18,8 @@ bool IsDone(const DumpedCall& call, const DumpedStatus& status) {
 
 }  // namespace
 
-std::vector<Work> WorksOf(const std::vector<const DumpedCall*>& calls, const DumpedStatus& status) {
+std::vector<Work> MakeWorks(const std::vector<const DumpedCall*>& calls,
+                            const DumpedStatus& status) {
   std::vector<Work> works;
   for (const DumpedCall* call : calls) {
     const uint64_t seq = call->is_p2p ? call->p2p_seq : call->collective_seq;
@@ -56,7 +57,7 @@ void ProgressWriter::AddSingle(const Work& work, int32_t peer) { AddP2p(work, pe
 
 void ProgressWriter::Finish(const DumpedStatus& status) {
   const auto enqueued = static_cast<uint64_t>(std::max<int64_t>(status.enqueued, 0));
-  if (p_->entered == 0 && enqueued != 0) {  // its ring has lost them all
+  if (p_->entered == 0 && enqueued != 0) {  // PyTorch's ring has overwritten all calls
     p_->entered = enqueued;
     p_->finished =
         std::min(enqueued, static_cast<uint64_t>(std::max<int64_t>(status.completed, 0)));
@@ -78,8 +79,8 @@ void ProgressWriter::AddCollective(const Work& work) {
     p_->records_lost += position - p_->entered;
     p_->signature = 0;
   }
-  if (is_first) p_->finished = position;  // what was overwritten had ended
-  CallRecord record = Record(work.last(), table_.ArgsOf(work.calls));
+  if (is_first) p_->finished = position;  // the overwritten calls had finished
+  CallRecord record = Record(work.last(), table_.MakeArgs(work.calls));
   record.position = position;
   if (p_->signature != 0) p_->signature = SignatureAfter(record.args);
   p_->records.push_back(record);
@@ -96,11 +97,11 @@ void ProgressWriter::AddP2p(const Work& work, int32_t only_peer) {
   const uint16_t group = IsCoalesced(work) ? NextGroup() : uint16_t{0};
   uint64_t count = 0;
   for (const DumpedCall* call : work.calls) {
-    const std::string operation = OperationOf(call->name);
-    const Op op = table_.OpOf(operation);
-    if (KindOf(op) != CallKind::kP2p) continue;
-    CallRecord record = Record(*call, table_.ArgsOf({call}));
-    record.args.peer = only_peer >= 0 ? only_peer : PeerOf(call->name);
+    const std::string operation = OperationName(call->name);
+    const Op op = table_.FindOp(operation);
+    if (OpKind(op) != CallKind::kP2p) continue;
+    CallRecord record = Record(*call, table_.MakeArgs({call}));
+    record.args.peer = only_peer >= 0 ? only_peer : ParsePeer(call->name);
     record.position = p_->entered;
     record.group = group;
     p_->records.push_back(record);

@@ -11,8 +11,8 @@
 
 namespace rollcall {
 
-// A collective, or a group of sends and receives, or a single one: what is one
-// piece of work on the group's stream.
+// One piece of work on the group's stream: a collective, a group of sends and receives, or a
+// single send or receive.
 struct Work {
   std::vector<const DumpedCall*> calls;
   bool is_p2p = false;
@@ -20,39 +20,41 @@ struct Work {
   const DumpedCall& last() const { return *calls.back(); }
 };
 
-// In order. Calls with one sequence number belong together where a coalesced end
-// follows.
-std::vector<Work> WorksOf(const std::vector<const DumpedCall*>& calls, const DumpedStatus& status);
+// Groups `calls` into works, in order. Calls with the same sequence number form one work if the
+// end of a coalesced call follows them.
+std::vector<Work> MakeWorks(const std::vector<const DumpedCall*>& calls,
+                            const DumpedStatus& status);
 
-// It is a group of calls, told by its end.
+// Whether the work is a group of calls. Its last call shows this.
 bool IsCoalesced(const Work& work);
 
 // Fills a CommProgress from the works of one stream, oldest first.
 class ProgressWriter {
  public:
-  // `begun`: the record of the rank's oldest work that is not done, of all its
-  // groups; nullptr: start times tell.
+  // `begun`: the record of the rank's oldest unfinished work in all its groups. nullptr: the dumps
+  // have start times, which show what has begun.
   ProgressWriter(const OperationTable& table, const DumpedCall* begun, CommProgress* progress);
 
-  // Of a group's own communicator.
+  // Adds work of the group's own communicator.
   void Add(const Work& work);
 
-  // Of the communicator of a pair: torch makes one for sends in no group.
+  // Adds a send or receive outside of a group. torch creates a communicator for each such pair.
   void AddSingle(const Work& work, int32_t peer);
 
-  // After the last work. `status`: what the dump says of the group besides.
+  // Call this after the last work. `status`: the group's entry in Dump::status.
   void Finish(const DumpedStatus& status);
 
  private:
   void AddCollective(const Work& work);
-  // `only_peer` -1: each call's name says with whom.
+  // `only_peer` -1: the name of each call contains its peer.
   void AddP2p(const Work& work, int32_t only_peer);
 
-  // A stream works in order: after the first that is not done nothing is.
+  // Counts a completed work. False once a work is unfinished: a stream works in order, so all later
+  // works are unfinished, too.
   bool Advance(const Work& work);
 
-  // Whether an unfinished work has begun is unknown, except for the oldest one
-  // of the rank: streams wait for each other in the order of the calls.
+  // Whether an unfinished work has begun. Without start times only the rank's oldest unfinished
+  // work counts as begun: streams wait for each other in the order of the calls.
   bool Begins(const Work& work);
   int64_t WaitingSince(const Work& work) const;
   CallRecord Record(const DumpedCall& call, const CallArgs& args);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What to do about a verdict: one table from patterns to advice. The table
-// generates docs/advice.md.
+// The advice for a verdict: one table from patterns to advice. advice_test.cc writes
+// docs/advice.md from the table.
 #pragma once
 
 #include <vector>
@@ -10,19 +10,19 @@
 namespace rollcall {
 
 struct AdviceEntry {
-  const char* id;  // as in incident.json; never changed
+  const char* id;  // as in incident.json; never changes
   bool (*fits)(const Verdict&);
   const char* seen;  // the pattern in words
-  const char* why;   // what is behind it
-  const char* text;  // what to look at, what to change
+  const char* why;   // the reason for the pattern
+  const char* text;  // what to check and what to change
 };
 
-// The best match first: up to three known mistakes, then the general advice for the
-// cause. Never empty.
+// The advice for a verdict, best match first: up to three known mistakes, then the
+// general advice for the cause. Never empty.
 std::vector<Advice> AdviceFor(const Verdict& verdict);
 
-// The tables, for the documentation and its test: known mistakes, the most
-// specific first, and one entry for each cause.
+// The tables, for the documentation and its test: known mistakes (most specific first),
+// and one entry for each cause.
 const std::vector<AdviceEntry>& KnownMistakes();
 const std::vector<AdviceEntry>& GeneralAdvice();
 

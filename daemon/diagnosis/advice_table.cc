@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The tables behind AdviceFor(): patterns and the advice they give. For each entry
-// tests/unit/daemon/diagnosis/advice_test.cc has a verdict that it fits and one that it must not fit.
+// The tables of AdviceFor(): patterns and their advice. For each entry
+// tests/unit/daemon/diagnosis/advice_test.cc has a verdict that fits and one that must not fit.
 #include <algorithm>
 #include <initializer_list>
 #include <set>
@@ -11,10 +11,10 @@
 namespace rollcall {
 namespace {
 
-// Before this position a communicator is being set up: frameworks verify
-// parameter shapes, broadcast the first weights, meet in a barrier.
+// Calls before this position belong to the set-up: frameworks verify parameter shapes,
+// broadcast the first weights and enter a barrier.
 constexpr uint64_t kSetupCalls = 3;
-// From here on the job is in its loop, and calls repeat from step to step.
+// From this position on the job is in its training loop, and calls repeat in each step.
 constexpr uint64_t kLoopCalls = 5;
 
 bool Is(const Verdict& v, Cause cause) { return v.cause == cause; }
@@ -28,7 +28,7 @@ bool AnyCulprit(const Verdict& v, bool (*is)(const Culprit&)) {
   return std::any_of(v.culprits.begin(), v.culprits.end(), is);
 }
 
-// The culprits live, but are not in the call that the others wait in.
+// The culprits are alive but not inside the call that the others wait in.
 bool IsAbsence(const Verdict& v) {
   return Is(v, Cause::kMissingRank) || Is(v, Cause::kInitIncomplete) ||
          Is(v, Cause::kUnmatchedP2p) || Is(v, Cause::kTeardownHang) ||
@@ -46,7 +46,7 @@ bool AbsentIsIn(const Verdict& v, std::initializer_list<const char*> words) {
   return IsAbsence(v) && OnStack(v, words);
 }
 
-// Does one side call `a`, and the other `b`?
+// True if one side calls `a` and the other side calls `b`.
 bool Meets(const Verdict& v, Op a, Op b) {
   if (!Is(v, Cause::kOperationMismatch)) return false;
   return std::any_of(v.culprits.begin(), v.culprits.end(), [&](const Culprit& culprit) {
@@ -56,7 +56,7 @@ bool Meets(const Verdict& v, Op a, Op b) {
   });
 }
 
-// PyTorch makes a barrier on NCCL as an all-reduce of one element.
+// PyTorch implements a barrier on NCCL as an all-reduce of one element.
 bool IsBarrier(const CallArgs& call) { return call.op == Op::kAllReduce && call.count == 1; }
 
 bool MeetsBarrier(const Verdict& v) {
@@ -68,7 +68,7 @@ bool IsGradientExchange(Op op) {
   return op == Op::kAllReduce || op == Op::kReduceScatter || op == Op::kAllGather;
 }
 
-bool Creates(const Verdict& v) { return KindOf(v.call.op) == CallKind::kCreate; }
+bool Creates(const Verdict& v) { return OpKind(v.call.op) == CallKind::kCreate; }
 
 bool CrossesCommunicators(const Verdict& v) {
   std::set<uint64_t> communicators;
@@ -76,7 +76,7 @@ bool CrossesCommunicators(const Verdict& v) {
   return communicators.size() > 1;
 }
 
-// What the process of a culprit is doing.
+// Patterns of the activity of a culprit's process.
 
 bool Stopped(const Verdict& v) {
   return AnyCulprit(v, [](const Culprit& c) { return c.state == 'T' || c.state == 't'; });
@@ -151,7 +151,7 @@ bool WaitsForTheGil(const Verdict& v) {
   return !v.late && AbsentIsIn(v, {"take_gil", "_PyThreadState_Attach"});
 }
 
-// How a culprit ended.
+// Patterns of a culprit's end.
 
 bool KilledHard(const Verdict& v) {
   return Is(v, Cause::kRankDied) &&
@@ -174,7 +174,7 @@ bool RaisedAnException(const Verdict& v) {
          });
 }
 
-// What the ranks called.
+// Patterns of calls.
 
 bool BufferBroadcast(const Verdict& v) {
   if (Meets(v, Op::kBroadcast, Op::kAllReduce)) return !MeetsBarrier(v);
@@ -189,7 +189,7 @@ bool Rank0OnlyCheckpoint(const Verdict& v) {
     return true;
   }
   return Is(v, Cause::kMissingRank) && v.call.op == Op::kAllGather &&
-         v.waiting_ranks.size() < v.culprits.size();
+         v.waiting_ranks.size() < CountCulprits(v.culprits);
 }
 
 bool IsBeforeNccl(const Verdict& v) {
@@ -249,7 +249,7 @@ bool WorkedForLong(const Verdict& v) {
 bool OnlyOneCalls(const Verdict& v) {
   return Is(v, Cause::kMissingRank) && v.position >= kSetupCalls && v.waiting_ranks.size() == 1 &&
          v.communicator_size > 2 &&
-         v.culprits.size() + 1 == static_cast<size_t>(v.communicator_size);
+         CountCulprits(v.culprits) + 1 == static_cast<size_t>(v.communicator_size);
 }
 
 bool CallsSwapped(const Verdict& v) {
@@ -294,7 +294,7 @@ bool CommunicatorsInOtherOrders(const Verdict& v) {
 bool AllSendFirst(const Verdict& v) {
   return Is(v, Cause::kDeadlock) && !v.chain.empty() &&
          std::all_of(v.chain.begin(), v.chain.end(),
-                     [](const WaitEdge& edge) { return KindOf(edge.call.op) == CallKind::kP2p; });
+                     [](const WaitEdge& edge) { return OpKind(edge.call.op) == CallKind::kP2p; });
 }
 
 bool PipelineOutOfStep(const Verdict& v) {
@@ -308,7 +308,7 @@ bool AbortsAlone(const Verdict& v) {
 bool Late(const Verdict& v) { return v.late; }
 
 template <Cause kCause>
-bool Of(const Verdict& v) {
+bool HasCause(const Verdict& v) {
   return v.cause == kCause;
 }
 
@@ -326,7 +326,7 @@ const std::vector<AdviceEntry>& KnownMistakes() {
        "All ranks must capture a call, or none. Check why that rank captures: a batch size without "
        "a graph, a skipped warm-up, or a flag that is set on one host only."},
       {"debugger-prompt", WaitsForInput, "the culprit's stack reads from a terminal or is in pdb",
-       "A breakpoint or a prompt on one rank waits for input, and nobody sits at its terminal.",
+       "A breakpoint or a prompt on one rank waits for input, and no person is at its terminal.",
        "That rank waits for input. Remove breakpoint(), pdb or input() from the code, or answer "
        "the prompt."},
       {"storage-wait", WaitsForStorage,
@@ -386,7 +386,7 @@ const std::vector<AdviceEntry>& KnownMistakes() {
        "Threads of that rank wait for Python's lock. Look for the thread that does not wait for "
        "it: its native call should have released the lock."},
       {"killed", KilledHard, "a culprit was killed by signal 9",
-       "The cause is nearly always the kernel's out-of-memory killer, a container's memory limit "
+       "The sender is nearly always the kernel's out-of-memory killer, a container's memory limit "
        "or the batch system.",
        "SIGKILL ended the process. Look for the out-of-memory killer in `dmesg`, and check the "
        "memory limit of the container or batch system. The usual reason: every rank loads the "
@@ -397,7 +397,7 @@ const std::vector<AdviceEntry>& KnownMistakes() {
        "The process crashed. Check the end of its log and the core dump (`coredumpctl`; `ulimit -c "
        "unlimited` for the next run). An abort is often the timeout of another library."},
       {"raised-an-exception", RaisedAnException, "a culprit ended with an error code",
-       "An exception ends one rank. The others do not learn of it, and wait in the next "
+       "An exception ends one rank. Nothing informs the others, and they wait in the next "
        "collective.",
        "Read the last traceback in that rank's log first. Let the launcher end the job when one "
        "rank fails (torchrun does), so that no rank waits."},
@@ -435,12 +435,12 @@ const std::vector<AdviceEntry>& KnownMistakes() {
        "The two sides disagree on the size of the message. Exchange the split sizes first and use "
        "the received ones; for pipelines check micro-batch and sequence length on both stages."},
       {"calls-swapped", CallsSwapped, "the culprits make the same calls in a different order",
-       "The order comes from a set or dict, from several threads, or from hooks that run when "
-       "gradients are ready.",
+       "The order of the calls comes from a set or dict, from several threads, or from hooks that "
+       "run when gradients are ready.",
        "The ranks make the same calls in different orders. Iterate in a sorted order, and issue "
        "the calls of one communicator from one thread."},
       {"extra-call", CallTooMany, "the culprits make calls that the others do not",
-       "A collective hides in work that only some ranks do: a metric's compute(), logging a "
+       "Work that only some ranks do contains a collective: a metric's compute(), logging a "
        "reduced loss, saving, an extra forward pass.",
        "The culprits make an extra call. Look for metrics, logging, saving or validation inside a "
        "branch on the rank, at the code line of that call."},
@@ -454,8 +454,8 @@ const std::vector<AdviceEntry>& KnownMistakes() {
        "The data type differs between ranks. Use autocast and the same precision on all of them, "
        "and check parameters that one rank loads or converts by itself."},
       {"root-differs", RootDiffers, "the root differs",
-       "Frameworks expect global ranks, while NCCL expects ranks within the communicator. The "
-       "source of a sub-group is easily given as the wrong one.",
+       "Frameworks expect global ranks, while NCCL expects ranks within the communicator. Programs "
+       "easily pass the wrong one as the source in a sub-group.",
        "The root differs between ranks. Check whether the source is a rank of the whole job or of "
        "this communicator, and that all ranks compute the same one."},
       {"reduction-differs", ReductionDiffers, "the reduction differs",
@@ -490,14 +490,14 @@ const std::vector<AdviceEntry>& KnownMistakes() {
        "Not all ranks create this sub-communicator. Call new_group() or split on every rank, in "
        "the same order, also on ranks that will not use it."},
       {"init-order", InitOrder, "ranks have not joined a communicator",
-       "All ranks load the model at the same time, and one is far behind, dead, or busy with other "
-       "work.",
+       "All ranks load the model at the same time, and one rank is far behind, dead, or busy with "
+       "other work.",
        "Not all ranks have joined the communicator. Check what the absent ranks do. Load the model "
        "on a few ranks at a time, load straight to the device, and check that the GPUs are alike "
        "and that all ranks create their communicators in the same order."},
       {"bootstrap-network", CreationStalls, "all ranks are inside the creation of a communicator",
-       "NCCL connects its ranks over TCP first. A wrong interface, a firewall between hosts, or an "
-       "address that only one side can reach makes it wait.",
+       "NCCL connects its ranks over TCP first. It waits if the interface is wrong, if a firewall "
+       "separates the hosts, or if only one side can reach the address.",
        "All ranks create the communicator but cannot connect. Set NCCL_SOCKET_IFNAME to the "
        "interface that all hosts share, open the firewall between them, and check the addresses "
        "that NCCL_DEBUG=INFO prints."},
@@ -519,8 +519,8 @@ const std::vector<AdviceEntry>& KnownMistakes() {
        "switch logs, `dmesg` for Xid and for the network card, on the hosts of this communicator."},
       {"communicators-in-one-order", CommunicatorsInOtherOrders,
        "a cycle over several communicators",
-       "When ranks issue calls on two communicators in different orders, the kernels wait for each "
-       "other's place on the GPU.",
+       "When ranks issue calls on two communicators in different orders, each kernel occupies the "
+       "GPU and waits for the other kernel.",
        "Issue calls on different communicators in the same order on all ranks, and from one thread "
        "or stream. From NCCL 2.26 on, NCCL_LAUNCH_ORDER_IMPLICIT=1 keeps the order of the host."},
       {"all-send-first", AllSendFirst, "a cycle of sends and receives",
@@ -548,69 +548,69 @@ const std::vector<AdviceEntry>& KnownMistakes() {
 
 const std::vector<AdviceEntry>& GeneralAdvice() {
   static const auto* const kTable = new std::vector<AdviceEntry>{
-      {"find-why-it-died", Of<Cause::kRankDied>, "rank_died",
+      {"find-why-it-died", HasCause<Cause::kRankDied>, "rank_died",
        "A process died: a signal or an error code ended it, not its own exit.",
        "Find out why that process ended: check its log, `dmesg` for the out-of-memory killer or a "
        "GPU fault (Xid), and the scheduler's log. The other ranks cannot continue without it: "
        "restart the job."},
-      {"one-thread-per-communicator", Of<Cause::kConcurrentUse>, "concurrent_use",
+      {"one-thread-per-communicator", HasCause<Cause::kConcurrentUse>, "concurrent_use",
        "NCCL allows one thread at a time on a communicator. Two simultaneous calls can run in a "
        "different order on each rank, or corrupt the communicator.",
        "Two threads of that rank were inside calls on one communicator. Guard the communicator "
        "with a lock, or give each thread its own. Look for collectives in background threads."},
-      {"same-calls-everywhere", Of<Cause::kOperationMismatch>, "operation_mismatch",
+      {"same-calls-everywhere", HasCause<Cause::kOperationMismatch>, "operation_mismatch",
        "NCCL matches calls only by their order.",
        "All ranks must make the same calls in the same order on a communicator. Look for calls "
        "inside a branch on the rank or on data, near the first call that differs."},
-      {"same-arguments-everywhere", Of<Cause::kArgumentMismatch>, "argument_mismatch",
+      {"same-arguments-everywhere", HasCause<Cause::kArgumentMismatch>, "argument_mismatch",
        "NCCL does not compare arguments between ranks.",
        "All ranks must pass the same count, data type, reduction and root. NCCL does not check "
        "them: the call may hang, or end with wrong data. Look for shapes that depend on the rank's "
        "data."},
-      {"act-on-the-error", Of<Cause::kNcclError>, "nccl_error",
-       "NCCL reported an error to one rank. The others do not learn of it, and wait.",
+      {"act-on-the-error", HasCause<Cause::kNcclError>, "nccl_error",
+       "NCCL reported an error to one rank. Nothing informs the others, and they wait.",
        "NCCL reported an error on that rank. Read its log with NCCL_DEBUG=WARN, and `dmesg` for "
        "Xid or link errors. After an error the program must abort the communicator on all ranks."},
-      {"why-it-left", Of<Cause::kRankExited>, "rank_exited",
+      {"why-it-left", HasCause<Cause::kRankExited>, "rank_exited",
        "A rank left while the others still wait for it.",
        "That rank left while the others still wait for it. Unless an error ended it, make all "
        "ranks leave the loop at the same step, and put a barrier before the exit."},
-      {"host-gone", Of<Cause::kHostLost>, "host_lost",
+      {"host-gone", HasCause<Cause::kHostLost>, "host_lost",
        "The host, its network or its agent has stopped responding, with all ranks on the host.",
        "The whole host is silent. Check whether it responds at all (console, management "
        "controller), and whether its link or switch is down. Restart the job without the host."},
-      {"look-at-who-has-not-joined", Of<Cause::kInitIncomplete>, "init_incomplete",
+      {"look-at-who-has-not-joined", HasCause<Cause::kInitIncomplete>, "init_incomplete",
        "A communicator is complete when its last rank has joined.",
        "The creation waits for the ranks named here. Their stacks show what they do instead."},
-      {"look-at-absent-rank", Of<Cause::kMissingRank>, "missing_rank",
+      {"look-at-absent-rank", HasCause<Cause::kMissingRank>, "missing_rank",
        "A rank is alive but has not entered a call that other ranks wait in.",
        "The stack of the absent rank shows what it does instead. Look for work that only this rank "
        "does between two calls (data loading, validation, saving, logging), for a branch on the "
        "rank, and for an exception that the code ignores."},
-      {"issue-the-other-end", Of<Cause::kUnmatchedP2p>, "unmatched_p2p",
+      {"issue-the-other-end", HasCause<Cause::kUnmatchedP2p>, "unmatched_p2p",
        "NCCL matches the sends and receives of two ranks in the order of issue.",
        "Each send needs a receive of the same size and type on the peer, in the same order. "
        "Compare what the two ranks issue to each other."},
-      {"break-the-cycle", Of<Cause::kDeadlock>, "deadlock",
+      {"break-the-cycle", HasCause<Cause::kDeadlock>, "deadlock",
        "Each rank in the cycle waits for the next, so none can continue.",
        "Break the cycle at any of its edges: make the calls named here in the same order on all "
        "ranks."},
-      {"earlier-work-on-stream", Of<Cause::kBlockedBeforeStart>, "blocked_before_start",
+      {"earlier-work-on-stream", HasCause<Cause::kBlockedBeforeStart>, "blocked_before_start",
        "A call starts on the GPU when all earlier work on its stream has ended.",
        "Earlier work on that GPU does not end: an endless or faulty kernel, a host callback that "
        "blocks, or a wait for an event on another stream. Check the work queued just before."},
-      {"check-network-and-gpu", Of<Cause::kStalledInFlight>, "stalled_in_flight",
+      {"check-network-and-gpu", HasCause<Cause::kStalledInFlight>, "stalled_in_flight",
        "All ranks have made the call, so the program is not the cause.",
        "All ranks are in the call, so the program is not the cause. Check the network (link "
        "errors, NCCL_DEBUG=INFO for the interfaces in use) and the GPUs (`dmesg` for Xid, "
        "nvidia-smi), the least advanced ranks first."},
-      {"end-together", Of<Cause::kTeardownHang>, "teardown_hang",
+      {"end-together", HasCause<Cause::kTeardownHang>, "teardown_hang",
        "Finalizing and destroying a communicator wait for open calls, and can wait for other "
        "ranks.",
        "End the communicators on all ranks at the same point: synchronize the GPU, then call "
        "destroy_process_group() (ncclCommDestroy) on every rank, and not from a destructor or at "
        "exit."},
-      {"find-what-slows-it", Of<Cause::kStraggler>, "straggler",
+      {"find-what-slows-it", HasCause<Cause::kStraggler>, "straggler",
        "Every call starts when the last rank enters it, so one slow rank slows the whole job.",
        "Nothing hangs, but all ranks wait for this rank at each call. Compare its GPU clocks and "
        "temperature, its data loading and the load of its host with those of the other ranks."},

@@ -5,7 +5,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "daemon/diagnosis/advice.h"
-#include "daemon/diagnosis/call_sites.h"
 #include "daemon/diagnosis/explain.h"
 #include "daemon/diagnosis/gpu_sharing.h"
 #include "daemon/diagnosis/graphs.h"
@@ -15,6 +14,7 @@
 #include "daemon/diagnosis/rules/rules.h"
 #include "daemon/diagnosis/rules/wait_graph.h"
 #include "daemon/diagnosis/steps.h"
+#include "daemon/diagnosis/verdict_sites.h"
 #include "daemon/words/sentences.h"
 #include "daemon/words/terms.h"
 #include "proto/durations.h"
@@ -26,6 +26,7 @@ namespace {
 constexpr size_t kMostRoots = 64;
 constexpr size_t kMostConsequences = 16;
 constexpr size_t kMostChain = 16;
+constexpr size_t kMostLines = 48;  // of evidence
 
 bool MayWait(const Communicator& comm) { return comm.version == 0 || comm.may_wait != 0; }
 
@@ -49,10 +50,13 @@ int64_t ShortestLimit(const Limits& limits) {
   return std::min({limits.suspect_after_ns, limits.suspect_floor_ns, limits.absent_for_good_ns});
 }
 
-WaitEdge EdgeOf(const JobState& job, const StuckCall& call) {
-  WaitEdge edge = EdgeIn(call);
+WaitEdge MakeChainEdge(const JobState& job, const StuckCall& call) {
+  WaitEdge edge = MakeEdge(call);
   for (const Waiter& w : call.waiters) edge.from.push_back(PublicRank(job, w.process, w.rank));
-  for (const Absent& a : call.absents) edge.to.push_back(PublicRank(job, a.process, a.rank));
+  for (const Absent& a : call.absents) {
+    const int32_t rank = PublicRank(job, a.process, a.rank);
+    edge.to.push_back({rank, rank + (a.ranks - 1)});
+  }
   return edge;
 }
 
@@ -68,6 +72,13 @@ void AddExcused(const JobState& job, const StuckCall& call, const WaitNode& node
       absl::StrCat("also absent, but blocked in another call: ", RanksInWords(ranks)));
 }
 
+void Shorten(std::vector<std::string>* lines) {
+  if (lines->size() <= kMostLines) return;
+  const size_t more = lines->size() - kMostLines;
+  lines->resize(kMostLines);
+  lines->push_back(absl::StrCat("and ", CountInWords(more, "more line", "more lines")));
+}
+
 std::vector<Verdict> Judge(const Suspicion& suspicion) {
   std::vector<Verdict> verdicts;
   for (const CallRule rule : CallRules()) {
@@ -77,7 +88,7 @@ std::vector<Verdict> Judge(const Suspicion& suspicion) {
   return verdicts;
 }
 
-// The calls at which ways through the graph end.
+// The calls at which paths through the wait graph end.
 class Roots {
  public:
   Roots(const JobState& job, const StuckCalls& calls, const WaitGraph& graph, int64_t now_ns,
@@ -96,7 +107,7 @@ class Roots {
         verdicts.push_back(std::move(v));
       }
     }
-    for (const size_t cycle : graph_.cycles) AddCycle(graph_.components[cycle], &verdicts);
+    for (const size_t cycle : CyclesInOrder()) AddCycle(graph_.components[cycle], &verdicts);
     auto inversion = JudgeOrderInversion(job_, calls_, now_ns_, limits_);
     if (inversion) verdicts.push_back(*std::move(inversion));
     return verdicts;
@@ -114,8 +125,8 @@ class Roots {
       if (found.empty()) continue;
       Verdict& v = found.front();
       v.is_consequence = true;
-      for (const size_t step : WayToRoot(graph_, i)) {
-        if (v.chain.size() < kMostChain) v.chain.push_back(EdgeOf(job_, *calls_[step]));
+      for (const size_t step : PathToRoot(graph_, i)) {
+        if (v.chain.size() < kMostChain) v.chain.push_back(MakeChainEdge(job_, *calls_[step]));
       }
       verdicts.push_back(std::move(v));
       if (verdicts.size() == kMostConsequences) break;
@@ -132,13 +143,32 @@ class Roots {
     return order;
   }
 
+  // The earliest cycles, at most kMostRoots.
+  std::vector<size_t> CyclesInOrder() const {
+    const auto since = [&](size_t cycle) {
+      int64_t first = INT64_MAX;
+      for (const size_t i : graph_.components[cycle]) {
+        first = std::min(first, calls_[i]->since_ns);
+      }
+      return first;
+    };
+    std::vector<std::pair<int64_t, size_t>> order;
+    for (const size_t cycle : graph_.cycles) order.emplace_back(since(cycle), cycle);
+    std::sort(order.begin(), order.end());
+    if (order.size() > kMostRoots) order.resize(kMostRoots);
+    std::vector<size_t> cycles;
+    for (const auto& [since_ns, cycle] : order) cycles.push_back(cycle);
+    return cycles;
+  }
+
   bool InCycle(size_t call) const {
-    return std::find(graph_.cycles.begin(), graph_.cycles.end(), graph_.nodes[call].component) !=
-           graph_.cycles.end();
+    // BuildWaitGraph() adds the cycles in order.
+    return std::binary_search(graph_.cycles.begin(), graph_.cycles.end(),
+                              graph_.nodes[call].component);
   }
 
   void AddCycle(const std::vector<size_t>& cycle, std::vector<Verdict>* verdicts) const {
-    // A rank in the cycle broke NCCL or its rules: the verdict is on that call.
+    // A rank in the cycle has an NCCL error or used NCCL wrongly: the verdict is on that call.
     for (const size_t i : cycle) {
       for (const CallRule rule : {JudgeConcurrentUse, JudgeNcclErrors}) {
         auto verdict = rule({job_, *calls_[i], {}, now_ns_, limits_});
@@ -171,24 +201,22 @@ std::vector<Verdict> JudgeCalls(const JobState& job, const StuckCalls& calls, in
 }  // namespace
 
 std::vector<Verdict> Diagnoser::Run(const JobState& job, int64_t now_ns, const Limits& limits) {
-  const Glance glance = Look(job, now_ns, limits);
+  const Overview overview = ExamineCommunicators(job, now_ns, limits);
   std::vector<Verdict> verdicts, consequences;
-  if (glance.anybody_long) {
+  if (overview.has_long_wait) {
     verdicts = JudgeCalls(job, Collect(job), now_ns, limits, &consequences);
   }
-  for (const auto& [id, finding] : findings_) {
-    for (Verdict verdict : finding.mismatches) {
-      if (verdict.since_ns != 0)
-        verdict.waited_ns = std::max<int64_t>(0, now_ns - verdict.since_ns);
-      verdicts.push_back(std::move(verdict));
-    }
+  for (const Verdict* mismatch : FirstMismatches()) {
+    verdicts.push_back(*mismatch);
+    Verdict& verdict = verdicts.back();
+    if (verdict.since_ns != 0) verdict.waited_ns = std::max<int64_t>(0, now_ns - verdict.since_ns);
   }
   if (std::optional<Verdict> start = JudgeStart(job, now_ns, limits)) {
     verdicts.push_back(*std::move(start));
   }
   const bool hangs = !verdicts.empty();
   if (!hangs) {
-    for (const Communicator* comm : glance.straggling) {
+    for (const Communicator* comm : overview.straggling) {
       for (Verdict& v : JudgeStragglers(job, *comm, now_ns)) verdicts.push_back(std::move(v));
     }
   }
@@ -200,42 +228,86 @@ std::vector<Verdict> Diagnoser::Run(const JobState& job, int64_t now_ns, const L
     AddGraphs(job, &verdict);
     AddGpuSharing(job, &verdict);
     AddLosses(job, &verdict);
+    AddForbiddenStacks(job, &verdict);
     verdict.summary = WriteSummary(verdict);
     verdict.advice = AdviceFor(verdict);
     AddCallSites(job, &verdict);
+    Shorten(&verdict.evidence);
+    Shorten(&verdict.missing_evidence);
   }
+  const bool changes = overview.has_long_wait || !verdicts.empty();
+  next_due_ns_ = changes ? now_ns : overview.next_long_wait_ns;
   return verdicts;
 }
 
-// Both tables are in the order of the communicators' ids.
-Diagnoser::Glance Diagnoser::Look(const JobState& job, int64_t now_ns, const Limits& limits) {
+// The earliest contradictions, at most kMostRoots.
+std::vector<const Verdict*> Diagnoser::FirstMismatches() const {
+  std::vector<const Verdict*> first;
+  for (const auto& [id, finding] : findings_) {
+    for (const Verdict& verdict : finding.mismatches) first.push_back(&verdict);
+  }
+  if (first.size() <= kMostRoots) return first;
+  std::stable_sort(first.begin(), first.end(), [](const Verdict* a, const Verdict* b) {
+    return a->since_ns < b->since_ns;
+  });
+  first.resize(kMostRoots);
+  return first;
+}
+
+// Merges two tables that both have the order of the communicators' ids.
+Diagnoser::Overview Diagnoser::ExamineCommunicators(const JobState& job, int64_t now_ns,
+                                                    const Limits& limits) {
   const int64_t before = now_ns - ShortestLimit(limits);
-  Glance glance;
+  Overview overview;
   auto finding = findings_.begin();
   for (const auto& [id, comm] : job.communicators) {
     while (finding != findings_.end() && finding->first < id) finding = findings_.erase(finding);
     if (finding == findings_.end() || finding->first != id) {
       finding = findings_.emplace_hint(finding, id, Finding());
     }
-    LookAt(job, comm, &finding->second);
-    if (!glance.anybody_long) {
-      glance.anybody_long = WaitsSinceBefore(comm, now_ns, before, &finding->second);
+    ExamineCommunicator(job, comm, &finding->second);
+    if (!overview.has_long_wait) {
+      overview.has_long_wait = WaitsSinceBefore(comm, now_ns, before, &finding->second);
     }
-    if (IsStraggling(comm)) glance.straggling.push_back(&comm);
+    if (!overview.has_long_wait) {
+      overview.next_long_wait_ns =
+          std::min(overview.next_long_wait_ns, NextLongWait(comm, finding->second, limits));
+    }
+    if (IsStraggling(comm)) overview.straggling.push_back(&comm);
     ++finding;
   }
   findings_.erase(finding, findings_.end());
-  glance.anybody_long =
-      glance.anybody_long ||
-      std::any_of(job.processes.begin(), job.processes.end(), [&](const Process& process) {
-        if (!process.error.empty()) return true;
-        return std::any_of(process.blocked.begin(), process.blocked.end(),
-                           [&](const BlockedCall& b) { return b.since_ns <= before; });
-      });
-  return glance;
+  ExamineProcesses(job, now_ns, limits, &overview);
+  return overview;
 }
 
-void Diagnoser::LookAt(const JobState& job, const Communicator& comm, Finding* finding) {
+void Diagnoser::ExamineProcesses(const JobState& job, int64_t now_ns, const Limits& limits,
+                                 Overview* overview) {
+  const int64_t shortest = ShortestLimit(limits);
+  const bool starts = job.communicators.empty();  // see JudgeStart()
+  for (const Process& process : job.processes) {
+    if (overview->has_long_wait) return;
+    if (!process.error.empty()) overview->has_long_wait = true;
+    for (const BlockedCall& b : process.blocked) {
+      if (b.since_ns <= now_ns - shortest) overview->has_long_wait = true;
+      overview->next_long_wait_ns = std::min(overview->next_long_wait_ns, b.since_ns + shortest);
+    }
+    if (!starts || process.waits_outside_since_ns == 0) continue;
+    overview->next_long_wait_ns = std::min(
+        overview->next_long_wait_ns, process.waits_outside_since_ns + limits.suspect_after_ns);
+  }
+}
+
+int64_t Diagnoser::NextLongWait(const Communicator& comm, const Finding& finding,
+                                const Limits& limits) {
+  if (!MayWait(comm)) return kNever;
+  const bool known = finding.waits_version == comm.version;
+  if (known && finding.waits_since_ns == 0) return kNever;
+  return (known ? finding.waits_since_ns : finding.no_wait_before_ns) + ShortestLimit(limits);
+}
+
+void Diagnoser::ExamineCommunicator(const JobState& job, const Communicator& comm,
+                                    Finding* finding) {
   if (finding->version == comm.version && comm.version != 0) return;
   finding->version = comm.version;
   finding->has_calls = false;
@@ -243,29 +315,32 @@ void Diagnoser::LookAt(const JobState& job, const Communicator& comm, Finding* f
   if (comm.version == 0 || comm.may_diverge) finding->mismatches = JudgeMismatches(job, comm);
 }
 
-// Nearly always no rank waits for long, and the members need no examination.
+// In most cases no rank waits for long: then this does not examine the members.
 bool Diagnoser::WaitsSinceBefore(const Communicator& comm, int64_t now_ns, int64_t before,
                                  Finding* finding) {
   if (finding->no_wait_before_ns > before && comm.version != 0) return false;
   const int64_t since = WaitingSince(comm);
+  finding->waits_version = comm.version;
+  finding->waits_since_ns = since;
   finding->no_wait_before_ns = since == 0 ? now_ns : since;
   return since != 0 && since <= before;
 }
 
 StuckCalls Diagnoser::Collect(const JobState& job) {
   StuckCalls calls;
+  RankFinder finder(job);
   auto at = findings_.begin();
   for (const auto& [id, comm] : job.communicators) {
     Finding& finding = (at++)->second;
     // The search for ranks that never joined covers all processes, so the version of
     // the communicator is not enough.
     if (!finding.has_calls || finding.is_forming || comm.version == 0) {
-      finding.calls = MayWait(comm) ? FindStuckCalls(job, comm) : std::vector<StuckCall>();
+      finding.calls = MayWait(comm) ? FindStuckCalls(job, comm, &finder) : std::vector<StuckCall>();
       finding.has_calls = true;
       finding.is_forming = IsForming(finding.calls);
-      // Compares the signatures that could not be compared on arrival.
-      const bool told = comm.version == 0 || comm.may_diverge || !comm.keeps_records;
-      if (!told && !finding.calls.empty()) finding.mismatches = JudgeMismatches(job, comm);
+      // Compares the signatures that JobModel could not compare on arrival.
+      const bool compared = comm.version == 0 || comm.may_diverge || !comm.keeps_records;
+      if (!compared && !finding.calls.empty()) finding.mismatches = JudgeMismatches(job, comm);
     }
     for (StuckCall& call : finding.calls) {
       call.communicator = &comm;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is wrong with a job: runs every rule and orders what they find.
+// Diagnoses a job: runs every rule and orders the verdicts.
 //
 // Pure: no clock, lock, log or I/O. The same state gives the same answer.
 #pragma once
@@ -14,10 +14,9 @@
 
 namespace rollcall {
 
-// Empty: nothing is wrong, or nothing has waited for long enough. Otherwise the
-// first verdict is the root cause, and a verdict that another one explains
-// (is_consequence) stands after it; warnings come last. Summary and advice are
-// filled in.
+// The verdicts on a job, with summary and advice. Empty: nothing is wrong, or no rank has
+// waited for long enough. Otherwise the first verdict is the root cause. A verdict that
+// another one explains (is_consequence) follows later; warnings come last.
 std::vector<Verdict> Diagnose(const JobState& job, int64_t now_ns, const Limits& limits);
 
 // Repeats Diagnose() for one job at low cost: examines only communicators that have changed since
@@ -28,32 +27,47 @@ class Diagnoser {
   // changes (JobModel's do).
   std::vector<Verdict> Run(const JobState& job, int64_t now_ns, const Limits& limits);
 
+  // The time from which on Run() may give another result than the previous Run(), as long as
+  // neither the job nor the limits change. kNever: a healthy job in which no rank waits. Not later
+  // than the time of the previous Run() if that run returned verdicts: their waits get longer. 0:
+  // there was no run.
+  int64_t NextDueNs() const { return next_due_ns_; }
+  static constexpr int64_t kNever = INT64_MAX;
+
  private:
-  // What was found on a communicator when it had this version.
+  // The result for one communicator at this version.
   struct Finding {
     uint64_t version = 0;
-    // No wait on it is older than this: what waits now, or did when it was
-    // examined last, and what has begun since.
+    // No wait on the communicator began before this.
     int64_t no_wait_before_ns = 0;
-    bool has_calls = false;   // `calls` was filled in
-    bool is_forming = false;  // somebody waits in its creation
+    uint64_t waits_version = 0;  // `waits_since_ns` is of this version; 0: not known
+    int64_t waits_since_ns = 0;  // when the first wait began; 0: no rank waits
+    bool has_calls = false;   // `calls` is up to date
+    bool is_forming = false;  // a rank waits in the creation
     std::vector<StuckCall> calls;
     std::vector<Verdict> mismatches;
   };
 
-  // What one look at all communicators showed.
-  struct Glance {
-    bool anybody_long = false;
+  // The result of one pass over all communicators.
+  struct Overview {
+    bool has_long_wait = false;  // some rank may have waited for long enough
+    int64_t next_long_wait_ns = kNever;  // when a wait is long enough, if none is yet
     std::vector<const Communicator*> straggling;
   };
 
-  Glance Look(const JobState& job, int64_t now_ns, const Limits& limits);
-  static void LookAt(const JobState& job, const Communicator& comm, Finding* finding);
+  Overview ExamineCommunicators(const JobState& job, int64_t now_ns, const Limits& limits);
+  static void ExamineCommunicator(const JobState& job, const Communicator& comm, Finding* finding);
+  static void ExamineProcesses(const JobState& job, int64_t now_ns, const Limits& limits,
+                               Overview* overview);
+  static int64_t NextLongWait(const Communicator& comm, const Finding& finding,
+                              const Limits& limits);
   static bool WaitsSinceBefore(const Communicator& comm, int64_t now_ns, int64_t before,
                                Finding* finding);
   StuckCalls Collect(const JobState& job);
+  std::vector<const Verdict*> FirstMismatches() const;
 
-  absl::btree_map<uint64_t, Finding> findings_;  // by communicator: those of the last job that was looked at
+  int64_t next_due_ns_ = 0;
+  absl::btree_map<uint64_t, Finding> findings_;  // by communicator, as of the previous Run()
 };
 
 }  // namespace rollcall

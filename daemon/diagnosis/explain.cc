@@ -12,10 +12,10 @@
 namespace rollcall {
 namespace {
 
-// A verdict, and the ones that explain it.
+// A verdict and the verdicts that explain it.
 struct Node {
   Verdict verdict;
-  std::set<int32_t> culprits;  // processes
+  std::vector<int32_t> culprits;  // processes, in order, each once
   bool moved_past = false;     // a contradiction that has not stopped the job
   std::set<size_t> explained_by;
 };
@@ -27,9 +27,12 @@ auto SortKey(const Verdict& v) {
   return std::make_tuple(v.since_ns, v.cause, v.communicator, v.position);
 }
 
-std::set<int32_t> CulpritProcesses(const Verdict& v) {
-  std::set<int32_t> processes;
-  for (const Culprit& culprit : v.culprits) processes.insert(culprit.process);
+std::vector<int32_t> CulpritProcesses(const Verdict& v) {
+  std::vector<int32_t> processes;
+  processes.reserve(v.culprits.size());
+  for (const Culprit& culprit : v.culprits) processes.push_back(culprit.process);
+  std::sort(processes.begin(), processes.end());
+  processes.erase(std::unique(processes.begin(), processes.end()), processes.end());
   return processes;
 }
 
@@ -53,7 +56,7 @@ Nodes MakeNodes(const JobState& job, std::vector<Verdict> verdicts) {
   return nodes;
 }
 
-bool SaysRemoteErrorsOnly(const Verdict& v) {
+bool ReportsRemoteErrorsOnly(const Verdict& v) {
   return v.cause == Cause::kNcclError && v.certainty != Certainty::kCertain;
 }
 
@@ -77,7 +80,7 @@ bool ContradictionExplains(const Node& cause, const Node& effect) {
          cause.verdict.mismatched_fields == std::vector<std::string>{"operation"};
 }
 
-// Can `cause`, on the same communicator, be why `effect` waits?
+// True if `cause`, on the same communicator, can be the reason for `effect`.
 bool ExplainsOnCommunicator(const Node& cause, const Node& effect) {
   if (ContradictionExplains(cause, effect)) return true;
   if (cause.verdict.communicator != effect.verdict.communicator) return false;
@@ -87,9 +90,9 @@ bool ExplainsOnCommunicator(const Node& cause, const Node& effect) {
   switch (why) {
     case Cause::kRankDied:
       return !IsContradiction(what) && what != Cause::kConcurrentUse &&
-             (what != Cause::kNcclError || SaysRemoteErrorsOnly(effect.verdict));
+             (what != Cause::kNcclError || ReportsRemoteErrorsOnly(effect.verdict));
     case Cause::kConcurrentUse:
-      // The overlapping calls may have been taken in another order than elsewhere.
+      // NCCL may have accepted the overlapping calls in a different order than on other ranks.
       return what != Cause::kRankDied;
     case Cause::kNcclError:
       return !IsContradiction(what) && what != Cause::kRankDied && what != Cause::kConcurrentUse;
@@ -161,7 +164,7 @@ void ExplainByCulprits(Nodes* nodes) {
     if (candidates == blamed_in.end()) continue;
     for (const size_t other : candidates->second) {
       if (!CanExplainByCulprits(*nodes, other, i)) continue;
-      const std::set<int32_t>& theirs = (*nodes)[other].culprits;
+      const std::vector<int32_t>& theirs = (*nodes)[other].culprits;
       if (std::includes(theirs.begin(), theirs.end(), node.culprits.begin(), node.culprits.end())) {
         node.explained_by.insert(other);
       }
@@ -182,14 +185,17 @@ void ExplainGuesses(Nodes* nodes) {
     if (!IsGuess(guess.verdict)) continue;
     for (size_t other = 0; other < nodes->size(); ++other) {
       const Node& why = (*nodes)[other];
-      const bool tells = !IsGuess(why.verdict) && !IsWarning(why.verdict.cause) && !why.moved_past;
-      if (tells && why.verdict.cause != Cause::kStalledInFlight) guess.explained_by.insert(other);
+      const bool explains =
+          !IsGuess(why.verdict) && !IsWarning(why.verdict.cause) && !why.moved_past;
+      if (explains && why.verdict.cause != Cause::kStalledInFlight) {
+        guess.explained_by.insert(other);
+      }
     }
   }
 }
 
-// A stall that is only inferred may be the wait for another communicator's call;
-// and calls that block each other on the GPU do not end either.
+// The ranks of an inferred stall may wait in another communicator's call. A deadlock also
+// explains a stall: calls that block each other on the GPU do not end.
 void ExplainStalls(Nodes* nodes) {
   const bool any = std::any_of(nodes->begin(), nodes->end(), [](const Node& node) {
     return node.verdict.cause == Cause::kStalledInFlight;
@@ -210,7 +216,7 @@ void ExplainStalls(Nodes* nodes) {
       for (const size_t other : it->second) {
         const Verdict& why = (*nodes)[other].verdict;
         if (why.cause == Cause::kStalledInFlight || IsWarning(why.cause)) continue;
-        if (IsContradiction(why.cause)) continue;  // settled by communicator
+        if (IsContradiction(why.cause)) continue;  // see ExplainOnCommunicators()
         const bool deadlock = why.cause == Cause::kDeadlock;
         if (deadlock || node.verdict.certainty != Certainty::kCertain) {
           node.explained_by.insert(other);
@@ -220,7 +226,7 @@ void ExplainStalls(Nodes* nodes) {
   }
 }
 
-// Distance of each verdict from the root that explains it; -1: none does.
+// Distance of each verdict from the root that explains it; -1: no root explains it.
 std::vector<int> Depths(const Nodes& nodes) {
   std::vector<std::vector<size_t>> effects(nodes.size());
   std::vector<int> depths(nodes.size(), -1);
@@ -241,7 +247,7 @@ std::vector<int> Depths(const Nodes& nodes) {
   return depths;
 }
 
-// Verdicts that explain each other have no root: this takes the earliest as the root.
+// Verdicts in a circle have no root: takes the earliest as the root.
 std::vector<int> BreakCircles(Nodes* nodes) {
   std::vector<int> depths = Depths(*nodes);
   for (size_t i = 0; i < nodes->size(); ++i) {
@@ -256,7 +262,8 @@ std::vector<int> BreakCircles(Nodes* nodes) {
   return depths;
 }
 
-// Roots first; warnings last; a contradiction that did no harm after one that did.
+// Roots first, warnings last. A contradiction that did not stop the job comes after one
+// that did.
 auto OrderKey(const Node& node, int depth) {
   return std::make_tuple(IsWarning(node.verdict.cause), depth, node.moved_past);
 }

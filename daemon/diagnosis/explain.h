@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Puts causes before effects: which of the verdicts on a job explain others.
+// Orders the verdicts on a job: causes before their effects.
 #pragma once
 
 #include <cstdint>
@@ -10,9 +10,9 @@
 
 namespace rollcall {
 
-// Verdicts in the order of the report: roots, the most important
-// first; then their consequences, with is_consequence set. Drops stalls
-// that another verdict explains: they add nothing.
+// Verdicts in the order of the report: first the roots, most important first; then their
+// consequences, with is_consequence set. Drops stalls that another verdict explains:
+// they add nothing.
 std::vector<Verdict> InOrderOfCause(const JobState& job, std::vector<Verdict> verdicts);
 
 }  // namespace rollcall

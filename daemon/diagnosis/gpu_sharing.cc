@@ -27,10 +27,10 @@ void AddGpuSharing(const JobState& job, Verdict* verdict) {
     add(verdict->waiting_processes[i], verdict->waiting_ranks[i]);
   }
   for (const auto& [sharing, those] : ranks) {
-    verdict->evidence.push_back(
-        absl::StrCat(RanksInWords(those),
-                     those.size() == 1 ? " shares its GPU by " : " share a GPU by ", sharing,
-                     ": work of other processes may delay ", those.size() == 1 ? "it" : "them"));
+    verdict->evidence.push_back(absl::StrCat(
+        RanksInWords(those),
+        PluralForm(those.size(), " shares its GPU by ", " share their GPUs by "), sharing,
+        ": work of other processes may delay ", PluralForm(those.size(), "it", "them")));
   }
 }
 

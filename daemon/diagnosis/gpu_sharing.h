@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Adds evidence on GPUs that several processes share.
+// Adds evidence about GPUs that several processes share.
 #pragma once
 
 #include "daemon/model/job_state.h"

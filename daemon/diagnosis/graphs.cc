@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/diagnosis/graphs.h"
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -11,37 +12,39 @@
 namespace rollcall {
 namespace {
 
-GraphPlace PlaceOf(const Member& member, const CallRecord& record) {
+constexpr size_t kMostCalls = 8;  // captured ones to name
+
+GraphCall FindGraphCall(const Member& member, const CallRecord& record) {
   for (const GraphLaunch& launch : member.graph_launches) {
-    if (record.index < launch.first_record || record.index >= launch.first_record + launch.records)
-      continue;
+    const uint64_t end = launch.first_record + launch.records;
+    if (record.index < launch.first_record || record.index >= end) continue;
     return {launch.graph, launch.launch, record.index - launch.first_record + 1, launch.records};
   }
   return {};
 }
 
-// The members that made the call from a graph, and those that made it at once.
-struct Ways {
+// The ranks that made the call by the launch of a graph, and those that made it directly.
+struct CallOrigins {
   std::vector<int32_t> replayed, direct;
-  GraphPlace place;
+  GraphCall graph_call;
   bool markers_inside = false;
 };
 
-Ways WaysOf(const JobState& job, const Communicator& comm, uint64_t position) {
-  Ways ways;
+CallOrigins FindCallOrigins(const JobState& job, const Communicator& comm, uint64_t position) {
+  CallOrigins origins;
   for (const auto& [rank, member] : comm.members) {
     const CallRecord* record = FindCollective(member, position);
     if (record == nullptr) continue;
     const int32_t known = PublicRank(job, member.process, rank);
-    (record->replayed ? ways.replayed : ways.direct).push_back(known);
-    if (!record->replayed || ways.place.graph != 0) continue;
-    ways.place = PlaceOf(member, *record);
-    ways.markers_inside = member.has_graph_markers;
+    (record->replayed ? origins.replayed : origins.direct).push_back(known);
+    if (!record->replayed || origins.graph_call.graph != 0) continue;
+    origins.graph_call = FindGraphCall(member, *record);
+    origins.markers_inside = member.has_graph_markers;
   }
-  return ways;
+  return origins;
 }
 
-// What the rank captured where the others made the call at `position`; nullptr: nothing.
+// The call that the rank captured where the others made the call at `position`; nullptr: none.
 const CallRecord* CapturedInstead(const Member& member, uint64_t position) {
   if (member.records.empty()) return nullptr;
   const CallRecord& newest = member.records.back();
@@ -49,17 +52,27 @@ const CallRecord* CapturedInstead(const Member& member, uint64_t position) {
 }
 
 void AddCaptured(const Communicator& comm, Verdict* verdict) {
+  std::map<int32_t, const CallRecord*> captured;  // by process
+  for (const auto& [rank, member] : comm.members) {
+    const CallRecord* record = CapturedInstead(member, verdict->position);
+    if (record != nullptr) captured.emplace(member.process, record);
+  }
+  if (captured.empty()) return;
+  std::map<std::string, std::vector<int32_t>> ranks;  // by call
   for (const Culprit& culprit : verdict->culprits) {
-    for (const auto& [rank, member] : comm.members) {
-      if (member.process != culprit.process) continue;
-      const CallRecord* captured = CapturedInstead(member, verdict->position);
-      if (captured == nullptr) continue;
-      verdict->captured = true;
-      verdict->evidence.push_back(
-          absl::StrCat("rank ", culprit.rank, " has captured ", CallInWords(captured->args),
-                       " into a CUDA graph: the call runs only when the program launches "
-                       "the graph"));
+    const auto record = captured.find(culprit.process);
+    if (record != captured.end()) {
+      ranks[CallInWords(record->second->args)].push_back(culprit.rank);
     }
+  }
+  verdict->captured = verdict->captured || !ranks.empty();
+  size_t lines = 0;
+  for (const auto& [call, those] : ranks) {
+    if (lines++ == kMostCalls) break;
+    verdict->evidence.push_back(
+        absl::StrCat(RanksInWords(those), PluralForm(those.size(), " has", " have"), " captured ",
+                     call, " into a CUDA graph: the call runs only when the program launches ",
+                     "the graph"));
   }
 }
 
@@ -74,20 +87,21 @@ void AddGraphs(const JobState& job, Verdict* verdict) {
   if (found == job.communicators.end()) return;
   const Communicator& comm = found->second;
   AddCaptured(comm, verdict);
-  if (KindOf(verdict->call.op) != CallKind::kCollective) return;
-  const Ways ways = WaysOf(job, comm, verdict->position);
-  if (ways.replayed.empty()) return;
-  verdict->graph = ways.place;
-  if (!ways.direct.empty()) {
+  if (OpKind(verdict->call.op) != CallKind::kCollective) return;
+  const CallOrigins origins = FindCallOrigins(job, comm, verdict->position);
+  if (origins.replayed.empty()) return;
+  verdict->graph = origins.graph_call;
+  if (!origins.direct.empty()) {
     verdict->evidence.push_back(absl::StrCat(
-        RanksInWords(ways.replayed), ways.replayed.size() == 1 ? " makes" : " make",
-        " the call from a CUDA graph, ", RanksInWords(ways.direct), " without one"));
+        RanksInWords(origins.replayed), PluralForm(origins.replayed.size(), " makes", " make"),
+        " the call from a CUDA graph, but ", RanksInWords(origins.direct),
+        PluralForm(origins.direct.size(), " makes", " make"), " it directly"));
   }
-  if (IsStuckInside(verdict->cause) && ways.place.calls > 1 && !ways.markers_inside) {
+  if (IsStuckInside(verdict->cause) && origins.graph_call.calls > 1 && !origins.markers_inside) {
     verdict->missing_evidence.push_back(
-        absl::StrCat("no evidence which of the graph's ", ways.place.calls,
-                     " calls it is: the sentence names the first (ROLLCALL_GRAPH_MARKERS=1 finds "
-                     "the call)"));
+        absl::StrCat("no evidence in which of the graph's ", origins.graph_call.calls,
+                     " calls the ranks wait: the sentence names the first "
+                     "(ROLLCALL_GRAPH_MARKERS=1 finds the call)"));
   }
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Adds facts on CUDA graphs to a verdict: the launch that made the call, and captured calls.
+// Adds facts about CUDA graphs to a verdict: the launch that made the call, and captured calls.
 #pragma once
 
 #include "daemon/model/job_state.h"

@@ -5,10 +5,13 @@
 #include <array>
 #include <cstdint>
 #include <iterator>
+#include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "daemon/diagnosis/members_by_process.h"
 #include "daemon/model/progress.h"
 #include "daemon/words/terms.h"
 #include "interpose/segment.h"
@@ -18,7 +21,7 @@ namespace {
 
 struct Loss {
   uint64_t ProcessEvidence::* count;
-  uint64_t bits;  // of the count, one of which must be set
+  uint64_t bits;  // the loss occurred if one of these bits of the count is set
   const char* words;
 };
 
@@ -39,42 +42,44 @@ constexpr Loss kLosses[] = {
      "Rollcall cannot follow the launches of some CUDA graphs of "},
 };
 
-// Its process may be in the verdict's communicator without being seen there.
-bool MayBeUnseen(const JobState& job, const Verdict& verdict, const Culprit& culprit) {
+// True if the culprit's process may have joined the verdict's communicator unrecorded.
+bool MayBeUnseen(const JobState& job, const MembersByProcess& members, const Culprit& culprit) {
   const Process* process = FindProcess(job, culprit.process);
   if (process == nullptr) return false;
   if (process->lost_communicators == 0 && process->unknown_comm_calls == 0) return false;
-  const auto comm = job.communicators.find(verdict.communicator);
-  if (comm == job.communicators.end()) return false;
-  const auto& members = comm->second.members;
-  return std::none_of(members.begin(), members.end(), [&](const auto& member) {
-    return member.second.process == culprit.process;
-  });
+  return members.Find(culprit.process) == nullptr;
 }
 
-// What it lost makes a claim that it has not made a call, or does not wait, less sure.
+// True if the culprit may have made the call, or may wait, unrecorded.
 bool MayHaveCalled(const JobState& job, const Culprit& culprit) {
   const Process* process = FindProcess(job, culprit.process);
   return process != nullptr && (process->lost_threads != 0 || process->lost_graph_calls != 0);
 }
 
-// Shown by the end of a process, its host or an error: that rests on no record of a call.
+// True if the verdict rests on the end of a process, a silent host or an error, and not on
+// the record of a call.
 bool RestsOnAnEnd(Cause cause) {
   return cause == Cause::kRankDied || cause == Cause::kRankExited || cause == Cause::kHostLost ||
          cause == Cause::kNcclError;
 }
 
-// Short rings are the rule in small containers, and agents mostly read them in time.
+// Small containers have short rings, and agents usually read them in time. So a short ring
+// is missing evidence only if a record is missing.
 bool Bears(const Loss& loss, const Verdict& verdict) {
-  if (loss.count != &ProcessEvidence::left_out || loss.bits != segment::kLeftOutRecords) return true;
+  const bool is_short_ring =
+      loss.count == &ProcessEvidence::left_out && loss.bits == segment::kLeftOutRecords;
+  if (!is_short_ring) return true;
   return verdict.call.op == Op::kNone || verdict.position_end != 0;
 }
 
 Certainty Most(const JobState& job, const Verdict& verdict) {
   Certainty most = Certainty::kCertain;
   if (IsContradiction(verdict.cause)) return most;
+  const auto comm = job.communicators.find(verdict.communicator);
+  std::optional<MembersByProcess> members;
+  if (comm != job.communicators.end()) members.emplace(comm->second);
   for (const Culprit& culprit : verdict.culprits) {
-    if (MayBeUnseen(job, verdict, culprit)) return Certainty::kPossible;
+    if (members && MayBeUnseen(job, *members, culprit)) return Certainty::kPossible;
     if (MayHaveCalled(job, culprit)) most = Certainty::kLikely;
   }
   return most;
@@ -102,6 +107,19 @@ void AddLosses(const JobState& job, Verdict* verdict) {
     verdict->missing_evidence.push_back(absl::StrCat(kLosses[i].words, RanksInWords(ranks[i])));
   }
   verdict->certainty = std::min(verdict->certainty, Most(job, *verdict));
+}
+
+void AddForbiddenStacks(const JobState& job, Verdict* verdict) {
+  std::map<std::string, std::vector<int32_t>> ranks;  // by what has switched their stacks off
+  for (const Culprit& culprit : verdict->culprits) {
+    const Process* process = FindProcess(job, culprit.process);
+    if (process == nullptr || process->stacks_off.empty() || HasEnded(*process)) continue;
+    ranks[process->stacks_off].push_back(culprit.rank);
+  }
+  for (const auto& [what, off] : ranks) {
+    verdict->missing_evidence.push_back(
+        absl::StrCat("the stacks of ", RanksInWords(off), " are switched off (", what, ")"));
+  }
 }
 
 }  // namespace rollcall

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the library could not record bears on a verdict: it is missing evidence, and who may have
-// made the call unseen is not blamed for certain.
+// Takes account of calls that the library could not record: they are missing evidence. A rank
+// that may have made the call unrecorded is never blamed for certain.
 #pragma once
 
 #include "daemon/model/job_state.h"
@@ -8,8 +8,11 @@
 
 namespace rollcall {
 
-// Adds the losses of the verdict's ranks to its missing evidence, and lowers its certainty where
-// a culprit's part may be among what was lost.
+// Adds the losses of the verdict's ranks to its missing evidence, and lowers its certainty if
+// a lost record may show that a culprit made the call.
 void AddLosses(const JobState& job, Verdict* verdict);
+
+// Says of which living culprits there are no stacks because somebody has switched them off.
+void AddForbiddenStacks(const JobState& job, Verdict* verdict);
 
 }  // namespace rollcall

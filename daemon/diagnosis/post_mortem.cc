@@ -16,7 +16,7 @@ namespace {
 
 using Processes = std::set<int32_t>;  // indices into JobState::processes
 
-constexpr int32_t kSignalled = 128;  // exit codes of programs that a signal made end
+constexpr int32_t kSignalled = 128;  // exit code of a program that a signal ended: 128 + signal
 
 // Signals by which a person or the launcher ends a job.
 bool IsRequest(int32_t signal) {
@@ -26,7 +26,7 @@ bool IsRequest(int32_t signal) {
 bool HasFailed(const Process& process) {
   if (!process.error.empty()) return true;
   if (process.exit_signal != 0) return !IsRequest(process.exit_signal);
-  if (IsRequest(process.exit_code - kSignalled)) return false;  // it handled the signal itself
+  if (IsRequest(process.exit_code - kSignalled)) return false;  // its handler ended it
   return process.exit_code > 0 || process.liveness == Liveness::kDied;
 }
 
@@ -43,16 +43,16 @@ bool HasEnded(const JobState& job, int32_t process) {
   return HowProcessEnded(job, process) != Gone::kNo;
 }
 
-// The process has ended, and the agent that reports the end did not start just now.
+// True if the process has ended and the agent that reports the end is settled.
 bool IsKnownToHaveEnded(const JobState& job, int32_t process) {
   const AgentState* agent = FindAgent(job, process);
   return HasEnded(job, process) && (agent == nullptr || agent->is_settled);
 }
 
-// The communicators left to judge: all their members have ended.
+// The communicators whose members have all ended, without those in `judged`.
 JobState Fallen(const JobState& job, std::set<uint64_t>* judged) {
   JobState fallen;
-  fallen.name = job.name;
+  fallen.key = job.key;
   for (const auto& [id, comm] : job.communicators) {
     const bool ended = std::all_of(comm.members.begin(), comm.members.end(),
                                    [&](const auto& m) {
@@ -60,14 +60,14 @@ JobState Fallen(const JobState& job, std::set<uint64_t>* judged) {
                                    });
     if (!ended || comm.members.empty() || !judged->insert(id).second) continue;
     Communicator& copy = fallen.communicators[id] = comm;
-    copy.version = 0;  // its counts of who waits are of the dead
+    copy.version = 0;  // its count of waiting members is for ended processes
   }
   if (!fallen.communicators.empty()) fallen.processes = job.processes;
   return fallen;
 }
 
-// Those of the communicators, and ranks that ended before they came to one, unless
-// that was before any of these was created: in an earlier attempt of the job.
+// The members of the communicators, and the ranks that ended before they joined one. Skips
+// ranks that ended before the creation of all of them: they belong to an earlier attempt.
 Processes Members(const JobState& job) {
   Processes members;
   int64_t made_ns = INT64_MAX;
@@ -86,34 +86,46 @@ Processes Members(const JobState& job) {
   return members;
 }
 
-// The processes that failed before any other ended. If several ended between two reports,
-// those with an exception or a signal of their own.
-Processes FailedFirst(const JobState& job, const Processes& members) {
+struct Failure {
+  Processes first;    // the processes that failed before any other process ended
+  Processes excused;  // killed at the same time, probably by the launcher
+};
+
+// Launchers kill the remaining ranks (MPICH's does), so a rank that ended in another way ended
+// first. The launcher may need longer than the agent needs between two reports, so the ranks that
+// were killed later count, too. If only a minority was killed, the reason may be lack of memory, and
+// the failures of the other ranks may be its effect.
+void ExcuseKilled(const JobState& job, const Processes& members, Failure* failure) {
+  const auto was_killed = [&](int32_t process) { return WasKilled(job.processes[process]); };
+  const auto killed =
+      static_cast<size_t>(std::count_if(members.begin(), members.end(), was_killed));
+  const Processes& first = failure->first;
+  if (2 * killed <= members.size() || std::all_of(first.begin(), first.end(), was_killed)) return;
+  for (const int32_t process : first) {
+    if (was_killed(process)) failure->excused.insert(process);
+  }
+  for (const int32_t process : failure->excused) failure->first.erase(process);
+}
+
+// If several processes ended between two reports, takes those with an exception or a signal of
+// their own.
+Failure FindFailure(const JobState& job, const Processes& members) {
   int64_t first_end = INT64_MAX, first_failure = INT64_MAX;
   for (const int32_t process : members) {
     const Process& known = job.processes[process];
     first_end = std::min(first_end, known.ended_ns);
     if (HasFailed(known)) first_failure = std::min(first_failure, FailedAt(known));
   }
-  Processes first;
-  if (first_failure > first_end) return first;
+  Failure failure;
+  if (first_failure > first_end) return failure;
   for (const int32_t process : members) {
     const Process& known = job.processes[process];
-    if (HasFailed(known) && FailedAt(known) == first_failure) first.insert(process);
+    if (HasFailed(known) && FailedAt(known) == first_failure) failure.first.insert(process);
   }
-  // Launchers kill the remaining ranks (MPICH's does), so a rank that ended otherwise ended first.
-  // If a minority was killed, the reason may be lack of memory, and the other ranks failed because
-  // of it.
-  Processes killed;
-  for (const int32_t process : first) {
-    if (WasKilled(job.processes[process])) killed.insert(process);
-  }
-  if (killed.size() < first.size() && 2 * killed.size() > members.size()) {
-    for (const int32_t process : killed) first.erase(process);
-  }
-  // All ended together: the reason is outside of the job.
-  if (2 * first.size() > members.size()) first.clear();
-  return first;
+  ExcuseKilled(job, members, &failure);
+  // Most ranks ended together: the reason is outside the job.
+  if (2 * failure.first.size() > members.size()) failure.first.clear();
+  return failure;
 }
 
 int64_t NextEnd(const JobState& job, const Processes& members, const Processes& first) {
@@ -143,7 +155,7 @@ bool BlamesOnly(const Verdict& verdict, const Processes& processes) {
                      [&](const Culprit& c) { return processes.count(c.process) != 0; });
 }
 
-std::vector<int32_t> RanksOf(const JobState& job, const Processes& processes) {
+std::vector<int32_t> GlobalRanks(const JobState& job, const Processes& processes) {
   std::vector<int32_t> ranks;
   for (const int32_t process : processes) {
     if (job.processes[process].global_rank >= 0) {
@@ -155,11 +167,23 @@ std::vector<int32_t> RanksOf(const JobState& job, const Processes& processes) {
 
 // The ranks that failed first, and the time until the next rank ended.
 std::string Order(const JobState& job, const Processes& first, int64_t next_ns) {
-  const std::vector<int32_t> ranks = RanksOf(job, first);
+  const std::vector<int32_t> ranks = GlobalRanks(job, first);
   const int64_t apart = next_ns - FailedAt(job.processes[*first.begin()]);
   return absl::StrCat(ranks.empty() ? "the culprit" : RanksInWords(ranks), " failed first, ",
                       DurationInWords(std::max<int64_t>(apart, 0)),
                       " before the next rank ended: later failures are consequences");
+}
+
+// The excused ranks ended in the same report, so it is unknown which rank ended first.
+void AddExcused(const JobState& job, const Processes& excused, Verdict* verdict) {
+  if (excused.empty()) return;
+  verdict->certainty = std::min(verdict->certainty, Certainty::kLikely);
+  const std::vector<int32_t> ranks = GlobalRanks(job, excused);
+  verdict->missing_evidence.push_back(absl::StrCat(
+      ranks.empty() ? "other ranks" : RanksInWords(ranks),
+      ranks.size() == 1 ? " was" : " were",
+      " killed at the same time as the culprit ended: probably by the launcher, which killed most "
+      "ranks"));
 }
 
 }  // namespace
@@ -168,7 +192,8 @@ std::vector<Verdict> JudgeTheEnd(const JobState& job, std::set<uint64_t>* judged
   JobState fallen = Fallen(job, judged);
   const Processes members = Members(fallen);
   if (members.size() < 2 || members.count(-1) != 0) return {};
-  const Processes first = FailedFirst(fallen, members);
+  const Failure failure = FindFailure(fallen, members);
+  const Processes& first = failure.first;
   if (first.empty()) return {};
   const int64_t next_ns = NextEnd(fallen, members, first);
   Revive(members, first, &fallen);
@@ -184,6 +209,7 @@ std::vector<Verdict> JudgeTheEnd(const JobState& job, std::set<uint64_t>* judged
   for (Verdict& verdict : verdicts) {
     verdict.at_once = true;
     verdict.evidence.push_back(Order(fallen, first, next_ns));
+    AddExcused(fallen, failure.excused, &verdict);
   }
   return verdicts;
 }

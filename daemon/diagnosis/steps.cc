@@ -14,10 +14,12 @@
 namespace rollcall {
 namespace {
 
+constexpr size_t kMostSteps = 8;  // to name
+
 using Step = std::pair<int64_t, std::string>;  // with its phase
 
-// The step that most of these are in; the later one of two.
-Step MostOf(const JobState& job, const std::vector<int32_t>& processes) {
+// The step of most of these processes; in a tie the later step.
+Step MostCommonStep(const JobState& job, const std::vector<int32_t>& processes) {
   std::map<Step, int> ranks;
   for (const int32_t process : processes) {
     const Process* known = FindProcess(job, process);
@@ -36,7 +38,7 @@ Step MostOf(const JobState& job, const std::vector<int32_t>& processes) {
 }  // namespace
 
 void AddSteps(const JobState& job, Verdict* verdict) {
-  std::tie(verdict->step, verdict->phase) = MostOf(job, verdict->waiting_processes);
+  std::tie(verdict->step, verdict->phase) = MostCommonStep(job, verdict->waiting_processes);
   std::map<Step, std::vector<int32_t>> elsewhere;
   for (Culprit& culprit : verdict->culprits) {
     const Process* process = FindProcess(job, culprit.process);
@@ -48,7 +50,14 @@ void AddSteps(const JobState& job, Verdict* verdict) {
       elsewhere[step].push_back(culprit.rank);
     }
   }
+  size_t lines = 0;
   for (const auto& [step, ranks] : elsewhere) {
+    if (lines++ == kMostSteps) {
+      verdict->evidence.push_back(absl::StrCat(
+          "other culprits are in ", CountInWords(elsewhere.size() - kMostSteps, "other step",
+                                                 "other steps")));
+      break;
+    }
     verdict->evidence.push_back(
         absl::StrCat(RanksInWords(ranks), ": in ", StepInWords(step.first, step.second),
                      ", while the waiting ranks are in ",

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The step of the training loop that the ranks of a verdict are in, if the program
-// reports it (interpose/rollcall.h). Pure.
+// Adds the step of the training loop to a verdict, if the program reports it
+// (interpose/rollcall.h). Pure.
 #pragma once
 
 #include "daemon/model/job_state.h"
@@ -8,7 +8,8 @@
 
 namespace rollcall {
 
-// Fills in Culprit.step and .phase, and those of the waiting; adds lines of evidence.
+// Fills in Culprit.step and .phase, and Verdict.step and .phase of the waiting ranks; adds
+// lines of evidence.
 void AddSteps(const JobState& job, Verdict* verdict);
 
 }  // namespace rollcall

@@ -10,13 +10,13 @@
 namespace rollcall {
 namespace {
 
-// As NCCL_VERSION_CODE has it: 2804 is 2.8.4, 22703 is 2.27.3.
+// From NCCL_VERSION_CODE: 2804 is 2.8.4, 22703 is 2.27.3.
 std::string NcclVersion(int32_t code) {
   const int32_t major_unit = code < 10000 ? 1000 : 10000;
   return absl::StrCat(code / major_unit, ".", code % major_unit / 100, ".", code % 100);
 }
 
-// Whether `a` is the newer process of a rank: one that lives, or ended later.
+// True if `a` is the newer process of a rank: it is alive, or it ended later.
 bool IsNewer(const Process& a, const Process& b) {
   if (HasEnded(a) != HasEnded(b)) return HasEnded(b);
   if (a.ended_ns != b.ended_ns) return a.ended_ns > b.ended_ns;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which versions of NCCL and of the library a job's ranks run: different ones are a cause of hangs.
+// The versions of NCCL and of the library on the ranks of a job: a difference can cause a hang.
 #pragma once
 
 #include <cstdint>
@@ -16,8 +16,8 @@ struct VersionInUse {
   std::vector<int32_t> ranks;
 };
 
-// By component, then by version; ranks whose version is not known are in none. Of several processes
-// of one rank the newest counts: a job that was started again has those of its former life too.
+// The versions in use, by component, then by version. Leaves out ranks without a known version. If
+// a rank has several processes (after a restart of the job), takes the newest.
 std::vector<VersionInUse> VersionsInUse(const JobState& job);
 
 }  // namespace rollcall

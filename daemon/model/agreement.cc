@@ -7,7 +7,7 @@
 namespace rollcall {
 namespace {
 
-// Few where only a signature here and there is told, as in the largest jobs.
+// Positions that are kept. Agents of the largest jobs report few signatures.
 constexpr size_t kFew = 8;
 constexpr size_t kMany = 64;
 
@@ -23,8 +23,8 @@ bool Agreement::Add(uint64_t position, uint64_t signature) {
 }
 
 bool Agreement::AddRecords(uint64_t position, uint64_t signature,
-                            const std::vector<CallRecord>& records, uint64_t new_position,
-                            uint64_t new_signature) {
+                           const std::vector<CallRecord>& records, uint64_t new_position,
+                           uint64_t new_signature) {
   if (signature == 0 || new_signature == 0 || records.empty()) return true;
   std::vector<Checkpoint> steps;
   for (const CallRecord& record : records) {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Do the ranks of a communicator make the same calls? Compares running
-// signatures as they come in, each against the first one seen at its position,
-// so that a check need not examine all members each time.
+// Checks whether the ranks of a communicator make the same calls. Compares each
+// running signature as it arrives with the first one at its position, so that a
+// check need not examine all members each time.
 //
-// One owner, no lock. Remembers the newest positions only: ranks that are
-// further apart than that are compared at a later one, since signatures that
-// differ once differ for ever.
+// One owner, no lock. Keeps the newest positions only. Ranks that are further
+// apart than that meet at a later position: once two signatures differ, all
+// later ones differ too.
 #pragma once
 
 #include <cstdint>
@@ -17,13 +17,13 @@ namespace rollcall {
 
 class Agreement {
  public:
-  // A rank's signature over its first `position` calls. False: another rank's differs.
+  // Adds a rank's signature over its first `position` calls. False: another rank's differs.
   bool Add(uint64_t position, uint64_t signature);
 
-  // The same for every position up to a member's new one, as far as `records`
-  // lead there from the old one.
+  // Does the same for every position from a member's old one to its new one, if
+  // `records` has every call in between.
   bool AddRecords(uint64_t position, uint64_t signature, const std::vector<CallRecord>& records,
-                   uint64_t new_position, uint64_t new_signature);
+                  uint64_t new_position, uint64_t new_signature);
 
  private:
   void Grow();

@@ -8,7 +8,7 @@
 namespace rollcall {
 
 void ArrivalWatch::Add(int32_t rank, int32_t size, uint64_t position, int64_t entered_ns) {
-  // A sample is enough; a step's calls have other remainders in other steps.
+  // A sample is enough: from step to step it meets different calls of the step.
   if (position % kEvery != 0) return;
   if (open_.empty()) open_.resize(kOpen);
   Call& call = open_[position / kEvery % kOpen];

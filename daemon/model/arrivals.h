@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who comes last to the calls of one communicator: pairs the times at which its
-// ranks entered the same call, and keeps the score of the newest ones.
+// Finds the rank that enters the calls of one communicator last: compares the
+// times at which the ranks entered the same call, for the newest calls.
 //
-// One owner, no lock. Bounded: calls that not all ranks come to are dropped
-// when newer ones need their place.
+// One owner, no lock. Bounded: newer calls replace calls that some rank has not
+// entered.
 #pragma once
 
 #include <cstdint>
@@ -15,14 +15,14 @@ namespace rollcall {
 
 class ArrivalWatch {
  public:
-  // `rank` of `size` ranks has entered the call at `position`.
+  // Records that `rank`, one of `size` ranks, has entered the call at `position`.
   void Add(int32_t rank, int32_t size, uint64_t position, int64_t entered_ns);
 
-  // Over the newest kScored calls; call it when Add() was called.
+  // The result over the newest kScored calls.
   Arrivals Score() const;
 
  private:
-  static constexpr uint64_t kEvery = 5;  // of so many calls one is looked at
+  static constexpr uint64_t kEvery = 5;  // takes every fifth position
   static constexpr size_t kOpen = 64;
   static constexpr size_t kScored = 64;
 

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Brings the times of many hosts onto one clock.
+// Converts the times of many hosts to one clock.
 //
-// A message says when it was made, by its host's clock, and the reader knows
-// when it came. The smallest difference over many messages is the difference of
-// the clocks and the quickest transfer, so errors are of the order of the
-// network's latency. Clocks that drift are followed, since old differences are
-// forgotten; one that stood still (a host that was suspended) at once, so that no
-// time on it seems long ago. A message that was only late looks the same: until
-// the next one comes, its times seem younger than they are, and never older.
+// A message carries the time at which its host sent it, by the host's clock, and the
+// reader has the time of its arrival. The smallest difference over many messages is
+// the difference of the clocks plus the fastest transfer, so the error is about the
+// latency of the network. Old differences expire, so the result follows a clock that
+// drifts. It follows a clock that stopped (on a suspended host) at once, so that no
+// time on that host seems long ago. A late message has the same effect: until the
+// next one arrives, its times seem more recent than they are, and never older.
 #pragma once
 
 #include <cstdint>
@@ -18,12 +18,13 @@ namespace rollcall {
 
 class HostClocks {
  public:
-  // Notes that a message made at `made_ns` by the host's clock came at
-  // `came_ns`. Returns what to add to the host's times.
+  // Records that a message of `made_ns`, by the host's clock, arrived at `came_ns`.
+  // Returns the nanoseconds to add to the host's times.
   int64_t Update(const std::string& host, int64_t made_ns, int64_t came_ns);
+  void Forget(const std::string& host) { clocks_.erase(host); }
 
  private:
-  static constexpr int kWindow = 128;  // messages; two windows are remembered
+  static constexpr int kWindow = 128;  // messages; a clock keeps two windows
   static constexpr int64_t kJumpNs = 1'000'000'000;  // from one message to the next
 
   struct Clock {

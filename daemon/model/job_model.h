@@ -1,25 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
-// Builds a JobState from progress: the one place where it changes.
+// Builds a JobState from progress. Only this class changes the state.
 //
-// Applying an update twice, or after others that hold the same facts, changes
-// nothing: agents re-send. Updates may be wrong in any way (they come from
-// files that a job wrote): what cannot be is left out.
+// Agents send updates again: an update with facts that the state already has
+// changes nothing. Updates may be wrong in any way, since they come from files
+// that a job wrote: the model ignores impossible values, and drops and counts what
+// exceeds a limit (client_limits.h).
 //
 // One owner, no lock, no clock.
 #pragma once
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "daemon/model/client_limits.h"
+#include "daemon/model/fleet_budget.h"
 #include "daemon/model/job_state.h"
 #include "daemon/model/process_key.h"
+#include "daemon/model/world_restarts.h"
 
 namespace rollcall {
 
-// What its newest stacks show; the fields mean what those of Process mean.
+// What the newest stacks of a process show. Process has the meaning of the fields.
 struct StackFacts {
   Motion motion = Motion::kUnknown;
   std::string words;
@@ -27,22 +32,22 @@ struct StackFacts {
   int64_t now_ns = 0;
 };
 
-// A grown communicator: its id, and that by which the ranks that join it know it.
+// The two ids of a grown communicator.
 struct GrownId {
-  uint64_t unique_id = 0;
-  uint64_t id = 0;
+  uint64_t unique_id = 0;  // in the reports of the ranks that join
+  uint64_t id = 0;         // in the reports of the other ranks
 };
 
-// One communicator of one process: where it stands, and what is new.
+// The progress of one process on one communicator, and what is new.
 struct CommProgress : CommFacts {
-  uint32_t index = 0;  // of the communicator in its process; tells a new one from a renamed one
+  uint32_t index = 0;  // of the communicator in its process; stays when `id` changes
   uint64_t id = 0;
   uint64_t parent = 0;
   std::string name;
   int32_t rank = -1;
   int32_t size = 0;
-  // `id`, `rank` and `size` are those of the split on the parent: the process
-  // does not know its child yet.
+  // `id`, `rank` and `size` are those of the split on the parent: the child does not
+  // exist yet.
   bool split_pending = false;
   std::vector<Checkpoint> checkpoints;  // new ones
   std::vector<GraphLaunch> graph_launches;
@@ -52,45 +57,58 @@ struct CommProgress : CommFacts {
 
 class JobModel {
  public:
-  explicit JobModel(std::string name);
+  // `fleet`: the memory that the job shares with others; nullptr: it has one of its own.
+  explicit JobModel(JobKey key, std::shared_ptr<FleetBudget> fleet = nullptr);
+  explicit JobModel(std::string name) : JobModel(JobKey(std::move(name))) {}
   JobModel(JobModel&&) noexcept;
   JobModel& operator=(JobModel&&) noexcept;
   ~JobModel();
 
-  // Index of the process in the state; the same for the same three.
+  // Index of the process in the state; equal arguments give the same index. -1: the job has too
+  // many processes. The other functions ignore this index.
   int32_t AddProcess(const std::string& host, int32_t pid, uint64_t start_time);
 
   void SetIdentity(int32_t process, const ProcessIdentity& identity);
   void SetEvidence(int32_t process, const ProcessEvidence& evidence);
   // Lines of the program that make calls, from this index on.
   void AddSites(int32_t process, size_t first, std::vector<std::string> sites);
-  // `now_ns`: when the update was made, on the clock of all times in it.
+  // `now_ns`: the time of the update, by the clock of all times in it.
   void SetProgress(int32_t process, const CommProgress& progress, int64_t now_ns);
-  // Which process each rank of a communicator is, whether it tells of itself or
-  // not. The communicator must be known.
+  // Sets the process of each rank of a communicator, including ranks without a report.
+  // The communicator must exist in the state.
   void SetSeats(uint64_t communicator, const std::vector<int32_t>& processes);
-  // The process's agent no longer answers: nothing is known of it any more,
-  // unless it had ended. Taken back by the next SetEvidence.
+  // Marks a process as silent, since its agent no longer reports. Does nothing if the
+  // process has ended. The next SetEvidence() removes the mark.
   void SetSilent(int32_t process, int64_t since_ns);
-  // Index of the agent in the state; the same for the same id.
+  // Index of the agent in the state; equal ids give the same index. -1: the job has too many.
   int32_t AddAgent(const std::string& id, const std::string& host);
-  // Who speaks for the process from now on.
+  // Sets the agent that reports on the process from now on.
   void SetAgent(int32_t process, int32_t agent);
-  // When the agent was heard. What its processes are known to do changes only where it has become
-  // stale or silent, or is so no longer.
+  // Records the reports of an agent by now. Its processes change only when the agent becomes
+  // stale or silent, or reports again.
   void SetAgentHeard(int32_t agent, const AgentHeard& heard);
-  // No wait counts from before that.
+  // All waits count from this time on.
   void CountFrom(int64_t time_ns) { state_.counts_from_ns = time_ns; }
-  // What the newest stacks of a process show.
   void SetStacks(int32_t process, const StackFacts& facts);
   void SetOffline() { state_.offline = true; }
+  // Drops the oldest records if the job's share of the memory has become much smaller.
+  void TrimRecords();
+
+  // What the model dropped since the last call, by Dropped.
+  DroppedCounts TakeDropped();
 
   const JobState& state() const { return state_; }
-  // Raised by every call that may have changed the state.
+  // Rises with every call that may have changed the state.
   uint64_t version() const { return version_; }
 
+  static constexpr size_t kMostRecords = 1024;  // of a member
+  // A vector of records grows to one and a half times its limit, and has checkpoints beside it.
+  static constexpr size_t kCheckpointsOfRecord = 4;
+  static constexpr size_t kBytesOfRecord =
+      sizeof(CallRecord) * 3 / 2 + kCheckpointsOfRecord * sizeof(Checkpoint);
+
  private:
-  // Where a communicator of a process stands in the state.
+  // The rank in the state that one communicator of a process stands for.
   struct Seat {
     uint32_t index = 0;  // CommProgress::index
     int32_t rank = -1;
@@ -104,26 +122,41 @@ class JobModel {
   bool IsTakenByAnother(int32_t process, const CommProgress& progress) const;
   size_t RecordsKept(const Communicator& comm, int32_t rank) const;
   static void UpdateAgreement(const CommProgress& progress, CommBook* book, Communicator* comm,
-                            const Member& before);
+                              const Member& before);
   void AddRecords(const CommProgress& progress, size_t kept, Communicator* comm, Member* member);
   void TakeSeat(int32_t process, const CommProgress& progress);
   void LeaveSeat(const Seat& seat, int32_t process);
   void ApplyProgress(int32_t process, const CommProgress& progress, int64_t now_ns);
-  uint64_t ResolveId(uint64_t told) const;
+  uint64_t ResolveId(uint64_t reported) const;
   void AddGrown(const GrownId& grown);
   void MoveMember(const Member& member, int32_t rank, uint64_t from, Communicator* to);
   void DropIfOver(uint64_t communicator);
 
+  bool MayJoin(int32_t process, const CommProgress& progress);
+  size_t RecordShare() const;
+  void Count(Dropped what) {
+    ++dropped_[static_cast<size_t>(what)];
+    has_dropped_ = true;
+  }
+  void LimitText(size_t most, std::string* text);
+  void CountTexts(int32_t process);
+  void CutSites(size_t from, std::vector<std::string>* sites);
+
   JobState state_;
   uint64_t version_ = 0;
-  size_t members_ = 0;  // of all communicators
+  std::unique_ptr<BudgetShare> share_;
+  size_t trimmed_to_ = kMostRecords;  // RecordShare() at the last TrimRecords()
+  DroppedCounts dropped_ = {};
+  bool has_dropped_ = false;
   std::map<ProcessKey, int32_t> processes_;
-  std::vector<std::vector<Seat>> seats_;  // by process
-  std::map<uint64_t, CommBook> books_;    // by communicator
-  std::vector<Liveness> before_silence_;  // by process
+  std::vector<std::vector<Seat>> seats_;                   // by process
+  std::map<uint64_t, CommBook> books_;                     // by communicator
+  std::vector<size_t> text_bytes_;                         // by process, counted in share_
+  std::vector<Liveness> before_silence_;                   // by process
   std::map<std::string, int32_t> agents_;                  // by id
   std::vector<std::vector<int32_t>> processes_of_agents_;  // by agent
-  std::map<uint64_t, uint64_t> grown_;    // unique id -> id
+  std::map<uint64_t, uint64_t> grown_;                     // unique id -> id
+  WorldRestarts world_restarts_;
 };
 
 }  // namespace rollcall

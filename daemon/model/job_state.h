@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the daemon knows about one job, as plain values: everything that the
-// rules read, and nothing else. Built by JobModel, piece by piece as progress
-// comes in.
+// The state of one job, as plain values: everything that the rules read, and nothing
+// else. JobModel builds it from the reports of the agents.
 //
-// Times are nanoseconds that read like Unix time, on the clock of the reader where
-// hosts are live (HostClocks, daemon/server/timeline.h), else of the host that recorded
+// Times are nanoseconds since the Unix epoch: by the clock of the reader for live hosts
+// (HostClocks, daemon/server/timeline.h), else by the clock of the host that recorded
 // them. 0 means "never" or "not known".
 #pragma once
 
@@ -13,37 +12,39 @@
 #include <vector>
 
 #include "absl/container/btree_map.h"
+#include "daemon/model/job_key.h"
 #include "daemon/model/lazy_vector.h"
 #include "daemon/model/rank_table.h"
 #include "interpose/ops.h"
 
 namespace rollcall {
 
-// The arguments of a call that its ranks must agree on.
+// The arguments of a call on which its ranks must agree.
 struct CallArgs {
   Op op = Op::kNone;
   uint8_t dtype = kNoDtype;
   uint8_t reduction = kNoReduction;
   int32_t peer = kNoPeer;  // root of a rooted collective, peer of a send or receive
   uint64_t count = 0;      // elements, as the caller passed it
-  // Of the tensor, "[1024, 4096]" (InternShape()); nullptr: not known. Told, not compared.
+  // Shape of the tensor, "[1024, 4096]" (InternShape()); nullptr: not known. The rules do
+  // not compare it.
   const std::string* shape = nullptr;
 };
 
 struct CallRecord {
   uint64_t index = 0;     // nth record of this communicator and rank, from 0, p2p too
-  uint64_t position = 0;  // collectives: nth collective, from 0. P2p: collectives entered before it
+  uint64_t position = 0;  // collective: nth one, from 0. P2p: number of collectives before it
   CallArgs args;
   int64_t entered_ns = 0;
-  int64_t returned_ns = 0;  // 0: still inside, or in a group that has not ended
+  int64_t returned_ns = 0;  // 0: still in the call, or in a group that has not ended
   uint64_t stream = 0;
   uint64_t caller = 0;  // code address in the process
   uint32_t thread = 0;
-  uint16_t site = 0;   // 1 + index into Process::sites: the line that made it; 0: not known
+  uint16_t site = 0;   // 1 + index into Process::sites: the line that made the call; 0: not known
   uint16_t group = 0;  // nth group of its thread (mod 2^16); 0: in no group
   uint8_t result = 0;  // ncclResult_t
-  bool captured = false;  // into a CUDA graph: it has not happened, and has no position
-  bool replayed = false;  // a launch of a CUDA graph made it
+  bool captured = false;  // into a CUDA graph: the call has not happened and has no position
+  bool replayed = false;  // a launch of a CUDA graph made the call
 };
 
 // A thread inside a blocking call.
@@ -54,62 +55,68 @@ struct BlockedCall {
   int64_t since_ns = 0;
 };
 
-// What two looks at a process's stacks, a second or more apart, showed.
+// What two samples of a process's stacks show, taken a second or more apart.
 enum class Motion : uint8_t {
   kUnknown,
-  kFrozen,    // the same frames, and no CPU time used
+  kFrozen,    // the same frames, using no CPU time
   kSpinning,  // the same frames, using CPU time
   kMoving,    // other frames
 };
 
 enum class Liveness : uint8_t {
-  kUnknown,  // the agent has not said, or segments are read offline
+  kUnknown,  // the agent has not reported it, or the data comes from files
   kAlive,
-  kExited,  // exited normally: there is an exit mark, or the exit code is 0
-  kDied,    // without an exit mark, by a signal or with an exit code that is not 0
-  kEnded,   // without an exit mark; the exit status is unknown
-  kSilent,  // its agent no longer answers
+  kExited,  // exited normally: it left an exit mark, or its exit code is 0
+  kDied,    // left no exit mark, and a signal ended it or its exit code is not 0
+  kEnded,   // left no exit mark, and its exit status is unknown
+  kSilent,  // its agent no longer reports
 };
 
-// How an agent is heard by now.
+// The reports of an agent by now.
 struct AgentHeard {
-  int64_t heard_ns = 0;    // its newest tick came then
+  int64_t heard_ns = 0;    // when its newest tick arrived
   int64_t tick_ns = 0;     // from one of its ticks to the next
-  // It was held, or cut off, until then: no wait of its processes counts from before.
+  // The waits of its processes count from this time on. Before it the agent was stopped, or
+  // the network to it was down.
   int64_t counts_from_ns = 0;
-  bool stale = false;      // not heard for more than three ticks: what is known of its host is old
-  bool silent = false;     // not heard for so long that it is given up
+  bool stale = false;      // more than three ticks are missing: the data on its host is old
+  bool silent = false;     // ticks have been missing for so long that none is expected
   bool is_settled = true;  // has sent enough ticks for a verdict to rest on them
 };
 
 struct AgentState : AgentHeard {
-  std::string id;  // of this run of the agent
+  std::string id;  // identifies this run of the agent
   std::string host;
 };
 
-// What is known of a process once, from its environment and segment.
+// Facts about a process that do not change, from its environment and segment.
 struct ProcessIdentity {
   std::string host;
-  int32_t global_rank = -1;  // -1: the environment gave none
+  int32_t global_rank = -1;  // -1: the environment gives none
   int32_t world_size = -1;
   int32_t local_rank = -1;
   bool has_segment = false;  // false: the library is loaded but NCCL was never called
+  // What has switched its stacks off: "ROLLCALL_STACKS=off"; "": nothing.
+  std::string stacks_off;
+  int32_t inner_pid = 0;     // in its own pid namespace; 0: the same, or not known
 #define PROCESS_TEXT(name) std::string name;
+#define PROCESS_PLACE(name) std::string name;
 #include "proto/facts.def"
 };
 
-// What its agent sees of a process from outside, and which calls it stands in.
+// What the agent sees of a process from outside, and the blocking calls that the process
+// is inside.
 struct ProcessEvidence {
   Liveness liveness = Liveness::kUnknown;
   int64_t ended_ns = 0;
   int32_t exit_code = -1;   // -1: not known
   int32_t exit_signal = 0;  // 0: none, or not known
-  // An exception of Python's that nobody caught: "ValueError: ... at train.py:57"; "": none.
+  // An uncaught Python exception: "ValueError: ... at train.py:57"; "": none.
   std::string error;
   int64_t error_ns = 0;
-  // Of the training loop, where the program says so (rollcall.h); -1: it does not.
+  // Step of the training loop, if the program reports it (rollcall.h); -1: it does not.
   int64_t step = -1;
-  std::string phase;  // "validation"; "": it does not say
+  std::string phase;  // "validation"; "": the program does not report it
 
   // /proc evidence, as of the last tick.
   char state = '?';         // R, S, D, T, t, Z
@@ -126,21 +133,21 @@ struct ProcessEvidence {
 
 // One process of the job.
 struct Process : ProcessIdentity, ProcessEvidence {
-  int32_t agent = -1;  // that speaks for it, in JobState::agents; -1: none, what is known is fresh
+  int32_t agent = -1;  // reports on it; index into JobState::agents; -1: none, its data is fresh
   int32_t pid = 0;
-  uint64_t start_time = 0;      // clock ticks since boot, as /proc/PID/stat has it; tells pid reuse
-  int64_t silent_since_ns = 0;  // kSilent: its agent was heard last then
+  uint64_t start_time = 0;      // clock ticks since boot, as in /proc/PID/stat; detects pid reuse
+  int64_t silent_since_ns = 0;  // kSilent: when the last report of its agent arrived
 
   std::vector<std::string> sites;  // lines that make calls: "/x/train.py:57 in train_epoch"
 
-  // Of the newest stacks, where some were taken.
+  // From the newest sample of its stacks.
   Motion motion = Motion::kUnknown;
-  std::string stack_words;  // the functions of all threads, blanks between
-  int64_t stacks_ns = 0;    // when they were taken; 0: never
-  // Its main thread waits for other ranks in another library than NCCL, and did at
-  // every look since then; 0: it does not.
+  std::string stack_words;  // the functions of all threads, separated by blanks
+  int64_t stacks_ns = 0;    // when the agent took the sample; 0: never
+  // Every sample since this time shows that the main thread waits for other ranks in a
+  // library other than NCCL; 0: it does not wait there.
   int64_t waits_outside_since_ns = 0;
-  bool has_met = false;  // has been in a communicator, which may be forgotten by now
+  bool has_met = false;  // has been in a communicator, which the job may have dropped since
 };
 
 inline bool HasEnded(const Process& process) {
@@ -159,29 +166,29 @@ enum class MemberState : uint8_t {
   kFailed,  // creation returned an error
 };
 
-// The running signature of the `position` collectives before it.
+// The running signature over the first `position` collectives.
 struct Checkpoint {
   uint64_t position = 0;
   uint64_t signature = 0;
 };
 
-// Sends and receives with one peer, in the order of issue; the nth send matches
-// the peer's nth receive.
+// The number of sends to and receives from one peer. The nth send matches the peer's
+// nth receive.
 struct PeerTraffic {
   int32_t peer = -1;  // rank in the communicator
   uint32_t sends = 0, receives = 0;
 };
 
-// The launch of a CUDA graph that holds calls of a communicator.
+// One launch of a CUDA graph that contains calls on a communicator.
 struct GraphLaunch {
-  uint32_t graph = 0;         // nth graph of the process that holds calls, from 1
-  uint64_t launch = 0;        // of this graph, from 1
+  uint32_t graph = 0;         // nth graph of the process that contains calls, from 1
+  uint64_t launch = 0;        // nth launch of this graph, from 1
   uint64_t first_record = 0;  // CallRecord::index of its first call
-  uint64_t records = 0;       // so many calls
+  uint64_t records = 0;       // number of its calls
 };
 
-// How far one rank of a communicator is: what its agent reports. There may be millions: see
-// docs/decisions/diagnosis.md before adding one.
+// The progress of one rank on one communicator, as its agent reports it. A job may have
+// millions of these: see docs/decisions/diagnosis.md before adding a field.
 struct CommFacts {
 #define COMM_COUNT(type, name) type name = 0;
 #define COMM_SEEN(type, name) type name = 0;
@@ -192,86 +199,89 @@ struct CommFacts {
   uint32_t records_lost = 0;
   MemberState state = MemberState::kInitializing;
   uint8_t async_error = 0;         // last ncclResult_t that is an error
-  bool has_markers = false;        // started and finished are written by the GPU
-  bool has_graph_markers = false;  // the GPU says which call of a graph it has come to
+  bool has_markers = false;        // the GPU writes `started` and `finished`
+  bool has_graph_markers = false;  // the GPU reports which call of a graph it has reached
 };
 
 // One rank of one communicator.
 struct Member : CommFacts {
   Member() : concurrent_use(false), may_wait(false), is_over(false) {}
 
-  // The position of the collective that it waits for, if it does, as its markers say.
+  // The position of the collective that it waits in by its markers, if it waits.
   uint64_t Awaits() const { return awaited == 0 ? finished : awaited - 1; }
 
   bool concurrent_use : 1;  // calls of two threads overlapped
-  bool may_wait : 1;        // it waits, or only its process could tell
-  bool is_over : 1;         // it has left the communicator, so it can hang no more
+  bool may_wait : 1;        // it waits, or its progress alone does not show whether it waits
+  bool is_over : 1;         // it has left the communicator, so it cannot hang there
   int32_t process = -1;     // index into JobState::processes
 
   LazyVector<Checkpoint> checkpoints;      // the newest, by position
   LazyVector<CallRecord> records;          // the newest, by index; may start late or have gaps
-  LazyVector<PeerTraffic> traffic;         // of the records seen, by peer
+  LazyVector<PeerTraffic> traffic;         // of all records received so far, by peer
   LazyVector<GraphLaunch> graph_launches;  // the newest, in order
 };
 
-// How long calls of one kind usually take, from the first rank's entering to
-// the end.
+// How long calls of one kind usually take, from the time at which the first rank enters
+// to the end.
 struct UsualDuration {
   Op op = Op::kNone;
   uint8_t size_class = 0;  // of the count: its number of binary digits
-  uint32_t seen = 0;
-  int64_t longest_ns = 0;  // fades slowly, so that one bad step is forgotten
+  uint32_t seen = 0;       // number of such calls
+  int64_t longest_ns = 0;  // decays slowly, so that one bad step loses its effect
 };
 
-// Who comes last to the calls of a communicator, over the newest of them.
+// The rank that enters most of the newest calls of a communicator last.
 struct Arrivals {
-  uint32_t calls = 0;       // that all ranks have come to and that were looked at
-  int32_t last_rank = -1;   // that came last most often; in the communicator
-  uint32_t last_calls = 0;  // so often
-  int64_t late_ns = 0;      // its median distance to the one before it
+  uint32_t calls = 0;       // number of calls in the sample; all ranks have entered them
+  int32_t last_rank = -1;   // the rank (in the communicator) that was last most often
+  uint32_t last_calls = 0;  // number of calls in which it was last
+  int64_t late_ns = 0;      // median time from the last but one rank to this rank
   int64_t interval_ns = 0;  // mean time from call to call
 };
 
 struct Communicator {
   uint64_t id = 0;
   uint64_t parent = 0;        // 0: none
-  std::string name;           // "" where nobody gave one
-  int32_t size = 0;           // as the first member told it
-  int32_t other_size = 0;     // as another one told it; 0: all agree
-  RankTable<Member> members;  // those not heard of are not in it
-  LazyVector<int32_t> seats;  // processes by rank, where they are told beforehand (dumps do)
+  std::string name;           // "" if the program gave none
+  int32_t size = 0;           // as the first member reported it
+  int32_t other_size = 0;     // a different size that another member reported; 0: all agree
+  RankTable<Member> members;  // only the ranks with a report
+  LazyVector<int32_t> seats;  // processes by rank, if the source lists them (dumps do)
   std::vector<UsualDuration> usual;
   Arrivals arrivals;
-  // Raised with every change that a rule could see, of members and of their
-  // processes. 0: nobody keeps it, nor what follows.
+  int64_t finish_seen_ns = 0;  // when a report last showed that a rank had finished a collective
+  // Rises with every change that a rule could see, of members and of their processes.
+  // 0: the owner of the state maintains neither this nor the fields below.
   uint64_t version = 0;
   // False: the signatures of all members that could be compared are equal.
   bool may_diverge = false;
-  int32_t may_wait = 0;        // members that do
-  bool keeps_records = false;  // of every member: the job is not too large for that
+  int32_t may_wait = 0;        // number of members with `may_wait`
+  bool keeps_records = false;  // for every member: the job is small enough
 };
 
 struct JobState {
-  std::string name;
-  bool offline = false;  // read from files: nobody can say whether processes live
+  JobKey key;
+  bool offline = false;  // read from files: they do not show whether processes live
   std::vector<AgentState> agents;
-  int64_t counts_from_ns = 0;  // the daemon was held until then: no wait counts from before
+  int64_t counts_from_ns = 0;  // waits count from this time on: before it the daemon was stopped
   std::vector<Process> processes;
   absl::btree_map<uint64_t, Communicator> communicators;  // by id
+  // How often the processes have created their world communicator again after they had aborted it.
+  int32_t world_restarts = 0;
 };
 
 struct Limits {
-  int64_t hang_after_ns = 60'000'000'000;  // a wait is a hang then
-  // A wait is worth a first look when it is so many times as long as is usual
-  // for its communicator, operation and size, but not before the floor, and at
-  // the latest at the ceiling; also where nothing is usual yet.
+  int64_t hang_after_ns = 60'000'000'000;  // a wait of this length is a hang
+  // A wait is suspected when it is this many times as long as usual for its
+  // communicator, operation and size, but never before the floor and always from the
+  // ceiling on. Without a usual length the ceiling applies.
   int64_t suspect_times_usual = 10;
   int64_t suspect_floor_ns = 5'000'000'000;
   int64_t suspect_after_ns = 15'000'000'000;  // the ceiling; below hang_after_ns
-  // A wait for somebody who has left (exited, died) cannot end; this much only
-  // keeps the ordinary end of a job, whose ranks leave one by one, from alarm.
+  // A wait for a rank that has left (exited, died) cannot end. This limit only prevents
+  // an alarm at the normal end of a job, whose ranks leave one by one.
   int64_t absent_for_good_ns = 5'000'000'000;
-  // Between the two samples of stacks that show who moves.
+  // Time between the two samples of stacks that show which ranks make progress.
   int64_t stacks_apart_ns = 5'000'000'000;
 };
 

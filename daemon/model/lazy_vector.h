@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A vector that takes one pointer while it is empty: most members of the largest
-// jobs have nothing in theirs.
+// A vector that takes the space of one pointer while it is empty. In the largest
+// jobs most members leave their vectors empty.
 #pragma once
 
 #include <cstddef>
@@ -9,7 +9,7 @@
 
 namespace rollcall {
 
-// Has what its users need of std::vector; iterators are pointers.
+// Has the part of std::vector that its users need; iterators are pointers.
 template <typename T>
 class LazyVector {
  public:
@@ -34,6 +34,18 @@ class LazyVector {
   const T& front() const { return values_->front(); }
   T& back() { return values_->back(); }
   const T& back() const { return values_->back(); }
+
+  size_t capacity() const { return values_ == nullptr ? 0 : values_->capacity(); }
+  // Makes room for `count` values and no more.
+  void reserve(size_t count) { Values().reserve(count); }
+  // Releases room that no value uses.
+  void shrink_to_fit() {
+    if (empty()) {
+      values_.reset();
+    } else {
+      values_->shrink_to_fit();
+    }
+  }
 
   void push_back(const T& value) { Values().push_back(value); }
   void insert(const T* at, const T& value) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A process, wherever it runs.
+// Identifies a process on any host.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@ namespace rollcall {
 struct ProcessKey {
   std::string host;
   int32_t pid = 0;
-  uint64_t start_time = 0;  // clock ticks since boot: tells a number that is used again
+  uint64_t start_time = 0;  // clock ticks since boot: a later process may reuse the pid
   bool operator<(const ProcessKey& other) const {
     return std::tie(host, pid, start_time) < std::tie(other.host, other.pid, other.start_time);
   }

@@ -10,13 +10,13 @@ constexpr uint8_t kSuccess = 0;      // ncclSuccess
 constexpr int32_t kRemoteError = 6;  // ncclRemoteError
 constexpr uint8_t kInProgress = 7;   // ncclInProgress: a non-blocking communicator
 
-// The host is inside a call on `comm`: is it a collective, or a group that ends
-// in one? Creating children and tearing down are other waits.
+// For a member whose host is inside a call on `comm`: true if the call is a collective,
+// or a group that ends with one. Creation of a child and teardown are other waits.
 bool HostIsInCollective(const JobState& job, const Communicator& comm, const Member& member) {
   const Process* process = FindProcess(job, member.process);
   if (process != nullptr) {
     for (const BlockedCall& blocked : process->blocked) {
-      const CallKind kind = KindOf(blocked.op);
+      const CallKind kind = OpKind(blocked.op);
       if (kind == CallKind::kGroup) continue;
       if (blocked.communicator == comm.id) {
         return kind == CallKind::kCollective || kind == CallKind::kHostWait;
@@ -28,7 +28,7 @@ bool HostIsInCollective(const JobState& job, const Communicator& comm, const Mem
 
 std::optional<Wait> WaitByMarkers(const Member& member) {
   if (member.finished >= member.entered || member.started <= member.finished) return std::nullopt;
-  // 0: the call is in a group that has not ended, so it has not begun.
+  // 0: the call is in a group that has not ended, so the GPU has not started it.
   if (member.waiting_since_ns == 0) return std::nullopt;
   return Wait{member.Awaits(), member.waiting_since_ns, Proof::kShown};
 }
@@ -60,7 +60,7 @@ bool CanWait(const JobState& job, const Member& member) {
 int64_t GpuWaitSince(const Process& process) {
   int64_t since = 0;
   for (const BlockedCall& blocked : process.blocked) {
-    if (KindOf(blocked.op) != CallKind::kWait) continue;
+    if (OpKind(blocked.op) != CallKind::kWait) continue;
     if (since == 0 || blocked.since_ns < since) since = blocked.since_ns;
   }
   return since;
@@ -73,7 +73,7 @@ bool IsAccepted(const CallRecord& record) {
 bool Happens(const CallRecord& record) { return IsAccepted(record) && !record.captured; }
 
 bool TakesPosition(const CallRecord& record) {
-  return KindOf(record.args.op) != CallKind::kP2p && Happens(record);
+  return OpKind(record.args.op) != CallKind::kP2p && Happens(record);
 }
 
 bool Overlap(const CallRecord& first, const CallRecord& second) {
@@ -101,7 +101,7 @@ uint8_t SizeClass(uint64_t count) {
 
 bool LastCallIsP2p(const Member& member) {
   if (member.records.empty()) return member.p2p_entered > member.p2p_returned;
-  return KindOf(member.records.back().args.op) == CallKind::kP2p;
+  return OpKind(member.records.back().args.op) == CallKind::kP2p;
 }
 
 const Process* FindProcess(const JobState& job, int32_t process) {
@@ -125,7 +125,7 @@ Gone HowProcessEnded(const JobState& job, int32_t process) {
 bool HasFailed(const JobState& job, const Member& member) {
   const Process* known = FindProcess(job, member.process);
   if (known == nullptr || known->error.empty()) return false;
-  // Interactive programs print an exception and go on.
+  // Interactive programs print an exception and continue.
   return member.records.empty() || member.records.back().entered_ns <= known->error_ns;
 }
 
@@ -192,14 +192,18 @@ bool InRange(const Communicator& comm, int32_t rank) {
   return rank >= 0 && rank < comm.size && comm.size <= kMaxRanks;
 }
 
-std::vector<int32_t> UnknownRanks(const Communicator& comm) {
-  std::vector<int32_t> unknown;
+std::vector<RankRange> UnknownRanks(const Communicator& comm) {
+  std::vector<RankRange> unknown;
   if (comm.size > kMaxRanks || comm.members.size() >= static_cast<size_t>(comm.size)) {
     return unknown;
   }
-  for (int32_t rank = 0; rank < comm.size; ++rank) {
-    if (comm.members.count(rank) == 0) unknown.push_back(rank);
+  int32_t next = 0;
+  for (const auto& [rank, member] : comm.members) {
+    if (rank >= comm.size) break;
+    if (rank > next) unknown.push_back({next, rank - 1});
+    next = rank + 1;
   }
+  if (next < comm.size) unknown.push_back({next, comm.size - 1});
   return unknown;
 }
 
@@ -232,8 +236,8 @@ bool HasFormed(const Communicator& comm) {
 }
 
 const CallRecord* FindCollective(const Member& member, uint64_t position) {
-  // Positions never fall along the records; failed calls and p2p share theirs
-  // with the collective that follows.
+  // Positions never decrease along the records. A failed call and a p2p call have the
+  // position of the collective that follows.
   auto it = std::lower_bound(
       member.records.begin(), member.records.end(), position,
       [](const CallRecord& record, uint64_t wanted) { return record.position < wanted; });
@@ -259,7 +263,7 @@ bool HasMovedPast(const JobState& job, uint64_t communicator, uint64_t position)
     const std::optional<Wait> wait = FindWait(job, found->second, member);
     if (wait && wait->proof != Proof::kIndirect && wait->position <= position) return false;
     if (HowGone(job, member) == Gone::kLeft) continue;
-    // Without markers nothing but a later call shows that the GPU went on.
+    // Without markers only a later call shows that the GPU has finished this one.
     if (member.has_markers ? member.finished <= position : member.entered <= position + 1) {
       return false;
     }

@@ -26,4 +26,21 @@ const char* CertaintyName(Certainty certainty) {
   return "possible";
 }
 
+RankRange CulpritRange(const Culprit& culprit) {
+  return {culprit.rank, culprit.rank + (culprit.ranks - 1)};
+}
+
+std::vector<RankRange> CulpritRanges(const std::vector<Culprit>& culprits) {
+  std::vector<RankRange> ranges;
+  ranges.reserve(culprits.size());
+  for (const Culprit& culprit : culprits) ranges.push_back(CulpritRange(culprit));
+  return ranges;
+}
+
+size_t CountCulprits(const std::vector<Culprit>& culprits) {
+  size_t count = 0;
+  for (const Culprit& culprit : culprits) count += static_cast<size_t>(culprit.ranks);
+  return count;
+}
+
 }  // namespace rollcall

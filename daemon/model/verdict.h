@@ -1,18 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the rules say: findings, and the verdicts made of them. Plain values,
-// mirrored by proto/rollcall/v1/incident.proto.
+// Verdicts, the output of the rules. Plain values; proto/rollcall/v1/incident.proto has
+// the same fields.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>
 
 #include "daemon/model/job_state.h"
+#include "daemon/model/rank_range.h"
 
 namespace rollcall {
 
-// The causes, with their spelling in incident.json. Order: what explains more
-// comes first when nothing else decides.
+// The causes, with their spelling in incident.json. Ties in the order of verdicts break
+// by the order here: the cause that explains more comes first.
 #define ROLLCALL_CAUSES(X)                       \
   X(kRankDied, "rank_died")                      \
   X(kConcurrentUse, "concurrent_use")            \
@@ -40,69 +42,80 @@ const char* CauseName(Cause cause);
 enum class Certainty : uint8_t { kPossible, kLikely, kCertain };
 const char* CertaintyName(Certainty certainty);
 
-// A contradiction is true at once; a wait becomes a hang with time.
+// A contradiction is proven at once; a wait becomes a hang with time.
 constexpr bool IsContradiction(Cause cause) {
   return cause == Cause::kOperationMismatch || cause == Cause::kArgumentMismatch;
 }
 
-// Nothing hangs: worth a line on the screen, never an incident.
+// A warning: nothing hangs. The screen shows it; it never opens an incident.
 constexpr bool IsWarning(Cause cause) { return cause == Cause::kStraggler; }
 
 struct Culprit {
-  int32_t process = -1;  // index into JobState::processes; -1: no process of it is known
+  int32_t process = -1;  // index into JobState::processes; -1: its process is not known
   int32_t rank = -1;     // global where known, else in the communicator
+  // More than 1: stands for this many neighbours from `rank` on, none with a known process.
+  int32_t ranks = 1;
   std::string host;
   int32_t pid = 0;  // 0: not known
   int32_t device = -1;
-  CallArgs call;         // mismatches: what it called instead
-  uint64_t entered = 0;  // collectives it has entered on that communicator
+  CallArgs call;         // mismatches: the call that it made instead
+  uint64_t entered = 0;  // number of collectives that it has entered on the communicator
   std::string error;     // the exception that ended it: "ValueError: ... at train.py:57"; "": none
-  std::string ending;    // how it ended or left: "exited normally", "killed by signal 9"; "": it did not
-  char state = '?';      // of its process, as /proc has it
+  // How it ended or left: "exited normally", "killed by signal 9"; "": it did not.
+  std::string ending;
+  char state = '?';  // of its process, as in /proc
   std::string wait_channel;
   int32_t exit_code = -1;   // -1: not known, or it lives
   int32_t exit_signal = 0;  // 0: none
   std::string site;         // the line that made `call`, or its last call; "": not known
   int64_t step = -1;        // of its training loop; -1: not known
   std::string phase;
+  int32_t inner_pid = 0;  // as in ProcessIdentity
+#define PROCESS_PLACE(name) std::string name;
+#include "proto/facts.def"
 };
 
-// How the culprits' history departs from the others'.
+RankRange CulpritRange(const Culprit& culprit);
+std::vector<RankRange> CulpritRanges(const std::vector<Culprit>& culprits);
+// The number of ranks that are culprits.
+size_t CountCulprits(const std::vector<Culprit>& culprits);
+
+// How the culprits' history differs from the history of the others.
 enum class DivergenceKind : uint8_t {
   kNone,
-  kReplaced,  // another call in the place of one
+  kReplaced,  // a different call at the same position
   kExtra,     // calls that the others did not make
-  kSkipped,   // calls left out that the others made
-  kSwapped,   // the same calls in another order
+  kSkipped,   // no call where the others made one
+  kSwapped,   // the same calls in a different order
 };
 
 // One line of two histories side by side. op kNone: that side has no such call.
 struct AlignedCall {
-  uint64_t position = 0;          // on the side of the others
-  uint64_t culprit_position = 0;  // on the culprits' side
+  uint64_t position = 0;          // of the others' call
+  uint64_t culprit_position = 0;  // of the culprits' call
   CallArgs others;
   CallArgs culprits;
-  std::string others_site = {}, culprits_site = {};  // the lines that made them; "": not known
+  std::string others_site = {}, culprits_site = {};  // the lines that made the calls; "": not known
 };
 
-// One step of a wait-for chain or cycle, in the order in which it is walked:
-// `from` waits in this call for `to`. Ranks are global where known.
+// One edge of a wait-for chain or cycle: `from` waits in this call for `to`. A chain begins
+// at the consequence and ends at the root. Ranks are global where known.
 struct WaitEdge {
   std::vector<int32_t> from;
-  std::vector<int32_t> to;
+  std::vector<RankRange> to;
   uint64_t communicator = 0;
   std::string communicator_name;
   int32_t communicator_size = 0;
-  uint64_t position = 0;  // collectives: of the call. P2p: the collectives entered before it
+  uint64_t position = 0;  // of the collective. P2p: number of collectives before the call
   CallArgs call;
 };
 
-// Which call of which launch of a CUDA graph.
-struct GraphPlace {
-  uint32_t graph = 0;   // nth graph of the process that holds calls, from 1; 0: none
-  uint64_t launch = 0;  // of this graph, from 1
-  uint64_t call = 0;    // of its calls on that communicator, from 1
-  uint64_t calls = 0;
+// The position of a call among the launches of a CUDA graph.
+struct GraphCall {
+  uint32_t graph = 0;   // nth graph of the process that contains calls, from 1; 0: none
+  uint64_t launch = 0;  // nth launch of this graph, from 1
+  uint64_t call = 0;    // nth of the graph's calls on the communicator, from 1
+  uint64_t calls = 0;   // number of the graph's calls on the communicator
 };
 
 struct Advice {
@@ -115,44 +128,45 @@ struct Verdict {
   Certainty certainty = Certainty::kPossible;
   std::vector<Culprit> culprits;
   std::vector<int32_t> waiting_ranks;      // global where known
-  std::vector<int32_t> waiting_processes;  // indices; whose stacks are worth taking
+  std::vector<int32_t> waiting_processes;  // their indices into JobState::processes
 
   uint64_t communicator = 0;
   std::string communicator_name;
   int32_t communicator_size = 0;
 
   uint64_t position = 0;
-  // Mismatches: what the majority called there. Creation of a communicator: the
-  // creating call. kNone: no record of it is left.
+  // Mismatches: the call of the majority. Creation of a communicator: the creating call.
+  // op kNone: its record is lost.
   CallArgs call;
-  std::string site;   // the line of a waiting rank that made the call; "": not known
-  int64_t step = -1;  // that most of the waiting are in; -1: not known
-  std::string phase;  // of those
-  GraphPlace graph;   // where a waiting rank's launch of a graph made the call
+  std::string site;       // the line of a waiting rank that made the call; "": not known
+  int64_t step = -1;      // of most waiting ranks; -1: not known
+  std::string phase;      // of the same ranks
+  GraphCall graph;        // set if a launch of a graph made the call on a waiting rank
   bool captured = false;  // culprits have captured the call into a graph instead of making it
-  // The divergence lies at `position` or after it, but before this; 0: at it.
+  // Not 0: the divergence is at `position` or later, but before this. 0: it is at `position`.
   uint64_t position_end = 0;
 
   std::vector<std::string> mismatched_fields;
   DivergenceKind divergence = DivergenceKind::kNone;
-  std::vector<AlignedCall> histories;  // around the divergence, where records are left
-  std::vector<WaitEdge> chain;         // deadlocks: the cycle. Consequences: the way to the root
-  // The culprits make progress outside NCCL (CPU time, changing stacks): late,
-  // not lost, as far as anybody can tell.
+  std::vector<AlignedCall> histories;  // around the divergence, if records are left
+  std::vector<WaitEdge> chain;         // deadlocks: the cycle. Consequences: the path to the root
+  // The culprits make progress outside NCCL (CPU time, changing stacks): they may still enter
+  // the call.
   bool late = false;
-  int64_t late_ns = 0;      // stragglers: by how much they come last, usually
-  std::string stack_words;  // the functions on the culprits' stacks, blanks between
-  int64_t since_ns = 0;     // when the first one began to wait; contradictions: when it arose
+  int64_t late_ns = 0;      // stragglers: the usual time from the other ranks to the culprit
+  std::string stack_words;  // the functions on the culprits' stacks, separated by blanks
+  // When the first rank began to wait. Contradictions: when the second side made its call.
+  int64_t since_ns = 0;
   int64_t waited_ns = 0;
-  // The wait counts from then where that is later than `since_ns`: before it the daemon, or the
-  // agents of those who wait or are waited for, were held themselves.
+  // The wait counts from this time on if it is later than `since_ns`: before it the daemon, or
+  // the agent of a waiting rank or a culprit, was stopped.
   int64_t counts_from_ns = 0;
-  // Age of the oldest word it rests on. What does not age does not count: records that contradict
-  // each other, ends of processes. Nor do hosts that are silent, which `missing_evidence` names.
+  // Age of the oldest report that the verdict rests on. Records that contradict each other and
+  // ends of processes do not age. `missing_evidence` names silent hosts, which do not count here.
   int64_t evidence_age_ns = 0;
-  bool stale = false;      // some of it is older than three ticks, and may be heard again
-  bool hearsay = false;    // it rests on an agent that has only begun to speak
-  // No wait has to be long for it: the culprits have failed, and cannot come.
+  bool stale = false;      // a report is older than three ticks; a newer one may still arrive
+  bool unsettled = false;  // it rests on an agent that has sent too few ticks, or on a mixed state
+  // The verdict needs no long wait: the culprits have failed and cannot enter the call.
   bool at_once = false;
   bool is_consequence = false;  // another verdict explains this one
   std::string summary;          // one sentence

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Bundles src/ and writes the compressed files as an array in C++:  node build.mjs BUILD_FOLDER
-// The modules are looked for in BUILD_FOLDER/node_modules.
+// Bundles src/ and writes the compressed files as a C++ array:  node build.mjs BUILD_FOLDER
+// Uses the modules in BUILD_FOLDER/node_modules.
 import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -26,11 +26,11 @@ const bundle = await esbuild.build({
   write: false,
   logLevel: "warning",
 });
-const textOf = (ending) => bundle.outputFiles.find((file) => file.path.endsWith(ending)).text;
+const outputText = (ending) => bundle.outputFiles.find((file) => file.path.endsWith(ending)).text;
 const files = [
   ["/index.html", "text/html; charset=utf-8", readFileSync(join(source, "index.html"), "utf8")],
-  ["/app.js", "text/javascript; charset=utf-8", textOf(".js")],
-  ["/app.css", "text/css; charset=utf-8", textOf(".css")],
+  ["/app.js", "text/javascript; charset=utf-8", outputText(".js")],
+  ["/app.css", "text/css; charset=utf-8", outputText(".css")],
 ];
 
 let arrays = "";
@@ -43,11 +43,12 @@ files.forEach(([path, type, text], index) => {
   rows += `    {"${path}", "${type}", kFile${index}, sizeof(kFile${index})},\n`;
 });
 if (total > kMostCompressed) {
-  throw new Error(`the page has ${total} bytes compressed; at most ${kMostCompressed} were promised`);
+  throw new Error(`the page has ${total} bytes compressed; the limit is ${kMostCompressed}`);
 }
 writeFileSync(
   join(build, "page_files.cc"),
-  `// Made by daemon/page/build.mjs.\n#include "daemon/page/page_files.h"\n\nnamespace rollcall {\n` +
+  `// Made by daemon/page/build.mjs.\n#include "daemon/page/page_files.h"\n\n` +
+    `namespace rollcall {\n` +
     `namespace {\n\n${arrays}\n}  // namespace\n\nconst PageFile kPageFiles[] = {\n${rows}` +
     `    {nullptr, nullptr, nullptr, 0}};\n\n}  // namespace rollcall\n`,
 );

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where the page could not be built.
+// Used when the page could not be built.
 #include "daemon/page/page_files.h"
 
 namespace rollcall {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The page, as it was built into the program: gzip-compressed files.
+// The page's gzip-compressed files, as built into the program.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +13,7 @@ struct PageFile {
   size_t size;
 };
 
-// Of no files where the page was not built; ends at a path of nullptr.
+// Ends with a path of nullptr. Empty if the program was built without the page.
 extern const PageFile kPageFiles[];
 
 }  // namespace rollcall

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Text from jobs, made harmless in HTML.
+// Escapes text from jobs for HTML and URLs.
 #pragma once
 
 #include <string>
@@ -16,7 +16,7 @@ inline std::string EscapeHtml(const std::string& text) {
       text, {{"&", "&amp;"}, {"<", "&lt;"}, {">", "&gt;"}, {"\"", "&quot;"}, {"'", "&#39;"}});
 }
 
-// Percent-encoded, for one part of an address.
+// Percent-encodes one part of a URL.
 inline std::string EscapeUrl(const std::string& text) {
   std::string out;
   for (const char c : text) {

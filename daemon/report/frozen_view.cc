@@ -33,7 +33,7 @@ std::string Inflated(const PageFile& file) {
   return result == Z_STREAM_END ? out : "";
 }
 
-std::string TextOf(const std::string& path) {
+std::string ReadPageFile(const std::string& path) {
   for (const PageFile* file = kPageFiles; file->path != nullptr; ++file) {
     if (path == file->path) return Inflated(*file);
   }
@@ -41,10 +41,10 @@ std::string TextOf(const std::string& path) {
 }
 
 const std::string& Script() {
-  // Within HTML the first two would end the element. The third are names of XML namespaces, in
-  // strings; a search for addresses in a report must find none.
+  // In HTML the first two strings would end the element. The third one begins names of XML
+  // namespaces; a search for addresses in a report must find none.
   static const std::string script = absl::StrReplaceAll(
-      TextOf("/app.js"),
+      ReadPageFile("/app.js"),
       {{"</script", "<\\/script"}, {"<!--", "<\\!--"}, {"http://", "http\\u003a\\u002f\\u002f"}});
   return script;
 }
@@ -63,7 +63,7 @@ std::string ReportPolicy() {
 std::string FrozenView(const v1::Incident& incident) {
   const absl::StatusOr<std::string> json = ToJson(incident, false);
   if (Script().empty() || !json.ok()) return "";
-  return absl::StrCat("<style>", TextOf("/app.css"), "</style>\n",
+  return absl::StrCat("<style>", ReadPageFile("/app.css"), "</style>\n",
                       "<script type=\"application/json\" id=\"rollcall-incident\">",
                       absl::StrReplaceAll(*json, {{"<", "\\u003c"}}), "</script>\n<script>",
                       Script(), "</script>\n");

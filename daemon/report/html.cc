@@ -11,8 +11,8 @@
 namespace rollcall {
 namespace {
 
-constexpr int kMostNodes = 4000;   // of the merged stacks
-constexpr int kMostFrames = 8000;  // of stacks that are shown whole
+constexpr int kMostNodes = 4000;   // limit for the merged stacks
+constexpr int kMostFrames = 8000;  // limit for stacks that are shown whole
 
 constexpr char kStyle[] = R"(
 :root { color-scheme: light dark; --text: #1d2129; --soft: #5c6573; --back: #fff; --card: #f5f6f8;
@@ -79,10 +79,8 @@ void AddVerdict(const v1::Verdict& verdict, bool is_first, std::string* html) {
     absl::StrAppend(html, "<h2>", verdict.is_consequence() ? "A consequence: " : "Also found: ",
                     EscapeHtml(verdict.summary()), "</h2>\n");
   }
-  AddFacts(FactsOf(verdict), html);
-  std::vector<std::string> culprits;
-  for (const v1::Culprit& culprit : verdict.culprits()) culprits.push_back(CulpritInWords(culprit));
-  AddList("Culprits", culprits, html);
+  AddFacts(VerdictFacts(verdict), html);
+  AddList("Culprits", CulpritLines(verdict), html);
   AddHistories(verdict, html);
   AddList("Who waits for whom", ChainLines(verdict), html);
   AddAdvice(verdict, html);
@@ -109,7 +107,8 @@ void AddStack(const v1::ProcessStack& stack, std::string* html) {
   *html += "</details>\n";
 }
 
-// Files that people open on a phone: what differs, and the culprits' stacks; stacks.txt has all.
+// Cuts the incident for a file that people open on a phone: keeps the differences and the culprits'
+// stacks. stacks.txt has everything.
 v1::Incident CutForHtml(const v1::Incident& incident, int* left_out) {
   v1::Incident cut = incident;
   if (cut.stack_tree().nodes_size() > kMostNodes) {
@@ -149,7 +148,7 @@ std::string ToHtml(const v1::Incident& whole, bool with_view) {
     is_first = false;
   }
   html += "<h2>Incident</h2>\n";
-  AddFacts(FactsOf(incident), &html);
+  AddFacts(IncidentFacts(incident), &html);
   if (!incident.stacks().empty()) html += "<h2>Stacks</h2>\n";
   const std::string picture = StackPicture(incident.stack_tree());
   if (!picture.empty()) {

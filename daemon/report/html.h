@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// report.html: one file that needs no network and runs no script. Whatever came
-// from the job (names, paths, symbols) is escaped.
+// report.html: one file that needs no network and is complete without scripts. Escapes all text
+// that comes from the job (names, paths, symbols).
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@
 
 namespace rollcall {
 
-// `with_view`: with the page's view of it, some 200 KiB.
+// `with_view` adds the page's view of the incident, about 200 KiB.
 std::string ToHtml(const v1::Incident& incident, bool with_view = true);
 
 }  // namespace rollcall

@@ -2,17 +2,27 @@
 #include "daemon/report/incident_proto.h"
 
 #include <algorithm>
+#include <cstddef>
+#include <set>
 #include <string>
+#include <unordered_set>
+#include <vector>
 
 #include "absl/strings/strip.h"
-
 #include "daemon/words/alignment.h"
+#include "daemon/words/rank_ranges.h"
 #include "daemon/words/terms.h"
 #include "proto/clean_text.h"
 #include "proto/durations.h"
 
 namespace rollcall {
 namespace {
+
+template <typename Ranks>
+void AddRanks(const std::vector<int32_t>& ranks, Ranks* some) {
+  const size_t count = std::min(ranks.size(), kMostListed);
+  some->Add(ranks.begin(), ranks.begin() + static_cast<std::ptrdiff_t>(count));
+}
 
 void SetTime(int64_t ns, google::protobuf::Timestamp* time) {
   time->set_seconds(ns / kSecond);
@@ -33,6 +43,9 @@ v1::Culprit ToProto(const Culprit& culprit, uint64_t position) {
   result.set_error(Utf8(culprit.error));
   if (culprit.step >= 0) result.set_step(static_cast<double>(culprit.step));
   result.set_phase(Utf8(culprit.phase));
+  result.set_inner_pid(culprit.inner_pid);
+#define PROCESS_PLACE(name) result.set_##name(Utf8(culprit.name));
+#include "proto/facts.def"
   return result;
 }
 
@@ -68,13 +81,38 @@ v1::AlignedCall ToProto(const AlignedCall& line) {
 
 v1::WaitEdge ToProto(const WaitEdge& edge) {
   v1::WaitEdge result;
-  for (const int32_t rank : edge.from) result.add_from(rank);
-  for (const int32_t rank : edge.to) result.add_to(rank);
+  AddRanks(edge.from, result.mutable_from());
+  result.set_from_total(static_cast<int32_t>(edge.from.size()));
+  result.set_from_ranges(RankList(edge.from));
+  const RankRanges to(edge.to);
+  AddRanks(to.First(kMostListed), result.mutable_to());
+  result.set_to_total(static_cast<int32_t>(to.size()));
+  result.set_to_ranges(to.List());
   result.mutable_communicator()->set_id(IdInHex(edge.communicator));
   result.mutable_communicator()->set_name(Utf8(edge.communicator_name));
   result.mutable_communicator()->set_size(edge.communicator_size);
   *result.mutable_call() = ToProto(edge.call, edge.position);
   return result;
+}
+
+void AddCulprits(const Verdict& verdict, v1::Verdict* result) {
+  std::unordered_set<std::string> hosts, listed;
+  for (const Culprit& culprit : verdict.culprits) {
+    if (!culprit.host.empty()) hosts.insert(culprit.host);
+    for (int32_t i = 0; i < culprit.ranks; ++i) {
+      if (static_cast<size_t>(result->culprits_size()) == kMostListed) break;
+      v1::Culprit* one = result->add_culprits();
+      *one = ToProto(culprit, verdict.position);
+      one->set_rank(culprit.rank + i);
+      listed.insert(culprit.host);
+    }
+  }
+  for (const std::string& host : std::set<std::string>(hosts.begin(), hosts.end())) {
+    if (listed.count(host) == 0) result->add_other_culprit_hosts(Utf8(host));
+  }
+  result->set_culprits_total(static_cast<int32_t>(CountCulprits(verdict.culprits)));
+  result->set_culprit_ranks(RankRanges(CulpritRanges(verdict.culprits)).List());
+  result->set_culprit_hosts_total(static_cast<int32_t>(hosts.size()));
 }
 
 }  // namespace
@@ -101,10 +139,10 @@ v1::Verdict ToProto(const Verdict& verdict) {
   v1::Verdict result;
   result.set_cause(CauseName(verdict.cause));
   result.set_certainty(CertaintyName(verdict.certainty));
-  for (const Culprit& culprit : verdict.culprits) {
-    *result.add_culprits() = ToProto(culprit, verdict.position);
-  }
-  for (const int32_t rank : verdict.waiting_ranks) result.add_waiting_ranks(rank);
+  AddCulprits(verdict, &result);
+  AddRanks(verdict.waiting_ranks, result.mutable_waiting_ranks());
+  result.set_waiting_total(static_cast<int32_t>(verdict.waiting_ranks.size()));
+  result.set_waiting_rank_ranges(RankList(verdict.waiting_ranks));
   v1::CommunicatorRef& communicator = *result.mutable_communicator();
   communicator.set_id(IdInHex(verdict.communicator));
   communicator.set_name(Utf8(verdict.communicator_name));
@@ -112,7 +150,7 @@ v1::Verdict ToProto(const Verdict& verdict) {
   *result.mutable_call() = ToProto(verdict.call, verdict.position);
   result.mutable_call()->set_code(Utf8(verdict.site));
   if (verdict.graph.graph != 0) {
-    v1::GraphPlace& place = *result.mutable_call()->mutable_graph();
+    v1::GraphCall& place = *result.mutable_call()->mutable_graph();
     place.set_graph(verdict.graph.graph);
     place.set_launch(static_cast<double>(verdict.graph.launch));
     place.set_call(static_cast<double>(verdict.graph.call));
@@ -135,7 +173,11 @@ v1::Verdict ToProto(const Verdict& verdict) {
   result.set_is_consequence(verdict.is_consequence);
   result.set_divergence(DivergenceName(verdict.divergence));
   for (const AlignedCall& line : verdict.histories) *result.add_histories() = ToProto(line);
-  for (const WaitEdge& edge : verdict.chain) *result.add_chain() = ToProto(edge);
+  for (const WaitEdge& edge : verdict.chain) {
+    if (static_cast<size_t>(result.chain_size()) == kMostEdges) break;
+    *result.add_chain() = ToProto(edge);
+  }
+  result.set_chain_total(static_cast<int32_t>(verdict.chain.size()));
   result.set_late(verdict.late);
   result.set_evidence_age_seconds(
       static_cast<double>(verdict.evidence_age_ns / (kSecond / 1000)) / 1000.0);
@@ -145,7 +187,9 @@ v1::Verdict ToProto(const Verdict& verdict) {
 v1::Incident ToProto(const Incident& incident) {
   v1::Incident result;
   result.set_id(Utf8(incident.id));
-  result.set_job(Utf8(incident.job));
+  result.set_job(Utf8(incident.job.job));
+  result.set_tenant(Utf8(incident.job.tenant));
+  result.set_attempt(incident.job.attempt);
   result.set_state(IncidentStateName(incident.state));
   if (incident.opened_ns > 0) SetTime(incident.opened_ns, result.mutable_opened_at());
   if (incident.confirmed_ns > 0) SetTime(incident.confirmed_ns, result.mutable_confirmed_at());

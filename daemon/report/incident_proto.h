@@ -2,17 +2,23 @@
 // Converts the daemon's own incident to the public one, for people, scripts and the wire.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 
-#include "daemon/diagnosis/incidents.h"
+#include "daemon/diagnosis/incident_life.h"
 #include "rollcall/v1/incident.pb.h"
 
 namespace rollcall {
 
-// Everything but `stacks`, `report_path` and `rollcall_version`, which the
-// caller adds. Bytes that are not UTF-8 become '?': they would make the whole
-// message unreadable.
+// The longest lists of culprits and of ranks in a message. Totals and ranges beside a list cover
+// all of them.
+inline constexpr size_t kMostListed = 1024;
+inline constexpr size_t kMostEdges = 64;  // of a chain
+inline constexpr size_t kMostSites = 64;  // lines of the program at which ranks wait
+
+// Converts everything but `stacks`, `report_path` and `rollcall_version`, which the caller adds.
+// Replaces bytes that are not UTF-8 with '?', because they would make the whole message unreadable.
 v1::Incident ToProto(const Incident& incident);
 
 v1::Verdict ToProto(const Verdict& verdict);

@@ -15,7 +15,9 @@ namespace rollcall {
 namespace {
 
 constexpr char kNoCommunicator[] = "0000000000000000";
-constexpr size_t kMostPlaces = 4;  // on one line
+constexpr size_t kMostCulpritSites = 4;  // on one line
+constexpr size_t kMostNamedSites = 8;    // of waiting ranks, on one line
+constexpr int kMostCulprits = 64;        // with a line of their own
 
 absl::Time ToTime(const google::protobuf::Timestamp& time) {
   return absl::FromUnixSeconds(time.seconds()) + absl::Nanoseconds(time.nanos());
@@ -25,11 +27,16 @@ void Add(const std::string& name, const std::string& value, Facts* facts) {
   if (!value.empty()) facts->emplace_back(name, value);
 }
 
+template <typename Ranks>
+std::string AllInWords(const Ranks& listed, const std::string& ranges) {
+  return AllRanks(listed, ranges).InWords();
+}
+
 std::string WaitingInWords(const v1::Verdict& v) {
   if (v.waiting_ranks().empty()) return "";
   return absl::StrCat(
-      RanksInWords({v.waiting_ranks().begin(), v.waiting_ranks().end()}), " (",
-      v.waiting_ranks_size(), "), for ",
+      AllInWords(v.waiting_ranks(), v.waiting_rank_ranges()), " (",
+      std::max(v.waiting_total(), v.waiting_ranks_size()), "), for ",
       DurationInWords(static_cast<int64_t>(v.waited_seconds() * static_cast<double>(kSecond))));
 }
 
@@ -49,28 +56,34 @@ std::string TimeForName(const google::protobuf::Timestamp& time) {
   return absl::FormatTime("%Y%m%dT%H%M%SZ", ToTime(time), absl::UTCTimeZone());
 }
 
-std::string PlaceInWords(const std::string& at) { return at.substr(at.rfind('/') + 1); }
+std::string SiteInWords(const std::string& at) { return at.substr(at.rfind('/') + 1); }
 
-std::string WaitingPlacesInWords(const v1::Verdict& v) {
+std::string WaitingSitesInWords(const v1::Verdict& v) {
   std::vector<std::string> places;
-  for (const v1::Place& place : v.waiting_at()) {
-    places.push_back(absl::StrCat(RanksInWords({place.ranks().begin(), place.ranks().end()}),
-                                  " at ", PlaceInWords(place.at())));
+  for (const v1::SiteRanks& place : v.waiting_at()) {
+    if (places.size() == kMostNamedSites) break;
+    places.push_back(absl::StrCat(AllInWords(place.ranks(), place.rank_ranges()), " at ",
+                                  SiteInWords(place.at())));
+  }
+  const size_t all = static_cast<size_t>(std::max(v.waiting_at_total(), v.waiting_at_size()));
+  if (all > places.size()) {
+    const size_t more = all - places.size();
+    places.push_back(CountInWords(more, "more line", "more lines"));
   }
   return absl::StrJoin(places, "; ");
 }
 
-std::string PlacesInWords(const v1::Verdict& v) {
+std::string SitesInWords(const v1::Verdict& v) {
   std::map<std::string, std::vector<int32_t>> ranks;
   for (const v1::Culprit& culprit : v.culprits()) {
     if (!culprit.at().empty()) ranks[culprit.at()].push_back(culprit.rank());
   }
   std::vector<std::string> places;
   for (const auto& [at, here] : ranks) {
-    if (places.size() == kMostPlaces) break;
-    places.push_back(absl::StrCat(RanksInWords(here), " at ", PlaceInWords(at)));
+    if (places.size() == kMostCulpritSites) break;
+    places.push_back(absl::StrCat(RanksInWords(here), " at ", SiteInWords(at)));
   }
-  const std::string waiting = WaitingPlacesInWords(v);
+  const std::string waiting = WaitingSitesInWords(v);
   if (!waiting.empty()) places.push_back(waiting);
   return absl::StrJoin(places, "; ");
 }
@@ -78,6 +91,10 @@ std::string PlacesInWords(const v1::Verdict& v) {
 std::string CulpritInWords(const v1::Culprit& culprit) {
   std::vector<std::string> parts = {absl::StrCat("rank ", culprit.rank())};
   if (!culprit.host().empty()) parts.push_back(culprit.host());
+  if (!culprit.node().empty() && culprit.node() != culprit.host()) {
+    parts.push_back(absl::StrCat("node ", culprit.node()));
+  }
+  if (!culprit.pod().empty()) parts.push_back(absl::StrCat("pod ", culprit.pod()));
   if (culprit.pid() != 0) parts.push_back(absl::StrCat("pid ", culprit.pid()));
   if (culprit.device() >= 0) parts.push_back(absl::StrCat("GPU ", culprit.device()));
   if (culprit.has_step()) {
@@ -87,9 +104,32 @@ std::string CulpritInWords(const v1::Culprit& culprit) {
   if (!culprit.error().empty()) {
     parts.push_back(absl::StrCat("failed with ", culprit.error()));
   } else if (!culprit.at().empty()) {
-    parts.push_back(absl::StrCat("at ", PlaceInWords(culprit.at())));
+    parts.push_back(absl::StrCat("at ", SiteInWords(culprit.at())));
   }
   return absl::StrJoin(parts, ", ");
+}
+
+RankRanges InvolvedRanks(const v1::Verdict& v) {
+  std::vector<int32_t> culprits;
+  for (const v1::Culprit& culprit : v.culprits()) culprits.push_back(culprit.rank());
+  return RankRanges(
+      absl::StrCat(AllRanks(culprits, v.culprit_ranks()).List(), ",",
+                   AllRanks(v.waiting_ranks(), v.waiting_rank_ranges()).List()));
+}
+
+std::vector<std::string> CulpritLines(const v1::Verdict& v) {
+  std::vector<std::string> lines;
+  const int named = std::min(v.culprits_size(), kMostCulprits);
+  for (int i = 0; i < named; ++i) lines.push_back(CulpritInWords(v.culprits(i)));
+  const int all = std::max(v.culprits_total(), v.culprits_size());
+  if (all == named) return lines;
+  std::string rest = absl::StrCat("and ", all - named, " more");
+  if (!v.culprit_ranks().empty()) {
+    absl::StrAppend(&rest, "; all together: ", RankRanges(v.culprit_ranks()).InWords(), " on ",
+                    CountInWords(static_cast<uint64_t>(v.culprit_hosts_total()), "host", "hosts"));
+  }
+  lines.push_back(std::move(rest));
+  return lines;
 }
 
 std::string CallInWords(const v1::Call& call) {
@@ -108,7 +148,7 @@ std::string CallInWords(const v1::Call& call) {
   return args.empty() ? name : absl::StrCat(name, "(", absl::StrJoin(args, ", "), ")");
 }
 
-std::string CodeInWords(const v1::Call& call) { return PlaceInWords(call.code()); }
+std::string CallSiteInWords(const v1::Call& call) { return SiteInWords(call.code()); }
 
 std::string StackTitle(const v1::ProcessStack& stack) {
   std::vector<std::string> parts = {absl::StrCat("rank ", stack.rank())};
@@ -157,7 +197,7 @@ std::vector<const v1::ProcessStack*> StacksInOrder(const v1::Incident& incident)
   return stacks;
 }
 
-Facts FactsOf(const v1::Verdict& v) {
+Facts VerdictFacts(const v1::Verdict& v) {
   Facts facts;
   Add("cause", v.cause(), &facts);
   Add("certainty", v.certainty(), &facts);
@@ -168,7 +208,7 @@ Facts FactsOf(const v1::Verdict& v) {
   }
   Add("differs in", absl::StrJoin(v.mismatched_fields(), ", "), &facts);
   Add("waiting", WaitingInWords(v), &facts);
-  Add("where", WaitingPlacesInWords(v), &facts);
+  Add("where", WaitingSitesInWords(v), &facts);
   return facts;
 }
 
@@ -191,7 +231,7 @@ std::map<std::string, std::string> VersionsByComponent(const v1::Incident& incid
 
 }  // namespace
 
-Facts FactsOf(const v1::Incident& incident) {
+Facts IncidentFacts(const v1::Incident& incident) {
   Facts facts;
   Add("incident", incident.id(), &facts);
   Add("job", incident.job(), &facts);
@@ -201,6 +241,8 @@ Facts FactsOf(const v1::Incident& incident) {
   Add("closed", TimeInWords(incident.closed_at()), &facts);
   Add("report", incident.report_path(), &facts);
   Add(incident.report_path().empty() ? "report" : "note", incident.report_note(), &facts);
+  Add("alert", incident.alert_held_back() ? "held back: the job has had many in the last hour" : "",
+      &facts);
   Add("rollcall", incident.rollcall_version(), &facts);
   for (const auto& [component, versions] : VersionsByComponent(incident)) {
     Add(component, versions, &facts);
@@ -217,8 +259,8 @@ std::vector<std::string> HistoryLines(const v1::Verdict& verdict) {
     lines.push_back(absl::StrFormat("%s %-44s %s", line.differs() ? ">" : " ",
                                     side(line.has_others(), line.others()),
                                     side(line.has_culprits(), line.culprits())));
-    const std::string others = CodeInWords(line.others());
-    const std::string culprits = CodeInWords(line.culprits());
+    const std::string others = CallSiteInWords(line.others());
+    const std::string culprits = CallSiteInWords(line.culprits());
     if (others.empty() && culprits.empty()) continue;
     lines.push_back(absl::StrFormat("    %-44s   %s", others, culprits));
   }
@@ -228,13 +270,16 @@ std::vector<std::string> HistoryLines(const v1::Verdict& verdict) {
 std::vector<std::string> ChainLines(const v1::Verdict& verdict) {
   std::vector<std::string> lines;
   for (const v1::WaitEdge& edge : verdict.chain()) {
-    const std::vector<int32_t> from(edge.from().begin(), edge.from().end());
-    const std::vector<int32_t> to(edge.to().begin(), edge.to().end());
-    const bool nobody = to.empty();
+    const bool nobody = edge.to().empty();
     lines.push_back(absl::StrCat(
-        RanksInWords(from), from.size() == 1 ? " waits" : " wait", " in ",
-        absl::StrFormat("#%.0f %s", edge.call().position(), CallInWords(edge.call())), " on ",
-        CommunicatorInWords(edge.communicator()), nobody ? "" : " for " + RanksInWords(to)));
+        AllInWords(edge.from(), edge.from_ranges()), edge.from_size() == 1 ? " waits" : " wait",
+        " in ", absl::StrFormat("#%.0f %s", edge.call().position(), CallInWords(edge.call())),
+        " on ", CommunicatorInWords(edge.communicator()),
+        nobody ? "" : " for " + AllInWords(edge.to(), edge.to_ranges())));
+  }
+  if (verdict.chain_total() > verdict.chain_size()) {
+    const auto more = static_cast<uint64_t>(verdict.chain_total() - verdict.chain_size());
+    lines.push_back(absl::StrCat("and ", CountInWords(more, "more wait", "more waits")));
   }
   return lines;
 }

@@ -55,8 +55,8 @@ v1::StackTree ToProto(const StackTree& tree, size_t most_nodes) {
     const int index = message.nodes_size();
     v1::StackTree::Node* added = message.add_nodes();
     added->set_parent(step.parent);
-    added->set_frame(tree.LabelOf(node));
-    added->set_ranks(node.ranks.ToString());
+    added->set_frame(tree.FrameName(node));
+    added->set_ranks(node.ranks.List());
     added->set_rank_count(static_cast<int32_t>(node.ranks.size()));
     added->set_threads(static_cast<int32_t>(node.threads));
     added->set_ending(static_cast<int32_t>(node.ending));
@@ -76,7 +76,7 @@ StackTree FromProto(const v1::StackTree& message) {
         (node.parent() > 0 && node.parent() >= static_cast<int>(indices.size())))
       continue;
     const uint32_t parent = indices.empty() ? 0 : indices[static_cast<size_t>(node.parent())];
-    indices.push_back(tree.AddNode(parent, node.frame(), RankSet::Parse(node.ranks()),
+    indices.push_back(tree.AddNode(parent, node.frame(), RankRanges(node.ranks()),
                                    static_cast<uint64_t>(std::max(node.threads(), 0)),
                                    static_cast<uint64_t>(std::max(node.ending(), 0))));
   }

@@ -10,7 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "daemon/report/escape.h"
-#include "daemon/report/stacks/cut_text.h"
+#include "daemon/model/cut_text.h"
 #include "rollcall/v1/incident.pb.h"
 
 namespace rollcall {
@@ -18,8 +18,8 @@ namespace {
 
 constexpr double kWidth = 960;
 constexpr double kRow = 18;
-constexpr double kNarrowest = 3;    // boxes below that are left out
-constexpr double kCharacter = 6.7;  // of the font, about
+constexpr double kNarrowest = 3;    // smaller boxes are omitted
+constexpr double kCharacter = 6.7;  // approximate width of a character
 constexpr size_t kMostBoxes = 3000;
 constexpr int kMostRows = 100;
 
@@ -29,7 +29,7 @@ struct Box {
   double left = 0, width = 0;
 };
 
-std::vector<std::vector<int>> ChildrenOf(const v1::StackTree& tree) {
+std::vector<std::vector<int>> ListChildren(const v1::StackTree& tree) {
   std::vector<std::vector<int>> children(static_cast<size_t>(tree.nodes_size()));
   for (int i = 1; i < tree.nodes_size(); ++i) {
     const int parent = tree.nodes(i).parent();
@@ -44,7 +44,7 @@ double Weight(const v1::StackTree& tree, int node) {
 }
 
 std::vector<Box> LayOut(const v1::StackTree& tree) {
-  const std::vector<std::vector<int>> children = ChildrenOf(tree);
+  const std::vector<std::vector<int>> children = ListChildren(tree);
   std::vector<Box> boxes;
   std::vector<Box> way = {{0, 0, 0, kWidth}};
   while (!way.empty() && boxes.size() < kMostBoxes) {
@@ -67,8 +67,8 @@ std::vector<Box> LayOut(const v1::StackTree& tree) {
   return boxes;
 }
 
-// Few of all ranks: warm; all of them: pale. Each box also says its ranks in words.
-std::string ColourOf(const v1::StackTree& tree, int node) {
+// Warm colours for few ranks, pale ones for all. Each box also names its ranks in words.
+std::string BoxColour(const v1::StackTree& tree, int node) {
   const double all = std::max(tree.nodes(0).rank_count(), 1);
   const double share = std::min(tree.nodes(node).rank_count() / all, 1.0);
   return absl::StrFormat("hsl(%d 75%% %d%%)", static_cast<int>(10 + 190 * share),
@@ -80,7 +80,7 @@ void Draw(const v1::StackTree& tree, const Box& box, std::string* svg) {
   const std::string ranks = absl::StrCat("[", node.ranks(), "]");
   const std::string frame = node.frame().empty() ? "all threads" : node.frame();
   const auto room = static_cast<size_t>(std::max(0.0, (box.width - 6) / kCharacter));
-  // The ranks where they part from others; the whole is in the tooltip.
+  // Names the ranks where they separate from others; the tooltip has the full text.
   const bool parts = box.node == 0 || node.ranks() != tree.nodes(node.parent()).ranks();
   std::string label = parts ? absl::StrCat(ranks, " ", frame) : frame;
   label = room < 4 ? "" : CutText(label, room, "..");
@@ -89,7 +89,7 @@ void Draw(const v1::StackTree& tree, const Box& box, std::string* svg) {
       "<g><title>%s\n%s %d ranks, %d threads</title><rect x=\"%.1f\" y=\"%.0f\" width=\"%.1f\" "
       "height=\"%.0f\" fill=\"%s\"/>",
       EscapeHtml(frame), EscapeHtml(ranks), node.rank_count(), node.threads(), box.left,
-      box.row * kRow, box.width, kRow, ColourOf(tree, box.node));
+      box.row * kRow, box.width, kRow, BoxColour(tree, box.node));
   if (!label.empty()) {
     absl::StrAppendFormat(svg, "<text x=\"%.1f\" y=\"%.0f\">%s</text>", box.left + 3,
                           box.row * kRow + 13, EscapeHtml(label));

@@ -10,8 +10,9 @@ namespace v1 {
 class StackTree;
 }
 
-// A self-contained SVG element, or "" if there is nothing to compare. What differs stands on the
-// left; a branch of few ranks is drawn wider than its share, so that one rank of thousands shows.
+// Returns a self-contained SVG element, or "" if there is nothing to compare. Differences are on
+// the left. A branch of few ranks is wider than its share, so that one rank of thousands is
+// visible.
 std::string StackPicture(const v1::StackTree& tree);
 
 }  // namespace rollcall

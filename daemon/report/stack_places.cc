@@ -5,16 +5,21 @@
 #include <map>
 #include <set>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "daemon/report/incident_proto.h"
+#include "daemon/report/incident_words.h"
+#include "daemon/words/rank_ranges.h"
+#include "daemon/words/terms.h"
 #include "interpose/python_files.h"
 
 namespace rollcall {
 namespace {
 
-std::string PlaceInThread(const v1::ThreadStack& thread) {
+std::string FindSiteInThread(const v1::ThreadStack& thread) {
   for (const v1::Frame& frame : thread.frames()) {
-    if (!frame.python() || frame.file().empty() || IsOfPythonLibrary(frame.file().c_str())) {
+    if (!frame.python() || frame.file().empty() || IsPythonLibraryFile(frame.file().c_str())) {
       continue;
     }
     return absl::StrCat(frame.file(), ":", frame.line(), " in ", frame.function());
@@ -23,58 +28,64 @@ std::string PlaceInThread(const v1::ThreadStack& thread) {
 }
 
 // By process, from its newest sample that shows one.
-using Places = std::map<std::pair<std::string, int32_t>, std::string>;
+using Sites = std::map<std::pair<std::string, int32_t>, std::string>;
 
-Places PlacesOf(const v1::Incident& incident) {
-  Places places;
+Sites FindSites(const v1::Incident& incident) {
+  Sites places;
   for (const v1::ProcessStack& stack : incident.stacks()) {
-    std::string place = rollcall::PlaceOf(stack);
+    std::string place = rollcall::FindSite(stack);
     if (!place.empty()) places[{stack.host(), stack.pid()}] = std::move(place);
   }
   return places;
 }
 
-void AddWaitingPlaces(const v1::Incident& incident, const Places& places, v1::Verdict* verdict) {
-  const std::set<int32_t> waiting(verdict->waiting_ranks().begin(), verdict->waiting_ranks().end());
+void AddWaitingSites(const v1::Incident& incident, const Sites& places, v1::Verdict* verdict) {
+  const RankRanges waiting = AllRanks(verdict->waiting_ranks(), verdict->waiting_rank_ranges());
   std::map<std::string, std::set<int32_t>> ranks;
   for (const v1::ProcessStack& stack : incident.stacks()) {
     const auto place = places.find({stack.host(), stack.pid()});
-    if (place != places.end() && waiting.count(stack.rank()) != 0) {
+    if (place != places.end() && waiting.Contains(stack.rank())) {
       ranks[place->second].insert(stack.rank());
     }
   }
   verdict->clear_waiting_at();
+  verdict->set_waiting_at_total(static_cast<int32_t>(ranks.size()));
   for (const auto& [at, here] : ranks) {
-    v1::Place* place = verdict->add_waiting_at();
+    if (static_cast<size_t>(verdict->waiting_at_size()) == kMostSites) break;
+    v1::SiteRanks* place = verdict->add_waiting_at();
     place->set_at(at);
-    for (const int32_t rank : here) place->add_ranks(rank);
+    for (const int32_t rank : here) {
+      if (static_cast<size_t>(place->ranks_size()) < kMostListed) place->add_ranks(rank);
+    }
+    place->set_total(static_cast<int32_t>(here.size()));
+    place->set_rank_ranges(RankList({here.begin(), here.end()}));
   }
 }
 
 }  // namespace
 
-std::string PlaceOf(const v1::ProcessStack& stack) {
+std::string FindSite(const v1::ProcessStack& stack) {
   for (const v1::ThreadStack& thread : stack.threads()) {
     if (thread.tid() != stack.pid()) continue;
-    std::string place = PlaceInThread(thread);
+    std::string place = FindSiteInThread(thread);
     if (!place.empty()) return place;
   }
   for (const v1::ThreadStack& thread : stack.threads()) {
-    std::string place = PlaceInThread(thread);
+    std::string place = FindSiteInThread(thread);
     if (!place.empty()) return place;
   }
   return "";
 }
 
-void AddPlaces(v1::Incident* incident) {
-  const Places places = PlacesOf(*incident);
+void AddSites(v1::Incident* incident) {
+  const Sites places = FindSites(*incident);
   if (places.empty()) return;
   for (v1::Verdict& verdict : *incident->mutable_verdicts()) {
     for (v1::Culprit& culprit : *verdict.mutable_culprits()) {
       const auto place = places.find({culprit.host(), culprit.pid()});
       if (place != places.end()) culprit.set_at(place->second);
     }
-    AddWaitingPlaces(*incident, places, &verdict);
+    AddWaitingSites(*incident, places, &verdict);
   }
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The position of the ranks of an incident in the program: the innermost line of Python outside of
-// libraries, from their newest stacks, the culprits' and the waiting ranks' side by side.
+// Finds the position of an incident's ranks in the program: the innermost line of Python outside of
+// libraries in their newest stacks, for the culprits and for the waiting ranks.
 #pragma once
 
 #include <string>
@@ -10,9 +10,9 @@
 namespace rollcall {
 
 // "/x/train.py:57 in train_epoch", of the main thread if it shows one; "": none does.
-std::string PlaceOf(const v1::ProcessStack& stack);
+std::string FindSite(const v1::ProcessStack& stack);
 
 // Fills in Culprit.at and Verdict.waiting_at.
-void AddPlaces(v1::Incident* incident);
+void AddSites(v1::Incident* incident);
 
 }  // namespace rollcall

@@ -11,6 +11,7 @@
 #include "absl/time/time.h"
 #include "daemon/model/progress.h"
 #include "daemon/report/wrap.h"
+#include "daemon/words/rank_ranges.h"
 #include "daemon/words/terms.h"
 
 namespace rollcall {
@@ -19,6 +20,7 @@ namespace {
 constexpr size_t kMostCommunicators = 32;
 constexpr size_t kMostRows = 24;  // of one communicator
 constexpr size_t kRanksWidth = 12;
+constexpr size_t kLongestList = 512;  // of ranks, bytes
 constexpr size_t kCallWidth = 40;
 
 constexpr const char* kStateNames[] = {"being created", "",        "finalizing", "finalized",
@@ -48,7 +50,7 @@ std::string LastCall(const Member& member) {
   const CallRecord* record = NewestRecord(member);
   std::string call = "no call";
   if (record != nullptr) {
-    const bool p2p = KindOf(record->args.op) == CallKind::kP2p;
+    const bool p2p = OpKind(record->args.op) == CallKind::kP2p;
     call = absl::StrCat(p2p ? "" : absl::StrCat("#", record->position, " "),
                         CallInWords(record->args),
                         IsAccepted(*record) ? "" : " " + ResultInWords(record->result));
@@ -58,7 +60,7 @@ std::string LastCall(const Member& member) {
   return name.empty() ? call : absl::StrCat(name, "; ", call);
 }
 
-std::vector<std::string> NumbersOf(const Member& m) {
+std::vector<std::string> CallNumbers(const Member& m) {
   const auto with_p2p = [&](uint64_t collectives, uint64_t p2p) {
     return m.p2p_entered == 0 ? absl::StrCat(collectives) : absl::StrCat(collectives, "+", p2p);
   };
@@ -69,12 +71,12 @@ std::vector<std::string> NumbersOf(const Member& m) {
   return numbers;
 }
 
-std::vector<Row> RowsOf(const JobState& job, const Communicator& comm) {
+std::vector<Row> MakeRows(const JobState& job, const Communicator& comm) {
   std::map<std::tuple<std::string, std::vector<std::string>, bool>, Row> rows;
   for (const auto& [rank, member] : comm.members) {
     const bool waits = WaitsSince(member) != 0;
     const std::string call = LastCall(member);
-    const std::vector<std::string> numbers = NumbersOf(member);
+    const std::vector<std::string> numbers = CallNumbers(member);
     Row& row = rows[{call, numbers, waits}];
     row.ranks.push_back(PublicRank(job, member.process, rank));
     row.call = call;
@@ -98,20 +100,21 @@ std::string TimeOfDay(int64_t ns) {
 
 void AddRow(const Row& row, std::string* text) {
   std::string ranks = RankList(row.ranks);
+  if (ranks.size() > kLongestList) ranks = RanksInWords(row.ranks);
   if (ranks.size() > kRanksWidth) {
     *text += Wrap("  ", "  ", ranks);
     ranks.clear();
   }
-  absl::StrAppendFormat(text, "  %-12s %-40s %8s %8s %8s %8s %s\n", ranks,
+  absl::StrAppendFormat(text, "  %-12s %-40s %8s %8s %8s %8s %s%s\n", ranks,
                         Cut(row.call, kCallWidth), row.numbers[0], row.numbers[1], row.numbers[2],
-                        row.numbers[3], row.waits ? TimeOfDay(row.since_ns) + "*" : TimeOfDay(row.since_ns));
+                        row.numbers[3], TimeOfDay(row.since_ns), row.waits ? "*" : "");
 }
 
 void AddCommunicator(const JobState& job, const Communicator& comm, std::string* text) {
   std::string title = absl::StrCat("communicator ", IdInHex(comm.id));
   if (!comm.name.empty()) absl::StrAppend(&title, " \"", comm.name, "\"");
   absl::StrAppend(&title, ", ", comm.size, " ranks");
-  const size_t unknown = UnknownRanks(comm).size();
+  const size_t unknown = RankRanges(UnknownRanks(comm)).size();
   if (unknown != 0) absl::StrAppend(&title, ", ", unknown, " of them without a report");
   if (comm.other_size != 0) {
     absl::StrAppend(&title, "; some of them passed ", comm.other_size, " ranks");
@@ -119,7 +122,7 @@ void AddCommunicator(const JobState& job, const Communicator& comm, std::string*
   *text += "\n" + Wrap("", "  ", title);
   absl::StrAppendFormat(text, "  %-12s %-40s %8s %8s %8s %8s %s\n", "ranks", "last call",
                         "entered", "returned", "started", "finished", "since");
-  const std::vector<Row> rows = RowsOf(job, comm);
+  const std::vector<Row> rows = MakeRows(job, comm);
   for (size_t i = 0; i < rows.size() && i < kMostRows; ++i) AddRow(rows[i], text);
   if (rows.size() > kMostRows) {
     absl::StrAppend(text, "  ... and ", rows.size() - kMostRows, " more lines\n");

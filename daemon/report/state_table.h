@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A table of the position of every rank on every communicator, for `rollcall analyze`. Without it
-// people make this table by hand from logs.
+// A table of the position of every rank on every communicator, for `rollcall analyze`.
 #pragma once
 
 #include <string>
@@ -9,8 +8,8 @@
 
 namespace rollcall {
 
-// Ranks with equal entries share a line. Communicators with waiting ranks come first. Of many
-// communicators the table only counts the last ones. Lines fit kTextColumns.
+// Ranks with equal entries share a line. Communicators with waiting ranks come first. After
+// kMostCommunicators, the table only counts the rest. Lines fit kTextColumns.
 std::string StateTable(const JobState& job);
 
 }  // namespace rollcall

@@ -10,7 +10,7 @@ namespace {
 
 bool IsContinuation(char c) { return (static_cast<unsigned char>(c) & 0xc0) == 0x80; }
 
-// Where to end a line that begins at `begin` and has `room` bytes.
+// Returns the end of a line that begins at `begin` and has room for `room` bytes.
 size_t LineEnd(const std::string& text, size_t begin, size_t room) {
   if (text.size() - begin <= room) return text.size();
   const size_t blank = text.rfind(' ', begin + room);

@@ -9,9 +9,9 @@ namespace rollcall {
 
 inline constexpr size_t kTextColumns = 100;
 
-// `text` in lines of at most kTextColumns bytes, the first one after `first`, the
-// others after `rest`, each ended by a newline. Breaks at blanks where it can; a
-// word that is longer than a line is cut. Control characters become blanks.
+// Breaks `text` into lines of at most kTextColumns bytes, each ended by a newline. The first line
+// begins with `first`, the others with `rest`. Breaks at blanks where possible, and cuts a word
+// that is longer than a line. Replaces control characters with blanks.
 std::string Wrap(const std::string& first, const std::string& rest, const std::string& text);
 
 }  // namespace rollcall

@@ -10,16 +10,22 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <system_error>
 #include <utility>
 #include <vector>
 
+#include <google/protobuf/util/json_util.h>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "daemon/report/html.h"
 #include "daemon/report/incident_words.h"
 #include "daemon/report/json.h"
 #include "daemon/report/stacks_text.h"
-#include "daemon/report/text.h"
+#include "daemon/report/report_text.h"
 
 namespace rollcall {
 namespace {
@@ -30,7 +36,7 @@ struct File {
 };
 
 constexpr int kMaxNames = 1000;
-// Reports hold command lines and stacks: for the owner, and the group to read.
+// Reports contain command lines and stacks, so only the owner and the group may read them.
 constexpr mode_t kFolderMode = 0750;
 constexpr mode_t kFileMode = 0640;
 
@@ -57,14 +63,15 @@ absl::Status WriteAll(int fd, const std::string& content, const std::string& pat
 }
 
 absl::Status WriteFile(const std::string& path, const std::string& content) {
-  const int fd = open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, kFileMode);
+  const int fd =
+      open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, kFileMode);
   if (fd < 0) return Failed("create", path, errno);
   absl::Status status = WriteAll(fd, content, path);
   if (close(fd) != 0 && status.ok()) status = Failed("write", path, errno);
   return status;
 }
 
-// A rename is on disk once its folder is.
+// A rename is on disk only after its folder is.
 void SyncFolder(const std::string& path) {
   const int fd = open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (fd < 0) return;
@@ -72,7 +79,7 @@ void SyncFolder(const std::string& path) {
   close(fd);
 }
 
-// The extent of a report: smaller if the disk has no room for all of it.
+// The extent of a report. It is smaller if the disk has too little room.
 enum class Extent { kWhole, kCulpritsStacks, kNoStacks };
 
 v1::Incident CutTo(Extent extent, v1::Incident incident) {
@@ -103,18 +110,25 @@ absl::StatusOr<std::vector<File>> Render(const v1::Incident& whole, Extent exten
                            {"incident.json", *std::move(json)}};
 }
 
+// With all folders above it. None is open to others for a moment, whatever the umask.
 absl::Status MakeFolder(const std::string& path) {
-  std::error_code error;
-  const bool is_new = std::filesystem::create_directories(path, error);
-  if (error) return Failed("create the report folder", path, error.value());
-  if (is_new) chmod(path.c_str(), kFolderMode);
-  return absl::OkStatus();
+  std::error_code ignored;
+  if (std::filesystem::is_directory(path, ignored)) return absl::OkStatus();
+  const std::filesystem::path above = std::filesystem::path(path).parent_path();
+  if (!above.empty() && above != path) {
+    const absl::Status made = MakeFolder(above.string());
+    if (!made.ok()) return made;
+  }
+  if (mkdir(path.c_str(), kFolderMode) == 0) return absl::OkStatus();
+  const int error = errno;
+  if (error == EEXIST && std::filesystem::is_directory(path, ignored)) return absl::OkStatus();
+  return Failed("create the report folder", path, error);
 }
 
 absl::StatusOr<std::string> MakeTemporary(const std::string& report_dir) {
   std::string path = absl::StrCat(report_dir, "/.rollcall-XXXXXX");
   if (mkdtemp(path.data()) == nullptr) return Failed("write into", report_dir, errno);
-  chmod(path.c_str(), kFolderMode);  // mkdtemp keeps the group out too
+  chmod(path.c_str(), kFolderMode);  // mkdtemp gives the group no access
   return path;
 }
 
@@ -132,10 +146,44 @@ absl::Status WriteFiles(const std::string& folder, const std::vector<File>& file
   return absl::OkStatus();
 }
 
+// The name of a job as a part of a file's name: letters, digits, dots and dashes, cut.
+std::string SafeName(const std::string& job) {
+  constexpr size_t kLongest = 64;
+  std::string name = job.substr(0, kLongest);
+  for (char& c : name) {
+    if (!absl::ascii_isalnum(static_cast<unsigned char>(c)) && c != '.' && c != '_') c = '-';
+  }
+  return name;
+}
+
+// The part of a folder's name that stays the same in the life of an incident, also if a daemon was
+// killed before it saved the path: "20261120T193000Z-train", "20261120T193000Z-train.2" for
+// attempt 2.
+std::string StableName(const v1::Incident& incident) {
+  const auto& time = incident.has_opened_at() ? incident.opened_at() : incident.confirmed_at();
+  const std::string attempt =
+      incident.attempt() == 0 ? "" : absl::StrCat(".", incident.attempt());
+  const std::string job =
+      incident.job().empty() ? "" : absl::StrCat("-", SafeName(incident.job()), attempt);
+  return absl::StrCat(TimeForName(time), job);
+}
+
+// "20261120T193000Z-train-missing_rank".
 std::string NameFor(const v1::Incident& incident) {
-  const auto& time = incident.has_confirmed_at() ? incident.confirmed_at() : incident.opened_at();
   const std::string cause = incident.verdicts().empty() ? "unknown" : incident.verdicts(0).cause();
-  return absl::StrCat(TimeForName(time), "-", cause);
+  return absl::StrCat(StableName(incident), "-", cause);
+}
+
+bool IsReportOf(const std::filesystem::path& folder, const v1::Incident& incident) {
+  std::ifstream file(folder / "incident.json");
+  const std::string json((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+  v1::Incident written;
+  google::protobuf::util::JsonParseOptions lenient;
+  lenient.ignore_unknown_fields = true;
+  if (!google::protobuf::util::JsonStringToMessage(json, &written, lenient).ok()) return false;
+  return written.id() == incident.id() && written.tenant() == incident.tenant() &&
+         written.opened_at().seconds() == incident.opened_at().seconds() &&
+         written.opened_at().nanos() == incident.opened_at().nanos();
 }
 
 bool Exists(const std::string& path) {
@@ -143,7 +191,7 @@ bool Exists(const std::string& path) {
   return lstat(path.c_str(), &info) == 0;
 }
 
-// The first name that is free, counted from `*n`.
+// Returns the first free name, with numbers from `*n` on.
 std::string FreePath(const std::string& wanted, int* n) {
   for (; *n <= kMaxNames; ++*n) {
     const std::string path = *n == 1 ? wanted : absl::StrCat(wanted, "-", *n);
@@ -166,11 +214,12 @@ absl::Status WriteWhatFits(const std::string& folder, const v1::Incident& incide
 
 // Writes all files under a hidden name, then renames the folder.
 absl::StatusOr<std::string> Publish(const std::string& temporary, const std::string& wanted,
-                                    v1::Incident incident) {
+                                    v1::Incident incident, ReportPlace place) {
   for (int n = 1;; ++n) {
     const std::string path = FreePath(wanted, &n);
     if (path.empty()) return Failed("find a free name like", wanted, EEXIST);
-    incident.set_report_path(path);
+    incident.set_report_path(place == ReportPlace::kPath ? path
+                                                         : path.substr(path.rfind('/') + 1));
     const absl::Status written = WriteWhatFits(temporary, incident);
     if (!written.ok()) return written;
     if (rename(temporary.c_str(), path.c_str()) == 0) return path;
@@ -192,7 +241,8 @@ absl::Status CheckReportDir(const std::string& report_dir) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::string> CreateReport(const std::string& report_dir, v1::Incident incident) {
+absl::StatusOr<std::string> CreateReport(const std::string& report_dir, v1::Incident incident,
+                                         ReportPlace place) {
   const absl::Status made = MakeFolder(report_dir);
   if (!made.ok()) return made;
   std::error_code error;
@@ -201,13 +251,27 @@ absl::StatusOr<std::string> CreateReport(const std::string& report_dir, v1::Inci
   const absl::StatusOr<std::string> temporary = MakeTemporary(folder);
   if (!temporary.ok()) return temporary.status();
   const std::string wanted = absl::StrCat(folder, "/", NameFor(incident));
-  absl::StatusOr<std::string> path = Publish(*temporary, wanted, std::move(incident));
+  absl::StatusOr<std::string> path = Publish(*temporary, wanted, std::move(incident), place);
   if (!path.ok()) {
     Remove(*temporary);
     return path.status();
   }
   SyncFolder(folder);
   return path;
+}
+
+std::string FindReport(const std::string& report_dir, const v1::Incident& incident) {
+  if (!incident.has_opened_at()) return "";
+  const std::string prefix = StableName(incident) + "-";
+  std::error_code error;
+  std::filesystem::directory_iterator at(report_dir, error), end;
+  for (; !error && at != end; at.increment(error)) {
+    if (!absl::StartsWith(at->path().filename().string(), prefix)) continue;
+    if (!IsReportOf(at->path(), incident)) continue;
+    const std::string folder = std::filesystem::canonical(at->path(), error).string();
+    return error ? "" : folder;
+  }
+  return "";
 }
 
 absl::Status UpdateReport(const std::string& folder, v1::Incident incident) {
@@ -217,7 +281,7 @@ absl::Status UpdateReport(const std::string& folder, v1::Incident incident) {
   const auto fresh = [&folder](const File& file) {
     return absl::StrCat(folder, "/.", file.name, ".new");
   };
-  // All of them first: the files of one report must show the same moment.
+  // Writes all files before it renames any: the files of one report must show the same moment.
   absl::Status written;
   for (const File& file : *files) {
     if (written.ok()) written = WriteFile(fresh(file), file.content);

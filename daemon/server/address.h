@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// HOST:PORT, as flags take it.
+// HOST:PORT, the format of address flags.
 #pragma once
 
 #include <string>
@@ -15,7 +15,7 @@ struct Address {
   int port = 0;
 };
 
-// `flag` names the culprit in the error.
+// `flag` is the flag's name, for the error message.
 inline absl::StatusOr<Address> ParseAddress(const std::string& flag, const std::string& text) {
   const size_t colon = text.rfind(':');
   Address address;

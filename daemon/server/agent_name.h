@@ -1,17 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who speaks on an agent's stream.
+// The identity of the agent at the other end of a stream.
 #pragma once
 
 #include <cstdint>
 #include <string>
+#include <vector>
+
+#include "security/identity.h"
 
 namespace rollcall {
 
 struct AgentName {
   std::string host;
-  std::string id;           // of this run of the agent; of the stream where the agent gives none
-  int64_t tick_ns = 0;      // from one of its ticks to the next, as it says; 0: it does not
-  bool is_trusted = false;  // it runs inside this process: nobody else can speak in its name
+  std::string id;           // of this run of the agent; the stream's own id if the agent sends none
+  int64_t tick_ns = 0;      // interval between ticks, as the agent reports it; 0: not reported
+  // The agent runs inside this process, so no other process can use its name.
+  bool is_trusted = false;
+  std::vector<std::string> tenants = {kAll};  // that it may write
 };
 
 }  // namespace rollcall

@@ -9,8 +9,14 @@
 #include <deque>
 
 #include "absl/strings/str_cat.h"
+#include "daemon/model/client_limits.h"
+#include "daemon/model/cut_text.h"
+#include "daemon/server/access.h"
 #include "daemon/server/clean_message.h"
 #include "daemon/server/grpc_callback.h"
+#include "daemon/server/grpc_status.h"
+#include "daemon/server/parse_budget.h"
+#include "daemon/server/tick_facts.h"
 #include "rollcall/v1/agent.grpc.pb.h"
 
 namespace rollcall {
@@ -20,14 +26,26 @@ constexpr uint32_t kProtocol = 1;
 
 }  // namespace
 
-class AgentService::Impl : public grpc_callback::ServiceOf<v1::AgentLink> {
- public:
-  explicit Impl(AgentSink* sink) : sink_(sink) {}
+// Messages come as bytes: see parse_budget.h.
+using Reactor = grpc_callback::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>;
 
-  grpc_callback::ServerBidiReactor<v1::AgentMessage, v1::DaemonMessage>* Connect(
-      grpc_callback::CallbackServerContext* context) override;
+class AgentService::Impl : public grpc_callback::RawConnect<v1::AgentLink> {
+ public:
+  Impl(AgentSink* sink, DaemonCounters* counters, const Access* access, StreamLimits limits)
+      : sink_(sink), counters_(counters), access_(access), limits_(limits), open_(limits) {}
+
+  Reactor* Connect(grpc_callback::CallbackServerContext* context) override;
 
   AgentSink* sink() { return sink_; }
+  ParseBudget* budget() { return &budget_; }
+  const Access* access() const { return access_; }
+
+  // Counts a stream that begins. An error: it is one too many.
+  grpc::Status Open(const std::string& peer_address);
+  void Close(const std::string& peer_address) {
+    const absl::MutexLock lock(&mutex_);
+    open_.Remove(peer_address);
+  }
 
   void Add(const std::string& id, Stream* stream) {
     const absl::MutexLock lock(&mutex_);
@@ -44,8 +62,15 @@ class AgentService::Impl : public grpc_callback::ServiceOf<v1::AgentLink> {
 
   bool Send(const std::string& id, const v1::DaemonMessage& message);
   void Restart(const std::string& id);
+  void EndInvalid(int64_t now_s);
   void CloseAll();
   uint64_t NextStream() { return ++last_stream_; }
+
+  // The beginning of a text that is longer than `most` bytes; counts the cut.
+  std::string LimitText(const std::string& text, size_t most) {
+    if (text.size() > most && counters_ != nullptr) counters_->CountDropped(Dropped::kTexts, 1);
+    return CutText(text, most);
+  }
 
   int agents() const {
     const absl::MutexLock lock(&mutex_);
@@ -56,19 +81,38 @@ class AgentService::Impl : public grpc_callback::ServiceOf<v1::AgentLink> {
 
  private:
   AgentSink* const sink_;
+  ParseBudget budget_;
+  DaemonCounters* const counters_;
+  const Access* const access_;
+  const StreamLimits limits_;
   mutable absl::Mutex mutex_;  // taken before a stream's own
+  OpenStreams open_ ABSL_GUARDED_BY(mutex_);
   std::atomic<uint64_t> last_stream_{0};
-  // By agent, the newest last: one that has come back may not be known to be gone yet.
+  // By agent id, the newest stream last. An agent can reconnect before its old stream has ended.
   std::map<std::string, std::vector<Stream*>> streams_ ABSL_GUARDED_BY(mutex_);
 };
 
-// One agent's stream. Deletes itself when gRPC is done with it.
-class AgentService::Stream
-    : public grpc_callback::ServerBidiReactor<v1::AgentMessage, v1::DaemonMessage> {
+// One agent's stream. Lives until gRPC has finished with it and its last tick is applied.
+class AgentService::Stream : public Reactor, public std::enable_shared_from_this<Stream> {
  public:
-  Stream(Impl* impl, grpc_callback::CallbackServerContext* context)
-      : impl_(impl), context_(context) {
+  Stream(Impl* impl, grpc_callback::CallbackServerContext* context, Identity caller)
+      : impl_(impl),
+        context_(context),
+        caller_(std::move(caller)),
+        peer_address_(PeerHost(context->peer())) {}
+
+  void Start() {
+    self_ = shared_from_this();
+    const grpc::Status opened = impl_->Open(peer_address_);
+    is_counted_ = opened.ok();
+    if (!is_counted_) return End(opened);
     StartRead(&in_);
+  }
+
+  // Instead of Start().
+  void Refuse(const absl::Status& status) {
+    self_ = shared_from_this();
+    End(ToGrpc(status));
   }
 
   void OnReadDone(bool ok) override {
@@ -76,21 +120,7 @@ class AgentService::Stream
       End(grpc::Status::OK);
       return;
     }
-    CleanStrings(&in_);
-    switch (in_.body_case()) {
-      case v1::AgentMessage::kHello:
-        if (!Greet(in_.hello())) return;
-        break;
-      case v1::AgentMessage::kTick:
-        if (has_greeted()) impl_->sink()->OnTick(name_, in_.tick());
-        break;
-      case v1::AgentMessage::kStacks:
-        if (has_greeted()) impl_->sink()->OnStack(name_, in_.stacks());
-        break;
-      case v1::AgentMessage::BODY_NOT_SET:
-        break;
-    }
-    StartRead(&in_);
+    impl_->budget()->Take(in_.Length(), [stream = shared_from_this()] { stream->Handle(); });
   }
 
   void OnWriteDone(bool ok) override {
@@ -104,59 +134,119 @@ class AgentService::Stream
   void OnDone() override {
     if (has_greeted()) {
       impl_->Remove(name_.id, this);
-      impl_->sink()->OnGone(name_);
+      impl_->sink()->OnDisconnected(name_);
     }
-    delete this;
+    if (is_counted_) impl_->Close(peer_address_);
+    self_.reset();
   }
 
   // False: the stream has ended.
   bool Queue(const v1::DaemonMessage& message) {
     const absl::MutexLock lock(&mutex_);
     if (ended_) return false;
-    out_.push_back(message);
+    bool owns_buffer = false;
+    grpc::SerializationTraits<v1::DaemonMessage>::Serialize(message, &out_.emplace_back(),
+                                                            &owns_buffer);
     if (out_.size() == 1) StartWrite(&out_.front());
     return true;
   }
 
   void Cancel() { context_->TryCancel(); }
 
+  void EndIfInvalid(int64_t now_s) {
+    if (impl_->access()->IsStillValid(caller_, now_s)) return;
+    End(grpc::Status(grpc::StatusCode::UNAUTHENTICATED,
+                     "the certificate or token of this agent has expired or was revoked"));
+  }
+
  private:
+  // Handles the message that was read, and reads the next one when it is applied. The stream may have
+  // ended while the message waited.
+  void Handle() {
+    const size_t bytes = in_.Length();
+    if (HasEnded()) return impl_->budget()->GiveBack(bytes);
+    v1::AgentMessage message;
+    const grpc::Status parsed =
+        grpc::SerializationTraits<v1::AgentMessage>::Deserialize(&in_, &message);
+    in_.Clear();
+    if (!parsed.ok()) {
+      End(grpc::Status(grpc::StatusCode::INVALID_ARGUMENT, "this is no message of an agent"));
+      return impl_->budget()->GiveBack(bytes);
+    }
+    CleanStrings(&message);
+    if (message.has_tick() && has_greeted()) {
+      auto tick = std::make_shared<v1::Tick>(std::move(*message.mutable_tick()));
+      ClampTimes(tick.get());
+      return impl_->sink()->OnTick(name_, std::move(tick),
+                                   [stream = shared_from_this(), bytes] { stream->Next(bytes); });
+    }
+    if (message.has_hello()) Greet(message.hello(), bytes);
+    if (message.has_stacks() && has_greeted()) {
+      impl_->sink()->OnStackReply(name_, message.stacks());
+    }
+    Next(bytes);
+  }
+
+  // The message of this size is applied.
+  void Next(size_t bytes) {
+    {
+      const absl::MutexLock lock(&mutex_);
+      if (!ended_) StartRead(&in_);
+    }
+    impl_->budget()->GiveBack(bytes);
+  }
+
   bool has_greeted() const { return !name_.host.empty(); }
 
-  // Another process can name itself after an agent that runs here. It gets another id for that.
+  // The id has a prefix, so that another process cannot use the id of an agent inside this one.
   AgentName NameIn(const v1::Hello& hello) const {
     AgentName name;
-    name.host = hello.host();
+    name.host = impl_->LimitText(hello.host(), limits::kName);
     name.tick_ns = hello.tick_ns();
-    // Whatever comes over a socket has a kind of transport, if only an insecure one.
+    // Every connection over a socket has a transport type, even an insecure one.
     name.is_trusted =
         context_->auth_context()->FindPropertyValues(GRPC_TRANSPORT_SECURITY_TYPE_PROPERTY_NAME)
             .empty();
-    name.id = absl::StrCat(name.is_trusted ? "here " : "from ",
-                           hello.agent_id().empty() ? absl::StrCat("stream ", impl_->NextStream())
-                                                    : hello.agent_id());
+    // With the host, so that no agent can use the id of an agent of another host.
+    name.id = absl::StrCat(name.is_trusted ? "here " : "from ", name.host, " ",
+                           hello.agent_id().empty()
+                               ? absl::StrCat("stream ", impl_->NextStream())
+                               : impl_->LimitText(hello.agent_id(), limits::kAgentId));
     return name;
   }
 
-  bool Greet(const v1::Hello& hello) {
+  // A hello that waited for room would come on another thread than the end of the stream.
+  void Greet(const v1::Hello& hello, size_t bytes) {
+    if (bytes > ParseBudget::kSmallBytes) {
+      End(grpc::Status(grpc::StatusCode::INVALID_ARGUMENT,
+                       "the hello of this agent is longer than 4 KiB: give it a shorter --host"));
+      return;
+    }
     if (hello.protocol() != kProtocol || hello.host().empty()) {
-      spdlog::warn("refused the agent of {}: it speaks protocol {}, this daemon {}", hello.host(),
-                   hello.protocol(), kProtocol);
+      spdlog::warn("refused the agent of {}: it uses protocol {}, this daemon {}; run the same "
+                   "release everywhere",
+                   CutText(hello.host(), limits::kName), hello.protocol(), kProtocol);
       End(grpc::Status(grpc::StatusCode::FAILED_PRECONDITION,
-                       "this daemon speaks another protocol: run the same release everywhere"));
-      return false;
+                       "this daemon uses another protocol: run the same release everywhere"));
+      return;
     }
     if (has_greeted()) {
-      End(grpc::Status(grpc::StatusCode::FAILED_PRECONDITION, "this agent has said who it is"));
-      return false;
+      End(grpc::Status(grpc::StatusCode::FAILED_PRECONDITION,
+                       "this agent has already sent its hello"));
+      return;
+    }
+    if (impl_->access() != nullptr) {
+      const absl::Status own = impl_->access()->CheckHost(caller_, hello.host());
+      if (!own.ok()) return End(ToGrpc(own));
     }
     name_ = NameIn(hello);
     impl_->Add(name_.id, this);
     impl_->sink()->OnConnected(name_);
-    v1::DaemonMessage welcome;
-    welcome.mutable_welcome()->set_rollcall_version(ROLLCALL_VERSION);
-    Queue(welcome);
-    return true;
+  }
+
+  bool HasEnded() {
+    const absl::MutexLock lock(&mutex_);
+    return ended_;
   }
 
   void End(const grpc::Status& status) {
@@ -170,16 +260,46 @@ class AgentService::Stream
 
   Impl* const impl_;
   grpc_callback::CallbackServerContext* const context_;
-  v1::AgentMessage in_;
-  AgentName name_;  // without a host: it has not said who it is
+  const Identity caller_;
+  const std::string peer_address_;
+  bool is_counted_ = false;
+  std::shared_ptr<Stream> self_;  // until gRPC has finished with it
+  grpc::ByteBuffer in_;
+  AgentName name_;  // no host: the agent has not sent its hello
   absl::Mutex mutex_;
   bool ended_ ABSL_GUARDED_BY(mutex_) = false;
-  std::deque<v1::DaemonMessage> out_ ABSL_GUARDED_BY(mutex_);  // the first is being written
+  std::deque<grpc::ByteBuffer> out_ ABSL_GUARDED_BY(mutex_);  // the first one is being written
 };
 
-grpc_callback::ServerBidiReactor<v1::AgentMessage, v1::DaemonMessage>* AgentService::Impl::Connect(
-    grpc_callback::CallbackServerContext* context) {
-  return new Stream(this, context);
+Reactor* AgentService::Impl::Connect(grpc_callback::CallbackServerContext* context) {
+  absl::StatusOr<Identity> caller = access_ == nullptr ? OwnerIdentity("this process")
+                                                       : access_->Admit(kConnect, *context);
+  const auto stream =
+      std::make_shared<Stream>(this, context, caller.ok() ? *caller : Identity());
+  if (caller.ok()) {
+    stream->Start();
+  } else {
+    stream->Refuse(caller.status());
+  }
+  return stream.get();
+}
+
+grpc::Status AgentService::Impl::Open(const std::string& peer_address) {
+  StreamRefusal refusal = StreamRefusal::kNone;
+  {
+    const absl::MutexLock lock(&mutex_);
+    refusal = open_.Add(peer_address);
+  }
+  if (refusal == StreamRefusal::kNone) return grpc::Status::OK;
+  if (counters_ != nullptr) counters_->CountDropped(Dropped::kStreams, 1);
+  if (refusal == StreamRefusal::kTooMany) {
+    return {grpc::StatusCode::RESOURCE_EXHAUSTED,
+            absl::StrCat("this daemon serves ", limits_.streams,
+                         " agents already: raise rollcalld --max-streams")};
+  }
+  return {grpc::StatusCode::RESOURCE_EXHAUSTED,
+          absl::StrCat("this daemon serves ", limits_.per_peer,
+                       " agents of this address already: raise rollcalld --max-streams-per-peer")};
 }
 
 bool AgentService::Impl::Send(const std::string& id, const v1::DaemonMessage& message) {
@@ -197,6 +317,18 @@ void AgentService::Impl::Restart(const std::string& id) {
   for (Stream* stream : at->second) stream->Cancel();
 }
 
+void AgentService::Impl::EndInvalid(int64_t now_s) {
+  if (access_ == nullptr) return;
+  std::vector<std::shared_ptr<Stream>> all;
+  {
+    const absl::MutexLock lock(&mutex_);
+    for (const auto& [id, streams] : streams_) {
+      for (Stream* stream : streams) all.push_back(stream->shared_from_this());
+    }
+  }
+  for (const std::shared_ptr<Stream>& stream : all) stream->EndIfInvalid(now_s);
+}
+
 void AgentService::Impl::CloseAll() {
   const absl::MutexLock lock(&mutex_);
   for (const auto& [id, streams] : streams_) {
@@ -204,7 +336,9 @@ void AgentService::Impl::CloseAll() {
   }
 }
 
-AgentService::AgentService(AgentSink* sink) : impl_(std::make_unique<Impl>(sink)) {}
+AgentService::AgentService(AgentSink* sink, DaemonCounters* counters, const Access* access,
+                           StreamLimits limits)
+    : impl_(std::make_unique<Impl>(sink, counters, access, limits)) {}
 AgentService::~AgentService() = default;
 grpc::Service* AgentService::service() { return impl_.get(); }
 bool AgentService::Send(const std::string& id, const v1::DaemonMessage& message) {
@@ -212,6 +346,7 @@ bool AgentService::Send(const std::string& id, const v1::DaemonMessage& message)
 }
 void AgentService::Restart(const std::string& id) { impl_->Restart(id); }
 int AgentService::agents() const { return impl_->agents(); }
+void AgentService::EndInvalid(int64_t now_s) { impl_->EndInvalid(now_s); }
 void AgentService::CloseAll() { impl_->CloseAll(); }
 
 }  // namespace rollcall

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// The daemon's end of the link to its agents. Uses gRPC's callback API: a
-// thread for each of thousands of streams would cost ten times as much.
+// The daemon's end of the link to its agents. Uses gRPC's callback API: one thread for each of
+// thousands of streams would cost ten times as much.
 //
-// Knows nothing of jobs: what arrives goes to an AgentSink, and requests for
-// stacks go out by the agent's id.
+// Does not interpret jobs: it passes messages to an AgentSink and sends stack requests by agent id.
 //
-// Thread-safe. Its locks are taken last and keep a stream's writes in order, so they
-// are held while gRPC queues a write; the sink is called with none of them held.
+// Thread-safe. Its mutexes come last in the lock order. They keep a stream's writes in order, so a
+// thread holds one while gRPC queues a write. No thread holds one while it calls the sink.
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -19,6 +19,8 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
 #include "daemon/server/agent_name.h"
+#include "daemon/server/daemon_counters.h"
+#include "daemon/server/stream_limits.h"
 
 namespace grpc {
 class Service;
@@ -26,35 +28,47 @@ class Service;
 
 namespace rollcall {
 
+class Access;
+
 namespace v1 {
 class DaemonMessage;
 class StackReply;
 class Tick;
 }  // namespace v1
 
-// Called from gRPC's threads, for one stream one at a time.
+// gRPC's threads call this, at most one thread at a time for each stream. It must not wait: the same
+// threads answer the keepalive pings of all streams.
 class AgentSink {
  public:
   virtual ~AgentSink() = default;
-  virtual void OnTick(const AgentName& agent, const v1::Tick& tick) = 0;
-  virtual void OnStack(const AgentName& agent, const v1::StackReply& reply) = 0;
+  // The stream is read again after a call of `applied`, on any thread. So a slow daemon slows its
+  // agents, and an unapplied tick delays no other stream.
+  virtual void OnTick(const AgentName& agent, std::shared_ptr<const v1::Tick> tick,
+                      std::function<void()> applied) = 0;
+  virtual void OnStackReply(const AgentName& agent, const v1::StackReply& reply) = 0;
   virtual void OnConnected(const AgentName& agent) = 0;
-  virtual void OnGone(const AgentName& agent) = 0;
+  virtual void OnDisconnected(const AgentName& agent) = 0;
 };
 
 class AgentService {
  public:
-  explicit AgentService(AgentSink* sink);
+  // All must outlive this object. `counters`: counts what exceeds a limit; nullptr: nobody counts.
+  // `access`: admits agents; nullptr: all of them, for every host.
+  explicit AgentService(AgentSink* sink, DaemonCounters* counters = nullptr,
+                        const Access* access = nullptr, StreamLimits limits = {});
   ~AgentService();
 
-  // To be registered with a server that this object outlives.
+  // For registration with a server. This object must outlive the server.
   grpc::Service* service();
 
-  // Queues a message for the agent of this id. False: it is not connected.
+  // Queues a message for the agent with this id. Returns false if that agent is not connected.
   bool Send(const std::string& id, const v1::DaemonMessage& message);
 
-  // Ends the agent's streams: it comes back, and tells everything anew.
+  // Ends the agent's streams. The agent then reconnects and sends its whole state again.
   void Restart(const std::string& id);
+
+  // Ends the streams whose certificate or token is no longer valid at this Unix time.
+  void EndInvalid(int64_t now_s);
 
   int agents() const;
 

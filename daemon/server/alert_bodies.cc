@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What each kind of receiver is told.
+// The message that each kind of receiver gets.
 #include <nlohmann/json.hpp>
 
 #include "absl/strings/str_cat.h"
@@ -15,7 +15,7 @@ using Json = nlohmann::ordered_json;
 
 constexpr size_t kMaxRanksNamed = 16;
 
-// Texts come from jobs; the library refuses what is no UTF-8, so broken bytes are replaced.
+// Replaces bytes that are not UTF-8: texts come from jobs, and the library throws on such bytes.
 std::string Dump(const Json& json) {
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
@@ -26,10 +26,22 @@ std::string Link(const AlertOptions& options, const v1::Incident& incident) {
   return absl::StrCat(options.page, slash ? "" : "/", "#/incident/", EscapeUrl(incident.id()));
 }
 
-// The names that a template may use.
+const char* Status(AlertEvent event) {
+  switch (event) {
+    case AlertEvent::kConfirmed:
+      return "firing";
+    case AlertEvent::kUpdated:
+      return "updated";
+    case AlertEvent::kResolved:
+      return "resolved";
+  }
+  return "";
+}
+
+// The names that a template may use, with their values.
 std::vector<std::pair<std::string, std::string>> Values(const AlertOptions& options,
-                                                        const v1::Incident& incident,
-                                                        bool resolved) {
+                                                        const AlertMessage& message) {
+  const v1::Incident& incident = message.incident;
   const v1::Verdict verdict = incident.verdicts().empty() ? v1::Verdict() : incident.verdicts(0);
   std::string hosts, ranks;
   for (int i = 0; i < verdict.culprits_size(); ++i) {
@@ -43,9 +55,12 @@ std::vector<std::pair<std::string, std::string>> Values(const AlertOptions& opti
       absl::StrAppend(&hosts, hosts.empty() ? "" : ", ", culprit.host());
     }
   }
-  return {{"status", resolved ? "resolved" : "firing"},
+  return {{"status", Status(message.event)},
+          {"idempotency_key", AlertKey(message)},
           {"incident", incident.id()},
           {"job", incident.job()},
+          {"tenant", incident.tenant()},
+          {"attempt", absl::StrCat(incident.attempt())},
           {"state", incident.state()},
           {"cause", verdict.cause()},
           {"certainty", verdict.certainty()},
@@ -66,11 +81,11 @@ std::string Value(const std::vector<std::pair<std::string, std::string>>& values
   return "";
 }
 
-std::string OfTemplate(const std::string& text,
+std::string FillTemplate(const std::string& text,
                        const std::vector<std::pair<std::string, std::string>>& values) {
   std::vector<std::pair<std::string, std::string>> replacements;
   for (const auto& [name, value] : values) {
-    // Within the quotes that the template has.
+    // The template has the quotes already.
     const std::string quoted = Dump(Json(value));
     replacements.emplace_back(absl::StrCat("{{", name, "}}"), quoted.substr(1, quoted.size() - 2));
   }
@@ -78,9 +93,11 @@ std::string OfTemplate(const std::string& text,
 }
 
 std::string ForSlack(const std::vector<std::pair<std::string, std::string>>& values,
-                     bool resolved) {
-  std::string text = resolved ? ":white_check_mark: over: " : ":rotating_light: ";
-  // The three characters that mean something in Slack's texts.
+                     AlertEvent event) {
+  std::string text = event == AlertEvent::kResolved  ? ":white_check_mark: resolved: "
+                     : event == AlertEvent::kUpdated ? ":rotating_light: updated: "
+                                                     : ":rotating_light: ";
+  // Slack gives these three characters a meaning.
   absl::StrAppend(&text, absl::StrReplaceAll(Value(values, "summary"),
                                              {{"&", "&amp;"}, {"<", "&lt;"}, {">", "&gt;"}}));
   const std::string link = Value(values, "link"), report = Value(values, "report");
@@ -113,22 +130,29 @@ std::string Rfc3339(const google::protobuf::Timestamp& time) {
   return words.size() < 19 ? "" : words.substr(0, 10) + "T" + words.substr(11, 8) + "Z";
 }
 
-// Alertmanager's API v2: a list of alerts.
+// Alertmanager's API v2: a list of alerts. It identifies an alert by its labels, so they are those of
+// the first alert.
 std::string ForAlertmanager(const std::vector<std::pair<std::string, std::string>>& values,
-                            const v1::Incident& incident, bool resolved) {
+                            const AlertMessage& message) {
   Json alert = {{"labels",
                  {{"alertname", "RollcallHang"},
+                  {"tenant", Value(values, "tenant")},
                   {"job", Value(values, "job")},
+                  {"attempt", Value(values, "attempt")},
                   {"incident", Value(values, "incident")},
-                  {"cause", Value(values, "cause")},
+                  {"cause", message.first_cause},
                   {"severity", "critical"}}},
                 {"annotations",
-                 {{"summary", Value(values, "summary")},
+                 {{"cause", Value(values, "cause")},
+                  {"idempotency_key", Value(values, "idempotency_key")},
+                  {"summary", Value(values, "summary")},
                   {"ranks", Value(values, "ranks")},
                   {"hosts", Value(values, "hosts")},
                   {"report", Value(values, "report")}}},
-                {"startsAt", Rfc3339(incident.opened_at())}};
-  if (resolved) alert["endsAt"] = Rfc3339(incident.closed_at());
+                {"startsAt", Rfc3339(message.incident.opened_at())}};
+  if (message.event == AlertEvent::kResolved) {
+    alert["endsAt"] = Rfc3339(message.incident.closed_at());
+  }
   if (!Value(values, "link").empty()) alert["generatorURL"] = Value(values, "link");
   return Dump(Json::array({alert}));
 }
@@ -136,21 +160,21 @@ std::string ForAlertmanager(const std::vector<std::pair<std::string, std::string
 }  // namespace
 
 std::string AlertBody(const AlertTarget& target, const std::string& where,
-                      const AlertOptions& options, const v1::Incident& incident, bool resolved) {
-  const auto values = Values(options, incident, resolved);
+                      const AlertOptions& options, const AlertMessage& message) {
+  const auto values = Values(options, message);
   switch (target.kind) {
     case AlertKind::kSlack:
-      return ForSlack(values, resolved);
+      return ForSlack(values, message.event);
     case AlertKind::kPagerDuty:
-      return ForPagerDuty(where, values, resolved);
+      return ForPagerDuty(where, values, message.event == AlertEvent::kResolved);
     case AlertKind::kAlertmanager:
-      return ForAlertmanager(values, incident, resolved);
+      return ForAlertmanager(values, message);
     case AlertKind::kJson:
     case AlertKind::kCommand:
       break;
   }
   if (!options.template_text.empty() && target.kind == AlertKind::kJson) {
-    return OfTemplate(options.template_text, values);
+    return FillTemplate(options.template_text, values);
   }
   Json body;
   for (const auto& [name, value] : values) body[name] = value;

@@ -20,8 +20,8 @@ extern char** environ;
 namespace rollcall {
 namespace {
 
-constexpr std::chrono::milliseconds kLookAgain{10};
-constexpr size_t kPipeHolds = 60'000;  // bytes, without a reader
+constexpr std::chrono::milliseconds kPollInterval{10};
+constexpr size_t kPipeHolds = 60'000;  // bytes that a pipe holds without a reader
 
 // "https://host:1/a/b" to "https://host:1" and "/a/b".
 std::pair<std::string, std::string> SplitUrl(const std::string& url) {
@@ -31,14 +31,14 @@ std::pair<std::string, std::string> SplitUrl(const std::string& url) {
   return {url.substr(0, path), url.substr(path)};
 }
 
-// Shuts the client's connection when its time is over: the client's own limits begin anew with each
-// byte that it receives.
+// Shuts the client's connection at the deadline. The client's own limits restart with each byte
+// that it receives.
 class Watchdog {
  public:
   Watchdog(httplib::Client* client, Cancellation* cancellation)
       : thread_([this, client, cancellation] {
           const auto deadline = std::chrono::steady_clock::now() + kDeliverWithin;
-          while (!ended_.WaitFor(kLookAgain)) {
+          while (!ended_.WaitFor(kPollInterval)) {
             const bool is_late = std::chrono::steady_clock::now() > deadline;
             if (is_late || cancellation->WaitFor(std::chrono::milliseconds(0))) client->stop();
           }
@@ -55,17 +55,30 @@ class Watchdog {
   std::thread thread_;
 };
 
-absl::Status StatusOf(const httplib::Result& result) {
+std::string ForHeader(const std::string& text) {
+  std::string result;
+  for (const char c : text) {
+    if (c > ' ' && c < 0x7f && c != '%') {
+      result += c;
+    } else {
+      absl::StrAppend(&result, "%", absl::Hex(static_cast<uint8_t>(c), absl::kZeroPad2));
+    }
+  }
+  return result;
+}
+
+absl::Status ToStatus(const httplib::Result& result) {
   if (!result) return absl::UnavailableError(httplib::to_string(result.error()));
   if (result->status >= 200 && result->status < 300) return absl::OkStatus();
-  const std::string problem = absl::StrCat("it answered ", result->status);
-  // What it will never take needs no second try, but for "too many".
+  const std::string problem = absl::StrCat("it returned status ", result->status);
+  // Retrying a refused alert does not help, except after 408 (timeout) and 429 (too many requests).
   const bool refused = result->status >= 400 && result->status < 500 && result->status != 429 &&
                        result->status != 408;
   return refused ? absl::InvalidArgumentError(problem) : absl::UnavailableError(problem);
 }
 
-// In a process group of its own, so that all of it can be killed. -1: it could not be started.
+// Starts the command in a process group of its own, so that the daemon can kill the whole group.
+// Returns -1 if it cannot start the command.
 pid_t Spawn(const std::string& command, int input) {
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
@@ -75,8 +88,14 @@ pid_t Spawn(const std::string& command, int input) {
   sigset_t none;
   sigemptyset(&none);
   posix_spawnattr_setsigmask(&attributes, &none);
+  // The daemon ignores SIGPIPE. In a pipeline of the command SIGPIPE ends the writers.
+  sigset_t usual;
+  sigemptyset(&usual);
+  sigaddset(&usual, SIGPIPE);
+  posix_spawnattr_setsigdefault(&attributes, &usual);
   posix_spawnattr_setpgroup(&attributes, 0);
-  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETPGROUP);
+  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF |
+                                            POSIX_SPAWN_SETPGROUP);
   std::string shell = "/bin/sh", option = "-c", text = command;
   char* arguments[] = {shell.data(), option.data(), text.data(), nullptr};
   pid_t child = -1;
@@ -97,47 +116,47 @@ absl::Status WaitForCommand(pid_t child, Cancellation* cancellation) {
                  ? absl::OkStatus()
                  : absl::UnavailableError(absl::StrCat("the command failed, status ", status));
     }
-    // Somebody else has collected it: `rollcall run` collects all children.
+    // Another thread has collected the child: `rollcall run` collects all children.
     if (ended < 0) return absl::OkStatus();
-    is_cancelled = cancellation->WaitFor(kLookAgain);
+    is_cancelled = cancellation->WaitFor(kPollInterval);
   }
   kill(-child, SIGKILL);
   waitpid(child, &status, 0);
   return absl::UnavailableError(
-      is_cancelled ? "the command was killed, for the daemon stops"
+      is_cancelled ? "the daemon stopped and killed the command"
                    : absl::StrCat("the command ran longer than ", kDeliverWithin.count(), " s"));
 }
 
 }  // namespace
 
-absl::Status PostAlert(const std::string& url, const std::string& body,
+absl::Status PostAlert(const std::string& url, const std::string& body, const std::string& key,
                        Cancellation* cancellation) {
   const auto [origin, path] = SplitUrl(url);
   if (!absl::StartsWith(origin, "http://") && !absl::StartsWith(origin, "https://")) {
-    return absl::InvalidArgumentError("its address begins neither with http:// nor with https://");
+    return absl::InvalidArgumentError("its URL does not begin with http:// or https://");
   }
   httplib::Client client(origin);
   client.set_connection_timeout(kDeliverWithin);
   client.set_read_timeout(kDeliverWithin);
   client.set_write_timeout(kDeliverWithin);
   const Watchdog watchdog(&client, cancellation);
-  return StatusOf(client.Post(path, body, "application/json"));
+  return ToStatus(client.Post(path, {{"Idempotency-Key", ForHeader(key)}}, body, "application/json"));
 }
 
 absl::Status RunAlertCommand(const std::string& command, const std::string& body,
                              uint64_t open_files, Cancellation* cancellation) {
   int ends[2];
-  if (pipe2(ends, O_CLOEXEC) != 0) return absl::UnavailableError("no pipe");
+  if (pipe2(ends, O_CLOEXEC) != 0) return absl::UnavailableError("cannot create a pipe");
   const std::string limited =
       open_files == 0 ? command : absl::StrCat("ulimit -S -n ", open_files, "\n", command);
   const pid_t child = Spawn(limited, ends[0]);
   close(ends[0]);
-  // A body is some kilobytes, so it fits the pipe; SIGPIPE is ignored by whoever runs a daemon.
+  // A body of some kilobytes fits the pipe. Every program that runs a daemon ignores SIGPIPE.
   if (child > 0 && write(ends[1], body.data(), std::min(body.size(), kPipeHolds)) < 0) {
-    // A command that reads nothing is no failure.
+    // A command may ignore its input.
   }
   close(ends[1]);
-  if (child < 0) return absl::UnavailableError("the command could not be started");
+  if (child < 0) return absl::UnavailableError("cannot start the command");
   return WaitForCommand(child, cancellation);
 }
 

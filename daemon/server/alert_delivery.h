@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One try to deliver an alert: a POST, or a command. Takes no longer than its time, whatever the
-// other side does, and ends early when it is cancelled.
+// One attempt to deliver an alert: a POST, or a command. Takes at most kDeliverWithin, whatever the
+// receiver does, and ends early on cancellation.
 #pragma once
 
 #include <chrono>
@@ -13,7 +13,7 @@
 
 namespace rollcall {
 
-// Set by whoever does not want to wait any more. Thread-safe.
+// Cancels a wait in another thread. Thread-safe.
 class Cancellation {
  public:
   void Cancel() {
@@ -21,7 +21,7 @@ class Cancellation {
     is_cancelled_ = true;
     wake_.notify_all();
   }
-  // Waits for it. True: it has come.
+  // Waits for Cancel(). Returns true once it was called, false after `time`.
   bool WaitFor(std::chrono::milliseconds time) {
     std::unique_lock<std::mutex> lock(mutex_);
     return wake_.wait_for(lock, time, [this] { return is_cancelled_; });
@@ -35,13 +35,15 @@ class Cancellation {
 
 inline constexpr std::chrono::seconds kDeliverWithin{10};
 
-// kInvalidArgument: it will never be taken, and needs no second try. The address is a secret where
-// it comes from a file, and often where it does not: errors do not name it.
-absl::Status PostAlert(const std::string& url, const std::string& body, Cancellation* cancellation);
+// kInvalidArgument: the receiver refuses this alert, so a retry does not help. Errors never contain
+// the URL, because a URL is often a secret.
+// `key` goes into the header Idempotency-Key, with %XX for characters that a header cannot have.
+absl::Status PostAlert(const std::string& url, const std::string& body, const std::string& key,
+                       Cancellation* cancellation);
 
-// The body is the command's standard input. A command that runs too long is killed, and what it has
-// started too. `open_files`: its soft limit, for programs that loop over all descriptors or select()
-// among them; 0: as this process has it.
+// Gives `body` to the command as standard input. Kills a command that runs too long, with all its
+// children. `open_files` is the command's soft limit, for programs that loop over all descriptors
+// or call select(); 0 keeps the limit of this process.
 absl::Status RunAlertCommand(const std::string& command, const std::string& body,
                              uint64_t open_files, Cancellation* cancellation);
 

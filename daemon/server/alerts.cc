@@ -4,22 +4,28 @@
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <deque>
 #include <fstream>
+#include <iterator>
 #include <utility>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/time/clock.h"
 #include "daemon/server/alert_delivery.h"
 #include "proto/steady_clock.h"
 
 namespace rollcall {
 namespace {
 
-constexpr size_t kMaxLetters = 1000;
-constexpr size_t kMaxTold = 10000;
+constexpr size_t kMaxWaiting = 1000;
+constexpr size_t kMaxAnnounced = 10000;
+// An update that is about to go out is not replaced.
+constexpr int64_t kReplaceUntilNs = 100'000'000;
 constexpr const char* kPagerDutyUrl = "https://events.pagerduty.com/v2/enqueue";
 
 struct KindName {
@@ -32,14 +38,60 @@ constexpr KindName kKinds[] = {{"json", AlertKind::kJson},
                                {"alertmanager", AlertKind::kAlertmanager},
                                {"exec", AlertKind::kCommand}};
 
-const char* NameOf(AlertKind kind) {
+const char* AlertKindName(AlertKind kind) {
   for (const KindName& known : kKinds) {
     if (known.kind == kind) return known.name;
   }
   return "";
 }
 
-absl::StatusOr<std::string> Resolved(const std::string& where) {
+struct EventName {
+  const char* name;
+  AlertEvent event;
+};
+constexpr EventName kEvents[] = {{"confirmed", AlertEvent::kConfirmed},
+                                 {"updated", AlertEvent::kUpdated},
+                                 {"resolved", AlertEvent::kResolved}};
+
+const char* AlertEventName(AlertEvent event) {
+  for (const EventName& known : kEvents) {
+    if (known.event == event) return known.name;
+  }
+  return "";
+}
+
+AlertEvent FindEvent(const std::string& name) {
+  for (const EventName& known : kEvents) {
+    if (known.name == name) return known.event;
+  }
+  return AlertEvent::kConfirmed;
+}
+
+// Identifies a receiver across restarts without its secret (FNV-1a).
+std::string ReceiverId(const AlertTarget& target) {
+  uint64_t hash = 14695981039346656037u;
+  for (const char c : target.where) hash = (hash ^ static_cast<uint8_t>(c)) * 1099511628211u;
+  return absl::StrCat(AlertKindName(target.kind), ":", absl::Hex(hash, absl::kZeroPad16));
+}
+
+std::string RootCause(const v1::Incident& incident) {
+  return incident.verdicts().empty() ? "" : incident.verdicts(0).cause();
+}
+
+// The root cause and its culprits, in an order of their own.
+std::string Signature(const v1::Incident& incident) {
+  if (incident.verdicts().empty()) return "";
+  std::vector<std::string> culprits;
+  for (const v1::Culprit& culprit : incident.verdicts(0).culprits()) {
+    culprits.push_back(absl::StrCat(culprit.rank(), "@", culprit.host()));
+  }
+  std::sort(culprits.begin(), culprits.end());
+  // The list of culprits has a limit, the ranges have none.
+  return absl::StrCat(RootCause(incident), " ", absl::StrJoin(culprits, " "), " ",
+                      incident.verdicts(0).culprit_ranks());
+}
+
+absl::StatusOr<std::string> ReadTarget(const std::string& where) {
   if (where.empty() || where[0] != '@') return where;
   std::ifstream file(where.substr(1));
   std::string text;
@@ -50,6 +102,10 @@ absl::StatusOr<std::string> Resolved(const std::string& where) {
 }
 
 }  // namespace
+
+std::string AlertKey(const AlertMessage& message) {
+  return absl::StrCat(message.incident.id(), "/", message.sequence);
+}
 
 absl::StatusOr<AlertTarget> ParseAlertTarget(const std::string& text) {
   const size_t equals = text.find('=');
@@ -65,67 +121,133 @@ absl::StatusOr<AlertTarget> ParseAlertTarget(const std::string& text) {
       "--alert=slack=@/etc/rollcall/slack-url");
 }
 
-// One receiver: its letters in order, and the thread that delivers them. Shared with the thread,
-// which may outlive the sender.
+// One receiver: its queue of alerts, and the body of the thread that delivers them. That thread
+// shares the receiver, because it may outlive the sender.
 struct AlertSender::Receiver {
-  Receiver(AlertTarget to, AlertOptions given) : target(std::move(to)), options(std::move(given)) {}
+  Receiver(AlertTarget to, AlertOptions given, std::shared_ptr<AlertOutbox> keeper)
+      : target(std::move(to)),
+        options(std::move(given)),
+        id(ReceiverId(target)),
+        outbox(std::move(keeper)) {}
 
-  struct Letter {
-    v1::Incident incident;
-    bool resolved = false;
+  struct Alert {
+    AlertMessage message;
+    // Receivers that need the alert; the last of them ends it.
+    std::shared_ptr<std::atomic<int>> open_receivers;
+    int64_t due_ns = 0;     // not before this time
+    bool is_held = false;   // waits for the outbox
+    bool IsSame(const std::string& incident, int32_t sequence) const {
+      return message.incident.id() == incident && message.sequence == sequence;
+    }
     int64_t first_try_ns = 0;  // 0: not tried yet
     int64_t next_try_ns = 0;
     int64_t pause_ns = 0;
-    bool said = false;  // that it could not be delivered
+    bool said = false;  // that delivery failed
   };
 
-  void Put(const v1::Incident& incident, bool resolved);
+  void Put(Alert alert);
+  void Release(const std::string& incident, int32_t sequence);
+  void DropUpdates(const std::string& incident);
+  void Settle(const Alert& alert);
   void Run();
-  std::deque<Letter>::iterator NextDue();
-  void Deliver(Letter letter, bool last_chance);
-  absl::Status TryOnce(const Letter& letter);
+  bool Has(const std::string& incident, int32_t sequence);
+  std::deque<Alert>::iterator NextDue();
+  void Deliver(Alert alert, bool last_chance);
+  absl::Status TryOnce(const Alert& alert);
 
   const AlertTarget target;
   const AlertOptions options;
+  const std::string id;
+  const std::shared_ptr<AlertOutbox> outbox;  // may be nullptr
   Cancellation cancellation;
 
   std::mutex mutex;
   std::condition_variable wake;
-  std::deque<Letter> letters;
+  std::deque<Alert> alerts;
   bool finishing = false;
-  bool is_busy = false;  // with one more letter
-  bool dropped = false;  // letters were, and that is said
+  bool is_busy = false;  // delivering one more alert
+  bool dropped = false;  // the queue was full since it was last empty
   uint64_t sent = 0, failed = 0;
 };
 
-void AlertSender::Receiver::Put(const v1::Incident& incident, bool resolved) {
+void AlertSender::Receiver::Put(Alert alert) {
   const std::lock_guard<std::mutex> lock(mutex);
-  if (letters.size() >= kMaxLetters) {
+  const auto older = std::find_if(alerts.begin(), alerts.end(), [&alert](const Alert& other) {
+    return other.IsSame(alert.message.incident.id(), alert.message.sequence);
+  });
+  if (older != alerts.end()) {
+    older->message = std::move(alert.message);
+    wake.notify_all();
+    return;
+  }
+  if (alert.message.event == AlertEvent::kResolved) DropUpdates(alert.message.incident.id());
+  if (alerts.size() >= kMaxWaiting) {
     if (!dropped) {
-      spdlog::error("{} alerts wait for a receiver ({}): the oldest are dropped", letters.size(),
-                    NameOf(target.kind));
+      spdlog::error("dropped the oldest alert for {}: {} alerts wait; check that the receiver "
+                    "responds",
+                    AlertKindName(target.kind), alerts.size());
     }
     dropped = true;
-    letters.pop_front();
+    Settle(alerts.front());
+    alerts.pop_front();
     ++failed;
   }
-  Letter& letter = letters.emplace_back();
-  letter.incident = incident;
-  letter.resolved = resolved;
-  letter.pause_ns = options.first_pause_ns;
+  alert.pause_ns = options.first_pause_ns;
+  alert.next_try_ns = alert.due_ns;
+  if (alert.is_held) {
+    alert.next_try_ns = std::max(alert.due_ns, SteadyNs() + options.save_within_ns);
+  }
+  alerts.push_back(std::move(alert));
   wake.notify_all();
 }
 
-// The one to be tried next; letters.end() if there is none. The end of an incident waits until its
-// beginning has been delivered, or given up.
-std::deque<AlertSender::Receiver::Letter>::iterator AlertSender::Receiver::NextDue() {
-  auto next = letters.end();
-  for (auto at = letters.begin(); at != letters.end(); ++at) {
+// The end of an incident makes its waiting updates superfluous. Requires the mutex.
+void AlertSender::Receiver::DropUpdates(const std::string& incident) {
+  for (auto at = alerts.begin(); at != alerts.end();) {
+    const AlertMessage& message = at->message;
+    const bool is_update = message.event == AlertEvent::kUpdated && message.incident.id() == incident;
+    if (is_update) Settle(*at);
+    at = is_update ? alerts.erase(at) : std::next(at);
+  }
+}
+
+// The disk has the alert.
+void AlertSender::Receiver::Release(const std::string& incident, int32_t sequence) {
+  const std::lock_guard<std::mutex> lock(mutex);
+  for (Alert& alert : alerts) {
+    if (!alert.is_held || !alert.IsSame(incident, sequence)) continue;
+    alert.is_held = false;
+    alert.next_try_ns = alert.due_ns;
+    wake.notify_all();
+  }
+}
+
+bool AlertSender::Receiver::Has(const std::string& incident, int32_t sequence) {
+  const std::lock_guard<std::mutex> lock(mutex);
+  return std::any_of(alerts.begin(), alerts.end(), [&](const Alert& alert) {
+    return alert.IsSame(incident, sequence);
+  });
+}
+
+// The alert is delivered, given up or superfluous.
+void AlertSender::Receiver::Settle(const Alert& alert) {
+  if (outbox == nullptr) return;
+  const std::string& incident = alert.message.incident.id();
+  const bool is_last = alert.open_receivers->fetch_sub(1) == 1;
+  outbox->Mark(incident, alert.message.sequence, is_last ? "" : id);
+}
+
+// The next alert to try; alerts.end() if none waits. The later alerts of an incident wait until the
+// earlier ones are delivered or given up.
+std::deque<AlertSender::Receiver::Alert>::iterator AlertSender::Receiver::NextDue() {
+  auto next = alerts.end();
+  for (auto at = alerts.begin(); at != alerts.end(); ++at) {
     const bool waits =
-        at->resolved && std::any_of(letters.begin(), letters.end(), [&at](const Letter& other) {
-          return !other.resolved && other.incident.id() == at->incident.id();
+        std::any_of(alerts.begin(), alerts.end(), [&at](const Alert& other) {
+          return other.message.sequence < at->message.sequence &&
+                 other.message.incident.id() == at->message.incident.id();
         });
-    if (!waits && (next == letters.end() || at->next_try_ns < next->next_try_ns)) next = at;
+    if (!waits && (next == alerts.end() || at->next_try_ns < next->next_try_ns)) next = at;
   }
   return next;
 }
@@ -134,7 +256,7 @@ void AlertSender::Receiver::Run() {
   std::unique_lock<std::mutex> lock(mutex);
   while (true) {
     const auto due = NextDue();
-    if (due == letters.end()) {
+    if (due == alerts.end()) {
       dropped = false;
       if (finishing) return;
       wake.wait(lock);
@@ -145,56 +267,67 @@ void AlertSender::Receiver::Run() {
       wake.wait_for(lock, std::chrono::nanoseconds(wait_ns));
       continue;
     }
-    Letter letter = std::move(*due);
-    letters.erase(due);
+    Alert alert = std::move(*due);
+    alerts.erase(due);
     const bool last_chance = finishing;
     is_busy = true;
     lock.unlock();
-    Deliver(std::move(letter), last_chance);
+    if (alert.is_held) {
+      spdlog::warn("sends the alert {} before it is saved: the history does not respond; a "
+                   "restarted daemon may send it again",
+                   AlertKey(alert.message));
+      alert.is_held = false;
+    }
+    Deliver(std::move(alert), last_chance);
     lock.lock();
     is_busy = false;
   }
 }
 
-absl::Status AlertSender::Receiver::TryOnce(const Letter& letter) {
-  const auto where = Resolved(target.where);
+absl::Status AlertSender::Receiver::TryOnce(const Alert& alert) {
+  const auto where = ReadTarget(target.where);
   if (!where.ok()) return where.status();
-  const std::string body = AlertBody(target, *where, options, letter.incident, letter.resolved);
+  const std::string body = AlertBody(target, *where, options, alert.message);
   if (target.kind == AlertKind::kCommand) {
     return RunAlertCommand(*where, body, options.open_files, &cancellation);
   }
   const std::string url = target.kind == AlertKind::kPagerDuty ? kPagerDutyUrl : *where;
-  return PostAlert(url, body, &cancellation);
+  return PostAlert(url, body, AlertKey(alert.message), &cancellation);
 }
 
-void AlertSender::Receiver::Deliver(Letter letter, bool last_chance) {
+void AlertSender::Receiver::Deliver(Alert alert, bool last_chance) {
   const int64_t now_ns = SteadyNs();
-  if (letter.first_try_ns == 0) letter.first_try_ns = now_ns;
-  const absl::Status status = TryOnce(letter);
+  if (alert.first_try_ns == 0) alert.first_try_ns = now_ns;
+  const absl::Status status = TryOnce(alert);
   const bool give_up = last_chance || absl::IsInvalidArgument(status) ||
-                       now_ns - letter.first_try_ns > options.give_up_after_ns;
-  if (!status.ok() && (give_up || !letter.said)) {
-    spdlog::warn("the alert of {} could not be delivered ({}): {}{}", letter.incident.id(),
-                 NameOf(target.kind), std::string(status.message()),
-                 give_up ? ", given up" : ", tried again later");
-    letter.said = true;
+                       now_ns - alert.first_try_ns > options.give_up_after_ns;
+  if (!status.ok() && (give_up || !alert.said)) {
+    spdlog::warn("cannot deliver the alert of {} ({}): {}; {}", alert.message.incident.id(),
+                 AlertKindName(target.kind), std::string(status.message()),
+                 !give_up                          ? "trying again later"
+                 : last_chance && outbox != nullptr ? "the next daemon tries again"
+                                                    : "given up");
+    alert.said = true;
   }
+  // A restarted daemon tries again what only failed in the end.
+  if (status.ok() || (give_up && (!last_chance || absl::IsInvalidArgument(status)))) Settle(alert);
   const std::lock_guard<std::mutex> lock(mutex);
   if (status.ok()) {
     ++sent;
   } else if (give_up) {
     ++failed;
   } else {
-    letter.next_try_ns = SteadyNs() + letter.pause_ns;
-    letter.pause_ns = std::min(letter.pause_ns * 2, options.longest_pause_ns);
-    letters.push_back(std::move(letter));
+    alert.next_try_ns = SteadyNs() + alert.pause_ns;
+    alert.pause_ns = std::min(alert.pause_ns * 2, options.longest_pause_ns);
+    alerts.push_back(std::move(alert));
   }
 }
 
-AlertSender::AlertSender(AlertOptions options) : options_(std::move(options)) {
+AlertSender::AlertSender(AlertOptions options, std::shared_ptr<AlertOutbox> outbox)
+    : options_(std::move(options)), outbox_(std::move(outbox)) {
   for (const AlertTarget& target : options_.targets) {
     Worker& worker = workers_.emplace_back();
-    worker.receiver = std::make_shared<Receiver>(target, options_);
+    worker.receiver = std::make_shared<Receiver>(target, options_, outbox_);
     worker.thread = std::make_unique<LooseThread>();
     worker.thread->Start([receiver = worker.receiver] { receiver->Run(); });
   }
@@ -204,18 +337,113 @@ AlertSender::~AlertSender() {
   Finish(std::chrono::steady_clock::now() + options_.finish_within);
 }
 
-void AlertSender::Send(const v1::Incident& incident, bool resolved) {
-  {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    // The end of what nobody was told of is no news either.
-    if (resolved && told_.count({incident.id(), false}) == 0) return;
-    if (told_.size() > kMaxTold) told_.clear();
-    if (!told_.emplace(incident.id(), resolved).second) return;
-  }
+void AlertSender::Send(const v1::Incident& incident, AlertEvent event) {
+  if (workers_.empty()) return;
+  const std::lock_guard<std::mutex> lock(mutex_);
+  const auto known = announced_.find(incident.id());
+  const bool is_first = known == announced_.end();
+  // Only a receiver that got the beginning of an incident needs its changes and its end.
+  if (is_first != (event == AlertEvent::kConfirmed)) return;
+  if (!is_first && known->second.is_over) return;
+  if (event == AlertEvent::kUpdated && known->second.signature == Signature(incident)) return;
   v1::Incident head = incident;
   head.clear_stacks();
   head.clear_stack_tree();
-  for (const Worker& worker : workers_) worker.receiver->Put(head, resolved);
+  if (is_first && announced_.size() >= kMaxAnnounced) ForgetOldest();
+  Announced& announced = announced_[incident.id()];
+  if (is_first) announced.first_cause = RootCause(head);
+  Announce(head, event, &announced);
+}
+
+// Requires the mutex.
+void AlertSender::ForgetOldest() {
+  announced_.erase(std::min_element(announced_.begin(), announced_.end(),
+                                    [](const auto& a, const auto& b) {
+                                      return a.second.newest.made_ns < b.second.newest.made_ns;
+                                    }));
+}
+
+// Requires the mutex.
+void AlertSender::Announce(const v1::Incident& head, AlertEvent event, Announced* announced) {
+  const int64_t now_ns = SteadyNs();
+  AlertRow& row = announced->newest;
+  const bool replaces = event == AlertEvent::kUpdated &&
+                        FindEvent(row.kind) == AlertEvent::kUpdated &&
+                        now_ns < announced->due_ns - kReplaceUntilNs;
+  if (!replaces) {
+    const int64_t due_ns =
+        event == AlertEvent::kUpdated
+            ? std::max(now_ns, announced->due_ns + options_.updates_apart_ns)
+            : now_ns;
+    announced->due_ns = due_ns;
+    ++row.sequence;
+  }
+  row.incident = head.id();
+  row.kind = AlertEventName(event);
+  row.made_ns = absl::GetCurrentTimeNanos();
+  row.body = head;
+  row.sent = false;
+  announced->signature = Signature(head);
+  announced->is_over = event == AlertEvent::kResolved;
+  Post(row, *announced, outbox_ != nullptr);
+  if (outbox_ != nullptr) Save(row);
+}
+
+// Gives the alert to the receivers that lack it.
+void AlertSender::Post(const AlertRow& row, const Announced& announced, bool hold) {
+  Receiver::Alert alert;
+  alert.message = {row.body, FindEvent(row.kind), row.sequence, announced.first_cause};
+  alert.due_ns = announced.due_ns;
+  alert.is_held = hold;
+  std::vector<Receiver*> missing;
+  for (const Worker& worker : workers_) {
+    if (row.receivers.count(worker.receiver->id) == 0) missing.push_back(worker.receiver.get());
+  }
+  alert.open_receivers = std::make_shared<std::atomic<int>>(static_cast<int>(missing.size()));
+  for (Receiver* receiver : missing) receiver->Put(alert);
+  if (missing.empty() && outbox_ != nullptr) outbox_->Mark(row.incident, row.sequence, "");
+}
+
+void AlertSender::Save(const AlertRow& row) {
+  std::vector<std::weak_ptr<Receiver>> receivers;
+  for (const Worker& worker : workers_) receivers.push_back(worker.receiver);
+  outbox_->Save(row, [receivers, incident = row.incident, sequence = row.sequence] {
+    for (const std::weak_ptr<Receiver>& weak : receivers) {
+      if (const auto receiver = weak.lock()) receiver->Release(incident, sequence);
+    }
+  });
+}
+
+void AlertSender::Restore(const std::vector<AlertRow>& rows) {
+  if (workers_.empty()) return;
+  const int64_t ago_ns = absl::GetCurrentTimeNanos() - SteadyNs();  // wall to steady clock
+  const std::lock_guard<std::mutex> lock(mutex_);
+  for (const AlertRow& row : rows) {
+    Announced& announced = announced_[row.incident];
+    if (announced.first_cause.empty()) announced.first_cause = RootCause(row.body);
+    announced.signature = Signature(row.body);
+    announced.newest = row;
+    announced.is_over = FindEvent(row.kind) == AlertEvent::kResolved;
+    announced.due_ns = std::min(row.made_ns - ago_ns, SteadyNs());
+    const bool is_late = SteadyNs() - announced.due_ns > options_.give_up_after_ns;
+    if (!row.sent && !is_late) Post(row, announced, false);
+    if (!row.sent && is_late && outbox_ != nullptr) {
+      outbox_->Mark(row.incident, row.sequence, "");
+    }
+    announced.newest.receivers.clear();
+  }
+}
+
+void AlertSender::SaveAgain() {
+  if (outbox_ == nullptr) return;
+  const std::lock_guard<std::mutex> lock(mutex_);
+  for (const auto& [incident, announced] : announced_) {
+    AlertRow row = announced.newest;
+    row.sent = std::none_of(workers_.begin(), workers_.end(), [&row](const Worker& worker) {
+      return worker.receiver->Has(row.incident, row.sequence);
+    });
+    if (!row.sent || !announced.is_over) Save(row);
+  }
 }
 
 void AlertSender::BeginFinish() {
@@ -228,17 +456,17 @@ void AlertSender::BeginFinish() {
 
 void AlertSender::Finish(SteadyTime deadline) {
   BeginFinish();
-  // What is cancelled ends soon, but for a name that nobody resolves.
+  // A cancelled delivery ends soon, unless it waits for a name server.
   constexpr auto kCancelledWithin = std::chrono::milliseconds(300);
   for (const Worker& worker : workers_) {
     if (worker.thread->EndsBy(deadline - kCancelledWithin)) continue;
     const std::lock_guard<std::mutex> lock(worker.receiver->mutex);
-    const size_t open = worker.receiver->letters.size() + worker.receiver->is_busy;
-    worker.receiver->failed += worker.receiver->letters.size();
-    worker.receiver->letters.clear();
-    spdlog::error("{} {} not delivered ({}): the receiver does not answer", open,
-                  open == 1 ? "alert was" : "alerts were",
-                  NameOf(worker.receiver->target.kind));
+    const size_t open = worker.receiver->alerts.size() + worker.receiver->is_busy;
+    worker.receiver->failed += worker.receiver->alerts.size();
+    worker.receiver->alerts.clear();
+    spdlog::error("cannot deliver {} ({}): the receiver does not respond",
+                  open == 1 ? "1 alert" : absl::StrCat(open, " alerts"),
+                  AlertKindName(worker.receiver->target.kind));
     worker.receiver->cancellation.Cancel();
   }
   for (const Worker& worker : workers_) worker.thread->Join(deadline);
@@ -263,7 +491,7 @@ uint64_t AlertSender::failed() const {
 }
 
 uint64_t AlertSender::waiting() const {
-  return Sum([](const Receiver& receiver) { return receiver.letters.size() + receiver.is_busy; });
+  return Sum([](const Receiver& receiver) { return receiver.alerts.size() + receiver.is_busy; });
 }
 
 }  // namespace rollcall

@@ -1,22 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reports confirmed incidents, and their end, to webhooks and commands.
+// Sends confirmed incidents, changes of their root cause, and their end, to webhooks and commands.
 //
-// Each incident is told once, and its end once; what cannot be delivered is tried again, later and
-// later, for an hour. Each receiver has a thread of its own, so that none holds up another, nor the
-// daemon.
+// Sends each incident once and its end once, also across restarts of the daemon: an alert is in the
+// outbox before it is sent, and marked there afterwards. If the outbox does not respond, the alert
+// goes out without it. Retries a failed delivery with growing pauses for an hour. Each receiver has
+// its own thread, so a slow receiver delays neither the others nor the daemon.
 #pragma once
 
 #include <chrono>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <mutex>
-#include <set>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "daemon/server/alert_outbox.h"
 #include "daemon/server/loose_thread.h"
 #include "rollcall/v1/incident.pb.h"
 
@@ -26,43 +27,68 @@ enum class AlertKind { kJson, kSlack, kPagerDuty, kAlertmanager, kCommand };
 
 struct AlertTarget {
   AlertKind kind = AlertKind::kJson;
-  // A URL, a command line, PagerDuty's routing key; or "@FILE", which holds it and is read anew for
-  // each alert, so that a secret is in no process list and may change.
+  // A URL, a command line, or PagerDuty's routing key. "@FILE" names a file that contains it. The
+  // sender reads the file for each alert, so the secret is in no process list and may change.
   std::string where;
 };
 
 struct AlertOptions {
   std::vector<AlertTarget> targets;
-  std::string template_text;  // of kJson's body; "" for the usual one
-  std::string page;           // where the page is to be found, for links; "" if nobody said
+  std::string template_text;  // body for kJson; "" for the default body
+  std::string page;           // URL of the page, for links; "" if unknown
   int64_t first_pause_ns = 1'000'000'000;
   int64_t longest_pause_ns = 300'000'000'000;
   int64_t give_up_after_ns = 3'600'000'000'000;
+  int64_t save_within_ns = 2'000'000'000;    // the longest time that an alert waits for the outbox
+  int64_t updates_apart_ns = 30'000'000'000;  // from one alert of an incident to its next update
   std::chrono::seconds finish_within{11};
-  uint64_t open_files = 0;  // soft limit for commands; 0: as this process has it
+  uint64_t open_files = 0;  // soft limit for commands; 0: the limit of this process
 };
 
-// "slack=https://...", "pagerduty=@/etc/rollcall/key", "exec=mail -s hang me". Errors say what
-// kinds there are.
+// Examples: "slack=https://...", "pagerduty=@/etc/rollcall/key", "exec=mail -s hang me". Errors
+// list the kinds.
 absl::StatusOr<AlertTarget> ParseAlertTarget(const std::string& text);
 
-// What is sent. `where`: with "@FILE" replaced. Pure.
+enum class AlertEvent { kConfirmed, kUpdated, kResolved };
+
+struct AlertMessage {
+  v1::Incident incident;  // without stacks
+  AlertEvent event = AlertEvent::kConfirmed;
+  int32_t sequence = 1;     // number among the incident's alerts
+  std::string first_cause;  // of the incident's first alert; receivers may identify it by its cause
+};
+
+// "<incident>/<sequence>": equal for all attempts to deliver one alert, and for no other alert.
+std::string AlertKey(const AlertMessage& message);
+
+// The message for one receiver. `where` is the target with "@FILE" replaced. Pure.
 std::string AlertBody(const AlertTarget& target, const std::string& where,
-                      const AlertOptions& options, const v1::Incident& incident, bool resolved);
+                      const AlertOptions& options, const AlertMessage& message);
 
 class AlertSender {
  public:
-  explicit AlertSender(AlertOptions options);
+  // `outbox` may be nullptr.
+  explicit AlertSender(AlertOptions options, std::shared_ptr<AlertOutbox> outbox = nullptr);
   // Finish() within AlertOptions::finish_within.
   ~AlertSender();
   AlertSender(const AlertSender&) = delete;
   AlertSender& operator=(const AlertSender&) = delete;
 
-  void Send(const v1::Incident& incident, bool resolved);
+  // Continues after a restart: sends what is unsent. `rows` is Continuation::alerts. Call it before
+  // Send().
+  void Restore(const std::vector<AlertRow>& rows);
 
-  // What is still to be sent gets one more try, from now on.
+  // Ignores an event that was announced, an update that changes neither the root cause nor its
+  // culprits, and all but the first event of an incident that was not announced.
+  void Send(const v1::Incident& incident, AlertEvent event);
+
+  // Saves all alerts again, for a new file.
+  void SaveAgain();
+
+  // Gives each waiting alert one more attempt, from now on. With an outbox, a restarted daemon
+  // tries again what fails.
   void BeginFinish();
-  // Waits for that. What is not delivered by then is given up, and logged.
+  // Waits for these attempts. Gives up and logs what is not delivered by `deadline`.
   void Finish(SteadyTime deadline);
 
   uint64_t sent() const;
@@ -78,10 +104,25 @@ class AlertSender {
   template <typename Value>
   uint64_t Sum(Value value) const;
 
+  // What was announced of one incident.
+  struct Announced {
+    std::string first_cause;
+    std::string signature;  // of the newest alert: what makes an update one
+    AlertRow newest;
+    int64_t due_ns = 0;     // when the newest alert may go out, on the steady clock
+    bool is_over = false;   // its end was announced
+  };
+
+  void Announce(const v1::Incident& head, AlertEvent event, Announced* announced);
+  void Post(const AlertRow& row, const Announced& announced, bool hold);
+  void Save(const AlertRow& row);
+  void ForgetOldest();
+
   const AlertOptions options_;
+  const std::shared_ptr<AlertOutbox> outbox_;
   std::vector<Worker> workers_;
   std::mutex mutex_;
-  std::set<std::pair<std::string, bool>> told_;  // incident and whether it was its end
+  std::map<std::string, Announced> announced_;  // by incident
 };
 
 }  // namespace rollcall

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Answers that many viewers ask for at once are made once.
+// Computes once an answer that many viewers request at the same time.
 //
-// An answer is made anew when the version has changed, and not more often than every `least_ns`;
-// as waits grow without a change, it is never older than `most_ns`. Thread-safe; while one thread
-// makes an answer, the others that want the same wait for it.
+// Recomputes an answer when the version has changed, but at most every `least_ns`. An answer is
+// never older than `most_ns`, because waits grow without a change of version. Thread-safe: while
+// one thread computes an answer, other threads that need the same answer wait for it. Keeps the
+// answers that were requested last, up to a number of bytes.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +18,7 @@
 
 namespace rollcall {
 
-// Immutable once made.
+// Immutable after creation.
 struct CachedAnswer {
   std::string json;
   std::string gzip;
@@ -28,22 +29,39 @@ class AnswerCache {
  public:
   using Answer = std::shared_ptr<const CachedAnswer>;
 
-  AnswerCache(int64_t least_ns, int64_t most_ns) : least_ns_(least_ns), most_ns_(most_ns) {}
+  // For the answers that several viewers request at once; an answer of the largest job has 10 MB.
+  static constexpr size_t kMostBytes = size_t{64} << 20;
+
+  AnswerCache(int64_t least_ns, int64_t most_ns, size_t most_bytes = kMostBytes)
+      : least_ns_(least_ns), most_ns_(most_ns), most_bytes_(most_bytes) {}
 
   absl::StatusOr<Answer> Get(const std::string& key, uint64_t version, int64_t now_ns,
                              const std::function<absl::StatusOr<std::string>()>& make);
 
+  // Of all answers and their keys.
+  size_t bytes() const;
+
  private:
   struct Entry {
-    std::mutex mutex;
+    std::mutex mutex;  // guards the three below; taken before the cache's
     Answer answer;
     uint64_t version = 0;
     int64_t made_ns = 0;
+    size_t bytes = 0;    // these two are guarded by the cache's mutex
+    uint64_t used = 0;   // number of the last request
   };
+  using EntryPtr = std::shared_ptr<Entry>;
+
+  EntryPtr FindOrAdd(const std::string& key);
+  void SetBytes(const std::string& key, const EntryPtr& entry, size_t bytes);
+  void Erase(std::map<std::string, EntryPtr>::iterator at);
 
   const int64_t least_ns_, most_ns_;
-  std::mutex mutex_;
-  std::map<std::string, std::shared_ptr<Entry>> entries_;
+  const size_t most_bytes_;
+  mutable std::mutex mutex_;  // guards all below
+  std::map<std::string, EntryPtr> entries_;
+  size_t bytes_ = 0;
+  uint64_t requests_ = 0;
 };
 
 }  // namespace rollcall

@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// How many calls a second jobs make, now and over the last minutes.
+// The number of calls per second of each job, now and over the last minutes.
 //
-// CallRate, of one job, is pure: time is an argument; one owner, no lock. CallRates, of all jobs,
-// is thread-safe: the diagnosing thread counts, any thread reads. Its mutex is taken last.
+// CallRate serves one job and is pure: time is an argument; one owner, no lock. CallRates serves
+// all jobs and is thread-safe: the diagnosing thread counts, any thread reads. Its mutex comes last
+// in the lock order.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <map>
-#include <string>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
+#include "daemon/model/job_key.h"
 
 namespace rollcall {
 
@@ -21,15 +22,16 @@ class CallRate {
   static constexpr int64_t kEveryNs = 2'000'000'000;
   static constexpr size_t kKept = 300;  // ten minutes
 
-  // Due when a look would begin a new value; counting calls costs a walk over all members.
+  // Whether Count() would start a new value. Counting costs a walk over all members.
   bool IsDue(int64_t now_ns) const { return last_ns_ == 0 || now_ns - last_ns_ >= kEveryNs; }
 
-  // `calls`: entered by all ranks since the job began.
+  // `calls` is the number that all ranks have entered since the job began.
   void Count(int64_t now_ns, uint64_t calls, int32_t ranks);
 
-  // Of an average rank, between the last two looks. 0: nothing moves, or nothing is known yet.
+  // Calls per second of an average rank, between the last two calls of Count(). 0: no rank moves,
+  // or there are not two values yet.
   double now() const { return history_.empty() ? 0 : history_.back(); }
-  // One value for each look, oldest first.
+  // One value for each interval, oldest first.
   const std::deque<double>& history() const { return history_; }
 
  private:
@@ -40,18 +42,18 @@ class CallRate {
 
 class CallRates {
  public:
-  bool IsDue(const std::string& job, int64_t now_ns) const ABSL_LOCKS_EXCLUDED(mutex_);
-  void Count(const std::string& job, int64_t now_ns, uint64_t calls, int32_t ranks)
+  bool IsDue(const JobKey& key, int64_t now_ns) const ABSL_LOCKS_EXCLUDED(mutex_);
+  void Count(const JobKey& key, int64_t now_ns, uint64_t calls, int32_t ranks)
       ABSL_LOCKS_EXCLUDED(mutex_);
-  void Forget(const std::string& job) ABSL_LOCKS_EXCLUDED(mutex_);
+  void Forget(const JobKey& key) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // A copy; an empty one for a job that is not known.
-  CallRate Get(const std::string& job) const ABSL_LOCKS_EXCLUDED(mutex_);
-  double Now(const std::string& job) const ABSL_LOCKS_EXCLUDED(mutex_);
+  // A copy. Empty for an unknown job.
+  CallRate Get(const JobKey& key) const ABSL_LOCKS_EXCLUDED(mutex_);
+  double Now(const JobKey& key) const ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
   mutable absl::Mutex mutex_;
-  std::map<std::string, CallRate> rates_ ABSL_GUARDED_BY(mutex_);
+  std::map<JobKey, CallRate> rates_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace rollcall

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where messages come in, their text is cleaned once, before anybody reads it.
+// Cleans the text in messages once, where they arrive.
 #pragma once
 
 #include <google/protobuf/message.h>
@@ -10,11 +10,12 @@ namespace v1 {
 class AgentMessage;
 }
 
-// CleanText() on every string of the message and of those within it. Fields of bytes stay as they
-// are.
+// Applies CleanText() to every string of the message and of its children. Leaves fields of type
+// bytes unchanged.
 void CleanStrings(google::protobuf::Message* message);
 
-// The same. Of ticks, which hold thousands of numbers, only the texts are visited.
+// The same for messages of agents. Of a tick, which has thousands of numbers, visits only the
+// texts.
 void CleanStrings(v1::AgentMessage* message);
 
 }  // namespace rollcall

@@ -2,26 +2,59 @@
 #include "daemon/server/daemon.h"
 
 #include <spdlog/spdlog.h>
+#include <time.h>
 
 #include <algorithm>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "daemon/server/daemon_security.h"
 #include "daemon/server/http.h"
+#include "proto/clean_text.h"
 #include "proto/durations.h"
 #include "proto/steady_clock.h"
 #include "rollcall/v1/agent.pb.h"
+#include "security/grpc/credentials.h"
 
 namespace rollcall {
 namespace {
+
+// For the diagnosis after the agents' last ticks.
+constexpr std::chrono::seconds kLastDiagnosisWithin{2};
+constexpr size_t kMaxNamedHosts = 5;  // in a line of the log
+
+constexpr int64_t kPaceEveryNs = kSecond;
+// An agent whose certificate is revoked loses its stream within this time.
+constexpr int64_t kCallersCheckedEveryNs = 10 * kSecond;
+// Of the machine. The rest is for diagnoses, pages and others.
+constexpr double kShareForTicks = 0.4;
+// Agents whose job may hang tick at least this often, so that the verdict comes in time. They are few:
+// the others keep the pace that the machine can bear.
+constexpr int64_t kUrgentTickNs = kSecond / 2;
+constexpr size_t kUrgentShare = 8;    // one agent of so many
+constexpr size_t kUrgentAgents = 64;  // may always be urgent
+
+double ProcessCpuSeconds() {
+  timespec time = {};
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
+  return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) / 1e9;
+}
+
+int CountWorkers() {
+  return static_cast<int>(std::clamp(std::thread::hardware_concurrency(), 2u, 64u));
+}
 
 IncidentBookOptions BookOptions(const DaemonOptions& options) {
   IncidentBookOptions book;
   book.limits = options.limits;
   book.report_dir = options.report_dir;
+  book.keep_reports = options.keep_reports;
   book.history.path = options.history;
   book.history.is_optional = options.history_is_optional;
   book.history.limits = options.history_limits;
   book.alerts = options.alerts;
+  book.quota = options.incident_quota;
   book.log_incidents = options.log_incidents;
   return book;
 }
@@ -40,24 +73,36 @@ Limits LimitsFor(int64_t hang_after_ns) {
 
 Daemon::Daemon(DaemonOptions options)
     : options_(std::move(options)),
-      store_(options_.default_job),
-      agents_(this),
-      incidents_(BookOptions(options_), &timeline_),
+      store_(options_.default_job, options_.job_limits, &counters_),
+      access_(options_.authenticator, &refusals_),
+      agents_(this, &counters_, &access_, options_.stream_limits),
+      incidents_(BookOptions(options_), &timeline_, &counters_),
       stacks_([this](const std::string& agent, const v1::DaemonMessage& message) {
                 return agents_.Send(agent, message);
               },
               &store_, &incidents_, &timeline_),
-      diagnosis_({&store_, &incidents_, &stacks_, &rates_, &timeline_}, options_.limits,
-                 options_.keep_ended_ns),
-      queries_({&store_, &incidents_, &stacks_, &agents_, &rates_, &counters_, &timeline_}),
-      query_service_(&queries_) {}
+      runners_({&store_, &incidents_, &stacks_, &rates_, &counters_, &timeline_},
+               {options_.limits, options_.tick_ns, options_.keep_ended_ns}, CountWorkers()),
+      queries_({&store_, &incidents_, &stacks_, &agents_, &rates_, &counters_, &timeline_,
+                &refusals_, options_.security}),
+      query_service_(&queries_, &access_, [this](const AuditEntry& event) { Audit(event); }),
+      lateness_(options_.silent_after_ns),
+      pace_(std::thread::hardware_concurrency() * kShareForTicks) {
+  // The detector costs each lock a pass through one mutex of the whole process. ThreadSanitizer
+  // finds the same faults in the tests.
+  absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
+}
 
 Daemon::~Daemon() { Stop(); }
 
 absl::Status Daemon::Start() {
   absl::Status status = incidents_.Start();
   if (status.ok()) {
-    status = server_.Start(options_.listen, {agents_.service(), query_service_.service()});
+    store_.ExpectHosts(incidents_.CountKnownHosts());
+    store_.RestoreAttempts(incidents_.ConsumeAttempts());
+    status = server_.Start(options_.listen, Credentials(),
+                           {agents_.service(), query_service_.service()});
+    access_.SetPort(server_.port());
   }
   if (!status.ok()) return status;
   status = StartHttp();
@@ -69,9 +114,26 @@ absl::Status Daemon::Start() {
   return status;
 }
 
+std::shared_ptr<grpc::ServerCredentials> Daemon::Credentials() const {
+  const TlsFiles* tls = options_.security == nullptr ? nullptr : options_.security->tls();
+  if (tls == nullptr) return grpc::InsecureServerCredentials();
+  return MakeServerCredentials(*tls, ClientCertificate::kOptional);
+}
+
 absl::Status Daemon::StartHttp() {
   if (options_.http.empty()) return absl::OkStatus();
-  http_ = std::make_unique<HttpServer>(&queries_, options_.http_token, options_.http_connections);
+  HttpServerOptions http;
+  http.token = options_.http_token;
+  http.connections = options_.http_connections;
+  const bool only_by_token = !options_.http_token.empty() && !options_.http_token_is_optional;
+  http.authenticator = only_by_token ? nullptr : options_.authenticator;
+  if (options_.security != nullptr) http.tls = options_.security->page_tls();
+  http.web_config = options_.http_config;
+  http.hosts = options_.http_hosts;
+  http.page_url = options_.alerts.page;
+  http.audit = [this](const AuditEntry& entry) { Audit(entry); };
+  http.refused = [this](std::string_view reason) { refusals_.Count(std::string(reason)); };
+  http_ = std::make_unique<HttpServer>(&queries_, std::move(http));
   absl::Status status = http_->Start(options_.http);
   if (!status.ok()) http_.reset();
   return status;
@@ -83,10 +145,16 @@ void Daemon::Stop() {
   const SteadyTime begun = std::chrono::steady_clock::now();
   if (thread_.joinable()) thread_.join();
   incidents_.Finish(begun);
-  stacks_.Close();  // whoever waits for stacks holds up the servers
+  runners_.Stop();
+  stacks_.Close();  // a query that waits for stacks would delay the servers' stop
   if (http_ != nullptr) http_->Stop();
   agents_.CloseAll();
   server_.Stop();
+}
+
+std::string Daemon::page_url() const {
+  const bool has_tls = http_ != nullptr && http_->has_tls();
+  return absl::StrCat(has_tls ? "https://" : "http://", http_address(), "/");
 }
 
 std::string Daemon::http_address() const { return http_ == nullptr ? "" : http_->address(); }
@@ -97,43 +165,154 @@ std::vector<v1::Incident> Daemon::GetIncidents(const std::string& job) const {
 
 void Daemon::Run() {
   do {
-    Tick(timeline_.Now());
-  } while (!stop_.SleepFor(options_.tick_ns));
-  Tick(timeline_.Now());  // the last word of the agents
+    Tick();
+    const int64_t due_ns = SteadyNs() + options_.tick_ns;
+    if (stop_.SleepFor(options_.tick_ns)) break;
+    lateness_.Add(due_ns, SteadyNs());
+  } while (true);
+  runners_.Finish(std::chrono::steady_clock::now() + kLastDiagnosisWithin);
+  Publish();
 }
 
-void Daemon::Tick(int64_t now_ns) {
-  const int64_t begun_ns = SteadyNs();
-  LogSilentAgents(now_ns);
-  diagnosis_.LookAtAll(now_ns);
+void Daemon::Tick() {
+  const int64_t now_ns = timeline_.Now();
+  MarkSilentAgents(now_ns);
+  if (now_ns - pace_updated_ns_ >= kPaceEveryNs) {
+    UpdatePace(now_ns);
+    if (options_.security != nullptr) options_.security->Poll(time(nullptr));
+    spdlog::default_logger()->flush();  // it says how many lines it left out
+    runners_.DropForgotten();
+  }
+  if (now_ns - callers_checked_ns_ >= kCallersCheckedEveryNs) {
+    callers_checked_ns_ = now_ns;
+    agents_.EndInvalid(time(nullptr));
+  }
+  BeginTurns();
+  Publish();
+}
+
+void Daemon::Audit(const AuditEntry& event) {
+  spdlog::info("audit: {} ({}): {}, {}", CleanText(event.who), event.peer, event.action,
+               CleanText(event.object));
+  incidents_.SaveAction({timeline_.ToWallTime(timeline_.Now()), event.who, event.action,
+                         event.object, event.peer});
+}
+
+void Daemon::Publish() {
   incidents_.Publish();
-  counters_.AddTick(static_cast<double>(SteadyNs() - begun_ns) / 1e9);
+  store_.RestoreAttempts(incidents_.ConsumeAttempts());
+  incidents_.SaveAttempts(store_.TakeAttemptChanges(incidents_.ConsumeMustSaveAttempts()));
 }
 
-void Daemon::LogSilentAgents(int64_t now_ns) {
-  for (const std::string& host : store_.MarkSilentAgents(now_ns, options_.silent_after_ns)) {
-    spdlog::warn("the agent of {} has been silent for {} s", host,
-                 options_.silent_after_ns / kSecond);
+void Daemon::MarkSilentAgents(int64_t now_ns) {
+  std::vector<std::string> silent =
+      store_.agents()->MarkSilent(now_ns, options_.silent_after_ns + lateness_.Total());
+  if (silent.empty()) return;
+  const size_t count = silent.size();
+  if (count > kMaxNamedHosts) {
+    silent.resize(kMaxNamedHosts);
+    silent.emplace_back("...");
+  }
+  spdlog::warn("no tick from {} for {} s ({}): their ranks are now silent; check the hosts and "
+               "their agents",
+               count == 1 ? "an agent" : absl::StrCat(count, " agents"),
+               options_.silent_after_ns / kSecond, absl::StrJoin(silent, ", "));
+}
+
+void Daemon::UpdatePace(int64_t now_ns) {
+  const double cpu_seconds = ProcessCpuSeconds();
+  const int64_t oldest_ns = store_.agents()->OldestUnapplied();
+  const TickPace::Load load = {agents_.agents(), ticks_.exchange(0), cpu_seconds - cpu_seconds_,
+                               oldest_ns == 0 ? 0 : now_ns - oldest_ns};
+  tick_ns_ = pace_.Update(load);
+  store_.SetUrgent(incidents_.OpenJobs(),
+                   std::max(kUrgentAgents, static_cast<size_t>(load.agents) / kUrgentShare));
+  cpu_seconds_ = cpu_seconds;
+  pace_updated_ns_ = now_ns;
+}
+
+// Each agent gets a new pace with its next tick, so that they do not all change in one instant.
+void Daemon::SendPace(const AgentName& agent, const AgentBook::Origin& origin) {
+  const int64_t pace_ns = tick_ns_;
+  const int64_t tick_ns =
+      std::max(origin.is_urgent ? std::min(pace_ns, kUrgentTickNs) : pace_ns, agent.tick_ns);
+  if (agent.is_trusted || origin.tick_ns == tick_ns) return;
+  v1::DaemonMessage message;
+  message.mutable_pace()->set_tick_ns(tick_ns);
+  if (agents_.Send(agent.id, message)) store_.agents()->SetPace(agent.id, tick_ns);
+}
+
+void Daemon::OnTick(const AgentName& agent, std::shared_ptr<const v1::Tick> tick,
+                    std::function<void()> applied) {
+  counters_.SetDropped(agent.host, tick->dropped_ticks());
+  JobStore::Routed routed = store_.Route(agent, *tick, timeline_.Now());
+  if (routed.must_restart) agents_.Restart(agent.id);
+  const AgentBook::Origin origin = routed.origin;
+  const bool is_whole = tick->whole();
+  SendPace(agent, origin);
+  runners_.Post(std::make_shared<TickInTransit>(std::move(tick), std::move(routed),
+                                                [this, origin, whole = is_whole,
+                                                 applied = std::move(applied)] {
+                                                  store_.agents()->Applied(origin);
+                                                  ++ticks_;
+                                                  applied();
+                                                  if (whole) EndTurn(AgentBook::Name(origin.agent).id);
+                                                }));
+}
+
+void Daemon::EndTurn(const std::string& agent) {
+  {
+    const absl::MutexLock lock(&turns_mutex_);
+    turns_.Done(agent);
+  }
+  BeginTurns();
+}
+
+void Daemon::BeginTurns() {
+  while (true) {
+    std::vector<std::string> next;
+    {
+      const absl::MutexLock lock(&turns_mutex_);
+      next = turns_.Next(timeline_.Now());
+    }
+    if (next.empty()) return;
+    for (const std::string& agent : next) {
+      if (Welcome(agent)) continue;
+      const absl::MutexLock lock(&turns_mutex_);
+      turns_.Done(agent);
+    }
   }
 }
 
-void Daemon::OnTick(const AgentName& agent, const v1::Tick& tick) {
-  if (!store_.Apply(agent, tick, timeline_.Now())) agents_.Restart(agent.id);
-  counters_.SetDropped(agent.host, tick.dropped_ticks());
+// False: the agent is gone.
+bool Daemon::Welcome(const std::string& agent) {
+  v1::DaemonMessage message;
+  message.mutable_welcome()->set_rollcall_version(ROLLCALL_VERSION);
+  message.mutable_welcome()->set_whole_records(store_.RecordsInWholeTicks());
+  message.mutable_welcome()->set_reads_short_columns(true);
+  if (!agents_.Send(agent, message)) return false;
+  store_.agents()->Welcomed(agent, timeline_.Now());
+  return true;
 }
 
-void Daemon::OnStack(const AgentName& agent, const v1::StackReply& reply) {
-  stacks_.OnStack(agent, reply);
+void Daemon::OnStackReply(const AgentName& agent, const v1::StackReply& reply) {
+  stacks_.OnStackReply(agent, reply);
 }
 
 void Daemon::OnConnected(const AgentName& agent) {
-  spdlog::debug("agent of {} connected", agent.host);
-  store_.Connected(agent);
+  spdlog::debug("the agent of {} connected", agent.host);
+  store_.agents()->Connected(agent);
+  {
+    const absl::MutexLock lock(&turns_mutex_);
+    turns_.Add(agent.id);
+  }
+  BeginTurns();
 }
 
-void Daemon::OnGone(const AgentName& agent) {
-  spdlog::debug("agent of {} is gone", agent.host);
-  for (const std::string& refused : store_.Gone(agent)) agents_.Restart(refused);
+void Daemon::OnDisconnected(const AgentName& agent) {
+  spdlog::debug("the agent of {} disconnected", agent.host);
+  for (const std::string& refused : store_.agents()->Disconnected(agent)) agents_.Restart(refused);
+  EndTurn(agent.id);
 }
 
 }  // namespace rollcall

@@ -1,22 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
-// The daemon: takes in what agents tell, diagnoses, keeps incidents, writes reports, answers
-// questions. This class only wires the parts that do so, and starts and stops them:
+// The daemon: receives the agents' messages, diagnoses jobs, keeps incidents, writes reports,
+// answers queries. This class only connects its parts, and starts and stops them:
 //
-//   agent_service    agents' streams            ->  job_store       what is known of all jobs
-//   job_diagnosis    looks at each job          ->  incident_book   incidents, reports, alerts
-//   stack_desk       asks agents for stacks
+//   agent_service    streams of agents          ->  job_runners     a mailbox for each job
+//   job_runner       applies ticks, diagnoses   ->  job_store       the states of all jobs
+//                                               ->  incident_book   incidents, reports, alerts
+//   stack_desk       sends stack requests to agents
 //   queries          answers people             <-  query_service (gRPC), http
 //
-// Runs inside rollcalld, and inside `rollcall run`. Whoever owns it starts and stops it from one
-// thread; the rest may be called from any. Owns the thread that diagnoses a few times a second. The
-// parts own gRPC's threads, those of the HTTP server, and one each for reports, for the history and
-// for every receiver of alerts: whatever waits for a disk or the network waits there.
+// Runs inside rollcalld, and inside `rollcall run`. The owner starts and stops it from one thread;
+// any thread may call the rest. Owns the thread that looks for silent agents and sets their pace.
+// The parts own the workers that run jobs, gRPC's threads, those of the HTTP server, one for
+// reports, two for the history and one for every receiver of alerts: only these wait for a disk or
+// the network.
 //
-// Locks: none here. Where a thread holds two, it has taken them in this order: a job's in
-// job_store, the incident book's, one of a part that calls nobody (report queue, history, alerts,
-// call rates, timeline). None is held when an agent is asked for stacks.
+// Locks: none here. A thread that takes two mutexes takes them in this order: a job's in job_store,
+// the incident book's, one of a part that calls no other part (report queue, history, alerts, call
+// rates, timeline). No thread holds one while it sends a stack request.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <memory>
@@ -26,52 +29,71 @@
 
 #include "absl/status/status.h"
 #include "daemon/model/job_state.h"
+#include "daemon/server/access.h"
 #include "daemon/server/agent_service.h"
 #include "daemon/server/alerts.h"
 #include "daemon/server/call_rate.h"
 #include "daemon/server/daemon_counters.h"
+#include "daemon/server/first_ticks.h"
 #include "daemon/server/grpc_server.h"
 #include "daemon/server/history_keeper.h"
 #include "daemon/server/incident_book.h"
-#include "daemon/server/job_diagnosis.h"
+#include "daemon/server/job_runners.h"
 #include "daemon/server/job_store.h"
+#include "daemon/server/own_lateness.h"
 #include "daemon/server/queries.h"
 #include "daemon/server/query_service.h"
 #include "daemon/server/stack_desk.h"
 #include "daemon/server/stop_signal.h"
+#include "daemon/server/tick_pace.h"
 #include "daemon/server/timeline.h"
 
 namespace grpc {
 class ChannelInterface;
+class ServerCredentials;
 }
 
 namespace rollcall {
 
+class DaemonSecurity;
 class HttpServer;
 
 struct DaemonOptions {
   Limits limits;
-  std::string report_dir;            // "" for no reports on disk
+  std::string report_dir;            // folder of reports; "" for no reports on disk
+  ReportLimits keep_reports;         // the daemon deletes older ones; by default it deletes none
+  JobStoreLimits job_limits;
+  StreamLimits stream_limits;
   std::string listen;                // HOST:PORT for agents and queries; "" for in-process only
   std::string http;                  // HOST:PORT, port 0 for any; "" for none
-  std::string http_token;            // that whoever asks by HTTP must show; "" for none
-  int http_connections = 256;        // at once; they must not use up the file descriptors
-  std::string history;               // file of all incidents; "" keeps them in memory
-  bool history_is_optional = false;  // start without, where the file cannot be used, and try again
+  std::string http_token;            // token that every HTTP request must carry; "" for none
+  // Callers whom the authenticator knows need no `http_token`.
+  bool http_token_is_optional = false;
+  // Limit of simultaneous connections, so that descriptors remain for other uses.
+  int http_connections = 256;
+  std::string history;               // database file of all incidents; "" keeps them in memory
+  bool history_is_optional = false;  // start without the history if its file is unusable, and retry
   HistoryLimits history_limits;
   AlertOptions alerts;
+  // Decides who callers are; must outlive the daemon. nullptr: every caller is the owner.
+  const Authenticator* authenticator = nullptr;
+  // Certificates, and the files that the daemon reads again; must outlive it. nullptr: none.
+  DaemonSecurity* security = nullptr;
+  std::string http_config;              // path of a web.yml; "": none
+  std::vector<std::string> http_hosts;  // further names that lead to the page
+  IncidentQuotaLimits incident_quota;
   std::string default_job = "default";
-  bool log_incidents = true;  // `rollcall run` tells of them itself
+  bool log_incidents = true;  // `rollcall run` prints incidents itself
   int64_t tick_ns = 100'000'000;
-  int64_t silent_after_ns = 10'000'000'000;  // an agent that is gone for so long is silent
-  int64_t keep_ended_ns = 3600'000'000'000;  // ended jobs are forgotten after that
+  int64_t silent_after_ns = 10'000'000'000;  // an agent is silent after this time without a tick
+  int64_t keep_ended_ns = 3600'000'000'000;  // the daemon forgets an ended job after this time
 };
 
-// How long a daemon may take to stop.
+// The longest time that Stop() may take.
 inline constexpr std::chrono::seconds kStopWithin{15};
 
-// Limits that follow from --hang-after: the first look comes early enough for
-// two samples of stacks, a second or more apart, before the limit.
+// Limits that follow from --hang-after. The first check comes early enough for two samples of
+// stacks, a second or more apart, before the limit.
 Limits LimitsFor(int64_t hang_after_ns);
 
 class Daemon : public AgentSink {
@@ -81,47 +103,67 @@ class Daemon : public AgentSink {
   Daemon(const Daemon&) = delete;
   Daemon& operator=(const Daemon&) = delete;
 
-  // kUnavailable when an address cannot be used: says which, why, and what to
-  // type.
+  // Returns kUnavailable if an address is unusable. The error says which, why, and what to type.
   absl::Status Start();
-  // Returns within kStopWithin, whatever hangs. By then all reports are written that could be, and
-  // what could not be delivered is logged.
+  // Returns within kStopWithin, even if a disk or receiver hangs. By then it has written all
+  // reports that it can, and logged what it could not deliver.
   void Stop();
 
-  // A channel to this daemon within the process.
+  // A channel to this daemon inside the process.
   std::shared_ptr<grpc::ChannelInterface> InProcessChannel() { return server_.InProcessChannel(); }
   int grpc_port() const { return server_.port(); }  // 0: none
+  std::string page_url() const;                      // "https://127.0.0.1:34567/"
   std::string http_address() const;                 // "127.0.0.1:34567"; "" for none
 
-  // Of this daemon's jobs, or one of them, oldest first.
+  // Incidents of one job, or of all jobs for "", oldest first.
   std::vector<v1::Incident> GetIncidents(const std::string& job) const;
   const QuerySource& queries() const { return queries_; }
 
-  void OnTick(const AgentName& agent, const v1::Tick& tick) override;
-  void OnStack(const AgentName& agent, const v1::StackReply& reply) override;
+  void OnTick(const AgentName& agent, std::shared_ptr<const v1::Tick> tick,
+              std::function<void()> applied) override;
+  void OnStackReply(const AgentName& agent, const v1::StackReply& reply) override;
   void OnConnected(const AgentName& agent) override;
-  void OnGone(const AgentName& agent) override;
+  void OnDisconnected(const AgentName& agent) override;
 
  private:
   void Run();
-  void Tick(int64_t now_ns);
+  void Tick();
+  std::shared_ptr<grpc::ServerCredentials> Credentials() const;
   absl::Status StartHttp();
-  void LogSilentAgents(int64_t now_ns);
+  void Publish();
+  void Audit(const AuditEntry& event);
+  void MarkSilentAgents(int64_t now_ns);
+  void UpdatePace(int64_t now_ns);
+  void SendPace(const AgentName& agent, const AgentBook::Origin& origin);
+  void EndTurn(const std::string& agent) ABSL_LOCKS_EXCLUDED(turns_mutex_);
+  void BeginTurns() ABSL_LOCKS_EXCLUDED(turns_mutex_);
+  bool Welcome(const std::string& agent);
 
   const DaemonOptions options_;
   Timeline timeline_;
   DaemonCounters counters_;
   CallRates rates_;
   JobStore store_;
+  Refusals refusals_;
+  Access access_;
   AgentService agents_;
   IncidentBook incidents_;
   StackDesk stacks_;
-  JobDiagnosis diagnosis_;
+  JobRunners runners_;
   Queries queries_;
   QueryService query_service_;
   GrpcServer server_;
   std::unique_ptr<HttpServer> http_;
   StopSignal stop_;
+  absl::Mutex turns_mutex_;  // taken last
+  FirstTicks turns_ ABSL_GUARDED_BY(turns_mutex_);
+  // Of the thread below, except the atomic ones.
+  OwnLateness lateness_;
+  TickPace pace_;
+  int64_t pace_updated_ns_ = 0, callers_checked_ns_ = 0;
+  double cpu_seconds_ = 0;  // when the pace was updated
+  std::atomic<int64_t> tick_ns_{TickPace::kShortestNs};  // the pace
+  std::atomic<uint64_t> ticks_{0};                       // applied since the pace was updated
   std::thread thread_;
 };
 

@@ -1,7 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/server/daemon_counters.h"
 
+#include <spdlog/spdlog.h>
+
+#include "proto/durations.h"
+#include "proto/steady_clock.h"
+
 namespace rollcall {
+namespace {
+
+constexpr int64_t kLogEveryNs = 60 * kSecond;
+
+}  // namespace
 
 void DaemonCounters::AddTick(double seconds) {
   const absl::MutexLock lock(&mutex_);
@@ -10,12 +20,42 @@ void DaemonCounters::AddTick(double seconds) {
 }
 
 void DaemonCounters::SetDropped(const std::string& host, uint64_t dropped) {
-  if (dropped == 0) return;  // as nearly always
+  if (dropped == 0) return;  // the usual case
   const absl::MutexLock lock(&mutex_);
-  uint64_t& known = dropped_[host];
-  // An agent that was started anew counts from 0.
+  if (dropped_ticks_.size() >= limits::kHosts && dropped_ticks_.count(host) == 0) {
+    ++values_.dropped[static_cast<size_t>(Dropped::kHosts)];
+    return;
+  }
+  uint64_t& known = dropped_ticks_[host];
+  // A restarted agent counts from 0.
   values_.dropped_agent_ticks += dropped - (dropped >= known ? known : 0);
   known = dropped;
+}
+
+void DaemonCounters::CountDropped(Dropped what, uint64_t count) {
+  const auto kind = static_cast<size_t>(what);
+  uint64_t total = 0;
+  {
+    const absl::MutexLock lock(&mutex_);
+    total = values_.dropped[kind] += count;
+    const int64_t now_ns = SteadyNs();
+    if (logged_ns_[kind] != 0 && now_ns - logged_ns_[kind] < kLogEveryNs) return;
+    logged_ns_[kind] = now_ns;
+  }
+  if (what == Dropped::kTenants) {
+    spdlog::warn("dropped processes of tenants that their agent may not write ({} since the start): "
+                 "see ROLLCALL_TENANT in docs/operating.md", total);
+    return;
+  }
+  spdlog::warn("dropped {} that exceed a limit ({} since the start): see \"Limits\" in "
+               "docs/operating.md",
+               DroppedName(what), total);
+}
+
+void DaemonCounters::CountDropped(const DroppedCounts& counts) {
+  for (size_t kind = 0; kind < counts.size(); ++kind) {
+    if (counts[kind] != 0) CountDropped(static_cast<Dropped>(kind), counts[kind]);
+  }
 }
 
 DaemonCounters::Values DaemonCounters::Get() const {

@@ -1,33 +1,43 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the daemon counts of itself since its start. Thread-safe; its mutex is taken last.
+// Counters of the daemon itself since its start. Thread-safe; its mutex comes last in the lock
+// order.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <map>
 #include <string>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
+#include "daemon/model/client_limits.h"
 
 namespace rollcall {
 
 class DaemonCounters {
  public:
   struct Values {
-    uint64_t ticks = 0;  // looks at all jobs
+    uint64_t ticks = 0;  // diagnoses of all jobs
     double tick_seconds = 0;
-    uint64_t dropped_agent_ticks = 0;  // that agents could not send
+    uint64_t dropped_agent_ticks = 0;  // ticks that agents could not send
+    DroppedCounts dropped = {};        // what exceeded a limit
   };
 
   void AddTick(double seconds) ABSL_LOCKS_EXCLUDED(mutex_);
-  // `dropped`: how many the host's agent says it has dropped since it began.
+  // `dropped` is the number of ticks that the host's agent has dropped since it began.
   void SetDropped(const std::string& host, uint64_t dropped) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Counts what exceeded a limit, and logs it at most once a minute for each kind.
+  void CountDropped(Dropped what, uint64_t count) ABSL_LOCKS_EXCLUDED(mutex_);
+  void CountDropped(const DroppedCounts& counts) ABSL_LOCKS_EXCLUDED(mutex_);
   Values Get() const ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
   mutable absl::Mutex mutex_;
   Values values_ ABSL_GUARDED_BY(mutex_);
-  std::map<std::string, uint64_t> dropped_ ABSL_GUARDED_BY(mutex_);  // by host, as told last
+  // By host, the last reported number.
+  std::map<std::string, uint64_t> dropped_ticks_ ABSL_GUARDED_BY(mutex_);
+  // When each kind was logged last; 0: never.
+  std::array<int64_t, kDroppedKinds> logged_ns_ ABSL_GUARDED_BY(mutex_) = {};
 };
 
 }  // namespace rollcall

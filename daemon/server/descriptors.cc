@@ -18,7 +18,7 @@ rlim_t RaiseDescriptorLimit() {
   if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return 0;
   const rlim_t before = limit.rlim_cur;
   limit.rlim_cur = std::max(before, std::min(limit.rlim_max, kMostNeeded));
-  // Without it the daemon serves fewer, and says so when they are used up.
+  // If this fails, the daemon serves fewer connections.
   (void)setrlimit(RLIMIT_NOFILE, &limit);
   return before;
 }

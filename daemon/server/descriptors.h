@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// File descriptors, so that there is one left for a report when connections have used up the rest.
+// File descriptors in reserve, so that a report can be written when connections have used up the
+// rest.
 #pragma once
 
 #include <sys/resource.h>
@@ -9,10 +10,11 @@
 
 namespace rollcall {
 
-// Lets this process open as many files as the hard limit allows, up to 2^20. Returns the soft limit as it was.
+// Lets this process open as many files as the hard limit allows, up to 2^20. Returns the soft limit
+// from before.
 rlim_t RaiseDescriptorLimit();
 
-// Holds some descriptors that can be given up in need. Not thread-safe.
+// Holds some descriptors that the owner can release when none is free. Not thread-safe.
 class SpareDescriptors {
  public:
   explicit SpareDescriptors(size_t count) : count_(count) { Take(); }
@@ -21,7 +23,7 @@ class SpareDescriptors {
   SpareDescriptors& operator=(const SpareDescriptors&) = delete;
 
   void Release();
-  // As many as there were, or as there are.
+  // Takes as many descriptors as Release() gave up, or as many as are free.
   void Take();
 
  private:

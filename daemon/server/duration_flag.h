@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Flags like --hang-after=60s, alike in all programs.
+// Flags like --hang-after=60s, the same in all programs.
 #pragma once
 
 #include <cstdint>
@@ -7,10 +7,11 @@
 
 namespace rollcall {
 
-// "" when `text` is a time like 60s or 1m30s, of at least 100 ms and at most a year.
+// Returns "" if `text` is a time like 60s or 1m30s, of at least 100 ms and at most a year. Else
+// returns the error.
 std::string CheckDuration(const std::string& text);
 
-// Of a text that CheckDuration() accepts.
+// `text` must pass CheckDuration().
 int64_t DurationNs(const std::string& text);
 
 }  // namespace rollcall

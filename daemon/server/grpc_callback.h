@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// gRPC's callback API, under one name for the releases we build on: Ubuntu
-// 22.04's gRPC 1.30 has it in grpc::experimental still. Not tried there.
+// gRPC's callback API under one name for all supported releases: gRPC 1.30 (Ubuntu 22.04) has it in
+// grpc::experimental. Nobody has tried this file with that release.
 #pragma once
 
 #include <grpcpp/grpcpp.h>
@@ -11,7 +11,9 @@ using CallbackServerContext = ::grpc::CallbackServerContext;
 template <typename In, typename Out>
 using ServerBidiReactor = ::grpc::ServerBidiReactor<In, Out>;
 template <typename Service>
-using ServiceOf = typename Service::CallbackService;
+using RawConnect = typename Service::template WithRawCallbackMethod_Connect<typename Service::Service>;
+template <typename Service>
+using CallbackService = typename Service::CallbackService;
 }  // namespace rollcall::grpc_callback
 #else
 namespace rollcall::grpc_callback {
@@ -19,6 +21,9 @@ using CallbackServerContext = ::grpc::experimental::CallbackServerContext;
 template <typename In, typename Out>
 using ServerBidiReactor = ::grpc::experimental::ServerBidiReactor<In, Out>;
 template <typename Service>
-using ServiceOf = typename Service::ExperimentalCallbackService;
+using RawConnect =
+    typename Service::template ExperimentalWithRawCallbackMethod_Connect<typename Service::Service>;
+template <typename Service>
+using CallbackService = typename Service::ExperimentalCallbackService;
 }  // namespace rollcall::grpc_callback
 #endif

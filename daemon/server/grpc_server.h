@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The daemon's gRPC server: its address, its limits, and a channel to it within the process. All
-// settings of gRPC on this side are here.
+// The daemon's gRPC server: its address, its limits, and a channel to it inside the process. All
+// gRPC settings of the daemon are here.
 //
-// For the daemon only, which starts and stops it from one thread. Owns gRPC's threads, which call
+// Only the daemon uses it, and starts and stops it from one thread. Owns gRPC's threads, which call
 // the services. No lock.
 #pragma once
 
@@ -15,6 +15,7 @@
 namespace grpc {
 class ChannelInterface;
 class Server;
+class ServerCredentials;
 class Service;
 }  // namespace grpc
 
@@ -27,11 +28,14 @@ class GrpcServer {
   GrpcServer(const GrpcServer&) = delete;
   GrpcServer& operator=(const GrpcServer&) = delete;
 
-  // `address`: HOST:PORT, port 0 for any free one; "" for no other process. The services outlive
-  // this object. kUnavailable: the address cannot be used; says what to type.
-  absl::Status Start(const std::string& address, const std::vector<grpc::Service*>& services);
+  // `address` is HOST:PORT, with port 0 for any free one, or unix:PATH, whose socket belongs to this
+  // user alone; "" accepts no other process. The services must outlive this object. Returns kUnavailable if the address is unusable; the error says what
+  // to type.
+  absl::Status Start(const std::string& address,
+                     const std::shared_ptr<grpc::ServerCredentials>& credentials,
+                     const std::vector<grpc::Service*>& services);
 
-  // Lets calls end for a moment, cancels them then, and returns when all have ended. May be called
+  // Gives calls a moment to end, then cancels them; returns when all have ended. May be called
   // twice.
   void Stop();
 

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <chrono>
 #include <condition_variable>
-#include <cstdlib>
 #include <deque>
 #include <map>
 #include <mutex>
@@ -23,21 +22,24 @@ constexpr int64_t kTrimEveryNs = 3'600'000'000'000;
 constexpr std::chrono::seconds kLastWait{1};
 constexpr auto kReadPatience = std::chrono::seconds(2);
 constexpr auto kStartPatience = std::chrono::seconds(5);
-constexpr size_t kMostQuestions = 64;  // that wait for the reader
-
-int NumberOf(const v1::Incident& incident) {
-  const size_t dash = incident.id().rfind('-');
-  return dash == std::string::npos ? 0 : std::atoi(incident.id().c_str() + dash + 1);
-}
+constexpr size_t kMostReads = 64;  // waiting for the reading thread
 
 struct Item {
   v1::Incident incident;
-  uint64_t order = 0;  // the state's, so that a newer one is known
+  uint64_t order = 0;    // among all writes
+  uint64_t version = 0;  // grows with each state, to recognize a newer one
 };
 
-// What somebody wants to know of the history, and gave up waiting for, maybe.
-struct Question {
-  std::function<void(const History&)> ask;
+// A write of anything but an incident.
+struct Note {
+  uint64_t order = 0;
+  std::function<absl::Status(History*)> write;
+  std::function<void()> written;  // may be empty
+};
+
+// A read of the history, for the reading thread. The caller may have stopped waiting for it.
+struct ReadTask {
+  std::function<void(const History&)> run;
   bool is_done = false;
   bool is_dropped = false;
 };
@@ -54,53 +56,65 @@ struct HistoryKeeper::Core {
   absl::Status Open();
   void Close();
   absl::Status SaveNext();
+  absl::Status SaveNextNote();
+  void Put(std::function<absl::Status(History*)> write, std::function<void()> written);
   absl::Status TrimIfDue();
-  void Settle(const absl::Status& status);
-  bool HasWork() const { return !waiting.empty() || history == nullptr || is_damaged; }
-  void SetDamage(const History& read);
+  void RecordAttempt(const absl::Status& status);
+  bool HasUnsaved() const { return !waiting.empty() || !notes.empty(); }
+  bool HasWork() const { return HasUnsaved() || history == nullptr || is_damaged; }
+  void MarkDamaged(const History& read);
   void DropOldest();
 
   const HistoryKeeperOptions options;
-  std::shared_ptr<History> history;  // the writing thread's own; null: it cannot be used just now
-  int64_t trimmed_ns = 0;            // likewise
+  std::shared_ptr<History> history;  // only for the writing thread; null: the file is unusable now
+  int64_t trimmed_ns = 0;            // only for the writing thread
 
-  mutable std::mutex mutex;
-  std::condition_variable wake_writer, wake_reader, wake_asker;
+  mutable std::mutex mutex;  // guards all below
+  std::condition_variable wake_writer, wake_reader, wake_caller;
   std::shared_ptr<History> to_read;
-  std::map<std::string, Item> waiting;  // by incident
-  std::map<std::string, int> numbers;   // by job, the highest
-  std::deque<std::shared_ptr<Question>> questions;
+  std::map<std::string, Item> waiting;  // newest unsaved states, by incident
+  std::deque<Note> notes;
+  std::optional<Continuation> continuation;
+  bool has_loaded = false;       // the first file was opened
+  std::map<JobId, int> numbers;  // highest incident number, by job
+  std::deque<std::shared_ptr<ReadTask>> reads;
   uint64_t next_order = 1;
   int64_t next_try_ns = 0;
   int64_t pause_ns;
   Counts counts;
-  absl::Status problem;     // of the last try
-  bool has_tried = false;   // to open the file
-  bool begun_anew = false;  // and nobody was told
-  bool said = false;        // that the history cannot be written
-  bool is_damaged = false;  // the file, as the reading thread has seen
+  absl::Status problem;     // of the last attempt
+  bool has_tried = false;   // at least one attempt to open the file has ended
+  bool is_recreated = false;  // a new file was created since ConsumeRecreated()
+  bool is_full = false;     // dropped a note since all were saved
+  bool is_logged = false;        // that the history cannot be written
+  bool is_damaged = false;  // the reading thread found the file damaged
   bool finishing = false;
 };
 
-// On the writing thread, without the mutex.
+// The writing thread calls this without the mutex.
 absl::Status HistoryKeeper::Core::Open() {
   auto opened = History::Open(options.path, options.limits);
   if (!opened.ok()) return opened.status();
-  history = *std::move(opened);
-  std::shared_ptr<History> reading = history;
+  const std::shared_ptr<History> writing = *std::move(opened);
+  std::shared_ptr<History> reading = writing;
   if (!options.path.empty()) {
     auto second = History::OpenToRead(options.path);
     if (!second.ok()) return second.status();
     reading = *std::move(second);
   }
-  const std::map<std::string, int> known = history->LastNumbers();
+  const absl::StatusOr<std::map<JobId, int>> known = writing->LastNumbers();
+  if (!known.ok()) return known.status();
+  absl::StatusOr<Continuation> loaded = writing->Load();
+  if (!loaded.ok()) return loaded.status();
+  history = writing;
   const std::lock_guard<std::mutex> lock(mutex);
+  if (!std::exchange(has_loaded, true)) continuation = *std::move(loaded);
   to_read = std::move(reading);
-  for (const auto& [job, number] : known) numbers[job] = std::max(numbers[job], number);
+  for (const auto& [job, number] : *known) numbers[job] = std::max(numbers[job], number);
   return absl::OkStatus();
 }
 
-// Likewise.
+// The writing thread calls this without the mutex.
 void HistoryKeeper::Core::Close() {
   history = nullptr;
   const std::lock_guard<std::mutex> lock(mutex);
@@ -111,17 +125,57 @@ absl::Status HistoryKeeper::Core::SaveNext() {
   Item item;
   {
     const std::lock_guard<std::mutex> lock(mutex);
-    if (waiting.empty()) return absl::OkStatus();
-    item = std::min_element(waiting.begin(), waiting.end(), [](const auto& a, const auto& b) {
-             return a.second.order < b.second.order;
-           })->second;
+    const auto first =
+        std::min_element(waiting.begin(), waiting.end(), [](const auto& a, const auto& b) {
+          return a.second.order < b.second.order;
+        });
+    if (first != waiting.end() && (notes.empty() || first->second.order < notes.front().order)) {
+      item = first->second;
+    }
   }
+  if (item.order == 0) return SaveNextNote();
   const absl::Status status = history->Save(item.incident);
   if (!status.ok()) return status;
   const std::lock_guard<std::mutex> lock(mutex);
   const auto at = waiting.find(item.incident.id());
-  if (at != waiting.end() && at->second.order == item.order) waiting.erase(at);
+  if (at != waiting.end() && at->second.version == item.version) waiting.erase(at);
   return status;
+}
+
+absl::Status HistoryKeeper::Core::SaveNextNote() {
+  Note note;
+  {
+    const std::lock_guard<std::mutex> lock(mutex);
+    if (notes.empty()) return absl::OkStatus();
+    note = notes.front();
+  }
+  const absl::Status status = note.write(history.get());
+  if (!status.ok()) return status;
+  {
+    const std::lock_guard<std::mutex> lock(mutex);
+    // Others may have dropped it meanwhile.
+    if (!notes.empty() && notes.front().order == note.order) notes.pop_front();
+  }
+  if (note.written) note.written();
+  return status;
+}
+
+void HistoryKeeper::Core::Put(std::function<absl::Status(History*)> write,
+                              std::function<void()> written) {
+  const std::lock_guard<std::mutex> lock(mutex);
+  if (finishing) return;
+  if (notes.size() >= options.most_notes) {
+    if (!is_full) {
+      spdlog::error("dropped the oldest of {} unsaved alerts and hosts: a restarted daemon may "
+                    "send an alert again; check the disk of {}",
+                    notes.size(), options.path);
+    }
+    is_full = true;
+    notes.pop_front();
+    ++counts.lost;
+  }
+  notes.push_back({next_order++, std::move(write), std::move(written)});
+  wake_writer.notify_all();
 }
 
 absl::Status HistoryKeeper::Core::TrimIfDue() {
@@ -134,21 +188,21 @@ absl::Status HistoryKeeper::Core::TrimIfDue() {
 void HistoryKeeper::Core::Write() {
   std::unique_lock<std::mutex> lock(mutex);
   while (true) {
-    if (finishing && (waiting.empty() || (has_tried && !problem.ok()))) return;
+    if (finishing && (!HasUnsaved() || (has_tried && !problem.ok()))) return;
     const int64_t wait_ns = next_try_ns - SteadyNs();
     if (!finishing && HasWork() && wait_ns > 0) {
       wake_writer.wait_for(lock, std::chrono::nanoseconds(wait_ns));
       continue;
     }
     if (!finishing && !HasWork()) {
-      // Not for ever, for old incidents are to be forgotten.
+      // Wakes up in time to delete old incidents.
       wake_writer.wait_for(lock, std::chrono::nanoseconds(kTrimEveryNs));
     }
-    const bool must_go = std::exchange(is_damaged, false);
+    const bool must_rename = std::exchange(is_damaged, false);
     lock.unlock();
-    if (must_go) {
+    if (must_rename) {
       Close();
-      History::PutAside(options.path);
+      History::RenameDamaged(options.path);
     }
     if (history != nullptr && !history->IsInPlace()) Close();
     const bool was_open = history != nullptr;
@@ -157,29 +211,33 @@ void HistoryKeeper::Core::Write() {
     if (status.ok()) status = TrimIfDue();
     if (absl::IsDataLoss(status)) {
       Close();
-      History::PutAside(options.path);
+      History::RenameDamaged(options.path);
     }
     lock.lock();
-    if (!was_open && history != nullptr && has_tried) begun_anew = true;
-    Settle(status);
+    if (notes.empty()) is_full = false;
+    if (!was_open && history != nullptr && has_tried) is_recreated = true;
+    RecordAttempt(status);
   }
 }
 
-// With the mutex held.
-void HistoryKeeper::Core::Settle(const absl::Status& status) {
+// Requires the mutex.
+void HistoryKeeper::Core::RecordAttempt(const absl::Status& status) {
   has_tried = true;
   problem = status;
-  wake_asker.notify_all();
+  wake_caller.notify_all();
   if (status.ok()) {
     pause_ns = options.first_pause_ns;
     next_try_ns = 0;
-    said = false;
+    is_logged = false;
     return;
   }
   ++counts.failed;
-  if (!said) spdlog::error("the history was not written: {}", std::string(status.message()));
-  said = true;
-  // A damaged file is out of the way: what was to be saved goes to a new one at once.
+  if (!is_logged) {
+    spdlog::error("cannot write the history {}: {}{}", options.path, std::string(status.message()),
+                  finishing ? "" : "; trying again later");
+  }
+  is_logged = true;
+  // Open() has renamed the damaged file, so the next attempt can begin a new one at once.
   if (absl::IsDataLoss(status) && pause_ns == options.first_pause_ns) {
     pause_ns *= 2;
     problem = absl::OkStatus();
@@ -192,24 +250,24 @@ void HistoryKeeper::Core::Settle(const absl::Status& status) {
 void HistoryKeeper::Core::Read() {
   std::unique_lock<std::mutex> lock(mutex);
   while (true) {
-    wake_reader.wait(lock, [this] { return finishing || !questions.empty(); });
-    if (questions.empty()) return;
-    const std::shared_ptr<Question> question = questions.front();
-    questions.pop_front();
+    wake_reader.wait(lock, [this] { return finishing || !reads.empty(); });
+    if (reads.empty()) return;
+    const std::shared_ptr<ReadTask> task = reads.front();
+    reads.pop_front();
     const std::shared_ptr<History> from = to_read;
-    if (question->is_dropped || from == nullptr) continue;
+    if (task->is_dropped || from == nullptr) continue;
     lock.unlock();
-    question->ask(*from);
+    task->run(*from);
     lock.lock();
-    question->is_done = true;
-    wake_asker.notify_all();
+    task->is_done = true;
+    wake_caller.notify_all();
   }
 }
 
-// On the reading thread: the writing one may not have met the damage.
-void HistoryKeeper::Core::SetDamage(const History& read) {
+// For the reading thread: the writing thread may not have read the damaged part.
+void HistoryKeeper::Core::MarkDamaged(const History& read) {
   const std::lock_guard<std::mutex> lock(mutex);
-  if (to_read.get() != &read) return;  // that file is out of the way already
+  if (to_read.get() != &read) return;  // the writing thread has already renamed that file
   is_damaged = true;
   wake_writer.notify_all();
 }
@@ -221,8 +279,8 @@ void HistoryKeeper::Core::DropOldest() {
                std::make_pair(b.second.incident.has_confirmed_at(), b.second.order);
       });
   if (oldest->second.incident.has_confirmed_at()) {
-    spdlog::error("incident {} will be missing in the history: {} others wait to be saved",
-                  oldest->first, waiting.size() - 1);
+    spdlog::error("dropped incident {} from the history: {} others wait; check the disk of {}",
+                  oldest->first, waiting.size() - 1, options.path);
   }
   waiting.erase(oldest);
   ++counts.lost;
@@ -239,19 +297,19 @@ absl::Status HistoryKeeper::Start() {
   absl::Status problem;
   {
     std::unique_lock<std::mutex> lock(core_->mutex);
-    const bool answered = core_->wake_asker.wait_for(lock, kStartPatience,
+    const bool answered = core_->wake_caller.wait_for(lock, kStartPatience,
                                                      [this] { return core_->has_tried; });
     problem = answered ? core_->problem
                        : absl::UnavailableError(absl::StrCat(
                              "the history ", core_->options.path, " cannot be used: its disk does "
-                             "not answer\n  another one?  --history=FILE"));
+                             "not respond\n  another one?  --history=FILE"));
   }
   if (problem.ok() || core_->options.is_optional) return absl::OkStatus();
   Finish(std::chrono::steady_clock::now() + std::chrono::seconds(1));
   return problem;
 }
 
-int HistoryKeeper::LastNumber(const std::string& job) const {
+int HistoryKeeper::LastNumber(const JobId& job) const {
   const std::lock_guard<std::mutex> lock(core_->mutex);
   const auto at = core_->numbers.find(job);
   return at == core_->numbers.end() ? 0 : at->second;
@@ -260,36 +318,91 @@ int HistoryKeeper::LastNumber(const std::string& job) const {
 void HistoryKeeper::Save(v1::Incident incident) {
   const std::lock_guard<std::mutex> lock(core_->mutex);
   if (core_->finishing) return;
-  int& number = core_->numbers[incident.job()];
-  number = std::max(number, NumberOf(incident));
+  int& number = core_->numbers[ReadJobKey(incident)];
+  number = std::max(number, IncidentNumber(incident));
   Item& item = core_->waiting[incident.id()];
   item.incident = std::move(incident);
-  item.order = core_->next_order++;
+  item.version = core_->next_order++;
+  if (item.order == 0) item.order = item.version;
   if (core_->waiting.size() > core_->options.most_waiting) core_->DropOldest();
   core_->wake_writer.notify_all();
 }
 
-bool HistoryKeeper::TakeBegunAnew() {
+// Shares the core, because alerts may be delivered after the keeper has ended.
+class HistoryKeeper::Outbox : public AlertOutbox {
+ public:
+  explicit Outbox(std::shared_ptr<Core> core) : core_(std::move(core)) {}
+
+  void Save(AlertRow alert, std::function<void()> saved) override {
+    core_->Put([alert = std::move(alert)](History* history) { return history->SaveAlert(alert); },
+               std::move(saved));
+  }
+  void Mark(const std::string& incident, int32_t sequence, const std::string& receiver) override {
+    core_->Put([=](History* history) { return history->MarkAlert(incident, sequence, receiver); },
+               nullptr);
+  }
+
+ private:
+  const std::shared_ptr<Core> core_;
+};
+
+std::shared_ptr<AlertOutbox> HistoryKeeper::outbox() const {
+  return std::make_shared<Outbox>(core_);
+}
+
+void HistoryKeeper::SaveHosts(const JobKey& job, std::vector<std::string> hosts, int64_t seen_ns) {
+  core_->Put([job, hosts = std::move(hosts), seen_ns](
+                 History* history) { return history->SaveHosts(job, hosts, seen_ns); },
+             nullptr);
+}
+
+void HistoryKeeper::ForgetHosts(const JobKey& job) {
+  core_->Put([job](History* history) { return history->ForgetHosts(job); }, nullptr);
+}
+
+void HistoryKeeper::SaveAttempts(std::map<JobKey, AttemptFacts> attempts, int64_t seen_ns) {
+  core_->Put([attempts = std::move(attempts), seen_ns](
+                 History* history) { return history->SaveAttempts(attempts, seen_ns); },
+             nullptr);
+}
+
+void HistoryKeeper::SaveAction(ActionRow action) {
+  core_->Put([action = std::move(action)](
+                 History* history) { return history->SaveAction(action); },
+             nullptr);
+}
+
+void HistoryKeeper::ForgetAttempt(const JobKey& job) {
+  core_->Put([job](History* history) { return history->ForgetAttempt(job); }, nullptr);
+}
+
+std::optional<Continuation> HistoryKeeper::ConsumeContinuation() {
   const std::lock_guard<std::mutex> lock(core_->mutex);
-  return std::exchange(core_->begun_anew, false);
+  return std::exchange(core_->continuation, std::nullopt);
+}
+
+bool HistoryKeeper::ConsumeRecreated() {
+  const std::lock_guard<std::mutex> lock(core_->mutex);
+  return std::exchange(core_->is_recreated, false);
 }
 
 namespace {
 
-// Runs `ask` on the reading thread. False: no answer in time; then it may still run, later.
+// Runs `run` on the reading thread. Returns false if it has not ended in time; it may still run
+// later.
 template <typename Core>
-bool Ask(Core* core, std::function<void(const History&)> ask) {
-  const auto question = std::make_shared<Question>();
-  question->ask = std::move(ask);
+bool RunRead(Core* core, std::function<void(const History&)> run) {
+  const auto task = std::make_shared<ReadTask>();
+  task->run = std::move(run);
   std::unique_lock<std::mutex> lock(core->mutex);
-  if (core->to_read == nullptr || core->finishing || core->questions.size() >= kMostQuestions) {
+  if (core->to_read == nullptr || core->finishing || core->reads.size() >= kMostReads) {
     return false;
   }
-  core->questions.push_back(question);
+  core->reads.push_back(task);
   core->wake_reader.notify_all();
-  core->wake_asker.wait_for(lock, kReadPatience, [&] { return question->is_done; });
-  question->is_dropped = !question->is_done;
-  return question->is_done;
+  core->wake_caller.wait_for(lock, kReadPatience, [&] { return task->is_done; });
+  task->is_dropped = !task->is_done;
+  return task->is_done;
 }
 
 }  // namespace
@@ -306,19 +419,20 @@ absl::StatusOr<v1::ListIncidentsResponse> HistoryKeeper::List(
   std::vector<v1::Incident> in_memory;
   for (auto& [id, incident] : newer) {
     ids.push_back(id);
-    if (IsAskedFor(incident, request)) in_memory.push_back(std::move(incident));
+    if (IsSelected(incident, request)) in_memory.push_back(std::move(incident));
   }
   const Window window = WindowFor(request, static_cast<int64_t>(in_memory.size()));
   using Answer = absl::StatusOr<v1::ListIncidentsResponse>;
-  // Its own, for whoever asks may be gone when the answer comes.
-  const auto answer = std::make_shared<Answer>(absl::UnavailableError("the history does not answer"));
-  // It holds no share of the core, which it is a part of.
-  const bool came = Ask(core_.get(), [core = core_.get(), answer, ids, request,
+  // Shared, because the read may end after this function.
+  const auto answer =
+      std::make_shared<Answer>(absl::UnavailableError("the history does not respond"));
+  // Has no share of the core: the core owns the task.
+  const bool came = RunRead(core_.get(), [core = core_.get(), answer, ids, request,
                                       window](const History& history) {
     *answer = history.ListWithout(ids, request, window.offset, window.limit);
-    if (absl::IsDataLoss(answer->status())) core->SetDamage(history);
+    if (absl::IsDataLoss(answer->status())) core->MarkDamaged(history);
   });
-  if (!came) return absl::UnavailableError("the history does not answer");
+  if (!came) return absl::UnavailableError("the history does not respond");
   if (!answer->ok()) return answer->status();
   return Merge(request, std::move(in_memory), window, **std::move(answer));
 }
@@ -331,14 +445,14 @@ std::optional<v1::Incident> HistoryKeeper::Get(const std::string& id) const {
   }
   const auto answer = std::make_shared<std::optional<v1::Incident>>();
   const bool came =
-      Ask(core_.get(), [answer, id](const History& history) { *answer = history.Get(id); });
+      RunRead(core_.get(), [answer, id](const History& history) { *answer = history.Get(id); });
   return came ? *answer : std::nullopt;
 }
 
 HistoryKeeper::Counts HistoryKeeper::counts() const {
   const std::lock_guard<std::mutex> lock(core_->mutex);
   Counts counts = core_->counts;
-  counts.waiting = core_->waiting.size();
+  counts.waiting = core_->waiting.size() + core_->notes.size();
   return counts;
 }
 
@@ -354,11 +468,14 @@ void HistoryKeeper::Finish(SteadyTime deadline) {
   writer_.Join(deadline);
   reader_.Join(deadline);
   const std::lock_guard<std::mutex> lock(core_->mutex);
-  if (core_->waiting.empty()) return;
-  core_->counts.lost += core_->waiting.size();
-  spdlog::error("{} {} not saved in the history {}: {}", core_->waiting.size(),
-                core_->waiting.size() == 1 ? "incident was" : "incidents were", core_->options.path,
-                core_->problem.ok() ? "its disk does not answer"
+  const size_t lost = core_->waiting.size();
+  core_->counts.lost += lost + core_->notes.size();
+  if (lost == 0 && core_->notes.empty()) return;
+  spdlog::error("cannot save {} and {} of alerts and hosts in the history {}: {}",
+                lost == 1 ? "1 incident" : absl::StrCat(lost, " incidents"),
+                core_->notes.size() == 1 ? "1 fact" : absl::StrCat(core_->notes.size(), " facts"),
+                core_->options.path,
+                core_->problem.ok() ? "its disk does not respond"
                                     : std::string(core_->problem.message()));
 }
 

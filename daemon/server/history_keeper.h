@@ -1,14 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// The history, kept by threads of its own: one writes, one reads. Nobody else waits for SQLite or
-// the disk longer than he says.
+// Keeps the history on two threads, one that writes and one that reads. No other thread waits for
+// SQLite or the disk beyond a time limit.
 //
-// Of each incident only the newest state waits to be saved. What cannot be saved (a full disk, a
-// locked or missing file) is tried again after 1 s, then later and later, until it can be. A file
-// that turns out to be damaged is put aside; one that was removed is begun anew. Thread-safe.
+// Only the newest state of each incident waits. The keeper retries a failed save (a full disk, a
+// locked or missing file) after 1 s, then after growing pauses, until it succeeds. It renames a
+// damaged file and begins a new one; if the file is removed it begins a new one, too. Thread-safe.
+//
+// All writes reach the file in the order of the calls, except that a newer state of an incident
+// takes the place of the waiting one.
 #pragma once
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -16,26 +20,28 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "daemon/server/alert_outbox.h"
 #include "daemon/server/loose_thread.h"
 #include "daemon/store/history.h"
 
 namespace rollcall {
 
 struct HistoryKeeperOptions {
-  std::string path;          // "" keeps incidents in memory
-  bool is_optional = false;  // to be tried again, where the file cannot be used at the start
+  std::string path;          // database file; "" keeps incidents in memory
+  bool is_optional = false;  // start without the file if it is unusable, and retry
   HistoryLimits limits;
   int64_t first_pause_ns = 1'000'000'000;
   int64_t longest_pause_ns = 60'000'000'000;
-  size_t most_waiting = 500;  // incidents; each may have megabytes of stacks
+  size_t most_waiting = 500;  // limit of unsaved incidents; each may have megabytes of stacks
+  size_t most_notes = 20'000;  // limit of unsaved alerts, receipts and lists of hosts
 };
 
 class HistoryKeeper {
  public:
   struct Counts {
-    uint64_t failed = 0;   // tries to save
-    uint64_t lost = 0;     // states of incidents given up
-    uint64_t waiting = 0;  // now
+    uint64_t failed = 0;   // failed attempts to save
+    uint64_t lost = 0;     // incidents, alerts, receipts and lists of hosts dropped
+    uint64_t waiting = 0;  // unsaved ones now
   };
 
   explicit HistoryKeeper(HistoryKeeperOptions options);
@@ -43,31 +49,47 @@ class HistoryKeeper {
   HistoryKeeper(const HistoryKeeper&) = delete;
   HistoryKeeper& operator=(const HistoryKeeper&) = delete;
 
-  // kUnavailable: the file cannot be used, and is not optional. Says why.
+  // Returns kUnavailable, with the reason, if the file is unusable and not optional.
   absl::Status Start();
 
-  // The highest n of the job's "<job>-<n>", saved or not; 0: none is known.
-  int LastNumber(const std::string& job) const;
+  // The highest n of the job's ids "<job>-<n>", saved or not; 0 if there is none.
+  int LastNumber(const JobId& job) const;
 
   void Save(v1::Incident incident);
 
-  // True once after a new file was begun: what was saved before should be saved again.
-  bool TakeBegunAnew();
+  // The part that keeps alerts; usable after the keeper has ended, without effect.
+  std::shared_ptr<AlertOutbox> outbox() const;
 
-  // Newest first. `live`: what the caller knows better than the history. kUnavailable: the history
-  // did not answer in time, or cannot be read.
+  // `seen_ns`: wall clock.
+  void SaveHosts(const JobKey& job, std::vector<std::string> hosts, int64_t seen_ns);
+  void ForgetHosts(const JobKey& job);
+  void SaveAttempts(std::map<JobKey, AttemptFacts> attempts, int64_t seen_ns);
+  void ForgetAttempt(const JobKey& job);
+  void SaveAction(ActionRow action);
+
+  // What the file had when the keeper first opened it; once, as soon as it is open.
+  std::optional<Continuation> ConsumeContinuation();
+
+  // Returns true once after a new file replaced an old one. The caller should then save its
+  // incidents, alerts, hosts and attempts again.
+  bool ConsumeRecreated();
+
+  // Newest first. `live` are incidents whose state the caller has newer than the history. Returns
+  // kUnavailable if the history is unreadable or does not respond in time.
   absl::StatusOr<v1::ListIncidentsResponse> List(const v1::ListIncidentsRequest& request,
                                                  const std::vector<v1::Incident>& live) const;
-  // nullopt: not found, or no answer in time.
+  // Returns nullopt if there is no such incident, or the history does not respond in time.
   std::optional<v1::Incident> Get(const std::string& id) const;
 
   Counts counts() const;
 
-  // Saves what waits, and ends the threads. What is not saved by then is lost, and logged.
+  // Saves the waiting incidents and ends the threads. Incidents that are unsaved at `deadline` are
+  // lost and logged.
   void Finish(SteadyTime deadline);
 
  private:
   struct Core;
+  class Outbox;
   const std::shared_ptr<Core> core_;
   LooseThread writer_, reader_;
 };

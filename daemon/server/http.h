@@ -1,17 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// The daemon's page for people and JSON for scripts, over plain HTTP.
+// The daemon's page for people and JSON for scripts, over HTTP, plain or through TLS.
 //
 //   /                  the page; its views are behind the "#"
+//   /login, /logout    sessions of browsers
 //   /api/v1/...        http_api.h
-//   /api/v1/events     server-sent events: something has changed, ask again
+//   /api/v1/events     server-sent events, one for each change
+//   /api/v1/whoami     who the caller is
 //   /report            one incident's report.html (?id=...)
 //   /metrics           for Prometheus
 //   /healthz           "ok"
 //
-// Listens on what it is told and nothing else. With a token, whoever asks must show it: as
-// "Authorization: Bearer TOKEN", or in a cookie that /?token=TOKEN sets. Texts come from jobs: the
-// page never takes them for markup, and its Content-Security-Policy runs no inline script. Clients
-// that are slow, or too many, are http_front.h's business.
+// Listens on the given address only. http_routes.cc has the role that each address needs,
+// http_visitor.h finds out who the caller is, http_site.h refuses pages of other sites. The page
+// never uses texts of jobs as markup, and its Content-Security-Policy runs no inline script.
+// http_front.h limits slow clients and the number of clients.
 #pragma once
 
 #include <memory>
@@ -19,6 +21,7 @@
 
 #include "absl/status/status.h"
 #include "daemon/server/http_front.h"
+#include "daemon/server/http_options.h"
 
 namespace rollcall {
 
@@ -26,22 +29,22 @@ class QuerySource;
 
 class HttpServer {
  public:
-  // `queries` outlives this object. `token`: "" for none. `connections`: at most so many at once.
-  HttpServer(QuerySource* queries, std::string token, int connections);
+  // `queries` must outlive this object.
+  HttpServer(QuerySource* queries, HttpServerOptions options);
   ~HttpServer();
   HttpServer(const HttpServer&) = delete;
   HttpServer& operator=(const HttpServer&) = delete;
 
-  // "HOST:PORT", port 0 for any free one.
+  // `address` is HOST:PORT, with port 0 for any free one.
   absl::Status Start(const std::string& address);
   void Stop();
   const std::string& address() const { return address_; }
+  bool has_tls() const;  // after Start()
   HttpFront::Counts counts() const;
 
  private:
   class Impl;
   std::unique_ptr<Impl> impl_;
-  const int connections_;
   std::string address_;
 };
 

@@ -13,6 +13,7 @@ namespace rollcall {
 namespace {
 
 constexpr int kMostStacksAtOnce = 256;
+constexpr size_t kMostRanks = size_t{1} << 18;  // as the largest job has
 
 std::string ToJson(const google::protobuf::Message& message) {
   google::protobuf::util::JsonPrintOptions options;
@@ -28,18 +29,20 @@ absl::StatusOr<std::string> ToJson(const absl::StatusOr<Message>& message) {
   return ToJson(static_cast<const google::protobuf::Message&>(*message));
 }
 
-// "0,3-5": ranks. "" for none.
+// Parses ranks like "0,3-5". "" gives no ranks.
 absl::StatusOr<std::vector<int32_t>> ParseRanks(const std::string& text) {
   std::vector<int32_t> ranks;
   for (const absl::string_view part : absl::StrSplit(text, ',', absl::SkipEmpty())) {
     const std::vector<absl::string_view> ends = absl::StrSplit(part, absl::MaxSplits('-', 1));
     int32_t first = 0, last = 0;
     if (!absl::SimpleAtoi(ends.front(), &first) || !absl::SimpleAtoi(ends.back(), &last) ||
-        first < 0 || last < first || last - first > 1 << 18) {
+        first < 0 || last < first || static_cast<size_t>(last - first) >= kMostRanks - ranks.size()) {
       return absl::InvalidArgumentError(
-          absl::StrCat("ranks are numbers and ranges, as in 0,3-5; not \"", part, "\""));
+          absl::StrCat("ranks are numbers and ranges, as in 0,3-5, of ", kMostRanks,
+                       " ranks at most; not \"", part, "\""));
     }
-    for (int32_t rank = first; rank <= last; ++rank) ranks.push_back(rank);
+    // int64_t: the last rank may be the largest int32_t.
+    for (int64_t rank = first; rank <= last; ++rank) ranks.push_back(static_cast<int32_t>(rank));
   }
   return ranks;
 }
@@ -66,7 +69,7 @@ absl::Status SetTime(const QueryParameters& parameters, const char* name, Set se
   return absl::OkStatus();
 }
 
-// Several numbers, the first problem among them.
+// Parses limit and offset. Returns the first error.
 absl::Status SetPage(const QueryParameters& parameters, int* limit, int* offset) {
   const auto wanted = parameters.Number("limit", 0), first = parameters.Number("offset", 0);
   if (!wanted.ok()) return wanted.status();
@@ -76,24 +79,66 @@ absl::Status SetPage(const QueryParameters& parameters, int* limit, int* offset)
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::string> Status(QuerySource* queries, const QueryParameters& parameters) {
-  return ToJson(queries->GetStatus(parameters.Get("job"), true));
+absl::Status SetPage(const QueryParameters& parameters, JobSelector* selector) {
+  int limit = 0, offset = 0;
+  const absl::Status status = SetPage(parameters, &limit, &offset);
+  if (limit > 0) selector->most = static_cast<size_t>(limit);
+  if (offset > 0) selector->offset = static_cast<size_t>(offset);
+  return status;
 }
 
-absl::StatusOr<std::string> Jobs(QuerySource* queries, const QueryParameters&) {
-  v1::StatusResponse status = queries->GetStatus("", true);
+// The attempt, if one is named.
+absl::StatusOr<std::optional<int32_t>> Attempt(const QueryParameters& parameters) {
+  if (parameters.Get("attempt").empty()) return std::nullopt;
+  const auto number = parameters.Number("attempt", 0);
+  if (!number.ok()) return number.status();
+  return *number;
+}
+
+absl::StatusOr<JobSelector> Selector(const QueryParameters& parameters) {
+  const auto attempt = Attempt(parameters);
+  if (!attempt.ok()) return attempt.status();
+  return JobSelector{parameters.Get("job"), parameters.Get("tenant"), *attempt, 0, kMaxJobsListed};
+}
+
+template <typename Request>
+absl::Status SetJob(const QueryParameters& parameters, Request* request) {
+  const auto selector = Selector(parameters);
+  if (!selector.ok()) return selector.status();
+  request->set_job(selector->job);
+  request->set_tenant(selector->tenant);
+  if (selector->attempt.has_value()) request->set_attempt(*selector->attempt);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::string> Status(QuerySource* queries, const QueryParameters& parameters) {
+  const auto selector = Selector(parameters);
+  if (!selector.ok()) return selector.status();
+  JobSelector page = *selector;
+  const absl::Status status = SetPage(parameters, &page);
+  if (!status.ok()) return status;
+  return ToJson(queries->GetStatus(page, true));
+}
+
+absl::StatusOr<std::string> Jobs(QuerySource* queries, const QueryParameters& parameters) {
+  JobSelector page;
+  const absl::Status paged = SetPage(parameters, &page);
+  if (!paged.ok()) return paged;
+  v1::StatusResponse status = queries->GetStatus(page, true);
   for (v1::JobStatus& job : *status.mutable_jobs()) job.clear_communicators();
   return ToJson(status);
 }
 
 absl::StatusOr<std::string> Job(QuerySource* queries, const QueryParameters& parameters) {
-  return ToJson(queries->GetJob(parameters.Get("job")));
+  const auto selector = Selector(parameters);
+  if (!selector.ok()) return selector.status();
+  return ToJson(queries->GetJob(*selector));
 }
 
 absl::StatusOr<std::string> Calls(QuerySource* queries, const QueryParameters& parameters) {
   v1::CallsRequest request;
-  request.set_job(parameters.Get("job"));
-  absl::Status status = AddRanks(parameters, request.mutable_ranks());
+  absl::Status status = SetJob(parameters, &request);
+  status.Update(AddRanks(parameters, request.mutable_ranks()));
   const auto limit = parameters.Number("limit", 0);
   status.Update(limit.status());
   if (!status.ok()) return status;
@@ -103,10 +148,10 @@ absl::StatusOr<std::string> Calls(QuerySource* queries, const QueryParameters& p
 
 absl::StatusOr<std::string> Processes(QuerySource* queries, const QueryParameters& parameters) {
   v1::ProcessesRequest request;
-  request.set_job(parameters.Get("job"));
   request.set_host(parameters.Get("host"));
   int limit = 0, offset = 0;
-  absl::Status status = AddRanks(parameters, request.mutable_ranks());
+  absl::Status status = SetJob(parameters, &request);
+  status.Update(AddRanks(parameters, request.mutable_ranks()));
   status.Update(SetPage(parameters, &limit, &offset));
   if (!status.ok()) return status;
   request.set_limit(limit);
@@ -116,11 +161,11 @@ absl::StatusOr<std::string> Processes(QuerySource* queries, const QueryParameter
 
 absl::StatusOr<std::string> Incidents(QuerySource* queries, const QueryParameters& parameters) {
   v1::ListIncidentsRequest request;
-  request.set_job(parameters.Get("job"));
   request.set_host(parameters.Get("host"));
   request.set_cause(parameters.Get("cause"));
   int limit = 0, offset = 0;
-  absl::Status status = SetPage(parameters, &limit, &offset);
+  absl::Status status = SetJob(parameters, &request);
+  status.Update(SetPage(parameters, &limit, &offset));
   status.Update(SetTime(parameters, "from", [&] { return request.mutable_from(); }));
   status.Update(SetTime(parameters, "until", [&] { return request.mutable_until(); }));
   if (!status.ok()) return status;
@@ -135,12 +180,12 @@ absl::StatusOr<std::string> OneIncident(QuerySource* queries, const QueryParamet
 
 absl::StatusOr<std::string> Stacks(QuerySource* queries, const QueryParameters& parameters) {
   v1::TakeStacksRequest request;
-  request.set_job(parameters.Get("job"));
-  absl::Status status = AddRanks(parameters, request.mutable_ranks());
+  absl::Status status = SetJob(parameters, &request);
+  status.Update(AddRanks(parameters, request.mutable_ranks()));
   for (const std::string& host : parameters.All("host")) request.add_hosts(host);
   if (status.ok() && (request.ranks().empty() || request.ranks_size() > kMostStacksAtOnce)) {
     status = absl::InvalidArgumentError(
-        absl::StrCat("name 1 to ", kMostStacksAtOnce, " ranks: ranks=0,3-5"));
+        absl::StrCat("request 1 to ", kMostStacksAtOnce, " ranks: ranks=0,3-5"));
   }
   if (!status.ok()) return status;
   return ToJson(queries->GetStacks(request));
@@ -149,14 +194,22 @@ absl::StatusOr<std::string> Stacks(QuerySource* queries, const QueryParameters& 
 }  // namespace
 
 const std::vector<ApiRoute> kApiRoutes = {
-    {"/api/v1/status", &Status, "job", false},
-    {"/api/v1/jobs", &Jobs, "", false},
-    {"/api/v1/job", &Job, "job", false},
-    {"/api/v1/calls", &Calls, "job", false},
-    {"/api/v1/processes", &Processes, "job", false},
-    {"/api/v1/incidents", &Incidents, "", false},
-    {"/api/v1/incident", &OneIncident, "", false},
-    {"/api/v1/stacks", &Stacks, "", true},
+    {"/api/v1/status", &Status, "job", false,
+     {"job", "tenant", "attempt", "offset", "limit"}},
+    {"/api/v1/jobs", &Jobs, "", false,
+     {"offset", "limit"}},
+    {"/api/v1/job", &Job, "job", false,
+     {"job", "tenant", "attempt"}},
+    {"/api/v1/calls", &Calls, "job", false,
+     {"job", "tenant", "attempt", "ranks", "limit"}},
+    {"/api/v1/processes", &Processes, "job", false,
+     {"job", "tenant", "attempt", "ranks", "host", "offset", "limit"}},
+    {"/api/v1/incidents", &Incidents, "", false,
+     {"job", "tenant", "attempt", "host", "cause", "from", "until", "offset", "limit"}},
+    {"/api/v1/incident", &OneIncident, "", false,
+     {"id"}},
+    {"/api/v1/stacks", &Stacks, "", true,
+     {"job", "tenant", "attempt", "ranks", "host"}, "take stacks"},
 };
 
 std::string QueryParameters::Get(const std::string& name) const {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The JSON API, one row an address: docs/http_api.md. The messages are those of query.proto.
+// The JSON API, one row for each address; see docs/http_api.md. query.proto defines the messages.
 #pragma once
 
 #include <string>
@@ -13,15 +13,15 @@ namespace rollcall {
 
 class QuerySource;
 
-// What came after the "?", in order; names may repeat.
+// The part of a URL after "?", in order. Names may repeat.
 class QueryParameters {
  public:
   void Add(std::string name, std::string value) {
     values_.emplace_back(std::move(name), std::move(value));
   }
-  std::string Get(const std::string& name) const;  // "": it is not there
+  std::string Get(const std::string& name) const;  // "" if the parameter is missing
   std::vector<std::string> All(const std::string& name) const;
-  // `otherwise` where it is not there; kInvalidArgument where it is no number.
+  // Returns `otherwise` if the parameter is missing, kInvalidArgument if it is not a number.
   absl::StatusOr<int> Number(const std::string& name, int otherwise) const;
 
  private:
@@ -31,9 +31,12 @@ class QueryParameters {
 struct ApiRoute {
   const char* path;
   absl::StatusOr<std::string> (*answer)(QuerySource* queries, const QueryParameters& parameters);
-  // The parameter that names the job of which the answer tells; "": it tells of all.
+  // The parameter that names the job of the answer; "": the answer covers all jobs.
   const char* job_parameter;
-  bool changes_anything;  // asked for by POST
+  bool changes_anything;  // needs a POST, and the role of an operator
+  // The parameters that the answer depends on; others are ignored.
+  std::vector<const char*> parameters;
+  const char* action = "";  // what it does, for the audit: "take stacks"
 };
 
 extern const std::vector<ApiRoute> kApiRoutes;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where a request ends in the bytes of a connection. Pure.
+// Finds the end of a request in the bytes of a connection. Pure.
 #pragma once
 
 #include <cstddef>
@@ -12,13 +12,13 @@ inline constexpr size_t kMostHeadBytes = 16 << 10;
 inline constexpr size_t kMostBodyBytes = 64 << 10;
 
 struct RequestEnd {
-  size_t size = 0;  // of the first request, head and body; 0: it is not whole
-  int refusal = 0;  // the HTTP status with which it must be refused; 0: none
+  size_t size = 0;  // of the first request, head and body; 0: the request is incomplete
+  int refusal = 0;  // the HTTP status of the refusal; 0: none
 };
 
 RequestEnd FindRequestEnd(std::string_view bytes);
 
-// "/healthz" of "GET /healthz?x HTTP/1.1". "": that is no GET or HEAD.
-std::string_view PathOf(std::string_view request);
+// Returns "/healthz" for "GET /healthz?x HTTP/1.1", and "" for methods other than GET and HEAD.
+std::string_view RequestPath(std::string_view request);
 
 }  // namespace rollcall

@@ -1,14 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// The incidents of all jobs: their life, their stacks, what was told of them, and the lists of them
-// that people see.
+// The incidents of all jobs: their life, their stacks, their reports and alerts, and the lists that
+// people see.
 //
-// The diagnosing thread brings what it found (Apply) and has it told to others (Publish). Any
-// thread may bring stacks and read. Owns the incidents, and the writers of reports, history and
-// alerts, each with a thread of its own: whatever waits for a disk or the network waits there, and
-// nobody here does.
+// A restarted daemon continues: the book restores the open incidents, the alerts and the hosts of
+// each job from the history. While a job's hosts have not all reported again, for kReturnWithinNs
+// at most, nothing of the job is opened, confirmed or closed. Afterwards nothing is certain until
+// the missing hosts have reported.
 //
-// Locks: one mutex. A job's mutex in JobStore may be held when it is taken (Apply), never the other
-// way round; those of ReportQueue, HistoryKeeper, AlertSender and Timeline are taken under it.
+// The diagnosing thread applies its verdicts (Apply) and passes changes on (Publish). Any thread
+// may add stacks and read. Owns the incidents, and the writers of reports, history and alerts, each
+// with its own threads: only these threads wait for a disk or the network.
+//
+// Locks: one mutex. A thread may hold a job's mutex in JobStore when it takes this one (Apply),
+// never the other way round. The mutexes of ReportQueue, HistoryKeeper, AlertSender and Timeline
+// come after it.
 #pragma once
 
 #include <cstdint>
@@ -17,17 +22,22 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
-#include "daemon/diagnosis/incidents.h"
+#include "daemon/diagnosis/incident_life.h"
 #include "daemon/report/stacks/stack_tree.h"
 #include "daemon/server/alerts.h"
 #include "daemon/server/history_keeper.h"
+#include "daemon/server/daemon_counters.h"
 #include "daemon/server/incident_counts.h"
+#include "daemon/server/incident_quota.h"
+#include "daemon/server/job_store.h"
+#include "daemon/server/known_hosts.h"
 #include "daemon/server/report_queue.h"
 #include "daemon/server/stack_request.h"
 #include "daemon/server/timeline.h"
@@ -38,13 +48,19 @@ namespace rollcall {
 
 struct IncidentBookOptions {
   Limits limits;
-  std::string report_dir;  // "" for no reports on disk
+  std::string report_dir;  // folder of reports; "" for no reports on disk
+  ReportLimits keep_reports;
   HistoryKeeperOptions history;
   AlertOptions alerts;
+  IncidentQuotaLimits quota;
   bool log_incidents = true;
 };
 
-// A job's incidents in short.
+// How long a restarted daemon waits for a job's hosts, and for a job with an open incident.
+inline constexpr int64_t kReturnWithinNs = 30'000'000'000;
+inline constexpr int64_t kJobReturnsWithinNs = 600'000'000'000;
+
+// A summary of a job's incidents.
 struct JobBrief {
   struct Live {
     std::string id;
@@ -52,103 +68,183 @@ struct JobBrief {
     std::string summary;
     std::vector<int32_t> culprits;  // ranks
   };
-  std::vector<std::string> warnings;  // sentences; nothing hangs
+  std::vector<std::string> warnings;  // sentences about a job that does not hang
   std::optional<v1::IncidentSummary> last;
   std::optional<Live> live;
 };
 
 class IncidentBook {
  public:
-  // `timeline` outlives this object.
-  IncidentBook(IncidentBookOptions options, Timeline* timeline);
+  // `timeline` and `counters` must outlive this object. `counters`: counts what exceeds the quota;
+  // nullptr: nobody counts.
+  IncidentBook(IncidentBookOptions options, Timeline* timeline,
+               DaemonCounters* counters = nullptr);
 
-  // Opens the history. kUnavailable: it cannot be used; says why. Once, before all below.
+  // Opens the history. Returns kUnavailable, with the reason, if it is unusable. Call it once,
+  // before all below.
   absl::Status Start();
 
-  // What a diagnosis of the job found. Returns the stacks to be asked for.
+  // Applies the verdicts of one diagnosis. Returns the stack requests that follow from them.
   std::vector<StackRequest> Apply(const JobState& state, std::vector<Verdict> verdicts,
                                   int64_t now_ns) ABSL_LOCKS_EXCLUDED(mutex_);
-  bool HasLive(const std::string& job) const ABSL_LOCKS_EXCLUDED(mutex_);
-  // What was told of the job stays in the history.
-  void Forget(const std::string& job) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Hands what is new to the writers of reports and history, and learns what they have written.
+  // Whether the next diagnosis of the job may change its incidents, even if the job does not change:
+  // one is live, or the job's hosts have not all returned.
+  bool NeedsDiagnosis(const JobKey& job) const ABSL_LOCKS_EXCLUDED(mutex_);
+  // Removes the job's incidents from memory. The history keeps them. Ends a live incident: no agent
+  // has reported its job for long.
+  void Forget(const JobKey& job, int64_t now_ns) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Passes changes to the writers of reports and history, and records the reports that were
+  // written.
   void Publish() ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // From now on no report waits for stacks: no more will come.
+  // The attempts that an earlier daemon recorded; once, as soon as the history is open.
+  std::map<JobKey, AttemptFacts> ConsumeAttempts() ABSL_LOCKS_EXCLUDED(mutex_);
+  // Returns true once after a new file replaced the history: SaveAttempts() must get all attempts.
+  bool ConsumeMustSaveAttempts() ABSL_LOCKS_EXCLUDED(mutex_);
+  void SaveAttempts(AttemptChanges changes);
+  // For the history only.
+  void SaveAction(ActionRow action);
+
+  // From now on no report waits for stacks, because no more will come.
   void BeginStop() ABSL_LOCKS_EXCLUDED(mutex_);
-  // Gives the last of reports, history and alerts some seconds from `begun` on, all at once, and
-  // ends their threads. Nothing where Start() failed or was not called.
+  // Gives the writers of reports, history and alerts some seconds from `begun` on, all at the same
+  // time, and ends their threads. Does nothing if Start() failed or was not called.
   void Finish(SteadyTime begun) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // The stacks of a process that an incident has asked for, or why there are none. How the process
-  // has moved since its sample before; nullopt: that is not to be judged.
-  std::optional<Motion> AddStack(const StackAnswer& answer) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Adds the reply for one process of an incident's stack request, or the reason why there is none.
+  // Returns how the process moved since its previous sample; nullopt if the sample must not be
+  // judged.
+  std::optional<Motion> AddStack(const StackResult& result) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Of the job, or all jobs for "": those since the start, oldest first.
+  // Incidents since the start, of one job or of all jobs for "", oldest first.
   std::vector<v1::Incident> All(const std::string& job) const ABSL_LOCKS_EXCLUDED(mutex_);
-  // Of the history too. Where that cannot be read, a note says so.
+  // Includes the history. If it is unreadable, a note in the response says so.
   absl::StatusOr<v1::ListIncidentsResponse> List(const v1::ListIncidentsRequest& request) const
       ABSL_LOCKS_EXCLUDED(mutex_);
-  // Of the history too. kNotFound: says how to see what there is.
+  // Includes the history. kNotFound says how to list the incidents.
   absl::StatusOr<v1::Incident> Get(const std::string& id) const ABSL_LOCKS_EXCLUDED(mutex_);
 
-  JobBrief Brief(const std::string& job) const ABSL_LOCKS_EXCLUDED(mutex_);
-  IncidentCounts CountIncidents(const std::string& job, int64_t now_ns) const
+  // The attempts with an open incident.
+  std::set<JobKey> OpenJobs() const ABSL_LOCKS_EXCLUDED(mutex_);
+  JobBrief Brief(const JobKey& job) const ABSL_LOCKS_EXCLUDED(mutex_);
+  IncidentCounts CountIncidents(const JobKey& job, int64_t now_ns) const
       ABSL_LOCKS_EXCLUDED(mutex_);
-  DeliveryCounts Delivered() const;
-  // Grows with every change to the job's incidents; for "": to any, and when a job is forgotten.
-  uint64_t Changes(const std::string& job) const ABSL_LOCKS_EXCLUDED(mutex_);
+  DeliveryCounts CountDeliveries() const;
+  // Hosts that jobs of an earlier daemon had, and that have not come back.
+  size_t CountKnownHosts() const ABSL_LOCKS_EXCLUDED(mutex_);
+  // Grows with every change of the job's incidents.
+  uint64_t Changes(const JobKey& job) const ABSL_LOCKS_EXCLUDED(mutex_);
+  // Grows with every change of any incident, and when the book forgets a job.
+  uint64_t Changes() const ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
   struct Record {  // an incident as people see it
     v1::Incident incident;
-    std::string folder;           // of its report; "" while there is none
-    bool dirty = false;           // the report is older than the incident
-    bool unsaved = false;         // so is the history
-    int stacks_open = 0;          // asked for and not yet there
-    int64_t stacks_asked_ns = 0;  // when the newest of them were
-    StackTree rest;               // of processes whose stacks are merged at once, not kept
+    std::string folder;               // folder of its report; "" while there is none
+    bool dirty = false;               // the report is older than the incident
+    bool is_in_queue = false;         // ReportQueue has it, and has not reported a result
+    bool unsaved = false;             // the history is older than the incident
+    bool is_over_quota = false;       // neither stored nor reported, and gone when it closes
+    int stacks_open = 0;              // requested and not yet received
+    int64_t stacks_requested_ns = 0;  // time of the newest stack request
+    StackTree rest;                   // merged stacks of processes that the incident does not list
+  };
+  struct Draft {  // of a report, while its stacks are merged without the mutex
+    JobKey job;
+    v1::Incident incident;
+    std::string folder;
+    StackTree rest;
   };
   struct JobIncidents {
-    JobIncidents(const std::string& job, int incidents_before) : life(job, incidents_before) {}
+    JobIncidents(const JobKey& job, int incidents_before)
+        : key(job), life(job, incidents_before) {}
+    const JobKey key;
     IncidentLife life;
-    std::set<uint64_t> fallen;          // communicators whose end was judged
+    KnownHosts hosts;
+    bool has_returned = false;   // diagnosed by this daemon
+    bool is_end_judged = false;  // an earlier daemon reported the end of the job
+    bool is_abandoned = false;   // no agent has reported it for long
+    // An earlier daemon confirmed the live incident. It may have ended before it saved the alert.
+    bool may_lack_alert = false;
+    std::set<uint64_t> judged_ends;     // communicators whose end was judged
     std::vector<std::string> warnings;  // sentences
     std::vector<Record> records;
     uint64_t changes = 0;
     std::map<std::string, int> by_cause;
-    std::map<std::string, double> hung_seconds;  // of confirmed ones that are closed, by cause
+    std::map<std::string, double> hung_seconds;  // in confirmed and closed ones, by cause
   };
 
-  JobIncidents* Open(const std::string& job) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Restore() ABSL_LOCKS_EXCLUDED(mutex_);
+  void RestoreIncident(v1::Incident incident, int64_t now_ns) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void EndAbandoned() ABSL_LOCKS_EXCLUDED(mutex_);
+  void Abandon(JobIncidents* job, int64_t now_ns) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool AwaitsHosts(const JobIncidents& job, int64_t now_ns) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void SaveHosts(const JobState& state, JobIncidents* job, int64_t now_ns)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  std::vector<Verdict> Prepare(const JobState& state, std::vector<Verdict> verdicts,
+                               JobIncidents* job) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void WeakenStored(const std::string& line, JobIncidents* job)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void AvoidUnknownNumbers(JobIncidents* job, int64_t now_ns)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  JobIncidents* Open(const JobKey& job) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   static std::vector<Verdict> SetWarnings(std::vector<Verdict> verdicts, JobIncidents* job);
   static void Count(const IncidentEvent& event, JobIncidents* job);
   void Act(const IncidentEvent& event, JobIncidents* job) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   static Record* FindRecord(const std::string& incident, JobIncidents* job);
   void Rewrite(const IncidentEvent& event, Record* record);
+  void ApplyQuota(const IncidentEvent& event, const JobIncidents& job, Record* record)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void DropOverQuota(const IncidentEvent& event, JobIncidents* job);
+  bool MayAlert(const JobId& job, Record* record, int64_t now_ns)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void SendHeldBack() ABSL_LOCKS_EXCLUDED(mutex_);
+  void Store(Record* record);
+  void StoreIfItLasts(const JobIncidents& job, Record* record)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void CountDropped(Dropped what);
   void Alert(const IncidentEvent& event, const v1::Incident& incident);
-  Incident OnTheWall(Incident incident);
+  void SendLackingAlert(const std::vector<Verdict>& verdicts, JobIncidents* job)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void SaveNow(Record* record);
+  Incident WithWallTimes(Incident incident);
   bool AwaitsStacks(const Record& record) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void WriteReports() ABSL_LOCKS_EXCLUDED(mutex_);
-  void WriteReport(Record* record) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void RecordReports() ABSL_LOCKS_EXCLUDED(mutex_);
-  void RecordReport(const ReportQueue::Written& written) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void SetPending(const JobIncidents& job, const Record& record)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void SetAllUnsaved() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void PublishPending() ABSL_LOCKS_EXCLUDED(mutex_);
+  std::vector<Draft> PublishRecords() ABSL_LOCKS_EXCLUDED(mutex_);
+  bool PublishRecord(const JobKey& job, Record* record, std::vector<Draft>* drafts)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void WriteReport(Draft draft) ABSL_LOCKS_EXCLUDED(mutex_);
+  void RecordReport(const ReportQueue::Result& result) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void RecordProblem(Record* record) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void SaveHistory() ABSL_LOCKS_EXCLUDED(mutex_);
   static v1::Incident AsOfNow(const JobIncidents& job, const v1::Incident& incident);
   std::vector<v1::Incident> InMemory(bool open_only, bool with_stacks) const
       ABSL_LOCKS_EXCLUDED(mutex_);
 
   const IncidentBookOptions options_;
   Timeline* const timeline_;
+  DaemonCounters* const counters_;
   std::unique_ptr<HistoryKeeper> history_;
   std::unique_ptr<ReportQueue> reports_;
   std::unique_ptr<AlertSender> alerts_;
 
   mutable absl::Mutex mutex_;
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
-  std::map<std::string, JobIncidents> jobs_ ABSL_GUARDED_BY(mutex_);
-  uint64_t changes_ ABSL_GUARDED_BY(mutex_) = 0;  // of incidents, and jobs that were forgotten
+  int64_t started_ns_ ABSL_GUARDED_BY(mutex_) = 0;
+  // False: the history, which has the hosts of an earlier daemon's jobs, is not readable yet.
+  bool knows_hosts_ ABSL_GUARDED_BY(mutex_) = true;
+  std::map<JobKey, JobIncidents> jobs_ ABSL_GUARDED_BY(mutex_);
+  IncidentQuota quota_ ABSL_GUARDED_BY(mutex_);
+  // Incidents that Publish() has work for. Some may have gone.
+  std::set<std::pair<JobKey, std::string>> pending_ ABSL_GUARDED_BY(mutex_);
+  // Restored jobs that this daemon has not diagnosed yet.
+  std::set<JobKey> awaited_ ABSL_GUARDED_BY(mutex_);
+  std::map<JobKey, AttemptFacts> attempts_ ABSL_GUARDED_BY(mutex_);  // restored
+  bool must_save_attempts_ ABSL_GUARDED_BY(mutex_) = false;
+  uint64_t changes_ ABSL_GUARDED_BY(mutex_) = 0;  // counts changes of incidents, and forgotten jobs
 };
 
 }  // namespace rollcall

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is counted of incidents and of what was told of them, for metrics. Plain values.
+// Counts of incidents and of their deliveries, for metrics. Plain values.
 #pragma once
 
 #include <cstdint>
@@ -15,10 +15,10 @@ namespace rollcall {
 struct IncidentCounts {
   std::map<std::string, int> by_cause;         // confirmed ones
   std::map<std::string, double> hung_seconds;  // in confirmed ones, by cause
-  std::string open_cause;                      // of the live one; "": there is none
+  std::string open_cause;                      // of the live incident; "": there is none
 };
 
-// What leaves the daemon: whether it does, what waits and what was lost.
+// Deliveries of reports, history and alerts: done, waiting and lost.
 struct DeliveryCounts {
   ReportQueue::Counts reports;
   HistoryKeeper::Counts history;

@@ -1,33 +1,38 @@
 // SPDX-License-Identifier: Apache-2.0
-// One list of incidents out of two: those in the history, and those whose newest state is in memory
-// only (they are live, or could not be saved yet). Pure.
+// Merges two lists of incidents: those in the history, and those with a newer state in memory
+// (live, or not saved yet). Pure.
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "rollcall/v1/query.pb.h"
 
 namespace rollcall {
 
-// Whether the request asks for this incident; its page does not matter.
-bool IsAskedFor(const v1::Incident& incident, const v1::ListIncidentsRequest& request);
+// Whether the request's filters select this incident. Ignores its page.
+bool IsSelected(const v1::Incident& incident, const v1::ListIncidentsRequest& request);
 
-// The order of lists: newest first, ids where that does not decide.
+// kNotFound; says what to type.
+absl::Status NoSuchIncident(const std::string& id);
+
+// The order of lists: newest first, then by id.
 bool ComesBefore(const v1::Incident& a, const v1::Incident& b);
 
-// A part of the history's list, which is sorted.
+// A part of the history's sorted list.
 struct Window {
   int64_t offset = 0;
   int64_t limit = 0;
 };
 
-// What the history must be asked for, so that Merge() can make the page. `in_memory`: how many of
-// those in memory are asked for.
+// The part of the history that Merge() needs for the page. `in_memory` is the number of selected
+// incidents in memory.
 Window WindowFor(const v1::ListIncidentsRequest& request, int64_t in_memory);
 
-// The request's page. `in_memory`: those that are asked for, in any order; no id of theirs is in
-// `history`, which holds the window and how many there are in all.
+// Returns the request's page. `in_memory` are the selected incidents in memory, in any order, with
+// no id that is in `history`. `history` has the window's incidents and the total number.
 v1::ListIncidentsResponse Merge(const v1::ListIncidentsRequest& request,
                                 std::vector<v1::Incident> in_memory, const Window& window,
                                 v1::ListIncidentsResponse history);

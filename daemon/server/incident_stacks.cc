@@ -18,20 +18,20 @@ namespace {
 
 constexpr size_t kSamplesKept = 2;  // of one process
 
-bool AreOfOneProcess(const v1::ProcessStack& a, const v1::ProcessStack& b) {
+bool IsSameProcess(const v1::ProcessStack& a, const v1::ProcessStack& b) {
   return a.pid() == b.pid() && a.host() == b.host();
 }
 
-// Which of the incident's stacks are of the same process, the oldest first.
+// Indices of the incident's samples of the same process, oldest first.
 std::vector<int> FindStacks(const v1::ProcessStack& stack, const v1::Incident& incident) {
   std::vector<int> indices;
   for (int i = 0; i < incident.stacks_size(); ++i) {
-    if (AreOfOneProcess(stack, incident.stacks(i))) indices.push_back(i);
+    if (IsSameProcess(stack, incident.stacks(i))) indices.push_back(i);
   }
   return indices;
 }
 
-// Culprits first, then by rank; of one process the oldest first.
+// Orders culprits first, then by rank; the samples of one process oldest first.
 void Append(const v1::ProcessStack& stack, v1::Incident* incident) {
   auto* stacks = incident->mutable_stacks();
   *stacks->Add() = stack;
@@ -58,16 +58,16 @@ void AddSample(const v1::ProcessStack& stack, v1::Incident* incident) {
 
 void AddFailure(const v1::ProcessStack& stack, v1::Incident* incident) {
   const std::vector<int> known = FindStacks(stack, *incident);
-  const bool is_told = std::any_of(known.begin(), known.end(), [&](int index) {
+  const bool is_recorded = std::any_of(known.begin(), known.end(), [&](int index) {
     return incident->stacks(index).error() == stack.error();
   });
-  if (!is_told && known.size() < kSamplesKept) Append(stack, incident);
+  if (!is_recorded && known.size() < kSamplesKept) Append(stack, incident);
 }
 
 Motion MotionSince(const v1::Incident& incident, const v1::ProcessStack& stack) {
   Motion motion = Motion::kUnknown;
   for (const v1::ProcessStack& other : incident.stacks()) {
-    if (other.threads().empty() || !AreOfOneProcess(stack, other)) continue;
+    if (other.threads().empty() || !IsSameProcess(stack, other)) continue;
     motion = MotionBetween(other, stack);
   }
   return motion;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The stacks that an incident holds: two samples of each process that it names, and what all show
-// together. Pure: any thread, on values of its own.
+// The stacks of an incident: two samples of each process that it names, and the merged tree. Pure:
+// any thread, on values of its own.
 #pragma once
 
 #include "daemon/model/job_state.h"
@@ -14,17 +14,16 @@ class ProcessStack;
 class StackTree;
 }  // namespace v1
 
-// The newest samples of each process are kept. What gives way is one without a stack, or the
-// oldest.
+// Keeps the newest samples of each process. Replaces a sample without a stack, else the oldest.
 void AddSample(const v1::ProcessStack& stack, v1::Incident* incident);
 
-// Why a process has no sample now, where no agent could be asked: said once, and nothing gives way.
+// Records once why a process has no sample now, if no agent was connected. Replaces no sample.
 void AddFailure(const v1::ProcessStack& stack, v1::Incident* incident);
 
-// What the stack shows against the newest sample of the process that the incident holds.
+// Compares the stack with the newest sample of the process in the incident.
 Motion MotionSince(const v1::Incident& incident, const v1::ProcessStack& stack);
 
-// The newest sample of each process, and those that were merged before.
+// Merges the newest sample of each process with `rest`.
 v1::StackTree MergedStacks(const v1::Incident& incident, const StackTree& rest);
 
 }  // namespace rollcall

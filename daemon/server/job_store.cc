@@ -2,168 +2,257 @@
 #include "daemon/server/job_store.h"
 
 #include <algorithm>
+#include <utility>
 
+#include "daemon/model/cut_text.h"
+#include "daemon/model/interned_shapes.h"
+#include "daemon/server/daemon_counters.h"
+#include "daemon/server/tenant_of.h"
 #include "daemon/server/tick_facts.h"
 #include "rollcall/v1/agent.pb.h"
 
 namespace rollcall {
+
+struct JobStore::Job {
+  Job(JobKey key, std::shared_ptr<FleetBudget> fleet) : model(std::move(key), std::move(fleet)) {}
+
+  std::vector<ProcessKey> owned;     // its keys in JobStore::owned_, guarded by the store's mutex
+  std::atomic<uint64_t> version{0};  // of the model
+  absl::Mutex mutex;
+  JobModel model ABSL_GUARDED_BY(mutex);
+  // As in the model's state.
+  std::vector<AgentBook::AgentPtr> agents ABSL_GUARDED_BY(mutex);
+};
+
 namespace {
 
-constexpr int64_t kUsualTickNs = 100'000'000;  // of agents that do not say
-constexpr int64_t kLongestTickNs = 10'000'000'000;
-constexpr int kTicksUntilStale = 3;
-constexpr int kTicksUntilSilent = 5;
-constexpr int kTicksToSettle = 3;
-// An agent whose ticks are further apart was held, or cut off. Well above what a busy host or
-// network does to one.
-constexpr int64_t kHeldNs = 5'000'000'000;
-constexpr int64_t kAgentsKeptNs = 3600'000'000'000;
+constexpr size_t kRanksOfHost = 8;  // a guess
+constexpr size_t kLeastInWholeTicks = 64;
+
+bool HasEnded(const v1::Evidence& evidence) {
+  return evidence.liveness() == v1::Evidence::EXITED || evidence.liveness() == v1::Evidence::DIED ||
+         evidence.liveness() == v1::Evidence::ENDED;
+}
 
 }  // namespace
 
-std::shared_ptr<JobStore::Agent> JobStore::FindOrAddAgent(const AgentName& name) {
-  std::shared_ptr<Agent>& agent = agents_[name.id];
-  if (agent == nullptr) {
-    agent = std::make_shared<Agent>(name);
-    agent->heard.tick_ns =
-        name.tick_ns <= 0 ? kUsualTickNs : std::min(name.tick_ns, kLongestTickNs);
-    agent->heard.is_settled = name.is_trusted;
-  }
-  return agent;
+void JobStore::Count(Dropped what) {
+  if (counters_ != nullptr) counters_->CountDropped(what, 1);
 }
 
-void JobStore::Connected(const AgentName& name) {
-  const absl::MutexLock lock(&heard_mutex_);
-  ++FindOrAddAgent(name)->streams;
+std::string JobStore::LimitText(const std::string& text, size_t most) {
+  if (text.size() > most) Count(Dropped::kTexts);
+  return CutText(text, most);
 }
 
-std::vector<std::string> JobStore::Gone(const AgentName& name) {
-  const absl::MutexLock lock(&heard_mutex_);
-  const std::shared_ptr<Agent> gone = FindOrAddAgent(name);
-  std::vector<std::string> refused;
-  if (--gone->streams > 0) return refused;
-  for (auto at = agents_.begin(); at != agents_.end();) {
-    Agent& agent = *at->second;
-    if (agent.refused && agent.name.host == name.host) refused.push_back(agent.name.id);
-    agent.refused = agent.refused && agent.name.host != name.host;
-    const bool is_old = gone->heard.heard_ns - agent.heard.heard_ns > kAgentsKeptNs;
-    at = agent.streams <= 0 && is_old ? agents_.erase(at) : std::next(at);
-  }
-  return refused;
+// After a change of the job's model, under the job's mutex.
+void JobStore::Changed(Job* job) {
+  job->mutex.AssertHeld();
+  const uint64_t version = job->model.version();
+  if (job->version.exchange(version) != version) ++changes_;
+  if (counters_ != nullptr) counters_->CountDropped(job->model.TakeDropped());
 }
 
-// Returns what to add to the agent's times.
-int64_t JobStore::Hear(int64_t made_ns, int64_t came_ns, Agent* agent) {
-  AgentHeard& heard = agent->heard;
-  if (heard.heard_ns != 0 &&
-      std::max(made_ns - agent->made_ns, came_ns - heard.heard_ns) > kHeldNs + heard.tick_ns) {
-    heard.counts_from_ns = came_ns;
+uint32_t JobStore::RecordsInWholeTicks() const {
+  const size_t members = std::max({fleet_->members(), expected_hosts_ * kRanksOfHost, size_t{1}});
+  const size_t kept = most_.record_bytes / JobModel::kBytesOfRecord / members;
+  return static_cast<uint32_t>(std::clamp(kept, kLeastInWholeTicks, JobModel::kMostRecords));
+}
+
+JobStore::Routed JobStore::Route(const AgentName& name, const v1::Tick& tick, int64_t came_ns) {
+  Routed routed;
+  routed.host = name.host;
+  routed.origin.now_ns = tick.now_ns();
+  if (came_ns != 0) routed.origin = agents_.RecordTick(name, tick.now_ns(), came_ns);
+  const absl::MutexLock lock(&mutex_);
+  for (int i = 0; i < tick.processes_size(); ++i) {
+    const v1::ProcessUpdate& update = tick.processes(i);
+    JobKey key;
+    std::shared_ptr<Job> job = RouteUpdate(name, routed.origin, update, &key, &routed.must_restart);
+    // Without an identity it is not known yet; its identity comes with the next whole tick.
+    if (job == nullptr) continue;
+    if (routed.parts.empty() || routed.parts.back().job != job) {
+      routed.parts.push_back({std::move(key), std::move(job), {}});
+    }
+    routed.parts.back().updates.push_back(i);
   }
-  // A large tick comes in pieces.
-  if (made_ns != agent->made_ns && agent->ticks < kTicksToSettle) ++agent->ticks;
-  heard.is_settled = heard.is_settled || agent->ticks >= kTicksToSettle;
-  agent->made_ns = made_ns;
-  heard.heard_ns = came_ns;
-  return clocks_.Update(agent->name.id, made_ns, came_ns);
+  return routed;
+}
+
+// `must_restart`: set where the store would accept the agent's report if it began with an identity.
+std::shared_ptr<JobStore::Job> JobStore::RouteUpdate(const AgentName& agent,
+                                                     const AgentBook::Origin& origin,
+                                                     const v1::ProcessUpdate& update, JobKey* key,
+                                                     bool* must_restart) {
+  const ProcessKey process = {agent.host, update.pid(), update.start_time()};
+  auto known = owned_.find(process);
+  if (update.has_identity() && known == owned_.end()) {
+    if (owned_.size() >= most_.processes) {
+      Count(Dropped::kProcesses);
+      return nullptr;
+    }
+    const std::optional<JobId> name = NameOf(update.identity(), agent);
+    if (!name.has_value()) return nullptr;
+    const std::optional<JobKey> placed = Place(process, *name, update.identity(), origin);
+    if (!placed.has_value()) return nullptr;
+    known = owned_.emplace(process, Owned{*placed, origin.agent}).first;
+    families_[*placed].jobs[placed->attempt]->owned.push_back(process);
+  }
+  if (known == owned_.end()) return nullptr;
+  if (!MayReport(origin.agent, update.has_identity(), &known->second)) {
+    *must_restart = *must_restart || agents_.IsFree(known->second.agent);
+    return nullptr;
+  }
+  *key = known->second.job;
+  Family& family = families_[*key];
+  if (update.has_identity() && update.identity().has_segment() &&
+      family.attempts.SetUsesNccl(process)) {
+    RecordMember(*key, process, update.identity().global_rank());
+  }
+  if (update.has_evidence() && HasEnded(update.evidence())) {
+    const int64_t ended_ns = update.evidence().ended_ns();
+    family.attempts.SetEnded(process, ended_ns == 0 ? origin.now_ns : ended_ns + origin.offset_ns);
+  }
+  return family.jobs[key->attempt];
+}
+
+void JobStore::RestoreAttempts(const std::map<JobKey, AttemptFacts>& attempts) {
+  const absl::MutexLock lock(&mutex_);
+  for (const auto& [key, facts] : attempts) {
+    if (families_.count(key) == 0) restored_[key].Restore(key.attempt, facts);
+  }
+}
+
+AttemptChanges JobStore::TakeAttemptChanges(bool all) {
+  const absl::MutexLock lock(&mutex_);
+  AttemptChanges changes = std::exchange(attempt_changes_, {});
+  if (!all) return changes;
+  changes.changed.clear();
+  const auto add = [&changes](const JobId& name, const Attempts& attempts) {
+    for (auto& [number, facts] : attempts.AllFacts()) {
+      changes.changed.emplace(JobKey(name, number), facts);
+    }
+  };
+  for (const auto& [name, attempts] : restored_) add(name, attempts);
+  for (const auto& [name, family] : families_) add(name, family.attempts);
+  return changes;
+}
+
+// A process that uses NCCL, for a restarted daemon.
+void JobStore::RecordMember(const JobKey& key, const ProcessKey& process, int32_t rank) {
+  AttemptFacts& changed = attempt_changes_.changed[key];
+  std::vector<AttemptFacts::Member> members = std::move(changed.members);
+  members.push_back({process, rank});
+  changed = families_[key].attempts.FactsOf(key.attempt);
+  changed.members = std::move(members);
+}
+
+JobStore::Family* JobStore::FindOrAddFamily(const JobId& name) {
+  const auto [family, is_new] = families_.try_emplace(name);
+  names_[name.job].insert(name);
+  auto restored = restored_.extract(name);
+  if (is_new && !restored.empty()) family->second.attempts = std::move(restored.mapped());
+  return &family->second;
+}
+
+// Whether a process of this job may begin an attempt.
+bool JobStore::HasRoom(const JobId& name) {
+  if (jobs_ < most_.jobs || families_.count(name) != 0) return true;
+  Count(Dropped::kJobs);
+  return false;
+}
+
+// Forgets the oldest attempts of the job but for this number.
+void JobStore::Evict(const JobId& name, size_t attempts) {
+  const auto family = families_.find(name);
+  while (family->second.jobs.size() > attempts) {
+    Count(Dropped::kAttempts);
+    ForgetLocked(JobKey(name, family->second.jobs.begin()->first));
+  }
+}
+
+// nullopt: the process claims a tenant that its agent may not write.
+std::optional<JobId> JobStore::NameOf(const v1::Identity& identity, const AgentName& agent) {
+  const std::optional<std::string> tenant = TenantOf(identity.tenant(), agent.tenants);
+  if (!tenant.has_value()) {
+    Count(Dropped::kTenants);
+    return std::nullopt;
+  }
+  JobId name;
+  name.tenant = *tenant;
+  name.job = LimitText(identity.job().empty() ? default_job_ : identity.job(), limits::kName);
+  return name;
+}
+
+// nullopt: there are too many jobs; or it is too early, and the agent sends the identity again when
+// the process uses NCCL.
+std::optional<JobKey> JobStore::Place(const ProcessKey& process, const JobId& name,
+                                      const v1::Identity& identity,
+                                      const AgentBook::Origin& origin) {
+  if (!HasRoom(name)) return std::nullopt;
+  ProcessStart start;
+  start.process = process;
+  start.rank = identity.global_rank();
+  start.world_size = identity.world_size();
+  start.uses_nccl = identity.has_segment();
+  start.started_ns = identity.started_ns() == 0 ? origin.now_ns
+                                                : identity.started_ns() + origin.offset_ns;
+  start.attempt = identity.has_attempt() ? identity.attempt() : -1;
+  start.restarts = LimitText(identity.restarts(), limits::kCommand);
+  start.launch = LimitText(identity.launch(), limits::kCommand);
+  Family& family = *FindOrAddFamily(name);
+  if (family.attempts.IsTooEarly(start)) return std::nullopt;
+  const bool is_recorded = family.attempts.IsPlaced(process);
+  const JobKey key(name, family.attempts.Place(start));
+  if (start.uses_nccl && !is_recorded) RecordMember(key, process, start.rank);
+  std::shared_ptr<Job>& job = family.jobs[key.attempt];
+  if (job != nullptr) return key;
+  job = std::make_shared<Job>(key, fleet_);
+  ++jobs_;
+  ++changes_;
+  // A job that begins again and again keeps its newest attempts; beyond the limit of jobs, two.
+  Evict(name, jobs_ > most_.jobs ? 2 : limits::kAttemptsOfJob);
+  if (family.jobs.count(key.attempt) == 0) return std::nullopt;
+  return key;
+}
+
+// The agent that reports a process first speaks for it, until that agent is gone or silent.
+bool JobStore::MayReport(const AgentBook::AgentPtr& agent, bool with_identity, Owned* owned) {
+  if (agent == nullptr || owned->agent == agent) return true;
+  const bool may = with_identity && agents_.IsFree(owned->agent);
+  if (may) {
+    owned->agent = agent;
+  } else {
+    agents_.SetRefused(agent);
+  }
+  return may;
+}
+
+void JobStore::Apply(const v1::Tick& tick, const Routed& routed, const Part& part) {
+  const absl::MutexLock lock(&part.job->mutex);
+  for (const int i : part.updates) {
+    const v1::ProcessUpdate& update = tick.processes(i);
+    const ProcessKey process = {routed.host, update.pid(), update.start_time()};
+    ApplyUpdate(process, update, routed.origin, part.job.get());
+  }
+  Changed(part.job.get());
+  const uint64_t shapes = TakeDroppedShapes();
+  if (shapes != 0 && counters_ != nullptr) counters_->CountDropped(Dropped::kShapes, shapes);
 }
 
 bool JobStore::Apply(const AgentName& name, const v1::Tick& tick, int64_t came_ns) {
-  Origin origin;
-  origin.now_ns = tick.now_ns();
-  if (came_ns != 0) {
-    const absl::MutexLock lock(&heard_mutex_);
-    origin.agent = FindOrAddAgent(name);
-    origin.offset_ns = Hear(tick.now_ns(), came_ns, origin.agent.get());
-    origin.now_ns += origin.offset_ns;
-  }
-  bool refused = false;
-  for (const v1::ProcessUpdate& update : tick.processes()) {
-    const ProcessKey key = {name.host, update.pid(), update.start_time()};
-    const std::shared_ptr<Job> job = FindOrAddJob(key, origin.agent, update, &refused);
-    // Without one its identity will come with the next whole tick.
-    if (job != nullptr) ApplyProcess(key, update, origin, job.get());
-  }
-  return !refused;
+  const Routed routed = Route(name, tick, came_ns);
+  for (const Part& part : routed.parts) Apply(tick, routed, part);
+  agents_.Applied(routed.origin);
+  return !routed.must_restart;
 }
 
-// Who told of a process first speaks for it, until it is gone or silent.
-bool JobStore::MaySpeak(const std::shared_ptr<Agent>& agent, bool with_identity, Owned* owned) {
-  if (agent == nullptr || owned->agent == agent) return true;
-  const absl::MutexLock lock(&heard_mutex_);
-  const bool is_free =
-      owned->agent == nullptr || owned->agent->streams <= 0 || owned->agent->heard.silent;
-  agent->refused = agent->refused || !is_free || !with_identity;
-  if (!is_free || !with_identity) return false;
-  owned->agent = agent;
-  return true;
-}
-
-// `refused`: set where the agent would be heard if it told of the process from the beginning.
-std::shared_ptr<JobStore::Job> JobStore::FindOrAddJob(const ProcessKey& key,
-                                               const std::shared_ptr<Agent>& agent,
-                                               const v1::ProcessUpdate& update, bool* refused) {
-  const absl::MutexLock lock(&mutex_);
-  if (update.has_identity()) {
-    const std::string& named = update.identity().job();
-    owned_.emplace(key, Owned{named.empty() ? default_job_ : named, agent});
-  }
-  const auto known = owned_.find(key);
-  if (known == owned_.end()) return nullptr;
-  if (!MaySpeak(agent, update.has_identity(), &known->second)) {
-    const absl::MutexLock heard_lock(&heard_mutex_);
-    const Agent* owner = known->second.agent.get();
-    *refused = *refused || owner == nullptr || owner->streams <= 0 || owner->heard.silent;
-    return nullptr;
-  }
-  std::shared_ptr<Job>& job = jobs_[known->second.job];
-  if (job == nullptr) job = std::make_shared<Job>(known->second.job);
-  return job;
-}
-
-std::vector<std::string> JobStore::MarkSilentAgents(int64_t now_ns, int64_t silent_after_ns) {
-  std::vector<std::string> fallen;
-  const absl::MutexLock lock(&heard_mutex_);
-  for (const auto& [id, agent] : agents_) {
-    AgentHeard& heard = agent->heard;
-    if (heard.heard_ns == 0) continue;
-    const int64_t age_ns = now_ns - heard.heard_ns;
-    heard.stale = age_ns > kTicksUntilStale * heard.tick_ns;
-    const bool was_silent = heard.silent;
-    heard.silent = age_ns >= std::max(silent_after_ns, kTicksUntilSilent * heard.tick_ns);
-    if (heard.silent && !was_silent) fallen.push_back(agent->name.host);
-  }
-  return fallen;
-}
-
-void JobStore::UpdateHeard(const std::string& job, int64_t counts_from_ns) {
-  const std::shared_ptr<Job> known = Find(job);
-  if (known == nullptr) return;
-  const absl::MutexLock lock(&known->mutex);
-  known->model.CountFrom(counts_from_ns);
-  const absl::MutexLock heard_lock(&heard_mutex_);
-  for (size_t i = 0; i < known->agents.size(); ++i) {
-    known->model.SetAgentHeard(static_cast<int32_t>(i), known->agents[i]->heard);
-  }
-}
-
-void JobStore::SetAgent(int32_t process, const std::shared_ptr<Agent>& agent, Job* job) {
-  const int32_t index = job->model.AddAgent(agent->name.id, agent->name.host);
-  const auto at = static_cast<size_t>(index);
-  if (at == job->agents.size()) job->agents.emplace_back();
-  if (job->agents[at] != agent) {
-    job->agents[at] = agent;
-    const absl::MutexLock lock(&heard_mutex_);
-    job->model.SetAgentHeard(index, agent->heard);
-  }
-  job->model.SetAgent(process, index);
-}
-
-void JobStore::ApplyProcess(const ProcessKey& key, const v1::ProcessUpdate& update,
-                            const Origin& origin, Job* job) {
+void JobStore::ApplyUpdate(const ProcessKey& key, const v1::ProcessUpdate& update,
+                           const AgentBook::Origin& origin, Job* job) {
+  job->mutex.AssertHeld();
   const int64_t offset_ns = origin.offset_ns;
-  const absl::MutexLock lock(&job->mutex);
   const int32_t process = job->model.AddProcess(key.host, key.pid, key.start_time);
-  job->processes[key.host].insert(process);
+  if (process < 0) return;  // one too many
   if (origin.agent != nullptr) SetAgent(process, origin.agent, job);
   if (update.has_identity()) job->model.SetIdentity(process, ToIdentity(update.identity()));
   if (update.has_evidence()) {
@@ -178,67 +267,181 @@ void JobStore::ApplyProcess(const ProcessKey& key, const v1::ProcessUpdate& upda
   }
 }
 
-void JobStore::SetSilent(const std::string& host, int64_t since_ns) {
-  for (const std::shared_ptr<Job>& job : AllJobs()) {
-    const absl::MutexLock lock(&job->mutex);
-    for (const int32_t process : job->processes[host]) job->model.SetSilent(process, since_ns);
+void JobStore::SetAgent(int32_t process, const AgentBook::AgentPtr& agent, Job* job) {
+  job->mutex.AssertHeld();
+  const AgentName& name = AgentBook::Name(agent);
+  const int32_t index = job->model.AddAgent(name.id, name.host);
+  if (index < 0) return;  // one too many
+  const auto at = static_cast<size_t>(index);
+  if (at == job->agents.size()) job->agents.emplace_back();
+  if (job->agents[at] != agent) {
+    job->agents[at] = agent;
+    job->model.SetAgentHeard(index, agents_.Heard({agent}).front());
   }
+  job->model.SetAgent(process, index);
 }
 
-void JobStore::SetStacks(const std::string& job, int32_t process, const StackFacts& facts) {
-  const std::shared_ptr<Job> known = Find(job);
+void JobStore::UpdateHeard(const JobKey& key, int64_t counts_from_ns) {
+  const std::shared_ptr<Job> known = FindJob(key);
+  if (known == nullptr) return;
+  const absl::MutexLock lock(&known->mutex);
+  known->model.CountFrom(counts_from_ns);
+  const std::vector<AgentHeard> heard = agents_.Heard(known->agents);
+  for (size_t i = 0; i < heard.size(); ++i) {
+    known->model.SetAgentHeard(static_cast<int32_t>(i), heard[i]);
+  }
+  known->model.TrimRecords();
+  Changed(known.get());
+}
+
+void JobStore::SetUrgent(const std::set<JobKey>& jobs, size_t most_agents) {
+  std::vector<std::vector<AgentBook::AgentPtr>> agents;
+  for (const JobKey& key : jobs) {
+    const std::shared_ptr<Job> known = FindJob(key);
+    if (known == nullptr) continue;
+    const absl::MutexLock lock(&known->mutex);
+    agents.push_back(known->agents);
+  }
+  std::sort(agents.begin(), agents.end(),
+            [](const auto& a, const auto& b) { return a.size() < b.size(); });
+  std::vector<AgentBook::AgentPtr> urgent;
+  for (const auto& of_job : agents) {
+    if (urgent.size() + of_job.size() > most_agents) break;
+    urgent.insert(urgent.end(), of_job.begin(), of_job.end());
+  }
+  agents_.SetUrgent(std::move(urgent));
+}
+
+void JobStore::SetStacks(const JobKey& key, int32_t process, const StackFacts& facts) {
+  const std::shared_ptr<Job> known = FindJob(key);
   if (known == nullptr) return;
   const absl::MutexLock lock(&known->mutex);
   known->model.SetStacks(process, facts);
+  Changed(known.get());
 }
 
-std::vector<std::shared_ptr<JobStore::Job>> JobStore::AllJobs() const {
+std::shared_ptr<JobStore::Job> JobStore::FindJob(const JobKey& key) const {
   const absl::MutexLock lock(&mutex_);
-  std::vector<std::shared_ptr<Job>> all;
-  for (const auto& [name, job] : jobs_) all.push_back(job);
+  const auto family = families_.find(key);
+  if (family == families_.end()) return nullptr;
+  const auto at = family->second.jobs.find(key.attempt);
+  return at == family->second.jobs.end() ? nullptr : at->second;
+}
+
+std::vector<JobKey> JobStore::Keys() const {
+  const absl::MutexLock lock(&mutex_);
+  std::vector<JobKey> keys;
+  for (const auto& [name, family] : families_) {
+    for (const auto& [attempt, job] : family.jobs) keys.emplace_back(name, attempt);
+  }
+  return keys;
+}
+
+std::vector<JobKey> JobStore::NewestKeys(size_t most, const Tenants& tenants) const {
+  const absl::MutexLock lock(&mutex_);
+  std::vector<JobKey> keys;
+  for (const auto& [name, family] : families_) {
+    if (keys.size() == most) break;
+    if (family.jobs.empty() || !tenants.Has(name.tenant)) continue;
+    keys.emplace_back(name, family.jobs.rbegin()->first);
+  }
+  return keys;
+}
+
+size_t JobStore::CountJobs(const Tenants& tenants) const {
+  const absl::MutexLock lock(&mutex_);
+  if (tenants.AreAll()) return families_.size();
+  return static_cast<size_t>(
+      std::count_if(families_.begin(), families_.end(),
+                    [&tenants](const auto& entry) { return tenants.Has(entry.first.tenant); }));
+}
+
+std::vector<JobKey> JobStore::AllKeys(const std::string& job) const {
+  const absl::MutexLock lock(&mutex_);
+  std::vector<JobKey> keys;
+  const auto names = names_.find(job);
+  if (names == names_.end()) return keys;
+  for (const JobId& name : names->second) {
+    for (const auto& [attempt, known] : families_.at(name).jobs) keys.emplace_back(name, attempt);
+  }
+  return keys;
+}
+
+std::vector<JobStore::AttemptRef> JobStore::AttemptsFor(const JobId& name) const {
+  const absl::MutexLock lock(&mutex_);
+  std::vector<AttemptRef> all;
+  const auto family = families_.find(name);
+  if (family == families_.end()) return all;
+  for (auto at = family->second.jobs.rbegin(); at != family->second.jobs.rend(); ++at) {
+    all.push_back({JobKey(name, at->first), family->second.attempts.HasTwin(at->first)});
+  }
   return all;
 }
 
-std::shared_ptr<JobStore::Job> JobStore::Find(const std::string& job) const {
+std::optional<JobKey> JobStore::Find(const std::string& tenant, const std::string& job,
+                                     std::optional<int32_t> attempt,
+                                     const Tenants& tenants) const {
   const absl::MutexLock lock(&mutex_);
-  const auto at = jobs_.find(job);
-  return at == jobs_.end() ? nullptr : at->second;
+  const auto names = names_.find(job);
+  if (names == names_.end()) return std::nullopt;
+  std::optional<JobKey> found;
+  for (const JobId& name : names->second) {
+    const Family& family = families_.at(name);
+    if ((!tenant.empty() && name.tenant != tenant) || family.jobs.empty()) continue;
+    if (!tenants.Has(name.tenant)) continue;
+    const int32_t wanted = attempt.value_or(family.jobs.rbegin()->first);
+    if (family.jobs.count(wanted) == 0) continue;
+    if (!found.has_value() || name.tenant == kDefaultTenant) found = JobKey(name, wanted);
+  }
+  return found;
 }
 
-std::vector<std::string> JobStore::JobNames() const {
-  const absl::MutexLock lock(&mutex_);
-  std::vector<std::string> names;
-  for (const auto& [name, job] : jobs_) names.push_back(name);
-  return names;
-}
-
-JobState JobStore::Get(const std::string& job) const {
+JobState JobStore::Get(const JobKey& key) const {
   JobState copy;
-  Read(job, [&copy](const JobState& state) { copy = state; });
+  Read(key, [&copy](const JobState& state) { copy = state; });
   return copy;
 }
 
-void JobStore::Read(const std::string& job,
-                    const std::function<void(const JobState&)>& reader) const {
-  const std::shared_ptr<Job> known = Find(job);
+void JobStore::Read(const JobKey& key, const std::function<void(const JobState&)>& reader) const {
+  const std::shared_ptr<Job> known = FindJob(key);
   if (known == nullptr) return;
   const absl::MutexLock lock(&known->mutex);
   reader(known->model.state());
 }
 
-uint64_t JobStore::Version(const std::string& job) const {
-  const std::shared_ptr<Job> known = Find(job);
-  if (known == nullptr) return 0;
-  const absl::MutexLock lock(&known->mutex);
-  return known->model.version();
+uint64_t JobStore::Version(const JobKey& key) const {
+  const std::shared_ptr<Job> known = FindJob(key);
+  return known == nullptr ? 0 : known->version.load();
 }
 
-void JobStore::Forget(const std::string& job) {
+bool JobStore::Forget(const JobKey& key) {
   const absl::MutexLock lock(&mutex_);
-  jobs_.erase(job);
-  for (auto at = owned_.begin(); at != owned_.end();) {
-    at = at->second.job == job ? owned_.erase(at) : std::next(at);
-  }
+  const auto family = families_.find(key);
+  if (family == families_.end()) return true;
+  const auto job = family->second.jobs.find(key.attempt);
+  // Only under this mutex the job gets another owner, so nobody else has it now.
+  if (job != family->second.jobs.end() && job->second.use_count() > 1) return false;
+  ForgetLocked(key);
+  if (!family->second.jobs.empty()) return true;
+  families_.erase(family);
+  const auto names = names_.find(key.job);
+  names->second.erase(key);
+  if (names->second.empty()) names_.erase(names);
+  return true;
+}
+
+void JobStore::ForgetLocked(const JobKey& key) {
+  const auto family = families_.find(key);
+  if (family == families_.end()) return;
+  const auto at = family->second.jobs.find(key.attempt);
+  if (at == family->second.jobs.end()) return;
+  for (const ProcessKey& process : at->second->owned) owned_.erase(process);
+  family->second.jobs.erase(at);
+  family->second.attempts.Forget(key.attempt);
+  attempt_changes_.changed.erase(key);
+  attempt_changes_.forgotten.insert(key);
+  --jobs_;
+  ++changes_;
 }
 
 }  // namespace rollcall

@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is known of all jobs: agents' ticks go in, JobStates can be read.
+// The states of all jobs: agents' ticks go in, JobStates can be read.
 //
-// Each job has a lock of its own, so that a diagnosis of a large one holds up
-// its own agents only. Applying a tick twice, or after others that hold the
-// same facts, changes nothing: agents re-send.
+// A tick is taken in two steps. Route() finds the jobs that it concerns; it takes no job's mutex, so
+// gRPC's threads may call it. Apply() changes one job under that job's mutex. Applying a tick
+// twice, or after others that hold the same facts, changes nothing: agents re-send.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -17,120 +19,189 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
-#include "daemon/model/host_clocks.h"
+#include "daemon/model/attempts.h"
+#include "daemon/model/client_limits.h"
+#include "daemon/model/fleet_budget.h"
+#include "daemon/model/job_key.h"
 #include "daemon/model/job_model.h"
-#include "daemon/server/agent_name.h"
+#include "daemon/model/tenants.h"
+#include "daemon/server/agent_book.h"
 
 namespace rollcall {
 
 namespace v1 {
+class Identity;
 class ProcessUpdate;
 class Tick;
 }  // namespace v1
 
+class DaemonCounters;
+
+// What operators may set; client_limits.h has the other limits.
+struct JobStoreLimits {
+  size_t jobs = limits::kJobs;  // attempts of jobs
+  size_t processes = limits::kProcesses;
+  size_t record_bytes = limits::kRecordBytes;
+};
+
+// Changes of the attempts that a restarted daemon needs.
+struct AttemptChanges {
+  std::set<JobKey> forgotten;              // before the others
+  std::map<JobKey, AttemptFacts> changed;  // with their new members
+};
+
 class JobStore {
  public:
-  // `default_job` names the job of processes whose environment gives none.
-  explicit JobStore(std::string default_job) : default_job_(std::move(default_job)) {}
+  struct Job;
 
-  // A stream of the agent has begun, or ended. Agents that must begin anew, since
-  // what they told of the ended one's processes was not taken in: their ids.
-  void Connected(const AgentName& agent) ABSL_LOCKS_EXCLUDED(mutex_, heard_mutex_);
-  std::vector<std::string> Gone(const AgentName& agent) ABSL_LOCKS_EXCLUDED(mutex_, heard_mutex_);
+  // What a tick says of one job.
+  struct Part {
+    JobKey key;
+    std::shared_ptr<Job> job;
+    std::vector<int> updates;  // indices into Tick::processes
+  };
+  struct Routed {
+    std::string host;
+    AgentBook::Origin origin;
+    std::vector<Part> parts;
+    bool must_restart = false;  // the agent must connect again and send everything
+  };
 
-  // `came_ns`: our clock when the tick came; the times in it are brought onto
-  // our clock. 0: leave them as they are, and what they tell never becomes old.
-  // A process is its first agent's, as long as that one is connected and heard:
-  // what others tell of it is left out. False: the agent must begin anew.
+  // One attempt of a job, as a list shows it.
+  struct AttemptRef {
+    JobKey key;
+    bool has_twin = false;  // it began while another attempt of its name was alive
+  };
+
+  // `default_job` names the job of processes whose environment gives none. `counters` counts what
+  // exceeds a limit, and must outlive this object; nullptr: nothing counts it.
+  explicit JobStore(std::string default_job, const JobStoreLimits& most = {},
+                    DaemonCounters* counters = nullptr)
+      : default_job_(std::move(default_job)),
+        most_(most),
+        counters_(counters),
+        fleet_(std::make_shared<FleetBudget>(most.record_bytes)) {}
+
+  AgentBook* agents() { return &agents_; }
+
+  // So many hosts had jobs before the daemon restarted. Call before the first tick.
+  void ExpectHosts(size_t hosts) { expected_hosts_ = hosts; }
+  // The attempts that an earlier daemon recorded. Jobs that have already come are left as they are.
+  void RestoreAttempts(const std::map<JobKey, AttemptFacts>& attempts)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  // What has changed since the last call. `all`: what is known now.
+  AttemptChanges TakeAttemptChanges(bool all) ABSL_LOCKS_EXCLUDED(mutex_);
+  // The newest records of a communicator that a whole tick should have: the store would drop more.
+  uint32_t RecordsInWholeTicks() const;
+
+  // `came_ns`: when the tick came, on the daemon's clock; the times in the tick are moved onto that
+  // clock. 0: they are left as they are, and the report never becomes old. The first agent that
+  // reports a process speaks for it while it is connected and heard; reports of others are left out.
+  Routed Route(const AgentName& agent, const v1::Tick& tick, int64_t came_ns)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  // Changes one job. For a part of Route() with the same tick.
+  void Apply(const v1::Tick& tick, const Routed& routed, const Part& part)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // Both at once, for all parts. False: the agent must connect again and send everything.
   bool Apply(const AgentName& agent, const v1::Tick& tick, int64_t came_ns)
-      ABSL_LOCKS_EXCLUDED(mutex_, heard_mutex_);
+      ABSL_LOCKS_EXCLUDED(mutex_);
   // By the only agent of the host.
   void Apply(const std::string& host, const v1::Tick& tick, int64_t came_ns) {
     Apply(AgentName{host, host, 0, true}, tick, came_ns);
   }
 
-  // Looks at the clock: whose ticks are missing is stale, and after a while
-  // silent. Returns the hosts of those that have fallen silent since the last look.
-  std::vector<std::string> MarkSilentAgents(int64_t now_ns, int64_t silent_after_ns)
-      ABSL_LOCKS_EXCLUDED(heard_mutex_);
-  // Brings what MarkSilentAgents() found to the job. No wait counts from before `counts_from_ns`.
-  void UpdateHeard(const std::string& job, int64_t counts_from_ns)
-      ABSL_LOCKS_EXCLUDED(mutex_, heard_mutex_);
+  // Copies how the job's agents are heard into its state, and drops records if the job's share of
+  // their memory has shrunk. No wait counts from before `counts_from_ns`.
+  void UpdateHeard(const JobKey& key, int64_t counts_from_ns) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // The host's agent has not been heard of since then: of its processes that
-  // were alive nothing is known any more. A later tick takes this back.
-  void SetSilent(const std::string& host, int64_t since_ns) ABSL_LOCKS_EXCLUDED(mutex_);
+  // The agents of these jobs shall tick faster than the others. Leaves out the jobs with the most agents
+  // if together they have more than `most_agents`.
+  void SetUrgent(const std::set<JobKey>& jobs, size_t most_agents) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // What the newest stacks of a process (index into JobState::processes) show.
-  void SetStacks(const std::string& job, int32_t process, const StackFacts& facts)
+  void SetStacks(const JobKey& key, int32_t process, const StackFacts& facts)
       ABSL_LOCKS_EXCLUDED(mutex_);
 
-  std::vector<std::string> JobNames() const ABSL_LOCKS_EXCLUDED(mutex_);
-
-  // Calls `reader` with the job's state, which it must not keep; ticks wait
-  // meanwhile. Not called for a job that is not known.
-  void Read(const std::string& job, const std::function<void(const JobState&)>& reader) const
+  // All attempts of all jobs.
+  std::vector<JobKey> Keys() const ABSL_LOCKS_EXCLUDED(mutex_);
+  // The newest attempt of each job, by name: of `most` jobs at most.
+  std::vector<JobKey> NewestKeys(size_t most = SIZE_MAX, const Tenants& tenants = Tenants::All())
+      const ABSL_LOCKS_EXCLUDED(mutex_);
+  // The number of jobs, whatever their attempts.
+  size_t CountJobs(const Tenants& tenants = Tenants::All()) const ABSL_LOCKS_EXCLUDED(mutex_);
+  // All attempts of all jobs with this name, of any tenant.
+  std::vector<JobKey> AllKeys(const std::string& job) const ABSL_LOCKS_EXCLUDED(mutex_);
+  // All attempts of one job, newest first.
+  std::vector<AttemptRef> AttemptsFor(const JobId& name) const ABSL_LOCKS_EXCLUDED(mutex_);
+  // The job of that name: the tenant's; for "" the default tenant's, else the first of any
+  // tenant; the newest attempt, if none is named.
+  std::optional<JobKey> Find(const std::string& tenant, const std::string& job,
+                             std::optional<int32_t> attempt,
+                             const Tenants& tenants = Tenants::All()) const
       ABSL_LOCKS_EXCLUDED(mutex_);
 
+  // Calls `reader` with the job's state, which it must not keep; ticks wait meanwhile. Does nothing
+  // if the job is unknown.
+  void Read(const JobKey& key, const std::function<void(const JobState&)>& reader) const
+      ABSL_LOCKS_EXCLUDED(mutex_);
   // A copy: for small jobs. An empty state for a job that is not known.
-  JobState Get(const std::string& job) const ABSL_LOCKS_EXCLUDED(mutex_);
+  JobState Get(const JobKey& key) const ABSL_LOCKS_EXCLUDED(mutex_);
+  // Rises with every call that may have changed the job.
+  uint64_t Version(const JobKey& key) const ABSL_LOCKS_EXCLUDED(mutex_);
+  // Rises whenever any job has changed. Costs the same however many jobs there are.
+  uint64_t Changes() const { return changes_; }
 
-  // Raised whenever Apply or SetSilent may have changed the job.
-  uint64_t Version(const std::string& job) const ABSL_LOCKS_EXCLUDED(mutex_);
-
-  void Forget(const std::string& job) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Returns false, and keeps the job, while a tick is on its way to the job: a process that the tick
+  // brings would be lost.
+  bool Forget(const JobKey& key) ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
-  // All but its name is guarded by `heard_mutex_`.
-  struct Agent {
-    explicit Agent(AgentName n) : name(std::move(n)) {}
-    const AgentName name;
-    AgentHeard heard;
-    int streams = 0;
-    int64_t made_ns = 0;  // the newest tick, by its own clock
-    int ticks = 0;        // that have come, as far as they are counted
-    bool refused = false;  // told of processes that are another's
-  };
-  struct Job {
-    explicit Job(std::string name) : model(std::move(name)) {}
-    absl::Mutex mutex;
-    JobModel model ABSL_GUARDED_BY(mutex);
-    std::map<std::string, std::set<int32_t>> processes ABSL_GUARDED_BY(mutex);  // by host
-    std::vector<std::shared_ptr<Agent>> agents ABSL_GUARDED_BY(mutex);  // as in the model's state
-  };
   struct Owned {
-    std::string job;
-    std::shared_ptr<Agent> agent;  // that told of the process; nullptr: read from files
+    JobKey job;
+    AgentBook::AgentPtr agent;  // that reported the process; nullptr: read from files
   };
-  struct Origin {  // of an update
-    std::shared_ptr<Agent> agent;
-    int64_t now_ns = 0;     // when it was made, by our clock
-    int64_t offset_ns = 0;  // from the agent's clock to ours
+  struct Family {  // all attempts of one job
+    Attempts attempts;
+    std::map<int32_t, std::shared_ptr<Job>> jobs;  // by attempt
   };
 
-  std::shared_ptr<Agent> FindOrAddAgent(const AgentName& name)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(heard_mutex_);
-  int64_t Hear(int64_t made_ns, int64_t came_ns, Agent* agent)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(heard_mutex_);
-  bool MaySpeak(const std::shared_ptr<Agent>& agent, bool with_identity, Owned* owned)
-      ABSL_LOCKS_EXCLUDED(heard_mutex_);
-  std::shared_ptr<Job> FindOrAddJob(const ProcessKey& key, const std::shared_ptr<Agent>& agent,
-                             const v1::ProcessUpdate& update, bool* refused)
-      ABSL_LOCKS_EXCLUDED(mutex_);
-  void ApplyProcess(const ProcessKey& key, const v1::ProcessUpdate& update, const Origin& origin,
-                    Job* job) ABSL_LOCKS_EXCLUDED(job->mutex, heard_mutex_);
-  void SetAgent(int32_t process, const std::shared_ptr<Agent>& agent, Job* job)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(job->mutex) ABSL_LOCKS_EXCLUDED(heard_mutex_);
-  std::vector<std::shared_ptr<Job>> AllJobs() const ABSL_LOCKS_EXCLUDED(mutex_);
-  std::shared_ptr<Job> Find(const std::string& job) const ABSL_LOCKS_EXCLUDED(mutex_);
+  std::shared_ptr<Job> RouteUpdate(const AgentName& agent, const AgentBook::Origin& origin,
+                                   const v1::ProcessUpdate& update, JobKey* key,
+                                   bool* must_restart) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  std::optional<JobId> NameOf(const v1::Identity& identity, const AgentName& agent);
+  std::optional<JobKey> Place(const ProcessKey& process, const JobId& name,
+                              const v1::Identity& identity, const AgentBook::Origin& origin) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void RecordMember(const JobKey& key, const ProcessKey& process, int32_t rank)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  Family* FindOrAddFamily(const JobId& name) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool HasRoom(const JobId& name) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Evict(const JobId& name, size_t attempts) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void ForgetLocked(const JobKey& key) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Count(Dropped what);
+  // The beginning of a text that is longer than `most` bytes; counts the cut.
+  std::string LimitText(const std::string& text, size_t most);
+  void Changed(Job* job);
+  bool MayReport(const AgentBook::AgentPtr& agent, bool with_identity, Owned* owned);
+  void ApplyUpdate(const ProcessKey& process, const v1::ProcessUpdate& update,
+                   const AgentBook::Origin& origin, Job* job);
+  void SetAgent(int32_t process, const AgentBook::AgentPtr& agent, Job* job);
+  std::shared_ptr<Job> FindJob(const JobKey& key) const ABSL_LOCKS_EXCLUDED(mutex_);
 
   const std::string default_job_;
+  const JobStoreLimits most_;
+  DaemonCounters* const counters_;
+  const std::shared_ptr<FleetBudget> fleet_;
+  AgentBook agents_;
+  size_t expected_hosts_ = 0;
+  std::atomic<uint64_t> changes_{0};
   mutable absl::Mutex mutex_;  // never taken while a job's is held
-  std::map<std::string, std::shared_ptr<Job>> jobs_ ABSL_GUARDED_BY(mutex_);
+  std::map<JobId, Family> families_ ABSL_GUARDED_BY(mutex_);
+  std::map<std::string, std::set<JobId>> names_ ABSL_GUARDED_BY(mutex_);  // by JobId::job
+  std::map<JobId, Attempts> restored_ ABSL_GUARDED_BY(mutex_);  // of jobs that have not come yet
+  AttemptChanges attempt_changes_ ABSL_GUARDED_BY(mutex_);
+  size_t jobs_ ABSL_GUARDED_BY(mutex_) = 0;                               // attempts
   std::map<ProcessKey, Owned> owned_ ABSL_GUARDED_BY(mutex_);
-  mutable absl::Mutex heard_mutex_;  // taken last
-  std::map<std::string, std::shared_ptr<Agent>> agents_ ABSL_GUARDED_BY(heard_mutex_);  // by id
-  HostClocks clocks_ ABSL_GUARDED_BY(heard_mutex_);  // by agent: each has a clock of its own
 };
 
 }  // namespace rollcall

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// A thread whose owner can go on without it.
+// A thread that its owner can leave behind.
 //
-// A system call on a dead file server may never return, and no thread can be ended from outside. So
-// what such a thread uses belongs to itself (shared pointers in its body), and its owner waits for
-// it only for a while.
+// A system call on an unreachable file server may never return, and nothing can end a thread from
+// outside. So the thread's body owns all that it uses (by shared pointers), and the owner waits for
+// the thread only for a limited time.
 #pragma once
 
 #include <chrono>
@@ -38,14 +38,14 @@ class LooseThread {
     });
   }
 
-  // Waits for its end. False: that has not come by then.
+  // Waits for the end of the body. Returns false if it has not ended by `deadline`.
   bool EndsBy(SteadyTime deadline) {
     if (!thread_.joinable()) return true;
     std::unique_lock<std::mutex> lock(end_->mutex);
     return end_->wake.wait_until(lock, deadline, [this] { return end_->has_come; });
   }
 
-  // False: it has not ended by then, and is left to itself.
+  // Returns false if the body has not ended by `deadline`; then the thread is detached.
   bool Join(SteadyTime deadline) {
     if (!thread_.joinable()) return true;
     const bool ended = EndsBy(deadline);

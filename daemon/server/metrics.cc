@@ -50,9 +50,18 @@ class Families {
   std::map<std::string, size_t> places_;
 };
 
-void AddCommunicator(const std::string& job, const v1::CommunicatorStatus& comm, Families* out) {
-  // Several may have one name.
-  const Labels labels = {{"job", job}, {"communicator", comm.name()}, {"id", comm.id()}};
+// The labels of a job, and `more`.
+Labels JobLabels(const v1::JobStatus& job, const Labels& more = {}) {
+  Labels labels = {{"tenant", job.tenant()},
+                   {"job", job.name()},
+                   {"attempt", absl::StrCat(job.attempt())}};
+  labels.insert(labels.end(), more.begin(), more.end());
+  return labels;
+}
+
+void AddCommunicator(const v1::JobStatus& job, const v1::CommunicatorStatus& comm, Families* out) {
+  // Several communicators may have the same name.
+  const Labels labels = JobLabels(job, {{"communicator", comm.name()}, {"id", comm.id()}});
   out->Gauge("rollcall_communicator_position_min",
              "Fewest collectives that a rank has entered", labels,
              comm.position_min());
@@ -69,27 +78,26 @@ void AddCommunicator(const std::string& job, const v1::CommunicatorStatus& comm,
 }
 
 void AddIncidents(const JobMetrics& job, Families* out) {
-  const std::string& name = job.status.name();
   for (const auto& [cause, seconds] : job.incidents.hung_seconds) {
     out->Counter("rollcall_job_hung_seconds_total", "Seconds spent in confirmed incidents",
-                 {{"job", name}, {"cause", cause}}, seconds);
+                 JobLabels(job.status, {{"cause", cause}}), seconds);
   }
   for (const auto& [cause, count] : job.incidents.by_cause) {
     out->Counter("rollcall_incidents_total", "Confirmed incidents since the daemon's start",
-                 {{"job", name}, {"cause", cause}}, count);
+                 JobLabels(job.status, {{"cause", cause}}), count);
   }
   const std::string& open = job.incidents.open_cause;
   if (open.empty()) return;
   out->Gauge("rollcall_incident_open", "1 while the job has an incident of this cause and state",
-             {{"job", name}, {"cause", open}, {"state", job.status.state()}}, 1);
+             JobLabels(job.status, {{"cause", open}, {"state", job.status.state()}}), 1);
 }
 
 void AddJob(const JobMetrics& job, Families* out) {
   const v1::JobStatus& status = job.status;
-  const Labels labels = {{"job", status.name()}};
+  const Labels labels = JobLabels(status);
   for (const char* state : {"running", "waiting", "suspected", "hung", "ended"}) {
     out->Gauge("rollcall_job_state", "1 for the current state of the job, else 0",
-               {{"job", status.name()}, {"state", state}}, status.state() == state ? 1 : 0);
+               JobLabels(status, {{"state", state}}), status.state() == state ? 1 : 0);
   }
   out->Gauge("rollcall_job_ranks", "Number of ranks", labels, status.ranks());
   out->Gauge("rollcall_job_processes_alive", "Number of live processes", labels,
@@ -115,7 +123,7 @@ void AddJob(const JobMetrics& job, Families* out) {
                labels, static_cast<double>(job.records_lost));
   AddIncidents(job, out);
   for (const v1::CommunicatorStatus& comm : status.communicators()) {
-    AddCommunicator(status.name(), comm, out);
+    AddCommunicator(status, comm, out);
   }
 }
 
@@ -149,14 +157,18 @@ void AddDelivery(const DeliveryCounts& counts, Families* out) {
   count("rollcall_report_errors_total", "Failed attempts to write a report",
         counts.reports.failed);
   count("rollcall_reports_lost_total", "Reports lost after failed attempts", counts.reports.lost);
+  count("rollcall_reports_deleted_total", "Old reports that the daemon deleted",
+        counts.reports.deleted);
   now("rollcall_reports_waiting", "Reports waiting to be written", counts.reports.waiting);
   count("rollcall_history_errors_total", "Failed attempts to write the history",
         counts.history.failed);
   count("rollcall_history_lost_total", "Incidents lost from the history",
         counts.history.lost);
-  now("rollcall_history_waiting", "Incidents waiting to be written to the history", counts.history.waiting);
+  now("rollcall_history_waiting", "Incidents waiting to be written to the history",
+      counts.history.waiting);
   count("rollcall_alerts_sent_total", "Alerts delivered", counts.alerts_sent);
-  count("rollcall_alert_errors_total", "Alerts lost after failed attempts, or dropped", counts.alerts_failed);
+  count("rollcall_alert_errors_total", "Alerts lost after failed attempts, or dropped",
+        counts.alerts_failed);
   now("rollcall_alerts_waiting", "Alerts waiting for delivery", counts.alerts_waiting);
 }
 
@@ -180,14 +192,32 @@ void AddDaemon(const MetricsSnapshot& snapshot, Families* out) {
                static_cast<double>(snapshot.daemon.ticks));
   out->Counter("rollcall_daemon_tick_seconds_total", "Seconds spent in checks of all jobs", {},
                snapshot.daemon.tick_seconds);
+  out->Gauge("rollcall_jobs", "Number of jobs; only 200 have series of their own, those with an open incident first", {},
+             static_cast<double>(snapshot.jobs_total));
+  for (size_t kind = 0; kind < kDroppedKinds; ++kind) {
+    out->Counter("rollcall_daemon_dropped_total",
+                 "What agents sent beyond a limit, and the daemon dropped or cut",
+                 {{"what", DroppedName(static_cast<Dropped>(kind))}},
+                 static_cast<double>(snapshot.daemon.dropped[kind]));
+  }
+  for (const auto& [reason, count] : snapshot.refused) {
+    out->Counter("rollcall_refused_total", "Requests and streams that the daemon refused, by reason",
+                 {{"reason", reason}}, static_cast<double>(count));
+  }
+  if (snapshot.certificate_days.has_value()) {
+    out->Gauge("rollcall_tls_certificate_days_left",
+               "Days until the daemon's certificate expires; absent without TLS", {},
+               *snapshot.certificate_days);
+  }
   AddDelivery(snapshot.deliveries, out);
   AddHttp(snapshot.http, out);
-  out->Gauge("process_resident_memory_bytes", "Resident memory of the daemon in bytes", {}, ResidentBytes());
+  out->Gauge("process_resident_memory_bytes", "Resident memory of the daemon in bytes", {},
+             ResidentBytes());
   out->Counter("process_cpu_seconds_total", "CPU time of the daemon in seconds", {}, CpuSeconds());
 }
 
-// The client library writes the older format. They differ in two points that matter: a counter's
-// family is named without its _total, and the text has an end.
+// The client library writes the older format. OpenMetrics differs in two points: a counter's family
+// has a name without _total, and the text has an end mark.
 std::string ToOpenMetrics(const std::string& text) {
   std::string out;
   for (absl::string_view line : absl::StrSplit(text, '\n', absl::SkipEmpty())) {
@@ -216,7 +246,7 @@ std::string MetricsText(MetricsSnapshot snapshot, bool open_metrics) {
   if (snapshot.jobs.size() > kMaxJobsMeasured) snapshot.jobs.resize(kMaxJobsMeasured);
   Families families;
   for (JobMetrics& job : snapshot.jobs) {
-    KeepMostTelling(kMaxCommunicatorsMeasured, &job.status);
+    KeepWorstCommunicators(kMaxCommunicatorsMeasured, &job.status);
     AddJob(job, &families);
   }
   AddDaemon(snapshot, &families);

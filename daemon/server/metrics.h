@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// What Prometheus scrapes: jobs, communicators, incidents, and the daemon's own health.
+// Metrics for Prometheus: jobs, communicators, incidents, and the daemon itself.
 //
-// Pure: everything is in the snapshot. The number of series is bounded: no label counts ranks, and
+// Pure: everything is in the snapshot. The number of series is bounded: no label is a rank, and
 // only the communicators that wait or lag most have series of their own.
 #pragma once
 
 #include <cstdint>
+#include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -30,15 +32,18 @@ struct MetricsSnapshot {
   std::string version;
   int agents = 0;
   std::vector<JobMetrics> jobs;
+  size_t jobs_total = 0;  // also those without metrics of their own
   DaemonCounters::Values daemon;
   DeliveryCounts deliveries;
   HttpFront::Counts http;
+  std::map<std::string, uint64_t> refused;    // by reason
+  std::optional<double> certificate_days;  // until the daemon's certificate expires; none: no TLS
 };
 
-// Call records that were overwritten before they were read.
+// Call records that the library overwrote before the agent read them.
 uint64_t RecordsLost(const JobState& state);
 
-// In Prometheus' text format 0.0.4, or OpenMetrics 1.0.
+// Returns the metrics in Prometheus' text format 0.0.4, or in OpenMetrics 1.0.
 std::string MetricsText(MetricsSnapshot snapshot, bool open_metrics);
 
 }  // namespace rollcall

@@ -1,25 +1,36 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/server/queries.h"
 
+#include <time.h>
+
 #include <algorithm>
+#include <set>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "daemon/report/stack_merge.h"
+#include "daemon/server/daemon_security.h"
+#include "daemon/server/incident_list.h"
 #include "daemon/server/metrics.h"
+#include "daemon/server/refusals.h"
 #include "daemon/server/views/calls_view.h"
 #include "daemon/server/views/job_view.h"
 #include "daemon/server/views/processes_view.h"
-#include "daemon/server/views/status.h"
+#include "daemon/server/views/status_view.h"
+#include "daemon/words/rank_ranges.h"
 #include "proto/durations.h"
 
 namespace rollcall {
 namespace {
 
-// A job that makes no calls and has waited for so long is said to wait.
-constexpr double kWorthSaying = 2;
+// A running job without calls that has waited for this many seconds has the state "waiting".
+constexpr double kLeastWaitSeconds = 2;
+constexpr double kDaySeconds = 86'400;
+constexpr size_t kMaxNamedJobs = 20;  // in an error
+constexpr char kTwin[] =
+    "another job with this name was alive when this one began: each is an attempt of its own";
 
 google::protobuf::Timestamp ToTime(int64_t ns) {
   google::protobuf::Timestamp time;
@@ -28,7 +39,7 @@ google::protobuf::Timestamp ToTime(int64_t ns) {
   return time;
 }
 
-// Brings the times of calls onto the wall clock, as that of `now` is.
+// Moves the times of calls to the wall clock.
 void MoveCalls(int64_t by_ns, v1::CallsResponse* response) {
   const double seconds = static_cast<double>(by_ns) / 1e9;
   for (v1::RankCalls& rank : *response->mutable_ranks()) {
@@ -46,20 +57,56 @@ bool Waits(const v1::JobStatus& status) {
   return status.state() == "running" && status.calls_per_second() == 0 &&
          std::any_of(status.communicators().begin(), status.communicators().end(),
                      [](const v1::CommunicatorStatus& comm) {
-                       return comm.waited_seconds() >= kWorthSaying;
+                       return comm.waited_seconds() >= kLeastWaitSeconds;
                      });
 }
 
 }  // namespace
 
-absl::Status Queries::NoSuchJob(const std::string& job) const {
-  const std::string jobs = absl::StrJoin(parts_.store->JobNames(), ", ");
-  return absl::NotFoundError(
-      absl::StrCat("no job \"", job, "\"; ", jobs.empty() ? "there is none" : "there is ", jobs));
+std::unique_ptr<QuerySource> Queries::SeenBy(Tenants tenants) const {
+  return std::make_unique<Queries>(parts_, std::move(tenants));
 }
 
-void Queries::AddWhatIncidentsTell(v1::JobStatus* status) const {
-  JobBrief brief = parts_.incidents->Brief(status->name());
+std::optional<JobKey> Queries::Find(const JobSelector& selector) const {
+  return parts_.store->Find(selector.tenant, selector.job, selector.attempt, tenants_);
+}
+
+absl::Status Queries::NoSuchJob(const JobSelector& selector) const {
+  const std::optional<JobKey> newest =
+      parts_.store->Find(selector.tenant, selector.job, std::nullopt, tenants_);
+  if (selector.attempt.has_value() && newest.has_value()) {
+    std::vector<int32_t> attempts;
+    for (const JobStore::AttemptRef& known : parts_.store->AttemptsFor(*newest)) {
+      attempts.push_back(known.key.attempt);
+    }
+    return absl::NotFoundError(absl::StrCat(
+        "job \"", selector.job, "\" has no attempt ", *selector.attempt, "; it has ",
+        attempts.size() == 1 ? "attempt " : "attempts ", RankRanges(attempts).List()));
+  }
+  std::vector<std::string> jobs;
+  for (const JobKey& key : parts_.store->NewestKeys(kMaxNamedJobs, tenants_)) {
+    jobs.push_back(ToText(static_cast<const JobId&>(key)));
+  }
+  const size_t all = std::max(parts_.store->CountJobs(tenants_), jobs.size());
+  return absl::NotFoundError(absl::StrCat(
+      "no job \"", selector.job, "\"; ", jobs.empty() ? "there is none" : "there is ",
+      absl::StrJoin(jobs, ", "),
+      all == jobs.size() ? "" : absl::StrCat(", and ", all - jobs.size(), " more")));
+}
+
+// The newest attempts: first of the jobs with an open incident, then of the others, both by name.
+std::vector<JobKey> Queries::JobsInOrder(size_t offset, size_t most) const {
+  std::vector<JobKey> keys = parts_.store->NewestKeys(SIZE_MAX, tenants_);
+  const std::set<JobKey> open = parts_.incidents->OpenJobs();
+  std::stable_partition(keys.begin(), keys.end(),
+                        [&open](const JobKey& key) { return open.count(key) != 0; });
+  keys.erase(keys.begin(), keys.begin() + static_cast<ptrdiff_t>(std::min(offset, keys.size())));
+  if (keys.size() > most) keys.resize(most);
+  return keys;
+}
+
+void Queries::AddIncidents(const JobKey& key, v1::JobStatus* status) const {
+  JobBrief brief = parts_.incidents->Brief(key);
   for (std::string& warning : brief.warnings) status->add_warnings(std::move(warning));
   if (brief.last.has_value()) status->mutable_last_incident()->Swap(&*brief.last);
   if (!brief.live.has_value()) return;
@@ -67,41 +114,72 @@ void Queries::AddWhatIncidentsTell(v1::JobStatus* status) const {
   status->set_summary(brief.live->summary);
 }
 
-void Queries::AddJobStatus(const std::string& name, int64_t now_ns, bool with_communicators,
+void Queries::AddAttempts(const JobKey& key, int64_t now_ns, v1::JobStatus* status) const {
+  for (const JobStore::AttemptRef& other : parts_.store->AttemptsFor(key)) {
+    if (other.key == key) {
+      if (other.has_twin) status->add_warnings(kTwin);
+      continue;
+    }
+    v1::JobStatus whole;
+    AddJobStatus(other.key, now_ns, false, &whole);
+    v1::AttemptStatus* attempt = status->add_attempts();
+    attempt->set_attempt(other.key.attempt);
+    attempt->set_state(whole.state());
+    attempt->set_processes(whole.processes());
+    attempt->set_processes_alive(whole.processes_alive());
+    attempt->set_since(whole.since());
+    attempt->set_processes_died(whole.processes_died());
+    if (whole.has_ended_at()) *attempt->mutable_ended_at() = whole.ended_at();
+    if (!whole.has_last_incident()) continue;
+    attempt->mutable_last_incident()->Swap(whole.mutable_last_incident());
+  }
+}
+
+void Queries::AddJobStatus(const JobKey& key, int64_t now_ns, bool with_communicators,
                            v1::JobStatus* status) const {
-  parts_.store->Read(name, [&](const JobState& state) {
+  parts_.store->Read(key, [&](const JobState& state) {
     FillJobStatus(state, now_ns, with_communicators, status,
                   parts_.timeline->ToWallTime(now_ns) - now_ns);
   });
-  status->set_calls_per_second(parts_.rates->Now(name));
-  AddWhatIncidentsTell(status);
+  status->set_calls_per_second(parts_.rates->Now(key));
+  AddIncidents(key, status);
   if (Waits(*status)) status->set_state("waiting");
 }
 
-v1::StatusResponse Queries::GetStatus(const std::string& job, bool with_communicators) const {
+v1::StatusResponse Queries::GetStatus(const JobSelector& selector,
+                                      bool with_communicators) const {
   v1::StatusResponse response;
   response.set_rollcall_version(ROLLCALL_VERSION);
   const int64_t now_ns = parts_.timeline->Now();
   *response.mutable_now() = ToTime(parts_.timeline->ToWallTime(now_ns));
   response.set_agents(parts_.agents->agents());
-  for (const std::string& name : parts_.store->JobNames()) {
-    if (!job.empty() && name != job) continue;
-    AddJobStatus(name, now_ns, with_communicators, response.add_jobs());
+  std::vector<JobKey> keys;
+  if (selector.job.empty()) {
+    keys = JobsInOrder(selector.offset, std::min(selector.most, kMaxJobsListed));
+    response.set_jobs_total(static_cast<int32_t>(parts_.store->CountJobs(tenants_)));
+  } else if (const std::optional<JobKey> key = Find(selector)) {
+    keys.push_back(*key);
+  }
+  for (const JobKey& key : keys) {
+    v1::JobStatus* status = response.add_jobs();
+    AddJobStatus(key, now_ns, with_communicators, status);
+    AddAttempts(key, now_ns, status);
   }
   return response;
 }
 
-absl::StatusOr<v1::JobView> Queries::GetJob(const std::string& job) const {
-  v1::StatusResponse status = GetStatus(job, true);
-  if (job.empty() || status.jobs().empty()) return NoSuchJob(job);
+absl::StatusOr<v1::JobView> Queries::GetJob(const JobSelector& selector) const {
+  const std::optional<JobKey> key = Find(selector);
+  v1::StatusResponse status = GetStatus(selector, true);
+  if (!key.has_value() || status.jobs().empty()) return NoSuchJob(selector);
   v1::JobView view;
   *view.mutable_now() = status.now();
   view.mutable_status()->Swap(status.mutable_jobs(0));
-  KeepMostTelling(kMaxCommunicatorsShown, view.mutable_status());
-  parts_.store->Read(job, [&](const JobState& state) { FillRankMaps(state, &view); });
-  const CallRate rate = parts_.rates->Get(job);
+  KeepWorstCommunicators(kMaxCommunicatorsShown, view.mutable_status());
+  parts_.store->Read(*key, [&](const JobState& state) { FillRankMaps(state, &view); });
+  const CallRate rate = parts_.rates->Get(*key);
   for (const double calls : rate.history()) view.add_calls_per_second(calls);
-  const JobBrief brief = parts_.incidents->Brief(job);
+  const JobBrief brief = parts_.incidents->Brief(*key);
   if (!brief.live.has_value()) return view;
   view.set_incident(brief.live->id);
   for (const int32_t rank : brief.live->culprits) view.add_culprits(rank);
@@ -115,12 +193,11 @@ absl::StatusOr<v1::CallsResponse> Queries::GetCalls(const v1::CallsRequest& requ
   *response.mutable_now() = ToTime(wall_ns);
   const std::vector<int32_t> ranks(request.ranks().begin(), request.ranks().end());
   const int limit = request.limit() <= 0 ? kUsualCalls : request.limit();
-  bool known = false;
-  parts_.store->Read(request.job(), [&](const JobState& state) {
-    known = true;
+  const std::optional<JobKey> key = Find(SelectorIn(request));
+  if (!key.has_value()) return NoSuchJob(SelectorIn(request));
+  parts_.store->Read(*key, [&](const JobState& state) {
     FillCalls(state, ranks, limit, &response);
   });
-  if (!known) return NoSuchJob(request.job());
   MoveCalls(wall_ns - now_ns, &response);
   return response;
 }
@@ -128,27 +205,41 @@ absl::StatusOr<v1::CallsResponse> Queries::GetCalls(const v1::CallsRequest& requ
 absl::StatusOr<v1::ProcessesResponse> Queries::ListProcesses(
     const v1::ProcessesRequest& request) const {
   v1::ProcessesResponse response;
-  bool known = false;
-  parts_.store->Read(request.job(), [&](const JobState& state) {
-    known = true;
+  const std::optional<JobKey> key = Find(SelectorIn(request));
+  if (!key.has_value()) return NoSuchJob(SelectorIn(request));
+  parts_.store->Read(*key, [&](const JobState& state) {
     FillProcesses(state, parts_.timeline->Now(), request, &response);
   });
-  if (!known) return NoSuchJob(request.job());
   return response;
 }
 
 absl::StatusOr<v1::ListIncidentsResponse> Queries::ListIncidents(
     const v1::ListIncidentsRequest& request) const {
-  return parts_.incidents->List(request);
+  if (tenants_.AreAll()) return parts_.incidents->List(request);
+  v1::ListIncidentsRequest mine = request;
+  mine.clear_tenants();
+  for (const std::string& tenant : tenants_.names()) {
+    const auto& asked = request.tenants();
+    const bool is_asked =
+        asked.empty() || std::find(asked.begin(), asked.end(), tenant) != asked.end();
+    if (is_asked) mine.add_tenants(tenant);
+  }
+  // To the book, an empty list is for all tenants.
+  if (mine.tenants().empty()) return v1::ListIncidentsResponse();
+  return parts_.incidents->List(mine);
 }
 
 absl::StatusOr<v1::Incident> Queries::GetIncident(const std::string& id) const {
-  return parts_.incidents->Get(id);
+  absl::StatusOr<v1::Incident> incident = parts_.incidents->Get(id);
+  if (!incident.ok() || tenants_.Has(ReadJobKey(*incident).tenant)) return incident;
+  return NoSuchIncident(id);
 }
 
 absl::Status Queries::StreamStacks(const v1::TakeStacksRequest& request,
                                    const std::function<bool(const v1::ProcessStack&)>& on_stack) {
-  return parts_.stacks->Stream(request, on_stack);
+  const std::optional<JobKey> key = Find(SelectorIn(request));
+  if (!key.has_value()) return NoSuchJob(SelectorIn(request));
+  return parts_.stacks->Stream(*key, request, on_stack);
 }
 
 absl::StatusOr<v1::StacksResponse> Queries::GetStacks(const v1::TakeStacksRequest& request) {
@@ -166,11 +257,15 @@ absl::StatusOr<v1::StacksResponse> Queries::GetStacks(const v1::TakeStacksReques
 }
 
 uint64_t Queries::Version(const std::string& job) const {
-  uint64_t version = parts_.incidents->Changes(job);
-  for (const std::string& name : parts_.store->JobNames()) {
-    if (job.empty() || name == job) version += parts_.store->Version(name);
+  if (job.empty()) {
+    return parts_.store->Changes() + parts_.incidents->Changes() +
+           static_cast<uint64_t>(parts_.agents->agents());
   }
-  return version + (job.empty() ? static_cast<uint64_t>(parts_.agents->agents()) : 0);
+  uint64_t version = 0;
+  for (const JobKey& key : parts_.store->AllKeys(job)) {
+    version += parts_.store->Version(key) + parts_.incidents->Changes(key);
+  }
+  return version;
 }
 
 std::string Queries::GetMetrics(bool open_metrics, const HttpFront::Counts& http) const {
@@ -178,15 +273,20 @@ std::string Queries::GetMetrics(bool open_metrics, const HttpFront::Counts& http
   snapshot.version = ROLLCALL_VERSION;
   snapshot.http = http;
   snapshot.agents = parts_.agents->agents();
-  snapshot.deliveries = parts_.incidents->Delivered();
+  snapshot.deliveries = parts_.incidents->CountDeliveries();
   snapshot.daemon = parts_.counters->Get();
+  snapshot.refused = parts_.refusals->Get();
+  if (parts_.security != nullptr && parts_.security->tls() != nullptr) {
+    snapshot.certificate_days =
+        static_cast<double>(parts_.security->tls()->expires_s() - time(nullptr)) / kDaySeconds;
+  }
   const int64_t now_ns = parts_.timeline->Now();
-  const v1::StatusResponse status = GetStatus("", true);
-  for (const v1::JobStatus& job : status.jobs()) {
+  snapshot.jobs_total = parts_.store->CountJobs(tenants_);
+  for (const JobKey& key : JobsInOrder(0, kMaxJobsMeasured)) {
     JobMetrics& metrics = snapshot.jobs.emplace_back();
-    metrics.status = job;
-    metrics.incidents = parts_.incidents->CountIncidents(job.name(), now_ns);
-    parts_.store->Read(job.name(), [&](const JobState& state) {
+    AddJobStatus(key, now_ns, true, &metrics.status);
+    metrics.incidents = parts_.incidents->CountIncidents(key, now_ns);
+    parts_.store->Read(key, [&](const JobState& state) {
       metrics.records_lost = RecordsLost(state);
     });
   }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// The daemon's answers to people and scripts, from what the job store, the incident book and the
-// stack desk know.
+// Answers the queries of people and scripts, from the job store, the incident book and the stack
+// desk.
 //
-// Any thread may ask. Owns nothing and has no lock of its own: it takes those of its parts one
-// after another, never two at once, so an answer may join what was true at two moments.
+// Any thread may call it. Owns nothing and has no mutex. It takes the mutexes of its parts one
+// after another, so an answer may combine the states of two moments.
 #pragma once
 
 #include <string>
@@ -19,9 +19,12 @@
 
 namespace rollcall {
 
+class DaemonSecurity;
+class Refusals;
+
 class Queries : public QuerySource {
  public:
-  // All outlive this object.
+  // All must outlive this object.
   struct Parts {
     const JobStore* store;
     const IncidentBook* incidents;
@@ -30,12 +33,18 @@ class Queries : public QuerySource {
     const CallRates* rates;
     const DaemonCounters* counters;
     Timeline* timeline;
+    const Refusals* refusals;
+    const DaemonSecurity* security;  // nullptr: none
   };
 
-  explicit Queries(Parts parts) : parts_(parts) {}
+  explicit Queries(Parts parts, Tenants tenants = Tenants::All())
+      : parts_(parts), tenants_(std::move(tenants)) {}
 
-  v1::StatusResponse GetStatus(const std::string& job, bool with_communicators) const override;
-  absl::StatusOr<v1::JobView> GetJob(const std::string& job) const override;
+  std::unique_ptr<QuerySource> SeenBy(Tenants tenants) const override;
+
+  v1::StatusResponse GetStatus(const JobSelector& selector,
+                               bool with_communicators) const override;
+  absl::StatusOr<v1::JobView> GetJob(const JobSelector& selector) const override;
   absl::StatusOr<v1::CallsResponse> GetCalls(const v1::CallsRequest& request) const override;
   absl::StatusOr<v1::ProcessesResponse> ListProcesses(
       const v1::ProcessesRequest& request) const override;
@@ -49,12 +58,16 @@ class Queries : public QuerySource {
   std::string GetMetrics(bool open_metrics, const HttpFront::Counts& http) const override;
 
  private:
-  void AddJobStatus(const std::string& name, int64_t now_ns, bool with_communicators,
+  std::optional<JobKey> Find(const JobSelector& selector) const;
+  void AddJobStatus(const JobKey& key, int64_t now_ns, bool with_communicators,
                     v1::JobStatus* status) const;
-  void AddWhatIncidentsTell(v1::JobStatus* status) const;
-  absl::Status NoSuchJob(const std::string& job) const;
+  std::vector<JobKey> JobsInOrder(size_t offset, size_t most) const;
+  void AddIncidents(const JobKey& key, v1::JobStatus* status) const;
+  void AddAttempts(const JobKey& key, int64_t now_ns, v1::JobStatus* status) const;
+  absl::Status NoSuchJob(const JobSelector& selector) const;
 
   const Parts parts_;
+  const Tenants tenants_;
 };
 
 }  // namespace rollcall

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// The gRPC service that the command line asks (query.proto). Knows how a question comes and how its
-// answer goes; the answers are QuerySource's. Called on gRPC's threads; locks nothing.
+// The gRPC service for the command line (query.proto). Converts requests and responses; QuerySource
+// gives the answers. gRPC's threads call it. No lock.
 #pragma once
 
 #include <memory>
+
+#include "daemon/server/audit.h"
 
 namespace grpc {
 class Service;
@@ -11,15 +13,16 @@ class Service;
 
 namespace rollcall {
 
+class Access;
 class QuerySource;
 
 class QueryService {
  public:
-  // `queries` outlives this object.
-  explicit QueryService(QuerySource* queries);
+  // Both must outlive this object. `audit`: called for each action of an operator.
+  QueryService(QuerySource* queries, const Access* access, AuditSink audit);
   ~QueryService();
 
-  // To be registered with a server that this object outlives.
+  // For registration with a server. This object must outlive the server.
   grpc::Service* service();
 
  private:

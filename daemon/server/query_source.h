@@ -1,29 +1,58 @@
 // SPDX-License-Identifier: Apache-2.0
-// What people and scripts can ask the daemon, whatever way they come: the HTTP server, its JSON API
-// and the gRPC service take their answers from here. Thread-safe.
+// The queries of people and scripts, for all front ends: the HTTP server, its JSON API and the gRPC
+// service. Thread-safe.
 #pragma once
 
 #include <cstdint>
 #include <functional>
+#include <memory>
+#include <optional>
 #include <string>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "daemon/model/tenants.h"
 #include "daemon/server/http_front.h"
 #include "rollcall/v1/incident.pb.h"
 #include "rollcall/v1/query.pb.h"
 
 namespace rollcall {
 
+// In one answer. An answer of this size takes a second to make and a browser some to show.
+inline constexpr size_t kMaxJobsListed = 1000;
+
+// How a person names a job.
+struct JobSelector {
+  std::string job;
+  std::string tenant;              // "": any
+  std::optional<int32_t> attempt;  // none: the newest
+  // Of a list of all jobs, which is in the order of their names.
+  size_t offset = 0;
+  size_t most = kMaxJobsListed;
+};
+
+template <typename Request>
+JobSelector SelectorIn(const Request& request) {
+  JobSelector selector = {request.job(), request.tenant(), std::nullopt, 0, kMaxJobsListed};
+  if (request.has_attempt()) selector.attempt = request.attempt();
+  return selector;
+}
+
 class QuerySource {
  public:
   virtual ~QuerySource() = default;
 
-  // Of the job, or all jobs for "".
-  virtual v1::StatusResponse GetStatus(const std::string& job, bool with_communicators) const = 0;
+  // The same queries for a caller who sees only these tenants: jobs of others do not exist for it.
+  // This object must outlive the result.
+  virtual std::unique_ptr<QuerySource> SeenBy(Tenants tenants) const = 0;
 
-  // kNotFound where there is no such job or incident; says what there is.
-  virtual absl::StatusOr<v1::JobView> GetJob(const std::string& job) const = 0;
+  // Status of the selected job, or of the newest attempt of every job if the selector names none:
+  // of kMaxJobsListed jobs at most.
+  virtual v1::StatusResponse GetStatus(const JobSelector& selector,
+                                       bool with_communicators) const = 0;
+
+  // Returns kNotFound if there is no such job or incident; the error lists what there is.
+  virtual absl::StatusOr<v1::JobView> GetJob(const JobSelector& selector) const = 0;
   virtual absl::StatusOr<v1::CallsResponse> GetCalls(const v1::CallsRequest& request) const = 0;
   virtual absl::StatusOr<v1::ProcessesResponse> ListProcesses(
       const v1::ProcessesRequest& request) const = 0;
@@ -31,18 +60,19 @@ class QuerySource {
       const v1::ListIncidentsRequest& request) const = 0;
   virtual absl::StatusOr<v1::Incident> GetIncident(const std::string& id) const = 0;
 
-  // Has the stacks of these processes taken, now. `on_stack` is called with each as it comes, and
-  // ends it by returning false. kNotFound as above. Takes seconds.
+  // Takes the stacks of these processes now. Calls `on_stack` with each as it comes; ends early
+  // when it returns false. Returns kNotFound as above. Takes seconds.
   virtual absl::Status StreamStacks(
       const v1::TakeStacksRequest& request,
       const std::function<bool(const v1::ProcessStack&)>& on_stack) = 0;
-  // All of them, and merged.
+  // Takes the same stacks, and merges them.
   virtual absl::StatusOr<v1::StacksResponse> GetStacks(const v1::TakeStacksRequest& request) = 0;
 
-  // Changes when what the others return does, times apart. "": of all jobs.
+  // Changes when any other result changes, except for times. "" is for all jobs.
   virtual uint64_t Version(const std::string& job) const = 0;
 
-  // In the text format of Prometheus, or OpenMetrics. `http`: of the server that asks.
+  // Returns the metrics in the text format of Prometheus, or OpenMetrics. `http` are the counts of
+  // the calling server.
   virtual std::string GetMetrics(bool open_metrics, const HttpFront::Counts& http) const = 0;
 };
 

@@ -9,12 +9,15 @@
 #include <deque>
 #include <map>
 #include <mutex>
+#include <set>
 #include <utility>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
 #include "daemon/report/writer.h"
 #include "daemon/server/descriptors.h"
+#include "daemon/store/history.h"
 #include "daemon/words/terms.h"
 #include "proto/steady_clock.h"
 
@@ -24,8 +27,6 @@ namespace {
 constexpr size_t kSpareDescriptors = 8;
 constexpr std::chrono::seconds kLastWait{1};
 constexpr size_t kMostFolders = 10'000;
-// Less of a delay is not worth a word in the report.
-constexpr int64_t kLateNs = 5'000'000'000;
 
 struct Item {
   v1::Incident incident;
@@ -33,24 +34,27 @@ struct Item {
   int64_t put_ns = 0;  // when its first unwritten state came
   int64_t next_try_ns = 0;
   int64_t pause_ns = 0;
-  std::string problem;  // of the last try
+  std::string problem;  // of the last attempt
 };
 
-std::string LateNote(const Item& item, int64_t now_ns) {
-  if (item.problem.empty() || now_ns - item.put_ns < kLateNs || !item.folder.empty()) return "";
+std::string LateNote(const Item& item, int64_t now_ns, int64_t late_after_ns) {
+  if (item.problem.empty() || now_ns - item.put_ns < late_after_ns || !item.folder.empty()) return "";
   return absl::StrCat("written ", DurationInWords(now_ns - item.put_ns),
                       " after the hang was confirmed: ", item.problem);
 }
 
-// Whoever writes may have to give descriptors up first: connections have used up the others.
-absl::Status WriteOnce(const std::string& report_dir, const v1::Incident& incident,
+// Fails with kUnavailable if no descriptor is free; the caller then releases some and retries.
+absl::Status WriteOnce(const ReportQueueOptions& options, const v1::Incident& incident,
                        std::string* folder) {
+  if (folder->empty() && options.continues_reports) {
+    *folder = FindReport(options.report_dir, incident);
+  }
   if (!folder->empty()) {
     const absl::Status updated = UpdateReport(*folder, incident);
     if (!absl::IsNotFound(updated)) return updated;
-    folder->clear();  // somebody has removed it
+    folder->clear();  // the user has removed the folder
   }
-  auto created = CreateReport(report_dir, incident);
+  auto created = CreateReport(options.report_dir, incident);
   if (created.ok()) *folder = *std::move(created);
   return created.status();
 }
@@ -62,32 +66,37 @@ struct ReportQueue::Core {
   explicit Core(ReportQueueOptions given) : options(std::move(given)) {}
 
   void Run();
+  void DeleteOld();
+  int64_t DeletesIn(int64_t now_ns) const;
   Item* NextItem(int64_t now_ns, int64_t* wait_ns);
   absl::Status Write(Item* item);
-  void Settle(Item item, const absl::Status& status);
-  void Lose(const std::string& job, const std::string& id, const std::string& folder,
-            const std::string& problem);
+  void RecordAttempt(Item item, const absl::Status& status);
+  void RecordLoss(const JobKey& job, const std::string& id, const std::string& folder,
+                  const std::string& problem);
   size_t Unwritten() const;
   void DropOldest();
-  void SayOnce(const std::string& problem);
+  void LogOnce(const std::string& problem);
 
   const ReportQueueOptions options;
-  SpareDescriptors spare{kSpareDescriptors};  // the thread's own
+  SpareDescriptors spare{kSpareDescriptors};  // only for the thread, as the next one
+  int64_t next_delete_ns = 0;
 
-  mutable std::mutex mutex;
+  mutable std::mutex mutex;  // guards all below
   std::condition_variable wake;
-  std::map<std::string, Item> waiting;  // by incident
-  std::string writing, writing_job;     // this incident's report; "": none
-  int64_t writing_since_ns = 0;         // when its state was put
+  std::map<std::string, Item> waiting;  // newest unwritten states, by incident
+  std::string writing;                  // incident of the report in progress; "": none
+  JobKey writing_job;
+  int64_t writing_since_ns = 0;         // when that state came
   std::map<std::string, std::string> folders;  // by incident
-  std::vector<Written> written;
+  std::set<std::string> live;                  // incidents that have not closed
+  std::vector<Result> written;
   Counts counts;
   bool finishing = false;
-  bool abandoned = false;  // nobody waits any more
-  bool said = false;       // that reports cannot be written
+  bool abandoned = false;  // the owner has left the thread behind
+  bool is_logged = false;       // that reports cannot be written
 };
 
-// The one to be tried next; null if that is later, in `*wait_ns`, or nothing waits (-1).
+// Returns the item to try next; null if it must wait for `*wait_ns`, or if nothing waits (-1).
 Item* ReportQueue::Core::NextItem(int64_t now_ns, int64_t* wait_ns) {
   Item* next = nullptr;
   for (auto& [id, item] : waiting) {
@@ -106,6 +115,14 @@ void ReportQueue::Core::Run() {
     const Item* next = NextItem(SteadyNs(), &wait_ns);
     if (next == nullptr) {
       if (finishing) return;
+      const int64_t deletes_in_ns = DeletesIn(SteadyNs());
+      if (deletes_in_ns == 0) {
+        lock.unlock();
+        DeleteOld();
+        lock.lock();
+        continue;
+      }
+      if (deletes_in_ns > 0 && (wait_ns < 0 || deletes_in_ns < wait_ns)) wait_ns = deletes_in_ns;
       if (wait_ns < 0) {
         wake.wait(lock);
       } else {
@@ -116,45 +133,65 @@ void ReportQueue::Core::Run() {
     auto node = waiting.extract(next->incident.id());
     Item item = std::move(node.mapped());
     writing = item.incident.id();
-    writing_job = item.incident.job();
+    writing_job = ReadJobKey(item.incident);
     writing_since_ns = item.put_ns;
     lock.unlock();
     const absl::Status status = Write(&item);
     lock.lock();
     writing.clear();
-    Settle(std::move(item), status);
+    RecordAttempt(std::move(item), status);
   }
 }
 
+// 0: now; -1: never.
+int64_t ReportQueue::Core::DeletesIn(int64_t now_ns) const {
+  return options.keep.HasAny() ? std::max<int64_t>(next_delete_ns - now_ns, 0) : -1;
+}
+
+// Deletes some, so that a report that has come meanwhile does not wait long.
+void ReportQueue::Core::DeleteOld() {
+  const auto is_live = [this](const std::string& id) {
+    const std::lock_guard<std::mutex> lock(mutex);
+    return live.count(id) != 0 || waiting.count(id) != 0;
+  };
+  const DeletedReports deleted = DeleteOldReports(options.report_dir, options.keep,
+                                                  absl::GetCurrentTimeNanos(), is_live);
+  if (!deleted.has_more) next_delete_ns = SteadyNs() + options.delete_every_ns;
+  if (deleted.count == 0) return;
+  spdlog::info("deleted {} old reports in {}", deleted.count, options.report_dir);
+  const std::lock_guard<std::mutex> lock(mutex);
+  counts.deleted += deleted.count;
+}
+
 absl::Status ReportQueue::Core::Write(Item* item) {
-  const std::string note = LateNote(*item, SteadyNs());
+  const std::string note = LateNote(*item, SteadyNs(), options.late_after_ns);
   if (!note.empty()) item->incident.set_report_note(note);
-  absl::Status status = WriteOnce(options.report_dir, item->incident, &item->folder);
+  absl::Status status = WriteOnce(options, item->incident, &item->folder);
   if (absl::IsUnavailable(status)) {
     spare.Release();
-    status = WriteOnce(options.report_dir, item->incident, &item->folder);
+    status = WriteOnce(options, item->incident, &item->folder);
     spare.Take();
   }
   return status;
 }
 
-// With the mutex held.
-void ReportQueue::Core::Settle(Item item, const absl::Status& status) {
+// Requires the mutex.
+void ReportQueue::Core::RecordAttempt(Item item, const absl::Status& status) {
   const std::string id = item.incident.id();
   const auto newer = waiting.find(id);
   if (status.ok()) {
     ++counts.written;
-    said = false;
+    is_logged = false;
     if (folders.size() >= kMostFolders) folders.erase(folders.begin());
     folders[id] = item.folder;
-    written.push_back({item.incident.job(), id, item.folder, item.incident.report_note()});
+    written.push_back({ReadJobKey(item.incident), id, item.folder, item.incident.report_note()});
     if (newer != waiting.end()) newer->second.folder = item.folder;
     return;
   }
   ++counts.failed;
-  SayOnce(std::string(status.message()));
+  LogOnce(std::string(status.message()));
   if (finishing) {
-    Lose(item.incident.job(), id, item.folder, std::string(status.message()));
+    RecordLoss(ReadJobKey(item.incident), id, item.folder, std::string(status.message()));
     waiting.erase(id);
     return;
   }
@@ -165,23 +202,23 @@ void ReportQueue::Core::Settle(Item item, const absl::Status& status) {
   waiting[id] = std::move(item);
 }
 
-// An older state of the report may be on disk.
-void ReportQueue::Core::Lose(const std::string& job, const std::string& id,
-                             const std::string& folder, const std::string& problem) {
+// Adds a result only if no older state of the report is on disk.
+void ReportQueue::Core::RecordLoss(const JobKey& job, const std::string& id,
+                                   const std::string& folder, const std::string& problem) {
   ++counts.lost;
   if (folder.empty()) written.push_back({job, id, "", absl::StrCat("not written: ", problem)});
 }
 
-// Incidents. With the mutex held.
+// Number of incidents. Requires the mutex.
 size_t ReportQueue::Core::Unwritten() const {
   const bool alone = !writing.empty() && waiting.count(writing) == 0;  // no newer state waits
   return waiting.size() + (alone ? 1 : 0);
 }
 
-void ReportQueue::Core::SayOnce(const std::string& problem) {
-  if (said) return;
-  said = true;
-  spdlog::error("the report was not written: {}{}", problem, finishing ? "" : "; tried again later");
+void ReportQueue::Core::LogOnce(const std::string& problem) {
+  if (is_logged) return;
+  is_logged = true;
+  spdlog::error("cannot write the report: {}{}", problem, finishing ? "" : "; trying again later");
 }
 
 void ReportQueue::Core::DropOldest() {
@@ -189,10 +226,10 @@ void ReportQueue::Core::DropOldest() {
       std::min_element(waiting.begin(), waiting.end(), [](const auto& a, const auto& b) {
         return a.second.put_ns < b.second.put_ns;
       });
-  spdlog::error("the report of {} is given up: {} others wait to be written", oldest->first,
-                waiting.size() - 1);
-  Lose(oldest->second.incident.job(), oldest->first, oldest->second.folder,
-       "too many reports wait to be written");
+  spdlog::error("dropped the report of {}: {} others wait; check the disk of {}", oldest->first,
+                waiting.size() - 1, options.report_dir);
+  RecordLoss(ReadJobKey(oldest->second.incident), oldest->first, oldest->second.folder,
+             "too many reports wait to be written");
   waiting.erase(oldest);
 }
 
@@ -207,6 +244,11 @@ void ReportQueue::Put(v1::Incident incident, const std::string& folder) {
   const std::lock_guard<std::mutex> lock(core_->mutex);
   if (core_->options.report_dir.empty() || core_->finishing) return;
   const std::string id = incident.id();
+  if (incident.has_closed_at()) {
+    core_->live.erase(id);
+  } else {
+    core_->live.insert(id);
+  }
   const auto [at, is_new] = core_->waiting.try_emplace(id);
   Item& item = at->second;
   const auto known = core_->folders.find(id);
@@ -220,7 +262,7 @@ void ReportQueue::Put(v1::Incident incident, const std::string& folder) {
   core_->wake.notify_all();
 }
 
-std::vector<ReportQueue::Written> ReportQueue::TakeWritten() {
+std::vector<ReportQueue::Result> ReportQueue::DrainResults() {
   const std::lock_guard<std::mutex> lock(core_->mutex);
   return std::exchange(core_->written, {});
 }
@@ -233,7 +275,7 @@ std::string ReportQueue::FindProblem(const std::string& incident, int64_t patien
   const int64_t since_ns = waits ? at->second.put_ns : core_->writing_since_ns;
   if (SteadyNs() - since_ns < patience_ns) return "";
   const std::string problem = waits ? at->second.problem : "";
-  return absl::StrCat("not written yet: ", problem.empty() ? "the disk does not answer" : problem);
+  return absl::StrCat("not written yet: ", problem.empty() ? "the disk does not respond" : problem);
 }
 
 ReportQueue::Counts ReportQueue::counts() const {
@@ -253,17 +295,17 @@ void ReportQueue::Finish(SteadyTime deadline) {
   const std::lock_guard<std::mutex> lock(core_->mutex);
   core_->abandoned = true;
   const size_t open = core_->Unwritten();
-  const char* const problem = "the disk does not answer";
+  const char* const problem = "the disk does not respond";
   const bool newer_waits = core_->waiting.count(core_->writing) != 0;
   if (!core_->writing.empty() && !newer_waits) {
-    core_->Lose(core_->writing_job, core_->writing, "", problem);
+    core_->RecordLoss(core_->writing_job, core_->writing, "", problem);
   }
   for (const auto& [id, item] : core_->waiting) {
-    core_->Lose(item.incident.job(), id, item.folder, problem);
+    core_->RecordLoss(ReadJobKey(item.incident), id, item.folder, problem);
   }
   if (open == 0) return;
-  spdlog::error("{} {} not written: {} does not answer", open,
-                open == 1 ? "report was" : "reports were", core_->options.report_dir);
+  spdlog::error("cannot write {}: {} does not respond; check its disk",
+                open == 1 ? "1 report" : absl::StrCat(open, " reports"), core_->options.report_dir);
 }
 
 }  // namespace rollcall

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Writes reports on a thread of its own, so that a slow, full or dead disk holds up nobody.
+// Writes reports on its own thread, so that a slow, full or dead disk delays no other thread.
 //
-// Of each incident only the newest state waits to be written. What cannot be written is tried again
-// after 1 s, then later and later, until it can be; the report then says how late it is. Nothing is
-// dropped silently: see Counts and Finish(). Thread-safe.
+// Only the newest state of each incident waits. The queue retries a failed write after 1 s, then
+// after growing pauses, until it succeeds; the report then says how late it is. The queue logs and
+// counts every loss: see Counts and Finish(). At its start and once an hour it deletes old reports.
+// Thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +12,9 @@
 #include <string>
 #include <vector>
 
+#include "daemon/model/job_key.h"
 #include "daemon/server/loose_thread.h"
+#include "daemon/server/old_reports.h"
 #include "rollcall/v1/incident.pb.h"
 
 namespace rollcall {
@@ -20,43 +23,52 @@ struct ReportQueueOptions {
   std::string report_dir;
   int64_t first_pause_ns = 1'000'000'000;
   int64_t longest_pause_ns = 60'000'000'000;
-  size_t most_waiting = 200;  // incidents; each may have megabytes of stacks
+  int64_t late_after_ns = 5'000'000'000;  // a report after this delay says so
+  size_t most_waiting = 200;  // limit of waiting incidents; each may have megabytes of stacks
+  ReportLimits keep;
+  // An earlier daemon may have been killed after it wrote a report and before it saved the path.
+  // Then the queue updates that report.
+  bool continues_reports = false;
+  int64_t delete_every_ns = 3600'000'000'000;
 };
 
 class ReportQueue {
  public:
-  struct Written {
-    std::string job, incident;
-    std::string folder;  // "": it was given up
-    std::string note;    // how late the report is, or why there is none; "": it is in time
+  struct Result {
+    JobKey job;
+    std::string incident;
+    std::string folder;  // "": the queue gave up
+    std::string note;    // how late the report is, or why there is none; "": on time
   };
   struct Counts {
-    uint64_t written = 0;  // brought up to date, too
-    uint64_t failed = 0;   // tries
-    uint64_t lost = 0;     // incidents given up
-    uint64_t waiting = 0;  // now
+    uint64_t written = 0;  // created or updated
+    uint64_t failed = 0;   // failed attempts
+    uint64_t lost = 0;     // incidents dropped
+    uint64_t waiting = 0;  // waiting now
+    uint64_t deleted = 0;  // old reports
   };
 
   explicit ReportQueue(ReportQueueOptions options);
-  // Finish() within a second, unless that was called.
+  // Calls Finish() with a deadline of one second.
   ~ReportQueue();
   ReportQueue(const ReportQueue&) = delete;
   ReportQueue& operator=(const ReportQueue&) = delete;
 
-  // `folder`: of its report, "" while there is none.
+  // `folder` is that of the incident's report; "" while there is none.
   void Put(v1::Incident incident, const std::string& folder);
 
-  // What was written, or given up, since the last call.
-  std::vector<Written> TakeWritten();
+  // Returns the reports that were written or given up since the last call, and removes them from
+  // the queue.
+  std::vector<Result> DrainResults();
 
-  // Why the incident has no report, once that has lasted `patience_ns`; "" before that, and when
-  // there is nothing to write.
+  // Returns why the incident has no report, once its state has waited for `patience_ns`. Returns ""
+  // before that, and if nothing waits.
   std::string FindProblem(const std::string& incident, int64_t patience_ns) const;
 
   Counts counts() const;
 
-  // Gives all that waits one more try, and ends the thread. What is not written by then is lost, and
-  // logged. To be called once.
+  // Gives each waiting report one more attempt, and ends the thread. Reports that are unwritten at
+  // `deadline` are lost and logged. Call it once.
   void Finish(SteadyTime deadline);
 
  private:

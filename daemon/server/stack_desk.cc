@@ -18,19 +18,13 @@
 namespace rollcall {
 namespace {
 
-constexpr std::chrono::seconds kPatience{15};  // of people
+constexpr std::chrono::seconds kReplyTimeout{15};  // for people
 constexpr char kNotConnected[] = "the agent of its host is not connected";
 
-absl::Status NoSuchJob(const std::string& job, const std::vector<std::string>& jobs) {
-  return absl::NotFoundError(absl::StrCat(
-      "the daemon knows no job ", job, "; ",
-      jobs.empty() ? "it knows none" : absl::StrCat("it knows ", absl::StrJoin(jobs, ", "))));
-}
-
-// By agent.
+// By agent id.
 std::map<std::string, v1::DaemonMessage> MessagesFor(uint64_t number, const StackRequest& request) {
   std::map<std::string, v1::DaemonMessage> messages;
-  for (const AskedProcess& process : request.processes) {
+  for (const RequestedProcess& process : request.processes) {
     v1::TakeStacks* take = messages[process.agent].mutable_take_stacks();
     take->set_request(number);
     v1::ProcessRef* wanted = take->add_processes();
@@ -45,7 +39,7 @@ std::map<std::string, v1::DaemonMessage> MessagesFor(uint64_t number, const Stac
 StackDesk::StackDesk(Send send, JobStore* store, IncidentBook* incidents, Timeline* timeline)
     : send_(std::move(send)), store_(store), incidents_(incidents), timeline_(timeline) {}
 
-void StackDesk::Ask(const StackRequest& request) {
+void StackDesk::Request(const StackRequest& request) {
   SendToAgents(requests_.Open(request), request);
 }
 
@@ -55,40 +49,37 @@ void StackDesk::SendToAgents(uint64_t number, const StackRequest& request) {
     if (!send_(agent, message)) unreachable.insert(agent);
   }
   if (unreachable.empty()) return;
-  for (const StackAnswer& answer : requests_.GiveUp(number, unreachable, kNotConnected)) {
-    HandOver(answer);
+  for (const StackResult& result : requests_.Fail(number, unreachable, kNotConnected)) {
+    Deliver(result);
   }
 }
 
-// To the incident that has asked, if one has, and to the job's state.
-void StackDesk::HandOver(const StackAnswer& answer) {
+// Passes the result to the incident that requested it, if any, and to the job's state.
+void StackDesk::Deliver(const StackResult& result) {
   Motion motion = Motion::kUnknown;
-  if (!answer.incident.empty()) {
-    const auto judged = incidents_->AddStack(answer);
+  if (!result.incident.empty()) {
+    const auto judged = incidents_->AddStack(result);
     if (!judged.has_value()) return;
     motion = *judged;
   }
-  if (!answer.has_come) return;
+  if (!result.is_reply) return;
   store_->SetStacks(
-      answer.job, answer.process,
-      {motion, WordsOf(answer.stack), WaitsForOthers(answer.stack), timeline_->Now()});
+      result.job, result.process,
+      {motion, FunctionNames(result.stack), WaitsForOthers(result.stack), timeline_->Now()});
 }
 
-absl::Status StackDesk::Stream(const v1::TakeStacksRequest& request,
+absl::Status StackDesk::Stream(const JobKey& job, const v1::TakeStacksRequest& request,
                                const std::function<bool(const v1::ProcessStack&)>& on_stack) {
-  const std::vector<std::string> jobs = store_->JobNames();
-  if (std::find(jobs.begin(), jobs.end(), request.job()) == jobs.end()) {
-    return NoSuchJob(request.job(), jobs);
-  }
   StackRequest wanted;
-  store_->Read(request.job(), [&](const JobState& state) { wanted = RequestFor(state, request); });
+  store_->Read(job,
+               [&](const JobState& state) { wanted = MakeStackRequest(state, request); });
   if (wanted.processes.empty()) {
     return absl::NotFoundError(
-        absl::StrCat("job ", request.job(), " has no living process of these ranks and hosts"));
+        absl::StrCat("job ", ToText(job), " has no living process of these ranks and hosts"));
   }
   const uint64_t number = requests_.OpenForReader(wanted);
   SendToAgents(number, wanted);
-  const StackRequests::Deadline deadline = std::chrono::steady_clock::now() + kPatience;
+  const StackRequests::Deadline deadline = std::chrono::steady_clock::now() + kReplyTimeout;
   while (const auto stack = requests_.Next(number, deadline)) {
     if (on_stack(*stack)) continue;
     requests_.Drop(number);
@@ -97,9 +88,9 @@ absl::Status StackDesk::Stream(const v1::TakeStacksRequest& request,
   return absl::OkStatus();
 }
 
-void StackDesk::OnStack(const AgentName& agent, const v1::StackReply& reply) {
-  const auto answer = requests_.Answer(reply.request(), agent, reply.stack());
-  if (answer.has_value()) HandOver(*answer);
+void StackDesk::OnStackReply(const AgentName& agent, const v1::StackReply& reply) {
+  const auto result = requests_.AddReply(reply.request(), agent, reply.stack());
+  if (result.has_value()) Deliver(*result);
 }
 
 }  // namespace rollcall

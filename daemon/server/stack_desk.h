@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// The one place where stacks are asked for: for incidents, for the watch on jobs that do not start,
-// and for people. Asks the agents, and hands what they answer to whoever asked.
+// Sends stack requests to agents: for incidents, for the watch on jobs that do not start, and for
+// people. Passes the replies to the requester.
 //
-// The diagnosing thread and those of servers ask; agents' answers come on gRPC's threads. Owns the
-// book of open requests, and has no lock besides that book's. It calls the agents, the incident
-// book and the job store with no lock held; callers must not hold a job's.
+// The diagnosing thread and those of servers make requests; replies come on gRPC's threads. Owns
+// the open requests, and has no mutex besides theirs. It calls the agents, the incident book and the
+// job store with no mutex held; callers must not hold a job's.
 #pragma once
 
 #include <functional>
@@ -27,29 +27,29 @@ class StackReply;
 
 class StackDesk {
  public:
-  // To the agent of this id. False: it is not connected.
+  // Sends a message to the agent with this id. Returns false if that agent is not connected.
   using Send = std::function<bool(const std::string& agent, const v1::DaemonMessage& message)>;
 
-  // All outlive this object.
+  // All must outlive this object.
   StackDesk(Send send, JobStore* store, IncidentBook* incidents, Timeline* timeline);
 
-  // For an incident or the start watch. Returns at once.
-  void Ask(const StackRequest& request);
+  // Makes a request for an incident or the start watch. Returns at once.
+  void Request(const StackRequest& request);
 
-  // For people: `on_stack` is called with the stacks of each process as they come, and ends it by
-  // returning false. Returns when all have come, or some seconds have passed; who has not answered
-  // by then is told of with an error. kNotFound: says what there is.
-  absl::Status Stream(const v1::TakeStacksRequest& request,
+  // Makes a request for a person. Calls `on_stack` with the stacks of each process as they come;
+  // ends early when it returns false. Returns when all have come, or after some seconds; a process
+  // without a reply then gets an error. kNotFound lists the jobs there are.
+  absl::Status Stream(const JobKey& job, const v1::TakeStacksRequest& request,
                       const std::function<bool(const v1::ProcessStack&)>& on_stack);
 
-  void OnStack(const AgentName& agent, const v1::StackReply& reply);
+  void OnStackReply(const AgentName& agent, const v1::StackReply& reply);
 
-  // Nobody in Stream() waits any more, from now on: the daemon stops.
+  // Ends the waits of Stream(), now and later: the daemon stops.
   void Close() { requests_.Close(); }
 
  private:
   void SendToAgents(uint64_t number, const StackRequest& request);
-  void HandOver(const StackAnswer& answer);
+  void Deliver(const StackResult& result);
 
   const Send send_;
   JobStore* const store_;

@@ -9,15 +9,16 @@
 namespace rollcall {
 namespace {
 
-// A process that polls uses a little; one that works uses most of the time.
-constexpr double kWorthNoticing = 0.05;
-constexpr size_t kMostWords = 400;
+// In seconds. A process that polls uses little CPU time, a process that works uses most of the
+// interval.
+constexpr double kLeastSpinning = 0.05;
+constexpr size_t kMostNames = 400;
 
-std::string FramesOf(const v1::ThreadStack& thread) {
+std::string ListFrames(const v1::ThreadStack& thread) {
   std::string frames;
   for (const v1::Frame& frame : thread.frames()) {
     frames += frame.function().empty() ? frame.address() : frame.function();
-    // Another line of one function is progress, too.
+    // Another line of the same function is progress, too.
     frames += ":" + std::to_string(frame.line()) + "\n";
   }
   return frames;
@@ -26,7 +27,7 @@ std::string FramesOf(const v1::ThreadStack& thread) {
 std::map<int32_t, std::string> FramesByThread(const v1::ProcessStack& stack) {
   std::map<int32_t, std::string> frames;
   for (const v1::ThreadStack& thread : stack.threads()) {
-    if (!thread.frames().empty()) frames[thread.tid()] = FramesOf(thread);
+    if (!thread.frames().empty()) frames[thread.tid()] = ListFrames(thread);
   }
   return frames;
 }
@@ -38,19 +39,19 @@ Motion MotionBetween(const v1::ProcessStack& before, const v1::ProcessStack& aft
   const auto second = FramesByThread(after);
   if (first.empty() || second.empty()) return Motion::kUnknown;
   if (first != second) return Motion::kMoving;
-  return after.cpu_seconds() - before.cpu_seconds() > kWorthNoticing ? Motion::kSpinning
+  return after.cpu_seconds() - before.cpu_seconds() > kLeastSpinning ? Motion::kSpinning
                                                                      : Motion::kFrozen;
 }
 
-std::string WordsOf(const v1::ProcessStack& stack) {
-  std::set<std::string> words;
+std::string FunctionNames(const v1::ProcessStack& stack) {
+  std::set<std::string> names;
   for (const v1::ThreadStack& thread : stack.threads()) {
     for (const v1::Frame& frame : thread.frames()) {
-      if (!frame.function().empty() && words.size() < kMostWords) words.insert(frame.function());
+      if (!frame.function().empty() && names.size() < kMostNames) names.insert(frame.function());
     }
   }
   std::string text;
-  for (const std::string& word : words) text += (text.empty() ? "" : " ") + word;
+  for (const std::string& name : names) text += (text.empty() ? "" : " ") + name;
   return text;
 }
 

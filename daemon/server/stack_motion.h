@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What two samples of a process's stacks, a second or more apart, show.
+// Compares two samples of a process, taken a second or more apart.
 #pragma once
 
 #include <string>
@@ -12,10 +12,10 @@ namespace v1 {
 class ProcessStack;
 }
 
-// kUnknown where one of the samples has no frames.
+// Returns kUnknown if one of the samples has no frames.
 Motion MotionBetween(const v1::ProcessStack& before, const v1::ProcessStack& after);
 
-// The functions of all threads, blanks between, each once.
-std::string WordsOf(const v1::ProcessStack& stack);
+// The functions of all threads, each once, separated by blanks.
+std::string FunctionNames(const v1::ProcessStack& stack);
 
 }  // namespace rollcall

@@ -10,7 +10,7 @@
 namespace rollcall {
 namespace {
 
-// What an incident's verdicts say of a process.
+// The rank of a process in an incident's verdicts, and whether they blame it.
 struct Role {
   int32_t rank = -1;
   bool is_culprit = false;
@@ -30,17 +30,17 @@ std::map<int32_t, Role> RolesIn(const std::vector<Verdict>& verdicts) {
   return roles;
 }
 
-AskedProcess Ask(const JobState& state, int32_t index) {
+RequestedProcess MakeRequestedProcess(const JobState& state, int32_t index) {
   const Process& process = state.processes[static_cast<size_t>(index)];
   const AgentState* agent = FindAgent(state, index);
-  AskedProcess asked;
-  asked.host = process.host;
-  asked.pid = process.pid;
-  asked.start_time = process.start_time;
-  asked.agent = agent == nullptr ? "" : agent->id;
-  asked.index = index;
-  asked.rank = process.global_rank;
-  return asked;
+  RequestedProcess requested;
+  requested.host = process.host;
+  requested.pid = process.pid;
+  requested.start_time = process.start_time;
+  requested.agent = agent == nullptr ? "" : agent->id;
+  requested.index = index;
+  requested.rank = process.global_rank;
+  return requested;
 }
 
 template <typename Repeated, typename Value>
@@ -50,20 +50,22 @@ bool AllOrAmong(const Repeated& wanted, const Value& value) {
 
 }  // namespace
 
-StackRequest RequestFor(const JobState& state, const std::vector<int32_t>& processes) {
+StackRequest MakeStackRequest(const JobState& state, const std::vector<int32_t>& processes) {
   StackRequest request;
-  request.job = state.name;
-  for (const int32_t index : processes) request.processes.push_back(Ask(state, index));
+  request.job = state.key;
+  for (const int32_t index : processes) {
+    request.processes.push_back(MakeRequestedProcess(state, index));
+  }
   return request;
 }
 
-StackRequest RequestFor(const JobState& state, const IncidentEvent& event) {
-  StackRequest request = RequestFor(state, event.take_stacks_of);
+StackRequest MakeStackRequest(const JobState& state, const IncidentEvent& event) {
+  StackRequest request = MakeStackRequest(state, event.take_stacks_of);
   request.incident = event.incident.id;
   request.is_rest = event.kind == IncidentEvent::Kind::kTakeStacksOfRest;
   if (request.is_rest) return request;
   const std::map<int32_t, Role> roles = RolesIn(event.incident.verdicts);
-  for (AskedProcess& process : request.processes) {
+  for (RequestedProcess& process : request.processes) {
     const auto role = roles.find(process.index);
     if (role == roles.end()) continue;
     process.rank = role->second.rank;
@@ -72,7 +74,7 @@ StackRequest RequestFor(const JobState& state, const IncidentEvent& event) {
   return request;
 }
 
-StackRequest RequestFor(const JobState& state, const v1::TakeStacksRequest& wanted) {
+StackRequest MakeStackRequest(const JobState& state, const v1::TakeStacksRequest& wanted) {
   std::vector<int32_t> processes;
   for (size_t i = 0; i < state.processes.size(); ++i) {
     const Process& process = state.processes[i];
@@ -83,7 +85,7 @@ StackRequest RequestFor(const JobState& state, const v1::TakeStacksRequest& want
       processes.push_back(index);
     }
   }
-  return RequestFor(state, processes);
+  return MakeStackRequest(state, processes);
 }
 
 }  // namespace rollcall

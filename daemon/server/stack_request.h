@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// What agents are asked for when stacks are wanted, and what they answer. Plain values, and the
-// functions that make them of a job's state. Pure: any thread.
+// Stack requests, their results, and functions that make requests from a job's state. Plain values.
+// Pure: any thread.
 #pragma once
 
 #include <cstdint>
 #include <string>
 #include <vector>
 
-#include "daemon/diagnosis/incidents.h"
+#include "daemon/diagnosis/incident_life.h"
 #include "daemon/model/job_state.h"
 #include "rollcall/v1/incident.pb.h"
 
@@ -17,41 +17,41 @@ namespace v1 {
 class TakeStacksRequest;
 }
 
-// A process whose stacks are wanted.
-struct AskedProcess {
+// A process of a stack request.
+struct RequestedProcess {
   std::string host;
   int32_t pid = 0;
   uint64_t start_time = 0;
-  std::string agent;  // the id of the one to ask, whose answer counts; "": nobody speaks for it
+  std::string agent;  // id of the agent that must reply; "": no agent reports the process
   int32_t index = -1;  // in the job's state
   int32_t rank = -1;
   bool is_culprit = false;
 };
 
 struct StackRequest {
-  std::string job;
-  std::string incident;  // "": it is for the start watch, or for people
-  bool is_rest = false;  // of the processes that an incident merges and does not keep
-  std::vector<AskedProcess> processes;
+  JobKey job;
+  std::string incident;  // "": a request of the start watch, or of a person
+  bool is_rest = false;  // for processes that an incident merges and does not list
+  std::vector<RequestedProcess> processes;
 };
 
-// The stacks of one process of a request.
-struct StackAnswer {
-  std::string job;
+// The result for one process of a request.
+struct StackResult {
+  JobKey job;
   std::string incident;
   bool is_rest = false;
   int32_t process = -1;  // index in the job's state
   v1::ProcessStack stack;
-  bool has_come = true;  // false: no agent was there to ask; the stack says so as its error
+  bool is_reply = true;  // false: the agent was not connected, and the stack has that error
 };
 
-// For the start watch: these processes, by their index in the job's state.
-StackRequest RequestFor(const JobState& state, const std::vector<int32_t>& processes);
+// A request of the start watch. `processes` are indices in the job's state.
+StackRequest MakeStackRequest(const JobState& state, const std::vector<int32_t>& processes);
 
-// For an incident, which names culprits and ranks itself.
-StackRequest RequestFor(const JobState& state, const IncidentEvent& event);
+// A request of an incident, with its culprits and ranks.
+StackRequest MakeStackRequest(const JobState& state, const IncidentEvent& event);
 
-// For people: living processes of the ranks and hosts that they name.
-StackRequest RequestFor(const JobState& state, const v1::TakeStacksRequest& wanted);
+// A request of a person, for the living processes of the given ranks and hosts.
+StackRequest MakeStackRequest(const JobState& state, const v1::TakeStacksRequest& wanted);
 
 }  // namespace rollcall

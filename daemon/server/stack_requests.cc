@@ -7,7 +7,7 @@
 namespace rollcall {
 namespace {
 
-v1::ProcessStack WithoutStack(const AskedProcess& process, const std::string& why) {
+v1::ProcessStack FailedStack(const RequestedProcess& process, const std::string& why) {
   v1::ProcessStack stack;
   stack.set_host(process.host);
   stack.set_pid(process.pid);
@@ -36,7 +36,7 @@ uint64_t StackRequests::Add(const StackRequest& request, bool has_reader) {
   entry.incident = request.incident;
   entry.is_rest = request.is_rest;
   entry.has_reader = has_reader;
-  for (const AskedProcess& process : request.processes) {
+  for (const RequestedProcess& process : request.processes) {
     entry.open[{process.host, process.pid, process.agent}] = process;
   }
   return last_number_;
@@ -49,57 +49,57 @@ void StackRequests::DropOldest() {
   --unread_;
 }
 
-std::optional<StackAnswer> StackRequests::Answer(uint64_t number, const AgentName& agent,
-                                                 v1::ProcessStack stack) {
+std::optional<StackResult> StackRequests::AddReply(uint64_t number, const AgentName& agent,
+                                                   v1::ProcessStack stack) {
   const std::lock_guard<std::mutex> lock(mutex_);
   const auto at = entries_.find(number);
   if (at == entries_.end()) return std::nullopt;
   const auto open = at->second.open.find({agent.host, stack.pid(), agent.id});
   if (open == at->second.open.end()) return std::nullopt;
   stack.set_host(agent.host);
-  std::optional<StackAnswer> answer = Settle(open->second, std::move(stack), true, &at->second);
+  std::optional<StackResult> result = Finish(open->second, std::move(stack), true, &at->second);
   at->second.open.erase(open);
-  ForgetIfDone(at);
-  return answer;
+  RemoveIfDone(at);
+  return result;
 }
 
-std::vector<StackAnswer> StackRequests::GiveUp(uint64_t number, const std::set<std::string>& agents,
-                                               const std::string& why) {
-  std::vector<StackAnswer> answers;
+std::vector<StackResult> StackRequests::Fail(uint64_t number, const std::set<std::string>& agents,
+                                             const std::string& why) {
+  std::vector<StackResult> results;
   const std::lock_guard<std::mutex> lock(mutex_);
   const auto at = entries_.find(number);
-  if (at == entries_.end()) return answers;
+  if (at == entries_.end()) return results;
   auto& open = at->second.open;
   for (auto process = open.begin(); process != open.end();) {
     if (agents.count(process->second.agent) == 0) {
       ++process;
       continue;
     }
-    auto answer = Settle(process->second, WithoutStack(process->second, why), false, &at->second);
-    if (answer.has_value()) answers.push_back(std::move(*answer));
+    auto result = Finish(process->second, FailedStack(process->second, why), false, &at->second);
+    if (result.has_value()) results.push_back(std::move(*result));
     process = open.erase(process);
   }
-  ForgetIfDone(at);
-  return answers;
+  RemoveIfDone(at);
+  return results;
 }
 
-// Puts it where the reader finds it; returns it where there is none.
-std::optional<StackAnswer> StackRequests::Settle(const AskedProcess& process,
-                                                 v1::ProcessStack stack, bool has_come,
+// Gives the stack to the reader, or returns the result if there is no reader.
+std::optional<StackResult> StackRequests::Finish(const RequestedProcess& process,
+                                                 v1::ProcessStack stack, bool is_reply,
                                                  Entry* entry) {
   stack.set_rank(process.rank);
   stack.set_culprit(process.is_culprit);
   if (entry->has_reader) {
-    entry->came.push_back(std::move(stack));
-    came_.notify_all();
+    entry->ready.push_back(std::move(stack));
+    wake_.notify_all();
     return std::nullopt;
   }
-  return StackAnswer{entry->job,    entry->incident,  entry->is_rest,
-                     process.index, std::move(stack), has_come};
+  return StackResult{entry->job,    entry->incident,  entry->is_rest,
+                     process.index, std::move(stack), is_reply};
 }
 
-// A reader forgets his own.
-void StackRequests::ForgetIfDone(Entries::iterator at) {
+// A reader removes its own request, in Next() or Drop().
+void StackRequests::RemoveIfDone(Entries::iterator at) {
   if (at->second.has_reader || !at->second.open.empty()) return;
   entries_.erase(at);
   --unread_;
@@ -110,10 +110,10 @@ std::optional<v1::ProcessStack> StackRequests::Next(uint64_t number, Deadline de
   const auto at = entries_.find(number);
   if (at == entries_.end()) return std::nullopt;
   Entry& entry = at->second;
-  came_.wait_until(lock, deadline, [&entry] { return !entry.came.empty() || entry.open.empty(); });
-  if (!entry.came.empty()) {
-    v1::ProcessStack stack = std::move(entry.came.front());
-    entry.came.pop_front();
+  wake_.wait_until(lock, deadline, [&entry] { return !entry.ready.empty() || entry.open.empty(); });
+  if (!entry.ready.empty()) {
+    v1::ProcessStack stack = std::move(entry.ready.front());
+    entry.ready.pop_front();
     return stack;
   }
   if (entry.open.empty()) {
@@ -121,7 +121,7 @@ std::optional<v1::ProcessStack> StackRequests::Next(uint64_t number, Deadline de
     return std::nullopt;
   }
   const auto late = entry.open.begin();
-  v1::ProcessStack stack = WithoutStack(late->second, "its host's agent did not answer in time");
+  v1::ProcessStack stack = FailedStack(late->second, "the agent of its host did not reply in time");
   entry.open.erase(late);
   return stack;
 }
@@ -140,7 +140,7 @@ void StackRequests::Close() {
   for (auto& [number, entry] : entries_) {
     if (entry.has_reader) entry.open.clear();
   }
-  came_.notify_all();
+  wake_.notify_all();
 }
 
 }  // namespace rollcall

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// The book of all requests for stacks that agents have not answered in full, under one counter.
+// The stack requests that agents have not replied to in full, numbered by one counter.
 //
-// For StackDesk only. Thread-safe; its mutex is taken last, and nobody else is called under it.
-// It waits by the steady clock, which nobody can set: absl::Mutex waits by the wall clock.
+// Only StackDesk uses it. Thread-safe; its mutex comes last in the lock order, and no other part is
+// called under it. Waits by the steady clock, which nobody can set: absl::Mutex waits by the wall
+// clock.
 #pragma once
 
 #include <chrono>
@@ -26,57 +27,57 @@ class StackRequests {
  public:
   using Deadline = std::chrono::steady_clock::time_point;
 
-  // Of requests that nobody reads, the newest are kept; older ones are not answered any more.
+  // Limit of open requests without a reader. A new one removes the oldest.
   static constexpr size_t kKept = 200;
 
-  // Enters a request; returns its number.
+  // Adds a request; returns its number.
   uint64_t Open(const StackRequest& request);
-  // Enters one whose answers are for a reader, who calls Next() until that is over, or Drop().
+  // Adds a request with a reader, which calls Next() until nullopt, or Drop().
   uint64_t OpenForReader(const StackRequest& request);
 
-  // What this agent sent in answer to the request. Nothing where it is for a reader, or where the
-  // request did not ask this agent for it, or has its answer.
-  std::optional<StackAnswer> Answer(uint64_t number, const AgentName& agent,
-                                    v1::ProcessStack stack);
+  // Adds this agent's reply to the request. Returns the result; nullopt if it goes to a reader, if
+  // the request has no such process of this agent, or if the agent has replied before.
+  std::optional<StackResult> AddReply(uint64_t number, const AgentName& agent,
+                                      v1::ProcessStack stack);
 
-  // These agents cannot be asked: their processes are answered with that error. Returns what is not
-  // for a reader.
-  std::vector<StackAnswer> GiveUp(uint64_t number, const std::set<std::string>& agents,
-                                  const std::string& why);
+  // Ends the request for the processes of these agents, which are not connected, with the error
+  // `why`. Returns the results that do not go to a reader.
+  std::vector<StackResult> Fail(uint64_t number, const std::set<std::string>& agents,
+                                const std::string& why);
 
-  // The next that came; at the deadline those that did not, with an error. nullopt: all are out,
-  // and the request is forgotten.
+  // Waits for the next stack. After the deadline, returns each missing one with an error. Removes
+  // the request and returns nullopt when the reader has all of them.
   std::optional<v1::ProcessStack> Next(uint64_t number, Deadline deadline);
 
   void Drop(uint64_t number);
 
-  // Readers get what has come and wait for nothing more, from now on: the daemon stops.
+  // Readers get the stacks that have come and stop waiting, now and later: the daemon stops.
   void Close();
 
  private:
   using Key = std::tuple<std::string, int32_t, std::string>;  // host, pid, agent
   struct Entry {
-    std::string job;
+    JobKey job;
     std::string incident;
     bool is_rest = false;
     bool has_reader = false;
-    std::map<Key, AskedProcess> open;
-    std::deque<v1::ProcessStack> came;  // for the reader
+    std::map<Key, RequestedProcess> open;
+    std::deque<v1::ProcessStack> ready;  // for the reader
   };
   using Entries = std::map<uint64_t, Entry>;
 
-  // These want mutex_ held.
+  // These require mutex_.
   uint64_t Add(const StackRequest& request, bool has_reader);
   void DropOldest();
-  std::optional<StackAnswer> Settle(const AskedProcess& process, v1::ProcessStack stack,
-                                    bool has_come, Entry* entry);
-  void ForgetIfDone(Entries::iterator at);
+  std::optional<StackResult> Finish(const RequestedProcess& process, v1::ProcessStack stack,
+                                    bool is_reply, Entry* entry);
+  void RemoveIfDone(Entries::iterator at);
 
   std::mutex mutex_;  // guards all below
-  std::condition_variable came_;
+  std::condition_variable wake_;
   bool is_closed_ = false;
   uint64_t last_number_ = 0;
-  size_t unread_ = 0;  // entries without a reader
+  size_t unread_ = 0;  // requests without a reader
   Entries entries_;
 };
 

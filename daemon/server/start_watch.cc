@@ -34,9 +34,10 @@ bool WaitsForOthers(const v1::ProcessStack& stack) {
 
 std::vector<int32_t> StartWatch::Next(const JobState& state, int64_t now_ns, const Limits& limits) {
   std::vector<int32_t> portion;
-  if (HasStarted(state)) return portion;
-  const auto ranks = std::count_if(state.processes.begin(), state.processes.end(), IsRank);
-  if (ranks == 0) return portion;
+  if (HasStarted(state) || std::none_of(state.processes.begin(), state.processes.end(), IsRank)) {
+    next_ns_ = 0;
+    return portion;
+  }
   if (next_ns_ == 0) next_ns_ = now_ns + limits.suspect_after_ns;
   if (now_ns < next_ns_) return portion;
   for (; at_ < state.processes.size() && portion.size() < kStartPortion; ++at_) {

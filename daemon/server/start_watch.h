@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whose stacks are looked at while a job has not come to NCCL: a rank that waits for
-// the others in torch's store, or has not come to it, makes no call that could be seen.
+// Chooses the processes to sample before a job uses NCCL. A rank that waits for other ranks in
+// torch's store, or has not reached it, makes no call that Rollcall records.
 #pragma once
 
 #include <cstddef>
@@ -15,18 +15,22 @@ namespace v1 {
 class ProcessStack;
 }
 
-// Whether the main thread waits for other ranks in another library than NCCL.
+// Whether the main thread waits for other ranks in a library other than NCCL.
 bool WaitsForOthers(const v1::ProcessStack& stack);
 
 class StartWatch {
  public:
-  // Processes whose stacks are due, as indices: a portion a second, round and round.
-  // Empty: none, for now; always once a rank that lives has been in a communicator.
+  // Returns the processes to sample now, as indices: one portion a second, in rounds. Always empty
+  // once a living rank has been in a communicator.
   std::vector<int32_t> Next(const JobState& state, int64_t now_ns, const Limits& limits);
 
+  // The time from which on Next() may return processes although the job has not changed. INT64_MAX:
+  // there is none.
+  int64_t NextDueNs() const { return next_ns_ == 0 ? INT64_MAX : next_ns_; }
+
  private:
-  int64_t next_ns_ = 0;  // 0: no rank was seen yet
-  size_t at_ = 0;        // in the state's processes
+  int64_t next_ns_ = 0;  // when the next portion is due; 0: the job has no rank, or has started
+  size_t at_ = 0;        // next index in the state's processes
 };
 
 }  // namespace rollcall

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lets a thread sleep until it is time, or until it shall stop. Setting the wall clock neither
-// shortens the sleep nor makes it longer: absl::Mutex waits by the wall clock.
+// Lets a thread sleep for some time, or until it must stop. A change of the wall clock does not
+// change the sleep: absl::Mutex waits by the wall clock.
 #pragma once
 
 #include <chrono>
@@ -18,7 +18,7 @@ class StopSignal {
     wake_.notify_all();
   }
 
-  // True as soon as Stop() was called; false after that time.
+  // Returns true as soon as Stop() was called, false after `ns`.
   bool SleepFor(int64_t ns) {
     std::unique_lock<std::mutex> lock(mutex_);
     return wake_.wait_for(lock, std::chrono::nanoseconds(ns), [this] { return stopped_; });

@@ -3,13 +3,16 @@
 
 #include <algorithm>
 
-#include "daemon/model/shapes.h"
+#include "daemon/model/interned_shapes.h"
 #include "interpose/segment.h"
 #include "rollcall/v1/agent.pb.h"
 
 namespace rollcall {
 namespace {
 
+// 73 years: later than any clock of a host. Two such times and their difference from the daemon's
+// clock still fit into 63 bits.
+constexpr int64_t kLatestNs = int64_t{1} << 61;
 constexpr uint32_t kInProgress = 7;  // ncclInProgress: no error
 
 uint8_t ToError(uint32_t async_error) {
@@ -53,10 +56,51 @@ Liveness ToLiveness(v1::Evidence::Liveness liveness) {
   }
 }
 
-// Brings a host's time onto ours; 0 means "never" on both.
+// Converts a host's time to the daemon's clock. 0 means "never" on both.
 int64_t Shift(int64_t time_ns, int64_t offset_ns) { return time_ns == 0 ? 0 : time_ns + offset_ns; }
 
+int64_t Clamp(int64_t time_ns) { return std::clamp<int64_t>(time_ns, 0, kLatestNs); }
+
+void ClampTimes(v1::RecordBatch* batch) {
+  int64_t entered_ns = 0;
+  for (int i = 0; i < batch->entered_delta_ns_size(); ++i) {
+    const int64_t delta_ns =
+        std::clamp(batch->entered_delta_ns(i), -entered_ns, kLatestNs - entered_ns);
+    batch->set_entered_delta_ns(i, delta_ns);
+    entered_ns += delta_ns;
+    if (i >= batch->duration_ns_size()) continue;
+    batch->set_duration_ns(i, std::clamp<int64_t>(batch->duration_ns(i), -1, kLatestNs - entered_ns));
+  }
+}
+
+void ClampTimes(v1::Evidence* evidence) {
+  evidence->set_ended_ns(Clamp(evidence->ended_ns()));
+  evidence->set_error_ns(Clamp(evidence->error_ns()));
+  for (v1::BlockedCall& call : *evidence->mutable_blocked()) {
+    call.set_since_ns(Clamp(call.since_ns()));
+  }
+}
+
+void ClampTimes(v1::CommUpdate* update) {
+#define COMM_TIME(name) update->set_##name##_ns(Clamp(update->name##_ns()));
+#define COMM_WAIT(name) update->set_##name##_ns(Clamp(update->name##_ns()));
+#include "proto/facts.def"
+  if (update->has_records()) ClampTimes(update->mutable_records());
+}
+
 }  // namespace
+
+void ClampTimes(v1::Tick* tick) {
+  tick->set_now_ns(Clamp(tick->now_ns()));
+  for (v1::ProcessUpdate& process : *tick->mutable_processes()) {
+    if (process.has_identity()) {
+      v1::Identity* identity = process.mutable_identity();
+      identity->set_started_ns(Clamp(identity->started_ns()));
+    }
+    if (process.has_evidence()) ClampTimes(process.mutable_evidence());
+    for (v1::CommUpdate& comm : *process.mutable_communicators()) ClampTimes(&comm);
+  }
+}
 
 ProcessIdentity ToIdentity(const v1::Identity& update) {
   ProcessIdentity identity;
@@ -65,7 +109,10 @@ ProcessIdentity ToIdentity(const v1::Identity& update) {
   identity.world_size = update.world_size();
   identity.local_rank = update.local_rank();
   identity.has_segment = update.has_segment();
+  identity.inner_pid = update.inner_pid();
+  identity.stacks_off = update.stacks_off();
 #define PROCESS_TEXT(name) identity.name = update.name();
+#define PROCESS_PLACE(name) identity.name = update.name();
 #include "proto/facts.def"
   return identity;
 }
@@ -76,7 +123,7 @@ ProcessEvidence ToEvidence(const v1::Evidence& update, int64_t offset_ns) {
   evidence.ended_ns = Shift(update.ended_ns(), offset_ns);
   evidence.exit_code = update.exit_code();
   evidence.exit_signal = update.exit_signal();
-  // Older agents have no word for an end of which they know no more.
+  // Older agents report an end with unknown status as DIED.
   if (evidence.liveness == Liveness::kDied && evidence.exit_code < 0 && evidence.exit_signal == 0) {
     evidence.liveness = Liveness::kEnded;
   }
@@ -102,34 +149,44 @@ ProcessEvidence ToEvidence(const v1::Evidence& update, int64_t offset_ns) {
 
 namespace {
 
-// The number of rows that all columns have.
+// The number of complete rows. A column with one value has it in all rows.
 int Rows(const v1::RecordBatch& batch) {
-  return std::min({batch.position_size(), batch.op_size(), batch.dtype_size(),
-                   batch.reduction_size(), batch.peer_size(), batch.count_size(),
-                   batch.entered_delta_ns_size(), batch.duration_ns_size(), batch.stream_size(),
-                   batch.caller_size(), batch.thread_size(), batch.group_size(),
-                   batch.result_size(), batch.flags_size()});
+  int rows = std::min({batch.position_size(), batch.entered_delta_ns_size(),
+                       batch.duration_ns_size()});
+  for (const int size : {batch.op_size(), batch.dtype_size(), batch.reduction_size(),
+                         batch.peer_size(), batch.count_size(), batch.stream_size(),
+                         batch.caller_size(), batch.thread_size(), batch.group_size(),
+                         batch.result_size(), batch.flags_size()}) {
+    if (size != 1) rows = std::min(rows, size);
+  }
+  return rows;
+}
+
+template <typename Column>
+auto At(const Column& column, int row) {
+  return column.Get(column.size() == 1 ? 0 : row);
 }
 
 CallRecord ToRecord(const v1::RecordBatch& batch, int i, int64_t entered_ns) {
   CallRecord record;
   record.index = batch.first_index() + static_cast<uint64_t>(i);
   record.position = batch.position(i);
-  record.args = {static_cast<Op>(batch.op(i)), static_cast<uint8_t>(batch.dtype(i)),
-                 static_cast<uint8_t>(batch.reduction(i)), batch.peer(i), batch.count(i)};
+  record.args = {static_cast<Op>(At(batch.op(), i)), static_cast<uint8_t>(At(batch.dtype(), i)),
+                 static_cast<uint8_t>(At(batch.reduction(), i)), At(batch.peer(), i),
+                 At(batch.count(), i)};
   record.entered_ns = entered_ns;
   record.returned_ns = batch.duration_ns(i) < 0 ? 0 : entered_ns + batch.duration_ns(i);
-  record.stream = batch.stream(i);
-  record.caller = batch.caller(i);
-  record.thread = batch.thread(i);
+  record.stream = At(batch.stream(), i);
+  record.caller = At(batch.caller(), i);
+  record.thread = At(batch.thread(), i);
   if (i < batch.shape_size()) record.args.shape = InternShape(batch.shape(i));
   if (i < batch.site_size() && batch.site(i) <= segment::kSiteCapacity) {
     record.site = static_cast<uint16_t>(batch.site(i));
   }
-  record.group = static_cast<uint16_t>(batch.group(i));
-  record.result = static_cast<uint8_t>(batch.result(i));
-  record.captured = (batch.flags(i) & segment::kRecordCaptured) != 0;
-  record.replayed = (batch.flags(i) & segment::kRecordReplayed) != 0;
+  record.group = static_cast<uint16_t>(At(batch.group(), i));
+  record.result = static_cast<uint8_t>(At(batch.result(), i));
+  record.captured = (At(batch.flags(), i) & segment::kRecordCaptured) != 0;
+  record.replayed = (At(batch.flags(), i) & segment::kRecordReplayed) != 0;
   return record;
 }
 

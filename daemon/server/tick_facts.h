@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// From an agent's messages to the values of model/. proto/facts.def lists what is copied unchanged.
+// Converts agents' messages to the values of model/. proto/facts.def lists the fields that are
+// copied unchanged.
 //
-// `offset_ns` brings the agent's times onto the daemon's clock. Pure; values that cannot be are
-// kept, for the model leaves them out.
+// `offset_ns` converts the agent's times to the daemon's clock. Pure. Keeps impossible values,
+// because the model ignores them.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +16,12 @@ namespace v1 {
 class CommUpdate;
 class Evidence;
 class Identity;
+class Tick;
 }  // namespace v1
+
+// Limits all times of an agent's tick to what the daemon can add and subtract without an overflow.
+// Call it once, when the tick arrives.
+void ClampTimes(v1::Tick* tick);
 
 ProcessIdentity ToIdentity(const v1::Identity& update);
 ProcessEvidence ToEvidence(const v1::Evidence& update, int64_t offset_ns);

@@ -15,7 +15,7 @@ int64_t Timeline::At(int64_t steady_ns) {
     now_ns_ = steady_ns_ = steady_ns;
     return now_ns_;
   }
-  // Two threads may come here in the other order than they looked at the clock.
+  // Two threads may read the clock in one order and arrive here in the other.
   const int64_t passed_ns = std::max<int64_t>(steady_ns - steady_ns_, 0);
   steady_ns_ += passed_ns;
   now_ns_ += std::min(passed_ns, kLongestPauseNs);

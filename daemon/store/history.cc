@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 #include <set>
 #include <utility>
 #include <vector>
@@ -20,7 +21,10 @@
 namespace rollcall {
 namespace {
 
-constexpr int kSchema = 1;
+// PRAGMA user_version: changes only when the previous release can no longer use the file.
+constexpr int kCompatibleWith = 1;
+// meta.layout: changes with each addition.
+constexpr int kLayout = 4;
 constexpr int kMaxRepeated = 20;
 constexpr int kBusyMs = 2000;
 constexpr int kReaderBusyMs = 500;
@@ -35,19 +39,39 @@ constexpr const char* kTables[] = {
     "CREATE TABLE IF NOT EXISTS culprits (incident TEXT NOT NULL, host TEXT NOT NULL, rank INTEGER "
     "NOT NULL, PRIMARY KEY (incident, host, rank)) WITHOUT ROWID",
     "CREATE INDEX IF NOT EXISTS culprits_by_host ON culprits (host)",
+    // Layout 2. Only tables are added: the previous release inserts whole rows into the tables
+    // above.
+    "CREATE TABLE IF NOT EXISTS meta (name TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID",
+    "CREATE TABLE IF NOT EXISTS incident_keys (incident TEXT PRIMARY KEY, tenant TEXT NOT NULL, "
+    "attempt INTEGER NOT NULL) WITHOUT ROWID",
+    "CREATE TABLE IF NOT EXISTS outbox (incident TEXT NOT NULL, sequence INTEGER NOT NULL, kind "
+    "TEXT NOT NULL, made_ns INTEGER NOT NULL, body BLOB NOT NULL, sent INTEGER NOT NULL, PRIMARY "
+    "KEY (incident, sequence)) WITHOUT ROWID",
+    "CREATE TABLE IF NOT EXISTS outbox_receivers (incident TEXT NOT NULL, sequence INTEGER NOT "
+    "NULL, receiver TEXT NOT NULL, PRIMARY KEY (incident, sequence, receiver)) WITHOUT ROWID",
+    "CREATE TABLE IF NOT EXISTS job_hosts (tenant TEXT NOT NULL, job TEXT NOT NULL, attempt "
+    "INTEGER NOT NULL, host TEXT NOT NULL, seen_ns INTEGER NOT NULL, PRIMARY KEY (tenant, job, "
+    "attempt, host)) WITHOUT ROWID",
+    // Layout 3.
+    "CREATE TABLE IF NOT EXISTS job_attempts (tenant TEXT NOT NULL, job TEXT NOT NULL, attempt "
+    "INTEGER NOT NULL, world_size INTEGER NOT NULL, restarts TEXT NOT NULL, launch TEXT NOT NULL, "
+    "has_twin INTEGER NOT NULL, seen_ns INTEGER NOT NULL, PRIMARY KEY (tenant, job, attempt)) "
+    "WITHOUT ROWID",
+    "CREATE TABLE IF NOT EXISTS attempt_members (tenant TEXT NOT NULL, job TEXT NOT NULL, attempt "
+    "INTEGER NOT NULL, host TEXT NOT NULL, pid INTEGER NOT NULL, start_time INTEGER NOT NULL, "
+    "rank INTEGER NOT NULL, PRIMARY KEY (tenant, job, attempt, host, pid, start_time)) "
+    "WITHOUT ROWID",
+    // Layout 4.
+    "CREATE TABLE IF NOT EXISTS actions (at_ns INTEGER NOT NULL, who TEXT NOT NULL, action TEXT NOT "
+    "NULL, object TEXT NOT NULL, peer TEXT NOT NULL)",
+    "CREATE INDEX IF NOT EXISTS actions_by_time ON actions (at_ns)",
 };
 
 int64_t ToNs(const google::protobuf::Timestamp& time) {
   return time.seconds() * kSecond + time.nanos();
 }
 
-// "<job>-<n>"
-int64_t NumberOf(const v1::Incident& incident) {
-  const size_t dash = incident.id().rfind('-');
-  return dash == std::string::npos ? 0 : std::atoll(incident.id().c_str() + dash + 1);
-}
-
-// What a list shows, and what only one incident's view does.
+// Splits an incident into the part for lists, and the stacks.
 std::pair<std::string, std::string> Parts(const v1::Incident& incident) {
   v1::Incident head = incident;
   v1::Incident stacks;
@@ -56,10 +80,23 @@ std::pair<std::string, std::string> Parts(const v1::Incident& incident) {
   return {head.SerializeAsString(), stacks.SerializeAsString()};
 }
 
-// The conditions that a request makes, and their values in order.
+// The conditions of a request, and their values in order.
 struct Filter {
   explicit Filter(const v1::ListIncidentsRequest& request) {
     if (!request.job().empty()) Add("job = ?", request.job());
+    // The release before layout 2 wrote no keys.
+    if (!request.tenant().empty()) {
+      Add("coalesce((SELECT tenant FROM incident_keys WHERE incident = id), 'default') = ?",
+          request.tenant());
+    }
+    if (!request.tenants().empty()) {
+      AddList("coalesce((SELECT tenant FROM incident_keys WHERE incident = id), 'default') IN",
+              {request.tenants().begin(), request.tenants().end()});
+    }
+    if (request.has_attempt()) {
+      Add("coalesce((SELECT attempt FROM incident_keys WHERE incident = id), 0) = ?",
+          int64_t{request.attempt()});
+    }
     if (!request.cause().empty()) Add("cause = ?", request.cause());
     if (!request.host().empty()) {
       Add("id IN (SELECT incident FROM culprits WHERE host = ?)", request.host());
@@ -70,10 +107,7 @@ struct Filter {
 
   void Without(const std::vector<std::string>& ids) {
     if (ids.empty()) return;
-    std::string marks = "?";
-    for (size_t i = 1; i < ids.size(); ++i) marks += ", ?";
-    conditions.push_back("id NOT IN (" + marks + ")");
-    for (const std::string& id : ids) values.push_back({id, 0, true});
+    AddList("id NOT IN", ids);
   }
 
   std::string Where() const {
@@ -101,6 +135,13 @@ struct Filter {
   void Add(const char* condition, int64_t value) {
     conditions.emplace_back(condition);
     values.push_back({"", value, false});
+  }
+  // `list` is not empty.
+  void AddList(const std::string& condition, const std::vector<std::string>& list) {
+    std::string marks = "?";
+    for (size_t i = 1; i < list.size(); ++i) marks += ", ?";
+    conditions.push_back(condition + " (" + marks + ")");
+    for (const std::string& text : list) values.push_back({text, 0, true});
   }
   struct Value {
     std::string text;
@@ -147,9 +188,9 @@ int64_t ReadInteger(sqlite3* db, const std::string& text) {
 
 namespace {
 
-// SQLite gives what it puts beside the file the file's own mode.
+// SQLite gives its files beside the database the mode of the database.
 void KeepOthersOut(const std::string& path) {
-  // Only a new one: to close a file that SQLite has open would end SQLite's locks on it.
+  // Only for a new file: closing a file that SQLite has open would end SQLite's locks on it.
   const int fd = open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, kFileMode);
   if (fd >= 0) close(fd);
   for (const char* part : {"", "-wal", "-shm"}) {
@@ -168,10 +209,21 @@ std::pair<uint64_t, uint64_t> FileAt(const std::string& path) {
 
 }  // namespace
 
-bool History::PutAside(const std::string& path) {
+JobKey ReadJobKey(const v1::Incident& incident) {
+  JobKey key(incident.job(), incident.attempt());
+  if (!incident.tenant().empty()) key.tenant = incident.tenant();
+  return key;
+}
+
+int IncidentNumber(const v1::Incident& incident) {
+  const size_t dash = incident.id().rfind('-');
+  return dash == std::string::npos ? 0 : std::atoi(incident.id().c_str() + dash + 1);
+}
+
+bool History::RenameDamaged(const std::string& path) {
   const std::string aside = absl::StrCat(path, ".damaged-", absl::ToUnixSeconds(absl::Now()));
-  spdlog::error("the history {} is damaged: put aside as {}, a new one begins", path, aside);
-  // What belongs to the old file must not be taken for the new one's.
+  spdlog::error("the history {} is damaged: renaming it to {} and beginning a new one", path, aside);
+  // SQLite must not use the files of the old database for the new one.
   for (const char* part : {"-wal", "-shm"}) {
     (void)std::rename((path + part).c_str(), (aside + part).c_str());
   }
@@ -205,7 +257,7 @@ absl::StatusOr<std::unique_ptr<History>> History::Open(const std::string& path,
     if (problem.ok()) return history;
     if (again || !absl::IsDataLoss(problem)) break;
     history.reset();
-    if (!PutAside(path)) break;
+    if (!RenameDamaged(path)) break;
   }
   return absl::UnavailableError(absl::StrCat(
       "the history ", path, " cannot be used: ", problem.message(),
@@ -217,20 +269,26 @@ History::~History() { sqlite3_close(db_); }
 absl::Status History::Prepare() {
   const absl::MutexLock lock(&mutex_);
   sqlite3_busy_timeout(db_, kBusyMs);
-  const int64_t schema = ReadInteger(db_, "PRAGMA user_version");
-  if (schema > kSchema) {
+  if (ReadInteger(db_, "PRAGMA user_version") > kCompatibleWith) {
     return absl::UnavailableError("it was written by a later release of Rollcall");
   }
   absl::Status status = Execute(db_, "PRAGMA auto_vacuum = INCREMENTAL");
   if (status.ok()) status = Execute(db_, "PRAGMA journal_mode = WAL");
+  if (status.ok()) status = CreateTables();
+  return status;
+}
+
+absl::Status History::CreateTables() {
+  absl::Status status;
   for (const char* table : kTables) {
     if (status.ok()) status = Execute(db_, table);
   }
-  if (status.ok()) status = Execute(db_, absl::StrCat("PRAGMA user_version = ", kSchema));
-  // Those that were live when a daemon ended; what still hangs will be found anew.
+  if (status.ok()) status = Execute(db_, absl::StrCat("PRAGMA user_version = ", kCompatibleWith));
+  // Keeps the number of a later layout.
   if (status.ok()) {
-    status = Execute(db_,
-                     "UPDATE incidents SET state = 'ended', closed_ns = opened_ns WHERE closed_ns = 0");
+    status = Execute(db_, absl::StrCat("INSERT INTO meta VALUES ('layout', ", kLayout,
+                                       ") ON CONFLICT (name) DO UPDATE SET value = max(value, ",
+                                       kLayout, ")"));
   }
   return status;
 }
@@ -243,31 +301,31 @@ absl::Status History::Save(const v1::Incident& incident) {
     for (const v1::Culprit& culprit : incident.verdicts(0).culprits()) {
       culprits.emplace(culprit.host(), culprit.rank());
     }
+    // Of very many culprits the index has the ranks of those that are listed, and all hosts.
+    for (const std::string& host : incident.verdicts(0).other_culprit_hosts()) {
+      culprits.emplace(host, -1);
+    }
   }
   const absl::MutexLock lock(&mutex_);
   absl::Status status = Execute(db_, "BEGIN IMMEDIATE");
   if (!status.ok()) return status;
-  status = Sql(db_, "INSERT OR REPLACE INTO incidents VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)")
-               .Bind(incident.id())
-               .Bind(incident.job())
-               .Bind(NumberOf(incident))
-               .Bind(cause)
-               .Bind(incident.state())
-               .Bind(ToNs(incident.opened_at()))
-               .Bind(ToNs(incident.closed_at()))
+  status = Sql(db_, "INSERT OR REPLACE INTO incidents VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+               incident.id(), incident.job(), IncidentNumber(incident), cause, incident.state(),
+               ToNs(incident.opened_at()), ToNs(incident.closed_at()))
                .BindBlob(head)
                .BindBlob(stacks)
                .Run();
   if (status.ok()) {
-    status = Sql(db_, "DELETE FROM culprits WHERE incident = ?").Bind(incident.id()).Run();
+    status = Sql(db_, "INSERT OR REPLACE INTO incident_keys VALUES (?, ?, ?)", incident.id(),
+                 ReadJobKey(incident).tenant, incident.attempt())
+                 .Run();
+  }
+  if (status.ok()) {
+    status = Sql(db_, "DELETE FROM culprits WHERE incident = ?", incident.id()).Run();
   }
   for (const auto& [host, rank] : culprits) {
     if (!status.ok()) break;
-    status = Sql(db_, "INSERT INTO culprits VALUES (?, ?, ?)")
-                 .Bind(incident.id())
-                 .Bind(host)
-                 .Bind(rank)
-                 .Run();
+    status = Sql(db_, "INSERT INTO culprits VALUES (?, ?, ?)", incident.id(), host, rank).Run();
   }
   const absl::Status ended = Execute(db_, status.ok() ? "COMMIT" : "ROLLBACK");
   if (status.ok() && !ended.ok()) (void)Execute(db_, "ROLLBACK");
@@ -310,8 +368,7 @@ absl::StatusOr<v1::ListIncidentsResponse> History::ListWithout(
 
 std::optional<v1::Incident> History::Get(const std::string& id) const {
   const absl::MutexLock lock(&mutex_);
-  Sql row(db_, "SELECT summary, stacks, state FROM incidents WHERE id = ?");
-  row.Bind(id);
+  Sql row(db_, "SELECT summary, stacks, state FROM incidents WHERE id = ?", id);
   if (!row.Next()) return std::nullopt;
   v1::Incident incident;
   if (!incident.ParseFromString(row.Bytes(0)) || !incident.MergeFromString(row.Bytes(1))) {
@@ -321,26 +378,24 @@ std::optional<v1::Incident> History::Get(const std::string& id) const {
   return incident;
 }
 
-int History::LastNumber(const std::string& job) const {
+absl::StatusOr<std::map<JobId, int>> History::LastNumbers() const {
+  std::map<JobId, int> numbers;
   const absl::MutexLock lock(&mutex_);
-  Sql row(db_, "SELECT max(number) FROM incidents WHERE job = ?");
-  row.Bind(job);
-  return row.Next() ? static_cast<int>(row.Integer(0)) : 0;
-}
-
-std::map<std::string, int> History::LastNumbers() const {
-  std::map<std::string, int> numbers;
-  const absl::MutexLock lock(&mutex_);
-  Sql rows(db_, "SELECT job, max(number) FROM incidents GROUP BY job");
-  while (rows.Next()) numbers[rows.Bytes(0)] = static_cast<int>(rows.Integer(1));
+  Sql rows(db_, absl::StrCat("SELECT coalesce(tenant, '", kDefaultTenant,
+                             "'), job, max(number) FROM incidents LEFT JOIN incident_keys ON "
+                             "incident = id GROUP BY 1, 2"));
+  while (rows.Next()) {
+    numbers[{rows.Bytes(0), rows.Bytes(1)}] = static_cast<int>(rows.Integer(2));
+  }
+  // With a part of the numbers a new incident would replace an old one.
+  if (!rows.status().ok()) return rows.status();
   return numbers;
 }
 
 absl::Status History::Trim(int64_t now_ns) {
   const absl::MutexLock lock(&mutex_);
-  absl::Status status = Sql(db_, "DELETE FROM incidents WHERE opened_ns < ?")
-                            .Bind(now_ns - limits_.keep_ns)
-                            .Run();
+  absl::Status status =
+      Sql(db_, "DELETE FROM incidents WHERE opened_ns < ?", now_ns - limits_.keep_ns).Run();
   const int64_t page = std::max<int64_t>(ReadInteger(db_, "PRAGMA page_size"), 1);
   const auto used = [&] {
     return (ReadInteger(db_, "PRAGMA page_count") - ReadInteger(db_, "PRAGMA freelist_count")) *
@@ -355,6 +410,7 @@ absl::Status History::Trim(int64_t now_ns) {
   if (status.ok()) {
     status = Execute(db_, "DELETE FROM culprits WHERE incident NOT IN (SELECT id FROM incidents)");
   }
+  if (status.ok()) status = TrimContinuation(now_ns);
   if (status.ok()) status = Execute(db_, "PRAGMA incremental_vacuum");
   return status;
 }

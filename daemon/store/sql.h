@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A thin hold on SQLite: one prepared statement, bound and stepped, finalized when it goes.
+// A thin wrapper of SQLite: one prepared statement, which the destructor finalizes.
+//
+//   absl::Status status = Sql(db, "DELETE FROM culprits WHERE incident = ?", id).Run();
 #pragma once
 
 #include <sqlite3.h>
@@ -14,14 +16,17 @@ namespace rollcall {
 
 class Sql {
  public:
-  Sql(sqlite3* db, const std::string& text) : db_(db) {
+  // Binds the values to the first parameters.
+  template <typename... Values>
+  Sql(sqlite3* db, const std::string& text, const Values&... values) : db_(db) {
     result_ = sqlite3_prepare_v2(db, text.c_str(), -1, &statement_, nullptr);
+    (Bind(values), ...);
   }
   ~Sql() { sqlite3_finalize(statement_); }
   Sql(const Sql&) = delete;
   Sql& operator=(const Sql&) = delete;
 
-  // The next parameter, from the first on.
+  // Binds the next parameter.
   Sql& Bind(int64_t value) {
     sqlite3_bind_int64(statement_, ++bound_, value);
     return *this;
@@ -37,7 +42,7 @@ class Sql {
     return *this;
   }
 
-  // True: there is a row. False: that was all, or it failed.
+  // Returns true if there is a row, false after the last row or a failure.
   bool Next() {
     if (result_ != SQLITE_OK && result_ != SQLITE_ROW) return false;
     result_ = sqlite3_step(statement_);
@@ -48,19 +53,19 @@ class Sql {
     }
     return status();
   }
-  // kDataLoss: the file is damaged. kUnavailable: anything else that went wrong.
+  // kDataLoss: the file is damaged. kUnavailable: any other failure.
   absl::Status status() const {
     if (result_ == SQLITE_OK || result_ == SQLITE_ROW || result_ == SQLITE_DONE) {
       return absl::OkStatus();
     }
-    const int code = result_ & 0xff;  // without what extends it
+    const int code = result_ & 0xff;  // without the extended error code
     if (code == SQLITE_CORRUPT || code == SQLITE_NOTADB) {
       return absl::DataLossError(sqlite3_errmsg(db_));
     }
     return absl::UnavailableError(sqlite3_errmsg(db_));
   }
 
-  // Of the row, by column.
+  // Values of the current row, by column.
   int64_t Integer(int column) { return sqlite3_column_int64(statement_, column); }
   std::string Bytes(int column) {
     const void* data = sqlite3_column_blob(statement_, column);

@@ -6,18 +6,18 @@
 namespace rollcall {
 namespace {
 
-constexpr size_t kLookedAt = 256;  // calls after the first difference; the table is its square
-constexpr size_t kBefore = 2;      // lines of agreement that are shown
+constexpr size_t kMostCompared = 256;  // calls after the first difference; the table is its square
+constexpr size_t kBefore = 2;          // equal calls before the first difference
 constexpr size_t kLines = 24;
 
 using Calls = std::vector<HistoryCall>;
 
-// Longest common subsequence of what follows, for every pair of starts.
+// Length of the longest common subsequence of the two rests, for every pair of starts.
 class Common {
  public:
   Common(const Calls& a, const Calls& b, size_t begin)
-      : rows_(std::min(a.size() - begin, kLookedAt) + 1),
-        columns_(std::min(b.size() - begin, kLookedAt) + 1),
+      : rows_(std::min(a.size() - begin, kMostCompared) + 1),
+        columns_(std::min(b.size() - begin, kMostCompared) + 1),
         length_(rows_ * columns_, 0) {
     for (size_t i = rows_ - 1; i-- > 0;) {
       for (size_t k = columns_ - 1; k-- > 0;) {
@@ -56,7 +56,7 @@ AlignedCall Line(const HistoryCall* others, const HistoryCall* culprits) {
   return line;
 }
 
-// The lines up to the end of the shorter side. Calls after that end are not a difference yet.
+// The lines up to the end of the shorter history. Later calls are not a difference yet.
 std::vector<AlignedCall> LinesFrom(const Calls& a, const Calls& b, size_t begin,
                                    const Common& common) {
   std::vector<AlignedCall> lines;
@@ -69,7 +69,7 @@ std::vector<AlignedCall> LinesFrom(const Calls& a, const Calls& b, size_t begin,
       ++i;
       ++k;
     } else if (common.At(i + 1, k + 1) == common.At(i, k)) {
-      lines.push_back(Line(&other, &culprit));  // neither call comes later: one replaced the other
+      lines.push_back(Line(&other, &culprit));  // neither call follows later: it is a replacement
       ++i;
       ++k;
     } else if (common.At(i, k + 1) >= common.At(i + 1, k)) {
@@ -86,7 +86,7 @@ std::vector<AlignedCall> LinesFrom(const Calls& a, const Calls& b, size_t begin,
 bool OnlyOthers(const AlignedCall& l) { return l.culprits.op == Op::kNone; }
 bool OnlyCulprits(const AlignedCall& l) { return l.others.op == Op::kNone; }
 
-// Classifies the difference by the lines before the sides agree again.
+// Classifies the difference by the lines up to the point where the sides agree again.
 void Classify(Alignment* alignment) {
   size_t extra = 0, skipped = 0, replaced = 0;
   const AlignedCall* first_extra = nullptr;

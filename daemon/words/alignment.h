@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Aligns two histories of calls: finds inserted, skipped, swapped and replaced calls.
+// Aligns two histories of calls: finds extra, skipped, swapped and replaced calls.
 #pragma once
 
 #include <cstdint>
@@ -16,16 +16,16 @@ struct HistoryCall {
 
 struct Alignment {
   DivergenceKind kind = DivergenceKind::kNone;
-  std::vector<AlignedCall> lines;  // from a little before the first difference on
-  uint64_t length = 0;             // of the extra or skipped calls
+  std::vector<AlignedCall> lines;  // begin two calls before the first difference
+  uint64_t length = 0;             // number of extra or skipped calls
 };
 
-// `others` and `culprits` begin at the same position, before which they agree,
-// and the comparison has a bounded length. The last call of the shorter one is
-// its newest one, so that later calls of the longer side are no difference.
+// `others` and `culprits` begin at the same position and agree before it. Compares a
+// bounded number of calls. The shorter history has not ended, it is only behind: later
+// calls of the longer one are no difference.
 Alignment Align(const std::vector<HistoryCall>& others, const std::vector<HistoryCall>& culprits);
 
-// Is it the same call, as far as ranks must agree on it?
+// True if the calls are equal in everything on which ranks must agree.
 bool SameCall(const CallArgs& a, const CallArgs& b);
 
 }  // namespace rollcall

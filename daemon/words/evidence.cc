@@ -44,7 +44,7 @@ std::string WaitName(const JobState& job, int32_t process) {
   const Process* known = FindProcess(job, process);
   if (known != nullptr) {
     for (const BlockedCall& blocked : known->blocked) {
-      if (KindOf(blocked.op) == CallKind::kWait) return OpInWords(blocked.op);
+      if (OpKind(blocked.op) == CallKind::kWait) return OpInWords(blocked.op);
     }
   }
   return "a wait for the GPU";
@@ -66,7 +66,7 @@ std::string SinceInWords(int64_t since_ns, int64_t now_ns) {
   return absl::StrCat(" for ", DurationInWords(now_ns - since_ns));
 }
 
-std::string WhatItDoes(const JobState& job, int32_t process, int64_t now_ns) {
+std::string DescribeActivity(const JobState& job, int32_t process, int64_t now_ns) {
   const Process* known = FindProcess(job, process);
   if (known == nullptr) return "";
   std::vector<std::string> parts;
@@ -82,7 +82,7 @@ std::string WhatItDoes(const JobState& job, int32_t process, int64_t now_ns) {
   return absl::StrJoin(parts, "; ");
 }
 
-std::string HowItEnded(const JobState& job, int32_t process, const Member* member) {
+std::string DescribeEnding(const JobState& job, int32_t process, const Member* member) {
   const Process* known = FindProcess(job, process);
   const Gone gone = HowProcessEnded(job, process);
   if (member != nullptr && HasFailed(job, *member)) return known->error;
@@ -114,17 +114,16 @@ std::string HowItEnded(const JobState& job, int32_t process, const Member* membe
 }
 
 std::vector<std::string> DescribeEvidence(const JobState& job, const std::vector<Waiter>& waiters,
-                                    const std::string& call) {
+                                          const std::string& call) {
   std::vector<std::string> lines;
   const auto add = [&](Proof proof, const std::string& text) {
     const std::vector<int32_t> ranks = PublicRanks(job, waiters, proof);
-    if (!ranks.empty()) lines.push_back(absl::StrCat(RanksInWords(ranks), text));
+    if (!ranks.empty()) lines.push_back(absl::StrCat(RanksInWords(ranks), ": ", text));
   };
   add(Proof::kShown,
-      absl::StrCat(": waiting in ", call, " or after it, ", kShownByMarkersOrHost));
-  add(Proof::kInferred, ": the host thread waits, and its last call was on this communicator");
-  add(Proof::kIndirect,
-      ": the host thread waits for the GPU after a call on another communicator");
+      absl::StrCat("waiting in ", call, " or a later call, ", kShownByMarkersOrHost));
+  add(Proof::kInferred, "the host thread waits, and its last call was on this communicator");
+  add(Proof::kIndirect, "the host thread waits for the GPU after a call on another communicator");
   return lines;
 }
 
@@ -146,8 +145,8 @@ std::vector<std::string> DescribeMissing(const JobState& job, const std::vector<
   }
   if (!stale.empty()) {
     lines.push_back(absl::StrCat("no recent report on ", RanksInWords(stale), ": ",
-                                 stale.size() == 1 ? "it" : "they",
-                                 " waited in the call in the last one"));
+                                 PluralForm(stale.size(), "it", "they"),
+                                 " waited in the call at the time of the last one"));
   }
   return lines;
 }
@@ -164,13 +163,16 @@ Culprit MakeCulprit(const JobState& job, int32_t process, int32_t rank, const Me
     culprit.wait_channel = known->wait_channel;
     culprit.exit_code = known->exit_code;
     culprit.exit_signal = known->exit_signal;
+    culprit.inner_pid = known->inner_pid;
+#define PROCESS_PLACE(name) culprit.name = known->name;
+#include "proto/facts.def"
   }
   if (member != nullptr) {
     if (HasFailed(job, *member)) culprit.error = known->error;
     culprit.device = member->device;
     culprit.entered = member->entered;
   }
-  culprit.ending = HowItEnded(job, process, member);
+  culprit.ending = DescribeEnding(job, process, member);
   return culprit;
 }
 

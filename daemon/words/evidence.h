@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Words for evidence: what a process is doing, and what is unknown.
+// Sentences about evidence: the activity of processes, and the evidence that is missing.
 #pragma once
 
 #include <string>
@@ -11,26 +11,26 @@
 
 namespace rollcall {
 
-// "stopped (state T)", "inside CommDestroy for 12 s", ...; "" if nothing is known.
-std::string WhatItDoes(const JobState& job, int32_t process, int64_t now_ns);
+// "stopped by a signal (state T)", "inside CommDestroy for 12 s", ...; "" if nothing is known.
+std::string DescribeActivity(const JobState& job, int32_t process, int64_t now_ns);
 
 // "exited normally", "killed by signal 9", "inside CommDestroy", ...; "" while the rank takes part.
-std::string HowItEnded(const JobState& job, int32_t process, const Member* member);
+std::string DescribeEnding(const JobState& job, int32_t process, const Member* member);
 
-// How a line of DescribeEvidence() says that a wait is seen, not inferred.
+// The words of DescribeEvidence() for a wait that Rollcall sees and does not infer.
 inline constexpr char kShownByMarkersOrHost[] = "shown by GPU markers or by the host thread's call";
 
-// What shows that the ranks wait, one line for each kind of evidence.
+// The evidence that the ranks wait, one line for each kind of evidence.
 std::vector<std::string> DescribeEvidence(const JobState& job, const std::vector<Waiter>& waiters,
-                                    const std::string& call);
+                                          const std::string& call);
 
 // The evidence that is missing to prove that the ranks wait.
 std::vector<std::string> DescribeMissing(const JobState& job, const std::vector<Waiter>& waiters);
 
-// A culprit with all known facts of its process.
+// A culprit with all known facts about its process.
 Culprit MakeCulprit(const JobState& job, int32_t process, int32_t rank, const Member* member);
 
-// " for 12 s"; "" if the beginning is unknown.
+// " for 12 s"; "" if the time is unknown.
 std::string SinceInWords(int64_t since_ns, int64_t now_ns);
 
 }  // namespace rollcall

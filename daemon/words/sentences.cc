@@ -7,22 +7,22 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "daemon/words/alignment.h"
+#include "daemon/words/rank_ranges.h"
 #include "daemon/words/terms.h"
 
 namespace rollcall {
 namespace {
 
 constexpr size_t kNamedPids = 4;
+constexpr size_t kNamedSides = 6;  // different calls of a mismatch
 constexpr size_t kNamedEdges = 3;  // of a deadlock, in its sentence
 
-std::vector<int32_t> RanksOf(const std::vector<Culprit>& culprits) {
-  std::vector<int32_t> ranks;
-  for (const Culprit& culprit : culprits) ranks.push_back(culprit.rank);
-  return ranks;
+std::string CulpritsInWords(const std::vector<Culprit>& culprits) {
+  return RankRanges(CulpritRanges(culprits)).InWords();
 }
 
-// "node-17, pid 4121", "node-17, pids 4121, 4122", "3 hosts"; "" if nothing is known.
-std::string Place(const std::vector<Culprit>& culprits) {
+// "node-17, pid 4121", "node-17, pids 4121, 4122", "3 hosts"; "" if no host is known.
+std::string HostsAndPids(const std::vector<Culprit>& culprits) {
   std::set<std::string> hosts;
   std::vector<int32_t> pids;
   for (const Culprit& culprit : culprits) {
@@ -32,31 +32,31 @@ std::string Place(const std::vector<Culprit>& culprits) {
   if (hosts.empty()) return "";
   if (hosts.size() > 1) return absl::StrCat(hosts.size(), " hosts");
   if (pids.empty() || pids.size() > kNamedPids) return *hosts.begin();
-  return absl::StrCat(*hosts.begin(), pids.size() == 1 ? ", pid " : ", pids ",
+  return absl::StrCat(*hosts.begin(), ", ", PluralForm(pids.size(), "pid ", "pids "),
                       absl::StrJoin(pids, ", "));
 }
 
 std::string Who(const std::vector<Culprit>& culprits) {
-  const std::string place = Place(culprits);
-  const bool nobody_known =
+  const std::string hosts = HostsAndPids(culprits);
+  const bool none_known =
       std::all_of(culprits.begin(), culprits.end(), [](const Culprit& c) { return c.process < 0; });
-  if (nobody_known && !culprits.empty()) {
-    return absl::StrCat(RanksInWords(RanksOf(culprits)),
+  if (none_known && !culprits.empty()) {
+    return absl::StrCat(CulpritsInWords(culprits),
                         " of the communicator (unknown process)");
   }
-  return absl::StrCat(RanksInWords(RanksOf(culprits)),
-                      place.empty() ? "" : absl::StrCat(" (", place, ")"));
+  return absl::StrCat(CulpritsInWords(culprits),
+                      hosts.empty() ? "" : absl::StrCat(" (", hosts, ")"));
 }
 
 std::string Where(const Verdict& v) {
   return CommunicatorInWords(v.communicator, v.communicator_name);
 }
 
-// " (CUDA graph 3, launch 812, call 3 of 5)"; "" where there is none.
-std::string GraphInWords(const GraphPlace& place) {
-  if (place.graph == 0) return "";
-  return absl::StrCat(" (CUDA graph ", place.graph, ", launch ", place.launch, ", call ",
-                      place.call, " of ", place.calls, ")");
+// " (CUDA graph 3, launch 812, call 3 of 5)"; "" if no graph made the call.
+std::string GraphInWords(const GraphCall& call) {
+  if (call.graph == 0) return "";
+  return absl::StrCat(" (CUDA graph ", call.graph, ", launch ", call.launch, ", call ", call.call,
+                      " of ", call.calls, ")");
 }
 
 std::string CallNumber(const Verdict& v) {
@@ -67,14 +67,17 @@ std::string CallNumber(const Verdict& v) {
 std::string WaitTail(const Verdict& v) {
   const size_t n = v.waiting_ranks.size();
   if (n == 0) return "";
-  return absl::StrCat("; ", n, n == 1 ? " rank has waited " : " ranks have waited ",
+  return absl::StrCat("; ", CountInWords(n, "rank has waited ", "ranks have waited "),
                       DurationInWords(v.waited_ns), v.step < 0 ? "" : " in ",
                       v.step < 0 ? "" : StepInWords(v.step, v.phase));
 }
 
-bool IsOne(const Verdict& v) { return v.culprits.size() == 1; }
+// The form of a word that fits the number of culprits.
+const char* CulpritForm(const Verdict& v, const char* one, const char* many) {
+  return PluralForm(CountCulprits(v.culprits), one, many);
+}
 
-bool IsCreation(const Verdict& v) { return KindOf(v.call.op) == CallKind::kCreate; }
+bool IsCreation(const Verdict& v) { return OpKind(v.call.op) == CallKind::kCreate; }
 
 bool DidEnter(const Verdict& v) {
   return !v.culprits.empty() && v.culprits.front().entered > v.position;
@@ -89,10 +92,10 @@ std::string AfterCalls(const std::vector<Culprit>& culprits) {
     most = std::max(most, culprit.entered);
   }
   if (least != most) return absl::StrCat("after ", least, "-", most, " calls");
-  return absl::StrCat("after ", most, most == 1 ? " call" : " calls");
+  return absl::StrCat("after ", CountInWords(most, "call", "calls"));
 }
 
-// How the culprits ended; "" where their endings differ.
+// " (killed by signal 9)"; "" if the culprits ended in different ways.
 std::string Ending(const std::vector<Culprit>& culprits) {
   for (const Culprit& culprit : culprits) {
     if (culprit.ending != culprits.front().ending) return "";
@@ -104,15 +107,15 @@ std::string Ending(const std::vector<Culprit>& culprits) {
 
 std::string MissingRank(const Verdict& v) {
   if (v.late) {
-    return absl::StrCat(Who(v.culprits), IsOne(v) ? " is" : " are", " late for ", CallNumber(v),
-                        " on ", Where(v), " and ", IsOne(v) ? "runs" : "run", " other code",
-                        WaitTail(v));
+    return absl::StrCat(Who(v.culprits), CulpritForm(v, " is", " are"), " late for ",
+                        CallNumber(v), " on ", Where(v), " and ", CulpritForm(v, "runs", "run"),
+                        " other code", WaitTail(v));
   }
   return absl::StrCat(Who(v.culprits), " never entered ", CallNumber(v), " on ", Where(v),
                       WaitTail(v));
 }
 
-// The exception that ended all culprits; "" where there is none, or where they differ.
+// The exception that ended all culprits; "" if there is none, or if they differ.
 std::string Error(const std::vector<Culprit>& culprits) {
   for (const Culprit& culprit : culprits) {
     if (culprit.error != culprits.front().error) return "";
@@ -158,15 +161,16 @@ std::string RankDied(const Verdict& v) {
 
 std::string InitIncomplete(const Verdict& v) {
   if (v.communicator == 0) {
-    return absl::StrCat(Who(v.culprits), IsOne(v) ? " has" : " have",
-                        " not reached the point where the others wait, before any NCCL call",
+    return absl::StrCat(Who(v.culprits), CulpritForm(v, " has", " have"),
+                        " not reached the point where the others wait, and no rank has made an "
+                        "NCCL call yet",
                         WaitTail(v));
   }
   return absl::StrCat(Who(v.culprits), " never joined ", Where(v), " of ", v.communicator_size,
                       " ranks (", OpInWords(v.call.op), ")", WaitTail(v));
 }
 
-// The culprit has made a call that returns early, and does not wait for it.
+// True if the culprit has made a call that returns early and does not wait for it.
 bool CulpritIsElsewhere(const Verdict& v) {
   if (v.culprits.empty() || !ReturnsEarly(v.call.op)) return false;
   const std::vector<int32_t>& waiting = v.waiting_ranks;
@@ -181,12 +185,12 @@ std::string Stalled(const Verdict& v) {
     return absl::StrCat("all ", v.communicator_size, " ranks of ", Where(v), " are inside ",
                         OpInWords(v.call.op), ", which does not finish", WaitTail(v));
   }
-  if (KindOf(v.call.op) == CallKind::kP2p) {
+  if (OpKind(v.call.op) == CallKind::kP2p) {
     return absl::StrCat("sends and receives on ", Where(v), " match but do not finish (",
                         OpInWords(v.call.op), ")", least, WaitTail(v));
   }
   if (elsewhere) {
-    return absl::StrCat(Who(v.culprits), IsOne(v) ? " does" : " do", " not wait for ",
+    return absl::StrCat(Who(v.culprits), CulpritForm(v, " does", " do"), " not wait for ",
                         CallNumber(v), " on ", Where(v),
                         ": all ranks have made the call, but it does not finish", WaitTail(v));
   }
@@ -194,20 +198,26 @@ std::string Stalled(const Verdict& v) {
                       CallNumber(v), ", which does not finish", least, WaitTail(v));
 }
 
-// The culprits, grouped by the call they made.
-std::vector<std::vector<Culprit>> BySide(const std::vector<Culprit>& culprits) {
+// The culprits, grouped by their call: at most kNamedSides groups. `*others`: the culprits with
+// other calls.
+std::vector<std::vector<Culprit>> BySide(const std::vector<Culprit>& culprits,
+                                         std::vector<int32_t>* others) {
   std::vector<std::vector<Culprit>> sides;
   for (const Culprit& culprit : culprits) {
     auto side = std::find_if(sides.begin(), sides.end(), [&](const std::vector<Culprit>& s) {
       return SameCall(s.front().call, culprit.call);
     });
+    if (side == sides.end() && sides.size() == kNamedSides) {
+      others->push_back(culprit.rank);
+      continue;
+    }
     if (side == sides.end()) side = sides.insert(sides.end(), std::vector<Culprit>());
     side->push_back(culprit);
   }
   return sides;
 }
 
-// The calls that only one side made, where the histories diverge.
+// The extra or skipped calls at the divergence.
 std::vector<CallArgs> OnlyOnOneSide(const Verdict& v) {
   std::vector<CallArgs> calls;
   for (const AlignedCall& line : v.histories) {
@@ -222,12 +232,12 @@ std::vector<CallArgs> OnlyOnOneSide(const Verdict& v) {
   return calls;
 }
 
-// "2 calls, starting with Broadcast(...),": several calls, of which the sentence names the first.
+// "2 calls, starting with Broadcast(...),".
 std::string SeveralCalls(const std::vector<CallArgs>& calls, const char* noun) {
   return absl::StrCat(calls.size(), noun, ", starting with ", CallInWords(calls[0]), ",");
 }
 
-// How the culprits departed from the others' sequence of calls; "" where that is unknown.
+// The sentence on extra, skipped or swapped calls; "" if the kind of difference is unknown.
 std::string Departure(const Verdict& v) {
   const std::string at = absl::StrCat(" at #", v.position, " on ", Where(v));
   const std::vector<CallArgs> calls = OnlyOnOneSide(v);
@@ -254,18 +264,24 @@ std::string Departure(const Verdict& v) {
 std::string Mismatch(const Verdict& v) {
   if (v.position_end != 0) {
     return absl::StrCat(Who(v.culprits), " made different calls from the others on ", Where(v),
-                        ", somewhere between call #", v.position, " and call #", v.position_end,
+                        ", starting between call #", v.position, " and call #", v.position_end,
                         WaitTail(v));
   }
   std::vector<std::string> parts;
   bool others = true;
-  const auto sides = BySide(v.culprits);
+  std::vector<int32_t> unnamed;
+  const auto sides = BySide(v.culprits, &unnamed);
   const bool one_side = sides.size() == 1 && !SameCall(sides[0].front().call, v.call);
   const std::string departure = one_side ? Departure(v) : "";
   if (!departure.empty()) return absl::StrCat(departure, WaitTail(v));
   for (const std::vector<Culprit>& side : sides) {
     parts.push_back(absl::StrCat(Who(side), " called ", CallInWords(side.front().call)));
     if (SameCall(side.front().call, v.call)) others = false;  // a tie: no other rank is right
+  }
+  if (!unnamed.empty()) {
+    parts.push_back(absl::StrCat(
+        RanksInWords(unnamed),
+        PluralForm(unnamed.size(), " made another call", " made other calls")));
   }
   const std::string rest =
       others ? absl::StrCat(" where the others called ", CallInWords(v.call)) : "";
@@ -276,17 +292,20 @@ std::string Mismatch(const Verdict& v) {
 std::string HostLost(const Verdict& v) {
   std::set<std::string> hosts;
   for (const Culprit& culprit : v.culprits) hosts.insert(culprit.host);
-  return absl::StrCat(hosts.size() == 1 ? "host " : "hosts ", absl::StrJoin(hosts, ", "),
-                      hosts.size() == 1 ? " is" : " are",
-                      " silent, and the other ranks wait for ", RanksInWords(RanksOf(v.culprits)),
+  const bool all_named = hosts.size() <= kMostHosts;
+  return absl::StrCat(all_named ? PluralForm(hosts.size(), "host ", "hosts ") : "",
+                      HostsInWords(hosts), all_named ? "" : ",",
+                      PluralForm(hosts.size(), " is", " are"),
+                      " silent, and the other ranks wait for ",
+                      CulpritsInWords(v.culprits),
                       " in ", IsCreation(v) ? OpInWords(v.call.op) : CallNumber(v), " on ",
                       Where(v), WaitTail(v));
 }
 
-// "Send to rank 3 of communicator "dp"": a peer is a rank within its communicator.
+// "Send to rank 3 of communicator "dp"". A peer is a rank of the communicator.
 std::string EndInWords(const CallArgs& call, const std::string& communicator) {
-  return absl::StrCat(OpInWords(call.op), Gives(call.op) ? " to rank " : " from rank ", call.peer,
-                      " of ", communicator);
+  return absl::StrCat(OpInWords(call.op), IsSendSide(call.op) ? " to rank " : " from rank ",
+                      call.peer, " of ", communicator);
 }
 
 std::string UnmatchedP2p(const Verdict& v) {
@@ -307,18 +326,19 @@ std::string Deadlock(const Verdict& v) {
     edges.push_back(EdgeInWords(edge));
   }
   const size_t more = v.chain.size() - edges.size();
-  const char* more_waits = more == 1 ? " more wait" : " more waits";
-  return absl::StrCat(RanksInWords(RanksOf(v.culprits)),
-                      " wait for each other: ", absl::StrJoin(edges, ", and "),
-                      more == 0 ? "" : absl::StrCat(", and ", more, more_waits),
-                      WaitTail(v));
+  return absl::StrCat(
+      CulpritsInWords(v.culprits),
+      " wait for each other: ", absl::StrJoin(edges, ", and "),
+      more == 0 ? "" : absl::StrCat(", and ", CountInWords(more, "more wait", "more waits")),
+      WaitTail(v));
 }
 
 std::string BlockedBeforeStart(const Verdict& v) {
   return absl::StrCat("all ranks have entered ", CallNumber(v), " on ", Where(v),
-                      IsOne(v) ? ", but the GPU of " : ", but the GPUs of ", Who(v.culprits),
-                      IsOne(v) ? " has" : " have", " not started the call: earlier work blocks ",
-                      IsOne(v) ? "its stream" : "their streams", WaitTail(v));
+                      CulpritForm(v, ", but the GPU of ", ", but the GPUs of "), Who(v.culprits),
+                      CulpritForm(v, " has", " have"),
+                      " not started the call: earlier work blocks ",
+                      CulpritForm(v, "its stream", "their streams"), WaitTail(v));
 }
 
 std::string TeardownHang(const Verdict& v) {
@@ -328,10 +348,8 @@ std::string TeardownHang(const Verdict& v) {
   }
   const std::string ending = Ending(v.culprits);
   const bool finalizing = v.culprits.front().ending == kFinalizing;
-  return absl::StrCat(Who(v.culprits),
-                      ending.empty() ? ""
-                      : finalizing   ? absl::StrCat(ending, ",")
-                                     : absl::StrCat(" left", ending, " and"),
+  const char* left = finalizing ? CulpritForm(v, " is leaving", " are leaving") : " left";
+  return absl::StrCat(Who(v.culprits), ending.empty() ? "" : absl::StrCat(left, ending, " and"),
                       " never entered ", OpInWords(v.call.op), " of ", Where(v), WaitTail(v));
 }
 
@@ -388,15 +406,15 @@ std::string WriteSummary(const Verdict& verdict) {
 }
 
 std::string EdgeInWords(const WaitEdge& edge) {
-  const bool p2p = KindOf(edge.call.op) == CallKind::kP2p;
+  const bool p2p = OpKind(edge.call.op) == CallKind::kP2p;
   const std::string communicator = CommunicatorInWords(edge.communicator, edge.communicator_name);
   const std::string call =
       p2p ? EndInWords(edge.call, communicator)
           : absl::StrCat(edge.call.op == Op::kNone ? "call" : OpInWords(edge.call.op), " #",
                          edge.position, " on ", communicator);
-  const bool one = edge.from.size() == 1;
-  return absl::StrCat(RanksInWords(edge.from), one ? " waits in " : " wait in ", call, " for ",
-                      RanksInWords(edge.to));
+  return absl::StrCat(RanksInWords(edge.from),
+                      PluralForm(edge.from.size(), " waits in ", " wait in "), call, " for ",
+                      RankRanges(edge.to).InWords());
 }
 
 std::string DivergenceInWords(const Alignment& alignment) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A verdict as one sentence: the ranks, the call, the communicator and the length of the wait.
+// Writes a verdict as one sentence: ranks, call, communicator and length of the wait.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ std::string WriteSummary(const Verdict& verdict);
 // "rank 0 waits in AllReduce #3 on communicator "dp" for rank 1".
 std::string EdgeInWords(const WaitEdge& edge);
 
-// The change that makes the histories agree again; "" where there is no simple one.
+// The change after which the histories agree again; "" if there is no simple one.
 struct Alignment;
 std::string DivergenceInWords(const Alignment& alignment);
 

@@ -2,32 +2,40 @@
 #include "daemon/words/terms.h"
 
 #include <algorithm>
+#include <iterator>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "daemon/words/rank_ranges.h"
 #include "proto/durations.h"
 
 namespace rollcall {
+namespace {
 
-std::string RankList(std::vector<int32_t> ranks) {
-  std::sort(ranks.begin(), ranks.end());
-  ranks.erase(std::unique(ranks.begin(), ranks.end()), ranks.end());
-  std::vector<std::string> runs;
-  for (size_t i = 0; i < ranks.size();) {
-    size_t end = i + 1;
-    while (end < ranks.size() && ranks[end] == ranks[end - 1] + 1) ++end;
-    runs.push_back(end - i == 1 ? absl::StrCat(ranks[i])
-                                : absl::StrCat(ranks[i], "-", ranks[end - 1]));
-    i = end;
-  }
-  return absl::StrJoin(runs, ",");
+constexpr size_t kNamedHosts = 2;  // where there are more than kMostHosts
+
+}  // namespace
+
+const char* PluralForm(size_t count, const char* one, const char* many) {
+  return count == 1 ? one : many;
 }
 
+std::string CountInWords(uint64_t count, const char* one, const char* many) {
+  return absl::StrCat(count, " ", PluralForm(count, one, many));
+}
+
+std::string RankList(std::vector<int32_t> ranks) { return RankRanges(std::move(ranks)).List(); }
+
 std::string RanksInWords(std::vector<int32_t> ranks) {
-  const std::string list = RankList(ranks);
-  const bool one = list.find_first_of(",-", 1) == std::string::npos;
-  return absl::StrCat(one ? "rank " : "ranks ", list);
+  return RankRanges(std::move(ranks)).InWords();
+}
+
+std::string HostsInWords(const std::set<std::string>& hosts) {
+  if (hosts.size() <= kMostHosts) return absl::StrJoin(hosts, ", ");
+  return absl::StrCat(hosts.size(), " hosts, among them ",
+                      absl::StrJoin(hosts.begin(), std::next(hosts.begin(), kNamedHosts), ", "));
 }
 
 std::string OpInWords(Op op) {
@@ -39,7 +47,7 @@ std::string OpInWords(Op op) {
 
 const char* OtherEndInWords(Op op) {
   if (op == Op::kWaitSignal) return "signal";
-  return Gives(op) ? "receive" : "send";
+  return IsSendSide(op) ? "receive" : "send";
 }
 
 std::string DtypeInWords(uint8_t dtype) {
@@ -66,7 +74,7 @@ std::string CallInWords(const CallArgs& call) {
   const std::string reduction = ReductionInWords(call.reduction);
   if (!reduction.empty()) args.push_back(reduction);
   if (call.peer != kNoPeer) {
-    args.push_back(absl::StrCat(KindOf(call.op) == CallKind::kP2p ? "peer " : "root ", call.peer));
+    args.push_back(absl::StrCat(OpKind(call.op) == CallKind::kP2p ? "peer " : "root ", call.peer));
   }
   return absl::StrCat(OpInWords(call.op), "(", absl::StrJoin(args, ", "), ")");
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// For call_sites.py, by ctypes: calls ncclAllReduce in a loop, under the Python frames that called
-// it.
+// call_sites.py loads this by ctypes. It calls ncclAllReduce in a loop, below the Python frames of
+// its caller.
 #include <nccl.h>
 #include <stdint.h>
 #include <time.h>
@@ -15,7 +15,7 @@ ncclComm_t MakeCommunicator() {
   return comm;
 }
 
-// Nanoseconds a call, mean.
+// Returns the mean nanoseconds of a call.
 double NanosecondsPerCall(ncclComm_t comm, int calls) {
   timespec begin, end;
   clock_gettime(CLOCK_MONOTONIC, &begin);

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the library adds to a call, in nanoseconds, by kind of call: a direct call
-// and the full record, in turn, in one run; for the first kind also a wrapper that
-// only calls on.
+// Measures the nanoseconds that the library adds to a call, by kind of call: a direct
+// call and the full record, in turn, in one run. For the first kind it also measures
+// a wrapper that only calls the real function.
 //
 //   build/release/bench/call_overhead [ROUNDS]
 //
-// Each round starts a process per variant, pinned to one core (with four threads:
-// not pinned); 200,000 calls are timed one by one with the CPU's counter, and the
-// cost of timing itself is taken off. Printed are medians over the rounds. Markers
-// are written by a driver that is a plain store, so that what is shown is ours.
+// Each round starts a process for each variant, pinned to one core (with four threads:
+// not pinned). The process times 200,000 calls one by one with the CPU's counter, and
+// subtracts the cost of timing itself. The program prints medians over the rounds. The
+// driver writes a marker by a plain store, so the figures show Rollcall's own cost.
 #include <cuda_runtime_api.h>
 #include <nccl.h>
 #include <sched.h>
@@ -133,7 +133,7 @@ Figures MeasureThread(const Scenario& scenario) {
   return {at(0.5), at(0.99), at(0.999), static_cast<double>(Counter() - begin) * ns / kCalls};
 }
 
-// Of several threads the first one's figures.
+// With several threads, the figures of the first one.
 void Measure(const Scenario& scenario) {
   if (scenario.threads == 1) {
     cpu_set_t cpus;
@@ -174,7 +174,7 @@ double Median(std::vector<double> values) {
   return values[values.size() / 2];
 }
 
-Figures MedianOf(const std::vector<Figures>& all) {
+Figures Median(const std::vector<Figures>& all) {
   const auto median = [&all](double Figures::*field) {
     std::vector<double> values;
     for (const Figures& figures : all) values.push_back(figures.*field);
@@ -199,9 +199,9 @@ void Compare(const char* self, size_t scenario, int rounds) {
       all[v].push_back(RunVariant(self, scenario, preloads[v]));
     }
   }
-  const Figures direct = MedianOf(all[0]), full = MedianOf(all[1]);
+  const Figures direct = Median(all[0]), full = Median(all[1]);
   for (int v = 0; v < compared; ++v)
-    Print(kScenarios[scenario].name, variants[v], MedianOf(all[v]));
+    Print(kScenarios[scenario].name, variants[v], Median(all[v]));
   Print("", "added",
         {full.p50 - direct.p50, full.p99 - direct.p99, full.p999 - direct.p999,
          full.mean - direct.mean});

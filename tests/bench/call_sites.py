@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What noting the line of Python costs a call: records with and without call sites, in one run.
+"""Measures the cost of call sites: records with and without the line of Python, in one run.
 
     tests/bench/call_sites.py [build/release] [rounds]
 

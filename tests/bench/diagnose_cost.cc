@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a diagnosis costs on jobs of 1,000, 10,000 and 100,000 ranks with ten
+// Measures the cost of a diagnosis of jobs of 1,000, 10,000 and 100,000 ranks with ten
 // communicators each: a full pass, and a tick in which one rank in a hundred
-// has moved; in a job that is healthy, and in one where a rank is missing and
-// everybody waits. One core. Prints medians, and the memory of the state.
+// has moved, in a healthy job and in a job where one rank is missing and all others
+// wait. Uses one core. Prints medians, and the memory of the state.
 //
 //   diagnose_cost [ROUNDS]
 #include <malloc.h>
@@ -52,15 +52,15 @@ class Job {
     state_bytes_ = HeapBytes() - before - process_bytes_;
   }
 
-  // Everybody but one enters one more call on all communicators. It does not end
-  // on the world and on those that the missing rank belongs to.
+  // All ranks but one enter one more call on all communicators. The call does not end
+  // on the world and on the communicators of the missing rank.
   void Hang(int64_t since_ns) {
     for (int rank = 0; rank < ranks_; ++rank) {
       if (rank != kMissing) Progress(rank, kCalls + 1, since_ns);
     }
   }
 
-  // One rank in a hundred tells something new.
+  // One rank in a hundred makes progress.
   void Move(int round, uint64_t entered, int64_t since_ns) {
     for (int rank = round % 100; rank < ranks_; rank += 100) {
       if (rank != kMissing) Progress(rank, entered, since_ns);
@@ -110,12 +110,12 @@ class Job {
       progress.waiting_since_ns = hangs ? since_ns : 0;
       progress.signature = segment::Mix(progress.id, entered);
       progress.checkpoints = {{entered / 16 * 16, segment::Mix(progress.id, entered / 16)}};
-      if (progress.rank == 0) progress.records = {RecordOf(entered - 1)};
+      if (progress.rank == 0) progress.records = {MakeRecord(entered - 1)};
       model_.SetProgress(rank, progress, kStart);
     }
   }
 
-  static CallRecord RecordOf(uint64_t position) {
+  static CallRecord MakeRecord(uint64_t position) {
     CallRecord record;
     record.index = record.position = position;
     record.args = {Op::kAllReduce, 7, 0, kNoPeer, 1 << 20};
@@ -167,13 +167,11 @@ void Report(int ranks, int rounds) {
               hung.verdicts);
 }
 
-// A start that is stuck: communicators of eight form, and one rank of each has
-// not come.
-void ReportForming(int ranks, int communicators, int rounds) {
-  constexpr int kSize = 8;
+// A stuck start: communicators are being created, and one rank of each has not joined.
+void ReportForming(int ranks, int communicators, int size, int rounds) {
   JobModel model("starting");
   for (int rank = 0; rank < ranks; ++rank) {
-    const int32_t process = model.AddProcess("node-" + std::to_string(rank / kSize), 100 + rank, 1);
+    const int32_t process = model.AddProcess("node-" + std::to_string(rank / 8), 100 + rank, 1);
     ProcessIdentity identity;
     identity.global_rank = rank;
     identity.world_size = ranks;
@@ -181,15 +179,16 @@ void ReportForming(int ranks, int communicators, int rounds) {
     model.SetIdentity(process, identity);
   }
   for (int n = 0; n < communicators; ++n) {
-    for (int rank = 0; rank + 1 < kSize; ++rank) {
+    for (int rank = 0; rank + 1 < size; ++rank) {
       CommProgress progress;
+      progress.index = static_cast<uint32_t>(n);
       progress.id = 1000 + static_cast<uint64_t>(n);
       progress.name = "tp";
       progress.rank = rank;
-      progress.size = kSize;
+      progress.size = size;
       progress.state = MemberState::kInitializing;
       progress.init_entered_ns = kStart;
-      model.SetProgress(n * kSize + rank, progress, kStart);
+      model.SetProgress((n * size + rank) % ranks, progress, kStart);
     }
   }
   std::vector<double> full;
@@ -198,7 +197,7 @@ void ReportForming(int ranks, int communicators, int rounds) {
     Diagnose(model.state(), kStart + 100 * kSecond, Limits());
     full.push_back(Milliseconds(begin));
   }
-  std::printf("%8d  %9d  %37.1f\n", ranks, communicators, Median(full));
+  std::printf("%8d  %9d  %4d  %31.1f\n", ranks, communicators, size, Median(full));
 }
 
 }  // namespace
@@ -210,7 +209,9 @@ int main(int argc, char** argv) {
   std::printf(
       "   ranks    members  bytes/m  full pass    1 %% tick  full pass    1 %% tick  verdicts\n");
   for (const int ranks : {1000, 10'000, 100'000}) rollcall::Report(ranks, rounds);
-  std::printf("\n   ranks  communicators forming, a rank missing in each: full pass, ms\n");
-  for (const int ranks : {10'000, 100'000}) rollcall::ReportForming(ranks, 1000, rounds);
+  std::printf(
+      "\n   ranks  communicators forming, their size, a rank missing in each: full pass, ms\n");
+  for (const int ranks : {10'000, 100'000}) rollcall::ReportForming(ranks, 1000, 8, rounds);
+  rollcall::ReportForming(1024, 1000, 1024, rounds);
   return 0;
 }

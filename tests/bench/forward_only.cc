@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The least that a preloaded wrapper can cost: it calls on, and that is all.
+// A wrapper that only calls the real function: the least that a preloaded wrapper can cost.
 #include <dlfcn.h>
 #include <nccl.h>
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""False alarms: runs a healthy 8-rank job with a bit of everything N times under
+"""Counts false alarms: runs a healthy 8-rank job with many kinds of calls N times under
 Rollcall with a short --hang-after, and counts what should never be.
 
     tests/bench/healthy_runs.py BUILD_DIR [N]

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What merging the stacks of a large job costs:
+// Measures the cost of merging the stacks of a large job:
 //   merge_stacks [RANKS [THREADS [FRAMES]]]      (16384 40 30)
 // Prints time and memory of Add() for all threads, and of each form.
 #include <sys/resource.h>
@@ -37,12 +37,14 @@ void Time(const char* name, Form form) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  const auto number = [&](int i, int otherwise) { return argc > i ? std::atoi(argv[i]) : otherwise; };
+  const auto number = [&](int i, int otherwise) {
+    return argc > i ? std::atoi(argv[i]) : otherwise;
+  };
   const int ranks = number(1, 16384), threads = number(2, 40), frames = number(3, 30);
   rollcall::StackTree tree;
   std::mt19937 random(1);
-  // Threads of one role are alike but for the last frames, and one rank in a
-  // thousand is somewhere else.
+  // Threads of one role differ in the last frames only, and one rank in a thousand
+  // is in another function.
   std::vector<std::vector<uint32_t>> roles(static_cast<size_t>(threads));
   for (int role = 0; role < threads; ++role) {
     for (int depth = 0; depth < frames; ++depth) {

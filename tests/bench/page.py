@@ -59,7 +59,7 @@ def first_views(browser, url, rounds):
 
 
 def change_on_screen(browser, build, address, page_url):
-    """From the tick that stops the job to the lanes and maps that show somebody waiting."""
+    """The time from the tick that stops the job until the page shows a waiting rank."""
     job = start_job(build, address, "--job=change", "--hang-after=6", "--tick=0.5")
     begun = time.monotonic()
     context = browser.new_context(viewport={"width": 1200, "height": 900})
@@ -75,7 +75,7 @@ def change_on_screen(browser, build, address, page_url):
 
 
 def memory(browser, url, hours):
-    """Samples of the script's memory over hours of the page's own clock, which is turned fast."""
+    """Samples of the script's memory over hours of the page's own clock, which runs fast."""
     context = browser.new_context(viewport={"width": 1200, "height": 900})
     page = context.new_page()
     inspector = context.new_cdp_session(page)
@@ -96,7 +96,7 @@ def memory(browser, url, hours):
 
 
 class Viewer(threading.Thread):
-    """Does what the page does: hears of changes, asks at most twice a second."""
+    """Acts like the page: receives changes, asks at most twice a second."""
 
     def __init__(self, url, job, seconds):
         super().__init__(daemon=True)
@@ -149,7 +149,8 @@ def main():
             print(f"first view of 16,384 ranks: {statistics.median(times):.2f} s (of {len(times)}, "
                   f"{min(times):.2f} to {max(times):.2f}; wanted: 1 s)", flush=True)
             changes = [change_on_screen(browser, build, address, url) for _ in range(3)]
-            print(f"a change on the screen after the agent's tick: {statistics.median(changes):.2f} s"
+            print(f"a change on the screen after the agent's tick: "
+                  f"{statistics.median(changes):.2f} s"
                   f" ({', '.join(f'{c:.2f}' for c in changes)}; wanted: 1 s)", flush=True)
             fast = start_job(build, address, "--job=fast", "--ranks=4096", "--hang-after=1000000",
                              "--tick=0.2")
@@ -157,13 +158,15 @@ def main():
             samples, nodes, took = memory(browser, f"{url}/#/job/fast", options.hours)
             fast.terminate()
             fast.wait()
-            print(f"memory of the page's script, {options.hours:g} h of live updates (in {took:.0f} s): "
+            print(f"memory of the page's script, {options.hours:g} h of live updates "
+                  f"(in {took:.0f} s): "
                   f"{samples[0]:.1f} MB after 3 min, then {min(samples[1:]):.1f} to "
                   f"{max(samples[1:]):.1f}, {samples[-1]:.1f} at the end; {nodes} elements",
                   flush=True)
             browser.close()
         alone, watched, rate = viewers_cost(daemon.pid, url, options.viewers, 20)
-        print(f"the daemon: {100 * alone:.1f} % of a core without viewers, {100 * watched:.1f} % with "
+        print(f"the daemon: {100 * alone:.1f} % of a core without viewers, "
+              f"{100 * watched:.1f} % with "
               f"{options.viewers} ({rate:.0f} answers a second; wanted: 10 % more)", flush=True)
     finally:
         for process in (job, daemon):

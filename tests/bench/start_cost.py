@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What the preloaded library adds to the start of a program that never calls NCCL.
+"""Measures the time that the preloaded library adds to the start of a program without NCCL.
 
     tests/bench/start_cost.py [BUILD] [STARTS]      build/release and 1000
 
@@ -27,7 +27,7 @@ def main():
     library = (build / "lib" / "librollcall.so").resolve(strict=True)
     without = {name: value for name, value in os.environ.items() if name != "LD_PRELOAD"}
     with_it = {**without, "LD_PRELOAD": str(library)}
-    nothing = {**without, "LD_PRELOAD": "libdl.so.2"}  # the smallest library there is
+    nothing = {**without, "LD_PRELOAD": "libdl.so.2"}  # a very small library
     times = {"without": [], "with": [], "with libdl.so.2": []}
     for _ in range(starts):
         times["without"].append(start(without))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What it costs PyTorch's collectives to tell their tensors' shapes, per call from Python.
+"""Measures the cost of recording tensor shapes, for each collective that Python calls.
 
     python3 tests/bench/tensor_shapes.py [BUILD]       BUILD: build/release
 

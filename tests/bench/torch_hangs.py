@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How soon, and rightly, each hang of tests/torch/ is told: Rollcall beside PyTorch's own means.
+"""Measures when, and how correctly, Rollcall and PyTorch alone report each hang of tests/torch/.
 
     tests/torch/with_backend.sh build/release tests/bench/torch_hangs.py [RANKS,RANKS,...]
 
@@ -19,7 +19,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "torch"))
 from hang_cases import HANGS, Run  # noqa: E402
 
 LIMIT_SECONDS = 20
-# What PyTorch says when a job ends for another reason than the hang.
+# Messages of PyTorch when a job ends for another reason than the hang.
 NO_WORD = re.compile(r"SignalException|ChildFailedError|Signal \d+ \(SIGTERM\)")
 
 

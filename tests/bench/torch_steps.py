@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What Rollcall costs a training step: a DDP loop with and without it, in pairs of runs.
+"""Measures what Rollcall costs a training step: runs a DDP loop with and without it, in pairs.
 
     tests/torch/with_backend.sh build/release tests/bench/torch_steps.py [PAIRS [RANKS]]
 
 Two ranks unless told, 300 steps a run; with fewer ranks than cores Rollcall has one to itself, as
-it has on hosts with GPUs. Who comes first changes from pair to pair. Prints the ratio of the medians
+it has on hosts with GPUs. The order changes from pair to pair. Prints the ratio of the medians
 of the steps of each pair's runs: its median, and the quarters below and above.
 """
 

@@ -34,7 +34,7 @@ def browser():
 
 
 class Problems(list):
-    """What the page did wrong: errors, dialogs, requests to other hosts."""
+    """Faults of the page: errors, dialogs, requests to other hosts."""
 
 
 @pytest.fixture
@@ -51,7 +51,8 @@ def open_page(browser):
                 if urllib.parse.urlsplit(request.url).netloc not in (host, "") else None)
 
     def start(url, theme="light", width=1200, height=900):
-        context = browser.new_context(color_scheme=theme, viewport={"width": width, "height": height})
+        context = browser.new_context(color_scheme=theme,
+                                      viewport={"width": width, "height": height})
         contexts.append(context)
         page = context.new_page()
         page.set_default_timeout(20_000)

@@ -27,7 +27,7 @@ def read_until(stream, pattern):
         if found:
             threading.Thread(target=stream.read, daemon=True).start()
             return found
-    raise SystemExit(f"{pattern} was never said")
+    raise SystemExit(f"the daemon never printed {pattern}")
 
 
 def main():
@@ -35,7 +35,8 @@ def main():
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
         daemon = subprocess.Popen(
             [BUILD / "bin" / "rollcalld", "--listen=127.0.0.1:0", "--http=127.0.0.1:0",
-             f"--report-dir={folder}/reports", "--hang-after=3s"], stderr=subprocess.PIPE, text=True)
+             f"--report-dir={folder}/reports", "--hang-after=3s"],
+            stderr=subprocess.PIPE, text=True)
         address, url = read_until(daemon.stderr, r"agents on (\S+), pages on (\S+)/").groups()
         big = subprocess.Popen([BUILD / "tests" / "big_job", f"--daemon={address}", "--job=llm-70b",
                                 "--hang-after=8"], stdout=subprocess.DEVNULL)
@@ -52,7 +53,8 @@ def main():
         browser = playwright.chromium.launch(executable_path="/usr/bin/chromium", args=CHROMIUM)
         views = [("jobs", "", 900, 330), ("job-16384", "#/job/llm-70b", 900, 760),
                  ("job", "#/job/resnet", 900, 900), ("incident", "#/incident/resnet-1", 900, 1000),
-                 ("mismatch", "#/incident/gpt-small-1", 900, 900), ("history", "#/history", 900, 420),
+                 ("mismatch", "#/incident/gpt-small-1", 900, 900),
+                 ("history", "#/history", 900, 420),
                  ("compare", "#/compare/resnet-1/gpt-small-1", 900, 620)]
         for theme in ("light", "dark"):
             context = browser.new_context(color_scheme=theme)

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every view, against a real daemon with a job that really hangs; what is shown is what the API says."""
+"""Every view of a real daemon with a job that really hangs, compared with the API."""
 import http.server
 import re
 import signal
 import threading
+import urllib.parse
 import urllib.request
 
 import pytest
@@ -23,6 +24,28 @@ def test_jobs_are_listed_with_their_health(open_page, daemon, start_job):
     row.get_by_role("link", name="a-job").first.click()
     expect(page.locator("h1")).to_contain_text("a-job")
     assert page.url.endswith("#/job/a-job")
+
+
+def test_a_list_of_more_jobs_than_one_answer_holds_has_pages(open_page, daemon, start_job):
+    start_job(daemon)
+    page = open_page(f"{daemon.page}/#/history")
+    status = ask(daemon, "jobs")
+    every = [{**status["jobs"][0], "name": f"job-{n:04}"} for n in range(1500)]
+
+    def list_jobs(route):
+        query = urllib.parse.parse_qs(urllib.parse.urlsplit(route.request.url).query)
+        first, most = int(query["offset"][0]), int(query["limit"][0])
+        route.fulfill(json={**status, "jobs": every[first:first + most], "jobs_total": len(every)})
+
+    page.route(re.compile("/api/v1/jobs"), list_jobs)
+    page.goto(f"{daemon.page}/#/")
+    rows = page.get_by_role("region", name="jobs").locator("tbody tr")
+    expect(rows).to_have_count(1000)
+    expect(page.locator(".pager")).to_contain_text("1 to 1,000 of 1,500")
+    page.get_by_role("button", name="next").click()
+    expect(rows).to_have_count(500)
+    expect(rows.last).to_contain_text("job-1499")
+    assert "offset=1000" in page.url
 
 
 def test_a_job_shows_who_waits_and_who_does_not_come(open_page, daemon, start_job):
@@ -48,12 +71,12 @@ def test_the_map_is_walked_by_keys_and_leads_to_a_ranks_calls(open_page, daemon,
     page = open_page(f"{daemon.page}/#/job/a-job")
     canvas = page.locator(".map canvas").first
     canvas.focus()
-    expect(page.locator(".map .told").first).to_contain_text("rank 3")
+    expect(page.locator(".map .hint").first).to_contain_text("rank 3")
     canvas.press("ArrowLeft")
-    expect(page.locator(".map .told").first).to_contain_text("rank 2, ")
-    expect(page.locator(".map .told").first).to_contain_text("waiting for others")
+    expect(page.locator(".map .hint").first).to_contain_text("rank 2, ")
+    expect(page.locator(".map .hint").first).to_contain_text("waiting for others")
     canvas.press("n")
-    expect(page.locator(".map .told").first).to_contain_text("rank 3")
+    expect(page.locator(".map .hint").first).to_contain_text("rank 3")
     canvas.press("ArrowLeft")
     canvas.press("Enter")
     expect(page.locator("#calls input")).to_have_value("2")
@@ -85,7 +108,7 @@ def test_an_incident_has_its_verdict_its_evidence_and_its_stacks(open_page, daem
         expect(page.locator("main")).to_contain_text(text)
     cards = page.locator(".cards .card")
     expect(cards.nth(0)).to_contain_text(f"pid {verdict['culprits'][0]['pid']}")
-    expect(cards.nth(0)).to_contain_text("now in pause ← Validate()")
+    expect(cards.nth(0)).to_contain_text("Now in pause ← Validate()")
     expect(cards.nth(1)).to_contain_text("ranks 0-2")
     expect(page.locator("details[open]").first).to_contain_text("Validate()")
     # The picture: what differs, searched, and one frame alone.
@@ -101,6 +124,31 @@ def test_an_incident_has_its_verdict_its_evidence_and_its_stacks(open_page, daem
     page.get_by_role("button", name="show all").click()
 
 
+def test_an_incident_counts_the_ranks_that_its_lists_leave_out(open_page, daemon, start_job):
+    start_job(daemon)
+    page = open_page(f"{daemon.page}/#/history")
+    incident = ask(daemon, "incident", id="a-job-1")
+    incident["verdicts"][0].update(
+        culprits_total=5000, culprit_ranks="0-4999", culprit_hosts_total=625,
+        waiting_total=11384, waiting_rank_ranges="5000-16383")
+    page.route(re.compile(r"/api/v1/incident\?"), lambda route: route.fulfill(json=incident))
+    page.goto(f"{daemon.page}/#/incident/a-job-1")
+    cards = page.locator(".cards .card")
+    expect(cards.nth(0)).to_contain_text("Culprits (5,000)")
+    expect(cards.nth(0)).to_contain_text("ranks 0-4999")
+    expect(cards.nth(0)).to_contain_text("625 in all")
+    expect(cards.nth(1)).to_contain_text("Waiting (11,384)")
+    expect(cards.nth(1)).to_contain_text("ranks 5000-16383, for")
+
+
+def test_a_history_that_cannot_be_read_is_reported(open_page, daemon):
+    page = open_page(daemon.page)
+    page.route(re.compile("/api/v1/incidents"), lambda route: route.fulfill(
+        json={"incidents": [], "total": 0, "repeated": [], "note": "cannot read the history"}))
+    page.goto(f"{daemon.page}/#/history")
+    expect(page.get_by_role("alert")).to_contain_text("cannot read the history")
+
+
 def test_stacks_are_taken_again_and_the_verdict_is_copied(open_page, daemon, start_job):
     start_job(daemon)
     page = open_page(f"{daemon.page}/#/incident/a-job-1")
@@ -108,7 +156,7 @@ def test_stacks_are_taken_again_and_the_verdict_is_copied(open_page, daemon, sta
     expect(page.locator(".card", has_text="Taken")).to_contain_text("rank 0")
     page.context.grant_permissions(["clipboard-read", "clipboard-write"])
     page.get_by_role("button", name="copy as text").click()
-    expect(page.locator(".actions [role=status]")).to_have_text("copied")
+    expect(page.locator(".actions [role=status]")).to_have_text("Copied")
     copied = page.evaluate("navigator.clipboard.readText()")
     assert re.match(r"a-job: rank 3 .* never entered AllReduce", copied)
     assert "cause missing_rank, certain" in copied
@@ -167,7 +215,7 @@ def test_history_is_filtered_what_repeats_is_pointed_out_and_two_are_compared(
     page = open_page(f"{daemon.page}/#/history")
     rows = page.get_by_role("region", name="incidents").locator("tbody tr")
     expect(rows).to_have_count(3)
-    expect(page.locator(".card", has_text="Repeated")).to_contain_text("rank 3 of one")
+    expect(page.locator(".card", has_text="Repeated")).to_contain_text("Rank 3 of one")
     page.get_by_label("cause").select_option("operation_mismatch")
     expect(rows).to_have_count(1)
     assert "cause=operation_mismatch" in page.url
@@ -184,14 +232,14 @@ def test_a_lost_connection_is_shown_and_healed(open_page, start_daemon, start_jo
     daemon = start_daemon()
     start_job(daemon)
     page = open_page(f"{daemon.page}/#/job/a-job")
-    expect(page.locator(".link")).to_contain_text("live")
+    expect(page.locator(".link")).to_contain_text("Live")
     port = daemon.page.rsplit(":", 1)[1]
     daemon.kill(signal.SIGKILL)
-    expect(page.locator(".link-lost")).to_contain_text("connection lost")
+    expect(page.locator(".link-lost")).to_contain_text("Connection lost")
     expect(page.locator(".page.old")).to_be_visible()
     expect(page.locator("main")).to_contain_text("Not up to date")
     again = start_daemon(f"--http=127.0.0.1:{port}", f"--listen={daemon.address}")
-    expect(page.locator(".link")).to_contain_text("live", timeout=40_000)
+    expect(page.locator(".link")).to_contain_text("Live", timeout=40_000)
     expect(page.locator(".page.old")).to_have_count(0)
     assert again.page == daemon.page
 
@@ -227,8 +275,8 @@ def test_a_job_of_sixteen_thousand_ranks_is_legible_and_small(open_page, daemon,
     assert page.evaluate("document.querySelectorAll('*').length") < 3000
     page.get_by_label("one cell per host").check()
     page.locator(".map canvas").first.focus()
-    expect(world.locator(".told")).to_contain_text("node-588")
-    expect(world.locator(".told")).to_contain_text("a culprit")
+    expect(world.locator(".hint")).to_contain_text("node-588")
+    expect(world.locator(".hint")).to_contain_text("a culprit")
 
 
 VIEWS = ["", "#/job/a-job", "#/incident/a-job-1", "#/history", "#/compare/a-job-1/a-job-1"]
@@ -290,20 +338,20 @@ def test_it_works_below_a_path(open_page, daemon, start_job):
     page = open_page(f"http://127.0.0.1:{server.server_port}/team/rollcall/")
     page.get_by_role("link", name="a-job").first.click()
     expect(page.locator(".sentence")).to_contain_text("rank 3")
-    expect(page.locator(".link")).to_contain_text("live")
+    expect(page.locator(".link")).to_contain_text("Live")
     server.shutdown()
 
 
 def test_the_theme_that_was_chosen_stays(open_page, daemon):
     page = open_page(daemon.page)
     light = page.evaluate("getComputedStyle(document.body).backgroundColor")
-    page.get_by_label("colours").select_option("dark")
+    page.get_by_label("theme").select_option("dark")
     dark = page.evaluate("getComputedStyle(document.body).backgroundColor")
     assert light != dark
     page.reload()
     assert page.evaluate("getComputedStyle(document.body).backgroundColor") == dark
     # The theme follows the system, also when the system changes.
-    page.get_by_label("colours").select_option("")
+    page.get_by_label("theme").select_option("")
     expect(page.locator("body")).to_have_css("background-color", light)
     page.emulate_media(color_scheme="dark")
     expect(page.locator("body")).to_have_css("background-color", dark)

@@ -19,17 +19,17 @@ constexpr int64_t kSilentAfter = 10 * kSecond;
 constexpr uint64_t kRing = 512;
 constexpr int64_t kSeenFor = 3 * kSecond;  // after a confirmation
 
-// Reads one rank on one communicator, forwards in time.
+// Reads the timeline of one rank on one communicator, forwards in time.
 class Reader {
  public:
   Reader(const Track& track, int rank, int size, const Sight& sight, bool loses)
       : track_(track), rank_(rank), size_(size), sight_(sight), loses_(loses) {}
 
-  // True if there is something new since the last look, or `whole`.
+  // True if `whole`, or if something has changed since the previous call.
   bool Read(int64_t t, int64_t skew, const RankTimeline& line, bool whole, CommProgress* progress) {
     if (track_.init_entered > t) return false;
     CommProgress p;
-    p.id = IdOf(track_.comm);
+    p.id = CommId(track_.comm);
     p.rank = rank_;
     p.size = size_;
     p.state = StateAt(t);
@@ -39,14 +39,15 @@ class Reader {
     Count(t, whole, skew, &p);
     AddWaits(t, skew, line, &p);
     const bool changed =
-        whole || !p.records.empty() || p.state != told_.state || p.finished != told_.finished ||
-        p.started != told_.started || p.waiting_since_ns != told_.waiting_since_ns ||
-        p.host_waits_since_ns != told_.host_waits_since_ns ||
-        p.host_blocked_since_ns != told_.host_blocked_since_ns ||
-        p.p2p_started != told_.p2p_started || p.p2p_finished != told_.p2p_finished ||
-        p.async_error != told_.async_error || !ever_told_;
-    ever_told_ = true;
-    told_ = p;
+        whole || !p.records.empty() || p.state != reported_.state ||
+        p.finished != reported_.finished ||
+        p.started != reported_.started || p.waiting_since_ns != reported_.waiting_since_ns ||
+        p.host_waits_since_ns != reported_.host_waits_since_ns ||
+        p.host_blocked_since_ns != reported_.host_blocked_since_ns ||
+        p.p2p_started != reported_.p2p_started || p.p2p_finished != reported_.p2p_finished ||
+        p.async_error != reported_.async_error || !has_reported_;
+    has_reported_ = true;
+    reported_ = p;
     if (changed) *progress = std::move(p);
     return changed;
   }
@@ -60,7 +61,7 @@ class Reader {
     return track_.init_returned <= t ? MemberState::kReady : MemberState::kInitializing;
   }
 
-  CallRecord RecordOf(size_t i, int64_t t, int64_t skew) const {
+  CallRecord MakeRecord(size_t i, int64_t t, int64_t skew) const {
     const CallTimes& call = track_.calls[i];
     CallRecord record;
     record.index = i;
@@ -73,12 +74,12 @@ class Reader {
     return record;
   }
 
-  // Counts, signature, checkpoints and new records, as the library keeps them.
+  // Fills in counts, signature, checkpoints and new records, as the library does.
   void Count(int64_t t, bool whole, int64_t skew, CommProgress* p) {
     const size_t before = entered_;
     while (entered_ < track_.calls.size() && track_.calls[entered_].entered <= t) {
       const CallTimes& call = track_.calls[entered_];
-      if (KindOf(call.args.op) == CallKind::kP2p) {
+      if (OpKind(call.args.op) == CallKind::kP2p) {
         ++p2p_;
       } else {
         signature_ = segment::NextSignature(
@@ -90,8 +91,9 @@ class Reader {
       }
       ++entered_;
     }
-    while (started_ < entered_ && track_.calls[started_].started <= t)
+    while (started_ < entered_ && track_.calls[started_].started <= t) {
       Reach(&started_, &started_collectives_, &started_p2p_);
+    }
     while (finished_ < started_ && track_.calls[finished_].finished <= t) {
       finished_at_ = track_.calls[finished_].finished;
       Reach(&finished_, &finished_collectives_, &finished_p2p_);
@@ -107,16 +109,16 @@ class Reader {
     p->signature = signature_;
     size_t first = whole ? 0 : before;
     if (entered_ - first > kRing) first = entered_ - kRing;
-    // The agent was away for so long that the ring has gone round: what is old is gone.
+    // The agent has not read the ring for so long that new records have replaced the old ones.
     if (loses_ && first < entered_ && before == 0) {
       first = std::max(first, std::min(finished_, entered_ - (entered_ + 3) / 4));
     }
     p->records_lost = first > before ? first - before : 0;
-    for (size_t i = first; i < entered_; ++i) p->records.push_back(RecordOf(i, t, skew));
+    for (size_t i = first; i < entered_; ++i) p->records.push_back(MakeRecord(i, t, skew));
   }
 
   void Reach(size_t* calls, uint64_t* collectives, uint64_t* p2p) const {
-    const bool is_p2p = KindOf(track_.calls[*calls].args.op) == CallKind::kP2p;
+    const bool is_p2p = OpKind(track_.calls[*calls].args.op) == CallKind::kP2p;
     ++*(is_p2p ? p2p : collectives);
     ++*calls;
   }
@@ -125,10 +127,10 @@ class Reader {
     if (sight_.markers) {
       if (finished_ < entered_ && track_.calls[finished_].started <= t) {
         const int64_t since = std::max(track_.calls[finished_].entered, finished_at_);
-        const bool is_p2p = KindOf(track_.calls[finished_].args.op) == CallKind::kP2p;
+        const bool is_p2p = OpKind(track_.calls[finished_].args.op) == CallKind::kP2p;
         (is_p2p ? p->p2p_waiting_since_ns : p->waiting_since_ns) = Stamp(since, skew);
       } else if (finished_collectives_ < collectives_) {
-        // Not begun: the agent tells since when it is open all the same.
+        // The GPU has not started the call: the agent still reports since when it is open.
         p->waiting_since_ns = Stamp(std::max(track_.calls[finished_].entered, finished_at_), skew);
       }
       return;
@@ -160,8 +162,8 @@ class Reader {
   uint64_t p2p_ = 0, started_p2p_ = 0, finished_p2p_ = 0;
   int64_t finished_at_ = 0;
   uint64_t signature_ = segment::kSignatureSeed;
-  CommProgress told_;
-  bool ever_told_ = false;
+  CommProgress reported_;
+  bool has_reported_ = false;
 };
 
 struct Host {
@@ -169,7 +171,7 @@ struct Host {
   int64_t skew = 0;
   int64_t begins = 0;
   int64_t falls_silent = kNever;
-  bool has_told = false;
+  bool has_reported = false;
 };
 
 class Watcher {
@@ -207,7 +209,7 @@ class Watcher {
         outcome.at_first = event.incident.verdicts;
       }
       if (!outcome.confirmed) continue;
-      // An incident grows as long as it lives: ranks that come later tell more.
+      // A live incident changes: ranks that join the wait later add evidence.
       if (life_.live()) outcome.verdicts = life_.live()->verdicts;
       if (outcome.verdicts.empty()) outcome.verdicts = outcome.at_first;
       if (!life_.live() || t >= outcome.confirmed_ns + kSeenFor) return outcome;
@@ -217,9 +219,9 @@ class Watcher {
 
  private:
   void MakeHosts() {
-    hosts_.resize(static_cast<size_t>(plan_.HostOf(plan_.ranks - 1)) + 1);
+    hosts_.resize(static_cast<size_t>(plan_.HostIndex(plan_.ranks - 1)) + 1);
     for (int rank = 0; rank < plan_.ranks; ++rank) {
-      hosts_[static_cast<size_t>(plan_.HostOf(rank))].ranks.push_back(rank);
+      hosts_[static_cast<size_t>(plan_.HostIndex(rank))].ranks.push_back(rank);
     }
     for (Host& host : hosts_) {
       if (sight_.most_skew_ns != 0) {
@@ -267,15 +269,15 @@ class Watcher {
               ? 0
               : static_cast<int64_t>(Below(random_, static_cast<uint64_t>(sight_.most_delay_ns)));
       const int64_t offset =
-          clocks_.Update(NameOf(*host), kStart + t + host->skew, kStart + t + delay);
-      const bool whole = !host->has_told || Chance(random_, sight_.reconnects_percent);
-      for (const int rank : host->ranks) Tell(rank, t, host->skew + offset, whole);
-      host->has_told = true;
+          clocks_.Update(HostName(*host), kStart + t + host->skew, kStart + t + delay);
+      const bool whole = !host->has_reported || Chance(random_, sight_.reconnects_percent);
+      for (const int rank : host->ranks) Report(rank, t, host->skew + offset, whole);
+      host->has_reported = true;
     }
-    TellNeighbours(t);
+    ReportNeighbours(t);
   }
 
-  std::string NameOf(const Host& host) const {
+  std::string HostName(const Host& host) const {
     return absl::StrCat("node-", &host - hosts_.data());
   }
 
@@ -284,11 +286,11 @@ class Watcher {
   }
 
   int32_t FindProcess(int rank) {
-    const Host& host = hosts_[static_cast<size_t>(plan_.HostOf(rank))];
-    return model_.AddProcess(NameOf(host), 4000 + rank, 1);
+    const Host& host = hosts_[static_cast<size_t>(plan_.HostIndex(rank))];
+    return model_.AddProcess(HostName(host), 4000 + rank, 1);
   }
 
-  void Tell(int rank, int64_t t, int64_t skew, bool whole) {
+  void Report(int rank, int64_t t, int64_t skew, bool whole) {
     const RankTimeline& line = timeline_.ranks[static_cast<size_t>(rank)];
     const int32_t process = FindProcess(rank);
     if (whole) {
@@ -317,8 +319,11 @@ class Watcher {
     const auto stamp = [&](int64_t time) { return kStart + time + skew; };
     evidence.state = 'S';
     if (line.ended <= t) {
-      evidence.liveness = line.died ? Liveness::kDied : Liveness::kExited;
-      evidence.exit_signal = line.died ? 9 : 0;
+      const bool status_known = !line.died || sight_.sees_exit_status;
+      evidence.liveness = !status_known ? Liveness::kEnded
+                          : line.died   ? Liveness::kDied
+                                        : Liveness::kExited;
+      evidence.exit_signal = line.died && status_known ? 9 : 0;
       evidence.ended_ns = stamp(line.ended);
       return evidence;
     }
@@ -331,18 +336,18 @@ class Watcher {
     for (const Track& track : line.tracks) {
       if (track.init_entered <= t && track.init_returned > t) {
         evidence.blocked.push_back(
-            {1, Op::kCommInitRank, IdOf(track.comm), stamp(track.init_entered)});
+            {1, Op::kCommInitRank, CommId(track.comm), stamp(track.init_entered)});
       }
       if (track.destroy_entered <= t && track.destroy_returned > t) {
         evidence.blocked.push_back(
-            {1, Op::kCommDestroy, IdOf(track.comm), stamp(track.destroy_entered)});
+            {1, Op::kCommDestroy, CommId(track.comm), stamp(track.destroy_entered)});
       }
     }
     return evidence;
   }
 
-  // Communicators of other processes that make a call each tick, all together.
-  void TellNeighbours(int64_t t) {
+  // Communicators of other processes, whose ranks all make one call in each tick.
+  void ReportNeighbours(int64_t t) {
     for (int n = 0; n < sight_.healthy_neighbours; ++n) {
       for (int rank = 0; rank < 4; ++rank) {
         const int32_t process = model_.AddProcess("neighbour", 9000 + n * 4 + rank, 1);
@@ -351,7 +356,7 @@ class Watcher {
         evidence.state = 'R';
         model_.SetEvidence(process, evidence);
         CommProgress progress;
-        progress.id = IdOf(100'000 + n);
+        progress.id = CommId(100'000 + n);
         progress.rank = rank;
         progress.size = 4;
         progress.state = MemberState::kReady;
@@ -380,7 +385,7 @@ class Watcher {
 
 }  // namespace
 
-uint64_t IdOf(int comm) {
+uint64_t CommId(int comm) {
   return segment::Mix(segment::kSignatureSeed, 1000 + static_cast<uint64_t>(comm));
 }
 

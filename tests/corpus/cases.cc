@@ -12,8 +12,8 @@ namespace {
 
 constexpr int kTries = 200;
 
-// Most jobs are small; some fill whole racks.
-int RanksOf(Random& random, int most) {
+// Most jobs are small; some fill several racks.
+int ChooseRankCount(Random& random, int most) {
   const int sizes[] = {2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384};
   const int dice = static_cast<int>(Below(random, 10'000));
   size_t at = dice < 9'600   ? Below(random, 6)
@@ -29,8 +29,9 @@ Sight MakeSight(Random& random) {
   sight.seed = random();
   sight.markers = Chance(random, 75);
   if (Chance(random, 50)) sight.most_skew_ns = 1 + static_cast<int64_t>(Below(random, 2 * kSecond));
-  if (Chance(random, 40))
+  if (Chance(random, 40)) {
     sight.most_delay_ns = 1 + static_cast<int64_t>(Below(random, 300'000'000));
+  }
   if (Chance(random, 10)) sight.lost_records_percent = 20;
   if (Chance(random, 15)) sight.late_hosts_percent = 25;
   if (Chance(random, 30)) sight.resent_percent = 20;
@@ -55,11 +56,11 @@ const Fault& FaultNamed(Random& random, const std::string& name) {
   return Faults().front();
 }
 
-// All pauses together stay below the limit of a hang, as they may add up: a
-// longer one is a hang as far as anybody can tell.
+// Adds pauses, which may add up. Their sum stays below the limit of a hang: no evidence
+// distinguishes a longer pause from a hang.
 void Slow(Random& random, JobPlan* plan) {
   const int slow = static_cast<int>(Below(random, 4));
-  uint64_t left = 18;  // seconds; a checkpoint and an evaluation take ten
+  uint64_t left = 18;  // seconds; a checkpoint and an evaluation together take ten
   for (int i = 0; i < slow; ++i) {
     const int rank = static_cast<int>(Below(random, static_cast<uint64_t>(plan->ranks)));
     Program* program = plan->Own(rank);
@@ -73,18 +74,21 @@ void Slow(Random& random, JobPlan* plan) {
   }
 }
 
-std::set<int> RanksOf(const std::vector<Culprit>& culprits) {
+std::set<int> CulpritRanks(const std::vector<Culprit>& culprits) {
   std::set<int> ranks;
-  for (const Culprit& culprit : culprits) ranks.insert(culprit.rank);
+  for (const Culprit& culprit : culprits) {
+    for (int i = 0; i < culprit.ranks; ++i) ranks.insert(culprit.rank + i);
+  }
   return ranks;
 }
 
 bool CulpritsRight(const Truth& truth, const std::vector<Verdict>& verdicts) {
-  std::set<int> named = RanksOf(verdicts.front().culprits);
+  std::set<int> named = CulpritRanks(verdicts.front().culprits);
   if (truth.several) {
     if (named.empty()) return false;
     for (const Verdict& v : verdicts) {
-      if (!v.is_consequence && truth.causes.count(v.cause) != 0) named.merge(RanksOf(v.culprits));
+      if (v.is_consequence || truth.causes.count(v.cause) == 0) continue;
+      named.merge(CulpritRanks(v.culprits));
     }
   }
   if (truth.unseen && named.empty()) return true;
@@ -96,7 +100,7 @@ bool CulpritsRight(const Truth& truth, const std::vector<Verdict>& verdicts) {
   return std::includes(named.begin(), named.end(), truth.culprits.begin(), truth.culprits.end());
 }
 
-// Records of the divergence may be gone, and the verdict must know.
+// True if records of the divergence may be lost, which the verdict takes into account.
 bool MayBeLost(const Case& c, const Verdict& v) {
   return c.truth.comm >= 0 && c.sight.lost_records_percent != 0 &&
          v.certainty != Certainty::kCertain;
@@ -104,7 +108,7 @@ bool MayBeLost(const Case& c, const Verdict& v) {
 
 bool DivergenceRight(const Case& c, const Verdict& v) {
   if (c.truth.comm < 0) return true;
-  if (v.communicator != IdOf(c.truth.comm)) return false;
+  if (v.communicator != CommId(c.truth.comm)) return false;
   if (MayBeLost(c, v) && v.position > c.truth.position) return true;
   if (v.position == c.truth.position) return true;
   return v.position <= c.truth.position && c.truth.position < v.position_end;
@@ -128,7 +132,7 @@ Case MakeFault(uint64_t seed, int most_ranks, const std::string& name) {
     Case c;
     c.seed = seed;
     c.fault = fault.name;
-    const int ranks = RanksOf(random, most_ranks);
+    const int ranks = ChooseRankCount(random, most_ranks);
     c.sight = MakeSight(random);
     if (!fault.inject(random, ranks, &c)) continue;
     c.timeline = Run(c.plan);
@@ -146,7 +150,7 @@ Case MakeHealthy(uint64_t seed, int most_ranks) {
   Random random(seed * 2);
   Case c;
   c.seed = seed;
-  const int ranks = RanksOf(random, most_ranks);
+  const int ranks = ChooseRankCount(random, most_ranks);
   c.sight = MakeSight(random);
   c.plan = ranks <= 64 && Chance(random, 12) ? MakePipeline(random, ranks)
                                              : MakeJob(random, ranks, ranks > 256);
@@ -156,13 +160,14 @@ Case MakeHealthy(uint64_t seed, int most_ranks) {
   return c;
 }
 
-Score ScoreOf(const Case& c, const Outcome& outcome) {
+Score ScoreOutcome(const Case& c, const Outcome& outcome) {
   Score score;
   score.confirmed = outcome.confirmed;
   if (c.truth.straggler >= 0) {
-    score.straggler = std::any_of(
-        outcome.warnings.begin(), outcome.warnings.end(),
-        [&](const Verdict& v) { return RanksOf(v.culprits) == std::set<int>{c.truth.straggler}; });
+    const std::set<int> straggler = {c.truth.straggler};
+    score.straggler =
+        std::any_of(outcome.warnings.begin(), outcome.warnings.end(),
+                    [&](const Verdict& v) { return CulpritRanks(v.culprits) == straggler; });
   }
   if (!c.truth.hangs) {
     score.cause = score.culprits = score.divergence = !outcome.confirmed;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Generated cases: a job, what is wrong with it, how well it can be seen, and
-// what a right answer is. A case is made from its seed and nothing else.
+// Generated cases: a job, its fault, how much the agents see of it, and the right
+// answer. A case depends on nothing but its seed.
 #pragma once
 
 #include <cstdint>
@@ -15,20 +15,20 @@
 
 namespace rollcall::corpus {
 
-// What a right answer is, as far as the evidence of the case allows one.
+// The right answer, as far as the evidence of the case allows one.
 struct Truth {
-  bool hangs = false;           // or contradicts itself; false: no incident may be confirmed
-  std::set<Cause> causes;       // any of these
-  std::set<int> culprits;       // global ranks; empty: nobody can be told apart
-  bool culprits_among = false;  // the verdict may name more: all of a cycle
-  bool several = false;         // each may have a verdict of its own
-  bool some_lost = false;       // it may name fewer: records of the others are lost
-  bool unseen = false;          // a guess that names nobody is all that can be asked for
-  // First divergence, where there is one.
+  bool hangs = false;           // or contradicts itself; false: there must be no incident
+  std::set<Cause> causes;       // any of these is right
+  std::set<int> culprits;       // global ranks; empty: the evidence singles out no rank
+  bool culprits_among = false;  // the verdict may name more ranks: all of a cycle
+  bool several = false;         // each culprit may have a verdict of its own
+  bool some_lost = false;       // the verdict may name fewer: records of the others are lost
+  bool unseen = false;          // a guess without a culprit is right, too
+  // The first divergence, if there is one.
   int comm = -1;
   uint64_t position = 0;
   DivergenceKind divergence = DivergenceKind::kNone;
-  Certainty most = Certainty::kCertain;
+  Certainty most = Certainty::kCertain;  // the highest certainty that is right
   int straggler = -1;  // a rank that a warning must name
 };
 
@@ -44,23 +44,25 @@ struct Case {
 
 const std::vector<std::string>& FaultNames();
 
-// `fault`: one of FaultNames(); "" for one that the seed chooses.
+// `fault`: one of FaultNames(); "": the seed chooses the fault.
 Case MakeFault(uint64_t seed, int most_ranks, const std::string& fault = "");
 
-// A job that only looks bad: slow ranks, long pauses, late agents, lost records.
+// A healthy job that is hard to judge: slow ranks, long pauses, late agents, lost records.
 Case MakeHealthy(uint64_t seed, int most_ranks);
 
 struct Score {
   bool confirmed = false;
-  bool cause = false, culprits = false, divergence = false;  // right
-  bool has_divergence = false;                               // there is one to find
-  bool kind = false;  // extra, skipped, ...: may not be told yet when the job stops there
+  bool cause = false, culprits = false, divergence = false;  // true: right
+  bool has_divergence = false;                               // the case has a divergence
+  // The kind of divergence (extra, skipped, ...) is right. It may be unknown if the job stops
+  // at the divergence.
+  bool kind = false;
   bool certain = false;
   bool wrong_certain = false;
   bool straggler = true;
   bool right() const { return cause && culprits && divergence && !wrong_certain && straggler; }
 };
 
-Score ScoreOf(const Case& c, const Outcome& outcome);
+Score ScoreOutcome(const Case& c, const Outcome& outcome);
 
 }  // namespace rollcall::corpus

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A sample of the corpus, and properties that hold for any job: what must not
-// matter changes nothing, and less evidence never moves the blame for certain.
+// A sample of the corpus, and properties that hold for every job: irrelevant changes do not
+// change the answer, and less evidence never leads to a wrong `certain`.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -18,12 +18,14 @@ constexpr uint64_t kSample = 12;  // cases of each fault
 
 Outcome Watch(const Case& c) { return corpus::Watch(c.plan, c.timeline, c.sight); }
 
-// What people act on.
+// The part of the outcome that people act on.
 std::string Answer(const Outcome& outcome) {
   if (!outcome.confirmed) return "no incident";
   const Verdict& v = outcome.verdicts.front();
   std::vector<int> ranks;
-  for (const Culprit& culprit : v.culprits) ranks.push_back(culprit.rank);
+  for (const Culprit& culprit : v.culprits) {
+    for (int i = 0; i < culprit.ranks; ++i) ranks.push_back(culprit.rank + i);
+  }
   std::sort(ranks.begin(), ranks.end());
   return absl::StrCat(CauseName(v.cause), " ", CertaintyName(v.certainty), " of ",
                       absl::StrJoin(ranks, ","), " at #", v.position, " of ", v.communicator);
@@ -40,25 +42,25 @@ class EachFault : public testing::TestWithParam<std::string> {
 TEST_P(EachFault, IsFoundWithItsCulprits) {
   ForEachCase([](const Case& c) {
     const Outcome outcome = Watch(c);
-    EXPECT_TRUE(ScoreOf(c, outcome).right()) << c.name << ": " << Answer(outcome);
+    EXPECT_TRUE(ScoreOutcome(c, outcome).right()) << c.name << ": " << Answer(outcome);
   });
 }
 
-TEST_P(EachFault, IsTheSameWhenItIsMadeAgain) {
+TEST_P(EachFault, GivesTheSameAnswerForTheSameSeed) {
   const Case once = MakeFault(7, kMostRanks, GetParam());
   const Case again = MakeFault(7, kMostRanks, GetParam());
   EXPECT_EQ(once.name, again.name);
   EXPECT_EQ(Answer(Watch(once)), Answer(Watch(again)));
 }
 
-// Agents tell all without delay: what they tell may then come in any order.
+// The case with agents that report without delay: then the order of their reports is arbitrary.
 Case Prompt(Case c) {
   c.sight.most_delay_ns = 0;
   c.sight.late_hosts_percent = 0;
   return c;
 }
 
-TEST_P(EachFault, OrderAndRepetitionOfWhatIsToldDoNotMatter) {
+TEST_P(EachFault, OrderAndRepetitionOfReportsDoNotMatter) {
   ForEachCase([](const Case& made) {
     Case c = Prompt(made);
     const std::string answer = Answer(Watch(c));
@@ -72,16 +74,17 @@ TEST_P(EachFault, OrderAndRepetitionOfWhatIsToldDoNotMatter) {
 TEST_P(EachFault, TickTimesDoNotMatter) {
   ForEachCase([](const Case& made) {
     Case c = Prompt(made);
-    if (c.sight.lost_records_percent != 0) return;  // what is lost depends on them
+    if (c.sight.lost_records_percent != 0) return;  // lost records depend on the ticks
     c.sight.tick_ns = 100'000'000;
     const Outcome fast = Watch(c);
     c.sight.tick_ns = 1'000'000'000;
-    // What a lost host told last depends on them, and with it who misses it first.
+    // The last report of a lost host depends on the ticks, and so does the first call that
+    // stops.
     if (c.plan.hosts_lost.empty()) {
       EXPECT_EQ(Answer(Watch(c)), Answer(fast)) << c.name;
     } else {
-      EXPECT_TRUE(ScoreOf(c, Watch(c)).right()) << c.name;
-      EXPECT_TRUE(ScoreOf(c, fast).right()) << c.name;
+      EXPECT_TRUE(ScoreOutcome(c, Watch(c)).right()) << c.name;
+      EXPECT_TRUE(ScoreOutcome(c, fast).right()) << c.name;
     }
   });
 }
@@ -94,7 +97,7 @@ TEST_P(EachFault, HealthyNeighboursDoNotMatter) {
   });
 }
 
-TEST_P(EachFault, AnotherNumberingRenamesTheAnswerAndNothingElse) {
+TEST_P(EachFault, AnotherNumberingOfRanksChangesOnlyTheRanksInTheAnswer) {
   ForEachCase([](Case c) {
     const Outcome before = Watch(c);
     std::vector<int> numbers(static_cast<size_t>(c.plan.ranks));
@@ -111,14 +114,14 @@ TEST_P(EachFault, AnotherNumberingRenamesTheAnswerAndNothingElse) {
   });
 }
 
-TEST_P(EachFault, LessEvidenceNeverMovesTheBlameForCertain) {
+TEST_P(EachFault, LessEvidenceNeverLeadsToAWrongCertain) {
   ForEachCase([](const Case& made) {
     for (const char* cut : {"markers", "records", "a host"}) {
       Case c = made;
       if (cut == std::string("markers")) c.sight.markers = false;
       if (cut == std::string("records")) c.sight.lost_records_percent = 50;
       if (cut == std::string("a host")) c.sight.blind_hosts = {static_cast<int>(c.seed) % 2};
-      if (c.sight.blind_hosts == std::vector<int>{c.plan.HostOf(c.plan.ranks - 1) + 1}) continue;
+      if (c.sight.blind_hosts == std::vector<int>{c.plan.HostIndex(c.plan.ranks - 1) + 1}) continue;
       const Outcome outcome = Watch(c);
       if (!outcome.confirmed || !c.truth.hangs) continue;
       for (const std::vector<Verdict>* verdicts : {&outcome.at_first, &outcome.verdicts}) {
@@ -137,9 +140,9 @@ TEST_P(EachFault, LessEvidenceNeverMovesTheBlameForCertain) {
   });
 }
 
-std::string NameOf(const testing::TestParamInfo<std::string>& info) { return info.param; }
+std::string TestName(const testing::TestParamInfo<std::string>& info) { return info.param; }
 
-INSTANTIATE_TEST_SUITE_P(Corpus, EachFault, testing::ValuesIn(FaultNames()), NameOf);
+INSTANTIATE_TEST_SUITE_P(Corpus, EachFault, testing::ValuesIn(FaultNames()), TestName);
 
 TEST(HealthyJobsTest, SlowRanksLongPausesAndLostRecordsAreNoIncident) {
   for (uint64_t seed = 1; seed <= 300; ++seed) {

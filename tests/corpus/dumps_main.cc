@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Writes what PyTorch's Flight Recorder would have dumped in generated hangs,
-// for tests/corpus/compare_peers.py:
+// Writes the dumps of PyTorch's Flight Recorder for generated hangs, for
+// tests/corpus/compare_peers.py:
 //   rollcall_corpus_dumps --out=FOLDER [--cases=N] [--seed=N] [--max_ranks=N]
-// Each case is a folder with rank_<n>.json for every rank that could still
-// dump, and case.json: what is wrong, and the calls that each rank has made.
+// Each case is a folder with rank_<n>.json for every rank that has not ended, and
+// case.json with the right answer and the number of calls of each rank.
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
@@ -17,9 +17,9 @@
 #include "cases.h"
 
 ABSL_FLAG(std::string, out, "", "the folder to write to");
-ABSL_FLAG(int, cases, 300, "so many hangs");
-ABSL_FLAG(uint64_t, seed, 1, "of the first case");
-ABSL_FLAG(int, max_ranks, 32, "of a job");
+ABSL_FLAG(int, cases, 300, "number of hangs");
+ABSL_FLAG(uint64_t, seed, 1, "seed of the first case");
+ABSL_FLAG(int, max_ranks, 32, "highest number of ranks of a job");
 
 namespace rollcall::corpus {
 namespace {
@@ -30,18 +30,19 @@ using nlohmann::json;
 constexpr int64_t kEpoch = 1'700'000'000 * kSecond;
 constexpr int64_t kDumpedAfter = 600 * kSecond;  // PyTorch's timeout
 
-// What its records can show at all: no creation, teardown, root, reduction, or
-// GPU that has not come to a call.
+// True if records of the Flight Recorder can show the fault. They do not show creation,
+// teardown, root, reduction, or a GPU that has not started a call.
 bool CanExpress(const std::string& fault) {
-  for (const char* known : {"missing_rank", "missing_ranks", "rank_exited", "rank_died",
-                            "host_lost", "call_replaced", "call_extra", "call_skipped",
-                            "calls_swapped", "argument_changed", "p2p_size", "stalled_in_flight"}) {
+  for (const char* known :
+       {"missing_rank", "missing_ranks", "rank_exited", "rank_died", "rank_ended", "host_lost",
+        "call_replaced", "call_extra", "call_skipped", "calls_swapped", "argument_changed",
+        "p2p_size", "stalled_in_flight"}) {
     if (fault == known) return true;
   }
   return false;
 }
 
-const char* NameOf(Op op) {
+const char* TorchName(Op op) {
   switch (Canonical(op)) {
     case Op::kAllReduce:
       return "all_reduce";
@@ -58,7 +59,7 @@ const char* NameOf(Op op) {
   }
 }
 
-const char* DtypeOf(uint8_t dtype) {
+const char* TorchDtype(uint8_t dtype) {
   constexpr const char* kNames[] = {"Char",   "Byte",     "Int",           "UInt32",
                                     "Long",   "UInt64",   "Half",          "Float",
                                     "Double", "BFloat16", "Float8_e4m3fn", "Float8_e5m2"};
@@ -69,7 +70,7 @@ class DumpWriter {
  public:
   explicit DumpWriter(const Case& c) : case_(c) {}
 
-  json Of(int rank) {
+  json MakeDump(int rank) {
     json dump = {{"version", "2.10"}, {"entries", json::array()}, {"comm_lib_version", "2.27.3"}};
     entries_ = &dump["entries"];
     record_id_ = 0;
@@ -92,10 +93,10 @@ class DumpWriter {
     for (size_t i = 0; i < track.calls.size(); ++i) {
       const CallTimes& call = track.calls[i];
       if (call.entered == kNever) continue;
-      const bool is_p2p = KindOf(call.args.op) == CallKind::kP2p;
+      const bool is_p2p = OpKind(call.args.op) == CallKind::kP2p;
       if (!is_p2p) {
-        AddEntry(track, call, NameOf(call.args.op), size, static_cast<int64_t>(call.position) + 1,
-                 0);
+        AddEntry(track, call, TorchName(call.args.op), size,
+                 static_cast<int64_t>(call.position) + 1, 0);
         continue;
       }
       const bool joins = i > 0 && call.group != 0 && track.calls[i - 1].group == call.group;
@@ -106,7 +107,7 @@ class DumpWriter {
                size, static_cast<int64_t>(call.position), p2p);
       const bool ends = call.group != 0 &&
                         (i + 1 == track.calls.size() || track.calls[i + 1].group != call.group);
-      if (call.group != 0) entries_->back()["state"] = "scheduled";  // its members never change
+      if (call.group != 0) entries_->back()["state"] = "scheduled";  // members of a group keep it
       if (ends) {
         AddEntry(track, call, "coalesced", size, static_cast<int64_t>(call.position), p2p);
         entries_->back()["input_sizes"] = entries_->back()["output_sizes"] = json::array();
@@ -133,8 +134,8 @@ class DumpWriter {
          {"time_created_ns", kEpoch + call.entered},
          {"input_sizes", {{scatters ? count * size : count}}},
          {"output_sizes", {{gathers ? count * size : count}}},
-         {"input_dtypes", {DtypeOf(call.args.dtype)}},
-         {"output_dtypes", {DtypeOf(call.args.dtype)}},
+         {"input_dtypes", {TorchDtype(call.args.dtype)}},
+         {"output_dtypes", {TorchDtype(call.args.dtype)}},
          {"state", done ? "completed" : "scheduled"},
          {"time_discovered_started_ns", nullptr},
          {"time_discovered_completed_ns", done ? json(kEpoch + call.finished) : json()},
@@ -158,7 +159,7 @@ class DumpWriter {
   int64_t record_id_ = 0;
 };
 
-// What NCCL's RAS counts: collectives launched, of each operation.
+// The counts of NCCL's RAS: launched collectives, by operation.
 json LaunchCounts(const Case& c) {
   json counts = json::object();
   for (int rank = 0; rank < c.plan.ranks; ++rank) {
@@ -166,8 +167,8 @@ json LaunchCounts(const Case& c) {
       json& of_rank = counts[std::to_string(track.comm)][std::to_string(rank)];
       of_rank = json::object();
       for (const CallTimes& call : track.calls) {
-        if (KindOf(call.args.op) == CallKind::kP2p || call.entered == kNever) continue;
-        json& count = of_rank[NameOf(call.args.op)];
+        if (OpKind(call.args.op) == CallKind::kP2p || call.entered == kNever) continue;
+        json& count = of_rank[TorchName(call.args.op)];
         count = count.is_null() ? 1 : count.get<int>() + 1;
       }
     }
@@ -175,7 +176,7 @@ json LaunchCounts(const Case& c) {
   return counts;
 }
 
-json TruthOf(const Case& c) {
+json TruthToJson(const Case& c) {
   json truth = {{"name", c.name}, {"fault", c.fault}, {"ranks", c.plan.ranks}};
   truth["culprits"] = c.truth.culprits;
   truth["causes"] = json::array();
@@ -196,30 +197,30 @@ bool WriteCase(const Case& c, const fs::path& folder) {
   fs::create_directories(folder, error);
   DumpWriter writer(c);
   for (int rank = 0; rank < c.plan.ranks; ++rank) {
-    // Who has ended has nobody left to dump for it.
+    // A process that has ended cannot write a dump.
     if (c.timeline.ranks[static_cast<size_t>(rank)].ended != kNever) continue;
-    std::ofstream(folder / absl::StrCat("rank_", rank, ".json")) << writer.Of(rank).dump();
+    std::ofstream(folder / absl::StrCat("rank_", rank, ".json")) << writer.MakeDump(rank).dump();
   }
   std::ofstream truth(folder / "case.json");
-  truth << TruthOf(c).dump();
+  truth << TruthToJson(c).dump();
   return truth.good();
 }
 
 int Main() {
   const fs::path out = absl::GetFlag(FLAGS_out);
   if (out.empty()) {
-    std::fprintf(stderr, "where to? --out=FOLDER\n");
+    std::fprintf(stderr, "no output folder: pass --out=FOLDER\n");
     return 2;
   }
   int written = 0;
   for (uint64_t seed = absl::GetFlag(FLAGS_seed); written < absl::GetFlag(FLAGS_cases); ++seed) {
     Case c = MakeFault(seed, absl::GetFlag(FLAGS_max_ranks));
     if (!CanExpress(c.fault) || !c.truth.hangs) continue;
-    // Reductions and roots are not in its records.
+    // The records have no reductions and no roots.
     const bool argument = c.truth.causes.count(Cause::kArgumentMismatch) != 0;
     if (c.timeline.all_ended || (argument && c.fault != "argument_changed")) continue;
     if (!WriteCase(c, out / c.name)) {
-      std::fprintf(stderr, "%s: could not be written\n", (out / c.name).c_str());
+      std::fprintf(stderr, "cannot write %s\n", (out / c.name).c_str());
       return 1;
     }
     ++written;

@@ -12,14 +12,15 @@ namespace {
 
 using Kind = Step::Kind;
 
-// ---- Choosing a place -------------------------------------------------------
+// ---- Choosing a step --------------------------------------------------------
 
-std::vector<size_t> StepsOf(const Program& program, const std::function<bool(const Step&)>& fits) {
-  std::vector<size_t> places;
+std::vector<size_t> FindSteps(const Program& program,
+                              const std::function<bool(const Step&)>& fits) {
+  std::vector<size_t> steps;
   for (size_t i = 0; i < program.size(); ++i) {
-    if (fits(program[i])) places.push_back(i);
+    if (fits(program[i])) steps.push_back(i);
   }
-  return places;
+  return steps;
 }
 
 bool IsCall(const Step& step) { return step.kind == Kind::kCall; }
@@ -27,19 +28,20 @@ bool IsTraffic(const Step& step) { return step.kind == Kind::kCall || step.kind 
 bool IsInit(const Step& step) { return step.kind == Kind::kInit; }
 bool IsDestroy(const Step& step) { return step.kind == Kind::kDestroy; }
 
-struct Place {
+// A step of a rank's program.
+struct StepRef {
   int rank = -1;
   size_t step = 0;
 };
 
-// A random rank and a random step of its that fits.
+// Chooses a random rank and a random step of this rank that fits.
 bool Choose(Random& random, const JobPlan& plan, const std::function<bool(const Step&)>& fits,
-            Place* place) {
-  place->rank = static_cast<int>(Below(random, static_cast<uint64_t>(plan.ranks)));
-  const std::vector<size_t> places =
-      StepsOf(*plan.programs[static_cast<size_t>(place->rank)], fits);
-  if (places.empty()) return false;
-  place->step = places[Below(random, places.size())];
+            StepRef* target) {
+  target->rank = static_cast<int>(Below(random, static_cast<uint64_t>(plan.ranks)));
+  const std::vector<size_t> steps =
+      FindSteps(*plan.programs[static_cast<size_t>(target->rank)], fits);
+  if (steps.empty()) return false;
+  target->step = steps[Below(random, steps.size())];
   return true;
 }
 
@@ -50,18 +52,18 @@ Step Simple(Kind kind, int64_t ns = 0) {
   return step;
 }
 
-void Insert(JobPlan* plan, const Place& place, const Step& step) {
-  Program* program = plan->Own(place.rank);
-  program->insert(program->begin() + static_cast<std::ptrdiff_t>(place.step), step);
+void Insert(JobPlan* plan, const StepRef& target, const Step& step) {
+  Program* program = plan->Own(target.rank);
+  program->insert(program->begin() + static_cast<std::ptrdiff_t>(target.step), step);
 }
 
-Step* Own(JobPlan* plan, const Place& place) { return &(*plan->Own(place.rank))[place.step]; }
+Step* Own(JobPlan* plan, const StepRef& target) { return &(*plan->Own(target.rank))[target.step]; }
 
-size_t SizeOf(const JobPlan& plan, const Step& step) {
+size_t CommSize(const JobPlan& plan, const Step& step) {
   return step.comm < 0 ? 0 : plan.comms[static_cast<size_t>(step.comm)].ranks.size();
 }
 
-// The generator marks whom it broke by this, for the judges.
+// The rank with the fault: inject() marks it for judge().
 int Broken(const Case& c) { return c.truth.culprits.empty() ? -1 : *c.truth.culprits.begin(); }
 
 bool MakePlan(Random& random, int ranks, Case* c) {
@@ -71,14 +73,14 @@ bool MakePlan(Random& random, int ranks, Case* c) {
   return true;
 }
 
-// Puts `step` before a random step that fits.
+// Inserts `step` before a random step that fits.
 bool InsertBefore(Random& random, int ranks, Case* c, const std::function<bool(const Step&)>& fits,
                   const Step& step) {
   MakePlan(random, ranks, c);
-  Place place;
-  if (!Choose(random, c->plan, fits, &place)) return false;
-  Insert(&c->plan, place, step);
-  c->truth.culprits = {place.rank};
+  StepRef target;
+  if (!Choose(random, c->plan, fits, &target)) return false;
+  Insert(&c->plan, target, step);
+  c->truth.culprits = {target.rank};
   return true;
 }
 
@@ -91,8 +93,13 @@ bool ExitEarly(Random& random, int ranks, Case* c) {
   return InsertBefore(random, ranks, c, IsTraffic, Simple(Kind::kExit));
 }
 bool DieEarly(Random& random, int ranks, Case* c) {
-  const auto place = Chance(random, 15) ? IsInit : IsTraffic;
-  return InsertBefore(random, ranks, c, place, Simple(Kind::kDie));
+  const auto target = Chance(random, 15) ? IsInit : IsTraffic;
+  return InsertBefore(random, ranks, c, target, Simple(Kind::kDie));
+}
+// The agent cannot find out how the process ended.
+bool EndUnseen(Random& random, int ranks, Case* c) {
+  c->sight.sees_exit_status = false;
+  return DieEarly(random, ranks, c);
 }
 bool FreezeBeforeInit(Random& random, int ranks, Case* c) {
   return InsertBefore(random, ranks, c, IsInit, Simple(Kind::kCompute, kNever));
@@ -104,42 +111,42 @@ bool FreezeBeforeDestroy(Random& random, int ranks, Case* c) {
 // Two or more ranks of one communicator stop before the same call.
 bool FreezeSeveral(Random& random, int ranks, Case* c) {
   MakePlan(random, ranks, c);
-  Place place;
-  const auto in_large = [&](const Step& s) { return IsCall(s) && SizeOf(c->plan, s) >= 4; };
-  if (!Choose(random, c->plan, in_large, &place)) return false;
-  const Program& program = *c->plan.programs[static_cast<size_t>(place.rank)];
-  const int comm = program[place.step].comm;
+  StepRef target;
+  const auto in_large = [&](const Step& s) { return IsCall(s) && CommSize(c->plan, s) >= 4; };
+  if (!Choose(random, c->plan, in_large, &target)) return false;
+  const Program& program = *c->plan.programs[static_cast<size_t>(target.rank)];
+  const int comm = program[target.step].comm;
   const auto nth = static_cast<size_t>(
-      std::count_if(program.begin(), program.begin() + static_cast<std::ptrdiff_t>(place.step),
+      std::count_if(program.begin(), program.begin() + static_cast<std::ptrdiff_t>(target.step),
                     [&](const Step& s) { return IsCall(s) && s.comm == comm; }));
   const std::vector<int>& members = c->plan.comms[static_cast<size_t>(comm)].ranks;
   const size_t count = 2 + Below(random, members.size() / 2 - 1);
   for (size_t i = 0; i < count; ++i) {
     const int rank = members[Below(random, members.size())];
     if (!c->truth.culprits.insert(rank).second) continue;
-    const auto places = StepsOf(*c->plan.programs[static_cast<size_t>(rank)],
+    const auto steps = FindSteps(*c->plan.programs[static_cast<size_t>(rank)],
                                 [&](const Step& s) { return IsCall(s) && s.comm == comm; });
-    Insert(&c->plan, {rank, places[nth]}, Simple(Kind::kCompute, kNever));
+    Insert(&c->plan, {rank, steps[nth]}, Simple(Kind::kCompute, kNever));
   }
   return true;
 }
 
 bool LoseHost(Random& random, int ranks, Case* c) {
   MakePlan(random, ranks, c);
-  const int hosts = c->plan.HostOf(c->plan.ranks - 1) + 1;
+  const int hosts = c->plan.HostIndex(c->plan.ranks - 1) + 1;
   if (hosts < 2) return false;
   const int host = static_cast<int>(Below(random, static_cast<uint64_t>(hosts)));
   const Timeline healthy = Run(c->plan);
-  Place place;
-  if (!Choose(random, c->plan, IsTraffic, &place)) return false;
-  // The moment: some way into the job.
+  StepRef target;
+  if (!Choose(random, c->plan, IsTraffic, &target)) return false;
+  // The host stops in the middle of the job.
   const int64_t when =
       healthy.last_event / 8 +
       static_cast<int64_t>(Below(random, static_cast<uint64_t>(healthy.last_event / 2)));
   for (int rank = 0; rank < c->plan.ranks; ++rank) {
-    if (c->plan.HostOf(rank) != host) continue;
+    if (c->plan.HostIndex(rank) != host) continue;
     c->truth.culprits.insert(rank);
-    // Before the first call that it would have entered after that.
+    // Stops the rank before the first call that it would have entered after that time.
     const RankTimeline& line = healthy.ranks[static_cast<size_t>(rank)];
     std::map<int, size_t> entered;
     for (const Track& track : line.tracks) {
@@ -161,7 +168,7 @@ bool LoseHost(Random& random, int ranks, Case* c) {
   return true;
 }
 
-// Waits that nobody is held up in elsewhere: the first cause is the broken rank.
+// The right answer if others wait for the ranks with the fault.
 bool JudgeAbsence(Case* c, Cause cause) {
   Owed owed;
   std::set<int> culprits;
@@ -194,12 +201,17 @@ bool JudgeMissing(Case* c) {
 }
 bool JudgeExited(Case* c) { return JudgeAbsence(c, Cause::kRankExited); }
 bool JudgeDied(Case* c) { return JudgeAbsence(c, Cause::kRankDied); }
+// An unknown exit status does not show whether the rank died.
+bool JudgeEnded(Case* c) {
+  c->truth.most = Certainty::kLikely;
+  return JudgeDied(c);
+}
 bool JudgeLost(Case* c) {
   c->truth.most = Certainty::kLikely;
-  // A host that its agent has never told of cannot be missed.
-  const int64_t told = (c->sight.late_hosts_percent != 0 ? 3 * kSecond : 0) + c->sight.tick_ns;
+  // No evidence shows the loss of a host that has never reported.
+  const int64_t reported = (c->sight.late_hosts_percent != 0 ? 3 * kSecond : 0) + c->sight.tick_ns;
   for (const int rank : c->truth.culprits) {
-    if (c->timeline.ranks[static_cast<size_t>(rank)].ended < told) return false;
+    if (c->timeline.ranks[static_cast<size_t>(rank)].ended < reported) return false;
   }
   return JudgeAbsence(c, Cause::kHostLost);
 }
@@ -211,17 +223,17 @@ bool JudgeTeardown(Case* c) {
 
 // ---- Calls that differ ------------------------------------------------------
 
-bool ChooseCall(Random& random, int ranks, Case* c, Place* place) {
+bool ChooseCall(Random& random, int ranks, Case* c, StepRef* target) {
   MakePlan(random, ranks, c);
-  if (!Choose(random, c->plan, IsCall, place)) return false;
-  c->truth.culprits = {place->rank};
+  if (!Choose(random, c->plan, IsCall, target)) return false;
+  c->truth.culprits = {target->rank};
   return true;
 }
 
 bool ReplaceCall(Random& random, int ranks, Case* c) {
-  Place place;
-  if (!ChooseCall(random, ranks, c, &place)) return false;
-  CallArgs& args = Own(&c->plan, place)->args;
+  StepRef target;
+  if (!ChooseCall(random, ranks, c, &target)) return false;
+  CallArgs& args = Own(&c->plan, target)->args;
   const Op before = args.op;
   const Op others[] = {Op::kAllReduce, Op::kAllGather, Op::kReduceScatter, Op::kBroadcast};
   args.op = others[Below(random, 4)];
@@ -233,26 +245,26 @@ bool ReplaceCall(Random& random, int ranks, Case* c) {
 }
 
 bool ExtraCall(Random& random, int ranks, Case* c) {
-  Place place;
-  if (!ChooseCall(random, ranks, c, &place)) return false;
-  Step extra = (*c->plan.programs[static_cast<size_t>(place.rank)])[place.step];
+  StepRef target;
+  if (!ChooseCall(random, ranks, c, &target)) return false;
+  Step extra = (*c->plan.programs[static_cast<size_t>(target.rank)])[target.step];
   extra.args = {Op::kBroadcast, 7, kNoReduction, 0, 1234567};
-  Insert(&c->plan, place, extra);
+  Insert(&c->plan, target, extra);
   return true;
 }
 
 bool SkipCall(Random& random, int ranks, Case* c) {
-  Place place;
-  if (!ChooseCall(random, ranks, c, &place)) return false;
-  Program* program = c->plan.Own(place.rank);
-  program->erase(program->begin() + static_cast<std::ptrdiff_t>(place.step));
+  StepRef target;
+  if (!ChooseCall(random, ranks, c, &target)) return false;
+  Program* program = c->plan.Own(target.rank);
+  program->erase(program->begin() + static_cast<std::ptrdiff_t>(target.step));
   return true;
 }
 
 bool ChangeArgument(Random& random, int ranks, Case* c) {
-  Place place;
-  if (!ChooseCall(random, ranks, c, &place)) return false;
-  CallArgs& args = Own(&c->plan, place)->args;
+  StepRef target;
+  if (!ChooseCall(random, ranks, c, &target)) return false;
+  CallArgs& args = Own(&c->plan, target)->args;
   switch (Below(random, 4)) {
     case 0:
       args.count += 1 + Below(random, 1000);
@@ -271,27 +283,27 @@ bool ChangeArgument(Random& random, int ranks, Case* c) {
   }
 }
 
-// Two calls next to each other change places, on one communicator or on two.
+// Swaps two neighbouring calls, on one communicator or on two.
 bool SwapCalls(Random& random, int ranks, Case* c) {
-  Place place;
-  if (!ChooseCall(random, ranks, c, &place)) return false;
-  Program* program = c->plan.Own(place.rank);
-  for (size_t other = place.step + 1; other < program->size(); ++other) {
+  StepRef target;
+  if (!ChooseCall(random, ranks, c, &target)) return false;
+  Program* program = c->plan.Own(target.rank);
+  for (size_t other = target.step + 1; other < program->size(); ++other) {
     if (!IsCall((*program)[other])) continue;
-    std::swap((*program)[place.step], (*program)[other]);
+    std::swap((*program)[target.step], (*program)[other]);
     return true;
   }
   return false;
 }
 
-// As SwapCalls() on one communicator, because two threads made them at once.
+// Like SwapCalls() on one communicator, because two threads make the calls at the same time.
 bool CallFromTwoThreads(Random& random, int ranks, Case* c) {
-  Place place;
-  if (!ChooseCall(random, ranks, c, &place)) return false;
-  Program* program = c->plan.Own(place.rank);
-  if (place.step + 1 >= program->size()) return false;
-  Step& first = (*program)[place.step];
-  Step& second = (*program)[place.step + 1];
+  StepRef target;
+  if (!ChooseCall(random, ranks, c, &target)) return false;
+  Program* program = c->plan.Own(target.rank);
+  if (target.step + 1 >= program->size()) return false;
+  Step& first = (*program)[target.step];
+  Step& second = (*program)[target.step + 1];
   if (!IsCall(second) || second.comm != first.comm || SameCall(first.args, second.args)) {
     return false;
   }
@@ -300,11 +312,11 @@ bool CallFromTwoThreads(Random& random, int ranks, Case* c) {
   return true;
 }
 
-// What a rank called, as far as it got, collectives only.
-std::vector<CallArgs> CollectivesOf(const Track& track) {
+// The collectives that a rank has entered.
+std::vector<CallArgs> EnteredCollectives(const Track& track) {
   std::vector<CallArgs> calls;
   for (const CallTimes& call : track.calls) {
-    if (KindOf(call.args.op) == CallKind::kCollective && call.entered != kNever) {
+    if (OpKind(call.args.op) == CallKind::kCollective && call.entered != kNever) {
       calls.push_back(call.args);
     }
   }
@@ -318,14 +330,14 @@ struct FoundDivergence {
   size_t members = 0;
 };
 
-// Where the broken rank's history first differs from another rank's.
+// Finds the first difference between the broken rank's history and another rank's.
 bool FindDivergence(const Case& c, int broken, FoundDivergence* found) {
   for (const Track& track : c.timeline.ranks[static_cast<size_t>(broken)].tracks) {
-    const std::vector<CallArgs> mine = CollectivesOf(track);
+    const std::vector<CallArgs> mine = EnteredCollectives(track);
     for (const int other : c.plan.comms[static_cast<size_t>(track.comm)].ranks) {
       const Track* theirs = c.timeline.ranks[static_cast<size_t>(other)].OnComm(track.comm);
       if (other == broken || theirs == nullptr) continue;
-      const std::vector<CallArgs> calls = CollectivesOf(*theirs);
+      const std::vector<CallArgs> calls = EnteredCollectives(*theirs);
       for (size_t i = 0; i < std::min(mine.size(), calls.size()); ++i) {
         if (SameCall(mine[i], calls[i])) continue;
         if (found->comm < 0 || i < found->position) {
@@ -366,7 +378,7 @@ bool JudgeDifference(Case* c) {
     return true;
   }
   if (c->timeline.all_ended) {
-    // Nothing hangs and nothing differs: only the order across communicators did.
+    // Nothing hangs, and only the order across communicators differs: the job is healthy.
     truth = Truth();
     return true;
   }
@@ -375,14 +387,14 @@ bool JudgeDifference(Case* c) {
     truth.causes = {Cause::kDeadlock};
     truth.culprits_among = true;
     if (!c->sight.markers) {
-      // That the culprit waits, too, is not always to be seen.
+      // The evidence does not always show that the culprit waits, too.
       truth.causes.insert({Cause::kMissingRank, Cause::kUnmatchedP2p, Cause::kStalledInFlight});
       truth.unseen = true;
       truth.most = Certainty::kLikely;
     }
     return true;
   }
-  // It left out the last call that anybody made, and goes on to its end.
+  // The rank skipped the last call of all and continues to its end.
   truth.causes = {Cause::kRankExited, Cause::kMissingRank};
   return OwedBy(*c, broken).collective;
 }
@@ -396,15 +408,15 @@ bool JudgeConcurrency(Case* c) {
   return true;
 }
 
-// A hang with this cause, or nothing came of it.
+// The right answer is a hang with this cause. False: the fault had no effect.
 bool Hangs(Case* c, Cause cause) {
   c->truth.hangs = true;
   c->truth.causes = {cause};
   return !c->timeline.all_ended;
 }
 
-// Without markers and with records lost no order is known: a guess is all there is.
-void AskForLittle(Case* c) {
+// Without markers and with lost records the order is unknown: a guess is right, too.
+void AcceptGuess(Case* c) {
   if (c->sight.markers || c->sight.lost_records_percent == 0) return;
   c->truth.causes.insert(Cause::kStalledInFlight);
   c->truth.unseen = true;
@@ -414,26 +426,26 @@ void AskForLittle(Case* c) {
 
 bool ReceiveLess(Random& random, int ranks, Case* c) {
   MakePlan(random, ranks, c);
-  Place place;
-  if (!Choose(random, c->plan, [](const Step& s) { return s.kind == Kind::kP2p; }, &place)) {
+  StepRef target;
+  if (!Choose(random, c->plan, [](const Step& s) { return s.kind == Kind::kP2p; }, &target)) {
     return false;
   }
-  Step* step = Own(&c->plan, place);
+  Step* step = Own(&c->plan, target);
   CallArgs& args = step->p2p[Below(random, step->p2p.size())];
   args.count = args.count / 2 + 1;
   const std::vector<int>& members = c->plan.comms[static_cast<size_t>(step->comm)].ranks;
-  c->truth.culprits = {place.rank, members[static_cast<size_t>(args.peer)]};
+  c->truth.culprits = {target.rank, members[static_cast<size_t>(args.peer)]};
   return true;
 }
 
 bool JudgeSize(Case* c) {
   const bool hangs = Hangs(c, Cause::kUnmatchedP2p);
   c->truth.most = Certainty::kLikely;
-  AskForLittle(c);
+  AcceptGuess(c);
   return hangs;
 }
 
-// Every rank of a ring sends to the next one before it receives, in no group.
+// Every rank of a ring sends to the next rank before it receives, without a group.
 bool SendFirstInARing(Random& random, int ranks, Case* c) {
   c->plan = JobPlan();
   JobPlan& plan = c->plan;
@@ -476,7 +488,7 @@ bool SendFirstInARing(Random& random, int ranks, Case* c) {
 bool JudgeCycle(Case* c) {
   const bool hangs = Hangs(c, Cause::kDeadlock);
   c->truth.some_lost = c->sight.lost_records_percent != 0;
-  AskForLittle(c);
+  AcceptGuess(c);
   return hangs;
 }
 
@@ -489,7 +501,8 @@ bool EndlessKernel(Random& random, int ranks, Case* c) {
 bool JudgeBlocked(Case* c) {
   const bool hangs = Hangs(c, Cause::kBlockedBeforeStart);
   if (c->sight.markers) return hangs;
-  // Nothing tells a GPU that has not come from one that does not get on.
+  // Without markers no evidence distinguishes a GPU that has not started the call from one that
+  // cannot finish it.
   c->truth.causes.insert(Cause::kStalledInFlight);
   c->truth.culprits.clear();
   c->truth.culprits_among = true;
@@ -498,9 +511,9 @@ bool JudgeBlocked(Case* c) {
 }
 
 bool StallInFlight(Random& random, int ranks, Case* c) {
-  Place place;
-  if (!ChooseCall(random, ranks, c, &place)) return false;
-  Own(&c->plan, place)->stalls = true;
+  StepRef target;
+  if (!ChooseCall(random, ranks, c, &target)) return false;
+  Own(&c->plan, target)->stalls = true;
   c->truth.culprits.clear();
   return true;
 }
@@ -508,9 +521,9 @@ bool StallInFlight(Random& random, int ranks, Case* c) {
 bool JudgeStall(Case* c) { return Hangs(c, Cause::kStalledInFlight); }
 
 bool ReportError(Random& random, int ranks, Case* c) {
-  Place place;
-  if (!ChooseCall(random, ranks, c, &place)) return false;
-  Step* step = Own(&c->plan, place);
+  StepRef target;
+  if (!ChooseCall(random, ranks, c, &target)) return false;
+  Step* step = Own(&c->plan, target);
   step->stalls = true;
   step->error = 1 + static_cast<int32_t>(Below(random, 3));
   return true;
@@ -532,23 +545,22 @@ bool SlowRank(Random& random, int ranks, Case* c) {
 }
 
 bool JudgeSlow(Case* c) {
-  // Clocks that are told with delays are no better than these: nor is who came last.
+  // With delays the clocks are too inexact to show which rank was last.
   c->sight.most_delay_ns = 0;
   c->sight.lost_records_percent = 0;
   return c->timeline.all_ended;
 }
 
-// A reduction that differs does no harm that NCCL would notice, and later a
-// rank dies.
+// NCCL does not detect that a reduction differs, and later a rank dies.
 bool WrongThenDead(Random& random, int ranks, Case* c) {
-  Place place;
-  if (!ChooseCall(random, ranks, c, &place)) return false;
-  CallArgs& args = Own(&c->plan, place)->args;
+  StepRef target;
+  if (!ChooseCall(random, ranks, c, &target)) return false;
+  CallArgs& args = Own(&c->plan, target)->args;
   if (args.reduction == kNoReduction) return false;
   args.reduction = 2;
-  Place death;
+  StepRef death;
   if (!Choose(random, c->plan, IsTraffic, &death)) return false;
-  if (death.rank == place.rank) return false;
+  if (death.rank == target.rank) return false;
   Insert(&c->plan, death, Simple(Kind::kDie));
   return true;
 }
@@ -556,7 +568,7 @@ bool WrongThenDead(Random& random, int ranks, Case* c) {
 bool JudgeWrongThenDead(Case* c) {
   FoundDivergence found;
   if (FindDivergence(*c, Broken(*c), &found)) {
-    // An agent that comes late tells of both at once: then either may go first.
+    // A late agent reports both at once: then either may be the first verdict.
     return c->sight.late_hosts_percent == 0 && JudgeDifference(c);
   }
   for (int rank = 0; rank < c->plan.ranks; ++rank) {
@@ -570,7 +582,8 @@ const std::vector<Fault>* MakeFaults() {
       {"missing_rank", 14, FreezeBeforeCall, JudgeMissing},
       {"missing_ranks", 5, FreezeSeveral, JudgeMissing},
       {"rank_exited", 8, ExitEarly, JudgeExited},
-      {"rank_died", 8, DieEarly, JudgeDied},
+      {"rank_died", 5, DieEarly, JudgeDied},
+      {"rank_ended", 3, EndUnseen, JudgeEnded},
       {"host_lost", 6, LoseHost, JudgeLost},
       {"init_incomplete", 6, FreezeBeforeInit, JudgeMissing},
       {"teardown_hang", 4, FreezeBeforeDestroy, JudgeTeardown},

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The faults that cases are made of: one table.
+// The table of faults.
 #pragma once
 
 #include <vector>
@@ -10,18 +10,18 @@ namespace rollcall::corpus {
 
 struct Fault {
   const char* name;
-  int weight;
-  // Makes the plan and breaks it. False: this one cannot be broken that way.
+  int weight;  // share among all cases
+  // Makes the plan and adds the fault. False: this plan cannot have the fault.
   bool (*inject)(Random& random, int ranks, Case* c);
-  // Fills in the truth from what came of it. False: nothing came of it.
+  // Fills in the right answer after the run. False: the fault had no effect.
   bool (*judge)(Case* c);
-  // How the histories part, where they do.
+  // How the histories differ, if they do.
   DivergenceKind divergence = DivergenceKind::kNone;
 };
 
 const std::vector<Fault>& Faults();
 
-// Of a rank, after the run: what others wait in for it.
+// The kinds of calls in which others wait for a rank after the run.
 struct Owed {
   bool creation = false, collective = false, p2p = false, teardown = false;
   bool any() const { return creation || collective || p2p || teardown; }

@@ -15,7 +15,7 @@ CallArgs Collective(Op op, uint64_t count, uint8_t dtype = kFloat32, int32_t roo
   return {op, dtype, reduces ? uint8_t{0} : kNoReduction, root, count};
 }
 
-// How the ranks are cut: global rank = ((pp * dp) + d) * tp + t.
+// The parallel layout: global rank = ((pp * dp) + d) * tp + t.
 struct Layout {
   int tp = 1, dp = 1, pp = 1, ep = 1;
   int ranks() const { return tp * dp * pp; }
@@ -46,8 +46,9 @@ void AddComms(const std::string& name, const std::vector<std::vector<int>>& all,
   of_rank->assign(static_cast<size_t>(plan->ranks), -1);
   for (const std::vector<int>& ranks : all) {
     if (ranks.size() < 2) continue;
-    for (const int rank : ranks)
+    for (const int rank : ranks) {
       (*of_rank)[static_cast<size_t>(rank)] = static_cast<int>(plan->comms.size());
+    }
     plan->comms.push_back({name, ranks});
   }
 }
@@ -84,7 +85,7 @@ Comms MakeComms(const Layout& l, JobPlan* plan) {
   return comms;
 }
 
-// What is alike on all ranks of a job.
+// The parameters that are equal on all ranks of a job.
 struct Recipe {
   int steps = 4, microbatches = 1, buckets = 3, layers = 2;
   bool fsdp = false;
@@ -160,8 +161,8 @@ struct Stage {
       w->Call(tp, Collective(Op::kAllReduce, recipe.size / 4, kBfloat16));
     }
   }
-  // With the stages before and behind; two at once go in one group, or both
-  // sides would send first.
+  // Exchanges messages with the stage before and the stage behind. Two operations share one
+  // group; otherwise both sides would send first.
   void Exchange(Op before, Op behind) const {
     std::vector<CallArgs> ops;
     if (before != Op::kNone && !first()) ops.push_back(Message(before, stage - 1, message()));
@@ -228,7 +229,7 @@ void WriteProgram(const Recipe& r, const Comms& comms, int rank, int stage, int 
   for (const int comm : all) {
     if (comm >= 0) w.Simple(Step::Kind::kInit, comm);
   }
-  w.Call(world, Collective(Op::kAllGather, 16, kInt64));  // shapes are compared
+  w.Call(world, Collective(Op::kAllGather, 16, kInt64));  // to compare shapes
   w.Call(world, Collective(Op::kBroadcast, r.size, kFloat32, 0));
   w.Simple(Step::Kind::kSync);
   for (int step = 0; step < r.steps; ++step) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the ranks of a generated job do: communicators, and a program for each
-// rank. Plain values; faults change them before they are run (timeline.h).
+// The plan of a generated job: communicators, and a program for each rank. Plain
+// values; faults change them before timeline.h runs them.
 #pragma once
 
 #include <cstdint>
@@ -25,10 +25,10 @@ inline bool Chance(Random& random, int percent) {
 
 struct Step {
   enum class Kind : uint8_t {
-    kCompute,  // the host is busy for `ns`; kNever: it never comes back
-    kGpuWork,  // the stream is, for `ns`
+    kCompute,  // the host computes for `ns`; kNever: for ever
+    kGpuWork,  // the stream computes for `ns`
     kCall,     // a collective
-    kP2p,      // sends and receives in one group; one alone stands for itself
+    kP2p,      // sends and receives in one group; a single one without a group
     kSync,     // the host waits for the stream
     kInit,
     kDestroy,
@@ -42,8 +42,8 @@ struct Step {
   std::vector<CallArgs> p2p;  // kP2p; peers are ranks of the communicator
   int64_t ns = 0;
   uint32_t thread = 1;
-  int32_t error = 0;    // ncclResult_t that NCCL reports while in this call
-  bool stalls = false;  // kCall: it never ends, though all have come
+  int32_t error = 0;    // ncclResult_t that NCCL reports during this call
+  bool stalls = false;  // kCall: it never ends, although all ranks enter it
 };
 
 struct CommPlan {
@@ -58,24 +58,24 @@ struct JobPlan {
   int ranks = 0;
   int ranks_per_host = 8;
   std::vector<CommPlan> comms;
-  // Ranks of one role share a program until one of them is changed.
+  // Ranks with the same role share a program until Own() makes a copy.
   std::vector<std::shared_ptr<const Program>> programs;
-  std::vector<int> hosts_lost;  // those that fall silent when the first of their ranks stops
+  std::vector<int> hosts_lost;  // hosts that become silent when the first of their ranks stops
 
-  int HostOf(int rank) const { return rank / ranks_per_host; }
+  int HostIndex(int rank) const { return rank / ranks_per_host; }
   int RankIn(int comm, int rank) const;
-  // A copy of the rank's program that may be changed.
+  // Makes a copy of the rank's program, for the caller to change.
   Program* Own(int rank);
 };
 
-// A job of some parallel layout and kind of step, with about `ranks` ranks.
-// Every few steps it evaluates, and now and then writes a checkpoint.
+// A job with a random parallel layout and kind of step, and about `ranks` ranks. It
+// evaluates every few steps and may write a checkpoint.
 JobPlan MakeJob(Random& random, int ranks, bool small_steps);
 
-// One with pipeline stages only: sends and receives.
+// A job with pipeline stages only: sends and receives.
 JobPlan MakePipeline(Random& random, int stages);
 
-// A plain data-parallel one: many alike steps.
+// A data-parallel job with many equal steps.
 JobPlan MakeDataParallel(Random& random, int ranks, int steps);
 
 }  // namespace rollcall::corpus

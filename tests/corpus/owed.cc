@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// OwedBy(): what others wait in for a rank, read off the timeline and not from
-// what the rules say.
+// OwedBy(): the calls in which others wait for a rank, from the timeline and independent
+// of the rules.
 #include <algorithm>
 
 #include "faults.h"
@@ -11,10 +11,10 @@ namespace {
 size_t Count(const Track& track, bool p2p) {
   return static_cast<size_t>(std::count_if(
       track.calls.begin(), track.calls.end(),
-      [&](const CallTimes& call) { return (KindOf(call.args.op) == CallKind::kP2p) == p2p; }));
+      [&](const CallTimes& call) { return (OpKind(call.args.op) == CallKind::kP2p) == p2p; }));
 }
 
-// Sends (or receives) that `track` has issued to (or from) `peer`.
+// Number of sends (or receives) that `track` has issued to (or from) `peer`.
 size_t CountWith(const Track* track, Op op, int peer) {
   if (track == nullptr) return 0;
   return static_cast<size_t>(std::count_if(
@@ -22,11 +22,11 @@ size_t CountWith(const Track* track, Op op, int peer) {
       [&](const CallTimes& call) { return call.args.op == op && call.args.peer == peer; }));
 }
 
-// Without markers one that has not begun on the GPU looks like one that waits.
+// Without markers a call that the GPU has not started looks like a call that waits.
 bool HasUnfinished(const Case& c, const Track& track, CallKind kind) {
   return std::any_of(track.calls.begin(), track.calls.end(), [&](const CallTimes& call) {
     const bool begun = call.started != kNever || !c.sight.markers;
-    return KindOf(call.args.op) == kind && begun && call.finished == kNever;
+    return OpKind(call.args.op) == kind && begun && call.finished == kNever;
   });
 }
 
@@ -48,7 +48,7 @@ void AddOwed(const Case& c, int comm, int rank, const Track* mine, const Track& 
     owed->p2p = true;
   }
   if (theirs.destroy_entered != kNever && theirs.destroy_returned == kNever &&
-      mine->destroy_entered == kNever && c.plan.HostOf(rank) == c.plan.HostOf(other)) {
+      mine->destroy_entered == kNever && c.plan.HostIndex(rank) == c.plan.HostIndex(other)) {
     owed->teardown = true;
   }
 }

@@ -2,7 +2,7 @@
 // Scores the diagnosis on generated jobs:
 //   rollcall_corpus_score [--faults=N] [--healthy=N] [--seed=N] [--max-ranks=N]
 //                         [--fault=NAME] [--case=SEED] [--show=N] [--list]
-// Exit status: 0 all right, 3 something was judged wrongly, 2 wrong flags.
+// Exit status: 0 all verdicts are right, 3 a verdict is wrong, 2 a flag is wrong.
 #include <chrono>
 #include <cstdio>
 #include <map>
@@ -14,14 +14,14 @@
 #include "absl/strings/str_join.h"
 #include "cases.h"
 
-ABSL_FLAG(int, faults, 10000, "jobs with a fault");
-ABSL_FLAG(int, healthy, 10000, "jobs without one");
-ABSL_FLAG(uint64_t, seed, 1, "of the first case; the others follow");
-ABSL_FLAG(int, max_ranks, 16384, "of a job");
-ABSL_FLAG(std::string, fault, "", "only this fault; --list names them");
+ABSL_FLAG(int, faults, 10000, "number of jobs with a fault");
+ABSL_FLAG(int, healthy, 10000, "number of healthy jobs");
+ABSL_FLAG(uint64_t, seed, 1, "seed of the first case; the others follow");
+ABSL_FLAG(int, max_ranks, 16384, "highest number of ranks of a job");
+ABSL_FLAG(std::string, fault, "", "only this fault; --list prints the names");
 ABSL_FLAG(uint64_t, show_case, 0, "print the case of this seed with all its verdicts, and end");
-ABSL_FLAG(bool, healthy_case, false, "the case of --show_case is a healthy one");
-ABSL_FLAG(int, show, 10, "so many cases that were judged wrongly are printed");
+ABSL_FLAG(bool, healthy_case, false, "--show_case shows the healthy case of the seed");
+ABSL_FLAG(int, show, 10, "number of wrong cases to print");
 ABSL_FLAG(bool, list, false, "print the names of the faults, and end");
 
 namespace rollcall::corpus {
@@ -64,7 +64,7 @@ void Show(const Case& c, const Outcome& outcome, size_t most_verdicts) {
   std::printf("%s (markers %d, lost %d%%, late %d%%)\n  expected: %s\n", c.name.c_str(),
               c.sight.markers, c.sight.lost_records_percent, c.sight.late_hosts_percent,
               Expected(c.truth).c_str());
-  if (!outcome.confirmed) std::printf("  nothing was confirmed\n");
+  if (!outcome.confirmed) std::printf("  no confirmed incident\n");
   for (const Verdict& v : outcome.warnings) std::printf("  warning: %s\n", v.summary.c_str());
   for (size_t i = 0; i < std::min(most_verdicts, outcome.verdicts.size()); ++i) {
     const Verdict& v = outcome.verdicts[i];
@@ -91,7 +91,7 @@ int ShowOne() {
     for (const std::string& line : v.evidence) std::printf("  + %.300s\n", line.c_str());
     for (const std::string& line : v.missing_evidence) std::printf("  ? %.300s\n", line.c_str());
   }
-  return ScoreOf(c, outcome).right() ? 0 : 3;
+  return ScoreOutcome(c, outcome).right() ? 0 : 3;
 }
 
 int ScoreAll() {
@@ -104,7 +104,7 @@ int ScoreAll() {
   for (int i = 0; i < absl::GetFlag(FLAGS_faults); ++i) {
     const Case c = MakeFault(seed + static_cast<uint64_t>(i), most, absl::GetFlag(FLAGS_fault));
     const Outcome outcome = Watch(c.plan, c.timeline, c.sight);
-    const Score score = ScoreOf(c, outcome);
+    const Score score = ScoreOutcome(c, outcome);
     Add(score, &rows[c.fault]);
     Add(score, &all);
     if (!score.right() && left_to_show-- > 0) Show(c, outcome, 3);
@@ -121,8 +121,8 @@ int ScoreAll() {
   PrintHead();
   for (const auto& [name, row] : rows) Print(name, row);
   Print("all faults", all);
-  std::printf("healthy jobs: %d, incidents confirmed: %d (looked at more closely: %d)\n", healthy,
-              incidents, suspected);
+  std::printf("healthy jobs: %d, incidents confirmed: %d (suspected: %d)\n", healthy, incidents,
+              suspected);
   const auto took = std::chrono::steady_clock::now() - begun;
   std::printf("took %.0f s\n", std::chrono::duration<double>(took).count());
   return all.right == all.cases && incidents == 0 ? 0 : 3;
@@ -136,7 +136,7 @@ int Main() {
   const std::string fault = absl::GetFlag(FLAGS_fault);
   const auto& names = FaultNames();
   if (!fault.empty() && std::find(names.begin(), names.end(), fault) == names.end()) {
-    std::fprintf(stderr, "no fault is called \"%s\": --list names them\n", fault.c_str());
+    std::fprintf(stderr, "no fault has the name \"%s\": --list prints the names\n", fault.c_str());
     return 2;
   }
   return absl::GetFlag(FLAGS_show_case) != 0 ? ShowOne() : ScoreAll();

@@ -11,8 +11,8 @@
 namespace rollcall::corpus {
 namespace {
 
-constexpr int64_t kCallNs = 5'000;        // from entering to returning
-constexpr int64_t kTransferNs = 400'000;  // of anything
+constexpr int64_t kCallNs = 5'000;        // from the entry of a call to its return
+constexpr int64_t kTransferNs = 400'000;  // of every transfer
 
 // A piece of work on a stream: a collective, a group of p2p, or a kernel.
 struct Work {
@@ -25,9 +25,9 @@ struct Work {
 };
 
 struct Stream {
-  std::deque<Work> queue;  // unfinished; the front one may have begun
+  std::deque<Work> queue;  // unfinished work; the first may have begun
   bool front_begun = false;
-  int64_t free_at = 0;  // kNever: something in front never ends
+  int64_t free_at = 0;  // kNever: the first work never ends
 };
 
 struct RankState {
@@ -40,7 +40,7 @@ struct RankState {
   uint16_t groups = 0;
 };
 
-// Ranks that have come to a collective, an init or a destroy.
+// The ranks that have reached a collective, an init or a destroy.
 struct Meeting {
   std::vector<int> ranks;
   int64_t last = 0;
@@ -58,9 +58,10 @@ struct PairQueue {
   std::vector<End> sends, receives;
 };
 
-bool NcclNotices(const CallArgs& a, const CallArgs& b) {
+// True if NCCL detects the difference between two calls.
+bool NcclDetects(const CallArgs& a, const CallArgs& b) {
   if (Canonical(a.op) != Canonical(b.op) || a.peer != b.peer) return true;
-  return a.count != b.count;  // types of one size and reductions go unnoticed
+  return a.count != b.count;  // NCCL detects neither types of equal size nor reductions
 }
 
 class Machine {
@@ -81,25 +82,25 @@ class Machine {
   }
 
  private:
-  RankState& StateOf(int rank) { return states_[static_cast<size_t>(rank)]; }
-  RankTimeline& LineOf(int rank) { return timeline_.ranks[static_cast<size_t>(rank)]; }
-  Track& TrackOf(int rank, int comm) {
-    return LineOf(rank).tracks[StateOf(rank).track_of.at(comm)];
+  RankState& GetState(int rank) { return states_[static_cast<size_t>(rank)]; }
+  RankTimeline& GetTimeline(int rank) { return timeline_.ranks[static_cast<size_t>(rank)]; }
+  Track& GetTrack(int rank, int comm) {
+    return GetTimeline(rank).tracks[GetState(rank).track_of.at(comm)];
   }
   void Wake(int rank) { ready_.push_back(rank); }
-  size_t SizeOf(int comm) const { return plan_.comms[static_cast<size_t>(comm)].ranks.size(); }
+  size_t CommSize(int comm) const { return plan_.comms[static_cast<size_t>(comm)].ranks.size(); }
 
   void Advance(int rank) {
-    RankState& state = StateOf(rank);
+    RankState& state = GetState(rank);
     const Program& program = *plan_.programs[static_cast<size_t>(rank)];
     while (!state.stopped && state.next < program.size() && Do(rank, program[state.next])) {
       ++state.next;
     }
   }
 
-  // False: it cannot go on yet, or ever.
+  // Executes a step. False: the rank cannot continue yet, or never.
   bool Do(int rank, const Step& step) {
-    RankState& state = StateOf(rank);
+    RankState& state = GetState(rank);
     switch (step.kind) {
       case Step::Kind::kCompute:
         if (step.ns == kNever) return !(state.stopped = true);
@@ -113,8 +114,8 @@ class Machine {
         return Sync(rank, step.stream);
       case Step::Kind::kExit:
       case Step::Kind::kDie:
-        LineOf(rank).ended = state.now;
-        LineOf(rank).died = step.kind == Step::Kind::kDie;
+        GetTimeline(rank).ended = state.now;
+        GetTimeline(rank).died = step.kind == Step::Kind::kDie;
         return !(state.stopped = true);
       default:
         Enqueue(rank, step);
@@ -123,46 +124,46 @@ class Machine {
   }
 
   bool Init(int rank, int comm) {
-    RankState& state = StateOf(rank);
+    RankState& state = GetState(rank);
     if (state.track_of.count(comm) == 0) {
-      state.track_of[comm] = LineOf(rank).tracks.size();
+      state.track_of[comm] = GetTimeline(rank).tracks.size();
       state.collectives.push_back(0);
-      LineOf(rank).tracks.emplace_back();
-      LineOf(rank).tracks.back().comm = comm;
-      TrackOf(rank, comm).init_entered = state.now;
+      GetTimeline(rank).tracks.emplace_back();
+      GetTimeline(rank).tracks.back().comm = comm;
+      GetTrack(rank, comm).init_entered = state.now;
       Meeting& meeting = inits_[comm];
       meeting.ranks.push_back(rank);
       meeting.last = std::max(meeting.last, state.now);
-      if (meeting.ranks.size() == SizeOf(comm)) {
+      if (meeting.ranks.size() == CommSize(comm)) {
         for (const int other : meeting.ranks) {
-          TrackOf(other, comm).init_returned = meeting.last + kTransferNs;
+          GetTrack(other, comm).init_returned = meeting.last + kTransferNs;
           if (other != rank) Wake(other);
         }
       }
     }
-    const int64_t returned = TrackOf(rank, comm).init_returned;
+    const int64_t returned = GetTrack(rank, comm).init_returned;
     if (returned == kNever) return false;
     state.now = std::max(state.now, returned);
     return true;
   }
 
-  // Its own work must end, then the ranks of one host meet.
+  // The rank waits for its own work, then for the other ranks of its host.
   bool Destroy(int rank, int comm) {
-    RankState& state = StateOf(rank);
-    Track& track = TrackOf(rank, comm);
+    RankState& state = GetState(rank);
+    Track& track = GetTrack(rank, comm);
     if (track.destroy_entered == kNever) track.destroy_entered = state.now;
     int64_t done = state.now;
     for (const CallTimes& call : track.calls) {
       if (call.finished == kNever) return false;
       done = std::max(done, call.finished);
     }
-    Meeting& meeting = destroys_[{comm, plan_.HostOf(rank)}];
+    Meeting& meeting = destroys_[{comm, plan_.HostIndex(rank)}];
     if (std::find(meeting.ranks.begin(), meeting.ranks.end(), rank) == meeting.ranks.end()) {
       meeting.ranks.push_back(rank);
       meeting.last = std::max(meeting.last, done);
-      if (meeting.ranks.size() == OnHost(comm, plan_.HostOf(rank))) {
+      if (meeting.ranks.size() == OnHost(comm, plan_.HostIndex(rank))) {
         for (const int other : meeting.ranks) {
-          TrackOf(other, comm).destroy_returned = meeting.last + kTransferNs;
+          GetTrack(other, comm).destroy_returned = meeting.last + kTransferNs;
           if (other != rank) Wake(other);
         }
       }
@@ -174,13 +175,14 @@ class Machine {
 
   size_t OnHost(int comm, int host) const {
     const std::vector<int>& ranks = plan_.comms[static_cast<size_t>(comm)].ranks;
-    return static_cast<size_t>(std::count_if(ranks.begin(), ranks.end(),
-                                             [&](int rank) { return plan_.HostOf(rank) == host; }));
+    return static_cast<size_t>(
+        std::count_if(ranks.begin(), ranks.end(),
+                      [&](int rank) { return plan_.HostIndex(rank) == host; }));
   }
 
   bool Sync(int rank, int stream_id) {
-    RankState& state = StateOf(rank);
-    std::vector<Span>& syncs = LineOf(rank).syncs;
+    RankState& state = GetState(rank);
+    std::vector<Span>& syncs = GetTimeline(rank).syncs;
     const Stream& stream = state.streams[stream_id];
     const bool begun = !syncs.empty() && syncs.back().end == kNever;
     if (!begun) syncs.push_back({state.now, kNever});
@@ -191,7 +193,7 @@ class Machine {
   }
 
   void Enqueue(int rank, const Step& step) {
-    RankState& state = StateOf(rank);
+    RankState& state = GetState(rank);
     Work work;
     work.kind = step.kind;
     work.comm = step.comm;
@@ -199,16 +201,16 @@ class Machine {
     work.stalls = step.stalls;
     if (step.kind != Step::Kind::kGpuWork) {
       const size_t at = state.track_of.at(step.comm);
-      Track& track = LineOf(rank).tracks[at];
+      Track& track = GetTimeline(rank).tracks[at];
       work.first_call = track.calls.size();
       const bool grouped = step.p2p.size() > 1;
       if (grouped) ++state.groups;
       if (step.kind == Step::Kind::kCall) {
-        Note(step.args, state.collectives[at]++, 0, step.thread, &state, &track);
+        RecordCall(step.args, state.collectives[at]++, 0, step.thread, &state, &track);
       }
       for (const CallArgs& args : step.p2p) {
-        Note(args, state.collectives[at], grouped ? state.groups : uint16_t{0}, step.thread, &state,
-             &track);
+        RecordCall(args, state.collectives[at], grouped ? state.groups : uint16_t{0}, step.thread,
+                   &state, &track);
       }
       work.calls = track.calls.size() - work.first_call;
       if (step.error != 0) {
@@ -218,10 +220,10 @@ class Machine {
     }
     work.enqueued = state.now;
     state.streams[step.stream].queue.push_back(work);
-    Turn(rank, step.stream);
+    StartNext(rank, step.stream);
   }
 
-  static void Note(const CallArgs& args, uint64_t position, uint16_t group, uint32_t thread,
+  static void RecordCall(const CallArgs& args, uint64_t position, uint16_t group, uint32_t thread,
                    RankState* state, Track* track) {
     CallTimes call;
     call.args = args;
@@ -229,15 +231,15 @@ class Machine {
     call.group = group;
     call.thread = thread;
     call.entered = state->now;
-    // A second thread comes in before the first one is out.
+    // A second thread enters the call before the first thread returns.
     state->now += kCallNs;
     call.returned = state->now + (thread != 1 ? 4 * kCallNs : 0);
     track->calls.push_back(call);
   }
 
-  // Begins what is in front of the stream, as far as it can.
-  void Turn(int rank, int stream_id) {
-    Stream& stream = StateOf(rank).streams[stream_id];
+  // Starts the first work of the stream, if it can start.
+  void StartNext(int rank, int stream_id) {
+    Stream& stream = GetState(rank).streams[stream_id];
     while (!stream.queue.empty() && !stream.front_begun && stream.free_at != kNever) {
       const Work work = stream.queue.front();
       const int64_t start = std::max(stream.free_at, work.enqueued);
@@ -246,27 +248,27 @@ class Machine {
         EndFront(rank, stream_id, work.ns == kNever ? kNever : start + work.ns);
         continue;
       }
-      Track& track = TrackOf(rank, work.comm);
+      Track& track = GetTrack(rank, work.comm);
       for (size_t i = 0; i < work.calls; ++i) track.calls[work.first_call + i].started = start;
       if (work.kind == Step::Kind::kCall) {
         Arrive(rank, stream_id, work, start);
       } else {
         ArriveP2p(rank, stream_id, work, start);
       }
-      return;  // goes on when that ends
+      return;  // the end of that work starts the next
     }
   }
 
-  // The front of the stream ends then; kNever: it stays there for ever.
+  // Ends the first work of the stream at this time; kNever: it never ends.
   void EndFront(int rank, int stream_id, int64_t at) {
-    Stream& stream = StateOf(rank).streams[stream_id];
+    Stream& stream = GetState(rank).streams[stream_id];
     const Work& work = stream.queue.front();
     if (at == kNever) {
       stream.free_at = kNever;
       return;
     }
     if (work.kind != Step::Kind::kGpuWork) {
-      Track& track = TrackOf(rank, work.comm);
+      Track& track = GetTrack(rank, work.comm);
       for (size_t i = 0; i < work.calls; ++i) track.calls[work.first_call + i].finished = at;
     }
     stream.free_at = at;
@@ -276,31 +278,31 @@ class Machine {
 
   void EndAndGoOn(int rank, int stream_id, int64_t at) {
     EndFront(rank, stream_id, at);
-    Turn(rank, stream_id);
+    StartNext(rank, stream_id);
     Wake(rank);
   }
 
   void Arrive(int rank, int stream_id, const Work& work, int64_t start) {
-    const CallTimes& call = TrackOf(rank, work.comm).calls[work.first_call];
+    const CallTimes& call = GetTrack(rank, work.comm).calls[work.first_call];
     Meeting& meeting = collectives_[{work.comm, call.position}];
     if (meeting.ranks.empty()) meeting.args = call.args;
-    meeting.broken = meeting.broken || work.stalls || NcclNotices(meeting.args, call.args);
+    meeting.broken = meeting.broken || work.stalls || NcclDetects(meeting.args, call.args);
     meeting.ranks.push_back(rank);
     meeting.last = std::max(meeting.last, start);
     stream_of_[{rank, work.comm}] = stream_id;
-    if (meeting.ranks.size() < SizeOf(work.comm) || meeting.broken) return;
+    if (meeting.ranks.size() < CommSize(work.comm) || meeting.broken) return;
     for (const int other : meeting.ranks) {
       EndAndGoOn(other, stream_of_.at({other, work.comm}), meeting.last + kTransferNs);
     }
   }
 
-  // Every end of the group that finds its other one may end another rank's group.
+  // Each operation of the group that finds its other end may end another rank's group.
   void ArriveP2p(int rank, int stream_id, const Work& work, int64_t start) {
     const int me = plan_.RankIn(work.comm, rank);
     stream_of_[{rank, work.comm}] = stream_id;
     std::vector<int> touched = {rank};
     for (size_t i = 0; i < work.calls; ++i) {
-      const CallArgs args = TrackOf(rank, work.comm).calls[work.first_call + i].args;
+      const CallArgs args = GetTrack(rank, work.comm).calls[work.first_call + i].args;
       const bool sends = args.op == Op::kSend;
       PairQueue& pair = pairs_[{work.comm, sends ? me : args.peer, sends ? args.peer : me}];
       std::vector<End>& mine = sends ? pair.sends : pair.receives;
@@ -328,9 +330,9 @@ class Machine {
   void Finish() {
     timeline_.all_ended = true;
     for (int rank = 0; rank < plan_.ranks; ++rank) {
-      timeline_.last_event = std::max(timeline_.last_event, StateOf(rank).now);
-      if (LineOf(rank).ended == kNever) timeline_.all_ended = false;
-      for (const Track& track : LineOf(rank).tracks) {
+      timeline_.last_event = std::max(timeline_.last_event, GetState(rank).now);
+      if (GetTimeline(rank).ended == kNever) timeline_.all_ended = false;
+      for (const Track& track : GetTimeline(rank).tracks) {
         for (const CallTimes& call : track.calls) {
           if (call.started != kNever) {
             timeline_.last_event = std::max(timeline_.last_event, call.started);

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs a JobPlan with NCCL's semantics, without processes or a clock: when each
-// rank entered, started and finished each call, and where it stands for ever.
+// Runs a JobPlan with NCCL's semantics, without processes or a clock: computes when each
+// rank entered, started and finished each call, and the calls that never end.
 //
-// A call returns when its work is on the stream; a stream works in order; a
-// collective ends when all its ranks' GPUs have come to it; sends and receives
-// match first in, first out for each pair; a group is one piece of work; what
-// does not match never ends, unless NCCL would not notice.
+// A call returns when its work is on the stream. A stream executes its work in order. A
+// collective ends when the GPUs of all its ranks have started it. Sends and receives match
+// first in, first out for each pair. A group is one piece of work. Calls that do not match
+// never end, unless NCCL would not detect the difference.
 #pragma once
 
 #include <cstdint>
@@ -15,10 +15,10 @@
 
 namespace rollcall::corpus {
 
-// One call of one rank. Times are kNever where it did not come to that.
+// One call of one rank. A time is kNever if that event did not occur.
 struct CallTimes {
   CallArgs args;
-  uint64_t position = 0;  // p2p: collectives before it
+  uint64_t position = 0;  // p2p: number of collectives before it
   int64_t entered = kNever, returned = kNever, started = kNever, finished = kNever;
   uint32_t thread = 1;
   uint16_t group = 0;

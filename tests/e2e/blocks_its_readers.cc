@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// A process that nobody can look into: it executes a program while it holds a file, to be closed by
-// that, whose file system does not answer (as NFS does that has lost its server). Until then the
-// kernel lets nobody read its /proc/PID/maps and environ: they wait. This process answers for the
-// file system itself, in the folder that it is given, until it is asked to flush the file.
+// A process that blocks all readers of its /proc/PID/maps and environ. It calls execve() while it
+// holds a file that execve() closes, and the file system of this file does not answer (like NFS
+// without its server). Readers wait until execve() ends. The parent process serves the file system
+// in the given folder, until the kernel asks it to flush the file.
 //
-// Prints "ready" when the other process is stuck. Exits 77 where that is not permitted.
+// Prints "ready" when the child is stuck. Exits with 77 if the system does not permit this.
 #include <fcntl.h>
 #include <linux/fuse.h>
 #include <signal.h>

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs jobs of real processes under `rollcall run`, and reads what it says."""
+"""Runs jobs of real processes under `rollcall run`, and reads its output."""
+import functools
 import json
 import os
 import pathlib
@@ -7,12 +8,21 @@ import re
 import signal
 import subprocess
 import time
+import urllib.request
 
 import pytest
 
 BUILD = pathlib.Path(os.environ["ROLLCALL_BUILD"])
 ROLLCALL = BUILD / "bin" / "rollcall"
 VICTIMS = BUILD / "tests"
+AS_NOBODY = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
+
+
+@functools.lru_cache
+def can_be_others():
+    """Whether this user can become another one. Root of a user namespace may be its only user."""
+    return (os.geteuid() == 0
+            and subprocess.run([*AS_NOBODY, "true"], capture_output=True, check=False).returncode == 0)
 
 
 class Result:
@@ -42,6 +52,35 @@ def read_until(process, words):
         if words in line:
             return said
     raise AssertionError(f"{words} was never said\n{said}")
+
+
+def wait_for(condition, seconds=30):
+    """Waits until the condition returns a true value, and returns this value."""
+    deadline = time.monotonic() + seconds
+    while not (found := condition()):
+        assert time.monotonic() < deadline, f"the condition was not met within {seconds} s"
+        time.sleep(0.05)
+    return found
+
+
+def ask(daemon, path):
+    """The JSON answer of a daemon to a request of its HTTP API."""
+    with urllib.request.urlopen(f"{daemon.page}/api/v1/{path}", timeout=10) as answer:
+        return json.load(answer)
+
+
+def find_communicator(daemon, ranks=4):
+    """The communicator that all ranks of the daemon's only job have joined. None: not yet."""
+    for job in ask(daemon, "status")["jobs"]:
+        for communicator in job["communicators"]:
+            if communicator["members"] == ranks:
+                return communicator
+    return None
+
+
+def reports_in(folder):
+    """The complete reports: a report has another name while the daemon writes it."""
+    return [path for path in folder.glob("*") if not path.name.startswith(".")]
 
 
 @pytest.fixture

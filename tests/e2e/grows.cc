@@ -42,7 +42,7 @@ int main() {
   }
   if (rank == 0) {
     const auto make = [&](ncclUniqueId* id) { return ncclCommGetUniqueId(small, id); };
-    const ncclUniqueId id = ShareUniqueIdOf(make, 1);
+    const ncclUniqueId id = ShareUniqueIdFrom(make, 1);
     MayRest(rank, "before");
     CHECK_NCCL(ncclCommGrow(small, JobSize(), &id, -1, &grown, nullptr));
   } else if (rank < others) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* An MPI job of which one rank goes wrong, after a few rounds that are right.
+/* An MPI job in which one rank makes a mistake after a few correct rounds.
  *
  *     mpirun -n 4 mpi_job WHAT
  */
@@ -12,7 +12,7 @@
 static int rank, size;
 static const char* what;
 
-/* Whether this rank shall do that now. */
+/* Whether this is rank `who` and the mistake of this job is `name`. */
 static int Do(int who, const char* name) { return rank == who && strcmp(what, name) == 0; }
 
 static int one, all[64], some[64], counts[64], places[64], bytes[64];
@@ -28,7 +28,7 @@ static void SetUp(void) {
 }
 
 /* Every blocking collective, on one communicator. */
-static void AllOf(MPI_Comm comm) {
+static void MakeBlockingCalls(MPI_Comm comm) {
   MPI_Barrier(comm);
   MPI_Bcast(&one, 1, MPI_INT, 0, comm);
   MPI_Reduce(&one, all, 1, MPI_INT, MPI_SUM, 0, comm);
@@ -48,7 +48,7 @@ static void AllOf(MPI_Comm comm) {
   MPI_Alltoallw(some, counts, bytes, types, all, counts, bytes, types, comm);
 }
 
-/* Every one that returns before it is done, all open at once, and a blocking one among them. */
+/* Starts every nonblocking collective, all open at once, with a blocking one among them. */
 static int StartAll(MPI_Comm comm, MPI_Request* r) {
   static int results[16][64];
   int n = 0, k = 0;
@@ -74,8 +74,8 @@ static int StartAll(MPI_Comm comm, MPI_Request* r) {
   return n;
 }
 
-/* They end in every way in which requests can. */
-static void StartedAllOf(MPI_Comm comm) {
+/* Makes every nonblocking collective, and ends the requests in every way. */
+static void MakeNonblockingCalls(MPI_Comm comm) {
   MPI_Request r[32];
   int n = StartAll(comm, r), index, done, indices[32], flag = 0;
   MPI_Waitall(n, r, MPI_STATUSES_IGNORE);
@@ -150,8 +150,8 @@ static void MakeCommunicators(void) {
   if (Do(1, "late to a grid")) pause();
   MPI_Cart_create(MPI_COMM_WORLD, 2, sizes, periods, 1, &ring);
   MPI_Cart_sub(ring, remain, &rows);
-  AllOf(rows);
-  StartedAllOf(ring);
+  MakeBlockingCalls(rows);
+  MakeNonblockingCalls(ring);
   MPI_Comm_disconnect(&rows);
   MPI_Comm_free(&ring);
   MPI_Cart_create(MPI_COMM_WORLD, line, &size, &yes, 0, &ring);
@@ -166,26 +166,26 @@ static void MakeCommunicators(void) {
   MPI_Comm_idup(copy, &later, &request);
   MPI_Barrier(copy);
   MPI_Wait(&request, MPI_STATUS_IGNORE);
-  AllOf(graph);
-  AllOf(spread);
-  AllOf(adjacent);
-  AllOf(copy);
-  StartedAllOf(later);
+  MakeBlockingCalls(graph);
+  MakeBlockingCalls(spread);
+  MakeBlockingCalls(adjacent);
+  MakeBlockingCalls(copy);
+  MakeNonblockingCalls(later);
   MPI_Comm_group(MPI_COMM_WORLD, &group);
   MPI_Group_incl(group, 2, rank < 2 ? (int[]){1, 0} : (int[]){2, 3}, &two);
   if (Do(3, "late to a pair")) pause();
   if (rank < 2 && strstr(what, "a pair") != NULL) sleep(20); /* no part of it */
   MPI_Comm_create_group(MPI_COMM_WORLD, two, 5, &pair);
   if (rank < 2) MPI_Comm_create_group(MPI_COMM_WORLD, two, 5, &again); /* the others do not */
-  AllOf(pair);
-  if (rank < 2) AllOf(again);
+  MakeBlockingCalls(pair);
+  if (rank < 2) MakeBlockingCalls(again);
   MPI_Group_free(&two);
   MPI_Group_free(&group);
   if (Do(3, "stuck in a pair")) pause();
   MPI_Barrier(pair);
 }
 
-/* What can go wrong with calls that return before they are done. */
+/* The mistakes with nonblocking calls. */
 static void Nonblocking(void) {
   MPI_Comm copy;
   MPI_Request r[2] = {MPI_REQUEST_NULL, MPI_REQUEST_NULL};
@@ -198,7 +198,7 @@ static void Nonblocking(void) {
     MPI_Wait(&r[0], MPI_STATUS_IGNORE);
   }
   if (strcmp(what, "serves meanwhile") == 0) {
-    /* Whatever comes first ends the wait: a message, or that rank 2 has no more of them. */
+    /* A message ends the wait, or the news that rank 2 has no more messages. */
     int index = 1;
     if (rank == 2) sleep(5);
     for (int i = 0; rank == 2 && i < size; ++i) {
@@ -243,7 +243,7 @@ int main(int argc, char** argv) {
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &size);
   SetUp();
-  AllOf(MPI_COMM_WORLD);
+  MakeBlockingCalls(MPI_COMM_WORLD);
   if (Do(3, "late to a split")) pause();
   MPI_Comm_split(MPI_COMM_WORLD, rank % 2, 0, &half);
   MPI_Comm_dup(MPI_COMM_WORLD, &copy);
@@ -251,13 +251,13 @@ int main(int argc, char** argv) {
   MPI_Comm_group(MPI_COMM_WORLD, &group);
   MPI_Comm_create(MPI_COMM_WORLD, group, &made);
   MPI_Group_free(&group);
-  AllOf(half);
-  AllOf(copy);
-  AllOf(host);
-  AllOf(made);
-  AllOf(MPI_COMM_SELF);
-  StartedAllOf(copy);
-  StartedAllOf(MPI_COMM_SELF);
+  MakeBlockingCalls(half);
+  MakeBlockingCalls(copy);
+  MakeBlockingCalls(host);
+  MakeBlockingCalls(made);
+  MakeBlockingCalls(MPI_COMM_SELF);
+  MakeNonblockingCalls(copy);
+  MakeNonblockingCalls(MPI_COMM_SELF);
   Messages(copy);
   MakeCommunicators();
   Nonblocking();

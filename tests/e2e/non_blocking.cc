@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Trains with a communicator that does not block: every call is asked after until it is launched,
-// as PyTorch does with TORCH_NCCL_USE_COMM_NONBLOCKING. WRONG in the environment says where
-// the last rank stops: after how many steps, or "init" or "finalize", to which it does not come.
-// With WATCHDOG another thread asks after the communicator all the time.
+// Trains with a non-blocking communicator: after each call the program polls until NCCL has
+// launched the call, as PyTorch does with TORCH_NCCL_USE_COMM_NONBLOCKING. WRONG in the environment
+// is the place where the last rank stops: a number of steps, or "init" or "finalize", which it
+// never enters.
+// With WATCHDOG another thread polls the communicator all the time.
 #include <ctype.h>
 #include <string.h>
 

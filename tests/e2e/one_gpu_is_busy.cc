@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rank 2's stream is held up by work that does not end, before the all-reduce
-// that its host has issued like the others.
+// Endless work blocks rank 2's stream before the all-reduce, which the rank's host
+// has issued like the others.
 #include "tests/e2e/victim.h"
 
 int main() {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rank 1 is killed, as by the kernel when memory is short: half a second after it has begun, or with
-// DIE_AT_ONCE before an agent may have seen it alive.
+// Rank 1 gets SIGKILL, as from the kernel when memory is short: half a second after its start, or,
+// with DIE_AT_ONCE, before an agent may have seen it alive.
 #include "tests/e2e/victim.h"
 
 int main() {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The last rank has fewer steps than the others, and ends in good order.
+// The last rank has fewer steps than the others, and ends normally.
 #include "tests/e2e/victim.h"
 
 int main() {

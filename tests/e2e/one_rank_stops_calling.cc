@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The last rank goes off to do something else, and does not come back.
+// The last rank stops making calls and does something else for ever.
 #include "tests/e2e/victim.h"
 
 __attribute__((noinline)) void Validate() {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A training program as a plugin (plugin_host.cc). Its last rank goes wrong, as WRONG in the
-// environment says: "stops" making calls, or reduces "less" than the others.
+// A training program as a plugin (plugin_host.cc). WRONG in the environment is the fault of its
+// last rank: "stops" making calls, or reduces "less" than the others.
 #include <string.h>
 
 #include "tests/e2e/victim.h"

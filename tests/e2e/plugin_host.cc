@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Loads a training program (plugin.cc) that calls its own NCCL past whatever is preloaded.
+// Loads a training program (plugin.cc) that calls its own NCCL and bypasses preloaded libraries.
 #include <dlfcn.h>
 #include <stdio.h>
 

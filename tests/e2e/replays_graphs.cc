@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Trains by replaying a CUDA graph that holds five calls. What its last rank does
-// otherwise, in the sixth step, is its argument's business, given as WRONG in the
-// environment: nothing, skips_launch, calls_directly, captures, stays_inside, sums_less.
+// Trains by replaying a CUDA graph that holds five calls. WRONG in the environment is
+// the fault of the last rank in the sixth step: nothing, skips_launch, calls_directly,
+// captures, stays_inside, sums_less.
 #include <string.h>
 
 #include "tests/e2e/victim.h"

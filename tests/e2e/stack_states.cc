@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// A rank whose threads stand in every state that a stack can be taken in, and who notice whatever
-// taking it does to them: a changed errno, a call that a signal ended, a wrong result.
+// A rank with a thread in every state in which a tool can take a stack. The threads check for the
+// effects of a tool: a changed errno, a call that a signal ended, a wrong result.
 //
-//   stack_states MODE      "quiet": all stand still; "busy": most never do
+//   stack_states MODE      "quiet": all threads stand still; "busy": most never do
 //
-// Says "ready"; for each line on stdin says "noticed N" and what.
+// Prints "ready". For each line on stdin, prints "noticed N" and the effects.
 #include <dlfcn.h>
 #include <errno.h>
 #include <poll.h>

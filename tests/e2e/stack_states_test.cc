@@ -15,7 +15,7 @@
 #include "agent/processes/proc_stat.h"
 #include "agent/stacks/ptrace_stack_taker.h"
 #include "agent/stacks/signal_stack_taker.h"
-#include "agent/stacks/stacks.h"
+#include "agent/stacks/stack_reader.h"
 #include "tests/unit/support/victim_process.h"
 
 namespace rollcall {

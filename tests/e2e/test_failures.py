@@ -15,7 +15,7 @@ SCRIPT = pathlib.Path(__file__).with_name("python_rank.py")
 
 @pytest.fixture
 def fail(tmp_path):
-    """fail(how) -> (exit code, what was said, incidents): rank 3 of 4 ends in this way."""
+    """fail(how) -> (exit code, output, incidents): rank 3 of 4 ends in this way."""
 
     def run(how, grace=0, env=None, flags=()):
         reports = tmp_path / "reports"
@@ -32,7 +32,7 @@ def fail(tmp_path):
     return run
 
 
-def verdict_of(incidents):
+def find_verdict(incidents):
     assert len(incidents) == 1, incidents
     verdict = incidents[0]["verdicts"][0]
     assert [culprit["rank"] for culprit in verdict["culprits"]] == [3]
@@ -42,9 +42,9 @@ def verdict_of(incidents):
 
 
 @pytest.mark.parametrize("grace", [0, 3])
-def test_an_exception_is_the_verdict_with_its_line(fail, grace):
+def test_the_verdict_has_the_exception_and_its_line(fail, grace):
     _, said, incidents = fail("raise", grace)
-    verdict = verdict_of(incidents)
+    verdict = find_verdict(incidents)
     assert verdict["cause"] == "rank_exited"
     error = verdict["culprits"][0]["error"]
     lines = SCRIPT.read_text().splitlines()
@@ -55,22 +55,22 @@ def test_an_exception_is_the_verdict_with_its_line(fail, grace):
     assert verdict["step"] == 804 and " in step 804" in verdict["summary"]
     assert verdict["culprits"][0]["step"] == 804
     assert verdict["culprits"][0]["phase"] == "evaluation"
-    assert "Traceback (most recent call last)" in said  # Python's own words stay
+    assert "Traceback (most recent call last)" in said  # Python's own message stays
 
 
-def test_ending_the_job_is_left_to_its_launcher(fail):
+def test_run_leaves_the_end_of_a_failed_job_to_its_launcher(fail):
     exit_code, said, incidents = fail("raise", flags=["--on-hang=abort"])
     assert exit_code == 1 and "ending the job" not in said
-    verdict_of(incidents)
+    find_verdict(incidents)
 
 
-def test_where_the_launcher_does_not_end_it_we_do(fail):
+def test_run_ends_a_failed_job_if_its_launcher_does_not(fail):
     exit_code, said, incidents = fail("raise", grace=60, flags=["--on-hang=abort"])
     assert exit_code == 75 and "ending the job" in said
-    assert verdict_of(incidents)["culprits"][0]["error"].startswith("LoaderError")
+    assert find_verdict(incidents)["culprits"][0]["error"].startswith("LoaderError")
 
 
-def test_shapes_are_told_side_by_side(fail):
+def test_the_verdict_shows_both_shapes(fail):
     _, said, incidents = fail("shape", grace=60, flags=["--on-hang=abort"])
     verdict = incidents[0]["verdicts"][0]
     assert verdict["cause"] == "argument_mismatch"
@@ -80,41 +80,57 @@ def test_shapes_are_told_side_by_side(fail):
     assert "float32 x 512 as [16, 32]" in said and "float32 x 1024 as [32, 32]" in said
 
 
-def test_a_hook_of_the_program_is_called_as_without_us(fail):
+def test_the_programs_own_excepthook_still_runs(fail):
     _, said, incidents = fail("hook")
     assert "the program's own hook: LoaderError" in said and "Traceback" not in said
-    assert verdict_of(incidents)["culprits"][0]["error"].startswith("LoaderError: batch 17")
+    assert find_verdict(incidents)["culprits"][0]["error"].startswith("LoaderError: batch 17")
 
 
-def test_without_the_hook_the_exit_code_is_all_there_is(fail):
+def test_without_the_hook_the_verdict_has_only_the_exit_code(fail):
     _, _, incidents = fail("raise", env={"ROLLCALL_PYTHON_ERRORS": "0"})
-    verdict = verdict_of(incidents)
+    verdict = find_verdict(incidents)
     assert verdict["cause"] == "rank_exited"
     assert "error" not in verdict["culprits"][0] or verdict["culprits"][0]["error"] == ""
     assert "exited with code 1" in verdict["summary"]
 
 
-def test_an_early_exit_names_its_code(fail):
+def test_the_verdict_has_the_code_of_an_early_exit(fail):
     exit_code, _, incidents = fail("exit")
     assert exit_code == 3
-    assert "exited with code 3" in verdict_of(incidents)["summary"]
+    assert "exited with code 3" in find_verdict(incidents)["summary"]
 
 
-def test_a_kill_is_told_from_the_launchers(fail):
+def test_the_verdict_distinguishes_a_kill_from_the_launchers_signal(fail):
     exit_code, _, incidents = fail("kill")
     assert exit_code == 128 + 9
-    verdict = verdict_of(incidents)
+    verdict = find_verdict(incidents)
     assert verdict["cause"] == "rank_died"
     assert "killed by signal 9" in verdict["summary"]
     assert any("rank 3 failed first" in line for line in verdict["evidence"])
 
 
-def test_somebody_who_ends_the_job_is_no_failure(fail):
+@pytest.mark.parametrize("watched_by", ["itself", "a_daemon"])
+def test_a_launcher_that_exits_before_its_ranks_hides_no_verdict(start_daemon, tmp_path, watched_by):
+    reports = tmp_path / "reports"
+    where = [f"--daemon={start_daemon().address}"] if watched_by == "a_daemon" else []
+    job = subprocess.run(
+        [ROLLCALL, "run", "--sim", "--hang-after=60s", *where, f"--report-dir={reports}", "--",
+         sys.executable, SCRIPT.with_name("hasty_launcher.py"), tmp_path,
+         VICTIMS / "one_rank_dies"],
+        stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60)
+    assert job.returncode == 1
+    assert "rank 1" in job.stderr and "killed by signal 9" in job.stderr, job.stderr
+    incident, = [json.loads(file.read_text()) for file in reports.glob("*/incident.json")]
+    verdict = incident["verdicts"][0]
+    assert (verdict["cause"], verdict["waiting_ranks"]) == ("rank_died", [0, 2, 3])
+
+
+def test_a_person_who_ends_the_job_causes_no_failure(fail):
     _, _, incidents = fail("interrupt")
     assert incidents == []
 
 
-def test_a_job_that_hangs_before_nccl_is_seen_by_its_stacks(tmp_path):
+def test_stacks_explain_a_job_that_hangs_before_nccl(tmp_path):
     reports = tmp_path / "reports"
     job = subprocess.run(
         [ROLLCALL, "run", "--sim", "--hang-after=3s", "--on-hang=abort",

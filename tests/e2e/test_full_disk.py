@@ -1,22 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Hangs that are found while the disk of reports and history is full, or cannot be written."""
-import json
+"""Hangs while the disk for reports and history is full or read-only."""
 import pathlib
 import subprocess
 import time
-import urllib.request
 
 import pytest
 
-from conftest import ROLLCALL, VICTIMS, Service
+from conftest import ROLLCALL, VICTIMS, Service, ask, reports_in, wait_for
 
 
 class Disk:
-    """A small file system that only `command` and what it starts can see."""
+    """A small file system that only `command` and its children can see."""
 
     def __init__(self, folder):
         self.folder = folder
-        self.inside = None  # the same folder, as this process reaches it
+        self.inside = None  # the same folder, by the path of this process
         folder.mkdir()
 
     def command(self, *arguments):
@@ -32,7 +30,7 @@ class Disk:
                 while filler.write(bytes(4096)) == 4096:
                     pass
             except OSError:
-                return  # it is full
+                return  # the disk is full
 
     def free(self):
         (self.inside / "filler").unlink()
@@ -47,33 +45,14 @@ def disk(tmp_path):
     return disk
 
 
-def wait_for(what, seconds=30):
-    """What `what` returns, as soon as that is something."""
-    until = time.monotonic() + seconds
-    while time.monotonic() < until:
-        found = what()
-        if found:
-            return found
-        time.sleep(0.1)
-    return what()
-
-
-def incidents(daemon):
-    answer = urllib.request.urlopen(f"{daemon.page}/api/v1/incidents", timeout=5)
-    return json.load(answer)["incidents"]
-
-
 def confirmed(daemon):
-    return [incident for incident in incidents(daemon) if incident["state"] == "confirmed"]
-
-
-def reports_in(folder):
-    return [path for path in folder.glob("*") if not path.name.startswith(".")]
+    incidents = ask(daemon, "incidents")["incidents"]
+    return [incident for incident in incidents if incident["state"] == "confirmed"]
 
 
 @pytest.fixture
 def daemon_on(disk):
-    """A rollcalld whose reports and history lie on the small disk."""
+    """A rollcalld with its reports and history on the small disk."""
     service = Service(disk.command(
         ROLLCALL.parent / "rollcalld", "--listen=127.0.0.1:0", "--http=127.0.0.1:0",
         "--hang-after=3s", f"--report-dir={disk.folder}/reports"))
@@ -85,42 +64,42 @@ def daemon_on(disk):
         service.kill()
 
 
-def test_a_hang_is_listed_while_the_disk_is_full_and_written_when_it_is_not(
+def test_the_daemon_lists_a_hang_on_a_full_disk_and_writes_it_later(
         disk, daemon_on, start_job):
     disk.fill()
     start_job(daemon_on, name="on-a-full-disk")
     found = wait_for(lambda: confirmed(daemon_on))
-    assert found and found[0]["job"] == "on-a-full-disk"
+    assert found[0]["job"] == "on-a-full-disk"
     listed = subprocess.run([ROLLCALL, "incidents", f"--daemon={daemon_on.address}"],
                             capture_output=True, text=True, timeout=20)
     assert "on-a-full-disk-1" in listed.stdout and "missing_rank" in listed.stdout
     assert not reports_in(disk.inside / "reports")
-    time.sleep(6)  # later than what is worth a word
+    time.sleep(6)  # longer than the delay that a report does not mention
     disk.free()
     reports = wait_for(lambda: reports_in(disk.inside / "reports"), 70)
     assert len(reports) == 1
     text = (reports[0] / "report.txt").read_text()
     assert "after the hang was confirmed" in text and "No space left on device" in text
-    # The history has it too, with the path.
-    assert wait_for(lambda: confirmed(daemon_on)[0]["report_path"] == f"{disk.folder}/reports/"
-                    f"{reports[0].name}")
+    # The history has the incident too, with the path of the report.
+    wait_for(lambda: confirmed(daemon_on)[0]["report_path"] == f"{disk.folder}/reports/"
+             f"{reports[0].name}")
     assert confirmed(daemon_on)[0]["report_note"]
     assert sorted(path.stat().st_mode & 0o027 for path in reports[0].iterdir()) == [0] * 4
 
 
-def test_a_daemon_that_stops_on_a_full_disk_says_what_is_lost(disk, daemon_on, start_job):
+def test_a_daemon_that_stops_on_a_full_disk_lists_what_it_lost(disk, daemon_on, start_job):
     disk.fill()
     start_job(daemon_on)
-    assert wait_for(lambda: confirmed(daemon_on))
+    wait_for(lambda: confirmed(daemon_on))
     begun = time.monotonic()
     daemon_on.kill()
     assert time.monotonic() - begun < 15
     said = daemon_on.process.stderr.read()
-    assert "the report was not written" in said and "No space left on device" in said
+    assert "cannot write the report" in said and "No space left on device" in said
 
 
-def test_rollcall_run_tells_of_a_hang_whose_report_cannot_be_written(disk):
-    # From outside the disk cannot be filled before there is something on it.
+def test_run_prints_a_hang_whose_report_it_cannot_write(disk):
+    # Only the job can see this disk, so the job itself fills it.
     script = ('"$0" run --sim --hang-after=3s --on-hang=abort --report-dir="$1/reports" -- '
               'sh -c "cat /dev/zero > $1/filler 2> $1/../said; shift; exec \\"\\$@\\"" sh "$@"')
     done = subprocess.run(

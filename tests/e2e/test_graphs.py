@@ -10,12 +10,12 @@ def run_wrong(run, wrong, markers="1", **more):
 
 
 @pytest.mark.parametrize("markers", ["0", "1"])
-def test_a_job_that_replays_graphs_is_left_alone(run, markers):
+def test_a_healthy_job_that_replays_graphs_has_no_incident(run, markers):
     result = run_wrong(run, "nothing", markers)
     assert (result.exit_code, result.err, result.reports) == (0, "", [])
 
 
-def test_who_does_not_launch_the_graph_is_missing(run):
+def test_a_rank_that_does_not_launch_the_graph_is_missing(run):
     result = run_wrong(run, "skips_launch")
     verdict = result.verdict
     assert verdict["cause"] == "missing_rank"
@@ -26,7 +26,7 @@ def test_who_does_not_launch_the_graph_is_missing(run):
     assert "AllReduce #27 (CUDA graph 1, launch 6, call 1 of 5)" in verdict["summary"]
 
 
-def test_a_gpu_that_stays_between_two_calls_of_a_graph_is_named_with_the_call(run):
+def test_the_verdict_names_the_call_of_a_graph_that_a_gpu_never_starts(run):
     verdict = run_wrong(run, "stays_inside").verdict
     assert verdict["cause"] == "blocked_before_start", verdict
     assert [c["rank"] for c in verdict["culprits"]] == [3]
@@ -34,11 +34,11 @@ def test_a_gpu_that_stays_between_two_calls_of_a_graph_is_named_with_the_call(ru
     assert verdict["call"]["graph"] == {"graph": 1, "launch": 6, "call": 4, "calls": 5}
 
 
-def test_without_markers_inside_it_is_said_that_the_call_is_not_known(run):
+def test_without_graph_markers_the_verdict_says_that_the_call_is_unknown(run):
     verdict = run_wrong(run, "stays_inside", markers="0").verdict
     assert verdict["cause"] == "stalled_in_flight"
     assert verdict["call"]["graph"]["launch"] == 6
-    assert any("which of the graph's 5 calls it is" in m for m in verdict["missing_evidence"])
+    assert any("in which of the graph's 5 calls the ranks wait" in m for m in verdict["missing_evidence"])
 
 
 def test_another_count_within_a_graph_is_a_contradiction_at_once(run):
@@ -49,7 +49,7 @@ def test_another_count_within_a_graph_is_a_contradiction_at_once(run):
     assert verdict["call"]["position"] == 30
 
 
-def test_who_captures_what_the_others_call_is_told_so(run):
+def test_the_verdict_says_that_a_rank_captured_the_call(run):
     verdict = run_wrong(run, "captures").verdict
     assert verdict["cause"] == "missing_rank"
     assert [c["rank"] for c in verdict["culprits"]] == [3]

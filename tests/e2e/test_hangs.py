@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every way of hanging that the daemon has a rule for, as a real job: the cause,
-the culprits, the call and who waits must be right, with and without markers."""
+"""A real job for every kind of hang that the daemon has a rule for. The cause, the culprits,
+the call and the waiting ranks must be right, with and without markers."""
 import signal
 
 import pytest
@@ -17,7 +17,7 @@ HANGS = {
 
 @pytest.mark.parametrize("markers", ["0", "1"])
 @pytest.mark.parametrize("victim", HANGS)
-def test_the_guilty_rank_is_named(run, victim, markers):
+def test_the_verdict_names_the_guilty_rank(run, victim, markers):
     cause, culprits, operation, position = HANGS[victim]
     result = run(victim, env={"ROLLCALL_MARKERS": markers})
     assert result.exit_code == 75, result.err
@@ -46,7 +46,7 @@ ENTANGLED = {
 }
 
 
-def test_a_gpu_that_is_shared_is_said_to_be(run):
+def test_the_verdict_says_that_a_gpu_is_shared(run):
     verdict = run("one_gpu_is_busy", env={"CUDA_MPS_PIPE_DIRECTORY": "/tmp/nvidia-mps"}).verdict
     assert verdict["cause"] == "blocked_before_start"
     assert any("by MPS: work of other processes may delay them" in line
@@ -65,7 +65,7 @@ def entangled(run, victim, markers, **how):
 
 
 @pytest.mark.parametrize("victim", ENTANGLED)
-def test_who_waits_for_whom_is_followed_to_its_end(run, victim):
+def test_the_verdict_follows_the_waits_to_their_end(run, victim):
     _, _, operation, certainty, _ = ENTANGLED[victim]
     verdict = entangled(run, victim, "1")
     assert operation is None or verdict["call"]["operation"] == operation
@@ -73,14 +73,14 @@ def test_who_waits_for_whom_is_followed_to_its_end(run, victim):
     assert verdict["advice"]
 
 
-# Without markers much has to be inferred, and a verdict may be too uncertain to abort for; the
-# guilty must be the same.
+# Without markers the daemon infers more, and a verdict may be too uncertain for an abort. The
+# culprits must be the same.
 @pytest.mark.parametrize("victim", sorted(set(ENTANGLED) - {"one_gpu_is_busy"}))
-def test_without_markers_it_is_followed_too(run, victim):
+def test_the_verdict_follows_the_waits_without_markers_too(run, victim):
     entangled(run, victim, "0", on_hang="observe", until="report:")
 
 
-def test_a_rank_whose_death_nobody_could_watch_is_named_and_not_said_to_be_killed_for_certain(run):
+def test_an_unobserved_death_is_blamed_but_never_as_certain(run):
     verdict = run("one_rank_dies", env={"DIE_AT_ONCE": "1"}).verdict
     assert verdict["cause"] == "rank_died", verdict["summary"]
     assert [c["rank"] for c in verdict["culprits"]] == [1]
@@ -88,14 +88,14 @@ def test_a_rank_whose_death_nobody_could_watch_is_named_and_not_said_to_be_kille
     assert bool(unknown) == (verdict["certainty"] != "certain"), verdict["missing_evidence"]
 
 
-def test_a_peer_that_died_goes_before_the_errors_it_caused(run):
+def test_the_dead_peer_comes_before_the_errors_that_it_caused(run):
     result = run("one_rank_dies", env={"ROLLCALL_SIM_PEER_DEATH": "error"})
     assert result.verdict["cause"] == "rank_died", result.verdict["summary"]
     assert [c["rank"] for c in result.verdict["culprits"]] == [1]
 
 
 @pytest.mark.parametrize("guilty", range(4))
-def test_who_does_not_come_to_a_growing_communicator_is_named(run, guilty):
+def test_the_rank_that_does_not_join_a_growing_communicator_is_the_culprit(run, guilty):
     verdict = run("grows", env={"WRONG": f"{guilty}:before"}).verdict
     assert verdict["cause"] == "init_incomplete", verdict["summary"]
     assert [c["rank"] for c in verdict["culprits"]] == [guilty]
@@ -105,7 +105,7 @@ def test_who_does_not_come_to_a_growing_communicator_is_named(run, guilty):
 
 
 @pytest.mark.parametrize("guilty", [0, 2, 3])
-def test_a_grown_communicator_is_one(run, guilty):
+def test_a_grown_communicator_has_one_id(run, guilty):
     verdict = run("grows", env={"WRONG": f"{guilty}:after"}).verdict
     assert verdict["cause"] == "missing_rank", verdict["summary"]
     assert [c["rank"] for c in verdict["culprits"]] == [guilty]
@@ -113,10 +113,10 @@ def test_a_grown_communicator_is_one(run, guilty):
     assert sorted(verdict["waiting_ranks"]) == sorted(set(range(4)) - {guilty})
 
 
-# In its first call a communicator connects, so nothing is launched until all have come.
+# A communicator connects in its first call, so NCCL launches nothing until all ranks have entered.
 @pytest.mark.parametrize("markers", ["0", "1"])
 @pytest.mark.parametrize("steps", [0, 1, 5])
-def test_without_blocking_too_the_guilty_rank_is_named(run, steps, markers):
+def test_the_verdict_names_the_guilty_rank_of_a_nonblocking_communicator(run, steps, markers):
     verdict = run("non_blocking", env={"WRONG": str(steps), "ROLLCALL_MARKERS": markers}).verdict
     assert verdict["cause"] == "missing_rank", verdict["summary"]
     assert [c["rank"] for c in verdict["culprits"]] == [3]
@@ -129,7 +129,7 @@ def test_without_blocking_too_the_guilty_rank_is_named(run, steps, markers):
 @pytest.mark.parametrize("stops, cause, operation",
                          [("init", "init_incomplete", "CommInitRankConfig"),
                           ("finalize", "teardown_hang", "CommFinalize")])
-def test_without_blocking_too_a_begin_and_an_end_want_all_ranks(run, stops, cause, operation):
+def test_begin_and_end_of_a_nonblocking_communicator_need_all_ranks(run, stops, cause, operation):
     verdict = run("non_blocking",
                   env={"WRONG": stops, "ROLLCALL_SIM_DESTROY": "collective"}).verdict
     assert verdict["cause"] == cause, verdict["summary"]
@@ -138,9 +138,9 @@ def test_without_blocking_too_a_begin_and_an_end_want_all_ranks(run, stops, caus
     assert sorted(verdict["waiting_ranks"]) == [0, 1, 2]
 
 
-# What another thread was told before a call must not pass for the call's.
+# An answer that another thread got before a call must not count for the call.
 @pytest.mark.parametrize("steps", [0, 5])
-def test_a_watchdog_that_asks_too_hides_nothing(run, steps):
+def test_a_watchdog_thread_hides_no_wait(run, steps):
     verdict = run("non_blocking", env={"WRONG": str(steps), "WATCHDOG": "1"}).verdict
     assert verdict["cause"] == "missing_rank", verdict["summary"]
     assert [c["rank"] for c in verdict["culprits"]] == [3]
@@ -158,7 +158,7 @@ def test_a_communicator_may_grow(run):
     assert (result.exit_code, result.reports, result.err) == (0, [], "")
 
 
-def test_an_absent_rank_is_shown_with_its_stack(run):
+def test_the_report_has_the_stack_of_the_absent_rank(run):
     result = run("one_rank_stops_calling")
     stacks = (result.reports[0] / "stacks.txt").read_text()
     assert "Validate" in stacks
@@ -166,7 +166,7 @@ def test_an_absent_rank_is_shown_with_its_stack(run):
     assert culprit["pid"] == result.verdict["culprits"][0]["pid"]
 
 
-def test_a_rank_that_never_called_nccl_is_named_with_pid_and_stack(run):
+def test_the_verdict_names_a_rank_without_nccl_calls_with_pid_and_stack(run):
     result = run("one_rank_never_joins")
     verdict = result.verdict
     assert verdict["cause"] == "init_incomplete"
@@ -177,7 +177,7 @@ def test_a_rank_that_never_called_nccl_is_named_with_pid_and_stack(run):
 
 
 def test_a_rank_frozen_inside_a_call_is_a_stall_in_flight(run):
-    # How certain it is depends on what its stack shows: not always enough to abort the job.
+    # The certainty depends on the rank's stack, and is not always enough to abort the job.
     result = run("one_rank_freezes_in_a_call", on_hang="observe", until="report:")
     verdict = result.verdict
     assert verdict["cause"] == "stalled_in_flight", verdict["summary"]
@@ -186,7 +186,7 @@ def test_a_rank_frozen_inside_a_call_is_a_stall_in_flight(run):
     assert sorted(verdict["waiting_ranks"]) == [0, 2, 3]
 
 
-def test_a_mismatch_that_completes_is_said_and_the_job_goes_on(run):
+def test_run_reports_a_mismatch_that_completes_and_the_job_goes_on(run):
     result = run("one_rank_reduces_otherwise", hang_after="60s", on_hang="observe")
     assert result.exit_code == 0, result.err
     verdict = result.verdict

@@ -5,7 +5,6 @@ namespaces, with a /dev/shm of their own. As the packages run it: not root, two 
 All processes of a test live in a pid namespace of the test's own, which is "the host": so the agent
 does not see the other jobs of the machine."""
 import fcntl
-import functools
 import json
 import os
 import pathlib
@@ -16,13 +15,13 @@ import tempfile
 import time
 
 import pytest
-from conftest import BUILD, Service
+from conftest import (AS_NOBODY, BUILD, Service, ask, can_be_others, find_communicator, reports_in,
+                      wait_for)
 
 LIBRARY = os.environ.get("ROLLCALL_TEST_LIBRARY", str(BUILD / "lib" / "librollcall.so"))
 AGENT = BUILD / "bin" / "rollcall-agent"
 RANKS = BUILD / "tests" / "ranks"
 VICTIMS = BUILD / "tests"
-UNPRIVILEGED = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
 CAPABILITIES = ["--inh-caps=-all,+sys_ptrace,+dac_read_search",
                 "--ambient-caps=-all,+sys_ptrace,+dac_read_search"]
 CONTAINER = ["unshare", "--pid", "--mount", "--fork", "--mount-proc", "--kill-child", "--", "sh",
@@ -43,14 +42,8 @@ pytestmark = pytest.mark.skipif(
     reason="needs root and the right to make pid and mount namespaces")
 
 
-@functools.lru_cache
-def can_be_others():
-    """In a user namespace of its own root may be the only user there is."""
-    return subprocess.run([*UNPRIVILEGED, "true"], capture_output=True).returncode == 0
-
-
 class Host:
-    """A pid namespace whose first process does nothing; programs are started inside it."""
+    """A pid namespace whose first process does nothing. Tests start programs inside it."""
 
     def __init__(self, folder):
         self.folder = folder
@@ -61,6 +54,12 @@ class Host:
         children = f"/proc/{self.init.pid}/task/{self.init.pid}/children"
         self.inside = pathlib.Path(children).read_text().split()[0]
         self.services = []
+        self.tokens, self.secret = folder / "tokens", folder / "token"
+        made = subprocess.run([BUILD / "bin" / "rollcall", "token", "new", f"--file={self.tokens}",
+                               "--name=agent", "--role=agent", "--host=the-host"],
+                              capture_output=True, text=True, check=True)
+        self.secret.write_text(made.stdout)
+        self.secret.chmod(0o644)  # the test's other users read it
 
     def command(self, *arguments):
         return ["nsenter", f"--target={self.inside}", "--pid", "--mount", "--", *arguments]
@@ -70,31 +69,34 @@ class Host:
         self.services.append(service)
         return service
 
-    def agent(self, daemon, *flags, privileges=(*UNPRIVILEGED, *CAPABILITIES), env=None):
+    def agent(self, daemon, *flags, privileges=(*AS_NOBODY, *CAPABILITIES), env=None):
         directory = self.folder / "agent"
         directory.mkdir(exist_ok=True)
         if privileges:
             if not can_be_others():
                 pytest.skip("root is the only user of this user namespace")
             os.chown(directory, 65534, 65534)
+            # The daemon knows its own user by the connection, and others by a token.
+            flags = (*flags, f"--token-file={self.secret}")
         return self.start(*privileges, AGENT, f"--daemon={daemon.address}", f"--dir={directory}",
                           "--host=the-host", *flags, env=env)
 
     def job(self, victim, *wrappers, name="a-job", ranks=4, env=None):
         return self.start(*wrappers, "env", f"LD_PRELOAD={LIBRARY}",
-                          f"LD_LIBRARY_PATH={BUILD / 'sim'}", f"ROLLCALL_JOB={name}", RANKS, "-n", str(ranks), "--keep-going", "--",
+                          f"LD_LIBRARY_PATH={BUILD / 'sim'}", f"ROLLCALL_JOB={name}",
+                          RANKS, "-n", str(ranks), "--keep-going", "--",
                           VICTIMS / victim, env=env)
 
-    def pids_of(self, program):
-        """As the host sees them. By their names alone: pgrep also reads command lines, which can
-        block."""
+    def find_pids(self, program):
+        """The host's pids of processes with this name. Does not use pgrep, which also reads command
+        lines and can block."""
         listing = subprocess.run(self.command("sh", "-c", "grep -s . /proc/[0-9]*/comm"),
                                  capture_output=True, text=True).stdout
         lines = (line.split(":", 1) for line in listing.splitlines())
         return sorted(int(path.split("/")[2]) for path, name in lines if name == program[:15])
 
     def send(self, signal_name, program):
-        pids = [str(pid) for pid in self.pids_of(program)]
+        pids = [str(pid) for pid in self.find_pids(program)]
         subprocess.run(self.command("kill", f"-{signal_name}", *pids), check=True)
 
     def end(self):
@@ -117,6 +119,11 @@ def host():
     shutil.rmtree(folder)
 
 
+@pytest.fixture
+def daemon(start_daemon, host):
+    return start_daemon(f"--token-file={host.tokens}")
+
+
 def rollcall(daemon, *arguments):
     return subprocess.run([BUILD / "bin" / "rollcall", *arguments],
                           env={**os.environ, "ROLLCALL_DAEMON": daemon.address},
@@ -134,26 +141,23 @@ def wait_for_status(daemon, text, seconds=30):
     raise AssertionError(f"{text!r} never came:\n{status}")
 
 
-def verdict_of(tmp_path):
-    reports = sorted((tmp_path / "daemon-reports").iterdir())
-    assert len(reports) == 1, reports
-    return json.loads((reports[0] / "incident.json").read_text())["verdicts"][0]
+def wait_for_end(daemon, seconds=30):
+    """Waits until the daemon knows that its only job has ended, and has judged the end."""
+    wait_for(lambda: [job["state"] for job in ask(daemon, "status")["jobs"]] == ["ended"], seconds)
+    time.sleep(1)  # a verdict and its report would come now
 
 
 def no_reports(tmp_path):
-    folder = tmp_path / "daemon-reports"
-    return not folder.exists() or not list(folder.iterdir())
+    return not reports_in(tmp_path / "daemon-reports")
 
 
-def wait_for_report(tmp_path, seconds=20):
-    deadline = time.monotonic() + seconds
-    while no_reports(tmp_path) and time.monotonic() < deadline:
-        time.sleep(0.2)
-    time.sleep(0.5)
-    return verdict_of(tmp_path)
+def wait_for_report(tmp_path):
+    """The verdict of the only report."""
+    report, = wait_for(lambda: reports_in(tmp_path / "daemon-reports"))
+    return json.loads((report / "incident.json").read_text())["verdicts"][0]
 
 
-def test_a_hang_in_a_container_of_another_user_is_explained_with_stacks(host, daemon, tmp_path):
+def test_the_agent_explains_a_hang_in_another_users_container_with_stacks(host, daemon, tmp_path):
     agent = host.agent(daemon)
     job = host.job("one_rank_stops_calling", *CONTAINER, "setpriv", "--reuid=1234", "--regid=1234",
                    "--clear-groups")
@@ -163,19 +167,19 @@ def test_a_hang_in_a_container_of_another_user_is_explained_with_stacks(host, da
     assert [culprit["rank"] for culprit in verdict["culprits"]] == [3]
     culprit = verdict["culprits"][0]
     assert culprit["host"] == "the-host"
-    assert culprit["pid"] in host.pids_of("one_rank_stops_calling")
+    assert culprit["pid"] in host.find_pids("one_rank_stops_calling")
     stacks = rollcall(daemon, "stacks", "--rank=3", "--each", "a-job").stdout
     assert "Validate()" in stacks, stacks
     assert agent.process.poll() is None and job.process.poll() is None
 
 
-def test_a_healthy_job_that_lags_in_a_container_is_not_dead(host, daemon, tmp_path):
-    """Seen: the agent looked for the job's own pids among its own."""
+def test_the_agent_reports_no_death_of_a_slow_healthy_job_in_a_container(host, daemon, tmp_path):
+    """A past fault: the agent took the job's pids for pids of its own namespace."""
     host.agent(daemon)
     job = host.job("one_rank_lags", *CONTAINER, env={"LAG_SECONDS": "2"})
     wait_for_status(daemon, "a-job")
     assert job.process.wait(timeout=60) == 0
-    time.sleep(1)
+    wait_for_end(daemon)
     assert no_reports(tmp_path)
 
 
@@ -195,14 +199,10 @@ def start_sharing(host, shared, victim, **more):
 
 
 def wait_for_segments(shared, count):
-    for _ in range(200):
-        if len(segments_in(shared)) == count:
-            return
-        time.sleep(0.05)
-    raise AssertionError(segments_in(shared))
+    wait_for(lambda: len(segments_in(shared)) == count)
 
 
-def test_live_segments_of_another_pid_namespace_are_kept_and_ended_ones_go(host, daemon, tmp_path):
+def test_the_agent_deletes_only_ended_segments_of_another_pid_namespace(host, daemon, tmp_path):
     shared = shared_directory(host)
     host.start(AGENT, f"--daemon={daemon.address}", f"--dir={shared}", "--scope=directory",
                "--keep-ended=1")
@@ -210,17 +210,13 @@ def test_live_segments_of_another_pid_namespace_are_kept_and_ended_ones_go(host,
     wait_for_segments(shared, 2)
     status = wait_for_status(daemon, "a-job: hung")
     assert "died" not in status
-    time.sleep(3)
+    time.sleep(3)  # longer than --keep-ended
     assert len(segments_in(shared)) == 2
     host.send("KILL", "one_rank_stops_calling")
-    for _ in range(100):
-        if not segments_in(shared):
-            break
-        time.sleep(0.1)
-    assert segments_in(shared) == []
+    wait_for_segments(shared, 0)
 
 
-def test_an_agent_that_cannot_see_the_processes_calls_nobody_dead(host, daemon, tmp_path):
+def test_an_agent_that_cannot_see_the_processes_reports_no_death(host, daemon, tmp_path):
     shared = shared_directory(host)
     beside = ["unshare", "--pid", "--mount", "--fork", "--mount-proc", "--kill-child", "--"]
     host.start(*beside, AGENT, f"--daemon={daemon.address}", f"--dir={shared}",
@@ -230,14 +226,10 @@ def test_an_agent_that_cannot_see_the_processes_calls_nobody_dead(host, daemon, 
     wait_for_status(daemon, "a-job")
     assert job.process.wait(timeout=60) == 0
     assert no_reports(tmp_path)
-    for _ in range(100):
-        if not segments_in(shared):
-            break
-        time.sleep(0.1)
-    assert segments_in(shared) == [], "their locks are free: they have ended"
+    wait_for_segments(shared, 0)  # their locks are free: they have ended
 
 
-def test_a_job_in_a_time_namespace_waits_no_longer_than_it_waits(host, daemon, tmp_path):
+def test_waits_of_a_job_in_a_time_namespace_have_the_right_length(host, daemon, tmp_path):
     host.agent(daemon)
     begun = time.monotonic()
     host.job("one_rank_stops_calling", "unshare", "--time", "--monotonic=100000",
@@ -248,24 +240,24 @@ def test_a_job_in_a_time_namespace_waits_no_longer_than_it_waits(host, daemon, t
     assert [culprit["rank"] for culprit in verdict["culprits"]] == [3]
 
 
-def test_without_capabilities_it_serves_its_own_user_and_says_so_once(host, daemon):
-    agent = host.agent(daemon, privileges=UNPRIVILEGED)
+def test_without_capabilities_the_agent_serves_its_own_user_and_says_so_once(host, daemon):
+    agent = host.agent(daemon, privileges=AS_NOBODY)
     agent.read_until("serving only the processes of uid 65534: .* CAP_SYS_PTRACE")
     host.job("one_rank_stops_calling", name="of-root")
-    host.job("one_rank_stops_calling", *OWN_TMP, *UNPRIVILEGED, name="its-own")
+    host.job("one_rank_stops_calling", *OWN_TMP, *AS_NOBODY, name="its-own")
     status = wait_for_status(daemon, "its-own: hung")
     assert "of-root" not in status
 
 
 def hold_lock(path):
-    """An OFD write lock on the first byte, as `rollcall run` holds it."""
+    """Takes an OFD write lock on the first byte, as `rollcall run` does."""
     F_OFD_SETLK = 37
     fd = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
     fcntl.fcntl(fd, F_OFD_SETLK, struct.pack("hhqqi4x", fcntl.F_WRLCK, os.SEEK_SET, 0, 1, 0))
     return fd
 
 
-def test_the_processes_of_a_rollcall_run_are_left_alone_while_it_lives(host, daemon):
+def test_the_agent_leaves_the_processes_of_a_live_run_alone(host, daemon):
     folder = host.folder / "run-1-2"
     folder.mkdir()
     lock = hold_lock(folder / "run.lock")
@@ -278,8 +270,8 @@ def test_the_processes_of_a_rollcall_run_are_left_alone_while_it_lives(host, dae
     wait_for_status(daemon, "of-a-run: hung")
 
 
-def test_a_segment_that_was_unlinked_is_still_served(host, daemon):
-    """As logind does with a user's shared memory, and a Slurm epilog."""
+def test_the_agent_still_serves_an_unlinked_segment(host, daemon):
+    """logind removes a user's shared memory in this way, and so does a Slurm epilog."""
     folder = host.folder / "segments"
     folder.mkdir()
     host.agent(daemon)
@@ -292,7 +284,7 @@ def test_a_segment_that_was_unlinked_is_still_served(host, daemon):
 
 
 def blocks(path):
-    """Whether a read of the file does not come back."""
+    """Whether a read of the file blocks."""
     reader = subprocess.Popen(["cat", path], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
         reader.wait(timeout=1)
@@ -303,7 +295,7 @@ def blocks(path):
         return True
 
 
-def test_a_process_that_nobody_can_look_into_holds_up_nobody(host, daemon):
+def test_a_process_that_blocks_its_readers_delays_no_other(host, daemon):
     agent = host.agent(daemon)
     mount = host.folder / "stuck"
     mount.mkdir()
@@ -318,7 +310,7 @@ def test_a_process_that_nobody_can_look_into_holds_up_nobody(host, daemon):
         server = stuck.split()[0]
         child = pathlib.Path(f"/proc/{server}/task/{server}/children").read_text().split()[0]
         assert blocks(f"/proc/{child}/maps") or blocks(f"/proc/{child}/environ")
-        agent.read_until("does not let itself be looked at")
+        agent.read_until("reads of its /proc files time out")
         host.job("one_rank_stops_calling")
         wait_for_status(daemon, "a-job: hung")
         begun = time.monotonic()
@@ -330,43 +322,46 @@ def test_a_process_that_nobody_can_look_into_holds_up_nobody(host, daemon):
         blocker.wait(timeout=20)
 
 
+def is_lagging(daemon):
+    """Whether all ranks wait for the last one."""
+    comm = find_communicator(daemon)
+    return comm and comm["waiting"] == 3
+
+
 @pytest.mark.parametrize("step", [120, -120])
-def test_a_wall_clock_that_is_set_under_the_agent_moves_no_wait(host, daemon, tmp_path, step):
+def test_a_change_of_the_wall_clock_changes_no_wait(host, daemon, tmp_path, step):
     step_file = host.folder / "step"
     step_file.write_text("0")
     host.agent(daemon, "--scope=host", privileges=(),
                env={"LD_PRELOAD": str(BUILD / "tests" / "stepped_clock.so"),
                     "STEP_FILE": str(step_file)})
     job = host.job("one_rank_lags", name="healthy", env={"LAG_SECONDS": "2"})
-    time.sleep(1.5)
+    wait_for(lambda: is_lagging(daemon))
     step_file.write_text(str(step))
     assert job.process.wait(timeout=60) == 0
-    time.sleep(1)
+    wait_for_end(daemon)
     assert no_reports(tmp_path)
     host.job("one_rank_stops_calling", name="hanging")
     wait_for_status(daemon, "hanging: hung")
 
 
-def test_when_the_agent_was_stopped_waits_begin_anew(host, daemon, tmp_path):
+def test_waits_begin_anew_after_a_stop_of_the_agent(host, daemon, tmp_path):
     agent = host.agent(daemon, privileges=())
     host.job("one_rank_lags", env={"LAG_SECONDS": "1000"})
-    wait_for_status(daemon, "a-job")
+    wait_for(lambda: is_lagging(daemon))
     host.send("STOP", "rollcall-agent")
-    time.sleep(6)
+    time.sleep(6)  # twice the wait of a hang
     host.send("CONT", "rollcall-agent")
-    time.sleep(1.5)
+    time.sleep(1.5)  # less than the wait of a hang
     assert no_reports(tmp_path), "6 s of them nobody saw"
     verdict = wait_for_report(tmp_path)
     assert [culprit["rank"] for culprit in verdict["culprits"]] == [3]
     assert agent.process.poll() is None
 
 
-def test_it_says_that_it_is_there(host, daemon):
+def test_the_agent_writes_its_info_file(host, daemon):
     host.agent(daemon)
     info = host.folder / "agent" / "agent.info"
-    for _ in range(100):
-        if info.exists() and info.read_text().count("\n") == 2:
-            break
-        time.sleep(0.1)
+    wait_for(info.exists)
     assert info.read_text() == f"{daemon.address}\nhost\n"
     assert info.stat().st_mode & 0o7777 == 0o644

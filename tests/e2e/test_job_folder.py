@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The folders of `rollcall run`: nothing is removed that lives, or that no run has made."""
+"""The folders of `rollcall run`: a run removes no live folder and no folder of another program."""
 import os
 import pathlib
 import subprocess
-import time
 
 import pytest
-from conftest import BUILD, ROLLCALL, VICTIMS
+from conftest import ROLLCALL, VICTIMS, wait_for
 
 IN_OTHER_PIDS = ["unshare", "--pid", "--fork", "--mount-proc", "--kill-child"]
 
@@ -21,15 +20,6 @@ def start(folder, *command, prefix=(), **more):
                              f"--report-dir={folder}/reports", "--", *command],
                             env={**os.environ, "ROLLCALL_DIR": str(folder)},
                             stderr=subprocess.PIPE, text=True, **more)
-
-
-def until(condition, seconds=20):
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        if condition():
-            return True
-        time.sleep(0.05)
-    return False
 
 
 def segments(folder):
@@ -50,7 +40,7 @@ def has_memory(pid):
 def kill_all(pids):
     for pid in pids:
         os.kill(pid, 9)
-    assert until(lambda: not any(map(has_memory, pids)))
+    wait_for(lambda: not any(map(has_memory, pids)))
 
 
 def test_a_run_in_another_pid_namespace_leaves_the_folder_of_a_live_one_alone(tmp_path):
@@ -58,7 +48,7 @@ def test_a_run_in_another_pid_namespace_leaves_the_folder_of_a_live_one_alone(tm
     first = start(tmp_path, VICTIMS / "ranks", "-n", "2", "--", VICTIMS / "one_rank_stops_calling",
                   prefix=IN_OTHER_PIDS)
     try:
-        assert until(lambda: len(segments(tmp_path)) == 2)
+        wait_for(lambda: len(segments(tmp_path)) == 2)
         before = segments(tmp_path)
         second = start(tmp_path, "true", prefix=IN_OTHER_PIDS)
         second.communicate(timeout=30)
@@ -73,7 +63,7 @@ def test_a_run_in_another_pid_namespace_leaves_the_folder_of_a_live_one_alone(tm
 
 @pytest.fixture
 def other_host(tmp_path):
-    """Before a command: what it starts is on another host that shares the folder, as boot ids tell."""
+    """A prefix for a command: gives it another boot id, as on another host with the same folder."""
     boot_id = tmp_path / "boot_id"
     boot_id.write_text("5f0c4a39-0000-4000-8000-0123456789ab\n")
     here = "/proc/sys/kernel/random/boot_id"
@@ -84,18 +74,18 @@ def other_host(tmp_path):
 
 
 def kill_with_ranks(job, folder):
-    """Afterwards no lock is held: so those of a live run look that another host holds by itself."""
+    """Releases the locks: locks that another host keeps local look like this."""
     ranks = ranks_in(folder)
     job.kill()
     job.wait()
     kill_all(ranks)
 
 
-def test_a_folder_of_another_host_stays_whatever_its_locks_say(tmp_path, other_host):
+def test_a_folder_of_another_host_stays_even_if_unlocked(tmp_path, other_host):
     folder = tmp_path / "shared"
     job = start(folder, VICTIMS / "ranks", "-n", "2", "--", VICTIMS / "one_rank_stops_calling",
                 prefix=other_host)
-    assert until(lambda: len(segments(folder)) == 2)
+    wait_for(lambda: len(segments(folder)) == 2)
     kill_with_ranks(job, folder)
     start(folder, "true").communicate(timeout=30)
     assert len(segments(folder)) == 2
@@ -107,18 +97,17 @@ def test_a_rank_on_another_host_keeps_the_folder_of_its_run(tmp_path, other_host
     folder = tmp_path / "shared"
     here = start(folder, VICTIMS / "ranks", "-n", "2", "--", *other_host,
                  VICTIMS / "one_rank_stops_calling")
-    assert until(lambda: len(segments(folder)) == 2)
+    wait_for(lambda: len(segments(folder)) == 2)
     kill_with_ranks(here, folder)
     start(folder, "true").communicate(timeout=30)
     assert len(segments(folder)) == 2
 
 
-def test_a_folder_says_whose_it_is(tmp_path):
+def test_a_folder_names_its_owner(tmp_path):
     job = start(tmp_path, "sleep", "1000")
     try:
-        owners = []
-        assert until(lambda: owners.extend(tmp_path.glob("run-*/run.owner")) or owners)
-        assert owners[0].read_text().splitlines() == [
+        owner = wait_for(lambda: [path.read_text() for path in tmp_path.glob("run-*/run.owner")])[0]
+        assert owner.splitlines() == [
             "This folder belongs to a `rollcall run`, which removes it.",
             f"host {os.uname().nodename}",
             f"boot {pathlib.Path('/proc/sys/kernel/random/boot_id').read_text().strip()}"]
@@ -128,7 +117,7 @@ def test_a_folder_says_whose_it_is(tmp_path):
 
 
 @pytest.mark.parametrize("name", ["run-20261122_101010-1a2b3c4d", "run-4711-5", "run-4711-5-1"])
-def test_a_folder_that_no_run_has_made_stays_whatever_its_name(tmp_path, name):
+def test_a_folder_that_no_run_has_made_stays(tmp_path, name):
     mine = tmp_path / name
     (mine / "files").mkdir(parents=True)
     (mine / "files" / "model.pt").write_text("months of work")
@@ -138,7 +127,7 @@ def test_a_folder_that_no_run_has_made_stays_whatever_its_name(tmp_path, name):
     assert (mine / "1-2.seg").exists()
 
 
-def test_a_link_to_a_folder_is_not_followed(tmp_path):
+def test_run_does_not_follow_a_link_to_a_folder(tmp_path):
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
     (elsewhere / "1-2.seg").write_text("")
@@ -151,9 +140,9 @@ def test_a_link_to_a_folder_is_not_followed(tmp_path):
     assert (elsewhere / "1-2.seg").exists()
 
 
-def test_what_a_killed_run_left_behind_goes_with_the_next(tmp_path):
+def test_the_next_run_removes_the_folder_of_a_killed_run(tmp_path):
     job = start(tmp_path, VICTIMS / "ranks", "-n", "2", "--", VICTIMS / "one_rank_stops_calling")
-    assert until(lambda: len(segments(tmp_path)) == 2)
+    wait_for(lambda: len(segments(tmp_path)) == 2)
     ranks = ranks_in(tmp_path)
     job.kill()
     job.wait()
@@ -164,12 +153,13 @@ def test_what_a_killed_run_left_behind_goes_with_the_next(tmp_path):
     assert list(tmp_path.glob("run-*")) == []
 
 
-def test_segments_of_ranks_that_were_started_again_are_freed(tmp_path):
-    again = f"for i in 1 2 3 4 5 6; do {VICTIMS}/ranks -n 4 -- {VICTIMS}/healthy_mix; done; sleep 12"
+def test_run_frees_segments_of_restarted_ranks(tmp_path):
+    rounds = f"for i in 1 2 3 4 5 6; do {VICTIMS}/ranks -n 4 -- {VICTIMS}/healthy_mix; done"
+    again = f"{rounds}; exec sleep 1000"
     job = start(tmp_path, "sh", "-c", again)
     try:
-        assert until(lambda: len(segments(tmp_path)) >= 4)
-        assert until(lambda: segments(tmp_path) == [], seconds=40)
+        wait_for(lambda: len(segments(tmp_path)) >= 4)
+        wait_for(lambda: segments(tmp_path) == [], seconds=40)
         assert job.poll() is None, "while the run goes on"
     finally:
         job.terminate()
@@ -177,9 +167,10 @@ def test_segments_of_ranks_that_were_started_again_are_freed(tmp_path):
     assert "nothing to watch" not in said
 
 
-@pytest.mark.parametrize("name", ["j" * 64, "j" * 300, "Größe/" + "ü" * 80, "a job\twith: odd 100%"],
+@pytest.mark.parametrize("name", ["j" * 64, "j" * 300, "Größe/" + "ü" * 80,
+                                  "a job\twith: odd 100%"],
                          ids=["64_bytes", "300_bytes", "other_letters", "blanks"])
-def test_no_name_of_a_job_changes_what_is_said_and_done(run, name):
+def test_no_job_name_changes_the_verdict_or_the_files(run, name):
     result = run("one_rank_reduces_otherwise", hang_after="60s", env={"ROLLCALL_JOB": name})
     assert result.exit_code == 75
     assert "certainty: certain" in result.err

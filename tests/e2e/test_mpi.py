@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Real MPI jobs: host barriers and MPI's other collectives, whatever MPI is used."""
+"""Real MPI jobs, with each MPI: host barriers and MPI's other collectives."""
 import json
 import os
 import pathlib
@@ -59,7 +59,7 @@ def test_a_healthy_job_is_left_alone(go):
     assert "sum 2" in output and "rollcall" not in output
 
 
-def test_who_never_comes_to_a_barrier_is_named(go):
+def test_the_rank_that_never_enters_a_barrier_is_the_culprit(go):
     exit_code, _, (verdict,) = go("stuck")
     assert exit_code == 75
     assert (verdict["cause"], culprits(verdict)) == ("missing_rank", [2])
@@ -68,20 +68,20 @@ def test_who_never_comes_to_a_barrier_is_named(go):
     assert verdict["call"]["operation"] == "MPI_Barrier" and verdict["call"]["position"] == 18
 
 
-def test_another_call_than_the_others_make_needs_no_timeout(go):
+def test_a_mismatch_needs_no_timeout(go):
     _, _, (verdict,) = go("another call")
     assert (verdict["cause"], culprits(verdict)) == ("operation_mismatch", [2])
     assert verdict["waited_seconds"] < 2
 
 
-def test_sizes_are_compared_as_bytes(go):
+def test_mpi_sizes_compare_as_bytes(go):
     _, output, (verdict,) = go("another size")
     assert (verdict["cause"], culprits(verdict)) == ("argument_mismatch", [1])
     assert "MPI_Bcast(128 bytes, root 0)" in output and "MPI_Bcast(256 bytes, root 0)" in output
 
 
 @pytest.mark.parametrize("how", ["exit", "kill"])
-def test_who_ends_first_is_named_though_the_launcher_ends_all(go, how):
+def test_the_rank_that_ended_first_is_the_culprit_though_the_launcher_ends_all(go, how):
     exit_code, _, (verdict,) = go(how)
     assert exit_code != 0
     assert (verdict["cause"], culprits(verdict)) == ("rank_died", [2])
@@ -93,12 +93,12 @@ def test_a_split_that_one_rank_does_not_join(go):
     assert verdict["call"]["operation"] == "MPI_Comm_split"
 
 
-def test_children_of_a_split_are_told_apart(go):
+def test_children_of_a_split_are_different_communicators(go):
     _, _, (verdict,) = go("stuck in the half")
     assert (verdict["cause"], culprits(verdict)) == ("missing_rank", [1])
 
 
-def test_an_end_that_one_rank_does_not_come_to(go):
+def test_a_finalize_that_one_rank_never_enters(go):
     _, _, (verdict,) = go("never finalizes")
     assert (verdict["cause"], culprits(verdict)) == ("teardown_hang", [0])
     assert verdict["call"]["operation"] == "MPI_Finalize"
@@ -111,7 +111,7 @@ def test_an_open_call_is_no_wait_while_there_is_something_else_to_do(go, meanwhi
     assert "sum 2" in output and "rollcall" not in output
 
 
-def test_who_never_makes_a_nonblocking_call_is_named(go):
+def test_the_rank_that_never_makes_a_nonblocking_call_is_the_culprit(go):
     exit_code, _, (verdict,) = go("stuck before an Ibarrier")
     assert exit_code == 75
     assert (verdict["cause"], culprits(verdict)) == ("missing_rank", [2])
@@ -140,16 +140,17 @@ def test_a_nonblocking_call_matches_no_other(go, what, theirs):
     assert theirs in output and "MPI_Ibarrier" in output
 
 
-def test_who_makes_a_call_and_does_not_come_to_its_wait_is_named(go, mpi):
+def test_the_rank_that_never_waits_for_its_call_is_the_culprit(go, mpi):
     if "openmpi" not in mpi[0]:
         pytest.skip("MPICH has done all of it within the call")
-    _, output, (verdict,) = go("stuck after a call", until="does not act yet: the verdict is only possible")
+    _, output, (verdict,) = go("stuck after a call",
+                               until="does not act yet: the verdict is only possible")
     assert (verdict["cause"], culprits(verdict)) == ("stalled_in_flight", [0])
     assert verdict["waiting_ranks"] == [1, 2, 3]
     assert "does not wait for MPI_Iallreduce #1" in output and "MPI_Test now and then" in output
 
 
-def test_a_rank_that_waits_for_a_message_is_said_to(go):
+def test_the_verdict_says_that_a_rank_waits_for_a_message(go):
     _, _, (verdict,) = go("stuck in a receive")
     assert (verdict["cause"], culprits(verdict)) == ("missing_rank", [2])
     assert any("MPI_Recv" in line for line in verdict["evidence"])
@@ -163,13 +164,13 @@ def test_a_grid_that_one_rank_does_not_join(go):
 
 def test_a_group_of_which_one_does_not_join(go):
     _, output, (verdict,) = go("late to a pair")
-    # Of its two ranks number 1: which process that is only the group's members know.
+    # Rank 1 of the group of two. Only the group's members know the process of this rank.
     assert (verdict["cause"], culprits(verdict)) == ("init_incomplete", [1])
     assert verdict["call"]["operation"] == "MPI_Comm_create_group"
     assert "rank 1 of the communicator" in output
 
 
-def test_a_communicator_that_only_its_members_made_is_one(go):
+def test_a_communicator_made_by_its_members_only_has_one_id(go):
     _, _, (verdict,) = go("stuck in a pair")
     assert (verdict["cause"], culprits(verdict)) == ("missing_rank", [3])
     assert verdict["waiting_ranks"] == [2] and verdict["communicator"]["size"] == 2

@@ -1,46 +1,48 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is known is old: agents and daemons that are held, and jobs that are past what was seen."""
-import json
+"""Old facts: agents and daemons that are stopped, and jobs that are past their communicators."""
 import os
 import pathlib
 import signal
 import subprocess
 import sys
 import time
-import urllib.request
 
 import pytest
-from conftest import BUILD, ROLLCALL, VICTIMS, Service
+from conftest import BUILD, ROLLCALL, VICTIMS, Service, ask, find_communicator, wait_for
 
 SCRIPT = pathlib.Path(__file__)
-QUICK = 0.2
+# A step takes at least 10 ms, so the agents have sent several ticks after these steps.
+STEPS = 50
 
 
-def await_incident(daemon, state, seconds):
-    """The newest incident as soon as it is in that state."""
-    until = time.monotonic() + seconds
-    incidents = []
-    while time.monotonic() < until:
-        incidents = newest(daemon)
-        if incidents and incidents[0]["state"] == state:
-            return incidents[0]
-        time.sleep(QUICK)
-    pytest.fail(f"no incident is {state}: {incidents}")
+def await_incident(daemon, state):
+    """Waits until the newest incident is in that state, and returns it."""
+    return wait_for(lambda: next((i for i in newest(daemon) if i["state"] == state), None), 20)
 
 
 def newest(daemon):
-    with urllib.request.urlopen(f"{daemon.page}/api/v1/incidents?limit=1", timeout=10) as answer:
-        listed = json.load(answer).get("incidents", [])
-    if not listed:
-        return []
-    with urllib.request.urlopen(f"{daemon.page}/api/v1/incident?id={listed[0]['id']}",
-                                timeout=10) as answer:
-        return [json.load(answer)]
+    listed = ask(daemon, "incidents?limit=1")["incidents"]
+    return [ask(daemon, f"incident?id={incident['id']}") for incident in listed]
+
+
+def await_steps(daemon, steps=STEPS):
+    """Waits until the agents of both hosts have reported these steps."""
+    wait_for(lambda: (comm := find_communicator(daemon)) and comm["position_min"] >= steps)
+
+
+def is_behind(daemon):
+    """Whether one host has reported STEPS fewer steps than the other."""
+    comm = find_communicator(daemon)
+    return comm["position_max"] - comm["position_min"] >= STEPS
+
+
+def list_liveness(daemon):
+    return [process["liveness"] for process in ask(daemon, "processes?job=a-job")["processes"]]
 
 
 @pytest.fixture
 def two_hosts(tmp_path, start_daemon):
-    """A job of ranks 0 and 1 on host b, 2 and 3 on host a, which have an agent each."""
+    """A job with ranks 0 and 1 on host b, 2 and 3 on host a. Each host has an agent."""
     started = []
 
     class Hosts:
@@ -77,58 +79,59 @@ def two_hosts(tmp_path, start_daemon):
         hosts.stop()
 
 
-def test_nobody_of_a_host_whose_agent_is_held_is_blamed_for_what_another_does(two_hosts):
+def test_no_rank_of_a_stopped_agent_is_blamed_for_another_rank(two_hosts):
     hosts = two_hosts("3s")
-    time.sleep(2)
+    await_steps(hosts.daemon)
     agent = hosts.agents["b"].process
     agent.send_signal(signal.SIGSTOP)
-    time.sleep(1)
+    wait_for(lambda: is_behind(hosts.daemon))
     hosts.stop_file.touch()
-    suspected = await_incident(hosts.daemon, "suspected", 20)
-    time.sleep(3)
+    suspected = await_incident(hosts.daemon, "suspected")
+    time.sleep(3)  # as long as --hang-after
     for incident in (suspected, *newest(hosts.daemon)):
-        assert incident["state"] == "suspected", incident  # nothing is confirmed while b is held
+        assert incident["state"] == "suspected", incident  # confirms nothing while b is stopped
         root = incident["verdicts"][0]
         assert [c["rank"] for c in root["culprits"]] == [3]
         assert root["certainty"] != "certain"
         assert root["evidence_age_seconds"] > 0.3
     agent.send_signal(signal.SIGCONT)
-    confirmed = await_incident(hosts.daemon, "confirmed", 20)["verdicts"][0]
+    confirmed = await_incident(hosts.daemon, "confirmed")["verdicts"][0]
     assert (confirmed["cause"], confirmed["certainty"]) == ("missing_rank", "certain")
     assert [c["rank"] for c in confirmed["culprits"]] == [3]
 
 
-def test_a_healthy_job_is_well_while_an_agent_is_held(two_hosts):
+def test_a_healthy_job_has_no_incident_while_an_agent_is_stopped(two_hosts):
     hosts = two_hosts("3s")
-    time.sleep(2)
+    await_steps(hosts.daemon)
     agent = hosts.agents["b"].process
     agent.send_signal(signal.SIGSTOP)
-    time.sleep(13)  # its host is silent by then
+    wait_for(lambda: list_liveness(hosts.daemon).count("silent") == 2)
     agent.send_signal(signal.SIGCONT)
-    time.sleep(2)
-    for incident in newest(hosts.daemon):
+    await_steps(hosts.daemon, find_communicator(hosts.daemon)["position_max"] + STEPS)
+    assert list_liveness(hosts.daemon) == ["alive"] * 4
+    for incident in ask(hosts.daemon, "incidents")["incidents"]:
         assert "confirmed_at" not in incident, incident
 
 
-def test_a_daemon_that_was_held_calls_nobody_lost_and_counts_anew(two_hosts):
+def test_a_daemon_that_was_stopped_reports_no_lost_host_and_counts_anew(two_hosts):
     hosts = two_hosts("8s")
-    time.sleep(1)
+    await_steps(hosts.daemon)
     hosts.stop_file.touch()
-    time.sleep(1)
+    wait_for(lambda: find_communicator(hosts.daemon)["waiting"] == 3)
     daemon = hosts.daemon.process
     daemon.send_signal(signal.SIGSTOP)
-    time.sleep(13)
+    time.sleep(13)  # longer than the wait of a hang, and than an agent may be silent
     daemon.send_signal(signal.SIGCONT)
     for _ in range(20):  # until 5 s after that
         for incident in newest(hosts.daemon):
             assert incident["state"] == "suspected", incident
             assert incident["verdicts"][0]["cause"] == "missing_rank"
         time.sleep(0.25)
-    verdict = await_incident(hosts.daemon, "confirmed", 20)["verdicts"][0]
+    verdict = await_incident(hosts.daemon, "confirmed")["verdicts"][0]
     assert (verdict["cause"], verdict["certainty"]) == ("missing_rank", "certain")
 
 
-def test_a_job_past_its_communicators_is_left_alone(tmp_path):
+def test_a_job_past_its_communicators_has_no_incident(tmp_path):
     reports = tmp_path / "reports"
     job = subprocess.run(
         [ROLLCALL, "run", "--sim", "--hang-after=8s", "--on-hang=abort",

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Jobs whose NCCL no preloaded library can see: there the same file is NCCL's profiler plugin."""
+"""Jobs whose NCCL a preloaded library cannot wrap: there the library is NCCL's profiler plugin."""
 import pathlib
 import shutil
 import subprocess
@@ -10,7 +10,7 @@ from conftest import BUILD
 
 ABI = pathlib.Path(__file__).parents[2] / "interpose" / "profiler_abi.h"
 
-# Counts what it is told, and says it when a communicator ends.
+# Counts the events, and prints the counts when a communicator ends.
 OTHERS_PLUGIN = r"""
 #include "interpose/profiler_abi.h"
 #include <fcntl.h>
@@ -62,7 +62,7 @@ TABLE(5, init5)
 
 @pytest.fixture
 def others_plugin(tmp_path):
-    """others_plugin(version) -> (its path, what its processes said)"""
+    """others_plugin(version) -> (its path, the output of its processes)"""
     said = tmp_path / "events"
 
     def make(version):
@@ -76,7 +76,7 @@ def others_plugin(tmp_path):
     return make
 
 
-def test_a_second_nccl_of_a_process_is_seen_by_its_plugin(run, tmp_path):
+def test_a_second_nccl_of_a_process_reports_through_the_plugin(run, tmp_path):
     copy = tmp_path / "libnccl.so.2"
     shutil.copy(BUILD / "sim" / "libnccl.so.2", copy)
     verdict = run("two_nccls", env={"SECOND_NCCL": str(copy)}).verdict
@@ -86,20 +86,20 @@ def test_a_second_nccl_of_a_process_is_seen_by_its_plugin(run, tmp_path):
     assert verdict["call"]["position"] == 5
 
 
-# Bound deeply, its waits for the GPU pass us by too: nobody is seen to wait, but contradictions are.
+# With RTLD_DEEPBIND, waits for the GPU bypass the library, too. Only contradictions show.
 @pytest.mark.parametrize("program, wrong, cause", [("bound_to_itself", "stops", "missing_rank"),
                                                    ("bound_to_itself", "less", "argument_mismatch"),
                                                    ("bound_deeply", "less", "argument_mismatch")])
-def test_calls_that_are_bound_past_what_is_preloaded_are_seen(run, program, wrong, cause):
+def test_calls_bound_past_the_preloaded_library_are_recorded(run, program, wrong, cause):
     verdict = run(program, env={"WRONG": wrong}).verdict
     assert verdict["cause"] == cause, verdict["summary"]
     assert [c["rank"] for c in verdict["culprits"]] == [3]
     assert (verdict["call"]["operation"], verdict["call"]["position"]) == ("AllReduce", 10)
-    assert verdict["call"]["reduction"] == ""  # the wrappers would know it
+    assert verdict["call"]["reduction"] == ""  # only the wrappers record it
 
 
 @pytest.mark.parametrize("version", ["4", "5", "6"])
-def test_a_missing_rank_is_named(run, version):
+def test_the_plugin_finds_a_missing_rank(run, version):
     verdict = run("one_rank_stops_calling_static", env={"ROLLCALL_SIM_PROFILER": version}).verdict
     assert verdict["cause"] == "missing_rank"
     assert [c["rank"] for c in verdict["culprits"]] == [3]
@@ -109,8 +109,8 @@ def test_a_missing_rank_is_named(run, version):
 
 
 @pytest.mark.parametrize("version", ["4", "5", "6"])
-def test_a_receive_of_another_size_is_named(run, version):
-    # A first send whose peer never comes is not: NCCL tells of it when it has met the peer.
+def test_the_plugin_finds_a_receive_of_another_size(run, version):
+    # A first send whose peer never comes does not show: NCCL reports it only after it met the peer.
     verdict = run("one_rank_receives_less_static", env={"ROLLCALL_SIM_PROFILER": version},
                   until="does not act yet: the verdict is only possible").verdict
     assert (verdict["cause"], verdict["mismatched_fields"]) == ("unmatched_p2p", ["count"])
@@ -122,7 +122,7 @@ def test_a_healthy_job_is_left_alone(run, version):
     assert (result.exit_code, result.reports) == (0, []), result.err
 
 
-def test_captured_calls_are_none(run):
+def test_the_plugin_records_no_captured_calls(run):
     result = run("replays_graphs_static", env={"WRONG": "nothing"})
     assert (result.exit_code, result.err, result.reports) == (0, "", [])
 
@@ -130,8 +130,8 @@ def test_captured_calls_are_none(run):
 @pytest.mark.parametrize("version", [4, 5])
 @pytest.mark.parametrize("victim", ["healthy_mix", "healthy_mix_static"])
 @pytest.mark.parametrize("by_name", [True, False], ids=["named", "found"])
-def test_anothers_plugin_is_told_all_that_it_is_without_us(run, others_plugin, tmp_path, version,
-                                                           victim, by_name):
+def test_another_plugin_gets_the_same_events_as_alone(run, others_plugin, tmp_path, version,
+                                                     victim, by_name):
     plugin, said = others_plugin(version)
     env = {"NCCL_PROFILER_PLUGIN": str(plugin)} if by_name else {
         "LD_LIBRARY_PATH": str(tmp_path)}
@@ -143,7 +143,7 @@ def test_anothers_plugin_is_told_all_that_it_is_without_us(run, others_plugin, t
     assert said() == alone
 
 
-def test_beside_anothers_plugin_a_missing_rank_is_named(run, others_plugin):
+def test_beside_another_plugin_the_verdict_names_a_missing_rank(run, others_plugin):
     plugin, _ = others_plugin(5)
     verdict = run("one_rank_stops_calling_static",
                   env={"NCCL_PROFILER_PLUGIN": str(plugin)}).verdict

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What /metrics tells, with the real Prometheus: rules checked, a scrape, an alert that fires."""
+"""Tests /metrics with the real Prometheus: the rules, a scrape, an alert that fires."""
 import json
 import pathlib
 import socket
@@ -30,13 +30,13 @@ def fetch(url, accept="*/*"):
         return answer.read().decode()
 
 
-def test_promtool_takes_the_rules(programs):
+def test_promtool_accepts_the_rules(programs):
     checked = subprocess.run([programs / "promtool", "check", "rules", RULES], capture_output=True,
                              text=True)
     assert checked.returncode == 0, checked.stdout + checked.stderr
 
 
-def test_promtool_takes_the_metrics(programs, daemon):
+def test_promtool_accepts_the_metrics(programs, daemon):
     checked = subprocess.run([programs / "promtool", "check", "metrics"],
                              input=fetch(f"{daemon.page}/metrics"), capture_output=True, text=True)
     assert checked.returncode == 0, checked.stdout + checked.stderr
@@ -66,7 +66,8 @@ scrape_configs:
 
 
 def ask(prometheus, path, **parameters):
-    return json.loads(fetch(f"{prometheus}/api/v1/{path}?{urllib.parse.urlencode(parameters)}"))["data"]
+    query = urllib.parse.urlencode(parameters)
+    return json.loads(fetch(f"{prometheus}/api/v1/{path}?{query}"))["data"]
 
 
 def until(get, seconds=40):
@@ -85,13 +86,15 @@ def test_an_alert_fires_for_a_job_that_hangs(prometheus, daemon, start_job):
 
     alerts = until(firing)
     assert alerts and alerts[0]["labels"]["job"] == "a-job"
-    assert alerts[0]["annotations"]["summary"] == "a-job hangs: missing_rank"
+    assert alerts[0]["annotations"]["summary"] == (
+        "default/a-job, attempt 0, hangs: missing_rank")
     targets = ask(prometheus, "targets")["activeTargets"]
     assert [target["health"] for target in targets] == ["up"], targets
-    # Every query of the dashboard is one that Prometheus takes, and those of this job have answers.
+    # Prometheus accepts every query of the dashboard, and answers the queries about this job.
     for panel in json.loads(DASHBOARD.read_text())["panels"]:
         for target in panel["targets"]:
-            query = target["expr"].replace("$job", "a-job")
+            query = target["expr"].replace("$tenant", "default").replace("$job", "a-job")
+            query = query.replace("$attempt", "0")
             result = ask(prometheus, "query", query=query)["result"]
             assert result or "rate(" in query or "increase(" in query or "state=" in query, query
     job.kill()

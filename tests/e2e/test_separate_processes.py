@@ -5,13 +5,12 @@ import os
 import re
 import signal
 import subprocess
-import time
 
 import pytest
-from conftest import BUILD, Service
+from conftest import BUILD, Service, wait_for
 
 
-def test_a_daemon_elsewhere_says_the_same_as_the_embedded_one(run, daemon, tmp_path):
+def test_a_remote_daemon_gives_the_verdict_of_the_embedded_one(run, daemon, tmp_path):
     result = run("one_rank_stops_calling", flags=[f"--daemon={daemon.address}"])
     assert result.exit_code == 75, result.err
     assert result.verdict["cause"] == "missing_rank"
@@ -35,9 +34,14 @@ def check_stacks_of_the_job(daemon):
     assert "Validate()" in one.stdout
     folded = stacks("--format=folded", "--rank=0-1", "a-job").stdout
     assert re.search(r"main;.*;?cudaStreamSynchronize.* 2$", folded, re.M), folded
+    status = subprocess.run([BUILD / "bin" / "rollcall", "status", "no-such-job"],
+                            env={**os.environ, "ROLLCALL_DAEMON": daemon.address},
+                            capture_output=True, text=True, timeout=60)
+    assert (status.returncode, status.stdout) == (1, "")
+    assert "no job \"no-such-job\"; there is a-job" in status.stderr
     unknown = stacks("no-such-job")
     assert unknown.returncode == 1
-    assert "the daemon knows no job no-such-job; it knows a-job" in unknown.stderr
+    assert "no job \"no-such-job\"; there is a-job" in unknown.stderr
     nobody = stacks("--host=nowhere", "a-job")
     assert nobody.returncode == 1
     assert "no living process of these ranks and hosts" in nobody.stderr
@@ -55,16 +59,13 @@ def test_agent_and_daemon_as_processes_of_their_own_name_the_rank(daemon, tmp_pa
              "LD_LIBRARY_PATH": str(BUILD / "sim"), "ROLLCALL_DIR": str(segments),
              "ROLLCALL_JOB": "a-job"})
     try:
-        status = ""
-        for _ in range(300):
+        def find_hang():
             status = subprocess.run([BUILD / "bin" / "rollcall", "status",
                                      f"--daemon={daemon.address}"],
                                     capture_output=True, text=True).stdout
-            if "a-job: hung" in status:
-                break
-            time.sleep(0.1)
-        assert "a-job: hung" in status
-        assert "rank 3" in status
+            return status if "a-job: hung" in status else None
+
+        assert "rank 3" in wait_for(find_hang)
         assert job.poll() is None
         check_stacks_of_the_job(daemon)
     finally:
@@ -79,22 +80,24 @@ def test_a_job_outlives_agent_and_daemon_that_are_killed(run, daemon):
     assert result.exit_code == 0
 
 
-def test_what_a_job_left_can_be_analysed_later(daemon, tmp_path):
+def test_analyze_reads_the_segments_of_an_ended_job(daemon, tmp_path):
     segments = tmp_path / "segments"
     segments.mkdir(mode=0o700)
     job = subprocess.Popen(
         [BUILD / "tests" / "ranks", "-n", "4", "--", BUILD / "tests" / "one_rank_stops_calling"],
         env={**os.environ, "LD_PRELOAD": str(BUILD / "lib" / "librollcall.so"),
              "LD_LIBRARY_PATH": str(BUILD / "sim"), "ROLLCALL_DIR": str(segments)})
-    for _ in range(200):
-        if len(list(segments.glob("*.seg"))) == 4:
-            break
-        time.sleep(0.05)
-    time.sleep(1.5)
-    job.terminate()
-    job.wait(timeout=20)
-    analyzed = subprocess.run([BUILD / "bin" / "rollcall", "analyze", segments],
+
+    def analyze():
+        return subprocess.run([BUILD / "bin" / "rollcall", "analyze", segments],
                               capture_output=True, text=True)
+
+    try:
+        wait_for(lambda: "AllReduce #10" in analyze().stdout)  # the job is in its hang
+    finally:
+        job.terminate()
+        job.wait(timeout=20)
+    analyzed = analyze()
     assert analyzed.returncode == 3, analyzed.stderr
     assert "rank 3" in analyzed.stdout
     assert "AllReduce" in analyzed.stdout

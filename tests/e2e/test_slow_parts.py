@@ -13,13 +13,13 @@ import time
 import urllib.request
 
 import pytest
-from conftest import ROLLCALL, VICTIMS, read_until
+from conftest import ROLLCALL, VICTIMS, read_until, reports_in, wait_for
 
-from test_full_disk import confirmed, reports_in, wait_for
+from test_full_disk import confirmed
 
 
 class Silent:
-    """A receiver of alerts that takes connections and never answers."""
+    """A receiver of alerts that accepts connections and never answers."""
 
     def __init__(self):
         self.socket = socket.create_server(("127.0.0.1", 0))
@@ -39,7 +39,7 @@ def slow_connections(page, count):
         try:
             connections[-1].sendall(b"GET / HTTP/1.1\r\nHo")
         except OSError:
-            pass  # closed to make room for the next one
+            pass  # the daemon closed it to make room for the next one
     return connections
 
 
@@ -50,20 +50,20 @@ def healthy_within(page, seconds):
 
 
 @pytest.mark.parametrize("count", [140, 1100])
-def test_slow_connections_hold_up_neither_the_page_nor_a_report(
+def test_slow_connections_delay_neither_the_page_nor_a_report(
         count, tmp_path, start_daemon, start_job):
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if hard < count + 200:
         pytest.skip(f"this process may open {hard} files")
     daemon = start_daemon()
     resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, count + 200), hard))
-    # As many as the usual limit allows: the daemon had none left for its report.
+    # As many as the usual limit allows: at this number the daemon had no descriptor for its report.
     resource.prlimit(daemon.process.pid, resource.RLIMIT_NOFILE, (1024, hard))
     connections = slow_connections(daemon.page, count)
     try:
         assert healthy_within(daemon.page, 1)
         start_job(daemon)
-        assert wait_for(lambda: reports_in(tmp_path / "daemon-reports"))
+        wait_for(lambda: reports_in(tmp_path / "daemon-reports"))
         assert healthy_within(daemon.page, 1)
     finally:
         for connection in connections:
@@ -91,10 +91,10 @@ def test_a_receiver_of_alerts_that_never_answers_delays_no_other(tmp_path, start
     daemon = start_daemon(f"--alert={silent.url}", f"--alert=exec=cat > {told}",
                           "--alert=exec=sleep 1000")
     start_job(daemon)
-    # A try at the first one alone takes ten seconds.
-    assert wait_for(lambda: told.exists() and told.read_text(), 5)
+    # One try at the first receiver takes ten seconds.
+    wait_for(lambda: told.exists() and told.read_text(), 5)
     assert json.loads(told.read_text())["cause"] == "missing_rank"
-    assert wait_for(lambda: reports_in(tmp_path / "daemon-reports"))
+    wait_for(lambda: reports_in(tmp_path / "daemon-reports"))
 
 
 def test_a_daemon_stops_in_time_whatever_hangs(tmp_path, start_daemon, start_job):
@@ -103,12 +103,12 @@ def test_a_daemon_stops_in_time_whatever_hangs(tmp_path, start_daemon, start_job
     daemon = start_daemon(f"--alert={silent.url}", "--alert=exec=sleep 1000", f"--history={history}")
     start_job(daemon)
     report = wait_for(lambda: reports_in(tmp_path / "daemon-reports"))[0]
-    # Whoever opens it to write waits for a reader: as on a file server that is gone.
+    # A write to a FIFO waits for a reader, as a write to a dead file server waits.
     os.mkfifo(report / ".stacks.txt.new")
     lock = sqlite3.connect(history, isolation_level=None)
     lock.execute("BEGIN IMMEDIATE")
     start_job(daemon, name="another-job")
-    assert wait_for(lambda: len(confirmed(daemon)) == 2)
+    wait_for(lambda: len(confirmed(daemon)) == 2)
     viewer = connect(daemon.page)
     viewer.sendall(b"GET /api/v1/events HTTP/1.1\r\n\r\n")
     begun = time.monotonic()
@@ -116,22 +116,25 @@ def test_a_daemon_stops_in_time_whatever_hangs(tmp_path, start_daemon, start_job
     daemon.process.wait(timeout=20)
     assert time.monotonic() - begun < 15
     said = daemon.process.stderr.read()
-    assert "not delivered (json)" in said
-    assert "not saved in the history" in said
+    assert "(json): the receiver does not respond" in said
+    assert "in the history" in said and "cannot save" in said
 
 
 @pytest.mark.parametrize("frozen", ["before_it_starts", "while_it_runs"])
-def test_a_daemon_that_is_frozen_does_not_hold_up_the_end_of_a_run(start_daemon, frozen):
+def test_a_frozen_daemon_does_not_delay_the_end_of_a_run(start_daemon, frozen):
     daemon = start_daemon()
     if frozen == "before_it_starts":
         daemon.process.send_signal(signal.SIGSTOP)
     job = subprocess.Popen([ROLLCALL, "run", "--sim", f"--daemon={daemon.address}", "--", "sh", "-c",
-                            f"{VICTIMS}/ranks -n 4 -- {VICTIMS}/healthy_mix; read end; exit 7"],
-                           stdin=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+                            f"{VICTIMS}/ranks -n 4 -- {VICTIMS}/healthy_mix; echo done; read end; "
+                            "exit 7"],
+                           stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                           text=True)
     try:
-        time.sleep(3)
+        while job.stdout.readline() != "done\n":
+            assert job.poll() is None
         daemon.process.send_signal(signal.SIGSTOP)
-        time.sleep(1)
+        time.sleep(1)  # the agent sends some ticks that nobody reads
         begun = time.monotonic()
         said = job.communicate("end\n", timeout=40)[1]
         assert job.returncode == 7, said
@@ -142,7 +145,7 @@ def test_a_daemon_that_is_frozen_does_not_hold_up_the_end_of_a_run(start_daemon,
 
 @pytest.fixture
 def dead_folder(tmp_path):
-    """A folder whose file system never answers: whoever asks for anything in it waits."""
+    """A folder whose file system never answers, so every access blocks."""
     folder = tmp_path / "dead"
     folder.mkdir()
     libc = ctypes.CDLL(None, use_errno=True)
@@ -155,11 +158,11 @@ def dead_folder(tmp_path):
         os.close(server)
         pytest.skip("no FUSE mounts are permitted here")
     yield folder
-    os.close(server)  # whoever still waits gets an error
+    os.close(server)  # processes that still wait get an error
     libc.umount2(bytes(folder), 2)
 
 
-def test_a_report_folder_that_never_answers_does_not_keep_a_job_from_running(dead_folder):
+def test_a_job_runs_if_the_report_folder_never_answers(dead_folder):
     begun = time.monotonic()
     job = subprocess.run([ROLLCALL, "run", "--http=none", f"--report-dir={dead_folder}/reports",
                           "--", "sh", "-c", "exit 7"], stdin=subprocess.DEVNULL,
@@ -169,8 +172,39 @@ def test_a_report_folder_that_never_answers_does_not_keep_a_job_from_running(dea
     assert time.monotonic() - begun < 10
 
 
+def test_a_job_runs_if_the_segment_folder_never_answers(dead_folder):
+    begun = time.monotonic()
+    job = subprocess.run([ROLLCALL, "run", "--http=none", "--", "sh", "-c", "exit 7"],
+                         env={**os.environ, "ROLLCALL_DIR": str(dead_folder)},
+                         stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60)
+    assert job.returncode == 7
+    assert "the job runs without Rollcall: the folder of the segments (ROLLCALL_DIR)" in job.stderr
+    assert time.monotonic() - begun < 10
+
+
+def test_a_stderr_that_nobody_reads_delays_neither_the_abort_nor_the_exit(tmp_path):
+    reader, writer = os.pipe()
+    os.set_blocking(writer, False)
+    with pytest.raises(BlockingIOError):
+        while True:
+            os.write(writer, b"x" * 4096)
+    os.set_blocking(writer, True)
+    job = subprocess.Popen(
+        [ROLLCALL, "run", "--sim", "--hang-after=3s", "--on-hang=abort", "--http=none",
+         f"--report-dir={tmp_path}/reports", "--", "sh", "-c",
+         f"exec {VICTIMS}/ranks -n 4 --keep-going -- {VICTIMS}/one_rank_stops_calling 2>/dev/null"],
+        stdin=subprocess.DEVNULL, stderr=writer)
+    try:
+        assert job.wait(timeout=60) == 75
+    finally:
+        job.kill()
+        os.close(reader)
+        os.close(writer)
+    assert len(list((tmp_path / "reports").iterdir())) == 1
+
+
 @pytest.mark.parametrize("watched_by", ["itself", "a_daemon"])
-def test_a_report_folder_that_never_answers_holds_up_neither_news_nor_signals(
+def test_a_report_folder_that_never_answers_delays_neither_output_nor_signals(
         dead_folder, start_daemon, watched_by):
     where = [f"--daemon={start_daemon().address}"] if watched_by == "a_daemon" else []
     job = subprocess.Popen(
@@ -178,7 +212,8 @@ def test_a_report_folder_that_never_answers_holds_up_neither_news_nor_signals(
          f"--report-dir={dead_folder}", "--", VICTIMS / "ranks", "-n", "4", "--keep-going", "--",
          VICTIMS / "one_rank_stops_calling"],
         stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
-    threading.Timer(60, job.kill).start()
+    too_late = threading.Timer(60, job.kill)
+    too_late.start()
     try:
         read_until(job, "rank 3")
         begun = time.monotonic()
@@ -186,12 +221,13 @@ def test_a_report_folder_that_never_answers_holds_up_neither_news_nor_signals(
         said = job.communicate(timeout=40)[1]
         assert job.returncode == 128 + signal.SIGTERM
         assert time.monotonic() - begun < 12
-        assert f"1 report was not written: {dead_folder} does not answer" in said
+        assert f"cannot write 1 report: {dead_folder} does not respond" in said
     finally:
+        too_late.cancel()
         job.kill()
 
 
-def test_names_from_the_network_do_not_steer_a_terminal(tmp_path, start_daemon, start_job):
+def test_names_from_the_network_do_not_control_a_terminal(tmp_path, start_daemon, start_job):
     daemon = start_daemon()
     start_job(daemon, name="a\x1b]0;title\x07\u009b31m\u202ejob")
     job = wait_for(lambda: confirmed(daemon))[0]["job"]

@@ -37,7 +37,7 @@ while wait_for_input(): print('alive', flush=True)
 
 
 def read_until(stream, pattern, seconds=20):
-    """The lines up to the one that matches; the stream must not be buffered."""
+    """Reads lines until one matches, and returns them. The stream must not be buffered."""
     text = ""
     deadline = time.monotonic() + seconds
     while not re.search(pattern, text.rpartition("\n")[0]):
@@ -73,7 +73,7 @@ class Rank:
         return read_until(self.process.stderr, pattern)
 
     def end(self):
-        """Its exit code and what was left on its stderr."""
+        """The exit code, and the rest of stderr."""
         self.process.stdin.close()
         return self.process.wait(timeout=20), self.process.stderr.read()
 
@@ -160,11 +160,11 @@ def test_sigquit_reaches_the_embedded_agent_of_rollcall_run(tmp_path):
     assert run.wait(timeout=20) == 0
 
 
-def test_a_job_of_this_host_is_found_by_its_name_without_a_daemon(start):
+def test_stacks_finds_a_job_of_this_host_without_a_daemon(start):
     rank = start(env={"ROLLCALL_JOB": "night-run"})
     found = stacks("--daemon=127.0.0.1:1", "night-run")
     assert found.returncode == 0, found.stderr
-    assert "only its processes on this host" in found.stderr
+    assert "only the job's processes on this host" in found.stderr
     assert found.stdout.startswith("[2] 1 rank, 3 threads"), found.stdout
     assert "wait_for_input <string>" in found.stdout
     assert rank.is_alive()
@@ -181,7 +181,7 @@ def test_sigquit_does_not_wait_for_a_stderr_that_nobody_reads(start):
 
 
 @pytest.mark.parametrize("when", ["before", "after"])
-def test_the_programs_own_handler_is_left_alone(start, agent, when):
+def test_the_programs_own_sigquit_handler_stays(start, agent, when):
     rank = start(**{when: "import faulthandler; faulthandler.register(signal.SIGQUIT)"})
     rank.quit()
     said = rank.read_stderr_until("most recent call first")
@@ -189,7 +189,7 @@ def test_the_programs_own_handler_is_left_alone(start, agent, when):
     assert rank.is_alive()
 
 
-def test_sigquit_ends_the_process_where_that_is_wanted(start, agent):
+def test_sigquit_ends_the_process_with_rollcall_sigquit_0(start, agent):
     rank = start(env={"ROLLCALL_SIGQUIT": "0"})
     rank.quit()
     assert rank.process.wait(timeout=20) == -signal.SIGQUIT
@@ -212,14 +212,14 @@ def test_sigquit_ends_a_child_that_has_no_communicator(start, tmp_path):
     open('{number}', 'w').write(str(child))
     threading.Thread(target=lambda: print(os.waitpid(child, 0)[1], flush=True)).start()""")
     child = int(number.read_text())
-    # Until fork() has returned in the child it has its parent's handler.
+    # The child has its parent's handler until fork() has returned in it.
     await_default_action(child, signal.SIGQUIT)
     os.kill(child, signal.SIGQUIT)
     status = int(rank.process.stdout.readline())
     assert os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGQUIT
 
 
-def test_stacks_by_hand_show_python_and_native_frames(start):
+def test_the_stacks_command_shows_python_and_native_frames(start):
     rank = start()
     result = stacks(rank.pid)
     assert result.returncode == 0, result.stderr
@@ -228,7 +228,7 @@ def test_stacks_by_hand_show_python_and_native_frames(start):
         assert re.search(rf"{function}  at <string>:\d+  \[Python\]", result.stdout), result.stdout
 
 
-def test_stacks_from_inside_show_the_same_but_for_those_a_signal_would_wake(start):
+def test_stacks_from_inside_leave_out_threads_that_a_signal_would_wake(start):
     rank = start()
     result = stacks("--way=inside", rank.pid)
     assert result.returncode == 0, result.stderr
@@ -236,13 +236,13 @@ def test_stacks_from_inside_show_the_same_but_for_those_a_signal_would_wake(star
     for function in ("wait_for_lock", "sleep_long", "wait_for_input"):
         assert re.search(rf"{function}  at <string>:\d+  \[Python\]", result.stdout), result.stdout
     assert "left alone: a signal would end the system call that it is in" in result.stdout
-    # Where it was started; that function has no name in a libc without debug symbols.
+    # The thread's start function has no name in a libc without debug symbols.
     assert re.search(r"_bootstrap .*\n(.*\n)*.*libc\.so", result.stdout)
     assert rank.is_alive()
 
 
 def refuse_tracing():
-    """As a container's seccomp profile does it: ptrace and process_vm_readv fail with EPERM."""
+    """Acts like a container's seccomp profile: ptrace and process_vm_readv fail with EPERM."""
     numbers = {"x86_64": (101, 310), "aarch64": (117, 270)}[os.uname().machine]
     load_number = struct.pack("HBBI", 0x20, 0, 0, 0)
     refuse, allow = struct.pack("HBBI", 0x06, 0, 0, 0x00050001), struct.pack("HBBI", 0x06, 0, 0,
@@ -265,7 +265,7 @@ def stacks_without_tracing(rank):
     return result
 
 
-def test_where_tracing_is_refused_the_inside_way_is_chosen_by_itself(start):
+def test_stacks_chooses_the_inside_way_where_tracing_is_refused(start):
     rank = start()
     result = stacks_without_tracing(rank)
     assert result.returncode == 0, result.stderr
@@ -273,7 +273,7 @@ def test_where_tracing_is_refused_the_inside_way_is_chosen_by_itself(start):
     assert "wait_for_lock  at <string>" in result.stdout
 
 
-def test_where_both_ways_are_refused_each_reason_is_said_and_what_to_type(start):
+def test_where_both_ways_fail_stacks_prints_both_reasons_and_the_next_command(start):
     rank = start(env={"ROLLCALL_STACK_SIGNAL": "0"})
     result = stacks_without_tracing(rank)
     assert result.returncode == 1
@@ -286,7 +286,7 @@ def can_run(*command):
     return subprocess.run([*command, "true"], stderr=subprocess.DEVNULL).returncode == 0
 
 
-def test_a_look_from_another_user_namespace_is_called_that(start):
+def test_stacks_names_another_user_namespace_as_the_reason(start):
     if not can_run("unshare", "-Ur"):
         pytest.skip("this system permits no user namespaces")
     rank = start(env={"ROLLCALL_STACK_SIGNAL": "0"})
@@ -295,7 +295,7 @@ def test_a_look_from_another_user_namespace_is_called_that(start):
     assert "it is in another user namespace (this program in user:[" in result.stdout
 
 
-def test_a_look_at_a_process_with_more_capabilities_is_called_that(start):
+def test_stacks_names_missing_capabilities_as_the_reason(start):
     without = ["setpriv", "--bounding-set=-sys_ptrace", "--inh-caps=-sys_ptrace"]
     if os.geteuid() != 0 or not can_run(*without):
         pytest.skip("only root has capabilities to give up")
@@ -306,7 +306,7 @@ def test_a_look_at_a_process_with_more_capabilities_is_called_that(start):
     assert "--cap-add=SYS_PTRACE" in result.stdout
 
 
-def test_a_full_stack_area_is_said_and_what_the_system_knows_is_shown(start, directory):
+def test_stacks_reports_a_full_stack_area_and_shows_the_thread_states(start, directory):
     rank = start()
     with open(next(directory.glob("*.seg")), "r+b") as segment:
         for slot in range(64):
@@ -318,13 +318,13 @@ def test_a_full_stack_area_is_said_and_what_the_system_knows_is_shown(start, dir
     assert rank.is_alive()
 
 
-def test_from_inside_too_threads_have_their_names_and_say_who_waits_for_the_lock(start):
+def test_stacks_from_inside_show_thread_names_and_the_wait_for_the_lock(start):
     rank = start(after="""
     def spin():
         while True: pass
     for name in ("first spinner", "second spinner"):
         threading.Thread(target=spin, name=name, daemon=True).start()""")
-    # The main thread may want the lock too, and each look is one moment.
+    # The main thread may wait for the lock, too, and each sample shows one moment.
     waits = re.compile(r'thread \d+ "(first|second) spinner" [RS].*, waits for Python\'s lock')
     deadline = time.monotonic() + 20
     while time.monotonic() < deadline:
@@ -336,7 +336,7 @@ def test_from_inside_too_threads_have_their_names_and_say_who_waits_for_the_lock
     assert '"first spinner"' in shown and '"second spinner"' in shown
 
 
-def test_a_program_that_took_the_signal_for_itself_gets_it_a_few_times_at_most(start):
+def test_a_program_with_its_own_handler_gets_the_signal_a_few_times_at_most(start):
     rank = start(after="""
     def mine(*_): print("mine", file=sys.stderr, flush=True)
     signal.signal(signal.SIGRTMAX, mine)
@@ -349,20 +349,20 @@ def test_a_program_that_took_the_signal_for_itself_gets_it_a_few_times_at_most(s
     assert code == 0 and said.count("mine") <= 3
 
 
-def test_an_asker_that_is_killed_leaves_the_rank_and_the_next_asker_well(start):
+def test_a_killed_requester_harms_neither_the_rank_nor_the_next_requester(start):
     rank = start()
     for _ in range(20):
-        asker = subprocess.Popen([ROLLCALL, "stacks", "--way=inside", str(rank.pid)],
+        requester = subprocess.Popen([ROLLCALL, "stacks", "--way=inside", str(rank.pid)],
                                  stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         time.sleep(0.005)
-        asker.kill()
-        asker.wait()
+        requester.kill()
+        requester.wait()
     assert rank.is_alive()
     result = stacks("--way=inside", rank.pid)
     assert "wait_for_lock  at <string>" in result.stdout, result.stdout + result.stderr
 
 
-def test_a_slot_that_a_late_thread_may_still_write_is_not_used_again(start, directory):
+def test_no_requester_uses_a_slot_that_a_late_thread_may_still_write(start, directory):
     rank = start()
     with open(next(directory.glob("*.seg")), "r+b") as segment:
         segment.seek(12288 + 8)  # the first slot's `claimed`
@@ -376,11 +376,11 @@ def test_a_slot_that_a_late_thread_may_still_write_is_not_used_again(start, dire
     assert (asked, claimed, answered) == (0, 4711, 0)
 
 
-def test_two_askers_at_once_do_not_disturb_each_other(start):
+def test_two_requesters_at_once_do_not_disturb_each_other(start):
     rank = start()
-    askers = [subprocess.Popen([ROLLCALL, "stacks", "--way=inside", str(rank.pid)], text=True,
+    requesters = [subprocess.Popen([ROLLCALL, "stacks", "--way=inside", str(rank.pid)], text=True,
                                stdout=subprocess.PIPE, stderr=subprocess.STDOUT) for _ in range(4)]
-    answers = [asker.communicate(timeout=60)[0] for asker in askers]
+    answers = [requester.communicate(timeout=60)[0] for requester in requesters]
     assert any("wait_for_lock  at <string>" in answer for answer in answers)
     for answer in answers:
         assert ("wait_for_lock  at <string>" in answer

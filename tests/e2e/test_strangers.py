@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who reaches the daemon's port without being asked."""
+"""Unwanted clients of the daemon's port."""
 import subprocess
 
 from conftest import BUILD, ROLLCALL, VICTIMS

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What people type: status, watch, incidents, report, completion, man; and who is alerted."""
+"""The commands status, watch, incidents, report, completion and man; and alerts."""
 import fcntl
 import http.server
 import json
@@ -17,8 +17,8 @@ import urllib.request
 import pytest
 from conftest import BUILD, ROLLCALL, VICTIMS
 
-COMMANDS = ["run", "analyze", "status", "watch", "stacks", "incidents", "report", "completion",
-            "man"]
+COMMANDS = ["run", "analyze", "status", "watch", "stacks", "incidents", "report", "pki", "token",
+            "completion", "man"]
 
 
 def ask(daemon, *arguments, **options):
@@ -26,7 +26,7 @@ def ask(daemon, *arguments, **options):
                           env={**os.environ, "ROLLCALL_DAEMON": daemon.address}, **options)
 
 
-def test_an_incident_is_listed_and_reported_also_by_the_daemon_after_it(
+def test_the_next_daemon_also_lists_and_reports_an_incident(
         start_daemon, start_job, tmp_path):
     daemon = start_daemon()
     job = start_job(daemon)
@@ -47,14 +47,14 @@ def test_an_incident_is_listed_and_reported_also_by_the_daemon_after_it(
     assert kept["stacks"] and kept["stack_tree"]["nodes"]
     start_job(daemon).kill()
     both = ask(daemon, "incidents", "a-job").stdout
-    assert "a-job-2" in both and "repeated: rank 3 of a-job was at fault in 2" in both
+    assert "a-job.1-2" in both and "repeated: rank 3 of a-job was at fault in 2" in both
     written = ask(daemon, "report", f"--report-dir={tmp_path / 'copy'}", "a-job-1")
     folder = written.stdout.strip()
     assert sorted(os.listdir(folder)) == ["incident.json", "report.html", "report.txt",
                                           "stacks.txt"]
 
 
-def test_wrong_questions_say_what_there_is(daemon):
+def test_errors_of_wrong_questions_list_the_choices(daemon):
     unknown = ask(daemon, "report", "nosuch-1")
     assert unknown.returncode == 1
     assert 'no incident "nosuch-1"' in unknown.stderr and "rollcall incidents" in unknown.stderr
@@ -64,7 +64,7 @@ def test_wrong_questions_say_what_there_is(daemon):
 
 
 class Terminal:
-    """A program on a pseudo-terminal; what it shows is told by what it writes."""
+    """A program on a pseudo-terminal. Tests read its output."""
 
     def __init__(self, command, env, rows=24, columns=80):
         self.main, end = pty.openpty()
@@ -105,7 +105,7 @@ def test_watch_shows_the_hang_follows_the_window_and_gives_the_terminal_back(dae
     terminal.text = b""
     terminal.resize(30, 200)
     terminal.read_until(b"behind: rank 3")
-    # A daemon that goes away makes what is shown look old.
+    # When the daemon ends, the screen shows that its data is out of date.
     daemon.kill()
     terminal.read_until(b"NOT UP TO DATE")
     terminal.press(b"q")
@@ -114,7 +114,7 @@ def test_watch_shows_the_hang_follows_the_window_and_gives_the_terminal_back(dae
     job.kill()
 
 
-def test_watch_has_no_colours_where_nobody_wants_them(daemon, start_job):
+def test_watch_has_no_colours_with_no_color(daemon, start_job):
     start_job(daemon)
     terminal = watch(daemon, NO_COLOR="1")
     shown = terminal.read_until(b"never entered AllReduce")
@@ -123,7 +123,7 @@ def test_watch_has_no_colours_where_nobody_wants_them(daemon, start_job):
     assert terminal.process.wait(timeout=20) == 0
 
 
-def test_watch_without_a_terminal_says_what_changes_in_plain_lines(daemon, start_job):
+def test_watch_without_a_terminal_prints_changes_as_plain_lines(daemon, start_job):
     process = subprocess.Popen([ROLLCALL, "watch"], stdout=subprocess.PIPE, text=True,
                                env={**os.environ, "ROLLCALL_DAEMON": daemon.address})
     assert process.stdout.readline().startswith("no jobs")
@@ -145,7 +145,7 @@ def test_watch_without_a_daemon_says_so_and_ends(tmp_path):
 
 
 def complete(line):
-    """What bash offers at the end of the line."""
+    """The words that bash offers at the end of the line."""
     script = f"""
 source <({ROLLCALL} completion bash)
 COMP_LINE={line!r}; COMP_POINT=${{#COMP_LINE}}
@@ -172,7 +172,7 @@ def test_bash_completes_commands_flags_and_choices():
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_completion_is_a_script_that_its_shell_takes(shell):
+def test_each_shell_accepts_its_completion_script(shell):
     script = subprocess.run([ROLLCALL, "completion", shell], capture_output=True, text=True,
                             timeout=60).stdout
     for command in COMMANDS:
@@ -185,7 +185,7 @@ def test_completion_is_a_script_that_its_shell_takes(shell):
     assert checked.returncode == 0, checked.stderr
 
 
-def test_man_pages_have_every_flag_that_help_has():
+def test_man_pages_have_every_flag_of_help():
     for command in COMMANDS:
         page = subprocess.run([ROLLCALL, "man", command], capture_output=True, text=True,
                               timeout=60).stdout.replace("\\-", "-")
@@ -196,7 +196,7 @@ def test_man_pages_have_every_flag_that_help_has():
                 assert f".B {flag}" in page, (command, flag)
 
 
-def test_hangs_are_told_in_few_lines_that_leave_progress_bars_whole(tmp_path):
+def test_run_prints_hangs_in_few_lines_and_keeps_progress_bars_whole(tmp_path):
     job = (f"for i in 1 2 3; do printf '\\rprogress %d%%' $i >&2; sleep 0.1; done; "
            f"exec {VICTIMS / 'ranks'} -n 4 --keep-going -- {VICTIMS / 'one_rank_stops_calling'}")
     terminal = Terminal([ROLLCALL, "run", "--sim", "--hang-after=2s", "--on-hang=abort",
@@ -205,7 +205,7 @@ def test_hangs_are_told_in_few_lines_that_leave_progress_bars_whole(tmp_path):
     shown = terminal.read_until(b"report.txt").decode()
     said = [line for line in shown.replace("\r\n", "\n").split("\n") if "rollcall:" in line]
     assert 2 <= len(said) <= 8, said
-    # The bar's line is cleared first, so that no half of it stands before our words.
+    # `rollcall run` clears the bar's line first, so no part of the bar precedes the message.
     assert re.search(r"\r\x1b\[Krollcall: rank 3", shown), shown
     terminal.process.wait(timeout=30)
 
@@ -224,7 +224,7 @@ class Receiver(http.server.BaseHTTPRequestHandler):
         pass
 
 
-def test_an_alert_comes_for_the_hang_and_one_for_its_end(start_daemon, start_job, tmp_path):
+def test_the_daemon_sends_an_alert_for_the_hang_and_for_its_end(start_daemon, start_job, tmp_path):
     server = http.server.HTTPServer(("127.0.0.1", 0), Receiver)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     secret = tmp_path / "url"
@@ -243,7 +243,7 @@ def test_an_alert_comes_for_the_hang_and_one_for_its_end(start_daemon, start_job
     assert "a-secret-path" not in command_line
 
 
-def test_with_a_token_pages_want_it_and_a_wrong_file_is_refused(start_daemon, tmp_path):
+def test_the_page_demands_the_token_and_the_daemon_refuses_a_wrong_file(start_daemon, tmp_path):
     token = tmp_path / "token"
     token.write_text("0123456789abcdef01\n")
     daemon = start_daemon(f"--http-token-file={token}")

@@ -36,7 +36,7 @@ int main() {
     fprintf(stderr, "%s\n", dlerror());
     return 1;
   }
-  const ncclUniqueId id = ShareUniqueIdOf(GET(second, ncclGetUniqueId), 1);
+  const ncclUniqueId id = ShareUniqueIdFrom(GET(second, ncclGetUniqueId), 1);
   auto* const all_reduce = GET(second, ncclAllReduce);
   if (all_reduce == GET(RTLD_DEFAULT, ncclAllReduce)) return 2;
   ncclComm_t comm;

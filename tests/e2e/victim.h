@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the victims share: a job of ranks (started by tests/support/ranks) that
-// makes collectives in a loop. Each victim is a program as its author might
-// have written it, with one mistake; none of them knows of Rollcall.
+// Shared by the victims: a job of ranks (started by tests/support/ranks) that makes
+// collectives in a loop. Each victim is an ordinary program with one mistake, and
+// none uses anything of Rollcall.
 #pragma once
 
 #include <signal.h>
@@ -25,7 +25,7 @@ inline void SayEntered() {
   fflush(stdout);
 }
 
-// With fewer devices than ranks several share one (tests/gpu).
+// If there are fewer devices than ranks, several ranks share one (tests/gpu).
 inline int OnOwnDevice(int rank) {
   int devices = 0;
   CHECK_CUDA(cudaGetDeviceCount(&devices));
@@ -51,7 +51,7 @@ class Rank {
   }
   void Wait() { CHECK_CUDA(cudaStreamSynchronize(stream)); }
 
-  // `steps` training steps: one all-reduce each, and its result is waited for.
+  // Makes `steps` training steps. Each is one all-reduce and a wait for its result.
   void Train(int steps) {
     for (int i = 0; i < steps; ++i) {
       AllReduce();
@@ -59,7 +59,7 @@ class Rank {
     }
   }
 
-  // What a program does at its end.
+  // Does what a program does at its end.
   void Finish() {
     CHECK_NCCL(ncclCommDestroy(comm));
     CHECK_CUDA(cudaStreamDestroy(stream));

@@ -39,7 +39,7 @@ CHECKS = [
     ("non_blocking", {"WRONG": "5"}, "missing_rank", 3),
     ("non_blocking", {"WRONG": "init"}, "init_incomplete", 3),
 ]
-# These must end by themselves, with not a word.
+# These must end by themselves, without output.
 HEALTHY = [("healthy_mix", {}), ("replays_graphs", {"WRONG": "nothing"}),
            ("replays_graphs", {"WRONG": "nothing", "ROLLCALL_GRAPH_MARKERS": "1"}),
            ("non_blocking", {})]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where things are on the machine with the GPU, and how several ranks come to share it."""
+"""The paths on the machine with the GPU, and the settings by which several ranks share it."""
 import glob
 import os
 import pathlib
@@ -28,7 +28,7 @@ def missing(what, *hints):
     sys.exit(2)
 
 
-def one_of(patterns, what):
+def find_one(patterns, what):
     for pattern in patterns:
         found = sorted(glob.glob(pattern))
         if found:
@@ -50,17 +50,18 @@ class Machine:
             self.environment = {"LD_LIBRARY_PATH": str(build / "sim")}
             self.nccl, self.cudart = build / "sim" / "libnccl.so.2", None
             self.nccl_include = ROOT / "build" / "headers" / "nvidia" / "nccl" / "include"
-            self.cuda_include = one_of(["/usr/local/cuda/include",
+            self.cuda_include = find_one(["/usr/local/cuda/include",
                                         f"{ROOT}/build/headers/nvidia/*/include"],
                                        "cuda_runtime_api.h")
-            self.cudart = one_of([f"{build}/sim/libcudart.so.*"], "libcudart.so")
+            self.cudart = find_one([f"{build}/sim/libcudart.so.*"], "libcudart.so")
             return
         site = pathlib.Path(self._torch_site())
-        self.nccl = one_of([f"{site}/nvidia/nccl/lib/libnccl.so.2"], "PyTorch's libnccl.so.2")
+        self.nccl = find_one([f"{site}/nvidia/nccl/lib/libnccl.so.2"], "PyTorch's libnccl.so.2")
         self.nccl_include = self.nccl.parents[1] / "include"
-        self.cudart = one_of([f"{site}/nvidia/*/lib/libcudart.so.1[0-9]"], "PyTorch's libcudart.so")
-        self.cuda_include = one_of([f"{self.cudart.parents[1]}/include", "/usr/local/cuda/include"],
-                                   "cuda_runtime_api.h")
+        self.cudart = find_one([f"{site}/nvidia/*/lib/libcudart.so.1[0-9]"],
+                               "PyTorch's libcudart.so")
+        self.cuda_include = find_one(
+            [f"{self.cudart.parents[1]}/include", "/usr/local/cuda/include"], "cuda_runtime_api.h")
         # With libraries of their own, which must not reach the job.
         needed = BUNDLE / "needed"
         launcher = self.programs / "rollcall"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a PyTorch all-reduce costs on a GPU: bare, recorded, with markers, and with what others offer.
+"""Measures a PyTorch all-reduce on a GPU: bare, recorded, with markers, and with other tools.
 
 Two ranks on one GPU. Runs of all ways in turn, several rounds; the table shows medians of the time
 that the host spends in one call, and of a call's whole time, in microseconds.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Prints what a segment says of its process: the exception that ended it, and its communicators.
+// Prints facts of a segment: the exception that ended the process, and the communicators.
 //
 //   segment_facts FILE
 //

@@ -57,7 +57,7 @@ struct Reduction {
 const Reduction kReductions[] = {
     {ncclSum, "sum"}, {ncclProd, "prod"}, {ncclMax, "max"}, {ncclMin, "min"}, {ncclAvg, "avg"}};
 
-// What element `i` of `rank` is: 1 or 2, so that results are exact everywhere.
+// Element `i` of `rank`: 1 or 2, so that results are exact for all types.
 double Input(int rank, size_t i) {
   return 1 + static_cast<double>((i + rank) * (rank + 3) % 7 / 4);
 }
@@ -86,7 +86,7 @@ double Expected(ncclRedOp_t op, bool integer, size_t i) {
   return integer ? static_cast<double>(static_cast<int64_t>(result) / job.size) : result / job.size;
 }
 
-// A buffer of elements of a type, in pinned memory so that the host can look.
+// A buffer of elements of a type, in pinned memory so that the host can read it.
 class Elements {
  public:
   Elements(const Type& type, size_t count) : type_(type), count_(count) {
@@ -210,7 +210,7 @@ void CheckAlltoAll(const Type& type, size_t count) {
 }
 #endif
 
-// Everyone to everyone, itself too, two messages each: they must not overtake.
+// Each rank sends two messages to each rank, itself included. No message may overtake another.
 void CheckSendRecv(const Type& type, size_t count) {
   const size_t all = count * job.size;
   Elements send(type, 2 * all), recv(type, 2 * all);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A rank that does one named thing, mostly a wrong one, and says on standard
-// output how far it came: `rank 2: enqueued`. Started by `ranks`; see
-// test_semantics.py for what should come of each.
+// A rank that runs one named scenario, most of them wrong, and prints its progress
+// on standard output: `rank 2: enqueued`. `ranks` starts it. test_semantics.py has
+// the expected result of each scenario.
 #include <signal.h>
 #include <string.h>
 
@@ -15,7 +15,7 @@ namespace {
 
 constexpr size_t kCount = 1000;
 
-// A rank's number; its memory and streams are on the device of that number.
+// The rank's number. Its memory and streams are on the device with this number.
 int RankOnItsDevice() {
   CHECK_CUDA(cudaSetDevice(JobRank()));
   return JobRank();
@@ -51,7 +51,7 @@ struct Rank {
     CHECK_CUDA(cudaStreamSynchronize(stream));
     Say("done");
   }
-  // One collective that goes well, so that all have met.
+  // One correct collective, so that all ranks have met.
   void Meet() {
     AllReduce();
     CHECK_CUDA(cudaStreamSynchronize(stream));
@@ -121,7 +121,7 @@ void LastHasOtherRoot(Rank& self) {
   self.Wait();
 }
 
-// The sum of ones is the number of ranks wherever all agree.
+// If all ranks agree, the sum of ones is the number of ranks.
 void SayWhetherRight(Rank& self, ncclDataType_t dtype, ncclRedOp_t op) {
   self.Join();
   std::vector<float> ones(kCount, 1), result(kCount);
@@ -192,7 +192,7 @@ void OtherSizeReceived(Rank& self) {
   self.Wait();
 }
 
-// Rank 1 receives what rank 0 sent first and second, on two streams.
+// Rank 1 receives the first and the second message of rank 0, on two streams.
 void SendsKeepOrder(Rank& self) {
   self.Join();
   float* buffer = self.rank == 0 ? self.send.data() : self.recv.data();
@@ -277,7 +277,7 @@ void NonBlocking(Rank& self) {
   CHECK_NCCL(ncclCommDestroy(self.comm));
 }
 
-// A rank that never joins leaves the others in progress, and free to abort.
+// If a rank never joins, the others stay in progress and can abort.
 void NonBlockingAlone(Rank& self) {
   if (self.last) self.StayAway();
   ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
@@ -292,7 +292,7 @@ void NonBlockingAlone(Rank& self) {
   self.Say("done");
 }
 
-// Even and odd ranks part, in reverse order; the last stays out.
+// Splits even and odd ranks, in reverse order. The last rank stays out.
 void Split(Rank& self) {
   self.Join();
   ncclComm_t part = reinterpret_cast<ncclComm_t>(1);
@@ -445,7 +445,7 @@ void LastSwapsCommunicators(Rank& self) {
   self.Meet();
   reduce(second, other);
   CHECK_CUDA(cudaStreamSynchronize(other));
-  // Each collective has begun before the next is called, as if it took its time.
+  // Each collective begins before the program calls the next, as if collectives took long.
   if (self.last) {
     reduce(second, other);
     usleep(100'000);
@@ -572,7 +572,7 @@ const struct {
 int main(int argc, char** argv) {
   for (const auto& scenario : kScenarios) {
     if (argc != 2 || strcmp(scenario.name, argv[1]) != 0) continue;
-    // Not destroyed: freeing memory waits for the device, which may be stuck.
+    // Do not destroy: freeing memory waits for the device, which may be stuck.
     scenario.run(*new Rank);
     fflush(stdout);
     _exit(0);

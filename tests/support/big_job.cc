@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// A job of thousands of ranks as its agent would tell of it: for looking at the page and for load.
+// Sends the data of a job of thousands of ranks to a daemon, as its agents would. Use it to look at
+// the page and to test the load.
 //
-//   big_job [--daemon=HOST:PORT] [--ranks=16384] [--hang-rank=4711] [--hang-after=10] [--seconds=60]
+//   big_job [--daemon=HOST:PORT] [--ranks=16384] [--hang-rank=4711] [--hang-after=10]
+//           [--seconds=60]
 //
-// Eight ranks a host; communicators of all ranks, of each host ("tp"), of sixteen hosts' like ranks
-// ("pp") and of the others ("dp"). All make a call a tick on each, until the one stops calling.
+// Each host has eight ranks. The communicators are: all ranks, each host ("tp"), the equal ranks of
+// sixteen hosts ("pp"), and the others ("dp"). All ranks make one call each tick on each
+// communicator, until --hang-rank stops.
 #include <grpcpp/grpcpp.h>
 #include <unistd.h>
 
@@ -29,7 +32,7 @@ constexpr int kRanksWithRecords = 64;
 constexpr int64_t kSecond = 1'000'000'000;
 
 struct Flags {
-  std::string daemon = "127.0.0.1:9400";
+  std::string daemon = "127.0.0.1:7655";
   std::string job = "big";
   int ranks = 16384;
   int hang_rank = 4711;
@@ -38,7 +41,7 @@ struct Flags {
   double tick = 0.5;
 };
 
-// Of one rank in one kind of communicator.
+// The place of one rank in one kind of communicator.
 struct Place {
   const char* name;
   uint64_t id;
@@ -46,7 +49,7 @@ struct Place {
   int size;
 };
 
-std::vector<Place> PlacesOf(int rank, int ranks) {
+std::vector<Place> ListPlaces(int rank, int ranks) {
   const int host = rank / kPerHost, local = rank % kPerHost, hosts = ranks / kPerHost;
   const int stage = host % kPipeline, replica = host / kPipeline;
   const auto id = [](uint64_t kind, int n) { return (kind << 56) + uint64_t(n) + 1; };
@@ -108,7 +111,7 @@ class BigJob {
     }
     const bool culprit = rank == flags_.hang_rank;
     uint32_t index = 0;
-    for (const Place& place : PlacesOf(rank, flags_.ranks)) {
+    for (const Place& place : ListPlaces(rank, flags_.ranks)) {
       v1::CommUpdate* comm = process->add_communicators();
       const bool hangs_here = step >= hung_from && index == 0;
       comm->set_index(index++);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// For test programs that are ranks of a job: who they are, how they share the
-// unique id, checks that end the program with file and line.
+// Helpers for test programs that are ranks of a job: the rank's number, the shared
+// unique id, and checks that end the program with file and line.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -43,10 +43,10 @@ inline int EnvironmentNumber(const char* name) {
 inline int JobRank() { return EnvironmentNumber("RANK"); }
 inline int JobSize() { return EnvironmentNumber("WORLD_SIZE"); }
 
-// Rank 0 makes a unique id by `make(&id)` and hands it on in a file; the others wait for that.
-// `round` tells the ids of several communicators apart.
+// Rank 0 makes a unique id with `make(&id)` and writes it to a file. The other ranks wait for the
+// file. `round` distinguishes the ids of several communicators.
 template <typename Make>
-ncclUniqueId ShareUniqueIdOf(Make make, int round) {
+ncclUniqueId ShareUniqueIdFrom(Make make, int round) {
   const std::string path =
       std::string(getenv("ROLLCALL_TEST_ID_FILE")) + "." + std::to_string(round);
   ncclUniqueId id;
@@ -68,7 +68,9 @@ ncclUniqueId ShareUniqueIdOf(Make make, int round) {
   return id;
 }
 
-inline ncclUniqueId ShareUniqueId(int round = 0) { return ShareUniqueIdOf(ncclGetUniqueId, round); }
+inline ncclUniqueId ShareUniqueId(int round = 0) {
+  return ShareUniqueIdFrom(ncclGetUniqueId, round);
+}
 
 // Device memory for `count` elements.
 template <typename T>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The functions by which communicators grow, where the header at hand is older (NCCL 2.29.2).
+// Declares the functions that grow communicators, for headers older than NCCL 2.29.2.
 #pragma once
 
 #include <nccl.h>

@@ -3,11 +3,11 @@
 //
 //   ranks -n N [--keep-going] [--grace SECONDS] [--] CMD...
 //
-// Each has RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE and, for sharing a
+// Each rank has RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE and, to share a
 // unique id, ROLLCALL_TEST_ID_FILE. Exits with the first exit code that is not
-// 0 (128 and the signal for a killed rank). When a rank fails, the others get
-// SIGTERM after the grace (5 s), and SIGKILL after as much again; with
-// --keep-going they are left alone. SIGTERM and SIGINT are passed on.
+// 0 (128 plus the signal for a killed rank). When a rank fails, the others get
+// SIGTERM after the grace (5 s), and SIGKILL after the same time again. With
+// --keep-going they get no signal. Passes SIGTERM and SIGINT on.
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -82,7 +82,7 @@ void SignalAll(const std::map<pid_t, int>& ranks, int signal) {
 // Waits for all of them; returns the exit code.
 int WaitForAll(const Options& options, std::map<pid_t, int> ranks, const sigset_t& signals) {
   int exit_code = 0;
-  int next = SIGTERM;   // what the others get when the deadline comes
+  int next = SIGTERM;   // the signal for the other ranks at the deadline
   time_t deadline = 0;  // 0: none
   while (!ranks.empty()) {
     int status = 0;

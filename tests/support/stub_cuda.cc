@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // A libcudart.so and a libcuda.so.1 in one, for tests of the preloaded library:
-// memory is host memory, streams are done as soon as they are given work, and
-// what the GPU is asked to write is written at once.
+// memory is host memory, a stream finishes work at once, and writes by the GPU
+// happen at once.
 //
 //   STUB_FAIL=cuX     cuX returns an error
 //   STUB_ERRNO=1      the driver leaves another errno behind
-//   STUB_BLOCK=cudaX  cudaX waits until somebody has opened the FIFO STUB_FIFO and closed it
-//   STUB_LATE=writes  what the GPU is asked to write is written in cudaDeviceSynchronize
+//   STUB_BLOCK=cudaX  cudaX waits until a test has opened and closed the FIFO STUB_FIFO
+//   STUB_LATE=writes  writes by the GPU happen in cudaDeviceSynchronize
 //
-// Compiled with STUB_FREE it asks the environment nothing and captures nothing, and a write by the
-// GPU is a plain store: what benchmarks measure of markers is the library's own cost.
+// Compiled with STUB_FREE it does not read the environment and captures nothing, and a write by the
+// GPU is a plain store. So benchmarks measure only the library's own cost of markers.
 //
-// One stream is captured at a time. A graph holds what the GPU is asked to write.
+// It captures one stream at a time. A graph holds the writes by the GPU.
 #include <cuda.h>
 #include <cuda_runtime_api.h>
 #include <errno.h>
@@ -51,8 +51,8 @@ cudaError_t Wait(const char* name) {
   return cudaSuccess;
 }
 
-// The one of device 0 is current where none was pushed.
-CUcontext ContextOf(int device) {
+// If no context was pushed, the context of device 0 is current.
+CUcontext DeviceContext(int device) {
   static int contexts[64];
   return reinterpret_cast<CUcontext>(&contexts[device]);
 }
@@ -69,7 +69,7 @@ bool capture_is_broken = false;
 bool IsCapturing() { return !kFree && capturing != nullptr; }
 thread_local CUstreamCaptureMode capture_mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
 
-Graph* GraphOf(const void* handle) { return const_cast<Graph*>(static_cast<const Graph*>(handle)); }
+Graph* ToGraph(const void* handle) { return const_cast<Graph*>(static_cast<const Graph*>(handle)); }
 
 std::vector<Written> late;
 
@@ -103,7 +103,7 @@ CUresult cuStreamSynchronize(CUstream) {
 }
 CUresult cuEventSynchronize(CUevent) { return static_cast<CUresult>(Wait("cuEventSynchronize")); }
 CUresult cuCtxSynchronize() { return static_cast<CUresult>(Wait("cuCtxSynchronize")); }
-// HIP's, for want of its library.
+// Functions of HIP, because there is no stub library for HIP.
 int hipStreamSynchronize(void*) { return Wait("hipStreamSynchronize"); }
 int hipEventSynchronize(void*) { return Wait("hipEventSynchronize"); }
 int hipDeviceSynchronize() { return Wait("hipDeviceSynchronize"); }
@@ -121,7 +121,7 @@ CUresult cuStreamWriteValue64_v2(CUstream, CUdeviceptr address, cuuint64_t value
   if (answer == CUDA_SUCCESS) Write({address, value});
   return answer;
 }
-// Breaks a capture of whichever thread, but for a thread that has asked not to.
+// Breaks a capture of any thread, unless the calling thread has asked not to break captures.
 CUresult cuMemHostRegister_v2(void*, size_t, unsigned) {
   if (IsCapturing() && capture_mode != CU_STREAM_CAPTURE_MODE_RELAXED) {
     capture_is_broken = true;
@@ -159,30 +159,30 @@ cudaError_t cudaStreamEndCapture(cudaStream_t, cudaGraph_t* graph) {
 }
 cudaError_t cudaGraphInstantiate(cudaGraphExec_t* executable, cudaGraph_t graph,
                                  unsigned long long) {
-  *executable = reinterpret_cast<cudaGraphExec_t>(new Graph(*GraphOf(graph)));
+  *executable = reinterpret_cast<cudaGraphExec_t>(new Graph(*ToGraph(graph)));
   return cudaSuccess;
 }
 CUresult cuGraphInstantiateWithFlags(CUgraphExec* executable, CUgraph graph, unsigned long long) {
-  *executable = reinterpret_cast<CUgraphExec>(new Graph(*GraphOf(graph)));
+  *executable = reinterpret_cast<CUgraphExec>(new Graph(*ToGraph(graph)));
   return CUDA_SUCCESS;
 }
 cudaError_t cudaGraphClone(cudaGraph_t* clone, cudaGraph_t graph) {
-  *clone = reinterpret_cast<cudaGraph_t>(new Graph(*GraphOf(graph)));
+  *clone = reinterpret_cast<cudaGraph_t>(new Graph(*ToGraph(graph)));
   return cudaSuccess;
 }
 cudaError_t cudaGraphExecUpdate(cudaGraphExec_t executable, cudaGraph_t graph,
                                 cudaGraphExecUpdateResultInfo*) {
-  *GraphOf(executable) = *GraphOf(graph);
+  *ToGraph(executable) = *ToGraph(graph);
   return cudaSuccess;
 }
 cudaError_t cudaGraphAddChildGraphNode(cudaGraphNode_t*, cudaGraph_t graph, const cudaGraphNode_t*,
                                        size_t, cudaGraph_t child) {
-  for (const Written& written : *GraphOf(child)) GraphOf(graph)->push_back(written);
+  for (const Written& written : *ToGraph(child)) ToGraph(graph)->push_back(written);
   return cudaSuccess;
 }
 cudaError_t cudaGraphLaunch(cudaGraphExec_t executable, cudaStream_t) {
   if (Is("STUB_FAIL", "cudaGraphLaunch")) return cudaErrorInvalidValue;
-  for (const Written& written : *GraphOf(executable)) Write(written);
+  for (const Written& written : *ToGraph(executable)) Write(written);
   return cudaSuccess;
 }
 CUresult cuGraphLaunch(CUgraphExec executable, CUstream stream) {
@@ -192,16 +192,16 @@ int hipGraphLaunch(void* executable, void*) {
   return cudaGraphLaunch(static_cast<cudaGraphExec_t>(executable), nullptr);
 }
 cudaError_t cudaGraphDestroy(cudaGraph_t graph) {
-  delete GraphOf(graph);
+  delete ToGraph(graph);
   return cudaSuccess;
 }
 cudaError_t cudaGraphExecDestroy(cudaGraphExec_t executable) {
-  delete GraphOf(executable);
+  delete ToGraph(executable);
   return cudaSuccess;
 }
 
 CUresult cuCtxGetCurrent(CUcontext* context) {
-  *context = kFree || contexts_pushed.empty() ? ContextOf(0) : contexts_pushed.back();
+  *context = kFree || contexts_pushed.empty() ? DeviceContext(0) : contexts_pushed.back();
   return Answer("cuCtxGetCurrent");
 }
 CUresult cuCtxPushCurrent_v2(CUcontext context) {
@@ -215,7 +215,7 @@ CUresult cuCtxPopCurrent_v2(CUcontext* context) {
   return CUDA_SUCCESS;
 }
 CUresult cuDevicePrimaryCtxRetain(CUcontext* context, CUdevice device) {
-  *context = ContextOf(device);
+  *context = DeviceContext(device);
   return Answer("cuDevicePrimaryCtxRetain");
 }
 CUresult cuDevicePrimaryCtxRelease_v2(CUdevice) { return CUDA_SUCCESS; }

@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-// A libnccl.so.2 that moves no data, and does what a test tells it through the
-// environment, asked anew at each call:
+// A libnccl.so.2 that moves no data. Tests control it through the environment, which
+// it reads at each call:
 //
 //   STUB_FAIL=ncclX       ncclX returns ncclInvalidArgument
 //   STUB_LATE=ncclX       ncclX returns ncclInProgress
-//   STUB_BLOCK=ncclX      ncclX waits, before it answers as the others say, until somebody has
-//                         opened the FIFO STUB_FIFO and closed it
-//   STUB_UNIQUE_ID=text   the id that ncclGetUniqueId gives; else each is new
+//   STUB_BLOCK=ncclX      ncclX waits until a test has opened and closed the FIFO STUB_FIFO, and
+//                         then answers as the other variables say
+//   STUB_UNIQUE_ID=text   the id that ncclGetUniqueId gives; without it each id is new
 //   STUB_CALL_MEANWHILE=1 another thread makes a call while ncclCommGetAsyncError answers
-//   STUB_IN_PROGRESS=1    new communicators are still on their way
+//   STUB_IN_PROGRESS=1    new communicators are not ready yet
 //
 // Every call has its p-twin. As NCCL does, it calls some of its own public
 // functions, and gives a new communicator the address of one that has ended.
 // Compiled with STUB_OLD it is an NCCL of before ncclCommShrink and has no twins. Compiled with
-// STUB_FREE it asks the environment nothing, so its calls cost nothing: what benchmarks measure
-// around them is the library's own cost.
+// STUB_FREE it does not read the environment, so its calls cost nothing, and benchmarks measure
+// only the cost of the library.
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -42,10 +42,10 @@ ncclComm_t NewObject(int rank, int size) {
   return reinterpret_cast<ncclComm_t>(&objects[index]);
 }
 
-const Object* ObjectOf(ncclComm_t comm) { return reinterpret_cast<const Object*>(comm); }
+const Object* ToObject(ncclComm_t comm) { return reinterpret_cast<const Object*>(comm); }
 
 ncclResult_t FreeObject(ncclComm_t comm) {
-  free_objects[free_count++] = static_cast<int>(ObjectOf(comm) - objects);
+  free_objects[free_count++] = static_cast<int>(ToObject(comm) - objects);
   return ncclSuccess;
 }
 
@@ -139,7 +139,7 @@ STUB(ncclCommInitAll, (ncclComm_t * comms, int devices, const int*), {
   ncclGroupStart();
   for (int rank = 0; rank < devices; ++rank) {
     ncclCommInitRank(&comms[rank], devices, id, rank);
-    objects[ObjectOf(comms[rank]) - objects].device = rank;
+    objects[ToObject(comms[rank]) - objects].device = rank;
   }
   return ncclGroupEnd();
 })
@@ -147,7 +147,7 @@ STUB(ncclCommSplit, (ncclComm_t comm, int color, int, ncclComm_t* child, ncclCon
   ANSWER(ncclCommSplit)
   *child = color == NCCL_SPLIT_NOCOLOR
                ? nullptr
-               : NewObject(ObjectOf(comm)->rank / 2, (ObjectOf(comm)->size + 1) / 2);
+               : NewObject(ToObject(comm)->rank / 2, (ToObject(comm)->size + 1) / 2);
   return Created();
 })
 #ifndef STUB_OLD
@@ -157,9 +157,9 @@ STUB(ncclCommInitRankScalable,
 STUB(ncclCommShrink,
      (ncclComm_t comm, int* excluded, int count, ncclComm_t* child, ncclConfig_t*, int), {
        ANSWER(ncclCommShrink)
-       int rank = ObjectOf(comm)->rank;
-       for (int i = 0; i < count; ++i) rank -= excluded[i] < ObjectOf(comm)->rank;
-       *child = NewObject(rank, ObjectOf(comm)->size - count);
+       int rank = ToObject(comm)->rank;
+       for (int i = 0; i < count; ++i) rank -= excluded[i] < ToObject(comm)->rank;
+       *child = NewObject(rank, ToObject(comm)->size - count);
        return Created();
      })
 CALL(ncclCommRevoke, ncclComm_t, int)
@@ -184,15 +184,15 @@ STUB(ncclCommGetUniqueId, (ncclComm_t, ncclUniqueId* id), {
 STUB(ncclCommGrow,
      (ncclComm_t comm, int size, const ncclUniqueId*, int rank, ncclComm_t* grown, ncclConfig_t*), {
        ANSWER(ncclCommGrow)
-       *grown = NewObject(comm == nullptr ? rank : ObjectOf(comm)->rank, size);
+       *grown = NewObject(comm == nullptr ? rank : ToObject(comm)->rank, size);
        return ncclSuccess;
      })
 #endif
-STUB(ncclCommUserRank, (const ncclComm_t comm, int* rank), *rank = ObjectOf(comm)->rank;
+STUB(ncclCommUserRank, (const ncclComm_t comm, int* rank), *rank = ToObject(comm)->rank;
      return ncclSuccess;)
-STUB(ncclCommCount, (const ncclComm_t comm, int* size), *size = ObjectOf(comm)->size;
+STUB(ncclCommCount, (const ncclComm_t comm, int* size), *size = ToObject(comm)->size;
      return ncclSuccess;)
-STUB(ncclCommCuDevice, (const ncclComm_t comm, int* device), *device = ObjectOf(comm)->device;
+STUB(ncclCommCuDevice, (const ncclComm_t comm, int* device), *device = ToObject(comm)->device;
      return ncclSuccess;)
 STUB(ncclCommGetAsyncError, (ncclComm_t comm, ncclResult_t* error), {
   *error = Is("STUB_ASYNC_ERROR", "1") ? ncclRemoteError : Created();

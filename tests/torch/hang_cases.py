@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The hangs of tests/torch/, how to bring each about, and what Rollcall must say of it.
+"""The hangs of tests/torch/, the way to cause each, and the expected verdict.
 
 One table for the tests, the measurements and the tutorial. Each script is run as
 its author would: torchrun --nproc-per-node N SCRIPT; Rollcall is only around it.
@@ -85,7 +85,7 @@ class Run:
         self.env.update(env or {})
 
     def go(self, limit=LIMIT_SECONDS):
-        """Runs it to its end. exit_code -1: it had to be ended at the limit."""
+        """Runs the job to its end. exit_code -1: the test ended the job at the limit."""
         upset = self.hang.upset or (lambda run: contextlib.nullcontext())
         with open(self.output_file, "w") as output, upset(self):
             self.process = subprocess.Popen(self.command, env=self.env, stdin=subprocess.DEVNULL,
@@ -112,8 +112,8 @@ class Run:
         return [json.loads(file.read_text())
                 for file in sorted(self.reports.glob("*/incident.json"))]
 
-    def pid_of(self, rank):
-        """The process of this rank; None: it is not there (yet)."""
+    def find_pid(self, rank):
+        """The process of this rank; None if it does not exist (yet)."""
         for entry in pathlib.Path("/proc").iterdir():
             if not entry.name.isdigit():
                 continue
@@ -129,7 +129,7 @@ class Run:
 
     def wait_for_nccl(self, ranks, limit=60):
         """Until these ranks have made NCCL calls: the library keeps a segment for each."""
-        pids = {rank: self.pid_of(rank) for rank in ranks}
+        pids = {rank: self.find_pid(rank) for rank in ranks}
         folder = pathlib.Path(f"/dev/shm/rollcall-{os.geteuid()}")
         deadline = time.monotonic() + limit
         while not all(list(folder.glob(f"*/{pid}-*.seg")) for pid in pids.values()):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A training script that says its step and phase: a verdict then has those of both sides."""
+"""A training script that reports its step and phase: the verdict has those of both sides."""
 
 import re
 
@@ -16,12 +16,13 @@ def test_a_verdict_says_which_step_and_phase_each_side_is_in(tmp_path):
     (culprit,) = verdict["culprits"]
     assert verdict["cause"] == ANNOTATED.cause and culprit["rank"] == last(run.ranks)
     assert verdict["waiting_ranks"] == [0, 1, 2]
-    # An epoch has eight steps, 0 to 7. Without samples to validate on, the last rank is in the next.
+    # An epoch has eight steps, 0 to 7. The last rank has no samples to validate: it is in step 8.
     assert (verdict["step"], verdict["phase"]) == (8, "validation")
     assert (culprit["step"], culprit["phase"]) == (8, "training")
     assert verdict["summary"].endswith(" in step 8 (validation)")
     (report,) = run.reports.glob("*/report.txt")
-    assert "rank 3: in step 8 (training), while the waiting ranks are in step 8 (validation)" in report.read_text()
+    steps = "rank 3: in step 8 (training), while the waiting ranks are in step 8 (validation)"
+    assert steps in report.read_text()
 
 
 def test_fixed_it_computes_the_same_where_nobody_listens(tmp_path):

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One rank fails, and torchrun ends the others: the report is whole before that, or it is made
-of what the ranks left behind, and says who failed first."""
+"""One rank fails, and torchrun ends the others. Rollcall completes the report before that, or
+makes it from the files of the ranks. The report names the rank that failed first."""
 
 import pathlib
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ordinary jobs: they end as without Rollcall, bit by bit, and nothing is said of them."""
+"""Ordinary jobs: their results equal those without Rollcall, bit by bit, without an incident."""
 
 import re
 import sys

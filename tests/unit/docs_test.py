@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""README and docs agree with the programs and with the sources: flags, causes, environment
+"""Checks README and docs against the programs and the sources: flags, causes, environment
 variables, metrics, fields, addresses, and links between the pages.
 
 ROLLCALL_WRITE_DOCS=1 writes the table of metrics anew; people write the other tables."""
@@ -19,10 +19,6 @@ PROGRAMS = {
     "rollcalld": os.environ["DOCS_TEST_ROLLCALLD"],
     "rollcall": os.environ["DOCS_TEST_ROLLCALL"],
 }
-# Parts of files that another change brings; delete a name when its file is there.
-PLANNED = {
-    "agent/processes/", "agent/segments/", "agent/symbols/", "agent/stacks/",
-}
 
 
 def read(name):
@@ -34,7 +30,7 @@ def without_blocks(text):
 
 
 def section(text, heading):
-    """What stands below a heading, up to the next one of its level or above."""
+    """The text below a heading, up to the next heading of its level or above."""
     found = re.search(rf"^(#+) {re.escape(heading)}.*\n", text, re.MULTILINE)
     assert found, f"no heading {heading!r}"
     end = re.search(rf"^#{{1,{len(found[1])}}} ", text[found.end():], re.MULTILINE)
@@ -50,19 +46,19 @@ def rows(text):
 
 
 def code(cell):
-    """What stands in backquotes in a cell."""
+    """The words in backquotes in a cell."""
     return re.findall(r"`([^`]+)`", cell)
 
 
 # Flags.
 
-def help_of(program, *arguments):
+def read_help(program, *arguments):
     clean = {name: value for name, value in os.environ.items() if not name.startswith("ROLLCALL")}
     return subprocess.run([PROGRAMS[program], *arguments, "--help"], capture_output=True, text=True,
                           check=True, env=clean, timeout=60).stdout
 
 
-def flags_of(text):
+def parse_flags(text):
     """Name -> (default, environment variable) of the flags in a --help."""
     flags = {}
     for name, rest in re.findall(r"^ +(?:-\w,)?(--[\w-]+)(.*)$", text, re.MULTILINE):
@@ -85,17 +81,19 @@ def documented_flags(table):
 
 
 def subcommands():
-    return re.findall(r"^  (\w+)  +\w", help_of("rollcall").split("Commands:")[1], re.MULTILINE)
+    return re.findall(r"^  (\w+)  +\w", read_help("rollcall").split("Commands:")[1], re.MULTILINE)
 
 
 @pytest.mark.parametrize("program, arguments, heading", [
     ("rollcall", ["run"], "`rollcall run"),
     ("rollcall", ["analyze"], "`rollcall analyze"),
+    ("rollcall", ["pki"], "`rollcall pki`"),
+    ("rollcall", ["token"], "`rollcall token"),
     ("rollcall-agent", [], "`rollcall-agent`"),
     ("rollcalld", [], "`rollcalld`"),
 ])
 def test_the_guide_has_the_flags_of_each_program(program, arguments, heading):
-    flags = flags_of(help_of(program, *arguments))
+    flags = parse_flags(read_help(program, *arguments))
     documented = documented_flags(rows(section(OPERATING.read_text(), heading)))
     assert len(flags) > 1
     own = {"/dev/shm/rollcall-" + str(os.geteuid()): "/dev/shm/rollcall-<uid>"}
@@ -103,9 +101,9 @@ def test_the_guide_has_the_flags_of_each_program(program, arguments, heading):
 
 
 def test_the_guide_has_the_flags_of_the_other_commands():
-    table = rows(section(OPERATING.read_text(), "Questions to a daemon"))
-    for command in set(subcommands()) - {"run", "analyze"}:
-        flags = flags_of(help_of("rollcall", command))
+    table = rows(section(OPERATING.read_text(), "Queries to a daemon"))
+    for command in set(subcommands()) - {"run", "analyze", "pki", "token"}:
+        flags = parse_flags(read_help("rollcall", command))
         documented = documented_flags([row for row in table if command in code(row[2])])
         assert set(documented) == set(flags), command
         for name, (default, _) in flags.items():
@@ -118,9 +116,9 @@ def test_the_guide_names_every_command():
 
 
 def test_the_variable_of_a_flag_follows_from_its_name():
-    texts = [help_of("rollcall", name) for name in subcommands()]
-    for text in [*texts, help_of("rollcalld"), help_of("rollcall-agent")]:
-        for name, (_, variable) in flags_of(text).items():
+    texts = [read_help("rollcall", name) for name in subcommands()]
+    for text in [*texts, read_help("rollcalld"), read_help("rollcall-agent")]:
+        for name, (_, variable) in parse_flags(text).items():
             expected = "ROLLCALL_" + name.strip("-").replace("-", "_").upper()
             assert variable in ("", expected), name
 
@@ -140,6 +138,12 @@ def test_the_tables_of_causes_are_whole(page, heading):
     assert sorted(documented) == sorted(causes())
 
 
+def test_the_list_of_incidents_offers_every_cause_of_an_incident():
+    page = read("daemon/page/src/history.tsx")
+    offered = re.findall(r'"(\w+)"', re.search(r"kCauses = \[(.*?)\]", page, re.S)[1])
+    assert sorted(offered) == sorted(set(causes()) - {"straggler"})  # a warning, no incident
+
+
 def test_the_pages_count_the_causes_right():
     assert len(causes()) == 15, "then change the word below, and in the pages"
     assert "all fifteen causes" in read("README.md")
@@ -148,11 +152,14 @@ def test_the_pages_count_the_causes_right():
 
 # The environment.
 
-def test_the_guide_has_every_variable_that_the_library_reads():
+def test_the_guide_has_every_variable_that_library_and_agent_read_in_a_job():
     sources = "".join(path.read_text() for path in sorted((ROOT / "interpose").glob("*.[ch]*")))
     read_by_it = set(re.findall(r'getenv\("(ROLLCALL\w*)"\)', sources))
     read_by_it |= set(re.findall(r'OPTION\(\w+, "(\w+)"', read("interpose/options.h")))
-    read_by_it |= {"ROLLCALL_JOB"} & set(re.findall(r'"(\w+)"', read("interpose/environment.h")))
+    read_by_it |= {"ROLLCALL_JOB", "ROLLCALL_ATTEMPT"} & set(re.findall(r'"(\w+)"', read("interpose/environment.h")))
+    # The agent reads these from the environment of each process.
+    agent = read("agent/processes/launch_facts.cc") + read("agent/processes/stacks_switch.h")
+    read_by_it |= {"ROLLCALL_STACKS", "ROLLCALL_TENANT"} & set(re.findall(r'"(\w+)"', agent))
     table = rows(section(OPERATING.read_text(), "In the job's environment"))
     documented = {re.match(r"\w+", name)[0] for row in table for name in code(row[0])[:1]}
     assert len(read_by_it) > 8
@@ -169,6 +176,10 @@ def test_the_guide_has_the_variables_of_launchers_in_their_order():
     assert code(shown) == ranks
     shown = re.search(r"the job's name, the same on all of its hosts. Without it: (.*?);", text)[1]
     assert ["ROLLCALL_JOB", *code(shown)] == jobs
+    counters = re.findall(r'"(\w+)"', re.search(r"kAttemptVariables\[\] = \{(.*?)\}", table,
+                                               re.S)[1])
+    shown = re.search(r"The number comes from (.*?), the first of them", text)[1]
+    assert code(shown) == counters
 
 
 # Metrics.
@@ -185,7 +196,8 @@ def metrics():
 def test_the_guide_has_every_metric():
     every = metrics()
     names = {name for name, _, _ in every}
-    assert names == set(re.findall(r'"((?:rollcall|process)_\w+)"', read("daemon/server/metrics.cc")))
+    source = read("daemon/server/metrics.cc")
+    assert names == set(re.findall(r'"((?:rollcall|process)_\w+)"', source))
     table = "| metric | kind | |\n|---|---|---|\n" + "".join(
         f"| `{name}` | {kind} | {words} |\n" for name, kind, words in every)
     text = OPERATING.read_text()
@@ -194,6 +206,33 @@ def test_the_guide_has_every_metric():
         OPERATING.write_text(part.sub(lambda found: found[1] + table + found[3], text))
     else:
         assert part.search(text)[2] == table, "ROLLCALL_WRITE_DOCS=1 writes it anew"
+
+
+RULES = "deploy/prometheus/rollcall.rules.yml"
+DASHBOARD = "deploy/grafana/rollcall.json"
+
+
+@pytest.mark.parametrize("name", [RULES, DASHBOARD])
+def test_rules_and_dashboard_query_metrics_that_exist(name):
+    queries = "\n".join(re.findall(r'^ *"?expr"?: (.*)$', read(name), re.MULTILINE))
+    queried = set(re.findall(r"\b(?:rollcall|process)_\w+", queries))
+    assert len(queried) > 5
+    assert queried - {metric for metric, _, _ in metrics()} == set()
+
+
+@pytest.mark.parametrize("name", [RULES, DASHBOARD])
+def test_rules_and_dashboard_name_a_job_by_tenant_and_attempt(name):
+    lines = [line for line in read(name).splitlines() if re.search(r"\{\{[ $\w.]*job *\}\}", line)]
+    assert len(lines) > 3
+    for line in lines:
+        assert re.search(r"tenant *\}\}.*job *\}\}", line), line
+        assert re.search(r"attempt *\}\}", line), line
+
+
+def test_the_rules_know_how_many_jobs_have_series():
+    limit = re.search(r"kMaxJobsMeasured = (\d+);", read("daemon/server/metrics.h"))[1]
+    assert f"expr: rollcall_jobs > {limit}\n" in read(RULES)
+    assert f"metrics of {limit} only" in read(RULES)
 
 
 # Alerts.
@@ -214,9 +253,11 @@ def test_the_guide_has_the_kinds_of_alerts_and_what_a_template_fills_in():
 # The page's addresses, and the fields of incident.json.
 
 def test_every_address_is_documented():
-    sources = "".join(read(f"daemon/server/{name}.cc") for name in ("http_api", "http", "http_front"))
-    served = set(re.findall(r'"(/(?:api/v1/\w+|report|metrics|healthz))"', sources))
-    documented = {name.split()[1] for row in rows(read("docs/http_api.md")) for name in code(row[0])}
+    names = ("http_api", "http_routes")
+    sources = "".join(read(f"daemon/server/{name}.cc") for name in names)
+    served = set(re.findall(r'"(/(?:api/v1/\w+|report|metrics|healthz|login|logout))"', sources))
+    documented = {name.split()[1]
+                  for row in rows(read("docs/http_api.md")) for name in code(row[0])}
     assert len(served) > 10
     assert documented == served
 
@@ -233,8 +274,8 @@ def test_every_field_of_incident_json_is_documented(message):
     assert sorted(name for row in table for name in code(row[0])) == sorted(fields(message))
 
 
-@pytest.mark.parametrize("message", ["Culprit", "Call", "CommunicatorRef", "GraphPlace", "Advice",
-                                     "Place", "AlignedCall", "WaitEdge", "ProcessStack",
+@pytest.mark.parametrize("message", ["Culprit", "Call", "CommunicatorRef", "GraphCall", "Advice",
+                                     "SiteRanks", "AlignedCall", "WaitEdge", "ProcessStack",
                                      "ThreadStack", "Frame", "StackTree"])
 def test_every_field_within_it_is_named(message):
     names = set(code(without_blocks(read("docs/incident_json.md"))))
@@ -249,19 +290,21 @@ def test_the_page_of_the_segment_has_the_layout_of_the_source():
                re.findall(r"constexpr \w+ (k\w+) = (\d+);", source)}
     version = numbers["kLayoutVersion"]
     assert f"{version:02x} 00 00 00               layout version {version}\n" in page
-    assert f"version {version}; this page" in page
+    assert f"segment.h), version {version}. This page" in page
     blocked = 64 * numbers["kBlockedCapacity"]
     header = 4096 + blocked + 64 * numbers["kStackSlots"]
     block = 8192 + 64 * numbers["kRingCapacity"]
     area = header + block * numbers["kCommCapacity"]
     sites = area + numbers["kStackSlots"] * numbers["kStackCopyBytes"]
     shapes = sites + 256 * numbers["kSiteCapacity"]
-    for shown in (f"blocked[{numbers['kBlockedCapacity']}]", f"stack-slots[{numbers['kStackSlots']}]",
-                  f"each begins {block} bytes", f"lane[{numbers['kMarkerLanes']}]",
+    for shown in (f"blocked[{numbers['kBlockedCapacity']}]",
+                  f"stack-slots[{numbers['kStackSlots']}]",
+                  f"one every {block} bytes", f"lane[{numbers['kMarkerLanes']}]",
                   f"graph-lane[{numbers['kGraphLanes']}]", f"offset {area}\n", f"offset {sites}\n",
                   f"offset {shapes}\n", f"site[{numbers['kSiteCapacity']}]",
                   f"shape[{numbers['kShapeCapacity']}]", f"header bytes {header}:",
-                  f"comm-block bytes {block}\n", f"Every {numbers['kCheckpointInterval']} positions",
+                  f"comm-block bytes {block}\n",
+                  f"Every {numbers['kCheckpointInterval']} positions",
                   f"last {numbers['kCheckpointCapacity']} checkpoints"):
         assert shown in page
 
@@ -296,7 +339,7 @@ def test_files_of_the_project_that_a_page_names_are_there(page):
     tops = "interpose|proto|agent|daemon|cli|tests|deploy|docs|cmake"
     names = re.findall(rf"`((?:{tops})/[\w./-]*)`", page.read_text())
     missing = [name for name in names
-               if not (ROOT / name).exists() and "NAME" not in name and name not in PLANNED]
+               if not (ROOT / name).exists() and "NAME" not in name]
     assert missing == []
 
 
@@ -304,7 +347,8 @@ def test_comments_name_pages_that_are_there():
     missing = set()
     for top in ("interpose", "proto", "agent", "daemon", "cli", "tests", "deploy", "cmake"):
         for path in (ROOT / top).rglob("*"):
-            if path.suffix in (".cc", ".h", ".cmake", ".txt", ".py", ".sh", ".ts", ".tsx", ".proto"):
+            if path.suffix in (".cc", ".h", ".cmake", ".txt", ".py", ".sh", ".ts", ".tsx",
+                               ".proto"):
                 for name in re.findall(r"docs/\w[\w/]*\.md", path.read_text(errors="replace")):
                     if not (ROOT / name).exists():
                         missing.add(f"{path.relative_to(ROOT)}: {name}")

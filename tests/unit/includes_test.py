@@ -15,6 +15,8 @@ LAYERS = [
     [
         "interpose",
         "proto",
+        "security",
+        "security/grpc",
         "agent/processes",
         "agent/segments",
         "agent/symbols",
@@ -25,6 +27,8 @@ LAYERS = [
     [
         "interpose",
         "proto",
+        "security",
+        "security/grpc",
         "daemon/model",
         "daemon/words",
         "daemon/diagnosis/rules",
@@ -66,7 +70,7 @@ def test_every_source_lies_in_a_folder_with_a_rule():
     known = {path for _, path in sources()}
     found = {
         path
-        for top in ("interpose", "proto", "agent", "daemon", "cli")
+        for top in ("interpose", "proto", "security", "agent", "daemon", "cli")
         for path in (ROOT / top).rglob("*")
         if path.suffix in (".cc", ".h")
     }

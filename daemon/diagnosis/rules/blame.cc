@@ -2,25 +2,27 @@
 #include "daemon/diagnosis/rules/blame.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "daemon/diagnosis/rules/freshness.h"
 #include "daemon/words/evidence.h"
+#include "daemon/words/rank_ranges.h"
 #include "daemon/words/terms.h"
 
 namespace rollcall {
 namespace {
 
 constexpr size_t kDescribedCulprits = 8;
-constexpr uint32_t kEnoughSeen = 8;  // calls, before what is usual is known
+constexpr uint32_t kEnoughSeen = 8;  // calls from which a usual duration is reliable
 
-// Both the wait and the end of the absent rank are inferred.
+// True if Rollcall infers both the wait and the end of the absent rank.
 bool IsGuessedTwice(const Absent& absent, Proof best) {
   return absent.lack == Lack::kGone && absent.at_most == Certainty::kLikely &&
          best != Proof::kShown;
 }
 
-Certainty CertaintyOf(const StuckCall& call, const std::vector<Absent>& blamed) {
+Certainty BlameCertainty(const StuckCall& call, const std::vector<Absent>& blamed) {
   Proof best = Proof::kIndirect;
   for (const Waiter& w : call.waiters) best = std::max(best, w.wait.proof);
   Certainty certainty = best == Proof::kShown      ? Certainty::kCertain
@@ -29,7 +31,9 @@ Certainty CertaintyOf(const StuckCall& call, const std::vector<Absent>& blamed) 
   for (const Absent& absent : blamed) {
     certainty =
         std::min(certainty, IsGuessedTwice(absent, best) ? Certainty::kPossible : absent.at_most);
-    if (absent.gone == Gone::kEnded && !absent.failed) certainty = std::min(certainty, Certainty::kLikely);
+    if (absent.gone == Gone::kEnded && !absent.failed) {
+      certainty = std::min(certainty, Certainty::kLikely);
+    }
   }
   if (call.call.op == Op::kNone) certainty = std::min(certainty, Certainty::kLikely);
   return certainty;
@@ -42,27 +46,23 @@ std::string LastCall(const Member& member) {
   return absl::StrCat(", most recently ", CallInWords(record->args));
 }
 
-// "1 call", "24 calls".
-std::string Count(uint64_t count, const char* one, const char* many) {
-  return absl::StrCat(count, " ", count == 1 ? one : many);
-}
-
 void DescribeProgress(const StuckCall& call, const Absent& absent, const Member& member,
                       const std::string& who, Verdict* verdict) {
   if (call.kind == StuckCall::Kind::kCreation) return;
   if (absent.lack == Lack::kNotStarted) {
     verdict->evidence.push_back(absl::StrCat(who, ": the host has made the call, but the GPU has ",
                                              "started only ", member.started, " of ",
-                                             Count(member.entered, "call", "calls"),
+                                             CountInWords(member.entered, "call", "calls"),
                                              " on the communicator"));
   } else if (call.kind == StuckCall::Kind::kP2p) {
     verdict->evidence.push_back(absl::StrCat(
-        who, ": issued ", Count(member.p2p_entered, "send or receive", "sends and receives"),
+        who, ": issued ",
+        CountInWords(member.p2p_entered, "send or receive", "sends and receives"),
         " on the communicator"));
   } else {
-    verdict->evidence.push_back(absl::StrCat(
-        who, ": entered ", Count(member.entered, "call", "calls"), " on the communicator",
-        LastCall(member)));
+    verdict->evidence.push_back(
+        absl::StrCat(who, ": entered ", CountInWords(member.entered, "call", "calls"),
+                     " on the communicator", LastCall(member)));
   }
 }
 
@@ -72,13 +72,13 @@ void DescribeCulprit(const Suspicion& s, const Absent& absent, Verdict* verdict)
   if (member != nullptr) DescribeProgress(s.call, absent, *member, who, verdict);
   const bool ended = HowProcessEnded(s.job, absent.process) != Gone::kNo;
   if (!ended && !absent.failed) {
-    const std::string doing = WhatItDoes(s.job, absent.process, s.now_ns);
+    const std::string doing = DescribeActivity(s.job, absent.process, s.now_ns);
     if (!doing.empty()) verdict->evidence.push_back(absl::StrCat(who, ": ", doing));
     return;
   }
   const bool when = absent.gone_since_ns != 0 && s.now_ns >= absent.gone_since_ns;
   verdict->evidence.push_back(
-      absl::StrCat(who, ": ", HowItEnded(s.job, absent.process, member),
+      absl::StrCat(who, ": ", DescribeEnding(s.job, absent.process, member),
                    when ? ", " + DurationInWords(s.now_ns - absent.gone_since_ns) + " ago" : ""));
 }
 
@@ -120,12 +120,12 @@ void AddMissing(const Suspicion& s, const std::vector<Absent>& blamed, Verdict* 
   }
 }
 
-// A rank that is gone cannot enter the call. Such a wait counts as long as soon as it
-// differs from the normal end of a job, whose ranks leave one by one.
 bool AnyFailed(const std::vector<Absent>& blamed) {
   return std::any_of(blamed.begin(), blamed.end(), [](const Absent& a) { return a.failed; });
 }
 
+// A rank that is gone cannot enter the call. A wait for such ranks is long enough as soon as
+// it differs from the normal end of a job, whose ranks leave one by one.
 bool IsLongEnough(const Suspicion& s, const std::vector<Absent>& blamed) {
   if (AnyFailed(blamed)) return true;
   const int64_t waited = s.now_ns - s.call.since_ns;
@@ -139,31 +139,45 @@ bool IsLongEnough(const Suspicion& s, const std::vector<Absent>& blamed) {
   return s.now_ns - std::max(s.call.since_ns, gone_since) >= limit;
 }
 
-// The process, if its stacks are newer than the beginning of the wait: older stacks prove nothing.
-const Process* WithStacksOf(const Suspicion& s, const Absent& absent) {
+// The process; nullptr if its stacks are older than the wait: such stacks prove nothing.
+const Process* FindFreshStacks(const Suspicion& s, const Absent& absent) {
   const Process* process = FindProcess(s.job, absent.process);
   const bool is_old =
       process != nullptr && process->stacks_ns != 0 && process->stacks_ns < s.call.since_ns;
   return is_old ? nullptr : process;
 }
 
-// The process makes progress outside NCCL, shown by its stacks and its CPU time.
+// True if stacks and CPU time show that the process makes progress outside NCCL.
 bool IsLate(const Suspicion& s, const Absent& absent) {
-  const Process* process = WithStacksOf(s, absent);
+  const Process* process = FindFreshStacks(s, absent);
   return process != nullptr && IsHeard(s.job, absent.process) &&
          process->liveness == Liveness::kAlive && process->cpu_moving &&
          process->motion == Motion::kMoving;
+}
+
+// Names the culprits without a line of their own.
+void AddRest(Verdict* verdict) {
+  const std::vector<Culprit>& culprits = verdict->culprits;
+  if (culprits.size() <= kDescribedCulprits) return;
+  std::vector<RankRange> rest;
+  for (size_t i = kDescribedCulprits; i < culprits.size(); ++i) {
+    rest.push_back(CulpritRange(culprits[i]));
+  }
+  const RankRanges ranks(std::move(rest));
+  verdict->evidence.push_back(absl::StrCat("and ", ranks.size(), " more: ", ranks.InWords()));
 }
 
 void AddCulprits(const Suspicion& s, const std::vector<Absent>& blamed, Verdict* verdict) {
   for (const Absent& absent : blamed) {
     const Member* member = FindMember(*s.call.communicator, absent.rank);
     verdict->culprits.push_back(MakeCulprit(s.job, absent.process, absent.rank, member));
+    verdict->culprits.back().ranks = absent.ranks;
     if (verdict->culprits.size() > kDescribedCulprits) continue;
     DescribeCulprit(s, absent, verdict);
-    const Process* process = WithStacksOf(s, absent);
+    const Process* process = FindFreshStacks(s, absent);
     if (process != nullptr) absl::StrAppend(&verdict->stack_words, process->stack_words, " ");
   }
+  AddRest(verdict);
   verdict->late = !blamed.empty() && std::all_of(blamed.begin(), blamed.end(),
                                                  [&](const Absent& a) { return IsLate(s, a); });
 }
@@ -188,7 +202,7 @@ Certainty CertaintyOfWaits(const std::vector<Waiter>& waiters) {
   return shown == waiters.size() ? Certainty::kCertain : Certainty::kLikely;
 }
 
-WaitEdge EdgeIn(const StuckCall& call) {
+WaitEdge MakeEdge(const StuckCall& call) {
   WaitEdge edge;
   edge.communicator = call.communicator->id;
   edge.communicator_name = call.communicator->name;
@@ -234,7 +248,7 @@ std::optional<Verdict> Describe(const Suspicion& s, Cause cause, int64_t limit_n
 std::optional<Verdict> Blame(const Suspicion& s, Cause cause, const std::vector<Absent>& blamed) {
   if (blamed.empty() || s.call.waiters.empty() || !IsLongEnough(s, blamed)) return std::nullopt;
   std::optional<Verdict> verdict = Describe(s, cause, INT64_MIN);
-  verdict->certainty = CertaintyOf(s.call, blamed);
+  verdict->certainty = BlameCertainty(s.call, blamed);
   verdict->at_once = AnyFailed(blamed);
   AddCulprits(s, blamed, &*verdict);
   AddMissing(s, blamed, &*verdict);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// From a stuck call to a verdict: what the rules have in common.
+// Makes a verdict from a stuck call: the common part of the rules.
 #pragma once
 
 #include <cstdint>
@@ -13,16 +13,16 @@
 
 namespace rollcall {
 
-// A stuck call as a rule sees it.
+// The input of a rule: a stuck call and its absent ranks.
 struct Suspicion {
   const JobState& job;
   const StuckCall& call;
-  std::vector<Absent> absents;  // those of the call that no other wait excuses
+  std::vector<Absent> absents;  // the absent ranks of the call that no other wait excuses
   int64_t now_ns = 0;
   Limits limits;
 };
 
-// The absents of which `is_meant` is true.
+// The absent ranks for which `is_meant` is true.
 template <typename Predicate>
 std::vector<Absent> Pick(const Suspicion& s, Predicate is_meant) {
   std::vector<Absent> picked;
@@ -32,25 +32,26 @@ std::vector<Absent> Pick(const Suspicion& s, Predicate is_meant) {
   return picked;
 }
 
-// The wait from which such a call counts as stuck: a multiple of its usual length,
-// within the floor and the ceiling.
+// The length of a wait from which such a call counts as stuck: a multiple of its usual
+// length, between the floor and the ceiling.
 int64_t SuspectAfter(const Communicator& comm, const CallArgs& call, const Limits& limits);
 
-// The verdict that the others wait for `blamed`; none if `blamed` is empty
-// or the wait is not long enough. Without summary and advice.
+// The verdict that the others wait for `blamed`, without summary and advice. None if
+// `blamed` is empty or the wait is not long enough.
 std::optional<Verdict> Blame(const Suspicion& s, Cause cause, const std::vector<Absent>& blamed);
 
-// The common part of a verdict on a stuck call: the call, the waiting ranks, the
-// beginning; no culprits. None if the wait is shorter than `limit_ns`.
+// A verdict with the call, the waiting ranks and the time, but without culprits. None if
+// the wait is shorter than `limit_ns`.
 std::optional<Verdict> Describe(const Suspicion& s, Cause cause, int64_t limit_ns);
 
 // Fills in the communicator of a verdict.
 void SetCommunicator(const Communicator& comm, Verdict* verdict);
 
-// A wait in this call. The caller fills in `from` and `to`.
-WaitEdge EdgeIn(const StuckCall& call);
+// An edge for a wait in this call. The caller fills in `from` and `to`.
+WaitEdge MakeEdge(const StuckCall& call);
 
-// All waits shown: certain. None: the GPUs may as well be busy with other work.
+// kCertain if all waits are shown, kLikely if some are. kPossible if none is: the GPUs may
+// be busy with other work.
 Certainty CertaintyOfWaits(const std::vector<Waiter>& waiters);
 
 }  // namespace rollcall

@@ -14,13 +14,15 @@ std::optional<Verdict> JudgeConcurrentUse(const Suspicion& s) {
   if (!verdict) return verdict;
   // The records prove the overlap, but not that it caused the hang.
   verdict->certainty = Certainty::kLikely;
+  std::vector<int32_t> ranks;
   for (const int32_t rank : s.call.concurrent) {
     const Member* member = FindMember(*s.call.communicator, rank);
     verdict->culprits.push_back(MakeCulprit(s.job, member->process, rank, member));
-    verdict->evidence.push_back(
-        absl::StrCat(RanksInWords({PublicRank(s.job, member->process, rank)}),
-                     ": two threads were inside calls on the communicator at the same time"));
+    ranks.push_back(verdict->culprits.back().rank);
   }
+  verdict->evidence.push_back(
+      absl::StrCat(RanksInWords(ranks),
+                   ": two threads were inside calls on the communicator at the same time"));
   return verdict;
 }
 

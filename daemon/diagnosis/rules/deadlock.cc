@@ -12,13 +12,15 @@
 namespace rollcall {
 namespace {
 
+constexpr size_t kMostLines = 16;  // of evidence
+
 struct Party {
   const Communicator* communicator = nullptr;
   int32_t rank = -1;
 };
 
-// The processes of the cycle: each waits, and another one waits for it.
-std::map<int32_t, Party> PartiesOf(const StuckCalls& calls, const std::vector<size_t>& cycle) {
+// The processes of the cycle: each one waits, and another one waits for it.
+std::map<int32_t, Party> FindParties(const StuckCalls& calls, const std::vector<size_t>& cycle) {
   std::set<int32_t> waiting;
   for (const size_t i : cycle) {
     for (const Waiter& w : calls[i]->waiters) waiting.insert(w.process);
@@ -26,8 +28,8 @@ std::map<int32_t, Party> PartiesOf(const StuckCalls& calls, const std::vector<si
   std::map<int32_t, Party> parties;
   for (const size_t i : cycle) {
     for (const Absent& a : calls[i]->absents) {
-      if (waiting.count(a.process) != 0)
-        parties.insert({a.process, {calls[i]->communicator, a.rank}});
+      if (waiting.count(a.process) == 0) continue;
+      parties.insert({a.process, {calls[i]->communicator, a.rank}});
     }
   }
   return parties;
@@ -43,11 +45,13 @@ std::vector<int32_t> PartiesAmong(const JobState& job, const Members& members,
   return ranks;
 }
 
-WaitEdge EdgeOf(const JobState& job, const StuckCall& call,
+WaitEdge MakeCycleEdge(const JobState& job, const StuckCall& call,
                 const std::map<int32_t, Party>& parties) {
-  WaitEdge edge = EdgeIn(call);
+  WaitEdge edge = MakeEdge(call);
   edge.from = PartiesAmong(job, call.waiters, parties);
-  edge.to = PartiesAmong(job, call.absents, parties);
+  for (const int32_t rank : PartiesAmong(job, call.absents, parties)) {
+    edge.to.push_back({rank, rank});
+  }
   return edge;
 }
 
@@ -59,7 +63,7 @@ size_t Earliest(const StuckCalls& calls, const std::vector<size_t>& cycle) {
 }
 
 // The certainty of a cycle is that of its least certain edge.
-Certainty CertaintyOf(const StuckCalls& calls, const std::vector<size_t>& cycle,
+Certainty CycleCertainty(const StuckCalls& calls, const std::vector<size_t>& cycle,
                       const std::map<int32_t, Party>& parties) {
   Certainty certainty = Certainty::kCertain;
   for (const size_t i : cycle) {
@@ -74,27 +78,28 @@ Certainty CertaintyOf(const StuckCalls& calls, const std::vector<size_t>& cycle,
   return certainty;
 }
 
-// A rank whose call no other rank makes is more likely wrong.
-std::map<int32_t, size_t> CompanyOf(const StuckCalls& calls, const std::vector<size_t>& cycle) {
-  std::map<int32_t, size_t> company;
+// By process: the number of ranks inside its call. A rank that is alone in its call is more
+// likely wrong.
+std::map<int32_t, size_t> CountCallers(const StuckCalls& calls, const std::vector<size_t>& cycle) {
+  std::map<int32_t, size_t> callers;
   for (const size_t i : cycle) {
     for (const Waiter& w : calls[i]->waiters) {
-      company[w.process] = std::max(company[w.process], calls[i]->waiters.size());
+      callers[w.process] = std::max(callers[w.process], calls[i]->waiters.size());
     }
   }
-  return company;
+  return callers;
 }
 
 void AddCulprits(const JobState& job, const std::map<int32_t, Party>& parties,
-                 std::map<int32_t, size_t> company, Verdict* verdict) {
+                 std::map<int32_t, size_t> callers, Verdict* verdict) {
   for (const auto& [process, party] : parties) {
     verdict->culprits.push_back(
         MakeCulprit(job, process, party.rank, FindMember(*party.communicator, party.rank)));
   }
   std::stable_sort(verdict->culprits.begin(), verdict->culprits.end(),
                    [&](const Culprit& a, const Culprit& b) {
-                     return std::make_pair(company[a.process], a.rank) <
-                            std::make_pair(company[b.process], b.rank);
+                     return std::make_pair(callers[a.process], a.rank) <
+                            std::make_pair(callers[b.process], b.rank);
                    });
 }
 
@@ -106,15 +111,15 @@ std::optional<Verdict> JudgeDeadlock(const JobState& job, const StuckCalls& call
   const Suspicion first{job, *calls[Earliest(calls, cycle)], {}, now_ns, limits};
   std::optional<Verdict> verdict = Describe(first, Cause::kDeadlock, limits.suspect_after_ns);
   if (!verdict) return verdict;
-  const std::map<int32_t, Party> parties = PartiesOf(calls, cycle);
-  verdict->certainty = CertaintyOf(calls, cycle, parties);
-  AddCulprits(job, parties, CompanyOf(calls, cycle), &*verdict);
+  const std::map<int32_t, Party> parties = FindParties(calls, cycle);
+  verdict->certainty = CycleCertainty(calls, cycle, parties);
+  AddCulprits(job, parties, CountCallers(calls, cycle), &*verdict);
   verdict->evidence.clear();
   std::set<int32_t> waiting(verdict->waiting_processes.begin(), verdict->waiting_processes.end());
   for (const size_t i : cycle) {
     if (calls[i]->absents.empty()) continue;
-    WaitEdge edge = EdgeOf(job, *calls[i], parties);
-    verdict->evidence.push_back(EdgeInWords(edge));
+    WaitEdge edge = MakeCycleEdge(job, *calls[i], parties);
+    if (verdict->evidence.size() < kMostLines) verdict->evidence.push_back(EdgeInWords(edge));
     verdict->chain.push_back(std::move(edge));
     for (const Waiter& w : calls[i]->waiters) {
       if (!waiting.insert(w.process).second) continue;

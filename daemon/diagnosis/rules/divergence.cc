@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <tuple>
 #include <unordered_map>
 #include <utility>
 
@@ -12,10 +13,10 @@
 namespace rollcall {
 namespace {
 
-constexpr uint64_t kAligned = 256;  // calls from the divergence on that are compared
+constexpr uint64_t kAligned = 256;  // calls to compare from the divergence on
 
-// Ranks with one history. Their records, put together, may reach further back
-// than those of one of them; the first of them stands for all.
+// Ranks with equal histories. All their records together may reach further back than the
+// records of one rank. The first member represents all.
 struct History {
   std::vector<int32_t> ranks;
   std::vector<const Member*> members;
@@ -30,11 +31,11 @@ std::vector<History> GroupByHistory(const Communicator& comm, const Ranks& left_
   History* last = nullptr;
   for (const auto& [rank, member] : comm.members) {
     if (!InRange(comm, rank) || member.entered == 0 || left_out.count(rank) != 0) continue;
-    if (member.signature == 0) {  // not known: nothing proves it equal to another
+    if (member.signature == 0) {  // not known: no proof that it equals another history
       result.push_back({{rank}, {&member}});
       continue;
     }
-    // Neighbours mostly stand at the same call.
+    // Neighbours are usually at the same position.
     if (last == nullptr || last->members.front()->entered != member.entered ||
         last->members.front()->signature != member.signature) {
       last = &known[{member.entered, member.signature}];
@@ -46,22 +47,22 @@ std::vector<History> GroupByHistory(const Communicator& comm, const Ranks& left_
   return result;
 }
 
-const CallRecord* RecordOf(const History& history, uint64_t position) {
-  // Two are enough: rings lose records together, being written together.
-  const size_t looked_at = std::min<size_t>(history.members.size(), 2);
-  for (size_t i = 0; i < looked_at; ++i) {
+const CallRecord* FindRecord(const History& history, uint64_t position) {
+  // Two members are enough: rings that are written together lose records together.
+  const size_t searched = std::min<size_t>(history.members.size(), 2);
+  for (size_t i = 0; i < searched; ++i) {
     const CallRecord* record = FindCollective(*history.members[i], position);
     if (record != nullptr) return record;
   }
   return nullptr;
 }
 
-struct Agreement {
-  uint64_t agreed = 0;     // all are known to agree on the calls before this
-  uint64_t differ_at = 0;  // 0: no checkpoint differs; else the first that does
+struct CheckpointComparison {
+  uint64_t agreed = 0;     // checkpoints prove that the calls before this are equal
+  uint64_t differ_at = 0;  // position of the first checkpoint that differs; 0: none differs
 };
 
-Agreement CompareCheckpoints(const std::vector<History>& histories) {
+CheckpointComparison CompareCheckpoints(const std::vector<History>& histories) {
   std::map<uint64_t, std::vector<uint64_t>> by_position;
   for (const History& history : histories) {
     for (const Checkpoint& checkpoint : history.members.front()->checkpoints) {
@@ -69,26 +70,32 @@ Agreement CompareCheckpoints(const std::vector<History>& histories) {
       if (position <= history.entered()) by_position[position].push_back(signature);
     }
   }
-  Agreement agreement;
+  CheckpointComparison comparison;
   for (const auto& [position, signatures] : by_position) {
     const bool equal = std::all_of(signatures.begin(), signatures.end(),
                                    [&](uint64_t s) { return s == signatures.front(); });
     if (!equal) {
-      if (position > 0) agreement.differ_at = position;
+      if (position > 0) comparison.differ_at = position;
       break;
     }
-    if (signatures.size() == histories.size()) agreement.agreed = position;
+    if (signatures.size() == histories.size()) comparison.agreed = position;
   }
-  return agreement;
+  return comparison;
 }
 
+// Orders calls; equal for calls that SameCall() takes as one.
+auto CallKey(const CallArgs& call) {
+  return std::make_tuple(Canonical(call.op), call.dtype, call.count, call.reduction, call.peer);
+}
+using SideByCall = std::map<decltype(CallKey(CallArgs())), size_t>;
+
 void AddToSide(const History& history, const CallArgs& call, int64_t since_ns,
-               std::vector<Side>* sides) {
-  auto side = std::find_if(sides->begin(), sides->end(),
-                           [&](const Side& s) { return SameCall(s.call, call); });
-  if (side == sides->end()) side = sides->insert(sides->end(), Side{{}, call, since_ns});
-  side->ranks.insert(side->ranks.end(), history.ranks.begin(), history.ranks.end());
-  side->since_ns = std::min(side->since_ns, since_ns);
+               std::vector<Side>* sides, SideByCall* known) {
+  const auto [at, is_new] = known->emplace(CallKey(call), sides->size());
+  if (is_new) sides->push_back(Side{{}, call, since_ns});
+  Side& side = (*sides)[at->second];
+  side.ranks.insert(side.ranks.end(), history.ranks.begin(), history.ranks.end());
+  side.since_ns = std::min(side.since_ns, since_ns);
 }
 
 void FinishSides(const std::vector<History>& histories, Divergence* divergence) {
@@ -100,23 +107,24 @@ void FinishSides(const std::vector<History>& histories, Divergence* divergence) 
   }
 }
 
-// What the records of one position say; sets `*complete` to false if one is lost.
+// The sides by the records of one position; sets `*complete` to false if a record is lost.
 std::vector<Side> SidesAt(const std::vector<History>& histories, uint64_t position,
                           bool* complete) {
   std::vector<Side> sides;
+  SideByCall known;
   for (const History& history : histories) {
     if (history.entered() <= position) continue;
-    const CallRecord* record = RecordOf(history, position);
+    const CallRecord* record = FindRecord(history, position);
     if (record == nullptr) {
       *complete = false;
     } else {
-      AddToSide(history, record->args, record->entered_ns, &sides);
+      AddToSide(history, record->args, record->entered_ns, &sides, &known);
     }
   }
   return sides;
 }
 
-// No record before `end` is worth looking at below this.
+// The first position to compare: that of the oldest record, but not before `agreed`.
 uint64_t OldestRecord(const std::vector<History>& histories, uint64_t agreed) {
   uint64_t oldest = UINT64_MAX;
   for (const History& history : histories) {
@@ -132,8 +140,7 @@ std::optional<Divergence> CompareRecords(const std::vector<History>& histories, 
   for (const History& history : histories) end = std::max(end, history.entered());
   const uint64_t oldest = OldestRecord(histories, agreed);
   bool complete = oldest == agreed;
-  // Hostile counters must not make this loop long: there are no more positions
-  // with records than records.
+  // Damaged counters must not make this loop long: it ends with the newest record.
   uint64_t newest = 0;
   for (const History& history : histories) {
     for (const Member* member : history.members) {
@@ -163,14 +170,15 @@ std::optional<uint64_t> SignatureAt(const History& history, uint64_t position) {
   return checkpoint->signature;
 }
 
-// Only the checkpoints tell that the ranks parted, and who from whom.
-Divergence LostDivergence(const std::vector<History>& histories, const Agreement& agreement) {
+// The divergence if only checkpoints show it, and which ranks belong together.
+Divergence LostDivergence(const std::vector<History>& histories,
+                          const CheckpointComparison& comparison) {
   Divergence divergence;
-  divergence.position = agreement.agreed;
-  divergence.position_end = agreement.differ_at;
+  divergence.position = comparison.agreed;
+  divergence.position_end = comparison.differ_at;
   std::map<uint64_t, Side> sides;
   for (const History& history : histories) {
-    const std::optional<uint64_t> signature = SignatureAt(history, agreement.differ_at);
+    const std::optional<uint64_t> signature = SignatureAt(history, comparison.differ_at);
     if (!signature) continue;
     Side& side = sides[*signature];
     side.ranks.insert(side.ranks.end(), history.ranks.begin(), history.ranks.end());
@@ -182,13 +190,13 @@ Divergence LostDivergence(const std::vector<History>& histories, const Agreement
 
 bool HasAllRecords(const History& history, uint64_t begin, uint64_t end) {
   for (uint64_t position = begin; position < end; ++position) {
-    if (RecordOf(history, position) == nullptr) return false;
+    if (FindRecord(history, position) == nullptr) return false;
   }
   return true;
 }
 
-// Where histories stand at the same call with other signatures, and records are
-// lost that would tell why; 0: nowhere.
+// The position at which histories have different signatures now, if the records that would
+// show the difference are lost; 0: none.
 uint64_t DifferNow(const std::vector<History>& histories, uint64_t agreed) {
   std::map<uint64_t, std::vector<const History*>> by_position;
   for (const History& history : histories) {
@@ -203,7 +211,7 @@ uint64_t DifferNow(const std::vector<History>& histories, uint64_t agreed) {
   return 0;
 }
 
-// What follows in both histories, from the last proof that they agree on.
+// Aligns the two largest sides from shortly before the divergence on.
 void AlignSides(const std::vector<History>& histories, uint64_t agreed, Divergence* divergence) {
   const auto calls_of = [&](const Side& side) {
     std::vector<HistoryCall> calls;
@@ -214,7 +222,7 @@ void AlignSides(const std::vector<History>& histories, uint64_t agreed, Divergen
         std::max(agreed, divergence->position - std::min<uint64_t>(divergence->position, 4));
     const uint64_t end = std::min(history->entered(), divergence->position + kAligned);
     for (uint64_t position = begin; position < end; ++position) {
-      const CallRecord* record = RecordOf(*history, position);
+      const CallRecord* record = FindRecord(*history, position);
       if (record == nullptr && position < divergence->position) {
         calls.clear();
         continue;
@@ -241,14 +249,15 @@ void AlignSides(const std::vector<History>& histories, uint64_t agreed, Divergen
 std::optional<Divergence> FindFirst(const Communicator& comm, const Ranks& left_out) {
   const std::vector<History> histories = GroupByHistory(comm, left_out);
   if (histories.size() < 2) return std::nullopt;
-  Agreement agreement = CompareCheckpoints(histories);
-  std::optional<Divergence> found = CompareRecords(histories, agreement.agreed);
-  if (!found && agreement.differ_at == 0)
-    agreement.differ_at = DifferNow(histories, agreement.agreed);
-  if (agreement.differ_at != 0 && !(found && found->position < agreement.differ_at)) {
-    return LostDivergence(histories, agreement);
+  CheckpointComparison comparison = CompareCheckpoints(histories);
+  std::optional<Divergence> found = CompareRecords(histories, comparison.agreed);
+  if (!found && comparison.differ_at == 0) {
+    comparison.differ_at = DifferNow(histories, comparison.agreed);
   }
-  if (found) AlignSides(histories, agreement.agreed, &*found);
+  if (comparison.differ_at != 0 && !(found && found->position < comparison.differ_at)) {
+    return LostDivergence(histories, comparison);
+  }
+  if (found) AlignSides(histories, comparison.agreed, &*found);
   return found;
 }
 
@@ -282,7 +291,7 @@ std::vector<Divergence> FindDivergences(const Communicator& comm) {
 bool MayDiverge(const Communicator& comm) {
   std::unordered_map<uint64_t, uint64_t> signature_at;  // position -> the first one seen
   bool differ = false;
-  const auto note = [&](uint64_t position, uint64_t signature) {
+  const auto compare = [&](uint64_t position, uint64_t signature) {
     const auto [at, is_new] = signature_at.emplace(position, signature);
     differ = differ || at->second != signature;
   };
@@ -291,11 +300,11 @@ bool MayDiverge(const Communicator& comm) {
     if (!InRange(comm, rank) || member.entered == 0) continue;
     if (member.signature == 0) return true;
     if (member.entered != entered || member.signature != signature) {
-      note(member.entered, member.signature);
+      compare(member.entered, member.signature);
       entered = member.entered;
       signature = member.signature;
       if (!member.checkpoints.empty()) {
-        note(member.checkpoints.back().position, member.checkpoints.back().signature);
+        compare(member.checkpoints.back().position, member.checkpoints.back().signature);
       }
     }
     if (differ) return true;

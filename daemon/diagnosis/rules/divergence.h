@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Finds where the histories of a communicator's ranks diverge: the common part of the
-// two mismatch rules.
+// Finds the position at which the histories of a communicator's ranks diverge: the common
+// part of the two mismatch rules.
 //
-// Ranks with equal signatures at equal positions have equal histories, so each
-// group of them is looked at once. The first divergence is the answer: whatever
-// differs after it is its symptom.
+// Ranks with equal signatures at equal positions have equal histories, so the search examines
+// each group of them once. The first divergence is the result: later differences are its
+// effects.
 #pragma once
 
 #include <cstdint>
@@ -22,28 +22,29 @@ namespace rollcall {
 struct Side {
   std::vector<int32_t> ranks;  // in the communicator
   CallArgs call;
-  int64_t since_ns = 0;  // when the first of them entered it
+  int64_t since_ns = 0;  // when the first of them entered the call
 };
 
 struct Divergence {
   uint64_t position = 0;
-  uint64_t position_end = 0;    // not 0: somewhere from `position` to before this; records are lost
-  std::vector<Side> sides;      // at least two; the largest first
+  // Not 0: records are lost, and the divergence is at `position` or later, but before this.
+  uint64_t position_end = 0;
+  std::vector<Side> sides;      // at least two, largest first
   bool may_be_earlier = false;  // records before `position` are lost
-  size_t undecided = 0;         // ranks that have not come so far
-  Alignment alignment;          // of the second side with the first, where records are left
+  size_t undecided = 0;         // number of ranks that have not entered the call
+  Alignment alignment;          // of the second side with the first, if records are left
 };
 
-// The first one, and those that are left when its minority is left out: ranks
-// may go wrong for more than one reason. At most kMostDivergences.
+// The first divergence, and the divergences among the ranks that are left without its
+// minority: ranks may go wrong for different reasons. At most kMostDivergences.
 std::vector<Divergence> FindDivergences(const Communicator& comm);
 inline constexpr size_t kMostDivergences = 4;
 
-// Cheap, and never false where there is a divergence: do all members whose
-// signatures can be compared agree?
+// False if the signatures of all members are equal where they can be compared. Cheap, and
+// never false if there is a divergence.
 bool MayDiverge(const Communicator& comm);
 
-// "operation", "dtype", "count", "reduction", "root": what differs.
+// The fields that differ: "operation", "dtype", "count", "reduction", "root".
 std::vector<std::string> DifferingFields(const CallArgs& a, const CallArgs& b);
 
 }  // namespace rollcall

@@ -6,14 +6,16 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "daemon/model/progress.h"
 #include "daemon/words/terms.h"
+#include "proto/durations.h"
 
 namespace rollcall {
 namespace {
 
-constexpr size_t kMostHosts = 3;  // that a sentence names
+// The ranks of a collective finish it at nearly the same time. Their hosts report this one after the
+// other, and the network may delay a report.
+constexpr int64_t kFinishReportedWithinNs = 2 * kSecond;
 
 bool IsKnownAbsent(const Absent& absent) {
   return !absent.stale && !absent.silent && absent.lack != Lack::kUnheard;
@@ -27,24 +29,49 @@ bool AnyAgent(const JobState& job, Predicate is_meant) {
 bool IsNew(const AgentState& agent) { return !agent.is_settled; }
 bool IsMissed(const AgentState& agent) { return agent.stale || agent.silent; }
 
-bool SpeaksNew(const JobState& job, int32_t process) {
+bool HasNewAgent(const JobState& job, int32_t process) {
   const AgentState* agent = FindAgent(job, process);
   return agent != nullptr && IsNew(*agent);
 }
 
-bool RestsOnTheNew(const JobState& job, const Verdict& verdict) {
+bool RestsOnNewAgent(const JobState& job, const Verdict& verdict) {
   if (!AnyAgent(job, IsNew)) return false;
   const auto& waiting = verdict.waiting_processes;
   return std::any_of(verdict.culprits.begin(), verdict.culprits.end(),
-                     [&](const Culprit& c) { return SpeaksNew(job, c.process); }) ||
+                     [&](const Culprit& c) { return HasNewAgent(job, c.process); }) ||
          std::any_of(waiting.begin(), waiting.end(),
-                     [&](int32_t process) { return SpeaksNew(job, process); });
+                     [&](int32_t process) { return HasNewAgent(job, process); });
 }
 
-// The agents of processes that live, for all that is known; nullptr is not among them.
-class Concerned {
+bool HasFinished(const Communicator& comm, uint64_t position) {
+  return std::any_of(comm.members.begin(), comm.members.end(), [position](const auto& entry) {
+    return entry.second.finished > position;
+  });
+}
+
+// True if a rank has finished the collective so recently that a rank which seems to wait may have done
+// so, too. Otherwise the end of a hang would blame the ranks whose host reports last.
+bool RestsOnMixedReports(const JobState& job, const Verdict& verdict) {
+  const bool is_wait =
+      verdict.cause == Cause::kStalledInFlight || verdict.cause == Cause::kMissingRank;
+  if (!is_wait || OpKind(verdict.call.op) != CallKind::kCollective) return false;
+  const auto comm = job.communicators.find(verdict.communicator);
+  if (comm == job.communicators.end() || !HasFinished(comm->second, verdict.position)) return false;
+  const int64_t due_ns = comm->second.finish_seen_ns + kFinishReportedWithinNs;
+  const auto is_early = [&](int32_t process) {
+    const AgentState* agent = FindAgent(job, process);
+    return agent != nullptr && !agent->silent && agent->heard_ns < due_ns;
+  };
+  const auto& waiting = verdict.waiting_processes;
+  return std::any_of(waiting.begin(), waiting.end(), is_early) ||
+         std::any_of(verdict.culprits.begin(), verdict.culprits.end(),
+                     [&](const Culprit& c) { return is_early(c.process); });
+}
+
+// The agents of the verdict's processes that have not ended.
+class ConcernedAgents {
  public:
-  Concerned(const JobState& job, const Verdict& verdict) : job_(job) {
+  ConcernedAgents(const JobState& job, const Verdict& verdict) : job_(job) {
     for (const Culprit& culprit : verdict.culprits) Add(culprit.process);
     for (const int32_t process : verdict.waiting_processes) Add(process);
     AddMembers(verdict.communicator);
@@ -64,7 +91,7 @@ class Concerned {
     if (agent == nullptr || agent == newest_) return;
     if (HowProcessEnded(job_, process) != Gone::kNo) return;
     agents_.insert(agent);
-    newest_ = agent;  // ranks of one host stand together
+    newest_ = agent;  // most neighbours have the same agent
   }
 
   void AddMembers(uint64_t communicator) {
@@ -84,17 +111,9 @@ class Concerned {
   const AgentState* newest_ = nullptr;
 };
 
-std::string HostsInWords(const std::set<std::string>& hosts) {
-  const size_t more = hosts.size() - std::min(hosts.size(), kMostHosts);
-  const auto end = std::next(hosts.begin(), static_cast<long>(hosts.size() - more));
-  const std::string named = absl::StrJoin(hosts.begin(), end, ", ");
-  return more == 0 ? named : absl::StrCat(named, " and ", more, more == 1 ? " host" : " hosts",
-                                          " more");
-}
-
 void WeighMissed(const JobState& job, int64_t now_ns, Verdict* verdict) {
   std::set<std::string> stale, silent;
-  const Concerned concerned(job, *verdict);
+  const ConcernedAgents concerned(job, *verdict);
   for (const AgentState* agent : concerned.agents()) {
     if (agent->silent) {
       silent.insert(agent->host);
@@ -117,7 +136,7 @@ void WeighMissed(const JobState& job, int64_t now_ns, Verdict* verdict) {
   }
 }
 
-int64_t OldestWordNs(const JobState& job, int64_t now_ns) {
+int64_t OldestReportAgeNs(const JobState& job, int64_t now_ns) {
   int64_t age_ns = 0;
   for (const AgentState& agent : job.agents) age_ns = std::max(age_ns, now_ns - agent.heard_ns);
   return age_ns;
@@ -143,8 +162,14 @@ int64_t CountedSince(const JobState& job, const std::vector<Waiter>& waiters) {
 }
 
 void WeighAge(const JobState& job, int64_t now_ns, Verdict* verdict) {
-  verdict->hearsay = RestsOnTheNew(job, *verdict);
+  verdict->unsettled = RestsOnNewAgent(job, *verdict);
   if (IsContradiction(verdict->cause)) return;
+  if (RestsOnMixedReports(job, *verdict)) {
+    verdict->unsettled = true;
+    verdict->certainty = std::min(verdict->certainty, Certainty::kLikely);
+    verdict->missing_evidence.push_back(
+        "ranks have just finished a call: reports on the others may be on their way");
+  }
   for (const Culprit& culprit : verdict->culprits) {
     verdict->counts_from_ns = std::max(verdict->counts_from_ns, CountsFrom(job, culprit.process));
     if (IsStale(job, culprit.process)) verdict->at_once = false;
@@ -152,8 +177,8 @@ void WeighAge(const JobState& job, int64_t now_ns, Verdict* verdict) {
   if (AnyAgent(job, IsMissed)) {
     WeighMissed(job, now_ns, verdict);
   } else {
-    // Of the whole job: a little more than of those it rests on, and all of it is new.
-    verdict->evidence_age_ns = std::max(verdict->evidence_age_ns, OldestWordNs(job, now_ns));
+    // The age over the whole job is at most a little higher, and all reports are fresh.
+    verdict->evidence_age_ns = std::max(verdict->evidence_age_ns, OldestReportAgeNs(job, now_ns));
   }
 }
 

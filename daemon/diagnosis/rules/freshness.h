@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The age of the reports that a verdict rests on, and its effect on the verdict.
+// Takes account of the age of the reports that a verdict rests on.
 //
-// An agent sends a tick even when nothing has changed. If three ticks are missing, the data of its
-// host is old: its ranks may have made progress since.
+// An agent sends a tick even if nothing has changed. If three ticks are missing, the data of its
+// host is old: the ranks there may have made progress since.
 #pragma once
 
 #include <cstdint>
@@ -14,13 +14,13 @@
 
 namespace rollcall {
 
-// The ranks of `guilty` to blame: if an absent rank has fresh reports, only such ranks.
+// The ranks of `guilty` to blame: without stale ranks if some rank has fresh reports.
 std::vector<Absent> Blamable(const std::vector<Absent>& guilty);
 
-// When the counted wait of the first of them began.
+// When the first counted wait of `waiters` began.
 int64_t CountedSince(const JobState& job, const std::vector<Waiter>& waiters);
 
-// Fills in the age of the evidence. A verdict on old reports or on silent hosts is never certain.
+// Fills in the age of the evidence. A verdict on old reports or silent hosts is at most `likely`.
 void WeighAge(const JobState& job, int64_t now_ns, Verdict* verdict);
 
 }  // namespace rollcall

@@ -3,16 +3,16 @@
 #include <set>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "daemon/diagnosis/rules/rules.h"
 #include "daemon/words/evidence.h"
+#include "daemon/words/terms.h"
 
 namespace rollcall {
 namespace {
 
 bool IsSilent(const Process& process) { return process.liveness == Liveness::kSilent; }
 
-// The host's other ranks are lost with it, wherever they stood.
+// Adds the other ranks of the lost hosts, whatever their position.
 void AddRanksOfHosts(const JobState& job, const std::set<std::string>& hosts, Verdict* verdict) {
   std::set<int32_t> named;
   for (const Culprit& culprit : verdict->culprits) named.insert(culprit.process);
@@ -29,12 +29,12 @@ void AddRanksOfHosts(const JobState& job, const std::set<std::string>& hosts, Ve
 
 }  // namespace
 
-// Silence is no proof: the link or the agent may be lost, and the ranks may
-// live. That others wait for just these ranks makes it likely.
+// Silence is no proof: the network or the agent may be down while the ranks live. If other
+// ranks wait for exactly the ranks of a silent host, the host is likely lost.
 std::optional<Verdict> JudgeLostHosts(const Suspicion& s) {
   std::vector<Absent> lost =
       Pick(s, [](const Absent& a) { return a.silent && a.gone == Gone::kNo; });
-  // Where somebody is known to be absent, silence needs no explanation.
+  // If fresh reports show an absent rank, that rank explains the wait.
   const bool known = std::any_of(s.absents.begin(), s.absents.end(), [](const Absent& a) {
     return !a.silent && a.lack != Lack::kUnheard;
   });
@@ -48,7 +48,7 @@ std::optional<Verdict> JudgeLostHosts(const Suspicion& s) {
   if (!verdict) return verdict;
   AddRanksOfHosts(s.job, hosts, &*verdict);
   verdict->evidence.push_back(
-      absl::StrCat("no more reports from ", absl::StrJoin(hosts, ", ")));
+      absl::StrCat("no more reports from ", HostsInWords(hosts)));
   return verdict;
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// JudgeMismatches(): from a divergence to a verdict that blames the minority.
+// JudgeMismatches(): makes a verdict from a divergence and blames the minority.
 #include <algorithm>
 #include <set>
 
@@ -22,7 +22,7 @@ bool IsTie(const Divergence& divergence) {
 
 bool IsLost(const Divergence& divergence) { return divergence.position_end != 0; }
 
-Cause CauseOf(const Divergence& divergence) {
+Cause MismatchCause(const Divergence& divergence) {
   for (const Side& side : divergence.sides) {
     if (Canonical(side.call.op) != Canonical(divergence.sides[0].call.op)) {
       return Cause::kOperationMismatch;
@@ -31,19 +31,19 @@ Cause CauseOf(const Divergence& divergence) {
   return IsLost(divergence) ? Cause::kOperationMismatch : Cause::kArgumentMismatch;
 }
 
-// Can the ranks that have not entered the call yet change the majority?
+// True if the ranks that have not entered the call yet can change the majority.
 bool CanTurn(const Divergence& divergence) {
   return divergence.sides[0].ranks.size() <=
          divergence.sides[1].ranks.size() + divergence.undecided;
 }
 
-Certainty CertaintyOf(const Divergence& divergence) {
+Certainty MismatchCertainty(const Divergence& divergence) {
   const bool sure = !IsLost(divergence) && !divergence.may_be_earlier && !CanTurn(divergence);
   return sure ? Certainty::kCertain : Certainty::kLikely;
 }
 
 // If the operation differs, its arguments differ as well and carry no information.
-std::vector<std::string> FieldsOf(const Divergence& divergence, Cause cause) {
+std::vector<std::string> MismatchedFields(const Divergence& divergence, Cause cause) {
   if (IsLost(divergence)) return {};
   if (cause == Cause::kOperationMismatch) return {"operation"};
   std::set<std::string> differing;
@@ -83,7 +83,7 @@ void AddEvidence(const JobState& job, const Communicator& comm, const Divergence
     const std::string who = RanksInWords(PublicRanks(job, comm, side.ranks));
     verdict->evidence.push_back(
         IsLost(divergence)
-            ? absl::StrCat(who, ": the same history of calls before #", divergence.position_end)
+            ? absl::StrCat(who, ": equal histories of calls before #", divergence.position_end)
             : absl::StrCat(who, ": call #", divergence.position, " is ", CallInWords(side.call)));
   }
   if (IsLost(divergence)) {
@@ -96,15 +96,16 @@ void AddEvidence(const JobState& job, const Communicator& comm, const Divergence
                      " are lost on some ranks: the calls may differ earlier"));
   }
   if (IsTie(divergence)) {
-    verdict->missing_evidence.push_back("no side has a majority: either may be wrong");
+    verdict->missing_evidence.push_back("no side has a majority: either side may be wrong");
   } else if (CanTurn(divergence)) {
     verdict->missing_evidence.push_back(
-        absl::StrCat(divergence.undecided, divergence.undecided == 1 ? " rank has" : " ranks have",
+        absl::StrCat(CountInWords(divergence.undecided, "rank has", "ranks have"),
                      " not entered this call yet"));
   }
 }
 
-// Culprits wait as well, but not for other ranks; in a tie each side waits for the other.
+// Leaves out the culprits: they wait as well, but not for other ranks. In a tie each side
+// waits for the other.
 void AddWaiters(const JobState& job, const Communicator& comm, bool tie, Verdict* verdict) {
   std::set<int32_t> culprits;
   if (!tie) {
@@ -118,8 +119,8 @@ void AddWaiters(const JobState& job, const Communicator& comm, bool tie, Verdict
   }
 }
 
-// A contradiction arises with the second side.
-int64_t SinceOf(const Divergence& divergence) {
+// The contradiction exists since the second side entered the call.
+int64_t DivergenceTime(const Divergence& divergence) {
   std::vector<int64_t> times;
   for (const Side& side : divergence.sides) times.push_back(side.since_ns);
   std::sort(times.begin(), times.end());
@@ -135,14 +136,14 @@ void AddHistories(const Divergence& divergence, Verdict* verdict) {
 
 Verdict MakeVerdict(const JobState& job, const Communicator& comm, const Divergence& divergence) {
   Verdict verdict;
-  verdict.cause = CauseOf(divergence);
-  verdict.certainty = CertaintyOf(divergence);
+  verdict.cause = MismatchCause(divergence);
+  verdict.certainty = MismatchCertainty(divergence);
   SetCommunicator(comm, &verdict);
   verdict.position = divergence.position;
   verdict.position_end = divergence.position_end;
   verdict.call = divergence.sides[0].call;
-  verdict.mismatched_fields = FieldsOf(divergence, verdict.cause);
-  verdict.since_ns = SinceOf(divergence);
+  verdict.mismatched_fields = MismatchedFields(divergence, verdict.cause);
+  verdict.since_ns = DivergenceTime(divergence);
   AddCulprits(job, comm, divergence, &verdict);
   AddWaiters(job, comm, IsTie(divergence), &verdict);
   AddEvidence(job, comm, divergence, &verdict);
@@ -150,7 +151,7 @@ Verdict MakeVerdict(const JobState& job, const Communicator& comm, const Diverge
   return verdict;
 }
 
-// Calls of two threads overlapped at the divergence, or just before or behind it.
+// True if calls of two threads overlapped at the divergence, or just before or after it.
 bool OverlapsAt(const Member& member, uint64_t position) {
   if (!member.concurrent_use) return false;
   const LazyVector<CallRecord>& records = member.records;
@@ -162,7 +163,7 @@ bool OverlapsAt(const Member& member, uint64_t position) {
   return false;
 }
 
-// The order of the calls differs because two threads raced for it.
+// The verdict on two threads that raced, so that the order of the calls differs.
 std::optional<Verdict> JudgeRace(const JobState& job, const Communicator& comm,
                                  const Verdict& mismatch) {
   Verdict verdict = mismatch;
@@ -170,15 +171,17 @@ std::optional<Verdict> JudgeRace(const JobState& job, const Communicator& comm,
   verdict.certainty = Certainty::kLikely;
   verdict.mismatched_fields.clear();
   verdict.culprits.clear();
+  std::vector<int32_t> ranks;
   for (const auto& [rank, member] : comm.members) {
     if (!OverlapsAt(member, mismatch.position)) continue;
     verdict.culprits.push_back(MakeCulprit(job, member.process, rank, &member));
-    verdict.evidence.push_back(
-        absl::StrCat(RanksInWords({verdict.culprits.back().rank}),
-                     ": two threads were inside calls on the communicator at the same time"));
+    ranks.push_back(verdict.culprits.back().rank);
   }
   if (verdict.culprits.empty()) return std::nullopt;
-  // All ranks use several threads: the ranks with the other order are the culprits.
+  verdict.evidence.push_back(
+      absl::StrCat(RanksInWords(ranks),
+                   ": two threads were inside calls on the communicator at the same time"));
+  // If all ranks use several threads, the ranks with the other order are the culprits.
   if (verdict.culprits.size() == comm.members.size()) verdict.culprits = mismatch.culprits;
   return verdict;
 }

@@ -5,7 +5,7 @@ namespace rollcall {
 
 std::optional<Verdict> JudgeMissingRanks(const Suspicion& s) {
   if (s.call.kind != StuckCall::Kind::kCollective) return std::nullopt;
-  // JudgeLostHosts() judges silent ranks, JudgeBlockedStarts() those whose GPU is behind.
+  // JudgeLostHosts() judges silent ranks, JudgeBlockedStarts() ranks whose GPU is behind.
   return Blame(s, Cause::kMissingRank, Pick(s, [](const Absent& a) {
                  return a.gone == Gone::kNo && !a.silent && a.lack != Lack::kNotStarted;
                }));

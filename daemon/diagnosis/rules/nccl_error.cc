@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <map>
 
 #include "absl/strings/str_cat.h"
 #include "daemon/diagnosis/rules/rules.h"
@@ -9,8 +10,8 @@
 namespace rollcall {
 namespace {
 
-// A rank that reports "remote error" has lost a peer: it reports another rank's
-// fault, as long as another rank has an error of its own.
+// A remote error means that the rank has lost a peer. So a rank with an error of its own is
+// at fault, and ranks with remote errors only if there is no such rank.
 std::vector<Errored> AtFault(const std::vector<Errored>& errored) {
   std::vector<Errored> own;
   for (const Errored& e : errored) {
@@ -27,11 +28,15 @@ std::optional<Verdict> JudgeNcclErrors(const Suspicion& s) {
       s, Cause::kNcclError, std::min(s.limits.absent_for_good_ns, s.limits.suspect_after_ns));
   if (!verdict) return verdict;
   const std::vector<Errored> at_fault = AtFault(s.call.errored);
+  std::map<int32_t, std::vector<int32_t>> ranks;  // by code
   for (const Errored& e : at_fault) {
     const Member* member = FindMember(*s.call.communicator, e.rank);
     verdict->culprits.push_back(MakeCulprit(s.job, e.process, e.rank, member));
-    verdict->evidence.push_back(absl::StrCat(RanksInWords({PublicRank(s.job, e.process, e.rank)}),
-                                             ": NCCL reported ", ResultInWords(e.code)));
+    ranks[e.code].push_back(verdict->culprits.back().rank);
+  }
+  for (const auto& [code, those] : ranks) {
+    verdict->evidence.push_back(
+        absl::StrCat(RanksInWords(those), ": NCCL reported ", ResultInWords(code)));
   }
   const bool own = !IsRemoteError(at_fault.front().code);
   verdict->certainty = own ? Certainty::kCertain : Certainty::kLikely;

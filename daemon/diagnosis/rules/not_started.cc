@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A job in which no rank has made an NCCL call, because some ranks wait for others before that: in
-// init_process_group(), in a barrier of torch's store. Only stacks show this.
+// JudgeStart(): a job in which no rank has made an NCCL call because some ranks wait for others
+// earlier: in init_process_group(), or in a barrier of torch's store. Only stacks show this.
 #include <algorithm>
 #include <map>
 #include <tuple>
@@ -10,28 +10,30 @@
 #include "daemon/diagnosis/rules/rules.h"
 #include "daemon/model/progress.h"
 #include "daemon/words/evidence.h"
+#include "daemon/words/rank_ranges.h"
 #include "daemon/words/terms.h"
 #include "proto/durations.h"
 
 namespace rollcall {
 namespace {
 
-constexpr int32_t kMostUnseen = 64;
-constexpr int64_t kLongestPauseNs = 5 * kSecond;  // between two rounds of looks
-constexpr int64_t kOnTheWayNs = 3 * kSecond;      // a sample, from being due to being here
+constexpr size_t kDescribedCulprits = 8;
+constexpr int64_t kLongestPauseNs = 5 * kSecond;  // between two rounds of samples
+constexpr int64_t kOnTheWayNs = 3 * kSecond;      // from the due time of a sample to its arrival
 
 bool HasEnded(const JobState& job, int32_t process) {
   return HowProcessEnded(job, process) != Gone::kNo;
 }
 
-// Its stacks show threads or calls of NCCL's: "ncclProxyService", "pncclAllReduce".
+// True if the stacks show threads or calls of NCCL: "ncclProxyService", "pncclAllReduce".
 bool IsInsideNccl(const Process& process) {
   const std::string words = absl::StrCat(" ", process.stack_words);
   return absl::StrContains(words, " nccl") || absl::StrContains(words, " pnccl");
 }
 
-// Launchers and data-loader workers inherit a rank; an earlier attempt had the same ones.
-bool SpeaksBetter(const JobState& job, int32_t a, int32_t b) {
+// True if process `a` represents its rank better than `b`. Launchers and data-loader workers
+// inherit a rank, and an earlier attempt had the same ranks.
+bool IsBetterCandidate(const JobState& job, int32_t a, int32_t b) {
   const auto key = [&](int32_t process) {
     const Process& known = job.processes[static_cast<size_t>(process)];
     const auto since = static_cast<int64_t>(known.start_time);
@@ -43,11 +45,11 @@ bool SpeaksBetter(const JobState& job, int32_t a, int32_t b) {
 }
 
 struct Start {
-  std::map<int32_t, int32_t> processes;  // by rank: that which stands for it
+  std::map<int32_t, int32_t> processes;  // by rank: the process that represents it
   std::vector<int32_t> waiting, absent;  // processes
   int32_t world_size = 0;
   int64_t since_ns = 0;
-  int64_t seen_ns = 0;  // the oldest of the samples
+  int64_t seen_ns = 0;  // time of the oldest sample
   int64_t counts_from_ns = 0;
 };
 
@@ -62,7 +64,7 @@ void AddWaiting(const JobState& job, int32_t index, Start* start) {
   start->counts_from_ns = is_first ? from_ns : std::min(start->counts_from_ns, from_ns);
 }
 
-Start LookAt(const JobState& job, int64_t now_ns) {
+Start FindStart(const JobState& job, int64_t now_ns) {
   Start start;
   start.seen_ns = now_ns;
   for (size_t i = 0; i < job.processes.size(); ++i) {
@@ -71,7 +73,7 @@ Start LookAt(const JobState& job, int64_t now_ns) {
     start.world_size = std::max(start.world_size, process.world_size);
     const auto index = static_cast<int32_t>(i);
     const auto [at, is_new] = start.processes.emplace(process.global_rank, index);
-    if (!is_new && SpeaksBetter(job, index, at->second)) at->second = index;
+    if (!is_new && IsBetterCandidate(job, index, at->second)) at->second = index;
   }
   for (const auto& [rank, index] : start.processes) {
     const Process& process = job.processes[static_cast<size_t>(index)];
@@ -87,7 +89,8 @@ Start LookAt(const JobState& job, int64_t now_ns) {
   return start;
 }
 
-// A process without two samples or without fresh reports may do something else by now.
+// True if every process has ended or has two samples and fresh reports. Any other process may
+// do something else by now.
 bool AllAreKnown(const JobState& job, const Start& start, int64_t oldest_ns) {
   return std::all_of(start.processes.begin(), start.processes.end(), [&](const auto& entry) {
     const Process& process = job.processes[static_cast<size_t>(entry.second)];
@@ -99,27 +102,45 @@ bool AllAreKnown(const JobState& job, const Start& start, int64_t oldest_ns) {
   });
 }
 
+// The ranks of the world that no process represents, in order.
+std::vector<RankRange> FindUnseen(const Start& start) {
+  const int32_t end = std::min(start.world_size, kMaxRanks);
+  std::vector<RankRange> unseen;
+  int32_t next = 0;
+  for (auto at = start.processes.begin(); at != start.processes.end() && at->first < end; ++at) {
+    if (at->first > next) unseen.push_back({next, at->first - 1});
+    next = at->first + 1;
+  }
+  if (next < end) unseen.push_back({next, end - 1});
+  return unseen;
+}
+
 void AddCulprits(const JobState& job, const Start& start, int64_t now_ns, Verdict* verdict) {
+  std::vector<int32_t> rest;
   for (const int32_t process : start.absent) {
     const Process& known = job.processes[process];
     verdict->culprits.push_back(MakeCulprit(job, process, known.global_rank, nullptr));
+    if (verdict->culprits.size() > kDescribedCulprits) {
+      rest.push_back(known.global_rank);
+      continue;
+    }
     absl::StrAppend(&verdict->stack_words, known.stack_words, " ");
     const bool ended = HowProcessEnded(job, process) != Gone::kNo;
     const std::string doing =
-        ended ? HowItEnded(job, process, nullptr) : WhatItDoes(job, process, now_ns);
+        ended ? DescribeEnding(job, process, nullptr) : DescribeActivity(job, process, now_ns);
     if (doing.empty()) continue;
     verdict->evidence.push_back(absl::StrCat("rank ", known.global_rank, ": ", doing));
   }
-  std::vector<int32_t> unseen;
-  for (int32_t rank = 0; rank < start.world_size && rank < kMaxRanks; ++rank) {
-    if (start.processes.count(rank) == 0) unseen.push_back(rank);
+  if (!rest.empty()) {
+    verdict->evidence.push_back(absl::StrCat("and ", rest.size(), " more: ", RanksInWords(rest)));
   }
+  const std::vector<RankRange> unseen = FindUnseen(start);
   if (unseen.empty()) return;
   verdict->missing_evidence.push_back(
-      absl::StrCat("no known process of ", RanksInWords(unseen)));
-  for (const int32_t rank : unseen) {
-    if (verdict->culprits.size() == kMostUnseen) break;
-    verdict->culprits.push_back(MakeCulprit(job, -1, rank, nullptr));
+      absl::StrCat("no agent reports a process of ", RankRanges(unseen).InWords()));
+  for (const RankRange& ranks : unseen) {
+    verdict->culprits.push_back(MakeCulprit(job, -1, ranks.first, nullptr));
+    verdict->culprits.back().ranks = ranks.last - ranks.first + 1;
   }
 }
 
@@ -129,7 +150,7 @@ bool HasStarted(const JobState& job) {
   if (!job.communicators.empty()) return true;
   return std::any_of(job.processes.begin(), job.processes.end(), [](const Process& process) {
     if (HasEnded(process)) return false;
-    // The library may have recorded nothing: the folder has no room.
+    // Without room in the folder of the segments the library records nothing.
     return process.has_met || process.has_segment || IsInsideNccl(process);
   });
 }
@@ -141,7 +162,7 @@ int64_t StartRoundNs(size_t ranks, const Limits& limits) {
 
 std::optional<Verdict> JudgeStart(const JobState& job, int64_t now_ns, const Limits& limits) {
   if (job.offline || HasStarted(job)) return std::nullopt;
-  const Start start = LookAt(job, now_ns);
+  const Start start = FindStart(job, now_ns);
   const int64_t oldest_ns = now_ns - 2 * StartRoundNs(job.processes.size(), limits) - kOnTheWayNs;
   if (start.waiting.empty() || start.seen_ns - start.since_ns < limits.suspect_after_ns ||
       !AllAreKnown(job, start, oldest_ns)) {
@@ -153,7 +174,7 @@ std::optional<Verdict> JudgeStart(const JobState& job, int64_t now_ns, const Lim
   verdict.communicator_size = start.world_size;
   verdict.since_ns = start.since_ns;
   verdict.counts_from_ns = start.counts_from_ns;
-  // The time for which the stacks show the wait.
+  // The length of the wait that the stacks show.
   verdict.waited_ns = start.seen_ns - start.since_ns;
   verdict.evidence_age_ns = now_ns - start.seen_ns;
   for (const int32_t process : start.waiting) {

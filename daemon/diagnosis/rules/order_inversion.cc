@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// JudgeOrderInversion(): each communicator alone has no fault, but two ranks have made
-// calls on two communicators in different orders. On each rank the first kernel occupies
-// the GPU or the stream, and waits for the peer on the other rank.
+// JudgeOrderInversion(): two ranks have made calls on two communicators in different orders,
+// and each communicator alone is correct. On each rank the first kernel occupies the GPU or
+// the stream and waits for its peer on the other rank.
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "absl/strings/str_cat.h"
 #include "daemon/diagnosis/rules/rules.h"
@@ -18,7 +19,7 @@ constexpr size_t kMostCompared = 16;
 // When each process entered the call, by its own clock.
 using Entries = std::map<int32_t, int64_t>;
 
-Entries EntriesOf(const StuckCall& call) {
+Entries FindEntries(const StuckCall& call) {
   Entries entries;
   for (const auto& [rank, member] : call.communicator->members) {
     const CallRecord* record = FindCollective(member, call.position);
@@ -41,18 +42,21 @@ Orders Compare(const Entries& a, const Entries& b) {
   return orders;
 }
 
-WaitEdge EdgeOf(const JobState& job, const StuckCall& call, const std::vector<int32_t>& from,
+WaitEdge MakeOrderEdge(const JobState& job, const StuckCall& call, const std::vector<int32_t>& from,
                 const std::vector<int32_t>& to) {
-  WaitEdge edge = EdgeIn(call);
+  WaitEdge edge = MakeEdge(call);
   for (const int32_t process : from) edge.from.push_back(PublicRank(job, process, -1));
-  for (const int32_t process : to) edge.to.push_back(PublicRank(job, process, -1));
+  for (const int32_t process : to) {
+    const int32_t rank = PublicRank(job, process, -1);
+    edge.to.push_back({rank, rank});
+  }
   return edge;
 }
 
 void AddWaiters(const JobState& job, const StuckCall& call, Verdict* verdict) {
+  std::set<int32_t> known(verdict->waiting_processes.begin(), verdict->waiting_processes.end());
   for (const Waiter& w : call.waiters) {
-    const auto& known = verdict->waiting_processes;
-    if (std::find(known.begin(), known.end(), w.process) != known.end()) continue;
+    if (!known.insert(w.process).second) continue;
     verdict->waiting_ranks.push_back(PublicRank(job, w.process, w.rank));
     verdict->waiting_processes.push_back(w.process);
   }
@@ -69,8 +73,8 @@ Verdict MakeVerdict(const JobState& job, const StuckCall& a, const StuckCall& b,
   }
   const bool b_are_fewer = orders.b_first.size() < orders.a_first.size();
   if (!b_are_fewer) std::reverse(verdict.culprits.begin(), verdict.culprits.end());
-  verdict.chain = {EdgeOf(job, a, orders.a_first, orders.b_first),
-                   EdgeOf(job, b, orders.b_first, orders.a_first)};
+  verdict.chain = {MakeOrderEdge(job, a, orders.a_first, orders.b_first),
+                   MakeOrderEdge(job, b, orders.b_first, orders.a_first)};
   verdict.evidence.clear();
   for (const WaitEdge& edge : verdict.chain) {
     verdict.evidence.push_back(absl::StrCat(
@@ -78,8 +82,8 @@ Verdict MakeVerdict(const JobState& job, const StuckCall& a, const StuckCall& b,
         CommunicatorInWords(edge.communicator, edge.communicator_name), " first"));
   }
   verdict.missing_evidence.push_back(
-      "no evidence that the kernels block each other: calls in different orders can also run side "
-      "by side on the GPU");
+      "no evidence that the kernels block each other: the GPU can also run calls in different "
+      "orders side by side");
   return verdict;
 }
 
@@ -93,7 +97,7 @@ std::optional<Verdict> JudgeOrderInversion(const JobState& job, const StuckCalls
     if (fits && stalled.size() < kMostCompared) stalled.push_back(call);
   }
   std::vector<Entries> entries;
-  for (const StuckCall* call : stalled) entries.push_back(EntriesOf(*call));
+  for (const StuckCall* call : stalled) entries.push_back(FindEntries(*call));
   for (size_t i = 0; i < stalled.size(); ++i) {
     for (size_t k = i + 1; k < stalled.size(); ++k) {
       const Orders orders = Compare(entries[i], entries[k]);

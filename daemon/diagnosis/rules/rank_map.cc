@@ -2,8 +2,7 @@
 #include "daemon/diagnosis/rules/rank_map.h"
 
 #include <algorithm>
-#include <optional>
-#include <set>
+#include <iterator>
 #include <tuple>
 
 #include "daemon/model/progress.h"
@@ -13,75 +12,52 @@ namespace {
 
 using RankMap = std::map<int32_t, int32_t>;
 
-std::set<int32_t> MemberProcesses(const Communicator& comm) {
-  std::set<int32_t> processes;
-  for (const auto& [rank, member] : comm.members) processes.insert(member.process);
-  return processes;
+// The global ranks of the communicator's members, in order.
+std::vector<int32_t> TakenRanks(const JobState& job, const Communicator& comm) {
+  std::vector<int32_t> taken;
+  taken.reserve(comm.members.size());
+  for (const auto& [rank, member] : comm.members) {
+    taken.push_back(PublicRank(job, member.process, -1));
+  }
+  std::sort(taken.begin(), taken.end());
+  return taken;
 }
 
-RankMap BySeats(const JobState& job, const Communicator& comm, const std::vector<int32_t>& ranks) {
+bool Contains(const std::vector<int32_t>& in_order, int32_t value) {
+  return std::binary_search(in_order.begin(), in_order.end(), value);
+}
+
+RankMap BySeats(const JobState& job, const Communicator& comm, const RankRanges& ranks) {
   RankMap result;
-  for (const int32_t rank : ranks) {
-    if (rank < 0 || static_cast<size_t>(rank) >= comm.seats.size()) continue;
-    const int32_t process = comm.seats[static_cast<size_t>(rank)];
-    if (FindProcess(job, process) != nullptr) result[rank] = process;
+  for (size_t seat = 0; seat < comm.seats.size(); ++seat) {
+    const auto rank = static_cast<int32_t>(seat);
+    const int32_t process = comm.seats[seat];
+    if (ranks.Contains(rank) && FindProcess(job, process) != nullptr) result[rank] = process;
   }
   return result;
 }
 
 // A split lists its members by the ranks of the parent communicator.
-RankMap ByParent(const JobState& job, const Communicator& comm, const std::vector<int32_t>& ranks) {
+RankMap ByParent(const JobState& job, const Communicator& comm, const RankRanges& ranks) {
   RankMap result;
   const auto parent = job.communicators.find(comm.parent);
   if (comm.parent == 0 || parent == job.communicators.end()) return result;
   if (parent->second.size != comm.size) return result;
-  for (const int32_t rank : ranks) {
-    const auto member = parent->second.members.find(rank);
-    if (member == parent->second.members.end()) continue;
-    const int32_t process = member->second.process;
-    if (FindProcess(job, process) != nullptr) result[rank] = process;
+  for (const auto& [rank, member] : parent->second.members) {
+    if (!ranks.Contains(rank)) continue;
+    if (FindProcess(job, member.process) != nullptr) result[rank] = member.process;
   }
   return result;
 }
 
-// Launchers, wrappers and data-loader workers inherit their rank's environment
-// and the library: of several processes with one rank the one that uses NCCL is
-// meant, else the one that lives, else the first.
+// True if process `a` represents its rank better than `b`. Launchers, wrappers and data-loader
+// workers inherit the environment of the rank and the library. So the best process is one that
+// uses NCCL, else one that is alive, else the first.
 bool IsBetter(const Process& a, const Process& b) {
   const auto key = [](const Process& p) {
     return std::make_tuple(!p.has_segment, HasEnded(p), p.start_time, p.pid);
   };
   return key(a) < key(b);
-}
-
-// Processes outside `comm` with the world that its members see, by global rank.
-// `wanted`: only these ranks; a large job has many communicators to ask for.
-RankMap CandidatesByGlobalRank(const JobState& job, const Communicator& comm, int32_t world_size,
-                               const std::set<int32_t>* wanted = nullptr) {
-  const std::set<int32_t> inside = MemberProcesses(comm);
-  std::set<int32_t> taken;
-  for (const int32_t process : inside) taken.insert(PublicRank(job, process, -1));
-  RankMap result;
-  for (size_t i = 0; i < job.processes.size(); ++i) {
-    const Process& process = job.processes[i];
-    const auto index = static_cast<int32_t>(i);
-    if (process.global_rank < 0 || process.world_size != world_size) continue;
-    if (wanted != nullptr && wanted->count(process.global_rank) == 0) continue;
-    if (inside.count(index) != 0 || taken.count(process.global_rank) != 0) continue;
-    const auto [it, inserted] = result.emplace(process.global_rank, index);
-    if (!inserted && IsBetter(process, job.processes[it->second])) it->second = index;
-  }
-  return result;
-}
-
-std::vector<int32_t> CandidatesWithoutRank(const JobState& job, const Communicator& comm) {
-  const std::set<int32_t> inside = MemberProcesses(comm);
-  std::vector<int32_t> result;
-  for (size_t i = 0; i < job.processes.size(); ++i) {
-    const auto index = static_cast<int32_t>(i);
-    if (job.processes[i].global_rank < 0 && inside.count(index) == 0) result.push_back(index);
-  }
-  return result;
 }
 
 // The world size of the known members; -1: unknown.
@@ -102,36 +78,29 @@ bool RanksAreGlobal(const JobState& job, const Communicator& comm) {
   });
 }
 
-// As many processes remain as ranks are missing: assigns them in rank order.
-RankMap Pair(const std::vector<int32_t>& ranks, const std::vector<int32_t>& processes) {
+// If as many processes remain as ranks are missing, assigns them in rank order.
+RankMap Pair(const RankRanges& ranks, const std::vector<int32_t>& processes) {
   RankMap result;
   if (ranks.size() != processes.size()) return result;
-  for (size_t i = 0; i < ranks.size(); ++i) result[ranks[i]] = processes[i];
+  const std::vector<int32_t> in_order = ranks.First(processes.size());
+  for (size_t i = 0; i < in_order.size(); ++i) result[in_order[i]] = processes[i];
   return result;
 }
 
-// Of a communicator that spans the world: by number where ranks are global, else
-// by what is left over, if all of the world are known.
-RankMap OfTheWorld(const JobState& job, const Communicator& comm, const std::vector<int32_t>& ranks,
-                   int32_t world_size) {
-  const RankMap candidates = CandidatesByGlobalRank(job, comm, world_size);
-  if (RanksAreGlobal(job, comm)) {
-    RankMap result;
-    for (const int32_t rank : ranks) {
-      const auto it = candidates.find(rank);
-      if (it != candidates.end()) result[rank] = it->second;
-    }
-    return result;
-  }
-  if (candidates.size() + comm.members.size() != static_cast<size_t>(world_size)) return {};
-  std::vector<int32_t> processes;
-  for (const auto& [rank, process] : candidates) processes.push_back(process);
-  return Pair(ranks, processes);
+// Those of `processes` that are no members.
+std::vector<int32_t> Outside(const Communicator& comm, const std::vector<int32_t>& processes) {
+  std::vector<int32_t> inside;
+  for (const auto& [rank, member] : comm.members) inside.push_back(member.process);
+  std::sort(inside.begin(), inside.end());
+  std::vector<int32_t> outside;
+  std::copy_if(processes.begin(), processes.end(), std::back_inserter(outside),
+               [&inside](int32_t process) { return !Contains(inside, process); });
+  return outside;
 }
 
-// Communicators of one kind (the pipeline groups of a job, say) hold their ranks
-// in one pattern. A complete communicator of the same kind shows the missing ranks of
-// this one: each rank has the same distance as the known ones.
+// Communicators of one kind (for example the pipeline communicators of a job) have the same
+// pattern of ranks. A complete communicator of the same kind shows the missing ranks of this
+// one: every rank has the same distance to its counterpart.
 constexpr size_t kMostSiblings = 64;
 
 std::optional<int32_t> DistanceTo(const JobState& job, const Communicator& comm,
@@ -148,89 +117,155 @@ std::optional<int32_t> DistanceTo(const JobState& job, const Communicator& comm,
   return distance;
 }
 
-RankMap BySiblings(const JobState& job, const Communicator& comm, const std::vector<int32_t>& ranks,
-                   int32_t world_size) {
+bool IsSilent(const Process& process) { return process.liveness == Liveness::kSilent; }
+
+}  // namespace
+
+const RankFinder::RankMap& RankFinder::BestByGlobalRank(int32_t world_size) {
+  if (!best_) {
+    best_.emplace();
+    for (size_t i = 0; i < job_.processes.size(); ++i) {
+      const Process& process = job_.processes[i];
+      if (process.global_rank < 0) continue;
+      const auto index = static_cast<int32_t>(i);
+      const auto [it, is_new] =
+          (*best_)[process.world_size].emplace(process.global_rank, index);
+      if (!is_new && IsBetter(process, job_.processes[static_cast<size_t>(it->second)])) {
+        it->second = index;
+      }
+    }
+  }
+  return (*best_)[world_size];
+}
+
+const std::vector<int32_t>& RankFinder::WithoutRank() {
+  if (!without_rank_) {
+    without_rank_.emplace();
+    for (size_t i = 0; i < job_.processes.size(); ++i) {
+      if (job_.processes[i].global_rank < 0) without_rank_->push_back(static_cast<int32_t>(i));
+    }
+  }
+  return *without_rank_;
+}
+
+bool RankFinder::IsAnySilent() {
+  if (!is_any_silent_) {
+    is_any_silent_ = std::any_of(job_.processes.begin(), job_.processes.end(), IsSilent);
+  }
+  return *is_any_silent_;
+}
+
+// Processes that are members of a communicator of the same kind. Each process is in only one.
+const std::set<int32_t>& RankFinder::PlacedInKind(const Communicator& comm) {
+  const auto [at, is_new] = placed_.try_emplace({comm.name, comm.size});
+  if (!is_new || comm.name.empty()) return at->second;
+  for (const auto& [id, sibling] : job_.communicators) {
+    if (sibling.name != comm.name || sibling.size != comm.size) continue;
+    for (const auto& [rank, member] : sibling.members) at->second.insert(member.process);
+  }
+  return at->second;
+}
+
+// For a communicator that spans the world: takes the process with the same global rank if
+// ranks are global. Otherwise takes the remaining processes, if the whole world is known.
+RankFinder::RankMap RankFinder::ByWorld(const Communicator& comm, const RankRanges& ranks,
+                                        int32_t world_size) {
+  const std::vector<int32_t> taken = TakenRanks(job_, comm);
+  const bool ranks_are_global = RanksAreGlobal(job_, comm);
+  RankMap result;
+  std::vector<int32_t> remaining;
+  for (const auto& [rank, process] : BestByGlobalRank(world_size)) {
+    if (Contains(taken, rank)) continue;
+    remaining.push_back(process);
+    if (ranks_are_global && ranks.Contains(rank)) result[rank] = process;
+  }
+  if (ranks_are_global) return result;
+  if (remaining.size() + comm.members.size() != static_cast<size_t>(world_size)) return {};
+  return Pair(ranks, remaining);
+}
+
+RankFinder::RankMap RankFinder::BySiblings(const Communicator& comm, const RankRanges& ranks,
+                                           int32_t world_size) {
   std::map<int32_t, std::set<int32_t>> expected;  // by rank: global ranks
-  std::set<int32_t> wanted;
-  size_t looked_at = 0;
-  for (const auto& [id, sibling] : job.communicators) {
+  size_t searched = 0;
+  for (const auto& [id, sibling] : job_.communicators) {
     const bool alike = id != comm.id && sibling.size == comm.size && sibling.name == comm.name &&
                        sibling.members.size() == static_cast<size_t>(sibling.size);
     if (!alike) continue;
-    if (++looked_at > kMostSiblings) break;
-    const std::optional<int32_t> distance = DistanceTo(job, comm, sibling);
+    if (++searched > kMostSiblings) break;
+    const std::optional<int32_t> distance = DistanceTo(job_, comm, sibling);
     if (!distance) continue;
-    for (const int32_t rank : ranks) {
-      const auto there = sibling.members.find(rank);
-      if (there == sibling.members.end()) continue;  // damaged: a rank beyond its size is in it
-      const int32_t here = PublicRank(job, there->second.process, -1) + *distance;
-      expected[rank].insert(here);
-      wanted.insert(here);
+    for (const auto& [rank, there] : sibling.members) {
+      if (!ranks.Contains(rank)) continue;
+      expected[rank].insert(PublicRank(job_, there.process, -1) + *distance);
     }
   }
-  if (wanted.empty()) return {};
-  const RankMap candidates = CandidatesByGlobalRank(job, comm, world_size, &wanted);
+  if (expected.empty()) return {};
+  const std::vector<int32_t> taken = TakenRanks(job_, comm);
+  const RankMap& best = BestByGlobalRank(world_size);
   RankMap result;
   for (const auto& [rank, global] : expected) {
     for (const int32_t one : global) {
-      const auto who = candidates.find(one);
-      if (who == candidates.end()) continue;
-      if (!result.emplace(rank, who->second).second) return {};  // the pattern is not one
+      const auto who = best.find(one);
+      if (who == best.end() || Contains(taken, one)) continue;
+      if (!result.emplace(rank, who->second).second) return {};  // siblings contradict each other
     }
   }
   return result;
 }
 
-bool IsSilent(const Process& process) { return process.liveness == Liveness::kSilent; }
-
-// Processes with a place in a communicator of the same kind: it has one for each.
-std::set<int32_t> PlacedElsewhere(const JobState& job, const Communicator& comm) {
-  std::set<int32_t> placed;
-  for (const auto& [id, sibling] : job.communicators) {
-    if (comm.name.empty() || sibling.name != comm.name || sibling.size != comm.size) continue;
-    const std::set<int32_t> members = MemberProcesses(sibling);
-    placed.insert(members.begin(), members.end());
-  }
-  return placed;
-}
-
-// All candidates are silent: the rank is one of them.
-RankMap BySilence(const JobState& job, const Communicator& comm, const std::vector<int32_t>& ranks,
-                  int32_t world_size) {
-  if (std::none_of(job.processes.begin(), job.processes.end(), IsSilent)) return {};
-  const RankMap candidates = CandidatesByGlobalRank(job, comm, world_size);
-  const std::set<int32_t> placed = PlacedElsewhere(job, comm);
+// If all candidates are silent, the rank is one of them.
+RankFinder::RankMap RankFinder::BySilence(const Communicator& comm, const RankRanges& ranks,
+                                          int32_t world_size) {
+  if (!IsAnySilent()) return {};
+  const std::vector<int32_t> taken = TakenRanks(job_, comm);
+  const std::set<int32_t>& placed = PlacedInKind(comm);
   std::vector<int32_t> silent;
-  for (const auto& [rank, process] : candidates) {
-    if (placed.count(process) != 0) continue;
-    if (!IsSilent(job.processes[static_cast<size_t>(process)])) return {};
+  for (const auto& [rank, process] : BestByGlobalRank(world_size)) {
+    if (Contains(taken, rank) || placed.count(process) != 0) continue;
+    if (!IsSilent(job_.processes[static_cast<size_t>(process)])) return {};
     silent.push_back(process);
   }
   RankMap result;
   if (silent.size() < ranks.size()) return result;
-  for (size_t i = 0; i < ranks.size(); ++i) result[ranks[i]] = silent[i];
+  const std::vector<int32_t> in_order = ranks.First(silent.size());
+  for (size_t i = 0; i < in_order.size(); ++i) result[in_order[i]] = silent[i];
   return result;
 }
 
-}  // namespace
-
-RankProcesses ProcessesOfRanks(const JobState& job, const Communicator& comm,
-                               const std::vector<int32_t>& ranks) {
+RankProcesses RankFinder::Find(const Communicator& comm, const std::vector<RankRange>& wanted) {
+  const RankRanges ranks(wanted);
   RankProcesses result;
-  result.processes = BySeats(job, comm, ranks);
-  if (result.processes.empty()) result.processes = ByParent(job, comm, ranks);
+  result.processes = BySeats(job_, comm, ranks);
+  if (result.processes.empty()) result.processes = ByParent(job_, comm, ranks);
   if (!result.processes.empty() || ranks.empty()) return result;
 
-  const int32_t world_size = WorldSize(job, comm);
-  if (world_size < 0) return {Pair(ranks, CandidatesWithoutRank(job, comm)), true};
+  const int32_t world_size = WorldSize(job_, comm);
+  if (world_size < 0) return {Pair(ranks, Outside(comm, WithoutRank())), true};
   if (world_size == comm.size) {
-    result.processes = OfTheWorld(job, comm, ranks, world_size);
+    result.processes = ByWorld(comm, ranks, world_size);
     if (!result.processes.empty()) return result;
   }
   result.guessed = true;
-  result.processes = BySiblings(job, comm, ranks, world_size);
-  if (result.processes.empty()) result.processes = BySilence(job, comm, ranks, world_size);
+  result.processes = BySiblings(comm, ranks, world_size);
+  if (result.processes.empty()) result.processes = BySilence(comm, ranks, world_size);
   return result;
+}
+
+std::vector<UnknownMember> SplitByProcess(const std::vector<RankRange>& ranks,
+                                          const std::map<int32_t, int32_t>& processes) {
+  std::vector<UnknownMember> all;
+  for (const RankRange& range : ranks) {
+    int32_t next = range.first;
+    for (auto at = processes.lower_bound(range.first);
+         at != processes.end() && at->first <= range.last; ++at) {
+      if (at->first > next) all.push_back({{next, at->first - 1}, -1});
+      all.push_back({{at->first, at->first}, at->second});
+      next = at->first + 1;
+    }
+    if (next <= range.last) all.push_back({{next, range.last}, -1});
+  }
+  return all;
 }
 
 }  // namespace rollcall

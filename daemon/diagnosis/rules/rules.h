@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // The detection rules and their table.
 //
-// A rule is a pure function: no clock, lock, log, protobuf or RPC. It returns
-// what it found, without summary and advice, and knows nothing of the other
-// rules; Diagnose() puts causes before effects. Waits are returned once they
-// are long enough to be suspected, contradictions at once.
+// A rule is a pure function: no clock, lock, log, protobuf or RPC. It returns a verdict
+// without summary and advice, and does not depend on other rules; Diagnose() puts causes
+// before effects. A rule returns a wait once it is long enough to be suspected, and a
+// contradiction at once.
 //
 // To add a rule: its file here, its declaration below, a line in a table
 // (rules.cc) or in Diagnoser::Run(), its cases in
@@ -24,8 +24,8 @@ namespace rollcall {
 // Judges one stuck call.
 using CallRule = std::optional<Verdict> (*)(const Suspicion& suspicion);
 
-// Ranks whose process is gone without an exit mark, while others wait for them. Likely at most, if
-// how it ended is not known.
+// Ranks whose process ended without an exit mark while others wait for them. At most `likely` if
+// the exit status is unknown.
 std::optional<Verdict> JudgeDiedRanks(const Suspicion& s);
 // Ranks that exited normally and owe a call that others wait in.
 std::optional<Verdict> JudgeExitedRanks(const Suspicion& s);
@@ -33,54 +33,53 @@ std::optional<Verdict> JudgeExitedRanks(const Suspicion& s);
 std::optional<Verdict> JudgeLostHosts(const Suspicion& s);
 // Ranks on which NCCL reported an error while others wait.
 std::optional<Verdict> JudgeNcclErrors(const Suspicion& s);
-// Ranks two threads of which were inside calls on the communicator.
+// Ranks of which two threads were inside calls on the communicator at the same time.
 std::optional<Verdict> JudgeConcurrentUse(const Suspicion& s);
 // Ranks that have not joined a communicator whose creation others wait in.
 std::optional<Verdict> JudgeIncompleteCreation(const Suspicion& s);
 // Live ranks that have not entered a collective that others wait in.
 std::optional<Verdict> JudgeMissingRanks(const Suspicion& s);
-// Peers that have not issued the other end of a send or receive, or one with
-// a different size.
+// Peers that have not issued the other end of a send or receive, or have issued one with a
+// different size.
 std::optional<Verdict> JudgeUnmatchedP2p(const Suspicion& s);
-// Ranks whose host has made the call and whose GPU has not started it.
+// Ranks whose host has made the call but whose GPU has not started it.
 std::optional<Verdict> JudgeBlockedStarts(const Suspicion& s);
-// Calls that all ranks have entered and that do not finish.
+// Calls that all ranks have entered but that do not finish.
 std::optional<Verdict> JudgeStalledCalls(const Suspicion& s);
-// Ranks that others wait for in CommFinalize, CommDestroy or CommAbort.
+// Ranks for which others wait in CommFinalize, CommDestroy or CommAbort.
 std::optional<Verdict> JudgeTeardownHangs(const Suspicion& s);
 
 const std::vector<CallRule>& CallRules();
 
-// Ranks that called a different operation at the same position, or the same one
-// with different arguments. How long a verdict has waited, Diagnose() fills in.
+// Ranks that called a different operation at the same position, or the same operation with
+// different arguments. Diagnose() fills in the length of the wait.
 std::vector<Verdict> JudgeMismatches(const JobState& job, const Communicator& comm);
 
-// Before NCCL: ranks that others wait for in torch's store, in a job of which no
-// rank has ever been in a communicator. Rests on stacks alone.
+// Ranks for which others wait in torch's store, in a job of which no rank has been in a
+// communicator yet. The verdict rests on stacks alone.
 std::optional<Verdict> JudgeStart(const JobState& job, int64_t now_ns, const Limits& limits);
-// Whether the job uses NCCL: it has a communicator, or a live process has a segment or is inside a
-// call. JudgeStart() then finds nothing.
+// True if the job uses NCCL: it has a communicator, or a live process has a segment or is inside a
+// call. Then JudgeStart() finds nothing.
 bool HasStarted(const JobState& job);
-// How long the daemon takes to sample the stacks of all ranks once while they start, the pause
-// after that included. JudgeStart() ignores stacks that are older than two such rounds.
+// How long the daemon takes to sample the stacks of all ranks once while they start, including the
+// pause after the round. JudgeStart() ignores stacks that are older than two such rounds.
 int64_t StartRoundNs(size_t ranks, const Limits& limits);
-inline constexpr size_t kStartPortion = 256;  // processes that are sampled in a second
+inline constexpr size_t kStartPortion = 256;  // processes that the daemon samples in a second
 
-// Whether one rank of the communicator is nearly always the last, by much.
+// True if one rank of the communicator is nearly always last, by a wide margin.
 bool IsStraggling(const Communicator& comm);
 // Warns of that rank; nothing hangs.
 std::vector<Verdict> JudgeStragglers(const JobState& job, const Communicator& comm, int64_t now_ns);
 
-// Judges several calls that wait for each other. `cycle`: indices of the calls,
-// each of which waits for ranks that wait in another of them.
+// Judges several calls that wait for each other. `cycle`: indices of the calls; each call
+// waits for ranks that wait in another call of the cycle.
 std::optional<Verdict> JudgeDeadlock(const JobState& job, const StuckCalls& calls,
                                      const std::vector<size_t>& cycle, int64_t now_ns,
                                      const Limits& limits);
 
-// Calls on several communicators that all ranks have entered, though in
-// different orders: their kernels may block each other on the GPU.
-std::optional<Verdict> JudgeOrderInversion(const JobState& job,
-                                           const StuckCalls& calls, int64_t now_ns,
-                                           const Limits& limits);
+// Calls on several communicators that all ranks have entered, but in different orders: their
+// kernels may block each other on the GPU.
+std::optional<Verdict> JudgeOrderInversion(const JobState& job, const StuckCalls& calls,
+                                           int64_t now_ns, const Limits& limits);
 
 }  // namespace rollcall

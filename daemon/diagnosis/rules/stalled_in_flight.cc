@@ -5,6 +5,7 @@
 #include "daemon/diagnosis/rules/divergence.h"
 #include "daemon/diagnosis/rules/rules.h"
 #include "daemon/words/evidence.h"
+#include "daemon/words/terms.h"
 
 namespace rollcall {
 namespace {
@@ -14,18 +15,22 @@ bool IsStopped(const JobState& job, int32_t process) {
   return known != nullptr && (known->state == 'T' || known->state == 't');
 }
 
-// A rank that was stopped (SIGSTOP, a debugger) cannot do its part of the call.
+// Blames stopped ranks (SIGSTOP, a debugger): they cannot do their part of the call.
 void AddStopped(const Suspicion& s, Verdict* verdict) {
+  std::vector<int32_t> ranks;
   for (const Waiter& w : s.call.waiters) {
     if (!IsStopped(s.job, w.process)) continue;
     const Member* member = FindMember(*s.call.communicator, w.rank);
     verdict->culprits.push_back(MakeCulprit(s.job, w.process, w.rank, member));
-    verdict->evidence.push_back(absl::StrCat("rank ", PublicRank(s.job, w.process, w.rank),
-                                             " is stopped by a signal or a debugger"));
+    ranks.push_back(verdict->culprits.back().rank);
   }
+  if (ranks.empty()) return;
+  verdict->evidence.push_back(absl::StrCat(RanksInWords(ranks),
+                                           PluralForm(ranks.size(), " is", " are"),
+                                           " stopped by a signal or a debugger"));
 }
 
-// The ranks that have not finished the call while others have.
+// Blames the ranks that have not finished the call, if others have.
 void AddLeastAdvanced(const Suspicion& s, Verdict* verdict) {
   const Communicator& comm = *s.call.communicator;
   size_t finished = 0;
@@ -38,24 +43,29 @@ void AddLeastAdvanced(const Suspicion& s, Verdict* verdict) {
     verdict->culprits.push_back(MakeCulprit(s.job, w.process, w.rank, member));
   }
   verdict->evidence.push_back(
-      absl::StrCat(finished, finished == 1 ? " rank has" : " ranks have",
+      absl::StrCat(CountInWords(finished, "rank has", "ranks have"),
                    " finished the call, shown by GPU markers"));
 }
 
-// The ranks that have made a call that returns early, and do not wait for it. MPI need not progress
-// the call until they do.
+// Blames the ranks that have made a call that returns early but do not wait for it: MPI need not
+// progress the call before the wait.
 void AddElsewhere(const Suspicion& s, Verdict* verdict) {
   const Communicator& comm = *s.call.communicator;
+  std::vector<int32_t> ranks;
   for (const auto& [rank, member] : comm.members) {
     const bool open = member.entered > s.call.position && member.finished <= s.call.position;
     if (!InRange(comm, rank) || !open || FindWait(s.job, comm, member)) continue;
     verdict->culprits.push_back(MakeCulprit(s.job, member.process, rank, &member));
-    verdict->evidence.push_back(absl::StrCat("rank ", PublicRank(s.job, member.process, rank),
-                                             " has made the call but does not wait for it"));
+    ranks.push_back(verdict->culprits.back().rank);
   }
+  if (ranks.empty()) return;
+  const bool one = ranks.size() == 1;
+  verdict->evidence.push_back(
+      absl::StrCat(RanksInWords(ranks), one ? " has made the call but does not wait for it"
+                                            : " have made the call but do not wait for it"));
 }
 
-// The records prove that all ranks in the call made the same call.
+// True if the records prove that all ranks made the same call.
 bool CalledTheSame(const Communicator& comm, uint64_t position) {
   const Member* first = nullptr;
   const CallRecord* record = nullptr;
@@ -75,7 +85,8 @@ bool CalledTheSame(const Communicator& comm, uint64_t position) {
   return true;
 }
 
-// A call with different operations or arguments does not end either.
+// Lowers the certainty if records are lost: calls with different operations or arguments do
+// not finish either.
 void AddUnproven(const Suspicion& s, Verdict* verdict) {
   if (s.call.kind != StuckCall::Kind::kCollective) return;
   if (CalledTheSame(*s.call.communicator, s.call.position)) return;
@@ -84,7 +95,7 @@ void AddUnproven(const Suspicion& s, Verdict* verdict) {
       "records of this call are lost: the ranks may have made different calls");
 }
 
-// Stopped ranks do not count as waiting.
+// Removes stopped ranks from the waiting ranks.
 void DropStoppedWaiters(const JobState& job, Verdict* verdict) {
   std::vector<int32_t> ranks, processes;
   for (size_t i = 0; i < verdict->waiting_processes.size(); ++i) {

@@ -8,11 +8,11 @@ namespace rollcall {
 namespace {
 
 constexpr uint32_t kEnoughCalls = 48;
-constexpr int64_t kWorthSaying = 10'000'000;  // clocks of hosts are no better than that
-constexpr int64_t kShareOfStep = 10;          // a tenth of the time from call to call
+constexpr int64_t kLeastLateNs = 10'000'000;  // the error of the clocks of hosts
+constexpr int64_t kShareOfStep = 10;          // late: a tenth of the time from call to call
 
 bool IsLate(const Arrivals& a) {
-  return a.calls >= kEnoughCalls && a.last_calls * 10 >= a.calls * 9 && a.late_ns >= kWorthSaying &&
+  return a.calls >= kEnoughCalls && a.last_calls * 10 >= a.calls * 9 && a.late_ns >= kLeastLateNs &&
          a.late_ns * kShareOfStep >= a.interval_ns;
 }
 

@@ -11,7 +11,7 @@ void AddErrored(const JobState& job, const Communicator& comm, std::vector<Stuck
   for (const auto& [rank, member] : comm.members) {
     if (!InRange(comm, rank)) continue;
     int32_t code = member.async_error;
-    // A call that failed at once took no position: the rank has not entered it.
+    // A call that failed at once has no position: the rank has not entered it.
     if (code == 0 && !member.records.empty()) {
       const CallRecord& newest = member.records.back();
       if (!IsAccepted(newest) && newest.returned_ns != 0) code = newest.result;
@@ -23,15 +23,15 @@ void AddErrored(const JobState& job, const Communicator& comm, std::vector<Stuck
   for (StuckCall& call : *calls) call.errored = errored;
 }
 
-// Without markers a rank may wait in its last call here, though it has made
-// others since: where NCCL has reported an error that is what holds it up.
-void AddUnseenWait(const Communicator& comm, const MembersAtAGlance& glance,
+// Without markers a rank may wait in its last call on this communicator, although it has
+// made later calls on others. If NCCL has reported an error, this call is stuck.
+void AddUnseenWait(const Communicator& comm, const MemberSummary& summary,
                    std::vector<StuckCall>* calls) {
-  if (glance.waiters.empty() || glance.least_entered == 0) return;
+  if (summary.waiters.empty() || summary.least_entered == 0) return;
   StuckCall call;
   call.communicator = &comm;
-  call.position = glance.least_entered - 1;
-  call.waiters = glance.waiters;
+  call.position = summary.least_entered - 1;
+  call.waiters = summary.waiters;
   for (const Waiter& w : call.waiters) call.since_ns = std::max(call.since_ns, w.wait.since_ns);
   call.call = CallAt(comm, call.position);
   calls->push_back(std::move(call));
@@ -41,11 +41,11 @@ bool MayHaveError(const Member& member) {
   return member.async_error != 0 || (!member.records.empty() && !IsAccepted(member.records.back()));
 }
 
-// The positions of the members: those with fresh reports, and those with old ones only.
+// The least advanced positions: over members with fresh reports, and over the other members.
 struct Fronts {
   bool any_unheard = false;
   uint64_t heard = UINT64_MAX, unheard = UINT64_MAX;  // the least number of calls entered
-  // A call that a rank with fresh reports has not finished: no later call has ended.
+  // The first call that a rank with fresh reports has not finished: no later call has ended.
   uint64_t open = UINT64_MAX;
 };
 
@@ -62,8 +62,7 @@ void UpdateFronts(const Member& member, const std::optional<Wait>& wait, bool he
   if (heard) fronts->open = std::min(fronts->open, FirstOpen(member, wait));
 }
 
-// A wait is over once its call has ended. A rank that has not reported for long enough proves
-// nothing.
+// A wait is over once its call has ended. A rank whose agent has sent too few ticks proves nothing.
 bool StillWaits(const JobState& job, const Waiter& waiter, const Fronts& fronts) {
   if (IsHeard(job, waiter.process)) return true;
   const AgentState* agent = FindAgent(job, waiter.process);
@@ -76,9 +75,9 @@ uint64_t FirstWaitedFor(const std::vector<Waiter>& waiters) {
   return first;
 }
 
-// An old report shows the least that a rank has done; it may have done more.
-void PassOverTheUnheard(const JobState& job, const Fronts& fronts, MembersAtAGlance* glance) {
-  std::vector<Waiter>& waiters = glance->waiters;
+// Takes account of ranks with old reports: they may have made more calls since.
+void SkipUnheard(const JobState& job, const Fronts& fronts, MemberSummary* summary) {
+  std::vector<Waiter>& waiters = summary->waiters;
   waiters.erase(
       std::remove_if(waiters.begin(), waiters.end(),
                      [&](const Waiter& w) { return !StillWaits(job, w, fronts); }),
@@ -86,42 +85,42 @@ void PassOverTheUnheard(const JobState& job, const Fronts& fronts, MembersAtAGla
   const bool heard_one_is_absent =
       std::any_of(waiters.begin(), waiters.end(),
                   [&](const Waiter& w) { return w.wait.position >= fronts.heard; });
-  glance->least_entered = fronts.heard;
+  summary->least_entered = fronts.heard;
   if (heard_one_is_absent || waiters.empty() || fronts.unheard >= fronts.heard) return;
-  glance->least_entered = std::max(fronts.unheard, FirstWaitedFor(waiters));
+  summary->least_entered = std::max(fronts.unheard, FirstWaitedFor(waiters));
 }
 
-MembersAtAGlance LookAtMembers(const JobState& job, const Communicator& comm) {
-  MembersAtAGlance glance;
+MemberSummary SummarizeMembers(const JobState& job, const Communicator& comm) {
+  MemberSummary summary;
   Fronts fronts;
-  glance.waiters.reserve(comm.members.size());
+  summary.waiters.reserve(comm.members.size());
   for (const auto& [rank, member] : comm.members) {
     const bool failed = member.state == MemberState::kFailed;
-    if (!failed && member.state != MemberState::kInitializing) glance.has_formed = true;
+    if (!failed && member.state != MemberState::kInitializing) summary.has_formed = true;
     if (!InRange(comm, rank)) continue;
-    if (member.p2p_entered != 0) glance.uses_p2p = true;
-    if (member.state > MemberState::kReady) glance.may_tear_down = true;
-    if (MayHaveError(member)) glance.may_have_errors = true;
+    if (member.p2p_entered != 0) summary.uses_p2p = true;
+    if (member.state > MemberState::kReady) summary.may_tear_down = true;
+    if (MayHaveError(member)) summary.may_have_errors = true;
     const Process* process = FindProcess(job, member.process);
     if (member.concurrent_use || (process != nullptr && process->blocked.size() > 1)) {
-      glance.may_be_used_at_once = true;
+      summary.may_be_used_concurrently = true;
     }
     const std::optional<Wait> wait = FindWait(job, comm, member);
-    if (wait) glance.waiters.push_back({rank, member.process, *wait});
+    if (wait) summary.waiters.push_back({rank, member.process, *wait});
     if (!failed) UpdateFronts(member, wait, IsHeard(job, member.process), &fronts);
   }
-  glance.least_entered = fronts.heard;
-  if (fronts.any_unheard) PassOverTheUnheard(job, fronts, &glance);
-  return glance;
+  summary.least_entered = fronts.heard;
+  if (fronts.any_unheard) SkipUnheard(job, fronts, &summary);
+  return summary;
 }
 
-// Two threads of one process are inside calls on the communicator now.
+// True if two threads of one process are inside calls on the communicator now.
 bool HasTwoInside(const JobState& job, const Communicator& comm, const Member& member) {
   const Process* process = FindProcess(job, member.process);
   if (process == nullptr) return false;
   uint32_t thread = 0;
   for (const BlockedCall& blocked : process->blocked) {
-    const CallKind kind = KindOf(blocked.op);
+    const CallKind kind = OpKind(blocked.op);
     if (kind != CallKind::kCollective && kind != CallKind::kP2p) continue;
     if (blocked.communicator != comm.id) continue;
     if (thread != 0 && blocked.thread != thread) return true;
@@ -130,7 +129,7 @@ bool HasTwoInside(const JobState& job, const Communicator& comm, const Member& m
   return false;
 }
 
-// Checks only the newest records: an old overlap without harm is not the cause.
+// Checks only the newest records: an older overlap did not stop the job.
 bool OverlapsLately(const Member& member) {
   constexpr size_t kLately = 32;
   const LazyVector<CallRecord>& records = member.records;
@@ -183,22 +182,22 @@ Absent MakeAbsent(const JobState& job, int32_t rank, const Member& member, Lack 
   return absent;
 }
 
-Absent MakeUnheard(const JobState& job, int32_t rank, const std::map<int32_t, int32_t>& processes) {
+Absent MakeUnheard(const JobState& job, const UnknownMember& unknown) {
   Absent absent;
-  absent.rank = rank;
+  absent.rank = unknown.ranks.first;
+  absent.ranks = unknown.ranks.last - unknown.ranks.first + 1;
   absent.lack = Lack::kUnheard;
   absent.at_most = Certainty::kPossible;
-  const auto it = processes.find(rank);
-  if (it == processes.end()) return absent;
-  absent.process = it->second;
+  if (unknown.process < 0) return absent;
+  absent.process = unknown.process;
   absent.gone = HowProcessEnded(job, absent.process);
   absent.silent = FindProcess(job, absent.process)->liveness == Liveness::kSilent;
   absent.stale = IsStale(job, absent.process);
   return absent;
 }
 
-// A rank with fresh reports waits in the call, or has not entered it.
-bool IsHeardOf(const JobState& job, const StuckCall& call) {
+// True if a rank with fresh reports waits in the call or is absent from it.
+bool HasFreshReport(const JobState& job, const StuckCall& call) {
   return std::any_of(call.waiters.begin(), call.waiters.end(),
                      [&](const Waiter& w) { return IsHeard(job, w.process); }) ||
          std::any_of(call.absents.begin(), call.absents.end(),
@@ -207,21 +206,22 @@ bool IsHeardOf(const JobState& job, const StuckCall& call) {
                      });
 }
 
-std::vector<StuckCall> FindStuckCalls(const JobState& job, const Communicator& comm) {
+std::vector<StuckCall> FindStuckCalls(const JobState& job, const Communicator& comm,
+                                      RankFinder* finder) {
   std::vector<StuckCall> calls;
   if (comm.size <= 1 || comm.size > kMaxRanks) return calls;
-  const MembersAtAGlance glance = LookAtMembers(job, comm);
-  if (!glance.has_formed) FindStuckCreation(job, comm, &calls);
-  if (glance.has_formed) FindStuckCollectives(job, comm, glance, &calls);
-  if (glance.uses_p2p) FindStuckP2p(job, comm, &calls);
-  if (glance.may_tear_down) FindStuckTeardown(job, comm, &calls);
-  if (calls.empty() && glance.may_have_errors) AddUnseenWait(comm, glance, &calls);
+  const MemberSummary summary = SummarizeMembers(job, comm);
+  if (!summary.has_formed) FindStuckCreation(job, comm, finder, &calls);
+  if (summary.has_formed) FindStuckCollectives(job, comm, summary, finder, &calls);
+  if (summary.uses_p2p) FindStuckP2p(job, comm, finder, &calls);
+  if (summary.may_tear_down) FindStuckTeardown(job, comm, &calls);
+  if (calls.empty() && summary.may_have_errors) AddUnseenWait(comm, summary, &calls);
   calls.erase(std::remove_if(calls.begin(), calls.end(),
-                             [&](const StuckCall& call) { return !IsHeardOf(job, call); }),
+                             [&](const StuckCall& call) { return !HasFreshReport(job, call); }),
               calls.end());
   if (calls.empty()) return calls;
-  if (glance.may_have_errors) AddErrored(job, comm, &calls);
-  if (glance.may_be_used_at_once) AddConcurrent(job, comm, &calls);
+  if (summary.may_have_errors) AddErrored(job, comm, &calls);
+  if (summary.may_be_used_concurrently) AddConcurrent(job, comm, &calls);
   return calls;
 }
 

@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-// FindStuckCollectives(): at most two calls of a communicator. The first call that
-// some rank has not entered, and before it the first one that all ranks have
+// FindStuckCollectives(): at most two calls of a communicator. One is the first call that
+// some rank has not entered. The other, before it, is the first call that all ranks have
 // entered and that does not end.
 #include <algorithm>
-#include <map>
 
 #include "absl/strings/str_cat.h"
 #include "daemon/diagnosis/rules/rank_map.h"
 #include "daemon/diagnosis/rules/stuck_call.h"
+#include "daemon/words/rank_ranges.h"
 #include "daemon/words/terms.h"
 
 namespace rollcall {
 namespace {
 
-// Gone or silent without having finished the call. A rank that exited normally counts as
-// finished unless its markers show otherwise.
+// Adds a rank that is gone or silent and has not finished the call. A rank that exited
+// normally has finished the call unless its markers show otherwise.
 void AddIfGoneInside(const JobState& job, int32_t rank, const Member& member, StuckCall* call) {
   const bool shown = member.has_markers && member.finished <= call->position;
   if (member.has_markers && !shown) return;
@@ -27,7 +27,7 @@ void AddIfGoneInside(const JobState& job, int32_t rank, const Member& member, St
   call->absents.push_back(absent);
 }
 
-// Ranks that have not entered the call, or cannot finish it.
+// Adds the ranks that have not entered the call or cannot finish it.
 void AddAbsents(const JobState& job, const Communicator& comm, StuckCall* call) {
   for (const auto& [rank, member] : comm.members) {
     if (!InRange(comm, rank)) continue;
@@ -39,8 +39,8 @@ void AddAbsents(const JobState& job, const Communicator& comm, StuckCall* call) 
   }
 }
 
-// The host has made the call or is inside it, and the GPU has not started it.
-// A call in an open group has not been made.
+// Adds the ranks whose GPU has not started the call although the host has made it or is
+// inside it. A call in an open group has not been made.
 void AddNotStarted(const JobState& job, const Communicator& comm, StuckCall* call) {
   for (const auto& [rank, member] : comm.members) {
     if (!InRange(comm, rank) || !member.has_markers) continue;
@@ -52,20 +52,23 @@ void AddNotStarted(const JobState& job, const Communicator& comm, StuckCall* cal
   }
 }
 
-// Ranks without any report: data is missing, not necessarily a call, so they are never
-// blamed with more than `possible`.
-void AddUnheard(const JobState& job, const Communicator& comm, StuckCall* call) {
-  const std::vector<int32_t> unknown = UnknownRanks(comm);
+// Adds the ranks without any report. Their data is missing, but they may have made the call:
+// the verdict on them is at most `possible`.
+void AddUnheard(const JobState& job, const Communicator& comm, RankFinder* finder,
+                StuckCall* call) {
+  const std::vector<RankRange> unknown = UnknownRanks(comm);
   if (unknown.empty()) return;
-  const auto processes = ProcessesOfRanks(job, comm, unknown).processes;
-  for (const int32_t rank : unknown) call->absents.push_back(MakeUnheard(job, rank, processes));
-  call->missing_evidence.push_back(absl::StrCat("no report on ", RanksInWords(unknown), " of ",
+  const auto processes = finder->Find(comm, unknown).processes;
+  for (const UnknownMember& member : SplitByProcess(unknown, processes)) {
+    call->absents.push_back(MakeUnheard(job, member));
+  }
+  call->missing_evidence.push_back(absl::StrCat("no report on ", RankRanges(unknown).InWords(), " of ",
                                                 CommunicatorInWords(comm.id, comm.name),
                                                 ", although all its ranks have joined"));
 }
 
-// Live ranks that have entered the call, without evidence that they wait in it or
-// have finished it.
+// Adds missing evidence for ranks that have entered the call, if no evidence shows that they
+// wait in it or have finished it. `*over`: one of them has left.
 void AddBystanders(const JobState& job, const Communicator& comm, StuckCall* call, bool* over) {
   std::vector<int32_t> bystanders;
   for (const auto& [rank, member] : comm.members) {
@@ -79,35 +82,35 @@ void AddBystanders(const JobState& job, const Communicator& comm, StuckCall* cal
   if (bystanders.empty()) return;
   call->missing_evidence.push_back(
       absl::StrCat("no evidence whether ", RanksInWords(bystanders), " still ",
-                   bystanders.size() == 1 ? "waits" : "wait", " in the call"));
+                   PluralForm(bystanders.size(), "waits", "wait"), " in the call"));
 }
 
-// The call that all ranks have entered.
-void AddInFlight(const JobState& job, const Communicator& comm, const MembersAtAGlance& glance,
-                 std::vector<StuckCall>* calls) {
+// Adds the call that all ranks have entered.
+void AddInFlight(const JobState& job, const Communicator& comm, const MemberSummary& summary,
+                 RankFinder* finder, std::vector<StuckCall>* calls) {
   StuckCall call;
   call.communicator = &comm;
   call.position = UINT64_MAX;
-  for (const Waiter& w : glance.waiters) {
+  for (const Waiter& w : summary.waiters) {
     if (w.wait.proof != Proof::kIndirect) {
       call.position = std::min(call.position, w.wait.position);
     }
   }
-  if (call.position >= glance.least_entered) return;
-  for (const Waiter& w : glance.waiters) {
+  if (call.position >= summary.least_entered) return;
+  for (const Waiter& w : summary.waiters) {
     if (w.wait.proof == Proof::kIndirect || w.wait.position != call.position) continue;
     call.waiters.push_back(w);
     call.since_ns = std::max(call.since_ns, w.wait.since_ns);
   }
   AddNotStarted(job, comm, &call);
   AddAbsents(job, comm, &call);
-  AddUnheard(job, comm, &call);
+  AddUnheard(job, comm, finder, &call);
   if (call.absents.empty()) {
     bool over = false;
     AddBystanders(job, comm, &call, &over);
     if (over) return;
   } else {
-    for (const Waiter& w : glance.waiters) {
+    for (const Waiter& w : summary.waiters) {
       const bool later = w.wait.proof != Proof::kIndirect && w.wait.position > call.position;
       if (later) call.waiters.push_back(w);
     }
@@ -117,21 +120,21 @@ void AddInFlight(const JobState& job, const Communicator& comm, const MembersAtA
   calls->push_back(std::move(call));
 }
 
-// The call that some rank has not entered.
-void AddOwed(const JobState& job, const Communicator& comm, const MembersAtAGlance& glance,
-             std::vector<StuckCall>* calls) {
+// Adds the call that some rank has not entered.
+void AddOwed(const JobState& job, const Communicator& comm, const MemberSummary& summary,
+             RankFinder* finder, std::vector<StuckCall>* calls) {
   StuckCall call;
   call.communicator = &comm;
-  call.position = glance.least_entered;
-  call.waiters.reserve(glance.waiters.size());
-  for (const Waiter& w : glance.waiters) {
+  call.position = summary.least_entered;
+  call.waiters.reserve(summary.waiters.size());
+  for (const Waiter& w : summary.waiters) {
     if (w.wait.position < call.position) continue;
     call.waiters.push_back(w);
     call.since_ns = call.since_ns == 0 ? w.wait.since_ns : std::min(call.since_ns, w.wait.since_ns);
   }
   if (call.waiters.empty()) return;
   AddAbsents(job, comm, &call);
-  AddUnheard(job, comm, &call);
+  AddUnheard(job, comm, finder, &call);
   call.call = CallAt(comm, call.position);
   calls->push_back(std::move(call));
 }
@@ -139,10 +142,11 @@ void AddOwed(const JobState& job, const Communicator& comm, const MembersAtAGlan
 }  // namespace
 
 void FindStuckCollectives(const JobState& job, const Communicator& comm,
-                          const MembersAtAGlance& glance, std::vector<StuckCall>* calls) {
-  if (glance.waiters.empty()) return;
-  AddOwed(job, comm, glance, calls);
-  AddInFlight(job, comm, glance, calls);
+                          const MemberSummary& summary, RankFinder* finder,
+                          std::vector<StuckCall>* calls) {
+  if (summary.waiters.empty()) return;
+  AddOwed(job, comm, summary, finder, calls);
+  AddInFlight(job, comm, summary, finder, calls);
 }
 
 }  // namespace rollcall

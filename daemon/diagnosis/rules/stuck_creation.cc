@@ -1,72 +1,79 @@
 // SPDX-License-Identifier: Apache-2.0
-// FindStuckCreation(): a communicator whose creation waits, for ranks that have
-// not come or for nobody.
+// FindStuckCreation(): a communicator whose creation does not return, because ranks have
+// not joined or for an unknown reason.
 #include <algorithm>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "daemon/diagnosis/rules/rank_map.h"
 #include "daemon/diagnosis/rules/stuck_call.h"
+#include "daemon/words/rank_ranges.h"
 #include "daemon/words/terms.h"
 
 namespace rollcall {
 namespace {
 
-// The creating call that a waiting rank is in.
+// The creating call that a waiting rank is inside.
 Op CreatingCall(const JobState& job, const Communicator& comm) {
   for (const auto& [rank, member] : comm.members) {
     const Process* process = FindProcess(job, member.process);
     if (process == nullptr || member.state != MemberState::kInitializing) continue;
     for (const BlockedCall& blocked : process->blocked) {
       const bool ours = blocked.communicator == comm.id || blocked.communicator == 0;
-      if (ours && KindOf(blocked.op) == CallKind::kCreate) return blocked.op;
+      if (ours && OpKind(blocked.op) == CallKind::kCreate) return blocked.op;
     }
   }
   return comm.parent == 0 ? Op::kCommInitRank : Op::kCommSplit;
 }
 
-// A rank that came, but cannot take part any more; or that fell silent in it.
-bool AddLost(const JobState& job, int32_t rank, const Member& member, StuckCall* call) {
+// Adds a rank that joined but cannot take part any more, or that has become silent. False:
+// the rank still takes part.
+bool AddLost(const JobState& job, int32_t rank, const Member& member, StuckCall* call,
+             std::vector<int32_t>* failed) {
   Absent absent = MakeAbsent(job, rank, member, Lack::kGone);
   absent.gone = HowProcessEnded(job, member.process);
-  const bool failed = member.state == MemberState::kFailed;
-  if (!failed && !absent.silent && absent.gone == Gone::kNo) return false;
-  if (failed) {
-    call->evidence.push_back(
-        absl::StrCat(RanksInWords({PublicRank(job, member.process, rank)}), ": its call failed"));
-  }
+  const bool has_failed = member.state == MemberState::kFailed;
+  if (!has_failed && !absent.silent && absent.gone == Gone::kNo) return false;
+  if (has_failed) failed->push_back(PublicRank(job, member.process, rank));
   call->absents.push_back(absent);
   return true;
 }
 
 void AddMembers(const JobState& job, const Communicator& comm, StuckCall* call) {
+  std::vector<int32_t> failed;
   for (const auto& [rank, member] : comm.members) {
-    if (!InRange(comm, rank) || AddLost(job, rank, member, call)) continue;
+    if (!InRange(comm, rank) || AddLost(job, rank, member, call, &failed)) continue;
     if (member.state != MemberState::kInitializing || member.init_entered_ns <= 0) continue;
     const Proof proof = IsFresh(job, member.process) ? Proof::kShown : Proof::kInferred;
     call->waiters.push_back({rank, member.process, {0, member.init_entered_ns, proof}});
   }
+  if (failed.empty()) return;
+  call->evidence.push_back(absl::StrCat(RanksInWords(failed), ": ",
+                                        PluralForm(failed.size(), "its", "their"),
+                                        " creating call failed"));
 }
 
-void AddNeverCame(const JobState& job, const Communicator& comm, StuckCall* call) {
-  const std::vector<int32_t> unknown = UnknownRanks(comm);
-  const RankProcesses found = ProcessesOfRanks(job, comm, unknown);
-  std::vector<int32_t> nameless;
-  for (const int32_t rank : unknown) {
+void AddNeverJoined(const JobState& job, const Communicator& comm, RankFinder* finder,
+                    StuckCall* call) {
+  const std::vector<RankRange> unknown = UnknownRanks(comm);
+  const RankProcesses found = finder->Find(comm, unknown);
+  std::vector<RankRange> nameless;
+  for (const auto& [ranks, index] : SplitByProcess(unknown, found.processes)) {
     Absent absent;
-    absent.rank = rank;
-    const auto it = found.processes.find(rank);
-    if (it == found.processes.end()) {
-      nameless.push_back(rank);
+    absent.rank = ranks.first;
+    absent.ranks = ranks.last - ranks.first + 1;
+    if (index < 0) {
+      nameless.push_back(ranks);
       absent.at_most = Certainty::kLikely;
     } else {
-      const Process& process = *FindProcess(job, it->second);
-      absent.process = it->second;
+      const Process& process = *FindProcess(job, index);
+      absent.process = index;
       if (found.guessed) absent.at_most = Certainty::kLikely;
-      absent.gone = HowProcessEnded(job, it->second);
+      absent.gone = HowProcessEnded(job, index);
       absent.gone_since_ns = process.ended_ns;
       absent.silent = process.liveness == Liveness::kSilent;
-      absent.stale = IsStale(job, it->second);
-      if (absent.gone == Gone::kNo && !IsFresh(job, it->second)) {
+      absent.stale = IsStale(job, index);
+      if (absent.gone == Gone::kNo && !IsFresh(job, index)) {
         absent.at_most = Certainty::kPossible;
       }
     }
@@ -74,12 +81,13 @@ void AddNeverCame(const JobState& job, const Communicator& comm, StuckCall* call
   }
   if (nameless.empty()) return;
   call->missing_evidence.push_back(
-      absl::StrCat("no known process can be ", RanksInWords(nameless),
+      absl::StrCat(job.offline ? "no segment here is of " : "no agent reports a process of ",
+                   RankRanges(std::move(nameless)).InWords(),
                    " of the communicator: not started, without the library, or on a host ",
                    job.offline ? "without its segments here" : "without an agent"));
 }
 
-int64_t SinceOf(const StuckCall& call) {
+int64_t WaitBegin(const StuckCall& call) {
   int64_t first = INT64_MAX, last = 0;
   for (const Waiter& w : call.waiters) {
     first = std::min(first, w.wait.since_ns);
@@ -90,16 +98,16 @@ int64_t SinceOf(const StuckCall& call) {
 
 }  // namespace
 
-void FindStuckCreation(const JobState& job, const Communicator& comm,
+void FindStuckCreation(const JobState& job, const Communicator& comm, RankFinder* finder,
                        std::vector<StuckCall>* calls) {
   StuckCall call;
   call.kind = StuckCall::Kind::kCreation;
   call.communicator = &comm;
   AddMembers(job, comm, &call);
   if (call.waiters.empty()) return;
-  AddNeverCame(job, comm, &call);
+  AddNeverJoined(job, comm, finder, &call);
   call.call.op = CreatingCall(job, comm);
-  call.since_ns = SinceOf(call);
+  call.since_ns = WaitBegin(call);
   if (comm.other_size != 0) {
     call.evidence.push_back(absl::StrCat("the ranks disagree on the size: some passed ", comm.size,
                                          ", some ", comm.other_size));

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // FindStuckP2p(): sends and receives that wait for their other end.
 //
-// The nth send of a rank to a peer matches the peer's nth receive from it; so do
-// signals and waits for them, which have a communicator of their own. A
-// rank works on one operation, or one group of them, at a time; what it issued
-// behind that has not begun.
+// The nth send of a rank to a peer matches the peer's nth receive from it. Signals match
+// waits for signals in the same way, on a communicator of their own. A rank executes one
+// operation, or one group of operations, at a time; later operations have not begun.
 #include <algorithm>
 #include <deque>
 #include <map>
@@ -18,35 +17,35 @@
 namespace rollcall {
 namespace {
 
-// The accepted sends and receives of a member whose records are left.
+// The accepted sends and receives of a member, as far as their records are left.
 struct Operations {
   const Member* member = nullptr;
   std::vector<const CallRecord*> ops;  // in order of issue
-  std::vector<uint32_t> nth;           // of its direction with its peer, from 0; by op
-  std::map<std::pair<int32_t, bool>, std::vector<size_t>> of_pair;  // peer, Gives()
-  size_t active_begin = 0;  // what it works on now: [begin, end); behind it nothing has begun
+  std::vector<uint32_t> nth;           // by op: number of earlier ones with this peer and direction
+  std::map<std::pair<int32_t, bool>, std::vector<size_t>> by_pair;  // peer, IsSendSide()
+  size_t active_begin = 0;  // current operations: [begin, end); later ones have not begun
   size_t active_end = 0;
-  bool complete = false;  // all of them were counted, so that nth means nth
-  bool held_up = false;   // without markers: the order of issue alone keeps it there
-  bool blind = false;     // the record of what it works on is lost
+  bool complete = false;  // all operations were counted, so `nth` is exact
+  bool held_up = false;   // without markers: inferred from the order of issue alone
+  bool blind = false;     // the records of the current operations are lost
 };
 
 uint64_t Ordinal(const Operations& o, size_t i) {
   return o.member->p2p_entered - std::min<uint64_t>(o.member->p2p_entered, o.ops.size() - i);
 }
 
-uint32_t CountOf(const Member& member, int32_t peer, bool gives) {
+uint32_t CountIssued(const Member& member, int32_t peer, bool gives) {
   for (const PeerTraffic& t : member.traffic) {
     if (t.peer == peer) return gives ? t.sends : t.receives;
   }
   return 0;
 }
 
-// So many of this direction with the peer came before those whose records are left.
+// Number of operations with this peer and direction before those whose records are left.
 uint32_t CountBefore(const Operations& o, int32_t peer, bool gives) {
-  const auto left = o.of_pair.find({peer, gives});
-  const auto known = static_cast<uint32_t>(left == o.of_pair.end() ? 0 : left->second.size());
-  const uint32_t all = CountOf(*o.member, peer, gives);
+  const auto left = o.by_pair.find({peer, gives});
+  const auto known = static_cast<uint32_t>(left == o.by_pair.end() ? 0 : left->second.size());
+  const uint32_t all = CountIssued(*o.member, peer, gives);
   return all - std::min(all, known);
 }
 
@@ -54,8 +53,8 @@ bool InOneGroup(const CallRecord& a, const CallRecord& b) {
   return a.group != 0 && a.group == b.group && a.thread == b.thread;
 }
 
-// Works on the group that begins there.
-void WorkOn(size_t begin, Operations* o) {
+// Makes the group that begins there the current operations.
+void SetActive(size_t begin, Operations* o) {
   o->active_begin = o->active_end = begin;
   if (begin == o->ops.size()) return;
   do {
@@ -70,18 +69,18 @@ size_t NewestGroup(const Operations& o) {
   return first;
 }
 
-Operations OperationsOf(const Member& member) {
+Operations FindOperations(const Member& member) {
   Operations o;
   o.member = &member;
   for (const CallRecord& record : member.records) {
-    if (KindOf(record.args.op) != CallKind::kP2p || !Happens(record)) continue;
-    o.of_pair[{record.args.peer, Gives(record.args.op)}].push_back(o.ops.size());
+    if (OpKind(record.args.op) != CallKind::kP2p || !Happens(record)) continue;
+    o.by_pair[{record.args.peer, IsSendSide(record.args.op)}].push_back(o.ops.size());
     o.ops.push_back(&record);
   }
   o.nth.resize(o.ops.size());
-  for (const auto& [pair, places] : o.of_pair) {
+  for (const auto& [pair, indices] : o.by_pair) {
     uint32_t n = CountBefore(o, pair.first, pair.second);
-    for (const size_t i : places) o.nth[i] = n++;
+    for (const size_t i : indices) o.nth[i] = n++;
   }
   uint64_t counted = 0;
   for (const PeerTraffic& t : member.traffic) counted += uint64_t{t.sends} + t.receives;
@@ -93,29 +92,37 @@ Operations OperationsOf(const Member& member) {
   } else if (!o.complete) {
     first = NewestGroup(o);
   }
-  WorkOn(first, &o);
+  SetActive(first, &o);
   return o;
 }
 
-uint64_t BytesOf(const CallArgs& args) {
+uint64_t MessageBytes(const CallArgs& args) {
   constexpr uint8_t kSizes[] = {1, 1, 4, 4, 8, 8, 2, 4, 8, 2, 1, 1};
   const uint64_t size = args.dtype < sizeof(kSizes) ? kSizes[args.dtype] : 1;
   return args.count * size;
 }
 
-enum class Other { kAbsent, kBehind, kNotBegun, kUnknown, kThere };
+// The state of the other end of an operation.
+enum class Other {
+  kAbsent,    // the peer has not issued it
+  kBehind,    // the peer has issued it behind its current operations
+  kNotBegun,  // it is among the peer's current operations, but the GPU has not started it
+  kUnknown,
+  kThere,  // it has begun, or it ended long ago
+};
 
-// The first unfinished operation of one side matches the first of the other side.
+// Finds the other end without exact counts: the first unfinished operation of one side
+// matches the first of the other side.
 Other GuessOther(const Operations& o, size_t i, const Operations& peer, int32_t rank,
                  const CallRecord** found) {
   const CallArgs& args = o.ops[i]->args;
   uint32_t n = 0;
   for (size_t k = o.active_begin; k < i; ++k) {
-    n += Gives(o.ops[k]->args.op) == Gives(args.op) && o.ops[k]->args.peer == args.peer;
+    n += IsSendSide(o.ops[k]->args.op) == IsSendSide(args.op) && o.ops[k]->args.peer == args.peer;
   }
   for (size_t k = peer.active_begin; k < peer.active_end; ++k) {
     const CallArgs& theirs = peer.ops[k]->args;
-    if (Gives(theirs.op) == Gives(args.op) || theirs.peer != rank || n-- != 0) continue;
+    if (IsSendSide(theirs.op) == IsSendSide(args.op) || theirs.peer != rank || n-- != 0) continue;
     *found = peer.ops[k];
     const bool begun = !peer.member->has_markers || Ordinal(peer, k) < peer.member->p2p_started;
     return begun ? Other::kThere : Other::kNotBegun;
@@ -123,17 +130,17 @@ Other GuessOther(const Operations& o, size_t i, const Operations& peer, int32_t 
   return Other::kUnknown;
 }
 
-// The other end of an operation with `peer`: the nth in the other direction.
-// If records are lost on either side, the nth is unknown.
+// Finds the other end of an operation with `peer`: the nth one in the other direction.
+// If either side has lost records, n is unknown.
 Other FindOther(const Operations& o, size_t i, const Operations& peer, int32_t rank,
                 const CallRecord** found) {
   if (!o.complete || !peer.complete) return GuessOther(o, i, peer, rank, found);
-  const bool gives = !Gives(o.ops[i]->args.op);
+  const bool gives = !IsSendSide(o.ops[i]->args.op);
   const uint32_t n = o.nth[i];
   const uint32_t before = CountBefore(peer, rank, gives);
   if (n < before) return Other::kThere;  // its record is lost, so it was long ago
-  const auto left = peer.of_pair.find({rank, gives});
-  if (left == peer.of_pair.end() || n - before >= left->second.size()) return Other::kAbsent;
+  const auto left = peer.by_pair.find({rank, gives});
+  if (left == peer.by_pair.end() || n - before >= left->second.size()) return Other::kAbsent;
   const size_t at = left->second[n - before];
   *found = peer.ops[at];
   if (at >= peer.active_end) return Other::kBehind;
@@ -143,24 +150,24 @@ Other FindOther(const Operations& o, size_t i, const Operations& peer, int32_t r
 
 using AllOperations = std::map<int32_t, Operations>;
 
-// All operations that the rank works on have their other end.
+// True if all current operations of the rank have their other end.
 bool MayFinish(const AllOperations& all, int32_t rank, const Operations& o) {
   for (size_t i = o.active_begin; i < o.active_end; ++i) {
     const CallArgs& args = o.ops[i]->args;
-    if (IsSignal(args.op)) continue;  // it waits for nobody
+    if (IsSignal(args.op)) continue;  // it does not wait
     const auto peer = all.find(args.peer);
     if (peer == all.end()) return false;
     const CallRecord* other = nullptr;
     const Other found = FindOther(o, i, peer->second, rank, &other);
     if (found != Other::kThere && found != Other::kUnknown) return false;
-    if (other != nullptr && BytesOf(other->args) != BytesOf(args)) return false;
+    if (other != nullptr && MessageBytes(other->args) != MessageBytes(args)) return false;
   }
   return true;
 }
 
-// Without markers the progress of a rank is unknown. This assumes the most progress that the
-// order of issue allows, from the oldest records on.
-void Play(AllOperations* all) {
+// Without markers the progress of a rank is unknown. Assumes the most progress that the order
+// of issue allows, from the oldest records on.
+void AdvanceWithoutMarkers(AllOperations* all) {
   std::deque<int32_t> ready;
   for (const auto& [rank, o] : *all) ready.push_back(rank);
   for (; !ready.empty(); ready.pop_front()) {
@@ -168,7 +175,7 @@ void Play(AllOperations* all) {
     Operations& o = all->at(rank);
     if (o.member->has_markers || !o.complete) continue;
     while (o.active_begin < o.ops.size() && MayFinish(*all, rank, o)) {
-      WorkOn(o.active_end, &o);
+      SetActive(o.active_end, &o);
       // Ranks with matching operations may now make progress.
       for (size_t i = o.active_begin; i < o.active_end; ++i) {
         if (all->count(o.ops[i]->args.peer) != 0) ready.push_back(o.ops[i]->args.peer);
@@ -179,11 +186,11 @@ void Play(AllOperations* all) {
   for (auto& [rank, o] : *all) {
     if (o.member->has_markers || !o.complete) continue;
     o.held_up = o.active_begin < o.ops.size();
-    if (!o.held_up) WorkOn(NewestGroup(o), &o);
+    if (!o.held_up) SetActive(NewestGroup(o), &o);
   }
 }
 
-// The current operations of the rank wait for no other rank.
+// True if all current operations are signals: they wait for no rank.
 bool OnlySignals(const Operations& o) {
   for (size_t i = o.active_begin; i < o.active_end; ++i) {
     if (!IsSignal(o.ops[i]->args.op)) return false;
@@ -191,7 +198,8 @@ bool OnlySignals(const Operations& o) {
   return true;
 }
 
-std::optional<Wait> P2pWaitOf(const JobState& job, const Communicator& comm, const Operations& o) {
+std::optional<Wait> FindP2pWait(const JobState& job, const Communicator& comm,
+                                const Operations& o) {
   const Member& m = *o.member;
   if (HowProcessEnded(job, m.process) != Gone::kNo || o.active_begin == o.ops.size() ||
       OnlySignals(o)) {
@@ -207,7 +215,7 @@ std::optional<Wait> P2pWaitOf(const JobState& job, const Communicator& comm, con
   const Process* process = FindProcess(job, m.process);
   for (const BlockedCall& blocked :
        process == nullptr ? std::vector<BlockedCall>() : process->blocked) {
-    const CallKind kind = KindOf(blocked.op);
+    const CallKind kind = OpKind(blocked.op);
     if (blocked.communicator != comm.id) continue;
     if (kind != CallKind::kP2p && (kind != CallKind::kGroup || !LastCallIsP2p(m))) continue;
     wait.since_ns = blocked.since_ns;
@@ -228,8 +236,8 @@ std::string RecordsLost(int32_t peer) {
                       " of the communicator may have issued the other end");
 }
 
-void AddPeer(const JobState& job, const Communicator& comm, int32_t peer, Lack lack, bool complete,
-             StuckCall* call) {
+void AddPeer(const JobState& job, const Communicator& comm, RankFinder* finder, int32_t peer,
+             Lack lack, bool complete, StuckCall* call) {
   for (const Absent& absent : call->absents) {
     if (absent.rank == peer) return;
   }
@@ -242,16 +250,18 @@ void AddPeer(const JobState& job, const Communicator& comm, int32_t peer, Lack l
       call->missing_evidence.push_back(RecordsLost(peer));
     }
   } else {
-    absent = MakeUnheard(job, peer, ProcessesOfRanks(job, comm, {peer}).processes);
+    const RankRange alone = {peer, peer};
+    const auto processes = finder->Find(comm, {alone}).processes;
+    absent = MakeUnheard(job, SplitByProcess({alone}, processes).front());
     call->missing_evidence.push_back(absl::StrCat("no report on ", RanksInWords({peer}), " of ",
                                                   CommunicatorInWords(comm.id, comm.name)));
   }
   call->absents.push_back(absent);
 }
 
-// The operations that one waiting rank works on, and the absent peers.
-StuckCall CallOf(const JobState& job, const Communicator& comm, const AllOperations& all,
-                 int32_t rank, const Wait& wait) {
+// The stuck call of one waiting rank: its current operations and the absent peers.
+StuckCall MakeStuckCall(const JobState& job, const Communicator& comm, RankFinder* finder,
+                        const AllOperations& all, int32_t rank, const Wait& wait) {
   const Operations& o = all.at(rank);
   StuckCall call;
   call.kind = StuckCall::Kind::kP2p;
@@ -260,9 +270,9 @@ StuckCall CallOf(const JobState& job, const Communicator& comm, const AllOperati
   call.call = o.ops[o.active_begin]->args;
   call.waiters.push_back({rank, o.member->process, wait});
   call.since_ns = wait.since_ns;
-  static const Member* const kNobody = new Member();
+  static const Member* const kNoMember = new Member();
   Operations nothing;
-  nothing.member = kNobody;
+  nothing.member = kNoMember;
   nothing.complete = true;
   for (size_t i = o.active_begin; i < o.active_end; ++i) {
     const CallArgs& args = o.ops[i]->args;
@@ -278,11 +288,11 @@ StuckCall CallOf(const JobState& job, const Communicator& comm, const AllOperati
                         : found == Other::kBehind ? Lack::kNotMatched
                         : found == Other::kThere  ? Lack::kGone
                                                   : Lack::kNotEntered;
-      AddPeer(job, comm, args.peer, lack, o.complete && peer.complete, &call);
+      AddPeer(job, comm, finder, args.peer, lack, o.complete && peer.complete, &call);
       continue;
     }
     if (!o.complete || !peer.complete) call.missing_evidence.push_back(RecordsLost(args.peer));
-    if (other != nullptr && BytesOf(other->args) != BytesOf(args)) {
+    if (other != nullptr && MessageBytes(other->args) != MessageBytes(args)) {
       if (!call.size_differs) call.call = args;
       call.size_differs = true;
       call.other_end = other->args;
@@ -292,8 +302,8 @@ StuckCall CallOf(const JobState& job, const Communicator& comm, const AllOperati
   return call;
 }
 
-// Calls with the same absent peers, or with none.
-auto StoryOf(const StuckCall& call) {
+// Equal for calls with the same absent peers and reasons: FindStuckP2p() merges these.
+auto MergeKey(const StuckCall& call) {
   std::vector<std::pair<int32_t, Lack>> lacking;
   for (const Absent& absent : call.absents) lacking.emplace_back(absent.rank, absent.lack);
   std::sort(lacking.begin(), lacking.end());
@@ -313,22 +323,23 @@ void Merge(const StuckCall& from, StuckCall* into) {
 
 }  // namespace
 
-void FindStuckP2p(const JobState& job, const Communicator& comm, std::vector<StuckCall>* calls) {
+void FindStuckP2p(const JobState& job, const Communicator& comm, RankFinder* finder,
+                  std::vector<StuckCall>* calls) {
   AllOperations all;
   for (const auto& [rank, member] : comm.members) {
-    if (InRange(comm, rank)) all.emplace(rank, OperationsOf(member));
+    if (InRange(comm, rank)) all.emplace(rank, FindOperations(member));
   }
-  Play(&all);
-  std::map<decltype(StoryOf(StuckCall())), StuckCall> stories;
+  AdvanceWithoutMarkers(&all);
+  std::map<decltype(MergeKey(StuckCall())), StuckCall> merged;
   for (const auto& [rank, o] : all) {
-    const std::optional<Wait> wait = P2pWaitOf(job, comm, o);
+    const std::optional<Wait> wait = FindP2pWait(job, comm, o);
     if (!wait) continue;
-    StuckCall call = CallOf(job, comm, all, rank, *wait);
-    auto story = StoryOf(call);
-    const auto [at, is_new] = stories.emplace(std::move(story), call);
+    StuckCall call = MakeStuckCall(job, comm, finder, all, rank, *wait);
+    auto key = MergeKey(call);
+    const auto [at, is_new] = merged.emplace(std::move(key), call);
     if (!is_new) Merge(call, &at->second);
   }
-  for (auto& [story, call] : stories) calls->push_back(std::move(call));
+  for (auto& [key, call] : merged) calls->push_back(std::move(call));
 }
 
 }  // namespace rollcall

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// FindStuckTeardown(): ranks inside CommFinalize, CommDestroy or CommAbort that
-// have nothing else to wait for.
+// FindStuckTeardown(): ranks that wait inside CommFinalize, CommDestroy or CommAbort and
+// have no open call on the communicator.
 #include <algorithm>
 #include <set>
 
@@ -9,7 +9,7 @@
 namespace rollcall {
 namespace {
 
-// The call that tears down `comm` and that the process is inside; nullptr: none.
+// The teardown call on `comm` that the process is inside; nullptr: none.
 const BlockedCall* TearingDown(const JobState& job, const Communicator& comm,
                                const Member& member) {
   if (member.state == MemberState::kReady || member.state == MemberState::kInitializing) {
@@ -18,7 +18,7 @@ const BlockedCall* TearingDown(const JobState& job, const Communicator& comm,
   const Process* process = FindProcess(job, member.process);
   if (process == nullptr || HowProcessEnded(job, member.process) != Gone::kNo) return nullptr;
   for (const BlockedCall& blocked : process->blocked) {
-    if (blocked.communicator == comm.id && KindOf(blocked.op) == CallKind::kTeardown) {
+    if (blocked.communicator == comm.id && OpKind(blocked.op) == CallKind::kTeardown) {
       return &blocked;
     }
   }
@@ -36,18 +36,18 @@ bool HasTornDown(const Member& member) {
          member.state == MemberState::kAborted;
 }
 
-std::string HostOf(const JobState& job, int32_t process) {
+std::string HostName(const JobState& job, int32_t process) {
   const Process* known = FindProcess(job, process);
   return known == nullptr ? "" : known->host;
 }
 
-// CommDestroy and CommAbort meet within a node; CommFinalize on all.
+// CommDestroy and CommAbort synchronize the ranks of one host, CommFinalize all ranks.
 void AddAbsents(const JobState& job, const Communicator& comm, const std::set<std::string>& hosts,
                 StuckCall* call) {
   for (const auto& [rank, member] : comm.members) {
     if (!InRange(comm, rank) || HasTornDown(member)) continue;
     if (TearingDown(job, comm, member) != nullptr) continue;
-    if (call->call.op != Op::kCommFinalize && hosts.count(HostOf(job, member.process)) == 0) {
+    if (call->call.op != Op::kCommFinalize && hosts.count(HostName(job, member.process)) == 0) {
       continue;
     }
     Absent absent = MakeAbsent(job, rank, member, Lack::kNotEntered);
@@ -73,7 +73,7 @@ void FindStuckTeardown(const JobState& job, const Communicator& comm,
     call.position = std::max(call.position, member.entered);
     call.since_ns =
         call.since_ns == 0 ? inside->since_ns : std::min(call.since_ns, inside->since_ns);
-    hosts.insert(HostOf(job, member.process));
+    hosts.insert(HostName(job, member.process));
   }
   if (call.waiters.empty()) return;
   AddAbsents(job, comm, hosts, &call);

@@ -18,7 +18,7 @@ void AddEnd(const Suspicion& s, int32_t rank, const CallArgs& call, Verdict* ver
   verdict->culprits.push_back(std::move(culprit));
 }
 
-// Both ends exist, and no majority decides which one is right.
+// The verdict on ends with different sizes: there is no majority, so either may be wrong.
 std::optional<Verdict> JudgeSizes(const Suspicion& s) {
   std::optional<Verdict> verdict =
       Describe(s, Cause::kUnmatchedP2p, SuspectAfter(*s.call.communicator, s.call.call, s.limits));
@@ -27,7 +27,7 @@ std::optional<Verdict> JudgeSizes(const Suspicion& s) {
   verdict->mismatched_fields = {"count"};
   AddEnd(s, s.call.waiters.front().rank, s.call.call, &*verdict);
   AddEnd(s, s.call.other_rank, s.call.other_end, &*verdict);
-  verdict->missing_evidence.push_back("two ends have no majority: either may be wrong");
+  verdict->missing_evidence.push_back("neither end has a majority: either may be wrong");
   return verdict;
 }
 
@@ -45,8 +45,8 @@ std::optional<Verdict> JudgeUnmatchedP2p(const Suspicion& s) {
     if (verdict->evidence.size() > 8) break;
     verdict->evidence.push_back(absl::StrCat(RanksInWords({PublicRank(s.job, w.process, w.rank)}),
                                              ": waits in ", OpInWords(s.call.call.op),
-                                             ", which no ",
-                                             OtherEndInWords(s.call.call.op), " matches"));
+                                             ", without a ", OtherEndInWords(s.call.call.op),
+                                             " that matches"));
     break;
   }
   return verdict;

@@ -2,35 +2,36 @@
 #include "daemon/diagnosis/rules/wait_graph.h"
 
 #include <algorithm>
+#include <optional>
 #include <set>
 
 namespace rollcall {
 namespace {
 
-// A waiter in a call.
-struct Place {
+// A waiter in a call, by their indices.
+struct WaitRef {
   size_t call;
   size_t waiter;
 };
 
-// It lacks nobody, and that anybody waits in it is a guess: a rank that is known
-// to be absent elsewhere may be just why.
+// True if the call has no absent rank and no evidence shows that a rank waits in it: an
+// absent rank of another call may be the reason.
 bool IsGuess(const StuckCall& call) {
   return call.absents.empty() && !call.size_differs &&
          std::none_of(call.waiters.begin(), call.waiters.end(),
                       [](const Waiter& w) { return w.wait.proof == Proof::kShown; });
 }
 
-// Where a process waits, by how good an excuse that is.
-struct Places {
-  std::vector<Place> seen;
-  // It has entered a call that cannot have ended, and its host waits for the GPU.
-  std::vector<Place> indirect;
-  std::vector<Place> guessed;
+// The waits of a process, by the quality of the excuse.
+struct ProcessWaits {
+  std::vector<WaitRef> seen;
+  // The process has entered a call that cannot have ended, and its host waits for the GPU.
+  std::vector<WaitRef> indirect;
+  std::vector<WaitRef> guessed;
 };
 
-// Where the absent ranks' processes wait. A hang of a large job has a million
-// waiters, and few of them are missed elsewhere: only those are looked up.
+// The waits of the absent ranks' processes. A hang of a large job has a million waiters, and
+// few of them are absent elsewhere: holds only those.
 class Index {
  public:
   explicit Index(const StuckCalls& calls) {
@@ -47,11 +48,11 @@ class Index {
     }
   }
 
-  const Places& Of(int32_t process) const {
-    static const auto* const kNone = new Places();
+  const ProcessWaits& Find(int32_t process) const {
+    static const auto* const kNone = new ProcessWaits();
     const bool known = process >= 0 && static_cast<size_t>(process) < slot_.size();
     const int32_t slot = known ? slot_[static_cast<size_t>(process)] : -1;
-    return slot < 0 ? *kNone : places_[static_cast<size_t>(slot)];
+    return slot < 0 ? *kNone : waits_[static_cast<size_t>(slot)];
   }
 
  private:
@@ -62,21 +63,21 @@ class Index {
     }
     int32_t& slot = slot_[static_cast<size_t>(process)];
     if (slot >= 0) return;
-    slot = static_cast<int32_t>(places_.size());
-    places_.emplace_back();
+    slot = static_cast<int32_t>(waits_.size());
+    waits_.emplace_back();
   }
 
-  void Add(const Waiter& w, Place place, bool is_guess) {
+  void Add(const Waiter& w, WaitRef wait, bool is_guess) {
     if (w.process < 0 || static_cast<size_t>(w.process) >= slot_.size()) return;
     const int32_t slot = slot_[static_cast<size_t>(w.process)];
     if (slot < 0) return;
-    Places& known = places_[static_cast<size_t>(slot)];
+    ProcessWaits& known = waits_[static_cast<size_t>(slot)];
     const bool indirect = w.wait.proof == Proof::kIndirect;
-    (is_guess ? known.guessed : indirect ? known.indirect : known.seen).push_back(place);
+    (is_guess ? known.guessed : indirect ? known.indirect : known.seen).push_back(wait);
   }
 
-  std::vector<int32_t> slot_;  // by process, into places_; -1: nobody misses it
-  std::vector<Places> places_;
+  std::vector<int32_t> slot_;  // by process, into waits_; -1: it is not absent
+  std::vector<ProcessWaits> waits_;
 };
 
 bool IsSettled(const Waiter& waiter, const StuckCall& owed, const WaitGraphOptions& options) {
@@ -86,48 +87,54 @@ bool IsSettled(const Waiter& waiter, const StuckCall& owed, const WaitGraphOptio
   return waited >= std::min(options.settled_after_ns, owed_for / 2);
 }
 
-// Those of `places` that hold the absent rank up in another call.
-std::vector<size_t> Excuses(const StuckCalls& calls, const std::vector<Place>& places, size_t self,
+// The calls of `waits` that excuse an absent rank of call `self`.
+std::vector<size_t> Excuses(const StuckCalls& calls, const std::vector<WaitRef>& waits, size_t self,
                             const WaitGraphOptions& options) {
   std::vector<size_t> excuses;
-  for (const Place& place : places) {
-    const Waiter& waiter = calls[place.call]->waiters[place.waiter];
-    if (place.call != self && IsSettled(waiter, *calls[self], options)) {
-      excuses.push_back(place.call);
+  for (const WaitRef& wait : waits) {
+    const Waiter& waiter = calls[wait.call]->waiters[wait.waiter];
+    if (wait.call != self && IsSettled(waiter, *calls[self], options)) {
+      excuses.push_back(wait.call);
     }
   }
   return excuses;
 }
 
-bool ShareAWaiter(const StuckCall& a, const StuckCall& b) {
-  std::set<int32_t> processes;
-  for (const Waiter& w : a.waiters) processes.insert(w.process);
-  return std::any_of(b.waiters.begin(), b.waiters.end(),
-                     [&](const Waiter& w) { return processes.count(w.process) != 0; });
+// The guessed calls in which a rank that waits in `call` waits, too.
+std::set<size_t> GuessesOfWaiters(const StuckCall& call, const Index& waiting_in) {
+  std::set<size_t> guesses;
+  for (const Waiter& w : call.waiters) {
+    for (const WaitRef& wait : waiting_in.Find(w.process).guessed) guesses.insert(wait.call);
+  }
+  return guesses;
 }
 
-// The best there are. A guess is none where somebody who waits for the absent
-// rank waits in the guessed call, too: then that is why it does not end.
-std::vector<size_t> ExcusesOf(const StuckCalls& calls, const Places& places, size_t self,
-                              const WaitGraphOptions& options, bool unheard) {
-  std::vector<size_t> excuses = Excuses(calls, places.seen, self, options);
-  if (excuses.empty()) excuses = Excuses(calls, places.indirect, self, options);
-  // What was guessed of a rank that is heard no more is no excuse.
-  if (!excuses.empty() || unheard) return excuses;
-  for (const size_t guess : Excuses(calls, places.guessed, self, options)) {
-    if (!ShareAWaiter(*calls[guess], *calls[self])) excuses.push_back(guess);
+// The best excuses. A guess is no excuse if a rank that waits for the absent rank waits in the
+// guessed call, too: then the absent rank is the reason why that call does not end.
+// `shared`: GuessesOfWaiters() of call `self`, filled in at its first use.
+std::vector<size_t> FindExcuses(const StuckCalls& calls, const Index& waiting_in,
+                                const Absent& absent, size_t self, const WaitGraphOptions& options,
+                                std::optional<std::set<size_t>>* shared) {
+  const ProcessWaits& waits = waiting_in.Find(absent.process);
+  std::vector<size_t> excuses = Excuses(calls, waits.seen, self, options);
+  if (excuses.empty()) excuses = Excuses(calls, waits.indirect, self, options);
+  // A guess about a rank without fresh reports is no excuse.
+  if (!excuses.empty() || absent.silent || absent.stale) return excuses;
+  for (const size_t guess : Excuses(calls, waits.guessed, self, options)) {
+    if (!*shared) *shared = GuessesOfWaiters(*calls[self], waiting_in);
+    if ((*shared)->count(guess) == 0) excuses.push_back(guess);
   }
   return excuses;
 }
 
 void Excuse(const StuckCalls& calls, const Index& waiting_in, const WaitGraphOptions& options,
             size_t self, WaitNode* node) {
+  std::optional<std::set<size_t>> shared;
   for (const Absent& absent : calls[self]->absents) {
-    // The dead wait for nobody, whatever was seen of them last.
+    // A process that has ended does not wait, whatever its last report shows.
     std::vector<size_t> excuses;
     if (!MayHaveDied(absent.gone)) {
-      excuses = ExcusesOf(calls, waiting_in.Of(absent.process), self, options,
-                          absent.silent || absent.stale);
+      excuses = FindExcuses(calls, waiting_in, absent, self, options, &shared);
     }
     if (excuses.empty()) {
       node->guilty.push_back(absent);
@@ -141,19 +148,19 @@ void Excuse(const StuckCalls& calls, const Index& waiting_in, const WaitGraphOpt
                          node->held_up_by.end());
 }
 
-// A call in which nobody is seen to wait, while one who has entered it waits in
-// another that lacks somebody: that is what holds it up.
+// No evidence shows that a rank waits in this call. If a rank that has entered it waits in
+// another call with absent ranks, that other call holds this one up.
 void ExplainGuess(const StuckCalls& calls, const Index& waiting_in, size_t self, WaitNode* node) {
   if (!IsGuess(*calls[self])) return;
   std::set<size_t> held_up_by;
   for (const Waiter& w : calls[self]->waiters) {
-    for (const Place& place : waiting_in.Of(w.process).indirect) held_up_by.insert(place.call);
+    for (const WaitRef& wait : waiting_in.Find(w.process).indirect) held_up_by.insert(wait.call);
   }
   node->held_up_by.assign(held_up_by.begin(), held_up_by.end());
 }
 
-// Tarjan's strongly connected components, without recursion: chains are as long
-// as jobs are large. A component comes out after all that it waits for.
+// Tarjan's strongly connected components, without recursion: a large job has long chains. A
+// component follows those that it waits for.
 class Components {
  public:
   explicit Components(const std::vector<WaitNode>& nodes)
@@ -176,13 +183,13 @@ class Components {
     index_[node] = low_[node] = ++count_;
     stack_.push_back(node);
     on_stack_[node] = true;
-    way_.push_back({node, 0});
+    path_.push_back({node, 0});
   }
 
   void Visit(size_t root) {
     Enter(root);
-    while (!way_.empty()) {
-      Step& step = way_.back();
+    while (!path_.empty()) {
+      Step& step = path_.back();
       const std::vector<size_t>& edges = nodes_[step.node].held_up_by;
       if (step.next < edges.size()) {
         const size_t to = edges[step.next++];
@@ -198,8 +205,8 @@ class Components {
   }
 
   void Leave(size_t node) {
-    way_.pop_back();
-    if (!way_.empty()) low_[way_.back().node] = std::min(low_[way_.back().node], low_[node]);
+    path_.pop_back();
+    if (!path_.empty()) low_[path_.back().node] = std::min(low_[path_.back().node], low_[node]);
     if (low_[node] != index_[node]) return;
     std::vector<size_t> component;
     size_t member = 0;
@@ -217,7 +224,7 @@ class Components {
   std::vector<size_t> index_, low_;
   std::vector<bool> on_stack_;
   std::vector<size_t> stack_;
-  std::vector<Step> way_;
+  std::vector<Step> path_;
   std::vector<std::vector<size_t>> found_;
   size_t count_ = 0;
 };
@@ -233,9 +240,9 @@ bool IsCycle(const WaitGraph& graph, const std::vector<size_t>& component, size_
   return true;
 }
 
-// Whoever tears down has left: in a cycle of calls and teardowns it is the one
-// that stands in a teardown who owes a call.
-bool BlameWhoLeft(const StuckCalls& calls, const Index& waiting_in,
+// A rank inside a teardown has left. In a cycle of calls and teardowns the culprits are the
+// ranks inside a teardown that are absent from a call.
+bool BlameRanksThatLeft(const StuckCalls& calls, const Index& waiting_in,
                   const std::vector<size_t>& component, WaitGraph* graph) {
   const auto tears_down = [&](size_t i) { return calls[i]->kind == StuckCall::Kind::kTeardown; };
   const std::set<size_t> cycle(component.begin(), component.end());
@@ -243,18 +250,22 @@ bool BlameWhoLeft(const StuckCalls& calls, const Index& waiting_in,
   for (const size_t i : component) {
     if (tears_down(i)) continue;
     WaitNode& node = graph->nodes[i];
+    const std::set<int32_t> excused(node.excused.begin(), node.excused.end());
+    std::set<int32_t> gone;
     for (const Absent& absent : calls[i]->absents) {
-      const std::vector<Place>& places = waiting_in.Of(absent.process).seen;
+      const std::vector<WaitRef>& waits = waiting_in.Find(absent.process).seen;
       const bool left =
-          !places.empty() && std::all_of(places.begin(), places.end(), [&](const Place& place) {
-            return cycle.count(place.call) != 0 && tears_down(place.call);
+          !waits.empty() && std::all_of(waits.begin(), waits.end(), [&](const WaitRef& wait) {
+            return cycle.count(wait.call) != 0 && tears_down(wait.call);
           });
-      const auto excused = std::find(node.excused.begin(), node.excused.end(), absent.rank);
-      if (!left || excused == node.excused.end()) continue;
-      node.excused.erase(excused);
+      if (!left || excused.count(absent.rank) == 0 || !gone.insert(absent.rank).second) continue;
       node.guilty.push_back(absent);
       any = true;
     }
+    if (gone.empty()) continue;
+    node.excused.erase(std::remove_if(node.excused.begin(), node.excused.end(),
+                                      [&](int32_t rank) { return gone.count(rank) != 0; }),
+                       node.excused.end());
   }
   return any;
 }
@@ -275,26 +286,28 @@ WaitGraph BuildWaitGraph(const StuckCalls& calls, const WaitGraphOptions& option
   }
   for (size_t id = 0; id < graph.components.size(); ++id) {
     if (!IsCycle(graph, graph.components[id], id)) continue;
-    if (!BlameWhoLeft(calls, waiting_in, graph.components[id], &graph)) graph.cycles.push_back(id);
+    if (!BlameRanksThatLeft(calls, waiting_in, graph.components[id], &graph)) {
+      graph.cycles.push_back(id);
+    }
   }
   return graph;
 }
 
-std::vector<size_t> WayToRoot(const WaitGraph& graph, size_t call) {
-  std::vector<size_t> way = {call};
+std::vector<size_t> PathToRoot(const WaitGraph& graph, size_t call) {
+  std::vector<size_t> path = {call};
   std::vector<bool> seen(graph.nodes.size());
   seen[call] = true;
-  while (graph.nodes[way.back()].guilty.empty()) {
-    const std::vector<size_t>& edges = graph.nodes[way.back()].held_up_by;
-    // Calls in other components are nearer to the end of the way.
+  while (graph.nodes[path.back()].guilty.empty()) {
+    const std::vector<size_t>& edges = graph.nodes[path.back()].held_up_by;
+    // Calls in other components are nearer to the end of the path.
     const auto next = std::min_element(edges.begin(), edges.end(), [&](size_t a, size_t b) {
       return graph.nodes[a].component < graph.nodes[b].component;
     });
     if (next == edges.end() || seen[*next]) break;
     seen[*next] = true;
-    way.push_back(*next);
+    path.push_back(*next);
   }
-  return way;
+  return path;
 }
 
 }  // namespace rollcall

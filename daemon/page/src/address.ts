@@ -1,18 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every view has an address, behind the "#" so that the page works below any path.
+// Every view has an address behind the "#", so that the page works below any path.
 import { useEffect, useState } from "preact/hooks";
 
-export interface Address { path: string[]; query: URLSearchParams }
+export interface Address {
+  path: string[];
+  query: URLSearchParams;
+}
 
 export function parseAddress(hash: string): Address {
   const [path, query = ""] = hash.replace(/^#\/?/, "").split("?", 2) as [string, string?];
-  const parts = path.split("/").filter((part) => part !== "").map((part) => {
-    try { return decodeURIComponent(part); } catch { return part; }
-  });
+  const parts = path
+    .split("/")
+    .filter((part) => part !== "")
+    .map((part) => {
+      try {
+        return decodeURIComponent(part);
+      } catch {
+        return part;
+      }
+    });
   return { path: parts, query: new URLSearchParams(query) };
 }
 
-export function addressOf(path: string[], query: Record<string, string> = {}): string {
+export function formatAddress(path: string[], query: Record<string, string> = {}): string {
   const given = Object.entries(query).filter(([, value]) => value !== "");
   const text = new URLSearchParams(given).toString();
   return "#/" + path.map(encodeURIComponent).join("/") + (text === "" ? "" : "?" + text);
@@ -35,6 +45,6 @@ export function setParameters(changes: Record<string, string>): void {
     if (value === "") query.delete(name);
     else query.set(name, value);
   }
-  history.replaceState(null, "", addressOf(path, Object.fromEntries(query)));
+  history.replaceState(null, "", formatAddress(path, Object.fromEntries(query)));
   dispatchEvent(new HashChangeEvent("hashchange"));
 }

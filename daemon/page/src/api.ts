@@ -7,21 +7,34 @@ function address(path: string, parameters: Record<string, string>): string {
   return `api/v1/${path}${query === "" ? "" : `?${query}`}`;
 }
 
-export const jobsPath = "api/v1/jobs";
-export const jobPath = (job: string) => address("job", { job });
-export const callsPath = (job: string, ranks: string, limit: number) =>
-  ranks === "" ? "" : address("calls", { job, ranks, limit: String(limit) });
-export const processesPath = (job: string, parameters: Record<string, string>) =>
-  address("processes", { job, ...parameters });
-export const incidentsPath = (parameters: Record<string, string>) => address("incidents", parameters);
-export const incidentPath = (id: string) => address("incident", { id });
-export const reportPath = (id: string) => `report?${new URLSearchParams({ id, download: "1" }).toString()}`;
+// A job, or one attempt of it; "": any tenant, the newest attempt. A type, so that it is a Record.
+export type JobAddress = { job: string; tenant: string; attempt: string };
 
-export async function takeStacks<T>(job: string, ranks: string): Promise<T> {
-  const answer = await fetch(address("stacks", { job, ranks }), {
+export const jobsPath = (offset: number, limit: number) =>
+  address("jobs", { offset: String(offset), limit: String(limit) });
+export const jobPath = (of: JobAddress) => address("job", of);
+export const callsPath = (of: JobAddress, ranks: string, limit: number) =>
+  ranks === "" ? "" : address("calls", { ...of, ranks, limit: String(limit) });
+export const processesPath = (of: JobAddress, parameters: Record<string, string>) =>
+  address("processes", { ...of, ...parameters });
+export const incidentsPath = (parameters: Record<string, string>) =>
+  address("incidents", parameters);
+export const incidentPath = (id: string) => address("incident", { id });
+export const reportPath = (id: string) =>
+  `report?${new URLSearchParams({ id, download: "1" }).toString()}`;
+
+export const whoamiPath = "api/v1/whoami";
+
+export async function logOut(): Promise<void> {
+  const response = await fetch("logout", { method: "POST", headers: { "X-Rollcall": "1" } });
+  if (!response.ok) throw new Error((await response.text()).trim());
+}
+
+export async function takeStacks<T>(of: JobAddress, ranks: string): Promise<T> {
+  const response = await fetch(address("stacks", { ...of, ranks }), {
     method: "POST",
     headers: { "X-Rollcall": "1" },
   });
-  if (!answer.ok) throw new Error((await answer.text()).trim());
-  return (await answer.json()) as T;
+  if (!response.ok) throw new Error((await response.text()).trim());
+  return (await response.json()) as T;
 }

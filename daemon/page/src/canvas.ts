@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Drawing on a canvas in the page's own colours.
+// Draws on a canvas in the page's own colours.
 
-// Sizes the canvas for the screen's density, clears it, and returns what to draw with.
-export function prepare(canvas: HTMLCanvasElement, width: number, height: number): CanvasRenderingContext2D {
+// Sizes the canvas for the screen's density, clears it, and returns its context.
+export function prepare(
+  canvas: HTMLCanvasElement,
+  width: number,
+  height: number,
+): CanvasRenderingContext2D {
   const scale = window.devicePixelRatio || 1;
   const wide = Math.round(width * scale);
   const high = Math.round(height * scale);
@@ -18,7 +22,7 @@ export function prepare(canvas: HTMLCanvasElement, width: number, height: number
   return context;
 }
 
-// Of the theme that is shown; looked up once for each drawing.
+// Returns a lookup of the current theme's colours. It reads each colour once for each drawing.
 export function colors(): (name: string) => string {
   const style = getComputedStyle(document.documentElement);
   const known = new Map<string, string>();

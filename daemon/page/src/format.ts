@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Values in words.
-import type { Call, CommunicatorRef, Culprit, Frame, GraphPlace } from "./messages";
+// Formats values for people.
+import type { Call, CommunicatorRef, Culprit, Frame, GraphCall, VersionInUse } from "./messages";
 
 export function seconds(value: number): string {
   if (value < 0.001) return "0 s";
@@ -14,31 +14,37 @@ export function seconds(value: number): string {
 const units = ["B", "KiB", "MiB", "GiB", "TiB"];
 export function bytes(value: number): string {
   let unit = 0;
-  while (value >= 1024 && unit < units.length - 1) { value /= 1024; ++unit; }
+  while (value >= 1024 && unit < units.length - 1) {
+    value /= 1024;
+    ++unit;
+  }
   return `${value >= 100 || unit === 0 ? Math.round(value) : value.toFixed(1)} ${units[unit]}`;
 }
 
 const whole = new Intl.NumberFormat();
-export function count(value: number): string { return whole.format(value); }
+export function count(value: number): string {
+  return whole.format(value);
+}
 
-// In the reader's own zone and manner; the exact time is in the title that goes with it.
+// Uses the reader's time zone and format. The element's title has the exact time.
 const moment = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "medium" });
 export function time(text: string | undefined): string {
   const value = text === undefined || text === "" ? NaN : Date.parse(text);
   return Number.isNaN(value) ? "" : moment.format(value);
 }
 
-// What it moves: elements and their type, or bytes (MPI's calls).
+// The amount of data in a call: elements and their type, or bytes for MPI.
 function amount(value: Call): string {
   if (value.dtype === "") return value.count > 0 ? `${count(value.count)} bytes` : "";
-  const told = [value.logical, value.shape].filter((text) => text !== "").join(" ");
-  return `${value.dtype} × ${count(value.count)}${told === "" ? "" : ` as ${told}`}`;
+  const layout = [value.logical, value.shape].filter((text) => text !== "").join(" ");
+  return `${value.dtype} × ${count(value.count)}${layout === "" ? "" : ` as ${layout}`}`;
 }
 
 // "3, launch 812, call 3 of 5"
-export function graph(value: GraphPlace | undefined): string {
+export function graph(value: GraphCall | undefined): string {
   if (value === undefined) return "";
-  return `${count(value.graph)}, launch ${count(value.launch)}, call ${count(value.call)} of ${count(value.calls)}`;
+  const place = `call ${count(value.call)} of ${count(value.calls)}`;
+  return `${count(value.graph)}, launch ${count(value.launch)}, ${place}`;
 }
 
 // "812 (validation)"
@@ -57,12 +63,16 @@ export function call(value: Call | undefined): string {
 
 export function communicator(value: CommunicatorRef | undefined): string {
   if (value === undefined || (value.id === "" && value.name === "")) return "";
-  return value.name !== "" ? `"${value.name}" (${value.size} ranks)` : `${value.id} (${value.size} ranks)`;
+  return value.name !== ""
+    ? `"${value.name}" (${value.size} ranks)`
+    : `${value.id} (${value.size} ranks)`;
 }
 
 export function culprit(value: Culprit): string {
   const parts = [`rank ${value.rank}`];
   if (value.host !== "") parts.push(value.host);
+  if (value.node !== "" && value.node !== value.host) parts.push(`node ${value.node}`);
+  if (value.pod !== "") parts.push(`pod ${value.pod}`);
   if (value.pid > 0) parts.push(`pid ${value.pid}`);
   if (value.device >= 0) parts.push(`GPU ${value.device}`);
   if (value.step !== undefined) parts.push(`step ${step(value)}`);
@@ -73,6 +83,17 @@ export function frame(value: Frame): string {
   const name = value.function !== "" ? value.function : value.address;
   const place = value.file === "" ? "" : `  ${value.file}${value.line > 0 ? `:${value.line}` : ""}`;
   return name + place + (value.module !== "" && value.function !== "" ? `  (${value.module})` : "");
+}
+
+// "NCCL 2.27.3"; if ranks differ: "NCCL 2.26.2 (ranks 0-6), NCCL 2.27.3 (rank 7)"
+export function versions(list: VersionInUse[]): string {
+  return list
+    .map((one) => {
+      const text = `${one.component} ${one.version}`;
+      if (list.filter((other) => other.component === one.component).length === 1) return text;
+      return `${text} (${/[,-]/.test(one.ranks) ? "ranks" : "rank"} ${one.ranks})`;
+    })
+    .join(", ");
 }
 
 export function plural(n: number, one: string, many = one + "s"): string {

@@ -2,37 +2,97 @@
 // All incidents of the history: filters, ranks and hosts with repeated incidents, and a comparison
 // of two.
 import { useState } from "preact/hooks";
-import { addressOf, setParameters, useAddress } from "./address";
+import { formatAddress, setParameters, useAddress } from "./address";
 import { incidentsPath } from "./api";
 import { plural, seconds } from "./format";
 import { useLive } from "./live";
 import type { Incident, IncidentsResponse } from "./messages";
-import { IncidentLink, JobLink, Pager, Stale, State, Time, Waiting } from "./parts";
-import { formatRanks } from "./ranks";
+import {
+  type Column,
+  IncidentLink,
+  JobLink,
+  Pager,
+  Stale,
+  State,
+  Table,
+  Time,
+  Waiting,
+} from "./parts";
+import { shortenRanks } from "./ranks";
+import { culpritHosts, culpritRanks } from "./totals";
 
 const kLimit = 50;
-const kCauses = ["missing_rank", "rank_exited", "rank_died", "host_lost", "operation_mismatch",
-  "argument_mismatch", "init_incomplete", "unmatched_p2p", "deadlock", "blocked_before_start",
-  "stalled_in_flight", "teardown_hang", "nccl_error", "concurrent_use"];
+const kCauses = [
+  "missing_rank",
+  "rank_exited",
+  "rank_died",
+  "host_lost",
+  "operation_mismatch",
+  "argument_mismatch",
+  "init_incomplete",
+  "unmatched_p2p",
+  "deadlock",
+  "blocked_before_start",
+  "stalled_in_flight",
+  "teardown_hang",
+  "nccl_error",
+  "concurrent_use",
+];
+
+const columns: Column[] = [
+  [<span class="hidden">Compare</span>],
+  ["Opened"],
+  ["State"],
+  ["Incident"],
+  ["Job"],
+  ["Cause"],
+  ["Ranks"],
+  ["Hosts"],
+  ["Lasted", "number"],
+  ["What happened"],
+];
 
 function duration(incident: Incident): string {
   if (incident.opened_at === undefined || incident.closed_at === undefined) return "";
   return seconds((Date.parse(incident.closed_at) - Date.parse(incident.opened_at)) / 1000);
 }
 
-function Row({ incident, chosen, onChoose }: { incident: Incident; chosen: boolean; onChoose: () => void }) {
+function Row({
+  incident,
+  chosen,
+  onChoose,
+}: {
+  incident: Incident;
+  chosen: boolean;
+  onChoose: () => void;
+}) {
   const verdict = incident.verdicts[0];
-  const hosts = [...new Set(verdict?.culprits.map((one) => one.host).filter((host) => host !== "") ?? [])];
   return (
     <tr>
-      <td><input type="checkbox" checked={chosen} onChange={onChoose} aria-label={`compare ${incident.id}`} /></td>
-      <td><Time at={incident.opened_at} /></td>
-      <td><State state={incident.state} /></td>
-      <th scope="row"><IncidentLink id={incident.id} /></th>
-      <td><JobLink job={incident.job} /></td>
+      <td>
+        <input
+          type="checkbox"
+          checked={chosen}
+          onChange={onChoose}
+          aria-label={`compare ${incident.id}`}
+        />
+      </td>
+      <td>
+        <Time at={incident.opened_at} />
+      </td>
+      <td>
+        <State state={incident.state} />
+      </td>
+      <th scope="row">
+        <IncidentLink id={incident.id} />
+      </th>
+      <td>
+        <JobLink job={incident.job} tenant={incident.tenant} />
+        {incident.attempt > 0 && <span class="soft"> attempt {incident.attempt}</span>}
+      </td>
       <td>{verdict?.cause}</td>
-      <td>{formatRanks(verdict?.culprits.map((one) => one.rank) ?? [], 6)}</td>
-      <td>{hosts.slice(0, 3).join(", ")}{hosts.length > 3 && ", …"}</td>
+      <td>{verdict !== undefined && shortenRanks(culpritRanks(verdict).ranks, 6)}</td>
+      <td>{verdict !== undefined && culpritHosts(verdict, 3)}</td>
       <td class="number">{duration(incident)}</td>
       <td class="wide">{verdict?.summary}</td>
     </tr>
@@ -44,42 +104,136 @@ export function History() {
   const filter = (name: string) => query.get(name) ?? "";
   const [chosen, setChosen] = useState<string[]>([]);
   const offset = Number(filter("offset")) || 0;
-  const day = (name: string, end: string) => filter(name) === "" ? "" : `${filter(name)}T${end}Z`;
-  const live = useLive<IncidentsResponse>(incidentsPath({
-    job: filter("job"), host: filter("host"), cause: filter("cause"), from: day("from", "00:00:00"),
-    until: day("until", "23:59:59"), offset: String(offset), limit: String(kLimit),
-  }));
-  const choose = (id: string) => setChosen((old) => old.includes(id) ? old.filter((one) => one !== id) : [...old, id].slice(-2));
-  const set = (name: string) => (event: Event) => setParameters({ [name]: (event.currentTarget as HTMLInputElement).value.trim(), offset: "" });
+  const day = (name: string, end: string) => (filter(name) === "" ? "" : `${filter(name)}T${end}Z`);
+  const live = useLive<IncidentsResponse>(
+    incidentsPath({
+      job: filter("job"),
+      tenant: filter("tenant"),
+      host: filter("host"),
+      cause: filter("cause"),
+      from: day("from", "00:00:00"),
+      until: day("until", "23:59:59"),
+      offset: String(offset),
+      limit: String(kLimit),
+    }),
+  );
+  const choose = (id: string) =>
+    setChosen((old) =>
+      old.includes(id) ? old.filter((one) => one !== id) : [...old, id].slice(-2),
+    );
+  const set = (name: string) => (event: Event) =>
+    setParameters({ [name]: (event.currentTarget as HTMLInputElement).value.trim(), offset: "" });
   const value = live.value;
   return (
     <main>
       <h1>Incidents</h1>
       <form class="filters" onSubmit={(event) => event.preventDefault()}>
-        <label>job <input defaultValue={filter("job")} key={`job ${filter("job")}`} onChange={set("job")} size={14} /></label>
-        <label>host <input defaultValue={filter("host")} key={`host ${filter("host")}`} onChange={set("host")} size={14} /></label>
-        <label>cause <select value={filter("cause")} onChange={set("cause")}><option value="">any</option>{kCauses.map((cause) => <option key={cause} value={cause}>{cause}</option>)}</select></label>
-        <label>from <input type="date" value={filter("from")} onChange={set("from")} /></label>
-        <label>to <input type="date" value={filter("until")} onChange={set("until")} /></label>
+        <label>
+          Job{" "}
+          <input
+            defaultValue={filter("job")}
+            key={`job ${filter("job")}`}
+            onChange={set("job")}
+            size={14}
+          />
+        </label>
+        <label>
+          Tenant{" "}
+          <input
+            defaultValue={filter("tenant")}
+            key={`tenant ${filter("tenant")}`}
+            onChange={set("tenant")}
+            size={10}
+          />
+        </label>
+        <label>
+          Host{" "}
+          <input
+            defaultValue={filter("host")}
+            key={`host ${filter("host")}`}
+            onChange={set("host")}
+            size={14}
+          />
+        </label>
+        <label>
+          Cause{" "}
+          <select value={filter("cause")} onChange={set("cause")}>
+            <option value="">any</option>
+            {kCauses.map((cause) => (
+              <option key={cause} value={cause}>
+                {cause}
+              </option>
+            ))}
+          </select>
+        </label>
+        <label>
+          From <input type="date" value={filter("from")} onChange={set("from")} />
+        </label>
+        <label>
+          To <input type="date" value={filter("until")} onChange={set("until")} />
+        </label>
       </form>
-      {value === undefined ? <Waiting live={live} what="incidents" /> : <>
-        <Stale live={live} />
-        {value.repeated.length > 0 && <div class="card">
-          <h2>Repeated</h2>
-          <ul>{value.repeated.map((one) => one.host !== ""
-            ? <li key={one.host}>host <a href={addressOf(["history"], { host: one.host })}>{one.host}</a> was at fault in {plural(one.incidents, "incident")}</li>
-            : <li key={`${one.job} ${one.rank}`}>rank {one.rank} of <JobLink job={one.job} /> was at fault in {plural(one.incidents, "incident")}</li>)}</ul>
-        </div>}
-        <p class="actions">
-          <span>{plural(value.total, "incident")}</span>
-          {chosen.length === 2 ? <a class="button" href={addressOf(["compare", ...chosen])}>compare the two</a> : <span class="soft">select two incidents to compare</span>}
-        </p>
-        {value.incidents.length > 0 && <div class="scroll" tabIndex={0} role="region" aria-label="incidents"><table>
-          <thead><tr><th><span class="hidden">compare</span></th><th>opened</th><th>state</th><th>incident</th><th>job</th><th>cause</th><th>ranks</th><th>hosts</th><th class="number">lasted</th><th>what happened</th></tr></thead>
-          <tbody>{value.incidents.map((incident) => <Row key={incident.id} incident={incident} chosen={chosen.includes(incident.id)} onChoose={() => choose(incident.id)} />)}</tbody>
-        </table></div>}
-        <Pager offset={offset} limit={kLimit} total={value.total} onChange={(next) => setParameters({ offset: next === 0 ? "" : String(next) })} />
-      </>}
+      {value === undefined ? (
+        <Waiting live={live} what="incidents" />
+      ) : (
+        <>
+          <Stale live={live} />
+          {value.note !== "" && (
+            <p class="problem" role="alert">
+              {value.note}
+            </p>
+          )}
+          {value.repeated.length > 0 && (
+            <div class="card">
+              <h2>Repeated</h2>
+              <ul>
+                {value.repeated.map((one) =>
+                  one.host !== "" ? (
+                    <li key={one.host}>
+                      Host <a href={formatAddress(["history"], { host: one.host })}>{one.host}</a>{" "}
+                      was at fault in {plural(one.incidents, "incident")}
+                    </li>
+                  ) : (
+                    <li key={`${one.job} ${one.rank}`}>
+                      Rank {one.rank} of <JobLink job={one.job} /> was at fault in{" "}
+                      {plural(one.incidents, "incident")}
+                    </li>
+                  ),
+                )}
+              </ul>
+            </div>
+          )}
+          <p class="actions">
+            <span>{plural(value.total, "incident")}</span>
+            {chosen.length === 2 ? (
+              <a class="button" href={formatAddress(["compare", ...chosen])}>
+                Compare the two
+              </a>
+            ) : (
+              <span class="soft">Select two incidents to compare</span>
+            )}
+          </p>
+          {value.incidents.length > 0 && (
+            <Table label="incidents" columns={columns}>
+              {value.incidents.map((incident) => (
+                <Row
+                  key={incident.id}
+                  incident={incident}
+                  chosen={chosen.includes(incident.id)}
+                  onChoose={() => choose(incident.id)}
+                />
+              ))}
+            
+            </Table>
+          )}
+          <Pager
+            offset={offset}
+            limit={kLimit}
+            total={value.total}
+            onChange={(next) => setParameters({ offset: next === 0 ? "" : String(next) })}
+          />
+        </>
+      )}
     </main>
   );
 }

@@ -1,26 +1,38 @@
 // SPDX-License-Identifier: Apache-2.0
-// The merged stacks as an icicle: the outermost frame on top, a frame as wide as threads come through
-// it, what few ranks do warm in colour. Only what is wide enough to be seen is drawn.
+// The merged stacks as an icicle: the outermost frame at the top, a width for the number of
+// threads, and warm colours for frames of few ranks. Omits frames that are too narrow to see.
 import { useMemo, useState } from "preact/hooks";
+import { plural } from "./format";
 import type { StackNode, StackTree } from "./messages";
 import { useWidth } from "./parts";
 
 const kRow = 20;
 const kNarrowest = 2;
-const kLeastWidth = 120; // until the page is laid out
+const kLeastWidth = 120; // before the page has its layout
 const kMostRows = 60;
 
-interface Box { index: number; x: number; width: number; depth: number }
+interface Box {
+  index: number;
+  x: number;
+  width: number;
+  depth: number;
+}
 
-function childrenOf(nodes: StackNode[]): number[][] {
+function listChildren(nodes: StackNode[]): number[][] {
   const children: number[][] = nodes.map(() => []);
-  nodes.forEach((node, index) => { if (index > 0) children[node.parent]?.push(index); });
-  // What few ranks do comes first.
-  for (const list of children) list.sort((a, b) => nodes[a]!.rank_count - nodes[b]!.rank_count || nodes[b]!.threads - nodes[a]!.threads);
+  nodes.forEach((node, index) => {
+    if (index > 0) children[node.parent]?.push(index);
+  });
+  // Frames of few ranks come first.
+  for (const list of children)
+    list.sort(
+      (a, b) =>
+        nodes[a]!.rank_count - nodes[b]!.rank_count || nodes[b]!.threads - nodes[a]!.threads,
+    );
   return children;
 }
 
-// Frames on the way to something that not all ranks do.
+// Frames on the way to a frame that not all ranks have.
 function differing(nodes: StackNode[]): Set<number> {
   const all = nodes[0]?.rank_count ?? 0;
   const kept = new Set<number>();
@@ -34,7 +46,13 @@ function differing(nodes: StackNode[]): Set<number> {
   return kept;
 }
 
-function boxesOf(nodes: StackNode[], children: number[][], root: number, width: number, shown: Set<number> | undefined): Box[] {
+function layOutBoxes(
+  nodes: StackNode[],
+  children: number[][],
+  root: number,
+  width: number,
+  shown: Set<number> | undefined,
+): Box[] {
   const boxes: Box[] = [];
   const visit = [{ index: root, x: 0, width, depth: 0 }];
   while (visit.length > 0) {
@@ -42,8 +60,11 @@ function boxesOf(nodes: StackNode[], children: number[][], root: number, width: 
     boxes.push(box);
     if (box.depth >= kMostRows) continue;
     const below = children[box.index]!.filter((child) => shown === undefined || shown.has(child));
-    // Hidden ones leave their room to the others; threads that end here keep theirs.
-    const threads = shown === undefined ? nodes[box.index]!.threads : below.reduce((sum, child) => sum + nodes[child]!.threads, 0);
+    // Hidden frames leave their room to the others. Threads that end here keep theirs.
+    const threads =
+      shown === undefined
+        ? nodes[box.index]!.threads
+        : below.reduce((sum, child) => sum + nodes[child]!.threads, 0);
     let x = box.x;
     for (const child of below) {
       const wide = (box.width * nodes[child]!.threads) / Math.max(threads, 1);
@@ -57,60 +78,137 @@ function boxesOf(nodes: StackNode[], children: number[][], root: number, width: 
 function heat(node: StackNode, all: number): string {
   if (node.rank_count >= all) return "var(--stack-all)";
   const share = node.rank_count / Math.max(all, 1);
-  return share <= 0.05 || node.rank_count === 1 ? "var(--stack-few)" : share <= 0.5 ? "var(--stack-some)" : "var(--stack-most)";
+  return share <= 0.05 || node.rank_count === 1
+    ? "var(--stack-few)"
+    : share <= 0.5
+      ? "var(--stack-some)"
+      : "var(--stack-most)";
 }
 
 function words(node: StackNode): string {
-  return `${node.frame === "" ? "all threads" : node.frame}: ranks ${node.ranks}, ${node.threads} thread${node.threads === 1 ? "" : "s"}${node.ending > 0 ? `, ${node.ending} in this frame` : ""}`;
+  const frame = node.frame === "" ? "all threads" : node.frame;
+  const ending = node.ending > 0 ? `, ${node.ending} in this frame` : "";
+  return `${frame}: ranks ${node.ranks}, ${plural(node.threads, "thread")}${ending}`;
 }
 
 export function Icicle({ tree }: { tree: StackTree }) {
   const { nodes } = tree;
   const [watch, width] = useWidth();
   const [root, setRoot] = useState(0);
-  const [told, setTold] = useState("");
+  const [hint, setHint] = useState("");
   const [search, setSearch] = useState("");
   const all = nodes[0]?.rank_count ?? 0;
   const different = useMemo(() => differing(nodes), [nodes]);
   const [onlyDifferent, setOnlyDifferent] = useState(different.size > 0 && all > 1);
-  const children = useMemo(() => childrenOf(nodes), [nodes]);
+  const children = useMemo(() => listChildren(nodes), [nodes]);
   const at = root < nodes.length ? root : 0;
-  const boxes = useMemo(() => boxesOf(nodes, children, at, Math.max(width, kLeastWidth), onlyDifferent && different.size > 0 ? different : undefined),
-    [nodes, children, at, width, onlyDifferent, different]);
+  const boxes = useMemo(
+    () =>
+      layOutBoxes(
+        nodes,
+        children,
+        at,
+        Math.max(width, kLeastWidth),
+        onlyDifferent && different.size > 0 ? different : undefined,
+      ),
+    [nodes, children, at, width, onlyDifferent, different],
+  );
   const wanted = search.trim().toLowerCase();
-  const found = useMemo(() => new Set(wanted === "" ? [] : nodes.flatMap((node, index) => node.frame.toLowerCase().includes(wanted) ? [index] : [])), [nodes, wanted]);
+  const found = useMemo(
+    () =>
+      new Set(
+        wanted === ""
+          ? []
+          : nodes.flatMap((node, index) =>
+              node.frame.toLowerCase().includes(wanted) ? [index] : [],
+            ),
+      ),
+    [nodes, wanted],
+  );
   const rows = boxes.reduce((most, box) => Math.max(most, box.depth), 0) + 1;
   return (
     <div class="icicle">
       <div class="legend">
-        <label>search <input type="search" value={search} onInput={(event) => setSearch(event.currentTarget.value)} size={16} /></label>
+        <label>
+          Search{" "}
+          <input
+            type="search"
+            value={search}
+            onInput={(event) => setSearch(event.currentTarget.value)}
+            size={16}
+          />
+        </label>
         {wanted !== "" && <span role="status">{found.size} frames</span>}
-        {different.size > 0 && all > 1 &&
-          <label><input type="checkbox" checked={onlyDifferent} onChange={(event) => { setOnlyDifferent(event.currentTarget.checked); setRoot(0); }} /> only differences</label>}
-        {at !== 0 && <button onClick={() => setRoot(0)}>show all</button>}
-        <span><span class="swatch" style={{ background: "var(--stack-few)" }} aria-hidden="true" /> few ranks</span>
-        <span><span class="swatch" style={{ background: "var(--stack-all)" }} aria-hidden="true" /> all {all}</span>
+        {different.size > 0 && all > 1 && (
+          <label>
+            <input
+              type="checkbox"
+              checked={onlyDifferent}
+              onChange={(event) => {
+                setOnlyDifferent(event.currentTarget.checked);
+                setRoot(0);
+              }}
+            />{" "}
+            Only differences
+          </label>
+        )}
+        {at !== 0 && <button onClick={() => setRoot(0)}>Show all</button>}
+        <span>
+          <span class="swatch" style={{ background: "var(--stack-few)" }} aria-hidden="true" /> Few
+          ranks
+        </span>
+        <span>
+          <span class="swatch" style={{ background: "var(--stack-all)" }} aria-hidden="true" /> All{" "}
+          {all}
+        </span>
       </div>
       <div ref={watch}>
-        <svg width={Math.max(width, kLeastWidth)} height={rows * kRow} role="group" aria-label="merged stacks; Tab moves from frame to frame, Enter zooms into one">
+        <svg
+          width={Math.max(width, kLeastWidth)}
+          height={rows * kRow}
+          role="group"
+          aria-label="Merged stacks; Tab moves from frame to frame, Enter zooms into one"
+        >
           {boxes.map((box) => {
             const node = nodes[box.index]!;
             const text = box.index === 0 ? `all ${node.rank_count} ranks` : node.frame;
             const fits = Math.floor((box.width - 6) / 6.6);
             return (
-              <g key={box.index} class={wanted === "" ? "frame" : found.has(box.index) ? "frame found" : "frame faded"}
-                tabIndex={box.width >= 30 ? 0 : undefined} role="button" aria-label={words(node)}
+              <g
+                key={box.index}
+                class={
+                  wanted === "" ? "frame" : found.has(box.index) ? "frame found" : "frame faded"
+                }
+                tabIndex={box.width >= 30 ? 0 : undefined}
+                role="button"
+                aria-label={words(node)}
                 onClick={() => setRoot(box.index === at ? node.parent : box.index)}
-                onKeyDown={(event) => { if (event.key === "Enter") setRoot(box.index === at ? node.parent : box.index); }}
-                onMouseEnter={() => setTold(words(node))} onFocus={() => setTold(words(node))}>
-                <rect x={box.x} y={box.depth * kRow} width={Math.max(box.width - 1, 1)} height={kRow - 1} fill={heat(node, all)} />
-                {fits >= 3 && <text x={box.x + 4} y={box.depth * kRow + 14}>{text.length > fits ? `${text.slice(0, fits - 1)}…` : text}</text>}
+                onKeyDown={(event) => {
+                  if (event.key === "Enter") setRoot(box.index === at ? node.parent : box.index);
+                }}
+                onMouseEnter={() => setHint(words(node))}
+                onFocus={() => setHint(words(node))}
+              >
+                <rect
+                  x={box.x}
+                  y={box.depth * kRow}
+                  width={Math.max(box.width - 1, 1)}
+                  height={kRow - 1}
+                  fill={heat(node, all)}
+                />
+                {fits >= 3 && (
+                  <text x={box.x + 4} y={box.depth * kRow + 14}>
+                    {text.length > fits ? `${text.slice(0, fits - 1)}…` : text}
+                  </text>
+                )}
               </g>
             );
           })}
         </svg>
       </div>
-      <p class="told" aria-live="polite">{told}</p>
+      <p class="hint" aria-live="polite">
+        {hint}
+      </p>
       {tree.cut && <p class="soft">The tree is cut: it has too many frames.</p>}
     </div>
   );

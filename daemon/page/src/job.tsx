@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // One job: the sentence, the maps, the calls, the communicators, the processes.
 import { useState } from "preact/hooks";
-import { addressOf, setParameters, useAddress } from "./address";
-import { jobPath } from "./api";
+import { formatAddress, setParameters, useAddress } from "./address";
+import { type JobAddress, jobPath } from "./api";
 import { call, count, plural, seconds } from "./format";
 import { useLive } from "./live";
 import { Matrix } from "./matrix";
-import type { CommunicatorStatus, JobView } from "./messages";
-import { IncidentLink, Section, Stale, State, Time, Waiting } from "./parts";
+import type { AttemptStatus, CommunicatorStatus, JobStatus, JobView } from "./messages";
+import { type Column, IncidentLink, Section, Stale, State, Table, Time, Waiting } from "./parts";
 import { Processes } from "./processes";
 import { formatRanks, parseRanks } from "./ranks";
 import { Rate } from "./rate";
@@ -20,17 +20,88 @@ function Sentence({ view }: { view: JobView }) {
   const job = view.status;
   const waits = job.communicators.filter((comm) => comm.waiting > 0 && comm.waited_seconds >= 2);
   if (job.summary !== "") {
-    return <p class={`sentence sentence-${job.state}`} role="status">{job.summary} {view.incident !== "" && <IncidentLink id={view.incident}>the incident</IncidentLink>}</p>;
+    return (
+      <p class={`sentence sentence-${job.state}`} role="status">
+        {job.summary}{" "}
+        {view.incident !== "" && <IncidentLink id={view.incident}>the incident</IncidentLink>}
+      </p>
+    );
   }
   if (job.state === "ended") return <p class="sentence">All processes have ended.</p>;
   if (waits.length > 0) {
     const longest = waits[0]!;
-    return <p class="sentence" role="status">{plural(longest.waiting, "rank")} {longest.waiting === 1 ? "waits" : "wait"} on {longest.name || longest.id} in {longest.operation || "a call"} for {seconds(longest.waited_seconds)}; not a hang yet.</p>;
+    return (
+      <p class="sentence" role="status">
+        {plural(longest.waiting, "rank")} {longest.waiting === 1 ? "waits" : "wait"} on{" "}
+        {longest.name || longest.id} in {longest.operation || "a call"} for{" "}
+        {seconds(longest.waited_seconds)}; this is not a hang yet.
+      </p>
+    );
   }
-  return <p class="sentence sentence-running" role="status">No problem: {job.calls_per_second.toFixed(1)} calls per second on each rank.</p>;
+  return (
+    <p class="sentence sentence-running" role="status">
+      No problem: {job.calls_per_second.toFixed(1)} calls per second on each rank.
+    </p>
+  );
 }
 
-// Those of the incident, else those that differ, else the first.
+function ending(attempt: AttemptStatus) {
+  if (attempt.state !== "ended") {
+    return `${attempt.state}, ${attempt.processes_alive} of ${attempt.processes} processes alive`;
+  }
+  return (
+    <>
+      ended{" "}
+      {attempt.ended_at !== undefined && (
+        <>
+          <Time at={attempt.ended_at} />,{" "}
+        </>
+      )}
+      {attempt.processes_died} of {plural(attempt.processes, "process", "processes")} died
+    </>
+  );
+}
+
+const kAttemptsAtFirst = 5;
+
+// Links to the other attempts, and how each ended.
+function Attempts({ job }: { job: JobStatus }) {
+  const [all, setAll] = useState(false);
+  if (job.attempts.length === 0) return null;
+  const shown = all ? job.attempts : job.attempts.slice(0, kAttemptsAtFirst);
+  return (
+    <ul class="attempts soft">
+      {shown.map((attempt) => (
+        <li key={attempt.attempt}>
+          <a
+            href={formatAddress(["job", job.name], {
+              tenant: job.tenant,
+              attempt: String(attempt.attempt),
+            })}
+          >
+            attempt {attempt.attempt}
+          </a>
+          : {ending(attempt)}
+          {attempt.last_incident !== undefined && (
+            <>
+              ; last incident{" "}
+              <IncidentLink id={attempt.last_incident.id}>
+                {attempt.last_incident.cause}
+              </IncidentLink>
+            </>
+          )}
+        </li>
+      ))}
+      {shown.length < job.attempts.length && (
+        <li>
+          <button onClick={() => setAll(true)}>Show {job.attempts.length}</button>
+        </li>
+      )}
+    </ul>
+  );
+}
+
+// The ranks of the incident, else those that differ, else the first ones.
 function usualRanks(view: JobView): string {
   if (view.culprits.length > 0) {
     const others: number[] = [];
@@ -52,59 +123,155 @@ function usualRanks(view: JobView): string {
 }
 
 const kCommunicatorsAtFirst = 12;
+const columns: Column[] = [
+  ["Communicator"],
+  ["Ranks", "number"],
+  ["Position", "number"],
+  ["Ranks behind"],
+  ["Newest call"],
+  ["Waiting", "number"],
+  ["Longest wait", "number"],
+];
 
 function Communicators({ list, total }: { list: CommunicatorStatus[]; total: number }) {
   const [all, setAll] = useState(false);
   const shown = all ? list : list.slice(0, kCommunicatorsAtFirst);
   return (
     <>
-      <div class="scroll" tabIndex={0} role="region" aria-label="communicators"><table>
-        <thead><tr><th>communicator</th><th class="number">ranks</th><th class="number">position</th><th>ranks behind</th><th>newest call</th><th class="number">waiting</th><th class="number">longest wait</th></tr></thead>
-        <tbody>{shown.map((comm) => (
-          <tr key={comm.id} class={comm.waiting > 0 && comm.position_max > comm.position_min ? "waits" : ""}>
-            <th scope="row" title={comm.id}>{comm.name || comm.id}</th>
-            <td class="number">{comm.members < comm.size ? `${comm.members} of ${comm.size}` : comm.size}</td>
-            <td class="number">{comm.position_max > comm.position_min ? `${count(comm.position_min)} to ${count(comm.position_max)}` : count(comm.position_min)}</td>
-            <td>{comm.laggards_total > 0 && `${formatRanks(comm.laggards)}${comm.laggards_total > comm.laggards.length ? `, ${comm.laggards_total} in all` : ""}`}</td>
+      <Table label="communicators" columns={columns}>
+        {shown.map((comm) => (
+          <tr
+            key={comm.id}
+            class={comm.waiting > 0 && comm.position_max > comm.position_min ? "waits" : ""}
+          >
+            <th scope="row" title={comm.id}>
+              {comm.name || comm.id}
+            </th>
+            <td class="number">
+              {comm.members < comm.size ? `${comm.members} of ${comm.size}` : comm.size}
+            </td>
+            <td class="number">
+              {comm.position_max > comm.position_min
+                ? `${count(comm.position_min)} to ${count(comm.position_max)}`
+                : count(comm.position_min)}
+            </td>
+            <td>
+              {comm.laggards_total > 0 &&
+                formatRanks(comm.laggards) +
+                  (comm.laggards_total > comm.laggards.length
+                    ? `, ${comm.laggards_total} in all`
+                    : "")}
+            </td>
             <td>{call(comm.call) || comm.operation}</td>
             <td class="number">{comm.waiting}</td>
             <td class="number">{comm.waiting > 0 ? seconds(comm.waited_seconds) : ""}</td>
-          </tr>))}</tbody>
-      </table></div>
-      {shown.length < list.length && <p><button onClick={() => setAll(true)}>show {list.length}</button></p>}
-      {total > shown.length && <p class="soft">The {shown.length} that wait or lag most, of {count(total)}.</p>}
+          </tr>
+        ))}
+      
+      </Table>
+      {shown.length < list.length && (
+        <p>
+          <button onClick={() => setAll(true)}>Show {list.length}</button>
+        </p>
+      )}
+      {total > shown.length && (
+        <p class="soft">
+          The {shown.length} that wait or lag most, of {count(total)}.
+        </p>
+      )}
     </>
   );
 }
 
 export function Job({ name }: { name: string }) {
   const { query } = useAddress();
-  const live = useLive<JobView>(jobPath(name));
+  const address: JobAddress = {
+    job: name,
+    tenant: query.get("tenant") ?? "",
+    attempt: query.get("attempt") ?? "",
+  };
+  const live = useLive<JobView>(jobPath(address));
   const view = live.value;
-  if (view === undefined) return <main><h1>{name}</h1><Waiting live={live} what="the job" /></main>;
+  if (view === undefined)
+    return (
+      <main>
+        <h1>{name}</h1>
+        <Waiting live={live} what="the job" />
+      </main>
+    );
   const job = view.status;
   const ranks = query.get("ranks") ?? usualRanks(view);
   return (
     <main>
-      <h1>{job.name} <State state={job.state} /></h1>
+      <h1>
+        {job.name}
+        {(job.attempt > 0 || job.attempts.length > 0) && ` attempt ${job.attempt}`}{" "}
+        <State state={job.state} />
+      </h1>
       <Stale live={live} />
       <Sentence view={view} />
-      {job.warnings.map((warning) => <p class="warning">{warning}</p>)}
-      <p class="soft">{plural(job.ranks, "rank")}, {job.processes_alive} of {plural(job.processes, "process", "processes")} alive on {plural(job.hosts.length, "host")}, {plural(job.communicators_total, "communicator")}
-        {job.since !== "" && <>, since <Time at={job.since} /></>}
-        {job.last_incident !== undefined && <>; last incident <IncidentLink id={job.last_incident.id} /></>}; <a href={addressOf(["history"], { job: name })}>all of its incidents</a></p>
-      <Section title="Ranks"><Matrix view={view} onChoose={(chosen) => {
-        setParameters({ ranks: formatRanks(chosen) });
-        document.getElementById("calls")?.scrollIntoView({ behavior: "smooth" });
-      }} /></Section>
-      <Section title="Last calls" id="calls" aside={
-        <label class="filter">of ranks <input key={ranks} defaultValue={ranks} size={16} onChange={(event) =>
-          setParameters({ ranks: formatRanks(parseRanks(event.currentTarget.value, kMostLanes)) })} /></label>}>
-        <Timeline job={name} ranks={ranks} />
+      {job.warnings.map((warning) => (
+        <p class="warning">{warning}</p>
+      ))}
+      <Attempts job={job} />
+      <p class="soft">
+        {plural(job.ranks, "rank")}, {job.processes_alive} of{" "}
+        {plural(job.processes, "process", "processes")} alive on {plural(job.hosts.length, "host")},{" "}
+        {plural(job.communicators_total, "communicator")}
+        {job.since !== "" && (
+          <>
+            , since <Time at={job.since} />
+          </>
+        )}
+        {job.last_incident !== undefined && (
+          <>
+            ; last incident <IncidentLink id={job.last_incident.id} />
+          </>
+        )}
+        ;{" "}
+        <a href={formatAddress(["history"], { job: name, tenant: job.tenant })}>
+          all of its incidents
+        </a>
+      </p>
+      <Section title="Ranks">
+        <Matrix
+          view={view}
+          onChoose={(chosen) => {
+            setParameters({ ranks: formatRanks(chosen) });
+            document.getElementById("calls")?.scrollIntoView({ behavior: "smooth" });
+          }}
+        />
       </Section>
-      <Section title="Calls a second, on an average rank"><Rate values={view.calls_per_second} now={view.now} /></Section>
-      <Section title="Communicators"><Communicators list={job.communicators} total={job.communicators_total} /></Section>
-      <Section title="Processes"><Processes job={name} /></Section>
+      <Section
+        title="Last calls"
+        id="calls"
+        aside={
+          <label class="filter">
+            Of ranks{" "}
+            <input
+              key={ranks}
+              defaultValue={ranks}
+              size={16}
+              onChange={(event) =>
+                setParameters({
+                  ranks: formatRanks(parseRanks(event.currentTarget.value, kMostLanes)),
+                })
+              }
+            />
+          </label>
+        }
+      >
+        <Timeline job={address} ranks={ranks} />
+      </Section>
+      <Section title="Calls per second of an average rank">
+        <Rate values={view.calls_per_second} now={view.now} />
+      </Section>
+      <Section title="Communicators">
+        <Communicators list={job.communicators} total={job.communicators_total} />
+      </Section>
+      <Section title="Processes">
+        <Processes job={address} />
+      </Section>
     </main>
   );
 }

@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the daemon says, kept fresh: asked anew whenever its event stream tells of a change, at
-// most twice a second, and now and then without one. A lost connection is shown and tried again.
+// Keeps the daemon's data up to date: requests it again after each event of the stream, at most
+// twice a second, and regularly without events. Shows a lost connection and reconnects.
 import { useEffect, useState } from "preact/hooks";
+import { checkSession, goToLogin } from "./session";
 
-const kLeastApart = 500;
-const kAskAnyway = 2_000; // waits grow without any change
-const kSilence = 12_000; // the daemon says something every 5 s
+const kLeastApartMs = 500;
+const kRefreshMs = 2_000; // waits grow without an event
+const kSilenceMs = 12_000; // the daemon sends an event or a comment every 5 s
 
-export interface Link { state: "connecting" | "live" | "lost"; heardAt: number }
+export interface Link {
+  state: "connecting" | "live" | "lost";
+  heardAt: number;
+}
 let link: Link = { state: "connecting", heardAt: 0 };
 const linkListeners = new Set<() => void>();
 const changeListeners = new Set<() => void>();
@@ -17,7 +21,9 @@ function setLink(next: Link): void {
   for (const listener of linkListeners) listener();
 }
 
-function heard(): void { setLink({ state: "live", heardAt: Date.now() }); }
+function heard(): void {
+  setLink({ state: "live", heardAt: Date.now() });
+}
 
 let source: EventSource | undefined;
 let retry: ReturnType<typeof setTimeout> | undefined;
@@ -27,7 +33,10 @@ function connect(): void {
   retry = undefined;
   source?.close();
   source = new EventSource("api/v1/events");
-  source.addEventListener("open", () => { pause = 1000; heard(); });
+  source.addEventListener("open", () => {
+    pause = 1000;
+    heard();
+  });
   source.addEventListener("change", () => {
     heard();
     for (const listener of changeListeners) listener();
@@ -35,6 +44,7 @@ function connect(): void {
   source.addEventListener("error", () => {
     source?.close();
     setLink({ state: "lost", heardAt: link.heardAt });
+    void checkSession();
     retry ??= setTimeout(connect, pause);
     pause = Math.min(pause * 2, 15_000);
   });
@@ -43,12 +53,12 @@ function connect(): void {
 export function startLive(): void {
   connect();
   setInterval(() => {
-    if (!document.hidden && link.state === "live" && Date.now() - link.heardAt > kSilence) {
+    if (!document.hidden && link.state === "live" && Date.now() - link.heardAt > kSilenceMs) {
       setLink({ state: "lost", heardAt: link.heardAt });
       connect();
     }
   }, 2000);
-  // A hidden tab needs no connection, of which browsers allow six to one host.
+  // A hidden tab needs no connection; browsers allow six to one host.
   document.addEventListener("visibilitychange", () => {
     if (document.hidden) {
       source?.close();
@@ -64,61 +74,80 @@ export function useLink(): Link {
   useEffect(() => {
     const listener = () => redraw((n) => n + 1);
     linkListeners.add(listener);
-    return () => { linkListeners.delete(listener); };
+    return () => {
+      linkListeners.delete(listener);
+    };
   }, []);
   return link;
 }
 
-export interface Live<T> { value: T | undefined; problem: string; at: number }
+export interface Live<T> {
+  value: T | undefined;
+  problem: string;
+  at: number;
+}
 
 const empty = { value: undefined, problem: "", at: 0 };
 
-// `path` is below the page's own folder; "" asks for nothing. With `follow` false it is asked once.
+// `path` is relative to the page's folder; "" requests nothing. `follow` false requests it once.
 export function useLive<T>(path: string, follow = true): Live<T> {
-  const [held, setHeld] = useState<Live<T> & { path: string }>({ ...empty, path });
+  const [stored, setStored] = useState<Live<T> & { path: string }>({ ...empty, path });
   useEffect(() => {
     if (path === "") return undefined;
     let ended = false;
-    let asking = false;
+    let fetching = false;
     let again = false;
     let last = 0;
     let timer: ReturnType<typeof setTimeout> | undefined;
     let etag = "";
-    const ask = async (): Promise<void> => {
+    const refresh = async (): Promise<void> => {
       timer = undefined;
       if (document.hidden && last !== 0) return;
-      if (asking) { again = true; return; }
-      asking = true;
+      if (fetching) {
+        again = true;
+        return;
+      }
+      fetching = true;
       last = Date.now();
       try {
-        const answer = await fetch(path, { headers: etag === "" ? {} : { "If-None-Match": etag } });
+        const response = await fetch(path, {
+          headers: etag === "" ? {} : { "If-None-Match": etag },
+        });
         if (ended) return;
-        if (answer.status === 200) {
-          etag = answer.headers.get("ETag") ?? "";
-          const value = (await answer.json()) as T;
-          if (!ended) setHeld({ path, value, problem: "", at: Date.now() });
-        } else if (answer.status === 304) {
-          setHeld((old) => ({ ...old, problem: "", at: Date.now() }));
+        if (response.status === 200) {
+          etag = response.headers.get("ETag") ?? "";
+          const value = (await response.json()) as T;
+          if (!ended) setStored({ path, value, problem: "", at: Date.now() });
+        } else if (response.status === 304) {
+          setStored((old) => ({ ...old, problem: "", at: Date.now() }));
+        } else if (response.status === 401) {
+          goToLogin();
         } else {
-          const problem = (await answer.text()).trim();
-          const gone = answer.status === 404;
-          setHeld((old) => ({ ...old, value: gone ? undefined : old.value, problem }));
+          const problem = (await response.text()).trim();
+          const gone = response.status === 404;
+          setStored((old) => ({ ...old, value: gone ? undefined : old.value, problem }));
         }
         if (link.state !== "live" && link.heardAt !== 0) setLink({ ...link, heardAt: Date.now() });
       } catch {
-        if (!ended) setHeld((old) => ({ ...old, problem: "the daemon does not respond" }));
+        if (!ended) setStored((old) => ({ ...old, problem: "the daemon does not respond" }));
       } finally {
-        asking = false;
-        if (again && !ended) { again = false; soon(); }
+        fetching = false;
+        if (again && !ended) {
+          again = false;
+          soon();
+        }
       }
     };
     const soon = (): void => {
-      timer ??= setTimeout(() => void ask(), Math.max(0, last + kLeastApart - Date.now()));
+      timer ??= setTimeout(() => void refresh(), Math.max(0, last + kLeastApartMs - Date.now()));
     };
-    void ask();
-    if (!follow) return () => { ended = true; };
+    void refresh();
+    if (!follow)
+      return () => {
+        ended = true;
+      };
     changeListeners.add(soon);
-    const anyway = setInterval(soon, kAskAnyway);
+    const anyway = setInterval(soon, kRefreshMs);
     return () => {
       ended = true;
       changeListeners.delete(soon);
@@ -126,15 +155,17 @@ export function useLive<T>(path: string, follow = true): Live<T> {
       if (timer !== undefined) clearTimeout(timer);
     };
   }, [path, follow]);
-  return held.path === path ? held : empty;
+  return stored.path === path ? stored : empty;
 }
 
-// The moment, four times a second, while something on the page grows with it.
+// Returns the current time, four times a second while `running`.
 export function useClock(running: boolean): number {
   const [now, setNow] = useState(Date.now());
   useEffect(() => {
     if (!running) return undefined;
-    const timer = setInterval(() => { if (!document.hidden) setNow(Date.now()); }, 250);
+    const timer = setInterval(() => {
+      if (!document.hidden) setNow(Date.now());
+    }, 250);
     return () => clearInterval(timer);
   }, [running]);
   return now;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// The page's frame: which view, whether what it shows is live, light or dark.
+// The page's frame: the choice of the view, the state of the connection, the theme.
 import "./style.css";
 import "uplot/dist/uPlot.min.css";
 import { render } from "preact";
 import { useEffect } from "preact/hooks";
-import { addressOf, useAddress } from "./address";
+import { formatAddress, useAddress } from "./address";
 import { Compare } from "./compare";
 import { History } from "./history";
 import { Incident, IncidentView } from "./incident";
@@ -12,6 +12,7 @@ import { Job } from "./job";
 import { Jobs } from "./jobs";
 import { startLive, useClock, useLink } from "./live";
 import type { Incident as IncidentMessage } from "./messages";
+import { Session } from "./session";
 import { chooseTheme, chosenTheme, startTheme, useTheme } from "./theme";
 
 const themes = ["", "light", "dark"];
@@ -20,9 +21,14 @@ const themeNames = ["system", "light", "dark"];
 function Theme() {
   useTheme();
   return (
-    <label class="theme"><span class="hidden">colours</span>
+    <label class="theme">
+      <span class="hidden">Theme</span>
       <select value={chosenTheme()} onChange={(event) => chooseTheme(event.currentTarget.value)}>
-        {themes.map((value, index) => <option key={value} value={value}>{themeNames[index]}</option>)}
+        {themes.map((value, index) => (
+          <option key={value} value={value}>
+            {themeNames[index]}
+          </option>
+        ))}
       </select>
     </label>
   );
@@ -31,9 +37,24 @@ function Theme() {
 function LinkState() {
   const link = useLink();
   const now = useClock(link.state !== "live");
-  if (link.state === "live") return <span class="link" role="status"><span aria-hidden="true">●</span> live</span>;
-  if (link.heardAt === 0) return <span class="link" role="status">connecting …</span>;
-  return <span class="link link-lost" role="alert"><span aria-hidden="true">○</span> connection lost {Math.max(0, Math.round((now - link.heardAt) / 1000))} s ago; reconnecting</span>;
+  if (link.state === "live")
+    return (
+      <span class="link" role="status">
+        <span aria-hidden="true">●</span> Live
+      </span>
+    );
+  if (link.heardAt === 0)
+    return (
+      <span class="link" role="status">
+        Connecting …
+      </span>
+    );
+  return (
+    <span class="link link-lost" role="alert">
+      <span aria-hidden="true">○</span> Connection lost{" "}
+      {Math.max(0, Math.round((now - link.heardAt) / 1000))} s ago; reconnecting
+    </span>
+  );
 }
 
 function View({ path }: { path: string[] }) {
@@ -41,9 +62,17 @@ function View({ path }: { path: string[] }) {
   if (view === "job" && first !== undefined) return <Job key={first} name={first} />;
   if (view === "incident" && first !== undefined) return <Incident key={first} id={first} />;
   if (view === "history") return <History />;
-  if (view === "compare" && first !== undefined && second !== undefined) return <Compare ids={[first, second]} />;
+  if (view === "compare" && first !== undefined && second !== undefined)
+    return <Compare ids={[first, second]} />;
   if (view === undefined) return <Jobs />;
-  return <main><h1>Page not found</h1><p><a href={addressOf([])}>all jobs</a></p></main>;
+  return (
+    <main>
+      <h1>Page not found</h1>
+      <p>
+        <a href={formatAddress([])}>All jobs</a>
+      </p>
+    </main>
+  );
 }
 
 function Page() {
@@ -55,14 +84,34 @@ function Page() {
   }, [path.join("/")]);
   return (
     <div class={link.state === "lost" ? "page old" : "page"}>
-      <a class="skip" href="#main" onClick={(event) => { event.preventDefault(); document.querySelector("main")?.setAttribute("tabindex", "-1"); (document.querySelector("main") as HTMLElement | null)?.focus(); }}>skip to the content</a>
+      <a
+        class="skip"
+        href="#main"
+        onClick={(event) => {
+          event.preventDefault();
+          document.querySelector("main")?.setAttribute("tabindex", "-1");
+          (document.querySelector("main") as HTMLElement | null)?.focus();
+        }}
+      >
+        Skip to the content
+      </a>
       <header>
-        <a class="brand" href={addressOf([])}>Rollcall</a>
+        <a class="brand" href={formatAddress([])}>
+          Rollcall
+        </a>
         <nav aria-label="views">
-          <a href={addressOf([])} aria-current={path.length === 0 ? "page" : undefined}>Jobs</a>
-          <a href={addressOf(["history"])} aria-current={path[0] === "history" ? "page" : undefined}>Incidents</a>
+          <a href={formatAddress([])} aria-current={path.length === 0 ? "page" : undefined}>
+            Jobs
+          </a>
+          <a
+            href={formatAddress(["history"])}
+            aria-current={path[0] === "history" ? "page" : undefined}
+          >
+            Incidents
+          </a>
         </nav>
         <LinkState />
+        <Session />
         <Theme />
       </header>
       <View path={path} />
@@ -70,17 +119,22 @@ function Page() {
   );
 }
 
-// A report carries the incident with it: the same view, frozen.
+// A report contains the incident, and shows the same view without a daemon.
 function frozen(): IncidentMessage | undefined {
   const text = document.getElementById("rollcall-incident")?.textContent;
-  return text === undefined || text === null ? undefined : JSON.parse(text) as IncidentMessage;
+  return text === undefined || text === null ? undefined : (JSON.parse(text) as IncidentMessage);
 }
 
 startTheme();
 const incident = frozen();
 if (incident !== undefined) {
   document.querySelector("main")?.remove();
-  render(<main class="report"><IncidentView incident={incident} frozen /></main>, document.body);
+  render(
+    <main class="report">
+      <IncidentView incident={incident} frozen />
+    </main>,
+    document.body,
+  );
 } else {
   startLive();
   render(<Page />, document.getElementById("app")!);

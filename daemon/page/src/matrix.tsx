@@ -1,18 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ranks by communicators, as one map for each kind of communicator. A cell is a rank; where there are
-// more than the screen can show, or where one wants it, a host. One canvas a map: the page's size
-// does not grow with the job. The same in words stands below each map.
+// Ranks by communicators, with one map for each kind of communicator. A cell is one rank, or one
+// host if there are too many ranks or the reader chooses so. Each map is one canvas, so that the
+// page does not grow with the job. Below each map, the same data is in words.
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { colors, prepare } from "./canvas";
 import { count, plural } from "./format";
 import type { HostRun, JobView, RankMap } from "./messages";
 import { useWidth } from "./parts";
 import { formatRanks } from "./ranks";
-import { kindOf, severity, stateKinds, wordsOf, worst } from "./states";
+import { findKind, severity, stateKinds, describeState, worst } from "./states";
 import { useTheme } from "./theme";
 
-interface Cell { state: string; first: number; ranks: number; host: string }
-interface Layout { size: number; gap: number; columns: number; rows: number }
+interface Cell {
+  state: string;
+  first: number;
+  ranks: number;
+  host: string;
+}
+interface Layout {
+  size: number;
+  gap: number;
+  columns: number;
+  rows: number;
+}
 
 const kLargest = 26;
 const kSmallest = 3;
@@ -21,7 +31,7 @@ const kMostRings = 500;
 const kWorthShrinking = 256;
 const kMostRankCells = 40_000;
 
-function cellsOf(map: RankMap, hosts: HostRun[], byHost: boolean): Cell[] {
+function makeCells(map: RankMap, hosts: HostRun[], byHost: boolean): Cell[] {
   const cells: Cell[] = [];
   for (const run of hosts) {
     const states = map.states.slice(run.first_rank, run.first_rank + run.ranks);
@@ -36,13 +46,13 @@ function cellsOf(map: RankMap, hosts: HostRun[], byHost: boolean): Cell[] {
   return cells;
 }
 
-// As large as they can be within the width and about half a screen's height.
-function layoutOf(cells: number, width: number, group: number): Layout {
+// Makes the cells as large as the width and about half a screen's height allow.
+function fitLayout(cells: number, width: number, group: number): Layout {
   const height = cells <= 128 ? 3 * kLargest : 360;
   for (let size = kLargest; size >= kSmallest; --size) {
     const gap = size >= 6 ? 1 : 0;
     let columns = Math.max(1, Math.floor(width / (size + gap)));
-    if (columns > group) columns -= columns % group; // hosts are not cut in two
+    if (columns > group) columns -= columns % group; // keeps the ranks of a host on one row
     columns = Math.min(columns, cells);
     const rows = Math.ceil(cells / Math.max(columns, 1));
     if (rows * (size + gap) <= height || size === kSmallest) return { size, gap, columns, rows };
@@ -50,7 +60,13 @@ function layoutOf(cells: number, width: number, group: number): Layout {
   return { size: kSmallest, gap: 0, columns: 1, rows: cells };
 }
 
-function draw(canvas: HTMLCanvasElement, cells: Cell[], layout: Layout, culprits: Set<number>, cursor: number): void {
+function draw(
+  canvas: HTMLCanvasElement,
+  cells: Cell[],
+  layout: Layout,
+  culprits: Set<number>,
+  cursor: number,
+): void {
   const step = layout.size + layout.gap;
   const context = prepare(canvas, layout.columns * step, layout.rows * step);
   const color = colors();
@@ -62,7 +78,7 @@ function draw(canvas: HTMLCanvasElement, cells: Cell[], layout: Layout, culprits
   cells.forEach((cell, index) => {
     const x = (index % layout.columns) * step;
     const y = Math.floor(index / layout.columns) * step;
-    const kind = kindOf(cell.state);
+    const kind = findKind(cell.state);
     context.fillStyle = color(kind.color);
     context.fillRect(x, y, layout.size, layout.size);
     const sign = kind.key === "1" ? cell.state : kind.sign;
@@ -70,14 +86,15 @@ function draw(canvas: HTMLCanvasElement, cells: Cell[], layout: Layout, culprits
       context.fillStyle = color("--cell-sign");
       context.fillText(sign, x + layout.size / 2, y + layout.size / 2 + 1);
     }
-    if (cell.ranks === 1 ? culprits.has(cell.first) : hasCulprit(cell, culprits)) marked.push([x, y]);
+    if (cell.ranks === 1 ? culprits.has(cell.first) : hasCulprit(cell, culprits))
+      marked.push([x, y]);
     if (index === cursor) {
       context.strokeStyle = color("--focus");
       context.lineWidth = 2;
       context.strokeRect(x, y, layout.size, layout.size);
     }
   });
-  // Last, and where cells are small with a ring around, so that one in thousands is found.
+  // Draws culprits last. Rings around small cells make one in thousands visible.
   for (const [x, y] of marked.slice(0, kMostRings)) {
     context.strokeStyle = color("--text");
     context.lineWidth = 2;
@@ -92,55 +109,76 @@ function draw(canvas: HTMLCanvasElement, cells: Cell[], layout: Layout, culprits
 }
 
 function hasCulprit(cell: Cell, culprits: Set<number>): boolean {
-  for (let rank = cell.first; rank < cell.first + cell.ranks; ++rank) if (culprits.has(rank)) return true;
+  for (let rank = cell.first; rank < cell.first + cell.ranks; ++rank)
+    if (culprits.has(rank)) return true;
   return false;
 }
 
-// What is not as it should be, in words; "" if everything moves.
+// Lists the ranks with problems in words.
 function Words({ map }: { map: RankMap }) {
   const byKind = useMemo(() => {
     const found = new Map<string, number[]>();
     for (let rank = 0; rank < map.states.length; ++rank) {
       const state = map.states[rank]!;
       if (severity(state) <= severity(".")) continue;
-      const words = wordsOf(state);
+      const words = describeState(state);
       const ranks = found.get(words);
       if (ranks === undefined) found.set(words, [rank]);
       else ranks.push(rank);
     }
     return [...found.entries()].sort((a, b) => a[1].length - b[1].length);
   }, [map.states]);
-  if (byKind.length === 0) return <p class="soft words">all ranks make progress</p>;
+  if (byKind.length === 0) return <p class="soft words">All ranks make progress</p>;
   return (
     <ul class="words">
-      {byKind.slice(0, 12).map(([words, ranks]) =>
-        <li key={words}><b>{words}</b>: {plural(ranks.length, "rank")} <span class="ranks">{formatRanks(ranks, 12)}</span></li>)}
+      {byKind.slice(0, 12).map(([words, ranks]) => (
+        <li key={words}>
+          <b>{words}</b>: {plural(ranks.length, "rank")}{" "}
+          <span class="ranks">{formatRanks(ranks, 12)}</span>
+        </li>
+      ))}
     </ul>
   );
 }
 
-function Map1({ map, view, byHost, onChoose }: {
-  map: RankMap; view: JobView; byHost: boolean; onChoose: (cell: Cell) => void;
+function RankMapView({
+  map,
+  view,
+  byHost,
+  onChoose,
+}: {
+  map: RankMap;
+  view: JobView;
+  byHost: boolean;
+  onChoose: (cell: Cell) => void;
 }) {
   const canvas = useRef<HTMLCanvasElement>(null);
   const [watch, width] = useWidth();
   const [cursor, setCursor] = useState(-1);
-  const [told, setTold] = useState("");
-  const cells = useMemo(() => cellsOf(map, view.hosts, byHost), [map.states, view.hosts, byHost]);
+  const [hint, setHint] = useState("");
+  const cells = useMemo(() => makeCells(map, view.hosts, byHost), [map.states, view.hosts, byHost]);
   const culprits = useMemo(() => new Set(view.culprits), [view.culprits]);
   const group = byHost ? 1 : Math.max(1, view.hosts[0]?.ranks ?? 1);
-  const layout = layoutOf(cells.length, width, group);
+  const layout = fitLayout(cells.length, width, group);
   const theme = useTheme();
   useEffect(() => {
     if (canvas.current !== null && width > 0) draw(canvas.current, cells, layout, culprits, cursor);
   }, [cells, width, culprits, cursor, theme]);
 
-  const tell = (index: number): void => {
+  const select = (index: number): void => {
     const cell = cells[index];
     setCursor(index);
-    if (cell === undefined) return setTold("");
-    const who = cell.ranks === 1 ? `rank ${cell.first}` : `ranks ${cell.first} to ${cell.first + cell.ranks - 1}`;
-    setTold(`${who}${cell.host === "" ? "" : `, ${cell.host}`}: ${wordsOf(cell.state)}${hasCulprit(cell, culprits) ? "; a culprit" : ""}`);
+    if (cell === undefined) return setHint("");
+    const who =
+      cell.ranks === 1
+        ? `rank ${cell.first}`
+        : `ranks ${cell.first} to ${cell.first + cell.ranks - 1}`;
+    setHint(
+      who +
+        (cell.host === "" ? "" : `, ${cell.host}`) +
+        `: ${describeState(cell.state)}` +
+        (hasCulprit(cell, culprits) ? "; a culprit" : ""),
+    );
   };
   const indexAt = (event: MouseEvent): number => {
     const box = canvas.current!.getBoundingClientRect();
@@ -151,36 +189,66 @@ function Map1({ map, view, byHost, onChoose }: {
   };
   const onKey = (event: KeyboardEvent): void => {
     const steps: Record<string, number> = {
-      ArrowRight: 1, ArrowLeft: -1, ArrowDown: layout.columns, ArrowUp: -layout.columns,
+      ArrowRight: 1,
+      ArrowLeft: -1,
+      ArrowDown: layout.columns,
+      ArrowUp: -layout.columns,
     };
     if (event.key === "Enter" && cells[cursor] !== undefined) return onChoose(cells[cursor]!);
-    // To the next cell that is worth a look.
+    // Goes to the next cell with a problem.
     if (event.key === "n" || event.key === "p") {
       const way = event.key === "n" ? 1 : -1;
       for (let i = 1; i <= cells.length; ++i) {
         const at = (cursor + way * i + 2 * cells.length) % cells.length;
-        if (severity(cells[at]!.state) > severity("w")) return tell(at);
+        if (severity(cells[at]!.state) > severity("w")) return select(at);
       }
       return;
     }
     const step = steps[event.key];
     if (step === undefined) return;
     event.preventDefault();
-    tell(Math.min(cells.length - 1, Math.max(0, cursor + step)));
+    select(Math.min(cells.length - 1, Math.max(0, cursor + step)));
   };
-  const what = map.communicators === 1 ? `${map.size} ranks` : `${count(map.communicators)} communicators of ${map.size} ranks`;
+  const what =
+    map.communicators === 1
+      ? `${map.size} ranks`
+      : `${count(map.communicators)} communicators of ${map.size} ranks`;
   return (
     <div class="map">
-      <h3>{map.name} <span class="soft">{what}</span></h3>
+      <h3>
+        {map.name} <span class="soft">{what}</span>
+      </h3>
       <div ref={watch}>
-        <canvas ref={canvas} tabIndex={0} role="application"
-          aria-label={`${map.name}: arrow keys go from ${byHost ? "host to host" : "rank to rank"}, n and p go to the next and previous problem, Enter shows the calls`}
-          onMouseMove={(event) => tell(indexAt(event))} onMouseLeave={() => tell(-1)}
-          onClick={(event) => { const cell = cells[indexAt(event)]; if (cell !== undefined) onChoose(cell); }}
-          onFocus={() => { if (cursor < 0) tell(Math.max(0, cells.findIndex((cell) => severity(cell.state) > severity("w")))); }}
-          onBlur={() => tell(-1)} onKeyDown={onKey} />
+        <canvas
+          ref={canvas}
+          tabIndex={0}
+          role="application"
+          aria-label={
+            `${map.name}: arrow keys go from ${byHost ? "host to host" : "rank to rank"}, ` +
+            "n and p go to the next and previous problem, Enter shows the calls"
+          }
+          onMouseMove={(event) => select(indexAt(event))}
+          onMouseLeave={() => select(-1)}
+          onClick={(event) => {
+            const cell = cells[indexAt(event)];
+            if (cell !== undefined) onChoose(cell);
+          }}
+          onFocus={() => {
+            if (cursor < 0)
+              select(
+                Math.max(
+                  0,
+                  cells.findIndex((cell) => severity(cell.state) > severity("w")),
+                ),
+              );
+          }}
+          onBlur={() => select(-1)}
+          onKeyDown={onKey}
+        />
       </div>
-      <p class="told" aria-live="polite">{told}</p>
+      <p class="hint" aria-live="polite">
+        {hint}
+      </p>
       <Words map={map} />
     </div>
   );
@@ -189,11 +257,14 @@ function Map1({ map, view, byHost, onChoose }: {
 export function Matrix({ view, onChoose }: { view: JobView; onChoose: (ranks: number[]) => void }) {
   const ranks = view.maps[0]?.states.length ?? 0;
   const [byHost, setByHost] = useState(ranks > kMostRankCells);
-  // Without a problem one cell per host shows enough.
-  const isCalm = (map: RankMap) => ranks > kWorthShrinking && view.hosts.length > 1 && severity(worst(map.states)) <= severity(".");
+  // Without a problem, one cell for each host is enough.
+  const isCalm = (map: RankMap) =>
+    ranks > kWorthShrinking &&
+    view.hosts.length > 1 &&
+    severity(worst(map.states)) <= severity(".");
   const used = useMemo(() => {
     const seen = new Set<string>();
-    for (const map of view.maps) for (const state of map.states) seen.add(kindOf(state).key);
+    for (const map of view.maps) for (const state of map.states) seen.add(findKind(state).key);
     return stateKinds.filter((kind) => seen.has(kind.key));
   }, [view.maps]);
   const choose = (cell: Cell): void =>
@@ -202,13 +273,38 @@ export function Matrix({ view, onChoose }: { view: JobView; onChoose: (ranks: nu
     <>
       <div class="legend">
         {used.map((kind) => (
-          <span key={kind.key}><span class="swatch" style={{ background: `var(${kind.color})` }} aria-hidden="true">{kind.key === "1" ? "1" : kind.sign}</span> {kind.words}</span>
+          <span key={kind.key}>
+            <span class="swatch" style={{ background: `var(${kind.color})` }} aria-hidden="true">
+              {kind.key === "1" ? "1" : kind.sign}
+            </span>{" "}
+            {kind.words}
+          </span>
         ))}
-        {view.culprits.length > 0 && <span><span class="swatch outlined" aria-hidden="true" /> culprit</span>}
-        {view.hosts.length > 1 &&
-          <label><input type="checkbox" checked={byHost} onChange={(event) => setByHost(event.currentTarget.checked)} /> one cell per host</label>}
+        {view.culprits.length > 0 && (
+          <span>
+            <span class="swatch outlined" aria-hidden="true" /> Culprit
+          </span>
+        )}
+        {view.hosts.length > 1 && (
+          <label>
+            <input
+              type="checkbox"
+              checked={byHost}
+              onChange={(event) => setByHost(event.currentTarget.checked)}
+            />{" "}
+            One cell per host
+          </label>
+        )}
       </div>
-      {view.maps.map((map) => <Map1 key={map.name} map={map} view={view} byHost={byHost || isCalm(map)} onChoose={choose} />)}
+      {view.maps.map((map) => (
+        <RankMapView
+          key={`${map.name} ${map.size}`}
+          map={map}
+          view={view}
+          byHost={byHost || isCalm(map)}
+          onChoose={choose}
+        />
+      ))}
       {view.maps.length === 0 && <p class="soft">No communicator has been created yet.</p>}
     </>
   );

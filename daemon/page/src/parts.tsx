@@ -2,49 +2,93 @@
 // Small parts that several views share.
 import type { ComponentChildren } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
-import { addressOf } from "./address";
-import { time } from "./format";
+import { formatAddress } from "./address";
+import { count, time } from "./format";
 import type { Live } from "./live";
 
 const signs: Record<string, string> = {
-  running: "▶", waiting: "⏳", suspected: "?", hung: "■", ended: "✓", confirmed: "■", resolved: "✓",
+  running: "▶",
+  waiting: "⏳",
+  suspected: "?",
+  hung: "■",
+  ended: "✓",
+  confirmed: "■",
+  resolved: "✓",
 };
 
-// A word, a sign and a colour: none of them alone.
+// Shows a state by word, sign and colour together.
 export function State({ state }: { state: string }) {
-  return <span class={`state state-${state}`}><span aria-hidden="true">{signs[state] ?? "•"}</span> {state}</span>;
+  return (
+    <span class={`state state-${state}`}>
+      <span aria-hidden="true">{signs[state] ?? "•"}</span> {state}
+    </span>
+  );
 }
 
 export function Time({ at }: { at: string | undefined }) {
-  return at === undefined || at === "" ? null : <time dateTime={at} title={at}>{time(at)}</time>;
+  return at === undefined || at === "" ? null : (
+    <time dateTime={at} title={at}>
+      {time(at)}
+    </time>
+  );
 }
 
-export function JobLink({ job }: { job: string }) {
-  return <a href={addressOf(["job", job])}>{job}</a>;
+// The default tenant's jobs have the shortest addresses.
+export function JobLink({ job, tenant = "" }: { job: string; tenant?: string }) {
+  const other = tenant === "default" ? "" : tenant;
+  return (
+    <a href={formatAddress(["job", job], { tenant: other })}>
+      {other === "" ? job : `${other}/${job}`}
+    </a>
+  );
 }
 
 export function IncidentLink({ id, children }: { id: string; children?: ComponentChildren }) {
-  return <a href={addressOf(["incident", id])}>{children ?? id}</a>;
+  return <a href={formatAddress(["incident", id])}>{children ?? id}</a>;
 }
 
-// Before there is anything to show: why not.
+// Shown before the data is there: the reason.
 export function Waiting({ live, what }: { live: Live<unknown>; what: string }) {
-  if (live.problem !== "") return <p class="problem" role="alert">{live.problem}</p>;
-  return <p class="soft" role="status">loading {what} …</p>;
+  if (live.problem !== "")
+    return (
+      <p class="problem" role="alert">
+        {live.problem}
+      </p>
+    );
+  return (
+    <p class="soft" role="status">
+      Loading {what} …
+    </p>
+  );
 }
 
-// What is shown is older than it should be.
+// Shown when the data is too old.
 export function Stale({ live }: { live: Live<unknown> }) {
   if (live.problem === "" || live.value === undefined) return null;
-  return <p class="problem" role="alert">Not up to date: {live.problem}. Showing data from {time(new Date(live.at).toISOString())}.</p>;
+  return (
+    <p class="problem" role="alert">
+      Not up to date: {live.problem}. Showing data from {time(new Date(live.at).toISOString())}.
+    </p>
+  );
 }
 
-export function Section({ title, id, children, aside }: {
-  title: string; id?: string; children: ComponentChildren; aside?: ComponentChildren;
+export function Section({
+  title,
+  id,
+  children,
+  aside,
+}: {
+  title: string;
+  id?: string;
+  children: ComponentChildren;
+  aside?: ComponentChildren;
 }) {
   return (
     <section id={id}>
-      <div class="section-head"><h2>{title}</h2>{aside}</div>
+      <div class="section-head">
+        <h2>{title}</h2>
+        {aside}
+      </div>
       {children}
     </section>
   );
@@ -64,21 +108,68 @@ export function useWidth(): [(element: HTMLElement | null) => void, number] {
   return [watch, width];
 }
 
+// A column's heading, and the class of the heading: "number" for numbers.
+export type Column = [heading: ComponentChildren, kind?: "number"];
+
+// A table that scrolls on its own if it is wider than the page. Screen readers call it `label`.
+export function Table({
+  label,
+  columns,
+  children,
+  kind,
+}: {
+  label: string;
+  columns: Column[];
+  children: ComponentChildren;
+  kind?: string;
+}) {
+  return (
+    <div class="scroll" tabIndex={0} role="region" aria-label={label}>
+      <table class={kind}>
+        <thead>
+          <tr>
+            {columns.map(([heading, number], index) => (
+              <th key={index} class={number}>
+                {heading}
+              </th>
+            ))}
+          </tr>
+        </thead>
+        <tbody>{children}</tbody>
+      </table>
+    </div>
+  );
+}
+
 // Pages of a long list.
-export function Pager({ offset, limit, total, onChange }: {
-  offset: number; limit: number; total: number; onChange: (offset: number) => void;
+export function Pager({
+  offset,
+  limit,
+  total,
+  onChange,
+}: {
+  offset: number;
+  limit: number;
+  total: number;
+  onChange: (offset: number) => void;
 }) {
   if (total <= limit && offset === 0) return null;
   return (
     <p class="pager">
-      <button disabled={offset === 0} onClick={() => onChange(Math.max(0, offset - limit))}>earlier</button>
-      <span>{offset + 1} to {Math.min(offset + limit, total)} of {total}</span>
-      <button disabled={offset + limit >= total} onClick={() => onChange(offset + limit)}>later</button>
+      <button disabled={offset === 0} onClick={() => onChange(Math.max(0, offset - limit))}>
+        Previous
+      </button>
+      <span>
+        {count(offset + 1)} to {count(Math.min(offset + limit, total))} of {count(total)}
+      </span>
+      <button disabled={offset + limit >= total} onClick={() => onChange(offset + limit)}>
+        Next
+      </button>
     </p>
   );
 }
 
-// Works also where the browser keeps its clipboard from pages that did not come by HTTPS.
+// Also works on pages without HTTPS, where browsers do not allow access to the clipboard.
 export async function copyText(text: string): Promise<boolean> {
   try {
     await navigator.clipboard.writeText(text);

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sets of ranks as people write them: "0-2,4-63".
+// Formats and parses sets of ranks like "0-2,4-63".
 
 export function formatRanks(ranks: number[], most = Infinity): string {
   const sorted = [...new Set(ranks)].sort((a, b) => a - b);
   const runs: string[] = [];
-  for (let i = 0; i < sorted.length; ) {
+  for (let i = 0; i < sorted.length;) {
     let end = i;
     while (end + 1 < sorted.length && sorted[end + 1] === sorted[end]! + 1) ++end;
     runs.push(end === i ? `${sorted[i]}` : `${sorted[i]}-${sorted[end]}`);
@@ -14,7 +14,13 @@ export function formatRanks(ranks: number[], most = Infinity): string {
   return runs.join(",");
 }
 
-// What is no rank is passed over; at most `most` of them.
+// Shortens text like "0-2,4,6,8" to its first `most` runs: "0-2,4,…".
+export function shortenRanks(ranks: string, most: number): string {
+  const runs = ranks.split(",");
+  return runs.length > most ? runs.slice(0, most).join(",") + ",…" : ranks;
+}
+
+// Ignores text that is not a rank. Returns at most `most` ranks.
 export function parseRanks(text: string, most: number): number[] {
   const ranks: number[] = [];
   for (const part of text.split(",")) {

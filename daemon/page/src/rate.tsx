@@ -6,7 +6,7 @@ import { colors } from "./canvas";
 import { useWidth } from "./parts";
 import { useTheme } from "./theme";
 
-const kStep = 2; // seconds per value
+const kStepSeconds = 2; // seconds per value
 
 export function Rate({ values, now }: { values: number[]; now: string }) {
   const [watch, width] = useWidth();
@@ -17,23 +17,55 @@ export function Rate({ values, now }: { values: number[]; now: string }) {
   useEffect(() => {
     if (place.current === null || width === 0 || !drawn) return undefined;
     const color = colors();
-    const axis = { stroke: color("--soft"), grid: { stroke: color("--line"), width: 1 }, ticks: { show: false } };
-    chart.current = new uPlot({
-      width, height: 120, legend: { show: false }, cursor: { show: false },
-      series: [{}, { stroke: color("--accent"), width: 2, fill: color("--accent-soft"), points: { show: false } }],
-      axes: [{ ...axis }, { ...axis, size: 48 }],
-      scales: { y: { range: (_chart, _low, high) => [0, Math.max(high * 1.1, 1)] } },
-    }, [[], []], place.current);
-    return () => { chart.current?.destroy(); chart.current = undefined; };
+    const axis = {
+      stroke: color("--soft"),
+      grid: { stroke: color("--line"), width: 1 },
+      ticks: { show: false },
+    };
+    chart.current = new uPlot(
+      {
+        width,
+        height: 120,
+        legend: { show: false },
+        cursor: { show: false },
+        series: [
+          {},
+          {
+            stroke: color("--accent"),
+            width: 2,
+            fill: color("--accent-soft"),
+            points: { show: false },
+          },
+        ],
+        axes: [{ ...axis }, { ...axis, size: 48 }],
+        scales: { y: { range: (_chart, _low, high) => [0, Math.max(high * 1.1, 1)] } },
+      },
+      [[], []],
+      place.current,
+    );
+    return () => {
+      chart.current?.destroy();
+      chart.current = undefined;
+    };
   }, [width, drawn, theme]);
   useEffect(() => {
     const end = Date.parse(now) / 1000;
-    chart.current?.setData([values.map((_, i) => end - (values.length - 1 - i) * kStep), values]);
+    chart.current?.setData([
+      values.map((_, i) => end - (values.length - 1 - i) * kStepSeconds),
+      values,
+    ]);
   }, [values, now, width, drawn, theme]);
-  if (!drawn) return <p class="soft">available in a few seconds</p>;
+  if (!drawn) return <p class="soft">Available in a few seconds</p>;
   const last = values[values.length - 1] ?? 0;
   return (
-    <div ref={watch} role="img" aria-label={`calls per second of an average rank: ${last.toFixed(1)} now, at most ${Math.max(...values).toFixed(1)} in the last minutes`}>
+    <div
+      ref={watch}
+      role="img"
+      aria-label={
+        `Calls per second of an average rank: ${last.toFixed(1)} now, ` +
+        `at most ${Math.max(...values).toFixed(1)} in the last minutes`
+      }
+    >
       <div ref={place} />
     </div>
   );

@@ -1,9 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// The characters of RankMap.states: what they mean, their colour, and the sign that goes with it.
+// The characters of RankMap.states, with their meaning, colour and sign.
 
-export interface StateKind { key: string; words: string; color: string; sign: string }
+export interface StateKind {
+  key: string;
+  words: string;
+  color: string;
+  sign: string;
+}
 
-// Worst last: it is what a cell for several ranks shows.
+// The worst state last. A cell of several ranks shows its worst state.
 export const stateKinds: StateKind[] = [
   { key: "-", words: "in no communicator of this kind", color: "--cell-none", sign: "" },
   { key: ".", words: "moving", color: "--cell-moves", sign: "" },
@@ -12,7 +17,12 @@ export const stateKinds: StateKind[] = [
   { key: "w", words: "waiting for others", color: "--cell-waits", sign: "w" },
   { key: "i", words: "inside the communicator's creation", color: "--cell-creating", sign: "i" },
   { key: "1", words: "behind others", color: "--cell-behind", sign: "" },
-  { key: "?", words: "no report, although other ranks have one", color: "--cell-absent", sign: "?" },
+  {
+    key: "?",
+    words: "no report, although other ranks have one",
+    color: "--cell-absent",
+    sign: "?",
+  },
   { key: "s", words: "its host is silent", color: "--cell-silent", sign: "s" },
   { key: "g", words: "ended (exit status unknown)", color: "--cell-died", sign: "g" },
   { key: "x", words: "died", color: "--cell-died", sign: "x" },
@@ -25,9 +35,11 @@ export function severity(state: string): number {
   return byKey.get(state) ?? 0;
 }
 
-export function kindOf(state: string): StateKind { return stateKinds[severity(state)]!; }
+export function findKind(state: string): StateKind {
+  return stateKinds[severity(state)]!;
+}
 
-export function wordsOf(state: string): string {
+export function describeState(state: string): string {
   if (state >= "1" && state <= "9") {
     const digits = Number(state);
     const from = 2 ** (digits - 1);
@@ -35,7 +47,7 @@ export function wordsOf(state: string): string {
     const to = digits === 9 ? "or more" : `to ${2 * from - 1}`;
     return `behind others by ${from} ${to} calls, not waiting`;
   }
-  return kindOf(state).words;
+  return findKind(state).words;
 }
 
 export function worst(states: string): string {

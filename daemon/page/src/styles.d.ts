@@ -1,3 +1,3 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the bundler takes besides TypeScript.
+// Files besides TypeScript that the bundler accepts.
 declare module "*.css";

@@ -8,14 +8,14 @@ namespace rollcall {
 StackTree::StackTree() : labels_(1), nodes_(1) {}
 
 uint32_t StackTree::Intern(const std::string& frame) {
-  const auto [at, is_new] = label_of_.emplace(frame, static_cast<uint32_t>(labels_.size()));
+  const auto [at, is_new] = label_numbers_.emplace(frame, static_cast<uint32_t>(labels_.size()));
   if (is_new) labels_.push_back(frame);
   return at->second;
 }
 
-uint32_t StackTree::ChildOf(uint32_t parent, uint32_t label) {
+uint32_t StackTree::FindOrAddChild(uint32_t parent, uint32_t label) {
   const auto [at, is_new] =
-      child_of_.emplace(uint64_t{parent} << 32 | label, static_cast<uint32_t>(nodes_.size()));
+      child_indices_.emplace(uint64_t{parent} << 32 | label, static_cast<uint32_t>(nodes_.size()));
   if (is_new) {
     nodes_.emplace_back();
     nodes_.back().label = label;
@@ -25,9 +25,9 @@ uint32_t StackTree::ChildOf(uint32_t parent, uint32_t label) {
   return at->second;
 }
 
-uint32_t StackTree::AddNode(uint32_t parent, const std::string& frame, RankSet ranks,
+uint32_t StackTree::AddNode(uint32_t parent, const std::string& frame, RankRanges ranks,
                             uint64_t threads, uint64_t ending) {
-  const uint32_t at = frame.empty() ? 0 : ChildOf(parent, Intern(frame));
+  const uint32_t at = frame.empty() ? 0 : FindOrAddChild(parent, Intern(frame));
   nodes_[at].ranks = std::move(ranks);
   nodes_[at].threads = threads;
   nodes_[at].ending = ending;
@@ -40,7 +40,7 @@ void StackTree::Add(int32_t rank, const std::vector<uint32_t>& frames) {
     nodes_[at].ranks.Add(rank);
     ++nodes_[at].threads;
     if (depth == frames.size()) break;
-    at = ChildOf(at, frames[depth]);
+    at = FindOrAddChild(at, frames[depth]);
   }
   ++nodes_[at].ending;
 }
@@ -51,7 +51,7 @@ std::vector<uint32_t> StackTree::ChildrenInOrder(const Node& node) const {
     const Node &first = nodes_[a], &second = nodes_[b];
     if (first.ranks.size() != second.ranks.size()) return first.ranks.size() < second.ranks.size();
     if (first.threads != second.threads) return first.threads < second.threads;
-    return LabelOf(first) < LabelOf(second);
+    return FrameName(first) < FrameName(second);
   });
   return children;
 }
@@ -64,7 +64,7 @@ std::vector<StackTree::Class> StackTree::Classes() const {
     one.ranks = end.ranks;
     one.threads = end.ending;
     for (const Node* at = &end; at->label != 0; at = &nodes_[at->parent]) {
-      one.frames.push_back(LabelOf(*at));
+      one.frames.push_back(FrameName(*at));
     }
     std::reverse(one.frames.begin(), one.frames.end());
     classes.push_back(std::move(one));

@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-// The output formats of a StackTree, for people and tools. All walk it without
-// recursion: a stack of 5,000 frames is a tree as deep.
+// The output formats of a StackTree, for people and tools. None uses recursion, because a stack of
+// 5,000 frames makes a tree of that depth.
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
-#include "daemon/report/stacks/cut_text.h"
+#include "daemon/model/cut_text.h"
 #include "daemon/report/stacks/stack_tree.h"
 
 namespace rollcall {
 namespace {
 
 constexpr size_t kIndent = 2;
-constexpr size_t kMostIndent = 60;  // deeper branches stay there
+constexpr size_t kMostIndent = 60;  // limit; deeper branches keep this indent
 constexpr size_t kColumns = 100;
 
 std::string Count(uint64_t n, const char* one) {
@@ -22,7 +22,7 @@ std::string Count(uint64_t n, const char* one) {
 }
 
 std::string Heading(const StackTree::Node& node) {
-  return absl::StrCat("[", node.ranks.ToString(), "] ", Count(node.ranks.size(), "rank"), ", ",
+  return absl::StrCat("[", node.ranks.List(), "] ", Count(node.ranks.size(), "rank"), ", ",
                       Count(node.threads, "thread"));
 }
 
@@ -30,7 +30,8 @@ bool StartsAt(const std::string& text, size_t at, const char* word) {
   return text.compare(at, std::char_traits<char>::length(word), word) == 0;
 }
 
-// "<module>", "f.<locals>.<lambda>", "f <string>:3", "<12 frames left out>": no template arguments.
+// "<module>", "f.<locals>.<lambda>", "f <string>:3", "<12 frames left out>": not template
+// arguments.
 bool IsNameInBrackets(const std::string& name, size_t at) {
   if (name[at] != '<') return false;
   if (at == 0 || name[at - 1] == '.') return true;
@@ -72,7 +73,7 @@ std::string Shortened(const std::string& name) {
   return depth == 0 ? out : name;  // not a C++ name
 }
 
-// All that come through the parent go on here: no new branch.
+// All threads of the parent continue in this child, so it is not a new branch.
 bool GoesOn(const StackTree::Node& parent, const StackTree::Node& child) {
   return parent.children.size() == 1 && parent.ending == 0 && parent.threads == child.threads;
 }
@@ -109,7 +110,7 @@ class TextWriter {
         Line(indent, Heading(node));
         indent += kIndent;
       }
-      Line(indent, Shortened(tree_.LabelOf(node)));
+      Line(indent, Shortened(tree_.FrameName(node)));
       if (node.ending != 0 && !node.children.empty()) {
         Line(indent + kIndent, absl::StrCat("(innermost of ", Count(node.ending, "thread"), ")"));
       }
@@ -158,7 +159,7 @@ std::string ToText(const StackTree& tree, size_t most_lines) {
 std::string ToFolded(const StackTree& tree) {
   std::string text;
   for (const StackTree::Class& one : tree.Classes()) {
-    // The format's own signs must not be in a name.
+    // A frame's name must not contain the format's separators.
     std::vector<std::string> frames;
     for (const std::string& frame : one.frames) {
       frames.push_back(absl::StrReplaceAll(frame, {{";", ":"}, {"\n", " "}}));
@@ -175,7 +176,7 @@ std::string ToDot(const StackTree& tree) {
     const uint32_t at = way.back();
     way.pop_back();
     const StackTree::Node& node = tree.node(at);
-    absl::StrAppend(&text, "  n", at, " [label=\"", at == 0 ? "all" : Escaped(tree.LabelOf(node)),
+    absl::StrAppend(&text, "  n", at, " [label=\"", at == 0 ? "all" : Escaped(tree.FrameName(node)),
                     "\"];\n");
     for (const uint32_t child : tree.ChildrenInOrder(node)) {
       absl::StrAppend(&text, "  n", at, " -> n", child, " [label=\"",
@@ -195,7 +196,7 @@ std::string InJson(const std::string& text) {
 
 }  // namespace
 
-// Piece by piece, since the library writes nested values by recursion.
+// Writes the JSON in pieces, because the library writes nested values by recursion.
 std::string ToJson(const StackTree& tree) {
   struct Step {
     uint32_t node;
@@ -203,7 +204,7 @@ std::string ToJson(const StackTree& tree) {
   };
   std::string text;
   std::vector<Step> way = {{0, false}};
-  bool first = true;  // of its siblings
+  bool first = true;  // among its siblings
   while (!way.empty()) {
     const Step step = way.back();
     way.pop_back();
@@ -213,8 +214,8 @@ std::string ToJson(const StackTree& tree) {
       continue;
     }
     const StackTree::Node& node = tree.node(step.node);
-    absl::StrAppend(&text, first ? "" : ",", "{\"frame\":", InJson(tree.LabelOf(node)),
-                    ",\"ranks\":\"", node.ranks.ToString(), "\",\"threads\":", node.threads,
+    absl::StrAppend(&text, first ? "" : ",", "{\"frame\":", InJson(tree.FrameName(node)),
+                    ",\"ranks\":\"", node.ranks.List(), "\",\"threads\":", node.threads,
                     ",\"children\":[");
     way.push_back({step.node, true});
     const std::vector<uint32_t> children = tree.ChildrenInOrder(node);

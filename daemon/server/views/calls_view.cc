@@ -45,7 +45,7 @@ void FillCommunicator(const JobState& job, const Communicator& comm, int32_t ran
   calls->set_rank_in_communicator(rank);
   calls->set_entered(static_cast<double>(member.entered));
   calls->set_finished(member.has_markers ? static_cast<double>(member.finished) : -1);
-  calls->set_state(std::string(1, StateOf(job, comm, member, MostEntered(comm))));
+  calls->set_state(std::string(1, StateCharacter(job, comm, member, MostEntered(comm))));
   const auto wait = FindWait(job, comm, member);
   const size_t count = member.records.size();
   for (size_t i = count - std::min(count, static_cast<size_t>(limit)); i < count; ++i) {
@@ -71,7 +71,7 @@ void FillCalls(const JobState& job, const std::vector<int32_t>& ranks, int limit
   response->mutable_ranks()->Reserve(static_cast<int>(wanted.size()));
   for (auto& [process, calls] : wanted) {
     calls = response->add_ranks();
-    calls->set_rank(names.Of(process));
+    calls->set_rank(names.FindRank(process));
   }
   for (const auto& [id, comm] : job.communicators) {
     for (const auto& [rank, member] : comm.members) {

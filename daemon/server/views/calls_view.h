@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The last calls of chosen ranks, for the timeline.
+// The newest calls of chosen ranks, for the timeline.
 #pragma once
 
 #include <vector>
@@ -12,7 +12,7 @@ namespace rollcall {
 inline constexpr int kMaxRanksOfCalls = 64;
 inline constexpr int kUsualCalls = 50;
 
-// `limit`: newest calls of each rank and communicator. Ranks that are not known are left out.
+// `limit` is the number of newest calls of each rank and communicator. Omits unknown ranks.
 void FillCalls(const JobState& job, const std::vector<int32_t>& ranks, int limit,
                v1::CallsResponse* response);
 

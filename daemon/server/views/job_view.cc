@@ -17,6 +17,11 @@ namespace rollcall {
 namespace {
 
 constexpr size_t kMaxMaps = 64;
+// Cells of all maps. A job may claim a number of ranks that it does not have: the first map has room
+// for them, more maps need processes.
+constexpr size_t kMaxCells = size_t{1} << 22;
+constexpr size_t kFreeCells = size_t{1} << 18;
+constexpr size_t kCellsPerProcess = 64;
 
 int64_t CreatedNs(const Communicator& comm) {
   int64_t created = 0;
@@ -28,7 +33,7 @@ int64_t CreatedNs(const Communicator& comm) {
   return created;
 }
 
-// In the order of their creation, so that the job's first is its first row.
+// In the order of creation, so that the job's first communicator is the first row.
 std::vector<const Communicator*> InOrder(const JobState& job) {
   std::vector<std::pair<int64_t, const Communicator*>> all;
   all.reserve(job.communicators.size());
@@ -41,7 +46,7 @@ std::vector<const Communicator*> InOrder(const JobState& job) {
   return ordered;
 }
 
-// "tp" of "tp_0" and "tp_17": names are often numbered.
+// Returns "tp" for "tp_0" and "tp_17": names are often numbered.
 std::string KindOfName(const std::string& name) {
   const size_t end = name.find_last_not_of("0123456789_-:. ");
   return end == std::string::npos ? name : name.substr(0, end + 1);
@@ -64,7 +69,7 @@ class Maps {
       map = Nth(name, comm.size, nth);
       if (map == nullptr) return;
       for (const auto& [rank, member] : comm.members) {
-        if (IsTaken(*map, ranks_.Of(member.process))) {
+        if (IsTaken(*map, ranks_.FindRank(member.process))) {
           map = nullptr;
           break;
         }
@@ -73,9 +78,9 @@ class Maps {
     map->set_communicators(map->communicators() + 1);
     std::string* states = map->mutable_states();
     for (const auto& [rank, member] : comm.members) {
-      const int32_t place = ranks_.Of(member.process);
+      const int32_t place = ranks_.FindRank(member.process);
       if (place < 0) continue;
-      (*states)[static_cast<size_t>(place)] = StateOf(job_, comm, member, most);
+      (*states)[static_cast<size_t>(place)] = StateCharacter(job_, comm, member, most);
     }
     MarkAbsent(comm, states);
   }
@@ -100,11 +105,17 @@ class Maps {
     return rank >= 0 && map.states()[static_cast<size_t>(rank)] != rank_state::kInNone;
   }
 
-  // The nth map of this kind, made if it is not there; nullptr: there are too many.
+  // Returns the nth map of this kind, and adds it if it is missing. Returns nullptr if there are
+  // too many maps.
   v1::RankMap* Nth(const std::string& name, int32_t size, size_t nth) {
     std::vector<int>& known = kinds_[{name, size}];
     if (nth < known.size()) return view_->mutable_maps(known[nth]);
-    if (static_cast<size_t>(view_->maps_size()) >= kMaxMaps) return nullptr;
+    const auto maps = static_cast<size_t>(view_->maps_size());
+    const size_t most =
+        std::min(kMaxCells, kFreeCells + job_.processes.size() * kCellsPerProcess);
+    if (maps >= kMaxMaps || (maps + 1) * static_cast<size_t>(ranks_.count()) > most) {
+      return nullptr;
+    }
     known.push_back(view_->maps_size());
     v1::RankMap* map = view_->add_maps();
     map->set_name(nth == 0 ? name : absl::StrCat(name, " #", nth + 1));
@@ -113,7 +124,7 @@ class Maps {
     return map;
   }
 
-  // Of a communicator of all ranks it is clear who is missing.
+  // Marks missing ranks of a communicator of all ranks.
   void MarkAbsent(const Communicator& comm, std::string* states) const {
     if (comm.size != ranks_.count()) return;
     for (char& state : *states) {
@@ -129,7 +140,7 @@ class Maps {
 
 }  // namespace
 
-void KeepMostTelling(int most, v1::JobStatus* status) {
+void KeepWorstCommunicators(int most, v1::JobStatus* status) {
   auto* all = status->mutable_communicators();
   status->set_communicators_total(all->size());
   std::stable_sort(all->begin(), all->end(), [](const auto& a, const auto& b) {

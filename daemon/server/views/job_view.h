@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A job in one picture, for the page and `rollcall watch`.
+// An overview of a job, for the page and `rollcall watch`.
 #pragma once
 
 #include <cstdint>
@@ -11,11 +11,11 @@ namespace rollcall {
 
 inline constexpr int kMaxCommunicatorsShown = 50;
 
-// Keeps the communicators that wait or lag most; status->communicators_total() stays.
-void KeepMostTelling(int most, v1::JobStatus* status);
+// Keeps the communicators that wait or lag most. Does not change status->communicators_total().
+void KeepWorstCommunicators(int most, v1::JobStatus* status);
 
-// The maps, and the hosts. Communicators are put together by name and size; where a rank is in two
-// of a kind, the later one begins another map.
+// Adds the maps of ranks, and the hosts. One map shows all communicators with the same kind of name
+// and the same size. If a rank is in two of them, the second one goes to another map.
 void FillRankMaps(const JobState& job, v1::JobView* view);
 
 }  // namespace rollcall

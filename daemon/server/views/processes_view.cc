@@ -7,6 +7,7 @@
 
 #include "daemon/report/incident_proto.h"
 #include "daemon/server/views/public_ranks.h"
+#include "daemon/words/rank_ranges.h"
 
 namespace rollcall {
 namespace {
@@ -29,7 +30,7 @@ const char* LivenessName(Liveness liveness) {
   return "unknown";
 }
 
-std::vector<int32_t> DevicesOf(const JobState& job) {
+std::vector<int32_t> DevicesByProcess(const JobState& job) {
   std::vector<int32_t> devices(job.processes.size(), -1);
   for (const auto& [id, comm] : job.communicators) {
     for (const auto& [rank, member] : comm.members) {
@@ -55,6 +56,9 @@ void FillProcess(const Process& process, int32_t rank, int32_t device, int64_t n
   status->set_exit_signal(process.exit_signal);
   status->set_command(Utf8(process.command));
   status->set_cpu_moving(process.cpu_moving);
+  status->set_inner_pid(process.inner_pid);
+#define PROCESS_PLACE(name) status->set_##name(Utf8(process.name));
+#include "proto/facts.def"
   const BlockedCall* oldest = nullptr;
   for (const BlockedCall& call : process.blocked) {
     if (oldest == nullptr || call.since_ns < oldest->since_ns) oldest = &call;
@@ -70,26 +74,24 @@ void FillProcess(const Process& process, int32_t rank, int32_t device, int64_t n
 void FillProcesses(const JobState& job, int64_t now_ns, const v1::ProcessesRequest& request,
                    v1::ProcessesResponse* response) {
   const PublicRanks ranks(job);
+  const RankRanges wanted(std::vector<int32_t>(request.ranks().begin(), request.ranks().end()));
   std::vector<int32_t> chosen;
   for (size_t i = 0; i < job.processes.size(); ++i) {
     const auto index = static_cast<int32_t>(i);
-    const auto& wanted = request.ranks();
-    if (!wanted.empty() &&
-        std::find(wanted.begin(), wanted.end(), ranks.Of(index)) == wanted.end()) {
-      continue;
-    }
+    if (!wanted.empty() && !wanted.Contains(ranks.FindRank(index))) continue;
     if (!request.host().empty() && job.processes[i].host != request.host()) continue;
     chosen.push_back(index);
   }
   std::stable_sort(chosen.begin(), chosen.end(),
-                   [&](int32_t a, int32_t b) { return ranks.Of(a) < ranks.Of(b); });
+                   [&](int32_t a, int32_t b) { return ranks.FindRank(a) < ranks.FindRank(b); });
   response->set_total(static_cast<int32_t>(chosen.size()));
-  const int limit = request.limit() <= 0 ? kUsualProcesses : std::min(request.limit(), kMaxProcesses);
+  const int limit =
+      request.limit() <= 0 ? kUsualProcesses : std::min(request.limit(), kMaxProcesses);
   const auto first = static_cast<size_t>(std::max(request.offset(), 0));
-  const std::vector<int32_t> devices = DevicesOf(job);
+  const std::vector<int32_t> devices = DevicesByProcess(job);
   for (size_t i = first; i < chosen.size() && i < first + static_cast<size_t>(limit); ++i) {
     const auto index = static_cast<size_t>(chosen[i]);
-    FillProcess(job.processes[index], ranks.Of(chosen[i]), devices[index], now_ns,
+    FillProcess(job.processes[index], ranks.FindRank(chosen[i]), devices[index], now_ns,
                 response->add_processes());
   }
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The processes of a job, page by page.
+// The processes of a job, one page at a time.
 #pragma once
 
 #include <cstdint>

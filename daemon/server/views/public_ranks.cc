@@ -8,32 +8,31 @@
 namespace rollcall {
 
 PublicRanks::PublicRanks(const JobState& job) : ranks_(job.processes.size(), -1) {
-  int32_t count = 0;
   bool numbered = true;
   for (const Process& process : job.processes) {
     if (process.global_rank >= kMaxRanks) continue;
     numbered = numbered && process.global_rank >= 0;
-    count = std::max({count, process.global_rank + 1, std::min(process.world_size, kMaxRanks)});
+    count_ = std::max({count_, process.global_rank + 1, std::min(process.world_size, kMaxRanks)});
   }
-  if (!numbered) count = static_cast<int32_t>(job.processes.size());
-  processes_.assign(static_cast<size_t>(count), -1);
+  if (!numbered) count_ = static_cast<int32_t>(job.processes.size());
   for (size_t i = 0; i < job.processes.size(); ++i) {
     const int32_t rank = numbered ? job.processes[i].global_rank : static_cast<int32_t>(i);
-    if (rank < 0 || rank >= count) continue;
+    if (rank < 0 || rank >= count_) continue;
     ranks_[i] = rank;
-    // A rank that was started again has two processes: the newer one stands for it.
-    processes_[static_cast<size_t>(rank)] = static_cast<int32_t>(i);
+    // A restarted rank has two processes. The newer one represents it.
+    processes_[rank] = static_cast<int32_t>(i);
   }
 }
 
-int32_t PublicRanks::Of(int32_t process) const {
+int32_t PublicRanks::FindRank(int32_t process) const {
   return process >= 0 && static_cast<size_t>(process) < ranks_.size()
              ? ranks_[static_cast<size_t>(process)]
              : -1;
 }
 
 int32_t PublicRanks::FindProcess(int32_t rank) const {
-  return rank >= 0 && rank < count() ? processes_[static_cast<size_t>(rank)] : -1;
+  const auto found = processes_.find(rank);
+  return found == processes_.end() ? -1 : found->second;
 }
 
 }  // namespace rollcall

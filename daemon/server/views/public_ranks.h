@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// The ranks that people count in: those of the environment, else the order of processes.
+// The ranks that people see: those of the environment, else the order of the processes.
 #pragma once
 
 #include <cstdint>
 #include <vector>
 
 #include "daemon/model/job_state.h"
+#include "daemon/model/rank_table.h"
 
 namespace rollcall {
 
@@ -13,16 +14,17 @@ class PublicRanks {
  public:
   explicit PublicRanks(const JobState& job);
 
-  // How many there are; more than processes where some have not been seen yet.
-  int32_t count() const { return static_cast<int32_t>(processes_.size()); }
-  // -1: the process is not known.
-  int32_t Of(int32_t process) const;
-  // Index of the process; -1: not seen.
+  // Number of ranks. Greater than the number of processes if some have not reported yet.
+  int32_t count() const { return count_; }
+  // Returns -1 for an unknown process.
+  int32_t FindRank(int32_t process) const;
+  // Returns the index of the process; -1 if the rank has not reported.
   int32_t FindProcess(int32_t rank) const;
 
  private:
-  std::vector<int32_t> ranks_;      // by process
-  std::vector<int32_t> processes_;  // by rank
+  int32_t count_ = 0;                // as the job claims
+  std::vector<int32_t> ranks_;       // by process
+  RankTable<int32_t> processes_;     // by rank
 };
 
 }  // namespace rollcall

@@ -7,7 +7,7 @@
 
 namespace rollcall {
 
-char BehindBy(uint64_t calls) {
+char LagCharacter(uint64_t calls) {
   return static_cast<char>('0' + std::min<int>(SizeClass(calls), 9));
 }
 
@@ -17,7 +17,8 @@ uint64_t MostEntered(const Communicator& comm) {
   return most;
 }
 
-char StateOf(const JobState& job, const Communicator& comm, const Member& member, uint64_t most) {
+char StateCharacter(const JobState& job, const Communicator& comm, const Member& member,
+                    uint64_t most) {
   const Process* process = FindProcess(job, member.process);
   const Liveness liveness = process == nullptr ? Liveness::kUnknown : process->liveness;
   if (liveness == Liveness::kDied) return rank_state::kDied;
@@ -31,7 +32,7 @@ char StateOf(const JobState& job, const Communicator& comm, const Member& member
   if (FindWait(job, comm, member).has_value() || member.p2p_waiting_since_ns != 0) {
     return rank_state::kWaits;
   }
-  if (member.entered < most) return BehindBy(most - member.entered);
+  if (member.entered < most) return LagCharacter(most - member.entered);
   return rank_state::kMoves;
 }
 

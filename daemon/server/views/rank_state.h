@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What one rank does in one communicator, as the character that views show (RankMap in
-// query.proto).
+// The state of one rank in one communicator, as a character for views (RankMap in query.proto).
 #pragma once
 
 #include <cstdint>
@@ -16,17 +15,18 @@ inline constexpr char kBeingCreated = 'i';
 inline constexpr char kLeft = 'd';
 inline constexpr char kExited = 'e';
 inline constexpr char kDied = 'x';
-inline constexpr char kEnded = 'g';  // how is not known
+inline constexpr char kEnded = 'g';  // exit status unknown
 inline constexpr char kSilent = 's';
 inline constexpr char kNotSeen = '?';
 inline constexpr char kInNone = '-';
 }  // namespace rank_state
 
-// '1' for 1 call behind, '2' for 2 and 3, '3' for 4 to 7, ... '9'. `calls` is not 0.
-char BehindBy(uint64_t calls);
+// Returns '1' for 1 call behind, '2' for 2 and 3, '3' for 4 to 7, ... '9'. `calls` must not be 0.
+char LagCharacter(uint64_t calls);
 
-// `most`: calls that the furthest member has entered.
-char StateOf(const JobState& job, const Communicator& comm, const Member& member, uint64_t most);
+// `most` is the number of calls that the furthest member has entered.
+char StateCharacter(const JobState& job, const Communicator& comm, const Member& member,
+                    uint64_t most);
 
 uint64_t MostEntered(const Communicator& comm);
 

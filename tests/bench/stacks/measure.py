@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Stacks by Rollcall and by other tools, of the same processes, in one run.
+"""Compares Rollcall with other tools that take stacks, on the same processes, in one run.
 
     tests/bench/stacks/measure.py [--build build/release] [--rounds 10]
 
 Targets: a C++ process of 64 threads, a Python process of 32, and a rank of a PyTorch DDP job where
-tests/torch has been set up. Prints, for each tool, the median over the rounds of: wall time, CPU time
+tests/torch has been set up. For each tool, prints the median over the rounds of wall time, CPU time
 of the tool, the longest gap of a thread of the target that looks at the clock every 100 us, and
 how many of the expected frames the tool showed. Tools that are not installed are said and left
 out: gdb and elfutils from the distribution, py-spy and pystack from PyPI.

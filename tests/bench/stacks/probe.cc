@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Takes a process's stacks again and again within one process, as the agent does, and prints what
-// one time costs. Lines of "name value unit" for measure.py.
+// Takes a process's stacks repeatedly within one process, as the agent does, and prints the cost of
+// one time as lines of "name value unit" for measure.py.
 //
 //   stacks_probe PID outside|inside ROUNDS
 #include <algorithm>
@@ -13,7 +13,7 @@
 #include "agent/processes/monotonic_clock.h"
 #include "agent/stacks/ptrace_stack_taker.h"
 #include "agent/stacks/signal_stack_taker.h"
-#include "agent/stacks/stacks.h"
+#include "agent/stacks/stack_reader.h"
 
 namespace {
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Preloaded into a target: a thread that looks at the clock every 100 us and notes the longest gap
-// between two looks, in the file TICKER_FILE. Whoever stops the process makes a gap.
+// Preloaded into a target: a thread reads the clock every 100 us and writes the longest gap between
+// two readings to the file TICKER_FILE. A tool that stops the process causes a gap.
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdint.h>
@@ -15,7 +15,7 @@
 
 namespace {
 
-std::atomic<uint64_t>* longest_ns = nullptr;  // set back to 0 by whoever measures
+std::atomic<uint64_t>* longest_ns = nullptr;  // measure.py resets it to 0
 
 uint64_t Now() {
   timespec now;
@@ -39,7 +39,7 @@ void* Tick(void*) {
 __attribute__((constructor)) void StartTicker() {
   const char* path = getenv("TICKER_FILE");
   if (path == nullptr) return;
-  // Of a job one rank has a ticker; of a process alone, none of its children.
+  // In a job only one rank has a ticker. The children of a single process have none.
   const char* wanted = getenv("TICKER_RANK");
   const char* rank = getenv("RANK");
   if (wanted != nullptr && (rank == nullptr || strcmp(rank, wanted) != 0)) return;

@@ -36,7 +36,7 @@ struct Machine {
   std::vector<std::unique_ptr<Device>> devices;
 };
 
-// The calling thread's own default stream on each device it uses.
+// The calling thread's own default stream on each device that the thread uses.
 thread_local std::shared_ptr<std::array<StreamRef, kMaxDevices>> thread_streams;
 
 StreamRef ThreadStream(int device) {
@@ -116,7 +116,7 @@ CUresult FindStream(int device, CUstream handle, StreamRef* stream) {
     *stream = ThreadStream(device);
     return CUDA_SUCCESS;
   }
-  // Nearly always it is the current device's; a handle works from any other too.
+  // A handle nearly always belongs to the current device, but works from any other, too.
   for (int i = 0; i < DeviceCount(); ++i) {
     Device& owner = DeviceAt((device + i) % DeviceCount());
     std::lock_guard lock(owner.mutex);
@@ -163,7 +163,7 @@ CUresult SynchronizeStream(const StreamRef& stream) {
       return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
     }
   }
-  WaitFor(TailOf(stream));
+  WaitFor(StreamTail(stream));
   return CUDA_SUCCESS;
 }
 

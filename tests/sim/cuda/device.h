@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Devices of the simulated GPU, their streams, and which device a thread uses.
 //
-// Used by the three simulated libraries; lives in libcuda.so.1. Handles are
-// looked up, never followed, so a wrong one is an error and not a crash.
+// The three simulated libraries use this code, which is in libcuda.so.1. It looks
+// handles up and never follows them, so a wrong handle is an error and not a crash.
 #pragma once
 
 #include <cuda.h>
@@ -25,25 +25,25 @@ Device& DeviceAt(int device);
 
 // The calling thread's device, -1 if it has none.
 int CurrentDevice();
-// The same, but device 0 becomes current if there is none: the CUDA runtime's way.
+// The same, but makes device 0 current if the thread has none, as the CUDA runtime does.
 int RequireDevice();
 bool SetCurrentDevice(int device);  // -1 for none
 bool PushDevice(int device);
 int PopDevice();
 
-// True in a child that was forked after its parent used the simulator: there
-// are no threads here to run work, as there is no GPU in such a child.
+// True in a child of a fork after the parent used the simulator. Such a child has no threads to run
+// work, as a real child has no GPU.
 bool ForkedAway();
 
-// Which stream a handle means on a device: NULL, the legacy and the per-thread
-// handle, or one from CreateStream().
+// The stream that a handle means on a device. The handle is NULL, the legacy or the per-thread
+// handle, or a handle from CreateStream().
 CUresult FindStream(int device, CUstream handle, StreamRef* stream);
 CUresult CreateStream(int device, unsigned flags, int priority, CUstream* handle);
 CUresult DestroyStream(CUstream handle);
 CUresult SynchronizeStream(const StreamRef& stream);
 void SynchronizeDevice(int device);
 
-// Whether anything of the device is being captured.
+// Whether any stream of the device is in a capture.
 bool AnyCapture(Device& device);
 
 // Captures.

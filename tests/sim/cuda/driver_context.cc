@@ -14,15 +14,15 @@ namespace {
 
 namespace sim = rollcall::sim;
 
-// Contexts are addresses in this array; nothing is stored there.
+// Contexts are addresses in this array, which holds no data.
 char context_of_device[1024];
 
-CUcontext ContextOf(int device) {
+CUcontext DeviceContext(int device) {
   return device < 0 ? nullptr : reinterpret_cast<CUcontext>(&context_of_device[device]);
 }
 
-// -1 for no context, -2 for something that is none.
-int DeviceOf(CUcontext context) {
+// The device of a context; -1 for no context, -2 for an invalid handle.
+int ContextDevice(CUcontext context) {
   if (context == nullptr) return -1;
   const ptrdiff_t index = reinterpret_cast<char*>(context) - context_of_device;
   return index >= 0 && index < sim::DeviceCount() ? static_cast<int>(index) : -2;
@@ -121,7 +121,7 @@ CUresult cuDeviceGetAttribute(int* value, CUdevice_attribute attribute, CUdevice
 CUresult cuDevicePrimaryCtxRetain(CUcontext* context, CUdevice device) {
   SIM_ENTER();
   if (!IsDevice(device)) return CUDA_ERROR_INVALID_DEVICE;
-  *context = ContextOf(device);
+  *context = DeviceContext(device);
   return CUDA_SUCCESS;
 }
 
@@ -133,13 +133,13 @@ CUresult cuDevicePrimaryCtxRelease(CUdevice device) {
 CUresult cuCtxGetCurrent(CUcontext* context) {
   SIM_ENTER();
   if (context == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  *context = ContextOf(sim::CurrentDevice());
+  *context = DeviceContext(sim::CurrentDevice());
   return CUDA_SUCCESS;
 }
 
 CUresult cuCtxSetCurrent(CUcontext context) {
   SIM_ENTER();
-  const int device = DeviceOf(context);
+  const int device = ContextDevice(context);
   if (device == -2) return CUDA_ERROR_INVALID_CONTEXT;
   sim::SetCurrentDevice(device);
   return CUDA_SUCCESS;
@@ -147,14 +147,14 @@ CUresult cuCtxSetCurrent(CUcontext context) {
 
 CUresult cuCtxPushCurrent(CUcontext context) {
   SIM_ENTER();
-  return sim::PushDevice(DeviceOf(context)) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
+  return sim::PushDevice(ContextDevice(context)) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
 }
 
 CUresult cuCtxPopCurrent(CUcontext* context) {
   SIM_ENTER();
   const int device = sim::PopDevice();
   if (device < 0) return CUDA_ERROR_INVALID_CONTEXT;
-  if (context != nullptr) *context = ContextOf(device);
+  if (context != nullptr) *context = DeviceContext(device);
   return CUDA_SUCCESS;
 }
 
@@ -175,7 +175,7 @@ CUresult cuCtxSynchronize() {
 CUresult cuStreamGetCtx(CUstream handle, CUcontext* context) {
   SIM_ENTER();
   SIM_STREAM(handle, stream);
-  *context = ContextOf(stream->device);
+  *context = DeviceContext(stream->device);
   return CUDA_SUCCESS;
 }
 

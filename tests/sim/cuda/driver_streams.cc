@@ -9,7 +9,7 @@ namespace {
 
 namespace sim = rollcall::sim;
 
-// Writes a word in stream order, as the GPU does: one store, seen whole.
+// Writes a word in stream order, as the GPU does: with one atomic store.
 template <typename T>
 CUresult WriteValue(CUstream handle, CUdeviceptr address, T value) {
   SIM_STREAM(handle, stream);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// What every driver function does first.
+// The first steps of every driver function.
 //
-// ROLLCALL_SIM_FAIL lists driver functions, by their exported names and with
-// commas, that are to fail. A test so sees what its subject does on a machine
-// where one of them is not to be had.
+// ROLLCALL_SIM_FAIL lists driver functions that fail, by their exported names and
+// with commas. So a test can check the behaviour on a machine that lacks one of
+// these functions.
 #pragma once
 
 #include <cuda.h>
@@ -23,7 +23,7 @@ bool ToldToFail(const char* function);
     if (rollcall::sim::ForkedAway()) return CUDA_ERROR_NOT_INITIALIZED;         \
   } while (false)
 
-// The stream that a handle means for the calling thread, or return the error.
+// Sets `stream` to the stream that a handle means for the calling thread, or returns the error.
 #define SIM_STREAM(handle, stream)                                              \
   rollcall::sim::StreamRef stream;                                              \
   do {                                                                          \

@@ -11,7 +11,7 @@
 namespace rollcall::sim {
 namespace {
 
-// What an event last recorded.
+// The last record of an event.
 struct Recording {
   Point point;
   GraphRef capture;  // recorded inside this capture; then it cannot be queried
@@ -117,7 +117,7 @@ CUresult WaitForEvent(const StreamRef& stream, CUevent handle) {
   Recording recording;
   if (!Read(handle, &recording)) return CUDA_ERROR_INVALID_HANDLE;
   if (recording.capture != nullptr) {
-    // Waiting for a captured event draws the stream into that capture.
+    // A stream that waits for a captured event joins that capture.
     std::lock_guard lock(DeviceAt(stream->device).mutex);
     if (stream->legacy) return CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
     if (stream->capture != nullptr && stream->capture != recording.capture) {

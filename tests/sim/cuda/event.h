@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Events of the simulated GPU: remembered places in a stream's order.
 //
-// Used by libcudart and libcuda; lives in libcuda.so.1.
+// libcudart and libcuda use this code, which is in libcuda.so.1.
 #pragma once
 
 #include <cuda.h>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory of the simulated GPU: host memory, with a note of what it was asked
-// for as.
+// Memory of the simulated GPU: host memory, with the kind that the program asked
+// for.
 //
-// Used by the three simulated libraries; lives in libcuda.so.1.
+// The three simulated libraries use this code, which is in libcuda.so.1.
 #pragma once
 
 #include <cuda.h>
@@ -29,10 +29,10 @@ CUresult RegisterHost(void* memory, size_t size);
 CUresult UnregisterHost(void* memory);
 MemoryInfo Describe(const void* memory);
 
-// Copies in stream order. Pageable memory is read before this returns, and is
-// written before this returns, as the real copies do.
+// Copies in stream order. Like the real copies, this function reads and writes pageable memory
+// before it returns.
 void CopyAsync(void* to, const void* from, size_t size, const StreamRef& stream);
-// Copies and waits for it; for copies within the device, only puts it on the stream.
+// Copies and waits for the copy. A copy within the device only goes onto the stream.
 void CopyOnLegacy(void* to, const void* from, size_t size, int device);
 void FillAsync(void* memory, uint32_t value, int width, size_t count, const StreamRef& stream);
 

@@ -22,8 +22,8 @@ uint64_t QueueDepth() {
   return depth;
 }
 
-// Starts a thread that takes no signal: the application's handlers belong on
-// the application's threads.
+// Starts a thread that takes no signal: only the application's threads may run the application's
+// handlers.
 void StartQuietThread(Work body) {
   sigset_t all, before;
   sigfillset(&all);
@@ -35,8 +35,8 @@ void StartQuietThread(Work body) {
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
-// The places that the NULL stream's rules put before new work on `stream`.
-// The device's mutex is held.
+// The places that the NULL stream's rules put before new work on `stream`. The caller holds the
+// device's mutex.
 void AddImplicitOrder(Device& device, const StreamRef& stream, std::vector<Point>* after) {
   if (stream->legacy) {
     for (const StreamRef& other : device.streams) {
@@ -128,7 +128,7 @@ Point Enqueue(const StreamRef& stream, Work work, std::vector<Point> after) {
   return stream->Push(std::move(work), std::move(after));
 }
 
-Point TailOf(const StreamRef& stream) {
+Point StreamTail(const StreamRef& stream) {
   if (stream->legacy) return Enqueue(stream, [] {});
   return stream->Tail();
 }

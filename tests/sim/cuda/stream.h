@@ -2,9 +2,9 @@
 // Streams of the simulated GPU: work runs in order, asynchronously, on a thread
 // that starts with the first piece of work.
 //
-// Used by the three simulated libraries; lives in libcuda.so.1. Work that never
-// ends (a collective whose peers do not come) keeps its stream and whoever
-// waits for it, for ever, as on a GPU.
+// The three simulated libraries use this code, which is in libcuda.so.1. Work that
+// never ends (a collective whose peers do not come) blocks its stream and every
+// thread that waits for the stream for ever, as on a GPU.
 #pragma once
 
 #include <condition_variable>
@@ -21,8 +21,8 @@ class Stream;
 using StreamRef = std::shared_ptr<Stream>;
 using Work = std::function<void()>;
 
-// A place in a stream's order: "everything up to here". Without a stream it is
-// a place that everyone has passed.
+// A place in a stream's order: "all work up to here". A place without a stream has always been
+// reached.
 struct Point {
   StreamRef stream;
   uint64_t ticket = 0;
@@ -31,8 +31,8 @@ struct Point {
 bool Reached(const Point& point);
 void WaitFor(const Point& point);
 
-// What a capture has recorded, in the order of the calls. A launch replays it
-// in that order, which every order of dependencies allows.
+// The work that a capture has recorded, in the order of the calls. A launch replays the work in
+// this order, which satisfies all dependencies.
 struct Graph {
   uint64_t capture_id = 0;  // of the capture that made it
   std::vector<Work> nodes;
@@ -59,7 +59,7 @@ class Stream : public std::enable_shared_from_this<Stream> {
   Point Tail();
   bool Done(uint64_t ticket);
   void WaitUntil(uint64_t ticket);
-  // Blocks while as much work is waiting as a GPU's queue holds.
+  // Blocks while the queue is full, as a GPU's queue does.
   void WaitForRoom();
   // Lets the thread end once all work is done.
   void Close();
@@ -81,11 +81,11 @@ class Stream : public std::enable_shared_from_this<Stream> {
   bool closed_ = false;
 };
 
-// Puts work on a stream: behind what the NULL stream's rules put before it, or
-// into the capture that the stream is in. A captured piece has no place.
+// Puts work on a stream, after the work that the NULL stream's rules put before it. If the stream
+// is in a capture, adds the work to the capture. Captured work has no place.
 Point Enqueue(const StreamRef& stream, Work work, std::vector<Point> after = {});
 
-// A place behind all work that is on the stream now, by the NULL stream's rules.
-Point TailOf(const StreamRef& stream);
+// The place after all work that is now on the stream, by the NULL stream's rules.
+Point StreamTail(const StreamRef& stream);
 
 }  // namespace rollcall::sim

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The simulated CUDA runtime: capture into graphs, and their launch.
 //
-// A graph is the list of what was captured, replayed in that order; it cannot
-// be built or edited node by node.
+// A graph is a list of captured work. A launch replays the list in its order. A
+// program cannot build or edit a graph node by node.
 #include <map>
 #include <mutex>
 
@@ -14,7 +14,7 @@ namespace sim = rollcall::sim;
 using sim::runtime::Note;
 using sim::runtime::OnStream;
 
-// Graphs by handle: captured and instantiated ones alike.
+// All graphs by handle, both captured and instantiated.
 struct Graphs {
   std::mutex mutex;
   std::map<const void*, sim::GraphRef> all;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The simulated CUDA runtime: kernels. They are registered and launched, take
-// their place in their stream, and do nothing.
+// The simulated CUDA runtime: kernels. A program can register and launch them. A
+// kernel takes its place in its stream, and does nothing.
 #include "tests/sim/cudart/runtime.h"
 
 namespace {
@@ -40,8 +40,8 @@ cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* attributes, const void*) {
 
 cudaError_t cudaFuncSetAttribute(const void*, cudaFuncAttribute, int) { return cudaSuccess; }
 
-// What nvcc puts into every program with kernels. The first group names what
-// the program carries; nothing here needs it.
+// The functions that nvcc calls from every program with kernels. The first group registers the
+// program's code, which the simulation does not need.
 void** __cudaRegisterFatBinary(void*) {
   static void* handle = nullptr;
   return &handle;

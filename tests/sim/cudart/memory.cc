@@ -56,7 +56,7 @@ cudaError_t cudaMallocAsync(void** memory, size_t size, cudaStream_t) {
 
 cudaError_t cudaFreeAsync(void* memory, cudaStream_t stream) {
   return OnStream(stream, [=](const sim::StreamRef& on) {
-    sim::WaitFor(sim::TailOf(on));
+    sim::WaitFor(sim::StreamTail(on));
     return sim::Free(memory);
   });
 }
@@ -104,7 +104,7 @@ cudaError_t cudaMemGetInfo(size_t* free, size_t* total) {
   return cudaSuccess;
 }
 
-// Waits for the copy, as the real one does (but for copies within a device).
+// Waits for the copy, as the real function does, except for copies within a device.
 cudaError_t cudaMemcpy(void* to, const void* from, size_t size, cudaMemcpyKind) {
   if (size != 0 && (to == nullptr || from == nullptr)) return Note(cudaErrorInvalidValue);
   return OnStream(nullptr, [=](const sim::StreamRef& on) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What every function of the simulated CUDA runtime shares: the thread's last
-// error, and the thread's device, which is device 0 until it chooses one.
+// Shared by all functions of the simulated CUDA runtime: the thread's last error,
+// and the thread's device, which is device 0 until the thread chooses one.
 #pragma once
 
 #include <cuda.h>
@@ -12,7 +12,7 @@ namespace rollcall::sim::runtime {
 
 inline thread_local cudaError_t last_error = cudaSuccess;
 
-// Remembers an error for cudaGetLastError(). The runtime's numbers are the driver's.
+// Stores an error for cudaGetLastError(). The runtime's numbers equal the driver's.
 inline cudaError_t Note(cudaError_t error) {
   if (error != cudaSuccess) last_error = error;
   return error;
@@ -32,7 +32,7 @@ inline cudaError_t Find(cudaStream_t handle, StreamRef* stream) {
   return static_cast<cudaError_t>(FindStream(device, handle, stream));
 }
 
-// Does `action(stream)` on the stream that the handle means.
+// Calls `action(stream)` with the stream that the handle means.
 template <typename Action>
 cudaError_t OnStream(cudaStream_t handle, Action action) {
   StreamRef stream;

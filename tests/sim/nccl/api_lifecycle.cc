@@ -83,7 +83,7 @@ ncclResult_t ncclCommInitRankScalable(ncclComm_t* comm, int nranks, int rank, in
 SIM_EXPORT(ncclCommInitRankScalable)
 #endif
 
-// Takes its id from the public function, as the real one does.
+// Gets its id from the public function, as the real function does.
 ncclResult_t ncclCommInitAll(ncclComm_t* comms, int count, const int* devices) {
   if (comms == nullptr) return Warn(ncclInvalidArgument, "comms is NULL");
   ncclResult_t result = CheckDevices(count, devices);

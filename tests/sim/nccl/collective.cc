@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Collectives, in rounds of what fits the slots.
+// Collectives, in rounds. Each round moves as much data as the slots hold.
 //
 // In each round every rank puts a part of its data into its slot, meets the
-// others, and takes what it needs from theirs. There are two slots a rank, used
-// in turn: who has met the others in one round knows that all are done with the
-// round before. In the first round the ranks also compare what they are doing.
+// others, and reads the data that it needs from their slots. Each rank has two
+// slots and uses them in turn: when a rank has met the others in one round, all
+// ranks are done with the round before. In the first round the ranks also compare
+// their calls.
 #include <string.h>
 
 #include <algorithm>
@@ -48,7 +49,7 @@ class Collective {
   }
 
  private:
-  // Whether a slot holds a piece for each rank, and not one for all.
+  // Whether a slot holds one piece for each rank, and not one piece for all.
   bool HasPieces() const {
     return call_.function == Function::kReduceScatter || call_.function == Function::kAlltoAll ||
            call_.function == Function::kScatter;
@@ -71,8 +72,8 @@ class Collective {
         static_cast<int32_t>(call_.dtype), static_cast<int32_t>(call_.op)};
   }
 
-  // Compares what all ranks announced. Differing types and reductions go
-  // unnoticed, as in NCCL. `*total` becomes what all ranks have.
+  // Compares the calls of all ranks. Like NCCL, does not detect differences in type or reduction.
+  // Sets `*total` to the size that all ranks have.
   bool Agree(size_t* total) const {
     const Descriptor& first = segment_.area(0).descriptors[parity_];
     bool same_function = true, same_shape = true;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// A communicator: one rank's end of it.
+// One rank's end of a communicator.
 //
-// Handles are looked up in a table of the living, so a call with a destroyed
-// one is ncclInvalidArgument and not a crash. Whoever waits inside holds a
-// reference; abort makes all of them leave.
+// A table holds the handles of living communicators, so a call with a destroyed
+// handle returns ncclInvalidArgument and does not crash. A thread that waits inside
+// holds a reference. Abort makes all these threads leave.
 #pragma once
 
 #include <nccl.h>
@@ -36,22 +36,22 @@ class Comm : public std::enable_shared_from_this<Comm> {
   ncclComm_t handle() { return reinterpret_cast<ncclComm_t>(this); }
   void Forget();
 
-  // Meets the other ranks, whom `name` brings together; waits for ever for them.
+  // Meets the other ranks under `name`. Waits for them without a limit.
   ncclResult_t Join(const std::string& name);
-  // Waits until a non-blocking communicator is done with what it was told before.
+  // Waits until a non-blocking communicator has finished its earlier calls.
   ncclResult_t EnsureReady();
   void SetState(ncclResult_t state);
   ncclResult_t state();
 
   // Waits for all ranks at a gate. False if aborted.
   bool Meet(Gate gate);
-  // Arrives there without waiting; returns how often this rank now has.
+  // Arrives at the gate without waiting. Returns how often this rank has arrived.
   uint64_t ArriveAt(Gate gate);
 
-  // Ends whatever is on the device or connecting: for abort and revoke. The
-  // communicator stays usable for management calls unless `aborting`.
+  // Ends all work on the device and all connecting, for abort and revoke. The communicator stays
+  // usable for management calls unless `aborting`.
   void Stop(bool aborting);
-  // Waits until everything that was launched has run. False if aborted.
+  // Waits until all launched work has run. False if aborted.
   bool Drain();
   void BeginWork();
   void EndWork();

@@ -51,7 +51,7 @@ ncclResult_t CheckSelf(const Bundle& bundle) {
   return Warn(ncclInvalidUsage, "Trying to send to self without a matching recv");
 }
 
-// Says to the peers that this rank is there. Does not wait.
+// Signals to the peers that this rank has arrived. Does not wait.
 ncclResult_t ArriveAtPeers(Bundle* bundle) {
   Comm& comm = *bundle->comm;
   Segment& segment = *comm.segment;
@@ -108,8 +108,8 @@ ncclResult_t Connect(std::vector<Bundle>* bundles) {
   return ncclSuccess;
 }
 
-// Puts the work on its first stream, behind all of its streams and behind the
-// communicator's work before; the other streams wait for it.
+// Puts the work on its first stream, after the work on all of its streams and after the earlier
+// work of the communicator. The other streams wait for it.
 void Enqueue(Bundle bundle) {
   const CommRef comm = bundle.comm;
   const StreamRef stream = bundle.streams.front();
@@ -121,7 +121,7 @@ void Enqueue(Bundle bundle) {
   }
   std::vector<Point> after = {comm->last};
   for (const StreamRef& other : bundle.streams) {
-    if (other != stream) after.push_back(TailOf(other));
+    if (other != stream) after.push_back(StreamTail(other));
   }
   comm->BeginWork();
   comm->last = Enqueue(

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How checked calls get onto streams.
+// Puts checked calls onto streams.
 #pragma once
 
 #include <vector>
@@ -8,7 +8,7 @@
 
 namespace rollcall::sim {
 
-// A checked call, with the communicator and stream it is for.
+// A checked call, with its communicator and stream.
 struct Pending {
   CommRef comm;
   StreamRef stream;
@@ -17,8 +17,8 @@ struct Pending {
 
 bool IsCaptured(const StreamRef& stream);
 
-// Starts a group's calls. With non-blocking communicators a thread does it, and
-// the result is ncclInProgress.
+// Starts a group's calls. With non-blocking communicators another thread starts them, and the
+// result is ncclInProgress.
 ncclResult_t Launch(std::vector<Pending> calls);
 
 }  // namespace rollcall::sim

@@ -36,7 +36,7 @@ ncclResult_t CheckConfig(const ncclConfig_t* config) {
 }
 
 // The members of a split's part, in their new order.
-std::vector<int> PartOf(const Comm& parent, int turn, int color) {
+std::vector<int> SplitMembers(const Comm& parent, int turn, int color) {
   std::vector<int> members;
   const auto choice = [&](int rank) -> const SplitChoice& {
     return parent.segment->area(rank).choices[turn % 2];
@@ -49,7 +49,7 @@ std::vector<int> PartOf(const Comm& parent, int turn, int color) {
   return members;
 }
 
-int PositionOf(int rank, const std::vector<int>& members) {
+int RankAmong(int rank, const std::vector<int>& members) {
   return static_cast<int>(std::find(members.begin(), members.end(), rank) - members.begin());
 }
 
@@ -61,9 +61,9 @@ ncclResult_t JoinPart(const CommRef& parent, int color, int key, ncclComm_t* han
   parent->segment->area(parent->rank).choices[turn % 2] = {color, key};
   if (!parent->Meet(kSplitGate)) return ncclInternalError;
   if (color == NCCL_SPLIT_NOCOLOR) return ncclSuccess;
-  const std::vector<int> members = PartOf(*parent, turn, color);
+  const std::vector<int> members = SplitMembers(*parent, turn, color);
   const CommRef comm = Comm::Make(static_cast<int>(members.size()),
-                                  PositionOf(parent->rank, members), parent->device, blocking);
+                                  RankAmong(parent->rank, members), parent->device, blocking);
   *handle = comm->handle();
   return comm->Join(
       HashName(parent->name + "/split" + std::to_string(turn) + "/" + std::to_string(color)));
@@ -132,7 +132,7 @@ ncclResult_t Shrink(const CommRef& parent, std::vector<int> excluded, ncclComm_t
   std::string name = parent->name + "/shrink" + std::to_string(parent->shrinks++);
   for (const int rank : excluded) name += "/" + std::to_string(rank);
   const CommRef comm =
-      Comm::Make(static_cast<int>(members.size()), PositionOf(parent->rank, members),
+      Comm::Make(static_cast<int>(members.size()), RankAmong(parent->rank, members),
                  parent->device, IsBlocking(config, parent->blocking));
   *handle = comm->handle();
   return SubmitJob({comm, parent, [comm, name] { return comm->Join(HashName(name)); }});

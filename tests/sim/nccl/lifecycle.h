@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How communicators come to be and end; the public functions only check what
-// can be checked in their arguments.
+// Creates and ends communicators. The public functions only check their arguments.
 #pragma once
 
 #include <nccl.h>
@@ -21,7 +20,8 @@ ncclResult_t Split(const CommRef& parent, int color, int key, ncclComm_t* handle
                    const ncclConfig_t* config);
 ncclResult_t Shrink(const CommRef& parent, std::vector<int> excluded, ncclComm_t* handle,
                     const ncclConfig_t* config, int flags);
-// The unique id by which ranks may join the parent's next child, as every rank of it can tell.
+// The unique id by which ranks join the parent's next child. Every rank of the parent computes the
+// same id.
 ncclUniqueId GrowId(const Comm& parent);
 ncclResult_t Grow(const CommRef& parent, int nranks, ncclComm_t* handle,
                   const ncclConfig_t* config);

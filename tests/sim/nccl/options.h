@@ -2,7 +2,7 @@
 // The simulated NCCL's settings, from environment variables, read once.
 //
 //   ROLLCALL_SIM_LAZY_CONNECT=0   no call blocks at first contact with a peer
-//   ROLLCALL_SIM_MISMATCH=hang|wrong   what differing byte counts or roots do
+//   ROLLCALL_SIM_MISMATCH=hang|wrong   the effect of differing byte counts or roots
 //   ROLLCALL_SIM_SEED=N           chooses between the two for each mismatch
 //   ROLLCALL_SIM_EAGER=BYTES      sends up to this size end before they are received
 //   ROLLCALL_SIM_SERIALIZE=1      one NCCL kernel at a time on a device

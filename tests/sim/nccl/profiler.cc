@@ -34,7 +34,7 @@ struct Event {
   }
 };
 
-const Table* TableOf(void* library, int version) {
+const Table* FindTable(void* library, int version) {
   return static_cast<const Table*>(
       dlsym(library, ("ncclProfiler_v" + std::to_string(version)).c_str()));
 }
@@ -53,7 +53,7 @@ Plugin Load() {
   if (library == nullptr) return plugin;
   const char* newest = getenv("ROLLCALL_SIM_PROFILER");
   for (int version = newest == nullptr ? 6 : atoi(newest); version >= 1; --version) {
-    plugin.table = TableOf(library, version);
+    plugin.table = FindTable(library, version);
     plugin.version = version;
     if (plugin.table != nullptr) break;
   }
@@ -65,7 +65,7 @@ Plugin& ThePlugin() {
   return *plugin;
 }
 
-const char* NameOf(Function function) {
+const char* FunctionName(Function function) {
   switch (function) {
     case Function::kAllReduce: return "AllReduce";
     case Function::kAllGather: return "AllGather";
@@ -81,14 +81,14 @@ const char* NameOf(Function function) {
   return "Unknown";
 }
 
-const char* NameOf(ncclDataType_t type) {
+const char* DtypeName(ncclDataType_t type) {
   static const char* const kNames[] = {"ncclInt8",    "ncclUint8",  "ncclInt32",   "ncclUint32",
                                        "ncclInt64",   "ncclUint64", "ncclFloat16", "ncclFloat32",
                                        "ncclFloat64", "ncclBfloat16"};
   return type < 10 ? kNames[type] : "Unknown";
 }
 
-uint64_t HashOf(const std::string& name) { return std::stoull(name.substr(0, 15), nullptr, 16); }
+uint64_t ParseHash(const std::string& name) { return std::stoull(name.substr(0, 15), nullptr, 16); }
 
 // The group of calls that this thread has open.
 struct OpenGroup {
@@ -112,8 +112,8 @@ void Stop(void* handle) {
 
 void LaunchP2p(const Comm& comm, const Call& call) {
   Event event(ThePlugin(), profiler::kP2p, group.handle, comm.rank);
-  DetailsAt<profiler::P2p>(event.bytes) = {NameOf(call.function), call.recv, NameOf(call.dtype),
-                                          call.count, call.root};
+  DetailsAt<profiler::P2p>(event.bytes) = {FunctionName(call.function), call.recv,
+                                           DtypeName(call.dtype), call.count, call.root};
   void* handle = nullptr;
   Begin(comm, &event, &handle);
   Stop(handle);
@@ -121,8 +121,9 @@ void LaunchP2p(const Comm& comm, const Call& call) {
 
 void LaunchCollective(const Comm& comm, const Call& call) {
   Event event(ThePlugin(), profiler::kColl, group.handle, comm.rank);
-  DetailsAt<profiler::Coll>(event.bytes) = {0,          NameOf(call.function), call.send, call.recv,
-                                           call.count, call.root,             NameOf(call.dtype)};
+  DetailsAt<profiler::Coll>(event.bytes) = {
+      0,          FunctionName(call.function), call.send, call.recv,
+      call.count, call.root,                   DtypeName(call.dtype)};
   void* handle = nullptr;
   Begin(comm, &event, &handle);
   Stop(handle);
@@ -133,7 +134,7 @@ void LaunchCollective(const Comm& comm, const Call& call) {
 void ProfilerInit(Comm* comm) {
   Plugin& plugin = ThePlugin();
   if (plugin.table == nullptr) return;
-  const uint64_t hash = HashOf(comm->name);
+  const uint64_t hash = ParseHash(comm->name);
   int result = 0;
   if (plugin.version >= 5) {
     result = reinterpret_cast<profiler::Init5>(plugin.table->init)(
@@ -165,7 +166,7 @@ void ProfileCall(const Comm& comm, const Call& call, void* stream, bool captured
   if (call.is_p2p() || !Wants(comm, profiler::kCollApi)) return;
   Event event(ThePlugin(), profiler::kCollApi, group.handle, comm.rank);
   DetailsAt<profiler::CollApi>(event.bytes) = {
-      NameOf(call.function), call.count, NameOf(call.dtype), call.root, stream, captured};
+      FunctionName(call.function), call.count, DtypeName(call.dtype), call.root, stream, captured};
   void* handle = nullptr;
   Begin(comm, &event, &handle);
   Stop(handle);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Profiler plugins, as NCCL loads and calls them: NCCL_PROFILER_PLUGIN names a library ("none": no
-// plugin), else libnccl-profiler.so is tried; the newest table up to version
-// ROLLCALL_SIM_PROFILER (6) is taken. Events of calls, groups and launches; none of kernels or of
-// the network.
+// Profiler plugins, as NCCL loads and calls them. NCCL_PROFILER_PLUGIN names a library ("none": no
+// plugin). Without it, the simulation tries libnccl-profiler.so. It takes the newest table up to
+// version ROLLCALL_SIM_PROFILER (6). It sends events of calls, groups and launches, but none of
+// kernels or of the network.
 #pragma once
 
 #include <vector>
@@ -11,11 +11,11 @@
 
 namespace rollcall::sim {
 
-// A communicator has come about; and ends.
+// A communicator was created; a communicator ends.
 void ProfilerInit(Comm* comm);
 void ProfilerFinalize(Comm* comm);
 
-// A call was made, in a group or as one; the group ends; its calls are launched; it has ended.
+// A call was made, in a group or alone; the group ends; its calls are launched; a call has ended.
 void ProfileCall(const Comm& comm, const Call& call, void* stream, bool captured);
 void ProfileGroupEnd();
 void ProfileLaunch(const Comm& comm, const std::vector<Call>& calls);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the simulated libnccl.so.2 exports, and that its inner calls of public
-// functions can be intercepted, as those of the real one.
+// Checks the exports of the simulated libnccl.so.2, and that a program can intercept
+// its inner calls of public functions, as with the real NCCL.
 #include <cuda_runtime_api.h>
 #include <dlfcn.h>
 #include <gtest/gtest.h>
@@ -31,7 +31,7 @@ std::set<std::string> DeclaredFunctions() {
 
 }  // namespace
 
-// The program's own definitions stand in front of the library's.
+// The program's own definitions precede the library's.
 ncclResult_t ncclGetUniqueId(ncclUniqueId* id) {
   ++unique_ids;
   return pncclGetUniqueId(id);

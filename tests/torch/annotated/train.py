@@ -14,13 +14,13 @@ from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 from torch.utils.data import DataLoader, DistributedSampler, TensorDataset
 
-rollcall = ctypes.CDLL(None)  # what is preloaded
+rollcall = ctypes.CDLL(None)  # has the functions of preloaded libraries
 if hasattr(rollcall, "rollcall_set_step"):
-    def tell(step, phase):
+    def report(step, phase):
         rollcall.rollcall_set_step(ctypes.c_uint64(step))
         rollcall.rollcall_set_phase(phase.encode())
 else:
-    def tell(step, phase):
+    def report(step, phase):
         pass
 
 
@@ -43,7 +43,7 @@ def make_dataset(samples, seed):
 
 def train_epoch(model, loader, optimizer, device, step):
     for inputs, targets in loader:
-        tell(step, "training")
+        report(step, "training")
         loss = nn.functional.mse_loss(model(inputs.to(device)), targets.to(device))
         optimizer.zero_grad()
         loss.backward()
@@ -54,7 +54,7 @@ def train_epoch(model, loader, optimizer, device, step):
 
 def validate(network, dataset, args, device, step):
     """Each rank looks at its share; the last has none when the samples do not go round."""
-    tell(step, "validation")
+    report(step, "validation")
     share = range(len(dataset))[dist.get_rank() * args.batch_size:][:args.batch_size]
     if not share and not args.fixed:
         return None

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Says how trampoline.cc is compiled; everything else is in pyproject.toml."""
+"""Compiles trampoline.cc; pyproject.toml has everything else."""
 
 import setuptools
 from torch.utils import cpp_extension

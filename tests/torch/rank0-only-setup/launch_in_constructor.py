@@ -29,7 +29,8 @@ def parse_arguments():
 
 class Trainer:
     def __init__(self, backend, make_dataset=None):
-        self.fabric = Fabric(accelerator="cuda" if backend == "nccl" else "cpu", devices=int(os.environ["LOCAL_WORLD_SIZE"]),
+        self.fabric = Fabric(accelerator="cuda" if backend == "nccl" else "cpu",
+                             devices=int(os.environ["LOCAL_WORLD_SIZE"]),
                              strategy=DDPStrategy(process_group_backend=backend))
         self.fabric.launch()
         self.run_name = self.fabric.broadcast(f"run-{os.getpid()}")

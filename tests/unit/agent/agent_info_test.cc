@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How a host's agent is found, and a `rollcall run` that serves its job itself.
+// Finding the agent of a host, and a `rollcall run` that serves its job itself.
 #include "agent/agent_info.h"
 
 #include <fcntl.h>
@@ -37,7 +37,7 @@ class AgentInfoTest : public testing::Test {
   fs::path folder_;
 };
 
-TEST_F(AgentInfoTest, AnAgentIsFoundWhileItLives) {
+TEST_F(AgentInfoTest, FindsAnAgentWhileItRuns) {
   EXPECT_FALSE(Found("node:7655"));
   {
     const auto info = AgentInfo::Publish(folder_, "node:7655", ServedProcesses::kHost);
@@ -52,16 +52,28 @@ TEST_F(AgentInfoTest, AnAgentIsFoundWhileItLives) {
   EXPECT_TRUE(fs::is_empty(folder_));
 }
 
-TEST_F(AgentInfoTest, LocalhostIsThisHost) {
+TEST_F(AgentInfoTest, OthersReadOnlyTheFileOfAnAgentThatServesThem) {
+  const auto mode = [this](ServedProcesses served) {
+    const mode_t before = umask(0);
+    const auto info = AgentInfo::Publish(folder_, "node:7655", served);
+    umask(before);
+    EXPECT_TRUE(info.ok()) << info.status();
+    return static_cast<int>(fs::status(folder_ / kAgentInfo).permissions());
+  };
+  EXPECT_EQ(mode(ServedProcesses::kUser), 0640);
+  EXPECT_EQ(mode(ServedProcesses::kHost), 0644);
+}
+
+TEST_F(AgentInfoTest, TakesLocalhostAsThisHost) {
   const auto info = AgentInfo::Publish(folder_, "localhost:7655", ServedProcesses::kUser);
   EXPECT_TRUE(Found("127.0.0.1:7655"));
 }
 
-TEST_F(AgentInfoTest, TheFileOfAnAgentThatWasKilledMeansNothing) {
+TEST_F(AgentInfoTest, IgnoresTheFileOfAKilledAgent) {
   const pid_t child = fork();
   if (child == 0) {
     const auto info = AgentInfo::Publish(folder_, "node:7655", ServedProcesses::kHost);
-    _exit(info.ok() ? 0 : 1);  // without destructors, as when killed
+    _exit(info.ok() ? 0 : 1);  // runs no destructors, like a killed agent
   }
   int status = 0;
   waitpid(child, &status, 0);
@@ -71,14 +83,14 @@ TEST_F(AgentInfoTest, TheFileOfAnAgentThatWasKilledMeansNothing) {
   EXPECT_TRUE(AgentInfo::Publish(folder_, "node:7655", ServedProcesses::kHost).ok());
 }
 
-TEST_F(AgentInfoTest, ASecondAgentIsTold) {
+TEST_F(AgentInfoTest, RefusesASecondAgent) {
   const auto first = AgentInfo::Publish(folder_, "node:7655", ServedProcesses::kHost);
   const auto second = AgentInfo::Publish(folder_, "other:7655", ServedProcesses::kHost);
   EXPECT_EQ(second.status().code(), absl::StatusCode::kAlreadyExists);
   EXPECT_TRUE(Found("node:7655"));
 }
 
-TEST_F(AgentInfoTest, AnotherUsersFileInAFolderThatAllMayWriteIsNotBelieved) {
+TEST_F(AgentInfoTest, IgnoresAnotherUsersFileInAWorldWritableFolder) {
   if (geteuid() != 0) GTEST_SKIP() << "needs root: gives a file to another user";
   const auto info = AgentInfo::Publish(folder_, "node:7655", ServedProcesses::kHost);
   ASSERT_TRUE(info.ok());
@@ -90,9 +102,9 @@ TEST_F(AgentInfoTest, AnotherUsersFileInAFolderThatAllMayWriteIsNotBelieved) {
   EXPECT_TRUE(Found("node:7655"));
 }
 
-// Who looks for an agent finds none, or one whose file is whole and locked.
-TEST_F(AgentInfoTest, WhatIsPublishedIsNeverSeenHalf) {
-  std::ofstream(folder_ / kAgentInfo) << "old:7655\nhost\n";  // of one that was killed
+// A reader finds no agent, or one with a complete and locked file.
+TEST_F(AgentInfoTest, NeverShowsAnIncompleteFile) {
+  std::ofstream(folder_ / kAgentInfo) << "old:7655\nhost\n";  // of a killed agent
   std::atomic<bool> over{false};
   std::thread publisher([&] {
     while (!over) {
@@ -122,7 +134,7 @@ TEST_F(AgentInfoTest, WhatIsPublishedIsNeverSeenHalf) {
   EXPECT_TRUE(fs::is_empty(folder_));
 }
 
-TEST_F(AgentInfoTest, TheFilesOfAgentsThatWereKilledWhilePublishingAreRemoved) {
+TEST_F(AgentInfoTest, RemovesTheFilesOfAgentsThatWereKilledWhilePublishing) {
   std::ofstream(folder_ / "agent.info.new") << "half";
   const auto info = AgentInfo::Publish(folder_, "node:7655", ServedProcesses::kHost);
   ASSERT_TRUE(info.ok()) << info.status();
@@ -130,7 +142,7 @@ TEST_F(AgentInfoTest, TheFilesOfAgentsThatWereKilledWhilePublishingAreRemoved) {
   EXPECT_FALSE(fs::exists(folder_ / "agent.info.new"));
 }
 
-TEST_F(AgentInfoTest, ALinkIsNotFollowed) {
+TEST_F(AgentInfoTest, DoesNotFollowALink) {
   std::ofstream(folder_ / "precious") << "keep me\n";
   fs::create_symlink(folder_ / "precious", folder_ / kAgentInfo);
   EXPECT_FALSE(AgentInfo::Publish(folder_, "node:7655", ServedProcesses::kHost).ok());
@@ -139,7 +151,7 @@ TEST_F(AgentInfoTest, ALinkIsNotFollowed) {
   EXPECT_EQ(text, "keep");
 }
 
-TEST_F(AgentInfoTest, ARunServesItsFolderWhileItHoldsTheLock) {
+TEST_F(AgentInfoTest, RunServesItsFolderWhileItHoldsTheLock) {
   EXPECT_FALSE(ServedByRun(folder_));
   const int fd = open((folder_ / kRunLock).c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
   EXPECT_FALSE(ServedByRun(folder_));

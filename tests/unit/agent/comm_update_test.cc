@@ -11,7 +11,7 @@ namespace {
 constexpr int64_t kSecond = 1'000'000'000;
 constexpr int64_t kNow = 1000 * kSecond;
 
-// A communicator whose calls were entered a second apart, the last at `kNow - 1 s`.
+// A communicator with calls entered one second apart, the last one at `kNow - 1 s`.
 CommSnapshot Comm(uint64_t entered, uint64_t returned) {
   CommSnapshot comm;
   comm.state = segment::CommState::kReady;
@@ -48,13 +48,13 @@ SegmentSnapshot Process(const CommSnapshot& comm, Op op, uint32_t block, int64_t
   return snapshot;
 }
 
-TEST(CommUpdateTest, NobodyWaitsWhenAllHasReturnedAndThereAreNoMarkers) {
+TEST(CommUpdateTest, WithoutMarkersReturnedCallsAreNoWait) {
   const v1::CommUpdate update = Fill(Comm(3, 3));
   EXPECT_EQ(update.waiting_since_ns(), 0);
   EXPECT_EQ(update.host_blocked_since_ns(), 0);
 }
 
-TEST(CommUpdateTest, AHostInsideACallWaitsSinceItEntered) {
+TEST(CommUpdateTest, AHostInsideACallWaitsSinceItEnteredTheCall) {
   const CommSnapshot comm = Comm(3, 2);
   const SegmentSnapshot process = Process(comm, Op::kAllReduce, 0, kNow - kSecond);
   const HostWaits waits = FindHostWaits(process, process.communicators[0]);
@@ -76,11 +76,11 @@ TEST(CommUpdateTest, MarkersShowTheFirstCallThatHasNotFinished) {
   comm.started = 3;
   comm.finished = 2;
   CommHistory history;
-  history.finished = 2;  // seen before, so its change is not news
+  history.finished = 2;  // as of the tick before: it has not changed
   EXPECT_EQ(Fill(comm, {}, &history).waiting_since_ns(), kNow - 3 * kSecond);
 }
 
-TEST(CommUpdateTest, TheWaitBeginsWhenTheCallBeforeFinished) {
+TEST(CommUpdateTest, TheWaitStartsWhenThePreviousCallFinished) {
   CommSnapshot comm = Comm(5, 5);
   comm.flags |= segment::kFlagMarkers;
   comm.started = 3;
@@ -90,7 +90,7 @@ TEST(CommUpdateTest, TheWaitBeginsWhenTheCallBeforeFinished) {
   EXPECT_EQ(Fill(comm, {}, &history).waiting_since_ns(), kNow);
 }
 
-TEST(CommUpdateTest, AWaitForTheGpuBelongsToTheNewestCommunicator) {
+TEST(CommUpdateTest, AWaitForTheGpuIsOnTheNewestCommunicator) {
   CommSnapshot older = Comm(2, 2), newer = Comm(2, 2);
   older.last_entered_ns = kNow - 9 * kSecond;
   newer.index = 1;
@@ -100,7 +100,7 @@ TEST(CommUpdateTest, AWaitForTheGpuBelongsToTheNewestCommunicator) {
   EXPECT_EQ(FindHostWaits(process, process.communicators[1]).host_waits_since_ns, kNow);
 }
 
-TEST(CommUpdateTest, ASplitUnderWayStandsInItsParentsRanks) {
+TEST(CommUpdateTest, APendingSplitHasTheRanksOfItsParent) {
   CommSnapshot comm = Comm(0, 0);
   comm.state = segment::CommState::kInitializing;
   comm.id = 10;
@@ -131,11 +131,11 @@ TEST(CommUpdateTest, CheckpointsAreSentOnce) {
   EXPECT_EQ(Fill(comm, {}, &history).checkpoint_positions_size(), 1);
 }
 
-TEST(CommUpdateTest, ABatchEndsAtAGap) {
+TEST(CommUpdateTest, ABatchOfRecordsEndsAtAGap) {
   CommSnapshot comm = Comm(4, 4);
   comm.records.erase(comm.records.begin() + 2);
   v1::RecordBatch batch;
-  FillRecords(comm, &batch);
+  FillRecords(comm, SIZE_MAX, &batch);
   EXPECT_EQ(batch.op_size(), 2);
 }
 
@@ -149,7 +149,7 @@ TEST(CommUpdateTest, AThreadInsideASendIsNotInACollective) {
   EXPECT_EQ(Fill(comm, waits).waiting_since_ns(), 0);
 }
 
-TEST(CommUpdateTest, TheEndOfAGroupIsAWaitOfItsCalls) {
+TEST(CommUpdateTest, TheEndOfAGroupIsAWaitInItsCalls) {
   const CommSnapshot comm = Comm(3, 1);
   const SegmentSnapshot process = Process(comm, Op::kGroupEnd, 0, kNow - kSecond);
   const HostWaits waits = FindHostWaits(process, process.communicators[0]);
@@ -162,7 +162,7 @@ TEST(CommUpdateTest, AThreadInsideACallOnAnotherCommunicatorIsNoWaitHere) {
   EXPECT_EQ(FindHostWaits(process, process.communicators[0]).host_blocked_since_ns, 0);
 }
 
-TEST(CommUpdateTest, OfTwoThreadsTheOneThatCameFirstCounts) {
+TEST(CommUpdateTest, TheEarlierOfTwoThreadsCounts) {
   const CommSnapshot comm = Comm(3, 2);
   SegmentSnapshot process = Process(comm, Op::kAllReduce, 0, kNow - kSecond);
   process.blocked.push_back({78, static_cast<uint32_t>(Op::kAllReduce), 0, kNow - 2 * kSecond});
@@ -170,21 +170,21 @@ TEST(CommUpdateTest, OfTwoThreadsTheOneThatCameFirstCounts) {
             kNow - 2 * kSecond);
 }
 
-TEST(CommUpdateTest, AGpuWaitFromBeforeTheLastCallIsNotForIt) {
+TEST(CommUpdateTest, AWaitForTheGpuThatIsOlderThanTheLastCallIsNotForIt) {
   const CommSnapshot comm = Comm(2, 2);
   const SegmentSnapshot process =
       Process(comm, Op::kcudaStreamSynchronize, 0, comm.last_entered_ns - 1);
   EXPECT_EQ(FindHostWaits(process, process.communicators[0]).host_waits_since_ns, 0);
 }
 
-TEST(CommUpdateTest, CallsOfACodeThatIsNotKnownAreNoWait) {
+TEST(CommUpdateTest, CallsWithAnUnknownCodeAreNoWait) {
   const CommSnapshot comm = Comm(3, 2);
   const SegmentSnapshot process = Process(comm, static_cast<Op>(250), 0, kNow - kSecond);
   EXPECT_EQ(FindHostWaits(process, process.communicators[0]).host_blocked_since_ns, 0);
   EXPECT_EQ(FindHostWaits(process, process.communicators[0]).host_waits_since_ns, 0);
 }
 
-// MPI's: entered 5, of which the reader counts 2 as done.
+// An MPI communicator: 5 calls entered, 2 of them finished.
 CommSnapshot WithOpenCalls() {
   CommSnapshot comm = Comm(5, 2);
   comm.flags |= segment::kFlagHostCalls | segment::kFlagMarkers;
@@ -193,29 +193,29 @@ CommSnapshot WithOpenCalls() {
   return comm;
 }
 
-TEST(CommUpdateTest, AnOpenCallDoesNotWaitWhileItsHostWorksOn) {
+TEST(CommUpdateTest, AnOpenCallIsNoWaitWhileItsHostWorks) {
   const CommSnapshot comm = WithOpenCalls();
   EXPECT_EQ(Fill(comm).waiting_since_ns(), 0);
   EXPECT_EQ(Fill(comm).host_blocked_since_ns(), 0);
 }
 
-TEST(CommUpdateTest, AHostThatWaitsForAnOpenCallWaitsSinceThen) {
+TEST(CommUpdateTest, AWaitForAnOpenCallStartsWithTheWaitCall) {
   const CommSnapshot comm = WithOpenCalls();
   SegmentSnapshot process = Process(comm, Op::kMPI_Wait, 0, kNow - kSecond / 2);
   process.blocked[0].stream = 1 + 2;
   const HostWaits waits = FindHostWaits(process, process.communicators[0]);
   EXPECT_EQ(Fill(comm, waits).waiting_since_ns(), kNow - kSecond / 2);
   EXPECT_EQ(Fill(comm, waits).host_blocked_since_ns(), kNow - kSecond / 2);
-  EXPECT_EQ(Fill(comm, waits).awaited(), 0u);  // it is the first
+  EXPECT_EQ(Fill(comm, waits).awaited(), 0u);  // it is the first unfinished one
 }
 
-TEST(CommUpdateTest, AHostMayWaitForALaterCallThanTheFirstOpenOne) {
+TEST(CommUpdateTest, ReportsAWaitForALaterCallThanTheFirstOpenOne) {
   const CommSnapshot comm = WithOpenCalls();
   SegmentSnapshot process = Process(comm, Op::kMPI_Wait, 0, kNow - kSecond / 2);
   process.blocked[0].stream = 1 + 4;
   HostWaits waits = FindHostWaits(process, process.communicators[0]);
   EXPECT_EQ(Fill(comm, waits).awaited(), 5u);
-  process.blocked[0].stream = 1 + 5;  // it has not been made
+  process.blocked[0].stream = 1 + 5;  // the process has not made this call
   waits = FindHostWaits(process, process.communicators[0]);
   EXPECT_EQ(Fill(comm, waits).awaited(), 0u);
 }
@@ -228,15 +228,15 @@ TEST(CommUpdateTest, AWaitForAMessageIsNoWaitForTheGpu) {
   EXPECT_EQ(waits.host_blocked_since_ns, 0);
 }
 
-TEST(CommUpdateTest, AllFinishedIsNoWait) {
+TEST(CommUpdateTest, FinishedCallsAreNoWait) {
   CommSnapshot comm = Comm(5, 5);
   comm.flags |= segment::kFlagMarkers;
   comm.started = comm.finished = 5;
   EXPECT_EQ(Fill(comm).waiting_since_ns(), 0);
 }
 
-// A refused call has the position that the next one takes.
-TEST(CommUpdateTest, TheCallThatHoldsThePositionIsTheOneThatWaits) {
+// A refused call has the same position as the next call.
+TEST(CommUpdateTest, TheLastCallWithThePositionIsTheOneThatWaits) {
   CommSnapshot comm = Comm(3, 3);
   comm.flags |= segment::kFlagMarkers;
   comm.started = 3;
@@ -250,7 +250,7 @@ TEST(CommUpdateTest, TheCallThatHoldsThePositionIsTheOneThatWaits) {
   EXPECT_EQ(Fill(comm, {}, &history).waiting_since_ns(), kNow - kSecond);
 }
 
-TEST(CommUpdateTest, WithoutTheRecordTheLastCallTellsSinceWhen) {
+TEST(CommUpdateTest, WithoutTheRecordTheWaitStartsWithTheLastCall) {
   CommSnapshot comm = Comm(5, 5);
   comm.records.clear();
   comm.flags |= segment::kFlagMarkers;
@@ -260,7 +260,7 @@ TEST(CommUpdateTest, WithoutTheRecordTheLastCallTellsSinceWhen) {
   EXPECT_EQ(Fill(comm, {}, &history).waiting_since_ns(), comm.last_entered_ns);
 }
 
-TEST(CommUpdateTest, WhoWasPassedOverStaysInTheSplit) {
+TEST(CommUpdateTest, ARankWithoutColorStaysInTheSplit) {
   CommSnapshot comm = Comm(0, 0);
   comm.state = segment::CommState::kPassedOver;
   comm.id = 10;
@@ -274,10 +274,10 @@ TEST(CommUpdateTest, WhoWasPassedOverStaysInTheSplit) {
   EXPECT_TRUE(update.split_pending());
 }
 
-TEST(CommUpdateTest, ColumnsGiveBackTheRecords) {
+TEST(CommUpdateTest, ColumnsHaveTheRecords) {
   const CommSnapshot comm = Comm(4, 3);
   v1::RecordBatch batch;
-  FillRecords(comm, &batch);
+  FillRecords(comm, SIZE_MAX, &batch);
   ASSERT_EQ(batch.op_size(), 4);
   int64_t entered_ns = 0;
   for (int i = 0; i < 4; ++i) {
@@ -287,6 +287,16 @@ TEST(CommUpdateTest, ColumnsGiveBackTheRecords) {
     EXPECT_EQ(batch.position(i), record.position);
     EXPECT_EQ(batch.duration_ns(i), i < 3 ? 10 : -1);
   }
+}
+
+TEST(CommUpdateTest, ColumnsMayBeLimitedToTheNewestRecords) {
+  const CommSnapshot comm = Comm(4, 3);
+  v1::RecordBatch batch;
+  FillRecords(comm, 2, &batch);
+  ASSERT_EQ(batch.op_size(), 2);
+  EXPECT_EQ(batch.first_index(), comm.records[2].index);
+  EXPECT_EQ(batch.entered_delta_ns(0), comm.records[2].entered_ns);
+  EXPECT_EQ(batch.position(1), comm.records[3].position);
 }
 
 }  // namespace

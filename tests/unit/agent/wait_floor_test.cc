@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What counts as being held, as data: instants of a host's clocks.
+// The wait floor, computed from samples of a host's clocks as data.
 #include "agent/wait_floor.h"
 
 #include <gtest/gtest.h>
@@ -11,7 +11,7 @@ constexpr int64_t kSecond = 1'000'000'000;
 constexpr int64_t kTick = kSecond / 10;
 constexpr uint64_t kTicksPerNs = 3;
 
-// A host whose clocks the test turns.
+// A host whose clocks the test sets.
 class WaitFloorTest : public testing::Test {
  protected:
   void Pass(int64_t ns) {
@@ -32,23 +32,23 @@ class WaitFloorTest : public testing::Test {
   WaitFloor floor_{kTick};
 };
 
-TEST_F(WaitFloorTest, AHostThatRunsOnHoldsNothing) { EXPECT_EQ(Calm(100), 0); }
+TEST_F(WaitFloorTest, AHostThatRunsHasNoFloor) { EXPECT_EQ(Calm(100), 0); }
 
-TEST_F(WaitFloorTest, ATickThatComesLateIsNotHeld) {
+TEST_F(WaitFloorTest, ALateTickIsNoPause) {
   Calm(20);
   Pass(2 * kSecond);
   EXPECT_EQ(floor_.Update(now_), 0);
 }
 
-TEST_F(WaitFloorTest, AnAgentThatWasStoppedBeginsAnew) {
+TEST_F(WaitFloorTest, APauseOfTheAgentSetsTheFloor) {
   Calm(20);
   Pass(20 * kSecond);
   EXPECT_EQ(floor_.Update(now_), now_.steady_ns);
-  const int64_t held = now_.steady_ns;
-  EXPECT_EQ(Calm(50), held);
+  const int64_t paused_until = now_.steady_ns;
+  EXPECT_EQ(Calm(50), paused_until);
 }
 
-TEST_F(WaitFloorTest, LongTicksLeaveRoomForTen) {
+TEST_F(WaitFloorTest, ALongTickAllowsAPauseOfTenTicks) {
   WaitFloor slow(kSecond);
   slow.Update(now_);
   Pass(9 * kSecond);
@@ -57,27 +57,27 @@ TEST_F(WaitFloorTest, LongTicksLeaveRoomForTen) {
   EXPECT_EQ(slow.Update(now_), now_.steady_ns);
 }
 
-TEST_F(WaitFloorTest, ASuspendBeginsAnewThoughTheSteadyClockStood) {
+TEST_F(WaitFloorTest, ASuspendSetsTheFloorAlthoughTheSteadyClockStood) {
   Calm(20);
   now_.boot_ns += 3600 * kSecond;
   Pass(kTick);
   EXPECT_EQ(floor_.Update(now_), now_.steady_ns);
 }
 
-TEST_F(WaitFloorTest, AMachineThatStoodWhileItsCounterWentOnBeginsAnew) {
+TEST_F(WaitFloorTest, AStoppedMachineWithARunningCounterSetsTheFloor) {
   Calm(20);
   now_.counter += static_cast<uint64_t>(30 * kSecond) * kTicksPerNs;
   Pass(kTick);
   EXPECT_EQ(floor_.Update(now_), now_.steady_ns);
 }
 
-TEST_F(WaitFloorTest, ACounterThatBeginsAnewIsMeasuredAnew) {
+TEST_F(WaitFloorTest, ARestartedCounterIsMeasuredAgain) {
   Calm(20);
   now_.counter = 7;
   EXPECT_EQ(Calm(30), 0);
 }
 
-TEST_F(WaitFloorTest, WithoutACounterTheOtherClocksDo) {
+TEST_F(WaitFloorTest, WithoutACounterTheOtherClocksAreUsed) {
   WaitFloor floor(kTick);
   for (int i = 0; i < 30; ++i) {
     Pass(kTick);

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The built `rollcall`: what goes into jobs, what comes of bad input, and what
-`analyze` makes of segments that real processes left. (tests/e2e/test_run.py has
-whole jobs.)"""
+"""Tests of the built `rollcall`: the environment of jobs, bad input, and `analyze` on
+segments that real processes left. (tests/e2e/test_run.py has whole jobs.)"""
+import hashlib
 import json
 import os
 import pathlib
+import re
 import signal
 import socket
 import subprocess
@@ -54,7 +55,7 @@ def contradiction(tmp_path):
 @pytest.mark.parametrize("arguments", [("--help",), ("--version",), ("run", "--help"),
                                        ("analyze", "--help"), ("status", "--help"),
                                        ("stacks", "--help")])
-def test_help_is_no_error(arguments):
+def test_help_exits_with_0_and_prints_on_stdout(arguments):
     result = rollcall(*arguments)
     assert result.returncode == 0
     assert result.stdout and not result.stderr
@@ -64,39 +65,39 @@ def test_help_is_no_error(arguments):
                                              ("ROLLCALL_HANG_AFTER", "1ms"),
                                              ("ROLLCALL_ON_HANG", "exec:"),
                                              ("ROLLCALL_FORMAT", "pdf")])
-def test_flags_from_the_environment_are_checked_too(variable, value):
+def test_rollcall_checks_flags_from_the_environment(variable, value):
     command = ("analyze", "/") if variable == "ROLLCALL_FORMAT" else ("run", "--", "true")
     result = rollcall(*command, env={variable: value})
     assert result.returncode == 2
     assert value in result.stderr
 
 
-def test_arguments_reach_the_job_as_they_are():
+def test_arguments_reach_the_job_unchanged():
     arguments = ["--help", "--", "", "a b", "$HOME", "*"]
     result = rollcall("run", "--", "printf", "[%s]", *arguments)
     assert result.stdout == "".join(f"[{argument}]" for argument in arguments)
 
 
-def test_the_jobs_stderr_and_stdin_are_its_own():
-    result = rollcall("run", "--", "sh", "-c", "cat >&2; exec 2>&-", input="to be said\n")
-    assert result.stderr.startswith("to be said\n")
+def test_the_job_gets_stdin_and_stderr_of_the_run():
+    result = rollcall("run", "--", "sh", "-c", "cat >&2; exec 2>&-", input="a line\n")
+    assert result.stderr.startswith("a line\n")
     assert all(line.startswith("rollcall: ") for line in result.stderr.splitlines()[1:])
 
 
-def test_what_the_user_preloads_stays_first():
+def test_the_users_preloaded_library_stays_first():
     theirs = "/no/such/library.so"
     result = rollcall("run", "--", "sh", "-c", "echo $LD_PRELOAD", env={"LD_PRELOAD": theirs})
     assert result.stdout.strip() == f"{theirs}:{os.path.realpath(LIBRARY)}"
 
 
-def test_a_folder_that_was_given_stays_and_holds_nothing_afterwards(tmp_path):
+def test_the_users_folder_stays_and_is_empty_afterwards(tmp_path):
     result = rollcall("run", "--", "sh", "-c", "echo $ROLLCALL_DIR",
                       env={"ROLLCALL_DIR": str(tmp_path / "given")})
     assert pathlib.Path(result.stdout.strip()).parent == tmp_path / "given"
     assert list((tmp_path / "given").iterdir()) == []
 
 
-def test_folders_that_no_run_has_made_stay(tmp_path):
+def test_a_run_keeps_folders_that_no_run_has_made(tmp_path):
     names = {"run-999999999-5", "run-of-somebody-else", f"run-{os.getpid()}-5"}
     for name in names:
         (tmp_path / name).mkdir()
@@ -119,14 +120,14 @@ def test_a_second_signal_ends_a_job_that_ignores_the_first(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_command_that_cannot_be_run_leaves_nothing(tmp_path):
+def test_a_command_that_does_not_exist_leaves_no_folder(tmp_path):
     result = rollcall("run", "--", "/no/such/command", env={"ROLLCALL_DIR": str(tmp_path)})
     assert result.returncode == 127
     assert "/no/such/command" in result.stderr
     assert list(tmp_path.iterdir()) == []
 
 
-def test_without_a_daemon_status_says_where_it_looked():
+def test_without_a_daemon_status_names_the_address_and_the_next_command():
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))
         address = f"127.0.0.1:{unused.getsockname()[1]}"
@@ -136,14 +137,14 @@ def test_without_a_daemon_status_says_where_it_looked():
     assert "pgrep -a rollcalld" in result.stderr
 
 
-def test_no_hang_is_0(healthy):
+def test_analyze_exits_with_0_without_a_hang(healthy):
     result = rollcall("analyze", healthy)
     assert result.returncode == 0
     assert result.stdout.endswith("no hang found\n")
     assert json.loads(rollcall("analyze", "--format=json", healthy).stdout)["verdicts"] == []
 
 
-def test_a_hang_is_3(contradiction):
+def test_analyze_exits_with_3_on_a_hang(contradiction):
     result = rollcall("analyze", "--format=json", contradiction)
     assert result.returncode == 3
     verdict = json.loads(result.stdout)["verdicts"][0]
@@ -155,32 +156,32 @@ def test_a_hang_is_3(contradiction):
     assert "<html" in rollcall("analyze", "--format=html", contradiction).stdout
 
 
-def test_the_table_tells_where_every_rank_stands(contradiction):
+def test_the_table_shows_the_position_of_every_rank(contradiction):
     lines = rollcall("analyze", contradiction).stdout.splitlines()
     assert any(line.split()[:3] == ["ranks", "last", "call"] for line in lines)
     rows = [line for line in lines if "#1 AllReduce" in line and ">" not in line]
-    assert len(rows) == 2, rows  # those who agree share a line
+    assert len(rows) == 2, rows  # ranks that agree share a line
     assert all(len(line) <= 100 for line in lines)
 
 
-def test_folders_from_many_hosts_are_one_job(tmp_path):
+def test_analyze_joins_folders_from_many_hosts_into_one_job(tmp_path):
     for rank in range(3):
         leave_segment(tmp_path / f"host-{rank}" / "shm", rank,
                       f"all_reduce all_reduce={9 if rank == 1 else 8} kill", size=3)
     assert rollcall("analyze", tmp_path).returncode == 3
     assert rollcall("analyze", *tmp_path.iterdir()).returncode == 3
-    # Without the second host's there is nothing to see but who is missing.
+    # Without the segments of the second host only the missing rank shows.
     assert "argument_mismatch" not in rollcall(
         "analyze", tmp_path / "host-0", tmp_path / "host-2").stdout
 
 
-def test_files_may_be_given_by_name(contradiction):
+def test_analyze_accepts_names_of_files(contradiction):
     result = rollcall("analyze", *contradiction.iterdir())
     assert result.returncode == 3
     assert "argument_mismatch" in result.stdout
 
 
-def test_a_folder_by_two_names_is_one(contradiction):
+def test_analyze_counts_a_folder_with_two_names_once(contradiction):
     def verdict(*paths):
         found = json.loads(rollcall("analyze", "--format=json", *paths).stdout)["verdicts"][0]
         return found["cause"], found["culprits"], found["waiting_ranks"]
@@ -206,7 +207,7 @@ DAMAGE = [("empty", "cut short"), ("garbage", "not a Rollcall segment"),
 
 
 @pytest.mark.parametrize("how, words", DAMAGE)
-def test_nothing_but_damaged_files_is_2(tmp_path, how, words):
+def test_analyze_exits_with_2_if_all_files_are_damaged(tmp_path, how, words):
     segment = leave_segment(tmp_path / "segments", 0, "all_reduce")
     damage(segment, how)
     result = rollcall("analyze", tmp_path)
@@ -216,7 +217,7 @@ def test_nothing_but_damaged_files_is_2(tmp_path, how, words):
 
 
 @pytest.mark.parametrize("how, words", DAMAGE)
-def test_a_damaged_file_among_good_ones_is_named_and_skipped(contradiction, how, words):
+def test_analyze_names_and_skips_a_damaged_file(contradiction, how, words):
     segment = leave_segment(contradiction, 3, "all_reduce", size=4, unique_id="another")
     damage(segment, how)
     result = rollcall("analyze", "--format=json", contradiction)
@@ -225,7 +226,7 @@ def test_a_damaged_file_among_good_ones_is_named_and_skipped(contradiction, how,
     assert json.loads(result.stdout)["verdicts"][0]["cause"] == "argument_mismatch"
 
 
-def test_records_that_are_cut_off_are_said(healthy):
+def test_analyze_reports_cut_off_records(healthy):
     segment = sorted(healthy.iterdir())[0]
     segment.write_bytes(segment.read_bytes()[:17000])
     result = rollcall("analyze", healthy)
@@ -233,14 +234,14 @@ def test_records_that_are_cut_off_are_said(healthy):
     assert "cut short: 0 of 1 communicators" in result.stderr
 
 
-def test_a_folder_without_segments_is_2(tmp_path):
+def test_analyze_exits_with_2_on_a_folder_without_segments(tmp_path):
     (tmp_path / "notes.txt").write_text("nothing")
     result = rollcall("analyze", tmp_path)
     assert result.returncode == 2
     assert "no readable segments" in result.stderr
 
 
-def test_paths_that_make_no_sense_are_2(tmp_path):
+def test_analyze_exits_with_2_on_impossible_paths(tmp_path):
     loop = tmp_path / "loop"
     loop.symlink_to(loop)
     (tmp_path / "notes.txt").write_text("nothing")
@@ -250,7 +251,7 @@ def test_paths_that_make_no_sense_are_2(tmp_path):
         assert result.stderr.startswith("rollcall analyze: ")
 
 
-def test_things_that_are_no_files_do_not_hold_it_up(healthy):
+def test_analyze_does_not_block_on_pipes_folders_and_devices(healthy):
     os.mkfifo(healthy / "1-2.seg")
     (healthy / "3-4.seg").mkdir()
     (healthy / "5-6.seg").symlink_to("/dev/zero")
@@ -278,7 +279,7 @@ def may_trace(pid):
     return result.returncode == 0 or "not permit" not in result.stderr
 
 
-def test_stacks_of_living_processes_are_printed_and_they_run_on(sleepers):
+def test_stacks_prints_living_processes_which_keep_running(sleepers):
     if not may_trace(sleepers[0].pid):
         pytest.skip("this system does not permit tracing")
     pids = [p.pid for p in sleepers]
@@ -297,7 +298,24 @@ def test_stacks_of_living_processes_are_printed_and_they_run_on(sleepers):
     assert all(process.poll() is None for process in sleepers)
 
 
-def test_stacks_of_what_is_no_process_say_so():
+@pytest.mark.parametrize("way", ["auto", "outside", "inside"])
+def test_stacks_leaves_a_process_alone_that_switches_its_stacks_off(way):
+    with subprocess.Popen(["sleep", "60"], env={**os.environ, "ROLLCALL_STACKS": "off"}) as process:
+        result = rollcall("stacks", f"--way={way}", process.pid)
+        process.kill()
+    assert result.returncode == 1
+    assert "switched off (ROLLCALL_STACKS=off in its environment)" in result.stderr
+
+
+@pytest.mark.parametrize("command", [("run", "--redact=(x", "--", "true"),
+                                     ("analyze", "--redact=(x", "/nowhere")])
+def test_a_wrong_pattern_of_redact_is_refused(command):
+    result = rollcall(*command)
+    assert result.returncode == 2
+    assert "give an expression of RE2" in result.stderr
+
+
+def test_stacks_reports_what_is_neither_a_job_nor_a_process():
     job = rollcall("stacks", "--daemon=127.0.0.1:1", "train")
     assert job.returncode == 1
     assert "no stacks of job train from the daemon at 127.0.0.1:1" in job.stderr
@@ -309,3 +327,70 @@ def test_stacks_of_what_is_no_process_say_so():
     ended = rollcall("stacks", gone.pid)
     assert ended.returncode == 1 and "has ended" in ended.stderr and ended.stdout == ""
     assert rollcall("stacks").returncode == 2
+
+
+TOKEN = re.compile(r"rollcall_[A-Za-z0-9_-]{43}")
+
+
+def new_token(path, name, *flags):
+    return rollcall("token", "new", f"--file={path}", f"--name={name}", *flags)
+
+
+def test_a_new_token_stands_on_stdout_alone_and_never_in_the_file(tmp_path):
+    path = tmp_path / "tokens.yaml"
+    result = new_token(path, "ci", "--role=viewer", "--tenant=a", "--tenant=b")
+    assert result.returncode == 0
+    token = result.stdout.strip()
+    assert TOKEN.fullmatch(token)
+    assert token not in result.stderr + path.read_text()
+    assert hashlib.sha256(token.encode()).hexdigest() in path.read_text()
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert f"--token-file={path}" in result.stderr
+
+
+def test_tokens_are_listed_without_secrets_and_revoked_by_name(tmp_path):
+    path = tmp_path / "tokens.yaml"
+    path.write_text("# ours\n")
+    new_token(path, "ci", "--role=viewer")
+    before = path.read_text()
+    new_token(path, "nodes", "--role=agent", "--host=*", "--expires=never")
+    listed = rollcall("token", "list", f"--file={path}").stdout
+    assert re.search(r"^ci +viewer +tenants default, expires 20", listed, re.MULTILINE)
+    assert re.search(r"^nodes +agent +tenants default, hosts \*, expires never$", listed,
+                     re.MULTILINE)
+    assert not re.search(r"[0-9a-f]{16}", listed)
+    assert rollcall("token", "revoke", "--name=nodes", f"--file={path}").returncode == 0
+    assert path.read_text() == before
+
+
+@pytest.mark.parametrize("flags, words", [
+    (["--role=viewer"], "--name=NAME"),
+    (["--name=a b", "--role=viewer"], "--name=NAME"),
+    (["--name=a"], "--role=agent|viewer|operator"),
+    (["--name=a", "--role=root"], "root"),
+    (["--name=a", "--role=agent"], "--host='*'"),
+    (["--name=a", "--role=viewer", "--host=b"], "leave out --host"),
+    (["--name=a", "--role=viewer", "--tenant=a/b"], "a/b is no tenant"),
+    (["--name=a", "--role=viewer", "--expires=soon"], "soon is neither"),
+    (["--name=a", "--role=viewer", "--expires=0d"], "0d is neither"),
+])
+def test_a_token_with_wrong_flags_is_not_made(tmp_path, flags, words):
+    path = tmp_path / "tokens.yaml"
+    result = rollcall("token", "new", f"--file={path}", *flags)
+    assert result.returncode == 2
+    assert words in result.stderr
+    assert not path.exists() and not result.stdout
+
+
+def test_a_second_token_of_a_name_and_a_broken_file_are_refused(tmp_path):
+    path = tmp_path / "tokens.yaml"
+    new_token(path, "ci", "--role=viewer")
+    before = path.read_text()
+    result = new_token(path, "ci", "--role=viewer")
+    assert result.returncode == 1 and "a token of the name ci" in result.stderr
+    assert path.read_text() == before and not result.stdout
+    path.write_text("tokens: [\n")
+    for action in (["list"], ["revoke", "--name=ci"], ["new", "--name=x", "--role=viewer"]):
+        result = rollcall("token", *action, f"--file={path}")
+        assert result.returncode == 1 and "line 2" in result.stderr
+    assert path.read_text() == "tokens: [\n"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which line of Python made a call, as the library notes it, in every interpreter that this machine
-// has.
+// Tests that the library records the line of Python that made a call, in every interpreter of this
+// machine.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -53,7 +53,7 @@ class CallSitesTest : public PreloadedProcessTest, public testing::WithParamInte
 
   void SetUp() override {
     PreloadedProcessTest::SetUp();
-    interpreter_ = InterpreterOf(GetParam());
+    interpreter_ = FindInterpreter(GetParam());
     if (interpreter_.empty()) GTEST_SKIP() << "this machine has no python3." << GetParam();
     const auto library = scratch_ / "site-packages";
     std::filesystem::create_directory(library);
@@ -84,7 +84,7 @@ class CallSitesTest : public PreloadedProcessTest, public testing::WithParamInte
   size_t different_ = 0;
 };
 
-TEST_P(CallSitesTest, AreTheInnermostLinesThatAreNoLibrarys) {
+TEST_P(CallSitesTest, AreTheInnermostLinesOutsideOfLibraries) {
   const std::vector<std::string> sites = SitesOfRecords({{"ROLLCALL_CALL_SITES", "1"}});
   const std::string step = GetParam() >= 11 ? "Trainer.step" : "step";
   const std::string lambda = GetParam() >= 11 ? "Trainer.step.<locals>.<lambda>" : "<lambda>";
@@ -92,14 +92,14 @@ TEST_P(CallSitesTest, AreTheInnermostLinesThatAreNoLibrarys) {
   EXPECT_EQ(sites[0], "train.py:7 in " + step);
   EXPECT_EQ(sites[1], "train.py:8 in " + lambda);
   EXPECT_EQ(sites[2], "train.py:8 in " + lambda);
-  // All frames of that thread are libraries': then the innermost.
+  // All frames of that thread belong to libraries, so the site is the innermost one.
   EXPECT_EQ(sites[3], "comm.py:11 in reduce");
   for (const size_t i : {4, 6, 8}) EXPECT_EQ(sites[i], "train.py:14 in <module>");
   for (const size_t i : {5, 7, 9}) EXPECT_EQ(sites[i], "train.py:15 in <module>");
   EXPECT_EQ(different_, 5u);
 }
 
-TEST_P(CallSitesTest, AreNotThereUnlessAskedFor) {
+TEST_P(CallSitesTest, AreAbsentByDefault) {
   for (const std::string& site : SitesOfRecords({})) EXPECT_EQ(site, "");
   EXPECT_EQ(different_, 0u);
 }

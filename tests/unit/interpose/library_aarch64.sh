@@ -39,9 +39,9 @@ fi
 
 export ROLLCALL_TEST_FOREIGN_BUILD=$foreign
 export ROLLCALL_TEST_EMULATOR="qemu-aarch64 -L /usr/aarch64-linux-gnu"
-"$build/tests/library_calls_test" --gtest_brief=1
-"$build/tests/library_graphs_test" --gtest_brief=1
-"$build/tests/library_late_test" --gtest_brief=1
+for test in blocked_calls calls communicators graphs late markers; do
+  "$build/tests/library_${test}_test" --gtest_brief=1
+done
 # Not under emulation: a filter of system calls, and children that are this machine's own programs.
 "$build/tests/library_process_test" --gtest_brief=1 \
   --gtest_filter=-*NoSystemCall*:*AnyChildMayInherit*

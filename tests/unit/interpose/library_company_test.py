@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""librollcall.so among what else is preloaded, and in programs that it is not meant for."""
+"""librollcall.so beside other preloaded libraries, and in programs that do not use NCCL."""
 import ctypes.util
 import os
 import pathlib
@@ -62,7 +62,7 @@ def test_works_behind_a_sanitizer(go):
     assert go(STEPS, [sanitizer(), LIBRARY], {"ASAN_OPTIONS": "detect_leaks=0"}) == (0, "", 1)
 
 
-def test_works_where_everything_is_bound_at_once(go):
+def test_works_in_a_program_that_binds_all_symbols_at_once(go):
     assert go(STEPS, environment={"LD_BIND_NOW": "1"}) == (0, "", 1)
 
 
@@ -96,12 +96,12 @@ def compiled(tmp_path, compiler, source, *flags):
     return tmp_path / "program"
 
 
-def test_a_program_of_another_c_library_is_left_alone(go, tmp_path):
+def test_a_program_of_another_c_library_runs_unchanged(go, tmp_path):
     program = compiled(tmp_path, "musl-gcc", PROGRAM)
     assert go([program]) == (7, "", 0)
 
 
-def test_a_static_program_is_left_alone(go, tmp_path):
+def test_a_static_program_runs_unchanged(go, tmp_path):
     program = compiled(tmp_path, "cc", "int main(void) { return 7; }", "-static-pie")
     assert go([program]) == (7, "", 0)
 
@@ -125,7 +125,8 @@ static float data[8];
 
 static void join_job(void) {
   ncclUniqueId id;
-  if (ncclGetUniqueId(&id) != ncclSuccess || ncclCommInitRank(&comm, 2, id, 0) != ncclSuccess) exit(1);
+  if (ncclGetUniqueId(&id) != ncclSuccess) exit(1);
+  if (ncclCommInitRank(&comm, 2, id, 0) != ncclSuccess) exit(1);
 }
 static int reduce(void) {
   return ncclAllReduce(data, data, 8, ncclFloat, ncclSum, comm, 0) == ncclSuccess;
@@ -232,7 +233,7 @@ def test_in_another_root_without_memory_files_the_job_runs_and_one_line_says_so(
     assert said.count("\n") == 1 and "not recording, training unaffected" in said
 
 
-def test_a_setuid_program_runs_without_us(go, tmp_path):
+def test_a_setuid_program_runs_without_the_library(go, tmp_path):
     if os.geteuid() != 0:
         pytest.skip("only root can make a program of another user's")
     program = compiled(tmp_path, "cc", "int main(void) { return 7; }")
@@ -277,7 +278,8 @@ int main(void) {
 @pytest.mark.parametrize("first", [True, False], ids=["before_it", "behind_it"])
 def test_works_beside_another_interposer_of_dlsym(go, tmp_path, first):
     version = '"GLIBC_2.2.5"' if os.uname().machine == "x86_64" else '"GLIBC_2.17"'
-    other = compiled(tmp_path, "cc", OTHER_DLSYM, "-shared", "-fPIC", f"-DVERSION={version}", "-ldl")
+    other = compiled(tmp_path, "cc", OTHER_DLSYM, "-shared", "-fPIC", f"-DVERSION={version}",
+                     "-ldl")
     other = other.rename(tmp_path / "libother.so")
     program = compiled(tmp_path, "cc", LOOKS_UP, *NCCL_FLAGS[:3], "-ldl")
     exit_code, said, segments = go([program], [LIBRARY, str(other)] if first else
@@ -287,7 +289,7 @@ def test_works_beside_another_interposer_of_dlsym(go, tmp_path, first):
     assert segments == (1 if first else 0)
 
 
-def test_an_emptied_environment_takes_us_away(go, tmp_path):
+def test_a_program_with_an_empty_environment_runs_without_the_library(go, tmp_path):
     program = compiled(tmp_path, "cc", LOOKS_UP, *NCCL_FLAGS[:3], "-ldl")
     assert go(["env", "-i", f"LD_LIBRARY_PATH={STUBS}", program]) == (7, "", 0)
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A communicator that one thread ends while another thread has business with it: it never becomes
-// what it was before, and its block is no other communicator's while somebody may write there.
+// One thread ends a communicator while another thread uses it. The communicator stays ended, and no
+// other communicator gets its block while a thread may write there.
 #include <sys/stat.h>
 
 #include "library_steps.h"
@@ -12,15 +12,15 @@ using segment::CommState;
 
 class LibraryEndsTest : public LibraryStepsTest {
  protected:
-  // So many communicators that nothing is left but the blocks of those that end. The first is
-  // turned to.
+  // Creates so many communicators that only blocks of ended communicators can become free. Makes
+  // the first one current.
   static std::string Fill(uint32_t count, const std::string& first = "init=2,0") {
     std::string steps = "id " + first;
     for (uint32_t i = 1; i < count; ++i) steps += " init=2,0";
     return steps + " on=0";
   }
 
-  // Another thread takes these steps, whose call of `function` is then held.
+  // Another thread takes these steps, and the stub holds its call of `function`.
   std::string Hold(const std::string& function, const std::string& steps) {
     const std::string fifo = absl::StrCat(scratch_.string(), "/fifo", fifos_++);
     EXPECT_EQ(mkfifo(fifo.c_str(), 0600), 0);
@@ -92,7 +92,7 @@ TEST_F(LibraryEndsTest, AWaitForTheGpuKeepsNoBlock) {
   EXPECT_EQ(segment.communicators[0].size, 3);
 }
 
-TEST_F(LibraryEndsTest, OneThatIsAbortedStaysSoWhateverItsFinalizeReturns) {
+TEST_F(LibraryEndsTest, AnAbortedCommunicatorStaysAbortedWhateverFinalizeReturns) {
   for (const char* finalize : {"finalize", "env=STUB_FAIL=ncclCommFinalize !finalize",
                                "env=STUB_LATE=ncclCommFinalize finalize"}) {
     const SegmentSnapshot segment =
@@ -102,7 +102,7 @@ TEST_F(LibraryEndsTest, OneThatIsAbortedStaysSoWhateverItsFinalizeReturns) {
   }
 }
 
-TEST_F(LibraryEndsTest, NobodyWaitsForACallOnOneThatWasAbortedMeanwhile) {
+TEST_F(LibraryEndsTest, NoThreadWaitsInACallOnAnAbortedCommunicator) {
   const SegmentSnapshot segment =
       After("id init_config=2,0,0" +
             Hold("ncclAllReduce", "env=STUB_LATE=ncclAllReduce all_reduce") + " abort let_go=0");
@@ -116,7 +116,7 @@ TEST_F(LibraryEndsTest, NobodyWaitsForACallOnOneThatWasAbortedMeanwhile) {
 }
 
 // The stub gives the new communicator the old one's address, as NCCL may.
-TEST_F(LibraryEndsTest, AnAnswerOfOneThatHasEndedSaysNothingOfItsSuccessor) {
+TEST_F(LibraryEndsTest, AnAnswerAboutAnEndedCommunicatorDoesNotCountForItsSuccessor) {
   const SegmentSnapshot segment =
       After(Fill(segment::kCommCapacity) + " env=STUB_ASYNC_ERROR=1" +
             Hold("ncclCommGetAsyncError", "async_error") + " abort init=3,1 let_go=0");
@@ -124,7 +124,7 @@ TEST_F(LibraryEndsTest, AnAnswerOfOneThatHasEndedSaysNothingOfItsSuccessor) {
   EXPECT_EQ(segment.communicators[0].async_error, 0u);
 }
 
-TEST_F(LibraryEndsTest, NobodyWaitsForASplitThatGivesNoCommunicator) {
+TEST_F(LibraryEndsTest, NoRankWaitsForASplitThatGivesNoCommunicator) {
   const SegmentSnapshot segment =
       After("id init_config=2,0,0 env=STUB_IN_PROGRESS=1 split=-1 on=0");
   ASSERT_EQ(segment.communicators.size(), 2u);

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the built librollcall.so must be, so that it can be preloaded anywhere."""
+"""Checks that the built librollcall.so can be preloaded into any program."""
 import os
 import pathlib
 import re
@@ -24,7 +24,7 @@ def test_exports_are_the_tables_and_two_of_libc():
     assert exported == table | annotations | plugin | {"dlsym", "sigaltstack"}
 
 
-def test_needs_nothing_but_libc():
+def test_the_library_needs_only_libc():
     needed = {re.search(r"\[(.+)\]", line).group(1)
               for line in lines("readelf", "-d", LIBRARY) if "NEEDED" in line}
     assert needed <= {"libc.so.6", "libdl.so.2", "ld-linux-x86-64.so.2", "ld-linux-aarch64.so.1"}
@@ -57,7 +57,7 @@ def test_thread_locals_fit_where_libraries_are_loaded_late():
     assert sum(sizes) <= 256
 
 
-def test_symbols_are_bound_at_once_and_it_is_never_unloaded():
+def test_the_file_binds_symbols_at_once_and_is_never_unloaded():
     dynamic = "\n".join(lines("readelf", "-dW", LIBRARY))
     assert "NODELETE" in dynamic and "BIND_NOW" in dynamic
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the preloaded library makes of CUDA graphs: captured calls take no position, launches do.
+// Tests the records of CUDA graphs: captured calls take no position, launches do.
 #include "library_steps.h"
 
 namespace rollcall {
@@ -49,7 +49,7 @@ TEST_F(LibraryGraphsTest, ALaunchTakesThePositionsOfTheCallsThatTheGraphHolds) {
   EXPECT_NE(comm.records[6].returned_ns, 0);
 }
 
-TEST_F(LibraryGraphsTest, LaunchesAreToldWithTheirGraph) {
+TEST_F(LibraryGraphsTest, RecordsOfALaunchNameTheirGraph) {
   const CommSnapshot comm =
       CommAfter(AfterTwoCalls("capture all_reduce end_capture instantiate=1 launch=0 launch=1 "
                               "launch=0"));
@@ -96,7 +96,7 @@ TEST_F(LibraryGraphsTest, ACallThatFailsIsNotPartOfTheGraph) {
   EXPECT_EQ(comm.p2p_entered, 0u);
 }
 
-TEST_F(LibraryGraphsTest, TheCallBehindOneThatFailedIsTheFirst) {
+TEST_F(LibraryGraphsTest, TheCallAfterAFailedOneIsTheFirst) {
   const CommSnapshot comm = CommAfter(
       "id init=2,0 capture env=STUB_FAIL=ncclAllReduce !all_reduce=3 env=STUB_FAIL= broadcast=5,1 "
       "end_capture instantiate=0 launch");
@@ -136,14 +136,14 @@ TEST_F(LibraryGraphsTest, CopiesUpdatesAndChildrenHoldTheSameCalls) {
   EXPECT_EQ(comm.entered, 10u);
 }
 
-TEST_F(LibraryGraphsTest, ALaunchIntoACaptureIsPartOfThat) {
+TEST_F(LibraryGraphsTest, ALaunchIntoACaptureIsPartOfTheCapture) {
   const CommSnapshot comm =
       CommAfter(AfterTwoCalls("capture launch=0 all_reduce end_capture instantiate=1 launch=1"));
   EXPECT_EQ(comm.entered, 4u);
   EXPECT_EQ(comm.finished, 4u);
 }
 
-TEST_F(LibraryGraphsTest, AGraphThatIsGoneIsForgotten) {
+TEST_F(LibraryGraphsTest, TheLibraryForgetsADestroyedGraph) {
   const SegmentSnapshot segment =
       After(AfterTwoCalls("end_graph=0 launch=0 end_executable=0 capture end_capture instantiate=1 "
                           "launch=1"));
@@ -169,7 +169,7 @@ TEST_F(LibraryGraphsTest, ACommunicatorThatHasEndedIsNotCalled) {
   EXPECT_EQ(segment.communicators[2].entered, 0u);
 }
 
-TEST_F(LibraryGraphsTest, MarkersInsideTellHowFarALaunchHasCome) {
+TEST_F(LibraryGraphsTest, MarkersInAGraphShowTheProgressOfALaunch) {
   const CommSnapshot comm =
       CommAfter(AfterTwoCalls("launch"), {{"ROLLCALL_GRAPH_MARKERS", "1"}});
   EXPECT_NE(comm.flags & segment::kFlagGraphMarkers, 0u);
@@ -178,14 +178,14 @@ TEST_F(LibraryGraphsTest, MarkersInsideTellHowFarALaunchHasCome) {
   EXPECT_EQ(CommAfter(kTwoCalls).flags & segment::kFlagGraphMarkers, 0u);
 }
 
-TEST_F(LibraryGraphsTest, WithoutMarkersCallsAreFoundToBeCapturedAllTheSame) {
+TEST_F(LibraryGraphsTest, WithoutMarkersTheLibraryStillDetectsCaptures) {
   const CommSnapshot comm = CommAfter(AfterTwoCalls("launch"), {{"ROLLCALL_MARKERS", "0"}});
   EXPECT_EQ(comm.entered, 3u);
   ASSERT_EQ(comm.records.size(), 5u);
   EXPECT_EQ(comm.records[1].flags, segment::kRecordCaptured);
 }
 
-TEST_F(LibraryGraphsTest, WhereTheDriverDoesNotNameTheCaptureItsLaunchesAreCountedAsLost) {
+TEST_F(LibraryGraphsTest, LaunchesOfAnUnnamedCaptureCountAsLost) {
   const SegmentSnapshot segment =
       After(AfterTwoCalls("launch"), {{"STUB_FAIL", "cuStreamGetCaptureInfo_v2"}});
   ASSERT_EQ(segment.communicators.size(), 1u);

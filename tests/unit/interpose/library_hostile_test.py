@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Hostile host programs behave alike with and without librollcall.so.
 
-Each row of the tables below is a small program of tests/unit/interpose/hostile/. It runs several times with
-and as often without the library: the same output, the same exit code, within a deadline, and on
-stderr at most one line more. ROLLCALL_HOSTILE_ROUNDS=50 runs the long form.
+Each row of the tables below is a small program of tests/unit/interpose/hostile/. It runs several
+times with the library, and as often without. Both runs must end within a deadline, with the same
+output and the same exit code. The library may add one line on stderr. ROLLCALL_HOSTILE_ROUNDS=50
+runs the long form.
 """
 import concurrent.futures
 import dataclasses
@@ -91,7 +92,9 @@ class Row:
 
 THREADS = [
     Row("pending_cancel", "creates its first communicators while a cancellation is pending"),
-    Row("cancelled_at_once", "cancels threads asynchronously while they create communicators"),
+    # How many a thread creates before its end depends on the scheduler: at times more than 1,024.
+    Row("cancelled_at_once", "cancels threads asynchronously while they create communicators",
+        says=True),
     Row("cancelled_in_calls", "cancels threads asynchronously in calls"),
     Row("threads_end_in_calls", "400 threads end inside a call"),
     Row("tiny_stacks", "starts and calls on stacks of PTHREAD_STACK_MIN"),
@@ -428,7 +431,7 @@ int main() { printf("%zu", offsetof(rollcall::segment::SegmentHeader, exit_mark)
 """
 
 
-def test_a_child_by_the_bare_system_call_does_not_say_that_its_parent_ended(
+def test_a_child_of_a_raw_clone_does_not_mark_its_parent_as_ended(
         programs, nccl, tmp_path):
     (tmp_path / "offset.cc").write_text(EXIT_MARK)
     subprocess.run(["c++", "-std=c++17", f"-I{SOURCES.parents[3]}", "-o", tmp_path / "offset",

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How many instructions a recorded call takes: the bar that a change must not raise by accident.
+"""Checks the number of instructions of a recorded call, so that no change raises it by accident.
 
 Times differ from run to run; what callgrind counts does not. Each bar is what was counted when it
 was last set (g++ 12, x86-64), and a twentieth for other compilers.
@@ -56,7 +56,7 @@ def instructions(steps, tmp_path):
 @pytest.mark.skipif(platform.machine() != "x86_64", reason="the bars are those of x86-64")
 @pytest.mark.skipif(shutil.which("valgrind") is None, reason="valgrind is not installed")
 @pytest.mark.parametrize("what", BARS)
-def test_takes_no_more_than_it_did(what, tmp_path):
+def test_a_call_takes_no_more_instructions_than_before(what, tmp_path):
     before, step, behind, bar = BARS[what]
 
     def of(calls):

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Non-blocking communicators: what the library records of calls that return before they are done.
+// Non-blocking communicators: the library's records of calls that return before they are done.
 #include "library_steps.h"
 
 namespace rollcall {
@@ -7,7 +7,7 @@ namespace {
 
 using segment::CommState;
 
-// Calls return before they are launched, which CommGetAsyncError tells.
+// Calls return before their launch. CommGetAsyncError reports the launch.
 class NonBlockingTest : public LibraryStepsTest {
  protected:
   // After a communicator was made, and these steps.
@@ -18,7 +18,7 @@ class NonBlockingTest : public LibraryStepsTest {
 
 bool HasMarkers(const CommSnapshot& comm) { return (comm.flags & segment::kFlagMarkers) != 0; }
 
-TEST_F(NonBlockingTest, ANonBlockingCommunicatorIsReadyWhenItSaysSo) {
+TEST_F(NonBlockingTest, ANonBlockingCommunicatorIsReadyWhenItReportsSuccess) {
   const Environment on_its_way = {{"STUB_IN_PROGRESS", "1"}};
   EXPECT_EQ(CommAfter("id init_config=2,0,0 async_error", on_its_way).state,
             CommState::kInitializing);
@@ -29,7 +29,7 @@ TEST_F(NonBlockingTest, ANonBlockingCommunicatorIsReadyWhenItSaysSo) {
   EXPECT_EQ(comm.entered, 1u);
 }
 
-TEST_F(NonBlockingTest, ACallIsMarkedWhenItsThreadIsToldThatItIsLaunched) {
+TEST_F(NonBlockingTest, ACallGetsItsMarkerWhenItsThreadLearnsOfTheLaunch) {
   EXPECT_FALSE(HasMarkers(Then("all_reduce")));
   const CommSnapshot once = Then("all_reduce async_error");
   EXPECT_TRUE(HasMarkers(once));
@@ -41,7 +41,7 @@ TEST_F(NonBlockingTest, ACallIsMarkedWhenItsThreadIsToldThatItIsLaunched) {
   EXPECT_EQ(again.finished, 1u);
 }
 
-TEST_F(NonBlockingTest, TheHostWaitsUntilAnyThreadIsToldThatTheCallIsLaunched) {
+TEST_F(NonBlockingTest, TheHostWaitsUntilAnyThreadLearnsOfTheLaunch) {
   const std::string call = "env=STUB_LATE=ncclAllReduce id init_config=2,0,0 all_reduce";
   const SegmentSnapshot waiting = After(call);
   ASSERT_EQ(waiting.blocked.size(), 1u);
@@ -60,7 +60,7 @@ TEST_F(NonBlockingTest, TheHostWaitsUntilAnyThreadIsToldThatTheCallIsLaunched) {
   EXPECT_EQ(unasked.communicators[0].returned, 2u);
 }
 
-TEST_F(NonBlockingTest, AnAnswerFromBeforeACallSaysNothingOfIt) {
+TEST_F(NonBlockingTest, AnAnswerFromBeforeACallDoesNotCountForIt) {
   const SegmentSnapshot waiting = After(
       "env=STUB_LATE=ncclAllReduce id init_config=2,0,0 env=STUB_CALL_MEANWHILE=1 async_error");
   ASSERT_EQ(waiting.blocked.size(), 1u);
@@ -69,7 +69,7 @@ TEST_F(NonBlockingTest, AnAnswerFromBeforeACallSaysNothingOfIt) {
   EXPECT_EQ(waiting.communicators[0].returned, 0u);
 }
 
-TEST_F(NonBlockingTest, ItsBeginTakesUntilItSaysSo) {
+TEST_F(NonBlockingTest, ItsCreationLastsUntilItReportsSuccess) {
   const std::string init = "env=STUB_IN_PROGRESS=1 id init_config=2,0,0 async_error";
   const SegmentSnapshot waiting = After(init);
   EXPECT_EQ(waiting.communicators[0].state, CommState::kInitializing);
@@ -80,7 +80,7 @@ TEST_F(NonBlockingTest, ItsBeginTakesUntilItSaysSo) {
   EXPECT_TRUE(ready.blocked.empty());
 }
 
-TEST_F(NonBlockingTest, NobodyWaitsInOneThatIsGone) {
+TEST_F(NonBlockingTest, NoThreadWaitsInADestroyedCommunicator) {
   for (const char* end : {" abort", " thread abort join", " thread destroy join"}) {
     EXPECT_TRUE(
         After("env=STUB_IN_PROGRESS=1 id init_config=2,0,0" + std::string(end)).blocked.empty());
@@ -90,7 +90,7 @@ TEST_F(NonBlockingTest, NobodyWaitsInOneThatIsGone) {
   }
 }
 
-TEST_F(NonBlockingTest, ItsEndTakesUntilItSaysSo) {
+TEST_F(NonBlockingTest, ItsFinalizeLastsUntilItReportsSuccess) {
   const std::string finalize = "env=STUB_LATE=ncclCommFinalize id init_config=2,0,0 finalize";
   const SegmentSnapshot waiting = After(finalize);
   EXPECT_EQ(waiting.communicators[0].state, CommState::kFinalizing);
@@ -101,7 +101,7 @@ TEST_F(NonBlockingTest, ItsEndTakesUntilItSaysSo) {
   EXPECT_TRUE(over.blocked.empty());
 }
 
-TEST_F(NonBlockingTest, WhatAnotherThreadIsToldMarksNothing) {
+TEST_F(NonBlockingTest, AnAnswerToAnotherThreadSetsNoMarker) {
   const CommSnapshot other = Then("all_reduce thread async_error join");
   EXPECT_FALSE(HasMarkers(other));
   EXPECT_EQ(other.finished, other.started);
@@ -142,7 +142,7 @@ TEST_F(NonBlockingTest, ItDelaysOthersOfItsGroupWhichThenHaveNoMarkers) {
   EXPECT_TRUE(HasMarkers(segment.communicators[1]));
 }
 
-TEST_F(NonBlockingTest, OneThatIsMadeLaterHasMarkersTooIfItsMakerIsTold) {
+TEST_F(NonBlockingTest, ALaterCommunicatorHasMarkersIfItsMakerLearnsOfSuccess) {
   const Environment on_its_way = {{"STUB_IN_PROGRESS", "1"}};
   const std::string made = "id init_config=2,0,0 async_error env=STUB_IN_PROGRESS=0 ";
   const std::string call = " env=STUB_LATE=ncclAllReduce all_reduce async_error";

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""librollcall.so and the dynamic loader: what it remembers stays loaded, it never deadlocks with the
-program's own dlopen, and it can itself be loaded late."""
+"""librollcall.so and the dynamic loader. The objects whose addresses the library remembers stay
+loaded. The library never deadlocks with the program's own dlopen, and can itself be loaded late."""
 import os
 import pathlib
 import subprocess
@@ -28,7 +28,7 @@ def build(tmp_path):
 
 @pytest.fixture
 def go(tmp_path):
-    """go(command, environment) -> the finished process; preloaded unless told otherwise."""
+    """go(command, environment) -> the finished process, by default with the library preloaded."""
     segments = tmp_path / "segments"
     segments.mkdir(mode=0o700)
 
@@ -79,7 +79,7 @@ int main(int argc, char** argv) {
                          ids=["same_namespace", "new_namespace"])
 @pytest.mark.parametrize("function", ["ncclGroupStart", "cudaDeviceSynchronize", "cuCtxSynchronize",
                                       "hipDeviceSynchronize", "MPI_Barrier"])
-def test_a_bound_function_stays_where_it_is_when_its_library_is_closed(build, go, tmp_path,
+def test_a_bound_function_keeps_its_address_after_dlclose(build, go, tmp_path,
                                                                        function, space):
     twin = {"n": "p", "M": "P"}.get(function[0], "") + function
     source = f"int {function}(void) {{ return 0; }} int marker(void) {{ return 1; }}"
@@ -93,7 +93,7 @@ def test_a_bound_function_stays_where_it_is_when_its_library_is_closed(build, go
     assert (done.returncode, done.stderr) == (0, "")
 
 
-def test_nccl_that_is_closed_after_a_look_at_it_works_for_who_loads_it_next(build, go):
+def test_nccl_works_again_after_a_look_up_and_dlclose(build, go):
     program = build("program", CLOSES, "-DSPACE(name)=dlopen(name, RTLD_NOW)", "-ldl")
     done = go([program, STUBS / "libnccl.so.2", "ncclAllReduce", "pncclAllReduce",
                STUBS / "liblibrary_steps_plugin.so", "plugin_linked"])
@@ -138,7 +138,7 @@ def test_first_calls_beside_eight_threads_that_load_and_unload_never_deadlock(bu
         assert (done.returncode, done.stderr) == (0, "")
 
 
-# NCCL's way with a plugin: opened late, asked for its table, closed.
+# Loads a plugin as NCCL does: opens it late, gets its table, closes it.
 PLUGIN_HOST = r"""
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -156,7 +156,8 @@ struct table {
   int (*finalize)(void*);
 };
 int main(int argc, char** argv) {
-  if (argv[2] != NULL && dlopen(argv[2], RTLD_NOW) == NULL) return fprintf(stderr, "%s\n", dlerror()), 9;
+  if (argv[2] != NULL && dlopen(argv[2], RTLD_NOW) == NULL)
+    return fprintf(stderr, "%s\n", dlerror()), 9;
   void* plugin = dlopen(argv[1], RTLD_NOW | RTLD_LOCAL);
   if (plugin == NULL) return fprintf(stderr, "%s\n", dlerror()), 2;
   struct table* table = dlsym(plugin, "ncclProfiler_v5");
@@ -175,7 +176,7 @@ int main(int argc, char** argv) {
   }
   table->finalize(context);
   dlclose(plugin);
-  // What it has installed outlives the plugin's end.
+  // The handlers that the library has installed remain after dlclose().
   pid_t child = fork();
   if (child == 0) _exit(0);
   int status = 1;
@@ -192,7 +193,7 @@ int main(int argc, char** argv) {
 
 
 @pytest.mark.parametrize("used", [0, 512, 1400])
-def test_it_can_be_loaded_late_as_a_plugin_and_closed(build, go, tmp_path, used):
+def test_nccl_can_load_and_close_the_library_late_as_a_plugin(build, go, tmp_path, used):
     """Also where other libraries have taken most of what glibc keeps for late thread-locals."""
     program = build("program", PLUGIN_HOST, "-ldl")
     command = [program, LIBRARY]
@@ -205,7 +206,7 @@ def test_it_can_be_loaded_late_as_a_plugin_and_closed(build, go, tmp_path, used)
     assert len(list(go.segments.iterdir())) == 1
 
 
-def test_a_program_with_a_static_nccl_is_recorded_by_the_plugin_alone(go):
+def test_the_plugin_alone_records_a_program_with_a_static_nccl(go):
     done = go(RANKS, {"LD_PRELOAD": "", "NCCL_PROFILER_PLUGIN": LIBRARY, "LD_LIBRARY_PATH": SIM})
     assert done.returncode == 0, done.stderr
     assert len(list(go.segments.iterdir())) == 4

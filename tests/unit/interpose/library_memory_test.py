@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The memory of segments: never what the job or NCCL needs, never another process's, and no death by
-a file that somebody cuts short."""
+"""The memory of segments: the library never takes room that the job or NCCL needs, never uses
+another process's segment, and survives a truncated file."""
 import fcntl
 import json
 import os
@@ -60,7 +60,7 @@ FLAG_RING = 4
 
 @pytest.fixture(scope="session")
 def dump(tmp_path_factory):
-    """dump(path) -> what the segment holds"""
+    """dump(path) -> the content of the segment"""
     folder = tmp_path_factory.mktemp("dump")
     (folder / "dump.cc").write_text(DUMP)
     subprocess.run(["c++", "-std=c++17", f"-I{ROOT}", "-o", folder / "dump", folder / "dump.cc"],
@@ -135,7 +135,7 @@ def test_eight_ranks_in_a_pod_leave_three_quarters_of_its_shared_memory(on_tmpfs
         assert "recording less, training unaffected: /dev/shm/rollcall-0 has " in own[0]
 
 
-def test_where_nccl_needs_what_is_left_there_is_no_segment(on_tmpfs):
+def test_without_room_beside_nccls_there_is_no_segment(on_tmpfs):
     done = on_tmpfs("64m", f"""
         head -c 31M /dev/zero > /dev/shm/of-nccl
         run {STEPS} id init=2,0 all_reduce init=2,0 all_reduce
@@ -192,7 +192,7 @@ def run_steps(segments, steps, **more):
                           capture_output=True, text=True, timeout=60)
 
 
-def test_a_block_that_the_gpu_still_writes_to_is_not_given_to_another_communicator(segments, dump):
+def test_no_communicator_gets_a_block_that_the_gpu_still_writes_to(segments, dump):
     steps = ("id init=2,0 " + "all_reduce " * 5 + "destroy " + "init=2,0 destroy " * 1023 +
              "init=2,0 device_wait")
     done = run_steps(segments, steps, STUB_LATE="writes")
@@ -213,7 +213,8 @@ def test_a_block_is_used_again_when_all_markers_have_landed(segments, dump):
 
 def test_where_the_gpu_may_write_to_all_blocks_a_communicator_is_lost_and_one_line_says_so(
         segments, dump):
-    steps = "id " + "init=2,0 all_reduce destroy " * 1024 + "init=2,0 all_reduce init=2,0 device_wait"
+    steps = ("id " + "init=2,0 all_reduce destroy " * 1024 +
+             "init=2,0 all_reduce init=2,0 device_wait")
     done = run_steps(segments, steps, STUB_LATE="writes")
     assert done.returncode == 0
     assert done.stderr.count("\n") == 1
@@ -295,7 +296,7 @@ def test_a_process_proves_that_it_lives_until_it_is_killed(waiting, segments, du
     assert not is_locked(path)
 
 
-def test_a_child_that_outlives_its_parent_proves_nothing_of_it(waiting, segments):
+def test_a_child_that_outlives_its_parent_does_not_prove_its_parents_life(waiting, segments):
     """The child waits; the parent waits for the child, and is killed."""
     process, go_on = waiting("id init=2,0 all_reduce fork stream_wait quick_exit=0 join")
     path = next(segments.iterdir())
@@ -341,7 +342,7 @@ def own_namespace():
     (own_namespace(), "0", "0", True)],
     ids=["our_own_before_an_exec", "our_own_of_an_older_library", "somebody_who_lives",
          "somebody_who_lives_elsewhere", "somebody_who_lived_elsewhere", "one_that_is_being_made"])
-def test_a_segment_of_our_name_is_replaced_only_if_it_is_our_own(segments, dump, tmp_path, namespace,
+def test_a_process_replaces_only_its_own_segment(segments, dump, tmp_path, namespace,
                                                                  magic, locked, kept):
     assert run_steps(segments, "id init=3,0").returncode == 0
     template = tmp_path / "template"
@@ -359,9 +360,9 @@ def test_a_segment_of_our_name_is_replaced_only_if_it_is_our_own(segments, dump,
     assert (ours[0].name.count("-") == 2) == kept
 
 
-def test_a_segment_that_is_cut_short_costs_the_records_and_not_the_job(waiting, segments):
-    process, go_on = waiting("id init=2,0 all_reduce stream_wait init=2,1 all_reduce on=0 all_reduce "
-                             "on=1 all_reduce init=2,0 all_reduce")
+def test_a_truncated_segment_costs_the_records_and_not_the_job(waiting, segments):
+    process, go_on = waiting("id init=2,0 all_reduce stream_wait init=2,1 all_reduce "
+                             "on=0 all_reduce on=1 all_reduce init=2,0 all_reduce")
     path = next(segments.iterdir())
     os.truncate(path, 16384)  # all but the communicators
     go_on()
@@ -372,7 +373,7 @@ def test_a_segment_that_is_cut_short_costs_the_records_and_not_the_job(waiting, 
     assert path.read_bytes()[:8] == bytes(8), "nobody takes it for a segment any more"
 
 
-def test_a_process_whose_segment_was_cut_short_still_proves_that_it_lives(waiting, segments):
+def test_a_process_with_a_truncated_segment_still_proves_that_it_lives(waiting, segments):
     process, go_on = waiting("id init=2,0 stream_wait init=2,1 stream_wait")
     path = next(segments.iterdir())
     os.truncate(path, 16384)
@@ -381,7 +382,7 @@ def test_a_process_whose_segment_was_cut_short_still_proves_that_it_lives(waitin
     assert process.poll() is None and is_locked(path)
 
 
-def test_a_segment_that_agents_make_longer_is_not_cut_short(waiting, segments, dump):
+def test_a_segment_that_agents_extend_does_not_count_as_truncated(waiting, segments, dump):
     process, go_on = waiting("id init=2,0 all_reduce stream_wait init=2,1 all_reduce")
     path = next(segments.iterdir())
     os.truncate(path, 46 << 20)

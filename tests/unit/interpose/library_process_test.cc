@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The preloaded library's manners as a guest in other people's processes: forks,
+// Tests that the preloaded library does no harm in other people's processes: forks,
 // full disks, and the many ways in which programs reach NCCL.
 #include <fcntl.h>
 #include <sched.h>
@@ -102,8 +102,9 @@ TEST_F(LibraryProcessTest, AForkWithinAnOpenGroupStartsWithoutIt) {
   }
 }
 
-// What the library calls last before another thread forks.
-class ForkWithinTest : public LibraryProcessTest, public testing::WithParamInterface<const char*> {};
+// The library's last call before another thread forks.
+class ForkWithinTest : public LibraryProcessTest,
+                       public testing::WithParamInterface<const char*> {};
 
 TEST_P(ForkWithinTest, AChildIsNoProofOfItsParentsLifeWheneverItWasForked) {
   const std::filesystem::path child = scratch_ / "child";
@@ -163,7 +164,7 @@ TEST_F(LibraryProcessTest, AFileSystemThatFillsUpCostsTheLaterCommunicators) {
   EXPECT_EQ(StderrLines(), 1) << Stderr();
 }
 
-TEST_F(LibraryProcessTest, AFolderThatMayNotBeWrittenCostsTheRecordsAndNotTheJob) {
+TEST_F(LibraryProcessTest, AFolderWithoutWritePermissionCostsTheRecordsAndNotTheJob) {
   const std::string file = scratch_ / "file";
   close(open(file.c_str(), O_CREAT | O_WRONLY, 0600));
   for (const std::string& folder : {file, file + "/below", std::string(5000, 'x')}) {
@@ -214,7 +215,7 @@ TEST_F(LibraryProcessTest, AnyChildMayInheritTheLibrary) {
   }
 }
 
-// Ways to reach NCCL by which the calls are seen.
+// Ways to reach NCCL that pass the library's wrappers.
 class SeenTest : public LibraryProcessTest, public testing::WithParamInterface<const char*> {};
 
 TEST_P(SeenTest, HowEverNcclIsReached) {
@@ -225,26 +226,28 @@ TEST_P(SeenTest, HowEverNcclIsReached) {
   EXPECT_EQ(segment.communicators[0].entered, 3u);
 }
 
-INSTANTIATE_TEST_SUITE_P(Ways, SeenTest, testing::Values("linked", "default", "handle", "static_in_library"),
+INSTANTIATE_TEST_SUITE_P(Ways, SeenTest,
+                         testing::Values("linked", "default", "handle", "static_in_library"),
                          [](const auto& info) { return std::string(info.param); });
 
-// Ways by which they are not: the program runs as without us. (NCCL itself then tells of its calls,
-// where it loads profiler plugins: tests/e2e/test_profiler_plugin.py.)
+// Ways that bypass the wrappers: the program runs as without the library. (An NCCL that loads
+// profiler plugins then reports its calls itself: tests/e2e/test_profiler_plugin.py.)
 class NotSeenTest : public LibraryProcessTest, public testing::WithParamInterface<const char*> {};
 
-TEST_P(NotSeenTest, WorksAsWithoutUs) {
+TEST_P(NotSeenTest, WorksAsWithoutTheLibrary) {
   EXPECT_EQ(Run({LIBRARY_LOADERS, GetParam()}), 0);
   EXPECT_EQ(Stderr(), "");
   EXPECT_TRUE(Segments().empty());
 }
 
-INSTANTIATE_TEST_SUITE_P(Ways, NotSeenTest, testing::Values("new_namespace", "bound_to_itself", "bound_deeply"),
+INSTANTIATE_TEST_SUITE_P(Ways, NotSeenTest,
+                         testing::Values("new_namespace", "bound_to_itself", "bound_deeply"),
                          [](const auto& info) { return std::string(info.param); });
 
 // Look-ups that the library must answer as the dynamic linker itself would.
 class LookUpTest : public LibraryProcessTest, public testing::WithParamInterface<const char*> {};
 
-TEST_P(LookUpTest, IsAnsweredTruly) {
+TEST_P(LookUpTest, GetsTheAnswerOfTheLinker) {
   const std::string old_nccl = std::string(ROLLCALL_STUB_DIR) + "/old";
   ASSERT_EQ(Run({LIBRARY_LOADERS, GetParam()},
                 {{"LD_LIBRARY_PATH", old_nccl},
@@ -258,7 +261,7 @@ INSTANTIATE_TEST_SUITE_P(Ways, LookUpTest,
                                          "other_names", "second"),
                          [](const auto& info) { return std::string(info.param); });
 
-TEST_F(LibraryProcessTest, AnotherToolsWrapperBeforeOursSeesTheCallsToo) {
+TEST_F(LibraryProcessTest, AnotherToolsWrapperBeforeTheLibraryGetsTheCallsToo) {
   ASSERT_EQ(Run(Steps("id init=2,0 all_reduce all_reduce"),
                 {{"LD_PRELOAD", absl::StrCat(OTHER_INTERPOSER, ":", ROLLCALL_LIBRARY)}}),
             0)
@@ -267,7 +270,7 @@ TEST_F(LibraryProcessTest, AnotherToolsWrapperBeforeOursSeesTheCallsToo) {
   EXPECT_EQ(Stderr(), "other interposer: 2\n");
 }
 
-TEST_F(LibraryProcessTest, AnotherToolsWrapperBehindOursSeesTheCallsToo) {
+TEST_F(LibraryProcessTest, AnotherToolsWrapperAfterTheLibraryGetsTheCallsToo) {
   ASSERT_EQ(Run(Steps("id init=2,0 all_reduce all_reduce"),
                 {{"LD_PRELOAD", absl::StrCat(ROLLCALL_LIBRARY, ":", OTHER_INTERPOSER)}}),
             0)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How much of a file system segments may take: the rule as data.
+// Tests the rule for the room that segments may take of a file system.
 #include "interpose/room.h"
 
 #include <gtest/gtest.h>
@@ -29,7 +29,8 @@ const Case kCases[] = {
     {"an_empty_pod", Free(64 * kMib, 0, kNcclBytes), kBlock, RoomFor::kLongHistories, true},
     {"no_more_than_is_free", Free(4096), 8192, RoomFor::kStacks, false},
     {"up_to_the_quarter", Free(48 * kMib, 12 * kMib), 3 * kMib, RoomFor::kStacks, true},
-    {"not_beyond_the_quarter", Free(48 * kMib, 12 * kMib), 3 * kMib + 4096, RoomFor::kStacks, false},
+    {"not_beyond_the_quarter", Free(48 * kMib, 12 * kMib), 3 * kMib + 4096, RoomFor::kStacks,
+     false},
     {"long_histories_up_to_an_eighth", Free(64 * kMib), 8 * kMib, RoomFor::kLongHistories, true},
     {"long_histories_not_beyond", Free(64 * kMib), 8 * kMib + 8, RoomFor::kLongHistories, false},
     {"short_ones_then_still", Free(56 * kMib, 8 * kMib), 12288, RoomFor::kShortHistories, true},
@@ -58,7 +59,7 @@ TEST_P(RoomTest, IsGiven) {
 INSTANTIATE_TEST_SUITE_P(Cases, RoomTest, testing::ValuesIn(kCases),
                          [](const auto& info) { return std::string(info.param.name); });
 
-// Whatever is asked for in whatever order, while others take and free memory.
+// Asks for room in random order, while others take and free memory.
 TEST(RoomTest, WhatIsGivenNeverExceedsTheQuarterAndLeavesWhatNcclNeeds) {
   std::mt19937_64 random(1);
   for (int run = 0; run < 200; ++run) {

@@ -5,8 +5,8 @@
 #include <sys/stat.h>
 
 #include "agent/processes/proc_maps.h"
+#include "agent/stacks/segment_stack_requests.h"
 #include "agent/stacks/signal_stack_taker.h"
-#include "agent/stacks/stack_questions.h"
 #include "library_steps.h"
 
 namespace rollcall {
@@ -64,17 +64,17 @@ TEST_F(LibrarySignalStacksTest, NobodyIsAskedWhereAThreadsSignalStackIsSmall) {
   }
 }
 
-TEST_F(LibrarySignalStacksTest, AQuestionThatIsUnderWayIsAnsweredOnTheThreadsOwnStack) {
+TEST_F(LibrarySignalStacksTest, ARequestUnderWayIsAnsweredOnTheThreadsOwnStack) {
   const int fifo = StartAndMeet("id init=2,0" + WaitAt(0) + " signal_stack=2048" + WaitAt(1), 0);
   std::ifstream file(absl::StrCat("/proc/", pid_, "/maps"));
   const std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
-  auto questions = StackQuestions::Open("/proc", pid_, ParseProcMaps(text));
-  ASSERT_TRUE(questions.ok()) << questions.status();
+  auto requests = SegmentStackRequests::Open("/proc", pid_, ParseProcMaps(text));
+  ASSERT_TRUE(requests.ok()) << requests.status();
   close(fifo);
   const int second = Meet(1);
   RawThread main;
   main.tid = pid_;
-  (*questions)->Ask({&main}, 10'000'000'000, INT64_MAX);
+  (*requests)->RequestStacks({&main}, 10'000'000'000, INT64_MAX);
   EXPECT_TRUE(main.taken()) << main.error;
   EXPECT_TRUE(Lives());
   close(second);

@@ -7,7 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "agent/processes/proc_maps.h"
-#include "agent/stacks/stack_questions.h"
+#include "agent/stacks/segment_stack_requests.h"
 #include "interpose/room.h"
 #include "preloaded_process.h"
 
@@ -49,7 +49,7 @@ class LibraryStackRoomTest : public PreloadedProcessTest {
   }
 };
 
-std::vector<ProcMap> MapsOf(pid_t pid) {
+std::vector<ProcMap> ReadMaps(pid_t pid) {
   std::ifstream file(absl::StrCat("/proc/", pid, "/maps"));
   const std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
   return ParseProcMaps(text);
@@ -65,13 +65,14 @@ TEST_F(LibraryStackRoomTest, AskingForStacksLeavesThreeQuartersFree) {
   });
   if (WIFEXITED(status) && WEXITSTATUS(status) == kNoMount) GTEST_SKIP() << "only root may mount";
   ASSERT_TRUE(there);
-  absl::StatusOr<std::unique_ptr<StackQuestions>> questions = absl::UnavailableError("not asked");
+  absl::StatusOr<std::unique_ptr<SegmentStackRequests>> requests =
+      absl::UnavailableError("not asked");
   Eventually([&] {
     // Until the signal's handler is installed there is nobody to ask.
-    questions = StackQuestions::Open("/proc", pid, MapsOf(pid));
-    return questions.ok();
+    requests = SegmentStackRequests::Open("/proc", pid, ReadMaps(pid));
+    return requests.ok();
   });
-  ASSERT_TRUE(questions.ok()) << questions.status();
+  ASSERT_TRUE(requests.ok()) << requests.status();
   EXPECT_GT(BytesOfSegment(pid), with_communicator) << "there is room for some";
   EXPECT_LE(BytesOfSegment(pid), kKilobytes * 1024 / 4);
   kill(pid, SIGKILL);

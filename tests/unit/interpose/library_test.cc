@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the preloaded library notes, seen by the reader that the agent uses: real
-// processes on the simulated NCCL, and the segments that they leave.
+// Tests the records of the preloaded library with the reader that the agent uses: runs
+// real processes on the simulated NCCL, and reads the segments that they leave.
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -69,7 +69,7 @@ class LibraryTest : public testing::Test {
         std::distance(fs::directory_iterator(directory_), fs::directory_iterator()));
   }
 
-  // The only segment there is.
+  // The only segment in the folder.
   SegmentSnapshot Read() {
     EXPECT_EQ(Segments(), 1u);
     for (const auto& entry : fs::directory_iterator(directory_)) {
@@ -90,7 +90,7 @@ class LibraryTest : public testing::Test {
   fs::path scratch_, directory_;
 };
 
-TEST_F(LibraryTest, NotesWhoTheProcessIs) {
+TEST_F(LibraryTest, RecordsTheIdentityOfTheProcess) {
   ASSERT_EQ(Run("calls"), 0);
   const SegmentSnapshot segment = Read();
   EXPECT_EQ(segment.global_rank, 5);
@@ -100,7 +100,7 @@ TEST_F(LibraryTest, NotesWhoTheProcessIs) {
   EXPECT_GT(segment.nccl_version, 20000);
 }
 
-TEST_F(LibraryTest, NotesEveryCallOnceWithItsArguments) {
+TEST_F(LibraryTest, RecordsEveryCallOnceWithItsArguments) {
   ASSERT_EQ(Run("calls"), 0);
   const SegmentSnapshot segment = Read();
   ASSERT_EQ(segment.communicators.size(), 1u);
@@ -117,7 +117,7 @@ TEST_F(LibraryTest, NotesEveryCallOnceWithItsArguments) {
   EXPECT_EQ(comm.records[40].peer, 0);
 }
 
-TEST_F(LibraryTest, TimesAreThoseOfTheClock) {
+TEST_F(LibraryTest, TimesFollowTheClock) {
   const int64_t before = time(nullptr) - 1;
   ASSERT_EQ(Run("calls"), 0);
   const int64_t after = time(nullptr) + 1;
@@ -128,7 +128,7 @@ TEST_F(LibraryTest, TimesAreThoseOfTheClock) {
   }
 }
 
-TEST_F(LibraryTest, SignaturesTellHistoriesApart) {
+TEST_F(LibraryTest, DifferentHistoriesHaveDifferentSignatures) {
   ASSERT_EQ(Run("calls"), 0);
   const CommSnapshot one = Read().communicators[0];
   fs::remove_all(directory_);
@@ -140,7 +140,7 @@ TEST_F(LibraryTest, SignaturesTellHistoriesApart) {
   EXPECT_EQ(one.signature, same.signature);
   EXPECT_EQ(one.checkpoints, same.checkpoints);
   EXPECT_NE(one.signature, other.signature);
-  // They differ from position 20 on: the checkpoint at 16 is the last to agree.
+  // The histories differ from position 20 on: the checkpoint at 16 is the last to agree.
   ASSERT_EQ(one.checkpoints.size(), 2u);
   ASSERT_EQ(other.checkpoints.size(), 2u);
   EXPECT_EQ(one.checkpoints[0], other.checkpoints[0]);
@@ -173,7 +173,7 @@ TEST_F(LibraryTest, CallsOfANestedGroupReturnWithTheOutermostEnd) {
   EXPECT_NE(comm.records[1].returned_ns, 0);
 }
 
-TEST_F(LibraryTest, AnEndInGoodOrderLeavesAMark) {
+TEST_F(LibraryTest, ANormalExitLeavesAMark) {
   ASSERT_EQ(Run("calls"), 0);
   EXPECT_TRUE(Read().exited);
 }
@@ -185,7 +185,7 @@ TEST_F(LibraryTest, AKilledProcessLeavesItsRecordsAndNoMark) {
   EXPECT_EQ(segment.communicators[0].entered, 1u);
 }
 
-TEST_F(LibraryTest, ASplitChildKnowsItsParentAndItsEnd) {
+TEST_F(LibraryTest, ASplitChildHasItsParentAndItsEnd) {
   ASSERT_EQ(Run("split"), 0);
   const SegmentSnapshot segment = Read();
   ASSERT_EQ(segment.communicators.size(), 2u);
@@ -198,7 +198,7 @@ TEST_F(LibraryTest, ASplitChildKnowsItsParentAndItsEnd) {
   EXPECT_EQ(segment.communicators[0].entered, 0u);
 }
 
-TEST_F(LibraryTest, TheGpuNotesWhatItHasFinished) {
+TEST_F(LibraryTest, TheGpuMarksTheCallsThatItHasFinished) {
   ASSERT_EQ(Run("calls"), 0);
   const CommSnapshot comm = Read().communicators[0];
   EXPECT_NE(comm.flags & segment::kFlagMarkers, 0u);
@@ -206,7 +206,7 @@ TEST_F(LibraryTest, TheGpuNotesWhatItHasFinished) {
   EXPECT_EQ(comm.finished, 41u);
 }
 
-TEST_F(LibraryTest, MarkersCanBeSwitchedOff) {
+TEST_F(LibraryTest, AVariableSwitchesMarkersOff) {
   ASSERT_EQ(Run("calls", {{"ROLLCALL_MARKERS", "0"}}), 0);
   EXPECT_EQ(Read().communicators[0].flags & segment::kFlagMarkers, 0u);
 }
@@ -238,15 +238,15 @@ TEST_F(LibraryTest, ThreadsShareTheCommunicatorsCount) {
   EXPECT_NE(comm.records[0].thread, comm.records[1].thread);
 }
 
-TEST_F(LibraryTest, ErrnoIsLeftAlone) { EXPECT_EQ(Run("errno"), 0); }
+TEST_F(LibraryTest, LeavesErrnoUnchanged) { EXPECT_EQ(Run("errno"), 0); }
 
-TEST_F(LibraryTest, AProcessWithoutNcclCallsLeavesNoFileAndSaysNothing) {
+TEST_F(LibraryTest, AProcessWithoutNcclCallsLeavesNoFileAndPrintsNothing) {
   ASSERT_EQ(Run("nothing"), 0);
   EXPECT_EQ(Segments(), 0u);
   EXPECT_EQ(Stderr(), "");
 }
 
-TEST_F(LibraryTest, CanBeSwitchedOff) {
+TEST_F(LibraryTest, AVariableSwitchesTheLibraryOff) {
   ASSERT_EQ(Run("calls", {{"ROLLCALL", "0"}}), 0);
   EXPECT_EQ(Segments(), 0u);
   EXPECT_EQ(Stderr(), "");
@@ -278,9 +278,9 @@ TEST_F(LibraryTest, AFileSizeLimitCostsTheRecordsAndNotTheJob) {
   EXPECT_EQ(snapshot.communicators[0].entered, 1u);
 }
 
-TEST_F(LibraryTest, FeatureProbesAreToldTheTruth) { EXPECT_EQ(Run("probe"), 0); }
+TEST_F(LibraryTest, FeatureProbesFindOnlyFunctionsThatExist) { EXPECT_EQ(Run("probe"), 0); }
 
-TEST_F(LibraryTest, CtypesUsersAreSeen) {
+TEST_F(LibraryTest, RecordsCallsMadeByCtypes) {
   const std::string script =
       "import ctypes\n"
       "nccl = ctypes.CDLL('libnccl.so.2')\n"

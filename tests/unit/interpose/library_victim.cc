@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One process, one communicator of one rank, and a scenario by name: what
-// library_test.cc preloads the library into. Knows nothing of Rollcall.
+// One process with one communicator of one rank runs a named scenario. library_test.cc
+// preloads the library into it. It uses nothing of Rollcall.
 #include <dlfcn.h>
 #include <errno.h>
 #include <signal.h>
@@ -133,7 +133,7 @@ void KeepsErrno() {
 
 void Nothing() {}
 
-// A feature probe must not be told of functions that the library has not.
+// A feature probe must not find functions that NCCL lacks.
 void Probe() {
   void* nccl = dlopen("libnccl.so.2", RTLD_NOW | RTLD_LOCAL);
   if (nccl == nullptr || dlsym(nccl, "ncclNoSuchFunction") != nullptr) exit(3);

@@ -20,7 +20,7 @@ def known_functions():
     return dict(reversed(line.split()) for line in lines if not line.startswith("#"))
 
 
-def functions_of(header):
+def read_functions(header):
     text = re.sub(r"//.*|/\*.*?\*/", "", header.read_text(errors="replace"), flags=re.S)
     return set(re.findall(r"\b(nccl[A-Z]\w*)\s*\([^;{}]*\)\s*;", text))
 
@@ -35,18 +35,18 @@ def test_each_has_a_reason():
 
 
 @pytest.mark.parametrize("version", sorted(set(known_functions().values())))
-def test_what_a_version_brought_is_classified(version):
+def test_the_table_has_the_new_functions_of_each_version(version):
     brought = {name for name, since in known_functions().items() if since == version}
     assert brought <= WRAPPED | set(LEFT_ALONE)
 
 
-def test_the_header_at_hand_is_classified():
-    functions = functions_of(HEADERS / "nccl.h")
+def test_the_table_has_every_function_of_the_header():
+    functions = read_functions(HEADERS / "nccl.h")
     assert "ncclAllReduce" in functions
     assert functions - WRAPPED - set(LEFT_ALONE) == set()
 
 
-def test_the_library_at_hand_is_classified():
+def test_the_table_has_every_function_of_the_library():
     file = HEADERS.parents[2] / "nccl_symbols"
     if not file.exists():
         pytest.skip(f"{HEADERS} did not come from PyPI, so its library's symbols are not at hand")
@@ -56,5 +56,5 @@ def test_the_library_at_hand_is_classified():
     assert {s for s in symbols if s.startswith("nccl")} - WRAPPED - set(LEFT_ALONE) == set()
 
 
-def test_nothing_is_left_alone_that_no_library_has():
+def test_every_unwrapped_function_exists_in_a_library():
     assert set(LEFT_ALONE) <= set(known_functions())

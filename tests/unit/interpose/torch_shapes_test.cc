@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What PyTorch's collectives tell of tensors, in every interpreter that this machine has: with a
-// stand-in for torch, whose process group calls the simulated NCCL.
+// Tests the recorded shapes of PyTorch's tensors, in every interpreter of this machine. A stand-in
+// for torch has a process group that calls the simulated NCCL.
 #include <gtest/gtest.h>
 
 #include <fstream>
@@ -57,7 +57,7 @@ class TorchShapesTest : public PreloadedProcessTest, public testing::WithParamIn
 
   void SetUp() override {
     PreloadedProcessTest::SetUp();
-    interpreter_ = InterpreterOf(GetParam());
+    interpreter_ = FindInterpreter(GetParam());
     if (interpreter_.empty()) GTEST_SKIP() << "this machine has no python3." << GetParam();
   }
 
@@ -74,7 +74,7 @@ class TorchShapesTest : public PreloadedProcessTest, public testing::WithParamIn
   std::string interpreter_;
 };
 
-std::vector<std::string> ShapesOf(const CommSnapshot& comm) {
+std::vector<std::string> ListShapes(const CommSnapshot& comm) {
   std::vector<std::string> shapes;
   for (const RecordSnapshot& record : comm.records) shapes.push_back(record.shape);
   return shapes;
@@ -91,7 +91,7 @@ call(group.comm, 5)
 group.allreduce([Tensor()])
 )");
   ASSERT_EQ(snapshot.communicators.size(), 1u);
-  EXPECT_EQ(ShapesOf(snapshot.communicators[0]),
+  EXPECT_EQ(ListShapes(snapshot.communicators[0]),
             (std::vector<std::string>{"[1024, 4096]", "[2, 2]", "all_to_all_single [3, 1]",
                                       "all_to_all_single [3, 1]", "barrier", "", "[]"}));
 }
@@ -125,17 +125,17 @@ group.allreduce([])
 group.barrier()
 )");
   ASSERT_EQ(snapshot.communicators.size(), 1u);
-  EXPECT_EQ(ShapesOf(snapshot.communicators[0]),
+  EXPECT_EQ(ListShapes(snapshot.communicators[0]),
             (std::vector<std::string>{"", "", "", "", "", "barrier"}));
   EXPECT_EQ(snapshot.communicators[0].entered, 6u);
 }
 
-TEST_P(TorchShapesTest, AreNotThereUnlessAskedFor) {
+TEST_P(TorchShapesTest, AreAbsentByDefault) {
   const SegmentSnapshot snapshot = After(
       "method = ProcessGroup.allreduce\ngroup = ProcessGroup('dp')\n"
       "group.allreduce([Tensor(1)])\nassert ProcessGroup.allreduce is method\n",
       "0");
-  EXPECT_EQ(ShapesOf(snapshot.communicators.at(0)), (std::vector<std::string>{""}));
+  EXPECT_EQ(ListShapes(snapshot.communicators.at(0)), (std::vector<std::string>{""}));
 }
 
 TEST_P(TorchShapesTest, ImportNothing) {

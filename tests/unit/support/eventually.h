@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Waiting for what other threads or processes do.
+// Waits for other threads or processes.
 #pragma once
 
 #include <chrono>
@@ -19,8 +19,8 @@ inline bool Eventually(const std::function<bool()>& holds) {
   return false;
 }
 
-// Made first in a test whose threads may outlive their owners: waits for their end, lest they use
-// what the end of the process destroys.
+// Create this first in a test whose threads may outlive their owners. It waits for their end, so
+// that they do not use objects that the end of the process destroys.
 struct AllThreadsEnd {
   ~AllThreadsEnd() {
     Eventually([] { return live_loose_threads.load() == 0; });

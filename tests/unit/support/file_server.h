@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A file system with one file, whose server can stop to answer, as that of NFS does which has died.
-// The server is a process of its own. It stops at the first request of the kind that the test names.
+// A file system with one file. Its server can stop answering, like a dead NFS server.
+// The server is a process of its own. It stops at the first request of the kind that the test
+// names.
 #pragma once
 
 #include <dirent.h>
@@ -30,7 +31,7 @@ namespace rollcall {
 
 class FileServer {
  public:
-  // Only this thread, and those that it starts, see what is mounted.
+  // Only this thread and the threads that it starts see the mount.
   FileServer(const std::string& folder, std::string name, std::vector<char> bytes)
       : folder_(folder), name_(std::move(name)), bytes_(std::move(bytes)) {
     void* shared = mmap(nullptr, sizeof(*stops_at_), PROT_READ | PROT_WRITE,
@@ -62,11 +63,11 @@ class FileServer {
 
   const std::string& problem() const { return problem_; }  // "": none
 
-  // `opcode`: one of FUSE's; of the file itself, where the folder has such requests, too.
+  // `opcode`: one of FUSE's. If the folder has such requests, too, only those of the file count.
   void StopAt(uint32_t opcode) const { *stops_at_ = opcode; }
   bool IsThere() const { return server_ > 0; }
 
-  // Whether it has come to the request at which it answers no more.
+  // Whether the server has reached the request at which it stops answering.
   bool HasStopped() const {
     siginfo_t info = {};
     return waitid(P_PID, static_cast<id_t>(server_), &info, WSTOPPED | WNOWAIT | WNOHANG) == 0 &&
@@ -77,7 +78,7 @@ class FileServer {
     waitid(P_PID, static_cast<id_t>(server_), &info, WSTOPPED | WNOHANG);
     kill(server_, SIGCONT);
   }
-  // Whoever waits for it gets an error.
+  // Processes that wait for the server get an error.
   void Kill() {
     if (server_ <= 0) return;
     kill(server_, SIGKILL);

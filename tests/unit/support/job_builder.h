@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A little language for the states of a job, as the rules see them:
+// A small language for the state of a job, as the rules see it:
 //
 //   JobBuilder job(4);             // 4 ranks on node-0 .. node-3, communicator "dp", GPU markers
 //   job.Finish(24);                // all ranks make 24 calls, which finish
@@ -49,7 +49,7 @@ inline CallArgs Recv(int32_t peer, uint64_t count = 64) {
 class JobBuilder {
  public:
   explicit JobBuilder(int ranks, bool markers = true) : markers_(markers) {
-    state.name = "train";
+    state.key = JobKey("train");
     for (int rank = 0; rank < ranks; ++rank) {
       Process process;
       process.host = "node-" + std::to_string(rank);
@@ -90,7 +90,7 @@ class JobBuilder {
     current_ = id;
   }
 
-  // What follows is about this communicator.
+  // The following calls are about this communicator.
   void On(uint64_t id) { current_ = id; }
 
   Communicator& comm() { return state.communicators.at(current_); }
@@ -163,7 +163,7 @@ class JobBuilder {
     }
   }
 
-  // What it issued on p2p has been done.
+  // Finishes the rank's sends and receives.
   void CompleteP2p(const std::vector<int>& ranks) {
     for (const int rank : ranks) {
       Member& m = member(rank);
@@ -173,14 +173,14 @@ class JobBuilder {
     }
   }
 
-  // The host stands in a call that tears the communicator down.
+  // The host is inside a call that ends the communicator.
   void TearDown(int rank, Op op, int64_t at) {
     member(rank).state = op == Op::kCommAbort ? MemberState::kAborted : MemberState::kFinalizing;
     member(rank).state_since_ns = at;
     process(rank).blocked = {{1, op, current_, at}};
   }
 
-  // The host stands inside the newest call (first contact with a peer).
+  // The host is inside the newest call (first contact with a peer).
   void Block(const std::vector<int>& ranks, int64_t at) {
     for (const int rank : ranks) {
       member(rank).host_blocked_since_ns = at;
@@ -188,7 +188,7 @@ class JobBuilder {
     }
   }
 
-  // What the GPU had not finished, it finishes.
+  // The GPU finishes all its open calls.
   void Complete(const std::vector<int>& ranks) {
     for (const int rank : ranks) {
       Member& m = member(rank);
@@ -199,7 +199,7 @@ class JobBuilder {
   }
 
   void Exit(int rank, int64_t at) { End(rank, Liveness::kExited, at); }
-  // Its agent cannot see it, and only knows that it has ended.
+  // The agent cannot see the process. The agent only learns that the process has ended.
   void EndUnseen(int rank, int64_t at) { End(rank, Liveness::kEnded, at); }
   void Die(int rank, int64_t at, int signal = 9) {
     End(rank, Liveness::kDied, at);
@@ -253,10 +253,12 @@ class JobBuilder {
   std::map<uint64_t, std::vector<int>> all_of_;
 };
 
-// Of verdicts, what tests compare.
+// The parts of verdicts that tests compare.
 inline std::vector<int32_t> CulpritRanks(const std::vector<Culprit>& culprits) {
   std::vector<int32_t> ranks;
-  for (const Culprit& culprit : culprits) ranks.push_back(culprit.rank);
+  for (const Culprit& culprit : culprits) {
+    for (int32_t i = 0; i < culprit.ranks; ++i) ranks.push_back(culprit.rank + i);
+  }
   return ranks;
 }
 

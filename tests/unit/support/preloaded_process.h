@@ -31,7 +31,7 @@ using Environment = std::map<std::string, std::string>;
 
 class PreloadedProcessTest : public testing::Test {
  protected:
-  // `libraries`: the folder whose libnccl.so.2 the programs meet.
+  // `libraries`: the folder with the libnccl.so.2 that the programs load.
   explicit PreloadedProcessTest(std::string libraries) : libraries_(std::move(libraries)) {}
 
   void SetUp() override {
@@ -65,8 +65,8 @@ class PreloadedProcessTest : public testing::Test {
     _exit(98);
   }
 
-  // The command as it is; for programs of another processor (library_aarch64.sh), their build of it
-  // under its emulator, which is itself not to have what they preload.
+  // The command itself. For another processor (library_aarch64.sh): that processor's build of the
+  // command, under the emulator. The emulator must not preload the program's libraries.
   static std::vector<std::string> Emulated(const std::vector<std::string>& command) {
     const char* emulator = getenv("ROLLCALL_TEST_EMULATOR");
     if (emulator == nullptr) return command;
@@ -115,7 +115,7 @@ class PreloadedProcessTest : public testing::Test {
     return snapshot.ok() ? *snapshot : SegmentSnapshot();
   }
 
-  // The only segment there is.
+  // The only segment in the folder.
   SegmentSnapshot Read() const {
     const std::vector<std::filesystem::path> paths = Segments();
     EXPECT_EQ(paths.size(), 1u);
@@ -134,7 +134,7 @@ class PreloadedProcessTest : public testing::Test {
     return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
   }
 
-  // Looks until it is so; a test's patience, not its pace.
+  // Polls until the condition holds. The limit is only for tests that fail.
   static bool Eventually(const std::function<bool()>& so) {
     for (int i = 0; i < 2000; ++i) {
       if (so()) return true;

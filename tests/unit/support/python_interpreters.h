@@ -10,11 +10,11 @@
 
 namespace rollcall {
 
-// As the distribution ships it: stripped, and optimised otherwise than one built by hand.
+// The distribution's interpreter: stripped, and with other optimisations than a hand-built one.
 constexpr int kSystemPython = 0;
 
 // The path of python3.<minor>; "" if this machine has none.
-inline std::string InterpreterOf(int minor) {
+inline std::string FindInterpreter(int minor) {
   if (minor == kSystemPython)
     return access("/usr/bin/python3", X_OK) == 0 ? "/usr/bin/python3" : "";
   const std::string name = "python3." + std::to_string(minor);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Writes segment files by hand, for tests of those who read them.
+// Writes segment files by hand, for tests of the code that reads segments.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -39,7 +39,7 @@ class SegmentBuilder {
     h->first_clock.realtime_ns = kBaseNs;
   }
 
-  // Of a process of this host and this pid namespace.
+  // The segment of a process of this host and this pid namespace.
   void BelongTo(pid_t pid, uint64_t start_time) {
     header()->pid = pid;
     header()->start_time = start_time;

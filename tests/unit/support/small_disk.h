@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A file system of its own for a test: so small that it can be filled, and it can be made read-only.
+// A file system of a test's own. It is so small that the test can fill it, or the test can make it
+// read-only.
 #pragma once
 
 #include <errno.h>
@@ -15,7 +16,7 @@ namespace rollcall {
 
 class SmallDisk {
  public:
-  // Only this thread, and those that it starts, see what is mounted.
+  // Only this thread and the threads that it starts see the mount.
   explicit SmallDisk(const std::string& folder) : folder_(folder) {
     std::filesystem::create_directories(folder);
     if (unshare(CLONE_NEWNS) != 0 ||
@@ -37,7 +38,8 @@ class SmallDisk {
   }
   void Free() const { std::filesystem::remove(filler()); }
   bool SetReadOnly(bool read_only) const {
-    const unsigned long flags = MS_REMOUNT | (read_only ? static_cast<unsigned long>(MS_RDONLY) : 0ul);
+    const unsigned long flags =
+        MS_REMOUNT | (read_only ? static_cast<unsigned long>(MS_RDONLY) : 0ul);
     return mount("small", folder_.c_str(), "tmpfs", flags, nullptr) == 0;
   }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A folder for one test, with small files in it; gone with the test.
+// A folder with small files for one test. The destructor removes the folder.
 #pragma once
 
 #include <cstdlib>

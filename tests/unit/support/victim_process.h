@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Starts a victim program for a test and ends it with the test. Waiting here is for a state of the
-// victim, with a deadline, never for time to pass.
+// Starts a victim program for a test and ends it with the test. These functions wait for a state of
+// the victim, with a deadline, and never for a fixed time.
 #pragma once
 
 #include <sys/types.h>
@@ -12,10 +12,10 @@ namespace rollcall {
 
 class VictimProcess {
  public:
-  // A program below the victims' build folder; returns once it has said "ready".
+  // Starts a program below the victims' build folder. Returns when it has printed "ready".
   explicit VictimProcess(const std::string& program, const std::string& set = "blocked",
                          int more_threads = 0);
-  // Any command.
+  // Starts any command.
   explicit VictimProcess(const std::vector<std::string>& command);
   ~VictimProcess();
   VictimProcess(const VictimProcess&) = delete;
@@ -23,16 +23,16 @@ class VictimProcess {
 
   pid_t pid() const { return pid_; }
 
-  // The thread of this name, once it is in `state`. -1 if that does not come about.
+  // Waits until the thread of this name is in `state`, and returns its id. -1: it never was.
   pid_t WaitForThread(const std::string& name, char state) const;
-  // All threads are in `state`.
+  // Waits until all threads are in `state`.
   bool WaitForAll(char state) const;
-  // What it says to one line on its stdin.
+  // Writes one line to the victim's stdin and returns the answer.
   std::string Ask();
-  // How many SIGUSR1 it has handled.
+  // The number of SIGUSR1 signals that the victim has handled.
   int SignalsHandled();
 
-  // Kills it and collects it; the pid is free afterwards.
+  // Kills and reaps the victim. The pid is free afterwards.
   void KillAndCollect();
 
  private:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads the recorded /proc below testdata/proc: see its README for who is who in it.
+// Reads the recorded /proc below testdata/proc. Its README describes the processes.
 #include "agent/processes/proc_stat.h"
 
 #include <gtest/gtest.h>
@@ -73,7 +73,7 @@ TEST(ProcThreadsTest, ReadsEachThreadsStateTracerAndTime) {
   EXPECT_EQ(found->threads[3].tracer, 999);
 }
 
-TEST(ProcThreadsTest, SaysThatThreadsAreLeftOut) {
+TEST(ProcThreadsTest, ReportsThatThreadsAreLeftOut) {
   const auto found = ReadProcThreads(Recorded(), 4121, 2);
   ASSERT_TRUE(found.ok());
   EXPECT_EQ(found->threads.size(), 2u);
@@ -106,7 +106,7 @@ TEST(ProcMapsTest, ReadsFilesSpecialsAndDeleted) {
   EXPECT_EQ(FindMap(maps, 0), nullptr);
 }
 
-TEST(ProcMapsTest, SkipsLinesThatAreNone) {
+TEST(ProcMapsTest, SkipsMalformedLines) {
   EXPECT_TRUE(ParseProcMaps("").empty());
   EXPECT_TRUE(ParseProcMaps("nonsense\n12-\n1-2 r\n2-1 r-xp 0 0:0 0\n-\n").empty());
 }

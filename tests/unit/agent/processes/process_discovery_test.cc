@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ranks found by their environment, launcher by launcher.
+// Finds ranks by their environment, for every launcher.
 #include "agent/processes/process_discovery.h"
 
 #include <gtest/gtest.h>
@@ -12,7 +12,7 @@ using Environment = std::vector<std::string>;
 const char kPreload[] = "LD_PRELOAD=/usr/lib/librollcall.so";
 const char kDirectory[] = "ROLLCALL_DIR=/dev/shm/rollcall-0";
 
-// Add() processes, then ask who is found among them.
+// Add() processes, then discover the main processes among them.
 class ProcessDiscoveryTest : public ::testing::Test {
  protected:
   void Add(pid_t pid, pid_t ppid, const std::string& name, Environment environment,
@@ -37,11 +37,11 @@ class ProcessDiscoveryTest : public ::testing::Test {
     return found;
   }
 
-  // The pid that runs `rank`; -1 for none, -2 for several.
-  pid_t MainOf(int rank) {
+  // The pid of the main process of `rank`; -1: none, -2: several.
+  pid_t FindMainPid(int rank) {
     pid_t found = -1;
     for (const DiscoveredProcess& process : Discover()) {
-      if (!process.is_main || process.rank.place.rank != rank) continue;
+      if (!process.is_main || process.rank.coordinates.rank != rank) continue;
       found = found == -1 ? process.process.pid : -2;
     }
     return found;
@@ -62,21 +62,21 @@ TEST_F(ProcessDiscoveryTest, FindsARankByItsEnvironment) {
   EXPECT_EQ(found[0].process, (ProcessId{20, 200}));
   EXPECT_EQ(found[0].ppid, 10);
   EXPECT_EQ(found[0].name, "python3");
-  EXPECT_EQ(found[0].rank.place.rank, 3);
-  EXPECT_EQ(found[0].rank.place.world_size, 8);
-  EXPECT_EQ(found[0].rank.place.local_rank, 1);
+  EXPECT_EQ(found[0].rank.coordinates.rank, 3);
+  EXPECT_EQ(found[0].rank.coordinates.world_size, 8);
+  EXPECT_EQ(found[0].rank.coordinates.local_rank, 1);
   EXPECT_STREQ(found[0].rank.variable, "RANK");
   EXPECT_EQ(found[0].job, "job-7");
   EXPECT_TRUE(found[0].is_main);
 }
 
-TEST_F(ProcessDiscoveryTest, PassesOverProcessesWithoutTheLibrary) {
+TEST_F(ProcessDiscoveryTest, SkipsProcessesWithoutTheLibrary) {
   Add(20, 1, "python3", {"RANK=3"}, false);
   Add(21, 1, "python3", {"RANK=3", "LD_PRELOAD=/lib/libjemalloc.so", kDirectory}, false);
   EXPECT_TRUE(Discover().empty());
 }
 
-TEST_F(ProcessDiscoveryTest, PassesOverProcessesOfOtherDirectories) {
+TEST_F(ProcessDiscoveryTest, SkipsProcessesOfOtherDirectories) {
   Add(20, 1, "python3", {"RANK=3"});
   EXPECT_EQ(Discover("/dev/shm/rollcall-0").size(), 1u);
   EXPECT_EQ(Discover("/dev/shm/rollcall-0/").size(), 1u);
@@ -88,7 +88,7 @@ TEST_F(ProcessDiscoveryTest, FindsALauncherThatHasNoRank) {
   Add(10, 1, "torchrun", {});
   const auto found = Discover();
   ASSERT_EQ(found.size(), 1u);
-  EXPECT_EQ(found[0].rank.place.rank, -1);
+  EXPECT_EQ(found[0].rank.coordinates.rank, -1);
   EXPECT_FALSE(found[0].is_main);
 }
 
@@ -97,29 +97,29 @@ TEST_F(ProcessDiscoveryTest, MarksTheTopmostOfARanksForkedChildren) {
   Add(21, 20, "data loader", {"RANK=0"});
   Add(22, 21, "helper", {"RANK=0"});
   Add(30, 10, "python3", {"RANK=1"});
-  EXPECT_EQ(MainOf(0), 20);
-  EXPECT_EQ(MainOf(1), 30);
+  EXPECT_EQ(FindMainPid(0), 20);
+  EXPECT_EQ(FindMainPid(1), 30);
 }
 
-TEST_F(ProcessDiscoveryTest, MarksWhatAShellRunsAndNotTheShell) {
+TEST_F(ProcessDiscoveryTest, MarksTheProgramOfAShellAndNotTheShell) {
   Add(20, 10, "bash", {"SLURM_PROCID=2", "SLURM_NTASKS=4"});
   Add(21, 20, "python3", {"SLURM_PROCID=2", "SLURM_NTASKS=4"});
   Add(22, 21, "python3", {"SLURM_PROCID=2", "SLURM_NTASKS=4"});
-  EXPECT_EQ(MainOf(2), 21);
+  EXPECT_EQ(FindMainPid(2), 21);
 }
 
 TEST_F(ProcessDiscoveryTest, MarksAShellThatRunsNothing) {
   Add(20, 10, "bash", {"SLURM_PROCID=2", "SLURM_NTASKS=4"});
-  EXPECT_EQ(MainOf(2), 20);
+  EXPECT_EQ(FindMainPid(2), 20);
 }
 
 TEST_F(ProcessDiscoveryTest, DoesNotTakeALauncherUnderSlurmForARank) {
   Add(10, 1, "torchrun", {"SLURM_PROCID=1", "SLURM_NTASKS=2"});
   Add(20, 10, "python3", {"SLURM_PROCID=1", "SLURM_NTASKS=2", "RANK=8"});
   Add(21, 10, "python3", {"SLURM_PROCID=1", "SLURM_NTASKS=2", "RANK=9"});
-  EXPECT_EQ(MainOf(1), -1);
-  EXPECT_EQ(MainOf(8), 20);
-  EXPECT_EQ(MainOf(9), 21);
+  EXPECT_EQ(FindMainPid(1), -1);
+  EXPECT_EQ(FindMainPid(8), 20);
+  EXPECT_EQ(FindMainPid(9), 21);
 }
 
 TEST_F(ProcessDiscoveryTest, EndsOnParentsThatFormACircle) {
@@ -152,11 +152,11 @@ struct LauncherCase {
 
 class RankEnvironmentTest : public ::testing::TestWithParam<LauncherCase> {};
 
-TEST_P(RankEnvironmentTest, GivesThePlace) {
+TEST_P(RankEnvironmentTest, ReadsTheCoordinates) {
   const EnvironmentRank found = FindRankInEnviron(Block(GetParam().environment));
-  EXPECT_EQ(found.place.rank, GetParam().rank);
-  EXPECT_EQ(found.place.world_size, GetParam().world_size);
-  EXPECT_EQ(found.place.local_rank, GetParam().local_rank);
+  EXPECT_EQ(found.coordinates.rank, GetParam().rank);
+  EXPECT_EQ(found.coordinates.world_size, GetParam().world_size);
+  EXPECT_EQ(found.coordinates.local_rank, GetParam().local_rank);
 }
 
 INSTANTIATE_TEST_SUITE_P(
@@ -178,8 +178,8 @@ INSTANTIATE_TEST_SUITE_P(
     [](const auto& info) { return info.param.name; });
 
 TEST(FindRankInEnvironTest, EndsOnABlockWithoutEnd) {
-  EXPECT_EQ(FindRankInEnviron("RANK=4").place.rank, 4);
-  EXPECT_EQ(FindRankInEnviron(absl::string_view("\0\0\0RANK=4", 9)).place.rank, 4);
+  EXPECT_EQ(FindRankInEnviron("RANK=4").coordinates.rank, 4);
+  EXPECT_EQ(FindRankInEnviron(absl::string_view("\0\0\0RANK=4", 9)).coordinates.rank, 4);
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Watching real children end, with pidfds and as on a kernel that has none.
+// Watches real children end, with pidfds and as on a kernel without pidfds.
 #include "agent/processes/process_watch.h"
 
 #include <gtest/gtest.h>
@@ -20,13 +20,14 @@
 #include "agent/processes/pidfd.h"
 #include "agent/processes/proc_stat.h"
 #include "agent/processes/spare_threads.h"
+#include "eventually.h"
 #include "file_server.h"
 #include "temporary_tree.h"
 
 namespace rollcall {
 namespace {
 
-// A child that lives until it is told to end.
+// A child process that waits until the test ends it.
 class Child {
  public:
   Child() {
@@ -74,7 +75,7 @@ class Child {
 
 absl::StatusOr<int> NoPidfds(pid_t) { return absl::UnimplementedError("an old kernel"); }
 
-// Each behaviour with pidfds and without.
+// Runs each test with pidfds and without.
 class ProcessWatchTest : public ::testing::TestWithParam<bool> {
  protected:
   ProcessWatchTest() : watch_("/proc", nullptr, GetParam() ? OpenPidfd : NoPidfds) {}
@@ -82,13 +83,13 @@ class ProcessWatchTest : public ::testing::TestWithParam<bool> {
   ProcessWatch watch_;
 };
 
-TEST_P(ProcessWatchTest, IsSilentWhileTheProcessLives) {
+TEST_P(ProcessWatchTest, ReportsNothingWhileTheProcessLives) {
   Child child;
   watch_.Add(child.id());
   EXPECT_TRUE(watch_.Poll().empty());
 }
 
-TEST_P(ProcessWatchTest, TellsTheExitCodeOfAZombie) {
+TEST_P(ProcessWatchTest, ReportsTheExitCodeOfAZombie) {
   Child child;
   watch_.Add(child.id());
   child.Exit(42);
@@ -99,7 +100,7 @@ TEST_P(ProcessWatchTest, TellsTheExitCodeOfAZombie) {
   EXPECT_EQ(ends[0].signal, std::nullopt);
 }
 
-TEST_P(ProcessWatchTest, TellsTheSignalThatEndedIt) {
+TEST_P(ProcessWatchTest, ReportsTheSignalThatEndedIt) {
   Child child;
   watch_.Add(child.id());
   child.Kill(SIGKILL);
@@ -109,7 +110,7 @@ TEST_P(ProcessWatchTest, TellsTheSignalThatEndedIt) {
   EXPECT_EQ(ends[0].signal, SIGKILL);
 }
 
-TEST_P(ProcessWatchTest, TellsAnEndOnce) {
+TEST_P(ProcessWatchTest, ReportsAnEndOnce) {
   Child child;
   watch_.Add(child.id());
   child.Exit(0);
@@ -117,7 +118,7 @@ TEST_P(ProcessWatchTest, TellsAnEndOnce) {
   EXPECT_TRUE(watch_.Poll().empty());
 }
 
-TEST_P(ProcessWatchTest, TakesAReusedNumberForTheEndOfTheFirst) {
+TEST_P(ProcessWatchTest, TakesAReusedPidAsTheEndOfTheFirstProcess) {
   Child child;
   watch_.Add({child.id().pid, child.id().start_time - 1});
   const auto ends = watch_.Poll();
@@ -126,7 +127,7 @@ TEST_P(ProcessWatchTest, TakesAReusedNumberForTheEndOfTheFirst) {
   EXPECT_EQ(ends[0].signal, std::nullopt);
 }
 
-TEST_P(ProcessWatchTest, TellsTheEndOfOneAddedTooLate) {
+TEST_P(ProcessWatchTest, ReportsTheEndOfAProcessAddedAfterIt) {
   Child child;
   child.Exit(0);
   child.Collect();
@@ -134,7 +135,7 @@ TEST_P(ProcessWatchTest, TellsTheEndOfOneAddedTooLate) {
   ASSERT_EQ(watch_.Poll().size(), 1u);
 }
 
-TEST_P(ProcessWatchTest, ForgetsARemovedProcess) {
+TEST_P(ProcessWatchTest, DoesNotReportARemovedProcess) {
   Child child;
   watch_.Add(child.id());
   watch_.Remove(child.id());
@@ -142,7 +143,7 @@ TEST_P(ProcessWatchTest, ForgetsARemovedProcess) {
   EXPECT_TRUE(watch_.Poll().empty());
 }
 
-TEST_P(ProcessWatchTest, TellsOnlyWhichOfManyHaveEnded) {
+TEST_P(ProcessWatchTest, ReportsOnlyTheEndedOnesOfManyProcesses) {
   Child first;
   Child second;
   Child third;
@@ -157,7 +158,7 @@ TEST_P(ProcessWatchTest, TellsOnlyWhichOfManyHaveEnded) {
 INSTANTIATE_TEST_SUITE_P(Kernels, ProcessWatchTest, ::testing::Bool(),
                          [](const auto& info) { return info.param ? "pidfd" : "proc_only"; });
 
-TEST(PidfdTest, TellsHowACollectedProcessEnded) {
+TEST(PidfdTest, HasTheStatusOfACollectedProcess) {
   Child child;
   ProcessWatch watch;
   watch.Add(child.id());
@@ -173,7 +174,7 @@ TEST(PidfdTest, TellsHowACollectedProcessEnded) {
   EXPECT_EQ(ends[0].signal, SIGTERM);
 }
 
-// A main thread may end by pthread_exit() while the others train on.
+// A main thread may end by pthread_exit() while other threads continue to train.
 TEST(ProcessWatchProcOnlyTest, AZombieMainThreadWithLivingOthersHasNotEnded) {
   TemporaryTree proc;
   const std::string rest = " 1 1 1 0 -1 0 0 0 0 0 1 1 0 0 20 0 2 0 500 0 0\n";
@@ -187,8 +188,8 @@ TEST(ProcessWatchProcOnlyTest, AZombieMainThreadWithLivingOthersHasNotEnded) {
   EXPECT_EQ(watch.Poll().size(), 1u);
 }
 
-// The kernel gives status 0 to those who may not know it: that is no clean exit.
-TEST(ProcessWatchProcOnlyTest, DoesNotTakeAHiddenStatusForACleanExit) {
+// Without permission the kernel shows status 0, which is no proof of a normal exit.
+TEST(ProcessWatchProcOnlyTest, DoesNotTakeAHiddenStatusForANormalExit) {
   TemporaryTree proc;
   std::string stat = "77 (rank) Z 1 1 1 0 -1 0 0 0 0 0 1 1 0 0 20 0 1 0 500";
   for (int field = 23; field <= 52; ++field) stat += " 0";
@@ -205,7 +206,7 @@ TEST(ProcessWatchProcOnlyTest, DoesNotTakeAHiddenStatusForACleanExit) {
   EXPECT_EQ(permitted[0].exit_code, 0);
 }
 
-// As /proc/PID/stat does while the process stands in exec, and its file server does not answer.
+// /proc/PID/stat blocks while the process is inside exec() and its file server does not answer.
 class BlockingStatTest : public ::testing::Test {
  protected:
   // The stat of process `pid`, on a file server.
@@ -214,14 +215,14 @@ class BlockingStatTest : public ::testing::Test {
                                            std::vector<char>(text.begin(), text.end()));
     proc_.Link(std::to_string(pid) + "/stat", proc_.root() + "/served/stat");
   }
-  // Whether it came to its end while the server was dead.
-  bool Ends(const std::function<void()>& what) {
+  // Whether `call` returned while the server did not answer.
+  bool Ends(const std::function<void()>& call) {
     std::promise<void> done;
     std::future<void> ended = done.get_future();
     std::thread watchdog([&] {
       if (ended.wait_for(std::chrono::seconds(10)) != std::future_status::ready) server_->Kill();
     });
-    what();
+    call();
     done.set_value();
     watchdog.join();
     return server_->IsThere();
@@ -233,7 +234,7 @@ class BlockingStatTest : public ::testing::Test {
   const std::shared_ptr<SpareThreads> threads_ = std::make_shared<SpareThreads>();
 };
 
-TEST_F(BlockingStatTest, HoldsUpNobodyWhereThereAreNoPidfds) {
+TEST_F(BlockingStatTest, BlocksNoCallerWithoutPidfds) {
   Serve(77, kAlive);
   if (!server_->problem().empty()) GTEST_SKIP() << server_->problem();
   ProcessWatch watch(proc_.root(), threads_, NoPidfds);
@@ -246,7 +247,7 @@ TEST_F(BlockingStatTest, HoldsUpNobodyWhereThereAreNoPidfds) {
   EXPECT_TRUE(watch.Poll().empty());
 }
 
-TEST_F(BlockingStatTest, OfOneJustAddedIsReadAgainAndItsEndIsToldAllTheSame) {
+TEST_F(BlockingStatTest, OfANewProcessIsReadAgainAndItsEndIsReported) {
   Child child;
   std::string text;
   std::getline(std::ifstream("/proc/" + std::to_string(child.id().pid) + "/stat"), text);
@@ -257,10 +258,10 @@ TEST_F(BlockingStatTest, OfOneJustAddedIsReadAgainAndItsEndIsToldAllTheSame) {
   EXPECT_TRUE(Ends([&] { watch.Add(child.id()); }));
   EXPECT_TRUE(server_->HasStopped());
   child.Exit(42);
-  EXPECT_TRUE(watch.Poll().empty()) << "whose number it is, is not known yet";
+  EXPECT_TRUE(watch.Poll().empty()) << "the pid is not verified yet";
   server_->GoOn();
   std::vector<ProcessEnd> ends;
-  for (int i = 0; i < 1000 && ends.empty(); ++i, usleep(10'000)) ends = watch.Poll();
+  ASSERT_TRUE(Eventually([&] { return !(ends = watch.Poll()).empty(); }));
   ASSERT_EQ(ends.size(), 1u);
   EXPECT_EQ(ends[0].process, child.id());
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads that do not come back, and everybody else's that do.
+// Reads that block, and other reads at the same time.
 #include "agent/processes/spare_threads.h"
 
 #include <fcntl.h>
@@ -19,7 +19,7 @@ namespace {
 constexpr int64_t kSoon = 20'000'000;
 constexpr int64_t kLong = 30'000'000'000;
 
-// A FIFO that nobody writes: opening it for reading blocks.
+// A FIFO without a writer: opening it for reading blocks.
 class SpareThreadsTest : public testing::Test {
  protected:
   void SetUp() override {
@@ -48,26 +48,27 @@ class SpareThreadsTest : public testing::Test {
   std::shared_ptr<std::atomic<bool>> back_ = std::make_shared<std::atomic<bool>>(false);
 };
 
-TEST_F(SpareThreadsTest, AReadThatComesBackIsWaitedFor) {
+TEST_F(SpareThreadsTest, WaitsForAReadThatReturns) {
   SpareThreads threads;
   int value = 0;
   EXPECT_TRUE(threads.Run("a", [&value] { value = 7; }, kLong));
   EXPECT_EQ(value, 7);
-  EXPECT_FALSE(threads.IsAway("a"));
+  EXPECT_FALSE(threads.IsRunning("a"));
 }
 
-TEST_F(SpareThreadsTest, AStuckReadHoldsUpNoOther) {
+TEST_F(SpareThreadsTest, AStuckReadBlocksNoOther) {
   SpareThreads threads;
   EXPECT_FALSE(threads.Run("stuck", BlockingRead(), kSoon));
-  EXPECT_TRUE(threads.IsAway("stuck"));
-  EXPECT_FALSE(threads.Run("stuck", [] { FAIL() << "a second thread for the same process"; }, kLong));
+  EXPECT_TRUE(threads.IsRunning("stuck"));
+  const auto second = [] { FAIL() << "a second thread for the same process"; };
+  EXPECT_FALSE(threads.Run("stuck", second, kLong));
   for (int i = 0; i < 100; ++i) EXPECT_TRUE(threads.Run("other", [] {}, kLong));
   LetItBack();
-  while (threads.IsAway("stuck")) std::this_thread::yield();
+  while (threads.IsRunning("stuck")) std::this_thread::yield();
   EXPECT_TRUE(threads.Run("stuck", [] {}, kLong));
 }
 
-TEST_F(SpareThreadsTest, TooManyStuckReadsStartNoMoreThreads) {
+TEST_F(SpareThreadsTest, RefusesReadsAtTheLimitOfThreads) {
   SpareThreads threads;
   auto release = std::make_shared<std::atomic<bool>>(false);
   int refused = 0;
@@ -76,13 +77,13 @@ TEST_F(SpareThreadsTest, TooManyStuckReadsStartNoMoreThreads) {
       while (!*release) usleep(1000);
     };
     threads.Run(std::to_string(i), wait, 1);
-    refused += !threads.IsAway(std::to_string(i));
+    refused += !threads.IsRunning(std::to_string(i));
   }
   *release = true;
   EXPECT_EQ(refused, 16);
 }
 
-TEST_F(SpareThreadsTest, ItsEndDoesNotWaitForAStuckRead) {
+TEST_F(SpareThreadsTest, ItsDestructorDoesNotWaitForAStuckRead) {
   {
     SpareThreads threads;
     EXPECT_FALSE(threads.Run("stuck", BlockingRead(), kSoon));
@@ -91,10 +92,10 @@ TEST_F(SpareThreadsTest, ItsEndDoesNotWaitForAStuckRead) {
   LetItBack();
 }
 
-TEST_F(SpareThreadsTest, WhoIsCancelledWaitsNoLonger) {
+TEST_F(SpareThreadsTest, CancelEndsTheWaitForARead) {
   SpareThreads threads;
   std::thread canceller([&threads] {
-    while (!threads.IsAway("stuck")) std::this_thread::yield();
+    while (!threads.IsRunning("stuck")) std::this_thread::yield();
     threads.Cancel();
   });
   EXPECT_FALSE(threads.Run("stuck", BlockingRead(), kLong));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The forms in which CPython keeps lines, text and offsets, as pure functions of bytes. The tables
-// are what the named interpreters made of the functions in the comments.
+// Decodes CPython's formats of lines, strings and offsets from bytes. The tables come from the
+// named interpreters, for the functions in the comments.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -9,7 +9,7 @@
 
 #include "agent/python/interleave.h"
 #include "agent/python/sampler.h"
-#include "agent/python/text.h"
+#include "agent/python/python_strings.h"
 #include "interpose/python_layout.h"
 #include "interpose/python_lines.h"
 
@@ -28,7 +28,7 @@ std::string Bytes(std::initializer_list<int> bytes) {
 }
 
 TEST(PythonLineTest, ReadsPairsOfDifferences) {
-  // Two bytes of code a line, then a loop that goes back a line.
+  // Two bytes of code for each line, then a loop back to the previous line.
   const std::string table = Bytes({0, 1, 4, 1, 6, 255});
   EXPECT_EQ(Line(PythonLines::kLnotab, table, 10, 0), 11);
   EXPECT_EQ(Line(PythonLines::kLnotab, table, 10, 3), 11);
@@ -49,10 +49,10 @@ TEST(PythonLineTest, ReadsEntriesOfEveryLength) {
   // 0x80 | code << 3 | length - 1
   const std::string table = Bytes({
       0x80 | 0 << 3 | 0, 0x12,                                  // one unit, same line, short form
-      0x80 | 11 << 3 | 1, 0x04, 0x08,                           // two units, a line further
+      0x80 | 11 << 3 | 1, 0x04, 0x08,                           // two units, the next line
       0x80 | 13 << 3 | 0, 0x05,                                 // one unit, -2 lines, no columns
       0x80 | 14 << 3 | 0, 0x40 | 0x20, 0x01, 0x00, 0x01, 0x02,  // +48 lines: 96 >> 1
-      0x80 | 15 << 3 | 7,                                       // eight units without a place
+      0x80 | 15 << 3 | 7,                                       // eight units without a line
   });
   EXPECT_EQ(Line(PythonLines::kLocations, table, 10, 0), 10);
   EXPECT_EQ(Line(PythonLines::kLocations, table, 10, 2), 11);
@@ -62,7 +62,7 @@ TEST(PythonLineTest, ReadsEntriesOfEveryLength) {
   EXPECT_EQ(Line(PythonLines::kLocations, table, 10, 10), 0);
 }
 
-TEST(PythonLineTest, NamesTheFirstLineBeforeTheFirstInstruction) {
+TEST(PythonLineTest, ReturnsTheFirstLineBeforeTheFirstInstruction) {
   EXPECT_EQ(Line(PythonLines::kLocations, "", 7, -2), 7);
 }
 
@@ -78,19 +78,19 @@ TEST(PythonLineTest, SurvivesAnyBytes) {
   }
 }
 
-TEST(PythonTextTest, KnowsAStringByItsState) {
-  const auto ascii = PythonStringFormOf(1 << 2 | 1 << 5 | 1 << 6);  // up to 3.13
+TEST(PythonTextTest, DecodesTheStateOfAString) {
+  const auto ascii = ParsePythonStringForm(1 << 2 | 1 << 5 | 1 << 6);  // up to 3.13
   ASSERT_TRUE(ascii.has_value());
   EXPECT_TRUE(ascii->ascii);
   EXPECT_EQ(ascii->bytes_per_character, 1u);
-  const auto wide = PythonStringFormOf(2 << 16 | 1 << 19);  // 3.14
+  const auto wide = ParsePythonStringForm(2 << 16 | 1 << 19);  // 3.14
   ASSERT_TRUE(wide.has_value());
   EXPECT_FALSE(wide->ascii);
   EXPECT_EQ(wide->bytes_per_character, 2u);
-  EXPECT_FALSE(PythonStringFormOf(0).has_value());
+  EXPECT_FALSE(ParsePythonStringForm(0).has_value());
 }
 
-TEST(PythonTextTest, MakesUtf8OfEveryWidthAndNeverAControlCharacter) {
+TEST(PythonTextTest, ConvertsEveryWidthToUtf8WithoutControlCharacters) {
   EXPECT_EQ(PythonStringToUtf8(Bytes({'a', 0xfc}), 1), "a\xc3\xbc");
   EXPECT_EQ(PythonStringToUtf8(Bytes({0x22, 0x4e}), 2), "\xe4\xb8\xa2");
   EXPECT_EQ(PythonStringToUtf8(Bytes({0x00, 0xf6, 0x01, 0x00}), 4), "\xf0\x9f\x98\x80");
@@ -99,13 +99,13 @@ TEST(PythonTextTest, MakesUtf8OfEveryWidthAndNeverAControlCharacter) {
   }
 }
 
-TEST(PythonLayoutTest, KnowsTheVersionsThatPublishNothing) {
+TEST(PythonLayoutTest, HasTheLayoutsOfVersionsThatPublishNoOffsets) {
   for (int minor = 8; minor <= 12; ++minor) {
-    ASSERT_NE(PythonLayoutOf(minor), nullptr);
-    EXPECT_EQ(PythonLayoutOf(minor)->minor, minor);
+    ASSERT_NE(FindPythonLayout(minor), nullptr);
+    EXPECT_EQ(FindPythonLayout(minor)->minor, minor);
   }
-  EXPECT_EQ(PythonLayoutOf(7), nullptr);
-  EXPECT_EQ(PythonLayoutOf(15), nullptr);
+  EXPECT_EQ(FindPythonLayout(7), nullptr);
+  EXPECT_EQ(FindPythonLayout(15), nullptr);
 }
 
 TEST(PythonLayoutTest, TakesNoOtherMemoryForPublishedOffsets) {
@@ -114,14 +114,14 @@ TEST(PythonLayoutTest, TakesNoOtherMemoryForPublishedOffsets) {
   EXPECT_FALSE(PythonLayoutFromDebugOffsets(words).has_value());
   for (int i = 0; i < 1000; ++i) {
     for (uint64_t& word : words) word = random();
-    // The cookie and version are right, all else is damaged.
+    // The cookie and the version are right, all other bytes are damaged.
     memcpy(words, "xdebugpy", 8);
     words[1] = 0x030d0000;
     EXPECT_FALSE(PythonLayoutFromDebugOffsets(words).has_value());
   }
 }
 
-// Every read succeeds, and gives numbers of which many are addresses again.
+// Memory in which every read succeeds and many of the values are addresses.
 class DamagedMemory : public ProcessMemory {
  public:
   explicit DamagedMemory(uint64_t seed) : random_(seed) {}
@@ -144,12 +144,12 @@ class DamagedMemory : public ProcessMemory {
   std::mt19937_64 random_;
 };
 
-TEST(PythonSamplerTest, ComesToAnEndInDamagedMemory) {
+TEST(PythonSamplerTest, EndsInDamagedMemory) {
   for (int minor = 8; minor <= 12; ++minor) {
     for (uint64_t seed = 0; seed < 20; ++seed) {
       DamagedMemory memory(seed);
       PythonInterpreter interpreter;
-      interpreter.layout = *PythonLayoutOf(minor);
+      interpreter.layout = *FindPythonLayout(minor);
       interpreter.runtime = 0x1000;
       interpreter.code_type = interpreter.string_type = interpreter.bytes_type =
           DamagedMemory::kType;
@@ -210,25 +210,25 @@ class InterleaveTest : public testing::Test {
 
 using Names_ = std::vector<std::string>;
 
-TEST_F(InterleaveTest, PutsEachGroupAtItsEvaluator) {
+TEST_F(InterleaveTest, InsertsEachGroupAtItsEvaluator) {
   EXPECT_EQ(Interleave({1, 2, 0, 3, 0}, {"read", "_PyEval_EvalFrameDefault", "qsort",
                                          "_PyEval_EvalFrameDefault.cold", "main"}),
             (Names_{"read", "inner", "middle", "qsort", "outer", "main"}));
   EXPECT_EQ(note_, "");
 }
 
-TEST_F(InterleaveTest, AppendsWhatTheCopyOfTheStackDoesNotReach) {
+TEST_F(InterleaveTest, AppendsFramesBeyondTheEndOfTheCopy) {
   EXPECT_EQ(Interleave({1, 0, 2, 0, 3, 0}, {"read", "_PyEval_EvalFrameDefault"}),
             (Names_{"read", "inner", "middle", "outer"}));
-  EXPECT_EQ(note_, "the outer Python frames stand without the native ones between them");
+  EXPECT_EQ(note_, "the native frames between the outer Python frames are missing");
 }
 
-TEST_F(InterleaveTest, LeavesTheEvaluatorWhereItHasNotYetAFrame) {
+TEST_F(InterleaveTest, KeepsAnEvaluatorWithoutAPythonFrame) {
   EXPECT_EQ(Interleave({1, 0}, {"_PyEval_EvalFrameDefault", "_PyEval_EvalFrameDefault"}),
             (Names_{"inner", "_PyEval_EvalFrameDefault"}));
 }
 
-TEST_F(InterleaveTest, SaysWhenACodeObjectCouldNotBeRead) {
+TEST_F(InterleaveTest, ReportsAnUnreadableCodeObject) {
   EXPECT_EQ(Interleave({9, 0}, {"_PyEval_EvalFrameDefault"}),
             (Names_{"<unreadable Python frame>"}));
 }

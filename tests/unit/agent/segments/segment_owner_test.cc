@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whose segment a file is, as data.
+// Finds the owner of a segment from data.
 #include "agent/segments/segment_owner.h"
 
 #include <gtest/gtest.h>
@@ -18,7 +18,7 @@ struct Case {
   SegmentClaim claim;
   bool mappers_known;
   std::vector<SegmentMapper> mappers;
-  SameNumber same_number;
+  PidLookup pid_lookup;
   SegmentOwner::Kind kind;
   ProcessId process;
 };
@@ -28,7 +28,7 @@ class SegmentOwnerTest : public testing::TestWithParam<Case> {};
 TEST_P(SegmentOwnerTest, IsFound) {
   const Case& c = GetParam();
   const SegmentOwner owner =
-      FindOwner(c.claim, c.mappers_known ? &c.mappers : nullptr, c.same_number, kHost);
+      FindOwner(c.claim, c.mappers_known ? &c.mappers : nullptr, c.pid_lookup, kHost);
   EXPECT_EQ(owner.kind, c.kind);
   if (c.kind == SegmentOwner::kLater) return;
   EXPECT_EQ(owner.process, c.process);
@@ -37,7 +37,7 @@ TEST_P(SegmentOwnerTest, IsFound) {
 const SegmentMapper kMaker = {{4121, 50}, 7, kPod};
 const SegmentMapper kForkedChild = {{4150, 60}, 30, kPod};
 const SegmentMapper kChildInAPodOfItsOwn = {{4151, 61}, 7, kOtherPod};
-const SameNumber kGone = {true, 0}, kHidden = {false, 0}, kSame = {false, 50}, kOther = {false, 9};
+const PidLookup kGone = {true, 0}, kHidden = {false, 0}, kSame = {false, 50}, kOther = {false, 9};
 const ProcessId kNamed = {7, 50};
 
 INSTANTIATE_TEST_SUITE_P(

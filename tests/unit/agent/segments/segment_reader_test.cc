@@ -39,7 +39,7 @@ class SegmentReaderTest : public testing::Test {
   SegmentBuilder segment_;
 };
 
-TEST_F(SegmentReaderTest, GivesWhatWasWritten) {
+TEST_F(SegmentReaderTest, ReadsTheWrittenFields) {
   const uint32_t comm = segment_.AddComm(0xabc, 1, 4);
   segment_.AddAllReduce(comm, 5000, 64);
   segment_.Write(path_);
@@ -54,7 +54,7 @@ TEST_F(SegmentReaderTest, GivesWhatWasWritten) {
   EXPECT_EQ(read.records[0].entered_ns, static_cast<int64_t>(SegmentBuilder::kBaseNs) + 4000);
 }
 
-TEST_F(SegmentReaderTest, GivesAReturnedRecordOnce) {
+TEST_F(SegmentReaderTest, ReturnsACompletedRecordOnce) {
   const uint32_t comm = segment_.AddComm(1, 0, 2);
   segment_.AddAllReduce(comm, 5000);
   segment_.Write(path_);
@@ -66,7 +66,7 @@ TEST_F(SegmentReaderTest, GivesAReturnedRecordOnce) {
   EXPECT_EQ((*reader)->Read()->communicators[0].records.size(), 1u);
 }
 
-TEST_F(SegmentReaderTest, GivesAnOpenRecordUntilItHasReturned) {
+TEST_F(SegmentReaderTest, ReturnsAnOpenRecordUntilItIsCompleted) {
   const uint32_t comm = segment_.AddComm(1, 0, 2);
   segment_.AddAllReduce(comm, 5000);
   segment_.record(comm, 0)->returned = 0;
@@ -97,7 +97,7 @@ TEST_F(SegmentReaderTest, CountsOverwrittenRecords) {
   EXPECT_EQ(read.records.front().index, 100u);
 }
 
-// Where the folder has little room a communicator's ring is short, and the file ends with it.
+// In a folder with little room a communicator's ring is short, and the file ends with the ring.
 TEST_F(SegmentReaderTest, ReadsAShortRingWhole) {
   constexpr uint64_t kShort = 64;
   const uint32_t comm = segment_.AddComm(1, 0, 2);
@@ -117,7 +117,7 @@ TEST_F(SegmentReaderTest, ReadsAShortRingWhole) {
   EXPECT_EQ(read.records_lost, 100 - kShort);
 }
 
-TEST_F(SegmentReaderTest, ReadsNoRecordsOfARingThatMakesNoSense) {
+TEST_F(SegmentReaderTest, ReadsNoRecordsOfARingWithAnInvalidCapacity) {
   for (const uint32_t capacity : {3u, 513u, 1024u, 0xffffffffu}) {
     SegmentBuilder segment;
     const uint32_t comm = segment.AddComm(1, 0, 2);
@@ -139,12 +139,12 @@ TEST_F(SegmentReaderTest, ReadsACommunicatorWithoutRecords) {
   segment_.Write(path_);
   const auto snapshot = ReadAll();
   ASSERT_EQ(snapshot->communicators.size(), 1u);
-  EXPECT_TRUE(snapshot->notes.empty());
+  EXPECT_TRUE(snapshot->warnings.empty());
   EXPECT_EQ(snapshot->communicators[0].entered, 1u);
   EXPECT_TRUE(snapshot->communicators[0].records.empty());
 }
 
-TEST_F(SegmentReaderTest, TakesTheGreatestOfTheMarkerLanes) {
+TEST_F(SegmentReaderTest, TakesTheMaximumOfTheMarkerLanes) {
   const uint32_t comm = segment_.AddComm(1, 0, 2);
   for (int i = 0; i < 9; ++i) segment_.AddAllReduce(comm, 5000);
   segment_.entry(comm)->flags = segment::kFlagRing | segment::kFlagMarkers;
@@ -153,26 +153,26 @@ TEST_F(SegmentReaderTest, TakesTheGreatestOfTheMarkerLanes) {
   lanes[1].started = 7;
   lanes[3].started = 9;
   lanes[1].finished = 6;
-  lanes[2].finished = 1000;  // more than was ever entered
+  lanes[2].finished = 1000;  // more than the calls entered
   segment_.Write(path_);
   const CommSnapshot read = ReadAll()->communicators[0];
   EXPECT_EQ(read.started, 9u);
   EXPECT_EQ(read.finished, 9u);
 }
 
-TEST_F(SegmentReaderTest, RefusesWhatIsNoSegment) {
+TEST_F(SegmentReaderTest, RefusesAFileThatIsNoSegment) {
   segment_.header()->magic = 1;
   segment_.Write(path_);
   EXPECT_EQ(ReadAll().status().code(), absl::StatusCode::kInvalidArgument);
 }
 
-TEST_F(SegmentReaderTest, TellsWhatIsNotCompleteFromWhatIsNoSegment) {
+TEST_F(SegmentReaderTest, DistinguishesAnIncompleteSegmentFromNoSegment) {
   segment_.header()->magic = 0;
   segment_.Write(path_);
   EXPECT_EQ(ReadAll().status().code(), absl::StatusCode::kFailedPrecondition);
 }
 
-TEST_F(SegmentReaderTest, RefusesAnotherLayoutAndSaysWhich) {
+TEST_F(SegmentReaderTest, RefusesAnotherLayoutAndReportsItsVersion) {
   segment_.header()->layout_version = 7;
   segment_.Write(path_);
   const auto snapshot = ReadAll();
@@ -180,7 +180,7 @@ TEST_F(SegmentReaderTest, RefusesAnotherLayoutAndSaysWhich) {
   EXPECT_NE(std::string(snapshot.status().message()).find("layout 7"), std::string::npos);
 }
 
-TEST_F(SegmentReaderTest, RefusesWhatIsNoRegularFile) {
+TEST_F(SegmentReaderTest, RefusesAFileThatIsNotRegular) {
   ASSERT_EQ(mkfifo(path_.c_str(), 0600), 0);
   EXPECT_FALSE(SegmentReader::Open(path_).ok());
   fs::remove(path_);
@@ -192,11 +192,15 @@ TEST_F(SegmentReaderTest, RefusesWhatIsNoRegularFile) {
   EXPECT_FALSE(SegmentReader::Open(path_).ok());
 }
 
+// The rest of the header is empty.
+constexpr size_t kUsedHeaderBytes =
+    segment::kBlockedOffset + segment::kBlockedCapacity * sizeof(segment::BlockedEntry);
+
 TEST_F(SegmentReaderTest, ReadsAsFarAsATruncatedFileGoes) {
   segment_.AddComm(1, 0, 2);
   segment_.AddComm(2, 0, 2);
   segment_.Write(path_);
-  for (size_t size : {size_t{0}, size_t{100}, size_t{4096}, segment::kHeaderBytes - 1}) {
+  for (size_t size : {size_t{0}, size_t{100}, size_t{4096}, kUsedHeaderBytes - 1}) {
     fs::resize_file(path_, size);
     EXPECT_EQ(ReadAll().status().code(), absl::StatusCode::kDataLoss) << size;
     segment_.Write(path_);
@@ -205,17 +209,17 @@ TEST_F(SegmentReaderTest, ReadsAsFarAsATruncatedFileGoes) {
   const auto snapshot = ReadAll();
   ASSERT_TRUE(snapshot.ok());
   EXPECT_EQ(snapshot->communicators.size(), 1u);
-  EXPECT_EQ(snapshot->notes.size(), 1u);
+  EXPECT_EQ(snapshot->warnings.size(), 1u);
 }
 
-TEST_F(SegmentReaderTest, LeavesOutACommunicatorThatMakesNoSense) {
+TEST_F(SegmentReaderTest, LeavesOutAnInconsistentCommunicator) {
   segment_.AddComm(1, 9, 4);
   segment_.AddComm(2, 0, 4);
   segment_.Write(path_);
   const auto snapshot = ReadAll();
   ASSERT_EQ(snapshot->communicators.size(), 1u);
   EXPECT_EQ(snapshot->communicators[0].id, 2u);
-  EXPECT_EQ(snapshot->notes.size(), 1u);
+  EXPECT_EQ(snapshot->warnings.size(), 1u);
 }
 
 TEST_F(SegmentReaderTest, MakesTextPrintable) {
@@ -224,7 +228,7 @@ TEST_F(SegmentReaderTest, MakesTextPrintable) {
   EXPECT_EQ(ReadAll()->host, "no?[31mde?");
 }
 
-TEST_F(SegmentReaderTest, NamesTheLayoutWhetherOlderOrNewer) {
+TEST_F(SegmentReaderTest, ReportsTheVersionOfOlderAndNewerLayouts) {
   for (const uint32_t version : {segment::kLayoutVersion - 1, segment::kLayoutVersion + 1}) {
     segment_.header()->layout_version = version;
     segment_.Write(path_);
@@ -235,7 +239,7 @@ TEST_F(SegmentReaderTest, NamesTheLayoutWhetherOlderOrNewer) {
   }
 }
 
-TEST_F(SegmentReaderTest, AFileThatIsCutAtAnyPlaceIsNoCrash) {
+TEST_F(SegmentReaderTest, SurvivesTruncationAtAnyOffset) {
   for (int comm = 0; comm < 3; ++comm) {
     segment_.AddComm(1, 0, 2);
     for (int i = 0; i < 20; ++i) segment_.AddAllReduce(static_cast<uint32_t>(comm), 5000);
@@ -245,17 +249,17 @@ TEST_F(SegmentReaderTest, AFileThatIsCutAtAnyPlaceIsNoCrash) {
     segment_.Write(path_);
     fs::resize_file(path_, size);
     const auto snapshot = ReadAll();
-    if (size < segment::kHeaderBytes) {
+    if (size < kUsedHeaderBytes) {
       EXPECT_EQ(snapshot.status().code(), absl::StatusCode::kDataLoss) << size;
     } else {
       ASSERT_TRUE(snapshot.ok()) << size;
-      EXPECT_EQ(snapshot->notes.empty(), snapshot->communicators.size() == 3) << size;
+      EXPECT_EQ(snapshot->warnings.empty(), snapshot->communicators.size() == 3) << size;
     }
   }
 }
 
-// The entry is there and the ring is not: what is known without it is given.
-TEST_F(SegmentReaderTest, ACommunicatorWhoseRecordsAreCutOffKeepsItsCounters) {
+// The file has the entry and lacks the ring: the reader returns the contents of the entry.
+TEST_F(SegmentReaderTest, ACommunicatorWithTruncatedRecordsKeepsItsCounters) {
   segment_.AddAllReduce(segment_.AddComm(1, 0, 2), 5000);
   segment_.Write(path_);
   fs::resize_file(path_, segment::CommBlockOffset(0) + segment::kRingOffset + 10);
@@ -266,7 +270,7 @@ TEST_F(SegmentReaderTest, ACommunicatorWhoseRecordsAreCutOffKeepsItsCounters) {
   EXPECT_TRUE(snapshot->communicators[0].records.empty());
 }
 
-TEST_F(SegmentReaderTest, AFileThatShrinksWhileItIsOpenIsAnErrorAndNoCrash) {
+TEST_F(SegmentReaderTest, ReportsAnErrorForAFileThatShrinksWhileItIsOpen) {
   segment_.AddComm(1, 0, 2);
   segment_.Write(path_);
   auto reader = SegmentReader::Open(path_);
@@ -275,7 +279,7 @@ TEST_F(SegmentReaderTest, AFileThatShrinksWhileItIsOpenIsAnErrorAndNoCrash) {
   EXPECT_EQ((*reader)->Read().status().code(), absl::StatusCode::kDataLoss);
 }
 
-TEST_F(SegmentReaderTest, RefusesAHeaderWhoseSizesAreNotOurs) {
+TEST_F(SegmentReaderTest, RefusesAHeaderWithOtherSizes) {
   const SegmentBuilder good;
   for (const size_t field : {12, 16, 20, 24, 28}) {  // header_bytes to checkpoint_interval
     segment_.bytes() = const_cast<SegmentBuilder&>(good).bytes();
@@ -290,10 +294,10 @@ TEST_F(SegmentReaderTest, LeavesOutARankWithoutASize) {
   segment_.Write(path_);
   const auto snapshot = ReadAll();
   EXPECT_TRUE(snapshot->communicators.empty());
-  EXPECT_EQ(snapshot->notes.size(), 1u);
+  EXPECT_EQ(snapshot->warnings.size(), 1u);
 }
 
-TEST_F(SegmentReaderTest, TakesASplitUnderWayWithItsParentsPlaceOnly) {
+TEST_F(SegmentReaderTest, ReadsAPendingSplitThatHasOnlyTheParentsRank) {
   const uint32_t comm = segment_.AddComm(1, -1, 0);
   segment_.entry(comm)->state = static_cast<uint32_t>(segment::CommState::kInitializing);
   segment_.entry(comm)->split_id = 9;
@@ -306,7 +310,7 @@ TEST_F(SegmentReaderTest, TakesASplitUnderWayWithItsParentsPlaceOnly) {
   EXPECT_TRUE(ReadAll()->communicators.empty());
 }
 
-TEST_F(SegmentReaderTest, TimesOfADamagedClockStayWithinReason) {
+TEST_F(SegmentReaderTest, TimesOfADamagedClockStayWithinTheirLimits) {
   const uint32_t comm = segment_.AddComm(1, 0, 2);
   segment_.AddAllReduce(comm, 5000);
   for (const uint64_t base : {~uint64_t{0}, uint64_t{1} << 63, (uint64_t{1} << 63) - 1}) {
@@ -316,7 +320,7 @@ TEST_F(SegmentReaderTest, TimesOfADamagedClockStayWithinReason) {
       segment_.Write(path_);
       const auto snapshot = ReadAll();
       const RecordSnapshot& record = snapshot->communicators[0].records[0];
-      // So that whoever subtracts two of them cannot overflow.
+      // A difference of two times must not overflow.
       for (const int64_t ns : {record.entered_ns, record.returned_ns, snapshot->newest_ns}) {
         EXPECT_GE(ns, 0);
         EXPECT_LT(ns, int64_t{1} << 62);
@@ -325,9 +329,9 @@ TEST_F(SegmentReaderTest, TimesOfADamagedClockStayWithinReason) {
   }
 }
 
-// A record that the process overwrites while we copy must come out as it was or
-// not at all: all of its fields are made from its index.
-TEST_F(SegmentReaderTest, NeverGivesHalfOfOneRecordAndHalfOfAnother) {
+// A record that the process overwrites during the copy must be returned unchanged or not at all.
+// All of its fields are functions of its index.
+TEST_F(SegmentReaderTest, NeverMixesTwoRecords) {
   const uint32_t comm = segment_.AddComm(1, 0, 2);
   segment_.Write(path_);
   const int fd = open(path_.c_str(), O_RDWR);
@@ -342,15 +346,14 @@ TEST_F(SegmentReaderTest, NeverGivesHalfOfOneRecordAndHalfOfAnother) {
   std::atomic<bool> done{false};
   std::thread writer([&] {
     std::mt19937 random(1);
-    // In bursts, each beside one read: at full speed nothing would stay readable.
+    // One burst for each read: at full speed no record would stay readable.
     for (uint64_t n = 0, burst_end = 0; !done; ++n) {
       if (n >= burst_end) {
         burst_end = n + random() % 600;
         for (const int before = reads; !done && reads == before;) std::this_thread::yield();
       }
       segment::RecordEntry* record = &ring[n % segment::kRingCapacity];
-      // Acquires, so that no later store comes before it; fences are nothing that
-      // ThreadSanitizer knows.
+      // An acquire keeps later stores behind it. ThreadSanitizer does not support fences.
       record->seq.exchange(static_cast<uint32_t>(2 * n + 1), std::memory_order_acq_rel);
       record->count = n;
       record->caller = 3 * n;
@@ -382,8 +385,8 @@ TEST_F(SegmentReaderTest, NeverGivesHalfOfOneRecordAndHalfOfAnother) {
   EXPECT_EQ(wrong, 0u);
 }
 
-// Whatever the bytes, what comes out is in range, and nothing crashes. One seed a
-// test, so that a failure can be run again by its name.
+// For any bytes, the results are within their limits and the reader does not crash. Each test has
+// one seed, so that its name repeats a failure.
 class RandomBytesTest : public SegmentReaderTest, public testing::WithParamInterface<int> {
  protected:
   static void CheckRanges(const SegmentSnapshot& snapshot) {
@@ -411,12 +414,13 @@ TEST_P(RandomBytesTest, AreSurvived) {
       const uint32_t comm = builder.AddComm(random(), 0, 2);
       for (int n = 0; n < 20; ++n) builder.AddAllReduce(comm, 5000);
     }
-    // Few in one half of the rounds, many in the other. What Open() checks is
-    // spared in most, or no round would get beyond it.
+    // Damage few bytes in one half of the rounds, many in the other. Most rounds keep the fields
+    // that Open() checks; otherwise no round would get past Open().
     const size_t changes = round % 2 == 0 ? 20 : 20000;
-    const size_t begins[] = {0, offsetof(segment::SegmentHeader, host), 4096, segment::kHeaderBytes};
+    const size_t begins[] = {0, offsetof(segment::SegmentHeader, host), 4096,
+                             segment::kHeaderBytes};
     const size_t begin = begins[round / 2 % 4];
-    // Entries are small beside rings; every other time only they are hit.
+    // Entries are small in comparison to rings: every other time, damage only entries.
     const size_t end = round % 8 < 4 ? builder.bytes().size()
                                      : segment::CommBlockOffset(0) + sizeof(segment::CommEntry);
     for (size_t i = 0; i < changes; ++i) {
@@ -436,8 +440,9 @@ INSTANTIATE_TEST_SUITE_P(Seeds, RandomBytesTest, testing::Range(1, 7));
 
 TEST(SegmentNameTest, IsPidAndStartTime) {
   EXPECT_TRUE(IsSegmentName("4121-88012345.seg"));
-  EXPECT_TRUE(IsSegmentName("4121-88012345-1.seg"));  // where another one has the first name
-  for (const char* name : {"4-5-.seg", "4--5.seg", "4-5-6-7.seg", "", ".seg", "4121.seg", "-5.seg", "4-.seg", "a-5.seg", "4-5.se", "4-5.seg.old"}) {
+  EXPECT_TRUE(IsSegmentName("4121-88012345-1.seg"));  // another process has the first name
+  for (const char* name : {"4-5-.seg", "4--5.seg", "4-5-6-7.seg", "", ".seg", "4121.seg", "-5.seg",
+                           "4-.seg", "a-5.seg", "4-5.se", "4-5.seg.old"}) {
     EXPECT_FALSE(IsSegmentName(name)) << name;
   }
 }

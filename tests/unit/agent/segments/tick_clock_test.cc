@@ -13,85 +13,85 @@ constexpr double kTicksPerNs = 2.5;
 constexpr int64_t kSecond = 1'000'000'000;
 constexpr int64_t kClose = 1'000'000;
 
-// A host whose clocks the test turns.
+// A host whose clocks the test sets.
 class TickClockTest : public testing::Test {
  protected:
-  // Time passes, the counter going on at this multiple of its rate.
+  // Advances all clocks, and the counter at `rate` times its normal rate.
   void Pass(double seconds, double rate = 1) {
     const double ns = seconds * 1e9;
     host_.ticks += static_cast<uint64_t>(ns * kTicksPerNs * rate);
     host_.monotonic_ns += static_cast<uint64_t>(ns);
     host_.reported_ns += static_cast<int64_t>(ns);
   }
-  // Looks each second meanwhile, as an agent does.
-  void PassInSight(int seconds, double rate = 1) {
+  // Advances the clocks and samples them each second, as an agent does.
+  void PassWithSamples(int seconds, double rate = 1) {
     for (int i = 0; i < seconds; ++i) {
       Pass(1, rate);
       clock_.Update(host_);
     }
   }
-  // How long ago that tick was, by the clock that people read.
+  // The age of the tick by the reported clock.
   int64_t Ago(uint64_t ticks) const { return host_.reported_ns - clock_.ToNs(ticks); }
 
   ClockSample host_ = {7'000'000'000'000, 3000 * uint64_t{kSecond}, 1'700'000'000 * kSecond};
   TickClock clock_{segment::ClockSource::kCounter, host_};
 };
 
-TEST_F(TickClockTest, TellsWhenATickWas) {
-  PassInSight(10);
+TEST_F(TickClockTest, ConvertsATickToItsTime) {
+  PassWithSamples(10);
   const uint64_t then = host_.ticks;
-  PassInSight(5);
+  PassWithSamples(5);
   Pass(0.5);
   EXPECT_NEAR(Ago(then), 5.5 * kSecond, kClose);
   EXPECT_EQ(clock_.ToNs(0), 0);
 }
 
-TEST_F(TickClockTest, TheSameTickStaysTheSameTime) {
-  PassInSight(16);
+TEST_F(TickClockTest, ATickKeepsItsTime) {
+  PassWithSamples(16);
   const uint64_t then = host_.ticks;
-  const int64_t told = clock_.ToNs(then);
+  const int64_t first = clock_.ToNs(then);
   for (int i = 0; i < 10; ++i) {
     Pass(1);
-    ClockSample late = host_;  // something came between the readings
+    ClockSample late = host_;  // another process ran between the readings
     late.reported_ns += i % 2 == 0 ? 9'000'000 : -9'000'000;
     clock_.Update(late);
-    EXPECT_EQ(clock_.ToNs(then), told);
+    EXPECT_EQ(clock_.ToNs(then), first);
   }
 }
 
-TEST_F(TickClockTest, AHostThatSleptHasNotWaited) {
-  PassInSight(20);
+TEST_F(TickClockTest, ASuspendIsNoWait) {
+  PassWithSamples(20);
   const uint64_t before = host_.ticks;
-  PassInSight(3);
+  PassWithSamples(3);
   host_.reported_ns += 3600 * kSecond;
-  PassInSight(2);
+  PassWithSamples(2);
   EXPECT_NEAR(Ago(before), 5 * kSecond, 30'000'000);
 }
 
-TEST_F(TickClockTest, ACounterThatRanOnWhileTheHostSleptKeepsItsRate) {
-  PassInSight(20);
+TEST_F(TickClockTest, ACounterThatRanDuringASuspendKeepsItsRate) {
+  PassWithSamples(20);
   host_.reported_ns += 3600 * kSecond;
   host_.ticks += static_cast<uint64_t>(3600 * kSecond * kTicksPerNs);
-  PassInSight(1);
+  PassWithSamples(1);
   const uint64_t then = host_.ticks;
-  PassInSight(100);
+  PassWithSamples(100);
   EXPECT_NEAR(Ago(then), 100 * kSecond, kClose);
 }
 
-TEST_F(TickClockTest, ACounterMayBeginAnew) {
-  PassInSight(20);
+TEST_F(TickClockTest, ACounterMayRestart) {
+  PassWithSamples(20);
   host_.reported_ns += 60 * kSecond;
   host_.ticks = 1000;
-  PassInSight(2);
+  PassWithSamples(2);
   const uint64_t then = host_.ticks;
-  PassInSight(10);
+  PassWithSamples(10);
   EXPECT_NEAR(Ago(then), 10 * kSecond, kClose);
 }
 
-TEST_F(TickClockTest, AClockThatIsSetTakesAllTimesWithIt) {
-  PassInSight(20);
+TEST_F(TickClockTest, SettingTheClockMovesAllTimes) {
+  PassWithSamples(20);
   const uint64_t then = host_.ticks;
-  PassInSight(2);
+  PassWithSamples(2);
   for (const int64_t set : {-5 * kSecond, 7 * kSecond}) {
     host_.reported_ns += set;
     clock_.Update(host_);
@@ -99,15 +99,15 @@ TEST_F(TickClockTest, AClockThatIsSetTakesAllTimesWithIt) {
   }
 }
 
-TEST_F(TickClockTest, AMachineThatMovedHasACounterOfAnotherRate) {
-  PassInSight(20);
-  PassInSight(3, 1.3);
+TEST_F(TickClockTest, AMigratedMachineHasACounterOfAnotherRate) {
+  PassWithSamples(20);
+  PassWithSamples(3, 1.3);
   const uint64_t then = host_.ticks;
-  PassInSight(50, 1.3);
+  PassWithSamples(50, 1.3);
   EXPECT_NEAR(Ago(then), 50 * kSecond, 20'000'000);
 }
 
-TEST_F(TickClockTest, WhoComesAfterASleepIsRightWithTheSecondLook) {
+TEST_F(TickClockTest, TheFirstSampleAfterASuspendIsRight) {
   Pass(1000);
   host_.reported_ns += 7200 * kSecond;
   host_.ticks += static_cast<uint64_t>(7200 * kSecond * kTicksPerNs);
@@ -115,7 +115,7 @@ TEST_F(TickClockTest, WhoComesAfterASleepIsRightWithTheSecondLook) {
   clock_.Update(host_);
   EXPECT_NEAR(Ago(host_.ticks), 0, kClose);
   const uint64_t then = host_.ticks;
-  PassInSight(10);
+  PassWithSamples(10);
   EXPECT_NEAR(Ago(then), 10 * kSecond, kClose);
 }
 
@@ -124,12 +124,12 @@ TEST_F(TickClockTest, WithoutACounterTicksAreNanoseconds) {
                   {host_.monotonic_ns, host_.monotonic_ns, host_.reported_ns});
   const uint64_t then = host_.monotonic_ns;
   Pass(30);
-  host_.reported_ns += 3600 * kSecond;  // slept
+  host_.reported_ns += 3600 * kSecond;  // a suspend
   clock.Update(host_);
   EXPECT_NEAR(static_cast<double>(host_.reported_ns - clock.ToNs(then)), 30 * kSecond, kClose);
 }
 
-TEST_F(TickClockTest, TicksOfATimeNamespaceAreTakenBack) {
+TEST_F(TickClockTest, SubtractsTheOffsetOfATimeNamespace) {
   TickClock clock(segment::ClockSource::kMonotonic, host_);
   constexpr int64_t kAhead = 100'000 * kSecond;
   const uint64_t then = host_.monotonic_ns + kAhead;
@@ -140,13 +140,13 @@ TEST_F(TickClockTest, TicksOfATimeNamespaceAreTakenBack) {
   EXPECT_EQ(clock.Ahead(kAhead).ToNs(0), 0) << "never stays never";
 }
 
-TEST(HostClockTest, TellsTheCounterInSteadyTimeAtOnce) {
+TEST(HostClockTest, ConvertsTheCounterToSteadyTimeAtOnce) {
   const HostClock clock;
-  const int64_t told = clock.ClockFor(segment::ClockSource::kCounter, 0).ToNs(CounterTicks());
-  EXPECT_NEAR(static_cast<double>(told - SteadyNs()), 0, 50'000'000);
+  const int64_t steady_ns = clock.ClockFor(segment::ClockSource::kCounter, 0).ToNs(CounterTicks());
+  EXPECT_NEAR(static_cast<double>(steady_ns - SteadyNs()), 0, 50'000'000);
 }
 
-TEST(ClockLookTest, ThisHostsClocksAgree) {
+TEST(SampleClocksTest, SamplesAgreeWithTheClocksOfThisHost) {
   const uint64_t before = ClockNs(CLOCK_MONOTONIC);
   const ClockSample sample = SampleClocks();
   EXPECT_GE(sample.monotonic_ns, before);

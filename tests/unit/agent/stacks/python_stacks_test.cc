@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Python frames out of real interpreters, every version that this machine has, in known places.
+// Python frames of real interpreters at known lines, for every version that this machine has.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "agent/stacks/ptrace_stack_taker.h"
-#include "agent/stacks/stacks.h"
+#include "agent/stacks/stack_reader.h"
 #include "python_interpreters.h"
 #include "victim_process.h"
 
@@ -53,13 +53,13 @@ const Frame* FindPython(const ThreadStack& thread, const std::string& function) 
   return nullptr;
 }
 
-// ROLLCALL_STACK_ROUNDS sets the number of dumps where there are many.
+// The number of samples in tests with many; ROLLCALL_STACK_ROUNDS sets it.
 int Rounds(int otherwise) {
   const char* rounds = getenv("ROLLCALL_STACK_ROUNDS");
   return rounds != nullptr ? std::atoi(rounds) : otherwise;
 }
 
-// The C library may make the call in functions of its own, which have no names.
+// The C library may make the system call in internal functions without names.
 bool BeginsIn(const ThreadStack& thread, const std::string& function) {
   for (const Frame& frame : thread.frames) {
     if (frame.function.find(function) != std::string::npos) return !frame.python;
@@ -71,7 +71,7 @@ bool BeginsIn(const ThreadStack& thread, const std::string& function) {
 class PythonStacksTest : public testing::TestWithParam<int> {
  protected:
   void SetUp() override {
-    interpreter_ = InterpreterOf(GetParam());
+    interpreter_ = FindInterpreter(GetParam());
     if (interpreter_.empty()) {
       GTEST_SKIP() << "this machine has no "
                    << (GetParam() == kSystemPython ? "/usr/bin/python3"
@@ -87,7 +87,7 @@ class PythonStacksTest : public testing::TestWithParam<int> {
     return reader_.TakeAndUnwind(&taker_, victim.pid(), TakeLimits());
   }
 
-  // The thread that is in this Python function.
+  // Returns the thread inside this Python function.
   static ThreadStack ThreadIn(const ProcessStack& process, const std::string& function) {
     for (const ThreadStack& thread : process.threads) {
       if (FindPython(thread, function) != nullptr) return thread;
@@ -96,7 +96,7 @@ class PythonStacksTest : public testing::TestWithParam<int> {
     return {};
   }
 
-  // Until a stack shows what is wanted: threads come to their places in their own time.
+  // Samples until a stack has the wanted frames: a thread may not have reached its line yet.
   template <typename Holds>
   ProcessStack TakeUntil(const VictimProcess& victim, Holds holds) {
     ProcessStack process;
@@ -138,7 +138,7 @@ TEST_P(PythonStacksTest, ShowsFunctionsFilesAndLinesThroughAGenerator) {
   EXPECT_THAT(frames[4].source_file, EndsWith("/threading.py"));
 }
 
-TEST_P(PythonStacksTest, PutsPythonWhereTheEvaluatorRanItAroundACallback) {
+TEST_P(PythonStacksTest, InsertsPythonFramesAtTheirEvaluatorsAroundACallback) {
   VictimProcess victim(Command("plain"));
   ASSERT_TRUE(victim.WaitForAll('S'));
   const ThreadStack thread = ThreadIn(Take(victim), "called_back");
@@ -183,7 +183,7 @@ TEST_P(PythonStacksTest, KeepsNamesThatAreNotAscii) {
   EXPECT_EQ(PythonFrames(thread)[0].line, marks_.at("unicode"));
 }
 
-TEST_P(PythonStacksTest, NamesThreadsAsTheProgramDid) {
+TEST_P(PythonStacksTest, HasTheThreadNamesOfTheProgram) {
   VictimProcess victim(Command("named"));
   ASSERT_TRUE(victim.WaitForAll('S'));
   const ProcessStack process = Take(victim);
@@ -192,7 +192,7 @@ TEST_P(PythonStacksTest, NamesThreadsAsTheProgramDid) {
   EXPECT_EQ(ThreadIn(process, "wait_as_looked_at").name, "looked at");
 }
 
-TEST_P(PythonStacksTest, NamesTheHolderOfTheLockThatIsStuckInC) {
+TEST_P(PythonStacksTest, ShowsTheHolderOfTheLockThatIsStuckInC) {
   VictimProcess victim(Command("held"));
   const ProcessStack process = TakeUntil(victim, [](const ProcessStack& p) {
     return p.threads.at(0).gil == PythonLock::kHolds && FindPython(p.threads[0], "hold_the_lock");
@@ -205,7 +205,7 @@ TEST_P(PythonStacksTest, NamesTheHolderOfTheLockThatIsStuckInC) {
   }
 }
 
-TEST_P(PythonStacksTest, TellsWhoHoldsAndWhoWaitsForTheLock) {
+TEST_P(PythonStacksTest, ShowsTheHolderOfTheLockAndTheWaitingThreads) {
   VictimProcess victim(Command("spin"));
   const auto both_spin = [](const ProcessStack& p) {
     int waits = 0, holds = 0;
@@ -238,7 +238,7 @@ TEST_P(PythonStacksTest, ShowsBothEndsOfARecursionOfFiveThousand) {
   EXPECT_EQ(frames.at(1).line, marks_.at("recursion"));
   EXPECT_LE(thread.frames.size(), 257u);
   EXPECT_THAT(thread.note, HasSubstr("frames in the middle are left out"));
-  // The outer end is still there: threading.py started it.
+  // The sample has the outer end: the frame of threading.py that started the thread.
   EXPECT_THAT(frames.back().function, EndsWith("_bootstrap"));
 }
 
@@ -250,7 +250,7 @@ TEST_P(PythonStacksTest, SeesIntoASubinterpreter) {
   EXPECT_NE(FindPython(thread, "<module>"), nullptr);
 }
 
-TEST_P(PythonStacksTest, TakesFromThreadsThatRunAndComeAndGo) {
+TEST_P(PythonStacksTest, TakesStacksOfThreadsThatRunStartAndEnd) {
   VictimProcess victim(Command("busy"));
   size_t whole = 0, all = 0;
   for (int i = 0; i < Rounds(100); ++i) {
@@ -270,7 +270,7 @@ TEST_P(PythonStacksTest, TakesFromThreadsThatRunAndComeAndGo) {
   EXPECT_EQ(kill(victim.pid(), 0), 0);
 }
 
-TEST_P(PythonStacksTest, StandsBeingLookedAtAgainAndAgain) {
+TEST_P(PythonStacksTest, SurvivesManySamples) {
   const struct {
     const char* mode;
     const char* function;

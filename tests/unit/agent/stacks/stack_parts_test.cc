@@ -20,7 +20,7 @@
 namespace rollcall {
 namespace {
 
-TEST(JitNamesTest, FindsTheCodeThatHoldsAnAddress) {
+TEST(JitNamesTest, FindsTheCodeAtAnAddress) {
   const JitNames names = JitNames::Parse(
       "1000 20 py::train:/x/train.py\n"
       "not a line\n"
@@ -37,12 +37,12 @@ TEST(JitNamesTest, FindsTheCodeThatHoldsAnAddress) {
 TEST(JitNamesTest, ReadsTheMapThatTheProcessHasWritten) {
   const std::string path = "/tmp/perf-" + std::to_string(getpid()) + ".map";
   std::ofstream(path) << "7f0000001000 100 compiled\n";
-  EXPECT_EQ(JitNames::OfProcess("/proc", getpid()).Find(0x7f0000001080), "compiled");
+  EXPECT_EQ(JitNames::ReadForProcess("/proc", getpid()).Find(0x7f0000001080), "compiled");
   unlink(path.c_str());
-  EXPECT_EQ(JitNames::OfProcess("/proc", getpid()).Find(0x7f0000001080), "");
+  EXPECT_EQ(JitNames::ReadForProcess("/proc", getpid()).Find(0x7f0000001080), "");
 }
 
-TEST(WaitChannelTest, KnowsWhatALookWouldEnd) {
+TEST(WaitChannelTest, ClassifiesCallsThatTakingAStackWouldEnd) {
   EXPECT_TRUE(EndsWhenStopped("ep_poll"));
   EXPECT_TRUE(EndsWhenSignalled("ep_poll"));
   EXPECT_TRUE(EndsWhenSignalled("poll_schedule_timeout.constprop.0"));
@@ -59,7 +59,7 @@ TEST(WaitChannelTest, KnowsWhatALookWouldEnd) {
 
 class DescriptorSocketTest : public testing::Test {
  protected:
-  // As the library does it.
+  // Sends a descriptor in the same way as the library.
   bool Send(int fd, const std::string& path) {
     const UniqueFd link(socket(AF_UNIX, SOCK_DGRAM, 0));
     sockaddr_un address = {};
@@ -89,7 +89,7 @@ class DescriptorSocketTest : public testing::Test {
   const std::string path_ = tree_.root() + "/agent.sock";
 };
 
-TEST_F(DescriptorSocketTest, ReceivesADescriptorAndWhoSentIt) {
+TEST_F(DescriptorSocketTest, ReceivesADescriptorAndItsSender) {
   auto socket = DescriptorSocket::Listen(path_);
   ASSERT_TRUE(socket.ok()) << socket.status();
   int ends[2];
@@ -98,7 +98,7 @@ TEST_F(DescriptorSocketTest, ReceivesADescriptorAndWhoSentIt) {
   const auto passed = (*socket)->Receive(5'000'000'000);
   ASSERT_TRUE(passed.has_value());
   EXPECT_EQ(passed->pid, getpid());
-  EXPECT_EQ(passed->what, 'q');
+  EXPECT_EQ(passed->kind, 'q');
   ASSERT_EQ(write(passed->fd.get(), "x", 1), 1);
   char byte = 0;
   EXPECT_EQ(read(ends[0], &byte, 1), 1);
@@ -112,7 +112,7 @@ TEST_F(DescriptorSocketTest, IgnoresAMessageWithoutOne) {
   EXPECT_FALSE((*socket)->Receive(5'000'000'000).has_value());
 }
 
-TEST_F(DescriptorSocketTest, TakesOverANameThatADeadAgentLeftAndNoOther) {
+TEST_F(DescriptorSocketTest, ReplacesTheSocketOfADeadAgentAndNoOther) {
   {
     const UniqueFd dead(socket(AF_UNIX, SOCK_DGRAM, 0));
     sockaddr_un address = {};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Taking stacks from real processes: what is copied, what is left alone, and that the victim goes
-// on afterwards as if nothing had been.
+// Takes stacks of real processes: the copies, the threads that the taker skips, and the victims,
+// which must continue afterwards as before.
 #include "agent/stacks/ptrace_stack_taker.h"
 
 #include <gtest/gtest.h>
@@ -54,7 +54,7 @@ TEST(StackTakerTest, CopiesRegistersAndStackOfEveryThread) {
   }
 }
 
-TEST(StackTakerTest, LetsEveryThreadGoOn) {
+TEST(StackTakerTest, LetsEveryThreadContinue) {
   VictimProcess victim("stack_victim", "busy");
   Take(victim.pid());
   const auto evidence = ReadProcThreads("/proc", victim.pid());
@@ -63,7 +63,7 @@ TEST(StackTakerTest, LetsEveryThreadGoOn) {
     EXPECT_EQ(thread.tracer, 0) << thread.name;
     EXPECT_NE(thread.state, 't') << thread.name;
   }
-  EXPECT_EQ(victim.SignalsHandled(), 0);  // it answers
+  EXPECT_EQ(victim.SignalsHandled(), 0);  // the victim still answers
 }
 
 TEST(StackTakerTest, CopiesNoMoreThanTheLimit) {
@@ -114,7 +114,7 @@ TEST(StackTakerTest, LeavesAStoppedProcessStopped) {
   EXPECT_EQ(victim.SignalsHandled(), 0);
 }
 
-TEST(StackTakerTest, LeavesAThreadInTheKernelAlone) {
+TEST(StackTakerTest, SkipsAThreadInTheKernel) {
   VictimProcess victim("stack_victim", "vfork");
   ASSERT_NE(victim.WaitForThread("vfork", 'D'), -1);
   const RawSample sample = Take(victim.pid());
@@ -126,7 +126,7 @@ TEST(StackTakerTest, LeavesAThreadInTheKernelAlone) {
   EXPECT_TRUE(sample.threads[0].taken());
 }
 
-TEST(StackTakerTest, LeavesAThreadOfAnotherTracerAlone) {
+TEST(StackTakerTest, SkipsAThreadOfAnotherTracer) {
   VictimProcess victim("stack_victim");
   const pid_t tid = victim.WaitForThread("futex", 'S');
   ASSERT_NE(tid, -1);
@@ -147,7 +147,7 @@ TEST(StackTakerTest, LeavesAThreadOfAnotherTracerAlone) {
   EXPECT_NE(thread->error.find("traces it already"), std::string::npos) << thread->error;
 }
 
-TEST(StackTakerTest, PassesOnASignalThatArrivesMeanwhile) {
+TEST(StackTakerTest, DeliversASignalThatArrivesDuringTheStop) {
   VictimProcess victim("stack_victim");
   const pid_t tid = victim.WaitForThread("futex", 'S');
   ASSERT_NE(tid, -1);
@@ -155,7 +155,7 @@ TEST(StackTakerTest, PassesOnASignalThatArrivesMeanwhile) {
     TracedThread thread(tid);
     ASSERT_TRUE(thread.Seize().ok());
     ASSERT_EQ(syscall(SYS_tgkill, victim.pid(), tid, SIGUSR1), 0);
-    EXPECT_EQ(victim.WaitForThread("futex", 't'), tid);  // held as the signal arrives
+    EXPECT_EQ(victim.WaitForThread("futex", 't'), tid);  // stopped when the signal arrives
     ASSERT_TRUE(thread.Stop(1'000'000'000).ok());
     EXPECT_EQ(thread.how(), HowTaken::kAtSignal);
     EXPECT_TRUE(thread.Release());
@@ -177,8 +177,8 @@ TEST(StackTakerTest, NeverCollectsAChildOfItsOwnProcess) {
   EXPECT_EQ(WTERMSIG(status), SIGKILL);
 }
 
-// `rollcall run` is the parent of the job and traces it: the exit status must stay the parent's.
-TEST(StackTakerTest, LeavesTheStatusOfAChildThatDiesWhileHeldToItsParent) {
+// `rollcall run` is both parent and tracer of the job. The parent must still get the exit status.
+TEST(StackTakerTest, LeavesTheStatusOfAChildThatDiesWhileStoppedToItsParent) {
   VictimProcess victim("stack_victim");
   std::thread tracer([&] {
     TracedThread thread(victim.pid());
@@ -195,7 +195,7 @@ TEST(StackTakerTest, LeavesTheStatusOfAChildThatDiesWhileHeldToItsParent) {
   EXPECT_EQ(WTERMSIG(status), SIGKILL);
 }
 
-TEST(StackTakerTest, SaysThatAProcessHasEnded) {
+TEST(StackTakerTest, ReportsThatAProcessHasEnded) {
   VictimProcess victim("stack_victim");
   const pid_t pid = victim.pid();
   victim.KillAndCollect();
@@ -208,7 +208,7 @@ TEST(StackTakerTest, RefusesItsOwnProcess) {
   EXPECT_NE(Take(getpid()).error.find("cannot trace itself"), std::string::npos);
 }
 
-TEST(StackTakerTest, SaysWhatToDoWhereTracingIsRefused) {
+TEST(StackTakerTest, ReportsTheRemedyIfTracingIsRefused) {
   TemporaryTree proc;
   proc.Write("sys/kernel/yama/ptrace_scope", "1\n");
   const std::string restricted = TraceRefusedMessage(proc.root(), 12);
@@ -228,8 +228,8 @@ TEST(StackTakerTest, SaysWhatToDoWhereTracingIsRefused) {
             std::string::npos);
 }
 
-// The victim of section 7 of the measurements: what a thread loses by being looked at.
-TEST(StackTakerTest, HoldsEachOf64ThreadsOnlyBriefly) {
+// Measures the time for which taking a stack stops a thread.
+TEST(StackTakerTest, StopsEachOf64ThreadsOnlyBriefly) {
   VictimProcess victim("stack_victim", "none", 63);
   ASSERT_TRUE(victim.WaitForAll('S'));
   std::vector<int64_t> stopped;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Stacks of real processes, unwound from the copy and named: every kind of frame that a training
-// job has.
+// Unwinds the copied stacks of real processes and finds their names: every kind of frame in a
+// training job.
 #include "agent/stacks/stack_unwinder.h"
 
 #include <gmock/gmock.h>
@@ -11,7 +11,7 @@
 #include <random>
 
 #include "agent/stacks/ptrace_stack_taker.h"
-#include "agent/stacks/stacks.h"
+#include "agent/stacks/stack_reader.h"
 #include "victim_process.h"
 
 namespace rollcall {
@@ -30,7 +30,7 @@ const Frame* FindFrame(const ThreadStack& thread, const std::string& function) {
   return nullptr;
 }
 
-// The functions of `expected` follow one another, from some frame on.
+// Whether the functions of `expected` follow one another from some frame on.
 bool HasRun(const ThreadStack& thread, const std::vector<std::string>& expected) {
   const std::vector<std::string> names = Functions(thread);
   return std::search(names.begin(), names.end(), expected.begin(), expected.end()) != names.end();
@@ -46,7 +46,7 @@ class StackUnwinderTest : public ::testing::Test {
     return {};
   }
 
-  // A thread of the blocked victim. The victim is gone before unwinding begins.
+  // A thread of the blocked victim. The victim has ended before unwinding starts.
   ThreadStack StackOf(const std::string& name, const std::string& program = "stack_victim") {
     return Find(reader_.Unwind(TakeBlocked(program), TakeLimits()), name);
   }
@@ -62,7 +62,7 @@ class StackUnwinderTest : public ::testing::Test {
   ModuleFiles files_;
 };
 
-TEST_F(StackUnwinderTest, UnwindsBlockedThreadsOfAProcessThatIsGone) {
+TEST_F(StackUnwinderTest, UnwindsBlockedThreadsOfAnEndedProcess) {
   const ProcessStack process = reader_.Unwind(TakeBlocked(), TakeLimits());
   EXPECT_EQ(process.error, "");
   EXPECT_EQ(process.method, "ptrace");
@@ -82,7 +82,7 @@ TEST_F(StackUnwinderTest, UnwindsBlockedThreadsOfAProcessThatIsGone) {
   EXPECT_NE(FindFrame(process.threads[0], "main"), nullptr);
 }
 
-TEST_F(StackUnwinderTest, SaysFileAndLineModuleAndBuildId) {
+TEST_F(StackUnwinderTest, HasFileLineModuleAndBuildId) {
   const ThreadStack thread = StackOf("futex");
   const Frame* frame = FindFrame(thread, "victim::WaitInFutex()");
   ASSERT_NE(frame, nullptr);
@@ -100,13 +100,14 @@ TEST_F(StackUnwinderTest, FollowsADeepRecursion) {
   EXPECT_TRUE(HasRun(thread, {"victim::RunRole(void*)"}));
 }
 
-TEST_F(StackUnwinderTest, SaysThatTheCopyEndsWhereTheStackIsLonger) {
+TEST_F(StackUnwinderTest, ReportsTheEndOfTheCopyIfTheStackIsLonger) {
   TakeLimits limits;
   limits.stack_bytes = 64 << 10;
-  const ThreadStack thread = Find(reader_.Unwind(TakeBlocked("stack_victim", limits), limits), "wide");
+  const ThreadStack thread =
+      Find(reader_.Unwind(TakeBlocked("stack_victim", limits), limits), "wide");
   const auto names = Functions(thread);
   const auto found = std::count(names.begin(), names.end(), "victim::RecurseWide(int)");
-  EXPECT_GE(found, 12);  // 64 KiB of some 4 KiB each
+  EXPECT_GE(found, 12);  // 64 KiB, about 4 KiB for each frame
   EXPECT_LE(found, 16);
   EXPECT_EQ(thread.note, "the copied part of the stack ends here");
 }
@@ -119,12 +120,12 @@ TEST_F(StackUnwinderTest, LeavesOutFramesBeyondTheLimit) {
   EXPECT_EQ(thread.note, "more than 5 frames; the outer ones are left out");
 }
 
-TEST_F(StackUnwinderTest, NamesFunctionsOfACompressedTableOfSymbols) {
+TEST_F(StackUnwinderTest, FindsNamesInACompressedSymbolTable) {
   const ThreadStack thread = StackOf("recursion", "stack_victim_minidebug");
   EXPECT_TRUE(HasRun(thread, {"victim::RunRole(void*)"})) << FormatThreadStack(thread);
 }
 
-TEST_F(StackUnwinderTest, CutsTheMiddleOutOfADeepStackAndSaysSo) {
+TEST_F(StackUnwinderTest, LeavesOutTheMiddleOfADeepStackAndReportsIt) {
   TakeLimits limits;
   limits.kept_frames = 16;
   const ThreadStack thread = Find(reader_.Unwind(TakeBlocked(), limits), "recursion");
@@ -134,7 +135,7 @@ TEST_F(StackUnwinderTest, CutsTheMiddleOutOfADeepStackAndSaysSo) {
   EXPECT_THAT(thread.note, testing::HasSubstr("frames in the middle are left out"));
 }
 
-TEST_F(StackUnwinderTest, GoesThroughASharedLibrary) {
+TEST_F(StackUnwinderTest, UnwindsThroughASharedLibrary) {
   const ThreadStack thread = StackOf("library");
   EXPECT_TRUE(HasRun(thread, {"victim::WaitInFutex()", "(anonymous namespace)::Inner(void (*)())",
                               "victim_library_call"}))
@@ -153,7 +154,7 @@ TEST_F(StackUnwinderTest, FollowsFramePointersWithoutUnwindInformation) {
   EXPECT_NE(thread.note.find("frame pointers"), std::string::npos);
 }
 
-TEST_F(StackUnwinderTest, GoesByTheDebuggersTablesWhereThereAreNoOthers) {
+TEST_F(StackUnwinderTest, UsesTheTablesOfTheDebuggerIfThereAreNoOthers) {
   const ThreadStack thread = StackOf("debug frame");
   EXPECT_TRUE(HasRun(thread, {"victim::WaitInFutex()", "(anonymous namespace)::Inner(void (*)())",
                               "victim_debug_frame_call"}))
@@ -175,7 +176,7 @@ TEST_F(StackUnwinderTest, ShowsInlinedCallsWithTheirOwnLines) {
   EXPECT_LT(callee->line, caller->line);
 }
 
-TEST_F(StackUnwinderTest, GoesThroughASignalHandlerAndACallThroughNull) {
+TEST_F(StackUnwinderTest, UnwindsThroughASignalHandlerAndACallToNull) {
   const ThreadStack thread = StackOf("in (handler) x");
   EXPECT_TRUE(HasRun(thread, {"victim::WaitInSignalHandler()", "victim::OnFault(int)",
                               "<signal handler called>"}))
@@ -190,7 +191,7 @@ TEST_F(StackUnwinderTest, UnwindsAStrippedProgramToModuleAndOffset) {
     return frame.module == VictimPath("stack_victim_stripped");
   };
   ASSERT_GE(std::count_if(thread.frames.begin(), thread.frames.end(), in_victim), 43);
-  // The offsets are those of the program with symbols.
+  // The offsets are the same as in the program with symbols.
   const auto frame = std::find_if(thread.frames.begin(), thread.frames.end(), in_victim);
   EXPECT_EQ(frame->function, "");
   ProcMap map;
@@ -240,8 +241,8 @@ TEST_F(StackUnwinderTest, KeepsTheReasonWhyAThreadWasNotTaken) {
   EXPECT_TRUE(process.threads[0].frames.empty());
 }
 
-// Whatever a stack holds, unwinding ends, within its limit.
-TEST_F(StackUnwinderTest, SurvivesScribbledStacksAndRegisters) {
+// Unwinding ends within its limit for any contents of the stack.
+TEST_F(StackUnwinderTest, SurvivesRandomStacksAndRegisters) {
   const RawSample original = TakeBlocked();
   std::mt19937_64 random(20240501);
   TakeLimits limits;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Names and lines from the victims' files, and files that are cut or no ELF at all.
+// Finds names and lines in the files of the victims, in damaged files and in other files.
 #include "agent/symbols/symbolizer.h"
 
 #include <dlfcn.h>
@@ -24,8 +24,8 @@ std::shared_ptr<ElfFile> OpenVictim(const std::string& program) {
   return file.ok() ? *file : nullptr;
 }
 
-// The address that a library's file gives to one of its functions.
-uint64_t AddressOf(const std::string& library, const char* function) {
+// The address of a function in its library's file.
+uint64_t FindAddress(const std::string& library, const char* function) {
   void* handle = dlopen(VictimPath(library).c_str(), RTLD_NOW | RTLD_LOCAL);
   if (handle == nullptr) return 0;
   const char* address = static_cast<const char*>(dlsym(handle, function));
@@ -36,18 +36,18 @@ uint64_t AddressOf(const std::string& library, const char* function) {
   return offset;
 }
 
-TEST(SymbolizerTest, GivesFunctionFileAndLine) {
+TEST(SymbolizerTest, FindsFunctionFileAndLine) {
   Symbolizer symbolizer;
   const auto file = OpenVictim("libvictim_library.so");
   const auto& names =
-      symbolizer.Resolve(file, AddressOf("libvictim_library.so", "victim_library_call"));
+      symbolizer.Resolve(file, FindAddress("libvictim_library.so", "victim_library_call"));
   ASSERT_EQ(names.size(), 1u);
   EXPECT_EQ(names[0].function, "victim_library_call");
   EXPECT_NE(names[0].source_file.find("victim_library.cc"), std::string::npos);
   EXPECT_GT(names[0].line, 0);
 }
 
-TEST(SymbolizerTest, GivesNoNameOutsideOfAnyFunction) {
+TEST(SymbolizerTest, FindsNoNameOutsideOfAllFunctions) {
   const auto file = OpenVictim("libvictim_library.so");
   Symbolizer symbolizer;
   for (const uint64_t address : {uint64_t{1}, uint64_t{1} << 40, UINT64_MAX}) {
@@ -57,17 +57,17 @@ TEST(SymbolizerTest, GivesNoNameOutsideOfAnyFunction) {
   }
 }
 
-TEST(SymbolizerTest, GivesTheSameAnswerFromItsCache) {
+TEST(SymbolizerTest, ReturnsTheSameAnswerFromItsCache) {
   Symbolizer symbolizer;
-  const uint64_t address = AddressOf("libvictim_library.so", "victim_library_call");
+  const uint64_t address = FindAddress("libvictim_library.so", "victim_library_call");
   const auto first = symbolizer.Resolve(OpenVictim("libvictim_library.so"), address);
   const auto again = symbolizer.Resolve(OpenVictim("libvictim_library.so"), address);
   EXPECT_EQ(first[0].function, again[0].function);
   EXPECT_EQ(first[0].line, again[0].line);
 }
 
-TEST(SymbolizerTest, AsksNoDebuginfodServer) {
-  // A server that never answers would be waited for; port 1 refuses, and is not asked either way.
+TEST(SymbolizerTest, SendsNoRequestToADebuginfodServer) {
+  // Port 1 refuses connections, so that a request fails at once instead of blocking the test.
   setenv("DEBUGINFOD_URLS", "http://127.0.0.1:1", 1);
   setenv("DEBUGINFOD_VERBOSE", "1", 1);
   testing::internal::CaptureStderr();
@@ -78,7 +78,7 @@ TEST(SymbolizerTest, AsksNoDebuginfodServer) {
   unsetenv("DEBUGINFOD_VERBOSE");
 }
 
-// Bytes of the file changed at random, by section as they fall: names may be wrong, nothing else.
+// Changes bytes of the file at random. Names may then be wrong, and nothing else.
 TEST(SymbolizerTest, SurvivesDamagedFiles) {
   std::ifstream whole(VictimPath("libvictim_library.so"), std::ios::binary);
   const std::string bytes((std::istreambuf_iterator<char>(whole)), {});
@@ -111,11 +111,11 @@ TEST(DemangleTest, DemanglesCxxNamesAndLeavesOthers) {
   EXPECT_EQ(Demangle(""), "");
 }
 
-TEST(DemangleTest, CutsVeryLongNames) {
+TEST(DemangleTest, TruncatesVeryLongNames) {
   EXPECT_LE(Demangle("_Z" + std::string(100000, 'x')).size(), 1100u);
 }
 
-TEST(ElfFileTest, RefusesWhatIsNoElfFile) {
+TEST(ElfFileTest, RefusesAFileThatIsNotElf) {
   TemporaryTree tree;
   tree.Write("text", "just some text, long enough to be read as a header of sixty-four bytes....");
   tree.Write("empty", "");
@@ -126,7 +126,7 @@ TEST(ElfFileTest, RefusesWhatIsNoElfFile) {
   }
 }
 
-// Cut at any place, the file is refused or gives less; it never crashes the reader.
+// A truncated file is refused or has fewer contents; the reader never crashes.
 TEST(ElfFileTest, SurvivesATruncatedFile) {
   std::ifstream stream(VictimPath("libvictim_library.so"), std::ios::binary);
   const std::string whole((std::istreambuf_iterator<char>(stream)), {});

@@ -55,7 +55,7 @@ TEST(PickleTest, PythonsOwnProtocolsAreRead) {
   EXPECT_EQ(*ReadPickle(four), json({1, "x", json::array({"x"})}));
 }
 
-TEST(PickleTest, WhatCouldRunCodeIsRefusedByNameAndPlace) {
+TEST(PickleTest, OpcodesThatRunCodeAreRefusedByNameAndPlace) {
   const std::pair<int, const char*> opcodes[] = {
       {'c', "GLOBAL"}, {0x93, "STACK_GLOBAL"}, {'R', "REDUCE"},  {'b', "BUILD"},
       {'i', "INST"},   {'o', "OBJ"},           {0x81, "NEWOBJ"}, {0x92, "NEWOBJ_EX"},
@@ -206,11 +206,11 @@ class FlightRecorderTest : public testing::Test {
     auto input = ImportFlightRecorder({folder_.string()});
     EXPECT_TRUE(input.ok()) << input.status();
     if (!input.ok()) return {};
-    notes_ = absl::StrJoin(input->notes, "\n");
+    warnings_ = absl::StrJoin(input->warnings, "\n");
     Limits limits;
     limits.hang_after_ns = limits.suspect_after_ns = limits.absent_for_good_ns = 0;
     std::vector<Verdict> verdicts = Diagnose(input->model.state(), input->newest_ns, limits);
-    AddWhatDumpsTell(*input, &verdicts);
+    AddDumpEvidence(*input, &verdicts);
     return verdicts;
   }
 
@@ -221,13 +221,13 @@ class FlightRecorderTest : public testing::Test {
   }
 
   fs::path folder_;
-  std::string notes_;
+  std::string warnings_;
 };
 
 TEST_F(FlightRecorderTest, AHealthyJobHasNoHang) {
   WriteRanks([](int, Recorder* r) { r->Call("all_reduce", 8).Call("_all_gather_base", 8); });
   EXPECT_TRUE(Verdicts().empty());
-  EXPECT_EQ(notes_, "");
+  EXPECT_EQ(warnings_, "");
 }
 
 TEST_F(FlightRecorderTest, ARankThatDidNotCallIsMissing) {
@@ -261,7 +261,7 @@ TEST_F(FlightRecorderTest, TheMinorityIsToBlameAlsoWhenItIsReadFirst) {
 
 // The tutorial's case: rank 0 issues one more as the third, and the tool says
 // that rank 1 is missing at the fifth.
-TEST_F(FlightRecorderTest, AnExtraCallIsFoundWhereItWasMade) {
+TEST_F(FlightRecorderTest, AnExtraCallHasItsPosition) {
   WriteRanks([](int rank, Recorder* r) {
     r->Call("all_reduce", 3).Call("all_reduce", 3);
     if (rank == 0) r->Call("broadcast", 3);
@@ -320,10 +320,10 @@ TEST_F(FlightRecorderTest, RingsThatWrappedUnequallyAreStillCompared) {
   EXPECT_LT(verdicts[0].certainty, Certainty::kCertain);
 }
 
-TEST_F(FlightRecorderTest, AMissingDumpIsANoteAndItsRankIsNeverGuiltyForCertain) {
+TEST_F(FlightRecorderTest, AMissingDumpGivesAWarningAndItsRankIsNeverACertainCulprit) {
   WriteRanks([](int, Recorder* r) { r->Call("all_reduce", 8, false); }, {1});
   const std::vector<Verdict> verdicts = Verdicts();
-  EXPECT_TRUE(absl::StrContains(notes_, "no dump of rank 1 of 4")) << notes_;
+  EXPECT_TRUE(absl::StrContains(warnings_, "no dump of rank 1 of 4")) << warnings_;
   ASSERT_FALSE(verdicts.empty());
   EXPECT_LT(verdicts[0].certainty, Certainty::kCertain);
 }
@@ -374,7 +374,7 @@ TEST_F(FlightRecorderTest, PeersAreRanksOfTheGroup) {
   EXPECT_EQ(Culprits(verdicts[0]), std::vector<int>{6});
 }
 
-TEST_F(FlightRecorderTest, AStallSaysWhatDumpsWithoutStartTimesCannotTell) {
+TEST_F(FlightRecorderTest, AStallNamesTheEvidenceThatDumpsWithoutStartTimesLack) {
   WriteRanks([](int, Recorder* r) { r->Call("all_reduce", 8, false); });
   std::vector<Verdict> verdicts = Verdicts();
   ASSERT_FALSE(verdicts.empty());
@@ -391,7 +391,7 @@ TEST_F(FlightRecorderTest, AStallSaysWhatDumpsWithoutStartTimesCannotTell) {
   EXPECT_EQ(Culprits(verdicts[0]), std::vector<int>{3});
 }
 
-TEST_F(FlightRecorderTest, GroupsThatRanksDisagreeOnAreToldApart) {
+TEST_F(FlightRecorderTest, GroupsOnWhichRanksDisagreeAreDifferentGroups) {
   for (int rank = 0; rank < 2; ++rank) {
     Recorder recorder;
     recorder.Group("0", "default_pg",
@@ -400,7 +400,7 @@ TEST_F(FlightRecorderTest, GroupsThatRanksDisagreeOnAreToldApart) {
     Write(absl::StrCat("rank_", rank), recorder.Pickle());
   }
   Verdicts();
-  EXPECT_TRUE(absl::StrContains(notes_, "the ranks disagree")) << notes_;
+  EXPECT_TRUE(absl::StrContains(warnings_, "the ranks disagree")) << warnings_;
 }
 
 TEST_F(FlightRecorderTest, UnknownOperationsAndBackendsAreComparedAllTheSame) {
@@ -414,8 +414,8 @@ TEST_F(FlightRecorderTest, UnknownOperationsAndBackendsAreComparedAllTheSame) {
   ASSERT_FALSE(verdicts.empty());
   EXPECT_EQ(verdicts[0].cause, Cause::kOperationMismatch);
   EXPECT_EQ(Culprits(verdicts[0]), std::vector<int>{2});
-  EXPECT_TRUE(absl::StrContains(notes_, "\"quantum_reduce\" is not an operation that we know"))
-      << notes_;
+  EXPECT_TRUE(absl::StrContains(warnings_, "unknown operation \"quantum_reduce\""))
+      << warnings_;
 }
 
 TEST_F(FlightRecorderTest, JsonAndOldVersionsAreReadAsWell) {
@@ -445,10 +445,10 @@ TEST_F(FlightRecorderTest, JsonAndOldVersionsAreReadAsWell) {
   ASSERT_FALSE(verdicts.empty());
   EXPECT_EQ(verdicts[0].cause, Cause::kMissingRank);
   EXPECT_EQ(Culprits(verdicts[0]), std::vector<int>{1});
-  EXPECT_TRUE(absl::StrContains(notes_, "different versions")) << notes_;
+  EXPECT_TRUE(absl::StrContains(warnings_, "different versions")) << warnings_;
 }
 
-TEST_F(FlightRecorderTest, DamagedFilesAreNotedWithTheirPlaceAndTheRestIsAnalysed) {
+TEST_F(FlightRecorderTest, DamagedFilesGiveAWarningAndTheRestIsAnalysed) {
   WriteRanks([](int rank, Recorder* r) {
     if (rank != 2) r->Call("all_reduce", 8, false);
   });
@@ -459,24 +459,25 @@ TEST_F(FlightRecorderTest, DamagedFilesAreNotedWithTheirPlaceAndTheRestIsAnalyse
   Write("words_9.json", "{\"version\": ");
   Write("a_log_file.txt", "not a dump");
   const std::vector<Verdict> verdicts = Verdicts();
-  EXPECT_TRUE(absl::StrContains(notes_, "cut_rank_7: left out: byte ")) << notes_;
-  EXPECT_TRUE(absl::StrContains(notes_, "evil_rank_8: left out: byte 2: GLOBAL")) << notes_;
-  EXPECT_TRUE(absl::StrContains(notes_, "words_9.json: left out: byte 13")) << notes_;
-  EXPECT_FALSE(absl::StrContains(notes_, "a_log_file")) << notes_;
+  EXPECT_TRUE(absl::StrContains(warnings_, "cut_rank_7: left out: byte ")) << warnings_;
+  EXPECT_TRUE(absl::StrContains(warnings_, "evil_rank_8: left out: byte 2: GLOBAL")) << warnings_;
+  EXPECT_TRUE(absl::StrContains(warnings_, "words_9.json: left out: byte 13")) << warnings_;
+  EXPECT_FALSE(absl::StrContains(warnings_, "a_log_file")) << warnings_;
   EXPECT_FALSE(verdicts.empty());
 }
 
-TEST_F(FlightRecorderTest, TwoDumpsOfOneRankAreNoted) {
+TEST_F(FlightRecorderTest, TwoDumpsOfOneRankGiveAWarning) {
   Write("a_rank_0", Recorder().Call("all_reduce", 8).Call("all_reduce", 8).Pickle());
   Write("b_rank_0", Recorder().Call("all_reduce", 8).Pickle());
   Verdicts();
-  EXPECT_TRUE(absl::StrContains(notes_, "b_rank_0: left out: ")) << notes_;
+  EXPECT_TRUE(absl::StrContains(warnings_, "b_rank_0: left out: ")) << warnings_;
 }
 
-TEST_F(FlightRecorderTest, NothingToReadIsAnErrorThatSaysWhatToGive) {
+TEST_F(FlightRecorderTest, NoDumpIsAnErrorThatNamesTheExpectedFiles) {
   const auto input = ImportFlightRecorder({folder_.string()});
   ASSERT_FALSE(input.ok());
-  EXPECT_TRUE(absl::StrContains(input.status().message(), "the name of a dump ends in its rank"));
+  EXPECT_TRUE(
+      absl::StrContains(input.status().message(), "the name of a dump must end in its rank"));
   EXPECT_FALSE(ImportFlightRecorder({(folder_ / "absent").string()}).ok());
 }
 
@@ -485,7 +486,7 @@ TEST_F(FlightRecorderTest, RealDumpsAreRead) {
   const auto input = ImportFlightRecorder({ROLLCALL_TESTDATA "/flight_recorder/gloo"});
   ASSERT_TRUE(input.ok()) << input.status();
   EXPECT_EQ(input->files, 2);
-  EXPECT_TRUE(input->notes.empty()) << input->notes[0];
+  EXPECT_TRUE(input->warnings.empty()) << input->warnings[0];
   ASSERT_EQ(input->model.state().communicators.size(), 1u);
   const Communicator& comm = input->model.state().communicators.begin()->second;
   EXPECT_EQ(comm.size, 2);
@@ -494,7 +495,7 @@ TEST_F(FlightRecorderTest, RealDumpsAreRead) {
 }
 
 // Every cut, and many changed bytes: an answer or an error, and never a crash.
-TEST_F(FlightRecorderTest, NoBytesCrashIt) {
+TEST_F(FlightRecorderTest, NoBytesCrashTheReader) {
   Recorder recorder;
   recorder.Group("0", "default_pg", {0, 1}).Call("all_reduce", 8).Call("broadcast", 8, false);
   recorder.P2p("send 0->1", 8, false, false).P2p("coalesced", 0, false, true);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The table of advice: for each entry a verdict that it fits and one, close to
-// it, that it must not fit; and the page that the table generates.
+// The table of advice: for each entry a verdict that fits and a similar verdict that must
+// not fit; and the page of the table.
 #include "daemon/diagnosis/advice.h"
 
 #include <gtest/gtest.h>
@@ -196,14 +196,14 @@ TEST(AdviceTest, EveryKnownMistakeHasItsCase) {
   EXPECT_GE(entries.size(), 20u);
 }
 
-TEST(AdviceTest, EachEntryIsGivenWhereItFitsAndNotNextToIt) {
+TEST(AdviceTest, EachEntryFitsItsVerdictAndNotASimilarOne) {
   for (const AdviceCase& c : KnownCases()) {
     EXPECT_TRUE(Has(AdviceFor(c.fits), c.id)) << c.id;
     EXPECT_FALSE(Has(AdviceFor(c.other), c.id)) << c.id;
   }
 }
 
-// Whatever else is known, a person gets something to do, and not a page of it.
+// A person always gets advice, and never a whole page.
 TEST(AdviceTest, EveryCauseHasOneGeneralEntryAndItComesLast) {
   std::set<std::string> ids;
 #define X(name, text)                                                \
@@ -218,7 +218,7 @@ TEST(AdviceTest, EveryCauseHasOneGeneralEntryAndItComesLast) {
   EXPECT_EQ(ids.size(), GeneralAdvice().size());
 }
 
-// The answers that must always be given (docs/operating.md), first of all.
+// The advice that must come first for the classic hangs (docs/operating.md).
 TEST(AdviceTest, TheFiveClassicHangsGetTheirAdviceFirst) {
   const std::vector<std::pair<const char*, Verdict>> cases = {
       {"uneven-inputs", Make(Cause::kRankExited)},

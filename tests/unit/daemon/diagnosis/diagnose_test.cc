@@ -14,7 +14,7 @@ namespace {
 
 using Ranks = std::vector<int32_t>;
 
-std::vector<Verdict> Of(const JobBuilder& job, double now = 70) {
+std::vector<Verdict> DiagnoseAt(const JobBuilder& job, double now = 70) {
   return Diagnose(job.state, At(now), Limits());
 }
 
@@ -25,17 +25,17 @@ TEST(DiagnoseTest, NothingIsWrongWithAnEmptyJob) {
 TEST(DiagnoseTest, NothingIsWrongWithASlowFirstStep) {
   JobBuilder job(4);
   job.Enter({0, 1, 2}, At(0));
-  EXPECT_TRUE(Of(job, 14).empty());
+  EXPECT_TRUE(DiagnoseAt(job, 14).empty());
 }
 
-TEST(DiagnoseTest, AVerdictNamesTheStepsThatTheProgramSpeaksOf) {
+TEST(DiagnoseTest, AVerdictNamesTheReportedSteps) {
   JobBuilder job(4);
   job.Enter({0, 1, 2}, At(10));
   for (const int rank : {0, 1, 2}) job.process(rank).step = 812;
-  job.process(0).step = 811;  // one that has not said so yet
+  job.process(0).step = 811;  // it has not reported the new step yet
   job.process(3).step = 812;
   job.process(3).phase = "validation";
-  const std::vector<Verdict> verdicts = Of(job);
+  const std::vector<Verdict> verdicts = DiagnoseAt(job);
   ASSERT_EQ(verdicts.size(), 1u);
   EXPECT_EQ(verdicts[0].step, 812);
   EXPECT_EQ(verdicts[0].phase, "");
@@ -47,17 +47,17 @@ TEST(DiagnoseTest, AVerdictNamesTheStepsThatTheProgramSpeaksOf) {
             "rank 3: in step 812 (validation), while the waiting ranks are in step 812");
 }
 
-TEST(DiagnoseTest, AVerdictSaysNothingOfStepsThatNobodyTold) {
+TEST(DiagnoseTest, AVerdictNamesNoStepIfNoneIsReported) {
   JobBuilder job(4);
   job.Enter({0, 1, 2}, At(10));
-  const std::vector<Verdict> verdicts = Of(job);
+  const std::vector<Verdict> verdicts = DiagnoseAt(job);
   ASSERT_EQ(verdicts.size(), 1u);
   EXPECT_EQ(verdicts[0].step, -1);
   EXPECT_EQ(verdicts[0].summary.find("step"), std::string::npos);
 }
 
-TEST(DiagnoseTest, AWaitThatWaitsElsewhereIsAConsequence) {
-  // Rank 0 is absent in "tp" of 0 and 1; so 1 is absent in "dp" of 1 and 2.
+TEST(DiagnoseTest, TheAbsenceOfARankThatWaitsElsewhereIsAConsequence) {
+  // Rank 0 is absent in "tp" of ranks 0 and 1, so rank 1 is absent in "dp" of ranks 1 and 2.
   JobBuilder job(3);
   job.AddCommunicator(1, "tp", {0, 1});
   job.AddCommunicator(2, "pp", {1, 2});
@@ -65,7 +65,7 @@ TEST(DiagnoseTest, AWaitThatWaitsElsewhereIsAConsequence) {
   job.Enter({1}, At(5));  // rank 2 of the job waits first
   job.On(1);
   job.Enter({1}, At(10));
-  const std::vector<Verdict> verdicts = Of(job);
+  const std::vector<Verdict> verdicts = DiagnoseAt(job);
   ASSERT_EQ(verdicts.size(), 2u);
   EXPECT_EQ(CulpritRanks(verdicts[0].culprits), (Ranks{0}));
   EXPECT_FALSE(verdicts[0].is_consequence);
@@ -73,26 +73,26 @@ TEST(DiagnoseTest, AWaitThatWaitsElsewhereIsAConsequence) {
   EXPECT_TRUE(verdicts[1].is_consequence);
 }
 
-TEST(DiagnoseTest, AbsenteesThatAreHeldUpElsewhereAreExcused) {
+TEST(DiagnoseTest, ExcusesAbsentRanksThatWaitElsewhere) {
   JobBuilder job(4);
   job.AddCommunicator(1, "tp", {2, 3});
   job.Enter({1}, At(12));  // rank 3 waits for rank 2
   job.On(kDp);
   job.Enter({0, 1}, At(10));
-  const std::vector<Verdict> verdicts = Of(job);
+  const std::vector<Verdict> verdicts = DiagnoseAt(job);
   ASSERT_EQ(verdicts.size(), 2u);
   EXPECT_EQ(CulpritRanks(verdicts[0].culprits), (Ranks{2}));
   EXPECT_EQ(CulpritRanks(verdicts[1].culprits), (Ranks{2}));
   EXPECT_TRUE(verdicts[1].is_consequence);
 }
 
-TEST(DiagnoseTest, AMismatchExplainsTheWaitBehindIt) {
+TEST(DiagnoseTest, AMismatchExplainsALaterWait) {
   JobBuilder job(4);
   job.Finish(3);
-  job.Finish({0}, 1, Broadcast(), At(1));  // one too many
+  job.Finish({0}, 1, Broadcast(), At(1));  // an extra call
   job.Finish({0, 1, 2, 3}, 20, AllReduce(), At(2));
   job.Enter({0}, At(9));
-  const std::vector<Verdict> verdicts = Of(job);
+  const std::vector<Verdict> verdicts = DiagnoseAt(job);
   ASSERT_GE(verdicts.size(), 2u);
   EXPECT_EQ(verdicts[0].cause, Cause::kOperationMismatch);
   EXPECT_EQ(verdicts[0].position, 3u);
@@ -100,14 +100,14 @@ TEST(DiagnoseTest, AMismatchExplainsTheWaitBehindIt) {
   for (size_t i = 1; i < verdicts.size(); ++i) EXPECT_TRUE(verdicts[i].is_consequence);
 }
 
-TEST(DiagnoseTest, AMismatchThatDidNoHarmDoesNotHideALaterHang) {
+TEST(DiagnoseTest, AMismatchThatDidNotStopTheJobDoesNotHideALaterHang) {
   JobBuilder job(4);
   job.Finish(10);
   job.Finish({0, 1, 2}, 1);
   job.Finish({3}, 1, AllReduce(9));
   job.Finish(10);
   job.Enter({0, 1, 3}, At(10));
-  const std::vector<Verdict> verdicts = Of(job);
+  const std::vector<Verdict> verdicts = DiagnoseAt(job);
   ASSERT_EQ(verdicts.size(), 2u);
   EXPECT_EQ(verdicts[0].cause, Cause::kMissingRank);
   EXPECT_EQ(CulpritRanks(verdicts[0].culprits), (Ranks{2}));
@@ -115,12 +115,12 @@ TEST(DiagnoseTest, AMismatchThatDidNoHarmDoesNotHideALaterHang) {
   EXPECT_EQ(verdicts[1].cause, Cause::kArgumentMismatch);
 }
 
-TEST(DiagnoseTest, TheDeadComeBeforeThoseWhoAreLate) {
+TEST(DiagnoseTest, ADeadRankComesBeforeALateRank) {
   JobBuilder job(4);
   job.Finish(24);
   job.Enter({0, 1}, At(10));
   job.Die(3, At(9));
-  const std::vector<Verdict> verdicts = Of(job);
+  const std::vector<Verdict> verdicts = DiagnoseAt(job);
   ASSERT_EQ(verdicts.size(), 2u);
   EXPECT_EQ(verdicts[0].cause, Cause::kRankDied);
   EXPECT_EQ(CulpritRanks(verdicts[1].culprits), (Ranks{2}));
@@ -134,7 +134,7 @@ TEST(DiagnoseTest, OneDeathOnTwoCommunicatorsIsOneCause) {
   job.On(kDp);
   job.Enter({1}, At(10));
   job.Die(2, At(9));
-  const std::vector<Verdict> verdicts = Of(job);
+  const std::vector<Verdict> verdicts = DiagnoseAt(job);
   ASSERT_GE(verdicts.size(), 2u);
   EXPECT_EQ(verdicts[0].cause, Cause::kRankDied);
   for (size_t i = 1; i < verdicts.size(); ++i) EXPECT_TRUE(verdicts[i].is_consequence);
@@ -146,7 +146,7 @@ TEST(DiagnoseTest, ACircleIsADeadlock) {
   job.Enter({0}, At(10));  // 0 waits on "a" for 1
   job.AddCommunicator(2, "b", {0, 1});
   job.Enter({1}, At(11));  // 1 waits on "b" for 0
-  const std::vector<Verdict> verdicts = Of(job);
+  const std::vector<Verdict> verdicts = DiagnoseAt(job);
   ASSERT_EQ(verdicts.size(), 1u);
   EXPECT_EQ(verdicts[0].cause, Cause::kDeadlock);
   EXPECT_EQ(verdicts[0].communicator, 1u);
@@ -158,23 +158,23 @@ TEST(DiagnoseTest, ACircleIsADeadlock) {
             "have waited 60 s");
 }
 
-TEST(DiagnoseTest, AnInferredStallMayBeTheWaitForAnotherCommunicator) {
+TEST(DiagnoseTest, AnInferredStallMayBeAWaitOnAnotherCommunicator) {
   JobBuilder job(2, false);
   job.AddCommunicator(1, "a", {0, 1});
   job.Finish({0}, 1);  // rank 1 has not entered it
   job.AddCommunicator(2, "b", {0, 1});
   job.Enter({0, 1}, At(10));
-  const std::vector<Verdict> verdicts = Of(job);
+  const std::vector<Verdict> verdicts = DiagnoseAt(job);
   ASSERT_EQ(verdicts.size(), 1u);
   EXPECT_EQ(verdicts[0].cause, Cause::kMissingRank);
   EXPECT_EQ(verdicts[0].communicator, 1u);
 }
 
-TEST(DiagnoseTest, AMismatchSaysWhyTheCallDoesNotFinish) {
+TEST(DiagnoseTest, AMismatchExplainsACallThatDoesNotFinish) {
   JobBuilder job(4);
   job.Enter({0, 1}, At(10), Broadcast());
   job.Enter({2, 3}, At(10));
-  const std::vector<Verdict> verdicts = Of(job);
+  const std::vector<Verdict> verdicts = DiagnoseAt(job);
   ASSERT_EQ(verdicts.size(), 1u);
   EXPECT_EQ(verdicts[0].cause, Cause::kOperationMismatch);
   EXPECT_EQ(verdicts[0].waiting_ranks, (Ranks{0, 1, 2, 3}));
@@ -185,7 +185,7 @@ TEST(DiagnoseTest, FillsInSummaryAndAdvice) {
   job.Finish(24);
   job.Enter({0, 1, 2}, At(10));
   job.Exit(3, At(11));
-  const std::vector<Verdict> verdicts = Of(job, 20);
+  const std::vector<Verdict> verdicts = DiagnoseAt(job, 20);
   ASSERT_EQ(verdicts.size(), 1u);
   EXPECT_EQ(verdicts[0].summary,
             "rank 3 (node-3, pid 4003) left after 24 calls (exited normally) and never "
@@ -194,7 +194,7 @@ TEST(DiagnoseTest, FillsInSummaryAndAdvice) {
   EXPECT_EQ(verdicts[0].advice[0].id, "uneven-inputs");
 }
 
-// A state as damaged data may give it: any index, any counter, any order.
+// A state from damaged data: any index, any counter, any order.
 class DamagedJob {
  public:
   explicit DamagedJob(uint32_t seed) : random_(seed) {}
@@ -255,7 +255,7 @@ class DamagedJob {
   std::mt19937 random_;
 };
 
-TEST(DiagnoseTest, SaysSomethingSensibleOfDamagedData) {
+TEST(DiagnoseTest, GivesValidVerdictsOnDamagedData) {
   size_t found = 0;
   for (uint32_t seed = 0; seed < 4000; ++seed) {
     const std::vector<Verdict> verdicts = Diagnose(DamagedJob(seed).Make(), At(100), Limits());
@@ -271,6 +271,92 @@ TEST(DiagnoseTest, SaysSomethingSensibleOfDamagedData) {
     ASSERT_FALSE(!verdicts.empty() && verdicts[0].is_consequence) << seed;
   }
   EXPECT_GT(found, 500u);
+}
+
+TEST(NextDueTest, AHealthyJobIsNeverDue) {
+  JobBuilder job(4);
+  job.Finish(24);
+  Diagnoser diagnoser;
+  EXPECT_EQ(diagnoser.NextDueNs(), 0);
+  EXPECT_TRUE(diagnoser.Run(job.state, At(10), Limits()).empty());
+  EXPECT_EQ(diagnoser.NextDueNs(), Diagnoser::kNever);
+}
+
+TEST(NextDueTest, AWaitIsDueAfterTheShortestLimit) {
+  JobBuilder job(4);
+  job.Finish(24);
+  job.Enter({0, 1, 2}, At(10));
+  Diagnoser diagnoser;
+  EXPECT_TRUE(diagnoser.Run(job.state, At(11), Limits()).empty());
+  EXPECT_EQ(diagnoser.NextDueNs(), At(15));
+}
+
+TEST(NextDueTest, GivesTheSameForAJobWithVersions) {
+  JobBuilder job(4);
+  job.Finish(24);
+  Communicator& comm = job.state.communicators.begin()->second;
+  comm.version = 1;
+  Diagnoser diagnoser;
+  diagnoser.Run(job.state, At(10), Limits());
+  EXPECT_EQ(diagnoser.NextDueNs(), Diagnoser::kNever);
+  job.Enter({0, 1, 2}, At(11));
+  comm.version = 2;
+  comm.may_wait = 3;
+  EXPECT_TRUE(diagnoser.Run(job.state, At(12), Limits()).empty());
+  EXPECT_GT(diagnoser.NextDueNs(), At(12));
+  EXPECT_LE(diagnoser.NextDueNs(), At(16));
+}
+
+TEST(NextDueTest, AThreadInsideACallIsDueAfterTheShortestLimit) {
+  JobBuilder job(4);
+  job.Finish(24);
+  job.process(1).blocked.push_back({7, Op::kCommDestroy, kDp, At(9)});
+  Diagnoser diagnoser;
+  EXPECT_TRUE(diagnoser.Run(job.state, At(10), Limits()).empty());
+  EXPECT_EQ(diagnoser.NextDueNs(), At(14));
+}
+
+TEST(NextDueTest, ARankThatWaitsInTheStoreBeforeTheFirstCallIsDue) {
+  JobState job;
+  job.processes.resize(2);
+  job.processes[0].global_rank = 0;
+  job.processes[0].waits_outside_since_ns = At(10);
+  Diagnoser diagnoser;
+  EXPECT_TRUE(diagnoser.Run(job, At(11), Limits()).empty());
+  EXPECT_EQ(diagnoser.NextDueNs(), At(25));
+}
+
+TEST(NextDueTest, AnErrorAndAVerdictAreDueAtOnce) {
+  JobBuilder job(4);
+  job.Finish(24);
+  job.process(3).error = "ValueError: no at train.py:5";
+  Diagnoser diagnoser;
+  diagnoser.Run(job.state, At(10), Limits());
+  EXPECT_EQ(diagnoser.NextDueNs(), At(10));
+  JobBuilder hung(4);
+  hung.Finish(24);
+  hung.Enter({0, 1, 2}, At(10));
+  Diagnoser other;
+  EXPECT_FALSE(other.Run(hung.state, At(40), Limits()).empty());
+  EXPECT_EQ(other.NextDueNs(), At(40));
+}
+
+// The rule that the caller relies on: no diagnosis of the same state finds anything before the
+// time that NextDueNs() gives.
+TEST(NextDueTest, NothingIsFoundBeforeTheTime) {
+  for (uint32_t seed = 0; seed < 2000; ++seed) {
+    const JobState job = DamagedJob(seed).Make();
+    Diagnoser diagnoser;
+    const int64_t begin = At(50);
+    const bool found = !diagnoser.Run(job, begin, Limits()).empty();
+    const int64_t due = diagnoser.NextDueNs();
+    if (found) {
+      ASSERT_EQ(due, begin) << seed;
+    }
+    for (int64_t now = begin; now < due && now < At(200); now += kSecondNs) {
+      ASSERT_TRUE(Diagnose(job, now, Limits()).empty()) << seed;
+    }
+  }
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the library could not record reaches the verdict.
+// Calls that the library could not record, and their effect on the verdict.
 #include "daemon/diagnosis/losses.h"
 
 #include <gtest/gtest.h>
@@ -29,7 +29,7 @@ JobBuilder OneHasNotJoined() {
   return job;
 }
 
-Verdict VerdictOf(const JobBuilder& job) {
+Verdict Judge(const JobBuilder& job) {
   const std::vector<Verdict> verdicts = Diagnose(job.state, At(100), Limits());
   EXPECT_EQ(verdicts.size(), 1u);
   return verdicts.empty() ? Verdict() : verdicts.front();
@@ -40,8 +40,8 @@ bool Names(const Verdict& verdict, const std::string& missing) {
          verdict.missing_evidence.end();
 }
 
-TEST(LossesTest, WhereNothingWasLostNothingIsMissing) {
-  const Verdict verdict = VerdictOf(OneIsMissing());
+TEST(LossesTest, WithoutLossesThereIsNoMissingEvidence) {
+  const Verdict verdict = Judge(OneIsMissing());
   EXPECT_EQ(verdict.certainty, Certainty::kCertain);
   EXPECT_TRUE(verdict.missing_evidence.empty());
 }
@@ -52,68 +52,88 @@ TEST(LossesTest, EachKindOfLossIsMissingEvidence) {
   job.state.processes[1].unknown_comm_calls = 7;
   job.state.processes[2].lost_threads = 1;
   job.state.processes[3].lost_graph_calls = 4;
-  const Verdict verdict = VerdictOf(job);
+  const Verdict verdict = Judge(job);
   EXPECT_TRUE(Names(verdict, "Rollcall had no room to record some communicators of rank 0"));
   EXPECT_TRUE(Names(verdict, "Rollcall did not see the creation of some communicators of rank 1"));
   EXPECT_TRUE(Names(verdict, "Rollcall does not see the current calls of some threads of rank 2"));
   EXPECT_TRUE(Names(verdict, "Rollcall cannot follow the launches of some CUDA graphs of rank 3"));
 }
 
-TEST(LossesTest, WhatThereWasNoRoomForIsNamed) {
+TEST(LossesTest, SaysWhoseStacksAreSwitchedOff) {
+  JobBuilder job = OneIsMissing();
+  job.state.processes[0].stacks_off = "ROLLCALL_STACKS=off";  // waits: its stacks prove nothing
+  job.state.processes[3].stacks_off = "ROLLCALL_STACKS=off";
+  const Verdict verdict = Judge(job);
+  EXPECT_EQ(verdict.missing_evidence,
+            std::vector<std::string>{
+                "the stacks of rank 3 are switched off (ROLLCALL_STACKS=off)"});
+  EXPECT_EQ(verdict.certainty, Certainty::kCertain) << "the records show that it is missing";
+}
+
+TEST(LossesTest, AnEndedRankHasNoStacksAnyway) {
+  JobBuilder job = OneIsMissing();
+  job.state.processes[3].stacks_off = "ROLLCALL_STACKS=off";
+  job.state.processes[3].liveness = Liveness::kDied;
+  job.state.processes[3].exit_signal = 9;
+  job.state.processes[3].ended_ns = At(20);
+  EXPECT_FALSE(Names(Judge(job), "the stacks of rank 3 are switched off (ROLLCALL_STACKS=off)"));
+}
+
+TEST(LossesTest, NamesTheLoss) {
   JobBuilder job = OneIsMissing();
   job.state.processes[3].left_out = segment::kLeftOutRings | segment::kLeftOutCommunicators;
-  const Verdict verdict = VerdictOf(job);
+  const Verdict verdict = Judge(job);
   EXPECT_EQ(verdict.missing_evidence.size(), 1u);
   EXPECT_TRUE(
       Names(verdict, "Rollcall had no room to record the calls on some communicators of rank 3"));
 }
 
-TEST(LossesTest, ShortRingsAreNamedOnlyWhereARecordIsMissing) {
+TEST(LossesTest, NamesShortRingsOnlyIfARecordIsMissing) {
   JobBuilder job = OneIsMissing();
   job.state.processes[1].left_out = segment::kLeftOutRecords;
-  EXPECT_TRUE(VerdictOf(job).missing_evidence.empty());
+  EXPECT_TRUE(Judge(job).missing_evidence.empty());
   job.LoseRecordsBefore(100);
-  EXPECT_TRUE(Names(VerdictOf(job), "Rollcall had room for only the newest calls of rank 1"));
+  EXPECT_TRUE(Names(Judge(job), "Rollcall had room for only the newest calls of rank 1"));
 }
 
-TEST(LossesTest, AVerdictThatRestsOnTheEndOfAProcessMissesNoRecords) {
+TEST(LossesTest, AVerdictOnTheEndOfAProcessMissesNoRecords) {
   JobBuilder job = OneIsMissing();
   job.Die(3, At(11));
   job.state.processes[0].lost_communicators = 1;
-  const Verdict verdict = VerdictOf(job);
+  const Verdict verdict = Judge(job);
   EXPECT_EQ(verdict.cause, Cause::kRankDied);
   EXPECT_EQ(verdict.certainty, Certainty::kCertain);
   EXPECT_TRUE(verdict.missing_evidence.empty());
 }
 
-TEST(LossesTest, LossesOfThoseWhoWaitMakeTheVerdictNoLessCertain) {
+TEST(LossesTest, LossesOfWaitingRanksDoNotLowerTheCertainty) {
   JobBuilder job = OneIsMissing();
   job.state.processes[0].lost_communicators = 1;
-  EXPECT_EQ(VerdictOf(job).certainty, Certainty::kCertain);
+  EXPECT_EQ(Judge(job).certainty, Certainty::kCertain);
 }
 
-TEST(LossesTest, ARankWhoseGraphsCannotBeFollowedIsNotBlamedForCertain) {
+TEST(LossesTest, LostGraphLaunchesLowerTheCertainty) {
   JobBuilder job = OneIsMissing();
   job.state.processes[3].lost_graph_calls = 1;
-  EXPECT_EQ(VerdictOf(job).certainty, Certainty::kLikely);
+  EXPECT_EQ(Judge(job).certainty, Certainty::kLikely);
 }
 
-// It may well be inside, in a communicator that there was no room for.
-TEST(LossesTest, ARankThatMayHaveJoinedUnseenIsPossibleAtMost) {
-  const Certainty before = VerdictOf(OneHasNotJoined()).certainty;
+// The rank may be inside a communicator that the library had no room to record.
+TEST(LossesTest, ARankThatMayHaveJoinedUnrecordedIsPossibleAtMost) {
+  const Certainty before = Judge(OneHasNotJoined()).certainty;
   EXPECT_GT(before, Certainty::kPossible);
   for (uint64_t ProcessEvidence::* loss :
        {&ProcessEvidence::lost_communicators, &ProcessEvidence::unknown_comm_calls}) {
     JobBuilder job = OneHasNotJoined();
     job.state.processes[3].*loss = 1;
-    EXPECT_EQ(VerdictOf(job).certainty, Certainty::kPossible);
+    EXPECT_EQ(Judge(job).certainty, Certainty::kPossible);
   }
 }
 
-TEST(LossesTest, ARankThatIsSeenInTheCommunicatorIsBlamedAsBefore) {
+TEST(LossesTest, LossesHaveNoEffectOnARecordedMember) {
   JobBuilder job = OneIsMissing();
   job.state.processes[3].lost_communicators = 1;
-  EXPECT_EQ(VerdictOf(job).certainty, Certainty::kCertain);
+  EXPECT_EQ(Judge(job).certainty, Certainty::kCertain);
 }
 
 TEST(VersionsTest, RanksAreListedByVersion) {
@@ -132,7 +152,7 @@ TEST(VersionsTest, RanksAreListedByVersion) {
   EXPECT_EQ(versions[2].ranks.size(), 4u);
 }
 
-TEST(VersionsTest, OfARankThatWasStartedAgainTheNewestProcessCounts) {
+TEST(VersionsTest, UsesTheNewestProcessOfARestartedRank) {
   JobBuilder job(1);
   Process former = job.state.processes[0];
   former.nccl_version = 22602;
@@ -151,7 +171,7 @@ TEST(VersionsTest, OldVersionCodesHaveFewerDigits) {
   EXPECT_EQ(VersionsInUse(job.state)[0].version, "2.8.4");
 }
 
-TEST(VersionsTest, WhatIsNotKnownIsNotListed) {
+TEST(VersionsTest, LeavesOutUnknownVersions) {
   EXPECT_TRUE(VersionsInUse(JobBuilder(2).state).empty());
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who failed first in a job that its launcher has ended.
+// The rank that failed first in a job that its launcher has ended.
 #include "daemon/diagnosis/post_mortem.h"
 
 #include <gtest/gtest.h>
@@ -14,7 +14,7 @@
 namespace rollcall {
 namespace {
 
-// Ranks 0-2 wait since 10 s in call 24, which rank 3 has not entered.
+// Ranks 0-2 have waited in call 24 since second 10; rank 3 has not entered it.
 JobBuilder Waiting() {
   JobBuilder job(4);
   job.Finish(24);
@@ -41,7 +41,7 @@ void ExpectBlamed(const std::vector<Verdict>& verdicts, Cause cause) {
   EXPECT_TRUE(verdicts[0].at_once);
 }
 
-TEST(PostMortemTest, WhoWasKilledFirstIsBlamed) {
+TEST(PostMortemTest, BlamesTheRankThatWasKilledFirst) {
   JobBuilder job = Waiting();
   job.Die(3, At(10.5), SIGKILL);
   EndOthers(&job, 10.7);
@@ -49,35 +49,52 @@ TEST(PostMortemTest, WhoWasKilledFirstIsBlamed) {
   ExpectBlamed(verdicts, Cause::kRankDied);
   EXPECT_EQ(verdicts[0].waited_ns, 700'000'000);
   EXPECT_EQ(verdicts[0].evidence.back(),
-            "rank 3 failed first, 0.2 s before the next rank ended: later failures are consequences");
+            "rank 3 failed first, 0.2 s before the next rank ended: later failures are "
+            "consequences");
 }
 
-TEST(PostMortemTest, AnEndThatNobodyKnowsMoreOfIsNoFailure) {
+TEST(PostMortemTest, AnEndWithUnknownStatusIsNoFailure) {
   JobBuilder job = Waiting();
   job.EndUnseen(3, At(10.5));
   EndOthers(&job, 10.7);
   EXPECT_TRUE(Judge(job).empty());
 }
 
-TEST(PostMortemTest, OfThoseThatWentInOneLookItsOwnSignalTellsIt) {
+TEST(PostMortemTest, PrefersASignalOfItsOwnAmongRanksThatEndedTogether) {
   JobBuilder job = Waiting();
   job.Die(3, At(10.5), SIGSEGV);
   EndOthers(&job, 10.5);
   ExpectBlamed(Judge(job), Cause::kRankDied);
 }
 
-TEST(PostMortemTest, OfThoseThatWentInOneLookTheKilledOnesWereKilledByTheLauncher) {
+TEST(PostMortemTest, ExcusesKilledRanksAmongRanksThatEndedTogether) {
   JobBuilder job = Waiting();
   job.Exit(3, At(10.5));
   job.process(3).exit_code = 7;
   for (const int rank : {0, 1, 2}) job.Die(rank, At(10.5), SIGKILL);
-  ExpectBlamed(Judge(job), Cause::kRankExited);
+  const std::vector<Verdict> verdicts = Judge(job);
+  ExpectBlamed(verdicts, Cause::kRankExited);
+  EXPECT_EQ(verdicts[0].certainty, Certainty::kLikely);
+  ASSERT_EQ(verdicts[0].missing_evidence.size(), 1u);
+  EXPECT_EQ(verdicts[0].missing_evidence[0],
+            "ranks 0-2 were killed at the same time as the culprit ended: probably by the launcher, "
+            "which killed most ranks");
 }
 
-TEST(PostMortemTest, OneThatWasKilledIsNotExcusedByAnotherThatFailed) {
+TEST(PostMortemTest, ExcusesAKilledRankWhoseLauncherKillsTheOtherRanksLater) {
   JobBuilder job = Waiting();
-  job.Die(3, At(10.5), SIGKILL);  // for want of memory
-  job.Exit(0, At(10.5));          // for want of rank 3
+  job.Die(3, At(10.5), SIGABRT);
+  job.Die(0, At(10.5), SIGKILL);
+  for (const int rank : {1, 2}) job.Die(rank, At(10.6), SIGKILL);
+  const std::vector<Verdict> verdicts = Judge(job);
+  ExpectBlamed(verdicts, Cause::kRankDied);
+  EXPECT_EQ(verdicts[0].certainty, Certainty::kLikely);
+}
+
+TEST(PostMortemTest, BlamesASingleKilledRankAlthoughAnotherRankFailed) {
+  JobBuilder job = Waiting();
+  job.Die(3, At(10.5), SIGKILL);  // because of lack of memory
+  job.Exit(0, At(10.5));          // because of the loss of rank 3
   job.process(0).exit_code = 1;
   for (const int rank : {1, 2}) job.Die(rank, At(10.5), SIGTERM);
   const std::vector<Verdict> verdicts = Judge(job);
@@ -87,7 +104,7 @@ TEST(PostMortemTest, OneThatWasKilledIsNotExcusedByAnotherThatFailed) {
   EXPECT_EQ(verdicts[0].cause, Cause::kRankDied);
 }
 
-TEST(PostMortemTest, AnExceptionTellsWhenItFailed) {
+TEST(PostMortemTest, TakesTheTimeOfTheFailureFromTheException) {
   JobBuilder job = Waiting();
   job.Exit(3, At(10.9));
   job.process(3).error = "ValueError: no at train.py:5";
@@ -106,7 +123,7 @@ TEST(PostMortemTest, AnExitCodeIsAFailure) {
   ExpectBlamed(Judge(job), Cause::kRankExited);
 }
 
-TEST(PostMortemTest, AnOrdinaryEndIsNone) {
+TEST(PostMortemTest, ANormalEndIsNoFailure) {
   JobBuilder job = Waiting();
   job.Exit(3, At(10.5));
   job.process(3).exit_code = 0;
@@ -114,14 +131,14 @@ TEST(PostMortemTest, AnOrdinaryEndIsNone) {
   EXPECT_TRUE(Judge(job).empty());
 }
 
-TEST(PostMortemTest, AJobThatSomebodyEndsIsNone) {
+TEST(PostMortemTest, AJobThatAPersonEndsHasNoFailure) {
   JobBuilder job = Waiting();
   job.Die(3, At(10.5), SIGTERM);
   EndOthers(&job, 10.7);
   EXPECT_TRUE(Judge(job).empty());
 }
 
-TEST(PostMortemTest, WhoHandlesTheSignalThatEndsTheJobIsNotBlamed) {
+TEST(PostMortemTest, DoesNotBlameARankThatHandlesTheSignal) {
   JobBuilder job = Waiting();
   job.Exit(3, At(10.5));
   job.process(3).exit_code = 128 + SIGINT;
@@ -129,20 +146,20 @@ TEST(PostMortemTest, WhoHandlesTheSignalThatEndsTheJobIsNotBlamed) {
   EXPECT_TRUE(Judge(job).empty());
 }
 
-TEST(PostMortemTest, AllKilledAtOnceTellsNothing) {
+TEST(PostMortemTest, FindsNothingIfAllRanksAreKilledAtOnce) {
   JobBuilder job = Waiting();
   for (const int rank : {0, 1, 2, 3}) job.Die(rank, At(10.5), SIGKILL);
   EXPECT_TRUE(Judge(job).empty());
 }
 
-TEST(PostMortemTest, WhoFailsAfterSomebodyHasEndedIsNotTheCause) {
+TEST(PostMortemTest, AFailureAfterTheEndOfAnotherRankIsNotTheCause) {
   JobBuilder job = Waiting();
   EndOthers(&job, 10.5);
   job.Die(3, At(10.7), SIGABRT);
   EXPECT_TRUE(Judge(job).empty());
 }
 
-TEST(PostMortemTest, NobodyWaitedForIt) {
+TEST(PostMortemTest, FindsNothingIfNoRankWaited) {
   JobBuilder job(4);
   job.Finish(24);
   job.Die(3, At(10.5), SIGKILL);
@@ -150,7 +167,7 @@ TEST(PostMortemTest, NobodyWaitedForIt) {
   EXPECT_TRUE(Judge(job).empty());
 }
 
-TEST(PostMortemTest, WhileSomebodyLivesNothingIsJudged) {
+TEST(PostMortemTest, JudgesNothingWhileARankLives) {
   JobBuilder job = Waiting();
   job.Die(3, At(10.5), SIGKILL);
   for (const int rank : {0, 1}) job.Die(rank, At(10.7), SIGTERM);
@@ -162,7 +179,7 @@ TEST(PostMortemTest, WhileSomebodyLivesNothingIsJudged) {
   EXPECT_TRUE(JudgeTheEnd(job.state, &judged).empty());  // once
 }
 
-TEST(PostMortemTest, WhoDiedBeforeItCameToTheCommunicatorIsBlamedToo) {
+TEST(PostMortemTest, BlamesARankThatDiedBeforeItJoined) {
   JobBuilder job(4);
   for (const int rank : {0, 1, 2}) job.Initializing(rank, At(10));
   job.process(3).has_segment = false;
@@ -176,7 +193,7 @@ TEST(PostMortemTest, WhoDiedBeforeItCameToTheCommunicatorIsBlamedToo) {
   EXPECT_EQ(verdicts[0].culprits[0].pid, 4003);
 }
 
-TEST(PostMortemTest, ALaterLifeOfARestartedJobIsJudgedByItself) {
+TEST(PostMortemTest, JudgesEachAttemptOfARestartedJobByItself) {
   JobBuilder job = Waiting();
   job.Die(3, At(10.5), SIGKILL);
   EndOthers(&job, 10.7);

@@ -2,6 +2,7 @@
 #include "daemon/model/job_model.h"
 
 #include <gtest/gtest.h>
+#include <malloc.h>
 
 #include <random>
 
@@ -16,7 +17,7 @@ constexpr int64_t kSecond = 1'000'000'000;
 constexpr int64_t kStart = 1'700'000'000 * kSecond;
 constexpr uint64_t kComm = 5;
 
-// Ranks of one communicator that make calls and tell of them.
+// Ranks of one communicator that make calls and report them.
 class Ranks {
  public:
   explicit Ranks(int size) : model("job"), size_(size) {
@@ -32,13 +33,13 @@ class Ranks {
       progress.state = MemberState::kReady;
       progress.has_markers = true;
       progress.signature = segment::kSignatureSeed;
-      told_.push_back(progress);
+      reported_.push_back(progress);
     }
   }
 
-  // Enters a call at `at_ns`, on the rank's own clock, and has it finished.
+  // Enters a call at `at_ns`, by the rank's own clock, and finishes it.
   void Call(int rank, int64_t at_ns, uint64_t count = 8, uint32_t thread = 1) {
-    CommProgress& p = told_[static_cast<size_t>(rank)];
+    CommProgress& p = reported_[static_cast<size_t>(rank)];
     CallRecord record;
     record.index = record.position = p.entered;
     record.args = {Op::kAllReduce, 7, 0, kNoPeer, count};
@@ -51,14 +52,14 @@ class Ranks {
     p.returned = p.started = p.finished = ++p.entered;
   }
 
-  CommProgress& of(int rank) { return told_[static_cast<size_t>(rank)]; }
+  CommProgress& of(int rank) { return reported_[static_cast<size_t>(rank)]; }
 
-  void Tell(int rank, int64_t now_ns = kStart) {
+  void Report(int rank, int64_t now_ns = kStart) {
     model.SetProgress(rank, of(rank), now_ns);
     of(rank).records.clear();
   }
-  void TellAll(int64_t now_ns = kStart) {
-    for (int rank = 0; rank < size_; ++rank) Tell(rank, now_ns);
+  void ReportAll(int64_t now_ns = kStart) {
+    for (int rank = 0; rank < size_; ++rank) Report(rank, now_ns);
   }
 
   const Communicator& comm() const { return model.state().communicators.at(kComm); }
@@ -67,17 +68,26 @@ class Ranks {
 
  private:
   const int size_;
-  std::vector<CommProgress> told_;
+  std::vector<CommProgress> reported_;
 };
 
-TEST(JobModelTest, KeepsTheScoreOfWhoComesLast) {
+TEST(JobModelTest, RecordsWhenAReportShowsTheEndOfACollective) {
+  Ranks ranks(2);
+  ranks.Call(0, kStart);
+  ranks.Report(0, kStart + 1 * kSecond);
+  ranks.Report(1, kStart + 2 * kSecond);  // has finished nothing
+  ranks.Report(0, kStart + 3 * kSecond);  // the same as before
+  EXPECT_EQ(ranks.model.state().communicators.at(kComm).finish_seen_ns, kStart + 1 * kSecond);
+}
+
+TEST(JobModelTest, FindsTheRankThatIsAlwaysLast) {
   Ranks ranks(3);
   for (int call = 0; call < 400; ++call) {
     for (int rank = 0; rank < 3; ++rank) {
       ranks.Call(rank, kStart + call * kSecond + (rank == 1 ? 200'000'000 : rank * 1000));
     }
   }
-  ranks.TellAll();
+  ranks.ReportAll();
   const Arrivals& arrivals = ranks.comm().arrivals;
   EXPECT_EQ(arrivals.last_rank, 1);
   EXPECT_EQ(arrivals.last_calls, arrivals.calls);
@@ -94,13 +104,13 @@ CommProgress Growing(uint64_t id, int rank) {
   return progress;
 }
 
-// Ranks 0 and 1 grow kComm by rank 2; only rank 0 knows what rank 2 calls the new one.
-TEST(JobModelTest, RanksThatJoinFindThoseThatWereThere) {
+// Ranks 0 and 1 grow kComm by rank 2; only rank 0 reports the id that rank 2 uses.
+TEST(JobModelTest, MergesTheTwoIdsOfAGrownCommunicator) {
   constexpr uint64_t kGrown = 77, kUniqueId = 78;
   for (const int root_comes : {0, 1, 2}) {
     SCOPED_TRACE(root_comes);
     Ranks ranks(2);
-    ranks.TellAll();
+    ranks.ReportAll();
     CommProgress root = Growing(kGrown, 0), other = Growing(kGrown, 1),
                  joins = Growing(kUniqueId, 2);
     root.index = other.index = 1;
@@ -132,7 +142,7 @@ TEST(JobModelTest, RanksThatJoinFindThoseThatWereThere) {
   }
 }
 
-TEST(JobModelTest, IdsThatGoRoundInACircleDoNoHarm) {
+TEST(JobModelTest, CyclicIdsHaveNoEffect) {
   Ranks ranks(2);
   CommProgress a = Growing(5, 0);
   a.grown = {{5, 6}, {6, 7}, {7, 5}, {8, 8}, {0, 9}, {9, 0}};
@@ -141,7 +151,7 @@ TEST(JobModelTest, IdsThatGoRoundInACircleDoNoHarm) {
   EXPECT_EQ(ranks.model.state().communicators.size(), 1u);
 }
 
-TEST(JobModelTest, LearnsHowLongACallUsuallyTakes) {
+TEST(JobModelTest, LearnsTheUsualDurationOfACall) {
   Ranks ranks(2);
   for (int call = 0; call < 10; ++call) {
     const int64_t at = kStart + call * 10 * kSecond;
@@ -149,53 +159,53 @@ TEST(JobModelTest, LearnsHowLongACallUsuallyTakes) {
     CommProgress& p = ranks.of(0);
     --p.finished;
     p.waiting_since_ns = at;
-    ranks.Tell(0, at);
+    ranks.Report(0, at);
     ++p.finished;
     p.waiting_since_ns = 0;
-    ranks.Tell(0, at + 3 * kSecond);
+    ranks.Report(0, at + 3 * kSecond);
   }
   ASSERT_EQ(ranks.comm().usual.size(), 1u);
   EXPECT_EQ(ranks.comm().usual[0].seen, 10u);
   EXPECT_EQ(ranks.comm().usual[0].longest_ns, 3 * kSecond);
 }
 
-TEST(JobModelTest, EqualHistoriesNeedNoLook) {
+TEST(JobModelTest, EqualHistoriesCannotDiverge) {
   Ranks ranks(3);
   for (int call = 0; call < 50; ++call) {
     for (int rank = 0; rank < 3; ++rank) ranks.Call(rank, kStart, 8 + call % 3);
-    ranks.Tell(call % 3);
+    ranks.Report(call % 3);
   }
-  ranks.TellAll();
+  ranks.ReportAll();
   EXPECT_FALSE(ranks.comm().may_diverge);
 }
 
-TEST(JobModelTest, ADivergenceIsNoticedAlsoByRanksThatStandAtOtherCalls) {
+TEST(JobModelTest, DetectsADivergenceOfRanksAtDifferentPositions) {
   Ranks ranks(3);
   for (int rank = 0; rank < 3; ++rank) ranks.Call(rank, kStart);
-  ranks.TellAll();
-  ranks.Call(0, kStart, 99);  // one too many, and then the same
+  ranks.ReportAll();
+  ranks.Call(0, kStart, 99);  // an extra call, then equal calls
   for (int rank = 0; rank < 3; ++rank) ranks.Call(rank, kStart);
-  ranks.TellAll();
+  ranks.ReportAll();
   EXPECT_TRUE(ranks.comm().may_diverge);
 }
 
-TEST(JobModelTest, CallsOfTwoThreadsThatOverlapAreNoticed) {
+TEST(JobModelTest, DetectsOverlappingCallsOfTwoThreads) {
   Ranks ranks(1);
   ranks.Call(0, kStart, 8, 1);
   ranks.Call(0, kStart + 5, 8, 2);
-  ranks.Tell(0);
+  ranks.Report(0);
   EXPECT_TRUE(ranks.comm().members.at(0).concurrent_use);
 }
 
-TEST(JobModelTest, CallsOfTwoThreadsOneAfterTheOtherAreAllowed) {
+TEST(JobModelTest, AllowsConsecutiveCallsOfTwoThreads) {
   Ranks ranks(1);
   ranks.Call(0, kStart, 8, 1);
   ranks.Call(0, kStart + 10, 8, 2);
-  ranks.Tell(0);
+  ranks.Report(0);
   EXPECT_FALSE(ranks.comm().members.at(0).concurrent_use);
 }
 
-TEST(JobModelTest, ResendingCountsNothingTwice) {
+TEST(JobModelTest, CountsNothingTwiceAfterAResend) {
   Ranks ranks(2);
   CommProgress& p = ranks.of(0);
   CallRecord send;
@@ -207,7 +217,7 @@ TEST(JobModelTest, ResendingCountsNothingTwice) {
   EXPECT_EQ(ranks.comm().members.at(0).traffic[0].sends, 1u);
 }
 
-TEST(JobModelTest, ACommunicatorWhoseRanksAreAllInsideAbortIsKept) {
+TEST(JobModelTest, KeepsACommunicatorWhileAllRanksAreInsideAbort) {
   Ranks ranks(2);
   for (int rank = 0; rank < 2; ++rank) {
     ProcessEvidence evidence;
@@ -215,12 +225,63 @@ TEST(JobModelTest, ACommunicatorWhoseRanksAreAllInsideAbortIsKept) {
     evidence.blocked = {{1, Op::kCommAbort, kComm, kStart}};
     ranks.model.SetEvidence(rank, evidence);
     ranks.of(rank).state = MemberState::kAborted;
-    ranks.Tell(rank);
+    ranks.Report(rank);
   }
   EXPECT_EQ(ranks.model.state().communicators.size(), 1u);
 }
 
-TEST(JobModelTest, ImpossibleRanksAreLeftOut) {
+// All ranks report this state of a communicator.
+void ReportWorld(uint64_t id, uint32_t index, MemberState state, int64_t init_ns, int64_t since_ns,
+                 Ranks* ranks) {
+  for (int rank = 0; rank < 2; ++rank) {
+    CommProgress& progress = ranks->of(rank);
+    progress.id = id;
+    progress.index = index;
+    progress.state = state;
+    progress.init_entered_ns = init_ns;
+    progress.state_since_ns = since_ns;
+    ranks->Report(rank);
+  }
+}
+
+TEST(JobModelTest, CountsWorldCommunicatorsThatAreCreatedAgainAfterAnAbort) {
+  Ranks ranks(2);
+  ReportWorld(1, 0, MemberState::kReady, 10, 11, &ranks);
+  ReportWorld(2, 1, MemberState::kReady, 12, 13, &ranks);
+  ReportWorld(1, 0, MemberState::kAborted, 10, 20, &ranks);
+  ReportWorld(2, 1, MemberState::kAborted, 12, 21, &ranks);
+  EXPECT_EQ(ranks.model.state().world_restarts, 0) << "it may be the end of the job";
+  ReportWorld(3, 2, MemberState::kReady, 30, 31, &ranks);
+  ReportWorld(4, 3, MemberState::kReady, 32, 33, &ranks);
+  EXPECT_EQ(ranks.model.state().world_restarts, 1);
+}
+
+TEST(JobModelTest, CountsARestartWhoseAbortIsReportedLate) {
+  Ranks ranks(2);
+  ReportWorld(1, 0, MemberState::kReady, 10, 11, &ranks);
+  ReportWorld(2, 1, MemberState::kReady, 30, 31, &ranks);
+  ReportWorld(1, 0, MemberState::kAborted, 10, 20, &ranks);
+  EXPECT_EQ(ranks.model.state().world_restarts, 1);
+}
+
+TEST(JobModelTest, AnAbortedCommunicatorBesideTheWorldIsNoRestart) {
+  Ranks ranks(2);
+  ReportWorld(1, 0, MemberState::kReady, 10, 11, &ranks);
+  ReportWorld(2, 1, MemberState::kReady, 12, 13, &ranks);
+  ReportWorld(2, 1, MemberState::kAborted, 12, 20, &ranks);
+  ReportWorld(3, 2, MemberState::kReady, 30, 31, &ranks);
+  EXPECT_EQ(ranks.model.state().world_restarts, 0);
+}
+
+TEST(JobModelTest, ADestroyedWorldCommunicatorIsNoRestart) {
+  Ranks ranks(2);
+  ReportWorld(1, 0, MemberState::kReady, 10, 11, &ranks);
+  ReportWorld(1, 0, MemberState::kDestroyed, 10, 20, &ranks);
+  ReportWorld(2, 1, MemberState::kReady, 30, 31, &ranks);
+  EXPECT_EQ(ranks.model.state().world_restarts, 0);
+}
+
+TEST(JobModelTest, IgnoresImpossibleRanks) {
   JobModel model("job");
   const int32_t process = model.AddProcess("node", 1, 1);
   CommProgress progress;
@@ -234,11 +295,11 @@ TEST(JobModelTest, ImpossibleRanksAreLeftOut) {
   EXPECT_TRUE(model.state().communicators.empty());
 }
 
-// An incremental diagnosis must say what a full one says.
-TEST(DiagnoserTest, SaysWhatAFreshOneSaysAfterEveryChange) {
+// An incremental diagnosis must give the same verdicts as a full one.
+TEST(DiagnoserTest, AgreesWithAFreshDiagnoserAfterEveryChange) {
   std::mt19937 random(7);
   Ranks ranks(6);
-  ranks.TellAll();
+  ranks.ReportAll();
   Diagnoser diagnoser;
   size_t found = 0;
   for (int step = 0; step < 3000; ++step) {
@@ -257,7 +318,7 @@ TEST(DiagnoserTest, SaysWhatAFreshOneSaysAfterEveryChange) {
       p.finished = p.entered;
       p.waiting_since_ns = 0;
     }
-    ranks.Tell(rank, now);
+    ranks.Report(rank, now);
     const auto incremental = diagnoser.Run(ranks.model.state(), now, Limits());
     const auto full = Diagnose(ranks.model.state(), now, Limits());
     ASSERT_EQ(incremental.size(), full.size()) << step;
@@ -270,7 +331,7 @@ TEST(DiagnoserTest, SaysWhatAFreshOneSaysAfterEveryChange) {
   EXPECT_GT(found, 100u);
 }
 
-TEST(HostClocksTest, TheQuickestMessageTellsTheDifference) {
+TEST(HostClocksTest, TheFastestMessageGivesTheDifference) {
   HostClocks clocks;
   EXPECT_EQ(clocks.Update("a", 1000, 5000), 4000);
   EXPECT_EQ(clocks.Update("a", 2000, 5500), 3500);
@@ -278,34 +339,223 @@ TEST(HostClocksTest, TheQuickestMessageTellsTheDifference) {
   EXPECT_EQ(clocks.Update("b", 3000, 2000), -1000);
 }
 
-TEST(HostClocksTest, AClockThatStoodStillIsFollowedAtOnce) {
+TEST(HostClocksTest, FollowsAClockThatStoppedAtOnce) {
   HostClocks clocks;
   for (int i = 0; i < 300; ++i) clocks.Update("a", i, i + 100);
   const int64_t suspended = 60'000'000'000;
   EXPECT_EQ(clocks.Update("a", 300, 400 + suspended), 100 + suspended);
 }
 
-TEST(HostClocksTest, AMessageThatIsLateMakesNothingOlder) {
+TEST(HostClocksTest, ALateMessageMakesNoTimeOlder) {
   HostClocks clocks;
   for (int i = 0; i < 10; ++i) clocks.Update("a", i, i + 100);
   EXPECT_GE(clocks.Update("a", 10, 5'000'000'000), 100);
-  EXPECT_EQ(clocks.Update("a", 11, 111), 100);  // the next one was quick
+  EXPECT_EQ(clocks.Update("a", 11, 111), 100);  // the next message is fast
   EXPECT_EQ(clocks.Update("a", 12, 112), 100);
 }
 
-TEST(HostClocksTest, MessagesThatAreQueuedMoreAndMoreMakeNothingOlder) {
+TEST(HostClocksTest, AGrowingQueueMakesNoTimeOlder) {
   HostClocks clocks;
   for (int i = 0; i < 100; ++i) {
     EXPECT_EQ(clocks.Update("a", i, i + 100 + i * 500'000'000LL), 100);
   }
 }
 
-TEST(HostClocksTest, AClockThatWasSetIsFollowed) {
+TEST(HostClocksTest, FollowsAClockThatWasSet) {
   HostClocks clocks;
   for (int i = 0; i < 300; ++i) clocks.Update("a", i, i + 100);
   int64_t offset = 0;
   for (int i = 0; i < 300; ++i) offset = clocks.Update("a", i, i + 90'000);
   EXPECT_EQ(offset, 90'000);
+}
+
+size_t HeapBytes() {
+  const struct mallinfo2 info = mallinfo2();
+  return info.uordblks + info.hblkhd;
+}
+
+// A rank of a large communicator that has sent nothing else.
+CommProgress Claim(uint64_t id, int32_t rank = 262'143, int32_t size = 262'144) {
+  CommProgress progress;
+  progress.index = static_cast<uint32_t>(id);
+  progress.id = id;
+  progress.rank = rank;
+  progress.size = size;
+  progress.state = MemberState::kReady;
+  return progress;
+}
+
+uint64_t CountDropped(JobModel* model, Dropped what) {
+  return model->TakeDropped()[static_cast<size_t>(what)];
+}
+
+TEST(JobModelLimitsTest, AClaimedSizeOrRankTakesNoMemory) {
+  JobModel model("job");
+  const int32_t process = model.AddProcess("node", 100, 1);
+  const size_t before = HeapBytes();
+  for (uint64_t id = 1; id <= 1000; ++id) model.SetProgress(process, Claim(id), kStart);
+  EXPECT_EQ(model.state().communicators.size(), 1000u);
+  EXPECT_LT(HeapBytes() - before, size_t{4} << 20);
+}
+
+TEST(JobModelLimitsTest, AProcessHasALimitOfCommunicators) {
+  JobModel model("job");
+  const int32_t process = model.AddProcess("node", 100, 1);
+  for (uint64_t id = 1; id <= 1100; ++id) model.SetProgress(process, Claim(id), kStart);
+  EXPECT_EQ(model.state().communicators.size(), limits::kCommunicatorsOfProcess);
+  EXPECT_EQ(CountDropped(&model, Dropped::kCommunicators), 76u);
+  EXPECT_EQ(CountDropped(&model, Dropped::kCommunicators), 0u);
+}
+
+TEST(JobModelLimitsTest, AllJobsTogetherHaveALimitOfMembers) {
+  const auto fleet = std::make_shared<FleetBudget>(limits::kRecordBytes, 10);
+  std::vector<JobModel> models;
+  for (int i = 0; i < 2; ++i) {
+    models.emplace_back(JobKey("job"), fleet);
+    const int32_t process = models.back().AddProcess("node", 100, 1);
+    for (uint64_t id = 1; id <= 6; ++id) models.back().SetProgress(process, Claim(id), kStart);
+  }
+  EXPECT_EQ(models[1].state().communicators.size(), 4u);
+  EXPECT_EQ(CountDropped(&models[1], Dropped::kMembers), 2u);
+  models.erase(models.begin());
+  models[0].SetProgress(0, Claim(7), kStart);
+  EXPECT_EQ(models[0].state().communicators.size(), 5u);
+}
+
+TEST(JobModelLimitsTest, CutsTextsAtACharacter) {
+  JobModel model("job");
+  const int32_t process = model.AddProcess("node", 100, 1);
+  CommProgress progress = Claim(1);
+  progress.name = std::string(254, 'a') + "\u00e9";
+  model.SetProgress(process, progress, kStart);
+  EXPECT_EQ(model.state().communicators.at(1).name, std::string(254, 'a'));
+  ProcessEvidence evidence;
+  evidence.error = std::string(5000, 'e');
+  evidence.phase = std::string(5000, 'p');
+  evidence.blocked.resize(2000);
+  model.SetEvidence(process, evidence);
+  EXPECT_EQ(model.state().processes[0].error.size(), limits::kError);
+  EXPECT_EQ(model.state().processes[0].phase.size(), limits::kName);
+  EXPECT_EQ(model.state().processes[0].blocked.size(), limits::kBlockedCalls);
+  model.AddSites(process, 0, std::vector<std::string>(2000, std::string(1000, 's')));
+  EXPECT_EQ(model.state().processes[0].sites.size(), limits::kSites);
+  EXPECT_EQ(model.state().processes[0].sites[0].size(), limits::kSite);
+  const DroppedCounts dropped = model.TakeDropped();
+  EXPECT_EQ(dropped[static_cast<size_t>(Dropped::kTexts)], 1u + 2u + limits::kSites + 1);
+  EXPECT_EQ(dropped[static_cast<size_t>(Dropped::kSites)], 1u);
+  EXPECT_EQ(dropped[static_cast<size_t>(Dropped::kBlockedCalls)], 1u);
+}
+
+// An agent that claims many processes with long texts.
+TEST(JobModelLimitsTest, TheTextsOfAllProcessesHaveALimit) {
+  constexpr size_t kMost = size_t{1} << 20;
+  const auto fleet =
+      std::make_shared<FleetBudget>(limits::kRecordBytes, limits::kMembers, 0, kMost);
+  std::vector<JobModel> models;
+  const size_t before = HeapBytes();
+  for (int job = 0; job < 2; ++job) {
+    models.emplace_back(JobKey("job"), fleet);
+    for (int pid = 0; pid < 500; ++pid) {
+      const int32_t process = models.back().AddProcess("node", pid, 1);
+      ProcessIdentity identity;
+      identity.command = identity.node = identity.pod = std::string(4096, 'c');
+      identity.global_rank = pid;
+      models.back().SetIdentity(process, identity);
+      ProcessEvidence evidence;
+      evidence.error = std::string(1024, 'e');
+      evidence.blocked.resize(1024);
+      models.back().SetEvidence(process, evidence);
+      models.back().SetStacks(process, {Motion::kUnknown, std::string(65536, 'w'), false, 1});
+    }
+  }
+  EXPECT_LT(HeapBytes() - before, kMost + (size_t{2} << 20)) << "1,000 processes take memory too";
+  EXPECT_EQ(models[1].state().processes.size(), 500u);
+  EXPECT_EQ(models[1].state().processes[499].global_rank, 499);
+  EXPECT_EQ(models[1].state().processes[499].host, "node");
+  EXPECT_GT(CountDropped(&models[1], Dropped::kTexts), 1000u);
+  models.erase(models.begin());
+  models[0].SetStacks(0, {Motion::kUnknown, std::string(65536, 'w'), false, 1});
+  EXPECT_EQ(models[0].state().processes[0].stack_words.size(), 65536u) << "there is room again";
+}
+
+TEST(JobModelLimitsTest, AShorterTextMakesRoom) {
+  const auto fleet =
+      std::make_shared<FleetBudget>(limits::kRecordBytes, limits::kMembers, 0, 10'000);
+  JobModel model(JobKey("job"), fleet);
+  for (int pid = 0; pid < 1000; ++pid) {
+    const int32_t process = model.AddProcess("node", pid, 1);
+    ProcessIdentity identity;
+    identity.command = std::string(4096, 'c');
+    model.SetIdentity(process, identity);
+    EXPECT_EQ(model.state().processes.back().command.size(), 4096u) << pid;
+    model.SetIdentity(process, ProcessIdentity());
+  }
+}
+
+TEST(JobModelLimitsTest, LinesWithoutTextCountForTheLimitOfTheirMemory) {
+  constexpr size_t kSitesWithRoom = 3;
+  const auto fleet =
+      std::make_shared<FleetBudget>(limits::kRecordBytes, 10, kSitesWithRoom * sizeof(std::string));
+  JobModel model(JobKey("job"), fleet);
+  const int32_t process = model.AddProcess("node", 100, 1);
+  model.AddSites(process, 0, std::vector<std::string>(100));
+  EXPECT_EQ(model.state().processes[0].sites.size(), kSitesWithRoom);
+  model.AddSites(process, 0, {"train.py:7"});  // in place of the lines without text
+  EXPECT_EQ(model.state().processes[0].sites.size(), 1u);
+}
+
+// A job whose ranks have made many calls.
+void AddCalls(JobModel* model, int ranks, uint64_t calls) {
+  for (int rank = 0; rank < ranks; ++rank) {
+    const int32_t process = model->AddProcess("node", 100 + rank, 1);
+    CommProgress progress = Claim(1, rank, ranks);
+    for (uint64_t call = 0; call < calls; ++call) {
+      CallRecord record;
+      record.index = record.position = call;
+      record.args.op = Op::kAllReduce;
+      record.entered_ns = kStart;
+      progress.records.push_back(record);
+    }
+    for (uint64_t n = 16; n <= calls; n += 16) progress.checkpoints.push_back({n, n});
+    progress.entered = calls;
+    model->SetProgress(process, progress, kStart);
+  }
+}
+
+TEST(JobModelLimitsTest, AMemberTakesRoomForTheRecordsThatItKeepsAndNoMore) {
+  JobModel model("job");
+  const size_t before = HeapBytes();
+  AddCalls(&model, 8, 6000);
+  const size_t most = 8 * (1024 * 3 / 2 * sizeof(CallRecord) + (size_t{16} << 10));
+  EXPECT_LT(HeapBytes() - before, most);
+}
+
+TEST(JobModelLimitsTest, TheRecordsOfAllJobsShareOneBudget) {
+  constexpr size_t kBudget = size_t{8} << 20;
+  const auto fleet = std::make_shared<FleetBudget>(kBudget);
+  std::vector<JobModel> models;
+  const size_t before = HeapBytes();
+  for (int job = 0; job < 50; ++job) {
+    models.emplace_back(JobKey("job"), fleet);
+    AddCalls(&models.back(), 16, 2000);
+    for (JobModel& model : models) model.TrimRecords();
+  }
+  // Members and processes take some memory too.
+  EXPECT_LT(HeapBytes() - before, kBudget * 3 / 2);
+  for (const JobModel& model : models) {
+    EXPECT_GE(model.state().communicators.at(1).members.at(0).records.size(), 16u);
+  }
+}
+
+TEST(JobModelLimitsTest, ASmallJobBesideAHugeOneKeepsItsHistory) {
+  const auto fleet = std::make_shared<FleetBudget>(size_t{32} << 20);
+  JobModel small(JobKey("small"), fleet), huge(JobKey("huge"), fleet);
+  AddCalls(&huge, 20'000, 20);
+  AddCalls(&small, 8, 2000);
+  huge.TrimRecords();
+  small.TrimRecords();
+  EXPECT_GE(small.state().communicators.at(1).members.at(0).records.size(), 1000u);
+  EXPECT_FALSE(huge.state().communicators.at(1).keeps_records);
 }
 
 }  // namespace

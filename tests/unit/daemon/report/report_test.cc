@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <google/protobuf/struct.pb.h>
@@ -9,6 +10,8 @@
 
 #include <filesystem>
 #include <fstream>
+#include <regex>
+#include <set>
 #include <sstream>
 #include <string>
 
@@ -17,10 +20,12 @@
 #include "daemon/report/incident_proto.h"
 #include "daemon/report/incident_words.h"
 #include "daemon/report/json.h"
+#include "daemon/report/stack_places.h"
 #include "daemon/report/stacks_text.h"
-#include "daemon/report/text.h"
+#include "daemon/report/report_text.h"
 #include "daemon/report/writer.h"
 #include "job_builder.h"
+#include "large_job.h"
 
 namespace rollcall {
 namespace {
@@ -37,7 +42,7 @@ v1::Incident MakeIncident(const std::string& communicator = "dp",
   job.Enter({0, 1, 2}, At(10));
   Incident incident;
   incident.id = "train-1";
-  incident.job = "train";
+  incident.job = JobKey("train");
   incident.state = IncidentState::kConfirmed;
   incident.opened_ns = At(25);
   incident.confirmed_ns = At(70);
@@ -71,7 +76,7 @@ Struct ParseJson(const v1::Incident& incident) {
   return parsed;
 }
 
-// The field, which must be there and of this kind.
+// Returns the field, which must be present and of this kind.
 const Value& Get(const Struct& in, const std::string& name, Value::KindCase kind) {
   static const Value none;
   const auto it = in.fields().find(name);
@@ -80,6 +85,106 @@ const Value& Get(const Struct& in, const std::string& name, Value::KindCase kind
     return none;
   }
   return it->second;
+}
+
+// An incident in which every second of these ranks has not entered the call.
+v1::Incident MakeLargeIncident(int32_t ranks) {
+  Incident incident;
+  incident.id = "large-1";
+  incident.job = JobKey("large");
+  incident.verdicts = Diagnose(large_job::MakeJob(large_job::Fault::kHalfMissing, ranks),
+                               large_job::kNow, Limits());
+  return ToProto(incident);
+}
+
+TEST(LargeIncidentTest, ListsSomeCulpritsAndCountsAll) {
+  const v1::Incident incident = MakeLargeIncident(20'000);
+  const v1::Verdict& v = incident.verdicts(0);
+  EXPECT_EQ(v.culprits_size(), 1024);
+  EXPECT_EQ(v.culprits_total(), 10'000);
+  EXPECT_EQ(v.culprit_hosts_total(), 2500);
+  EXPECT_EQ(v.culprit_ranks().substr(0, 6), "1,3,5,");
+  EXPECT_EQ(v.waiting_ranks_size(), 1024);
+  EXPECT_EQ(v.waiting_total(), 10'000);
+  EXPECT_EQ(v.waiting_rank_ranges().substr(0, 6), "0,2,4,");
+}
+
+TEST(LargeIncidentTest, CountsAFewCulpritsToo) {
+  const v1::Incident incident = MakeIncident();
+  const v1::Verdict& v = incident.verdicts(0);
+  EXPECT_EQ(v.culprits_total(), 1);
+  EXPECT_EQ(v.culprit_ranks(), "3");
+  EXPECT_EQ(v.culprit_hosts_total(), 1);
+  EXPECT_EQ(v.waiting_total(), 3);
+  EXPECT_EQ(v.waiting_rank_ranges(), "0-2");
+}
+
+TEST(LargeIncidentTest, NamesAHandfulInTheText) {
+  const v1::Incident incident = MakeLargeIncident(20'000);
+  const std::string wrapped = ToText(incident);
+  EXPECT_LT(wrapped.size(), 20'000u);
+  const std::string text = std::regex_replace(wrapped, std::regex("\\s+"), " ");
+  EXPECT_NE(text.find("and 9936 more; all together: ranks 1,3,5,7,9,11,13,15 and 9992"),
+            std::string::npos)
+      << text;
+  EXPECT_NE(text.find("and 9992 more (10000), for"), std::string::npos) << text;
+  EXPECT_LT(ToHtml(incident, false).size(), 30'000u);
+}
+
+TEST(LargeIncidentTest, ListsSomeOfTheRanksThatAClaimStandsFor) {
+  Incident incident;
+  Verdict& verdict = incident.verdicts.emplace_back();
+  Culprit& claim = verdict.culprits.emplace_back();
+  claim.rank = 1;
+  claim.ranks = 262'143;
+  verdict.chain.emplace_back().to = {{1, 262'143}};
+  const v1::Incident message = ToProto(incident);
+  const v1::Verdict& v = message.verdicts(0);
+  EXPECT_LT(message.ByteSizeLong(), 100'000u);
+  ASSERT_EQ(v.culprits_size(), 1024);
+  EXPECT_EQ(v.culprits(1023).rank(), 1024);
+  EXPECT_EQ(v.culprits_total(), 262'143);
+  EXPECT_EQ(v.culprit_ranks(), "1-262143");
+  EXPECT_EQ(v.chain(0).to_size(), 1024);
+  EXPECT_EQ(v.chain(0).to_total(), 262'143);
+  EXPECT_EQ(v.chain(0).to_ranges(), "1-262143");
+}
+
+TEST(LargeIncidentTest, HasTheHostsOfCulpritsThatItDoesNotList) {
+  const v1::Incident incident = MakeLargeIncident(20'000);
+  const v1::Verdict& v = incident.verdicts(0);
+  std::set<std::string> listed;
+  for (const v1::Culprit& culprit : v.culprits()) listed.insert(culprit.host());
+  std::set<std::string> all = listed;
+  for (const std::string& host : v.other_culprit_hosts()) {
+    EXPECT_TRUE(all.insert(host).second) << host;
+  }
+  EXPECT_LT(listed.size(), all.size());
+  EXPECT_EQ(static_cast<int>(all.size()), v.culprit_hosts_total());
+}
+
+TEST(LargeIncidentTest, InvolvesRanksThatItDoesNotList) {
+  const v1::Incident incident = MakeLargeIncident(20'000);
+  const RankRanges involved = InvolvedRanks(incident.verdicts(0));
+  EXPECT_EQ(involved.size(), 20'000u);
+  EXPECT_TRUE(involved.Contains(19'999));
+  // Earlier releases write no ranges.
+  v1::Verdict former;
+  former.add_culprits()->set_rank(3);
+  former.add_waiting_ranks(1);
+  EXPECT_EQ(InvolvedRanks(former).List(), "1,3");
+}
+
+TEST(LargeIncidentTest, FindsTheSitesOfWaitingRanksThatItDoesNotList) {
+  v1::Incident incident = MakeLargeIncident(20'000);
+  AddStack(19'998, false, "train", &incident);
+  incident.mutable_stacks(0)->mutable_threads(0)->mutable_frames(0)->set_python(true);
+  AddSites(&incident);
+  const v1::Verdict& v = incident.verdicts(0);
+  ASSERT_EQ(v.waiting_at_size(), 1);
+  EXPECT_EQ(v.waiting_at(0).rank_ranges(), "19998");
+  EXPECT_EQ(v.waiting_at(0).total(), 1);
+  EXPECT_EQ(v.waiting_at_total(), 1);
 }
 
 TEST(JsonTest, HasEveryFieldThatScriptsRelyOn) {
@@ -142,7 +247,8 @@ TEST(HtmlTest, EscapesWhatComesFromTheJob) {
 
 TEST(HtmlTest, StaysBelowFiveMebibytesWithTheStacksOfFourThousandRanks) {
   v1::Incident incident = MakeIncident();
-  // As many nodes as are ever kept, with long names and rank sets; and culprits' stacks whole.
+  // The largest number of nodes that is kept, with long names and rank sets; and whole stacks of
+  // culprits.
   v1::StackTree* tree = incident.mutable_stack_tree();
   for (int i = 0; i < 20000; ++i) {
     v1::StackTree::Node* node = tree->add_nodes();
@@ -169,9 +275,11 @@ TEST(HtmlTest, StaysBelowFiveMebibytesWithTheStacksOfFourThousandRanks) {
   EXPECT_LE(ToHtml(incident).size(), size_t{5} << 20);
 }
 
-TEST(HtmlTest, StandsAlone) {
+TEST(HtmlTest, NeedsNoNetwork) {
   const std::string html = ToHtml(MakeIncident());
-  for (const char* outside : {"http:", "https:", "//", "src=", "href=", "url(h", "@import"}) {
+  // "//" alone may be part of the page, which is compressed and in base64.
+  for (const char* outside : {"http:", "https:", "\"//", "'//", "(//", "=//", "src=", "href=", "url(h",
+                              "@import"}) {
     EXPECT_EQ(html.find(outside), std::string::npos) << outside;
   }
   EXPECT_NE(html.find("prefers-color-scheme"), std::string::npos);
@@ -197,7 +305,7 @@ TEST(TextTest, BeginsWithTheSentence) {
   EXPECT_NE(text.find("  certainty     certain\n"), std::string::npos);
 }
 
-TEST(TextTest, SaysWhenNothingIsKnown) {
+TEST(TextTest, SaysWhenThereIsNoVerdict) {
   EXPECT_EQ(ToText(v1::Incident()).substr(0, 10), "no verdict");
   EXPECT_EQ(StacksToText(v1::Incident()), "No stacks.\n");
 }
@@ -234,14 +342,49 @@ class WriterTest : public testing::Test {
   std::string dir_;
 };
 
-TEST_F(WriterTest, WritesFourFilesIntoAFolderThatNamesTimeAndCause) {
+TEST_F(WriterTest, WritesFourFilesIntoAFolderThatNamesTimeJobAndCause) {
   const absl::StatusOr<std::string> path = CreateReport(dir_ + "/new/reports", MakeIncident());
   ASSERT_TRUE(path.ok()) << path.status();
-  EXPECT_EQ(*path, dir_ + "/new/reports/20231114T221430Z-missing_rank");
+  EXPECT_EQ(*path, dir_ + "/new/reports/20231114T221345Z-train-missing_rank");
   EXPECT_EQ(Entries(*path), 4u);
   EXPECT_EQ(Entries(dir_ + "/new/reports"), 1u);
   EXPECT_NE(Read(*path + "/incident.json").find("\"report_path\": \"" + *path), std::string::npos);
   EXPECT_NE(Read(*path + "/report.html").find("<!doctype html>"), std::string::npos);
+}
+
+TEST_F(WriterTest, TheFolderNamesTheJobAndItsAttempt) {
+  v1::Incident incident = MakeIncident();
+  incident.set_job("../ml/train 7");
+  incident.set_attempt(2);
+  const absl::StatusOr<std::string> path = CreateReport(dir_, incident);
+  ASSERT_TRUE(path.ok()) << path.status();
+  EXPECT_EQ(*path, dir_ + "/20231114T221345Z-..-ml-train-7.2-missing_rank");
+  incident.set_job(std::string(10'000, 'x'));
+  EXPECT_TRUE(CreateReport(dir_, incident).ok());
+}
+
+TEST_F(WriterTest, OthersHaveNoAccessWhateverTheUmask) {
+  const mode_t before = umask(0);
+  const absl::StatusOr<std::string> path = CreateReport(dir_ + "/a/b", MakeIncident());
+  umask(before);
+  ASSERT_TRUE(path.ok()) << path.status();
+  int files = 0;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(dir_ + "/a")) {
+    const auto mode = static_cast<int>(entry.status().permissions());
+    EXPECT_EQ(mode, entry.is_directory() ? 0750 : 0640) << entry.path();
+    files += entry.is_directory() ? 0 : 1;
+  }
+  EXPECT_EQ(files, 4);
+  EXPECT_EQ(static_cast<int>(std::filesystem::status(dir_ + "/a").permissions()), 0750);
+}
+
+TEST_F(WriterTest, AReportForOthersNamesItsFolderWithoutThePath) {
+  const auto path = CreateReport(dir_, MakeIncident(), ReportPlace::kFolderName);
+  ASSERT_TRUE(path.ok()) << path.status();
+  std::ifstream file(*path + "/incident.json");
+  const std::string json((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+  EXPECT_EQ(json.find(dir_), std::string::npos);
+  EXPECT_NE(json.find(std::filesystem::path(*path).filename().string()), std::string::npos);
 }
 
 TEST_F(WriterTest, ATakenNameGetsANumber) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The agents' streams at the daemon's end: who is connected, who has gone.
+// The daemon's end of the agents' streams: connected and disconnected agents.
 #include "daemon/server/agent_service.h"
 
 #include <grpcpp/grpcpp.h>
@@ -15,51 +15,84 @@
 namespace rollcall {
 namespace {
 
-// Notes what it is told.
+// Records the calls of the service.
 class Sink : public AgentSink {
  public:
-  void OnTick(const AgentName& agent, const v1::Tick&) override { Note("tick " + agent.host); }
-  void OnStack(const AgentName& agent, const v1::StackReply&) override {
-    Note("stack " + agent.host);
+  void OnTick(const AgentName& agent, std::shared_ptr<const v1::Tick> tick,
+              std::function<void()> applied) override {
+    {
+      const absl::MutexLock lock(&mutex_);
+      if (holds_ticks_) held_.push_back(std::exchange(applied, [] {}));
+    }
+    {
+      const absl::MutexLock lock(&mutex_);
+      newest_ = *tick;
+    }
+    Record("tick " + agent.host);
+    applied();
+  }
+  void OnStackReply(const AgentName& agent, const v1::StackReply&) override {
+    Record("stack " + agent.host);
   }
   void OnConnected(const AgentName& agent) override {
     {
       const absl::MutexLock lock(&mutex_);
       connected_.push_back(agent);
     }
-    Note("connected " + agent.host);
+    Record("connected " + agent.host);
   }
-  void OnGone(const AgentName& agent) override { Note("gone " + agent.host); }
+  void OnDisconnected(const AgentName& agent) override { Record("gone " + agent.host); }
 
+  // From now on ticks stay unapplied until Apply().
+  void HoldTicks() {
+    const absl::MutexLock lock(&mutex_);
+    holds_ticks_ = true;
+  }
+  void Apply() {
+    std::vector<std::function<void()>> held;
+    {
+      const absl::MutexLock lock(&mutex_);
+      held.swap(held_);
+    }
+    for (const auto& applied : held) applied();
+  }
+
+  v1::Tick newest() const {
+    const absl::MutexLock lock(&mutex_);
+    return newest_;
+  }
   AgentName connected(size_t i) const {
     const absl::MutexLock lock(&mutex_);
     return connected_.at(i);
   }
-  std::vector<std::string> notes() const {
+  std::vector<std::string> events() const {
     const absl::MutexLock lock(&mutex_);
-    return notes_;
+    return events_;
   }
-  // Waits until so many notes are there.
+  // Waits until the sink has recorded `count` calls.
   void Await(size_t count) const {
     const auto enough = [this, count]() ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
-      return notes_.size() >= count;
+      return events_.size() >= count;
     };
     const absl::MutexLock lock(&mutex_);
     mutex_.AwaitWithTimeout(absl::Condition(&enough), absl::Seconds(20));
   }
 
  private:
-  void Note(const std::string& what) {
+  void Record(const std::string& what) {
     const absl::MutexLock lock(&mutex_);
-    notes_.push_back(what);
+    events_.push_back(what);
   }
 
   mutable absl::Mutex mutex_;
-  std::vector<std::string> notes_ ABSL_GUARDED_BY(mutex_);
+  v1::Tick newest_ ABSL_GUARDED_BY(mutex_);
+  bool holds_ticks_ ABSL_GUARDED_BY(mutex_) = false;
+  std::vector<std::function<void()>> held_ ABSL_GUARDED_BY(mutex_);
+  std::vector<std::string> events_ ABSL_GUARDED_BY(mutex_);
   std::vector<AgentName> connected_ ABSL_GUARDED_BY(mutex_);
 };
 
-// An agent's end of a stream, by hand.
+// An agent's end of a stream.
 class HandMadeAgent {
  public:
   explicit HandMadeAgent(grpc::Server* server) : HandMadeAgent(server->InProcessChannel({})) {}
@@ -75,8 +108,13 @@ class HandMadeAgent {
     stream_->Write(message);
   }
   void Tick() {
+    v1::Tick tick;
+    tick.set_now_ns(1);
+    Send(tick);
+  }
+  void Send(const v1::Tick& tick) {
     v1::AgentMessage message;
-    message.mutable_tick()->set_now_ns(1);
+    *message.mutable_tick() = tick;
     stream_->Write(message);
   }
   bool Read(v1::DaemonMessage* message) { return stream_->Read(message); }
@@ -96,7 +134,7 @@ class HandMadeAgent {
 
 class AgentServiceTest : public testing::Test {
  protected:
-  AgentServiceTest() : service_(&sink_) {
+  AgentServiceTest() : service_(&sink_, &counters_) {
     grpc::ServerBuilder builder;
     builder.RegisterService(service_.service());
     server_ = builder.BuildAndStart();
@@ -108,13 +146,52 @@ class AgentServiceTest : public testing::Test {
   }
 
   Sink sink_;
+  DaemonCounters counters_;
   AgentService service_;
   std::unique_ptr<grpc::Server> server_;
 };
 
-using Notes = std::vector<std::string>;
+using Events = std::vector<std::string>;
 
-TEST_F(AgentServiceTest, AnAgentIsConnectedHeardAndGone) {
+TEST_F(AgentServiceTest, NoTimeOfATickIsTooLargeToAddOrSubtract) {
+  constexpr int64_t kLatestNs = int64_t{1} << 61;
+  v1::Tick tick;
+  tick.set_now_ns(INT64_MIN);
+  v1::ProcessUpdate* process = tick.add_processes();
+  process->mutable_identity()->set_started_ns(INT64_MAX);
+  process->mutable_evidence()->set_ended_ns(INT64_MIN);
+  process->mutable_evidence()->add_blocked()->set_since_ns(INT64_MAX);
+  v1::CommUpdate* comm = process->add_communicators();
+  comm->set_waiting_since_ns(INT64_MAX);
+  comm->set_state_since_ns(5);
+  for (const int64_t delta_ns : {int64_t{100}, INT64_MAX, INT64_MIN, int64_t{7}}) {
+    comm->mutable_records()->add_entered_delta_ns(delta_ns);
+    comm->mutable_records()->add_duration_ns(delta_ns);
+  }
+  HandMadeAgent agent(server_.get());
+  agent.Hello("node-1");
+  agent.Send(tick);
+  sink_.Await(2);
+  const v1::Tick came = sink_.newest();
+  EXPECT_EQ(came.now_ns(), 0);
+  ASSERT_EQ(came.processes_size(), 1);
+  EXPECT_EQ(came.processes(0).identity().started_ns(), kLatestNs);
+  EXPECT_EQ(came.processes(0).evidence().ended_ns(), 0);
+  EXPECT_EQ(came.processes(0).evidence().blocked(0).since_ns(), kLatestNs);
+  const v1::CommUpdate& update = came.processes(0).communicators(0);
+  EXPECT_EQ(update.waiting_since_ns(), kLatestNs);
+  EXPECT_EQ(update.state_since_ns(), 5);
+  int64_t entered_ns = 0;
+  for (int i = 0; i < 4; ++i) {
+    entered_ns += update.records().entered_delta_ns(i);
+    EXPECT_GE(entered_ns, 0);
+    EXPECT_LE(entered_ns + update.records().duration_ns(i), kLatestNs);
+  }
+  EXPECT_EQ(entered_ns, 7);
+  EXPECT_EQ(update.records().duration_ns(2), -1) << "the call has not returned";
+}
+
+TEST_F(AgentServiceTest, AnAgentConnectsTicksAndDisconnects) {
   HandMadeAgent agent(server_.get());
   agent.Hello("node");
   agent.Tick();
@@ -122,29 +199,116 @@ TEST_F(AgentServiceTest, AnAgentIsConnectedHeardAndGone) {
   EXPECT_EQ(service_.agents(), 1);
   EXPECT_TRUE(agent.Finish().ok());
   sink_.Await(3);
-  EXPECT_EQ(sink_.notes(), (Notes{"connected node", "tick node", "gone node"}));
+  EXPECT_EQ(sink_.events(), (Events{"connected node", "tick node", "gone node"}));
   EXPECT_EQ(service_.agents(), 0);
 }
 
-TEST_F(AgentServiceTest, AnAgentThatDoesNotSayWhoItIsIsNotHeard) {
+TEST_F(AgentServiceTest, ReadsNoTickBeforeTheLastOneIsApplied) {
+  sink_.HoldTicks();
+  HandMadeAgent slow(server_.get()), other(server_.get());
+  slow.Hello("slow");
+  sink_.Await(1);
+  slow.Tick();
+  sink_.Await(2);
+  std::thread second_tick([&] { slow.Tick(); });  // waits for the daemon
+  other.Hello("other");
+  sink_.Await(3);
+  other.Tick();
+  sink_.Await(4);
+  EXPECT_EQ(sink_.events(),
+            (Events{"connected slow", "tick slow", "connected other", "tick other"}));
+  sink_.Apply();
+  sink_.Await(5);
+  EXPECT_EQ(sink_.events().back(), "tick slow");
+  second_tick.join();
+  sink_.Apply();
+  slow.Finish();
+  other.Finish();
+}
+
+TEST_F(AgentServiceTest, AStreamMayEndBeforeItsTickIsApplied) {
+  sink_.HoldTicks();
+  {
+    HandMadeAgent agent(server_.get());
+    agent.Hello("node");
+    agent.Tick();
+    sink_.Await(2);
+    service_.CloseAll();
+    EXPECT_EQ(agent.Finish().error_code(), grpc::StatusCode::CANCELLED);
+  }
+  sink_.Await(3);
+  EXPECT_EQ(sink_.events().back(), "gone node");
+  sink_.Apply();
+}
+
+TEST_F(AgentServiceTest, CutsAndCountsALongHostNameAndId) {
+  HandMadeAgent agent(server_.get());
+  agent.Hello(std::string(1000, 'h'), 1, std::string(1000, 'i'));
+  sink_.Await(1);
+  EXPECT_EQ(sink_.connected(0).host, std::string(limits::kName, 'h'));
+  EXPECT_EQ(sink_.connected(0).id,
+            "here " + std::string(limits::kName, 'h') + " " + std::string(limits::kAgentId, 'i'));
+  EXPECT_EQ(counters_.Get().dropped[static_cast<size_t>(Dropped::kTexts)], 2u);
+  agent.Finish();
+}
+
+TEST_F(AgentServiceTest, IgnoresTicksBeforeTheHello) {
   HandMadeAgent agent(server_.get());
   agent.Tick();
   agent.Tick();
   agent.Hello("node");
   sink_.Await(1);
-  EXPECT_EQ(sink_.notes(), Notes{"connected node"});
+  EXPECT_EQ(sink_.events(), Events{"connected node"});
   agent.Finish();
+}
+
+TEST_F(AgentServiceTest, AHelloOfAMegabyteIsRefused) {
+  HandMadeAgent agent(server_.get());
+  agent.Hello(std::string(1 << 20, 'n'));
+  EXPECT_EQ(agent.Finish().error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+  EXPECT_EQ(sink_.events(), Events{});
 }
 
 TEST_F(AgentServiceTest, AnotherProtocolIsRefused) {
   HandMadeAgent agent(server_.get());
   agent.Hello("node", 99);
   EXPECT_EQ(agent.Finish().error_code(), grpc::StatusCode::FAILED_PRECONDITION);
-  EXPECT_EQ(sink_.notes(), Notes{});
+  EXPECT_EQ(sink_.events(), Events{});
+}
+
+TEST_F(AgentServiceTest, RefusesAndCountsOneStreamTooMany) {
+  grpc::ServerBuilder builder;
+  AgentService service(&sink_, &counters_, nullptr, {2, 1});
+  builder.RegisterService(service.service());
+  const std::unique_ptr<grpc::Server> server = builder.BuildAndStart();
+  {
+    HandMadeAgent first(server.get());
+    first.Hello("first");
+    sink_.Await(1);
+    HandMadeAgent silent(server.get());  // a stream without a hello counts too
+    grpc::Status refused;
+    for (int i = 0; i < 1000 && refused.ok(); ++i) {  // until the silent stream has begun
+      refused = HandMadeAgent(server.get()).Finish();
+    }
+    EXPECT_EQ(refused.error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
+    EXPECT_EQ(refused.error_message(),
+              "this daemon serves 2 agents already: raise rollcalld --max-streams");
+    EXPECT_EQ(counters_.Get().dropped[static_cast<size_t>(Dropped::kStreams)], 1u);
+    EXPECT_TRUE(first.Finish().ok());
+    sink_.Await(2);
+    silent.Finish();
+  }
+  HandMadeAgent later(server.get());
+  later.Hello("later");
+  sink_.Await(3);
+  EXPECT_EQ(sink_.events().back(), "connected later");
+  later.Finish();
+  server->Shutdown(std::chrono::system_clock::now());
+  server->Wait();
 }
 
 // Two `rollcall run --daemon=...` on one machine.
-TEST_F(AgentServiceTest, EachAgentOfAHostIsConnectedAskedAndGoneForItself) {
+TEST_F(AgentServiceTest, TreatsTwoAgentsOfAHostSeparately) {
   HandMadeAgent older(server_.get()), newer(server_.get());
   older.Hello("node");
   sink_.Await(1);
@@ -160,17 +324,17 @@ TEST_F(AgentServiceTest, EachAgentOfAHostIsConnectedAskedAndGoneForItself) {
   EXPECT_EQ(received.take_stacks().request(), 7u);
   newer.Finish();
   sink_.Await(3);
-  EXPECT_EQ(sink_.notes().back(), "gone node");
+  EXPECT_EQ(sink_.events().back(), "gone node");
   EXPECT_FALSE(service_.Send(sink_.connected(1).id, request));
   older.Tick();
   sink_.Await(4);
-  EXPECT_EQ(sink_.notes().back(), "tick node");
+  EXPECT_EQ(sink_.events().back(), "tick node");
   older.Finish();
   sink_.Await(5);
-  EXPECT_EQ(sink_.notes().back(), "gone node");
+  EXPECT_EQ(sink_.events().back(), "gone node");
 }
 
-TEST_F(AgentServiceTest, AnAgentSaysHowOftenItTicksAndKeepsItsId) {
+TEST_F(AgentServiceTest, TheHelloHasTheTickIntervalAndTheId) {
   HandMadeAgent first(server_.get()), again(server_.get());
   first.Hello("node", 1, "node/17");
   sink_.Await(1);
@@ -178,10 +342,10 @@ TEST_F(AgentServiceTest, AnAgentSaysHowOftenItTicksAndKeepsItsId) {
   sink_.Await(2);
   EXPECT_EQ(sink_.connected(0).tick_ns, 50'000'000);
   EXPECT_EQ(sink_.connected(0).id, sink_.connected(1).id);
-  EXPECT_TRUE(sink_.connected(0).is_trusted);  // it runs here
+  EXPECT_TRUE(sink_.connected(0).is_trusted);  // it runs in this process
 }
 
-TEST_F(AgentServiceTest, NobodyElsewhereCanNameItselfAfterAnAgentThatRunsHere) {
+TEST_F(AgentServiceTest, ARemoteAgentCannotUseTheIdOfALocalOne) {
   grpc::ServerBuilder builder;
   int port = 0;
   AgentService service(&sink_);
@@ -203,7 +367,7 @@ TEST_F(AgentServiceTest, NobodyElsewhereCanNameItselfAfterAnAgentThatRunsHere) {
   server->Wait();
 }
 
-TEST_F(AgentServiceTest, AnAgentThatMustBeginAnewLosesItsStream) {
+TEST_F(AgentServiceTest, RestartEndsTheAgentsStream) {
   HandMadeAgent agent(server_.get());
   agent.Hello("node", 1, "node/17");
   sink_.Await(1);
@@ -212,7 +376,7 @@ TEST_F(AgentServiceTest, AnAgentThatMustBeginAnewLosesItsStream) {
   service_.Restart("nobody");
 }
 
-TEST_F(AgentServiceTest, WhoSaysTwiceWhoItIsIsRefused) {
+TEST_F(AgentServiceTest, RefusesASecondHello) {
   {
     HandMadeAgent agent(server_.get());
     agent.Hello("one");
@@ -221,12 +385,12 @@ TEST_F(AgentServiceTest, WhoSaysTwiceWhoItIsIsRefused) {
     EXPECT_EQ(agent.Finish().error_code(), grpc::StatusCode::FAILED_PRECONDITION);
   }
   sink_.Await(2);
-  EXPECT_EQ(sink_.notes(), (Notes{"connected one", "gone one"}));
+  EXPECT_EQ(sink_.events(), (Events{"connected one", "gone one"}));
   EXPECT_FALSE(service_.Send("two", v1::DaemonMessage()));
   EXPECT_FALSE(service_.Send("one", v1::DaemonMessage()));
 }
 
-TEST_F(AgentServiceTest, NothingCanBeSentToWhoIsNotThere) {
+TEST_F(AgentServiceTest, SendFailsForAnAgentThatIsNotConnected) {
   EXPECT_FALSE(service_.Send("nobody", v1::DaemonMessage()));
 }
 

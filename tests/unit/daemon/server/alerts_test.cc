@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Alerts, to real HTTP servers and commands.
+// Alerts to real HTTP servers and commands.
 #include "daemon/server/alerts.h"
 
 #include <gmock/gmock.h>
@@ -7,6 +7,7 @@
 #include <httplib.h>
 #include <netinet/in.h>
 #include <poll.h>
+#include <signal.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -14,6 +15,7 @@
 #include <chrono>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
@@ -25,6 +27,9 @@ namespace rollcall {
 namespace {
 
 namespace fs = std::filesystem;
+
+// As in every program that runs a daemon: a command may end before it has read the alert.
+[[maybe_unused]] const auto kFormerHandler = signal(SIGPIPE, SIG_IGN);
 using testing::HasSubstr;
 using testing::Not;
 
@@ -32,6 +37,8 @@ v1::Incident Incident() {
   v1::Incident incident;
   incident.set_id("job-1");
   incident.set_job("job");
+  incident.set_tenant("ml");
+  incident.set_attempt(2);
   incident.set_state("confirmed");
   incident.set_report_path("/reports/x");
   incident.mutable_opened_at()->set_seconds(1'700'000'000);
@@ -47,37 +54,41 @@ v1::Incident Incident() {
   return incident;
 }
 
-nlohmann::json BodyOf(AlertKind kind, const AlertOptions& options = {}, bool resolved = false) {
-  return nlohmann::json::parse(AlertBody({kind, "where"}, "secret-key", options, Incident(), resolved));
+nlohmann::json MakeBody(AlertKind kind, const AlertOptions& options = {},
+                        AlertEvent event = AlertEvent::kConfirmed) {
+  const AlertMessage message = {Incident(), event, 1, "missing_rank"};
+  return nlohmann::json::parse(AlertBody({kind, "where"}, "secret-key", options, message));
 }
 
-TEST(AlertBodyTest, OfJsonHasWhatOneWantsToKnow) {
+TEST(AlertBodyTest, JsonHasTheMainFacts) {
   AlertOptions options;
   options.page = "https://rollcall.example/x";
-  const auto body = BodyOf(AlertKind::kJson, options);
+  const auto body = MakeBody(AlertKind::kJson, options);
   EXPECT_EQ(body["status"], "firing");
   EXPECT_EQ(body["summary"], "rank 3 \"never\" entered <AllReduce> & co");
   EXPECT_EQ(body["ranks"], "3, 4");
   EXPECT_EQ(body["hosts"], "node-17");
+  EXPECT_EQ(body["tenant"], "ml");
+  EXPECT_EQ(body["attempt"], "2");
   EXPECT_EQ(body["link"], "https://rollcall.example/x/#/incident/job-1");
-  EXPECT_EQ(BodyOf(AlertKind::kJson, options, true)["status"], "resolved");
+  EXPECT_EQ(MakeBody(AlertKind::kJson, options, AlertEvent::kResolved)["status"], "resolved");
 }
 
-TEST(AlertBodyTest, OfATemplateStaysJsonWhateverTheTextIs) {
+TEST(AlertBodyTest, ATemplateStaysJsonForAnyText) {
   AlertOptions options;
   options.template_text = R"x({"msg": "{{status}}: {{summary}} ({{nothing}})"})x";
-  EXPECT_EQ(BodyOf(AlertKind::kJson, options)["msg"],
+  EXPECT_EQ(MakeBody(AlertKind::kJson, options)["msg"],
             "firing: rank 3 \"never\" entered <AllReduce> & co ({{nothing}})");
 }
 
-TEST(AlertBodyTest, OfSlackEscapesItsThreeCharacters) {
-  EXPECT_THAT(BodyOf(AlertKind::kSlack)["text"].get<std::string>(),
+TEST(AlertBodyTest, SlackEscapesItsThreeCharacters) {
+  EXPECT_THAT(MakeBody(AlertKind::kSlack)["text"].get<std::string>(),
               HasSubstr("&lt;AllReduce&gt; &amp; co"));
 }
 
-TEST(AlertBodyTest, OfPagerDutyResolvesWhatItTriggered) {
-  const auto trigger = BodyOf(AlertKind::kPagerDuty);
-  const auto resolve = BodyOf(AlertKind::kPagerDuty, {}, true);
+TEST(AlertBodyTest, PagerDutyResolvesTheSameKey) {
+  const auto trigger = MakeBody(AlertKind::kPagerDuty);
+  const auto resolve = MakeBody(AlertKind::kPagerDuty, {}, AlertEvent::kResolved);
   EXPECT_EQ(trigger["routing_key"], "secret-key");
   EXPECT_EQ(trigger["event_action"], "trigger");
   EXPECT_EQ(trigger["payload"]["severity"], "critical");
@@ -85,16 +96,35 @@ TEST(AlertBodyTest, OfPagerDutyResolvesWhatItTriggered) {
   EXPECT_EQ(trigger["dedup_key"], resolve["dedup_key"]);
 }
 
-TEST(AlertBodyTest, OfAlertmanagerHasTheSameLabelsWhenItIsOver) {
-  const auto firing = BodyOf(AlertKind::kAlertmanager);
-  const auto resolved = BodyOf(AlertKind::kAlertmanager, {}, true);
+TEST(AlertBodyTest, AlertmanagerHasTheSameLabelsWhenResolved) {
+  const auto firing = MakeBody(AlertKind::kAlertmanager);
+  const auto resolved = MakeBody(AlertKind::kAlertmanager, {}, AlertEvent::kResolved);
   EXPECT_EQ(firing[0]["labels"], resolved[0]["labels"]);
+  EXPECT_EQ(firing[0]["labels"]["tenant"], "ml");
+  EXPECT_EQ(firing[0]["labels"]["attempt"], "2");
   EXPECT_EQ(firing[0]["startsAt"], "2023-11-14T22:13:20Z");
   EXPECT_FALSE(firing[0].contains("endsAt"));
   EXPECT_TRUE(resolved[0].contains("endsAt"));
 }
 
-TEST(AlertTargetTest, IsAKindAndAPlace) {
+TEST(AlertBodyTest, AlertmanagerKeepsItsLabelsWhenTheCauseChanges) {
+  AlertMessage message = {Incident(), AlertEvent::kUpdated, 2, "host_lost"};
+  const auto body = nlohmann::json::parse(
+      AlertBody({AlertKind::kAlertmanager, "where"}, "", {}, message));
+  EXPECT_EQ(body[0]["labels"]["cause"], "host_lost");
+  EXPECT_EQ(body[0]["annotations"]["cause"], "missing_rank");
+  EXPECT_FALSE(body[0].contains("endsAt"));
+}
+
+TEST(AlertBodyTest, SaysThatItIsAnUpdateAndHasAKey) {
+  EXPECT_EQ(MakeBody(AlertKind::kJson, {}, AlertEvent::kUpdated)["status"], "updated");
+  EXPECT_EQ(MakeBody(AlertKind::kJson)["idempotency_key"], "job-1/1");
+  EXPECT_THAT(MakeBody(AlertKind::kSlack, {}, AlertEvent::kUpdated)["text"].get<std::string>(),
+              HasSubstr("updated: rank 3"));
+  EXPECT_EQ(MakeBody(AlertKind::kPagerDuty, {}, AlertEvent::kUpdated)["event_action"], "trigger");
+}
+
+TEST(AlertTargetTest, HasAKindAndATarget) {
   EXPECT_EQ(ParseAlertTarget("slack=https://x/?a=b")->where, "https://x/?a=b");
   EXPECT_EQ(ParseAlertTarget("exec=mail me")->kind, AlertKind::kCommand);
   for (const char* wrong : {"", "slack", "slack=", "fax=1"}) {
@@ -103,25 +133,30 @@ TEST(AlertTargetTest, IsAKindAndAPlace) {
   }
 }
 
-// A server that fails the first `failures` times with this code.
+// A server that answers the first `failures` requests with this status.
 class Receiver {
  public:
   explicit Receiver(int failures, int code = 503) {
     server_.Post("/hook", [=](const httplib::Request& request, httplib::Response& response) {
       const std::lock_guard<std::mutex> lock(mutex_);
       bodies_.push_back(request.body);
+      keys_.push_back(request.get_header_value("Idempotency-Key"));
       if (static_cast<int>(bodies_.size()) <= failures) response.status = code;
     });
     port_ = server_.bind_to_any_port("127.0.0.1");
     thread_ = std::thread([this] { server_.listen_after_bind(); });
   }
   ~Receiver() {
-    // Told to stop before it listens, it would listen for ever.
+    // A server that is stopped before it listens would listen for ever.
     while (!server_.is_running()) std::this_thread::yield();
     server_.stop();
     thread_.join();
   }
   std::string url() const { return absl::StrCat("http://127.0.0.1:", port_, "/hook"); }
+  std::vector<std::string> keys() {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    return keys_;
+  }
   std::vector<std::string> bodies() {
     const std::lock_guard<std::mutex> lock(mutex_);
     return bodies_;
@@ -130,7 +165,7 @@ class Receiver {
  private:
   httplib::Server server_;
   std::mutex mutex_;
-  std::vector<std::string> bodies_;
+  std::vector<std::string> bodies_, keys_;
   int port_ = 0;
   std::thread thread_;
 };
@@ -143,14 +178,14 @@ AlertOptions To(AlertKind kind, const std::string& where) {
   return options;
 }
 
-TEST(AlertSenderTest, TellsOnceOfAnIncidentAndOnceOfItsEnd) {
+TEST(AlertSenderTest, SendsAnIncidentOnceAndItsEndOnce) {
   Receiver receiver(0);
   {
     AlertSender sender(To(AlertKind::kJson, receiver.url()));
-    sender.Send(Incident(), false);
-    sender.Send(Incident(), false);
-    sender.Send(Incident(), true);
-    sender.Send(Incident(), true);
+    sender.Send(Incident(), AlertEvent::kConfirmed);
+    sender.Send(Incident(), AlertEvent::kConfirmed);
+    sender.Send(Incident(), AlertEvent::kResolved);
+    sender.Send(Incident(), AlertEvent::kResolved);
     ASSERT_TRUE(Eventually([&] { return sender.sent() == 2; }));
   }
   ASSERT_EQ(receiver.bodies().size(), 2u);
@@ -158,35 +193,162 @@ TEST(AlertSenderTest, TellsOnceOfAnIncidentAndOnceOfItsEnd) {
   EXPECT_THAT(receiver.bodies()[1], HasSubstr("resolved"));
 }
 
-TEST(AlertSenderTest, SaysNothingOfTheEndOfWhatNobodyWasToldOf) {
+// An outbox in memory. Calls `saved` at once unless `responds` is false.
+class FakeOutbox : public AlertOutbox {
+ public:
+  void Save(AlertRow alert, std::function<void()> saved) override {
+    {
+      const std::lock_guard<std::mutex> lock(mutex_);
+      rows_[{alert.incident, alert.sequence}] = std::move(alert);
+    }
+    if (responds) saved();
+  }
+  void Mark(const std::string& incident, int32_t sequence, const std::string& receiver) override {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    AlertRow& row = rows_[{incident, sequence}];
+    if (receiver.empty()) {
+      row.sent = true;
+    } else {
+      row.receivers.insert(receiver);
+    }
+  }
+  std::vector<AlertRow> rows() {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    std::vector<AlertRow> rows;
+    for (const auto& [key, row] : rows_) rows.push_back(row);
+    return rows;
+  }
+  std::atomic<bool> responds = true;
+
+ private:
+  std::mutex mutex_;
+  std::map<std::pair<std::string, int32_t>, AlertRow> rows_;
+};
+
+v1::Incident WithCulprit(int rank) {
+  v1::Incident incident = Incident();
+  incident.mutable_verdicts(0)->mutable_culprits(0)->set_rank(rank);
+  return incident;
+}
+
+TEST(AlertSenderTest, EachAlertHasAKeyOfItsOwn) {
+  Receiver receiver(1);
+  AlertSender sender(To(AlertKind::kJson, receiver.url()));
+  sender.Send(Incident(), AlertEvent::kConfirmed);
+  sender.Send(Incident(), AlertEvent::kResolved);
+  ASSERT_TRUE(Eventually([&] { return sender.sent() == 2; }));
+  EXPECT_EQ(receiver.keys(), (std::vector<std::string>{"job-1/1", "job-1/1", "job-1/2"}));
+}
+
+TEST(AlertSenderTest, ARestartedDaemonSendsNothingTwice) {
   Receiver receiver(0);
-  { AlertSender(To(AlertKind::kJson, receiver.url())).Send(Incident(), true); }
+  const auto outbox = std::make_shared<FakeOutbox>();
+  {
+    AlertSender sender(To(AlertKind::kJson, receiver.url()), outbox);
+    sender.Send(Incident(), AlertEvent::kConfirmed);
+    ASSERT_TRUE(Eventually([&] { return sender.sent() == 1; }));
+  }
+  ASSERT_EQ(outbox->rows().size(), 1u);
+  EXPECT_TRUE(outbox->rows()[0].sent);
+  AlertSender sender(To(AlertKind::kJson, receiver.url()), outbox);
+  sender.Restore(outbox->rows());
+  sender.Send(Incident(), AlertEvent::kConfirmed);
+  sender.Send(Incident(), AlertEvent::kUpdated);  // nothing has changed
+  sender.Send(Incident(), AlertEvent::kResolved);
+  ASSERT_TRUE(Eventually([&] { return sender.sent() == 1; }));
+  EXPECT_EQ(receiver.keys(), (std::vector<std::string>{"job-1/1", "job-1/2"}));
+}
+
+TEST(AlertSenderTest, ARestartedDaemonSendsWhatIsUnsentToTheReceiversThatLackIt) {
+  Receiver works(0), fails(1'000'000);
+  AlertOptions options = To(AlertKind::kJson, works.url());
+  options.targets.push_back({AlertKind::kJson, fails.url()});
+  options.finish_within = std::chrono::seconds(1);
+  const auto outbox = std::make_shared<FakeOutbox>();
+  {
+    AlertSender sender(options, outbox);
+    sender.Send(Incident(), AlertEvent::kConfirmed);
+    ASSERT_TRUE(Eventually([&] { return sender.sent() == 1 && fails.bodies().size() > 1; }));
+  }
+  ASSERT_EQ(outbox->rows().size(), 1u);
+  EXPECT_FALSE(outbox->rows()[0].sent);
+  const size_t before = fails.bodies().size();
+  AlertSender sender(options, outbox);
+  sender.Restore(outbox->rows());
+  ASSERT_TRUE(Eventually([&] { return fails.bodies().size() > before; }));
+  EXPECT_EQ(works.bodies().size(), 1u);
+  EXPECT_EQ(fails.keys().back(), "job-1/1");
+}
+
+TEST(AlertSenderTest, AnAlertWaitsForTheOutboxButNotForLong) {
+  Receiver receiver(0);
+  const auto outbox = std::make_shared<FakeOutbox>();
+  outbox->responds = false;
+  AlertOptions options = To(AlertKind::kJson, receiver.url());
+  options.save_within_ns = 200'000'000;
+  AlertSender sender(options, outbox);
+  const auto begun = std::chrono::steady_clock::now();
+  sender.Send(Incident(), AlertEvent::kConfirmed);
+  ASSERT_TRUE(Eventually([&] { return sender.sent() == 1; }));
+  EXPECT_GE(std::chrono::steady_clock::now() - begun, std::chrono::milliseconds(200));
+  ASSERT_TRUE(Eventually([&] { return outbox->rows()[0].sent; }));
+}
+
+TEST(AlertSenderTest, AChangeOfCulpritsGoesOutOnceWithTheNewestState) {
+  Receiver receiver(0);
+  AlertOptions options = To(AlertKind::kJson, receiver.url());
+  options.updates_apart_ns = 500'000'000;
+  AlertSender sender(options);
+  sender.Send(Incident(), AlertEvent::kConfirmed);
+  sender.Send(WithCulprit(7), AlertEvent::kUpdated);
+  sender.Send(WithCulprit(8), AlertEvent::kUpdated);
+  ASSERT_TRUE(Eventually([&] { return sender.sent() == 2; }));
+  EXPECT_EQ(receiver.keys(), (std::vector<std::string>{"job-1/1", "job-1/2"}));
+  EXPECT_THAT(receiver.bodies()[1], HasSubstr(R"("ranks":"8, 4")"));
+  EXPECT_THAT(receiver.bodies()[1], HasSubstr(R"("status":"updated")"));
+}
+
+TEST(AlertSenderTest, TheEndReplacesAWaitingUpdate) {
+  Receiver receiver(0);
+  const auto outbox = std::make_shared<FakeOutbox>();
+  AlertSender sender(To(AlertKind::kJson, receiver.url()), outbox);
+  sender.Send(Incident(), AlertEvent::kConfirmed);
+  sender.Send(WithCulprit(7), AlertEvent::kUpdated);
+  sender.Send(WithCulprit(7), AlertEvent::kResolved);
+  ASSERT_TRUE(Eventually([&] { return sender.sent() == 2; }));
+  EXPECT_EQ(receiver.keys(), (std::vector<std::string>{"job-1/1", "job-1/3"}));
+  for (const AlertRow& row : outbox->rows()) EXPECT_TRUE(row.sent) << row.sequence;
+}
+
+TEST(AlertSenderTest, SendsNoEndWithoutABeginning) {
+  Receiver receiver(0);
+  { AlertSender(To(AlertKind::kJson, receiver.url())).Send(Incident(), AlertEvent::kResolved); }
   EXPECT_TRUE(receiver.bodies().empty());
 }
 
-TEST(AlertSenderTest, TriesAgainUntilItIsTaken) {
+TEST(AlertSenderTest, RetriesUntilDelivered) {
   Receiver receiver(3);
   AlertSender sender(To(AlertKind::kJson, receiver.url()));
-  sender.Send(Incident(), false);
+  sender.Send(Incident(), AlertEvent::kConfirmed);
   EXPECT_TRUE(Eventually([&] { return sender.sent() == 1; }));
   EXPECT_EQ(receiver.bodies().size(), 4u);
 }
 
-TEST(AlertSenderTest, TellsOfTheEndAfterTheBeginningAlsoWhereThatTakesSeveralTries) {
+TEST(AlertSenderTest, SendsTheEndAfterTheBeginningDespiteRetries) {
   Receiver receiver(2);
   AlertSender sender(To(AlertKind::kJson, receiver.url()));
-  sender.Send(Incident(), false);
-  sender.Send(Incident(), true);
+  sender.Send(Incident(), AlertEvent::kConfirmed);
+  sender.Send(Incident(), AlertEvent::kResolved);
   ASSERT_TRUE(Eventually([&] { return sender.sent() == 2; }));
   ASSERT_EQ(receiver.bodies().size(), 4u);
   EXPECT_THAT(receiver.bodies()[2], HasSubstr("firing"));
   EXPECT_THAT(receiver.bodies()[3], HasSubstr("resolved"));
 }
 
-TEST(AlertSenderTest, GivesUpOnWhatWillNeverBeTaken) {
+TEST(AlertSenderTest, GivesUpOnARefusedAlert) {
   Receiver receiver(100, 400);
   AlertSender sender(To(AlertKind::kJson, receiver.url()));
-  sender.Send(Incident(), false);
+  sender.Send(Incident(), AlertEvent::kConfirmed);
   EXPECT_TRUE(Eventually([&] { return sender.failed() == 1; }));
   EXPECT_EQ(receiver.bodies().size(), 1u);
 }
@@ -196,7 +358,7 @@ TEST(AlertSenderTest, ReadsASecretFromItsFileEachTime) {
   const std::string file = testing::TempDir() + "/alert-url-" + std::to_string(getpid());
   fs::remove(file);
   AlertSender sender(To(AlertKind::kJson, "@" + file));
-  sender.Send(Incident(), false);
+  sender.Send(Incident(), AlertEvent::kConfirmed);
   std::ofstream(file) << receiver.url() << "\n";
   EXPECT_TRUE(Eventually([&] { return sender.sent() == 1; }));
   fs::remove(file);
@@ -207,11 +369,11 @@ TEST(AlertSenderTest, NeverLogsTheAddress) {
   testing::internal::CaptureStdout();
   {
     AlertSender sender(To(AlertKind::kJson, "http://127.0.0.1:1/secret-token"));
-    sender.Send(Incident(), false);
+    sender.Send(Incident(), AlertEvent::kConfirmed);
   }
   const std::string said =
       testing::internal::GetCapturedStderr() + testing::internal::GetCapturedStdout();
-  EXPECT_THAT(said, HasSubstr("could not be delivered (json)"));
+  EXPECT_THAT(said, HasSubstr("cannot deliver the alert of"));
   EXPECT_THAT(said, Not(HasSubstr("secret-token")));
 }
 
@@ -219,7 +381,7 @@ TEST(AlertSenderTest, GivesACommandTheBody) {
   const std::string file = testing::TempDir() + "/alert-body-" + std::to_string(getpid());
   {
     AlertSender sender(To(AlertKind::kCommand, "cat > " + file));
-    sender.Send(Incident(), false);
+    sender.Send(Incident(), AlertEvent::kConfirmed);
     ASSERT_TRUE(Eventually([&] { return sender.sent() == 1; }));
   }
   std::ifstream stream(file);
@@ -227,7 +389,7 @@ TEST(AlertSenderTest, GivesACommandTheBody) {
   fs::remove(file);
 }
 
-// A listener that takes connections and says this to each, byte by byte, for as long as it lives.
+// A listener that accepts connections and sends this text to each, byte by byte, until its end.
 class Slow {
  public:
   explicit Slow(std::string text) : text_(std::move(text)) {
@@ -272,7 +434,7 @@ class Slow {
   std::thread thread_;
 };
 
-TEST(AlertSenderTest, AReceiverThatNeverAnswersDelaysNoOther) {
+TEST(AlertSenderTest, AReceiverThatNeverRespondsDelaysNoOther) {
   const AllThreadsEnd all_threads_end;
   const Slow silent("");
   Receiver receiver(0);
@@ -281,14 +443,14 @@ TEST(AlertSenderTest, AReceiverThatNeverAnswersDelaysNoOther) {
   options.finish_within = std::chrono::seconds(0);
   const auto begun = std::chrono::steady_clock::now();
   AlertSender sender(options);
-  sender.Send(Incident(), false);
-  sender.Send(Incident(), true);
+  sender.Send(Incident(), AlertEvent::kConfirmed);
+  sender.Send(Incident(), AlertEvent::kResolved);
   ASSERT_TRUE(Eventually([&] { return receiver.bodies().size() == 2; }));
   EXPECT_LT(std::chrono::steady_clock::now() - begun, std::chrono::seconds(5));
   EXPECT_EQ(sender.waiting(), 2u);
 }
 
-TEST(AlertSenderTest, EndsInTimeAndSaysWhatWasNotDelivered) {
+TEST(AlertSenderTest, EndsInTimeAndLogsUndeliveredAlerts) {
   const AllThreadsEnd all_threads_end;
   const Slow silent(""), trickle("HTTP/1.1 200 OK\r\nX: ");
   AlertOptions options = To(AlertKind::kJson, silent.url());
@@ -298,21 +460,21 @@ TEST(AlertSenderTest, EndsInTimeAndSaysWhatWasNotDelivered) {
   const auto begun = std::chrono::steady_clock::now();
   {
     AlertSender sender(options);
-    sender.Send(Incident(), false);
+    sender.Send(Incident(), AlertEvent::kConfirmed);
     sender.Finish(begun + std::chrono::seconds(2));
     EXPECT_LT(std::chrono::steady_clock::now() - begun, std::chrono::milliseconds(3500));
     EXPECT_EQ(sender.sent(), 0u);
   }
   const std::string said = testing::internal::GetCapturedStdout();
-  EXPECT_THAT(said, HasSubstr("1 alert was not delivered (json)"));
-  EXPECT_THAT(said, HasSubstr("1 alert was not delivered (exec)"));
+  EXPECT_THAT(said, HasSubstr("cannot deliver 1 alert (json)"));
+  EXPECT_THAT(said, HasSubstr("cannot deliver 1 alert (exec)"));
 }
 
-TEST(AlertDeliveryTest, AnAnswerThatTricklesInBuysNoTime) {
+TEST(AlertDeliveryTest, ASlowResponseDoesNotExtendTheDeadline) {
   const Slow trickle("HTTP/1.1 200 OK\r\nX: ");
   Cancellation cancellation;
   const auto begun = std::chrono::steady_clock::now();
-  EXPECT_TRUE(absl::IsUnavailable(PostAlert(trickle.url(), "{}", &cancellation)));
+  EXPECT_TRUE(absl::IsUnavailable(PostAlert(trickle.url(), "{}", "job-1/1", &cancellation)));
   EXPECT_LT(std::chrono::steady_clock::now() - begun, kDeliverWithin + std::chrono::seconds(3));
 }
 
@@ -326,11 +488,11 @@ TEST(AlertDeliveryTest, ACommandThatIsKilledLeavesNothingBehind) {
   const absl::Status status =
       RunAlertCommand("sleep 1000 & echo $! > " + file + "; wait", "{}", 0, &cancellation);
   cancels.join();
-  EXPECT_THAT(std::string(status.message()), HasSubstr("the daemon stops"));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("the daemon stopped"));
   pid_t grandchild = 0;
   std::ifstream(file) >> grandchild;
   ASSERT_GT(grandchild, 1);
-  // Dead, or a zombie that nobody has collected yet.
+  // Dead, or a zombie that init has not collected yet.
   EXPECT_TRUE(Eventually([&] {
     std::ifstream stat("/proc/" + std::to_string(grandchild) + "/stat");
     std::string pid, name, state;
@@ -342,6 +504,14 @@ TEST(AlertDeliveryTest, ACommandThatIsKilledLeavesNothingBehind) {
 TEST(AlertDeliveryTest, ACommandHasTheUsualLimitOfOpenFiles) {
   Cancellation cancellation;
   EXPECT_TRUE(RunAlertCommand("test $(ulimit -S -n) = 123", "{}", 123, &cancellation).ok());
+}
+
+TEST(AlertDeliveryTest, ABrokenPipeEndsACommandAlthoughTheDaemonIgnoresIt) {
+  const auto before = signal(SIGPIPE, SIG_IGN);
+  Cancellation cancellation;
+  const absl::Status status = RunAlertCommand("kill -PIPE $$", "{}", 0, &cancellation);
+  signal(SIGPIPE, before);
+  EXPECT_FALSE(status.ok()) << "the command has ignored the signal";
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Text from jobs and the network, made harmless.
+// CleanText() on text from jobs and the network.
 #include "proto/clean_text.h"
 
 #include <gtest/gtest.h>
@@ -49,7 +49,7 @@ INSTANTIATE_TEST_SUITE_P(
 using google::protobuf::FieldDescriptor;
 using google::protobuf::Message;
 
-// One of each field, and this text in every string.
+// Adds one of each field, with `text` in every string.
 void Fill(const std::string& text, int depth, Message* message) {
   const auto& reflection = *message->GetReflection();
   for (int i = 0; i < message->GetDescriptor()->field_count(); ++i) {

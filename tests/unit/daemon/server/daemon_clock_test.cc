@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The daemon while somebody sets the wall clock. The clock is set for this process only: the test
-// stands between the program and the kernel.
+// The daemon while somebody sets the wall clock. The test replaces the clock functions, so it sets
+// the clock of this process only.
 #include <grpcpp/grpcpp.h>
 #include <gtest/gtest.h>
 #include <sys/syscall.h>
@@ -32,7 +32,7 @@ extern "C" int clock_gettime(clockid_t clock, timespec* time) noexcept {
   return static_cast<int>(result);
 }
 
-// absl::Mutex reckons its deadlines by this one.
+// absl::Mutex computes its deadlines from this function.
 extern "C" int gettimeofday(timeval* time, void*) noexcept {
   timespec now;
   clock_gettime(CLOCK_REALTIME, &now);
@@ -64,6 +64,7 @@ class DaemonClockTest : public testing::Test {
     options.log_incidents = false;
     daemon_ = std::make_unique<Daemon>(options);
     ASSERT_TRUE(daemon_->Start().ok());
+    daemon_->OnConnected(agent_);
   }
   void TearDown() override {
     daemon_->Stop();
@@ -106,7 +107,7 @@ class DaemonClockTest : public testing::Test {
     batch->add_flags(0);
   }
 
-  // Rank 0 waits for rank 1, since now.
+  // Rank 0 waits for rank 1 from now on.
   void Tell(const std::string& job_of_rank = "") {
     v1::Tick tick;
     tick.set_now_ns(SteadyNs());
@@ -114,7 +115,7 @@ class DaemonClockTest : public testing::Test {
     for (v1::ProcessUpdate& process : *tick.mutable_processes()) {
       if (!job_of_rank.empty()) process.mutable_identity()->set_job(job_of_rank);
     }
-    daemon_->OnTick(agent_, tick);
+    daemon_->OnTick(agent_, std::make_shared<v1::Tick>(tick), [] {});
   }
   void FailRank1() {
     v1::Tick tick;
@@ -125,12 +126,12 @@ class DaemonClockTest : public testing::Test {
     process->mutable_evidence()->set_liveness(v1::Evidence::ALIVE);
     process->mutable_evidence()->set_error("ValueError: no at train.py:5");
     process->mutable_evidence()->set_error_ns(tick.now_ns());
-    daemon_->OnTick(agent_, tick);
+    daemon_->OnTick(agent_, std::make_shared<v1::Tick>(tick), [] {});
   }
   void BeHeard() {
     v1::Tick tick;
     tick.set_now_ns(SteadyNs());
-    daemon_->OnTick(agent_, tick);
+    daemon_->OnTick(agent_, std::make_shared<v1::Tick>(tick), [] {});
   }
   bool Confirms() {
     return Eventually([&] {
@@ -145,8 +146,8 @@ class DaemonClockTest : public testing::Test {
   const AgentName agent_ = {"node", "node/1", 100'000'000, true};
 };
 
-// Or the tests below would test nothing.
-TEST_F(DaemonClockTest, TheClockThatAbseilWaitsByIsTheOneThatIsSet) {
+// Without this the tests below would test nothing.
+TEST_F(DaemonClockTest, AbseilWaitsByTheReplacedClock) {
   absl::Mutex mutex;
   const bool never = false;
   wall_set_by_s = -120;
@@ -159,7 +160,7 @@ TEST_F(DaemonClockTest, TheClockThatAbseilWaitsByIsTheOneThatIsSet) {
 TEST_F(DaemonClockTest, AClockThatWasSetBackStopsNothing) {
   Tell();
   std::this_thread::sleep_for(std::chrono::milliseconds(300));
-  wall_set_by_s = 120;  // what the daemon would wait by lies 120 s ahead of the kernel's clock
+  wall_set_by_s = 120;  // the clock for absl::Mutex is 120 s ahead of the kernel's
   std::this_thread::sleep_for(std::chrono::milliseconds(300));
   FailRank1();
   EXPECT_TRUE(Confirms());
@@ -173,12 +174,12 @@ TEST_F(DaemonClockTest, AClockThatWasSetForwardMakesNoWaitLonger) {
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
   }
   EXPECT_TRUE(daemon_->GetIncidents("").empty());
-  const v1::StatusResponse status = daemon_->queries().GetStatus("", true);
+  const v1::StatusResponse status = daemon_->queries().GetStatus({}, true);
   EXPECT_LT(status.jobs(0).communicators(0).waited_seconds(), 30);
   EXPECT_NEAR(static_cast<double>(status.now().seconds()), static_cast<double>(WallSeconds()), 5);
 }
 
-TEST_F(DaemonClockTest, WhenAnIncidentBeganStaysWhatTheClockShowedThen) {
+TEST_F(DaemonClockTest, AnIncidentKeepsTheTimeOfItsStart) {
   Tell();
   const int64_t shown = WallSeconds();
   FailRank1();
@@ -192,15 +193,15 @@ TEST_F(DaemonClockTest, WhenAnIncidentBeganStaysWhatTheClockShowedThen) {
   EXPECT_EQ(after.confirmed_at().seconds(), before.confirmed_at().seconds());
 }
 
-// B8: nothing that people name has a length of which it is forgotten.
-TEST_F(DaemonClockTest, AJobWithALongNameIsFoundAndToldByThatName) {
-  const std::string name(300, 'j');
+// Library and agent shorten longer names (CopyJobName()).
+TEST_F(DaemonClockTest, FindsAJobByTheLongestName) {
+  const std::string name(255, 'j');
   Tell(name);
   FailRank1();
   ASSERT_TRUE(Confirms());
   ASSERT_EQ(daemon_->GetIncidents(name).size(), 1u);
   EXPECT_EQ(daemon_->GetIncidents(name)[0].job(), name);
-  EXPECT_EQ(daemon_->queries().GetStatus(name, true).jobs_size(), 1);
+  EXPECT_EQ(daemon_->queries().GetStatus({name, "", std::nullopt}, true).jobs_size(), 1);
   EXPECT_TRUE(Eventually([&] {
     const std::string folder = daemon_->GetIncidents(name)[0].report_path();
     return !folder.empty() && fs::exists(folder + "/incident.json");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The daemon with real agents, in one process: over the in-process channel and
-// over TCP. Segments are written by hand; their processes are this one.
+// The daemon with real agents, in one process: over the in-process channel and over TCP. The test
+// writes the segments; their process is the test itself.
 #include "daemon/server/daemon.h"
 
 #include <grpcpp/grpcpp.h>
@@ -19,24 +19,18 @@
 #include "agent/processes/monotonic_clock.h"
 #include "agent/processes/proc_stat.h"
 #include "rollcall/v1/agent.grpc.pb.h"
+#include "rollcall/v1/query.grpc.pb.h"
 #include "segment_builder.h"
 #include "eventually.h"
+#include "temporary_tree.h"
 
 namespace rollcall {
 namespace {
 
 namespace fs = std::filesystem;
 
-// Looks until it is so; a test's patience, not its pace.
 class DaemonTest : public testing::Test {
  protected:
-  void SetUp() override {
-    char path[] = "/tmp/rollcall-daemon-XXXXXX";
-    ASSERT_NE(mkdtemp(path), nullptr);
-    scratch_ = path;
-  }
-  void TearDown() override { fs::remove_all(scratch_); }
-
   DaemonOptions Options() const {
     DaemonOptions options;
     options.limits = LimitsFor(60'000'000'000);
@@ -45,7 +39,7 @@ class DaemonTest : public testing::Test {
     return options;
   }
 
-  // Two ranks of this process, whose third all-reduces differ in count.
+  // Two ranks of this process with different counts in their third all-reduce.
   void WriteContradiction(const std::string& folder) {
     fs::create_directories(folder);
     SegmentBuilder segment;
@@ -69,7 +63,8 @@ class DaemonTest : public testing::Test {
     return options;
   }
 
-  fs::path scratch_;
+  const TemporaryTree tree_;
+  const fs::path scratch_ = tree_.root();
 };
 
 std::shared_ptr<grpc::Channel> Dial(int port) {
@@ -79,15 +74,67 @@ std::shared_ptr<grpc::Channel> Dial(int port) {
                                    grpc::InsecureChannelCredentials(), arguments);
 }
 
-TEST_F(DaemonTest, AnAgentInTheSameProcessIsHeard) {
+TEST_F(DaemonTest, AnAgentInTheSameProcessConnects) {
   const std::string folder = scratch_ / "segments";
   WriteContradiction(folder);
   Daemon daemon(Options());
   ASSERT_TRUE(daemon.Start().ok());
   Agent agent(AgentFor(folder), daemon.InProcessChannel());
   agent.Start();
-  EXPECT_TRUE(Eventually([&] { return daemon.queries().GetStatus("", true).jobs_size() == 1; }));
-  EXPECT_EQ(daemon.queries().GetStatus("", true).jobs(0).communicators(0).members(), 3);
+  EXPECT_TRUE(Eventually([&] { return daemon.queries().GetStatus({}, true).jobs_size() == 1; }));
+  EXPECT_EQ(daemon.queries().GetStatus({}, true).jobs(0).communicators(0).members(), 3);
+  agent.Stop();
+  daemon.Stop();
+}
+
+TEST_F(DaemonTest, ListsJobsWithAnOpenIncidentFirst) {
+  const std::string folder = scratch_ / "segments";
+  WriteContradiction(folder);
+  Daemon daemon(Options());
+  ASSERT_TRUE(daemon.Start().ok());
+  Agent agent(AgentFor(folder), daemon.InProcessChannel());
+  agent.Start();
+  auto tick = std::make_shared<v1::Tick>();
+  tick->set_now_ns(1);
+  tick->set_whole(true);
+  v1::ProcessUpdate* process = tick->add_processes();
+  process->set_pid(1);
+  process->set_start_time(1);
+  process->mutable_identity()->set_job("0-healthy");
+  daemon.OnTick({"other", "other/1", 100'000'000, true}, tick, [] {});
+  ASSERT_TRUE(Eventually([&] {
+    return !daemon.GetIncidents("").empty() && daemon.queries().GetStatus({}, false).jobs_size() == 2;
+  }));
+  JobSelector first;
+  first.most = 1;
+  const v1::StatusResponse page = daemon.queries().GetStatus(first, false);
+  ASSERT_EQ(page.jobs_size(), 1);
+  EXPECT_NE(page.jobs(0).name(), "0-healthy");
+  agent.Stop();
+  daemon.Stop();
+}
+
+TEST_F(DaemonTest, AnswersForOnePageOfTheJobs) {
+  const std::string folder = scratch_ / "segments";
+  WriteContradiction(folder);
+  DaemonOptions options = Options();
+  options.listen = "127.0.0.1:0";
+  Daemon daemon(options);
+  ASSERT_TRUE(daemon.Start().ok());
+  Agent agent(AgentFor(folder), daemon.InProcessChannel());
+  agent.Start();
+  ASSERT_TRUE(Eventually([&] { return daemon.queries().GetStatus({}, true).jobs_size() == 1; }));
+  const auto stub = v1::Query::NewStub(Dial(daemon.grpc_port()));
+  for (const int offset : {0, 1}) {
+    grpc::ClientContext context;
+    v1::StatusRequest request;
+    request.set_offset(offset);
+    request.set_limit(200);
+    v1::StatusResponse response;
+    ASSERT_TRUE(stub->GetStatus(&context, request, &response).ok());
+    EXPECT_EQ(response.jobs_size(), 1 - offset);
+    EXPECT_EQ(response.jobs_total(), 1);
+  }
   agent.Stop();
   daemon.Stop();
 }
@@ -110,7 +157,7 @@ TEST_F(DaemonTest, AContradictionBecomesAReport) {
   EXPECT_TRUE(fs::exists(incident.report_path() + "/incident.json"));
 }
 
-TEST_F(DaemonTest, ADaemonThatIsStartedAnewKnowsAllAgain) {
+TEST_F(DaemonTest, ARestartedDaemonHasTheWholeStateAgain) {
   const std::string folder = scratch_ / "segments";
   WriteContradiction(folder);
   DaemonOptions options = Options();
@@ -120,13 +167,13 @@ TEST_F(DaemonTest, ADaemonThatIsStartedAnewKnowsAllAgain) {
   const int port = daemon->grpc_port();
   Agent agent(AgentFor(folder), Dial(port));
   agent.Start();
-  ASSERT_TRUE(Eventually([&] { return daemon->queries().GetStatus("", true).jobs_size() == 1; }));
+  ASSERT_TRUE(Eventually([&] { return daemon->queries().GetStatus({}, true).jobs_size() == 1; }));
   daemon->Stop();
   options.listen = absl::StrCat("127.0.0.1:", port);
   daemon = std::make_unique<Daemon>(options);
   ASSERT_TRUE(daemon->Start().ok());
-  ASSERT_TRUE(Eventually([&] { return daemon->queries().GetStatus("", true).jobs_size() == 1; }));
-  EXPECT_EQ(daemon->queries().GetStatus("", true).jobs(0).communicators(0).position_max(), 3);
+  ASSERT_TRUE(Eventually([&] { return daemon->queries().GetStatus({}, true).jobs_size() == 1; }));
+  EXPECT_EQ(daemon->queries().GetStatus({}, true).jobs(0).communicators(0).position_max(), 3);
   agent.Stop();
 }
 
@@ -141,13 +188,13 @@ TEST_F(DaemonTest, TwoAgentsMakeOneJob) {
     agents.back()->Start();
   }
   EXPECT_TRUE(Eventually([&] {
-    const v1::StatusResponse status = daemon.queries().GetStatus("", true);
+    const v1::StatusResponse status = daemon.queries().GetStatus({}, true);
     return status.jobs_size() == 1 && status.jobs(0).hosts_size() == 2;
   }));
-  EXPECT_EQ(daemon.queries().GetStatus("", true).agents(), 2);
+  EXPECT_EQ(daemon.queries().GetStatus({}, true).agents(), 2);
 }
 
-TEST_F(DaemonTest, ATakenPortIsSaid) {
+TEST_F(DaemonTest, ReportsAPortThatIsInUse) {
   DaemonOptions options = Options();
   options.listen = "127.0.0.1:0";
   Daemon first(options);
@@ -174,13 +221,30 @@ TEST_F(DaemonTest, AnAgentOfAnotherProtocolIsRefused) {
   EXPECT_EQ(stream->Finish().error_code(), grpc::StatusCode::FAILED_PRECONDITION);
 }
 
-TEST_F(DaemonTest, AnAgentMayBeThereBeforeItsDaemon) {
+TEST_F(DaemonTest, TheWelcomeAllowsShortColumns) {
+  Daemon daemon(Options());
+  ASSERT_TRUE(daemon.Start().ok());
+  const auto stub = v1::AgentLink::NewStub(daemon.InProcessChannel());
+  grpc::ClientContext context;
+  const auto stream = stub->Connect(&context);
+  v1::AgentMessage hello;
+  hello.mutable_hello()->set_protocol(1);
+  hello.mutable_hello()->set_host("node");
+  stream->Write(hello);
+  v1::DaemonMessage answer;
+  ASSERT_TRUE(stream->Read(&answer));
+  EXPECT_TRUE(answer.welcome().reads_short_columns());
+  context.TryCancel();
+  stream->Finish();
+}
+
+TEST_F(DaemonTest, AnAgentMayStartBeforeItsDaemon) {
   DaemonOptions options = Options();
   options.listen = "127.0.0.1:0";
   auto daemon = std::make_unique<Daemon>(options);
   ASSERT_TRUE(daemon->Start().ok());
   options.listen = absl::StrCat("127.0.0.1:", daemon->grpc_port());
-  daemon.reset();  // its port is free, and nobody listens there
+  daemon.reset();  // the port is free, and no daemon listens there
   const std::string folder = scratch_ / "segments";
   WriteContradiction(folder);
   Agent agent(AgentFor(folder), grpc::CreateChannel(options.listen,
@@ -188,11 +252,11 @@ TEST_F(DaemonTest, AnAgentMayBeThereBeforeItsDaemon) {
   agent.Start();
   daemon = std::make_unique<Daemon>(options);
   ASSERT_TRUE(daemon->Start().ok());
-  EXPECT_TRUE(Eventually([&] { return daemon->queries().GetStatus("", true).jobs_size() == 1; }));
+  EXPECT_TRUE(Eventually([&] { return daemon->queries().GetStatus({}, true).jobs_size() == 1; }));
   agent.Stop();
 }
 
-TEST_F(DaemonTest, AnAgentThatIsStartedAnewAddsNothingTwice) {
+TEST_F(DaemonTest, ARestartedAgentAddsNothingTwice) {
   const std::string folder = scratch_ / "segments";
   WriteContradiction(folder);
   Daemon daemon(Options());
@@ -201,16 +265,16 @@ TEST_F(DaemonTest, AnAgentThatIsStartedAnewAddsNothingTwice) {
     Agent agent(AgentFor(folder), daemon.InProcessChannel());
     agent.Start();
     ASSERT_TRUE(Eventually([&] {
-      return daemon.queries().GetStatus("", true).agents() == 1 && !daemon.GetIncidents("").empty();
+      return daemon.queries().GetStatus({}, true).agents() == 1 && !daemon.GetIncidents("").empty();
     }));
     agent.Stop();
-    ASSERT_TRUE(Eventually([&] { return daemon.queries().GetStatus("", true).agents() == 0; }));
+    ASSERT_TRUE(Eventually([&] { return daemon.queries().GetStatus({}, true).agents() == 0; }));
   }
-  EXPECT_EQ(daemon.queries().GetStatus("", true).jobs(0).processes(), 1);
+  EXPECT_EQ(daemon.queries().GetStatus({}, true).jobs(0).processes(), 1);
   EXPECT_EQ(daemon.GetIncidents("").size(), 1u);
 }
 
-TEST_F(DaemonTest, AnAgentThatStopsHasToldAllItKnew) {
+TEST_F(DaemonTest, AStoppingAgentSendsItsWholeState) {
   const std::string folder = scratch_ / "segments";
   WriteContradiction(folder);
   Daemon daemon(Options());
@@ -219,11 +283,11 @@ TEST_F(DaemonTest, AnAgentThatStopsHasToldAllItKnew) {
   agent.Start();
   agent.Stop();
   daemon.Stop();
-  EXPECT_EQ(daemon.queries().GetStatus("", true).jobs_size(), 1);
+  EXPECT_EQ(daemon.queries().GetStatus({}, true).jobs_size(), 1);
   EXPECT_EQ(daemon.GetIncidents("").size(), 1u);
 }
 
-// The first report waits for stacks, and these do not come any more.
+// The first report waits for stacks, which do not come any more.
 TEST_F(DaemonTest, AHangFoundAtTheLastMomentHasItsReport) {
   const std::string folder = scratch_ / "segments";
   WriteContradiction(folder);
@@ -245,7 +309,7 @@ TEST_F(DaemonTest, AHangFoundAtTheLastMomentHasItsReport) {
   EXPECT_TRUE(fs::exists(daemon.GetIncidents("")[0].report_path() + "/incident.json"));
 }
 
-TEST_F(DaemonTest, ATakenPagePortIsSaid) {
+TEST_F(DaemonTest, ReportsAPagePortThatIsInUse) {
   DaemonOptions options = Options();
   options.http = "127.0.0.1:0";
   Daemon first(options);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The history on disks that are full, files that are locked, damaged or gone.
+// The history on full disks, and with locked, damaged or missing files.
 #include "daemon/server/history_keeper.h"
 
 #include <gmock/gmock.h>
@@ -7,6 +7,7 @@
 #include <sqlite3.h>
 #include <sys/stat.h>
 
+#include <atomic>
 #include <filesystem>
 #include <fstream>
 #include <thread>
@@ -14,6 +15,7 @@
 #include "absl/strings/str_cat.h"
 #include "small_disk.h"
 #include "eventually.h"
+#include "temporary_tree.h"
 
 namespace rollcall {
 namespace {
@@ -45,7 +47,7 @@ std::vector<std::string> Ids(const HistoryKeeper& keeper,
   return ids;
 }
 
-// Somebody else's transaction on the file.
+// Another process's transaction on the file.
 class Lock {
  public:
   explicit Lock(const std::string& path) {
@@ -60,27 +62,21 @@ class Lock {
 
 class HistoryKeeperTest : public testing::Test {
  protected:
-  void SetUp() override {
-    char path[] = "/tmp/rollcall-keeper-XXXXXX";
-    ASSERT_NE(mkdtemp(path), nullptr);
-    folder_ = path;
-  }
-  void TearDown() override { fs::remove_all(folder_); }
-
   HistoryKeeperOptions Options(const fs::path& file = "history.db") const {
     HistoryKeeperOptions options;
     options.path = folder_ / file;
     options.first_pause_ns = 20'000'000;
     options.longest_pause_ns = 100'000'000;
-    options.limits.keep_ns = int64_t{1} << 62;  // the incidents are of 1970
+    options.limits.keep_ns = int64_t{1} << 62;  // the incidents are from 1970
     return options;
   }
   static bool IsSaved(const HistoryKeeper& keeper) { return keeper.counts().waiting == 0; }
 
-  fs::path folder_;
+  const TemporaryTree tree_;
+  const fs::path folder_ = tree_.root();
 };
 
-TEST_F(HistoryKeeperTest, ListsWhatIsSavedAndWhatWaitsOnce) {
+TEST_F(HistoryKeeperTest, ListsSavedAndWaitingIncidentsOnce) {
   HistoryKeeper keeper(Options());
   ASSERT_TRUE(keeper.Start().ok());
   keeper.Save(Incident(1, 1000));
@@ -93,7 +89,7 @@ TEST_F(HistoryKeeperTest, ListsWhatIsSavedAndWhatWaitsOnce) {
             (std::vector<std::string>{"train-4", "train-3", "train-2", "train-1"}));
   EXPECT_EQ(keeper.Get("train-2")->state(), "ended");
   EXPECT_EQ(keeper.Get("train-1")->state(), "resolved");
-  EXPECT_EQ(keeper.LastNumber("train"), 3);
+  EXPECT_EQ(keeper.LastNumber({"default", "train"}), 3);
 }
 
 TEST_F(HistoryKeeperTest, SavesWhenALockedFileIsFree) {
@@ -123,22 +119,22 @@ TEST_F(HistoryKeeperTest, SavesWhenAFullDiskHasRoomAgain) {
   EXPECT_EQ(Ids(keeper), std::vector<std::string>{"train-1"});
 }
 
-TEST_F(HistoryKeeperTest, BeginsAnewWhenTheFileIsDamagedAndWantsAllAgain) {
+TEST_F(HistoryKeeperTest, ReplacesADamagedFileAndRequestsAllIncidentsAgain) {
   HistoryKeeper keeper(Options());
   ASSERT_TRUE(keeper.Start().ok());
   keeper.Save(Incident(1, 1000));
   ASSERT_TRUE(Eventually([&] { return IsSaved(keeper); }));
-  EXPECT_FALSE(keeper.TakeBegunAnew());
-  // Under its hands: both the file and what SQLite has not moved into it yet.
+  EXPECT_FALSE(keeper.ConsumeRecreated());
+  // Damages the open file, and the part that SQLite has not moved into it yet.
   for (const char* part : {"history.db", "history.db-wal"}) {
     std::fstream file(folder_ / part, std::ios::in | std::ios::out);
     file << std::string(fs::file_size(folder_ / part), 'x');
   }
   for (int i = 2; i < 20; ++i) keeper.Save(Incident(i, 1000 * i));
-  // Whoever meets the damage first, writer or reader.
+  // Either the writer or the reader finds the damage first.
   EXPECT_TRUE(Eventually([&] {
     (void)keeper.List({}, {});
-    return keeper.TakeBegunAnew();
+    return keeper.ConsumeRecreated();
   }));
   EXPECT_TRUE(Eventually([&] { return IsSaved(keeper); }));
   keeper.Save(Incident(20, 20'000));
@@ -146,14 +142,14 @@ TEST_F(HistoryKeeperTest, BeginsAnewWhenTheFileIsDamagedAndWantsAllAgain) {
   EXPECT_EQ(Ids(keeper).front(), "train-20");
 }
 
-TEST_F(HistoryKeeperTest, BeginsAnewWhenTheFileIsRemoved) {
+TEST_F(HistoryKeeperTest, ReplacesARemovedFile) {
   HistoryKeeper keeper(Options());
   ASSERT_TRUE(keeper.Start().ok());
   keeper.Save(Incident(1, 1000));
   ASSERT_TRUE(Eventually([&] { return IsSaved(keeper); }));
   for (const auto& entry : fs::directory_iterator(folder_)) fs::remove(entry.path());
   keeper.Save(Incident(2, 2000));
-  EXPECT_TRUE(Eventually([&] { return keeper.TakeBegunAnew(); }));
+  EXPECT_TRUE(Eventually([&] { return keeper.ConsumeRecreated(); }));
   EXPECT_TRUE(Eventually([&] { return IsSaved(keeper); }));
   EXPECT_TRUE(fs::exists(folder_ / "history.db"));
 }
@@ -164,21 +160,21 @@ TEST_F(HistoryKeeperTest, AnOptionalFileMayBecomeUsableLater) {
   HistoryKeeper keeper(options);
   ASSERT_TRUE(keeper.Start().ok());
   keeper.Save(Incident(1, 1000));
-  EXPECT_FALSE(keeper.List({}, {}).ok());  // whoever asks has to do without
+  EXPECT_FALSE(keeper.List({}, {}).ok());  // a list needs the file
   EXPECT_EQ(keeper.Get("train-1")->job(), "train");
   fs::create_directories(folder_ / "later");
   EXPECT_TRUE(Eventually([&] { return IsSaved(keeper); }));
   EXPECT_EQ(Ids(keeper), std::vector<std::string>{"train-1"});
 }
 
-TEST_F(HistoryKeeperTest, AFileThatSomebodyAskedForMustBeUsable) {
+TEST_F(HistoryKeeperTest, AFileFromAFlagMustBeUsable) {
   HistoryKeeper keeper(Options("none/history.db"));
   const absl::Status status = keeper.Start();
   EXPECT_TRUE(absl::IsUnavailable(status));
   EXPECT_THAT(std::string(status.message()), HasSubstr("--history=FILE"));
 }
 
-TEST_F(HistoryKeeperTest, EndsInTimeAndSaysWhatItCouldNotSave) {
+TEST_F(HistoryKeeperTest, EndsInTimeAndLogsWhatItCouldNotSave) {
   HistoryKeeper keeper(Options());
   ASSERT_TRUE(keeper.Start().ok());
   keeper.Save(Incident(1, 1000));
@@ -189,11 +185,11 @@ TEST_F(HistoryKeeperTest, EndsInTimeAndSaysWhatItCouldNotSave) {
   const auto begun = steady_clock::now();
   keeper.Finish(begun + seconds(1));
   EXPECT_LT(steady_clock::now() - begun, seconds(3));
-  EXPECT_THAT(testing::internal::GetCapturedStdout(), HasSubstr("1 incident was not saved"));
+  EXPECT_THAT(testing::internal::GetCapturedStdout(), HasSubstr("cannot save 1 incident"));
   EXPECT_EQ(keeper.counts().lost, 1u);
 }
 
-TEST_F(HistoryKeeperTest, DropsWhatIsNotConfirmedFirst) {
+TEST_F(HistoryKeeperTest, DropsUnconfirmedIncidentsFirst) {
   HistoryKeeperOptions options = Options("later/history.db");
   options.is_optional = true;
   options.most_waiting = 2;
@@ -209,7 +205,7 @@ TEST_F(HistoryKeeperTest, DropsWhatIsNotConfirmedFirst) {
   EXPECT_TRUE(keeper.Get("train-1").has_value());
 }
 
-TEST_F(HistoryKeeperTest, KeepsOthersOutOfTheFileAndOfWhatLiesBesideIt) {
+TEST_F(HistoryKeeperTest, LetsOnlyOwnerAndGroupReadItsFiles) {
   std::ofstream(folder_ / "history.db").flush();
   fs::permissions(folder_ / "history.db", fs::perms(0666));
   HistoryKeeper keeper(Options());
@@ -224,6 +220,58 @@ TEST_F(HistoryKeeperTest, KeepsOthersOutOfTheFileAndOfWhatLiesBesideIt) {
     EXPECT_EQ(info.st_mode & 0777 & ~0640u, 0u) << entry.path();
   }
   EXPECT_EQ(files, 3);  // -wal and -shm
+}
+
+AlertRow Alert(const std::string& incident) {
+  AlertRow alert;
+  alert.incident = incident;
+  alert.sequence = 1;
+  alert.kind = "confirmed";
+  return alert;
+}
+
+TEST_F(HistoryKeeperTest, KeepsAlertsAndHostsUntilTheDiskTakesThem) {
+  std::atomic<bool> is_saved = false;
+  {
+    HistoryKeeper keeper(Options());
+    ASSERT_TRUE(keeper.Start().ok());
+    const auto outbox = keeper.outbox();
+    {
+      const Lock lock(folder_ / "history.db");
+      outbox->Save(Alert("train-1"), [&is_saved] { is_saved = true; });
+      keeper.SaveHosts(JobKey("train"), {"a"}, 5);
+      EXPECT_EQ(keeper.counts().waiting, 2u);
+      EXPECT_FALSE(is_saved);
+    }
+    ASSERT_TRUE(Eventually([&] { return IsSaved(keeper); }));
+    EXPECT_TRUE(is_saved);
+  }
+  HistoryKeeper next(Options());
+  ASSERT_TRUE(next.Start().ok());
+  const auto kept = next.ConsumeContinuation();
+  ASSERT_TRUE(kept.has_value());
+  ASSERT_EQ(kept->alerts.size(), 1u);
+  EXPECT_EQ(kept->alerts[0].incident, "train-1");
+  EXPECT_FALSE(next.ConsumeContinuation().has_value());
+}
+
+TEST_F(HistoryKeeperTest, ANewerStateOfAnIncidentIsSavedBeforeAnAlertThatCameAfterTheOlder) {
+  HistoryKeeper keeper(Options());
+  ASSERT_TRUE(keeper.Start().ok());
+  std::string state_then;
+  std::atomic<bool> is_saved = false;
+  {
+    const Lock lock(folder_ / "history.db");
+    keeper.Save(Incident(1, 1000, "suspected"));
+    keeper.outbox()->Save(Alert("train-1"), [&] {
+      const auto history = History::OpenToRead(folder_ / "history.db");
+      if (history.ok()) state_then = (*history)->Get("train-1")->state();
+      is_saved = true;
+    });
+    keeper.Save(Incident(1, 1000, "confirmed"));
+  }
+  ASSERT_TRUE(Eventually([&] { return is_saved.load(); }));
+  EXPECT_EQ(state_then, "confirmed");
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The page's connections, with real sockets: slow ones, many, and those that never say anything.
+// The page's connections, with real sockets: slow ones, many of them, and silent ones.
 #include "daemon/server/http_front.h"
 
 #include <arpa/inet.h>
@@ -44,11 +44,12 @@ class Client {
   Client& operator=(const Client&) = delete;
 
   bool is_connected() const { return is_connected_; }
-  bool Say(const std::string& text) const {
+  bool Send(const std::string& text) const {
     return send(fd_, text.data(), text.size(), MSG_NOSIGNAL) == ssize_t(text.size());
   }
-  // What comes until the connection ends, or this text is there, or nothing comes for a while.
-  std::string Hear(const std::string& until = "", milliseconds patience = milliseconds(5000)) const {
+  // Reads until the connection ends, `until` has arrived, or nothing arrives for a while.
+  std::string Receive(const std::string& until = "",
+                      milliseconds patience = milliseconds(5000)) const {
     std::string heard;
     char bytes[65536];
     pollfd ready = {fd_, POLLIN, 0};
@@ -65,7 +66,8 @@ class Client {
     char bytes[65536];
     pollfd ready = {fd_, POLLIN, 0};
     while (steady_clock::now() < deadline) {
-      if (poll(&ready, 1, 10) > 0 && recv(fd_, bytes, sizeof(bytes), MSG_DONTWAIT) <= 0) return true;
+      if (poll(&ready, 1, 10) <= 0) continue;
+      if (recv(fd_, bytes, sizeof(bytes), MSG_DONTWAIT) <= 0) return true;
     }
     return false;
   }
@@ -86,7 +88,8 @@ class HttpFrontTest : public testing::Test {
     socklen_t size = sizeof(address_);
     getsockname(listener, reinterpret_cast<sockaddr*>(&address_), &size);
     front_ = std::make_unique<HttpFront>(
-        listener, limits, [this](const std::string& request) { return Answer(request); },
+        listener, limits,
+        [this](const std::string& request, const HttpCaller&) { return Answer(request); },
         [this](const std::string&) { return version_.load(); });
     ASSERT_TRUE(front_->Start());
   }
@@ -97,17 +100,17 @@ class HttpFrontTest : public testing::Test {
 
   HttpFront::Reply Answer(const std::string& request) {
     HttpFront::Reply reply;
-    if (PathOf(request) == "/stream") {
+    if (RequestPath(request) == "/stream") {
       reply.is_stream = true;
       reply.bytes = "HEAD\n";
       return reply;
     }
-    if (PathOf(request) == "/hold") {
+    if (RequestPath(request) == "/hold") {
       std::unique_lock<std::mutex> lock(mutex_);
       ++held_;
       release_.wait(lock, [this] { return released_; });
     }
-    reply.bytes = PathOf(request) == "/large" ? std::string(32 << 20, 'x')
+    reply.bytes = RequestPath(request) == "/large" ? std::string(32 << 20, 'x')
                                               : absl::StrCat("<", request.size(), ">");
     return reply;
   }
@@ -125,8 +128,8 @@ class HttpFrontTest : public testing::Test {
   void ExpectHealthy() const {
     const auto begun = steady_clock::now();
     const Client client = Connect();
-    EXPECT_TRUE(client.Say("GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n"));
-    EXPECT_THAT(client.Hear(), HasSubstr("200 OK"));
+    EXPECT_TRUE(client.Send("GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n"));
+    EXPECT_THAT(client.Receive(), HasSubstr("200 OK"));
     EXPECT_LT(steady_clock::now() - begun, milliseconds(1000));
   }
   // Connections that have sent half a request.
@@ -135,7 +138,7 @@ class HttpFrontTest : public testing::Test {
     for (int i = 0; i < count; ++i) {
       clients.push_back(Connect());
       EXPECT_TRUE(clients.back().is_connected()) << i;
-      clients.back().Say("GET / HTTP/1.1\r\nHo");
+      clients.back().Send("GET / HTTP/1.1\r\nHo");
     }
     return clients;
   }
@@ -152,24 +155,25 @@ class HttpFrontTest : public testing::Test {
 TEST_F(HttpFrontTest, AnswersRequestsOfOneConnectionInOrder) {
   Start();
   const Client client = Connect();
-  const std::string get = "GET / HTTP/1.1\r\n\r\n", post = "POST / HTTP/1.1\r\nContent-Length: 3\r\n\r\nabc";
-  client.Say(get + post.substr(0, 30));
-  EXPECT_EQ(client.Hear(">"), absl::StrCat("<", get.size(), ">"));
-  client.Say(post.substr(30));
-  EXPECT_EQ(client.Hear(">"), absl::StrCat("<", post.size(), ">"));
+  const std::string get = "GET / HTTP/1.1\r\n\r\n";
+  const std::string post = "POST / HTTP/1.1\r\nContent-Length: 3\r\n\r\nabc";
+  client.Send(get + post.substr(0, 30));
+  EXPECT_EQ(client.Receive(">"), absl::StrCat("<", get.size(), ">"));
+  client.Send(post.substr(30));
+  EXPECT_EQ(client.Receive(">"), absl::StrCat("<", post.size(), ">"));
 }
 
-TEST_F(HttpFrontTest, AHundredAndFortySlowConnectionsHoldUpNobody) {
+TEST_F(HttpFrontTest, AHundredAndFortySlowConnectionsDelayNoOther) {
   Start();
   const std::vector<Client> slow = Slow(140);
   ExpectHealthy();
   const Client client = Connect();
-  client.Say("GET / HTTP/1.1\r\n\r\n");
-  EXPECT_EQ(client.Hear(">"), "<18>");
+  client.Send("GET / HTTP/1.1\r\n\r\n");
+  EXPECT_EQ(client.Receive(">"), "<18>");
   EXPECT_EQ(front_->counts().dropped, 0u);
 }
 
-TEST_F(HttpFrontTest, ElevenHundredSlowConnectionsLeaveDescriptorsAndHoldUpNobody) {
+TEST_F(HttpFrontTest, ElevenHundredSlowConnectionsLeaveDescriptorsAndDelayNoOther) {
   RaiseDescriptorLimit();
   rlimit limit = {};
   getrlimit(RLIMIT_NOFILE, &limit);
@@ -180,59 +184,61 @@ TEST_F(HttpFrontTest, ElevenHundredSlowConnectionsLeaveDescriptorsAndHoldUpNobod
   EXPECT_LE(front_->counts().connections, 256u);
   EXPECT_GE(front_->counts().dropped, 1100u - 256u);
   const Client client = Connect();
-  client.Say("GET / HTTP/1.1\r\n\r\n");
-  EXPECT_EQ(client.Hear(">"), "<18>");
+  client.Send("GET / HTTP/1.1\r\n\r\n");
+  EXPECT_EQ(client.Receive(">"), "<18>");
 }
 
-TEST_F(HttpFrontTest, BytesThatTrickleInBuyNoTime) {
+TEST_F(HttpFrontTest, SlowBytesDoNotExtendTheDeadline) {
   HttpLimits limits;
   limits.request_ns = 600 * kMs;
   Start(limits);
   const Client client = Connect();
   const auto begun = steady_clock::now();
-  while (client.Say("G") && steady_clock::now() - begun < milliseconds(5000)) {
+  while (client.Send("G") && steady_clock::now() - begun < milliseconds(5000)) {
     std::this_thread::sleep_for(milliseconds(50));
   }
   EXPECT_LT(steady_clock::now() - begun, milliseconds(3000));
-  EXPECT_THAT(client.Hear(), HasSubstr(""));
+  const Client unfinished = Connect();
+  unfinished.Send("GET / HTTP/1.1\r\n");
+  EXPECT_THAT(unfinished.Receive(), HasSubstr("408"));
   const Client silent = Connect();
   EXPECT_TRUE(silent.IsClosedWithin(milliseconds(3000)));
 }
 
-TEST_F(HttpFrontTest, AnIdleConnectionIsClosedAndIsNoFault) {
+TEST_F(HttpFrontTest, ClosingAnIdleConnectionIsNoDrop) {
   HttpLimits limits;
   limits.idle_ns = 300 * kMs;
   Start(limits);
   const Client client = Connect();
-  client.Say("GET / HTTP/1.1\r\n\r\n");
-  EXPECT_EQ(client.Hear(">"), "<18>");
+  client.Send("GET / HTTP/1.1\r\n\r\n");
+  EXPECT_EQ(client.Receive(">"), "<18>");
   EXPECT_TRUE(client.IsClosedWithin(milliseconds(3000)));
   EXPECT_EQ(front_->counts().dropped, 0u);
 }
 
-TEST_F(HttpFrontTest, WhoeverTakesNoAnswerHoldsNoThreadAndIsDropped) {
+TEST_F(HttpFrontTest, AClientThatReadsNothingUsesNoThreadAndIsDropped) {
   HttpLimits limits;
   limits.threads = 1;
   limits.stalled_ns = 600 * kMs;
   Start(limits);
   const Client lazy = Connect();
-  lazy.Say("GET /large HTTP/1.1\r\n\r\n");
+  lazy.Send("GET /large HTTP/1.1\r\n\r\n");
   const Client client = Connect();
-  client.Say("GET / HTTP/1.1\r\n\r\n");
-  EXPECT_EQ(client.Hear(">"), "<18>");
+  client.Send("GET / HTTP/1.1\r\n\r\n");
+  EXPECT_EQ(client.Receive(">"), "<18>");
   EXPECT_TRUE(Eventually([&] { return front_->counts().dropped == 1; }));
 }
 
-TEST_F(HttpFrontTest, TakesNoRequestsWhileAnswersFillTheMemory) {
+TEST_F(HttpFrontTest, RefusesRequestsWhileResponsesFillTheMemory) {
   HttpLimits limits;
   limits.unsent_bytes = 1 << 20;
   Start(limits);
   const Client lazy = Connect();
-  lazy.Say("GET /large HTTP/1.1\r\n\r\n");
+  lazy.Send("GET /large HTTP/1.1\r\n\r\n");
   EXPECT_TRUE(Eventually([&] {
     const Client client = Connect();
-    client.Say("GET / HTTP/1.1\r\nConnection: close\r\n\r\n");
-    return client.Hear("\n\n", milliseconds(300)).find("503") != std::string::npos;
+    client.Send("GET / HTTP/1.1\r\nConnection: close\r\n\r\n");
+    return client.Receive("\n\n", milliseconds(300)).find("503") != std::string::npos;
   }));
   ExpectHealthy();
 }
@@ -245,22 +251,22 @@ TEST_F(HttpFrontTest, IsHealthyWhileAllThreadsAreBusy) {
   std::vector<Client> held;
   for (int i = 0; i < 19; ++i) {
     held.push_back(Connect());
-    held.back().Say("GET /hold HTTP/1.1\r\n\r\n");
+    held.back().Send("GET /hold HTTP/1.1\r\n\r\n");
   }
   ASSERT_TRUE(Eventually([&] { return answers_held() == 2; }));
   ExpectHealthy();
-  // All of them wait for us: the one too many is told so.
+  // All connections wait for the daemon, which refuses the one too many.
   const Client last = Connect();
-  last.Say("GET /hold HTTP/1.1\r\n\r\n");
+  last.Send("GET /hold HTTP/1.1\r\n\r\n");
   ASSERT_TRUE(Eventually([&] { return front_->counts().connections == 20; }));
-  EXPECT_TRUE(Eventually([&] {  // when the last one's request is read
-    return Connect().Hear("503", milliseconds(50)).find("503") != std::string::npos;
+  EXPECT_TRUE(Eventually([&] {  // when the last request is read
+    return Connect().Receive("503", milliseconds(50)).find("503") != std::string::npos;
   }));
   Release();
-  EXPECT_EQ(held.back().Hear(">"), "<22>");
+  EXPECT_EQ(held.back().Receive(">"), "<22>");
 }
 
-TEST_F(HttpFrontTest, TellsViewersOfChangesWithoutAThreadForEach) {
+TEST_F(HttpFrontTest, NotifiesViewersOfChangesWithoutAThreadForEach) {
   HttpLimits limits;
   limits.threads = 1;
   limits.viewers = 3;
@@ -268,28 +274,28 @@ TEST_F(HttpFrontTest, TellsViewersOfChangesWithoutAThreadForEach) {
   std::vector<Client> viewers;
   for (int i = 0; i < 3; ++i) {
     viewers.push_back(Connect());
-    viewers.back().Say("GET /stream HTTP/1.1\r\n\r\n");
+    viewers.back().Send("GET /stream HTTP/1.1\r\n\r\n");
   }
   for (const Client& viewer : viewers) {
-    EXPECT_EQ(viewer.Hear("data: 1\n\n"), "HEAD\nevent: change\ndata: 1\n\n");
+    EXPECT_EQ(viewer.Receive("data: 1\n\n"), "HEAD\nevent: change\ndata: 1\n\n");
   }
   EXPECT_FALSE(front_->HasRoomForViewer());
   version_ = 2;
   for (const Client& viewer : viewers) {
-    EXPECT_EQ(viewer.Hear("data: 2\n\n"), "event: change\ndata: 2\n\n");
+    EXPECT_EQ(viewer.Receive("data: 2\n\n"), "event: change\ndata: 2\n\n");
   }
   viewers.pop_back();
   EXPECT_TRUE(Eventually([&] { return front_->HasRoomForViewer(); }));
 }
 
-TEST_F(HttpFrontTest, WaitsForDescriptorsThatOthersHaveUsedUp) {
+TEST_F(HttpFrontTest, WaitsForAFreeDescriptor) {
   Start();
   std::vector<Client> clients;
   for (int i = 0; i < 3; ++i) clients.push_back(Connect());
   const int first = dup(0);
   std::vector<int> all = {first};
   for (int fd = 0; (fd = dup(0)) >= 0;) all.push_back(fd);
-  // One for the client; the front's own end gets one when an older connection makes room.
+  // One for the client. The front's own end gets one when an older connection makes room.
   ASSERT_TRUE(Eventually([&] { return front_->counts().connections == 3; }));
   close(all.back());
   all.pop_back();
@@ -302,9 +308,9 @@ TEST_F(HttpFrontTest, StopsWhateverClientsDo) {
   Start();
   const std::vector<Client> slow = Slow(20);
   const Client lazy = Connect(), viewer = Connect();
-  lazy.Say("GET /large HTTP/1.1\r\n\r\n");
-  viewer.Say("GET /stream HTTP/1.1\r\n\r\n");
-  viewer.Hear("data");
+  lazy.Send("GET /large HTTP/1.1\r\n\r\n");
+  viewer.Send("GET /stream HTTP/1.1\r\n\r\n");
+  viewer.Receive("data");
   const auto begun = steady_clock::now();
   front_->Stop();
   EXPECT_LT(steady_clock::now() - begun, milliseconds(2000));
@@ -317,7 +323,7 @@ struct Ending {
   int refusal;
 };
 
-TEST(FindRequestEndTest, FindsTheEndOrSaysWhyThereIsNone) {
+TEST(FindRequestEndTest, FindsTheEndOrTheRefusal) {
   const std::string head = "POST / HTTP/1.1\r\n";
   for (const Ending& c : std::vector<Ending>{
            {"", 0, 0},
@@ -327,15 +333,20 @@ TEST(FindRequestEndTest, FindsTheEndOrSaysWhyThereIsNone) {
            {head + "content-length:2\r\n\r\nab", 39, 0},
            {head + "Content-Length: 2\r\n\r\na", 0, 0},
            {head + "Content-Length: -2\r\n\r\n", 0, 400},
+           {head + "Content-Length: 2\r\nContent-Length: 2\r\n\r\nab", 0, 400},
+           {head + "Content-Length: +2\r\n\r\nab", 0, 400},
+           {head + "Host: a\r\nhost: b\r\n\r\n", 0, 400},
+           {head + "Host: a\r\nHosts: b\r\n\r\n", 38, 0},
+           {head + "Content-Length : 2\r\n\r\nab", 0, 400},
            {head + "Content-Length: 99999999\r\n\r\n", 0, 413},
            {head + "Transfer-Encoding: chunked\r\n\r\n", 0, 411},
            {std::string(20'000, 'x'), 0, 431}}) {
     EXPECT_EQ(FindRequestEnd(c.bytes).size, c.size) << c.bytes.substr(0, 60);
     EXPECT_EQ(FindRequestEnd(c.bytes).refusal, c.refusal) << c.bytes.substr(0, 60);
   }
-  EXPECT_EQ(PathOf("GET /healthz?x HTTP/1.1\r\n"), "/healthz");
-  EXPECT_EQ(PathOf("HEAD /healthz HTTP/1.1\r\n"), "/healthz");
-  EXPECT_EQ(PathOf("POST /healthz HTTP/1.1\r\n"), "");
+  EXPECT_EQ(RequestPath("GET /healthz?x HTTP/1.1\r\n"), "/healthz");
+  EXPECT_EQ(RequestPath("HEAD /healthz HTTP/1.1\r\n"), "/healthz");
+  EXPECT_EQ(RequestPath("POST /healthz HTTP/1.1\r\n"), "");
 }
 
 }  // namespace

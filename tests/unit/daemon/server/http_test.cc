@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The HTTP side of a real daemon, asked by a real client.
+// The HTTP side of a real daemon, with a real client.
 #include "daemon/server/http.h"
 
 #include <gmock/gmock.h>
@@ -30,7 +30,7 @@ using testing::Not;
 
 constexpr char kHostileJob[] = "<script>job</script>/a b";
 
-// A daemon and an agent, and a job of three ranks whose third calls differ.
+// A daemon, an agent, and a job of three ranks with different third calls.
 class HttpTest : public testing::Test {
  protected:
   void Start(const std::string& token = "") {
@@ -113,7 +113,7 @@ TEST_F(HttpTest, AnswersForScriptsAreTheMessagesOfTheQueryService) {
       Ask<v1::CallsResponse>("/api/v1/calls", {{"job", kHostileJob}, {"ranks", "0"}});
   EXPECT_EQ(calls.ranks(0).communicators(0).calls_size(), 3);
   EXPECT_EQ(Ask<v1::ProcessesResponse>("/api/v1/processes", {{"job", kHostileJob}}).total(), 1);
-  // The history has it when its report is written.
+  // The history has the incident once its report is written.
   auto incidents = Ask<v1::ListIncidentsResponse>("/api/v1/incidents");
   for (int i = 0; i < 200 && incidents.incidents_size() == 0; ++i) {
     absl::SleepFor(absl::Milliseconds(50));
@@ -126,7 +126,7 @@ TEST_F(HttpTest, AnswersForScriptsAreTheMessagesOfTheQueryService) {
   EXPECT_EQ(incident.job(), kHostileJob);
 }
 
-TEST_F(HttpTest, WrongQuestionsAreAnsweredWithWhatThereIs) {
+TEST_F(HttpTest, ErrorsOfWrongRequestsListWhatThereIs) {
   Start();
   const auto job = Get("/api/v1/job", {{"job", "nosuch"}});
   EXPECT_EQ(job->status, 404);
@@ -135,12 +135,34 @@ TEST_F(HttpTest, WrongQuestionsAreAnsweredWithWhatThereIs) {
   const auto ranks = Get("/api/v1/calls", {{"job", kHostileJob}, {"ranks", "0,x"}});
   EXPECT_EQ(ranks->status, 400);
   EXPECT_THAT(ranks->body, HasSubstr("as in 0,3-5"));
+  const auto last = Get("/api/v1/calls", {{"job", kHostileJob}, {"ranks", "2147483646-2147483647"}});
+  EXPECT_EQ(last->status, 200);
   EXPECT_EQ(Get("/api/v1/incidents", {{"limit", "many"}})->status, 400);
   EXPECT_EQ(Get("/api/v1/incidents", {{"from", "yesterday"}})->status, 400);
   EXPECT_EQ(Get("/no/such/page")->status, 404);
 }
 
-TEST_F(HttpTest, WhatHasNotChangedIsNotSentAgain) {
+TEST_F(HttpTest, ListsAPartOfTheJobs) {
+  Start();
+  EXPECT_THAT(client_->Get("/api/v1/jobs?limit=1")->body, HasSubstr("\"jobs_total\":1"));
+  const std::string after = client_->Get("/api/v1/jobs?offset=1")->body;
+  EXPECT_THAT(after, HasSubstr("\"jobs\":[]"));
+  EXPECT_THAT(after, HasSubstr("\"jobs_total\":1"));
+  EXPECT_EQ(client_->Get("/api/v1/jobs?offset=x")->status, 400);
+  std::string many = "/api/v1/calls?job=x&ranks=0-200000";
+  for (int i = 0; i < 100; ++i) many += ",0-200000";
+  EXPECT_EQ(client_->Get(many)->status, 400);
+}
+
+TEST_F(HttpTest, ParametersWithoutMeaningMakeNoNewAnswers) {
+  Start();
+  const auto plain = client_->Get("/api/v1/jobs");
+  const auto made_up = client_->Get("/api/v1/jobs?made=up&job=none");
+  EXPECT_EQ(made_up->status, 200);
+  EXPECT_THAT(made_up->body, HasSubstr("\"jobs_total\":1"));
+}
+
+TEST_F(HttpTest, UnchangedAnswersAreNotSentAgain) {
   Start();
   const auto first = Get("/api/v1/incident", {{"id", absl::StrCat(kHostileJob, "-1")}});
   const std::string tag = first->get_header_value("ETag");
@@ -157,7 +179,7 @@ TEST_F(HttpTest, WhatHasNotChangedIsNotSentAgain) {
   }));
 }
 
-TEST_F(HttpTest, CompressesForThoseWhoTakeIt) {
+TEST_F(HttpTest, CompressesForClientsThatAcceptGzip) {
   Start();
   client_->set_decompress(false);
   const auto answer = Get("/api/v1/status", {}, {{"Accept-Encoding", "br, gzip"}});
@@ -177,7 +199,7 @@ TEST_F(HttpTest, ThePageRunsNoScriptButItsOwn) {
   EXPECT_THAT(policy, Not(HasSubstr("unsafe")));
 }
 
-TEST_F(HttpTest, TheReportIsServedAndTextFromTheJobIsNoMarkup) {
+TEST_F(HttpTest, ServesTheReportWithTextOfTheJobEscaped) {
   Start();
   const auto report = Get("/report", {{"id", absl::StrCat(kHostileJob, "-1")}, {"download", "1"}});
   EXPECT_EQ(report->status, 200);
@@ -187,7 +209,7 @@ TEST_F(HttpTest, TheReportIsServedAndTextFromTheJobIsNoMarkup) {
   EXPECT_EQ(Get("/incidents/a-1")->status, 302);
 }
 
-TEST_F(HttpTest, TellsOfChangesAsTheyHappen) {
+TEST_F(HttpTest, SendsAnEventForEachChange) {
   Start();
   std::string seen;
   client_->Get("/api/v1/events", [&](const char* data, size_t size) {
@@ -215,7 +237,7 @@ TEST_F(HttpTest, AViewerDoesNotKeepTheDaemonFromStopping) {
   viewer.join();
 }
 
-TEST_F(HttpTest, ChangesNothingForAPageOfAnotherSite) {
+TEST_F(HttpTest, RefusesPostsOfOtherSites) {
   Start();
   EXPECT_EQ(client_->Post("/api/v1/stacks?job=x&ranks=0", "", "text/plain")->status, 403);
   const auto ours = client_->Post("/api/v1/stacks?job=x&ranks=0", {{"X-Rollcall", "1"}}, "",
@@ -224,7 +246,7 @@ TEST_F(HttpTest, ChangesNothingForAPageOfAnotherSite) {
   EXPECT_EQ(client_->Post("/api/v1/stacks", {{"X-Rollcall", "1"}}, "", "text/plain")->status, 400);
 }
 
-TEST_F(HttpTest, WithATokenWhoeverAsksMustShowIt) {
+TEST_F(HttpTest, WithATokenEveryRequestNeedsIt) {
   const std::string token = "0123456789abcdef0123";
   Start(token);
   for (const char* path : {"/", "/api/v1/status", "/metrics", "/api/v1/events", "/app.js"}) {
@@ -244,7 +266,7 @@ TEST_F(HttpTest, WithATokenWhoeverAsksMustShowIt) {
   EXPECT_EQ(Get("/", {{"token", "wrong"}})->status, 401);
 }
 
-TEST_F(HttpTest, MetricsComeInTheFormatThatIsAskedFor) {
+TEST_F(HttpTest, MetricsHaveTheRequestedFormat) {
   Start();
   const auto plain = Get("/metrics");
   EXPECT_THAT(plain->get_header_value("Content-Type"), HasSubstr("version=0.0.4"));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One list out of the history and what is in memory only.
+// Merges the history with the incidents in memory.
 #include "daemon/server/incident_list.h"
 
 #include <gtest/gtest.h>
@@ -18,7 +18,7 @@ v1::Incident Opened(const std::string& id, int64_t seconds) {
   return incident;
 }
 
-// What the history would answer, out of all that it has.
+// Returns the window of all incidents in the history.
 v1::ListIncidentsResponse Ask(std::vector<v1::Incident> all, const Window& window) {
   std::sort(all.begin(), all.end(), &ComesBefore);
   v1::ListIncidentsResponse response;
@@ -29,7 +29,8 @@ v1::ListIncidentsResponse Ask(std::vector<v1::Incident> all, const Window& windo
   return response;
 }
 
-// Every way to spread twelve incidents over memory and history, every page of every size.
+// Spreads twelve incidents over memory and history in every way, and requests pages of several
+// sizes.
 TEST(MergeTest, IsTheSamePageWhereverTheIncidentsAre) {
   std::vector<v1::Incident> all;
   for (int i = 0; i < 12; ++i) all.push_back(Opened(absl::StrCat("job-", i), 100 - i / 2 * 2));
@@ -56,26 +57,37 @@ TEST(MergeTest, IsTheSamePageWhereverTheIncidentsAre) {
   }
 }
 
-TEST(IsAskedForTest, LooksAtTheFirstVerdictAsTheHistoryDoes) {
+TEST(IsSelectedTest, UsesTheFirstVerdictLikeTheHistory) {
   v1::Incident incident = Opened("a-1", 1000);
   incident.set_job("a");
+  incident.set_tenant("lab");
+  incident.set_attempt(2);
   incident.add_verdicts()->set_cause("rank_died");
   incident.mutable_verdicts(0)->add_culprits()->set_host("node-1");
+  incident.mutable_verdicts(0)->add_other_culprit_hosts("node-2000");
   incident.add_verdicts()->set_cause("missing_rank");
   v1::ListIncidentsRequest request;
-  EXPECT_TRUE(IsAskedFor(incident, request));
+  EXPECT_TRUE(IsSelected(incident, request));
   request.set_job("a");
   request.set_cause("rank_died");
   request.set_host("node-1");
   request.mutable_from()->set_seconds(1000);
   request.mutable_until()->set_seconds(1000);
-  EXPECT_TRUE(IsAskedFor(incident, request));
+  EXPECT_TRUE(IsSelected(incident, request));
+  request.set_host("node-2000");
+  EXPECT_TRUE(IsSelected(incident, request));
+  request.set_host("node-1");
   const auto refuses = [&](auto change) {
     v1::ListIncidentsRequest other = request;
     change(&other);
-    return !IsAskedFor(incident, other);
+    return !IsSelected(incident, other);
   };
+  request.set_tenant("lab");
+  request.set_attempt(2);
+  EXPECT_TRUE(IsSelected(incident, request));
   EXPECT_TRUE(refuses([](auto* r) { r->set_job("b"); }));
+  EXPECT_TRUE(refuses([](auto* r) { r->set_tenant("default"); }));
+  EXPECT_TRUE(refuses([](auto* r) { r->set_attempt(0); }));
   EXPECT_TRUE(refuses([](auto* r) { r->set_cause("missing_rank"); }));
   EXPECT_TRUE(refuses([](auto* r) { r->set_host("node-2"); }));
   EXPECT_TRUE(refuses([](auto* r) { r->mutable_from()->set_seconds(1001); }));

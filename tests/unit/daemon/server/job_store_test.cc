@@ -3,14 +3,17 @@
 
 #include <gtest/gtest.h>
 
+#include "daemon/server/daemon_counters.h"
 #include "interpose/segment.h"
 #include "rollcall/v1/agent.pb.h"
 
 namespace rollcall {
 namespace {
 
+const JobKey kJob("job");
+
 // A tick with one process that has an identity.
-v1::Tick TickOf(int pid, const std::string& job = "job") {
+v1::Tick MakeTick(int pid, const std::string& job = "job") {
   v1::Tick tick;
   v1::ProcessUpdate* process = tick.add_processes();
   process->set_pid(pid);
@@ -55,12 +58,12 @@ const Member& OnlyMember(const JobState& state) {
   return state.communicators.begin()->second.members.begin()->second;
 }
 
-TEST(JobStoreTest, KeepsWhatATickSays) {
+TEST(JobStoreTest, KeepsTheFactsOfATick) {
   JobStore store("unnamed");
-  v1::Tick tick = TickOf(7);
+  v1::Tick tick = MakeTick(7);
   AddRecords(AddComm(&tick, 5, 1, 4), 0, 3);
   store.Apply("node", tick, 0);
-  const JobState state = store.Get("job");
+  const JobState state = store.Get(kJob);
   ASSERT_EQ(state.processes.size(), 1u);
   EXPECT_EQ(state.processes[0].host, "node");
   EXPECT_EQ(state.processes[0].liveness, Liveness::kAlive);
@@ -68,213 +71,239 @@ TEST(JobStoreTest, KeepsWhatATickSays) {
   EXPECT_EQ(OnlyMember(state).records[2].entered_ns, 300);
 }
 
+// Whether the next tick of the job's agent says that the agent is urgent.
+bool IsUrgent(const std::string& job, JobStore* store) {
+  v1::Tick tick = MakeTick(1);
+  tick.mutable_processes(0)->mutable_identity()->set_job(job);
+  const AgentName agent = {"node-" + job, "agent-" + job, 1, true};
+  const JobStore::Routed routed = store->Route(agent, tick, 1'000);
+  for (const JobStore::Part& part : routed.parts) store->Apply(tick, routed, part);
+  return routed.origin.is_urgent;
+}
+
+TEST(JobStoreTest, TheAgentsOfGivenJobsAreUrgent) {
+  JobStore store("unnamed");
+  for (const char* job : {"a", "b"}) EXPECT_FALSE(IsUrgent(job, &store));
+  store.SetUrgent({JobKey("a")}, 10);
+  EXPECT_TRUE(IsUrgent("a", &store));
+  EXPECT_FALSE(IsUrgent("b", &store));
+}
+
+TEST(JobStoreTest, TooManyAgentsAreNotUrgent) {
+  JobStore store("unnamed");
+  EXPECT_FALSE(IsUrgent("a", &store));
+  store.SetUrgent({JobKey("a")}, 0);
+  EXPECT_FALSE(IsUrgent("a", &store));
+}
+
 TEST(JobStoreTest, ResendingChangesNothing) {
   JobStore store("unnamed");
-  v1::Tick tick = TickOf(7);
+  v1::Tick tick = MakeTick(7);
   AddRecords(AddComm(&tick, 5, 1, 4), 0, 3);
   store.Apply("node", tick, 0);
   store.Apply("node", tick, 0);
-  EXPECT_EQ(store.Get("job").processes.size(), 1u);
-  EXPECT_EQ(OnlyMember(store.Get("job")).records.size(), 3u);
+  EXPECT_EQ(store.Get(kJob).processes.size(), 1u);
+  EXPECT_EQ(OnlyMember(store.Get(kJob)).records.size(), 3u);
 }
 
 TEST(JobStoreTest, AnOpenRecordIsReplacedByItsReturn) {
   JobStore store("unnamed");
-  v1::Tick open = TickOf(7), returned = TickOf(7);
+  v1::Tick open = MakeTick(7), returned = MakeTick(7);
   AddRecords(AddComm(&open, 5, 1, 4), 0, 1, -1);
   AddRecords(AddComm(&returned, 5, 1, 4), 0, 1, 50);
   store.Apply("node", open, 0);
-  EXPECT_EQ(OnlyMember(store.Get("job")).records[0].returned_ns, 0);
+  EXPECT_EQ(OnlyMember(store.Get(kJob)).records[0].returned_ns, 0);
   store.Apply("node", returned, 0);
-  EXPECT_EQ(OnlyMember(store.Get("job")).records[0].returned_ns, 150);
+  EXPECT_EQ(OnlyMember(store.Get(kJob)).records[0].returned_ns, 150);
 }
 
 TEST(JobStoreTest, RecordsThatComeOutOfOrderAreKeptInOrder) {
   JobStore store("unnamed");
-  v1::Tick late = TickOf(7), early = TickOf(7);
+  v1::Tick late = MakeTick(7), early = MakeTick(7);
   AddRecords(AddComm(&late, 5, 1, 4), 4, 2);
   AddRecords(AddComm(&early, 5, 1, 4), 1, 2);
   store.Apply("node", late, 0);
   store.Apply("node", early, 0);
   std::vector<uint64_t> indices;
-  const JobState state = store.Get("job");
+  const JobState state = store.Get(kJob);
   for (const CallRecord& record : OnlyMember(state).records) indices.push_back(record.index);
   EXPECT_EQ(indices, (std::vector<uint64_t>{1, 2, 4, 5}));
 }
 
 TEST(JobStoreTest, ColumnsOfUnequalLengthAreCutToTheShortest) {
   JobStore store("unnamed");
-  v1::Tick tick = TickOf(7);
+  v1::Tick tick = MakeTick(7);
   v1::CommUpdate* comm = AddComm(&tick, 5, 1, 4);
   AddRecords(comm, 0, 3);
   comm->mutable_records()->mutable_count()->RemoveLast();
   store.Apply("node", tick, 0);
-  EXPECT_EQ(OnlyMember(store.Get("job")).records.size(), 2u);
+  EXPECT_EQ(OnlyMember(store.Get(kJob)).records.size(), 2u);
+}
+
+TEST(JobStoreTest, AColumnWithOneValueHasItInAllRows) {
+  JobStore store("unnamed");
+  v1::Tick tick = MakeTick(7);
+  v1::CommUpdate* comm = AddComm(&tick, 5, 1, 4);
+  AddRecords(comm, 0, 3);
+  v1::RecordBatch* batch = comm->mutable_records();
+  batch->mutable_count()->Truncate(1);
+  batch->mutable_thread()->Truncate(1);
+  batch->set_dtype(2, 3);
+  store.Apply("node", tick, 0);
+  const JobState state = store.Get(kJob);
+  const auto& records = OnlyMember(state).records;
+  ASSERT_EQ(records.size(), 3u);
+  for (const CallRecord& record : records) {
+    EXPECT_EQ(record.args.count, 8u);
+    EXPECT_EQ(record.thread, 1u);
+    EXPECT_EQ(record.args.dtype, record.index == 2 ? 3 : 7);
+  }
 }
 
 TEST(JobStoreTest, AProcessWithoutIdentityIsNotTakenIn) {
   JobStore store("unnamed");
-  v1::Tick tick = TickOf(7);
+  v1::Tick tick = MakeTick(7);
   tick.mutable_processes(0)->clear_identity();
   store.Apply("node", tick, 0);
-  EXPECT_TRUE(store.JobNames().empty());
+  EXPECT_TRUE(store.Keys().empty());
 }
 
 TEST(JobStoreTest, UnnamedProcessesMakeUpTheDefaultJob) {
   JobStore store("unnamed");
-  store.Apply("node", TickOf(7, ""), 0);
-  EXPECT_EQ(store.JobNames(), std::vector<std::string>{"unnamed"});
+  store.Apply("node", MakeTick(7, ""), 0);
+  EXPECT_EQ(store.Keys(), std::vector<JobKey>{JobKey("unnamed")});
 }
 
 TEST(JobStoreTest, EqualPidsOfTwoHostsAreTwoProcesses) {
   JobStore store("unnamed");
-  store.Apply("one", TickOf(7), 0);
-  store.Apply("two", TickOf(7), 0);
-  EXPECT_EQ(store.Get("job").processes.size(), 2u);
-}
-
-TEST(JobStoreTest, OfASilentHostNothingIsKnownUntilItSpeaksAgain) {
-  JobStore store("unnamed");
-  store.Apply("one", TickOf(1), 0);
-  store.Apply("two", TickOf(2), 0);
-  store.SetSilent("one", 5);
-  EXPECT_EQ(store.Get("job").processes[0].liveness, Liveness::kSilent);
-  EXPECT_EQ(store.Get("job").processes[1].liveness, Liveness::kAlive);
-  store.Apply("one", TickOf(1), 0);
-  EXPECT_EQ(store.Get("job").processes[0].liveness, Liveness::kAlive);
+  store.Apply("one", MakeTick(7), 0);
+  store.Apply("two", MakeTick(7), 0);
+  EXPECT_EQ(store.Get(kJob).processes.size(), 2u);
 }
 
 TEST(JobStoreTest, ASplitUnderWayEndsWhenItsLastRankHasGoneToItsChild) {
   JobStore store("unnamed");
   for (int rank : {0, 1}) {
-    v1::Tick tick = TickOf(rank + 1);
+    v1::Tick tick = MakeTick(rank + 1);
     v1::CommUpdate* comm = AddComm(&tick, 11, rank, 2);
     comm->set_split_pending(true);
     comm->set_state(static_cast<uint32_t>(segment::CommState::kInitializing));
     store.Apply("node", tick, 0);
   }
-  EXPECT_EQ(store.Get("job").communicators.at(11).members.size(), 2u);
-  v1::Tick first = TickOf(1);
+  EXPECT_EQ(store.Get(kJob).communicators.at(11).members.size(), 2u);
+  v1::Tick first = MakeTick(1);
   AddComm(&first, 20, 0, 1);
   store.Apply("node", first, 0);
-  // Rank 0 has come and gone: rank 1 must not be told that it is absent.
-  const JobState between = store.Get("job");
+  // Rank 0 has entered and left: it is not absent for rank 1.
+  const JobState between = store.Get(kJob);
   EXPECT_EQ(between.communicators.at(11).members.at(0).state, MemberState::kReady);
-  v1::Tick second = TickOf(2);
+  v1::Tick second = MakeTick(2);
   AddComm(&second, 21, 0, 1);
   store.Apply("node", second, 0);
-  EXPECT_EQ(store.Get("job").communicators.count(11), 0u);
-  EXPECT_EQ(store.Get("job").communicators.size(), 2u);
+  EXPECT_EQ(store.Get(kJob).communicators.count(11), 0u);
+  EXPECT_EQ(store.Get(kJob).communicators.size(), 2u);
 }
 
 TEST(JobStoreTest, ACommunicatorThatAllHaveEndedIsForgotten) {
   JobStore store("unnamed");
   for (int rank : {0, 1}) {
-    v1::Tick tick = TickOf(rank + 1);
+    v1::Tick tick = MakeTick(rank + 1);
     AddComm(&tick, 5, rank, 2);
     store.Apply("node", tick, 0);
   }
   for (int rank : {0, 1}) {
-    EXPECT_EQ(store.Get("job").communicators.size(), 1u);
-    v1::Tick tick = TickOf(rank + 1);
+    EXPECT_EQ(store.Get(kJob).communicators.size(), 1u);
+    v1::Tick tick = MakeTick(rank + 1);
     AddComm(&tick, 5, rank, 2)
         ->set_state(static_cast<uint32_t>(segment::CommState::kDestroyed));
     store.Apply("node", tick, 0);
   }
-  EXPECT_TRUE(store.Get("job").communicators.empty());
+  EXPECT_TRUE(store.Get(kJob).communicators.empty());
 }
 
 TEST(JobStoreTest, ForgettingAJobLeavesTheOthers) {
   JobStore store("unnamed");
-  store.Apply("node", TickOf(1, "a"), 0);
-  store.Apply("node", TickOf(2, "b"), 0);
-  store.Forget("a");
-  EXPECT_EQ(store.JobNames(), std::vector<std::string>{"b"});
+  store.Apply("node", MakeTick(1, "a"), 0);
+  store.Apply("node", MakeTick(2, "b"), 0);
+  store.Forget(JobKey("a"));
+  EXPECT_EQ(store.Keys(), std::vector<JobKey>{JobKey("b")});
 }
 
-TEST(JobStoreTest, AnIdentityThatComesLateIsEarlyEnough) {
+TEST(JobStoreTest, AcceptsALateIdentity) {
   JobStore store("unnamed");
-  v1::Tick tick = TickOf(7);
+  v1::Tick tick = MakeTick(7);
   AddRecords(AddComm(&tick, 5, 1, 4), 0, 3);
   v1::Tick nameless = tick;
   nameless.mutable_processes(0)->clear_identity();
   store.Apply("node", nameless, 0);
-  EXPECT_TRUE(store.JobNames().empty());
+  EXPECT_TRUE(store.Keys().empty());
   store.Apply("node", tick, 0);
-  store.Apply("node", nameless, 0);  // known by now
-  EXPECT_EQ(store.JobNames(), std::vector<std::string>{"job"});
-  EXPECT_EQ(OnlyMember(store.Get("job")).records.size(), 3u);
+  store.Apply("node", nameless, 0);  // the process is known by now
+  EXPECT_EQ(store.Keys(), std::vector<JobKey>{JobKey("job")});
+  EXPECT_EQ(OnlyMember(store.Get(kJob)).records.size(), 3u);
 }
 
 TEST(JobStoreTest, AnUpdateWithoutEvidenceLeavesItAsItWas) {
   JobStore store("unnamed");
-  store.Apply("node", TickOf(7), 0);
-  v1::Tick tick = TickOf(7);
+  store.Apply("node", MakeTick(7), 0);
+  v1::Tick tick = MakeTick(7);
   tick.mutable_processes(0)->clear_evidence();
   AddComm(&tick, 5, 1, 4);
   store.Apply("node", tick, 0);
-  EXPECT_EQ(store.Get("job").processes[0].liveness, Liveness::kAlive);
+  EXPECT_EQ(store.Get(kJob).processes[0].liveness, Liveness::kAlive);
 }
 
 TEST(JobStoreTest, OnlyTheNewestRecordsAreKept) {
   JobStore store("unnamed");
   for (uint64_t first = 0; first < 3000; first += 500) {
-    v1::Tick tick = TickOf(7);
+    v1::Tick tick = MakeTick(7);
     AddRecords(AddComm(&tick, 5, 1, 4), first, 500);
     store.Apply("node", tick, 0);
   }
-  v1::Tick old = TickOf(7);
+  v1::Tick old = MakeTick(7);
   AddRecords(AddComm(&old, 5, 1, 4), 0, 500);
   store.Apply("node", old, 0);
-  const JobState state = store.Get("job");
+  const JobState state = store.Get(kJob);
   EXPECT_EQ(OnlyMember(state).records.front().index, 3000u - 1024u);
   EXPECT_EQ(OnlyMember(state).records.back().index, 2999u);
 }
 
-TEST(JobStoreTest, ARankThatWasStartedAnewBeginsAfresh) {
+TEST(JobStoreTest, ARestartedRankBeginsAtZero) {
   JobStore store("unnamed");
-  v1::Tick first = TickOf(7), second = TickOf(8);
+  v1::Tick first = MakeTick(7), second = MakeTick(8);
   AddRecords(AddComm(&first, 5, 1, 4), 0, 3);
   AddRecords(AddComm(&second, 5, 1, 4), 0, 1);
   store.Apply("node", first, 0);
   store.Apply("node", second, 0);
-  const JobState state = store.Get("job");
+  const JobState state = store.Get(kJob);
   EXPECT_EQ(state.processes.size(), 2u);
   EXPECT_EQ(OnlyMember(state).records.size(), 1u);
 }
 
-TEST(JobStoreTest, EndedProcessesOfASilentHostHaveEnded) {
+TEST(JobStoreTest, AnEndWithoutCodeAndSignalIsUnknown) {
   JobStore store("unnamed");
-  v1::Tick tick = TickOf(1);
-  tick.mutable_processes(0)->mutable_evidence()->set_liveness(v1::Evidence::DIED);
-  store.Apply("one", tick, 0);
-  store.SetSilent("one", 5);
-  EXPECT_EQ(store.Get("job").processes[0].liveness, Liveness::kDied);
-}
-
-TEST(JobStoreTest, HowAProcessEndedIsNotKnownWhereNeitherCodeNorSignalIs) {
-  JobStore store("unnamed");
-  v1::Tick tick = TickOf(1);
+  v1::Tick tick = MakeTick(1);
   v1::Evidence* evidence = tick.mutable_processes(0)->mutable_evidence();
   evidence->set_liveness(v1::Evidence::ENDED);
   evidence->set_exit_code(-1);
   store.Apply("one", tick, 0);
-  EXPECT_EQ(store.Get("job").processes[0].liveness, Liveness::kEnded);
-  evidence->set_liveness(v1::Evidence::DIED);  // as agents say that know no better word
+  EXPECT_EQ(store.Get(kJob).processes[0].liveness, Liveness::kEnded);
+  // Older agents report this for an unknown exit status.
+  evidence->set_liveness(v1::Evidence::DIED);
   store.Apply("one", tick, 1);
-  EXPECT_EQ(store.Get("job").processes[0].liveness, Liveness::kEnded);
+  EXPECT_EQ(store.Get(kJob).processes[0].liveness, Liveness::kEnded);
   evidence->set_exit_signal(9);
   store.Apply("one", tick, 2);
-  EXPECT_EQ(store.Get("job").processes[0].liveness, Liveness::kDied);
+  EXPECT_EQ(store.Get(kJob).processes[0].liveness, Liveness::kDied);
 }
 
 TEST(JobStoreTest, AChangeIsANewVersion) {
   JobStore store("unnamed");
-  EXPECT_EQ(store.Version("job"), 0u);
-  store.Apply("node", TickOf(1), 0);
-  const uint64_t before = store.Version("job");
-  store.Apply("node", TickOf(2), 0);
-  EXPECT_GT(store.Version("job"), before);
+  EXPECT_EQ(store.Version(kJob), 0u);
+  store.Apply("node", MakeTick(1), 0);
+  const uint64_t before = store.Version(kJob);
+  store.Apply("node", MakeTick(2), 0);
+  EXPECT_GT(store.Version(kJob), before);
 }
 
 constexpr int64_t kSecond = 1'000'000'000;
@@ -287,7 +316,7 @@ AgentName AgentOn(const std::string& host, const std::string& id) {
   return {host, id, kSecond / 10, false};
 }
 
-// A tick that says nothing, made and heard then.
+// An empty tick, made and received at this time.
 v1::Tick Nothing(double at) {
   v1::Tick tick;
   tick.set_now_ns(At(at));
@@ -297,8 +326,8 @@ v1::Tick Nothing(double at) {
 class HeardTest : public testing::Test {
  protected:
   HeardTest() {
-    store_.Connected(agent_);
-    v1::Tick tick = TickOf(7);
+    store_.agents()->Connected(agent_);
+    v1::Tick tick = MakeTick(7);
     AddComm(&tick, 5, 1, 4);
     Hear(tick, 0);
   }
@@ -306,18 +335,18 @@ class HeardTest : public testing::Test {
     tick.set_now_ns(At(at));
     EXPECT_TRUE(store_.Apply(agent_, tick, At(at)));
   }
-  // What the daemon does each time before it looks at the job.
+  // The daemon calls these before each diagnosis.
   JobState Look(double at) {
-    store_.MarkSilentAgents(At(at), kSilentAfter);
-    store_.UpdateHeard("job", 0);
-    return store_.Get("job");
+    store_.agents()->MarkSilent(At(at), kSilentAfter);
+    store_.UpdateHeard(kJob, 0);
+    return store_.Get(kJob);
   }
 
   const AgentName agent_ = AgentOn("node", "first");
   JobStore store_{"unnamed"};
 };
 
-TEST_F(HeardTest, AnAgentWhoseTicksAreMissingIsStaleThenSilentThoughItsStreamLives) {
+TEST_F(HeardTest, AnAgentWithoutTicksIsStaleThenSilentThoughItsStreamLives) {
   EXPECT_FALSE(Look(0.3).agents[0].stale);
   EXPECT_TRUE(Look(0.4).agents[0].stale);
   EXPECT_EQ(Look(9.9).processes[0].liveness, Liveness::kAlive);
@@ -326,92 +355,315 @@ TEST_F(HeardTest, AnAgentWhoseTicksAreMissingIsStaleThenSilentThoughItsStreamLiv
   EXPECT_EQ(silent.processes[0].silent_since_ns, At(0));
 }
 
-// It goes on where it was: what has not changed is not told again.
-TEST_F(HeardTest, AnAgentThatWasHeldIsBelievedAgainWhenItTicks) {
+TEST_F(HeardTest, EndedProcessesOfASilentAgentHaveEnded) {
+  v1::Tick tick = MakeTick(7);
+  tick.mutable_processes(0)->mutable_evidence()->set_liveness(v1::Evidence::DIED);
+  Hear(tick, 0.1);
+  const JobState state = Look(12);
+  EXPECT_TRUE(state.agents[0].silent);
+  EXPECT_EQ(state.processes[0].liveness, Liveness::kDied);
+}
+
+// A daemon to which a whole fleet comes back welcomes some agents at a time.
+TEST_F(HeardTest, AnAgentIsNotSilentWhileItAwaitsItsWelcome) {
+  store_.agents()->Disconnected(agent_);
+  store_.agents()->Connected(agent_);
+  const JobState waiting = Look(20);
+  EXPECT_EQ(waiting.processes[0].liveness, Liveness::kAlive);
+  EXPECT_TRUE(waiting.agents[0].stale);
+  store_.agents()->Welcomed(agent_.id, At(20));
+  EXPECT_EQ(Look(29.9).processes[0].liveness, Liveness::kAlive);
+  EXPECT_EQ(Look(30).processes[0].liveness, Liveness::kSilent);
+}
+
+TEST_F(HeardTest, AnAgentThatDisconnectsBeforeItsWelcomeBecomesSilent) {
+  store_.agents()->Disconnected(agent_);
+  store_.agents()->Connected(agent_);
+  store_.agents()->Disconnected(agent_);
+  EXPECT_EQ(Look(20).processes[0].liveness, Liveness::kSilent);
+}
+
+// The agent continues its stream, and does not send again what has not changed.
+TEST_F(HeardTest, ASuspendedAgentIsBackWithItsNextTick) {
   Look(12);
   Hear(Nothing(12.1), 12.1);
   const JobState state = Look(12.2);
   EXPECT_FALSE(state.agents[0].stale);
   EXPECT_EQ(state.processes[0].liveness, Liveness::kAlive);
-  EXPECT_EQ(state.agents[0].counts_from_ns, At(12.1));  // waits begin anew
+  EXPECT_EQ(state.agents[0].counts_from_ns, At(12.1));  // waits count from here
+}
+
+// A daemon that was stopped reads the first ticks of a stream that ended meanwhile; the rest are lost.
+TEST_F(HeardTest, AnAgentWithoutAStreamIsStaleAtOnceUntilItTicksAgain) {
+  EXPECT_FALSE(Look(0.1).agents[0].stale);
+  store_.agents()->Disconnected(agent_);
+  EXPECT_TRUE(Look(0.1).agents[0].stale);
+  store_.agents()->Connected(agent_);
+  EXPECT_TRUE(Look(0.2).agents[0].stale);
+  Hear(Nothing(0.3), 0.3);
+  EXPECT_FALSE(Look(0.3).agents[0].stale);
 }
 
 TEST_F(HeardTest, TicksThatComeInTimeChangeNoVersion) {
   Look(0.1);
-  const uint64_t before = store_.Version("job");
+  const uint64_t before = store_.Version(kJob);
   for (double at = 0.2; at < 5; at += 0.2) {
     Hear(Nothing(at), at);
     Look(at + 0.1);
   }
-  EXPECT_GT(store_.Version("job"), before);  // once: its third tick made it believed
-  const uint64_t settled = store_.Version("job");
+  EXPECT_GT(store_.Version(kJob), before);  // once: the third tick settled the agent
+  const uint64_t settled = store_.Version(kJob);
   for (double at = 5; at < 10; at += 0.2) {
     Hear(Nothing(at), at);
     Look(at + 0.1);
   }
-  EXPECT_EQ(store_.Version("job"), settled);
+  EXPECT_EQ(store_.Version(kJob), settled);
 }
 
-TEST_F(HeardTest, WhatIsReadFromFilesNeverGrowsOld) {
-  store_.Apply("files", TickOf(9), 0);
+TEST_F(HeardTest, StateFromFilesNeverBecomesStale) {
+  store_.Apply("files", MakeTick(9), 0);
   const JobState state = Look(1000);
   EXPECT_EQ(state.processes[1].agent, -1);
   EXPECT_EQ(state.processes[1].liveness, Liveness::kAlive);
 }
 
-TEST_F(HeardTest, ThreeTicksMakeAnAgentBelieved) {
+TEST_F(HeardTest, ThreeTicksSettleAnAgent) {
   EXPECT_FALSE(Look(0).agents[0].is_settled);
-  Hear(Nothing(0), 0);  // a piece of the same tick
+  Hear(Nothing(0), 0);  // a part of the same tick
   Hear(Nothing(0.1), 0.1);
   EXPECT_FALSE(Look(0.1).agents[0].is_settled);
   Hear(Nothing(0.2), 0.2);
   EXPECT_TRUE(Look(0.2).agents[0].is_settled);
 }
 
-TEST_F(HeardTest, AnotherAgentOfTheHostDoesNotSpeakForTheFirstsProcesses) {
+TEST_F(HeardTest, AnotherAgentOfTheHostCannotReportTheFirstOnesProcesses) {
   const AgentName other = AgentOn("node", "second");
-  store_.Connected(other);
-  v1::Tick forged = TickOf(7);
+  store_.agents()->Connected(other);
+  v1::Tick forged = MakeTick(7);
   forged.mutable_processes(0)->mutable_evidence()->set_liveness(v1::Evidence::DIED);
   store_.Apply(other, forged, At(0.1));
-  EXPECT_EQ(store_.Get("job").processes[0].liveness, Liveness::kAlive);
-  store_.Apply(other, TickOf(8), At(0.2));  // its own are its own
-  EXPECT_EQ(store_.Get("job").processes.size(), 2u);
+  EXPECT_EQ(store_.Get(kJob).processes[0].liveness, Liveness::kAlive);
+  store_.Apply(other, MakeTick(8), At(0.2));  // these processes are its own
+  EXPECT_EQ(store_.Get(kJob).processes.size(), 2u);
 }
 
-TEST_F(HeardTest, AProcessPassesToAnotherAgentWhenItsOwnIsGone) {
+TEST_F(HeardTest, AProcessPassesToAnotherAgentWhenItsOwnDisconnects) {
   const AgentName other = AgentOn("node", "second");
-  store_.Connected(other);
-  store_.Apply(other, TickOf(7), At(0.1));
-  // What it told was left out, so it must tell all again.
-  EXPECT_EQ(store_.Gone(agent_), std::vector<std::string>{"second"});
-  v1::Tick change = TickOf(7);
+  store_.agents()->Connected(other);
+  store_.Apply(other, MakeTick(7), At(0.1));
+  // The store ignored its reports, so it must send all again.
+  EXPECT_EQ(store_.agents()->Disconnected(agent_), std::vector<std::string>{"second"});
+  v1::Tick change = MakeTick(7);
   change.mutable_processes(0)->clear_identity();
   EXPECT_FALSE(store_.Apply(other, change, At(0.2)));
-  v1::Tick ended = TickOf(7);
+  v1::Tick ended = MakeTick(7);
   ended.mutable_processes(0)->mutable_evidence()->set_liveness(v1::Evidence::EXITED);
   EXPECT_TRUE(store_.Apply(other, ended, At(0.3)));
-  EXPECT_EQ(store_.Get("job").processes[0].liveness, Liveness::kExited);
+  EXPECT_EQ(store_.Get(kJob).processes[0].liveness, Liveness::kExited);
   EXPECT_TRUE(store_.Apply(other, change, At(0.4)));
 }
 
-TEST_F(HeardTest, AnAgentThatComesBackBeforeItsOldStreamHasEndedIsTheSame) {
-  store_.Connected(agent_);
-  v1::Tick ended = TickOf(7);
+TEST_F(HeardTest, AnAgentMayReconnectBeforeItsOldStreamEnds) {
+  store_.agents()->Connected(agent_);
+  v1::Tick ended = MakeTick(7);
   ended.mutable_processes(0)->mutable_evidence()->set_liveness(v1::Evidence::EXITED);
   Hear(ended, 1);
-  EXPECT_TRUE(store_.Gone(agent_).empty());
-  EXPECT_EQ(store_.Get("job").processes[0].liveness, Liveness::kExited);
+  EXPECT_TRUE(store_.agents()->Disconnected(agent_).empty());
+  EXPECT_EQ(store_.Get(kJob).processes[0].liveness, Liveness::kExited);
 }
 
-TEST_F(HeardTest, NobodyTakesTheSeatOfARankThatAnotherAgentSpeaksFor) {
+TEST_F(HeardTest, AnotherAgentCannotReplaceARank) {
   const AgentName other = AgentOn("elsewhere", "second");
-  store_.Connected(other);
-  v1::Tick forged = TickOf(99);
+  store_.agents()->Connected(other);
+  v1::Tick forged = MakeTick(99);
   AddComm(&forged, 5, 1, 4)->set_entered(1000);
   store_.Apply(other, forged, At(0.1));
-  EXPECT_EQ(OnlyMember(store_.Get("job")).entered, 0u);
-  EXPECT_EQ(OnlyMember(store_.Get("job")).process, 0);
+  EXPECT_EQ(OnlyMember(store_.Get(kJob)).entered, 0u);
+  EXPECT_EQ(OnlyMember(store_.Get(kJob)).process, 0);
+}
+
+uint64_t CountDropped(const DaemonCounters& counters, Dropped what) {
+  return counters.Get().dropped[static_cast<size_t>(what)];
+}
+
+TEST(JobStoreLimitsTest, IgnoresAndCountsJobsBeyondTheLimit) {
+  DaemonCounters counters;
+  JobStoreLimits most;
+  most.jobs = 3;
+  JobStore store("unnamed", most, &counters);
+  for (int i = 0; i < 5; ++i) store.Apply("node", MakeTick(i, "job-" + std::to_string(i)), 1);
+  EXPECT_EQ(store.CountJobs(), 3u);
+  EXPECT_EQ(CountDropped(counters, Dropped::kJobs), 2u);
+  store.Forget(JobKey("job-1"));
+  store.Apply("node", MakeTick(9, "job-9"), 2);
+  EXPECT_EQ(store.CountJobs(), 3u);
+  EXPECT_TRUE(store.Find("", "job-9", std::nullopt).has_value());
+  EXPECT_FALSE(store.Find("", "job-1", std::nullopt).has_value());
+}
+
+TEST(JobStoreLimitsTest, AJobThatIsKnownBeginsAgainBeyondTheLimit) {
+  DaemonCounters counters;
+  JobStoreLimits most;
+  most.jobs = 2;
+  JobStore store("unnamed", most, &counters);
+  store.Apply("node", MakeTick(1, "other"), 1);
+  for (int attempt = 0; attempt < 5; ++attempt) {
+    v1::Tick tick = MakeTick(100 + attempt);
+    tick.mutable_processes(0)->mutable_identity()->set_attempt(attempt);
+    tick.mutable_processes(0)->mutable_identity()->set_restarts("TORCHELASTIC_RESTART_COUNT=" +
+                                                                std::to_string(attempt));
+    store.Apply("node", tick, 2 + attempt);
+  }
+  EXPECT_EQ(store.Find("", "job", std::nullopt)->attempt, 4);
+  EXPECT_EQ(store.AllKeys("job").size(), 2u);
+  EXPECT_EQ(CountDropped(counters, Dropped::kAttempts), 3u);
+}
+
+TEST(JobStoreLimitsTest, IgnoresAndCountsProcessesBeyondTheLimit) {
+  DaemonCounters counters;
+  JobStoreLimits most;
+  most.processes = 3;
+  JobStore store("unnamed", most, &counters);
+  for (int pid = 0; pid < 5; ++pid) store.Apply("node", MakeTick(pid), 1);
+  EXPECT_EQ(store.Get(kJob).processes.size(), 3u);
+  EXPECT_EQ(CountDropped(counters, Dropped::kProcesses), 2u);
+  store.Forget(kJob);
+  store.Apply("node", MakeTick(9, "later"), 2);
+  EXPECT_EQ(store.Get(JobKey("later")).processes.size(), 1u);
+}
+
+TEST(JobStoreLimitsTest, CutsLongNamesAndCountsWhatAJobDropped) {
+  DaemonCounters counters;
+  JobStore store("unnamed", {}, &counters);
+  v1::Tick tick = MakeTick(1, std::string(1000, 'j'));
+  tick.mutable_processes(0)->mutable_evidence()->set_error(std::string(100'000, 'e'));
+  v1::Identity* identity = tick.mutable_processes(0)->mutable_identity();
+  identity->set_launch(std::string(100'000, 'l'));
+  identity->set_restarts(std::string(100'000, 'r'));
+  identity->set_pod(std::string(100'000, 'p'));
+  store.Apply("node", tick, 1);
+  const JobKey key(std::string(limits::kName, 'j'));
+  EXPECT_EQ(store.Get(key).processes.at(0).error.size(), limits::kError);
+  EXPECT_EQ(store.Get(key).processes.at(0).pod.size(), limits::kCommand);
+  EXPECT_EQ(CountDropped(counters, Dropped::kTexts), 5u);
+}
+
+TEST(JobStoreLimitsTest, TheCounterOfChangesRisesOnlyWithAChange) {
+  JobStore store("unnamed");
+  const uint64_t empty = store.Changes();
+  store.Apply("node", MakeTick(1), 1);
+  const uint64_t one = store.Changes();
+  EXPECT_GT(one, empty);
+  EXPECT_EQ(store.Version(kJob), store.Version(kJob));
+  store.UpdateHeard(kJob, 0);
+  EXPECT_EQ(store.Changes(), one);
+  store.Apply("node", MakeTick(2, "other"), 1);
+  EXPECT_GT(store.Changes(), one);
+  const uint64_t two = store.Changes();
+  store.Forget(kJob);
+  EXPECT_GT(store.Changes(), two);
+}
+
+TEST(JobStoreLimitsTest, ListsAPartOfTheJobs) {
+  JobStore store("unnamed");
+  for (int i = 0; i < 9; ++i) store.Apply("node", MakeTick(i, "job-" + std::to_string(i)), 1);
+  const std::vector<JobKey> keys = store.NewestKeys(3);
+  ASSERT_EQ(keys.size(), 3u);
+  EXPECT_EQ(keys[0].job, "job-0");
+  EXPECT_EQ(store.NewestKeys().size(), 9u);
+}
+
+// The ranks 0 to 3 of one start, with pids from `first_pid` on.
+v1::Tick MakeStart(int first_pid) {
+  v1::Tick tick;
+  for (int rank = 0; rank < 4; ++rank) {
+    v1::Tick one = MakeTick(first_pid + rank);
+    v1::ProcessUpdate* process = tick.add_processes();
+    process->Swap(one.mutable_processes(0));
+    process->mutable_identity()->set_global_rank(rank);
+    process->mutable_identity()->set_has_segment(true);
+  }
+  return tick;
+}
+
+TEST(JobStoreTest, ARestartedStoreContinuesTheAttempts) {
+  JobStore before("unnamed");
+  before.Apply("node", MakeStart(100), 0);
+  before.Apply("node", MakeStart(200), 0);
+  const AttemptChanges changes = before.TakeAttemptChanges(false);
+  ASSERT_EQ(changes.changed.size(), 2u);
+  EXPECT_EQ(changes.changed.at(JobKey("job", 1)).members.size(), 4u);
+  EXPECT_TRUE(before.TakeAttemptChanges(false).changed.empty()) << "nothing has changed since";
+  EXPECT_EQ(before.TakeAttemptChanges(true).changed.size(), 2u);
+
+  JobStore after("unnamed");
+  after.RestoreAttempts(changes.changed);
+  EXPECT_EQ(after.CountJobs(), 0u) << "its processes have not returned";
+  after.Apply("node", MakeStart(200), 0);
+  EXPECT_EQ(after.Keys(), std::vector<JobKey>({JobKey("job", 1)}));
+  EXPECT_TRUE(after.TakeAttemptChanges(false).changed.empty()) << "they are recorded";
+  after.Apply("node", MakeStart(300), 0);
+  EXPECT_EQ(after.Keys(), std::vector<JobKey>({JobKey("job", 1), JobKey("job", 2)}));
+}
+
+TEST(JobStoreTest, AForgottenAttemptIsForgottenInTheHistory) {
+  JobStore store("unnamed");
+  store.Apply("node", MakeStart(100), 0);
+  store.Forget(kJob);
+  const AttemptChanges changes = store.TakeAttemptChanges(false);
+  EXPECT_TRUE(changes.changed.empty());
+  EXPECT_EQ(changes.forgotten.count(kJob), 1u);
+}
+
+TEST(JobStoreTest, AttemptsThatAreRestoredLateLeaveAJobThatHasCome) {
+  JobStore before("unnamed");
+  before.Apply("node", MakeStart(100), 0);
+  before.Apply("node", MakeStart(200), 0);
+  JobStore late("unnamed");
+  late.Apply("node", MakeStart(200), 0);
+  late.RestoreAttempts(before.TakeAttemptChanges(false).changed);
+  late.Apply("node", MakeStart(200), 0);
+  EXPECT_EQ(late.Keys(), std::vector<JobKey>({JobKey("job", 0)}));
+}
+
+AgentName AgentWithTenants(std::vector<std::string> tenants) {
+  AgentName agent = {"node", "node", 0, true};
+  agent.tenants = std::move(tenants);
+  return agent;
+}
+
+v1::Tick TickOfTenant(const std::string& tenant) {
+  v1::Tick tick = MakeTick(1);
+  tick.mutable_processes(0)->mutable_identity()->set_tenant(tenant);
+  return tick;
+}
+
+TEST(JobStoreTest, AJobBelongsToTheTenantThatItsProcessesName) {
+  JobStore store("default");
+  store.Apply("node", TickOfTenant("team-a"), 1000);
+  store.Apply("other", MakeTick(2), 1000);
+  ASSERT_TRUE(store.Find("team-a", "job", std::nullopt).has_value());
+  EXPECT_EQ(store.Find("", "job", std::nullopt)->tenant, "default");
+  EXPECT_EQ(store.CountJobs(), 2);
+}
+
+TEST(JobStoreTest, AnAgentOfOneTenantWritesItsJobsWithoutAClaim) {
+  JobStore store("default");
+  store.Apply(AgentWithTenants({"team-a"}), MakeTick(1), 1000);
+  EXPECT_TRUE(store.Find("team-a", "job", std::nullopt).has_value());
+  EXPECT_FALSE(store.Find("default", "job", std::nullopt).has_value());
+}
+
+TEST(JobStoreTest, DropsAndCountsProcessesOfTenantsThatTheAgentMayNotWrite) {
+  DaemonCounters counters;
+  JobStore store("default", {}, &counters);
+  const AgentName agent = AgentWithTenants({"team-a"});
+  v1::Tick more = TickOfTenant("team-b");
+  more.mutable_processes(0)->clear_identity();
+  EXPECT_TRUE(store.Apply(agent, TickOfTenant("team-b"), 1000));
+  EXPECT_TRUE(store.Apply(agent, more, 2000)) << "it would send the same again";
+  EXPECT_EQ(store.CountJobs(), 0);
+  EXPECT_EQ(counters.Get().dropped[static_cast<size_t>(Dropped::kTenants)], 1);
 }
 
 }  // namespace

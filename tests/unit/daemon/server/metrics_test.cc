@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The text that Prometheus reads.
+// The text for Prometheus.
 #include "daemon/server/metrics.h"
 
 #include <gmock/gmock.h>
@@ -23,6 +23,8 @@ MetricsSnapshot Snapshot(int jobs = 1, int communicators = 1) {
   for (int i = 0; i < jobs; ++i) {
     JobMetrics& job = snapshot.jobs.emplace_back();
     job.status.set_name("train-" + std::to_string(i));
+    job.status.set_tenant("ml");
+    job.status.set_attempt(2);
     job.status.set_state("hung");
     job.status.set_ranks(64);
     job.incidents.by_cause["missing_rank"] = 2;
@@ -41,19 +43,22 @@ MetricsSnapshot Snapshot(int jobs = 1, int communicators = 1) {
   return snapshot;
 }
 
-TEST(MetricsTest, TellOfJobsIncidentsAndTheDaemon) {
+TEST(MetricsTest, CoverJobsIncidentsAndTheDaemon) {
   const std::string text = MetricsText(Snapshot(), false);
-  EXPECT_THAT(text, HasSubstr("rollcall_job_state{job=\"train-0\",state=\"hung\"} 1"));
-  EXPECT_THAT(text, HasSubstr("rollcall_job_state{job=\"train-0\",state=\"running\"} 0"));
-  EXPECT_THAT(text, HasSubstr("rollcall_communicator_position_min{job=\"train-0\",communicator=\"tp\",id=\"0\"} 10"));
-  EXPECT_THAT(text, HasSubstr("rollcall_incidents_total{job=\"train-0\",cause=\"missing_rank\"} 2"));
-  EXPECT_THAT(text, HasSubstr("rollcall_job_hung_seconds_total{job=\"train-0\",cause=\"missing_rank\"} 31.5"));
-  EXPECT_THAT(text, HasSubstr("rollcall_job_records_lost_total{job=\"train-0\"} 7"));
+  const std::string job = "{tenant=\"ml\",job=\"train-0\",attempt=\"2\"";
+  EXPECT_THAT(text, HasSubstr("rollcall_job_state" + job + ",state=\"hung\"} 1"));
+  EXPECT_THAT(text, HasSubstr("rollcall_job_state" + job + ",state=\"running\"} 0"));
+  EXPECT_THAT(text, HasSubstr("rollcall_communicator_position_min" + job +
+                              ",communicator=\"tp\",id=\"0\"} 10"));
+  EXPECT_THAT(text, HasSubstr("rollcall_incidents_total" + job + ",cause=\"missing_rank\"} 2"));
+  EXPECT_THAT(text, HasSubstr("rollcall_job_hung_seconds_total" + job +
+                              ",cause=\"missing_rank\"} 31.5"));
+  EXPECT_THAT(text, HasSubstr("rollcall_job_records_lost_total" + job + "} 7"));
   EXPECT_THAT(text, HasSubstr("rollcall_agents_connected 4"));
   EXPECT_THAT(text, HasSubstr("rollcall_build_info{version=\"1.2.3\"} 1"));
 }
 
-TEST(MetricsTest, TellWhatWaitsAndWhatWasLost) {
+TEST(MetricsTest, CountWaitingAndLostDeliveries) {
   MetricsSnapshot snapshot = Snapshot();
   snapshot.deliveries.reports = {5, 4, 1, 2};
   snapshot.deliveries.history = {3, 1, 6};
@@ -70,7 +75,7 @@ TEST(MetricsTest, TellWhatWaitsAndWhatWasLost) {
   }
 }
 
-TEST(MetricsTest, NoSeriesIsThereTwiceAndTheirNumberIsBounded) {
+TEST(MetricsTest, SeriesAreUniqueAndBounded) {
   const std::string text = MetricsText(Snapshot(500, 100), false);
   std::set<std::string> series;
   std::istringstream lines(text);
@@ -79,8 +84,8 @@ TEST(MetricsTest, NoSeriesIsThereTwiceAndTheirNumberIsBounded) {
     EXPECT_TRUE(series.insert(line.substr(0, line.rfind(' '))).second) << line;
   }
   EXPECT_LT(series.size(), kMaxJobsMeasured * (kMaxCommunicatorsMeasured * 5 + 20) + 20);
-  // Those that wait most are kept.
-  EXPECT_NE(text.find("{job=\"train-0\",communicator=\"tp\",id=\"99\"} 99"), std::string::npos);
+  // Keeps the communicators that wait most.
+  EXPECT_NE(text.find("{tenant=\"ml\",job=\"train-0\",attempt=\"2\",communicator=\"tp\",id=\"99\"} 99"), std::string::npos);
 }
 
 TEST(MetricsTest, NamesFromJobsCannotAddLines) {
@@ -103,6 +108,16 @@ TEST(MetricsTest, CountLostRecordsOfAllMembers) {
   job.member(0).records_lost = 5;
   job.member(2).records_lost = 6;
   EXPECT_EQ(RecordsLost(job.state), 11u);
+}
+
+TEST(MetricsTest, CountWhatExceedsALimit) {
+  MetricsSnapshot snapshot = Snapshot();
+  snapshot.jobs_total = 5000;
+  snapshot.daemon.dropped[static_cast<size_t>(Dropped::kJobs)] = 7;
+  const std::string text = MetricsText(snapshot, false);
+  EXPECT_THAT(text, HasSubstr("rollcall_daemon_dropped_total{what=\"jobs\"} 7"));
+  EXPECT_THAT(text, HasSubstr("rollcall_daemon_dropped_total{what=\"texts\"} 0"));
+  EXPECT_THAT(text, HasSubstr("rollcall_jobs 5000"));
 }
 
 }  // namespace

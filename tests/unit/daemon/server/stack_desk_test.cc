@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Stacks are asked for, for incidents and for people, and what comes goes where it belongs.
+// Stack requests of incidents and of people, and the delivery of their results.
 #include "daemon/server/stack_desk.h"
 
 #include <gtest/gtest.h>
@@ -12,7 +12,7 @@
 #include <thread>
 
 #include "daemon/server/incident_stacks.h"
-#include "daemon/server/job_diagnosis.h"
+#include "daemon/server/job_runner.h"
 #include "interpose/segment.h"
 #include "proto/steady_clock.h"
 #include "rollcall/v1/agent.pb.h"
@@ -46,8 +46,8 @@ void AddOpenCall(int64_t entered_ns, v1::CommUpdate* comm) {
   batch->add_flags(0);
 }
 
-// Two ranks of one communicator; the second has failed in Python.
-v1::Tick TickOfAFailure() {
+// Two ranks of one communicator. The second one has failed in Python.
+v1::Tick MakeFailureTick() {
   v1::Tick tick;
   tick.set_now_ns(SteadyNs());
   for (int rank : {0, 1}) {
@@ -73,9 +73,11 @@ v1::Tick TickOfAFailure() {
   return tick;
 }
 
+const JobKey kJob("job");
+
 AgentName TheAgent() { return {"node", "node/1", 100'000'000, true}; }
 
-// The parts of a daemon that ask for stacks, without the others; the test is the agent.
+// The parts of a daemon that make stack requests. The test is the agent.
 class StackDeskTest : public testing::Test {
  protected:
   void SetUp() override {
@@ -94,14 +96,15 @@ class StackDeskTest : public testing::Test {
           return send_(message.take_stacks());
         },
         &store_, incidents_.get(), &timeline_);
-    diagnosis_ = std::make_unique<JobDiagnosis>(
-        JobDiagnosis::Parts{&store_, incidents_.get(), desk_.get(), &rates_, &timeline_}, limits_,
-        3600'000'000'000);
-    store_.Connected(TheAgent());
-    store_.Apply(TheAgent(), TickOfAFailure(), timeline_.Now());
+    runner_ = std::make_unique<JobRunner>(
+        kJob,
+        JobRunner::Parts{&store_, incidents_.get(), desk_.get(), &rates_, &counters_, &timeline_},
+        JobRunner::Options{limits_, 0, 3600'000'000'000});
+    store_.agents()->Connected(TheAgent());
+    store_.Apply(TheAgent(), MakeFailureTick(), timeline_.Now());
   }
   void TearDown() override {
-    diagnosis_.reset();
+    runner_.reset();
     desk_.reset();
     incidents_.reset();
     EXPECT_TRUE(Eventually([] { return live_loose_threads.load() == 0; }));
@@ -113,14 +116,15 @@ class StackDeskTest : public testing::Test {
       v1::Tick heard;
       heard.set_now_ns(SteadyNs());
       store_.Apply(TheAgent(), heard, timeline_.Now());
-      diagnosis_->LookAtAll(timeline_.Now());
+      runner_->DiagnoseNext();
+      runner_->Run();
       const auto all = incidents_->All("");
       return !all.empty() && all[0].has_confirmed_at();
     }));
   }
 
   uint64_t ReportsBegun() const {
-    const ReportQueue::Counts counts = incidents_->Delivered().reports;
+    const ReportQueue::Counts counts = incidents_->CountDeliveries().reports;
     return counts.written + counts.waiting;
   }
 
@@ -141,24 +145,25 @@ class StackDeskTest : public testing::Test {
   CallRates rates_;
   std::unique_ptr<IncidentBook> incidents_;
   std::unique_ptr<StackDesk> desk_;
-  std::unique_ptr<JobDiagnosis> diagnosis_;
+  DaemonCounters counters_;
+  std::unique_ptr<JobRunner> runner_;
   std::function<bool(const v1::TakeStacks&)> send_ = [](const v1::TakeStacks&) { return true; };
 };
 
-TEST_F(StackDeskTest, AReportWaitsForAnAgentThatWasAsked) {
+TEST_F(StackDeskTest, AReportWaitsForTheRepliesOfAgents) {
   LookUntilConfirmed();
   incidents_->Publish();
   EXPECT_EQ(ReportsBegun(), 0u);
 }
 
-TEST_F(StackDeskTest, AReportDoesNotWaitForAnAgentThatCannotBeAsked) {
+TEST_F(StackDeskTest, AReportDoesNotWaitForAnAgentThatIsNotConnected) {
   send_ = [](const v1::TakeStacks&) { return false; };
   LookUntilConfirmed();
   incidents_->Publish();
   EXPECT_EQ(ReportsBegun(), 1u);
 }
 
-TEST_F(StackDeskTest, AnIncidentSaysThatTheAgentOfAProcessCannotBeAsked) {
+TEST_F(StackDeskTest, AnIncidentShowsThatAnAgentIsNotConnected) {
   send_ = [](const v1::TakeStacks&) { return false; };
   LookUntilConfirmed();
   const v1::Incident incident = incidents_->All("")[0];
@@ -171,12 +176,13 @@ TEST_F(StackDeskTest, AnIncidentSaysThatTheAgentOfAProcessCannotBeAsked) {
   EXPECT_TRUE(incident.stacks(0).culprit());
 }
 
-// Whoever sends may come back with the answer at once: the desk holds no lock then, and no job's.
-TEST_F(StackDeskTest, AnAgentMayAnswerWhileItIsAsked) {
-  send_ = [this](const v1::TakeStacks& asked) {
-    store_.Read("job", [](const JobState&) {});
-    for (const v1::ProcessRef& process : asked.processes()) {
-      desk_->OnStack(TheAgent(), Reply(asked.request(), process.pid(), "train"));
+// A reply may arrive inside the call that sends the request: the desk holds no mutex then, nor a
+// job's.
+TEST_F(StackDeskTest, AnAgentMayReplyDuringTheRequest) {
+  send_ = [this](const v1::TakeStacks& take) {
+    store_.Read(kJob, [](const JobState&) {});
+    for (const v1::ProcessRef& process : take.processes()) {
+      desk_->OnStackReply(TheAgent(), Reply(take.request(), process.pid(), "train"));
     }
     return true;
   };
@@ -189,21 +195,21 @@ TEST_F(StackDeskTest, AnAgentMayAnswerWhileItIsAsked) {
   EXPECT_EQ(ReportsBegun(), 1u);
 }
 
-TEST_F(StackDeskTest, PeopleHearOnlyTheAgentThatWasAsked) {
+TEST_F(StackDeskTest, PeopleGetRepliesOnlyFromTheRequestedAgent) {
   AgentName stranger = TheAgent();
   stranger.id = "from elsewhere";
-  send_ = [&](const v1::TakeStacks& asked) {
-    for (const v1::ProcessRef& process : asked.processes()) {
-      desk_->OnStack(stranger, Reply(asked.request(), process.pid(), "forged"));
-      desk_->OnStack(TheAgent(), Reply(asked.request(), process.pid(), "train"));
-      desk_->OnStack(TheAgent(), Reply(asked.request(), process.pid(), "once more"));
+  send_ = [&](const v1::TakeStacks& take) {
+    for (const v1::ProcessRef& process : take.processes()) {
+      desk_->OnStackReply(stranger, Reply(take.request(), process.pid(), "forged"));
+      desk_->OnStackReply(TheAgent(), Reply(take.request(), process.pid(), "train"));
+      desk_->OnStackReply(TheAgent(), Reply(take.request(), process.pid(), "once more"));
     }
     return true;
   };
   v1::TakeStacksRequest request;
   request.set_job("job");
   std::vector<v1::ProcessStack> stacks;
-  const absl::Status status = desk_->Stream(request, [&](const v1::ProcessStack& stack) {
+  const absl::Status status = desk_->Stream(kJob, request, [&](const v1::ProcessStack& stack) {
     stacks.push_back(stack);
     return true;
   });
@@ -215,13 +221,13 @@ TEST_F(StackDeskTest, PeopleHearOnlyTheAgentThatWasAsked) {
   }
 }
 
-TEST_F(StackDeskTest, PeopleHearThatAnAgentCannotBeAsked) {
+TEST_F(StackDeskTest, PeopleGetAnErrorForAnAgentThatIsNotConnected) {
   send_ = [](const v1::TakeStacks&) { return false; };
   v1::TakeStacksRequest request;
   request.set_job("job");
   std::vector<v1::ProcessStack> stacks;
   ASSERT_TRUE(desk_
-                  ->Stream(request,
+                  ->Stream(kJob, request,
                            [&](const v1::ProcessStack& stack) {
                              stacks.push_back(stack);
                              return true;
@@ -235,15 +241,15 @@ TEST_F(StackDeskTest, PeopleHearThatAnAgentCannotBeAsked) {
 TEST_F(StackDeskTest, RequestsOfIncidentsAndOfPeopleShareOneCounter) {
   std::set<uint64_t> numbers;
   int sent = 0;
-  send_ = [&](const v1::TakeStacks& asked) {
+  send_ = [&](const v1::TakeStacks& take) {
     ++sent;
-    numbers.insert(asked.request());
+    numbers.insert(take.request());
     return false;
   };
   LookUntilConfirmed();
   v1::TakeStacksRequest request;
   request.set_job("job");
-  ASSERT_TRUE(desk_->Stream(request, [](const v1::ProcessStack&) { return true; }).ok());
+  ASSERT_TRUE(desk_->Stream(kJob, request, [](const v1::ProcessStack&) { return true; }).ok());
   EXPECT_GE(sent, 2);
   EXPECT_EQ(numbers.size(), static_cast<size_t>(sent));
 }
@@ -284,7 +290,7 @@ TEST(IncidentStacksTest, AFailureGivesWayToASampleFirst) {
   EXPECT_EQ(incident.stacks(1).threads(0).frames(0).function(), "second");
 }
 
-TEST(IncidentStacksTest, AFailureIsSaidOnce) {
+TEST(IncidentStacksTest, AFailureIsRecordedOnce) {
   v1::Incident incident;
   AddFailure(Failure(), &incident);
   AddFailure(Failure(), &incident);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The daemon's own time: what passes while it is held does not count.
+// The daemon's own time: time in which the daemon is suspended does not count.
 #include "daemon/server/timeline.h"
 
 #include <gtest/gtest.h>
@@ -18,7 +18,7 @@ TEST(TimelineTest, FollowsTheSteadyClock) {
   EXPECT_EQ(timeline.counts_from_ns(), 0);
 }
 
-TEST(TimelineTest, StandsStillWhileTheDaemonIsHeld) {
+TEST(TimelineTest, StopsWhileTheDaemonIsSuspended) {
   Timeline timeline;
   timeline.At(kStart);
   const int64_t after = timeline.At(kStart + 20 * kSecond);
@@ -36,7 +36,7 @@ TEST(TimelineTest, NeverGoesBack) {
   EXPECT_EQ(timeline.At(kStart + 2 * kSecond), kStart + 2 * kSecond);
 }
 
-TEST(TimelineTest, NeverStaysNeverForPeople) { EXPECT_EQ(Timeline().ToWallTime(0), 0); }
+TEST(TimelineTest, ZeroStaysZeroOnTheWallClock) { EXPECT_EQ(Timeline().ToWallTime(0), 0); }
 
 }  // namespace
 }  // namespace rollcall

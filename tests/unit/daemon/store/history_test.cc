@@ -3,11 +3,15 @@
 #include "daemon/store/history.h"
 
 #include <gtest/gtest.h>
+#include <sqlite3.h>
+#include <sys/stat.h>
 
 #include <filesystem>
 #include <fstream>
 
 #include "absl/strings/str_cat.h"
+#include "daemon/store/sql.h"
+#include "temporary_tree.h"
 
 namespace rollcall {
 namespace {
@@ -36,22 +40,23 @@ v1::Incident Incident(const std::string& job, int number, int64_t opened_s, cons
   return incident;
 }
 
+int LastNumber(const History& history, const JobId& job) {
+  const auto numbers = history.LastNumbers();
+  EXPECT_TRUE(numbers.ok()) << numbers.status();
+  const auto at = numbers->find(job);
+  return at == numbers->end() ? 0 : at->second;
+}
+
 class HistoryTest : public testing::Test {
  protected:
-  void SetUp() override {
-    char path[] = "/tmp/rollcall-history-XXXXXX";
-    ASSERT_NE(mkdtemp(path), nullptr);
-    folder_ = path;
-  }
-  void TearDown() override { fs::remove_all(folder_); }
-
   std::unique_ptr<History> Open(const HistoryLimits& limits = {}) const {
     auto history = History::Open(folder_ / "history.db", limits);
     EXPECT_TRUE(history.ok()) << history.status();
     return history.ok() ? *std::move(history) : nullptr;
   }
 
-  fs::path folder_;
+  const TemporaryTree tree_;
+  const fs::path folder_ = tree_.root();
 };
 
 std::vector<std::string> Ids(const History& history, const v1::ListIncidentsRequest& request = {}) {
@@ -62,7 +67,20 @@ std::vector<std::string> Ids(const History& history, const v1::ListIncidentsRequ
   return ids;
 }
 
-TEST_F(HistoryTest, IsThereAfterARestart) {
+TEST_F(HistoryTest, OthersHaveNoAccessWhateverTheUmask) {
+  const mode_t before = umask(0);
+  const auto history = Open();
+  const absl::Status added = history->Save(Incident("train", 1, 1000, "node-1"));
+  umask(before);
+  EXPECT_TRUE(added.ok()) << added;
+  for (const char* part : {"", "-wal", "-shm"}) {
+    const fs::path file = (folder_ / "history.db").string() + part;
+    ASSERT_TRUE(fs::exists(file)) << file;
+    EXPECT_EQ(static_cast<int>(fs::status(file).permissions()), 0640) << file;
+  }
+}
+
+TEST_F(HistoryTest, SurvivesARestart) {
   ASSERT_TRUE(Open()->Save(Incident("train", 7, 1000, "node-1")).ok());
   const auto history = Open();
   const auto kept = history->Get("train-7");
@@ -70,12 +88,12 @@ TEST_F(HistoryTest, IsThereAfterARestart) {
   EXPECT_EQ(kept->verdicts(0).summary(), "it hung");
   EXPECT_EQ(kept->stacks(0).pid(), 4711);
   EXPECT_EQ(kept->stack_tree().nodes(0).threads(), 9);
-  EXPECT_EQ(history->LastNumber("train"), 7);
-  EXPECT_EQ(history->LastNumber("other"), 0);
+  EXPECT_EQ(LastNumber(*history, {"default", "train"}), 7);
+  EXPECT_EQ(LastNumber(*history, {"default", "other"}), 0);
   EXPECT_FALSE(history->Get("train-8").has_value());
 }
 
-TEST_F(HistoryTest, PutsTheNewerInThePlaceOfTheOlder) {
+TEST_F(HistoryTest, ReplacesAnOlderState) {
   const auto history = Open();
   v1::Incident incident = Incident("train", 1, 1000, "node-1");
   ASSERT_TRUE(history->Save(incident).ok());
@@ -116,7 +134,7 @@ TEST_F(HistoryTest, FiltersAndPages) {
   EXPECT_EQ(history->List(request)->incidents(0).stacks_size(), 0);
 }
 
-TEST_F(HistoryTest, TakesNoTextForSql) {
+TEST_F(HistoryTest, DoesNotRunTextAsSql) {
   const auto history = Open();
   ASSERT_TRUE(history->Save(Incident("'; DROP TABLE incidents; --", 1, 1000, "\" OR 1=1")).ok());
   v1::ListIncidentsRequest request;
@@ -126,7 +144,7 @@ TEST_F(HistoryTest, TakesNoTextForSql) {
   EXPECT_TRUE(Ids(*history, request).empty());
 }
 
-TEST_F(HistoryTest, PointsOutWhatComesAgainAndAgain) {
+TEST_F(HistoryTest, ReportsRepeatedCulprits) {
   const auto history = Open();
   ASSERT_TRUE(history->Save(Incident("a", 1, 1000, "node-1", 3)).ok());
   ASSERT_TRUE(history->Save(Incident("a", 2, 2000, "node-1", 3)).ok());
@@ -141,7 +159,45 @@ TEST_F(HistoryTest, PointsOutWhatComesAgainAndAgain) {
   EXPECT_EQ(list->repeated(1).incidents(), 2);
 }
 
-TEST_F(HistoryTest, ForgetsWhatIsTooOldOrTooMuch) {
+TEST_F(HistoryTest, FiltersByTenantAndAttempt) {
+  const auto history = Open();
+  ASSERT_TRUE(history->Save(Incident("job", 1, 1000, "node-1")).ok());
+  v1::Incident other = Incident("job", 2, 2000, "node-1");
+  other.set_tenant("lab");
+  other.set_attempt(3);
+  ASSERT_TRUE(history->Save(other).ok());
+  v1::ListIncidentsRequest request;
+  request.set_tenant("lab");
+  EXPECT_EQ(Ids(*history, request), (std::vector<std::string>{"job-2"}));
+  request.set_attempt(0);
+  EXPECT_TRUE(Ids(*history, request).empty());
+  request.clear_tenant();
+  EXPECT_EQ(Ids(*history, request), (std::vector<std::string>{"job-1"}));
+  request.set_attempt(3);
+  request.set_tenant("default");
+  EXPECT_TRUE(Ids(*history, request).empty());
+}
+
+TEST_F(HistoryTest, FindsHostsOfCulpritsThatTheIncidentDoesNotList) {
+  const auto history = Open();
+  for (const int number : {1, 2}) {
+    v1::Incident incident = Incident("job", number, 1000 + number, "node-1");
+    incident.mutable_verdicts(0)->add_other_culprit_hosts("node-2000");
+    ASSERT_TRUE(history->Save(incident).ok());
+  }
+  v1::ListIncidentsRequest request;
+  request.set_host("node-2000");
+  EXPECT_EQ(Ids(*history, request).size(), 2u);
+  const auto list = history->List({});
+  ASSERT_TRUE(list.ok());
+  int times = 0;
+  for (const v1::Repeated& repeated : list->repeated()) {
+    if (repeated.host() == "node-2000") times = repeated.incidents();
+  }
+  EXPECT_EQ(times, 2);
+}
+
+TEST_F(HistoryTest, DeletesOldAndExcessIncidents) {
   HistoryLimits limits;
   limits.keep_ns = 10 * kDay;
   limits.keep_bytes = 400'000;
@@ -160,7 +216,7 @@ TEST_F(HistoryTest, ForgetsWhatIsTooOldOrTooMuch) {
   EXPECT_GT(Ids(*history).size(), 20u);
 }
 
-TEST_F(HistoryTest, PutsADamagedFileAsideAndBeginsANewOne) {
+TEST_F(HistoryTest, RenamesADamagedFileAndBeginsANewOne) {
   std::ofstream(folder_ / "history.db") << std::string(10'000, 'x');
   const auto history = Open();
   ASSERT_TRUE(history->Save(Incident("train", 1, 1000, "node-1")).ok());
@@ -171,18 +227,230 @@ TEST_F(HistoryTest, PutsADamagedFileAsideAndBeginsANewOne) {
   EXPECT_EQ(aside, 1);
 }
 
-TEST_F(HistoryTest, SaysWhyAFileCannotBeUsed) {
+TEST_F(HistoryTest, ErrorsSayWhyAFileIsUnusable) {
   const auto history = History::Open(folder_ / "none" / "history.db", {});
   ASSERT_FALSE(history.ok());
   EXPECT_NE(std::string(history.status().message()).find("--history=FILE"), std::string::npos);
 }
 
-TEST_F(HistoryTest, EndsWhatWasLiveWhenADaemonEnded) {
-  v1::Incident incident = Incident("train", 1, 1000, "node-1");
+v1::Incident OpenIncident(const std::string& job, int number, int64_t opened_s = 1000) {
+  v1::Incident incident = Incident(job, number, opened_s, "node-1");
   incident.set_state("confirmed");
+  *incident.mutable_confirmed_at() = incident.opened_at();
   incident.clear_closed_at();
-  ASSERT_TRUE(Open()->Save(incident).ok());
-  EXPECT_EQ(Open()->Get("train-1")->state(), "ended");
+  return incident;
+}
+
+AlertRow Alert(const std::string& incident, int32_t sequence, const std::string& kind) {
+  AlertRow alert;
+  alert.incident = incident;
+  alert.sequence = sequence;
+  alert.kind = kind;
+  alert.made_ns = 2000 * kSecond;
+  alert.body.set_id(incident);
+  return alert;
+}
+
+TEST_F(HistoryTest, KeepsOpenIncidentsOpenAcrossARestart) {
+  ASSERT_TRUE(Open()->Save(OpenIncident("train", 1)).ok());
+  const auto history = Open();
+  EXPECT_EQ(history->Get("train-1")->state(), "confirmed");
+  const auto loaded = history->Load();
+  ASSERT_TRUE(loaded.ok()) << loaded.status();
+  ASSERT_EQ(loaded->open.size(), 1u);
+  EXPECT_EQ(loaded->open[0].id(), "train-1");
+  EXPECT_EQ(loaded->open[0].stacks(0).pid(), 4711);
+}
+
+TEST_F(HistoryTest, KeepsAlertsAndTheReceiversThatGotThem) {
+  {
+    const auto history = Open();
+    ASSERT_TRUE(history->Save(OpenIncident("train", 1)).ok());
+    ASSERT_TRUE(history->Save(Incident("train", 2, 1000, "node-1")).ok());
+    ASSERT_TRUE(history->SaveAlert(Alert("train-1", 1, "confirmed")).ok());
+    ASSERT_TRUE(history->MarkAlert("train-1", 1, "").ok());
+    ASSERT_TRUE(history->SaveAlert(Alert("train-1", 2, "updated")).ok());
+    ASSERT_TRUE(history->MarkAlert("train-1", 2, "json:1").ok());
+    for (const char* kind : {"confirmed", "resolved"}) {
+      const int sequence = kind == std::string("confirmed") ? 1 : 2;
+      ASSERT_TRUE(history->SaveAlert(Alert("train-2", sequence, kind)).ok());
+      ASSERT_TRUE(history->MarkAlert("train-2", sequence, "").ok());
+    }
+  }
+  const auto loaded = Open()->Load();
+  ASSERT_TRUE(loaded.ok()) << loaded.status();
+  ASSERT_EQ(loaded->alerts.size(), 2u) << "all alerts of train-2 are sent, and it is closed";
+  EXPECT_TRUE(loaded->alerts[0].sent);
+  EXPECT_EQ(loaded->alerts[1].kind, "updated");
+  EXPECT_FALSE(loaded->alerts[1].sent);
+  EXPECT_EQ(loaded->alerts[1].receivers, std::set<std::string>{"json:1"});
+  EXPECT_EQ(loaded->alerts[1].body.id(), "train-1");
+}
+
+// The daemon ended after it saved the end of the incident and before it saved that alert.
+TEST_F(HistoryTest, LoadsTheAlertsOfAClosedIncidentThatLackItsEnd) {
+  const auto history = Open();
+  ASSERT_TRUE(history->Save(Incident("train", 1, 1000, "node-1")).ok());
+  ASSERT_TRUE(history->SaveAlert(Alert("train-1", 1, "confirmed")).ok());
+  ASSERT_TRUE(history->MarkAlert("train-1", 1, "").ok());
+  const auto loaded = history->Load();
+  ASSERT_TRUE(loaded.ok()) << loaded.status();
+  ASSERT_EQ(loaded->alerts.size(), 1u);
+  EXPECT_EQ(loaded->alerts[0].incident, "train-1");
+}
+
+TEST_F(HistoryTest, KeepsTheHostsOfEachAttemptUntilTheyAreForgotten) {
+  JobKey second("train", 1);
+  second.tenant = "team";
+  {
+    const auto history = Open();
+    ASSERT_TRUE(history->SaveHosts(JobKey("train"), {"a", "b"}, 5).ok());
+    ASSERT_TRUE(history->SaveHosts(JobKey("train"), {"b", "c"}, 6).ok());
+    ASSERT_TRUE(history->SaveHosts(second, {"d"}, 6).ok());
+    ASSERT_TRUE(history->SaveHosts(JobKey("old"), {"e"}, 6).ok());
+    ASSERT_TRUE(history->ForgetHosts(JobKey("old")).ok());
+  }
+  const auto loaded = Open()->Load();
+  ASSERT_TRUE(loaded.ok()) << loaded.status();
+  EXPECT_EQ(loaded->hosts, (std::map<JobKey, std::set<std::string>>{
+                               {JobKey("train"), {"a", "b", "c"}}, {second, {"d"}}}));
+}
+
+TEST_F(HistoryTest, LoadsConfirmedIncidentsThatAreClosedOnlyOfJobsThatMayReturn) {
+  v1::Incident ended = Incident("train", 1, 1000, "node-1");
+  *ended.mutable_confirmed_at() = ended.opened_at();
+  v1::Incident other = ended;
+  other.set_id("other-1");
+  other.set_job("other");
+  const auto history = Open();
+  ASSERT_TRUE(history->Save(ended).ok());
+  ASSERT_TRUE(history->Save(other).ok());
+  ASSERT_TRUE(history->Save(Incident("train", 2, 1000, "node-1")).ok());
+  ASSERT_TRUE(history->SaveHosts(JobKey("train"), {"a"}, 5).ok());
+  const auto loaded = history->Load();
+  ASSERT_TRUE(loaded.ok()) << loaded.status();
+  ASSERT_EQ(loaded->closed.size(), 1u);
+  EXPECT_EQ(loaded->closed[0].id(), "train-1");
+}
+
+TEST_F(HistoryTest, NumbersIncidentsOfEachTenantSeparately) {
+  v1::Incident incident = Incident("train", 7, 1000, "node-1");
+  incident.set_tenant("team");
+  const auto history = Open();
+  ASSERT_TRUE(history->Save(incident).ok());
+  EXPECT_EQ(LastNumber(*history, {"team", "train"}), 7);
+  EXPECT_EQ(LastNumber(*history, {"default", "train"}), 0);
+}
+
+TEST_F(HistoryTest, DeletesAlertsThatNoDaemonNeeds) {
+  const auto history = Open();
+  ASSERT_TRUE(history->Save(OpenIncident("open", 1)).ok());
+  for (const char* id : {"open-1", "closed-1", "unsent-1"}) {
+    ASSERT_TRUE(history->SaveAlert(Alert(id, 1, "confirmed")).ok());
+    if (id == std::string("unsent-1")) continue;
+    ASSERT_TRUE(history->MarkAlert(id, 1, "").ok());
+  }
+  ASSERT_TRUE(history->Trim(2000 * kSecond + 2 * 3600 * kSecond).ok());
+  const auto loaded = history->Load();
+  ASSERT_TRUE(loaded.ok()) << loaded.status();
+  std::vector<std::string> left;
+  for (const AlertRow& alert : loaded->alerts) left.push_back(alert.incident);
+  EXPECT_EQ(left, (std::vector<std::string>{"open-1", "unsent-1"}));
+}
+
+// The statements by which the previous release opens and writes the file.
+constexpr const char* kPreviousRelease[] = {
+    "CREATE TABLE IF NOT EXISTS incidents (id TEXT PRIMARY KEY, job TEXT NOT NULL, number INTEGER "
+    "NOT NULL, cause TEXT NOT NULL, state TEXT NOT NULL, opened_ns INTEGER NOT NULL, closed_ns "
+    "INTEGER NOT NULL, summary BLOB NOT NULL, stacks BLOB NOT NULL) WITHOUT ROWID",
+    "CREATE TABLE IF NOT EXISTS culprits (incident TEXT NOT NULL, host TEXT NOT NULL, rank INTEGER "
+    "NOT NULL, PRIMARY KEY (incident, host, rank)) WITHOUT ROWID",
+    "PRAGMA user_version = 1",
+    "UPDATE incidents SET state = 'ended', closed_ns = opened_ns WHERE closed_ns = 0",
+    "INSERT OR REPLACE INTO incidents VALUES ('train-9', 'train', 9, 'rank_died', 'resolved', 1, "
+    "2, '', '')",
+};
+
+void RunPreviousRelease(const fs::path& path) {
+  sqlite3* db = nullptr;
+  ASSERT_EQ(sqlite3_open(path.c_str(), &db), SQLITE_OK);
+  const int64_t version = [db] {
+    Sql sql(db, "PRAGMA user_version");
+    return sql.Next() ? sql.Integer(0) : -1;
+  }();
+  EXPECT_LE(version, 1) << "the previous release refuses a later version";
+  for (const char* statement : kPreviousRelease) EXPECT_TRUE(Sql(db, statement).Run().ok());
+  sqlite3_close(db);
+}
+
+TEST_F(HistoryTest, ThePreviousReleaseCanUseTheFileAndHandItBack) {
+  ASSERT_TRUE(Open()->Save(OpenIncident("train", 1)).ok());
+  RunPreviousRelease(folder_ / "history.db");
+  const auto history = Open();
+  EXPECT_EQ(LastNumber(*history, {"default", "train"}), 9);
+  const auto loaded = history->Load();
+  ASSERT_TRUE(loaded.ok()) << loaded.status();
+  EXPECT_TRUE(loaded->open.empty()) << "the previous release has closed it";
+}
+
+TEST_F(HistoryTest, OpensAFileOfThePreviousRelease) {
+  RunPreviousRelease(folder_ / "history.db");
+  const auto history = Open();
+  ASSERT_NE(history, nullptr);
+  EXPECT_TRUE(history->SaveAlert(Alert("train-9", 1, "confirmed")).ok());
+  EXPECT_EQ(LastNumber(*history, {"default", "train"}), 9);
+}
+
+TEST_F(HistoryTest, KeepsAttemptsAndTheirMembersUntilTheyAreForgotten) {
+  JobKey second("train", 1);
+  second.tenant = "team";
+  AttemptFacts facts = {8, "SLURM_RESTART_COUNT=1", "1000 node-1:29500", true, {}};
+  facts.members = {{{"a", 7, UINT64_MAX}, 0}};
+  {
+    const auto history = Open();
+    ASSERT_TRUE(history->SaveAttempts({{second, facts}, {JobKey("old"), facts}}, 5).ok());
+    facts.members = {{{"b", 8, 2}, 1}};
+    ASSERT_TRUE(history->SaveAttempts({{second, facts}}, 6).ok());
+    ASSERT_TRUE(history->ForgetAttempt(JobKey("old")).ok());
+  }
+  const auto loaded = Open()->Load();
+  ASSERT_TRUE(loaded.ok()) << loaded.status();
+  ASSERT_EQ(loaded->attempts.size(), 1u);
+  const auto& [key, kept] = *loaded->attempts.begin();
+  EXPECT_EQ(key, second);
+  EXPECT_EQ(kept.world_size, 8);
+  EXPECT_EQ(kept.restarts, "SLURM_RESTART_COUNT=1");
+  EXPECT_EQ(kept.launch, "1000 node-1:29500");
+  EXPECT_TRUE(kept.has_twin);
+  ASSERT_EQ(kept.members.size(), 2u);
+  EXPECT_EQ(kept.members[0].process.start_time, UINT64_MAX);
+  EXPECT_EQ(kept.members[1].process.host, "b");
+  EXPECT_EQ(kept.members[1].rank, 1);
+}
+
+TEST_F(HistoryTest, DeletesAttemptsOfJobsThatNoDaemonHasSeenForAWeek) {
+  constexpr int64_t kDay = int64_t{86400} * 1'000'000'000;
+  AttemptFacts facts;
+  facts.members = {{{"a", 7, 1}, 0}};
+  const auto history = Open();
+  ASSERT_TRUE(history->SaveAttempts({{JobKey("gone"), facts}, {JobKey("lives"), facts}}, kDay).ok());
+  ASSERT_TRUE(history->SaveHosts(JobKey("lives"), {"a"}, 9 * kDay).ok());
+  ASSERT_TRUE(history->Trim(9 * kDay).ok());
+  const auto loaded = history->Load();
+  ASSERT_TRUE(loaded.ok()) << loaded.status();
+  ASSERT_EQ(loaded->attempts.size(), 1u);
+  EXPECT_EQ(loaded->attempts.begin()->first, JobKey("lives"));
+  EXPECT_EQ(loaded->attempts.begin()->second.members.size(), 1u);
+}
+
+TEST_F(HistoryTest, NumbersThatCannotBeReadAreAnErrorAndNotZero) {
+  const auto history = Open();
+  ASSERT_TRUE(history->Save(Incident("train", 7, 1000, "node-1")).ok());
+  sqlite3* other = nullptr;
+  ASSERT_EQ(sqlite3_open((folder_ / "history.db").c_str(), &other), SQLITE_OK);
+  EXPECT_TRUE(Sql(other, "DROP TABLE incident_keys").Run().ok());
+  sqlite3_close(other);
+  EXPECT_FALSE(history->LastNumbers().ok());
 }
 
 }  // namespace

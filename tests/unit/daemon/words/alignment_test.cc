@@ -31,17 +31,17 @@ const Case kCases[] = {
     {"one_more", "abcdef", "abXcdef", DivergenceKind::kExtra, 1},
     {"two_more", "abcdef", "abXYcdef", DivergenceKind::kExtra, 2},
     {"one_fewer", "abcdefg", "abdefg", DivergenceKind::kSkipped, 1},
-    {"one_in_the_place_of_another", "abcdef", "abXdef", DivergenceKind::kReplaced, 0},
+    {"one_replaced", "abcdef", "abXdef", DivergenceKind::kReplaced, 0},
     {"neighbours_swapped", "abcdef", "abdcef", DivergenceKind::kSwapped, 1},
     {"nothing_agrees_afterwards", "abcdef", "abXYZW", DivergenceKind::kReplaced, 0},
     {"equal", "abc", "abc", DivergenceKind::kNone, 0},
-    {"one_stands_earlier", "abcdef", "abc", DivergenceKind::kNone, 0},
+    {"one_history_is_shorter", "abcdef", "abc", DivergenceKind::kNone, 0},
     {"frozen_in_the_extra_call", "abcd", "abcX", DivergenceKind::kReplaced, 0},
 };
 
 class AlignmentTest : public testing::TestWithParam<Case> {};
 
-TEST_P(AlignmentTest, SaysHowTheyDiffer) {
+TEST_P(AlignmentTest, ClassifiesTheDifference) {
   const Case& c = GetParam();
   const Alignment alignment = Align(History(c.others), History(c.culprits));
   EXPECT_EQ(alignment.kind, c.kind);
@@ -53,7 +53,7 @@ TEST_P(AlignmentTest, SaysHowTheyDiffer) {
 INSTANTIATE_TEST_SUITE_P(All, AlignmentTest, testing::ValuesIn(kCases),
                          [](const auto& info) { return info.param.name; });
 
-TEST(AlignmentTest, LinesBeginALittleBeforeTheDifference) {
+TEST(AlignmentTest, LinesBeginTwoCallsBeforeTheDifference) {
   const Alignment alignment = Align(History("abcdef"), History("abcXdef"));
   ASSERT_GE(alignment.lines.size(), 3u);
   EXPECT_EQ(alignment.lines[0].position, 1u);
@@ -62,7 +62,7 @@ TEST(AlignmentTest, LinesBeginALittleBeforeTheDifference) {
   EXPECT_EQ(alignment.lines[2].culprits.count, static_cast<uint64_t>('X'));
 }
 
-TEST(AlignmentTest, LongHistoriesCostABoundedTime) {
+TEST(AlignmentTest, LongHistoriesTakeBoundedTime) {
   std::string steps;
   for (int step = 0; step < 25'000; ++step) steps += "abcd";
   const Alignment alignment = Align(History(steps), History("X" + steps));

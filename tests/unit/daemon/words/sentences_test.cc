@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a verdict says: one table of verdicts and their sentences. It holds every cause, one culprit
-// and several, and each part that a sentence may have or lack.
+// The sentence of a verdict: one table of verdicts and their sentences. It has every cause, one
+// culprit and several, and each part that a sentence may have or lack.
 #include "daemon/words/sentences.h"
 
 #include <gtest/gtest.h>
@@ -8,7 +8,8 @@
 #include <set>
 
 #include "absl/strings/str_cat.h"
-#include "daemon/model/shapes.h"
+#include "daemon/model/interned_shapes.h"
+#include "daemon/words/rank_ranges.h"
 #include "daemon/words/terms.h"
 #include "job_builder.h"
 
@@ -22,10 +23,10 @@ CallArgs Recv(int32_t peer) { return {Op::kRecv, 7, kNoReduction, peer, 16}; }
 
 // A verdict on call #24 of communicator "dp" (4 ranks): rank 3 is the culprit. Each method changes
 // one fact.
-struct Told {
+struct VerdictBuilder {
   Verdict v;
 
-  explicit Told(Cause cause, CallArgs call = Reduce()) {
+  explicit VerdictBuilder(Cause cause, CallArgs call = Reduce()) {
     v.cause = cause;
     v.call = call;
     v.communicator = kDp;
@@ -37,7 +38,7 @@ struct Told {
   }
   operator Verdict() const { return v; }
 
-  Told& Culprits(const std::vector<int32_t>& ranks) {
+  VerdictBuilder& Culprits(const std::vector<int32_t>& ranks) {
     v.culprits.clear();
     for (const int32_t rank : ranks) {
       Culprit culprit;
@@ -49,59 +50,60 @@ struct Told {
     }
     return *this;
   }
-  Told& EachOnItsHost() {
+  VerdictBuilder& EachOnItsHost() {
     for (Culprit& c : v.culprits) c.host = absl::StrCat("n", c.rank);
     return *this;
   }
-  Told& NoHost() {
+  VerdictBuilder& NoHost() {
     for (Culprit& c : v.culprits) c.host.clear();
     return *this;
   }
-  Told& NoProcess() {
+  VerdictBuilder& NoProcess() {
     for (Culprit& c : v.culprits) c.process = -1;
     return NoHost();
   }
-  Told& Ended(const std::string& how, uint64_t entered) {
+  VerdictBuilder& Ended(const std::string& how, uint64_t entered) {
     for (Culprit& c : v.culprits) {
       c.ending = how;
       c.entered = entered;
     }
     return *this;
   }
-  Told& Failed(uint64_t entered) {
+  VerdictBuilder& Failed(uint64_t entered) {
     for (Culprit& c : v.culprits) c.error = "ValueError: no";
     return Ended("ValueError: no", entered);
   }
-  Told& Called(CallArgs call) {
+  VerdictBuilder& Called(CallArgs call) {
     for (Culprit& c : v.culprits) c.call = call;
     return *this;
   }
-  Told& Waiting(const std::vector<int32_t>& ranks) {
+  VerdictBuilder& Waiting(const std::vector<int32_t>& ranks) {
     v.waiting_ranks = ranks;
     return *this;
   }
-  Told& Tie() {
+  VerdictBuilder& Tie() {
     Culprits({2, 3}).v.culprits[0].call = v.call;
     v.culprits[1].call = Share();
     return *this;
   }
-  Told& Parted(DivergenceKind kind, std::vector<AlignedCall> histories) {
+  VerdictBuilder& Parted(DivergenceKind kind, std::vector<AlignedCall> histories) {
     v.divergence = kind;
     v.histories = std::move(histories);
     return Called(Share());
   }
-  Told& Cycle(CallArgs call, int edges) {
+  VerdictBuilder& Cycle(CallArgs call, int edges) {
     v.position = 5;
     v.chain.clear();
     std::vector<int32_t> ranks;
     for (int i = 0; i < edges; ++i) {
       ranks.push_back(i);
-      v.chain.push_back({{i}, {(i + 1) % edges}, kDp, i % 2 == 0 ? "a" : "b", 4, 5, call});
+      const int next = (i + 1) % edges;
+      v.chain.push_back({{i}, {{next, next}}, kDp, i % 2 == 0 ? "a" : "b", 4, 5, call});
     }
     return Culprits(ranks);
   }
   template <typename Field, typename Value>
-  Told& Set(Field Verdict::*field, Value value) {
+  VerdictBuilder& Set(Field Verdict::*field, Value value) {
     v.*field = value;
     return *this;
   }
@@ -128,88 +130,88 @@ std::vector<Entry> Table() {
   const CallArgs init = {Op::kCommInitRank}, split = {Op::kCommSplit}, none = {};
   const CallArgs destroy = {Op::kCommDestroy}, early = {Op::kMPI_Iallreduce, kNoDtype};
   return {
-    {"one rank", Told(C::kMissingRank).Waiting({0, 1, 2}),
+    {"one rank", VerdictBuilder(C::kMissingRank).Waiting({0, 1, 2}),
      R"(rank 3 (n1, pid 73) never entered AllReduce #24 on communicator "dp"; 3 ranks have waited 48 s)"},
-    {"several ranks", Told(C::kMissingRank).Culprits({2, 3}).Waiting({0}),
+    {"several ranks", VerdictBuilder(C::kMissingRank).Culprits({2, 3}).Waiting({0}),
      R"(ranks 2-3 (n1, pids 72, 73) never entered AllReduce #24 on communicator "dp"; 1 rank has waited 48 s)"},
-    {"several hosts", Told(C::kMissingRank).Culprits({1, 3}).EachOnItsHost(),
+    {"several hosts", VerdictBuilder(C::kMissingRank).Culprits({1, 3}).EachOnItsHost(),
      R"(ranks 1,3 (2 hosts) never entered AllReduce #24 on communicator "dp")"},
-    {"no host", Told(C::kMissingRank).NoHost(),
+    {"no host", VerdictBuilder(C::kMissingRank).NoHost(),
      R"(rank 3 never entered AllReduce #24 on communicator "dp")"},
-    {"no process", Told(C::kMissingRank).NoProcess(),
+    {"no process", VerdictBuilder(C::kMissingRank).NoProcess(),
      R"(rank 3 of the communicator (unknown process) never entered AllReduce #24 on communicator "dp")"},
-    {"no name", Told(C::kMissingRank).Set(&Verdict::communicator_name, ""),
+    {"no name", VerdictBuilder(C::kMissingRank).Set(&Verdict::communicator_name, ""),
      R"(rank 3 (n1, pid 73) never entered AllReduce #24 on communicator a91f0c22)"},
-    {"no operation", Told(C::kMissingRank, none),
+    {"no operation", VerdictBuilder(C::kMissingRank, none),
      R"(rank 3 (n1, pid 73) never entered call #24 on communicator "dp")"},
-    {"step", Told(C::kMissingRank).Waiting({0, 1, 2}).Set(&Verdict::step, 812),
+    {"step", VerdictBuilder(C::kMissingRank).Waiting({0, 1, 2}).Set(&Verdict::step, 812),
      R"(rank 3 (n1, pid 73) never entered AllReduce #24 on communicator "dp"; 3 ranks have waited 48 s in step 812)"},
-    {"step and phase", Told(C::kMissingRank).Waiting({0, 1, 2}).Set(&Verdict::step, 8).Set(&Verdict::phase, "validation"),
+    {"step and phase", VerdictBuilder(C::kMissingRank).Waiting({0, 1, 2}).Set(&Verdict::step, 8).Set(&Verdict::phase, "validation"),
      R"(rank 3 (n1, pid 73) never entered AllReduce #24 on communicator "dp"; 3 ranks have waited 48 s in step 8 (validation))"},
-    {"graph", Told(C::kMissingRank).Set(&Verdict::graph, GraphPlace{1, 6, 2, 5}),
+    {"graph", VerdictBuilder(C::kMissingRank).Set(&Verdict::graph, GraphCall{1, 6, 2, 5}),
      R"(rank 3 (n1, pid 73) never entered AllReduce #24 (CUDA graph 1, launch 6, call 2 of 5) on communicator "dp")"},
-    {"late", Told(C::kMissingRank).Set(&Verdict::late, true),
+    {"late", VerdictBuilder(C::kMissingRank).Set(&Verdict::late, true),
      R"(rank 3 (n1, pid 73) is late for AllReduce #24 on communicator "dp" and runs other code)"},
-    {"several late", Told(C::kMissingRank).Culprits({2, 3}).Set(&Verdict::late, true),
+    {"several late", VerdictBuilder(C::kMissingRank).Culprits({2, 3}).Set(&Verdict::late, true),
      R"(ranks 2-3 (n1, pids 72, 73) are late for AllReduce #24 on communicator "dp" and run other code)"},
 
-    {"exit", Told(C::kRankExited).Ended("exited normally", 24),
+    {"exit", VerdictBuilder(C::kRankExited).Ended("exited normally", 24),
      R"(rank 3 (n1, pid 73) left after 24 calls (exited normally) and never entered AllReduce #24 on communicator "dp")"},
-    {"exit inside", Told(C::kRankExited).Ended("exited normally", 25),
+    {"exit inside", VerdictBuilder(C::kRankExited).Ended("exited normally", 25),
      R"(rank 3 (n1, pid 73) left after 25 calls (exited normally) inside AllReduce #24 on communicator "dp")"},
-    {"exit before joining", Told(C::kRankExited, init).Ended("exited normally", 0),
+    {"exit before joining", VerdictBuilder(C::kRankExited, init).Ended("exited normally", 0),
      R"(rank 3 (n1, pid 73) left (exited normally) and never joined communicator "dp" (CommInitRank))"},
-    {"exception", Told(C::kRankExited).Failed(1),
+    {"exception", VerdictBuilder(C::kRankExited).Failed(1),
      R"(rank 3 (n1, pid 73) failed after 1 call with "ValueError: no" and never entered AllReduce #24 on communicator "dp")"},
-    {"exception before joining", Told(C::kRankExited, init).Failed(0),
+    {"exception before joining", VerdictBuilder(C::kRankExited, init).Failed(0),
      R"(rank 3 (n1, pid 73) failed with "ValueError: no" and never joined communicator "dp" (CommInitRank))"},
 
-    {"signal", Told(C::kRankDied).Ended("killed by signal 9", 24),
+    {"signal", VerdictBuilder(C::kRankDied).Ended("killed by signal 9", 24),
      R"(rank 3 (n1, pid 73) died (killed by signal 9) before entering AllReduce #24 on communicator "dp")"},
-    {"signal inside", Told(C::kRankDied).Ended("killed by signal 9", 25),
+    {"signal inside", VerdictBuilder(C::kRankDied).Ended("killed by signal 9", 25),
      R"(rank 3 (n1, pid 73) died (killed by signal 9) inside AllReduce #24 on communicator "dp")"},
-    {"signal in creation", Told(C::kRankDied, init).Ended("killed by signal 9", 0),
+    {"signal in creation", VerdictBuilder(C::kRankDied, init).Ended("killed by signal 9", 0),
      R"(rank 3 (n1, pid 73) died (killed by signal 9) before communicator "dp" was complete (CommInitRank))"},
-    {"unknown ending", Told(C::kRankDied).Ended(kEndedUnknown, 24),
+    {"unknown ending", VerdictBuilder(C::kRankDied).Ended(kEndedUnknown, 24),
      R"(rank 3 (n1, pid 73) ended (exit status unknown) before entering AllReduce #24 on communicator "dp")"},
 
-    {"host", Told(C::kHostLost),
+    {"host", VerdictBuilder(C::kHostLost),
      R"(host n1 is silent, and the other ranks wait for rank 3 in AllReduce #24 on communicator "dp")"},
-    {"several hosts", Told(C::kHostLost, init).Culprits({1, 3}).EachOnItsHost(),
+    {"several hosts", VerdictBuilder(C::kHostLost, init).Culprits({1, 3}).EachOnItsHost(),
      R"(hosts n1, n3 are silent, and the other ranks wait for ranks 1,3 in CommInitRank on communicator "dp")"},
 
-    {"minority", Told(C::kOperationMismatch).Called(Share()),
+    {"minority", VerdictBuilder(C::kOperationMismatch).Called(Share()),
      R"(rank 3 (n1, pid 73) called Broadcast(float32 x 8, root 0) where the others called AllReduce(float32 x 8, sum): call #24 on communicator "dp")"},
-    {"tie", Told(C::kOperationMismatch).Tie(),
+    {"tie", VerdictBuilder(C::kOperationMismatch).Tie(),
      R"(rank 2 (n1, pid 72) called AllReduce(float32 x 8, sum) where rank 3 (n1, pid 73) called Broadcast(float32 x 8, root 0): call #24 on communicator "dp")"},
-    {"extra call", Told(C::kOperationMismatch).Parted(D::kExtra, Extra(1)),
+    {"extra call", VerdictBuilder(C::kOperationMismatch).Parted(D::kExtra, Extra(1)),
      R"(rank 3 (n1, pid 73) made an extra call, Broadcast(float32 x 8, root 0), at #24 on communicator "dp", where the others called AllReduce(float32 x 8, sum))"},
-    {"extra calls", Told(C::kOperationMismatch).Parted(D::kExtra, Extra(2)),
+    {"extra calls", VerdictBuilder(C::kOperationMismatch).Parted(D::kExtra, Extra(2)),
      R"(rank 3 (n1, pid 73) made 2 extra calls, starting with Broadcast(float32 x 8, root 0), at #24 on communicator "dp", where the others called AllReduce(float32 x 8, sum))"},
-    {"skipped call", Told(C::kOperationMismatch).Parted(D::kSkipped, Skipped(1)),
+    {"skipped call", VerdictBuilder(C::kOperationMismatch).Parted(D::kSkipped, Skipped(1)),
      R"(rank 3 (n1, pid 73) skipped AllReduce(float32 x 8, sum) at #24 on communicator "dp" and called Broadcast(float32 x 8, root 0))"},
-    {"skipped calls", Told(C::kOperationMismatch).Parted(D::kSkipped, Skipped(2)),
+    {"skipped calls", VerdictBuilder(C::kOperationMismatch).Parted(D::kSkipped, Skipped(2)),
      R"(rank 3 (n1, pid 73) skipped 2 calls, starting with AllReduce(float32 x 8, sum), at #24 on communicator "dp" and called Broadcast(float32 x 8, root 0))"},
-    {"swapped calls", Told(C::kOperationMismatch).Parted(D::kSwapped, {}),
+    {"swapped calls", VerdictBuilder(C::kOperationMismatch).Parted(D::kSwapped, {}),
      R"(rank 3 (n1, pid 73) made the same calls as the others in a different order, starting at #24 on communicator "dp": Broadcast(float32 x 8, root 0) where the others called AllReduce(float32 x 8, sum))"},
-    {"lost records", Told(C::kOperationMismatch).Set(&Verdict::position_end, 32),
-     R"(rank 3 (n1, pid 73) made different calls from the others on communicator "dp", somewhere between call #24 and call #32)"},
-    {"arguments", Told(C::kArgumentMismatch).Called(AllReduce(7)),
+    {"lost records", VerdictBuilder(C::kOperationMismatch).Set(&Verdict::position_end, 32),
+     R"(rank 3 (n1, pid 73) made different calls from the others on communicator "dp", starting between call #24 and call #32)"},
+    {"arguments", VerdictBuilder(C::kArgumentMismatch).Called(AllReduce(7)),
      R"(rank 3 (n1, pid 73) called AllReduce(float32 x 7, sum) where the others called AllReduce(float32 x 8, sum): call #24 on communicator "dp")"},
 
-    {"creation", Told(C::kInitIncomplete, split),
+    {"creation", VerdictBuilder(C::kInitIncomplete, split),
      R"(rank 3 (n1, pid 73) never joined communicator "dp" of 4 ranks (CommSplit))"},
-    {"before NCCL", Told(C::kInitIncomplete, none).Set(&Verdict::communicator, 0u),
-     R"(rank 3 (n1, pid 73) has not reached the point where the others wait, before any NCCL call)"},
-    {"several before NCCL", Told(C::kInitIncomplete, none).Culprits({2, 3}).Set(&Verdict::communicator, 0u),
-     R"(ranks 2-3 (n1, pids 72, 73) have not reached the point where the others wait, before any NCCL call)"},
+    {"before NCCL", VerdictBuilder(C::kInitIncomplete, none).Set(&Verdict::communicator, 0u),
+     R"(rank 3 (n1, pid 73) has not reached the point where the others wait, and no rank has made an NCCL call yet)"},
+    {"several before NCCL", VerdictBuilder(C::kInitIncomplete, none).Culprits({2, 3}).Set(&Verdict::communicator, 0u),
+     R"(ranks 2-3 (n1, pids 72, 73) have not reached the point where the others wait, and no rank has made an NCCL call yet)"},
 
-    {"no receive", Told(C::kUnmatchedP2p, Send(1)),
+    {"no receive", VerdictBuilder(C::kUnmatchedP2p, Send(1)),
      R"(rank 3 (n1, pid 73) never issued the receive that matches Send to rank 1 of communicator "dp")"},
-    {"no send", Told(C::kUnmatchedP2p, Recv(1)),
+    {"no send", VerdictBuilder(C::kUnmatchedP2p, Recv(1)),
      R"(rank 3 (n1, pid 73) never issued the send that matches Recv from rank 1 of communicator "dp")"},
     {"sizes differ", [] {
-       Verdict v = Told(C::kUnmatchedP2p, Send(3)).Culprits({2, 3});
+       Verdict v = VerdictBuilder(C::kUnmatchedP2p, Send(3)).Culprits({2, 3});
        v.mismatched_fields = {"count"};
        v.culprits[0].call = Send(3);
        v.culprits[1].call = Recv(2);
@@ -217,41 +219,43 @@ std::vector<Entry> Table() {
      }(),
      R"(rank 2 (n1, pid 72) called Send(float32 x 8, peer 3), but rank 3 (n1, pid 73) called Recv(float32 x 16, peer 2) on communicator "dp")"},
 
-    {"cycle", Told(C::kDeadlock).Cycle(Reduce(), 2),
+    {"cycle", VerdictBuilder(C::kDeadlock).Cycle(Reduce(), 2),
      R"(ranks 0-1 wait for each other: rank 0 waits in AllReduce #5 on communicator "a" for rank 1, and rank 1 waits in AllReduce #5 on communicator "b" for rank 0)"},
-    {"cycle of sends", Told(C::kDeadlock).Cycle(Send(1), 2),
+    {"cycle of sends", VerdictBuilder(C::kDeadlock).Cycle(Send(1), 2),
      R"(ranks 0-1 wait for each other: rank 0 waits in Send to rank 1 of communicator "a" for rank 1, and rank 1 waits in Send to rank 1 of communicator "b" for rank 0)"},
-    {"long cycle", Told(C::kDeadlock).Cycle(Reduce(), 5),
+    {"long cycle", VerdictBuilder(C::kDeadlock).Cycle(Reduce(), 5),
      R"(ranks 0-4 wait for each other: rank 0 waits in AllReduce #5 on communicator "a" for rank 1, and rank 1 waits in AllReduce #5 on communicator "b" for rank 2, and rank 2 waits in AllReduce #5 on communicator "a" for rank 3, and 2 more waits)"},
 
-    {"one GPU", Told(C::kBlockedBeforeStart),
+    {"one GPU", VerdictBuilder(C::kBlockedBeforeStart),
      R"(all ranks have entered AllReduce #24 on communicator "dp", but the GPU of rank 3 (n1, pid 73) has not started the call: earlier work blocks its stream)"},
-    {"several GPUs", Told(C::kBlockedBeforeStart).Culprits({2, 3}),
+    {"several GPUs", VerdictBuilder(C::kBlockedBeforeStart).Culprits({2, 3}),
      R"(all ranks have entered AllReduce #24 on communicator "dp", but the GPUs of ranks 2-3 (n1, pids 72, 73) have not started the call: earlier work blocks their streams)"},
 
-    {"no culprit", Told(C::kStalledInFlight).Culprits({}),
+    {"no culprit", VerdictBuilder(C::kStalledInFlight).Culprits({}),
      R"(all 4 ranks of communicator "dp" have entered AllReduce #24, which does not finish)"},
-    {"least advanced", Told(C::kStalledInFlight).Waiting({0, 1, 2}),
+    {"least advanced", VerdictBuilder(C::kStalledInFlight).Waiting({0, 1, 2}),
      R"(all 4 ranks of communicator "dp" have entered AllReduce #24, which does not finish; least advanced: rank 3 (n1, pid 73); 3 ranks have waited 48 s)"},
-    {"stalled creation", Told(C::kStalledInFlight, init).Culprits({}),
+    {"stalled creation", VerdictBuilder(C::kStalledInFlight, init).Culprits({}),
      R"(all 4 ranks of communicator "dp" are inside CommInitRank, which does not finish)"},
-    {"stalled sends", Told(C::kStalledInFlight, Send(1)).Culprits({}),
+    {"stalled sends", VerdictBuilder(C::kStalledInFlight, Send(1)).Culprits({}),
      R"(sends and receives on communicator "dp" match but do not finish (Send))"},
-    {"culprit elsewhere", Told(C::kStalledInFlight, early),
+    {"culprit elsewhere", VerdictBuilder(C::kStalledInFlight, early),
      R"(rank 3 (n1, pid 73) does not wait for MPI_Iallreduce #24 on communicator "dp": all ranks have made the call, but it does not finish)"},
 
-    {"teardown", Told(C::kTeardownHang, destroy),
+    {"teardown", VerdictBuilder(C::kTeardownHang, destroy),
      R"(rank 3 (n1, pid 73) never entered CommDestroy of communicator "dp")"},
-    {"teardown after exit", Told(C::kTeardownHang, destroy).Ended("exited normally", 24),
+    {"teardown after exit", VerdictBuilder(C::kTeardownHang, destroy).Ended("exited normally", 24),
      R"(rank 3 (n1, pid 73) left (exited normally) and never entered CommDestroy of communicator "dp")"},
-    {"teardown with all", Told(C::kTeardownHang, destroy).Culprits({}),
+    {"teardown while leaving", VerdictBuilder(C::kTeardownHang, destroy).Ended(kFinalizing, 24),
+     R"(rank 3 (n1, pid 73) is leaving (inside CommFinalize or CommDestroy) and never entered CommDestroy of communicator "dp")"},
+    {"teardown with all", VerdictBuilder(C::kTeardownHang, destroy).Culprits({}),
      R"(all expected ranks are inside CommDestroy of communicator "dp", which does not return)"},
 
-    {"error", Told(C::kNcclError),
+    {"error", VerdictBuilder(C::kNcclError),
      R"(NCCL reported an error on rank 3 (n1, pid 73) in or before AllReduce #24 on communicator "dp")"},
-    {"two threads", Told(C::kConcurrentUse),
+    {"two threads", VerdictBuilder(C::kConcurrentUse),
      R"(two threads of rank 3 (n1, pid 73) were inside calls on communicator "dp" at the same time)"},
-    {"straggler", Told(C::kStraggler).Set(&Verdict::late_ns, 140'000'000),
+    {"straggler", VerdictBuilder(C::kStraggler).Set(&Verdict::late_ns, 140'000'000),
      R"(rank 3 (n1, pid 73) is the last to enter nearly every call on communicator "dp", typically by 140 ms; nothing hangs)"},
   };
 }
@@ -272,9 +276,15 @@ TEST(SentencesTest, TheTableHasEveryCause) {
 }
 
 TEST(SentencesTest, CulpritsThatEndedDifferentlyShareNoEnding) {
-  Verdict v = Told(Cause::kRankDied).Culprits({2, 3}).Ended(kEndedUnknown, 24);
+  Verdict v = VerdictBuilder(Cause::kRankDied).Culprits({2, 3}).Ended(kEndedUnknown, 24);
   v.culprits[1].ending = "killed by signal 9";
   EXPECT_NE(WriteSummary(v).find(" ended before entering"), std::string::npos) << WriteSummary(v);
+}
+
+TEST(SentencesTest, CountsTakeThePluralExceptForOne) {
+  EXPECT_EQ(CountInWords(0, "call", "calls"), "0 calls");
+  EXPECT_EQ(CountInWords(1, "call", "calls"), "1 call");
+  EXPECT_EQ(CountInWords(24, "call", "calls"), "24 calls");
 }
 
 TEST(SentencesTest, RankLists) {
@@ -305,6 +315,44 @@ TEST(SentencesTest, Calls) {
   EXPECT_EQ(CallInWords({Op::kMPI_Barrier}), "MPI_Barrier()");
   EXPECT_EQ(CallInWords({static_cast<Op>(200), 77, 9, kNoPeer, 1}),
             "call with op code 200(dtype 77 x 1, reduction 9)");
+}
+
+std::vector<int32_t> EverySecond(int32_t count) {
+  std::vector<int32_t> ranks;
+  for (int32_t i = 0; i < count; ++i) ranks.push_back(2 * i);
+  return ranks;
+}
+
+TEST(SentencesTest, NamesAHandfulOfVeryManyRanks) {
+  EXPECT_EQ(RanksInWords({}), "rank ");
+  EXPECT_EQ(RanksInWords(EverySecond(50'000)), "ranks 0,2,4,6,8,10,12,14 and 49992 more");
+  EXPECT_EQ(RanksInWords(EverySecond(10)), "ranks 0,2,4,6,8,10,12,14,16,18");
+}
+
+TEST(SentencesTest, NamesAHandfulOfVeryManyHosts) {
+  EXPECT_EQ(HostsInWords({"a"}), "a");
+  EXPECT_EQ(HostsInWords({"a", "b", "c"}), "a, b, c");
+  EXPECT_EQ(HostsInWords({"a", "b", "c", "d"}), "4 hosts, among them a, b");
+}
+
+TEST(RankRangesTest, JoinsRangesInAnyOrder) {
+  const RankRanges ranges(std::vector<RankRange>{{9, 12}, {0, 3}, {4, 4}, {2, 3}, {11, 20}});
+  EXPECT_EQ(ranges.List(), "0-4,9-20");
+  EXPECT_EQ(ranges.size(), 17u);
+  EXPECT_EQ(ranges.First(7), (std::vector<int32_t>{0, 1, 2, 3, 4, 9, 10}));
+  EXPECT_EQ(ranges.First(100).size(), 17u);
+  EXPECT_EQ(RankRanges(std::vector<int32_t>{0, -1}).List(), "-1,0");
+  EXPECT_EQ(RankRanges(std::string("2147483646-2147483647,5,5-6")).size(), 4u);
+}
+
+TEST(RankRangesTest, ReadsItsOwnLists) {
+  const RankRanges ranges("-1,0-7,12");
+  EXPECT_EQ(ranges.List(), "-1,0-7,12");
+  EXPECT_EQ(ranges.InWords(), "ranks -1,0-7,12");
+  for (const int32_t rank : {-1, 0, 3, 7, 12}) EXPECT_TRUE(ranges.Contains(rank)) << rank;
+  for (const int32_t rank : {-2, 8, 11, 13}) EXPECT_FALSE(ranges.Contains(rank)) << rank;
+  EXPECT_EQ(RankRanges(EverySecond(50'000)).InWords(), RanksInWords(EverySecond(50'000)));
+  EXPECT_TRUE(RankRanges(std::string("x,7-3,4-y,")).empty());
 }
 
 }  // namespace

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the hostile programs share. Each file holds several of them, in one table at its end, and
-// runs the one that its first argument names. A program prints the same and ends alike in each run.
+// Shared by the hostile programs. Each file has several programs in a table at its end, and runs
+// the program that its first argument names. A program has the same output and end in each run.
 #pragma once
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE

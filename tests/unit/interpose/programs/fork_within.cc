@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A preloaded library that stands for another thread of the program, which forks while Rollcall's
-// library makes its segment: within the calls by which that is opened, mapped and closed. For
-// tests.
+// For tests: a preloaded library that acts as another thread of the program. It forks while
+// Rollcall's library makes its segment, inside the calls that open, map and close the segment.
 //
 //   FORK_WITHIN=open | first_map | second_map | close   after which of them
 //   FORK_CHILD=path                                     the child writes its pid there, and stays

@@ -31,7 +31,7 @@ int InPlugin(const char* function, const char* kind = "", int flags = 0) {
   return run == nullptr ? Fail(21, dlerror()) : run();
 }
 
-// An older NCCL must not seem to have what only the newer one has.
+// An older NCCL must not appear to have a function of a newer one.
 int ProbeMissing() {
   void* nccl = Nccl();
   if (nccl == nullptr) return Fail(2, dlerror());
@@ -57,14 +57,14 @@ int ErrorTextIsKept() {
   return error != nullptr && strstr(error, "no_such_symbol_at_all") != nullptr ? 0 : 3;
 }
 
-// Names that are nobody's business keep their addresses.
+// Names that the library does not wrap keep their addresses.
 int OtherNames() {
   void* libc = dlopen("libc.so.6", RTLD_NOW | RTLD_NOLOAD);
   if (dlsym(libc, "getenv") != dlsym(RTLD_DEFAULT, "getenv")) return 2;
   return dlsym(RTLD_NEXT, "getpid") == dlsym(libc, "getpid") ? 0 : 3;
 }
 
-// A second NCCL in the process works as if nobody watched.
+// A second NCCL in the process works as without the library.
 int SecondNccl() {
   void* first = Nccl();
   void* first_all_reduce = dlsym(first, "ncclAllReduce");

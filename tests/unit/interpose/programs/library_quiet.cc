@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Makes 100,000 calls of each kind and counts what they do beside: system calls,
-// allocations, locks. For tests of the preloaded library; the stub NCCL does none
-// of them.
+// Makes 100,000 calls of each kind and counts their system calls, allocations and
+// locks. For tests of the preloaded library; the stub NCCL makes none of these.
 //
 //     library_quiet       says "KIND SYSTEM_CALLS ALLOCATIONS LOCKS" for each kind, on stderr
 #include <dlfcn.h>

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// An NCCL program whose arguments are its steps, for tests of the preloaded
-// library, which it knows nothing of. A step is a word, or WORD=ARGUMENTS with
+// An NCCL program whose arguments are its steps, for tests of the preloaded library.
+// It uses nothing of the library. A step is a word, or WORD=ARGUMENTS with
 // commas between the arguments; "!" before it says that it must fail.
 //
-// Communicators are numbered as they come; "on=N" turns to the Nth, and a new
-// one is turned to at once. "fork ... join" and "thread ... join" have a child
-// process or another thread take the steps between, and wait for it. "apart ... join" has another
-// thread take them and goes on; "met" waits until the stub holds the call of the thread that was
-// started last (STUB_BLOCK), and "let_go=N" ends the Nth thread's wait, and waits for its end.
+// Communicators have numbers in the order of their creation. "on=N" makes the Nth current, and a
+// new one is current at once. In "fork ... join" and "thread ... join" a child process or another
+// thread takes the steps between, and the program waits for it. In "apart ... join" another thread
+// takes the steps, and the program goes on. "met" waits until the stub holds the call of the newest
+// thread (STUB_BLOCK). "let_go=N" ends the wait of the Nth thread, and waits for the thread's end.
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -46,8 +46,8 @@ int At(const Arguments& arguments, size_t index, int fallback) {
 
 size_t Count(const Arguments& arguments) { return static_cast<size_t>(At(arguments, 0, 8)); }
 
-// Of communicators made within a group the handles come later, so each has a
-// place that stays.
+// The handles of communicators created within a group come later, so each handle has
+// a fixed place.
 ncclComm_t* NewPlace() {
   comms.reserve(4096);
   comms.push_back(nullptr);

@@ -30,7 +30,9 @@ int FoundBy(void* handle) {
 
 }  // namespace
 
-extern "C" int plugin_linked() { return Calls(&ncclGetUniqueId, &ncclCommInitRank, &ncclAllReduce); }
+extern "C" int plugin_linked() {
+  return Calls(&ncclGetUniqueId, &ncclCommInitRank, &ncclAllReduce);
+}
 extern "C" int plugin_default() { return FoundBy(RTLD_DEFAULT); }
 extern "C" int plugin_handle() { return FoundBy(dlopen("libnccl.so.2", RTLD_NOW | RTLD_LOCAL)); }
 extern "C" int plugin_new_namespace() {

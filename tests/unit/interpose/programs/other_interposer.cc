@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Another tool's preloaded library: counts all-reduces and passes them on with
-// RTLD_NEXT, as such tools do, and says at exit how many it saw.
+// RTLD_NEXT, as such tools do, and prints the count at exit.
 #include <dlfcn.h>
 #include <nccl.h>
 #include <stdio.h>

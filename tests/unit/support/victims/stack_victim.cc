@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// A process with one thread in each state that stack tests want to see. Prints "ready" once all
-// are under way; then 'c' on stdin prints how many signals have been handled, and the end of stdin
-// ends it.
+// A process with one thread in each state that stack tests need. Prints "ready" when all threads
+// run. Then 'c' on stdin prints the number of handled signals, and the end of stdin ends the
+// process.
 //
-// Each thread is named after what it does, and does it below functions that nothing may inline
-// or turn into tail calls, so that tests know which frames to expect.
+// Each thread has the name of its state, and waits below functions that the compiler may not inline
+// or turn into tail calls, so that the frames are predictable.
 #include <fcntl.h>
 #include <linux/futex.h>
 #include <pthread.h>
@@ -29,9 +29,9 @@ std::atomic<int> started{0};
 std::atomic<int> signals_handled{0};
 std::atomic<unsigned> sink{0};
 int never_written[2];
-volatile bool forever = true;  // the compiler shall not know that functions never return
+volatile bool forever = true;  // hides from the compiler that functions never return
 
-// After a call, keeps it from being the last thing its caller does.
+// Call this after a call that must not become a tail call.
 inline void KeepFrame() { asm volatile("" ::: "memory"); }
 
 NOINLINE void WaitInFutex() {
@@ -89,7 +89,7 @@ NOINLINE void CallThroughNull() {
   KeepFrame();
 }
 
-// The line that tests look for is the one of this call.
+// Tests look for the line of this call.
 inline __attribute__((always_inline)) void InlinedCallee() {
   WaitInFutex();
   KeepFrame();

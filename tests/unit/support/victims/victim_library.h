@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Functions of two shared libraries that call back, so that a stack leads through them: one as
-// libraries usually are, one without unwind information (but with frame pointers).
+// Functions of two shared libraries that call back, so that a stack contains their frames. One
+// library is ordinary, the other has frame pointers and no unwind information.
 #pragma once
 
 extern "C" {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The rules for ranks that keep others waiting by their absence: missing_rank,
-// rank_exited, rank_died, init_incomplete.
+// The rules for absent ranks that others wait for: missing_rank, rank_exited, rank_died,
+// host_lost, init_incomplete.
 #include <gtest/gtest.h>
 
 #include <functional>
@@ -16,8 +16,8 @@ namespace {
 
 using Ranks = std::vector<int32_t>;
 
-// The verdicts of this cause that no other one explains.
-std::vector<Verdict> Of(Cause cause, const JobState& job, int64_t now_ns) {
+// The verdicts with this cause that no other verdict explains.
+std::vector<Verdict> RootVerdicts(Cause cause, const JobState& job, int64_t now_ns) {
   std::vector<Verdict> verdicts;
   for (Verdict& v : Diagnose(job, now_ns, Limits())) {
     if (v.cause == cause && !v.is_consequence) verdicts.push_back(std::move(v));
@@ -36,7 +36,7 @@ struct Case {
 
 void PrintTo(const Case& c, std::ostream* out) { *out << c.name; }
 
-// Ranks 0-2 wait since 10 s in call 24; rank 3 has not entered it.
+// Ranks 0-2 have waited in call 24 since second 10; rank 3 has not entered it.
 JobBuilder Waiting(bool markers = true) {
   JobBuilder job(4, markers);
   job.Finish(24);
@@ -102,7 +102,7 @@ const Case kCases[] = {
      70,
      {3},
      Certainty::kPossible},
-    {"entered_ahead_but_nobody_waits",
+    {"entered_ahead_but_no_rank_waits",
      [] {
        JobBuilder job(4, false);
        job.Finish(24);
@@ -150,7 +150,7 @@ const Case kCases[] = {
      70,
      {3},
      Certainty::kPossible},
-    {"offline_nobody_knows_who_lives",
+    {"offline_liveness_is_unknown",
      [] {
        JobBuilder job = Waiting();
        job.state.offline = true;
@@ -160,7 +160,7 @@ const Case kCases[] = {
      Cause::kMissingRank,
      70,
      {3}},
-    {"root_of_a_broadcast_has_gone_on",
+    {"root_of_a_broadcast_has_continued",
      [] {
        JobBuilder job(3);
        job.Finish(8);
@@ -199,7 +199,7 @@ const Case kCases[] = {
      Cause::kMissingRank,
      1000,
      {}},
-    {"unheard_of_rank_is_only_possible",
+    {"rank_without_a_report_is_only_possible",
      [] {
        JobBuilder job = Waiting();
        job.comm().members.erase(3);
@@ -228,7 +228,7 @@ const Case kCases[] = {
      Cause::kMissingRank,
      1000,
      {}},
-    {"held_up_in_an_earlier_call_is_not_missing",
+    {"waiting_in_an_earlier_call_is_not_missing",
      [] {
        JobBuilder job(4);
        job.Finish(24);
@@ -351,7 +351,7 @@ const Case kCases[] = {
      Cause::kRankDied,
      15,
      {3}},
-    {"ended_before_the_call_and_nobody_knows_how",
+    {"ended_before_the_call_with_unknown_status",
      [] {
        auto j = Waiting();
        j.EndUnseen(3, At(9));
@@ -361,7 +361,7 @@ const Case kCases[] = {
      15,
      {3},
      Certainty::kLikely},
-    {"ended_inside_the_call_and_nobody_knows_how",
+    {"ended_inside_the_call_with_unknown_status",
      [] {
        auto j = Waiting();
        j.Enter({3}, At(11));
@@ -372,7 +372,7 @@ const Case kCases[] = {
      70,
      {3},
      Certainty::kLikely},
-    {"ended_before_joining_and_nobody_knows_how",
+    {"ended_before_joining_with_unknown_status",
      [] {
        auto j = Initializing(4, {0, 1, 2}, 10);
        j.state.processes[3].liveness = Liveness::kEnded;
@@ -383,7 +383,7 @@ const Case kCases[] = {
      70,
      {3},
      Certainty::kLikely},
-    {"who_ended_nobody_knows_how_does_not_wait",
+    {"ended_with_unknown_status_does_not_wait",
      [] {
        auto j = Waiting();
        for (const int rank : {0, 1, 2}) j.EndUnseen(rank, At(20));
@@ -413,7 +413,7 @@ const Case kCases[] = {
      70,
      {3},
      Certainty::kPossible},
-    {"died_while_nobody_waits",
+    {"died_while_no_rank_waits",
      [] {
        JobBuilder j(4);
        j.Finish(24);
@@ -423,7 +423,7 @@ const Case kCases[] = {
      Cause::kRankDied,
      1000,
      {}},
-    {"the_dead_do_not_wait",
+    {"a_dead_rank_does_not_wait",
      [] {
        auto j = Waiting();
        for (const int rank : {0, 1, 2}) j.Die(rank, At(20));
@@ -448,7 +448,7 @@ const Case kCases[] = {
      Cause::kInitIncomplete,
      1000,
      {}},
-    {"its_process_is_not_known",
+    {"process_of_the_rank_is_unknown",
      [] {
        auto j = Initializing(4, {0, 1, 2}, 10);
        j.state.processes.pop_back();
@@ -501,7 +501,7 @@ class AbsenceRulesTest : public testing::TestWithParam<Case> {};
 
 TEST_P(AbsenceRulesTest, Blames) {
   const Case& c = GetParam();
-  const std::vector<Verdict> verdicts = Of(c.cause, c.job(), At(c.now));
+  const std::vector<Verdict> verdicts = RootVerdicts(c.cause, c.job(), At(c.now));
   ASSERT_EQ(verdicts.size(), c.blamed.empty() ? 0u : 1u);
   if (c.blamed.empty()) return;
   EXPECT_EQ(CulpritRanks(verdicts[0].culprits), c.blamed);
@@ -514,13 +514,14 @@ TEST_P(AbsenceRulesTest, Blames) {
 INSTANTIATE_TEST_SUITE_P(Rules, AbsenceRulesTest, testing::ValuesIn(kCases),
                          [](const auto& info) { return info.param.name; });
 
-TEST(MissingRankTest, SaysHowManyCallsTheCulpritHasEntered) {
-  for (const auto& [calls, words] : {std::pair{1, "rank 3: entered 1 call on the communicator"},
-                                     std::pair{24, "rank 3: entered 24 calls on the communicator"}}) {
+TEST(MissingRankTest, CountsTheCallsThatTheCulpritHasEntered) {
+  for (const auto& [calls, words] :
+       {std::pair{1, "rank 3: entered 1 call on the communicator"},
+        std::pair{24, "rank 3: entered 24 calls on the communicator"}}) {
     JobBuilder job(4);
     job.Finish(calls);
     job.Enter({0, 1, 2}, At(10));
-    const std::vector<Verdict> verdicts = Of(Cause::kMissingRank, job.state, At(70));
+    const std::vector<Verdict> verdicts = RootVerdicts(Cause::kMissingRank, job.state, At(70));
     ASSERT_EQ(verdicts.size(), 1u);
     const auto& evidence = verdicts[0].evidence;
     EXPECT_TRUE(std::any_of(evidence.begin(), evidence.end(), [&, start = std::string(words)](
@@ -530,8 +531,22 @@ TEST(MissingRankTest, SaysHowManyCallsTheCulpritHasEntered) {
   }
 }
 
-TEST(MissingRankTest, TellsTheCallAndTheWaiting) {
-  const std::vector<Verdict> verdicts = Of(Cause::kMissingRank, Waiting().state, At(58));
+TEST(MissingRankTest, TheCulpritsAfterTheEighthShareOneLineOfEvidence) {
+  const auto evidence = [](int absent) {
+    JobBuilder job(absent + 1);
+    job.Finish(24);
+    job.Enter({0}, At(10));
+    return RootVerdicts(Cause::kMissingRank, job.state, At(70)).at(0).evidence;
+  };
+  const auto is_rest = [](const std::string& line) { return line.compare(0, 4, "and ") == 0; };
+  const auto eight = evidence(8), nine = evidence(9), twenty = evidence(20);
+  EXPECT_TRUE(std::none_of(eight.begin(), eight.end(), is_rest));
+  EXPECT_EQ(std::count(nine.begin(), nine.end(), "and 1 more: rank 9"), 1);
+  EXPECT_EQ(std::count(twenty.begin(), twenty.end(), "and 12 more: ranks 9-20"), 1);
+}
+
+TEST(MissingRankTest, NamesTheCallAndTheWaitingRanks) {
+  const std::vector<Verdict> verdicts = RootVerdicts(Cause::kMissingRank, Waiting().state, At(58));
   ASSERT_EQ(verdicts.size(), 1u);
   EXPECT_EQ(verdicts[0].position, 24u);
   EXPECT_EQ(verdicts[0].call.count, 1048576u);
@@ -542,36 +557,39 @@ TEST(MissingRankTest, TellsTheCallAndTheWaiting) {
   EXPECT_EQ(verdicts[0].culprits[0].device, 3);
 }
 
-TEST(MissingRankTest, SaysWhatTheWaitingIsInferredFrom) {
-  const std::vector<Verdict> verdicts = Of(Cause::kMissingRank, Waiting(false).state, At(70));
+TEST(MissingRankTest, NamesTheCallFromWhichItInfersTheWait) {
+  const std::vector<Verdict> verdicts =
+      RootVerdicts(Cause::kMissingRank, Waiting(false).state, At(70));
   ASSERT_EQ(verdicts.size(), 1u);
   ASSERT_EQ(verdicts[0].missing_evidence.size(), 1u);
   EXPECT_EQ(verdicts[0].missing_evidence[0],
             "no GPU markers on ranks 0-2: Rollcall infers the wait from cudaStreamSynchronize");
 }
 
-TEST(MissingRankTest, NothingIsMissingWhereAllIsShown) {
-  EXPECT_TRUE(Of(Cause::kMissingRank, Waiting().state, At(70))[0].missing_evidence.empty());
+TEST(MissingRankTest, HasNoMissingEvidenceIfAllWaitsAreShown) {
+  const auto verdicts = RootVerdicts(Cause::kMissingRank, Waiting().state, At(70));
+  ASSERT_EQ(verdicts.size(), 1u);
+  EXPECT_TRUE(verdicts[0].missing_evidence.empty());
 }
 
 TEST(MissingRankTest, NamesGlobalRanks) {
   JobBuilder job(8);
   job.AddCommunicator(7, "tp", {4, 5, 6, 7});
   job.Enter({0, 1, 3}, At(10));
-  const std::vector<Verdict> verdicts = Of(Cause::kMissingRank, job.state, At(70));
+  const std::vector<Verdict> verdicts = RootVerdicts(Cause::kMissingRank, job.state, At(70));
   ASSERT_EQ(verdicts.size(), 1u);
   EXPECT_EQ(CulpritRanks(verdicts[0].culprits), (Ranks{6}));
   EXPECT_EQ(verdicts[0].waiting_ranks, (Ranks{4, 5, 7}));
 }
 
-TEST(InitIncompleteTest, FindsTheAbsentOfASplitByItsParent) {
+TEST(InitIncompleteTest, FindsTheAbsentRanksOfASplitByItsParent) {
   JobBuilder job(4);
   job.AddCommunicator(9, "", {3, 2, 1, 0});
   job.AddCommunicator(10, "", {3, 2, 1, 0});
   job.comm().parent = 9;
   for (const int rank : {0, 1, 2}) job.Initializing(rank, At(10));
   job.comm().members.erase(3);
-  const std::vector<Verdict> verdicts = Of(Cause::kInitIncomplete, job.state, At(70));
+  const std::vector<Verdict> verdicts = RootVerdicts(Cause::kInitIncomplete, job.state, At(70));
   ASSERT_EQ(verdicts.size(), 1u);
   EXPECT_EQ(CulpritRanks(verdicts[0].culprits), (Ranks{0}));
   EXPECT_EQ(verdicts[0].call.op, Op::kCommSplit);
@@ -584,15 +602,15 @@ TEST(InitIncompleteTest, PrefersTheRankToItsWorkers) {
   worker.pid = 9999;
   worker.start_time += 50;
   job.state.processes.push_back(worker);
-  const std::vector<Verdict> verdicts = Of(Cause::kInitIncomplete, job.state, At(70));
+  const std::vector<Verdict> verdicts = RootVerdicts(Cause::kInitIncomplete, job.state, At(70));
   ASSERT_EQ(verdicts.size(), 1u);
   EXPECT_EQ(verdicts[0].culprits[0].pid, 4001);
 }
 
-TEST(InitIncompleteTest, SaysWhereTheAbsentStands) {
+TEST(InitIncompleteTest, NamesTheCallThatTheAbsentRankIsInside) {
   JobBuilder job = Initializing(2, {0}, 10);
   job.state.processes[1].blocked = {{1, Op::kAllReduce, 77, At(5)}};
-  const std::vector<Verdict> verdicts = Of(Cause::kInitIncomplete, job.state, At(70));
+  const std::vector<Verdict> verdicts = RootVerdicts(Cause::kInitIncomplete, job.state, At(70));
   ASSERT_EQ(verdicts.size(), 1u);
   bool said = false;
   for (const std::string& line : verdicts[0].evidence) {
@@ -601,8 +619,8 @@ TEST(InitIncompleteTest, SaysWhereTheAbsentStands) {
   EXPECT_TRUE(said);
 }
 
-// A sibling may claim to be complete with ranks that it cannot have.
-TEST(RankMapTest, ADamagedSiblingTellsNothing) {
+// A damaged sibling may seem complete although it has ranks beyond its size.
+TEST(RankMapTest, ADamagedSiblingHasNoEffect) {
   JobBuilder job(8);
   job.AddCommunicator(11, "pp", {0, 4});
   job.AddCommunicator(12, "pp", {1, 5});
@@ -611,143 +629,20 @@ TEST(RankMapTest, ADamagedSiblingTellsNothing) {
   sibling.erase(1);
   sibling[7] = member;
   job.state.communicators.at(12).members.erase(1);
-  const RankProcesses found = ProcessesOfRanks(job.state, job.state.communicators.at(12), {1});
+  const RankProcesses found =
+      RankFinder(job.state).Find(job.state.communicators.at(12), {{1, 1}});
   EXPECT_TRUE(found.processes.empty());
 }
 
-TEST(RankMapTest, ACompleteSiblingTellsWhoIsMissing) {
+TEST(RankMapTest, ACompleteSiblingShowsTheMissingRank) {
   JobBuilder job(8);
   job.AddCommunicator(11, "pp", {0, 4});
   job.AddCommunicator(12, "pp", {1, 5});
   job.state.communicators.at(12).members.erase(1);
-  const RankProcesses found = ProcessesOfRanks(job.state, job.state.communicators.at(12), {1});
+  const RankProcesses found =
+      RankFinder(job.state).Find(job.state.communicators.at(12), {{1, 1}});
   EXPECT_EQ(found.processes, (std::map<int32_t, int32_t>{{1, 5}}));
   EXPECT_TRUE(found.guessed);
-}
-
-// Four ranks of which none has come to NCCL; 1-3 wait for the others since 10 s.
-JobBuilder Starting() {
-  JobBuilder job(4);
-  job.state.communicators.clear();
-  for (Process& process : job.state.processes) {
-    process.has_segment = false;
-    process.stack_words = "main download";
-    if (process.global_rank != 0) process.waits_outside_since_ns = At(10);
-  }
-  return job;
-}
-
-std::vector<Verdict> AtStart(const JobState& job, double now) {
-  return Diagnose(job, At(now), Limits());
-}
-
-TEST(StartTest, WhoHasNotComeToWhereTheOthersWaitIsNamed) {
-  const JobBuilder job = Starting();
-  EXPECT_TRUE(AtStart(job.state, 24.9).empty());
-  const std::vector<Verdict> verdicts = AtStart(job.state, 70);
-  ASSERT_EQ(verdicts.size(), 1u);
-  EXPECT_EQ(verdicts[0].cause, Cause::kInitIncomplete);
-  EXPECT_EQ(verdicts[0].certainty, Certainty::kLikely);
-  EXPECT_EQ(verdicts[0].waiting_ranks, (Ranks{1, 2, 3}));
-  EXPECT_EQ(
-      verdicts[0].summary,
-      "rank 0 (node-0, pid 4000) has not reached the point where the others wait, before any NCCL call; "
-      "3 ranks have waited 60 s");
-  EXPECT_EQ(verdicts[0].advice.front().id, "rank0-only-setup");
-}
-
-TEST(StartTest, WhoWasNotLookedAtMayWaitToo) {
-  JobBuilder job = Starting();
-  job.state.processes[0].stack_words = "";
-  EXPECT_TRUE(AtStart(job.state, 70).empty());
-}
-
-TEST(StartTest, AllWaitOrNobodyDoes) {
-  JobBuilder job = Starting();
-  job.state.processes[0].waits_outside_since_ns = At(10);
-  EXPECT_TRUE(AtStart(job.state, 70).empty());
-  for (Process& process : job.state.processes) process.waits_outside_since_ns = 0;
-  EXPECT_TRUE(AtStart(job.state, 70).empty());
-}
-
-TEST(StartTest, ARankOfWhichNoProcessIsKnownIsAbsent) {
-  JobBuilder job = Starting();
-  job.state.processes.erase(job.state.processes.begin());
-  const std::vector<Verdict> verdicts = AtStart(job.state, 70);
-  ASSERT_EQ(verdicts.size(), 1u);
-  ASSERT_EQ(verdicts[0].culprits.size(), 1u);
-  EXPECT_EQ(verdicts[0].culprits[0].rank, 0);
-  EXPECT_EQ(verdicts[0].culprits[0].pid, 0);
-}
-
-// Each rank's stacks were taken then.
-void TakeStacks(JobBuilder* job, double at) {
-  for (Process& process : job->state.processes) process.stacks_ns = At(at);
-}
-
-TEST(StartTest, OnlyWhatTheStacksShowNowCounts) {
-  JobBuilder job = Starting();
-  TakeStacks(&job, 30);
-  EXPECT_FALSE(AtStart(job.state, 31).empty());
-  EXPECT_EQ(AtStart(job.state, 31)[0].waited_ns, 20 * kSecondNs);
-  EXPECT_TRUE(AtStart(job.state, 70).empty());
-}
-
-TEST(StartTest, OneLookAtAStackIsNotEnough) {
-  JobBuilder job = Starting();
-  TakeStacks(&job, 30);
-  job.state.processes[2].waits_outside_since_ns = At(30);
-  EXPECT_TRUE(AtStart(job.state, 31).empty());
-}
-
-// They have trained together, and have destroyed their communicators.
-TEST(StartTest, RanksThatHaveMetWaitForNobodysFirstCall) {
-  JobBuilder job = Starting();
-  job.state.processes[3].has_met = true;
-  EXPECT_TRUE(AtStart(job.state, 70).empty());
-  job.state.processes[3].liveness = Liveness::kExited;  // an earlier attempt
-  EXPECT_FALSE(AtStart(job.state, 70).empty());
-}
-
-TEST(StartTest, RanksWithoutRoomForRecordsAreKnownToHaveMetByTheirStacks) {
-  JobBuilder job = Starting();
-  job.state.processes[3].stack_words = "main ncclProxyService start_thread";
-  EXPECT_TRUE(AtStart(job.state, 70).empty());
-}
-
-TEST(StartTest, AWorkerThatInheritedARankDoesNotStandForIt) {
-  JobBuilder job = Starting();
-  Process worker = job.state.processes[1];
-  worker.pid = 5001;
-  worker.start_time += 1000;
-  worker.waits_outside_since_ns = 0;
-  job.state.processes.push_back(worker);
-  const std::vector<Verdict> verdicts = AtStart(job.state, 70);
-  ASSERT_EQ(verdicts.size(), 1u);
-  EXPECT_EQ(CulpritRanks(verdicts[0].culprits), Ranks{0});
-}
-
-TEST(StartTest, AnEarlierAttemptsEndIsNoAbsence) {
-  JobBuilder job = Starting();
-  for (int rank = 0; rank < 4; ++rank) {
-    Process ended = job.state.processes[static_cast<size_t>(rank)];
-    ended.pid -= 1000;
-    ended.start_time -= 50;
-    ended.liveness = Liveness::kDied;
-    ended.has_segment = true;
-    ended.waits_outside_since_ns = 0;
-    job.state.processes.push_back(ended);
-  }
-  const std::vector<Verdict> verdicts = AtStart(job.state, 70);
-  ASSERT_EQ(verdicts.size(), 1u);
-  EXPECT_EQ(CulpritRanks(verdicts[0].culprits), Ranks{0});
-  EXPECT_EQ(verdicts[0].culprits[0].pid, 4000);
-}
-
-TEST(StartTest, OnceThereIsACommunicatorItSpeaksForItself) {
-  JobBuilder job = Starting();
-  job.AddCommunicator(kDp, "dp", {0, 1, 2, 3});
-  EXPECT_TRUE(AtStart(job.state, 70).empty());
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Old word: hosts whose agents are held, late or gone, and what their ranks may be blamed for.
+// Old reports: hosts whose agents are stopped, late or silent, and verdicts on their ranks.
 #include "daemon/diagnosis/rules/freshness.h"
 
 #include <gtest/gtest.h>
@@ -9,7 +9,7 @@
 
 #include "absl/strings/match.h"
 #include "daemon/diagnosis/diagnose.h"
-#include "daemon/diagnosis/incidents.h"
+#include "daemon/diagnosis/incident_life.h"
 #include "job_builder.h"
 
 namespace rollcall {
@@ -37,7 +37,7 @@ class FreshnessTest : public testing::Test {
     job_.Finish(24);
   }
 
-  // Nobody hears of it from then on.
+  // No report of the agent arrives from this time on.
   void FallStale(size_t agent, double at) {
     job_.state.agents[agent].stale = true;
     held_[agent] = At(at);
@@ -79,8 +79,8 @@ class FreshnessTest : public testing::Test {
   int64_t held_[2] = {0, 0};
 };
 
-// The agent of b is held while the job goes on; then rank 1, on a, does not come.
-TEST_F(FreshnessTest, TheRankThatIsKnownToBeAbsentIsBlamedAndNobodyOfTheHeldHost) {
+// The agent of b is stopped while the job continues; then rank 1, on a, does not enter a call.
+TEST_F(FreshnessTest, BlamesTheFreshAbsentRankAndNoRankOfTheStoppedHost) {
   FallStale(kB, 5);
   job_.Finish({0, 1}, 400);
   job_.Enter({0}, At(10));
@@ -95,7 +95,7 @@ TEST_F(FreshnessTest, TheRankThatIsKnownToBeAbsentIsBlamedAndNobodyOfTheHeldHost
   EXPECT_TRUE(absl::StrContains(verdicts[0].missing_evidence.back(), "from the agent of b"));
 }
 
-TEST_F(FreshnessTest, WhatIsHeardOfAllIsCertain) {
+TEST_F(FreshnessTest, AVerdictOnFreshReportsIsCertain) {
   job_.Finish(400);
   job_.Enter({0, 2, 3}, At(10));
   const std::vector<Verdict> verdicts = Diagnosed(70);
@@ -105,7 +105,38 @@ TEST_F(FreshnessTest, WhatIsHeardOfAllIsCertain) {
   EXPECT_EQ(verdicts[0].evidence_age_ns, 0);
 }
 
-TEST_F(FreshnessTest, WhereOnlyStaleRanksAreAbsentNothingIsConfirmedUntilTheyAreHeard) {
+// A hang ends: host a has reported it, and host b reports it a moment later.
+TEST_F(FreshnessTest, DoesNotBlameRanksWhoseHostReportsTheEndOfAHangLast) {
+  Communicator& comm = job_.state.communicators.begin()->second;
+  job_.Enter({1, 2, 3}, At(10));
+  Look(40);
+  ASSERT_EQ(Look(70), Kinds{Kind::kConfirmed});
+  job_.Enter({0}, At(80));
+  job_.Complete({0, 1});
+  comm.finish_seen_ns = At(80);
+  const std::vector<Verdict> verdicts = Diagnosed(80.1);
+  ASSERT_EQ(verdicts.size(), 1u);
+  EXPECT_EQ(verdicts[0].cause, Cause::kStalledInFlight);
+  EXPECT_EQ(verdicts[0].certainty, Certainty::kLikely);
+  EXPECT_EQ(Look(80.1), Kinds());
+  EXPECT_EQ(CulpritRanks(life_.live()->verdicts[0].culprits), Ranks{0});
+  job_.Complete({2, 3});
+  Look(80.2);
+  EXPECT_EQ(Look(81.2), Kinds{Kind::kResolved});
+}
+
+TEST_F(FreshnessTest, BlamesTheLeastAdvancedWhenAllHostsHadTimeToReport) {
+  job_.Enter({0, 1, 2, 3}, At(10));
+  job_.Complete({0, 1});
+  job_.state.communicators.begin()->second.finish_seen_ns = At(69);
+  Look(40);
+  EXPECT_EQ(Look(70.9), Kinds());
+  EXPECT_EQ(Look(71), (Kinds{Kind::kUpdated, Kind::kConfirmed}));
+  EXPECT_EQ(life_.live()->verdicts[0].certainty, Certainty::kCertain);
+  EXPECT_EQ(CulpritRanks(life_.live()->verdicts[0].culprits), (Ranks{2, 3}));
+}
+
+TEST_F(FreshnessTest, ConfirmsNothingWhileOnlyStaleRanksAreAbsent) {
   FallStale(kB, 9);
   job_.Finish({0, 1}, 100);
   job_.Enter({0, 1}, At(10));
@@ -118,7 +149,19 @@ TEST_F(FreshnessTest, WhereOnlyStaleRanksAreAbsentNothingIsConfirmedUntilTheyAre
   EXPECT_EQ(life_.live()->verdicts[0].certainty, Certainty::kCertain);
 }
 
-TEST_F(FreshnessTest, AHostThatIsGivenUpIsLostAtTheCallThatTheOthersWaitIn) {
+// With many agents a tick may come every two seconds only.
+TEST_F(FreshnessTest, AWaitIsProvenUpToTheOldestReportOnly) {
+  job_.Finish(100);
+  job_.Enter({0, 2, 3}, At(10));
+  Look(30);
+  held_[kB] = At(68.5);
+  EXPECT_EQ(Look(70), Kinds());
+  held_[kB] = At(70.5);
+  EXPECT_EQ(Look(71), Kinds{Kind::kConfirmed});
+  EXPECT_EQ(life_.live()->verdicts[0].certainty, Certainty::kCertain);
+}
+
+TEST_F(FreshnessTest, ASilentHostIsLostAtTheCallThatTheOthersWaitIn) {
   FallStale(kB, 9);
   job_.Finish({0, 1}, 100);
   job_.Enter({0, 1}, At(10));
@@ -133,7 +176,7 @@ TEST_F(FreshnessTest, AHostThatIsGivenUpIsLostAtTheCallThatTheOthersWaitIn) {
   EXPECT_FALSE(verdict.missing_evidence.empty());
 }
 
-TEST_F(FreshnessTest, WhoIsAbsentIsBlamedThoughAnotherHostIsSilent) {
+TEST_F(FreshnessTest, BlamesAnAbsentRankAlthoughAnotherHostIsSilent) {
   FallSilent(kB);
   job_.Finish({0, 1}, 400);
   job_.Enter({0}, At(10));
@@ -143,8 +186,8 @@ TEST_F(FreshnessTest, WhoIsAbsentIsBlamedThoughAnotherHostIsSilent) {
   EXPECT_EQ(verdicts[0].certainty, Certainty::kLikely);
 }
 
-// It was last heard in the middle of a call that has long ended.
-TEST_F(FreshnessTest, AHeldAgentHangsNothing) {
+// The agent's last report was in the middle of a call that has ended long ago.
+TEST_F(FreshnessTest, AStoppedAgentIsNoHang) {
   job_.Enter({2, 3}, At(10));
   FallStale(kB, 10);
   job_.Finish({0, 1}, 400);
@@ -154,14 +197,14 @@ TEST_F(FreshnessTest, AHeldAgentHangsNothing) {
   EXPECT_TRUE(Diagnosed(70).empty());
 }
 
-TEST_F(FreshnessTest, WhereNobodyIsHeardNothingIsSaid) {
+TEST_F(FreshnessTest, GivesNoVerdictWithoutFreshReports) {
   job_.Enter({0, 1, 2}, At(10));
   FallStale(kA, 10);
   FallStale(kB, 10);
   EXPECT_TRUE(Diagnosed(70).empty());
 }
 
-TEST_F(FreshnessTest, AnIncidentIsNotOverBecauseNobodyIsHeard) {
+TEST_F(FreshnessTest, AnIncidentStaysOpenWithoutFreshReports) {
   job_.Enter({0, 1, 2}, At(10));
   Look(30);
   EXPECT_EQ(Look(70), Kinds{Kind::kConfirmed});
@@ -175,7 +218,7 @@ TEST_F(FreshnessTest, AnIncidentIsNotOverBecauseNobodyIsHeard) {
   EXPECT_TRUE(IsConfirmed());
 }
 
-TEST_F(FreshnessTest, AnAgentThatIsLateIsNoNews) {
+TEST_F(FreshnessTest, ALateAgentCausesNoEvent) {
   job_.Enter({0, 1, 2}, At(10));
   Look(30);
   EXPECT_EQ(Look(70), Kinds{Kind::kConfirmed});
@@ -187,8 +230,8 @@ TEST_F(FreshnessTest, AnAgentThatIsLateIsNoNews) {
   EXPECT_EQ(life_.live()->verdicts[0].certainty, Certainty::kCertain);
 }
 
-// In a large job some agent is always a little late.
-TEST_F(FreshnessTest, AWaitThatWasLongEnoughWhenEverybodyWasLastHeardIsConfirmed) {
+// In a large job one agent or another is always a little late.
+TEST_F(FreshnessTest, ConfirmsAWaitThatWasLongEnoughAtTheOldestReport) {
   job_.Enter({0, 2, 3}, At(10));
   Look(30);
   FallStale(kB, 69.9);
@@ -197,7 +240,7 @@ TEST_F(FreshnessTest, AWaitThatWasLongEnoughWhenEverybodyWasLastHeardIsConfirmed
   EXPECT_EQ(Look(70.5), Kinds{Kind::kConfirmed});
 }
 
-TEST_F(FreshnessTest, WaitsBeginAnewAfterTheDaemonWasHeld) {
+TEST_F(FreshnessTest, WaitsBeginAnewAfterTheDaemonWasStopped) {
   job_.Enter({0, 1, 2}, At(10));
   job_.state.counts_from_ns = At(60);
   Look(30);
@@ -205,8 +248,8 @@ TEST_F(FreshnessTest, WaitsBeginAnewAfterTheDaemonWasHeld) {
   EXPECT_EQ(Look(120), Kinds{Kind::kConfirmed});
 }
 
-TEST_F(FreshnessTest, WaitsOfRanksWhoseAgentWasHeldBeginAnew) {
-  job_.Enter({2}, At(10));  // rank 3 is with it on the host that was held
+TEST_F(FreshnessTest, WaitsBeginAnewAfterTheAgentWasStopped) {
+  job_.Enter({2}, At(10));  // ranks 2 and 3 are on the host with the stopped agent
   job_.Enter({0, 1}, At(50));
   job_.state.agents[kB].counts_from_ns = At(60);
   Look(75);
@@ -223,7 +266,7 @@ TEST_F(FreshnessTest, ContradictionsDoNotAge) {
   EXPECT_EQ(life_.live()->verdicts[0].evidence_age_ns, 0);
 }
 
-TEST_F(FreshnessTest, WhatASingleMessageSaysIsNeverConfirmed) {
+TEST_F(FreshnessTest, ASingleMessageConfirmsNothing) {
   job_.Enter({0, 1, 2}, At(10), AllReduce(100));
   job_.Enter({3}, At(10), AllReduce(200));
   job_.state.agents[kB].is_settled = false;
@@ -233,14 +276,14 @@ TEST_F(FreshnessTest, WhatASingleMessageSaysIsNeverConfirmed) {
   EXPECT_EQ(Look(101), Kinds{Kind::kConfirmed});
 }
 
-TEST_F(FreshnessTest, AWaitThatASingleMessageTellsOfBlamesNobody) {
+TEST_F(FreshnessTest, AWaitInASingleMessageBlamesNoRank) {
   job_.Enter({3}, At(10));
   job_.state.agents[kB].is_settled = false;
   FallStale(kB, 20);
   for (const Verdict& verdict : Diagnosed(100)) ADD_FAILURE() << verdict.summary;
 }
 
-TEST_F(FreshnessTest, TheDeadStayDeadThoughTheirAgentIsHeld) {
+TEST_F(FreshnessTest, AnEndedProcessStaysEndedWhileItsAgentIsStopped) {
   job_.Enter({0, 1, 2}, At(10));
   job_.Die(3, At(11));
   FallStale(kB, 12);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The rules for ranks that contradict each other, and the first divergence
-// behind them; and stalled_in_flight, where nobody is absent and all agree.
+// The rules for ranks that contradict each other, with the first divergence; and
+// stalled_in_flight, for calls without absent ranks on which all agree.
 #include <gtest/gtest.h>
 
 #include <functional>
@@ -37,7 +37,7 @@ struct Case {
 
 void PrintTo(const Case& c, std::ostream* out) { *out << c.name; }
 
-// Ranks in `odd` make this call, the other ones of four an all-reduce.
+// Four ranks: those in `odd` make this call, the others an all-reduce.
 JobState Odd(const std::vector<int>& odd, CallArgs args, int before = 24) {
   JobBuilder job(4);
   job.Finish(before);
@@ -85,7 +85,7 @@ const Case kCases[] = {
        return job.state;
      },
      Cause::kArgumentMismatch, 0, {2}, {"root"}},
-    {"dynamic_reductions_are_alike",
+    {"dynamic_reductions_are_equal",
      [] {
        JobBuilder job(4);
        job.Finish(3, With([](CallArgs* a) { a->reduction = kDynamicReduction; }));
@@ -121,7 +121,7 @@ const Case kCases[] = {
        return job.state;
      },
      Cause::kOperationMismatch, 3, {0}, {"operation"}},
-    {"those_behind_are_not_to_blame",
+    {"ranks_behind_are_not_culprits",
      [] {
        JobBuilder job(5);
        job.Finish(24);
@@ -130,7 +130,7 @@ const Case kCases[] = {
        return job.state;
      },
      Cause::kOperationMismatch, 24, {0}, {"operation"}},
-    {"those_to_come_may_turn_the_majority",
+    {"ranks_behind_may_change_the_majority",
      [] {
        JobBuilder job(4);
        job.Finish(24);
@@ -226,11 +226,11 @@ TEST(MismatchTest, GivesBothCalls) {
   ASSERT_EQ(verdicts.size(), 1u);
   EXPECT_EQ(verdicts[0].call.op, Op::kAllReduce);
   EXPECT_EQ(verdicts[0].culprits[0].call.op, Op::kBroadcast);
-  EXPECT_EQ(verdicts[0].since_ns, At(12));  // when the second side came
+  EXPECT_EQ(verdicts[0].since_ns, At(12));  // when the second side entered the call
   EXPECT_EQ(verdicts[0].waiting_ranks, (Ranks{0, 1, 3}));
 }
 
-TEST(MismatchTest, SaysBetweenWhichCallsRecordsWereOverwritten) {
+TEST(MismatchTest, NamesTheCallsBetweenWhichRecordsAreLost) {
   for (const Case& c : kCases) {
     if (std::string(c.name) != "only_checkpoints_are_left") continue;
     const std::vector<Verdict> verdicts = Mismatches(c.job());
@@ -270,7 +270,7 @@ const StallCase kStallCases[] = {
      {3}},
     {"all_finished", [] { auto j = AllIn(); j.Complete({0, 1, 2, 3}); return j.state; }, 70, false,
      {}},
-    {"others_went_on",
+    {"others_continued",
      [] {
        auto j = AllIn();
        j.Complete({0, 1, 2});
@@ -282,7 +282,7 @@ const StallCase kStallCases[] = {
      Certainty::kPossible},
     {"one_has_not_started", [] { auto j = AllIn(); --j.member(3).started; return j.state; }, 70,
      false, {}},
-    {"one_is_not_known", [] { auto j = AllIn(); j.comm().members.erase(3); return j.state; }, 70,
+    {"one_has_no_report", [] { auto j = AllIn(); j.comm().members.erase(3); return j.state; }, 70,
      false, {}},
     {"one_died", [] { auto j = AllIn(); j.Die(3, At(11)); return j.state; }, 70, false, {}},
 };

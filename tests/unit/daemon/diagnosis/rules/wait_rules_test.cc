@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The rules that need more than one communicator's collectives: deadlocks,
-// sends and receives, GPUs that have not come to a call, lost hosts, teardown,
-// NCCL's own errors, two threads at once, stragglers.
+// The rules that need more than the collectives of one communicator: deadlocks, sends
+// and receives, GPUs that have not started a call, lost hosts, teardown, NCCL errors,
+// concurrent use, stragglers.
 #include <gtest/gtest.h>
 
 #include <functional>
@@ -34,7 +34,7 @@ JobBuilder Pair(bool markers = true) {
   return job;
 }
 
-// Everybody has entered call 24; the GPU of rank 3 has not come to it.
+// All ranks have entered call 24; the GPU of rank 3 has not started it.
 JobBuilder NotStarted() {
   JobBuilder job(4);
   job.Finish(24);
@@ -105,14 +105,14 @@ const Case kCases[] = {
        return j.state;
      },
      70, Cause::kStalledInFlight, {}},
-    {"a_signal_waits_for_nobody",
+    {"a_signal_does_not_wait",
      [] {
        auto j = Pair(false);
        j.Issue(0, OneSided(Op::kSignal, 1), At(10));
        return j.state;
      },
      70, Cause::kUnmatchedP2p, {}, Certainty::kCertain, true},
-    {"sizes_differ_and_nobody_has_a_majority",
+    {"sizes_differ_without_a_majority",
      [] {
        auto j = Pair();
        j.Issue(0, Send(1, 64), At(10));
@@ -172,7 +172,7 @@ const Case kCases[] = {
        return j.state;
      },
      70, Cause::kRankDied, {0}},
-    {"one_of_a_grouped_exchange_never_came",
+    {"one_end_of_a_grouped_exchange_is_missing",
      [] {
        JobBuilder j(3);
        for (int rank : {0, 1}) {
@@ -234,9 +234,9 @@ const Case kCases[] = {
      },
      70, Cause::kMissingRank, {3}},
 
-    {"its_gpu_has_not_come_to_the_call", [] { return NotStarted().state; }, 70,
+    {"gpu_has_not_started_the_call", [] { return NotStarted().state; }, 70,
      Cause::kBlockedBeforeStart, {3}},
-    {"its_gpu_is_held_up_by_another_wait",
+    {"another_wait_blocks_the_gpu",
      [] {
        auto j = NotStarted();
        j.AddCommunicator(1, "tp", {3, 2});
@@ -244,7 +244,7 @@ const Case kCases[] = {
        return j.state;
      },
      70, Cause::kDeadlock, {2, 3}},
-    // Call 24 has returned everywhere and is not done; ranks 0 and 1 stand in call 25.
+    // Call 24 has returned on all ranks but has not finished; ranks 0 and 1 are inside call 25.
     {"a_wait_behind_a_call_that_is_still_open",
      [] {
        JobBuilder j(3);
@@ -292,7 +292,7 @@ const Case kCases[] = {
        return j.state;
      },
      70, Cause::kHostLost, {3}, Certainty::kLikely},
-    {"who_is_known_to_be_absent_goes_before_who_is_silent",
+    {"an_absent_rank_comes_before_a_silent_rank",
      [] {
        JobBuilder j(4);
        j.Finish(24);
@@ -311,7 +311,7 @@ const Case kCases[] = {
        return j.state;
      },
      70, Cause::kNcclError, {2}},
-    {"remote_errors_tell_of_a_dead_peer",
+    {"remote_errors_show_a_dead_peer",
      [] {
        JobBuilder j(4);
        j.Finish(24);
@@ -321,7 +321,7 @@ const Case kCases[] = {
        return j.state;
      },
      70, Cause::kRankDied, {3}},
-    {"the_one_with_an_error_of_its_own",
+    {"the_rank_with_an_error_of_its_own",
      [] {
        JobBuilder j(4);
        j.Finish(24);
@@ -346,7 +346,7 @@ const Case kCases[] = {
        return j.state;
      },
      70, Cause::kNcclError, {3}},
-    {"an_error_while_nobody_waits",
+    {"an_error_while_no_rank_waits",
      [] {
        JobBuilder j(4);
        j.Finish(24);
@@ -369,7 +369,7 @@ const Case kCases[] = {
      },
      70, Cause::kConcurrentUse, {1}, Certainty::kLikely},
 
-    {"inside_destroy_while_another_goes_on",
+    {"inside_destroy_while_another_continues",
      [] {
        JobBuilder j(2);
        j.process(1).host = j.process(0).host;
@@ -412,7 +412,7 @@ const Case kCases[] = {
        return j.state;
      },
      70, Cause::kStalledInFlight, {}},
-    {"who_never_joined_waits_elsewhere",
+    {"the_rank_that_never_joined_waits_elsewhere",
      [] {
        JobBuilder j(3);
        j.Finish(4);
@@ -457,7 +457,7 @@ TEST_P(WaitRulesTest, Blames) {
 INSTANTIATE_TEST_SUITE_P(Rules, WaitRulesTest, testing::ValuesIn(kCases),
                          [](const auto& info) { return info.param.name; });
 
-TEST(StragglerTest, WhoAlwaysComesLastIsAWarningWithItsNumbers) {
+TEST(StragglerTest, WarnsOfTheRankThatIsAlwaysLast) {
   JobBuilder job(4);
   job.Finish(100);
   job.comm().arrivals = {64, 2, 63, 140'000'000, 900'000'000};
@@ -469,7 +469,7 @@ TEST(StragglerTest, WhoAlwaysComesLastIsAWarningWithItsNumbers) {
             "\"dp\", typically by 140 ms; nothing hangs");
 }
 
-TEST(StragglerTest, AHangIsNotAboutStragglers) {
+TEST(StragglerTest, AHangHidesStragglers) {
   JobBuilder job(4);
   job.Finish(100);
   job.comm().arrivals = {64, 2, 63, 140'000'000, 900'000'000};
@@ -477,7 +477,7 @@ TEST(StragglerTest, AHangIsNotAboutStragglers) {
   for (const Verdict& v : Diagnose(job.state, At(100), Limits())) EXPECT_FALSE(IsWarning(v.cause));
 }
 
-TEST(LateTest, ARankAtWorkElsewhereIsLateAndSaidToBe) {
+TEST(LateTest, ARankThatRunsOtherCodeIsLate) {
   JobBuilder job(4);
   job.Finish(24);
   job.Enter({0, 1, 2}, At(10));
@@ -489,7 +489,7 @@ TEST(LateTest, ARankAtWorkElsewhereIsLateAndSaidToBe) {
   EXPECT_NE(verdicts[0].summary.find("is late for AllReduce #24"), std::string::npos);
 }
 
-TEST(LateTest, StacksFromBeforeTheWaitSayNothingOfIt) {
+TEST(LateTest, StacksFromBeforeTheWaitHaveNoEffect) {
   JobBuilder job(4);
   job.Finish(24);
   job.Enter({0, 1, 2}, At(10));
@@ -503,7 +503,7 @@ TEST(LateTest, StacksFromBeforeTheWaitSayNothingOfIt) {
   EXPECT_EQ(verdicts[0].stack_words, "");
 }
 
-TEST(LearnedLimitTest, WhatIsUsuallyQuickIsLookedAtSooner) {
+TEST(LearnedLimitTest, ACallThatIsUsuallyFastIsSuspectedSooner) {
   JobBuilder job(4);
   job.Finish(24);
   job.Enter({0, 1, 2}, At(10));
@@ -512,7 +512,7 @@ TEST(LearnedLimitTest, WhatIsUsuallyQuickIsLookedAtSooner) {
   EXPECT_FALSE(Diagnose(job.state, At(15), Limits()).empty());
 }
 
-TEST(LearnedLimitTest, WhatUsuallyTakesLongHasTheCeiling) {
+TEST(LearnedLimitTest, ACallThatUsuallyTakesLongHasTheCeiling) {
   JobBuilder job(4);
   job.Finish(24);
   job.Enter({0, 1, 2}, At(10));
@@ -521,13 +521,13 @@ TEST(LearnedLimitTest, WhatUsuallyTakesLongHasTheCeiling) {
   EXPECT_FALSE(Diagnose(job.state, At(25), Limits()).empty());
 }
 
-TEST(MovingTest, ARankThatMovesElsewhereIsNotExcused) {
+TEST(MovingTest, AWaitThatHasJustBegunIsNoExcuse) {
   JobBuilder job(3);
   job.Finish(4);
   job.Enter({0}, At(10));
   job.Enter({1}, At(10));
   job.AddCommunicator(1, "tp", {2, 1});
-  job.Enter({0}, At(69.9));  // a wait that has only just begun
+  job.Enter({0}, At(69.9));  // a wait that has just begun
   const std::vector<Verdict> verdicts = Diagnose(job.state, At(70), Limits());
   ASSERT_FALSE(verdicts.empty());
   EXPECT_EQ(CulpritRanks(verdicts[0].culprits), (Ranks{2}));

@@ -12,10 +12,10 @@
 namespace rollcall {
 namespace {
 
-TEST(RankSetTest, RunsAreJoinedInWhateverOrderRanksCome) {
+TEST(RankRangesTest, RangesAreJoinedInWhateverOrderRanksCome) {
   std::mt19937 random(1);
   for (int round = 0; round < 200; ++round) {
-    RankSet ranks;
+    RankRanges ranks;
     std::set<int32_t> expected;
     for (int i = 0; i < 60; ++i) {
       const auto rank = static_cast<int32_t>(random() % 40);
@@ -23,22 +23,22 @@ TEST(RankSetTest, RunsAreJoinedInWhateverOrderRanksCome) {
       expected.insert(rank);
     }
     EXPECT_EQ(ranks.size(), expected.size());
-    std::set<int32_t> told;
+    std::set<int32_t> listed;
     int32_t before = -2;
-    for (const auto& [first, last] : ranks.runs()) {
-      EXPECT_GT(first, before + 1) << "runs that touch are one";
-      for (int32_t rank = first; rank <= last; ++rank) told.insert(rank);
+    for (const auto& [first, last] : ranks.ranges()) {
+      EXPECT_GT(first, before + 1) << "ranges that touch are one";
+      for (int32_t rank = first; rank <= last; ++rank) listed.insert(rank);
       before = last;
     }
-    EXPECT_EQ(told, expected);
+    EXPECT_EQ(listed, expected);
   }
 }
 
-TEST(RankSetTest, IsWrittenAsPeopleDo) {
-  RankSet ranks;
-  EXPECT_EQ(ranks.ToString(), "");
+TEST(RankRangesTest, ListsRanges) {
+  RankRanges ranks;
+  EXPECT_EQ(ranks.List(), "");
   for (const int32_t rank : {0, 1, 2, 4, 63}) ranks.Add(rank);
-  EXPECT_EQ(ranks.ToString(), "0-2,4,63");
+  EXPECT_EQ(ranks.List(), "0-2,4,63");
 }
 
 class StackTreeTest : public testing::Test {
@@ -52,7 +52,7 @@ class StackTreeTest : public testing::Test {
   StackTree tree_;
 };
 
-TEST_F(StackTreeTest, TheRankThatDiffersStandsOnTop) {
+TEST_F(StackTreeTest, TheRankThatDiffersIsAtTheTop) {
   for (int rank = 0; rank < 64; ++rank) {
     if (rank == 3) {
       Add(rank, {"main", "validate", "read"});
@@ -72,7 +72,7 @@ TEST_F(StackTreeTest, TheRankThatDiffersStandsOnTop) {
   EXPECT_EQ(ToFolded(tree_), "main;validate;read 1\nmain;train;ncclAllReduce 63\n");
 }
 
-TEST_F(StackTreeTest, ThreadsThatEndOnTheWayAreTold) {
+TEST_F(StackTreeTest, ShowsThreadsThatEndOnTheWay) {
   Add(0, {"main"});
   Add(1, {"main", "work"});
   EXPECT_EQ(ToText(tree_),
@@ -90,8 +90,8 @@ TEST_F(StackTreeTest, ClassesHoldThreadsWithEqualStacks) {
   Add(1, {"clone", "poll"});
   const std::vector<StackTree::Class> classes = tree_.Classes();
   ASSERT_EQ(classes.size(), 2u);
-  EXPECT_EQ(classes[0].ranks.ToString(), "0");
-  EXPECT_EQ(classes[1].ranks.ToString(), "0-1");
+  EXPECT_EQ(classes[0].ranks.List(), "0");
+  EXPECT_EQ(classes[1].ranks.List(), "0-1");
   EXPECT_EQ(classes[1].threads, 3u);
   EXPECT_EQ(classes[1].frames, (std::vector<std::string>{"clone", "poll"}));
 }
@@ -116,7 +116,7 @@ TEST_F(StackTreeTest, TheJsonHasTheWholeTree) {
             "{\"frame\":\"b\",\"ranks\":\"1\",\"threads\":1,\"children\":[]}]}]}\n");
 }
 
-TEST_F(StackTreeTest, DeepRecursionIsNoRecursionOfOurs) {
+TEST_F(StackTreeTest, DeepStacksNeedNoRecursion) {
   const std::vector<std::string> deep(200'000, "f");
   Add(0, deep);
   EXPECT_NE(ToText(tree_, 100).find("more lines"), std::string::npos);
@@ -146,7 +146,7 @@ TEST_F(StackTreeTest, LongNamesAreShortenedForPeopleOnly) {
   EXPECT_EQ(ToText(tree), "[0] 1 rank, 1 thread\n  " + std::string(95, 'x') + "...\n");
 }
 
-TEST_F(StackTreeTest, NothingMergedIsNothingTold) {
+TEST_F(StackTreeTest, AnEmptyTreeHasNoFrames) {
   EXPECT_EQ(ToText(tree_), "[] 0 ranks, 0 threads\n");
   EXPECT_EQ(ToFolded(tree_), "");
 }

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the page and `rollcall watch` show of a job, as pure functions of its state.
+// The views of the page and `rollcall watch`, as pure functions of a job's state.
 #include <gtest/gtest.h>
 
 #include "daemon/server/call_rate.h"
+#include "daemon/model/progress.h"
 #include "daemon/server/views/calls_view.h"
 #include "daemon/server/views/job_view.h"
 #include "daemon/server/views/processes_view.h"
 #include "daemon/server/views/public_ranks.h"
 #include "daemon/server/views/rank_state.h"
-#include "daemon/server/views/status.h"
+#include "daemon/server/views/status_view.h"
 #include "job_builder.h"
 
 namespace rollcall {
@@ -20,7 +21,7 @@ v1::JobView Maps(const JobState& job) {
   return view;
 }
 
-TEST(RankMapsTest, ShowWhoWaitsAndWhoIsBehind) {
+TEST(RankMapsTest, ShowWaitingAndLaggingRanks) {
   JobBuilder job(4);
   job.Finish(24);
   job.Enter({0, 1, 2}, At(10));
@@ -31,14 +32,14 @@ TEST(RankMapsTest, ShowWhoWaitsAndWhoIsBehind) {
 }
 
 TEST(RankMapsTest, ShowHowFarBehindInPowersOfTwo) {
-  EXPECT_EQ(BehindBy(1), '1');
-  EXPECT_EQ(BehindBy(3), '2');
-  EXPECT_EQ(BehindBy(4), '3');
-  EXPECT_EQ(BehindBy(1 << 8), '9');
-  EXPECT_EQ(BehindBy(uint64_t{1} << 60), '9');
+  EXPECT_EQ(LagCharacter(1), '1');
+  EXPECT_EQ(LagCharacter(3), '2');
+  EXPECT_EQ(LagCharacter(4), '3');
+  EXPECT_EQ(LagCharacter(1 << 8), '9');
+  EXPECT_EQ(LagCharacter(uint64_t{1} << 60), '9');
 }
 
-TEST(RankMapsTest, ShowTheDeadTheGoneTheSilentAndThoseBeingCreated) {
+TEST(RankMapsTest, ShowDeadExitedSilentAndNewMembers) {
   JobBuilder job(6);
   job.Finish(3);
   job.process(0).liveness = Liveness::kDied;
@@ -55,7 +56,7 @@ TEST(RankMapsTest, PutCommunicatorsOfOneKindTogether) {
   job.AddCommunicator(12, "tp_1", {2, 3});
   job.AddCommunicator(13, "", {0, 2});
   job.AddCommunicator(14, "", {1, 3});
-  job.AddCommunicator(15, "", {1, 2});  // both are in one of this size already
+  job.AddCommunicator(15, "", {1, 2});  // both ranks are in one of this size already
   const v1::JobView view = Maps(job.state);
   std::map<std::string, std::string> states;
   for (const v1::RankMap& map : view.maps()) states[map.name()] = map.states();
@@ -65,7 +66,7 @@ TEST(RankMapsTest, PutCommunicatorsOfOneKindTogether) {
   EXPECT_EQ(states["of 2 #2"], "-..-");
 }
 
-TEST(RankMapsTest, SayWhoIsNotThereYetInACommunicatorOfAll) {
+TEST(RankMapsTest, MarkMissingRanksInACommunicatorOfAll) {
   JobBuilder job(4);
   job.comm().members.erase(2);
   EXPECT_EQ(Maps(job.state).maps(0).states(), "..?.");
@@ -82,14 +83,14 @@ TEST(RankMapsTest, NameHostsInTheOrderOfRanks) {
   EXPECT_EQ(view.hosts(1).first_rank(), 3);
 }
 
-TEST(PublicRanksTest, CountProcessesWhereTheEnvironmentSaysNothing) {
+TEST(PublicRanksTest, CountProcessesWithoutRanksInTheEnvironment) {
   JobBuilder job(3);
   for (int rank = 0; rank < 3; ++rank) job.process(rank).global_rank = -1;
   const PublicRanks ranks(job.state);
   EXPECT_EQ(ranks.count(), 3);
-  EXPECT_EQ(ranks.Of(2), 2);
+  EXPECT_EQ(ranks.FindRank(2), 2);
   EXPECT_EQ(ranks.FindProcess(3), -1);
-  EXPECT_EQ(ranks.Of(-1), -1);
+  EXPECT_EQ(ranks.FindRank(-1), -1);
 }
 
 TEST(PublicRanksTest, ShowTheNewerProcessOfARankThatWasStartedAgain) {
@@ -100,11 +101,23 @@ TEST(PublicRanksTest, ShowTheNewerProcessOfARankThatWasStartedAgain) {
   EXPECT_EQ(PublicRanks(job.state).FindProcess(1), 2);
 }
 
-TEST(PublicRanksTest, AreNotMadeOfDamagedNumbers) {
+TEST(PublicRanksTest, IgnoreDamagedNumbers) {
   JobBuilder job(2);
   job.process(0).global_rank = 2'000'000'000;
   job.process(1).world_size = 2'000'000'000;
   EXPECT_LE(PublicRanks(job.state).count(), 1 << 18);
+}
+
+TEST(JobViewTest, AClaimedNumberOfRanksMakesOneMap) {
+  JobBuilder job(2);
+  for (uint64_t id = 1; id <= 32; ++id) {
+    job.AddCommunicator(kDp + id, "comm " + std::string(id, 'x'), {0, 1});
+  }
+  job.process(1).global_rank = kMaxRanks - 1;
+  v1::JobView view;
+  FillRankMaps(job.state, &view);
+  EXPECT_EQ(view.maps_size(), 1);
+  EXPECT_LT(view.ByteSizeLong(), 300'000u);
 }
 
 TEST(CallsViewTest, ShowsTheWaitingCallAndWhatTheGpuHasDone) {
@@ -125,7 +138,7 @@ TEST(CallsViewTest, ShowsTheWaitingCallAndWhatTheGpuHasDone) {
   EXPECT_EQ(calls[1].call().position(), 3);
 }
 
-TEST(ProcessesViewTest, PagesThroughThemByRank) {
+TEST(ProcessesViewTest, PagesByRank) {
   JobBuilder job(5);
   job.process(1).blocked = {{1, Op::kcudaStreamSynchronize, 0, At(4)}};
   v1::ProcessesRequest request;
@@ -141,7 +154,7 @@ TEST(ProcessesViewTest, PagesThroughThemByRank) {
   EXPECT_EQ(response.processes(0).device(), 1);
 }
 
-TEST(JobStatusTest, NamesWhoLags) {
+TEST(JobStatusTest, NamesLaggingRanks) {
   JobBuilder job(4);
   job.Finish(24);
   job.Enter({0, 1, 2}, At(10));
@@ -162,7 +175,7 @@ TEST(JobStatusTest, KeepsTheCommunicatorsThatWaitWhereThereAreMany) {
   job.Enter({0}, At(3));
   v1::JobStatus status;
   FillJobStatus(job.state, At(15), true, &status);
-  KeepMostTelling(3, &status);
+  KeepWorstCommunicators(3, &status);
   EXPECT_EQ(status.communicators_total(), 51);
   ASSERT_EQ(status.communicators_size(), 3);
   EXPECT_EQ(status.communicators(0).id(), "0000000000000095");
@@ -176,7 +189,7 @@ TEST(CallRateTest, IsOfAnAverageRank) {
   EXPECT_FALSE(rate.IsDue(At(1)));
   rate.Count(At(2), 1800, 4);
   EXPECT_DOUBLE_EQ(rate.now(), 100);
-  rate.Count(At(4), 900, 4);  // a rank was forgotten, with its calls
+  rate.Count(At(4), 900, 4);  // the job has forgotten a rank with its calls
   EXPECT_EQ(rate.now(), 0);
   for (int i = 0; i < 1000; ++i) rate.Count(At(6 + 2 * i), 1000, 4);
   EXPECT_EQ(rate.history().size(), CallRate::kKept);

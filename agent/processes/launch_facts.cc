@@ -1,0 +1,263 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/processes/launch_facts.h"
+
+#include <dirent.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
+#include "agent/processes/proc_files.h"
+#include "agent/processes/process_namespaces.h"
+#include "agent/processes/rank_environment.h"
+#include "agent/processes/stacks_switch.h"
+
+namespace rollcall {
+namespace {
+
+constexpr size_t kLongestText = 255;
+constexpr size_t kContainerId = 64;
+constexpr size_t kContainerDigits = 12;
+constexpr size_t kMostGpus = 64;
+
+// The beginning of `text`, in printable ASCII.
+std::string Clean(absl::string_view text) {
+  std::string clean(text.substr(0, kLongestText));
+  for (char& c : clean) {
+    if (c < ' ' || c > '~') c = '?';
+  }
+  return clean;
+}
+
+class Environment {
+ public:
+  explicit Environment(absl::string_view block) : block_(block) {}
+
+  absl::string_view Get(absl::string_view name) const { return FindInEnviron(block_, name); }
+  bool Has(absl::string_view name) const { return Get(name).data() != nullptr; }
+  int Number(absl::string_view name) const {
+    return ParsePlaceNumber(std::string(Get(name)).c_str());
+  }
+  int LocalRank() const { return FindRankInEnviron(block_).coordinates.local_rank; }
+
+ private:
+  const absl::string_view block_;
+};
+
+void FindRestarts(const Environment& environment, LaunchFacts* facts) {
+  std::vector<std::string> counters;
+  for (const char* name : kAttemptVariables) {
+    const int number = environment.Number(name);
+    if (number < 0) continue;
+    if (facts->attempt < 0) facts->attempt = number;
+    counters.push_back(absl::StrCat(name, "=", number));
+  }
+  facts->restarts = absl::StrJoin(counters, " ");
+}
+
+bool IsLoopback(absl::string_view address) {
+  return address == "localhost" || address == "::1" || address == "[::1]" ||
+         absl::StartsWith(address, "127.");
+}
+
+// The inode of the network namespace of the process; "": not known.
+std::string ReadNetwork(const std::string& proc_root, pid_t pid) {
+  struct stat about;
+  const std::string path = ProcPath(proc_root, pid, "ns/net");
+  return stat(path.c_str(), &about) == 0 ? absl::StrCat("-", about.st_ino) : "";
+}
+
+// The user id of the process; "": not known.
+std::string ReadUser(const std::string& proc_root, pid_t pid) {
+  const auto status = ReadProcFile(ProcPath(proc_root, pid, "status"));
+  if (!status.ok()) return "";
+  for (absl::string_view line : absl::StrSplit(*status, '\n')) {
+    if (!absl::ConsumePrefix(&line, "Uid:\t")) continue;
+    return std::string(line.substr(0, line.find_first_not_of("0123456789")));
+  }
+  return "";
+}
+
+std::string FindLaunch(const Environment& environment, const std::string& proc_root, pid_t pid,
+                       const std::string& host) {
+  std::vector<std::string> parts;
+  if (environment.Has("MASTER_ADDR") && environment.Has("MASTER_PORT")) {
+    const absl::string_view address = environment.Get("MASTER_ADDR");
+    // Each host, and each network namespace on it, has a loopback address of its own.
+    const std::string where =
+        IsLoopback(address) ? absl::StrCat("@", host, ReadNetwork(proc_root, pid)) : "";
+    parts.push_back(
+        absl::StrCat(Clean(address), ":", Clean(environment.Get("MASTER_PORT")), where));
+  }
+  if (environment.Has("SLURM_JOB_ID")) {
+    parts.push_back(absl::StrCat("slurm ", Clean(environment.Get("SLURM_JOB_ID")), ".",
+                                 Clean(environment.Get("SLURM_STEP_ID"))));
+  }
+  if (environment.Has("PMIX_NAMESPACE")) {
+    parts.push_back(absl::StrCat("pmix ", Clean(environment.Get("PMIX_NAMESPACE"))));
+  }
+  if (parts.empty()) return "";
+  return absl::StrCat(ReadUser(proc_root, pid), " ", absl::StrJoin(parts, " "));
+}
+
+// The container's id at the beginning of `text`; "": there is none.
+std::string IdAt(absl::string_view text) {
+  const size_t digits = std::min(text.find_first_not_of("0123456789abcdef"), text.size());
+  return digits == kContainerId ? std::string(text.substr(0, kContainerDigits)) : "";
+}
+
+// From "0::/kubepods.slice/.../cri-containerd-<id>.scope", "12:devices:/docker/<id>".
+std::string ContainerInGroups(absl::string_view groups) {
+  for (const absl::string_view name : absl::StrSplit(groups, absl::ByAnyChar("/\n"))) {
+    const size_t dash = name.rfind('-');
+    const std::string id = IdAt(dash == absl::string_view::npos ? name : name.substr(dash + 1));
+    if (!id.empty()) return id;
+  }
+  return "";
+}
+
+// From the files that Docker and Podman mount into each container. A host has these folders too,
+// so only the mounts over /etc count.
+std::string ContainerInMounts(absl::string_view mounts) {
+  for (const absl::string_view line : absl::StrSplit(mounts, '\n')) {
+    const std::vector<absl::string_view> fields = absl::StrSplit(line, absl::MaxSplits(' ', 5));
+    if (fields.size() < 6 || !absl::StartsWith(fields[4], "/etc/")) continue;
+    constexpr absl::string_view kFolder = "containers/";
+    const size_t at = fields[3].find(kFolder);
+    if (at == absl::string_view::npos) continue;
+    const std::string id = IdAt(fields[3].substr(at + kFolder.size()));
+    if (!id.empty()) return id;
+  }
+  return "";
+}
+
+void FindContainer(const Environment& environment, const std::string& proc_root, pid_t pid,
+                   LaunchFacts* facts) {
+  const std::string groups = ReadProcFile(ProcPath(proc_root, pid, "cgroup")).value_or("");
+  facts->container = ContainerInGroups(groups);
+  if (facts->container.empty()) {
+    facts->container =
+        ContainerInMounts(ReadProcFile(ProcPath(proc_root, pid, "mountinfo")).value_or(""));
+  }
+  facts->pod = Clean(environment.Get("POD_NAME"));
+  const std::string space = Clean(environment.Get("POD_NAMESPACE"));
+  if (!facts->pod.empty() && !space.empty()) facts->pod = absl::StrCat(space, "/", facts->pod);
+  const bool is_pod = absl::StrContains(groups, "kubepods") ||
+                      (!facts->container.empty() && environment.Has("KUBERNETES_SERVICE_HOST"));
+  if (facts->pod.empty() && is_pod) facts->pod = Clean(environment.Get("HOSTNAME"));
+}
+
+bool IsUuid(absl::string_view text) {
+  return absl::StartsWith(text, "GPU-") || absl::StartsWith(text, "MIG-");
+}
+
+// The device of a process with this local rank: by convention the device with this number, or the
+// only device.
+absl::string_view Pick(const std::vector<absl::string_view>& devices, int local_rank) {
+  if (devices.size() == 1) return absl::StripAsciiWhitespace(devices[0]);
+  if (local_rank < 0 || static_cast<size_t>(local_rank) >= devices.size()) return {};
+  return absl::StripAsciiWhitespace(devices[static_cast<size_t>(local_rank)]);
+}
+
+struct Gpu {
+  std::string bus, model, uuid;
+  bool operator<(const Gpu& other) const { return bus < other.bus; }
+};
+
+// The GPUs that the driver lists, in the order of the bus.
+std::vector<Gpu> ListGpus(const std::string& proc_root) {
+  std::vector<Gpu> gpus;
+  const std::string folder = absl::StrCat(proc_root, "/driver/nvidia/gpus");
+  DIR* dir = opendir(folder.c_str());
+  if (dir == nullptr) return gpus;
+  while (const dirent* entry = readdir(dir)) {
+    if (entry->d_name[0] == '.' || gpus.size() == kMostGpus) continue;
+    const auto text = ReadProcFile(absl::StrCat(folder, "/", entry->d_name, "/information"));
+    if (!text.ok()) continue;
+    Gpu gpu;
+    gpu.bus = entry->d_name;
+    for (absl::string_view line : absl::StrSplit(*text, '\n')) {
+      if (absl::ConsumePrefix(&line, "Model:")) {
+        gpu.model = Clean(absl::StripAsciiWhitespace(line));
+      } else if (absl::ConsumePrefix(&line, "GPU UUID:")) {
+        gpu.uuid = Clean(absl::StripAsciiWhitespace(line));
+        if (absl::StrContains(gpu.uuid, '?')) gpu.uuid.clear();  // the driver has not read it yet
+      }
+    }
+    gpus.push_back(std::move(gpu));
+  }
+  closedir(dir);
+  std::sort(gpus.begin(), gpus.end());
+  return gpus;
+}
+
+// CUDA numbers GPUs of one model in the order of the bus. If the environment asks for that order,
+// CUDA numbers all GPUs so.
+bool AreInBusOrder(const std::vector<Gpu>& gpus, const Environment& environment) {
+  return environment.Get("CUDA_DEVICE_ORDER") == "PCI_BUS_ID" ||
+         std::all_of(gpus.begin(), gpus.end(),
+                     [&gpus](const Gpu& gpu) { return gpu.model == gpus.front().model; });
+}
+
+// Finds the GPU by its number. A container numbers only its own devices, so the numbers of its
+// processes are not those of the host.
+std::string FindGpuByNumber(const Environment& environment, const std::string& proc_root,
+                            const std::string& container) {
+  const absl::string_view container_devices = environment.Get("NVIDIA_VISIBLE_DEVICES");
+  if (!container.empty() || (!container_devices.empty() && container_devices != "all")) return "";
+  int number = environment.LocalRank();
+  if (environment.Has("CUDA_VISIBLE_DEVICES")) {
+    const std::vector<absl::string_view> devices =
+        absl::StrSplit(environment.Get("CUDA_VISIBLE_DEVICES"), ',');
+    number = ParsePlaceNumber(std::string(Pick(devices, number)).c_str());
+  }
+  if (number < 0) return "";
+  const std::vector<Gpu> gpus = ListGpus(proc_root);
+  const auto index = static_cast<size_t>(number);
+  return index < gpus.size() && AreInBusOrder(gpus, environment) ? gpus[index].uuid : "";
+}
+
+std::string FindGpu(const Environment& environment, const std::string& proc_root,
+                    const std::string& container) {
+  const absl::string_view visible = environment.Get("CUDA_VISIBLE_DEVICES");
+  if (IsUuid(visible)) {
+    const std::vector<absl::string_view> devices = absl::StrSplit(visible, ',');
+    const absl::string_view picked = Pick(devices, environment.LocalRank());
+    return IsUuid(picked) ? Clean(picked) : "";
+  }
+  // The container's runtime does not keep the order of its list.
+  const absl::string_view of_container = environment.Get("NVIDIA_VISIBLE_DEVICES");
+  if (IsUuid(of_container) && !absl::StrContains(of_container, ',')) return Clean(of_container);
+  return FindGpuByNumber(environment, proc_root, container);
+}
+
+}  // namespace
+
+std::optional<LaunchFacts> ReadLaunchFacts(const std::string& proc_root, pid_t pid,
+                                           const std::string& host) {
+  const auto block = ReadProcFile(ProcPath(proc_root, pid, "environ"), kMaxEnvironBytes);
+  if (!block.ok()) return std::nullopt;
+  const Environment environment(*block);
+  LaunchFacts facts;
+  FindRestarts(environment, &facts);
+  facts.launch = FindLaunch(environment, proc_root, pid, host);
+  facts.tenant = Clean(environment.Get("ROLLCALL_TENANT"));
+  if (IsStacksOff(environment.Get(kStacksVariable))) {
+    facts.stacks_off = absl::StrCat(kStacksVariable, "=off");
+  }
+  facts.node = Clean(environment.Get(environment.Has("NODE_NAME") ? "NODE_NAME"
+                                                                  : "SLURMD_NODENAME"));
+  FindContainer(environment, proc_root, pid, &facts);
+  const pid_t own = ReadOwnPid(proc_root, pid);
+  facts.inner_pid = own == pid ? 0 : own;
+  facts.gpu_uuid = FindGpu(environment, proc_root, facts.container);
+  return facts;
+}
+
+}  // namespace rollcall

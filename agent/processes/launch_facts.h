@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// How a process was started and where it runs, from its environment and /proc: the attempt of its
+// job, its launch, node, pod, container, and GPU. By these facts the daemon distinguishes the
+// attempts of a job.
+//
+// May block: see spare_threads.h. A fact that neither source shows stays empty.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+namespace rollcall {
+
+struct LaunchFacts {
+  int32_t attempt = -1;   // by the launcher's counter; -1: there is none
+  std::string restarts;   // all counters, "TORCHELASTIC_RESTART_COUNT=1 SLURM_RESTART_COUNT=2"
+  std::string launch;     // user and rendezvous, equal for all processes of a start; "": not known
+  std::string tenant;     // ROLLCALL_TENANT; "": not set
+  std::string stacks_off;  // "ROLLCALL_STACKS=off" if the process has switched its stacks off
+  std::string node;       // the scheduler's name of this host
+  std::string pod;        // "namespace/name"
+  std::string container;  // the first 12 digits of its id
+  pid_t inner_pid = 0;    // in its own pid namespace; 0: the same, or not known
+  std::string gpu_uuid;   // "GPU-..." or "MIG-...", if it is known without a doubt
+};
+
+// nullopt: the environment cannot be read. `host`: the name of this host.
+std::optional<LaunchFacts> ReadLaunchFacts(const std::string& proc_root, pid_t pid,
+                                           const std::string& host);
+
+}  // namespace rollcall

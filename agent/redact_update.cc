@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/redact_update.h"
+
+#include <string>
+
+namespace rollcall {
+namespace {
+
+void Redact(const Redactor& redactor, std::string* text) {
+  if (!text->empty()) *text = redactor.Redact(*text);
+}
+
+}  // namespace
+
+void Redact(const Redactor& redactor, v1::ProcessUpdate* update) {
+  if (update->has_identity()) Redact(redactor, update->mutable_identity()->mutable_command());
+  if (!update->has_evidence()) return;
+  Redact(redactor, update->mutable_evidence()->mutable_error());
+  Redact(redactor, update->mutable_evidence()->mutable_phase());
+}
+
+void Redact(const Redactor& redactor, v1::ProcessStack* stack) {
+  for (v1::ThreadStack& thread : *stack->mutable_threads()) {
+    Redact(redactor, thread.mutable_name());
+  }
+}
+
+}  // namespace rollcall

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+// Hides secrets in the texts that an agent sends. The library and the agent record names and lines of
+// stacks, never values, so only texts that a program or its user wrote can contain a secret.
+#pragma once
+
+#include "rollcall/v1/agent.pb.h"
+#include "security/redact.h"
+
+namespace rollcall {
+
+// The command line, the exception that ended the process, and the phase.
+void Redact(const Redactor& redactor, v1::ProcessUpdate* update);
+
+// The names of the threads, which the program gives.
+void Redact(const Redactor& redactor, v1::ProcessStack* stack);
+
+}  // namespace rollcall

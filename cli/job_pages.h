@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+// Asks a daemon for all of its jobs. One answer has at most a thousand, and those with all their
+// communicators may be too long for one message. Pure but for the question.
+#pragma once
+
+#include <functional>
+
+#include "rollcall/v1/query.pb.h"
+
+namespace rollcall {
+
+inline constexpr int kJobsOfPage = 200;
+
+// Asks the daemon once. False: there is no answer.
+using AskStatus = std::function<bool(const v1::StatusRequest&, v1::StatusResponse*)>;
+
+// Asks for one page after another and joins them in `*all`. False: one of them has no answer.
+bool FetchJobs(v1::StatusRequest request, const AskStatus& ask, v1::StatusResponse* all);
+
+}  // namespace rollcall

@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: Apache-2.0
+// rollcall pki: an authority of one's own, and certificates for daemons, agents and people.
+#include "security/pki.h"
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <ctime>
+#include <iostream>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "cli/commands.h"
+#include "security/certificate.h"
+
+namespace rollcall {
+namespace {
+
+constexpr int64_t kDayS = 86'400;
+
+struct PkiFlags {
+  std::string action;
+  std::string folder;
+  std::string name;  // the positional argument
+  PkiRequest request;
+  std::string domain = "rollcall";
+  int days = 0;
+  int within_days = 30;
+  bool all = false;
+};
+
+int Fail(const absl::Status& status) {
+  std::cerr << "rollcall: " << status.message() << "\n";
+  return status.code() == absl::StatusCode::kInvalidArgument ? kExitBadUsage : 1;
+}
+
+std::string FilesOf(const std::string& folder, const std::string& name) {
+  return absl::StrCat("--tls-cert=", folder, "/", name, ".crt --tls-key=", folder, "/", name,
+                      ".key");
+}
+
+// How to start the program that the certificate is for.
+std::string CommandFor(const std::string& folder, const PkiEntry& entry) {
+  const std::string files = FilesOf(folder, entry.name);
+  if (entry.role == "daemon") {
+    return absl::StrCat("rollcalld ", files, " --tls-client-ca=", folder,
+                        "/ca.crt --tls-crl=", folder, "/ca.crl");
+  }
+  return absl::StrCat(entry.role == "agent" ? "rollcall-agent" : "rollcall status",
+                      " --tls-ca=", folder, "/ca.crt ", files);
+}
+
+void PrintIssued(const std::string& folder, const PkiEntry& entry, const char* verb) {
+  std::cout << verb << " " << folder << "/" << entry.name << ".crt and .key: " << entry.role
+            << (entry.hosts.empty() ? "" : " on " + absl::StrJoin(entry.hosts, ", "))
+            << ", valid until " << DateOf(entry.expires_s)
+            << "\nuse them:  " << CommandFor(folder, entry) << "\n";
+}
+
+int Init(const PkiFlags& flags, int64_t now_s) {
+  constexpr int kUsualDays = 3650;
+  const absl::StatusOr<int64_t> until_s =
+      InitPki(flags.folder, flags.domain, flags.days != 0 ? flags.days : kUsualDays, now_s);
+  if (!until_s.ok()) return Fail(until_s.status());
+  std::cout << "made the authority " << flags.folder << "/ca.crt, valid until " << DateOf(*until_s)
+            << ". Whoever has " << flags.folder << "/ca.key can pass for anybody.\n"
+            << "next:  rollcall pki issue " << flags.folder << " --role=daemon --host=NAME\n"
+            << "       rollcall pki issue " << flags.folder
+            << " --role=agent --host=NAME      (for each host)\n";
+  return 0;
+}
+
+int Issue(const PkiFlags& flags, int64_t now_s) {
+  PkiRequest request = flags.request;
+  if (request.role.empty()) {
+    return Fail(absl::InvalidArgumentError(
+        "pki issue needs --role=agent, --role=daemon, --role=operator or --role=viewer"));
+  }
+  if (flags.days != 0) request.days = flags.days;
+  const absl::StatusOr<PkiEntry> entry = IssueInPki(flags.folder, request, now_s);
+  if (!entry.ok()) return Fail(entry.status());
+  PrintIssued(flags.folder, *entry, "made");
+  return 0;
+}
+
+int RenewAll(const PkiFlags& flags, int64_t now_s) {
+  const absl::StatusOr<std::vector<PkiEntry>> entries = ListPki(flags.folder, now_s);
+  if (!entries.ok()) return Fail(entries.status());
+  int renewed = 0;
+  for (const PkiEntry& entry : *entries) {
+    if (entry.state == PkiState::kRevoked || entry.expires_s > now_s + flags.within_days * kDayS) {
+      continue;
+    }
+    const absl::StatusOr<PkiEntry> fresh = RenewInPki(flags.folder, entry.name, flags.days, now_s);
+    if (!fresh.ok()) return Fail(fresh.status());
+    std::cout << "renewed " << fresh->name << ", valid until " << DateOf(fresh->expires_s) << "\n";
+    ++renewed;
+  }
+  std::cout << renewed << " of " << entries->size() << " renewed: those that expire within "
+            << flags.within_days << " days. Programs take new files by themselves.\n";
+  return 0;
+}
+
+int Renew(const PkiFlags& flags, int64_t now_s) {
+  if (flags.all) return RenewAll(flags, now_s);
+  const absl::StatusOr<PkiEntry> entry = RenewInPki(flags.folder, flags.name, flags.days, now_s);
+  if (!entry.ok()) return Fail(entry.status());
+  PrintIssued(flags.folder, *entry, "renewed");
+  return 0;
+}
+
+int Revoke(const PkiFlags& flags, int64_t now_s) {
+  const absl::StatusOr<int> count = RevokeInPki(flags.folder, flags.name, now_s);
+  if (!count.ok()) return Fail(count.status());
+  std::cout << "revoked " << *count << " certificate" << (*count == 1 ? "" : "s") << " of "
+            << flags.name << " in " << flags.folder << "/ca.crl\n"
+            << "rollcalld reads the list again by itself, if it runs with --tls-crl="
+            << flags.folder << "/ca.crl\n";
+  return 0;
+}
+
+int List(const PkiFlags& flags, int64_t now_s) {
+  const absl::StatusOr<std::vector<PkiEntry>> entries = ListPki(flags.folder, now_s);
+  if (!entries.ok()) return Fail(entries.status());
+  for (const PkiEntry& entry : *entries) {
+    const char* state = entry.state == PkiState::kRevoked   ? "revoked"
+                        : entry.state == PkiState::kExpired ? "expired"
+                                                            : "valid until";
+    std::cout << absl::StrCat(entry.name, "  ", entry.role, "  ", state);
+    if (entry.state != PkiState::kRevoked) std::cout << " " << DateOf(entry.expires_s);
+    std::cout << "  " << entry.uri << "\n";
+  }
+  if (entries->empty()) std::cout << "no certificates in " << flags.folder << "\n";
+  return 0;
+}
+
+struct Action {
+  const char* name;
+  bool needs_name;
+  std::vector<std::string> flags;  // those that have a meaning
+  int (*run)(const PkiFlags&, int64_t now_s);
+};
+
+const std::vector<Action>& Actions() {
+  static const std::vector<Action> actions = {
+      {"init", false, {"--domain", "--days"}, &Init},
+      {"issue", false, {"--role", "--host", "--tenant", "--name", "--days"}, &Issue},
+      {"renew", true, {"--all", "--within", "--days"}, &Renew},
+      {"revoke", true, {}, &Revoke},
+      {"list", false, {}, &List},
+  };
+  return actions;
+}
+
+void AddFlags(CLI::App* app, PkiFlags* flags) {
+  std::vector<std::string> names;
+  for (const Action& action : Actions()) names.push_back(action.name);
+  app->add_option("ACTION", flags->action, "init, issue, renew, revoke or list")
+      ->required()
+      ->check(CLI::IsMember(names));
+  app->add_option("DIR", flags->folder, "folder of the authority and its certificates")->required();
+  app->add_option("NAME", flags->name, "renew, revoke: the name of the certificate's files");
+  app->add_option("--role", flags->request.role,
+                  "issue: what the holder may be: agent, viewer, operator or daemon");
+  // One value for each flag, or the flag would take DIR, too.
+  app->add_option("--host", flags->request.hosts,
+                  "issue: host of an agent, or name or address of a daemon; repeat it for several")
+      ->allow_extra_args(false);
+  app->add_option("--tenant", flags->request.tenants,
+                  "issue: tenant of the holder, or '*' for all; repeat it for several")
+      ->allow_extra_args(false);
+  app->add_option("--name", flags->request.name,
+                  "issue: name of the files; without it the host of an agent, else the role");
+  app->add_option("--days", flags->days,
+                  "how long the certificate is valid; without it, 3650 for an authority, 365 for "
+                  "others, and as long as before for a renewed one");
+  app->add_option("--domain", flags->domain, "init: trust domain, as in spiffe://DOMAIN/")
+      ->capture_default_str();
+  app->add_flag("--all", flags->all, "renew: every certificate that expires soon");
+  app->add_option("--within", flags->within_days, "renew --all: how soon, in days, such as 30d")
+      ->transform([](std::string days) {
+        if (!days.empty() && days.back() == 'd') days.pop_back();
+        return days;
+      })
+      ->capture_default_str();
+}
+
+// A flag that the action does not know, or a missing name.
+absl::Status CheckUsage(const CLI::App& app, const Action& action, const PkiFlags& flags) {
+  for (const CLI::Option* option : app.get_options()) {
+    const std::string name = option->get_name();
+    const bool given = option->count() > 0 && absl::StartsWith(name, "--");
+    const bool known =
+        std::find(action.flags.begin(), action.flags.end(), name) != action.flags.end();
+    if (given && !known) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("pki ", action.name, " has no ", name, "; see rollcall pki --help"));
+    }
+  }
+  const bool needs_name = action.needs_name && !flags.all;
+  if (needs_name == flags.name.empty()) {
+    return absl::InvalidArgumentError(
+        needs_name
+            ? absl::StrCat("pki ", action.name, " needs a NAME: rollcall pki list ", flags.folder)
+            : absl::StrCat("pki ", action.name, " takes no NAME here: ", flags.name));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+int PkiCommand(const std::vector<std::string>& arguments) {
+  PkiFlags flags;
+  CLI::App app("Makes certificates for daemons, agents and people, without another authority.",
+               "rollcall pki");
+  AddFlags(&app, &flags);
+  int exit_code = 0;
+  if (!ParseFlags(&app, arguments, &exit_code)) return exit_code;
+  while (flags.folder.size() > 1 && flags.folder.back() == '/') flags.folder.pop_back();
+  for (const Action& action : Actions()) {
+    if (flags.action != action.name) continue;
+    if (absl::Status status = CheckUsage(app, action, flags); !status.ok()) return Fail(status);
+    return action.run(flags, std::time(nullptr));
+  }
+  return kExitBadUsage;
+}
+
+}  // namespace rollcall

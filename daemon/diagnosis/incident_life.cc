@@ -1,0 +1,452 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/diagnosis/incident_life.h"
+
+#include <algorithm>
+#include <map>
+
+#include "absl/strings/str_cat.h"
+#include "daemon/model/progress.h"
+#include "proto/durations.h"
+
+namespace rollcall {
+namespace {
+
+constexpr int64_t kPortionsApartNs = kSecond;
+constexpr int64_t kFreshReportNs = 3 * kSecond / 10;  // three ticks of an agent that ticks often
+// A verdict may be absent from one diagnosis only, because an agent reconnects or because
+// the snapshot lies between two messages. The incident stays open for this time.
+constexpr int64_t kResolveAfterNs = kSecond;
+constexpr size_t kWaitingStacks = 4;
+// Processes. The stacks of a portion take about 20 MB, from a few dozen hosts.
+constexpr size_t kPortion = 256;
+constexpr size_t kMostOfRest = 4096;
+
+bool HasEnded(const JobState& state, int32_t process) {
+  return HowProcessEnded(state, process) != Gone::kNo;
+}
+
+// Counts only processes that have used NCCL, once the job has a communicator: data-loader
+// workers come and go. `from`: index of the first process to count.
+size_t CountEndedRanks(const JobState& state, size_t from = 0) {
+  size_t ended = 0;
+  for (size_t i = from; i < state.processes.size(); ++i) {
+    const Process& process = state.processes[i];
+    const bool counts =
+        state.communicators.empty() ? process.global_rank >= 0 : process.has_segment;
+    ended += counts && HasEnded(state, static_cast<int32_t>(i));
+  }
+  return ended;
+}
+
+bool IsLostForGood(const Process& process, int64_t now_ns) {
+  return process.liveness == Liveness::kSilent &&
+         now_ns - process.silent_since_ns >= kLostForGoodNs;
+}
+
+bool IsOnSilentHost(const JobState& state, int32_t process) {
+  const AgentState* agent = FindAgent(state, process);
+  return agent != nullptr && agent->silent;
+}
+
+// True if all processes have ended. A lost host never reports the end of its processes: it counts
+// when it has been silent for long, and hosts that report show that the job has ended there.
+bool HasEnded(const JobState& state, int64_t now_ns) {
+  bool is_seen = false;
+  for (size_t i = 0; i < state.processes.size(); ++i) {
+    const auto process = static_cast<int32_t>(i);
+    const bool has_ended = HasEnded(state, process);
+    if (!has_ended && !IsLostForGood(state.processes[i], now_ns)) return false;
+    is_seen = is_seen || (has_ended && !IsOnSilentHost(state, process));
+  }
+  return is_seen;
+}
+
+bool IsForGood(Cause cause) {
+  return cause == Cause::kRankExited || cause == Cause::kRankDied || cause == Cause::kNcclError;
+}
+
+bool HasMovedPast(const JobState& state, const Verdict& v) {
+  return HasMovedPast(state, v.communicator, v.position);
+}
+
+bool CanTakeStack(const JobState& state, int32_t process) {
+  return FindProcess(state, process) != nullptr && !HasEnded(state, process);
+}
+
+// Live processes, each once, in the order in which they are added.
+class Processes {
+ public:
+  explicit Processes(const JobState& state) : state_(state), known_(state.processes.size()) {}
+
+  void Add(int32_t process) {
+    if (!CanTakeStack(state_, process) || known_[static_cast<size_t>(process)]) return;
+    known_[static_cast<size_t>(process)] = true;
+    list_.push_back(process);
+  }
+
+  const std::vector<int32_t>& list() const { return list_; }
+
+ private:
+  const JobState& state_;
+  std::vector<bool> known_;  // by process
+  std::vector<int32_t> list_;
+};
+
+// The culprits of all verdicts, or an even sample of kPortion of them, and a few waiting ranks.
+std::vector<int32_t> WorthAStack(const JobState& state, const std::vector<Verdict>& verdicts) {
+  Processes worth(state);
+  for (const Verdict& v : verdicts) {
+    for (const Culprit& culprit : v.culprits) worth.Add(culprit.process);
+  }
+  const size_t culprits = worth.list().size();
+  for (const Verdict& v : verdicts) {
+    for (const int32_t process : v.waiting_processes) {
+      if (worth.list().size() < culprits + kWaitingStacks) worth.Add(process);
+    }
+  }
+  const std::vector<int32_t>& all = worth.list();
+  const size_t step = std::max<size_t>(1, (culprits + kPortion - 1) / kPortion);
+  std::vector<int32_t> result;
+  for (size_t i = 0; i < culprits; i += step) result.push_back(all[i]);
+  for (size_t i = culprits; i < all.size(); ++i) result.push_back(all[i]);
+  return result;
+}
+
+// If no report arrives on any waiting rank, no evidence shows that they make progress.
+bool AnyWaiterIsHeard(const JobState& state, const Incident& incident) {
+  bool any = false;
+  for (const Verdict& v : incident.verdicts) {
+    for (const int32_t process : v.waiting_processes) {
+      if (IsHeard(state, process)) return true;
+      any = true;
+    }
+  }
+  return !any;
+}
+
+bool IsAnyFound(const Incident& incident) {
+  return std::any_of(incident.verdicts.begin(), incident.verdicts.end(), [](const Verdict& v) {
+    return !v.waiting_processes.empty() ||
+           std::any_of(v.culprits.begin(), v.culprits.end(),
+                       [](const Culprit& culprit) { return culprit.process >= 0; });
+  });
+}
+
+bool SameCulprits(const Verdict& a, const Verdict& b) {
+  return std::equal(a.culprits.begin(), a.culprits.end(), b.culprits.begin(), b.culprits.end(),
+                    [](const Culprit& x, const Culprit& y) {
+                      return x.process == y.process && x.rank == y.rank && x.ranks == y.ranks &&
+                             x.ending == y.ending;
+                    });
+}
+
+// A late agent is no reason for an event: the delay is often over before a person reads it.
+bool RestsOnOldReports(const std::vector<Verdict>& verdicts) {
+  return std::any_of(verdicts.begin(), verdicts.end(), [](const Verdict& v) { return v.stale; });
+}
+
+bool IsAnyUnsettled(const std::vector<Verdict>& verdicts) {
+  return std::any_of(verdicts.begin(), verdicts.end(), [](const Verdict& v) { return v.unsettled; });
+}
+
+// The proven length of the wait: up to the oldest report, without the time for which an agent or
+// the daemon was stopped. Where agents tick often, the age of their reports makes no difference.
+int64_t CountedWait(const Verdict& v) {
+  const int64_t held_ns = std::max<int64_t>(v.counts_from_ns - v.since_ns, 0);
+  const bool age_counts = v.stale || v.evidence_age_ns > kFreshReportNs;
+  return v.waited_ns - held_ns - (age_counts ? v.evidence_age_ns : 0);
+}
+
+// True if the verdicts are equal except for the length of the wait.
+bool SameFindings(const std::vector<Verdict>& a, const std::vector<Verdict>& b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](const Verdict& x, const Verdict& y) {
+    return x.cause == y.cause && x.certainty == y.certainty && x.communicator == y.communicator &&
+           x.position == y.position && x.is_consequence == y.is_consequence && x.late == y.late &&
+           x.waiting_ranks == y.waiting_ranks && SameCulprits(x, y);
+  });
+}
+
+std::string IdPrefix(const JobKey& job) {
+  const std::string tenant = job.tenant == kDefaultTenant ? "" : absl::StrCat(job.tenant, ":");
+  const std::string attempt = job.attempt == 0 ? "" : absl::StrCat(".", job.attempt);
+  return absl::StrCat(tenant, job.job, attempt, "-");
+}
+
+}  // namespace
+
+const char* IncidentStateName(IncidentState state) {
+  switch (state) {
+    case IncidentState::kSuspected:
+      return "suspected";
+    case IncidentState::kConfirmed:
+      return "confirmed";
+    case IncidentState::kResolved:
+      return "resolved";
+    case IncidentState::kEnded:
+      return "ended";
+  }
+  return "suspected";
+}
+
+std::vector<IncidentEvent> IncidentLife::Update(const JobState& state,
+                                                const std::vector<Verdict>& verdicts,
+                                                int64_t now_ns, const Limits& limits,
+                                                View view) {
+  Events events;
+  if (live_) {
+    if (live_->is_stored) FindProcesses(state);
+    AddEndedBefore(state);
+    Refresh(state, verdicts, now_ns, limits, view, &events);
+  } else if (std::any_of(verdicts.begin(), verdicts.end(),
+                         [&](const Verdict& v) { return IsNews(v); })) {
+    Open(state, verdicts, now_ns, &events);
+  }
+  if (!live_) return events;
+
+  const bool may_confirm = live_->state == IncidentState::kSuspected && !live_->is_stored;
+  if (may_confirm && IsDue(limits)) Confirm(state, now_ns, &events);
+  CloseIfOver(state, now_ns, &events);
+  return events;
+}
+
+void IncidentLife::Restore(Incident incident) {
+  live_ = std::move(incident);
+  live_->is_stored = true;
+  reported_ = live_->verdicts;
+  searched_ = SIZE_MAX;
+  rest_next_ = 0;
+  rest_next_ns_ = 0;
+  if (live_->state == IncidentState::kConfirmed) Remember(*live_);
+}
+
+void IncidentLife::RestoreClosed(const Incident& incident) { Remember(incident); }
+
+std::vector<IncidentEvent> IncidentLife::End(int64_t now_ns) {
+  Events events;
+  if (live_) Close(IncidentState::kEnded, now_ns, &events);
+  return events;
+}
+
+// Finds the processes that a stored incident involves, as far as their hosts have reported.
+void IncidentLife::FindProcesses(const JobState& state) {
+  if (searched_ == state.processes.size()) return;
+  searched_ = state.processes.size();
+  std::map<std::pair<std::string, int32_t>, int32_t> by_pid;
+  std::map<int32_t, int32_t> by_rank;
+  for (size_t i = 0; i < state.processes.size(); ++i) {
+    const Process& process = state.processes[i];
+    by_pid[{process.host, process.pid}] = static_cast<int32_t>(i);
+    if (process.global_rank >= 0) by_rank[process.global_rank] = static_cast<int32_t>(i);
+  }
+  for (Verdict& v : live_->verdicts) {
+    for (Culprit& culprit : v.culprits) {
+      const auto at = by_pid.find({culprit.host, culprit.pid});
+      culprit.process = at == by_pid.end() ? -1 : at->second;
+    }
+    v.waiting_processes.clear();
+    const auto comm = state.communicators.find(v.communicator);
+    for (const int32_t rank : v.waiting_ranks) {
+      int32_t process = -1;
+      if (const auto at = by_rank.find(rank); at != by_rank.end()) {
+        process = at->second;
+      } else if (by_rank.empty() && comm != state.communicators.end()) {
+        const auto member = comm->second.members.find(rank);
+        if (member != comm->second.members.end()) process = member->second.process;
+      }
+      if (process >= 0) v.waiting_processes.push_back(process);
+    }
+  }
+}
+
+// The same hang as the stored one: its job waits at the same place.
+bool IncidentLife::IsStored(const Verdict& verdict) const {
+  return std::any_of(live_->verdicts.begin(), live_->verdicts.end(), [&](const Verdict& v) {
+    return v.communicator == verdict.communicator && v.position == verdict.position;
+  });
+}
+
+// After the first divergence of a communicator the histories differ for ever. Later
+// differences may be its effects, so an incident reports only the first.
+bool IncidentLife::IsNews(const Verdict& verdict) const {
+  return !IsContradiction(verdict.cause) || diverged_.count(verdict.communicator) == 0;
+}
+
+bool IncidentLife::Holds(const JobState& state, const std::vector<Verdict>& verdicts) const {
+  return std::any_of(verdicts.begin(), verdicts.end(), [&](const Verdict& v) {
+    if (live_->is_stored && !IsStored(v)) return false;
+    return !IsContradiction(v.cause) || IsNews(v) || !HasMovedPast(state, v);
+  });
+}
+
+bool IncidentLife::IsDue(const Limits& limits) const {
+  bool first_wait = true;
+  for (const Verdict& v : live_->verdicts) {
+    if (v.unsettled) continue;
+    if (v.at_once) return true;
+    if (IsContradiction(v.cause)) {
+      if (IsNews(v)) return true;
+      continue;
+    }
+    const int64_t limit = IsForGood(v.cause)
+                              ? std::min(limits.hang_after_ns, limits.absent_for_good_ns)
+                              : limits.hang_after_ns;
+    // Consequences do not count, unless only an earlier contradiction explains them.
+    if ((first_wait || !v.is_consequence) && CountedWait(v) >= limit) return true;
+    first_wait = false;
+  }
+  return false;
+}
+
+// Ranks that end after the confirmation belong to the end of the job. Later verdicts describe
+// that end and not the hang.
+bool IncidentLife::IsBeingTornDown(const JobState& state) const {
+  return live_->state == IncidentState::kConfirmed &&
+         CountEndedRanks(state) > live_->ended_ranks;
+}
+
+// A host that was out of reach at the confirmation may report a rank that had ended before.
+void IncidentLife::AddEndedBefore(const JobState& state) {
+  if (live_->state != IncidentState::kConfirmed) return;
+  if (!live_->is_stored) live_->ended_ranks += CountEndedRanks(state, counted_);
+  counted_ = state.processes.size();
+}
+
+bool IncidentLife::InvolvedHaveEnded(const JobState& state) const {
+  if (live_->is_stored && !IsAnyFound(*live_)) return false;
+  for (const Verdict& v : live_->verdicts) {
+    for (const Culprit& culprit : v.culprits) {
+      if (culprit.process >= 0 && !HasEnded(state, culprit.process)) return false;
+    }
+    for (const int32_t process : v.waiting_processes) {
+      if (!HasEnded(state, process)) return false;
+    }
+  }
+  return true;
+}
+
+void IncidentLife::Open(const JobState& state, const std::vector<Verdict>& verdicts, int64_t now_ns,
+                        Events* events) {
+  Incident incident;
+  incident.id = absl::StrCat(IdPrefix(job_), ++count_);
+  incident.job = job_;
+  incident.opened_ns = now_ns;
+  incident.verdicts = verdicts;
+  incident.versions = VersionsInUse(state);
+  live_ = std::move(incident);
+  reported_ = verdicts;
+  gone_since_ns_ = 0;
+  stacks_of_ = WorthAStack(state, verdicts);
+  has_stacks_ = {stacks_of_.begin(), stacks_of_.end()};
+  stacks_taken_ns_ = stacks_of_.empty() ? 0 : now_ns;
+  rest_next_ns_ = now_ns;
+  events->push_back({IncidentEvent::Kind::kOpened, *live_, stacks_of_});
+}
+
+// The next portion of a sample of at most kMostOfRest processes, spread evenly over the job.
+std::vector<int32_t> IncidentLife::NextOfRest(const JobState& state) {
+  const size_t step = (state.processes.size() + kMostOfRest - 1) / kMostOfRest;
+  std::vector<int32_t> portion;
+  for (; rest_next_ < state.processes.size() && portion.size() < kPortion; rest_next_ += step) {
+    const auto process = static_cast<int32_t>(rest_next_);
+    if (!state.processes[rest_next_].has_segment) continue;
+    if (has_stacks_.count(process) == 0 && CanTakeStack(state, process)) portion.push_back(process);
+  }
+  return portion;
+}
+
+void IncidentLife::AskForStacks(const JobState& state, int64_t now_ns, const Limits& limits,
+                                Events* events) {
+  if (stacks_taken_ns_ != 0 && now_ns - stacks_taken_ns_ >= limits.stacks_apart_ns) {
+    stacks_taken_ns_ = 0;
+    std::vector<int32_t> alive;
+    for (const int32_t process : stacks_of_) {
+      if (CanTakeStack(state, process)) alive.push_back(process);
+    }
+    events->push_back({IncidentEvent::Kind::kTakeStacksAgain, *live_, std::move(alive)});
+  }
+  if (rest_next_ >= state.processes.size() || now_ns < rest_next_ns_) return;
+  rest_next_ns_ = now_ns + kPortionsApartNs;
+  std::vector<int32_t> portion = NextOfRest(state);
+  if (portion.empty()) return;
+  events->push_back({IncidentEvent::Kind::kTakeStacksOfRest, *live_, std::move(portion)});
+}
+
+void IncidentLife::Refresh(const JobState& state, const std::vector<Verdict>& verdicts,
+                           int64_t now_ns, const Limits& limits, View view, Events* events) {
+  AskForStacks(state, now_ns, limits, events);
+  if (!Holds(state, verdicts)) {
+    if (live_->is_stored && !IsAnyFound(*live_)) return;
+    if (!AnyWaiterIsHeard(state, *live_)) return;
+    if (gone_since_ns_ == 0) gone_since_ns_ = now_ns;
+    return;
+  }
+  gone_since_ns_ = 0;
+  if (IsBeingTornDown(state)) return;
+  // The stored verdicts rest on all hosts.
+  const bool is_confirmed = live_->state == IncidentState::kConfirmed;
+  if (live_->is_stored && is_confirmed && view == View::kPart) return;
+  if (is_confirmed && IsAnyUnsettled(verdicts)) return;
+  live_->is_stored = false;
+  live_->verdicts = verdicts;
+  if (RestsOnOldReports(verdicts) || SameFindings(reported_, verdicts)) return;
+  reported_ = verdicts;
+  if (is_confirmed) Remember(*live_);
+  events->push_back({IncidentEvent::Kind::kUpdated, *live_, NewStacks(state, now_ns)});
+}
+
+std::vector<int32_t> IncidentLife::NewStacks(const JobState& state, int64_t now_ns) {
+  // Ranks that wait now may have been running when the first stacks were taken.
+  std::vector<int32_t> fresh = WorthAStack(state, live_->verdicts);
+  fresh.erase(
+      std::remove_if(fresh.begin(), fresh.end(),
+                     [&](int32_t process) { return !has_stacks_.insert(process).second; }),
+      fresh.end());
+  stacks_of_.insert(stacks_of_.end(), fresh.begin(), fresh.end());
+  if (!fresh.empty()) stacks_taken_ns_ = now_ns;
+  return fresh;
+}
+
+void IncidentLife::Remember(const Incident& incident) {
+  for (const Verdict& v : incident.verdicts) {
+    if (IsContradiction(v.cause)) diverged_.insert(v.communicator);
+  }
+}
+
+void IncidentLife::Confirm(const JobState& state, int64_t now_ns, Events* events) {
+  reported_ = live_->verdicts;
+  live_->state = IncidentState::kConfirmed;
+  live_->confirmed_ns = now_ns;
+  live_->versions = VersionsInUse(state);  // more ranks may have loaded NCCL since the opening
+  live_->ended_ranks = CountEndedRanks(state);
+  counted_ = state.processes.size();
+  Remember(*live_);
+  events->push_back({IncidentEvent::Kind::kConfirmed, *live_, {}});
+}
+
+void IncidentLife::CloseIfOver(const JobState& state, int64_t now_ns, Events* events) {
+  if (HasEnded(state, now_ns)) {
+    Close(IncidentState::kEnded, now_ns, events);
+  } else if (IsBeingTornDown(state)) {
+    // Without waiting ranks there are no verdicts, but also no progress.
+    if (InvolvedHaveEnded(state)) Close(IncidentState::kEnded, now_ns, events);
+  } else if (gone_since_ns_ != 0 && now_ns - gone_since_ns_ >= kResolveAfterNs) {
+    Close(IncidentState::kResolved, now_ns, events);
+  }
+}
+
+void IncidentLife::Close(IncidentState how, int64_t now_ns, Events* events) {
+  live_->state = how;
+  live_->closed_ns = now_ns;
+  events->push_back(
+      {how == IncidentState::kEnded ? IncidentEvent::Kind::kEnded : IncidentEvent::Kind::kResolved,
+       *live_,
+       {}});
+  live_.reset();
+  gone_since_ns_ = 0;
+  stacks_taken_ns_ = 0;
+  stacks_of_.clear();
+  has_stacks_.clear();
+  rest_next_ = 0;
+}
+
+}  // namespace rollcall

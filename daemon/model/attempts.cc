@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/model/attempts.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace rollcall {
+namespace {
+
+// What a launcher says comes from a job's environment. Higher numbers would leave none for the
+// attempts after it.
+constexpr int32_t kHighestFromLauncher = 1'000'000'000;
+
+bool Differ(const std::string& a, const std::string& b) {
+  return !a.empty() && !b.empty() && a != b;
+}
+
+bool Differ(int32_t a, int32_t b) { return a >= 0 && b >= 0 && a != b; }
+
+}  // namespace
+
+int32_t Attempts::Place(const ProcessStart& start) {
+  const auto placed = placed_.find(start.process);
+  if (placed != placed_.end()) {
+    SetReturned(start.process, Find(placed->second));
+    if (start.uses_nccl) SetUsesNccl(start.process);
+    return placed->second;
+  }
+  bool has_twin = false;
+  Attempt* chosen = nullptr;
+  for (auto at = attempts_.rbegin(); at != attempts_.rend() && chosen == nullptr; ++at) {
+    const Fit fit = Fits(*at, start);
+    if (fit == Fit::kYes) chosen = &*at;
+    has_twin = has_twin || fit == Fit::kRankIsAlive;
+  }
+  if (chosen == nullptr) chosen = Begin(start, has_twin);
+  Add(start, chosen);
+  placed_[start.process] = chosen->number;
+  return chosen->number;
+}
+
+bool Attempts::IsTooEarly(const ProcessStart& start) const {
+  if (start.uses_nccl || start.rank < 0 || placed_.count(start.process) != 0) return false;
+  return std::any_of(attempts_.begin(), attempts_.end(), [&start](const Attempt& attempt) {
+    const auto holder = attempt.holders.find(start.rank);
+    return holder != attempt.holders.end() &&
+           attempt.members.at(holder->second).ended_ns == 0 && Fits(attempt, start) == Fit::kYes;
+  });
+}
+
+Attempts::Fit Attempts::Fits(const Attempt& attempt, const ProcessStart& start) {
+  const bool is_other = Differ(attempt.restarts, start.restarts) ||
+                        Differ(attempt.launch, start.launch) ||
+                        Differ(attempt.world_size, start.world_size);
+  const Fit rank = FitsRank(attempt, start);
+  return is_other && rank == Fit::kYes ? Fit::kNo : rank;
+}
+
+Attempts::Fit Attempts::FitsRank(const Attempt& attempt, const ProcessStart& start) {
+  // The last of one launch may start after the first have failed.
+  const bool is_same_launch = !attempt.launch.empty() && attempt.launch == start.launch;
+  const int64_t slack_ns = attempt.last_end_host == start.process.host ? 0 : kClockSlackNs;
+  const bool is_over = attempt.alive == 0 && attempt.last_end_ns != 0 &&
+                       attempt.last_end_ns + slack_ns < start.started_ns;
+  const auto holder = attempt.holders.find(start.rank);
+  if (start.rank < 0 || holder == attempt.holders.end()) {
+    return is_over && !is_same_launch ? Fit::kNo : Fit::kYes;
+  }
+  const Member& known = attempt.members.at(holder->second);
+  // Its process has a rank of its own, so this is another start. No agent may have reported the end
+  // of the awaited process.
+  if (known.is_awaited && start.uses_nccl) return Fit::kNo;
+  // A child process inherits the rank of its parent, and everything else.
+  if (known.ended_ns == 0) {
+    const bool may_be_child = is_same_launch && holder->second.host == start.process.host;
+    return start.uses_nccl && !may_be_child ? Fit::kRankIsAlive : Fit::kYes;
+  }
+  return known.ended_ns <= start.started_ns ? Fit::kNo : Fit::kYes;
+}
+
+Attempts::Attempt* Attempts::Begin(const ProcessStart& start, bool has_twin) {
+  Attempt attempt;
+  const int32_t next = attempts_.empty() ? 0 : attempts_.back().number + 1;
+  attempt.number = std::max(std::min(start.attempt, kHighestFromLauncher), next);
+  attempt.has_twin = has_twin;
+  if (attempts_.size() == kKept) Forget(attempts_.front().number);
+  attempts_.push_back(std::move(attempt));
+  return &attempts_.back();
+}
+
+void Attempts::Add(const ProcessStart& start, Attempt* attempt) {
+  if (attempt->restarts.empty()) attempt->restarts = start.restarts;
+  if (attempt->launch.empty()) attempt->launch = start.launch;
+  if (attempt->world_size < 0) attempt->world_size = start.world_size;
+  attempt->members[start.process] = {start.rank, start.uses_nccl, 0, false};
+  if (start.rank >= 0) ++attempt->alive;
+  if (start.rank >= 0 && start.uses_nccl) attempt->holders[start.rank] = start.process;
+}
+
+void Attempts::SetEnded(const ProcessKey& process, int64_t ended_ns) {
+  const auto placed = placed_.find(process);
+  Attempt* attempt = placed == placed_.end() ? nullptr : Find(placed->second);
+  if (attempt == nullptr) return;
+  Member& member = attempt->members[process];
+  if (member.ended_ns != 0) return;
+  member.ended_ns = std::max<int64_t>(ended_ns, 1);
+  if (member.rank < 0) return;
+  --attempt->alive;
+  if (member.ended_ns < attempt->last_end_ns) return;
+  attempt->last_end_ns = member.ended_ns;
+  attempt->last_end_host = process.host;
+}
+
+bool Attempts::SetUsesNccl(const ProcessKey& process) {
+  const auto placed = placed_.find(process);
+  Attempt* attempt = placed == placed_.end() ? nullptr : Find(placed->second);
+  if (attempt == nullptr) return false;
+  Member& member = attempt->members[process];
+  if (member.uses_nccl) return false;
+  member.uses_nccl = true;
+  if (member.rank >= 0) attempt->holders.emplace(member.rank, process);
+  return true;
+}
+
+void Attempts::Restore(int32_t number, const AttemptFacts& facts) {
+  Attempt attempt;
+  attempt.number = number;
+  attempt.world_size = facts.world_size;
+  attempt.restarts = facts.restarts;
+  attempt.launch = facts.launch;
+  attempt.has_twin = facts.has_twin;
+  for (const AttemptFacts::Member& member : facts.members) {
+    if (!placed_.emplace(member.process, number).second) continue;
+    attempt.members[member.process] = {member.rank, true, 0, true};
+    if (member.rank >= 0) attempt.holders[member.rank] = member.process;
+  }
+  if (attempts_.size() == kKept) Forget(attempts_.front().number);
+  attempts_.push_back(std::move(attempt));
+}
+
+void Attempts::SetReturned(const ProcessKey& process, Attempt* attempt) {
+  if (attempt == nullptr) return;
+  Member& member = attempt->members[process];
+  if (std::exchange(member.is_awaited, false) && member.rank >= 0) ++attempt->alive;
+}
+
+AttemptFacts Attempts::FactsOf(const Attempt& attempt) {
+  return {attempt.world_size, attempt.restarts, attempt.launch, attempt.has_twin, {}};
+}
+
+AttemptFacts Attempts::FactsOf(int32_t number) const {
+  const auto at = std::find_if(attempts_.begin(), attempts_.end(), [number](const Attempt& attempt) {
+    return attempt.number == number;
+  });
+  return at == attempts_.end() ? AttemptFacts() : FactsOf(*at);
+}
+
+std::map<int32_t, AttemptFacts> Attempts::AllFacts() const {
+  std::map<int32_t, AttemptFacts> all;
+  for (const Attempt& attempt : attempts_) {
+    AttemptFacts& facts = all.emplace(attempt.number, FactsOf(attempt)).first->second;
+    for (const auto& [process, member] : attempt.members) {
+      if (member.uses_nccl) facts.members.push_back({process, member.rank});
+    }
+  }
+  return all;
+}
+
+void Attempts::Forget(int32_t number) {
+  Attempt* attempt = Find(number);
+  if (attempt == nullptr) return;
+  for (const auto& [process, member] : attempt->members) placed_.erase(process);
+  attempts_.erase(attempts_.begin() + (attempt - attempts_.data()));
+}
+
+bool Attempts::HasTwin(int32_t number) const {
+  return std::any_of(attempts_.begin(), attempts_.end(), [number](const Attempt& attempt) {
+    return attempt.number == number && attempt.has_twin;
+  });
+}
+
+Attempts::Attempt* Attempts::Find(int32_t number) {
+  const auto at = std::find_if(attempts_.begin(), attempts_.end(), [number](const Attempt& attempt) {
+    return attempt.number == number;
+  });
+  return at == attempts_.end() ? nullptr : &*at;
+}
+
+}  // namespace rollcall

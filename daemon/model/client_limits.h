@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+// The limits of what agents may send. docs/operating.md, "Limits", lists them for operators.
+//
+// The daemon drops what exceeds a limit, or cuts it if it is a text. It counts what it dropped
+// (rollcall_daemon_dropped_total) and logs it at most once a minute.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+namespace rollcall {
+namespace limits {
+
+// The library's table has room for this many at a time (segment::kCommCapacity).
+inline constexpr size_t kCommunicatorsOfProcess = 1024;
+// As many as the largest job has ranks: one group of each kind for each rank.
+inline constexpr size_t kCommunicatorsOfJob = size_t{1} << 18;
+inline constexpr size_t kProcessesOfJob = size_t{1} << 18;
+inline constexpr size_t kAgentsOfJob = size_t{1} << 17;  // runs of agents, over the job's life
+inline constexpr size_t kAttemptsOfJob = 64;
+// Ranks of communicators, over all jobs: 1.5 GB without their records.
+inline constexpr size_t kMembers = 4'000'000;
+inline constexpr size_t kGrownIdsOfJob = size_t{1} << 16;
+// Peers of one rank whose sends and receives the daemon counts. A rank beyond it has no exact
+// counts, and the rules treat it so.
+inline constexpr size_t kPeersOfMember = size_t{1} << 14;
+inline constexpr size_t kBlockedCalls = 1024;    // the library has room for 128
+inline constexpr size_t kGraphLaunches = 1024;   // in one update; the library has room for 960
+inline constexpr size_t kSites = 1024;           // the library's table of lines has this length
+inline constexpr size_t kSiteBytes = size_t{256} << 20;  // of all jobs
+inline constexpr size_t kTextBytes = size_t{512} << 20;  // of the processes of all jobs
+inline constexpr size_t kHosts = 200'000;        // with a count of dropped ticks
+
+// Lengths of texts, in bytes.
+inline constexpr size_t kName = 255;  // of a job, tenant, host, communicator or phase
+inline constexpr size_t kAgentId = 512;  // of a run of an agent
+inline constexpr size_t kSite = 512;
+inline constexpr size_t kError = 1024;
+inline constexpr size_t kCommand = 4096;     // and other texts of a process
+inline constexpr size_t kStackWords = 65536;  // the functions of all threads
+
+// Defaults of rollcalld's flags.
+inline constexpr size_t kJobs = 10'000;                          // --max-jobs
+inline constexpr size_t kProcesses = 500'000;                    // --max-processes
+inline constexpr size_t kStreams = 20'000;                       // --max-streams
+// Many hosts may share an address, and many `rollcall run` a login node.
+inline constexpr size_t kStreamsOfPeer = 1024;                   // --max-streams-per-peer
+inline constexpr size_t kAlertsAnHour = 6;                       // --alerts-per-hour, of a job
+inline constexpr size_t kIncidentsAnHour = 60;                   // --incidents-per-hour, of a job
+inline constexpr size_t kRecordBytes = size_t{512} << 20;         // --records-memory
+
+}  // namespace limits
+
+// What the daemon drops; see DroppedName().
+enum class Dropped : uint8_t {
+  kJobs,
+  kAttempts,
+  kProcesses,
+  kAgents,
+  kCommunicators,
+  kMembers,
+  kIds,
+  kPeers,
+  kBlockedCalls,
+  kGraphLaunches,
+  kSites,
+  kShapes,
+  kTexts,
+  kHosts,
+  kTenants,  // processes of tenants that the agent may not write
+  kStreams,
+  kIncidents,
+  kAlerts,  // held back
+};
+inline constexpr size_t kDroppedKinds = static_cast<size_t>(Dropped::kAlerts) + 1;
+using DroppedCounts = std::array<uint64_t, kDroppedKinds>;
+
+// The label `what` of rollcall_daemon_dropped_total.
+inline const char* DroppedName(Dropped what) {
+  constexpr const char* kNames[kDroppedKinds] = {
+      "jobs",  "attempts",      "processes",      "agents", "communicators",
+      "ranks", "ids",           "peers",          "blocked_calls", "graph_launches",
+      "sites", "shapes",        "texts",          "hosts",  "tenants",
+      "streams", "incidents",   "alerts"};
+  return kNames[static_cast<size_t>(what)];
+}
+
+}  // namespace rollcall

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/model/process_texts.h"
+
+#include <algorithm>
+#include <array>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace rollcall {
+namespace {
+
+// A string has room for a short text inside itself.
+size_t HeapBytes(const std::string& text) {
+  static const size_t kInside = std::string().capacity();
+  return text.capacity() > kInside ? text.capacity() + 1 : 0;
+}
+
+size_t HeapBytes(const std::vector<BlockedCall>& calls) {
+  return calls.capacity() * sizeof(BlockedCall);
+}
+
+template <typename AnyProcess>
+auto TextsOf(AnyProcess* process) {
+  return std::array{
+      &process->stack_words,
+      &process->error,
+      &process->phase,
+      &process->wait_channel,
+#define PROCESS_TEXT(name) &process->name,
+#define PROCESS_PLACE(name) &process->name,
+#include "proto/facts.def"
+  };
+}
+
+}  // namespace
+
+size_t TextBytes(const Process& process) {
+  size_t bytes = HeapBytes(process.blocked);
+  for (const std::string* text : TextsOf(&process)) bytes += HeapBytes(*text);
+  return bytes;
+}
+
+void ShrinkTexts(Process* process) {
+  const auto is_loose = [](const auto& values, size_t spare) {
+    return values.capacity() > values.size() * 2 + spare;
+  };
+  for (std::string* text : TextsOf(process)) {
+    if (is_loose(*text, 64)) text->shrink_to_fit();
+  }
+  if (is_loose(process->blocked, 4)) process->blocked.shrink_to_fit();
+}
+
+DroppedTexts DropTexts(size_t most, Process* process) {
+  DroppedTexts dropped;
+  auto texts = TextsOf(process);
+  std::sort(texts.begin(), texts.end(), [](const std::string* a, const std::string* b) {
+    return a->capacity() > b->capacity();
+  });
+  size_t bytes = TextBytes(*process);
+  for (std::string* text : texts) {
+    if (bytes <= most || HeapBytes(*text) == 0) break;
+    bytes -= HeapBytes(*text);
+    std::string().swap(*text);
+    ++dropped.texts;
+  }
+  if (bytes > most && !process->blocked.empty()) {
+    std::vector<BlockedCall>().swap(process->blocked);
+    dropped.blocked_calls = true;
+  }
+  return dropped;
+}
+
+}  // namespace rollcall

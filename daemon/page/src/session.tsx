@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// Who the daemon says that the viewer is, and the way to the login page and back.
+import { useEffect, useState } from "preact/hooks";
+import { logOut, whoamiPath } from "./api";
+
+interface Visitor {
+  name: string;
+  roles: string[];
+  has_session: boolean;
+}
+
+// The view, which the address names behind the "#", comes back after the login.
+export function goToLogin(): void {
+  location.assign("login" + location.hash);
+}
+
+// An event stream that fails does not say why. Goes to the login page if the session has ended.
+export async function checkSession(): Promise<Visitor | undefined> {
+  try {
+    const response = await fetch(whoamiPath);
+    if (response.status === 401) goToLogin();
+    return response.ok ? ((await response.json()) as Visitor) : undefined;
+  } catch {
+    return undefined; // the daemon does not respond; the page says so elsewhere
+  }
+}
+
+export function Session() {
+  const [visitor, setVisitor] = useState<Visitor>();
+  const [problem, setProblem] = useState("");
+  useEffect(() => void checkSession().then(setVisitor), []);
+  const leave = async (): Promise<void> => {
+    try {
+      await logOut();
+      goToLogin();
+    } catch (error) {
+      setProblem(error instanceof Error ? error.message : String(error));
+    }
+  };
+  if (visitor === undefined || !visitor.has_session) return null;
+  return (
+    <span class="session">
+      <span class="soft" title={`roles: ${visitor.roles.join(", ")}`}>
+        {visitor.name}
+      </span>{" "}
+      <button onClick={() => void leave()}>Log out</button>
+      {problem !== "" && (
+        <span class="warning" role="alert">
+          {problem}
+        </span>
+      )}
+    </span>
+  );
+}

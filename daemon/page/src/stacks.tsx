@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+// The stacks of an incident's processes, and a button that takes them again.
+import { useState } from "preact/hooks";
+import { takeStacks } from "./api";
+import { frame, plural } from "./format";
+import { Icicle } from "./icicle";
+import type { Incident, ProcessStack, StacksResponse } from "./messages";
+import { Time } from "./parts";
+import { formatRanks } from "./ranks";
+
+const kMostStacksAgain = 32;
+
+// The position of the main thread: the innermost Python line, else the innermost names.
+export function stackTop(incident: Incident, rank: number): string {
+  const frames =
+    incident.stacks
+      .filter((stack) => stack.culprit && stack.rank === rank && stack.threads.length > 0)
+      .pop()?.threads[0]?.frames ?? [];
+  const python = frames.find((one) => one.python);
+  if (python !== undefined) return `${python.function} ${python.file}:${python.line}`;
+  return frames
+    .filter((one) => one.function !== "")
+    .slice(0, 3)
+    .map((one) => one.function)
+    .join(" ← ");
+}
+
+export function Stack({ stack }: { stack: ProcessStack }) {
+  const [open, setOpen] = useState(stack.culprit);
+  return (
+    <details open={stack.culprit} onToggle={(event) => setOpen(event.currentTarget.open)}>
+      <summary>
+        rank {stack.rank}, {stack.host}, pid {stack.pid}
+        {stack.culprit && <b>, culprit</b>}, <Time at={stack.taken_at} />
+        {stack.method !== "" && `, by ${stack.method}`}
+      </summary>
+      {open && stack.error !== "" && <p>{stack.error}</p>}
+      {open &&
+        stack.threads.map((thread) => (
+          <div key={thread.tid}>
+            <h4>
+              thread {thread.tid}
+              {thread.name !== "" && ` “${thread.name}”`}, {thread.state}
+              {thread.wait_channel !== "" && ` in ${thread.wait_channel}`}
+              {thread.python_lock !== "" && `, ${thread.python_lock} Python's lock`}
+            </h4>
+            {thread.note !== "" && <p class="soft">{thread.note}</p>}
+            <pre tabIndex={0}>
+              {thread.frames
+                .map((one, index) => `#${String(index).padEnd(3)}${frame(one)}`)
+                .join("\n")}
+            </pre>
+          </div>
+        ))}
+    </details>
+  );
+}
+
+// A button that takes the stacks of the first ranks of the root cause, and what it took.
+export function StacksAgain({ incident }: { incident: Incident }) {
+  const [state, setState] = useState<{ busy: boolean; problem: string; got?: StacksResponse }>({
+    busy: false,
+    problem: "",
+  });
+  const verdict = incident.verdicts[0];
+  const ranks = [
+    ...(verdict?.culprits.map((one) => one.rank) ?? []),
+    ...(verdict?.waiting_ranks ?? []),
+  ].slice(0, kMostStacksAgain);
+  const take = async (): Promise<void> => {
+    setState({ busy: true, problem: "" });
+    try {
+      setState({
+        busy: false,
+        problem: "",
+        got: await takeStacks<StacksResponse>(
+          { job: incident.job, tenant: incident.tenant, attempt: String(incident.attempt) },
+          formatRanks(ranks),
+        ),
+      });
+    } catch (error) {
+      setState({ busy: false, problem: error instanceof Error ? error.message : String(error) });
+    }
+  };
+  return (
+    <>
+      <p>
+        <button disabled={state.busy || ranks.length === 0} onClick={() => void take()}>
+          {state.busy ? "Taking stacks …" : "Take stacks now"}
+        </button>{" "}
+        <span class="soft">of {plural(ranks.length, "rank")}; the job keeps running</span>
+      </p>
+      {state.problem !== "" && (
+        <p class="problem" role="alert">
+          {state.problem}
+        </p>
+      )}
+      {state.got !== undefined && (
+        <div class="card">
+          <h3>
+            Taken <Time at={state.got.now} />
+          </h3>
+          {state.got.tree !== undefined && state.got.tree.nodes.length > 1 && (
+            <Icicle tree={state.got.tree} />
+          )}
+          {state.got.stacks.map((stack) => (
+            <Stack key={`${stack.host} ${stack.pid}`} stack={stack} />
+          ))}
+        </div>
+      )}
+    </>
+  );
+}

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/report/report_text.h"
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "daemon/report/incident_words.h"
+#include "daemon/report/wrap.h"
+
+namespace rollcall {
+namespace {
+
+void AddFacts(const Facts& facts, std::string* text) {
+  for (const auto& [name, value] : facts) {
+    *text += Wrap(absl::StrFormat("  %-13s ", name), std::string(16, ' '), value);
+  }
+}
+
+template <typename Lines>
+void AddList(const std::string& title, const Lines& lines, std::string* text) {
+  if (lines.empty()) return;
+  *text += absl::StrCat("\n", title, "\n");
+  for (const auto& line : lines) *text += Wrap("  - ", "    ", line);
+}
+
+void AddTable(const std::string& title, const std::vector<std::string>& lines, std::string* text) {
+  if (lines.empty()) return;
+  *text += absl::StrCat("\n", title, "\n");
+  for (const std::string& line : lines) *text += "  " + line.substr(0, kTextColumns - 2) + "\n";
+}
+
+void AddVerdict(const v1::Verdict& verdict, bool is_first, std::string* text) {
+  if (!is_first) {
+    *text += absl::StrCat("\n", std::string(72, '-'), "\n",
+                          verdict.is_consequence() ? "A consequence\n\n" : "Also found\n\n");
+    *text += Wrap("", "", verdict.summary());
+    *text += "\n";
+  }
+  AddFacts(VerdictFacts(verdict), text);
+  AddList("Culprits", CulpritLines(verdict), text);
+  AddTable("Calls of the others and of the culprits", HistoryLines(verdict), text);
+  AddList("Who waits for whom", ChainLines(verdict), text);
+  std::vector<std::string> advice;
+  for (const v1::Advice& a : verdict.advice()) {
+    advice.push_back(absl::StrCat(a.id(), ": ", a.text()));
+  }
+  AddList("What to do", advice, text);
+  AddList("Evidence", verdict.evidence(), text);
+  AddList("Missing evidence", verdict.missing_evidence(), text);
+}
+
+}  // namespace
+
+std::string ToText(const v1::Incident& incident) {
+  std::string text = Wrap("", "", Headline(incident));
+  text += "\n";
+  AddFacts(IncidentFacts(incident), &text);
+  bool is_first = true;
+  for (const v1::Verdict& verdict : incident.verdicts()) {
+    AddVerdict(verdict, is_first, &text);
+    is_first = false;
+  }
+  if (!incident.stacks().empty()) {
+    text += absl::StrCat("\nStacks of ", incident.stacks_size(),
+                         incident.stacks_size() == 1 ? " process" : " processes",
+                         " are in stacks.txt.\n");
+  }
+  return text;
+}
+
+}  // namespace rollcall

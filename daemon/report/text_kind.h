@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a text field of an incident contains, as anonymous reports distinguish it.
+#pragma once
+
+namespace rollcall {
+
+enum class TextKind {
+  kPublic,    // words of Rollcall, NCCL and the kernel: stays
+  kFunction,  // the name of a function: stays
+  kHost,
+  kIncident,
+  kJob,
+  kTenant,
+  kCommunicator,
+  kPod,
+  kContainer,
+  kGpu,
+  kPhase,
+  kThread,   // the name of a thread; those of well-known libraries stay
+  kFile,     // a path
+  kSite,     // "/x/train.py:57 in train_epoch"
+  kAddress,  // "/x/libfoo.so+0x12"
+  kError,    // "ValueError: no such file at train.py:57"
+  kText,     // sentences, which may contain all of these
+  kDropped,  // becomes ""
+};
+
+}  // namespace rollcall

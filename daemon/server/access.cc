@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/server/access.h"
+
+#include <grpcpp/grpcpp.h>
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "proto/clean_text.h"
+#include "security/grpc/credentials.h"
+
+namespace rollcall {
+namespace {
+
+// A method that is not in the table is nobody's.
+const CallAccess* FindAccess(std::string_view method) {
+  const auto found = std::find_if(kCallAccess.begin(), kCallAccess.end(),
+                                  [method](const CallAccess& row) { return row.method == method; });
+  return found == kCallAccess.end() ? nullptr : &*found;
+}
+
+std::string RolesInWords(const Identity& identity) {
+  return identity.roles.empty()
+             ? std::string("no role")
+             : absl::StrCat("the role ", absl::StrJoin(identity.roles, ", ",
+                                                       [](std::string* out, Role role) {
+                                                         absl::StrAppend(
+                                                             out, std::string(RoleName(role)));
+                                                       }));
+}
+
+}  // namespace
+
+Tenants TenantsFor(const Identity& identity) {
+  return identity.MaySeeAllTenants() ? Tenants::All() : Tenants::Only(identity.tenants);
+}
+
+absl::StatusOr<Identity> Access::Admit(std::string_view method,
+                                       const grpc::ServerContextBase& context) const {
+  const CallAccess* access = FindAccess(method);
+  const std::string name(method.substr(method.rfind('/') + 1));
+  Presented presented = PresentedBy(context);
+  presented.local_port = port_;
+  if (authenticator_ == nullptr || presented.is_in_process) return OwnerIdentity("this process");
+  absl::StatusOr<Identity> caller = authenticator_->Identify(presented);
+  if (!caller.ok()) {
+    refusals_->Count(kRefusedCredential, absl::StrCat(name, " by ", presented.peer, ": ",
+                                                    std::string(caller.status().message())));
+    return caller;
+  }
+  if (access != nullptr && caller->Has(access->role)) return caller;
+  const std::string needed(access == nullptr ? "another" : RoleName(access->role));
+  const std::string text =
+      absl::StrCat(CleanText(caller->name), " has ", RolesInWords(*caller), "; ", name,
+                   " needs the role ", needed);
+  refusals_->Count(kRefusedRole, absl::StrCat(text, " (", presented.peer, ")"));
+  return absl::PermissionDeniedError(
+      absl::StrCat(text, "\n  a token of that role:  rollcall token new --role=", needed));
+}
+
+bool Access::IsStillValid(const Identity& identity, int64_t now_s) const {
+  if (identity.expires_s != 0 && identity.expires_s <= now_s) return false;
+  return authenticator_ == nullptr || authenticator_->IsStillValid(identity);
+}
+
+absl::Status Access::CheckHost(const Identity& identity, const std::string& host) const {
+  if (identity.MaySpeakFor(host)) return absl::OkStatus();
+  const std::string text = absl::StrCat(
+      CleanText(identity.name), " may not report for the host \"", CleanText(host), "\"; ",
+      identity.hosts.empty() ? "it names no host"
+                             : absl::StrCat("its hosts: ", absl::StrJoin(identity.hosts, ", ")));
+  refusals_->Count(kRefusedAgentHost, text);
+  return absl::PermissionDeniedError(absl::StrCat(
+      text, "\n  give the agent the name in its certificate:  rollcall-agent --host=NAME"));
+}
+
+}  // namespace rollcall

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+// Decides who may make which call of the daemon's gRPC services. kCallAccess is the one table.
+//
+// Thread-safe; no lock of its own. Does not block.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "absl/status/statusor.h"
+#include "daemon/model/tenants.h"
+#include "daemon/server/refusals.h"
+#include "security/authenticator.h"
+#include "security/identity.h"
+
+namespace grpc {
+class ServerContextBase;
+}
+
+namespace rollcall {
+
+struct CallAccess {
+  std::string_view method;  // as gRPC writes it
+  Role role;
+};
+
+inline constexpr char kConnect[] = "/rollcall.v1.AgentLink/Connect";
+inline constexpr char kGetStatus[] = "/rollcall.v1.Query/GetStatus";
+inline constexpr char kGetJob[] = "/rollcall.v1.Query/GetJob";
+inline constexpr char kGetCalls[] = "/rollcall.v1.Query/GetCalls";
+inline constexpr char kListProcesses[] = "/rollcall.v1.Query/ListProcesses";
+inline constexpr char kListIncidents[] = "/rollcall.v1.Query/ListIncidents";
+inline constexpr char kGetIncident[] = "/rollcall.v1.Query/GetIncident";
+inline constexpr char kTakeStacks[] = "/rollcall.v1.Query/TakeStacks";
+
+inline constexpr std::array<CallAccess, 8> kCallAccess = {{
+    {kConnect, Role::kAgent},
+    {kGetStatus, Role::kViewer},
+    {kGetJob, Role::kViewer},
+    {kGetCalls, Role::kViewer},
+    {kListProcesses, Role::kViewer},
+    {kListIncidents, Role::kViewer},
+    {kGetIncident, Role::kViewer},
+    {kTakeStacks, Role::kOperator},
+}};
+
+// What a caller may see.
+Tenants TenantsFor(const Identity& identity);
+
+class Access {
+ public:
+  // Both must outlive this object. `authenticator`: nullptr: every caller is the owner.
+  Access(const Authenticator* authenticator, Refusals* refusals)
+      : authenticator_(authenticator), refusals_(refusals) {}
+
+  // The port at which the calls arrive. Call it before the first one.
+  void SetPort(int port) { port_ = static_cast<uint16_t>(port); }
+
+  // `method` is one of the table. kUnauthenticated: nobody the daemon knows; kPermissionDenied: has
+  // another role. The message says what to type next.
+  absl::StatusOr<Identity> Admit(std::string_view method,
+                                 const grpc::ServerContextBase& context) const;
+  // For a stream that stays open: whether its caller would still be admitted at this Unix time.
+  bool IsStillValid(const Identity& identity, int64_t now_s) const;
+  // kPermissionDenied if the agent claims a host of another.
+  absl::Status CheckHost(const Identity& identity, const std::string& host) const;
+
+ private:
+  const Authenticator* const authenticator_;
+  Refusals* const refusals_;
+  std::atomic<uint16_t> port_{0};
+};
+
+}  // namespace rollcall

@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/server/agent_book.h"
+
+#include <algorithm>
+
+namespace rollcall {
+namespace {
+
+constexpr int64_t kUsualTickNs = 100'000'000;  // of agents that do not say
+constexpr int64_t kLongestTickNs = 60'000'000'000;
+constexpr int kTicksUntilStale = 3;
+constexpr int kTicksUntilSilent = 5;
+constexpr int kTicksToSettle = 3;
+// An agent whose ticks are further apart was stopped, or cut off. Well above what a busy host or
+// network does to one.
+constexpr int64_t kLongestTickGapNs = 5'000'000'000;
+constexpr int64_t kAgentsKeptNs = 3600'000'000'000;
+
+}  // namespace
+
+class AgentBook::Agent {
+ public:
+  explicit Agent(AgentName n) : name(std::move(n)) {}
+  int64_t LastSeenNs() const { return std::max(heard.heard_ns, welcomed_ns); }
+
+  const AgentName name;
+  AgentHeard heard;
+  int streams = 0;
+  bool awaits_welcome = false;
+  int64_t welcomed_ns = 0;
+  bool is_urgent = false;
+  bool is_cut = false;   // its last stream has ended, and no tick has come since
+  int unapplied = 0;     // ticks that have come and are not applied yet
+  int64_t made_ns = 0;   // of the newest tick, by the agent's clock
+  int64_t came_ns = 0;   // of the newest tick
+  int ticks = 0;         // that have come, up to kTicksToSettle
+};
+
+const AgentName& AgentBook::Name(const AgentPtr& agent) { return agent->name; }
+
+AgentBook::AgentPtr AgentBook::FindOrAdd(const AgentName& name) {
+  AgentPtr& agent = agents_[name.id];
+  if (agent == nullptr) {
+    agent = std::make_shared<Agent>(name);
+    agent->heard.tick_ns =
+        name.tick_ns <= 0 ? kUsualTickNs : std::min(name.tick_ns, kLongestTickNs);
+    agent->heard.is_settled = name.is_trusted;
+  }
+  return agent;
+}
+
+void AgentBook::Connected(const AgentName& name) {
+  const absl::MutexLock lock(&mutex_);
+  const AgentPtr agent = FindOrAdd(name);
+  ++agent->streams;
+  agent->awaits_welcome = true;
+}
+
+void AgentBook::Welcomed(const std::string& id, int64_t now_ns) {
+  const absl::MutexLock lock(&mutex_);
+  const auto at = agents_.find(id);
+  if (at == agents_.end()) return;
+  at->second->awaits_welcome = false;
+  at->second->welcomed_ns = now_ns;
+}
+
+std::vector<std::string> AgentBook::Disconnected(const AgentName& name) {
+  const absl::MutexLock lock(&mutex_);
+  const AgentPtr gone = FindOrAdd(name);
+  std::vector<std::string> refused;
+  if (--gone->streams > 0) return refused;
+  gone->is_cut = true;
+  gone->heard.stale = true;
+  gone->awaits_welcome = false;
+  const auto on_host = refused_.extract(name.host);
+  if (!on_host.empty()) refused.assign(on_host.mapped().begin(), on_host.mapped().end());
+  return refused;
+}
+
+AgentBook::Origin AgentBook::RecordTick(const AgentName& name, int64_t made_ns, int64_t came_ns) {
+  const absl::MutexLock lock(&mutex_);
+  const AgentPtr agent = FindOrAdd(name);
+  AgentHeard& heard = agent->heard;
+  if (agent->came_ns != 0 &&
+      std::max(made_ns - agent->made_ns, came_ns - agent->came_ns) >
+          kLongestTickGapNs + heard.tick_ns) {
+    heard.counts_from_ns = came_ns;
+  }
+  // A large tick comes in pieces.
+  if (made_ns != agent->made_ns && agent->ticks < kTicksToSettle) ++agent->ticks;
+  heard.is_settled = heard.is_settled || agent->ticks >= kTicksToSettle;
+  agent->made_ns = made_ns;
+  agent->came_ns = came_ns;
+  agent->awaits_welcome = false;  // an older agent does not wait for it
+  ++agent->unapplied;
+  Origin origin;
+  origin.agent = agent;
+  origin.offset_ns = clocks_.Update(name.id, made_ns, came_ns);
+  origin.now_ns = made_ns + origin.offset_ns;
+  origin.came_ns = came_ns;
+  origin.tick_ns = heard.tick_ns;
+  origin.is_urgent = agent->is_urgent;
+  return origin;
+}
+
+void AgentBook::Applied(const Origin& origin) {
+  if (origin.agent == nullptr) return;
+  const absl::MutexLock lock(&mutex_);
+  --origin.agent->unapplied;
+  // A tick of the ended stream may be applied after the end.
+  if (origin.agent->streams > 0) origin.agent->is_cut = false;
+  int64_t& heard_ns = origin.agent->heard.heard_ns;
+  heard_ns = std::max(heard_ns, origin.came_ns);
+}
+
+int64_t AgentBook::OldestUnapplied() const {
+  int64_t oldest_ns = 0;
+  const absl::MutexLock lock(&mutex_);
+  for (const auto& [id, agent] : agents_) {
+    if (agent->unapplied == 0) continue;
+    if (oldest_ns == 0 || agent->came_ns < oldest_ns) oldest_ns = agent->came_ns;
+  }
+  return oldest_ns;
+}
+
+void AgentBook::SetPace(const std::string& id, int64_t tick_ns) {
+  const absl::MutexLock lock(&mutex_);
+  const auto at = agents_.find(id);
+  if (at != agents_.end()) at->second->heard.tick_ns = std::min(tick_ns, kLongestTickNs);
+}
+
+void AgentBook::SetUrgent(std::vector<AgentPtr> agents) {
+  const absl::MutexLock lock(&mutex_);
+  for (const AgentPtr& agent : urgent_) agent->is_urgent = false;
+  for (const AgentPtr& agent : agents) agent->is_urgent = true;
+  urgent_ = std::move(agents);
+}
+
+bool AgentBook::IsFree(const AgentPtr& owner) const {
+  const absl::MutexLock lock(&mutex_);
+  return owner == nullptr || owner->streams <= 0 || owner->heard.silent;
+}
+
+void AgentBook::SetRefused(const AgentPtr& agent) {
+  const absl::MutexLock lock(&mutex_);
+  refused_[agent->name.host].insert(agent->name.id);
+}
+
+std::vector<std::string> AgentBook::MarkSilent(int64_t now_ns, int64_t silent_after_ns) {
+  std::vector<std::string> fallen;
+  const absl::MutexLock lock(&mutex_);
+  for (auto at = agents_.begin(); at != agents_.end();) {
+    const AgentPtr agent = at->second;
+    AgentHeard& heard = agent->heard;
+    const int64_t last_ns = std::max(agent->LastSeenNs(), agent->came_ns);
+    if (agent->streams <= 0 && agent->unapplied == 0 && now_ns - last_ns > kAgentsKeptNs) {
+      clocks_.Forget(at->first);
+      at = agents_.erase(at);
+      continue;
+    }
+    ++at;
+    if (heard.heard_ns == 0) continue;
+    const int64_t age_ns = now_ns - heard.heard_ns;
+    heard.stale = agent->is_cut || age_ns > kTicksUntilStale * heard.tick_ns;
+    const bool was_silent = heard.silent;
+    // A tick that waits for the daemon shows that the agent lives, and so does a stream that waits
+    // for its welcome.
+    const bool awaits = agent->unapplied > 0 || agent->awaits_welcome;
+    const int64_t silence_ns = now_ns - agent->LastSeenNs();
+    heard.silent =
+        !awaits && silence_ns >= std::max(silent_after_ns, kTicksUntilSilent * heard.tick_ns);
+    if (heard.silent && !was_silent) fallen.push_back(agent->name.host);
+  }
+  return fallen;
+}
+
+std::vector<AgentHeard> AgentBook::Heard(const std::vector<AgentPtr>& agents) const {
+  std::vector<AgentHeard> all;
+  all.reserve(agents.size());
+  const absl::MutexLock lock(&mutex_);
+  for (const AgentPtr& agent : agents) all.push_back(agent->heard);
+  return all;
+}
+
+}  // namespace rollcall

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which agents there are, when each was heard, and how its clock differs from the daemon's.
+//
+// Thread-safe. Its mutex is taken last and held shortly, so gRPC's threads may call it.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+#include "daemon/model/host_clocks.h"
+#include "daemon/model/job_state.h"
+#include "daemon/server/agent_name.h"
+
+namespace rollcall {
+
+class AgentBook {
+ public:
+  // One run of an agent. Its members are guarded by the book's mutex, except the name.
+  class Agent;
+  using AgentPtr = std::shared_ptr<Agent>;
+
+  // Where a tick comes from, and how to read its times.
+  struct Origin {
+    AgentPtr agent;         // nullptr: the tick was read from files
+    int64_t now_ns = 0;     // when it was made, by the daemon's clock
+    int64_t offset_ns = 0;  // from the agent's clock to the daemon's
+    int64_t came_ns = 0;    // when it came; 0: what it says never becomes old
+    int64_t tick_ns = 0;    // the agent's interval between ticks, as far as the daemon knows
+    bool is_urgent = false;  // see SetUrgent()
+  };
+
+  // A stream of the agent has begun, or ended. An agent without a stream is stale at once: ticks that it
+  // sent before the end may be lost, however new the last one seems. Disconnected() returns the ids of
+  // the agents that must send everything again, because their reports on the ended agent's processes
+  // were refused.
+  void Connected(const AgentName& name) ABSL_LOCKS_EXCLUDED(mutex_);
+  // The daemon has sent its welcome. Until then a connected agent sends no tick and is not silent.
+  void Welcomed(const std::string& id, int64_t now_ns) ABSL_LOCKS_EXCLUDED(mutex_);
+  std::vector<std::string> Disconnected(const AgentName& name) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // A tick made at `made_ns` (the agent's clock) has come. It counts as heard once it is applied;
+  // until then the agent is not silent, however long that takes.
+  Origin RecordTick(const AgentName& name, int64_t made_ns, int64_t came_ns)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  void Applied(const Origin& origin) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // When the oldest tick came that is not applied; 0: all are.
+  int64_t OldestUnapplied() const ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // The agent was asked to tick at this pace from now on.
+  void SetPace(const std::string& id, int64_t tick_ns) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // These agents shall tick faster than the others, because a job of theirs may hang. Replaces those
+  // of the last call.
+  void SetUrgent(std::vector<AgentPtr> agents) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // Whether `agent` may take over a process from `owner`: that one is not connected, or silent.
+  bool IsFree(const AgentPtr& owner) const ABSL_LOCKS_EXCLUDED(mutex_);
+  // The agent's reports on processes of another agent were refused.
+  void SetRefused(const AgentPtr& agent) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // Looks at the clock: an agent whose ticks are missing is stale, and after a while silent.
+  // Returns the hosts of those that have fallen silent since the last call.
+  std::vector<std::string> MarkSilent(int64_t now_ns, int64_t silent_after_ns)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+
+  std::vector<AgentHeard> Heard(const std::vector<AgentPtr>& agents) const
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  static const AgentName& Name(const AgentPtr& agent);
+
+ private:
+  AgentPtr FindOrAdd(const AgentName& name) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  mutable absl::Mutex mutex_;
+  std::map<std::string, AgentPtr> agents_ ABSL_GUARDED_BY(mutex_);  // by id
+  // Ids of the agents whose reports were refused, by host.
+  std::map<std::string, std::set<std::string>> refused_ ABSL_GUARDED_BY(mutex_);
+  std::vector<AgentPtr> urgent_ ABSL_GUARDED_BY(mutex_);
+  HostClocks clocks_ ABSL_GUARDED_BY(mutex_);  // by agent: each has a clock of its own
+};
+
+}  // namespace rollcall

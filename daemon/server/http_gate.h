@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// Decides for each request to the page whether it is served, and for whom.
+#pragma once
+
+#include <httplib.h>
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "daemon/server/http_login.h"
+#include "daemon/server/http_options.h"
+#include "daemon/server/http_router.h"
+#include "daemon/server/http_site.h"
+#include "daemon/server/http_visitor.h"
+
+namespace rollcall {
+
+class HttpGate {
+ public:
+  // `options` must outlive this object.
+  HttpGate(const HttpServerOptions& options, HttpVisitors::PasswordSource passwords);
+
+  // Adds the routes of the login, and the check of every request.
+  void AddTo(HttpRouter* server);
+  // To be called before the first request. `host` is the one that the server listens on.
+  // `tls` is empty without TLS.
+  void Open(const std::string& host, TlsSource tls);
+
+ private:
+  using Handled = httplib::Server::HandlerResponse;
+
+  Handled Admit(const httplib::Request& request, httplib::Response* response);
+  HttpDenial CheckSource(const httplib::Request& request, bool is_form) const;
+  Handled AdmitVisitor(const httplib::Request& request, const Role* role,
+                       httplib::Response* response);
+  Handled Refuse(const HttpDenial& denial, httplib::Response* response) const;
+  void Count(const HttpDenial& denial) const;
+  std::function<bool()> GuardStream(const HttpExchange& exchange);
+
+  const HttpServerOptions& options_;
+  HttpVisitors visitors_;
+  HttpLogin login_;
+  HttpHosts hosts_{{}};
+  TlsSource tls_;
+};
+
+}  // namespace rollcall

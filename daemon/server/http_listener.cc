@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/server/http_listener.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "daemon/server/http_connection.h"
+
+namespace rollcall {
+namespace {
+
+constexpr int kBacklog = 1024;  // connections that are not accepted yet
+
+}  // namespace
+
+uint16_t LocalPort(int fd) {
+  sockaddr_storage local = {};
+  socklen_t size = sizeof(local);
+  if (getsockname(fd, reinterpret_cast<sockaddr*>(&local), &size) != 0) return 0;
+  if (local.ss_family == AF_INET) return ntohs(reinterpret_cast<sockaddr_in*>(&local)->sin_port);
+  if (local.ss_family == AF_INET6) return ntohs(reinterpret_cast<sockaddr_in6*>(&local)->sin6_port);
+  return 0;
+}
+
+HttpListener::~HttpListener() {
+  if (fd_ >= 0) close(fd_);
+}
+
+void HttpListener::Start() {
+  // httplib asks for a queue of five.
+  listen(fd_, kBacklog);
+  fcntl(fd_, F_SETFL, fcntl(fd_, F_GETFL) | O_NONBLOCK);
+  poller_->Add(fd_, EPOLLIN);
+}
+
+HttpListener::Accepted HttpListener::Accept() {
+  sockaddr_storage peer = {};
+  socklen_t size = sizeof(peer);
+  const int fd =
+      accept4(fd_, reinterpret_cast<sockaddr*>(&peer), &size, SOCK_NONBLOCK | SOCK_CLOEXEC);
+  if (fd < 0) return {-1, "", errno == EMFILE || errno == ENFILE};
+  const int yes = 1;
+  setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof(yes));
+  return {fd, FormatPeer(peer), false};
+}
+
+void HttpListener::Pause() {
+  is_paused_ = true;
+  poller_->Change(fd_, 0);
+}
+
+void HttpListener::Resume() {
+  if (!is_paused_) return;
+  is_paused_ = false;
+  poller_->Change(fd_, EPOLLIN);
+}
+
+}  // namespace rollcall

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// The listening socket of the page. The thread that serves the connections owns it.
+#pragma once
+
+#include <string>
+
+#include "daemon/server/http_poller.h"
+
+namespace rollcall {
+
+// The port at which a connection arrived; 0: it has none.
+uint16_t LocalPort(int fd);
+
+class HttpListener {
+ public:
+  struct Accepted {
+    int fd = -1;  // does not block; -1: there is none
+    std::string peer;
+    bool lacks_descriptor = false;  // one waits, but this process may open no more files
+  };
+
+  // `fd` is a listening socket. Takes ownership.
+  HttpListener(int fd, HttpPoller* poller) : fd_(fd), poller_(poller) {}
+  ~HttpListener();
+  HttpListener(const HttpListener&) = delete;
+  HttpListener& operator=(const HttpListener&) = delete;
+
+  void Start();
+  Accepted Accept();
+  // While others use all descriptors, the poller would report the socket again and again.
+  void Pause();
+  void Resume();
+  int fd() const { return fd_; }
+
+ private:
+  const int fd_;
+  HttpPoller* const poller_;
+  bool is_paused_ = false;
+};
+
+}  // namespace rollcall

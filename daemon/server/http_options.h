@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// How the page is served, and to whom.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "daemon/server/audit.h"
+#include "security/authenticator.h"
+#include "security/tls_context.h"
+
+namespace rollcall {
+
+struct HttpServerOptions {
+  int connections = 256;  // limit of simultaneous ones
+  // A token that makes its holder the owner, as in the address that `rollcall run` prints; "":
+  // none.
+  std::string token;
+  // Finds out who callers are; must outlive the server. nullptr: holders of `token` are owners, and
+  // everybody is, if there is no token and no user in `web_config`.
+  const Authenticator* authenticator = nullptr;
+  TlsSource tls;           // empty: plain, unless `web_config` has TLS
+  std::string web_config;  // path of a web.yml; "": none
+  // Besides the listen address, this host's name and the names of the certificate.
+  std::vector<std::string> hosts;
+  std::string page_url;  // the page's address as people know it; "": unknown
+  AuditSink audit;       // may be empty
+  // Told of each refusal by its reason ("host", "origin", "nobody", "credential", "guessing",
+  // "role"), for a metric; thread-safe; may be empty.
+  std::function<void(std::string_view reason)> refused;
+};
+
+}  // namespace rollcall

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// Waits for sockets, and for a wake-up by another thread.
+#pragma once
+
+#include <sys/epoll.h>
+
+#include <cstdint>
+#include <vector>
+
+namespace rollcall {
+
+class HttpPoller {
+ public:
+  struct Ready {
+    int fd = -1;
+    uint32_t events = 0;
+  };
+
+  HttpPoller();
+  ~HttpPoller();
+  HttpPoller(const HttpPoller&) = delete;
+  HttpPoller& operator=(const HttpPoller&) = delete;
+
+  // False if no descriptor was free.
+  bool is_open() const { return epoll_ >= 0 && wake_ >= 0; }
+  void Add(int fd, uint32_t events) { Control(EPOLL_CTL_ADD, fd, events); }
+  void Change(int fd, uint32_t events) { Control(EPOLL_CTL_MOD, fd, events); }
+  // Returns the sockets that are ready, none after Wake() or when the time is over.
+  std::vector<Ready> Wait(int timeout_ms);
+  void Wake();  // any thread may call it
+
+ private:
+  void Control(int operation, int fd, uint32_t events);
+
+  const int epoll_, wake_;
+};
+
+}  // namespace rollcall

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// Every address of the page, with the role that it needs. What is not here is not served.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "security/identity.h"
+
+namespace rollcall {
+
+struct HttpRoute {
+  std::string method;  // "GET" (also HEAD) or "POST"
+  std::string path;    // ends with "*": every path that begins so
+  std::optional<Role> role;  // nullopt: anybody
+  // A form of the login page sends it: it needs no header X-Rollcall.
+  bool is_form = false;
+};
+
+const std::vector<HttpRoute>& HttpRoutes();
+// nullptr: there is none.
+const HttpRoute* FindHttpRoute(const std::string& method, const std::string& path);
+
+}  // namespace rollcall

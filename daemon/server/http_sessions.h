@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// Who is logged in to the page.
+//
+// A session is known by a random secret, which only the browser keeps: the table has its digest.
+// Thread-safe. Time is an argument, in nanoseconds of the steady clock.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <string>
+
+#include "security/identity.h"
+
+namespace rollcall {
+
+class HttpSessions {
+ public:
+  static constexpr size_t kMostSessions = 1000;
+  // Of one credential, so that one token cannot log out everybody else.
+  static constexpr size_t kMostOfOne = 50;
+  static constexpr int64_t kLifetimeNs = int64_t{12} * 3600 * 1'000'000'000;
+
+  // Returns the secret, 43 letters of base64url. Where there are too many, the oldest ends.
+  std::string Begin(const Identity& identity, int64_t now_ns);
+  // Returns nullopt for an unknown or expired session.
+  std::optional<Identity> Find(const std::string& secret, int64_t now_ns) const;
+  void End(const std::string& secret);
+  size_t size() const;
+
+ private:
+  struct Session {
+    Identity identity;
+    int64_t begun_ns = 0;
+  };
+
+  void MakeRoom(const std::string& credential, int64_t now_ns);
+
+  mutable std::mutex mutex_;
+  std::map<std::string, Session> sessions_;  // by the digest of the secret
+};
+
+}  // namespace rollcall

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the parts of the page's server pass to each other.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <string>
+
+namespace rollcall {
+
+struct HttpLimits {
+  int connections = 256;
+  int threads = 16;
+  int viewers = 100;                      // limit of event streams
+  int64_t request_ns = 10'000'000'000;    // until a request is complete
+  int64_t idle_ns = 15'000'000'000;       // between two requests
+  int64_t stalled_ns = 10'000'000'000;    // without a byte of progress by the client
+  int64_t answer_ns = 120'000'000'000;    // until the client has read the whole response
+  size_t unsent_bytes = size_t{256} << 20;  // limit over all responses that wait for clients
+};
+
+// Who sent a request, as far as the connection shows it.
+struct HttpCaller {
+  std::string peer;  // as gRPC writes it: "ipv4:127.0.0.1:41922", "ipv6:[::1]:41922"
+  uint16_t local_port = 0;  // at which the connection arrived
+  std::string certificate_pem;  // of the client, its chain verified; "": none
+  bool is_encrypted = false;
+};
+
+struct HttpReply {
+  std::string bytes;
+  bool close = false;      // close the connection after the response
+  bool is_stream = false;  // head of an event stream that reports changes of `job`
+  std::string job;
+  // Of a stream: whether its viewer may still read, called before each event. Empty: always.
+  std::function<bool()> is_allowed;
+};
+
+// Returns the response to one complete request. Any thread of the server calls it.
+using HttpAnswer = std::function<HttpReply(const std::string& request, const HttpCaller& caller)>;
+
+}  // namespace rollcall

@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/server/http_visitor.h"
+
+#include <openssl/crypto.h>
+#include <spdlog/spdlog.h>
+
+#include <utility>
+
+#include "absl/strings/escaping.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+
+namespace rollcall {
+namespace {
+
+constexpr char kOwnToken[] = "token of this page";
+constexpr char kNeedsToken[] =
+    "this daemon requires a token\n  in a browser:  the address /login\n"
+    "  in a script:   -H 'Authorization: Bearer TOKEN'\n"
+    "  the token is in the file of rollcalld --http-token-file; ask the daemon's operator";
+constexpr char kWrongToken[] = "this token is unknown";
+constexpr char kPasswordPrefix[] = "password ";
+
+// Compares in constant time.
+bool EqualSecrets(const std::string& a, const std::string& b) {
+  return a.size() == b.size() && CRYPTO_memcmp(a.data(), b.data(), a.size()) == 0;
+}
+
+// The rest of a header field after its scheme ("Bearer x"); "" if it has another scheme.
+std::string After(absl::string_view scheme, absl::string_view field) {
+  return absl::StartsWithIgnoreCase(field, scheme) ? std::string(field.substr(scheme.size())) : "";
+}
+
+bool IsLoopback(absl::string_view peer) {
+  return absl::StartsWith(peer, "ipv4:127.") || absl::StartsWith(peer, "ipv6:[::1]:") ||
+         absl::StartsWith(peer, "unix:");
+}
+
+Identity UserIdentity(const std::string& user, std::string credential) {
+  return {absl::StrCat("user ", user), {Role::kViewer}, {}, {kAll}, 0, std::move(credential)};
+}
+
+}  // namespace
+
+absl::StatusOr<Identity> HttpVisitors::Ask(const HttpCaller& caller,
+                                           const std::string& bearer) const {
+  if (!token_.empty() && EqualSecrets(bearer, token_)) {
+    Identity owner = OwnerIdentity(kOwnToken);
+    owner.credential = kOwnToken;
+    return owner;
+  }
+  if (authenticator_ != nullptr) {
+    Presented presented;
+    presented.certificate_pem = caller.certificate_pem;
+    presented.bearer = bearer;
+    presented.peer = caller.peer;
+    presented.local_port = caller.local_port;
+    presented.is_encrypted = caller.is_encrypted;
+    return authenticator_->Identify(presented);
+  }
+  if (token_.empty() && !HasPasswords()) return OwnerIdentity("anybody");
+  return absl::UnauthenticatedError(bearer.empty() ? kNeedsToken : kWrongToken);
+}
+
+absl::StatusOr<Identity> HttpVisitors::AskPasswords(const HttpCaller& caller,
+                                                    const std::string& user,
+                                                    const std::string& password) const {
+  const auto users = Users();
+  if (!caller.is_encrypted && !IsLoopback(caller.peer)) {
+    return absl::UnauthenticatedError("passwords are accepted over TLS only");
+  }
+  if (users == nullptr || !users->Check(user, password)) {
+    return absl::UnauthenticatedError("wrong user or password");
+  }
+  return UserIdentity(user, users->CredentialOf(user));
+}
+
+bool HttpVisitors::IsValid(const Identity& identity) const {
+  if (identity.credential == kOwnToken) return true;
+  if (absl::StartsWith(identity.credential, kPasswordPrefix)) {
+    const auto users = Users();
+    constexpr absl::string_view kUser = "user ";
+    return users != nullptr &&
+           users->CredentialOf(identity.name.substr(kUser.size())) == identity.credential;
+  }
+  return authenticator_ == nullptr || authenticator_->IsStillValid(identity);
+}
+
+HttpDenial HttpVisitors::TooMany(const HttpCaller& caller, int blocked_s) {
+  return {429, "guessing",
+          absl::StrCat("too many failed logins from ", NetworkOf(caller.peer), "; wait ", blocked_s,
+                       " s"),
+          blocked_s};
+}
+
+// What was presented is wrong. Without this limit, a stranger could fill the log.
+HttpDenial HttpVisitors::Refuse(const HttpCaller& caller, const absl::Status& status,
+                                int64_t now_ns) {
+  if (failed_.ShouldLog(caller.peer, now_ns)) {
+    spdlog::warn("page: refused a login from {}: {}", caller.peer, std::string(status.message()));
+  }
+  return {401, "credential", std::string(status.message()), 0};
+}
+
+HttpVisitor HttpVisitors::FromPassword(const HttpCredentials& credentials, int64_t now_ns) {
+  const HttpCaller& caller = credentials.caller;
+  std::string pair;
+  if (!absl::Base64Unescape(After("Basic ", credentials.authorization), &pair)) pair.clear();
+  const size_t colon = pair.find(':');
+  const std::string user = pair.substr(0, colon);
+  const std::string password = colon == std::string::npos ? "" : pair.substr(colon + 1);
+  const auto users = Users();
+  // A scrape that was right before goes on while somebody else guesses behind the same address.
+  const bool is_known = users != nullptr && users->IsRemembered(user, password);
+  const int blocked_s = is_known ? 0 : failed_.Begin(caller.peer, now_ns);
+  if (blocked_s > 0) return {std::nullopt, false, TooMany(caller, blocked_s)};
+  auto identity = AskPasswords(caller, user, password);
+  if (!identity.ok()) return {std::nullopt, false, Refuse(caller, identity.status(), now_ns)};
+  if (!is_known) failed_.Succeeded(caller.peer, now_ns);
+  return {std::move(*identity), false, {}};
+}
+
+HttpVisitor HttpVisitors::FromHeader(const HttpCredentials& credentials, int64_t now_ns) {
+  const HttpCaller& caller = credentials.caller;
+  const std::string bearer = After("Bearer ", credentials.authorization);
+  auto identity = Ask(caller, bearer);
+  if (identity.ok()) return {std::move(*identity), false, {}};
+  // A right token is always accepted: it is too long to be guessed.
+  const int blocked_s = failed_.Begin(caller.peer, now_ns);
+  if (blocked_s > 0) return {std::nullopt, false, TooMany(caller, blocked_s)};
+  return {std::nullopt, false, Refuse(caller, identity.status(), now_ns)};
+}
+
+HttpVisitor HttpVisitors::Identify(const HttpCredentials& credentials, int64_t now_ns) {
+  const std::string& header = credentials.authorization;
+  if (absl::StartsWithIgnoreCase(header, "Basic ") && HasPasswords()) {
+    return FromPassword(credentials, now_ns);
+  }
+  // Other schemes are for a proxy in front.
+  if (absl::StartsWithIgnoreCase(header, "Bearer ")) return FromHeader(credentials, now_ns);
+  auto session = sessions_.Find(credentials.session, now_ns);
+  if (session.has_value()) {
+    if (IsValid(*session)) return {std::move(session), true, {}};
+    sessions_.End(credentials.session);
+  }
+  auto identity = Ask(credentials.caller, "");
+  if (identity.ok()) return {std::move(*identity), false, {}};
+  return {std::nullopt, false, {401, "nobody", std::string(identity.status().message()), 0}};
+}
+
+bool HttpVisitors::IsStillValid(const HttpCredentials& credentials, const HttpVisitor& visitor,
+                                int64_t now_ns) {
+  if (visitor.has_session && !sessions_.Find(credentials.session, now_ns).has_value()) return false;
+  return visitor.identity.has_value() && IsValid(*visitor.identity);
+}
+
+HttpVisitors::Login HttpVisitors::LogIn(const HttpCaller& caller, const std::string& user,
+                                        const std::string& secret, int64_t now_ns) {
+  Login login;
+  const int blocked_s = failed_.Begin(caller.peer, now_ns);
+  if (blocked_s > 0) {
+    login.denial = TooMany(caller, blocked_s);
+    return login;
+  }
+  auto identity = user.empty() ? Ask(caller, secret) : AskPasswords(caller, user, secret);
+  if (!identity.ok()) {
+    login.denial = Refuse(caller, identity.status(), now_ns);
+    return login;
+  }
+  failed_.Succeeded(caller.peer, now_ns);
+  login.identity = std::move(*identity);
+  if (!login.identity.Has(Role::kViewer)) {
+    login.denial = {403, "role",
+                    absl::StrCat("you are ", login.identity.name, ", which may not read this page"),
+                    0};
+  } else if (!login.identity.credential.empty()) {
+    login.session = sessions_.Begin(login.identity, now_ns);
+  }
+  return login;
+}
+
+}  // namespace rollcall

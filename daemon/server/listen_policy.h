@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which addresses the daemon may open. Pure.
+#pragma once
+
+#include <string>
+
+#include "absl/status/status.h"
+
+namespace rollcall {
+
+struct ListenGuards {
+  bool has_tls = false;
+  bool has_authenticator = false;  // knows callers of other hosts: by certificate, token, password
+  bool is_insecure = false;        // --insecure
+};
+
+// Loopback addresses and unix sockets are open to the same user; others need TLS and an
+// authenticator, or --insecure. `flag` and `address` are for the error, which says what to type.
+absl::Status CheckListen(const std::string& flag, const std::string& address,
+                         const ListenGuards& guards);
+
+}  // namespace rollcall

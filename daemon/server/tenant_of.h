@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+// Whose a process is: what its agent claims, as far as the identity of the agent permits. Pure.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace rollcall {
+
+// `claimed`: by the process or its agent; "": nobody named a tenant. `allowed`: the tenants that the
+// agent may write; kAll (security/identity.h) for all. Without a claim the process belongs to the
+// only allowed tenant, or to the default tenant if that is allowed. nullopt: the agent may not write
+// this tenant, or it is no name of a tenant, or it is not clear which tenant is meant.
+std::optional<std::string> TenantOf(const std::string& claimed,
+                                    const std::vector<std::string>& allowed);
+
+}  // namespace rollcall

@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "security/access_policy.h"
+
+#include <time.h>
+#include <unistd.h>
+
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "proto/durations.h"
+#include "security/certificate.h"
+#include "security/certificate_identity.h"
+#include "security/loopback_peer.h"
+#include "security/token_list.h"
+
+namespace rollcall {
+namespace {
+
+constexpr size_t kMostCertificates = 32'768;
+constexpr size_t kLongestBearer = 16'384;
+
+absl::Status UnknownCaller() {
+  return absl::UnauthenticatedError(
+      "rollcalld does not know who you are: present a token (--token-file=FILE) or a client "
+      "certificate (--tls-cert=FILE --tls-key=FILE)");
+}
+
+bool StaysOnHost(const Presented& presented) {
+  if (presented.is_in_process || IsUnixPeer(presented.peer)) return true;
+  const std::optional<PeerAddress> address = ParsePeer(presented.peer);
+  return address.has_value() && address->IsLoopback();
+}
+
+// Rollcall's own tokens have no dots.
+bool LooksLikeJwt(absl::string_view bearer) { return absl::StrContains(bearer, '.'); }
+
+}  // namespace
+
+AccessOptions DefaultAccessOptions() {
+  AccessOptions options;
+  options.owner = geteuid();
+  options.loopback_user = [](const PeerAddress& peer, uint16_t local_port) {
+    return LoopbackPeerUser(peer, local_port);
+  };
+  options.now_s = [] { return static_cast<int64_t>(time(nullptr)); };
+  return options;
+}
+
+AccessPolicy::AccessPolicy(AccessOptions options) : options_(std::move(options)) {}
+
+absl::StatusOr<Identity> AccessPolicy::Identify(const Presented& presented) const {
+  const std::string& pem = presented.certificate_pem;
+  if (!pem.empty() && IsRevoked(pem)) {
+    return absl::UnauthenticatedError(
+        "the certificate has been revoked: ask whoever runs rollcalld for a new one "
+        "(`rollcall pki issue`)");
+  }
+  if (!presented.bearer.empty()) return FromToken(presented);
+  if (std::optional<Identity> owner = FromHost(presented)) return *std::move(owner);
+  if (!pem.empty()) {
+    absl::StatusOr<Identity> identity = FromCertificate(pem);
+    if (identity.ok() || !options_.is_insecure) return identity;
+  }
+  if (options_.is_insecure) return OwnerIdentity("anybody (--insecure)");
+  return UnknownCaller();
+}
+
+absl::StatusOr<Identity> AccessPolicy::FromToken(const Presented& presented) const {
+  if (!presented.is_encrypted && !StaysOnHost(presented)) {
+    return absl::UnauthenticatedError(
+        "tokens are accepted over TLS only: use --tls-ca=FILE here, and start rollcalld with "
+        "--tls-cert=FILE --tls-key=FILE. Make a new token: this one crossed the network in clear");
+  }
+  const int64_t now_s = options_.now_s();
+  const bool is_jwt = LooksLikeJwt(presented.bearer);
+  absl::StatusOr<Identity> identity = absl::UnauthenticatedError(
+      is_jwt ? "rollcalld takes no tokens of Kubernetes: start it with --jwks=FILE or --jwks=URL"
+             : "rollcalld takes no tokens: start it with --token-file=FILE");
+  if (presented.bearer.size() > kLongestBearer) {
+    identity = absl::UnauthenticatedError("the token is longer than 16 KiB");
+  } else if (is_jwt && options_.verify_jwt) {
+    identity = options_.verify_jwt(presented.bearer, now_s);
+  } else if (!is_jwt && options_.tokens != nullptr) {
+    identity = options_.tokens->Identify(presented.bearer, now_s);
+  } else {
+    return identity;  // nothing was tried
+  }
+  // kUnavailable: the keys are not there yet, which is not the caller's fault.
+  if (identity.status().code() != absl::StatusCode::kUnauthenticated) return identity;
+  if (failed_.Begin(presented.peer, now_s * kSecond) == 0) return identity;
+  return absl::ResourceExhaustedError(
+      absl::StrCat(identity.status().message(),
+                   ". This host has sent too many wrong tokens within a minute: wait a minute"));
+}
+
+std::optional<Identity> AccessPolicy::FromHost(const Presented& presented) const {
+  if (presented.is_in_process) return OwnerIdentity("this process");
+  if (IsUnixPeer(presented.peer)) return OwnerIdentity("unix socket");
+  const std::optional<PeerAddress> address = ParsePeer(presented.peer);
+  if (!address.has_value() || !address->IsLoopback() || !options_.loopback_user) {
+    return std::nullopt;
+  }
+  const std::optional<uid_t> user = options_.loopback_user(*address, presented.local_port);
+  if (!user.has_value() || (*user != options_.owner && *user != 0)) return std::nullopt;
+  return OwnerIdentity(absl::StrCat("uid ", *user));
+}
+
+absl::StatusOr<Identity> AccessPolicy::FromCertificate(const std::string& pem) const {
+  absl::StatusOr<CertificateFacts> facts = ParseCertificate(pem);
+  if (!facts.ok()) return absl::UnauthenticatedError(facts.status().message());
+  if (options_.now_s() > facts->not_after_s) {
+    return absl::UnauthenticatedError(
+        "the certificate has expired: renew it (`rollcall pki renew`)");
+  }
+  absl::StatusOr<Identity> identity =
+      IdentifyCertificate({std::move(facts->uris), std::move(facts->dns_names),
+                           std::move(facts->fingerprint), facts->not_after_s},
+                          options_.grants);
+  if (identity.ok()) Remember(*identity, pem);
+  return identity;
+}
+
+bool AccessPolicy::IsRevoked(const std::string& certificate_pem) const {
+  return options_.is_revoked && options_.is_revoked(certificate_pem);
+}
+
+void AccessPolicy::Remember(const Identity& identity, const std::string& certificate_pem) const {
+  const absl::MutexLock lock(&mutex_);
+  if (certificates_.size() >= kMostCertificates) certificates_.erase(certificates_.begin());
+  certificates_.emplace(identity.credential, certificate_pem);
+}
+
+bool AccessPolicy::IsStillValid(const Identity& identity) const {
+  const int64_t now_s = options_.now_s();
+  if (identity.expires_s != 0 && now_s >= identity.expires_s) return false;
+  if (absl::StartsWith(identity.credential, "token ")) {
+    return options_.tokens != nullptr && options_.tokens->IsStillValid(identity, now_s);
+  }
+  if (!absl::StartsWith(identity.credential, "certificate ")) return true;
+  std::string pem;
+  {
+    const absl::MutexLock lock(&mutex_);
+    const auto found = certificates_.find(identity.credential);
+    if (found == certificates_.end()) return false;  // forgotten: the caller connects again
+    pem = found->second;
+  }
+  return !IsRevoked(pem);
+}
+
+}  // namespace rollcall

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+// The daemon's authenticator: decides from all that a caller presents. One thing decides, the first
+// of these that is there:
+//   a bearer token, if the connection is encrypted or does not leave the host;
+//   the caller is inside this process, or its user is the daemon's or root, on loopback or on a
+//     unix socket;
+//   a client certificate;
+//   --insecure.
+// What decides is never helped out by what follows: a wrong token stays wrong on loopback. A
+// revoked certificate is refused whatever else the caller presents.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/synchronization/mutex.h"
+#include "security/authenticator.h"
+#include "security/failed_logins.h"
+#include "security/grants.h"
+#include "security/identity.h"
+#include "security/peer_address.h"
+#include "security/token_file.h"
+
+namespace rollcall {
+
+// The functions are called by any thread and must not block.
+struct AccessOptions {
+  bool is_insecure = false;  // whoever presents nothing may do everything
+  uid_t owner = 0;           // the daemon's user
+  std::vector<Grant> grants;
+  const TokenFile* tokens = nullptr;  // outlives the policy; nullptr: none
+  // Verifies a JWT. Empty: none is accepted.
+  std::function<absl::StatusOr<Identity>(absl::string_view jwt, int64_t now_s)> verify_jwt;
+  // Empty: nothing is revoked.
+  std::function<bool(const std::string& certificate_pem)> is_revoked;
+  std::function<std::optional<uid_t>(const PeerAddress&, uint16_t local_port)> loopback_user;
+  std::function<int64_t()> now_s;  // Unix time
+};
+
+// With this process's user, LoopbackPeerUser() and the system's clock.
+AccessOptions DefaultAccessOptions();
+
+class AccessPolicy : public Authenticator {
+ public:
+  explicit AccessPolicy(AccessOptions options);
+
+  // kUnauthenticated; or kResourceExhausted: a wrong token, after too many of that host. A right
+  // token always passes: a stranger behind the same address cannot lock others out.
+  absl::StatusOr<Identity> Identify(const Presented& presented) const override;
+  bool IsStillValid(const Identity& identity) const override;
+
+ private:
+  absl::StatusOr<Identity> FromToken(const Presented& presented) const;
+  absl::StatusOr<Identity> FromCertificate(const std::string& pem) const;
+  std::optional<Identity> FromHost(const Presented& presented) const;
+  bool IsRevoked(const std::string& certificate_pem) const;
+  void Remember(const Identity& identity, const std::string& certificate_pem) const;
+
+  const AccessOptions options_;
+  mutable absl::Mutex mutex_;
+  mutable FailedLogins failed_;
+  // The certificates of identities, by credential: for IsStillValid(). Strangers add none.
+  mutable std::unordered_map<std::string, std::string> certificates_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace rollcall

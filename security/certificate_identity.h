@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// Turns the names in a client certificate into an identity. TLS has verified the certificate's
+// chain before. Pure.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "security/grants.h"
+#include "security/identity.h"
+
+namespace rollcall {
+
+// What decides about the identity of a certificate's holder.
+struct CertificateNames {
+  std::vector<std::string> uris;       // URI SANs
+  std::vector<std::string> dns_names;  // DNS SANs
+  std::string sha256;                  // fingerprint of the DER form, in hex
+  int64_t not_after_s = 0;             // Unix time
+};
+
+// A URI SAN "spiffe://DOMAIN/rollcall/ROLE[/host/HOST]...[/tenant/TENANT]...[/all-tenants]" decides
+// alone. Without such a name, the first of `grants` that fits a URI SAN or DNS SAN decides.
+// An agent also speaks for the DNS SANs of its certificate, if no grant names hosts for it.
+// kUnauthenticated: no name gives a role, or a name of Rollcall's is malformed, or there are two.
+absl::StatusOr<Identity> IdentifyCertificate(const CertificateNames& certificate,
+                                             const std::vector<Grant>& grants);
+
+}  // namespace rollcall

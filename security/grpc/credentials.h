@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// TLS and tokens for gRPC: of the daemon's port, and of the channels to it.
+//
+// The credentials follow TlsFiles: a new certificate serves new connections within two seconds of
+// Poll(), without a restart; open connections go on. TLS 1.2 at least.
+#pragma once
+
+#include <grpcpp/grpcpp.h>
+
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "security/authenticator.h"
+#include "security/tls_files.h"
+
+namespace rollcall {
+
+enum class ClientCertificate {
+  kOptional,  // tokens work without; a certificate that does not verify is still refused
+  kRequired,
+};
+
+// `files` must have a certificate and a Current(). Without authorities clients are not asked for a
+// certificate, whatever `client` says.
+std::shared_ptr<grpc::ServerCredentials> MakeServerCredentials(const TlsFiles& files,
+                                                               ClientCertificate client);
+
+// How a client reaches a daemon.
+struct ChannelSecurity {
+  // With a Current() and authorities; nullptr: no TLS. Somebody must call Poll() if the files may
+  // change while the channel lives.
+  std::shared_ptr<const TlsFiles> tls;
+  // The name that the daemon's certificate must hold; "": the host of the address.
+  std::string server_name;
+  std::string token_file;  // "": none
+};
+
+// A channel that adds the token of the file to each call. Returns before it is connected. Refuses
+// to send a token without TLS to another host, and a token file without a token.
+absl::StatusOr<std::shared_ptr<grpc::Channel>> MakeChannel(const std::string& address,
+                                                           grpc::ChannelArguments arguments,
+                                                           const ChannelSecurity& security);
+
+// What the caller of `context` presented. `peer` is as Authenticator wants it: brackets of an IPv6
+// address are not escaped.
+Presented PresentedBy(const grpc::ServerContextBase& context);
+
+}  // namespace rollcall

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which texts may name a tenant, a host or a token. Certificates, tokens and grants share these
+// rules. Pure.
+#pragma once
+
+#include "absl/strings/string_view.h"
+
+namespace rollcall {
+
+// The tenant of an identity that names none.
+inline constexpr char kTenantIfUnnamed[] = "default";
+
+// 1 to 255 letters, digits, '.', '_' and '-'; neither "." nor "..".
+bool IsPlainName(absl::string_view text);
+
+// A plain name without empty labels, or such a name after "*.". Not "*".
+bool IsHostPattern(absl::string_view text);
+
+}  // namespace rollcall

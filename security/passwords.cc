@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "security/passwords.h"
+
+#include <crypt.h>
+#include <openssl/crypto.h>
+#include <openssl/evp.h>
+
+#include <algorithm>
+#include <memory>
+#include <utility>
+
+#include "absl/strings/escaping.h"
+#include "absl/strings/str_cat.h"
+
+namespace rollcall {
+namespace {
+
+constexpr size_t kHashSize = 60;
+constexpr size_t kCostAt = 4;   // "$2y$10$": two digits
+constexpr size_t kSaltAt = 7;
+constexpr int kHighestCost = 14;  // takes more than a second
+// bcrypt reads no further.
+constexpr size_t kLongestPassword = 72;
+constexpr size_t kMostRemembered = 256;
+constexpr char kAlphabet[] = "./ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
+
+std::string Sha256(const std::string& text) {
+  unsigned char digest[EVP_MAX_MD_SIZE];
+  unsigned int size = 0;
+  EVP_Digest(text.data(), text.size(), digest, &size, EVP_sha256(), nullptr);
+  return {reinterpret_cast<const char*>(digest), size};
+}
+
+int CostOf(const std::string& hash) {
+  return (hash[kCostAt] - '0') * 10 + (hash[kCostAt + 1] - '0');
+}
+
+bool Matches(const std::string& password, const std::string& hash) {
+  // 32 KiB; a thread's stack may be small.
+  const auto data = std::make_unique<crypt_data>();
+  const char* made = crypt_r(password.c_str(), hash.c_str(), data.get());
+  return made != nullptr && std::string(made).size() == hash.size() &&
+         CRYPTO_memcmp(made, hash.data(), hash.size()) == 0;
+}
+
+}  // namespace
+
+absl::Status CheckPasswordHash(const std::string& hash) {
+  const bool has_form = hash.size() == kHashSize && hash.compare(0, 2, "$2") == 0 &&
+                        (hash[2] == 'a' || hash[2] == 'b' || hash[2] == 'y') && hash[3] == '$' &&
+                        hash[6] == '$' &&
+                        hash.find_first_not_of(kAlphabet, kSaltAt) == std::string::npos &&
+                        hash.find_first_not_of("0123456789", kCostAt) == kSaltAt - 1;
+  if (!has_form) {
+    return absl::InvalidArgumentError(
+        "not a bcrypt hash; make one:  htpasswd -nBC 10 NAME | cut -d: -f2");
+  }
+  if (CostOf(hash) < 4 || CostOf(hash) > kHighestCost) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("the cost of a bcrypt hash is 4 to ", kHighestCost, ", not ", CostOf(hash)));
+  }
+  return absl::OkStatus();
+}
+
+Passwords::Passwords(std::map<std::string, std::string> hashes) : hashes_(std::move(hashes)) {
+  // The most expensive one, so that nobody is recognised by a longer wait.
+  for (const auto& [user, hash] : hashes_) {
+    if (stranger_hash_.empty() || CostOf(hash) > CostOf(stranger_hash_)) stranger_hash_ = hash;
+  }
+}
+
+std::string Passwords::DigestOf(const std::string& user, const std::string& password) const {
+  const auto at = hashes_.find(user);
+  return at == hashes_.end()
+             ? ""
+             : Sha256(absl::StrCat(user, absl::string_view("\0", 1), at->second,
+                                   absl::string_view("\0", 1), password));
+}
+
+bool Passwords::IsRemembered(const std::string& user, const std::string& password) const {
+  const std::string digest = DigestOf(user, password);
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return !digest.empty() && remembered_.count(digest) > 0;
+}
+
+bool Passwords::Check(const std::string& user, const std::string& password) {
+  if (hashes_.empty()) return false;
+  if (password.size() > kLongestPassword || password.find('\0') != std::string::npos) return false;
+  if (IsRemembered(user, password)) return true;
+  const auto at = hashes_.find(user);
+  const bool matches = Matches(password, at == hashes_.end() ? stranger_hash_ : at->second);
+  if (at == hashes_.end() || !matches) return false;
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (remembered_.size() >= kMostRemembered) remembered_.clear();
+  remembered_.insert(DigestOf(user, password));
+  return true;
+}
+
+std::string Passwords::CredentialOf(const std::string& user) const {
+  const auto at = hashes_.find(user);
+  if (at == hashes_.end()) return "";
+  return absl::StrCat("password ", absl::BytesToHexString(Sha256(user + "\n" + at->second)));
+}
+
+}  // namespace rollcall

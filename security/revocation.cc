@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "security/revocation.h"
+
+#include <algorithm>
+#include <ctime>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "security/openssl_types.h"
+#include "security/pem.h"
+
+namespace rollcall {
+namespace {
+
+bool Signed(X509_CRL* list, const std::vector<CertificatePointer>& authorities) {
+  const bool found = std::any_of(
+      authorities.begin(), authorities.end(), [list](const CertificatePointer& authority) {
+        return X509_NAME_cmp(X509_CRL_get_issuer(list), X509_get_subject_name(authority.get())) ==
+                   0 &&
+               X509_CRL_verify(list, X509_get0_pubkey(authority.get())) == 1;
+      });
+  ERR_clear_error();
+  return found;
+}
+
+std::string IssuerOf(const X509_CRL* list) {
+  const BioPointer text(BIO_new(BIO_s_mem()));
+  X509_NAME_print_ex(text.get(), X509_CRL_get_issuer(list), 0, XN_FLAG_RFC2253);
+  return TextOf(text.get());
+}
+
+int64_t ExpiryOf(const X509_CRL* list) {
+  std::tm parts = {};
+  const ASN1_TIME* next = X509_CRL_get0_nextUpdate(list);
+  return next != nullptr && ASN1_TIME_to_tm(next, &parts) == 1 ? timegm(&parts) : 0;
+}
+
+bool Revokes(X509_CRL* list, X509* certificate) {
+  X509_REVOKED* entry = nullptr;
+  return X509_NAME_cmp(X509_CRL_get_issuer(list), X509_get_issuer_name(certificate)) == 0 &&
+         X509_CRL_get0_by_cert(list, &entry, certificate) == 1;
+}
+
+}  // namespace
+
+struct RevocationList::Lists {
+  std::vector<CrlPointer> all;
+};
+
+absl::StatusOr<RevocationList> RevocationList::Parse(std::string_view crl_pem,
+                                                     std::string_view ca_pem) {
+  absl::StatusOr<std::vector<CrlPointer>> lists = ReadCrls(crl_pem);
+  if (!lists.ok()) return lists.status();
+  const absl::StatusOr<std::vector<CertificatePointer>> authorities = ReadCertificates(ca_pem);
+  if (!authorities.ok()) return authorities.status();
+  RevocationList result;
+  for (const CrlPointer& list : *lists) {
+    if (!Signed(list.get(), *authorities)) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "no authority of the clients has signed the revocation list of ", IssuerOf(list.get())));
+    }
+    const int64_t expires_s = ExpiryOf(list.get());
+    if (expires_s > 0 && (result.expires_s_ == 0 || expires_s < result.expires_s_)) {
+      result.expires_s_ = expires_s;
+    }
+  }
+  result.lists_ = std::make_shared<Lists>(Lists{*std::move(lists)});
+  return result;
+}
+
+bool RevocationList::IsRevoked(std::string_view certificate_pem) const {
+  if (lists_ == nullptr) return false;
+  const absl::StatusOr<std::vector<CertificatePointer>> chain = ReadCertificates(certificate_pem);
+  if (!chain.ok()) return true;
+  return std::any_of(lists_->all.begin(), lists_->all.end(), [&chain](const CrlPointer& list) {
+    return Revokes(list.get(), chain->front().get());
+  });
+}
+
+}  // namespace rollcall

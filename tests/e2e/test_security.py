@@ -1,0 +1,270 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Who may do what, with the programs as people start them: certificates, tokens, strangers."""
+import os
+import re
+import shutil
+import sqlite3
+import ssl
+import subprocess
+import urllib.error
+import urllib.request
+
+import pytest
+from conftest import AS_NOBODY, BUILD, ROLLCALL, Service, can_be_others, wait_for
+
+needs_another_user = pytest.mark.skipif(
+    not can_be_others(), reason="needs root, in a user namespace that has other users too")
+
+
+def rollcall(*arguments, before=(), **options):
+    return subprocess.run([*before, ROLLCALL, *arguments], capture_output=True, text=True,
+                          timeout=60, check=False, **options)
+
+
+def usable_by_all(path):
+    """A copy of a program where every user may run it."""
+    copy = shutil.copy(BUILD / "bin" / path, f"/tmp/{path}-{os.getpid()}")
+    os.chmod(copy, 0o755)
+    return copy
+
+
+@pytest.fixture
+def pki(tmp_path):
+    """A set of certificates made by `rollcall pki`: for a daemon, node-1, node-2, a viewer, an operator."""
+    folder = tmp_path / "pki"
+    assert rollcall("pki", "init", str(folder)).returncode == 0
+    for arguments in (["--role=daemon", "--host=localhost", "--host=127.0.0.1"],
+                      ["--role=agent", "--host=node-1"], ["--role=agent", "--host=node-2"],
+                      ["--role=viewer"], ["--role=operator"]):
+        issued = rollcall("pki", "issue", str(folder), *arguments)
+        assert issued.returncode == 0, issued.stderr
+    return folder
+
+
+def client(folder, name):
+    return [f"--tls-ca={folder}/ca.crt", f"--tls-cert={folder}/{name}.crt",
+            f"--tls-key={folder}/{name}.key"]
+
+
+@pytest.fixture
+def start_tls_daemon(tmp_path, pki):
+    """A daemon that trusts nobody without a certificate or token, not even its own user."""
+    services = []
+
+    def start(*flags):
+        service = Service([BUILD / "bin" / "rollcalld", "--listen=127.0.0.1:0",
+                           "--http=127.0.0.1:0", "--hang-after=3s",
+                           f"--report-dir={tmp_path / 'reports'}", f"--tls-cert={pki}/daemon.crt",
+                           f"--tls-key={pki}/daemon.key", f"--tls-client-ca={pki}/ca.crt", *flags])
+        services.append(service)
+        said = service.read_until(r"agents on 127\.0\.0\.1:(\d+), pages on https://127\.0\.0\.1:(\d+)/")
+        service.port, service.page_port = said.groups()
+        service.address = f"127.0.0.1:{service.port}"
+        return service
+
+    yield start
+    for service in services:
+        if service.process.poll() is None:
+            service.kill()
+
+
+# --- Closed by default.
+@pytest.mark.parametrize("flag", ["--listen=0.0.0.0:0", "--http=0.0.0.0:0"])
+def test_an_open_address_needs_tls_and_an_authenticator(tmp_path, flag):
+    result = subprocess.run([BUILD / "bin" / "rollcalld", flag, f"--report-dir={tmp_path / 'r'}"],
+                            capture_output=True, text=True, timeout=20, check=False)
+    assert result.returncode == 1
+    assert "it needs TLS and a way to know its callers" in result.stderr
+    assert "rollcall pki init" in result.stderr and "--insecure" in result.stderr
+
+
+def test_insecure_opens_it_and_says_so(tmp_path):
+    daemon = Service([BUILD / "bin" / "rollcalld", "--listen=0.0.0.0:0", "--http=none", "--insecure",
+                      f"--report-dir={tmp_path / 'reports'}"])
+    try:
+        daemon.read_until("--insecure: everybody who reaches")
+    finally:
+        daemon.kill()
+
+
+@needs_another_user
+def test_another_user_of_the_host_gets_nothing(daemon):
+    program = usable_by_all("rollcall")
+    try:
+        result = subprocess.run([*AS_NOBODY, program, "status", f"--daemon={daemon.address}"],
+                                capture_output=True, text=True, timeout=30, check=False)
+    finally:
+        os.unlink(program)
+    assert result.returncode != 0
+    assert "token" in result.stderr, result.stderr
+    page = daemon.page.rpartition(":")
+    code = ("import urllib.request, urllib.error\n"
+            f"try: print(urllib.request.urlopen('{daemon.page}/api/v1/jobs').status)\n"
+            "except urllib.error.HTTPError as error: print(error.code)")
+    seen = subprocess.run([*AS_NOBODY, "/usr/bin/python3", "-c", code], capture_output=True,
+                          text=True, timeout=30, check=False)
+    assert seen.stdout.strip() == "401", (page, seen.stderr)
+
+
+def test_the_same_user_needs_nothing(daemon):
+    assert rollcall("status", f"--daemon={daemon.address}").returncode == 0
+    with urllib.request.urlopen(f"{daemon.page}/api/v1/jobs", timeout=10) as answer:
+        assert answer.status == 200
+
+
+def test_a_unix_socket_belongs_to_its_user(start_daemon, tmp_path):
+    path = tmp_path / "socket"
+    daemon = Service([BUILD / "bin" / "rollcalld", f"--listen=unix:{path}", "--http=none",
+                      f"--report-dir={tmp_path / 'reports'}"])
+    try:
+        daemon.read_until("agents on unix:")
+        assert path.stat().st_mode & 0o777 == 0o600
+        assert rollcall("status", f"--daemon=unix:{path}").returncode == 0
+    finally:
+        daemon.kill()
+
+
+# --- Certificates.
+@needs_another_user
+def test_roles_come_from_certificates(start_tls_daemon, pki, tmp_path):
+    daemon = start_tls_daemon()
+    os.chmod(tmp_path, 0o755)
+    program = usable_by_all("rollcall")
+    shared = tmp_path / "shared"  # keys that another user may read, for this test only
+    shutil.copytree(pki, shared)
+    for path in [shared, *shared.rglob("*")]:
+        os.chown(path, 65534, 65534)
+    parents = list(shared.parents)
+    for parent in parents[:3]:
+        os.chmod(parent, os.stat(parent).st_mode | 0o055)
+
+    def ask(who, *command):
+        return subprocess.run([*AS_NOBODY, program, *command, f"--daemon={daemon.address}",
+                               *client(shared, who)], capture_output=True, text=True, timeout=30,
+                              check=False)
+    try:
+        assert ask("viewer", "status").returncode == 0
+        denied = ask("viewer", "stacks", "any-job")
+        assert "needs the role operator" in denied.stderr, denied.stderr
+        assert "no job" in ask("operator", "stacks", "any-job").stderr
+        assert "needs the role viewer" in ask("node-1", "status").stderr
+    finally:
+        os.unlink(program)
+
+
+def agent_says(daemon, directory, pattern, *flags):
+    agent = Service([BUILD / "bin" / "rollcall-agent", f"--daemon={daemon.address}",
+                     f"--dir={directory}", "--scope=directory", *flags])
+    try:
+        return agent.read_until(pattern).group(0)
+    finally:
+        agent.kill()
+
+
+def test_an_agent_cannot_pass_for_another_host(start_tls_daemon, pki, tmp_path):
+    # The daemon knows its own user on loopback. A token decides before that.
+    token = rollcall("token", "new", f"--file={tmp_path / 'tokens'}", "--name=n1", "--role=agent",
+                     "--host=node-1").stdout
+    (tmp_path / "token").write_text(token)
+    os.chmod(tmp_path / "token", 0o600)
+    daemon = start_tls_daemon(f"--token-file={tmp_path / 'tokens'}")
+    said = agent_says(daemon, tmp_path / "segments", r"may not report for the host .node-2.*", "--host=node-2",
+                      f"--tls-ca={pki}/ca.crt", f"--token-file={tmp_path / 'token'}")
+    assert "its hosts: node-1" in said
+
+
+# --- Mistakes that people make.
+def test_a_client_without_tls_is_told_to_use_it(start_tls_daemon):
+    daemon = start_tls_daemon()
+    result = rollcall("status", f"--daemon={daemon.address}")
+    assert result.returncode != 0
+    assert "this daemon speaks TLS" in result.stderr and "--tls-ca=FILE" in result.stderr
+
+
+def test_a_client_with_tls_is_told_that_the_daemon_has_none(daemon, pki):
+    result = rollcall("status", f"--daemon={daemon.address}", f"--tls-ca={pki}/ca.crt")
+    assert result.returncode != 0
+    assert "does not speak TLS" in result.stderr, result.stderr
+
+
+def test_http_to_the_page_with_tls_says_https(start_tls_daemon):
+    daemon = start_tls_daemon()
+    with pytest.raises(urllib.error.HTTPError) as refused:
+        urllib.request.urlopen(f"http://127.0.0.1:{daemon.page_port}/", timeout=10)
+    assert refused.value.code == 400
+    assert "https://" in refused.value.read().decode()
+
+
+def test_no_secret_is_on_a_command_line_or_in_the_log(start_tls_daemon, pki, tmp_path):
+    made = rollcall("token", "new", f"--file={tmp_path / 'tokens'}", "--name=ci", "--role=viewer")
+    token = made.stdout.strip()
+    assert re.fullmatch(r"rollcall_[A-Za-z0-9_-]{43}", token)
+    assert token not in (tmp_path / "tokens").read_text()
+    assert token not in made.stderr
+
+
+def test_who_took_stacks_is_in_the_log_and_the_history(start_daemon, start_job, tmp_path):
+    daemon = start_daemon(f"--history={tmp_path / 'history.db'}")
+    start_job(daemon)
+    assert rollcall("stacks", f"--daemon={daemon.address}", "a-job").returncode == 0
+    who = daemon.read_until(r"audit: (.*) \(ipv4:127.0.0.1:\d+\): take stacks, job a-job").group(1)
+    assert who == f"uid {os.geteuid()}"
+    daemon.kill()
+    with sqlite3.connect(tmp_path / "history.db") as history:
+        rows = history.execute("SELECT who, action, object FROM actions").fetchall()
+    assert rows == [(who, "take stacks", "job a-job, all ranks")]
+
+
+# --- The page.
+def page(daemon, path, headers=None, data=None):
+    request = urllib.request.Request(f"https://127.0.0.1:{daemon.page_port}{path}",
+                                     headers=headers or {}, data=data)
+    context = ssl.create_default_context()
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE
+    try:
+        with urllib.request.urlopen(request, timeout=10, context=context) as answer:
+            return answer.status, answer.read().decode()
+    except urllib.error.HTTPError as error:
+        return error.code, error.read().decode()
+
+
+def test_a_name_that_is_not_the_pages_is_refused(start_tls_daemon):
+    daemon = start_tls_daemon()
+    status, text = page(daemon, "/api/v1/jobs", {"Host": "evil.example"})
+    assert status == 421
+    assert "--http-host" in text
+
+
+def test_another_site_cannot_act(start_tls_daemon):
+    daemon = start_tls_daemon()
+    status, _ = page(daemon, "/api/v1/stacks?job=a", {"Origin": "https://evil.example",
+                                                      "X-Rollcall": "1"}, b"")
+    assert status == 403
+
+
+def test_guessing_tokens_is_slow(start_tls_daemon):
+    daemon = start_tls_daemon()
+    codes = [page(daemon, "/api/v1/jobs", {"Authorization": f"Bearer rollcall_{i:043}"})[0]
+             for i in range(14)]
+    assert codes[0] == 401
+    assert 429 in codes
+
+
+# --- A token from its making to its end.
+@pytest.mark.parametrize("way", ["page", "grpc"])
+def test_a_revoked_token_is_refused_within_seconds(start_tls_daemon, pki, tmp_path, way):
+    tokens, secret = tmp_path / "tokens", tmp_path / "secret"
+    secret.write_text(rollcall("token", "new", f"--file={tokens}", "--name=ci",
+                               "--role=viewer").stdout)
+    daemon = start_tls_daemon(f"--token-file={tokens}")
+
+    def is_served():
+        if way == "page":
+            return page(daemon, "/api/v1/jobs",
+                        {"Authorization": f"Bearer {secret.read_text().strip()}"})[0] == 200
+        return rollcall("status", f"--daemon={daemon.address}", f"--tls-ca={pki}/ca.crt",
+                        f"--token-file={secret}").returncode == 0
+    assert is_served()
+    assert rollcall("token", "revoke", f"--file={tokens}", "--name=ci").returncode == 0
+    wait_for(lambda: not is_served(), seconds=10)

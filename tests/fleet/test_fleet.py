@@ -1,0 +1,170 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How the daemon behaves with a whole cluster. Each fixture is one load."""
+import dataclasses
+
+import pytest
+from fleet_case import LONG, Case
+
+HANG_AFTER = 60 if LONG else 2
+TICK = 1
+# A wait is confirmed when a tick shows it and the daemon has looked.
+CONFIRM_WITHIN = HANG_AFTER + 2
+HELD_FOR = 20 if LONG else 11  # longer than agents may be silent
+
+
+def hang(at, jobs=1):
+    return (f"--hang-at={at}", f"--hang-jobs={jobs}")
+
+
+# --- 12,500 hosts, 100,000 ranks; records of all each second.
+@pytest.fixture(scope="module")
+def full_fleet(run):
+    return run(
+        short=Case("full fleet", 7, jobs=16, ranks=256, hang_after=HANG_AFTER, flags=hang(2.5),
+                   steady=(2, 7)),
+        long=Case("full fleet", 600, jobs=100, ranks=1000, start_within=15, hang_after=HANG_AFTER,
+                  flags=hang(480), steady=(40, 480)))
+
+
+@pytest.mark.short
+def test_no_stream_of_a_live_host_is_closed(full_fleet):
+    assert full_fleet.load["streams_closed_by_daemon"] == 0, full_fleet.load["reasons"]
+
+
+@pytest.mark.short
+def test_one_hang_among_all_jobs_is_confirmed_in_time(full_fleet):
+    assert max(full_fleet.confirm_delays().values()) <= CONFIRM_WITHIN
+    assert full_fleet.false_incidents() == []
+
+
+def test_a_full_fleet_costs_one_and_a_half_cores_and_two_gibibytes(full_fleet):
+    assert full_fleet.steady_cores <= 1.5
+    assert full_fleet.rss_mib <= 2048
+
+
+# --- The daemon is killed while a confirmed hang is open, and started again.
+@pytest.fixture(scope="module")
+def restarted(run):
+    kill = lambda daemon: daemon.kill_and_restart()
+    return run(
+        short=Case("restart", 8.5, jobs=16, ranks=256, hang_after=HANG_AFTER, flags=hang(1.5),
+                   actions=((5, kill),)),
+        long=Case("restart", 360, jobs=100, ranks=1000, start_within=15, hang_after=HANG_AFTER,
+                  flags=hang(60), actions=((180, kill),)))
+
+
+@pytest.mark.short
+def test_all_hosts_come_back_within_15_seconds_of_a_restart(restarted):
+    assert restarted.load["connected_at_end"] == restarted.load["hosts"]
+    assert restarted.load["outage_seconds_max"] <= 15
+
+
+@pytest.mark.short
+def test_a_restart_causes_no_false_incident(restarted):
+    assert restarted.false_incidents() == []
+
+
+def test_a_hang_keeps_its_incident_id_over_a_restart(restarted):
+    assert len(restarted.confirmed) == 1, [i["id"] for i in restarted.confirmed]
+    assert restarted.confirmed[0]["state"] == "confirmed"
+
+
+# --- 1,000 jobs of 64 ranks; 20 of them hang within one second.
+@pytest.fixture(scope="module")
+def many_jobs(run):
+    return run(
+        short=Case("many jobs", 6.5, jobs=64, ranks=64, hang_after=HANG_AFTER, flags=hang(1.5, 5),
+                   steady=(2, 6.5)),
+        long=Case("many jobs", 240, jobs=1000, ranks=64, start_within=10, hang_after=HANG_AFTER,
+                  flags=hang(120, 20), steady=(30, 240)))
+
+
+@pytest.mark.short
+def test_jobs_that_hang_within_one_second_are_all_confirmed_in_time(many_jobs):
+    assert max(many_jobs.confirm_delays().values()) <= CONFIRM_WITHIN
+    assert many_jobs.false_incidents() == []
+
+
+def test_a_thousand_jobs_cost_one_core(many_jobs):
+    assert many_jobs.steady_cores <= 1
+
+
+# --- 500 jobs of 32 ranks, one after the other on the same hosts: a day, shortened.
+@pytest.fixture(scope="module")
+def day(run):
+    return run(
+        short=Case("day", 5.5, jobs=8, ranks=32, hang_after=HANG_AFTER,
+                   flags=("--jobs-cycle=40", "--job-seconds=0.8")),
+        # Each job lasts 5 s of 280, and the daemon shows it as long again: an hour of a day.
+        long=Case("day", 280, jobs=10, ranks=32, hang_after=HANG_AFTER,
+                  flags=("--jobs-cycle=500", "--job-seconds=5"), daemon_flags=("--keep-jobs=12s",)))
+
+
+@pytest.mark.short
+def test_jobs_that_end_normally_cause_no_incident_and_no_file(day):
+    assert day.confirmed == []
+    assert day.files == ["reports.db"]
+    assert day.disk_mib <= 1
+
+
+def test_the_memory_of_ended_jobs_comes_back(day):
+    early = [s.rss_mib for s in day.samples if s.seconds <= day.seconds / 5]
+    assert day.samples[-1].rss_mib <= 1.2 * max(early)
+
+
+# --- One job of all ranks hangs; beside it a job of 8 ranks makes contradicting calls.
+@pytest.fixture(scope="module")
+def giant(run):
+    return run(
+        short=Case("giant job", 7, ranks=4096, hang_after=HANG_AFTER,
+                   flags=(*hang(1.5), "--mismatch-at=4.5")),
+        long=Case("giant job", 240, ranks=100_000, start_within=15, hang_after=HANG_AFTER,
+                  flags=(*hang(60), "--mismatch-at=150"), steady=(30, 60)))
+
+
+@pytest.mark.short
+def test_a_contradiction_is_confirmed_within_a_second_of_the_tick_beside_a_giant_hang(giant):
+    assert giant.confirm_delays()["mismatch"] <= TICK + 1
+
+
+@pytest.mark.short
+def test_the_hang_of_a_giant_job_is_confirmed_in_time(giant):
+    assert giant.confirm_delays()["job-0"] <= CONFIRM_WITHIN
+    assert giant.false_incidents() == []
+
+
+# --- The daemon is stopped (SIGSTOP) while the jobs run on.
+@pytest.fixture(scope="module")
+def held(run):
+    hold = lambda daemon: daemon.hold(HELD_FOR)
+    return run(
+        short=Case("held daemon", 15.5, jobs=16, ranks=256, hang_after=HANG_AFTER,
+                   actions=((2, hold),)),
+        long=Case("held daemon", 150, jobs=100, ranks=1000, start_within=15,
+                  hang_after=10, actions=((60, hold),)))
+
+
+@pytest.mark.short
+def test_a_daemon_that_was_held_accuses_nobody(held):
+    assert held.confirmed == [], held.false_incidents()
+    assert "host_lost" not in {i["verdicts"][0]["cause"] for i in held.incidents}
+
+
+def test_a_daemon_that_was_held_keeps_its_streams(held):
+    assert held.load["streams_closed_by_daemon"] == 0, held.load["reasons"]
+
+
+# --- Hosts come and go, and the ticks of some arrive late.
+@pytest.fixture(scope="module")
+def rough(run):
+    short = Case("rough network", 5, jobs=16, ranks=256, hang_after=HANG_AFTER + 2,
+                 flags=("--churn=20", "--late=0.1"))
+    return run(short=short,
+               long=dataclasses.replace(short, seconds=300, jobs=100, ranks=1000, start_within=15,
+                                        hang_after=10))
+
+
+@pytest.mark.short
+def test_hosts_that_come_and_go_and_late_ticks_cause_no_incident(rough):
+    assert rough.confirmed == []
+    assert rough.load["streams_closed_by_daemon"] == 0

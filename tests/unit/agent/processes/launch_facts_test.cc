@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+// Facts on the start and the place of a process, from a made-up /proc.
+#include "agent/processes/launch_facts.h"
+
+#include <gtest/gtest.h>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "temporary_tree.h"
+
+namespace rollcall {
+namespace {
+
+const char kContainer[] = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
+const char kUuid[] = "GPU-11111111-2222-3333-4444-555555555555";
+const char kOtherUuid[] = "GPU-99999999-2222-3333-4444-555555555555";
+
+class LaunchFactsTest : public ::testing::Test {
+ protected:
+  LaunchFactsTest() { proc_.Write("20/status", "Name:\ttrain\nUid:\t1234\t1234\t1234\t1234\n"); }
+
+  LaunchFacts Read(const std::vector<std::string>& environment) {
+    proc_.Write("20/environ", absl::StrCat(absl::StrJoin(environment, std::string(1, '\0')),
+                                           std::string(1, '\0')));
+    return ReadLaunchFacts(proc_.root(), 20, "node-1").value();
+  }
+
+  void AddGpu(const std::string& bus, const std::string& model, const std::string& uuid) {
+    proc_.Write(absl::StrCat("driver/nvidia/gpus/", bus, "/information"),
+                absl::StrCat("Model: \t\t ", model, "\nIRQ:   \t\t 16\nGPU UUID: \t ", uuid,
+                             "\nBus Location: \t ", bus, "\nDevice Minor: \t 0\n"));
+  }
+
+  TemporaryTree proc_;
+};
+
+TEST_F(LaunchFactsTest, AProcessWithoutEnvironmentHasNoFacts) {
+  EXPECT_FALSE(ReadLaunchFacts(proc_.root(), 21, "node-1").has_value());
+}
+
+TEST_F(LaunchFactsTest, TakesTheAttemptFromTheFirstCounterThatIsANumber) {
+  EXPECT_EQ(Read({"HOME=/root"}).attempt, -1);
+  EXPECT_EQ(Read({"SLURM_RESTART_COUNT=4", "TORCHELASTIC_RESTART_COUNT=2"}).attempt, 2);
+  EXPECT_EQ(Read({"ROLLCALL_ATTEMPT=7", "TORCHELASTIC_RESTART_COUNT=2"}).attempt, 7);
+  EXPECT_EQ(Read({"ROLLCALL_ATTEMPT=last", "SLURM_RESTART_COUNT=4"}).attempt, 4);
+  EXPECT_EQ(Read({"JOBSET_RESTART_ATTEMPT=3"}).attempt, 3);
+}
+
+TEST_F(LaunchFactsTest, TakesTheTenantFromTheEnvironmentInPrintableAscii) {
+  EXPECT_EQ(Read({"HOME=/root"}).tenant, "");
+  EXPECT_EQ(Read({"ROLLCALL_TENANT=team-a"}).tenant, "team-a");
+  EXPECT_EQ(Read({"ROLLCALL_TENANT=a\x1b[31m"}).tenant, "a?[31m");
+  EXPECT_EQ(Read({"ROLLCALL_TENANT=" + std::string(300, 'x')}).tenant, std::string(255, 'x'));
+}
+
+TEST_F(LaunchFactsTest, TellsWhetherTheProcessSwitchesItsStacksOff) {
+  EXPECT_EQ(Read({"ROLLCALL_STACKS=off"}).stacks_off, "ROLLCALL_STACKS=off");
+  EXPECT_EQ(Read({"ROLLCALL_STACKS=on"}).stacks_off, "");
+  EXPECT_EQ(Read({"HOME=/root"}).stacks_off, "");
+}
+
+TEST_F(LaunchFactsTest, JoinsAllCountersOfRestarts) {
+  EXPECT_EQ(Read({"SLURM_RESTART_COUNT=4", "TORCHELASTIC_RESTART_COUNT=2"}).restarts,
+            "TORCHELASTIC_RESTART_COUNT=2 SLURM_RESTART_COUNT=4");
+  EXPECT_EQ(Read({"HOME=/root"}).restarts, "");
+}
+
+TEST_F(LaunchFactsTest, ProcessesOfOneRendezvousHaveOneLaunch) {
+  EXPECT_EQ(Read({"RANK=1"}).launch, "");
+  const std::string launch = Read({"MASTER_ADDR=node-7", "MASTER_PORT=29500"}).launch;
+  EXPECT_EQ(launch, "1234 node-7:29500");
+  EXPECT_NE(Read({"MASTER_ADDR=node-7", "MASTER_PORT=29501"}).launch, launch);
+}
+
+TEST_F(LaunchFactsTest, ALoopbackRendezvousIsOneOfItsHost) {
+  for (const char* address : {"localhost", "127.0.0.1", "::1"}) {
+    EXPECT_EQ(Read({absl::StrCat("MASTER_ADDR=", address), "MASTER_PORT=29500"}).launch,
+              absl::StrCat("1234 ", address, ":29500@node-1"));
+  }
+}
+
+TEST_F(LaunchFactsTest, ASlurmStepAndAPmixNamespaceAreOneLaunch) {
+  EXPECT_EQ(Read({"SLURM_JOB_ID=77", "SLURM_STEP_ID=3"}).launch, "1234 slurm 77.3");
+  EXPECT_EQ(Read({"SLURM_JOB_ID=77"}).launch, "1234 slurm 77.");
+  EXPECT_EQ(Read({"PMIX_NAMESPACE=prterun-5"}).launch, "1234 pmix prterun-5");
+}
+
+TEST_F(LaunchFactsTest, TakesNodeAndPodFromTheEnvironment) {
+  const LaunchFacts facts = Read({"NODE_NAME=gpu-17", "POD_NAME=train-0", "POD_NAMESPACE=ml"});
+  EXPECT_EQ(facts.node, "gpu-17");
+  EXPECT_EQ(facts.pod, "ml/train-0");
+  EXPECT_EQ(Read({"SLURMD_NODENAME=n3", "HOSTNAME=login"}).node, "n3");
+  EXPECT_EQ(Read({"HOSTNAME=login"}).pod, "");
+}
+
+TEST_F(LaunchFactsTest, InAContainerOfAPodTheHostNameIsThePod) {
+  proc_.Write("20/cgroup", absl::StrCat("0::/kubepods.slice/pod7.slice/cri-containerd-", kContainer,
+                                        ".scope\n"));
+  const LaunchFacts facts = Read({"HOSTNAME=train-0"});
+  EXPECT_EQ(facts.container, "0123456789ab");
+  EXPECT_EQ(facts.pod, "train-0");
+}
+
+TEST_F(LaunchFactsTest, AContainerWithoutKubernetesIsNoPod) {
+  proc_.Write("20/cgroup", absl::StrCat("12:devices:/docker/", kContainer, "\n0::/x\n"));
+  const LaunchFacts facts = Read({"HOSTNAME=0123456789ab"});
+  EXPECT_EQ(facts.container, "0123456789ab");
+  EXPECT_EQ(facts.pod, "");
+}
+
+TEST_F(LaunchFactsTest, FindsTheContainerByItsMountsIfTheControlGroupIsHidden) {
+  proc_.Write("20/cgroup", "0::/\n");
+  proc_.Write("20/mountinfo",
+              absl::StrCat("30 25 0:24 / /var/lib/docker/containers/", std::string(64, 'f'),
+                           "/mounts/shm rw - tmpfs shm rw\n"
+                           "36 25 8:1 /var/lib/docker/containers/",
+                           kContainer, "/hostname /etc/hostname rw - ext4 /dev/sda1 rw\n"));
+  EXPECT_EQ(Read({}).container, "0123456789ab");
+}
+
+TEST_F(LaunchFactsTest, AProcessOfTheHostIsInNoContainer) {
+  proc_.Write("20/cgroup", "0::/user.slice/user-0.slice/session-1.scope\n");
+  proc_.Write("20/mountinfo", absl::StrCat("30 25 0:24 / /var/lib/docker/containers/",
+                                           kContainer, "/mounts/shm rw - tmpfs shm rw\n"));
+  EXPECT_EQ(Read({}).container, "");
+}
+
+TEST_F(LaunchFactsTest, ThePidInsideDiffersInAPidNamespaceOnly) {
+  EXPECT_EQ(Read({}).inner_pid, 0);
+  proc_.Write("20/task/20/stat", "20 (train) S 1 1 1 0 -1 0 0 0 0 0 1 1 0 0 20 0 1 0 200 0\n");
+  proc_.Write("20/task/20/status", "NSpid:\t20\t7\n");
+  EXPECT_EQ(Read({}).inner_pid, 7);
+  proc_.Write("20/task/20/status", "NSpid:\t20\n");
+  EXPECT_EQ(Read({}).inner_pid, 0);
+}
+
+TEST_F(LaunchFactsTest, TakesTheGpuOfTheLocalRankFromTheVisibleDevices) {
+  const std::string devices = absl::StrCat("CUDA_VISIBLE_DEVICES=", kUuid, ",", kOtherUuid);
+  EXPECT_EQ(Read({devices, "RANK=9", "LOCAL_RANK=1"}).gpu_uuid, kOtherUuid);
+  EXPECT_EQ(Read({devices, "RANK=9"}).gpu_uuid, "") << "either of two";
+  EXPECT_EQ(Read({devices, "RANK=9", "LOCAL_RANK=2"}).gpu_uuid, "");
+  EXPECT_EQ(Read({absl::StrCat("NVIDIA_VISIBLE_DEVICES=", kUuid), "RANK=9", "LOCAL_RANK=0"})
+                .gpu_uuid,
+            kUuid);
+  EXPECT_EQ(Read({absl::StrCat("CUDA_VISIBLE_DEVICES=MIG-", kUuid), "RANK=9"}).gpu_uuid,
+            absl::StrCat("MIG-", kUuid));
+}
+
+TEST_F(LaunchFactsTest, FindsTheGpuByItsNumberAmongEqualGpus) {
+  AddGpu("0000:3b:00.0", "NVIDIA H100", kUuid);
+  AddGpu("0000:5e:00.0", "NVIDIA H100", kOtherUuid);
+  EXPECT_EQ(Read({"RANK=9", "LOCAL_RANK=1"}).gpu_uuid, kOtherUuid);
+  EXPECT_EQ(Read({"RANK=9", "LOCAL_RANK=0", "CUDA_VISIBLE_DEVICES=1,0"}).gpu_uuid, kOtherUuid);
+  EXPECT_EQ(Read({"RANK=9", "LOCAL_RANK=5", "CUDA_VISIBLE_DEVICES=1"}).gpu_uuid, kOtherUuid);
+  EXPECT_EQ(Read({"RANK=9", "LOCAL_RANK=2"}).gpu_uuid, "");
+  EXPECT_EQ(Read({"RANK=9"}).gpu_uuid, "");
+  EXPECT_EQ(Read({"RANK=9", "LOCAL_RANK=0", "NVIDIA_VISIBLE_DEVICES=3"}).gpu_uuid, "")
+      << "the container numbers its devices anew";
+}
+
+TEST_F(LaunchFactsTest, NamesNoGpuWhereCudasOrderIsNotKnown) {
+  AddGpu("0000:3b:00.0", "NVIDIA H100", kUuid);
+  AddGpu("0000:5e:00.0", "NVIDIA A100", kOtherUuid);
+  EXPECT_EQ(Read({"RANK=9", "LOCAL_RANK=1"}).gpu_uuid, "");
+  EXPECT_EQ(Read({"RANK=9", "LOCAL_RANK=1", "CUDA_DEVICE_ORDER=PCI_BUS_ID"}).gpu_uuid, kOtherUuid);
+}
+
+TEST_F(LaunchFactsTest, KeepsTheTextsOfAHostileEnvironmentShort) {
+  const LaunchFacts facts = Read({absl::StrCat("NODE_NAME=", std::string(100'000, 'x')),
+                                  "MASTER_PORT=1", "MASTER_ADDR=a\x1b[31m\nb",
+                                  absl::StrCat("POD_NAME=", std::string(100'000, 'x'))});
+  EXPECT_LE(facts.node.size(), 255u);
+  EXPECT_LE(facts.pod.size(), 520u);
+  EXPECT_EQ(facts.launch.find('\x1b'), std::string::npos);
+  EXPECT_EQ(facts.launch.find('\n'), std::string::npos);
+}
+
+}  // namespace
+}  // namespace rollcall

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/job_pages.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+
+namespace rollcall {
+namespace {
+
+// A daemon with this many jobs that answers with at most so many.
+class Jobs {
+ public:
+  Jobs(int count, int most) : count_(count), most_(most) {}
+
+  bool Answer(const v1::StatusRequest& request, v1::StatusResponse* response) {
+    ++questions_;
+    if (questions_ == fails_at_) return false;
+    response->set_rollcall_version("1");
+    response->set_jobs_total(count_);
+    const int end = std::min(request.offset() + std::min(most_, request.limit()), count_);
+    for (int i = request.offset(); i < end; ++i) {
+      response->add_jobs()->set_name(absl::StrCat("job-", i));
+    }
+    return true;
+  }
+
+  AskStatus Ask() {
+    return [this](const v1::StatusRequest& request, v1::StatusResponse* response) {
+      return Answer(request, response);
+    };
+  }
+
+  void FailAt(int question) { fails_at_ = question; }
+  void Remove(int count) { count_ -= count; }
+  int questions() const { return questions_; }
+
+ private:
+  int count_;
+  const int most_;
+  int fails_at_ = 0;
+  int questions_ = 0;
+};
+
+TEST(FetchJobsTest, JoinsAllPages) {
+  Jobs jobs(1234, 1000);
+  v1::StatusResponse all;
+  ASSERT_TRUE(FetchJobs({}, jobs.Ask(), &all));
+  ASSERT_EQ(all.jobs_size(), 1234);
+  EXPECT_EQ(all.jobs(0).name(), "job-0");
+  EXPECT_EQ(all.jobs(1233).name(), "job-1233");
+  EXPECT_EQ(all.jobs_total(), 1234);
+  EXPECT_EQ(all.rollcall_version(), "1");
+  EXPECT_EQ(jobs.questions(), 7);
+}
+
+TEST(FetchJobsTest, AsksOnceForFewJobs) {
+  Jobs jobs(3, 1000);
+  v1::StatusResponse all;
+  ASSERT_TRUE(FetchJobs({}, jobs.Ask(), &all));
+  EXPECT_EQ(all.jobs_size(), 3);
+  EXPECT_EQ(jobs.questions(), 1);
+}
+
+TEST(FetchJobsTest, EndsWhenJobsDisappearMeanwhile) {
+  Jobs jobs(500, 1000);
+  v1::StatusResponse all;
+  ASSERT_TRUE(FetchJobs(
+      {},
+      [&](const v1::StatusRequest& request, v1::StatusResponse* response) {
+        const bool answered = jobs.Answer(request, response);
+        jobs.Remove(300);
+        return answered;
+      },
+      &all));
+  EXPECT_EQ(all.jobs_size(), 200);
+}
+
+TEST(FetchJobsTest, FailsIfAPageHasNoAnswer) {
+  Jobs jobs(500, 1000);
+  jobs.FailAt(2);
+  v1::StatusResponse all;
+  EXPECT_FALSE(FetchJobs({}, jobs.Ask(), &all));
+}
+
+}  // namespace
+}  // namespace rollcall

@@ -1,0 +1,395 @@
+// SPDX-License-Identifier: Apache-2.0
+// Incidents on a time line: a sequence of states and the events that result.
+#include "daemon/diagnosis/incident_life.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <initializer_list>
+#include <numeric>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "daemon/diagnosis/diagnose.h"
+#include "job_builder.h"
+
+namespace rollcall {
+namespace {
+
+using Kind = IncidentEvent::Kind;
+using Kinds = std::vector<Kind>;
+
+class IncidentsTest : public testing::Test {
+ protected:
+  IncidentsTest() { limits_.stacks_apart_ns = kSecondNs; }
+
+  // Diagnoses the job at this time, as the daemon does in each tick.
+  Kinds Look(double at) {
+    events_ = life_.Update(job_.state, Diagnose(job_.state, At(at), limits_), At(at), limits_);
+    Kinds kinds;
+    for (const IncidentEvent& event : events_) kinds.push_back(event.kind);
+    return kinds;
+  }
+
+  void RanksWait(double at) {
+    job_.Finish(24);
+    job_.Enter({0, 1, 2}, At(at));
+  }
+
+  JobBuilder job_{4};
+  IncidentLife life_{"train"};
+  Limits limits_;
+  std::vector<IncidentEvent> events_;
+};
+
+TEST_F(IncidentsTest, AWaitIsSuspectedThenConfirmed) {
+  RanksWait(10);
+  EXPECT_EQ(Look(24), Kinds());
+  EXPECT_EQ(Look(25), Kinds{Kind::kOpened});
+  EXPECT_EQ(events_[0].incident.id, "train-1");
+  EXPECT_EQ(events_[0].take_stacks_of, (std::vector<int32_t>{3, 0, 1, 2}));
+  EXPECT_EQ(Look(25.5), Kinds());
+  EXPECT_EQ(Look(26), Kinds{Kind::kTakeStacksAgain});
+  EXPECT_EQ(Look(69.9), Kinds());
+  EXPECT_EQ(Look(70), Kinds{Kind::kConfirmed});
+  EXPECT_EQ(events_[0].incident.opened_ns, At(25));
+  EXPECT_EQ(events_[0].incident.confirmed_ns, At(70));
+  EXPECT_EQ(Look(200), Kinds());
+  EXPECT_EQ(life_.live()->verdicts[0].waited_ns, 190 * kSecondNs);
+}
+
+TEST_F(IncidentsTest, ConfirmsAnExceptionThatOthersWaitForAtOnce) {
+  RanksWait(10);
+  job_.process(3).error = "ValueError: no at train.py:5";
+  job_.process(3).error_ns = At(10.2);
+  EXPECT_EQ(Look(10.3), (Kinds{Kind::kOpened, Kind::kConfirmed}));
+  const Verdict& verdict = events_[0].incident.verdicts[0];
+  EXPECT_EQ(verdict.cause, Cause::kRankExited);
+  EXPECT_EQ(verdict.summary,
+            "rank 3 (node-3, pid 4003) failed after 24 calls with \"ValueError: no at "
+            "train.py:5\" and never entered AllReduce #24 on communicator \"dp\"; 3 ranks have "
+            "waited 0.3 s");
+}
+
+TEST_F(IncidentsTest, SamplesRanksThatBeginToWaitLater) {
+  job_.Finish(24);
+  job_.Enter({3}, At(10), Broadcast());
+  job_.Enter({0, 1}, At(10));
+  EXPECT_EQ(Look(10.2), (Kinds{Kind::kOpened, Kind::kConfirmed}));
+  EXPECT_EQ(events_[0].take_stacks_of, (std::vector<int32_t>{3, 0, 1}));
+  job_.Enter({2}, At(10.3));
+  EXPECT_EQ(Look(10.4).back(), Kind::kUpdated);
+  EXPECT_EQ(events_.back().take_stacks_of, (std::vector<int32_t>{2}));
+}
+
+TEST_F(IncidentsTest, AnExceptionAfterWhichARankMakesCallsIsNoFailure) {
+  RanksWait(10);
+  job_.process(3).error = "ValueError: no at <stdin>:1";
+  job_.process(3).error_ns = At(-1);  // before its last calls
+  EXPECT_EQ(Look(10.3), Kinds());
+}
+
+TEST_F(IncidentsTest, SamplesTheRestInPortionsAndEachProcessOnce) {
+  JobBuilder job(600);
+  IncidentLife life("train");
+  job.Finish(24);
+  std::vector<int> all(599);
+  std::iota(all.begin(), all.end(), 0);
+  job.Enter(all, At(10));
+  std::set<int32_t> asked;
+  std::vector<size_t> portions;
+  for (int at = 25; at < 35; ++at) {
+    const auto verdicts = Diagnose(job.state, At(at), limits_);
+    for (const IncidentEvent& event : life.Update(job.state, verdicts, At(at), limits_)) {
+      if (event.kind == Kind::kTakeStacksAgain) continue;
+      if (event.kind == Kind::kTakeStacksOfRest) portions.push_back(event.take_stacks_of.size());
+      for (const int32_t process : event.take_stacks_of) {
+        EXPECT_TRUE(asked.insert(process).second) << process;
+      }
+    }
+  }
+  EXPECT_EQ(portions, (std::vector<size_t>{256, 256, 83}));
+  EXPECT_EQ(asked.size(), 600u);
+}
+
+TEST_F(IncidentsTest, ResolvesASlowCallWithoutAConfirmation) {
+  RanksWait(10);
+  EXPECT_EQ(Look(25), Kinds{Kind::kOpened});
+  job_.Finish({3}, 1);
+  job_.Complete({0, 1, 2});
+  EXPECT_EQ(Look(26), Kinds{Kind::kTakeStacksAgain});
+  EXPECT_EQ(Look(27), Kinds{Kind::kResolved});
+  EXPECT_EQ(events_[0].incident.confirmed_ns, 0);
+  EXPECT_FALSE(life_.live());
+}
+
+TEST_F(IncidentsTest, AVerdictMayBeAbsentFromOneDiagnosis) {
+  RanksWait(10);
+  EXPECT_EQ(Look(25), Kinds{Kind::kOpened});
+  const JobState before = job_.state;
+  job_.state = JobState();
+  EXPECT_EQ(Look(25.5), Kinds());
+  job_.state = before;
+  EXPECT_EQ(Look(30), Kinds{Kind::kTakeStacksAgain});
+  EXPECT_TRUE(life_.live());
+}
+
+TEST_F(IncidentsTest, ConfirmsARankThatLeftEarly) {
+  RanksWait(10);
+  job_.Exit(3, At(11));
+  EXPECT_EQ(Look(15.9), Kinds());
+  EXPECT_EQ(Look(16), (Kinds{Kind::kOpened, Kind::kConfirmed}));
+  // A process that has ended has no stacks.
+  EXPECT_EQ(events_[0].take_stacks_of, (std::vector<int32_t>{0, 1, 2}));
+  EXPECT_EQ(Look(17), Kinds{Kind::kTakeStacksAgain});
+}
+
+TEST_F(IncidentsTest, AShortHangAfterAppliesToRanksThatLeft) {
+  limits_.hang_after_ns = 2 * kSecondNs;
+  limits_.suspect_after_ns = kSecondNs;
+  RanksWait(10);
+  job_.Exit(3, At(10));
+  EXPECT_EQ(Look(11), Kinds{Kind::kOpened});
+  EXPECT_EQ(Look(12), (Kinds{Kind::kTakeStacksAgain, Kind::kConfirmed}));
+}
+
+TEST_F(IncidentsTest, ConfirmsAContradictionAtOnceAndReportsItOnce) {
+  job_.Finish(3);
+  job_.Finish({0, 1, 2}, 1, AllReduce(), At(1));
+  job_.Finish({3}, 1, AllReduce(7), At(1));
+  EXPECT_EQ(Look(2), (Kinds{Kind::kOpened, Kind::kConfirmed}));
+  job_.Finish(5);  // the job continues
+  EXPECT_EQ(Look(4), (Kinds{Kind::kTakeStacksAgain, Kind::kTakeStacksOfRest}));
+  EXPECT_EQ(Look(5), Kinds{Kind::kResolved});
+  EXPECT_GT(events_[0].incident.confirmed_ns, 0);
+  EXPECT_EQ(Look(6), Kinds());
+  job_.Finish(600);
+  job_.LoseRecordsBefore(100);  // now only checkpoints show the divergence
+  EXPECT_EQ(Look(7), Kinds());
+}
+
+TEST_F(IncidentsTest, ReportsAHangAfterAReportedContradiction) {
+  job_.Finish(3);
+  job_.Finish({0, 1, 2}, 1, AllReduce(), At(1));
+  job_.Finish({3}, 1, AllReduce(7), At(1));
+  job_.Finish(5);
+  EXPECT_EQ(Look(2), (Kinds{Kind::kOpened, Kind::kConfirmed}));
+  EXPECT_EQ(Look(3), (Kinds{Kind::kTakeStacksAgain, Kind::kTakeStacksOfRest}));
+  EXPECT_EQ(Look(4), Kinds{Kind::kResolved});
+  job_.Enter({0, 1, 2}, At(10));
+  EXPECT_EQ(Look(25), Kinds{Kind::kOpened});
+  EXPECT_EQ(events_[0].incident.id, "train-2");
+  EXPECT_EQ(events_[0].incident.verdicts[0].cause, Cause::kMissingRank);
+  EXPECT_EQ(Look(70), (Kinds{Kind::kTakeStacksAgain, Kind::kConfirmed}));
+}
+
+TEST_F(IncidentsTest, AnotherRootUpdatesTheLiveIncident) {
+  RanksWait(10);
+  EXPECT_EQ(Look(25), Kinds{Kind::kOpened});
+  job_.Die(3, At(26));
+  EXPECT_EQ(Look(32), (Kinds{Kind::kTakeStacksAgain, Kind::kUpdated, Kind::kConfirmed}));
+  EXPECT_EQ(events_[1].incident.verdicts[0].cause, Cause::kRankDied);
+  EXPECT_EQ(life_.live()->id, "train-1");
+}
+
+TEST_F(IncidentsTest, TheEndOfTheJobDoesNotRewriteTheVerdict) {
+  RanksWait(10);
+  Look(25);
+  Look(26);
+  EXPECT_EQ(Look(70), Kinds{Kind::kConfirmed});
+  job_.Die(1, At(71), 15);  // the launcher ends one rank after the other
+  EXPECT_EQ(Look(80), Kinds());
+  for (const int rank : {0, 2, 3}) job_.Die(rank, At(81), 15);
+  EXPECT_EQ(Look(82), Kinds{Kind::kEnded});
+  EXPECT_EQ(events_[0].incident.verdicts[0].cause, Cause::kMissingRank);
+  EXPECT_EQ(CulpritRanks(events_[0].incident.verdicts[0].culprits), (std::vector<int32_t>{3}));
+  EXPECT_EQ(Look(83), Kinds());
+}
+
+TEST_F(IncidentsTest, ARankThatEndedBeforeItsHostWasHeardIsNoEndOfTheJob) {
+  RanksWait(10);
+  const Process unheard = job_.state.processes[3];
+  job_.state.processes.pop_back();
+  job_.member(3).process = -1;
+  Look(25);
+  Look(26);
+  EXPECT_EQ(Look(70), Kinds{Kind::kConfirmed});
+  job_.state.processes.push_back(unheard);
+  job_.member(3).process = 3;
+  job_.Die(3, At(9));
+  Look(80);
+  EXPECT_EQ(life_.live()->verdicts[0].cause, Cause::kRankDied);
+}
+
+TEST_F(IncidentsTest, EndsWithTheOtherRanksIfAHostIsLostForGood) {
+  RanksWait(10);
+  Look(25);
+  Look(26);
+  EXPECT_EQ(Look(70), Kinds{Kind::kConfirmed});
+  job_.process(3).liveness = Liveness::kSilent;
+  job_.process(3).silent_since_ns = At(71);
+  Look(90);
+  for (const int rank : {0, 1, 2}) job_.Die(rank, At(91), 15);
+  EXPECT_EQ(Look(670.9), Kinds());
+  EXPECT_EQ(Look(671), Kinds{Kind::kEnded});
+}
+
+TEST_F(IncidentsTest, DoesNotEndWhileAllHostsAreSilent) {
+  RanksWait(10);
+  job_.Die(3, At(11));
+  EXPECT_EQ(Look(30), (Kinds{Kind::kOpened, Kind::kConfirmed}));
+  job_.state.agents.emplace_back().silent = true;
+  for (int rank = 0; rank < 4; ++rank) job_.process(rank).agent = 0;
+  for (const int rank : {0, 1, 2}) {
+    job_.process(rank).liveness = Liveness::kSilent;
+    job_.process(rank).silent_since_ns = At(31);
+  }
+  Look(2000);
+  EXPECT_TRUE(life_.live());
+}
+
+TEST_F(IncidentsTest, TheNormalEndIsNoIncident) {
+  job_.Finish(24);
+  for (int rank = 0; rank < 4; ++rank) {
+    job_.Exit(rank, At(rank));
+    EXPECT_EQ(Look(rank + 0.5), Kinds());
+  }
+  EXPECT_EQ(Look(100), Kinds());
+}
+
+TEST_F(IncidentsTest, ReportsAContradictionThatIsSeenOnlyAfterTheEnd) {
+  job_.Finish({0, 1, 2}, 1);
+  job_.Finish({3}, 1, Broadcast());
+  for (int rank = 0; rank < 4; ++rank) job_.Exit(rank, At(1));
+  EXPECT_EQ(Look(2), (Kinds{Kind::kOpened, Kind::kConfirmed, Kind::kEnded}));
+  EXPECT_EQ(Look(3), Kinds());
+}
+
+// As the store has it: without indices of processes, and without details.
+Incident Stored(const Incident& incident) {
+  Incident stored = incident;
+  for (Verdict& verdict : stored.verdicts) {
+    verdict.waiting_processes.clear();
+    for (Culprit& culprit : verdict.culprits) {
+      culprit.process = -1;
+      culprit.ending.clear();
+    }
+  }
+  return stored;
+}
+
+class RestartTest : public IncidentsTest {
+ protected:
+  void ConfirmAndRestart() {
+    RanksWait(10);
+    Look(25);
+    Look(26);
+    ASSERT_EQ(Look(70), Kinds{Kind::kConfirmed});
+    Restart();
+  }
+  void Restart() {
+    const Incident live = *life_.live();
+    life_ = IncidentLife(JobKey("train"), 1);
+    life_.Restore(Stored(live));
+  }
+  static bool HasAny(const Kinds& kinds, std::initializer_list<Kind> wanted) {
+    return std::any_of(kinds.begin(), kinds.end(), [&](Kind kind) {
+      return std::find(wanted.begin(), wanted.end(), kind) != wanted.end();
+    });
+  }
+};
+
+TEST_F(RestartTest, TheSameHangKeepsItsIdAndIsNotConfirmedAgain) {
+  ConfirmAndRestart();
+  const Kinds kinds = Look(80);
+  EXPECT_FALSE(HasAny(kinds, {Kind::kOpened, Kind::kConfirmed, Kind::kResolved, Kind::kEnded}));
+  EXPECT_EQ(life_.live()->id, "train-1");
+  EXPECT_EQ(life_.live()->state, IncidentState::kConfirmed);
+  EXPECT_EQ(life_.live()->confirmed_ns, At(70));
+  EXPECT_FALSE(life_.live()->is_stored);
+  EXPECT_FALSE(HasAny(Look(90), {Kind::kConfirmed, Kind::kResolved}));
+}
+
+TEST_F(RestartTest, ASuspicionIsConfirmedUnderItsId) {
+  RanksWait(10);
+  Look(25);
+  Restart();
+  EXPECT_FALSE(HasAny(Look(60), {Kind::kOpened, Kind::kConfirmed}));
+  EXPECT_TRUE(HasAny(Look(70), {Kind::kConfirmed}));
+  EXPECT_EQ(life_.live()->id, "train-1");
+}
+
+TEST_F(RestartTest, AHangThatIsOverIsResolvedOnce) {
+  ConfirmAndRestart();
+  job_.Finish({3}, 1);
+  job_.Complete({0, 1, 2});
+  EXPECT_FALSE(HasAny(Look(80), {Kind::kResolved}));
+  EXPECT_TRUE(HasAny(Look(81), {Kind::kResolved}));
+  EXPECT_FALSE(life_.live());
+}
+
+TEST_F(RestartTest, AHangAtAnotherPlaceIsAnotherIncident) {
+  ConfirmAndRestart();
+  job_.Finish({3}, 1);
+  job_.Complete({0, 1, 2});
+  job_.Finish(5);
+  job_.Enter({0, 1, 2}, At(71));
+  Look(100);
+  EXPECT_TRUE(HasAny(Look(101), {Kind::kResolved}));
+  EXPECT_TRUE(HasAny(Look(102), {Kind::kOpened}));
+  EXPECT_EQ(life_.live()->id, "train-2");
+}
+
+TEST_F(RestartTest, AJobThatWasEndedMeanwhileKeepsItsVerdict) {
+  ConfirmAndRestart();
+  job_.Die(1, At(71), 15);
+  Look(80);
+  EXPECT_EQ(life_.live()->verdicts[0].cause, Cause::kMissingRank);
+  for (const int rank : {0, 2, 3}) job_.Die(rank, At(81), 15);
+  EXPECT_TRUE(HasAny(Look(82), {Kind::kEnded}));
+}
+
+TEST_F(RestartTest, APartOfTheJobDoesNotChangeAConfirmedVerdict) {
+  ConfirmAndRestart();
+  const JobState whole = job_.state;
+  job_.state = JobState();
+  const auto look = [&](double at) {
+    Kinds kinds;
+    for (const IncidentEvent& event :
+         life_.Update(job_.state, Diagnose(job_.state, At(at), limits_), At(at), limits_,
+                      View::kPart)) {
+      kinds.push_back(event.kind);
+    }
+    return kinds;
+  };
+  EXPECT_EQ(look(110), Kinds());
+  EXPECT_EQ(look(120), Kinds()) << "none of those that wait has reported";
+  job_.state = whole;
+  look(130);
+  EXPECT_TRUE(life_.live()->is_stored);
+}
+
+TEST_F(RestartTest, AReportedContradictionIsNoNews) {
+  job_.Finish(3);
+  job_.Finish({0, 1, 2}, 1, AllReduce(), At(1));
+  job_.Finish({3}, 1, AllReduce(7), At(1));
+  ASSERT_EQ(Look(2), (Kinds{Kind::kOpened, Kind::kConfirmed}));
+  const Incident closed = *life_.live();
+  life_ = IncidentLife(JobKey("train"), 1);
+  life_.RestoreClosed(Stored(closed));
+  job_.Finish(5);
+  EXPECT_EQ(Look(4), Kinds());
+}
+
+TEST_F(RestartTest, AJobThatDoesNotComeBackIsEnded) {
+  ConfirmAndRestart();
+  const auto events = life_.End(At(700));
+  ASSERT_EQ(events.size(), 1u);
+  EXPECT_EQ(events[0].kind, Kind::kEnded);
+  EXPECT_EQ(events[0].incident.closed_ns, At(700));
+  EXPECT_TRUE(life_.End(At(701)).empty());
+}
+
+}  // namespace
+}  // namespace rollcall

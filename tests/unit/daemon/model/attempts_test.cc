@@ -1,0 +1,323 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which attempt of its job a process belongs to.
+#include "daemon/model/attempts.h"
+
+#include <gtest/gtest.h>
+
+#include <limits>
+
+#include "proto/durations.h"
+
+namespace rollcall {
+namespace {
+
+ProcessStart Rank(int32_t rank, int32_t pid, int64_t started_s) {
+  ProcessStart start;
+  start.process = {"node-1", pid, static_cast<uint64_t>(pid)};
+  start.rank = rank;
+  start.world_size = 4;
+  start.uses_nccl = true;
+  start.started_ns = started_s * kSecond;
+  return start;
+}
+
+// Four ranks that began at that second, with pids from `first_pid` on. Returns their attempts.
+std::vector<int32_t> StartAll(int32_t first_pid, int64_t started_s, Attempts* attempts) {
+  std::vector<int32_t> placed;
+  for (int32_t rank = 0; rank < 4; ++rank) {
+    placed.push_back(attempts->Place(Rank(rank, first_pid + rank, started_s)));
+  }
+  return placed;
+}
+
+void EndAll(int32_t first_pid, int64_t ended_s, Attempts* attempts) {
+  for (int32_t pid = first_pid; pid < first_pid + 4; ++pid) {
+    attempts->SetEnded({"node-1", pid, static_cast<uint64_t>(pid)}, ended_s * kSecond);
+  }
+}
+
+using All = std::vector<int32_t>;
+
+TEST(AttemptsTest, ProcessesOfOneStartAreOneAttempt) {
+  Attempts attempts;
+  EXPECT_EQ(StartAll(100, 10, &attempts), All({0, 0, 0, 0}));
+  EXPECT_EQ(StartAll(100, 10, &attempts), All({0, 0, 0, 0}));
+}
+
+TEST(AttemptsTest, ProcessesThatTakeTheRanksOfEndedOnesAreANewAttempt) {
+  Attempts attempts;
+  StartAll(100, 10, &attempts);
+  EndAll(100, 50, &attempts);
+  EXPECT_EQ(StartAll(200, 60, &attempts), All({1, 1, 1, 1}));
+  EndAll(200, 90, &attempts);
+  EXPECT_EQ(StartAll(300, 100, &attempts), All({2, 2, 2, 2}));
+  EXPECT_EQ(attempts.newest(), 2);
+}
+
+TEST(AttemptsTest, ARankThatStartsWhileOthersStillEndIsANewAttempt) {
+  Attempts attempts;
+  StartAll(100, 10, &attempts);
+  attempts.SetEnded({"node-1", 100, 100}, 50 * kSecond);
+  EXPECT_EQ(attempts.Place(Rank(0, 200, 51)), 1);
+  attempts.SetEnded({"node-1", 101, 101}, 52 * kSecond);
+  EXPECT_EQ(attempts.Place(Rank(1, 201, 53)), 1);
+  EXPECT_EQ(attempts.Place(Rank(3, 103, 10)), 0);
+}
+
+// The agent saw one rank of a short job, and no call of that rank.
+TEST(AttemptsTest, AStartRightAfterAShortOneOnTheSameHostIsANewAttempt) {
+  Attempts attempts;
+  ProcessStart brief = Rank(2, 102, 10);
+  brief.uses_nccl = false;
+  EXPECT_EQ(attempts.Place(brief), 0);
+  attempts.SetEnded(brief.process, 11 * kSecond);
+  for (int32_t rank = 0; rank < 4; ++rank) {
+    ProcessStart next = Rank(rank, 200 + rank, 11);
+    next.started_ns += kSecond / 5;
+    EXPECT_EQ(attempts.Place(next), 1) << rank;
+  }
+}
+
+TEST(AttemptsTest, AStartOnAnotherHostRightAfterTheEndMayBelongToIt) {
+  Attempts attempts;
+  const ProcessStart first = Rank(2, 102, 10);
+  attempts.Place(first);
+  attempts.SetEnded(first.process, 11 * kSecond);
+  ProcessStart next = Rank(0, 200, 11);
+  next.process.host = "node-2";
+  next.started_ns += kSecond / 5;
+  EXPECT_EQ(attempts.Place(next), 0) << "the clocks of two hosts differ";
+}
+
+TEST(AttemptsTest, ALateRankOfALaunchThatIsFailingIsNoNewAttempt) {
+  Attempts attempts;
+  ProcessStart first = Rank(0, 100, 10), late = Rank(3, 103, 40);
+  first.launch = late.launch = "node-1:29500";
+  EXPECT_EQ(attempts.Place(first), 0);
+  attempts.SetEnded(first.process, 20 * kSecond);
+  EXPECT_EQ(attempts.Place(late), 0);
+}
+
+TEST(AttemptsTest, AnotherCounterOfTheLauncherIsANewAttemptWithItsNumber) {
+  Attempts attempts;
+  ProcessStart before = Rank(0, 100, 10), after = Rank(1, 200, 11);
+  before.attempt = 0;
+  before.restarts = "TORCHELASTIC_RESTART_COUNT=0";
+  after.attempt = 3;
+  after.restarts = "TORCHELASTIC_RESTART_COUNT=3";
+  EXPECT_EQ(attempts.Place(before), 0);
+  EXPECT_EQ(attempts.Place(after), 3);
+}
+
+TEST(AttemptsTest, ARankThatALivingProcessHasIsTooEarlyUntilItUsesNccl) {
+  Attempts attempts;
+  StartAll(100, 10, &attempts);
+  ProcessStart start = Rank(1, 200, 20);
+  start.uses_nccl = false;
+  EXPECT_TRUE(attempts.IsTooEarly(start));
+  ProcessStart restarted = start;
+  restarted.restarts = "SLURM_RESTART_COUNT=1";
+  EXPECT_TRUE(attempts.IsTooEarly(restarted)) << "the first start has no counter";
+  start.uses_nccl = true;
+  EXPECT_FALSE(attempts.IsTooEarly(start));
+  EXPECT_EQ(attempts.Place(start), 1);
+  ProcessStart other = Rank(2, 300, 30);
+  other.uses_nccl = false;
+  EndAll(100, 40, &attempts);
+  EXPECT_FALSE(attempts.IsTooEarly(other)) << "nobody has the rank now";
+}
+
+TEST(AttemptsTest, TheFirstAttemptSeenMayHaveAHighNumber) {
+  Attempts attempts;
+  ProcessStart start = Rank(0, 100, 10);
+  start.attempt = 7;
+  EXPECT_EQ(attempts.Place(start), 7);
+}
+
+// The number comes from a job's environment.
+TEST(AttemptsTest, TheHighestNumberOfALauncherLeavesNumbersForTheNextAttempts) {
+  Attempts attempts;
+  ProcessStart start = Rank(0, 100, 10);
+  start.attempt = std::numeric_limits<int32_t>::max();
+  const int32_t first = attempts.Place(start);
+  attempts.SetEnded(start.process, 20 * kSecond);
+  start.process.pid = 200;
+  start.started_ns = 30 * kSecond;
+  EXPECT_EQ(attempts.Place(start), first + 1);
+}
+
+// torchrun counts from 0 again when a person starts it again.
+TEST(AttemptsTest, ALauncherThatCountsFromZeroAgainGetsTheNextNumber) {
+  Attempts attempts;
+  ProcessStart start = Rank(0, 100, 10);
+  start.attempt = 0;
+  start.restarts = "TORCHELASTIC_RESTART_COUNT=0";
+  EXPECT_EQ(attempts.Place(start), 0);
+  attempts.SetEnded(start.process, 20 * kSecond);
+  start.process.pid = 200;
+  start.started_ns = 30 * kSecond;
+  EXPECT_EQ(attempts.Place(start), 1);
+}
+
+TEST(AttemptsTest, TwoLiveJobsOfOneNameAreTwoAttempts) {
+  Attempts attempts;
+  StartAll(100, 10, &attempts);
+  EXPECT_EQ(StartAll(200, 20, &attempts), All({1, 1, 1, 1}));
+  EXPECT_FALSE(attempts.HasTwin(0));
+  EXPECT_TRUE(attempts.HasTwin(1));
+}
+
+TEST(AttemptsTest, TwoLiveJobsOfOneNameThatStartTogetherAreToldApartByTheirLaunch) {
+  Attempts attempts;
+  for (int32_t rank = 0; rank < 4; ++rank) {
+    ProcessStart one = Rank(rank, 100 + rank, 10), other = Rank(rank, 200 + rank, 10);
+    one.launch = "node-1:29500";
+    other.launch = "node-1:29501";
+    EXPECT_EQ(attempts.Place(one), 0);
+    EXPECT_EQ(attempts.Place(other), 1);
+  }
+}
+
+TEST(AttemptsTest, AHelperThatInheritsTheRankBelongsToItsParentsAttempt) {
+  Attempts attempts;
+  StartAll(100, 10, &attempts);
+  ProcessStart helper = Rank(2, 500, 20);
+  helper.uses_nccl = false;
+  EXPECT_EQ(attempts.Place(helper), 0);
+  attempts.SetEnded(helper.process, 30 * kSecond);
+  helper.process.pid = 501;
+  helper.started_ns = 40 * kSecond;
+  EXPECT_EQ(attempts.Place(helper), 0);
+}
+
+// Nobody saw the process on the lost host end, so its rank seems to be alive.
+TEST(AttemptsTest, ARankThatComesBackOnAnotherHostIsANewAttempt) {
+  Attempts attempts;
+  ProcessStart before = Rank(0, 100, 10), after = Rank(0, 100, 60);
+  before.launch = after.launch = "node-0:29500";
+  after.process.host = "node-2";
+  EXPECT_EQ(attempts.Place(before), 0);
+  EXPECT_EQ(attempts.Place(after), 1);
+}
+
+TEST(AttemptsTest, AChildProcessThatUsesNcclBelongsToItsParentsAttempt) {
+  Attempts attempts;
+  ProcessStart parent = Rank(0, 100, 10), child = Rank(0, 101, 12);
+  parent.launch = child.launch = "node-0:29500";
+  EXPECT_EQ(attempts.Place(parent), 0);
+  EXPECT_EQ(attempts.Place(child), 0);
+}
+
+TEST(AttemptsTest, AProcessKeepsItsAttemptWhenItStartsToUseNccl) {
+  Attempts attempts;
+  ProcessStart start = Rank(0, 100, 10);
+  start.uses_nccl = false;
+  EXPECT_EQ(attempts.Place(start), 0);
+  start.uses_nccl = true;
+  EXPECT_EQ(attempts.Place(start), 0);
+  attempts.SetEnded(start.process, 20 * kSecond);
+  EXPECT_EQ(attempts.Place(Rank(0, 200, 30)), 1);
+}
+
+TEST(AttemptsTest, AnotherWorldSizeAfterTheEndIsANewAttempt) {
+  Attempts attempts;
+  StartAll(100, 10, &attempts);
+  EndAll(100, 50, &attempts);
+  ProcessStart ninth = Rank(8, 208, 60);
+  ninth.world_size = 16;
+  EXPECT_EQ(attempts.Place(ninth), 1);
+}
+
+TEST(AttemptsTest, KeepsABoundedNumberOfAttempts) {
+  Attempts attempts;
+  for (int32_t i = 0; i < 200; ++i) {
+    EXPECT_EQ(attempts.Place(Rank(0, 100 + i, 10 * i)), i);
+    attempts.SetEnded({"node-1", 100 + i, static_cast<uint64_t>(100 + i)}, (10 * i + 5) * kSecond);
+  }
+  EXPECT_EQ(attempts.newest(), 199);
+}
+
+TEST(AttemptsTest, AForgottenAttemptLeavesTheNumbersOfTheOthers) {
+  Attempts attempts;
+  StartAll(100, 10, &attempts);
+  EndAll(100, 50, &attempts);
+  StartAll(200, 60, &attempts);
+  attempts.Forget(0);
+  EXPECT_EQ(StartAll(200, 60, &attempts), All({1, 1, 1, 1}));
+}
+
+// A restarted daemon, with what the earlier one recorded.
+Attempts Restarted(const Attempts& before) {
+  Attempts after;
+  for (const auto& [number, facts] : before.AllFacts()) after.Restore(number, facts);
+  return after;
+}
+
+// Three starts of four ranks each, of which the last lives. Their pids begin at 100, 200 and 300.
+Attempts ThirdStart() {
+  Attempts attempts;
+  for (const int32_t start : {1, 2, 3}) {
+    StartAll(start * 100, start * 100, &attempts);
+    if (start != 3) EndAll(start * 100, start * 100 + 50, &attempts);
+  }
+  return attempts;
+}
+
+TEST(RestoredAttemptsTest, ReturningProcessesBelongToTheirAttempt) {
+  Attempts attempts = Restarted(ThirdStart());
+  EXPECT_EQ(StartAll(300, 300, &attempts), All({2, 2, 2, 2}));
+}
+
+TEST(RestoredAttemptsTest, ProcessesOfTwoLivingAttemptsReturnInAnyOrder) {
+  Attempts before;
+  StartAll(100, 10, &before);
+  EXPECT_EQ(StartAll(200, 20, &before), All({1, 1, 1, 1}));
+  Attempts attempts = Restarted(before);
+  EXPECT_EQ(StartAll(200, 20, &attempts), All({1, 1, 1, 1}));
+  EXPECT_EQ(StartAll(100, 10, &attempts), All({0, 0, 0, 0}));
+  EXPECT_TRUE(attempts.HasTwin(1));
+  EXPECT_FALSE(attempts.HasTwin(0));
+}
+
+TEST(RestoredAttemptsTest, OtherProcessesOfTheRanksAreANewAttempt) {
+  Attempts attempts = Restarted(ThirdStart());
+  EXPECT_EQ(StartAll(400, 400, &attempts), All({3, 3, 3, 3}));
+  EXPECT_FALSE(attempts.HasTwin(3)) << "nobody knows whether attempt 2 is alive";
+}
+
+TEST(RestoredAttemptsTest, AStartWithTheLaunchOfAnEndedOneIsANewAttempt) {
+  ProcessStart old = Rank(0, 100, 10);
+  old.launch = "1000 node-1:29500";
+  Attempts before;
+  before.Place(old);
+  Attempts attempts = Restarted(before);
+  ProcessStart start = Rank(0, 200, 60);
+  start.launch = old.launch;
+  EXPECT_EQ(attempts.Place(start), 1);
+}
+
+TEST(RestoredAttemptsTest, AnUnrecordedRankJoinsTheReturningAttempt) {
+  Attempts before;
+  before.Place(Rank(0, 100, 10));
+  before.Place(Rank(1, 101, 10));
+  Attempts attempts = Restarted(before);
+  EXPECT_EQ(attempts.Place(Rank(3, 103, 10)), 0);
+  EXPECT_EQ(attempts.Place(Rank(0, 100, 10)), 0);
+}
+
+TEST(RestoredAttemptsTest, ReturnedProcessesEndAsOthersDo) {
+  Attempts attempts = Restarted(ThirdStart());
+  StartAll(300, 300, &attempts);
+  EndAll(300, 350, &attempts);
+  EXPECT_EQ(StartAll(400, 400, &attempts), All({3, 3, 3, 3}));
+}
+
+TEST(RestoredAttemptsTest, AHelperWaitsUntilItsParentHasReturned) {
+  Attempts attempts = Restarted(ThirdStart());
+  ProcessStart helper = Rank(0, 310, 310);
+  helper.uses_nccl = false;
+  EXPECT_TRUE(attempts.IsTooEarly(helper));
+}
+
+}  // namespace
+}  // namespace rollcall

@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+// Every call of the daemon's services, by every role and by nobody, over real sockets.
+#include "daemon/server/access.h"
+
+#include <google/protobuf/descriptor.h>
+#include <grpcpp/generic/generic_stub.h>
+#include <grpcpp/grpcpp.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <map>
+#include <memory>
+#include <set>
+
+#include "absl/strings/str_cat.h"
+#include "daemon/server/daemon.h"
+#include "rollcall/v1/agent.grpc.pb.h"
+#include "rollcall/v1/query.grpc.pb.h"
+
+namespace rollcall {
+namespace {
+
+// Knows one bearer token for each role: its name.
+class ByName : public Authenticator {
+ public:
+  absl::StatusOr<Identity> Identify(const Presented& presented) const override {
+    const std::optional<Role> role = ParseRole(presented.bearer);
+    if (!role.has_value() || revoked) {
+      return absl::UnauthenticatedError("this daemon needs a token: --token-file=FILE");
+    }
+    return Identity{"token " + presented.bearer, {*role}, {"node"}, {"team"}, 0, presented.bearer};
+  }
+  bool IsStillValid(const Identity& /*identity*/) const override { return !revoked; }
+
+  std::atomic<bool> revoked{false};
+};
+
+class AccessTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    DaemonOptions options;
+    options.listen = "127.0.0.1:0";
+    options.authenticator = &authenticator_;
+    options.log_incidents = false;
+    daemon_ = std::make_unique<Daemon>(options);
+    ASSERT_TRUE(daemon_->Start().ok());
+    channel_ = grpc::CreateChannel(absl::StrCat("127.0.0.1:", daemon_->grpc_port()),
+                                   grpc::InsecureChannelCredentials());
+  }
+
+  std::unique_ptr<grpc::ClientContext> As(const std::string& token) {
+    auto context = std::make_unique<grpc::ClientContext>();
+    if (!token.empty()) context->AddMetadata("authorization", "Bearer " + token);
+    context->set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(30));
+    return context;
+  }
+
+  // The status of a call with an empty request.
+  grpc::Status Call(const std::string& method, const std::string& token) {
+    grpc::GenericStub stub(channel_);
+    grpc::CompletionQueue queue;
+    const auto context = As(token);
+    const auto call = stub.PrepareCall(context.get(), method, &queue);
+    void* tag = nullptr;
+    bool ok = false;
+    const auto await = [&] { queue.Next(&tag, &ok); };
+    call->StartCall(nullptr);
+    await();
+    const grpc::Slice nothing;
+    call->WriteLast(grpc::ByteBuffer(&nothing, 1), grpc::WriteOptions(), nullptr);
+    await();
+    do {  // gRPC reports the status after the last message
+      grpc::ByteBuffer answer;
+      call->Read(&answer, nullptr);
+      await();
+    } while (ok);
+    grpc::Status status;
+    call->Finish(&status, nullptr);
+    await();
+    return status;
+  }
+
+  // Connects as the agent of a host; returns the end of the stream, or OK once it is welcomed.
+  grpc::Status Greet(const std::string& token, const std::string& host) {
+    const auto stub = v1::AgentLink::NewStub(channel_);
+    const auto context = As(token);
+    const auto stream = stub->Connect(context.get());
+    v1::AgentMessage hello;
+    hello.mutable_hello()->set_protocol(1);
+    hello.mutable_hello()->set_host(host);
+    stream->Write(hello);
+    v1::DaemonMessage answer;
+    if (!stream->Read(&answer)) return stream->Finish();
+    stream->WritesDone();
+    while (stream->Read(&answer)) {
+    }
+    return stream->Finish();
+  }
+
+  ByName authenticator_;
+  std::unique_ptr<Daemon> daemon_;
+  std::shared_ptr<grpc::Channel> channel_;
+};
+
+TEST_F(AccessTest, TheTableHasEveryCallOfTheServices) {
+  std::set<std::string> known, declared;
+  for (const CallAccess& row : kCallAccess) known.emplace(row.method);
+  for (const char* name : {"rollcall.v1.AgentLink", "rollcall.v1.Query"}) {
+    const auto* service =
+        google::protobuf::DescriptorPool::generated_pool()->FindServiceByName(name);
+    ASSERT_NE(service, nullptr) << name;
+    for (int i = 0; i < service->method_count(); ++i) {
+      declared.insert(absl::StrCat("/", name, "/", service->method(i)->name()));
+    }
+  }
+  EXPECT_EQ(known, declared);
+}
+
+TEST_F(AccessTest, NobodyMayCallAnything) {
+  for (const CallAccess& row : kCallAccess) {
+    for (const char* token : {"", "guess"}) {
+      const grpc::Status status = Call(std::string(row.method), token);
+      EXPECT_EQ(status.error_code(), grpc::StatusCode::UNAUTHENTICATED) << row.method;
+      EXPECT_NE(status.error_message().find("--token-file"), std::string::npos);
+    }
+  }
+}
+
+TEST_F(AccessTest, EveryRoleMayMakeItsOwnCallsOnly) {
+  const std::map<Role, std::set<Role>> may = {{Role::kAgent, {Role::kAgent}},
+                                              {Role::kViewer, {Role::kViewer}},
+                                              {Role::kOperator, {Role::kViewer, Role::kOperator}}};
+  for (const auto& [role, allowed] : may) {
+    for (const CallAccess& row : kCallAccess) {
+      const grpc::Status status = Call(std::string(row.method), std::string(RoleName(role)));
+      const bool is_refused = status.error_code() == grpc::StatusCode::PERMISSION_DENIED;
+      EXPECT_EQ(is_refused, allowed.count(row.role) == 0)
+          << row.method << " by " << RoleName(role) << ": " << status.error_message();
+      EXPECT_NE(status.error_code(), grpc::StatusCode::UNAUTHENTICATED);
+    }
+  }
+}
+
+TEST_F(AccessTest, AnAgentReportsForItsOwnHostOnly) {
+  EXPECT_TRUE(Greet("agent", "node").ok());
+  const grpc::Status refused = Greet("agent", "other");
+  EXPECT_EQ(refused.error_code(), grpc::StatusCode::PERMISSION_DENIED);
+  EXPECT_NE(refused.error_message().find("may not report for the host \"other\""),
+            std::string::npos)
+      << refused.error_message();
+}
+
+// Ends within two checks, which are ten seconds apart.
+TEST_F(AccessTest, ARevokedAgentLosesItsStream) {
+  const auto stub = v1::AgentLink::NewStub(channel_);
+  grpc::ClientContext context;
+  context.AddMetadata("authorization", "Bearer agent");
+  const auto stream = stub->Connect(&context);
+  v1::AgentMessage hello;
+  hello.mutable_hello()->set_protocol(1);
+  hello.mutable_hello()->set_host("node");
+  stream->Write(hello);
+  v1::DaemonMessage answer;
+  ASSERT_TRUE(stream->Read(&answer));
+  authenticator_.revoked = true;
+  while (stream->Read(&answer)) {
+  }
+  EXPECT_EQ(stream->Finish().error_code(), grpc::StatusCode::UNAUTHENTICATED);
+}
+
+TEST_F(AccessTest, CallsInsideTheProcessAreTheOwners) {
+  const auto stub = v1::Query::NewStub(daemon_->InProcessChannel());
+  grpc::ClientContext context;
+  v1::StatusResponse response;
+  EXPECT_TRUE(stub->GetStatus(&context, {}, &response).ok());
+}
+
+}  // namespace
+}  // namespace rollcall

@@ -1,0 +1,307 @@
+// SPDX-License-Identifier: Apache-2.0
+// Who may do what on the page: a real server and real clients, with made-up answers and identities.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <httplib.h>
+
+#include <atomic>
+#include <filesystem>
+#include <fstream>
+#include <thread>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "daemon/server/http.h"
+#include "daemon/server/http_routes.h"
+#include "eventually.h"
+#include "http_fixture.h"
+
+namespace rollcall {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::Not;
+
+std::string AddressOf(const HttpRoute& route) {
+  std::string path = route.path;
+  if (path.back() == '*') path.back() = 'x';
+  return route.role == Role::kOperator ? path + "?job=j&ranks=0" : path + "?id=x&job=j";
+}
+
+bool IsStream(const HttpRoute& route) { return route.path == "/api/v1/events"; }
+
+TEST_F(HttpAccessTest, EveryAddressNeedsItsRole) {
+  Start();
+  ASSERT_GT(HttpRoutes().size(), 20u);
+  for (const HttpRoute& route : HttpRoutes()) {
+    for (const std::string token : {"", "agent", "viewer", "operator"}) {
+      Identity caller;
+      if (!token.empty()) caller.roles = {*ParseRole(token)};
+      const bool may = !route.role.has_value() || caller.Has(*route.role);
+      if (route.path == "/login" && route.method == "POST") continue;  // below
+      if (IsStream(route) && may) continue;                            // below
+      const auto answer = route.method == "GET" ? Get(AddressOf(route), As(token))
+                                                : Post(AddressOf(route), As(token));
+      ASSERT_TRUE(answer) << route.path;
+      const std::string what = absl::StrCat(route.method, " ", route.path, " as ", token);
+      if (may) {
+        EXPECT_LT(answer->status, 400) << what;
+      } else {
+        EXPECT_EQ(answer->status, token.empty() ? 401 : 403) << what;
+      }
+    }
+  }
+  EXPECT_EQ(queries_.stacks_taken, 1);
+}
+
+TEST_F(HttpAccessTest, SaysWhoYouAreAndWhatIsNeeded) {
+  Start();
+  const auto answer = Post("/api/v1/stacks?job=j&ranks=0", As("viewer"));
+  EXPECT_EQ(answer->body, "you are token viewer (viewer); this needs the role operator\n");
+  const auto who = Get("/api/v1/whoami", As("operator"));
+  EXPECT_THAT(who->body, HasSubstr("\"name\":\"token operator\""));
+  EXPECT_THAT(who->body, HasSubstr("\"may_act\":true"));
+  EXPECT_THAT(who->body, HasSubstr("\"has_session\":false"));
+}
+
+TEST_F(HttpAccessTest, StrangersDoNotLearnWhichAddressesThereAre) {
+  Start();
+  EXPECT_EQ(Get("/no/such/address")->status, 401);
+  EXPECT_EQ(Get("/no/such/address", As("viewer"))->status, 404);
+  EXPECT_EQ(client_->Delete("/api/v1/jobs", {{"X-Rollcall", "1"}})->status, 401);
+  EXPECT_EQ(client_->Delete("/api/v1/jobs",
+                            {{"X-Rollcall", "1"}, {"Authorization", "Bearer operator"}})
+                ->status,
+            404);
+}
+
+TEST_F(HttpAccessTest, NotesEveryAction) {
+  Start();
+  Post("/api/v1/stacks?job=train&ranks=0,3&other=x", As("operator"));
+  Post("/api/v1/stacks?job=train&ranks=0", As("viewer"));
+  Get("/api/v1/jobs", As("operator"));
+  EXPECT_THAT(audit_, ElementsAre("token operator take stacks job=train ranks=0,3"));
+}
+
+TEST_F(HttpAccessTest, SendsBrowsersToTheLogin) {
+  Start();
+  const httplib::Headers browser = {{"Accept", "text/html,application/xhtml+xml"}};
+  const auto page = Get("/", browser);
+  EXPECT_EQ(page->status, 302);
+  EXPECT_EQ(page->get_header_value("Location"), "login");
+  EXPECT_EQ(Get("/incidents/x", browser)->get_header_value("Location"), "../login");
+  const auto form = Get("/login", browser);
+  EXPECT_EQ(form->status, 200);
+  EXPECT_THAT(form->body, HasSubstr("rollcall token new"));
+  EXPECT_THAT(form->body, Not(HasSubstr("name=\"user\"")));
+  const std::string policy = form->get_header_value("Content-Security-Policy");
+  EXPECT_THAT(policy, HasSubstr("default-src 'none'"));
+  EXPECT_THAT(policy, HasSubstr("form-action 'self'"));
+  EXPECT_THAT(policy, Not(HasSubstr("unsafe")));
+  EXPECT_EQ(form->get_header_value_count("Referrer-Policy"), 1u);
+}
+
+TEST_F(HttpAccessTest, ASessionHasTheRolesOfItsToken) {
+  Start();
+  const auto login = LogIn("viewer");
+  EXPECT_EQ(login->status, 303);
+  EXPECT_EQ(login->get_header_value("Location"), "./");
+  const httplib::Headers session = SessionOf(login);
+  EXPECT_EQ(Get("/api/v1/jobs", session)->status, 200);
+  EXPECT_EQ(Post("/api/v1/stacks?job=j&ranks=0", session)->status, 403);
+  EXPECT_THAT(Get("/api/v1/whoami", session)->body, HasSubstr("\"has_session\":true"));
+  EXPECT_EQ(Get("/api/v1/jobs", {{"Cookie", "rollcall_session=viewer"}})->status, 401);
+}
+
+TEST_F(HttpAccessTest, TheCookieIsForThisSiteAndNotForScripts) {
+  Start();
+  const std::string cookie = LogIn("viewer")->get_header_value("Set-Cookie");
+  EXPECT_THAT(cookie, testing::MatchesRegex(
+                          "rollcall_session=[A-Za-z0-9_-]{43}; Path=/; HttpOnly; SameSite=Strict"));
+  EXPECT_THAT(cookie, Not(HasSubstr("viewer")));
+}
+
+TEST_F(HttpAccessTest, ByTlsTheCookieIsSecure) {
+  UseTls();
+  Start();
+  EXPECT_THAT(LogIn("viewer")->get_header_value("Set-Cookie"), HasSubstr("; Secure"));
+}
+
+TEST_F(HttpAccessTest, ScriptsLogInByJson) {
+  Start();
+  const auto login = client_->Post("/login", R"({"token": "viewer"})", "application/json");
+  EXPECT_EQ(login->status, 200);
+  EXPECT_EQ(Get("/api/v1/jobs", SessionOf(login))->status, 200);
+  for (const char* body : {R"({"token": "x"})", R"({"token": 1})", "[", "\"viewer\"", ""}) {
+    EXPECT_EQ(client_->Post("/login", body, "application/json")->status, 401) << body;
+  }
+}
+
+TEST_F(HttpAccessTest, ATokenInTheAddressIsExchangedOnce) {
+  Start();
+  const auto login = Get("/?token=viewer");
+  EXPECT_EQ(login->status, 302);
+  EXPECT_EQ(login->get_header_value("Location"), "./");
+  EXPECT_EQ(Get("/", SessionOf(login))->status, 200);
+  const auto wrong = Get("/?token=wrong");
+  EXPECT_EQ(wrong->status, 401);
+  EXPECT_EQ(wrong->get_header_value("Set-Cookie"), "");
+  EXPECT_EQ(Get("/api/v1/jobs?token=viewer")->status, 401);
+}
+
+TEST_F(HttpAccessTest, AnAgentsTokenBeginsNoSession) {
+  Start();
+  const auto login = LogIn("agent");
+  EXPECT_EQ(login->status, 403);
+  EXPECT_EQ(login->get_header_value("Set-Cookie"), "");
+}
+
+TEST_F(HttpAccessTest, LoggingOutEndsTheSession) {
+  Start();
+  const httplib::Headers session = SessionOf(LogIn("viewer"));
+  EXPECT_EQ(client_->Post("/logout", session, "", "text/plain")->status, 403);  // no X-Rollcall
+  EXPECT_EQ(Get("/api/v1/jobs", session)->status, 200);
+  const auto logout = Post("/logout", session);
+  EXPECT_EQ(logout->status, 204);
+  EXPECT_THAT(logout->get_header_value("Set-Cookie"), HasSubstr("rollcall_session=; "));
+  EXPECT_THAT(logout->get_header_value("Set-Cookie"), HasSubstr("Max-Age=0"));
+  EXPECT_EQ(Get("/api/v1/jobs", session)->status, 401);
+}
+
+TEST_F(HttpAccessTest, ASessionAndItsStreamEndWithTheToken) {
+  Start();
+  const httplib::Headers session = SessionOf(LogIn("viewer"));
+  std::atomic<int> events{0};
+  std::atomic<bool> has_ended{false};
+  std::thread viewer([&] {
+    const auto client = Connect();
+    client->Get("/api/v1/events", session, [&](const char* data, size_t size) {
+      if (absl::StrContains(absl::string_view(data, size), "change")) ++events;
+      return true;
+    });
+    has_ended = true;
+  });
+  EXPECT_TRUE(Eventually([&] { return events == 1; }));
+  authenticator_.Revoke("viewer");
+  EXPECT_EQ(Get("/api/v1/jobs", session)->status, 401);
+  queries_.version = 2;
+  EXPECT_TRUE(Eventually([&] { return has_ended.load(); }));
+  viewer.join();
+  EXPECT_EQ(events, 1);
+}
+
+TEST_F(HttpAccessTest, GuessingIsBlockedAndSessionsGoOn) {
+  Start();
+  const httplib::Headers session = SessionOf(LogIn("viewer"));
+  for (int i = 0; i < 10; ++i) EXPECT_EQ(LogIn(absl::StrCat("guess", i))->status, 401) << i;
+  const auto blocked = LogIn("operator");
+  EXPECT_EQ(blocked->status, 429);
+  const int wait_s = std::stoi(blocked->get_header_value("Retry-After"));
+  EXPECT_GT(wait_s, 0);
+  EXPECT_LE(wait_s, 60);
+  EXPECT_EQ(Get("/?token=operator")->status, 429);
+  EXPECT_EQ(Get("/api/v1/jobs", As("guess"))->status, 429);
+  // A right token in a header is no guess.
+  EXPECT_EQ(Get("/api/v1/jobs", As("viewer"))->status, 200);
+  EXPECT_EQ(Get("/api/v1/jobs", session)->status, 200);
+  EXPECT_EQ(refused_["guessing"], 3);
+}
+
+TEST_F(HttpAccessTest, WithoutACredentialNobodyGuesses) {
+  Start();
+  for (int i = 0; i < 50; ++i) EXPECT_EQ(Get("/api/v1/jobs")->status, 401);
+  EXPECT_EQ(refused_["nobody"], 50);
+}
+
+TEST_F(HttpAccessTest, ANameOfAnotherSiteIsRefused) {
+  options_.hosts = {"rollcall.example"};
+  Start();
+  const auto rebound = Get("/api/v1/jobs", {{"Host", "evil.example"},
+                                            {"Authorization", "Bearer operator"}});
+  EXPECT_EQ(rebound->status, 421);
+  EXPECT_THAT(rebound->body, HasSubstr("--http-host=evil.example"));
+  EXPECT_EQ(Get("/login", {{"Host", "evil.example:80"}})->status, 421);
+  EXPECT_EQ(Get("/?token=viewer", {{"Host", "evil.example:80"}})->status, 421);
+  EXPECT_EQ(Get("/api/v1/jobs", {{"Host", "rollcall.example"}, {"Authorization", "Bearer viewer"}})
+                ->status,
+            200);
+  EXPECT_EQ(Get("/healthz", {{"Host", "evil.example"}})->status, 200);
+}
+
+TEST_F(HttpAccessTest, KnowsTheNamesOfItsCertificate) {
+  UseTls();
+  Start();
+  EXPECT_EQ(Get("/login", {{"Host", "page.example"}})->status, 200);
+  EXPECT_EQ(Get("/login", {{"Host", "other.example"}})->status, 421);
+}
+
+TEST_F(HttpAccessTest, PagesOfOtherSitesDoNotAct) {
+  Start();
+  const std::string own = "http://" + server_->address();
+  httplib::Headers session = SessionOf(LogIn("operator"));
+  const auto with = [&session](const std::string& name, const std::string& value) {
+    httplib::Headers headers = session;
+    headers.insert({name, value});
+    return headers;
+  };
+  const std::string stacks = "/api/v1/stacks?job=j&ranks=0";
+  EXPECT_EQ(Post(stacks, with("Origin", "http://evil.example"))->status, 403);
+  EXPECT_EQ(Post(stacks, with("Sec-Fetch-Site", "cross-site"))->status, 403);
+  EXPECT_EQ(client_->Post(stacks, session, "", "text/plain")->status, 403);
+  EXPECT_EQ(queries_.stacks_taken, 0);
+  EXPECT_EQ(Post(stacks, with("Origin", own))->status, 200);
+  EXPECT_EQ(client_->Post("/login", {{"Origin", "http://evil.example"}},
+                          httplib::Params{{"token", "viewer"}})
+                ->status,
+            403);
+  httplib::Headers fetch = with("Sec-Fetch-Site", "cross-site");
+  fetch.insert({"Sec-Fetch-Mode", "no-cors"});
+  EXPECT_EQ(Get("/api/v1/jobs", fetch)->status, 403);
+}
+
+TEST_F(HttpAccessTest, AClientsCertificateIsItsIdentity) {
+  UseTls();
+  const TestPair own = authority_.Issue("URI:spiffe://x/rollcall/operator");
+  authenticator_.certificate = own.certificate_pem;
+  Start();
+  const fs::path folder = testing::TempDir();
+  std::ofstream(folder / "own.crt") << own.certificate_pem;
+  std::ofstream(folder / "own.key") << own.key_pem;
+  httplib::Client client("https://" + server_->address(), folder / "own.crt", folder / "own.key");
+  client.enable_server_certificate_verification(false);
+  EXPECT_THAT(client.Get("/api/v1/whoami")->body, HasSubstr("\"name\":\"certificate\""));
+  EXPECT_EQ(Get("/api/v1/whoami")->status, 401);
+}
+
+// Without an authenticator, as in `rollcall run`.
+TEST(HttpTokenTest, TheTokenMakesItsHolderTheOwner) {
+  FakeQueries queries;
+  HttpServerOptions options;
+  options.token = "0123456789abcdef0123";
+  HttpServer server(&queries, options);
+  ASSERT_TRUE(server.Start("127.0.0.1:0").ok());
+  httplib::Client client("http://" + server.address());
+  EXPECT_EQ(client.Get("/api/v1/jobs")->status, 401);
+  const auto login = client.Get("/?token=" + options.token);
+  EXPECT_EQ(login->status, 302);
+  const std::string cookie = login->get_header_value("Set-Cookie");
+  EXPECT_THAT(cookie, Not(HasSubstr(options.token)));
+  const httplib::Headers session = {{"Cookie", cookie.substr(0, cookie.find(';'))},
+                                    {"X-Rollcall", "1"}};
+  EXPECT_EQ(client.Post("/api/v1/stacks?job=j&ranks=0", session, "", "text/plain")->status, 200);
+}
+
+TEST(HttpTokenTest, WithoutATokenEverybodyIsTheOwner) {
+  FakeQueries queries;
+  HttpServer server(&queries, {});
+  ASSERT_TRUE(server.Start("127.0.0.1:0").ok());
+  httplib::Client client("http://" + server.address());
+  EXPECT_EQ(client.Get("/api/v1/jobs")->status, 200);
+  // A proxy in front may have asked for a password.
+  EXPECT_EQ(client.Get("/api/v1/jobs", {{"Authorization", "Basic YTpi"}})->status, 200);
+}
+
+}  // namespace
+}  // namespace rollcall

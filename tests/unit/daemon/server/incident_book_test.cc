@@ -1,0 +1,367 @@
+// SPDX-License-Identifier: Apache-2.0
+// The incidents of a daemon, and what a restarted daemon makes of those of an earlier one.
+#include "daemon/server/incident_book.h"
+
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+
+#include "absl/strings/str_cat.h"
+#include "eventually.h"
+#include "job_builder.h"
+#include "temporary_tree.h"
+
+namespace rollcall {
+namespace {
+
+constexpr uint64_t kComm = 0xa91f;
+
+JobState RunningJob() {
+  JobState state;
+  state.key = JobKey("train");
+  AgentState& agent = state.agents.emplace_back();
+  agent.id = "agent-1";
+  agent.host = "node-1";
+  agent.is_settled = true;
+  Process process;
+  process.host = "node-1";
+  process.pid = 7;
+  process.liveness = Liveness::kAlive;
+  state.processes.push_back(process);
+  return state;
+}
+
+// A launcher has ended the job after one rank died.
+JobState DeadJob() {
+  JobBuilder job(4);
+  job.Finish(24);
+  job.Enter({0, 1, 2}, At(10));
+  job.Die(3, At(10.5), SIGKILL);
+  for (const int rank : {0, 1, 2}) job.Die(rank, At(10.7), SIGTERM);
+  job.state.key = JobKey("train");
+  job.state.agents.push_back(RunningJob().agents.front());
+  return job.state;
+}
+
+// A hang that no time limit delays.
+std::vector<Verdict> Hang() {
+  Verdict verdict;
+  verdict.cause = Cause::kMissingRank;
+  verdict.communicator = kComm;
+  verdict.position = 11;
+  verdict.at_once = true;
+  verdict.summary = "rank 3 has not called AllReduce";
+  verdict.waiting_processes = {0};
+  return {verdict};
+}
+
+// The confirmed incident as an earlier daemon saved it.
+v1::Incident Confirmed() {
+  v1::Incident incident;
+  incident.set_id("train-1");
+  incident.set_job("train");
+  incident.set_state("confirmed");
+  incident.mutable_opened_at()->set_seconds(1000);
+  incident.mutable_confirmed_at()->set_seconds(1001);
+  incident.set_report_path("/reports/train-1");
+  v1::Verdict* verdict = incident.add_verdicts();
+  verdict->set_cause("missing_rank");
+  verdict->mutable_communicator()->set_id("a91f");
+  verdict->mutable_call()->set_position(11);
+  return incident;
+}
+
+AlertRow SentAlert(int32_t sequence, const std::string& kind) {
+  return {"train-1", sequence, kind, 1000, Confirmed(), true, {}};
+}
+
+std::string ReadAll(const std::string& path) {
+  std::ifstream file(path);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+class IncidentBookTest : public testing::Test {
+ protected:
+  std::unique_ptr<History> OpenHistory() const {
+    auto history = History::Open(path_, {});
+    EXPECT_TRUE(history.ok()) << history.status();
+    return history.ok() ? *std::move(history) : nullptr;
+  }
+  // A daemon begins. Its alerts go to a command that reads them only.
+  std::unique_ptr<IncidentBook> Begin() {
+    IncidentBookOptions options;
+    options.history.path = path_;
+    options.report_dir = report_dir_;
+    if (!alert_command_.empty()) {
+      options.alerts.targets = {{AlertKind::kCommand, alert_command_}};
+    }
+    options.quota = quota_;
+    options.log_incidents = false;
+    auto book = std::make_unique<IncidentBook>(options, &timeline_, &counters_);
+    EXPECT_TRUE(book->Start().ok());
+    return book;
+  }
+  std::vector<StackRequest> Apply(std::vector<Verdict> verdicts, IncidentBook* book) {
+    return book->Apply(RunningJob(), std::move(verdicts), timeline_.Now());
+  }
+  // A hang is confirmed and is over a moment later, `times` times.
+  void Flap(int times, IncidentBook* book) {
+    for (int i = 0; i < times; ++i) {
+      flap_ns_ += 10'000'000'000;
+      book->Apply(RunningJob(), Hang(), flap_ns_);
+      book->Apply(RunningJob(), {}, flap_ns_ + 1'000'000'000);
+      book->Apply(RunningJob(), {}, flap_ns_ + 3'000'000'000);
+    }
+  }
+  // The number of the newest incident in the history.
+  int LastStored() const { return OpenHistory()->LastNumbers().value()[JobKey("train")]; }
+  uint64_t CountDropped(Dropped what) const {
+    return counters_.Get().dropped[static_cast<size_t>(what)];
+  }
+  static bool Sends(uint64_t alerts, const IncidentBook& book) {
+    return Eventually([&] { return book.CountDeliveries().alerts_sent == alerts; });
+  }
+  // Alerts that were sent or wait.
+  static uint64_t CountAlerts(const IncidentBook& book) {
+    const DeliveryCounts counts = book.CountDeliveries();
+    return counts.alerts_sent + counts.alerts_waiting + counts.alerts_failed;
+  }
+
+  const AllThreadsEnd threads_;
+  const TemporaryTree tree_;
+  const std::string path_ = tree_.root() + "/history.db";
+  std::string report_dir_;
+  std::string alert_command_ = "cat > /dev/null";
+  IncidentQuotaLimits quota_;
+  DaemonCounters counters_;
+  Timeline timeline_;
+  int64_t flap_ns_ = timeline_.Now();
+};
+
+TEST_F(IncidentBookTest, AConfirmedHangIsAnnouncedOnceAcrossRestarts) {
+  {
+    const auto book = Begin();
+    Apply(Hang(), book.get());
+    EXPECT_TRUE(Sends(1, *book));
+    book->Finish(std::chrono::steady_clock::now());
+  }
+  const auto book = Begin();
+  Apply(Hang(), book.get());
+  EXPECT_EQ(CountAlerts(*book), 0u);
+  ASSERT_EQ(book->All("train").size(), 1u);
+  EXPECT_EQ(book->All("train")[0].id(), "train-1");
+}
+
+// The daemon was killed after it saved the incident and before it saved the alert.
+TEST_F(IncidentBookTest, ARestartedDaemonAnnouncesAHangWhoseAlertIsLost) {
+  ASSERT_TRUE(OpenHistory()->Save(Confirmed()).ok());
+  const auto book = Begin();
+  Apply({}, book.get());
+  EXPECT_EQ(CountAlerts(*book), 0u) << "the hang may be over";
+  Apply(Hang(), book.get());
+  EXPECT_TRUE(Sends(1, *book));
+}
+
+TEST_F(IncidentBookTest, ARestartedDaemonAnnouncesAnEndWhoseAlertIsLost) {
+  {
+    v1::Incident closed = Confirmed();
+    closed.set_state("resolved");
+    closed.mutable_closed_at()->set_seconds(1060);
+    const auto history = OpenHistory();
+    ASSERT_TRUE(history->Save(closed).ok());
+    ASSERT_TRUE(history->SaveHosts(JobKey("train"), {"node-1"}, 1000).ok());
+    ASSERT_TRUE(history->SaveAlert(SentAlert(1, "confirmed")).ok());
+  }
+  {
+    const auto book = Begin();
+    EXPECT_TRUE(Sends(1, *book));
+    book->Finish(std::chrono::steady_clock::now());
+  }
+  EXPECT_EQ(CountAlerts(*Begin()), 0u);
+}
+
+TEST_F(IncidentBookTest, TheHistoryLearnsWhereTheReportIs) {
+  report_dir_ = tree_.root() + "/reports";
+  const auto book = Begin();
+  Apply(Hang(), book.get());
+  // A first report waits a little for stacks.
+  const bool is_written = Eventually([&] {
+    book->Publish();
+    return !book->All("train")[0].report_path().empty();
+  });
+  EXPECT_TRUE(is_written);
+  const std::string path = book->All("train")[0].report_path();
+  book->Publish();
+  book->Finish(std::chrono::steady_clock::now());
+  EXPECT_EQ(OpenHistory()->Get("train-1")->report_path(), path);
+}
+
+// An earlier daemon may have known hosts that this one has not heard yet.
+TEST_F(IncidentBookTest, NothingIsConfirmedAtFirstWhereTheHistoryIsNotReadable) {
+  IncidentBookOptions options;
+  options.history.path = tree_.root() + "/missing/history.db";
+  options.history.is_optional = true;
+  options.log_incidents = false;
+  IncidentBook book(options, &timeline_);
+  ASSERT_TRUE(book.Start().ok());
+  Apply(Hang(), &book);
+  EXPECT_TRUE(book.All("train").empty());
+  EXPECT_TRUE(book.NeedsDiagnosis(JobKey("train")));
+}
+
+// The history is unusable at the start. Its file comes later, with incidents of an earlier daemon.
+TEST_F(IncidentBookTest, AHistoryThatIsLoadedLateRaisesTheNumbers) {
+  const std::string ready = tree_.root() + "/ready";
+  std::filesystem::create_directory(ready);
+  {
+    v1::Incident old = Confirmed();
+    old.set_id("train-7");
+    old.set_state("resolved");
+    // Young enough for the history to keep it.
+    old.mutable_opened_at()->set_seconds(timeline_.ToWallTime(timeline_.Now()) / 1'000'000'000);
+    *old.mutable_closed_at() = old.opened_at();
+    const auto history = History::Open(ready + "/history.db", {});
+    ASSERT_TRUE(history.ok() && (*history)->Save(old).ok());
+  }
+  IncidentBookOptions options;
+  options.history.path = tree_.root() + "/later/history.db";
+  options.history.is_optional = true;
+  options.history.first_pause_ns = 20'000'000;
+  options.log_incidents = false;
+  IncidentBook book(options, &timeline_);
+  ASSERT_TRUE(book.Start().ok());
+  Apply({}, &book);
+  std::filesystem::rename(ready, tree_.root() + "/later");
+  ASSERT_TRUE(Eventually([&] {
+    book.Publish();
+    return book.Get("train-7").ok();
+  }));
+  book.Publish();
+  Apply(Hang(), &book);
+  ASSERT_EQ(book.All("train").size(), 1u);
+  EXPECT_EQ(book.All("train")[0].id(), "train-8");
+}
+
+// Otherwise the new incident would replace an earlier one in the history.
+TEST_F(IncidentBookTest, AnIncidentHasANumberOfItsOwnWhileTheHistoryIsNotReadable) {
+  IncidentBookOptions options;
+  options.history.path = tree_.root() + "/missing/history.db";
+  options.history.is_optional = true;
+  options.log_incidents = false;
+  IncidentBook book(options, &timeline_);
+  ASSERT_TRUE(book.Start().ok());
+  const int64_t now_ns = timeline_.Now() + kReturnWithinNs;
+  book.Apply(RunningJob(), Hang(), now_ns);
+  book.Apply(RunningJob(), {}, now_ns + 1'000'000'000);
+  book.Apply(RunningJob(), {}, now_ns + 3'000'000'000);
+  book.Apply(RunningJob(), Hang(), now_ns + 4'000'000'000);
+  const int64_t seconds = timeline_.ToWallTime(now_ns) / 1'000'000'000;
+  const auto incidents = book.All("train");
+  ASSERT_EQ(incidents.size(), 2u);
+  EXPECT_EQ(incidents[0].id(), absl::StrCat("train-", seconds + 1));
+  EXPECT_EQ(incidents[1].id(), absl::StrCat("train-", seconds + 5));
+}
+
+// A job that EndAbandoned() gave up may live.
+TEST_F(IncidentBookTest, TheDeathOfAJobThatReturnsAfterItWasAbandonedIsJudged) {
+  for (const bool abandoned : {true, false}) {
+    v1::Incident closed = Confirmed();
+    closed.set_state("ended");
+    closed.set_abandoned(abandoned);
+    *closed.mutable_closed_at() = closed.confirmed_at();
+    {
+      const auto history = OpenHistory();
+      ASSERT_TRUE(history->Save(closed).ok());
+      ASSERT_TRUE(history->SaveHosts(JobKey("train"), {"node-1"}, 1000).ok());
+    }
+    const auto book = Begin();
+    book->Apply(DeadJob(), {}, At(12));
+    const auto incidents = book->All("train");
+    EXPECT_EQ(incidents.size(), abandoned ? 1u : 0u);
+    book->Finish(std::chrono::steady_clock::now());
+  }
+}
+
+// The hosts of the job are silent for too long.
+TEST_F(IncidentBookTest, TheLiveIncidentOfAForgottenJobEndsInTheHistory) {
+  const auto book = Begin();
+  Apply(Hang(), book.get());
+  book->Forget(JobKey("train"), timeline_.Now());
+  EXPECT_TRUE(book->All("train").empty());
+  const auto kept = book->Get("train-1");
+  ASSERT_TRUE(kept.ok()) << kept.status();
+  EXPECT_EQ(kept->state(), "ended");
+  EXPECT_TRUE(kept->abandoned());
+  EXPECT_TRUE(Sends(2, *book)) << "the hang and its end";
+}
+
+TEST_F(IncidentBookTest, AJobThatFlapsIsAnnouncedSixTimesAndResolvedEachTime) {
+  const auto book = Begin();
+  Flap(20, book.get());
+  EXPECT_TRUE(Sends(12, *book)) << "six hangs and their ends";
+  EXPECT_EQ(CountAlerts(*book), 12u);
+  EXPECT_EQ(CountDropped(Dropped::kAlerts), 14u);
+  const auto incidents = book->All("train");
+  ASSERT_EQ(incidents.size(), 20u);
+  for (size_t i = 0; i < 20; ++i) EXPECT_EQ(incidents[i].alert_held_back(), i >= 6) << i;
+}
+
+TEST_F(IncidentBookTest, OneAlertTellsOfTheHangsThatWereHeldBack) {
+  const std::string sent = tree_.root() + "/sent";
+  alert_command_ = "cat >> " + sent + "; echo >> " + sent;
+  quota_.alerts = 1;
+  quota_.lasting_ns = 0;
+  const auto book = Begin();
+  Flap(3, book.get());
+  book->Publish();
+  EXPECT_TRUE(Sends(2, *book)) << "those that are over wait for the end of the hour";
+  Apply(Hang(), book.get());
+  book->Publish();
+  EXPECT_TRUE(Sends(3, *book));
+  const std::string text = ReadAll(sent);
+  EXPECT_NE(text.find("flapping: 3 more incidents in the last hour; the newest: rank 3 has not"),
+            std::string::npos)
+      << text;
+  EXPECT_FALSE(book->All("train").back().alert_held_back());
+  book->Apply(RunningJob(), {}, flap_ns_ + 100'000'000'000);
+  book->Apply(RunningJob(), {}, flap_ns_ + 103'000'000'000);
+  EXPECT_TRUE(Sends(4, *book)) << "its end";
+}
+
+TEST_F(IncidentBookTest, WhatExceedsTheIncidentsOfAnHourIsCountedAndNotStored) {
+  quota_.incidents = 5;
+  report_dir_ = tree_.root() + "/reports";
+  const auto book = Begin();
+  Flap(20, book.get());
+  EXPECT_EQ(book->All("train").size(), 5u);
+  EXPECT_EQ(CountDropped(Dropped::kIncidents), 15u);
+  book->BeginStop();
+  book->Publish();
+  book->Finish(std::chrono::steady_clock::now());
+  EXPECT_EQ(LastStored(), 5);
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(report_dir_), {}), 5);
+}
+
+TEST_F(IncidentBookTest, AHangThatLastsIsStoredWhateverCameBefore) {
+  quota_.incidents = 1;
+  quota_.lasting_ns = 1'000'000'000;
+  alert_command_ = "";
+  const auto book = Begin();
+  Flap(3, book.get());
+  book->Apply(RunningJob(), Hang(), timeline_.Now());
+  book->Publish();
+  ASSERT_EQ(book->All("train").size(), 2u) << "shown while it lasts";
+  EXPECT_NE(book->All("train").back().report_note(), "");
+  EXPECT_TRUE(Eventually([&] {
+    book->Publish();
+    return book->All("train").back().report_note().empty();
+  }));
+  book->Finish(std::chrono::steady_clock::now());
+  EXPECT_EQ(LastStored(), 4);
+}
+
+}  // namespace
+}  // namespace rollcall

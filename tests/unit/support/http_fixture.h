@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+// A real server of the page with made-up answers and identities.
+#pragma once
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <httplib.h>
+
+#include <atomic>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "daemon/server/http.h"
+#include "daemon/server/query_source.h"
+#include "test_authority.h"
+
+namespace rollcall {
+
+class FakeQueries : public QuerySource {
+ public:
+  // `owner` counts; nullptr: this object does.
+  explicit FakeQueries(const FakeQueries* owner = nullptr) : owner_(owner) {}
+  std::unique_ptr<QuerySource> SeenBy(Tenants) const override {
+    return std::make_unique<FakeQueries>(this);
+  }
+  v1::StatusResponse GetStatus(const JobSelector&, bool) const override { return {}; }
+  absl::StatusOr<v1::JobView> GetJob(const JobSelector&) const override { return v1::JobView(); }
+  absl::StatusOr<v1::CallsResponse> GetCalls(const v1::CallsRequest&) const override {
+    return v1::CallsResponse();
+  }
+  absl::StatusOr<v1::ProcessesResponse> ListProcesses(const v1::ProcessesRequest&) const override {
+    return v1::ProcessesResponse();
+  }
+  absl::StatusOr<v1::ListIncidentsResponse> ListIncidents(
+      const v1::ListIncidentsRequest&) const override {
+    return v1::ListIncidentsResponse();
+  }
+  absl::StatusOr<v1::Incident> GetIncident(const std::string&) const override {
+    return v1::Incident();
+  }
+  absl::Status StreamStacks(const v1::TakeStacksRequest&,
+                            const std::function<bool(const v1::ProcessStack&)>&) override {
+    return absl::OkStatus();
+  }
+  absl::StatusOr<v1::StacksResponse> GetStacks(const v1::TakeStacksRequest&) override {
+    ++(owner_ == nullptr ? this : owner_)->stacks_taken;
+    return v1::StacksResponse();
+  }
+  uint64_t Version(const std::string&) const override { return version; }
+  std::string GetMetrics(bool, const HttpFront::Counts&) const override { return "metrics\n"; }
+
+  std::atomic<uint64_t> version{1};
+  mutable std::atomic<int> stacks_taken{0};
+
+ private:
+  const FakeQueries* const owner_;
+};
+
+// Knows tokens that are the names of roles, and certificates by their text.
+class FakeAuthenticator : public Authenticator {
+ public:
+  absl::StatusOr<Identity> Identify(const Presented& presented) const override {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (!presented.certificate_pem.empty() && presented.certificate_pem == certificate) {
+      return Make("certificate", Role::kOperator);
+    }
+    const auto role = ParseRole(presented.bearer);
+    if (role.has_value() && revoked_.count(presented.bearer) == 0) {
+      return Make("token " + presented.bearer, *role);
+    }
+    return absl::UnauthenticatedError("unknown token");
+  }
+  bool IsStillValid(const Identity& identity) const override {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    return revoked_.count(identity.name.substr(std::string("token ").size())) == 0;
+  }
+  void Revoke(const std::string& token) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    revoked_.insert(token);
+  }
+
+  std::string certificate;
+
+ private:
+  static Identity Make(const std::string& name, Role role) {
+    return {name, {role}, {}, {"default"}, 0, name};
+  }
+  mutable std::mutex mutex_;
+  std::set<std::string> revoked_;
+};
+
+class HttpAccessTest : public testing::Test {
+ protected:
+  void Start() {
+    options_.authenticator = &authenticator_;
+    options_.audit = [this](const AuditEntry& entry) {
+      audit_.push_back(absl::StrCat(entry.who, " ", entry.action, " ", entry.object));
+      EXPECT_THAT(entry.peer, testing::StartsWith("ipv4:127.0.0.1:"));
+      EXPECT_GT(entry.time_ns, 0);
+    };
+    options_.refused = [this](std::string_view reason) {
+      const std::lock_guard<std::mutex> lock(mutex_);
+      ++refused_[std::string(reason)];
+    };
+    server_ = std::make_unique<HttpServer>(&queries_, options_);
+    const absl::Status status = server_->Start("127.0.0.1:0");
+    ASSERT_TRUE(status.ok()) << status;
+    client_ = Connect();
+  }
+  std::unique_ptr<httplib::Client> Connect() const {
+    auto client = std::make_unique<httplib::Client>(
+        absl::StrCat(server_->has_tls() ? "https://" : "http://", server_->address()));
+    client->enable_server_certificate_verification(false);
+    client->set_keep_alive(true);
+    return client;
+  }
+  void UseTls() {
+    TlsSettings settings;
+    const TestPair pair = authority_.Issue("DNS:page.example");
+    settings.certificate_pem = pair.certificate_pem;
+    settings.key_pem = pair.key_pem;
+    settings.client_ca_pem = authority_.pem();
+    const auto made = TlsContext::Make(settings);
+    ASSERT_TRUE(made.ok());
+    options_.tls = [context = *made] { return context; };
+  }
+
+  static httplib::Headers As(const std::string& token) {
+    if (token.empty()) return {};
+    return {{"Authorization", "Bearer " + token}};
+  }
+  httplib::Result Get(const std::string& path, const httplib::Headers& headers = {}) {
+    return client_->Get(path, headers);
+  }
+  httplib::Result Post(const std::string& path, httplib::Headers headers = {}) {
+    headers.insert({"X-Rollcall", "1"});
+    return client_->Post(path, headers, "", "text/plain");
+  }
+  httplib::Result LogIn(const std::string& token) {
+    return client_->Post("/login", httplib::Params{{"token", token}});
+  }
+  // The header that carries the session of this answer.
+  static httplib::Headers SessionOf(const httplib::Result& answer) {
+    const std::string cookie = answer->get_header_value("Set-Cookie");
+    return {{"Cookie", cookie.substr(0, cookie.find(';'))}};
+  }
+
+  const TestAuthority authority_;
+  FakeQueries queries_;
+  FakeAuthenticator authenticator_;
+  HttpServerOptions options_;
+  std::vector<std::string> audit_;
+  std::mutex mutex_;
+  std::map<std::string, int> refused_;
+  std::unique_ptr<HttpServer> server_;
+  std::unique_ptr<httplib::Client> client_;
+};
+
+}  // namespace rollcall
