@@ -11,6 +11,10 @@ constexpr int64_t kLongestTickNs = 60'000'000'000;
 constexpr int kTicksUntilStale = 3;
 constexpr int kTicksUntilSilent = 5;
 constexpr int kTicksToSettle = 3;
+// When ticks come late, an agent may miss so many of the usual delays before it is silent. Those of
+// nine ticks in ten are usual: single slow hosts change nothing.
+constexpr int kDelaysUntilSilent = 4;
+constexpr double kUsualShare = 0.9;
 // An agent whose ticks are further apart was stopped, or cut off. Well above what a busy host or
 // network does to one.
 constexpr int64_t kLongestTickGapNs = 5'000'000'000;
@@ -31,6 +35,7 @@ class AgentBook::Agent {
   bool is_urgent = false;
   bool is_cut = false;   // its last stream has ended, and no tick has come since
   int unapplied = 0;     // ticks that have come and are not applied yet
+  int64_t last_pace_ns = 0;  // the interval between ticks that it was asked for before
   int64_t made_ns = 0;   // of the newest tick, by the agent's clock
   int64_t came_ns = 0;   // of the newest tick
   int ticks = 0;         // that have come, up to kTicksToSettle
@@ -87,7 +92,13 @@ AgentBook::Origin AgentBook::RecordTick(const AgentName& name, int64_t made_ns, 
     heard.counts_from_ns = came_ns;
   }
   // A large tick comes in pieces.
-  if (made_ns != agent->made_ns && agent->ticks < kTicksToSettle) ++agent->ticks;
+  const bool is_next = made_ns != agent->made_ns;
+  if (is_next && agent->ticks < kTicksToSettle) ++agent->ticks;
+  // A new pace begins with the agent's next tick.
+  if (is_next && agent->came_ns != 0 && !agent->is_cut) {
+    gaps_.Add(came_ns, came_ns - agent->came_ns - std::max(heard.tick_ns, agent->last_pace_ns));
+    agent->last_pace_ns = heard.tick_ns;
+  }
   heard.is_settled = heard.is_settled || agent->ticks >= kTicksToSettle;
   agent->made_ns = made_ns;
   agent->came_ns = came_ns;
@@ -123,10 +134,17 @@ int64_t AgentBook::OldestUnapplied() const {
   return oldest_ns;
 }
 
+int64_t AgentBook::UsualLateness(int64_t now_ns, double share) const {
+  const absl::MutexLock lock(&mutex_);
+  return gaps_.Usual(now_ns, share);
+}
+
 void AgentBook::SetPace(const std::string& id, int64_t tick_ns) {
   const absl::MutexLock lock(&mutex_);
   const auto at = agents_.find(id);
-  if (at != agents_.end()) at->second->heard.tick_ns = std::min(tick_ns, kLongestTickNs);
+  if (at == agents_.end()) return;
+  at->second->last_pace_ns = at->second->heard.tick_ns;
+  at->second->heard.tick_ns = std::min(tick_ns, kLongestTickNs);
 }
 
 void AgentBook::SetUrgent(std::vector<AgentPtr> agents) {
@@ -149,6 +167,7 @@ void AgentBook::SetRefused(const AgentPtr& agent) {
 std::vector<std::string> AgentBook::MarkSilent(int64_t now_ns, int64_t silent_after_ns) {
   std::vector<std::string> fallen;
   const absl::MutexLock lock(&mutex_);
+  silent_after_ns += kDelaysUntilSilent * gaps_.Usual(now_ns, kUsualShare);
   for (auto at = agents_.begin(); at != agents_.end();) {
     const AgentPtr agent = at->second;
     AgentHeard& heard = agent->heard;

@@ -17,6 +17,7 @@
 #include "daemon/model/host_clocks.h"
 #include "daemon/model/job_state.h"
 #include "daemon/server/agent_name.h"
+#include "daemon/server/tick_gaps.h"
 
 namespace rollcall {
 
@@ -54,6 +55,9 @@ class AgentBook {
   // When the oldest tick came that is not applied; 0: all are.
   int64_t OldestUnapplied() const ABSL_LOCKS_EXCLUDED(mutex_);
 
+  // How late the usual tick came in the last seconds: so late, or less, were `share` of them.
+  int64_t UsualLateness(int64_t now_ns, double share) const ABSL_LOCKS_EXCLUDED(mutex_);
+
   // The agent was asked to tick at this pace from now on.
   void SetPace(const std::string& id, int64_t tick_ns) ABSL_LOCKS_EXCLUDED(mutex_);
 
@@ -66,8 +70,9 @@ class AgentBook {
   // The agent's reports on processes of another agent were refused.
   void SetRefused(const AgentPtr& agent) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Looks at the clock: an agent whose ticks are missing is stale, and after a while silent.
-  // Returns the hosts of those that have fallen silent since the last call.
+  // Looks at the clock: an agent whose ticks are missing is stale, and after a while silent; later
+  // while the ticks of other agents come late, too. Returns the hosts of those that have fallen silent
+  // since the last call.
   std::vector<std::string> MarkSilent(int64_t now_ns, int64_t silent_after_ns)
       ABSL_LOCKS_EXCLUDED(mutex_);
 
@@ -83,6 +88,7 @@ class AgentBook {
   // Ids of the agents whose reports were refused, by host.
   std::map<std::string, std::set<std::string>> refused_ ABSL_GUARDED_BY(mutex_);
   std::vector<AgentPtr> urgent_ ABSL_GUARDED_BY(mutex_);
+  TickGaps gaps_ ABSL_GUARDED_BY(mutex_);
   HostClocks clocks_ ABSL_GUARDED_BY(mutex_);  // by agent: each has a clock of its own
 };
 

@@ -32,6 +32,7 @@ constexpr double kShareForTicks = 0.4;
 // Agents whose job may hang tick at least this often, so that the verdict comes in time. They are few:
 // the others keep the pace that the machine can bear.
 constexpr int64_t kUrgentTickNs = kSecond / 2;
+constexpr double kUsualShare = 0.5;  // of the ticks, for the pace
 constexpr size_t kUrgentShare = 8;    // one agent of so many
 constexpr size_t kUrgentAgents = 64;  // may always be urgent
 
@@ -222,8 +223,9 @@ void Daemon::MarkSilentAgents(int64_t now_ns) {
 void Daemon::UpdatePace(int64_t now_ns) {
   const double cpu_seconds = ProcessCpuSeconds();
   const int64_t oldest_ns = store_.agents()->OldestUnapplied();
+  const int64_t late_ns = store_.agents()->UsualLateness(now_ns, kUsualShare);
   const TickPace::Load load = {agents_.agents(), ticks_.exchange(0), cpu_seconds - cpu_seconds_,
-                               oldest_ns == 0 ? 0 : now_ns - oldest_ns};
+                               std::max(oldest_ns == 0 ? 0 : now_ns - oldest_ns, late_ns)};
   tick_ns_ = pace_.Update(load);
   store_.SetUrgent(incidents_.OpenJobs(),
                    std::max(kUrgentAgents, static_cast<size_t>(load.agents) / kUrgentShare));

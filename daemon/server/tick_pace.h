@@ -13,9 +13,11 @@ namespace rollcall {
 class TickPace {
  public:
   static constexpr int64_t kShortestNs = 100'000'000;
-  // Beyond it, longer intervals save little: records cost the same in fewer ticks. Flow control slows
-  // agents down further.
-  static constexpr int64_t kLongestNs = 1'800'000'000;
+  // The longest that the cost asks for: beyond it, longer intervals save little, because records cost
+  // the same in fewer ticks.
+  static constexpr int64_t kLongestUsualNs = 1'800'000'000;
+  // While ticks wait for the daemon, which then has no room at all.
+  static constexpr int64_t kLongestNs = 5'000'000'000;
 
   // `cores`: the share of the machine that ticks may cost.
   explicit TickPace(double cores) : cores_(cores) {}
@@ -24,7 +26,7 @@ class TickPace {
     int agents = 0;
     uint64_t ticks = 0;      // applied since the last call
     double cpu_seconds = 0;  // that the daemon used since the last call
-    int64_t lag_ns = 0;      // age of the oldest tick that is not applied
+    int64_t lag_ns = 0;      // how long ticks wait for the daemon
   };
 
   // Called about once a second. Returns the interval between two ticks of an agent.

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <string>
+
 namespace rollcall {
 namespace {
 
@@ -55,6 +57,51 @@ TEST_F(AgentBookTest, TheNewestListSaysWhichAgentsAreUrgent) {
   EXPECT_TRUE(Tick(kNow + 1).is_urgent);
   book_.SetUrgent({});
   EXPECT_FALSE(Tick(kNow + 2).is_urgent);
+}
+
+// Ticks of 100 agents, one each second; `late_ns` later from the fifth second on.
+class ManyAgentsTest : public testing::Test {
+ protected:
+  static constexpr int kAgents = 100;
+
+  // Ticks of the first `count` agents.
+  void Ticks(int count, int64_t now_ns) {
+    for (int i = 0; i < count; ++i) {
+      const AgentName name = {"node", "node/" + std::to_string(i), kSecondNs, false};
+      if (!connected_) book_.Connected(name);
+      book_.Applied(book_.RecordTick(name, now_ns, now_ns));
+    }
+    connected_ = true;
+  }
+
+  AgentBook book_;
+  bool connected_ = false;
+};
+
+TEST_F(ManyAgentsTest, AHostWithoutTicksIsSilentAmongOthersThatTick) {
+  for (int i = 0; i < 12; ++i) Ticks(i == 0 ? kAgents : kAgents - 1, kNow + i * kSecondNs);
+  EXPECT_EQ(book_.MarkSilent(kNow + 11 * kSecondNs, kSilentAfter).size(), 1u);
+}
+
+// A daemon without room for its load reads every agent's ticks late, and some later than others.
+TEST_F(ManyAgentsTest, AHostWithoutTicksIsNotSilentYetWhileTheTicksOfAllComeLate) {
+  int64_t now_ns = kNow;
+  for (int i = 0; i < 5; ++i, now_ns += 5 * kSecondNs) {
+    Ticks(i < 3 ? kAgents : kAgents - 1, now_ns);
+    EXPECT_TRUE(book_.MarkSilent(now_ns, kSilentAfter).empty());
+  }
+  EXPECT_EQ(book_.UsualLateness(now_ns, 0.5), 4 * kSecondNs);
+  // 30 s after its last tick: ten seconds, and four times the usual delay.
+  EXPECT_EQ(book_.MarkSilent(kNow + 37 * kSecondNs, kSilentAfter).size(), 1u);
+}
+
+TEST_F(ManyAgentsTest, ANewPaceMakesNoTickLate) {
+  Ticks(kAgents, kNow);
+  for (int i = 0; i < kAgents; ++i) book_.SetPace("node/" + std::to_string(i), 5 * kSecondNs);
+  Ticks(kAgents, kNow + 5 * kSecondNs);
+  for (int i = 0; i < kAgents; ++i) book_.SetPace("node/" + std::to_string(i), kSecondNs);
+  Ticks(kAgents, kNow + 10 * kSecondNs);
+  EXPECT_EQ(book_.UsualLateness(kNow + 10 * kSecondNs, 0.9), 0);
 }
 
 }  // namespace

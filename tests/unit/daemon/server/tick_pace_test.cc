@@ -40,7 +40,22 @@ TEST(TickPaceTest, CostlyTicksComeSeldomer) {
 
 TEST(TickPaceTest, TheIntervalHasALimit) {
   TickPace pace(1);
-  EXPECT_EQ(After(20, 1'000'000, 1000, &pace), TickPace::kLongestNs);
+  EXPECT_EQ(After(20, 1'000'000, 1000, &pace), TickPace::kLongestUsualNs);
+}
+
+TEST(TickPaceTest, WhileTicksWaitTheIntervalGrowsBeyondTheUsualLimit) {
+  TickPace pace(1);
+  After(20, 1'000'000, 1000, &pace);
+  for (int i = 0; i < 20; ++i) Second(1'000'000, 1000, &pace, 2 * kSecond);
+  EXPECT_EQ(pace.tick_ns(), TickPace::kLongestNs);
+}
+
+TEST(TickPaceTest, APaceThatWaitingTicksBroughtAboutStaysForAMinute) {
+  TickPace pace(1);
+  After(20, 1'000'000, 1000, &pace);
+  for (int i = 0; i < 20; ++i) Second(1'000'000, 1000, &pace, 2 * kSecond);
+  EXPECT_EQ(After(59, 1'000'000, 1000, &pace), TickPace::kLongestNs);
+  EXPECT_LT(After(1, 1'000'000, 1000, &pace), TickPace::kLongestNs);
 }
 
 TEST(TickPaceTest, ADaemonThatFallsBehindAsksForFewerTicks) {
