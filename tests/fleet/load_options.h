@@ -17,7 +17,7 @@ inline int64_t ToNs(double seconds) { return static_cast<int64_t>(seconds * 1e9)
 struct LoadOptions {
   std::vector<std::string> daemons;  // HOST:PORT; hosts are spread over them
   double seconds = 60;
-  int threads = 1;
+  int threads = 2;
   uint64_t seed = 1;
 
   int jobs = 1;
