@@ -23,10 +23,12 @@ namespace {
 
 constexpr uint32_t kProtocol = 1;
 constexpr int64_t kFirstPause = 200'000'000;
-constexpr int64_t kLongestPause = 2'500'000'000;
+// With the jitter three seconds: an agent is back within five seconds after its daemon.
+constexpr int64_t kLongestPause = 2'000'000'000;
 constexpr int64_t kLongestTick = 60'000'000'000;  // that a daemon may ask for
 constexpr size_t kMessageBytes = 1 << 20;
 constexpr std::chrono::seconds kStopTimeout{3};  // for the last tick
+constexpr size_t kMostHostFactsRequests = 4;     // that wait
 
 StackServiceOptions ServiceOptionsFrom(const AgentOptions& options) {
   StackServiceOptions service;
@@ -35,6 +37,23 @@ StackServiceOptions ServiceOptionsFrom(const AgentOptions& options) {
   service.stacks_on = options.stacks_on;
   service.redactor = options.collector.redactor;
   return service;
+}
+
+HostFactsOptions HostFactsFrom(const AgentOptions& options) {
+  HostFactsOptions facts = options.host_facts;
+  facts.redactor = options.collector.redactor;
+  return facts;
+}
+
+PendingRequest ToPending(uint64_t stream, uint64_t number,
+                         const google::protobuf::RepeatedPtrField<v1::ProcessRef>& processes) {
+  PendingRequest request;
+  request.stream = stream;
+  request.request = number;
+  for (const v1::ProcessRef& process : processes) {
+    request.processes.push_back({process.pid(), process.start_time()});
+  }
+  return request;
 }
 
 }  // namespace
@@ -89,14 +108,14 @@ class Agent::Link {
     while (stream_->Read(&message)) {
       if (message.has_welcome()) SetWelcomed(message.welcome());
       if (message.has_pace()) agent_->SetPace(message.pace().tick_ns());
-      if (!message.has_take_stacks()) continue;
-      PendingRequest request;
-      request.stream = number_;
-      request.request = message.take_stacks().request();
-      for (const v1::ProcessRef& process : message.take_stacks().processes()) {
-        request.processes.push_back({process.pid(), process.start_time()});
+      if (message.has_take_stacks()) {
+        const v1::TakeStacks& take = message.take_stacks();
+        agent_->TakeIn(ToPending(number_, take.request(), take.processes()));
       }
-      agent_->TakeIn(std::move(request));
+      if (message.has_gather_host_facts()) {
+        const v1::GatherHostFacts& gather = message.gather_host_facts();
+        agent_->TakeInHostFacts(ToPending(number_, gather.request(), gather.processes()));
+      }
     }
     const std::lock_guard<std::mutex> lock(agent_->mutex_);
     broken_ = true;
@@ -131,6 +150,8 @@ Agent::Agent(AgentOptions options, ChannelSource channels)
       pauses_(options_.tick_ns),
       stack_service_(ServiceOptionsFrom(options_),
                      [this](ProcessId process) { return collector_.Serves(process); }),
+      host_facts_service_(HostFactsFrom(options_),
+                          [this](ProcessId process) { return collector_.Serves(process); }),
       quit_answers_(options_.collector.directory, options_.collector.proc_root) {}
 
 Agent::~Agent() { Stop(); }
@@ -139,6 +160,7 @@ void Agent::Start() {
   uplink_runs_ = true;
   uplink_ = std::thread([this] { RunUplink(); });
   stacks_ = std::thread([this] { RunStacks(); });
+  host_facts_ = std::thread([this] { RunHostFacts(); });
   if (!options_.stacks_on) return;
   const absl::Status listening = quit_answers_.Start();
   if (!listening.ok()) {
@@ -154,9 +176,11 @@ void Agent::Stop() {
   }
   changed_.notify_all();
   stack_service_.Cancel();
+  host_facts_service_.Cancel();
   CutOffWhenLate();
   if (uplink_.joinable()) uplink_.join();
   if (stacks_.joinable()) stacks_.join();
+  if (host_facts_.joinable()) host_facts_.join();
   quit_answers_.Stop();
 }
 
@@ -271,6 +295,7 @@ void Agent::CloseLink() {
   const std::lock_guard<std::mutex> lock(mutex_);
   answer_.reset();
   stack_requests_.Clear();
+  host_facts_requests_.clear();
   changed_.notify_all();
 }
 
@@ -358,15 +383,54 @@ void Agent::TakeIn(PendingRequest request) {
   }
 }
 
-// Waits until the uplink thread has taken the previous answer, so that a daemon that does not read
-// costs no memory. False: the agent stops, or the stream that asked has ended.
+// For the reader of the stream. A daemon asks once for each incident, so it misses nothing by an
+// answer without facts.
+void Agent::TakeInHostFacts(PendingRequest request) {
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (host_facts_requests_.size() < kMostHostFactsRequests) {
+      host_facts_requests_.push_back(std::move(request));
+      changed_.notify_all();
+      return;
+    }
+  }
+  v1::AgentMessage answer;
+  answer.mutable_host_facts()->set_request(request.request);
+  *answer.mutable_host_facts()->mutable_facts() =
+      host_facts_service_.Refuse("the agent of this host has too many requests for facts");
+  HandOver(request.stream, std::move(answer));
+}
+
+void Agent::RunHostFacts() {
+  while (true) {
+    PendingRequest request;
+    {
+      std::unique_lock<std::mutex> lock(mutex_);
+      changed_.wait(lock, [this] { return stopping_ || !host_facts_requests_.empty(); });
+      if (stopping_) return;
+      request = std::move(host_facts_requests_.front());
+      host_facts_requests_.pop_front();
+    }
+    v1::AgentMessage answer;
+    answer.mutable_host_facts()->set_request(request.request);
+    *answer.mutable_host_facts()->mutable_facts() = host_facts_service_.Take(request.processes);
+    HandOver(request.stream, std::move(answer));
+  }
+}
+
 bool Agent::HandOver(const PendingRequest& request, ProcessId process, v1::ProcessStack stack) {
   v1::AgentMessage answer;
   v1::StackReply* reply = answer.mutable_stacks();
   reply->set_request(request.request);
   reply->set_start_time(process.start_time);
   *reply->mutable_stack() = std::move(stack);
-  const auto is_over = [&] { return stopping_ || request.stream != stream_; };
+  return HandOver(request.stream, std::move(answer));
+}
+
+// Waits until the uplink thread has taken the previous answer, so that a daemon that does not read
+// costs no memory. False: the agent stops, or the stream that asked has ended.
+bool Agent::HandOver(uint64_t stream, v1::AgentMessage answer) {
+  const auto is_over = [&] { return stopping_ || stream != stream_; };
   std::unique_lock<std::mutex> lock(mutex_);
   changed_.wait(lock, [&] { return is_over() || !answer_.has_value(); });
   if (is_over()) return false;

@@ -1,19 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 // The agent reads this host's training processes many times a second, reports changes to the
-// daemon, and takes stacks when the daemon requests them.
+// daemon, and takes stacks and gathers facts about the host when the daemon requests them.
 //
 // The agent runs inside rollcall-agent and inside `rollcall run`. While the daemon cannot be
 // reached, the agent retries with growing pauses; the job does not depend on the connection.
 // Start() returns at once; the destructor stops the threads.
 //
 // One thread, the uplink, writes the stream to the daemon. The uplink holds no lock during a
-// write, because a write blocks until the daemon reads. The stacks thread passes its answers to
-// the uplink.
+// write, because a write blocks until the daemon reads. The stacks thread and the thread for facts
+// about the host pass their answers to the uplink.
 #pragma once
 
 #include <atomic>
 #include <condition_variable>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -23,6 +24,7 @@
 #include <vector>
 
 #include "agent/collector.h"
+#include "agent/host_facts_service.h"
 #include "agent/stack_queue.h"
 #include "agent/stack_service.h"
 #include "agent/stacks/quit_answers.h"
@@ -45,6 +47,7 @@ struct AgentOptions {
   // Processes whose stacks the agent takes for the daemon; 0: no limit.
   int64_t max_stacks_per_minute = 600;
   bool stacks_on = true;  // false: the agent takes no stacks at all
+  HostFactsOptions host_facts;
 };
 
 // The channel for the next try to reach the daemon. A channel of the last try would be late: gRPC looks
@@ -83,9 +86,12 @@ class Agent {
   void SetPace(int64_t tick_ns);
   void CutOffWhenLate();
   void RunStacks();
+  void RunHostFacts();
   void Answer(const PendingRequest& request);
   void TakeIn(PendingRequest request);
+  void TakeInHostFacts(PendingRequest request);
   bool HandOver(const PendingRequest& request, ProcessId process, v1::ProcessStack stack);
+  bool HandOver(uint64_t stream, v1::AgentMessage answer);
   uint64_t StreamNumber();
   void Sleep(int64_t ns);  // returns early when the agent stops
   bool stopping();
@@ -104,16 +110,18 @@ class Agent {
   uint64_t stream_ = 0;                           // number of the newest stream
   std::shared_ptr<grpc::ClientContext> context_;  // of the newest stream
   StackQueue stack_requests_;
+  std::deque<PendingRequest> host_facts_requests_;
   std::optional<v1::AgentMessage> answer_;  // the uplink sends it next
 
   std::atomic<int64_t> tick_ns_{0};  // from one tick to the next, as the daemon wants it
   PauseWatch pauses_;
   StackService stack_service_;  // Take(): used by the stacks thread only
+  HostFactsService host_facts_service_;  // Take(): used by the host-facts thread only
 
   QuitAnswers quit_answers_;
 
   uint64_t dropped_ticks_ = 0;  // used by the uplink thread only
-  std::thread uplink_, stacks_;
+  std::thread uplink_, stacks_, host_facts_;
 };
 
 }  // namespace rollcall

@@ -36,6 +36,7 @@ struct CollectedProcess {
   std::string file;  // name in the directory; "": no segment, or one in another folder
   std::shared_ptr<SegmentReader> reader;
   SegmentClaim claim;
+  size_t segment_bytes = 0;    // of what was read of the segment first
   bool visible = true;         // this agent's /proc has this process as `id`
   bool other_numbers = false;  // its own pid namespace has another pid for it
   int64_t ahead_ns = 0;        // of its CLOCK_MONOTONIC over the agent's
@@ -56,6 +57,7 @@ struct CollectedProcess {
 
   bool ended = false;
   int64_t ended_ns = 0;
+  int64_t alive_ns = 0;  // the last look that saw it alive; 0: none
   std::optional<int> exit_code, exit_signal;
   std::string error;  // the uncaught Python exception that ends it
   int64_t error_ns = 0;

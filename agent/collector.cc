@@ -40,6 +40,8 @@ constexpr int64_t kTryAgainEvery = 5 * kSecond;
 constexpr int64_t kReadLaunchAgainAfter = kSecond;
 constexpr int kMaxLaunchTries = 10;
 constexpr size_t kMaxWarnings = 1000;
+constexpr size_t kMostListed = 65536;  // names of segments in the folder
+constexpr int64_t kLookForRoomEvery = 10 * kSecond;
 
 std::vector<std::string> ListSegments(const std::string& directory) {
   std::vector<std::string> names;
@@ -47,6 +49,7 @@ std::vector<std::string> ListSegments(const std::string& directory) {
   if (dir == nullptr) return names;
   while (const dirent* entry = readdir(dir)) {
     if (IsSegmentName(entry->d_name)) names.emplace_back(entry->d_name);
+    if (names.size() == kMostListed) break;
   }
   closedir(dir);
   std::sort(names.begin(), names.end());
@@ -128,6 +131,18 @@ void SetLaunch(const LaunchFacts& facts, v1::Identity* identity) {
 #include "proto/facts.def"
 }
 
+// The memory that the contents of a segment take.
+size_t BytesOf(const SegmentSnapshot& snapshot) {
+  size_t bytes = sizeof(snapshot);
+  for (const std::string& site : snapshot.sites) bytes += sizeof(site) + site.size();
+  for (const CommSnapshot& comm : snapshot.communicators) {
+    bytes += sizeof(comm) + comm.records.size() * sizeof(RecordSnapshot) +
+             comm.checkpoints.size() * sizeof(comm.checkpoints[0]) +
+             comm.graph_launches.size() * sizeof(GraphLaunchSnapshot);
+  }
+  return bytes;
+}
+
 std::string ProcessKey(pid_t pid) { return absl::StrCat("process ", pid); }
 std::string FileKey(const std::string& name) { return absl::StrCat("file ", name); }
 
@@ -186,9 +201,15 @@ void Collector::Collect(int64_t now_ns, bool whole, v1::Tick* tick) {
   }
   tick->set_now_ns(now_ns);
   tick->set_whole(whole);
-  for (auto& [id, process] : processes_) {
-    const bool changed = CollectProcess(now_ns, whole, process.get(), tick->add_processes());
-    if (!changed) tick->mutable_processes()->RemoveLast();
+  tick->set_left_out_segments(CountLeftOut());
+  // A large tick goes out in pieces: the daemon has to have the end of a rank before its next
+  // start.
+  for (const bool ended : {true, false}) {
+    for (auto& [id, process] : processes_) {
+      if (process->ended != ended) continue;
+      const bool changed = CollectProcess(now_ns, whole, process.get(), tick->add_processes());
+      if (!changed) tick->mutable_processes()->RemoveLast();
+    }
   }
   if (options_.live && options_.keep_ended_ns > 0) RemoveEndedProcesses(now_ns);
 }
@@ -275,7 +296,33 @@ void Collector::RetryOrGiveUp(const std::string& name, int64_t now_ns, absl::Sta
   AddWarning(absl::StrCat("skipped: ", why.message()));
 }
 
+bool Collector::HasRoomFor(ProcessId id, size_t bytes) const {
+  size_t segments = new_files_.size();
+  for (const auto& [other, process] : processes_) {
+    if (process->reader == nullptr || other == id) continue;
+    ++segments;
+    bytes += process->segment_bytes;
+  }
+  return segments < options_.most_segments && bytes <= options_.most_segment_bytes;
+}
+
+void Collector::LeaveOut(const std::string& name, int64_t now_ns) {
+  unreadable_[name] = {now_ns, now_ns + kLookForRoomEvery, true};
+  AddWarning(absl::StrCat(options_.directory, ": more than ", options_.most_segments,
+                          " segments, or more than ", options_.most_segment_bytes >> 20,
+                          " MiB in them: the others are left out\n"
+                          "  remove those of ended jobs, or give jobs folders of their own "
+                          "(ROLLCALL_DIR)"));
+}
+
+size_t Collector::CountLeftOut() const {
+  return host_left_out_ + static_cast<size_t>(std::count_if(
+                              unreadable_.begin(), unreadable_.end(),
+                              [](const auto& entry) { return entry.second.is_left_out; }));
+}
+
 void Collector::OpenSegment(const std::string& name, int64_t now_ns) {
+  if (!HasRoomFor(ProcessId(), 0)) return LeaveOut(name, now_ns);
   auto opened = std::make_shared<Opened>();
   const auto open = [path = absl::StrCat(options_.directory, "/", name), threads = threads_,
                      opened] { OpenFile(path, threads, opened.get()); };
@@ -290,7 +337,8 @@ void Collector::OpenSegment(const std::string& name, int64_t now_ns) {
   file.claim = *opened->claim;
   if (!options_.live) {
     const SegmentOwner owner = {SegmentOwner::kVisible, {file.claim.pid, file.claim.start_time}};
-    return AddSegment(owner, file.claim, file.reader, name, now_ns);
+    AddSegment(owner, file.claim, file.reader, name, now_ns);
+    return;
   }
   if (!file.claim.of_this_boot) {
     unreadable_[name].again_ns = INT64_MAX;
@@ -352,6 +400,7 @@ void Collector::ScanHost(int64_t now_ns) {
 }
 
 void Collector::AddHostSegments(const ScanResult& scan, int64_t now_ns) {
+  host_left_out_ = 0;
   for (const MappedSegment& segment : scan.segments) {
     if (segment.reader == nullptr) continue;
     const ProcessId id = segment.mapper.process;
@@ -364,7 +413,7 @@ void Collector::AddHostSegments(const ScanResult& scan, int64_t now_ns) {
     const SegmentOwner owner = FindOwner(segment.claim, &one, PidLookup(), own_namespace_);
     // Child processes that the owner forked have the segment mapped too.
     if (owner.kind != SegmentOwner::kVisible || !(owner.process == id)) continue;
-    AddSegment(owner, segment.claim, segment.reader, "", now_ns);
+    if (!AddSegment(owner, segment.claim, segment.reader, "", now_ns)) ++host_left_out_;
   }
 }
 
@@ -389,7 +438,8 @@ void Collector::ReadLaunch(int64_t now_ns, CollectedProcess* process) const {
   process->launch_again_ns = again ? now_ns + kReadLaunchAgainAfter : 0;
 }
 
-void Collector::AddSegment(const SegmentOwner& owner, const SegmentClaim& claim,
+// False: there is no room for it.
+bool Collector::AddSegment(const SegmentOwner& owner, const SegmentClaim& claim,
                            std::shared_ptr<SegmentReader> reader, const std::string& file,
                            int64_t now_ns) {
   const ProcessId id = owner.process;
@@ -406,7 +456,7 @@ void Collector::AddSegment(const SegmentOwner& owner, const SegmentClaim& claim,
     if (same || (!visible && !is_first)) {
       // Not visible: two pid namespaces have a process with this pid and start time.
       if (process.reader != nullptr) segments_[file] = id;
-      return;
+      return true;
     }
   }
   auto process = std::make_unique<CollectedProcess>();
@@ -437,7 +487,12 @@ void Collector::AddSegment(const SegmentOwner& owner, const SegmentClaim& claim,
   const absl::StatusOr<SegmentSnapshot> snapshot = ReadFile(process.get());
   if (!snapshot.ok()) {
     if (!file.empty()) RetryOrGiveUp(file, now_ns, snapshot.status());
-    return;
+    return true;
+  }
+  process->segment_bytes = BytesOf(*snapshot);
+  if (!HasRoomFor(id, process->segment_bytes)) {
+    if (!file.empty()) LeaveOut(file, now_ns);
+    return false;
   }
   process->reader->StartOver();
   SetIdentity(*snapshot, process.get());
@@ -448,6 +503,7 @@ void Collector::AddSegment(const SegmentOwner& owner, const SegmentClaim& claim,
   if (known != processes_.end() && known->second->ended) {  // keep its exit status
     process->ended = true;
     process->ended_ns = known->second->ended_ns;
+    process->alive_ns = known->second->alive_ns;
     process->exit_code = known->second->exit_code;
     process->exit_signal = known->second->exit_signal;
   }
@@ -457,6 +513,7 @@ void Collector::AddSegment(const SegmentOwner& owner, const SegmentClaim& claim,
   }
   if (watch_ != nullptr && visible) watch_->Add(id);
   processes_[id] = std::move(process);
+  return true;
 }
 
 void Collector::AddProcessesWithoutSegment(const ScanResult& scan) {
@@ -488,11 +545,13 @@ void Collector::MarkEnded(int64_t now_ns) {
     at->second->exit_signal = end.signal;
   }
   for (auto& [id, process] : processes_) {
-    if (process->visible || process->ended || process->reader->MayBlock()) continue;
-    process->claim.lock = process->reader->Lock();
-    if (!LifeLockShowsEnd(process->claim)) continue;
-    process->ended = true;
-    process->ended_ns = now_ns;
+    if (process->ended) continue;
+    if (!process->visible) {
+      if (process->reader->MayBlock()) continue;
+      process->claim.lock = process->reader->Lock();
+      process->ended = LifeLockShowsEnd(process->claim);
+    }
+    (process->ended ? process->ended_ns : process->alive_ns) = now_ns;
   }
 }
 

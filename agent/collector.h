@@ -36,6 +36,11 @@
 
 namespace rollcall {
 
+// A host has at most some hundred processes that use NCCL. Each segment keeps a descriptor open.
+inline constexpr size_t kMostSegments = 4096;
+// Of what is read from all segments. The 512 records of a communicator take 80 KiB.
+inline constexpr size_t kMostSegmentBytes = size_t{1} << 30;
+
 struct CollectorOptions {
   std::string directory;  // of the segments
   std::string proc_root = "/proc";
@@ -49,6 +54,10 @@ struct CollectorOptions {
   std::string stacks_off;  // what has switched off the stacks of all processes; "": nothing
   std::shared_ptr<const Redactor> redactor = DefaultRedactor();  // for all that is reported
   int64_t scan_wait_ns = 5'000'000;  // longest time that a tick waits for a scan of the processes
+  // Of processes that the collector knows at a time. It leaves out and counts the segments beyond
+  // these limits, and takes them when there is room.
+  size_t most_segments = kMostSegments;
+  size_t most_segment_bytes = kMostSegmentBytes;
 };
 
 class Collector {
@@ -84,6 +93,7 @@ class Collector {
   struct OpenAttempt {
     int64_t first_ns = 0;
     int64_t again_ns = 0;  // time of the next attempt; INT64_MAX: no more attempts
+    bool is_left_out = false;  // there was no room
   };
 
   void ScanHost(int64_t now_ns);
@@ -95,10 +105,13 @@ class Collector {
   void AddWarning(const std::string& warning);
   void OpenSegment(const std::string& name, int64_t now_ns);
   void RetryOrGiveUp(const std::string& name, int64_t now_ns, absl::Status why);
+  bool HasRoomFor(ProcessId id, size_t bytes) const;
+  void LeaveOut(const std::string& name, int64_t now_ns);
+  size_t CountLeftOut() const;
   void SettleNewFiles(int64_t now_ns);
   SegmentOwner FindSegmentOwner(const NewSegment& file, const SegmentClaim& claim) const;
   void AddHostSegments(const ScanResult& scan, int64_t now_ns);
-  void AddSegment(const SegmentOwner& owner, const SegmentClaim& claim,
+  bool AddSegment(const SegmentOwner& owner, const SegmentClaim& claim,
                   std::shared_ptr<SegmentReader> reader, const std::string& file, int64_t now_ns);
   void ReadLaunch(int64_t now_ns, CollectedProcess* process) const;
   void AddProcessesWithoutSegment(const ScanResult& scan);
@@ -141,6 +154,7 @@ class Collector {
   std::map<std::string, ProcessId> segments_;      // file name -> process
   std::map<std::string, NewSegment> new_files_;    // file name -> segment without a process so far
   std::map<std::string, OpenAttempt> unreadable_;  // file name -> attempts to open it
+  size_t host_left_out_ = 0;                       // segments of the newest scan without room
   uint64_t used_scan_ = 0;                         // number of the newest scan that was used
   std::vector<std::string> warnings_;
   int64_t directory_stuck_since_ns_ = 0;     // 0: the last listing came back in time

@@ -211,6 +211,7 @@ void Collector::ReadEvidence(int64_t now_ns, const SegmentSnapshot* snapshot,
   } else if (process->ended) {
     evidence->set_liveness(EndLiveness(*process));
     evidence->set_ended_ns(process->ended_ns);
+    evidence->set_ended_after_ns(process->alive_ns);
     evidence->set_exit_code(process->exit_code.value_or(-1));
     evidence->set_exit_signal(process->exit_signal.value_or(0));
     return;

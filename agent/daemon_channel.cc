@@ -11,6 +11,7 @@
 #include "proto/message_limit.h"
 #include "security/connection_probe.h"
 #include "security/grpc/credentials.h"
+#include "security/system_authorities.h"
 
 namespace rollcall {
 namespace {
@@ -62,7 +63,8 @@ void AddDaemonFlags(CLI::App* app, DaemonAddress* daemon) {
 
 void AddDaemonSecurityFlags(CLI::App* app, DaemonAddress* daemon) {
   app->add_option("--tls-ca", daemon->tls_ca,
-                  "file with the authority of the daemon's certificate; switches TLS on")
+                  "file with the authority of the daemon's certificate, or system: those that this "
+                  "system trusts; switches TLS on")
       ->envname("ROLLCALL_TLS_CA");
   app->add_option("--tls-cert", daemon->tls_cert, "file with the certificate to show the daemon")
       ->envname("ROLLCALL_TLS_CERT");
@@ -86,6 +88,11 @@ DaemonChannels::DaemonChannels(DaemonAddress daemon)
 absl::StatusOr<std::shared_ptr<DaemonChannels>> DaemonChannels::Open(DaemonAddress daemon) {
   absl::Status status = CheckFlags(daemon);
   if (!status.ok()) return status;
+  if (daemon.tls_ca == kSystemAuthorities) {
+    absl::StatusOr<std::string> file = FindSystemAuthorities();
+    if (!file.ok()) return file.status();
+    daemon.tls_ca = *std::move(file);
+  }
   const std::shared_ptr<DaemonChannels> channels(new DaemonChannels(std::move(daemon)));
   if (channels->tls_ != nullptr) status = channels->tls_->Poll(time(nullptr));
   if (!status.ok()) return status;

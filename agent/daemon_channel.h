@@ -21,7 +21,8 @@ namespace rollcall {
 
 struct DaemonAddress {
   std::string address = "127.0.0.1:7655";  // HOST:PORT or unix:PATH
-  std::string tls_ca, tls_cert, tls_key;  // files; without `tls_ca` there is no TLS
+  // Files; without `tls_ca` there is no TLS. `tls_ca` may be kSystemAuthorities.
+  std::string tls_ca, tls_cert, tls_key;
   std::string tls_server_name;            // "": the host of `address`
   std::string token_file;
 };

@@ -94,7 +94,7 @@ int Main(int argc, char** argv) {
                  "folder in which the library creates its segments")
       ->envname("ROLLCALL_DIR")
       ->capture_default_str();
-  std::string scope = "host", stacks = "on";
+  std::string scope = "host", stacks = "on", host_facts = "on";
   std::vector<std::string> redact;
   app.add_option("--scope", scope,
                  "host: watch the training processes of all users and containers of this host; "
@@ -121,6 +121,17 @@ int Main(int argc, char** argv) {
       ->envname(rollcall::kStacksVariable)
       ->capture_default_str()
       ->check(CLI::IsMember({"on", "off"}, CLI::ignore_case));
+  app.add_option("--host-facts", host_facts,
+                 "on: when a job may hang, look once at the host's kernel log, GPUs, network, file "
+                 "systems and limits, if the daemon asks; off: never")
+      ->envname("ROLLCALL_HOST_FACTS")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"on", "off"}, CLI::ignore_case));
+  app.add_option(
+         "--host-root", options.host_facts.gather.root,
+         "folder below which the host's /sys, /proc and /dev are mounted, for facts about the "
+         "host from inside a container")
+      ->envname("ROLLCALL_HOST_ROOT");
   app.add_option("--tenant", options.collector.tenant,
                  "tenant of the processes that have no ROLLCALL_TENANT")
       ->envname("ROLLCALL_TENANT")
@@ -131,6 +142,7 @@ int Main(int argc, char** argv) {
   if (options.collector.redactor == nullptr) return 1;
   options.stacks_on = !rollcall::IsStacksOff(stacks);
   if (!options.stacks_on) options.collector.stacks_off = "--stacks=off of the agent";
+  options.host_facts.is_on = !rollcall::IsStacksOff(host_facts);
   options.collector.whole_host = scope == "host";
   // With the default directory, processes without ROLLCALL_DIR in their environment count too.
   if (!options.collector.whole_host && options.collector.directory != DefaultDirectory()) {

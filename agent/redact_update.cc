@@ -25,4 +25,12 @@ void Redact(const Redactor& redactor, v1::ProcessStack* stack) {
   }
 }
 
+void Redact(const Redactor& redactor, v1::HostFacts* facts) {
+  for (v1::HostFact& fact : *facts->mutable_facts()) {
+    Redact(redactor, fact.mutable_subject());
+    Redact(redactor, fact.mutable_text());
+  }
+  for (v1::HostProbe& probe : *facts->mutable_probes()) Redact(redactor, probe.mutable_note());
+}
+
 }  // namespace rollcall

@@ -14,4 +14,7 @@ void Redact(const Redactor& redactor, v1::ProcessUpdate* update);
 // The names of the threads, which the program gives.
 void Redact(const Redactor& redactor, v1::ProcessStack* stack);
 
+// Lines of the kernel's log, and the names of servers and file systems.
+void Redact(const Redactor& redactor, v1::HostFacts* facts);
+
 }  // namespace rollcall

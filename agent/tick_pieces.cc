@@ -95,6 +95,7 @@ std::vector<v1::Tick> SplitTick(v1::Tick tick, size_t most_bytes) {
   for (v1::Tick& piece : all) piece.set_now_ns(tick.now_ns());
   all.back().set_whole(tick.whole());
   all.back().set_dropped_ticks(tick.dropped_ticks());
+  all.back().set_left_out_segments(tick.left_out_segments());
   return all;
 }
 

@@ -6,11 +6,11 @@
 
 #include <algorithm>
 #include <chrono>
-#include <set>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "agent/processes/monotonic_clock.h"
+#include "cli/own_attempts.h"
 #include "daemon/report/incident_words.h"
 #include "daemon/report/report_text.h"
 #include "daemon/server/clean_message.h"
@@ -59,16 +59,12 @@ class EmbeddedWatch : public IncidentWatch {
   EmbeddedWatch(const Daemon* daemon, std::string job, bool reports)
       : IncidentWatch(reports), daemon_(daemon), job_(std::move(job)) {}
 
-  // The embedded daemon has no other job.
-  bool HasOneOf(const std::set<uint64_t>& /*communicators*/,
-                const ConfirmedIncident& /*incident*/) override {
-    return true;
-  }
-
  protected:
   std::optional<std::vector<v1::Incident>> Fetch(bool /*last*/) override {
     return daemon_->GetIncidents(job_);
   }
+  // The embedded daemon has no other job.
+  bool SharesCommunicator(const JobKey& /*job*/) override { return true; }
 
  private:
   const Daemon* const daemon_;
@@ -78,34 +74,13 @@ class EmbeddedWatch : public IncidentWatch {
 class RemoteWatch : public IncidentWatch {
  public:
   RemoteWatch(std::string address, std::shared_ptr<grpc::ChannelInterface> channel, std::string job,
-              const std::string& report_dir)
+              const std::string& directory, const std::string& report_dir)
       : IncidentWatch(true),
         address_(std::move(address)),
         stub_(v1::Query::NewStub(channel)),
         job_(std::move(job)),
+        own_(stub_.get(), directory),
         reports_here_(WriteTo(report_dir)) {}
-
-  bool HasOneOf(const std::set<uint64_t>& communicators,
-                const ConfirmedIncident& incident) override {
-    if (MonotonicNs() < next_status_ns_) return false;
-    next_status_ns_ = MonotonicNs() + kAskEveryNs;
-    v1::StatusRequest request;
-    request.set_tenant(incident.job.tenant);
-    request.set_job(incident.job.job);
-    request.set_attempt(incident.job.attempt);
-    v1::StatusResponse response;
-    grpc::ClientContext context;
-    SetDeadline(&context);
-    if (!stub_->GetStatus(&context, request, &response).ok()) return false;
-    for (const v1::JobStatus& job : response.jobs()) {
-      for (const v1::CommunicatorStatus& communicator : job.communicators()) {
-        uint64_t id = 0;
-        const bool is_id = absl::SimpleHexAtoi(communicator.id(), &id);
-        if (is_id && communicators.count(id) != 0) return true;
-      }
-    }
-    return false;
-  }
 
  protected:
   std::optional<std::vector<v1::Incident>> Fetch(bool last) override {
@@ -113,6 +88,7 @@ class RemoteWatch : public IncidentWatch {
     next_ns_ = MonotonicNs() + kAskEveryNs;
     std::optional<std::vector<v1::Incident>> incidents = Ask();
     if (incidents.has_value()) {
+      DropOthers(last, &*incidents);
       for (const v1::Incident& incident : *incidents) WriteHere(incident);
       newest_ = *incidents;
     } else if (last) {
@@ -128,7 +104,23 @@ class RemoteWatch : public IncidentWatch {
     return incidents;
   }
 
+  bool SharesCommunicator(const JobKey& job) override {
+    return own_.Find(job) == Ownership::kByCommunicator;
+  }
+
  private:
+  // Drops the incidents of other jobs and attempts. `last`: one of an attempt that nobody knows may
+  // be this run's.
+  void DropOthers(bool last, std::vector<v1::Incident>* incidents) {
+    const auto is_other = [this, last](const v1::Incident& incident) {
+      if (!incident.has_confirmed_at()) return true;  // nobody needs it yet
+      const Ownership ownership = own_.Find(ReadJobKey(incident), last);
+      return ownership == Ownership::kNo || (ownership == Ownership::kUnknown && !last);
+    };
+    incidents->erase(std::remove_if(incidents->begin(), incidents->end(), is_other),
+                     incidents->end());
+  }
+
   static void SetDeadline(grpc::ClientContext* context) {
     context->set_deadline(std::chrono::system_clock::now() + std::chrono::milliseconds(500));
   }
@@ -191,12 +183,12 @@ class RemoteWatch : public IncidentWatch {
   const std::string address_;
   const std::unique_ptr<v1::Query::Stub> stub_;
   const std::string job_;
+  OwnAttempts own_;
   ReportQueue reports_here_;
   std::set<std::string> put_;                            // ids of incidents
   std::map<std::string, ReportQueue::Result> written_;  // by the id of the incident
   std::vector<v1::Incident> newest_;                     // of the last answer
   int64_t next_ns_ = 0;                                  // of the next question, monotonic
-  int64_t next_status_ns_ = 0;                           // likewise, for HasOneOf()
   bool warned_ = false;
   bool first_ = true;
   std::set<std::string> earlier_;  // ids of incidents of earlier runs
@@ -211,9 +203,9 @@ std::unique_ptr<IncidentWatch> IncidentWatch::OfDaemon(const Daemon* daemon, std
 
 std::unique_ptr<IncidentWatch> IncidentWatch::OfDaemonAt(
     std::string address, std::shared_ptr<grpc::ChannelInterface> channel, std::string job,
-    const std::string& report_dir) {
+    const std::string& directory, const std::string& report_dir) {
   return std::make_unique<RemoteWatch>(std::move(address), std::move(channel), std::move(job),
-                                       report_dir);
+                                       directory, report_dir);
 }
 
 bool IncidentWatch::IsDue(const v1::Incident& incident) {
@@ -237,6 +229,7 @@ std::vector<IncidentWatch::News> IncidentWatch::Look(bool last) {
     const bool was_reported = reported_.count(incident.id()) != 0;
     if (!was_reported && !last && !IsDue(incident)) continue;
     ConfirmedIncident confirmed = Summarize(incident);
+    confirmed.shares_communicator = SharesCommunicator(confirmed.job);
     if (!confirmed.is_over) open_.push_back(confirmed);
     if (was_reported) continue;
     reported_.insert(incident.id());

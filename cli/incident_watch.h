@@ -36,6 +36,8 @@ struct ConfirmedIncident {
   Finding finding;
   RankRanges ranks;           // all culprits and all waiting ranks, global
   uint64_t communicator = 0;  // id
+  // The incident's job has a communicator of this run. Another job may have the same name.
+  bool shares_communicator = false;
 };
 
 class IncidentWatch {
@@ -49,11 +51,12 @@ class IncidentWatch {
   // them, News::text holds the whole report.
   static std::unique_ptr<IncidentWatch> OfDaemon(const Daemon* daemon, std::string job,
                                                  bool reports);
-  // Watches a daemon on the network. A thread of the watch also writes the reports to `report_dir`
-  // on this host.
+  // Watches a daemon on the network. It may know several jobs and attempts with the name `job`: the
+  // watch follows those of this run, whose segments are in `directory`. A thread of the watch also
+  // writes the reports to `report_dir` on this host.
   static std::unique_ptr<IncidentWatch> OfDaemonAt(std::string address,
                                                    std::shared_ptr<grpc::ChannelInterface> channel,
-                                                   std::string job,
+                                                   std::string job, const std::string& directory,
                                                    const std::string& report_dir);
   virtual ~IncidentWatch() = default;
 
@@ -66,15 +69,11 @@ class IncidentWatch {
   // state of that time.
   const std::vector<ConfirmedIncident>& open() const { return open_; }
 
-  // Whether the incident's job has one of these communicators. The daemon may know several jobs and
-  // attempts of one name. Returns false while the daemon does not answer.
-  virtual bool HasOneOf(const std::set<uint64_t>& communicators,
-                        const ConfirmedIncident& incident) = 0;
-
  protected:
   explicit IncidentWatch(bool reports) : reports_(reports) {}
   // Returns nullopt if there is no answer at this moment. `last`: this is the last call.
   virtual std::optional<std::vector<v1::Incident>> Fetch(bool last) = 0;
+  virtual bool SharesCommunicator(const JobKey& job) = 0;
 
  private:
   // Whether Look() should return the incident now.

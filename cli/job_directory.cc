@@ -228,11 +228,8 @@ absl::Status JobDirectory::Make() {
   return absl::OkStatus();
 }
 
-absl::Status JobDirectory::ServeAlone() {
-  absl::StatusOr<UniqueFd> served = MakeLocked(absl::StrCat(path_, "/", kRunLock), "");
-  if (!served.ok()) return served.status();
-  served_ = *std::move(served);
-  return absl::OkStatus();
+absl::StatusOr<UniqueFd> JobDirectory::LockAsServed() const {
+  return MakeLocked(absl::StrCat(path_, "/", kRunLock), "");
 }
 
 std::string JobDirectory::base() const {
@@ -254,7 +251,6 @@ void JobDirectory::Remove() {
   // The last run removes the default base folder. A folder that the user gave stays.
   if (getenv("ROLLCALL_DIR") == nullptr) rmdir(BaseDirectory().c_str());
   owner_ = UniqueFd();
-  served_ = UniqueFd();
   path_.clear();
 }
 

@@ -16,7 +16,7 @@
 
 #include <string>
 
-#include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "agent/processes/unique_fd.h"
 
 namespace rollcall {
@@ -25,8 +25,9 @@ class JobDirectory {
  public:
   absl::Status Make();
 
-  // Marks the job as served by the agent of this run. A host agent then leaves its processes alone.
-  absl::Status ServeAlone();
+  // Marks the job as served by the agent of this run, while the descriptor is open: it holds the
+  // lock of "run.lock". A host agent then leaves the job's processes alone.
+  absl::StatusOr<UniqueFd> LockAsServed() const;
 
   // Removes the folder, unless a process of the job still writes there. Then the next run removes
   // the folder.
@@ -42,7 +43,6 @@ class JobDirectory {
  private:
   std::string path_;  // "" while there is none
   UniqueFd owner_;    // holds the lock of "run.owner"
-  UniqueFd served_;   // holds the lock of "run.lock"
 };
 
 }  // namespace rollcall

@@ -99,6 +99,11 @@ void AddSecurityFlags(CLI::App* app, rollcall::SecurityOptions* security) {
   app->add_option("--tls-crl", security->tls.revocations,
                   "file with the revoked certificates of --tls-client-ca")
       ->envname("ROLLCALL_TLS_CRL");
+  app->add_option("--trust-domain", security->trust_domains,
+                  "DOMAIN in which names spiffe://DOMAIN/rollcall/ROLE of certificates count; "
+                  "without it, every domain that --tls-client-ca signs")
+      ->envname("ROLLCALL_TRUST_DOMAIN")
+      ->delimiter(',');
   app->add_option("--token-file", security->token_file,
                   "file with the tokens of clients; see rollcall token new")
       ->envname("ROLLCALL_TOKEN_FILE");
@@ -258,7 +263,8 @@ int Main(int argc, char** argv) {
   app.add_option("--alert-template", flags.alert_template,
                  "file with the body of json alerts; the daemon fills in {{summary}}, {{job}}, ...")
       ->envname("ROLLCALL_ALERT_TEMPLATE");
-  app.add_option("--page-url", options.alerts.page, "URL of the page for links in alerts")
+  app.add_option("--page-url", options.alerts.page,
+                 "URL of the page for people: for links in alerts, and behind a proxy")
       ->envname("ROLLCALL_PAGE_URL");
   app.add_option("--hang-after", hang_after, "a wait of this length is a hang")
       ->envname("ROLLCALL_HANG_AFTER")

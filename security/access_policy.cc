@@ -8,9 +8,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "proto/durations.h"
 #include "security/certificate.h"
-#include "security/certificate_identity.h"
 #include "security/loopback_peer.h"
 #include "security/token_list.h"
 
@@ -74,24 +72,16 @@ absl::StatusOr<Identity> AccessPolicy::FromToken(const Presented& presented) con
   }
   const int64_t now_s = options_.now_s();
   const bool is_jwt = LooksLikeJwt(presented.bearer);
-  absl::StatusOr<Identity> identity = absl::UnauthenticatedError(
+  if (presented.bearer.size() > kLongestBearer) {
+    return absl::UnauthenticatedError("the token is longer than 16 KiB");
+  }
+  if (is_jwt && options_.verify_jwt) return options_.verify_jwt(presented.bearer, now_s);
+  if (!is_jwt && options_.tokens != nullptr) {
+    return options_.tokens->Identify(presented.bearer, now_s);
+  }
+  return absl::UnauthenticatedError(
       is_jwt ? "rollcalld takes no tokens of Kubernetes: start it with --jwks=FILE or --jwks=URL"
              : "rollcalld takes no tokens: start it with --token-file=FILE");
-  if (presented.bearer.size() > kLongestBearer) {
-    identity = absl::UnauthenticatedError("the token is longer than 16 KiB");
-  } else if (is_jwt && options_.verify_jwt) {
-    identity = options_.verify_jwt(presented.bearer, now_s);
-  } else if (!is_jwt && options_.tokens != nullptr) {
-    identity = options_.tokens->Identify(presented.bearer, now_s);
-  } else {
-    return identity;  // nothing was tried
-  }
-  // kUnavailable: the keys are not there yet, which is not the caller's fault.
-  if (identity.status().code() != absl::StatusCode::kUnauthenticated) return identity;
-  if (failed_.Begin(presented.peer, now_s * kSecond) == 0) return identity;
-  return absl::ResourceExhaustedError(
-      absl::StrCat(identity.status().message(),
-                   ". This host has sent too many wrong tokens within a minute: wait a minute"));
 }
 
 std::optional<Identity> AccessPolicy::FromHost(const Presented& presented) const {
@@ -116,7 +106,7 @@ absl::StatusOr<Identity> AccessPolicy::FromCertificate(const std::string& pem) c
   absl::StatusOr<Identity> identity =
       IdentifyCertificate({std::move(facts->uris), std::move(facts->dns_names),
                            std::move(facts->fingerprint), facts->not_after_s},
-                          options_.grants);
+                          options_.names);
   if (identity.ok()) Remember(*identity, pem);
   return identity;
 }

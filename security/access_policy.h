@@ -17,15 +17,13 @@
 #include <optional>
 #include <string>
 #include <unordered_map>
-#include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
 #include "security/authenticator.h"
-#include "security/failed_logins.h"
-#include "security/grants.h"
+#include "security/certificate_identity.h"
 #include "security/identity.h"
 #include "security/peer_address.h"
 #include "security/token_file.h"
@@ -36,7 +34,7 @@ namespace rollcall {
 struct AccessOptions {
   bool is_insecure = false;  // whoever presents nothing may do everything
   uid_t owner = 0;           // the daemon's user
-  std::vector<Grant> grants;
+  NameRules names;           // of certificates
   const TokenFile* tokens = nullptr;  // outlives the policy; nullptr: none
   // Verifies a JWT. Empty: none is accepted.
   std::function<absl::StatusOr<Identity>(absl::string_view jwt, int64_t now_s)> verify_jwt;
@@ -53,8 +51,6 @@ class AccessPolicy : public Authenticator {
  public:
   explicit AccessPolicy(AccessOptions options);
 
-  // kUnauthenticated; or kResourceExhausted: a wrong token, after too many of that host. A right
-  // token always passes: a stranger behind the same address cannot lock others out.
   absl::StatusOr<Identity> Identify(const Presented& presented) const override;
   bool IsStillValid(const Identity& identity) const override;
 
@@ -67,7 +63,6 @@ class AccessPolicy : public Authenticator {
 
   const AccessOptions options_;
   mutable absl::Mutex mutex_;
-  mutable FailedLogins failed_;
   // The certificates of identities, by credential: for IsStillValid(). Strangers add none.
   mutable std::unordered_map<std::string, std::string> certificates_ ABSL_GUARDED_BY(mutex_);
 };

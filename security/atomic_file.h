@@ -4,6 +4,7 @@
 
 #include <sys/types.h>
 
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -11,7 +12,14 @@
 
 namespace rollcall {
 
-// `mode` are the permissions from the first byte on, whatever the umask says.
-absl::Status WriteAtomically(const std::string& path, std::string_view content, mode_t mode);
+struct FileOwner {
+  uid_t user = 0;
+  gid_t group = 0;
+};
+
+// `mode` are the permissions from the first byte on, whatever the umask says. `owner`: nullopt: this
+// process's user and group. After an error the file is as it was. Replaces a symbolic link.
+absl::Status WriteAtomically(const std::string& path, std::string_view content, mode_t mode,
+                             std::optional<FileOwner> owner = std::nullopt);
 
 }  // namespace rollcall

@@ -63,7 +63,7 @@ void AddAddress(const ASN1_STRING* address, std::vector<std::string>* addresses)
 }
 
 void AddAlternativeNames(const X509* certificate, CertificateFacts* facts) {
-  const OpenSslPointer<GENERAL_NAMES, &GENERAL_NAMES_free> names(static_cast<GENERAL_NAMES*>(
+  const NamesPointer names(static_cast<GENERAL_NAMES*>(
       X509_get_ext_d2i(certificate, NID_subject_alt_name, nullptr, nullptr)));
   for (int i = 0; names != nullptr && i < sk_GENERAL_NAME_num(names.get()); ++i) {
     int type = 0;

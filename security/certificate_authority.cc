@@ -16,7 +16,6 @@
 namespace rollcall {
 namespace {
 
-using BigNumber = OpenSslPointer<BIGNUM, &BN_free>;
 using IntegerPointer = OpenSslPointer<ASN1_INTEGER, &ASN1_INTEGER_free>;
 
 constexpr int kSerialBits = 128;

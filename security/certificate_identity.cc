@@ -28,13 +28,22 @@ absl::Status Malformed(absl::string_view uri, absl::string_view why) {
                    " gives no role: ", why, "; the form is ", kForm));
 }
 
-// The parts of the path, if the URI is one of Rollcall's: its path begins with /rollcall.
-std::optional<std::vector<absl::string_view>> RollcallPath(absl::string_view uri) {
+// A URI of Rollcall's: its path begins with /rollcall.
+struct RollcallUri {
+  absl::string_view domain;
+  std::vector<absl::string_view> parts;  // of the path, after /rollcall
+};
+
+std::optional<RollcallUri> SplitUri(absl::string_view uri) {
   if (!absl::ConsumePrefix(&uri, "spiffe://")) return std::nullopt;
-  std::vector<absl::string_view> parts = absl::StrSplit(uri, '/');
+  const std::vector<absl::string_view> parts = absl::StrSplit(uri, '/');
   if (parts.size() < 2 || parts[1] != "rollcall" || !IsPlainName(parts[0])) return std::nullopt;
-  parts.erase(parts.begin(), parts.begin() + 2);
-  return parts;
+  return RollcallUri{parts[0], {parts.begin() + 2, parts.end()}};
+}
+
+bool Counts(const RollcallUri& uri, const std::vector<std::string>& trust_domains) {
+  return trust_domains.empty() ||
+         std::find(trust_domains.begin(), trust_domains.end(), uri.domain) != trust_domains.end();
 }
 
 absl::StatusOr<Identity> ReadPath(absl::string_view uri,
@@ -72,13 +81,14 @@ absl::StatusOr<Identity> ReadPath(absl::string_view uri,
   return identity;
 }
 
-absl::StatusOr<std::optional<Identity>> ReadRollcallName(const CertificateNames& certificate) {
+absl::StatusOr<std::optional<Identity>> ReadRollcallName(
+    const CertificateNames& certificate, const std::vector<std::string>& trust_domains) {
   std::optional<Identity> found;
   for (const std::string& uri : certificate.uris) {
-    const auto path = RollcallPath(uri);
-    if (!path.has_value()) continue;
+    const std::optional<RollcallUri> own = SplitUri(uri);
+    if (!own.has_value() || !Counts(*own, trust_domains)) continue;
     if (found.has_value()) return Malformed(uri, "the certificate has two names of Rollcall's");
-    absl::StatusOr<Identity> identity = ReadPath(uri, *path);
+    absl::StatusOr<Identity> identity = ReadPath(uri, own->parts);
     if (!identity.ok()) return identity.status();
     found = *std::move(identity);
     found->name = absl::StrCat("certificate ", uri);
@@ -125,19 +135,24 @@ void AddDnsHosts(const CertificateNames& certificate, Identity* identity) {
 }  // namespace
 
 absl::StatusOr<Identity> IdentifyCertificate(const CertificateNames& certificate,
-                                             const std::vector<Grant>& grants) {
+                                             const NameRules& rules) {
   if (certificate.uris.size() + certificate.dns_names.size() > kMostNames) {
     return absl::UnauthenticatedError(
         absl::StrCat("the certificate has more than ", kMostNames, " names"));
   }
-  absl::StatusOr<std::optional<Identity>> own = ReadRollcallName(certificate);
+  absl::StatusOr<std::optional<Identity>> own =
+      ReadRollcallName(certificate, rules.trust_domains);
   if (!own.ok()) return own.status();
   const bool granted = !own->has_value();
-  std::optional<Identity> identity = granted ? FromGrants(certificate, grants) : *std::move(own);
+  std::optional<Identity> identity = granted ? FromGrants(certificate, rules.grants) : *std::move(own);
   if (!identity.has_value()) {
     return absl::UnauthenticatedError(absl::StrCat(
-        "the certificate (", InWords(certificate), ") gives no role: issue one by "
-        "`rollcall pki issue`, or start rollcalld with --grant=ROLE=PATTERN for one of its names"));
+        "the certificate (", InWords(certificate), ") gives no role",
+        rules.trust_domains.empty()
+            ? ""
+            : absl::StrCat(" in the trust domain ", absl::StrJoin(rules.trust_domains, ", ")),
+        ": issue one by `rollcall pki issue`, or start rollcalld with --grant=ROLE=PATTERN for one "
+        "of its names"));
   }
   if (identity->Has(Role::kAgent) && (!granted || identity->hosts.empty())) {
     AddDnsHosts(certificate, &*identity);

@@ -13,6 +13,14 @@
 
 namespace rollcall {
 
+// What the daemon's administrator says about names in certificates.
+struct NameRules {
+  // Only in these trust domains may a name of Rollcall's form give a role; empty: in every one that
+  // an authority of the clients signs.
+  std::vector<std::string> trust_domains;
+  std::vector<Grant> grants;
+};
+
 // What decides about the identity of a certificate's holder.
 struct CertificateNames {
   std::vector<std::string> uris;       // URI SANs
@@ -22,10 +30,11 @@ struct CertificateNames {
 };
 
 // A URI SAN "spiffe://DOMAIN/rollcall/ROLE[/host/HOST]...[/tenant/TENANT]...[/all-tenants]" decides
-// alone. Without such a name, the first of `grants` that fits a URI SAN or DNS SAN decides.
+// alone, if DOMAIN counts. Without such a name, the first grant that fits a URI SAN or DNS SAN
+// decides.
 // An agent also speaks for the DNS SANs of its certificate, if no grant names hosts for it.
 // kUnauthenticated: no name gives a role, or a name of Rollcall's is malformed, or there are two.
 absl::StatusOr<Identity> IdentifyCertificate(const CertificateNames& certificate,
-                                             const std::vector<Grant>& grants);
+                                             const NameRules& rules);
 
 }  // namespace rollcall

@@ -15,14 +15,15 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "security/atomic_file.h"
 #include "security/watched_file.h"
-#include "security/write_all.h"
 
 namespace rollcall {
 namespace {
 
 constexpr int kTries = 50;
 constexpr absl::Duration kPause = absl::Milliseconds(100);
+constexpr mode_t kOwnersOnly = 0600;
 
 absl::Status Cannot(absl::string_view what, const std::string& path) {
   return absl::ErrnoToStatus(errno, absl::StrCat("cannot ", what, " ", path));
@@ -54,30 +55,6 @@ absl::StatusOr<int> LockFolder(const std::string& folder) {
       absl::StrCat("another program has locked the folder ", folder, "; try again"));
 }
 
-// `old`: the permissions and the owner to take over.
-absl::Status Replace(const std::string& path, absl::string_view text, int folder,
-                     const std::optional<struct ::stat>& old) {
-  std::string temporary = absl::StrCat(path, ".XXXXXX");
-  const int fd = mkostemp(temporary.data(), O_CLOEXEC);  // mode 0600
-  if (fd < 0) return Cannot("create", temporary);
-  const absl::Cleanup close_file = [fd] { close(fd); };
-  absl::Cleanup remove_file = [&temporary] { unlink(temporary.c_str()); };
-  if (!WriteAll(fd, {text.data(), text.size()}) || fsync(fd) != 0) {
-    return Cannot("write", temporary);
-  }
-  if (old.has_value()) {
-    const bool same_owner = old->st_uid == geteuid() && old->st_gid == getegid();
-    if (!same_owner && fchown(fd, old->st_uid, old->st_gid) != 0) {
-      return Cannot("keep the owner of", path);
-    }
-    if (fchmod(fd, old->st_mode & 07777) != 0) return Cannot("keep the permissions of", path);
-  }
-  if (rename(temporary.c_str(), path.c_str()) != 0) return Cannot("replace", path);
-  std::move(remove_file).Cancel();
-  fsync(folder);  // the new content is in place whether or not this works
-  return absl::OkStatus();
-}
-
 }  // namespace
 
 absl::Status EditFile(const std::string& given_path, bool create,
@@ -86,19 +63,21 @@ absl::Status EditFile(const std::string& given_path, bool create,
   const absl::StatusOr<int> folder = LockFolder(FolderOf(path));
   if (!folder.ok()) return folder.status();
   const absl::Cleanup unlock = [fd = *folder] { close(fd); };
-  std::optional<struct ::stat> old(std::in_place);
+  mode_t mode = kOwnersOnly;
+  std::optional<FileOwner> owner;
   std::string text;
-  if (stat(path.c_str(), &*old) == 0) {
+  struct stat old;
+  if (stat(path.c_str(), &old) == 0) {
+    mode = old.st_mode & 07777;
+    owner = FileOwner{old.st_uid, old.st_gid};
     absl::StatusOr<std::optional<std::string>> content = WatchedFile(path).ReadIfChanged();
     if (!content.ok()) return content.status();
     text = *std::move(*content);
-  } else if (errno == ENOENT && create) {
-    old.reset();
-  } else {
+  } else if (errno != ENOENT || !create) {
     return Cannot("read", path);
   }
   const absl::StatusOr<std::string> result = edit(std::move(text));
-  return result.ok() ? Replace(path, *result, *folder, old) : result.status();
+  return result.ok() ? WriteAtomically(path, *result, mode, owner) : result.status();
 }
 
 }  // namespace rollcall

@@ -19,7 +19,6 @@ namespace rollcall {
 namespace {
 
 using nlohmann::json;
-using BigNumber = OpenSslPointer<BIGNUM, &BN_free>;
 using KeyContext = OpenSslPointer<EVP_PKEY_CTX, &EVP_PKEY_CTX_free>;
 using DigestContext = OpenSslPointer<EVP_MD_CTX, &EVP_MD_CTX_free>;
 using ParameterBuilder = OpenSslPointer<OSSL_PARAM_BLD, &OSSL_PARAM_BLD_free>;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <openssl/bio.h>
+#include <openssl/bn.h>
 #include <openssl/err.h>
 #include <openssl/evp.h>
 #include <openssl/pem.h>
@@ -26,11 +27,13 @@ struct OpenSslFree {
 template <typename T, auto kFree>
 using OpenSslPointer = std::unique_ptr<T, OpenSslFree<kFree>>;
 
+using BigNumber = OpenSslPointer<BIGNUM, &BN_free>;
 using BioPointer = OpenSslPointer<BIO, &BIO_free_all>;
 using CertificatePointer = OpenSslPointer<X509, &X509_free>;
 using CrlPointer = OpenSslPointer<X509_CRL, &X509_CRL_free>;
 using ExtensionPointer = OpenSslPointer<X509_EXTENSION, &X509_EXTENSION_free>;
 using KeyPointer = OpenSslPointer<EVP_PKEY, &EVP_PKEY_free>;
+using NamesPointer = OpenSslPointer<GENERAL_NAMES, &GENERAL_NAMES_free>;
 using StoreContextPointer = OpenSslPointer<X509_STORE_CTX, &X509_STORE_CTX_free>;
 using StorePointer = OpenSslPointer<X509_STORE, &X509_STORE_free>;
 using TimePointer = OpenSslPointer<ASN1_TIME, &ASN1_TIME_free>;

@@ -211,6 +211,8 @@ absl::StatusOr<int64_t> InitPki(const std::string& path, const std::string& doma
   absl::Status status = CheckPkiDomain(domain);
   if (status.ok()) status = CheckDays(days);
   if (!status.ok()) return status;
+  std::error_code ignored;  // the next call fails too
+  fs::create_directories(fs::path(path).parent_path(), ignored);
   if (mkdir(path.c_str(), 0700) != 0 && errno != EEXIST) {
     return absl::ErrnoToStatus(errno, "cannot make the folder " + path);
   }
@@ -225,7 +227,6 @@ absl::StatusOr<int64_t> InitPki(const std::string& path, const std::string& doma
   const absl::StatusOr<KeyAndCertificate> authority = MakeAuthority(
       "Rollcall authority " + RandomWord(), {now_s - kBackdateS, until_s}, "spiffe://" + domain);
   if (!authority.ok()) return authority.status();
-  std::error_code ignored;
   fs::create_directory(folder->Path("issued"), ignored);
   // The certificate last: with it the folder counts as made.
   status = WriteAtomically(folder->Path("ca.key"), authority->key_pem, kSecret);

@@ -23,7 +23,6 @@ struct TlsSettings {
   std::string certificate_pem;  // the server's own, and then its chain
   std::string key_pem;
   std::string client_ca_pem;  // who signs certificates of clients; "": asks for none
-  std::string crl_pem;        // revoked certificates of clients; "": no list
   bool requires_client_certificate = false;
   // A client's certificate must have one of these SANs (of any type); empty: any certificate.
   std::vector<std::string> client_sans;

@@ -98,8 +98,8 @@ absl::Status TlsFiles::Publish(const TlsContents& contents, bool is_new_certific
   const absl::StatusOr<CertificateFacts> facts = ParseCertificate(contents.certificate_pem);
   if (facts.ok()) issued_s_ = facts->not_before_s;
   if (facts.ok() && is_new_certificate) {
-    messages_.push_back(absl::StrCat("uses the certificate of ", paths_.certificate,
-                                     ", valid until ", DateOf(facts->not_after_s)));
+    news_.push_back(absl::StrCat("uses the certificate of ", paths_.certificate, ", valid until ",
+                                 DateOf(facts->not_after_s)));
   }
   const absl::MutexLock lock(&mutex_);
   current_ = std::make_shared<const TlsContents>(contents);
@@ -187,6 +187,7 @@ void TlsFiles::WarnOfReaders(int64_t now_s) {
 }
 
 std::vector<std::string> TlsFiles::TakeMessages() { return std::exchange(messages_, {}); }
+std::vector<std::string> TlsFiles::TakeNews() { return std::exchange(news_, {}); }
 
 std::shared_ptr<const TlsContents> TlsFiles::Current() const {
   const absl::MutexLock lock(&mutex_);

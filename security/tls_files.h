@@ -47,10 +47,12 @@ class TlsFiles {
   // unusable, why, and what to do, also while older contents are in use. Before the first OK there
   // is no Current().
   absl::Status Poll(int64_t now_s);
-  // Lines for the log, since the last call: what was taken, what cannot be, what expires soon, a
-  // key that others may read. What stays wrong is said again after an hour. A
-  // problem that passes within seconds, such as a renewal in two steps, is not said.
+  // Warnings for the log, since the last call: what cannot be used, what expires soon, a key that
+  // others may read. What stays wrong is said again after an hour. A problem that passes within
+  // seconds, such as a renewal in two steps, is not said.
   std::vector<std::string> TakeMessages();
+  // Lines for the log that are no warnings: which certificate is in use now.
+  std::vector<std::string> TakeNews();
 
   // What to use now. nullptr until all files were valid once.
   std::shared_ptr<const TlsContents> Current() const;
@@ -101,7 +103,7 @@ class TlsFiles {
   RepeatedMessage expiry_;
   RepeatedMessage list_expiry_;
   RepeatedMessage readers_{RepeatedMessage::kOnce};
-  std::vector<std::string> messages_;
+  std::vector<std::string> messages_, news_;
 
   mutable absl::Mutex mutex_;
   std::shared_ptr<const TlsContents> current_ ABSL_GUARDED_BY(mutex_);

@@ -8,6 +8,8 @@
 #include "daemon/diagnosis/explain.h"
 #include "daemon/diagnosis/gpu_sharing.h"
 #include "daemon/diagnosis/graphs.h"
+#include "daemon/diagnosis/host_advice.h"
+#include "daemon/diagnosis/host_evidence.h"
 #include "daemon/diagnosis/losses.h"
 #include "daemon/diagnosis/rules/divergence.h"
 #include "daemon/diagnosis/rules/freshness.h"
@@ -229,8 +231,10 @@ std::vector<Verdict> Diagnoser::Run(const JobState& job, int64_t now_ns, const L
     AddGpuSharing(job, &verdict);
     AddLosses(job, &verdict);
     AddForbiddenStacks(job, &verdict);
+    AddHostEvidence(job, &verdict);
     verdict.summary = WriteSummary(verdict);
     verdict.advice = AdviceFor(verdict);
+    AddHostAdvice(&verdict);
     AddCallSites(job, &verdict);
     Shorten(&verdict.evidence);
     Shorten(&verdict.missing_evidence);

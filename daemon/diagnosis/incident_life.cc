@@ -132,6 +132,13 @@ bool IsAnyFound(const Incident& incident) {
   });
 }
 
+bool SameHostEvidence(const Verdict& a, const Verdict& b) {
+  return std::equal(a.host_evidence.begin(), a.host_evidence.end(), b.host_evidence.begin(),
+                    b.host_evidence.end(), [](const HostEvidence& x, const HostEvidence& y) {
+                      return x.kind == y.kind && x.host == y.host && x.subject == y.subject;
+                    });
+}
+
 bool SameCulprits(const Verdict& a, const Verdict& b) {
   return std::equal(a.culprits.begin(), a.culprits.end(), b.culprits.begin(), b.culprits.end(),
                     [](const Culprit& x, const Culprit& y) {
@@ -162,7 +169,7 @@ bool SameFindings(const std::vector<Verdict>& a, const std::vector<Verdict>& b) 
   return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](const Verdict& x, const Verdict& y) {
     return x.cause == y.cause && x.certainty == y.certainty && x.communicator == y.communicator &&
            x.position == y.position && x.is_consequence == y.is_consequence && x.late == y.late &&
-           x.waiting_ranks == y.waiting_ranks && SameCulprits(x, y);
+           x.waiting_ranks == y.waiting_ranks && SameCulprits(x, y) && SameHostEvidence(x, y);
   });
 }
 

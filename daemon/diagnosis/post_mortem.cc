@@ -39,6 +39,12 @@ int64_t FailedAt(const Process& process) {
   return process.error.empty() ? process.ended_ns : process.error_ns;
 }
 
+// Its agent saw the failure at FailedAt(). The process failed at this time or later.
+int64_t EarliestFailure(const Process& process) {
+  if (!process.error.empty() || process.ended_after_ns == 0) return FailedAt(process);
+  return process.ended_after_ns + 1;
+}
+
 bool HasEnded(const JobState& job, int32_t process) {
   return HowProcessEnded(job, process) != Gone::kNo;
 }
@@ -89,6 +95,7 @@ Processes Members(const JobState& job) {
 struct Failure {
   Processes first;    // the processes that failed before any other process ended
   Processes excused;  // killed at the same time, probably by the launcher
+  Processes rivals;   // may have ended or failed before `first`
 };
 
 // Launchers kill the remaining ranks (MPICH's does), so a rank that ended in another way ended
@@ -107,21 +114,40 @@ void ExcuseKilled(const JobState& job, const Processes& members, Failure* failur
   for (const int32_t process : failure->excused) failure->first.erase(process);
 }
 
-// If several processes ended between two reports, takes those with an exception or a signal of
-// their own.
+// The processes that may have ended or failed before `first`: agents of several hosts look at their
+// processes at different times. A process that the launcher ended, as its agent saw later, is none.
+Processes FindRivals(const JobState& job, const Processes& members, const Processes& first,
+                     int64_t first_failure) {
+  Processes rivals;
+  for (const int32_t process : members) {
+    const Process& known = job.processes[process];
+    const bool was_seen_before = known.ended_ns < first_failure;
+    const bool may_have_failed_before = HasFailed(known) && EarliestFailure(known) <= first_failure;
+    if (first.count(process) == 0 && (was_seen_before || may_have_failed_before)) {
+      rivals.insert(process);
+    }
+  }
+  return rivals;
+}
+
+// If several processes ended between the same two looks of their agents, takes those with an
+// exception or a signal of their own.
 Failure FindFailure(const JobState& job, const Processes& members) {
   int64_t first_end = INT64_MAX, first_failure = INT64_MAX;
   for (const int32_t process : members) {
+    first_end = std::min(first_end, job.processes[process].ended_ns);
+  }
+  for (const int32_t process : members) {
     const Process& known = job.processes[process];
-    first_end = std::min(first_end, known.ended_ns);
-    if (HasFailed(known)) first_failure = std::min(first_failure, FailedAt(known));
+    if (!HasFailed(known) || EarliestFailure(known) > first_end) continue;
+    first_failure = std::min(first_failure, FailedAt(known));
   }
   Failure failure;
-  if (first_failure > first_end) return failure;
   for (const int32_t process : members) {
     const Process& known = job.processes[process];
     if (HasFailed(known) && FailedAt(known) == first_failure) failure.first.insert(process);
   }
+  failure.rivals = FindRivals(job, members, failure.first, first_failure);
   ExcuseKilled(job, members, &failure);
   // Most ranks ended together: the reason is outside the job.
   if (2 * failure.first.size() > members.size()) failure.first.clear();
@@ -174,6 +200,16 @@ std::string Order(const JobState& job, const Processes& first, int64_t next_ns) 
                       " before the next rank ended: later failures are consequences");
 }
 
+// Agents look at their processes at different times, up to two seconds apart.
+void AddRivals(const JobState& job, const Processes& rivals, Verdict* verdict) {
+  if (rivals.empty()) return;
+  verdict->certainty = std::min(verdict->certainty, Certainty::kLikely);
+  const std::vector<int32_t> ranks = GlobalRanks(job, rivals);
+  verdict->missing_evidence.push_back(
+      absl::StrCat(ranks.empty() ? "other ranks" : RanksInWords(ranks),
+                   " ended between the same two looks of the agents: the order is not known"));
+}
+
 // The excused ranks ended in the same report, so it is unknown which rank ended first.
 void AddExcused(const JobState& job, const Processes& excused, Verdict* verdict) {
   if (excused.empty()) return;
@@ -201,15 +237,18 @@ std::vector<Verdict> JudgeTheEnd(const JobState& job, std::set<uint64_t>* judged
   Limits at_once;
   at_once.suspect_after_ns = at_once.suspect_floor_ns = 0;
   at_once.hang_after_ns = at_once.absent_for_good_ns = 0;
-  std::vector<Verdict> verdicts = Diagnose(fallen, next_ns, at_once);
+  // The agents of the others may have looked earlier.
+  const int64_t failed_ns = FailedAt(fallen.processes[*first.begin()]);
+  std::vector<Verdict> verdicts = Diagnose(fallen, std::max(next_ns, failed_ns), at_once);
   verdicts.erase(
       std::remove_if(verdicts.begin(), verdicts.end(),
                      [&](const Verdict& v) { return IsWarning(v.cause) || !BlamesOnly(v, first); }),
       verdicts.end());
   for (Verdict& verdict : verdicts) {
     verdict.at_once = true;
-    verdict.evidence.push_back(Order(fallen, first, next_ns));
+    if (failure.rivals.empty()) verdict.evidence.push_back(Order(fallen, first, next_ns));
     AddExcused(fallen, failure.excused, &verdict);
+    AddRivals(fallen, failure.rivals, &verdict);
   }
   return verdicts;
 }

@@ -10,6 +10,8 @@ namespace {
 // What a launcher says comes from a job's environment. Higher numbers would leave none for the
 // attempts after it.
 constexpr int32_t kHighestFromLauncher = 1'000'000'000;
+// /proc rounds the start of a process down to a hundredth of a second.
+constexpr int64_t kStartSlackNs = 20'000'000;
 
 bool Differ(const std::string& a, const std::string& b) {
   return !a.empty() && !b.empty() && a != b;
@@ -43,8 +45,9 @@ bool Attempts::IsTooEarly(const ProcessStart& start) const {
   if (start.uses_nccl || start.rank < 0 || placed_.count(start.process) != 0) return false;
   return std::any_of(attempts_.begin(), attempts_.end(), [&start](const Attempt& attempt) {
     const auto holder = attempt.holders.find(start.rank);
-    return holder != attempt.holders.end() &&
-           attempt.members.at(holder->second).ended_ns == 0 && Fits(attempt, start) == Fit::kYes;
+    if (holder == attempt.holders.end() || Fits(attempt, start) != Fit::kYes) return false;
+    const Member& known = attempt.members.at(holder->second);
+    return IsAlive(known) || known.ended_after_ns <= start.started_ns;
   });
 }
 
@@ -56,26 +59,43 @@ Attempts::Fit Attempts::Fits(const Attempt& attempt, const ProcessStart& start) 
   return is_other && rank == Fit::kYes ? Fit::kNo : rank;
 }
 
-Attempts::Fit Attempts::FitsRank(const Attempt& attempt, const ProcessStart& start) {
-  // The last of one launch may start after the first have failed.
-  const bool is_same_launch = !attempt.launch.empty() && attempt.launch == start.launch;
+bool Attempts::IsSameLaunch(const Attempt& attempt, const ProcessStart& start) {
+  return !attempt.launch.empty() && attempt.launch == start.launch;
+}
+
+bool Attempts::HasHadRank(const Attempt& attempt, int32_t rank) {
+  return std::any_of(attempt.members.begin(), attempt.members.end(),
+                     [rank](const auto& entry) { return entry.second.rank == rank; });
+}
+
+// For a process whose rank no process that uses NCCL has had.
+Attempts::Fit Attempts::FitsUnheldRank(const Attempt& attempt, const ProcessStart& start) {
   const int64_t slack_ns = attempt.last_end_host == start.process.host ? 0 : kClockSlackNs;
   const bool is_over = attempt.alive == 0 && attempt.last_end_ns != 0 &&
                        attempt.last_end_ns + slack_ns < start.started_ns;
+  if (!is_over) return Fit::kYes;
+  // The last of one launch may start after the first have failed.
+  const bool may_be_late = IsSameLaunch(attempt, start) &&
+                           start.started_ns - attempt.last_end_ns <= kLateNs &&
+                           !(start.rank >= 0 && HasHadRank(attempt, start.rank));
+  return may_be_late ? Fit::kYes : Fit::kNo;
+}
+
+Attempts::Fit Attempts::FitsRank(const Attempt& attempt, const ProcessStart& start) {
   const auto holder = attempt.holders.find(start.rank);
-  if (start.rank < 0 || holder == attempt.holders.end()) {
-    return is_over && !is_same_launch ? Fit::kNo : Fit::kYes;
-  }
+  if (start.rank < 0 || holder == attempt.holders.end()) return FitsUnheldRank(attempt, start);
   const Member& known = attempt.members.at(holder->second);
   // Its process has a rank of its own, so this is another start. No agent may have reported the end
   // of the awaited process.
   if (known.is_awaited && start.uses_nccl) return Fit::kNo;
   // A child process inherits the rank of its parent, and everything else.
-  if (known.ended_ns == 0) {
-    const bool may_be_child = is_same_launch && holder->second.host == start.process.host;
+  if (IsAlive(known)) {
+    const bool may_be_child =
+        IsSameLaunch(attempt, start) && holder->second.host == start.process.host;
     return start.uses_nccl && !may_be_child ? Fit::kRankIsAlive : Fit::kYes;
   }
-  return known.ended_ns <= start.started_ns ? Fit::kNo : Fit::kYes;
+  const int64_t ended_ns = start.uses_nccl ? known.ended_after_ns : known.ended_by_ns;
+  return ended_ns <= start.started_ns ? Fit::kNo : Fit::kYes;
 }
 
 Attempts::Attempt* Attempts::Begin(const ProcessStart& start, bool has_twin) {
@@ -92,22 +112,26 @@ void Attempts::Add(const ProcessStart& start, Attempt* attempt) {
   if (attempt->restarts.empty()) attempt->restarts = start.restarts;
   if (attempt->launch.empty()) attempt->launch = start.launch;
   if (attempt->world_size < 0) attempt->world_size = start.world_size;
-  attempt->members[start.process] = {start.rank, start.uses_nccl, 0, false};
+  Member& member = attempt->members[start.process];
+  member.rank = start.rank;
+  member.uses_nccl = start.uses_nccl;
   if (start.rank >= 0) ++attempt->alive;
   if (start.rank >= 0 && start.uses_nccl) attempt->holders[start.rank] = start.process;
 }
 
-void Attempts::SetEnded(const ProcessKey& process, int64_t ended_ns) {
+void Attempts::SetEnded(const ProcessKey& process, int64_t after_ns, int64_t by_ns) {
   const auto placed = placed_.find(process);
   Attempt* attempt = placed == placed_.end() ? nullptr : Find(placed->second);
   if (attempt == nullptr) return;
   Member& member = attempt->members[process];
-  if (member.ended_ns != 0) return;
-  member.ended_ns = std::max<int64_t>(ended_ns, 1);
+  if (!IsAlive(member)) return;
+  member.ended_by_ns = std::max<int64_t>(by_ns, 1);
+  member.ended_after_ns =
+      after_ns == 0 ? member.ended_by_ns : std::min(after_ns - kStartSlackNs, member.ended_by_ns);
   if (member.rank < 0) return;
   --attempt->alive;
-  if (member.ended_ns < attempt->last_end_ns) return;
-  attempt->last_end_ns = member.ended_ns;
+  if (member.ended_by_ns < attempt->last_end_ns) return;
+  attempt->last_end_ns = member.ended_by_ns;
   attempt->last_end_host = process.host;
 }
 
@@ -131,7 +155,9 @@ void Attempts::Restore(int32_t number, const AttemptFacts& facts) {
   attempt.has_twin = facts.has_twin;
   for (const AttemptFacts::Member& member : facts.members) {
     if (!placed_.emplace(member.process, number).second) continue;
-    attempt.members[member.process] = {member.rank, true, 0, true};
+    Member& restored = attempt.members[member.process];
+    restored.rank = member.rank;
+    restored.uses_nccl = restored.is_awaited = true;
     if (member.rank >= 0) attempt.holders[member.rank] = member.process;
   }
   if (attempts_.size() == kKept) Forget(attempts_.front().number);

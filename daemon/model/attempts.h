@@ -5,7 +5,11 @@
 // SLURM_RESTART_COUNT, JOBSET_RESTART_ATTEMPT); a person who starts a job again under its name does
 // not. So the processes themselves decide: a process that takes the rank of one that had ended
 // before belongs to a new attempt, and so does one that takes the rank of a living one, because two
-// jobs of one name then run at once.
+// jobs of one name then run at once. The rendezvous distinguishes only starts at different
+// addresses: the next start usually has the address of the last one.
+//
+// An agent sees the end of a process with its next look, so each end lies between two times. A
+// process that begins between them and uses NCCL begins an attempt.
 //
 // A restarted daemon restores the attempts of the earlier one, so that their numbers go on and a
 // process that returns belongs to the attempt that it had.
@@ -50,16 +54,21 @@ class Attempts {
  public:
   // Clocks of hosts agree so far only.
   static constexpr int64_t kClockSlackNs = 1'000'000'000;
+  // A launcher that is slow on one host starts a rank so much later than its launch failed, at
+  // most.
+  static constexpr int64_t kLateNs = 30'000'000'000;
   // Older attempts take no new processes.
   static constexpr size_t kKept = 64;
 
   // The attempt of the process; the same whenever it is asked again.
   int32_t Place(const ProcessStart& start);
-  // Whether it is too early to place the process: it does not use NCCL, and a living process has its
-  // rank. It is a helper that inherited the rank, or a rank of a later start before its first call.
+  // Whether it is too early to place the process: it does not use NCCL, and another process had its
+  // rank when it began, or may have had it. It is a helper that inherited the rank, or a rank of a
+  // later start before its first call.
   bool IsTooEarly(const ProcessStart& start) const;
-  // The process has ended, at `ended_ns` on the daemon's clock.
-  void SetEnded(const ProcessKey& process, int64_t ended_ns);
+  // The process has ended after `after_ns`, and by `by_ns`, on the daemon's clock. `after_ns` 0:
+  // not known.
+  void SetEnded(const ProcessKey& process, int64_t after_ns, int64_t by_ns);
   // The process uses NCCL from now on, so its rank is its own. Returns true at the first call.
   bool SetUsesNccl(const ProcessKey& process);
   void Forget(int32_t attempt);
@@ -82,7 +91,7 @@ class Attempts {
   struct Member {
     int32_t rank = -1;
     bool uses_nccl = false;
-    int64_t ended_ns = 0;  // 0: alive
+    int64_t ended_after_ns = 0, ended_by_ns = 0;  // 0: alive
     bool is_awaited = false;  // restored, and no agent has reported it since
   };
   struct Attempt {
@@ -100,6 +109,10 @@ class Attempts {
 
   static Fit Fits(const Attempt& attempt, const ProcessStart& start);
   static Fit FitsRank(const Attempt& attempt, const ProcessStart& start);
+  static Fit FitsUnheldRank(const Attempt& attempt, const ProcessStart& start);
+  static bool IsAlive(const Member& member) { return member.ended_by_ns == 0; }
+  static bool IsSameLaunch(const Attempt& attempt, const ProcessStart& start);
+  static bool HasHadRank(const Attempt& attempt, int32_t rank);
   static void Add(const ProcessStart& start, Attempt* attempt);
   static AttemptFacts FactsOf(const Attempt& attempt);
   void SetReturned(const ProcessKey& process, Attempt* attempt);

@@ -29,7 +29,9 @@ inline constexpr size_t kBlockedCalls = 1024;    // the library has room for 128
 inline constexpr size_t kGraphLaunches = 1024;   // in one update; the library has room for 960
 inline constexpr size_t kSites = 1024;           // the library's table of lines has this length
 inline constexpr size_t kSiteBytes = size_t{256} << 20;  // of all jobs
-inline constexpr size_t kTextBytes = size_t{512} << 20;  // of the processes of all jobs
+// Of processes and names of communicators, of all jobs.
+inline constexpr size_t kTextBytes = size_t{512} << 20;
+inline constexpr size_t kHostsWithFacts = 1024;  // of a job
 inline constexpr size_t kHosts = 200'000;        // with a count of dropped ticks
 
 // Lengths of texts, in bytes.
@@ -71,9 +73,10 @@ enum class Dropped : uint8_t {
   kTenants,  // processes of tenants that the agent may not write
   kStreams,
   kIncidents,
-  kAlerts,  // held back
+  kAlerts,    // held back
+  kSegments,  // by agents
 };
-inline constexpr size_t kDroppedKinds = static_cast<size_t>(Dropped::kAlerts) + 1;
+inline constexpr size_t kDroppedKinds = static_cast<size_t>(Dropped::kSegments) + 1;
 using DroppedCounts = std::array<uint64_t, kDroppedKinds>;
 
 // The label `what` of rollcall_daemon_dropped_total.
@@ -82,7 +85,7 @@ inline const char* DroppedName(Dropped what) {
       "jobs",  "attempts",      "processes",      "agents", "communicators",
       "ranks", "ids",           "peers",          "blocked_calls", "graph_launches",
       "sites", "shapes",        "texts",          "hosts",  "tenants",
-      "streams", "incidents",   "alerts"};
+      "streams", "incidents",   "alerts",         "segments"};
   return kNames[static_cast<size_t>(what)];
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The memory that all jobs share: members, call records, lines of programs, texts of processes.
+// The memory that all jobs share: members, call records, lines of programs, texts of processes
+// and names of communicators.
 //
 // Each job has a share. Half of the memory for records is split evenly between the jobs, so that a
 // small job beside a huge one keeps its history. The other half is split between all members.

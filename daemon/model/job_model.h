@@ -19,6 +19,7 @@
 #include "daemon/model/client_limits.h"
 #include "daemon/model/fleet_budget.h"
 #include "daemon/model/job_state.h"
+#include "daemon/model/member_records.h"
 #include "daemon/model/process_key.h"
 #include "daemon/model/world_restarts.h"
 
@@ -90,6 +91,12 @@ class JobModel {
   // All waits count from this time on.
   void CountFrom(int64_t time_ns) { state_.counts_from_ns = time_ns; }
   void SetStacks(int32_t process, const StackFacts& facts);
+  // What a host shows now, in place of what it showed before.
+  void SetHostFacts(const std::string& host, HostFacts facts) {
+    if (state_.host_facts.size() >= limits::kHostsWithFacts) state_.host_facts.clear();
+    state_.host_facts[host] = std::move(facts);
+    ++version_;
+  }
   void SetOffline() { state_.offline = true; }
   // Drops the oldest records if the job's share of the memory has become much smaller.
   void TrimRecords();
@@ -103,7 +110,6 @@ class JobModel {
 
   static constexpr size_t kMostRecords = 1024;  // of a member
   // A vector of records grows to one and a half times its limit, and has checkpoints beside it.
-  static constexpr size_t kCheckpointsOfRecord = 4;
   static constexpr size_t kBytesOfRecord =
       sizeof(CallRecord) * 3 / 2 + kCheckpointsOfRecord * sizeof(Checkpoint);
 
@@ -121,6 +127,8 @@ class JobModel {
   void SetSilence(int32_t process, bool silent, int64_t since_ns);
   bool IsTakenByAnother(int32_t process, const CommProgress& progress) const;
   size_t RecordsKept(const Communicator& comm, int32_t rank) const;
+  void SetName(std::string name, Communicator* comm);
+  Communicator Extract(uint64_t id);
   static void UpdateAgreement(const CommProgress& progress, CommBook* book, Communicator* comm,
                               const Member& before);
   void AddRecords(const CommProgress& progress, size_t kept, Communicator* comm, Member* member);

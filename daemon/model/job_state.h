@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "absl/container/btree_map.h"
+#include "daemon/model/host_facts.h"
 #include "daemon/model/job_key.h"
 #include "daemon/model/lazy_vector.h"
 #include "daemon/model/rank_table.h"
@@ -108,7 +109,9 @@ struct ProcessIdentity {
 // is inside.
 struct ProcessEvidence {
   Liveness liveness = Liveness::kUnknown;
-  int64_t ended_ns = 0;
+  // When the agent saw the end, and when it last saw the process alive before. It ended between the
+  // two. `ended_after_ns` is 0 if the agent never did, or does not say.
+  int64_t ended_ns = 0, ended_after_ns = 0;
   int32_t exit_code = -1;   // -1: not known
   int32_t exit_signal = 0;  // 0: none, or not known
   // An uncaught Python exception: "ValueError: ... at train.py:57"; "": none.
@@ -268,6 +271,8 @@ struct JobState {
   absl::btree_map<uint64_t, Communicator> communicators;  // by id
   // How often the processes have created their world communicator again after they had aborted it.
   int32_t world_restarts = 0;
+  // What hosts showed when the newest incident was suspected, by host.
+  absl::btree_map<std::string, HostFacts> host_facts;
 };
 
 struct Limits {

@@ -10,12 +10,6 @@
 namespace rollcall {
 namespace {
 
-// A string has room for a short text inside itself.
-size_t HeapBytes(const std::string& text) {
-  static const size_t kInside = std::string().capacity();
-  return text.capacity() > kInside ? text.capacity() + 1 : 0;
-}
-
 size_t HeapBytes(const std::vector<BlockedCall>& calls) {
   return calls.capacity() * sizeof(BlockedCall);
 }
@@ -34,6 +28,12 @@ auto TextsOf(AnyProcess* process) {
 }
 
 }  // namespace
+
+// A string has room for a short text inside itself.
+size_t HeapBytes(const std::string& text) {
+  static const size_t kInside = std::string().capacity();
+  return text.capacity() > kInside ? text.capacity() + 1 : 0;
+}
 
 size_t TextBytes(const Process& process) {
   size_t bytes = HeapBytes(process.blocked);

@@ -3,13 +3,17 @@
 #pragma once
 
 #include <cstddef>
+#include <string>
 
 #include "daemon/model/job_state.h"
 
 namespace rollcall {
 
-// Bytes on the heap, without the allocator's own. Leaves out the host, by which people find the
-// process, and the sites, which have a limit of their own.
+// Bytes on the heap, without the allocator's own.
+size_t HeapBytes(const std::string& text);
+
+// Likewise, of all texts and the list of blocking calls of a process. Leaves out the host, by which
+// people find the process, and the sites, which have a limit of their own.
 size_t TextBytes(const Process& process);
 
 // Gives back the memory of earlier, longer texts and lists.

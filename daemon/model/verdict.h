@@ -118,6 +118,14 @@ struct GraphCall {
   uint64_t calls = 0;   // number of the graph's calls on the communicator
 };
 
+// A fact about a host that is evidence for a verdict.
+struct HostEvidence {
+  HostFactKind kind = HostFactKind::kUnknown;
+  std::string host;
+  std::string subject;  // as in HostFact, like the next
+  int32_t pid = 0;
+};
+
 struct Advice {
   std::string id;
   std::string text;
@@ -172,6 +180,7 @@ struct Verdict {
   std::string summary;          // one sentence
   std::vector<std::string> evidence;
   std::vector<std::string> missing_evidence;
+  std::vector<HostEvidence> host_evidence;  // the gravest first
   std::vector<Advice> advice;
 };
 

@@ -56,6 +56,14 @@ const std::vector<TextField>& TextFields() {
       {"ProcessStack.error", K::kText},
       {"StackTree.Node.frame", K::kText},
       {"StackTree.Node.ranks", K::kPublic},
+      {"HostFacts.host", K::kHost},
+      {"HostFacts.error", K::kText},
+      {"HostFact.kind", K::kPublic},
+      {"HostFact.subject", K::kDevice},
+      {"HostFact.text", K::kLog},
+      {"HostProbe.name", K::kPublic},
+      {"HostProbe.outcome", K::kPublic},
+      {"HostProbe.note", K::kText},
       {"VersionInUse.component", K::kPublic},
       {"VersionInUse.version", K::kPublic},
       {"VersionInUse.ranks", K::kPublic},
@@ -71,8 +79,8 @@ const std::vector<TextField>& TextFields() {
 }
 
 const std::vector<std::string>& PidFields() {
-  static const std::vector<std::string> fields = {"Culprit.pid", "Culprit.inner_pid",
-                                                  "ThreadStack.tid", "ProcessStack.pid"};
+  static const std::vector<std::string> fields = {
+      "Culprit.pid", "Culprit.inner_pid", "ThreadStack.tid", "ProcessStack.pid", "HostFact.pid"};
   return fields;
 }
 

@@ -12,6 +12,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "daemon/model/job_key.h"
+#include "daemon/words/host_fact_words.h"
 
 namespace rollcall {
 namespace {
@@ -116,6 +117,10 @@ std::string TextAnonymizer::Replace(TextKind kind, const std::string& text) {
       return Address(text);
     case TextKind::kError:
       return Error(text);
+    case TextKind::kDevice:
+      return Device(text);
+    case TextKind::kLog:
+      return Log(text);
     case TextKind::kText:
       return Sentence(text);
     case TextKind::kDropped:
@@ -179,6 +184,19 @@ std::string TextAnonymizer::Thread(const std::string& name) {
       R"(python[0-9.]*|pt_[a-z_]+[0-9]*|(?i:nccl)[A-Za-z ]*|cuda[-A-Za-z0-9]*|gloo[-a-z]*|MainThread)"
       R"(|Thread-[0-9]+|pin_memory[a-z_]*|QueueFeederThread)");
   return RE2::FullMatch(name, kKnown) ? name : names_->Of("thread", name);
+}
+
+// The names of network cards and GPUs are those of all hosts.
+std::string TextAnonymizer::Device(const std::string& device) {
+  static const RE2 kPublic(R"(GPU [#0-9a-f:.]+|[a-z]+[0-9]*_[0-9]+ port [0-9]+)");
+  if (RE2::FullMatch(device, kPublic)) return device;
+  return absl::StartsWith(device, "/") ? File(device) : names_->Of("device", device);
+}
+
+std::string TextAnonymizer::Log(const std::string& line) {
+  names_->AddAlias(line, kHiddenMessage);
+  names_->AddAlias(Shortened(line), kHiddenMessage);  // as in sentences
+  return kHiddenMessage;
 }
 
 std::string TextAnonymizer::Sentence(std::string text) {

@@ -27,6 +27,8 @@ class TextAnonymizer {
   std::string Error(const std::string& error);
   std::string Thread(const std::string& name);
   std::string Host(const std::string& host);
+  std::string Device(const std::string& device);
+  std::string Log(const std::string& line);
   std::string Sentence(std::string text);
   std::string Paths(const std::string& text);
   std::string Hosts(const std::string& text);

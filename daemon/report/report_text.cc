@@ -3,6 +3,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "daemon/report/host_facts_proto.h"
 #include "daemon/report/incident_words.h"
 #include "daemon/report/wrap.h"
 
@@ -59,6 +60,7 @@ std::string ToText(const v1::Incident& incident) {
     AddVerdict(verdict, is_first, &text);
     is_first = false;
   }
+  AddList("What the hosts show", HostFactLines(incident), &text);
   if (!incident.stacks().empty()) {
     text += absl::StrCat("\nStacks of ", incident.stacks_size(),
                          incident.stacks_size() == 1 ? " process" : " processes",

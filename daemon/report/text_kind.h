@@ -21,6 +21,8 @@ enum class TextKind {
   kSite,     // "/x/train.py:57 in train_epoch"
   kAddress,  // "/x/libfoo.so+0x12"
   kError,    // "ValueError: no such file at train.py:57"
+  kDevice,   // "mlx5_2 port 1", "/mnt/data", "nvme0n1", a file server
+  kLog,      // a line of the kernel's log, or what a host calls a part of it
   kText,     // sentences, which may contain all of these
   kDropped,  // becomes ""
 };

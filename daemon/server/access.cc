@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "proto/clean_text.h"
+#include "proto/steady_clock.h"
 #include "security/grpc/credentials.h"
 
 namespace rollcall {
@@ -36,6 +37,15 @@ Tenants TenantsFor(const Identity& identity) {
   return identity.MaySeeAllTenants() ? Tenants::All() : Tenants::Only(identity.tenants);
 }
 
+absl::StatusOr<Identity> Access::Identify(const Presented& presented) const {
+  absl::StatusOr<Identity> caller = authenticator_->Identify(presented);
+  const bool is_wrong_token = absl::IsUnauthenticated(caller.status()) && !presented.bearer.empty();
+  if (!is_wrong_token || failed_logins_->Begin(presented.peer, SteadyNs()) == 0) return caller;
+  return absl::ResourceExhaustedError(
+      absl::StrCat(caller.status().message(),
+                   ". This host has sent too many wrong tokens within a minute: wait a minute"));
+}
+
 absl::StatusOr<Identity> Access::Admit(std::string_view method,
                                        const grpc::ServerContextBase& context) const {
   const CallAccess* access = FindAccess(method);
@@ -43,7 +53,7 @@ absl::StatusOr<Identity> Access::Admit(std::string_view method,
   Presented presented = PresentedBy(context);
   presented.local_port = port_;
   if (authenticator_ == nullptr || presented.is_in_process) return OwnerIdentity("this process");
-  absl::StatusOr<Identity> caller = authenticator_->Identify(presented);
+  absl::StatusOr<Identity> caller = Identify(presented);
   if (!caller.ok()) {
     refusals_->Count(kRefusedCredential, absl::StrCat(name, " by ", presented.peer, ": ",
                                                     std::string(caller.status().message())));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Decides who may make which call of the daemon's gRPC services. kCallAccess is the one table.
 //
-// Thread-safe; no lock of its own. Does not block.
+// Thread-safe. Does not block.
 #pragma once
 
 #include <array>
@@ -14,6 +14,7 @@
 #include "daemon/model/tenants.h"
 #include "daemon/server/refusals.h"
 #include "security/authenticator.h"
+#include "security/failed_logins.h"
 #include "security/identity.h"
 
 namespace grpc {
@@ -52,15 +53,18 @@ Tenants TenantsFor(const Identity& identity);
 
 class Access {
  public:
-  // Both must outlive this object. `authenticator`: nullptr: every caller is the owner.
-  Access(const Authenticator* authenticator, Refusals* refusals)
-      : authenticator_(authenticator), refusals_(refusals) {}
+  // All must outlive this object. `authenticator`: nullptr: every caller is the owner.
+  // `failed_logins`: counts wrong tokens, also those of the page.
+  Access(const Authenticator* authenticator, Refusals* refusals, FailedLogins* failed_logins)
+      : authenticator_(authenticator), refusals_(refusals), failed_logins_(failed_logins) {}
 
   // The port at which the calls arrive. Call it before the first one.
   void SetPort(int port) { port_ = static_cast<uint16_t>(port); }
 
-  // `method` is one of the table. kUnauthenticated: nobody the daemon knows; kPermissionDenied: has
-  // another role. The message says what to type next.
+  // `method` is one of the table. kUnauthenticated: nobody the daemon knows; kResourceExhausted: the
+  // same, after too many wrong tokens of that host; kPermissionDenied: has another role. The message
+  // says what to type next. A right token always passes: a stranger behind the same address cannot
+  // lock others out.
   absl::StatusOr<Identity> Admit(std::string_view method,
                                  const grpc::ServerContextBase& context) const;
   // For a stream that stays open: whether its caller would still be admitted at this Unix time.
@@ -69,8 +73,11 @@ class Access {
   absl::Status CheckHost(const Identity& identity, const std::string& host) const;
 
  private:
+  absl::StatusOr<Identity> Identify(const Presented& presented) const;
+
   const Authenticator* const authenticator_;
   Refusals* const refusals_;
+  FailedLogins* const failed_logins_;
   std::atomic<uint16_t> port_{0};
 };
 

@@ -86,6 +86,14 @@ AgentBook::Origin AgentBook::RecordTick(const AgentName& name, int64_t made_ns, 
   const absl::MutexLock lock(&mutex_);
   const AgentPtr agent = FindOrAdd(name);
   AgentHeard& heard = agent->heard;
+  ++agent->unapplied;
+  Origin origin;
+  origin.agent = agent;
+  origin.came_ns = came_ns;
+  origin.tick_ns = heard.tick_ns;
+  origin.is_urgent = agent->is_urgent;
+  origin.is_outdated = made_ns < agent->made_ns;
+  if (origin.is_outdated) return origin;
   if (agent->came_ns != 0 &&
       std::max(made_ns - agent->made_ns, came_ns - agent->came_ns) >
           kLongestTickGapNs + heard.tick_ns) {
@@ -103,14 +111,8 @@ AgentBook::Origin AgentBook::RecordTick(const AgentName& name, int64_t made_ns, 
   agent->made_ns = made_ns;
   agent->came_ns = came_ns;
   agent->awaits_welcome = false;  // an older agent does not wait for it
-  ++agent->unapplied;
-  Origin origin;
-  origin.agent = agent;
   origin.offset_ns = clocks_.Update(name.id, made_ns, came_ns);
   origin.now_ns = made_ns + origin.offset_ns;
-  origin.came_ns = came_ns;
-  origin.tick_ns = heard.tick_ns;
-  origin.is_urgent = agent->is_urgent;
   return origin;
 }
 
@@ -118,6 +120,7 @@ void AgentBook::Applied(const Origin& origin) {
   if (origin.agent == nullptr) return;
   const absl::MutexLock lock(&mutex_);
   --origin.agent->unapplied;
+  if (origin.is_outdated) return;
   // A tick of the ended stream may be applied after the end.
   if (origin.agent->streams > 0) origin.agent->is_cut = false;
   int64_t& heard_ns = origin.agent->heard.heard_ns;

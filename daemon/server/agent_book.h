@@ -35,6 +35,9 @@ class AgentBook {
     int64_t came_ns = 0;    // when it came; 0: what it says never becomes old
     int64_t tick_ns = 0;    // the agent's interval between ticks, as far as the daemon knows
     bool is_urgent = false;  // see SetUrgent()
+    // The agent has made a newer tick, which came before: on another stream. What this one says is
+    // not true any more, and the agent will not say again what has not changed since the newer one.
+    bool is_outdated = false;
   };
 
   // A stream of the agent has begun, or ended. An agent without a stream is stale at once: ticks that it

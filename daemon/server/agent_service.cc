@@ -184,6 +184,9 @@ class AgentService::Stream : public Reactor, public std::enable_shared_from_this
     if (message.has_stacks() && has_greeted()) {
       impl_->sink()->OnStackReply(name_, message.stacks());
     }
+    if (message.has_host_facts() && has_greeted()) {
+      impl_->sink()->OnHostFacts(name_, message.host_facts());
+    }
     Next(bytes);
   }
 

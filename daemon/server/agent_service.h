@@ -32,6 +32,7 @@ class Access;
 
 namespace v1 {
 class DaemonMessage;
+class HostFactsReply;
 class StackReply;
 class Tick;
 }  // namespace v1
@@ -46,6 +47,7 @@ class AgentSink {
   virtual void OnTick(const AgentName& agent, std::shared_ptr<const v1::Tick> tick,
                       std::function<void()> applied) = 0;
   virtual void OnStackReply(const AgentName& agent, const v1::StackReply& reply) = 0;
+  virtual void OnHostFacts(const AgentName& agent, const v1::HostFactsReply& reply) = 0;
   virtual void OnConnected(const AgentName& agent) = 0;
   virtual void OnDisconnected(const AgentName& agent) = 0;
 };

@@ -349,6 +349,7 @@ void AlertSender::Send(const v1::Incident& incident, AlertEvent event) {
   v1::Incident head = incident;
   head.clear_stacks();
   head.clear_stack_tree();
+  head.clear_host_facts();
   if (is_first && announced_.size() >= kMaxAnnounced) ForgetOldest();
   Announced& announced = announced_[incident.id()];
   if (is_first) announced.first_cause = RootCause(head);

@@ -25,8 +25,6 @@ constexpr std::chrono::seconds kLastDiagnosisWithin{2};
 constexpr size_t kMaxNamedHosts = 5;  // in a line of the log
 
 constexpr int64_t kPaceEveryNs = kSecond;
-// An agent whose certificate is revoked loses its stream within this time.
-constexpr int64_t kCallersCheckedEveryNs = 10 * kSecond;
 // Of the machine. The rest is for diagnoses, pages and others.
 constexpr double kShareForTicks = 0.4;
 // Agents whose job may hang tick at least this often, so that the verdict comes in time. They are few:
@@ -75,14 +73,16 @@ Limits LimitsFor(int64_t hang_after_ns) {
 Daemon::Daemon(DaemonOptions options)
     : options_(std::move(options)),
       store_(options_.default_job, options_.job_limits, &counters_),
-      access_(options_.authenticator, &refusals_),
+      access_(options_.authenticator, &refusals_, &failed_logins_),
       agents_(this, &counters_, &access_, options_.stream_limits),
       incidents_(BookOptions(options_), &timeline_, &counters_),
-      stacks_([this](const std::string& agent, const v1::DaemonMessage& message) {
-                return agents_.Send(agent, message);
-              },
+      stacks_([this](const std::string& agent,
+                     const v1::DaemonMessage& message) { return agents_.Send(agent, message); },
               &store_, &incidents_, &timeline_),
-      runners_({&store_, &incidents_, &stacks_, &rates_, &counters_, &timeline_},
+      host_facts_([this](const std::string& agent,
+                         const v1::DaemonMessage& message) { return agents_.Send(agent, message); },
+                  &store_, &incidents_, &timeline_),
+      runners_({&store_, &incidents_, &stacks_, &rates_, &counters_, &timeline_, &host_facts_},
                {options_.limits, options_.tick_ns, options_.keep_ended_ns}, CountWorkers()),
       queries_({&store_, &incidents_, &stacks_, &agents_, &rates_, &counters_, &timeline_,
                 &refusals_, options_.security}),
@@ -129,6 +129,7 @@ absl::Status Daemon::StartHttp() {
   const bool only_by_token = !options_.http_token.empty() && !options_.http_token_is_optional;
   http.authenticator = only_by_token ? nullptr : options_.authenticator;
   if (options_.security != nullptr) http.tls = options_.security->page_tls();
+  http.failed_logins = &failed_logins_;
   http.web_config = options_.http_config;
   http.hosts = options_.http_hosts;
   http.page_url = options_.alerts.page;
@@ -184,7 +185,7 @@ void Daemon::Tick() {
     spdlog::default_logger()->flush();  // it says how many lines it left out
     runners_.DropForgotten();
   }
-  if (now_ns - callers_checked_ns_ >= kCallersCheckedEveryNs) {
+  if (now_ns - callers_checked_ns_ >= options_.check_callers_every_ns) {
     callers_checked_ns_ = now_ns;
     agents_.EndInvalid(time(nullptr));
   }
@@ -246,7 +247,7 @@ void Daemon::SendPace(const AgentName& agent, const AgentBook::Origin& origin) {
 
 void Daemon::OnTick(const AgentName& agent, std::shared_ptr<const v1::Tick> tick,
                     std::function<void()> applied) {
-  counters_.SetDropped(agent.host, tick->dropped_ticks());
+  counters_.SetDropped(agent.host, tick->dropped_ticks(), tick->left_out_segments());
   JobStore::Routed routed = store_.Route(agent, *tick, timeline_.Now());
   if (routed.must_restart) agents_.Restart(agent.id);
   const AgentBook::Origin origin = routed.origin;
@@ -299,6 +300,10 @@ bool Daemon::Welcome(const std::string& agent) {
 
 void Daemon::OnStackReply(const AgentName& agent, const v1::StackReply& reply) {
   stacks_.OnStackReply(agent, reply);
+}
+
+void Daemon::OnHostFacts(const AgentName& agent, const v1::HostFactsReply& reply) {
+  host_facts_.OnReply(agent, reply);
 }
 
 void Daemon::OnConnected(const AgentName& agent) {

@@ -6,6 +6,7 @@
 //   job_runner       applies ticks, diagnoses   ->  job_store       the states of all jobs
 //                                               ->  incident_book   incidents, reports, alerts
 //   stack_desk       sends stack requests to agents
+//   host_facts_desk  asks agents for facts about their hosts
 //   queries          answers people             <-  query_service (gRPC), http
 //
 // Runs inside rollcalld, and inside `rollcall run`. The owner starts and stops it from one thread;
@@ -37,6 +38,7 @@
 #include "daemon/server/first_ticks.h"
 #include "daemon/server/grpc_server.h"
 #include "daemon/server/history_keeper.h"
+#include "daemon/server/host_facts_desk.h"
 #include "daemon/server/incident_book.h"
 #include "daemon/server/job_runners.h"
 #include "daemon/server/job_store.h"
@@ -87,6 +89,8 @@ struct DaemonOptions {
   int64_t tick_ns = 100'000'000;
   int64_t silent_after_ns = 10'000'000'000;  // an agent is silent after this time without a tick
   int64_t keep_ended_ns = 3600'000'000'000;  // the daemon forgets an ended job after this time
+  // An agent whose certificate or token is revoked loses its stream within this time.
+  int64_t check_callers_every_ns = 10'000'000'000;
 };
 
 // The longest time that Stop() may take.
@@ -122,6 +126,7 @@ class Daemon : public AgentSink {
   void OnTick(const AgentName& agent, std::shared_ptr<const v1::Tick> tick,
               std::function<void()> applied) override;
   void OnStackReply(const AgentName& agent, const v1::StackReply& reply) override;
+  void OnHostFacts(const AgentName& agent, const v1::HostFactsReply& reply) override;
   void OnConnected(const AgentName& agent) override;
   void OnDisconnected(const AgentName& agent) override;
 
@@ -145,10 +150,12 @@ class Daemon : public AgentSink {
   CallRates rates_;
   JobStore store_;
   Refusals refusals_;
+  FailedLogins failed_logins_;
   Access access_;
   AgentService agents_;
   IncidentBook incidents_;
   StackDesk stacks_;
+  HostFactsDesk host_facts_;
   JobRunners runners_;
   Queries queries_;
   QueryService query_service_;

@@ -24,8 +24,10 @@ class DaemonCounters {
   };
 
   void AddTick(double seconds) ABSL_LOCKS_EXCLUDED(mutex_);
-  // `dropped` is the number of ticks that the host's agent has dropped since it began.
-  void SetDropped(const std::string& host, uint64_t dropped) ABSL_LOCKS_EXCLUDED(mutex_);
+  // `ticks`: the number that the host's agent has dropped since it began. `segments`: those that it
+  // leaves out now.
+  void SetDropped(const std::string& host, uint64_t ticks, uint64_t segments)
+      ABSL_LOCKS_EXCLUDED(mutex_);
   // Counts what exceeded a limit, and logs it at most once a minute for each kind.
   void CountDropped(Dropped what, uint64_t count) ABSL_LOCKS_EXCLUDED(mutex_);
   void CountDropped(const DroppedCounts& counts) ABSL_LOCKS_EXCLUDED(mutex_);
@@ -34,8 +36,10 @@ class DaemonCounters {
  private:
   mutable absl::Mutex mutex_;
   Values values_ ABSL_GUARDED_BY(mutex_);
-  // By host, the last reported number.
-  std::map<std::string, uint64_t> dropped_ticks_ ABSL_GUARDED_BY(mutex_);
+  struct OfHost {
+    uint64_t ticks = 0, segments = 0;  // as last reported
+  };
+  std::map<std::string, OfHost> hosts_ ABSL_GUARDED_BY(mutex_);
   // When each kind was logged last; 0: never.
   std::array<int64_t, kDroppedKinds> logged_ns_ ABSL_GUARDED_BY(mutex_) = {};
 };

@@ -6,6 +6,7 @@
 
 #include <utility>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "security/access_policy.h"
@@ -13,6 +14,7 @@
 #include "security/key_fetch.h"
 #include "security/key_source.h"
 #include "security/loopback_peer.h"
+#include "security/names.h"
 #include "security/server_address.h"
 #include "security/token_file.h"
 #include "security/token_list.h"
@@ -39,6 +41,17 @@ absl::StatusOr<std::vector<Grant>> ParseGrants(const std::vector<std::string>& t
   return grants;
 }
 
+// A domain with a capital letter, or a whole "spiffe://domain", would fit no certificate.
+absl::Status CheckDomains(const std::vector<std::string>& domains) {
+  for (const std::string& domain : domains) {
+    if (IsPlainName(domain) && absl::AsciiStrToLower(domain) == domain) continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat("--trust-domain=", domain,
+                     ": the part DOMAIN of spiffe://DOMAIN/rollcall/..., in lower case"));
+  }
+  return absl::OkStatus();
+}
+
 absl::Status CheckPairs(const SecurityOptions& options) {
   const TlsPaths& tls = options.tls;
   if (tls.certificate.empty() != tls.key.empty()) {
@@ -63,6 +76,7 @@ absl::StatusOr<std::unique_ptr<DaemonSecurity>> DaemonSecurity::Open(
     const SecurityOptions& options) {
   std::unique_ptr<DaemonSecurity> security(new DaemonSecurity(options));
   absl::Status status = CheckPairs(options);
+  if (status.ok()) status = CheckDomains(options.trust_domains);
   if (status.ok()) status = security->OpenTls(time(nullptr));
   if (status.ok()) status = security->OpenTokens();
   if (status.ok()) status = security->MakePolicy();
@@ -105,7 +119,7 @@ absl::Status DaemonSecurity::MakePolicy() {
   }
   AccessOptions access = DefaultAccessOptions();
   access.is_insecure = options_.is_insecure;
-  access.grants = *grants;
+  access.names = {options_.trust_domains, *grants};
   access.tokens = tokens_.get();
   if (verifier_ != nullptr) {
     access.verify_jwt = [this](absl::string_view jwt, int64_t now_s) {
@@ -162,12 +176,15 @@ std::shared_ptr<const TlsContext> DaemonSecurity::PageContext() {
 void DaemonSecurity::Poll(int64_t now_s) {
   if (tls_ != nullptr) {
     static_cast<void>(tls_->Poll(now_s));  // its messages say what is wrong
+    for (const std::string& line : tls_->TakeNews()) spdlog::info("{}", line);
     for (const std::string& message : tls_->TakeMessages()) spdlog::warn("{}", message);
   }
   if (tokens_ != nullptr) {
     const std::string problem(tokens_->Poll().message());
     if (token_problem_.IsDue(problem, now_s)) {
-      spdlog::warn("--token-file: {}; the last good tokens stay valid", problem);
+      spdlog::warn("--token-file: {}; the tokens that were good before stay valid. To revoke all, "
+                   "write there: tokens: []",
+                   problem);
     }
   }
   if (keys_ != nullptr) {

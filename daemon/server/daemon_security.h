@@ -31,6 +31,7 @@ struct SecurityOptions {
   std::string jwks_audience = "rollcall", jwks_issuer;
   std::string jwks_ca, jwks_token_file;  // for the URL
   std::vector<std::string> grants;       // --grant
+  std::vector<std::string> trust_domains;  // as in NameRules
   bool is_insecure = false;
   std::vector<std::string> addresses;  // HOST:PORT that the daemon listens on
 };

@@ -125,16 +125,16 @@ class HttpServer::Impl {
     return absl::OkStatus();
   }
   // Call it after the server is bound.
-  bool Listen(const std::string& host) {
+  bool Listen(const std::string& host, int port) {
     HttpLimits limits;
     limits.connections = options_.connections;
-    gate_.Open(host, options_.tls);
+    gate_.Open(host, port, options_.tls);
     front_ = std::make_unique<HttpFront>(
         listener_, limits,
         [this](const std::string& request, const HttpCaller& caller) {
           return server_.Answer(request, caller);
         },
-        [this](const std::string& job) { return queries_->Version(job); }, options_.tls);
+        [this](const HttpTopic& topic) { return VersionOf(topic); }, options_.tls);
     return front_->Start();
   }
   void Stop() {
@@ -169,6 +169,12 @@ class HttpServer::Impl {
   // The queries as the caller of this request may make them.
   std::unique_ptr<QuerySource> Seen() const {
     return queries_->SeenBy(TenantsFor(*HttpRouter::exchange().visitor.identity));
+  }
+
+  uint64_t VersionOf(const HttpTopic& topic) const {
+    Identity viewer;
+    viewer.tenants = topic.tenants;
+    return queries_->SeenBy(TenantsFor(viewer))->Version(topic.job);
   }
 
   void AddApi() {
@@ -327,7 +333,7 @@ absl::Status HttpServer::Start(const std::string& address) {
                      "  another one?  --http=HOST:PORT   (port 0: any free one)"));
   }
   address_ = absl::StrCat(parsed->host, ":", port);
-  if (impl_->Listen(parsed->host)) return absl::OkStatus();
+  if (impl_->Listen(parsed->host, port)) return absl::OkStatus();
   return absl::UnavailableError("cannot serve pages: too many files are open; raise ulimit -n");
 }
 

@@ -353,7 +353,8 @@ void HttpFront::Impl::Apply(HttpWorkers::Finished finished) {
   if (connection == nullptr) return;
   Reply& reply = finished.reply;
   if (!reply.is_stream) return Send(connection, std::move(reply.bytes), reply.close);
-  viewers_.Add(connection->id, {connection->fd, reply.job, std::move(reply.is_allowed)});
+  viewers_.Add(connection->id,
+               {connection->fd, std::move(reply.topic), std::move(reply.is_allowed)});
   unsent_ += reply.bytes.size();
   connection->out = std::move(reply.bytes);
   Enter(HttpPhase::kStreaming, connection);

@@ -28,8 +28,8 @@ class HttpFront {
     uint64_t dropped = 0;      // closed to make room, or for being too slow
   };
   using Answer = HttpAnswer;
-  // Returns a number that changes with the job. The thread of event streams calls it.
-  using Version = std::function<uint64_t(const std::string& job)>;
+  // The thread of event streams calls it.
+  using Version = HttpVersion;
 
   // `listener` is a listening socket. Takes ownership. `tls` gives the context of each new
   // connection; empty: connections are plain.

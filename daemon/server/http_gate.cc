@@ -53,8 +53,9 @@ std::string WhoAmI(const HttpVisitor& visitor) {
 
 HttpGate::HttpGate(const HttpServerOptions& options, HttpVisitors::PasswordSource passwords)
     : options_(options),
-      visitors_(options.token, options.authenticator, std::move(passwords)),
-      login_(&visitors_, [this](const HttpDenial& denial) { Count(denial); }) {}
+      visitors_(options.token, options.authenticator, std::move(passwords),
+                options.failed_logins),
+      login_(&visitors_, options.page_url, [this](const HttpDenial& denial) { Count(denial); }) {}
 
 void HttpGate::AddTo(HttpRouter* server) {
   login_.AddTo(server);
@@ -68,12 +69,13 @@ void HttpGate::AddTo(HttpRouter* server) {
   server->set_stream_guard([this](const HttpExchange& exchange) { return GuardStream(exchange); });
 }
 
-void HttpGate::Open(const std::string& host, TlsSource tls) {
+void HttpGate::Open(const std::string& host, int port, TlsSource tls) {
   std::vector<std::string> names = options_.hosts;
   names.push_back(HostIn(host));
   if (!options_.page_url.empty()) names.push_back(HostIn(AuthorityIn(options_.page_url)));
   if (!IsLoopback(host)) names.push_back(NameOfThisHost());
   hosts_ = HttpHosts(std::move(names));
+  login_.SetCookieName(SessionCookieName(NameOfThisHost(), port));
   tls_ = std::move(tls);
 }
 
@@ -105,7 +107,7 @@ HttpDenial HttpGate::CheckSource(const httplib::Request& request, bool is_form) 
 HttpGate::Handled HttpGate::Admit(const httplib::Request& request, httplib::Response* response) {
   HttpExchange& exchange = HttpRouter::exchange();
   exchange.credentials = {exchange.caller, request.get_header_value("Authorization"),
-                          GetCookie(request, kSessionCookie)};
+                          GetCookie(request, login_.cookie_name())};
   const HttpRoute* route = FindHttpRoute(request.method, request.path);
   const HttpDenial denial = CheckSource(request, route != nullptr && route->is_form);
   if (denial.status != 0) return Refuse(denial, response);

@@ -23,9 +23,9 @@ class HttpGate {
 
   // Adds the routes of the login, and the check of every request.
   void AddTo(HttpRouter* server);
-  // To be called before the first request. `host` is the one that the server listens on.
+  // To be called before the first request. `host` and `port` are those that the server listens on.
   // `tls` is empty without TLS.
-  void Open(const std::string& host, TlsSource tls);
+  void Open(const std::string& host, int port, TlsSource tls);
 
  private:
   using Handled = httplib::Server::HandlerResponse;

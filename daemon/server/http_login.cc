@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "daemon/server/http_login_page.h"
 #include "daemon/server/http_router.h"
+#include "daemon/server/http_site.h"
 #include "proto/steady_clock.h"
 
 namespace rollcall {
@@ -17,13 +18,6 @@ constexpr char kHtml[] = "text/html; charset=utf-8";
 constexpr char kCookieLimits[] = "; Path=/; HttpOnly; SameSite=Strict";
 constexpr char kJson[] = "application/json";
 
-void SetCookie(const std::string& session, httplib::Response* response) {
-  const bool is_encrypted = HttpRouter::exchange().caller.is_encrypted;
-  const std::string end = session.empty() ? "; Max-Age=0" : "";
-  response->set_header("Set-Cookie", absl::StrCat(kSessionCookie, "=", session, kCookieLimits, end,
-                                                  is_encrypted ? "; Secure" : ""));
-}
-
 // A text field of a JSON object; "" if there is none.
 std::string Field(const nlohmann::json& object, const char* name) {
   const auto at = object.is_object() ? object.find(name) : object.end();
@@ -31,6 +25,21 @@ std::string Field(const nlohmann::json& object, const char* name) {
 }
 
 }  // namespace
+
+// Whether the browser speaks TLS, to the page or to a proxy in front of it. The Origin of a POST
+// says so; a GET has none.
+bool HttpLogin::IsByTls(const httplib::Request& request) const {
+  if (HttpRouter::exchange().caller.is_encrypted) return true;
+  const std::string origin = request.get_header_value("Origin");
+  return absl::StartsWith(AuthorityIn(origin).empty() ? page_url_ : origin, "https://");
+}
+
+void HttpLogin::SetCookie(const httplib::Request& request, const std::string& session,
+                          httplib::Response* response) const {
+  const std::string end = session.empty() ? "; Max-Age=0" : "";
+  response->set_header("Set-Cookie", absl::StrCat(cookie_name_, "=", session, kCookieLimits, end,
+                                                  IsByTls(request) ? "; Secure" : ""));
+}
 
 void HttpLogin::AddTo(httplib::Server* server) {
   server->Get("/login", [this](const httplib::Request&, httplib::Response& response) {
@@ -92,7 +101,7 @@ void HttpLogin::LogIn(const httplib::Request& request, httplib::Response* respon
   }
   const HttpVisitors::Login login = Begin(user, secret);
   if (login.denial.status != 0) return ShowProblem(request, login.denial, response);
-  if (!login.session.empty()) SetCookie(login.session, response);
+  if (!login.session.empty()) SetCookie(request, login.session, response);
   if (is_json) {
     response->set_content(nlohmann::json({{"name", login.identity.name}}).dump(), kJson);
   } else {
@@ -101,15 +110,15 @@ void HttpLogin::LogIn(const httplib::Request& request, httplib::Response* respon
 }
 
 void HttpLogin::LogOut(const httplib::Request& request, httplib::Response* response) {
-  visitors_->LogOut(GetCookie(request, kSessionCookie));
-  SetCookie("", response);
+  visitors_->LogOut(GetCookie(request, cookie_name_));
+  SetCookie(request, "", response);
   response->status = 204;
 }
 
 void HttpLogin::TakeTokenOfAddress(const httplib::Request& request, httplib::Response* response) {
   const HttpVisitors::Login login = Begin("", request.get_param_value("token"));
   if (login.denial.status != 0) return ShowProblem(request, login.denial, response);
-  if (!login.session.empty()) SetCookie(login.session, response);
+  if (!login.session.empty()) SetCookie(request, login.session, response);
   response->set_redirect("./");
 }
 

@@ -6,21 +6,24 @@
 
 #include <functional>
 #include <string>
+#include <utility>
 
 #include "daemon/server/http_visitor.h"
 
 namespace rollcall {
-
-inline constexpr char kSessionCookie[] = "rollcall_session";
 
 class HttpLogin {
  public:
   // Told of each refusal, for the metric.
   using Refused = std::function<void(const HttpDenial& denial)>;
 
-  // `visitors` must outlive this object.
-  HttpLogin(HttpVisitors* visitors, Refused refused)
-      : visitors_(visitors), refused_(std::move(refused)) {}
+  // `visitors` must outlive this object. `page_url` is as in HttpServerOptions.
+  HttpLogin(HttpVisitors* visitors, std::string page_url, Refused refused)
+      : visitors_(visitors), page_url_(std::move(page_url)), refused_(std::move(refused)) {}
+
+  // To be called before the first request.
+  void SetCookieName(std::string name) { cookie_name_ = std::move(name); }
+  const std::string& cookie_name() const { return cookie_name_; }
 
   // Adds /login, its files, and /logout.
   void AddTo(httplib::Server* server);
@@ -36,8 +39,13 @@ class HttpLogin {
   void LogIn(const httplib::Request& request, httplib::Response* response);
   void LogOut(const httplib::Request& request, httplib::Response* response);
   HttpVisitors::Login Begin(const std::string& user, const std::string& secret);
+  bool IsByTls(const httplib::Request& request) const;
+  void SetCookie(const httplib::Request& request, const std::string& session,
+                 httplib::Response* response) const;
 
   HttpVisitors* const visitors_;
+  const std::string page_url_;
+  std::string cookie_name_;
   const Refused refused_;
 };
 

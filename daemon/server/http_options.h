@@ -9,6 +9,7 @@
 
 #include "daemon/server/audit.h"
 #include "security/authenticator.h"
+#include "security/failed_logins.h"
 #include "security/tls_context.h"
 
 namespace rollcall {
@@ -21,11 +22,14 @@ struct HttpServerOptions {
   // Finds out who callers are; must outlive the server. nullptr: holders of `token` are owners, and
   // everybody is, if there is no token and no user in `web_config`.
   const Authenticator* authenticator = nullptr;
+  // Counts failed logins, also those by gRPC; must outlive the server. nullptr: the page's own.
+  FailedLogins* failed_logins = nullptr;
   TlsSource tls;           // empty: plain, unless `web_config` has TLS
   std::string web_config;  // path of a web.yml; "": none
   // Besides the listen address, this host's name and the names of the certificate.
   std::vector<std::string> hosts;
-  std::string page_url;  // the page's address as people know it; "": unknown
+  // The page's address as people know it; "": unknown. With https, a proxy in front speaks TLS.
+  std::string page_url;
   AuditSink audit;       // may be empty
   // Told of each refusal by its reason ("host", "origin", "nobody", "credential", "guessing",
   // "role"), for a metric; thread-safe; may be empty.

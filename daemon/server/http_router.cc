@@ -61,7 +61,7 @@ HttpReply HttpRouter::Answer(const std::string& request, const HttpCaller& calle
   bool close = false, wants_events = false;
   const bool ok = process_request(stream, false, close, [&](const httplib::Request& parsed) {
     wants_events = parsed.method == "GET" && parsed.path == kHttpEvents;
-    reply.job = parsed.get_param_value("job");
+    reply.topic.job = parsed.get_param_value("job");
   });
   current = nullptr;
   reply.bytes = stream.ReleaseResponse();
@@ -69,6 +69,7 @@ HttpReply HttpRouter::Answer(const std::string& request, const HttpCaller& calle
   reply.is_stream = wants_events && absl::StartsWith(reply.bytes, "HTTP/1.1 200");
   if (!reply.is_stream) return reply;
   reply.bytes = StreamHead(reply.bytes);
+  reply.topic.tenants = exchange.visitor.identity->tenants;
   if (guard_) reply.is_allowed = guard_(exchange);
   return reply;
 }

@@ -1,34 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/server/http_sessions.h"
 
-#include <openssl/evp.h>
-#include <openssl/rand.h>
-
 #include <cstdlib>
 
-#include "absl/strings/escaping.h"
+#include "absl/strings/str_cat.h"
+#include "security/digest.h"
 
 namespace rollcall {
 namespace {
 
 constexpr size_t kSecretBytes = 32;
 
-std::string DigestOf(const std::string& secret) {
-  unsigned char digest[EVP_MAX_MD_SIZE];
-  unsigned int size = 0;
-  EVP_Digest(secret.data(), secret.size(), digest, &size, EVP_sha256(), nullptr);
-  return {reinterpret_cast<const char*>(digest), size};
-}
-
 std::string NewSecret() {
-  unsigned char bytes[kSecretBytes];
-  // Without randomness, nobody may log in.
-  if (RAND_bytes(bytes, sizeof(bytes)) != 1) std::abort();
-  return absl::WebSafeBase64Escape(
-      absl::string_view(reinterpret_cast<const char*>(bytes), sizeof(bytes)));
+  const std::optional<std::string> bytes = RandomBytes(kSecretBytes);
+  if (!bytes.has_value()) std::abort();  // without randomness, nobody may log in
+  return ToBase64Url(*bytes);
 }
 
 }  // namespace
+
+std::string SessionCookieName(const std::string& host, int port) {
+  constexpr size_t kDigits = 8;
+  return absl::StrCat("rollcall_session_",
+                      Sha256Hex(absl::StrCat(host, ":", port)).substr(0, kDigits));
+}
 
 // Ends what has expired, and then the oldest session, of this credential if it has too many.
 void HttpSessions::MakeRoom(const std::string& credential, int64_t now_ns) {
@@ -60,21 +55,21 @@ std::string HttpSessions::Begin(const Identity& identity, int64_t now_ns) {
   std::string secret = NewSecret();
   const std::lock_guard<std::mutex> lock(mutex_);
   MakeRoom(identity.credential, now_ns);
-  sessions_[DigestOf(secret)] = {identity, now_ns};
+  sessions_[Sha256(secret)] = {identity, now_ns};
   return secret;
 }
 
 std::optional<Identity> HttpSessions::Find(const std::string& secret, int64_t now_ns) const {
   if (secret.empty()) return std::nullopt;
   const std::lock_guard<std::mutex> lock(mutex_);
-  const auto at = sessions_.find(DigestOf(secret));
+  const auto at = sessions_.find(Sha256(secret));
   if (at == sessions_.end() || now_ns - at->second.begun_ns >= kLifetimeNs) return std::nullopt;
   return at->second.identity;
 }
 
 void HttpSessions::End(const std::string& secret) {
   const std::lock_guard<std::mutex> lock(mutex_);
-  sessions_.erase(DigestOf(secret));
+  sessions_.erase(Sha256(secret));
 }
 
 size_t HttpSessions::size() const {

@@ -15,6 +15,11 @@
 
 namespace rollcall {
 
+// The name of a daemon's cookie. Browsers send a cookie to all ports of a host, and a tunnel makes
+// pages of several hosts ports of one, so each daemon needs a name of its own. It stays the same
+// after a restart. `host` and `port` are where the page listens.
+std::string SessionCookieName(const std::string& host, int port);
+
 class HttpSessions {
  public:
   static constexpr size_t kMostSessions = 1000;

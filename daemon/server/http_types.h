@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <tuple>
+#include <vector>
 
 namespace rollcall {
 
@@ -28,11 +30,24 @@ struct HttpCaller {
   bool is_encrypted = false;
 };
 
+// What an event stream reports changes of.
+struct HttpTopic {
+  std::string job;                   // "": all jobs
+  std::vector<std::string> tenants;  // of the viewer, as in Identity
+
+  bool operator<(const HttpTopic& other) const {
+    return std::tie(job, tenants) < std::tie(other.job, other.tenants);
+  }
+};
+
+// A number that changes when something of the topic does.
+using HttpVersion = std::function<uint64_t(const HttpTopic& topic)>;
+
 struct HttpReply {
   std::string bytes;
   bool close = false;      // close the connection after the response
-  bool is_stream = false;  // head of an event stream that reports changes of `job`
-  std::string job;
+  bool is_stream = false;  // head of an event stream that reports changes of `topic`
+  HttpTopic topic;
   // Of a stream: whether its viewer may still read, called before each event. Empty: always.
   std::function<bool()> is_allowed;
 };

@@ -16,7 +16,7 @@ constexpr int64_t kKeepAliveNs = 5'000'000'000;
 
 }  // namespace
 
-HttpViewers::HttpViewers(int limit, Version version, Deliver deliver)
+HttpViewers::HttpViewers(int limit, HttpVersion version, Deliver deliver)
     : limit_(limit), version_(std::move(version)), deliver_(std::move(deliver)) {}
 HttpViewers::~HttpViewers() { Stop(); }
 
@@ -50,18 +50,18 @@ bool HttpViewers::HasRoom() const {
 }
 
 // Asks without the lock, because the answer may wait for the mutex of a job.
-std::map<std::string, uint64_t> HttpViewers::AskVersions(std::unique_lock<std::mutex>* lock) {
-  std::map<std::string, uint64_t> versions;
-  for (const auto& [id, watched] : viewers_) versions.try_emplace(watched.viewer.job);
+std::map<HttpTopic, uint64_t> HttpViewers::AskVersions(std::unique_lock<std::mutex>* lock) {
+  std::map<HttpTopic, uint64_t> versions;
+  for (const auto& [id, watched] : viewers_) versions.try_emplace(watched.viewer.topic);
   lock->unlock();
-  for (auto& [job, version] : versions) version = version_(job);
+  for (auto& [topic, version] : versions) version = version_(topic);
   lock->lock();
   return versions;
 }
 
-bool HttpViewers::IsDue(const Watched& watched, const std::map<std::string, uint64_t>& versions,
+bool HttpViewers::IsDue(const Watched& watched, const std::map<HttpTopic, uint64_t>& versions,
                         int64_t now_ns) const {
-  const auto version = versions.find(watched.viewer.job);
+  const auto version = versions.find(watched.viewer.topic);
   if (version == versions.end()) return false;  // the viewer connected just now
   return watched.sent_ns == 0 || version->second != watched.version ||
          now_ns - watched.sent_ns >= kKeepAliveNs;
@@ -72,12 +72,12 @@ void HttpViewers::Run() {
   while (!stopping_) {
     wake_.wait_for(lock, std::chrono::milliseconds(kLookMs));
     if (stopping_ || viewers_.empty()) continue;
-    const std::map<std::string, uint64_t> versions = AskVersions(&lock);
+    const std::map<HttpTopic, uint64_t> versions = AskVersions(&lock);
     const int64_t now_ns = SteadyNs();
     std::vector<Event> events;
     for (auto& [id, watched] : viewers_) {
       if (!IsDue(watched, versions, now_ns)) continue;
-      const uint64_t version = versions.at(watched.viewer.job);
+      const uint64_t version = versions.at(watched.viewer.topic);
       const bool has_changed = watched.sent_ns == 0 || version != watched.version;
       watched.version = version;
       watched.sent_ns = now_ns;

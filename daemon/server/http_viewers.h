@@ -14,13 +14,15 @@
 #include <thread>
 #include <vector>
 
+#include "daemon/server/http_types.h"
+
 namespace rollcall {
 
 class HttpViewers {
  public:
   struct Viewer {
     int fd = -1;
-    std::string job;
+    HttpTopic topic;
     // Whether the viewer may still read; called before each event. Empty: always.
     std::function<bool()> is_allowed;
   };
@@ -30,11 +32,10 @@ class HttpViewers {
     std::string bytes;
     bool is_end = false;  // the viewer may read no longer
   };
-  using Version = std::function<uint64_t(const std::string& job)>;
   // Takes an event. Called by the thread of this object.
   using Deliver = std::function<void(Event event)>;
 
-  HttpViewers(int limit, Version version, Deliver deliver);
+  HttpViewers(int limit, HttpVersion version, Deliver deliver);
   ~HttpViewers();  // stops
 
   void Start();
@@ -52,12 +53,12 @@ class HttpViewers {
   };
 
   void Run();
-  std::map<std::string, uint64_t> AskVersions(std::unique_lock<std::mutex>* lock);
-  bool IsDue(const Watched& watched, const std::map<std::string, uint64_t>& versions,
+  std::map<HttpTopic, uint64_t> AskVersions(std::unique_lock<std::mutex>* lock);
+  bool IsDue(const Watched& watched, const std::map<HttpTopic, uint64_t>& versions,
              int64_t now_ns) const;
 
   const int limit_;
-  const Version version_;
+  const HttpVersion version_;
   const Deliver deliver_;
   mutable std::mutex mutex_;
   std::condition_variable wake_;

@@ -32,6 +32,15 @@ std::string After(absl::string_view scheme, absl::string_view field) {
   return absl::StartsWithIgnoreCase(field, scheme) ? std::string(field.substr(scheme.size())) : "";
 }
 
+// User and password in a header field of the scheme Basic.
+std::pair<std::string, std::string> PairIn(absl::string_view field) {
+  std::string pair;
+  if (!absl::Base64Unescape(After("Basic ", field), &pair)) pair.clear();
+  const size_t colon = pair.find(':');
+  if (colon == std::string::npos) return {pair, ""};
+  return {pair.substr(0, colon), pair.substr(colon + 1)};
+}
+
 bool IsLoopback(absl::string_view peer) {
   return absl::StartsWith(peer, "ipv4:127.") || absl::StartsWith(peer, "ipv6:[::1]:") ||
          absl::StartsWith(peer, "unix:");
@@ -97,37 +106,31 @@ HttpDenial HttpVisitors::TooMany(const HttpCaller& caller, int blocked_s) {
 // What was presented is wrong. Without this limit, a stranger could fill the log.
 HttpDenial HttpVisitors::Refuse(const HttpCaller& caller, const absl::Status& status,
                                 int64_t now_ns) {
-  if (failed_.ShouldLog(caller.peer, now_ns)) {
+  if (failed_->ShouldLog(caller.peer, now_ns)) {
     spdlog::warn("page: refused a login from {}: {}", caller.peer, std::string(status.message()));
   }
   return {401, "credential", std::string(status.message()), 0};
 }
 
-HttpVisitor HttpVisitors::FromPassword(const HttpCredentials& credentials, int64_t now_ns) {
-  const HttpCaller& caller = credentials.caller;
-  std::string pair;
-  if (!absl::Base64Unescape(After("Basic ", credentials.authorization), &pair)) pair.clear();
-  const size_t colon = pair.find(':');
-  const std::string user = pair.substr(0, colon);
-  const std::string password = colon == std::string::npos ? "" : pair.substr(colon + 1);
+HttpVisitor HttpVisitors::FromPassword(const HttpCaller& caller, const std::string& user,
+                                       const std::string& password, int64_t now_ns) {
   const auto users = Users();
   // A scrape that was right before goes on while somebody else guesses behind the same address.
   const bool is_known = users != nullptr && users->IsRemembered(user, password);
-  const int blocked_s = is_known ? 0 : failed_.Begin(caller.peer, now_ns);
+  const int blocked_s = is_known ? 0 : failed_->Begin(caller.peer, now_ns);
   if (blocked_s > 0) return {std::nullopt, false, TooMany(caller, blocked_s)};
   auto identity = AskPasswords(caller, user, password);
   if (!identity.ok()) return {std::nullopt, false, Refuse(caller, identity.status(), now_ns)};
-  if (!is_known) failed_.Succeeded(caller.peer, now_ns);
+  if (!is_known) failed_->Succeeded(caller.peer, now_ns);
   return {std::move(*identity), false, {}};
 }
 
-HttpVisitor HttpVisitors::FromHeader(const HttpCredentials& credentials, int64_t now_ns) {
-  const HttpCaller& caller = credentials.caller;
-  const std::string bearer = After("Bearer ", credentials.authorization);
-  auto identity = Ask(caller, bearer);
+HttpVisitor HttpVisitors::FromToken(const HttpCaller& caller, const std::string& token,
+                                    int64_t now_ns) {
+  auto identity = Ask(caller, token);
   if (identity.ok()) return {std::move(*identity), false, {}};
   // A right token is always accepted: it is too long to be guessed.
-  const int blocked_s = failed_.Begin(caller.peer, now_ns);
+  const int blocked_s = failed_->Begin(caller.peer, now_ns);
   if (blocked_s > 0) return {std::nullopt, false, TooMany(caller, blocked_s)};
   return {std::nullopt, false, Refuse(caller, identity.status(), now_ns)};
 }
@@ -135,10 +138,13 @@ HttpVisitor HttpVisitors::FromHeader(const HttpCredentials& credentials, int64_t
 HttpVisitor HttpVisitors::Identify(const HttpCredentials& credentials, int64_t now_ns) {
   const std::string& header = credentials.authorization;
   if (absl::StartsWithIgnoreCase(header, "Basic ") && HasPasswords()) {
-    return FromPassword(credentials, now_ns);
+    const auto [user, password] = PairIn(header);
+    return FromPassword(credentials.caller, user, password, now_ns);
   }
   // Other schemes are for a proxy in front.
-  if (absl::StartsWithIgnoreCase(header, "Bearer ")) return FromHeader(credentials, now_ns);
+  if (absl::StartsWithIgnoreCase(header, "Bearer ")) {
+    return FromToken(credentials.caller, After("Bearer ", header), now_ns);
+  }
   auto session = sessions_.Find(credentials.session, now_ns);
   if (session.has_value()) {
     if (IsValid(*session)) return {std::move(session), true, {}};
@@ -158,18 +164,13 @@ bool HttpVisitors::IsStillValid(const HttpCredentials& credentials, const HttpVi
 HttpVisitors::Login HttpVisitors::LogIn(const HttpCaller& caller, const std::string& user,
                                         const std::string& secret, int64_t now_ns) {
   Login login;
-  const int blocked_s = failed_.Begin(caller.peer, now_ns);
-  if (blocked_s > 0) {
-    login.denial = TooMany(caller, blocked_s);
+  HttpVisitor visitor = user.empty() ? FromToken(caller, secret, now_ns)
+                                     : FromPassword(caller, user, secret, now_ns);
+  if (!visitor.identity.has_value()) {
+    login.denial = std::move(visitor.denial);
     return login;
   }
-  auto identity = user.empty() ? Ask(caller, secret) : AskPasswords(caller, user, secret);
-  if (!identity.ok()) {
-    login.denial = Refuse(caller, identity.status(), now_ns);
-    return login;
-  }
-  failed_.Succeeded(caller.peer, now_ns);
-  login.identity = std::move(*identity);
+  login.identity = *std::move(visitor.identity);
   if (!login.identity.Has(Role::kViewer)) {
     login.denial = {403, "role",
                     absl::StrCat("you are ", login.identity.name, ", which may not read this page"),

@@ -37,12 +37,15 @@ class HttpVisitors {
   // The users of web.yml; nullptr: there are none.
   using PasswordSource = std::function<std::shared_ptr<Passwords>()>;
 
-  // `token` is one that makes its holder the owner; "": there is none. `authenticator` must outlive
-  // this object. Without both, everybody is the owner.
-  HttpVisitors(std::string token, const Authenticator* authenticator, PasswordSource passwords)
+  // `token` is one that makes its holder the owner; "": there is none. `authenticator` and
+  // `failed_logins` must outlive this object. Without `token` and `authenticator`, everybody is the
+  // owner. `failed_logins`: nullptr: this object's own.
+  HttpVisitors(std::string token, const Authenticator* authenticator, PasswordSource passwords,
+               FailedLogins* failed_logins = nullptr)
       : token_(std::move(token)),
         authenticator_(authenticator),
-        passwords_(std::move(passwords)) {}
+        passwords_(std::move(passwords)),
+        failed_(failed_logins == nullptr ? &own_failed_ : failed_logins) {}
 
   HttpVisitor Identify(const HttpCredentials& credentials, int64_t now_ns);
   // Whether the same request would be accepted now. For streams.
@@ -65,8 +68,9 @@ class HttpVisitors {
                                         const std::string& password) const;
   bool IsValid(const Identity& identity) const;
   std::shared_ptr<Passwords> Users() const { return passwords_ ? passwords_() : nullptr; }
-  HttpVisitor FromHeader(const HttpCredentials& credentials, int64_t now_ns);
-  HttpVisitor FromPassword(const HttpCredentials& credentials, int64_t now_ns);
+  HttpVisitor FromToken(const HttpCaller& caller, const std::string& token, int64_t now_ns);
+  HttpVisitor FromPassword(const HttpCaller& caller, const std::string& user,
+                           const std::string& password, int64_t now_ns);
   HttpDenial Refuse(const HttpCaller& caller, const absl::Status& status, int64_t now_ns);
   HttpDenial TooMany(const HttpCaller& caller, int blocked_s);
 
@@ -74,7 +78,8 @@ class HttpVisitors {
   const Authenticator* const authenticator_;
   const PasswordSource passwords_;
   HttpSessions sessions_;
-  FailedLogins failed_;
+  FailedLogins own_failed_;
+  FailedLogins* const failed_;
 };
 
 }  // namespace rollcall

@@ -116,6 +116,10 @@ class IncidentBook {
   // judged.
   std::optional<Motion> AddStack(const StackResult& result) ABSL_LOCKS_EXCLUDED(mutex_);
 
+  // Adds what a host of the incident showed.
+  void AddHostFacts(const JobKey& job, const std::string& incident, const v1::HostFacts& facts)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+
   // Incidents since the start, of one job or of all jobs for "", oldest first.
   std::vector<v1::Incident> All(const std::string& job) const ABSL_LOCKS_EXCLUDED(mutex_);
   // Includes the history. If it is unreadable, a note in the response says so.

@@ -11,6 +11,7 @@ namespace {
 v1::Incident WithoutStacks(v1::Incident incident) {
   incident.clear_stacks();
   incident.clear_stack_tree();
+  incident.clear_host_facts();
   return incident;
 }
 

@@ -115,30 +115,42 @@ void JobRunner::Diagnose(int64_t now_ns) {
     if (!is_needed) return;
   }
   if (IsUnchanged(version, now_ns)) return;
-  std::vector<StackRequest> requests;
-  parts_.store->Read(key_, [&](const JobState& state) { requests = Judge(state, now_ns); });
+  Wanted wanted;
+  parts_.store->Read(key_, [&](const JobState& state) { wanted = Judge(state, now_ns); });
   version_ = version;
-  for (const StackRequest& request : requests) parts_.stacks->Request(request);
+  for (const StackRequest& request : wanted.stacks) parts_.stacks->Request(request);
+  if (parts_.host_facts != nullptr) parts_.host_facts->Request(wanted.host_facts);
   const int64_t cost_ns = SteadyNs() - begun_ns;
   parts_.counters->AddTick(static_cast<double>(cost_ns) / 1e9);
   next_ns_ = now_ns + std::max(options_.interval_ns, kPauseTimesCost * cost_ns);
 }
 
-std::vector<StackRequest> JobRunner::Judge(const JobState& state, int64_t now_ns) {
+// A look at the hosts of a suspected hang.
+HostFactsRequest JobRunner::NextHostFacts(const JobState& state,
+                                          const std::vector<int32_t>& involved) {
+  if (involved.empty()) return {};
+  const JobBrief brief = parts_.incidents->Brief(key_);
+  return host_facts_.Next(state, brief.live ? brief.live->id : "", involved);
+}
+
+JobRunner::Wanted JobRunner::Judge(const JobState& state, int64_t now_ns) {
   std::vector<Verdict> verdicts = diagnoser_.Run(state, now_ns, options_.limits);
   if (parts_.rates->IsDue(key_, now_ns)) {
     parts_.rates->Count(key_, now_ns, CallsEntered(state), PublicRanks(state).count());
   }
   const std::vector<int32_t> at_start = start_.Next(state, now_ns, options_.limits);
-  std::vector<StackRequest> requests = parts_.incidents->Apply(state, std::move(verdicts), now_ns);
-  if (!at_start.empty()) requests.push_back(MakeStackRequest(state, at_start));
+  const std::vector<int32_t> involved = InvolvedProcesses(verdicts);
+  Wanted wanted;
+  wanted.stacks = parts_.incidents->Apply(state, std::move(verdicts), now_ns);
+  wanted.host_facts = NextHostFacts(state, involved);
+  if (!at_start.empty()) wanted.stacks.push_back(MakeStackRequest(state, at_start));
   is_any_silent_ = std::any_of(state.processes.begin(), state.processes.end(), IsSilent);
   if (!AllEndedOrSilent(state)) {
     ended_ns_ = 0;
   } else if (ended_ns_ == 0) {
     ended_ns_ = now_ns;
   }
-  return requests;
+  return wanted;
 }
 
 void JobRunner::Forget(int64_t now_ns) {
@@ -147,6 +159,7 @@ void JobRunner::Forget(int64_t now_ns) {
   parts_.rates->Forget(key_);
   diagnoser_ = Diagnoser();
   start_ = StartWatch();
+  host_facts_ = HostFactsWatch();
   ended_ns_ = 0;
   version_ = 0;
   const absl::MutexLock lock(&mutex_);

@@ -22,6 +22,8 @@
 #include "daemon/diagnosis/diagnose.h"
 #include "daemon/server/call_rate.h"
 #include "daemon/server/daemon_counters.h"
+#include "daemon/server/host_facts_desk.h"
+#include "daemon/server/host_facts_watch.h"
 #include "daemon/server/incident_book.h"
 #include "daemon/server/job_store.h"
 #include "daemon/server/stack_desk.h"
@@ -61,6 +63,7 @@ class JobRunner : public WorkerPool::Task {
     CallRates* rates;
     DaemonCounters* counters;
     Timeline* timeline;
+    HostFactsDesk* host_facts = nullptr;  // nullptr: nobody asks for facts about hosts
   };
   struct Options {
     Limits limits;
@@ -95,7 +98,13 @@ class JobRunner : public WorkerPool::Task {
   int64_t NextWakeNs() const;
   bool IsUnchanged(uint64_t version, int64_t now_ns) const;
   void Diagnose(int64_t now_ns) ABSL_LOCKS_EXCLUDED(mutex_);
-  std::vector<StackRequest> Judge(const JobState& state, int64_t now_ns);
+  HostFactsRequest NextHostFacts(const JobState& state, const std::vector<int32_t>& involved);
+  // What an incident needs of agents.
+  struct Wanted {
+    std::vector<StackRequest> stacks;
+    HostFactsRequest host_facts;
+  };
+  Wanted Judge(const JobState& state, int64_t now_ns);
   void Forget(int64_t now_ns) ABSL_LOCKS_EXCLUDED(mutex_);
 
   const JobKey key_;
@@ -105,6 +114,7 @@ class JobRunner : public WorkerPool::Task {
   // Of the worker that runs it.
   Diagnoser diagnoser_;
   StartWatch start_;
+  HostFactsWatch host_facts_;
   int64_t ended_ns_ = 0;  // when all its processes had ended or were silent; 0: they are not
   bool is_any_silent_ = false;
   uint64_t version_ = 0;  // of the state that was diagnosed last

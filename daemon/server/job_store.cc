@@ -2,6 +2,7 @@
 #include "daemon/server/job_store.h"
 
 #include <algorithm>
+#include <numeric>
 #include <utility>
 
 #include "daemon/model/cut_text.h"
@@ -22,6 +23,8 @@ struct JobStore::Job {
   JobModel model ABSL_GUARDED_BY(mutex);
   // As in the model's state.
   std::vector<AgentBook::AgentPtr> agents ABSL_GUARDED_BY(mutex);
+  // When each of them made its newest tick for this job, by its own clock.
+  std::vector<int64_t> made_ns ABSL_GUARDED_BY(mutex);
 };
 
 namespace {
@@ -32,6 +35,25 @@ constexpr size_t kLeastInWholeTicks = 64;
 bool HasEnded(const v1::Evidence& evidence) {
   return evidence.liveness() == v1::Evidence::EXITED || evidence.liveness() == v1::Evidence::DIED ||
          evidence.liveness() == v1::Evidence::ENDED;
+}
+
+// The updates of a tick, by their index: first those of ended processes, in the order of the ends.
+// So a process finds that the former holder of its rank has ended.
+std::vector<int> OrderOfUpdates(const v1::Tick& tick) {
+  std::vector<int> order(static_cast<size_t>(tick.processes_size()));
+  std::iota(order.begin(), order.end(), 0);
+  const auto has_ended = [&tick](int i) { return HasEnded(tick.processes(i).evidence()); };
+  if (std::none_of(order.begin(), order.end(), has_ended)) return order;  // the usual case
+  const auto living = std::stable_partition(order.begin(), order.end(), has_ended);
+  std::stable_sort(order.begin(), living, [&tick](int a, int b) {
+    return tick.processes(a).evidence().ended_ns() < tick.processes(b).evidence().ended_ns();
+  });
+  return order;
+}
+
+// A time of the agent on the daemon's clock; `unknown_ns` for 0.
+int64_t OnDaemonClock(int64_t time_ns, const AgentBook::Origin& origin, int64_t unknown_ns) {
+  return time_ns == 0 ? unknown_ns : time_ns + origin.offset_ns;
 }
 
 }  // namespace
@@ -64,8 +86,9 @@ JobStore::Routed JobStore::Route(const AgentName& name, const v1::Tick& tick, in
   routed.host = name.host;
   routed.origin.now_ns = tick.now_ns();
   if (came_ns != 0) routed.origin = agents_.RecordTick(name, tick.now_ns(), came_ns);
+  if (routed.origin.is_outdated) return routed;
   const absl::MutexLock lock(&mutex_);
-  for (int i = 0; i < tick.processes_size(); ++i) {
+  for (const int i : OrderOfUpdates(tick)) {
     const v1::ProcessUpdate& update = tick.processes(i);
     JobKey key;
     std::shared_ptr<Job> job = RouteUpdate(name, routed.origin, update, &key, &routed.must_restart);
@@ -110,8 +133,9 @@ std::shared_ptr<JobStore::Job> JobStore::RouteUpdate(const AgentName& agent,
     RecordMember(*key, process, update.identity().global_rank());
   }
   if (update.has_evidence() && HasEnded(update.evidence())) {
-    const int64_t ended_ns = update.evidence().ended_ns();
-    family.attempts.SetEnded(process, ended_ns == 0 ? origin.now_ns : ended_ns + origin.offset_ns);
+    const v1::Evidence& end = update.evidence();
+    family.attempts.SetEnded(process, OnDaemonClock(end.ended_after_ns(), origin, 0),
+                             OnDaemonClock(end.ended_ns(), origin, origin.now_ns));
   }
   return family.jobs[key->attempt];
 }
@@ -195,8 +219,7 @@ std::optional<JobKey> JobStore::Place(const ProcessKey& process, const JobId& na
   start.rank = identity.global_rank();
   start.world_size = identity.world_size();
   start.uses_nccl = identity.has_segment();
-  start.started_ns = identity.started_ns() == 0 ? origin.now_ns
-                                                : identity.started_ns() + origin.offset_ns;
+  start.started_ns = OnDaemonClock(identity.started_ns(), origin, origin.now_ns);
   start.attempt = identity.has_attempt() ? identity.attempt() : -1;
   start.restarts = LimitText(identity.restarts(), limits::kCommand);
   start.launch = LimitText(identity.launch(), limits::kCommand);
@@ -230,10 +253,17 @@ bool JobStore::MayReport(const AgentBook::AgentPtr& agent, bool with_identity, O
 
 void JobStore::Apply(const v1::Tick& tick, const Routed& routed, const Part& part) {
   const absl::MutexLock lock(&part.job->mutex);
+  const int32_t agent = AddAgent(routed.origin.agent, part.job.get());
+  if (agent >= 0) {
+    // Two streams of one agent may post their ticks in another order than Route() has seen them.
+    int64_t& made_ns = part.job->made_ns[static_cast<size_t>(agent)];
+    if (tick.now_ns() < made_ns) return;
+    made_ns = tick.now_ns();
+  }
   for (const int i : part.updates) {
     const v1::ProcessUpdate& update = tick.processes(i);
     const ProcessKey process = {routed.host, update.pid(), update.start_time()};
-    ApplyUpdate(process, update, routed.origin, part.job.get());
+    ApplyUpdate(process, update, routed.origin, agent, part.job.get());
   }
   Changed(part.job.get());
   const uint64_t shapes = TakeDroppedShapes();
@@ -248,12 +278,12 @@ bool JobStore::Apply(const AgentName& name, const v1::Tick& tick, int64_t came_n
 }
 
 void JobStore::ApplyUpdate(const ProcessKey& key, const v1::ProcessUpdate& update,
-                           const AgentBook::Origin& origin, Job* job) {
+                           const AgentBook::Origin& origin, int32_t agent, Job* job) {
   job->mutex.AssertHeld();
   const int64_t offset_ns = origin.offset_ns;
   const int32_t process = job->model.AddProcess(key.host, key.pid, key.start_time);
   if (process < 0) return;  // one too many
-  if (origin.agent != nullptr) SetAgent(process, origin.agent, job);
+  job->model.SetAgent(process, agent);
   if (update.has_identity()) job->model.SetIdentity(process, ToIdentity(update.identity()));
   if (update.has_evidence()) {
     job->model.SetEvidence(process, ToEvidence(update.evidence(), offset_ns));
@@ -267,18 +297,24 @@ void JobStore::ApplyUpdate(const ProcessKey& key, const v1::ProcessUpdate& updat
   }
 }
 
-void JobStore::SetAgent(int32_t process, const AgentBook::AgentPtr& agent, Job* job) {
+// Index of the agent in the job; -1: the tick was read from files, or the agent is one too many.
+int32_t JobStore::AddAgent(const AgentBook::AgentPtr& agent, Job* job) {
   job->mutex.AssertHeld();
+  if (agent == nullptr) return -1;
   const AgentName& name = AgentBook::Name(agent);
   const int32_t index = job->model.AddAgent(name.id, name.host);
-  if (index < 0) return;  // one too many
+  if (index < 0) return index;
   const auto at = static_cast<size_t>(index);
-  if (at == job->agents.size()) job->agents.emplace_back();
+  if (at == job->agents.size()) {
+    job->agents.emplace_back();
+    job->made_ns.push_back(0);
+  }
   if (job->agents[at] != agent) {
     job->agents[at] = agent;
+    job->made_ns[at] = 0;
     job->model.SetAgentHeard(index, agents_.Heard({agent}).front());
   }
-  job->model.SetAgent(process, index);
+  return index;
 }
 
 void JobStore::UpdateHeard(const JobKey& key, int64_t counts_from_ns) {
@@ -317,6 +353,14 @@ void JobStore::SetStacks(const JobKey& key, int32_t process, const StackFacts& f
   if (known == nullptr) return;
   const absl::MutexLock lock(&known->mutex);
   known->model.SetStacks(process, facts);
+  Changed(known.get());
+}
+
+void JobStore::SetHostFacts(const JobKey& key, const std::string& host, HostFacts facts) {
+  const std::shared_ptr<Job> known = FindJob(key);
+  if (known == nullptr) return;
+  const absl::MutexLock lock(&known->mutex);
+  known->model.SetHostFacts(host, std::move(facts));
   Changed(known.get());
 }
 

@@ -123,6 +123,10 @@ class JobStore {
   void SetStacks(const JobKey& key, int32_t process, const StackFacts& facts)
       ABSL_LOCKS_EXCLUDED(mutex_);
 
+  // What a host of the job shows.
+  void SetHostFacts(const JobKey& key, const std::string& host, HostFacts facts)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+
   // All attempts of all jobs.
   std::vector<JobKey> Keys() const ABSL_LOCKS_EXCLUDED(mutex_);
   // The newest attempt of each job, by name: of `most` jobs at most.
@@ -184,8 +188,8 @@ class JobStore {
   void Changed(Job* job);
   bool MayReport(const AgentBook::AgentPtr& agent, bool with_identity, Owned* owned);
   void ApplyUpdate(const ProcessKey& process, const v1::ProcessUpdate& update,
-                   const AgentBook::Origin& origin, Job* job);
-  void SetAgent(int32_t process, const AgentBook::AgentPtr& agent, Job* job);
+                   const AgentBook::Origin& origin, int32_t agent, Job* job);
+  int32_t AddAgent(const AgentBook::AgentPtr& agent, Job* job);
   std::shared_ptr<Job> FindJob(const JobKey& key) const ABSL_LOCKS_EXCLUDED(mutex_);
 
   const std::string default_job_;

@@ -18,6 +18,13 @@ absl::Status CheckListen(const std::string& flag, const std::string& address,
                          const ListenGuards& guards) {
   if (address.empty() || IsOnThisHost(address) || guards.is_insecure) return absl::OkStatus();
   if (guards.has_tls && guards.has_authenticator) return absl::OkStatus();
+  if (!guards.offers_tls) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        flag, "=", address, ": other hosts can reach this address, and this page has no TLS",
+        "\n  this host:     ", flag, "=127.0.0.1:PORT, and a tunnel: ssh -L PORT:127.0.0.1:PORT HOST",
+        "\n  no protection: --insecure   (the token in the page's address crosses the network in "
+        "clear)"));
+  }
   return absl::InvalidArgumentError(absl::StrCat(
       flag, "=", address, ": other hosts can reach this address, so it needs ",
       WhatIsMissing(guards),

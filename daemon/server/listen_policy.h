@@ -12,6 +12,7 @@ struct ListenGuards {
   bool has_tls = false;
   bool has_authenticator = false;  // knows callers of other hosts: by certificate, token, password
   bool is_insecure = false;        // --insecure
+  bool offers_tls = true;          // the program has the flags for it; `rollcall run` has not
 };
 
 // Loopback addresses and unix sockets are open to the same user; others need TLS and an

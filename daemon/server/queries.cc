@@ -256,14 +256,18 @@ absl::StatusOr<v1::StacksResponse> Queries::GetStacks(const v1::TakeStacksReques
   return response;
 }
 
+// Other tenants' jobs must not show by their changes either.
 uint64_t Queries::Version(const std::string& job) const {
-  if (job.empty()) {
+  if (job.empty() && tenants_.AreAll()) {
     return parts_.store->Changes() + parts_.incidents->Changes() +
            static_cast<uint64_t>(parts_.agents->agents());
   }
+  const std::vector<JobKey> keys = job.empty() ? parts_.store->NewestKeys(SIZE_MAX, tenants_)
+                                               : parts_.store->AllKeys(job);
   uint64_t version = 0;
-  for (const JobKey& key : parts_.store->AllKeys(job)) {
-    version += parts_.store->Version(key) + parts_.incidents->Changes(key);
+  for (const JobKey& key : keys) {
+    if (!tenants_.Has(key.tenant)) continue;
+    version += 1 + parts_.store->Version(key) + parts_.incidents->Changes(key);
   }
   return version;
 }

@@ -20,13 +20,6 @@
 namespace rollcall {
 namespace {
 
-template <typename Message>
-grpc::Status Answer(absl::StatusOr<Message> answer, Message* response) {
-  if (!answer.ok()) return ToGrpc(answer.status());
-  response->Swap(&*answer);
-  return grpc::Status::OK;
-}
-
 std::string ObjectInWords(const v1::TakeStacksRequest& request) {
   const std::vector<int32_t> ranks(request.ranks().begin(), request.ranks().end());
   const std::string of_ranks =
@@ -36,74 +29,86 @@ std::string ObjectInWords(const v1::TakeStacksRequest& request) {
   return absl::StrCat("job ", request.job(), of_ranks, on_hosts);
 }
 
-// The daemon stores cleaned names, so it must clean the name in a request to find them.
-template <typename Request>
-Request Cleaned(Request request) {
-  CleanStrings(&request);
-  return request;
+grpc::Status NoRequest() {
+  return {grpc::StatusCode::INVALID_ARGUMENT, "this call has no request that the daemon can read"};
 }
+
+template <typename Request, typename Response>
+using UnaryStream = grpc::ServerUnaryStreamer<Request, Response>;
 
 }  // namespace
 
-class QueryService::Impl : public v1::Query::Service {
+// Its calls are what gRPC calls streamed, although each has one request: otherwise gRPC reads the
+// request, of up to kMaxMessageBytes, before anybody can refuse the caller.
+class QueryService::Impl : public v1::Query::StreamedService {
  public:
   Impl(QuerySource* queries, const Access* access, AuditSink audit)
       : queries_(queries), access_(access), audit_(std::move(audit)) {}
 
-  grpc::Status GetStatus(grpc::ServerContext* context, const v1::StatusRequest* request,
-                         v1::StatusResponse* response) override {
-    const absl::StatusOr<Call> call = Begin(kGetStatus, *context);
-    if (!call.ok()) return ToGrpc(call.status());
-    JobSelector selector = SelectorIn(Cleaned(*request));
-    if (request->offset() > 0) selector.offset = static_cast<size_t>(request->offset());
-    if (request->limit() > 0) selector.most = static_cast<size_t>(request->limit());
-    *response = call->queries->GetStatus(selector, !request->without_communicators());
-    return grpc::Status::OK;
+  grpc::Status StreamedGetStatus(
+      grpc::ServerContext* context,
+      UnaryStream<v1::StatusRequest, v1::StatusResponse>* stream) override {
+    return Answer(kGetStatus, *context, stream,
+                  [](QuerySource* queries,
+                     const v1::StatusRequest& request) -> absl::StatusOr<v1::StatusResponse> {
+                    JobSelector selector = SelectorIn(request);
+                    if (request.offset() > 0) {
+                      selector.offset = static_cast<size_t>(request.offset());
+                    }
+                    if (request.limit() > 0) selector.most = static_cast<size_t>(request.limit());
+                    return queries->GetStatus(selector, !request.without_communicators());
+                  });
   }
 
-  grpc::Status ListIncidents(grpc::ServerContext* context, const v1::ListIncidentsRequest* request,
-                             v1::ListIncidentsResponse* response) override {
-    const absl::StatusOr<Call> call = Begin(kListIncidents, *context);
-    if (!call.ok()) return ToGrpc(call.status());
-    return Answer(call->queries->ListIncidents(Cleaned(*request)), response);
+  grpc::Status StreamedListIncidents(
+      grpc::ServerContext* context,
+      UnaryStream<v1::ListIncidentsRequest, v1::ListIncidentsResponse>* stream) override {
+    return Answer(kListIncidents, *context, stream, [](QuerySource* queries, const auto& request) {
+      return queries->ListIncidents(request);
+    });
   }
 
-  grpc::Status GetIncident(grpc::ServerContext* context, const v1::IncidentRequest* request,
-                           v1::Incident* response) override {
-    const absl::StatusOr<Call> call = Begin(kGetIncident, *context);
-    if (!call.ok()) return ToGrpc(call.status());
-    return Answer(call->queries->GetIncident(Cleaned(*request).id()), response);
+  grpc::Status StreamedGetIncident(
+      grpc::ServerContext* context,
+      UnaryStream<v1::IncidentRequest, v1::Incident>* stream) override {
+    return Answer(kGetIncident, *context, stream, [](QuerySource* queries, const auto& request) {
+      return queries->GetIncident(request.id());
+    });
   }
 
-  grpc::Status GetJob(grpc::ServerContext* context, const v1::JobRequest* request,
-                      v1::JobView* response) override {
-    const absl::StatusOr<Call> call = Begin(kGetJob, *context);
-    if (!call.ok()) return ToGrpc(call.status());
-    return Answer(call->queries->GetJob(SelectorIn(Cleaned(*request))), response);
+  grpc::Status StreamedGetJob(grpc::ServerContext* context,
+                              UnaryStream<v1::JobRequest, v1::JobView>* stream) override {
+    return Answer(kGetJob, *context, stream, [](QuerySource* queries, const auto& request) {
+      return queries->GetJob(SelectorIn(request));
+    });
   }
 
-  grpc::Status GetCalls(grpc::ServerContext* context, const v1::CallsRequest* request,
-                        v1::CallsResponse* response) override {
-    const absl::StatusOr<Call> call = Begin(kGetCalls, *context);
-    if (!call.ok()) return ToGrpc(call.status());
-    return Answer(call->queries->GetCalls(Cleaned(*request)), response);
+  grpc::Status StreamedGetCalls(
+      grpc::ServerContext* context,
+      UnaryStream<v1::CallsRequest, v1::CallsResponse>* stream) override {
+    return Answer(kGetCalls, *context, stream, [](QuerySource* queries, const auto& request) {
+      return queries->GetCalls(request);
+    });
   }
 
-  grpc::Status ListProcesses(grpc::ServerContext* context, const v1::ProcessesRequest* request,
-                             v1::ProcessesResponse* response) override {
-    const absl::StatusOr<Call> call = Begin(kListProcesses, *context);
-    if (!call.ok()) return ToGrpc(call.status());
-    return Answer(call->queries->ListProcesses(Cleaned(*request)), response);
+  grpc::Status StreamedListProcesses(
+      grpc::ServerContext* context,
+      UnaryStream<v1::ProcessesRequest, v1::ProcessesResponse>* stream) override {
+    return Answer(kListProcesses, *context, stream, [](QuerySource* queries, const auto& request) {
+      return queries->ListProcesses(request);
+    });
   }
 
-  grpc::Status TakeStacks(grpc::ServerContext* context, const v1::TakeStacksRequest* request,
-                          grpc::ServerWriter<v1::ProcessStack>* writer) override {
+  grpc::Status StreamedTakeStacks(
+      grpc::ServerContext* context,
+      grpc::ServerSplitStreamer<v1::TakeStacksRequest, v1::ProcessStack>* stream) override {
     const absl::StatusOr<Call> call = Begin(kTakeStacks, *context);
     if (!call.ok()) return ToGrpc(call.status());
-    const v1::TakeStacksRequest cleaned = Cleaned(*request);
-    audit_({call->caller.name, "take stacks", ObjectInWords(cleaned), context->peer(), SteadyNs()});
-    return ToGrpc(call->queries->StreamStacks(cleaned, [&](const v1::ProcessStack& stack) {
-      return !context->IsCancelled() && writer->Write(stack);
+    v1::TakeStacksRequest request;
+    if (!ReadRequest(stream, &request)) return NoRequest();
+    audit_({call->caller.name, "take stacks", ObjectInWords(request), context->peer(), SteadyNs()});
+    return ToGrpc(call->queries->StreamStacks(request, [&](const v1::ProcessStack& stack) {
+      return !context->IsCancelled() && stream->Write(stack);
     }));
   }
 
@@ -118,6 +123,27 @@ class QueryService::Impl : public v1::Query::Service {
     if (!caller.ok()) return caller.status();
     std::unique_ptr<QuerySource> queries = queries_->SeenBy(TenantsFor(*caller));
     return Call{*std::move(caller), std::move(queries)};
+  }
+
+  // The daemon stores cleaned names, so it must clean the name in a request to find them.
+  template <typename Stream, typename Request>
+  static bool ReadRequest(Stream* stream, Request* request) {
+    if (!stream->Read(request)) return false;
+    CleanStrings(request);
+    return true;
+  }
+
+  template <typename Request, typename Response, typename Make>
+  grpc::Status Answer(std::string_view method, const grpc::ServerContext& context,
+                      UnaryStream<Request, Response>* stream, const Make& make) const {
+    const absl::StatusOr<Call> call = Begin(method, context);
+    if (!call.ok()) return ToGrpc(call.status());
+    Request request;
+    if (!ReadRequest(stream, &request)) return NoRequest();
+    const absl::StatusOr<Response> response = make(call->queries.get(), request);
+    if (!response.ok()) return ToGrpc(response.status());
+    stream->Write(*response);
+    return grpc::Status::OK;
   }
 
   QuerySource* const queries_;

@@ -68,7 +68,8 @@ class QuerySource {
   // Takes the same stacks, and merges them.
   virtual absl::StatusOr<v1::StacksResponse> GetStacks(const v1::TakeStacksRequest& request) = 0;
 
-  // Changes when any other result changes, except for times. "" is for all jobs.
+  // Changes when any other result changes, except for times. "" is for all jobs that the caller may
+  // see.
   virtual uint64_t Version(const std::string& job) const = 0;
 
   // Returns the metrics in the text format of Prometheus, or OpenMetrics. `http` are the counts of

@@ -75,6 +75,7 @@ void ClampTimes(v1::RecordBatch* batch) {
 
 void ClampTimes(v1::Evidence* evidence) {
   evidence->set_ended_ns(Clamp(evidence->ended_ns()));
+  evidence->set_ended_after_ns(Clamp(evidence->ended_after_ns()));
   evidence->set_error_ns(Clamp(evidence->error_ns()));
   for (v1::BlockedCall& call : *evidence->mutable_blocked()) {
     call.set_since_ns(Clamp(call.since_ns()));
@@ -121,6 +122,7 @@ ProcessEvidence ToEvidence(const v1::Evidence& update, int64_t offset_ns) {
   ProcessEvidence evidence;
   evidence.liveness = ToLiveness(update.liveness());
   evidence.ended_ns = Shift(update.ended_ns(), offset_ns);
+  evidence.ended_after_ns = Shift(update.ended_after_ns(), offset_ns);
   evidence.exit_code = update.exit_code();
   evidence.exit_signal = update.exit_signal();
   // Older agents report an end with unknown status as DIED.

@@ -4,7 +4,8 @@
 //
 //   fault.<rank>   holds how this rank goes wrong: stop_calling, exit, other_operation, other_count
 //   end            all ranks leave in good order after the same step
-//   gap.<rank>     this rank writes here the longest time between two of its steps, in milliseconds
+//   gaps.<rank>    this rank adds a line for each long time between two of its steps: its beginning
+//                  and its end, in seconds of CLOCK_MONOTONIC
 #include <fstream>
 #include <string>
 
@@ -13,7 +14,7 @@
 namespace {
 
 constexpr int kStepMicroseconds = 20'000;
-constexpr int64_t kMillisecond = 1'000'000;
+constexpr double kLongSeconds = 0.3;
 
 std::string FileOfRank(const char* name, int rank) {
   return std::string(getenv("CHAOS_DIR")) + "/" + name + "." + std::to_string(rank);
@@ -25,30 +26,28 @@ std::string ReadFault(int rank) {
   return fault;
 }
 
-int64_t MonotonicNs() {
+double MonotonicSeconds() {
   timespec now;
   clock_gettime(CLOCK_MONOTONIC, &now);
-  return now.tv_sec * 1'000'000'000 + now.tv_nsec;
+  return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) / 1e9;
 }
 
-// The truth about the job: how long it has stood still.
-class Gap {
+// The truth about the job: when it has stood still.
+class Gaps {
  public:
-  explicit Gap(int rank) : path_(FileOfRank("gap", rank)), last_ns_(MonotonicNs()) {}
+  explicit Gaps(int rank) : file_(FileOfRank("gaps", rank)), last_(MonotonicSeconds()) {
+    file_ << std::fixed;
+  }
 
   void AddStep() {
-    const int64_t now_ns = MonotonicNs();
-    if (now_ns - last_ns_ > longest_ns_) {
-      longest_ns_ = now_ns - last_ns_;
-      std::ofstream(path_) << longest_ns_ / kMillisecond << "\n";
-    }
-    last_ns_ = now_ns;
+    const double now = MonotonicSeconds();
+    if (now - last_ > kLongSeconds) file_ << last_ << " " << now << std::endl;
+    last_ = now;
   }
 
  private:
-  const std::string path_;
-  int64_t last_ns_;
-  int64_t longest_ns_ = 0;
+  std::ofstream file_;
+  double last_;
 };
 
 __attribute__((noinline)) void StopCalling() {
@@ -82,9 +81,9 @@ int main() {
   victim::Rank self;
   ncclComm_t half = nullptr;
   CHECK_NCCL(ncclCommSplit(self.comm, self.rank % 2, self.rank, &half, nullptr));
-  Gap gap(self.rank);
+  Gaps gaps(self.rank);
   while (!Step(half, &self)) {
-    gap.AddStep();
+    gaps.AddStep();
     usleep(kStepMicroseconds);
     GoWrong(ReadFault(self.rank), &self);
   }

@@ -48,6 +48,8 @@ class Round:
         self.schedule, self.folder = schedule, folder
         self.seen = oracle.Observation()
         self.problems = []
+        self.hiccup = (0, 0)  # from, to
+        self.job = None
         self.turns = collections.defaultdict(threading.Lock)  # by target of a disturbance
         number = next(numbers)
         self.address = f"127.{os.getpid() % 200 + 20}.{number % 250}.1"
@@ -64,6 +66,8 @@ class Round:
         except (AssertionError, subprocess.SubprocessError) as problem:
             self.problems.append(str(problem))
         finally:
+            if self.job:
+                self.seen.gap = self.job.longest_gap(self.hiccup)
             for close in reversed(self.closers):
                 close()
         self.seen.alerts = self.receiver.taken
@@ -120,7 +124,6 @@ class Round:
             self.problems.append(f"{what}: {problem}")
 
     def _fail(self, fault):
-        self.seen.gap_before_fault = self.job.longest_gap()
         self.seen.failed_at = time.monotonic()
         rank = self.job.ranks[fault.rank]
         if fault.kind == "killed":
@@ -131,6 +134,7 @@ class Round:
             rank.send(signal.SIGSTOP)
             time.sleep(schedules.HICCUP)
             rank.send(signal.SIGCONT)
+            self.hiccup = (self.seen.failed_at, time.monotonic())
         elif fault.kind == "host_lost":
             host = self.schedule.host_of(fault.rank)
             self.proxies[host].stalls = True
@@ -141,7 +145,6 @@ class Round:
             self.job.go_wrong(fault.kind, fault.rank)
 
     def _end_early(self, ending):
-        self.seen.gap_before_fault = self.job.longest_gap()
         if ending.kind == "finish":
             self.job.finish()
         else:
@@ -228,8 +231,6 @@ class Round:
             if self.seen.settled:
                 wait_for("the incident ends, with its alert", CLOSE_SECONDS, self._is_closed)
         elif self.schedule.ending is None:
-            if self.schedule.fault is None:
-                self.seen.gap_before_fault = self.job.longest_gap()
             self.job.finish()
         self.seen.reports = self.daemon.reports()
         time.sleep(QUIET_SECONDS)

@@ -182,9 +182,16 @@ class Job:
         new.write_text(f"{fault}\n")
         new.rename(self.folder / f"fault.{rank}")
 
-    def longest_gap(self):
-        """Seconds for which the job has stood still at most, before it stood still for ever."""
-        return max(int(file.read_text() or 0) for file in self.folder.glob("gap.*")) / 1000
+    def longest_gap(self, meant=(0, 0)):
+        """Seconds for which a rank has stood still at most, without the time from meant[0] to
+        meant[1], in which the job was to stand still."""
+        longest = 0
+        for file in self.folder.glob("gaps.*"):
+            for line in file.read_text().splitlines():
+                begin, end = map(float, line.split())
+                overlap = max(0, min(end, meant[1]) - max(begin, meant[0]))
+                longest = max(longest, end - begin - overlap)
+        return longest
 
     def collect_ended(self):
         for rank in self.ranks:

@@ -23,7 +23,7 @@ class Observation:
     settled: list = dataclasses.field(default_factory=list)  # incidents when all was over
     reports: list = dataclasses.field(default_factory=list)  # incidents as the reports have them
     history: list = dataclasses.field(default_factory=list)  # incidents of the next daemon
-    gap_before_fault: float = 0  # seconds for which the job stood still at most
+    gap: float = 0  # seconds for which the job stood still at most, without its fault
     failed_at: float = 0
     named_after: float = 0  # seconds from the fault to the right verdict
 
@@ -214,4 +214,4 @@ def judge(schedule, seen):
 
 
 def stood_still(seen):
-    return seen.gap_before_fault > STOOD_STILL_SECONDS
+    return seen.gap > STOOD_STILL_SECONDS

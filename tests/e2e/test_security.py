@@ -148,6 +148,9 @@ def test_roles_come_from_certificates(start_tls_daemon, pki, tmp_path):
         assert "needs the role operator" in denied.stderr, denied.stderr
         assert "no job" in ask("operator", "stacks", "any-job").stderr
         assert "needs the role viewer" in ask("node-1", "status").stderr
+        daemon = start_tls_daemon("--trust-domain=other.example")
+        foreign = ask("viewer", "status")
+        assert "gives no role in the trust domain other.example" in foreign.stderr, foreign.stderr
     finally:
         os.unlink(program)
 
@@ -171,6 +174,40 @@ def test_an_agent_cannot_pass_for_another_host(start_tls_daemon, pki, tmp_path):
     said = agent_says(daemon, tmp_path / "segments", r"may not report for the host .node-2.*", "--host=node-2",
                       f"--tls-ca={pki}/ca.crt", f"--token-file={tmp_path / 'token'}")
     assert "its hosts: node-1" in said
+
+
+def test_a_client_may_believe_the_authorities_of_the_system(start_tls_daemon, pki, tmp_path):
+    daemon = start_tls_daemon()
+
+    def ask(trusted):
+        return rollcall("status", f"--daemon={daemon.address}", "--tls-ca=system",
+                        env={**os.environ, "SSL_CERT_FILE": str(trusted)})
+    assert ask(pki / "ca.crt").returncode == 0
+    other = tmp_path / "other"
+    rollcall("pki", "init", str(other))
+    assert "no authority in the file of --tls-ca signed" in ask(other / "ca.crt").stderr
+
+
+# --- `rollcall run` without flags is as it was before there was TLS.
+def makers_of_tls(folder):
+    """Which of our programs and gRPC have called SSL_CTX_new: the dynamic linker notes each function
+    that a file calls, at its first call. Of some other libraries it notes all at the start."""
+    said = "".join(path.read_text(errors="replace") for path in folder.glob("ld.*"))
+    assert "binding file" in said
+    return set(re.findall(r"binding file \S*?(rollcalld?|libgrpc)\S* \[0\] to \S+ \[0\]: "
+                          r"normal symbol `SSL_CTX_new'", said))
+
+
+def test_the_embedded_daemon_makes_no_object_of_tls(start_tls_daemon, tmp_path, monkeypatch):
+    monkeypatch.setenv("LD_DEBUG", "bindings")
+    for name in ("run", "daemon"):
+        (tmp_path / name).mkdir()
+    monkeypatch.setenv("LD_DEBUG_OUTPUT", str(tmp_path / "run" / "ld"))
+    assert rollcall("run", f"--report-dir={tmp_path / 'here'}", "--", "true").returncode == 0
+    monkeypatch.setenv("LD_DEBUG_OUTPUT", str(tmp_path / "daemon" / "ld"))
+    start_tls_daemon()
+    assert makers_of_tls(tmp_path / "run") == set()
+    assert makers_of_tls(tmp_path / "daemon") != set()
 
 
 # --- Mistakes that people make.
@@ -251,7 +288,30 @@ def test_guessing_tokens_is_slow(start_tls_daemon):
     assert 429 in codes
 
 
+@pytest.mark.parametrize("domain", ["spiffe://prod.example", "Prod.example"])
+def test_a_trust_domain_that_would_fit_no_certificate_is_an_error(tmp_path, domain):
+    result = subprocess.run([BUILD / "bin" / "rollcalld", f"--trust-domain={domain}",
+                             f"--report-dir={tmp_path / 'r'}"],
+                            capture_output=True, text=True, timeout=20, check=False)
+    assert result.returncode == 1
+    assert f"--trust-domain={domain}: the part DOMAIN" in result.stderr, result.stderr
+
+
 # --- A token from its making to its end.
+def test_a_deleted_token_file_revokes_nothing_and_an_empty_list_all(start_tls_daemon, tmp_path):
+    tokens = tmp_path / "tokens"
+    secret = rollcall("token", "new", f"--file={tokens}", "--name=ci", "--role=viewer").stdout
+    daemon = start_tls_daemon(f"--token-file={tokens}")
+    header = {"Authorization": f"Bearer {secret.strip()}"}
+    tokens.unlink()
+    said = daemon.read_until("--token-file: cannot read (.*)").group(1)
+    assert "the tokens that were good before stay valid" in said and "tokens: []" in said
+    assert page(daemon, "/api/v1/jobs", header)[0] == 200
+    tokens.write_text("tokens: []\n")
+    tokens.chmod(0o600)
+    wait_for(lambda: page(daemon, "/api/v1/jobs", header)[0] == 401, seconds=10)
+
+
 @pytest.mark.parametrize("way", ["page", "grpc"])
 def test_a_revoked_token_is_refused_within_seconds(start_tls_daemon, pki, tmp_path, way):
     tokens, secret = tmp_path / "tokens", tmp_path / "secret"

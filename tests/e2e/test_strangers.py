@@ -21,6 +21,5 @@ def test_a_strangers_message_about_a_job_does_not_end_it(daemon, tmp_path):
     finally:
         stranger.kill()
         stranger.wait()
-    assert "rank 3" in said, "the stranger was believed so far"
-    assert "does not act yet: the segments of this host" in said
+    assert "rank 3" not in said, "a hang of another job of this name was printed"
     assert job.returncode == 0

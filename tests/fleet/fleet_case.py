@@ -7,6 +7,8 @@ import os
 import pathlib
 import re
 import signal
+import socket
+import ssl
 import subprocess
 import threading
 import time
@@ -29,10 +31,10 @@ def unix_seconds(rfc3339):
 class Daemon:
     """A rollcalld on ports of its own, which keeps them when it is started again."""
 
-    def __init__(self, build, folder, hang_after, flags=()):
+    def __init__(self, build, folder, hang_after, flags=(), address="127.0.0.1"):
         self.build, self.folder, self.hang_after = build, pathlib.Path(folder), hang_after
         self.flags = flags
-        self.listen = self.page = "127.0.0.1:0"
+        self.listen, self.page = f"{address}:0", "127.0.0.1:0"
         self.log = (self.folder / "daemon.log").open("ab")
         self.past_cpu_seconds = 0.0  # of processes that were killed
         self.start()
@@ -46,12 +48,20 @@ class Daemon:
         until = time.monotonic() + 20
         while time.monotonic() < until:
             text = (self.folder / "daemon.log").read_bytes()[said:].decode()
-            found = re.search(r"agents on (\S+), pages on http://(\S+)/", text)
+            found = re.search(r"agents on (\S+), pages on (https?)://(\S+)/", text)
             if found:
-                self.listen, self.page = found.groups()
+                self.listen, self.scheme, self.page = found.groups()
                 return
             time.sleep(0.02)
         raise RuntimeError(f"the daemon did not start: {text}")
+
+    def ask(self, path):
+        """The answer of the API, from this host."""
+        trusting = ssl.create_default_context()
+        trusting.check_hostname, trusting.verify_mode = False, ssl.CERT_NONE
+        with urllib.request.urlopen(f"{self.scheme}://{self.page}/api/v1/{path}", timeout=5,
+                                    context=trusting) as answer:
+            return json.load(answer)
 
     def kill_and_restart(self):
         self.past_cpu_seconds = self.cpu_seconds()
@@ -115,10 +125,8 @@ class Watch(threading.Thread):
                                        daemon.memory_mib()))
             if self.samples[-1].rss_mib > MOST_RSS_MIB:
                 daemon.end()
-            url = f"http://{daemon.page}/api/v1/incidents?limit=1000"
-            with urllib.request.urlopen(url, timeout=5) as answer:
-                for incident in json.load(answer)["incidents"]:
-                    self.incidents[incident["id"]] = incident
+            for incident in daemon.ask("incidents?limit=1000")["incidents"]:
+                self.incidents[incident["id"]] = incident
         except (OSError, ValueError, AttributeError):
             self.unanswered += 1  # it is being restarted, or held
 
@@ -218,14 +226,39 @@ class Case:
     hang_after: float = 60
     flags: tuple = ()  # further ones of fleet_load
     daemon_flags: tuple = ()
+    address: str = "127.0.0.1"  # that the daemon listens on
     steady: tuple = ()  # default: from 5 s after all have begun to connect until the end
     actions: tuple = ()  # (time, what to do with the daemon)
+
+
+def own_address():
+    """An address of this machine that is not loopback, where a daemon trusts nobody by the user at
+    the other end. Loopback, if the machine has no other."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        try:
+            probe.connect(("198.51.100.1", 9))  # sends nothing: asks for the way to another network
+        except OSError:
+            return "127.0.0.1"
+        return probe.getsockname()[0]
+
+
+def make_certificates(build, folder, address):
+    """One certificate for a daemon at this address, one for all hosts. Returns the flags of the
+    daemon and of fleet_load."""
+    for arguments in (["init"], ["issue", "--role=daemon", f"--host={address}"],
+                      ["issue", "--role=agent", "--name=fleet", "--host=*.fleet"]):
+        subprocess.run([pathlib.Path(build) / "bin" / "rollcall", "pki", arguments[0], folder,
+                        *arguments[1:]], check=True, stdout=subprocess.DEVNULL)
+    return ((f"--tls-cert={folder}/daemon.crt", f"--tls-key={folder}/daemon.key",
+             f"--tls-client-ca={folder}/ca.crt", f"--tls-crl={folder}/ca.crl"),
+            (f"--tls-ca={folder}/ca.crt", f"--tls-cert={folder}/fleet.crt",
+             f"--tls-key={folder}/fleet.key", "--host-domain=.fleet"))
 
 
 def run_case(case, build, folder):
     """Runs the case in an empty folder and returns its Outcome."""
     build = pathlib.Path(build).resolve()
-    daemon = Daemon(build, folder, case.hang_after, case.daemon_flags)
+    daemon = Daemon(build, folder, case.hang_after, case.daemon_flags, case.address)
     began = time.time()
     load = subprocess.Popen(
         [build / "tests" / "fleet_load", f"--daemon={daemon.listen}", f"--jobs={case.jobs}",

@@ -64,7 +64,7 @@ void Host::OnTimer(int64_t due_ns, int64_t now_ns) {
 
 void Host::Connect() {
   phase_ = Phase::kNothing;
-  stream_ = std::make_unique<Stream>(daemon_, this, tools_.queue);
+  stream_ = std::make_unique<Stream>(daemon_, tools_.credentials, this, tools_.queue);
 }
 
 void Host::OnConnected() {
@@ -87,6 +87,7 @@ void Host::OnMessage(const v1::DaemonMessage& message) {
     case v1::DaemonMessage::kPace:
       tick_ns_ = std::max(ToNs(plan_->options().tick), message.pace().tick_ns());
       break;
+    case v1::DaemonMessage::kGatherHostFacts:  // as an agent that does not know the request
     case v1::DaemonMessage::BODY_NOT_SET:
       break;
   }

@@ -29,6 +29,7 @@ class Host : public StreamOwner {
     grpc::CompletionQueue* queue;
     Timers* timers;
     Tally* tally;
+    std::shared_ptr<grpc::ChannelCredentials> credentials;
   };
 
   Host(const FleetPlan* plan, int index, const Tools& tools);

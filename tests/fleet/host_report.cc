@@ -94,7 +94,7 @@ int32_t HostReport::PidOf(int64_t run, int local) const {
 
 void HostReport::FillHello(int64_t tick_ns, v1::Hello* hello) const {
   hello->set_protocol(kProtocol);
-  hello->set_host(absl::StrCat("node-", host_));
+  hello->set_host(absl::StrCat("node-", host_, plan_->options().host_domain));
   hello->set_agent_id(absl::StrCat("fleet-", getpid(), "-", host_));
   hello->set_rollcall_version(ROLLCALL_VERSION);
   hello->set_tick_ns(tick_ns);

@@ -16,6 +16,8 @@ inline int64_t ToNs(double seconds) { return static_cast<int64_t>(seconds * 1e9)
 // Times are seconds from the start of the load; 0 of a fault: it does not happen.
 struct LoadOptions {
   std::vector<std::string> daemons;  // HOST:PORT; hosts are spread over them
+  std::string tls_ca, tls_cert, tls_key;  // files; no `tls_ca`: plaintext
+  std::string host_domain;                // after the names of the hosts: ".fleet"
   double seconds = 60;
   int threads = 2;
   uint64_t seed = 1;

@@ -17,6 +17,7 @@
 
 #include "absl/synchronization/mutex.h"
 #include "proto/steady_clock.h"
+#include "tests/fleet/credentials.h"
 #include "tests/fleet/fleet_plan.h"
 #include "tests/fleet/load_options.h"
 #include "tests/fleet/tally.h"
@@ -32,6 +33,12 @@ void AddFlags(CLI::App* app, LoadOptions* options) {
   app->add_option("--daemon", options->daemons, "HOST:PORT; several, with commas, share the hosts")
       ->delimiter(',')
       ->required();
+  app->add_option("--tls-ca", options->tls_ca,
+                  "file with the authority of the daemon's certificate; switches TLS on");
+  app->add_option("--tls-cert", options->tls_cert, "file with the certificate of all hosts");
+  app->add_option("--tls-key", options->tls_key, "file with its key");
+  app->add_option("--host-domain", options->host_domain,
+                  "added to the names of the hosts, to fit a certificate for *.DOMAIN: .DOMAIN");
   app->add_option("--seconds", options->seconds, "length of the load")->capture_default_str();
   app->add_option("--threads", options->threads, "threads that serve the hosts")
       ->capture_default_str()
@@ -124,10 +131,12 @@ int Main(int argc, char** argv) {
   absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
   const FleetPlan plan(options, SteadyNs());
   if (!RaiseDescriptors(plan.hosts())) return 1;
+  const std::shared_ptr<grpc::ChannelCredentials> credentials = MakeCredentials(options);
+  if (credentials == nullptr) return 1;
   Tally tally(plan.hosts(), plan.begin_ns());
   std::vector<std::unique_ptr<Worker>> workers;
   for (int i = 0; i < options.threads; ++i) {
-    workers.push_back(std::make_unique<Worker>(&plan, &tally, i, options.threads));
+    workers.push_back(std::make_unique<Worker>(&plan, &tally, credentials, i, options.threads));
   }
   for (const auto& worker : workers) worker->Start();
   WaitForEnd(signals, plan.begin_ns() + ToNs(options.seconds), tally);

@@ -8,7 +8,8 @@ namespace rollcall::fleet {
 namespace {
 
 // The rest is what an agent sets (agent/daemon_channel.cc).
-std::shared_ptr<grpc::Channel> ConnectAlone(const std::string& daemon) {
+std::shared_ptr<grpc::Channel> ConnectAlone(
+    const std::string& daemon, const std::shared_ptr<grpc::ChannelCredentials>& credentials) {
   grpc::ChannelArguments arguments;
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);  // a connection for each channel
   arguments.SetInt(GRPC_ARG_ENABLE_CHANNELZ, 0);
@@ -17,15 +18,16 @@ std::shared_ptr<grpc::Channel> ConnectAlone(const std::string& daemon) {
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, 120'000);
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 60'000);
   arguments.SetMaxReceiveMessageSize(kMaxMessageBytes);
-  return grpc::CreateCustomChannel(absl::StrCat("ipv4:", daemon),
-                                   grpc::InsecureChannelCredentials(), arguments);
+  return grpc::CreateCustomChannel(absl::StrCat("ipv4:", daemon), credentials, arguments);
 }
 
 }  // namespace
 
-Stream::Stream(const std::string& daemon, StreamOwner* owner, grpc::CompletionQueue* queue)
+Stream::Stream(const std::string& daemon,
+               const std::shared_ptr<grpc::ChannelCredentials>& credentials, StreamOwner* owner,
+               grpc::CompletionQueue* queue)
     : owner_(owner),
-      stub_(v1::AgentLink::NewStub(ConnectAlone(daemon))),
+      stub_(v1::AgentLink::NewStub(ConnectAlone(daemon, credentials))),
       rpc_(stub_->AsyncConnect(&context_, queue, &start_)) {}
 
 void Stream::Handle(void* tag, bool ok) {

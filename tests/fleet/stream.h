@@ -35,7 +35,8 @@ class Stream {
   };
 
   // Connects. `owner` and `queue` outlive the stream.
-  Stream(const std::string& daemon, StreamOwner* owner, grpc::CompletionQueue* queue);
+  Stream(const std::string& daemon, const std::shared_ptr<grpc::ChannelCredentials>& credentials,
+         StreamOwner* owner, grpc::CompletionQueue* queue);
   Stream(const Stream&) = delete;
   Stream& operator=(const Stream&) = delete;
 

@@ -3,7 +3,8 @@
 import dataclasses
 
 import pytest
-from fleet_case import LONG, Case
+from conftest import BUILD
+from fleet_case import LONG, Case, make_certificates, own_address
 
 HANG_AFTER = 60 if LONG else 2
 TICK = 1
@@ -168,3 +169,34 @@ def rough(run):
 def test_hosts_that_come_and_go_and_late_ticks_cause_no_incident(rough):
     assert rough.confirmed == []
     assert rough.load["streams_closed_by_daemon"] == 0
+
+
+# --- The same fleet in plaintext and by TLS with certificates of clients: 12,500 streams each, one
+# tick a second. Nothing hangs, so that both daemons have the same work.
+@pytest.fixture(scope="module")
+def plain_and_tls(run, tmp_path_factory):
+    address = own_address()
+    daemon_tls, load_tls = make_certificates(BUILD, tmp_path_factory.mktemp("pki"), address)
+    one_peer = ("--max-streams-per-peer=20000",)
+
+    def both(**how):
+        short = Case(seconds=1.5, ranks=400, address=address, **how)  # 50 streams
+        return run(short=short,
+                   long=dataclasses.replace(short, seconds=110, jobs=100, ranks=1000,
+                                            start_within=20, steady=(40, 110)))
+
+    return (both(name="plaintext", daemon_flags=("--insecure", *one_peer)),
+            both(name="TLS", flags=load_tls, daemon_flags=(*daemon_tls, *one_peer)))
+
+
+@pytest.mark.short
+def test_a_fleet_connects_by_tls_as_in_plaintext(plain_and_tls):
+    for outcome in plain_and_tls:
+        assert outcome.load["connected_at_end"] == outcome.load["hosts"], outcome.load
+        assert outcome.load["streams_closed_by_daemon"] == 0, outcome.load["reasons"]
+        assert outcome.confirmed == []
+
+
+def test_tls_costs_a_quarter_of_a_core_at_most(plain_and_tls):
+    plain, tls = plain_and_tls
+    assert tls.steady_cores - plain.steady_cores <= 0.25

@@ -19,11 +19,13 @@ int64_t CutPeriod(double churn, int workers) {
 
 }  // namespace
 
-Worker::Worker(const FleetPlan* plan, Tally* tally, int index, int workers)
+Worker::Worker(const FleetPlan* plan, Tally* tally,
+               const std::shared_ptr<grpc::ChannelCredentials>& credentials, int index,
+               int workers)
     : cut_period_ns_(CutPeriod(plan->options().churn, workers)),
       next_cut_ns_(plan->begin_ns() + ToNs(plan->options().start_within)),
       random_(plan->options().seed ^ static_cast<uint64_t>(index)) {
-  const Host::Tools tools = {&queue_, &timers_, tally};
+  const Host::Tools tools = {&queue_, &timers_, tally, credentials};
   for (int host = index; host < plan->hosts(); host += workers) {
     hosts_.push_back(std::make_unique<Host>(plan, host, tools));
   }

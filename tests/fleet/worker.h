@@ -22,7 +22,8 @@ namespace rollcall::fleet {
 class Worker {
  public:
   // Runs each host whose number leaves `index` when divided by `workers`.
-  Worker(const FleetPlan* plan, Tally* tally, int index, int workers);
+  Worker(const FleetPlan* plan, Tally* tally,
+         const std::shared_ptr<grpc::ChannelCredentials>& credentials, int index, int workers);
   ~Worker();
 
   void Start();

@@ -276,7 +276,8 @@ def test_every_field_of_incident_json_is_documented(message):
 
 @pytest.mark.parametrize("message", ["Culprit", "Call", "CommunicatorRef", "GraphCall", "Advice",
                                      "SiteRanks", "AlignedCall", "WaitEdge", "ProcessStack",
-                                     "ThreadStack", "Frame", "StackTree"])
+                                     "ThreadStack", "Frame", "StackTree", "HostFacts", "HostFact",
+                                     "HostProbe"])
 def test_every_field_within_it_is_named(message):
     names = set(code(without_blocks(read("docs/incident_json.md"))))
     assert [name for name in fields(message) if name not in names] == []

@@ -22,6 +22,7 @@ LAYERS = [
         "agent/symbols",
         "agent/python",
         "agent/stacks",
+        "agent/host_facts",
         "agent",
     ],
     [

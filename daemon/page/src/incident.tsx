@@ -4,6 +4,7 @@ import { useState } from "preact/hooks";
 import { formatAddress } from "./address";
 import { incidentPath, reportPath } from "./api";
 import { count, culprit, versions } from "./format";
+import { Hosts } from "./hosts";
 import { Icicle } from "./icicle";
 import { useLive } from "./live";
 import type { Incident as Message } from "./messages";
@@ -96,6 +97,7 @@ export function IncidentView({ incident, frozen }: { incident: Message; frozen: 
           ))}
         </Section>
       )}
+      <Hosts incident={incident} />
       <Section title="Stacks" id="stacks">
         {incident.stack_tree !== undefined && incident.stack_tree.nodes.length > 1 ? (
           <Icicle tree={incident.stack_tree} />

@@ -110,6 +110,20 @@ export interface ProcessStack {
   culprit: boolean;
   cpu_seconds: number;
 }
+export interface HostFact {
+  kind: string;
+  subject: string;
+  value: number;
+  text: string;
+  age_seconds: number;
+  pid: number;
+}
+export interface HostFacts {
+  host: string;
+  gathered_at?: string;
+  facts: HostFact[];
+  error: string;
+}
 export interface StackNode {
   parent: number;
   frame: string;
@@ -144,6 +158,8 @@ export interface Incident {
   rollcall_version: string;
   stack_tree?: StackTree;
   versions: VersionInUse[];
+  host_facts: HostFacts[];
+  host_facts_total: number;
 }
 export interface IncidentSummary {
   id: string;

@@ -49,6 +49,7 @@ TEST_P(EndTest, IsReportedOnceWithTheLastCalls) {
   EXPECT_EQ(evidence.exit_code(), how.code);
   EXPECT_EQ(evidence.exit_signal(), how.signal);
   EXPECT_EQ(evidence.ended_ns(), 2 * kSecond);
+  EXPECT_EQ(evidence.ended_after_ns(), kSecond);
   ASSERT_EQ(Only(tick).communicators_size(), 1);
   EXPECT_EQ(Only(tick).communicators(0).entered(), 1u);
   EXPECT_EQ(collector.Collect(3 * kSecond, false).processes_size(), 0);

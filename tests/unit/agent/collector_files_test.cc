@@ -30,6 +30,50 @@ TEST_F(CollectorTest, ReportsUnreadableFilesOnceAndReadsTheOthers) {
   EXPECT_TRUE(collector.TakeWarnings().empty());
 }
 
+TEST_F(CollectorTest, LeavesOutAndCountsSegmentsBeyondTheLimits) {
+  segment_.AddAllReduce(segment_.AddComm(5, 0, 2), 5000);
+  for (const int pid : {101, 102, 103}) {
+    segment_.header()->pid = pid;
+    segment_.Write(SegmentPath(&segment_));
+  }
+  CollectorOptions by_number = Options(/*live=*/false), by_bytes = by_number;
+  by_number.most_segments = 2;
+  by_bytes.most_segment_bytes = 2000;  // one segment takes about 1 KB
+  for (const CollectorOptions& options : {by_number, by_bytes}) {
+    Collector collector(options);
+    for (int i = 0; i < 2; ++i) {
+      const v1::Tick tick = collector.Collect(0, true);
+      EXPECT_LT(tick.processes_size(), 3);
+      EXPECT_GT(tick.processes_size(), 0);
+      EXPECT_EQ(tick.processes_size() + static_cast<int>(tick.left_out_segments()), 3);
+    }
+    const std::vector<std::string> warnings = collector.TakeWarnings();
+    ASSERT_EQ(warnings.size(), 1u);
+    EXPECT_TRUE(absl::StrContains(warnings[0], "left out"));
+  }
+}
+
+TEST_F(CollectorTest, TakesASegmentThatWasLeftOutWhenThereIsRoom) {
+  Child first, second;
+  CollectorOptions options = Options();
+  options.most_segments = 1;
+  options.keep_ended_ns = kSecond;
+  Collector collector(options);
+  segment_.AddComm(5, 0, 2);
+  WriteSegment(first, &segment_);
+  EXPECT_EQ(Only(collector.Collect(10 * kSecond, true)).pid(), first.pid());
+  WriteSegment(second, &segment_);
+  const v1::Tick full = collector.Collect(20 * kSecond, true);
+  EXPECT_EQ(Only(full).pid(), first.pid());
+  EXPECT_EQ(full.left_out_segments(), 1u);
+  first.Exit(0);
+  collector.Collect(30 * kSecond, true);
+  collector.Collect(40 * kSecond, true);  // removes the segment of the ended process
+  const v1::Tick free = collector.Collect(50 * kSecond, true);
+  EXPECT_EQ(Only(free).pid(), second.pid());
+  EXPECT_EQ(free.left_out_segments(), 0u);
+}
+
 TEST_F(CollectorTest, ReadsASegmentThatBecomesCompleteLater) {
   const Child child;
   segment_.AddComm(5, 0, 2);

@@ -161,29 +161,11 @@ TEST_F(AccessPolicyTest, ARevokedTokenEndsOpenConnections) {
   EXPECT_FALSE(policy().IsStillValid(*identity));
 }
 
-TEST_F(AccessPolicyTest, TooManyWrongTokensSlowTheHostButNeverARightOne) {
-  const std::string right = AddToken("ci", Role::kViewer);
-  for (int i = 0; i < 10; ++i) {
-    EXPECT_TRUE(Identify(From(kStranger, right)).ok());
-    EXPECT_EQ(CodeOf(Identify(From(kStranger, *NewToken()))), absl::StatusCode::kUnauthenticated);
-  }
-  const auto refused = Identify(From("ipv4:10.0.0.1:5", *NewToken()));
-  EXPECT_EQ(CodeOf(refused), absl::StatusCode::kResourceExhausted);
-  EXPECT_THAT(MessageOf(refused), HasSubstr("wait a minute"));
-  EXPECT_TRUE(Identify(From(kStranger, right)).ok());
-  EXPECT_EQ(CodeOf(Identify(From("ipv4:10.0.0.2:5", *NewToken()))),
-            absl::StatusCode::kUnauthenticated);
-  now_s_ += 60;
-  EXPECT_EQ(CodeOf(Identify(From(kStranger, *NewToken()))), absl::StatusCode::kUnauthenticated);
-}
-
-TEST_F(AccessPolicyTest, WithoutATokenFileNoTokenIsTriedOrCounted) {
+TEST_F(AccessPolicyTest, WithoutATokenFileTheErrorNamesItsFlag) {
   options_.tokens = nullptr;
-  for (int i = 0; i < 20; ++i) {
-    const auto identity = Identify(From(kStranger, *NewToken()));
-    EXPECT_EQ(CodeOf(identity), absl::StatusCode::kUnauthenticated);
-    EXPECT_THAT(MessageOf(identity), HasSubstr("start it with --token-file"));
-  }
+  const auto identity = Identify(From(kStranger, *NewToken()));
+  EXPECT_EQ(CodeOf(identity), absl::StatusCode::kUnauthenticated);
+  EXPECT_THAT(MessageOf(identity), HasSubstr("start it with --token-file"));
   EXPECT_THAT(MessageOf(Identify(From(kStranger, "eyJ.a.b"))), HasSubstr("--jwks=FILE"));
 }
 
@@ -225,7 +207,7 @@ TEST_F(AccessPolicyTest, ACertificateOfAnotherSystemNeedsAGrant) {
   const TestAuthority authority;
   const std::string pem = authority.Client("spiffe://corp/ns/ml/sa/dashboard").certificate_pem;
   EXPECT_FALSE(Identify(WithCertificate(pem)).ok());
-  options_.grants = {*ParseGrant("viewer=spiffe://corp/ns/ml/sa/*,tenant=*")};
+  options_.names.grants = {*ParseGrant("viewer=spiffe://corp/ns/ml/sa/*,tenant=*")};
   const auto viewer = AccessPolicy(options_).Identify(WithCertificate(pem));
   ASSERT_TRUE(viewer.ok()) << viewer.status();
   EXPECT_TRUE(viewer->MaySeeAllTenants());

@@ -20,7 +20,7 @@ CertificateNames WithUris(std::vector<std::string> uris) {
 }
 
 Identity Identify(const CertificateNames& names, const std::vector<Grant>& grants = {}) {
-  const absl::StatusOr<Identity> identity = IdentifyCertificate(names, grants);
+  const absl::StatusOr<Identity> identity = IdentifyCertificate(names, {{}, grants});
   EXPECT_TRUE(identity.ok()) << identity.status();
   return identity.ok() ? *identity : Identity();
 }
@@ -67,7 +67,7 @@ TEST_P(MalformedNameTest, GivesNoRoleEvenIfAGrantFits) {
   CertificateNames names = WithUris({GetParam().second});
   names.dns_names = {"a"};
   const absl::StatusOr<Identity> identity =
-      IdentifyCertificate(names, {*ParseGrant("operator=dns:a,tenant=*")});
+      IdentifyCertificate(names, {{}, {*ParseGrant("operator=dns:a,tenant=*")}});
   ASSERT_FALSE(identity.ok());
   EXPECT_EQ(identity.status().code(), absl::StatusCode::kUnauthenticated);
   EXPECT_THAT(std::string(identity.status().message()), HasSubstr("spiffe://DOMAIN/rollcall/ROLE"));
@@ -122,6 +122,27 @@ TEST(CertificateIdentityTest, OtherNamesNeedAGrant) {
   EXPECT_EQ(agent.credential, "certificate ab12");
 }
 
+// An authority may also sign names of others, such as those of a federated SPIFFE server.
+TEST(CertificateIdentityTest, OnlyTheGivenTrustDomainsCount) {
+  const CertificateNames foreign = WithUris({"spiffe://other.example/rollcall/operator"});
+  EXPECT_TRUE(IdentifyCertificate(foreign, {}).ok());
+  const NameRules rules = {{"prod.example", "lab.example"}, {}};
+  const absl::StatusOr<Identity> refused = IdentifyCertificate(foreign, rules);
+  ASSERT_FALSE(refused.ok());
+  EXPECT_THAT(std::string(refused.status().message()),
+              HasSubstr("gives no role in the trust domain prod.example, lab.example"));
+  EXPECT_TRUE(IdentifyCertificate(WithUris({"spiffe://lab.example/rollcall/viewer"}), rules).ok());
+  // A name of another domain is one of another system: it takes a grant, and spoils no own name.
+  const NameRules granted = {
+      {"prod.example"}, {*ParseGrant("viewer=spiffe://other.example/rollcall/operator")}};
+  const absl::StatusOr<Identity> viewer = IdentifyCertificate(foreign, granted);
+  ASSERT_TRUE(viewer.ok()) << viewer.status();
+  EXPECT_THAT(viewer->roles, ElementsAre(Role::kViewer));
+  const CertificateNames both = WithUris(
+      {"spiffe://other.example/rollcall/nonsense", "spiffe://prod.example/rollcall/viewer"});
+  EXPECT_TRUE(IdentifyCertificate(both, rules).ok());
+}
+
 TEST(CertificateIdentityTest, AGrantWithoutHostsTakesThoseOfTheCertificate) {
   CertificateNames names;
   names.dns_names = {"node-17.example"};
@@ -132,10 +153,10 @@ TEST(CertificateIdentityTest, AGrantWithoutHostsTakesThoseOfTheCertificate) {
 }
 
 TEST(CertificateIdentityTest, ACertificateWithoutNamesOrWithThousandsGivesNoRole) {
-  EXPECT_FALSE(IdentifyCertificate({}, {*ParseGrant("viewer=dns:*")}).ok());
+  EXPECT_FALSE(IdentifyCertificate({}, {{}, {*ParseGrant("viewer=dns:*")}}).ok());
   CertificateNames names;
   names.dns_names.assign(10'000, "a");
-  EXPECT_FALSE(IdentifyCertificate(names, {*ParseGrant("viewer=dns:*")}).ok());
+  EXPECT_FALSE(IdentifyCertificate(names, {{}, {*ParseGrant("viewer=dns:*")}}).ok());
 }
 
 }  // namespace

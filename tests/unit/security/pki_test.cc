@@ -57,6 +57,15 @@ class PkiTest : public testing::Test {
   const std::string folder_ = tree_.root() + "/pki";
 };
 
+TEST_F(PkiTest, TheFirstCommandMakesTheFoldersAboveToo) {
+  const std::string folder = tree_.root() + "/etc/rollcall/pki";
+  EXPECT_TRUE(InitPki(folder, "rollcall", 3650, kNow).ok());
+  EXPECT_EQ(std::filesystem::status(folder).permissions(), std::filesystem::perms::owner_all);
+  tree_.Write("file", "");
+  const auto blocked = InitPki(tree_.root() + "/file/pki", "rollcall", 3650, kNow);
+  EXPECT_THAT(std::string(blocked.status().message()), HasSubstr("cannot make the folder"));
+}
+
 TEST_F(PkiTest, TwoCommandsMakeAPairThatTlsTakes) {
   const PkiEntry daemon =
       IssueInPki(folder_, {"daemon", {"node-1", "10.0.0.1"}, {}, "", 365}, kNow).value();

@@ -40,15 +40,12 @@ TEST(TlsContextTest, RefusesWhatDoesNotFitOrParse) {
   EXPECT_THAT(ErrorOf(With({"garbage", pair.key_pem})), HasSubstr("no certificate"));
   EXPECT_THAT(ErrorOf(With({pair.certificate_pem, "garbage"})), HasSubstr("no private key"));
   EXPECT_THAT(ErrorOf(With({pair.certificate_pem.substr(0, 200), pair.key_pem})),
-              HasSubstr("no certificate"));
+              HasSubstr("certificate number 1 is damaged"));
   EXPECT_THAT(ErrorOf(With({pair.certificate_pem, pair.key_pem.substr(0, 60)})),
-              HasSubstr("no private key"));
+              HasSubstr("the key is damaged"));
   TlsSettings clients = With(pair);
   clients.client_ca_pem = "garbage";
-  EXPECT_THAT(ErrorOf(clients), HasSubstr("no client CA"));
-  clients.client_ca_pem = authority.pem();
-  clients.crl_pem = "garbage";
-  EXPECT_THAT(ErrorOf(clients), HasSubstr("no revocation list"));
+  EXPECT_THAT(ErrorOf(clients), HasSubstr("the client CA: no certificate"));
   clients = With(pair);
   clients.requires_client_certificate = true;
   EXPECT_THAT(ErrorOf(clients), HasSubstr("no client CA"));
@@ -66,7 +63,7 @@ TEST(TlsContextTest, RefusesAKeyWithAPassword) {
   char* text = nullptr;
   const long size = BIO_get_mem_data(locked, &text);
   EXPECT_THAT(ErrorOf(With({pair.certificate_pem, std::string(text, size_t(size))})),
-              HasSubstr("without a password"));
+              HasSubstr("the key has a passphrase"));
   BIO_free(locked);
   BIO_free(bio);
   EVP_PKEY_free(key);

@@ -51,7 +51,9 @@ class FakeQueries : public QuerySource {
     ++(owner_ == nullptr ? this : owner_)->stacks_taken;
     return v1::StacksResponse();
   }
-  uint64_t Version(const std::string&) const override { return version; }
+  uint64_t Version(const std::string&) const override {
+    return (owner_ == nullptr ? this : owner_)->version;
+  }
   std::string GetMetrics(bool, const HttpFront::Counts&) const override { return "metrics\n"; }
 
   std::atomic<uint64_t> version{1};

@@ -193,6 +193,40 @@ TEST(PostMortemTest, BlamesARankThatDiedBeforeItJoined) {
   EXPECT_EQ(verdicts[0].culprits[0].pid, 4003);
 }
 
+// Each agent looks every second, so a rank that died first may be reported later.
+void DieBetweenLooks(int rank, double from, int signal, JobBuilder* job) {
+  job->Die(rank, At(from + 1), signal);
+  job->process(rank).ended_after_ns = At(from);
+}
+
+TEST(PostMortemTest, ARankOfAnotherHostThatMayHaveFailedBeforeMakesTheVerdictLikely) {
+  for (const bool may_be_first : {true, false}) {
+    JobBuilder job = Waiting();
+    DieBetweenLooks(3, 10, SIGKILL, &job);
+    DieBetweenLooks(0, may_be_first ? 10.5 : 11, SIGABRT, &job);
+    for (const int rank : {1, 2}) job.Die(rank, At(12.5), SIGTERM);
+    const std::vector<Verdict> verdicts = Judge(job);
+    ASSERT_EQ(verdicts.size(), 1u);
+    EXPECT_EQ(verdicts[0].culprits[0].rank, 3);
+    EXPECT_EQ(verdicts[0].certainty, may_be_first ? Certainty::kLikely : Certainty::kCertain);
+    EXPECT_EQ(verdicts[0].missing_evidence,
+              may_be_first ? std::vector<std::string>{"rank 0 ended between the same two looks of "
+                                                      "the agents: the order is not known"}
+                           : std::vector<std::string>());
+  }
+}
+
+// The launcher ends the other ranks at once, and their agents look earlier.
+TEST(PostMortemTest, BlamesTheRankThatFailedFirstThoughItsAgentLooksLast) {
+  JobBuilder job = Waiting();
+  DieBetweenLooks(3, 10, SIGKILL, &job);
+  for (const int rank : {0, 1, 2}) DieBetweenLooks(rank, 9.5, SIGTERM, &job);
+  const std::vector<Verdict> verdicts = Judge(job);
+  ASSERT_EQ(verdicts.size(), 1u);
+  EXPECT_EQ(verdicts[0].culprits[0].rank, 3);
+  EXPECT_EQ(verdicts[0].certainty, Certainty::kLikely);
+}
+
 TEST(PostMortemTest, JudgesEachAttemptOfARestartedJobByItself) {
   JobBuilder job = Waiting();
   job.Die(3, At(10.5), SIGKILL);

@@ -32,7 +32,7 @@ std::vector<int32_t> StartAll(int32_t first_pid, int64_t started_s, Attempts* at
 
 void EndAll(int32_t first_pid, int64_t ended_s, Attempts* attempts) {
   for (int32_t pid = first_pid; pid < first_pid + 4; ++pid) {
-    attempts->SetEnded({"node-1", pid, static_cast<uint64_t>(pid)}, ended_s * kSecond);
+    attempts->SetEnded({"node-1", pid, static_cast<uint64_t>(pid)}, 0, ended_s * kSecond);
   }
 }
 
@@ -57,9 +57,9 @@ TEST(AttemptsTest, ProcessesThatTakeTheRanksOfEndedOnesAreANewAttempt) {
 TEST(AttemptsTest, ARankThatStartsWhileOthersStillEndIsANewAttempt) {
   Attempts attempts;
   StartAll(100, 10, &attempts);
-  attempts.SetEnded({"node-1", 100, 100}, 50 * kSecond);
+  attempts.SetEnded({"node-1", 100, 100}, 0, 50 * kSecond);
   EXPECT_EQ(attempts.Place(Rank(0, 200, 51)), 1);
-  attempts.SetEnded({"node-1", 101, 101}, 52 * kSecond);
+  attempts.SetEnded({"node-1", 101, 101}, 0, 52 * kSecond);
   EXPECT_EQ(attempts.Place(Rank(1, 201, 53)), 1);
   EXPECT_EQ(attempts.Place(Rank(3, 103, 10)), 0);
 }
@@ -70,7 +70,7 @@ TEST(AttemptsTest, AStartRightAfterAShortOneOnTheSameHostIsANewAttempt) {
   ProcessStart brief = Rank(2, 102, 10);
   brief.uses_nccl = false;
   EXPECT_EQ(attempts.Place(brief), 0);
-  attempts.SetEnded(brief.process, 11 * kSecond);
+  attempts.SetEnded(brief.process, 0, 11 * kSecond);
   for (int32_t rank = 0; rank < 4; ++rank) {
     ProcessStart next = Rank(rank, 200 + rank, 11);
     next.started_ns += kSecond / 5;
@@ -82,7 +82,7 @@ TEST(AttemptsTest, AStartOnAnotherHostRightAfterTheEndMayBelongToIt) {
   Attempts attempts;
   const ProcessStart first = Rank(2, 102, 10);
   attempts.Place(first);
-  attempts.SetEnded(first.process, 11 * kSecond);
+  attempts.SetEnded(first.process, 0, 11 * kSecond);
   ProcessStart next = Rank(0, 200, 11);
   next.process.host = "node-2";
   next.started_ns += kSecond / 5;
@@ -94,8 +94,81 @@ TEST(AttemptsTest, ALateRankOfALaunchThatIsFailingIsNoNewAttempt) {
   ProcessStart first = Rank(0, 100, 10), late = Rank(3, 103, 40);
   first.launch = late.launch = "node-1:29500";
   EXPECT_EQ(attempts.Place(first), 0);
-  attempts.SetEnded(first.process, 20 * kSecond);
+  attempts.SetEnded(first.process, 0, 20 * kSecond);
   EXPECT_EQ(attempts.Place(late), 0);
+}
+
+// The second `torchrun` on a host has the address and the port of the first one.
+ProcessStart RankAtOneAddress(int32_t rank, int32_t pid, int64_t started_s) {
+  ProcessStart start = Rank(rank, pid, started_s);
+  start.launch = "1000 127.0.0.1:29500@node-1";
+  return start;
+}
+
+TEST(AttemptsTest, ASecondStartAtOneAddressIsANewAttempt) {
+  Attempts attempts;
+  for (int32_t rank = 0; rank < 4; ++rank) attempts.Place(RankAtOneAddress(rank, 100 + rank, 10));
+  EndAll(100, 50, &attempts);
+  for (int32_t rank = 0; rank < 4; ++rank) {
+    EXPECT_EQ(attempts.Place(RankAtOneAddress(rank, 200 + rank, 60)), 1) << rank;
+  }
+}
+
+TEST(AttemptsTest, ASecondStartAtOneAddressIsANewAttemptThoughTheFirstNeverUsedNccl) {
+  Attempts attempts;
+  for (int32_t rank = 0; rank < 4; ++rank) {
+    ProcessStart first = RankAtOneAddress(rank, 100 + rank, 10);
+    first.uses_nccl = false;
+    attempts.Place(first);
+  }
+  EndAll(100, 12, &attempts);
+  for (int32_t rank = 0; rank < 4; ++rank) {
+    EXPECT_EQ(attempts.Place(RankAtOneAddress(rank, 200 + rank, 20)), 1) << rank;
+  }
+}
+
+TEST(AttemptsTest, ARankThatNobodyHadIsLateForAShortTimeOnly) {
+  for (const bool is_late : {true, false}) {
+    Attempts attempts;
+    attempts.Place(RankAtOneAddress(0, 100, 10));
+    attempts.SetEnded({"node-1", 100, 100}, 0, 20 * kSecond);
+    EXPECT_EQ(attempts.Place(RankAtOneAddress(3, 203, is_late ? 50 : 51)), is_late ? 0 : 1);
+  }
+}
+
+// The agent sees the end a tick after the next process began.
+TEST(AttemptsTest, AStartBetweenTheLastLookAtARankAndItsEndIsANewAttempt) {
+  Attempts attempts;
+  attempts.Place(RankAtOneAddress(0, 100, 10));
+  attempts.SetEnded({"node-1", 100, 100}, 50 * kSecond, 52 * kSecond);
+  EXPECT_EQ(attempts.Place(RankAtOneAddress(0, 200, 51)), 1);
+}
+
+TEST(AttemptsTest, AStartThatProcRoundsDownToBeforeTheLastLookIsANewAttempt) {
+  Attempts attempts;
+  attempts.Place(RankAtOneAddress(0, 100, 10));
+  attempts.SetEnded({"node-1", 100, 100}, 51 * kSecond + 9'000'000, 52 * kSecond);
+  EXPECT_EQ(attempts.Place(RankAtOneAddress(0, 200, 51)), 1);
+}
+
+TEST(AttemptsTest, AChildThatOutlivesItsParentBelongsToItsAttempt) {
+  Attempts attempts;
+  attempts.Place(RankAtOneAddress(0, 100, 10));
+  attempts.SetEnded({"node-1", 100, 100}, 50 * kSecond, 52 * kSecond);
+  EXPECT_EQ(attempts.Place(RankAtOneAddress(0, 101, 49)), 0);
+}
+
+// It may be a helper of the ended process, or the next start.
+TEST(AttemptsTest, AProcessWithoutNcclThatBeginsAtTheEndOfItsRankIsTooEarly) {
+  Attempts attempts;
+  attempts.Place(RankAtOneAddress(0, 100, 10));
+  attempts.SetEnded({"node-1", 100, 100}, 50 * kSecond, 52 * kSecond);
+  ProcessStart start = RankAtOneAddress(0, 200, 51);
+  start.uses_nccl = false;
+  EXPECT_TRUE(attempts.IsTooEarly(start));
+  start.started_ns = 52 * kSecond;
+  EXPECT_FALSE(attempts.IsTooEarly(start));
+  EXPECT_EQ(attempts.Place(start), 1);
 }
 
 TEST(AttemptsTest, AnotherCounterOfTheLauncherIsANewAttemptWithItsNumber) {
@@ -140,7 +213,7 @@ TEST(AttemptsTest, TheHighestNumberOfALauncherLeavesNumbersForTheNextAttempts) {
   ProcessStart start = Rank(0, 100, 10);
   start.attempt = std::numeric_limits<int32_t>::max();
   const int32_t first = attempts.Place(start);
-  attempts.SetEnded(start.process, 20 * kSecond);
+  attempts.SetEnded(start.process, 0, 20 * kSecond);
   start.process.pid = 200;
   start.started_ns = 30 * kSecond;
   EXPECT_EQ(attempts.Place(start), first + 1);
@@ -153,7 +226,7 @@ TEST(AttemptsTest, ALauncherThatCountsFromZeroAgainGetsTheNextNumber) {
   start.attempt = 0;
   start.restarts = "TORCHELASTIC_RESTART_COUNT=0";
   EXPECT_EQ(attempts.Place(start), 0);
-  attempts.SetEnded(start.process, 20 * kSecond);
+  attempts.SetEnded(start.process, 0, 20 * kSecond);
   start.process.pid = 200;
   start.started_ns = 30 * kSecond;
   EXPECT_EQ(attempts.Place(start), 1);
@@ -184,7 +257,7 @@ TEST(AttemptsTest, AHelperThatInheritsTheRankBelongsToItsParentsAttempt) {
   ProcessStart helper = Rank(2, 500, 20);
   helper.uses_nccl = false;
   EXPECT_EQ(attempts.Place(helper), 0);
-  attempts.SetEnded(helper.process, 30 * kSecond);
+  attempts.SetEnded(helper.process, 0, 30 * kSecond);
   helper.process.pid = 501;
   helper.started_ns = 40 * kSecond;
   EXPECT_EQ(attempts.Place(helper), 0);
@@ -215,7 +288,7 @@ TEST(AttemptsTest, AProcessKeepsItsAttemptWhenItStartsToUseNccl) {
   EXPECT_EQ(attempts.Place(start), 0);
   start.uses_nccl = true;
   EXPECT_EQ(attempts.Place(start), 0);
-  attempts.SetEnded(start.process, 20 * kSecond);
+  attempts.SetEnded(start.process, 0, 20 * kSecond);
   EXPECT_EQ(attempts.Place(Rank(0, 200, 30)), 1);
 }
 
@@ -232,7 +305,8 @@ TEST(AttemptsTest, KeepsABoundedNumberOfAttempts) {
   Attempts attempts;
   for (int32_t i = 0; i < 200; ++i) {
     EXPECT_EQ(attempts.Place(Rank(0, 100 + i, 10 * i)), i);
-    attempts.SetEnded({"node-1", 100 + i, static_cast<uint64_t>(100 + i)}, (10 * i + 5) * kSecond);
+    attempts.SetEnded({"node-1", 100 + i, static_cast<uint64_t>(100 + i)}, 0,
+                      (10 * i + 5) * kSecond);
   }
   EXPECT_EQ(attempts.newest(), 199);
 }

@@ -492,6 +492,29 @@ TEST(JobModelLimitsTest, AShorterTextMakesRoom) {
   }
 }
 
+CommProgress Named(uint64_t id, MemberState state = MemberState::kReady) {
+  CommProgress progress = Claim(id, 0, 1);
+  progress.name = std::string(200, 'n');
+  progress.state = state;
+  return progress;
+}
+
+TEST(JobModelLimitsTest, TheNamesOfAllCommunicatorsHaveALimit) {
+  const auto fleet =
+      std::make_shared<FleetBudget>(limits::kRecordBytes, limits::kMembers, 0, 10'000);
+  JobModel model(JobKey("job"), fleet);
+  const int32_t process = model.AddProcess("node", 100, 1);
+  for (uint64_t id = 1; id <= 100; ++id) model.SetProgress(process, Named(id), kStart);
+  const auto& communicators = model.state().communicators;
+  EXPECT_EQ(communicators.size(), 100u);
+  EXPECT_EQ(communicators.at(49).name, Named(49).name);
+  EXPECT_EQ(communicators.at(50).name, "") << "49 names of 201 bytes have room";
+  EXPECT_EQ(CountDropped(&model, Dropped::kTexts), 51u);
+  model.SetProgress(process, Named(1, MemberState::kDestroyed), kStart);
+  model.SetProgress(process, Named(50), kStart);
+  EXPECT_EQ(communicators.at(50).name, Named(50).name) << "there is room again";
+}
+
 TEST(JobModelLimitsTest, LinesWithoutTextCountForTheLimitOfTheirMemory) {
   constexpr size_t kSitesWithRoom = 3;
   const auto fleet =

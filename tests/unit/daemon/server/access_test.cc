@@ -6,6 +6,7 @@
 #include <grpcpp/generic/generic_stub.h>
 #include <grpcpp/grpcpp.h>
 #include <gtest/gtest.h>
+#include <httplib.h>
 
 #include <atomic>
 #include <map>
@@ -39,7 +40,7 @@ class AccessTest : public testing::Test {
  protected:
   void SetUp() override {
     DaemonOptions options;
-    options.listen = "127.0.0.1:0";
+    options.listen = options.http = "127.0.0.1:0";
     options.authenticator = &authenticator_;
     options.log_incidents = false;
     daemon_ = std::make_unique<Daemon>(options);
@@ -77,6 +78,23 @@ class AccessTest : public testing::Test {
     grpc::Status status;
     call->Finish(&status, nullptr);
     await();
+    return status;
+  }
+
+  // The status of a call whose caller sends no request and waits.
+  grpc::Status CallInSilence(const std::string& method, const std::string& token) {
+    grpc::GenericStub stub(channel_);
+    grpc::CompletionQueue queue;
+    const auto context = As(token);
+    context->set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(5));
+    const auto call = stub.PrepareCall(context.get(), method, &queue);
+    void* tag = nullptr;
+    bool ok = false;
+    call->StartCall(nullptr);
+    queue.Next(&tag, &ok);
+    grpc::Status status;
+    call->Finish(&status, nullptr);
+    queue.Next(&tag, &ok);
     return status;
   }
 
@@ -123,6 +141,36 @@ TEST_F(AccessTest, NobodyMayCallAnything) {
       EXPECT_EQ(status.error_code(), grpc::StatusCode::UNAUTHENTICATED) << row.method;
       EXPECT_NE(status.error_message().find("--token-file"), std::string::npos);
     }
+  }
+}
+
+// Otherwise anybody could make the daemon hold requests of 64 MiB.
+TEST_F(AccessTest, AStrangerIsRefusedBeforeTheDaemonReadsItsRequest) {
+  for (const CallAccess& row : kCallAccess) {
+    const grpc::Status nobody = CallInSilence(std::string(row.method), "guess");
+    EXPECT_EQ(nobody.error_code(), grpc::StatusCode::UNAUTHENTICATED) << row.method;
+  }
+  const grpc::Status viewer = CallInSilence(kTakeStacks, "viewer");
+  EXPECT_EQ(viewer.error_code(), grpc::StatusCode::PERMISSION_DENIED);
+}
+
+TEST_F(AccessTest, WrongTokensCountTogetherByGrpcAndOnThePage) {
+  for (int i = 0; i < 10; ++i) {
+    EXPECT_EQ(Call(kGetStatus, "guess").error_code(), grpc::StatusCode::UNAUTHENTICATED) << i;
+  }
+  const grpc::Status slowed = Call(kGetStatus, "guess");
+  EXPECT_EQ(slowed.error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
+  EXPECT_NE(slowed.error_message().find("wait a minute"), std::string::npos);
+  httplib::Client page("http://" + daemon_->http_address());
+  EXPECT_EQ(page.Get("/api/v1/jobs", {{"Authorization", "Bearer guess"}})->status, 429);
+  // Who guesses behind the same address locks out nobody.
+  EXPECT_EQ(page.Get("/api/v1/jobs", {{"Authorization", "Bearer viewer"}})->status, 200);
+  EXPECT_TRUE(Call(kGetStatus, "viewer").ok());
+}
+
+TEST_F(AccessTest, WhoPresentsNoTokenGuessesNothing) {
+  for (int i = 0; i < 12; ++i) {
+    EXPECT_EQ(Call(kGetStatus, "").error_code(), grpc::StatusCode::UNAUTHENTICATED);
   }
 }
 

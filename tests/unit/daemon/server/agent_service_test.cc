@@ -31,6 +31,7 @@ class Sink : public AgentSink {
     Record("tick " + agent.host);
     applied();
   }
+  void OnHostFacts(const AgentName&, const v1::HostFactsReply&) override {}
   void OnStackReply(const AgentName& agent, const v1::StackReply&) override {
     Record("stack " + agent.host);
   }

@@ -112,14 +112,16 @@ TEST_F(HttpAccessTest, ASessionHasTheRolesOfItsToken) {
   EXPECT_EQ(Get("/api/v1/jobs", session)->status, 200);
   EXPECT_EQ(Post("/api/v1/stacks?job=j&ranks=0", session)->status, 403);
   EXPECT_THAT(Get("/api/v1/whoami", session)->body, HasSubstr("\"has_session\":true"));
-  EXPECT_EQ(Get("/api/v1/jobs", {{"Cookie", "rollcall_session=viewer"}})->status, 401);
+  const std::string cookie = session.find("Cookie")->second;
+  const std::string name = cookie.substr(0, cookie.find('='));
+  EXPECT_EQ(Get("/api/v1/jobs", {{"Cookie", name + "=viewer"}})->status, 401);
 }
 
 TEST_F(HttpAccessTest, TheCookieIsForThisSiteAndNotForScripts) {
   Start();
   const std::string cookie = LogIn("viewer")->get_header_value("Set-Cookie");
-  EXPECT_THAT(cookie, testing::MatchesRegex(
-                          "rollcall_session=[A-Za-z0-9_-]{43}; Path=/; HttpOnly; SameSite=Strict"));
+  EXPECT_THAT(cookie, testing::MatchesRegex("rollcall_session_[0-9a-f]{8}=[A-Za-z0-9_-]{43}; "
+                                            "Path=/; HttpOnly; SameSite=Strict"));
   EXPECT_THAT(cookie, Not(HasSubstr("viewer")));
 }
 
@@ -127,6 +129,37 @@ TEST_F(HttpAccessTest, ByTlsTheCookieIsSecure) {
   UseTls();
   Start();
   EXPECT_THAT(LogIn("viewer")->get_header_value("Set-Cookie"), HasSubstr("; Secure"));
+}
+
+// A browser sends the cookies of a host to all of its ports.
+TEST_F(HttpAccessTest, TwoDaemonsOfOneHostKeepTheirSessionsApart) {
+  Start();
+  HttpServer other(&queries_, options_);
+  ASSERT_TRUE(other.Start("127.0.0.1:0").ok());
+  httplib::Client client("http://" + other.address());
+  const httplib::Params token = {{"token", "viewer"}};
+  const httplib::Headers here = SessionOf(LogIn("viewer"));
+  const httplib::Headers there = SessionOf(client.Post("/login", token));
+  const std::string first = here.find("Cookie")->second, second = there.find("Cookie")->second;
+  EXPECT_NE(first.substr(0, first.find('=')), second.substr(0, second.find('=')));
+  const httplib::Headers both = {{"Cookie", first + "; " + second}};
+  EXPECT_EQ(Get("/api/v1/jobs", both)->status, 200);
+  EXPECT_EQ(client.Get("/api/v1/jobs", both)->status, 200);
+}
+
+// The browser speaks TLS to the proxy, and the proxy plain HTTP to the page.
+TEST_F(HttpAccessTest, BehindAProxyWithTlsTheCookieIsSecure) {
+  options_.page_url = "https://rollcall.example/page/";
+  Start();
+  const auto cookie = [this](const httplib::Headers& headers) {
+    return client_->Post("/login", headers, httplib::Params{{"token", "viewer"}})
+        ->get_header_value("Set-Cookie");
+  };
+  EXPECT_THAT(cookie({{"Origin", "https://rollcall.example"}}), HasSubstr("; Secure"));
+  EXPECT_THAT(cookie({}), HasSubstr("; Secure"));
+  EXPECT_THAT(Get("/?token=viewer")->get_header_value("Set-Cookie"), HasSubstr("; Secure"));
+  // A browser that comes past the proxy would not send such a cookie back.
+  EXPECT_THAT(cookie({{"Origin", "http://" + server_->address()}}), Not(HasSubstr("; Secure")));
 }
 
 TEST_F(HttpAccessTest, ScriptsLogInByJson) {
@@ -165,7 +198,7 @@ TEST_F(HttpAccessTest, LoggingOutEndsTheSession) {
   EXPECT_EQ(Get("/api/v1/jobs", session)->status, 200);
   const auto logout = Post("/logout", session);
   EXPECT_EQ(logout->status, 204);
-  EXPECT_THAT(logout->get_header_value("Set-Cookie"), HasSubstr("rollcall_session=; "));
+  EXPECT_THAT(logout->get_header_value("Set-Cookie"), testing::MatchesRegex("rollcall_session_[0-9a-f]{8}=; .*"));
   EXPECT_THAT(logout->get_header_value("Set-Cookie"), HasSubstr("Max-Age=0"));
   EXPECT_EQ(Get("/api/v1/jobs", session)->status, 401);
 }
@@ -196,15 +229,16 @@ TEST_F(HttpAccessTest, GuessingIsBlockedAndSessionsGoOn) {
   Start();
   const httplib::Headers session = SessionOf(LogIn("viewer"));
   for (int i = 0; i < 10; ++i) EXPECT_EQ(LogIn(absl::StrCat("guess", i))->status, 401) << i;
-  const auto blocked = LogIn("operator");
+  const auto blocked = LogIn("guess");
   EXPECT_EQ(blocked->status, 429);
   const int wait_s = std::stoi(blocked->get_header_value("Retry-After"));
   EXPECT_GT(wait_s, 0);
   EXPECT_LE(wait_s, 60);
-  EXPECT_EQ(Get("/?token=operator")->status, 429);
+  EXPECT_EQ(Get("/?token=guess")->status, 429);
   EXPECT_EQ(Get("/api/v1/jobs", As("guess"))->status, 429);
-  // A right token in a header is no guess.
+  // A right token is no guess, wherever it comes.
   EXPECT_EQ(Get("/api/v1/jobs", As("viewer"))->status, 200);
+  EXPECT_EQ(LogIn("operator")->status, 303);
   EXPECT_EQ(Get("/api/v1/jobs", session)->status, 200);
   EXPECT_EQ(refused_["guessing"], 3);
 }

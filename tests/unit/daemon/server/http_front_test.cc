@@ -90,7 +90,7 @@ class HttpFrontTest : public testing::Test {
     front_ = std::make_unique<HttpFront>(
         listener, limits,
         [this](const std::string& request, const HttpCaller&) { return Answer(request); },
-        [this](const std::string&) { return version_.load(); });
+        [this](const HttpTopic&) { return version_.load(); });
     ASSERT_TRUE(front_->Start());
   }
   void TearDown() override {

@@ -53,7 +53,7 @@ class HttpTlsTest : public testing::Test {
         [](const std::string& request, const HttpCaller& caller) {
           return Answer(request, caller);
         },
-        [this](const std::string&) { return version_.load(); }, source);
+        [this](const HttpTopic&) { return version_.load(); }, source);
     ASSERT_TRUE(front_->Start());
   }
   void Exchange(const TestPair& pair) {

@@ -78,6 +78,15 @@ TEST_F(HttpWebConfigTest, ScrapesGoOnWhileSomebodyGuesses) {
   EXPECT_EQ(GetAs("prometheus", "right")->status, 200);
 }
 
+TEST_F(HttpWebConfigTest, AfterTenWrongTokensNobodyTriesPasswordsEither) {
+  Start();
+  for (int i = 0; i < 10; ++i) EXPECT_EQ(LogIn("guess")->status, 401);
+  EXPECT_EQ(GetAs("prometheus", "right")->status, 429);
+  EXPECT_EQ(client_->Post("/login", httplib::Params{{"user", "prometheus"}, {"token", "right"}})
+                ->status,
+            429);
+}
+
 TEST_F(HttpWebConfigTest, APersonLogsInWithAPasswordUntilItChanges) {
   Start();
   EXPECT_THAT(Get("/login")->body, HasSubstr("name=\"user\""));

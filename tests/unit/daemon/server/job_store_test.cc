@@ -472,6 +472,35 @@ TEST_F(HeardTest, AnAgentMayReconnectBeforeItsOldStreamEnds) {
   EXPECT_EQ(store_.Get(kJob).processes[0].liveness, Liveness::kExited);
 }
 
+// The daemon was stopped: ticks of the broken stream wait, and the agent has a new stream.
+TEST_F(HeardTest, ATickOfAnOldStreamThatComesAfterANewerTickChangesNothing) {
+  v1::Tick old = MakeTick(7), whole = MakeTick(7);
+  AddComm(&old, 5, 1, 4)->set_entered(3);
+  old.set_now_ns(At(5));
+  AddComm(&whole, 5, 1, 4)->set_entered(8);
+  store_.agents()->Connected(agent_);
+  Hear(whole, 11);
+  EXPECT_TRUE(store_.Apply(agent_, old, At(11.1)));
+  EXPECT_EQ(store_.Get(kJob).communicators.at(5).members.at(1).entered, 8u);
+  store_.agents()->Disconnected(agent_);
+  EXPECT_TRUE(Look(11.4).agents[0].stale) << "its newest tick is three ticks old";
+  Hear(Nothing(11.5), 11.5);
+  EXPECT_FALSE(Look(11.5).agents[0].stale);
+}
+
+TEST_F(HeardTest, TicksOfTwoStreamsThatArePostedInTheWrongOrderChangeNothing) {
+  v1::Tick old = MakeTick(7), whole = MakeTick(7);
+  AddComm(&old, 5, 1, 4)->set_entered(3);
+  old.set_now_ns(At(5));
+  AddComm(&whole, 5, 1, 4)->set_entered(8);
+  whole.set_now_ns(At(6));
+  const JobStore::Routed first = store_.Route(agent_, old, At(11));
+  const JobStore::Routed second = store_.Route(agent_, whole, At(11));
+  for (const JobStore::Part& part : second.parts) store_.Apply(whole, second, part);
+  for (const JobStore::Part& part : first.parts) store_.Apply(old, first, part);
+  EXPECT_EQ(store_.Get(kJob).communicators.at(5).members.at(1).entered, 8u);
+}
+
 TEST_F(HeardTest, AnotherAgentCannotReplaceARank) {
   const AgentName other = AgentOn("elsewhere", "second");
   store_.agents()->Connected(other);
@@ -584,6 +613,41 @@ v1::Tick MakeStart(int first_pid) {
     process->mutable_identity()->set_has_segment(true);
   }
   return tick;
+}
+
+// The ranks of a start at a common address, that began in this second.
+v1::Tick MakeStartAtOneAddress(int first_pid, int64_t started_s) {
+  v1::Tick tick = MakeStart(first_pid);
+  for (v1::ProcessUpdate& process : *tick.mutable_processes()) {
+    process.mutable_identity()->set_launch("1000 127.0.0.1:29500@node");
+    process.mutable_identity()->set_started_ns(started_s * 1'000'000'000);
+  }
+  return tick;
+}
+
+void End(int64_t after_s, int64_t by_s, v1::Tick* tick) {
+  for (v1::ProcessUpdate& process : *tick->mutable_processes()) {
+    process.mutable_evidence()->set_liveness(v1::Evidence::DIED);
+    process.mutable_evidence()->set_ended_after_ns(after_s * 1'000'000'000);
+    process.mutable_evidence()->set_ended_ns(by_s * 1'000'000'000);
+  }
+}
+
+// Pids wrap around, so the new processes may come first in a tick.
+TEST(JobStoreTest, EndsAndStartsOfOneTickAreTwoAttempts) {
+  for (const bool is_known : {true, false}) {
+    JobStore store("unnamed");
+    v1::Tick first = MakeStartAtOneAddress(500, 10);
+    if (is_known) store.Apply("node", first, 0);
+    End(50, 52, &first);
+    v1::Tick tick = MakeStartAtOneAddress(100, 51);
+    tick.MergeFrom(first);
+    store.Apply("node", tick, 0);
+    ASSERT_EQ(store.Keys(), std::vector<JobKey>({JobKey("job", 0), JobKey("job", 1)}));
+    EXPECT_EQ(store.Get(JobKey("job", 0)).processes.front().pid, 500);
+    EXPECT_EQ(store.Get(JobKey("job", 1)).processes.size(), 4u);
+    EXPECT_FALSE(store.AttemptsFor(kJob).front().has_twin);
+  }
 }
 
 TEST(JobStoreTest, ARestartedStoreContinuesTheAttempts) {

@@ -63,5 +63,14 @@ TEST(ListenPolicyErrorTest, SaysWhatIsMissingAndWhatToType) {
   EXPECT_THAT(text(kNone), HasSubstr("--insecure"));
 }
 
+// `rollcall run` must not name flags that it does not have.
+TEST(ListenPolicyErrorTest, WhereThereIsNoTlsItNamesATunnel) {
+  const std::string text(
+      CheckListen("--http", "0.0.0.0:0", {false, true, false, /*offers_tls=*/false}).message());
+  EXPECT_THAT(text, HasSubstr("ssh -L"));
+  EXPECT_THAT(text, HasSubstr("--insecure"));
+  EXPECT_THAT(text, testing::Not(HasSubstr("--tls-")));
+}
+
 }  // namespace
 }  // namespace rollcall

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+// The name and the environment of the job of `rollcall run`.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+namespace rollcall {
+
+// The job's name. If the launcher names the job, all hosts get the same name. Otherwise the name
+// holds for this host only.
+std::string NameOfJob(const std::vector<std::string>& command);
+
+// This process's environment with `changes`, as "NAME=VALUE".
+std::vector<std::string> EnvironmentWith(const std::map<std::string, std::string>& changes);
+
+// The value of the variable with one more part.
+std::string Appended(const char* variable, const std::string& last, char separator);
+std::string Prepended(const char* variable, const std::string& first, char separator);
+
+}  // namespace rollcall

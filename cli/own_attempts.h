@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+// Finds out which attempts on a daemon are the job of this `rollcall run`. The daemon may know
+// several jobs and attempts of one name, which run at once or have ended.
+//
+// An attempt is this run's if it has a communicator of the segments in the run's folder. A job
+// without a communicator is recognized by its processes: by host and pid. One owner, one thread.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+
+#include "cli/local_progress.h"
+#include "daemon/model/job_key.h"
+#include "rollcall/v1/query.grpc.pb.h"
+
+namespace rollcall {
+
+enum class Ownership {
+  kUnknown,        // the daemon does not answer
+  kNo,             // so far: a process may join the attempt later
+  kByProcess,      // the attempt has a process of this run
+  kByCommunicator  // and a communicator
+};
+
+class OwnAttempts {
+ public:
+  // `stub` must outlive this object. `directory`: of the segments.
+  OwnAttempts(v1::Query::Stub* stub, std::string directory);
+
+  // Asks the daemon about an attempt twice a second at most, until the answer is kByCommunicator,
+  // and waits for half a second at most. `at_once`: asks now.
+  Ownership Find(const JobKey& attempt, bool at_once = false);
+
+ private:
+  struct Known {
+    Ownership ownership = Ownership::kUnknown;
+    int64_t ask_again_ns = 0;  // monotonic
+  };
+
+  Ownership Ask(const JobKey& attempt);
+  Ownership AskForCommunicators(const JobKey& attempt) const;
+  Ownership AskForProcesses(const JobKey& attempt) const;
+  std::set<pid_t> Pids() const;
+
+  v1::Query::Stub* const stub_;
+  const std::string directory_;
+  std::unique_ptr<LocalProgress> local_;  // from the first question on
+  std::map<JobKey, Known> known_;
+};
+
+}  // namespace rollcall

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/run_flags.h"
+
+#include <CLI/CLI.hpp>
+
+#include "absl/strings/match.h"
+#include "agent/redact_flag.h"
+#include "daemon/server/duration_flag.h"
+#include "proto/durations.h"
+
+namespace rollcall {
+namespace {
+
+std::string CheckOnHang(const std::string& text) {
+  if (text == "observe" || text == "abort" ||
+      (absl::StartsWith(text, "exec:") && text.size() > 5)) {
+    return "";
+  }
+  return text + " is not one of observe, abort, exec:CMD";
+}
+
+}  // namespace
+
+int64_t RunFlags::HangAfterNs() const { return DurationNs(hang_after); }
+
+void DefineRunFlags(CLI::App* app, RunFlags* flags) {
+  app->add_option("--hang-after", flags->hang_after, "a wait of this length is a hang")
+      ->envname("ROLLCALL_HANG_AFTER")
+      ->capture_default_str()
+      ->check(CLI::Validator(CheckDuration, "TIME"));
+  app->add_option("--on-hang", flags->on_hang,
+                  "observe: only report; abort: end the job with exit code 75; exec:CMD: run CMD")
+      ->envname("ROLLCALL_ON_HANG")
+      ->capture_default_str()
+      ->check(CLI::Validator(CheckOnHang, "observe|abort|exec:CMD"));
+  app->add_option("--report-dir", flags->report_dir, "folder for the reports")
+      ->envname("ROLLCALL_REPORT_DIR")
+      ->capture_default_str();
+  app->add_option("--http", flags->http,
+                  "address of the live page, HOST:PORT (port 0: any free port), or none")
+      ->envname("ROLLCALL_HTTP")
+      ->capture_default_str();
+  app->add_option("--daemon", flags->daemon.address,
+                  "address of a rollcalld to use instead of the embedded one, HOST:PORT")
+      ->envname("ROLLCALL_DAEMON");
+  AddDaemonSecurityFlags(app, &flags->daemon);
+  app->add_flag("--insecure", flags->insecure,
+                "open --http to other hosts without TLS; they need the token in its address")
+      ->envname("ROLLCALL_INSECURE");
+  app->add_flag("--sim", flags->sim, "run the job with the simulated NCCL, without a GPU")
+      ->envname("ROLLCALL_SIM");
+  AddRedactFlag(app, &flags->redact);
+}
+
+}  // namespace rollcall

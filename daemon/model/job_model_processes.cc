@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: Apache-2.0
+// The processes of a job, their texts, and the agents that report them.
+#include <algorithm>
+#include <utility>
+
+#include "daemon/model/cut_text.h"
+#include "daemon/model/job_model.h"
+#include "daemon/model/process_texts.h"
+#include "daemon/model/progress.h"
+
+namespace rollcall {
+namespace {
+
+// Without the allocator's own bytes.
+size_t SiteBytes(const std::string& site) { return sizeof(site) + site.size(); }
+
+bool SameBlocked(const BlockedCall& a, const BlockedCall& b) {
+  return a.thread == b.thread && a.op == b.op && a.communicator == b.communicator &&
+         a.since_ns == b.since_ns;
+}
+
+// True if the rules on communicators see no difference.
+bool SameForRules(const Process& process, const ProcessEvidence& evidence) {
+  return process.liveness == evidence.liveness && process.state == evidence.state &&
+         process.ended_ns == evidence.ended_ns && process.error == evidence.error &&
+// The rules use only whether a count is 0: counts may rise with every call.
+#define PROCESS_COUNT(name) (process.name != 0) == (evidence.name != 0) &&
+#include "proto/facts.def"
+         std::equal(process.blocked.begin(), process.blocked.end(), evidence.blocked.begin(),
+                    evidence.blocked.end(), SameBlocked);
+}
+
+}  // namespace
+
+void JobModel::LimitText(size_t most, std::string* text) {
+  if (text->size() <= most) return;
+  *text = CutText(*text, most);
+  Count(Dropped::kTexts);
+}
+
+// For a process whose texts have changed: drops what has no room.
+void JobModel::CountTexts(int32_t process) {
+  Process* known = &state_.processes[static_cast<size_t>(process)];
+  size_t* counted = &text_bytes_[static_cast<size_t>(process)];
+  ShrinkTexts(known);
+  const size_t bytes = TextBytes(*known);
+  if (bytes == *counted) return;
+  if (bytes > *counted && !share_->HasRoomForText(bytes - *counted)) {
+    const DroppedTexts dropped = DropTexts(*counted, known);
+    for (size_t i = 0; i < dropped.texts; ++i) Count(Dropped::kTexts);
+    if (dropped.blocked_calls) Count(Dropped::kBlockedCalls);
+  }
+  share_->text_bytes().Remove(*counted);
+  *counted = TextBytes(*known);
+  share_->text_bytes().Add(*counted);
+}
+
+int32_t JobModel::AddProcess(const std::string& host, int32_t pid, uint64_t start_time) {
+  if (state_.processes.size() >= limits::kProcessesOfJob) {
+    const auto known = processes_.find(ProcessKey{host, pid, start_time});
+    if (known == processes_.end()) Count(Dropped::kProcesses);
+    return known == processes_.end() ? -1 : known->second;
+  }
+  const auto [at, is_new] = processes_.emplace(ProcessKey{host, pid, start_time},
+                                               static_cast<int32_t>(state_.processes.size()));
+  if (!is_new) return at->second;
+  Process process;
+  process.host = host;
+  process.pid = pid;
+  process.start_time = start_time;
+  state_.processes.push_back(std::move(process));
+  seats_.emplace_back();
+  text_bytes_.push_back(0);
+  before_silence_.push_back(Liveness::kUnknown);
+  ++version_;
+  return at->second;
+}
+
+void JobModel::SetIdentity(int32_t process, const ProcessIdentity& identity) {
+  if (!IsKnown(process)) return;
+  Process& known = state_.processes[static_cast<size_t>(process)];
+  std::string host = identity.host.empty() ? known.host : identity.host;
+  static_cast<ProcessIdentity&>(known) = identity;
+  known.host = std::move(host);
+  LimitText(limits::kName, &known.host);
+  LimitText(limits::kName, &known.stacks_off);
+#define PROCESS_TEXT(name) LimitText(limits::kCommand, &known.name);
+#define PROCESS_PLACE(name) LimitText(limits::kCommand, &known.name);
+#include "proto/facts.def"
+  CountTexts(process);
+  Touch(process);
+}
+
+void JobModel::AddSites(int32_t process, size_t first, std::vector<std::string> sites) {
+  if (!IsKnown(process)) return;
+  std::vector<std::string>& known = state_.processes[static_cast<size_t>(process)].sites;
+  if (first > known.size()) return;  // the agent will send a whole update
+  CutSites(first, &known);
+  for (std::string& site : sites) {
+    LimitText(limits::kSite, &site);
+    if (known.size() >= limits::kSites || !share_->HasRoomForSite(SiteBytes(site))) {
+      Count(Dropped::kSites);
+      break;  // the records refer to sites by their index
+    }
+    share_->site_bytes().Add(SiteBytes(site));
+    known.push_back(std::move(site));
+  }
+  ++version_;
+}
+
+void JobModel::CutSites(size_t from, std::vector<std::string>* sites) {
+  for (size_t i = from; i < sites->size(); ++i) share_->site_bytes().Remove(SiteBytes((*sites)[i]));
+  sites->resize(from);
+}
+
+void JobModel::SetEvidence(int32_t process, const ProcessEvidence& evidence) {
+  if (!IsKnown(process)) return;
+  Process& known = state_.processes[static_cast<size_t>(process)];
+  const bool same = SameForRules(known, evidence);
+  static_cast<ProcessEvidence&>(known) = evidence;
+  LimitText(limits::kError, &known.error);
+  LimitText(limits::kName, &known.phase);
+  LimitText(limits::kName, &known.wait_channel);
+  if (known.blocked.size() > limits::kBlockedCalls) {
+    Count(Dropped::kBlockedCalls);
+    known.blocked.resize(limits::kBlockedCalls);
+  }
+  CountTexts(process);
+  known.silent_since_ns = 0;
+  for (BlockedCall& call : known.blocked) call.communicator = ResolveId(call.communicator);
+  if (same) {
+    ++version_;
+  } else {
+    Touch(process);
+  }
+}
+
+void JobModel::SetSilent(int32_t process, int64_t since_ns) {
+  if (!IsKnown(process)) return;
+  Process& known = state_.processes[static_cast<size_t>(process)];
+  if (HasEnded(known) || known.liveness == Liveness::kSilent) return;
+  before_silence_[static_cast<size_t>(process)] = known.liveness;
+  known.liveness = Liveness::kSilent;
+  known.silent_since_ns = since_ns;
+  Touch(process);
+}
+
+int32_t JobModel::AddAgent(const std::string& id, const std::string& host) {
+  if (agents_.size() >= limits::kAgentsOfJob) {
+    const auto known = agents_.find(id);
+    if (known == agents_.end()) Count(Dropped::kAgents);
+    return known == agents_.end() ? -1 : known->second;
+  }
+  const auto [at, is_new] = agents_.emplace(id, static_cast<int32_t>(state_.agents.size()));
+  if (!is_new) return at->second;
+  AgentState& agent = state_.agents.emplace_back();
+  agent.id = id;
+  agent.host = host;
+  processes_of_agents_.emplace_back();
+  return at->second;
+}
+
+void JobModel::SetAgent(int32_t process, int32_t agent) {
+  if (!IsKnown(process) || agent < 0) return;
+  int32_t& known = state_.processes[static_cast<size_t>(process)].agent;
+  if (known == agent) return;
+  if (known >= 0) {
+    std::vector<int32_t>& before = processes_of_agents_[static_cast<size_t>(known)];
+    before.erase(std::remove(before.begin(), before.end(), process), before.end());
+  }
+  known = agent;
+  processes_of_agents_[static_cast<size_t>(agent)].push_back(process);
+  Touch(process);
+}
+
+void JobModel::SetAgentHeard(int32_t agent, const AgentHeard& heard) {
+  AgentHeard& known = state_.agents[static_cast<size_t>(agent)];
+  const bool same = known.stale == heard.stale && known.silent == heard.silent &&
+                    known.is_settled == heard.is_settled;
+  known = heard;
+  if (same) return;
+  for (const int32_t process : processes_of_agents_[static_cast<size_t>(agent)]) {
+    if (HasEnded(state_.processes[static_cast<size_t>(process)])) continue;
+    SetSilence(process, heard.silent, heard.heard_ns);
+    Touch(process);
+  }
+}
+
+// An agent that was stopped continues without a whole update: it reports only changes.
+void JobModel::SetSilence(int32_t process, bool silent, int64_t since_ns) {
+  if (silent) return SetSilent(process, since_ns);
+  Process& known = state_.processes[static_cast<size_t>(process)];
+  if (known.liveness != Liveness::kSilent) return;
+  known.liveness = before_silence_[static_cast<size_t>(process)];
+  known.silent_since_ns = 0;
+}
+
+void JobModel::SetStacks(int32_t process, const StackFacts& facts) {
+  if (!IsKnown(process)) return;
+  Process& known = state_.processes[static_cast<size_t>(process)];
+  known.motion = facts.motion;
+  known.stack_words = facts.words;
+  LimitText(limits::kStackWords, &known.stack_words);
+  CountTexts(process);
+  known.stacks_ns = facts.now_ns;
+  if (!facts.waits_outside) {
+    known.waits_outside_since_ns = 0;
+  } else if (known.waits_outside_since_ns == 0) {
+    known.waits_outside_since_ns = facts.now_ns;
+  }
+  Touch(process);
+}
+
+void JobModel::Touch(int32_t process) {
+  ++version_;
+  for (const Seat& seat : seats_[static_cast<size_t>(process)]) {
+    const auto comm = state_.communicators.find(seat.communicator);
+    if (comm != state_.communicators.end()) comm->second.version = version_;
+  }
+}
+
+}  // namespace rollcall

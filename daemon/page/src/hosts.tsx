@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the hosts of an incident showed when their agents looked at them.
+import { plural, seconds } from "./format";
+import type { HostFact, Incident } from "./messages";
+import { Section, Table } from "./parts";
+
+const kMostRows = 40;
+
+function when(fact: HostFact): string {
+  return fact.age_seconds > 0 ? `${seconds(fact.age_seconds)} before` : "then";
+}
+
+export function Hosts({ incident }: { incident: Incident }) {
+  const rows = incident.host_facts.flatMap((host) =>
+    host.facts.map((fact) => ({ host: host.host, fact })),
+  );
+  const shown = incident.host_facts.filter((host) => host.facts.length > 0).length;
+  const silent = Math.max(incident.host_facts_total - shown, 0);
+  if (rows.length === 0 && silent === 0) return null;
+  return (
+    <Section title="What the hosts show" id="hosts">
+      {rows.length > 0 && (
+        <Table
+          label="facts about hosts"
+          kind="hosts"
+          columns={[["Host"], ["Part"], ["Fact"], ["Value"], ["When"]]}
+        >
+          {rows.slice(0, kMostRows).map(({ host, fact }, index) => (
+            <tr key={index}>
+              <td>{host}</td>
+              <td>{fact.subject}</td>
+              <td>
+                {fact.kind}
+                {fact.text !== "" && <div class="code">{fact.text}</div>}
+              </td>
+              <td>{fact.value}</td>
+              <td>{when(fact)}</td>
+            </tr>
+          ))}
+        </Table>
+      )}
+      {rows.length > kMostRows && (
+        <p class="soft">{rows.length - kMostRows} more are in incident.json.</p>
+      )}
+      {silent > 0 && (
+        <p class="soft">
+          {plural(silent, "host")} {shown > 0 && "more "}without anything unusual.
+        </p>
+      )}
+    </Section>
+  );
+}

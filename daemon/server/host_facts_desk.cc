@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/server/host_facts_desk.h"
+
+#include <utility>
+
+#include "daemon/report/host_facts_proto.h"
+#include "rollcall/v1/agent.pb.h"
+
+namespace rollcall {
+namespace {
+
+v1::DaemonMessage MessageFor(uint64_t number, const std::vector<ProcessKey>& processes) {
+  v1::DaemonMessage message;
+  v1::GatherHostFacts* gather = message.mutable_gather_host_facts();
+  gather->set_request(number);
+  for (const ProcessKey& process : processes) {
+    v1::ProcessRef* wanted = gather->add_processes();
+    wanted->set_pid(process.pid);
+    wanted->set_start_time(process.start_time);
+  }
+  return message;
+}
+
+}  // namespace
+
+HostFactsDesk::HostFactsDesk(Send send, JobStore* store, IncidentBook* incidents,
+                             Timeline* timeline)
+    : send_(std::move(send)), store_(store), incidents_(incidents), timeline_(timeline) {}
+
+void HostFactsDesk::Request(const HostFactsRequest& request) {
+  if (request.agents.empty()) return;
+  uint64_t number = 0;
+  {
+    const absl::MutexLock lock(&mutex_);
+    number = ++last_number_;
+    Open& open = open_[number];
+    open.job = request.job;
+    open.incident = request.incident;
+    for (const auto& [agent, processes] : request.agents) open.agents.insert(agent);
+    if (open_.size() > kKept) open_.erase(open_.begin());
+  }
+  for (const auto& [agent, processes] : request.agents) {
+    send_(agent, MessageFor(number, processes));
+  }
+}
+
+void HostFactsDesk::OnReply(const AgentName& agent, const v1::HostFactsReply& reply) {
+  JobKey job;
+  std::string incident;
+  {
+    const absl::MutexLock lock(&mutex_);
+    const auto at = open_.find(reply.request());
+    if (at == open_.end() || at->second.agents.erase(agent.id) == 0) return;
+    job = at->second.job;
+    incident = at->second.incident;
+    if (at->second.agents.empty()) open_.erase(at);
+  }
+  const int64_t now_ns = timeline_->Now();
+  const HostFacts facts = FromProto(reply.facts(), now_ns);
+  incidents_->AddHostFacts(job, incident,
+                           WorthALook(agent.host, facts, timeline_->ToWallTime(now_ns)));
+  store_->SetHostFacts(job, agent.host, facts);
+}
+
+}  // namespace rollcall

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+// Asks agents for facts about their hosts, for an incident. Passes the answers to the incident and
+// to the rules, within limits.
+//
+// The diagnosing thread makes requests; answers come on gRPC's threads. Owns the open requests. Its
+// mutex comes last in the lock order; it calls the agents, the incident book and the job store with
+// no mutex held, and callers must not hold a job's.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <set>
+#include <string>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+#include "daemon/server/agent_name.h"
+#include "daemon/server/host_facts_watch.h"
+#include "daemon/server/incident_book.h"
+#include "daemon/server/job_store.h"
+#include "daemon/server/timeline.h"
+
+namespace rollcall {
+
+namespace v1 {
+class DaemonMessage;
+class HostFactsReply;
+}  // namespace v1
+
+class HostFactsDesk {
+ public:
+  // Sends a message to the agent with this id. Returns false if that agent is not connected.
+  using Send = std::function<bool(const std::string& agent, const v1::DaemonMessage& message)>;
+
+  // Open requests. A new one removes the oldest: agents of an earlier release never answer.
+  static constexpr size_t kKept = 64;
+
+  // All must outlive this object.
+  HostFactsDesk(Send send, JobStore* store, IncidentBook* incidents, Timeline* timeline);
+
+  // Returns at once. Does nothing for a request without agents.
+  void Request(const HostFactsRequest& request) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Ignores an answer that nobody has asked this agent for, and a second one.
+  void OnReply(const AgentName& agent, const v1::HostFactsReply& reply) ABSL_LOCKS_EXCLUDED(mutex_);
+
+ private:
+  struct Open {
+    JobKey job;
+    std::string incident;
+    std::set<std::string> agents;  // that have not answered
+  };
+
+  const Send send_;
+  JobStore* const store_;
+  IncidentBook* const incidents_;
+  Timeline* const timeline_;
+  absl::Mutex mutex_;
+  std::map<uint64_t, Open> open_ ABSL_GUARDED_BY(mutex_);
+  uint64_t last_number_ ABSL_GUARDED_BY(mutex_) = 0;
+};
+
+}  // namespace rollcall

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+// The incident book passes incidents on to the writers of reports and history.
+#include <iterator>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "daemon/report/stack_places.h"
+#include "daemon/server/incident_book.h"
+#include "daemon/server/incident_stacks.h"
+#include "proto/durations.h"
+
+namespace rollcall {
+namespace {
+
+constexpr int64_t kStacksBeforeReportNs = 2 * kSecond;
+// An incident without a report after this time gets a note instead of a path.
+constexpr int64_t kWithoutReportNs = 3 * kSecond;
+
+}  // namespace
+
+void IncidentBook::Publish() {
+  Restore();
+  EndAbandoned();
+  SendHeldBack();
+  PublishPending();
+}
+
+void IncidentBook::PublishPending() {
+  for (Draft& draft : PublishRecords()) WriteReport(std::move(draft));
+}
+
+// Returns the reports that are due.
+std::vector<IncidentBook::Draft> IncidentBook::PublishRecords() {
+  const std::vector<ReportQueue::Result> reports = reports_->DrainResults();
+  const bool is_recreated = history_->ConsumeRecreated();
+  if (is_recreated) alerts_->SaveAgain();
+  std::vector<Draft> drafts;
+  const absl::MutexLock lock(&mutex_);
+  for (const ReportQueue::Result& result : reports) RecordReport(result);
+  if (is_recreated) SetAllUnsaved();
+  for (auto at = pending_.begin(); at != pending_.end();) {
+    const auto job = jobs_.find(at->first);
+    Record* record = job == jobs_.end() ? nullptr : FindRecord(at->second, &job->second);
+    if (record != nullptr && record->is_over_quota) StoreIfItLasts(job->second, record);
+    const bool has_more = record != nullptr && PublishRecord(at->first, record, &drafts);
+    at = has_more ? std::next(at) : pending_.erase(at);
+  }
+  return drafts;
+}
+
+// True: there is more to do later.
+bool IncidentBook::PublishRecord(const JobKey& job, Record* record, std::vector<Draft>* drafts) {
+  if (record->is_over_quota) return true;
+  const bool is_due = record->dirty && record->incident.has_confirmed_at();
+  const bool waits = is_due && AwaitsStacks(*record);
+  if (is_due && !waits) {
+    record->dirty = false;
+    AddSites(&record->incident);
+    if (!options_.report_dir.empty()) {
+      drafts->push_back({job, record->incident, record->folder, record->rest});
+      record->is_in_queue = true;
+    }
+  }
+  RecordProblem(record);
+  if (record->unsaved) SaveNow(record);
+  return waits || (record->is_in_queue && record->folder.empty());
+}
+
+// The first report waits a little for the first stacks: a user who ends the job because of the
+// report ends its processes too. Does not wait once the daemon stops.
+bool IncidentBook::AwaitsStacks(const Record& record) const {
+  return !stopping_ && record.folder.empty() && record.stacks_open > 0 &&
+         timeline_->Now() - record.stacks_requested_ns < kStacksBeforeReportNs;
+}
+
+// Merging the stacks of thousands of ranks takes long, and diagnoses and queries need the mutex.
+void IncidentBook::WriteReport(Draft draft) {
+  const v1::StackTree merged = MergedStacks(draft.incident, draft.rest);
+  {
+    const absl::MutexLock lock(&mutex_);
+    const auto job = jobs_.find(draft.job);
+    Record* record =
+        job == jobs_.end() ? nullptr : FindRecord(draft.incident.id(), &job->second);
+    if (record != nullptr) {
+      *record->incident.mutable_stack_tree() = merged;
+      record->unsaved = true;
+      SetPending(job->second, *record);
+    }
+  }
+  *draft.incident.mutable_stack_tree() = merged;
+  // A report describes the hang. The end of the job afterwards (possibly caused by --on-hang) is in
+  // closed_at, and the hang stays confirmed.
+  if (draft.incident.state() == "ended") draft.incident.set_state("confirmed");
+  reports_->Put(std::move(draft.incident), draft.folder);
+}
+
+void IncidentBook::RecordReport(const ReportQueue::Result& result) {
+  const auto job = jobs_.find(result.job);
+  Record* record = job == jobs_.end() ? nullptr : FindRecord(result.incident, &job->second);
+  if (record == nullptr) return;
+  SetPending(job->second, *record);
+  record->is_in_queue = false;
+  record->folder = result.folder;
+  record->incident.set_report_path(result.folder);
+  record->incident.set_report_note(result.note);
+  record->unsaved = true;
+}
+
+void IncidentBook::RecordProblem(Record* record) {
+  if (!record->is_in_queue || !record->folder.empty() || record->dirty) return;
+  const std::string problem = reports_->FindProblem(record->incident.id(), kWithoutReportNs);
+  if (problem.empty() || problem == record->incident.report_note()) return;
+  record->incident.set_report_note(problem);
+  record->unsaved = true;
+}
+
+void IncidentBook::SetPending(const JobIncidents& job, const Record& record) {
+  pending_.emplace(job.key, record.incident.id());
+}
+
+// A new file replaced the history.
+void IncidentBook::SetAllUnsaved() {
+  must_save_attempts_ = true;
+  for (auto& [key, job] : jobs_) {
+    job.hosts.SetUnrecorded();
+    for (Record& record : job.records) {
+      record.unsaved = true;
+      SetPending(job, record);
+    }
+  }
+}
+
+}  // namespace rollcall

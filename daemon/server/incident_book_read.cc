@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+// What people read from the incident book.
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "daemon/report/incident_proto.h"
+#include "daemon/report/stack_places.h"
+#include "daemon/server/incident_book.h"
+#include "daemon/server/incident_list.h"
+#include "daemon/server/incident_stacks.h"
+#include "proto/clean_text.h"
+
+namespace rollcall {
+namespace {
+
+void DropStacks(v1::Incident* incident) {
+  incident->clear_host_facts();
+  incident->clear_stacks();
+  incident->clear_stack_tree();
+}
+
+v1::IncidentSummary Summarize(const v1::Incident& incident) {
+  v1::IncidentSummary summary;
+  summary.set_id(incident.id());
+  summary.set_state(incident.state());
+  if (!incident.verdicts().empty()) {
+    summary.set_cause(incident.verdicts(0).cause());
+    summary.set_summary(incident.verdicts(0).summary());
+  }
+  *summary.mutable_opened_at() = incident.opened_at();
+  return summary;
+}
+
+JobBrief::Live Summarize(const Incident& live) {
+  const Verdict& root = live.verdicts.front();
+  JobBrief::Live brief = {live.id, live.state == IncidentState::kConfirmed, root.summary, {}};
+  for (const Culprit& culprit : root.culprits) {
+    // A job may claim many ranks of which none has reported: the page needs only some of these.
+    const auto named = std::min(culprit.ranks, static_cast<int32_t>(kMostListed));
+    for (int32_t i = 0; i < named; ++i) brief.culprits.push_back(culprit.rank + i);
+  }
+  return brief;
+}
+
+}  // namespace
+
+std::vector<v1::Incident> IncidentBook::All(const std::string& job) const {
+  std::vector<v1::Incident> incidents;
+  const absl::MutexLock lock(&mutex_);
+  for (const auto& [name, known] : jobs_) {
+    if (!job.empty() && name.job != CleanText(job)) continue;
+    for (const Record& record : known.records) {
+      incidents.push_back(AsOfNow(known, record.incident));
+    }
+  }
+  return incidents;
+}
+
+absl::StatusOr<v1::ListIncidentsResponse> IncidentBook::List(
+    const v1::ListIncidentsRequest& request) const {
+  v1::ListIncidentsResponse response;
+  if (!request.live_only()) {
+    auto listed = history_->List(request, InMemory(true, request.with_stacks()));
+    if (listed.ok()) return listed;
+    response.set_note(absl::StrCat("only incidents since the daemon's start: ",
+                                   std::string(listed.status().message())));
+  }
+  std::vector<v1::Incident> wanted = InMemory(false, request.with_stacks());
+  wanted.erase(std::remove_if(wanted.begin(), wanted.end(),
+                              [&request](const v1::Incident& incident) {
+                                return !IsSelected(incident, request);
+                              }),
+               wanted.end());
+  if (!request.live_only()) {
+    const Window window = WindowFor(request, static_cast<int64_t>(wanted.size()));
+    return Merge(request, std::move(wanted), window, std::move(response));
+  }
+  std::reverse(wanted.begin(), wanted.end());
+  for (v1::Incident& incident : wanted) response.add_incidents()->Swap(&incident);
+  response.set_total(response.incidents_size());
+  return response;
+}
+
+absl::StatusOr<v1::Incident> IncidentBook::Get(const std::string& id) const {
+  {
+    const absl::MutexLock lock(&mutex_);
+    for (const auto& [name, job] : jobs_) {
+      for (const Record& record : job.records) {
+        if (record.incident.id() != id) continue;
+        v1::Incident incident = AsOfNow(job, record.incident);
+        *incident.mutable_stack_tree() = MergedStacks(incident, record.rest);
+        return incident;
+      }
+    }
+  }
+  const auto kept = history_->Get(id);
+  if (kept.has_value()) return *kept;
+  return NoSuchIncident(id);
+}
+
+std::vector<v1::Incident> IncidentBook::InMemory(bool open_only, bool with_stacks) const {
+  std::vector<v1::Incident> incidents;
+  const absl::MutexLock lock(&mutex_);
+  for (const auto& [name, job] : jobs_) {
+    for (const Record& record : job.records) {
+      if (open_only && record.incident.has_closed_at()) continue;
+      incidents.push_back(AsOfNow(job, record.incident));
+      if (!with_stacks) DropStacks(&incidents.back());
+    }
+  }
+  return incidents;
+}
+
+// The waits of a live incident grow without any other change.
+v1::Incident IncidentBook::AsOfNow(const JobIncidents& job, const v1::Incident& incident) {
+  v1::Incident now = incident;
+  if (!job.life.live() || job.life.live()->id != incident.id()) return now;
+  if (job.life.live()->is_stored) return now;
+  now.mutable_verdicts()->Swap(ToProto(*job.life.live()).mutable_verdicts());
+  AddSites(&now);
+  return now;
+}
+
+std::set<JobKey> IncidentBook::OpenJobs() const {
+  std::set<JobKey> open;
+  const absl::MutexLock lock(&mutex_);
+  for (const auto& [key, job] : jobs_) {
+    if (job.life.live()) open.insert(key);
+  }
+  return open;
+}
+
+JobBrief IncidentBook::Brief(const JobKey& job) const {
+  JobBrief brief;
+  const absl::MutexLock lock(&mutex_);
+  const auto known = jobs_.find(job);
+  if (known == jobs_.end()) return brief;
+  const JobIncidents& incidents = known->second;
+  brief.warnings = incidents.warnings;
+  if (!incidents.records.empty()) brief.last = Summarize(incidents.records.back().incident);
+  if (incidents.life.live()) brief.live = Summarize(*incidents.life.live());
+  return brief;
+}
+
+IncidentCounts IncidentBook::CountIncidents(const JobKey& job, int64_t now_ns) const {
+  IncidentCounts counts;
+  const absl::MutexLock lock(&mutex_);
+  const auto known = jobs_.find(job);
+  if (known == jobs_.end()) return counts;
+  counts.by_cause = known->second.by_cause;
+  counts.hung_seconds = known->second.hung_seconds;
+  if (!known->second.life.live()) return counts;
+  const Incident& live = *known->second.life.live();
+  counts.open_cause = CauseName(live.verdicts.front().cause);
+  if (live.state == IncidentState::kConfirmed) {
+    counts.hung_seconds[counts.open_cause] += static_cast<double>(now_ns - live.opened_ns) / 1e9;
+  }
+  return counts;
+}
+
+DeliveryCounts IncidentBook::CountDeliveries() const {
+  return {reports_->counts(), history_->counts(), alerts_->sent(), alerts_->failed(),
+          alerts_->waiting()};
+}
+
+size_t IncidentBook::CountKnownHosts() const {
+  size_t hosts = 0;
+  const absl::MutexLock lock(&mutex_);
+  for (const auto& [key, job] : jobs_) hosts += job.hosts.missing().size();
+  return hosts;
+}
+
+uint64_t IncidentBook::Changes() const {
+  const absl::MutexLock lock(&mutex_);
+  return changes_;
+}
+
+uint64_t IncidentBook::Changes(const JobKey& job) const {
+  const absl::MutexLock lock(&mutex_);
+  const auto known = jobs_.find(job);
+  return known == jobs_.end() ? 0 : known->second.changes;
+}
+
+}  // namespace rollcall

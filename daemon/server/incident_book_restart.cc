@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+// The incident book across restarts: what it takes from the history, and what it leaves there.
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "daemon/report/incident_proto.h"
+#include "daemon/server/incident_book.h"
+#include "daemon/server/stored_incident.h"
+#include "proto/durations.h"
+
+namespace rollcall {
+namespace {
+
+google::protobuf::Timestamp ToTimestamp(int64_t ns) {
+  google::protobuf::Timestamp time;
+  time.set_seconds(ns / kSecond);
+  time.set_nanos(static_cast<int32_t>(ns % kSecond));
+  return time;
+}
+
+}  // namespace
+
+// Later than at the start if the history was unusable then.
+void IncidentBook::Restore() {
+  std::optional<Continuation> stored = history_->ConsumeContinuation();
+  if (!stored.has_value()) return;
+  alerts_->Restore(stored->alerts);
+  const absl::MutexLock lock(&mutex_);
+  knows_hosts_ = true;
+  attempts_ = std::move(stored->attempts);
+  for (auto& [key, job] : jobs_) job.life.RaiseCount(history_->LastNumber(key));
+  for (auto& [key, hosts] : stored->hosts) {
+    JobIncidents* job = Open(key);
+    if (job->has_returned) continue;
+    job->hosts.Restore(std::move(hosts));
+    awaited_.insert(key);
+  }
+  for (const v1::Incident& incident : stored->closed) {
+    // The earlier daemon may have ended before it saved this alert.
+    alerts_->Send(incident, AlertEvent::kResolved);
+    const auto job = jobs_.find(ReadJobKey(incident));
+    if (job == jobs_.end()) continue;
+    job->second.life.RestoreClosed(FromStored(incident));
+    job->second.is_end_judged |= !incident.abandoned() &&
+                                 incident.state() == IncidentStateName(IncidentState::kEnded);
+  }
+  const int64_t now_ns = timeline_->Now();
+  // The newest first: only one incident of a job is live.
+  for (auto at = stored->open.rbegin(); at != stored->open.rend(); ++at) {
+    RestoreIncident(std::move(*at), now_ns);
+  }
+}
+
+void IncidentBook::RestoreIncident(v1::Incident incident, int64_t now_ns) {
+  JobIncidents* job = Open(ReadJobKey(incident));
+  if (FindRecord(incident.id(), job) != nullptr) return;
+  if (job->life.live() || incident.verdicts().empty()) {
+    incident.set_state(IncidentStateName(IncidentState::kEnded));
+    *incident.mutable_closed_at() = ToTimestamp(timeline_->ToWallTime(now_ns));
+    alerts_->Send(incident, AlertEvent::kResolved);
+    history_->Save(std::move(incident));
+    return;
+  }
+  job->life.Restore(FromStored(incident));
+  job->may_lack_alert = incident.has_confirmed_at();
+  if (!job->has_returned) awaited_.insert(job->key);
+  Record& record = job->records.emplace_back();
+  record.folder = incident.report_path();
+  record.dirty = record.folder.empty();
+  record.incident = std::move(incident);
+  SetPending(*job, record);
+  ++job->changes;
+  ++changes_;
+}
+
+// The restored jobs that have not come back in time.
+void IncidentBook::EndAbandoned() {
+  const int64_t now_ns = timeline_->Now();
+  const absl::MutexLock lock(&mutex_);
+  if (now_ns - started_ns_ < kJobReturnsWithinNs) return;
+  for (auto at = awaited_.begin(); at != awaited_.end();) {
+    JobIncidents& job = jobs_.at(*at);
+    const bool is_done = job.is_abandoned && now_ns - started_ns_ >= 2 * kJobReturnsWithinNs;
+    if (!job.is_abandoned) {
+      Abandon(&job, now_ns);
+      // After the alert: a daemon that continues here looks for it only where it knows the hosts.
+      history_->ForgetHosts(*at);
+      job.hosts.SetUnrecorded();
+    }
+    if (!is_done) {
+      ++at;
+      continue;
+    }
+    jobs_.erase(*at);
+    ++changes_;
+    at = awaited_.erase(at);
+  }
+}
+
+// Ends the job's incident, although the job may live.
+void IncidentBook::Abandon(JobIncidents* job, int64_t now_ns) {
+  job->is_abandoned = true;
+  job->has_returned = false;
+  for (const IncidentEvent& event : job->life.End(now_ns)) Act(event, job);
+}
+
+bool IncidentBook::AwaitsHosts(const JobIncidents& job, int64_t now_ns) const {
+  return (!knows_hosts_ || !job.hosts.missing().empty()) && now_ns - started_ns_ < kReturnWithinNs;
+}
+
+void IncidentBook::SaveHosts(const JobState& state, JobIncidents* job, int64_t now_ns) {
+  std::vector<std::string> hosts = job->hosts.Update(state, now_ns);
+  if (hosts.empty() || options_.history.path.empty()) return;
+  history_->SaveHosts(state.key, std::move(hosts), timeline_->ToWallTime(now_ns));
+}
+
+// A verdict that a report has already may lack hosts, too.
+void IncidentBook::WeakenStored(const std::string& line, JobIncidents* job) {
+  if (!job->life.live() || !job->life.live()->is_stored) return;
+  Record* record = FindRecord(job->life.live()->id, job);
+  if (record != nullptr) Weaken(line, &record->incident);
+}
+
+// The history, which has the numbers of earlier incidents, is not readable. The time in seconds is
+// larger than all of these, and than the numbers that an earlier daemon took from the time.
+void IncidentBook::AvoidUnknownNumbers(JobIncidents* job, int64_t now_ns) {
+  if (knows_hosts_ || job->life.live()) return;
+  job->life.RaiseCount(static_cast<int>(timeline_->ToWallTime(now_ns) / kSecond));
+}
+
+std::map<JobKey, AttemptFacts> IncidentBook::ConsumeAttempts() {
+  const absl::MutexLock lock(&mutex_);
+  return std::exchange(attempts_, {});
+}
+
+bool IncidentBook::ConsumeMustSaveAttempts() {
+  const absl::MutexLock lock(&mutex_);
+  return std::exchange(must_save_attempts_, false);
+}
+
+void IncidentBook::SaveAttempts(AttemptChanges changes) {
+  if (options_.history.path.empty()) return;
+  for (const JobKey& key : changes.forgotten) history_->ForgetAttempt(key);
+  if (changes.changed.empty()) return;
+  history_->SaveAttempts(std::move(changes.changed), timeline_->ToWallTime(timeline_->Now()));
+}
+
+void IncidentBook::SaveAction(ActionRow action) {
+  if (!options_.history.path.empty()) history_->SaveAction(std::move(action));
+}
+
+}  // namespace rollcall
