@@ -33,7 +33,9 @@ class Result:
         self.out = out
         self.err = err
         self.seconds = seconds
-        self.reports = sorted(reports.iterdir()) if reports.exists() else []
+        # A report under its temporary name was cut off by the end of the run, and is none.
+        self.reports = sorted(path for path in reports.iterdir()
+                              if not path.name.startswith(".")) if reports.exists() else []
 
     @property
     def incident(self):
