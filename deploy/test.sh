@@ -26,8 +26,11 @@ logs=$root/build/logs
 passed=0
 failed=0
 
+# Says when each step began: a run that a time limit ends must tell which step took the time.
+step() { printf '== %s (after %d min)\n' "$*" "$((SECONDS / 60))"; }
+
 finish() {
-  step "done in $((SECONDS / 60)) min $((SECONDS % 60)) s"
+  step "done"
   printf '%d passed, %d failed\n' "$passed" "$failed"
   [ "$failed" = 0 ]
   exit
@@ -82,6 +85,8 @@ run_tests() {
   if [ "$code" != 0 ] && [ "$failed" = "$before" ]; then failed=$((failed + 1)); fi
 }
 
+has_pytest_plugin() { "$(python_with_pytest)" -c "import $1" 2> /dev/null; }
+
 # optional_tests NAME TITLE: runs tests/NAME/run.sh if deploy/setup_NAME.sh succeeds. Otherwise
 # prints the reason.
 optional_tests() {
@@ -104,19 +109,23 @@ must quietly "build-$preset.log" cmake --build --preset "$preset"
 
 # Print the whole output of failed tests.
 export ROLLCALL_LOG_LINES=400
-ctest=(ctest --preset "$preset" --no-tests=error --repeat until-pass:2)
+ctest=(ctest --preset "$preset" --no-tests=error)
 # Tests of real processes have time limits, and other work may slow the machine down.
-if "$(python_with_pytest)" -c 'import pytest_rerunfailures' 2> /dev/null; then
+if has_pytest_plugin pytest_rerunfailures; then
   export PYTEST_ADDOPTS="${PYTEST_ADDOPTS:-} --reruns=1 -rR"
 fi
 step "unit tests"
-run_tests "unit-$preset" "${ctest[@]}" -LE 'e2e|torch' -j 2 --output-junit "$logs/unit-$preset.xml"
-# Each test starts many processes and has time limits, so they run one at a time.
-step "end-to-end tests"
-run_tests "e2e-$preset" "${ctest[@]}" -L e2e --output-junit "$logs/e2e-$preset.xml"
-
+run_tests "unit-$preset" "${ctest[@]}" --repeat until-pass:2 -LE 'e2e|torch' -j 2 \
+  --output-junit "$logs/unit-$preset.xml"
 optional_tests browser "browser tests"
-optional_tests torch "PyTorch tests"
+
+# Jobs that hang wait most of the time, so two tests run at once.
+step "end-to-end tests"
+two_at_once=
+if has_pytest_plugin xdist; then two_at_once="-n 2"; fi
+PYTEST_ADDOPTS="${PYTEST_ADDOPTS:-} $two_at_once" \
+  run_tests "e2e-$preset" "${ctest[@]}" -L e2e --output-junit "$logs/e2e-$preset.xml"
+PYTEST_ADDOPTS="${PYTEST_ADDOPTS:-} -n 2" optional_tests torch "PyTorch tests"
 # After the PyTorch tests: one of the packages uses their torch.
 optional_tests packages "packages of PyPI that load NCCL"
 finish
