@@ -27,6 +27,9 @@ if(CCACHE)
 endif()
 
 add_compile_options(-Wall -Wextra -Werror)
+# Functions, lines and inlined calls, as stacks show them; -g would add types and variables, and
+# doubles the time of the build and the size of the programs.
+add_compile_options($<$<CONFIG:RelWithDebInfo>:-g1>)
 
 # Code that training jobs load (interpose/, tests/sim/) is never built with a
 # sanitizer, because the processes that load it have none. All other targets link

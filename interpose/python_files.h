@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Distinguishes Python files of the interpreter or of an installed package from those of the
-// program, so that a report shows a line of the program and not one of torch.
+// Distinguishes Python files of the interpreter, of an installed package, of a launcher and of the
+// library itself from those of the program: a report shows a line of the program, not one of torch.
 #pragma once
 
 #include <stddef.h>
@@ -10,10 +10,15 @@
 
 namespace rollcall {
 
+// The file name of the Python code that the library adds to a process.
+inline constexpr char kOwnPythonFile[] = "<rollcall>";
+
 inline bool IsPythonLibraryFile(const char* file) {
-  for (const char* mark : {"/site-packages/", "/dist-packages/", "/lib/python3.", "<frozen "}) {
+  for (const char* mark : {"/site-packages/", "/dist-packages/", "/lib/python3.", "<frozen ",
+                           "/bin/torchrun", "/bin/accelerate", "/bin/deepspeed"}) {
     if (strstr(file, mark) != nullptr) return true;
   }
+  if (strcmp(file, kOwnPythonFile) == 0) return true;
   // Cython modules have the path of their source at build time.
   const size_t length = strlen(file);
   return length > 4 && strcmp(file + length - 4, ".pyx") == 0;

@@ -9,6 +9,7 @@
 
 #include "interpose/keep_errno.h"
 #include "interpose/python_api.h"
+#include "interpose/python_files.h"
 #include "interpose/shapes.h"
 #include "interpose/thread_state.h"
 
@@ -136,11 +137,17 @@ python::MethodDef end = {"end", &End, python::kVarArgs, nullptr};
 int Install(void*) {
   const KeepErrno keep_errno;
   const Reference builtins(python::api.PyImport_ImportModule("builtins"));
+  const Reference compile(python::Attribute(builtins.get(), "compile"));
   const Reference execute(python::Attribute(builtins.get(), "exec"));
   const Reference ours(python::api.PyCFunction_NewEx(&begin, nullptr, nullptr));
   const Reference ours_too(python::api.PyCFunction_NewEx(&end, nullptr, nullptr));
-  if (execute.get() == nullptr || ours.get() == nullptr || ours_too.get() == nullptr) return 0;
-  const Reference arguments(python::api.Py_BuildValue("(s{sOsO})", kProgram, "begin", ours.get(),
+  if (compile.get() == nullptr || execute.get() == nullptr) return 0;
+  if (ours.get() == nullptr || ours_too.get() == nullptr) return 0;
+  const Reference source(python::api.Py_BuildValue("(sss)", kProgram, kOwnPythonFile, "exec"));
+  if (source.get() == nullptr) return 0;
+  const Reference code(python::api.PyObject_CallObject(compile.get(), source.get()));
+  if (code.get() == nullptr) return 0;
+  const Reference arguments(python::api.Py_BuildValue("(O{sOsO})", code.get(), "begin", ours.get(),
                                                       "end", ours_too.get()));
   if (arguments.get() == nullptr) return 0;
   const Reference result(python::api.PyObject_CallObject(execute.get(), arguments.get()));

@@ -130,6 +130,12 @@ group.barrier()
   EXPECT_EQ(snapshot.communicators[0].entered, 6u);
 }
 
+// Reports leave lines of this file out: they are no lines of the program.
+TEST_P(TorchShapesTest, ComeFromCodeWithAFileNameOfItsOwn) {
+  After("call(new_comm(), 1)\n"
+        "assert ProcessGroup.allreduce.__code__.co_filename == '<rollcall>'\n");
+}
+
 TEST_P(TorchShapesTest, AreAbsentByDefault) {
   const SegmentSnapshot snapshot = After(
       "method = ProcessGroup.allreduce\ngroup = ProcessGroup('dp')\n"
