@@ -198,6 +198,38 @@ TEST_F(AccessTest, AnAgentReportsForItsOwnHostOnly) {
       << refused.error_message();
 }
 
+TEST_F(AccessTest, AnAgentWritesIntoTheJobsOfItsOwnTenantsOnly) {
+  const auto stub = v1::AgentLink::NewStub(channel_);
+  const auto context = As("agent");
+  const auto stream = stub->Connect(context.get());
+  v1::AgentMessage message;
+  message.mutable_hello()->set_protocol(1);
+  message.mutable_hello()->set_host("node");
+  stream->Write(message);
+  for (const char* tenant : {"another", "team"}) {
+    v1::ProcessUpdate* process = message.mutable_tick()->add_processes();
+    process->set_pid(message.tick().processes_size());
+    process->set_start_time(1);
+    process->mutable_identity()->set_tenant(tenant);
+    process->mutable_identity()->set_job(absl::StrCat("job of ", tenant));
+    process->mutable_identity()->set_has_segment(true);
+  }
+  stream->Write(message);
+  const auto queries = v1::Query::NewStub(daemon_->InProcessChannel());
+  v1::StatusResponse all;
+  for (int i = 0; i < 1000 && all.jobs().empty(); ++i) {  // until the tick is applied
+    grpc::ClientContext asking;
+    ASSERT_TRUE(queries->GetStatus(&asking, {}, &all).ok());
+  }
+  ASSERT_EQ(all.jobs_size(), 1);
+  EXPECT_EQ(all.jobs(0).tenant(), "team");
+  httplib::Client page("http://" + daemon_->http_address());
+  const auto metrics = page.Get("/metrics", {{"Authorization", "Bearer viewer"}});
+  EXPECT_NE(metrics->body.find("rollcall_dropped_total{what=\"tenants\"} 1"), std::string::npos);
+  context->TryCancel();
+  stream->Finish();
+}
+
 // Ends within two checks, which are ten seconds apart.
 TEST_F(AccessTest, ARevokedAgentLosesItsStream) {
   const auto stub = v1::AgentLink::NewStub(channel_);
