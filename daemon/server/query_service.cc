@@ -33,6 +33,12 @@ grpc::Status NoRequest() {
   return {grpc::StatusCode::INVALID_ARGUMENT, "this call has no request that the daemon can read"};
 }
 
+template <typename Request>
+bool NamesJob(const Request& request) {
+  return !request.job().empty();
+}
+bool NamesJob(const v1::IncidentRequest& /*request*/) { return false; }
+
 template <typename Request, typename Response>
 using UnaryStream = grpc::ServerUnaryStreamer<Request, Response>;
 
@@ -121,7 +127,9 @@ class QueryService::Impl : public v1::Query::StreamedService {
   absl::StatusOr<Call> Begin(std::string_view method, const grpc::ServerContext& context) const {
     absl::StatusOr<Identity> caller = access_->Admit(method, context);
     if (!caller.ok()) return caller.status();
-    std::unique_ptr<QuerySource> queries = queries_->SeenBy(TenantsFor(*caller));
+    std::unique_ptr<QuerySource> queries = caller->Has(Role::kViewer)
+                                               ? queries_->SeenBy(TenantsFor(*caller))
+                                               : queries_->SeenByAgent(*caller);
     return Call{*std::move(caller), std::move(queries)};
   }
 
@@ -140,6 +148,10 @@ class QueryService::Impl : public v1::Query::StreamedService {
     if (!call.ok()) return ToGrpc(call.status());
     Request request;
     if (!ReadRequest(stream, &request)) return NoRequest();
+    if (!call->caller.Has(Role::kViewer) && !NamesJob(request)) {
+      return ToGrpc(access_->RefuseRole(call->caller, "a list of all jobs", Role::kViewer,
+                                        context.peer()));
+    }
     const absl::StatusOr<Response> response = make(call->queries.get(), request);
     if (!response.ok()) return ToGrpc(response.status());
     stream->Write(*response);

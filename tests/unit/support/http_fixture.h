@@ -28,6 +28,9 @@ class FakeQueries : public QuerySource {
   std::unique_ptr<QuerySource> SeenBy(Tenants) const override {
     return std::make_unique<FakeQueries>(this);
   }
+  std::unique_ptr<QuerySource> SeenByAgent(const Identity&) const override {
+    return std::make_unique<FakeQueries>(this);
+  }
   v1::StatusResponse GetStatus(const JobSelector&, bool) const override { return {}; }
   absl::StatusOr<v1::JobView> GetJob(const JobSelector&) const override { return v1::JobView(); }
   absl::StatusOr<v1::CallsResponse> GetCalls(const v1::CallsRequest&) const override {
