@@ -7,11 +7,14 @@
 #include <grpcpp/grpcpp.h>
 #include <gtest/gtest.h>
 #include <httplib.h>
+#include <spdlog/sinks/ostream_sink.h>
+#include <spdlog/spdlog.h>
 
 #include <atomic>
 #include <map>
 #include <memory>
 #include <set>
+#include <sstream>
 #include <string>
 #include <utility>
 #include <vector>
@@ -280,7 +283,44 @@ TEST_F(AccessTest, AnAgentWritesIntoTheJobsOfItsOwnTenantsOnly) {
   EXPECT_TRUE(JobsAs("", "theirs").empty());
   httplib::Client page("http://" + daemon_->http_address());
   const auto metrics = page.Get("/metrics", {{"Authorization", "Bearer viewer"}});
-  EXPECT_NE(metrics->body.find("rollcall_dropped_total{what=\"tenants\"} 1"), std::string::npos);
+  EXPECT_NE(metrics->body.find("rollcall_daemon_dropped_total{what=\"tenants\"} 1"), std::string::npos);
+}
+
+// The daemon's log goes into a text, which is complete once the daemon has ended.
+class AccessLogTest : public AccessTest {
+ protected:
+  void SetUp() override {
+    spdlog::set_default_logger(std::make_shared<spdlog::logger>(
+        "test", std::make_shared<spdlog::sinks::ostream_sink_mt>(log_)));
+    AccessTest::SetUp();
+  }
+  void TearDown() override {
+    daemon_.reset();
+    spdlog::set_default_logger(before_);
+  }
+
+  std::ostringstream log_;
+  const std::shared_ptr<spdlog::logger> before_ = spdlog::default_logger();
+};
+
+TEST_F(AccessLogTest, NamesTheJobWhoseStacksSomebodyTakesAndHoldsNoLongText) {
+  auto agent = std::make_unique<ReportingAgent>(
+      channel_, As("agent"), std::vector<std::pair<std::string, std::string>>{{"team", "ours"}});
+  ASSERT_TRUE(Eventually([this] { return JobsAs("", "ours").size() == 1; }));
+  v1::TakeStacksRequest request;
+  request.set_job("ours");
+  request.add_hosts(std::string(1 << 20, 'x'));
+  const auto queries = v1::Query::NewStub(channel_);
+  const auto context = As("operator");
+  const auto stream = queries->TakeStacks(context.get(), request);
+  v1::ProcessStack stack;
+  while (stream->Read(&stack)) {
+  }
+  EXPECT_FALSE(stream->Finish().ok());
+  agent = nullptr;
+  daemon_.reset();
+  EXPECT_NE(log_.str().find("take stacks, job team/ours, all ranks on xxx"), std::string::npos);
+  EXPECT_LT(log_.str().size(), 10'000u);
 }
 
 // Ends within two checks, which are ten seconds apart.
