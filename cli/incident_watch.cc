@@ -74,12 +74,13 @@ class EmbeddedWatch : public IncidentWatch {
 class RemoteWatch : public IncidentWatch {
  public:
   RemoteWatch(std::string address, std::shared_ptr<grpc::ChannelInterface> channel, std::string job,
-              const std::string& directory, const std::string& report_dir)
+              const std::string& directory, const std::string& host,
+              const std::string& report_dir)
       : IncidentWatch(true),
         address_(std::move(address)),
         stub_(v1::Query::NewStub(channel)),
         job_(std::move(job)),
-        own_(stub_.get(), directory),
+        own_(stub_.get(), directory, host),
         reports_here_(WriteTo(report_dir)) {}
 
  protected:
@@ -211,9 +212,9 @@ std::unique_ptr<IncidentWatch> IncidentWatch::OfDaemon(const Daemon* daemon, std
 
 std::unique_ptr<IncidentWatch> IncidentWatch::OfDaemonAt(
     std::string address, std::shared_ptr<grpc::ChannelInterface> channel, std::string job,
-    const std::string& directory, const std::string& report_dir) {
+    const std::string& directory, const std::string& host, const std::string& report_dir) {
   return std::make_unique<RemoteWatch>(std::move(address), std::move(channel), std::move(job),
-                                       directory, report_dir);
+                                       directory, host, report_dir);
 }
 
 bool IncidentWatch::IsDue(const v1::Incident& incident) {
