@@ -21,7 +21,7 @@
 #include "proto/limited_log.h"
 #include "proto/loose_threads.h"
 #include "security/grpc/quiet_log.h"
-#include "security/tenant_name.h"
+#include "security/names.h"
 
 namespace {
 
@@ -37,8 +37,8 @@ std::string CheckHostName(const std::string& name) {
 
 std::string CheckTenant(const std::string& name) {
   if (rollcall::IsTenantName(name)) return "";
-  return "\"" + name + "\" is no name of a tenant: give 1 to 255 printable characters without "
-         "blanks, \"/\", \":\" and \"*\"";
+  return "\"" + name + "\" is no name of a tenant: give 1 to 255 letters, digits, \".\", \"_\" and "
+         "\"-\"";
 }
 
 // Publishes this agent, so that a `rollcall run --daemon` starts no agent of its own.

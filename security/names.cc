@@ -25,6 +25,8 @@ bool IsPlainName(absl::string_view text) {
 }
 
 bool IsHostPattern(absl::string_view text) {
+bool IsTenantName(absl::string_view text) { return IsPlainName(text); }
+
   absl::ConsumePrefix(&text, "*.");
   if (!IsPlainName(text)) return false;
   for (const absl::string_view label : absl::StrSplit(text, '.')) {
