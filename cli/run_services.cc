@@ -99,6 +99,7 @@ void RunServices::StartAgent(ChannelSource channels) {
   options.collector.discover_directory = directory_->path();
   options.collector.keep_ended_ns = kKeepEndedNs;
   options.collector.redactor = flags_.redactor;
+  options.host_facts.is_on = !IsStacksOff(flags_.host_facts);
   if (daemon_ != nullptr) options.max_stacks_per_minute = 0;  // it asks only for this job's
   if (channels_ != nullptr) {
     options.explain = [channels = channels_](const grpc::Status& status) {
