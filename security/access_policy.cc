@@ -26,9 +26,7 @@ absl::Status UnknownCaller() {
 }
 
 bool StaysOnHost(const Presented& presented) {
-  if (presented.is_in_process || IsUnixPeer(presented.peer)) return true;
-  const std::optional<PeerAddress> address = ParsePeer(presented.peer);
-  return address.has_value() && address->IsLoopback();
+  return presented.is_in_process || IsPeerOnThisHost(presented.peer);
 }
 
 // Rollcall's own tokens have no dots.

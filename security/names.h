@@ -20,4 +20,8 @@ bool IsTenantName(absl::string_view text);
 // A plain name without empty labels, or such a name after "*.". Not "*".
 bool IsHostPattern(absl::string_view text);
 
+// Whether a pattern stands for the host: its own name, in any case; "*.nodes.example" for one label
+// more, as in a certificate.
+bool MatchesHostPattern(absl::string_view pattern, absl::string_view host);
+
 }  // namespace rollcall
