@@ -37,22 +37,25 @@ bool Trusted(const std::string& directory, const struct stat& file) {
   return about.st_uid == file.st_uid && (about.st_mode & (S_IWGRP | S_IWOTH)) == 0;
 }
 
-bool ServesDaemon(const std::string& directory, const std::string& daemon_address) {
+std::optional<HostAgent> ReadAgent(const std::string& directory,
+                                   const std::string& daemon_address) {
   const UniqueFd fd(open(absl::StrCat(directory, "/", kAgentInfo).c_str(),
                          O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
   struct stat about;
   if (!fd.valid() || fstat(fd.get(), &about) != 0 || !Trusted(directory, about) ||
       QueryLock(fd.get()) != HeldLock::kHeld) {
-    return false;
+    return std::nullopt;
   }
   char text[kMaxBytes];
   const ssize_t count = pread(fd.get(), text, sizeof(text), 0);
-  if (count <= 0) return false;
+  if (count <= 0) return std::nullopt;
   const std::vector<absl::string_view> lines =
       absl::StrSplit(absl::string_view(text, static_cast<size_t>(count)), '\n');
-  if (lines.size() < 2) return false;
-  if (NormalizeAddress(lines[0]) != NormalizeAddress(daemon_address)) return false;
-  return lines[1] == "host" || (lines[1] == "user" && about.st_uid == geteuid());
+  if (lines.size() < 2) return std::nullopt;
+  if (NormalizeAddress(lines[0]) != NormalizeAddress(daemon_address)) return std::nullopt;
+  const bool serves = lines[1] == "host" || (lines[1] == "user" && about.st_uid == geteuid());
+  if (!serves) return std::nullopt;
+  return HostAgent{directory, lines.size() < 3 ? "" : std::string(lines[2])};
 }
 
 absl::Status FromErrno(const std::string& path) {
@@ -102,7 +105,8 @@ absl::Status CheckFree(const std::string& path) {
 
 absl::StatusOr<std::unique_ptr<AgentInfo>> AgentInfo::Publish(const std::string& directory,
                                                               const std::string& daemon_address,
-                                                              ServedProcesses served) {
+                                                              ServedProcesses served,
+                                                              const std::string& host) {
   const std::string path = absl::StrCat(directory, "/", kAgentInfo);
   const std::string new_path = absl::StrCat(path, ".new");
   mkdir(directory.c_str(), 0755);
@@ -111,7 +115,7 @@ absl::StatusOr<std::unique_ptr<AgentInfo>> AgentInfo::Publish(const std::string&
   absl::Status status = CheckFree(path);
   if (status.ok()) {
     const std::string text = absl::StrCat(
-        daemon_address, "\n", served == ServedProcesses::kHost ? "host" : "user", "\n");
+        daemon_address, "\n", served == ServedProcesses::kHost ? "host" : "user", "\n", host, "\n");
     // The runs of other users look for an agent that serves them.
     const mode_t mode = served == ServedProcesses::kHost ? 0644 : 0640;
     const bool done =
@@ -131,10 +135,11 @@ AgentInfo::~AgentInfo() {
   if (IsNamed(fd_.get(), path_)) unlink(path_.c_str());
 }
 
-std::optional<std::string> FindHostAgent(const std::string& daemon_address,
-                                         const std::vector<std::string>& directories) {
+std::optional<HostAgent> FindHostAgent(const std::string& daemon_address,
+                                       const std::vector<std::string>& directories) {
   for (const std::string& directory : directories) {
-    if (ServesDaemon(directory, daemon_address)) return directory;
+    std::optional<HostAgent> agent = ReadAgent(directory, daemon_address);
+    if (agent.has_value()) return agent;
   }
   return std::nullopt;
 }

@@ -5,8 +5,9 @@
 // The agent writes the file under a temporary name, locks it, and renames it. So a reader always
 // sees a complete file with its lock held.
 //
-// The file has two lines: the daemon's address as given to the agent, and the scope of the agent,
-// "host" (all processes of the host) or "user" (the processes of one user).
+// The file has three lines: the daemon's address as given to the agent; the scope of the agent,
+// "host" (all processes of the host) or "user" (the processes of one user); and the name under which
+// the agent reports this host, which an older agent leaves out.
 #pragma once
 
 #include <sys/types.h>
@@ -32,7 +33,8 @@ class AgentInfo {
   // kUnavailable (the file cannot be written).
   static absl::StatusOr<std::unique_ptr<AgentInfo>> Publish(const std::string& directory,
                                                             const std::string& daemon_address,
-                                                            ServedProcesses served);
+                                                            ServedProcesses served,
+                                                            const std::string& host = "");
   ~AgentInfo();  // removes the file
   AgentInfo(const AgentInfo&) = delete;
   AgentInfo& operator=(const AgentInfo&) = delete;
@@ -44,10 +46,15 @@ class AgentInfo {
   const UniqueFd fd_;
 };
 
+struct HostAgent {
+  std::string directory;
+  std::string host;  // the name under which it reports this host; "": not known
+};
+
 // Returns the first of `directories` with a running agent that serves this user's processes and
 // reports to that daemon. Trusts only files that belong to root, to this user, or to the only user
 // with write permission for the directory.
-std::optional<std::string> FindHostAgent(const std::string& daemon_address,
-                                         const std::vector<std::string>& directories);
+std::optional<HostAgent> FindHostAgent(const std::string& daemon_address,
+                                       const std::vector<std::string>& directories);
 
 }  // namespace rollcall

@@ -16,11 +16,12 @@
 #include "agent/daemon_channel.h"
 #include "agent/processes/capabilities.h"
 #include "agent/processes/stacks_switch.h"
+#include "agent/processes/this_host.h"
 #include "agent/redact_flag.h"
 #include "proto/limited_log.h"
 #include "proto/loose_threads.h"
 #include "security/grpc/quiet_log.h"
-#include "security/tenant_name.h"
+#include "security/names.h"
 
 namespace {
 
@@ -36,8 +37,8 @@ std::string CheckHostName(const std::string& name) {
 
 std::string CheckTenant(const std::string& name) {
   if (rollcall::IsTenantName(name)) return "";
-  return "\"" + name + "\" is no name of a tenant: give 1 to 255 printable characters without "
-         "blanks, \"/\", \":\" and \"*\"";
+  return "\"" + name + "\" is no name of a tenant: give 1 to 255 letters, digits, \".\", \"_\" and "
+         "\"-\"";
 }
 
 // Publishes this agent, so that a `rollcall run --daemon` starts no agent of its own.
@@ -51,7 +52,8 @@ std::vector<std::unique_ptr<rollcall::AgentInfo>> Publish(const rollcall::AgentO
   std::vector<std::string> directories = {options.collector.directory};
   if (served == ServedProcesses::kHost) directories.push_back(rollcall::kHostAgentDirectory);
   for (const std::string& directory : directories) {
-    auto info = rollcall::AgentInfo::Publish(directory, daemon, served);
+    auto info = rollcall::AgentInfo::Publish(
+        directory, daemon, served, options.host.empty() ? rollcall::HostName() : options.host);
     if (info.ok()) {
       published.push_back(*std::move(info));
     } else if (absl::IsAlreadyExists(info.status())) {

@@ -74,12 +74,13 @@ class EmbeddedWatch : public IncidentWatch {
 class RemoteWatch : public IncidentWatch {
  public:
   RemoteWatch(std::string address, std::shared_ptr<grpc::ChannelInterface> channel, std::string job,
-              const std::string& directory, const std::string& report_dir)
+              const std::string& directory, const std::string& host,
+              const std::string& report_dir)
       : IncidentWatch(true),
         address_(std::move(address)),
         stub_(v1::Query::NewStub(channel)),
         job_(std::move(job)),
-        own_(stub_.get(), directory),
+        own_(stub_.get(), directory, host),
         reports_here_(WriteTo(report_dir)) {}
 
  protected:
@@ -136,11 +137,7 @@ class RemoteWatch : public IncidentWatch {
     v1::ListIncidentsResponse response;
     const grpc::Status status = stub_->ListIncidents(&context, request, &response);
     if (!status.ok()) {
-      if (!warned_) {
-        spdlog::warn("cannot reach the daemon at {}: {}\n  is it running?  pgrep -a rollcalld",
-                     address_, status.error_message());
-      }
-      warned_ = true;
+      if (said_.insert(status.error_code()).second) SayProblem(status);
       return std::nullopt;
     }
     CleanStrings(&response);
@@ -158,6 +155,18 @@ class RemoteWatch : public IncidentWatch {
                                    }),
                     incidents.end());
     return incidents;
+  }
+
+  void SayProblem(const grpc::Status& status) const {
+    if (status.error_code() == grpc::StatusCode::PERMISSION_DENIED ||
+        status.error_code() == grpc::StatusCode::UNAUTHENTICATED) {
+      spdlog::warn("permission denied by the daemon at {}: no verdict here, and --on-hang does not "
+                   "act: {}",
+                   address_, status.error_message());
+      return;
+    }
+    spdlog::warn("cannot reach the daemon at {}: {}\n  is it running?  pgrep -a rollcalld", address_,
+                 status.error_message());
   }
 
   void WriteHere(const v1::Incident& incident) {
@@ -189,7 +198,7 @@ class RemoteWatch : public IncidentWatch {
   std::map<std::string, ReportQueue::Result> written_;  // by the id of the incident
   std::vector<v1::Incident> newest_;                     // of the last answer
   int64_t next_ns_ = 0;                                  // of the next question, monotonic
-  bool warned_ = false;
+  std::set<int> said_;  // codes of problems
   bool first_ = true;
   std::set<std::string> earlier_;  // ids of incidents of earlier runs
 };
@@ -203,9 +212,9 @@ std::unique_ptr<IncidentWatch> IncidentWatch::OfDaemon(const Daemon* daemon, std
 
 std::unique_ptr<IncidentWatch> IncidentWatch::OfDaemonAt(
     std::string address, std::shared_ptr<grpc::ChannelInterface> channel, std::string job,
-    const std::string& directory, const std::string& report_dir) {
+    const std::string& directory, const std::string& host, const std::string& report_dir) {
   return std::make_unique<RemoteWatch>(std::move(address), std::move(channel), std::move(job),
-                                       directory, report_dir);
+                                       directory, host, report_dir);
 }
 
 bool IncidentWatch::IsDue(const v1::Incident& incident) {

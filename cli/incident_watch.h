@@ -52,11 +52,12 @@ class IncidentWatch {
   static std::unique_ptr<IncidentWatch> OfDaemon(const Daemon* daemon, std::string job,
                                                  bool reports);
   // Watches a daemon on the network. It may know several jobs and attempts with the name `job`: the
-  // watch follows those of this run, whose segments are in `directory`. A thread of the watch also
-  // writes the reports to `report_dir` on this host.
+  // watch follows those of this run, whose segments are in `directory`. `host` is the name under which
+  // an agent reports this host. A thread of the watch also writes the reports to `report_dir` here.
   static std::unique_ptr<IncidentWatch> OfDaemonAt(std::string address,
                                                    std::shared_ptr<grpc::ChannelInterface> channel,
                                                    std::string job, const std::string& directory,
+                                                   const std::string& host,
                                                    const std::string& report_dir);
   virtual ~IncidentWatch() = default;
 

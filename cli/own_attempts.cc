@@ -9,7 +9,6 @@
 
 #include "absl/strings/numbers.h"
 #include "agent/processes/monotonic_clock.h"
-#include "agent/processes/this_host.h"
 #include "cli/child.h"
 #include "proto/durations.h"
 
@@ -36,8 +35,8 @@ void SetDeadline(grpc::ClientContext* context) {
 
 }  // namespace
 
-OwnAttempts::OwnAttempts(v1::Query::Stub* stub, std::string directory)
-    : stub_(stub), directory_(std::move(directory)) {}
+OwnAttempts::OwnAttempts(v1::Query::Stub* stub, std::string directory, std::string host)
+    : stub_(stub), directory_(std::move(directory)), host_(std::move(host)) {}
 
 Ownership OwnAttempts::Find(const JobKey& attempt, bool at_once) {
   if (local_ == nullptr) {
@@ -78,7 +77,7 @@ Ownership OwnAttempts::AskForCommunicators(const JobKey& attempt) const {
 
 Ownership OwnAttempts::AskForProcesses(const JobKey& attempt) const {
   auto request = RequestFor<v1::ProcessesRequest>(attempt);
-  request.set_host(HostName());
+  request.set_host(host_);
   request.set_limit(kProcessesOfHost);
   v1::ProcessesResponse response;
   grpc::ClientContext context;

@@ -29,8 +29,9 @@ enum class Ownership {
 
 class OwnAttempts {
  public:
-  // `stub` must outlive this object. `directory`: of the segments.
-  OwnAttempts(v1::Query::Stub* stub, std::string directory);
+  // `stub` must outlive this object. `directory`: of the segments. `host`: the name under which an
+  // agent reports this host.
+  OwnAttempts(v1::Query::Stub* stub, std::string directory, std::string host);
 
   // Asks the daemon about an attempt twice a second at most, until the answer is kByCommunicator,
   // and waits for half a second at most. `at_once`: asks now.
@@ -49,6 +50,7 @@ class OwnAttempts {
 
   v1::Query::Stub* const stub_;
   const std::string directory_;
+  const std::string host_;
   std::unique_ptr<LocalProgress> local_;  // from the first question on
   std::map<JobKey, Known> known_;
 };

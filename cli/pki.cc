@@ -83,22 +83,31 @@ int Issue(const PkiFlags& flags, int64_t now_s) {
   return 0;
 }
 
+// Returns the exit code.
+int SayProblems(const PkiList& list) {
+  for (const std::string& problem : list.problems) std::cerr << "rollcall: " << problem << "\n";
+  return list.problems.empty() ? 0 : 1;
+}
+
 int RenewAll(const PkiFlags& flags, int64_t now_s) {
-  const absl::StatusOr<std::vector<PkiEntry>> entries = ListPki(flags.folder, now_s);
-  if (!entries.ok()) return Fail(entries.status());
-  int renewed = 0;
-  for (const PkiEntry& entry : *entries) {
+  const absl::StatusOr<PkiList> list = ListPki(flags.folder, now_s);
+  if (!list.ok()) return Fail(list.status());
+  int renewed = 0, exit_code = SayProblems(*list);
+  for (const PkiEntry& entry : list->entries) {
     if (entry.state == PkiState::kRevoked || entry.expires_s > now_s + flags.within_days * kDayS) {
       continue;
     }
     const absl::StatusOr<PkiEntry> fresh = RenewInPki(flags.folder, entry.name, flags.days, now_s);
-    if (!fresh.ok()) return Fail(fresh.status());
+    if (!fresh.ok()) {
+      exit_code = Fail(fresh.status());
+      continue;
+    }
     std::cout << "renewed " << fresh->name << ", valid until " << DateOf(fresh->expires_s) << "\n";
     ++renewed;
   }
-  std::cout << renewed << " of " << entries->size() << " renewed: those that expire within "
+  std::cout << renewed << " of " << list->entries.size() << " renewed: those that expire within "
             << flags.within_days << " days. Programs take new files by themselves.\n";
-  return 0;
+  return exit_code;
 }
 
 int Renew(const PkiFlags& flags, int64_t now_s) {
@@ -120,9 +129,9 @@ int Revoke(const PkiFlags& flags, int64_t now_s) {
 }
 
 int List(const PkiFlags& flags, int64_t now_s) {
-  const absl::StatusOr<std::vector<PkiEntry>> entries = ListPki(flags.folder, now_s);
-  if (!entries.ok()) return Fail(entries.status());
-  for (const PkiEntry& entry : *entries) {
+  const absl::StatusOr<PkiList> list = ListPki(flags.folder, now_s);
+  if (!list.ok()) return Fail(list.status());
+  for (const PkiEntry& entry : list->entries) {
     const char* state = entry.state == PkiState::kRevoked   ? "revoked"
                         : entry.state == PkiState::kExpired ? "expired"
                                                             : "valid until";
@@ -130,8 +139,8 @@ int List(const PkiFlags& flags, int64_t now_s) {
     if (entry.state != PkiState::kRevoked) std::cout << " " << DateOf(entry.expires_s);
     std::cout << "  " << entry.uri << "\n";
   }
-  if (entries->empty()) std::cout << "no certificates in " << flags.folder << "\n";
-  return 0;
+  if (list->entries.empty()) std::cout << "no certificates in " << flags.folder << "\n";
+  return SayProblems(*list);
 }
 
 struct Action {

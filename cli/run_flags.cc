@@ -49,6 +49,12 @@ void DefineRunFlags(CLI::App* app, RunFlags* flags) {
       ->envname("ROLLCALL_INSECURE");
   app->add_flag("--sim", flags->sim, "run the job with the simulated NCCL, without a GPU")
       ->envname("ROLLCALL_SIM");
+  app->add_option("--host-facts", flags->host_facts,
+                  "on: when the job may hang, look once at this host's kernel log, GPUs, network, "
+                  "file systems and limits; off: never")
+      ->envname("ROLLCALL_HOST_FACTS")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"on", "off"}, CLI::ignore_case));
   AddRedactFlag(app, &flags->redact);
 }
 

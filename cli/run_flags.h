@@ -24,6 +24,7 @@ struct RunFlags {
   DaemonAddress daemon = {"", "", "", "", "", ""};  // no address: the embedded one
   bool sim = false;
   bool insecure = false;
+  std::string host_facts = "on";
   std::vector<std::string> redact;
   std::shared_ptr<const Redactor> redactor;  // made from `redact`
 

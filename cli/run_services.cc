@@ -9,7 +9,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "agent/agent_info.h"
+#include "agent/processes/stacks_switch.h"
+#include "agent/processes/this_host.h"
 #include "cli/commands.h"
 #include "cli/in_time.h"
 #include "cli/job_environment.h"
@@ -66,20 +67,23 @@ void RunServices::UseDaemonElsewhere() {
     return;
   }
   channels_ = *channels;
+  const std::optional<HostAgent> agent = FindAgentOfHost();
+  const bool is_named = agent.has_value() && !agent->host.empty();
   incidents_ = IncidentWatch::OfDaemonAt(flags_.daemon.address, channels_->Connect(), job_,
-                                         directory_->path(), flags_.report_dir);
-  if (IsServedByHostAgent()) return;
+                                         directory_->path(), is_named ? agent->host : HostName(),
+                                         flags_.report_dir);
+  if (agent.has_value()) return;
   StartAgent([channels = channels_] { return channels->Connect(); });
 }
 
-// Whether the host's agent already reports this job to that daemon.
-bool RunServices::IsServedByHostAgent() const {
-  using Answer = absl::StatusOr<bool>;
-  const Answer agent = GetInTime<bool>(
+// The host's agent that already reports this job to that daemon.
+std::optional<HostAgent> RunServices::FindAgentOfHost() const {
+  using Answer = absl::StatusOr<std::optional<HostAgent>>;
+  const Answer agent = GetInTime<std::optional<HostAgent>>(
       kFolder, [address = flags_.daemon.address, base = directory_->base()]() -> Answer {
-        return FindHostAgent(address, {kHostAgentDirectory, base}).has_value();
+        return FindHostAgent(address, {kHostAgentDirectory, base});
       });
-  return agent.value_or(false);
+  return agent.value_or(std::nullopt);
 }
 
 void RunServices::StartAgent(ChannelSource channels) {
@@ -95,6 +99,7 @@ void RunServices::StartAgent(ChannelSource channels) {
   options.collector.discover_directory = directory_->path();
   options.collector.keep_ended_ns = kKeepEndedNs;
   options.collector.redactor = flags_.redactor;
+  options.host_facts.is_on = !IsStacksOff(flags_.host_facts);
   if (daemon_ != nullptr) options.max_stacks_per_minute = 0;  // it asks only for this job's
   if (channels_ != nullptr) {
     options.explain = [channels = channels_](const grpc::Status& status) {

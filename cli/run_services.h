@@ -8,9 +8,11 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "agent/agent.h"
+#include "agent/agent_info.h"
 #include "agent/processes/unique_fd.h"
 #include "cli/incident_watch.h"
 #include "cli/job_directory.h"
@@ -50,7 +52,7 @@ class RunServices {
   bool StartDaemonWith(const DaemonOptions& options);
   std::string UsableReportDir() const;
   void UseDaemonElsewhere();
-  bool IsServedByHostAgent() const;
+  std::optional<HostAgent> FindAgentOfHost() const;
   void StartAgent(ChannelSource channels);
 
   const RunFlags flags_;

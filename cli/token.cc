@@ -65,7 +65,7 @@ std::string CheckNew(const TokenFlags& flags) {
   if (!IsPlainName(flags.name)) return "give the holder's name: --name=NAME";
   if (!ParseRole(flags.role).has_value()) return "give a role: --role=agent|viewer|operator";
   for (const std::string& tenant : flags.tenants) {
-    if (tenant != kAll && !IsPlainName(tenant)) return absl::StrCat(tenant, " is no tenant");
+    if (tenant != kAll && !IsTenantName(tenant)) return absl::StrCat(tenant, " is no tenant");
   }
   for (const std::string& host : flags.hosts) {
     if (host != kAll && !IsHostPattern(host)) return absl::StrCat(host, " is no host");

@@ -8,6 +8,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
 #include "security/certificate.h"
 #include "security/loopback_peer.h"
 #include "security/token_list.h"
@@ -15,8 +16,8 @@
 namespace rollcall {
 namespace {
 
-constexpr size_t kMostCertificates = 32'768;
 constexpr size_t kLongestBearer = 16'384;
+constexpr char kCertificate[] = "certificate ";  // in a credential, before the PEM
 
 absl::Status UnknownCaller() {
   return absl::UnauthenticatedError(
@@ -25,9 +26,7 @@ absl::Status UnknownCaller() {
 }
 
 bool StaysOnHost(const Presented& presented) {
-  if (presented.is_in_process || IsUnixPeer(presented.peer)) return true;
-  const std::optional<PeerAddress> address = ParsePeer(presented.peer);
-  return address.has_value() && address->IsLoopback();
+  return presented.is_in_process || IsPeerOnThisHost(presented.peer);
 }
 
 // Rollcall's own tokens have no dots.
@@ -107,18 +106,12 @@ absl::StatusOr<Identity> AccessPolicy::FromCertificate(const std::string& pem) c
       IdentifyCertificate({std::move(facts->uris), std::move(facts->dns_names),
                            std::move(facts->fingerprint), facts->not_after_s},
                           options_.names);
-  if (identity.ok()) Remember(*identity, pem);
+  if (identity.ok()) identity->credential = absl::StrCat(kCertificate, pem);
   return identity;
 }
 
 bool AccessPolicy::IsRevoked(const std::string& certificate_pem) const {
   return options_.is_revoked && options_.is_revoked(certificate_pem);
-}
-
-void AccessPolicy::Remember(const Identity& identity, const std::string& certificate_pem) const {
-  const absl::MutexLock lock(&mutex_);
-  if (certificates_.size() >= kMostCertificates) certificates_.erase(certificates_.begin());
-  certificates_.emplace(identity.credential, certificate_pem);
 }
 
 bool AccessPolicy::IsStillValid(const Identity& identity) const {
@@ -127,15 +120,8 @@ bool AccessPolicy::IsStillValid(const Identity& identity) const {
   if (absl::StartsWith(identity.credential, "token ")) {
     return options_.tokens != nullptr && options_.tokens->IsStillValid(identity, now_s);
   }
-  if (!absl::StartsWith(identity.credential, "certificate ")) return true;
-  std::string pem;
-  {
-    const absl::MutexLock lock(&mutex_);
-    const auto found = certificates_.find(identity.credential);
-    if (found == certificates_.end()) return false;  // forgotten: the caller connects again
-    pem = found->second;
-  }
-  return !IsRevoked(pem);
+  absl::string_view pem = identity.credential;
+  return !absl::ConsumePrefix(&pem, kCertificate) || !IsRevoked(std::string(pem));
 }
 
 }  // namespace rollcall

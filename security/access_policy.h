@@ -16,12 +16,9 @@
 #include <functional>
 #include <optional>
 #include <string>
-#include <unordered_map>
 
-#include "absl/base/thread_annotations.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "absl/synchronization/mutex.h"
 #include "security/authenticator.h"
 #include "security/certificate_identity.h"
 #include "security/identity.h"
@@ -59,12 +56,8 @@ class AccessPolicy : public Authenticator {
   absl::StatusOr<Identity> FromCertificate(const std::string& pem) const;
   std::optional<Identity> FromHost(const Presented& presented) const;
   bool IsRevoked(const std::string& certificate_pem) const;
-  void Remember(const Identity& identity, const std::string& certificate_pem) const;
 
   const AccessOptions options_;
-  mutable absl::Mutex mutex_;
-  // The certificates of identities, by credential: for IsStillValid(). Strangers add none.
-  mutable std::unordered_map<std::string, std::string> certificates_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace rollcall

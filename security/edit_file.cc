@@ -21,18 +21,12 @@
 namespace rollcall {
 namespace {
 
-constexpr int kTries = 50;
-constexpr absl::Duration kPause = absl::Milliseconds(100);
+constexpr int kTries = 250;
+constexpr absl::Duration kPause = absl::Milliseconds(20);
 constexpr mode_t kOwnersOnly = 0600;
 
 absl::Status Cannot(absl::string_view what, const std::string& path) {
   return absl::ErrnoToStatus(errno, absl::StrCat("cannot ", what, " ", path));
-}
-
-std::string FolderOf(const std::string& path) {
-  const size_t slash = path.rfind('/');
-  if (slash == std::string::npos) return ".";
-  return slash == 0 ? "/" : path.substr(0, slash);
 }
 
 std::string FollowLinks(const std::string& path) {
@@ -42,27 +36,51 @@ std::string FollowLinks(const std::string& path) {
   return resolved;
 }
 
-// Locks the folder, so that no lock file stays behind. The lock ends with the descriptor.
-absl::StatusOr<int> LockFolder(const std::string& folder) {
-  const int fd = open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (fd < 0) return Cannot("open the folder", folder);
-  for (int i = 0; i < kTries; ++i) {
-    if (flock(fd, LOCK_EX | LOCK_NB) == 0) return fd;
-    absl::SleepFor(kPause);
-  }
-  close(fd);
-  return absl::UnavailableError(
-      absl::StrCat("another program has locked the folder ", folder, "; try again"));
+bool IsNamed(int fd, const std::string& path) {
+  struct stat own, named;
+  return fstat(fd, &own) == 0 && lstat(path.c_str(), &named) == 0 && own.st_dev == named.st_dev &&
+         own.st_ino == named.st_ino;
 }
+
+// A file beside the one that changes. Only its owner may open it, so no other user can hold the lock.
+class FileLock {
+ public:
+  static absl::StatusOr<FileLock> Take(const std::string& path) {
+    for (int i = 0; i < kTries; ++i) {
+      const int fd =
+          open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, kOwnersOnly);
+      if (fd < 0) return Cannot("lock", path);
+      // Whoever had the lock before has removed the file.
+      if (flock(fd, LOCK_EX | LOCK_NB) == 0 && IsNamed(fd, path)) return FileLock(path, fd);
+      close(fd);
+      absl::SleepFor(kPause);
+    }
+    return absl::UnavailableError(
+        absl::StrCat("another program has locked ", path, "; try again"));
+  }
+  FileLock(FileLock&& other) noexcept : path_(other.path_), fd_(std::exchange(other.fd_, -1)) {}
+  ~FileLock() {
+    if (fd_ < 0) return;
+    unlink(path_.c_str());
+    close(fd_);
+  }
+  FileLock(const FileLock&) = delete;
+  FileLock& operator=(const FileLock&) = delete;
+
+ private:
+  FileLock(std::string path, int fd) : path_(std::move(path)), fd_(fd) {}
+
+  const std::string path_;
+  int fd_;
+};
 
 }  // namespace
 
 absl::Status EditFile(const std::string& given_path, bool create,
                       const std::function<absl::StatusOr<std::string>(std::string)>& edit) {
   const std::string path = FollowLinks(given_path);
-  const absl::StatusOr<int> folder = LockFolder(FolderOf(path));
-  if (!folder.ok()) return folder.status();
-  const absl::Cleanup unlock = [fd = *folder] { close(fd); };
+  const absl::StatusOr<FileLock> lock = FileLock::Take(path + ".lock");
+  if (!lock.ok()) return lock.status();
   mode_t mode = kOwnersOnly;
   std::optional<FileOwner> owner;
   std::string text;

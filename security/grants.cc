@@ -78,7 +78,7 @@ std::string ReadScope(absl::string_view scope, Grant* grant) {
       absl::StrSplit(scope, absl::MaxSplits('=', 1));
   const auto [key, value] = parts;
   if (key == "tenant") {
-    if (value != kAll && !IsPlainName(value)) return absl::StrCat(value, " is no tenant");
+    if (value != kAll && !IsTenantName(value)) return absl::StrCat(value, " is no tenant");
     grant->tenants.emplace_back(value);
     return "";
   }

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/match.h"
+#include "security/names.h"
 
 namespace rollcall {
 namespace {
@@ -22,16 +23,12 @@ constexpr std::array<NamedRole, 3> kRoles = {{
 
 absl::string_view View(std::string_view text) { return {text.data(), text.size()}; }
 
-// "*.nodes.example" matches one label, as in a certificate.
 bool MatchesHost(std::string_view pattern, std::string_view host) {
   if (pattern == kAll) return true;
-  if (absl::EqualsIgnoreCase(View(pattern), View(host))) return true;
-  if (pattern.substr(0, 2) != "*.") {
-    return absl::EqualsIgnoreCase(View(pattern.substr(0, pattern.find('.'))), View(host));
-  }
-  const size_t dot = host.find('.');
-  return dot != std::string_view::npos && dot > 0 &&
-         absl::EqualsIgnoreCase(View(pattern.substr(1)), View(host.substr(dot)));
+  if (MatchesHostPattern(View(pattern), View(host))) return true;
+  // An agent may leave out the domain.
+  return pattern.substr(0, 2) != "*." &&
+         absl::EqualsIgnoreCase(View(pattern.substr(0, pattern.find('.'))), View(host));
 }
 
 bool Contains(const std::vector<std::string>& list, std::string_view text) {

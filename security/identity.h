@@ -34,7 +34,7 @@ struct Identity {
   std::vector<std::string> tenants;  // or "*"
   int64_t expires_s = 0;             // Unix time; 0: never
   // Identifies what the caller presented: the same after a reload as long as it is valid.
-  // "token SHA256", "certificate SHA256", "" for what cannot be revoked.
+  // "token SHA256", "certificate PEM", "" for what cannot be revoked.
   std::string credential;
 
   bool Has(Role role) const;

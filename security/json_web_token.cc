@@ -118,7 +118,6 @@ absl::StatusOr<JwtClaims> VerifyJwt(absl::string_view jwt, const KeySet& keys,
   result.subject = TextMember(*claims, "sub");
   result.expires_s = *TimeMember(*claims, "exp");
   result.sha256 = Sha256Hex(message);
-  result.name_space = NestedText(*claims, kKubernetes, "namespace");
   const auto kubernetes = claims->find(kKubernetes);
   if (kubernetes != claims->end() && kubernetes->is_object()) {
     result.node = NestedText(*kubernetes, "node", "name");

@@ -23,7 +23,6 @@ struct JwtRules {
 struct JwtClaims {
   std::string subject;
   std::string node;       // "kubernetes.io": {"node": {"name": …}}
-  std::string name_space;  // "kubernetes.io": {"namespace": …}
   int64_t expires_s = 0;  // Unix time
   std::string sha256;     // of the token without its signature, in hex
 };

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 
@@ -24,6 +25,8 @@ bool IsPlainName(absl::string_view text) {
          std::all_of(text.begin(), text.end(), IsNameByte);
 }
 
+bool IsTenantName(absl::string_view text) { return IsPlainName(text); }
+
 bool IsHostPattern(absl::string_view text) {
   absl::ConsumePrefix(&text, "*.");
   if (!IsPlainName(text)) return false;
@@ -31,6 +34,13 @@ bool IsHostPattern(absl::string_view text) {
     if (label.empty()) return false;
   }
   return true;
+}
+
+bool MatchesHostPattern(absl::string_view pattern, absl::string_view host) {
+  if (!absl::StartsWith(pattern, "*.")) return absl::EqualsIgnoreCase(pattern, host);
+  const size_t dot = host.find('.');
+  return dot != absl::string_view::npos && dot > 0 &&
+         absl::EqualsIgnoreCase(pattern.substr(1), host.substr(dot));
 }
 
 }  // namespace rollcall

@@ -3,7 +3,6 @@
 
 #include <crypt.h>
 #include <openssl/crypto.h>
-#include <openssl/evp.h>
 
 #include <algorithm>
 #include <memory>
@@ -11,6 +10,7 @@
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
+#include "security/digest.h"
 
 namespace rollcall {
 namespace {
@@ -23,13 +23,6 @@ constexpr int kHighestCost = 14;  // takes more than a second
 constexpr size_t kLongestPassword = 72;
 constexpr size_t kMostRemembered = 256;
 constexpr char kAlphabet[] = "./ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
-
-std::string Sha256(const std::string& text) {
-  unsigned char digest[EVP_MAX_MD_SIZE];
-  unsigned int size = 0;
-  EVP_Digest(text.data(), text.size(), digest, &size, EVP_sha256(), nullptr);
-  return {reinterpret_cast<const char*>(digest), size};
-}
 
 int CostOf(const std::string& hash) {
   return (hash[kCostAt] - '0') * 10 + (hash[kCostAt + 1] - '0');

@@ -11,7 +11,6 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
-#include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 
 namespace rollcall {
@@ -69,15 +68,6 @@ bool PeerAddress::IsLoopback() const {
          bytes.back() == 1;
 }
 
-std::string PeerAddress::Host() const {
-  std::array<uint8_t, 16> shown = bytes;
-  const bool is_v4 = family == Family::kIpv4;
-  if (!is_v4 && !IsLoopback()) std::fill(shown.begin() + 8, shown.end(), 0);
-  char text[INET6_ADDRSTRLEN] = "";
-  inet_ntop(is_v4 ? AF_INET : AF_INET6, shown.data(), text, sizeof(text));
-  return is_v4 || IsLoopback() ? text : absl::StrCat(text, "/64");
-}
-
 std::optional<PeerAddress> ParsePeer(absl::string_view peer) {
   if (peer.size() > kLongest) return std::nullopt;
   const std::optional<std::string> decoded = DecodePercent(peer);
@@ -96,5 +86,11 @@ std::optional<PeerAddress> ParsePeer(absl::string_view peer) {
 }
 
 bool IsUnixPeer(absl::string_view peer) { return absl::StartsWith(peer, "unix:"); }
+
+bool IsPeerOnThisHost(absl::string_view peer) {
+  if (IsUnixPeer(peer)) return true;
+  const std::optional<PeerAddress> address = ParsePeer(peer);
+  return address.has_value() && address->IsLoopback();
+}
 
 }  // namespace rollcall

@@ -18,9 +18,6 @@ struct PeerAddress {
   uint16_t port = 0;
 
   bool IsLoopback() const;  // 127.0.0.0/8, ::1
-  // Without the port: "10.0.0.1"; of IPv6 the first 64 bits, which one host has as a whole:
-  // "2001:db8:0:1::/64".
-  std::string Host() const;
 };
 
 // "ipv4:127.0.0.1:41922", "ipv6:[::1]:41922", also with percent escapes as gRPC 1.51 writes them
@@ -30,5 +27,8 @@ std::optional<PeerAddress> ParsePeer(absl::string_view peer);
 
 // "unix:" and a path or nothing. An abstract socket, which has no permissions, is none.
 bool IsUnixPeer(absl::string_view peer);
+
+// True for a loopback address and a unix socket: nobody on the network can read what it sends.
+bool IsPeerOnThisHost(absl::string_view peer);
 
 }  // namespace rollcall

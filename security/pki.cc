@@ -71,6 +71,16 @@ class Folder {
   std::string Path(const std::string& file) const { return absl::StrCat(path_, "/", file); }
   bool Has(const std::string& file) const { return fs::exists(Path(file)); }
 
+  bool HasCertificates() const {
+    for (const std::string& folder : {path_, Path("issued")}) {
+      std::error_code error;  // a folder that cannot be read has no files
+      for (const auto& file : fs::directory_iterator(folder, error)) {
+        if (file.path().extension() == ".crt") return true;
+      }
+    }
+    return false;
+  }
+
   absl::StatusOr<KeyAndCertificate> Authority() const {
     const absl::StatusOr<std::string> certificate = ReadFile(Path("ca.crt"));
     const absl::StatusOr<std::string> key = ReadFile(Path("ca.key"));
@@ -90,11 +100,18 @@ class Folder {
     return status;
   }
 
-  RevocationList Revoked() const {
+  // What cannot be read is an error: an empty list would give revoked certificates back.
+  absl::StatusOr<RevocationList> Revoked() const {
     const absl::StatusOr<std::string> list = ReadFile(Path("ca.crl"));
     const absl::StatusOr<std::string> ca = ReadFile(Path("ca.crt"));
-    if (!list.ok() || !ca.ok()) return {};
-    return RevocationList::Parse(*list, *ca).value_or(RevocationList());
+    absl::StatusOr<RevocationList> revoked =
+        !list.ok() ? list.status()
+        : !ca.ok() ? ca.status()
+                   : RevocationList::Parse(*list, *ca);
+    if (revoked.ok()) return revoked;
+    return absl::FailedPreconditionError(
+        absl::StrCat(Path("ca.crl"), ": ", revoked.status().message(),
+                     "; without it nobody knows what is revoked: put the last good copy there"));
   }
 
  private:
@@ -126,7 +143,8 @@ PkiEntry EntryOf(const std::string& name, const CertificateFacts& facts, bool is
   return entry;
 }
 
-absl::StatusOr<PkiEntry> ReadEntry(const Folder& folder, const std::string& name, int64_t now_s) {
+absl::StatusOr<PkiEntry> ReadEntry(const Folder& folder, const RevocationList& revoked,
+                                   const std::string& name, int64_t now_s) {
   const absl::StatusOr<std::string> pem = ReadFile(folder.Path(name + ".crt"));
   if (!pem.ok()) return pem.status();
   const absl::StatusOr<CertificateFacts> facts = ParseCertificate(*pem);
@@ -134,7 +152,12 @@ absl::StatusOr<PkiEntry> ReadEntry(const Folder& folder, const std::string& name
     return absl::InvalidArgumentError(
         absl::StrCat(folder.Path(name + ".crt"), ": ", facts.status().message()));
   }
-  return EntryOf(name, *facts, folder.Revoked().IsRevoked(*pem), now_s);
+  return EntryOf(name, *facts, revoked.IsRevoked(*pem), now_s);
+}
+
+absl::StatusOr<PkiEntry> ReadEntry(const Folder& folder, const std::string& name, int64_t now_s) {
+  const absl::StatusOr<RevocationList> revoked = folder.Revoked();
+  return revoked.ok() ? ReadEntry(folder, *revoked, name, now_s) : revoked.status();
 }
 
 // Issues, and stores under the common name.
@@ -178,8 +201,8 @@ absl::Status WriteRevocations(const Folder& folder, const KeyAndCertificate& aut
 }
 
 // All certificates of this name that are valid and not revoked.
-std::vector<RevokedSerial> ToRevoke(const Folder& folder, const std::string& name, int64_t now_s) {
-  const RevocationList revoked = folder.Revoked();
+std::vector<RevokedSerial> ToRevoke(const Folder& folder, const RevocationList& revoked,
+                                    const std::string& name, int64_t now_s) {
   std::vector<RevokedSerial> serials;
   std::error_code error;  // a folder that cannot be read has no files
   for (const auto& file : fs::directory_iterator(folder.Path("issued"), error)) {
@@ -218,7 +241,8 @@ absl::StatusOr<int64_t> InitPki(const std::string& path, const std::string& doma
   }
   const absl::StatusOr<Folder> folder = Folder::Open(path);
   if (!folder.ok()) return folder.status();
-  if (folder->Has("ca.crt") || folder->Has("ca.key")) {
+  // A key that has signed nothing is left of an interrupted `pki init`.
+  if (folder->Has("ca.crt") || (folder->Has("ca.key") && folder->HasCertificates())) {
     return absl::AlreadyExistsError(absl::StrCat(
         path,
         " has an authority already, and all certificates depend on it; choose another folder"));
@@ -228,6 +252,7 @@ absl::StatusOr<int64_t> InitPki(const std::string& path, const std::string& doma
       "Rollcall authority " + RandomWord(), {now_s - kBackdateS, until_s}, "spiffe://" + domain);
   if (!authority.ok()) return authority.status();
   fs::create_directory(folder->Path("issued"), ignored);
+  fs::remove(folder->Path("ca.crl"), ignored);  // of an interrupted try, by another key
   // The certificate last: with it the folder counts as made.
   status = WriteAtomically(folder->Path("ca.key"), authority->key_pem, kSecret);
   if (status.ok()) status = WriteRevocations(*folder, *authority, {}, now_s);
@@ -299,7 +324,9 @@ absl::StatusOr<int> RevokeInPki(const std::string& path, const std::string& name
   const absl::StatusOr<KeyAndCertificate> authority = folder->Authority();
   if (!authority.ok()) return authority.status();
   if (!folder->Has(name + ".crt")) return NoSuchName(path, name);
-  const std::vector<RevokedSerial> serials = ToRevoke(*folder, name, now_s);
+  const absl::StatusOr<RevocationList> revoked = folder->Revoked();
+  if (!revoked.ok()) return revoked.status();
+  const std::vector<RevokedSerial> serials = ToRevoke(*folder, *revoked, name, now_s);
   if (serials.empty()) return 0;
   if (absl::Status status = WriteRevocations(*folder, *authority, serials, now_s); !status.ok()) {
     return status;
@@ -307,22 +334,29 @@ absl::StatusOr<int> RevokeInPki(const std::string& path, const std::string& name
   return static_cast<int>(serials.size());
 }
 
-absl::StatusOr<std::vector<PkiEntry>> ListPki(const std::string& path, int64_t now_s) {
+absl::StatusOr<PkiList> ListPki(const std::string& path, int64_t now_s) {
   const absl::StatusOr<Folder> folder = Folder::Open(path);
   if (!folder.ok()) return folder.status();
-  std::vector<PkiEntry> entries;
+  const absl::StatusOr<RevocationList> revoked = folder->Revoked();
+  if (!revoked.ok()) return revoked.status();
+  PkiList list;
+  std::vector<PkiEntry>& entries = list.entries;
   std::error_code error;
   for (const auto& file : fs::directory_iterator(path, error)) {
     const std::string name = file.path().stem().string();
     if (file.path().extension() != ".crt" || name == "ca") continue;
-    const absl::StatusOr<PkiEntry> entry = ReadEntry(*folder, name, now_s);
-    if (!entry.ok()) return entry.status();
-    entries.push_back(*entry);
+    const absl::StatusOr<PkiEntry> entry = ReadEntry(*folder, *revoked, name, now_s);
+    if (entry.ok()) {
+      entries.push_back(*entry);
+    } else {
+      list.problems.emplace_back(entry.status().message());
+    }
   }
   if (error) return absl::UnavailableError(absl::StrCat("cannot read ", path));
   std::sort(entries.begin(), entries.end(),
             [](const PkiEntry& a, const PkiEntry& b) { return a.name < b.name; });
-  return entries;
+  std::sort(list.problems.begin(), list.problems.end());
+  return list;
 }
 
 }  // namespace rollcall

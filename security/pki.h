@@ -47,7 +47,10 @@ absl::StatusOr<PkiEntry> RenewInPki(const std::string& folder, const std::string
 // Revokes all certificates of this name that are still valid. Returns their number.
 absl::StatusOr<int> RevokeInPki(const std::string& folder, const std::string& name, int64_t now_s);
 
-// The newest certificate of each name, ordered by name.
-absl::StatusOr<std::vector<PkiEntry>> ListPki(const std::string& folder, int64_t now_s);
+struct PkiList {
+  std::vector<PkiEntry> entries;      // the newest certificate of each name, ordered by name
+  std::vector<std::string> problems;  // files *.crt that are none of these, and why
+};
+absl::StatusOr<PkiList> ListPki(const std::string& folder, int64_t now_s);
 
 }  // namespace rollcall

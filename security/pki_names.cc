@@ -8,8 +8,8 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
-#include "absl/strings/strip.h"
 #include "security/identity.h"
+#include "security/names.h"
 #include "security/server_address.h"
 
 namespace rollcall {
@@ -18,7 +18,6 @@ namespace {
 constexpr size_t kMaxName = 64;   // of a common name in X.509
 constexpr size_t kMaxHost = 253;  // of a name in DNS
 constexpr size_t kMaxUri = 2048;  // of a SPIFFE id
-constexpr size_t kMaxTenant = 63;
 
 struct RoleRules {
   const char* role;
@@ -59,10 +58,9 @@ absl::Status CheckHost(const std::string& host, bool is_daemon) {
                ? absl::OkStatus()
                : Wrong("--host", host, "an agent is known by its host name, not by an address");
   }
-  absl::string_view rest = host;
-  absl::ConsumePrefix(&rest, "*.");
-  return IsSegment(rest, kMaxHost) ? absl::OkStatus()
-                                   : Wrong("--host", host, "not the name of a host");
+  return host.size() <= kMaxHost && IsHostPattern(host)
+             ? absl::OkStatus()
+             : Wrong("--host", host, "not the name of a host");
 }
 
 absl::Status CheckRequest(const PkiRequest& request, const RoleRules& rules) {
@@ -84,7 +82,7 @@ absl::Status CheckRequest(const PkiRequest& request, const RoleRules& rules) {
     }
   }
   for (const std::string& tenant : request.tenants) {
-    if (tenant != kAll && !IsSegment(tenant, kMaxTenant)) {
+    if (tenant != kAll && !IsTenantName(tenant)) {
       return Wrong("--tenant", tenant, "letters, digits, '.', '-' and '_' only, or '*' for all");
     }
   }

@@ -126,8 +126,11 @@ absl::Status TlsFiles::Poll(int64_t now_s) {
       new_pair || contents.ca_pem != before.ca_pem || revocations_taken_ != list_before;
   const bool first = current == nullptr;
   // The first time all must be good, or there is nothing to fall back to.
-  if (first ? status.ok() : changed) status = Both(status, Publish(contents, new_pair));
-  if (first && !status.ok()) revocations_taken_.clear();
+  const bool is_due = first ? status.ok() : changed;
+  const absl::Status published = is_due ? Publish(contents, new_pair) : absl::OkStatus();
+  status = Both(status, published);
+  // What is not in use is taken again at the next call, although its file stays the same.
+  if ((first && !status.ok()) || !published.ok()) revocations_taken_ = list_before;
   SayProblem(status, now_s);
   WarnOfExpiry(now_s);
   WarnOfReaders(now_s);

@@ -158,7 +158,7 @@ class EntryReader {
     if (!list.IsSequence()) return At(list.Mark(), "tenants and hosts are lists: [a, b]");
     for (const YAML::Node& value : list) {
       const std::string text = value.IsScalar() ? value.Scalar() : "";
-      if (text != kAll && !(of_hosts ? IsHostPattern(text) : IsPlainName(text))) {
+      if (text != kAll && !(of_hosts ? IsHostPattern(text) : IsTenantName(text))) {
         return At(value.Mark(), of_hosts ? "that is no host" : "that is no tenant");
       }
       if (++*values_ > kMostValues) return At(value.Mark(), "the file has too many values");

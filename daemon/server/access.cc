@@ -59,14 +59,20 @@ absl::StatusOr<Identity> Access::Admit(std::string_view method,
                                                     std::string(caller.status().message())));
     return caller;
   }
-  if (access != nullptr && caller->Has(access->role)) return caller;
-  const std::string needed(access == nullptr ? "another" : RoleName(access->role));
-  const std::string text =
-      absl::StrCat(CleanText(caller->name), " has ", RolesInWords(*caller), "; ", name,
-                   " needs the role ", needed);
-  refusals_->Count(kRefusedRole, absl::StrCat(text, " (", presented.peer, ")"));
+  if (access == nullptr) return RefuseRole(*caller, name, Role::kOperator, presented.peer);
+  const bool may =
+      caller->Has(access->role) || (access->is_for_agents && caller->Has(Role::kAgent));
+  return may ? caller : RefuseRole(*caller, name, access->role, presented.peer);
+}
+
+absl::Status Access::RefuseRole(const Identity& caller, const std::string& call, Role needed,
+                                const std::string& peer) const {
+  const std::string role(RoleName(needed));
+  const std::string text = absl::StrCat(CleanText(caller.name), " has ", RolesInWords(caller), "; ",
+                                        call, " needs the role ", role);
+  refusals_->Count(kRefusedRole, absl::StrCat(text, " (", peer, ")"));
   return absl::PermissionDeniedError(
-      absl::StrCat(text, "\n  a token of that role:  rollcall token new --role=", needed));
+      absl::StrCat(text, "\n  a token of that role:  rollcall token new --role=", role));
 }
 
 bool Access::IsStillValid(const Identity& identity, int64_t now_s) const {

@@ -26,6 +26,9 @@ namespace rollcall {
 struct CallAccess {
   std::string_view method;  // as gRPC writes it
   Role role;
+  // Agents may ask it too, about one job that an agent of their hosts reports: `rollcall run --daemon`
+  // has one credential for its agent and for its questions.
+  bool is_for_agents = false;
 };
 
 inline constexpr char kConnect[] = "/rollcall.v1.AgentLink/Connect";
@@ -39,11 +42,11 @@ inline constexpr char kTakeStacks[] = "/rollcall.v1.Query/TakeStacks";
 
 inline constexpr std::array<CallAccess, 8> kCallAccess = {{
     {kConnect, Role::kAgent},
-    {kGetStatus, Role::kViewer},
+    {kGetStatus, Role::kViewer, true},
     {kGetJob, Role::kViewer},
     {kGetCalls, Role::kViewer},
-    {kListProcesses, Role::kViewer},
-    {kListIncidents, Role::kViewer},
+    {kListProcesses, Role::kViewer, true},
+    {kListIncidents, Role::kViewer, true},
     {kGetIncident, Role::kViewer},
     {kTakeStacks, Role::kOperator},
 }};
@@ -67,6 +70,9 @@ class Access {
   // lock others out.
   absl::StatusOr<Identity> Admit(std::string_view method,
                                  const grpc::ServerContextBase& context) const;
+  // Counts that a known caller lacks the role, and makes the error. `call`: what it asked, in words.
+  absl::Status RefuseRole(const Identity& caller, const std::string& call, Role needed,
+                          const std::string& peer) const;
   // For a stream that stays open: whether its caller would still be admitted at this Unix time.
   bool IsStillValid(const Identity& identity, int64_t now_s) const;
   // kPermissionDenied if the agent claims a host of another.

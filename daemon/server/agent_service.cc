@@ -206,6 +206,7 @@ class AgentService::Stream : public Reactor, public std::enable_shared_from_this
     AgentName name;
     name.host = impl_->LimitText(hello.host(), limits::kName);
     name.tick_ns = hello.tick_ns();
+    name.tenants = caller_.tenants;
     // Every connection over a socket has a transport type, even an insecure one.
     name.is_trusted =
         context_->auth_context()->FindPropertyValues(GRPC_TRANSPORT_SECURITY_TYPE_PROPERTY_NAME)

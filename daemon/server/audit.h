@@ -2,7 +2,6 @@
 // What an operator did.
 #pragma once
 
-#include <cstdint>
 #include <functional>
 #include <string>
 
@@ -11,9 +10,8 @@ namespace rollcall {
 struct AuditEntry {
   std::string who;     // Identity::name
   std::string action;  // "take stacks"
-  std::string object;  // "job=train ranks=0,3"
+  std::string object;  // "job team/train attempt 2, ranks 0,3"; may be long: whoever keeps it cuts it
   std::string peer;    // as in Presented
-  int64_t time_ns = 0;  // steady
 };
 
 // Called before the action begins. Must be thread-safe and must not block.

@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "daemon/model/cut_text.h"
 #include "daemon/server/daemon_security.h"
 #include "daemon/server/http.h"
 #include "proto/clean_text.h"
@@ -23,6 +24,7 @@ namespace {
 // For the diagnosis after the agents' last ticks.
 constexpr std::chrono::seconds kLastDiagnosisWithin{2};
 constexpr size_t kMaxNamedHosts = 5;  // in a line of the log
+constexpr size_t kMostAuditBytes = 4096;  // of what an operator acts on
 
 constexpr int64_t kPaceEveryNs = kSecond;
 // Of the machine. The rest is for diagnoses, pages and others.
@@ -194,10 +196,12 @@ void Daemon::Tick() {
 }
 
 void Daemon::Audit(const AuditEntry& event) {
+  // A caller may name as many hosts as a request holds.
+  const std::string object = CutText(event.object, kMostAuditBytes, "...");
   spdlog::info("audit: {} ({}): {}, {}", CleanText(event.who), event.peer, event.action,
-               CleanText(event.object));
-  incidents_.SaveAction({timeline_.ToWallTime(timeline_.Now()), event.who, event.action,
-                         event.object, event.peer});
+               CleanText(object));
+  incidents_.SaveAction(
+      {timeline_.ToWallTime(timeline_.Now()), event.who, event.action, object, event.peer});
 }
 
 void Daemon::Publish() {

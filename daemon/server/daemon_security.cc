@@ -109,8 +109,8 @@ absl::Status DaemonSecurity::MakePolicy() {
     if (IsUrl(options_.jwks)) {
       const absl::Status url = CheckKeyUrl(options_.jwks);
       if (!url.ok()) return InFlag("--jwks", url);
-      const KeyLocation location = {options_.jwks, options_.jwks_ca, options_.jwks_token_file};
-      keys_ = KeySource::Fetch([location] { return FetchKeys(location); });
+      keys_ = KeySource::Fetch(
+          ReadKeysFromUrl({options_.jwks, options_.jwks_ca, options_.jwks_token_file}));
     } else {
       keys_ = KeySource::Watch(ReadKeysFromFile(options_.jwks));
     }

@@ -60,7 +60,6 @@ class DaemonSecurity {
   explicit DaemonSecurity(SecurityOptions options);
   absl::Status OpenTls(int64_t now_s);
   absl::Status OpenTokens();
-  absl::Status OpenKeys();
   absl::Status MakePolicy();
   bool IsRevoked(const std::string& certificate_pem) const;
   std::shared_ptr<const TlsContext> PageContext();

@@ -212,7 +212,7 @@ class HttpServer::Impl {
     }
     const HttpExchange& exchange = HttpRouter::exchange();
     options_.audit({exchange.visitor.identity->name, route.action, std::move(object),
-                    exchange.caller.peer, SteadyNs()});
+                    exchange.caller.peer});
   }
 
   static QueryParameters GetParameters(const httplib::Request& request) {

@@ -12,13 +12,10 @@
 #include "absl/strings/str_join.h"
 #include "daemon/server/http_routes.h"
 #include "proto/steady_clock.h"
+#include "security/server_address.h"
 
 namespace rollcall {
 namespace {
-
-bool IsLoopback(const std::string& host) {
-  return host == "localhost" || absl::StartsWith(host, "127.") || host == "::1";
-}
 
 std::string NameOfThisHost() {
   char name[HOST_NAME_MAX + 1] = "";
@@ -73,7 +70,7 @@ void HttpGate::Open(const std::string& host, int port, TlsSource tls) {
   std::vector<std::string> names = options_.hosts;
   names.push_back(HostIn(host));
   if (!options_.page_url.empty()) names.push_back(HostIn(AuthorityIn(options_.page_url)));
-  if (!IsLoopback(host)) names.push_back(NameOfThisHost());
+  if (!IsOnThisHost(host)) names.push_back(NameOfThisHost());
   hosts_ = HttpHosts(std::move(names));
   login_.SetCookieName(SessionCookieName(NameOfThisHost(), port));
   tls_ = std::move(tls);

@@ -1,31 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/server/http_site.h"
 
-#include <arpa/inet.h>
-
 #include <algorithm>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "security/names.h"
+#include "security/server_address.h"
 
 namespace rollcall {
 namespace {
 
 constexpr char kOurHeader[] = "X-Rollcall";
-
-bool IsIpAddress(const std::string& host) {
-  unsigned char bytes[sizeof(in6_addr)];
-  return inet_pton(AF_INET, host.c_str(), bytes) == 1 ||
-         inet_pton(AF_INET6, host.c_str(), bytes) == 1;
-}
-
-bool Matches(const std::string& pattern, const std::string& host) {
-  if (!absl::StartsWith(pattern, "*.")) return absl::EqualsIgnoreCase(pattern, host);
-  const size_t dot = host.find('.');
-  return dot != std::string::npos && dot > 0 &&
-         absl::EqualsIgnoreCase(pattern.substr(1), host.substr(dot));
-}
 
 bool HasDigitsOnly(std::string_view text) {
   return std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
@@ -75,7 +62,7 @@ bool HttpHosts::Knows(std::string_view header, const std::vector<std::string>& m
   const std::string host = HostIn(header);
   if (host.empty()) return false;
   if (host == "localhost" || IsIpAddress(host)) return true;
-  const auto matches = [&host](const std::string& name) { return Matches(name, host); };
+  const auto matches = [&host](const std::string& name) { return MatchesHostPattern(name, host); };
   return std::any_of(names_.begin(), names_.end(), matches) ||
          std::any_of(more.begin(), more.end(), matches);
 }

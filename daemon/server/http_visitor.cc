@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/server/http_visitor.h"
 
-#include <openssl/crypto.h>
 #include <spdlog/spdlog.h>
 
 #include <utility>
@@ -10,6 +9,8 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "security/digest.h"
+#include "security/peer_address.h"
 
 namespace rollcall {
 namespace {
@@ -21,11 +22,6 @@ constexpr char kNeedsToken[] =
     "  the token is in the file of rollcalld --http-token-file; ask the daemon's operator";
 constexpr char kWrongToken[] = "this token is unknown";
 constexpr char kPasswordPrefix[] = "password ";
-
-// Compares in constant time.
-bool EqualSecrets(const std::string& a, const std::string& b) {
-  return a.size() == b.size() && CRYPTO_memcmp(a.data(), b.data(), a.size()) == 0;
-}
 
 // The rest of a header field after its scheme ("Bearer x"); "" if it has another scheme.
 std::string After(absl::string_view scheme, absl::string_view field) {
@@ -41,11 +37,6 @@ std::pair<std::string, std::string> PairIn(absl::string_view field) {
   return {pair.substr(0, colon), pair.substr(colon + 1)};
 }
 
-bool IsLoopback(absl::string_view peer) {
-  return absl::StartsWith(peer, "ipv4:127.") || absl::StartsWith(peer, "ipv6:[::1]:") ||
-         absl::StartsWith(peer, "unix:");
-}
-
 Identity UserIdentity(const std::string& user, std::string credential) {
   return {absl::StrCat("user ", user), {Role::kViewer}, {}, {kAll}, 0, std::move(credential)};
 }
@@ -54,7 +45,7 @@ Identity UserIdentity(const std::string& user, std::string credential) {
 
 absl::StatusOr<Identity> HttpVisitors::Ask(const HttpCaller& caller,
                                            const std::string& bearer) const {
-  if (!token_.empty() && EqualSecrets(bearer, token_)) {
+  if (!token_.empty() && EqualInConstantTime(bearer, token_)) {
     Identity owner = OwnerIdentity(kOwnToken);
     owner.credential = kOwnToken;
     return owner;
@@ -76,7 +67,7 @@ absl::StatusOr<Identity> HttpVisitors::AskPasswords(const HttpCaller& caller,
                                                     const std::string& user,
                                                     const std::string& password) const {
   const auto users = Users();
-  if (!caller.is_encrypted && !IsLoopback(caller.peer)) {
+  if (!caller.is_encrypted && !IsPeerOnThisHost(caller.peer)) {
     return absl::UnauthenticatedError("passwords are accepted over TLS only");
   }
   if (users == nullptr || !users->Check(user, password)) {

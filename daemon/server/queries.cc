@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "daemon/report/stack_merge.h"
+#include "daemon/server/access.h"
 #include "daemon/server/daemon_security.h"
 #include "daemon/server/incident_list.h"
 #include "daemon/server/metrics.h"
@@ -67,11 +68,33 @@ std::unique_ptr<QuerySource> Queries::SeenBy(Tenants tenants) const {
   return std::make_unique<Queries>(parts_, std::move(tenants));
 }
 
+std::unique_ptr<QuerySource> Queries::SeenByAgent(const Identity& agent) const {
+  return std::make_unique<Queries>(parts_, TenantsFor(agent), agent);
+}
+
+bool Queries::Sees(const JobKey& key) const {
+  if (!tenants_.Has(key.tenant)) return false;
+  if (!agent_.has_value()) return true;
+  bool is_of_its_hosts = false;
+  parts_.store->Read(key, [&](const JobState& state) {
+    is_of_its_hosts =
+        std::any_of(state.agents.begin(), state.agents.end(),
+                    [this](const AgentState& one) { return agent_->MaySpeakFor(one.host); });
+  });
+  return is_of_its_hosts;
+}
+
 std::optional<JobKey> Queries::Find(const JobSelector& selector) const {
-  return parts_.store->Find(selector.tenant, selector.job, selector.attempt, tenants_);
+  const std::optional<JobKey> key =
+      parts_.store->Find(selector.tenant, selector.job, selector.attempt, tenants_);
+  return key.has_value() && Sees(*key) ? key : std::nullopt;
 }
 
 absl::Status Queries::NoSuchJob(const JobSelector& selector) const {
+  if (agent_.has_value()) {
+    return absl::NotFoundError(
+        absl::StrCat("no job \"", selector.job, "\" on the hosts of ", agent_->name));
+  }
   const std::optional<JobKey> newest =
       parts_.store->Find(selector.tenant, selector.job, std::nullopt, tenants_);
   if (selector.attempt.has_value() && newest.has_value()) {
@@ -120,6 +143,7 @@ void Queries::AddAttempts(const JobKey& key, int64_t now_ns, v1::JobStatus* stat
       if (other.has_twin) status->add_warnings(kTwin);
       continue;
     }
+    if (!Sees(other.key)) continue;
     v1::JobStatus whole;
     AddJobStatus(other.key, now_ns, false, &whole);
     v1::AttemptStatus* attempt = status->add_attempts();
@@ -154,7 +178,7 @@ v1::StatusResponse Queries::GetStatus(const JobSelector& selector,
   *response.mutable_now() = ToTime(parts_.timeline->ToWallTime(now_ns));
   response.set_agents(parts_.agents->agents());
   std::vector<JobKey> keys;
-  if (selector.job.empty()) {
+  if (selector.job.empty() && !agent_.has_value()) {
     keys = JobsInOrder(selector.offset, std::min(selector.most, kMaxJobsListed));
     response.set_jobs_total(static_cast<int32_t>(parts_.store->CountJobs(tenants_)));
   } else if (const std::optional<JobKey> key = Find(selector)) {
@@ -215,18 +239,31 @@ absl::StatusOr<v1::ProcessesResponse> Queries::ListProcesses(
 
 absl::StatusOr<v1::ListIncidentsResponse> Queries::ListIncidents(
     const v1::ListIncidentsRequest& request) const {
-  if (tenants_.AreAll()) return parts_.incidents->List(request);
   v1::ListIncidentsRequest mine = request;
-  mine.clear_tenants();
+  if (agent_.has_value()) mine.set_live_only(true);
+  if (!tenants_.AreAll() && !KeepOwnTenants(&mine)) return v1::ListIncidentsResponse();
+  absl::StatusOr<v1::ListIncidentsResponse> response = parts_.incidents->List(mine);
+  if (!response.ok() || !agent_.has_value()) return response;
+  auto& incidents = *response->mutable_incidents();
+  incidents.erase(std::remove_if(incidents.begin(), incidents.end(),
+                                 [this](const v1::Incident& one) {
+                                   return !Sees(ReadJobKey(one));
+                                 }),
+                  incidents.end());
+  response->set_total(incidents.size());
+  return response;
+}
+
+// False: none of the asked tenants is left. To the book, an empty list would be for all tenants.
+bool Queries::KeepOwnTenants(v1::ListIncidentsRequest* request) const {
+  const google::protobuf::RepeatedPtrField<std::string> asked = request->tenants();
+  request->clear_tenants();
   for (const std::string& tenant : tenants_.names()) {
-    const auto& asked = request.tenants();
     const bool is_asked =
         asked.empty() || std::find(asked.begin(), asked.end(), tenant) != asked.end();
-    if (is_asked) mine.add_tenants(tenant);
+    if (is_asked) request->add_tenants(tenant);
   }
-  // To the book, an empty list is for all tenants.
-  if (mine.tenants().empty()) return v1::ListIncidentsResponse();
-  return parts_.incidents->List(mine);
+  return !request->tenants().empty();
 }
 
 absl::StatusOr<v1::Incident> Queries::GetIncident(const std::string& id) const {

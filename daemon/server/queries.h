@@ -6,7 +6,9 @@
 // after another, so an answer may combine the states of two moments.
 #pragma once
 
+#include <optional>
 #include <string>
+#include <utility>
 
 #include "daemon/server/agent_service.h"
 #include "daemon/server/call_rate.h"
@@ -37,10 +39,13 @@ class Queries : public QuerySource {
     const DaemonSecurity* security;  // nullptr: none
   };
 
-  explicit Queries(Parts parts, Tenants tenants = Tenants::All())
-      : parts_(parts), tenants_(std::move(tenants)) {}
+  // `agent`: as in QuerySource::SeenByAgent().
+  explicit Queries(Parts parts, Tenants tenants = Tenants::All(),
+                   std::optional<Identity> agent = std::nullopt)
+      : parts_(parts), tenants_(std::move(tenants)), agent_(std::move(agent)) {}
 
   std::unique_ptr<QuerySource> SeenBy(Tenants tenants) const override;
+  std::unique_ptr<QuerySource> SeenByAgent(const Identity& agent) const override;
 
   v1::StatusResponse GetStatus(const JobSelector& selector,
                                bool with_communicators) const override;
@@ -58,6 +63,8 @@ class Queries : public QuerySource {
   std::string GetMetrics(bool open_metrics, const HttpFront::Counts& http) const override;
 
  private:
+  bool Sees(const JobKey& key) const;
+  bool KeepOwnTenants(v1::ListIncidentsRequest* request) const;
   std::optional<JobKey> Find(const JobSelector& selector) const;
   void AddJobStatus(const JobKey& key, int64_t now_ns, bool with_communicators,
                     v1::JobStatus* status) const;
@@ -68,6 +75,7 @@ class Queries : public QuerySource {
 
   const Parts parts_;
   const Tenants tenants_;
+  const std::optional<Identity> agent_;  // that asks; nullopt: a viewer
 };
 
 }  // namespace rollcall

@@ -9,29 +9,48 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "daemon/model/job_key.h"
 #include "daemon/server/access.h"
 #include "daemon/server/clean_message.h"
 #include "daemon/server/grpc_status.h"
 #include "daemon/server/query_source.h"
 #include "daemon/words/rank_ranges.h"
-#include "proto/steady_clock.h"
 #include "rollcall/v1/query.grpc.pb.h"
 
 namespace rollcall {
 namespace {
 
-std::string ObjectInWords(const v1::TakeStacksRequest& request) {
+// The job that the request means, or what the request says if there is no such job.
+JobKey MeantJob(const QuerySource& queries, const v1::TakeStacksRequest& request) {
+  if (!request.job().empty()) {
+    const v1::StatusResponse found = queries.GetStatus(SelectorIn(request), false);
+    if (found.jobs_size() == 1) {
+      const v1::JobStatus& job = found.jobs(0);
+      return {JobId{job.tenant(), request.job()}, job.attempt()};
+    }
+  }
+  return {JobId{request.tenant().empty() ? kDefaultTenant : request.tenant(), request.job()},
+          request.attempt()};
+}
+
+std::string ObjectInWords(const JobKey& job, const v1::TakeStacksRequest& request) {
   const std::vector<int32_t> ranks(request.ranks().begin(), request.ranks().end());
   const std::string of_ranks =
       ranks.empty() ? ", all ranks" : absl::StrCat(", ranks ", RankRanges(ranks).List());
   const std::string on_hosts =
       request.hosts().empty() ? "" : absl::StrCat(" on ", absl::StrJoin(request.hosts(), ", "));
-  return absl::StrCat("job ", request.job(), of_ranks, on_hosts);
+  return absl::StrCat("job ", ToText(job), of_ranks, on_hosts);
 }
 
 grpc::Status NoRequest() {
   return {grpc::StatusCode::INVALID_ARGUMENT, "this call has no request that the daemon can read"};
 }
+
+template <typename Request>
+bool NamesJob(const Request& request) {
+  return !request.job().empty();
+}
+bool NamesJob(const v1::IncidentRequest& /*request*/) { return false; }
 
 template <typename Request, typename Response>
 using UnaryStream = grpc::ServerUnaryStreamer<Request, Response>;
@@ -106,7 +125,8 @@ class QueryService::Impl : public v1::Query::StreamedService {
     if (!call.ok()) return ToGrpc(call.status());
     v1::TakeStacksRequest request;
     if (!ReadRequest(stream, &request)) return NoRequest();
-    audit_({call->caller.name, "take stacks", ObjectInWords(request), context->peer(), SteadyNs()});
+    audit_({call->caller.name, "take stacks",
+            ObjectInWords(MeantJob(*call->queries, request), request), context->peer()});
     return ToGrpc(call->queries->StreamStacks(request, [&](const v1::ProcessStack& stack) {
       return !context->IsCancelled() && stream->Write(stack);
     }));
@@ -121,7 +141,9 @@ class QueryService::Impl : public v1::Query::StreamedService {
   absl::StatusOr<Call> Begin(std::string_view method, const grpc::ServerContext& context) const {
     absl::StatusOr<Identity> caller = access_->Admit(method, context);
     if (!caller.ok()) return caller.status();
-    std::unique_ptr<QuerySource> queries = queries_->SeenBy(TenantsFor(*caller));
+    std::unique_ptr<QuerySource> queries = caller->Has(Role::kViewer)
+                                               ? queries_->SeenBy(TenantsFor(*caller))
+                                               : queries_->SeenByAgent(*caller);
     return Call{*std::move(caller), std::move(queries)};
   }
 
@@ -140,6 +162,10 @@ class QueryService::Impl : public v1::Query::StreamedService {
     if (!call.ok()) return ToGrpc(call.status());
     Request request;
     if (!ReadRequest(stream, &request)) return NoRequest();
+    if (!call->caller.Has(Role::kViewer) && !NamesJob(request)) {
+      return ToGrpc(access_->RefuseRole(call->caller, "a list of all jobs", Role::kViewer,
+                                        context.peer()));
+    }
     const absl::StatusOr<Response> response = make(call->queries.get(), request);
     if (!response.ok()) return ToGrpc(response.status());
     stream->Write(*response);

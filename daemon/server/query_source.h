@@ -15,6 +15,7 @@
 #include "daemon/server/http_front.h"
 #include "rollcall/v1/incident.pb.h"
 #include "rollcall/v1/query.pb.h"
+#include "security/identity.h"
 
 namespace rollcall {
 
@@ -45,6 +46,9 @@ class QuerySource {
   // The same queries for a caller who sees only these tenants: jobs of others do not exist for it.
   // This object must outlive the result.
   virtual std::unique_ptr<QuerySource> SeenBy(Tenants tenants) const = 0;
+  // The same for an agent: of its tenants' jobs it sees those that an agent of its hosts reports, and
+  // of their incidents those that are in memory.
+  virtual std::unique_ptr<QuerySource> SeenByAgent(const Identity& agent) const = 0;
 
   // Status of the selected job, or of the newest attempt of every job if the selector names none:
   // of kMaxJobsListed jobs at most.

@@ -3,25 +3,16 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_replace.h"
-#include "absl/strings/strip.h"
+#include "security/peer_address.h"
 
 namespace rollcall {
-namespace {
-
-bool IsOfThisMachine(const std::string& address) {
-  return absl::StartsWith(address, "ipv4:127.") || address == "ipv6:[::1]" ||
-         absl::StartsWith(address, "ipv6:[::ffff:127.");
-}
-
-}  // namespace
 
 std::string PeerHost(const std::string& grpc_peer) {
   const bool is_remote =
       absl::StartsWith(grpc_peer, "ipv4:") || absl::StartsWith(grpc_peer, "ipv6:");
-  if (!is_remote) return "";
+  if (!is_remote || IsPeerOnThisHost(grpc_peer)) return "";
   const std::string peer = absl::StrReplaceAll(grpc_peer, {{"%5B", "["}, {"%5D", "]"}});
-  std::string address = peer.substr(0, peer.rfind(':'));
-  return IsOfThisMachine(address) ? "" : address;
+  return peer.substr(0, peer.rfind(':'));
 }
 
 StreamRefusal OpenStreams::Add(const std::string& peer_address) {

@@ -5,7 +5,7 @@
 
 #include "daemon/model/job_key.h"
 #include "security/identity.h"
-#include "security/tenant_name.h"
+#include "security/names.h"
 
 namespace rollcall {
 

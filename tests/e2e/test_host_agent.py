@@ -11,6 +11,7 @@ import pathlib
 import shutil
 import struct
 import subprocess
+import sys
 import tempfile
 import time
 
@@ -359,9 +360,20 @@ def test_waits_begin_anew_after_a_stop_of_the_agent(host, daemon, tmp_path):
     assert agent.process.poll() is None
 
 
+def test_a_run_knows_its_job_without_a_communicator_by_the_name_that_the_agent_gives_its_host(
+        host, daemon, tmp_path):
+    host.agent(daemon, privileges=())
+    wait_for((host.folder / "agent" / "agent.info").exists)
+    run = host.start(BUILD / "bin" / "rollcall", "run", "--sim", f"--daemon={daemon.address}",
+                     f"--report-dir={tmp_path / 'here'}", "--", RANKS, "-n", "4", "--",
+                     sys.executable, pathlib.Path(__file__).with_name("python_start.py"),
+                     env={"ROLLCALL_DIR": str(host.folder / "agent")})
+    run.read_until("in make_the_data_set")
+
+
 def test_the_agent_writes_its_info_file(host, daemon):
     host.agent(daemon)
     info = host.folder / "agent" / "agent.info"
     wait_for(info.exists)
-    assert info.read_text() == f"{daemon.address}\nhost\n"
+    assert info.read_text() == f"{daemon.address}\nhost\nthe-host\n"
     assert info.stat().st_mode & 0o7777 == 0o644

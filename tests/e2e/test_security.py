@@ -3,6 +3,7 @@
 import os
 import re
 import shutil
+import socket
 import sqlite3
 import ssl
 import subprocess
@@ -10,7 +11,7 @@ import urllib.error
 import urllib.request
 
 import pytest
-from conftest import AS_NOBODY, BUILD, ROLLCALL, Service, can_be_others, wait_for
+from conftest import AS_NOBODY, BUILD, ROLLCALL, VICTIMS, Service, can_be_others, wait_for
 
 needs_another_user = pytest.mark.skipif(
     not can_be_others(), reason="needs root, in a user namespace that has other users too")
@@ -44,6 +45,17 @@ def pki(tmp_path):
 def client(folder, name):
     return [f"--tls-ca={folder}/ca.crt", f"--tls-cert={folder}/{name}.crt",
             f"--tls-key={folder}/{name}.key"]
+
+
+def copy_for_nobody(pki, tmp_path):
+    """A copy of the certificates and keys that the user nobody can read, for a test only."""
+    shared = tmp_path / "shared"
+    shutil.copytree(pki, shared)
+    for path in [shared, *shared.rglob("*")]:
+        os.chown(path, 65534, 65534)
+    for parent in list(shared.parents)[:3]:
+        os.chmod(parent, os.stat(parent).st_mode | 0o055)
+    return shared
 
 
 @pytest.fixture
@@ -128,15 +140,8 @@ def test_a_unix_socket_belongs_to_its_user(start_daemon, tmp_path):
 @needs_another_user
 def test_roles_come_from_certificates(start_tls_daemon, pki, tmp_path):
     daemon = start_tls_daemon()
-    os.chmod(tmp_path, 0o755)
     program = usable_by_all("rollcall")
-    shared = tmp_path / "shared"  # keys that another user may read, for this test only
-    shutil.copytree(pki, shared)
-    for path in [shared, *shared.rglob("*")]:
-        os.chown(path, 65534, 65534)
-    parents = list(shared.parents)
-    for parent in parents[:3]:
-        os.chmod(parent, os.stat(parent).st_mode | 0o055)
+    shared = copy_for_nobody(pki, tmp_path)
 
     def ask(who, *command):
         return subprocess.run([*AS_NOBODY, program, *command, f"--daemon={daemon.address}",
@@ -153,6 +158,49 @@ def test_roles_come_from_certificates(start_tls_daemon, pki, tmp_path):
         assert "gives no role in the trust domain other.example" in foreign.stderr, foreign.stderr
     finally:
         os.unlink(program)
+
+
+@pytest.fixture
+def run_as_nobody(tmp_path):
+    """run_as_nobody(daemon, **environment): a job of another user that hangs, under `rollcall run`."""
+    def run(daemon, **environment):
+        own = tmp_path / "of-nobody"
+        own.mkdir()
+        os.chown(own, 65534, 65534)
+        for parent in list(own.parents)[:3]:
+            os.chmod(parent, os.stat(parent).st_mode | 0o055)
+        return subprocess.run(
+            [*AS_NOBODY, ROLLCALL, "run", "--sim", f"--daemon={daemon.address}", "--hang-after=3s",
+             "--on-hang=abort", f"--report-dir={own / 'reports'}", "--", "timeout", "30",
+             VICTIMS / "ranks", "-n", "4", "--keep-going", "--", VICTIMS / "one_rank_stops_calling"],
+            capture_output=True, text=True, timeout=90, check=False, cwd=own,
+            env={**os.environ, "ROLLCALL_JOB": "my-job", "ROLLCALL_DIR": str(own / "segments"),
+                 **environment})
+    return run
+
+
+@needs_another_user
+def test_the_certificate_of_a_host_is_all_that_a_run_on_it_needs(start_tls_daemon, pki, tmp_path,
+                                                                run_as_nobody):
+    host = socket.gethostname()
+    assert rollcall("pki", "issue", str(pki), "--role=agent", f"--host={host}").returncode == 0
+    shared = copy_for_nobody(pki, tmp_path)
+    ended = run_as_nobody(start_tls_daemon(), ROLLCALL_TLS_CA=f"{shared}/ca.crt",
+                          ROLLCALL_TLS_CERT=f"{shared}/{host}.crt",
+                          ROLLCALL_TLS_KEY=f"{shared}/{host}.key")
+    assert ended.returncode == 75, ended.stderr
+    assert "rank 3" in ended.stderr and "cannot reach" not in ended.stderr
+    assert (list((tmp_path / "of-nobody" / "reports").glob("*"))[0] / "report.txt").exists()
+
+
+@needs_another_user
+def test_a_run_that_the_daemon_does_not_know_is_told_what_to_present(start_tls_daemon, pki, tmp_path,
+                                                                    run_as_nobody):
+    shared = copy_for_nobody(pki, tmp_path)
+    ended = run_as_nobody(start_tls_daemon(), ROLLCALL_TLS_CA=f"{shared}/ca.crt")
+    assert ended.returncode == 124, ended.stderr  # the time limit of the job
+    assert "permission denied by the daemon" in ended.stderr and "--tls-cert=FILE" in ended.stderr
+    assert "cannot reach" not in ended.stderr
 
 
 def agent_says(daemon, directory, pattern, *flags):

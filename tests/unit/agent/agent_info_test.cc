@@ -64,6 +64,12 @@ TEST_F(AgentInfoTest, OthersReadOnlyTheFileOfAnAgentThatServesThem) {
   EXPECT_EQ(mode(ServedProcesses::kHost), 0644);
 }
 
+TEST_F(AgentInfoTest, HasTheNameUnderWhichTheAgentReportsItsHost) {
+  const auto info =
+      AgentInfo::Publish(folder_, "node:7655", ServedProcesses::kHost, "another-name");
+  EXPECT_EQ(FindHostAgent("node:7655", {folder_})->host, "another-name");
+}
+
 TEST_F(AgentInfoTest, TakesLocalhostAsThisHost) {
   const auto info = AgentInfo::Publish(folder_, "localhost:7655", ServedProcesses::kUser);
   EXPECT_TRUE(Found("127.0.0.1:7655"));

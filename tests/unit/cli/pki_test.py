@@ -66,6 +66,18 @@ def test_renew_all_takes_those_that_expire_soon(folder):
     assert (folder / "later.crt").read_text() == before
 
 
+def test_renew_all_goes_on_after_a_failure_and_exits_with_1(folder):
+    for name in ("a", "z"):
+        pki("issue", folder, "--role=viewer", f"--name={name}", "--days=10")
+    (folder / "m.crt").write_text("foreign")
+    (folder / "a.key").unlink()
+    (folder / "a.key").mkdir()
+    result = pki("renew", folder, "--all")
+    assert result.returncode == 1
+    assert "m.crt" in result.stderr and "a.key" in result.stderr, result.stderr
+    assert "renewed z," in result.stdout, result.stdout
+
+
 def test_a_revoked_certificate_is_in_the_list(folder):
     pki("issue", folder, "--role=viewer", "--name=ann")
     serial = openssl("x509", "-in", folder / "ann.crt", "-noout", "-serial").strip().split("=")[1]

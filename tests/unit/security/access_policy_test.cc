@@ -229,6 +229,18 @@ TEST_F(AccessPolicyTest, ARevokedCertificateIsRefusedWithATokenTooAndEndsOpenCon
   EXPECT_FALSE(Identify(both).ok());
 }
 
+// However many callers the daemon knows: what an open connection rests on stays with it.
+TEST_F(AccessPolicyTest, AnOpenConnectionNeedsNothingThatThePolicyRemembers) {
+  const TestAuthority authority;
+  const std::string pem = authority.Client("spiffe://d/rollcall/viewer").certificate_pem;
+  const auto identity = Identify(WithCertificate(pem));
+  ASSERT_TRUE(identity.ok());
+  const AccessPolicy other(options_);
+  EXPECT_TRUE(other.IsStillValid(*identity));
+  revoked_.insert(pem);
+  EXPECT_FALSE(other.IsStillValid(*identity));
+}
+
 TEST_F(AccessPolicyTest, ACertificateEndsWithItsTime) {
   const TestAuthority authority;
   const std::string pem =

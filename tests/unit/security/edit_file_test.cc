@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "security/edit_file.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/file.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
@@ -81,6 +84,26 @@ TEST(EditFileTest, NoChangeOfManyAtOnceIsLost) {
   }
   for (std::thread& thread : threads) thread.join();
   EXPECT_EQ(Read(path).size(), 8 * std::string("line\n").size());
+  EXPECT_EQ(FilesIn(tree.root()), 1u);
+}
+
+// Whoever may open a folder may hold a lock on it.
+TEST(EditFileTest, ALockOnTheFolderHoldsNobodyUp) {
+  const TemporaryTree tree;
+  const int folder = open(tree.root().c_str(), O_RDONLY | O_DIRECTORY);
+  ASSERT_EQ(flock(folder, LOCK_EX), 0);
+  EXPECT_TRUE(EditFile(tree.root() + "/file", true, AddLine).ok());
+  close(folder);
+}
+
+TEST(EditFileTest, OnlyTheOwnerMayOpenTheLock) {
+  const TemporaryTree tree;
+  const std::string path = tree.root() + "/file";
+  const auto look = [&path](const std::string& text) -> absl::StatusOr<std::string> {
+    EXPECT_EQ(Mode(path + ".lock"), 0600u);
+    return text;
+  };
+  EXPECT_TRUE(EditFile(path, true, look).ok());
   EXPECT_EQ(FilesIn(tree.root()), 1u);
 }
 

@@ -80,7 +80,6 @@ TEST_F(JsonWebTokenTest, ATokenOfKubernetesIsVerified) {
     ASSERT_TRUE(claims.ok()) << claims.status();
     EXPECT_EQ(claims->subject, "system:serviceaccount:ml:agent");
     EXPECT_EQ(claims->node, "node-17");
-    EXPECT_EQ(claims->name_space, "ml");
     EXPECT_EQ(claims->expires_s, 1'800'003'600);
   }
   EXPECT_TRUE(Verify(Signed(ec(), Claims("", R"("rollcall")"))).ok());

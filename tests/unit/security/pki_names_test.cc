@@ -59,6 +59,10 @@ TEST(PkiNamesTest, RefusesWhatCouldSmuggleAnotherName) {
     EXPECT_THAT(Error(Request("agent", {host}, {}, "n")), HasSubstr("not the name of a host"))
         << host;
   }
+  for (const char* host : {"a..b", ".a", "a.", "*.", "*", "*.a..b"}) {
+    EXPECT_THAT(Error(Request("agent", {host})), HasSubstr("--host=")) << host;
+  }
+  EXPECT_EQ(Error(Request("viewer", {}, {std::string(255, 't')})), "");
   for (const char* tenant : {"a/all-tenants", "", ".", "a b", "**"}) {
     EXPECT_THAT(Error(Request("viewer", {}, {tenant})), HasSubstr("--tenant=")) << tenant;
   }

@@ -45,8 +45,8 @@ class PkiTest : public testing::Test {
     return RevocationList::Parse(Read("ca.crl"), Read("ca.crt"))->IsRevoked(pem);
   }
   PkiState StateOf(const std::string& name, int64_t now_s = kNow) const {
-    const auto entries = ListPki(folder_, now_s);
-    for (const PkiEntry& entry : *entries) {
+    const auto list = ListPki(folder_, now_s);
+    for (const PkiEntry& entry : list->entries) {
       if (entry.name == name) return entry.state;
     }
     ADD_FAILURE() << "no " << name;
@@ -191,6 +191,51 @@ TEST_F(PkiTest, SaysWhatToTypeWhereSomethingIsMissing) {
   EXPECT_THAT(
       std::string(IssueInPki(folder_, {"viewer", {}, {}, "", 365}, kNow).status().message()),
       HasSubstr("ca.key"));
+}
+
+TEST_F(PkiTest, WithoutAReadableListOfRevocationsNothingCountsAsValid) {
+  Agent("node-1");
+  ASSERT_EQ(RevokeInPki(folder_, "node-1", kNow).value_or(0), 1);
+  const std::string list = Read("ca.crl");
+  const auto check = [this] {
+    for (const absl::Status& status :
+         {ListPki(folder_, kNow).status(), RenewInPki(folder_, "node-1", 0, kNow).status(),
+          RevokeInPki(folder_, "node-1", kNow).status(),
+          IssueInPki(folder_, {"agent", {"node-1"}, {}, "", 365}, kNow).status()}) {
+      EXPECT_THAT(std::string(status.message()), HasSubstr("put the last good copy there"));
+    }
+  };
+  std::filesystem::remove(folder_ + "/ca.crl");
+  check();
+  tree_.Write("pki/ca.crl", "garbage");
+  check();
+  tree_.Write("pki/ca.crl", list);
+  EXPECT_EQ(StateOf("node-1"), PkiState::kRevoked);
+}
+
+TEST_F(PkiTest, AForeignFileIsSaidAndHidesNoCertificate) {
+  Agent("node-1");
+  tree_.Write("pki/foreign.crt", "garbage");
+  const auto list = ListPki(folder_, kNow);
+  ASSERT_TRUE(list.ok()) << list.status();
+  ASSERT_EQ(list->entries.size(), 1u);
+  EXPECT_EQ(list->entries[0].name, "node-1");
+  ASSERT_EQ(list->problems.size(), 1u);
+  EXPECT_THAT(list->problems[0], HasSubstr("foreign.crt"));
+}
+
+TEST_F(PkiTest, AnInterruptedInitIsMadeAgainAndNoAuthorityIsReplaced) {
+  const std::string key = Read("ca.key");
+  std::filesystem::remove(folder_ + "/ca.crt");
+  EXPECT_TRUE(InitPki(folder_, "rollcall", 3650, kNow).ok());
+  EXPECT_NE(Read("ca.key"), key);
+  Agent("node-1");
+  EXPECT_EQ(StateOf("node-1"), PkiState::kValid);
+  const std::string used = Read("ca.key");
+  std::filesystem::remove(folder_ + "/ca.crt");
+  EXPECT_EQ(InitPki(folder_, "rollcall", 3650, kNow).status().code(),
+            absl::StatusCode::kAlreadyExists);
+  EXPECT_EQ(Read("ca.key"), used);
 }
 
 TEST_F(PkiTest, TwoAtOnceWaitForEachOther) {

@@ -3,6 +3,8 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 
 #include <fstream>
@@ -226,6 +228,38 @@ TEST_F(RevokedTlsFilesTest, ANewListCountsAtOnceAndABadOneDoesNot) {
   EXPECT_TRUE(IsRevoked());
   tree_.Remove("ca.crl");
   EXPECT_FALSE(with_list_.Poll(kNow).ok());
+  EXPECT_TRUE(IsRevoked());
+}
+
+// While this object lives, no write makes a file of this process longer, also not a file in memory.
+class NoFileGrows {
+ public:
+  NoFileGrows() {
+    getrlimit(RLIMIT_FSIZE, &before_);
+    const rlimit none = {0, before_.rlim_max};
+    setrlimit(RLIMIT_FSIZE, &none);
+  }
+  ~NoFileGrows() {
+    setrlimit(RLIMIT_FSIZE, &before_);
+    signal(SIGXFSZ, handler_);
+  }
+
+ private:
+  rlimit before_ = {};
+  const sighandler_t handler_ = signal(SIGXFSZ, SIG_IGN);
+};
+
+TEST_F(RevokedTlsFilesTest, AListThatCouldNotBePutToUseIsTakenAgain) {
+  Revoke(authority_, {});
+  ASSERT_EQ(with_list_.Poll(kNow), absl::OkStatus());
+  Revoke(authority_, {serial_});
+  absl::Status failed;
+  {
+    const NoFileGrows limit;
+    failed = with_list_.Poll(kNow);
+  }
+  EXPECT_THAT(std::string(failed.message()), HasSubstr("cannot make a file in memory"));
+  ASSERT_EQ(with_list_.Poll(kNow), absl::OkStatus());
   EXPECT_TRUE(IsRevoked());
 }
 

@@ -28,6 +28,9 @@ class FakeQueries : public QuerySource {
   std::unique_ptr<QuerySource> SeenBy(Tenants) const override {
     return std::make_unique<FakeQueries>(this);
   }
+  std::unique_ptr<QuerySource> SeenByAgent(const Identity&) const override {
+    return std::make_unique<FakeQueries>(this);
+  }
   v1::StatusResponse GetStatus(const JobSelector&, bool) const override { return {}; }
   absl::StatusOr<v1::JobView> GetJob(const JobSelector&) const override { return v1::JobView(); }
   absl::StatusOr<v1::CallsResponse> GetCalls(const v1::CallsRequest&) const override {
@@ -103,7 +106,6 @@ class HttpAccessTest : public testing::Test {
     options_.audit = [this](const AuditEntry& entry) {
       audit_.push_back(absl::StrCat(entry.who, " ", entry.action, " ", entry.object));
       EXPECT_THAT(entry.peer, testing::StartsWith("ipv4:127.0.0.1:"));
-      EXPECT_GT(entry.time_ns, 0);
     };
     options_.refused = [this](std::string_view reason) {
       const std::lock_guard<std::mutex> lock(mutex_);

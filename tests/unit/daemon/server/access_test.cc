@@ -7,14 +7,21 @@
 #include <grpcpp/grpcpp.h>
 #include <gtest/gtest.h>
 #include <httplib.h>
+#include <spdlog/sinks/ostream_sink.h>
+#include <spdlog/spdlog.h>
 
 #include <atomic>
 #include <map>
 #include <memory>
 #include <set>
+#include <sstream>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "daemon/server/daemon.h"
+#include "eventually.h"
 #include "rollcall/v1/agent.grpc.pb.h"
 #include "rollcall/v1/query.grpc.pb.h"
 
@@ -115,6 +122,19 @@ class AccessTest : public testing::Test {
     return stream->Finish();
   }
 
+  // The jobs of this name, as the caller sees them. "": the owner of the daemon.
+  std::vector<std::string> JobsAs(const std::string& token, const std::string& job) {
+    const auto stub = token.empty() ? v1::Query::NewStub(daemon_->InProcessChannel())
+                                    : v1::Query::NewStub(channel_);
+    v1::StatusRequest request;
+    request.set_job(job);
+    v1::StatusResponse response;
+    EXPECT_TRUE(stub->GetStatus(As(token).get(), request, &response).ok());
+    std::vector<std::string> jobs;
+    for (const v1::JobStatus& status : response.jobs()) jobs.push_back(status.name());
+    return jobs;
+  }
+
   ByName authenticator_;
   std::unique_ptr<Daemon> daemon_;
   std::shared_ptr<grpc::Channel> channel_;
@@ -182,6 +202,7 @@ TEST_F(AccessTest, EveryRoleMayMakeItsOwnCallsOnly) {
     for (const CallAccess& row : kCallAccess) {
       const grpc::Status status = Call(std::string(row.method), std::string(RoleName(role)));
       const bool is_refused = status.error_code() == grpc::StatusCode::PERMISSION_DENIED;
+      // The requests are empty: an agent must name a job.
       EXPECT_EQ(is_refused, allowed.count(row.role) == 0)
           << row.method << " by " << RoleName(role) << ": " << status.error_message();
       EXPECT_NE(status.error_code(), grpc::StatusCode::UNAUTHENTICATED);
@@ -196,6 +217,110 @@ TEST_F(AccessTest, AnAgentReportsForItsOwnHostOnly) {
   EXPECT_NE(refused.error_message().find("may not report for the host \"other\""),
             std::string::npos)
       << refused.error_message();
+}
+
+// The stream of an agent that has reported a process of each of these jobs, (tenant, name). Ends with
+// the object.
+class ReportingAgent {
+ public:
+  ReportingAgent(const std::shared_ptr<grpc::Channel>& channel,
+                 std::unique_ptr<grpc::ClientContext> context,
+                 const std::vector<std::pair<std::string, std::string>>& jobs,
+                 const std::string& host = "node")
+      : stub_(v1::AgentLink::NewStub(channel)),
+        context_(std::move(context)),
+        stream_(stub_->Connect(context_.get())) {
+    v1::AgentMessage message;
+    message.mutable_hello()->set_protocol(1);
+    message.mutable_hello()->set_host(host);
+    stream_->Write(message);
+    for (const auto& [tenant, job] : jobs) {
+      v1::ProcessUpdate* process = message.mutable_tick()->add_processes();
+      process->set_pid(message.tick().processes_size());
+      process->set_start_time(1);
+      process->mutable_identity()->set_tenant(tenant);
+      process->mutable_identity()->set_job(job);
+      process->mutable_identity()->set_has_segment(true);
+    }
+    stream_->Write(message);
+  }
+  ~ReportingAgent() {
+    context_->TryCancel();
+    stream_->Finish();
+  }
+
+ private:
+  const std::unique_ptr<v1::AgentLink::Stub> stub_;
+  const std::unique_ptr<grpc::ClientContext> context_;
+  const std::unique_ptr<grpc::ClientReaderWriter<v1::AgentMessage, v1::DaemonMessage>> stream_;
+};
+
+TEST_F(AccessTest, AnAgentReadsTheJobsOfItsHostsAndTenantsOnly) {
+  const ReportingAgent own(channel_, As("agent"), {{"team", "ours"}});
+  const ReportingAgent other(daemon_->InProcessChannel(), As(""),
+                             {{"team", "elsewhere"}, {"another", "ours too"}}, "other");
+  ASSERT_TRUE(Eventually([this] { return JobsAs("viewer", "elsewhere").size() == 1; }));
+  ASSERT_TRUE(Eventually([this] { return JobsAs("viewer", "ours").size() == 1; }));
+  EXPECT_EQ(JobsAs("agent", "ours"), std::vector<std::string>{"ours"});
+  EXPECT_TRUE(JobsAs("agent", "elsewhere").empty());
+  EXPECT_TRUE(JobsAs("agent", "ours too").empty());
+
+  const auto queries = v1::Query::NewStub(channel_);
+  v1::ProcessesRequest request;
+  v1::ProcessesResponse response;
+  request.set_job("ours");
+  EXPECT_TRUE(queries->ListProcesses(As("agent").get(), request, &response).ok());
+  EXPECT_EQ(response.processes_size(), 1);
+  request.set_job("elsewhere");
+  const grpc::Status unseen = queries->ListProcesses(As("agent").get(), request, &response);
+  EXPECT_EQ(unseen.error_code(), grpc::StatusCode::NOT_FOUND);
+  EXPECT_EQ(unseen.error_message().find("ours"), std::string::npos) << unseen.error_message();
+}
+
+TEST_F(AccessTest, AnAgentWritesIntoTheJobsOfItsOwnTenantsOnly) {
+  const ReportingAgent agent(channel_, As("agent"), {{"another", "theirs"}, {"team", "ours"}});
+  ASSERT_TRUE(Eventually([this] { return JobsAs("", "ours").size() == 1; }));
+  EXPECT_TRUE(JobsAs("", "theirs").empty());
+  httplib::Client page("http://" + daemon_->http_address());
+  const auto metrics = page.Get("/metrics", {{"Authorization", "Bearer viewer"}});
+  EXPECT_NE(metrics->body.find("rollcall_daemon_dropped_total{what=\"tenants\"} 1"), std::string::npos);
+}
+
+// The daemon's log goes into a text, which is complete once the daemon has ended.
+class AccessLogTest : public AccessTest {
+ protected:
+  void SetUp() override {
+    spdlog::set_default_logger(std::make_shared<spdlog::logger>(
+        "test", std::make_shared<spdlog::sinks::ostream_sink_mt>(log_)));
+    AccessTest::SetUp();
+  }
+  void TearDown() override {
+    daemon_.reset();
+    spdlog::set_default_logger(before_);
+  }
+
+  std::ostringstream log_;
+  const std::shared_ptr<spdlog::logger> before_ = spdlog::default_logger();
+};
+
+TEST_F(AccessLogTest, NamesTheJobWhoseStacksSomebodyTakesAndHoldsNoLongText) {
+  auto agent = std::make_unique<ReportingAgent>(
+      channel_, As("agent"), std::vector<std::pair<std::string, std::string>>{{"team", "ours"}});
+  ASSERT_TRUE(Eventually([this] { return JobsAs("", "ours").size() == 1; }));
+  v1::TakeStacksRequest request;
+  request.set_job("ours");
+  request.add_hosts(std::string(1 << 20, 'x'));
+  const auto queries = v1::Query::NewStub(channel_);
+  const auto context = As("operator");
+  const auto stream = queries->TakeStacks(context.get(), request);
+  v1::ProcessStack stack;
+  while (stream->Read(&stack)) {
+  }
+  EXPECT_FALSE(stream->Finish().ok());
+  agent = nullptr;
+  daemon_.reset();
+  EXPECT_NE(log_.str().find("take stacks, job team/ours, all ranks on xxx"), std::string::npos);
+  EXPECT_LT(log_.str().size(), 10'000u);
 }
 
 // Ends within two checks, which are ten seconds apart.

@@ -10,7 +10,15 @@
 #include <thread>
 
 #include "absl/synchronization/mutex.h"
+#include "daemon/server/access.h"
 #include "rollcall/v1/agent.grpc.pb.h"
+#include "security/access_policy.h"
+#include "security/digest.h"
+#include "security/edit_file.h"
+#include "security/token_edit.h"
+#include "security/token_file.h"
+#include "security/token_list.h"
+#include "temporary_tree.h"
 
 namespace rollcall {
 namespace {
@@ -98,7 +106,13 @@ class HandMadeAgent {
  public:
   explicit HandMadeAgent(grpc::Server* server) : HandMadeAgent(server->InProcessChannel({})) {}
   explicit HandMadeAgent(const std::shared_ptr<grpc::ChannelInterface>& channel)
-      : stub_(v1::AgentLink::NewStub(channel)), stream_(stub_->Connect(&context_)) {}
+      : HandMadeAgent(channel, "") {}
+  // Presents the token; "": none.
+  HandMadeAgent(const std::shared_ptr<grpc::ChannelInterface>& channel, const std::string& token)
+      : stub_(v1::AgentLink::NewStub(channel)) {
+    if (!token.empty()) context_.AddMetadata("authorization", "Bearer " + token);
+    stream_ = stub_->Connect(&context_);
+  }
 
   void Hello(const std::string& host, uint32_t protocol = 1, const std::string& id = "") {
     v1::AgentMessage message;
@@ -363,6 +377,54 @@ TEST_F(AgentServiceTest, ARemoteAgentCannotUseTheIdOfALocalOne) {
   EXPECT_TRUE(sink_.connected(0).is_trusted);
   EXPECT_FALSE(sink_.connected(1).is_trusted);
   EXPECT_NE(sink_.connected(0).id, sink_.connected(1).id);
+  service.CloseAll();
+  server->Shutdown(std::chrono::system_clock::now());
+  server->Wait();
+}
+
+// A token file with one agent's token, for the host "node" and these tenants. Returns the token.
+std::string MakeAgentToken(const std::string& path, const std::vector<std::string>& tenants) {
+  const std::string token = *NewToken();
+  TokenEntry entry;
+  entry.name = "agent";
+  entry.role = Role::kAgent;
+  entry.hosts = {"node"};
+  entry.tenants = tenants;
+  entry.sha256 = Sha256Hex(token);
+  EXPECT_TRUE(EditFile(path, true, [&entry](const std::string& text) {
+                return AppendToken(text, entry);
+              }).ok());
+  return token;
+}
+
+TEST_F(AgentServiceTest, AnAgentMayWriteTheTenantsOfItsTokenAndOneOfThisProcessAll) {
+  const TemporaryTree tree;
+  const std::string path = tree.root() + "/tokens.yaml";
+  const std::string token = MakeAgentToken(path, {"team-a", "team-b"});
+  TokenFile tokens(path);
+  ASSERT_TRUE(tokens.Poll().ok());
+  AccessOptions options = DefaultAccessOptions();
+  options.tokens = &tokens;
+  const AccessPolicy policy(options);
+  Refusals refusals;
+  FailedLogins failed_logins;
+  const Access access(&policy, &refusals, &failed_logins);
+  AgentService service(&sink_, &counters_, &access);
+  grpc::ServerBuilder builder;
+  int port = 0;
+  builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port);
+  builder.RegisterService(service.service());
+  const std::unique_ptr<grpc::Server> server = builder.BuildAndStart();
+  HandMadeAgent elsewhere(grpc::CreateChannel("127.0.0.1:" + std::to_string(port),
+                                              grpc::InsecureChannelCredentials()),
+                          token);
+  elsewhere.Hello("node");
+  sink_.Await(1);
+  HandMadeAgent here(server->InProcessChannel({}));
+  here.Hello("node");
+  sink_.Await(2);
+  EXPECT_EQ(sink_.connected(0).tenants, (std::vector<std::string>{"team-a", "team-b"}));
+  EXPECT_EQ(sink_.connected(1).tenants, std::vector<std::string>{kAll});
   service.CloseAll();
   server->Shutdown(std::chrono::system_clock::now());
   server->Wait();

@@ -25,6 +25,7 @@ const Case kCases[] = {
     {"nothing is allowed", "", {}, std::nullopt},
     {"a claim of all tenants", "*", {"*"}, std::nullopt},
     {"a name that looks like tenant and job", "team/train", {"*"}, std::nullopt},
+    {"a name that no certificate can hold", "team+a", {"*"}, std::nullopt},
     {"a name that looks like tenant and incident", "team:1", {"*"}, std::nullopt},
     {"a name with a blank", "team a", {"*"}, std::nullopt},
     {"the longest name", std::string(255, 'x'), {"*"}, std::string(255, 'x')},
