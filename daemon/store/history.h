@@ -36,7 +36,7 @@ inline constexpr int kMostIncidents = 1000;
 // The job of the incident. Incidents of earlier releases have neither tenant nor attempt.
 JobKey ReadJobKey(const v1::Incident& incident);
 
-// The n of an id "<job>-<n>"; 0 if the id has none.
+// The n of an id (daemon/model/incident_id.h); 0 if the id has none.
 int IncidentNumber(const v1::Incident& incident);
 
 struct HistoryLimits {
