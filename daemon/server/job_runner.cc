@@ -103,6 +103,8 @@ bool JobRunner::IsUnchanged(uint64_t version, int64_t now_ns) const {
 
 void JobRunner::Diagnose(int64_t now_ns) {
   const int64_t begun_ns = SteadyNs();
+  // Newer attempts took its room, whether its processes had ended or not.
+  if (!parts_.store->Has(key_)) return Forget(now_ns);
   parts_.store->UpdateHeard(key_, parts_.timeline->counts_from_ns());
   const uint64_t version = parts_.store->Version(key_);
   next_ns_ = now_ns + options_.interval_ns;

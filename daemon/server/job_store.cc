@@ -440,6 +440,8 @@ std::optional<JobKey> JobStore::Find(const std::string& tenant, const std::strin
   return found;
 }
 
+bool JobStore::Has(const JobKey& key) const { return FindJob(key) != nullptr; }
+
 JobState JobStore::Get(const JobKey& key) const {
   JobState copy;
   Read(key, [&copy](const JobState& state) { copy = state; });
