@@ -11,18 +11,28 @@ namespace {
 constexpr size_t kProcessBytes = 1024;  // without its sites
 constexpr size_t kSiteBytes = 100;
 constexpr size_t kCommBytes = 256;
-constexpr size_t kRowBytes = 80;  // of a record, without its shape
+constexpr size_t kLargeValueBytes = 8;  // a position, a count, a time, an address
+constexpr size_t kSmallValueBytes = 3;
 constexpr size_t kShapeBytes = 100;
 constexpr size_t kPairBytes = 20;  // of a checkpoint, or of a launch of a graph
 
+// A column with equal values may have one of them only (short_columns.h).
+size_t EstimateBytes(const v1::RecordBatch& records) {
+  const int large = records.position_size() + records.count_size() +
+                    records.entered_delta_ns_size() + records.duration_ns_size() +
+                    records.stream_size() + records.caller_size();
+  const int small = records.op_size() + records.dtype_size() + records.reduction_size() +
+                    records.peer_size() + records.thread_size() + records.group_size() +
+                    records.result_size() + records.flags_size() + records.site_size();
+  return static_cast<size_t>(large) * kLargeValueBytes +
+         static_cast<size_t>(small) * kSmallValueBytes +
+         static_cast<size_t>(records.shape_size()) * kShapeBytes;
+}
+
 size_t EstimateBytes(const v1::CommUpdate& comm) {
-  const v1::RecordBatch& records = comm.records();
-  const auto rows = static_cast<size_t>(records.op_size());
-  const auto shapes = static_cast<size_t>(records.shape_size());
   const auto pairs =
       static_cast<size_t>(comm.checkpoint_positions_size() + comm.graph_launches_size());
-  return kCommBytes + comm.name().size() + rows * kRowBytes + shapes * kShapeBytes +
-         pairs * kPairBytes;
+  return kCommBytes + comm.name().size() + EstimateBytes(comm.records()) + pairs * kPairBytes;
 }
 
 size_t EstimateBytes(const v1::ProcessUpdate& update) {

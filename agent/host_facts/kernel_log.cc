@@ -191,8 +191,10 @@ int32_t FindPid(HostFactKind kind, std::string_view text) {
     return static_cast<int32_t>(NumberBehind(text, "Killed process "));
   }
   if (kind == HostFactKind::kXid) return static_cast<int32_t>(NumberBehind(text, "pid="));
-  if (kind != HostFactKind::kHungTask) return 0;
-  const std::string_view name = text.substr(0, text.find(" blocked for"));
+  if (kind != HostFactKind::kHungTask && kind != HostFactKind::kLockup) return 0;
+  const bool is_task = kind == HostFactKind::kHungTask;  // else "[name:pid]" or nothing
+  if (!is_task && (text.empty() || text.back() != ']')) return 0;
+  const std::string_view name = is_task ? text.substr(0, text.find(" blocked for")) : text;
   return static_cast<int32_t>(
       NumberBehind(name.substr(std::min(name.rfind(':'), name.size())), ":"));
 }

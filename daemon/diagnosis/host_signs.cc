@@ -173,7 +173,7 @@ class Finder {
     sign->processes = own;
     if (absl::StartsWith(fact.subject, kGpuPrefix)) return SetProcessesOfGpu(host, own, sign);
     if (fact.pid != 0) Name({fact.pid}, own, sign);
-    // A worker of the job may be a process that Rollcall does not know.
+    // Facts about the processes of others do not come here (own_host_facts.h).
     return true;
   }
 

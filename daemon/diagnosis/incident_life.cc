@@ -5,6 +5,7 @@
 #include <map>
 
 #include "absl/strings/str_cat.h"
+#include "daemon/model/incident_id.h"
 #include "daemon/model/progress.h"
 #include "proto/durations.h"
 
@@ -173,12 +174,6 @@ bool SameFindings(const std::vector<Verdict>& a, const std::vector<Verdict>& b) 
   });
 }
 
-std::string IdPrefix(const JobKey& job) {
-  const std::string tenant = job.tenant == kDefaultTenant ? "" : absl::StrCat(job.tenant, ":");
-  const std::string attempt = job.attempt == 0 ? "" : absl::StrCat(".", job.attempt);
-  return absl::StrCat(tenant, job.job, attempt, "-");
-}
-
 }  // namespace
 
 const char* IncidentStateName(IncidentState state) {
@@ -334,7 +329,7 @@ bool IncidentLife::InvolvedHaveEnded(const JobState& state) const {
 void IncidentLife::Open(const JobState& state, const std::vector<Verdict>& verdicts, int64_t now_ns,
                         Events* events) {
   Incident incident;
-  incident.id = absl::StrCat(IdPrefix(job_), ++count_);
+  incident.id = absl::StrCat(IncidentIdPrefix(job_), ++count_);
   incident.job = job_;
   incident.opened_ns = now_ns;
   incident.verdicts = verdicts;

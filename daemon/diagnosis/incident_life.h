@@ -25,7 +25,7 @@ enum class IncidentState : uint8_t { kSuspected, kConfirmed, kResolved, kEnded }
 const char* IncidentStateName(IncidentState state);
 
 struct Incident {
-  std::string id;  // "<job>-<n>", n from 1; "<job>.<attempt>-<n>" for later attempts
+  std::string id;  // as daemon/model/incident_id.h says, n from 1
   JobKey job;
   IncidentState state = IncidentState::kSuspected;
   int64_t opened_ns = 0;

@@ -3,6 +3,7 @@
 
 #include <utility>
 
+#include "daemon/diagnosis/own_host_facts.h"
 #include "daemon/report/host_facts_proto.h"
 #include "rollcall/v1/agent.pb.h"
 
@@ -56,10 +57,11 @@ void HostFactsDesk::OnReply(const AgentName& agent, const v1::HostFactsReply& re
     if (at->second.agents.empty()) open_.erase(at);
   }
   const int64_t now_ns = timeline_->Now();
-  const HostFacts facts = FromProto(reply.facts(), now_ns);
+  HostFacts facts = FromProto(reply.facts(), now_ns);
+  store_->Read(job, [&](const JobState& state) { KeepOwnHostFacts(state, agent.host, &facts); });
   incidents_->AddHostFacts(job, incident,
                            WorthALook(agent.host, facts, timeline_->ToWallTime(now_ns)));
-  store_->SetHostFacts(job, agent.host, facts);
+  store_->SetHostFacts(job, agent.host, std::move(facts));
 }
 
 }  // namespace rollcall

@@ -70,7 +70,7 @@ IncidentBook::JobIncidents* IncidentBook::Open(const JobKey& job) {
 }
 
 std::vector<StackRequest> IncidentBook::Apply(const JobState& state, std::vector<Verdict> verdicts,
-                                              int64_t now_ns) {
+                                              int64_t now_ns, int64_t began_ns) {
   std::vector<StackRequest> requests;
   const absl::MutexLock lock(&mutex_);
   JobIncidents* job = Open(state.key);
@@ -78,8 +78,9 @@ std::vector<StackRequest> IncidentBook::Apply(const JobState& state, std::vector
   awaited_.erase(state.key);
   SaveHosts(state, job, now_ns);
   if (AwaitsHosts(*job, now_ns)) return requests;
-  const View view = job->hosts.missing().empty() ? View::kWhole : View::kPart;
-  verdicts = Prepare(state, std::move(verdicts), job);
+  const std::string not_seen = WhatIsNotSeen(state, *job, began_ns);
+  const View view = not_seen.empty() ? View::kWhole : View::kPart;
+  verdicts = Prepare(state, std::move(verdicts), not_seen, job);
   AvoidUnknownNumbers(job, now_ns);
   for (const IncidentEvent& event :
        job->life.Update(state, verdicts, now_ns, options_.limits, view)) {
@@ -98,18 +99,17 @@ std::vector<StackRequest> IncidentBook::Apply(const JobState& state, std::vector
   return requests;
 }
 
-// The verdicts from which incidents follow.
+// The verdicts from which incidents follow. `not_seen`: "": the whole job is seen.
 std::vector<Verdict> IncidentBook::Prepare(const JobState& state, std::vector<Verdict> verdicts,
-                                           JobIncidents* job) {
+                                           const std::string& not_seen, JobIncidents* job) {
   verdicts = SetWarnings(std::move(verdicts), job);
   const bool hangs = job->life.live() && job->life.live()->state == IncidentState::kConfirmed;
   std::vector<Verdict> end;
   if (!hangs && !job->is_end_judged) end = JudgeTheEnd(state, &job->judged_ends);
   if (!end.empty()) verdicts = std::move(end);
-  if (!job->hosts.missing().empty()) {
-    const std::string line = MissingHostsInWords(job->hosts.missing());
-    Weaken(line, &verdicts);
-    WeakenStored(line, job);
+  if (!not_seen.empty()) {
+    Weaken(not_seen, &verdicts);
+    WeakenStored(not_seen, job);
   }
   return verdicts;
 }

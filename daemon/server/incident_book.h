@@ -59,6 +59,7 @@ struct IncidentBookOptions {
 // How long a restarted daemon waits for a job's hosts, and for a job with an open incident.
 inline constexpr int64_t kReturnWithinNs = 30'000'000'000;
 inline constexpr int64_t kJobReturnsWithinNs = 600'000'000'000;
+inline constexpr int64_t kBeganNow = INT64_MAX;
 
 // A summary of a job's incidents.
 struct JobBrief {
@@ -85,8 +86,10 @@ class IncidentBook {
   absl::Status Start();
 
   // Applies the verdicts of one diagnosis. Returns the stack requests that follow from them.
+  // `began_ns`: when the job began; kBeganNow: no earlier daemon had it.
   std::vector<StackRequest> Apply(const JobState& state, std::vector<Verdict> verdicts,
-                                  int64_t now_ns) ABSL_LOCKS_EXCLUDED(mutex_);
+                                  int64_t now_ns, int64_t began_ns = kBeganNow)
+      ABSL_LOCKS_EXCLUDED(mutex_);
   // Whether the next diagnosis of the job may change its incidents, even if the job does not change:
   // one is live, or the job's hosts have not all returned.
   bool NeedsDiagnosis(const JobKey& job) const ABSL_LOCKS_EXCLUDED(mutex_);
@@ -184,10 +187,12 @@ class IncidentBook {
   void Abandon(JobIncidents* job, int64_t now_ns) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool AwaitsHosts(const JobIncidents& job, int64_t now_ns) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  std::string WhatIsNotSeen(const JobState& state, const JobIncidents& job, int64_t began_ns) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void SaveHosts(const JobState& state, JobIncidents* job, int64_t now_ns)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   std::vector<Verdict> Prepare(const JobState& state, std::vector<Verdict> verdicts,
-                               JobIncidents* job) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+                               const std::string& not_seen, JobIncidents* job) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void WeakenStored(const std::string& line, JobIncidents* job)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void AvoidUnknownNumbers(JobIncidents* job, int64_t now_ns)

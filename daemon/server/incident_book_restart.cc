@@ -14,6 +14,9 @@
 namespace rollcall {
 namespace {
 
+// The start of a process is known to some hundredths of a second.
+constexpr int64_t kClockStep = kSecond;
+
 google::protobuf::Timestamp ToTimestamp(int64_t ns) {
   google::protobuf::Timestamp time;
   time.set_seconds(ns / kSecond);
@@ -34,9 +37,8 @@ void IncidentBook::Restore() {
   for (auto& [key, job] : jobs_) job.life.RaiseCount(history_->LastNumber(key));
   for (auto& [key, hosts] : stored->hosts) {
     JobIncidents* job = Open(key);
-    if (job->has_returned) continue;
-    job->hosts.Restore(std::move(hosts));
-    awaited_.insert(key);
+    job->hosts.Restore(hosts);
+    if (!job->has_returned) awaited_.insert(key);
   }
   for (const v1::Incident& incident : stored->closed) {
     // The earlier daemon may have ended before it saved this alert.
@@ -109,6 +111,17 @@ void IncidentBook::Abandon(JobIncidents* job, int64_t now_ns) {
 
 bool IncidentBook::AwaitsHosts(const JobIncidents& job, int64_t now_ns) const {
   return (!knows_hosts_ || !job.hosts.missing().empty()) && now_ns - started_ns_ < kReturnWithinNs;
+}
+
+// What a diagnosis cannot see of its job, in words; "": it sees all. Without a history nobody knows
+// which hosts a job had that began before this daemon.
+std::string IncidentBook::WhatIsNotSeen(const JobState& state, const JobIncidents& job,
+                                        int64_t began_ns) const {
+  if (!job.hosts.missing().empty()) return MissingHostsInWords(job.hosts.missing());
+  const bool has_records = knows_hosts_ && !options_.history.path.empty();
+  if (has_records || began_ns >= started_ns_ - kClockStep) return "";
+  const RankCount ranks = CountRanks(state);
+  return ranks.unreported == 0 ? "" : UnreportedRanksInWords(ranks);
 }
 
 void IncidentBook::SaveHosts(const JobState& state, JobIncidents* job, int64_t now_ns) {

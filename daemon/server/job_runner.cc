@@ -103,6 +103,8 @@ bool JobRunner::IsUnchanged(uint64_t version, int64_t now_ns) const {
 
 void JobRunner::Diagnose(int64_t now_ns) {
   const int64_t begun_ns = SteadyNs();
+  // Newer attempts took its room, whether its processes had ended or not.
+  if (!parts_.store->Has(key_)) return Forget(now_ns);
   parts_.store->UpdateHeard(key_, parts_.timeline->counts_from_ns());
   const uint64_t version = parts_.store->Version(key_);
   next_ns_ = now_ns + options_.interval_ns;
@@ -116,7 +118,8 @@ void JobRunner::Diagnose(int64_t now_ns) {
   }
   if (IsUnchanged(version, now_ns)) return;
   Wanted wanted;
-  parts_.store->Read(key_, [&](const JobState& state) { wanted = Judge(state, now_ns); });
+  const int64_t began_ns = parts_.store->BeganNs(key_);
+  parts_.store->Read(key_, [&](const JobState& state) { wanted = Judge(state, now_ns, began_ns); });
   version_ = version;
   for (const StackRequest& request : wanted.stacks) parts_.stacks->Request(request);
   if (parts_.host_facts != nullptr) parts_.host_facts->Request(wanted.host_facts);
@@ -133,7 +136,7 @@ HostFactsRequest JobRunner::NextHostFacts(const JobState& state,
   return host_facts_.Next(state, brief.live ? brief.live->id : "", involved);
 }
 
-JobRunner::Wanted JobRunner::Judge(const JobState& state, int64_t now_ns) {
+JobRunner::Wanted JobRunner::Judge(const JobState& state, int64_t now_ns, int64_t began_ns) {
   std::vector<Verdict> verdicts = diagnoser_.Run(state, now_ns, options_.limits);
   if (parts_.rates->IsDue(key_, now_ns)) {
     parts_.rates->Count(key_, now_ns, CallsEntered(state), PublicRanks(state).count());
@@ -141,7 +144,7 @@ JobRunner::Wanted JobRunner::Judge(const JobState& state, int64_t now_ns) {
   const std::vector<int32_t> at_start = start_.Next(state, now_ns, options_.limits);
   const std::vector<int32_t> involved = InvolvedProcesses(verdicts);
   Wanted wanted;
-  wanted.stacks = parts_.incidents->Apply(state, std::move(verdicts), now_ns);
+  wanted.stacks = parts_.incidents->Apply(state, std::move(verdicts), now_ns, began_ns);
   wanted.host_facts = NextHostFacts(state, involved);
   if (!at_start.empty()) wanted.stacks.push_back(MakeStackRequest(state, at_start));
   is_any_silent_ = std::any_of(state.processes.begin(), state.processes.end(), IsSilent);

@@ -104,7 +104,8 @@ class JobRunner : public WorkerPool::Task {
     std::vector<StackRequest> stacks;
     HostFactsRequest host_facts;
   };
-  Wanted Judge(const JobState& state, int64_t now_ns);
+  // `began_ns`: when the job began.
+  Wanted Judge(const JobState& state, int64_t now_ns, int64_t began_ns);
   void Forget(int64_t now_ns) ABSL_LOCKS_EXCLUDED(mutex_);
 
   const JobKey key_;

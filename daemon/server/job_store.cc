@@ -19,6 +19,7 @@ struct JobStore::Job {
 
   std::vector<ProcessKey> owned;     // its keys in JobStore::owned_, guarded by the store's mutex
   std::atomic<uint64_t> version{0};  // of the model
+  std::atomic<int64_t> began_ns{INT64_MAX};  // as BeganNs(), written under the store's mutex
   absl::Mutex mutex;
   JobModel model ABSL_GUARDED_BY(mutex);
   // As in the model's state.
@@ -119,7 +120,10 @@ std::shared_ptr<JobStore::Job> JobStore::RouteUpdate(const AgentName& agent,
     const std::optional<JobKey> placed = Place(process, *name, update.identity(), origin);
     if (!placed.has_value()) return nullptr;
     known = owned_.emplace(process, Owned{*placed, origin.agent}).first;
-    families_[*placed].jobs[placed->attempt]->owned.push_back(process);
+    Job& job = *families_[*placed].jobs[placed->attempt];
+    job.owned.push_back(process);
+    job.began_ns = std::min(job.began_ns.load(),
+                            OnDaemonClock(update.identity().started_ns(), origin, 0));
   }
   if (known == owned_.end()) return nullptr;
   if (!MayReport(origin.agent, update.has_identity(), &known->second)) {
@@ -439,6 +443,13 @@ std::optional<JobKey> JobStore::Find(const std::string& tenant, const std::strin
   }
   return found;
 }
+
+int64_t JobStore::BeganNs(const JobKey& key) const {
+  const std::shared_ptr<Job> known = FindJob(key);
+  return known == nullptr ? 0 : known->began_ns.load();
+}
+
+bool JobStore::Has(const JobKey& key) const { return FindJob(key) != nullptr; }
 
 JobState JobStore::Get(const JobKey& key) const {
   JobState copy;

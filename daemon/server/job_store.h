@@ -149,6 +149,10 @@ class JobStore {
   // if the job is unknown.
   void Read(const JobKey& key, const std::function<void(const JobState&)>& reader) const
       ABSL_LOCKS_EXCLUDED(mutex_);
+  // When the first of its reported processes began, on the daemon's clock; 0: not known.
+  int64_t BeganNs(const JobKey& key) const ABSL_LOCKS_EXCLUDED(mutex_);
+  // False once the job was forgotten, also because newer attempts took its room.
+  bool Has(const JobKey& key) const ABSL_LOCKS_EXCLUDED(mutex_);
   // A copy: for small jobs. An empty state for a job that is not known.
   JobState Get(const JobKey& key) const ABSL_LOCKS_EXCLUDED(mutex_);
   // Rises with every call that may have changed the job.

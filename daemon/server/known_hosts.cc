@@ -1,13 +1,38 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/server/known_hosts.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace rollcall {
 
-void KnownHosts::Restore(std::set<std::string> hosts) {
-  recorded_ = hosts;
-  missing_ = std::move(hosts);
+RankCount CountRanks(const JobState& state) {
+  int32_t world = 0;
+  std::vector<int32_t> ranks;
+  for (const Process& process : state.processes) {
+    world = std::max(world, process.world_size);
+    if (process.global_rank >= 0) ranks.push_back(process.global_rank);
+  }
+  if (world > 0) {
+    std::sort(ranks.begin(), ranks.end());
+    ranks.erase(std::unique(ranks.begin(), ranks.end()), ranks.end());
+    const auto all = static_cast<size_t>(world);
+    return {all, all - std::min(all, ranks.size())};
+  }
+  RankCount count;
+  for (const auto& [id, comm] : state.communicators) {
+    const auto size = static_cast<size_t>(std::max(comm.size, 0));
+    const size_t unreported = size - std::min(size, comm.members.size());
+    if (unreported > count.unreported) count = {size, unreported};
+  }
+  return count;
+}
+
+void KnownHosts::Restore(const std::set<std::string>& hosts) {
+  missing_.clear();
+  for (const std::string& host : hosts) {
+    if (recorded_.insert(host).second) missing_.insert(host);
+  }
 }
 
 std::vector<std::string> KnownHosts::Update(const JobState& state, int64_t now_ns) {

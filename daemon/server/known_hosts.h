@@ -13,10 +13,17 @@
 
 namespace rollcall {
 
+// The ranks that the job has, and those of them that no agent has reported.
+struct RankCount {
+  size_t all = 0, unreported = 0;
+};
+// By the world size of the processes, else by the largest gap in a communicator.
+RankCount CountRanks(const JobState& state);
+
 class KnownHosts {
  public:
-  // The hosts that an earlier daemon recorded.
-  void Restore(std::set<std::string> hosts);
+  // The hosts that an earlier daemon recorded. Those that have come already are not missing.
+  void Restore(const std::set<std::string>& hosts);
 
   // Looks which hosts report on the job. Returns the hosts to record now: new ones; all of them
   // after kRecordEveryNs, so that the record stays young.

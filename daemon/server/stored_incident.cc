@@ -100,6 +100,12 @@ std::string MissingHostsInWords(const std::set<std::string>& hosts) {
                       named < hosts.size() ? ", among them " : ": ", absl::StrJoin(names, ", "));
 }
 
+std::string UnreportedRanksInWords(const RankCount& ranks) {
+  return absl::StrCat("the daemon was started after the job, and of ", ranks.all, " ranks ",
+                      ranks.unreported, ranks.unreported == 1 ? " has" : " have",
+                      " not been reported since");
+}
+
 void Weaken(const std::string& line, std::vector<Verdict>* verdicts) {
   for (Verdict& verdict : *verdicts) {
     verdict.certainty = std::min(verdict.certainty, Certainty::kLikely);

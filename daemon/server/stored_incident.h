@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "daemon/diagnosis/incident_life.h"
+#include "daemon/server/known_hosts.h"
 #include "rollcall/v1/incident.pb.h"
 
 namespace rollcall {
@@ -16,6 +17,9 @@ Incident FromStored(const v1::Incident& incident);
 
 // "node-7 has not reported since the daemon was restarted"; names a few hosts and their number.
 std::string MissingHostsInWords(const std::set<std::string>& hosts);
+
+// For a job whose hosts nobody knows.
+std::string UnreportedRanksInWords(const RankCount& ranks);
 
 // No verdict that lacks a host is certain. `line` becomes part of the missing evidence, once.
 void Weaken(const std::string& line, std::vector<Verdict>* verdicts);

@@ -36,7 +36,7 @@ inline constexpr int kMostIncidents = 1000;
 // The job of the incident. Incidents of earlier releases have neither tenant nor attempt.
 JobKey ReadJobKey(const v1::Incident& incident);
 
-// The n of an id "<job>-<n>"; 0 if the id has none.
+// The n of an id (daemon/model/incident_id.h); 0 if the id has none.
 int IncidentNumber(const v1::Incident& incident);
 
 struct HistoryLimits {
@@ -121,13 +121,14 @@ class History {
       ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status ForgetAttempt(const JobKey& job) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Rows are kept for 180 days.
+  // Rows are kept for 180 days, or less if there are very many.
   absl::Status SaveAction(const ActionRow& action) ABSL_LOCKS_EXCLUDED(mutex_);
 
   absl::StatusOr<Continuation> Load() const ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Deletes old incidents, and the oldest ones while the file is too large. Deletes alerts that no
-  // daemon will need, and hosts and attempts of jobs that no daemon has seen for a week.
+  // daemon will need, and hosts and attempts of jobs that no daemon has seen for a week. Actions,
+  // alerts and members of attempts have each a share of the size, and lose their oldest beyond it.
   absl::Status Trim(int64_t now_ns) ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
@@ -135,6 +136,7 @@ class History {
       : limits_(limits), path_(std::move(path)), db_(db) {}
   absl::Status Prepare();
   absl::Status CreateTables() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status TrimIncidents() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status TrimContinuation(int64_t now_ns) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const HistoryLimits limits_;

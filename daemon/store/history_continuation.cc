@@ -114,6 +114,44 @@ absl::Status SaveMembers(sqlite3* db, const JobKey& job, const AttemptFacts& fac
   return status;
 }
 
+// A table that may take a part of the file.
+struct Share {
+  const char* table;
+  const char* key;    // columns
+  const char* bytes;  // of a row, about
+  const char* order;  // the last rows in this order are deleted
+  int64_t parts;      // of the file's size: one in so many
+};
+
+constexpr Share kShares[] = {
+    {"actions", "rowid", "64 + length(who) + length(action) + length(object) + length(peer)",
+     "at_ns DESC", 8},
+    // Those of open incidents come first: without them an alert would be sent again.
+    {"outbox", "incident, sequence", "64 + length(incident) + length(body)",
+     "incident NOT IN (SELECT id FROM incidents WHERE closed_ns = 0), sent, made_ns DESC", 8},
+    {"job_attempts", "tenant, job, attempt",
+     "64 + length(restarts) + length(launch) + (SELECT coalesce(sum(96 + length(host)), 0) FROM "
+     "attempt_members AS m WHERE m.tenant = job_attempts.tenant AND m.job = job_attempts.job AND "
+     "m.attempt = job_attempts.attempt)",
+     "seen_ns DESC", 4},
+};
+
+absl::Status KeepShares(sqlite3* db, int64_t keep_bytes) {
+  absl::Status status;
+  for (const Share& share : kShares) {
+    if (!status.ok()) break;
+    status = Sql(db,
+                 absl::StrCat("DELETE FROM ", share.table, " WHERE (", share.key, ") IN (SELECT ",
+                              share.key, " FROM (SELECT ", share.key, ", sum(", share.bytes,
+                              ") OVER (ORDER BY ", share.order,
+                              " ROWS UNBOUNDED PRECEDING) AS kept FROM ", share.table,
+                              ") WHERE kept > ?)"),
+                 keep_bytes / share.parts)
+                 .Run();
+  }
+  return status;
+}
+
 // Ends a transaction: commits if all has succeeded so far.
 absl::Status End(sqlite3* db, const absl::Status& status) {
   const absl::Status ended = Sql(db, status.ok() ? "COMMIT" : "ROLLBACK").Run();
@@ -238,15 +276,12 @@ absl::Status History::TrimContinuation(int64_t now_ns) {
                  .Run();
   }
   if (status.ok()) {
-    status = Sql(db_, "DELETE FROM attempt_members WHERE (tenant, job, attempt) NOT IN (SELECT "
-                      "tenant, job, attempt FROM job_attempts)")
-                 .Run();
-  }
-  if (status.ok()) {
     status = Sql(db_, "DELETE FROM actions WHERE at_ns < ?", now_ns - kKeepActionsNs).Run();
   }
+  if (status.ok()) status = KeepShares(db_, limits_.keep_bytes);
   if (status.ok()) {
-    status = Sql(db_, "DELETE FROM incident_keys WHERE incident NOT IN (SELECT id FROM incidents)")
+    status = Sql(db_, "DELETE FROM attempt_members WHERE (tenant, job, attempt) NOT IN (SELECT "
+                      "tenant, job, attempt FROM job_attempts)")
                  .Run();
   }
   return status;

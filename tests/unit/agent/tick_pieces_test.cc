@@ -6,6 +6,8 @@
 
 #include <string>
 
+#include "agent/short_columns.h"
+
 namespace rollcall {
 namespace {
 
@@ -85,6 +87,26 @@ TEST(TickPiecesTest, SplitsALargeProcessBetweenItsCommunicators) {
     }
   }
   EXPECT_EQ(index, 50u);
+}
+
+TEST(TickPiecesTest, CountsTheRowsOfRecordsWithShortColumns) {
+  v1::Tick tick = MakeTick(1, 20, 10);
+  for (v1::CommUpdate& comm : *tick.mutable_processes(0)->mutable_communicators()) {
+    v1::RecordBatch* records = comm.mutable_records();
+    for (int row = 0; row < 500; ++row) {
+      records->add_position(static_cast<uint64_t>(row) << 20);
+      records->add_op(7);
+      records->add_entered_delta_ns(1'000'000'000);
+      records->add_duration_ns(-1);
+    }
+  }
+  ShortenColumns(&tick);
+  ASSERT_EQ(tick.processes(0).communicators(0).records().op_size(), 1);
+  EXPECT_FALSE(IsOnePiece(tick, kMostBytes));
+  const std::vector<v1::Tick> pieces = SplitTick(tick, kMostBytes);
+  EXPECT_GE(pieces.size(), 20u);
+  for (const v1::Tick& piece : pieces) EXPECT_LE(piece.ByteSizeLong(), kMostBytes);
+  CheckLastMarks(pieces);
 }
 
 }  // namespace

@@ -139,6 +139,25 @@ TEST_F(HostFactsDeskTest, EachHostOfASuspectedHangIsAskedOnce) {
   EXPECT_EQ(asked_[1].second.processes(0).pid(), 4001);
 }
 
+TEST_F(HostFactsDeskTest, AnIncidentHasNoMessagesAboutTheProcessesOfOthers) {
+  Run(true);
+  ASSERT_EQ(asked_.size(), 2u);
+  v1::HostFactsReply reply = Reply(asked_[1].second.request());
+  for (const int32_t pid : {4001, 77}) {
+    v1::HostFact* fact = reply.mutable_facts()->add_facts();
+    fact->set_kind("hung_task");
+    fact->set_text(absl::StrCat("INFO: task secret:", pid, " blocked for more than 122 seconds."));
+    fact->set_pid(pid);
+  }
+  desk_->OnReply(AgentOf(1), reply);
+  Run(true);
+  const v1::Incident incident = TheIncident();
+  ASSERT_EQ(incident.host_facts_size(), 1);
+  ASSERT_EQ(incident.host_facts(0).facts_size(), 2);
+  EXPECT_EQ(incident.host_facts(0).facts(1).pid(), 4001);
+  EXPECT_EQ(store_.Get(kJob).host_facts.at("node-1").facts.size(), 2u);
+}
+
 TEST_F(HostFactsDeskTest, AnAnswerReachesTheIncidentAndItsVerdict) {
   Run(true);
   ASSERT_EQ(asked_.size(), 2u);

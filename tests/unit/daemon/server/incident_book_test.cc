@@ -212,6 +212,27 @@ TEST_F(IncidentBookTest, NothingIsConfirmedAtFirstWhereTheHistoryIsNotReadable) 
   EXPECT_TRUE(book.NeedsDiagnosis(JobKey("train")));
 }
 
+// Two daemons without a history. The first rank of two reports: the other one's host may be late.
+TEST_F(IncidentBookTest, WithoutAHistoryNothingIsCertainOfAnEarlierJobUntilAllItsRanksReport) {
+  IncidentBookOptions options;
+  options.log_incidents = false;
+  const auto certainty = [&](int32_t world_size, int64_t began_ns) {
+    IncidentBook book(options, &timeline_);
+    EXPECT_TRUE(book.Start().ok());
+    JobState state = RunningJob();
+    state.processes[0].global_rank = 0;
+    state.processes[0].world_size = world_size;
+    std::vector<Verdict> verdicts = Hang();
+    verdicts[0].certainty = Certainty::kCertain;
+    book.Apply(state, verdicts, timeline_.Now(), began_ns);
+    const auto all = book.All("train");
+    return all.size() == 1 ? all[0].verdicts(0).certainty() : "no incident";
+  };
+  EXPECT_EQ(certainty(2, timeline_.Now() - 3600'000'000'000), "likely");
+  EXPECT_EQ(certainty(1, timeline_.Now() - 3600'000'000'000), "certain") << "all have reported";
+  EXPECT_EQ(certainty(2, timeline_.Now()), "certain") << "no earlier daemon had the job";
+}
+
 // The history is unusable at the start. Its file comes later, with incidents of an earlier daemon.
 TEST_F(IncidentBookTest, AHistoryThatIsLoadedLateRaisesTheNumbers) {
   const std::string ready = tree_.root() + "/ready";

@@ -196,6 +196,27 @@ TEST_F(SilentJobTest, AJobWhoseHostsAreLostWhileItHangsIsForgotten) {
   EXPECT_TRUE(lost_->is_over());
 }
 
+TEST_F(JobRunnerTest, AJobThatLosesItsPlaceToNewerAttemptsEndsWithItsIncident) {
+  Apply(TickOfHealthyRanks(7));
+  DiagnosesIn(1);
+  Verdict hang;
+  hang.waiting_processes = {0};
+  incidents_->Apply(store_.Get(kJob), {hang}, timeline_.Now());
+  ASSERT_TRUE(incidents_->NeedsDiagnosis(kJob));
+  for (int attempt = 1; attempt <= static_cast<int>(limits::kAttemptsOfJob); ++attempt) {
+    v1::Tick newer;
+    newer.set_now_ns(SteadyNs());
+    v1::ProcessUpdate* process = AddRank(0, &newer);
+    process->set_pid(5000 + attempt);
+    process->mutable_identity()->set_attempt(attempt);
+    Apply(newer);
+  }
+  ASSERT_FALSE(store_.Has(kJob));
+  DiagnosesIn(1);
+  EXPECT_TRUE(runner_->is_over());
+  EXPECT_FALSE(incidents_->NeedsDiagnosis(kJob));
+}
+
 // The end of a tick makes room for a message that waits, whose stream then posts the next tick.
 TEST_F(JobRunnerTest, StopDropsTheTicksThatWaitAndThoseThatTheirEndsBring) {
   // No thread: nothing is applied.

@@ -216,6 +216,29 @@ TEST_F(HistoryTest, DeletesOldAndExcessIncidents) {
   EXPECT_GT(Ids(*history).size(), 20u);
 }
 
+TEST_F(HistoryTest, OtherTablesLeaveRoomForIncidents) {
+  HistoryLimits limits;
+  limits.keep_bytes = 2'000'000;
+  const auto history = Open(limits);
+  const int64_t now_ns = 20 * kDay;
+  AttemptFacts facts;
+  for (int i = 0; i < 1000; ++i) facts.members.push_back({{"node", i, 1}, i});
+  for (int i = 1; i <= 50; ++i) {
+    v1::Incident incident = Incident("train", i, 20 * 86400 - 100 + i, "node-1");
+    incident.mutable_stacks(0)->set_error(std::string(10'000, 'x'));
+    ASSERT_TRUE(history->Save(incident).ok());
+    ASSERT_TRUE(history->SaveAction({now_ns - 100 + i, "me", std::string(100'000, 'y'), "", ""}).ok());
+    ASSERT_TRUE(history->SaveAttempts({{JobKey("train", i), facts}}, now_ns + i).ok());
+  }
+  ASSERT_TRUE(history->Trim(now_ns).ok());
+  EXPECT_EQ(Ids(*history).size(), 50u);
+  const auto kept = history->Load();
+  ASSERT_TRUE(kept.ok()) << kept.status();
+  EXPECT_GT(kept->attempts.count(JobKey("train", 50)), 0u) << "the newest";
+  EXPECT_LT(kept->attempts.size(), 10u);
+  EXPECT_LT(fs::file_size(folder_ / "history.db"), 2'000'000u);
+}
+
 TEST_F(HistoryTest, RenamesADamagedFileAndBeginsANewOne) {
   std::ofstream(folder_ / "history.db") << std::string(10'000, 'x');
   const auto history = Open();

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/diagnosis/own_host_facts.h"
+
+#include <algorithm>
+#include <set>
+#include <string_view>
+
+#include "absl/strings/match.h"
+
+namespace rollcall {
+namespace {
+
+constexpr std::string_view kKernelLog = "kernel_log";
+constexpr char kOfAGroup[] = "emory cgroup out of memory";
+
+// The job's processes on one host, and its GPUs there.
+struct Own {
+  std::set<int32_t> pids;
+  std::set<std::string> gpus;  // subjects of facts
+};
+
+Own FindOwn(const JobState& job, const std::string& host, const HostFacts& facts) {
+  Own own;
+  std::set<std::string> uuids;
+  for (const Process& process : job.processes) {
+    if (process.host != host) continue;
+    own.pids.insert(process.pid);
+    if (!process.gpu_uuid.empty()) uuids.insert(process.gpu_uuid);
+  }
+  for (const HostFact& fact : facts.facts) {
+    const bool is_used =
+        (fact.kind == HostFactKind::kGpuProcess && own.pids.count(fact.pid) != 0) ||
+        (fact.kind == HostFactKind::kGpu && uuids.count(fact.text) != 0);
+    if (is_used) own.gpus.insert(fact.subject);
+  }
+  return own;
+}
+
+bool IsOfAnother(const HostFact& fact, const Own& own) {
+  return fact.pid != 0 && InfoOf(fact.kind).probe == kKernelLog && own.pids.count(fact.pid) == 0;
+}
+
+bool ConcernsTheJob(const HostFact& fact, const Own& own) {
+  switch (fact.kind) {
+    case HostFactKind::kOomKill:
+      return !absl::StrContains(fact.text, kOfAGroup);
+    case HostFactKind::kXid:
+      return own.gpus.count(fact.subject) != 0;
+    case HostFactKind::kLockup:
+      return true;
+    default:
+      return false;
+  }
+}
+
+}  // namespace
+
+void KeepOwnHostFacts(const JobState& job, const std::string& host, HostFacts* facts) {
+  const Own own = FindOwn(job, host, *facts);
+  std::vector<HostFact>& all = facts->facts;
+  all.erase(std::remove_if(all.begin(), all.end(),
+                           [&own](const HostFact& fact) {
+                             return IsOfAnother(fact, own) && !ConcernsTheJob(fact, own);
+                           }),
+            all.end());
+  for (HostFact& fact : all) {
+    if (!IsOfAnother(fact, own)) continue;
+    fact.pid = 0;
+    fact.text.clear();
+  }
+}
+
+}  // namespace rollcall
