@@ -82,6 +82,9 @@ struct RawThread {
   ThreadRegisters registers = {};
   uint64_t stack_base = 0;     // address of stack.front()
   std::vector<uint8_t> stack;  // from the stack pointer upwards, bounded
+  // If the thread is in a signal handler on a stack of its own: the copy of the interrupted stack.
+  uint64_t interrupted_base = 0;
+  std::vector<uint8_t> interrupted_stack;
   int64_t stopped_ns = 0;      // time for which the taker stopped it
   bool is_python = false;      // the interpreter has a state for it
   bool holds_gil = false;

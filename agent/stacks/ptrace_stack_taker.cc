@@ -24,6 +24,7 @@
 #include "agent/processes/wait_channels.h"
 #include "agent/python/sampler.h"
 #include "agent/stacks/sample_parts.h"
+#include "agent/stacks/signal_context.h"
 #include "agent/stacks/traced_thread.h"
 
 namespace rollcall {
@@ -33,6 +34,9 @@ constexpr uint64_t kPageBytes = 4096;
 constexpr size_t kMaxStackBytes = 1 << 20;
 
 constexpr int kCopyTries = 3;
+
+// Stacks for signals are small. The search for a signal's frame looks at no more.
+constexpr size_t kMaxSignalStackBytes = 64 << 10;
 
 // "232 0x4 ... 0x7ffc1234 0x7f5678": the call, its arguments, stack pointer and instruction
 // pointer. False: the thread runs, or the kernel does not show the call.
@@ -68,8 +72,10 @@ class PtraceTake {
   void Refuse(RawThread* thread);
   void CopyWithoutStop(RawThread* thread);
   void StopAndCopy(TracedThread* traced, RawThread* thread);
-  absl::Status CopyStopped(const TracedThread& traced, RawThread* thread, size_t* copied);
-  size_t CopyMemory(pid_t pid, uint64_t address, size_t size);
+  absl::Status CopyStopped(const TracedThread& traced, RawThread* thread);
+  void CopyStacks(RawThread* thread);
+  void KeepCopies(RawThread* thread);
+  size_t CopyMemory(uint64_t address, size_t size, size_t at);
   size_t StackSize(uint64_t stack_pointer) const;
   void ReleaseLate();
 
@@ -82,6 +88,8 @@ class PtraceTake {
   bool refused_ = false;
   std::vector<TracedThread> late_;  // seized, and did not stop in time
   std::vector<uint8_t> buffer_;     // allocated before a thread is stopped, as pages_ is
+  size_t copied_ = 0;               // bytes of the stack in buffer_, and behind it:
+  size_t interrupted_ = 0;          // bytes of the stack that a signal interrupted
   std::vector<iovec> pages_;
 };
 
@@ -152,13 +160,11 @@ void PtraceTake::CopyWithoutStop(RawThread* thread) {
   for (int i = 0; i < kCopyTries; ++i) {
     const std::string before = activity();
     if (!ParseSyscallFile(before, &thread->registers)) break;
-    thread->stack_base = StackPointer(thread->registers);
-    const size_t copied =
-        CopyMemory(sample_->pid, thread->stack_base, StackSize(thread->stack_base));
+    CopyStacks(thread);
     if (python_ != nullptr) python_->ReadFrames(thread);
     if (activity() != before) continue;
     thread->how = HowTaken::kWatched;
-    thread->stack.assign(buffer_.begin(), buffer_.begin() + copied);
+    KeepCopies(thread);
     if (python_ != nullptr) thread->python_frames = python_->frames();
     return;
   }
@@ -170,15 +176,14 @@ void PtraceTake::StopAndCopy(TracedThread* traced, RawThread* thread) {
   const int64_t left = std::max<int64_t>(deadline_ns_ - start, 0);
   absl::Status status = traced->Stop(std::min(limits_.thread_timeout_ns, left));
   thread->how = HowTaken::kFailed;
-  size_t copied = 0;
   if (status.ok()) {
     thread->how = traced->how();
-    status = CopyStopped(*traced, thread, &copied);
+    status = CopyStopped(*traced, thread);
   }
   if (!traced->Release()) late_.push_back(*traced);
   thread->stopped_ns = MonotonicNs() - start;
   if (status.ok()) {
-    thread->stack.assign(buffer_.begin(), buffer_.begin() + copied);
+    KeepCopies(thread);
     if (python_ != nullptr) thread->python_frames = python_->frames();
   } else {
     thread->error = std::string(status.message());
@@ -186,9 +191,11 @@ void PtraceTake::StopAndCopy(TracedThread* traced, RawThread* thread) {
   }
 }
 
-// Copies until `size` or the first unreadable page, which may come before the end of the mapping.
-// Uses one element for each page, because the kernel does not promise to split an element.
-size_t PtraceTake::CopyMemory(pid_t pid, uint64_t address, size_t size) {
+// Copies to buffer_ from `at` on, until `size` or the first unreadable page, which may come before
+// the end of the mapping. Uses one element for each page, because the kernel does not promise to
+// split an element.
+size_t PtraceTake::CopyMemory(uint64_t address, size_t size, size_t at) {
+  size = std::min(size, buffer_.size() - at);
   pages_.clear();
   for (size_t done = 0; done < size;) {
     const size_t in_page = kPageBytes - (address + done) % kPageBytes;
@@ -196,20 +203,37 @@ size_t PtraceTake::CopyMemory(pid_t pid, uint64_t address, size_t size) {
     pages_.push_back({reinterpret_cast<void*>(address + done), count});
     done += count;
   }
-  const iovec local = {buffer_.data(), size};
-  const ssize_t count = process_vm_readv(pid, &local, 1, pages_.data(), pages_.size(), 0);
+  const iovec local = {buffer_.data() + at, size};
+  const ssize_t count =
+      process_vm_readv(sample_->pid, &local, 1, pages_.data(), pages_.size(), 0);
   return count < 0 ? 0 : static_cast<size_t>(count);
 }
 
 // Runs while the thread is stopped, so it allocates nothing and reads no other files.
-absl::Status PtraceTake::CopyStopped(const TracedThread& traced, RawThread* thread,
-                                     size_t* copied) {
+absl::Status PtraceTake::CopyStopped(const TracedThread& traced, RawThread* thread) {
   const absl::Status status = traced.ReadRegisters(&thread->registers);
   if (!status.ok()) return status;
-  thread->stack_base = StackPointer(thread->registers);
-  *copied = CopyMemory(sample_->pid, thread->stack_base, StackSize(thread->stack_base));
+  CopyStacks(thread);
   if (python_ != nullptr) python_->ReadFrames(thread);
   return absl::OkStatus();
+}
+
+// Copies the stack that the thread is on, and, if that is one for signals, the interrupted one.
+void PtraceTake::CopyStacks(RawThread* thread) {
+  thread->stack_base = StackPointer(thread->registers);
+  copied_ = CopyMemory(thread->stack_base, StackSize(thread->stack_base), 0);
+  interrupted_ = 0;
+  thread->interrupted_base = FindInterruptedStack(
+      buffer_.data(), std::min(copied_, kMaxSignalStackBytes), thread->stack_base);
+  if (thread->interrupted_base == 0) return;
+  interrupted_ =
+      CopyMemory(thread->interrupted_base, StackSize(thread->interrupted_base), copied_);
+}
+
+void PtraceTake::KeepCopies(RawThread* thread) {
+  const auto end = buffer_.begin() + copied_;
+  thread->stack.assign(buffer_.begin(), end);
+  thread->interrupted_stack.assign(end, end + interrupted_);
 }
 
 size_t PtraceTake::StackSize(uint64_t stack_pointer) const {

@@ -2,14 +2,15 @@
 // Unwinds a copied stack to return addresses, with libunwind's remote interface.
 //
 // Reads the RawSample and the mapped ELF files, never the process, which may have run on or ended.
-// Memory is the copy of the stack first, then the files (text, unwind tables). If a function has no
-// unwind information, the unwinder follows the frame pointer, and the note says so. Wrong or
-// hostile input gives short stacks with a note, never a failure. Not thread-safe. One object may
-// serve any number of samples.
+// Memory is the copy of the stack first, then the files (text, unwind tables). If the unwind
+// information does not lead to the caller, the unwinder follows the frame pointer or searches the
+// stack, and the note says where it guessed. Wrong or hostile input gives short stacks with a note,
+// never a failure, and takes a bounded time. Not thread-safe.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -18,6 +19,8 @@
 #include "agent/symbols/module_files.h"
 
 namespace rollcall {
+
+class UnwindBudget;
 
 struct UnwoundFrame {
   uint64_t address = 0;
@@ -43,10 +46,10 @@ class StackUnwinder {
   UnwoundStack Unwind(const RawThread& thread, size_t max_frames);
 
  private:
-  const RawSample& sample_;
   SampleModules* modules_;
   DebugFrames debug_frames_;
   void* address_space_;  // libunwind's, whose headers stay out of here
+  std::unique_ptr<UnwindBudget> budget_;
 };
 
 }  // namespace rollcall

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// A thread's registers under libunwind's numbers. Only stack_unwinder.cc includes it, because it
-// needs libunwind's headers.
+// A thread's registers under libunwind's numbers. Only the unwinder's own files include it, because
+// it needs libunwind's headers.
 #pragma once
 
 #include <libunwind.h>
+
+#include <optional>
 
 #include "agent/processes/stack_sample.h"
 
@@ -21,23 +23,39 @@ inline constexpr int kFramePointerRegister = UNW_AARCH64_X29;
 class UnwindRegisters {
  public:
   explicit UnwindRegisters(const RawThread& thread)
-      : registers_(thread.registers), only_frame_(thread.how == HowTaken::kWatched) {}
+      : registers_(thread.registers),
+        only_frame_(thread.how == HowTaken::kWatched),
+        has_frame_pointer_(!only_frame_) {}
 
+  // False: the register does not exist, or its value is not known.
   bool Get(int number, unw_word_t* value) const {
     const auto* field = Field(number);
     if (field == nullptr || (only_frame_ && !IsFrameRegister(number))) return false;
+    if (number == kFramePointerRegister && !has_frame_pointer_) return false;
     *value = *field;
     return true;
   }
 
-  // From here on only the three registers of Set() are valid.
-  void Forget() { only_frame_ = true; }
+  // From here on only these registers are valid.
+  void SetFrame(uint64_t ip, uint64_t sp, std::optional<uint64_t> fp) {
+    only_frame_ = true;
+    Move(ip, sp, fp);
+  }
 
-  void Set(uint64_t ip, uint64_t sp, uint64_t fp) {
+  // Changes these registers; the others stay valid.
+  void Move(uint64_t ip, uint64_t sp, std::optional<uint64_t> fp) {
     *Field(kInstructionRegister) = ip;
     *Field(UNW_REG_IP) = ip;
     *Field(UNW_REG_SP) = sp;
-    *Field(kFramePointerRegister) = fp;
+    *Field(kFramePointerRegister) = fp.value_or(0);
+    has_frame_pointer_ = fp.has_value();
+  }
+
+  // All registers, of interrupted code.
+  void SetAll(const ThreadRegisters& registers) {
+    registers_ = registers;
+    only_frame_ = false;
+    has_frame_pointer_ = true;
   }
 
  private:
@@ -107,7 +125,8 @@ class UnwindRegisters {
   }
 
   ThreadRegisters registers_;
-  bool only_frame_ = false;
+  bool only_frame_;  // the instruction, stack and frame registers
+  bool has_frame_pointer_;
 };
 
 }  // namespace rollcall

@@ -53,6 +53,15 @@ class Rules {
     return std::nullopt;
   }
 
+  // Whether the function is the outermost one, such as _start.
+  bool HasNoCaller() const {
+    Dwarf_Op memory[3];
+    Dwarf_Op* ops = nullptr;
+    size_t count = 0;
+    return dwarf_frame_register(frame_, return_number_, memory, &ops, &count) == 0 && count == 0 &&
+           ops != nullptr;
+  }
+
   // Returns the caller's value if it is unchanged or saved at an offset from the frame address.
   std::optional<uint64_t> Register(int number, uint64_t frame_address, uint64_t unchanged,
                                    const DebugFrames::ReadWord& read) const {
@@ -78,21 +87,32 @@ class Rules {
 DebugFrames::DebugFrames() = default;
 DebugFrames::~DebugFrames() = default;
 
+std::optional<FrameRegisters> DebugFrames::Step(Dwarf_CFI_s* cfi, uint64_t address,
+                                                const FrameRegisters& callee,
+                                                const ReadWord& read) {
+  const Rules rules(cfi, address);
+  if (!rules.valid()) return std::nullopt;
+  if (rules.HasNoCaller()) return FrameRegisters();
+  const std::optional<uint64_t> frame_address = rules.FrameAddress(callee);
+  if (!frame_address.has_value()) return std::nullopt;
+  const auto instruction = rules.Register(rules.return_number(), *frame_address, 0, read);
+  if (!instruction.has_value()) return std::nullopt;
+  if (*instruction == 0) return FrameRegisters();
+  const auto frame = rules.Register(kFrameNumber, *frame_address, callee.frame, read);
+  return FrameRegisters{*instruction, *frame_address, frame.value_or(0)};
+}
+
 std::optional<FrameRegisters> DebugFrames::Caller(const std::shared_ptr<ElfFile>& file,
                                                   uint64_t address, const FrameRegisters& callee,
                                                   const ReadWord& read) {
   std::unique_ptr<DwflModule>& module = modules_[file.get()];
   if (module == nullptr) module = std::make_unique<DwflModule>(file);
   Dwarf_Addr in_table = 0;
-  Dwarf_CFI* cfi = module->DebugFrameTable(address, &in_table);
-  const Rules rules(cfi, in_table);
-  if (!rules.valid()) return std::nullopt;
-  const std::optional<uint64_t> frame_address = rules.FrameAddress(callee);
-  if (!frame_address.has_value()) return std::nullopt;
-  const auto instruction = rules.Register(rules.return_number(), *frame_address, 0, read);
-  if (!instruction.has_value() || *instruction == 0) return std::nullopt;
-  const auto frame = rules.Register(kFrameNumber, *frame_address, callee.frame, read);
-  return FrameRegisters{*instruction, *frame_address, frame.value_or(0)};
+  Dwarf_CFI* const debug_frame = module->DebugFrameTable(address, &in_table);
+  const auto caller = Step(debug_frame, in_table, callee, read);
+  if (caller.has_value() || file->unwind_table().has_value()) return caller;
+  Dwarf_CFI* const exceptions = module->ExceptionTable(address, &in_table);
+  return Step(exceptions, in_table, callee, read);
 }
 
 }  // namespace rollcall

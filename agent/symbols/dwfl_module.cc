@@ -96,17 +96,28 @@ DwflModule::~DwflModule() {
   if (session_ != nullptr) dwfl_end(session_);
 }
 
+Dwarf_Die* DwflModule::FindUnit(Dwarf_Addr address, Dwarf_Addr* bias) {
+  Dwarf_Die* const unit = dwfl_module_addrdie(module_, address, bias);
+  if (unit != nullptr) return unit;
+  // Not all compilers write the table that libdwfl searches (.debug_aranges).
+  if (!units_.has_value()) units_.emplace(module_);
+  return units_->Find(address, bias);
+}
+
 // Returns one entry for each call that the compiler inlined at `address`, innermost first, then one
 // for the function itself. The line of each call site belongs to the next outer entry.
 std::vector<SymbolName> DwflModule::ResolveInlined(Dwarf_Addr address) {
   std::vector<SymbolName> names(1);
-  Dwfl_Line* line = dwfl_module_getsrc(module_, address);
+  Dwarf_Addr bias = 0;
+  Dwarf_Die* unit = FindUnit(address, &bias);
+  Dwarf_Line* line = unit == nullptr ? nullptr : dwarf_getsrc_die(unit, address - bias);
   if (line != nullptr) {
-    const char* file = dwfl_lineinfo(line, nullptr, &names[0].line, nullptr, nullptr, nullptr);
+    dwarf_lineno(line, &names[0].line);
+    const char* file = dwarf_linesrc(line, nullptr, nullptr);
     if (file != nullptr) names[0].source_file = file;
   }
-  Dwarf_Addr bias = 0;
-  Dwarf_Die* unit = dwfl_module_addrdie(module_, address, &bias);
+  Dwarf_Die split;
+  if (unit != nullptr && FindSplitUnit(unit, *file_, &split)) unit = &split;
   Dwarf_Die* scopes = nullptr;
   const int count = unit == nullptr ? 0 : dwarf_getscopes(unit, address - bias, &scopes);
   for (int i = 0; i < count; ++i) {
@@ -134,6 +145,13 @@ std::vector<SymbolName> DwflModule::Resolve(uint64_t address) {
 Dwarf_CFI* DwflModule::DebugFrameTable(uint64_t address, Dwarf_Addr* in_table) {
   Dwarf_Addr bias = 0;
   Dwarf_CFI* cfi = module_ == nullptr ? nullptr : dwfl_module_dwarf_cfi(module_, &bias);
+  *in_table = address + bias_ - bias;
+  return cfi;
+}
+
+Dwarf_CFI* DwflModule::ExceptionTable(uint64_t address, Dwarf_Addr* in_table) {
+  Dwarf_Addr bias = 0;
+  Dwarf_CFI* cfi = module_ == nullptr ? nullptr : dwfl_module_eh_cfi(module_, &bias);
   *in_table = address + bias_ - bias;
   return cfi;
 }

@@ -6,9 +6,11 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "agent/symbols/dwarf_units.h"
 #include "agent/symbols/elf_file.h"
 #include "agent/symbols/symbol_name.h"
 
@@ -23,17 +25,20 @@ class DwflModule {
 
   std::vector<SymbolName> Resolve(uint64_t address);
 
-  // Returns the table of .debug_frame, which this object owns, and sets `*in_table` to `address` in
-  // the table's addresses. nullptr: the file has no such table.
+  // Return a table of unwind rules, .debug_frame or .eh_frame, which this object owns, and set
+  // `*in_table` to `address` in the table's addresses. nullptr: the file has no such table.
   Dwarf_CFI* DebugFrameTable(uint64_t address, Dwarf_Addr* in_table);
+  Dwarf_CFI* ExceptionTable(uint64_t address, Dwarf_Addr* in_table);
 
  private:
   std::vector<SymbolName> ResolveInlined(Dwarf_Addr address);
+  Dwarf_Die* FindUnit(Dwarf_Addr address, Dwarf_Addr* bias);
 
   std::shared_ptr<ElfFile> file_;
   Dwfl* session_ = nullptr;
   Dwfl_Module* module_ = nullptr;
   Dwarf_Addr bias_ = 0;  // offset of libdwfl's addresses over the file's
+  std::optional<UnitIndex> units_;
 };
 
 }  // namespace rollcall

@@ -54,6 +54,8 @@ class SampleModules {
   SampleModules(const RawSample& sample, ModuleFiles* files) : sample_(sample), files_(files) {}
 
   LocatedAddress Locate(uint64_t address);
+  // Opens no file. nullptr: no mapping at the address.
+  const ProcMap* FindMapping(uint64_t address) const { return FindMap(sample_.maps, address); }
 
  private:
   std::shared_ptr<ElfFile> FindFile(const ProcMap& map);

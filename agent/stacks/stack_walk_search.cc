@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+// The steps of a walk that search the stack for the caller.
+#include <algorithm>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "agent/stacks/stack_walk.h"
+
+namespace rollcall {
+namespace {
+
+constexpr uint64_t kWordBytes = sizeof(uint64_t);
+constexpr size_t kTrialFrames = 512;
+// A trial of so many frames counts even if it does not reach the outermost frame.
+constexpr size_t kEnoughFrames = 4;
+// A hostile stack could ask for a search at every frame. These limits are for all searches of a
+// thread.
+constexpr uint64_t kMostSearchedBytes = 1 << 20;
+constexpr int kMostTrials = 128;
+// Below the frame pointer, where the frame of hand-written code would be.
+constexpr uint64_t kSearchedBelow = 128 << 10;
+
+}  // namespace
+
+SearchedFunction StackWalk::LastFunction() const {
+  const UnwoundFrame& frame = stack_.frames.back();
+  return {frame.address, 0, frame.stack_pointer};
+}
+
+// Follows the frame pointer, except where it is still the caller's: hand-written code may set up no
+// frame pointer. The search then finds a call to this code below the place of the frame pointer.
+bool StackWalk::StepByFramePointerOrCode() {
+  const uint64_t sp = Register(UNW_REG_SP);
+  const uint64_t slot = FramePointer().value_or(0) + kWordBytes;
+  if (slot <= sp) return false;
+  const auto by_frame = RankSlot(LastFunction(), slot, &source_);
+  const bool confirmed = by_frame.has_value() && by_frame->rank >= CallerRank::kFitsFrame;
+  if (confirmed && StepByFramePointer()) return true;
+  const uint64_t below = std::min(slot - sp, kSearchedBelow);
+  return StepBySearch(below, CallerRank::kCallsIt, false) || StepByFramePointer();
+}
+
+// Searches at most `bytes` of the stack for the caller of the last frame. `has_rules`: libunwind
+// knows the rules of the frame and lacks the frame pointer.
+bool StackWalk::StepBySearch(uint64_t bytes, CallerRank least, bool has_rules) {
+  SearchedFunction function = LastFunction();
+  bytes = std::min(bytes, source_.StackBytesAbove(function.stack_pointer));
+  searched_bytes_ += bytes;
+  if (is_trial_ || searched_bytes_ > kMostSearchedBytes ||
+      !context_.budget->Spend(bytes / kWordBytes)) {
+    return false;
+  }
+  std::vector<Known> ways = {Known::kKeepsFramePointer, Known::kNothing};
+  if (has_rules) {
+    function.start = FunctionStart();
+    if (function.start == 0) return false;
+    ways = {Known::kRules};
+  }
+  std::optional<std::pair<CallerCandidate, Known>> possible;
+  for (const CallerCandidate& candidate : FindCallers(function, bytes, &source_)) {
+    if (candidate.rank < least || ++trials_ > kMostTrials) break;
+    for (const Known known : ways) {
+      const Trial trial = Try(candidate, known);
+      if (trial == Trial::kConvinces) return Follow(candidate, known);
+      if (trial != Trial::kIsPossible) continue;
+      if (!possible || candidate.slot < possible->first.slot) possible.emplace(candidate, known);
+    }
+  }
+  if (!possible.has_value() || !MayGuess(possible->second)) return false;
+  return Follow(possible->first, possible->second);
+}
+
+// Whether to take a candidate that is no more than possible. Two in a row would lead into the old
+// frames behind the end of a stack.
+bool StackWalk::MayGuess(Known known) {
+  const int frames = static_cast<int>(stack_.frames.size());
+  if (known != Known::kRules && last_guess_ == frames - 1) return false;
+  last_guess_ = frames;
+  guessed_caller_ = true;
+  return true;
+}
+
+bool StackWalk::Follow(const CallerCandidate& candidate, Known known) {
+  guessed_caller_ |= candidate.rank < CallerRank::kFitsFrame;
+  return StepFromCandidate(candidate, known);
+}
+
+// Walks on from the candidate, on a copy of this walk that does not search.
+StackWalk::Trial StackWalk::Try(const CallerCandidate& candidate, Known known) {
+  StackWalk trial(context_, thread_);
+  const UnwoundFrame& frame = stack_.frames.back();
+  trial.is_trial_ = true;
+  trial.stack_.frames.push_back(frame);
+  trial.source_.registers.SetFrame(frame.address, frame.stack_pointer, FramePointer());
+  if (!trial.Start() || !trial.StepFromCandidate(candidate, known)) return Trial::kFails;
+  while (trial.AddFrame() && trial.stack_.frames.size() < kTrialFrames) {
+    if (!trial.Step()) break;
+  }
+  return Judge(trial, candidate.rank >= CallerRank::kFitsFrame, known);
+}
+
+StackWalk::Trial StackWalk::Judge(const StackWalk& trial, bool is_confirmed, Known known) {
+  const UnwindSource::Lacks& lacked = trial.lacked_;
+  const bool reaches_the_end = trial.stack_.note.empty();
+  const bool goes_on = lacked.frame_pointer || lacked.stack || lacked.unwind_information ||
+                       trial.stack_.frames.size() >= kEnoughFrames;
+  if (!reaches_the_end && !goes_on) return Trial::kFails;
+  if (!reaches_the_end && !is_confirmed && known == Known::kRules) return Trial::kFails;
+  if (trial.is_contradicted_) return Trial::kIsPossible;
+  return reaches_the_end || is_confirmed ? Trial::kConvinces : Trial::kIsPossible;
+}
+
+// Steps from the last frame to the candidate. With rules, the frame pointer that the candidate
+// implies must lead the rules to the candidate.
+bool StackWalk::StepFromCandidate(const CallerCandidate& candidate, Known known) {
+  const UnwoundFrame& frame = stack_.frames.back();
+  if (known != Known::kRules) {
+    std::optional<uint64_t> fp = candidate.frame_pointer;
+    if (!fp.has_value() && known == Known::kKeepsFramePointer) fp = FramePointer();
+    return StartAtCaller(candidate.return_address, candidate.slot + kWordBytes, fp);
+  }
+  at_call_ = frame.is_return_address;
+  source_.registers.SetFrame(frame.address - (at_call_ ? 1 : 0), frame.stack_pointer,
+                             candidate.slot - kWordBytes);
+  if (!Start() || unw_step(&cursor_) <= 0) return false;
+  at_call_ = false;
+  return Register(UNW_REG_IP) == candidate.return_address && Register(UNW_REG_SP) > candidate.slot;
+}
+
+}  // namespace rollcall

@@ -1,0 +1,204 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Compares the frames that Rollcall, gdb and eu-stack find, thread by thread, address by address.
+
+A frame of another tool counts if it and all inner ones are right: its address is the thread's own,
+or follows a call instruction, or a signal interrupted it, or it is in code without a file, where
+generated code may return to any place. A thread has "less" if gdb or eu-stack has right frames that
+Rollcall lacks, else "more" if Rollcall has more frames than both.
+"""
+import bisect
+import collections
+import contextlib
+import dataclasses
+import pathlib
+import re
+import shutil
+import subprocess
+
+HERE = pathlib.Path(__file__).resolve().parent
+SIGRETURN = bytes.fromhex("48c7c00f0000000f05")  # x86-64: mov $15, %rax; syscall
+TRIES = 4
+
+
+@dataclasses.dataclass
+class Thread:
+    name: str = ""
+    frames: list = dataclasses.field(default_factory=list)  # addresses, innermost first
+    names: dict = dataclasses.field(default_factory=dict)  # address -> function
+    note: str = ""
+
+    def add(self, address, name):
+        self.frames.append(address)
+        self.names[address] = name
+
+
+def parse_frames(text):
+    threads = {}
+    thread = None  # before the first one, gdb prints where the process is
+    for line in text.splitlines():
+        word, _, rest = line.partition(" ")
+        if word == "thread":
+            tid, _, name = rest.partition(" ")
+            thread = threads[int(tid)] = Thread(name)
+        elif thread is None:
+            continue
+        elif word == "note":
+            thread.note = rest
+        elif re.fullmatch("0x[0-9a-f]+", word):
+            thread.add(int(word, 16), rest)
+    return threads
+
+
+def parse_eu_stack(text):
+    threads = {}
+    for line in text.splitlines():
+        if begin := re.match(r"TID (\d+):", line):
+            thread = threads[int(begin[1])] = Thread()
+        elif frame := re.match(r"#\d+\s+(0x[0-9a-f]+)(?:\s+-\s+1)?\s*(.*)", line):
+            thread.add(int(frame[1], 16), frame[2])
+    return threads
+
+
+def run(command, seconds=300):
+    return subprocess.run([str(word) for word in command], capture_output=True, text=True,
+                          errors="replace", timeout=seconds, check=False).stdout
+
+
+def take_ours(helper, pid):
+    return parse_frames(run([helper, pid]))
+
+
+def take_eu_stack(pid):
+    return parse_eu_stack(run(["eu-stack", "-n", "0", "-p", pid]))
+
+
+def take_gdb(pid):
+    return parse_frames(run(["gdb", "-nx", "-batch", "-iex", "set debuginfod enabled off",
+                             "-p", pid, "-x", HERE / "gdb_frames.py"]))
+
+
+PEERS = {"eu-stack": take_eu_stack, "gdb": take_gdb}
+
+
+def installed_peers():
+    return {name: take for name, take in PEERS.items() if shutil.which(name)}
+
+
+class Code:
+    """The executable memory of a process."""
+
+    def __init__(self, pid):
+        self.memory = open(f"/proc/{pid}/mem", "rb", buffering=0)
+        self.maps = []
+        for line in pathlib.Path(f"/proc/{pid}/maps").read_text(errors="replace").splitlines():
+            fields = line.split(maxsplit=5)
+            start, end = (int(word, 16) for word in fields[0].split("-"))
+            if "x" in fields[1]:
+                self.maps.append((start, end, fields[5] if len(fields) > 5 else ""))
+
+    def find(self, address):
+        at = bisect.bisect_right(self.maps, (address, 1 << 64, "")) - 1
+        return self.maps[at] if at >= 0 and address < self.maps[at][1] else None
+
+    def read(self, address, size):
+        try:
+            self.memory.seek(address)
+            return self.memory.read(size)
+        except (OSError, ValueError):
+            return b""
+
+    def follows_call(self, address):
+        code = self.read(address - 7, 7)
+        if len(code) < 7:
+            return False
+        if code[2] == 0xe8:
+            return True
+        # call *REGISTER or *MEMORY: FF /2, of two to seven bytes.
+        return any(code[-size] == 0xff and code[1 - size] >> 3 & 7 == 2 for size in range(2, 8))
+
+    def is_trampoline(self, address):
+        return self.read(address, len(SIGRETURN)) == SIGRETURN
+
+    def is_right(self, frames, index):
+        address = frames[index]
+        mapped = self.find(address)
+        if index == 0:
+            return True
+        if mapped is None:
+            return False
+        if self.is_trampoline(frames[index - 1]):
+            return True
+        return not mapped[2] or self.is_trampoline(address) or self.follows_call(address)
+
+
+def lacking(ours, theirs, code):
+    """The right frames of `theirs` that `ours` lacks."""
+    left = collections.Counter(ours)
+    lost = []
+    for index, address in enumerate(theirs):
+        if not code.is_right(theirs, index):
+            break  # whatever follows is a guess that began with a wrong frame
+        if left[address] > 0:
+            left[address] -= 1
+        else:
+            lost.append(address)
+    return lost
+
+
+@dataclasses.dataclass
+class Verdict:
+    tid: int
+    ours: Thread
+    peers: dict  # name -> Thread
+    lost: dict  # name -> addresses; only those with any
+
+    @property
+    def kind(self):
+        if self.lost:
+            return "less"
+        best = max((len(thread.frames) for thread in self.peers.values()), default=0)
+        return "more" if len(self.ours.frames) > best else "equal"
+
+    def describe(self):
+        lines = [f"thread {self.tid} {self.ours.name}: {self.kind}", f"  note: {self.ours.note}"]
+        for name, thread in {"ours": self.ours, **self.peers}.items():
+            lines.append(f"  {name}: {len(thread.frames)} frames")
+            lost = self.lost.get(name, [])
+            for address in thread.frames[:100]:
+                mark = " <- lacking" if address in lost else ""
+                lines.append(f"    {address:#x} {thread.names[address]}{mark}")
+        return "\n".join(lines)
+
+
+def judge_once(helper, pid, peers):
+    ours = take_ours(helper, pid)
+    theirs = {name: take(pid) for name, take in peers.items()}
+    code = Code(pid)
+    verdicts = {}
+    for tid, thread in ours.items():
+        seen = {name: threads[tid] for name, threads in theirs.items() if tid in threads}
+        lost = {name: lacking(thread.frames, other.frames, code) for name, other in seen.items()}
+        verdicts[tid] = Verdict(tid, thread, seen, {n: found for n, found in lost.items() if found})
+    return verdicts
+
+
+def judge(helper, pid, peers=None):
+    """The verdicts on the threads of a process. A thread that moved is judged again."""
+    peers = installed_peers() if peers is None else peers
+    best = {}
+    for _ in range(TRIES):
+        for tid, verdict in judge_once(helper, pid, peers).items():
+            if tid not in best or best[tid].lost:
+                best[tid] = verdict
+        if not any(verdict.lost for verdict in best.values()):
+            break
+    return list(best.values())
+
+
+def judge_all(helper, pids):
+    """The verdicts on all threads of these processes, without those that have ended."""
+    verdicts = []
+    for pid in pids:
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+            verdicts += judge(helper, pid)
+    return verdicts
