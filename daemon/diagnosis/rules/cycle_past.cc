@@ -59,6 +59,9 @@ std::vector<const Communicator*> CommunicatorsOf(const StuckCalls& calls,
 struct PastCall {
   const Communicator* communicator = nullptr;
   const CallRecord* record = nullptr;
+  // When the process entered it, but not before an earlier call on the communicator: the estimate
+  // of a host's clock changes from tick to tick.
+  int64_t entered_ns = 0;
 };
 
 // The calls of a process on the communicators of the cycle, in order.
@@ -70,18 +73,20 @@ std::vector<PastCall> FindPast(const std::vector<const Communicator*>& comms, in
       if (member.process != process || member.records.empty()) continue;
       const CallRecord& oldest = member.records.front();
       if (oldest.index != 0) complete_from_ns = std::max(complete_from_ns, oldest.entered_ns);
+      int64_t entered_ns = 0;
       for (const CallRecord& record : member.records) {
-        if (Happens(record)) past.push_back({comm, &record});
+        entered_ns = std::max(entered_ns, record.entered_ns);
+        if (Happens(record)) past.push_back({comm, &record, entered_ns});
       }
     }
   }
   past.erase(std::remove_if(past.begin(), past.end(),
                             [&](const PastCall& call) {
-                              return call.record->entered_ns < complete_from_ns;
+                              return call.entered_ns < complete_from_ns;
                             }),
              past.end());
   std::stable_sort(past.begin(), past.end(), [](const PastCall& a, const PastCall& b) {
-    return a.record->entered_ns < b.record->entered_ns;
+    return a.entered_ns < b.entered_ns;
   });
   past.erase(past.begin(), past.end() - static_cast<std::ptrdiff_t>(std::min(past.size(), kMostCalls)));
   return past;
