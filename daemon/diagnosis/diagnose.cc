@@ -29,6 +29,7 @@ constexpr size_t kMostRoots = 64;
 constexpr size_t kMostConsequences = 16;
 constexpr size_t kMostChain = 16;
 constexpr size_t kMostLines = 48;  // of evidence
+constexpr size_t kMostByPast = 8;  // sends and receives
 
 bool MayWait(const Communicator& comm) { return comm.version == 0 || comm.may_wait != 0; }
 
@@ -104,6 +105,7 @@ class Roots {
       const bool ends_here =
           !node.guilty.empty() || (calls_[i]->absents.empty() && node.held_up_by.empty());
       if (!ends_here || verdicts.size() >= kMostRoots) continue;
+      if (AddByPast(i, &verdicts)) continue;
       for (Verdict& v : Judge({job_, *calls_[i], Blamable(node.guilty), now_ns_, limits_})) {
         AddExcused(job_, *calls_[i], node, &v);
         verdicts.push_back(std::move(v));
@@ -169,6 +171,15 @@ class Roots {
                               graph_.nodes[call].component);
   }
 
+  // True if a rank's own past shows which end of this send or receive is wrong.
+  bool AddByPast(size_t call, std::vector<Verdict>* verdicts) {
+    if (calls_[call]->kind != StuckCall::Kind::kP2p || judged_by_past_ == kMostByPast) return false;
+    ++judged_by_past_;
+    auto verdict = JudgeP2pByPast(job_, calls_, call, now_ns_, limits_);
+    if (verdict) verdicts->push_back(*std::move(verdict));
+    return verdict.has_value();
+  }
+
   void AddCycle(const std::vector<size_t>& cycle, std::vector<Verdict>* verdicts) const {
     // A rank in the cycle has an NCCL error or used NCCL wrongly: the verdict is on that call.
     for (const size_t i : cycle) {
@@ -177,8 +188,12 @@ class Roots {
         if (verdict) verdicts->push_back(*std::move(verdict));
       }
     }
-    auto deadlock = JudgeDeadlock(job_, calls_, cycle, now_ns_, limits_);
-    if (deadlock) verdicts->push_back(*std::move(deadlock));
+    for (const auto rule : {JudgeCycleByPast, JudgeForkedCreation, JudgeDeadlock}) {
+      auto verdict = rule(job_, calls_, cycle, now_ns_, limits_);
+      if (!verdict) continue;
+      verdicts->push_back(*std::move(verdict));
+      return;
+    }
   }
 
   const JobState& job_;
@@ -186,6 +201,7 @@ class Roots {
   const WaitGraph& graph_;
   const int64_t now_ns_;
   const Limits& limits_;
+  size_t judged_by_past_ = 0;  // calls
 };
 
 std::vector<Verdict> JudgeCalls(const JobState& job, const StuckCalls& calls, int64_t now_ns,

@@ -6,6 +6,7 @@
 
 #include "daemon/model/agreement.h"
 #include "daemon/model/arrivals.h"
+#include "daemon/model/first_calls.h"
 #include "daemon/model/member_records.h"
 #include "daemon/model/process_texts.h"
 #include "daemon/model/progress.h"
@@ -229,6 +230,7 @@ void JobModel::AddRecords(const CommProgress& progress, size_t kept, Communicato
     if (!is_new) continue;
     if (!CountTraffic(record, member)) Count(Dropped::kPeers);
     if (TakesPosition(record)) {
+      NoteFirst(record, comm);
       book.arrivals.Add(progress.rank, comm->size, record.position, record.entered_ns);
     }
   }

@@ -242,6 +242,12 @@ struct Arrivals {
   int64_t interval_ns = 0;  // mean time from call to call
 };
 
+// The first collective of one kind on a communicator. Equal arguments make one kind.
+struct FirstCall {
+  uint32_t kind = 0;  // the upper half of SignatureOf()
+  uint32_t position = 0;
+};
+
 struct Communicator {
   uint64_t id = 0;
   uint64_t parent = 0;        // 0: none
@@ -260,6 +266,10 @@ struct Communicator {
   bool may_diverge = false;
   int32_t may_wait = 0;        // number of members with `may_wait`
   bool keeps_records = false;  // for every member: the job is small enough
+  // The kinds among the first `noted` collectives, by whichever rank reported each position
+  // first. Records pass, so only this shows whether a call is the first of its kind.
+  LazyVector<FirstCall> first_calls;
+  uint64_t noted = 0;
 };
 
 struct JobState {

@@ -302,18 +302,16 @@ std::string HostLost(const Verdict& v) {
                       Where(v), WaitTail(v));
 }
 
-// "Send to rank 3 of communicator "dp"". A peer is a rank of the communicator.
-std::string EndInWords(const CallArgs& call, const std::string& communicator) {
-  return absl::StrCat(OpInWords(call.op), IsSendSide(call.op) ? " to rank " : " from rank ",
-                      call.peer, " of ", communicator);
-}
-
 std::string UnmatchedP2p(const Verdict& v) {
   if (!v.mismatched_fields.empty() && v.culprits.size() == 2) {
     const Culprit& one = v.culprits[0];
     const Culprit& two = v.culprits[1];
     return absl::StrCat(Who({one}), " called ", CallInWords(one.call), ", but ", Who({two}),
                         " called ", CallInWords(two.call), " on ", Where(v), WaitTail(v));
+  }
+  if (v.divergence == DivergenceKind::kExtra) {
+    return absl::StrCat(Who(v.culprits), " issued one ", EndInWords(v.call, Where(v)),
+                        " too many: no ", OtherEndInWords(v.call.op), " matches it", WaitTail(v));
   }
   return absl::StrCat(Who(v.culprits), " never issued the ", OtherEndInWords(v.call.op),
                       " that matches ", EndInWords(v.call, Where(v)), WaitTail(v));
@@ -369,6 +367,11 @@ std::string Straggler(const Verdict& v) {
 }
 
 }  // namespace
+
+std::string EndInWords(const CallArgs& call, const std::string& communicator) {
+  return absl::StrCat(OpInWords(call.op), IsSendSide(call.op) ? " to rank " : " from rank ",
+                      call.peer, " of ", communicator);
+}
 
 std::string WriteSummary(const Verdict& verdict) {
   switch (verdict.cause) {

@@ -14,6 +14,9 @@ namespace rollcall {
 // 63 ranks have waited 48 s".
 std::string WriteSummary(const Verdict& verdict);
 
+// "Send to rank 3 of communicator "dp"". A peer is a rank of the communicator.
+std::string EndInWords(const CallArgs& call, const std::string& communicator);
+
 // "rank 0 waits in AllReduce #3 on communicator "dp" for rank 1".
 std::string EdgeInWords(const WaitEdge& edge);
 

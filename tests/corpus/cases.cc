@@ -92,6 +92,7 @@ bool CulpritsRight(const Truth& truth, const std::vector<Verdict>& verdicts) {
     }
   }
   if (truth.unseen && named.empty()) return true;
+  if (!truth.also.empty() && named == truth.also) return true;
   if (truth.some_lost) {
     return !named.empty() &&
            std::includes(truth.culprits.begin(), truth.culprits.end(), named.begin(), named.end());
@@ -184,6 +185,7 @@ Score ScoreOutcome(const Case& c, const Outcome& outcome) {
   score.certain = v.certainty == Certainty::kCertain;
   score.wrong_certain =
       score.certain && (!score.cause || !score.culprits || c.truth.most != Certainty::kCertain);
+  score.wrong_likely = v.certainty == Certainty::kLikely && !score.culprits;
   const Verdict& first = outcome.at_first.front();
   if (first.certainty == Certainty::kCertain) {
     const bool right =

@@ -24,12 +24,14 @@ struct Truth {
   bool several = false;         // each culprit may have a verdict of its own
   bool some_lost = false;       // the verdict may name fewer: records of the others are lost
   bool unseen = false;          // a guess without a culprit is right, too
+  std::set<int> also;  // these culprits are right, too; empty: none
   // The first divergence, if there is one.
   int comm = -1;
   uint64_t position = 0;
   DivergenceKind divergence = DivergenceKind::kNone;
   Certainty most = Certainty::kCertain;  // the highest certainty that is right
   int straggler = -1;  // a rank that a warning must name
+  bool various_lengths = false;  // every step of the job has other lengths
 };
 
 struct Case {
@@ -59,6 +61,7 @@ struct Score {
   bool kind = false;
   bool certain = false;
   bool wrong_certain = false;
+  bool wrong_likely = false;  // a `likely` verdict names ranks that the case does not accept
   bool straggler = true;
   bool right() const { return cause && culprits && divergence && !wrong_certain && straggler; }
 };

@@ -323,14 +323,8 @@ std::vector<CallArgs> EnteredCollectives(const Track& track) {
   return calls;
 }
 
-struct FoundDivergence {
-  int comm = -1;
-  uint64_t position = 0;
-  bool operation = false;
-  size_t members = 0;
-};
+}  // namespace
 
-// Finds the first difference between the broken rank's history and another rank's.
 bool FindDivergence(const Case& c, int broken, FoundDivergence* found) {
   for (const Track& track : c.timeline.ranks[static_cast<size_t>(broken)].tracks) {
     const std::vector<CallArgs> mine = EnteredCollectives(track);
@@ -351,6 +345,8 @@ bool FindDivergence(const Case& c, int broken, FoundDivergence* found) {
   }
   return false;
 }
+
+namespace {
 
 bool Waits(const Case& c, int rank) {
   for (const Track& track : c.timeline.ranks[static_cast<size_t>(rank)].tracks) {
@@ -373,6 +369,7 @@ bool JudgeDifference(Case* c) {
     if (found.members == 2) {  // one against one
       const std::vector<int>& both = c->plan.comms[static_cast<size_t>(found.comm)].ranks;
       truth.culprits = {both.begin(), both.end()};
+      truth.also = {broken};  // its own past may show that it is wrong
       truth.most = Certainty::kLikely;
     }
     return true;
@@ -578,7 +575,7 @@ bool JudgeWrongThenDead(Case* c) {
 }
 
 const std::vector<Fault>* MakeFaults() {
-  return new std::vector<Fault>{
+  auto* faults = new std::vector<Fault>{
       {"missing_rank", 14, FreezeBeforeCall, JudgeMissing},
       {"missing_ranks", 5, FreezeSeveral, JudgeMissing},
       {"rank_exited", 8, ExitEarly, JudgeExited},
@@ -601,6 +598,8 @@ const std::vector<Fault>* MakeFaults() {
       {"straggler", 2, SlowRank, JudgeSlow},
       {"wrong_then_dead", 3, WrongThenDead, JudgeWrongThenDead},
   };
+  for (const Fault& fault : PastFaults()) faults->push_back(fault);
+  return faults;
 }
 
 }  // namespace

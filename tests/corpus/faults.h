@@ -10,7 +10,7 @@ namespace rollcall::corpus {
 
 struct Fault {
   const char* name;
-  int weight;  // share among all cases
+  int weight;  // share among all cases; 0: only if it is asked for by name
   // Makes the plan and adds the fault. False: this plan cannot have the fault.
   bool (*inject)(Random& random, int ranks, Case* c);
   // Fills in the right answer after the run. False: the fault had no effect.
@@ -20,6 +20,19 @@ struct Fault {
 };
 
 const std::vector<Fault>& Faults();
+
+// Faults that no majority decides, in jobs with a past and without one. Only --fault chooses them.
+std::vector<Fault> PastFaults();
+
+struct FoundDivergence {
+  int comm = -1;
+  uint64_t position = 0;
+  bool operation = false;  // the operation differs, and not only its arguments
+  size_t members = 0;
+};
+
+// Finds the first difference between the broken rank's history and another rank's.
+bool FindDivergence(const Case& c, int broken, FoundDivergence* found);
 
 // The kinds of calls in which others wait for a rank after the run.
 struct Owed {

@@ -29,7 +29,7 @@ namespace {
 
 struct Row {
   int cases = 0, cause = 0, culprits = 0, diverging = 0, divergence = 0, kind = 0;
-  int certain = 0, wrong_certain = 0, right = 0;
+  int certain = 0, wrong_certain = 0, wrong_likely = 0, right = 0;
 };
 
 void Add(const Score& score, Row* row) {
@@ -41,13 +41,14 @@ void Add(const Score& score, Row* row) {
   row->kind += score.kind;
   row->certain += score.certain;
   row->wrong_certain += score.wrong_certain;
+  row->wrong_likely += score.wrong_likely;
   row->right += score.right();
 }
 
 void Print(const std::string& name, const Row& row) {
-  std::printf("%-22s %6d %6d %8d %5d/%-5d %5d %8d %6d %7d\n", name.c_str(), row.cases, row.cause,
-              row.culprits, row.divergence, row.diverging, row.kind, row.certain, row.wrong_certain,
-              row.right);
+  std::printf("%-22s %6d %6d %8d %5d/%-5d %5d %8d %6d %7d %7d\n", name.c_str(), row.cases,
+              row.cause, row.culprits, row.divergence, row.diverging, row.kind, row.certain,
+              row.wrong_certain, row.wrong_likely, row.right);
 }
 
 std::string Expected(const Truth& truth) {
@@ -74,8 +75,8 @@ void Show(const Case& c, const Outcome& outcome, size_t most_verdicts) {
 }
 
 void PrintHead() {
-  std::printf("%-22s %6s %6s %8s %11s %5s %8s %6s %7s\n", "fault", "cases", "cause", "culprits",
-              "divergence", "kind", "certain", "wrong", "right");
+  std::printf("%-22s %6s %6s %8s %11s %5s %8s %6s %7s %7s\n", "fault", "cases", "cause", "culprits",
+              "divergence", "kind", "certain", "wrong", "wrong_l", "right");
 }
 
 int ShowOne() {

@@ -8,6 +8,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "daemon/diagnosis/rules/tie.h"
 #include "daemon/model/progress.h"
 
 namespace rollcall {
@@ -246,6 +247,27 @@ void AlignSides(const std::vector<History>& histories, uint64_t agreed, Divergen
   divergence->alignment = Align(others, culprits);
 }
 
+// Puts the side first that keeps its habit, if the ranks' own pasts decide a tie.
+void DecideByPast(const Communicator& comm, Divergence* divergence) {
+  std::vector<Side>& sides = divergence->sides;
+  if (!HasNoMajority(*divergence)) return;
+  std::vector<const std::vector<int32_t>*> ranks;
+  for (const Side& side : sides) ranks.push_back(&side.ranks);
+  const std::optional<TieDecision> decision = DecideTie(comm, ranks, divergence->position);
+  if (!decision) return;
+  const auto kept = sides.begin() + static_cast<std::ptrdiff_t>(decision->kept);
+  std::rotate(sides.begin(), kept, kept + 1);
+  divergence->decided_by_past = true;
+  divergence->habit = decision->habit;
+  divergence->expected = decision->expected;
+}
+
+// Ranks without a report may have joined either side.
+size_t CountUnheard(const Communicator& comm) {
+  const auto size = static_cast<size_t>(std::max(comm.size, 0));
+  return size - std::min(size, comm.members.size());
+}
+
 std::optional<Divergence> FindFirst(const Communicator& comm, const Ranks& left_out) {
   const std::vector<History> histories = GroupByHistory(comm, left_out);
   if (histories.size() < 2) return std::nullopt;
@@ -257,7 +279,10 @@ std::optional<Divergence> FindFirst(const Communicator& comm, const Ranks& left_
   if (comparison.differ_at != 0 && !(found && found->position < comparison.differ_at)) {
     return LostDivergence(histories, comparison);
   }
-  if (found) AlignSides(histories, comparison.agreed, &*found);
+  if (!found) return found;
+  found->undecided += CountUnheard(comm);
+  DecideByPast(comm, &*found);
+  AlignSides(histories, comparison.agreed, &*found);
   return found;
 }
 
@@ -271,6 +296,10 @@ std::vector<std::string> DifferingFields(const CallArgs& a, const CallArgs& b) {
   if (a.reduction != b.reduction) fields.push_back("reduction");
   if (a.peer != b.peer) fields.push_back("root");
   return fields;
+}
+
+bool HasNoMajority(const Divergence& divergence) {
+  return divergence.sides[0].ranks.size() == divergence.sides[1].ranks.size();
 }
 
 std::vector<Divergence> FindDivergences(const Communicator& comm) {

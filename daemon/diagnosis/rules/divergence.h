@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "daemon/diagnosis/rules/habit.h"
 #include "daemon/model/job_state.h"
 #include "daemon/model/verdict.h"
 #include "daemon/words/alignment.h"
@@ -29,11 +30,18 @@ struct Divergence {
   uint64_t position = 0;
   // Not 0: records are lost, and the divergence is at `position` or later, but before this.
   uint64_t position_end = 0;
-  std::vector<Side> sides;      // at least two, largest first
+  std::vector<Side> sides;      // at least two, largest first, unless a past decides
   bool may_be_earlier = false;  // records before `position` are lost
-  size_t undecided = 0;         // number of ranks that have not entered the call
+  size_t undecided = 0;         // number of ranks that have not entered the call, as far as is known
   Alignment alignment;          // of the second side with the first, if records are left
+  // No side has a majority, but the first side keeps its habit and all others break theirs.
+  bool decided_by_past = false;
+  Habit habit;        // that the others have broken
+  CallArgs expected;  // the call of that habit
 };
+
+// True if no side is larger than all others.
+bool HasNoMajority(const Divergence& divergence);
 
 // The first divergence, and the divergences among the ranks that are left without its
 // minority: ranks may go wrong for different reasons. At most kMostDivergences.

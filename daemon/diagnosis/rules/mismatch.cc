@@ -8,6 +8,7 @@
 #include "daemon/diagnosis/rules/divergence.h"
 #include "daemon/diagnosis/rules/rules.h"
 #include "daemon/words/evidence.h"
+#include "daemon/words/habits.h"
 #include "daemon/words/sentences.h"
 #include "daemon/words/terms.h"
 
@@ -17,7 +18,7 @@ namespace {
 constexpr size_t kDescribedSides = 8;
 
 bool IsTie(const Divergence& divergence) {
-  return divergence.sides[0].ranks.size() == divergence.sides[1].ranks.size();
+  return HasNoMajority(divergence) && !divergence.decided_by_past;
 }
 
 bool IsLost(const Divergence& divergence) { return divergence.position_end != 0; }
@@ -38,7 +39,8 @@ bool CanTurn(const Divergence& divergence) {
 }
 
 Certainty MismatchCertainty(const Divergence& divergence) {
-  const bool sure = !IsLost(divergence) && !divergence.may_be_earlier && !CanTurn(divergence);
+  const bool sure = !IsLost(divergence) && !divergence.may_be_earlier && !CanTurn(divergence) &&
+                    !divergence.decided_by_past;
   return sure ? Certainty::kCertain : Certainty::kLikely;
 }
 
@@ -76,6 +78,18 @@ std::vector<int32_t> PublicRanks(const JobState& job, const Communicator& comm,
   return result;
 }
 
+void AddPast(const JobState& job, const Communicator& comm, const Divergence& divergence,
+             Verdict* verdict) {
+  for (size_t i = 1; i < std::min(divergence.sides.size(), kDescribedSides); ++i) {
+    const Side& side = divergence.sides[i];
+    verdict->evidence.push_back(BrokenHabitInWords(
+        PublicRanks(job, comm, side.ranks), CallInWords(divergence.expected),
+        CallInWords(side.call), divergence.habit.period, divergence.habit.steps()));
+  }
+  verdict->missing_evidence.push_back(
+      "no side has a majority: what the ranks have done in their last steps decides");
+}
+
 void AddEvidence(const JobState& job, const Communicator& comm, const Divergence& divergence,
                  Verdict* verdict) {
   for (const Side& side : divergence.sides) {
@@ -95,12 +109,15 @@ void AddEvidence(const JobState& job, const Communicator& comm, const Divergence
         absl::StrCat("records before call #", divergence.position,
                      " are lost on some ranks: the calls may differ earlier"));
   }
-  if (IsTie(divergence)) {
+  if (divergence.decided_by_past) {
+    AddPast(job, comm, divergence, verdict);
+  } else if (IsTie(divergence)) {
     verdict->missing_evidence.push_back("no side has a majority: either side may be wrong");
   } else if (CanTurn(divergence)) {
     verdict->missing_evidence.push_back(
-        absl::StrCat(CountInWords(divergence.undecided, "rank has", "ranks have"),
-                     " not entered this call yet"));
+        absl::StrCat("no report yet that ",
+                     CountInWords(divergence.undecided, "other rank has", "other ranks have"),
+                     " entered this call"));
   }
 }
 

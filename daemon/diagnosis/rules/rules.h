@@ -77,6 +77,20 @@ std::optional<Verdict> JudgeDeadlock(const JobState& job, const StuckCalls& call
                                      const std::vector<size_t>& cycle, int64_t now_ns,
                                      const Limits& limits);
 
+// Like JudgeDeadlock(), for a cycle that a skipped or extra send or receive explains: a rank's own
+// past shows which. None if it does not show it.
+std::optional<Verdict> JudgeCycleByPast(const JobState& job, const StuckCalls& calls,
+                                        const std::vector<size_t>& cycle, int64_t now_ns,
+                                        const Limits& limits);
+// The same for one send or receive, by the calls in which its two ranks wait.
+std::optional<Verdict> JudgeP2pByPast(const JobState& job, const StuckCalls& calls, size_t call,
+                                      int64_t now_ns, const Limits& limits);
+// Like JudgeDeadlock(), for ranks inside the creation of a communicator while its other ranks wait
+// for them in another call. None if neither side has a majority.
+std::optional<Verdict> JudgeForkedCreation(const JobState& job, const StuckCalls& calls,
+                                           const std::vector<size_t>& cycle, int64_t now_ns,
+                                           const Limits& limits);
+
 // Calls on several communicators that all ranks have entered, but in different orders: their
 // kernels may block each other on the GPU.
 std::optional<Verdict> JudgeOrderInversion(const JobState& job, const StuckCalls& calls,

@@ -7,6 +7,7 @@
 #include <random>
 
 #include "daemon/diagnosis/diagnose.h"
+#include "daemon/model/first_calls.h"
 #include "daemon/model/host_clocks.h"
 #include "interpose/segment.h"
 
@@ -93,6 +94,30 @@ TEST(JobModelTest, FindsTheRankThatIsAlwaysLast) {
   EXPECT_EQ(arrivals.last_calls, arrivals.calls);
   EXPECT_EQ(arrivals.calls, 64u);
   EXPECT_EQ(arrivals.late_ns, 200'000'000 - 2000);
+}
+
+TEST(JobModelTest, NotesTheFirstCallOfEachKindWhoeverReportsIt) {
+  Ranks ranks(2);
+  for (const uint64_t count : {8, 9, 8, 7}) ranks.Call(1, kStart, count);
+  for (const uint64_t count : {8, 9, 8, 7, 6}) ranks.Call(0, kStart, count);
+  ranks.Report(1);
+  ranks.ReportAll();
+  const CallArgs args = {Op::kAllReduce, 7, 0, kNoPeer, 7};
+  CallArgs other = args;
+  other.count = 5;
+  EXPECT_EQ(ranks.comm().first_calls.size(), 4u);
+  EXPECT_FALSE(MayHaveComeBefore(ranks.comm(), args, 3));
+  EXPECT_TRUE(MayHaveComeBefore(ranks.comm(), args, 4));
+  EXPECT_FALSE(MayHaveComeBefore(ranks.comm(), other, 5));
+  EXPECT_TRUE(MayHaveComeBefore(ranks.comm(), other, 6));  // nothing is known of position 5
+}
+
+TEST(JobModelTest, StopsNotingFirstCallsAfterManyKinds) {
+  Ranks ranks(2);
+  for (uint64_t count = 0; count < 100; ++count) ranks.Call(0, kStart, count);
+  ranks.Report(0);
+  EXPECT_EQ(ranks.comm().first_calls.size(), kMostKinds);
+  EXPECT_EQ(ranks.comm().noted, kMostKinds);
 }
 
 CommProgress Growing(uint64_t id, int rank) {

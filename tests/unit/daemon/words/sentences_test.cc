@@ -210,6 +210,8 @@ std::vector<Entry> Table() {
      R"(rank 3 (n1, pid 73) never issued the receive that matches Send to rank 1 of communicator "dp")"},
     {"no send", VerdictBuilder(C::kUnmatchedP2p, Recv(1)),
      R"(rank 3 (n1, pid 73) never issued the send that matches Recv from rank 1 of communicator "dp")"},
+    {"one send too many", VerdictBuilder(C::kUnmatchedP2p, Send(1)).Set(&Verdict::divergence, D::kExtra),
+     R"(rank 3 (n1, pid 73) issued one Send to rank 1 of communicator "dp" too many: no receive matches it)"},
     {"sizes differ", [] {
        Verdict v = VerdictBuilder(C::kUnmatchedP2p, Send(3)).Culprits({2, 3});
        v.mismatched_fields = {"count"};

@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sends without receives in a cycle of waits, in which a rank's own past decides. And creations, in
+// which the majority decides.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "daemon/diagnosis/diagnose.h"
+#include "job_builder.h"
+
+namespace rollcall {
+namespace {
+
+using Ranks = std::vector<int32_t>;
+
+bool Says(const std::vector<std::string>& lines, const std::string& words) {
+  return std::any_of(lines.begin(), lines.end(), [&](const std::string& line) {
+    return line.find(words) != std::string::npos;
+  });
+}
+
+Ranks Blamed(const Verdict& verdict) {
+  Ranks ranks = CulpritRanks(verdict.culprits);
+  std::sort(ranks.begin(), ranks.end());
+  return ranks;
+}
+
+// Ranks that make the same calls.
+class Loop {
+ public:
+  explicit Loop(int ranks) : job(ranks), all_(JobBuilder::Ranks(0, ranks)) {}
+
+  // All ranks make a call, which ends.
+  void Call(CallArgs args) {
+    seconds_ += 0.01;
+    job.Finish(all_, 1, args, At(seconds_));
+  }
+  // These ranks enter a call, which does not end.
+  void Enter(const std::vector<int>& ranks, CallArgs args) {
+    seconds_ += 0.01;
+    job.Enter(ranks, At(seconds_), args);
+  }
+  // Rank 1 sends to rank 2, and both go on.
+  void Exchange() {
+    Send12();
+    Receive12();
+    job.CompleteP2p({1, 2});
+  }
+  void Send12() {
+    seconds_ += 0.01;
+    job.Issue(1, Send(2), At(seconds_));
+  }
+  void Receive12() {
+    seconds_ += 0.01;
+    job.Issue(2, Recv(1), At(seconds_));
+  }
+
+  JobBuilder job;
+
+ private:
+  std::vector<int> all_;
+  double seconds_ = 0;
+};
+
+Loop Exchanges(int steps) {
+  Loop loop(3);
+  for (int step = 0; step < steps; ++step) {
+    loop.Exchange();
+    loop.Call(AllReduce(100));
+    loop.Call(AllReduce(200));
+  }
+  return loop;
+}
+
+Verdict First(const Loop& loop) {
+  const std::vector<Verdict> verdicts = Diagnose(loop.job.state, At(100), Limits());
+  EXPECT_FALSE(verdicts.empty());
+  return verdicts.empty() ? Verdict() : verdicts[0];
+}
+
+TEST(CycleByPastTest, TheRankThatSkipsItsReceiveIsTheCulprit) {
+  Loop loop = Exchanges(20);
+  loop.Send12();
+  loop.Enter({0, 2}, AllReduce(100));
+  const Verdict v = First(loop);
+  EXPECT_EQ(v.cause, Cause::kUnmatchedP2p) << v.summary;
+  EXPECT_EQ(Blamed(v), (Ranks{2})) << v.summary;
+  EXPECT_EQ(v.certainty, Certainty::kLikely);
+  EXPECT_TRUE(Says(v.evidence, "rank 2 has issued Recv from rank 1 of communicator \"dp\" in each "
+                               "of its last 20 steps of 3 calls, and did not this time"))
+      << v.evidence.back();
+}
+
+TEST(CycleByPastTest, TheRankThatSendsOnceTooOftenIsTheCulprit) {
+  Loop loop = Exchanges(20);
+  loop.Exchange();
+  loop.Send12();
+  loop.Enter({0, 2}, AllReduce(100));
+  const Verdict v = First(loop);
+  EXPECT_EQ(v.cause, Cause::kUnmatchedP2p) << v.summary;
+  EXPECT_EQ(Blamed(v), (Ranks{1})) << v.summary;
+  EXPECT_EQ(v.certainty, Certainty::kLikely);
+  Ranks waiting = v.waiting_ranks;
+  std::sort(waiting.begin(), waiting.end());
+  EXPECT_EQ(waiting, (Ranks{0, 2}));
+  EXPECT_NE(v.summary.find("issued one Send to rank 2 of communicator \"dp\" too many"),
+            std::string::npos)
+      << v.summary;
+}
+
+TEST(CycleByPastTest, WithoutAPastItIsADeadlock) {
+  Loop loop = Exchanges(3);
+  loop.Send12();
+  loop.Enter({0, 2}, AllReduce(100));
+  const Verdict v = First(loop);
+  EXPECT_EQ(v.cause, Cause::kDeadlock) << v.summary;
+  EXPECT_EQ(Blamed(v), (Ranks{1, 2}));
+}
+
+constexpr uint64_t kNew = 77;
+
+// These ranks are inside the creation of a communicator of all, and the others in an all-reduce.
+JobBuilder Forked(int ranks, const std::vector<int>& inside) {
+  JobBuilder job(ranks);
+  job.Finish(24);
+  job.AddCommunicator(kNew, "evaluation", JobBuilder::Ranks(0, ranks));
+  std::vector<int> outside;
+  for (int rank = 0; rank < ranks; ++rank) {
+    if (std::find(inside.begin(), inside.end(), rank) == inside.end()) {
+      outside.push_back(rank);
+      job.comm().members.erase(rank);
+      continue;
+    }
+    job.Initializing(rank, At(10));
+    job.process(rank).blocked = {{1, Op::kCommInitRank, kNew, At(10)}};
+  }
+  job.On(kDp);
+  job.Enter(outside, At(10));
+  return job;
+}
+
+TEST(ForkedCreationTest, TheMinorityThatForgotTheCreationIsTheCulprit) {
+  const std::vector<Verdict> verdicts = Diagnose(Forked(4, {0, 1, 3}).state, At(70), Limits());
+  ASSERT_FALSE(verdicts.empty());
+  EXPECT_EQ(verdicts[0].cause, Cause::kInitIncomplete) << verdicts[0].summary;
+  EXPECT_EQ(Blamed(verdicts[0]), (Ranks{2}));
+  EXPECT_EQ(verdicts[0].certainty, Certainty::kLikely);
+}
+
+TEST(ForkedCreationTest, TheMinorityThatCreatesAloneIsTheCulprit) {
+  const std::vector<Verdict> verdicts = Diagnose(Forked(4, {1}).state, At(70), Limits());
+  ASSERT_FALSE(verdicts.empty());
+  EXPECT_EQ(verdicts[0].cause, Cause::kMissingRank) << verdicts[0].summary;
+  EXPECT_EQ(Blamed(verdicts[0]), (Ranks{1}));
+  EXPECT_EQ(verdicts[0].certainty, Certainty::kLikely);
+  EXPECT_TRUE(Says(verdicts[0].evidence,
+                   "rank 1 waits in CommInitRank of communicator \"evaluation\", ranks 0,2-3 wait "
+                   "in AllReduce of communicator \"dp\""))
+      << verdicts[0].evidence.back();
+}
+
+TEST(ForkedCreationTest, WithoutAMajorityItIsADeadlock) {
+  const std::vector<Verdict> verdicts = Diagnose(Forked(4, {1, 2}).state, At(70), Limits());
+  ASSERT_FALSE(verdicts.empty());
+  EXPECT_EQ(verdicts[0].cause, Cause::kDeadlock) << verdicts[0].summary;
+}
+
+}  // namespace
+}  // namespace rollcall
