@@ -266,18 +266,33 @@ bool UnmatchEarly(Random& random, int, Case* c) {
 
 bool Hangs(const Case& c) { return !c.timeline.all_ended; }
 
+// Without a past the evidence shows the waits alone: a cycle, or without markers perhaps no more than
+// that all ranks wait.
+void AcceptWaits(Case* c) {
+  c->truth.causes.insert(Cause::kDeadlock);
+  c->truth.culprits_among = true;
+  c->truth.most = Certainty::kCertain;
+  if (c->sight.markers) return;
+  c->truth.causes.insert(Cause::kStalledInFlight);
+  c->truth.culprits.clear();
+  c->truth.most = Certainty::kLikely;
+}
+
 bool JudgeUnmatched(Case* c) {
   c->truth.hangs = true;
   c->truth.causes = {Cause::kUnmatchedP2p};
   c->truth.most = Certainty::kLikely;
+  // Lost records are a lost past. Where reports are late, the clocks of two ticks differ, and with
+  // them the order of calls on two communicators.
+  const bool is_disordered = c->sight.most_delay_ns != 0 && c->plan.comms.size() > 1;
+  if (is_disordered || c->sight.lost_records_percent != 0) AcceptWaits(c);
   return Hangs(*c);
 }
 
-// Without a past the evidence shows the cycle of waits alone.
 bool JudgeUnmatchedEarly(Case* c) {
   c->truth.hangs = true;
-  c->truth.causes = {Cause::kUnmatchedP2p, Cause::kDeadlock};
-  c->truth.culprits_among = true;
+  c->truth.causes = {Cause::kUnmatchedP2p};
+  AcceptWaits(c);
   return Hangs(*c);
 }
 

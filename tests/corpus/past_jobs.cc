@@ -123,7 +123,8 @@ LongJob MakeExchanges(Random& random, Traffic traffic, int ranks, int steps) {
   job.plan.layout = absl::StrCat("exchange", ranks);
   const int p2p = Chance(random, 50) ? 0 : 1;  // on the same communicator, or on another one
   if (p2p == 1) job.plan.comms.push_back({"pp", job.plan.comms[0].ranks});
-  const auto compute_ns = static_cast<int64_t>(10'000'000 + Below(random, 60'000'000));
+  // The ring of a rank must hold the calls of a tick.
+  const auto compute_ns = static_cast<int64_t>(50'000'000 + Below(random, 60'000'000));
   const int messages = traffic == Traffic::kChain ? 1 + static_cast<int>(Below(random, 4)) : 1;
   const int buckets = 1 + static_cast<int>(Below(random, 4));
   const int evaluate_every = Chance(random, 50) ? 3 + static_cast<int>(Below(random, 4)) : 0;
