@@ -437,16 +437,21 @@ absl::StatusOr<v1::ListIncidentsResponse> HistoryKeeper::List(
   return Merge(request, std::move(in_memory), window, **std::move(answer));
 }
 
-std::optional<v1::Incident> HistoryKeeper::Get(const std::string& id) const {
+absl::StatusOr<v1::Incident> HistoryKeeper::Get(const std::string& id) const {
   {
     const std::lock_guard<std::mutex> lock(core_->mutex);
     const auto at = core_->waiting.find(id);
     if (at != core_->waiting.end()) return at->second.incident;
   }
-  const auto answer = std::make_shared<std::optional<v1::Incident>>();
+  const absl::Status silent = absl::UnavailableError("the history does not respond");
+  const auto answer = std::make_shared<absl::StatusOr<v1::Incident>>(silent);
   const bool came =
-      RunRead(core_.get(), [answer, id](const History& history) { *answer = history.Get(id); });
-  return came ? *answer : std::nullopt;
+      RunRead(core_.get(), [core = core_.get(), answer, id](const History& history) {
+        *answer = history.Get(id);
+        if (absl::IsDataLoss(answer->status())) core->MarkDamaged(history);
+      });
+  if (!came) return silent;
+  return *answer;
 }
 
 HistoryKeeper::Counts HistoryKeeper::counts() const {

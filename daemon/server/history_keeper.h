@@ -78,8 +78,8 @@ class HistoryKeeper {
   // kUnavailable if the history is unreadable or does not respond in time.
   absl::StatusOr<v1::ListIncidentsResponse> List(const v1::ListIncidentsRequest& request,
                                                  const std::vector<v1::Incident>& live) const;
-  // Returns nullopt if there is no such incident, or the history does not respond in time.
-  std::optional<v1::Incident> Get(const std::string& id) const;
+  // kNotFound: there is no such incident. kUnavailable, kDataLoss: as List().
+  absl::StatusOr<v1::Incident> Get(const std::string& id) const;
 
   Counts counts() const;
 

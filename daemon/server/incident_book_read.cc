@@ -96,9 +96,9 @@ absl::StatusOr<v1::Incident> IncidentBook::Get(const std::string& id) const {
       }
     }
   }
-  const auto kept = history_->Get(id);
-  if (kept.has_value()) return *kept;
-  return NoSuchIncident(id);
+  absl::StatusOr<v1::Incident> kept = history_->Get(id);
+  if (absl::IsNotFound(kept.status())) return NoSuchIncident(id);
+  return kept;
 }
 
 std::vector<v1::Incident> IncidentBook::InMemory(bool open_only, bool with_stacks) const {

@@ -152,7 +152,7 @@ struct Filter {
   std::vector<Value> values;
 };
 
-void AddRepeated(sqlite3* db, const Filter& filter, v1::ListIncidentsResponse* response) {
+absl::Status AddRepeated(sqlite3* db, const Filter& filter, v1::ListIncidentsResponse* response) {
   const std::string chosen = "SELECT id FROM incidents" + filter.Where();
   Sql hosts(db, "SELECT host, count(DISTINCT incident) AS n FROM culprits WHERE host != '' AND "
                 "incident IN (" + chosen + ") GROUP BY host HAVING n > 1 ORDER BY n DESC LIMIT ?");
@@ -164,9 +164,11 @@ void AddRepeated(sqlite3* db, const Filter& filter, v1::ListIncidentsResponse* r
     repeated->set_rank(-1);
     repeated->set_incidents(static_cast<int32_t>(hosts.Integer(1)));
   }
-  Sql ranks(db, "SELECT job, rank, count(DISTINCT incident) AS n FROM culprits JOIN incidents ON "
-                "incident = id WHERE rank >= 0 AND id IN (" + chosen +
-                ") GROUP BY job, rank HAVING n > 1 ORDER BY n DESC LIMIT ?");
+  if (!hosts.status().ok()) return hosts.status();
+  Sql ranks(db, "SELECT job, rank, count(DISTINCT culprits.incident) AS n, coalesce(tenant, '') AS "
+                "t FROM culprits JOIN incidents ON culprits.incident = id LEFT JOIN incident_keys "
+                "ON incident_keys.incident = id WHERE rank >= 0 AND id IN (" + chosen +
+                ") GROUP BY t, job, rank HAVING n > 1 ORDER BY n DESC LIMIT ?");
   filter.BindTo(&ranks);
   ranks.Bind(kMaxRepeated);
   while (ranks.Next()) {
@@ -175,6 +177,7 @@ void AddRepeated(sqlite3* db, const Filter& filter, v1::ListIncidentsResponse* r
     repeated->set_rank(static_cast<int32_t>(ranks.Integer(1)));
     repeated->set_incidents(static_cast<int32_t>(ranks.Integer(2)));
   }
+  return ranks.status();
 }
 
 absl::Status Execute(sqlite3* db, const std::string& text) { return Sql(db, text).Run(); }
@@ -350,6 +353,7 @@ absl::StatusOr<v1::ListIncidentsResponse> History::ListWithout(
   Sql count(db_, "SELECT count(*) FROM incidents" + filter.Where());
   filter.BindTo(&count);
   if (count.Next()) response.set_total(static_cast<int32_t>(count.Integer(0)));
+  if (!count.status().ok()) return count.status();
   Sql rows(db_, absl::StrCat("SELECT summary, state, ",
                              request.with_stacks() ? "stacks" : "''", " FROM incidents",
                              filter.Where(), " ORDER BY opened_ns DESC, id LIMIT ? OFFSET ?"));
@@ -362,17 +366,21 @@ absl::StatusOr<v1::ListIncidentsResponse> History::ListWithout(
     if (request.with_stacks()) incident->MergeFromString(rows.Bytes(2));
   }
   if (!rows.status().ok()) return rows.status();
-  AddRepeated(db_, all, &response);
+  const absl::Status status = AddRepeated(db_, all, &response);
+  if (!status.ok()) return status;
   return response;
 }
 
-std::optional<v1::Incident> History::Get(const std::string& id) const {
+absl::StatusOr<v1::Incident> History::Get(const std::string& id) const {
   const absl::MutexLock lock(&mutex_);
   Sql row(db_, "SELECT summary, stacks, state FROM incidents WHERE id = ?", id);
-  if (!row.Next()) return std::nullopt;
+  if (!row.Next()) {
+    return row.status().ok() ? absl::NotFoundError("the history has no such incident")
+                             : row.status();
+  }
   v1::Incident incident;
   if (!incident.ParseFromString(row.Bytes(0)) || !incident.MergeFromString(row.Bytes(1))) {
-    return std::nullopt;
+    return absl::InternalError("the history has this incident, and cannot read it");
   }
   incident.set_state(row.Bytes(2));
   return incident;

@@ -12,7 +12,6 @@
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -100,7 +99,8 @@ class History {
                                                         int64_t offset, int64_t limit) const
       ABSL_LOCKS_EXCLUDED(mutex_);
 
-  std::optional<v1::Incident> Get(const std::string& id) const ABSL_LOCKS_EXCLUDED(mutex_);
+  // kNotFound: there is none. kDataLoss: the file is damaged.
+  absl::StatusOr<v1::Incident> Get(const std::string& id) const ABSL_LOCKS_EXCLUDED(mutex_);
 
   // The highest n of the ids "<job>-<n>" of each job, of all its attempts.
   absl::StatusOr<std::map<JobId, int>> LastNumbers() const ABSL_LOCKS_EXCLUDED(mutex_);

@@ -201,8 +201,8 @@ TEST_F(HistoryKeeperTest, DropsUnconfirmedIncidentsFirst) {
   keeper.Save(suspected);
   keeper.Save(Incident(3, 3000));
   EXPECT_EQ(keeper.counts().lost, 1u);
-  EXPECT_FALSE(keeper.Get("train-2").has_value());
-  EXPECT_TRUE(keeper.Get("train-1").has_value());
+  EXPECT_FALSE(keeper.Get("train-2").ok());
+  EXPECT_TRUE(keeper.Get("train-1").ok());
 }
 
 TEST_F(HistoryKeeperTest, LetsOnlyOwnerAndGroupReadItsFiles) {

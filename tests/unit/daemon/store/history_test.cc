@@ -84,13 +84,13 @@ TEST_F(HistoryTest, SurvivesARestart) {
   ASSERT_TRUE(Open()->Save(Incident("train", 7, 1000, "node-1")).ok());
   const auto history = Open();
   const auto kept = history->Get("train-7");
-  ASSERT_TRUE(kept.has_value());
+  ASSERT_TRUE(kept.ok()) << kept.status();
   EXPECT_EQ(kept->verdicts(0).summary(), "it hung");
   EXPECT_EQ(kept->stacks(0).pid(), 4711);
   EXPECT_EQ(kept->stack_tree().nodes(0).threads(), 9);
   EXPECT_EQ(LastNumber(*history, {"default", "train"}), 7);
   EXPECT_EQ(LastNumber(*history, {"default", "other"}), 0);
-  EXPECT_FALSE(history->Get("train-8").has_value());
+  EXPECT_FALSE(history->Get("train-8").ok());
 }
 
 TEST_F(HistoryTest, ReplacesAnOlderState) {
@@ -159,6 +159,30 @@ TEST_F(HistoryTest, ReportsRepeatedCulprits) {
   EXPECT_EQ(list->repeated(1).incidents(), 2);
 }
 
+TEST_F(HistoryTest, RanksOfTwoTenantsJobsAreNotOneRank) {
+  const auto history = Open();
+  for (const char* tenant : {"", "team"}) {
+    v1::Incident incident = Incident("a", 1, 1000, "");
+    incident.set_id(absl::StrCat(tenant, ":a-1"));
+    incident.set_tenant(tenant);
+    ASSERT_TRUE(history->Save(incident).ok());
+  }
+  EXPECT_EQ(history->List({})->repeated_size(), 0);
+}
+
+TEST_F(HistoryTest, AFileThatCannotBeReadHasNotNoIncident) {
+  const auto history = Open();
+  ASSERT_TRUE(history->Save(Incident("train", 7, 1000, "node-1")).ok());
+  EXPECT_TRUE(absl::IsNotFound(history->Get("train-8").status()));
+  sqlite3* other = nullptr;
+  ASSERT_EQ(sqlite3_open((folder_ / "history.db").c_str(), &other), SQLITE_OK);
+  EXPECT_TRUE(Sql(other, "DROP TABLE culprits").Run().ok());
+  EXPECT_FALSE(history->List({}).ok()) << "not a list without repeated culprits";
+  EXPECT_TRUE(Sql(other, "DROP TABLE incidents").Run().ok());
+  sqlite3_close(other);
+  EXPECT_FALSE(absl::IsNotFound(history->Get("train-7").status()));
+}
+
 TEST_F(HistoryTest, FiltersByTenantAndAttempt) {
   const auto history = Open();
   ASSERT_TRUE(history->Save(Incident("job", 1, 1000, "node-1")).ok());
@@ -209,9 +233,9 @@ TEST_F(HistoryTest, DeletesOldAndExcessIncidents) {
     ASSERT_TRUE(history->Save(incident).ok());
   }
   ASSERT_TRUE(history->Trim(20 * kDay + 200 * kSecond).ok());
-  EXPECT_FALSE(history->Get("old-1").has_value());
-  EXPECT_FALSE(history->Get("new-1").has_value());
-  EXPECT_TRUE(history->Get("new-100").has_value());
+  EXPECT_FALSE(history->Get("old-1").ok());
+  EXPECT_FALSE(history->Get("new-1").ok());
+  EXPECT_TRUE(history->Get("new-100").ok());
   EXPECT_LT(Ids(*history).size(), 45u);
   EXPECT_GT(Ids(*history).size(), 20u);
 }
