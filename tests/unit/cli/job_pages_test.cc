@@ -4,7 +4,11 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <functional>
+#include <set>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 
@@ -77,6 +81,61 @@ TEST(FetchJobsTest, EndsWhenJobsDisappearMeanwhile) {
       },
       &all));
   EXPECT_EQ(all.jobs_size(), 200);
+}
+
+std::set<std::string> Names(const v1::StatusResponse& all) {
+  std::set<std::string> names;
+  for (const v1::JobStatus& job : all.jobs()) names.insert(job.name());
+  return names;
+}
+
+// Answers from a list that `change` changes after each answer.
+AskStatus AskList(std::vector<std::string>* list, std::function<void()> change) {
+  return [list, change](const v1::StatusRequest& request, v1::StatusResponse* response) {
+    const size_t end = std::min<size_t>(request.offset() + request.limit(), list->size());
+    for (size_t i = request.offset(); i < end; ++i) response->add_jobs()->set_name(list->at(i));
+    response->set_jobs_total(static_cast<int>(list->size()));
+    change();
+    return true;
+  };
+}
+
+class MovingJobsTest : public testing::Test {
+ protected:
+  MovingJobsTest() {
+    for (int i = 0; i < 500; ++i) list_.push_back(absl::StrCat("job-", i));
+  }
+  // Changes the list after the first answer.
+  void Fetch(const std::function<void()>& change) {
+    const auto once = [this, change] {
+      if (!std::exchange(is_changed_, true)) change();
+    };
+    ASSERT_TRUE(FetchJobs({}, AskList(&list_, once), &all_));
+  }
+
+  std::vector<std::string> list_;
+  v1::StatusResponse all_;
+  bool is_changed_ = false;
+};
+
+TEST_F(MovingJobsTest, MissesNoJobWhenOneBeforeItEnds) {
+  Fetch([this] { list_.erase(list_.begin()); });
+  EXPECT_EQ(Names(all_), std::set<std::string>(list_.begin(), list_.end()));
+  EXPECT_EQ(all_.jobs_size(), 499);
+}
+
+TEST_F(MovingJobsTest, HasEachJobOnceWhenOneComes) {
+  Fetch([this] { list_.insert(list_.begin(), "new"); });
+  EXPECT_EQ(Names(all_).size(), 501u);
+  EXPECT_EQ(all_.jobs_size(), 501);
+}
+
+TEST_F(MovingJobsTest, EndsThoughTheJobsNeverStandStill) {
+  ASSERT_TRUE(FetchJobs({}, AskList(&list_, [this] {
+    std::rotate(list_.begin(), list_.end() - 1, list_.end());
+  }), &all_));
+  EXPECT_EQ(Names(all_).size(), static_cast<size_t>(all_.jobs_size()));
+  EXPECT_GT(all_.jobs_size(), 490);
 }
 
 TEST(FetchJobsTest, FailsIfAPageHasNoAnswer) {
