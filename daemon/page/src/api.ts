@@ -7,7 +7,8 @@ function address(path: string, parameters: Record<string, string>): string {
   return `api/v1/${path}${query === "" ? "" : `?${query}`}`;
 }
 
-// A job, or one attempt of it; "": any tenant, the newest attempt. A type, so that it is a Record.
+// A job, or one attempt of it; "": the default tenant's job, else that of another tenant; the newest
+// attempt. A type, so that it is a Record.
 export type JobAddress = { job: string; tenant: string; attempt: string };
 
 export const jobsPath = (offset: number, limit: number) =>

@@ -99,20 +99,26 @@ function Row({
   );
 }
 
+// The midnight, in UTC, that begins the day so many days after this one; "": no day is chosen. A
+// day lasts until the midnight that ends it, because the daemon counts whole seconds.
+function midnight(day: string, after: number): string {
+  const at = Date.parse(`${day}T00:00:00Z`);
+  return Number.isNaN(at) ? "" : new Date(at + after * 86_400_000).toISOString();
+}
+
 export function History() {
   const { query } = useAddress();
   const filter = (name: string) => query.get(name) ?? "";
   const [chosen, setChosen] = useState<string[]>([]);
   const offset = Number(filter("offset")) || 0;
-  const day = (name: string, end: string) => (filter(name) === "" ? "" : `${filter(name)}T${end}Z`);
   const live = useLive<IncidentsResponse>(
     incidentsPath({
       job: filter("job"),
       tenant: filter("tenant"),
       host: filter("host"),
       cause: filter("cause"),
-      from: day("from", "00:00:00"),
-      until: day("until", "23:59:59"),
+      from: midnight(filter("from"), 0),
+      until: midnight(filter("until"), 1),
       offset: String(offset),
       limit: String(kLimit),
     }),
@@ -167,10 +173,10 @@ export function History() {
           </select>
         </label>
         <label>
-          From <input type="date" value={filter("from")} onChange={set("from")} />
+          From (UTC) <input type="date" value={filter("from")} onChange={set("from")} />
         </label>
         <label>
-          To <input type="date" value={filter("until")} onChange={set("until")} />
+          To (UTC) <input type="date" value={filter("until")} onChange={set("until")} />
         </label>
       </form>
       {value === undefined ? (

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// All jobs: by name, and on each page those with problems first.
+// All jobs: those with an open incident first, then the others, both by name. Each page shows those
+// with problems first.
 import { formatAddress, setParameters, useAddress } from "./address";
 import { jobsPath } from "./api";
 import { count, plural } from "./format";

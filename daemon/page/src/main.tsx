@@ -4,7 +4,7 @@ import "./style.css";
 import "uplot/dist/uPlot.min.css";
 import { render } from "preact";
 import { useEffect } from "preact/hooks";
-import { formatAddress, useAddress } from "./address";
+import { type Address, formatAddress, useAddress } from "./address";
 import { Compare } from "./compare";
 import { History } from "./history";
 import { Incident, IncidentView } from "./incident";
@@ -57,9 +57,14 @@ function LinkState() {
   );
 }
 
-function View({ path }: { path: string[] }) {
+// What a view has read and what was chosen in it belong to one job, tenant and attempt.
+function keyOf(name: string, query: URLSearchParams): string {
+  return JSON.stringify([query.get("tenant"), name, query.get("attempt")]);
+}
+
+function View({ path, query }: Address) {
   const [view, first, second] = path;
-  if (view === "job" && first !== undefined) return <Job key={first} name={first} />;
+  if (view === "job" && first !== undefined) return <Job key={keyOf(first, query)} name={first} />;
   if (view === "incident" && first !== undefined) return <Incident key={first} id={first} />;
   if (view === "history") return <History />;
   if (view === "compare" && first !== undefined && second !== undefined)
@@ -76,7 +81,7 @@ function View({ path }: { path: string[] }) {
 }
 
 function Page() {
-  const { path } = useAddress();
+  const { path, query } = useAddress();
   const link = useLink();
   useEffect(() => {
     document.title = path.length === 0 ? "Rollcall" : `${path[path.length - 1]} · Rollcall`;
@@ -114,7 +119,7 @@ function Page() {
         <Session />
         <Theme />
       </header>
-      <View path={path} />
+      <View path={path} query={query} />
     </div>
   );
 }

@@ -6,6 +6,7 @@ import { logOut, whoamiPath } from "./api";
 interface Visitor {
   name: string;
   roles: string[];
+  may_act: boolean;
   has_session: boolean;
 }
 
@@ -23,6 +24,13 @@ export async function checkSession(): Promise<Visitor | undefined> {
   } catch {
     return undefined; // the daemon does not respond; the page says so elsewhere
   }
+}
+
+// Whether the viewer is an operator; false until the daemon has said so.
+export function useMayAct(): boolean {
+  const [mayAct, setMayAct] = useState(false);
+  useEffect(() => void checkSession().then((visitor) => setMayAct(visitor?.may_act ?? false)), []);
+  return mayAct;
 }
 
 export function Session() {

@@ -7,6 +7,7 @@ import { Icicle } from "./icicle";
 import type { Incident, ProcessStack, StacksResponse } from "./messages";
 import { Time } from "./parts";
 import { formatRanks } from "./ranks";
+import { useMayAct } from "./session";
 
 const kMostStacksAgain = 32;
 
@@ -56,12 +57,14 @@ export function Stack({ stack }: { stack: ProcessStack }) {
   );
 }
 
-// A button that takes the stacks of the first ranks of the root cause, and what it took.
+// For operators: a button that takes the stacks of the first ranks of the root cause, and what it
+// took.
 export function StacksAgain({ incident }: { incident: Incident }) {
   const [state, setState] = useState<{ busy: boolean; problem: string; got?: StacksResponse }>({
     busy: false,
     problem: "",
   });
+  const mayAct = useMayAct();
   const verdict = incident.verdicts[0];
   const ranks = [
     ...(verdict?.culprits.map((one) => one.rank) ?? []),
@@ -82,6 +85,7 @@ export function StacksAgain({ incident }: { incident: Incident }) {
       setState({ busy: false, problem: error instanceof Error ? error.message : String(error) });
     }
   };
+  if (!mayAct) return null;
   return (
     <>
       <p>
