@@ -39,6 +39,7 @@ class AgentBook::Agent {
   int64_t made_ns = 0;   // of the newest tick, by the agent's clock
   int64_t came_ns = 0;   // of the newest tick
   int ticks = 0;         // that have come, up to kTicksToSettle
+  LeftOut left_out;      // as last reported
 };
 
 const AgentName& AgentBook::Name(const AgentPtr& agent) { return agent->name; }
@@ -125,6 +126,20 @@ void AgentBook::Applied(const Origin& origin) {
   if (origin.agent->streams > 0) origin.agent->is_cut = false;
   int64_t& heard_ns = origin.agent->heard.heard_ns;
   heard_ns = std::max(heard_ns, origin.came_ns);
+}
+
+AgentBook::LeftOut AgentBook::RecordLeftOut(const Origin& origin, const LeftOut& left_out) {
+  LeftOut fresh;
+  if (left_out.broken_streams == 0 && left_out.segments == 0) return fresh;  // the usual case
+  if (origin.agent == nullptr) return fresh;
+  const absl::MutexLock lock(&mutex_);
+  LeftOut& known = origin.agent->left_out;
+  fresh.broken_streams =
+      left_out.broken_streams - std::min(left_out.broken_streams, known.broken_streams);
+  fresh.segments = left_out.segments - std::min(left_out.segments, known.segments);
+  known.broken_streams = std::max(known.broken_streams, left_out.broken_streams);
+  known.segments = left_out.segments;
+  return fresh;
 }
 
 int64_t AgentBook::OldestUnapplied() const {

@@ -55,6 +55,13 @@ class AgentBook {
       ABSL_LOCKS_EXCLUDED(mutex_);
   void Applied(const Origin& origin) ABSL_LOCKS_EXCLUDED(mutex_);
 
+  // What an agent has left out. `broken_streams`: since it began; `segments`: now.
+  struct LeftOut {
+    uint64_t broken_streams = 0, segments = 0;
+  };
+  // Returns what is new since the last call for this agent.
+  LeftOut RecordLeftOut(const Origin& origin, const LeftOut& left_out) ABSL_LOCKS_EXCLUDED(mutex_);
+
   // When the oldest tick came that is not applied; 0: all are.
   int64_t OldestUnapplied() const ABSL_LOCKS_EXCLUDED(mutex_);
 

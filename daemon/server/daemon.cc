@@ -249,10 +249,17 @@ void Daemon::SendPace(const AgentName& agent, const AgentBook::Origin& origin) {
   if (agents_.Send(agent.id, message)) store_.agents()->SetPace(agent.id, tick_ns);
 }
 
+void Daemon::CountLeftOut(const AgentBook::Origin& origin, const v1::Tick& tick) {
+  const AgentBook::LeftOut fresh = store_.agents()->RecordLeftOut(
+      origin, {tick.dropped_ticks(), tick.left_out_segments()});
+  if (fresh.broken_streams != 0) counters_.CountBrokenStreams(fresh.broken_streams);
+  if (fresh.segments != 0) counters_.CountDropped(Dropped::kSegments, fresh.segments);
+}
+
 void Daemon::OnTick(const AgentName& agent, std::shared_ptr<const v1::Tick> tick,
                     std::function<void()> applied) {
-  counters_.SetDropped(agent.host, tick->dropped_ticks(), tick->left_out_segments());
   JobStore::Routed routed = store_.Route(agent, *tick, timeline_.Now());
+  CountLeftOut(routed.origin, *tick);
   if (routed.must_restart) agents_.Restart(agent.id);
   const AgentBook::Origin origin = routed.origin;
   const bool is_whole = tick->whole();

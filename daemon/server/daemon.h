@@ -140,6 +140,7 @@ class Daemon : public AgentSink {
   void MarkSilentAgents(int64_t now_ns);
   void UpdatePace(int64_t now_ns);
   void SendPace(const AgentName& agent, const AgentBook::Origin& origin);
+  void CountLeftOut(const AgentBook::Origin& origin, const v1::Tick& tick);
   void EndTurn(const std::string& agent) ABSL_LOCKS_EXCLUDED(turns_mutex_);
   void BeginTurns() ABSL_LOCKS_EXCLUDED(turns_mutex_);
   bool Welcome(const std::string& agent);

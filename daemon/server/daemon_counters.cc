@@ -3,8 +3,6 @@
 
 #include <spdlog/spdlog.h>
 
-#include <algorithm>
-
 #include "proto/durations.h"
 #include "proto/steady_clock.h"
 
@@ -21,23 +19,9 @@ void DaemonCounters::AddTick(double seconds) {
   values_.tick_seconds += seconds;
 }
 
-void DaemonCounters::SetDropped(const std::string& host, uint64_t ticks, uint64_t segments) {
-  if (ticks == 0 && segments == 0) return;  // the usual case
-  uint64_t more_segments = 0;
-  {
-    const absl::MutexLock lock(&mutex_);
-    if (hosts_.size() >= limits::kHosts && hosts_.count(host) == 0) {
-      ++values_.dropped[static_cast<size_t>(Dropped::kHosts)];
-      return;
-    }
-    OfHost& known = hosts_[host];
-    // A restarted agent counts from 0.
-    values_.dropped_agent_ticks += ticks - (ticks >= known.ticks ? known.ticks : 0);
-    known.ticks = ticks;
-    more_segments = segments - std::min(segments, known.segments);
-    known.segments = segments;
-  }
-  if (more_segments != 0) CountDropped(Dropped::kSegments, more_segments);
+void DaemonCounters::CountBrokenStreams(uint64_t count) {
+  const absl::MutexLock lock(&mutex_);
+  values_.broken_agent_streams += count;
 }
 
 void DaemonCounters::CountDropped(Dropped what, uint64_t count) {

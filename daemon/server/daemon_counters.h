@@ -5,8 +5,6 @@
 
 #include <array>
 #include <cstdint>
-#include <map>
-#include <string>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
@@ -19,15 +17,12 @@ class DaemonCounters {
   struct Values {
     uint64_t ticks = 0;  // diagnoses of all jobs
     double tick_seconds = 0;
-    uint64_t dropped_agent_ticks = 0;  // ticks that agents could not send
+    uint64_t broken_agent_streams = 0;  // and those that agents could not open
     DroppedCounts dropped = {};        // what exceeded a limit
   };
 
   void AddTick(double seconds) ABSL_LOCKS_EXCLUDED(mutex_);
-  // `ticks`: the number that the host's agent has dropped since it began. `segments`: those that it
-  // leaves out now.
-  void SetDropped(const std::string& host, uint64_t ticks, uint64_t segments)
-      ABSL_LOCKS_EXCLUDED(mutex_);
+  void CountBrokenStreams(uint64_t count) ABSL_LOCKS_EXCLUDED(mutex_);
   // Counts what exceeded a limit, and logs it at most once a minute for each kind.
   void CountDropped(Dropped what, uint64_t count) ABSL_LOCKS_EXCLUDED(mutex_);
   void CountDropped(const DroppedCounts& counts) ABSL_LOCKS_EXCLUDED(mutex_);
@@ -36,10 +31,6 @@ class DaemonCounters {
  private:
   mutable absl::Mutex mutex_;
   Values values_ ABSL_GUARDED_BY(mutex_);
-  struct OfHost {
-    uint64_t ticks = 0, segments = 0;  // as last reported
-  };
-  std::map<std::string, OfHost> hosts_ ABSL_GUARDED_BY(mutex_);
   // When each kind was logged last; 0: never.
   std::array<int64_t, kDroppedKinds> logged_ns_ ABSL_GUARDED_BY(mutex_) = {};
 };

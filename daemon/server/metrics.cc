@@ -186,8 +186,8 @@ void AddDaemon(const MetricsSnapshot& snapshot, Families* out) {
              {{"version", snapshot.version}}, 1);
   out->Gauge("rollcall_agents_connected", "Number of connected agents", {}, snapshot.agents);
   out->Counter("rollcall_agent_dropped_ticks_total",
-               "Ticks that agents could not send because the daemon was unreachable", {},
-               static_cast<double>(snapshot.daemon.dropped_agent_ticks));
+               "Streams to the daemon that broke, or that agents could not open", {},
+               static_cast<double>(snapshot.daemon.broken_agent_streams));
   out->Counter("rollcall_daemon_ticks_total", "Checks of all jobs", {},
                static_cast<double>(snapshot.daemon.ticks));
   out->Counter("rollcall_daemon_tick_seconds_total", "Seconds spent in checks of all jobs", {},

@@ -3,7 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdint>
 #include <string>
+#include <utility>
 
 namespace rollcall {
 namespace {
@@ -48,6 +50,22 @@ TEST_F(AgentBookTest, NeverForgetsAConnectedAgent) {
   book_.Applied(first);
   book_.MarkSilent(kNow + kHours, kSilentAfter);
   EXPECT_EQ(Tick(kNow + kHours + kSecondNs).agent, first.agent);
+}
+
+TEST_F(AgentBookTest, WhatTwoAgentsOfAHostLeaveOutIsCountedOnce) {
+  const AgentBook::Origin one = Tick(kNow);
+  const AgentBook::Origin other =
+      book_.RecordTick({"node", "node/2", kSecondNs / 10, true}, kNow, kNow);
+  const auto record = [this](const AgentBook::Origin& origin, uint64_t streams, uint64_t segments) {
+    const AgentBook::LeftOut fresh = book_.RecordLeftOut(origin, {streams, segments});
+    return std::make_pair(fresh.broken_streams, fresh.segments);
+  };
+  using Pair = std::pair<uint64_t, uint64_t>;
+  EXPECT_EQ(record(one, 5, 2), Pair(5, 2));
+  EXPECT_EQ(record(other, 1, 1), Pair(1, 1));
+  EXPECT_EQ(record(one, 5, 2), Pair(0, 0));
+  EXPECT_EQ(record(other, 1, 1), Pair(0, 0));
+  EXPECT_EQ(record(one, 6, 3), Pair(1, 1));
 }
 
 TEST_F(AgentBookTest, TheNewestListSaysWhichAgentsAreUrgent) {
