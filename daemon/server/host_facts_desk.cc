@@ -38,11 +38,21 @@ void HostFactsDesk::Request(const HostFactsRequest& request) {
     open.job = request.job;
     open.incident = request.incident;
     for (const auto& [agent, processes] : request.agents) open.agents.insert(agent);
-    if (open_.size() > kKept) open_.erase(open_.begin());
+    std::set<uint64_t>& of_incident = by_incident_[request.incident];
+    of_incident.insert(number);
+    if (of_incident.size() > kOfIncident) Close(open_.find(*of_incident.begin()));
+    if (open_.size() > kKept) Close(open_.begin());
   }
   for (const auto& [agent, processes] : request.agents) {
     send_(agent, MessageFor(number, processes));
   }
+}
+
+void HostFactsDesk::Close(std::map<uint64_t, Open>::iterator open) {
+  const auto of_incident = by_incident_.find(open->second.incident);
+  of_incident->second.erase(open->first);
+  if (of_incident->second.empty()) by_incident_.erase(of_incident);
+  open_.erase(open);
 }
 
 void HostFactsDesk::OnReply(const AgentName& agent, const v1::HostFactsReply& reply) {
@@ -54,7 +64,7 @@ void HostFactsDesk::OnReply(const AgentName& agent, const v1::HostFactsReply& re
     if (at == open_.end() || at->second.agents.erase(agent.id) == 0) return;
     job = at->second.job;
     incident = at->second.incident;
-    if (at->second.agents.empty()) open_.erase(at);
+    if (at->second.agents.empty()) Close(at);
   }
   const int64_t now_ns = timeline_->Now();
   HostFacts facts = FromProto(reply.facts(), now_ns);

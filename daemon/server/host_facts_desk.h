@@ -16,6 +16,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
+#include "daemon/model/client_limits.h"
 #include "daemon/server/agent_name.h"
 #include "daemon/server/host_facts_watch.h"
 #include "daemon/server/incident_book.h"
@@ -34,8 +35,10 @@ class HostFactsDesk {
   // Sends a message to the agent with this id. Returns false if that agent is not connected.
   using Send = std::function<bool(const std::string& agent, const v1::DaemonMessage& message)>;
 
-  // Open requests. A new one removes the oldest: agents of an earlier release never answer.
-  static constexpr size_t kKept = 64;
+  // Open requests, of one incident and in all. Beyond it a new one removes the oldest: agents of an
+  // earlier release never answer. When a switch fails, all jobs ask at once.
+  static constexpr size_t kOfIncident = 64;
+  static constexpr size_t kKept = limits::kJobs;
 
   // All must outlive this object.
   HostFactsDesk(Send send, JobStore* store, IncidentBook* incidents, Timeline* timeline);
@@ -52,12 +55,15 @@ class HostFactsDesk {
     std::set<std::string> agents;  // that have not answered
   };
 
+  void Close(std::map<uint64_t, Open>::iterator open) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
   const Send send_;
   JobStore* const store_;
   IncidentBook* const incidents_;
   Timeline* const timeline_;
   absl::Mutex mutex_;
   std::map<uint64_t, Open> open_ ABSL_GUARDED_BY(mutex_);
+  std::map<std::string, std::set<uint64_t>> by_incident_ ABSL_GUARDED_BY(mutex_);
   uint64_t last_number_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 

@@ -139,6 +139,22 @@ TEST_F(HostFactsDeskTest, EachHostOfASuspectedHangIsAskedOnce) {
   EXPECT_EQ(asked_[1].second.processes(0).pid(), 4001);
 }
 
+// A switch has failed, and hundreds of jobs ask at once.
+TEST_F(HostFactsDeskTest, RequestsOfOtherJobsDoNotEndThoseOfThisOne) {
+  Run(true);
+  ASSERT_EQ(asked_.size(), 2u);
+  const uint64_t mine = asked_[1].second.request();
+  for (int i = 0; i < 500; ++i) {
+    HostFactsRequest request;
+    request.job = JobKey(absl::StrCat("job-", i));
+    request.incident = absl::StrCat("job-", i, "-1");
+    request.agents["node-7/1"] = {};
+    desk_->Request(request);
+  }
+  desk_->OnReply(AgentOf(1), Reply(mine));
+  EXPECT_EQ(TheIncident().host_facts_size(), 1);
+}
+
 TEST_F(HostFactsDeskTest, AnIncidentHasNoMessagesAboutTheProcessesOfOthers) {
   Run(true);
   ASSERT_EQ(asked_.size(), 2u);
