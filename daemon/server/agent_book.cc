@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "daemon/model/client_limits.h"
+
 namespace rollcall {
 namespace {
 
@@ -18,7 +20,10 @@ constexpr double kUsualShare = 0.9;
 // An agent whose ticks are further apart was stopped, or cut off. Well above what a busy host or
 // network does to one.
 constexpr int64_t kLongestTickGapNs = 5'000'000'000;
+// A run of an agent that has ended is remembered for that long, and so many of them.
 constexpr int64_t kAgentsKeptNs = 3600'000'000'000;
+constexpr size_t kGoneOfHost = 64;
+constexpr size_t kGone = limits::kHosts;
 
 }  // namespace
 
@@ -40,6 +45,7 @@ class AgentBook::Agent {
   int64_t came_ns = 0;   // of the newest tick
   int ticks = 0;         // that have come, up to kTicksToSettle
   LeftOut left_out;      // as last reported
+  uint64_t gone = 0;     // its place in gone_; 0: it has none
 };
 
 const AgentName& AgentBook::Name(const AgentPtr& agent) { return agent->name; }
@@ -58,6 +64,7 @@ AgentBook::AgentPtr AgentBook::FindOrAdd(const AgentName& name) {
 void AgentBook::Connected(const AgentName& name) {
   const absl::MutexLock lock(&mutex_);
   const AgentPtr agent = FindOrAdd(name);
+  SetBack(agent);
   ++agent->streams;
   agent->awaits_welcome = true;
 }
@@ -80,7 +87,61 @@ std::vector<std::string> AgentBook::Disconnected(const AgentName& name) {
   gone->awaits_welcome = false;
   const auto on_host = refused_.extract(name.host);
   if (!on_host.empty()) refused.assign(on_host.mapped().begin(), on_host.mapped().end());
+  SetGone(gone);
   return refused;
+}
+
+bool AgentBook::IsConnected(const std::string& id) const {
+  const absl::MutexLock lock(&mutex_);
+  const auto at = agents_.find(id);
+  return at != agents_.end() && at->second->streams > 0;
+}
+
+void AgentBook::SetGone(const AgentPtr& agent) {
+  SetBack(agent);
+  agent->gone = ++last_gone_;
+  gone_[agent->gone] = agent;
+  Gone& of_host = gone_of_host_[agent->name.host];
+  of_host[agent->gone] = agent;
+  // Until an agent is silent, its jobs need the clock to look at it: its host may be lost.
+  while (of_host.size() > kGoneOfHost && IsOver(*of_host.begin()->second)) ForgetFirst(of_host);
+  if (gone_.size() > kGone) ForgetFirst(gone_);
+}
+
+// Without a stream, nothing changes in such an agent any more.
+bool AgentBook::IsOver(const Agent& agent) {
+  return agent.unapplied == 0 && (agent.heard.silent || agent.heard.heard_ns == 0);
+}
+
+void AgentBook::SetBack(const AgentPtr& agent) {
+  if (agent->gone == 0) return;
+  gone_.erase(agent->gone);
+  const auto of_host = gone_of_host_.find(agent->name.host);
+  of_host->second.erase(agent->gone);
+  if (of_host->second.empty()) gone_of_host_.erase(of_host);
+  agent->gone = 0;
+}
+
+void AgentBook::ForgetFirst(const Gone& gone) {
+  const AgentPtr agent = gone.begin()->second;
+  Forget(agent);
+  ++forgotten_;
+}
+
+void AgentBook::Forget(const AgentPtr& agent) {
+  SetBack(agent);
+  clocks_.Forget(agent->name.id);
+  const auto refused = refused_.find(agent->name.host);
+  if (refused != refused_.end()) {
+    refused->second.erase(agent->name.id);
+    if (refused->second.empty()) refused_.erase(refused);
+  }
+  agents_.erase(agent->name.id);
+}
+
+uint64_t AgentBook::TakeForgotten() {
+  const absl::MutexLock lock(&mutex_);
+  return std::exchange(forgotten_, 0);
 }
 
 AgentBook::Origin AgentBook::RecordTick(const AgentName& name, int64_t made_ns, int64_t came_ns) {
@@ -191,8 +252,8 @@ std::vector<std::string> AgentBook::MarkSilent(int64_t now_ns, int64_t silent_af
     AgentHeard& heard = agent->heard;
     const int64_t last_ns = std::max(agent->LastSeenNs(), agent->came_ns);
     if (agent->streams <= 0 && agent->unapplied == 0 && now_ns - last_ns > kAgentsKeptNs) {
-      clocks_.Forget(at->first);
-      at = agents_.erase(at);
+      ++at;
+      Forget(agent);
       continue;
     }
     ++at;

@@ -49,6 +49,8 @@ class AgentBook {
   void Welcomed(const std::string& id, int64_t now_ns) ABSL_LOCKS_EXCLUDED(mutex_);
   std::vector<std::string> Disconnected(const AgentName& name) ABSL_LOCKS_EXCLUDED(mutex_);
 
+  bool IsConnected(const std::string& id) const ABSL_LOCKS_EXCLUDED(mutex_);
+
   // A tick made at `made_ns` (the agent's clock) has come. It counts as heard once it is applied;
   // until then the agent is not silent, however long that takes.
   Origin RecordTick(const AgentName& name, int64_t made_ns, int64_t came_ns)
@@ -86,17 +88,32 @@ class AgentBook {
   std::vector<std::string> MarkSilent(int64_t now_ns, int64_t silent_after_ns)
       ABSL_LOCKS_EXCLUDED(mutex_);
 
+  // The number of ended runs of agents that were forgotten early, because there were too many.
+  uint64_t TakeForgotten() ABSL_LOCKS_EXCLUDED(mutex_);
+
   std::vector<AgentHeard> Heard(const std::vector<AgentPtr>& agents) const
       ABSL_LOCKS_EXCLUDED(mutex_);
   static const AgentName& Name(const AgentPtr& agent);
 
  private:
+  // Agents without a stream, by the order in which they lost it.
+  using Gone = std::map<uint64_t, AgentPtr>;
+
   AgentPtr FindOrAdd(const AgentName& name) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void SetGone(const AgentPtr& agent) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void SetBack(const AgentPtr& agent) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  static bool IsOver(const Agent& agent);
+  void ForgetFirst(const Gone& gone) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Forget(const AgentPtr& agent) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   mutable absl::Mutex mutex_;
   std::map<std::string, AgentPtr> agents_ ABSL_GUARDED_BY(mutex_);  // by id
   // Ids of the agents whose reports were refused, by host.
   std::map<std::string, std::set<std::string>> refused_ ABSL_GUARDED_BY(mutex_);
+  Gone gone_ ABSL_GUARDED_BY(mutex_);
+  std::map<std::string, Gone> gone_of_host_ ABSL_GUARDED_BY(mutex_);
+  uint64_t last_gone_ ABSL_GUARDED_BY(mutex_) = 0;
+  uint64_t forgotten_ ABSL_GUARDED_BY(mutex_) = 0;
   std::vector<AgentPtr> urgent_ ABSL_GUARDED_BY(mutex_);
   TickGaps gaps_ ABSL_GUARDED_BY(mutex_);
   HostClocks clocks_ ABSL_GUARDED_BY(mutex_);  // by agent: each has a clock of its own

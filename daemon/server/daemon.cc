@@ -213,6 +213,8 @@ void Daemon::Publish() {
 void Daemon::MarkSilentAgents(int64_t now_ns) {
   std::vector<std::string> silent =
       store_.agents()->MarkSilent(now_ns, options_.silent_after_ns + lateness_.Total());
+  const uint64_t forgotten = store_.agents()->TakeForgotten();
+  if (forgotten != 0) counters_.CountDropped(Dropped::kHosts, forgotten);
   if (silent.empty()) return;
   const size_t count = silent.size();
   if (count > kMaxNamedHosts) {
@@ -330,7 +332,16 @@ void Daemon::OnConnected(const AgentName& agent) {
 void Daemon::OnDisconnected(const AgentName& agent) {
   spdlog::debug("the agent of {} disconnected", agent.host);
   for (const std::string& refused : store_.agents()->Disconnected(agent)) agents_.Restart(refused);
-  EndTurn(agent.id);
+  {
+    const absl::MutexLock lock(&turns_mutex_);
+    // Under the mutex: a new stream of the agent may be about to ask for a turn.
+    if (store_.agents()->IsConnected(agent.id)) {
+      turns_.Done(agent.id);
+    } else {
+      turns_.Gone(agent.id);
+    }
+  }
+  BeginTurns();
 }
 
 }  // namespace rollcall

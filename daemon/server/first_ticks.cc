@@ -1,10 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/server/first_ticks.h"
 
+#include <algorithm>
 #include <iterator>
 #include <utility>
 
 namespace rollcall {
+
+void FirstTicks::Gone(const std::string& id) {
+  waiting_.erase(std::remove(waiting_.begin(), waiting_.end(), id), waiting_.end());
+  turns_.erase(id);
+}
 
 std::vector<std::string> FirstTicks::Next(int64_t now_ns) {
   if (waiting_.empty()) return {};

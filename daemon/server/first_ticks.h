@@ -25,8 +25,10 @@ class FirstTicks {
 
   // A stream of this agent has begun.
   void Add(const std::string& id) { waiting_.push_back(id); }
-  // The agent's first tick is applied, or its stream has ended. Ignores others.
+  // The agent's first tick is applied, or it could not be welcomed. Ignores others.
   void Done(const std::string& id) { turns_.erase(id); }
+  // The agent has no stream any more.
+  void Gone(const std::string& id);
   // The agents whose turn begins now: the caller welcomes them.
   std::vector<std::string> Next(int64_t now_ns);
 

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <string>
 #include <utility>
+#include <vector>
 
 namespace rollcall {
 namespace {
@@ -42,6 +43,34 @@ TEST_F(AgentBookTest, ForgetsAnAgentThatIsGoneForHours) {
   book_.Applied(first);
   book_.MarkSilent(kNow + kHours, kSilentAfter);
   EXPECT_NE(Tick(kNow + kHours + kSecondNs).agent, first.agent);
+}
+
+// Each start of an agent has an id of its own.
+TEST_F(AgentBookTest, RemembersTheNewestEndedRunsOfAHost) {
+  const auto name = [](int i) {
+    return AgentName{"node", "node/" + std::to_string(i), kSecondNs / 10, true};
+  };
+  const auto tick = [this, &name](int i, int64_t now_ns) {
+    const AgentBook::Origin origin = book_.RecordTick(name(i), now_ns, now_ns);
+    book_.Applied(origin);
+    return origin.agent;
+  };
+  std::vector<AgentBook::AgentPtr> agents;
+  for (int i = 0; i < 100; ++i) {
+    book_.Connected(name(i));
+    agents.push_back(tick(i, kNow + i));
+    if (i != 1) book_.Disconnected(name(i));
+  }
+  EXPECT_EQ(book_.TakeForgotten(), 0u) << "the clock must still find them silent";
+  tick(1, kNow + 60 * kSecondNs);
+  EXPECT_EQ(book_.MarkSilent(kNow + 60 * kSecondNs, kSilentAfter).size(), 99u);
+  book_.Connected(name(100));
+  book_.Disconnected(name(100));
+  EXPECT_EQ(book_.TakeForgotten(), 36u);  // 100 have ended
+  EXPECT_TRUE(book_.Heard({agents[0]}).front().silent);
+  EXPECT_FALSE(book_.Heard({agents[1]}).front().silent) << "it is connected";
+  EXPECT_NE(tick(0, kNow + 61 * kSecondNs), agents[0]);
+  EXPECT_EQ(tick(99, kNow + 61 * kSecondNs), agents[99]);
 }
 
 TEST_F(AgentBookTest, NeverForgetsAConnectedAgent) {

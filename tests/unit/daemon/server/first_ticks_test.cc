@@ -43,5 +43,14 @@ TEST(FirstTicksTest, AnAgentThatConnectsAgainIsWelcomedAgain) {
   EXPECT_EQ(turns.Next(1), (Ids{"a"}));
 }
 
+TEST(FirstTicksTest, AnAgentThatIsGoneDoesNotWait) {
+  FirstTicks turns(1);
+  for (const char* id : {"a", "b", "b", "c"}) turns.Add(id);
+  EXPECT_EQ(turns.Next(0), (Ids{"a"}));
+  turns.Gone("b");
+  turns.Gone("a");
+  EXPECT_EQ(turns.Next(1), (Ids{"c"}));
+}
+
 }  // namespace
 }  // namespace rollcall
