@@ -22,8 +22,9 @@ struct JobStore::Job {
   std::atomic<int64_t> began_ns{INT64_MAX};  // as BeganNs(), written under the store's mutex
   absl::Mutex mutex;
   JobModel model ABSL_GUARDED_BY(mutex);
-  // As in the model's state.
-  std::vector<AgentBook::AgentPtr> agents ABSL_GUARDED_BY(mutex);
+  // As in the model's state. Changed under both mutexes, so each of them suffices to read.
+  std::vector<AgentBook::AgentPtr> agents;
+  absl::Mutex agents_mutex ABSL_ACQUIRED_AFTER(mutex);  // held shortly: no diagnosis holds it
   // When each of them made its newest tick for this job, by its own clock.
   std::vector<int64_t> made_ns ABSL_GUARDED_BY(mutex);
 };
@@ -309,12 +310,13 @@ int32_t JobStore::AddAgent(const AgentBook::AgentPtr& agent, Job* job) {
   const int32_t index = job->model.AddAgent(name.id, name.host);
   if (index < 0) return index;
   const auto at = static_cast<size_t>(index);
-  if (at == job->agents.size()) {
-    job->agents.emplace_back();
-    job->made_ns.push_back(0);
-  }
-  if (job->agents[at] != agent) {
-    job->agents[at] = agent;
+  if (at == job->agents.size()) job->made_ns.push_back(0);
+  if (at == job->agents.size() || job->agents[at] != agent) {
+    {
+      const absl::MutexLock lock(&job->agents_mutex);
+      job->agents.resize(std::max(job->agents.size(), at + 1));
+      job->agents[at] = agent;
+    }
     job->made_ns[at] = 0;
     job->model.SetAgentHeard(index, agents_.Heard({agent}).front());
   }
@@ -339,7 +341,8 @@ void JobStore::SetUrgent(const std::set<JobKey>& jobs, size_t most_agents) {
   for (const JobKey& key : jobs) {
     const std::shared_ptr<Job> known = FindJob(key);
     if (known == nullptr) continue;
-    const absl::MutexLock lock(&known->mutex);
+    // A diagnosis may hold the job's own mutex for long.
+    const absl::MutexLock lock(&known->agents_mutex);
     agents.push_back(known->agents);
   }
   std::sort(agents.begin(), agents.end(),

@@ -3,6 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <string>
+#include <thread>
+
 #include "daemon/server/daemon_counters.h"
 #include "interpose/segment.h"
 #include "rollcall/v1/agent.pb.h"
@@ -87,6 +90,16 @@ TEST(JobStoreTest, TheAgentsOfGivenJobsAreUrgent) {
   store.SetUrgent({JobKey("a")}, 10);
   EXPECT_TRUE(IsUrgent("a", &store));
   EXPECT_FALSE(IsUrgent("b", &store));
+}
+
+TEST(JobStoreTest, UrgencyDoesNotWaitForADiagnosis) {
+  JobStore store("unnamed");
+  store.Apply("node", MakeTick(1), 1);
+  // A diagnosis reads the job for as long as this takes.
+  store.Read(JobKey("job"), [&store](const JobState&) {
+    std::thread clock([&store] { store.SetUrgent({JobKey("job")}, 10); });
+    clock.join();
+  });
 }
 
 TEST(JobStoreTest, TooManyAgentsAreNotUrgent) {
