@@ -78,7 +78,7 @@ bool StackWalk::Step() {
     return false;
   }
   at_call_ = false;
-  if (start != 0) is_contradicted_ |= !CanHaveCalled(Register(UNW_REG_IP), start, &source_);
+  if (start != 0 && !CanHaveCalled(Register(UNW_REG_IP), start, &source_)) ++contradictions_;
   if (InstructionAddress() == ip && Register(UNW_REG_SP) == sp) {
     stack_.note = "the stack goes in circles";
     return false;

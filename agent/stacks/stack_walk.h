@@ -47,7 +47,16 @@ class StackWalk {
     kKeepsFramePointer,  // nothing; assume that it left the frame pointer as it was
     kNothing,            // nothing; assume that the frame pointer is lost
   };
-  enum class Trial { kFails, kIsPossible, kConvinces };
+  // A walk from a candidate.
+  struct Trial {
+    CallerCandidate candidate;
+    Known known;
+    bool reaches_the_end;  // of the stack
+    int contradictions;    // frames whose call leads to another function than the one it called
+
+    bool is_confirmed() const { return candidate.rank >= CallerRank::kFitsFrame; }
+    bool is_certain() const { return reaches_the_end && is_confirmed() && contradictions == 0; }
+  };
 
   bool Start() { return unw_init_remote(&cursor_, context_.space, &source_) == 0; }
   bool StartAtCaller(uint64_t return_address, uint64_t sp, std::optional<uint64_t> fp);
@@ -72,10 +81,9 @@ class StackWalk {
   bool StepByFramePointerOrCode();
   bool StepBySearch(uint64_t bytes, CallerRank least, bool has_rules);
   bool StepFromCandidate(const CallerCandidate& candidate, Known known);
-  bool MayGuess(Known known);
-  bool Follow(const CallerCandidate& candidate, Known known);
-  Trial Try(const CallerCandidate& candidate, Known known);
-  static Trial Judge(const StackWalk& trial, bool is_confirmed, Known known);
+  bool MayGuess(const Trial& trial);
+  static bool IsBetter(const Trial& a, const Trial& b);
+  std::optional<Trial> Try(const CallerCandidate& candidate, Known known);
   SearchedFunction LastFunction() const;
 
   const WalkContext context_;
@@ -83,19 +91,19 @@ class StackWalk {
   UnwindSource source_;
   unw_cursor_t cursor_;
   UnwoundStack stack_;
-  UnwindSource::Lacks lacked_;    // of the last step by libunwind
-  bool in_signal_frame_ = false;  // the last frame is a signal trampoline
-  bool interrupted_ = false;      // the last frame was interrupted, so it is no call
-  bool at_call_ = false;          // the cursor is at the call, one byte before the return address
-  bool is_outermost_ = false;     // the last frame has no caller
+  UnwindSource::Lacks lacked_;     // of the last step by libunwind
+  bool in_signal_frame_ = false;   // the last frame is a signal trampoline
+  bool interrupted_ = false;       // the last frame was interrupted, so it is no call
+  bool at_call_ = false;           // the cursor is at the call, one byte before the return address
+  bool is_outermost_ = false;      // the last frame has no caller
   bool misleading_rules_ = false;  // the rules of the last frame lead to no code
-  bool is_trial_ = false;         // a walk from a candidate of another walk
-  bool is_contradicted_ = false;  // in a trial: a frame's call leads to another function
+  bool is_trial_ = false;          // a walk from a candidate of another walk
+  int contradictions_ = 0;         // in a trial: frames whose call leads to another function
   uint64_t searched_bytes_ = 0;
   int trials_ = 0;
   bool followed_frame_pointer_ = false;
-  bool guessed_caller_ = false;  // by a search that the code does not confirm
-  int last_guess_ = -1;          // number of frames at the last guess that nothing confirms
+  bool guessed_caller_ = false;  // the search was not certain
+  int last_guess_ = -1;          // number of frames at the last guess by place alone
 };
 
 }  // namespace rollcall

@@ -2,7 +2,7 @@
 // The steps of a walk that search the stack for the caller.
 #include <algorithm>
 #include <optional>
-#include <utility>
+#include <tuple>
 #include <vector>
 
 #include "agent/stacks/stack_walk.h"
@@ -57,58 +57,64 @@ bool StackWalk::StepBySearch(uint64_t bytes, CallerRank least, bool has_rules) {
     if (function.start == 0) return false;
     ways = {Known::kRules};
   }
-  std::optional<std::pair<CallerCandidate, Known>> possible;
+  std::optional<Trial> best;
   for (const CallerCandidate& candidate : FindCallers(function, bytes, &source_)) {
     if (candidate.rank < least || ++trials_ > kMostTrials) break;
     for (const Known known : ways) {
-      const Trial trial = Try(candidate, known);
-      if (trial == Trial::kConvinces) return Follow(candidate, known);
-      if (trial != Trial::kIsPossible) continue;
-      if (!possible || candidate.slot < possible->first.slot) possible.emplace(candidate, known);
+      const std::optional<Trial> trial = Try(candidate, known);
+      if (!trial.has_value() || (best.has_value() && !IsBetter(*trial, *best))) continue;
+      best = trial;
+      if (best->is_certain()) return StepFromCandidate(candidate, known);
     }
   }
-  if (!possible.has_value() || !MayGuess(possible->second)) return false;
-  return Follow(possible->first, possible->second);
+  if (!best.has_value() || !MayGuess(*best)) return false;
+  guessed_caller_ = true;
+  return StepFromCandidate(best->candidate, best->known);
 }
 
-// Whether to take a candidate that is no more than possible. Two in a row would lead into the old
-// frames behind the end of a stack.
-bool StackWalk::MayGuess(Known known) {
+// Whether to follow a candidate of which only its place is known. Two such guesses in a row would
+// lead into the old frames behind the end of a stack.
+bool StackWalk::MayGuess(const Trial& trial) {
+  if (trial.reaches_the_end || trial.is_confirmed()) return true;
   const int frames = static_cast<int>(stack_.frames.size());
-  if (known != Known::kRules && last_guess_ == frames - 1) return false;
+  if (last_guess_ == frames - 1) return false;
   last_guess_ = frames;
-  guessed_caller_ = true;
   return true;
 }
 
-bool StackWalk::Follow(const CallerCandidate& candidate, Known known) {
-  guessed_caller_ |= candidate.rank < CallerRank::kFitsFrame;
-  return StepFromCandidate(candidate, known);
-}
-
-// Walks on from the candidate, on a copy of this walk that does not search.
-StackWalk::Trial StackWalk::Try(const CallerCandidate& candidate, Known known) {
-  StackWalk trial(context_, thread_);
-  const UnwoundFrame& frame = stack_.frames.back();
-  trial.is_trial_ = true;
-  trial.stack_.frames.push_back(frame);
-  trial.source_.registers.SetFrame(frame.address, frame.stack_pointer, FramePointer());
-  if (!trial.Start() || !trial.StepFromCandidate(candidate, known)) return Trial::kFails;
-  while (trial.AddFrame() && trial.stack_.frames.size() < kTrialFrames) {
-    if (!trial.Step()) break;
+// Every trial passes through the same outer frames, so a function there that another one jumped to
+// contradicts them all. An old frame contradicts its own trial only.
+bool StackWalk::IsBetter(const Trial& a, const Trial& b) {
+  const auto merits = [](const Trial& trial) {
+    return std::make_tuple(trial.candidate.rank >= CallerRank::kCallsIt, trial.reaches_the_end,
+                           trial.is_confirmed(), -trial.contradictions);
+  };
+  if (merits(a) != merits(b)) return merits(a) > merits(b);
+  if (a.is_confirmed() && a.candidate.rank != b.candidate.rank) {
+    return a.candidate.rank > b.candidate.rank;
   }
-  return Judge(trial, candidate.rank >= CallerRank::kFitsFrame, known);
+  return a.candidate.slot < b.candidate.slot;
 }
 
-StackWalk::Trial StackWalk::Judge(const StackWalk& trial, bool is_confirmed, Known known) {
-  const UnwindSource::Lacks& lacked = trial.lacked_;
-  const bool reaches_the_end = trial.stack_.note.empty();
+// Walks on from the candidate, on a copy of this walk that does not search. nullopt: no stack
+// begins like that.
+std::optional<StackWalk::Trial> StackWalk::Try(const CallerCandidate& candidate, Known known) {
+  StackWalk walk(context_, thread_);
+  const UnwoundFrame& frame = stack_.frames.back();
+  walk.is_trial_ = true;
+  walk.stack_.frames.push_back(frame);
+  walk.source_.registers.SetFrame(frame.address, frame.stack_pointer, FramePointer());
+  if (!walk.Start() || !walk.StepFromCandidate(candidate, known)) return std::nullopt;
+  while (walk.AddFrame() && walk.stack_.frames.size() < kTrialFrames) {
+    if (!walk.Step()) break;
+  }
+  const Trial trial = {candidate, known, walk.stack_.note.empty(), walk.contradictions_};
+  if (trial.reaches_the_end) return trial;
+  const UnwindSource::Lacks& lacked = walk.lacked_;
   const bool goes_on = lacked.frame_pointer || lacked.stack || lacked.unwind_information ||
-                       trial.stack_.frames.size() >= kEnoughFrames;
-  if (!reaches_the_end && !goes_on) return Trial::kFails;
-  if (!reaches_the_end && !is_confirmed && known == Known::kRules) return Trial::kFails;
-  if (trial.is_contradicted_) return Trial::kIsPossible;
-  return reaches_the_end || is_confirmed ? Trial::kConvinces : Trial::kIsPossible;
+                       walk.stack_.frames.size() >= kEnoughFrames;
+  if (!goes_on || (known == Known::kRules && !trial.is_confirmed())) return std::nullopt;
+  return trial;
 }
 
 // Steps from the last frame to the candidate. With rules, the frame pointer that the candidate

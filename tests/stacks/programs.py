@@ -16,7 +16,10 @@ HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 SOURCES = HERE / "programs"
 READY_SECONDS = 120
-SETTLE_SECONDS = 0.5  # after "ready" the threads go to their waits
+# An idle program uses no more CPU time than this between two looks, several times in a row.
+IDLE_TICKS = 2
+LOOK_SECONDS = 1
+IDLE_LOOKS = 2
 
 
 class Missing(Exception):
@@ -40,22 +43,33 @@ def with_children(pid):
     return found
 
 
-class Started:
-    """A running command, idle: it has printed "ready", or has run for `seconds` if it never does."""
+def cpu_ticks(pids):
+    """The CPU time of the processes, in ticks of the kernel."""
+    ticks = 0
+    for pid in pids:
+        with contextlib.suppress(OSError, ValueError):
+            fields = pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+            ticks += int(fields[11]) + int(fields[12])
+    return ticks
 
-    def __init__(self, command, seconds=None, user=None, env=None):
+
+class Started:
+    """A running command. It has printed "ready", or has run for `seconds` if it never does, and is
+    idle."""
+
+    def __init__(self, command, seconds=None, user=None, processes=1):
         self.command = [str(word) for word in command]
         self.helper = None  # another Started, which makes the program do something
         self.folder = None  # which end() removes
         self.process = subprocess.Popen(
             self.command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
-            start_new_session=True, user=user, env={**os.environ, **(env or {})})
+            start_new_session=True, user=user)
         try:
             if seconds is None:
                 self.wait_until_ready()
             else:
                 time.sleep(seconds)
-            time.sleep(SETTLE_SECONDS)
+            self.wait_until_idle(processes)
             if self.process.poll() is not None:
                 raise RuntimeError(f"{self.command[0]} has ended: {self.process.returncode}")
         except BaseException:
@@ -72,6 +86,19 @@ class Started:
             if not piece:
                 raise RuntimeError(f"{self.command[0]} does not get ready: {said.decode()}")
             said += piece
+
+    def wait_until_idle(self, processes=1):
+        """Waits until so many processes are idle. Gives up after a time: the test then judges
+        threads that may run."""
+        deadline = time.monotonic() + READY_SECONDS
+        before, looks = None, 0
+        while looks < IDLE_LOOKS and time.monotonic() < deadline:
+            pids = self.pids()
+            now = pids, cpu_ticks(pids)
+            idle = before and before[0] == pids and now[1] - before[1] <= IDLE_TICKS
+            looks = looks + 1 if idle and len(pids) >= processes else 0
+            before = now
+            time.sleep(LOOK_SECONDS)
 
     def pids(self):
         return with_children(self.process.pid) + (self.helper.pids() if self.helper else [])
@@ -107,7 +134,7 @@ def start_musl(_, scratch):
 def start_chromium(_, scratch):
     return Started([need("chromium"), "--headless", "--no-sandbox", "--disable-gpu",
                     f"--user-data-dir={scratch}/chromium", "--remote-debugging-port=0",
-                    SOURCES / "page.html"], seconds=8)
+                    SOURCES / "page.html"], seconds=5, processes=8)
 
 
 def start_java(_, scratch):
