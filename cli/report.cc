@@ -14,8 +14,9 @@
 #include "daemon/report/anonymize.h"
 #include "daemon/report/html.h"
 #include "daemon/report/json.h"
-#include "daemon/report/stacks_text.h"
+#include "daemon/report/report_files.h"
 #include "daemon/report/report_text.h"
+#include "daemon/report/stacks_text.h"
 #include "daemon/report/writer.h"
 #include "daemon/server/clean_message.h"
 
@@ -77,8 +78,9 @@ void Print(const std::string& format, const v1::Incident& incident) {
 int WriteFolder(const ReportFlags& flags, const v1::Incident& incident) {
   const ReportPlace place = flags.anonymize ? ReportPlace::kFolderName : ReportPlace::kPath;
   const auto written = CreateReport(flags.folder, incident, place);
-  if (!written.ok()) {
-    std::cerr << "rollcall: cannot write the report: " << written.status().message() << "\n";
+  const absl::Status status = written.ok() ? SyncReport(*written) : written.status();
+  if (!status.ok()) {
+    std::cerr << "rollcall: cannot write the report: " << status.message() << "\n";
     return 1;
   }
   std::cout << *written << "\n";

@@ -2,9 +2,7 @@
 #include "daemon/report/writer.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <stdlib.h>
-#include <string.h>
+#include <stdio.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -24,8 +22,9 @@
 #include "daemon/report/html.h"
 #include "daemon/report/incident_words.h"
 #include "daemon/report/json.h"
-#include "daemon/report/stacks_text.h"
+#include "daemon/report/report_files.h"
 #include "daemon/report/report_text.h"
+#include "daemon/report/stacks_text.h"
 
 namespace rollcall {
 namespace {
@@ -36,48 +35,6 @@ struct File {
 };
 
 constexpr int kMaxNames = 1000;
-// Reports contain command lines and stacks, so only the owner and the group may read them.
-constexpr mode_t kFolderMode = 0750;
-constexpr mode_t kFileMode = 0640;
-
-absl::Status Failed(const std::string& what, const std::string& path, int error) {
-  const std::string message = absl::StrCat("cannot ", what, " ", path, ": ", strerror(error));
-  if (error == ENOSPC || error == EDQUOT) return absl::ResourceExhaustedError(message);
-  if (error == EMFILE || error == ENFILE) return absl::UnavailableError(message);
-  if (error == ENOENT) return absl::NotFoundError(message);
-  if (error == EACCES || error == EPERM || error == EROFS) {
-    return absl::PermissionDeniedError(message);
-  }
-  return absl::FailedPreconditionError(message);
-}
-
-absl::Status WriteAll(int fd, const std::string& content, const std::string& path) {
-  for (size_t done = 0; done < content.size();) {
-    const ssize_t n = write(fd, content.data() + done, content.size() - done);
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) return Failed("write", path, errno);
-    done += static_cast<size_t>(n);
-  }
-  if (fsync(fd) != 0) return Failed("write", path, errno);
-  return absl::OkStatus();
-}
-
-absl::Status WriteFile(const std::string& path, const std::string& content) {
-  const int fd =
-      open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, kFileMode);
-  if (fd < 0) return Failed("create", path, errno);
-  absl::Status status = WriteAll(fd, content, path);
-  if (close(fd) != 0 && status.ok()) status = Failed("write", path, errno);
-  return status;
-}
-
-// A rename is on disk only after its folder is.
-void SyncFolder(const std::string& path) {
-  const int fd = open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (fd < 0) return;
-  fsync(fd);
-  close(fd);
-}
 
 // The extent of a report. It is smaller if the disk has too little room.
 enum class Extent { kWhole, kCulpritsStacks, kNoStacks };
@@ -110,39 +67,11 @@ absl::StatusOr<std::vector<File>> Render(const v1::Incident& whole, Extent exten
                            {"incident.json", *std::move(json)}};
 }
 
-// With all folders above it. None is open to others for a moment, whatever the umask.
-absl::Status MakeFolder(const std::string& path) {
-  std::error_code ignored;
-  if (std::filesystem::is_directory(path, ignored)) return absl::OkStatus();
-  const std::filesystem::path above = std::filesystem::path(path).parent_path();
-  if (!above.empty() && above != path) {
-    const absl::Status made = MakeFolder(above.string());
-    if (!made.ok()) return made;
-  }
-  if (mkdir(path.c_str(), kFolderMode) == 0) return absl::OkStatus();
-  const int error = errno;
-  if (error == EEXIST && std::filesystem::is_directory(path, ignored)) return absl::OkStatus();
-  return Failed("create the report folder", path, error);
-}
-
-absl::StatusOr<std::string> MakeTemporary(const std::string& report_dir) {
-  std::string path = absl::StrCat(report_dir, "/.rollcall-XXXXXX");
-  if (mkdtemp(path.data()) == nullptr) return Failed("write into", report_dir, errno);
-  chmod(path.c_str(), kFolderMode);  // mkdtemp gives the group no access
-  return path;
-}
-
-void Remove(const std::string& folder) {
-  std::error_code ignored;
-  std::filesystem::remove_all(folder, ignored);
-}
-
 absl::Status WriteFiles(const std::string& folder, const std::vector<File>& files) {
   for (const auto& [name, content] : files) {
     const absl::Status status = WriteFile(absl::StrCat(folder, "/", name), content);
     if (!status.ok()) return status;
   }
-  SyncFolder(folder);
   return absl::OkStatus();
 }
 
@@ -213,19 +142,20 @@ absl::Status WriteWhatFits(const std::string& folder, const v1::Incident& incide
 }
 
 // Writes all files under a hidden name, then renames the folder.
-absl::StatusOr<std::string> Publish(const std::string& temporary, const std::string& wanted,
+absl::StatusOr<std::string> Publish(TemporaryFolder* temporary, const std::string& wanted,
                                     v1::Incident incident, ReportPlace place) {
   for (int n = 1;; ++n) {
     const std::string path = FreePath(wanted, &n);
-    if (path.empty()) return Failed("find a free name like", wanted, EEXIST);
+    if (path.empty()) return FileError("find a free name like", wanted, EEXIST);
     incident.set_report_path(place == ReportPlace::kPath ? path
                                                          : path.substr(path.rfind('/') + 1));
-    const absl::Status written = WriteWhatFits(temporary, incident);
+    const absl::Status written = WriteWhatFits(temporary->path(), incident);
     if (!written.ok()) return written;
-    if (rename(temporary.c_str(), path.c_str()) == 0) return path;
+    const int error = temporary->Rename(path);
+    if (error == 0) return path;
     // Another writer may have taken the name just now.
-    if (errno != EEXIST && errno != ENOTEMPTY && errno != ENOTDIR) {
-      return Failed("rename the report to", path, errno);
+    if (error != EEXIST && error != ENOTEMPTY && error != ENOTDIR) {
+      return FileError("rename the report to", path, error);
     }
   }
 }
@@ -234,11 +164,7 @@ absl::StatusOr<std::string> Publish(const std::string& temporary, const std::str
 
 absl::Status CheckReportDir(const std::string& report_dir) {
   const absl::Status made = MakeFolder(report_dir);
-  if (!made.ok()) return made;
-  const absl::StatusOr<std::string> temporary = MakeTemporary(report_dir);
-  if (!temporary.ok()) return temporary.status();
-  Remove(*temporary);
-  return absl::OkStatus();
+  return made.ok() ? TemporaryFolder::Create(report_dir).status() : made;
 }
 
 absl::StatusOr<std::string> CreateReport(const std::string& report_dir, v1::Incident incident,
@@ -247,17 +173,11 @@ absl::StatusOr<std::string> CreateReport(const std::string& report_dir, v1::Inci
   if (!made.ok()) return made;
   std::error_code error;
   const std::string folder = std::filesystem::canonical(report_dir, error).string();
-  if (error) return Failed("find the report folder", report_dir, error.value());
-  const absl::StatusOr<std::string> temporary = MakeTemporary(folder);
+  if (error) return FileError("find the report folder", report_dir, error.value());
+  const auto temporary = TemporaryFolder::Create(folder);
   if (!temporary.ok()) return temporary.status();
   const std::string wanted = absl::StrCat(folder, "/", NameFor(incident));
-  absl::StatusOr<std::string> path = Publish(*temporary, wanted, std::move(incident), place);
-  if (!path.ok()) {
-    Remove(*temporary);
-    return path.status();
-  }
-  SyncFolder(folder);
-  return path;
+  return Publish(temporary->get(), wanted, std::move(incident), place);
 }
 
 std::string FindReport(const std::string& report_dir, const v1::Incident& incident) {
@@ -290,10 +210,9 @@ absl::Status UpdateReport(const std::string& folder, v1::Incident incident) {
     if (!written.ok()) {
       unlink(fresh(file).c_str());
     } else if (rename(fresh(file).c_str(), absl::StrCat(folder, "/", file.name).c_str()) != 0) {
-      written = Failed("replace", file.name, errno);
+      written = FileError("replace", file.name, errno);
     }
   }
-  SyncFolder(folder);
   return written;
 }
 

@@ -3,10 +3,10 @@
 // time at which the incident was opened. It has incident.json, report.txt, report.html and stacks.txt.
 //
 // A reader never sees half a report: the folder appears complete under its name, and the writer
-// replaces changed files atomically. Errors name the path, the reason and the remedy:
-// kResourceExhausted is a full disk or quota, kUnavailable means that no file descriptor is left,
-// kNotFound that a folder is gone. Only owner and group can read a folder. Any thread may call
-// these functions, but not two threads for one folder.
+// replaces changed files atomically. Neither waits for the disk, which may take seconds: call
+// SyncReport() (report_files.h) afterwards. Until that returns, a power failure can take the files'
+// contents. Errors are those of report_files.h. Only owner and group can read a folder. Any thread
+// may call these functions, but not two threads for one folder.
 #pragma once
 
 #include <string>

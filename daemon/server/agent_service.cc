@@ -79,6 +79,11 @@ class AgentService::Impl : public grpc_callback::RawConnect<v1::AgentLink> {
     return static_cast<int>(agents);
   }
 
+  size_t streams() const {
+    const absl::MutexLock lock(&mutex_);
+    return open_.all();
+  }
+
  private:
   AgentSink* const sink_;
   ParseBudget budget_;
@@ -350,6 +355,7 @@ bool AgentService::Send(const std::string& id, const v1::DaemonMessage& message)
 }
 void AgentService::Restart(const std::string& id) { impl_->Restart(id); }
 int AgentService::agents() const { return impl_->agents(); }
+size_t AgentService::streams() const { return impl_->streams(); }
 void AgentService::EndInvalid(int64_t now_s) { impl_->EndInvalid(now_s); }
 void AgentService::CloseAll() { impl_->CloseAll(); }
 

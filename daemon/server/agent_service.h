@@ -73,6 +73,8 @@ class AgentService {
   void EndInvalid(int64_t now_s);
 
   int agents() const;
+  // Open streams, also of agents that have not sent their hello.
+  size_t streams() const;
 
   // Ends all streams, so that the server can shut down.
   void CloseAll();

@@ -120,6 +120,7 @@ void HttpFront::Impl::Stop() {
   workers_.Stop();
   viewers_.Stop();
   if (thread_.joinable()) thread_.join();
+  listener_.Close();
   while (!connections_.empty()) Close(connections_.begin()->first);
 }
 

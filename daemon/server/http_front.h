@@ -41,7 +41,7 @@ class HttpFront {
 
   // Returns false if no file descriptor is free.
   bool Start();
-  // Closes all connections, and waits for responses in progress.
+  // Closes all connections and the listener, and waits for responses in progress.
   void Stop();
 
   bool HasRoomForViewer() const;

@@ -26,8 +26,11 @@ uint16_t LocalPort(int fd) {
   return 0;
 }
 
-HttpListener::~HttpListener() {
+HttpListener::~HttpListener() { Close(); }
+
+void HttpListener::Close() {
   if (fd_ >= 0) close(fd_);
+  fd_ = -1;
 }
 
 void HttpListener::Start() {

@@ -30,10 +30,12 @@ class HttpListener {
   // While others use all descriptors, the poller would report the socket again and again.
   void Pause();
   void Resume();
+  // Afterwards clients are refused at once; those that wait to be accepted, too.
+  void Close();
   int fd() const { return fd_; }
 
  private:
-  const int fd_;
+  int fd_;  // -1: closed
   HttpPoller* const poller_;
   bool is_paused_ = false;
 };

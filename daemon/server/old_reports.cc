@@ -11,6 +11,7 @@
 #include <system_error>
 #include <vector>
 
+#include "daemon/report/report_files.h"
 #include "proto/durations.h"
 
 namespace rollcall {
@@ -19,9 +20,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr char kIncident[] = "incident.json";
-// As in daemon/report/writer.cc. incident.json comes last: a folder that is half deleted is still
-// recognized.
-constexpr const char* kFiles[] = {"stacks.txt", "report.txt", "report.html", kIncident};
 
 struct Report {
   fs::path folder;
@@ -44,7 +42,7 @@ std::vector<Report> FindReports(const std::string& report_dir) {
     Report& report = reports.emplace_back();
     report.folder = at->path();
     report.changed_ns = info.st_mtim.tv_sec * kSecond + info.st_mtim.tv_nsec;
-    for (const char* name : kFiles) {
+    for (const char* name : kReportFiles) {
       if (!IsPlainFile(report.folder / name, &info)) continue;
       report.bytes += static_cast<uint64_t>(info.st_blocks) * 512;
     }
@@ -75,7 +73,7 @@ bool MayDelete(const Report& report, int64_t now_ns,
 }
 
 bool Delete(const Report& report) {
-  for (const char* name : kFiles) {
+  for (const char* name : kReportFiles) {
     unlink((report.folder / ("." + std::string(name) + ".new")).c_str());
     unlink((report.folder / name).c_str());
   }

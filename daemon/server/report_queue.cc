@@ -15,6 +15,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "daemon/report/report_files.h"
 #include "daemon/report/writer.h"
 #include "daemon/server/descriptors.h"
 #include "daemon/store/history.h"
@@ -27,6 +28,8 @@ namespace {
 constexpr size_t kSpareDescriptors = 8;
 constexpr std::chrono::seconds kLastWait{1};
 constexpr size_t kMostFolders = 10'000;
+// Each may have megabytes of stacks. The kernel writes the others to the disk when it likes.
+constexpr size_t kMostUnsynced = 4;
 
 struct Item {
   v1::Incident incident;
@@ -65,12 +68,21 @@ absl::Status WriteOnce(const ReportQueueOptions& options, const v1::Incident& in
 struct ReportQueue::Core {
   explicit Core(ReportQueueOptions given) : options(std::move(given)) {}
 
-  void Run();
+  using Lock = std::unique_lock<std::mutex>;
+
+  void RunWriter();
+  void RunSyncer();
   void DeleteOld();
   int64_t DeletesIn(int64_t now_ns) const;
-  Item* NextItem(int64_t now_ns, int64_t* wait_ns);
+  const Item* NextItem(int64_t now_ns, int64_t* wait_ns);
+  void WriteNext(const std::string& id, Lock* lock);
+  void Wait(int64_t wait_ns, int64_t deletes_in_ns, Lock* lock);
   absl::Status Write(Item* item);
   void RecordAttempt(Item item, const absl::Status& status);
+  void RecordWritten(Item item);
+  void RecordFailure(Item item, const absl::Status& status);
+  void RecordUnwritten();
+  bool HasNewer(const std::string& id) const;
   void RecordLoss(const JobKey& job, const std::string& id, const std::string& folder,
                   const std::string& problem);
   size_t Unwritten() const;
@@ -78,7 +90,7 @@ struct ReportQueue::Core {
   void LogOnce(const std::string& problem);
 
   const ReportQueueOptions options;
-  SpareDescriptors spare{kSpareDescriptors};  // only for the thread, as the next one
+  SpareDescriptors spare{kSpareDescriptors};  // only for the writer, as the next one
   int64_t next_delete_ns = 0;
 
   mutable std::mutex mutex;  // guards all below
@@ -87,19 +99,21 @@ struct ReportQueue::Core {
   std::string writing;                  // incident of the report in progress; "": none
   JobKey writing_job;
   int64_t writing_since_ns = 0;         // when that state came
+  std::deque<Item> unsynced;            // written, but perhaps not on the disk, oldest first
   std::map<std::string, std::string> folders;  // by incident
   std::set<std::string> live;                  // incidents that have not closed
   std::vector<Result> written;
   Counts counts;
   bool finishing = false;
-  bool abandoned = false;  // the owner has left the thread behind
+  bool has_written_all = false;  // the writer has ended
+  bool abandoned = false;        // the owner has left a thread behind
   bool is_logged = false;       // that reports cannot be written
 };
 
 // Returns the item to try next; null if it must wait for `*wait_ns`, or if nothing waits (-1).
-Item* ReportQueue::Core::NextItem(int64_t now_ns, int64_t* wait_ns) {
-  Item* next = nullptr;
-  for (auto& [id, item] : waiting) {
+const Item* ReportQueue::Core::NextItem(int64_t now_ns, int64_t* wait_ns) {
+  const Item* next = nullptr;
+  for (const auto& [id, item] : waiting) {
     if (next == nullptr || item.next_try_ns < next->next_try_ns) next = &item;
   }
   *wait_ns = -1;
@@ -108,38 +122,70 @@ Item* ReportQueue::Core::NextItem(int64_t now_ns, int64_t* wait_ns) {
   return nullptr;
 }
 
-void ReportQueue::Core::Run() {
-  std::unique_lock<std::mutex> lock(mutex);
+void ReportQueue::Core::RunWriter() {
+  RemoveLeftovers(options.report_dir);
+  Lock lock(mutex);
   while (!abandoned) {
     int64_t wait_ns = 0;
     const Item* next = NextItem(SteadyNs(), &wait_ns);
-    if (next == nullptr) {
-      if (finishing) return;
-      const int64_t deletes_in_ns = DeletesIn(SteadyNs());
-      if (deletes_in_ns == 0) {
-        lock.unlock();
-        DeleteOld();
-        lock.lock();
-        continue;
-      }
-      if (deletes_in_ns > 0 && (wait_ns < 0 || deletes_in_ns < wait_ns)) wait_ns = deletes_in_ns;
-      if (wait_ns < 0) {
-        wake.wait(lock);
-      } else {
-        wake.wait_for(lock, std::chrono::nanoseconds(wait_ns));
-      }
+    const int64_t deletes_in_ns = DeletesIn(SteadyNs());
+    if (next != nullptr) {
+      WriteNext(next->incident.id(), &lock);
+    } else if (finishing) {
+      break;
+    } else if (deletes_in_ns == 0) {
+      lock.unlock();
+      DeleteOld();
+      lock.lock();
+    } else {
+      Wait(wait_ns, deletes_in_ns, &lock);
+    }
+  }
+  has_written_all = true;
+  wake.notify_all();
+}
+
+// Negative: for ever.
+void ReportQueue::Core::Wait(int64_t wait_ns, int64_t deletes_in_ns, Lock* lock) {
+  if (deletes_in_ns > 0 && (wait_ns < 0 || deletes_in_ns < wait_ns)) wait_ns = deletes_in_ns;
+  if (wait_ns < 0) {
+    wake.wait(*lock);
+  } else {
+    wake.wait_for(*lock, std::chrono::nanoseconds(wait_ns));
+  }
+}
+
+void ReportQueue::Core::WriteNext(const std::string& id, Lock* lock) {
+  Item item = std::move(waiting.extract(id).mapped());
+  writing = item.incident.id();
+  writing_job = ReadJobKey(item.incident);
+  writing_since_ns = item.put_ns;
+  lock->unlock();
+  const absl::Status status = Write(&item);
+  lock->lock();
+  writing.clear();
+  RecordAttempt(std::move(item), status);
+}
+
+// Waits for the disk until all reports are written and on it.
+void ReportQueue::Core::RunSyncer() {
+  Lock lock(mutex);
+  while (!abandoned) {
+    if (unsynced.empty()) {
+      if (has_written_all) return;
+      wake.wait(lock);
       continue;
     }
-    auto node = waiting.extract(next->incident.id());
-    Item item = std::move(node.mapped());
-    writing = item.incident.id();
-    writing_job = ReadJobKey(item.incident);
-    writing_since_ns = item.put_ns;
+    Item item = std::move(unsynced.front());
+    unsynced.pop_front();
     lock.unlock();
-    const absl::Status status = Write(&item);
+    const absl::Status status = SyncReport(item.folder);
     lock.lock();
-    writing.clear();
-    RecordAttempt(std::move(item), status);
+    // Not found: the user has removed the folder. Unavailable: no descriptor is left; the kernel
+    // writes the files to the disk later.
+    if (status.ok() || absl::IsNotFound(status) || absl::IsUnavailable(status)) continue;
+    if (HasNewer(item.incident.id())) continue;
+    RecordFailure(std::move(item), status);
   }
 }
 
@@ -175,19 +221,40 @@ absl::Status ReportQueue::Core::Write(Item* item) {
   return status;
 }
 
-// Requires the mutex.
+// This and the next functions require the mutex.
 void ReportQueue::Core::RecordAttempt(Item item, const absl::Status& status) {
+  if (status.ok()) {
+    RecordWritten(std::move(item));
+  } else {
+    RecordFailure(std::move(item), status);
+  }
+}
+
+void ReportQueue::Core::RecordWritten(Item item) {
+  const std::string id = item.incident.id();
+  ++counts.written;
+  is_logged = false;
+  if (folders.size() >= kMostFolders) folders.erase(folders.begin());
+  folders[id] = item.folder;
+  written.push_back({ReadJobKey(item.incident), id, item.folder, item.incident.report_note()});
+  const auto newer = waiting.find(id);
+  if (newer != waiting.end()) newer->second.folder = item.folder;
+  if (unsynced.size() >= kMostUnsynced) unsynced.pop_front();
+  unsynced.push_back(std::move(item));
+  wake.notify_all();
+}
+
+// Whether a newer state of the incident is to be written, or was written since.
+bool ReportQueue::Core::HasNewer(const std::string& id) const {
+  const auto is_of_it = [&id](const Item& item) { return item.incident.id() == id; };
+  return writing == id || waiting.count(id) != 0 ||
+         std::any_of(unsynced.begin(), unsynced.end(), is_of_it);
+}
+
+// The item could not be written, or not be brought to the disk.
+void ReportQueue::Core::RecordFailure(Item item, const absl::Status& status) {
   const std::string id = item.incident.id();
   const auto newer = waiting.find(id);
-  if (status.ok()) {
-    ++counts.written;
-    is_logged = false;
-    if (folders.size() >= kMostFolders) folders.erase(folders.begin());
-    folders[id] = item.folder;
-    written.push_back({ReadJobKey(item.incident), id, item.folder, item.incident.report_note()});
-    if (newer != waiting.end()) newer->second.folder = item.folder;
-    return;
-  }
   ++counts.failed;
   LogOnce(std::string(status.message()));
   if (finishing) {
@@ -200,6 +267,7 @@ void ReportQueue::Core::RecordAttempt(Item item, const absl::Status& status) {
   item.pause_ns = std::min(item.pause_ns * 2, options.longest_pause_ns);
   if (newer != waiting.end()) item.incident = std::move(newer->second.incident);
   waiting[id] = std::move(item);
+  wake.notify_all();
 }
 
 // Adds a result only if no older state of the report is on disk.
@@ -209,7 +277,7 @@ void ReportQueue::Core::RecordLoss(const JobKey& job, const std::string& id,
   if (folder.empty()) written.push_back({job, id, "", absl::StrCat("not written: ", problem)});
 }
 
-// Number of incidents. Requires the mutex.
+// Number of incidents.
 size_t ReportQueue::Core::Unwritten() const {
   const bool alone = !writing.empty() && waiting.count(writing) == 0;  // no newer state waits
   return waiting.size() + (alone ? 1 : 0);
@@ -235,7 +303,9 @@ void ReportQueue::Core::DropOldest() {
 
 ReportQueue::ReportQueue(ReportQueueOptions options)
     : core_(std::make_shared<Core>(std::move(options))) {
-  if (!core_->options.report_dir.empty()) thread_.Start([core = core_] { core->Run(); });
+  if (core_->options.report_dir.empty()) return;
+  writer_.Start([core = core_] { core->RunWriter(); });
+  syncer_.Start([core = core_] { core->RunSyncer(); });
 }
 
 ReportQueue::~ReportQueue() { Finish(std::chrono::steady_clock::now() + kLastWait); }
@@ -291,21 +361,24 @@ void ReportQueue::Finish(SteadyTime deadline) {
     core_->finishing = true;
     core_->wake.notify_all();
   }
-  if (thread_.Join(deadline)) return;
+  const bool has_written = writer_.Join(deadline);
+  const bool has_synced = syncer_.Join(deadline);
   const std::lock_guard<std::mutex> lock(core_->mutex);
-  core_->abandoned = true;
-  const size_t open = core_->Unwritten();
+  core_->abandoned = !has_written || !has_synced;
+  if (!has_written) core_->RecordUnwritten();
+}
+
+void ReportQueue::Core::RecordUnwritten() {
+  const size_t open = Unwritten();
   const char* const problem = "the disk does not respond";
-  const bool newer_waits = core_->waiting.count(core_->writing) != 0;
-  if (!core_->writing.empty() && !newer_waits) {
-    core_->RecordLoss(core_->writing_job, core_->writing, "", problem);
-  }
-  for (const auto& [id, item] : core_->waiting) {
-    core_->RecordLoss(ReadJobKey(item.incident), id, item.folder, problem);
+  const bool newer_waits = waiting.count(writing) != 0;
+  if (!writing.empty() && !newer_waits) RecordLoss(writing_job, writing, "", problem);
+  for (const auto& [id, item] : waiting) {
+    RecordLoss(ReadJobKey(item.incident), id, item.folder, problem);
   }
   if (open == 0) return;
   spdlog::error("cannot write {}: {} does not respond; check its disk",
-                open == 1 ? "1 report" : absl::StrCat(open, " reports"), core_->options.report_dir);
+                open == 1 ? "1 report" : absl::StrCat(open, " reports"), options.report_dir);
 }
 
 }  // namespace rollcall

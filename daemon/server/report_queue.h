@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Writes reports on its own thread, so that a slow, full or dead disk delays no other thread.
+// Writes reports on its own threads, so that a slow, full or dead disk delays no other thread.
 //
 // Only the newest state of each incident waits. The queue retries a failed write after 1 s, then
 // after growing pauses, until it succeeds; the report then says how late it is. The queue logs and
-// counts every loss: see Counts and Finish(). At its start and once an hour it deletes old reports.
-// Thread-safe.
+// counts every loss: see Counts and Finish(). A second thread waits until the reports are on the disk
+// (SyncReport()), so that a busy disk delays no report. At its start the queue removes what killed
+// writers have left over; at its start and once an hour it deletes old reports. Thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -67,14 +68,16 @@ class ReportQueue {
 
   Counts counts() const;
 
-  // Gives each waiting report one more attempt, and ends the thread. Reports that are unwritten at
-  // `deadline` are lost and logged. Call it once.
+  // Gives each waiting report one more attempt, and ends the threads. Reports that are unwritten at
+  // `deadline` are lost and logged. A report that has its name is not lost, also if the disk is still
+  // busy with it: the kernel goes on without this process. Call it once.
   void Finish(SteadyTime deadline);
 
  private:
   struct Core;
   const std::shared_ptr<Core> core_;
-  LooseThread thread_;
+  LooseThread writer_;
+  LooseThread syncer_;
 };
 
 }  // namespace rollcall

@@ -33,9 +33,7 @@ class Result:
         self.out = out
         self.err = err
         self.seconds = seconds
-        # A report under its temporary name was cut off by the end of the run, and is none.
-        self.reports = sorted(path for path in reports.iterdir()
-                              if not path.name.startswith(".")) if reports.exists() else []
+        self.reports = sorted(reports.iterdir()) if reports.exists() else []
 
     @property
     def incident(self):

@@ -20,9 +20,10 @@
 #include "daemon/report/incident_proto.h"
 #include "daemon/report/incident_words.h"
 #include "daemon/report/json.h"
+#include "daemon/report/report_files.h"
+#include "daemon/report/report_text.h"
 #include "daemon/report/stack_places.h"
 #include "daemon/report/stacks_text.h"
-#include "daemon/report/report_text.h"
 #include "daemon/report/writer.h"
 #include "job_builder.h"
 #include "large_job.h"
@@ -404,6 +405,36 @@ TEST_F(WriterTest, AReportGrowsInPlace) {
   ASSERT_TRUE(UpdateReport(*path, incident).ok());
   EXPECT_EQ(Entries(*path), 4u);
   EXPECT_NE(Read(*path + "/stacks.txt").find("validate"), std::string::npos);
+}
+
+TEST_F(WriterTest, ATemporaryFolderIsGoneUnlessItGetsAName) {
+  {
+    const auto named = TemporaryFolder::Create(dir_), unnamed = TemporaryFolder::Create(dir_);
+    ASSERT_TRUE(named.ok() && unnamed.ok());
+    std::ofstream((*unnamed)->path() + "/stacks.txt").put('x');
+    EXPECT_EQ((*named)->Rename(dir_ + "/name"), 0);
+    EXPECT_EQ(Entries(dir_), 2u);
+  }
+  EXPECT_EQ(Entries(dir_), 1u);
+  EXPECT_TRUE(std::filesystem::exists(dir_ + "/name"));
+}
+
+TEST_F(WriterTest, RemovesLeftoversButNothingThatIsInUseOrOfOthers) {
+  const auto in_use = TemporaryFolder::Create(dir_);
+  ASSERT_TRUE(in_use.ok());
+  for (const char* name : {"/.rollcall-a1B2c3", "/.rollcall-d4E5f6", "/.rollcall-notes", "/mine"}) {
+    std::filesystem::create_directory(dir_ + name);
+    std::ofstream(dir_ + name + "/report.txt").put('x');
+  }
+  std::ofstream(dir_ + "/.rollcall-d4E5f6/notes").put('x');
+  std::filesystem::create_directory_symlink(dir_ + "/mine", dir_ + "/.rollcall-g7H8i9");
+  RemoveLeftovers(dir_);
+  EXPECT_TRUE(std::filesystem::exists((*in_use)->path()));
+  EXPECT_FALSE(std::filesystem::exists(dir_ + "/.rollcall-a1B2c3"));
+  for (const char* file : {"/.rollcall-d4E5f6/notes", "/.rollcall-notes/report.txt",
+                           "/mine/report.txt", "/.rollcall-g7H8i9"}) {
+    EXPECT_TRUE(std::filesystem::exists(dir_ + file)) << file;
+  }
 }
 
 TEST_F(WriterTest, ErrorsNameThePathAndTheReason) {

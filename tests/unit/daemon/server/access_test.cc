@@ -223,7 +223,7 @@ TEST_F(AccessTest, AnAgentReportsForItsOwnHostOnly) {
 // the object.
 class ReportingAgent {
  public:
-  ReportingAgent(const std::shared_ptr<grpc::Channel>& channel,
+  ReportingAgent(const std::shared_ptr<grpc::ChannelInterface>& channel,
                  std::unique_ptr<grpc::ClientContext> context,
                  const std::vector<std::pair<std::string, std::string>>& jobs,
                  const std::string& host = "node")

@@ -292,11 +292,11 @@ TEST_F(HttpFrontTest, WaitsForAFreeDescriptor) {
   Start();
   std::vector<Client> clients;
   for (int i = 0; i < 3; ++i) clients.push_back(Connect());
+  ASSERT_TRUE(Eventually([&] { return front_->counts().connections == 3; }));
   const int first = dup(0);
   std::vector<int> all = {first};
   for (int fd = 0; (fd = dup(0)) >= 0;) all.push_back(fd);
   // One for the client. The front's own end gets one when an older connection makes room.
-  ASSERT_TRUE(Eventually([&] { return front_->counts().connections == 3; }));
   close(all.back());
   all.pop_back();
   ExpectHealthy();
@@ -315,6 +315,7 @@ TEST_F(HttpFrontTest, StopsWhateverClientsDo) {
   front_->Stop();
   EXPECT_LT(steady_clock::now() - begun, milliseconds(2000));
   EXPECT_TRUE(viewer.IsClosedWithin(milliseconds(1000)));
+  EXPECT_FALSE(Client(address_).is_connected()) << "it would wait for an answer in vain";
 }
 
 struct Ending {

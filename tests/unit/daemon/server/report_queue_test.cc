@@ -7,8 +7,10 @@
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
@@ -19,6 +21,22 @@
 #include "small_disk.h"
 #include "eventually.h"
 #include "temporary_tree.h"
+
+namespace {
+std::atomic<bool> disk_is_busy{false};
+std::atomic<int> failing_syncs{0};
+}  // namespace
+
+// Replaces the C library's: waits while the disk is busy, and fails as often as a test wants.
+extern "C" int fsync(int fd) {
+  while (disk_is_busy) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  if (failing_syncs > 0) {
+    --failing_syncs;
+    errno = EIO;
+    return -1;
+  }
+  return static_cast<int>(syscall(SYS_fsync, fd));
+}
 
 namespace rollcall {
 namespace {
@@ -207,6 +225,44 @@ TEST_F(ReportQueueTest, ANewerStateBehindADeadDiskIsLostOnce) {
   EXPECT_THAT(testing::internal::GetCapturedStdout(), HasSubstr("cannot write 1 report"));
   EXPECT_EQ(queue.counts().lost, 1u);
   ExpectThreadEnds(fifo);
+}
+
+// A run must not lose its report because others write to the disk.
+TEST_F(ReportQueueTest, ABusyDiskDelaysNoReport) {
+  disk_is_busy = true;
+  ReportQueue queue(Options());
+  queue.Put(Incident(), "");
+  const fs::path report = Next(&queue).folder;
+  v1::Incident newer = Incident();
+  newer.mutable_closed_at()->set_seconds(1'700'000'100);
+  queue.Put(newer, report);
+  testing::internal::CaptureStdout();
+  queue.Finish(steady_clock::now() + std::chrono::milliseconds(300));
+  EXPECT_EQ(testing::internal::GetCapturedStdout(), "");
+  EXPECT_EQ(queue.counts().lost, 0u);
+  EXPECT_THAT(ReadAll(report / "incident.json"), HasSubstr("closed_at"));
+  EXPECT_EQ(std::distance(fs::directory_iterator(folder_ / "reports"), {}), 1);
+  disk_is_busy = false;
+  EXPECT_TRUE(Eventually([] { return live_loose_threads.load() == 0; }));
+}
+
+TEST_F(ReportQueueTest, WritesAgainWhatTheDiskDidNotTake) {
+  failing_syncs = 1;
+  ReportQueue queue(Options());
+  queue.Put(Incident(), "");
+  EXPECT_TRUE(Eventually([&] { return queue.counts().written == 2; }));
+  EXPECT_EQ(queue.counts().failed, 1u);
+  const std::vector<ReportQueue::Result> both = queue.DrainResults();
+  ASSERT_EQ(both.size(), 2u);
+  EXPECT_EQ(both[0].folder, both[1].folder);
+}
+
+TEST_F(ReportQueueTest, RemovesAtItsStartWhatKilledWritersHaveLeftOver) {
+  const fs::path left_over = folder_ / "reports" / ".rollcall-a1B2c3";
+  fs::create_directories(left_over);
+  std::ofstream(left_over / "stacks.txt") << "half";
+  ReportQueue queue(Options());
+  EXPECT_TRUE(Eventually([&] { return !fs::exists(left_over); }));
 }
 
 TEST_F(ReportQueueTest, ALostReportHasAReason) {

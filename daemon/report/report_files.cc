@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/report/report_files.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <system_error>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+
+namespace rollcall {
+namespace {
+
+// Reports contain command lines and stacks, so only the owner and the group may read them.
+constexpr mode_t kFolderMode = 0750;
+constexpr mode_t kFileMode = 0640;
+constexpr char kTemporary[] = ".rollcall-XXXXXX";
+constexpr size_t kFixedPart = sizeof(kTemporary) - sizeof("XXXXXX");  // without the terminating 0
+constexpr int kMostTries = 10;
+// Some file servers have no locks. No writer needs so long for a report.
+constexpr time_t kOldSeconds = 3600;
+
+absl::Status WriteAll(int fd, const std::string& content, const std::string& path) {
+  for (size_t done = 0; done < content.size();) {
+    const ssize_t n = write(fd, content.data() + done, content.size() - done);
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return FileError("write", path, errno);
+    done += static_cast<size_t>(n);
+  }
+  return absl::OkStatus();
+}
+
+int OpenFolder(const std::string& path) {
+  return open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+}
+
+// Whether the open folder is still the one at `path`.
+bool IsAt(int folder, const std::string& path) {
+  struct stat open_one, named;
+  return fstat(folder, &open_one) == 0 && lstat(path.c_str(), &named) == 0 &&
+         open_one.st_dev == named.st_dev && open_one.st_ino == named.st_ino;
+}
+
+enum class Lock { kTaken, kOfAnother, kUnknown };  // kUnknown: this file system has no locks
+
+Lock TryToLock(int folder) {
+  if (flock(folder, LOCK_EX | LOCK_NB) == 0) return Lock::kTaken;
+  return errno == EWOULDBLOCK ? Lock::kOfAnother : Lock::kUnknown;
+}
+
+bool IsOld(int folder) {
+  struct stat info;
+  return fstat(folder, &info) == 0 && time(nullptr) - info.st_mtime > kOldSeconds;
+}
+
+void RemoveFilesAndFolder(int folder, const std::string& path) {
+  for (const char* name : kReportFiles) unlinkat(folder, name, 0);
+  rmdir(path.c_str());
+}
+
+bool IsTemporaryName(const std::string& name) {
+  return name.size() == sizeof(kTemporary) - 1 &&
+         absl::StartsWith(name, std::string(kTemporary, kFixedPart));
+}
+
+}  // namespace
+
+absl::Status FileError(const std::string& what, const std::string& path, int error) {
+  const std::string message = absl::StrCat("cannot ", what, " ", path, ": ", strerror(error));
+  if (error == ENOSPC || error == EDQUOT) return absl::ResourceExhaustedError(message);
+  if (error == EMFILE || error == ENFILE) return absl::UnavailableError(message);
+  if (error == ENOENT) return absl::NotFoundError(message);
+  if (error == EACCES || error == EPERM || error == EROFS) {
+    return absl::PermissionDeniedError(message);
+  }
+  return absl::FailedPreconditionError(message);
+}
+
+absl::Status MakeFolder(const std::string& path) {
+  std::error_code ignored;
+  if (std::filesystem::is_directory(path, ignored)) return absl::OkStatus();
+  const std::filesystem::path above = std::filesystem::path(path).parent_path();
+  if (!above.empty() && above != path) {
+    const absl::Status made = MakeFolder(above.string());
+    if (!made.ok()) return made;
+  }
+  if (mkdir(path.c_str(), kFolderMode) == 0) return absl::OkStatus();
+  const int error = errno;
+  if (error == EEXIST && std::filesystem::is_directory(path, ignored)) return absl::OkStatus();
+  return FileError("create the report folder", path, error);
+}
+
+absl::Status WriteFile(const std::string& path, const std::string& content) {
+  const int fd =
+      open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, kFileMode);
+  if (fd < 0) return FileError("create", path, errno);
+  absl::Status status = WriteAll(fd, content, path);
+  if (close(fd) != 0 && status.ok()) status = FileError("write", path, errno);
+  return status;
+}
+
+absl::Status SyncReport(const std::string& folder) {
+  const int fd = OpenFolder(folder);
+  if (fd < 0) return FileError("open", folder, errno);
+  absl::Status status;
+  for (const char* name : kReportFiles) {
+    // O_NONBLOCK: somebody may have put a FIFO there.
+    const int file = openat(fd, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    if (file < 0) continue;  // somebody has removed it
+    if (fsync(file) != 0) status.Update(FileError("write", absl::StrCat(folder, "/", name), errno));
+    close(file);
+  }
+  fsync(fd);  // some file systems cannot do this with folders
+  const int above = openat(fd, "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (above >= 0) {
+    fsync(above);
+    close(above);
+  }
+  close(fd);
+  return status;
+}
+
+absl::StatusOr<std::unique_ptr<TemporaryFolder>> TemporaryFolder::Create(
+    const std::string& report_dir) {
+  for (int i = 0; i < kMostTries; ++i) {
+    std::string path = absl::StrCat(report_dir, "/", kTemporary);
+    if (mkdtemp(path.data()) == nullptr) return FileError("write into", report_dir, errno);
+    const int folder = OpenFolder(path);
+    if (folder < 0) {
+      const int error = errno;
+      rmdir(path.c_str());
+      if (error == ENOENT) continue;  // RemoveLeftovers() of another process has removed it
+      return FileError("write into", report_dir, error);
+    }
+    // RemoveLeftovers() of another process may have the lock, and then removes the folder.
+    if (TryToLock(folder) != Lock::kOfAnother && IsAt(folder, path)) {
+      fchmod(folder, kFolderMode);  // mkdtemp gives the group no access
+      return std::unique_ptr<TemporaryFolder>(new TemporaryFolder(std::move(path), folder));
+    }
+    close(folder);
+  }
+  return FileError("write into", report_dir, EAGAIN);
+}
+
+TemporaryFolder::~TemporaryFolder() {
+  if (!is_renamed_) RemoveFilesAndFolder(lock_, path_);
+  close(lock_);
+}
+
+int TemporaryFolder::Rename(const std::string& path) {
+  if (rename(path_.c_str(), path.c_str()) != 0) return errno;
+  is_renamed_ = true;
+  return 0;
+}
+
+void RemoveLeftovers(const std::string& report_dir) {
+  DIR* const all = opendir(report_dir.c_str());
+  if (all == nullptr) return;
+  while (const dirent* const entry = readdir(all)) {
+    if (!IsTemporaryName(entry->d_name)) continue;
+    const std::string path = absl::StrCat(report_dir, "/", entry->d_name);
+    const int folder = OpenFolder(path);
+    if (folder < 0) continue;
+    const Lock lock = TryToLock(folder);
+    const bool is_left_over =
+        lock == Lock::kTaken || (lock == Lock::kUnknown && IsOld(folder));
+    // Its writer may have renamed it just now.
+    if (is_left_over && IsAt(folder, path)) RemoveFilesAndFolder(folder, path);
+    close(folder);
+  }
+  closedir(all);
+}
+
+}  // namespace rollcall
