@@ -9,30 +9,16 @@
 #pragma once
 
 #include <cstddef>
-#include <cstdint>
 #include <memory>
-#include <string>
-#include <vector>
 
 #include "agent/processes/stack_sample.h"
+#include "agent/stacks/unwound_stack.h"
 #include "agent/symbols/debug_frames.h"
 #include "agent/symbols/module_files.h"
 
 namespace rollcall {
 
 class UnwindBudget;
-
-struct UnwoundFrame {
-  uint64_t address = 0;
-  bool is_return_address = false;     // the call is the instruction before it
-  bool is_signal_trampoline = false;  // the kernel's way into a signal handler
-  uint64_t stack_pointer = 0;         // the native frame extends to the next frame's stack pointer
-};
-
-struct UnwoundStack {
-  std::vector<UnwoundFrame> frames;  // innermost first
-  std::string note;                   // why the stack is short or uncertain; empty: it is complete
-};
 
 // Unwinds the threads of one sample.
 class StackUnwinder {

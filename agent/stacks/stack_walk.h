@@ -17,8 +17,8 @@
 #include <string>
 
 #include "agent/stacks/caller_search.h"
-#include "agent/stacks/stack_unwinder.h"
 #include "agent/stacks/unwind_source.h"
+#include "agent/stacks/unwound_stack.h"
 #include "agent/symbols/debug_frames.h"
 
 namespace rollcall {
