@@ -114,10 +114,10 @@ TEST_F(AgentInfoTest, NeverShowsAnIncompleteFile) {
   std::atomic<bool> over{false};
   std::thread publisher([&] {
     while (!over) {
-      const auto info = AgentInfo::Publish(folder_, "node:7655", ServedProcesses::kHost);
+      const auto info = AgentInfo::Publish(folder_, "node:7655", ServedProcesses::kHost, "node-1");
       EXPECT_TRUE(info.ok()) << info.status();
       if (!info.ok()) break;
-      const auto second = AgentInfo::Publish(folder_, "node:7655", ServedProcesses::kHost);
+      const auto second = AgentInfo::Publish(folder_, "node:7655", ServedProcesses::kHost, "node-1");
       EXPECT_EQ(second.status().code(), absl::StatusCode::kAlreadyExists);
     }
   });
@@ -129,7 +129,7 @@ TEST_F(AgentInfoTest, NeverShowsAnIncompleteFile) {
     const std::string read(text, size < 0 ? 0 : static_cast<size_t>(size));
     if (fd >= 0 && read != "old:7655\nhost\n") {
       ++seen;
-      half += read != "node:7655\nhost\n";
+      half += read != "node:7655\nhost\nnode-1\n";
     }
     if (fd >= 0) close(fd);
   }
