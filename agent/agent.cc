@@ -255,8 +255,12 @@ void Agent::RunUplink() {
 void Agent::WarnOfFailure(const grpc::Status& failure) const {
   const std::string reason =
       options_.explain ? options_.explain(failure) : failure.error_message();
-  spdlog::warn("cannot reach the daemon; retrying until it answers{}{}", reason.empty() ? "" : ": ",
-               CleanText(reason));
+  const bool is_refused = failure.error_code() == grpc::StatusCode::UNAUTHENTICATED ||
+                          failure.error_code() == grpc::StatusCode::PERMISSION_DENIED;
+  spdlog::warn("{}{}{}",
+               is_refused ? "the daemon refuses this agent; retrying until it admits it"
+                          : "cannot reach the daemon; retrying until it answers",
+               reason.empty() ? "" : ": ", CleanText(reason));
 }
 
 // A daemon to which a whole fleet connects at once welcomes some agents at a time. False: the stream

@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Who may do what, with the programs as people start them: certificates, tokens, strangers."""
 import os
+import pathlib
 import re
 import shutil
 import socket
 import sqlite3
 import ssl
 import subprocess
+import tempfile
 import urllib.error
 import urllib.request
 
@@ -47,14 +49,21 @@ def client(folder, name):
             f"--tls-key={folder}/{name}.key"]
 
 
+def let_everybody_pass_to(path):
+    """Through the folders that pytest has made for its own user alone."""
+    for folder in path.parents:
+        if folder == pathlib.Path(tempfile.gettempdir()):
+            break
+        folder.chmod(folder.stat().st_mode | 0o055)
+
+
 def copy_for_nobody(pki, tmp_path):
     """A copy of the certificates and keys that the user nobody can read, for a test only."""
     shared = tmp_path / "shared"
     shutil.copytree(pki, shared)
     for path in [shared, *shared.rglob("*")]:
         os.chown(path, 65534, 65534)
-    for parent in list(shared.parents)[:3]:
-        os.chmod(parent, os.stat(parent).st_mode | 0o055)
+    let_everybody_pass_to(shared)
     return shared
 
 
@@ -167,8 +176,7 @@ def run_as_nobody(tmp_path):
         own = tmp_path / "of-nobody"
         own.mkdir()
         os.chown(own, 65534, 65534)
-        for parent in list(own.parents)[:3]:
-            os.chmod(parent, os.stat(parent).st_mode | 0o055)
+        let_everybody_pass_to(own)
         return subprocess.run(
             [*AS_NOBODY, ROLLCALL, "run", "--sim", f"--daemon={daemon.address}", "--hang-after=3s",
              "--on-hang=abort", f"--report-dir={own / 'reports'}", "--", "timeout", "30",
