@@ -29,7 +29,7 @@ constexpr size_t kMostRoots = 64;
 constexpr size_t kMostConsequences = 16;
 constexpr size_t kMostChain = 16;
 constexpr size_t kMostLines = 48;  // of evidence
-constexpr size_t kMostByPast = 8;  // sends and receives
+constexpr size_t kMostByPast = 8;  // calls and cycles
 
 bool MayWait(const Communicator& comm) { return comm.version == 0 || comm.may_wait != 0; }
 
@@ -105,8 +105,10 @@ class Roots {
       const bool ends_here =
           !node.guilty.empty() || (calls_[i]->absents.empty() && node.held_up_by.empty());
       if (!ends_here || verdicts.size() >= kMostRoots) continue;
-      if (AddByPast(i, &verdicts)) continue;
-      for (Verdict& v : Judge({job_, *calls_[i], Blamable(node.guilty), now_ns_, limits_})) {
+      std::vector<Verdict> found =
+          Judge({job_, *calls_[i], Blamable(node.guilty), now_ns_, limits_});
+      AskPast(i, &found);
+      for (Verdict& v : found) {
         AddExcused(job_, *calls_[i], node, &v);
         verdicts.push_back(std::move(v));
       }
@@ -171,16 +173,18 @@ class Roots {
                               graph_.nodes[call].component);
   }
 
-  // True if a rank's own past shows which end of this send or receive is wrong.
-  bool AddByPast(size_t call, std::vector<Verdict>* verdicts) {
-    if (calls_[call]->kind != StuckCall::Kind::kP2p || judged_by_past_ == kMostByPast) return false;
-    ++judged_by_past_;
+  // Where a send or receive without its other end is all that is wrong with a call, the ranks' own
+  // pasts may show which end is wrong.
+  void AskPast(size_t call, std::vector<Verdict>* found) {
+    if (found->size() != 1 || found->front().cause != Cause::kUnmatchedP2p) return;
+    if (!MayAskPast()) return;
     auto verdict = JudgeP2pByPast(job_, calls_, call, now_ns_, limits_);
-    if (verdict) verdicts->push_back(*std::move(verdict));
-    return verdict.has_value();
+    if (verdict) found->front() = *std::move(verdict);
   }
 
-  void AddCycle(const std::vector<size_t>& cycle, std::vector<Verdict>* verdicts) const {
+  bool MayAskPast() { return asked_past_++ < kMostByPast; }
+
+  void AddCycle(const std::vector<size_t>& cycle, std::vector<Verdict>* verdicts) {
     // A rank in the cycle has an NCCL error or used NCCL wrongly: the verdict is on that call.
     for (const size_t i : cycle) {
       for (const CallRule rule : {JudgeConcurrentUse, JudgeNcclErrors}) {
@@ -189,6 +193,7 @@ class Roots {
       }
     }
     for (const auto rule : {JudgeCycleByPast, JudgeForkedCreation, JudgeDeadlock}) {
+      if (rule == JudgeCycleByPast && !MayAskPast()) continue;
       auto verdict = rule(job_, calls_, cycle, now_ns_, limits_);
       if (!verdict) continue;
       verdicts->push_back(*std::move(verdict));
@@ -201,7 +206,7 @@ class Roots {
   const WaitGraph& graph_;
   const int64_t now_ns_;
   const Limits& limits_;
-  size_t judged_by_past_ = 0;  // calls
+  size_t asked_past_ = 0;  // calls and cycles
 };
 
 std::vector<Verdict> JudgeCalls(const JobState& job, const StuckCalls& calls, int64_t now_ns,

@@ -23,19 +23,19 @@ uint64_t SignatureOf(const CallArgs& args) {
                                 args.reduction, args.peer, args.count);
 }
 
-void NoteFirst(const CallRecord& record, Communicator* comm) {
-  if (record.position != comm->noted || record.position >= UINT32_MAX) return;
+void RecordFirst(const CallRecord& record, Communicator* comm) {
+  if (record.position != comm->recorded_until || record.position >= UINT32_MAX) return;
   const uint32_t kind = KindOf(record.args);
   if (FindKind(*comm, kind) == comm->first_calls.end()) {
     if (comm->first_calls.size() == kMostKinds) return;
     comm->first_calls.push_back({kind, static_cast<uint32_t>(record.position)});
   }
-  ++comm->noted;
+  ++comm->recorded_until;
 }
 
 bool MayHaveComeBefore(const Communicator& comm, const CallArgs& args, uint64_t position) {
   if (position == 0) return false;
-  if (comm.noted < position) return true;
+  if (comm.recorded_until < position) return true;
   const FirstCall* first = FindKind(comm, KindOf(args));
   return first != comm.first_calls.end() && first->position < position;
 }

@@ -12,9 +12,9 @@ namespace rollcall {
 // Equal for calls with equal arguments.
 uint64_t SignatureOf(const CallArgs& args);
 
-// Notes a collective that takes a position. Nothing is noted after a position that no rank has
+// Records a collective that takes a position. Nothing is recorded after a position that no rank has
 // reported, or after kMostKinds kinds.
-void NoteFirst(const CallRecord& record, Communicator* comm);
+void RecordFirst(const CallRecord& record, Communicator* comm);
 inline constexpr size_t kMostKinds = 64;
 
 // True unless the table shows that no rank made such a call before `position`.

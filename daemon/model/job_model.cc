@@ -230,7 +230,7 @@ void JobModel::AddRecords(const CommProgress& progress, size_t kept, Communicato
     if (!is_new) continue;
     if (!CountTraffic(record, member)) Count(Dropped::kPeers);
     if (TakesPosition(record)) {
-      NoteFirst(record, comm);
+      RecordFirst(record, comm);
       book.arrivals.Add(progress.rank, comm->size, record.position, record.entered_ns);
     }
   }

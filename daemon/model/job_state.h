@@ -266,10 +266,10 @@ struct Communicator {
   bool may_diverge = false;
   int32_t may_wait = 0;        // number of members with `may_wait`
   bool keeps_records = false;  // for every member: the job is small enough
-  // The kinds among the first `noted` collectives, by whichever rank reported each position
+  // The kinds among the first `recorded_until` collectives, by whichever rank reported each position
   // first. Records pass, so only this shows whether a call is the first of its kind.
   LazyVector<FirstCall> first_calls;
-  uint64_t noted = 0;
+  uint64_t recorded_until = 0;
 };
 
 struct JobState {

@@ -3,7 +3,10 @@
 // peer waits in a later call of the same cycle. Either the peer skipped its end, or the waiting
 // rank issued one too many: the one that is out of step with its own past is the culprit.
 #include <algorithm>
+#include <map>
+#include <optional>
 #include <set>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -31,13 +34,24 @@ struct Pair {
   Absent absent;
 };
 
-std::vector<Pair> FindPairs(const StuckCalls& calls, const std::vector<size_t>& cycle) {
+bool WaitsIn(const StuckCall& call, int32_t process) {
+  return std::any_of(call.waiters.begin(), call.waiters.end(),
+                     [process](const Waiter& waiter) { return waiter.process == process; });
+}
+
+// The pairs among these calls in which the peer waits in another one of them. A peer that waits
+// nowhere may yet issue its end: it is late, whatever the waiting rank usually does.
+std::vector<Pair> FindPairs(const StuckCalls& calls, const std::vector<size_t>& concerned) {
   std::vector<Pair> pairs;
-  for (const size_t i : cycle) {
+  for (const size_t i : concerned) {
     if (calls[i]->kind != StuckCall::Kind::kP2p) continue;
     for (const Absent& absent : calls[i]->absents) {
       const bool is_there = absent.gone == Gone::kNo && !absent.silent && !absent.stale;
-      if (absent.lack != Lack::kNotEntered || !is_there) continue;
+      const bool waits_elsewhere =
+          std::any_of(concerned.begin(), concerned.end(), [&](size_t other) {
+            return other != i && WaitsIn(*calls[other], absent.process);
+          });
+      if (absent.lack != Lack::kNotEntered || !is_there || !waits_elsewhere) continue;
       for (const Waiter& waiter : calls[i]->waiters) {
         if (pairs.size() < kMostPairs) pairs.push_back({calls[i], waiter, absent});
       }
@@ -64,38 +78,57 @@ struct PastCall {
   int64_t entered_ns = 0;
 };
 
-// The calls of a process on the communicators of the cycle, in order.
-std::vector<PastCall> FindPast(const std::vector<const Communicator*>& comms, int32_t process) {
-  std::vector<PastCall> past;
-  int64_t complete_from_ns = 0;  // older records of some communicator are lost
+struct Past {
+  std::vector<PastCall> calls;  // on the communicators of the cycle, in order
+  bool is_whole = true;         // these are all such calls of the process
+};
+
+// Adds a member's records after the last one that is lost. Returns when they begin, 0: at the
+// member's first call.
+int64_t AddRecords(const Communicator& comm, const Member& member, std::vector<PastCall>* calls) {
+  const size_t begin = calls->size();
+  uint64_t next = 0;
+  int64_t entered_ns = 0, complete_from_ns = 0;
+  for (const CallRecord& record : member.records) {
+    entered_ns = std::max(entered_ns, record.entered_ns);
+    if (record.index != next) {
+      calls->resize(begin);
+      complete_from_ns = entered_ns;
+    }
+    next = record.index + 1;
+    if (Happens(record)) calls->push_back({&comm, &record, entered_ns});
+  }
+  return complete_from_ns;
+}
+
+Past FindPast(const std::vector<const Communicator*>& comms, int32_t process) {
+  Past past;
+  int64_t complete_from_ns = 0;
   for (const Communicator* comm : comms) {
     for (const auto& [rank, member] : comm->members) {
-      if (member.process != process || member.records.empty()) continue;
-      const CallRecord& oldest = member.records.front();
-      if (oldest.index != 0) complete_from_ns = std::max(complete_from_ns, oldest.entered_ns);
-      int64_t entered_ns = 0;
-      for (const CallRecord& record : member.records) {
-        entered_ns = std::max(entered_ns, record.entered_ns);
-        if (Happens(record)) past.push_back({comm, &record, entered_ns});
-      }
+      if (member.process != process) continue;
+      complete_from_ns = std::max(complete_from_ns, AddRecords(*comm, member, &past.calls));
     }
   }
-  past.erase(std::remove_if(past.begin(), past.end(),
-                            [&](const PastCall& call) {
-                              return call.entered_ns < complete_from_ns;
-                            }),
-             past.end());
-  std::stable_sort(past.begin(), past.end(), [](const PastCall& a, const PastCall& b) {
+  std::vector<PastCall>& calls = past.calls;
+  calls.erase(std::remove_if(calls.begin(), calls.end(),
+                             [&](const PastCall& call) {
+                               return call.entered_ns < complete_from_ns;
+                             }),
+              calls.end());
+  std::stable_sort(calls.begin(), calls.end(), [](const PastCall& a, const PastCall& b) {
     return a.entered_ns < b.entered_ns;
   });
-  past.erase(past.begin(), past.end() - static_cast<std::ptrdiff_t>(std::min(past.size(), kMostCalls)));
+  past.is_whole = complete_from_ns == 0 && calls.size() <= kMostCalls;
+  calls.erase(calls.begin(),
+              calls.end() - static_cast<std::ptrdiff_t>(std::min(calls.size(), kMostCalls)));
   return past;
 }
 
-std::vector<CallToken> TokensOf(const std::vector<PastCall>& past, bool with_count) {
+std::vector<CallToken> TokensOf(const Past& past, bool with_count) {
   std::vector<CallToken> tokens;
-  tokens.reserve(past.size());
-  for (const PastCall& call : past) {
+  tokens.reserve(past.calls.size());
+  for (const PastCall& call : past.calls) {
     CallArgs args = call.record->args;
     if (!with_count) args.count = 0;
     tokens.push_back(segment::Mix(call.communicator->id, SignatureOf(args)));
@@ -105,9 +138,8 @@ std::vector<CallToken> TokensOf(const std::vector<PastCall>& past, bool with_cou
 
 // True if older calls are lost, and the slip is a call of which the rest shows no other one: then it
 // may be an old custom.
-bool MayBeOlder(const std::vector<PastCall>& past, const std::vector<CallToken>& tokens,
-                const Slip& slip) {
-  if (slip.kind != Slip::Kind::kExtra || past.front().record->index == 0) return false;
+bool MayBeOlder(const Past& past, const std::vector<CallToken>& tokens, const Slip& slip) {
+  if (slip.kind != Slip::Kind::kExtra || past.is_whole) return false;
   return std::any_of(slip.calls.begin(), slip.calls.end(), [&](size_t call) {
     return std::count(tokens.begin(), tokens.begin() + static_cast<std::ptrdiff_t>(call),
                       tokens[call]) == 0;
@@ -120,12 +152,26 @@ struct Finding {
   CallArgs call;  // the first skipped or extra one
 };
 
-Finding JudgePast(const std::vector<const Communicator*>& comms, const Pair& pair, int32_t process,
-                  int32_t peer) {
-  const std::vector<PastCall> past = FindPast(comms, process);
+// Finds each rank's past once for all pairs.
+class Pasts {
+ public:
+  explicit Pasts(std::vector<const Communicator*> comms) : comms_(std::move(comms)) {}
+
+  const Past& Of(int32_t process) {
+    const auto [found, is_new] = pasts_.try_emplace(process);
+    if (is_new) found->second = FindPast(comms_, process);
+    return found->second;
+  }
+
+ private:
+  const std::vector<const Communicator*> comms_;
+  std::map<int32_t, Past> pasts_;
+};
+
+Finding JudgePast(const Past& past, const Communicator* comm, int32_t peer) {
   const auto concerns = [&](size_t i) {
-    const CallArgs& args = past[i].record->args;
-    return past[i].communicator == pair.call->communicator && args.peer == peer &&
+    const CallArgs& args = past.calls[i].record->args;
+    return past.calls[i].communicator == comm && args.peer == peer &&
            OpKind(args.op) == CallKind::kP2p;
   };
   Finding finding;
@@ -137,27 +183,22 @@ Finding JudgePast(const std::vector<const Communicator*>& comms, const Pair& pai
   }
   const std::vector<size_t>& calls = finding.slip.calls;
   const auto first = std::find_if(calls.begin(), calls.end(), concerns);
-  if (first != calls.end()) finding.call = past[*first].record->args;
+  if (first != calls.end()) finding.call = past.calls[*first].record->args;
   return finding;
 }
 
-bool HasSlipped(const Finding& finding) {
-  return finding.slip.kind == Slip::Kind::kSkipped || finding.slip.kind == Slip::Kind::kExtra;
-}
-
-bool HasKept(const Finding& finding) { return finding.slip.kind == Slip::Kind::kNone; }
-
 // The waiting rank has issued an end too many: all others of the cycle wait for it.
-std::optional<Verdict> BlameWaiter(const JobState& job, const Pair& pair, const StuckCalls& calls,
-                                   const std::vector<size_t>& cycle, int64_t now_ns,
-                                   const Limits& limits) {
+std::optional<Verdict> BlameWaiter(const JobState& job, const Pair& pair, const CallArgs& extra,
+                                   const StuckCalls& calls, const std::vector<size_t>& cycle,
+                                   int64_t now_ns, const Limits& limits) {
   const Communicator& comm = *pair.call->communicator;
   std::optional<Verdict> verdict =
       Describe({job, *pair.call, {}, now_ns, limits}, Cause::kUnmatchedP2p,
                SuspectAfter(comm, pair.call->call, limits));
   if (!verdict) return verdict;
-  verdict->certainty = CertaintyOfWaits(pair.call->waiters);
+  verdict->certainty = std::min(CertaintyOfWaits(pair.call->waiters), pair.absent.at_most);
   verdict->divergence = DivergenceKind::kExtra;
+  verdict->call = extra;
   const int32_t process = pair.waiter.process, rank = pair.waiter.rank;
   verdict->culprits.push_back(MakeCulprit(job, process, rank, FindMember(comm, rank)));
   verdict->waiting_ranks.clear();
@@ -191,19 +232,19 @@ void AddPast(const JobState& job, const Pair& pair, const Finding& finding, int3
 std::optional<Verdict> JudgeCycleByPast(const JobState& job, const StuckCalls& calls,
                                         const std::vector<size_t>& cycle, int64_t now_ns,
                                         const Limits& limits) {
-  const std::vector<Pair> pairs = FindPairs(calls, cycle);
-  const std::vector<const Communicator*> comms = CommunicatorsOf(calls, cycle);
-  for (const Pair& pair : pairs) {
+  Pasts pasts(CommunicatorsOf(calls, cycle));
+  for (const Pair& pair : FindPairs(calls, cycle)) {
     const Waiter& waiter = pair.waiter;
     const Absent& absent = pair.absent;
-    const Finding theirs = JudgePast(comms, pair, absent.process, waiter.rank);
-    const Finding ours = JudgePast(comms, pair, waiter.process, absent.rank);
+    const Communicator* comm = pair.call->communicator;
+    const Finding theirs = JudgePast(pasts.Of(absent.process), comm, waiter.rank);
+    const Finding ours = JudgePast(pasts.Of(waiter.process), comm, absent.rank);
     std::optional<Verdict> verdict;
-    if (HasSlipped(theirs) && HasKept(ours)) {
+    if (theirs.slip.kind == Slip::Kind::kSkipped && ours.slip.kind == Slip::Kind::kNone) {
       verdict = JudgeUnmatchedP2p({job, *pair.call, {absent}, now_ns, limits});
       if (verdict) AddPast(job, pair, theirs, absent.process, absent.rank, &*verdict);
-    } else if (HasSlipped(ours) && HasKept(theirs)) {
-      verdict = BlameWaiter(job, pair, calls, cycle, now_ns, limits);
+    } else if (ours.slip.kind == Slip::Kind::kExtra && theirs.slip.kind == Slip::Kind::kNone) {
+      verdict = BlameWaiter(job, pair, ours.call, calls, cycle, now_ns, limits);
       if (verdict) AddPast(job, pair, ours, waiter.process, waiter.rank, &*verdict);
     }
     if (verdict) return verdict;

@@ -247,10 +247,11 @@ void AlignSides(const std::vector<History>& histories, uint64_t agreed, Divergen
   divergence->alignment = Align(others, culprits);
 }
 
-// Puts the side first that keeps its habit, if the ranks' own pasts decide a tie.
+// Puts the side first that keeps its habit, if the ranks' own pasts decide a tie. As long as ranks are
+// on their way, it is not known whether it is one.
 void DecideByPast(const Communicator& comm, Divergence* divergence) {
   std::vector<Side>& sides = divergence->sides;
-  if (!HasNoMajority(*divergence)) return;
+  if (!HasNoMajority(*divergence) || divergence->undecided != 0) return;
   std::vector<const std::vector<int32_t>*> ranks;
   for (const Side& side : sides) ranks.push_back(&side.ranks);
   const std::optional<TieDecision> decision = DecideTie(comm, ranks, divergence->position);

@@ -39,7 +39,9 @@ std::optional<Fork> FindFork(const StuckCalls& calls, const std::vector<size_t>&
     fork.inside.emplace(waiter.process, waiter.rank);
   }
   for (const Absent& absent : fork.creation->absents) {
-    if (absent.ranks != 1 || absent.gone != Gone::kNo || absent.silent) return std::nullopt;
+    if (absent.ranks != 1 || absent.gone != Gone::kNo || absent.silent || absent.stale) {
+      return std::nullopt;
+    }
     fork.outside.emplace(absent.process, absent.rank);
   }
   size_t most = 0;
@@ -53,17 +55,20 @@ std::optional<Fork> FindFork(const StuckCalls& calls, const std::vector<size_t>&
 }
 
 std::string SidesInWords(const JobState& job, const Fork& fork) {
-  const auto name = [&](const Processes& processes) {
+  const auto name = [&](const StuckCall& call, const Processes& processes) {
     std::vector<int32_t> ranks;
-    for (const auto& [process, rank] : processes) ranks.push_back(PublicRank(job, process, rank));
+    for (const Waiter& waiter : call.waiters) {
+      if (processes.count(waiter.process) == 0) continue;
+      ranks.push_back(PublicRank(job, waiter.process, waiter.rank));
+    }
     return absl::StrCat(RanksInWords(ranks), PluralForm(ranks.size(), " waits", " wait"), " in ");
   };
   const auto where = [](const StuckCall& call) {
     return absl::StrCat(OpInWords(call.call.op), " of ",
                         CommunicatorInWords(call.communicator->id, call.communicator->name));
   };
-  return absl::StrCat(name(fork.inside), where(*fork.creation), ", ", name(fork.outside),
-                      where(*fork.other));
+  return absl::StrCat(name(*fork.creation, fork.inside), where(*fork.creation), ", ",
+                      name(*fork.other, fork.outside), where(*fork.other));
 }
 
 }  // namespace

@@ -112,12 +112,12 @@ TEST(JobModelTest, NotesTheFirstCallOfEachKindWhoeverReportsIt) {
   EXPECT_TRUE(MayHaveComeBefore(ranks.comm(), other, 6));  // nothing is known of position 5
 }
 
-TEST(JobModelTest, StopsNotingFirstCallsAfterManyKinds) {
+TEST(JobModelTest, RecordsNoFirstCallsAfterManyKinds) {
   Ranks ranks(2);
   for (uint64_t count = 0; count < 100; ++count) ranks.Call(0, kStart, count);
   ranks.Report(0);
   EXPECT_EQ(ranks.comm().first_calls.size(), kMostKinds);
-  EXPECT_EQ(ranks.comm().noted, kMostKinds);
+  EXPECT_EQ(ranks.comm().recorded_until, kMostKinds);
 }
 
 CommProgress Growing(uint64_t id, int rank) {

@@ -138,7 +138,7 @@ Loop WithLostRecords(CallArgs first) {
   loop.Call(first);
   loop.Steps(30);
   for (const CallRecord& record : loop.job.member(0).records) {
-    NoteFirst(record, &loop.job.comm());
+    RecordFirst(record, &loop.job.comm());
   }
   loop.Enter({0}, AllReduce(100));
   loop.Enter({1}, Broadcast());
