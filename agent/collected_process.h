@@ -73,6 +73,7 @@ struct CollectedProcess {
   bool missing = false;      // in /proc, at the last read
   int64_t proc_read_ns = 0;  // time of the last read of the fields below; 0: never
   char state = '?';
+  bool was_at_stop = false;  // another process held its main thread at the last read
   uint64_t cpu_ticks = 0;
   bool cpu_moving = false;
   uint64_t resident_bytes = 0;

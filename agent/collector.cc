@@ -316,7 +316,7 @@ void Collector::LeaveOut(const std::string& name, int64_t now_ns) {
 }
 
 size_t Collector::CountLeftOut() const {
-  return host_left_out_ + static_cast<size_t>(std::count_if(
+  return host_left_out_.size() + static_cast<size_t>(std::count_if(
                               unreadable_.begin(), unreadable_.end(),
                               [](const auto& entry) { return entry.second.is_left_out; }));
 }
@@ -400,7 +400,7 @@ void Collector::ScanHost(int64_t now_ns) {
 }
 
 void Collector::AddHostSegments(const ScanResult& scan, int64_t now_ns) {
-  host_left_out_ = 0;
+  std::map<ProcessId, int64_t> left_out;
   for (const MappedSegment& segment : scan.segments) {
     if (segment.reader == nullptr) continue;
     const ProcessId id = segment.mapper.process;
@@ -413,8 +413,16 @@ void Collector::AddHostSegments(const ScanResult& scan, int64_t now_ns) {
     const SegmentOwner owner = FindOwner(segment.claim, &one, PidLookup(), own_namespace_);
     // Child processes that the owner forked have the segment mapped too.
     if (owner.kind != SegmentOwner::kVisible || !(owner.process == id)) continue;
-    if (!AddSegment(owner, segment.claim, segment.reader, "", now_ns)) ++host_left_out_;
+    // To find out its size, the collector reads the whole segment.
+    const auto before = host_left_out_.find(id);
+    const bool waits = before != host_left_out_.end() && now_ns < before->second;
+    if (waits) {
+      left_out.insert(*before);
+    } else if (!AddSegment(owner, segment.claim, segment.reader, "", now_ns)) {
+      left_out[id] = now_ns + kLookForRoomEvery;
+    }
   }
+  host_left_out_ = std::move(left_out);
 }
 
 // Reads again later if the read fails: on an overloaded host any read may time out, and a process

@@ -154,7 +154,8 @@ class Collector {
   std::map<std::string, ProcessId> segments_;      // file name -> process
   std::map<std::string, NewSegment> new_files_;    // file name -> segment without a process so far
   std::map<std::string, OpenAttempt> unreadable_;  // file name -> attempts to open it
-  size_t host_left_out_ = 0;                       // segments of the newest scan without room
+  // Those of the newest scan without room, and the time of the next attempt to take their segments.
+  std::map<ProcessId, int64_t> host_left_out_;
   uint64_t used_scan_ = 0;                         // number of the newest scan that was used
   std::vector<std::string> warnings_;
   int64_t directory_stuck_since_ns_ = 0;     // 0: the last listing came back in time

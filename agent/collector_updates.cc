@@ -24,9 +24,12 @@ constexpr int64_t kLongCall = kSecond;
 constexpr int64_t kCheckCallersEvery = 5 * kSecond;
 constexpr int64_t kClocksDiffer = kSecond;  // largest error of a thread's start time
 
+constexpr char kAtStop = 't';  // in /proc: a tracer holds the thread
+
 struct ProcessReading {
   std::optional<ProcStat> stat;  // nullopt: /proc does not show the process
-  bool traced = false;
+  bool traced = false;           // by another process
+  bool own_stop = false;         // this process takes a stack, or has just taken one
   std::string wait_channel;
 };
 
@@ -36,7 +39,10 @@ ProcessReading ReadFromProc(const std::string& proc_root, pid_t pid) {
   if (!stat.ok()) return reading;
   reading.stat = *std::move(stat);
   const auto main = ReadProcThread(proc_root, pid, pid);
-  reading.traced = main.ok() && main->tracer != 0;
+  const bool has_tracer = main.ok() && main->tracer != 0;
+  const bool is_own = has_tracer && IsOwnOrEndedTracer(proc_root, main->tracer);
+  reading.traced = has_tracer && !is_own;
+  reading.own_stop = is_own && reading.stat->state == kAtStop;
   reading.wait_channel = main.ok() ? Printable(main->wchan.c_str(), 64) : "";
   return reading;
 }
@@ -234,9 +240,14 @@ void Collector::ReadProc(int64_t now_ns, CollectedProcess* process) const {
   const ProcStat& stat = *reading->stat;
   process->cpu_moving = process->proc_read_ns != 0 && stat.cpu_ticks > process->cpu_ticks;
   process->cpu_ticks = stat.cpu_ticks;
-  process->state = stat.state;
   process->resident_bytes = stat.resident_bytes;
   process->proc_read_ns = now_ns;
+  // A program that takes stacks, like this agent, holds a thread for a moment. A stop says something
+  // of the process only if it lasts.
+  const bool is_stop = stat.state == kAtStop && !reading->own_stop;
+  const bool lasts = std::exchange(process->was_at_stop, is_stop);
+  if (stat.state == kAtStop && !(is_stop && lasts)) return;
+  process->state = stat.state;
   process->traced = reading->traced;
   process->wait_channel = reading->wait_channel;
 }

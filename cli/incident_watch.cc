@@ -26,6 +26,10 @@ namespace {
 constexpr int64_t kPatienceWithReportNs = 5'000'000'000;
 constexpr int64_t kAnswerIsOldNs = 2'000'000'000;
 constexpr int64_t kAskEveryNs = 300'000'000;
+// All questions to the daemon in one look: the caller also serves the job and its signals.
+constexpr std::chrono::seconds kAnswersWithin{1};
+constexpr std::chrono::seconds kLastAnswersWithin{2};
+constexpr std::chrono::milliseconds kIncidentsWithin{500};  // the first question
 constexpr int64_t kWithoutReportNs = 3'000'000'000;  // then prints why there is no report
 constexpr std::chrono::seconds kLastReportsWithin{6};
 
@@ -87,9 +91,11 @@ class RemoteWatch : public IncidentWatch {
   std::optional<std::vector<v1::Incident>> Fetch(bool last) override {
     if (MonotonicNs() < next_ns_ && !last) return std::nullopt;
     next_ns_ = MonotonicNs() + kAskEveryNs;
-    std::optional<std::vector<v1::Incident>> incidents = Ask();
+    const SteadyTime now = std::chrono::steady_clock::now();
+    const SteadyTime deadline = now + (last ? kLastAnswersWithin : kAnswersWithin);
+    std::optional<std::vector<v1::Incident>> incidents = Ask(now + kIncidentsWithin);
     if (incidents.has_value()) {
-      DropOthers(last, &*incidents);
+      DropOthers(last, deadline, &*incidents);
       for (const v1::Incident& incident : *incidents) WriteHere(incident);
       newest_ = *incidents;
     } else if (last) {
@@ -106,30 +112,31 @@ class RemoteWatch : public IncidentWatch {
   }
 
   bool SharesCommunicator(const JobKey& job) override {
-    return own_.Find(job) == Ownership::kByCommunicator;
+    return own_.Of(job) == Ownership::kByCommunicator;
   }
 
  private:
   // Drops the incidents of other jobs and attempts. `last`: one of an attempt that nobody knows may
   // be this run's.
-  void DropOthers(bool last, std::vector<v1::Incident>* incidents) {
+  void DropOthers(bool last, SteadyTime deadline, std::vector<v1::Incident>* incidents) {
+    std::set<JobKey> attempts;
+    for (const v1::Incident& incident : *incidents) {
+      if (incident.has_confirmed_at()) attempts.insert(ReadJobKey(incident));
+    }
+    own_.Learn(attempts, deadline, last);
     const auto is_other = [this, last](const v1::Incident& incident) {
       if (!incident.has_confirmed_at()) return true;  // nobody needs it yet
-      const Ownership ownership = own_.Find(ReadJobKey(incident), last);
+      const Ownership ownership = own_.Of(ReadJobKey(incident));
       return ownership == Ownership::kNo || (ownership == Ownership::kUnknown && !last);
     };
     incidents->erase(std::remove_if(incidents->begin(), incidents->end(), is_other),
                      incidents->end());
   }
 
-  static void SetDeadline(grpc::ClientContext* context) {
-    context->set_deadline(std::chrono::system_clock::now() + std::chrono::milliseconds(500));
-  }
-
   // The incidents of jobs with this name, oldest first.
-  std::optional<std::vector<v1::Incident>> Ask() {
+  std::optional<std::vector<v1::Incident>> Ask(SteadyTime deadline) {
     grpc::ClientContext context;
-    SetDeadline(&context);
+    SetDeadline(deadline, &context);
     v1::ListIncidentsRequest request;
     request.set_job(job_);
     request.set_live_only(true);

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <chrono>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/numbers.h"
 #include "agent/processes/monotonic_clock.h"
@@ -16,7 +17,6 @@ namespace rollcall {
 namespace {
 
 constexpr int64_t kAskAgainAfterNs = kSecond / 2;
-constexpr std::chrono::milliseconds kPatience{500};
 constexpr std::chrono::milliseconds kFirstReadingWithin{200};
 constexpr int kProcessesOfHost = 1000;  // the daemon's limit of an answer
 
@@ -29,38 +29,57 @@ Request RequestFor(const JobKey& attempt) {
   return request;
 }
 
-void SetDeadline(grpc::ClientContext* context) {
-  context->set_deadline(std::chrono::system_clock::now() + kPatience);
-}
-
 }  // namespace
+
+void SetDeadline(SteadyTime deadline, grpc::ClientContext* context) {
+  context->set_deadline(std::chrono::system_clock::now() +
+                        std::chrono::duration_cast<std::chrono::microseconds>(
+                            deadline - std::chrono::steady_clock::now()));
+}
 
 OwnAttempts::OwnAttempts(v1::Query::Stub* stub, std::string directory, std::string host)
     : stub_(stub), directory_(std::move(directory)), host_(std::move(host)) {}
 
-Ownership OwnAttempts::Find(const JobKey& attempt, bool at_once) {
+void OwnAttempts::Learn(const std::set<JobKey>& attempts, SteadyTime deadline, bool at_once) {
+  if (attempts.empty()) return;
   if (local_ == nullptr) {
     local_ = std::make_unique<LocalProgress>(directory_);
-    local_->AwaitReading(std::chrono::steady_clock::now() + kFirstReadingWithin);
+    local_->AwaitReading(
+        std::min(deadline, std::chrono::steady_clock::now() + kFirstReadingWithin));
   }
-  Known& known = known_[attempt];
-  const bool is_due = at_once || MonotonicNs() >= known.ask_again_ns;
-  if (known.ownership == Ownership::kByCommunicator || !is_due) return known.ownership;
-  known.ask_again_ns = MonotonicNs() + kAskAgainAfterNs;
-  // What is this run's stays so, though the processes have ended.
-  known.ownership = std::max(known.ownership, Ask(attempt));
-  return known.ownership;
+  std::vector<std::pair<int64_t, JobKey>> due;
+  for (const JobKey& attempt : attempts) {
+    const Known& known = known_[attempt];
+    const bool is_due = at_once || MonotonicNs() >= known.ask_again_ns;
+    if (is_due && known.ownership != Ownership::kByCommunicator) {
+      due.emplace_back(known.ask_again_ns, attempt);
+    }
+  }
+  std::sort(due.begin(), due.end());
+  for (const auto& [since_ns, attempt] : due) {
+    if (std::chrono::steady_clock::now() >= deadline) return;
+    Known& known = known_[attempt];
+    // What is this run's stays so, though the processes have ended.
+    known.ownership = std::max(known.ownership, Ask(attempt, deadline));
+    known.ask_again_ns = MonotonicNs() + kAskAgainAfterNs;
+  }
 }
 
-Ownership OwnAttempts::Ask(const JobKey& attempt) {
-  const Ownership ownership = AskForCommunicators(attempt);
-  return ownership == Ownership::kNo ? AskForProcesses(attempt) : ownership;
+Ownership OwnAttempts::Of(const JobKey& attempt) const {
+  const auto known = known_.find(attempt);
+  return known == known_.end() ? Ownership::kUnknown : known->second.ownership;
 }
 
-Ownership OwnAttempts::AskForCommunicators(const JobKey& attempt) const {
+Ownership OwnAttempts::Ask(const JobKey& attempt, SteadyTime deadline) const {
+  const Ownership ownership = AskForCommunicators(attempt, deadline);
+  return ownership == Ownership::kNo ? AskForProcesses(attempt, deadline) : ownership;
+}
+
+Ownership OwnAttempts::AskForCommunicators(const JobKey& attempt,
+                                           SteadyTime deadline) const {
   v1::StatusResponse response;
   grpc::ClientContext context;
-  SetDeadline(&context);
+  SetDeadline(deadline, &context);
   if (!stub_->GetStatus(&context, RequestFor<v1::StatusRequest>(attempt), &response).ok()) {
     return Ownership::kUnknown;
   }
@@ -75,13 +94,13 @@ Ownership OwnAttempts::AskForCommunicators(const JobKey& attempt) const {
   return Ownership::kNo;
 }
 
-Ownership OwnAttempts::AskForProcesses(const JobKey& attempt) const {
+Ownership OwnAttempts::AskForProcesses(const JobKey& attempt, SteadyTime deadline) const {
   auto request = RequestFor<v1::ProcessesRequest>(attempt);
   request.set_host(host_);
   request.set_limit(kProcessesOfHost);
   v1::ProcessesResponse response;
   grpc::ClientContext context;
-  SetDeadline(&context);
+  SetDeadline(deadline, &context);
   if (!stub_->ListProcesses(&context, request, &response).ok()) return Ownership::kUnknown;
   const std::set<pid_t> own = Pids();
   const bool any = std::any_of(

@@ -16,6 +16,7 @@
 
 #include "cli/local_progress.h"
 #include "daemon/model/job_key.h"
+#include "daemon/server/loose_thread.h"
 #include "rollcall/v1/query.grpc.pb.h"
 
 namespace rollcall {
@@ -27,15 +28,20 @@ enum class Ownership {
   kByCommunicator  // and a communicator
 };
 
+void SetDeadline(SteadyTime deadline, grpc::ClientContext* context);
+
 class OwnAttempts {
  public:
   // `stub` must outlive this object. `directory`: of the segments. `host`: the name under which an
   // agent reports this host.
   OwnAttempts(v1::Query::Stub* stub, std::string directory, std::string host);
 
-  // Asks the daemon about an attempt twice a second at most, until the answer is kByCommunicator,
-  // and waits for half a second at most. `at_once`: asks now.
-  Ownership Find(const JobKey& attempt, bool at_once = false);
+  // Asks the daemon about these attempts until `deadline`, those first that it has not asked about
+  // for longest. Asks about an attempt twice a second at most, until the answer is kByCommunicator.
+  // `at_once`: also about those asked about a moment ago.
+  void Learn(const std::set<JobKey>& attempts, SteadyTime deadline, bool at_once = false);
+  // What the answers so far say.
+  Ownership Of(const JobKey& attempt) const;
 
  private:
   struct Known {
@@ -43,9 +49,9 @@ class OwnAttempts {
     int64_t ask_again_ns = 0;  // monotonic
   };
 
-  Ownership Ask(const JobKey& attempt);
-  Ownership AskForCommunicators(const JobKey& attempt) const;
-  Ownership AskForProcesses(const JobKey& attempt) const;
+  Ownership Ask(const JobKey& attempt, SteadyTime deadline) const;
+  Ownership AskForCommunicators(const JobKey& attempt, SteadyTime deadline) const;
+  Ownership AskForProcesses(const JobKey& attempt, SteadyTime deadline) const;
   std::set<pid_t> Pids() const;
 
   v1::Query::Stub* const stub_;

@@ -129,6 +129,12 @@ absl::StatusOr<ProcStat> ReadProcStat(const std::string& proc_root, pid_t pid) {
   return ReadStatIn(absl::StrCat(proc_root, "/", pid));
 }
 
+bool IsOwnOrEndedTracer(const std::string& proc_root, pid_t tracer) {
+  const std::string own = absl::StrCat(proc_root, "/self/task/", tracer);
+  return access(own.c_str(), F_OK) == 0 ||
+         access(absl::StrCat(proc_root, "/", tracer).c_str(), F_OK) != 0;
+}
+
 absl::StatusOr<ProcThread> ReadProcThread(const std::string& proc_root, pid_t pid, pid_t tid) {
   const std::string directory = absl::StrCat(proc_root, "/", pid, "/task/", tid);
   absl::StatusOr<ProcStat> stat = ReadStatIn(directory);

@@ -38,7 +38,7 @@ struct ProcThread {
   std::string name;
   char state = '?';
   std::string wchan;    // kernel function that it waits in; empty: running, or not permitted
-  pid_t tracer = 0;     // pid of the tracer; 0: none
+  pid_t tracer = 0;     // tid of the tracer; 0: none
   uint64_t start_time = 0;  // clock ticks since boot
   uint64_t cpu_ns = 0;  // time on a CPU so far
   uint64_t signals_blocked = 0;  // bit n-1: signal n
@@ -54,6 +54,9 @@ inline constexpr size_t kMaxThreadsRead = 16384;
 
 absl::StatusOr<ProcStat> ParseProcStat(absl::string_view text);
 absl::StatusOr<ProcStat> ReadProcStat(const std::string& proc_root, pid_t pid);
+
+// Whether a tracer is a thread of this process, or has ended since.
+bool IsOwnOrEndedTracer(const std::string& proc_root, pid_t tracer);
 
 absl::StatusOr<ProcThread> ReadProcThread(const std::string& proc_root, pid_t pid, pid_t tid);
 absl::StatusOr<ProcThreads> ReadProcThreads(const std::string& proc_root, pid_t pid,

@@ -82,6 +82,15 @@ void Shorten(std::vector<std::string>* lines) {
   lines->push_back(absl::StrCat("and ", CountInWords(more, "more line", "more lines")));
 }
 
+// A verdict on too few reports, or on mixed ones, is often over with the next report. It is not the
+// root cause while another verdict may be.
+void PutSettledFirst(std::vector<Verdict>* verdicts) {
+  const auto is_root = [](const Verdict& v) { return !v.is_consequence && !IsWarning(v.cause); };
+  const auto roots_end = std::find_if_not(verdicts->begin(), verdicts->end(), is_root);
+  std::stable_partition(verdicts->begin(), roots_end,
+                        [](const Verdict& v) { return !v.unsettled; });
+}
+
 std::vector<Verdict> Judge(const Suspicion& suspicion) {
   std::vector<Verdict> verdicts;
   for (const CallRule rule : CallRules()) {
@@ -260,6 +269,7 @@ std::vector<Verdict> Diagnoser::Run(const JobState& job, int64_t now_ns, const L
     Shorten(&verdict.evidence);
     Shorten(&verdict.missing_evidence);
   }
+  PutSettledFirst(&verdicts);
   const bool changes = overview.has_long_wait || !verdicts.empty();
   next_due_ns_ = changes ? now_ns : overview.next_long_wait_ns;
   return verdicts;

@@ -5,6 +5,7 @@
 #include <map>
 
 #include "absl/strings/str_cat.h"
+#include "daemon/diagnosis/incident_ranks.h"
 #include "daemon/model/incident_id.h"
 #include "daemon/model/progress.h"
 #include "proto/durations.h"
@@ -21,46 +22,6 @@ constexpr size_t kWaitingStacks = 4;
 // Processes. The stacks of a portion take about 20 MB, from a few dozen hosts.
 constexpr size_t kPortion = 256;
 constexpr size_t kMostOfRest = 4096;
-
-bool HasEnded(const JobState& state, int32_t process) {
-  return HowProcessEnded(state, process) != Gone::kNo;
-}
-
-// Counts only processes that have used NCCL, once the job has a communicator: data-loader
-// workers come and go. `from`: index of the first process to count.
-size_t CountEndedRanks(const JobState& state, size_t from = 0) {
-  size_t ended = 0;
-  for (size_t i = from; i < state.processes.size(); ++i) {
-    const Process& process = state.processes[i];
-    const bool counts =
-        state.communicators.empty() ? process.global_rank >= 0 : process.has_segment;
-    ended += counts && HasEnded(state, static_cast<int32_t>(i));
-  }
-  return ended;
-}
-
-bool IsLostForGood(const Process& process, int64_t now_ns) {
-  return process.liveness == Liveness::kSilent &&
-         now_ns - process.silent_since_ns >= kLostForGoodNs;
-}
-
-bool IsOnSilentHost(const JobState& state, int32_t process) {
-  const AgentState* agent = FindAgent(state, process);
-  return agent != nullptr && agent->silent;
-}
-
-// True if all processes have ended. A lost host never reports the end of its processes: it counts
-// when it has been silent for long, and hosts that report show that the job has ended there.
-bool HasEnded(const JobState& state, int64_t now_ns) {
-  bool is_seen = false;
-  for (size_t i = 0; i < state.processes.size(); ++i) {
-    const auto process = static_cast<int32_t>(i);
-    const bool has_ended = HasEnded(state, process);
-    if (!has_ended && !IsLostForGood(state.processes[i], now_ns)) return false;
-    is_seen = is_seen || (has_ended && !IsOnSilentHost(state, process));
-  }
-  return is_seen;
-}
 
 bool IsForGood(Cause cause) {
   return cause == Cause::kRankExited || cause == Cause::kRankDied || cause == Cause::kNcclError;
@@ -111,18 +72,6 @@ std::vector<int32_t> WorthAStack(const JobState& state, const std::vector<Verdic
   for (size_t i = 0; i < culprits; i += step) result.push_back(all[i]);
   for (size_t i = culprits; i < all.size(); ++i) result.push_back(all[i]);
   return result;
-}
-
-// If no report arrives on any waiting rank, no evidence shows that they make progress.
-bool AnyWaiterIsHeard(const JobState& state, const Incident& incident) {
-  bool any = false;
-  for (const Verdict& v : incident.verdicts) {
-    for (const int32_t process : v.waiting_processes) {
-      if (IsHeard(state, process)) return true;
-      any = true;
-    }
-  }
-  return !any;
 }
 
 bool IsAnyFound(const Incident& incident) {
@@ -378,7 +327,7 @@ void IncidentLife::Refresh(const JobState& state, const std::vector<Verdict>& ve
   AskForStacks(state, now_ns, limits, events);
   if (!Holds(state, verdicts)) {
     if (live_->is_stored && !IsAnyFound(*live_)) return;
-    if (!AnyWaiterIsHeard(state, *live_)) return;
+    if (!AnyWaiterIsHeard(state, *live_) || IsCountedAnew(state, *live_)) return;
     if (gone_since_ns_ == 0) gone_since_ns_ = now_ns;
     return;
   }
@@ -426,7 +375,7 @@ void IncidentLife::Confirm(const JobState& state, int64_t now_ns, Events* events
 }
 
 void IncidentLife::CloseIfOver(const JobState& state, int64_t now_ns, Events* events) {
-  if (HasEnded(state, now_ns)) {
+  if (HasJobEnded(state, now_ns)) {
     Close(IncidentState::kEnded, now_ns, events);
   } else if (IsBeingTornDown(state)) {
     // Without waiting ranks there are no verdicts, but also no progress.

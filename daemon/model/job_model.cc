@@ -16,10 +16,6 @@
 namespace rollcall {
 namespace {
 
-// Memory for the records of one job, over all members. A job that is too large for a
-// useful window of each member keeps only the records of rank 0 of each communicator.
-// They show the calls; the signatures show which ranks differ.
-constexpr size_t kRecordBytes = size_t{512} << 20;
 // The model trims when its share has shrunk to this part of the last trim's, in quarters.
 constexpr size_t kTrimQuarters = 3;
 
@@ -84,10 +80,11 @@ void JobModel::SetSeats(uint64_t communicator, const std::vector<int32_t>& proce
 
 // The number of records for each member, if all have as many.
 size_t JobModel::RecordShare() const {
-  const size_t of_job = kRecordBytes / std::max<size_t>(share_->members().own(), 1);
-  return std::min(std::min(of_job, share_->RecordBytes()) / kBytesOfRecord, kMostRecords);
+  return std::min(share_->RecordBytes() / kBytesOfRecord, kMostRecords);
 }
 
+// A job that is too large for a useful window of each member keeps only the records of rank 0 of
+// each communicator. They show the calls; the signatures show which ranks differ.
 size_t JobModel::RecordsKept(const Communicator& comm, int32_t rank) const {
   const size_t each = RecordShare();
   if (each >= kLeastRecords) return each;

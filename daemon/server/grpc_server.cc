@@ -2,6 +2,7 @@
 #include "daemon/server/grpc_server.h"
 
 #include <grpcpp/grpcpp.h>
+#include <stdlib.h>
 #include <sys/stat.h>
 
 #include <chrono>
@@ -14,10 +15,17 @@ namespace rollcall {
 namespace {
 
 constexpr std::chrono::seconds kCallsEndWithin{2};
+// gRPC keeps a buffer for the next read of each connection, as large as its largest reads were. An
+// agent's first tick has the history of all its ranks, and the next ones are small. gRPC 1.51 heeds
+// these sizes only without the experiment tcp_read_chunks: with it, the buffer has 64 KiB.
+constexpr int kFirstReadBytes = 2 << 10;
+constexpr int kMostReadBytes = 8 << 10;
 constexpr char kUnix[] = "unix:";
 
 void SetLimits(grpc::ServerBuilder* builder) {
   builder->SetMaxReceiveMessageSize(kMaxMessageBytes);
+  builder->AddChannelArgument(GRPC_ARG_TCP_READ_CHUNK_SIZE, kFirstReadBytes);
+  builder->AddChannelArgument(GRPC_ARG_TCP_MAX_READ_CHUNK_SIZE, kMostReadBytes);
   // Two daemons must not share a port.
   builder->AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
   // A host without power does not close its connection. These times are minutes: on an overloaded
@@ -41,6 +49,8 @@ std::unique_ptr<grpc::Server> StartPrivately(const std::string& address,
 }
 
 }  // namespace
+
+void KeepReadBuffersSmall() { setenv("GRPC_EXPERIMENTS", "-tcp_read_chunks", /*overwrite=*/0); }
 
 GrpcServer::GrpcServer() = default;
 GrpcServer::~GrpcServer() { Stop(); }

@@ -21,6 +21,10 @@ class Service;
 
 namespace rollcall {
 
+// Lets gRPC keep small buffers for the connections that wait for their next message, unless
+// GRPC_EXPERIMENTS is set. Call it before the first use of gRPC and before the first thread.
+void KeepReadBuffersSmall();
+
 class GrpcServer {
  public:
   GrpcServer();

@@ -21,7 +21,9 @@ namespace {
 constexpr int64_t kTrimEveryNs = 3'600'000'000'000;
 constexpr std::chrono::seconds kLastWait{1};
 constexpr auto kReadPatience = std::chrono::seconds(2);
-constexpr auto kStartPatience = std::chrono::seconds(5);
+// A busy disk takes its time to make a new file. A daemon that may start without the file starts soon.
+constexpr auto kStartPatience = std::chrono::seconds(30);
+constexpr auto kOptionalPatience = std::chrono::seconds(5);
 constexpr size_t kMostReads = 64;  // waiting for the reading thread
 
 struct Item {
@@ -297,8 +299,9 @@ absl::Status HistoryKeeper::Start() {
   absl::Status problem;
   {
     std::unique_lock<std::mutex> lock(core_->mutex);
-    const bool answered = core_->wake_caller.wait_for(lock, kStartPatience,
-                                                     [this] { return core_->has_tried; });
+    const bool answered = core_->wake_caller.wait_for(
+        lock, core_->options.is_optional ? kOptionalPatience : kStartPatience,
+        [this] { return core_->has_tried; });
     problem = answered ? core_->problem
                        : absl::UnavailableError(absl::StrCat(
                              "the history ", core_->options.path, " cannot be used: its disk does "

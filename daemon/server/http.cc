@@ -149,7 +149,8 @@ class HttpServer::Impl {
  private:
   // Those of web.yml. The page's own headers are at least as strict.
   void AddHeaders(httplib::Response* response) const {
-    for (const auto& [name, value] : web_->current()->headers) {
+    const auto web = web_->current();  // keeps the headers while another thread replaces them
+    for (const auto& [name, value] : web->headers) {
       if (!response->has_header(name)) response->set_header(name, value);
     }
   }

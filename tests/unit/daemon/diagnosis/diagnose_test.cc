@@ -180,6 +180,31 @@ TEST(DiagnoseTest, AMismatchExplainsACallThatDoesNotFinish) {
   EXPECT_EQ(verdicts[0].waiting_ranks, (Ranks{0, 1, 2, 3}));
 }
 
+// The reports of node-0 and node-3 are on their way: rank 3 has long entered the call that ranks 1 and 2
+// have finished.
+TEST(DiagnoseTest, AnUnsettledWaitDoesNotComeBeforeASettledContradiction) {
+  JobBuilder job(4);
+  for (int rank = 0; rank < 4; ++rank) {
+    AgentState& agent = job.state.agents.emplace_back();
+    agent.host = job.process(rank).host;
+    agent.heard_ns = At(58);
+    agent.is_settled = true;
+    job.process(rank).agent = rank;
+  }
+  job.Finish(24);
+  job.Enter({0}, At(30));
+  job.Finish({1, 2}, 1, AllReduce(), At(57));
+  job.comm().finish_seen_ns = At(57.5);
+  job.Enter({1}, At(57.6), AllReduce(128));
+  job.Enter({2}, At(57.6), AllReduce(256));
+  const std::vector<Verdict> verdicts = DiagnoseAt(job, 58);
+  ASSERT_EQ(verdicts.size(), 2u);
+  EXPECT_EQ(verdicts[0].cause, Cause::kArgumentMismatch);
+  EXPECT_FALSE(verdicts[0].unsettled);
+  EXPECT_EQ(verdicts[1].cause, Cause::kMissingRank);
+  EXPECT_TRUE(verdicts[1].unsettled);
+}
+
 TEST(DiagnoseTest, FillsInSummaryAndAdvice) {
   JobBuilder job(4);
   job.Finish(24);

@@ -135,6 +135,40 @@ TEST_F(IncidentsTest, AVerdictMayBeAbsentFromOneDiagnosis) {
   EXPECT_TRUE(life_.live());
 }
 
+// All agents were restarted: each counts the waits on its host from its own start.
+TEST_F(IncidentsTest, TheSameWaitThatCountsAnewIsTheSameIncident) {
+  RanksWait(10);
+  Look(25);
+  EXPECT_EQ(Look(70).back(), Kind::kConfirmed);
+  for (const int rank : {0, 1, 2}) job_.member(rank).waiting_since_ns = At(75);
+  for (const double at : {75.5, 77.0, 80.0, 91.0, 140.0}) EXPECT_EQ(Look(at), Kinds()) << at;
+  EXPECT_EQ(life_.live()->id, "train-1");
+  job_.Finish({3}, 1);
+  job_.Complete({0, 1, 2});
+  EXPECT_EQ(Look(141), Kinds());
+  EXPECT_EQ(Look(142), Kinds{Kind::kResolved});
+}
+
+TEST_F(IncidentsTest, AWaitThatCountsAnewIsOverOnceTheCulpritHasCome) {
+  RanksWait(10);
+  Look(25);
+  EXPECT_EQ(Look(70).back(), Kind::kConfirmed);
+  job_.Enter({3}, At(74));
+  for (const int rank : {0, 1, 2}) job_.member(rank).waiting_since_ns = At(75);
+  EXPECT_EQ(Look(75.5), Kinds());
+  EXPECT_EQ(Look(77), Kinds{Kind::kResolved});
+}
+
+TEST_F(IncidentsTest, TheSameCreationThatCountsAnewIsTheSameIncident) {
+  for (const int rank : {0, 1, 2}) job_.Initializing(rank, At(10));
+  job_.comm().members.erase(3);
+  Look(25);
+  EXPECT_EQ(Look(70).back(), Kind::kConfirmed);
+  for (const int rank : {0, 1, 2}) job_.member(rank).init_entered_ns = At(75);
+  for (const double at : {75.5, 77.0, 80.0, 91.0}) EXPECT_EQ(Look(at), Kinds()) << at;
+  EXPECT_EQ(life_.live()->id, "train-1");
+}
+
 TEST_F(IncidentsTest, ConfirmsARankThatLeftEarly) {
   RanksWait(10);
   job_.Exit(3, At(11));

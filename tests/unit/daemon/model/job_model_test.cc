@@ -595,6 +595,16 @@ TEST(JobModelLimitsTest, TheRecordsOfAllJobsShareOneBudget) {
   }
 }
 
+TEST(JobModelLimitsTest, OneJobAloneHasTheWholeBudget) {
+  constexpr int kRanks = 6000;
+  constexpr size_t kBudget = kRanks * JobModel::kMostRecords * JobModel::kBytesOfRecord;
+  JobModel model(JobKey("job"), std::make_shared<FleetBudget>(kBudget));
+  AddCalls(&model, kRanks, 1);
+  AddCalls(&model, 2, 1000);
+  model.TrimRecords();
+  EXPECT_EQ(model.state().communicators.at(1).members.at(1).records.size(), 1000u);
+}
+
 TEST(JobModelLimitsTest, ASmallJobBesideAHugeOneKeepsItsHistory) {
   const auto fleet = std::make_shared<FleetBudget>(size_t{32} << 20);
   JobModel small(JobKey("small"), fleet), huge(JobKey("huge"), fleet);

@@ -155,6 +155,7 @@ class Viewer {
 
 class DaemonStressTest : public testing::Test {
  protected:
+  // nullptr: it did not start.
   std::unique_ptr<Daemon> StartDaemon() const {
     DaemonOptions options;
     options.limits = LimitsFor(kSecond / 5);
@@ -163,8 +164,9 @@ class DaemonStressTest : public testing::Test {
     options.http = "127.0.0.1:0";
     options.log_incidents = false;
     auto daemon = std::make_unique<Daemon>(options);
-    EXPECT_TRUE(daemon->Start().ok());
-    return daemon;
+    const absl::Status started = daemon->Start();
+    EXPECT_TRUE(started.ok()) << started;
+    return started.ok() ? std::move(daemon) : nullptr;
   }
 
   // The reported incident of the hung job; "": there is none.
@@ -182,6 +184,7 @@ TEST_F(DaemonStressTest, AllPartsWorkAtOnce) {
   std::set<std::string> reported;
   for (int life = 0; life < 2; ++life) {
     const std::unique_ptr<Daemon> daemon = StartDaemon();
+    ASSERT_NE(daemon, nullptr);
     std::vector<std::unique_ptr<FakeAgent>> agents;
     for (int host = 0; host < kHosts; ++host) {
       agents.push_back(std::make_unique<FakeAgent>(daemon.get(), host));

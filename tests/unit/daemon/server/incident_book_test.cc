@@ -234,36 +234,66 @@ TEST_F(IncidentBookTest, WithoutAHistoryNothingIsCertainOfAnEarlierJobUntilAllIt
 }
 
 // The history is unusable at the start. Its file comes later, with incidents of an earlier daemon.
-TEST_F(IncidentBookTest, AHistoryThatIsLoadedLateRaisesTheNumbers) {
-  const std::string ready = tree_.root() + "/ready";
-  std::filesystem::create_directory(ready);
-  {
+class LateHistoryTest : public IncidentBookTest {
+ protected:
+  // Returns the history of the earlier daemon, with one incident.
+  std::unique_ptr<History> MakeEarlier() {
+    std::filesystem::create_directory(ready_);
     v1::Incident old = Confirmed();
     old.set_id("train-7");
     old.set_state("resolved");
     // Young enough for the history to keep it.
     old.mutable_opened_at()->set_seconds(timeline_.ToWallTime(timeline_.Now()) / 1'000'000'000);
     *old.mutable_closed_at() = old.opened_at();
-    const auto history = History::Open(ready + "/history.db", {});
-    ASSERT_TRUE(history.ok() && (*history)->Save(old).ok());
+    auto history = History::Open(ready_ + "/history.db", {});
+    EXPECT_TRUE(history.ok() && (*history)->Save(old).ok());
+    return *std::move(history);
   }
-  IncidentBookOptions options;
-  options.history.path = tree_.root() + "/later/history.db";
-  options.history.is_optional = true;
-  options.history.first_pause_ns = 20'000'000;
-  options.log_incidents = false;
-  IncidentBook book(options, &timeline_);
-  ASSERT_TRUE(book.Start().ok());
-  Apply({}, &book);
-  std::filesystem::rename(ready, tree_.root() + "/later");
-  ASSERT_TRUE(Eventually([&] {
-    book.Publish();
-    return book.Get("train-7").ok();
-  }));
-  book.Publish();
-  Apply(Hang(), &book);
-  ASSERT_EQ(book.All("train").size(), 1u);
-  EXPECT_EQ(book.All("train")[0].id(), "train-8");
+  std::unique_ptr<IncidentBook> BeginWithout() {
+    IncidentBookOptions options;
+    options.history.path = tree_.root() + "/later/history.db";
+    options.history.is_optional = true;
+    options.history.first_pause_ns = 20'000'000;
+    options.log_incidents = false;
+    auto book = std::make_unique<IncidentBook>(options, &timeline_);
+    EXPECT_TRUE(book->Start().ok());
+    return book;
+  }
+  void Bring(IncidentBook* book) const {
+    std::filesystem::rename(ready_, tree_.root() + "/later");
+    EXPECT_TRUE(Eventually([&] {
+      book->Publish();
+      return book->Get("train-7").ok();
+    }));
+    book->Publish();
+  }
+
+  const std::string ready_ = tree_.root() + "/ready";
+};
+
+TEST_F(LateHistoryTest, RaisesTheNumbers) {
+  MakeEarlier();
+  const auto book = BeginWithout();
+  Apply({}, book.get());
+  Bring(book.get());
+  Apply(Hang(), book.get());
+  ASSERT_EQ(book->All("train").size(), 1u);
+  EXPECT_EQ(book->All("train")[0].id(), "train-8");
+}
+
+TEST_F(LateHistoryTest, HostsOfAJobThatHasReturnedAreAwaited) {
+  ASSERT_TRUE(MakeEarlier()->SaveHosts(JobKey("train"), {"node-1", "node-2"}, 1000).ok());
+  const auto book = BeginWithout();
+  Apply({}, book.get());
+  Bring(book.get());
+  Apply(Hang(), book.get());
+  EXPECT_TRUE(book->All("train").empty()) << "node-2 has not reported";
+  book->Apply(RunningJob(), Hang(), timeline_.Now() + kReturnWithinNs);
+  const auto incidents = book->All("train");
+  ASSERT_EQ(incidents.size(), 1u);
+  ASSERT_GT(incidents[0].verdicts(0).missing_evidence_size(), 0);
+  EXPECT_EQ(incidents[0].verdicts(0).missing_evidence(0),
+            "node-2 has not reported since the daemon was restarted");
 }
 
 // Otherwise the new incident would replace an earlier one in the history.

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/diagnosis/incident_ranks.h"
+
+#include <algorithm>
+#include <optional>
+#include <set>
+
+#include "daemon/model/progress.h"
+
+namespace rollcall {
+namespace {
+
+bool IsLostForGood(const Process& process, int64_t now_ns) {
+  return process.liveness == Liveness::kSilent &&
+         now_ns - process.silent_since_ns >= kLostForGoodNs;
+}
+
+bool IsOnSilentHost(const JobState& state, int32_t process) {
+  const AgentState* agent = FindAgent(state, process);
+  return agent != nullptr && agent->silent;
+}
+
+// The ranks that the verdict calls absent have all entered the call since.
+bool HaveAllCome(const Communicator& comm, const Verdict& v) {
+  if (v.cause != Cause::kMissingRank && v.cause != Cause::kHostLost) return false;
+  std::set<int32_t> absent;
+  for (const Culprit& culprit : v.culprits) absent.insert(culprit.process);
+  for (const auto& [rank, member] : comm.members) {
+    if (member.entered > v.position) absent.erase(member.process);
+  }
+  return absent.empty();
+}
+
+}  // namespace
+
+bool HasEnded(const JobState& state, int32_t process) {
+  return HowProcessEnded(state, process) != Gone::kNo;
+}
+
+size_t CountEndedRanks(const JobState& state, size_t from) {
+  size_t ended = 0;
+  for (size_t i = from; i < state.processes.size(); ++i) {
+    const Process& process = state.processes[i];
+    const bool counts =
+        state.communicators.empty() ? process.global_rank >= 0 : process.has_segment;
+    ended += counts && HasEnded(state, static_cast<int32_t>(i));
+  }
+  return ended;
+}
+
+bool HasJobEnded(const JobState& state, int64_t now_ns) {
+  bool is_seen = false;
+  for (size_t i = 0; i < state.processes.size(); ++i) {
+    const auto process = static_cast<int32_t>(i);
+    const bool has_ended = HasEnded(state, process);
+    if (!has_ended && !IsLostForGood(state.processes[i], now_ns)) return false;
+    is_seen = is_seen || (has_ended && !IsOnSilentHost(state, process));
+  }
+  return is_seen;
+}
+
+bool AnyWaiterIsHeard(const JobState& state, const Incident& incident) {
+  bool any = false;
+  for (const Verdict& v : incident.verdicts) {
+    for (const int32_t process : v.waiting_processes) {
+      if (IsHeard(state, process)) return true;
+      any = true;
+    }
+  }
+  return !any;
+}
+
+bool IsCountedAnew(const JobState& state, const Incident& incident) {
+  const Verdict& root = incident.verdicts.front();
+  const auto comm = state.communicators.find(root.communicator);
+  if (comm == state.communicators.end() || OpKind(root.call.op) == CallKind::kP2p) return false;
+  if (HaveAllCome(comm->second, root)) return false;
+  const std::set<int32_t> waiting(root.waiting_processes.begin(), root.waiting_processes.end());
+  return std::any_of(
+      comm->second.members.begin(), comm->second.members.end(), [&](const auto& entry) {
+        const Member& member = entry.second;
+        if (waiting.count(member.process) == 0 || HasEnded(state, member.process)) return false;
+        if (root.cause == Cause::kInitIncomplete) {
+          return member.state == MemberState::kInitializing &&
+                 member.init_entered_ns > incident.opened_ns;
+        }
+        const std::optional<Wait> wait = FindWait(state, comm->second, member);
+        return wait.has_value() && wait->position == root.position &&
+               wait->since_ns > incident.opened_ns;
+      });
+}
+
+}  // namespace rollcall

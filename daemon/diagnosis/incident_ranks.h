@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// Whether the ranks of a job, or of an incident, have ended, are heard of, and still wait. Pure.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "daemon/diagnosis/incident_life.h"
+#include "daemon/model/job_state.h"
+
+namespace rollcall {
+
+bool HasEnded(const JobState& state, int32_t process);
+
+// Counts only processes that have used NCCL, once the job has a communicator: data-loader
+// workers come and go. `from`: index of the first process to count.
+size_t CountEndedRanks(const JobState& state, size_t from = 0);
+
+// True if all processes have ended. A lost host never reports the end of its processes: it counts
+// when it has been silent for long, and hosts that report show that the job has ended there.
+bool HasJobEnded(const JobState& state, int64_t now_ns);
+
+// False: no report arrives on any waiting rank, so no evidence shows that they make progress.
+bool AnyWaiterIsHeard(const JobState& state, const Incident& incident);
+
+// True if a rank of the root cause's verdict waits in the same call, by a count that began after the
+// incident: its agent was restarted and counts the waits on its host anew. Until the count is long
+// enough there is no verdict.
+bool IsCountedAnew(const JobState& state, const Incident& incident);
+
+}  // namespace rollcall
