@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include <atomic>
-#include <map>
 #include <mutex>
 #include <string_view>
 #include <thread>
@@ -14,6 +13,7 @@
 #include <vector>
 
 #include "daemon/server/http_connection.h"
+#include "daemon/server/http_connections.h"
 #include "daemon/server/http_listener.h"
 #include "daemon/server/http_poller.h"
 #include "daemon/server/http_request.h"
@@ -72,7 +72,6 @@ class HttpFront::Impl {
   void ApplyFinished();
   void Apply(HttpWorkers::Finished finished);
   void Apply(HttpViewers::Event event);
-  HttpConnection* Find(int fd, uint64_t id);
   void Sweep();
   void Warn(const HttpConnection& connection);
   void Enter(HttpPhase phase, HttpConnection* connection);
@@ -86,8 +85,7 @@ class HttpFront::Impl {
   HttpPoller poller_;
   HttpListener listener_;
 
-  std::map<int, HttpConnection> connections_;
-  uint64_t next_id_ = 1;
+  HttpConnections connections_;
   int64_t swept_ns_ = 0;
   int64_t warned_ns_ = 0;  // of clients that speak TLS to a plain port
   std::atomic<uint64_t> connections_count_{0}, dropped_{0};
@@ -121,7 +119,7 @@ void HttpFront::Impl::Stop() {
   viewers_.Stop();
   if (thread_.joinable()) thread_.join();
   listener_.Close();
-  while (!connections_.empty()) Close(connections_.begin()->first);
+  while (HttpConnection* connection = connections_.First()) Close(connection->fd);
 }
 
 void HttpFront::Impl::Serve() {
@@ -131,10 +129,13 @@ void HttpFront::Impl::Serve() {
       const std::lock_guard<std::mutex> lock(mutex_);
       if (stopping_) return;
     }
+    // A connection that AcceptAll() adds can have the descriptor of one that it has closed. What
+    // `all` says about this descriptor is of the closed one.
+    const uint64_t first_new = connections_.next_id();
     for (const HttpPoller::Ready& ready : all) {
-      const auto at = connections_.find(ready.fd);
       if (ready.fd == listener_.fd()) AcceptAll();
-      if (at != connections_.end()) Handle(&at->second, ready.events);
+      HttpConnection* connection = connections_.Find(ready.fd);
+      if (connection != nullptr && connection->id < first_new) Handle(connection, ready.events);
     }
     ApplyFinished();
     Sweep();
@@ -161,7 +162,6 @@ void HttpFront::Impl::AcceptAll() {
 void HttpFront::Impl::Accept(int fd, std::string peer) {
   HttpConnection connection;
   connection.fd = fd;
-  connection.id = next_id_++;
   connection.peer = std::move(peer);
   connection.local_port = LocalPort(fd);
   connection.transport = tls_ ? MakeTlsTransport(fd, tls_()) : MakePlainTransport(fd);
@@ -173,22 +173,16 @@ void HttpFront::Impl::Accept(int fd, std::string peer) {
     ++dropped_;
     return;
   }
-  HttpConnection& kept = connections_[fd] = std::move(connection);
+  HttpConnection* kept = connections_.Add(std::move(connection));
   connections_count_ = connections_.size();
   poller_.Add(fd, EPOLLIN);
-  Enter(HttpPhase::kReading, &kept);
-  Read(&kept);  // the request has mostly arrived already
+  Enter(HttpPhase::kReading, kept);
+  Read(kept);  // the request has mostly arrived already
 }
 
-// Closes the connection that has waited longest for its client. Returns false if all of them wait
-// for the daemon.
+// Closes a connection. Returns false if all of them wait for the daemon.
 bool HttpFront::Impl::MakeRoom() {
-  const int64_t now_ns = SteadyNs();
-  const HttpConnection* oldest = nullptr;
-  for (const auto& [fd, connection] : connections_) {
-    const bool is_older = oldest == nullptr || connection.since_ns < oldest->since_ns;
-    if (is_older && IsReplaceable(connection, now_ns)) oldest = &connection;
-  }
+  const HttpConnection* oldest = connections_.FindReplaceable(SteadyNs());
   if (oldest == nullptr) return false;
   Drop(oldest->fd);
   return true;
@@ -205,7 +199,7 @@ void HttpFront::Impl::Handle(HttpConnection* connection, uint32_t events) {
   if ((events & (EPOLLERR | EPOLLHUP)) != 0) return Close(fd);
   if (connection->has_unsent()) Flush(connection);
   // Flush() may have closed the connection.
-  connection = Find(fd, id);
+  connection = connections_.Find(fd, id);
   const bool reads = connection != nullptr && (connection->phase == HttpPhase::kReading ||
                                                connection->phase == HttpPhase::kStreaming);
   if (reads) Read(connection);
@@ -305,12 +299,12 @@ void HttpFront::Impl::Flush(HttpConnection* connection) {
 }
 
 void HttpFront::Impl::Close(int fd) {
-  const auto at = connections_.find(fd);
-  if (at == connections_.end()) return;
-  unsent_ -= at->second.out.size();
-  if (at->second.phase == HttpPhase::kStreaming) viewers_.Remove(at->second.id);
-  if (!at->second.has_unsent()) at->second.transport->SayEnd();
-  connections_.erase(at);
+  HttpConnection* connection = connections_.Find(fd);
+  if (connection == nullptr) return;
+  unsent_ -= connection->out.size();
+  if (connection->phase == HttpPhase::kStreaming) viewers_.Remove(connection->id);
+  if (!connection->has_unsent()) connection->transport->SayEnd();
+  connections_.Remove(fd);
   connections_count_ = connections_.size();
   close(fd);
 }
@@ -332,14 +326,8 @@ void HttpFront::Impl::ApplyFinished() {
   for (HttpViewers::Event& event : events) Apply(std::move(event));
 }
 
-// Returns nullptr if the connection is closed.
-HttpConnection* HttpFront::Impl::Find(int fd, uint64_t id) {
-  const auto at = connections_.find(fd);
-  return at == connections_.end() || at->second.id != id ? nullptr : &at->second;
-}
-
 void HttpFront::Impl::Apply(HttpViewers::Event event) {
-  HttpConnection* connection = Find(event.fd, event.id);
+  HttpConnection* connection = connections_.Find(event.fd, event.id);
   if (connection == nullptr) return;
   if (event.is_end) return Close(event.fd);
   if (connection->out.size() > kMostUnsentEvents) return Drop(event.fd);
@@ -350,7 +338,7 @@ void HttpFront::Impl::Apply(HttpViewers::Event event) {
 }
 
 void HttpFront::Impl::Apply(HttpWorkers::Finished finished) {
-  HttpConnection* connection = Find(finished.fd, finished.id);
+  HttpConnection* connection = connections_.Find(finished.fd, finished.id);
   if (connection == nullptr) return;
   Reply& reply = finished.reply;
   if (!reply.is_stream) return Send(connection, std::move(reply.bytes), reply.close);
@@ -367,17 +355,12 @@ void HttpFront::Impl::Sweep() {
   if (now_ns - swept_ns_ < int64_t{kSweepMs} * 1'000'000) return;
   swept_ns_ = now_ns;
   listener_.Resume();
-  std::vector<int> late;
-  for (const auto& [fd, connection] : connections_) {
-    if (IsLate(connection, limits_, now_ns)) late.push_back(fd);
-  }
-  for (const int fd : late) {
-    HttpConnection& connection = connections_[fd];
-    const bool is_reading = connection.phase == HttpPhase::kReading;
-    if (is_reading && !connection.in.empty()) SendLast(connection, HttpRefusal(408));
-    // Closing an idle connection is not a drop.
-    if (!is_reading || !connection.in.empty()) ++dropped_;
-    Close(fd);
+  for (HttpConnection* connection : connections_.FindLate(limits_, now_ns)) {
+    const bool has_part = connection->phase != HttpPhase::kReading || !connection->in.empty();
+    const bool is_reading = connection->phase == HttpPhase::kReading;
+    if (is_reading && has_part) SendLast(*connection, HttpRefusal(408));
+    if (has_part) ++dropped_;  // closing an idle connection is not a drop
+    Close(connection->fd);
   }
 }
 

@@ -17,6 +17,9 @@ namespace {
 constexpr char kHtml[] = "text/html; charset=utf-8";
 constexpr char kCookieLimits[] = "; Path=/; HttpOnly; SameSite=Strict";
 constexpr char kJson[] = "application/json";
+constexpr char kFromElsewhere[] =
+    "You followed a link of another page, and the link contains a token. Log in only if you trust "
+    "that page.";
 
 // A text field of a JSON object; "" if there is none.
 std::string Field(const nlohmann::json& object, const char* name) {
@@ -43,7 +46,7 @@ void HttpLogin::SetCookie(const httplib::Request& request, const std::string& se
 
 void HttpLogin::AddTo(httplib::Server* server) {
   server->Get("/login", [this](const httplib::Request&, httplib::Response& response) {
-    ShowForm(200, "", &response);
+    ShowForm(200, "", "", &response);
   });
   server->Get("/login.css", [](const httplib::Request&, httplib::Response& response) {
     response.set_content(kLoginStyle, "text/css; charset=utf-8");
@@ -59,21 +62,21 @@ void HttpLogin::AddTo(httplib::Server* server) {
   });
 }
 
-void HttpLogin::ShowForm(int status, const std::string& problem,
+void HttpLogin::ShowForm(int status, const std::string& note, const std::string& token,
                          httplib::Response* response) const {
   response->status = status;
   response->set_header("Content-Security-Policy", kLoginPolicy);
   // Without a referrer, browsers send "Origin: null" with the form.
   response->headers.erase("Referrer-Policy");
   response->set_header("Referrer-Policy", "same-origin");
-  response->set_content(LoginPage(problem, visitors_->HasPasswords()), kHtml);
+  response->set_content(LoginPage(note, visitors_->HasPasswords(), token), kHtml);
 }
 
 void HttpLogin::ShowProblem(const httplib::Request& request, const HttpDenial& denial,
                             httplib::Response* response) const {
   SetDenial(denial, response);
   const bool is_browser = absl::StrContains(request.get_header_value("Accept"), "text/html");
-  if (is_browser) ShowForm(denial.status, denial.text, response);
+  if (is_browser) ShowForm(denial.status, denial.text, "", response);
 }
 
 // Relative, because the page works below any path of a proxy.
@@ -116,7 +119,12 @@ void HttpLogin::LogOut(const httplib::Request& request, httplib::Response* respo
 }
 
 void HttpLogin::TakeTokenOfAddress(const httplib::Request& request, httplib::Response* response) {
-  const HttpVisitors::Login login = Begin("", request.get_param_value("token"));
+  const std::string token = request.get_param_value("token");
+  const std::string site = request.get_header_value("Sec-Fetch-Site");
+  if (site == "cross-site" || site == "same-site") {
+    return ShowForm(200, kFromElsewhere, token, response);
+  }
+  const HttpVisitors::Login login = Begin("", token);
   if (login.denial.status != 0) return ShowProblem(request, login.denial, response);
   if (!login.session.empty()) SetCookie(request, login.session, response);
   response->set_redirect("./");

@@ -29,11 +29,14 @@ class HttpLogin {
   void AddTo(httplib::Server* server);
   // Sends a browser from any address to the form.
   static void SendToForm(const httplib::Request& request, httplib::Response* response);
-  // Exchanges the token in "/?token=T" for a session, so that no link keeps it.
+  // Exchanges the token in "/?token=T" for a session, so that no link keeps it. If a page of
+  // another site sent the browser here, a person must confirm it first: that page could have put in
+  // a token of its own.
   void TakeTokenOfAddress(const httplib::Request& request, httplib::Response* response);
 
  private:
-  void ShowForm(int status, const std::string& problem, httplib::Response* response) const;
+  void ShowForm(int status, const std::string& note, const std::string& token,
+                httplib::Response* response) const;
   void ShowProblem(const httplib::Request& request, const HttpDenial& denial,
                    httplib::Response* response) const;
   void LogIn(const httplib::Request& request, httplib::Response* response);

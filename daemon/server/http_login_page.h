@@ -6,8 +6,9 @@
 
 namespace rollcall {
 
-// `problem` is shown above the form; "": none. `with_user` asks for a user, too.
-std::string LoginPage(const std::string& problem, bool with_user);
+// `note` is shown above the form; "": none. `with_user` asks for a user, too. The field of the
+// token has the content `token`.
+std::string LoginPage(const std::string& note, bool with_user, const std::string& token);
 
 extern const char kLoginPolicy[];  // Content-Security-Policy
 extern const char kLoginStyle[];

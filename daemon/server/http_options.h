@@ -26,11 +26,13 @@ struct HttpServerOptions {
   FailedLogins* failed_logins = nullptr;
   TlsSource tls;           // empty: plain, unless `web_config` has TLS
   std::string web_config;  // path of a web.yml; "": none
-  // Besides the listen address, this host's name and the names of the certificate.
+  // More names by which browsers may ask for the page. They may always use the host of the listen
+  // address, a name in the certificate, and, unless the page listens on loopback, the host's name.
   std::vector<std::string> hosts;
-  // The page's address as people know it; "": unknown. With https, a proxy in front speaks TLS.
+  // The page's address as people type it, where that is the address of a proxy; "": there is none.
+  // If it begins with https, browsers speak TLS to the proxy, and the login's cookie is "Secure".
   std::string page_url;
-  AuditSink audit;       // may be empty
+  AuditSink audit;  // thread-safe; may be empty
   // Told of each refusal by its reason ("host", "origin", "nobody", "credential", "guessing",
   // "role"), for a metric; thread-safe; may be empty.
   std::function<void(std::string_view reason)> refused;

@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Finds the end of a request in the bytes of a connection. Pure.
+// What of a client's bytes the server reads as a request: where a request ends, which requests it
+// refuses unread, and which header fields it takes notice of. Pure.
+//
+// Strangers can send any request. httplib's parts for ranges, encoded bodies and forms in several
+// parts turn a small request into a large answer or a large copy, so no such request reaches them.
 #pragma once
 
 #include <cstddef>
@@ -9,6 +13,9 @@
 namespace rollcall {
 
 inline constexpr size_t kMostHeadBytes = 16 << 10;
+// Of the first line, or of one header field. httplib takes 8,192 bytes with the line's end.
+inline constexpr size_t kMostLineBytes = 8000;
+inline constexpr int kMostFields = 100;
 inline constexpr size_t kMostBodyBytes = 64 << 10;
 
 struct RequestEnd {
@@ -17,6 +24,10 @@ struct RequestEnd {
 };
 
 RequestEnd FindRequestEnd(std::string_view bytes);
+
+// Returns a complete request without the header fields that the server has no use for, such as
+// Range and Expect. Of the encodings that the client accepts, only gzip remains.
+std::string KeepKnownFields(std::string_view request);
 
 // Returns "/healthz" for "GET /healthz?x HTTP/1.1", and "" for methods other than GET and HEAD.
 std::string_view RequestPath(std::string_view request);

@@ -7,6 +7,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
+#include "daemon/server/http_request.h"
 
 namespace rollcall {
 namespace {
@@ -53,7 +54,8 @@ std::string StreamHead(const std::string& head) {
 HttpExchange& HttpRouter::exchange() { return *current; }
 
 HttpReply HttpRouter::Answer(const std::string& request, const HttpCaller& caller) {
-  BufferStream stream(request);
+  const std::string known = KeepKnownFields(request);
+  BufferStream stream(known);
   HttpExchange exchange;
   exchange.caller = caller;
   current = &exchange;

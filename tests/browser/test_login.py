@@ -39,6 +39,17 @@ def test_a_token_in_the_address_leaves_the_address(open_page, closed):
     assert TOKEN not in page.url
 
 
+def test_a_link_of_another_site_with_a_token_must_be_confirmed(open_page, closed):
+    page = open_page(f"{closed.page}/login")
+    page.goto(f"data:text/html,<a href='{closed.page}/?token={TOKEN}%23/history'>go</a>")
+    page.get_by_role("link", name="go").click()
+    expect(page.get_by_role("alert")).to_contain_text("a link of another page")
+    assert page.context.cookies() == []
+    page.get_by_role("button", name="Log in").click()
+    expect(page).to_have_url(f"{closed.page}/#/history")
+    assert len(page.context.cookies()) == 1
+
+
 def test_a_person_logs_out(open_page, closed):
     page = open_page(f"{closed.page}/?token={TOKEN}")
     page.get_by_role("button", name="Log out").click()

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // PastFaults(): ties, sends without receives, and creations, with a past and without one.
 #include <algorithm>
+#include <utility>
 
 #include "faults.h"
 #include "past_jobs.h"
@@ -107,7 +108,13 @@ int FirstWithPast(const Habits& habits, int calls) {
   return std::max(42 / calls + 2, habits.evaluate_every * 4 + 2);
 }
 
-bool BreakLate(Random& random, Case* c, Change change) {
+// A long job, and one of its steps that has a past.
+struct LateStep {
+  LongJob job;
+  size_t step = 0;
+};
+
+LateStep ChooseLateStep(Random& random, Case* c) {
   Habits habits = ChooseHabits(random);
   habits.steps = 80;
   LongJob job = MakeSteps(random, habits);
@@ -116,6 +123,11 @@ bool BreakLate(Random& random, Case* c, Change change) {
   const auto step = static_cast<size_t>(first) +
                     Below(random, static_cast<uint64_t>(habits.steps - 1 - first));
   c->truth.various_lengths = habits.lengths;
+  return {std::move(job), step};
+}
+
+bool BreakLate(Random& random, Case* c, Change change) {
+  const auto [job, step] = ChooseLateStep(random, c);
   return ApplyChange(random, change, job.steps[step], job.steps[step + 1], c);
 }
 
@@ -125,14 +137,7 @@ bool ChangeLate(Random& random, int, Case* c) { return BreakLate(random, c, Chan
 
 // Half of the ranks leave the loop some steps before the others.
 bool LeaveLoop(Random& random, int, Case* c) {
-  Habits habits = ChooseHabits(random);
-  habits.steps = 80;
-  LongJob job = MakeSteps(random, habits);
-  c->plan = std::move(job.plan);
-  const int first = FirstWithPast(job.habits, job.habits.calls);
-  const auto step = static_cast<size_t>(first) +
-                    Below(random, static_cast<uint64_t>(habits.steps - 1 - first));
-  c->truth.various_lengths = habits.lengths;
+  const auto [job, step] = ChooseLateStep(random, c);
   BreakHalf(random, c);
   for (const int rank : c->truth.culprits) {
     Program* program = c->plan.Own(rank);

@@ -202,6 +202,14 @@ class Outcome:
                 f"{max(delays):.2f}" if delays else "-", f"{self.machine_load:.1f}"]
 
 
+def steady_of(case, load):
+    """The seconds between which nothing but the usual load happens."""
+    since, until = case.steady or (case.start_within + 5, case.seconds)
+    if case.settle:
+        since = max(since, (load["all_connected_seconds"] or until) + case.settle)
+    return since, until
+
+
 COLUMNS = ["case", "hosts", "ranks", "daemon cores", "RSS MiB", "PSS MiB", "load cores",
            "streams closed", "ticks delayed", "connected s", "outage s", "confirm s",
            "machine load"]
@@ -228,6 +236,7 @@ class Case:
     daemon_flags: tuple = ()
     address: str = "127.0.0.1"  # that the daemon listens on
     steady: tuple = ()  # default: from 5 s after all have begun to connect until the end
+    settle: float = 0  # the steady time begins so long after all have connected, at the earliest
     actions: tuple = ()  # (time, what to do with the daemon)
 
 
@@ -283,7 +292,7 @@ def run_case(case, build, folder):
         return Outcome(name=case.name, load={**figures, "ranks": case.jobs * case.ranks},
                        incidents=list(watch.incidents.values()), samples=watch.samples,
                        seconds=case.seconds,
-                       steady=case.steady or (case.start_within + 5, case.seconds),
+                       steady=steady_of(case, figures),
                        pss_mib=daemon.memory_mib("Pss"), disk_mib=daemon.disk_mib(),
                        files=sorted(path.name for path in daemon.files()),
                        unanswered=watch.unanswered, machine_load=os.getloadavg()[0])

@@ -2,6 +2,7 @@
 #include "tests/fleet/host.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "proto/steady_clock.h"
@@ -50,7 +51,10 @@ void Host::WakeForNextTick(int64_t now_ns) {
 void Host::OnTimer(int64_t due_ns, int64_t now_ns) {
   if (due_ns != wake_ns_ || stopping_) return;
   tools_.tally->WokenLate(now_ns - due_ns);
-  if (stream_ == nullptr) return Connect();
+  if (stream_ == nullptr) {
+    if (tools_.ramp->Enter(this)) Connect();
+    return;
+  }
   if (!stream_->CanWrite()) {
     tools_.tally->TickDelayed();
     tick_owed_ = true;
@@ -62,12 +66,19 @@ void Host::OnTimer(int64_t due_ns, int64_t now_ns) {
   WakeForNextTick(now_ns);
 }
 
+void Host::LeaveRamp() {
+  if (!std::exchange(is_on_ramp_, false) || stopping_) return;  // all hosts stop at once
+  if (Host* next = tools_.ramp->Leave()) next->Connect();
+}
+
 void Host::Connect() {
+  is_on_ramp_ = true;
   phase_ = Phase::kNothing;
   stream_ = std::make_unique<Stream>(daemon_, tools_.credentials, this, tools_.queue);
 }
 
 void Host::OnConnected() {
+  LeaveRamp();
   v1::AgentMessage message;
   report_.FillHello(tick_ns_, message.mutable_hello());
   phase_ = Phase::kHello;
@@ -177,6 +188,7 @@ void Host::OnClosed(const grpc::Status& status) {
   travelling_.reset();
   tick_owed_ = welcomed_ = is_back_ = cut_itself_ = false;
   if (!stopping_) WakeAt(now_ns + NextPause());
+  LeaveRamp();
 }
 
 // Jittered in full, so that a fleet that lost its daemon comes back spread out.

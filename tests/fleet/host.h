@@ -15,6 +15,7 @@
 
 #include "tests/fleet/fleet_plan.h"
 #include "tests/fleet/host_report.h"
+#include "tests/fleet/ramp.h"
 #include "tests/fleet/random.h"
 #include "tests/fleet/stream.h"
 #include "tests/fleet/tally.h"
@@ -28,6 +29,7 @@ class Host : public StreamOwner {
   struct Tools {
     grpc::CompletionQueue* queue;
     Timers* timers;
+    Ramp* ramp;
     Tally* tally;
     std::shared_ptr<grpc::ChannelCredentials> credentials;
   };
@@ -54,6 +56,7 @@ class Host : public StreamOwner {
   void WakeAt(int64_t at_ns);
   void WakeForNextTick(int64_t now_ns);
   void Connect();
+  void LeaveRamp();
   void SendTick(int64_t now_ns, bool whole);
   void WriteTick(const v1::AgentMessage& message);
   void QueueStacks(const v1::TakeStacks& request);
@@ -74,6 +77,7 @@ class Host : public StreamOwner {
   bool tick_owed_ = false;  // it is due, and the stream cannot take it yet
   std::optional<v1::AgentMessage> travelling_;  // a tick that was made and arrives late
   std::deque<v1::AgentMessage> answers_;
+  bool is_on_ramp_ = false;  // connecting, as one of those that may
   bool welcomed_ = false;
   bool is_back_ = false;  // welcomed, and the whole tick was taken
   bool cut_itself_ = false;

@@ -17,6 +17,9 @@ int64_t CutPeriod(double churn, int workers) {
   return churn <= 0 ? 0 : ToNs(static_cast<double>(workers) / churn);
 }
 
+// Rounded up: 0 stands for no limit.
+int ShareOf(int connecting, int workers) { return (connecting + workers - 1) / workers; }
+
 }  // namespace
 
 Worker::Worker(const FleetPlan* plan, Tally* tally,
@@ -24,8 +27,9 @@ Worker::Worker(const FleetPlan* plan, Tally* tally,
                int workers)
     : cut_period_ns_(CutPeriod(plan->options().churn, workers)),
       next_cut_ns_(plan->begin_ns() + ToNs(plan->options().start_within)),
-      random_(plan->options().seed ^ static_cast<uint64_t>(index)) {
-  const Host::Tools tools = {&queue_, &timers_, tally, credentials};
+      random_(plan->options().seed ^ static_cast<uint64_t>(index)),
+      ramp_(ShareOf(plan->options().connecting, workers)) {
+  const Host::Tools tools = {&queue_, &timers_, &ramp_, tally, credentials};
   for (int host = index; host < plan->hosts(); host += workers) {
     hosts_.push_back(std::make_unique<Host>(plan, host, tools));
   }

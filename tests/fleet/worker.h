@@ -13,6 +13,7 @@
 
 #include "tests/fleet/fleet_plan.h"
 #include "tests/fleet/host.h"
+#include "tests/fleet/ramp.h"
 #include "tests/fleet/random.h"
 #include "tests/fleet/tally.h"
 #include "tests/fleet/timers.h"
@@ -43,6 +44,7 @@ class Worker {
   Random random_;
   grpc::CompletionQueue queue_;
   Timers timers_;
+  Ramp ramp_;
   std::vector<std::unique_ptr<Host>> hosts_;
   std::atomic<bool> stopping_{false};
   std::thread thread_;

@@ -200,8 +200,8 @@ export function History() {
                       was at fault in {plural(one.incidents, "incident")}
                     </li>
                   ) : (
-                    <li key={`${one.job} ${one.rank}`}>
-                      Rank {one.rank} of <JobLink job={one.job} /> was at fault in{" "}
+                    <li key={JSON.stringify([one.tenant, one.job, one.rank])}>
+                      Rank {one.rank} of <JobLink job={one.job} tenant={one.tenant} /> was at fault in{" "}
                       {plural(one.incidents, "incident")}
                     </li>
                   ),

@@ -100,6 +100,8 @@ export function useLive<T>(path: string, follow = true): Live<T> {
     let last = 0;
     let timer: ReturnType<typeof setTimeout> | undefined;
     let etag = "";
+    // What is stored of this path; what is stored may be of the path before.
+    const own = (old: typeof stored) => (old.path === path ? old : { ...empty, path });
     const refresh = async (): Promise<void> => {
       timer = undefined;
       if (document.hidden && last !== 0) return;
@@ -119,17 +121,18 @@ export function useLive<T>(path: string, follow = true): Live<T> {
           const value = (await response.json()) as T;
           if (!ended) setStored({ path, value, problem: "", at: Date.now() });
         } else if (response.status === 304) {
-          setStored((old) => ({ ...old, problem: "", at: Date.now() }));
+          setStored((old) => ({ ...own(old), problem: "", at: Date.now() }));
         } else if (response.status === 401) {
           goToLogin();
         } else {
           const problem = (await response.text()).trim();
           const gone = response.status === 404;
-          setStored((old) => ({ ...old, value: gone ? undefined : old.value, problem }));
+          if (ended) return;
+          setStored((old) => ({ ...(gone ? { ...empty, path } : own(old)), problem }));
         }
         if (link.state !== "live" && link.heardAt !== 0) setLink({ ...link, heardAt: Date.now() });
       } catch {
-        if (!ended) setStored((old) => ({ ...old, problem: "the daemon does not respond" }));
+        if (!ended) setStored((old) => ({ ...own(old), problem: "the daemon does not respond" }));
       } finally {
         fetching = false;
         if (again && !ended) {

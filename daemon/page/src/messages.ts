@@ -291,6 +291,7 @@ export interface Repeated {
   rank: number;
   job: string;
   incidents: number;
+  tenant?: string; // missing: a daemon of an older release
 }
 export interface IncidentsResponse {
   incidents: Incident[];

@@ -462,7 +462,10 @@ std::string Document() {
       "job. One that "
       "may stop a call makes the ranks of its host the culprits of `stalled_in_flight`, `likely` "
       "at "
-      "most.\n\n| kind | probe | the fact in words | evidence | weight | advice "
+      "most.\n\n"
+      "In the words of a fact, `$s` is its subject (a GPU, a port, a network card, a file "
+      "system), `$v` its number, `$t` what the kernel or the driver says about it, and `$p` a "
+      "pid.\n\n| kind | probe | the fact in words | evidence | weight | advice "
       "|\n|---|---|---|---|---|---|\n";
   for (size_t i = 0; i < kHostFactKinds; ++i) {
     const HostFactRule& rule = RuleOf(static_cast<K>(i));

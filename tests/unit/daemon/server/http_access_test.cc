@@ -184,6 +184,28 @@ TEST_F(HttpAccessTest, ATokenInTheAddressIsExchangedOnce) {
   EXPECT_EQ(Get("/api/v1/jobs?token=viewer")->status, 401);
 }
 
+// Otherwise that site could make people use the page under a name of its choice.
+TEST_F(HttpAccessTest, ALinkOfAnotherSiteLogsNobodyInUnasked) {
+  Start();
+  const auto follow = [this](const std::string& token, const std::string& site) {
+    return Get("/?token=" + token, {{"Sec-Fetch-Site", site}, {"Sec-Fetch-Mode", "navigate"}});
+  };
+  for (const char* site : {"cross-site", "same-site"}) {
+    const auto asked = follow("viewer", site);
+    EXPECT_EQ(asked->status, 200) << site;
+    EXPECT_EQ(asked->get_header_value("Set-Cookie"), "") << site;
+    EXPECT_THAT(asked->body, HasSubstr("a link of another page"));
+    EXPECT_THAT(asked->body, HasSubstr("value=\"viewer\""));
+    EXPECT_THAT(asked->get_header_value("Content-Security-Policy"),
+                HasSubstr("frame-ancestors 'none'"));
+  }
+  EXPECT_THAT(follow("%22%3E%3Cb%3E", "cross-site")->body, HasSubstr("value=\"&quot;&gt;&lt;b&gt;\""));
+  for (const char* site : {"same-origin", "none"}) {
+    EXPECT_EQ(follow("viewer", site)->status, 302) << site;
+    EXPECT_NE(follow("viewer", site)->get_header_value("Set-Cookie"), "") << site;
+  }
+}
+
 TEST_F(HttpAccessTest, AnAgentsTokenBeginsNoSession) {
   Start();
   const auto login = LogIn("agent");
@@ -306,6 +328,11 @@ TEST_F(HttpAccessTest, AClientsCertificateIsItsIdentity) {
   httplib::Client client("https://" + server_->address(), folder / "own.crt", folder / "own.key");
   client.enable_server_certificate_verification(false);
   EXPECT_THAT(client.Get("/api/v1/whoami")->body, HasSubstr("\"name\":\"certificate\""));
+  // A browser sends the cookie of a session that has ended, too.
+  const std::string cookie = SessionOf(LogIn("viewer")).find("Cookie")->second;
+  const httplib::Headers ended = {{"Cookie", cookie.substr(0, cookie.find('=')) + "=ended"}};
+  EXPECT_THAT(client.Get("/api/v1/whoami", ended)->body, HasSubstr("\"name\":\"certificate\""));
+  EXPECT_EQ(Get("/api/v1/whoami", ended)->status, 401);
   EXPECT_EQ(Get("/api/v1/whoami")->status, 401);
 }
 

@@ -71,6 +71,12 @@ class Client {
     }
     return false;
   }
+  // Ends the connection at once, and keeps the descriptor.
+  void Reset() const {
+    sockaddr nobody = {};
+    nobody.sa_family = AF_UNSPEC;
+    EXPECT_EQ(connect(fd_, &nobody, sizeof(nobody)), 0);
+  }
 
  private:
   int fd_;
@@ -105,14 +111,19 @@ class HttpFrontTest : public testing::Test {
       reply.bytes = "HEAD\n";
       return reply;
     }
-    if (RequestPath(request) == "/hold") {
-      std::unique_lock<std::mutex> lock(mutex_);
-      ++held_;
-      release_.wait(lock, [this] { return released_; });
+    if (RequestPath(request) == "/hold") Hold();
+    if (RequestPath(request) == "/hold-front") {
+      const std::shared_ptr<void> last(nullptr, [this](void*) { Hold(); });
+      reply.is_allowed = [last] { return true; };  // the front's thread destroys it
     }
     reply.bytes = RequestPath(request) == "/large" ? std::string(32 << 20, 'x')
                                               : absl::StrCat("<", request.size(), ">");
     return reply;
+  }
+  void Hold() {
+    std::unique_lock<std::mutex> lock(mutex_);
+    ++held_;
+    release_.wait(lock, [this] { return released_; });
   }
   void Release() {
     const std::lock_guard<std::mutex> lock(mutex_);
@@ -288,6 +299,42 @@ TEST_F(HttpFrontTest, NotifiesViewersOfChangesWithoutAThreadForEach) {
   EXPECT_TRUE(Eventually([&] { return front_->HasRoomForViewer(); }));
 }
 
+// Then new descriptors have the lowest numbers that become free.
+class NoFreeNumbers {
+ public:
+  NoFreeNumbers() {
+    for (int& fd : fds_) fd = dup(0);
+  }
+  ~NoFreeNumbers() {
+    for (const int fd : fds_) close(fd);
+  }
+  NoFreeNumbers(const NoFreeNumbers&) = delete;
+  NoFreeNumbers& operator=(const NoFreeNumbers&) = delete;
+
+ private:
+  int fds_[100];
+};
+
+TEST_F(HttpFrontTest, AnEventOfAClosedConnectionIsNotThatOfItsSuccessor) {
+  HttpLimits limits;
+  limits.connections = 2;
+  Start(limits);
+  const NoFreeNumbers none;
+  const Client oldest = Connect();
+  ASSERT_TRUE(Eventually([&] { return front_->counts().connections == 1; }));
+  const Client busy = Connect();
+  busy.Send("GET /hold-front HTTP/1.1\r\n\r\n");
+  ASSERT_TRUE(Eventually([&] { return answers_held() == 1; }));
+  // The front will learn of two new clients and of the end of the oldest one at once, in this
+  // order. The first new client makes the front close the oldest connection. The second new client
+  // gets the number of its descriptor.
+  const Client first = Connect(), second = Connect();
+  second.Send("GET / HTTP/1.1\r\n\r\n");
+  oldest.Reset();
+  Release();
+  EXPECT_EQ(second.Receive(">"), "<18>");
+}
+
 TEST_F(HttpFrontTest, WaitsForAFreeDescriptor) {
   Start();
   std::vector<Client> clients;
@@ -316,38 +363,6 @@ TEST_F(HttpFrontTest, StopsWhateverClientsDo) {
   EXPECT_LT(steady_clock::now() - begun, milliseconds(2000));
   EXPECT_TRUE(viewer.IsClosedWithin(milliseconds(1000)));
   EXPECT_FALSE(Client(address_).is_connected()) << "it would wait for an answer in vain";
-}
-
-struct Ending {
-  std::string bytes;
-  size_t size;
-  int refusal;
-};
-
-TEST(FindRequestEndTest, FindsTheEndOrTheRefusal) {
-  const std::string head = "POST / HTTP/1.1\r\n";
-  for (const Ending& c : std::vector<Ending>{
-           {"", 0, 0},
-           {"GET / HTTP/1.1\r\n\r", 0, 0},
-           {"GET / HTTP/1.1\r\n\r\n", 18, 0},
-           {"GET / HTTP/1.1\r\n\r\nGET", 18, 0},
-           {head + "content-length:2\r\n\r\nab", 39, 0},
-           {head + "Content-Length: 2\r\n\r\na", 0, 0},
-           {head + "Content-Length: -2\r\n\r\n", 0, 400},
-           {head + "Content-Length: 2\r\nContent-Length: 2\r\n\r\nab", 0, 400},
-           {head + "Content-Length: +2\r\n\r\nab", 0, 400},
-           {head + "Host: a\r\nhost: b\r\n\r\n", 0, 400},
-           {head + "Host: a\r\nHosts: b\r\n\r\n", 38, 0},
-           {head + "Content-Length : 2\r\n\r\nab", 0, 400},
-           {head + "Content-Length: 99999999\r\n\r\n", 0, 413},
-           {head + "Transfer-Encoding: chunked\r\n\r\n", 0, 411},
-           {std::string(20'000, 'x'), 0, 431}}) {
-    EXPECT_EQ(FindRequestEnd(c.bytes).size, c.size) << c.bytes.substr(0, 60);
-    EXPECT_EQ(FindRequestEnd(c.bytes).refusal, c.refusal) << c.bytes.substr(0, 60);
-  }
-  EXPECT_EQ(RequestPath("GET /healthz?x HTTP/1.1\r\n"), "/healthz");
-  EXPECT_EQ(RequestPath("HEAD /healthz HTTP/1.1\r\n"), "/healthz");
-  EXPECT_EQ(RequestPath("POST /healthz HTTP/1.1\r\n"), "");
 }
 
 }  // namespace

@@ -3,65 +3,26 @@
 // which the majority decides.
 #include <gtest/gtest.h>
 
-#include <algorithm>
-#include <string>
 #include <vector>
 
 #include "daemon/diagnosis/diagnose.h"
-#include "job_builder.h"
+#include "steps_of_calls.h"
 
 namespace rollcall {
 namespace {
 
-using Ranks = std::vector<int32_t>;
-
-bool Says(const std::vector<std::string>& lines, const std::string& words) {
-  return std::any_of(lines.begin(), lines.end(), [&](const std::string& line) {
-    return line.find(words) != std::string::npos;
-  });
-}
-
-Ranks Blamed(const Verdict& verdict) {
-  Ranks ranks = CulpritRanks(verdict.culprits);
-  std::sort(ranks.begin(), ranks.end());
-  return ranks;
-}
-
-// Ranks that make the same calls.
-class Loop {
+class Loop : public StepsOfCalls {
  public:
-  explicit Loop(int ranks) : job(ranks), all_(JobBuilder::Ranks(0, ranks)) {}
+  using StepsOfCalls::StepsOfCalls;
 
-  // All ranks make a call, which ends.
-  void Call(CallArgs args) {
-    seconds_ += 0.01;
-    job.Finish(all_, 1, args, At(seconds_));
-  }
-  // These ranks enter a call, which does not end.
-  void Enter(const std::vector<int>& ranks, CallArgs args) {
-    seconds_ += 0.01;
-    job.Enter(ranks, At(seconds_), args);
-  }
   // Rank 1 sends to rank 2, and both go on.
   void Exchange() {
     Send12();
     Receive12();
     job.CompleteP2p({1, 2});
   }
-  void Send12() {
-    seconds_ += 0.01;
-    job.Issue(1, Send(2), At(seconds_));
-  }
-  void Receive12() {
-    seconds_ += 0.01;
-    job.Issue(2, Recv(1), At(seconds_));
-  }
-
-  JobBuilder job;
-
- private:
-  std::vector<int> all_;
-  double seconds_ = 0;
+  void Send12() { job.Issue(1, Send(2), Next()); }
+  void Receive12() { job.Issue(2, Recv(1), Next()); }
 };
 
 Loop Exchanges(int steps) {

@@ -2,56 +2,25 @@
 // Ties that the ranks' own pasts decide.
 #include <gtest/gtest.h>
 
-#include <algorithm>
-#include <string>
 #include <vector>
 
 #include "daemon/diagnosis/rules/rules.h"
 #include "daemon/model/first_calls.h"
-#include "job_builder.h"
+#include "steps_of_calls.h"
 
 namespace rollcall {
 namespace {
 
-using Ranks = std::vector<int32_t>;
-
-bool Says(const std::vector<std::string>& lines, const std::string& words) {
-  return std::any_of(lines.begin(), lines.end(), [&](const std::string& line) {
-    return line.find(words) != std::string::npos;
-  });
-}
-
-Ranks Blamed(const Verdict& verdict) {
-  Ranks ranks = CulpritRanks(verdict.culprits);
-  std::sort(ranks.begin(), ranks.end());
-  return ranks;
-}
-
 // Data parallel: steps of three calls.
-class Loop {
+class Loop : public StepsOfCalls {
  public:
-  explicit Loop(int ranks) : job(ranks), all_(JobBuilder::Ranks(0, ranks)) {}
+  using StepsOfCalls::StepsOfCalls;
 
   void Steps(int steps) {
     for (int step = 0; step < steps; ++step) {
       for (const uint64_t count : {100, 200, 300}) Call(AllReduce(count));
     }
   }
-  // All ranks make a call, which ends.
-  void Call(CallArgs args) {
-    seconds_ += 0.01;
-    job.Finish(all_, 1, args, At(seconds_));
-  }
-  // These ranks enter a call, which does not end.
-  void Enter(const std::vector<int>& ranks, CallArgs args) {
-    seconds_ += 0.01;
-    job.Enter(ranks, At(seconds_), args);
-  }
-  JobBuilder job;
-
- private:
-  std::vector<int> all_;
-  double seconds_ = 0;
 };
 
 Verdict Mismatch(const Loop& loop) {
