@@ -172,6 +172,7 @@ absl::Status AddRepeated(sqlite3* db, const Filter& filter, v1::ListIncidentsRes
     repeated->set_job(ranks.Bytes(0));
     repeated->set_rank(static_cast<int32_t>(ranks.Integer(1)));
     repeated->set_incidents(static_cast<int32_t>(ranks.Integer(2)));
+    repeated->set_tenant(ranks.Bytes(3));
   }
   return ranks.status();
 }
