@@ -8,6 +8,7 @@
 #include "absl/time/time.h"
 #include "cli/commands.h"
 #include "cli/query.h"
+#include "daemon/model/job_key.h"
 #include "daemon/report/incident_words.h"
 #include "daemon/server/clean_message.h"
 
@@ -33,6 +34,12 @@ void SetMoment(const std::string& text, google::protobuf::Timestamp* moment) {
   moment->set_seconds(absl::ToUnixSeconds(time));
 }
 
+// "train", or "lab/train" of another tenant than the default one.
+std::string JobOf(const v1::Repeated& repeated) {
+  const bool has_tenant = !repeated.tenant().empty();  // an older daemon names none
+  return ToText(JobId{has_tenant ? repeated.tenant() : kDefaultTenant, repeated.job()});
+}
+
 void Print(const v1::ListIncidentsResponse& response) {
   for (const v1::Incident& incident : response.incidents()) {
     const v1::Verdict verdict = incident.verdicts().empty() ? v1::Verdict() : incident.verdicts(0);
@@ -43,7 +50,7 @@ void Print(const v1::ListIncidentsResponse& response) {
   for (const v1::Repeated& repeated : response.repeated()) {
     std::cout << "repeated: "
               << (repeated.host().empty()
-                      ? absl::StrCat("rank ", repeated.rank(), " of ", repeated.job())
+                      ? absl::StrCat("rank ", repeated.rank(), " of ", JobOf(repeated))
                       : absl::StrCat("host ", repeated.host()))
               << " was at fault in " << repeated.incidents() << " of these incidents\n";
   }

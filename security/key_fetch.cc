@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "security/peer_address.h"
+#include "security/url_parts.h"
 #include "security/watched_file.h"
 
 namespace rollcall {
@@ -22,13 +23,6 @@ using Clock = std::chrono::steady_clock;
 constexpr time_t kPatienceS = 5;  // for a connection, and for each piece of the answer
 constexpr std::chrono::seconds kWholeAnswer{20};
 constexpr size_t kMaxBytes = 1 << 20;
-
-// "https://host:1/a/b" to "https://host:1" and "/a/b".
-std::pair<std::string, std::string> SplitUrl(const std::string& url) {
-  const size_t path = url.find('/', url.find("://") + 3);
-  if (path == std::string::npos) return {url, "/"};
-  return {url.substr(0, path), url.substr(path)};
-}
 
 // "http://127.0.0.1:8001", "http://[::1]:8001", "http://localhost:8001".
 bool IsLoopbackOrigin(absl::string_view origin) {

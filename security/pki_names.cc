@@ -34,11 +34,7 @@ constexpr std::array<RoleRules, 4> kRoles = {{
 
 // The characters of a segment of a SPIFFE id.
 bool IsSegment(absl::string_view text, size_t longest) {
-  return !text.empty() && text.size() <= longest && text != "." && text != ".." &&
-         std::all_of(text.begin(), text.end(), [](char c) {
-           return absl::ascii_isalnum(static_cast<unsigned char>(c)) || c == '.' || c == '-' ||
-                  c == '_';
-         });
+  return text.size() <= longest && IsPlainName(text);
 }
 
 absl::Status Wrong(const char* flag, absl::string_view value, absl::string_view why) {

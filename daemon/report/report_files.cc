@@ -16,6 +16,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "security/write_all.h"
 
 namespace rollcall {
 namespace {
@@ -28,16 +29,6 @@ constexpr size_t kFixedPart = sizeof(kTemporary) - sizeof("XXXXXX");  // without
 constexpr int kMostTries = 10;
 // Some file servers have no locks. No writer needs so long for a report.
 constexpr time_t kOldSeconds = 3600;
-
-absl::Status WriteAll(int fd, const std::string& content, const std::string& path) {
-  for (size_t done = 0; done < content.size();) {
-    const ssize_t n = write(fd, content.data() + done, content.size() - done);
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) return FileError("write", path, errno);
-    done += static_cast<size_t>(n);
-  }
-  return absl::OkStatus();
-}
 
 int OpenFolder(const std::string& path) {
   return open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -103,7 +94,8 @@ absl::Status WriteFile(const std::string& path, const std::string& content) {
   const int fd =
       open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, kFileMode);
   if (fd < 0) return FileError("create", path, errno);
-  absl::Status status = WriteAll(fd, content, path);
+  absl::Status status =
+      WriteAll(fd, content) ? absl::OkStatus() : FileError("write", path, errno);
   if (close(fd) != 0 && status.ok()) status = FileError("write", path, errno);
   return status;
 }

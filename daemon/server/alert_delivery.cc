@@ -14,6 +14,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "security/url_parts.h"
 
 extern char** environ;
 
@@ -22,14 +23,6 @@ namespace {
 
 constexpr std::chrono::milliseconds kPollInterval{10};
 constexpr size_t kPipeHolds = 60'000;  // bytes that a pipe holds without a reader
-
-// "https://host:1/a/b" to "https://host:1" and "/a/b".
-std::pair<std::string, std::string> SplitUrl(const std::string& url) {
-  const size_t scheme = url.find("://");
-  const size_t path = scheme == std::string::npos ? std::string::npos : url.find('/', scheme + 3);
-  if (path == std::string::npos) return {url, "/"};
-  return {url.substr(0, path), url.substr(path)};
-}
 
 // Shuts the client's connection at the deadline. The client's own limits restart with each byte
 // that it receives.

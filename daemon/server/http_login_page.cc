@@ -121,8 +121,8 @@ std::string LoginPage(const std::string& note, bool with_user, const std::string
       token.empty() ? "" : absl::StrCat(" value=\"", EscapeHtml(token), "\"");
   return absl::StrCat(kHead, alert, "<form method=\"post\" action=\"login\">\n",
                       with_user ? kUser : "", "<label for=\"token\">",
-                      with_user ? "Token or password" : "Token", "</label>\n<input id=\"token\"", value,
-                      kSecret);
+                      with_user ? "Token or password" : "Token",
+                      "</label>\n<input id=\"token\"", value, kSecret);
 }
 
 }  // namespace rollcall

@@ -24,7 +24,7 @@ constexpr absl::string_view kKnownFields[] = {
 
 absl::string_view View(std::string_view text) { return {text.data(), text.size()}; }
 
-// One line of a head, without its end.
+// The lines of a head, one after the other, without their ends.
 struct HeadLines {
   std::string_view head;  // without the empty line at its end
 
@@ -87,8 +87,10 @@ int CheckField(absl::string_view line, Framing* framing) {
 }
 
 bool IsKnown(absl::string_view name) {
-  return std::any_of(std::begin(kKnownFields), std::end(kKnownFields),
-                     [name](absl::string_view known) { return absl::EqualsIgnoreCase(known, name); });
+  const auto is_it = [name](absl::string_view known) {
+    return absl::EqualsIgnoreCase(known, name);
+  };
+  return std::any_of(std::begin(kKnownFields), std::end(kKnownFields), is_it);
 }
 
 }  // namespace

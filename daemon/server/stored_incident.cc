@@ -9,7 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "daemon/store/history.h"
-#include "proto/durations.h"
+#include "proto/timestamps.h"
 
 namespace rollcall {
 namespace {
@@ -32,10 +32,6 @@ Certainty FindCertainty(const std::string& name) {
     if (name == CertaintyName(certainty)) return certainty;
   }
   return Certainty::kPossible;
-}
-
-int64_t ToNs(const google::protobuf::Timestamp& time) {
-  return time.seconds() * kSecond + time.nanos();
 }
 
 Culprit FromStored(const v1::Culprit& stored) {

@@ -16,7 +16,7 @@
 
 #include "absl/time/clock.h"
 #include "daemon/store/sql.h"
-#include "proto/durations.h"
+#include "proto/timestamps.h"
 
 namespace rollcall {
 namespace {
@@ -66,10 +66,6 @@ constexpr const char* kTables[] = {
     "NULL, object TEXT NOT NULL, peer TEXT NOT NULL)",
     "CREATE INDEX IF NOT EXISTS actions_by_time ON actions (at_ns)",
 };
-
-int64_t ToNs(const google::protobuf::Timestamp& time) {
-  return time.seconds() * kSecond + time.nanos();
-}
 
 // Splits an incident into the part for lists, and the stacks.
 std::pair<std::string, std::string> Parts(const v1::Incident& incident) {
@@ -176,6 +172,7 @@ absl::Status AddRepeated(sqlite3* db, const Filter& filter, v1::ListIncidentsRes
     repeated->set_job(ranks.Bytes(0));
     repeated->set_rank(static_cast<int32_t>(ranks.Integer(1)));
     repeated->set_incidents(static_cast<int32_t>(ranks.Integer(2)));
+    repeated->set_tenant(ranks.Bytes(3));
   }
   return ranks.status();
 }

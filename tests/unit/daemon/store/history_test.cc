@@ -168,6 +168,14 @@ TEST_F(HistoryTest, RanksOfTwoTenantsJobsAreNotOneRank) {
     ASSERT_TRUE(history->Save(incident).ok());
   }
   EXPECT_EQ(history->List({})->repeated_size(), 0);
+  v1::Incident again = Incident("a", 2, 2000, "");
+  again.set_id("team:a-2");
+  again.set_tenant("team");
+  ASSERT_TRUE(history->Save(again).ok());
+  const auto list = history->List({});
+  ASSERT_EQ(list->repeated_size(), 1);
+  EXPECT_EQ(list->repeated(0).job(), "a");
+  EXPECT_EQ(list->repeated(0).tenant(), "team");
 }
 
 TEST_F(HistoryTest, AFileThatCannotBeReadHasNotNoIncident) {
