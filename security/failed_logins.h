@@ -24,7 +24,7 @@ class FailedLogins {
     size_t addresses = 4096;  // that are remembered; a new one displaces the oldest
   };
 
-  FailedLogins() = default;
+  FailedLogins() : FailedLogins(Limits()) {}
   explicit FailedLogins(const Limits& limits) : limits_(limits) {}
 
   // Seconds until this peer may try again; 0: now.

@@ -6,7 +6,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
-#include "cli/flight_recorder/dump_files.h"
 #include "cli/flight_recorder/operations.h"
 #include "cli/flight_recorder/works.h"
 #include "daemon/words/evidence.h"
@@ -325,21 +324,24 @@ void AddLines(const FlightRecorderInput& input, Verdict* verdict) {
 
 }  // namespace
 
-absl::StatusOr<FlightRecorderInput> ImportFlightRecorder(const std::vector<std::string>& paths) {
+FlightRecorderInput ImportDumps(std::vector<RankedDump> dumps, std::vector<std::string> warnings) {
   FlightRecorderInput input;
-  absl::StatusOr<std::vector<RankedDump>> read = ReadDumps(paths, &input.warnings);
-  if (!read.ok()) return read.status();
-  std::vector<RankedDump> dumps = *std::move(read);
+  input.warnings = std::move(warnings);
   input.files = static_cast<int>(dumps.size());
-  if (dumps.empty()) {
-    std::string text =
-        "found no readable Flight Recorder dump: the name of a dump must end in its rank, like "
-        "nccl_trace_rank_3";
-    for (const std::string& warning : input.warnings) absl::StrAppend(&text, "\n  ", warning);
-    return absl::InvalidArgumentError(text);
-  }
   Importer(std::move(dumps), &input).Run();
   return input;
+}
+
+absl::StatusOr<FlightRecorderInput> ImportFlightRecorder(const std::vector<std::string>& paths) {
+  std::vector<std::string> warnings;
+  absl::StatusOr<std::vector<RankedDump>> dumps = ReadDumps(paths, &warnings);
+  if (!dumps.ok()) return dumps.status();
+  if (!dumps->empty()) return ImportDumps(*std::move(dumps), std::move(warnings));
+  std::string text =
+      "found no readable Flight Recorder dump: the name of a dump must end in its rank, like "
+      "nccl_trace_rank_3";
+  for (const std::string& warning : warnings) absl::StrAppend(&text, "\n  ", warning);
+  return absl::InvalidArgumentError(text);
 }
 
 void AddDumpEvidence(const FlightRecorderInput& input, std::vector<Verdict>* verdicts) {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "cli/flight_recorder/dump_files.h"
 #include "daemon/model/job_model.h"
 #include "daemon/model/verdict.h"
 
@@ -29,6 +30,10 @@ struct FlightRecorderInput {
 // rank. An error means that no dump could be read. Problems with single files are among the
 // warnings.
 absl::StatusOr<FlightRecorderInput> ImportFlightRecorder(const std::vector<std::string>& paths);
+
+// The same for dumps that have been read, with the warnings of reading them. `dumps` has at least one,
+// and one for each rank.
+FlightRecorderInput ImportDumps(std::vector<RankedDump> dumps, std::vector<std::string> warnings);
 
 // Adds the code lines from the dumps to the evidence, and lowers the certainty of verdicts that
 // dumps without start times cannot show.

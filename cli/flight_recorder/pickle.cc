@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/flight_recorder/pickle.h"
 
+#include <algorithm>
 #include <cstring>
 #include <map>
 #include <vector>
@@ -13,9 +14,20 @@ namespace {
 
 using nlohmann::json;
 
-constexpr size_t kMostNodes = 20'000'000;  // in the result; a repeated value counts each time
+constexpr size_t kMostNodes = 20'000'000;
 constexpr int kMostDepth = 32;
 constexpr uint32_t kMark = UINT32_MAX;  // an entry of the stack
+
+// What the result may hold; a repeated value counts each time. PyTorch repeats frames and names by
+// references of two to five bytes, so a real dump grows, but in proportion to its size.
+struct Budget {
+  explicit Budget(size_t file_bytes)
+      : values(std::min(kMostNodes, 65'536 + 16 * file_bytes)),
+        text_bytes(std::min(size_t{1} << 30, (size_t{4} << 20) + 256 * file_bytes)) {}
+
+  size_t values;
+  size_t text_bytes;
+};
 
 // One value. The format refers to earlier values by number, so the nodes form a graph until
 // Build() copies them.
@@ -58,7 +70,7 @@ class Reader {
     if (stack_.size() != 1 || stack_[0] == kMark) Wrong("the data does not end in one value");
     if (!status_.ok()) return status_;
     json result;
-    size_t left = kMostNodes;
+    Budget left(bytes_.size());
     if (!Build(stack_[0], 0, &left, &result)) return status_;
     return result;
   }
@@ -327,14 +339,25 @@ class Reader {
     Wrong(absl::StrFormat("opcode 0x%02x is not allowed: it is not plain data", code));
   }
 
-  // kMostDepth limits the recursion. A value that contains itself exceeds this depth.
-  bool Build(uint32_t index, int depth, size_t* left, json* out) {
-    if (depth > kMostDepth || *left == 0) {
-      Wrong(*left == 0 ? "more values than the limit for a dump" : "values are nested too deeply");
-      return false;
+  bool Spend(int depth, const std::string& text, Budget* left) {
+    if (depth > kMostDepth) {
+      Wrong("values are nested too deeply");
+    } else if (left->values == 0) {
+      Wrong("more values than the limit for a dump");
+    } else if (left->text_bytes < text.size()) {
+      Wrong("more text than the limit for a dump");
+    } else {
+      --left->values;
+      left->text_bytes -= text.size();
+      return true;
     }
-    --*left;
+    return false;
+  }
+
+  // kMostDepth limits the recursion. A value that contains itself exceeds this depth.
+  bool Build(uint32_t index, int depth, Budget* left, json* out) {
     const Node& node = nodes_[index];
+    if (!Spend(depth, node.text, left)) return false;
     switch (node.kind) {
       case Node::Kind::kNull:
         return true;
@@ -360,8 +383,9 @@ class Reader {
       case Node::Kind::kDict:
         *out = json::object();
         for (size_t i = 0; i + 1 < node.items.size(); i += 2) {
-          if (!Build(node.items[i + 1], depth + 1, left, &(*out)[MakeKey(node.items[i])]))
-            return false;
+          const std::string key = MakeKey(node.items[i]);
+          if (!Spend(depth, key, left)) return false;
+          if (!Build(node.items[i + 1], depth + 1, left, &(*out)[key])) return false;
         }
         return true;
     }

@@ -132,7 +132,7 @@ class HttpServer::Impl {
     front_ = std::make_unique<HttpFront>(
         listener_, limits,
         [this](const std::string& request, const HttpCaller& caller) {
-          return server_.Answer(request, caller);
+          return Answer(request, caller);
         },
         [this](const HttpTopic& topic) { return VersionOf(topic); }, options_.tls);
     return front_->Start();
@@ -140,6 +140,9 @@ class HttpServer::Impl {
   void Stop() {
     if (front_ != nullptr) front_->Stop();
     if (web_ != nullptr) web_->Stop();
+  }
+  HttpReply Answer(const std::string& request, const HttpCaller& caller) {
+    return server_.Answer(request, caller);
   }
   bool has_tls() const { return static_cast<bool>(options_.tls); }
   HttpFront::Counts counts() const {
@@ -339,6 +342,9 @@ absl::Status HttpServer::Start(const std::string& address) {
 }
 
 void HttpServer::Stop() { impl_->Stop(); }
+HttpReply HttpServer::Answer(const std::string& request, const HttpCaller& caller) {
+  return impl_->Answer(request, caller);
+}
 bool HttpServer::has_tls() const { return impl_->has_tls(); }
 HttpFront::Counts HttpServer::counts() const { return impl_->counts(); }
 

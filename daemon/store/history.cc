@@ -17,6 +17,7 @@
 #include "absl/time/clock.h"
 #include "daemon/store/sql.h"
 #include "proto/timestamps.h"
+#include "proto/whole_numbers.h"
 
 namespace rollcall {
 namespace {
@@ -97,8 +98,8 @@ struct Filter {
     if (!request.host().empty()) {
       Add("id IN (SELECT incident FROM culprits WHERE host = ?)", request.host());
     }
-    if (request.has_from()) Add("opened_ns >= ?", ToNs(request.from()));
-    if (request.has_until()) Add("opened_ns <= ?", ToNs(request.until()));
+    if (request.has_from()) Add("opened_ns >= ?", NsOf(request.from()));
+    if (request.has_until()) Add("opened_ns <= ?", NsOf(request.until()));
   }
 
   void Without(const std::vector<std::string>& ids) {
@@ -311,7 +312,7 @@ absl::Status History::Save(const v1::Incident& incident) {
   if (!status.ok()) return status;
   status = Sql(db_, "INSERT OR REPLACE INTO incidents VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
                incident.id(), incident.job(), IncidentNumber(incident), cause, incident.state(),
-               ToNs(incident.opened_at()), ToNs(incident.closed_at()))
+               NsOf(incident.opened_at()), NsOf(incident.closed_at()))
                .BindBlob(head)
                .BindBlob(stacks)
                .Run();

@@ -73,8 +73,9 @@ CheckpointComparison CompareCheckpoints(const std::vector<History>& histories) {
   }
   CheckpointComparison comparison;
   for (const auto& [position, signatures] : by_position) {
+    const uint64_t first = signatures.front();
     const bool equal = std::all_of(signatures.begin(), signatures.end(),
-                                   [&](uint64_t s) { return s == signatures.front(); });
+                                   [first](uint64_t s) { return s == first; });
     if (!equal) {
       if (position > 0) comparison.differ_at = position;
       break;

@@ -89,6 +89,39 @@ TEST(PickleTest, RepetitionDoesNotMultiply) {
   EXPECT_TRUE(absl::StrContains(read.status().message(), "more values")) << read.status();
 }
 
+// A list of 10 lists, and so on: the text is there 10^4 times, in 66 KB.
+TEST(PickleTest, RepeatedTextsDoNotMultiply) {
+  constexpr int kBytes = 1 << 16;
+  std::string bomb = Bytes({0x80, 2, 'X', 0, 0, kBytes >> 16, 0}) + std::string(kBytes, 'x');
+  bomb += Bytes({'q', 0, '0'});
+  for (int level = 1; level < 5; ++level) {
+    bomb += '(';
+    for (int i = 0; i < 10; ++i) bomb += Bytes({'h', level - 1});
+    bomb += Bytes({'l', 'q', level, '0'});
+  }
+  bomb += Bytes({'h', 4, '.'});
+  const absl::StatusOr<json> read = ReadPickle(bomb);
+  ASSERT_FALSE(read.ok());
+  EXPECT_TRUE(absl::StrContains(read.status().message(), "more text")) << read.status();
+}
+
+// PyTorch writes a frame once and refers to it from each call that has it.
+TEST(PickleTest, SharedFramesAreRead) {
+  const json frame = {{"name", "forward"}, {"filename", std::string(120, 'x')}, {"line", 57}};
+  std::string pickle = PickleWriter::Write(frame);
+  pickle.pop_back();  // the end
+  pickle += Bytes({'q', 0xff, '0', '('});
+  for (int call = 0; call < 1000; ++call) {
+    pickle += '(';
+    for (int i = 0; i < 40; ++i) pickle += Bytes({'h', 0xff});
+    pickle += 'l';
+  }
+  pickle += "l.";
+  const absl::StatusOr<json> read = ReadPickle(pickle);
+  ASSERT_TRUE(read.ok()) << read.status();
+  EXPECT_EQ(read->at(999).at(39), frame);
+}
+
 TEST(PickleTest, AListThatHoldsItselfIsTooDeep) {
   EXPECT_FALSE(ReadPickle(Bytes({0x80, 2, ']', 'q', 0, 'h', 0, 'a', '.'})).ok());
 }
