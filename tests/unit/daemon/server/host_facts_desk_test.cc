@@ -161,8 +161,8 @@ TEST_F(HostFactsDeskTest, AnIncidentHasNoMessagesAboutTheProcessesOfOthers) {
   v1::HostFactsReply reply = Reply(asked_[1].second.request());
   for (const int32_t pid : {4001, 77}) {
     v1::HostFact* fact = reply.mutable_facts()->add_facts();
-    fact->set_kind("hung_task");
-    fact->set_text(absl::StrCat("INFO: task secret:", pid, " blocked for more than 122 seconds."));
+    fact->set_kind("oom_kill");
+    fact->set_text(absl::StrCat("Memory cgroup out of memory: Killed process ", pid, " (secret)"));
     fact->set_pid(pid);
   }
   desk_->OnReply(AgentOf(1), reply);
