@@ -208,6 +208,19 @@ TEST_F(HostFactsDeskTest, AnswersThatNobodyAskedForAreIgnored) {
   EXPECT_EQ(TheIncident().host_facts(0).facts(0).subject(), "mlx5_2 port 1");
 }
 
+// An agent of an earlier release never answers. The daemon's memory does not wait for it for ever.
+TEST_F(HostFactsDeskTest, ARequestIsClosedAfterTenMinutes) {
+  Run(true);
+  ASSERT_EQ(asked_.size(), 2u);
+  const int64_t steady_ns = SteadyNs();
+  for (int second = 0; second < 500; ++second) timeline_.At(steady_ns + second * kSecond);
+  desk_->OnReply(AgentOf(0), Reply(asked_[0].second.request()));
+  EXPECT_EQ(TheIncident().host_facts_size(), 1);
+  for (int second = 500; second < 700; ++second) timeline_.At(steady_ns + second * kSecond);
+  desk_->OnReply(AgentOf(1), Reply(asked_[1].second.request()));
+  EXPECT_EQ(TheIncident().host_facts_size(), 1);
+}
+
 TEST_F(HostFactsDeskTest, AHostileAnswerIsCut) {
   Run(true);
   ASSERT_EQ(asked_.size(), 2u);
