@@ -15,6 +15,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "agent/processes/held_lock.h"
+#include "proto/open_file.h"
 
 namespace rollcall {
 namespace {
@@ -66,12 +67,6 @@ absl::Status InUseError(const std::string& path) {
   return absl::AlreadyExistsError(absl::StrCat(path, ": another agent serves this host"));
 }
 
-bool IsNamed(int fd, const std::string& path) {
-  struct stat own, named;
-  return fstat(fd, &own) == 0 && lstat(path.c_str(), &named) == 0 && own.st_dev == named.st_dev &&
-         own.st_ino == named.st_ino;
-}
-
 // Opens and locks the temporary file. Only the agent that holds this lock may publish. The lock
 // stays held after the rename to the final name.
 absl::StatusOr<UniqueFd> OpenLocked(const std::string& path) {
@@ -84,7 +79,7 @@ absl::StatusOr<UniqueFd> OpenLocked(const std::string& path) {
     }
     if (!TakeLock(fd.get())) return InUseError(path);
     // Another agent may have renamed or removed the file before this one got the lock.
-    if (IsNamed(fd.get(), path)) return fd;
+    if (IsStillAt(fd.get(), path)) return fd;
   }
   return InUseError(path);
 }
@@ -132,7 +127,7 @@ absl::StatusOr<std::unique_ptr<AgentInfo>> AgentInfo::Publish(const std::string&
 }
 
 AgentInfo::~AgentInfo() {
-  if (IsNamed(fd_.get(), path_)) unlink(path_.c_str());
+  if (IsStillAt(fd_.get(), path_)) unlink(path_.c_str());
 }
 
 std::optional<HostAgent> FindHostAgent(const std::string& daemon_address,

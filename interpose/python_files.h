@@ -13,15 +13,21 @@ namespace rollcall {
 // The file name of the Python code that the library adds to a process.
 inline constexpr char kOwnPythonFile[] = "<rollcall>";
 
+inline bool PathEndsWith(const char* path, const char* end) {
+  const size_t length = strlen(path);
+  const size_t of_end = strlen(end);
+  return length > of_end && strcmp(path + length - of_end, end) == 0;
+}
+
 inline bool IsPythonLibraryFile(const char* file) {
-  for (const char* mark : {"/site-packages/", "/dist-packages/", "/lib/python3.", "<frozen ",
-                           "/bin/torchrun", "/bin/accelerate", "/bin/deepspeed"}) {
+  for (const char* mark : {"/site-packages/", "/dist-packages/", "/lib/python3.", "<frozen "}) {
     if (strstr(file, mark) != nullptr) return true;
   }
-  if (strcmp(file, kOwnPythonFile) == 0) return true;
-  // Cython modules have the path of their source at build time.
-  const size_t length = strlen(file);
-  return length > 4 && strcmp(file + length - 4, ".pyx") == 0;
+  // Launchers; and Cython modules, which have the path of their source at build time.
+  for (const char* end : {"/bin/torchrun", "/bin/accelerate", "/bin/deepspeed", ".pyx"}) {
+    if (PathEndsWith(file, end)) return true;
+  }
+  return strcmp(file, kOwnPythonFile) == 0;
 }
 
 }  // namespace rollcall

@@ -103,8 +103,7 @@ absl::StatusOr<Identity> AccessPolicy::FromCertificate(const std::string& pem) c
         "the certificate has expired: renew it (`rollcall pki renew`)");
   }
   absl::StatusOr<Identity> identity =
-      IdentifyCertificate({std::move(facts->uris), std::move(facts->dns_names),
-                           std::move(facts->fingerprint), facts->not_after_s},
+      IdentifyCertificate({std::move(facts->uris), std::move(facts->dns_names), facts->not_after_s},
                           options_.names);
   if (identity.ok()) identity->credential = absl::StrCat(kCertificate, pem);
   return identity;

@@ -5,7 +5,6 @@
 #include <optional>
 #include <utility>
 
-#include "absl/strings/ascii.h"
 #include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -159,7 +158,6 @@ absl::StatusOr<Identity> IdentifyCertificate(const CertificateNames& certificate
   }
   if (identity->tenants.empty()) identity->tenants = {kTenantIfUnnamed};
   identity->expires_s = certificate.not_after_s;
-  identity->credential = absl::StrCat("certificate ", absl::AsciiStrToLower(certificate.sha256));
   return *std::move(identity);
 }
 

@@ -25,7 +25,6 @@ struct NameRules {
 struct CertificateNames {
   std::vector<std::string> uris;       // URI SANs
   std::vector<std::string> dns_names;  // DNS SANs
-  std::string sha256;                  // fingerprint of the DER form, in hex
   int64_t not_after_s = 0;             // Unix time
 };
 

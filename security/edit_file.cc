@@ -15,6 +15,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "proto/open_file.h"
 #include "security/atomic_file.h"
 #include "security/watched_file.h"
 
@@ -36,12 +37,6 @@ std::string FollowLinks(const std::string& path) {
   return resolved;
 }
 
-bool IsNamed(int fd, const std::string& path) {
-  struct stat own, named;
-  return fstat(fd, &own) == 0 && lstat(path.c_str(), &named) == 0 && own.st_dev == named.st_dev &&
-         own.st_ino == named.st_ino;
-}
-
 // A file beside the one that changes. Only its owner may open it, so no other user can hold the lock.
 class FileLock {
  public:
@@ -51,7 +46,7 @@ class FileLock {
           open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, kOwnersOnly);
       if (fd < 0) return Cannot("lock", path);
       // Whoever had the lock before has removed the file.
-      if (flock(fd, LOCK_EX | LOCK_NB) == 0 && IsNamed(fd, path)) return FileLock(path, fd);
+      if (flock(fd, LOCK_EX | LOCK_NB) == 0 && IsStillAt(fd, path)) return FileLock(path, fd);
       close(fd);
       absl::SleepFor(kPause);
     }

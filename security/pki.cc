@@ -71,16 +71,6 @@ class Folder {
   std::string Path(const std::string& file) const { return absl::StrCat(path_, "/", file); }
   bool Has(const std::string& file) const { return fs::exists(Path(file)); }
 
-  bool HasCertificates() const {
-    for (const std::string& folder : {path_, Path("issued")}) {
-      std::error_code error;  // a folder that cannot be read has no files
-      for (const auto& file : fs::directory_iterator(folder, error)) {
-        if (file.path().extension() == ".crt") return true;
-      }
-    }
-    return false;
-  }
-
   absl::StatusOr<KeyAndCertificate> Authority() const {
     const absl::StatusOr<std::string> certificate = ReadFile(Path("ca.crt"));
     const absl::StatusOr<std::string> key = ReadFile(Path("ca.key"));
@@ -241,11 +231,16 @@ absl::StatusOr<int64_t> InitPki(const std::string& path, const std::string& doma
   }
   const absl::StatusOr<Folder> folder = Folder::Open(path);
   if (!folder.ok()) return folder.status();
-  // A key that has signed nothing is left of an interrupted `pki init`.
-  if (folder->Has("ca.crt") || (folder->Has("ca.key") && folder->HasCertificates())) {
+  if (folder->Has("ca.crt")) {
     return absl::AlreadyExistsError(absl::StrCat(
         path,
         " has an authority already, and all certificates depend on it; choose another folder"));
+  }
+  // Left of an interrupted `pki init`, or put back by somebody who has not put back ca.crt yet.
+  if (folder->Has("ca.key")) {
+    return absl::AlreadyExistsError(
+        absl::StrCat(folder->Path("ca.key"), " has no certificate beside it: put ca.crt back, or "
+                                             "remove the key if it has signed nothing"));
   }
   const int64_t until_s = now_s + days * kDayS;
   const absl::StatusOr<KeyAndCertificate> authority = MakeAuthority(
@@ -253,14 +248,14 @@ absl::StatusOr<int64_t> InitPki(const std::string& path, const std::string& doma
   if (!authority.ok()) return authority.status();
   fs::create_directory(folder->Path("issued"), ignored);
   fs::remove(folder->Path("ca.crl"), ignored);  // of an interrupted try, by another key
-  // The certificate last: with it the folder counts as made.
-  status = WriteAtomically(folder->Path("ca.key"), authority->key_pem, kSecret);
-  if (status.ok()) status = WriteRevocations(*folder, *authority, {}, now_s);
-  if (status.ok()) {
-    status = WriteAtomically(folder->Path("ca.crt"), authority->certificate_pem, kPublic);
-  }
+  status = WriteRevocations(*folder, *authority, {}, now_s);
+  if (status.ok()) status = WriteAtomically(folder->Path("ca.key"), authority->key_pem, kSecret);
   if (!status.ok()) return status;
-  return until_s;
+  // The certificate last: with it the folder counts as made.
+  status = WriteAtomically(folder->Path("ca.crt"), authority->certificate_pem, kPublic);
+  if (status.ok()) return until_s;
+  fs::remove(folder->Path("ca.key"), ignored);  // it has signed nothing
+  return status;
 }
 
 absl::StatusOr<PkiEntry> IssueInPki(const std::string& path, const PkiRequest& request,

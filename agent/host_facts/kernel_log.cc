@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <map>
 #include <optional>
+#include <tuple>
 #include <utility>
 
 #include "absl/strings/ascii.h"
@@ -18,7 +19,7 @@ namespace rollcall {
 namespace {
 
 constexpr int64_t kOldestNs = 3600 * int64_t{1'000'000'000};
-constexpr size_t kMostOfOne = 4;  // facts of one kind and subject
+constexpr size_t kMostOfOne = 4;  // facts that are alike: see Likeness
 
 // How a message names its subject.
 enum class Subject : uint8_t {
@@ -209,6 +210,25 @@ std::string Rest(HostFactKind kind, std::string_view text) {
   return std::string(text);
 }
 
+// Facts that are alike in this are one storm, of which the newest are enough.
+struct Likeness {
+  HostFactKind kind;
+  std::string subject;
+  int32_t pid;       // 0: no process of the job
+  bool is_of_group;  // a control group ran out of memory, not the host
+  bool operator<(const Likeness& other) const {
+    return std::tie(kind, subject, pid, is_of_group) <
+           std::tie(other.kind, other.subject, other.pid, other.is_of_group);
+  }
+};
+
+Likeness LikenessOf(const Fact& fact, const std::vector<pid_t>& pids) {
+  const bool is_own = std::find(pids.begin(), pids.end(), fact.pid) != pids.end();
+  const bool is_of_group = fact.kind == HostFactKind::kOomKill &&
+                           absl::StrContains(fact.text, "emory cgroup out of memory");
+  return {fact.kind, fact.subject, is_own ? fact.pid : 0, is_of_group};
+}
+
 }  // namespace
 
 std::vector<KernelRecord> ParseKernelLog(std::string_view log, int64_t now_us) {
@@ -251,9 +271,9 @@ KernelFact ReadKernelRecord(const KernelRecord& record, const DeviceNames& devic
 }
 
 std::vector<Fact> FactsOfKernelLog(const std::vector<KernelRecord>& records,
-                                   const DeviceNames& devices) {
+                                   const DeviceNames& devices, const std::vector<pid_t>& pids) {
   std::vector<Fact> facts;
-  std::map<std::pair<HostFactKind, std::string>, size_t> of_one;
+  std::map<Likeness, size_t> alike;
   std::map<std::pair<HostFactKind, std::string>, bool> is_back;
   for (auto record = records.rbegin(); record != records.rend(); ++record) {
     KernelFact read = ReadKernelRecord(*record, devices);
@@ -269,7 +289,8 @@ std::vector<Fact> FactsOfKernelLog(const std::vector<KernelRecord>& records,
       if (read.fact.kind != HostFactKind::kLinkDown) continue;
       read.fact.kind = HostFactKind::kLinkFlap;
     }
-    if (++of_one[key] > kMostOfOne || facts.size() == kMostHostFacts) continue;
+    if (facts.size() == kMostHostFacts) break;
+    if (++alike[LikenessOf(read.fact, pids)] > kMostOfOne) continue;
     facts.push_back(std::move(read.fact));
   }
   return facts;

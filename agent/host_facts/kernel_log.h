@@ -3,6 +3,8 @@
 // it that may explain a hang. Pure.
 #pragma once
 
+#include <sys/types.h>
+
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -29,8 +31,9 @@ struct KernelFact {
 };
 KernelFact ReadKernelRecord(const KernelRecord& record, const DeviceNames& devices);
 
-// The facts that the records tell, newest first, few of each kind and subject.
+// The facts that the records tell, newest first: few of each kind and subject about each process in
+// `pids`, and as few about all others together. The daemon does not show the others' to the job.
 std::vector<Fact> FactsOfKernelLog(const std::vector<KernelRecord>& records,
-                                   const DeviceNames& devices);
+                                   const DeviceNames& devices, const std::vector<pid_t>& pids);
 
 }  // namespace rollcall

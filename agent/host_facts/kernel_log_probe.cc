@@ -52,7 +52,8 @@ ProbeResult ProbeKernelLog(const ProbeInput& input) {
     return result;
   }
   const std::string text = ReadAll(log.get());
-  result.facts = FactsOfKernelLog(ParseKernelLog(text, LogTimeUs()), DeviceNames(input.files));
+  result.facts =
+      FactsOfKernelLog(ParseKernelLog(text, LogTimeUs()), DeviceNames(input.files), input.pids);
   return result;
 }
 

@@ -223,11 +223,14 @@ void PtraceTake::CopyStacks(RawThread* thread) {
   thread->stack_base = StackPointer(thread->registers);
   copied_ = CopyMemory(thread->stack_base, StackSize(thread->stack_base), 0);
   interrupted_ = 0;
-  thread->interrupted_base = FindInterruptedStack(
+  const InterruptedStack found = FindInterruptedStack(
       buffer_.data(), std::min(copied_, kMaxSignalStackBytes), thread->stack_base);
-  if (thread->interrupted_base == 0) return;
-  interrupted_ =
-      CopyMemory(thread->interrupted_base, StackSize(thread->interrupted_base), copied_);
+  thread->interrupted_base = found.stack_pointer;
+  if (found.stack_pointer == 0) return;
+  const size_t size = StackSize(found.stack_pointer);
+  // A stack that the program has in a large mapping has filled the buffer with other data.
+  if (size > buffer_.size() - copied_) copied_ = std::min(copied_, found.handler_bytes);
+  interrupted_ = CopyMemory(found.stack_pointer, size, copied_);
 }
 
 void PtraceTake::KeepCopies(RawThread* thread) {

@@ -5,6 +5,7 @@
 #include <ucontext.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <cstring>
 
 namespace rollcall {
@@ -89,7 +90,7 @@ bool ReadInterruptedRegisters(uint64_t stack_pointer,
   return true;
 }
 
-uint64_t FindInterruptedStack(const uint8_t* copy, size_t size, uint64_t base) {
+InterruptedStack FindInterruptedStack(const uint8_t* copy, size_t size, uint64_t base) {
   for (size_t at = 0; at + kMarkOffset + kWordBytes <= size; at += kWordBytes) {
     if (!IsMark(WordAt(copy + at + kMarkOffset))) continue;
     const uint64_t begin = WordAt(copy + at + kAltStackOffset + offsetof(stack_t, ss_sp));
@@ -98,9 +99,11 @@ uint64_t FindInterruptedStack(const uint8_t* copy, size_t size, uint64_t base) {
     // The stack for signals, which the kernel saves too, is the one that the frame lies on.
     if (context < begin || context - begin >= bytes) continue;
     const uint64_t stack = WordAt(copy + at + kStackPointerOffset);
-    if (stack < base || stack - base >= size) return stack;
+    if (stack >= base && stack - base < size) continue;
+    const uint64_t left = bytes - (context - begin);  // of the handler's stack, as the job says
+    return {stack, at + static_cast<size_t>(std::min<uint64_t>(left, SIZE_MAX - at))};
   }
-  return 0;
+  return {};
 }
 
 }  // namespace rollcall

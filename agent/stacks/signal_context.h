@@ -18,9 +18,14 @@ bool ReadInterruptedRegisters(uint64_t stack_pointer,
                               const std::function<bool(uint64_t address, uint64_t* word)>& read,
                               ThreadRegisters* registers);
 
-// Looks in a copy of a stack for the frame of a handler that runs on a stack of its own
-// (sigaltstack). Returns the stack pointer of the code that the signal interrupted; 0: there is no
-// such frame, or the interrupted code ran on the copied stack as well. `base`: address of the copy.
-uint64_t FindInterruptedStack(const uint8_t* copy, size_t size, uint64_t base);
+// What a handler that runs on a stack of its own (sigaltstack) has interrupted.
+struct InterruptedStack {
+  uint64_t stack_pointer = 0;  // of the interrupted code; 0: there is none
+  size_t handler_bytes = 0;    // of the copy: the rest does not belong to the handler's stack
+};
+
+// Looks in a copy of a stack for the frame of such a handler. Finds none if the interrupted code ran
+// on the copied stack as well. `base`: address of the copy.
+InterruptedStack FindInterruptedStack(const uint8_t* copy, size_t size, uint64_t base);
 
 }  // namespace rollcall

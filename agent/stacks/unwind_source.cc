@@ -19,6 +19,8 @@ constexpr size_t kTableEntryBytes = 8;
 // The budget: half a second for a hostile process of one thread, ten for one of a thousand.
 constexpr size_t kWordsOfSample = 1 << 22;
 constexpr size_t kWordsOfThread = 1 << 16;
+// Code that is copied and scanned: so many bytes cost as much as a word that libunwind asks for.
+constexpr size_t kCodeBytesOfWord = 64;
 
 #if defined(__x86_64__)
 // mov $15, %rax; syscall
@@ -113,6 +115,7 @@ bool UnwindSource::ReadWord(uint64_t address, uint64_t* word) {
 }
 
 bool UnwindSource::ReadCode(uint64_t address, void* to, size_t size) {
+  if (!budget_->Spend(1 + size / kCodeBytesOfWord)) return false;
   const LocatedAddress located = modules_->Locate(address);
   return located.file != nullptr && located.file->ReadOffset(located.file_offset, to, size);
 }

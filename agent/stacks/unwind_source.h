@@ -16,8 +16,9 @@
 
 namespace rollcall {
 
-// The work that unwinding a sample may take. One frame reads some hundred words; hostile unwind
-// information could make libunwind read without end.
+// The work that unwinding a sample may take. One frame reads some hundred words. Hostile unwind
+// information could make libunwind read without end, and a hostile stack could make the search read
+// the same code for each of its words.
 class UnwindBudget {
  public:
   explicit UnwindBudget(size_t threads);

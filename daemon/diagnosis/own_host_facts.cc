@@ -13,10 +13,12 @@ namespace {
 constexpr std::string_view kKernelLog = "kernel_log";
 constexpr char kOfAGroup[] = "emory cgroup out of memory";
 
-// The job's processes on one host, and its GPUs there.
+// What is known of the job on one host.
 struct Own {
-  std::set<int32_t> pids;
-  std::set<std::string> gpus;  // subjects of facts
+  std::set<int32_t> pids;        // of its ranks: other processes of the job are not known
+  std::set<std::string> gpus;    // subjects of facts
+  std::set<std::string> others;  // GPUs that another process uses, and none of the ranks
+  bool met_limit = false;        // the kernel has killed processes in a control group of the job
 };
 
 Own FindOwn(const JobState& job, const std::string& host, const HostFacts& facts) {
@@ -32,7 +34,11 @@ Own FindOwn(const JobState& job, const std::string& host, const HostFacts& facts
         (fact.kind == HostFactKind::kGpuProcess && own.pids.count(fact.pid) != 0) ||
         (fact.kind == HostFactKind::kGpu && uuids.count(fact.text) != 0);
     if (is_used) own.gpus.insert(fact.subject);
+    if (fact.kind == HostFactKind::kGpuProcess) own.others.insert(fact.subject);
+    own.met_limit = own.met_limit ||
+                    (fact.kind == HostFactKind::kCgroupOom && own.pids.count(fact.pid) != 0);
   }
+  for (const std::string& gpu : own.gpus) own.others.erase(gpu);
   return own;
 }
 
@@ -40,12 +46,14 @@ bool IsOfAnother(const HostFact& fact, const Own& own) {
   return fact.pid != 0 && InfoOf(fact.kind).probe == kKernelLog && own.pids.count(fact.pid) == 0;
 }
 
-bool ConcernsTheJob(const HostFact& fact, const Own& own) {
+bool MayConcernTheJob(const HostFact& fact, const Own& own) {
   switch (fact.kind) {
     case HostFactKind::kOomKill:
-      return !absl::StrContains(fact.text, kOfAGroup);
+      return own.met_limit || !absl::StrContains(fact.text, kOfAGroup);
     case HostFactKind::kXid:
-      return own.gpus.count(fact.subject) != 0;
+      // NVML names no process of a GPU that is off the bus.
+      return own.others.count(fact.subject) == 0;
+    case HostFactKind::kHungTask:  // perhaps a data loader of the job, or a thread of the kernel
     case HostFactKind::kLockup:
       return true;
     default:
@@ -60,7 +68,7 @@ void KeepOwnHostFacts(const JobState& job, const std::string& host, HostFacts* f
   std::vector<HostFact>& all = facts->facts;
   all.erase(std::remove_if(all.begin(), all.end(),
                            [&own](const HostFact& fact) {
-                             return IsOfAnother(fact, own) && !ConcernsTheJob(fact, own);
+                             return IsOfAnother(fact, own) && !MayConcernTheJob(fact, own);
                            }),
             all.end());
   for (HostFact& fact : all) {

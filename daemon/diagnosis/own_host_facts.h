@@ -9,9 +9,10 @@
 
 namespace rollcall {
 
-// Of messages of the kernel's log about processes that are none of the job's, keeps those that concern
-// the job too, without pid and text: a lack of memory of the whole host, a CPU that was stuck, an
-// error of a GPU that the job uses. Removes the others.
+// Of messages of the kernel's log about processes that are none of the job's ranks, keeps those that
+// may concern the job, without pid and text: a lack of memory of the whole host, or of a control group
+// if one of the job's has met its limit; a process that is blocked; a CPU that was stuck; an error of
+// a GPU that is not known to belong to others. Removes the others.
 void KeepOwnHostFacts(const JobState& job, const std::string& host, HostFacts* facts);
 
 }  // namespace rollcall

@@ -16,6 +16,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "proto/open_file.h"
 #include "security/write_all.h"
 
 namespace rollcall {
@@ -32,13 +33,6 @@ constexpr time_t kOldSeconds = 3600;
 
 int OpenFolder(const std::string& path) {
   return open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-}
-
-// Whether the open folder is still the one at `path`.
-bool IsAt(int folder, const std::string& path) {
-  struct stat open_one, named;
-  return fstat(folder, &open_one) == 0 && lstat(path.c_str(), &named) == 0 &&
-         open_one.st_dev == named.st_dev && open_one.st_ino == named.st_ino;
 }
 
 enum class Lock { kTaken, kOfAnother, kUnknown };  // kUnknown: this file system has no locks
@@ -134,7 +128,7 @@ absl::StatusOr<std::unique_ptr<TemporaryFolder>> TemporaryFolder::Create(
       return FileError("write into", report_dir, error);
     }
     // RemoveLeftovers() of another process may have the lock, and then removes the folder.
-    if (TryToLock(folder) != Lock::kOfAnother && IsAt(folder, path)) {
+    if (TryToLock(folder) != Lock::kOfAnother && IsStillAt(folder, path)) {
       fchmod(folder, kFolderMode);  // mkdtemp gives the group no access
       return std::unique_ptr<TemporaryFolder>(new TemporaryFolder(std::move(path), folder));
     }
@@ -166,7 +160,7 @@ void RemoveLeftovers(const std::string& report_dir) {
     const bool is_left_over =
         lock == Lock::kTaken || (lock == Lock::kUnknown && IsOld(folder));
     // Its writer may have renamed it just now.
-    if (is_left_over && IsAt(folder, path)) RemoveFilesAndFolder(folder, path);
+    if (is_left_over && IsStillAt(folder, path)) RemoveFilesAndFolder(folder, path);
     close(folder);
   }
   closedir(all);

@@ -103,9 +103,10 @@ void AgentBook::SetGone(const AgentPtr& agent) {
   gone_[agent->gone] = agent;
   Gone& of_host = gone_of_host_[agent->name.host];
   of_host[agent->gone] = agent;
-  // Until an agent is silent, its jobs need the clock to look at it: its host may be lost.
+  // Until an agent is silent, its jobs need the clock to look at it: its host may be lost. So there
+  // are more for the seconds that this takes, as many as streams can begin and end in them.
   while (of_host.size() > kGoneOfHost && IsOver(*of_host.begin()->second)) ForgetFirst(of_host);
-  if (gone_.size() > kGone) ForgetFirst(gone_);
+  while (gone_.size() > kGone && IsOver(*gone_.begin()->second)) ForgetFirst(gone_);
 }
 
 // Without a stream, nothing changes in such an agent any more.

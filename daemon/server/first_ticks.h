@@ -8,8 +8,8 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -24,17 +24,19 @@ class FirstTicks {
   explicit FirstTicks(size_t at_once = kAtOnce) : at_once_(at_once) {}
 
   // A stream of this agent has begun.
-  void Add(const std::string& id) { waiting_.push_back(id); }
+  void Add(const std::string& id);
   // The agent's first tick is applied, or it could not be welcomed. Ignores others.
   void Done(const std::string& id) { turns_.erase(id); }
-  // The agent has no stream any more.
+  // The agent has no stream any more. A whole fleet may go at once, so this is no search.
   void Gone(const std::string& id);
   // The agents whose turn begins now: the caller welcomes them.
   std::vector<std::string> Next(int64_t now_ns);
 
  private:
   const size_t at_once_;
-  std::deque<std::string> waiting_;      // agent ids, the first one waits longest
+  uint64_t last_place_ = 0;
+  std::map<uint64_t, std::string> waiting_;          // agent ids, the first one waits longest
+  std::map<std::string, std::set<uint64_t>> places_;  // in waiting_, by agent id
   std::map<std::string, int64_t> turns_;  // by agent id, when its turn ends
 };
 

@@ -30,13 +30,16 @@ HostFactsDesk::HostFactsDesk(Send send, JobStore* store, IncidentBook* incidents
 
 void HostFactsDesk::Request(const HostFactsRequest& request) {
   if (request.agents.empty()) return;
+  const int64_t now_ns = timeline_->Now();
   uint64_t number = 0;
   {
     const absl::MutexLock lock(&mutex_);
+    CloseOld(now_ns);
     number = ++last_number_;
     Open& open = open_[number];
     open.job = request.job;
     open.incident = request.incident;
+    open.asked_ns = now_ns;
     for (const auto& [agent, processes] : request.agents) open.agents.insert(agent);
     std::set<uint64_t>& of_incident = by_incident_[request.incident];
     of_incident.insert(number);
@@ -55,18 +58,26 @@ void HostFactsDesk::Close(std::map<uint64_t, Open>::iterator open) {
   open_.erase(open);
 }
 
+// The numbers of requests follow their times.
+void HostFactsDesk::CloseOld(int64_t now_ns) {
+  while (!open_.empty() && now_ns - open_.begin()->second.asked_ns > kAnswersWithinNs) {
+    Close(open_.begin());
+  }
+}
+
 void HostFactsDesk::OnReply(const AgentName& agent, const v1::HostFactsReply& reply) {
   JobKey job;
   std::string incident;
+  const int64_t now_ns = timeline_->Now();
   {
     const absl::MutexLock lock(&mutex_);
+    CloseOld(now_ns);
     const auto at = open_.find(reply.request());
     if (at == open_.end() || at->second.agents.erase(agent.id) == 0) return;
     job = at->second.job;
     incident = at->second.incident;
     if (at->second.agents.empty()) Close(at);
   }
-  const int64_t now_ns = timeline_->Now();
   HostFacts facts = FromProto(reply.facts(), now_ns);
   store_->Read(job, [&](const JobState& state) { KeepOwnHostFacts(state, agent.host, &facts); });
   incidents_->AddHostFacts(job, incident,

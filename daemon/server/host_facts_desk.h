@@ -35,17 +35,20 @@ class HostFactsDesk {
   // Sends a message to the agent with this id. Returns false if that agent is not connected.
   using Send = std::function<bool(const std::string& agent, const v1::DaemonMessage& message)>;
 
-  // Open requests, of one incident and in all. Beyond it a new one removes the oldest: agents of an
-  // earlier release never answer. When a switch fails, all jobs ask at once.
+  // Open requests, of one incident and in all. Beyond it a new one removes the oldest. When a switch
+  // fails, all jobs ask at once.
   static constexpr size_t kOfIncident = 64;
   static constexpr size_t kKept = limits::kJobs;
+  // Agents of an earlier release never answer. Others take a minute at most for each of the few
+  // requests that wait there.
+  static constexpr int64_t kAnswersWithinNs = 600'000'000'000;
 
   // All must outlive this object.
   HostFactsDesk(Send send, JobStore* store, IncidentBook* incidents, Timeline* timeline);
 
   // Returns at once. Does nothing for a request without agents.
   void Request(const HostFactsRequest& request) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Ignores an answer that nobody has asked this agent for, and a second one.
+  // Ignores an answer that nobody has asked this agent for, a second one, and one that comes late.
   void OnReply(const AgentName& agent, const v1::HostFactsReply& reply) ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
@@ -53,8 +56,10 @@ class HostFactsDesk {
     JobKey job;
     std::string incident;
     std::set<std::string> agents;  // that have not answered
+    int64_t asked_ns = 0;
   };
 
+  void CloseOld(int64_t now_ns) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Close(std::map<uint64_t, Open>::iterator open) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const Send send_;

@@ -14,7 +14,8 @@
 namespace rollcall {
 namespace {
 
-// The start of a process is known to some hundredths of a second.
+// The start of a process is known to some hundredths of a second. A longer step makes a verdict less
+// certain at most.
 constexpr int64_t kClockStep = kSecond;
 
 google::protobuf::Timestamp ToTimestamp(int64_t ns) {

@@ -127,6 +127,11 @@ std::shared_ptr<JobStore::Job> JobStore::RouteUpdate(const AgentName& agent,
                             OnDaemonClock(update.identity().started_ns(), origin, 0));
   }
   if (known == owned_.end()) return nullptr;
+  // An agent of another tenant on this host, or a stream with another credential.
+  if (!MayWrite(known->second.job.tenant, agent.tenants)) {
+    Count(Dropped::kTenants);
+    return nullptr;
+  }
   if (!MayReport(origin.agent, update.has_identity(), &known->second)) {
     *must_restart = *must_restart || agents_.IsFree(known->second.agent);
     return nullptr;

@@ -149,7 +149,7 @@ class JobStore {
   // if the job is unknown.
   void Read(const JobKey& key, const std::function<void(const JobState&)>& reader) const
       ABSL_LOCKS_EXCLUDED(mutex_);
-  // When the first of its reported processes began, on the daemon's clock; 0: not known.
+  // When its first process began, on the daemon's clock. 0: one began earlier than is known.
   int64_t BeganNs(const JobKey& key) const ABSL_LOCKS_EXCLUDED(mutex_);
   // False once the job was forgotten, also because newer attempts took its room.
   bool Has(const JobKey& key) const ABSL_LOCKS_EXCLUDED(mutex_);

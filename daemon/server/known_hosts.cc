@@ -6,18 +6,34 @@
 
 namespace rollcall {
 
+namespace {
+
+// More than the largest job has. A process may claim any number.
+constexpr size_t kMostRanks = size_t{1} << 20;
+
+// How many of the ranks below `world` processes have. Runs in each diagnosis of some jobs, with
+// other jobs waiting: one pass and no sort.
+size_t CountDistinctRanks(const JobState& state, size_t world) {
+  std::vector<bool> is_known(std::min(world, kMostRanks));
+  size_t count = 0;
+  for (const Process& process : state.processes) {
+    if (process.global_rank < 0) continue;
+    const auto rank = static_cast<size_t>(process.global_rank);
+    if (rank >= is_known.size() || is_known[rank]) continue;
+    is_known[rank] = true;
+    ++count;
+  }
+  return count;
+}
+
+}  // namespace
+
 RankCount CountRanks(const JobState& state) {
   int32_t world = 0;
-  std::vector<int32_t> ranks;
-  for (const Process& process : state.processes) {
-    world = std::max(world, process.world_size);
-    if (process.global_rank >= 0) ranks.push_back(process.global_rank);
-  }
+  for (const Process& process : state.processes) world = std::max(world, process.world_size);
   if (world > 0) {
-    std::sort(ranks.begin(), ranks.end());
-    ranks.erase(std::unique(ranks.begin(), ranks.end()), ranks.end());
     const auto all = static_cast<size_t>(world);
-    return {all, all - std::min(all, ranks.size())};
+    return {all, all - CountDistinctRanks(state, all)};
   }
   RankCount count;
   for (const auto& [id, comm] : state.communicators) {

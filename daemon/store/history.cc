@@ -398,42 +398,4 @@ absl::StatusOr<std::map<JobId, int>> History::LastNumbers() const {
   return numbers;
 }
 
-absl::Status History::Trim(int64_t now_ns) {
-  const absl::MutexLock lock(&mutex_);
-  absl::Status status =
-      Sql(db_, "DELETE FROM incidents WHERE opened_ns < ?", now_ns - limits_.keep_ns).Run();
-  if (status.ok()) status = TrimContinuation(now_ns);
-  if (status.ok()) status = TrimIncidents();
-  if (status.ok()) status = Execute(db_, "PRAGMA incremental_vacuum");
-  return status;
-}
-
-// Deletes the oldest incidents while the file is too large. Incidents have at least a half of the
-// file, whatever the other tables take: those have limits of their own.
-absl::Status History::TrimIncidents() {
-  const int64_t page = std::max<int64_t>(ReadInteger(db_, "PRAGMA page_size"), 1);
-  const auto used = [&] {
-    return (ReadInteger(db_, "PRAGMA page_count") - ReadInteger(db_, "PRAGMA freelist_count")) *
-           page;
-  };
-  const auto have_too_much = [&] {
-    return used() > limits_.keep_bytes &&
-           ReadInteger(db_, "SELECT sum(length(summary) + length(stacks)) FROM incidents") >
-               limits_.keep_bytes / 2;
-  };
-  absl::Status status;
-  while (status.ok() && have_too_much() &&
-         ReadInteger(db_, "SELECT count(*) FROM incidents") > 1) {
-    status = Execute(db_,
-                     "DELETE FROM incidents WHERE id IN (SELECT id FROM incidents ORDER BY "
-                     "opened_ns LIMIT (SELECT count(*) / 10 + 1 FROM incidents))");
-  }
-  for (const char* table : {"culprits", "incident_keys"}) {
-    if (!status.ok()) break;
-    status = Execute(db_, absl::StrCat("DELETE FROM ", table,
-                                       " WHERE incident NOT IN (SELECT id FROM incidents)"));
-  }
-  return status;
-}
-
 }  // namespace rollcall

@@ -127,8 +127,8 @@ class History {
   absl::StatusOr<Continuation> Load() const ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Deletes old incidents, and the oldest ones while the file is too large. Deletes alerts that no
-  // daemon will need, and hosts and attempts of jobs that no daemon has seen for a week. Actions,
-  // alerts and members of attempts have each a share of the size, and lose their oldest beyond it.
+  // daemon will need, and hosts and attempts of jobs unseen for a week. Actions, alerts, hosts and
+  // attempts have each a share of the size, and lose their oldest beyond it; living attempts last.
   absl::Status Trim(int64_t now_ns) ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:

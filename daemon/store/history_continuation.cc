@@ -2,7 +2,6 @@
 // The part of the history that lets a restarted daemon continue.
 #include <sqlite3.h>
 
-#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -13,11 +12,6 @@
 namespace rollcall {
 namespace {
 
-constexpr int64_t kHour = 3600 * kSecond;
-constexpr int64_t kKeepHostsNs = 7 * 24 * kHour;
-constexpr int64_t kKeepActionsNs = 180 * 24 * kHour;
-constexpr int64_t kKeepSentNs = kHour;   // a receiver may ask who sent it
-constexpr int64_t kKeepUnsentNs = 24 * kHour;
 constexpr int kMostClosed = 1000;
 
 absl::Status LoadOpen(sqlite3* db, std::vector<v1::Incident>* open) {
@@ -109,44 +103,6 @@ absl::Status SaveMembers(sqlite3* db, const JobKey& job, const AttemptFacts& fac
     status = Sql(db, "INSERT OR REPLACE INTO attempt_members VALUES (?, ?, ?, ?, ?, ?, ?)",
                  job.tenant, job.job, job.attempt, process.host, process.pid,
                  static_cast<int64_t>(process.start_time), rank)
-                 .Run();
-  }
-  return status;
-}
-
-// A table that may take a part of the file.
-struct Share {
-  const char* table;
-  const char* key;    // columns
-  const char* bytes;  // of a row, about
-  const char* order;  // the last rows in this order are deleted
-  int64_t parts;      // of the file's size: one in so many
-};
-
-constexpr Share kShares[] = {
-    {"actions", "rowid", "64 + length(who) + length(action) + length(object) + length(peer)",
-     "at_ns DESC", 8},
-    // Those of open incidents come first: without them an alert would be sent again.
-    {"outbox", "incident, sequence", "64 + length(incident) + length(body)",
-     "incident NOT IN (SELECT id FROM incidents WHERE closed_ns = 0), sent, made_ns DESC", 8},
-    {"job_attempts", "tenant, job, attempt",
-     "64 + length(restarts) + length(launch) + (SELECT coalesce(sum(96 + length(host)), 0) FROM "
-     "attempt_members AS m WHERE m.tenant = job_attempts.tenant AND m.job = job_attempts.job AND "
-     "m.attempt = job_attempts.attempt)",
-     "seen_ns DESC", 4},
-};
-
-absl::Status KeepShares(sqlite3* db, int64_t keep_bytes) {
-  absl::Status status;
-  for (const Share& share : kShares) {
-    if (!status.ok()) break;
-    status = Sql(db,
-                 absl::StrCat("DELETE FROM ", share.table, " WHERE (", share.key, ") IN (SELECT ",
-                              share.key, " FROM (SELECT ", share.key, ", sum(", share.bytes,
-                              ") OVER (ORDER BY ", share.order,
-                              " ROWS UNBOUNDED PRECEDING) AS kept FROM ", share.table,
-                              ") WHERE kept > ?)"),
-                 keep_bytes / share.parts)
                  .Run();
   }
   return status;
@@ -251,40 +207,6 @@ absl::Status History::SaveAction(const ActionRow& action) {
   return Sql(db_, "INSERT INTO actions VALUES (?, ?, ?, ?, ?)", action.at_ns, action.who,
              action.action, action.object, action.peer)
       .Run();
-}
-
-absl::Status History::TrimContinuation(int64_t now_ns) {
-  absl::Status status =
-      Sql(db_, "DELETE FROM job_hosts WHERE seen_ns < ?", now_ns - kKeepHostsNs).Run();
-  if (status.ok()) {
-    status = Sql(db_,
-                 "DELETE FROM outbox WHERE incident NOT IN (SELECT id FROM incidents WHERE "
-                 "closed_ns = 0) AND made_ns < CASE sent WHEN 1 THEN ? ELSE ? END",
-                 now_ns - kKeepSentNs, now_ns - kKeepUnsentNs)
-                 .Run();
-  }
-  if (status.ok()) {
-    status = Sql(db_, "DELETE FROM outbox_receivers WHERE (incident, sequence) NOT IN (SELECT "
-                      "incident, sequence FROM outbox WHERE sent = 0)")
-                 .Run();
-  }
-  // The hosts of a living job are recorded again and again.
-  if (status.ok()) {
-    status = Sql(db_, "DELETE FROM job_attempts WHERE seen_ns < ? AND (tenant, job, attempt) NOT "
-                      "IN (SELECT tenant, job, attempt FROM job_hosts)",
-                 now_ns - kKeepHostsNs)
-                 .Run();
-  }
-  if (status.ok()) {
-    status = Sql(db_, "DELETE FROM actions WHERE at_ns < ?", now_ns - kKeepActionsNs).Run();
-  }
-  if (status.ok()) status = KeepShares(db_, limits_.keep_bytes);
-  if (status.ok()) {
-    status = Sql(db_, "DELETE FROM attempt_members WHERE (tenant, job, attempt) NOT IN (SELECT "
-                      "tenant, job, attempt FROM job_attempts)")
-                 .Run();
-  }
-  return status;
 }
 
 }  // namespace rollcall

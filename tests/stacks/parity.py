@@ -151,6 +151,7 @@ class Verdict:
     ours: Thread
     peers: dict  # name -> Thread
     lost: dict  # name -> addresses; only those with any
+    moved: bool  # Rollcall showed other frames before than after the others looked
 
     @property
     def kind(self):
@@ -170,29 +171,47 @@ class Verdict:
         return "\n".join(lines)
 
 
+def is_alive(pid, tid):
+    return pathlib.Path(f"/proc/{pid}/task/{tid}").exists()
+
+
 def judge_once(helper, pid, peers):
+    """The verdicts on all threads that anybody sees, by tid."""
     ours = take_ours(helper, pid)
     theirs = {name: take(pid) for name, take in peers.items()}
+    after = take_ours(helper, pid)
     code = Code(pid)
     verdicts = {}
-    for tid, thread in ours.items():
+    for tid in sorted(set(ours).union(*theirs.values())):
+        thread = ours.get(tid, Thread())
+        if not is_alive(pid, tid):
+            continue
+        moved = after.get(tid, Thread()).frames != thread.frames
         seen = {name: threads[tid] for name, threads in theirs.items() if tid in threads}
         lost = {name: lacking(thread.frames, other.frames, code) for name, other in seen.items()}
-        verdicts[tid] = Verdict(tid, thread, seen, {n: found for n, found in lost.items() if found})
+        lost = {name: found for name, found in lost.items() if found}
+        verdicts[tid] = Verdict(tid, thread, seen, lost, moved)
     return verdicts
 
 
 def judge(helper, pid, peers=None):
-    """The verdicts on the threads of a process. A thread that moved is judged again."""
+    """The verdicts on the threads of a process. If one lacks frames, all are judged again: it may have
+    moved. A thread has "less" if it lacks frames in a half of the times when it stood still, or more."""
     peers = installed_peers() if peers is None else peers
-    best = {}
+    verdicts = collections.defaultdict(list)
     for _ in range(TRIES):
         for tid, verdict in judge_once(helper, pid, peers).items():
-            if tid not in best or best[tid].lost:
-                best[tid] = verdict
-        if not any(verdict.lost for verdict in best.values()):
+            verdicts[tid].append(verdict)
+        if not any(verdict.lost for of_one in verdicts.values() for verdict in of_one):
             break
-    return list(best.values())
+    chosen = []
+    for of_one in verdicts.values():
+        still = [verdict for verdict in of_one if not verdict.moved]
+        bad = [verdict for verdict in still or of_one if verdict.lost]
+        good = [verdict for verdict in still or of_one if not verdict.lost]
+        is_less = not good or (still and len(bad) >= len(good))
+        chosen.append(bad[-1] if is_less else good[-1])
+    return chosen
 
 
 def judge_all(helper, pids):

@@ -44,3 +44,31 @@ def test_a_lost_frame_is_noticed(tmp_path):
     finally:
         program.end()
     assert lost == longest.ours.frames[-2:]
+
+
+def judge_fakes(monkeypatch, samples, peer):
+    """The verdicts if Rollcall's samples are these, in order, and the peer always sees the same."""
+    left = iter(samples)
+    monkeypatch.setattr(parity, "take_ours", lambda helper, pid: next(left))
+    monkeypatch.setattr(parity, "is_alive", lambda pid, tid: True)
+    return parity.judge(HELPER, os.getpid(), {"peer": lambda pid: peer})
+
+
+def threads(**frames):
+    return {int(tid[1:]): parity.Thread(frames=addresses, names={a: "" for a in addresses})
+            for tid, addresses in frames.items()}
+
+
+def test_a_thread_that_rollcall_does_not_see_is_lost(monkeypatch):
+    verdicts = judge_fakes(monkeypatch, [threads(t1=[1])] * 8, threads(t1=[1], t2=[2]))
+    assert {verdict.tid: verdict.kind for verdict in verdicts} == {1: "equal", 2: "less"}
+
+
+def test_a_frame_that_is_lost_three_times_of_four_is_lost(monkeypatch):
+    samples = [threads(t1=[])] * 6 + [threads(t1=[1])] * 2
+    assert [verdict.kind for verdict in judge_fakes(monkeypatch, samples, threads(t1=[1]))] == ["less"]
+
+
+def test_a_thread_that_moves_once_is_judged_again(monkeypatch):
+    samples = [threads(t1=[]), threads(t1=[1])] + [threads(t1=[1])] * 6
+    assert [verdict.kind for verdict in judge_fakes(monkeypatch, samples, threads(t1=[1]))] == ["equal"]

@@ -27,7 +27,9 @@ TEST(PythonFilesTest, LaunchersAndTheLibrarysOwnCodeAreNotTheProgram) {
 
 TEST(PythonFilesTest, ScriptsAndTypedCodeAreTheProgram) {
   for (const char* file :
-       {"train.py", "/home/me/bin/train", "/workspace/rollcall/train.py", "<string>", "<stdin>"}) {
+       {"train.py", "/home/me/bin/train", "/workspace/rollcall/train.py", "<string>", "<stdin>",
+        "/home/me/bin/torchrun_jobs/train.py", "/data/bin/accelerate-demo/train.py",
+        "/home/me/bin/deepspeed_train.py"}) {
     EXPECT_FALSE(IsPythonLibraryFile(file)) << file;
   }
 }

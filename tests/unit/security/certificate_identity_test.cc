@@ -14,7 +14,6 @@ using ::testing::IsEmpty;
 CertificateNames WithUris(std::vector<std::string> uris) {
   CertificateNames names;
   names.uris = std::move(uris);
-  names.sha256 = "AB12";
   names.not_after_s = 2'000'000'000;
   return names;
 }
@@ -32,7 +31,6 @@ TEST(CertificateIdentityTest, AnAgentHasTheHostsAndTenantsOfItsName) {
   EXPECT_THAT(agent.hosts, ElementsAre("node-17", "node-18.example"));
   EXPECT_THAT(agent.tenants, ElementsAre("a", "b"));
   EXPECT_EQ(agent.expires_s, 2'000'000'000);
-  EXPECT_EQ(agent.credential, "certificate ab12");
   EXPECT_THAT(agent.name, HasSubstr("certificate spiffe://rollcall/rollcall/agent/host/node-17"));
 }
 
@@ -119,7 +117,6 @@ TEST(CertificateIdentityTest, OtherNamesNeedAGrant) {
   EXPECT_THAT(agent.roles, ElementsAre(Role::kAgent));
   EXPECT_THAT(agent.tenants, ElementsAre("t"));
   EXPECT_THAT(agent.hosts, ElementsAre("node-1"));
-  EXPECT_EQ(agent.credential, "certificate ab12");
 }
 
 // An authority may also sign names of others, such as those of a federated SPIFFE server.

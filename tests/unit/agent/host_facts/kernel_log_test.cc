@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include "absl/strings/match.h"
 #include "host_tree.h"
 
@@ -120,9 +121,11 @@ TEST_P(KernelLogMessageTest, IsReadAsTheKernelMeansIt) {
 INSTANTIATE_TEST_SUITE_P(Messages, KernelLogMessageTest, testing::ValuesIn(kCases),
                          [](const auto& info) { return std::string(info.param.name); });
 
+constexpr pid_t kOwnPid = 4121;
+
 std::vector<Fact> FactsOf(const std::vector<KernelRecord>& records) {
   const HostTree host;
-  return FactsOfKernelLog(records, DeviceNames(HostFiles(host.root())));
+  return FactsOfKernelLog(records, DeviceNames(HostFiles(host.root())), {4120, kOwnPid});
 }
 
 TEST(KernelLogTest, AServerThatIsBackIsNoFact) {
@@ -151,6 +154,31 @@ TEST(KernelLogTest, AStormOfMessagesIsAFewFacts) {
   const auto facts = FactsOf(storm);
   ASSERT_EQ(facts.size(), 4u);
   EXPECT_EQ(facts[0].age_ns, kSecond) << "the newest";
+}
+
+TEST(KernelLogTest, AStormAboutOthersHidesNothingAboutTheJobsProcesses) {
+  std::vector<KernelRecord> records = {
+      {99 * kSecond, "Memory cgroup out of memory: Killed process 4121 (python3)"},
+      {98 * kSecond, "INFO: task python3:4121 blocked for more than 122 seconds."}};
+  for (int i = 0; i < 9; ++i) {
+    records.push_back({kSecond, "Memory cgroup out of memory: Killed process 77 (neighbour)"});
+    records.push_back({kSecond, "INFO: task kworker/u8:2:88 blocked for more than 122 seconds."});
+  }
+  const auto facts = FactsOf(records);
+  EXPECT_EQ(facts.size(), 4 + 4 + 2u);
+  EXPECT_EQ(std::count_if(facts.begin(), facts.end(),
+                          [](const Fact& fact) { return fact.pid == kOwnPid; }),
+            2);
+}
+
+TEST(KernelLogTest, GroupsWithoutMemoryDoNotHideAHostWithoutMemory) {
+  std::vector<KernelRecord> records = {{99 * kSecond, "Out of memory: Killed process 66 (a)"}};
+  for (int i = 0; i < 9; ++i) {
+    records.push_back({kSecond, "Memory cgroup out of memory: Killed process 77 (neighbour)"});
+  }
+  const auto facts = FactsOf(records);
+  ASSERT_EQ(facts.size(), 5u);
+  EXPECT_EQ(facts.back().pid, 66);
 }
 
 }  // namespace

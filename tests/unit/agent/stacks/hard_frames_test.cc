@@ -123,6 +123,13 @@ TEST_F(HardFramesTest, LeavesTheStackOfASignalHandlerForTheInterruptedOne) {
   EXPECT_EQ(thread.note, "");
 }
 
+TEST_F(HardFramesTest, LeavesASignalStackThatLiesInALargeHeap) {
+  const ThreadStack thread = StackOf("stack in heap");
+  Find(thread, "<signal handler called>");
+  ExpectWhole(thread, {"victim::SignalOnAStackInAHeap()"});
+  EXPECT_EQ(thread.note, "");
+}
+
 TEST_F(HardFramesTest, LeavesASignalHandlerWithoutUnwindInformation) {
   const ThreadStack thread = StackOf("restorer");
   Find(thread, "<signal handler called>");

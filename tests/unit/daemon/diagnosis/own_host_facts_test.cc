@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cstddef>
 #include <string>
 #include <vector>
 
@@ -15,8 +16,12 @@ using K = HostFactKind;
 
 constexpr int32_t kOwnPid = 4000, kForeignPid = 77;
 
-// What is left of the fact in an incident of a job with one process, on one GPU of the host.
-std::vector<HostFact> Kept(const HostFact& fact) {
+const std::vector<HostFact> kGpuUsers = {
+    {K::kGpuProcess, "GPU 0000:3b:00.0", 0, "", 0, kOwnPid},
+    {K::kGpuProcess, "GPU 0000:4b:00.0", 0, "", 0, kForeignPid}};
+
+// What is left of the fact in an incident of a job with one process on the host, beside other facts.
+std::vector<HostFact> Kept(const HostFact& fact, const std::vector<HostFact>& beside = kGpuUsers) {
   JobState job;
   job.processes.resize(2);
   job.processes[0].host = "node-1";
@@ -24,11 +29,10 @@ std::vector<HostFact> Kept(const HostFact& fact) {
   job.processes[1].host = "node-2";
   job.processes[1].pid = kForeignPid;
   HostFacts facts;
-  facts.facts = {{K::kGpuProcess, "GPU 0000:3b:00.0", 0, "", 0, kOwnPid},
-                 {K::kGpuProcess, "GPU 0000:4b:00.0", 0, "", 0, kForeignPid},
-                 fact};
+  facts.facts = beside;
+  facts.facts.push_back(fact);
   KeepOwnHostFacts(job, "node-1", &facts);
-  return {facts.facts.begin() + 2, facts.facts.end()};
+  return {facts.facts.begin() + static_cast<std::ptrdiff_t>(beside.size()), facts.facts.end()};
 }
 
 TEST(OwnHostFactsTest, MessagesAboutTheJobsProcessesStay) {
@@ -47,7 +51,6 @@ TEST(OwnHostFactsTest, MessagesAboutNoProcessStay) {
 }
 
 TEST(OwnHostFactsTest, MessagesAboutOthersAreRemoved) {
-  EXPECT_TRUE(Kept({K::kHungTask, "", 0, "INFO: task secret:77 blocked", 5, kForeignPid}).empty());
   EXPECT_TRUE(Kept({K::kXid, "GPU 0000:4b:00.0", 31, "pid=77, name=secret", 5, kForeignPid}).empty());
   EXPECT_TRUE(Kept({K::kOomKill, "", 0, "Memory cgroup out of memory: Killed process 77 (secret)", 5,
                     kForeignPid})
@@ -58,6 +61,7 @@ TEST(OwnHostFactsTest, WhatConcernsTheHostStaysWithoutTheOthersNames) {
   for (const HostFact& fact :
        {HostFact{K::kOomKill, "", 0, "Out of memory: Killed process 77 (secret)", 5, kForeignPid},
         HostFact{K::kLockup, "", 0, "soft lockup [secret:77]", 5, kForeignPid},
+        HostFact{K::kHungTask, "", 0, "INFO: task secret:77 blocked", 5, kForeignPid},
         HostFact{K::kXid, "GPU 0000:3b:00.0", 79, "pid=77, name=secret", 5, kForeignPid}}) {
     const auto kept = Kept(fact);
     ASSERT_EQ(kept.size(), 1u);
@@ -67,6 +71,32 @@ TEST(OwnHostFactsTest, WhatConcernsTheHostStaysWithoutTheOthersNames) {
   }
   EXPECT_EQ(HostFactInWords(Kept({K::kOomKill, "", 0, "Out of memory", 5, kForeignPid})[0]),
             "the kernel killed a process for lack of memory");
+  EXPECT_EQ(HostFactInWords(Kept({K::kHungTask, "", 0, "INFO", 5, kForeignPid})[0]),
+            "the kernel reported a process as blocked");
+}
+
+// Its Xid names the GPU's address, and often a process of the driver or none of the job's.
+TEST(OwnHostFactsTest, AnErrorOfAGpuThatNobodyIsKnownToUseStays) {
+  const HostFact xid = {K::kXid, "GPU 0000:3b:00.0", 79, "pid=900, name=nv-hostengine", 5, 900};
+  const HostFact lost = {K::kGpuLost, "GPU #3", 0, "GPU is lost", 0, 0};
+  const std::vector<HostFact> off_the_bus = {lost, kGpuUsers[1]}, no_nvml;
+  for (const auto& beside : {off_the_bus, no_nvml}) {
+    const auto kept = Kept(xid, beside);
+    ASSERT_EQ(kept.size(), 1u);
+    EXPECT_EQ(kept[0].value, 79);
+    EXPECT_EQ(kept[0].pid, 0);
+    EXPECT_EQ(kept[0].text, "");
+  }
+}
+
+// A data loader of the job, perhaps: the agent knows the ranks only.
+TEST(OwnHostFactsTest, AKillInAControlGroupStaysIfTheJobsHasMetItsLimit) {
+  const HostFact kill = {K::kOomKill, "", 0, "Memory cgroup out of memory: Killed process 77", 5,
+                         kForeignPid};
+  const auto kept = Kept(kill, {{K::kCgroupOom, "", 1, "", 0, kOwnPid}});
+  ASSERT_EQ(kept.size(), 1u);
+  EXPECT_EQ(kept[0].pid, 0);
+  EXPECT_TRUE(Kept(kill, {{K::kCgroupOom, "", 1, "", 0, kForeignPid}}).empty());
 }
 
 }  // namespace

@@ -73,6 +73,24 @@ TEST_F(AgentBookTest, RemembersTheNewestEndedRunsOfAHost) {
   EXPECT_EQ(tick(99, kNow + 61 * kSecondNs), agents[99]);
 }
 
+// Nobody else would say that its host is lost.
+TEST_F(AgentBookTest, ForgetsNoAgentThatIsNotYetSilentHoweverManyAreGone) {
+  constexpr int kAgents = 200'010;
+  for (int i = 0; i < kAgents; ++i) {
+    const std::string host = "node-" + std::to_string(i);
+    const AgentName name = {host, host + "/1", kSecondNs / 10, true};
+    book_.Connected(name);
+    book_.Applied(book_.RecordTick(name, kNow, kNow));
+    book_.Disconnected(name);
+  }
+  EXPECT_EQ(book_.TakeForgotten(), 0u);
+  EXPECT_EQ(book_.MarkSilent(kNow + 60 * kSecondNs, kSilentAfter).size(),
+            static_cast<size_t>(kAgents));
+  book_.Connected(agent_);
+  book_.Disconnected(agent_);
+  EXPECT_EQ(book_.TakeForgotten(), 11u);
+}
+
 TEST_F(AgentBookTest, NeverForgetsAConnectedAgent) {
   book_.Connected(agent_);
   const AgentBook::Origin first = Tick(kNow);

@@ -52,5 +52,15 @@ TEST(FirstTicksTest, AnAgentThatIsGoneDoesNotWait) {
   EXPECT_EQ(turns.Next(1), (Ids{"c"}));
 }
 
+TEST(FirstTicksTest, AFleetThatIsGoneAtOnceIsForgottenAtOnce) {
+  constexpr int kAgents = 100'000;
+  FirstTicks turns(1);
+  for (int i = 0; i < kAgents; ++i) turns.Add(std::to_string(i));
+  for (int i = kAgents - 1; i > 0; --i) turns.Gone(std::to_string(i));
+  EXPECT_EQ(turns.Next(0), (Ids{"0"}));
+  turns.Done("0");
+  EXPECT_EQ(turns.Next(1), Ids{});
+}
+
 }  // namespace
 }  // namespace rollcall

@@ -161,8 +161,8 @@ TEST_F(HostFactsDeskTest, AnIncidentHasNoMessagesAboutTheProcessesOfOthers) {
   v1::HostFactsReply reply = Reply(asked_[1].second.request());
   for (const int32_t pid : {4001, 77}) {
     v1::HostFact* fact = reply.mutable_facts()->add_facts();
-    fact->set_kind("hung_task");
-    fact->set_text(absl::StrCat("INFO: task secret:", pid, " blocked for more than 122 seconds."));
+    fact->set_kind("oom_kill");
+    fact->set_text(absl::StrCat("Memory cgroup out of memory: Killed process ", pid, " (secret)"));
     fact->set_pid(pid);
   }
   desk_->OnReply(AgentOf(1), reply);
@@ -206,6 +206,19 @@ TEST_F(HostFactsDeskTest, AnswersThatNobodyAskedForAreIgnored) {
   desk_->OnReply(AgentOf(1), second);
   ASSERT_EQ(TheIncident().host_facts_size(), 1);
   EXPECT_EQ(TheIncident().host_facts(0).facts(0).subject(), "mlx5_2 port 1");
+}
+
+// An agent of an earlier release never answers. The daemon's memory does not wait for it for ever.
+TEST_F(HostFactsDeskTest, ARequestIsClosedAfterTenMinutes) {
+  Run(true);
+  ASSERT_EQ(asked_.size(), 2u);
+  const int64_t steady_ns = SteadyNs();
+  for (int second = 0; second < 500; ++second) timeline_.At(steady_ns + second * kSecond);
+  desk_->OnReply(AgentOf(0), Reply(asked_[0].second.request()));
+  EXPECT_EQ(TheIncident().host_facts_size(), 1);
+  for (int second = 500; second < 700; ++second) timeline_.At(steady_ns + second * kSecond);
+  desk_->OnReply(AgentOf(1), Reply(asked_[1].second.request()));
+  EXPECT_EQ(TheIncident().host_facts_size(), 1);
 }
 
 TEST_F(HostFactsDeskTest, AHostileAnswerIsCut) {

@@ -476,6 +476,33 @@ TEST_F(HeardTest, AProcessPassesToAnotherAgentWhenItsOwnDisconnects) {
   EXPECT_TRUE(store_.Apply(other, change, At(0.4)));
 }
 
+TEST_F(HeardTest, AProcessNeverPassesToAnAgentOfAnotherTenant) {
+  AgentName other = AgentOn("node", "second");
+  other.tenants = {"team-b"};
+  store_.agents()->Connected(other);
+  v1::Tick forged = MakeTick(7);
+  forged.mutable_processes(0)->mutable_evidence()->set_liveness(v1::Evidence::DIED);
+  EXPECT_TRUE(store_.Apply(other, forged, At(0.1)));
+  EXPECT_TRUE(store_.agents()->Disconnected(agent_).empty()) << "to send all again is of no use";
+  EXPECT_TRUE(store_.Apply(other, forged, At(0.2)));
+  forged.mutable_processes(0)->clear_identity();
+  EXPECT_TRUE(store_.Apply(other, forged, At(0.3)));
+  const JobState state = store_.Get(kJob);
+  EXPECT_EQ(state.processes[0].liveness, Liveness::kAlive);
+  EXPECT_EQ(state.agents.size(), 1u);
+}
+
+// An agent chooses its id itself.
+TEST_F(HeardTest, AnAgentOfAnotherTenantThatTakesTheIdOfTheFirstReportsNothing) {
+  AgentName forger = agent_;
+  forger.tenants = {"team-b"};
+  v1::Tick forged = MakeTick(7);
+  forged.set_now_ns(At(0.1));
+  forged.mutable_processes(0)->mutable_evidence()->set_liveness(v1::Evidence::DIED);
+  store_.Apply(forger, forged, At(0.1));
+  EXPECT_EQ(store_.Get(kJob).processes[0].liveness, Liveness::kAlive);
+}
+
 TEST_F(HeardTest, AnAgentMayReconnectBeforeItsOldStreamEnds) {
   store_.agents()->Connected(agent_);
   v1::Tick ended = MakeTick(7);

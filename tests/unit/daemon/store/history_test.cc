@@ -271,6 +271,45 @@ TEST_F(HistoryTest, OtherTablesLeaveRoomForIncidents) {
   EXPECT_LT(fs::file_size(folder_ / "history.db"), 2'000'000u);
 }
 
+// Each host of an incident's culprits is a row in a table and in an index.
+TEST_F(HistoryTest, CulpritsCountToTheSizeOfTheFile) {
+  HistoryLimits limits;
+  limits.keep_bytes = 2'000'000;
+  auto history = Open(limits);
+  for (int i = 1; i <= 20; ++i) {
+    v1::Incident incident = Incident("train", i, 20 * 86400 + i, "node-1");
+    for (int host = 0; host < 2000; ++host) {
+      incident.mutable_verdicts(0)->add_other_culprit_hosts("node-" + std::to_string(host) +
+                                                            ".cluster.example");
+    }
+    ASSERT_TRUE(history->Save(incident).ok());
+  }
+  ASSERT_TRUE(history->Trim(20 * kDay).ok());
+  EXPECT_TRUE(history->Get("train-20").ok());
+  history.reset();
+  EXPECT_LE(fs::file_size(folder_ / "history.db"), 2'000'000u);
+}
+
+TEST_F(HistoryTest, TheAttemptOfALivingJobStaysHoweverManyBeganLater) {
+  HistoryLimits limits;
+  limits.keep_bytes = 2'000'000;
+  const auto history = Open(limits);
+  const int64_t now_ns = 20 * kDay;
+  AttemptFacts facts;
+  for (int i = 0; i < 1000; ++i) facts.members.push_back({{"node", i, 1}, i});
+  ASSERT_TRUE(history->SaveAttempts({{JobKey("long"), facts}}, now_ns - 6 * kDay).ok());
+  for (int i = 1; i <= 20; ++i) {
+    ASSERT_TRUE(history->SaveAttempts({{JobKey("short", i), facts}}, now_ns - i).ok());
+  }
+  ASSERT_TRUE(history->SaveHosts(JobKey("long"), {"node"}, now_ns).ok());
+  ASSERT_TRUE(history->Trim(now_ns).ok());
+  const auto kept = history->Load();
+  ASSERT_TRUE(kept.ok()) << kept.status();
+  ASSERT_EQ(kept->attempts.count(JobKey("long")), 1u);
+  EXPECT_EQ(kept->attempts.at(JobKey("long")).members.size(), 1000u);
+  EXPECT_EQ(kept->attempts.count(JobKey("short", 20)), 0u) << "the oldest of those that have ended";
+}
+
 TEST_F(HistoryTest, RenamesADamagedFileAndBeginsANewOne) {
   std::ofstream(folder_ / "history.db") << std::string(10'000, 'x');
   const auto history = Open();

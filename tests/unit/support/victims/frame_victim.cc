@@ -118,16 +118,31 @@ struct KernelAction {
 
 constexpr unsigned long kHasRestorer = 0x04000000;
 
-NOINLINE void SignalOnAnotherStack() {
+constexpr size_t kSignalStackBytes = 64 << 10;
+
+void WaitOnSignalStack(void* memory) {
   stack_t stack = {};
-  stack.ss_size = 64 << 10;
-  stack.ss_sp = std::malloc(stack.ss_size);
+  stack.ss_size = kSignalStackBytes;
+  stack.ss_sp = memory;
   sigaltstack(&stack, nullptr);
   struct sigaction action = {};
   action.sa_handler = OnSignal;
   action.sa_flags = SA_ONSTACK;
   sigaction(SIGUSR1, &action, nullptr);
   raise(SIGUSR1);
+  KeepFrame();
+}
+
+NOINLINE void SignalOnAnotherStack() {
+  WaitOnSignalStack(std::malloc(kSignalStackBytes));
+  KeepFrame();
+}
+
+// As in a large heap: what lies above the signal's stack is more than an agent copies.
+NOINLINE void SignalOnAStackInAHeap() {
+  constexpr size_t kHeapBytes = 4 << 20;
+  WaitOnSignalStack(mmap(nullptr, kHeapBytes, PROT_READ | PROT_WRITE,
+                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0));
   KeepFrame();
 }
 
@@ -215,6 +230,7 @@ const Role kRoles[] = {
     {"poll fixed", FixedFrameWithFramePointer},
     {"poll assembly", CallAssemblyThatPolls},
     {"other stack", SignalOnAnotherStack},
+    {"stack in heap", SignalOnAStackInAHeap},
     {"restorer", SignalWithoutUnwindInformation},
     {"assembly", CallAssembly},
     {"assembly ptr", CallAssemblyByPointer},

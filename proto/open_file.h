@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+// Whether a path still leads to a file or folder that is open: another program may have renamed,
+// removed or replaced it meanwhile.
+#pragma once
+
+#include <sys/stat.h>
+
+#include <string>
+
+namespace rollcall {
+
+// False where the path is a symbolic link now.
+inline bool IsStillAt(int fd, const std::string& path) {
+  struct stat open_one, named;
+  return fstat(fd, &open_one) == 0 && lstat(path.c_str(), &named) == 0 &&
+         open_one.st_dev == named.st_dev && open_one.st_ino == named.st_ino;
+}
+
+}  // namespace rollcall
