@@ -9,7 +9,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "daemon/store/history.h"
-#include "proto/timestamps.h"
 #include "proto/whole_numbers.h"
 
 namespace rollcall {

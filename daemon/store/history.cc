@@ -16,7 +16,6 @@
 
 #include "absl/time/clock.h"
 #include "daemon/store/sql.h"
-#include "proto/timestamps.h"
 #include "proto/whole_numbers.h"
 
 namespace rollcall {
