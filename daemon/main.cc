@@ -19,6 +19,7 @@
 #include "daemon/server/daemon_security.h"
 #include "daemon/server/descriptors.h"
 #include "daemon/server/duration_flag.h"
+#include "daemon/server/grpc_server.h"
 #include "daemon/server/listen_policy.h"
 #include "proto/durations.h"
 #include "proto/limited_log.h"
@@ -167,6 +168,7 @@ int Main(int argc, char** argv) {
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
   signal(SIGPIPE, SIG_IGN);
   rollcall::SilenceGrpc();
+  rollcall::ReadIntoSmallBuffers();
   rollcall::LogWithLimits("rollcalld", std::make_shared<spdlog::sinks::stderr_sink_mt>());
 
   rollcall::DaemonOptions options;

@@ -21,6 +21,10 @@ class Service;
 
 namespace rollcall {
 
+// Lets gRPC read into small buffers, unless GRPC_EXPERIMENTS is set: a tick that waits keeps the whole
+// buffer. Call it before the first use of gRPC and before the first thread.
+void ReadIntoSmallBuffers();
+
 class GrpcServer {
  public:
   GrpcServer();
