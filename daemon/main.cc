@@ -168,7 +168,7 @@ int Main(int argc, char** argv) {
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
   signal(SIGPIPE, SIG_IGN);
   rollcall::SilenceGrpc();
-  rollcall::KeepReadBuffersSmall();
+  rollcall::ReadIntoSmallBuffers();
   rollcall::LogWithLimits("rollcalld", std::make_shared<spdlog::sinks::stderr_sink_mt>());
 
   rollcall::DaemonOptions options;

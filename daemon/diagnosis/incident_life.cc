@@ -327,7 +327,8 @@ void IncidentLife::Refresh(const JobState& state, const std::vector<Verdict>& ve
   AskForStacks(state, now_ns, limits, events);
   if (!Holds(state, verdicts)) {
     if (live_->is_stored && !IsAnyFound(*live_)) return;
-    if (!AnyWaiterIsHeard(state, *live_) || IsCountedAnew(state, *live_)) return;
+    if (!AnyWaiterIsHeard(state, live_->verdicts)) return;
+    if (IsCountedAnew(state, live_->verdicts.front(), live_->opened_ns)) return;
     if (gone_since_ns_ == 0) gone_since_ns_ = now_ns;
     return;
   }
@@ -375,7 +376,7 @@ void IncidentLife::Confirm(const JobState& state, int64_t now_ns, Events* events
 }
 
 void IncidentLife::CloseIfOver(const JobState& state, int64_t now_ns, Events* events) {
-  if (HasJobEnded(state, now_ns)) {
+  if (HasJobEnded(state, now_ns, kLostForGoodNs)) {
     Close(IncidentState::kEnded, now_ns, events);
   } else if (IsBeingTornDown(state)) {
     // Without waiting ranks there are no verdicts, but also no progress.

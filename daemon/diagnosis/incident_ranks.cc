@@ -10,9 +10,8 @@
 namespace rollcall {
 namespace {
 
-bool IsLostForGood(const Process& process, int64_t now_ns) {
-  return process.liveness == Liveness::kSilent &&
-         now_ns - process.silent_since_ns >= kLostForGoodNs;
+bool IsSilentSince(const Process& process, int64_t before_ns) {
+  return process.liveness == Liveness::kSilent && process.silent_since_ns <= before_ns;
 }
 
 bool IsOnSilentHost(const JobState& state, int32_t process) {
@@ -48,20 +47,20 @@ size_t CountEndedRanks(const JobState& state, size_t from) {
   return ended;
 }
 
-bool HasJobEnded(const JobState& state, int64_t now_ns) {
+bool HasJobEnded(const JobState& state, int64_t now_ns, int64_t lost_for_good_ns) {
   bool is_seen = false;
   for (size_t i = 0; i < state.processes.size(); ++i) {
     const auto process = static_cast<int32_t>(i);
     const bool has_ended = HasEnded(state, process);
-    if (!has_ended && !IsLostForGood(state.processes[i], now_ns)) return false;
+    if (!has_ended && !IsSilentSince(state.processes[i], now_ns - lost_for_good_ns)) return false;
     is_seen = is_seen || (has_ended && !IsOnSilentHost(state, process));
   }
   return is_seen;
 }
 
-bool AnyWaiterIsHeard(const JobState& state, const Incident& incident) {
+bool AnyWaiterIsHeard(const JobState& state, const std::vector<Verdict>& verdicts) {
   bool any = false;
-  for (const Verdict& v : incident.verdicts) {
+  for (const Verdict& v : verdicts) {
     for (const int32_t process : v.waiting_processes) {
       if (IsHeard(state, process)) return true;
       any = true;
@@ -70,23 +69,23 @@ bool AnyWaiterIsHeard(const JobState& state, const Incident& incident) {
   return !any;
 }
 
-bool IsCountedAnew(const JobState& state, const Incident& incident) {
-  const Verdict& root = incident.verdicts.front();
-  const auto comm = state.communicators.find(root.communicator);
-  if (comm == state.communicators.end() || OpKind(root.call.op) == CallKind::kP2p) return false;
-  if (HaveAllCome(comm->second, root)) return false;
-  const std::set<int32_t> waiting(root.waiting_processes.begin(), root.waiting_processes.end());
+bool IsCountedAnew(const JobState& state, const Verdict& verdict, int64_t opened_ns) {
+  const auto comm = state.communicators.find(verdict.communicator);
+  if (comm == state.communicators.end() || OpKind(verdict.call.op) == CallKind::kP2p) return false;
+  if (HaveAllCome(comm->second, verdict)) return false;
+  const std::set<int32_t> waiting(verdict.waiting_processes.begin(),
+                                  verdict.waiting_processes.end());
   return std::any_of(
       comm->second.members.begin(), comm->second.members.end(), [&](const auto& entry) {
         const Member& member = entry.second;
         if (waiting.count(member.process) == 0 || HasEnded(state, member.process)) return false;
-        if (root.cause == Cause::kInitIncomplete) {
+        if (verdict.cause == Cause::kInitIncomplete) {
           return member.state == MemberState::kInitializing &&
-                 member.init_entered_ns > incident.opened_ns;
+                 member.init_entered_ns > opened_ns;
         }
         const std::optional<Wait> wait = FindWait(state, comm->second, member);
-        return wait.has_value() && wait->position == root.position &&
-               wait->since_ns > incident.opened_ns;
+        return wait.has_value() && wait->position == verdict.position &&
+               wait->since_ns > opened_ns;
       });
 }
 

@@ -4,9 +4,10 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <vector>
 
-#include "daemon/diagnosis/incident_life.h"
 #include "daemon/model/job_state.h"
+#include "daemon/model/verdict.h"
 
 namespace rollcall {
 
@@ -17,15 +18,16 @@ bool HasEnded(const JobState& state, int32_t process);
 size_t CountEndedRanks(const JobState& state, size_t from = 0);
 
 // True if all processes have ended. A lost host never reports the end of its processes: it counts
-// when it has been silent for long, and hosts that report show that the job has ended there.
-bool HasJobEnded(const JobState& state, int64_t now_ns);
+// when it has been silent for `lost_for_good_ns`, and hosts that report show that the job has ended
+// there.
+bool HasJobEnded(const JobState& state, int64_t now_ns, int64_t lost_for_good_ns);
 
 // False: no report arrives on any waiting rank, so no evidence shows that they make progress.
-bool AnyWaiterIsHeard(const JobState& state, const Incident& incident);
+bool AnyWaiterIsHeard(const JobState& state, const std::vector<Verdict>& verdicts);
 
-// True if a rank of the root cause's verdict waits in the same call, by a count that began after the
-// incident: its agent was restarted and counts the waits on its host anew. Until the count is long
+// True if a rank of the verdict waits in the same call, by a count that began after the incident
+// was opened: its agent was restarted and counts the waits on its host anew. Until the count is long
 // enough there is no verdict.
-bool IsCountedAnew(const JobState& state, const Incident& incident);
+bool IsCountedAnew(const JobState& state, const Verdict& verdict, int64_t opened_ns);
 
 }  // namespace rollcall

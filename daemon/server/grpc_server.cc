@@ -15,17 +15,21 @@ namespace rollcall {
 namespace {
 
 constexpr std::chrono::seconds kCallsEndWithin{2};
-// gRPC keeps a buffer for the next read of each connection, as large as its largest reads were. An
-// agent's first tick has the history of all its ranks, and the next ones are small. gRPC 1.51 heeds
-// these sizes only without the experiment tcp_read_chunks: with it, the buffer has 64 KiB.
-constexpr int kFirstReadBytes = 2 << 10;
-constexpr int kMostReadBytes = 8 << 10;
+// What a stream may receive of messages that nobody reads yet. An agent's next ticks wait there while
+// the daemon is late, so thousands of streams fill it. A message that is being read has all the room
+// that it needs.
+constexpr int kBytesAhead = 16 << 10;
+// Of a buffer for reading. gRPC 1.51 heeds it only without the experiment tcp_read_chunks, with which
+// a buffer has 64 KiB after one long message.
+constexpr int kReadBytes = 8 << 10;
 constexpr char kUnix[] = "unix:";
 
 void SetLimits(grpc::ServerBuilder* builder) {
   builder->SetMaxReceiveMessageSize(kMaxMessageBytes);
-  builder->AddChannelArgument(GRPC_ARG_TCP_READ_CHUNK_SIZE, kFirstReadBytes);
-  builder->AddChannelArgument(GRPC_ARG_TCP_MAX_READ_CHUNK_SIZE, kMostReadBytes);
+  builder->AddChannelArgument(GRPC_ARG_HTTP2_STREAM_LOOKAHEAD_BYTES, kBytesAhead);
+  builder->AddChannelArgument(GRPC_ARG_HTTP2_BDP_PROBE, 0);  // it would raise kBytesAhead
+  builder->AddChannelArgument(GRPC_ARG_TCP_READ_CHUNK_SIZE, kReadBytes);
+  builder->AddChannelArgument(GRPC_ARG_TCP_MAX_READ_CHUNK_SIZE, kReadBytes);
   // Two daemons must not share a port.
   builder->AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
   // A host without power does not close its connection. These times are minutes: on an overloaded
@@ -50,7 +54,7 @@ std::unique_ptr<grpc::Server> StartPrivately(const std::string& address,
 
 }  // namespace
 
-void KeepReadBuffersSmall() { setenv("GRPC_EXPERIMENTS", "-tcp_read_chunks", /*overwrite=*/0); }
+void ReadIntoSmallBuffers() { setenv("GRPC_EXPERIMENTS", "-tcp_read_chunks", /*overwrite=*/0); }
 
 GrpcServer::GrpcServer() = default;
 GrpcServer::~GrpcServer() { Stop(); }

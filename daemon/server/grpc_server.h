@@ -21,9 +21,9 @@ class Service;
 
 namespace rollcall {
 
-// Lets gRPC keep small buffers for the connections that wait for their next message, unless
-// GRPC_EXPERIMENTS is set. Call it before the first use of gRPC and before the first thread.
-void KeepReadBuffersSmall();
+// Lets gRPC read into small buffers, unless GRPC_EXPERIMENTS is set: a tick that waits keeps the whole
+// buffer. Call it before the first use of gRPC and before the first thread.
+void ReadIntoSmallBuffers();
 
 class GrpcServer {
  public:
