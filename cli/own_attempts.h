@@ -32,6 +32,8 @@ class OwnAttempts {
   // `stub` must outlive this object. `directory`: of the segments. `host`: the name under which an
   // agent reports this host.
   OwnAttempts(v1::Query::Stub* stub, std::string directory, std::string host);
+  // Asks through this one from now on.
+  void UseStub(v1::Query::Stub* stub) { stub_ = stub; }
 
   // Asks the daemon about an attempt twice a second at most, until the answer is kByCommunicator,
   // and waits for half a second at most. `at_once`: asks now.
@@ -48,7 +50,7 @@ class OwnAttempts {
   Ownership AskForProcesses(const JobKey& attempt) const;
   std::set<pid_t> Pids() const;
 
-  v1::Query::Stub* const stub_;
+  v1::Query::Stub* stub_;
   const std::string directory_;
   const std::string host_;
   std::unique_ptr<LocalProgress> local_;  // from the first question on
