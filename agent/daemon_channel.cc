@@ -129,20 +129,18 @@ std::shared_ptr<grpc::Channel> DaemonChannels::Connect() {
 }
 
 std::string DaemonChannels::Explain(const grpc::Status& status) const {
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (!last_.ok()) return std::string(last_.message());
+  }
   if (status.error_code() != grpc::StatusCode::UNAVAILABLE &&
       status.error_code() != grpc::StatusCode::DEADLINE_EXCEEDED) {
     return status.error_message();
   }
-  {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    if (absl::IsPermissionDenied(last_)) return std::string(last_.message());
-  }
   const std::shared_ptr<const TlsContents> contents = tls_ == nullptr ? nullptr : tls_->Current();
   const std::string reason =
       ExplainFailedConnection(daemon_.address, contents.get(), daemon_.tls_server_name);
-  if (!reason.empty()) return reason;
-  const std::lock_guard<std::mutex> lock(mutex_);
-  return last_.ok() ? status.error_message() : std::string(last_.message());
+  return reason.empty() ? status.error_message() : reason;
 }
 
 }  // namespace rollcall

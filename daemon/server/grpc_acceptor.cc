@@ -39,6 +39,9 @@ size_t DescriptorLimit() {
   return getrlimit(RLIMIT_NOFILE, &limit) == 0 ? limit.rlim_cur : 1024;
 }
 
+// Descriptors for the page, reports and the history.
+size_t ReserveOf(size_t descriptors) { return std::clamp<size_t>(descriptors / 8, 16, 512); }
+
 bool HasSentNothing(int fd) {
   char byte = 0;
   return recv(fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) <= 0;
@@ -125,7 +128,7 @@ bool GrpcAcceptor::HasPlace() {
 void GrpcAcceptor::Take(int fd, const std::string& peer) {
   if (absl::StartsWith(peer, "unix:")) return options_.hand_over(fd);
   // The system gives out the lowest free number.
-  const bool takes_reserve = static_cast<size_t>(fd) + options_.reserve >= descriptors_;
+  const bool takes_reserve = static_cast<size_t>(fd) + ReserveOf(descriptors_) >= descriptors_;
   if (takes_reserve && !FreeDescriptor()) {
     close(fd);
     return Refuse(kRefusedDescriptors, absl::StrCat("a connection of ", peer, ": ", descriptors_,

@@ -33,8 +33,6 @@ inline constexpr char kRefusedDescriptors[] = "descriptors";  // no file descrip
 
 struct GrpcAcceptorOptions {
   PendingLimits limits;
-  // Descriptors that connections to this port leave for the page and for files.
-  size_t reserve = 0;
   // Gets a connected socket that does not block, and owns it.
   std::function<void(int fd)> hand_over;
   // Told of each connection that this object closes; may be empty.

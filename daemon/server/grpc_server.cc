@@ -4,7 +4,6 @@
 #include <grpcpp/grpcpp.h>
 #include <sys/resource.h>
 
-#include <algorithm>
 #include <chrono>
 #include <utility>
 
@@ -19,8 +18,6 @@ constexpr std::chrono::seconds kCallsEndWithin{2};
 // For a handshake and the client's settings. The acceptor's limit is shorter; this one holds also for
 // the sockets of this user.
 constexpr int kHandshakeMs = 20'000;
-// Descriptors for the page, reports and the history.
-constexpr size_t kFewestInReserve = 16, kMostInReserve = 512, kShareInReserve = 8;
 
 using ExternalConnection = grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters;
 
@@ -66,9 +63,7 @@ absl::Status GrpcServer::Start(const std::string& address,
 
 absl::Status GrpcServer::Accept(Refused refused) {
   GrpcAcceptorOptions options;
-  const size_t descriptors = DescriptorLimit();
-  options.limits = PendingLimitsFor(descriptors);
-  options.reserve = std::clamp(descriptors / kShareInReserve, kFewestInReserve, kMostInReserve);
+  options.limits = PendingLimitsFor(DescriptorLimit());
   options.refused = std::move(refused);
   options.hand_over = [this](int fd) {
     ExternalConnection connection;

@@ -46,13 +46,12 @@ std::string PeerOf(int client) {
 
 class GrpcAcceptorTest : public testing::Test {
  protected:
-  void Start(const PendingLimits& limits, size_t reserve = 0) {
+  void Start(const PendingLimits& limits) {
     auto sockets = ListenSockets::Open("127.0.0.1:0");
     ASSERT_TRUE(sockets.ok()) << sockets.status();
     port_ = sockets->port();
     GrpcAcceptorOptions options;
     options.limits = limits;
-    options.reserve = reserve;
     options.hand_over = [this](int fd) {
       const std::lock_guard<std::mutex> lock(mutex_);
       handed_over_.push_back(fd);
@@ -188,7 +187,7 @@ TEST_F(GrpcAcceptorTest, GoesOnWhenADescriptorIsFreeAgain) {
   const int late = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   clients_.push_back(late);
   {
-    const FewDescriptors few(static_cast<rlim_t>(late) + 1);
+    const FewDescriptors few(static_cast<rlim_t>(late) + 1);  // none is free
     sockaddr_in address = {};
     address.sin_family = AF_INET;
     address.sin_port = htons(static_cast<uint16_t>(port_));
@@ -204,7 +203,10 @@ TEST_F(GrpcAcceptorTest, GoesOnWhenADescriptorIsFreeAgain) {
 }
 
 TEST_F(GrpcAcceptorTest, LeavesDescriptorsToThePage) {
-  Start(PendingLimits(), size_t{1} << 40);
+  Start(PendingLimits());
+  const int highest = dup(0);
+  close(highest);
+  const FewDescriptors few(static_cast<rlim_t>(highest) + 8);
   const int client = Client();
   EXPECT_TRUE(Eventually([client] { return IsClosed(client); }));
   EXPECT_TRUE(Eventually([this] { return refused(kRefusedDescriptors) == 1; }));
