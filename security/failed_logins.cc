@@ -17,7 +17,8 @@ constexpr size_t kNetworkBytes = 8;  // of an IPv6 address
 }  // namespace
 
 std::string NetworkOf(std::string_view peer) {
-  if (IsPeerOnThisHost({peer.data(), peer.size()})) return "this host";
+  const absl::string_view text(peer.data(), peer.size());
+  if (!IsUnixPeer(text) && IsPeerOnThisHost(text)) return "loopback";
   const std::string_view address = peer.substr(0, peer.rfind(':'));
   constexpr std::string_view kIpv6 = "ipv6:[";
   if (address.substr(0, kIpv6.size()) != kIpv6) return std::string(address);
