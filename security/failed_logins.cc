@@ -17,8 +17,8 @@ constexpr size_t kNetworkBytes = 8;  // of an IPv6 address
 }  // namespace
 
 std::string NetworkOf(std::string_view peer) {
-  const absl::string_view text(peer.data(), peer.size());
-  if (!IsUnixPeer(text) && IsPeerOnThisHost(text)) return "loopback";
+  const absl::string_view whole(peer.data(), peer.size());
+  if (!IsUnixPeer(whole) && IsPeerOnThisHost(whole)) return "loopback";
   const std::string_view address = peer.substr(0, peer.rfind(':'));
   constexpr std::string_view kIpv6 = "ipv6:[";
   if (address.substr(0, kIpv6.size()) != kIpv6) return std::string(address);
