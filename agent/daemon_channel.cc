@@ -2,7 +2,6 @@
 #include "agent/daemon_channel.h"
 
 #include <grpcpp/grpcpp.h>
-
 #include <time.h>
 
 #include <CLI/CLI.hpp>
@@ -52,6 +51,12 @@ absl::Status CheckFlags(const DaemonAddress& daemon) {
   return absl::OkStatus();
 }
 
+// A channel whose calls fail with UNAVAILABLE: nobody can connect to this file.
+std::shared_ptr<grpc::Channel> BrokenChannel() {
+  return grpc::CreateCustomChannel("unix:/dev/null", grpc::InsecureChannelCredentials(),
+                                   Arguments());
+}
+
 }  // namespace
 
 void AddDaemonFlags(CLI::App* app, DaemonAddress* daemon) {
@@ -75,6 +80,10 @@ void AddDaemonSecurityFlags(CLI::App* app, DaemonAddress* daemon) {
       ->envname("ROLLCALL_TLS_SERVER_NAME");
   app->add_option("--token-file", daemon->token_file, "file with the token to show the daemon")
       ->envname("ROLLCALL_TOKEN_FILE");
+  app->add_option("--daemon-user", daemon->user,
+                  "user whose process may be the daemon on this host without TLS, or any; without "
+                  "the flag, you and root")
+      ->envname("ROLLCALL_DAEMON_USER");
 }
 
 DaemonChannels::DaemonChannels(DaemonAddress daemon)
@@ -96,11 +105,13 @@ absl::StatusOr<std::shared_ptr<DaemonChannels>> DaemonChannels::Open(DaemonAddre
   const std::shared_ptr<DaemonChannels> channels(new DaemonChannels(std::move(daemon)));
   if (channels->tls_ != nullptr) status = channels->tls_->Poll(time(nullptr));
   if (!status.ok()) return status;
-  const auto channel =
-      MakeChannel(channels->address(), Arguments(),
-                  {channels->tls_, channels->daemon_.tls_server_name, channels->daemon_.token_file});
-  if (!channel.ok()) return channel.status();
+  status = CheckChannel(channels->address(), channels->Security());
+  if (!status.ok()) return status;
   return channels;
+}
+
+ChannelSecurity DaemonChannels::Security() const {
+  return {tls_, daemon_.tls_server_name, daemon_.token_file, daemon_.user};
 }
 
 std::shared_ptr<grpc::Channel> DaemonChannels::Connect() {
@@ -108,14 +119,20 @@ std::shared_ptr<grpc::Channel> DaemonChannels::Connect() {
     const std::lock_guard<std::mutex> lock(mutex_);
     static_cast<void>(tls_->Poll(time(nullptr)));  // the last good files stay in use
   }
-  auto channel =
-      MakeChannel(daemon_.address, Arguments(), {tls_, daemon_.tls_server_name, daemon_.token_file});
-  if (channel.ok()) return *std::move(channel);
+  ChannelSecurity security = Security();
   // Without its token the call fails, and the daemon says why.
-  return *MakeChannel(daemon_.address, Arguments(), {tls_, daemon_.tls_server_name, ""});
+  if (!CheckChannel(daemon_.address, security).ok()) security.token_file.clear();
+  auto channel = MakeChannel(daemon_.address, Arguments(), security);
+  const std::lock_guard<std::mutex> lock(mutex_);
+  last_ = channel.status();
+  return channel.ok() ? *std::move(channel) : BrokenChannel();
 }
 
 std::string DaemonChannels::Explain(const grpc::Status& status) const {
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (!last_.ok()) return std::string(last_.message());
+  }
   if (status.error_code() != grpc::StatusCode::UNAVAILABLE &&
       status.error_code() != grpc::StatusCode::DEADLINE_EXCEEDED) {
     return status.error_message();

@@ -6,6 +6,7 @@
 #include <mutex>
 #include <string>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "security/tls_files.h"
 
@@ -19,12 +20,15 @@ class Status;
 
 namespace rollcall {
 
+struct ChannelSecurity;
+
 struct DaemonAddress {
   std::string address = "127.0.0.1:7655";  // HOST:PORT or unix:PATH
   // Files; without `tls_ca` there is no TLS. `tls_ca` may be kSystemAuthorities.
   std::string tls_ca, tls_cert, tls_key;
   std::string tls_server_name;            // "": the host of `address`
   std::string token_file;
+  std::string user;  // --daemon-user
 };
 
 // Adds --daemon, which `rollcall run` explains in its own words, and the flags of the other members.
@@ -37,8 +41,9 @@ class DaemonChannels {
   // Reads the files. An error says which flag is wrong, and what to type.
   static absl::StatusOr<std::shared_ptr<DaemonChannels>> Open(DaemonAddress daemon);
 
-  // A new channel, with the files as they are now; with the last good ones if they are unusable. A
-  // keepalive detects a lost daemon host after three minutes. Until then the connection stays open,
+  // A new channel, with the files as they are now; with the last good ones if they are unusable. If the
+  // daemon on this host cannot be reached, or is somebody else's, all calls of the channel fail with
+  // UNAVAILABLE. A channel that has failed so may never work again: connect anew. A keepalive detects a lost daemon host after three minutes. Until then the connection stays open,
   // even while the daemon does not answer.
   std::shared_ptr<grpc::Channel> Connect();
 
@@ -49,10 +54,12 @@ class DaemonChannels {
 
  private:
   explicit DaemonChannels(DaemonAddress daemon);
+  ChannelSecurity Security() const;
 
   const DaemonAddress daemon_;
   const std::shared_ptr<TlsFiles> tls_;  // nullptr: none
-  std::mutex mutex_;                     // for TlsFiles::Poll()
+  mutable std::mutex mutex_;             // for TlsFiles::Poll(), and:
+  absl::Status last_;                    // of the last Connect()
 };
 
 }  // namespace rollcall

@@ -77,12 +77,12 @@ class EmbeddedWatch : public IncidentWatch {
 
 class RemoteWatch : public IncidentWatch {
  public:
-  RemoteWatch(std::string address, std::shared_ptr<grpc::ChannelInterface> channel, std::string job,
-              const std::string& directory, const std::string& host,
-              const std::string& report_dir)
+  RemoteWatch(std::string address, Connect connect, std::string job, const std::string& directory,
+              const std::string& host, const std::string& report_dir)
       : IncidentWatch(true),
         address_(std::move(address)),
-        stub_(v1::Query::NewStub(channel)),
+        connect_(std::move(connect)),
+        stub_(v1::Query::NewStub(connect_())),
         job_(std::move(job)),
         own_(stub_.get(), directory, host),
         reports_here_(WriteTo(report_dir)) {}
@@ -145,6 +145,10 @@ class RemoteWatch : public IncidentWatch {
     const grpc::Status status = stub_->ListIncidents(&context, request, &response);
     if (!status.ok()) {
       if (said_.insert(status.error_code()).second) SayProblem(status);
+      if (status.error_code() == grpc::StatusCode::UNAVAILABLE) {
+        stub_ = v1::Query::NewStub(connect_());
+        own_.UseStub(stub_.get());
+      }
       return std::nullopt;
     }
     CleanStrings(&response);
@@ -197,7 +201,8 @@ class RemoteWatch : public IncidentWatch {
   }
 
   const std::string address_;
-  const std::unique_ptr<v1::Query::Stub> stub_;
+  const Connect connect_;
+  std::unique_ptr<v1::Query::Stub> stub_;
   const std::string job_;
   OwnAttempts own_;
   ReportQueue reports_here_;
@@ -218,9 +223,9 @@ std::unique_ptr<IncidentWatch> IncidentWatch::OfDaemon(const Daemon* daemon, std
 }
 
 std::unique_ptr<IncidentWatch> IncidentWatch::OfDaemonAt(
-    std::string address, std::shared_ptr<grpc::ChannelInterface> channel, std::string job,
+    std::string address, Connect connect, std::string job,
     const std::string& directory, const std::string& host, const std::string& report_dir) {
-  return std::make_unique<RemoteWatch>(std::move(address), std::move(channel), std::move(job),
+  return std::make_unique<RemoteWatch>(std::move(address), std::move(connect), std::move(job),
                                        directory, host, report_dir);
 }
 

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -54,8 +55,9 @@ class IncidentWatch {
   // Watches a daemon on the network. It may know several jobs and attempts with the name `job`: the
   // watch follows those of this run, whose segments are in `directory`. `host` is the name under which
   // an agent reports this host. A thread of the watch also writes the reports to `report_dir` here.
-  static std::unique_ptr<IncidentWatch> OfDaemonAt(std::string address,
-                                                   std::shared_ptr<grpc::ChannelInterface> channel,
+  // `connect` makes a new channel to it, at first and when the last one has failed.
+  using Connect = std::function<std::shared_ptr<grpc::ChannelInterface>()>;
+  static std::unique_ptr<IncidentWatch> OfDaemonAt(std::string address, Connect connect,
                                                    std::string job, const std::string& directory,
                                                    const std::string& host,
                                                    const std::string& report_dir);

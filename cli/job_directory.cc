@@ -171,6 +171,20 @@ void RemoveLeftOvers(const std::string& base) {
   }
 }
 
+// The usual folder is below a folder that everybody may write: somebody else may have made it.
+absl::Status CheckBase(const std::string& base) {
+  struct stat about;
+  if (getenv("ROLLCALL_DIR") != nullptr || lstat(base.c_str(), &about) != 0) {
+    return absl::OkStatus();
+  }
+  if (S_ISDIR(about.st_mode) && about.st_uid == geteuid()) return absl::OkStatus();
+  return absl::PermissionDeniedError(
+      absl::StrCat(base, S_ISDIR(about.st_mode) ? absl::StrCat(" belongs to uid ", about.st_uid)
+                                                : " is no folder",
+                   ", so what this job writes there would be in other hands"
+                   "\n  another folder?  export ROLLCALL_DIR=/a/folder/of/mine"));
+}
+
 absl::Status Errno(const std::string& what) {
   return absl::UnavailableError(
       absl::StrCat("cannot create ", what, ": ", strerror(errno),
@@ -184,6 +198,7 @@ absl::StatusOr<std::string> MakeBoth(const std::string& base) {
   std::string path = wanted;
   for (int i = 1; i <= kMostNames; ++i) {
     if (mkdir(base.c_str(), 0700) != 0 && errno != EEXIST) break;
+    if (const absl::Status ours = CheckBase(base); !ours.ok()) return ours;
     if (mkdir(path.c_str(), 0700) == 0) return path;
     if (errno == EEXIST) {
       path = absl::StrCat(wanted, "-", i);

@@ -35,6 +35,8 @@ class OwnAttempts {
   // `stub` must outlive this object. `directory`: of the segments. `host`: the name under which an
   // agent reports this host.
   OwnAttempts(v1::Query::Stub* stub, std::string directory, std::string host);
+  // Asks through this one from now on.
+  void UseStub(v1::Query::Stub* stub) { stub_ = stub; }
 
   // Asks the daemon about these attempts until `deadline`, those first that it has not asked about
   // for longest. Asks about an attempt twice a second at most, until the answer is kByCommunicator.
@@ -54,7 +56,7 @@ class OwnAttempts {
   Ownership AskForProcesses(const JobKey& attempt, SteadyTime deadline) const;
   std::set<pid_t> Pids() const;
 
-  v1::Query::Stub* const stub_;
+  v1::Query::Stub* stub_;
   const std::string directory_;
   const std::string host_;
   std::unique_ptr<LocalProgress> local_;  // from the first question on

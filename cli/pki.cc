@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <ctime>
 #include <iostream>
+#include <optional>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -24,7 +25,7 @@ struct PkiFlags {
   std::string name;  // the positional argument
   PkiRequest request;
   std::string domain = "rollcall";
-  int days = 0;
+  std::optional<int> days;
   int within_days = 30;
   bool all = false;
 };
@@ -60,7 +61,7 @@ void PrintIssued(const std::string& folder, const PkiEntry& entry, const char* v
 int Init(const PkiFlags& flags, int64_t now_s) {
   constexpr int kUsualDays = 3650;
   const absl::StatusOr<int64_t> until_s =
-      InitPki(flags.folder, flags.domain, flags.days != 0 ? flags.days : kUsualDays, now_s);
+      InitPki(flags.folder, flags.domain, flags.days.value_or(kUsualDays), now_s);
   if (!until_s.ok()) return Fail(until_s.status());
   std::cout << "made the authority " << flags.folder << "/ca.crt, valid until " << DateOf(*until_s)
             << ". Whoever has " << flags.folder << "/ca.key can pass for anybody.\n"
@@ -76,7 +77,7 @@ int Issue(const PkiFlags& flags, int64_t now_s) {
     return Fail(absl::InvalidArgumentError(
         "pki issue needs --role=agent, --role=daemon, --role=operator or --role=viewer"));
   }
-  if (flags.days != 0) request.days = flags.days;
+  request.days = flags.days.value_or(request.days);
   const absl::StatusOr<PkiEntry> entry = IssueInPki(flags.folder, request, now_s);
   if (!entry.ok()) return Fail(entry.status());
   PrintIssued(flags.folder, *entry, "made");
@@ -97,7 +98,7 @@ int RenewAll(const PkiFlags& flags, int64_t now_s) {
     if (entry.state == PkiState::kRevoked || entry.expires_s > now_s + flags.within_days * kDayS) {
       continue;
     }
-    const absl::StatusOr<PkiEntry> fresh = RenewInPki(flags.folder, entry.name, flags.days, now_s);
+    const absl::StatusOr<PkiEntry> fresh = RenewInPki(flags.folder, entry.name, flags.days.value_or(0), now_s);
     if (!fresh.ok()) {
       exit_code = Fail(fresh.status());
       continue;
@@ -112,7 +113,7 @@ int RenewAll(const PkiFlags& flags, int64_t now_s) {
 
 int Renew(const PkiFlags& flags, int64_t now_s) {
   if (flags.all) return RenewAll(flags, now_s);
-  const absl::StatusOr<PkiEntry> entry = RenewInPki(flags.folder, flags.name, flags.days, now_s);
+  const absl::StatusOr<PkiEntry> entry = RenewInPki(flags.folder, flags.name, flags.days.value_or(0), now_s);
   if (!entry.ok()) return Fail(entry.status());
   PrintIssued(flags.folder, *entry, "renewed");
   return 0;
@@ -182,7 +183,8 @@ void AddFlags(CLI::App* app, PkiFlags* flags) {
                   "issue: name of the files; without it the host of an agent, else the role");
   app->add_option("--days", flags->days,
                   "how long the certificate is valid; without it, 3650 for an authority, 365 for "
-                  "others, and as long as before for a renewed one");
+                  "others, and as long as before for a renewed one")
+      ->check(CLI::PositiveNumber);
   app->add_option("--domain", flags->domain, "init: trust domain, as in spiffe://DOMAIN/")
       ->capture_default_str();
   app->add_flag("--all", flags->all, "renew: every certificate that expires soon");

@@ -22,16 +22,37 @@ DaemonQuery::DaemonQuery(const DaemonAddress& daemon) {
   flags_ = channels.status();
   if (!flags_.ok()) return;
   channels_ = *std::move(channels);
+  Connect();
+}
+
+void DaemonQuery::Connect() {
   stub_ = v1::Query::NewStub(channels_->Connect());
+  has_answered_ = false;
 }
 
 grpc::Status DaemonQuery::Try(const Call& call) {
   if (!flags_.ok()) {
     return {grpc::StatusCode::INVALID_ARGUMENT, std::string(flags_.message())};
   }
+  if (stub_ == nullptr) Connect();
+  const bool had_answered = has_answered_;
+  grpc::Status status = TryOnce(call);
+  if (status.error_code() != grpc::StatusCode::UNAVAILABLE) return status;
+  if (had_answered) {  // the daemon may have been started again
+    Connect();
+    status = TryOnce(call);
+  }
+  // A channel that broke may never work again. The next call makes another one.
+  if (status.error_code() == grpc::StatusCode::UNAVAILABLE) stub_ = nullptr;
+  return status;
+}
+
+grpc::Status DaemonQuery::TryOnce(const Call& call) {
   grpc::ClientContext context;
   context.set_deadline(std::chrono::system_clock::now() + kPatience);
-  return call(stub_.get(), &context);
+  const grpc::Status status = call(stub_.get(), &context);
+  has_answered_ = has_answered_ || status.ok();
+  return status;
 }
 
 bool DaemonQuery::Ask(const char* command, const Call& call) {

@@ -30,9 +30,14 @@ class DaemonQuery {
   grpc::Status Try(const Call& call);
 
  private:
+  // With a new channel.
+  void Connect();
+  grpc::Status TryOnce(const Call& call);
+
   absl::Status flags_;
   std::shared_ptr<DaemonChannels> channels_;
   std::unique_ptr<v1::Query::Stub> stub_;
+  bool has_answered_ = false;  // the daemon, through this stub
 };
 
 struct QueryFlags {

@@ -69,7 +69,8 @@ void RunServices::UseDaemonElsewhere() {
   channels_ = *channels;
   const std::optional<HostAgent> agent = FindAgentOfHost();
   const bool is_named = agent.has_value() && !agent->host.empty();
-  incidents_ = IncidentWatch::OfDaemonAt(flags_.daemon.address, channels_->Connect(), job_,
+  incidents_ = IncidentWatch::OfDaemonAt(flags_.daemon.address,
+                                         [channels = channels_] { return channels->Connect(); }, job_,
                                          directory_->path(), is_named ? agent->host : HostName(),
                                          flags_.report_dir);
   if (agent.has_value()) return;

@@ -3,6 +3,7 @@
 #include <signal.h>
 #include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
+#include <sys/stat.h>
 
 #include <CLI/CLI.hpp>
 #include <fstream>
@@ -58,12 +59,18 @@ absl::Status FillOptions(const Flags& flags, rollcall::DaemonOptions* options) {
   if (!flags.token_file.empty()) {
     const auto text = ReadText("--http-token-file", flags.token_file);
     if (!text.ok()) return text.status();
+    struct stat file = {};
+    if (stat(flags.token_file.c_str(), &file) == 0 && (file.st_mode & (S_IRWXO | S_IWGRP)) != 0) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("--http-token-file: others may use ", flags.token_file,
+                       ", whose token makes everybody an owner\n  type:  chmod 0600 ", flags.token_file));
+    }
     options->http_token = std::string(absl::StripAsciiWhitespace(*text));
     if (options->http_token.size() < kShortestToken ||
         options->http_token.find_first_of("; ,\"\n") != std::string::npos) {
       return absl::InvalidArgumentError(absl::StrCat(
           "--http-token-file: ", flags.token_file, " holds no token of at least ", kShortestToken,
-          " letters and digits\n  create one:  openssl rand -hex 32 > ", flags.token_file));
+          " letters and digits\n  create one:  (umask 077; openssl rand -hex 32 > ", flags.token_file, ")"));
     }
   }
   const std::string beside(absl::StripSuffix(options->report_dir, "/"));

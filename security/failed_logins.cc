@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "security/peer_address.h"
+
 namespace rollcall {
 namespace {
 
@@ -15,6 +17,8 @@ constexpr size_t kNetworkBytes = 8;  // of an IPv6 address
 }  // namespace
 
 std::string NetworkOf(std::string_view peer) {
+  const absl::string_view whole(peer.data(), peer.size());
+  if (!IsUnixPeer(whole) && IsPeerOnThisHost(whole)) return "loopback";
   const std::string_view address = peer.substr(0, peer.rfind(':'));
   constexpr std::string_view kIpv6 = "ipv6:[";
   if (address.substr(0, kIpv6.size()) != kIpv6) return std::string(address);

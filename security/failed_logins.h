@@ -13,7 +13,7 @@
 namespace rollcall {
 
 // The part of a peer ("ipv4:10.0.0.1:41922", as in Presented) that one caller cannot vary: the
-// address, and of IPv6 the network of 64 bits.
+// address, of IPv6 the network of 64 bits, and of loopback all of it.
 std::string NetworkOf(std::string_view peer);
 
 class FailedLogins {

@@ -11,6 +11,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
+#include "security/http_watchdog.h"
 #include "security/peer_address.h"
 #include "security/url_parts.h"
 #include "security/watched_file.h"
@@ -22,7 +23,8 @@ using Clock = std::chrono::steady_clock;
 
 constexpr time_t kPatienceS = 5;  // for a connection, and for each piece of the answer
 constexpr std::chrono::seconds kWholeAnswer{20};
-constexpr size_t kMaxBytes = 1 << 20;
+constexpr size_t kMaxBytes = 1 << 20;           // of the keys
+constexpr uint64_t kMaxNetworkBytes = 4 << 20;  // with headers and TLS
 
 // "http://127.0.0.1:8001", "http://[::1]:8001", "http://localhost:8001".
 bool IsLoopbackOrigin(absl::string_view origin) {
@@ -113,6 +115,7 @@ absl::StatusOr<std::string> FetchKeys(const KeyLocation& location) {
   client.enable_server_certificate_verification(true);
   DemandHost(&client, HostOf(origin));
   if (!location.ca_file.empty()) client.set_ca_cert_path(location.ca_file.c_str());
+  const HttpWatchdog watchdog(&client, {kMaxNetworkBytes, kWholeAnswer});
   const Clock::time_point deadline = Clock::now() + kWholeAnswer;
   std::string body;
   bool is_too_long = false;

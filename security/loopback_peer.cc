@@ -55,26 +55,27 @@ bool SameEnds(const inet_diag_sockid& a, const inet_diag_sockid& b) {
   return a.idiag_sport == b.idiag_sport && a.idiag_dport == b.idiag_dport;
 }
 
-std::optional<uid_t> ReadAnswer(const char* bytes, size_t size, const Question& question) {
+LoopbackPeer ReadAnswer(const char* bytes, size_t size, const Question& question) {
   nlmsghdr header;
   inet_diag_msg answer;
-  if (size < sizeof(header)) return std::nullopt;
+  if (size < sizeof(header)) return {};
   memcpy(&header, bytes, sizeof(header));
   if (header.nlmsg_type != SOCK_DIAG_BY_FAMILY || header.nlmsg_seq != kSequence ||
       header.nlmsg_len > size || header.nlmsg_len < NLMSG_LENGTH(sizeof(answer))) {
-    return std::nullopt;
+    return {};
   }
   memcpy(&answer, bytes + NLMSG_HDRLEN, sizeof(answer));
   // Of a socket that its process has closed, the kernel says uid 0 and inode 0. It reads the uid
   // first, so an inode shows that the uid is that of a process.
   const bool is_open = answer.idiag_state == TCP_ESTABLISHED && answer.idiag_inode != 0;
-  if (!is_open || !SameEnds(answer.id, question.request.id)) return std::nullopt;
-  return answer.idiag_uid;
+  if (!SameEnds(answer.id, question.request.id)) return {};
+  if (!is_open) return {LoopbackPeer::State::kNobody, 0};
+  return {LoopbackPeer::State::kKnown, answer.idiag_uid};
 }
 
-std::optional<uid_t> Ask(const Question& question) {
+LoopbackPeer Ask(const Question& question) {
   const int fd = socket(AF_NETLINK, SOCK_DGRAM | SOCK_CLOEXEC, NETLINK_SOCK_DIAG);
-  if (fd < 0) return std::nullopt;
+  if (fd < 0) return {};
   const absl::Cleanup close_socket = [fd] { close(fd); };
   const timeval limit = {1, 0};  // the kernel answers within the call to send()
   setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit));
@@ -82,14 +83,14 @@ std::optional<uid_t> Ask(const Question& question) {
   kernel.nl_family = AF_NETLINK;
   if (sendto(fd, &question, sizeof(question), 0, reinterpret_cast<const sockaddr*>(&kernel),
              sizeof(kernel)) != static_cast<ssize_t>(sizeof(question))) {
-    return std::nullopt;
+    return {};
   }
   char bytes[8192];
   sockaddr_nl sender = {};
   socklen_t sender_size = sizeof(sender);
   const ssize_t got = recvfrom(fd, bytes, sizeof(bytes), 0, reinterpret_cast<sockaddr*>(&sender),
                                &sender_size);
-  if (got <= 0 || sender.nl_pid != 0) return std::nullopt;
+  if (got <= 0 || sender.nl_pid != 0) return {};
   return ReadAnswer(bytes, static_cast<size_t>(got), question);
 }
 
@@ -126,12 +127,25 @@ std::optional<uid_t> LoopbackPeerUser(const PeerAddress& peer, uint16_t local_po
     const int family = peer.family == PeerAddress::Family::kIpv4 ? AF_INET : AF_INET6;
     if (inet_pton(family, text.c_str(), local.data()) == 1) locals.push_back(local);
   }
-  std::optional<uid_t> user;
-  for (size_t i = 0; i < locals.size() && !user.has_value(); ++i) {
-    user = Ask(MakeQuestion(peer, locals[i], local_port));
+  for (const Address& local : locals) {
+    const LoopbackPeer found = Ask(MakeQuestion(peer, local, local_port));
+    if (found.state != LoopbackPeer::State::kKnown) continue;
+    const LoopbackPeer known = KnownUnlessForeign(found.user);
+    if (known.state != LoopbackPeer::State::kKnown) return std::nullopt;
+    return known.user;
   }
-  if (user.has_value() && IsOverflowUser(*user) && !HasAllUsers()) return std::nullopt;
-  return user;
+  return std::nullopt;
+}
+
+LoopbackPeer FindLoopbackPeer(const PeerAddress& there, const PeerAddress& here) {
+  if (!there.IsLoopback()) return {};
+  const LoopbackPeer found = Ask(MakeQuestion(there, here.bytes, here.port));
+  return found.state == LoopbackPeer::State::kKnown ? KnownUnlessForeign(found.user) : found;
+}
+
+LoopbackPeer KnownUnlessForeign(uid_t user) {
+  if (IsOverflowUser(user) && !HasAllUsers()) return {};
+  return {LoopbackPeer::State::kKnown, user};
 }
 
 }  // namespace rollcall

@@ -24,4 +24,21 @@ namespace rollcall {
 std::optional<uid_t> LoopbackPeerUser(const PeerAddress& peer, uint16_t local_port,
                                       const std::vector<std::string>& addresses = {});
 
+// Who holds the socket at the other end of a loopback connection of this process.
+struct LoopbackPeer {
+  enum class State {
+    kUnknown,  // this system does not say
+    kNobody,   // the process there has not accepted the connection yet, or has closed it
+    kKnown,
+  };
+  State state = State::kUnknown;
+  uid_t user = 0;  // if it is known
+};
+
+// `there` is the other end, `here` the own one.
+LoopbackPeer FindLoopbackPeer(const PeerAddress& there, const PeerAddress& here);
+
+// kUnknown for the number that the kernel gives users who have none in this user namespace.
+LoopbackPeer KnownUnlessForeign(uid_t user);
+
 }  // namespace rollcall

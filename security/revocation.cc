@@ -37,6 +37,12 @@ int64_t ExpiryOf(const X509_CRL* list) {
   return next != nullptr && ASN1_TIME_to_tm(next, &parts) == 1 ? timegm(&parts) : 0;
 }
 
+// Whether one authority made `a` before `b`.
+bool IsOlder(const X509_CRL* a, const X509_CRL* b) {
+  return X509_NAME_cmp(X509_CRL_get_issuer(a), X509_CRL_get_issuer(b)) == 0 &&
+         ASN1_TIME_compare(X509_CRL_get0_lastUpdate(a), X509_CRL_get0_lastUpdate(b)) == -1;
+}
+
 bool Revokes(X509_CRL* list, X509* certificate) {
   X509_REVOKED* entry = nullptr;
   return X509_NAME_cmp(X509_CRL_get_issuer(list), X509_get_issuer_name(certificate)) == 0 &&
@@ -68,6 +74,16 @@ absl::StatusOr<RevocationList> RevocationList::Parse(std::string_view crl_pem,
   }
   result.lists_ = std::make_shared<Lists>(Lists{*std::move(lists)});
   return result;
+}
+
+bool RevocationList::IsOlderThan(const RevocationList& other) const {
+  if (lists_ == nullptr || other.lists_ == nullptr) return false;
+  return std::any_of(lists_->all.begin(), lists_->all.end(), [&other](const CrlPointer& list) {
+    return std::any_of(other.lists_->all.begin(), other.lists_->all.end(),
+                       [&list](const CrlPointer& before) {
+                         return IsOlder(list.get(), before.get());
+                       });
+  });
 }
 
 bool RevocationList::IsRevoked(std::string_view certificate_pem) const {

@@ -22,6 +22,9 @@ class RevocationList {
   // counts: what it revokes stays revoked.
   bool IsRevoked(std::string_view certificate_pem) const;
 
+  // Whether an authority made a list of these before one of `other`.
+  bool IsOlderThan(const RevocationList& other) const;
+
   // When the authority promised the next list, at the latest: Unix time; 0: it did not.
   int64_t expires_s() const { return expires_s_; }
 

@@ -83,6 +83,11 @@ absl::Status TlsFiles::TakeRevocations(TlsContents* contents) {
   absl::StatusOr<RevocationList> list =
       RevocationList::Parse(revocations_.latest, contents->ca_pem);
   if (!list.ok()) return In(paths_.revocations, list.status());
+  if (list->IsOlderThan(contents->revocations)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(paths_.revocations, " is older than the list in use: it may forget what has "
+                     "been revoked since. A restart takes it"));
+  }
   contents->revocations = *std::move(list);
   revocations_taken_ = wanted;
   return absl::OkStatus();
@@ -102,6 +107,10 @@ absl::Status TlsFiles::Publish(const TlsContents& contents, bool is_new_certific
                                  DateOf(facts->not_after_s)));
   }
   const absl::MutexLock lock(&mutex_);
+  if (current_ != nullptr && current_->ca_pem != contents.ca_pem) {
+    news_.push_back(absl::StrCat("believes the authorities of ", paths_.authorities,
+                                 " as they are now; the file has changed"));
+  }
   current_ = std::make_shared<const TlsContents>(contents);
   expires_s_ = facts.ok() ? facts->not_after_s : 0;
   identity_path_ = identity_file_.path();

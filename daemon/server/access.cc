@@ -52,13 +52,15 @@ absl::StatusOr<Identity> Access::Admit(std::string_view method,
   const std::string name(method.substr(method.rfind('/') + 1));
   Presented presented = PresentedBy(context);
   presented.local_port = port_;
-  if (authenticator_ == nullptr || presented.is_in_process) return OwnerIdentity("this process");
-  absl::StatusOr<Identity> caller = Identify(presented);
+  if (presented.is_in_process) return OwnerIdentity("this process");
+  absl::StatusOr<Identity> caller =
+      authenticator_ == nullptr ? OwnerIdentity("this process") : Identify(presented);
   if (!caller.ok()) {
     refusals_->Count(kRefusedCredential, absl::StrCat(name, " by ", presented.peer, ": ",
                                                     std::string(caller.status().message())));
     return caller;
   }
+  if (known_) known_(presented.peer);
   if (access == nullptr) return RefuseRole(*caller, name, Role::kOperator, presented.peer);
   const bool may =
       caller->Has(access->role) || (access->is_for_agents && caller->Has(Role::kAgent));

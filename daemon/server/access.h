@@ -7,8 +7,10 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "absl/status/statusor.h"
 #include "daemon/model/tenants.h"
@@ -63,6 +65,8 @@ class Access {
 
   // The port at which the calls arrive. Call it before the first one.
   void SetPort(int port) { port_ = static_cast<uint16_t>(port); }
+  // `known` is told of the peer of each call whose caller is known, whatever the role. Likewise.
+  void SetKnown(std::function<void(const std::string& peer)> known) { known_ = std::move(known); }
 
   // `method` is one of the table. kUnauthenticated: nobody the daemon knows; kResourceExhausted: the
   // same, after too many wrong tokens of that host; kPermissionDenied: has another role. The message
@@ -85,6 +89,7 @@ class Access {
   Refusals* const refusals_;
   FailedLogins* const failed_logins_;
   std::atomic<uint16_t> port_{0};
+  std::function<void(const std::string& peer)> known_;
 };
 
 }  // namespace rollcall

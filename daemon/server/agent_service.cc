@@ -182,6 +182,7 @@ class AgentService::Stream : public Reactor, public std::enable_shared_from_this
     if (message.has_tick() && has_greeted()) {
       auto tick = std::make_shared<v1::Tick>(std::move(*message.mutable_tick()));
       ClampTimes(tick.get());
+      KeepOwnHosts(tick.get());
       return impl_->sink()->OnTick(name_, std::move(tick),
                                    [stream = shared_from_this(), bytes] { stream->Next(bytes); });
     }
@@ -193,6 +194,17 @@ class AgentService::Stream : public Reactor, public std::enable_shared_from_this
       impl_->sink()->OnHostFacts(name_, message.host_facts());
     }
     Next(bytes);
+  }
+
+  // A process of a host for which the agent may not speak counts as one of the agent's own: else an
+  // agent could have another host blamed.
+  void KeepOwnHosts(v1::Tick* tick) const {
+    if (impl_->access() == nullptr) return;
+    for (v1::ProcessUpdate& process : *tick->mutable_processes()) {
+      const std::string& host = process.identity().host();
+      if (host.empty() || host == name_.host) continue;
+      if (!impl_->access()->CheckHost(caller_, host).ok()) process.mutable_identity()->clear_host();
+    }
   }
 
   // The message of this size is applied.

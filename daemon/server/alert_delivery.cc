@@ -9,11 +9,11 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <thread>
 #include <utility>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "security/http_watchdog.h"
 #include "security/url_parts.h"
 
 extern char** environ;
@@ -22,31 +22,9 @@ namespace rollcall {
 namespace {
 
 constexpr std::chrono::milliseconds kPollInterval{10};
+constexpr uint64_t kMostAnswerBytes = 4 << 20;  // the daemon reads the status only
 constexpr size_t kPipeHolds = 60'000;  // bytes that a pipe holds without a reader
 
-// Shuts the client's connection at the deadline. The client's own limits restart with each byte
-// that it receives.
-class Watchdog {
- public:
-  Watchdog(httplib::Client* client, Cancellation* cancellation)
-      : thread_([this, client, cancellation] {
-          const auto deadline = std::chrono::steady_clock::now() + kDeliverWithin;
-          while (!ended_.WaitFor(kPollInterval)) {
-            const bool is_late = std::chrono::steady_clock::now() > deadline;
-            if (is_late || cancellation->WaitFor(std::chrono::milliseconds(0))) client->stop();
-          }
-        }) {}
-  ~Watchdog() {
-    ended_.Cancel();
-    thread_.join();
-  }
-  Watchdog(const Watchdog&) = delete;
-  Watchdog& operator=(const Watchdog&) = delete;
-
- private:
-  Cancellation ended_;
-  std::thread thread_;
-};
 
 std::string ForHeader(const std::string& text) {
   std::string result;
@@ -132,7 +110,9 @@ absl::Status PostAlert(const std::string& url, const std::string& body, const st
   client.set_connection_timeout(kDeliverWithin);
   client.set_read_timeout(kDeliverWithin);
   client.set_write_timeout(kDeliverWithin);
-  const Watchdog watchdog(&client, cancellation);
+  const HttpWatchdog watchdog(&client, {kMostAnswerBytes, kDeliverWithin}, [cancellation] {
+    return cancellation->WaitFor(std::chrono::milliseconds(0));
+  });
   return ToStatus(client.Post(path, {{"Idempotency-Key", ForHeader(key)}}, body, "application/json"));
 }
 

@@ -103,8 +103,12 @@ absl::Status Daemon::Start() {
   if (status.ok()) {
     store_.ExpectHosts(incidents_.CountKnownHosts());
     store_.RestoreAttempts(incidents_.ConsumeAttempts());
+    access_.SetKnown([this](const std::string& peer) { server_.Admit(peer); });
     status = server_.Start(options_.listen, Credentials(),
-                           {agents_.service(), query_service_.service()});
+                           {agents_.service(), query_service_.service()},
+                           [this](const std::string& reason, const std::string& text) {
+                             refusals_.Count(reason, text);
+                           });
     access_.SetPort(server_.port());
   }
   if (!status.ok()) return status;
@@ -137,6 +141,10 @@ absl::Status Daemon::StartHttp() {
   http.page_url = options_.alerts.page;
   http.audit = [this](const AuditEntry& entry) { Audit(entry); };
   http.refused = [this](std::string_view reason) { refusals_.Count(std::string(reason)); };
+  http.problem = [this] {
+    return std::string(server_.IsStarved() ? "agents cannot connect: no file descriptor is free"
+                                           : "");
+  };
   http_ = std::make_unique<HttpServer>(&queries_, std::move(http));
   absl::Status status = http_->Start(options_.http);
   if (!status.ok()) http_.reset();

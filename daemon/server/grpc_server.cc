@@ -3,12 +3,13 @@
 
 #include <grpcpp/grpcpp.h>
 #include <stdlib.h>
-#include <sys/stat.h>
+#include <sys/resource.h>
 
 #include <chrono>
+#include <utility>
 
-#include "absl/strings/match.h"
-#include "absl/strings/str_cat.h"
+#include "daemon/server/grpc_acceptor.h"
+#include "daemon/server/listen_sockets.h"
 #include "proto/message_limit.h"
 
 namespace rollcall {
@@ -22,7 +23,16 @@ constexpr int kBytesAhead = 16 << 10;
 // Of a buffer for reading. gRPC 1.51 heeds it only without the experiment tcp_read_chunks, with which
 // a buffer has 64 KiB after one long message.
 constexpr int kReadBytes = 8 << 10;
-constexpr char kUnix[] = "unix:";
+// For a handshake and the client's settings. The acceptor's limit is shorter; this one holds also for
+// the sockets of this user.
+constexpr int kHandshakeMs = 20'000;
+
+using ExternalConnection = grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters;
+
+size_t DescriptorLimit() {
+  rlimit limit = {};
+  return getrlimit(RLIMIT_NOFILE, &limit) == 0 ? limit.rlim_cur : 1024;
+}
 
 void SetLimits(grpc::ServerBuilder* builder) {
   builder->SetMaxReceiveMessageSize(kMaxMessageBytes);
@@ -30,26 +40,13 @@ void SetLimits(grpc::ServerBuilder* builder) {
   builder->AddChannelArgument(GRPC_ARG_HTTP2_BDP_PROBE, 0);  // it would raise kBytesAhead
   builder->AddChannelArgument(GRPC_ARG_TCP_READ_CHUNK_SIZE, kReadBytes);
   builder->AddChannelArgument(GRPC_ARG_TCP_MAX_READ_CHUNK_SIZE, kReadBytes);
-  // Two daemons must not share a port.
-  builder->AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
+  builder->AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, kHandshakeMs);
   // A host without power does not close its connection. These times are minutes: on an overloaded
   // machine the answer to a ping is late too, and a live stream must not be closed for that. Missing
   // ticks show much earlier that an agent is silent.
   builder->AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, 120'000);
   builder->AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 60'000);
   builder->AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, 10'000);
-}
-
-// Whoever may connect to a unix socket is the owner, so its mode is 0600 from the beginning. Files that
-// other threads create meanwhile get fewer rights, too; nothing is wrong with that.
-std::unique_ptr<grpc::Server> StartPrivately(const std::string& address,
-                                             grpc::ServerBuilder* builder) {
-  const mode_t before = umask(0077);
-  std::unique_ptr<grpc::Server> server = builder->BuildAndStart();
-  umask(before);
-  const std::string path = address.substr(sizeof(kUnix) - 1);
-  if (server != nullptr && chmod(path.c_str(), 0600) != 0) return nullptr;
-  return server;
 }
 
 }  // namespace
@@ -61,24 +58,49 @@ GrpcServer::~GrpcServer() { Stop(); }
 
 absl::Status GrpcServer::Start(const std::string& address,
                                const std::shared_ptr<grpc::ServerCredentials>& credentials,
-                               const std::vector<grpc::Service*>& services) {
+                               const std::vector<grpc::Service*>& services, Refused refused) {
   grpc::ServerBuilder builder;
   SetLimits(&builder);
+  std::vector<int> listeners;
   if (!address.empty()) {
-    builder.AddListeningPort(address, credentials, &port_);
+    auto sockets = ListenSockets::Open(address);
+    if (!sockets.ok()) return sockets.status();
+    sockets_ = std::make_unique<ListenSockets>(*std::move(sockets));
+    into_grpc_ = builder.experimental().AddExternalConnectionAcceptor(
+        grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD, credentials);
   }
   for (grpc::Service* service : services) builder.RegisterService(service);
-  server_ = absl::StartsWith(address, kUnix) ? StartPrivately(address, &builder)
-                                             : builder.BuildAndStart();
-  if (server_ != nullptr && (address.empty() || port_ != 0)) return absl::OkStatus();
-  return absl::UnavailableError(
-      absl::StrCat("cannot listen on ", address,
-                   ": the address is in use or belongs to another machine\n"
-                   "  another one?  --listen=HOST:PORT   (port 0: any free one)"));
+  server_ = builder.BuildAndStart();
+  if (server_ == nullptr) return absl::UnavailableError("cannot start the gRPC server");
+  return address.empty() ? absl::OkStatus() : Accept(std::move(refused));
 }
+
+absl::Status GrpcServer::Accept(Refused refused) {
+  GrpcAcceptorOptions options;
+  options.limits = PendingLimitsFor(DescriptorLimit());
+  options.refused = std::move(refused);
+  options.hand_over = [this](int fd) {
+    ExternalConnection connection;
+    connection.fd = fd;
+    into_grpc_->HandleNewConnection(&connection);
+  };
+  acceptor_ = std::make_unique<GrpcAcceptor>(sockets_->Release(), std::move(options));
+  if (acceptor_->Start()) return absl::OkStatus();
+  return absl::UnavailableError("no file descriptor is free (ulimit -n, LimitNOFILE=)");
+}
+
+void GrpcServer::Admit(const std::string& peer) {
+  if (acceptor_ != nullptr) acceptor_->Admit(peer);
+}
+
+bool GrpcServer::IsStarved() const { return acceptor_ != nullptr && acceptor_->IsStarved(); }
+
+int GrpcServer::port() const { return sockets_ == nullptr ? 0 : sockets_->port(); }
 
 void GrpcServer::Stop() {
   if (server_ == nullptr) return;
+  // gRPC takes no connection after its end.
+  if (acceptor_ != nullptr) acceptor_->Stop();
   server_->Shutdown(std::chrono::system_clock::now() + kCallsEndWithin);
   server_->Wait();
   server_.reset();

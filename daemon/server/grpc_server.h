@@ -6,6 +6,7 @@
 // the services. No lock.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -17,9 +18,15 @@ class ChannelInterface;
 class Server;
 class ServerCredentials;
 class Service;
+namespace experimental {
+class ExternalConnectionAcceptor;
+}
 }  // namespace grpc
 
 namespace rollcall {
+
+class GrpcAcceptor;
+class ListenSockets;
 
 // Lets gRPC read into small buffers, unless GRPC_EXPERIMENTS is set: a tick that waits keeps the whole
 // buffer. Call it before the first use of gRPC and before the first thread.
@@ -32,23 +39,35 @@ class GrpcServer {
   GrpcServer(const GrpcServer&) = delete;
   GrpcServer& operator=(const GrpcServer&) = delete;
 
-  // `address` is HOST:PORT, with port 0 for any free one, or unix:PATH, whose socket belongs to this
-  // user alone; "" accepts no other process. The services must outlive this object. Returns kUnavailable if the address is unusable; the error says what
-  // to type.
+  // Told of each connection that the server closed before it knew the caller: why, as a label of
+  // rollcall_refused_total, and a text for the log. Thread-safe.
+  using Refused = std::function<void(const std::string& reason, const std::string& text)>;
+
+  // `address` as in ListenSockets; "" accepts no other process. The services must outlive this object.
+  // Returns kUnavailable if the address is unusable; the error says what to type.
   absl::Status Start(const std::string& address,
                      const std::shared_ptr<grpc::ServerCredentials>& credentials,
-                     const std::vector<grpc::Service*>& services);
+                     const std::vector<grpc::Service*>& services, Refused refused = nullptr);
+
+  // The caller at this peer (as Presented names it) is known: the connection may stay. Thread-safe.
+  void Admit(const std::string& peer);
+  // Whether clients have waited for some seconds, because no file descriptor is free. Thread-safe.
+  bool IsStarved() const;
 
   // Gives calls a moment to end, then cancels them; returns when all have ended. May be called
   // twice.
   void Stop();
 
-  int port() const { return port_; }  // 0: none
+  int port() const;  // 0: none
   std::shared_ptr<grpc::ChannelInterface> InProcessChannel();
 
  private:
+  absl::Status Accept(Refused refused);
+
+  std::unique_ptr<ListenSockets> sockets_;
+  std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> into_grpc_;
+  std::unique_ptr<GrpcAcceptor> acceptor_;  // nullptr: no address
   std::unique_ptr<grpc::Server> server_;
-  int port_ = 0;
 };
 
 }  // namespace rollcall

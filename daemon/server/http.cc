@@ -134,7 +134,8 @@ class HttpServer::Impl {
         [this](const std::string& request, const HttpCaller& caller) {
           return Answer(request, caller);
         },
-        [this](const HttpTopic& topic) { return VersionOf(topic); }, options_.tls);
+        [this](const HttpTopic& topic) { return VersionOf(topic); }, options_.tls,
+        options_.problem);
     return front_->Start();
   }
   void Stop() {

@@ -133,6 +133,10 @@ std::string NotTlsRefusal() {
 
 std::string HealthyResponse(bool is_head) { return absl::StrCat(kHealthy, is_head ? "" : "ok\n"); }
 
+std::string UnhealthyResponse(const std::string& problem) {
+  return Refuse(503, absl::StrCat(problem, "\n"));
+}
+
 std::string FormatPeer(const sockaddr_storage& address) {
   if (address.ss_family == AF_INET) {
     sockaddr_in ip = {};

@@ -61,8 +61,9 @@ HttpCaller CallerOf(const HttpConnection& connection);
 std::string HttpRefusal(int status);
 // The response to plain HTTP on a port of TLS.
 std::string NotTlsRefusal();
-// The response to /healthz.
+// The responses to /healthz.
 std::string HealthyResponse(bool is_head);
+std::string UnhealthyResponse(const std::string& problem);
 
 // "ipv4:127.0.0.1:41922", "ipv6:[::1]:41922", "unix:". IPv4 within IPv6 becomes IPv4.
 std::string FormatPeer(const sockaddr_storage& address);

@@ -38,9 +38,11 @@ constexpr int64_t kWarnEveryNs = 60 * kSecond;
 
 class HttpFront::Impl {
  public:
-  Impl(int listener, const HttpLimits& limits, Answer answer, Version version, TlsSource tls)
+  Impl(int listener, const HttpLimits& limits, Answer answer, Version version, TlsSource tls,
+       Problem problem)
       : limits_(limits),
         tls_(std::move(tls)),
+        problem_(std::move(problem)),
         listener_(listener, &poller_),
         workers_(limits.threads, std::move(answer),
                  [this](HttpWorkers::Finished finished) { Post(&finished_, std::move(finished)); }),
@@ -82,6 +84,7 @@ class HttpFront::Impl {
 
   const HttpLimits limits_;
   const TlsSource tls_;  // empty: plain
+  const Problem problem_;
   HttpPoller poller_;
   HttpListener listener_;
 
@@ -263,7 +266,10 @@ void HttpFront::Impl::Advance(HttpConnection* connection) {
   connection->in.erase(0, end.size);
   connection->had_request = true;
   if (RequestPath(request) == "/healthz") {
-    return Send(connection, HealthyResponse(request[0] == 'H'), true);
+    const std::string problem = problem_ ? problem_() : "";
+    return Send(connection,
+                problem.empty() ? HealthyResponse(request[0] == 'H') : UnhealthyResponse(problem),
+                true);
   }
   if (unsent_ > limits_.unsent_bytes) return Send(connection, HttpRefusal(503), true);
   Enter(HttpPhase::kAnswering, connection);
@@ -374,9 +380,9 @@ void HttpFront::Impl::Post(std::vector<Thing>* list, Thing thing) {
 }
 
 HttpFront::HttpFront(int listener, const HttpLimits& limits, Answer answer, Version version,
-                     TlsSource tls)
+                     TlsSource tls, Problem problem)
     : impl_(std::make_unique<Impl>(listener, limits, std::move(answer), std::move(version),
-                                   std::move(tls))) {}
+                                   std::move(tls), std::move(problem))) {}
 HttpFront::~HttpFront() = default;
 bool HttpFront::Start() { return impl_->Start(); }
 void HttpFront::Stop() { impl_->Stop(); }

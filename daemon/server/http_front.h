@@ -31,10 +31,13 @@ class HttpFront {
   // The thread of event streams calls it.
   using Version = HttpVersion;
 
+  // Why the daemon is not healthy, for /healthz; "": it is. Must not block.
+  using Problem = std::function<std::string()>;
+
   // `listener` is a listening socket. Takes ownership. `tls` gives the context of each new
-  // connection; empty: connections are plain.
+  // connection; empty: connections are plain. `problem` may be empty.
   HttpFront(int listener, const HttpLimits& limits, Answer answer, Version version,
-            TlsSource tls = nullptr);
+            TlsSource tls = nullptr, Problem problem = nullptr);
   ~HttpFront();  // stops
   HttpFront(const HttpFront&) = delete;
   HttpFront& operator=(const HttpFront&) = delete;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The listening socket of the page. The thread that serves the connections owns it.
+// A listening socket, of the page or of gRPC. The thread that accepts its connections owns it.
 #pragma once
 
 #include <string>

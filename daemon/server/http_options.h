@@ -36,6 +36,8 @@ struct HttpServerOptions {
   // Told of each refusal by its reason ("host", "origin", "nobody", "credential", "guessing",
   // "role"), for a metric; thread-safe; may be empty.
   std::function<void(std::string_view reason)> refused;
+  // Why the daemon is not healthy; "": it is. Does not block; may be empty.
+  std::function<std::string()> problem;
 };
 
 }  // namespace rollcall

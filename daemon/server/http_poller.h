@@ -25,6 +25,7 @@ class HttpPoller {
   bool is_open() const { return epoll_ >= 0 && wake_ >= 0; }
   void Add(int fd, uint32_t events) { Control(EPOLL_CTL_ADD, fd, events); }
   void Change(int fd, uint32_t events) { Control(EPOLL_CTL_MOD, fd, events); }
+  void Remove(int fd) { Control(EPOLL_CTL_DEL, fd, 0); }
   // Returns the sockets that are ready, none after Wake() or when the time is over.
   std::vector<Ready> Wait(int timeout_ms);
   void Wake();  // any thread may call it

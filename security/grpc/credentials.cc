@@ -1,17 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "security/grpc/credentials.h"
 
+#include <grpcpp/create_channel_posix.h>
 #include <grpcpp/security/tls_certificate_provider.h>
 #include <grpcpp/security/tls_credentials_options.h>
 
 #include <utility>
 
 #include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/strip.h"
 #include "security/bearer_file.h"
 #include "security/grpc/bearer_interceptor.h"
+#include "security/local_connection.h"
 #include "security/server_address.h"
 
 namespace rollcall {
@@ -62,6 +65,18 @@ bool IsInsideProcess(const grpc::AuthContext* context, const std::string& peer) 
           FirstProperty(*context, GRPC_TRANSPORT_SECURITY_TYPE_PROPERTY_NAME).empty());
 }
 
+using Interceptors =
+    std::vector<std::unique_ptr<grpc::experimental::ClientInterceptorFactoryInterface>>;
+
+absl::Status CheckAddress(const std::string& address) {
+  const ServerAddress server = SplitServerAddress(address);
+  uint32_t port = 0;
+  if (server.is_unix) return absl::OkStatus();
+  if (absl::SimpleAtoi(server.port, &port) && port > 0 && port <= 65535) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      "the daemon's address \"", address, "\" has no port: --daemon=HOST:7655"));
+}
+
 absl::Status CheckSecurity(const std::string& address, const ChannelSecurity& security) {
   if (security.tls != nullptr && security.tls->authorities_path().empty()) {
     return absl::InvalidArgumentError(
@@ -99,18 +114,37 @@ std::shared_ptr<grpc::ServerCredentials> MakeServerCredentials(const TlsFiles& f
   return grpc::experimental::TlsServerCredentials(options);
 }
 
+absl::Status CheckChannel(const std::string& address, const ChannelSecurity& security) {
+  absl::Status status = CheckAddress(address);
+  if (status.ok()) status = CheckSecurity(address, security);
+  if (status.ok()) status = DaemonUser::Parse(security.daemon_user).status();
+  if (status.ok() && !security.token_file.empty()) {
+    status = BearerFile(security.token_file).Read().status();
+  }
+  return status;
+}
+
 absl::StatusOr<std::shared_ptr<grpc::Channel>> MakeChannel(const std::string& address,
                                                            grpc::ChannelArguments arguments,
                                                            const ChannelSecurity& security) {
-  if (absl::Status status = CheckSecurity(address, security); !status.ok()) return status;
+  if (absl::Status status = CheckChannel(address, security); !status.ok()) return status;
+  const bool is_here = IsOnThisHost(address);
+  const bool may_use_proxy = security.tls != nullptr && !is_here;
+  arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, may_use_proxy ? 1 : 0);
   if (security.tls != nullptr && !security.server_name.empty()) {
     arguments.SetSslTargetNameOverride(security.server_name);
   }
-  std::vector<std::unique_ptr<grpc::experimental::ClientInterceptorFactoryInterface>> factories;
+  Interceptors factories;
   if (!security.token_file.empty()) {
-    auto file = std::make_shared<BearerFile>(security.token_file);
-    if (const absl::StatusOr<std::string> token = file->Read(); !token.ok()) return token.status();
-    factories.push_back(std::make_unique<BearerInterceptorFactory>(std::move(file)));
+    factories.push_back(std::make_unique<BearerInterceptorFactory>(
+        std::make_shared<BearerFile>(security.token_file)));
+  }
+  if (security.tls == nullptr && is_here) {
+    const absl::StatusOr<int> fd = ConnectOnThisHost(
+        address, *DaemonUser::Parse(security.daemon_user), !security.token_file.empty());
+    if (!fd.ok()) return fd.status();
+    return grpc::experimental::CreateCustomInsecureChannelWithInterceptorsFromFd(
+        "localhost", *fd, arguments, std::move(factories));
   }
   return grpc::experimental::CreateCustomChannelWithInterceptors(
       address, ChannelCredentialsOf(security), arguments, std::move(factories));

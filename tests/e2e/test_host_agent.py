@@ -60,7 +60,9 @@ class Host:
                                "--name=agent", "--role=agent", "--host=the-host"],
                               capture_output=True, text=True, check=True)
         self.secret.write_text(made.stdout)
-        self.secret.chmod(0o644)  # the test's other users read it
+        self.secret.chmod(0o600)
+        if can_be_others():
+            os.chown(self.secret, 65534, 65534)
 
     def command(self, *arguments):
         return ["nsenter", f"--target={self.inside}", "--pid", "--mount", "--", *arguments]

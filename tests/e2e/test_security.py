@@ -373,6 +373,7 @@ def test_a_revoked_token_is_refused_within_seconds(start_tls_daemon, pki, tmp_pa
     tokens, secret = tmp_path / "tokens", tmp_path / "secret"
     secret.write_text(rollcall("token", "new", f"--file={tokens}", "--name=ci",
                                "--role=viewer").stdout)
+    secret.chmod(0o600)
     daemon = start_tls_daemon(f"--token-file={tokens}")
 
     def is_served():

@@ -1,8 +1,166 @@
 # SPDX-License-Identifier: Apache-2.0
 """Unwanted clients of the daemon's port."""
+import os
+import pathlib
+import resource
+import socket
 import subprocess
+import sys
+import time
+import urllib.request
 
-from conftest import BUILD, ROLLCALL, VICTIMS
+import pytest
+
+from conftest import BUILD, ROLLCALL, VICTIMS, Service, can_be_others
+
+# Listens, says its port, and then what it gets.
+EAR = """
+import socket, sys
+ear = socket.create_server(("127.0.0.1", 0))
+print(ear.getsockname()[1], flush=True)
+while True:
+    connection, _ = ear.accept()
+    connection.settimeout(3)
+    try:
+        print(len(connection.recv(4096)), flush=True)
+    except OSError:
+        print(0, flush=True)
+"""
+
+
+def status(address, *flags, env=None):
+    return subprocess.run([ROLLCALL, "status", f"--daemon={address}", *flags], text=True,
+                          capture_output=True, timeout=60, env={**os.environ, **(env or {})})
+
+
+def port_of(address):
+    return int(address.rpartition(":")[2])
+
+
+def connect_in_silence(address, count):
+    clients = []
+    for _ in range(count):
+        client = socket.socket()
+        client.settimeout(0.05)
+        try:
+            client.connect(("127.0.0.1", port_of(address)))
+        except OSError:
+            pass  # the queue of the system is full
+        clients.append(client)
+    return clients
+
+
+@pytest.mark.parametrize("when", ["at the start", "later"])
+def test_connections_that_say_nothing_do_not_end_the_service(start_daemon, tmp_path, when):
+    few = 200
+    if when == "later":
+        daemon = start_daemon()
+        resource.prlimit(daemon.process.pid, resource.RLIMIT_NOFILE, (few, few))
+    else:
+        daemon = Service(["prlimit", f"--nofile={few}:{few}", BUILD / "bin" / "rollcalld",
+                          "--listen=127.0.0.1:0", "--http=127.0.0.1:0",
+                          f"--report-dir={tmp_path / 'reports'}"])
+        said = daemon.read_until(r"agents on (127\.0\.0\.1:\d+), pages on (http://127\.0\.0\.1:\d+)/")
+        daemon.address, daemon.page = said.groups()
+    clients = connect_in_silence(daemon.address, 2 * few)
+    try:
+        assert daemon.read_until(r"refused: (.*)")
+        # Silent connections make room after a second, also while they are too many.
+        deadline = time.monotonic() + 20
+        while (answer := status(daemon.address)).returncode != 0:
+            assert time.monotonic() < deadline, answer.stderr
+        assert urllib.request.urlopen(f"{daemon.page}/healthz", timeout=10).read() == b"ok\n"
+    finally:
+        for client in clients:
+            client.close()
+        if when != "later":
+            daemon.kill()
+
+
+def test_a_daemon_without_a_descriptor_says_so_and_goes_on(start_daemon):
+    daemon = start_daemon()
+    descriptors = f"/proc/{daemon.process.pid}/fd"
+    before = len(os.listdir(descriptors))
+    held = [socket.create_connection(("127.0.0.1", port_of(daemon.page))) for _ in range(2)]
+    for page in held:  # the page closes them after a while; it can still answer them
+        page.sendall(b"GET /healthz HTTP/1.1\r\nHost: x\r\n")
+    while len(os.listdir(descriptors)) < before + len(held):
+        time.sleep(0.01)
+    usual = resource.prlimit(daemon.process.pid, resource.RLIMIT_NOFILE)
+    # The numbers below three are in use, so none is free. What is open stays open.
+    resource.prlimit(daemon.process.pid, resource.RLIMIT_NOFILE, (3, usual[1]))
+    try:
+        client = socket.create_connection(("127.0.0.1", port_of(daemon.address)))
+        assert daemon.read_until(r"all \d+ file descriptors of this process are in use")
+        time.sleep(6)  # a shorter lack is no illness
+        held[0].sendall(b"\r\n")
+        assert b" 503 " in held[0].recv(100)
+    finally:
+        resource.prlimit(daemon.process.pid, resource.RLIMIT_NOFILE, usual)
+    assert status(daemon.address).returncode == 0
+    assert urllib.request.urlopen(f"{daemon.page}/healthz", timeout=10).read() == b"ok\n"
+    client.close()
+
+
+def test_nothing_goes_to_another_user_who_took_the_port(tmp_path):
+    if os.geteuid() != 0 or not can_be_others():
+        pytest.skip("only root can become another user")
+    token = tmp_path / "token"
+    token.write_text("rollcall_0123456789\n")
+    token.chmod(0o600)
+    ear = subprocess.Popen([sys.executable, "-c", EAR], user=65534, group=65534, cwd="/",
+                           stdout=subprocess.PIPE, text=True)
+    try:
+        address = f"127.0.0.1:{ear.stdout.readline().strip()}"
+        refused = status(address, f"--token-file={token}")
+        assert refused.returncode != 0
+        assert "uid 65534" in refused.stderr and "--daemon-user=65534" in refused.stderr
+        assert ear.stdout.readline().strip() == "0", "bytes that the stranger got"
+        agent = Service([BUILD / "bin" / "rollcall-agent", f"--daemon={address}",
+                         f"--dir={tmp_path / 'segments'}"])
+        try:
+            agent.read_until("neither you nor root")
+        finally:
+            agent.kill()
+        assert ear.stdout.readline().strip() == "0", "bytes that the stranger got"
+        status(address, "--daemon-user=65534")
+        while (got := ear.stdout.readline().strip()) == "0":  # tries of the agent
+            pass
+        assert int(got) > 0, "the user of this name is believed"
+    finally:
+        ear.kill()
+        ear.wait()
+
+
+def test_a_proxy_gets_nothing_that_stays_on_this_host(daemon):
+    ear = socket.create_server(("127.0.0.1", 0))
+    ear.settimeout(0.2)
+    proxy = f"http://127.0.0.1:{ear.getsockname()[1]}"
+    answer = status(daemon.address, env={"http_proxy": proxy, "https_proxy": proxy,
+                                         "grpc_proxy": proxy, "no_proxy": ""})
+    assert answer.returncode == 0, answer.stderr
+    with pytest.raises(TimeoutError):
+        ear.accept()
+
+
+def test_a_second_daemon_does_not_take_a_living_socket(start_daemon, tmp_path):
+    path = pathlib.Path(f"/tmp/rollcall-test-{os.getpid()}.sock")
+    arguments = [BUILD / "bin" / "rollcalld", f"--listen=unix:{path}", "--http=none"]
+    first = Service([*arguments, f"--report-dir={tmp_path / 'first'}"])
+    try:
+        first.read_until("agents on unix:")
+        second = subprocess.run([*arguments, f"--report-dir={tmp_path / 'second'}"],
+                                capture_output=True, text=True, timeout=30)
+        assert second.returncode == 1 and "a process listens there already" in second.stderr
+        assert status(f"unix:{path}").returncode == 0
+    finally:
+        first.kill()
+    assert not path.exists()
+
+
+def test_an_address_without_a_port_is_a_mistake():
+    answer = status("daemon.example")
+    assert answer.returncode != 0 and "--daemon=HOST:7655" in answer.stderr
 
 
 def test_a_strangers_message_about_a_job_does_not_end_it(daemon, tmp_path):

@@ -246,6 +246,11 @@ def test_the_daemon_sends_an_alert_for_the_hang_and_for_its_end(start_daemon, st
 def test_the_page_demands_the_token_and_the_daemon_refuses_a_wrong_file(start_daemon, tmp_path):
     token = tmp_path / "token"
     token.write_text("0123456789abcdef01\n")
+    readable = subprocess.run([BUILD / "bin" / "rollcalld", f"--http-token-file={token}",
+                               f"--report-dir={tmp_path / 'r'}"],
+                              capture_output=True, text=True, timeout=20)
+    assert readable.returncode == 1 and f"chmod 0600 {token}" in readable.stderr
+    token.chmod(0o600)
     daemon = start_daemon(f"--http-token-file={token}")
     with pytest.raises(urllib.error.HTTPError) as refused:
         urllib.request.urlopen(f"{daemon.page}/api/v1/jobs", timeout=20)

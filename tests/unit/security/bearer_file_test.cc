@@ -4,6 +4,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include "temporary_tree.h"
 
 namespace rollcall {
@@ -15,6 +18,10 @@ class BearerFileTest : public testing::Test {
  protected:
   std::string Error() { return std::string(file_.Read().status().message()); }
 
+  // As its owner would: nobody else may read the token.
+  const mode_t umask_ = umask(077);
+  ~BearerFileTest() override { umask(umask_); }
+
   const TemporaryTree tree_;
   BearerFile file_{tree_.root() + "/token"};
 };
@@ -25,6 +32,23 @@ TEST_F(BearerFileTest, ReturnsTheTokenWithoutTheLineEnd) {
   EXPECT_EQ(file_.Read().value(), "rollcall_abc");
   tree_.Write("token", "rollcall_def");
   EXPECT_EQ(file_.Read().value(), "rollcall_def");
+}
+
+TEST_F(BearerFileTest, RefusesATokenThatEverybodyMayRead) {
+  tree_.Write("token", "one");
+  const std::string path = tree_.root() + "/token";
+  ASSERT_EQ(chmod(path.c_str(), 0604), 0);
+  EXPECT_THAT(Error(), HasSubstr("chmod o-rwx " + path));
+  ASSERT_EQ(chmod(path.c_str(), 0640), 0);
+  EXPECT_EQ(file_.Read().value(), "one") << "a group is somebody's choice";
+}
+
+TEST_F(BearerFileTest, TakesATokenOfAVolumeOfKubernetes) {
+  ASSERT_EQ(mkdir((tree_.root() + "/..data").c_str(), 0755), 0);
+  tree_.Write("..data/token", "one");
+  ASSERT_EQ(chmod((tree_.root() + "/..data/token").c_str(), 0644), 0);
+  ASSERT_EQ(symlink("..data/token", (tree_.root() + "/token").c_str()), 0);
+  EXPECT_EQ(file_.Read().value(), "one");
 }
 
 TEST_F(BearerFileTest, KeepsTheLastTokenWhileTheFileIsUnusable) {

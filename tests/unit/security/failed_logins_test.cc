@@ -41,6 +41,14 @@ TEST(FailedLoginsTest, AddressesOfOneNetworkOfIpv6AreOne) {
   EXPECT_EQ(NetworkOf("unix:"), "unix");
 }
 
+TEST(FailedLoginsTest, AllAddressesOfLoopbackAreOne) {
+  const std::string here = NetworkOf("ipv4:127.0.0.1:1");
+  for (const char* peer : {"ipv4:127.9.8.7:2", "ipv6:[::1]:3", "ipv6:[::ffff:127.0.0.2]:4"}) {
+    EXPECT_EQ(NetworkOf(peer), here) << peer;
+  }
+  EXPECT_NE(NetworkOf("ipv4:10.0.0.1:1"), here);
+}
+
 TEST(FailedLoginsTest, RemembersABoundedNumberOfAddresses) {
   FailedLogins logins({2, 60 * kSecond, 3});
   for (int i = 0; i < 2; ++i) logins.Begin(kPeer, 0);

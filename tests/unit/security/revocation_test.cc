@@ -9,10 +9,11 @@
 namespace rollcall {
 namespace {
 
-std::string ListOf(const TestAuthority& authority, const std::vector<std::string>& pems) {
+std::string ListOf(const TestAuthority& authority, const std::vector<std::string>& pems,
+                   int64_t made_s = kNow) {
   std::vector<RevokedSerial> revoked;
   for (const std::string& pem : pems) revoked.push_back({ParseCertificate(pem)->serial, kNow});
-  return MakeRevocationList(authority.own(), revoked, 1, {kNow, kNow + kDay}).value();
+  return MakeRevocationList(authority.own(), revoked, 1, {made_s, kNow + kDay}).value();
 }
 
 class RevocationTest : public testing::Test {
@@ -46,6 +47,19 @@ TEST_F(RevocationTest, RefusesTheListOfAStranger) {
   EXPECT_FALSE(RevocationList::Parse(ListOf(stranger, {bad_}), authority_.pem()).ok());
   EXPECT_FALSE(RevocationList::Parse("garbage", authority_.pem()).ok());
   EXPECT_FALSE(RevocationList::Parse("", authority_.pem()).ok());
+}
+
+TEST_F(RevocationTest, KnowsAnOlderListOfTheSameAuthority) {
+  const auto list = [&](const TestAuthority& authority, int64_t made_s) {
+    return RevocationList::Parse(ListOf(authority, {bad_}, made_s), authority.pem()).value();
+  };
+  const TestAuthority other({kNow, kNow + kDay}, "Another");
+  const RevocationList today = list(authority_, kNow), before = list(authority_, kNow - kDay);
+  EXPECT_TRUE(before.IsOlderThan(today));
+  EXPECT_FALSE(today.IsOlderThan(before));
+  EXPECT_FALSE(today.IsOlderThan(today));
+  EXPECT_FALSE(list(other, kNow - kDay).IsOlderThan(today)) << "lists of two authorities";
+  EXPECT_FALSE(before.IsOlderThan(RevocationList()));
 }
 
 TEST_F(RevocationTest, AListSpeaksForItsOwnAuthorityOnly) {

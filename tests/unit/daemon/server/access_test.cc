@@ -140,6 +140,45 @@ class AccessTest : public testing::Test {
   std::shared_ptr<grpc::Channel> channel_;
 };
 
+// The host in what a process says, too: else an agent could have another host blamed.
+TEST_F(AccessTest, AProcessCannotSayThatItIsOnAnotherHost) {
+  const auto stub = v1::AgentLink::NewStub(channel_);
+  const auto context = As("agent");
+  const auto stream = stub->Connect(context.get());
+  v1::AgentMessage hello, tick;
+  hello.mutable_hello()->set_protocol(1);
+  hello.mutable_hello()->set_host("node");
+  ASSERT_TRUE(stream->Write(hello));
+  tick.mutable_tick()->set_now_ns(1);
+  tick.mutable_tick()->set_whole(true);
+  v1::ProcessUpdate* process = tick.mutable_tick()->add_processes();
+  process->set_pid(7);
+  process->set_start_time(8);
+  process->mutable_identity()->set_job("a-job");
+  process->mutable_identity()->set_tenant("team");
+  process->mutable_identity()->set_world_size(1);
+  process->mutable_identity()->set_host("victim");
+  ASSERT_TRUE(stream->Write(tick));
+  const auto query = v1::Query::NewStub(daemon_->InProcessChannel());
+  v1::ListProcessesResponse response;
+  EXPECT_TRUE(Eventually([&] {
+    v1::ListProcessesRequest request;
+    request.set_job("a-job");
+    response.Clear();
+    return query->ListProcesses(As("").get(), request, &response).ok() &&
+           response.processes_size() == 1;
+  }));
+  ASSERT_EQ(response.processes_size(), 1);
+  EXPECT_EQ(response.processes(0).host(), "node");
+  httplib::Client page(daemon_->http_address());
+  const auto metrics = page.Get("/metrics", {{"Authorization", "Bearer viewer"}});
+  ASSERT_TRUE(metrics);
+  EXPECT_NE(metrics->body.find("rollcall_refused_total{reason=\"agent_host\"} 1"),
+            std::string::npos)
+      << metrics->body;
+  context->TryCancel();
+}
+
 TEST_F(AccessTest, TheTableHasEveryCallOfTheServices) {
   std::set<std::string> known, declared;
   for (const CallAccess& row : kCallAccess) known.emplace(row.method);

@@ -3,6 +3,7 @@
 #include "security/grpc/credentials.h"
 
 #include <gmock/gmock.h>
+#include <sys/stat.h>
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -61,7 +62,9 @@ class CredentialsTest : public testing::Test {
     return {Files(pair, ca, CertificateUse::kClient), "", ""};
   }
   std::string TokenFile(const std::string& text) const {
+    const mode_t before = umask(077);  // nobody else may read the token
     tree_.Write("token", text);
+    umask(before);
     return tree_.root() + "/token";
   }
 

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// Connects to a daemon on this host, and makes sure whose process it is before a byte goes there: any
+// user of the host may listen on a free port of loopback, or create a file in a public folder.
+#pragma once
+
+#include <sys/types.h>
+
+#include <optional>
+#include <string>
+
+#include "absl/status/statusor.h"
+
+namespace rollcall {
+
+// Whose daemon a client believes without TLS.
+class DaemonUser {
+ public:
+  // "": this process's user and root. "any": everybody. Else the name or number of one user; a
+  // malformed one is an error that names the flag.
+  static absl::StatusOr<DaemonUser> Parse(const std::string& flag);
+
+  bool is_anybody() const { return is_anybody_; }
+  bool Accepts(uid_t user) const;
+
+ private:
+  bool is_anybody_ = false;
+  std::optional<uid_t> only_;
+};
+
+// A connected socket that does not block; the caller owns it. `address` is one for which
+// IsOnThisHost() holds. Of a name with several addresses, the first that belongs to an accepted user
+// counts. Waits at most some two seconds, one for each step.
+//
+// kUnavailable: nobody listens there, or the daemon does not accept connections. kPermissionDenied: the
+// listener belongs to somebody else; or the kernel does not say to whom (another network or user
+// namespace) and `has_secret`. The error says what to type.
+absl::StatusOr<int> ConnectOnThisHost(const std::string& address, const DaemonUser& user,
+                                      bool has_secret);
+
+}  // namespace rollcall
