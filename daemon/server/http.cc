@@ -209,15 +209,9 @@ class HttpServer::Impl {
 
   void RecordAction(const ApiRoute& route, const httplib::Request& request) const {
     if (!options_.audit) return;
-    std::string object;
-    for (const char* name : route.parameters) {
-      for (const std::string& value : GetParameters(request).All(name)) {
-        absl::StrAppend(&object, object.empty() ? "" : " ", name, "=", value);
-      }
-    }
     const HttpExchange& exchange = HttpRouter::exchange();
-    options_.audit({exchange.visitor.identity->name, route.action, std::move(object),
-                    exchange.caller.peer});
+    options_.audit({exchange.visitor.identity->name, route.action,
+                    route.object(*Seen(), GetParameters(request)), exchange.caller.peer});
   }
 
   static QueryParameters GetParameters(const httplib::Request& request) {

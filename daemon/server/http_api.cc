@@ -8,6 +8,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/time/time.h"
 #include "daemon/server/query_source.h"
+#include "daemon/server/stacks_audit.h"
 
 namespace rollcall {
 namespace {
@@ -178,7 +179,7 @@ absl::StatusOr<std::string> OneIncident(QuerySource* queries, const QueryParamet
   return ToJson(queries->GetIncident(parameters.Get("id")));
 }
 
-absl::StatusOr<std::string> Stacks(QuerySource* queries, const QueryParameters& parameters) {
+absl::StatusOr<v1::TakeStacksRequest> StacksRequest(const QueryParameters& parameters) {
   v1::TakeStacksRequest request;
   absl::Status status = SetJob(parameters, &request);
   status.Update(AddRanks(parameters, request.mutable_ranks()));
@@ -188,7 +189,19 @@ absl::StatusOr<std::string> Stacks(QuerySource* queries, const QueryParameters& 
         absl::StrCat("request 1 to ", kMostStacksAtOnce, " ranks: ranks=0,3-5"));
   }
   if (!status.ok()) return status;
-  return ToJson(queries->GetStacks(request));
+  return request;
+}
+
+absl::StatusOr<std::string> Stacks(QuerySource* queries, const QueryParameters& parameters) {
+  const absl::StatusOr<v1::TakeStacksRequest> request = StacksRequest(parameters);
+  if (!request.ok()) return request.status();
+  return ToJson(queries->GetStacks(*request));
+}
+
+std::string ObjectOfStacks(const QuerySource& queries, const QueryParameters& parameters) {
+  const absl::StatusOr<v1::TakeStacksRequest> request = StacksRequest(parameters);
+  return request.ok() ? StacksInWords(queries, *request)
+                      : absl::StrCat("none: ", std::string(request.status().message()));
 }
 
 }  // namespace
@@ -209,7 +222,7 @@ const std::vector<ApiRoute> kApiRoutes = {
     {"/api/v1/incident", &OneIncident, "", false,
      {"id"}},
     {"/api/v1/stacks", &Stacks, "", true,
-     {"job", "tenant", "attempt", "ranks", "host"}, "take stacks"},
+     {"job", "tenant", "attempt", "ranks", "host"}, "take stacks", &ObjectOfStacks},
 };
 
 std::string QueryParameters::Get(const std::string& name) const {

@@ -36,7 +36,9 @@ struct ApiRoute {
   bool changes_anything;  // needs a POST, and the role of an operator
   // The parameters that the answer depends on; others are ignored.
   std::vector<const char*> parameters;
-  const char* action = "";  // what it does, for the audit: "take stacks"
+  // For the audit: what it does, "take stacks", and to what.
+  const char* action = "";
+  std::string (*object)(const QuerySource& queries, const QueryParameters& parameters) = nullptr;
 };
 
 extern const std::vector<ApiRoute> kApiRoutes;

@@ -185,9 +185,13 @@ void AddDaemon(const MetricsSnapshot& snapshot, Families* out) {
   out->Gauge("rollcall_build_info", "Always 1; the label holds the release",
              {{"version", snapshot.version}}, 1);
   out->Gauge("rollcall_agents_connected", "Number of connected agents", {}, snapshot.agents);
-  out->Counter("rollcall_agent_dropped_ticks_total",
+  const auto broken_streams = static_cast<double>(snapshot.daemon.broken_agent_streams);
+  out->Counter("rollcall_agent_broken_streams_total",
                "Streams to the daemon that broke, or that agents could not open", {},
-               static_cast<double>(snapshot.daemon.broken_agent_streams));
+               broken_streams);
+  out->Counter("rollcall_agent_dropped_ticks_total",
+               "The same as rollcall_agent_broken_streams_total, until the next release", {},
+               broken_streams);
   out->Counter("rollcall_daemon_ticks_total", "Checks of all jobs", {},
                static_cast<double>(snapshot.daemon.ticks));
   out->Counter("rollcall_daemon_tick_seconds_total", "Seconds spent in checks of all jobs", {},

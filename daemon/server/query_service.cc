@@ -7,40 +7,15 @@
 #include <utility>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
-#include "daemon/model/job_key.h"
 #include "daemon/server/access.h"
 #include "daemon/server/clean_message.h"
 #include "daemon/server/grpc_status.h"
 #include "daemon/server/query_source.h"
-#include "daemon/words/rank_ranges.h"
+#include "daemon/server/stacks_audit.h"
 #include "rollcall/v1/query.grpc.pb.h"
 
 namespace rollcall {
 namespace {
-
-// The job that the request means, or what the request says if there is no such job.
-JobKey MeantJob(const QuerySource& queries, const v1::TakeStacksRequest& request) {
-  if (!request.job().empty()) {
-    const v1::StatusResponse found = queries.GetStatus(SelectorIn(request), false);
-    if (found.jobs_size() == 1) {
-      const v1::JobStatus& job = found.jobs(0);
-      return {JobId{job.tenant(), request.job()}, job.attempt()};
-    }
-  }
-  return {JobId{request.tenant().empty() ? kDefaultTenant : request.tenant(), request.job()},
-          request.attempt()};
-}
-
-std::string ObjectInWords(const JobKey& job, const v1::TakeStacksRequest& request) {
-  const std::vector<int32_t> ranks(request.ranks().begin(), request.ranks().end());
-  const std::string of_ranks =
-      ranks.empty() ? ", all ranks" : absl::StrCat(", ranks ", RankRanges(ranks).List());
-  const std::string on_hosts =
-      request.hosts().empty() ? "" : absl::StrCat(" on ", absl::StrJoin(request.hosts(), ", "));
-  return absl::StrCat("job ", ToText(job), of_ranks, on_hosts);
-}
 
 grpc::Status NoRequest() {
   return {grpc::StatusCode::INVALID_ARGUMENT, "this call has no request that the daemon can read"};
@@ -125,8 +100,8 @@ class QueryService::Impl : public v1::Query::StreamedService {
     if (!call.ok()) return ToGrpc(call.status());
     v1::TakeStacksRequest request;
     if (!ReadRequest(stream, &request)) return NoRequest();
-    audit_({call->caller.name, "take stacks",
-            ObjectInWords(MeantJob(*call->queries, request), request), context->peer()});
+    audit_({call->caller.name, "take stacks", StacksInWords(*call->queries, request),
+            context->peer()});
     return ToGrpc(call->queries->StreamStacks(request, [&](const v1::ProcessStack& stack) {
       return !context->IsCancelled() && stream->Write(stack);
     }));

@@ -31,7 +31,14 @@ class FakeQueries : public QuerySource {
   std::unique_ptr<QuerySource> SeenByAgent(const Identity&) const override {
     return std::make_unique<FakeQueries>(this);
   }
-  v1::StatusResponse GetStatus(const JobSelector&, bool) const override { return {}; }
+  // Every job is the tenant team's, in its attempt 2.
+  v1::StatusResponse GetStatus(const JobSelector& selector, bool) const override {
+    v1::StatusResponse response;
+    if (selector.job.empty()) return response;
+    response.add_jobs()->set_tenant("team");
+    response.mutable_jobs(0)->set_attempt(2);
+    return response;
+  }
   absl::StatusOr<v1::JobView> GetJob(const JobSelector&) const override { return v1::JobView(); }
   absl::StatusOr<v1::CallsResponse> GetCalls(const v1::CallsRequest&) const override {
     return v1::CallsResponse();

@@ -82,7 +82,7 @@ TEST_F(HttpAccessTest, NotesEveryAction) {
   Post("/api/v1/stacks?job=train&ranks=0,3&other=x", As("operator"));
   Post("/api/v1/stacks?job=train&ranks=0", As("viewer"));
   Get("/api/v1/jobs", As("operator"));
-  EXPECT_THAT(audit_, ElementsAre("token operator take stacks job=train ranks=0,3"));
+  EXPECT_THAT(audit_, ElementsAre("token operator take stacks job team/train attempt 2, ranks 0,3"));
 }
 
 TEST_F(HttpAccessTest, SendsBrowsersToTheLogin) {

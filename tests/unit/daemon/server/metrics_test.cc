@@ -64,13 +64,15 @@ TEST(MetricsTest, CountWaitingAndLostDeliveries) {
   snapshot.deliveries.history = {3, 1, 6};
   snapshot.deliveries.alerts_waiting = 7;
   snapshot.http = {200, 12};
+  snapshot.daemon.broken_agent_streams = 9;
   const std::string text = MetricsText(snapshot, false);
   for (const char* line :
        {"rollcall_reports_written_total 5", "rollcall_report_errors_total 4",
         "rollcall_reports_lost_total 1", "rollcall_reports_waiting 2",
         "rollcall_history_errors_total 3", "rollcall_history_lost_total 1",
         "rollcall_history_waiting 6", "rollcall_alerts_waiting 7",
-        "rollcall_http_connections 200", "rollcall_http_dropped_total 12"}) {
+        "rollcall_http_connections 200", "rollcall_http_dropped_total 12",
+        "rollcall_agent_broken_streams_total 9", "rollcall_agent_dropped_ticks_total 9"}) {
     EXPECT_THAT(text, HasSubstr(line));
   }
 }

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+// What an agent may list: the jobs of its hosts and tenants, their incidents and attempts.
+#include "daemon/server/queries.h"
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "daemon/server/agent_service.h"
+#include "daemon/server/call_rate.h"
+#include "eventually.h"
+#include "rollcall/v1/agent.pb.h"
+#include "security/identity.h"
+
+namespace rollcall {
+namespace {
+
+// An agent reports one process of a job.
+struct Report {
+  std::string host, job;
+  int32_t attempt = 0;
+};
+
+class QueriesTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    IncidentBookOptions options;
+    options.log_incidents = false;
+    incidents_ = std::make_unique<IncidentBook>(options, &timeline_);
+    ASSERT_TRUE(incidents_->Start().ok());
+    Queries::Parts parts = {};
+    parts.store = &store_;
+    parts.incidents = incidents_.get();
+    parts.agents = &agents_;
+    parts.rates = &rates_;
+    parts.timeline = &timeline_;
+    queries_ = std::make_unique<Queries>(parts);
+    Identity agent;
+    agent.name = "token agent";
+    agent.roles = {Role::kAgent};
+    agent.hosts = {"node"};
+    agent.tenants = {kDefaultTenant};
+    by_agent_ = queries_->SeenByAgent(agent);
+  }
+
+  void Take(const Report& report) {
+    v1::Tick tick;
+    v1::ProcessUpdate* process = tick.add_processes();
+    process->set_pid(++last_pid_);
+    process->set_start_time(1);
+    process->mutable_identity()->set_job(report.job);
+    process->mutable_identity()->set_has_segment(true);
+    process->mutable_identity()->set_attempt(report.attempt);
+    process->mutable_identity()->set_restarts("TORCHELASTIC_RESTART_COUNT=" +
+                                              std::to_string(report.attempt));
+    store_.Apply(AgentName{report.host, report.host + "/1", 0, true}, tick, timeline_.Now());
+  }
+
+  void Hang(const std::string& job) {
+    Verdict verdict;
+    verdict.cause = Cause::kMissingRank;
+    verdict.at_once = true;
+    verdict.waiting_processes = {0};
+    incidents_->Apply(store_.Get(JobKey(job)), {verdict}, timeline_.Now());
+  }
+
+  static std::vector<std::string> JobsOf(const QuerySource& queries, const std::string& job) {
+    v1::ListIncidentsRequest request;
+    request.set_job(job);
+    const auto list = queries.ListIncidents(request);
+    std::vector<std::string> jobs;
+    if (!list.ok()) return {std::string(list.status().message())};
+    for (const v1::Incident& incident : list->incidents()) jobs.push_back(incident.job());
+    EXPECT_EQ(list->total(), list->incidents_size());
+    return jobs;
+  }
+
+  static int CountAttempts(const QuerySource& queries, const std::string& job) {
+    JobSelector selector;
+    selector.job = job;
+    const v1::StatusResponse status = queries.GetStatus(selector, false);
+    return status.jobs_size() == 1 ? status.jobs(0).attempts_size() : -1;
+  }
+
+  const AllThreadsEnd threads_;
+  Timeline timeline_;
+  JobStore store_{"default"};
+  CallRates rates_;
+  AgentService agents_{nullptr};  // nobody connects
+  std::unique_ptr<IncidentBook> incidents_;
+  std::unique_ptr<Queries> queries_;
+  std::unique_ptr<QuerySource> by_agent_;
+  int32_t last_pid_ = 0;
+};
+
+using Jobs = std::vector<std::string>;
+
+TEST_F(QueriesTest, AnAgentListsIncidentsOfTheJobsOnItsHostsOnly) {
+  Take({"node", "ours"});
+  Take({"other", "elsewhere"});
+  for (const char* job : {"ours", "elsewhere"}) Hang(job);
+  ASSERT_EQ(JobsOf(*queries_, "").size(), 2u);
+  EXPECT_EQ(JobsOf(*by_agent_, ""), Jobs{"ours"});
+  EXPECT_EQ(JobsOf(*by_agent_, "ours"), Jobs{"ours"});
+  EXPECT_EQ(JobsOf(*by_agent_, "elsewhere"), Jobs{});
+}
+
+TEST_F(QueriesTest, AnAgentSeesNoAttemptThatRanOnOtherHosts) {
+  Take({"other", "train", 0});
+  Take({"node", "train", 1});
+  EXPECT_EQ(CountAttempts(*queries_, "train"), 1);
+  EXPECT_EQ(CountAttempts(*by_agent_, "train"), 0);
+}
+
+}  // namespace
+}  // namespace rollcall
