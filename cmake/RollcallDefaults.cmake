@@ -42,3 +42,10 @@ if(ROLLCALL_SANITIZE)
     -fsanitize=${ROLLCALL_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
   target_link_options(rollcall_sanitize INTERFACE -fsanitize=${ROLLCALL_SANITIZE})
 endif()
+
+# Programs with libFuzzer (tests/fuzz/). All code under test counts its branches.
+option(ROLLCALL_FUZZ "Build the fuzz targets with libFuzzer; needs clang" OFF)
+if(ROLLCALL_FUZZ)
+  target_compile_options(rollcall_sanitize INTERFACE -fsanitize=fuzzer-no-link)
+  add_compile_options(-Wno-error)  # clang has other warnings than gcc
+endif()

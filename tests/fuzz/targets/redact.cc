@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// The search for secrets in command lines and error messages of jobs.
+#include "fuzz_target.h"
+#include "security/redact.h"
+
+namespace rollcall {
+namespace fuzz {
+namespace {
+
+void Run(Input input) {
+  static const auto& redactor = *new std::shared_ptr<const Redactor>(DefaultRedactor());
+  const std::string text(input.TakeRest());
+  const std::string hidden = redactor->Redact(text);
+  // The shortest secret has one byte.
+  Promise(hidden.size() <= text.size() * sizeof(kRedacted), "a text grows by its secrets only");
+  const std::string secret = "AKIAIOSFODNN7EXAMPLE";
+  if (text.find(secret) != std::string::npos) return;  // within a longer word it is none
+  const std::string with = redactor->Redact(text + " " + secret + " ");
+  Promise(with.find(secret) == std::string::npos, "no text protects a secret");
+}
+
+const Registered kTarget({"redact", 2048, &Run});
+
+}  // namespace
+}  // namespace fuzz
+}  // namespace rollcall
