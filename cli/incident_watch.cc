@@ -17,6 +17,7 @@
 #include "daemon/server/daemon.h"
 #include "daemon/server/report_queue.h"
 #include "daemon/store/history.h"
+#include "proto/whole_numbers.h"
 #include "rollcall/v1/query.grpc.pb.h"
 
 namespace rollcall {
@@ -44,9 +45,8 @@ ConfirmedIncident Summarize(const v1::Incident& incident) {
   confirmed.report_path = incident.report_path();
   confirmed.is_over = incident.has_closed_at();
   confirmed.has_failed = root.cause() == "rank_exited" || root.cause() == "rank_died";
-  confirmed.waited_ns = static_cast<int64_t>(root.waited_seconds() * 1e9);
-  confirmed.finding = {root.cause(), root.certainty(),
-                       static_cast<int64_t>(root.evidence_age_seconds() * 1e9)};
+  confirmed.waited_ns = NsOfSeconds(root.waited_seconds());
+  confirmed.finding = {root.cause(), root.certainty(), NsOfSeconds(root.evidence_age_seconds())};
   confirmed.ranks = InvolvedRanks(root);
   if (!absl::SimpleHexAtoi(root.communicator().id(), &confirmed.communicator)) {
     confirmed.communicator = 0;

@@ -10,6 +10,7 @@
 #include "daemon/words/host_fact_words.h"
 #include "daemon/words/terms.h"
 #include "proto/durations.h"
+#include "proto/whole_numbers.h"
 
 namespace rollcall {
 namespace {
@@ -42,7 +43,7 @@ bool HasEndedWell(const HostProbe& probe) {
 std::string FactInWords(const v1::HostFact& fact) {
   const std::string words = HostFactInWords(FromProto(fact, 0));
   if (fact.age_seconds() <= 0) return words;
-  return absl::StrCat(words, ", ", DurationInWords(static_cast<int64_t>(fact.age_seconds() * 1e9)),
+  return absl::StrCat(words, ", ", DurationInWords(NsOfSeconds(fact.age_seconds())),
                       " before the look");
 }
 

@@ -9,7 +9,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/time/time.h"
 #include "daemon/words/terms.h"
-#include "proto/durations.h"
+#include "proto/whole_numbers.h"
 
 namespace rollcall {
 namespace {
@@ -37,7 +37,7 @@ std::string WaitingInWords(const v1::Verdict& v) {
   return absl::StrCat(
       AllInWords(v.waiting_ranks(), v.waiting_rank_ranges()), " (",
       std::max(v.waiting_total(), v.waiting_ranks_size()), "), for ",
-      DurationInWords(static_cast<int64_t>(v.waited_seconds() * static_cast<double>(kSecond))));
+      DurationInWords(NsOfSeconds(v.waited_seconds())));
 }
 
 std::string CommunicatorInWords(const v1::CommunicatorRef& comm) {
@@ -98,7 +98,7 @@ std::string CulpritInWords(const v1::Culprit& culprit) {
   if (culprit.pid() != 0) parts.push_back(absl::StrCat("pid ", culprit.pid()));
   if (culprit.device() >= 0) parts.push_back(absl::StrCat("GPU ", culprit.device()));
   if (culprit.has_step()) {
-    parts.push_back(StepInWords(static_cast<int64_t>(culprit.step()), culprit.phase()));
+    parts.push_back(StepInWords(WholeNumber(culprit.step()), culprit.phase()));
   }
   if (culprit.has_call()) parts.push_back(absl::StrCat("called ", CallInWords(culprit.call())));
   if (!culprit.error().empty()) {

@@ -9,7 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "daemon/store/history.h"
-#include "proto/durations.h"
+#include "proto/whole_numbers.h"
 
 namespace rollcall {
 namespace {
@@ -34,10 +34,6 @@ Certainty FindCertainty(const std::string& name) {
   return Certainty::kPossible;
 }
 
-int64_t ToNs(const google::protobuf::Timestamp& time) {
-  return time.seconds() * kSecond + time.nanos();
-}
-
 Culprit FromStored(const v1::Culprit& stored) {
   Culprit culprit;
   culprit.rank = stored.rank();
@@ -58,7 +54,7 @@ Verdict FromStored(const v1::Verdict& stored) {
   verdict.communicator = std::strtoull(stored.communicator().id().c_str(), nullptr, 16);
   verdict.communicator_name = stored.communicator().name();
   verdict.communicator_size = stored.communicator().size();
-  verdict.position = static_cast<uint64_t>(std::max(stored.call().position(), 0.0));
+  verdict.position = static_cast<uint64_t>(std::max<int64_t>(WholeNumber(stored.call().position()), 0));
   verdict.is_consequence = stored.is_consequence();
   verdict.late = stored.late();
   verdict.summary = stored.summary();
@@ -80,9 +76,9 @@ Incident FromStored(const v1::Incident& stored) {
   incident.id = stored.id();
   incident.job = ReadJobKey(stored);
   incident.state = FindState(stored);
-  incident.opened_ns = ToNs(stored.opened_at());
-  incident.confirmed_ns = ToNs(stored.confirmed_at());
-  incident.closed_ns = ToNs(stored.closed_at());
+  incident.opened_ns = NsOf(stored.opened_at());
+  incident.confirmed_ns = NsOf(stored.confirmed_at());
+  incident.closed_ns = NsOf(stored.closed_at());
   for (const v1::Verdict& verdict : stored.verdicts()) {
     incident.verdicts.push_back(FromStored(verdict));
   }

@@ -16,7 +16,7 @@
 
 #include "absl/time/clock.h"
 #include "daemon/store/sql.h"
-#include "proto/durations.h"
+#include "proto/whole_numbers.h"
 
 namespace rollcall {
 namespace {
@@ -67,10 +67,6 @@ constexpr const char* kTables[] = {
     "CREATE INDEX IF NOT EXISTS actions_by_time ON actions (at_ns)",
 };
 
-int64_t ToNs(const google::protobuf::Timestamp& time) {
-  return time.seconds() * kSecond + time.nanos();
-}
-
 // Splits an incident into the part for lists, and the stacks.
 std::pair<std::string, std::string> Parts(const v1::Incident& incident) {
   v1::Incident head = incident;
@@ -101,8 +97,8 @@ struct Filter {
     if (!request.host().empty()) {
       Add("id IN (SELECT incident FROM culprits WHERE host = ?)", request.host());
     }
-    if (request.has_from()) Add("opened_ns >= ?", ToNs(request.from()));
-    if (request.has_until()) Add("opened_ns <= ?", ToNs(request.until()));
+    if (request.has_from()) Add("opened_ns >= ?", NsOf(request.from()));
+    if (request.has_until()) Add("opened_ns <= ?", NsOf(request.until()));
   }
 
   void Without(const std::vector<std::string>& ids) {
@@ -314,7 +310,7 @@ absl::Status History::Save(const v1::Incident& incident) {
   if (!status.ok()) return status;
   status = Sql(db_, "INSERT OR REPLACE INTO incidents VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
                incident.id(), incident.job(), IncidentNumber(incident), cause, incident.state(),
-               ToNs(incident.opened_at()), ToNs(incident.closed_at()))
+               NsOf(incident.opened_at()), NsOf(incident.closed_at()))
                .BindBlob(head)
                .BindBlob(stacks)
                .Run();

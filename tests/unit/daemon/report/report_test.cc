@@ -306,6 +306,14 @@ TEST(TextTest, BeginsWithTheSentence) {
   EXPECT_NE(text.find("  certainty     certain\n"), std::string::npos);
 }
 
+TEST(TextTest, CutsNumbersThatNoIntegerHolds) {
+  v1::Incident incident = MakeIncident();
+  v1::Verdict& verdict = *incident.mutable_verdicts(0);
+  verdict.set_waited_seconds(1e300);
+  verdict.mutable_culprits(0)->set_step(9.3e18);
+  EXPECT_NE(ToText(incident).find("step 4000000000000000000"), std::string::npos);
+}
+
 TEST(TextTest, SaysWhenThereIsNoVerdict) {
   EXPECT_EQ(ToText(v1::Incident()).substr(0, 10), "no verdict");
   EXPECT_EQ(StacksToText(v1::Incident()), "No stacks.\n");
