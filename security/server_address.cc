@@ -15,6 +15,11 @@ namespace {
 constexpr std::array<const char*, 5> kSchemes = {"dns:///",
                                                  "dns:", "ipv4:", "ipv6:", "passthrough:///"};
 
+// inet_pton() would ignore a NUL and what follows it.
+bool ReadIp(int family, const std::string& host, void* bytes) {
+  return host.find('\0') == std::string::npos && inet_pton(family, host.c_str(), bytes) == 1;
+}
+
 }  // namespace
 
 ServerAddress SplitServerAddress(const std::string& address) {
@@ -42,17 +47,16 @@ ServerAddress SplitServerAddress(const std::string& address) {
 
 bool IsIpAddress(const std::string& host) {
   in6_addr ignored;
-  return inet_pton(AF_INET, host.c_str(), &ignored) == 1 ||
-         inet_pton(AF_INET6, host.c_str(), &ignored) == 1;
+  return ReadIp(AF_INET, host, &ignored) || ReadIp(AF_INET6, host, &ignored);
 }
 
 bool IsOnThisHost(const std::string& address) {
   const ServerAddress server = SplitServerAddress(address);
   if (server.is_unix || absl::EqualsIgnoreCase(server.host, "localhost")) return true;
   in_addr v4;
-  if (inet_pton(AF_INET, server.host.c_str(), &v4) == 1) return ntohl(v4.s_addr) >> 24 == 127;
+  if (ReadIp(AF_INET, server.host, &v4)) return ntohl(v4.s_addr) >> 24 == 127;
   in6_addr v6;
-  return inet_pton(AF_INET6, server.host.c_str(), &v6) == 1 && IN6_IS_ADDR_LOOPBACK(&v6);
+  return ReadIp(AF_INET6, server.host, &v6) && IN6_IS_ADDR_LOOPBACK(&v6);
 }
 
 }  // namespace rollcall

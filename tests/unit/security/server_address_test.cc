@@ -40,5 +40,11 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{"unix:/run/rollcall/socket", "/run/rollcall/socket", "", true},
                     Case{"unix:///run/socket", "/run/socket", "", true}));
 
+TEST(IpAddressTest, EndsAtNoNul) {
+  EXPECT_TRUE(IsIpAddress("::1"));
+  EXPECT_FALSE(IsIpAddress(std::string("::1\0.example", 12)));
+  EXPECT_FALSE(IsOnThisHost(std::string("[::1\0]:7655", 11)));
+}
+
 }  // namespace
 }  // namespace rollcall
