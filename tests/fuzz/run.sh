@@ -49,11 +49,12 @@ done
 
 state=build/fuzz-state
 corpus=tests/fuzz/corpus
-options=(-timeout=20 -rss_limit_mb=2048 -malloc_limit_mb=256)
+options=(-timeout=120 -rss_limit_mb=2048 -malloc_limit_mb=256)
 export ASAN_OPTIONS=quarantine_size_mb=8:malloc_context_size=12
 export UBSAN_OPTIONS=print_stacktrace=1
 
 count() { find "$@" -type f 2> /dev/null | wc -l; }
+count_broken() { find $state/broken -name "$1-*" | wc -l; }
 
 # Builds the targets with these presets, and writes the seeds.
 build() {
@@ -83,11 +84,11 @@ prepare() {
 # broken/.
 check_new() {
   local target=$1
-  rm -rf "$state/checked"
-  mkdir -p "$state/checked"
+  rm -rf "$state/checked/$target"
+  mkdir -p "$state/checked/$target"
   "build/fuzz/fuzz/fuzz_$target" -merge=1 "${options[@]}" "-artifact_prefix=$state/broken/$target-" \
-    $state/checked "$state/new/$target" > "$state/log/$target.check" 2>&1 || true
-  find $state/checked -type f -exec mv -t "$state/found/$target" {} +
+    "$state/checked/$target" "$state/new/$target" > "$state/log/$target.check" 2>&1 || true
+  find "$state/checked/$target" -type f -exec mv -t "$state/found/$target" {} +
   rm -rf "$state/new/$target"
 }
 
@@ -95,7 +96,7 @@ check_new() {
 search() {
   local target=$1 log=$state/log/$1.log begin=$SECONDS result=ok seconds runs edges broken_before
   prepare "$target"
-  broken_before=$(count $state/broken)
+  broken_before=$(count_broken "$target")
   "build/$preset/fuzz/fuzz_$target" "${options[@]}" "$limit" -print_final_stats=1 -reload=0 \
     "-artifact_prefix=$state/broken/$target-" "$state/new/$target" "$state/found/$target" \
     "$state/kept/$target" "$state/seeds/$target" > "$log" 2>&1 || true
@@ -105,7 +106,7 @@ search() {
   edges=$(sed -nE 's/^#[0-9]+.* cov: ([0-9]+) .*/\1/p' "$log" | tail -n 1)
   echo "$target ${runs:-0} $seconds ${edges:-0} $preset" >> $state/tally
   grep -q '^stat::number_of_executed_units' "$log" || result="BROKEN, see $log"
-  [ "$broken_before" = "$(count $state/broken)" ] || result="BROKEN, see $state/broken/"
+  [ "$broken_before" = "$(count_broken "$target")" ] || result="BROKEN, see $state/broken/"
   printf '%-14s %12s %8d %10d %8d %8s  %s\n' "$target" "${runs:-0}" "$seconds" \
     "$((${runs:-0} / (seconds > 0 ? seconds : 1)))" \
     "$(count "$state/found/$target" "$state/kept/$target")" "${edges:-0}" "$result"
@@ -115,17 +116,18 @@ search() {
 # Replaces the archive of a target by a small set of inputs that reaches all the code that the known
 # inputs reach.
 minimise() {
-  local target=$1 archive=$PWD/$corpus/$1.tar.gz
+  local target=$1 merged=$state/merged/$1 archive=$PWD/$corpus/$1.tar.gz
   prepare "$target"
-  rm -rf $state/merged
-  mkdir -p $state/merged
-  "build/fuzz/fuzz/fuzz_$target" -merge=1 -use_counters=0 "${options[@]}" $state/merged \
+  rm -rf "$merged"
+  mkdir -p "$merged"
+  "build/fuzz/fuzz/fuzz_$target" -merge=1 -use_counters=0 "${options[@]}" \
+    "-artifact_prefix=$state/broken/$target-" "$merged" \
     "$state/kept/$target" "$state/found/$target" "$state/seeds/$target" \
     > "$state/log/$target.merge" 2>&1
-  find $state/merged -type f -printf '%f\n' | LC_ALL=C sort |
-    tar -C $state/merged --owner=0 --group=0 --numeric-owner --mode=644 --mtime=@0 --format=ustar \
+  find "$merged" -type f -printf '%f\n' | LC_ALL=C sort |
+    tar -C "$merged" --owner=0 --group=0 --numeric-owner --mode=644 --mtime=@0 --format=ustar \
       -T - -cf - | gzip -9n > "$archive"
-  printf '%-14s %5d inputs, %s\n' "$target" "$(count $state/merged)" "$(du -h "$archive" | cut -f1)"
+  printf '%-14s %5d inputs, %s\n' "$target" "$(count "$merged")" "$(du -h "$archive" | cut -f1)"
 }
 
 # Prints what all runs did.

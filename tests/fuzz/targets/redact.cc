@@ -19,7 +19,7 @@ void Run(Input input) {
   Promise(with.find(secret) == std::string::npos, "no text protects a secret");
 }
 
-const Registered kTarget({"redact", 4096, &Run});
+const Registered kTarget({"redact", 2048, &Run});
 
 }  // namespace
 }  // namespace fuzz

@@ -43,7 +43,7 @@ void Run(Input input) {
   Promise(fewer.ok() && fewer->size() == entries->size(), "one entry less");
 }
 
-const Registered kTarget({"tokens", 4096, &Run});
+const Registered kTarget({"tokens", 2048, &Run});
 
 }  // namespace
 }  // namespace fuzz

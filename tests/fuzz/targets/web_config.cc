@@ -22,7 +22,7 @@ void Run(Input input) {
   }
 }
 
-const Registered kTarget({"web_config", 4096, &Run});
+const Registered kTarget({"web_config", 2048, &Run});
 
 }  // namespace
 }  // namespace fuzz
