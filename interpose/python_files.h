@@ -18,7 +18,10 @@ inline bool IsPythonLibraryFile(const char* file) {
                            "/bin/torchrun", "/bin/accelerate", "/bin/deepspeed"}) {
     if (strstr(file, mark) != nullptr) return true;
   }
-  if (strcmp(file, kOwnPythonFile) == 0) return true;
+  // Generated code: "<eval_with_key>.3". "python -c" and a prompt have the program in such a file, too.
+  const bool is_typed = strncmp(file, "<string>", 8) == 0 || strncmp(file, "<stdin>", 7) == 0 ||
+                        strncmp(file, "<ipython", 8) == 0;
+  if (file[0] == '<' && !is_typed) return true;
   // Cython modules have the path of their source at build time.
   const size_t length = strlen(file);
   return length > 4 && strcmp(file + length - 4, ".pyx") == 0;

@@ -16,6 +16,7 @@
 #include "daemon/diagnosis/rules/rules.h"
 #include "daemon/diagnosis/rules/wait_graph.h"
 #include "daemon/diagnosis/steps.h"
+#include "daemon/diagnosis/verdict_places.h"
 #include "daemon/diagnosis/verdict_sites.h"
 #include "daemon/words/sentences.h"
 #include "daemon/words/terms.h"
@@ -244,6 +245,7 @@ std::vector<Verdict> Diagnoser::Run(const JobState& job, int64_t now_ns, const L
     WeighAge(job, now_ns, &verdict);
     AddSteps(job, &verdict);
     AddGraphs(job, &verdict);
+    AddPlaces(job, &verdict);
     AddGpuSharing(job, &verdict);
     AddLosses(job, &verdict);
     AddForbiddenStacks(job, &verdict);

@@ -29,6 +29,7 @@ namespace rollcall {
 struct StackFacts {
   Motion motion = Motion::kUnknown;
   std::string words;
+  StackPlace place;
   bool waits_outside = false;
   int64_t now_ns = 0;
 };

@@ -16,6 +16,7 @@
 #include "daemon/model/job_key.h"
 #include "daemon/model/lazy_vector.h"
 #include "daemon/model/rank_table.h"
+#include "daemon/model/stack_place.h"
 #include "interpose/ops.h"
 
 namespace rollcall {
@@ -146,6 +147,7 @@ struct Process : ProcessIdentity, ProcessEvidence {
   // From the newest sample of its stacks.
   Motion motion = Motion::kUnknown;
   std::string stack_words;  // the functions of all threads, separated by blanks
+  StackPlace place;
   int64_t stacks_ns = 0;    // when the agent took the sample; 0: never
   // Every sample since this time shows that the main thread waits for other ranks in a
   // library other than NCCL; 0: it does not wait there.

@@ -149,9 +149,10 @@ std::string TextAnonymizer::File(const std::string& path) {
 }
 
 std::string TextAnonymizer::Site(const std::string& site) {
-  static const RE2 kSite(R"((.*?)(:[0-9]+)((?: in .*)?))");
+  static const RE2 kSite(R"((.*?)((?::[0-9]+)?)((?: in .*)?))");
   std::string path, line, function;
-  if (!RE2::FullMatch(site, kSite, &path, &line, &function)) return Address(site);
+  const bool matches = RE2::FullMatch(site, kSite, &path, &line, &function);
+  if (!matches || (line.empty() && function.empty())) return Address(site);
   return absl::StrCat(File(path), line, function);
 }
 

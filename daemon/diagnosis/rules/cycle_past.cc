@@ -13,7 +13,7 @@
 #include "daemon/model/progress.h"
 #include "daemon/words/evidence.h"
 #include "daemon/words/habits.h"
-#include "daemon/words/sentences.h"
+#include "daemon/words/sentence_parts.h"
 #include "daemon/words/terms.h"
 #include "interpose/segment.h"
 

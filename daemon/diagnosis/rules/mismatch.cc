@@ -9,7 +9,7 @@
 #include "daemon/diagnosis/rules/rules.h"
 #include "daemon/words/evidence.h"
 #include "daemon/words/habits.h"
-#include "daemon/words/sentences.h"
+#include "daemon/words/mismatch_sentences.h"
 #include "daemon/words/terms.h"
 
 namespace rollcall {
