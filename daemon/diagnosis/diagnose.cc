@@ -55,7 +55,7 @@ int64_t ShortestLimit(const Limits& limits) {
 }
 
 WaitEdge MakeChainEdge(const JobState& job, const StuckCall& call) {
-  WaitEdge edge = MakeEdge(call);
+  WaitEdge edge = MakeEdge(job, call);
   for (const Waiter& w : call.waiters) edge.from.push_back(PublicRank(job, w.process, w.rank));
   for (const Absent& a : call.absents) {
     const int32_t rank = PublicRank(job, a.process, a.rank);
