@@ -252,7 +252,7 @@ std::vector<Verdict> Diagnoser::Run(const JobState& job, int64_t now_ns, const L
     AddHostEvidence(job, &verdict);
     verdict.summary = WriteSummary(verdict);
     verdict.advice = AdviceFor(verdict);
-    AddHostAdvice(&verdict);
+    if (!verdict.is_consequence) AddHostAdvice(&verdict);
     AddCallSites(job, &verdict);
     Shorten(&verdict.evidence);
     Shorten(&verdict.missing_evidence);
