@@ -250,12 +250,19 @@ struct FirstCall {
   uint32_t position = 0;
 };
 
+// A rank that reported another size of its communicator than the first reporter did.
+struct ClaimedSize {
+  int32_t rank = -1;
+  int32_t size = 0;
+};
+
 struct Communicator {
   uint64_t id = 0;
   uint64_t parent = 0;        // 0: none
   std::string name;           // "" if the program gave none
   int32_t size = 0;           // as the first member reported it
   int32_t other_size = 0;     // a different size that another member reported; 0: all agree
+  LazyVector<ClaimedSize> claims;  // the ranks with another size than `size`; at most kClaimedSizes
   RankTable<Member> members;  // only the ranks with a report
   LazyVector<int32_t> seats;  // processes by rank, if the source lists them (dumps do)
   std::vector<UsualDuration> usual;

@@ -109,6 +109,15 @@ std::string InitIncomplete(const Verdict& v) {
                         "NCCL call yet",
                         WaitTail(v));
   }
+  if (!v.mismatched_fields.empty()) {
+    const uint64_t first = v.culprits.front().call.count;
+    const bool same = std::all_of(v.culprits.begin(), v.culprits.end(),
+                                  [first](const Culprit& c) { return c.call.count == first; });
+    return absl::StrCat(Subject(v), CulpritForm(v, " creates ", " create "), Where(v), " with ",
+                        same ? absl::StrCat(first, " ranks") : "other sizes",
+                        ", and the others create it with ", v.communicator_size, " (",
+                        OpInWords(v.call.op), ")", WaitTail(v));
+  }
   return absl::StrCat(Subject(v), " never joined ", Where(v), " of ", v.communicator_size,
                       " ranks (", OpInWords(v.call.op), ")", WaitTail(v));
 }
