@@ -125,8 +125,10 @@ class Importer {
   }
 
   void ImportRank(const RankedDump& dump) {
-    const int32_t process = input_->model.AddProcess("", 0, static_cast<uint64_t>(dump.rank) + 1);
+    const int32_t process =
+        input_->model.AddProcess(dump.host, 0, static_cast<uint64_t>(dump.rank) + 1);
     ProcessIdentity identity;
+    identity.host = dump.host;
     identity.global_rank = dump.rank;
     identity.world_size = static_cast<int32_t>(world_.size());
     identity.has_segment = true;
@@ -327,9 +329,10 @@ void AddLines(const FlightRecorderInput& input, Verdict* verdict) {
 
 absl::StatusOr<FlightRecorderInput> ImportFlightRecorder(const std::vector<std::string>& paths) {
   FlightRecorderInput input;
-  absl::StatusOr<std::vector<RankedDump>> read = ReadDumps(paths, &input.warnings);
+  absl::StatusOr<DumpFiles> read = ReadDumps(paths, &input.warnings);
   if (!read.ok()) return read.status();
-  std::vector<RankedDump> dumps = *std::move(read);
+  std::vector<RankedDump> dumps = std::move(read->dumps);
+  input.damaged = read->damaged;
   input.files = static_cast<int>(dumps.size());
   if (dumps.empty()) {
     std::string text =
