@@ -23,8 +23,8 @@
 #include "daemon/report/html.h"
 #include "daemon/report/incident_proto.h"
 #include "daemon/report/json.h"
-#include "daemon/report/state_table.h"
 #include "daemon/report/report_text.h"
+#include "daemon/report/state_table.h"
 #include "daemon/server/job_store.h"
 
 namespace rollcall {
@@ -182,6 +182,12 @@ std::optional<std::vector<Finding>> AnalyzeDumps(const std::vector<std::string>&
   AddDumpEvidence(*input, &verdicts);
   std::vector<Finding> findings;
   findings.push_back(MakeFinding(state, input->newest_ns, std::move(verdicts)));
+  // What a damaged dump would have shown may be the hang.
+  if (input->damaged > 0 && !findings.front().hangs) {
+    std::cerr << "rollcall analyze: " << input->damaged
+              << " of the dumps cannot be read, and the others show no hang: copy the dumps again\n";
+    return std::nullopt;
+  }
   return findings;
 }
 

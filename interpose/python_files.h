@@ -27,7 +27,11 @@ inline bool IsPythonLibraryFile(const char* file) {
   for (const char* end : {"/bin/torchrun", "/bin/accelerate", "/bin/deepspeed", ".pyx"}) {
     if (PathEndsWith(file, end)) return true;
   }
-  return strcmp(file, kOwnPythonFile) == 0;
+  // Generated code: "<eval_with_key>.3", kOwnPythonFile. "python -c" and a prompt have the program in
+  // such a file, too.
+  const bool is_typed = strncmp(file, "<string>", 8) == 0 || strncmp(file, "<stdin>", 7) == 0 ||
+                        strncmp(file, "<ipython", 8) == 0;
+  return file[0] == '<' && !is_typed;
 }
 
 }  // namespace rollcall

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/flight_recorder/dump_files.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <map>
 #include <optional>
+#include <set>
 #include <sstream>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 
@@ -35,6 +38,34 @@ std::optional<int32_t> ParseRank(const fs::path& path) {
   return rank;
 }
 
+// The host in a name like "nccl_trace_rank_node-17_3" or "trace_host07_3": the word before the rank,
+// if it has letters and a digit. "": there is none.
+std::string HostInName(const fs::path& path) {
+  std::string name = path.filename().string();
+  while (!name.empty() && absl::ascii_isdigit(static_cast<unsigned char>(name.back()))) {
+    name.pop_back();
+  }
+  while (!name.empty() && (name.back() == '_' || name.back() == '-')) name.pop_back();
+  const std::string word = name.substr(name.rfind('_') + 1);
+  const auto is_digit = [](char c) { return absl::ascii_isdigit(static_cast<unsigned char>(c)); };
+  const auto is_letter = [](char c) { return absl::ascii_isalpha(static_cast<unsigned char>(c)); };
+  const bool fits = std::any_of(word.begin(), word.end(), is_digit) &&
+                    std::any_of(word.begin(), word.end(), is_letter);
+  return fits ? word : "";
+}
+
+// Dumps that were collected into one folder for each host.
+std::string HostOfFolder(const fs::path& path) { return path.parent_path().filename().string(); }
+
+void SetHosts(std::vector<RankedDump>* dumps) {
+  std::set<std::string> folders;
+  for (const RankedDump& dump : *dumps) folders.insert(fs::path(dump.path).parent_path());
+  for (RankedDump& dump : *dumps) {
+    dump.host = HostInName(dump.path);
+    if (dump.host.empty() && folders.size() > 1) dump.host = HostOfFolder(dump.path);
+  }
+}
+
 class Files {
  public:
   explicit Files(std::vector<std::string>* warnings) : warnings_(warnings) {}
@@ -55,12 +86,14 @@ class Files {
     return absl::OkStatus();
   }
 
-  std::vector<RankedDump> Read() {
+  DumpFiles Read() {
     std::map<int32_t, RankedDump> by_rank;
     for (const auto& [path, asked_for] : found_) ReadOne(path, asked_for, &by_rank);
-    std::vector<RankedDump> dumps;
-    for (auto& [rank, dump] : by_rank) dumps.push_back(std::move(dump));
-    return dumps;
+    DumpFiles files;
+    for (auto& [rank, dump] : by_rank) files.dumps.push_back(std::move(dump));
+    files.damaged = damaged_;
+    SetHosts(&files.dumps);
+    return files;
   }
 
  private:
@@ -104,13 +137,14 @@ class Files {
     if (file) rest << file.rdbuf();
     absl::StatusOr<Dump> dump = ReadDump(rest.str());
     if (!dump.ok()) {
+      damaged_ += LooksLikeDump(bytes);
       Report(absl::StrCat(path, ": left out: ", dump.status().message()));
       return;
     }
     for (const std::string& warning : dump->warnings) {
       Report(absl::StrCat(path, ": ", warning));
     }
-    Keep({path, *rank, *std::move(dump)}, by_rank);
+    Keep({path, *rank, *std::move(dump), ""}, by_rank);
   }
 
   // If two dumps belong to one rank, keeps the one that has more calls.
@@ -127,6 +161,7 @@ class Files {
   }
 
   std::vector<std::string>* const warnings_;
+  int damaged_ = 0;
   std::map<std::string, bool> found_;  // path -> whether the user named this file
 };
 
@@ -136,8 +171,8 @@ void AddWarning(const std::string& warning, std::vector<std::string>* warnings) 
   if (warnings->size() < kMostWarnings) warnings->push_back(warning);
 }
 
-absl::StatusOr<std::vector<RankedDump>> ReadDumps(const std::vector<std::string>& paths,
-                                                  std::vector<std::string>* warnings) {
+absl::StatusOr<DumpFiles> ReadDumps(const std::vector<std::string>& paths,
+                                    std::vector<std::string>* warnings) {
   Files files(warnings);
   const absl::Status status = files.Find(paths);
   if (!status.ok()) return status;

@@ -124,8 +124,10 @@ class Importer {
   }
 
   void ImportRank(const RankedDump& dump) {
-    const int32_t process = input_->model.AddProcess("", 0, static_cast<uint64_t>(dump.rank) + 1);
+    const int32_t process =
+        input_->model.AddProcess(dump.host, 0, static_cast<uint64_t>(dump.rank) + 1);
     ProcessIdentity identity;
+    identity.host = dump.host;
     identity.global_rank = dump.rank;
     identity.world_size = static_cast<int32_t>(world_.size());
     identity.has_segment = true;
@@ -334,9 +336,13 @@ FlightRecorderInput ImportDumps(std::vector<RankedDump> dumps, std::vector<std::
 
 absl::StatusOr<FlightRecorderInput> ImportFlightRecorder(const std::vector<std::string>& paths) {
   std::vector<std::string> warnings;
-  absl::StatusOr<std::vector<RankedDump>> dumps = ReadDumps(paths, &warnings);
-  if (!dumps.ok()) return dumps.status();
-  if (!dumps->empty()) return ImportDumps(*std::move(dumps), std::move(warnings));
+  absl::StatusOr<DumpFiles> read = ReadDumps(paths, &warnings);
+  if (!read.ok()) return read.status();
+  if (!read->dumps.empty()) {
+    FlightRecorderInput input = ImportDumps(std::move(read->dumps), std::move(warnings));
+    input.damaged = read->damaged;
+    return input;
+  }
   std::string text =
       "found no readable Flight Recorder dump: the name of a dump must end in its rank, like "
       "nccl_trace_rank_3";

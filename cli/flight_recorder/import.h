@@ -20,6 +20,7 @@ struct FlightRecorderInput {
   JobModel model{"flight-recorder"};
   std::vector<std::string> warnings;  // one line each, with file and place
   int files = 0;                      // the number of dumps read
+  int damaged = 0;                    // the number of dumps that are cut off or damaged
   int64_t newest_ns = 0;              // the newest time in any dump
   bool has_start_times = false;       // TORCH_NCCL_ENABLE_TIMING=1
   // The code line that made a call, by process, communicator and position.

@@ -1,21 +1,35 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/diagnosis/advice.h"
 
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+
 namespace rollcall {
 namespace {
 
 // A person on call reads no more than this.
 constexpr size_t kMostKnownMistakes = 3;
 
+void AddFitting(const Verdict& verdict, const std::vector<AdviceEntry>& table, const char* before,
+                std::vector<Advice>* advice) {
+  for (const AdviceEntry& entry : table) {
+    if (advice->size() == kMostKnownMistakes) return;
+    const bool is_known = std::any_of(advice->begin(), advice->end(),
+                                      [&](const Advice& known) { return known.id == entry.id; });
+    if (is_known || !entry.fits(verdict)) continue;
+    advice->push_back({entry.id, absl::StrCat(before, entry.text)});
+  }
+}
+
 }  // namespace
 
 std::vector<Advice> AdviceFor(const Verdict& verdict) {
   std::vector<Advice> advice;
-  for (const AdviceEntry& entry : KnownMistakes()) {
-    if (advice.size() < kMostKnownMistakes && entry.fits(verdict)) {
-      advice.push_back({entry.id, entry.text});
-    }
-  }
+  if (verdict.is_consequence) return advice;
+  AddFitting(verdict, FactAdvice(), "", &advice);
+  AddFitting(verdict, StackAdvice(), "A guess by the stack: ", &advice);
+  AddFitting(verdict, CallAdvice(), "A guess by the calls: ", &advice);
   for (const AdviceEntry& entry : GeneralAdvice()) {
     if (entry.fits(verdict)) advice.push_back({entry.id, entry.text});
   }

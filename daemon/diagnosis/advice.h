@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The advice for a verdict: one table from patterns to advice. advice_test.cc writes
-// docs/advice.md from the table.
+// The advice for a verdict: tables from patterns to advice. advice_test.cc writes docs/advice.md from
+// the tables.
 #pragma once
 
 #include <vector>
@@ -17,13 +17,16 @@ struct AdviceEntry {
   const char* text;  // what to check and what to change
 };
 
-// The advice for a verdict, best match first: up to three known mistakes, then the
-// general advice for the cause. Never empty.
+// The advice for a verdict, best match first: up to three known mistakes, then the general advice for
+// the cause. Known mistakes are guesses, and their text says so, except for those that rest on facts.
+// Empty for consequences: their root has the advice.
 std::vector<Advice> AdviceFor(const Verdict& verdict);
 
-// The tables, for the documentation and its test: known mistakes (most specific first),
-// and one entry for each cause.
-const std::vector<AdviceEntry>& KnownMistakes();
-const std::vector<AdviceEntry>& GeneralAdvice();
+// The tables, for the documentation and its test, each with the most specific entry first.
+const std::vector<AdviceEntry>& FactAdvice();   // by what is known of the culprits' processes
+const std::vector<AdviceEntry>& StackAdvice();  // by what the culprits' stacks show
+// By the shape of the calls. Entries with the id of one of StackAdvice() stand in for it.
+const std::vector<AdviceEntry>& CallAdvice();
+const std::vector<AdviceEntry>& GeneralAdvice();  // one entry for each cause
 
 }  // namespace rollcall

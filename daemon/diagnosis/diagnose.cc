@@ -16,6 +16,7 @@
 #include "daemon/diagnosis/rules/rules.h"
 #include "daemon/diagnosis/rules/wait_graph.h"
 #include "daemon/diagnosis/steps.h"
+#include "daemon/diagnosis/verdict_places.h"
 #include "daemon/diagnosis/verdict_sites.h"
 #include "daemon/words/sentences.h"
 #include "daemon/words/terms.h"
@@ -54,7 +55,7 @@ int64_t ShortestLimit(const Limits& limits) {
 }
 
 WaitEdge MakeChainEdge(const JobState& job, const StuckCall& call) {
-  WaitEdge edge = MakeEdge(call);
+  WaitEdge edge = MakeEdge(job, call);
   for (const Waiter& w : call.waiters) edge.from.push_back(PublicRank(job, w.process, w.rank));
   for (const Absent& a : call.absents) {
     const int32_t rank = PublicRank(job, a.process, a.rank);
@@ -258,13 +259,14 @@ std::vector<Verdict> Diagnoser::Run(const JobState& job, int64_t now_ns, const L
     WeighAge(job, now_ns, &verdict);
     AddSteps(job, &verdict);
     AddGraphs(job, &verdict);
+    AddPlaces(job, &verdict);
     AddGpuSharing(job, &verdict);
     AddLosses(job, &verdict);
     AddForbiddenStacks(job, &verdict);
     AddHostEvidence(job, &verdict);
     verdict.summary = WriteSummary(verdict);
     verdict.advice = AdviceFor(verdict);
-    AddHostAdvice(&verdict);
+    if (!verdict.is_consequence) AddHostAdvice(&verdict);
     AddCallSites(job, &verdict);
     Shorten(&verdict.evidence);
     Shorten(&verdict.missing_evidence);

@@ -38,6 +38,7 @@ inline constexpr size_t kHosts = 200'000;        // with a count of dropped tick
 inline constexpr size_t kName = 255;  // of a job, tenant, host, communicator or phase
 inline constexpr size_t kAgentId = 512;  // of a run of an agent
 inline constexpr size_t kSite = 512;
+inline constexpr size_t kClaimedSizes = 1024;  // of one communicator
 inline constexpr size_t kError = 1024;
 inline constexpr size_t kCommand = 4096;     // and other texts of a process
 inline constexpr size_t kStackWords = 65536;  // the functions of all threads

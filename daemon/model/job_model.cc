@@ -118,6 +118,22 @@ void JobModel::SetProgress(int32_t process, const CommProgress& progress, int64_
   ApplyProgress(process, renamed, now_ns);
 }
 
+void JobModel::NoteSize(const CommProgress& progress, Communicator* comm) {
+  if (progress.size == 0) return;
+  ClaimedSize* claim = std::find_if(comm->claims.begin(), comm->claims.end(),
+                                    [&](const ClaimedSize& c) { return c.rank == progress.rank; });
+  if (progress.size == comm->size) {
+    if (claim != comm->claims.end()) comm->claims.erase(claim, claim + 1);
+    return;
+  }
+  comm->other_size = progress.size;
+  if (claim != comm->claims.end()) {
+    claim->size = progress.size;
+  } else if (comm->claims.size() < limits::kClaimedSizes) {
+    comm->claims.push_back({progress.rank, progress.size});
+  }
+}
+
 void JobModel::ApplyProgress(int32_t process, const CommProgress& progress, int64_t now_ns) {
   if (!IsKnown(process) || progress.id == 0) return;
   if (progress.rank < 0 || progress.rank >= kMaxRanks) return;
@@ -136,7 +152,7 @@ void JobModel::ApplyProgress(int32_t process, const CommProgress& progress, int6
     comm.size = progress.size;
     world_restarts_.Created(comm.size, &state_);
   }
-  if (progress.size != 0 && progress.size != comm.size) comm.other_size = progress.size;
+  NoteSize(progress, &comm);
   comm.version = ++version_;
 
   const size_t members = comm.members.size();

@@ -29,6 +29,7 @@ namespace rollcall {
 struct StackFacts {
   Motion motion = Motion::kUnknown;
   std::string words;
+  StackPlace place;
   bool waits_outside = false;
   int64_t now_ns = 0;
 };
@@ -134,6 +135,7 @@ class JobModel {
   void AddRecords(const CommProgress& progress, size_t kept, Communicator* comm, Member* member);
   void TakeSeat(int32_t process, const CommProgress& progress);
   void LeaveSeat(const Seat& seat, int32_t process);
+  void NoteSize(const CommProgress& progress, Communicator* comm);
   void ApplyProgress(int32_t process, const CommProgress& progress, int64_t now_ns);
   uint64_t ResolveId(uint64_t reported) const;
   void AddGrown(const GrownId& grown);

@@ -201,6 +201,10 @@ void JobModel::SetStacks(int32_t process, const StackFacts& facts) {
   known.motion = facts.motion;
   known.stack_words = facts.words;
   LimitText(limits::kStackWords, &known.stack_words);
+  known.place = facts.place;
+  LimitText(limits::kSite, &known.place.at);
+  LimitText(limits::kName, &known.place.inside);
+  LimitText(limits::kStackWords, &known.place.functions);
   CountTexts(process);
   known.stacks_ns = facts.now_ns;
   if (!facts.waits_outside) {

@@ -16,6 +16,7 @@
 #include "daemon/model/job_key.h"
 #include "daemon/model/lazy_vector.h"
 #include "daemon/model/rank_table.h"
+#include "daemon/model/stack_place.h"
 #include "interpose/ops.h"
 
 namespace rollcall {
@@ -146,6 +147,7 @@ struct Process : ProcessIdentity, ProcessEvidence {
   // From the newest sample of its stacks.
   Motion motion = Motion::kUnknown;
   std::string stack_words;  // the functions of all threads, separated by blanks
+  StackPlace place;
   int64_t stacks_ns = 0;    // when the agent took the sample; 0: never
   // Every sample since this time shows that the main thread waits for other ranks in a
   // library other than NCCL; 0: it does not wait there.
@@ -248,12 +250,19 @@ struct FirstCall {
   uint32_t position = 0;
 };
 
+// A rank that reported another size of its communicator than the first reporter did.
+struct ClaimedSize {
+  int32_t rank = -1;
+  int32_t size = 0;
+};
+
 struct Communicator {
   uint64_t id = 0;
   uint64_t parent = 0;        // 0: none
   std::string name;           // "" if the program gave none
   int32_t size = 0;           // as the first member reported it
   int32_t other_size = 0;     // a different size that another member reported; 0: all agree
+  LazyVector<ClaimedSize> claims;  // the ranks with another size than `size`; at most kClaimedSizes
   RankTable<Member> members;  // only the ranks with a report
   LazyVector<int32_t> seats;  // processes by rank, if the source lists them (dumps do)
   std::vector<UsualDuration> usual;

@@ -18,6 +18,9 @@ template <typename AnyProcess>
 auto TextsOf(AnyProcess* process) {
   return std::array{
       &process->stack_words,
+      &process->place.at,
+      &process->place.inside,
+      &process->place.functions,
       &process->error,
       &process->phase,
       &process->wait_channel,

@@ -58,7 +58,8 @@ struct Culprit {
   std::string host;
   int32_t pid = 0;  // 0: not known
   int32_t device = -1;
-  CallArgs call;         // mismatches: the call that it made instead
+  CallArgs call;         // mismatches: the call that it made instead; errors: the call that NCCL refused
+  int32_t nccl_result = 0;  // ncclResult_t that NCCL reported to it; 0: no error
   uint64_t entered = 0;  // number of collectives that it has entered on the communicator
   std::string error;     // the exception that ended it: "ValueError: ... at train.py:57"; "": none
   // How it ended or left: "exited normally", "killed by signal 9"; "": it did not.
@@ -162,7 +163,10 @@ struct Verdict {
   // the call.
   bool late = false;
   int64_t late_ns = 0;      // stragglers: the usual time from the other ranks to the culprit
-  std::string stack_words;  // the functions on the culprits' stacks, separated by blanks
+  // Where culprits[i] stands, by stacks taken during the wait; of the first culprits only.
+  std::vector<StackPlace> places;
+  StackPlace waiting_place;  // of the first waiting rank whose stacks are known
+  std::string stack_words;   // the functions on the culprits' stacks, separated by blanks
   // When the first rank began to wait. Contradictions: when the second side made its call.
   int64_t since_ns = 0;
   int64_t waited_ns = 0;

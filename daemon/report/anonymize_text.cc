@@ -12,6 +12,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "daemon/model/job_key.h"
+#include "daemon/words/communicator_names.h"
 #include "daemon/words/host_fact_words.h"
 
 namespace rollcall {
@@ -98,7 +99,7 @@ std::string TextAnonymizer::Replace(TextKind kind, const std::string& text) {
     case TextKind::kTenant:
       return text == kDefaultTenant ? text : names_->Of("tenant", text);
     case TextKind::kCommunicator:
-      return names_->Of("communicator", text);
+      return IsMadeOfRanks(text) ? text : names_->Of("communicator", text);
     case TextKind::kPod:
       return names_->Of("pod", text);
     case TextKind::kContainer:
@@ -149,9 +150,10 @@ std::string TextAnonymizer::File(const std::string& path) {
 }
 
 std::string TextAnonymizer::Site(const std::string& site) {
-  static const RE2 kSite(R"((.*?)(:[0-9]+)((?: in .*)?))");
+  static const RE2 kSite(R"((.*?)((?::[0-9]+)?)((?: in .*)?))");
   std::string path, line, function;
-  if (!RE2::FullMatch(site, kSite, &path, &line, &function)) return Address(site);
+  const bool matches = RE2::FullMatch(site, kSite, &path, &line, &function);
+  if (!matches || (line.empty() && function.empty())) return Address(site);
   return absl::StrCat(File(path), line, function);
 }
 

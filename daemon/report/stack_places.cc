@@ -10,22 +10,12 @@
 #include "absl/strings/str_cat.h"
 #include "daemon/report/incident_proto.h"
 #include "daemon/report/incident_words.h"
+#include "daemon/report/program_line.h"
 #include "daemon/words/rank_ranges.h"
 #include "daemon/words/terms.h"
-#include "interpose/python_files.h"
 
 namespace rollcall {
 namespace {
-
-std::string FindSiteInThread(const v1::ThreadStack& thread) {
-  for (const v1::Frame& frame : thread.frames()) {
-    if (!frame.python() || frame.file().empty() || IsPythonLibraryFile(frame.file().c_str())) {
-      continue;
-    }
-    return absl::StrCat(frame.file(), ":", frame.line(), " in ", frame.function());
-  }
-  return "";
-}
 
 // By process, from its newest sample that shows one.
 using Sites = std::map<std::pair<std::string, int32_t>, std::string>;
@@ -64,18 +54,7 @@ void AddWaitingSites(const v1::Incident& incident, const Sites& places, v1::Verd
 
 }  // namespace
 
-std::string FindSite(const v1::ProcessStack& stack) {
-  for (const v1::ThreadStack& thread : stack.threads()) {
-    if (thread.tid() != stack.pid()) continue;
-    std::string place = FindSiteInThread(thread);
-    if (!place.empty()) return place;
-  }
-  for (const v1::ThreadStack& thread : stack.threads()) {
-    std::string place = FindSiteInThread(thread);
-    if (!place.empty()) return place;
-  }
-  return "";
-}
+std::string FindSite(const v1::ProcessStack& stack) { return FindPlace(stack).at; }
 
 void AddSites(v1::Incident* incident) {
   const Sites places = FindSites(*incident);

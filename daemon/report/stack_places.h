@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Finds the position of an incident's ranks in the program: the innermost line of Python outside of
-// libraries in their newest stacks, for the culprits and for the waiting ranks.
+// Finds the position of an incident's ranks in the program: the innermost line outside of libraries in
+// their newest stacks, for the culprits and for the waiting ranks.
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@
 
 namespace rollcall {
 
-// "/x/train.py:57 in train_epoch", of the main thread if it shows one; "": none does.
+// "/x/train.py:57 in train_epoch", of the main thread if it shows one (FindPlace()); "": none does.
 std::string FindSite(const v1::ProcessStack& stack);
 
 // Fills in Culprit.at and Verdict.waiting_at.

@@ -11,6 +11,7 @@
 #include "absl/time/time.h"
 #include "daemon/model/progress.h"
 #include "daemon/report/wrap.h"
+#include "daemon/words/communicator_names.h"
 #include "daemon/words/rank_ranges.h"
 #include "daemon/words/terms.h"
 
@@ -112,7 +113,8 @@ void AddRow(const Row& row, std::string* text) {
 
 void AddCommunicator(const JobState& job, const Communicator& comm, std::string* text) {
   std::string title = absl::StrCat("communicator ", IdInHex(comm.id));
-  if (!comm.name.empty()) absl::StrAppend(&title, " \"", comm.name, "\"");
+  const std::string name = NameForPeople(job, comm);
+  if (!name.empty()) absl::StrAppend(&title, " \"", name, "\"");
   absl::StrAppend(&title, ", ", comm.size, " ranks");
   const size_t unknown = RankRanges(UnknownRanks(comm)).size();
   if (unknown != 0) absl::StrAppend(&title, ", ", unknown, " of them without a report");

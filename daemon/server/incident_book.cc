@@ -95,6 +95,7 @@ std::vector<StackRequest> IncidentBook::Apply(const JobState& state, std::vector
     // The end of a job is no news after its hang was reported.
     for (const auto& [id, comm] : state.communicators) job->judged_ends.insert(id);
   }
+  for (Record& record : job->records) record.has_new_stacks = false;
   if (job->may_lack_alert) SendLackingAlert(verdicts, job);
   return requests;
 }
@@ -235,6 +236,7 @@ std::optional<Motion> IncidentBook::AddStack(const StackResult& result) {
     AddFailure(result.stack, &record->incident);
     return std::nullopt;
   }
+  record->has_new_stacks = true;
   const Motion motion = MotionSince(record->incident, result.stack);
   AddSample(result.stack, &record->incident);
   return motion;

@@ -32,8 +32,8 @@
 #include "daemon/diagnosis/incident_life.h"
 #include "daemon/report/stacks/stack_tree.h"
 #include "daemon/server/alerts.h"
-#include "daemon/server/history_keeper.h"
 #include "daemon/server/daemon_counters.h"
+#include "daemon/server/history_keeper.h"
 #include "daemon/server/incident_counts.h"
 #include "daemon/server/incident_quota.h"
 #include "daemon/server/job_store.h"
@@ -151,6 +151,7 @@ class IncidentBook {
     bool dirty = false;               // the report is older than the incident
     bool is_in_queue = false;         // ReportQueue has it, and has not reported a result
     bool unsaved = false;             // the history is older than the incident
+    bool has_new_stacks = false;      // no verdict rests on its newest stacks yet
     bool is_over_quota = false;       // neither stored nor reported, and gone when it closes
     int stacks_open = 0;              // requested and not yet received
     int64_t stacks_requested_ns = 0;  // time of the newest stack request
@@ -224,11 +225,13 @@ class IncidentBook {
   void SetAllUnsaved() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void PublishPending() ABSL_LOCKS_EXCLUDED(mutex_);
   std::vector<Draft> PublishRecords() ABSL_LOCKS_EXCLUDED(mutex_);
-  bool PublishRecord(const JobKey& job, Record* record, std::vector<Draft>* drafts)
+  bool PublishRecord(const JobIncidents& job, Record* record, std::vector<Draft>* drafts)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void WriteReport(Draft draft) ABSL_LOCKS_EXCLUDED(mutex_);
   void RecordReport(const ReportQueue::Result& result) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void RecordProblem(Record* record) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Takes the verdicts of a live incident as they are now.
+  static void RefreshVerdicts(const JobIncidents& job, v1::Incident* incident);
   static v1::Incident AsOfNow(const JobIncidents& job, const v1::Incident& incident);
   std::vector<v1::Incident> InMemory(bool open_only, bool with_stacks) const
       ABSL_LOCKS_EXCLUDED(mutex_);

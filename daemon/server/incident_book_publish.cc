@@ -43,22 +43,24 @@ std::vector<IncidentBook::Draft> IncidentBook::PublishRecords() {
     const auto job = jobs_.find(at->first);
     Record* record = job == jobs_.end() ? nullptr : FindRecord(at->second, &job->second);
     if (record != nullptr && record->is_over_quota) StoreIfItLasts(job->second, record);
-    const bool has_more = record != nullptr && PublishRecord(at->first, record, &drafts);
+    const bool has_more = record != nullptr && PublishRecord(job->second, record, &drafts);
     at = has_more ? std::next(at) : pending_.erase(at);
   }
   return drafts;
 }
 
 // True: there is more to do later.
-bool IncidentBook::PublishRecord(const JobKey& job, Record* record, std::vector<Draft>* drafts) {
+bool IncidentBook::PublishRecord(const JobIncidents& job, Record* record,
+                                 std::vector<Draft>* drafts) {
   if (record->is_over_quota) return true;
   const bool is_due = record->dirty && record->incident.has_confirmed_at();
   const bool waits = is_due && AwaitsStacks(*record);
   if (is_due && !waits) {
     record->dirty = false;
+    RefreshVerdicts(job, &record->incident);  // with the lines that the stacks show
     AddSites(&record->incident);
     if (!options_.report_dir.empty()) {
-      drafts->push_back({job, record->incident, record->folder, record->rest});
+      drafts->push_back({job.key, record->incident, record->folder, record->rest});
       record->is_in_queue = true;
     }
   }
@@ -70,7 +72,7 @@ bool IncidentBook::PublishRecord(const JobKey& job, Record* record, std::vector<
 // The first report waits a little for the first stacks: a user who ends the job because of the
 // report ends its processes too. Does not wait once the daemon stops.
 bool IncidentBook::AwaitsStacks(const Record& record) const {
-  return !stopping_ && record.folder.empty() && record.stacks_open > 0 &&
+  return !stopping_ && record.folder.empty() && (record.stacks_open > 0 || record.has_new_stacks) &&
          timeline_->Now() - record.stacks_requested_ns < kStacksBeforeReportNs;
 }
 

@@ -115,12 +115,16 @@ std::vector<v1::Incident> IncidentBook::InMemory(bool open_only, bool with_stack
 }
 
 // The waits of a live incident grow without any other change.
+void IncidentBook::RefreshVerdicts(const JobIncidents& job, v1::Incident* incident) {
+  if (!job.life.live() || job.life.live()->id != incident->id()) return;
+  if (job.life.live()->is_stored) return;
+  incident->mutable_verdicts()->Swap(ToProto(*job.life.live()).mutable_verdicts());
+  AddSites(incident);
+}
+
 v1::Incident IncidentBook::AsOfNow(const JobIncidents& job, const v1::Incident& incident) {
   v1::Incident now = incident;
-  if (!job.life.live() || job.life.live()->id != incident.id()) return now;
-  if (job.life.live()->is_stored) return now;
-  now.mutable_verdicts()->Swap(ToProto(*job.life.live()).mutable_verdicts());
-  AddSites(&now);
+  RefreshVerdicts(job, &now);
   return now;
 }
 

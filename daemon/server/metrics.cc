@@ -17,6 +17,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "daemon/server/views/job_view.h"
+#include "daemon/words/communicator_names.h"
 
 namespace rollcall {
 namespace {
@@ -61,7 +62,9 @@ Labels JobLabels(const v1::JobStatus& job, const Labels& more = {}) {
 
 void AddCommunicator(const v1::JobStatus& job, const v1::CommunicatorStatus& comm, Families* out) {
   // Several communicators may have the same name.
-  const Labels labels = JobLabels(job, {{"communicator", comm.name()}, {"id", comm.id()}});
+  // A name made of ranks changes while ranks join, and so would the time series.
+  const std::string name = IsMadeOfRanks(comm.name()) ? "" : comm.name();
+  const Labels labels = JobLabels(job, {{"communicator", name}, {"id", comm.id()}});
   out->Gauge("rollcall_communicator_position_min",
              "Fewest collectives that a rank has entered", labels,
              comm.position_min());

@@ -10,6 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "daemon/report/program_line.h"
 #include "daemon/server/stack_motion.h"
 #include "daemon/server/start_watch.h"
 #include "rollcall/v1/agent.pb.h"
@@ -65,7 +66,8 @@ void StackDesk::Deliver(const StackResult& result) {
   if (!result.is_reply) return;
   store_->SetStacks(
       result.job, result.process,
-      {motion, FunctionNames(result.stack), WaitsForOthers(result.stack), timeline_->Now()});
+      {motion, FunctionNames(result.stack), FindPlace(result.stack), WaitsForOthers(result.stack),
+       timeline_->Now()});
 }
 
 absl::Status StackDesk::Stream(const JobKey& job, const v1::TakeStacksRequest& request,

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "daemon/words/communicator_names.h"
 #include "daemon/words/terms.h"
 
 namespace rollcall {
@@ -13,7 +14,8 @@ namespace {
 
 std::string CommunicatorById(const JobState& job, uint64_t id) {
   const auto it = job.communicators.find(id);
-  return CommunicatorInWords(id, it == job.communicators.end() ? "" : it->second.name);
+  return it == job.communicators.end() ? CommunicatorInWords(id, "")
+                                       : CommunicatorInWords(job, it->second);
 }
 
 std::string BlockedInWords(const JobState& job, const BlockedCall& blocked, int64_t now_ns) {

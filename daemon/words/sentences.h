@@ -2,6 +2,7 @@
 // Writes a verdict as one sentence: ranks, call, communicator and length of the wait.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -10,18 +11,12 @@
 
 namespace rollcall {
 
-// "rank 3 (node-17, pid 4121) never entered AllReduce #8812 on communicator "dp";
-// 63 ranks have waited 48 s".
+// "rank 3 (node-17, pid 4121) is in `validate` (train.py:212) and has not called AllReduce #8812 on
+// communicator "dp"; 63 ranks have waited 48 s". At most kLongestSentence bytes.
 std::string WriteSummary(const Verdict& verdict);
-
-// "Send to rank 3 of communicator "dp"". A peer is a rank of the communicator.
-std::string EndInWords(const CallArgs& call, const std::string& communicator);
+inline constexpr size_t kLongestSentence = 400;
 
 // "rank 0 waits in AllReduce #3 on communicator "dp" for rank 1".
 std::string EdgeInWords(const WaitEdge& edge);
-
-// The change after which the histories agree again; "" if there is no simple one.
-struct Alignment;
-std::string DivergenceInWords(const Alignment& alignment);
 
 }  // namespace rollcall

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "daemon/model/cut_text.h"
 #include "daemon/words/rank_ranges.h"
 #include "proto/durations.h"
 
@@ -15,6 +16,7 @@ namespace rollcall {
 namespace {
 
 constexpr size_t kNamedHosts = 2;  // where there are more than kMostHosts
+constexpr size_t kLongestName = 64;  // of a communicator, in a sentence
 
 }  // namespace
 
@@ -80,7 +82,7 @@ std::string CallInWords(const CallArgs& call) {
 }
 
 std::string CommunicatorInWords(uint64_t id, const std::string& name) {
-  if (!name.empty()) return absl::StrCat("communicator \"", name, "\"");
+  if (!name.empty()) return absl::StrCat("communicator \"", CutText(name, kLongestName, "..."), "\"");
   return absl::StrCat("communicator ", IdInHex(id).substr(0, 8));
 }
 

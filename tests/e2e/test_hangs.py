@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A real job for every kind of hang that the daemon has a rule for. The cause, the culprits,
 the call and the waiting ranks must be right, with and without markers."""
+import re
 import signal
 
 import pytest
@@ -30,6 +31,15 @@ def test_the_verdict_names_the_guilty_rank(run, victim, markers):
     assert verdict["advice"]
     if markers == "1":
         assert verdict["certainty"] == "certain", verdict["missing_evidence"]
+
+
+def test_the_sentence_begins_with_what_the_culprit_does(run):
+    verdict = run("one_rank_stops_calling").verdict
+    assert re.match(r"rank 3 \(\S+, pid \d+\) is in `Validate` \(one_rank_stops_calling\.cc:\d+\), "
+                    r"waiting in pause, and has not called AllReduce #10 on communicator "
+                    r'"all ranks"; 3 ranks have waited ', verdict["summary"]), verdict["summary"]
+    assert re.search(r"/one_rank_stops_calling\.cc:\d+ in Validate$", verdict["culprits"][0]["at"])
+    assert verdict["advice"][0]["id"] == "validates-alone", verdict["advice"]
 
 
 # With GPU markers: victim: (cause, culprits, operation, certainty, simulation)

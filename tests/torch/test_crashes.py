@@ -18,7 +18,7 @@ CASES = {
     "exit": ("rank_exited", "exited with code 4"),
     "leave": ("rank_exited", "exited normally"),
     "kill": ("rank_died", "killed by signal 9"),
-    "stop": ("missing_rank", "never entered"),
+    "stop": ("missing_rank", "has not called"),
 }
 
 

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "daemon/diagnosis/rules/freshness.h"
+#include "daemon/words/communicator_names.h"
 #include "daemon/words/evidence.h"
 #include "daemon/words/rank_ranges.h"
 #include "daemon/words/terms.h"
@@ -202,19 +203,19 @@ Certainty CertaintyOfWaits(const std::vector<Waiter>& waiters) {
   return shown == waiters.size() ? Certainty::kCertain : Certainty::kLikely;
 }
 
-WaitEdge MakeEdge(const StuckCall& call) {
+WaitEdge MakeEdge(const JobState& job, const StuckCall& call) {
   WaitEdge edge;
   edge.communicator = call.communicator->id;
-  edge.communicator_name = call.communicator->name;
+  edge.communicator_name = NameForPeople(job, *call.communicator);
   edge.communicator_size = call.communicator->size;
   edge.position = call.position;
   edge.call = call.call;
   return edge;
 }
 
-void SetCommunicator(const Communicator& comm, Verdict* verdict) {
+void SetCommunicator(const JobState& job, const Communicator& comm, Verdict* verdict) {
   verdict->communicator = comm.id;
-  verdict->communicator_name = comm.name;
+  verdict->communicator_name = NameForPeople(job, comm);
   verdict->communicator_size = comm.size;
 }
 
@@ -223,7 +224,7 @@ std::optional<Verdict> Describe(const Suspicion& s, Cause cause, int64_t limit_n
   if (call.waiters.empty() || s.now_ns - call.since_ns < limit_ns) return std::nullopt;
   Verdict verdict;
   verdict.cause = cause;
-  SetCommunicator(*call.communicator, &verdict);
+  SetCommunicator(s.job, *call.communicator, &verdict);
   verdict.position = call.position;
   verdict.call = call.call;
   verdict.since_ns = call.since_ns;

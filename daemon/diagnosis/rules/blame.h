@@ -45,10 +45,10 @@ std::optional<Verdict> Blame(const Suspicion& s, Cause cause, const std::vector<
 std::optional<Verdict> Describe(const Suspicion& s, Cause cause, int64_t limit_ns);
 
 // Fills in the communicator of a verdict.
-void SetCommunicator(const Communicator& comm, Verdict* verdict);
+void SetCommunicator(const JobState& job, const Communicator& comm, Verdict* verdict);
 
 // An edge for a wait in this call. The caller fills in `from` and `to`.
-WaitEdge MakeEdge(const StuckCall& call);
+WaitEdge MakeEdge(const JobState& job, const StuckCall& call);
 
 // kCertain if all waits are shown, kLikely if some are. kPossible if none is: the GPUs may
 // be busy with other work.

@@ -14,9 +14,10 @@
 #include "daemon/diagnosis/rules/rules.h"
 #include "daemon/model/first_calls.h"
 #include "daemon/model/progress.h"
+#include "daemon/words/communicator_names.h"
 #include "daemon/words/evidence.h"
 #include "daemon/words/habits.h"
-#include "daemon/words/sentences.h"
+#include "daemon/words/sentence_parts.h"
 #include "daemon/words/terms.h"
 #include "interpose/segment.h"
 
@@ -217,7 +218,7 @@ std::optional<Verdict> BlameWaiter(const JobState& job, const Pair& pair, const 
 void AddPast(const JobState& job, const Pair& pair, const Finding& finding, int32_t process,
              int32_t rank, Verdict* verdict) {
   const Communicator& comm = *pair.call->communicator;
-  const std::string call = EndInWords(finding.call, CommunicatorInWords(comm.id, comm.name));
+  const std::string call = EndInWords(finding.call, CommunicatorInWords(job, comm));
   const bool is_skip = finding.slip.kind == Slip::Kind::kSkipped;
   const Habit& habit = finding.slip.habit;
   verdict->certainty = std::min(verdict->certainty, Certainty::kLikely);

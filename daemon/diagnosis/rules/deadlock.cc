@@ -47,7 +47,7 @@ std::vector<int32_t> PartiesAmong(const JobState& job, const Members& members,
 
 WaitEdge MakeCycleEdge(const JobState& job, const StuckCall& call,
                 const std::map<int32_t, Party>& parties) {
-  WaitEdge edge = MakeEdge(call);
+  WaitEdge edge = MakeEdge(job, call);
   edge.from = PartiesAmong(job, call.waiters, parties);
   for (const int32_t rank : PartiesAmong(job, call.absents, parties)) {
     edge.to.push_back({rank, rank});

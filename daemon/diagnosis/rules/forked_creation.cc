@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "daemon/diagnosis/rules/rules.h"
+#include "daemon/words/communicator_names.h"
 #include "daemon/words/terms.h"
 
 namespace rollcall {
@@ -63,9 +64,9 @@ std::string SidesInWords(const JobState& job, const Fork& fork) {
     }
     return absl::StrCat(RanksInWords(ranks), PluralForm(ranks.size(), " waits", " wait"), " in ");
   };
-  const auto where = [](const StuckCall& call) {
+  const auto where = [&](const StuckCall& call) {
     return absl::StrCat(OpInWords(call.call.op), " of ",
-                        CommunicatorInWords(call.communicator->id, call.communicator->name));
+                        CommunicatorInWords(job, *call.communicator));
   };
   return absl::StrCat(name(*fork.creation, fork.inside), where(*fork.creation), ", ",
                       name(*fork.other, fork.outside), where(*fork.other));

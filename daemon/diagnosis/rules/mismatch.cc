@@ -9,7 +9,7 @@
 #include "daemon/diagnosis/rules/rules.h"
 #include "daemon/words/evidence.h"
 #include "daemon/words/habits.h"
-#include "daemon/words/sentences.h"
+#include "daemon/words/mismatch_sentences.h"
 #include "daemon/words/terms.h"
 
 namespace rollcall {
@@ -155,7 +155,7 @@ Verdict MakeVerdict(const JobState& job, const Communicator& comm, const Diverge
   Verdict verdict;
   verdict.cause = MismatchCause(divergence);
   verdict.certainty = MismatchCertainty(divergence);
-  SetCommunicator(comm, &verdict);
+  SetCommunicator(job, comm, &verdict);
   verdict.position = divergence.position;
   verdict.position_end = divergence.position_end;
   verdict.call = divergence.sides[0].call;

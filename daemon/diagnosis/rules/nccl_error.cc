@@ -20,6 +20,16 @@ std::vector<Errored> AtFault(const std::vector<Errored>& errored) {
   return own.empty() ? errored : own;
 }
 
+// The newest call that NCCL refused with this code.
+CallArgs RefusedCall(const Member* member, int32_t code) {
+  CallArgs call;
+  if (member == nullptr) return call;
+  for (const CallRecord& record : member->records) {
+    if (record.result == code) call = record.args;
+  }
+  return call;
+}
+
 }  // namespace
 
 std::optional<Verdict> JudgeNcclErrors(const Suspicion& s) {
@@ -32,6 +42,8 @@ std::optional<Verdict> JudgeNcclErrors(const Suspicion& s) {
   for (const Errored& e : at_fault) {
     const Member* member = FindMember(*s.call.communicator, e.rank);
     verdict->culprits.push_back(MakeCulprit(s.job, e.process, e.rank, member));
+    verdict->culprits.back().nccl_result = e.code;
+    verdict->culprits.back().call = RefusedCall(member, e.code);
     ranks[e.code].push_back(verdict->culprits.back().rank);
   }
   for (const auto& [code, those] : ranks) {

@@ -44,7 +44,7 @@ Orders Compare(const Entries& a, const Entries& b) {
 
 WaitEdge MakeOrderEdge(const JobState& job, const StuckCall& call, const std::vector<int32_t>& from,
                 const std::vector<int32_t>& to) {
-  WaitEdge edge = MakeEdge(call);
+  WaitEdge edge = MakeEdge(job, call);
   for (const int32_t process : from) edge.from.push_back(PublicRank(job, process, -1));
   for (const int32_t process : to) {
     const int32_t rank = PublicRank(job, process, -1);

@@ -30,7 +30,7 @@ std::vector<Verdict> JudgeStragglers(const JobState& job, const Communicator& co
   Verdict verdict;
   verdict.cause = Cause::kStraggler;
   verdict.certainty = Certainty::kLikely;
-  SetCommunicator(comm, &verdict);
+  SetCommunicator(job, comm, &verdict);
   verdict.position = member->entered == 0 ? 0 : member->entered - 1;
   verdict.call = CallAtNewest(*member);
   verdict.since_ns = now_ns;

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "daemon/diagnosis/rules/rank_map.h"
 #include "daemon/diagnosis/rules/stuck_call.h"
+#include "daemon/words/communicator_names.h"
 #include "daemon/words/rank_ranges.h"
 #include "daemon/words/terms.h"
 
@@ -63,7 +64,7 @@ void AddUnheard(const JobState& job, const Communicator& comm, RankFinder* finde
     call->absents.push_back(MakeUnheard(job, member));
   }
   call->missing_evidence.push_back(absl::StrCat("no report on ", RankRanges(unknown).InWords(), " of ",
-                                                CommunicatorInWords(comm.id, comm.name),
+                                                CommunicatorInWords(job, comm),
                                                 ", although all its ranks have joined"));
 }
 

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "daemon/diagnosis/rules/claimed_sizes.h"
 #include "daemon/diagnosis/rules/rank_map.h"
 #include "daemon/diagnosis/rules/stuck_call.h"
 #include "daemon/words/rank_ranges.h"
@@ -39,9 +40,31 @@ bool AddLost(const JobState& job, int32_t rank, const Member& member, StuckCall*
   return true;
 }
 
-void AddMembers(const JobState& job, const Communicator& comm, StuckCall* call) {
+bool IsWrong(const SizeDispute& dispute, int32_t rank) {
+  return std::any_of(dispute.wrong.begin(), dispute.wrong.end(),
+                     [rank](const ClaimedSize& claim) { return claim.rank == rank; });
+}
+
+// A rank with another size than the majority is inside a creation that is not the others'.
+void AddWrongSizes(const JobState& job, const Communicator& comm, const SizeDispute& dispute,
+                   StuckCall* call) {
+  for (const ClaimedSize& claim : dispute.wrong) {
+    const Member* member = FindMember(comm, claim.rank);
+    if (member == nullptr) continue;
+    Absent absent = MakeAbsent(job, claim.rank, *member, Lack::kNotEntered);
+    absent.gone = HowProcessEnded(job, member->process);
+    call->absents.push_back(absent);
+  }
+}
+
+// `dispute`: a creation that failed although its rank passed the right size failed because of the
+// others.
+void AddMembers(const JobState& job, const Communicator& comm, const SizeDispute& dispute,
+                StuckCall* call) {
   std::vector<int32_t> failed;
   for (const auto& [rank, member] : comm.members) {
+    if (IsWrong(dispute, rank)) continue;
+    if (dispute.size != 0 && member.state == MemberState::kFailed) continue;
     if (!InRange(comm, rank) || AddLost(job, rank, member, call, &failed)) continue;
     if (member.state != MemberState::kInitializing || member.init_entered_ns <= 0) continue;
     const Proof proof = IsFresh(job, member.process) ? Proof::kShown : Proof::kInferred;
@@ -53,9 +76,19 @@ void AddMembers(const JobState& job, const Communicator& comm, StuckCall* call) 
                                         " creating call failed"));
 }
 
-void AddNeverJoined(const JobState& job, const Communicator& comm, RankFinder* finder,
-                    StuckCall* call) {
-  const std::vector<RankRange> unknown = UnknownRanks(comm);
+// The ranks without a report, of those that a communicator of this size has.
+std::vector<RankRange> UnknownRanksBelow(const Communicator& comm, int32_t size) {
+  std::vector<RankRange> unknown;
+  for (RankRange range : UnknownRanks(comm)) {
+    range.last = std::min(range.last, size - 1);
+    if (range.first <= range.last) unknown.push_back(range);
+  }
+  return unknown;
+}
+
+void AddNeverJoined(const JobState& job, const Communicator& comm, int32_t size,
+                    RankFinder* finder, StuckCall* call) {
+  const std::vector<RankRange> unknown = UnknownRanksBelow(comm, size);
   const RankProcesses found = finder->Find(comm, unknown);
   std::vector<RankRange> nameless;
   for (const auto& [ranks, index] : SplitByProcess(unknown, found.processes)) {
@@ -103,12 +136,18 @@ void FindStuckCreation(const JobState& job, const Communicator& comm, RankFinder
   StuckCall call;
   call.kind = StuckCall::Kind::kCreation;
   call.communicator = &comm;
-  AddMembers(job, comm, &call);
+  const SizeDispute dispute = JudgeClaimedSizes(comm);
+  AddMembers(job, comm, dispute, &call);
   if (call.waiters.empty()) return;
-  AddNeverJoined(job, comm, finder, &call);
+  AddWrongSizes(job, comm, dispute, &call);
+  AddNeverJoined(job, comm, dispute.size == 0 ? comm.size : dispute.size, finder, &call);
   call.call.op = CreatingCall(job, comm);
   call.since_ns = WaitBegin(call);
-  if (comm.other_size != 0) {
+  if (dispute.size != 0) {
+    call.evidence.push_back(absl::StrCat("the ranks disagree on the size: ",
+                                         DisputeInWords(job, comm, dispute)));
+  } else if (comm.other_size != 0) {
+    for (Absent& absent : call.absents) absent.at_most = Certainty::kPossible;
     call.evidence.push_back(absl::StrCat("the ranks disagree on the size: some passed ", comm.size,
                                          ", some ", comm.other_size));
   }

@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "daemon/diagnosis/rules/rank_map.h"
 #include "daemon/diagnosis/rules/stuck_call.h"
+#include "daemon/words/communicator_names.h"
 #include "daemon/words/terms.h"
 
 namespace rollcall {
@@ -254,7 +255,7 @@ void AddPeer(const JobState& job, const Communicator& comm, RankFinder* finder, 
     const auto processes = finder->Find(comm, {alone}).processes;
     absent = MakeUnheard(job, SplitByProcess({alone}, processes).front());
     call->missing_evidence.push_back(absl::StrCat("no report on ", RanksInWords({peer}), " of ",
-                                                  CommunicatorInWords(comm.id, comm.name)));
+                                                  CommunicatorInWords(job, comm)));
   }
   call->absents.push_back(absent);
 }

@@ -18,11 +18,14 @@ void AddEnd(const Suspicion& s, int32_t rank, const CallArgs& call, Verdict* ver
   verdict->culprits.push_back(std::move(culprit));
 }
 
-// The verdict on ends with different sizes: there is no majority, so either may be wrong.
+// The verdict on ends with different sizes: there is no majority, so either may be wrong. Both ends
+// are known, so the wait cannot end and need not become long.
 std::optional<Verdict> JudgeSizes(const Suspicion& s) {
   std::optional<Verdict> verdict =
-      Describe(s, Cause::kUnmatchedP2p, SuspectAfter(*s.call.communicator, s.call.call, s.limits));
+      Describe(s, Cause::kUnmatchedP2p,
+               std::min(s.limits.suspect_floor_ns, s.limits.suspect_after_ns));
   if (!verdict) return verdict;
+  verdict->at_once = true;
   verdict->certainty = std::min(Certainty::kLikely, CertaintyOfWaits(s.call.waiters));
   verdict->mismatched_fields = {"count"};
   AddEnd(s, s.call.waiters.front().rank, s.call.call, &*verdict);

@@ -11,6 +11,7 @@
 #include "daemon/report/incident_proto.h"
 #include "daemon/server/views/public_ranks.h"
 #include "daemon/server/views/rank_state.h"
+#include "daemon/words/communicator_names.h"
 
 namespace rollcall {
 namespace {
@@ -40,7 +41,7 @@ void FillCommunicator(const JobState& job, const Communicator& comm, int32_t ran
                       const Member& member, int limit, v1::CommunicatorCalls* calls) {
   v1::CommunicatorRef* ref = calls->mutable_communicator();
   ref->set_id(absl::StrCat(absl::Hex(comm.id, absl::kZeroPad16)));
-  ref->set_name(Utf8(comm.name));
+  ref->set_name(Utf8(NameForPeople(job, comm)));
   ref->set_size(comm.size);
   calls->set_rank_in_communicator(rank);
   calls->set_entered(static_cast<double>(member.entered));

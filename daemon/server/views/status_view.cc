@@ -9,6 +9,7 @@
 #include "daemon/model/progress.h"
 #include "daemon/report/incident_proto.h"
 #include "daemon/server/views/public_ranks.h"
+#include "daemon/words/communicator_names.h"
 #include "proto/durations.h"
 
 namespace rollcall {
@@ -33,7 +34,7 @@ bool TakesPart(const JobState& job, const Member& member) {
 void FillCommunicator(const JobState& job, const Communicator& comm, int64_t now_ns,
                       v1::CommunicatorStatus* status) {
   status->set_id(absl::StrCat(absl::Hex(comm.id, absl::kZeroPad16)));
-  status->set_name(Utf8(comm.name));
+  status->set_name(Utf8(NameForPeople(job, comm)));
   status->set_size(comm.size);
   status->set_members(static_cast<int32_t>(comm.members.size()));
   uint64_t least = UINT64_MAX, most = 0;

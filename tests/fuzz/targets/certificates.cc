@@ -35,7 +35,6 @@ void CheckFacts(const CertificateFacts& facts) {
   CertificateNames names;
   names.uris = facts.uris;
   names.dns_names = facts.dns_names;
-  names.sha256 = facts.fingerprint;
   names.not_after_s = facts.not_after_s;
   (void)IdentifyCertificate(names, {});
 }

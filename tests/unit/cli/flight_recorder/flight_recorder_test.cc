@@ -479,6 +479,7 @@ TEST_F(FlightRecorderTest, JsonAndOldVersionsAreReadAsWell) {
   EXPECT_EQ(verdicts[0].cause, Cause::kMissingRank);
   EXPECT_EQ(Culprits(verdicts[0]), std::vector<int>{1});
   EXPECT_TRUE(absl::StrContains(warnings_, "different versions")) << warnings_;
+  EXPECT_EQ(verdicts[0].culprits[0].host, "host07");
 }
 
 TEST_F(FlightRecorderTest, DamagedFilesGiveAWarningAndTheRestIsAnalysed) {
@@ -497,6 +498,7 @@ TEST_F(FlightRecorderTest, DamagedFilesGiveAWarningAndTheRestIsAnalysed) {
   EXPECT_TRUE(absl::StrContains(warnings_, "words_9.json: left out: byte 13")) << warnings_;
   EXPECT_FALSE(absl::StrContains(warnings_, "a_log_file")) << warnings_;
   EXPECT_FALSE(verdicts.empty());
+  EXPECT_EQ(ImportFlightRecorder({folder_.string()})->damaged, 3);
 }
 
 TEST_F(FlightRecorderTest, TwoDumpsOfOneRankGiveAWarning) {

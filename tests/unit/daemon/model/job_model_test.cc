@@ -490,7 +490,7 @@ TEST(JobModelLimitsTest, TheTextsOfAllProcessesHaveALimit) {
       evidence.error = std::string(1024, 'e');
       evidence.blocked.resize(1024);
       models.back().SetEvidence(process, evidence);
-      models.back().SetStacks(process, {Motion::kUnknown, std::string(65536, 'w'), false, 1});
+      models.back().SetStacks(process, {Motion::kUnknown, std::string(65536, 'w'), {}, false, 1});
     }
   }
   EXPECT_LT(HeapBytes() - before, kMost + (size_t{2} << 20)) << "1,000 processes take memory too";
@@ -499,7 +499,7 @@ TEST(JobModelLimitsTest, TheTextsOfAllProcessesHaveALimit) {
   EXPECT_EQ(models[1].state().processes[499].host, "node");
   EXPECT_GT(CountDropped(&models[1], Dropped::kTexts), 1000u);
   models.erase(models.begin());
-  models[0].SetStacks(0, {Motion::kUnknown, std::string(65536, 'w'), false, 1});
+  models[0].SetStacks(0, {Motion::kUnknown, std::string(65536, 'w'), {}, false, 1});
   EXPECT_EQ(models[0].state().processes[0].stack_words.size(), 65536u) << "there is room again";
 }
 

@@ -183,6 +183,20 @@ v1::Incident RealIncident() {
   return incident;
 }
 
+// "all ranks" is no secret, and a word of many sentences. A program without lines has only a name.
+TEST(AnonymizeTest, HidesAProgramWithoutLinesAndNoRanks) {
+  v1::Incident incident = RealIncident();
+  v1::Verdict* verdict = incident.mutable_verdicts(0);
+  verdict->mutable_culprits(0)->set_at("/home/me/bin/secretapp in Validate");
+  verdict->mutable_communicator()->set_name("all ranks");
+  verdict->set_summary("rank 3 is in `Validate` (secretapp), and all ranks wait");
+  Pseudonyms names;
+  Anonymize(&incident, &names);
+  EXPECT_EQ(verdict->communicator().name(), "all ranks");
+  EXPECT_EQ(verdict->summary(), "rank 3 is in `Validate` (file-2), and all ranks wait");
+  EXPECT_EQ(verdict->culprits(0).at(), "file-2 in Validate");
+}
+
 TEST(AnonymizeTest, ASentenceUsesThePseudonymsOfTheFields) {
   v1::Incident incident = RealIncident();
   Pseudonyms names;

@@ -284,7 +284,7 @@ TEST(HtmlTest, NeedsNoNetwork) {
     EXPECT_EQ(html.find(outside), std::string::npos) << outside;
   }
   EXPECT_NE(html.find("prefers-color-scheme"), std::string::npos);
-  EXPECT_NE(html.find("<h1>rank 3 (node-3, pid 4003) never entered AllReduce #24"),
+  EXPECT_NE(html.find("<h1>rank 3 (node-3, pid 4003) has not called AllReduce #24"),
             std::string::npos);
 }
 
@@ -301,7 +301,7 @@ TEST(TextTest, FitsHundredColumns) {
 
 TEST(TextTest, BeginsWithTheSentence) {
   const std::string text = ToText(MakeIncident());
-  EXPECT_EQ(text.substr(0, 51), "rank 3 (node-3, pid 4003) never entered AllReduce #");
+  EXPECT_EQ(text.substr(0, 52), "rank 3 (node-3, pid 4003) has not called AllReduce #");
   EXPECT_NE(text.find("uneven-inputs: "), std::string::npos);
   EXPECT_NE(text.find("  certainty     certain\n"), std::string::npos);
 }

@@ -77,6 +77,15 @@ struct VerdictBuilder {
     for (Culprit& c : v.culprits) c.call = call;
     return *this;
   }
+  // The lines of the culprits, one each, and the function that they wait in.
+  VerdictBuilder& At(const std::vector<std::string>& lines, const std::string& inside = "") {
+    for (const std::string& line : lines) v.places.push_back({line, inside, true, ""});
+    return *this;
+  }
+  VerdictBuilder& Result(int32_t code, CallArgs call) {
+    for (Culprit& c : v.culprits) c.nccl_result = code;
+    return Called(call);
+  }
   VerdictBuilder& Waiting(const std::vector<int32_t>& ranks) {
     v.waiting_ranks = ranks;
     return *this;
@@ -131,29 +140,44 @@ std::vector<Entry> Table() {
   const CallArgs destroy = {Op::kCommDestroy}, early = {Op::kMPI_Iallreduce, kNoDtype};
   return {
     {"one rank", VerdictBuilder(C::kMissingRank).Waiting({0, 1, 2}),
-     R"(rank 3 (n1, pid 73) never entered AllReduce #24 on communicator "dp"; 3 ranks have waited 48 s)"},
+     R"(rank 3 (n1, pid 73) has not called AllReduce #24 on communicator "dp"; 3 ranks have waited 48 s)"},
     {"several ranks", VerdictBuilder(C::kMissingRank).Culprits({2, 3}).Waiting({0}),
-     R"(ranks 2-3 (n1, pids 72, 73) never entered AllReduce #24 on communicator "dp"; 1 rank has waited 48 s)"},
+     R"(ranks 2-3 (n1, pids 72, 73) have not called AllReduce #24 on communicator "dp"; 1 rank has waited 48 s)"},
     {"several hosts", VerdictBuilder(C::kMissingRank).Culprits({1, 3}).EachOnItsHost(),
-     R"(ranks 1,3 (2 hosts) never entered AllReduce #24 on communicator "dp")"},
+     R"(ranks 1,3 (2 hosts) have not called AllReduce #24 on communicator "dp")"},
     {"no host", VerdictBuilder(C::kMissingRank).NoHost(),
-     R"(rank 3 never entered AllReduce #24 on communicator "dp")"},
+     R"(rank 3 has not called AllReduce #24 on communicator "dp")"},
     {"no process", VerdictBuilder(C::kMissingRank).NoProcess(),
-     R"(rank 3 of the communicator (unknown process) never entered AllReduce #24 on communicator "dp")"},
+     R"(rank 3 of the communicator (unknown process) has not called AllReduce #24 on communicator "dp")"},
     {"no name", VerdictBuilder(C::kMissingRank).Set(&Verdict::communicator_name, ""),
-     R"(rank 3 (n1, pid 73) never entered AllReduce #24 on communicator a91f0c22)"},
+     R"(rank 3 (n1, pid 73) has not called AllReduce #24 on communicator a91f0c22)"},
     {"no operation", VerdictBuilder(C::kMissingRank, none),
-     R"(rank 3 (n1, pid 73) never entered call #24 on communicator "dp")"},
+     R"(rank 3 (n1, pid 73) has not called call #24 on communicator "dp")"},
     {"step", VerdictBuilder(C::kMissingRank).Waiting({0, 1, 2}).Set(&Verdict::step, 812),
-     R"(rank 3 (n1, pid 73) never entered AllReduce #24 on communicator "dp"; 3 ranks have waited 48 s in step 812)"},
+     R"(rank 3 (n1, pid 73) has not called AllReduce #24 on communicator "dp"; 3 ranks have waited 48 s in step 812)"},
     {"step and phase", VerdictBuilder(C::kMissingRank).Waiting({0, 1, 2}).Set(&Verdict::step, 8).Set(&Verdict::phase, "validation"),
-     R"(rank 3 (n1, pid 73) never entered AllReduce #24 on communicator "dp"; 3 ranks have waited 48 s in step 8 (validation))"},
+     R"(rank 3 (n1, pid 73) has not called AllReduce #24 on communicator "dp"; 3 ranks have waited 48 s in step 8 (validation))"},
     {"graph", VerdictBuilder(C::kMissingRank).Set(&Verdict::graph, GraphCall{1, 6, 2, 5}),
-     R"(rank 3 (n1, pid 73) never entered AllReduce #24 (CUDA graph 1, launch 6, call 2 of 5) on communicator "dp")"},
+     R"(rank 3 (n1, pid 73) has not called AllReduce #24 (CUDA graph 1, launch 6, call 2 of 5) on communicator "dp")"},
     {"late", VerdictBuilder(C::kMissingRank).Set(&Verdict::late, true),
      R"(rank 3 (n1, pid 73) is late for AllReduce #24 on communicator "dp" and runs other code)"},
     {"several late", VerdictBuilder(C::kMissingRank).Culprits({2, 3}).Set(&Verdict::late, true),
      R"(ranks 2-3 (n1, pids 72, 73) are late for AllReduce #24 on communicator "dp" and run other code)"},
+
+    {"a line", VerdictBuilder(C::kMissingRank).At({"/x/train.py:31 in Saver.save"}).Waiting({0, 1, 2}),
+     R"(rank 3 (n1, pid 73) is in `Saver.save` (train.py:31) and has not called AllReduce #24 on communicator "dp"; 3 ranks have waited 48 s)"},
+    {"a line that waits", VerdictBuilder(C::kMissingRank).At({"/x/train.py:31 in main.<locals>.upload"}, "Queue.get"),
+     R"(rank 3 (n1, pid 73) is in `upload` (train.py:31), waiting in Queue.get, and has not called AllReduce #24 on communicator "dp")"},
+    {"several at a line", VerdictBuilder(C::kMissingRank).Culprits({2, 3}).At({"/x/a.py:3 in f", "/x/a.py:3 in f"}),
+     R"(ranks 2-3 (n1, pids 72, 73) are in `f` (a.py:3) and have not called AllReduce #24 on communicator "dp")"},
+    {"several lines", VerdictBuilder(C::kMissingRank).Culprits({1, 2, 3}).At({"/x/a.py:3 in f", "/x/b.py:4 in g", "/x/a.py:3 in f"}),
+     R"(ranks 1,3 are in `f` (a.py:3), rank 2 is in `g` (b.py:4): ranks 1-3 (n1, pids 71, 72, 73) have not called AllReduce #24 on communicator "dp")"},
+    {"a line and none", VerdictBuilder(C::kMissingRank).Culprits({2, 3}).At({"", "/x/a.py:3 in f"}),
+     R"(rank 3 is in `f` (a.py:3): ranks 2-3 (n1, pids 72, 73) have not called AllReduce #24 on communicator "dp")"},
+    {"no line", VerdictBuilder(C::kMissingRank).At({"", ""}),
+     R"(rank 3 (n1, pid 73) has not called AllReduce #24 on communicator "dp")"},
+    {"late at a line", VerdictBuilder(C::kMissingRank).At({"/x/a.py:3 in f"}).Set(&Verdict::late, true),
+     R"(rank 3 (n1, pid 73) is in `f` (a.py:3) and is late for AllReduce #24 on communicator "dp")"},
 
     {"exit", VerdictBuilder(C::kRankExited).Ended("exited normally", 24),
      R"(rank 3 (n1, pid 73) left after 24 calls (exited normally) and never entered AllReduce #24 on communicator "dp")"},
@@ -182,6 +206,8 @@ std::vector<Entry> Table() {
 
     {"minority", VerdictBuilder(C::kOperationMismatch).Called(Share()),
      R"(rank 3 (n1, pid 73) called Broadcast(float32 x 8, root 0) where the others called AllReduce(float32 x 8, sum): call #24 on communicator "dp")"},
+    {"minority at a line", VerdictBuilder(C::kOperationMismatch).Called(Share()).At({"/x/a.py:3 in f"}, "Metric.sync"),
+     R"(rank 3 (n1, pid 73) is in `f` (a.py:3), waiting in Metric.sync, and called Broadcast(float32 x 8, root 0) where the others called AllReduce(float32 x 8, sum): call #24 on communicator "dp")"},
     {"tie", VerdictBuilder(C::kOperationMismatch).Tie(),
      R"(rank 2 (n1, pid 72) called AllReduce(float32 x 8, sum) where rank 3 (n1, pid 73) called Broadcast(float32 x 8, root 0): call #24 on communicator "dp")"},
     {"extra call", VerdictBuilder(C::kOperationMismatch).Parted(D::kExtra, Extra(1)),
@@ -245,7 +271,7 @@ std::vector<Entry> Table() {
      R"(rank 3 (n1, pid 73) does not wait for MPI_Iallreduce #24 on communicator "dp": all ranks have made the call, but it does not finish)"},
 
     {"teardown", VerdictBuilder(C::kTeardownHang, destroy),
-     R"(rank 3 (n1, pid 73) never entered CommDestroy of communicator "dp")"},
+     R"(rank 3 (n1, pid 73) has not called CommDestroy of communicator "dp")"},
     {"teardown after exit", VerdictBuilder(C::kTeardownHang, destroy).Ended("exited normally", 24),
      R"(rank 3 (n1, pid 73) left (exited normally) and never entered CommDestroy of communicator "dp")"},
     {"teardown while leaving", VerdictBuilder(C::kTeardownHang, destroy).Ended(kFinalizing, 24),
@@ -255,6 +281,10 @@ std::vector<Entry> Table() {
 
     {"error", VerdictBuilder(C::kNcclError),
      R"(NCCL reported an error on rank 3 (n1, pid 73) in or before AllReduce #24 on communicator "dp")"},
+    {"error with its call", VerdictBuilder(C::kNcclError).Result(4, {Op::kBroadcast, 7, kNoReduction, 11, 8}),
+     R"(NCCL reported ncclInvalidArgument (Broadcast root 11 of 4 ranks) on rank 3 (n1, pid 73) in or before AllReduce #24 on communicator "dp")"},
+    {"error without a call", VerdictBuilder(C::kNcclError).Result(2, {}),
+     R"(NCCL reported ncclSystemError on rank 3 (n1, pid 73) in or before AllReduce #24 on communicator "dp")"},
     {"two threads", VerdictBuilder(C::kConcurrentUse),
      R"(two threads of rank 3 (n1, pid 73) were inside calls on communicator "dp" at the same time)"},
     {"straggler", VerdictBuilder(C::kStraggler).Set(&Verdict::late_ns, 140'000'000),
@@ -266,6 +296,36 @@ std::vector<Entry> Table() {
 TEST(SentencesTest, EachVerdictHasItsSentence) {
   for (const Entry& entry : Table()) {
     EXPECT_EQ(WriteSummary(entry.verdict), entry.sentence) << entry.shows;
+  }
+}
+
+// Long names and 12,000 culprits with gaps between them, each on a host of its own.
+Verdict Enormous(Verdict v) {
+  v.communicator_name = std::string(255, 'c');
+  const Culprit first = v.culprits.empty() ? Culprit() : v.culprits.front();
+  v.culprits.assign(12'000, first);
+  for (size_t i = 0; i < v.culprits.size(); ++i) {
+    Culprit& culprit = v.culprits[i];
+    culprit.rank = static_cast<int32_t>(3 * i);
+    culprit.host = absl::StrCat(std::string(200, 'h'), i);
+    if (!culprit.error.empty()) culprit.error = std::string(1024, 'e');
+    if (culprit.call.op != Op::kNone) culprit.call.count = i;
+    v.waiting_ranks.push_back(culprit.rank + 1);
+  }
+  v.places.assign(64, {});
+  for (size_t i = 0; i < v.places.size(); ++i) {
+    v.places[i].at = absl::StrCat("/x/", std::string(200, 'f'), ".py:3 in ", std::string(200, 'g'));
+    v.places[i].inside = std::string(200, 'i');
+  }
+  return v;
+}
+
+TEST(SentencesTest, NoSentenceIsLong) {
+  for (const Entry& entry : Table()) {
+    const std::string sentence = WriteSummary(Enormous(entry.verdict));
+    EXPECT_LE(sentence.size(), kLongestSentence) << entry.shows << ": " << sentence;
+    if (entry.verdict.cause == Cause::kStraggler) continue;  // nobody waits
+    EXPECT_NE(sentence.find(" 48 s"), std::string::npos) << entry.shows << ": " << sentence;
   }
 }
 

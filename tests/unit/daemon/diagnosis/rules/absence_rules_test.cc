@@ -595,6 +595,50 @@ TEST(InitIncompleteTest, FindsTheAbsentRanksOfASplitByItsParent) {
   EXPECT_EQ(verdicts[0].call.op, Op::kCommSplit);
 }
 
+// Rank 3 of 4 creates a communicator of 5 ranks. `first`: the daemon heard it before the others.
+JobBuilder CreatedWithTwoSizes(bool first) {
+  JobBuilder job(4);
+  job.AddCommunicator(9, "", {0, 1, 2, 3});
+  for (const int rank : {0, 1, 2, 3}) job.Initializing(rank, At(10));
+  job.comm().size = first ? 5 : 4;
+  job.comm().other_size = first ? 4 : 5;
+  if (!first) job.comm().claims.push_back({3, 5});
+  for (const int rank : {0, 1, 2}) {
+    if (first) job.comm().claims.push_back({rank, 4});
+  }
+  return job;
+}
+
+TEST(InitIncompleteTest, TheMajorityDecidesOnTheSize) {
+  for (const bool first : {true, false}) {
+    const JobBuilder job = CreatedWithTwoSizes(first);
+    const std::vector<Verdict> verdicts = RootVerdicts(Cause::kInitIncomplete, job.state, At(70));
+    ASSERT_EQ(verdicts.size(), 1u);
+    EXPECT_EQ(CulpritRanks(verdicts[0].culprits), (Ranks{3}));
+    EXPECT_EQ(verdicts[0].waiting_ranks, (Ranks{0, 1, 2}));
+    EXPECT_EQ(verdicts[0].communicator_size, 4);
+    EXPECT_NE(verdicts[0].summary.find("with 5 ranks, and the others create it with 4"),
+              std::string::npos)
+        << verdicts[0].summary;
+  }
+}
+
+TEST(InitIncompleteTest, ACreationThatFailedBecauseOfAnotherSizeIsNoFault) {
+  JobBuilder job = CreatedWithTwoSizes(true);
+  job.member(0).state = MemberState::kFailed;
+  const std::vector<Verdict> verdicts = RootVerdicts(Cause::kInitIncomplete, job.state, At(70));
+  ASSERT_EQ(verdicts.size(), 1u);
+  EXPECT_EQ(CulpritRanks(verdicts[0].culprits), (Ranks{3}));
+}
+
+TEST(InitIncompleteTest, WithoutAMajorityNoSizeIsRight) {
+  JobBuilder job = CreatedWithTwoSizes(false);
+  job.comm().claims.push_back({2, 5});
+  for (const Verdict& v : RootVerdicts(Cause::kInitIncomplete, job.state, At(70))) {
+    EXPECT_EQ(v.certainty, Certainty::kPossible);
+  }
+}
+
 TEST(InitIncompleteTest, PrefersTheRankToItsWorkers) {
   JobBuilder job = Initializing(2, {0}, 10);
   job.state.processes[1].has_segment = false;

@@ -1,0 +1,306 @@
+// SPDX-License-Identifier: Apache-2.0
+// StackAdvice(): for what the culprits do, as the stacks of their own threads show it.
+#include "absl/strings/match.h"
+#include "daemon/diagnosis/advice.h"
+#include "daemon/diagnosis/advice_patterns.h"
+
+namespace rollcall {
+namespace {
+
+bool WaitsForInput(const Verdict& v) {
+  return AbsentIsIn(v, {"PyOS_Readline", "PyOS_StdioReadline", "rl_callback", "builtin_input",
+                        "builtin_breakpoint", "breakpointhook", "set_trace", "cmdloop"});
+}
+
+bool WaitsForStorage(const Verdict& v) {
+  if (!IsAbsence(v)) return false;
+  const bool channel = AnyCulprit(v, [](const Culprit& c) {
+    for (const char* word : {"nfs", "rpc_wait", "io_schedule", "lustre", "cl_sync", "ceph", "fuse",
+                             "wait_on_page", "folio_wait", "jbd2"}) {
+      if (absl::StrContains(c.wait_channel, word)) return true;
+    }
+    return c.state == 'D';
+  });
+  return channel || AbsentIsIn(v, {"fsync", "fdatasync", "msync"});
+}
+
+bool Compiles(const Verdict& v) {
+  return AbsentIsIn(v, {"nvrtcCompile", "ptxas", "llvm::", "make_cubin", "make_ttir", "compile_fx",
+                        "convert_frame", "xla::Compiler", "jit_compile"});
+}
+
+bool LoadsCudaModules(const Verdict& v) {
+  return AbsentIsIn(v, {"cuModuleLoad", "cuLibraryLoad", "cuModuleGetFunction",
+                        "cuLibraryGetKernel", "cuModuleUnload"});
+}
+
+bool ManagesGpuMemory(const Verdict& v) {
+  return AbsentIsIn(
+      v, {"cudaMalloc", "cudaFree", "cuMemAlloc", "cuMemFree", "cudaHostAlloc", "cuMemHostAlloc",
+          "cudaHostRegister", "cudaFreeHost", "release_cached_blocks", "emptyCache"});
+}
+
+bool WaitsForFileLock(const Verdict& v) {
+  return AbsentIsIn(
+      v, {"FileBaton", "file_baton", "FileLock", "filelock", "flock", "lockf", "fcntl_setlk"});
+}
+
+bool LoadsData(const Verdict& v) {
+  return AbsentIsIn(v,
+                    {"_next_data", "_try_get_data", "_get_data", "DataLoader", "IterableDataset"});
+}
+
+bool SavesCheckpoint(const Verdict& v) {
+  return AbsentIsIn(v, {"torch_save", "save_checkpoint", "PyTorchStreamWriter", "mz_zip_writer",
+                        "FileSystemWriter", "async_save", "save_pretrained"});
+}
+
+bool WaitsForTheGil(const Verdict& v) {
+  return !v.late && AbsentIsIn(v, {"take_gil", "_PyThreadState_Attach"});
+}
+
+bool Downloads(const Verdict& v) {
+  return AbsentIsIn(v, {"SSL_read", "SSL_connect", "hf_hub_download", "snapshot_download",
+                        "getaddrinfo", "urlopen", "botocore"});
+}
+
+bool WaitsForItsGpu(const Verdict& v) {
+  return Is(v, Cause::kMissingRank) &&
+         CulpritIsIn(v, {"cudaStreamSynchronize", "cudaDeviceSynchronize", "cudaEventSynchronize",
+                         "cuCtxSynchronize", "cuStreamSynchronize", "cuEventSynchronize"});
+}
+
+// A rank that creates an NCCL communicator exchanges its id through the store, too.
+bool WaitsInAnotherLibrary(const Verdict& v) {
+  if (CulpritIsIn(v, {"NCCL", "nccl", "<rollcall>"})) return false;
+  return AbsentIsIn(v, {"gloo::barrier", "gloo::all", "gloo::broadcast", "UnboundBuffer::wait",
+                        "TCPStore::wait", "TCPStore::doWait", "FileStore::wait", "MPI_",
+                        "monitoredBarrier", "store_based_barrier"});
+}
+
+bool InSignalHandler(const Verdict& v) {
+  return AbsentIsIn(v, {"__restore_rt", "<signal_handler", "on_signal", "signal_handler",
+                        "handle_signal", "sigterm_handler"});
+}
+
+bool CollectsGarbage(const Verdict& v) {
+  return AbsentIsIn(v, {"gc_collect", ".__del__ "});
+}
+
+bool Imports(const Verdict& v) { return AbsentIsIn(v, {"._find_and_load "}); }
+
+bool Logs(const Verdict& v) {
+  return AbsentIsIn(v, {"StreamHandler.emit", "FileHandler.emit", "Logger.callHandlers",
+                        "SummaryWriter.", "wandb_run.", "wandb.", "mlflow"});
+}
+
+bool WaitsForChild(const Verdict& v) {
+  return AbsentIsIn(v, {"Popen.wait", "Popen.communicate", "subprocess.", " wait4 ", " waitpid "});
+}
+
+// A difference of calls that one side's stack explains.
+bool Departs(const Verdict& v) { return IsContradiction(v.cause) || Is(v, Cause::kMissingRank); }
+
+bool SyncsMetric(const Verdict& v) {
+  return Departs(v) && CulpritIsIn(v, {"Metric.sync", "Metric.compute", "Metric._sync_dist",
+                                       "metric.Metric.", "torchmetrics"});
+}
+
+bool ClipsGradients(const Verdict& v) {
+  return Departs(v) && CulpritIsIn(v, {"clip_grad", "get_total_norm", "_get_grad_norm",
+                                       "get_grad_norm"});
+}
+
+// Activation checkpointing has its functions in a file of that name, so "checkpoint" is no evidence.
+bool GathersState(const Verdict& v) {
+  const AdviceWords words = {"state_dict", "save_checkpoint", "save_pretrained", "full_tensor"};
+  const bool culprit = CulpritIsIn(v, words), waiter = WaiterIsIn(v, words);
+  return culprit != waiter && (culprit ? IsContradiction(v.cause) : Departs(v));
+}
+
+bool SynchronizesBuffers(const Verdict& v) {
+  const AdviceWords words = {"_sync_buffers", "_sync_module_states", "broadcast_coalesced"};
+  return Departs(v) && (CulpritIsIn(v, words) || WaiterIsIn(v, words)) &&
+         (Canonical(v.call.op) == Op::kBroadcast || AnyCulprit(v, [](const Culprit& c) {
+            return Canonical(c.call.op) == Op::kBroadcast;
+          }));
+}
+
+bool LeftTheLoop(const Verdict& v) {
+  const AdviceWords ends = {"barrier", "destroy_process_group", "threading._shutdown", "atexit",
+                            "Py_Finalize", "ncclCommDestroy", "ncclCommFinalize"};
+  constexpr uint64_t kLoopCalls = 5;  // from this position on the job is in its training loop
+  return Departs(v) && v.position >= kLoopCalls && PlacesAreKnown(v) && CulpritIsIn(v, ends) &&
+         !WaiterIsIn(v, ends) &&
+         (v.waiting_place.functions.empty() ||
+          WaiterIsIn(v, {"backward", "optim", "all_reduce", "train", "step", "forward"}));
+}
+
+// Not "evaluate" alone: PyTorch's backward pass has an Engine::evaluate_function.
+bool Validates(const Verdict& v) {
+  const AdviceWords words = {"validat", "Validat", ".evaluat", " Evaluat", "test_step"};
+  return Departs(v) && CulpritIsIn(v, words) && !WaiterIsIn(v, words);
+}
+
+// In a backward pass and inside NCCL the main thread waits for other threads as a matter of course.
+bool WaitsForThread(const Verdict& v) {
+  if (CulpritIsIn(v, {"backward", "nccl", "NCCL", "cuda", "DataLoader"})) return false;
+  return AbsentIsIn(v, {"Queue.get", "queue.get", "Queue.put", "Condition.wait", "Event.wait",
+                        "Thread.join", "Future.result", "threading.wait", "Barrier.wait",
+                        "pthread_cond_wait", "condition_variable", "std::thread::join"});
+}
+
+// The program itself sleeps, and not somebody whom another entry names.
+bool Sleeps(const Verdict& v) {
+  if (WaitsForFileLock(v) || InSignalHandler(v) || CollectsGarbage(v) || Imports(v)) return false;
+  return !v.late && AbsentIsIn(v, {"clock_nanosleep", " nanosleep", " sleep "});
+}
+
+}  // namespace
+
+const std::vector<AdviceEntry>& StackAdvice() {
+  static const auto* const kTable = new std::vector<AdviceEntry>{
+      {"debugger-prompt", WaitsForInput, "the culprit's stack reads from a terminal or is in pdb",
+       "A breakpoint or a prompt on one rank waits for input, and no person is at its terminal.",
+       "That rank waits for input. Remove breakpoint(), pdb or input() from the code, or answer "
+       "the prompt."},
+      {"storage-wait", WaitsForStorage,
+       "the culprit is in state D, waits in the kernel for a file system, or is in fsync",
+       "A process in state D waits for a disk or a network file system, and no signal can end it. "
+       "All ranks then wait for the slowest server.",
+       "That rank waits for storage. Check the mount, the server and the quota (`dmesg`, `df`, "
+       "`nfsstat`). Do not read or write there while other ranks wait in collectives."},
+      {"signal-handler", InSignalHandler,
+       "the culprit's stack is in a handler of a signal",
+       "A handler runs between two lines of the program, and Python's handlers may do anything: "
+       "save, log, wait for a lock that the interrupted code holds.",
+       "That rank is in a signal handler. Let handlers set a flag only, and act on the flag in "
+       "the training loop, on all ranks at the same step."},
+      {"loads-gpu-code", LoadsCudaModules, "the culprit's stack loads or looks up GPU code",
+       "CUDA loads a kernel at its first use. Loading can wait for running kernels, and a running "
+       "NCCL kernel waits for this rank.",
+       "That rank loads GPU code while NCCL kernels run. Set CUDA_MODULE_LOADING=EAGER, or run "
+       "each kernel once on every rank before the first collective."},
+      {"gpu-memory-call", ManagesGpuMemory, "the culprit's stack allocates or frees GPU memory",
+       "Allocating and freeing GPU or pinned memory can wait until the device is idle. The device "
+       "stays busy while an NCCL kernel on it waits for another rank.",
+       "That rank allocates or frees GPU memory while NCCL kernels run. Allocate before the loop, "
+       "use a caching or stream-ordered allocator, and empty caches on all ranks at once."},
+      {"compiles-alone", Compiles, "the culprit's stack is in a compiler",
+       "A new shape or code path makes the framework compile kernels. When only one rank compiles, "
+       "all others wait, for minutes.",
+       "That rank compiles (torch.compile, Triton, NVRTC, XLA). Warm up on all ranks, mark dynamic "
+       "shapes, share the compiler's cache, or raise --hang-after."},
+      {"garbage-collection", CollectsGarbage,
+       "the culprit's stack is in Python's garbage collector",
+       "A collection of a large heap takes seconds, and ranks collect at different times. "
+       "Finalizers (__del__) run inside it and may wait.",
+       "That rank collects garbage. Call gc.freeze() after the set-up and gc.collect() on all "
+       "ranks at the same step, and keep __del__ from waiting."},
+      {"file-lock", WaitsForFileLock, "the culprit's stack waits for a file lock",
+       "Lock files guard extension builds and download caches. A killed process can leave its lock "
+       "file behind, and the next process then waits for ever.",
+       "That rank waits for a lock file (extension build, model cache). Remove a stale lock, give "
+       "each node its own cache, and let one rank build while the others wait in a barrier."},
+      {"downloads-alone", Downloads, "the culprit's stack is in a network client",
+       "The server decides how long a download from a hub or object store takes.",
+       "That rank talks to a remote server. Download before the job starts, or on one rank per "
+       "node before the program creates communicators."},
+      {"rank0-only-checkpoint", GathersState,
+       "one side's stack gathers the state of a model, and the other side's does not",
+       "All ranks must take part to gather a full state dict. Code that asks for it under `if rank "
+       "== 0:` leaves the others in a barrier.",
+       "Only some ranks take part in gathering the full state dict while the others wait in a "
+       "barrier. Gather on every rank and write the file on one, or save a sharded state dict."},
+      {"saves-alone", SavesCheckpoint, "the culprit's stack writes a checkpoint",
+       "One rank writes for minutes, and the others are already in the next collective.",
+       "That rank writes a checkpoint while the others wait. Save asynchronously or sharded, or "
+       "raise the timeouts above the time that a save takes."},
+      {"data-loader", LoadsData, "the culprit's stack is in a data loader",
+       "A worker process died or hangs, the shared memory is full, or one shard is slower or "
+       "shorter than the others.",
+       "That rank waits for its data loader. Check its worker processes, /dev/shm and the shard it "
+       "reads. Give the loader a timeout, so that it reports the failure."},
+      {"imports-alone", Imports,
+       "the culprit's stack imports a module",
+       "Thousands of ranks that import from one file server wait for it, and a module may run "
+       "code that waits.",
+       "That rank imports a module. Import before the loop, keep the environment on a local "
+       "disk, and look at what the module does at its top level."},
+      {"logs-alone", Logs,
+       "the culprit's stack logs or sends metrics",
+       "A logger may wait for a pipe that nobody reads, a full disk, or a server (wandb, MLflow,"
+       " TensorBoard).",
+       "That rank waits in its logging. Log in the background or on a queue that drops, and "
+       "check the server, the disk and who reads the pipe."},
+      {"waits-for-a-child", WaitsForChild,
+       "the culprit's stack waits for a process that it started",
+       "A child may wait for a terminal, a lock or a full pipe, and its parent waits with it.",
+       "That rank waits for a process that it started. Look at the child (`pstree -p PID`, "
+       "`rollcall stacks CHILD`), and give the wait a timeout."},
+      {"mixed-backends", WaitsInAnotherLibrary,
+       "the culprit's stack waits in Gloo, MPI, or a key-value store",
+       "Two libraries wait for each other: some ranks are in an NCCL collective, and this rank is "
+       "in a barrier or store of another library that needs them.",
+       "That rank waits for the others in another library (Gloo, MPI, TCPStore). Give all ranks "
+       "the same order of barriers, and put no barrier inside a branch on the rank."},
+      {"waits-for-its-gpu", WaitsForItsGpu,
+       "the culprit has not entered the call and waits for its GPU",
+       "Earlier work on that GPU does not end: an endless kernel, a fault, or a wait for an event "
+       "that no stream records.",
+       "That rank waits for its own GPU. Check the work that it queued earlier (nvidia-smi, "
+       "`dmesg` for Xid; CUDA_LAUNCH_BLOCKING=1 shows the kernel)."},
+      {"gil-held", WaitsForTheGil,
+       "the culprit's threads wait for Python's global lock and nothing moves",
+       "A native call that holds the interpreter's lock stops every Python thread of the process.",
+       "Threads of that rank wait for Python's lock. Look for the thread that does not wait for "
+       "it: its native call should have released the lock."},
+      {"metric-on-some-ranks", SyncsMetric,
+       "the culprit's stack synchronizes a metric",
+       "compute() of a distributed metric gathers its state from all ranks. Only some ranks call"
+       " it, or they call it at different steps.",
+       "That rank synchronizes a metric that the others do not. Call compute() on all ranks at "
+       "the same step, and log the result on one."},
+      {"clips-alone", ClipsGradients,
+       "the culprit's stack computes the norm of gradients",
+       "The norm of sharded gradients is a collective. A branch on the loss or on the rank "
+       "decides whether a rank clips.",
+       "That rank alone clips gradients. Compute the norm on all ranks in each step, whatever "
+       "they do with it."},
+      {"buffer-broadcast", SynchronizesBuffers,
+       "one side's stack synchronizes the buffers of a model, and the other side makes another call",
+       "DistributedDataParallel broadcasts buffers in each forward pass. A rank that validates "
+       "alone makes a broadcast that meets the others' gradient all-reduce.",
+       "One rank runs forward passes that the others do not (validation on rank 0 only), and its "
+       "buffer broadcast meets their gradient all-reduce. Validate on every rank, or on the bare "
+       "module (model.module), or build DistributedDataParallel with broadcast_buffers=False."},
+      {"uneven-inputs", LeftTheLoop,
+       "the culprit is behind the loop (in a barrier, in destroy, at its exit) while the others "
+       "exchange gradients",
+       "It had fewer batches than the others, or left the loop by an early stop or a limit that "
+       "only it reached.",
+       "That rank has left the training loop and the others have not: it had fewer batches, or "
+       "stopped early. Let all ranks decide together when to stop, use drop_last=True or pad the"
+       " data, or wrap the loop in join()."},
+      {"validates-alone", Validates,
+       "the culprit's stack evaluates or validates",
+       "One rank evaluates while the others train on, or its part of the validation data is "
+       "longer.",
+       "That rank evaluates while the others wait. Let all ranks evaluate, with the same number "
+       "of batches, or put a barrier with a long timeout behind it."},
+      {"waits-for-a-thread", WaitsForThread,
+       "the culprit's stack waits for a queue, a lock or a thread of its own process",
+       "The thread that should answer has ended with an exception, waits itself, or was never "
+       "started.",
+       "That rank waits for another thread of its own. The stacks of its other threads show what"
+       " they do; look for one that has ended with an exception, and give the wait a timeout."},
+      {"sleeps-alone", Sleeps,
+       "the culprit's stack sleeps",
+       "A loop that tries again, or polls for a file or a server, sleeps between two looks.",
+       "That rank sleeps. Look at what its loop waits for (a file, a server, a flag of another "
+       "rank), and end it after a limit on all ranks together."},
+  };
+  return *kTable;
+}
+
+}  // namespace rollcall

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/diagnosis/advice_patterns.h"
+
+#include <algorithm>
+#include <string>
+
+#include "absl/strings/match.h"
+
+namespace rollcall {
+namespace {
+
+bool HasAny(const std::string& functions, AdviceWords words) {
+  return std::any_of(words.begin(), words.end(),
+                     [&](const char* word) { return absl::StrContains(functions, word); });
+}
+
+bool IsBarrier(const CallArgs& call) { return call.op == Op::kAllReduce && call.count == 1; }
+
+}  // namespace
+
+bool HasField(const Verdict& v, const char* field) {
+  return std::find(v.mismatched_fields.begin(), v.mismatched_fields.end(), field) !=
+         v.mismatched_fields.end();
+}
+
+bool AnyCulprit(const Verdict& v, bool (*is)(const Culprit&)) {
+  return std::any_of(v.culprits.begin(), v.culprits.end(), is);
+}
+
+bool IsAbsence(const Verdict& v) {
+  return Is(v, Cause::kMissingRank) || Is(v, Cause::kInitIncomplete) ||
+         Is(v, Cause::kUnmatchedP2p) || Is(v, Cause::kTeardownHang) ||
+         Is(v, Cause::kBlockedBeforeStart);
+}
+
+bool PlacesAreKnown(const Verdict& v) {
+  return std::any_of(v.places.begin(), v.places.end(),
+                     [](const StackPlace& place) { return !place.functions.empty(); });
+}
+
+bool CulpritIsIn(const Verdict& v, AdviceWords words) {
+  if (!PlacesAreKnown(v)) return HasAny(v.stack_words, words);
+  return std::any_of(v.places.begin(), v.places.end(),
+                     [&](const StackPlace& place) { return HasAny(place.functions, words); });
+}
+
+bool WaiterIsIn(const Verdict& v, AdviceWords words) {
+  return HasAny(v.waiting_place.functions, words);
+}
+
+bool AbsentIsIn(const Verdict& v, AdviceWords words) {
+  return IsAbsence(v) && CulpritIsIn(v, words);
+}
+
+bool Meets(const Verdict& v, Op a, Op b) {
+  if (!Is(v, Cause::kOperationMismatch)) return false;
+  return std::any_of(v.culprits.begin(), v.culprits.end(), [&](const Culprit& culprit) {
+    const Op theirs = Canonical(culprit.call.op);
+    const Op others = Canonical(v.call.op);
+    return (theirs == a && others == b) || (theirs == b && others == a);
+  });
+}
+
+bool MeetsBarrier(const Verdict& v) {
+  return Is(v, Cause::kOperationMismatch) &&
+         (IsBarrier(v.call) || AnyCulprit(v, [](const Culprit& c) { return IsBarrier(c.call); }));
+}
+
+bool Creates(const Verdict& v) { return OpKind(v.call.op) == CallKind::kCreate; }
+
+}  // namespace rollcall

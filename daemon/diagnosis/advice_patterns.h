@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the tables of advice look for in a verdict.
+//
+// What a rank does shows in its stack; the shape of the calls is only a guess. So a pattern of calls
+// asks PlacesAreKnown() where a stack would contradict it.
+#pragma once
+
+#include <initializer_list>
+
+#include "daemon/model/verdict.h"
+
+namespace rollcall {
+
+using AdviceWords = std::initializer_list<const char*>;
+
+inline bool Is(const Verdict& v, Cause cause) { return v.cause == cause; }
+
+bool HasField(const Verdict& v, const char* field);
+bool AnyCulprit(const Verdict& v, bool (*is)(const Culprit&));
+
+// The culprits are alive but not inside the call that the others wait in.
+bool IsAbsence(const Verdict& v);
+
+// Stacks show where a culprit stands.
+bool PlacesAreKnown(const Verdict& v);
+// A function of a culprit's own thread has one of these words in its name. Without lines: a function
+// of any of its threads.
+bool CulpritIsIn(const Verdict& v, AdviceWords words);
+// The same for the waiting rank whose stack is known.
+bool WaiterIsIn(const Verdict& v, AdviceWords words);
+bool AbsentIsIn(const Verdict& v, AdviceWords words);
+
+// True if one side calls `a` and the other side calls `b`.
+bool Meets(const Verdict& v, Op a, Op b);
+// PyTorch's barrier on NCCL is an all-reduce of one element.
+bool MeetsBarrier(const Verdict& v);
+bool Creates(const Verdict& v);
+
+}  // namespace rollcall

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+// Ranks that disagree on the size of the communicator that they create. The majority is right.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "daemon/model/job_state.h"
+
+namespace rollcall {
+
+struct SizeDispute {
+  int32_t size = 0;  // of the majority; 0: all agree, or there is no majority
+  std::vector<ClaimedSize> wrong;
+};
+
+SizeDispute JudgeClaimedSizes(const Communicator& comm);
+
+// "rank 3 passed 5, the others 4".
+std::string DisputeInWords(const JobState& job, const Communicator& comm,
+                           const SizeDispute& dispute);
+
+}  // namespace rollcall

@@ -1,0 +1,250 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/report/program_line.h"
+
+#include <algorithm>
+#include <initializer_list>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "absl/strings/strip.h"
+#include "interpose/python_files.h"
+#include "rollcall/v1/incident.pb.h"
+
+namespace rollcall {
+namespace {
+
+constexpr size_t kMostFunctions = 200;  // of one thread
+constexpr size_t kLongName = 60;        // no person reads a longer one
+
+using Words = std::initializer_list<absl::string_view>;
+
+bool StartsWithAny(absl::string_view text, Words words) {
+  return std::any_of(words.begin(), words.end(),
+                     [&](absl::string_view word) { return absl::StartsWith(text, word); });
+}
+
+bool ContainsAny(absl::string_view text, Words words) {
+  return std::any_of(words.begin(), words.end(),
+                     [&](absl::string_view word) { return absl::StrContains(text, word); });
+}
+
+absl::string_view BaseName(absl::string_view path) { return path.substr(path.rfind('/') + 1); }
+
+bool IsLibraryModule(absl::string_view path) {
+  if (StartsWithAny(path, {"/usr/lib", "/lib", "/usr/local/lib", "/usr/local/cuda", "/usr/libexec",
+                           "/opt/conda/", "/opt/nvidia/", "/opt/rocm", "/opt/hpcx", "/nix/store/",
+                           "[", "//anon"})) {
+    return true;
+  }
+  if (ContainsAny(path, {"/site-packages/", "/dist-packages/", "/lib/python3.", ".cache/torch"})) {
+    return true;
+  }
+  const absl::string_view name = BaseName(path);
+  return name.empty() ||
+         StartsWithAny(name, {"python", "libpython", "libnccl", "librccl", "libcuda", "libnvidia",
+                              "libtorch", "libc10", "librollcall", "libmpi", "libstdc++", "libc.so",
+                              "libc-", "libm.so", "libpthread", "libgcc_s", "libucp", "libucs",
+                              "libgomp", "libdl", "ld-linux", "ld-musl", "libc++"});
+}
+
+// Code that a header of a library put into the program.
+bool IsLibrarySource(absl::string_view file) {
+  return StartsWithAny(file, {"/usr/include/", "/usr/lib/", "/usr/local/cuda"}) ||
+         ContainsAny(file, {"/include/c++/", "/bits/", "sysdeps/"});
+}
+
+bool StartsTheProgram(absl::string_view function) {
+  return function == "_start" || function == "start_thread" || absl::StartsWith(function, "__libc_");
+}
+
+// Code around a function that says nothing about it: decorators, hooks, dispatch.
+bool IsDull(absl::string_view function) {
+  const size_t local = function.rfind("<locals>.");
+  const bool is_method = local == absl::string_view::npos && absl::StrContains(function, '.');
+  absl::string_view name = function;
+  if (local != absl::string_view::npos) name = function.substr(local + 9);
+  name = name.substr(name.rfind('.') + 1);
+  for (const absl::string_view dull :
+       {"_wrapped_call_impl", "_call_impl", "wrapper", "wrapped", "wrapped_func", "inner", "_fn",
+        "decorate_context", "fsdp_hook_wrapper", "wrapped_fn", "_fn_wrapper", "<lambda>", "helper",
+        "new_func", "_inner_fn", "inner_training_loop_wrapper", "_call_and_handle_interrupt"}) {
+    if (name == dull) return true;
+  }
+  if (is_method) return false;
+  return name == "__call__" || name == "__enter__" || name == "__exit__" || name == "<module>";
+}
+
+// Without what stands between brackets, those inside "operator()" and the like excepted.
+std::string WithoutBrackets(absl::string_view name) {
+  std::string text;
+  int depth = 0;
+  for (size_t i = 0; i < name.size(); ++i) {
+    const char c = name[i];
+    if (depth == 0 && absl::EndsWith(text, "operator")) {
+      text += c;
+      if (c == '(' && i + 1 < name.size()) text += name[++i];
+      continue;
+    }
+    if (absl::StartsWith(name.substr(i), "(anonymous namespace)")) {
+      i += sizeof("(anonymous namespace)") - 2;
+      if (absl::StartsWith(name.substr(i + 1), "::")) i += 2;
+      continue;
+    }
+    if (c == '(' && depth == 0) break;
+    if (c == '<' || c == '{' || c == '(') ++depth;
+    if (depth == 0) text += c;
+    if ((c == '>' || c == '}' || c == ')') && depth > 0) --depth;
+  }
+  return text;
+}
+
+std::string ShortNative(absl::string_view function) {
+  std::string text = WithoutBrackets(function);
+  while (!text.empty() && (text.back() == ' ' || text.back() == ':')) text.pop_back();
+  const size_t blank = text.rfind(' ');  // after the type of the result
+  if (blank != std::string::npos && !absl::StrContains(text, "operator")) text.erase(0, blank + 1);
+  return text;
+}
+
+// "queue" of "/usr/lib/python3.11/queue.py", "checkpoint" of ".../checkpoint/__init__.py".
+std::string PythonModule(absl::string_view file) {
+  absl::string_view name = BaseName(file);
+  if (name == "__init__.py" || name == "__main__.py") {
+    name = BaseName(file.substr(0, file.size() - name.size() - (file.size() > name.size())));
+  }
+  if (absl::EndsWith(name, ".py")) name.remove_suffix(3);
+  return std::string(name);
+}
+
+std::string PythonFunction(absl::string_view function) {
+  const size_t local = function.rfind("<locals>.");
+  return std::string(local == absl::string_view::npos ? function : function.substr(local + 9));
+}
+
+// The interpreter's own functions that wait, as the program calls them.
+std::string BuiltIn(absl::string_view function) {
+  struct Known {
+    absl::string_view function, name;
+  };
+  static constexpr Known kKnown[] = {
+      {"lock_PyThread_acquire_lock", "lock.acquire"}, {"rlock_acquire", "RLock.acquire"},
+      {"time_sleep", "time.sleep"},                   {"pysleep", "time.sleep"},
+      {"builtin_input", "input"},                     {"sock_recv", "socket.recv"},
+      {"sock_connect", "socket.connect"},             {"os_waitpid", "os.waitpid"},
+      {"select_select", "select.select"},             {"select_poll_poll", "poll"},
+      {"gc_collect_main", "garbage collection"},      {"gc_collect", "gc.collect"},
+      {"os_fsync", "os.fsync"},                       {"fcntl_flock", "fcntl.flock"},
+      {"fcntl_lockf", "fcntl.lockf"},                 {"os_read", "os.read"},
+      {"os_open", "os.open"},
+      // A stripped interpreter shows only what it has called.
+      {"PyThread_acquire_lock_timed", "lock.acquire"},
+      {"clock_nanosleep", "time.sleep"},              {"wait4", "os.waitpid"},
+      {"flock", "fcntl.flock"},                       {"recv", "socket.recv"},
+      {"fsync", "os.fsync"},                          {"poll", "poll"},
+      {"read", "file.read"},                          {"write", "file.write"},
+  };
+  if (!absl::ConsumePrefix(&function, "__libc_")) absl::ConsumePrefix(&function, "__");
+  for (const Known& known : kKnown) {
+    if (function == known.function) return std::string(known.name);
+  }
+  return "";
+}
+
+bool IsUsefulNative(const v1::Frame& frame, const std::string& name) {
+  if (frame.interpreter() || name.empty() || name.size() > kLongName) return false;
+  return !StartsWithAny(name, {"pybind11", "_Py", "Py", "cfunction", "method_vectorcall", "__"});
+}
+
+// The function of a library that the frame at `user` has called, "": none has a name for people.
+// Frames are in the order of the stack, innermost first.
+std::string CalledFrom(const v1::ThreadStack& thread, int user) {
+  const bool from_python = thread.frames(user).python();
+  std::string native;
+  for (int i = user - 1; i >= 0; --i) {
+    const v1::Frame& frame = thread.frames(i);
+    const std::string name = ShortFunction(frame);
+    if (frame.python()) {
+      if (frame.file() == kOwnPythonFile || IsDull(frame.function())) continue;
+      return name;
+    }
+    const std::string built_in = from_python ? BuiltIn(frame.function()) : "";
+    if (!built_in.empty()) native = built_in;
+    if (native.empty() && IsUsefulNative(frame, name)) native = name;
+  }
+  return native;
+}
+
+std::string PlaceOf(const v1::Frame& frame) {
+  const std::string function = frame.python() ? frame.function() : ShortFunction(frame);
+  if (frame.file().empty()) return absl::StrCat(frame.module(), " in ", function);
+  if (frame.line() <= 0) return absl::StrCat(frame.file(), " in ", function);
+  return absl::StrCat(frame.file(), ":", frame.line(), " in ", function);
+}
+
+int FindProgramFrame(const v1::ThreadStack& thread) {
+  for (int i = 0; i < thread.frames_size(); ++i) {
+    if (!IsLibraryFrame(thread.frames(i))) return i;
+  }
+  return -1;
+}
+
+std::string FunctionsOf(const v1::ThreadStack& thread) {
+  std::string text = " ";
+  size_t count = 0;
+  for (const v1::Frame& frame : thread.frames()) {
+    std::string name = frame.python() ? absl::StrCat(PythonModule(frame.file()), ".",
+                                                     PythonFunction(frame.function()))
+                                      : ShortFunction(frame);
+    if (name.empty() || ++count > kMostFunctions) continue;
+    std::replace(name.begin(), name.end(), ' ', '_');
+    absl::StrAppend(&text, name, " ");
+  }
+  return text;
+}
+
+StackPlace PlaceIn(const v1::ThreadStack& thread, int frame) {
+  StackPlace place;
+  if (frame >= 0) {
+    place.at = PlaceOf(thread.frames(frame));
+    place.inside = CalledFrom(thread, frame);
+  }
+  place.sleeps = thread.state() == "S" || thread.state() == "D";
+  place.functions = FunctionsOf(thread);
+  return place;
+}
+
+}  // namespace
+
+bool IsLibraryFrame(const v1::Frame& frame) {
+  if (frame.function().empty()) return true;
+  if (frame.python()) {
+    return frame.file().empty() || IsPythonLibraryFile(frame.file().c_str());
+  }
+  return frame.interpreter() || StartsTheProgram(frame.function()) ||
+         IsLibraryModule(frame.module()) || IsLibrarySource(frame.file());
+}
+
+std::string ShortFunction(const v1::Frame& frame) {
+  if (!frame.python()) return ShortNative(frame.function());
+  const std::string function = PythonFunction(frame.function());
+  if (absl::StrContains(function, '.')) return function;  // has its class
+  return absl::StrCat(PythonModule(frame.file()), ".", function);
+}
+
+StackPlace FindPlace(const v1::ProcessStack& stack) {
+  const v1::ThreadStack* main = nullptr;
+  for (const v1::ThreadStack& thread : stack.threads()) {
+    if (thread.tid() == stack.pid()) main = &thread;
+  }
+  if (main != nullptr && FindProgramFrame(*main) >= 0) {
+    return PlaceIn(*main, FindProgramFrame(*main));
+  }
+  for (const v1::ThreadStack& thread : stack.threads()) {
+    const int frame = FindProgramFrame(thread);
+    if (frame >= 0) return PlaceIn(thread, frame);
+  }
+  return main == nullptr ? StackPlace() : PlaceIn(*main, -1);
+}
+
+}  // namespace rollcall

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+// Finds where a process stands in its program: the innermost line that is no library's, of Python
+// or of C++, and the library's function that this line has called. Pure.
+#pragma once
+
+#include <string>
+
+#include "daemon/model/stack_place.h"
+
+namespace rollcall {
+
+namespace v1 {
+class Frame;
+class ProcessStack;
+}  // namespace v1
+
+// Of the main thread if it is in the program's code, else of the first thread that is. Without an
+// innermost line, `at` is empty and the functions are the main thread's.
+StackPlace FindPlace(const v1::ProcessStack& stack);
+
+// Whether the code belongs to the system, a package, a framework or an interpreter, or has no name.
+bool IsLibraryFrame(const v1::Frame& frame);
+
+// "Queue.get", "queue.get", "std::condition_variable::wait": without arguments and templates.
+std::string ShortFunction(const v1::Frame& frame);
+
+}  // namespace rollcall

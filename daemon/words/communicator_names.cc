@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/words/communicator_names.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "absl/strings/strip.h"
+#include "daemon/model/progress.h"
+#include "daemon/words/rank_ranges.h"
+#include "daemon/words/terms.h"
+
+namespace rollcall {
+namespace {
+
+constexpr char kAllRanks[] = "all ranks";
+constexpr char kRanksFollow[] = " ranks: ";
+constexpr char kOfAMesh[] = "mesh_";       // before the dimension of PyTorch's DeviceMesh
+constexpr char kNoName[] = "undefined";    // PyTorch's word
+
+// The number of ranks of the job; 0: not known. Nearly always the first process knows it.
+int32_t CountRanks(const JobState& job) {
+  int32_t count = 0;
+  for (const Process& process : job.processes) {
+    if (process.world_size > 0) return process.world_size;
+    count = std::max(count, process.global_rank + 1);
+  }
+  if (count > 0) return count;
+  for (const auto& [id, comm] : job.communicators) count = std::max(count, comm.size);
+  return count;
+}
+
+// The ranks of the members by their numbers in the job; empty if one has no such number.
+std::vector<int32_t> GlobalRanks(const JobState& job, const Communicator& comm) {
+  std::vector<int32_t> ranks;
+  for (const auto& [rank, member] : comm.members) {
+    const Process* process = FindProcess(job, member.process);
+    if (process == nullptr || process->global_rank < 0) return {};
+    ranks.push_back(process->global_rank);
+  }
+  return ranks;
+}
+
+std::string NameByRanks(const JobState& job, const Communicator& comm) {
+  if (comm.size <= 0) return "";
+  if (comm.size == CountRanks(job)) return kAllRanks;
+  const std::vector<int32_t> ranks = GlobalRanks(job, comm);
+  if (ranks.empty()) return "";
+  const size_t known = ranks.size();
+  const std::string words = RanksInWords(ranks);
+  const size_t unknown = static_cast<size_t>(comm.size) - std::min(known, size_t(comm.size));
+  return absl::StrCat(comm.size, kRanksFollow, words.substr(words.find(' ') + 1),
+                      unknown == 0 ? "" : absl::StrCat(" and ", unknown, " unknown"));
+}
+
+}  // namespace
+
+std::string NameForPeople(const JobState& job, const Communicator& comm) {
+  absl::string_view name = comm.name;
+  absl::ConsumePrefix(&name, kOfAMesh);
+  if (!name.empty() && name != kNoName) return std::string(name);
+  return NameByRanks(job, comm);
+}
+
+bool IsMadeOfRanks(const std::string& name) {
+  return name == kAllRanks || absl::StrContains(name, kRanksFollow);
+}
+
+std::string CommunicatorInWords(const JobState& job, const Communicator& comm) {
+  return CommunicatorInWords(comm.id, NameForPeople(job, comm));
+}
+
+}  // namespace rollcall

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/words/places.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "daemon/model/cut_text.h"
+#include "daemon/words/rank_ranges.h"
+#include "daemon/words/terms.h"
+
+namespace rollcall {
+namespace {
+
+constexpr size_t kMostLines = 2;     // of culprits, in a sentence
+constexpr size_t kMostLetters = 60;  // of a name in a sentence
+
+struct Line {
+  std::string words;
+  std::vector<int32_t> ranks;
+};
+
+// Ranks by the words for their lines, in the order of the culprits.
+std::vector<Line> Lines(const Verdict& verdict) {
+  std::vector<Line> lines;
+  for (size_t i = 0; i < std::min(verdict.places.size(), verdict.culprits.size()); ++i) {
+    std::string words = PlaceInWords(verdict.places[i]);
+    if (words.empty()) continue;
+    auto line = std::find_if(lines.begin(), lines.end(),
+                             [&](const Line& known) { return known.words == words; });
+    if (line == lines.end()) line = lines.insert(lines.end(), {std::move(words), {}});
+    line->ranks.push_back(verdict.culprits[i].rank);
+  }
+  return lines;
+}
+
+std::string Cut(absl::string_view name) {
+  if (name.size() <= kMostLetters) return std::string(name);
+  return CutText(std::string(name), kMostLetters, "...");
+}
+
+}  // namespace
+
+std::string PlaceInWords(const StackPlace& place) {
+  const absl::string_view at = place.at;
+  const size_t in = at.rfind(" in ");
+  if (in == absl::string_view::npos) return "";
+  absl::string_view file = at.substr(0, in);
+  file = file.substr(file.rfind('/') + 1);
+  absl::string_view function = at.substr(in + 4);
+  const size_t local = function.rfind("<locals>.");
+  if (local != absl::string_view::npos) function = function.substr(local + 9);
+  const std::string inside =
+      place.inside.empty()
+          ? ""
+          : absl::StrCat(place.sleeps ? ", waiting in " : ", inside ", Cut(place.inside));
+  const std::string name =
+      function == "<module>" ? "the top level" : absl::StrCat("`", Cut(function), "`");
+  return absl::StrCat(name, " (", Cut(file), ")", inside);
+}
+
+std::string BeginWithPlaces(const Verdict& verdict, const std::string& who) {
+  const std::vector<Line> lines = Lines(verdict);
+  if (lines.empty()) return who;
+  const size_t all = CountCulprits(verdict.culprits);
+  if (lines.size() == 1 && lines[0].ranks.size() == std::min(all, verdict.places.size())) {
+    const char* comma = absl::StrContains(lines[0].words, ", ") ? "," : "";
+    return absl::StrCat(who, PluralForm(all, " is in ", " are in "), lines[0].words, comma, " and");
+  }
+  std::string text;
+  for (size_t i = 0; i < std::min(kMostLines, lines.size()); ++i) {
+    const std::vector<int32_t>& ranks = lines[i].ranks;
+    absl::StrAppend(&text, i == 0 ? "" : ", ", RanksInWords(ranks),
+                    PluralForm(ranks.size(), " is in ", " are in "), lines[i].words);
+  }
+  return absl::StrCat(text, ": ", who);
+}
+
+}  // namespace rollcall

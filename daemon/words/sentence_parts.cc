@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/words/sentence_parts.h"
+
+#include <algorithm>
+#include <set>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "daemon/model/cut_text.h"
+#include "daemon/words/places.h"
+#include "daemon/words/rank_ranges.h"
+#include "daemon/words/terms.h"
+
+namespace rollcall {
+namespace {
+
+constexpr size_t kNamedPids = 4;
+constexpr size_t kLongestHost = 64;
+
+// "node-17, pid 4121", "node-17, pids 4121, 4122", "3 hosts"; "" if no host is known.
+std::string HostsAndPids(const std::vector<Culprit>& culprits) {
+  std::set<std::string> hosts;
+  std::vector<int32_t> pids;
+  for (const Culprit& culprit : culprits) {
+    if (!culprit.host.empty()) hosts.insert(CutText(culprit.host, kLongestHost, "..."));
+    if (culprit.pid != 0) pids.push_back(culprit.pid);
+  }
+  if (hosts.empty()) return "";
+  if (hosts.size() > 1) return absl::StrCat(hosts.size(), " hosts");
+  if (pids.empty() || pids.size() > kNamedPids) return *hosts.begin();
+  return absl::StrCat(*hosts.begin(), ", ", PluralForm(pids.size(), "pid ", "pids "),
+                      absl::StrJoin(pids, ", "));
+}
+
+// " (CUDA graph 3, launch 812, call 3 of 5)"; "" if no graph made the call.
+std::string GraphInWords(const GraphCall& call) {
+  if (call.graph == 0) return "";
+  return absl::StrCat(" (CUDA graph ", call.graph, ", launch ", call.launch, ", call ", call.call,
+                      " of ", call.calls, ")");
+}
+
+}  // namespace
+
+std::string CulpritsInWords(const std::vector<Culprit>& culprits) {
+  return RankRanges(CulpritRanges(culprits)).InWords();
+}
+
+std::string Who(const std::vector<Culprit>& culprits) {
+  const std::string hosts = HostsAndPids(culprits);
+  const bool none_known =
+      std::all_of(culprits.begin(), culprits.end(), [](const Culprit& c) { return c.process < 0; });
+  if (none_known && !culprits.empty()) {
+    return absl::StrCat(CulpritsInWords(culprits),
+                        " of the communicator (unknown process)");
+  }
+  return absl::StrCat(CulpritsInWords(culprits),
+                      hosts.empty() ? "" : absl::StrCat(" (", hosts, ")"));
+}
+
+std::string Where(const Verdict& v) {
+  return CommunicatorInWords(v.communicator, v.communicator_name);
+}
+
+std::string CallNumber(const Verdict& v) {
+  const std::string name = v.call.op == Op::kNone ? "call" : OpInWords(v.call.op);
+  return absl::StrCat(name, " #", v.position, GraphInWords(v.graph));
+}
+
+std::string WaitTail(const Verdict& v) {
+  const size_t n = v.waiting_ranks.size();
+  if (n == 0) return "";
+  return absl::StrCat("; ", CountInWords(n, "rank has waited ", "ranks have waited "),
+                      DurationInWords(v.waited_ns), v.step < 0 ? "" : " in ",
+                      v.step < 0 ? "" : StepInWords(v.step, v.phase));
+}
+
+const char* CulpritForm(const Verdict& v, const char* one, const char* many) {
+  return PluralForm(CountCulprits(v.culprits), one, many);
+}
+
+bool IsCreation(const Verdict& v) { return OpKind(v.call.op) == CallKind::kCreate; }
+
+std::string EndInWords(const CallArgs& call, const std::string& communicator) {
+  return absl::StrCat(OpInWords(call.op), IsSendSide(call.op) ? " to rank " : " from rank ",
+                      call.peer, " of ", communicator);
+}
+
+std::string Subject(const Verdict& v) { return BeginWithPlaces(v, Who(v.culprits)); }
+
+}  // namespace rollcall

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which stacks show where a culprit stands.
+#include "daemon/diagnosis/verdict_places.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <functional>
+
+#include "daemon/diagnosis/diagnose.h"
+#include "job_builder.h"
+
+namespace rollcall {
+namespace {
+
+// Rank 3 stands in upload(); its stack was taken at that time.
+Verdict Judge(int64_t taken, const std::function<void(JobBuilder*)>& change = [](JobBuilder*) {}) {
+  JobBuilder job(4);
+  job.Finish(10);
+  job.Enter({0, 1, 2}, At(10));
+  job.process(3).place = {"/x/train.py:31 in upload", "Queue.get", true, " queue.Queue.get "};
+  job.process(0).place = {"/x/train.py:9 in main", "", true, " train.main "};
+  job.process(3).stacks_ns = job.process(0).stacks_ns = taken;
+  change(&job);
+  const std::vector<Verdict> verdicts = Diagnoser().Run(job.state, At(80), Limits());
+  EXPECT_EQ(verdicts.size(), 1u);
+  return verdicts.empty() ? Verdict() : verdicts.front();
+}
+
+TEST(VerdictPlacesTest, TheSentenceLeadsWithTheLine) {
+  const Verdict v = Judge(At(30));
+  EXPECT_EQ(v.summary,
+            "rank 3 (node-3, pid 4003) is in `upload` (train.py:31), waiting in Queue.get, and has "
+            "not called AllReduce #10 on communicator \"dp\"; 3 ranks have waited 70 s");
+  EXPECT_EQ(v.waiting_place.functions, " train.main ");
+  EXPECT_NE(std::find(v.evidence.begin(), v.evidence.end(),
+                      "rank 3 is in `upload` (train.py:31), waiting in Queue.get"),
+            v.evidence.end());
+}
+
+TEST(VerdictPlacesTest, StacksOfBeforeTheWaitShowNothing) {
+  for (const int64_t taken : {int64_t{0}, At(5)}) {
+    const Verdict v = Judge(taken);
+    EXPECT_TRUE(v.places.empty());
+    EXPECT_EQ(v.summary.rfind("rank 3 (node-3, pid 4003) has not called", 0), 0u) << v.summary;
+  }
+}
+
+TEST(VerdictPlacesTest, AProcessThatHasEndedStandsNowhere) {
+  const Verdict v = Judge(At(30), [](JobBuilder* job) { job->Die(3, At(40)); });
+  EXPECT_EQ(v.cause, Cause::kRankDied);
+  EXPECT_TRUE(v.places.empty());
+}
+
+}  // namespace
+}  // namespace rollcall
