@@ -1,0 +1,171 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The programs of frameworks/: the one table of what Rollcall must say about each.
+
+Each hang has a twin, the same program with --fixed, which ends with 0 and without an incident.
+"""
+
+import dataclasses
+import functools
+import os
+import re
+import sys
+
+from hang_cases import HERE, Hang, Run
+
+FOLDER = HERE / "frameworks"
+# Accelerate, Transformers and others are in an environment of their own, over the one of PyTorch.
+PYTHON = HERE.parent.parent / "build" / "frameworks-venv" / "bin" / "python"
+
+
+@dataclasses.dataclass(frozen=True)
+class Case:
+    program: str  # file and function
+    cause: str
+    culprits: tuple
+    advice: tuple  # the pieces of which one must come first
+    ranks: int = 4
+    short: bool = False  # part of the short run
+    at: str = "line"  # "" where the culprit has no place: it has ended
+    miss: str = ""  # why another piece of advice comes first today
+    defect: str = ""  # what else is wrong today, and is not asserted
+
+    @property
+    def file(self):
+        return FOLDER / (self.program.split(".")[0] + ".py")
+
+    @property
+    def name(self):
+        return self.program.split(".")[1]
+
+    @property
+    def lines(self):
+        """The lines where a culprit stands, as FILE:LINE."""
+        return [f"{file.name}:{number}" for file in sorted(FOLDER.glob("*.py"))
+                for number, line in enumerate(file.read_text().splitlines(), start=1)
+                if re.search(rf"# hangs: (\w+, )*{self.name}\b", line)]
+
+
+def wanted_modules(file):
+    """What the launcher imports once for all ranks: the file's own imports."""
+    found = re.findall(r"^(?:import|from) ([\w.]+)", file.read_text(), re.MULTILINE)
+    # An optimizer imports torch._dynamo at its first step.
+    return ",".join(["torch.distributed", "torch._dynamo"] + [
+        name for name in found if name != "common"
+        and name.split(".")[0] not in sys.stdlib_module_names])
+
+
+class FrameworkRun(Run):
+    """A program of frameworks/ under `rollcall run`, started by launch.py."""
+
+    def __init__(self, program, work, ranks=4, fixed=False, hang_after="5s", env=None):
+        file = FOLDER / (program.split(".")[0] + ".py")
+        job = Hang(program, f"frameworks/{file.name}", "", None, "", "", "")
+        super().__init__(job, work, ranks=ranks, hang_after=hang_after, env=env)
+        flags = ["--fixed"] if fixed else []
+        python = str(PYTHON) if PYTHON.exists() else sys.executable
+        at = self.command.index("--") + 1
+        self.command[at:] = [python, str(FOLDER / "launch.py"), str(ranks), wanted_modules(file),
+                             str(file), program.split(".")[1], *flags, "--work", str(self.work)]
+
+
+@functools.cache
+def is_long():
+    return os.environ.get("ROLLCALL_FRAMEWORKS_LONG") == "1"
+
+
+LOOPS = [
+    Case("loops.swallowed_error", "argument_mismatch", (1,), ("skipped-call", "uneven-inputs")),
+    Case("loops.continue_on_nan", "argument_mismatch", (2,), ("skipped-call", "uneven-inputs"),
+         short=True),
+    Case("loops.early_stopping", "argument_mismatch", (3,), ("uneven-inputs",)),
+    Case("loops.out_of_memory", "rank_died", (3,), ("killed",), at=""),
+    Case("loops.stalled_worker", "missing_rank", (1,), ("data-loader",), short=True),
+    Case("loops.stuck_in_compile", "missing_rank", (2,), ("compiles-alone",)),
+    Case("loops.slow_download", "missing_rank", (1,), ("downloads-alone",)),
+    Case("loops.breakpoint_left", "missing_rank", (0,), ("debugger-prompt",)),
+    Case("loops.upload_waits", "missing_rank", (0,), ("look-at-absent-rank",), short=True),
+    Case("loops.collective_in_log", "argument_mismatch", (0,),
+         ("collective-on-one-rank", "extra-call")),
+]
+FSDP2 = [
+    Case("fsdp2.full_tensor_in_log", "argument_mismatch", (0,),
+         ("collective-on-one-rank", "extra-call", "rank0-only-checkpoint"), short=True),
+    Case("fsdp2.clips_alone", "operation_mismatch", (2,), ("extra-call",), short=True),
+    Case("fsdp2.saves_on_rank0", "operation_mismatch", (0,), ("rank0-only-checkpoint",)),
+    Case("fsdp2.validates_on_rank0", "operation_mismatch", (0,), ("extra-call",)),
+    Case("fsdp2.skips_backward", "operation_mismatch", (1,), ("skipped-call",)),
+]
+TENSOR_PARALLEL = [
+    Case("tensor_parallel.logs_a_weight", "operation_mismatch", (0,), ("extra-call",)),
+    Case("tensor_parallel.distributes_alone", "operation_mismatch", (0,), ("extra-call",)),
+    Case("tensor_parallel.other_length", "argument_mismatch", (2,),
+         ("same-arguments-everywhere", "uneven-inputs")),
+    Case("tensor_parallel.skips_on_one_rank", "missing_rank", (3,),
+         ("skipped-call", "uneven-inputs")),
+]
+PIPELINES = [
+    Case("pipelines.first_stage_has_no_data", "unmatched_p2p", (0,),
+         ("data-loader", "look-at-absent-rank", "pipeline-out-of-step")),
+    Case("pipelines.other_microbatches", "unmatched_p2p", (2,), ("pipeline-out-of-step",)),
+    Case("pipelines.one_stage_stops_early", "unmatched_p2p", (3,),
+         ("pipeline-out-of-step", "uneven-inputs")),
+    Case("pipelines.stage_fails", "rank_exited", (1,), ("raised-an-exception",), at=""),
+]
+CHECKPOINTS = [
+    Case("checkpoints.dcp_on_rank0", "operation_mismatch", (0,),
+         ("rank0-only-checkpoint", "extra-call"), short=True),
+    Case("checkpoints.writer_waits", "missing_rank", (2,), ("saves-alone",)),
+    Case("checkpoints.load_fails_on_one", "operation_mismatch", (3,), ("skipped-call",)),
+]
+OBJECTS = [
+    Case("objects.other_source", "argument_mismatch", (3,), ("root-differs",), short=True),
+    Case("objects.nothing_to_gather", "operation_mismatch", (1,), ("skipped-call",)),
+    Case("objects.reports_its_error", "operation_mismatch", (2,), ("extra-call",)),
+    Case("objects.new_group_on_some", "missing_rank", (0, 1),
+         ("mixed-backends", "split-on-all-ranks")),
+    Case("objects.rank_in_no_group", "init_incomplete", (2,),
+         ("init-order", "look-at-who-has-not-joined", "look-at-absent-rank")),
+    Case("objects.computes_on_rank0", "argument_mismatch", (0,),
+         ("collective-on-one-rank", "extra-call"), short=True),
+    Case("objects.other_metric", "argument_mismatch", (2,), ("extra-call",)),
+]
+ACCELERATE = [
+    Case("with_accelerate.waits_on_main_process", "argument_mismatch", (0,), ("extra-call",)),
+    Case("with_accelerate.gathers_on_main_process", "operation_mismatch", (0,), ("extra-call",),
+         short=True),
+    Case("with_accelerate.breaks_alone", "argument_mismatch", (2,), ("uneven-inputs",)),
+    Case("with_accelerate.uneven_gather", "argument_mismatch", (3,), ("uneven-inputs",)),
+]
+TRAINER = [
+    Case("with_trainer.evaluates_on_rank0", "operation_mismatch", (0,),
+         ("extra-call", "buffer-broadcast")),
+    Case("with_trainer.stops_alone", "operation_mismatch", (1,), ("uneven-inputs",)),
+    Case("with_trainer.waits_in_training_step", "missing_rank", (3,), ("look-at-absent-rank",)),
+]
+LIGHTNING = [
+    Case("with_lightning.logs_on_rank_zero", "argument_mismatch", (0,), ("extra-call",),
+         short=True),
+    Case("with_lightning.saves_on_rank_zero", "argument_mismatch", (0,),
+         ("rank0-only-checkpoint", "extra-call")),
+    Case("with_lightning.stops_alone_in_lightning", "argument_mismatch", (2,),
+         ("uneven-inputs",)),
+]
+DEEPSPEED = [
+    Case("with_deepspeed.skips_an_expert", "operation_mismatch", (1,), ("skipped-call",)),
+    Case("with_deepspeed.gathers_on_rank0", "argument_mismatch", (0,), ("extra-call",),
+         short=True),
+    Case("with_deepspeed.zero_saves_on_rank0", "operation_mismatch", (0,),
+         ("rank0-only-checkpoint", "extra-call")),
+    Case("with_deepspeed.stage_without_data", "unmatched_p2p", (3,),
+         ("data-loader", "look-at-absent-rank", "pipeline-out-of-step")),
+]
+
+CASES = [*LOOPS, *FSDP2, *TENSOR_PARALLEL, *PIPELINES, *CHECKPOINTS, *OBJECTS,
+         *ACCELERATE, *TRAINER, *LIGHTNING, *DEEPSPEED]
+# Ordinary programs that look like hangs for a while.
+HEALTHY = [
+    "loops.healthy_slow_rank", "loops.healthy_join", "fsdp2.healthy_accumulation",
+    "tensor_parallel.healthy_sequence_parallel", "pipelines.healthy_slow_stage",
+    "checkpoints.healthy_slow_save", "objects.healthy_objects",
+    "with_accelerate.healthy_main_process_first",
+]
