@@ -8,11 +8,14 @@ import dataclasses
 import functools
 import os
 import re
+import subprocess
 import sys
+import time
 
-from hang_cases import HERE, Hang, Run
+from hang_cases import BUILD, HERE, Hang, Run
 
 FOLDER = HERE / "frameworks"
+LAUNCH = FOLDER / "launch.py"
 # Accelerate, Transformers and others are in an environment of their own, over the one of PyTorch.
 PYTHON = HERE.parent.parent / "build" / "frameworks-venv" / "bin" / "python"
 
@@ -45,26 +48,55 @@ class Case:
                 if re.search(rf"# hangs: (\w+, )*{self.name}\b", line)]
 
 
-def wanted_modules(file):
-    """What the launcher imports once for all ranks: the file's own imports."""
-    found = re.findall(r"^(?:import|from) ([\w.]+)", file.read_text(), re.MULTILINE)
-    # An optimizer imports torch._dynamo at its first step.
-    return ",".join(["torch.distributed", "torch._dynamo"] + [
-        name for name in found if name != "common"
-        and name.split(".")[0] not in sys.stdlib_module_names])
+def lacks_packages(program):
+    """Whether the program wants a framework that is not installed."""
+    wanted = ("with_accelerate", "with_trainer", "with_megatron")
+    return program.startswith(wanted) and not PYTHON.exists()
+
+
+def wanted_modules(programs):
+    """What the programs import, for the server to import once."""
+    found = {"torch._dynamo"}  # an optimizer imports it at its first step
+    for file in {FOLDER / (program.split(".")[0] + ".py") for program in programs}:
+        found.update(re.findall(r"^(?:import|from) ([\w.]+)", file.read_text(), re.MULTILINE))
+    return ",".join(sorted(name for name in found if name != "common"
+                           and name.split(".")[0] not in sys.stdlib_module_names))
+
+
+class Server:
+    """The process of launch.py from which all ranks are forked."""
+
+    def __init__(self, folder, programs):
+        self.socket = folder / "socket"
+        environment = dict(os.environ, LD_PRELOAD=str(BUILD / "lib" / "librollcall.so"),
+                           DS_ACCELERATOR="cpu", ACCELERATE_USE_CPU="true")
+        self.output = open(folder / "server", "w+")
+        self.process = subprocess.Popen(
+            [PYTHON if PYTHON.exists() else sys.executable, LAUNCH, "--serve", self.socket,
+             wanted_modules(programs)],
+            env=environment, stdin=subprocess.DEVNULL, stdout=self.output, stderr=self.output)
+        while not self.socket.exists():
+            if self.process.poll() is not None:
+                self.output.seek(0)
+                raise RuntimeError(self.output.read())
+            time.sleep(0.1)
+
+    def stop(self):
+        self.process.terminate()
+        self.process.wait()
+        self.output.close()
 
 
 class FrameworkRun(Run):
-    """A program of frameworks/ under `rollcall run`, started by launch.py."""
+    """A program of frameworks/ under `rollcall run`, whose ranks the server starts."""
 
-    def __init__(self, program, work, ranks=4, fixed=False, hang_after="5s", env=None):
+    def __init__(self, server, program, work, ranks=4, fixed=False, hang_after="5s"):
         file = FOLDER / (program.split(".")[0] + ".py")
         job = Hang(program, f"frameworks/{file.name}", "", None, "", "", "")
-        super().__init__(job, work, ranks=ranks, hang_after=hang_after, env=env)
+        super().__init__(job, work, ranks=ranks, hang_after=hang_after)
         flags = ["--fixed"] if fixed else []
-        python = str(PYTHON) if PYTHON.exists() else sys.executable
         at = self.command.index("--") + 1
-        self.command[at:] = [python, str(FOLDER / "launch.py"), str(ranks), wanted_modules(file),
+        self.command[at:] = [sys.executable, str(LAUNCH), str(server.socket), str(ranks),
                              str(file), program.split(".")[1], *flags, "--work", str(self.work)]
 
 
@@ -83,20 +115,22 @@ LOOPS = [
     Case("loops.stuck_in_compile", "missing_rank", (2,), ("compiles-alone",)),
     Case("loops.slow_download", "missing_rank", (1,), ("downloads-alone",)),
     Case("loops.breakpoint_left", "missing_rank", (0,), ("debugger-prompt",)),
-    Case("loops.upload_waits", "missing_rank", (0,), ("look-at-absent-rank",), short=True),
+    Case("loops.upload_waits", "missing_rank", (0,),
+         ("waits-for-a-thread", "look-at-absent-rank"), short=True),
     Case("loops.collective_in_log", "argument_mismatch", (0,),
-         ("collective-on-one-rank", "extra-call")),
+         ("logs-alone", "collective-on-one-rank", "extra-call")),
 ]
 FSDP2 = [
     Case("fsdp2.full_tensor_in_log", "argument_mismatch", (0,),
-         ("collective-on-one-rank", "extra-call", "rank0-only-checkpoint"), short=True),
-    Case("fsdp2.clips_alone", "operation_mismatch", (2,), ("extra-call",), short=True),
+         ("logs-alone", "collective-on-one-rank", "extra-call"), short=True),
+    Case("fsdp2.clips_alone", "operation_mismatch", (2,),
+         ("clips-alone", "extra-call"), short=True),
     Case("fsdp2.saves_on_rank0", "operation_mismatch", (0,), ("rank0-only-checkpoint",)),
-    Case("fsdp2.validates_on_rank0", "operation_mismatch", (0,), ("extra-call",)),
-    Case("fsdp2.skips_backward", "operation_mismatch", (1,), ("skipped-call",)),
+    Case("fsdp2.validates_on_rank0", "argument_mismatch", (0,), ("validates-alone", "extra-call")),
+    Case("fsdp2.skips_backward", "argument_mismatch", (1,), ("skipped-call",)),
 ]
 TENSOR_PARALLEL = [
-    Case("tensor_parallel.logs_a_weight", "operation_mismatch", (0,), ("extra-call",)),
+    Case("tensor_parallel.logs_a_weight", "operation_mismatch", (0,), ("logs-alone", "extra-call")),
     Case("tensor_parallel.distributes_alone", "operation_mismatch", (0,), ("extra-call",)),
     Case("tensor_parallel.other_length", "argument_mismatch", (2,),
          ("same-arguments-everywhere", "uneven-inputs")),
@@ -105,7 +139,7 @@ TENSOR_PARALLEL = [
 ]
 PIPELINES = [
     Case("pipelines.first_stage_has_no_data", "unmatched_p2p", (0,),
-         ("data-loader", "look-at-absent-rank", "pipeline-out-of-step")),
+         ("waits-for-a-thread", "data-loader", "look-at-absent-rank")),
     Case("pipelines.other_microbatches", "unmatched_p2p", (2,), ("pipeline-out-of-step",)),
     Case("pipelines.one_stage_stops_early", "unmatched_p2p", (3,),
          ("pipeline-out-of-step", "uneven-inputs")),
@@ -114,7 +148,7 @@ PIPELINES = [
 CHECKPOINTS = [
     Case("checkpoints.dcp_on_rank0", "operation_mismatch", (0,),
          ("rank0-only-checkpoint", "extra-call"), short=True),
-    Case("checkpoints.writer_waits", "missing_rank", (2,), ("saves-alone",)),
+    Case("checkpoints.writer_waits", "missing_rank", (2,), ("saves-alone", "waits-for-a-thread")),
     Case("checkpoints.load_fails_on_one", "operation_mismatch", (3,), ("skipped-call",)),
 ]
 OBJECTS = [
@@ -122,12 +156,12 @@ OBJECTS = [
     Case("objects.nothing_to_gather", "operation_mismatch", (1,), ("skipped-call",)),
     Case("objects.reports_its_error", "operation_mismatch", (2,), ("extra-call",)),
     Case("objects.new_group_on_some", "missing_rank", (0, 1),
-         ("mixed-backends", "split-on-all-ranks")),
+         ("split-on-all-ranks", "mixed-backends")),
     Case("objects.rank_in_no_group", "init_incomplete", (2,),
-         ("init-order", "look-at-who-has-not-joined", "look-at-absent-rank")),
+         ("waits-for-a-thread", "init-order", "look-at-who-has-not-joined")),
     Case("objects.computes_on_rank0", "argument_mismatch", (0,),
-         ("collective-on-one-rank", "extra-call"), short=True),
-    Case("objects.other_metric", "argument_mismatch", (2,), ("extra-call",)),
+         ("metric-on-some-ranks",), short=True),
+    Case("objects.other_metric", "argument_mismatch", (2,), ("metric-on-some-ranks", "extra-call")),
 ]
 ACCELERATE = [
     Case("with_accelerate.waits_on_main_process", "argument_mismatch", (0,), ("extra-call",)),
@@ -138,12 +172,14 @@ ACCELERATE = [
 ]
 TRAINER = [
     Case("with_trainer.evaluates_on_rank0", "operation_mismatch", (0,),
-         ("extra-call", "buffer-broadcast")),
+         ("validates-alone", "buffer-broadcast")),
     Case("with_trainer.stops_alone", "operation_mismatch", (1,), ("uneven-inputs",)),
-    Case("with_trainer.waits_in_training_step", "missing_rank", (3,), ("look-at-absent-rank",)),
+    Case("with_trainer.waits_in_training_step", "missing_rank", (3,),
+         ("waits-for-a-thread", "look-at-absent-rank")),
 ]
 LIGHTNING = [
-    Case("with_lightning.logs_on_rank_zero", "argument_mismatch", (0,), ("extra-call",),
+    Case("with_lightning.logs_on_rank_zero", "argument_mismatch", (0,),
+         ("metric-on-some-ranks", "logs-alone"),
          short=True),
     Case("with_lightning.saves_on_rank_zero", "argument_mismatch", (0,),
          ("rank0-only-checkpoint", "extra-call")),
@@ -157,15 +193,36 @@ DEEPSPEED = [
     Case("with_deepspeed.zero_saves_on_rank0", "operation_mismatch", (0,),
          ("rank0-only-checkpoint", "extra-call")),
     Case("with_deepspeed.stage_without_data", "unmatched_p2p", (3,),
-         ("data-loader", "look-at-absent-rank", "pipeline-out-of-step")),
+         ("waits-for-a-thread", "data-loader", "look-at-absent-rank")),
+]
+MEGATRON = [
+    Case("with_megatron.drops_bad_labels", "missing_rank", (3,),
+         ("skipped-call", "uneven-inputs")),
+    Case("with_megatron.reduces_over_wrong_group", "missing_rank", (1,),
+         ("extra-call", "communicators-in-one-order")),
+    Case("with_megatron.megatron_waits_for_data", "unmatched_p2p", (0,),
+         ("waits-for-a-thread", "data-loader", "look-at-absent-rank")),
+]
+TITAN = [
+    Case("titan.logs_on_rank0", "operation_mismatch", (0,),
+         ("logs-alone", "collective-on-one-rank", "extra-call")),
+    Case("titan.loader_ends_early", "missing_rank", (3,), ("uneven-inputs",)),
+    Case("titan.stages_a_checkpoint", "missing_rank", (1,),
+         ("waits-for-a-thread", "saves-alone")),
+]
+ENGINES = [
+    Case("engine.worker_left_its_loop", "missing_rank", (2,),
+         ("waits-for-a-thread", "look-at-absent-rank")),
 ]
 
 CASES = [*LOOPS, *FSDP2, *TENSOR_PARALLEL, *PIPELINES, *CHECKPOINTS, *OBJECTS,
-         *ACCELERATE, *TRAINER, *LIGHTNING, *DEEPSPEED]
+         *ACCELERATE, *TRAINER, *LIGHTNING, *DEEPSPEED, *MEGATRON,
+         *TITAN, *ENGINES]
 # Ordinary programs that look like hangs for a while.
 HEALTHY = [
     "loops.healthy_slow_rank", "loops.healthy_join", "fsdp2.healthy_accumulation",
     "tensor_parallel.healthy_sequence_parallel", "pipelines.healthy_slow_stage",
     "checkpoints.healthy_slow_save", "objects.healthy_objects",
+    "titan.healthy_titan", "engine.healthy_idle",
     "with_accelerate.healthy_main_process_first",
 ]

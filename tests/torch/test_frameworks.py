@@ -11,9 +11,27 @@ import re
 
 import pytest
 
-from framework_cases import CASES, HEALTHY, FrameworkRun, is_long
+from framework_cases import CASES, HEALTHY, FrameworkRun, Server, is_long, lacks_packages
 
 chosen = [case for case in CASES if case.short or is_long()]
+
+
+ordinary = [name for name in HEALTHY if is_long()] or HEALTHY[:1]
+
+
+@pytest.fixture(scope="module")
+def start(tmp_path_factory):
+    programs = [case.program for case in chosen] + ordinary
+    server = Server(tmp_path_factory.mktemp("server"),
+                    [program for program in programs if not lacks_packages(program)])
+
+    def run(program, *arguments, **options):
+        if lacks_packages(program):
+            pytest.skip("no frameworks; to have them:  deploy/setup_frameworks.sh")
+        return FrameworkRun(server, program, *arguments, **options).go()
+
+    yield run
+    server.stop()
 
 
 def judge(case, run):
@@ -31,8 +49,8 @@ def judge(case, run):
 
 
 @pytest.mark.parametrize("case", chosen, ids=lambda case: case.program)
-def test_the_verdict(case, tmp_path, record_property):
-    run = FrameworkRun(case.program, tmp_path, case.ranks).go()
+def test_the_verdict(case, start, tmp_path, record_property):
+    run = start(case.program, tmp_path, case.ranks)
     wrong = judge(case, run)
     if wrong and case.defect:
         pytest.xfail(f"{case.defect}: {wrong}")
@@ -46,15 +64,15 @@ def test_the_verdict(case, tmp_path, record_property):
 
 
 @pytest.mark.parametrize("case", chosen, ids=lambda case: case.program)
-def test_fixed_it_is_healthy(case, tmp_path):
-    run = FrameworkRun(case.program, tmp_path, case.ranks, fixed=True, hang_after="15s").go()
+def test_fixed_it_is_healthy(case, start, tmp_path):
+    run = start(case.program, tmp_path, case.ranks, fixed=True, hang_after="15s")
     assert run.exit_code == 0, run.output
     assert len(re.findall(r"rank \d+ done", run.output)) == case.ranks, run.output
     assert run.said == [] and run.incidents == []
 
 
-@pytest.mark.parametrize("program", [name for name in HEALTHY if is_long()] or HEALTHY[:1])
-def test_an_ordinary_program_gets_no_verdict(program, tmp_path):
-    run = FrameworkRun(program, tmp_path, hang_after="15s").go()
+@pytest.mark.parametrize("program", ordinary)
+def test_an_ordinary_program_gets_no_verdict(program, start, tmp_path):
+    run = start(program, tmp_path, hang_after="15s")
     assert run.exit_code == 0, run.output
     assert run.said == [] and run.incidents == []

@@ -87,8 +87,8 @@ def validates_on_rank0(args):
     """Rank 0 alone runs the sharded model on the validation set."""
     model, optimizer = make_sharded(args)
     for number, (inputs, targets) in enumerate(batches(8, args.rank)):
-        loss = mse(model(inputs), targets)
-        loss.backward()  # hangs: validates_on_rank0
+        loss = mse(model(inputs), targets)  # hangs: validates_on_rank0
+        loss.backward()
         optimizer.step()
         optimizer.zero_grad()
         if number == 3 and (args.rank == 0 or args.fixed):

@@ -1,19 +1,28 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Starts the ranks of a program by fork, so that all share one import of PyTorch.
+"""Starts the ranks of a program by fork, from a server that has imported the frameworks once.
 
-    launch.py RANKS MODULES SCRIPT [ARGUMENTS...]      MODULES: imported first, with commas
+    launch.py --serve SOCKET MODULES              MODULES: with commas; runs until it is ended
+    launch.py SOCKET RANKS SCRIPT [ARGUMENTS...]  one program; the exit code is that of the first
+                                                  rank that failed
 
 torchrun imports PyTorch once for each rank, which takes most of the time of a small program. The
-environment of a rank is torchrun's. When a rank fails, the launcher ends the others after a grace
-period, as srun and mpirun do. The exit code is that of the first rank that failed.
+server gives the ranks the environment and the output of the second command, and ends them when it
+is gone. The environment of a rank is torchrun's. When a rank fails, the others have a grace
+period, as with srun and mpirun. `rollcall run` preloads its library into the second command; the
+server has to be started with the same library, which looks at nothing before the first
+communicator.
 """
 
+import contextlib
 import importlib
+import json
 import os
 import runpy
+import select
 import signal
 import socket
 import sys
+import threading
 import time
 
 GRACE_SECONDS = 15
@@ -27,7 +36,6 @@ def free_port():
 
 def become(rank, ranks, port, script, arguments):
     """Runs the script as this rank and ends the process as the script does."""
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)
     os.environ.update(
         RANK=str(rank), LOCAL_RANK=str(rank), WORLD_SIZE=str(ranks), LOCAL_WORLD_SIZE=str(ranks),
         GROUP_RANK="0", MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port))
@@ -37,44 +45,80 @@ def become(rank, ranks, port, script, arguments):
     sys.exit(0)
 
 
-def wait_for(pids):
-    """The exit code of the first process that fails, else 0."""
+def wait_for(pids, client):
+    """The exit code of the first rank that fails, else 0. Ends all when the client has gone."""
     code, deadline = 0, None
     while pids:
+        if select.select([client], [], [], 0.05)[0]:
+            deadline = 0
         pid, status = os.waitpid(-1, os.WNOHANG)
-        if pid == 0:
-            time.sleep(0.05)
-        else:
+        if pid != 0:
             pids.discard(pid)
             ended = os.waitstatus_to_exitcode(status)
-            if ended != 0 and deadline is None:
-                code, deadline = ended if ended > 0 else 128 - ended, time.monotonic() + GRACE_SECONDS
+            if ended != 0 and code == 0:
+                code = ended if ended > 0 else 128 - ended
+                deadline = time.monotonic() + GRACE_SECONDS if deadline is None else deadline
         if deadline is not None and time.monotonic() > deadline:
             for left in pids:
                 os.kill(left, signal.SIGKILL)
-            deadline += GRACE_SECONDS
+            deadline = time.monotonic() + GRACE_SECONDS
     return code
 
 
-def main():
-    ranks, modules, script, *arguments = sys.argv[1:]
-    for module in filter(None, modules.split(",")):
-        importlib.import_module(module)
-    port = free_port()
-    pids = set()
-    for rank in range(int(ranks)):
+def run_program(client, wanted):
+    """Starts the ranks as children of this process. Returns in the ranks' parent only."""
+    os.environ.clear()
+    os.environ.update(wanted["environment"])
+    port, pids = free_port(), set()
+    for rank in range(wanted["ranks"]):
         pid = os.fork()
         if pid == 0:
-            become(rank, int(ranks), port, script, arguments)
+            client.close()
+            become(rank, wanted["ranks"], port, wanted["script"], wanted["arguments"])
         pids.add(pid)
+    code = wait_for(pids, client)
+    with contextlib.suppress(BrokenPipeError):  # the client may have gone
+        client.sendall(b"%d\n" % code)
 
-    def end_all(number, _frame):
-        for pid in pids:
-            os.kill(pid, number)
 
-    signal.signal(signal.SIGTERM, end_all)
-    sys.exit(wait_for(pids))
+def serve(path, modules):
+    for module in filter(None, modules.split(",")):
+        importlib.import_module(module)
+    if threading.active_count() > 1:
+        print(f"launch.py: threads before a fork: {threading.enumerate()}", file=sys.stderr)
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody asks how a program's parent ends
+    listener = socket.socket(socket.AF_UNIX)
+    listener.bind(path)
+    listener.listen()
+    while True:
+        client, _ = listener.accept()
+        message, descriptors, _, _ = socket.recv_fds(client, 1 << 20, 2)
+        if os.fork() == 0:
+            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+            listener.close()
+            os.setsid()
+            for descriptor, own in zip(descriptors, (1, 2), strict=True):
+                os.dup2(descriptor, own)
+                os.close(descriptor)
+            run_program(client, json.loads(message))
+            os._exit(0)
+        client.close()
+        for descriptor in descriptors:
+            os.close(descriptor)
+
+
+def ask(path, ranks, script, *arguments):
+    """Has the server run a program; returns its exit code."""
+    with socket.socket(socket.AF_UNIX) as server:
+        server.connect(path)
+        wanted = {"ranks": int(ranks), "script": script, "arguments": arguments,
+                  "environment": dict(os.environ)}
+        socket.send_fds(server, [json.dumps(wanted).encode()], [1, 2])
+        return int(server.recv(16) or 1)
 
 
 if __name__ == "__main__":
-    main()
+    if sys.argv[1] == "--serve":
+        serve(*sys.argv[2:])
+    else:
+        sys.exit(ask(*sys.argv[1:]))
