@@ -25,13 +25,20 @@ def start(tmp_path_factory):
     server = Server(tmp_path_factory.mktemp("server"),
                     [program for program in programs if not lacks_packages(program)])
 
-    def run(program, *arguments, **options):
+    def run(program, work, *arguments, **options):
         if lacks_packages(program):
             pytest.skip("no frameworks; to have them:  deploy/setup_frameworks.sh")
-        return FrameworkRun(server, program, *arguments, **options).go()
+        work.mkdir(exist_ok=True)
+        return FrameworkRun(server, program, work, *arguments, **options).go()
 
     yield run
     server.stop()
+
+
+def lacks_stacks(run):
+    """On a busy machine the report may be written, and the job ended, before the stacks come."""
+    texts = [file.read_text() for file in run.reports.glob("*/stacks.txt")]
+    return texts == ["No stacks.\n"]
 
 
 def judge(case, run):
@@ -50,7 +57,9 @@ def judge(case, run):
 
 @pytest.mark.parametrize("case", chosen, ids=lambda case: case.program)
 def test_the_verdict(case, start, tmp_path, record_property):
-    run = start(case.program, tmp_path, case.ranks)
+    run = start(case.program, tmp_path / "1", case.ranks)
+    if lacks_stacks(run):
+        run = start(case.program, tmp_path / "2", case.ranks)
     wrong = judge(case, run)
     if wrong and case.defect:
         pytest.xfail(f"{case.defect}: {wrong}")

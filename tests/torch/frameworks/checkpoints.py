@@ -25,8 +25,8 @@ def train(model, optimizer, args, number=4):
 
 
 def save(model, args):
-    dcp.save({"model": model.module.state_dict()},
-             checkpoint_id=f"{args.work}/step")  # hangs: dcp_on_rank0
+    dcp.save({"model": model.module.state_dict()},  # hangs: dcp_on_rank0
+             checkpoint_id=f"{args.work}/step")
 
 
 @program

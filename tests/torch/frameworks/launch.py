@@ -101,7 +101,7 @@ def serve(path, modules):
                 os.dup2(descriptor, own)
                 os.close(descriptor)
             run_program(client, json.loads(message))
-            os._exit(0)
+            os.killpg(0, signal.SIGKILL)  # and what the ranks have started
         client.close()
         for descriptor in descriptors:
             os.close(descriptor)
