@@ -66,9 +66,9 @@ class Loop:
 def logs_on_rank0(args):
     """Rank 0 alone reduces the loss over the data-parallel mesh, to log it."""
     loop = Loop(args)
-    for inputs in loop.batches(6):
+    for inputs in loop.batches(16):
         loss = loop.train_step(inputs)
-        if loop.step == 3 and (args.rank == 0 or args.fixed):
+        if loop.step == 12 and (args.rank == 0 or args.fixed):
             loop.log(loss)
 
 

@@ -70,9 +70,9 @@ def reduces_over_wrong_group(args):
     """Rank 1 averages its loss over the data-parallel group, the others over the model's."""
     model = make_tensor_parallel()
     replica = parallel_state.get_data_parallel_rank()
-    for number in range(6):
+    for number in range(16):
         loss = train_step(model, make_batch(number, replica)[0].unsqueeze(0))
-        wrong = number == 3 and args.rank == 1 and not args.fixed
+        wrong = number == 12 and args.rank == 1 and not args.fixed
         group = (parallel_state.get_data_parallel_group() if wrong
                  else parallel_state.get_tensor_model_parallel_group())
         dist.all_reduce(loss, group=group)  # hangs: reduces_over_wrong_group
