@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the programs of this folder share: their registry, the start of a rank, small models.
 
-    launch.py RANKS MODULES FILE PROGRAM [--fixed] --work FOLDER
+    launch.py SOCKET RANKS FILE PROGRAM [--fixed] --work FOLDER
 
-A line with "# hangs: PROGRAM" is where the culprit of that program stands: table.py expects it.
+A line with "# hangs: PROGRAM" is where the culprit of that program stands; the tests expect it.
 """
 
 import argparse

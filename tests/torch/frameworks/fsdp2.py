@@ -79,7 +79,7 @@ def saves_on_rank0(args):
 
 def validate(model, args):
     with torch.no_grad():
-        return float(mse(*[model(make_batch(99, 0)[0]), make_batch(99, 0)[1]]))
+        return float(mse(model(make_batch(99, 0)[0]), make_batch(99, 0)[1]))
 
 
 @program

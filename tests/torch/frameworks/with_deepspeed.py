@@ -7,7 +7,8 @@ os.environ["DS_ACCELERATOR"] = "cpu"
 
 import deepspeed  # noqa: E402
 import torch  # noqa: E402
-from common import WIDTH, batches, main, make_network, program  # noqa: E402
+from common import (WIDTH, answer_that_never_comes, batches, main, make_network,  # noqa: E402
+                    program)
 from deepspeed.pipe import PipelineModule  # noqa: E402
 from torch import nn  # noqa: E402
 
@@ -84,8 +85,6 @@ def zero_saves_on_rank0(args):
 @program
 def stage_without_data(args):
     """The pipeline's last stage waits for labels."""
-    from common import answer_that_never_comes
-
     deepspeed.init_distributed(dist_backend="nccl_cpu")
     torch.manual_seed(4)
     layers = [layer for _ in range(args.ranks) for layer in (nn.Linear(WIDTH, WIDTH), nn.Tanh())]

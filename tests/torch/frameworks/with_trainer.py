@@ -2,6 +2,7 @@
 """Hugging Face Trainer."""
 
 import os
+import threading
 
 import torch
 from common import WIDTH, main, make_network, program
@@ -86,8 +87,6 @@ class Loading(Trainer):
 @program
 def waits_in_training_step(args):
     """Rank 3's training_step() waits for a lock that a thread never gives back."""
-    import threading
-
     trainer = make_trainer(args)
     trainer.__class__ = Loading
     if args.rank == 3 and not args.fixed:
