@@ -19,9 +19,15 @@ chosen = [case for case in CASES if case.short or is_long()]
 ordinary = [name for name in HEALTHY if is_long()] or HEALTHY[:1]
 
 
+def program_of(item):
+    parameters = item.callspec.params
+    return parameters["case"].program if "case" in parameters else parameters["program"]
+
+
 @pytest.fixture(scope="module")
-def start(tmp_path_factory):
-    programs = [case.program for case in chosen] + ordinary
+def start(request, tmp_path_factory):
+    here = [item for item in request.session.items if item.module is request.module]
+    programs = {program_of(item) for item in here}
     server = Server(tmp_path_factory.mktemp("server"),
                     [program for program in programs if not lacks_packages(program)])
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Starts the ranks of a program by fork, from a server that has imported the frameworks once.
 
-    launch.py --serve SOCKET MODULES              MODULES: with commas; runs until it is ended
+    launch.py --serve SOCKET MODULES              MODULES: with commas; runs as long as its parent
     launch.py SOCKET RANKS SCRIPT [ARGUMENTS...]  one program; the exit code is that of the first
                                                   rank that failed
 
@@ -90,8 +90,13 @@ def serve(path, modules):
     listener = socket.socket(socket.AF_UNIX)
     listener.bind(path)
     listener.listen()
-    while True:
-        client, _ = listener.accept()
+    listener.settimeout(2)
+    parent = os.getppid()
+    while os.getppid() == parent:  # else the tests have been killed
+        try:
+            client, _ = listener.accept()
+        except TimeoutError:
+            continue
         message, descriptors, _, _ = socket.recv_fds(client, 1 << 20, 2)
         if os.fork() == 0:
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
