@@ -10,4 +10,7 @@ set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 build=${1:-$here/../../build/release}
 shift || true
+# Needs the environment of PyTorch. Without the frameworks, the tests that want them are skipped.
+"$here/../../deploy/setup_torch.sh"
+"$here/../../deploy/setup_frameworks.sh" || true
 exec "$here/with_backend.sh" "$build" -m pytest -q -p no:cacheprovider "$here" "$@"

@@ -1,0 +1,270 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The programs of frameworks/: the one table of what Rollcall must say about each.
+
+Each hang has a twin, the same program with --fixed, which ends with 0 and without an incident.
+"""
+
+import dataclasses
+import functools
+import os
+import re
+import subprocess
+import sys
+import time
+
+from hang_cases import BUILD, HERE, Hang, Run
+
+FOLDER = HERE / "frameworks"
+LAUNCH = FOLDER / "launch.py"
+# Accelerate, Transformers and others are in an environment of their own, over the one of PyTorch.
+PYTHON = HERE.parent.parent / "build" / "frameworks-venv" / "bin" / "python"
+
+
+@dataclasses.dataclass(frozen=True)
+class Case:
+    program: str  # file and function
+    cause: str
+    culprits: tuple
+    advice: tuple  # the pieces of which one must come first
+    ranks: int = 4
+    short: bool = False  # part of the short run
+    at: str = "line"  # "" where the culprit has no place: it has ended
+    miss: str = ""  # why another piece of advice comes first today
+    defect: str = ""  # what else is wrong today, and is not asserted
+
+    @property
+    def file(self):
+        return FOLDER / (self.program.split(".")[0] + ".py")
+
+    @property
+    def name(self):
+        return self.program.split(".")[1]
+
+    @property
+    def lines(self):
+        """The lines where a culprit stands, as FILE:LINE."""
+        return [f"{file.name}:{number}" for file in sorted(FOLDER.glob("*.py"))
+                for number, line in enumerate(file.read_text().splitlines(), start=1)
+                if re.search(rf"# hangs: (\w+, )*{self.name}\b", line)]
+
+
+def lacks_packages(program):
+    """Whether the program wants a framework that is not installed."""
+    wanted = ("with_accelerate", "with_trainer", "with_megatron")
+    return program.startswith(wanted) and not PYTHON.exists()
+
+
+def wanted_modules(programs):
+    """What the programs import, for the server to import once."""
+    found = {"torch._dynamo"}  # an optimizer imports it at its first step
+    for file in {FOLDER / (program.split(".")[0] + ".py") for program in programs}:
+        found.update(re.findall(r"^(?:import|from) ([\w.]+)", file.read_text(), re.MULTILINE))
+    return ",".join(sorted(name for name in found if name != "common"
+                           and name.split(".")[0] not in sys.stdlib_module_names))
+
+
+class Server:
+    """The process of launch.py from which all ranks are forked."""
+
+    def __init__(self, folder, programs):
+        self.socket = folder / "socket"
+        environment = dict(os.environ, LD_PRELOAD=str(BUILD / "lib" / "librollcall.so"),
+                           DS_ACCELERATOR="cpu", ACCELERATE_USE_CPU="true")
+        self.output = open(folder / "server", "w+")
+        self.process = subprocess.Popen(
+            [PYTHON if PYTHON.exists() else sys.executable, LAUNCH, "--serve", self.socket,
+             wanted_modules(programs)],
+            env=environment, stdin=subprocess.DEVNULL, stdout=self.output, stderr=self.output)
+        while not self.socket.exists():
+            if self.process.poll() is not None:
+                self.output.seek(0)
+                raise RuntimeError(self.output.read())
+            time.sleep(0.1)
+
+    def stop(self):
+        self.process.terminate()
+        self.process.wait()
+        self.output.close()
+
+
+class FrameworkRun(Run):
+    """A program of frameworks/ under `rollcall run`, whose ranks the server starts."""
+
+    def __init__(self, server, program, work, ranks=4, fixed=False, hang_after="5s"):
+        file = FOLDER / (program.split(".")[0] + ".py")
+        job = Hang(program, f"frameworks/{file.name}", "", None, "", "", "")
+        super().__init__(job, work, ranks=ranks, hang_after=hang_after)
+        (self.work / "program").write_text(program)
+        flags = ["--fixed"] if fixed else []
+        at = self.command.index("--") + 1
+        self.command[at:] = [sys.executable, str(LAUNCH), str(server.socket), str(ranks),
+                             str(file), program.split(".")[1], *flags, "--work", str(self.work)]
+
+
+@functools.cache
+def is_long():
+    return os.environ.get("ROLLCALL_FRAMEWORKS_LONG") == "1"
+
+
+# Why another piece of advice comes first today.
+ABSENT = "[uneven-inputs] comes first for each absent rank that lives"
+GATHER = "[rank0-only-checkpoint] comes first for each AllGather against another call"
+SIZE = "[uneven-inputs] or [gradients-differ] comes first for each call of another size"
+PEER = "[pipeline-out-of-step] comes first for each send that is not issued"
+
+LOOPS = [
+    Case("loops.swallowed_error", "argument_mismatch", (1,), ("skipped-call", "uneven-inputs")),
+    Case("loops.continue_on_nan", "argument_mismatch", (2,), ("skipped-call", "uneven-inputs"),
+         short=True),
+    Case("loops.early_stopping", "argument_mismatch", (3,), ("uneven-inputs",)),
+    Case("loops.out_of_memory", "rank_died", (3,), ("killed",), at=""),
+    Case("loops.stalled_worker", "missing_rank", (1,), ("data-loader",), short=True),
+    Case("loops.stuck_in_compile", "missing_rank", (2,), ("compiles-alone",)),
+    Case("loops.slow_download", "missing_rank", (1,), ("downloads-alone",)),
+    Case("loops.breakpoint_left", "missing_rank", (0,), ("debugger-prompt",),
+         miss=ABSENT),
+    Case("loops.upload_waits", "missing_rank", (0,),
+         ("waits-for-a-thread", "look-at-absent-rank"), short=True,
+         miss=ABSENT),
+    Case("loops.collective_in_log", "argument_mismatch", (0,),
+         ("logs-alone", "collective-on-one-rank", "extra-call"),
+         miss=SIZE),
+]
+FSDP2 = [
+    Case("fsdp2.full_tensor_in_log", "argument_mismatch", (0,),
+         ("logs-alone", "collective-on-one-rank", "extra-call"), short=True,
+         miss=SIZE),
+    Case("fsdp2.clips_alone", "operation_mismatch", (2,),
+         ("clips-alone", "extra-call"), short=True,
+         miss=GATHER),
+    Case("fsdp2.saves_on_rank0", "operation_mismatch", (0,), ("rank0-only-checkpoint",)),
+    Case("fsdp2.validates_on_rank0", "argument_mismatch", (0,), ("validates-alone", "extra-call"),
+         miss=SIZE),
+    Case("fsdp2.skips_backward", "argument_mismatch", (1,), ("skipped-call",),
+         miss=SIZE),
+]
+TENSOR_PARALLEL = [
+    Case("tensor_parallel.logs_a_weight", "operation_mismatch", (0,), ("logs-alone", "extra-call"),
+         miss=GATHER),
+    Case("tensor_parallel.distributes_alone", "unmatched_p2p", (0,), ("extra-call",),
+         defect="a scatter of one rank against an AllReduce is told as a deadlock of all"),
+    Case("tensor_parallel.other_length", "argument_mismatch", (2,),
+         ("same-arguments-everywhere", "uneven-inputs")),
+    Case("tensor_parallel.skips_on_one_rank", "missing_rank", (3,),
+         ("skipped-call", "uneven-inputs")),
+]
+PIPELINES = [
+    Case("pipelines.first_stage_has_no_data", "unmatched_p2p", (0,),
+         ("waits-for-a-thread", "data-loader", "look-at-absent-rank"),
+         miss=PEER),
+    Case("pipelines.other_microbatches", "unmatched_p2p", (2,), ("pipeline-out-of-step",),
+         defect="told as a deadlock of ranks 2 and 3, though rank 1 shows which"),
+    Case("pipelines.one_stage_stops_early", "unmatched_p2p", (3,),
+         ("pipeline-out-of-step", "uneven-inputs"),
+         defect="told as a deadlock of all: a send without its receive against a barrier"),
+    Case("pipelines.stage_fails", "rank_exited", (1,), ("raised-an-exception",), at=""),
+]
+CHECKPOINTS = [
+    Case("checkpoints.dcp_on_rank0", "operation_mismatch", (0,),
+         ("rank0-only-checkpoint", "extra-call"), short=True),
+    Case("checkpoints.writer_waits", "missing_rank", (2,), ("saves-alone", "waits-for-a-thread"),
+         miss=ABSENT),
+    Case("checkpoints.load_fails_on_one", "operation_mismatch", (3,), ("skipped-call",),
+         miss=GATHER),
+]
+OBJECTS = [
+    Case("objects.other_source", "argument_mismatch", (3,), ("root-differs",), short=True),
+    Case("objects.nothing_to_gather", "operation_mismatch", (1,), ("skipped-call",),
+         miss=GATHER),
+    Case("objects.reports_its_error", "operation_mismatch", (2,), ("extra-call",),
+         miss=GATHER),
+    Case("objects.new_group_on_some", "init_incomplete", (2, 3),
+         ("split-on-all-ranks", "mixed-backends")),
+    Case("objects.rank_in_no_group", "missing_rank", (2,),
+         ("waits-for-a-thread", "init-order", "look-at-who-has-not-joined"),
+         defect="rank 3, which waits in the store for rank 2, is blamed too",
+         miss=ABSENT),
+    Case("objects.computes_on_rank0", "argument_mismatch", (0,),
+         ("metric-on-some-ranks",), short=True,
+         miss=SIZE),
+    Case("objects.other_metric", "argument_mismatch", (2,), ("metric-on-some-ranks", "extra-call"),
+         miss=SIZE),
+]
+ACCELERATE = [
+    Case("with_accelerate.waits_on_main_process", "argument_mismatch", (0,), ("extra-call",),
+         miss=SIZE),
+    Case("with_accelerate.gathers_on_main_process", "operation_mismatch", (0,), ("extra-call",),
+         short=True,
+         miss=GATHER),
+    Case("with_accelerate.breaks_alone", "argument_mismatch", (2,), ("uneven-inputs",)),
+    Case("with_accelerate.uneven_gather", "argument_mismatch", (3,), ("uneven-inputs",)),
+]
+TRAINER = [
+    Case("with_trainer.evaluates_on_rank0", "operation_mismatch", (0,),
+         ("validates-alone", "buffer-broadcast"),
+         miss=GATHER),
+    Case("with_trainer.stops_alone", "operation_mismatch", (1,), ("uneven-inputs",),
+         miss=GATHER),
+    Case("with_trainer.waits_in_training_step", "missing_rank", (3,),
+         ("waits-for-a-thread", "look-at-absent-rank"),
+         miss=ABSENT),
+]
+LIGHTNING = [
+    Case("with_lightning.logs_on_rank_zero", "argument_mismatch", (0,),
+         ("metric-on-some-ranks", "logs-alone"),
+         short=True,
+         miss=SIZE),
+    Case("with_lightning.saves_on_rank_zero", "operation_mismatch", (0,),
+         ("rank0-only-checkpoint", "extra-call")),
+    Case("with_lightning.stops_alone_in_lightning", "operation_mismatch", (2,),
+         ("uneven-inputs",),
+         miss="[buffer-broadcast] comes first for each Broadcast against an AllReduce"),
+]
+DEEPSPEED = [
+    Case("with_deepspeed.skips_an_expert", "operation_mismatch", (1,), ("skipped-call",),
+         miss="[skipped-call] needs a history that lacks a call before the last"),
+    Case("with_deepspeed.gathers_on_rank0", "argument_mismatch", (0,), ("extra-call",),
+         short=True,
+         miss=SIZE),
+    Case("with_deepspeed.zero_saves_on_rank0", "operation_mismatch", (0,),
+         ("rank0-only-checkpoint", "extra-call")),
+    Case("with_deepspeed.stage_without_data", "unmatched_p2p", (3,),
+         ("waits-for-a-thread", "data-loader", "look-at-absent-rank"),
+         miss=PEER),
+]
+MEGATRON = [
+    Case("with_megatron.drops_bad_labels", "missing_rank", (3,),
+         ("skipped-call", "uneven-inputs")),
+    Case("with_megatron.reduces_over_wrong_group", "argument_mismatch", (1,),
+         ("extra-call", "communicators-in-one-order"),
+         miss=ABSENT),
+    Case("with_megatron.megatron_waits_for_data", "unmatched_p2p", (0,),
+         ("waits-for-a-thread", "data-loader", "look-at-absent-rank"),
+         miss=PEER),
+]
+TITAN = [
+    Case("titan.logs_on_rank0", "operation_mismatch", (0,),
+         ("logs-alone", "collective-on-one-rank", "extra-call"),
+         miss=GATHER),
+    Case("titan.loader_ends_early", "missing_rank", (3,), ("uneven-inputs",)),
+    Case("titan.stages_a_checkpoint", "missing_rank", (1,),
+         ("waits-for-a-thread", "saves-alone"),
+         miss=ABSENT),
+]
+ENGINES = [
+    Case("engine.worker_left_its_loop", "missing_rank", (2,),
+         ("waits-for-a-thread", "look-at-absent-rank"),
+         miss=ABSENT),
+]
+
+CASES = [*LOOPS, *FSDP2, *TENSOR_PARALLEL, *PIPELINES, *CHECKPOINTS, *OBJECTS,
+         *ACCELERATE, *TRAINER, *LIGHTNING, *DEEPSPEED, *MEGATRON,
+         *TITAN, *ENGINES]
+# Ordinary programs that look like hangs for a while.
+HEALTHY = [
+    "loops.healthy_slow_rank", "loops.healthy_join", "fsdp2.healthy_accumulation",
+    "tensor_parallel.healthy_sequence_parallel", "pipelines.healthy_slow_stage",
+    "checkpoints.healthy_slow_save", "objects.healthy_objects",
+    "titan.healthy_titan", "engine.healthy_idle",
+    "with_accelerate.healthy_main_process_first",
+]

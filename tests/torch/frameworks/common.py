@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the programs of this folder share: their registry, the start of a rank, small models.
+
+    launch.py SOCKET RANKS FILE PROGRAM [--fixed] --work FOLDER
+
+A line with "# hangs: PROGRAM" is where the culprit of that program stands; the tests expect it.
+"""
+
+import argparse
+import queue
+
+import torch
+import torch.distributed as dist
+from torch import nn
+
+PROGRAMS = {}
+WIDTH = 16
+
+
+def program(function):
+    PROGRAMS[function.__name__] = function
+    return function
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("program", choices=PROGRAMS)
+    parser.add_argument("--fixed", action="store_true")
+    parser.add_argument("--work", required=True)
+    args = parser.parse_args()
+    torch.set_num_threads(1)
+    dist.init_process_group("nccl_cpu")
+    args.rank, args.ranks = dist.get_rank(), dist.get_world_size()
+    PROGRAMS[args.program](args)
+    if dist.is_initialized():
+        dist.destroy_process_group()
+    print(f"rank {args.rank} done", flush=True)
+
+
+def make_network(layers=2):
+    torch.manual_seed(4)
+    parts = []
+    for _ in range(layers):
+        parts += [nn.Linear(WIDTH, WIDTH), nn.Tanh()]
+    return nn.Sequential(*parts, nn.Linear(WIDTH, 1))
+
+
+def make_batch(number, rank, size=8):
+    generator = torch.Generator().manual_seed(1000 * rank + number)
+    inputs = torch.randn(size, WIDTH, generator=generator)
+    return inputs, inputs.sum(1, keepdim=True)
+
+
+def batches(number, rank, size=8):
+    for index in range(number):
+        yield make_batch(index, rank, size)
+
+
+def answer_that_never_comes():
+    """A queue whose other side has gone."""
+    return queue.Queue()

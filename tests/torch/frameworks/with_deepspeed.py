@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: Apache-2.0
+"""DeepSpeed: ZeRO stage 3 and the pipeline engine."""
+
+import os
+
+os.environ["DS_ACCELERATOR"] = "cpu"
+
+import deepspeed  # noqa: E402
+import torch  # noqa: E402
+from common import (WIDTH, answer_that_never_comes, batches, main, make_network,  # noqa: E402
+                    program)
+from deepspeed.pipe import PipelineModule  # noqa: E402
+from torch import nn  # noqa: E402
+
+mse = nn.functional.mse_loss
+CONFIG = {
+    "train_micro_batch_size_per_gpu": 8,
+    "zero_allow_untested_optimizer": True,
+    "zero_optimization": {"stage": 3, "stage3_param_persistence_threshold": 0},
+}
+
+
+class TwoPaths(nn.Module):
+    """A small model with an expert that a batch may or may not need."""
+
+    def __init__(self):
+        super().__init__()
+        torch.manual_seed(4)
+        self.network = make_network(4)
+        self.expert = nn.Linear(WIDTH, WIDTH)
+
+    def forward(self, inputs, skip):
+        if not skip:
+            inputs = inputs + self.expert(inputs)  # hangs: skips_an_expert
+        return self.network(inputs)  # hangs: skips_an_expert
+
+
+def make_engine():
+    deepspeed.init_distributed(dist_backend="nccl_cpu")
+    model = TwoPaths()
+    engine, *_ = deepspeed.initialize(
+        model=model, optimizer=torch.optim.SGD(model.parameters(), lr=0.01), config=CONFIG)
+    return engine
+
+
+@program
+def skips_an_expert(args):
+    """Rank 1's batch does not use the expert, whose weights ZeRO-3 gathers from all."""
+    engine = make_engine()
+    for number, (inputs, targets) in enumerate(batches(6, args.rank)):
+        skip = number == 3 and (args.rank == 1 or args.fixed)
+        loss = mse(engine(inputs, skip), targets)
+        engine.backward(loss)  # hangs: skips_an_expert
+        engine.step()  # hangs: skips_an_expert
+
+
+def look_at_weights(engine):
+    with deepspeed.zero.GatheredParameters(  # hangs: gathers_on_rank0
+            list(engine.module.network.parameters())):
+        return float(next(engine.module.network.parameters()).norm())
+
+
+@program
+def gathers_on_rank0(args):
+    """Rank 0 alone gathers the weights, to look at them."""
+    engine = make_engine()
+    for number, (inputs, targets) in enumerate(batches(6, args.rank)):
+        engine.backward(mse(engine(inputs, False), targets))
+        engine.step()
+        if number == 3 and (args.rank == 0 or args.fixed):
+            look_at_weights(engine)
+
+
+@program
+def zero_saves_on_rank0(args):
+    """Rank 0 alone calls save_checkpoint()."""
+    engine = make_engine()
+    for number, (inputs, targets) in enumerate(batches(6, args.rank)):
+        engine.backward(mse(engine(inputs, False), targets))
+        engine.step()
+        if number == 3 and (args.rank == 0 or args.fixed):
+            engine.save_checkpoint(args.work)  # hangs: zero_saves_on_rank0
+
+
+@program
+def stage_without_data(args):
+    """The pipeline's last stage waits for labels."""
+    deepspeed.init_distributed(dist_backend="nccl_cpu")
+    torch.manual_seed(4)
+    layers = [layer for _ in range(args.ranks) for layer in (nn.Linear(WIDTH, WIDTH), nn.Tanh())]
+    module = PipelineModule(layers=layers, num_stages=args.ranks, loss_fn=mse)
+    engine, *_ = deepspeed.initialize(
+        model=module, optimizer=torch.optim.SGD(module.parameters(), lr=0.01),
+        config={"train_micro_batch_size_per_gpu": 8, "gradient_accumulation_steps": 2})
+
+    def read():
+        number = 0
+        while True:
+            if number == 4 and args.rank == args.ranks - 1 and not args.fixed:
+                answer_that_never_comes().get()  # hangs: stage_without_data
+            inputs = torch.ones(8, WIDTH) * number
+            yield inputs, inputs
+            number += 1
+
+    reader = read()
+    for _ in range(4):
+        engine.train_batch(reader)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Real programs of many frameworks: each hang gets its verdict, its fixed twin and the ordinary
+programs get none.
+
+    ROLLCALL_FRAMEWORKS_LONG=1 tests/torch/run.sh build/release -k frameworks     all; else a dozen
+
+The last lines say how often the first piece of advice fits.
+"""
+
+import re
+
+import pytest
+
+from framework_cases import CASES, HEALTHY, FrameworkRun, Server, is_long, lacks_packages
+
+chosen = [case for case in CASES if case.short or is_long()]
+
+
+ordinary = [name for name in HEALTHY if is_long()] or HEALTHY[:1]
+
+
+def program_of(item):
+    parameters = item.callspec.params
+    return parameters["case"].program if "case" in parameters else parameters["program"]
+
+
+@pytest.fixture(scope="module")
+def start(request, tmp_path_factory):
+    here = [item for item in request.session.items if item.module is request.module]
+    programs = {program_of(item) for item in here}
+    server = Server(tmp_path_factory.mktemp("server"),
+                    [program for program in programs if not lacks_packages(program)])
+
+    def run(program, work, *arguments, **options):
+        if lacks_packages(program):
+            pytest.skip("no frameworks; to have them:  deploy/setup_frameworks.sh")
+        work.mkdir(exist_ok=True)
+        return FrameworkRun(server, program, work, *arguments, **options).go()
+
+    yield run
+    server.stop()
+
+
+def lacks_stacks(run):
+    """On a busy machine the report may be written, and the job ended, before the stacks come."""
+    texts = [file.read_text() for file in run.reports.glob("*/stacks.txt")]
+    return texts == ["No stacks.\n"]
+
+
+def judge(case, run):
+    """What is wrong with the verdict: "" if nothing."""
+    if len(run.incidents) != 1:
+        return f"{len(run.incidents)} incidents\n{run.output}"
+    verdict = run.incidents[0]["verdicts"][0]
+    told = verdict["cause"], tuple(culprit["rank"] for culprit in verdict["culprits"])
+    if told != (case.cause, case.culprits):
+        return f"{told}: {verdict['summary']}"
+    for culprit in verdict["culprits"] if case.at else []:
+        if not any(re.search(rf"(^|/){line} in ", culprit["at"]) for line in case.lines):
+            return f"at {culprit['at']!r}, not {case.lines}: {verdict['summary']}"
+    return ""
+
+
+@pytest.mark.parametrize("case", chosen, ids=lambda case: case.program)
+def test_the_verdict(case, start, tmp_path, record_property):
+    run = start(case.program, tmp_path / "1", case.ranks)
+    if lacks_stacks(run):
+        run = start(case.program, tmp_path / "2", case.ranks)
+    wrong = judge(case, run)
+    if wrong and case.defect:
+        pytest.xfail(f"{case.defect}: {wrong}")
+    assert not wrong
+    assert run.exit_code != 0
+    verdict = run.incidents[0]["verdicts"][0]
+    first = ([advice["id"] for advice in verdict["advice"]] or [""])[0]
+    record_property("first advice", (case.program, first, first in case.advice,
+                                     verdict["summary"]))
+    assert first in case.advice or case.miss, verdict["advice"]
+
+
+@pytest.mark.parametrize("case", chosen, ids=lambda case: case.program)
+def test_fixed_it_is_healthy(case, start, tmp_path):
+    run = start(case.program, tmp_path, case.ranks, fixed=True, hang_after="15s")
+    assert run.exit_code == 0, run.output
+    assert len(re.findall(r"rank \d+ done", run.output)) == case.ranks, run.output
+    assert run.said == [] and run.incidents == []
+
+
+@pytest.mark.parametrize("program", ordinary)
+def test_an_ordinary_program_gets_no_verdict(program, start, tmp_path):
+    run = start(program, tmp_path, hang_after="15s")
+    assert run.exit_code == 0, run.output
+    assert run.said == [] and run.incidents == []
