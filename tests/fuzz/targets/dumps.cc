@@ -40,7 +40,7 @@ void Run(Input input) {
   std::vector<RankedDump> dumps;
   for (int32_t rank = 0; !input.empty() && dumps.size() < kMostRanks; ++rank) {
     auto dump = ReadDump(std::string(input.TakePart()));
-    if (dump.ok()) dumps.push_back({"nccl_trace_rank_" + std::to_string(rank), rank, *dump});
+    if (dump.ok()) dumps.push_back({"nccl_trace_rank_" + std::to_string(rank), rank, *dump, ""});
   }
   if (dumps.empty()) return;
   const FlightRecorderInput job = ImportDumps(std::move(dumps), {});

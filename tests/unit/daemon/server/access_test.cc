@@ -160,9 +160,9 @@ TEST_F(AccessTest, AProcessCannotSayThatItIsOnAnotherHost) {
   process->mutable_identity()->set_host("victim");
   ASSERT_TRUE(stream->Write(tick));
   const auto query = v1::Query::NewStub(daemon_->InProcessChannel());
-  v1::ListProcessesResponse response;
+  v1::ProcessesResponse response;
   EXPECT_TRUE(Eventually([&] {
-    v1::ListProcessesRequest request;
+    v1::ProcessesRequest request;
     request.set_job("a-job");
     response.Clear();
     return query->ListProcesses(As("").get(), request, &response).ok() &&

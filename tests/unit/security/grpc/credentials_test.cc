@@ -59,7 +59,7 @@ class CredentialsTest : public testing::Test {
     return MakeServerCredentials(*Files(pair, authority_.pem(), CertificateUse::kServer), client);
   }
   ChannelSecurity ClientWith(const KeyAndCertificate& pair, const std::string& ca) {
-    return {Files(pair, ca, CertificateUse::kClient), "", ""};
+    return {Files(pair, ca, CertificateUse::kClient), "", "", ""};
   }
   std::string TokenFile(const std::string& text) const {
     const mode_t before = umask(077);  // nobody else may read the token
@@ -130,7 +130,7 @@ TEST_F(CredentialsTest, TheTokenIsReadAgainWhenItChanges) {
 
 TEST_F(CredentialsTest, ATokenGoesOverLoopbackWithoutTlsButToNoOtherHost) {
   const EchoServer server(grpc::InsecureServerCredentials());
-  const ChannelSecurity client = {nullptr, "", TokenFile("one")};
+  const ChannelSecurity client = {nullptr, "", TokenFile("one"), ""};
   ASSERT_TRUE(Call(server.address(), client).ok());
   EXPECT_EQ(server.last().bearer, "one");
   EXPECT_FALSE(server.last().is_encrypted);
@@ -139,9 +139,9 @@ TEST_F(CredentialsTest, ATokenGoesOverLoopbackWithoutTlsButToNoOtherHost) {
 }
 
 TEST_F(CredentialsTest, AFileWithoutATokenIsAnErrorAtOnce) {
-  const ChannelSecurity client = {nullptr, "", TokenFile(" \n")};
+  const ChannelSecurity client = {nullptr, "", TokenFile(" \n"), ""};
   EXPECT_THAT(Call("127.0.0.1:1", client).error_message(), HasSubstr("is empty"));
-  const ChannelSecurity missing = {nullptr, "", tree_.root() + "/missing"};
+  const ChannelSecurity missing = {nullptr, "", tree_.root() + "/missing", ""};
   EXPECT_THAT(Call("127.0.0.1:1", missing).error_message(), HasSubstr("No such file"));
 }
 

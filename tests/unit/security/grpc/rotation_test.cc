@@ -68,7 +68,7 @@ class RotationTest : public testing::Test {
   void Write(const std::string& name, const std::string& text) const { tree_.Write(name, text); }
 
   std::shared_ptr<grpc::Channel> NewChannel() const {
-    return MakeChannel(server_->address(), OwnConnection(), {client_files_, "", ""}).value();
+    return MakeChannel(server_->address(), OwnConnection(), {client_files_, "", "", ""}).value();
   }
   // The serial of the certificate that a new handshake shows.
   std::string ServedSerial() const {
