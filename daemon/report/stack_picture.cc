@@ -70,7 +70,7 @@ std::vector<Box> LayOut(const v1::StackTree& tree) {
 // Warm colours for few ranks, pale ones for all. Each box also names its ranks in words.
 std::string BoxColour(const v1::StackTree& tree, int node) {
   const double all = std::max(tree.nodes(0).rank_count(), 1);
-  const double share = std::min(tree.nodes(node).rank_count() / all, 1.0);
+  const double share = std::clamp(tree.nodes(node).rank_count() / all, 0.0, 1.0);
   return absl::StrFormat("hsl(%d 75%% %d%%)", static_cast<int>(10 + 190 * share),
                          static_cast<int>(72 + 14 * share));
 }

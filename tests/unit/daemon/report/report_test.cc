@@ -10,6 +10,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <limits>
 #include <regex>
 #include <set>
 #include <sstream>
@@ -22,6 +23,7 @@
 #include "daemon/report/json.h"
 #include "daemon/report/report_files.h"
 #include "daemon/report/report_text.h"
+#include "daemon/report/stack_picture.h"
 #include "daemon/report/stack_places.h"
 #include "daemon/report/stacks_text.h"
 #include "daemon/report/writer.h"
@@ -304,6 +306,13 @@ TEST(TextTest, BeginsWithTheSentence) {
   EXPECT_EQ(text.substr(0, 52), "rank 3 (node-3, pid 4003) has not called AllReduce #");
   EXPECT_NE(text.find("uneven-inputs: "), std::string::npos);
   EXPECT_NE(text.find("  certainty     certain\n"), std::string::npos);
+}
+
+TEST(HtmlTest, ColoursABoxWhoseCountIsNegative) {
+  v1::StackTree tree;
+  tree.add_nodes()->set_rank_count(1);
+  tree.add_nodes()->set_rank_count(std::numeric_limits<int32_t>::min());
+  EXPECT_NE(StackPicture(tree).find("hsl(10 75% 72%)"), std::string::npos) << StackPicture(tree);
 }
 
 TEST(TextTest, CutsNumbersThatNoIntegerHolds) {
