@@ -50,8 +50,9 @@ PendingRequest ToPending(uint64_t stream, uint64_t number,
   PendingRequest request;
   request.stream = stream;
   request.request = number;
-  // What exceeds the queue has no answer: a daemon could ask for millions.
-  const int most = std::min<int>(processes.size(), StackQueue::kMostProcesses);
+  // One more than the queue holds, so that it refuses the request. The rest has no answer: a daemon
+  // could ask for millions.
+  const int most = std::min<int>(processes.size(), StackQueue::kMostProcesses + 1);
   for (int i = 0; i < most; ++i) {
     const v1::ProcessRef& process = processes[i];
     request.processes.push_back({process.pid(), process.start_time()});

@@ -22,8 +22,8 @@ constexpr uintmax_t kMostBytes = uintmax_t{256} << 20;  // of a file
 constexpr size_t kMostFiles = 200'000;
 constexpr size_t kMostWarnings = 100;
 
-// The number at the end of the name, before an extension: 40 for "_host07_40.json".
-std::optional<int32_t> ParseRank(const fs::path& path) {
+// The file's name without an extension: "_host07_40" for "_host07_40.json".
+std::string NameOf(const fs::path& path) {
   std::string name = path.filename().string();
   for (const char* extension : {".json", ".pickle", ".pkl", ".pt", ".bin"}) {
     const std::string end = extension;
@@ -31,6 +31,12 @@ std::optional<int32_t> ParseRank(const fs::path& path) {
       name.resize(name.size() - end.size());
     }
   }
+  return name;
+}
+
+// The number at the end of the name: 40 for "_host07_40.json".
+std::optional<int32_t> ParseRank(const fs::path& path) {
+  const std::string name = NameOf(path);
   size_t first = name.size();
   while (first > 0 && name[first - 1] >= '0' && name[first - 1] <= '9') --first;
   int32_t rank = 0;
@@ -41,7 +47,7 @@ std::optional<int32_t> ParseRank(const fs::path& path) {
 // The host in a name like "nccl_trace_rank_node-17_3" or "trace_host07_3": the word before the rank,
 // if it has letters and a digit. "": there is none.
 std::string HostInName(const fs::path& path) {
-  std::string name = path.filename().string();
+  std::string name = NameOf(path);
   while (!name.empty() && absl::ascii_isdigit(static_cast<unsigned char>(name.back()))) {
     name.pop_back();
   }

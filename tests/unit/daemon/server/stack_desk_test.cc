@@ -111,13 +111,17 @@ class StackDeskTest : public testing::Test {
     fs::remove_all(scratch_);
   }
 
+  void Look() {
+    v1::Tick heard;
+    heard.set_now_ns(SteadyNs());
+    store_.Apply(TheAgent(), heard, timeline_.Now());
+    runner_->DiagnoseNext();
+    runner_->Run();
+  }
+
   void LookUntilConfirmed() {
     ASSERT_TRUE(Eventually([this] {
-      v1::Tick heard;
-      heard.set_now_ns(SteadyNs());
-      store_.Apply(TheAgent(), heard, timeline_.Now());
-      runner_->DiagnoseNext();
-      runner_->Run();
+      Look();
       const auto all = incidents_->All("");
       return !all.empty() && all[0].has_confirmed_at();
     }));
@@ -191,6 +195,9 @@ TEST_F(StackDeskTest, AnAgentMayReplyDuringTheRequest) {
   ASSERT_EQ(incident.stacks_size(), 2);
   EXPECT_EQ(incident.stacks(0).threads(0).frames(0).function(), "train");
   EXPECT_TRUE(incident.stacks(0).culprit());
+  incidents_->Publish();
+  EXPECT_EQ(ReportsBegun(), 0u) << "no verdict rests on the stacks yet";
+  Look();
   incidents_->Publish();
   EXPECT_EQ(ReportsBegun(), 1u);
 }
