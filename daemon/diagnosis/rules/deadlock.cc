@@ -62,6 +62,14 @@ size_t Earliest(const StuckCalls& calls, const std::vector<size_t>& cycle) {
   });
 }
 
+// Whether nobody has issued the other end of a send or receive. If it would never have come, the ranks
+// of the cycle are its victims, and no order of calls is wrong.
+bool LacksAnEnd(const StuckCall& call) {
+  return call.kind == StuckCall::Kind::kP2p &&
+         std::any_of(call.absents.begin(), call.absents.end(),
+                     [](const Absent& a) { return a.lack == Lack::kNotEntered; });
+}
+
 // The certainty of a cycle is that of its least certain edge.
 Certainty CycleCertainty(const StuckCalls& calls, const std::vector<size_t>& cycle,
                       const std::map<int32_t, Party>& parties) {
@@ -71,7 +79,9 @@ Certainty CycleCertainty(const StuckCalls& calls, const std::vector<size_t>& cyc
     for (const Waiter& w : calls[i]->waiters) {
       if (parties.count(w.process) != 0) weakest = std::min(weakest, w.wait.proof);
     }
-    if (weakest == Proof::kInferred) certainty = std::min(certainty, Certainty::kLikely);
+    if (weakest == Proof::kInferred || LacksAnEnd(*calls[i])) {
+      certainty = std::min(certainty, Certainty::kLikely);
+    }
     if (weakest == Proof::kIndirect) certainty = Certainty::kPossible;
     for (const Absent& a : calls[i]->absents) certainty = std::min(certainty, a.at_most);
   }
@@ -115,17 +125,23 @@ std::optional<Verdict> JudgeDeadlock(const JobState& job, const StuckCalls& call
   verdict->certainty = CycleCertainty(calls, cycle, parties);
   AddCulprits(job, parties, CountCallers(calls, cycle), &*verdict);
   verdict->evidence.clear();
+  bool lacks_an_end = false;
   std::set<int32_t> waiting(verdict->waiting_processes.begin(), verdict->waiting_processes.end());
   for (const size_t i : cycle) {
     if (calls[i]->absents.empty()) continue;
     WaitEdge edge = MakeCycleEdge(job, *calls[i], parties);
     if (verdict->evidence.size() < kMostLines) verdict->evidence.push_back(EdgeInWords(edge));
+    if (LacksAnEnd(*calls[i])) lacks_an_end = true;
     verdict->chain.push_back(std::move(edge));
     for (const Waiter& w : calls[i]->waiters) {
       if (!waiting.insert(w.process).second) continue;
       verdict->waiting_processes.push_back(w.process);
       verdict->waiting_ranks.push_back(PublicRank(job, w.process, w.rank));
     }
+  }
+  if (lacks_an_end) {
+    verdict->missing_evidence.push_back(
+        "whether the other end of each send and receive would have come: nobody has issued it");
   }
   return verdict;
 }

@@ -1,14 +1,50 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "daemon/diagnosis/rules/blame.h"
 #include "daemon/diagnosis/rules/rules.h"
+#include "daemon/model/progress.h"
+#include "daemon/words/terms.h"
 
 namespace rollcall {
+namespace {
+
+// A rank whose stack shows that it waits for others elsewhere, such as in torch's store. If another
+// absent rank does not, that one holds it up.
+bool WaitsOutside(const JobState& job, const Absent& absent) {
+  const Process* process = FindProcess(job, absent.process);
+  return process != nullptr && process->waits_outside_since_ns != 0;
+}
+
+}  // namespace
 
 std::optional<Verdict> JudgeMissingRanks(const Suspicion& s) {
   if (s.call.kind != StuckCall::Kind::kCollective) return std::nullopt;
   // JudgeLostHosts() judges silent ranks, JudgeBlockedStarts() ranks whose GPU is behind.
-  return Blame(s, Cause::kMissingRank, Pick(s, [](const Absent& a) {
-                 return a.gone == Gone::kNo && !a.silent && a.lack != Lack::kNotStarted;
-               }));
+  std::vector<Absent> absents = Pick(s, [](const Absent& a) {
+    return a.gone == Gone::kNo && !a.silent && a.lack != Lack::kNotStarted;
+  });
+  const auto held_up = std::stable_partition(
+      absents.begin(), absents.end(), [&s](const Absent& a) { return !WaitsOutside(s.job, a); });
+  if (held_up == absents.begin() || held_up == absents.end()) {
+    return Blame(s, Cause::kMissingRank, absents);
+  }
+  std::vector<int32_t> ranks;
+  for (auto a = held_up; a != absents.end(); ++a) {
+    ranks.push_back(PublicRank(s.job, a->process, a->rank));
+  }
+  absents.erase(held_up, absents.end());
+  std::optional<Verdict> verdict = Blame(s, Cause::kMissingRank, absents);
+  if (!verdict) return verdict;
+  verdict->certainty = std::min(verdict->certainty, Certainty::kLikely);
+  verdict->evidence.push_back(
+      absl::StrCat("also absent, but waiting for others outside NCCL: ", RanksInWords(ranks)));
+  verdict->missing_evidence.push_back(
+      absl::StrCat("for whom ", RanksInWords(ranks),
+                   PluralForm(ranks.size(), " waits", " wait"), " outside NCCL"));
+  return verdict;
 }
 
 }  // namespace rollcall

@@ -156,7 +156,7 @@ const Case kCases[] = {
        for (int rank = 0; rank < 4; ++rank) j.Issue(rank, Send((rank + 1) % 4), At(10 + rank));
        return j.state;
      },
-     70, Cause::kDeadlock, {0, 1, 2, 3}},
+     70, Cause::kDeadlock, {0, 1, 2, 3}, Certainty::kLikely},
     {"a_pipeline_waits_for_its_first_stage",
      [] {
        JobBuilder j(4);
@@ -191,7 +191,7 @@ const Case kCases[] = {
        j.Enter({1}, At(10));
        return j.state;
      },
-     70, Cause::kDeadlock, {0, 1}},
+     70, Cause::kDeadlock, {0, 1}, Certainty::kLikely},
 
     {"orders_of_two_communicators_on_one_stream",
      [] {
@@ -223,6 +223,15 @@ const Case kCases[] = {
        return j.state;
      },
      70, Cause::kDeadlock, {0, 1}, Certainty::kLikely},
+    {"an_absent_rank_that_waits_for_others_elsewhere",
+     [] {
+       JobBuilder j(4);
+       j.Finish(24);
+       j.Enter({0, 1}, At(10));
+       j.process(3).waits_outside_since_ns = At(20);  // in torch's store, for rank 2
+       return j.state;
+     },
+     70, Cause::kMissingRank, {2}, Certainty::kLikely},
     {"a_chain_is_no_cycle",
      [] {
        JobBuilder j(4);
