@@ -143,9 +143,14 @@ class RemoteWatch : public IncidentWatch {
     request.set_with_stacks(true);
     v1::ListIncidentsResponse response;
     const grpc::Status status = stub_->ListIncidents(&context, request, &response);
+    const bool is_away = status.error_code() == grpc::StatusCode::UNAVAILABLE;
+    // A daemon closes connections of callers that it does not know, and when it stops. Whether it is
+    // away shows the next question.
+    const bool is_cut = is_away && has_answered_;
+    has_answered_ = !is_away;
     if (!status.ok()) {
-      if (said_.insert(status.error_code()).second) SayProblem(status);
-      if (status.error_code() == grpc::StatusCode::UNAVAILABLE) {
+      if (!is_cut && said_.insert(status.error_code()).second) SayProblem(status);
+      if (is_away) {
         stub_ = v1::Query::NewStub(connect_());
         own_.UseStub(stub_.get());
       }
@@ -211,6 +216,7 @@ class RemoteWatch : public IncidentWatch {
   std::vector<v1::Incident> newest_;                     // of the last answer
   int64_t next_ns_ = 0;                                  // of the next question, monotonic
   std::set<int> said_;  // codes of problems
+  bool has_answered_ = false;  // the daemon, the newest question
   bool first_ = true;
   std::set<std::string> earlier_;  // ids of incidents of earlier runs
 };
