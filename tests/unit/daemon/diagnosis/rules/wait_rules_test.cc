@@ -156,7 +156,22 @@ const Case kCases[] = {
        for (int rank = 0; rank < 4; ++rank) j.Issue(rank, Send((rank + 1) % 4), At(10 + rank));
        return j.state;
      },
+     70, Cause::kDeadlock, {0, 1, 2, 3}},
+    {"a_cycle_of_sends_and_receives_of_two_schedules",
+     [] {
+       JobBuilder j(4);
+       for (int rank = 0; rank < 3; ++rank) j.Issue(rank, Send(rank + 1), At(10 + rank));
+       j.Issue(3, Recv(0), At(13));
+       return j.state;
+     },
      70, Cause::kDeadlock, {0, 1, 2, 3}, Certainty::kLikely},
+    {"two_ranks_send_to_each_other",
+     [] {
+       auto j = Pair();
+       for (int rank : {0, 1}) j.Issue(rank, Send(1 - rank), At(10));
+       return j.state;
+     },
+     70, Cause::kDeadlock, {0, 1}, Certainty::kLikely},
     {"a_pipeline_waits_for_its_first_stage",
      [] {
        JobBuilder j(4);
