@@ -105,7 +105,7 @@ absl::Status Daemon::Start() {
     store_.RestoreAttempts(incidents_.ConsumeAttempts());
     access_.SetKnown([this](const std::string& peer) { server_.Admit(peer); });
     status = server_.Start(options_.listen, Credentials(),
-                           {agents_.service(), query_service_.service()},
+                           {agents_.service(), query_service_.service()}, HasTls(),
                            [this](const std::string& reason, const std::string& text) {
                              refusals_.Count(reason, text);
                            });
@@ -121,10 +121,13 @@ absl::Status Daemon::Start() {
   return status;
 }
 
+bool Daemon::HasTls() const {
+  return options_.security != nullptr && options_.security->tls() != nullptr;
+}
+
 std::shared_ptr<grpc::ServerCredentials> Daemon::Credentials() const {
-  const TlsFiles* tls = options_.security == nullptr ? nullptr : options_.security->tls();
-  if (tls == nullptr) return grpc::InsecureServerCredentials();
-  return MakeServerCredentials(*tls, ClientCertificate::kOptional);
+  if (!HasTls()) return grpc::InsecureServerCredentials();
+  return MakeServerCredentials(*options_.security->tls(), ClientCertificate::kOptional);
 }
 
 absl::Status Daemon::StartHttp() {

@@ -133,6 +133,7 @@ class Daemon : public AgentSink {
  private:
   void Run();
   void Tick();
+  bool HasTls() const;
   std::shared_ptr<grpc::ServerCredentials> Credentials() const;
   absl::Status StartHttp();
   void Publish();

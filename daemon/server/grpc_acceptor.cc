@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/server/grpc_acceptor.h"
 
+#include <linux/tcp.h>
 #include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/match.h"
@@ -42,9 +43,10 @@ size_t DescriptorLimit() {
 // Descriptors for the page, reports and the history.
 size_t ReserveOf(size_t descriptors) { return std::clamp<size_t>(descriptors / 8, 16, 512); }
 
-bool HasSentNothing(int fd) {
-  char byte = 0;
-  return recv(fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) <= 0;
+bool HasSentBytes(int fd) {
+  tcp_info info = {};
+  socklen_t size = sizeof(info);
+  return getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &size) == 0 && info.tcpi_bytes_received > 0;
 }
 
 }  // namespace
@@ -69,7 +71,7 @@ void GrpcAcceptor::Stop() {
   for (const auto& listener : listeners_) listener->Close();
   const std::lock_guard<std::mutex> lock(mutex_);
   for (const PendingConnections::Connection& connection : pending_.All()) {
-    if (!connection.has_spoken) close(connection.fd);
+    if (!connection.is_in_grpc) close(connection.fd);
     pending_.Remove(connection.fd);
   }
 }
@@ -88,22 +90,25 @@ void GrpcAcceptor::Serve() {
     for (const HttpPoller::Ready& ready : all) {
       const auto at = std::find_if(listeners_.begin(), listeners_.end(),
                                    [&ready](const auto& one) { return one->fd() == ready.fd; });
-      if (at == listeners_.end()) HearFirst(ready.fd);
+      if (at == listeners_.end()) CloseAbandoned(ready.fd);
     }
     descriptors_ = DescriptorLimit();
     // Afterwards: a new connection may get the descriptor of one that has just been closed.
     for (const auto& listener : listeners_) AcceptFrom(listener.get());
     Sweep();
+    HandOver();
   }
 }
 
 void GrpcAcceptor::AcceptFrom(HttpListener* listener) {
+  // accept() reports a lack of descriptors also where nobody waits.
+  if (!listener->HasClient()) return EndStarving();
   for (int i = 0; i < kMostAtOnce; ++i) {
     if (!HasPlace()) return listener->Pause();
     const HttpListener::Accepted next = listener->Accept();
     if (next.fd >= 0) {
-      starved_ns_ = 0;
-      is_starved_ = false;
+      EndStarving();
+      MakeRoom();
       Take(next.fd, next.peer);
     } else if (!next.lacks_descriptor) {
       return;
@@ -116,13 +121,18 @@ void GrpcAcceptor::AcceptFrom(HttpListener* listener) {
 
 // Without a place, clients wait in the queue of the system.
 bool GrpcAcceptor::HasPlace() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return pending_.FindPlace(Now()).room != PendingConnections::Room::kNone;
+}
+
+// For a connection that has come, where the table is full.
+void GrpcAcceptor::MakeRoom() {
   PendingConnections::Place place;
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     place = pending_.FindPlace(Now());
   }
   if (place.room == PendingConnections::Room::kReplaces) Replace(place.replaces, kRefusedCrowd);
-  return place.room != PendingConnections::Room::kNone;
 }
 
 void GrpcAcceptor::Take(int fd, const std::string& peer) {
@@ -142,7 +152,7 @@ void GrpcAcceptor::Take(int fd, const std::string& peer) {
     const std::lock_guard<std::mutex> lock(mutex_);
     place = pending_.FindPlaceFor(network, now_ns);
     if (place.room != PendingConnections::Room::kNone) {
-      pending_.Add({fd, InodeOf(fd), PeerKey(peer), network, now_ns, false});
+      pending_.Add({fd, InodeOf(fd), PeerKey(peer), network, now_ns});
     }
   }
   if (place.room == PendingConnections::Room::kNone) {
@@ -152,7 +162,7 @@ void GrpcAcceptor::Take(int fd, const std::string& peer) {
   }
   if (place.room == PendingConnections::Room::kReplaces) Replace(place.replaces, kRefusedCrowd);
   setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &kUnconfirmedMs, sizeof(kUnconfirmedMs));
-  poller_.Add(fd, EPOLLIN);
+  poller_.Add(fd, EPOLLRDHUP);
 }
 
 // Closes the connection that may be replaced, if there is one. False: no descriptor is free yet; gRPC
@@ -167,27 +177,49 @@ bool GrpcAcceptor::FreeDescriptor() {
          Replace(place.replaces, kRefusedDescriptors);
 }
 
-// The client of this descriptor has sent its first byte, or is gone.
-void GrpcAcceptor::HearFirst(int fd) {
-  {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    const PendingConnections::Connection* connection = pending_.Find(fd);
-    if (connection == nullptr || connection->has_spoken) return;
-    if (HasSentNothing(fd)) {
-      pending_.Remove(fd);
-      close(fd);
-      return;
+// The client of a connection that waits for its turn has given up.
+void GrpcAcceptor::CloseAbandoned(int fd) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  const PendingConnections::Connection* connection = pending_.Find(fd);
+  if (connection == nullptr || connection->is_in_grpc) return;
+  pending_.Remove(fd);
+  close(fd);
+}
+
+void GrpcAcceptor::HandOver() {
+  while (true) {
+    std::optional<int> fd;
+    {
+      // Before gRPC has it: gRPC may admit its caller, or close it, at once.
+      const std::lock_guard<std::mutex> lock(mutex_);
+      fd = pending_.TakeTurn(Now());
     }
-    // Before gRPC has it: gRPC may admit its caller, or close it, at once.
-    pending_.Spoke(fd);
+    if (!fd) return;
+    poller_.Remove(*fd);
+    options_.hand_over(*fd);
   }
-  poller_.Remove(fd);
-  options_.hand_over(fd);
 }
 
 void GrpcAcceptor::Admit(const std::string& peer) {
+  bool has_waiting = false;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    pending_.RemovePeer(PeerKey(peer));
+    has_waiting = pending_.HasWaiting();
+  }
+  if (has_waiting) poller_.Wake();
+}
+
+void GrpcAcceptor::LookAtThoseInGrpc() {
   const std::lock_guard<std::mutex> lock(mutex_);
-  pending_.RemovePeer(PeerKey(peer));
+  for (const PendingConnections::Connection& connection : pending_.All()) {
+    if (!connection.is_in_grpc) continue;
+    if (InodeOf(connection.fd) != connection.inode) {
+      pending_.Remove(connection.fd);  // gRPC has closed it
+    } else if (!connection.has_spoken && HasSentBytes(connection.fd)) {
+      pending_.Spoke(connection.fd);
+    }
+  }
 }
 
 void GrpcAcceptor::Sweep() {
@@ -195,18 +227,21 @@ void GrpcAcceptor::Sweep() {
   if (now_ns - swept_ns_ < int64_t{kSweepMs} * 1'000'000) return;
   swept_ns_ = now_ns;
   for (const auto& listener : listeners_) listener->Resume();
+  LookAtThoseInGrpc();
   std::vector<PendingConnections::Connection> late;
   {
     const std::lock_guard<std::mutex> lock(mutex_);
-    for (const PendingConnections::Connection& connection : pending_.All()) {
-      // gRPC has closed it.
-      if (InodeOf(connection.fd) != connection.inode) pending_.Remove(connection.fd);
-    }
     late = pending_.Late(now_ns);
   }
   for (const PendingConnections::Connection& connection : late) {
-    Replace(connection.fd, connection.has_spoken ? kRefusedUnknown : kRefusedSilent);
+    Replace(connection.fd, connection.is_in_grpc && !connection.has_spoken ? kRefusedSilent
+                                                                           : kRefusedUnknown);
   }
+}
+
+void GrpcAcceptor::EndStarving() {
+  starved_ns_ = 0;
+  is_starved_ = false;
 }
 
 void GrpcAcceptor::Starve() {
@@ -231,16 +266,17 @@ bool GrpcAcceptor::Replace(int fd, const char* reason) {
     connection = *found;
     pending_.Remove(fd);
   }
-  // gRPC owns the descriptor of a client that has spoken, and closes it when it sees the end.
-  if (!connection.has_spoken) {
+  // gRPC closes a descriptor that it owns when it sees the end.
+  if (!connection.is_in_grpc) {
     close(fd);
   } else if (InodeOf(fd) == connection.inode) {
     shutdown(fd, SHUT_RDWR);
   }
   Refuse(reason, absl::StrCat("the connection of ", connection.peer,
-                              connection.has_spoken ? ": no call of a known caller came"
-                                                    : ": it sent nothing"));
-  return !connection.has_spoken;
+                              connection.is_in_grpc && !connection.has_spoken
+                                  ? ": it sent nothing"
+                                  : ": no call of a known caller came"));
+  return !connection.is_in_grpc;
 }
 
 void GrpcAcceptor::Refuse(const char* reason, const std::string& text) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Accepts the connections of the gRPC port, and gives gRPC those whose client speaks.
+// Accepts the connections of the gRPC port, and gives them to gRPC, some at a time.
 //
 // gRPC's own listener stops for ever when the process has no file descriptor left, and it limits no
 // connection whose caller is unknown. This one keeps descriptors in reserve, closes clients that say
@@ -61,11 +61,15 @@ class GrpcAcceptor {
   void Serve();
   void AcceptFrom(HttpListener* listener);
   bool HasPlace();
+  void MakeRoom();
   void Take(int fd, const std::string& peer);
   bool FreeDescriptor();
-  void HearFirst(int fd);
+  void CloseAbandoned(int fd);
+  void HandOver();
   void Sweep();
+  void LookAtThoseInGrpc();
   void Starve();
+  void EndStarving();
   bool Replace(int fd, const char* reason);
   void Refuse(const char* reason, const std::string& text);
   int64_t Now();

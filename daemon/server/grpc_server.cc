@@ -58,7 +58,8 @@ GrpcServer::~GrpcServer() { Stop(); }
 
 absl::Status GrpcServer::Start(const std::string& address,
                                const std::shared_ptr<grpc::ServerCredentials>& credentials,
-                               const std::vector<grpc::Service*>& services, Refused refused) {
+                               const std::vector<grpc::Service*>& services, bool is_tls,
+                               Refused refused) {
   grpc::ServerBuilder builder;
   SetLimits(&builder);
   std::vector<int> listeners;
@@ -72,12 +73,12 @@ absl::Status GrpcServer::Start(const std::string& address,
   for (grpc::Service* service : services) builder.RegisterService(service);
   server_ = builder.BuildAndStart();
   if (server_ == nullptr) return absl::UnavailableError("cannot start the gRPC server");
-  return address.empty() ? absl::OkStatus() : Accept(std::move(refused));
+  return address.empty() ? absl::OkStatus() : Accept(is_tls, std::move(refused));
 }
 
-absl::Status GrpcServer::Accept(Refused refused) {
+absl::Status GrpcServer::Accept(bool is_tls, Refused refused) {
   GrpcAcceptorOptions options;
-  options.limits = PendingLimitsFor(DescriptorLimit());
+  options.limits = PendingLimitsFor(DescriptorLimit(), is_tls);
   options.refused = std::move(refused);
   options.hand_over = [this](int fd) {
     ExternalConnection connection;

@@ -43,11 +43,13 @@ class GrpcServer {
   // rollcall_refused_total, and a text for the log. Thread-safe.
   using Refused = std::function<void(const std::string& reason, const std::string& text)>;
 
-  // `address` as in ListenSockets; "" accepts no other process. The services must outlive this object.
+  // `address` as in ListenSockets; "" accepts no other process. `is_tls`: whether the credentials are
+  // of TLS. The services must outlive this object.
   // Returns kUnavailable if the address is unusable; the error says what to type.
   absl::Status Start(const std::string& address,
                      const std::shared_ptr<grpc::ServerCredentials>& credentials,
-                     const std::vector<grpc::Service*>& services, Refused refused = nullptr);
+                     const std::vector<grpc::Service*>& services, bool is_tls,
+                     Refused refused = nullptr);
 
   // The caller at this peer (as Presented names it) is known: the connection may stay. Thread-safe.
   void Admit(const std::string& peer);
@@ -62,7 +64,7 @@ class GrpcServer {
   std::shared_ptr<grpc::ChannelInterface> InProcessChannel();
 
  private:
-  absl::Status Accept(Refused refused);
+  absl::Status Accept(bool is_tls, Refused refused);
 
   std::unique_ptr<ListenSockets> sockets_;
   std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> into_grpc_;

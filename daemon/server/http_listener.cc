@@ -5,18 +5,13 @@
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "daemon/server/http_connection.h"
 
 namespace rollcall {
-namespace {
-
-constexpr int kBacklog = 1024;  // connections that are not accepted yet
-
-}  // namespace
-
 uint16_t LocalPort(int fd) {
   sockaddr_storage local = {};
   socklen_t size = sizeof(local);
@@ -35,9 +30,14 @@ void HttpListener::Close() {
 
 void HttpListener::Start() {
   // httplib asks for a queue of five.
-  listen(fd_, kBacklog);
+  listen(fd_, kListenBacklog);
   fcntl(fd_, F_SETFL, fcntl(fd_, F_GETFL) | O_NONBLOCK);
   poller_->Add(fd_, EPOLLIN);
+}
+
+bool HttpListener::HasClient() const {
+  pollfd listener = {fd_, POLLIN, 0};
+  return poll(&listener, 1, 0) == 1 && (listener.revents & POLLIN) != 0;
 }
 
 HttpListener::Accepted HttpListener::Accept() {

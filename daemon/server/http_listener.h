@@ -8,6 +8,10 @@
 
 namespace rollcall {
 
+// Connections that are not accepted yet: the agents of a fleet return at once. The system's limit
+// (net.core.somaxconn) is 4,096.
+inline constexpr int kListenBacklog = 4096;
+
 // The port at which a connection arrived; 0: it has none.
 uint16_t LocalPort(int fd);
 
@@ -26,6 +30,8 @@ class HttpListener {
   HttpListener& operator=(const HttpListener&) = delete;
 
   void Start();
+  // Whether a client waits to be accepted.
+  bool HasClient() const;
   Accepted Accept();
   // While others use all descriptors, the poller would report the socket again and again.
   void Pause();

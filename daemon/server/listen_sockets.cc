@@ -14,6 +14,7 @@
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "daemon/server/http_listener.h"
 #include "security/server_address.h"
 
 namespace rollcall {
@@ -104,7 +105,10 @@ int ListenSockets::Bind(const sockaddr* address, socklen_t size) {
     const int no = 0;  // [::] serves IPv4, too
     setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &no, sizeof(no));
   }
-  if (bind(fd, address, size) != 0) {
+  // Linux lets two processes bind one port until one of them listens. A unix socket listens when it is
+  // its owner's alone.
+  if (bind(fd, address, size) != 0 ||
+      (address->sa_family != AF_UNIX && listen(fd, kListenBacklog) != 0)) {
     const int error = errno;
     close(fd);
     return error;
@@ -130,13 +134,11 @@ absl::Status ListenSockets::OpenUnix(const std::string& path) {
     }
     unlink(path.c_str());
   }
-  // Whoever may connect is the owner, so the mode is 0600 from the beginning. Files that other
-  // threads create meanwhile get fewer rights, too; nothing is wrong with that.
-  const mode_t before = umask(0177);
   const int error = Bind(reinterpret_cast<sockaddr*>(&address), sizeof(address));
-  umask(before);
   if (error != 0) return WhyNot(error);
-  if (chmod(path.c_str(), 0600) != 0 || lstat(path.c_str(), &file) != 0) {
+  // Nobody can connect before the socket listens.
+  if (chmod(path.c_str(), 0600) != 0 || lstat(path.c_str(), &file) != 0 ||
+      listen(fds_.back(), kListenBacklog) != 0) {
     return Unusable(strerror(errno));
   }
   path_ = path;

@@ -12,10 +12,12 @@ constexpr size_t kFewest = 32;
 
 }  // namespace
 
-PendingLimits PendingLimitsFor(size_t descriptors) {
+PendingLimits PendingLimitsFor(size_t descriptors, bool is_tls) {
   PendingLimits limits;
   limits.all = std::clamp(descriptors / kShareOfDescriptors, kFewest, limits.all);
   limits.per_network = limits.all / 2;
+  limits.in_grpc = is_tls ? std::min(limits.in_grpc, limits.all / 2) : limits.all;
+  limits.in_grpc_per_network = limits.in_grpc / 2;
   return limits;
 }
 
@@ -28,8 +30,9 @@ std::string PeerKey(std::string_view peer) {
 }
 
 bool PendingConnections::IsReplaceable(const Connection& connection, int64_t now_ns) const {
-  return now_ns - connection.since_ns >= (connection.has_spoken ? limits_.replaceable_unknown_ns
-                                                                : limits_.replaceable_silent_ns);
+  const bool is_silent = connection.is_in_grpc && !connection.has_spoken;
+  return now_ns - connection.since_ns >=
+         (is_silent ? limits_.replaceable_silent_ns : limits_.replaceable_unknown_ns);
 }
 
 PendingConnections::Place PendingConnections::OldestOf(const std::string& network,
@@ -47,7 +50,7 @@ PendingConnections::Place PendingConnections::FindOldest(int64_t now_ns) const {
   size_t most = 0;
   for (const auto& [fd, connection] : by_fd_) {
     if (!IsReplaceable(connection, now_ns)) continue;
-    const size_t count = by_network_.at(connection.network);
+    const size_t count = networks_.at(connection.network).count;
     if (count < most || (count == most && connection.since_ns >= oldest->since_ns)) continue;
     oldest = &connection;
     most = count;
@@ -61,14 +64,37 @@ PendingConnections::Place PendingConnections::FindPlace(int64_t now_ns) const {
 
 PendingConnections::Place PendingConnections::FindPlaceFor(const std::string& network,
                                                            int64_t now_ns) const {
-  const auto known = by_network_.find(network);
-  if (known == by_network_.end() || known->second < limits_.per_network) return {};
+  if (network == kOwnNetwork) return {};
+  const auto known = networks_.find(network);
+  if (known == networks_.end() || known->second.count < limits_.per_network) return {};
   return OldestOf(network, now_ns);
+}
+
+PendingConnections::Turn PendingConnections::TurnOf(const std::string& name,
+                                                    const Network& network) {
+  return {network.in_grpc, -network.waiting.rbegin()->first, name};
+}
+
+// Makes a change to a network, and keeps its place among `turns_`.
+template <typename Change>
+void PendingConnections::ChangeNetwork(const std::string& name, Change change) {
+  Network& network = networks_[name];
+  if (!network.waiting.empty()) turns_.erase(TurnOf(name, network));
+  change(&network);
+  if (!network.waiting.empty()) turns_.insert(TurnOf(name, network));
+  if (network.count == 0) networks_.erase(name);
+}
+
+size_t PendingConnections::MostInGrpcOf(std::string_view network) const {
+  return network == kOwnNetwork ? limits_.in_grpc : limits_.in_grpc_per_network;
 }
 
 void PendingConnections::Add(Connection connection) {
   Remove(connection.fd);
-  ++by_network_[connection.network];
+  ChangeNetwork(connection.network, [&connection](Network* network) {
+    ++network->count;
+    network->waiting.emplace(connection.since_ns, connection.fd);
+  });
   by_peer_[connection.peer] = connection.fd;
   by_fd_[connection.fd] = std::move(connection);
 }
@@ -78,12 +104,35 @@ void PendingConnections::Spoke(int fd) {
   if (at != by_fd_.end()) at->second.has_spoken = true;
 }
 
+std::optional<int> PendingConnections::TakeTurn(int64_t now_ns) {
+  if (in_grpc_ >= limits_.in_grpc) return std::nullopt;
+  for (const auto& [in_grpc, newest, name] : turns_) {
+    if (in_grpc >= MostInGrpcOf(name)) continue;
+    const int fd = networks_.at(name).waiting.rbegin()->second;
+    Connection& connection = by_fd_.at(fd);
+    ChangeNetwork(connection.network, [&](Network* network) {
+      network->waiting.erase({connection.since_ns, fd});
+      ++network->in_grpc;
+    });
+    ++in_grpc_;
+    connection.is_in_grpc = true;
+    connection.since_ns = now_ns;
+    return fd;
+  }
+  return std::nullopt;
+}
+
 void PendingConnections::Remove(int fd) {
   const auto at = by_fd_.find(fd);
   if (at == by_fd_.end()) return;
-  const auto network = by_network_.find(at->second.network);
-  if (--network->second == 0) by_network_.erase(network);
-  const auto peer = by_peer_.find(at->second.peer);
+  const Connection& connection = at->second;
+  ChangeNetwork(connection.network, [&](Network* network) {
+    --network->count;
+    if (connection.is_in_grpc) --network->in_grpc;
+    network->waiting.erase({connection.since_ns, fd});
+  });
+  if (connection.is_in_grpc) --in_grpc_;
+  const auto peer = by_peer_.find(connection.peer);
   if (peer != by_peer_.end() && peer->second == fd) by_peer_.erase(peer);
   by_fd_.erase(at);
 }
@@ -101,8 +150,14 @@ const PendingConnections::Connection* PendingConnections::Find(int fd) const {
 std::vector<PendingConnections::Connection> PendingConnections::Late(int64_t now_ns) const {
   std::vector<Connection> late;
   for (const auto& [fd, connection] : by_fd_) {
-    const int64_t limit_ns = connection.has_spoken ? limits_.unknown_ns : limits_.silent_ns;
-    if (now_ns - connection.since_ns >= limit_ns) late.push_back(connection);
+    const bool is_silent = connection.is_in_grpc && !connection.has_spoken;
+    const int64_t limit_ns = is_silent ? limits_.silent_ns : limits_.unknown_ns;
+    // Others wait for the place of a slow one.
+    const bool makes_room = connection.is_in_grpc && HasWaiting();
+    if (now_ns - connection.since_ns >= limit_ns ||
+        (makes_room && IsReplaceable(connection, now_ns))) {
+      late.push_back(connection);
+    }
   }
   return late;
 }

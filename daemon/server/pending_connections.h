@@ -1,7 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // The connections to the gRPC port whose caller the daemon does not know yet: who they are, how long
-// they may take, and which of them makes room for a new one. A connection leaves the table with the
-// first call of a known caller.
+// they may take, which of them gRPC serves next, and which of them makes room for a new one. A
+// connection leaves the table with the first call of a known caller.
+//
+// gRPC has a limited number of them at a time, and the others wait for their turn: where all agents of
+// a fleet return at once, each handshake is quick, and those that wait cost a descriptor each. The last
+// to come has its turn first, since its client is the last to give up; a network with few connections
+// in gRPC goes before one with many.
 //
 // No socket and no clock in here. Not thread-safe: one owner.
 #pragma once
@@ -10,25 +15,35 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
+#include <tuple>
+#include <utility>
 #include <vector>
 
 namespace rollcall {
 
+// "loopback", as NetworkOf() names this machine: it has no limit of its own, since all hosts of a fleet
+// that a proxy on this machine serves have this address.
+inline constexpr std::string_view kOwnNetwork = "loopback";
+
 struct PendingLimits {
-  size_t all = 4096;
-  size_t per_network = 2048;  // as NetworkOf() separates callers
-  int64_t silent_ns = 5'000'000'000;    // until the first byte
-  int64_t unknown_ns = 15'000'000'000;  // until the first call of a known caller
-  // A connection of this age makes room for a new one where a limit is reached. Clients need some
-  // milliseconds for their first byte, and give up a handshake after five seconds.
+  size_t all = 8192;
+  size_t per_network = 4096;  // as NetworkOf() separates callers
+  size_t in_grpc = 512;       // handed over, and no known caller yet
+  size_t in_grpc_per_network = 256;
+  int64_t silent_ns = 5'000'000'000;    // in gRPC, without a byte
+  int64_t unknown_ns = 15'000'000'000;  // for its turn; in gRPC, until the first call
+  // A connection of this age makes room for another one where a limit is reached. Clients need some
+  // milliseconds for their first byte, and seconds for a handshake with a busy daemon.
   int64_t replaceable_silent_ns = 1'000'000'000;
   int64_t replaceable_unknown_ns = 5'000'000'000;
 };
 
-// Limits that leave most of a process's `descriptors` to callers that it knows.
-PendingLimits PendingLimitsFor(size_t descriptors);
+// Limits that leave most of a process's `descriptors` to callers that it knows. A handshake of TLS costs
+// milliseconds of a processor, and one in plaintext so little that nobody needs to wait.
+PendingLimits PendingLimitsFor(size_t descriptors, bool is_tls);
 
 // The key of a peer, "ipv4:10.0.0.7:53214" or "ipv6:[fe80::1%25eth0]:80": without the zone, which not
 // everybody writes.
@@ -36,13 +51,14 @@ std::string PeerKey(std::string_view peer);
 
 class PendingConnections {
  public:
-  struct Connection {
+    struct Connection {
     int fd = -1;
     uint64_t inode = 0;    // of the socket: the system reuses descriptors
     std::string peer;      // PeerKey()
     std::string network;   // NetworkOf()
-    int64_t since_ns = 0;
-    bool has_spoken = false;  // gRPC owns the descriptor
+    int64_t since_ns = 0;     // when it came, or gRPC got it
+    bool is_in_grpc = false;  // gRPC owns the descriptor
+    bool has_spoken = false;  // known of those in gRPC only
   };
   enum class Room { kYes, kReplaces, kNone };
   struct Place {
@@ -63,6 +79,9 @@ class PendingConnections {
   // Forgets another connection with this descriptor, which must be closed.
   void Add(Connection connection);
   void Spoke(int fd);
+  // The connection whose turn it is, if gRPC has room. From now on gRPC owns the descriptor.
+  std::optional<int> TakeTurn(int64_t now_ns);
+  bool HasWaiting() const { return !turns_.empty(); }
   void Remove(int fd);
   void RemovePeer(const std::string& peer_key);
   const Connection* Find(int fd) const;
@@ -72,13 +91,26 @@ class PendingConnections {
   size_t size() const { return by_fd_.size(); }
 
  private:
+  struct Network {
+    size_t count = 0, in_grpc = 0;
+    std::set<std::pair<int64_t, int>> waiting;  // since, descriptor
+  };
+  // How many gRPC has, how long ago the newest waiting one came, the network.
+  using Turn = std::tuple<size_t, int64_t, std::string>;
+
   bool IsReplaceable(const Connection& connection, int64_t now_ns) const;
   Place OldestOf(const std::string& network, int64_t now_ns) const;
+  size_t MostInGrpcOf(std::string_view network) const;
+  static Turn TurnOf(const std::string& name, const Network& network);
+  template <typename Change>
+  void ChangeNetwork(const std::string& name, Change change);
 
   const PendingLimits limits_;
   std::map<int, Connection> by_fd_;
   std::map<std::string, int> by_peer_;
-  std::map<std::string, size_t> by_network_;  // how many
+  std::map<std::string, Network> networks_;
+  std::set<Turn> turns_;  // of the networks with waiting connections
+  size_t in_grpc_ = 0;
 };
 
 }  // namespace rollcall

@@ -45,9 +45,8 @@ TEST(ListenSocketsTest, EveryAddressOfThisHostIsOneSocket) {
 }
 
 TEST(ListenSocketsTest, APortInUseIsRefused) {
-  auto first = ListenSockets::Open("127.0.0.1:0");
+  const auto first = ListenSockets::Open("127.0.0.1:0");
   ASSERT_TRUE(first.ok());
-  for (const int fd : first->Release()) ASSERT_EQ(listen(fd, 1), 0);
   const auto second = ListenSockets::Open(absl::StrCat("127.0.0.1:", first->port()));
   EXPECT_TRUE(absl::IsUnavailable(second.status()));
   EXPECT_NE(std::string(second.status().message()).find("in use"), std::string::npos)
@@ -76,7 +75,6 @@ TEST(ListenSocketsTest, ALivingUnixSocketIsNotTaken) {
   auto first = ListenSockets::Open("unix:" + path);
   ASSERT_TRUE(first.ok()) << first.status();
   const std::vector<int> fds = first->Release();
-  ASSERT_EQ(listen(fds[0], 1), 0);
   const auto second = ListenSockets::Open("unix:" + path);
   EXPECT_TRUE(absl::IsUnavailable(second.status())) << second.status();
   EXPECT_TRUE(Exists(path));

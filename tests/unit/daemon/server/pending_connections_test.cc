@@ -3,6 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <optional>
+#include <set>
+
 namespace rollcall {
 namespace {
 
@@ -18,14 +22,19 @@ PendingLimits Small() {
 
 PendingConnections::Connection From(const std::string& network, int fd, int64_t since_ns) {
   return {fd, 100u + static_cast<uint64_t>(fd), network + ":" + std::to_string(fd), network,
-          since_ns, false};
+          since_ns};
 }
 
 TEST(PendingConnectionsTest, AQuarterOfTheDescriptorsIsForUnknownCallers) {
-  EXPECT_EQ(PendingLimitsFor(1024).all, 256u);
-  EXPECT_EQ(PendingLimitsFor(1024).per_network, 128u);
-  EXPECT_EQ(PendingLimitsFor(1 << 20).all, 4096u);
-  EXPECT_EQ(PendingLimitsFor(0).all, 32u);
+  EXPECT_EQ(PendingLimitsFor(1024, true).all, 256u);
+  EXPECT_EQ(PendingLimitsFor(1024, true).per_network, 128u);
+  EXPECT_EQ(PendingLimitsFor(1 << 20, true).all, 8192u);
+  EXPECT_EQ(PendingLimitsFor(0, true).all, 32u);
+}
+
+TEST(PendingConnectionsTest, OnlyHandshakesOfTlsWait) {
+  EXPECT_EQ(PendingLimitsFor(1 << 20, true).in_grpc, 512u);
+  EXPECT_EQ(PendingLimitsFor(1 << 20, false).in_grpc, 8192u);
 }
 
 TEST(PendingConnectionsTest, TheZoneIsNoPartOfAPeersKey) {
@@ -38,6 +47,8 @@ TEST(PendingConnectionsTest, ASilentConnectionHasLessTimeThanOneThatSpeaks) {
   PendingConnections pending(Small());
   pending.Add(From("a", 5, 0));
   pending.Add(From("b", 6, 0));
+  while (pending.TakeTurn(0)) {
+  }
   pending.Spoke(6);
   EXPECT_TRUE(pending.Late(5 * kSecond - 1).empty());
   ASSERT_EQ(pending.Late(5 * kSecond).size(), 1u);
@@ -66,19 +77,20 @@ TEST(PendingConnectionsTest, TheOldestSilentOneOfANetworkMakesRoomForItsNext) {
   PendingConnections pending(Small());
   pending.Add(From("a", 5, 1));
   pending.Add(From("a", 6, 0));
-  const auto place = pending.FindPlaceFor("a", kSecond + 1);
+  for (const int64_t now : {0, 1}) pending.TakeTurn(now);  // 5, then 6
+  const auto place = pending.FindPlaceFor("a", kSecond);
   EXPECT_EQ(place.room, Room::kReplaces);
-  EXPECT_EQ(place.replaces, 6);
+  EXPECT_EQ(place.replaces, 5);
 }
 
 TEST(PendingConnectionsTest, AHandshakeIsReplacedOnlyAfterTheTimeThatClientsWait) {
   PendingConnections pending(Small());
-  for (const int fd : {5, 6}) {
-    pending.Add(From("a", fd, fd));
-    pending.Spoke(fd);
+  for (const int fd : {5, 6}) pending.Add(From("a", fd, fd));
+  while (pending.TakeTurn(10)) {
   }
+  for (const int fd : {5, 6}) pending.Spoke(fd);
   EXPECT_EQ(pending.FindPlaceFor("a", 4 * kSecond).room, Room::kNone);
-  EXPECT_EQ(pending.FindPlaceFor("a", 6 * kSecond).replaces, 5);
+  EXPECT_EQ(pending.FindPlaceFor("a", 6 * kSecond).room, Room::kReplaces);
 }
 
 TEST(PendingConnectionsTest, WhenAllIsFullTheNetworkWithMostMakesRoom) {
@@ -88,7 +100,72 @@ TEST(PendingConnectionsTest, WhenAllIsFullTheNetworkWithMostMakesRoom) {
   pending.Add(From("a", 6, 2));
   pending.Add(From("c", 8, 0));
   EXPECT_EQ(pending.FindPlace(3).room, Room::kNone) << "all of them are young";
-  EXPECT_EQ(pending.FindPlace(2 * kSecond).replaces, 5);
+  EXPECT_EQ(pending.FindPlace(6 * kSecond).replaces, 5);
+}
+
+TEST(PendingConnectionsTest, ThisMachineHasTheLimitOfAllAlone) {
+  PendingConnections pending(Small());
+  for (const int fd : {5, 6, 7}) pending.Add(From("loopback", fd, 0));
+  EXPECT_EQ(pending.FindPlaceFor("loopback", 1).room, Room::kYes);
+}
+
+// A thousand agents return at once: gRPC has a few of them at a time, and serves all in the end.
+TEST(PendingConnectionsTest, GrpcHasAFewAtATime) {
+  PendingLimits limits;
+  limits.in_grpc = 3;
+  PendingConnections pending(limits);
+  for (int fd = 10; fd < 1010; ++fd) {
+    pending.Add(From("host-" + std::to_string(fd), fd, fd));
+  }
+  std::set<int> in_grpc, served;
+  while (served.size() < 1000) {
+    while (const auto next = pending.TakeTurn(2000)) in_grpc.insert(*next);
+    ASSERT_EQ(in_grpc.size(), std::min<size_t>(3, 1000 - served.size()));
+    const int fd = *in_grpc.begin();
+    pending.Remove(fd);
+    in_grpc.erase(fd);
+    served.insert(fd);
+  }
+  EXPECT_FALSE(pending.HasWaiting());
+  EXPECT_EQ(pending.size(), 0u);
+}
+
+TEST(PendingConnectionsTest, TheLastToComeHasTheFirstTurn) {
+  PendingConnections pending(Small());
+  pending.Add(From("a", 5, 5));
+  pending.Add(From("a", 6, 6));
+  pending.Add(From("b", 7, 4));
+  EXPECT_EQ(pending.TakeTurn(10), 6);
+  EXPECT_EQ(pending.TakeTurn(10), 7) << "network a has one in gRPC already";
+  EXPECT_EQ(pending.TakeTurn(10), 5);
+  EXPECT_EQ(pending.TakeTurn(10), std::nullopt);
+}
+
+TEST(PendingConnectionsTest, OneNetworkCannotTakeAllTurns) {
+  PendingLimits limits;
+  limits.in_grpc_per_network = 1;
+  PendingConnections pending(limits);
+  for (const int fd : {5, 6, 7}) {
+    pending.Add(From(fd == 7 ? "b" : "a", fd, fd));
+  }
+  EXPECT_EQ(pending.TakeTurn(10), 7);
+  EXPECT_EQ(pending.TakeTurn(10), 6);
+  EXPECT_EQ(pending.TakeTurn(1), std::nullopt);
+  pending.Remove(6);
+  EXPECT_EQ(pending.TakeTurn(1), 5);
+}
+
+TEST(PendingConnectionsTest, ASlowCallerMakesRoomForThoseThatWait) {
+  PendingLimits limits;
+  limits.in_grpc = 1;
+  PendingConnections pending(limits);
+  pending.Add(From("a", 5, 0));
+  ASSERT_EQ(pending.TakeTurn(0), 5);
+  pending.Spoke(5);
+  EXPECT_TRUE(pending.Late(6 * kSecond).empty()) << "nobody waits for its place";
+  pending.Add(From("b", 6, 6 * kSecond));
+  ASSERT_EQ(pending.Late(6 * kSecond).size(), 1u);
+  EXPECT_EQ(pending.Late(6 * kSecond)[0].fd, 5);
 }
 
 TEST(PendingConnectionsTest, ADescriptorThatComesAgainIsANewConnection) {
