@@ -30,9 +30,7 @@ std::string PeerKey(std::string_view peer) {
 }
 
 bool PendingConnections::IsReplaceable(const Connection& connection, int64_t now_ns) const {
-  const bool is_silent = connection.is_in_grpc && !connection.has_spoken;
-  return now_ns - connection.since_ns >=
-         (is_silent ? limits_.replaceable_silent_ns : limits_.replaceable_unknown_ns);
+  return now_ns - connection.since_ns >= limits_.replaceable_ns;
 }
 
 PendingConnections::Place PendingConnections::OldestOf(const std::string& network,

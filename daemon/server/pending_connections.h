@@ -29,16 +29,15 @@ namespace rollcall {
 inline constexpr std::string_view kOwnNetwork = "loopback";
 
 struct PendingLimits {
-  size_t all = 8192;
-  size_t per_network = 4096;  // as NetworkOf() separates callers
+  size_t all = 16384;
+  size_t per_network = 8192;  // as NetworkOf() separates callers
   size_t in_grpc = 512;       // handed over, and no known caller yet
   size_t in_grpc_per_network = 256;
   int64_t silent_ns = 5'000'000'000;    // in gRPC, without a byte
   int64_t unknown_ns = 15'000'000'000;  // for its turn; in gRPC, until the first call
-  // A connection of this age makes room for another one where a limit is reached. Clients need some
-  // milliseconds for their first byte, and seconds for a handshake with a busy daemon.
-  int64_t replaceable_silent_ns = 1'000'000'000;
-  int64_t replaceable_unknown_ns = 5'000'000'000;
+  // A connection of this age makes room for another one where a limit is reached: the time that agents
+  // give a handshake.
+  int64_t replaceable_ns = 5'000'000'000;
 };
 
 // Limits that leave most of a process's `descriptors` to callers that it knows. A handshake of TLS costs

@@ -28,13 +28,13 @@ PendingConnections::Connection From(const std::string& network, int fd, int64_t 
 TEST(PendingConnectionsTest, AQuarterOfTheDescriptorsIsForUnknownCallers) {
   EXPECT_EQ(PendingLimitsFor(1024, true).all, 256u);
   EXPECT_EQ(PendingLimitsFor(1024, true).per_network, 128u);
-  EXPECT_EQ(PendingLimitsFor(1 << 20, true).all, 8192u);
+  EXPECT_EQ(PendingLimitsFor(1 << 20, true).all, 16384u);
   EXPECT_EQ(PendingLimitsFor(0, true).all, 32u);
 }
 
 TEST(PendingConnectionsTest, OnlyHandshakesOfTlsWait) {
   EXPECT_EQ(PendingLimitsFor(1 << 20, true).in_grpc, 512u);
-  EXPECT_EQ(PendingLimitsFor(1 << 20, false).in_grpc, 8192u);
+  EXPECT_EQ(PendingLimitsFor(1 << 20, false).in_grpc, 16384u);
 }
 
 TEST(PendingConnectionsTest, TheZoneIsNoPartOfAPeersKey) {
@@ -73,12 +73,12 @@ TEST(PendingConnectionsTest, OneNetworkCannotTakeTheRoomOfOthers) {
   EXPECT_EQ(pending.FindPlace(2).room, Room::kYes);
 }
 
-TEST(PendingConnectionsTest, TheOldestSilentOneOfANetworkMakesRoomForItsNext) {
+TEST(PendingConnectionsTest, TheOldestOfANetworkMakesRoomForItsNext) {
   PendingConnections pending(Small());
   pending.Add(From("a", 5, 1));
   pending.Add(From("a", 6, 0));
   for (const int64_t now : {0, 1}) pending.TakeTurn(now);  // 5, then 6
-  const auto place = pending.FindPlaceFor("a", kSecond);
+  const auto place = pending.FindPlaceFor("a", 5 * kSecond);
   EXPECT_EQ(place.room, Room::kReplaces);
   EXPECT_EQ(place.replaces, 5);
 }
