@@ -27,11 +27,13 @@ inline bool IsPythonLibraryFile(const char* file) {
   for (const char* end : {"/bin/torchrun", "/bin/accelerate", "/bin/deepspeed", ".pyx"}) {
     if (PathEndsWith(file, end)) return true;
   }
-  // Generated code: "<eval_with_key>.3", kOwnPythonFile. "python -c" and a prompt have the program in
-  // such a file, too.
-  const bool is_typed = strncmp(file, "<string>", 8) == 0 || strncmp(file, "<stdin>", 7) == 0 ||
-                        strncmp(file, "<ipython", 8) == 0;
-  return file[0] == '<' && !is_typed;
+  // Generated code: "<eval_with_key>.3". Programs that somebody types or sends have such files, too:
+  // "<string>", "<stdin>", "<ipython-input-1>", "<command-4092>", "<console>".
+  for (const char* begin : {"<eval_with_key>", "<frozen ", "<__array_function__", "<attrs ",
+                            "<decorator-gen", "<makefun", "<template", "<rollcall"}) {
+    if (strncmp(file, begin, strlen(begin)) == 0) return true;
+  }
+  return false;
 }
 
 }  // namespace rollcall

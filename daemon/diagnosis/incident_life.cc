@@ -328,7 +328,10 @@ void IncidentLife::Refresh(const JobState& state, const std::vector<Verdict>& ve
   if (!Holds(state, verdicts)) {
     if (live_->is_stored && !IsAnyFound(*live_)) return;
     if (!AnyWaiterIsHeard(state, live_->verdicts)) return;
-    if (IsCountedAnew(state, live_->verdicts.front(), live_->opened_ns)) return;
+    if (IsCountedAnew(state, live_->verdicts.front(), live_->opened_ns)) {
+      gone_since_ns_ = 0;
+      return;
+    }
     if (gone_since_ns_ == 0) gone_since_ns_ = now_ns;
     return;
   }

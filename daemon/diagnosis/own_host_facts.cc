@@ -46,13 +46,20 @@ bool IsOfAnother(const HostFact& fact, const Own& own) {
   return fact.pid != 0 && InfoOf(fact.kind).probe == kKernelLog && own.pids.count(fact.pid) == 0;
 }
 
+// Whether programs cause this Xid by their own mistakes. NVIDIA's table of Xid errors names them: 13
+// and 69 (illegal instruction or access), 31 (page fault), 43 and 45 (a stopped or ended program), 68.
+bool IsOfAProgram(int64_t xid) {
+  constexpr int64_t kOfPrograms[] = {13, 31, 43, 45, 68, 69};
+  return std::find(std::begin(kOfPrograms), std::end(kOfPrograms), xid) != std::end(kOfPrograms);
+}
+
 bool MayConcernTheJob(const HostFact& fact, const Own& own) {
   switch (fact.kind) {
     case HostFactKind::kOomKill:
       return own.met_limit || !absl::StrContains(fact.text, kOfAGroup);
     case HostFactKind::kXid:
       // NVML names no process of a GPU that is off the bus.
-      return own.others.count(fact.subject) == 0;
+      return own.others.count(fact.subject) == 0 && !IsOfAProgram(fact.value);
     case HostFactKind::kHungTask:  // perhaps a data loader of the job, or a thread of the kernel
     case HostFactKind::kLockup:
       return true;

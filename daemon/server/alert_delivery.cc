@@ -107,6 +107,7 @@ absl::Status PostAlert(const std::string& url, const std::string& body, const st
     return absl::InvalidArgumentError("its URL does not begin with http:// or https://");
   }
   httplib::Client client(origin);
+  client.set_decompress(false);  // nobody reads the answer, and a kilobyte may stand for a gigabyte
   client.set_connection_timeout(kDeliverWithin);
   client.set_read_timeout(kDeliverWithin);
   client.set_write_timeout(kDeliverWithin);

@@ -2,11 +2,13 @@
 #include "daemon/words/communicator_names.h"
 
 #include <algorithm>
+#include <cstring>
 #include <cstdint>
 #include <vector>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
 #include "daemon/model/progress.h"
@@ -66,7 +68,15 @@ std::string NameForPeople(const JobState& job, const Communicator& comm) {
 }
 
 bool IsMadeOfRanks(const std::string& name) {
-  return name == kAllRanks || absl::StrContains(name, kRanksFollow);
+  if (name == kAllRanks) return true;
+  const size_t follow = name.find(kRanksFollow);
+  if (follow == std::string::npos || name.find_first_not_of("0123456789") != follow) return false;
+  // "0-2,7", "0,1 and 6 unknown"
+  for (const absl::string_view word : absl::StrSplit(name.substr(follow + strlen(kRanksFollow)), ' ')) {
+    const bool is_list = word.find_first_not_of("0123456789,-") == absl::string_view::npos;
+    if (!is_list && word != "and" && word != "more" && word != "unknown") return false;
+  }
+  return true;
 }
 
 std::string CommunicatorInWords(const JobState& job, const Communicator& comm) {

@@ -67,7 +67,7 @@ std::string BeginWithPlaces(const Verdict& verdict, const std::string& who) {
   const std::vector<Line> lines = Lines(verdict);
   if (lines.empty()) return who;
   const size_t all = CountCulprits(verdict.culprits);
-  if (lines.size() == 1 && lines[0].ranks.size() == std::min(all, verdict.places.size())) {
+  if (lines.size() == 1 && lines[0].ranks.size() == all) {
     const char* comma = absl::StrContains(lines[0].words, ", ") ? "," : "";
     return absl::StrCat(who, PluralForm(all, " is in ", " are in "), lines[0].words, comma, " and");
   }

@@ -44,7 +44,8 @@ def test_the_sentence_begins_with_what_the_culprit_does(run):
 
 # With GPU markers: victim: (cause, culprits, operation, certainty, simulation)
 ENTANGLED = {
-    "all_ranks_send_first": ("deadlock", [0, 1, 2, 3], None, "certain", {}),
+    # One rank may have skipped a receive before its send.
+    "all_ranks_send_first": ("deadlock", [0, 1, 2, 3], None, "likely", {}),
     "one_rank_never_receives": ("unmatched_p2p", [1], "Send", "certain", {}),
     "one_rank_receives_less": ("unmatched_p2p", [0, 1], None, "likely", {}),
     "two_communicators_in_other_orders":

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "daemon/diagnosis/rules/stuck_call.h"
+#include "daemon/model/client_limits.h"
 #include "daemon/words/terms.h"
 
 namespace rollcall {
@@ -14,26 +15,34 @@ namespace {
 
 constexpr size_t kNamedSizes = 3;
 
-int32_t SizeClaimedBy(const Communicator& comm, int32_t rank) {
-  const auto* claim = std::find_if(comm.claims.begin(), comm.claims.end(),
-                                   [rank](const ClaimedSize& c) { return c.rank == rank; });
-  return claim == comm.claims.end() ? comm.size : claim->size;
+// By rank, those with a size other than that of the communicator.
+std::map<int32_t, int32_t> OtherSizes(const Communicator& comm) {
+  std::map<int32_t, int32_t> sizes;
+  for (const ClaimedSize& claim : comm.claims) sizes[claim.rank] = claim.size;
+  return sizes;
 }
 
 }  // namespace
 
 SizeDispute JudgeClaimedSizes(const Communicator& comm) {
   SizeDispute dispute;
-  if (comm.claims.empty()) return dispute;
+  // The sizes of the ranks beyond the limit are not known.
+  if (comm.claims.empty() || comm.claims.size() >= limits::kClaimedSizes) return dispute;
+  const std::map<int32_t, int32_t> others = OtherSizes(comm);
+  const auto size_of = [&](int32_t rank) {
+    const auto other = others.find(rank);
+    return other == others.end() ? comm.size : other->second;
+  };
   std::map<int32_t, size_t> ranks;  // by the size that they claim
-  for (const auto& [rank, member] : comm.members) ++ranks[SizeClaimedBy(comm, rank)];
+  for (const auto& [rank, member] : comm.members) ++ranks[size_of(rank)];
   const auto most = std::max_element(ranks.begin(), ranks.end(), [](const auto& a, const auto& b) {
     return a.second < b.second;
   });
-  if (most == ranks.end() || 2 * most->second <= comm.members.size()) return dispute;
+  // Ranks that are still on their way may agree with the others.
+  if (2 * most->second <= static_cast<size_t>(std::max(ranks.rbegin()->first, 0))) return dispute;
   dispute.size = most->first;
   for (const auto& [rank, member] : comm.members) {
-    const int32_t size = SizeClaimedBy(comm, rank);
+    const int32_t size = size_of(rank);
     if (size != dispute.size) dispute.wrong.push_back({rank, size});
   }
   return dispute;

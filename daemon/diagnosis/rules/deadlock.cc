@@ -8,11 +8,12 @@
 #include "daemon/diagnosis/rules/rules.h"
 #include "daemon/words/evidence.h"
 #include "daemon/words/sentences.h"
+#include "daemon/words/terms.h"
 
 namespace rollcall {
 namespace {
 
-constexpr size_t kMostLines = 16;  // of evidence
+constexpr size_t kMostEdges = 16;  // of the cycle, in the verdict
 
 struct Party {
   const Communicator* communicator = nullptr;
@@ -55,6 +56,16 @@ WaitEdge MakeCycleEdge(const JobState& job, const StuckCall& call,
   return edge;
 }
 
+// Two communicators of all ranks have one name for people.
+void TellApart(std::vector<WaitEdge>* edges) {
+  std::map<std::string, std::set<uint64_t>> ids;
+  for (const WaitEdge& edge : *edges) ids[edge.communicator_name].insert(edge.communicator);
+  for (WaitEdge& edge : *edges) {
+    if (edge.communicator_name.empty() || ids[edge.communicator_name].size() == 1) continue;
+    absl::StrAppend(&edge.communicator_name, " ", IdInHex(edge.communicator).substr(0, 8));
+  }
+}
+
 size_t Earliest(const StuckCalls& calls, const std::vector<size_t>& cycle) {
   return *std::min_element(cycle.begin(), cycle.end(), [&](size_t a, size_t b) {
     return std::make_tuple(calls[a]->since_ns, calls[a]->communicator->id, calls[a]->position) <
@@ -70,35 +81,16 @@ bool LacksAnEnd(const StuckCall& call) {
                      [](const Absent& a) { return a.lack == Lack::kNotEntered; });
 }
 
-// Whether three or more ranks all send, or all receive, at the same distance: each sends to its next
-// one, for example. Then the ranks run the same code, and the ends that lack would come after it. Two
-// ranks always have the same distance: it proves nothing about them.
-bool IsRing(const StuckCalls& calls, const std::vector<size_t>& cycle) {
-  if (cycle.size() < 3) return false;
-  const StuckCall& first = *calls[cycle.front()];
-  const auto distance = [](const StuckCall& c) {
-    const int32_t size = std::max(c.communicator->size, 1);
-    return ((c.absents.front().rank - c.waiters.front().rank) % size + size) % size;
-  };
-  return std::all_of(cycle.begin(), cycle.end(), [&](size_t i) {
-    const StuckCall& c = *calls[i];
-    return c.kind == StuckCall::Kind::kP2p && c.communicator == first.communicator &&
-           c.call.op == first.call.op && c.waiters.size() == 1 && c.absents.size() == 1 &&
-           distance(c) == distance(first);
-  });
-}
-
 // The certainty of a cycle is that of its least certain edge.
 Certainty CycleCertainty(const StuckCalls& calls, const std::vector<size_t>& cycle,
                       const std::map<int32_t, Party>& parties) {
   Certainty certainty = Certainty::kCertain;
-  const bool is_ring = IsRing(calls, cycle);
   for (const size_t i : cycle) {
     Proof weakest = Proof::kShown;
     for (const Waiter& w : calls[i]->waiters) {
       if (parties.count(w.process) != 0) weakest = std::min(weakest, w.wait.proof);
     }
-    if (weakest == Proof::kInferred || (!is_ring && LacksAnEnd(*calls[i]))) {
+    if (weakest == Proof::kInferred || LacksAnEnd(*calls[i])) {
       certainty = std::min(certainty, Certainty::kLikely);
     }
     if (weakest == Proof::kIndirect) certainty = Certainty::kPossible;
@@ -145,20 +137,21 @@ std::optional<Verdict> JudgeDeadlock(const JobState& job, const StuckCalls& call
   AddCulprits(job, parties, CountCallers(calls, cycle), &*verdict);
   verdict->evidence.clear();
   bool lacks_an_end = false;
-  const bool is_ring = IsRing(calls, cycle);
   std::set<int32_t> waiting(verdict->waiting_processes.begin(), verdict->waiting_processes.end());
   for (const size_t i : cycle) {
     if (calls[i]->absents.empty()) continue;
-    WaitEdge edge = MakeCycleEdge(job, *calls[i], parties);
-    if (verdict->evidence.size() < kMostLines) verdict->evidence.push_back(EdgeInWords(edge));
-    if (!is_ring && LacksAnEnd(*calls[i])) lacks_an_end = true;
-    verdict->chain.push_back(std::move(edge));
+    lacks_an_end = lacks_an_end || LacksAnEnd(*calls[i]);
+    if (verdict->chain.size() < kMostEdges) {
+      verdict->chain.push_back(MakeCycleEdge(job, *calls[i], parties));
+    }
     for (const Waiter& w : calls[i]->waiters) {
       if (!waiting.insert(w.process).second) continue;
       verdict->waiting_processes.push_back(w.process);
       verdict->waiting_ranks.push_back(PublicRank(job, w.process, w.rank));
     }
   }
+  TellApart(&verdict->chain);
+  for (const WaitEdge& edge : verdict->chain) verdict->evidence.push_back(EdgeInWords(edge));
   if (lacks_an_end) {
     verdict->missing_evidence.push_back(
         "whether the other end of each send and receive would have come: nobody has issued it");

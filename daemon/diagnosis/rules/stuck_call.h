@@ -60,6 +60,7 @@ struct StuckCall {
   std::vector<int32_t> concurrent;  // ranks of which two threads were inside calls at once
   // P2p: both ends exist, but their sizes differ. Then the call and rank of the other end.
   bool size_differs = false;
+  bool is_pair_guessed = false;  // records of an end are lost: these may be two ends that never meet
   CallArgs other_end;
   int32_t other_rank = -1;
   std::vector<std::string> evidence;

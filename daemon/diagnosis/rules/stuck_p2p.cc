@@ -296,6 +296,7 @@ StuckCall MakeStuckCall(const JobState& job, const Communicator& comm, RankFinde
     if (other != nullptr && MessageBytes(other->args) != MessageBytes(args)) {
       if (!call.size_differs) call.call = args;
       call.size_differs = true;
+      call.is_pair_guessed = !o.complete || !peer.complete;
       call.other_end = other->args;
       call.other_rank = args.peer;
     }

@@ -19,13 +19,16 @@ void AddEnd(const Suspicion& s, int32_t rank, const CallArgs& call, Verdict* ver
 }
 
 // The verdict on ends with different sizes: there is no majority, so either may be wrong. Both ends
-// are known, so the wait cannot end and need not become long.
+// are known, so the wait cannot end and need not become long. A pair that is guessed may be wrong, and
+// its wait must be as long as any other.
 std::optional<Verdict> JudgeSizes(const Suspicion& s) {
+  const bool is_guessed = s.call.is_pair_guessed;
   std::optional<Verdict> verdict =
       Describe(s, Cause::kUnmatchedP2p,
-               std::min(s.limits.suspect_floor_ns, s.limits.suspect_after_ns));
+               is_guessed ? SuspectAfter(*s.call.communicator, s.call.call, s.limits)
+                          : std::min(s.limits.suspect_floor_ns, s.limits.suspect_after_ns));
   if (!verdict) return verdict;
-  verdict->at_once = true;
+  verdict->at_once = !is_guessed;
   verdict->certainty = std::min(Certainty::kLikely, CertaintyOfWaits(s.call.waiters));
   verdict->mismatched_fields = {"count"};
   AddEnd(s, s.call.waiters.front().rank, s.call.call, &*verdict);

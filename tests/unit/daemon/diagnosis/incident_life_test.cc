@@ -149,6 +149,18 @@ TEST_F(IncidentsTest, TheSameWaitThatCountsAnewIsTheSameIncident) {
   EXPECT_EQ(Look(142), Kinds{Kind::kResolved});
 }
 
+// A restarted agent reports its processes a moment before their waits.
+TEST_F(IncidentsTest, AWaitThatIsNotThereForAMomentAndCountsAnewIsTheSameIncident) {
+  RanksWait(10);
+  Look(25);
+  EXPECT_EQ(Look(70).back(), Kind::kConfirmed);
+  for (const int rank : {0, 1, 2}) job_.member(rank).waiting_since_ns = 0;
+  EXPECT_EQ(Look(75.0), Kinds());
+  for (const int rank : {0, 1, 2}) job_.member(rank).waiting_since_ns = At(75.2);
+  for (const double at : {75.3, 76.1, 80.0}) EXPECT_EQ(Look(at), Kinds()) << at;
+  EXPECT_EQ(life_.live()->id, "train-1");
+}
+
 TEST_F(IncidentsTest, AWaitThatCountsAnewIsOverOnceTheCulpritHasCome) {
   RanksWait(10);
   Look(25);

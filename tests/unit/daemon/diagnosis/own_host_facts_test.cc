@@ -89,6 +89,12 @@ TEST(OwnHostFactsTest, AnErrorOfAGpuThatNobodyIsKnownToUseStays) {
   }
 }
 
+TEST(OwnHostFactsTest, AMistakeOfAnotherProgramIsNoFaultOfTheHost) {
+  for (const int64_t number : {13, 31, 43, 45}) {
+    EXPECT_TRUE(Kept({K::kXid, "GPU 0000:3b:00.0", number, "pid=77, name=secret", 5, 77}, {}).empty());
+  }
+}
+
 // A data loader of the job, perhaps: the agent knows the ranks only.
 TEST(OwnHostFactsTest, AKillInAControlGroupStaysIfTheJobsHasMetItsLimit) {
   const HostFact kill = {K::kOomKill, "", 0, "Memory cgroup out of memory: Killed process 77", 5,

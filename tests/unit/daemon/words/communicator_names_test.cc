@@ -45,7 +45,10 @@ TEST(CommunicatorNamesTest, RanksWithoutNumbersInTheJobMakeNoName) {
 TEST(CommunicatorNamesTest, KnowsTheNamesThatItMade) {
   EXPECT_TRUE(IsMadeOfRanks("all ranks"));
   EXPECT_TRUE(IsMadeOfRanks("4 ranks: 0,2,4,6"));
+  EXPECT_TRUE(IsMadeOfRanks("8 ranks: 0,2-4 and 3 unknown"));
   EXPECT_FALSE(IsMadeOfRanks("dp"));
+  EXPECT_FALSE(IsMadeOfRanks("acme-secret ranks: 7"));
+  EXPECT_FALSE(IsMadeOfRanks("4 ranks: secret"));
 }
 
 }  // namespace

@@ -8,7 +8,9 @@
 #include <vector>
 
 #include "daemon/diagnosis/diagnose.h"
+#include "daemon/diagnosis/rules/claimed_sizes.h"
 #include "daemon/diagnosis/rules/rank_map.h"
+#include "daemon/model/client_limits.h"
 #include "job_builder.h"
 
 namespace rollcall {
@@ -637,6 +639,27 @@ TEST(InitIncompleteTest, WithoutAMajorityNoSizeIsRight) {
   for (const Verdict& v : RootVerdicts(Cause::kInitIncomplete, job.state, At(70))) {
     EXPECT_EQ(v.certainty, Certainty::kPossible);
   }
+}
+
+// Two ranks with an old size have come first; of the others, one is still loading.
+TEST(InitIncompleteTest, TheFirstToComeAreNoMajority) {
+  JobBuilder job = CreatedWithTwoSizes(false);
+  job.comm().members.erase(2);
+  job.comm().size = 3;
+  job.comm().claims[0] = {3, 4};
+  for (const Verdict& v : RootVerdicts(Cause::kInitIncomplete, job.state, At(70))) {
+    EXPECT_EQ(v.certainty, Certainty::kPossible) << v.summary;
+  }
+}
+
+TEST(InitIncompleteTest, SizesBeyondTheLimitMakeNoMajority) {
+  Communicator comm;
+  comm.size = 4095;  // as rank 0 says, which came first; all others say 4096
+  for (int rank = 0; rank < 4096; ++rank) comm.members[rank].process = rank;
+  for (int rank = 1; rank <= static_cast<int>(limits::kClaimedSizes); ++rank) {
+    comm.claims.push_back({rank, 4096});
+  }
+  EXPECT_TRUE(JudgeClaimedSizes(comm).wrong.empty());
 }
 
 TEST(InitIncompleteTest, PrefersTheRankToItsWorkers) {
