@@ -34,6 +34,7 @@ bool IsBeforeNccl(const Verdict& v) {
 bool Rank0OnlySetup(const Verdict& v) {
   if (IsBeforeNccl(v)) return true;
   if (v.position >= kSetupCalls || Creates(v)) return false;
+  if (OpKind(v.call.op) == CallKind::kP2p) return false;  // its position counts collectives only
   return Is(v, Cause::kMissingRank) || Is(v, Cause::kRankExited) || IsContradiction(v.cause);
 }
 
@@ -131,7 +132,9 @@ bool AbortsAlone(const Verdict& v) {
   return Is(v, Cause::kTeardownHang) && v.call.op == Op::kCommAbort;
 }
 
-bool Late(const Verdict& v) { return v.late; }
+bool Late(const Verdict& v) {
+  return v.late && !Is(v, Cause::kRankExited) && !Is(v, Cause::kRankDied);
+}
 
 bool UnevenInputs(const Verdict& v) {
   if (!IsGradientExchange(v.call.op)) return false;

@@ -10,7 +10,7 @@ namespace {
 constexpr uint64_t kLoopCalls = 5;
 
 // A step of training: forward and backward pass, the optimizer, the schedule of a pipeline.
-constexpr AdviceWords kStep = {".forward ",     ".backward ",    "Engine::execute", "_call_impl ",
+constexpr AdviceWords kStep = {"_call_impl ",    ".backward ",    "Engine::execute",
                                "Optimizer.step", "train_step ",  "training_step ",  "train_batch ",
                                " schedules.",   "PipelineEngine", "forward_backward"};
 constexpr AdviceWords kBackward = {".backward ", "Engine::execute", "_engine_run_backward"};
@@ -121,7 +121,8 @@ bool CallsAlone(const Verdict& v) {
   if (!DepartsAnyhow(v) || !PlacesAreKnown(v) || IsNamed(v)) return false;
   if (IsAForwardAhead(v)) return IsMainProcessAlone(v);
   if (CulpritIsInStep(v) || CulpritIsIn(v, kExit) || CulpritLeftAFrameworksLoop(v)) return false;
-  return CulpritIsInCall(v) && WaiterIsIn(v, kStep) &&
+  const bool others_are_in_step = WaiterIsIn(v, kStep) || v.waiting_place.functions.empty();
+  return CulpritIsInCall(v) && others_are_in_step &&
          (IsMainProcessAlone(v) || CulpritIsIn(v, kToReport));
 }
 

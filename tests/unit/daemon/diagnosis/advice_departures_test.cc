@@ -54,6 +54,34 @@ TEST(AdviceDeparturesTest, AForwardPassMeetsABackwardPass) {
   EXPECT_EQ(AdviceFor(v).front().id, "extra-call") << "a validation";
 }
 
+// The rank was late when it raised, and the position of a send counts collectives only.
+TEST(AdviceDeparturesTest, AStageThatRaisedIsNeitherLateNorInItsSetup) {
+  Verdict v = Make(Cause::kRankExited, {Op::kRecv}, 0);
+  v.late = true;
+  v.culprits[0].error = "ValueError: not finite";
+  const std::vector<Advice> advice = AdviceFor(v);
+  EXPECT_EQ(advice.front().id, "raised-an-exception");
+  EXPECT_FALSE(Has(advice, "late-rank"));
+  EXPECT_FALSE(Has(advice, "rank0-only-setup"));
+}
+
+// Another rank's stack may not have come in time.
+TEST(AdviceDeparturesTest, Rank0AloneInACallIsEnough) {
+  Verdict v = Standing(Mismatch(Cause::kArgumentMismatch, AllReduce(1), AllReduce(), 10, {"count"}),
+                       "distributed_c10d.all_reduce train.main");
+  v.culprits[0].rank = 0;
+  EXPECT_EQ(AdviceFor(v).front().id, "extra-call");
+}
+
+// A tensor that is made whole runs an autograd function, and no module.
+TEST(AdviceDeparturesTest, FullTensorIsNoForwardPass) {
+  const Verdict v = Standing(Meeting(AllGather(), AllReduce()),
+                             "_redistribute.Redistribute.forward function.Function.apply "
+                             "_api.DTensor.full_tensor train.log_weights",
+                             "_tensor.Tensor.backward train.main");
+  EXPECT_EQ(AdviceFor(v).front().id, "extra-call");
+}
+
 TEST(AdviceDeparturesTest, TellsWhatOneSideDoesAndTheOtherDoesNot) {
   Verdict v = Standing(Meeting(AllGather(), AllReduce()), "_api.DTensor.full_tensor train.norms",
                        "_tensor.Tensor.backward train.step");
