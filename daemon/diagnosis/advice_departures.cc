@@ -123,7 +123,7 @@ bool CallsAlone(const Verdict& v) {
   if (CulpritIsInStep(v) || CulpritIsIn(v, kExit) || CulpritLeftAFrameworksLoop(v)) return false;
   const bool others_are_in_step = WaiterIsIn(v, kStep) || v.waiting_place.functions.empty();
   return CulpritIsInCall(v) && others_are_in_step &&
-         (IsMainProcessAlone(v) || CulpritIsIn(v, kToReport));
+         (IsMainProcessAlone(v) || (CulpritIsIn(v, kToReport) && !CulpritIsIn(v, {"state_dict"})));
 }
 
 bool LeavesACallOut(const Verdict& v) {

@@ -65,6 +65,16 @@ TEST(AdviceDeparturesTest, AStageThatRaisedIsNeitherLateNorInItsSetup) {
   EXPECT_FALSE(Has(advice, "rank0-only-setup"));
 }
 
+// torch names a group by the number of calls of new_group(), so ranks that skip one look for others.
+TEST(AdviceDeparturesTest, WhoWaitsForTheIdOfACommunicatorHasAnotherNumber) {
+  Verdict v = Standing(Make(Cause::kInitIncomplete, {Op::kCommInitRankConfig}, 0),
+                       "c10d::TCPStore::doGet Communicator.join distributed_c10d.all_reduce",
+                       "nccl.init_rank Communicator.join distributed_c10d.all_reduce");
+  EXPECT_EQ(AdviceFor(v).front().id, "split-on-all-ranks");
+  v.places[0].functions = " queue.Queue.get train.main ";
+  EXPECT_FALSE(Has(AdviceFor(v), "split-on-all-ranks"));
+}
+
 // Another rank's stack may not have come in time.
 TEST(AdviceDeparturesTest, Rank0AloneInACallIsEnough) {
   Verdict v = Standing(Mismatch(Cause::kArgumentMismatch, AllReduce(1), AllReduce(), 10, {"count"}),
