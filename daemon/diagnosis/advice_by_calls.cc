@@ -34,6 +34,7 @@ bool IsBeforeNccl(const Verdict& v) {
 bool Rank0OnlySetup(const Verdict& v) {
   if (IsBeforeNccl(v)) return true;
   if (v.position >= kSetupCalls || Creates(v)) return false;
+  if (OpKind(v.call.op) == CallKind::kP2p) return false;  // its position counts collectives only
   return Is(v, Cause::kMissingRank) || Is(v, Cause::kRankExited) || IsContradiction(v.cause);
 }
 
@@ -43,7 +44,15 @@ bool InitOrder(const Verdict& v) {
 
 bool MakesChild(Op op) { return op == Op::kCommSplit || op == Op::kCommShrink; }
 
+// Some wait for the others to create a communicator, and these wait in torch's store for its id.
+bool NamesOutOfStep(const Verdict& v) {
+  return Is(v, Cause::kInitIncomplete) && PlacesAreKnown(v) &&
+         CulpritIsIn(v, {"TCPStore::doGet", "TCPStore::get"}) &&
+         WaiterIsIn(v, {"CommInitRank", "init_rank", "initNCCLComm"});
+}
+
 bool SplitNotByAll(const Verdict& v) {
+  if (NamesOutOfStep(v)) return true;
   return Is(v, Cause::kInitIncomplete) && v.call.op != Op::kNone && MakesChild(v.call.op) &&
          !v.culprits.empty() && AnyCulprit(v, [](const Culprit& c) { return c.process >= 0; });
 }
@@ -131,7 +140,9 @@ bool AbortsAlone(const Verdict& v) {
   return Is(v, Cause::kTeardownHang) && v.call.op == Op::kCommAbort;
 }
 
-bool Late(const Verdict& v) { return v.late; }
+bool Late(const Verdict& v) {
+  return v.late && !Is(v, Cause::kRankExited) && !Is(v, Cause::kRankDied);
+}
 
 bool UnevenInputs(const Verdict& v) {
   if (!IsGradientExchange(v.call.op)) return false;
@@ -241,9 +252,10 @@ const std::vector<AdviceEntry>& CallAdvice() {
        "No agent reports a process of an absent rank. Compare the number of started processes with "
        "the world size, read the launcher's log, and check that each host runs an agent."},
       {"split-on-all-ranks", SplitNotByAll,
-       "some ranks do not create a split or another child communicator",
+       "some ranks do not create a split or another child communicator, or wait in torch's store for "
+       "the id of the one that the others create",
        "All ranks of the parent must call new_group() and split in the same order, also those that "
-       "will not be members.",
+       "will not be members. torch numbers its groups by these calls.",
        "Not all ranks create this sub-communicator. Call new_group() or split on every rank, in "
        "the same order, also on ranks that will not use it."},
       {"init-order", InitOrder, "ranks have not joined a communicator",

@@ -2,12 +2,22 @@
 // StackAdvice(): for what the culprits do, as the stacks of their own threads show it.
 #include "absl/strings/match.h"
 #include "daemon/diagnosis/advice.h"
+#include "daemon/diagnosis/advice_departures.h"
 #include "daemon/diagnosis/advice_patterns.h"
 
 namespace rollcall {
 namespace {
 
+// The kernel's name for a wait shows a terminal where a stripped interpreter hides its functions. A
+// socket waits in wait_woken(), too, but few programs read() one.
+bool ReadsATerminal(const Verdict& v) {
+  return AnyCulprit(v, [](const Culprit& c) { return c.wait_channel == "n_tty_read"; }) ||
+         (AnyCulprit(v, [](const Culprit& c) { return c.wait_channel == "wait_woken"; }) &&
+          CulpritIsIn(v, {" read ", "__libc_read "}));
+}
+
 bool WaitsForInput(const Verdict& v) {
+  if (IsAbsence(v) && ReadsATerminal(v)) return true;
   return AbsentIsIn(v, {"PyOS_Readline", "PyOS_StdioReadline", "rl_callback", "builtin_input",
                         "builtin_breakpoint", "breakpointhook", "set_trace", "cmdloop"});
 }
@@ -98,56 +108,12 @@ bool WaitsForChild(const Verdict& v) {
   return AbsentIsIn(v, {"Popen.wait", "Popen.communicate", "subprocess.", " wait4 ", " waitpid "});
 }
 
-// A difference of calls that one side's stack explains.
-bool Departs(const Verdict& v) { return IsContradiction(v.cause) || Is(v, Cause::kMissingRank); }
-
-bool SyncsMetric(const Verdict& v) {
-  return Departs(v) && CulpritIsIn(v, {"Metric.sync", "Metric.compute", "Metric._sync_dist",
-                                       "metric.Metric.", "torchmetrics"});
-}
-
-bool ClipsGradients(const Verdict& v) {
-  return Departs(v) && CulpritIsIn(v, {"clip_grad", "get_total_norm", "_get_grad_norm",
-                                       "get_grad_norm"});
-}
-
-// Activation checkpointing has its functions in a file of that name, so "checkpoint" is no evidence.
-bool GathersState(const Verdict& v) {
-  const AdviceWords words = {"state_dict", "save_checkpoint", "save_pretrained", "full_tensor"};
-  const bool culprit = CulpritIsIn(v, words), waiter = WaiterIsIn(v, words);
-  return culprit != waiter && (culprit ? IsContradiction(v.cause) : Departs(v));
-}
-
-bool SynchronizesBuffers(const Verdict& v) {
-  const AdviceWords words = {"_sync_buffers", "_sync_module_states", "broadcast_coalesced"};
-  return Departs(v) && (CulpritIsIn(v, words) || WaiterIsIn(v, words)) &&
-         (Canonical(v.call.op) == Op::kBroadcast || AnyCulprit(v, [](const Culprit& c) {
-            return Canonical(c.call.op) == Op::kBroadcast;
-          }));
-}
-
-bool LeftTheLoop(const Verdict& v) {
-  const AdviceWords ends = {"barrier", "destroy_process_group", "threading._shutdown", "atexit",
-                            "Py_Finalize", "ncclCommDestroy", "ncclCommFinalize"};
-  constexpr uint64_t kLoopCalls = 5;  // from this position on the job is in its training loop
-  return Departs(v) && v.position >= kLoopCalls && PlacesAreKnown(v) && CulpritIsIn(v, ends) &&
-         !WaiterIsIn(v, ends) &&
-         (v.waiting_place.functions.empty() ||
-          WaiterIsIn(v, {"backward", "optim", "all_reduce", "train", "step", "forward"}));
-}
-
-// Not "evaluate" alone: PyTorch's backward pass has an Engine::evaluate_function.
-bool Validates(const Verdict& v) {
-  const AdviceWords words = {"validat", "Validat", ".evaluat", " Evaluat", "test_step"};
-  return Departs(v) && CulpritIsIn(v, words) && !WaiterIsIn(v, words);
-}
-
 // In a backward pass and inside NCCL the main thread waits for other threads as a matter of course.
 bool WaitsForThread(const Verdict& v) {
   if (CulpritIsIn(v, {"backward", "nccl", "NCCL", "cuda", "DataLoader"})) return false;
   return AbsentIsIn(v, {"Queue.get", "queue.get", "Queue.put", "Condition.wait", "Event.wait",
                         "Thread.join", "Future.result", "threading.wait", "Barrier.wait",
-                        "pthread_cond_wait", "condition_variable", "std::thread::join"});
+                        "PyThread_acquire_lock_timed", "pthread_cond_wait", "condition_variable", "std::thread::join"});
 }
 
 // The program itself sleeps, and not somebody whom another entry names.
@@ -221,6 +187,12 @@ const std::vector<AdviceEntry>& StackAdvice() {
        "shorter than the others.",
        "That rank waits for its data loader. Check its worker processes, /dev/shm and the shard it "
        "reads. Give the loader a timeout, so that it reports the failure."},
+      {"engine-worker-stopped", LeftTheEnginesLoop,
+       "the others run the model of an inference engine, and the culprit is not in the loop that does",
+       "A worker that meets an error may leave its loop and stay alive. The engine gives the next "
+       "batch to the others, which wait for that worker in the forward pass.",
+       "That worker has left the loop of the inference engine (vLLM, SGLang). Read the first error in "
+       "its log, and let the engine end all its workers when one fails."},
       {"imports-alone", Imports,
        "the culprit's stack imports a module",
        "Thousands of ranks that import from one file server wait for it, and a module may run "
@@ -274,9 +246,16 @@ const std::vector<AdviceEntry>& StackAdvice() {
        "One rank runs forward passes that the others do not (validation on rank 0 only), and its "
        "buffer broadcast meets their gradient all-reduce. Validate on every rank, or on the bare "
        "module (model.module), or build DistributedDataParallel with broadcast_buffers=False."},
+      {"extra-call", CallsAlone,
+       "rank 0 alone, or a call that programs make to report something, is beside the training step, "
+       "and the others are in it",
+       "Work under `if rank == 0:` or in a handler of an exception contains a collective: a mean for "
+       "the log, full_tensor(), GatheredParameters, a barrier, one forward pass more.",
+       "That rank makes a call that the others do not make. Move the call out of the branch, so that "
+       "all ranks make it, or compute the value without communication."},
       {"uneven-inputs", LeftTheLoop,
-       "the culprit is behind the loop (in a barrier, in destroy, at its exit) while the others "
-       "exchange gradients",
+       "the culprit is behind the loop (in a barrier or another call, in destroy, at its exit) while "
+       "the others are in a training step",
        "It had fewer batches than the others, or left the loop by an early stop or a limit that "
        "only it reached.",
        "That rank has left the training loop and the others have not: it had fewer batches, or "
@@ -288,6 +267,12 @@ const std::vector<AdviceEntry>& StackAdvice() {
        "longer.",
        "That rank evaluates while the others wait. Let all ranks evaluate, with the same number "
        "of batches, or put a barrier with a long timeout behind it."},
+      {"skipped-call", LeavesACallOut,
+       "the culprit is in its training step, and the others make a call that it has left out",
+       "A branch on data decides on some ranks only: an exception that the code ignores, a NaN, "
+       "nothing to gather, no file to load, an expert without tokens.",
+       "That rank has left out a call that the others make, or a part of its step. Look for the "
+       "branch before it, and let all ranks decide together, or make the call with nothing in it."},
       {"waits-for-a-thread", WaitsForThread,
        "the culprit's stack waits for a queue, a lock or a thread of its own process",
        "The thread that should answer has ended with an exception, waits itself, or was never "

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "daemon/model/progress.h"
 #include "daemon/words/places.h"
+#include "daemon/words/process_roles.h"
 #include "daemon/words/terms.h"
 
 namespace rollcall {
@@ -36,6 +37,10 @@ void AddPlaces(const JobState& job, Verdict* verdict) {
     if (place == nullptr) continue;
     verdict->places[i] = *place;
     any = true;
+    const std::string role = RoleAmong(place->functions);
+    if (i < kDescribedPlaces && !role.empty()) {
+      verdict->evidence.push_back(absl::StrCat("rank ", culprit.rank, " is ", role));
+    }
     const std::string words = PlaceInWords(*place);
     if (i < kDescribedPlaces && !words.empty()) {
       verdict->evidence.push_back(absl::StrCat("rank ", culprit.rank, " is in ", words));

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
+#include "daemon/words/process_roles.h"
 #include "interpose/python_files.h"
 #include "rollcall/v1/incident.pb.h"
 
@@ -68,10 +69,10 @@ bool IsDull(absl::string_view function) {
   for (const absl::string_view dull :
        {"_wrapped_call_impl", "_call_impl", "wrapper", "wrapped", "wrapped_func", "inner", "_fn",
         "decorate_context", "fsdp_hook_wrapper", "wrapped_fn", "_fn_wrapper", "<lambda>", "helper",
-        "new_func", "_inner_fn", "inner_training_loop_wrapper", "_call_and_handle_interrupt"}) {
+        "new_func", "_inner_fn", "inner_func", "_no_grad_wrapper", "decorator", "wrapped_function", "inner_training_loop_wrapper", "_call_and_handle_interrupt"}) {
     if (name == dull) return true;
   }
-  if (is_method) return false;
+  if (is_method) return absl::StartsWith(function, "_GeneratorContextManager.");
   return name == "__call__" || name == "__enter__" || name == "__exit__" || name == "<module>";
 }
 
@@ -214,6 +215,21 @@ StackPlace PlaceIn(const v1::ThreadStack& thread, int frame) {
   return place;
 }
 
+StackPlace FindLine(const v1::ProcessStack& stack) {
+  const v1::ThreadStack* main = nullptr;
+  for (const v1::ThreadStack& thread : stack.threads()) {
+    if (thread.tid() == stack.pid()) main = &thread;
+  }
+  if (main != nullptr && FindProgramFrame(*main) >= 0) {
+    return PlaceIn(*main, FindProgramFrame(*main));
+  }
+  for (const v1::ThreadStack& thread : stack.threads()) {
+    const int frame = FindProgramFrame(thread);
+    if (frame >= 0) return PlaceIn(thread, frame);
+  }
+  return main == nullptr ? StackPlace() : PlaceIn(*main, -1);
+}
+
 }  // namespace
 
 bool IsLibraryFrame(const v1::Frame& frame) {
@@ -233,18 +249,12 @@ std::string ShortFunction(const v1::Frame& frame) {
 }
 
 StackPlace FindPlace(const v1::ProcessStack& stack) {
-  const v1::ThreadStack* main = nullptr;
+  StackPlace place = FindLine(stack);
   for (const v1::ThreadStack& thread : stack.threads()) {
-    if (thread.tid() == stack.pid()) main = &thread;
+    const bool is_named = thread.tid() == stack.pid() && RoleOfProcess(thread.name())[0] != '\0';
+    if (is_named) absl::StrAppend(&place.functions, thread.name(), " ");
   }
-  if (main != nullptr && FindProgramFrame(*main) >= 0) {
-    return PlaceIn(*main, FindProgramFrame(*main));
-  }
-  for (const v1::ThreadStack& thread : stack.threads()) {
-    const int frame = FindProgramFrame(thread);
-    if (frame >= 0) return PlaceIn(thread, frame);
-  }
-  return main == nullptr ? StackPlace() : PlaceIn(*main, -1);
+  return place;
 }
 
 }  // namespace rollcall

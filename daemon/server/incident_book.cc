@@ -88,14 +88,16 @@ std::vector<StackRequest> IncidentBook::Apply(const JobState& state, std::vector
     if (!event.take_stacks_of.empty()) {
       requests.push_back(MakeStackRequest(state, event));
       Record* record = FindRecord(event.incident.id, job);
-      record->stacks_open += static_cast<int>(requests.back().processes.size());
-      record->stacks_requested_ns = timeline_->Now();
+      record->awaited.Add(requests.back(), timeline_->Now());
     }
     if (event.kind != IncidentEvent::Kind::kEnded) continue;
     // The end of a job is no news after its hang was reported.
     for (const auto& [id, comm] : state.communicators) job->judged_ends.insert(id);
   }
-  for (Record& record : job->records) record.has_new_stacks = false;
+  for (Record& record : job->records) {
+    record.has_new_stacks = false;
+    record.awaited.Hear(state);
+  }
   if (job->may_lack_alert) SendLackingAlert(verdicts, job);
   return requests;
 }
@@ -227,7 +229,7 @@ std::optional<Motion> IncidentBook::AddStack(const StackResult& result) {
   if (record == nullptr) return Motion::kUnknown;
   record->dirty = true;
   SetPending(job->second, *record);
-  --record->stacks_open;
+  record->awaited.Remove(result);
   if (result.is_rest) {
     AddToTree(result.stack, result.stack.rank(), &record->rest);
     return std::nullopt;

@@ -32,6 +32,7 @@
 #include "daemon/diagnosis/incident_life.h"
 #include "daemon/report/stacks/stack_tree.h"
 #include "daemon/server/alerts.h"
+#include "daemon/server/awaited_stacks.h"
 #include "daemon/server/daemon_counters.h"
 #include "daemon/server/history_keeper.h"
 #include "daemon/server/incident_counts.h"
@@ -153,8 +154,7 @@ class IncidentBook {
     bool unsaved = false;             // the history is older than the incident
     bool has_new_stacks = false;      // no verdict rests on its newest stacks yet
     bool is_over_quota = false;       // neither stored nor reported, and gone when it closes
-    int stacks_open = 0;              // requested and not yet received
-    int64_t stacks_requested_ns = 0;  // time of the newest stack request
+    AwaitedStacks awaited;            // requested and not yet received
     StackTree rest;                   // merged stacks of processes that the incident does not list
   };
   struct Draft {  // of a report, while its stacks are merged without the mutex

@@ -13,7 +13,6 @@
 namespace rollcall {
 namespace {
 
-constexpr int64_t kStacksBeforeReportNs = 2 * kSecond;
 // An incident without a report after this time gets a note instead of a path.
 constexpr int64_t kWithoutReportNs = 3 * kSecond;
 
@@ -59,6 +58,7 @@ bool IncidentBook::PublishRecord(const JobIncidents& job, Record* record,
     record->dirty = false;
     RefreshVerdicts(job, &record->incident);  // with the lines that the stacks show
     AddSites(&record->incident);
+    record->awaited.Explain(timeline_->Now(), &record->incident);
     if (!options_.report_dir.empty()) {
       drafts->push_back({job.key, record->incident, record->folder, record->rest});
       record->is_in_queue = true;
@@ -72,8 +72,9 @@ bool IncidentBook::PublishRecord(const JobIncidents& job, Record* record,
 // The first report waits a little for the first stacks: a user who ends the job because of the
 // report ends its processes too. Does not wait once the daemon stops.
 bool IncidentBook::AwaitsStacks(const Record& record) const {
-  return !stopping_ && record.folder.empty() && (record.stacks_open > 0 || record.has_new_stacks) &&
-         timeline_->Now() - record.stacks_requested_ns < kStacksBeforeReportNs;
+  return !stopping_ && record.folder.empty() &&
+         (!record.awaited.empty() || record.has_new_stacks) &&
+         record.awaited.MayComeSoon(timeline_->Now());
 }
 
 // Merging the stacks of thousands of ranks takes long, and diagnoses and queries need the mutex.

@@ -43,24 +43,52 @@ std::string Cut(absl::string_view name) {
   return CutText(std::string(name), kMostLetters, "...");
 }
 
+// Of "/x/train.py:31 in f.<locals>.g": "g". Of a list comprehension or a lambda: the function
+// around it.
+std::string FunctionOf(absl::string_view at) {
+  const size_t in = at.rfind(" in ");
+  if (in == absl::string_view::npos) return "";
+  absl::string_view function = at.substr(in + 4);
+  constexpr absl::string_view kLocal = ".<locals>.";
+  size_t local = function.rfind(kLocal);
+  while (local != absl::string_view::npos && absl::EndsWith(function, ">")) {
+    function = function.substr(0, local);
+    local = function.rfind(kLocal);
+  }
+  if (local != absl::string_view::npos) function.remove_prefix(local + kLocal.size());
+  if (function == "<module>") return "the top level";
+  return absl::StrCat("`", Cut(function), "`");
+}
+
 }  // namespace
 
 std::string PlaceInWords(const StackPlace& place) {
-  const absl::string_view at = place.at;
-  const size_t in = at.rfind(" in ");
-  if (in == absl::string_view::npos) return "";
-  absl::string_view file = at.substr(0, in);
+  const std::string function = FunctionOf(place.at);
+  if (function.empty()) return "";
+  absl::string_view file = absl::string_view(place.at).substr(0, place.at.rfind(" in "));
   file = file.substr(file.rfind('/') + 1);
-  absl::string_view function = at.substr(in + 4);
-  const size_t local = function.rfind("<locals>.");
-  if (local != absl::string_view::npos) function = function.substr(local + 9);
   const std::string inside =
       place.inside.empty()
           ? ""
           : absl::StrCat(place.sleeps ? ", waiting in " : ", inside ", Cut(place.inside));
-  const std::string name =
-      function == "<module>" ? "the top level" : absl::StrCat("`", Cut(function), "`");
-  return absl::StrCat(name, " (", Cut(file), ")", inside);
+  return absl::StrCat(function, " (", Cut(file), ")", inside);
+}
+
+std::string DepartureInWords(const Verdict& verdict) {
+  const std::vector<Line> lines = Lines(verdict);
+  if (lines.size() != 1 || verdict.waiting_place.at.empty()) return "";
+  const StackPlace& place = *std::find_if(verdict.places.begin(), verdict.places.end(),
+                                          [](const StackPlace& p) { return !p.at.empty(); });
+  if (place.at == verdict.waiting_place.at) return "";
+  const size_t culprits = CountCulprits(verdict.culprits);
+  const std::string function = FunctionOf(place.at);
+  const std::string does =
+      place.inside.empty()
+          ? absl::StrCat(PluralForm(culprits, " is in ", " are in "), function)
+          : absl::StrCat(PluralForm(culprits, " calls ", " call "), Cut(place.inside), " in ",
+                         function);
+  return absl::StrCat(RanksInWords(lines[0].ranks), culprits == 1 ? " alone" : "", does,
+                      ", a rank that waits is in ", FunctionOf(verdict.waiting_place.at));
 }
 
 std::string BeginWithPlaces(const Verdict& verdict, const std::string& who) {

@@ -18,6 +18,29 @@ bool WaitsOutside(const JobState& job, const Absent& absent) {
   return process != nullptr && process->waits_outside_since_ns != 0;
 }
 
+constexpr size_t kFewRanks = 8;  // of whom all stacks are taken
+
+bool HasFreshStack(const Suspicion& s, const Absent& absent) {
+  const Process* process = FindProcess(s.job, absent.process);
+  return process != nullptr && process->stacks_ns != 0 && process->stacks_ns >= s.call.since_ns;
+}
+
+// While the stacks of only some of the few absent ranks have come, another one of them may show that
+// it waits for these.
+void WeakenWithoutStacks(const Suspicion& s, const std::vector<Absent>& absents, Verdict* verdict) {
+  if (absents.size() < 2 || absents.size() > kFewRanks) return;
+  std::vector<int32_t> unknown;
+  for (const Absent& absent : absents) {
+    if (HasFreshStack(s, absent)) continue;
+    unknown.push_back(PublicRank(s.job, absent.process, absent.rank));
+  }
+  if (unknown.empty() || unknown.size() == absents.size()) return;
+  verdict->certainty = std::min(verdict->certainty, Certainty::kLikely);
+  verdict->missing_evidence.push_back(absl::StrCat(
+      "where ", RanksInWords(unknown), PluralForm(unknown.size(), " stands", " stand"),
+      ": it may wait for another absent rank"));
+}
+
 }  // namespace
 
 std::optional<Verdict> JudgeMissingRanks(const Suspicion& s) {
@@ -29,7 +52,9 @@ std::optional<Verdict> JudgeMissingRanks(const Suspicion& s) {
   const auto held_up = std::stable_partition(
       absents.begin(), absents.end(), [&s](const Absent& a) { return !WaitsOutside(s.job, a); });
   if (held_up == absents.begin() || held_up == absents.end()) {
-    return Blame(s, Cause::kMissingRank, absents);
+    std::optional<Verdict> verdict = Blame(s, Cause::kMissingRank, absents);
+    if (verdict) WeakenWithoutStacks(s, absents, &*verdict);
+    return verdict;
   }
   std::vector<int32_t> ranks;
   for (auto a = held_up; a != absents.end(); ++a) {

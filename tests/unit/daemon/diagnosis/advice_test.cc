@@ -13,40 +13,14 @@
 #include <sstream>
 
 #include "absl/strings/str_cat.h"
-#include "job_builder.h"
+#include "advice_verdicts.h"
 
 namespace rollcall {
 namespace {
 
-Verdict Make(Cause cause, CallArgs call = AllReduce(), uint64_t position = 100) {
-  Verdict v;
-  v.cause = cause;
-  v.communicator_size = 64;
-  v.position = position;
-  v.call = call;
-  Culprit culprit;
-  culprit.process = 3;
-  culprit.rank = 3;
-  culprit.pid = 4121;
-  culprit.state = 'S';
-  v.culprits = {culprit};
-  for (int rank = 0; rank < 64; ++rank) {
-    if (rank != 3) v.waiting_ranks.push_back(rank);
-  }
-  return v;
-}
-
 Verdict OnStack(const char* words, Cause cause = Cause::kMissingRank) {
   Verdict v = Make(cause, {Op::kGather});
   v.stack_words = words;
-  return v;
-}
-
-Verdict Mismatch(Cause cause, CallArgs theirs, CallArgs others, uint64_t position,
-                 std::vector<std::string> fields) {
-  Verdict v = Make(cause, others, position);
-  v.culprits[0].call = theirs;
-  v.mismatched_fields = std::move(fields);
   return v;
 }
 
@@ -89,22 +63,6 @@ Verdict OneWaits(CallArgs call) {
   v.waiting_ranks = {0};
   v.culprits.resize(63, v.culprits[0]);
   return v;
-}
-
-// Where the culprits and a waiting rank stand, by functions: "train.validate barrier.wait".
-Verdict Standing(Verdict v, const std::string& culprits, const std::string& waiter = "") {
-  v.places.resize(v.culprits.size());
-  for (StackPlace& place : v.places) place.functions = absl::StrCat(" ", culprits, " ");
-  if (!waiter.empty()) v.waiting_place.functions = absl::StrCat(" ", waiter, " ");
-  return v;
-}
-
-Verdict MissingAt(const std::string& functions) {
-  return Standing(Make(Cause::kMissingRank), functions, "train.step");
-}
-
-Verdict Meeting(CallArgs theirs, CallArgs others) {
-  return Mismatch(Cause::kOperationMismatch, theirs, others, 100, {"operation"});
 }
 
 struct AdviceCase {
@@ -169,6 +127,21 @@ const std::vector<AdviceCase>& KnownCases() {
       {"uneven-inputs", MissingAt("distributed_c10d.barrier train.main"),
        MissingAt("queue.Queue.get train.upload")},
       {"validates-alone", MissingAt("train.validate train.main"), MissingAt("train.main")},
+      {"engine-worker-stopped",
+       Standing(Make(Cause::kMissingRank), "queue.Queue.get worker.Worker.shutdown",
+                "gpu_worker.Worker.execute_model multiproc_executor.WorkerProc.worker_busy_loop"),
+       Standing(Make(Cause::kMissingRank), "sampler.Sampler.sample gpu_worker.Worker.execute_model",
+                "gpu_worker.Worker.execute_model multiproc_executor.WorkerProc.worker_busy_loop")},
+      {"extra-call",
+       Standing(Meeting(AllGather(), AllReduce()), "_api.DTensor.full_tensor train.weight_norms",
+                "_tensor.Tensor.backward train.main"),
+       Standing(Meeting(AllReduce(1), AllReduce()), "distributed_c10d.barrier train.main",
+                "_tensor.Tensor.backward train.main")},
+      {"skipped-call",
+       Standing(Meeting(AllReduce(), AllGather()), "_tensor.Tensor.backward train.main",
+                "distributed_c10d.all_gather_object train.report"),
+       Standing(Meeting(AllReduce(), AllReduce(1)), "_tensor.Tensor.backward train.main",
+                "distributed_c10d.barrier train.main")},
       {"waits-for-a-thread", MissingAt("queue.Queue.get train.upload train.main"),
        MissingAt("pthread_cond_wait Engine::execute _tensor.Tensor.backward train.main")},
       {"sleeps-alone", MissingAt("clock_nanosleep train.poll"), MissingAt("train.poll")},
@@ -228,10 +201,6 @@ std::vector<AdviceEntry> KnownMistakes() {
     all.insert(all.end(), table->begin(), table->end());
   }
   return all;
-}
-
-bool Has(const std::vector<Advice>& advice, const std::string& id) {
-  return std::any_of(advice.begin(), advice.end(), [&](const Advice& a) { return a.id == id; });
 }
 
 TEST(AdviceTest, EveryKnownMistakeHasItsCase) {

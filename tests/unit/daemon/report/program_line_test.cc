@@ -12,6 +12,7 @@
 
 #include "daemon/diagnosis/advice.h"
 #include "daemon/words/places.h"
+#include "daemon/words/process_roles.h"
 #include "google/protobuf/util/json_util.h"
 #include "job_builder.h"
 #include "rollcall/v1/incident.pb.h"
@@ -75,7 +76,7 @@ const Recorded kRecorded[] = {
      "downloads-alone"},
     {"save_checkpoint", "`save_checkpoint` (train.py:91), waiting in file.write", "saves-alone"},
     {"handle_signal", "`on_signal` (train.py:93), waiting in time.sleep", "signal-handler"},
-    {"validate", "`<genexpr>` (train.py:100)", "validates-alone"},
+    {"validate", "`validate` (train.py:100)", "validates-alone"},
     {"next_batch", "`next_batch` (train.py:64), waiting in _BaseDataLoaderIter.__next__",
      "data-loader"},
     {"cpp_pause", "`Validate` (one_rank_stops_calling.cc:6), waiting in pause", "validates-alone"},
@@ -180,6 +181,20 @@ TEST(ProgramLineTest, TakesAnotherThreadWhereTheMainThreadIsInLibraries) {
   EXPECT_EQ(FindPlace(stack).at, "");
   EXPECT_EQ(FindPlace(stack).functions, " poll ");
   EXPECT_EQ(FindPlace(v1::ProcessStack()).functions, "");
+}
+
+TEST(ProgramLineTest, KnowsTheProcessesOfEngines) {
+  const auto role = [](const char* name) {
+    v1::ProcessStack stack = Stack({Native("poll", kLibc)});
+    stack.mutable_threads(0)->set_name(name);
+    return std::string(RoleAmong(FindPlace(stack).functions));
+  };
+  EXPECT_EQ(role("VLLM::Worker_TP"), "a worker of vLLM");
+  EXPECT_EQ(role("VLLM::EngineCor"), "an engine core of vLLM");
+  EXPECT_EQ(role("VLLM::Other"), "a process of vLLM");
+  EXPECT_EQ(role("sglang::schedul"), "a scheduler of SGLang, which runs the model");
+  EXPECT_EQ(role("python3"), "");
+  EXPECT_EQ(role(""), "");
 }
 
 TEST(ProgramLineTest, ShortensNames) {

@@ -239,6 +239,25 @@ const Case kCases[] = {
        return j.state;
      },
      70, Cause::kMissingRank, {2}, Certainty::kLikely},
+    {"two_absent_ranks_and_the_stack_of_one_has_not_come",
+     [] {
+       JobBuilder j(4);
+       j.Finish(24);
+       j.Enter({0, 1}, At(10));
+       j.process(2).stacks_ns = At(20);  // rank 3 may wait for it
+       return j.state;
+     },
+     70, Cause::kMissingRank, {2, 3}, Certainty::kLikely},
+    {"two_absent_ranks_with_stacks",
+     [] {
+       JobBuilder j(4);
+       j.Finish(24);
+       j.Enter({0, 1}, At(10));
+       j.process(2).stacks_ns = At(20);
+       j.process(3).stacks_ns = At(20);
+       return j.state;
+     },
+     70, Cause::kMissingRank, {2, 3}},
     {"a_chain_is_no_cycle",
      [] {
        JobBuilder j(4);

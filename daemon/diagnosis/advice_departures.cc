@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/diagnosis/advice_departures.h"
+
+#include "daemon/diagnosis/advice_patterns.h"
+
+namespace rollcall {
+namespace {
+
+// From this position on the job is in its training loop.
+constexpr uint64_t kLoopCalls = 5;
+
+// A step of training: forward and backward pass, the optimizer, the schedule of a pipeline.
+constexpr AdviceWords kStep = {"_call_impl ",    ".backward ",    "Engine::execute",
+                               "Optimizer.step", "train_step ",  "training_step ",  "train_batch ",
+                               " schedules.",   "PipelineEngine", "forward_backward"};
+constexpr AdviceWords kBackward = {".backward ", "Engine::execute", "_engine_run_backward"};
+// Loops that a framework runs. A rank without them on its stack is not in the loop.
+constexpr AdviceWords kFrameworksLoop = {"Trainer._inner_training_loop ", "Trainer.train ",
+                                         "_TrainingEpochLoop.", "_FitLoop.", "Trainer.fit "};
+constexpr AdviceWords kExit = {"destroy_process_group", "threading._shutdown", "atexit",
+                               "Py_Finalize", "ncclCommDestroy", "ncclCommFinalize"};
+constexpr AdviceWords kInCall = {"distributed_c10d.", "nccl", "NCCL", "c10d::"};
+// Programs call these to look at something or to report it, and seldom at the end of a loop.
+constexpr AdviceWords kToReport = {"DTensor.full_tensor ", "GatheredParameters.", "_object ",
+                                   ".distribute_tensor "};
+
+// A difference of calls that one side's stack explains.
+bool Departs(const Verdict& v) { return IsContradiction(v.cause) || Is(v, Cause::kMissingRank); }
+
+bool DepartsAnyhow(const Verdict& v) { return Departs(v) || Is(v, Cause::kUnmatchedP2p); }
+
+// The rank that saves, prints and logs for all.
+bool IsMainProcessAlone(const Verdict& v) {
+  return v.culprits.size() == 1 && v.culprits[0].ranks == 1 && v.culprits[0].rank == 0;
+}
+
+bool CulpritIsInStep(const Verdict& v) { return CulpritIsIn(v, kStep); }
+bool CulpritIsInCall(const Verdict& v) { return IsContradiction(v.cause) || CulpritIsIn(v, kInCall); }
+
+bool CulpritIsInForward(const Verdict& v) {
+  return CulpritIsInStep(v) && !CulpritIsIn(v, kBackward);
+}
+
+bool CulpritLeftAFrameworksLoop(const Verdict& v) {
+  return WaiterIsIn(v, kFrameworksLoop) && !CulpritIsIn(v, kFrameworksLoop);
+}
+
+// What the culprit does has a name, and an entry of its own.
+bool IsNamed(const Verdict& v) {
+  return SyncsMetric(v) || ClipsGradients(v) || GathersState(v) || SynchronizesBuffers(v) ||
+         Validates(v);
+}
+
+// One forward pass more, or one backward pass less: the others are in the backward pass.
+bool IsAForwardAhead(const Verdict& v) {
+  return IsContradiction(v.cause) && CulpritIsInForward(v) && WaiterIsIn(v, kBackward);
+}
+
+}  // namespace
+
+bool SyncsMetric(const Verdict& v) {
+  return Departs(v) && CulpritIsIn(v, {"Metric.sync", "Metric.compute", "Metric._sync_dist",
+                                       "metric.Metric.", "torchmetrics", "_ResultMetric.",
+                                       "LightningModule.log "});
+}
+
+bool ClipsGradients(const Verdict& v) {
+  return Departs(v) && CulpritIsIn(v, {"clip_grad", "get_total_norm", "_get_grad_norm",
+                                       "get_grad_norm"});
+}
+
+// Activation checkpointing has its functions in a file of that name, so "checkpoint" is no evidence.
+bool GathersState(const Verdict& v) {
+  const AdviceWords words = {"state_dict", "save_checkpoint", "save_pretrained"};
+  const bool culprit = CulpritIsIn(v, words), waiter = WaiterIsIn(v, words);
+  if (culprit == waiter) return false;
+  return culprit ? IsContradiction(v.cause) : Departs(v) && CulpritIsIn(v, {"barrier"});
+}
+
+bool SynchronizesBuffers(const Verdict& v) {
+  const AdviceWords words = {"_sync_buffers", "_sync_module_states", "broadcast_coalesced"};
+  return Departs(v) && (CulpritIsIn(v, words) || WaiterIsIn(v, words)) &&
+         (Canonical(v.call.op) == Op::kBroadcast || AnyCulprit(v, [](const Culprit& c) {
+            return Canonical(c.call.op) == Op::kBroadcast;
+          }));
+}
+
+// Whole names: PyTorch's backward pass has an Engine::evaluate_function, and libraries validate their
+// arguments.
+bool Validates(const Verdict& v) {
+  const AdviceWords words = {".validate ", "_validate ",  ".validate_epoch ", ".validation_",
+                                  "_validation ", " Validate", ".evaluate ",       "_evaluate ",
+                                  ".evaluation_loop ", "_EvaluationLoop.", ".eval_step ",
+                                  ".eval_epoch ", " Evaluate", "test_step"};
+  return Departs(v) && CulpritIsIn(v, words) && !WaiterIsIn(v, words) &&
+         !CulpritLeftAFrameworksLoop(v);
+}
+
+bool LeftTheLoop(const Verdict& v) {
+  if (!DepartsAnyhow(v) || !PlacesAreKnown(v)) return false;
+  if (!Is(v, Cause::kUnmatchedP2p) && v.position < kLoopCalls) return false;
+  if (CulpritLeftAFrameworksLoop(v)) return true;
+  if (IsNamed(v)) return false;
+  const bool waiter_is_in_loop =
+      v.waiting_place.functions.empty() || WaiterIsIn(v, kStep) ||
+      WaiterIsIn(v, {"backward", "optim", "all_reduce", "train", "step", "forward"});
+  const bool waiter_is_behind = WaiterIsIn(v, kExit) || WaiterIsIn(v, {"barrier"});
+  if (CulpritIsIn(v, kExit)) return waiter_is_in_loop && !waiter_is_behind;
+  if (CulpritIsInStep(v)) return IsContradiction(v.cause) && waiter_is_behind;
+  if (CulpritIsIn(v, {"barrier"})) return waiter_is_in_loop && !waiter_is_behind;
+  return CulpritIsInCall(v) && !CallsAlone(v) && WaiterIsIn(v, kStep);
+}
+
+bool LeftTheEnginesLoop(const Verdict& v) {
+  const AdviceWords words = {".worker_busy_loop ", ".run_busy_loop ", ".event_loop_normal ",
+                             ".event_loop_overlap", ".execute_model "};
+  return Departs(v) && PlacesAreKnown(v) && WaiterIsIn(v, words) && !CulpritIsIn(v, words);
+}
+
+bool CallsAlone(const Verdict& v) {
+  if (!DepartsAnyhow(v) || !PlacesAreKnown(v) || IsNamed(v)) return false;
+  if (IsAForwardAhead(v)) return IsMainProcessAlone(v);
+  if (CulpritIsInStep(v) || CulpritIsIn(v, kExit) || CulpritLeftAFrameworksLoop(v)) return false;
+  const bool others_are_in_step = WaiterIsIn(v, kStep) || v.waiting_place.functions.empty();
+  return CulpritIsInCall(v) && others_are_in_step &&
+         (IsMainProcessAlone(v) || (CulpritIsIn(v, kToReport) && !CulpritIsIn(v, {"state_dict"})));
+}
+
+bool LeavesACallOut(const Verdict& v) {
+  if (!IsContradiction(v.cause) || !PlacesAreKnown(v) || IsNamed(v)) return false;
+  if (!CulpritIsInStep(v) || v.waiting_place.functions.empty()) return false;
+  if (!WaiterIsIn(v, kStep)) {
+    return WaiterIsIn(v, kInCall) && !WaiterIsIn(v, kExit) && !WaiterIsIn(v, {"barrier"});
+  }
+  if (IsAForwardAhead(v)) return !IsMainProcessAlone(v);
+  return Is(v, Cause::kOperationMismatch) || CulpritIsInForward(v) == WaiterIsIn(v, kBackward);
+}
+
+}  // namespace rollcall

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// How the culprits depart from the other ranks, by the stacks of both sides: what one side does that
+// the other does not, and on which side of the training loop each stands.
+#pragma once
+
+#include "daemon/model/verdict.h"
+
+namespace rollcall {
+
+bool SyncsMetric(const Verdict& v);
+bool ClipsGradients(const Verdict& v);
+bool GathersState(const Verdict& v);
+bool SynchronizesBuffers(const Verdict& v);
+bool Validates(const Verdict& v);
+
+// The culprit is behind the training loop and the others are in it, or the reverse.
+bool LeftTheLoop(const Verdict& v);
+// The culprit, a worker of an inference engine, is not in the loop that runs the model for each batch.
+bool LeftTheEnginesLoop(const Verdict& v);
+// The culprit makes a call beside its training step that the others do not make.
+bool CallsAlone(const Verdict& v);
+// The culprit is in its training step, and the others make a call that it has left out.
+bool LeavesACallOut(const Verdict& v);
+
+}  // namespace rollcall

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+// What one side does that the other does not, and on which side of the loop each stands.
+#include "daemon/diagnosis/advice_departures.h"
+
+#include <gtest/gtest.h>
+
+#include <tuple>
+#include <vector>
+
+#include "advice_verdicts.h"
+
+namespace rollcall {
+namespace {
+
+// A stripped interpreter shows no function for input().
+TEST(AdviceDeparturesTest, ATerminalIsAPrompt) {
+  for (const auto& [channel, functions, is_prompt] :
+       std::vector<std::tuple<const char*, const char*, bool>>{
+           {"wait_woken", "read train.main", true},
+           {"n_tty_read", "train.main", true},
+           {"wait_woken", "recv train.main", false},
+           {"pipe_read", "read train.main", false}}) {
+    Verdict v = MissingAt(functions);
+    v.culprits[0].wait_channel = channel;
+    EXPECT_EQ(Has(AdviceFor(v), "debugger-prompt"), is_prompt) << channel << " " << functions;
+  }
+}
+
+// Code under `if rank == 0:` is the likelier reason on rank 0, and an early end of the loop on others.
+TEST(AdviceDeparturesTest, ABarrierOfRank0AloneIsACallOfItsOwn) {
+  Verdict v = Standing(Mismatch(Cause::kArgumentMismatch, AllReduce(1), AllReduce(), 10, {"count"}),
+                       "distributed_c10d.barrier train.main", "_tensor.Tensor.backward train.main");
+  EXPECT_EQ(AdviceFor(v).front().id, "uneven-inputs");
+  v.culprits[0].rank = 0;
+  EXPECT_EQ(AdviceFor(v).front().id, "extra-call");
+}
+
+TEST(AdviceDeparturesTest, WhoLeftTheLoopOfAFrameworkHadFewerSteps) {
+  const Verdict v = Standing(Meeting(AllGather(), AllReduce()), "trainer.Trainer.evaluate train.main",
+                             "_tensor.Tensor.backward trainer.Trainer.train train.main");
+  EXPECT_EQ(AdviceFor(v).front().id, "uneven-inputs");
+  const Verdict inside =
+      Standing(Meeting(AllGather(), AllReduce()), "trainer.Trainer.evaluate trainer.Trainer.train",
+               "_tensor.Tensor.backward trainer.Trainer.train train.main");
+  EXPECT_EQ(AdviceFor(inside).front().id, "validates-alone");
+}
+
+TEST(AdviceDeparturesTest, AForwardPassMeetsABackwardPass) {
+  Verdict v = Standing(Mismatch(Cause::kArgumentMismatch, AllGather(17), AllGather(), 39, {"count"}),
+                       "_fsdp_state.FSDPState._pre_forward module.Module._call_impl train.main",
+                       "_tensor.Tensor.backward train.main");
+  EXPECT_EQ(AdviceFor(v).front().id, "skipped-call") << "a backward pass";
+  v.culprits[0].rank = 0;
+  EXPECT_EQ(AdviceFor(v).front().id, "extra-call") << "a validation";
+}
+
+// The rank was late when it raised, and the position of a send counts collectives only.
+TEST(AdviceDeparturesTest, AStageThatRaisedIsNeitherLateNorInItsSetup) {
+  Verdict v = Make(Cause::kRankExited, {Op::kRecv}, 0);
+  v.late = true;
+  v.culprits[0].error = "ValueError: not finite";
+  const std::vector<Advice> advice = AdviceFor(v);
+  EXPECT_EQ(advice.front().id, "raised-an-exception");
+  EXPECT_FALSE(Has(advice, "late-rank"));
+  EXPECT_FALSE(Has(advice, "rank0-only-setup"));
+}
+
+// torch names a group by the number of calls of new_group(), so ranks that skip one look for others.
+TEST(AdviceDeparturesTest, WhoWaitsForTheIdOfACommunicatorHasAnotherNumber) {
+  Verdict v = Standing(Make(Cause::kInitIncomplete, {Op::kCommInitRankConfig}, 0),
+                       "c10d::TCPStore::doGet Communicator.join distributed_c10d.all_reduce",
+                       "nccl.init_rank Communicator.join distributed_c10d.all_reduce");
+  EXPECT_EQ(AdviceFor(v).front().id, "split-on-all-ranks");
+  v.places[0].functions = " queue.Queue.get train.main ";
+  EXPECT_FALSE(Has(AdviceFor(v), "split-on-all-ranks"));
+}
+
+// Another rank's stack may not have come in time.
+TEST(AdviceDeparturesTest, Rank0AloneInACallIsEnough) {
+  Verdict v = Standing(Mismatch(Cause::kArgumentMismatch, AllReduce(1), AllReduce(), 10, {"count"}),
+                       "distributed_c10d.all_reduce train.main");
+  v.culprits[0].rank = 0;
+  EXPECT_EQ(AdviceFor(v).front().id, "extra-call");
+}
+
+// A tensor that is made whole runs an autograd function, and no module.
+TEST(AdviceDeparturesTest, FullTensorIsNoForwardPass) {
+  const Verdict v = Standing(Meeting(AllGather(), AllReduce()),
+                             "_redistribute.Redistribute.forward function.Function.apply "
+                             "_api.DTensor.full_tensor train.log_weights",
+                             "_tensor.Tensor.backward train.main");
+  EXPECT_EQ(AdviceFor(v).front().id, "extra-call");
+}
+
+TEST(AdviceDeparturesTest, TellsWhatOneSideDoesAndTheOtherDoesNot) {
+  Verdict v = Standing(Meeting(AllGather(), AllReduce()), "_api.DTensor.full_tensor train.norms",
+                       "_tensor.Tensor.backward train.step");
+  v.places[0].at = "/x/train.py:35 in norms.<locals>.<dictcomp>";
+  v.places[0].inside = "DTensor.full_tensor";
+  v.waiting_place.at = "/x/train.py:27 in step";
+  EXPECT_EQ(AdviceFor(v).front().text.rfind(
+                "A guess by the stack: rank 3 alone calls DTensor.full_tensor in `norms`, a rank that "
+                "waits is in `step`. That rank makes a call", 0), 0u)
+      << AdviceFor(v).front().text;
+  v.waiting_place.at = v.places[0].at;
+  EXPECT_EQ(AdviceFor(v).front().text.find("alone"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace rollcall
