@@ -202,8 +202,10 @@ class Roots {
         if (verdict) verdicts->push_back(*std::move(verdict));
       }
     }
-    for (const auto rule : {JudgeCycleByPast, JudgeForkedCreation, JudgeDeadlock}) {
-      if (rule == JudgeCycleByPast && !MayAskPast()) continue;
+    const bool may_ask = MayAskPast();
+    for (const auto rule : {JudgeCycleByPast, JudgeLeftStep, JudgeCycleByMajority,
+                            JudgeForkedCreation, JudgeDeadlock}) {
+      if (!may_ask && rule != JudgeForkedCreation && rule != JudgeDeadlock) continue;
       auto verdict = rule(job_, calls_, cycle, now_ns_, limits_);
       if (!verdict) continue;
       verdicts->push_back(*std::move(verdict));
