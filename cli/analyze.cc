@@ -1,23 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
-// rollcall analyze: finds out from segment files, or from dumps of PyTorch's
-// Flight Recorder, on any machine and at any later time, why a job hung. It
-// applies the daemon's rules.
+// rollcall analyze: finds out from segment files, dumps of PyTorch's Flight
+// Recorder, output of NCCL's RAS and logs, on any machine and at any later
+// time, why a job hung. It applies the daemon's rules.
 //
 // Exit codes: 0 for no hang, 3 for a hang, 2 for bad input.
 #include <spdlog/spdlog.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <filesystem>
+#include <fstream>
 #include <iostream>
+#include <iterator>
 #include <optional>
 #include <set>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "agent/collector.h"
 #include "agent/redact_flag.h"
+#include "cli/analyze_inputs.h"
 #include "cli/commands.h"
+#include "cli/error_lines.h"
 #include "cli/flight_recorder/import.h"
+#include "cli/joint_findings.h"
+#include "cli/ras_output.h"
 #include "daemon/diagnosis/diagnose.h"
 #include "daemon/diagnosis/versions.h"
 #include "daemon/report/html.h"
@@ -26,32 +32,10 @@
 #include "daemon/report/report_text.h"
 #include "daemon/report/state_table.h"
 #include "daemon/server/job_store.h"
+#include "daemon/words/evidence.h"
 
 namespace rollcall {
 namespace {
-
-namespace fs = std::filesystem;
-
-// Adds every folder at or below `path` that holds segments. A user who copied folders from many
-// hosts can therefore give their common parent. A segment's path adds its whole folder, because
-// one rank alone shows little. Returns "" or the error.
-std::string AddFolders(const std::string& path, std::set<std::string>* folders) {
-  std::error_code error;
-  const fs::path real = fs::canonical(path, error);  // counts a folder with two names once
-  if (error == std::errc::no_such_file_or_directory) return "no such file or folder";
-  if (error) return error.message();
-  if (!fs::is_directory(real, error)) {
-    if (!IsSegmentName(real.filename())) return "neither a folder nor the name of a segment";
-    folders->insert(real.parent_path());
-    return "";
-  }
-  for (auto at = fs::recursive_directory_iterator(
-           real, fs::directory_options::skip_permission_denied, error);
-       !error && at != fs::recursive_directory_iterator(); at.increment(error)) {
-    if (IsSegmentName(at->path().filename())) folders->insert(at->path().parent_path());
-  }
-  return "";
-}
 
 struct Input {
   JobStore store{"job"};
@@ -91,7 +75,10 @@ struct Finding {
   v1::Incident incident;
   std::string table;
   bool hangs = false;
+  RankPlaces places;
 };
+
+using Findings = std::vector<Finding>;
 
 Finding MakeFinding(const JobState& state, int64_t newest_ns, std::vector<Verdict> verdicts) {
   Incident incident;
@@ -109,6 +96,7 @@ Finding MakeFinding(const JobState& state, int64_t newest_ns, std::vector<Verdic
   finding.incident = ToProto(incident);
   finding.incident.set_rollcall_version(ROLLCALL_VERSION);
   finding.table = StateTable(state);
+  finding.places = PlacesOfRanks(state);
   return finding;
 }
 
@@ -126,7 +114,7 @@ void PrintText(const Finding& finding) {
 }
 
 // As JSON, prints one document for each job that hangs, or a single one if no job hangs.
-void Print(const std::string& format, const std::vector<Finding>& findings) {
+void Print(const std::string& format, const Findings& findings) {
   const bool any = std::any_of(findings.begin(), findings.end(),
                                [](const Finding& finding) { return finding.hangs; });
   for (const Finding& finding : findings) {
@@ -142,25 +130,20 @@ void Print(const std::string& format, const std::vector<Finding>& findings) {
   if (format == "html" && !any) std::cerr << "rollcall analyze: no hang found, no report written\n";
 }
 
-std::optional<std::vector<Finding>> AnalyzeSegments(
-    const std::vector<std::string>& paths, const std::shared_ptr<const Redactor>& redactor) {
-  std::set<std::string> folders;
-  for (const std::string& path : paths) {
-    const std::string wrong = AddFolders(path, &folders);
-    if (wrong.empty()) continue;
-    std::cerr << "rollcall analyze: " << path << ": " << wrong << "\n";
-    return std::nullopt;
-  }
+void PrintNothingFound() {
+  std::cerr << "rollcall analyze: found no readable segments (files like 4121-88012345.seg) in "
+               "the given paths, no dumps of PyTorch's Flight Recorder and no output of NCCL's RAS\n"
+               "  on each host, segments are in $ROLLCALL_DIR or /dev/shm/rollcall-<uid>\n"
+               "  the name of a dump must end in its rank, like nccl_trace_rank_3\n";
+}
+
+// None: there is no readable segment.
+std::optional<Findings> AnalyzeSegments(const std::set<std::string>& folders,
+                                        const std::shared_ptr<const Redactor>& redactor) {
   Input input;
   for (const std::string& folder : folders) ReadFolder(folder, redactor, &input);
-  if (input.segments == 0) {
-    std::cerr << "rollcall analyze: found no readable segments (files like 4121-88012345.seg) in "
-                 "the given paths\n"
-                 "  on each host, segments are in $ROLLCALL_DIR or /dev/shm/rollcall-<uid>\n"
-                 "  for dumps of PyTorch's Flight Recorder, add --from=flight-recorder\n";
-    return std::nullopt;
-  }
-  std::vector<Finding> findings;
+  if (input.segments == 0) return std::nullopt;
+  Findings findings;
   for (const JobKey& job : input.store.Keys()) {
     JobState state = input.store.Get(job);
     state.offline = true;
@@ -170,45 +153,155 @@ std::optional<std::vector<Finding>> AnalyzeSegments(
   return findings;
 }
 
-std::optional<std::vector<Finding>> AnalyzeDumps(const std::vector<std::string>& paths) {
+// An error: no dump can be read, or what damaged ones would have shown may be the hang.
+absl::StatusOr<Finding> AnalyzeDumps(const std::vector<std::string>& paths) {
   const absl::StatusOr<FlightRecorderInput> input = ImportFlightRecorder(paths);
-  if (!input.ok()) {
-    std::cerr << "rollcall analyze: " << input.status().message() << "\n";
-    return std::nullopt;
-  }
+  if (!input.ok()) return input.status();
   for (const std::string& warning : input->warnings) std::cerr << "rollcall: " << warning << "\n";
   const JobState& state = input->model.state();
   std::vector<Verdict> verdicts = Diagnose(state, input->newest_ns, NoPatience());
   AddDumpEvidence(*input, &verdicts);
-  std::vector<Finding> findings;
-  findings.push_back(MakeFinding(state, input->newest_ns, std::move(verdicts)));
-  // What a damaged dump would have shown may be the hang.
-  if (input->damaged > 0 && !findings.front().hangs) {
-    std::cerr << "rollcall analyze: " << input->damaged
-              << " of the dumps cannot be read, and the others show no hang: copy the dumps again\n";
+  Finding finding = MakeFinding(state, input->newest_ns, std::move(verdicts));
+  if (input->damaged == 0 || finding.hangs) return finding;
+  return absl::DataLossError(
+      absl::StrCat(input->damaged,
+                   " of the dumps cannot be read, and the others show no hang: copy the dumps again"));
+}
+
+// RAS shows one moment of a job, which may be in good health.
+Finding AnalyzeRas(const std::vector<RasFinding>& ras) {
+  JobModel model("ras");
+  FillModel(ras, &model);
+  std::vector<Verdict> verdicts = Diagnose(model.state(), 1, NoPatience());
+  for (Verdict& verdict : verdicts) {
+    verdict.certainty = Certainty::kPossible;
+    for (std::string& line : verdict.evidence) {
+      absl::StrReplaceAll({{kShownByMarkersOrHost, "by the number of calls that RAS counts"}}, &line);
+    }
+    verdict.missing_evidence.push_back("whether the job stands still: RAS shows one moment");
+  }
+  return MakeFinding(model.state(), 1, std::move(verdicts));
+}
+
+std::vector<RasFinding> ReadRas(const std::vector<std::string>& paths) {
+  std::vector<RasFinding> all;
+  for (const std::string& path : paths) {
+    std::ifstream file(path, std::ios::binary);
+    std::string text(std::istreambuf_iterator<char>(file), {});
+    for (RasFinding& finding : ReadRasOutput(text)) all.push_back(std::move(finding));
+  }
+  return all;
+}
+
+std::vector<ErrorLine> ReadLogs(const std::vector<std::string>& paths, const Redactor& redactor) {
+  std::vector<ErrorLine> all;
+  for (const std::string& path : paths) {
+    std::ifstream file(path, std::ios::binary);
+    for (ErrorLine& error : FindFirstErrors(file, path)) {
+      error.text = redactor.Redact(error.text);
+      all.push_back(std::move(error));
+    }
+  }
+  return all;
+}
+
+// The finding on the job that the other files are of: the one that hangs, else the first.
+Finding* JobOfFiles(Findings* findings) {
+  const auto hanging = std::find_if(findings->begin(), findings->end(),
+                                    [](const Finding& finding) { return finding.hangs; });
+  return hanging == findings->end() ? &findings->front() : &*hanging;
+}
+
+void Join(Finding dumps, Finding* segments) {
+  const RankPlaces places = segments->places;
+  if (!dumps.hangs && !segments->hangs) return;
+  if (IsStronger(segments->incident, dumps.incident)) {
+    AddOtherSource(dumps.incident, "the dumps of the Flight Recorder", &segments->incident);
+    return;
+  }
+  AddOtherSource(segments->incident, "the segments", &dumps.incident);
+  AddPlacesOfRanks(places, &dumps.incident);
+  dumps.incident.set_job(segments->incident.job());
+  dumps.table = absl::StrCat(segments->table, "\n", dumps.table);
+  dumps.places = places;
+  *segments = std::move(dumps);
+}
+
+// All files are of one job. None: an error, which it has printed.
+std::optional<Findings> AnalyzeTogether(const std::vector<std::string>& paths,
+                                        const std::shared_ptr<const Redactor>& redactor) {
+  AnalyzeInputs inputs;
+  const absl::Status sorted = SortInputs(paths, &inputs);
+  if (!sorted.ok()) {
+    std::cerr << "rollcall analyze: " << sorted.message() << "\n";
     return std::nullopt;
   }
+  std::optional<Findings> findings = AnalyzeSegments(inputs.folders, redactor);
+  absl::StatusOr<Finding> dumps = absl::NotFoundError("");
+  if (!inputs.dumps.empty()) dumps = AnalyzeDumps(inputs.dumps);
+  const bool lost = absl::IsDataLoss(dumps.status());
+  if (lost) std::cerr << "rollcall analyze: " << dumps.status().message() << "\n";
+  const std::vector<RasFinding> ras = ReadRas(inputs.ras);
+  if (dumps.ok() && findings) {
+    Join(*std::move(dumps), JobOfFiles(&*findings));
+  } else if (dumps.ok()) {
+    findings = Findings{*std::move(dumps)};
+  } else if (!findings && !lost && !ras.empty()) {
+    findings = Findings{AnalyzeRas(ras)};
+  }
+  if (!findings) {
+    if (!lost) PrintNothingFound();
+    return std::nullopt;
+  }
+  Finding* finding = JobOfFiles(&*findings);
+  if (!finding->hangs) return findings;
+  for (const std::string& line : RasInWords(ras)) {
+    finding->incident.mutable_verdicts(0)->add_evidence(line);
+  }
+  AddErrorLines(ReadLogs(inputs.logs, *redactor), finding->places, &finding->incident);
   return findings;
+}
+
+std::optional<Findings> AnalyzeOnlySegments(const std::vector<std::string>& paths,
+                                            const std::shared_ptr<const Redactor>& redactor) {
+  std::set<std::string> folders;
+  for (const std::string& path : paths) {
+    const absl::Status status = AddSegmentFolders(path, &folders);
+    if (status.ok()) continue;
+    std::cerr << "rollcall analyze: " << status.message() << "\n";
+    return std::nullopt;
+  }
+  std::optional<Findings> findings = AnalyzeSegments(folders, redactor);
+  if (!findings) PrintNothingFound();
+  return findings;
+}
+
+std::optional<Findings> AnalyzeOnlyDumps(const std::vector<std::string>& paths) {
+  absl::StatusOr<Finding> finding = AnalyzeDumps(paths);
+  if (finding.ok()) return Findings{*std::move(finding)};
+  std::cerr << "rollcall analyze: " << finding.status().message() << "\n";
+  return std::nullopt;
 }
 
 }  // namespace
 
 int AnalyzeCommand(const std::vector<std::string>& arguments) {
-  std::string format = "text", from = "segments";
+  std::string format = "text", from = "auto";
   std::vector<std::string> paths;
   CLI::App app(
-      "Finds out from files why a job hung. Reads Rollcall's segments or dumps of PyTorch's "
-      "Flight Recorder.",
+      "Finds out from files why a job hung. Reads Rollcall's segments, dumps of PyTorch's Flight "
+      "Recorder, output of NCCL's RAS and logs of one job together.",
       "rollcall analyze");
   app.add_option("--format", format, "output format: text, json or html")
       ->envname("ROLLCALL_FORMAT")
       ->capture_default_str()
       ->check(CLI::IsMember({"text", "json", "html"}));
-  app.add_option("--from", from, "kind of the input files: segments or flight-recorder")
+  app.add_option("--from", from, "kind of the input files: auto (any mix), segments or flight-recorder")
       ->capture_default_str()
-      ->check(CLI::IsMember({"segments", "flight-recorder"}));
+      ->check(CLI::IsMember({"auto", "segments", "flight-recorder"}));
   app.add_option("PATH", paths,
-                 "segments, dumps, or folders that hold them, from any number of hosts")
+                 "segments, dumps, RAS output, logs, or folders that hold them, from any number of "
+                 "hosts")
       ->required();
   std::vector<std::string> redact;
   AddRedactFlag(&app, &redact);
@@ -217,8 +310,10 @@ int AnalyzeCommand(const std::vector<std::string>& arguments) {
   const std::shared_ptr<const Redactor> redactor = MakeRedactor(redact);
   if (redactor == nullptr) return kExitBadUsage;
 
-  const std::optional<std::vector<Finding>> findings =
-      from == "segments" ? AnalyzeSegments(paths, redactor) : AnalyzeDumps(paths);
+  const std::optional<Findings> findings =
+      from == "auto"       ? AnalyzeTogether(paths, redactor)
+      : from == "segments" ? AnalyzeOnlySegments(paths, redactor)
+                           : AnalyzeOnlyDumps(paths);
   if (!findings) return kExitBadUsage;
   Print(format, *findings);
   return std::any_of(findings->begin(), findings->end(), [](const Finding& f) { return f.hangs; })

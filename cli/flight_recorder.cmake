@@ -3,6 +3,7 @@
 add_library(rollcall_flight_recorder STATIC
   ${CMAKE_CURRENT_LIST_DIR}/flight_recorder/dump.cc
   ${CMAKE_CURRENT_LIST_DIR}/flight_recorder/dump_files.cc
+  ${CMAKE_CURRENT_LIST_DIR}/flight_recorder/exchanges.cc
   ${CMAKE_CURRENT_LIST_DIR}/flight_recorder/import.cc
   ${CMAKE_CURRENT_LIST_DIR}/flight_recorder/operations.cc
   ${CMAKE_CURRENT_LIST_DIR}/flight_recorder/pickle.cc

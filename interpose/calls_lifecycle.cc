@@ -199,7 +199,7 @@ extern "C" ROLLCALL_EXPORT ncclResult_t ncclCommSplit(ncclComm_t comm, int color
   auto* real = ROLLCALL_REAL(ncclCommSplit);
   if (real == nullptr) return ncclSystemError;
   NewComm what;
-  if (!Observed() || !rollcall::FromParent(comm, rollcall::kSplit, config, &what)) {
+  if (!Observed() || !rollcall::FromParent(comm, rollcall::segment::kSplit, config, &what)) {
     return real(comm, color, key, newcomm, config);
   }
   what.id = rollcall::segment::Mix(what.split_id, static_cast<uint32_t>(color));
@@ -212,10 +212,10 @@ extern "C" ROLLCALL_EXPORT ncclResult_t ncclCommShrink(ncclComm_t comm, int* exc
   auto* real = ROLLCALL_REAL(ncclCommShrink);
   if (real == nullptr) return ncclSystemError;
   NewComm what;
-  if (!Observed() || !rollcall::FromParent(comm, rollcall::kShrink, config, &what)) {
+  if (!Observed() || !rollcall::FromParent(comm, rollcall::segment::kShrink, config, &what)) {
     return real(comm, excludeRanksList, excludeRanksCount, newcomm, config, shrinkFlags);
   }
-  what.split_id = rollcall::segment::Mix(
+  what.split_id = rollcall::segment::ShrunkId(
       what.split_id, rollcall::ExclusionHash(excludeRanksList, excludeRanksCount));
   what.id = what.split_id;
   return ObserveCreate(real, Op::kCommShrink, what, newcomm, comm, excludeRanksList,

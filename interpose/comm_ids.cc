@@ -12,6 +12,7 @@
 namespace rollcall {
 namespace {
 
+using segment::ChildId;
 using segment::CommEntry;
 using segment::Mix;
 
@@ -44,11 +45,6 @@ uint64_t CommId(uint64_t base_id, int32_t rank) {
   return times == 0 ? base_id : Mix(base_id ^ kRecreated, times);
 }
 
-// The id of the parent's nth child, counted from 1.
-uint64_t ChildId(const CommEntry* parent, uint64_t kind, uint32_t child) {
-  return Mix(Mix(kind, Get(parent->id)), child);
-}
-
 }  // namespace
 
 NewComm FromUniqueId(const ncclUniqueId& id, int ranks, int rank, const ncclConfig_t* config) {
@@ -69,7 +65,7 @@ bool FromParent(ncclComm_t parent_handle, uint64_t kind, const ncclConfig_t* con
   CommEntry* entry = parent->entry;
   const uint32_t child = entry->child_count.fetch_add(1) + 1;
   what->parent_id = Get(entry->id);
-  what->split_id = ChildId(entry, kind, child);
+  what->split_id = ChildId(Get(entry->id), kind, child);
   what->parent_rank = static_cast<int32_t>(entry->rank.load(std::memory_order_relaxed));
   what->parent_size = static_cast<int32_t>(entry->size.load(std::memory_order_relaxed));
   what->name = ConfigName(config);
@@ -82,7 +78,7 @@ void SetGrowId(ncclComm_t parent_handle, const ncclUniqueId* unique_id) {
   if (parent == nullptr) return;
   CommEntry* entry = parent->entry;
   const uint32_t child = entry->child_count.load(std::memory_order_relaxed) + 1;
-  entry->grow_id.store(ChildId(entry, kGrow, child), std::memory_order_relaxed);
+  entry->grow_id.store(ChildId(Get(entry->id), kGrow, child), std::memory_order_relaxed);
   entry->grow_base_id.store(segment::HashBytes(unique_id, sizeof(*unique_id)),
                             std::memory_order_release);
 }
@@ -100,7 +96,7 @@ bool GrownFromParent(ncclComm_t parent_handle, int ranks, const ncclUniqueId* un
 
 uint64_t ExclusionHash(const int* excluded, int count) {
   uint64_t sum = 0;
-  for (int i = 0; i < count; ++i) sum += Mix(kShrink, static_cast<uint64_t>(excluded[i]) + 1);
+  for (int i = 0; i < count; ++i) sum += segment::ExclusionTerm(excluded[i]);
   return sum;
 }
 

@@ -6,19 +6,16 @@
 // errno.
 #pragma once
 
+#include "interpose/child_ids.h"
 #include "interpose/comm_table.h"
 #include "interpose/nccl_api.h"
 
 namespace rollcall {
 
-// Kinds of children of a communicator. Each kind has its own ids.
-inline constexpr uint64_t kSplit = 0x73706c6974000000;
-inline constexpr uint64_t kShrink = 0x736872696e6b0000;
-
 // A communicator made from a unique id. `config` may be nullptr.
 NewComm FromUniqueId(const ncclUniqueId& id, int ranks, int rank, const ncclConfig_t* config);
 
-// A child of `parent_handle`. Only the parent and the child's number among the parent's children of
+// A child of `parent_handle`; `kind` as in child_ids.h. Only the parent and the child's number among the parent's children of
 // this kind are known; the members of its colour are known once it is created. False: the parent is
 // unknown.
 bool FromParent(ncclComm_t parent_handle, uint64_t kind, const ncclConfig_t* config, NewComm* what);

@@ -164,6 +164,22 @@ bool ReadCall(const json& entry, DumpedCall* call) {
   return true;
 }
 
+// The host that wrote the dump, if whoever wrote it added the environment.
+std::string ReadHost(const json& top) {
+  constexpr const char* kHostKeys[] = {"host_name", "hostname", "host"};
+  constexpr const char* kVariables[] = {"NODE_NAME", "SLURMD_NODENAME", "HOSTNAME"};
+  for (const char* key : kHostKeys) {
+    if (At(top, key).is_string()) return ToText(At(top, key));
+  }
+  for (const char* name : {"env", "environment"}) {
+    const json& environment = At(top, name);
+    for (const char* variable : kVariables) {
+      if (At(environment, variable).is_string()) return ToText(At(environment, variable));
+    }
+  }
+  return "";
+}
+
 void ReadGroups(const json& config, Dump* dump) {
   if (!config.is_object()) return;
   for (const auto& [name, group] : config.items()) {
@@ -217,6 +233,7 @@ absl::StatusOr<Dump> ReadDump(const std::string& bytes) {
   }
   Dump dump;
   dump.version = ToText(At(top, "version"));
+  dump.host = ReadHost(top);
   ReadGroups(At(top, "pg_config"), &dump);
   ReadStatus(At(top, "pg_status"), &dump);
   const json& entries = At(top, "entries");

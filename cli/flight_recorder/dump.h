@@ -22,6 +22,8 @@ struct DumpedCall {
   uint64_t collective_seq = 0, p2p_seq = 0;
   std::string name;      // "nccl:all_reduce", "nccl:send 1->2"
   std::vector<uint64_t> input_counts, output_counts;         // elements of each tensor
+  // All-to-alls whose sums do not match: elements to compare with the other ranks; else 0.
+  uint64_t exchanged = 0;
   std::string dtype;                                         // of the first input, "Float"
   int64_t created_ns = 0, started_ns = 0, completed_ns = 0;  // 0: unknown
   bool started = false, completed = false;                   // from the entry's state
@@ -42,6 +44,7 @@ struct DumpedStatus {
 
 struct Dump {
   std::string version;
+  std::string host;  // from the environment in the dump; "": it holds none
   std::map<std::string, DumpedGroup> groups;   // by name
   std::map<std::string, DumpedStatus> status;  // by group id
   std::vector<DumpedCall> calls;               // in the order of record_id

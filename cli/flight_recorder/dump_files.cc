@@ -67,7 +67,7 @@ void SetHosts(std::vector<RankedDump>* dumps) {
   std::set<std::string> folders;
   for (const RankedDump& dump : *dumps) folders.insert(fs::path(dump.path).parent_path());
   for (RankedDump& dump : *dumps) {
-    dump.host = HostInName(dump.path);
+    dump.host = dump.dump.host.empty() ? HostInName(dump.path) : dump.dump.host;
     if (dump.host.empty() && folders.size() > 1) dump.host = HostOfFolder(dump.path);
   }
 }

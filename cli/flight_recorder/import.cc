@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
+#include "cli/flight_recorder/exchanges.h"
 #include "cli/flight_recorder/operations.h"
 #include "cli/flight_recorder/works.h"
 #include "daemon/words/evidence.h"
@@ -324,10 +325,19 @@ void AddLines(const FlightRecorderInput& input, Verdict* verdict) {
           RanksInWords({verdict->waiting_ranks[0]}), verdict);
 }
 
+void AddExchange(const FlightRecorderInput& input, Verdict* verdict) {
+  const auto at = input.exchanges.find({verdict->communicator, verdict->position});
+  if (at != input.exchanges.end()) verdict->evidence.push_back(at->second);
+}
+
 }  // namespace
 
 FlightRecorderInput ImportDumps(std::vector<RankedDump> dumps, std::vector<std::string> warnings) {
   FlightRecorderInput input;
+  for (UnequalExchange& exchange : FindUnequalExchanges(&dumps)) {
+    const uint64_t id = HashGroup(exchange.group, exchange.members);
+    input.exchanges[{id, exchange.position}] = std::move(exchange.words);
+  }
   input.warnings = std::move(warnings);
   input.files = static_cast<int>(dumps.size());
   Importer(std::move(dumps), &input).Run();
@@ -356,6 +366,7 @@ void AddDumpEvidence(const FlightRecorderInput& input, std::vector<Verdict>* ver
       absl::StrReplaceAll({{kShownByMarkersOrHost, "shown by the states in the dumps"}}, &line);
     }
     AddLines(input, &verdict);
+    AddExchange(input, &verdict);
     if (verdict.cause != Cause::kStalledInFlight || input.has_start_times) continue;
     verdict.certainty = std::min(verdict.certainty, Certainty::kLikely);
     verdict.missing_evidence.push_back(

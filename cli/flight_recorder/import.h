@@ -7,6 +7,7 @@
 #include <map>
 #include <string>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -25,6 +26,8 @@ struct FlightRecorderInput {
   bool has_start_times = false;       // TORCH_NCCL_ENABLE_TIMING=1
   // The code line that made a call, by process, communicator and position.
   std::map<std::tuple<int32_t, uint64_t, uint64_t>, std::string> where;
+  // All-to-alls whose sums do not match, by communicator and position.
+  std::map<std::pair<uint64_t, uint64_t>, std::string> exchanges;
 };
 
 // `paths` names files and folders to search. The number at the end of a file's name is the file's

@@ -82,7 +82,7 @@ bool IsUneven(const std::vector<uint64_t>& counts) {
 uint64_t CountElements(const Known& known, const DumpedCall& call) {
   const bool many = known.op == Op::kAllGather || known.op == Op::kReduceScatter;
   const bool coalesced = absl::EndsWith(known.name, "coalesced");
-  if (known.counted == Counted::kNothing) return 0;
+  if (known.counted == Counted::kNothing) return call.exchanged;
   if (many && !coalesced && (IsUneven(call.input_counts) || IsUneven(call.output_counts))) return 0;
   const auto& counts = known.counted == Counted::kInput ? call.input_counts : call.output_counts;
   return std::accumulate(counts.begin(), counts.end(), uint64_t{0});
@@ -99,6 +99,11 @@ std::string OperationName(const std::string& profiling_name) {
 
 bool IsCoalescedEnd(const std::string& profiling_name) {
   return absl::EndsWith(OperationName(profiling_name), "coalesced");
+}
+
+bool IsAllToAll(const std::string& profiling_name) {
+  const Known* known = Find(OperationName(profiling_name));
+  return known != nullptr && known->op == Op::kAlltoAll;
 }
 
 OperationTable::OperationTable(const std::set<std::string>& names) {

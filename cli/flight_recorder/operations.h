@@ -15,6 +15,8 @@ namespace rollcall {
 // "nccl:_all_gather_base" -> "all_gather_base", "nccl:send 1->2" -> "send".
 std::string OperationName(const std::string& profiling_name);
 
+bool IsAllToAll(const std::string& profiling_name);
+
 bool IsCoalescedEnd(const std::string& profiling_name);
 
 // Gives each unknown operation a code of its own, the same for all ranks.

@@ -10,6 +10,7 @@
 #include "daemon/diagnosis/graphs.h"
 #include "daemon/diagnosis/host_advice.h"
 #include "daemon/diagnosis/host_evidence.h"
+#include "daemon/diagnosis/learned_step.h"
 #include "daemon/diagnosis/losses.h"
 #include "daemon/diagnosis/rules/divergence.h"
 #include "daemon/diagnosis/rules/freshness.h"
@@ -202,8 +203,10 @@ class Roots {
         if (verdict) verdicts->push_back(*std::move(verdict));
       }
     }
-    for (const auto rule : {JudgeCycleByPast, JudgeForkedCreation, JudgeDeadlock}) {
-      if (rule == JudgeCycleByPast && !MayAskPast()) continue;
+    const bool may_ask = MayAskPast();
+    for (const auto rule : {JudgeCycleByPast, JudgeLeftStep, JudgeCycleByMajority,
+                            JudgeForkedCreation, JudgeDeadlock}) {
+      if (!may_ask && rule != JudgeForkedCreation && rule != JudgeDeadlock) continue;
       auto verdict = rule(job_, calls_, cycle, now_ns_, limits_);
       if (!verdict) continue;
       verdicts->push_back(*std::move(verdict));
@@ -258,6 +261,7 @@ std::vector<Verdict> Diagnoser::Run(const JobState& job, int64_t now_ns, const L
   for (Verdict& verdict : verdicts) {
     WeighAge(job, now_ns, &verdict);
     AddSteps(job, &verdict);
+    LearnStep(job, &verdict);
     AddGraphs(job, &verdict);
     AddPlaces(job, &verdict);
     AddGpuSharing(job, &verdict);

@@ -7,6 +7,7 @@
 #include <set>
 #include <tuple>
 
+#include "daemon/diagnosis/rules/divergence.h"
 #include "daemon/model/progress.h"
 
 namespace rollcall {
@@ -17,6 +18,7 @@ struct Node {
   Verdict verdict;
   std::vector<int32_t> culprits;  // processes, in order, each once
   bool moved_past = false;     // a contradiction that has not stopped the job
+  bool spoils = false;         // moved past, but what comes later may be its effect: see SpoilsLater()
   std::set<size_t> explained_by;
 };
 
@@ -41,6 +43,34 @@ bool IsSameFinding(const Node& a, const Node& b) {
          a.verdict.position == b.verdict.position && a.culprits == b.culprits;
 }
 
+// A call too few or too many, or another operation, shifts all later calls.
+bool Shifts(const Verdict& v) {
+  if (!IsContradiction(v.cause)) return false;
+  return v.mismatched_fields == std::vector<std::string>{"operation"} ||
+         v.divergence == DivergenceKind::kExtra || v.divergence == DivergenceKind::kSkipped ||
+         v.divergence == DivergenceKind::kSwapped;
+}
+
+// Where a data type is not known, the counts decide: old dumps hold none.
+bool HaveOtherSizes(const CallArgs& a, const CallArgs& b) {
+  if (a.dtype == kNoDtype || b.dtype == kNoDtype) return a.count != b.count;
+  return MessageBytes(a) != MessageBytes(b);
+}
+
+bool HasOtherSizes(const Verdict& v) {
+  return v.cause == Cause::kArgumentMismatch && v.position_end == 0 &&
+         std::any_of(v.culprits.begin(), v.culprits.end(), [&](const Culprit& culprit) {
+           return HaveOtherSizes(culprit.call, v.call);
+         });
+}
+
+// True if later calls on the communicator may hang because of a contradiction that did not stop the job
+// itself. Messages of different size may leave data behind that a later call takes for its own. In a
+// live job other evidence shows what a rank does, and an old contradiction is rarely the reason.
+bool SpoilsLater(const JobState& job, const Verdict& v) {
+  return job.offline && HasOtherSizes(v);
+}
+
 Nodes MakeNodes(const JobState& job, std::vector<Verdict> verdicts) {
   std::sort(verdicts.begin(), verdicts.end(),
             [](const Verdict& a, const Verdict& b) { return SortKey(a) < SortKey(b); });
@@ -50,6 +80,7 @@ Nodes MakeNodes(const JobState& job, std::vector<Verdict> verdicts) {
     node.culprits = CulpritProcesses(verdict);
     node.moved_past =
         IsContradiction(verdict.cause) && HasMovedPast(job, verdict.communicator, verdict.position);
+    node.spoils = node.moved_past && !Shifts(verdict) && SpoilsLater(job, verdict);
     node.verdict = std::move(verdict);
     if (nodes.empty() || !IsSameFinding(nodes.back(), node)) nodes.push_back(std::move(node));
   }
@@ -69,15 +100,34 @@ bool TouchesCommunicator(const Verdict& cause, const Verdict& effect) {
   });
 }
 
-// An extra or skipped operation shifts all later calls. If only the arguments differ or are
-// unknown, and all ranks continued, the contradiction is not the cause.
+bool IsWithin(const Node& inner, const Node& outer) {
+  return std::includes(outer.culprits.begin(), outer.culprits.end(), inner.culprits.begin(),
+                       inner.culprits.end());
+}
+
+// If all ranks continued after a contradiction, it explains later ones on its communicator, and after a
+// shift also those of the same ranks elsewhere.
+bool ExplainsContradiction(const Node& cause, const Node& effect) {
+  if (!cause.moved_past || !(cause.spoils || Shifts(cause.verdict))) return false;
+  if (SortKey(cause.verdict) >= SortKey(effect.verdict)) return false;
+  if (cause.verdict.communicator == effect.verdict.communicator) {
+    return cause.verdict.position < effect.verdict.position;
+  }
+  return Shifts(cause.verdict) && !effect.culprits.empty() && IsWithin(effect, cause);
+}
+
+// If all ranks continued, arguments that differ are not the cause, unless their sizes differ. Then they
+// leave a rank that is absent to its own reasons if it is not one of the culprits.
 bool ContradictionExplains(const Node& cause, const Node& effect) {
   if (!IsContradiction(cause.verdict.cause) || IsContradiction(effect.verdict.cause)) return false;
   if (effect.verdict.cause == Cause::kConcurrentUse) return false;
   if (!TouchesCommunicator(cause.verdict, effect.verdict)) return false;
   if (!cause.moved_past) return true;
-  return effect.verdict.cause != Cause::kRankDied && effect.verdict.cause != Cause::kHostLost &&
-         cause.verdict.mismatched_fields == std::vector<std::string>{"operation"};
+  if (effect.verdict.cause == Cause::kRankDied || effect.verdict.cause == Cause::kHostLost) {
+    return false;
+  }
+  if (Shifts(cause.verdict)) return true;
+  return cause.spoils && (effect.culprits.empty() || IsWithin(effect, cause));
 }
 
 // True if `cause`, on the same communicator, can be the reason for `effect`.
@@ -226,6 +276,32 @@ void ExplainStalls(Nodes* nodes) {
   }
 }
 
+// A shift in one communicator and the same rank's contradiction in another one.
+void ExplainContradictions(Nodes* nodes) {
+  for (Node& effect : *nodes) {
+    if (!IsContradiction(effect.verdict.cause)) continue;
+    for (size_t cause = 0; cause < nodes->size(); ++cause) {
+      if (IsContradiction((*nodes)[cause].verdict.cause) &&
+          ExplainsContradiction((*nodes)[cause], effect)) {
+        effect.explained_by.insert(cause);
+      }
+    }
+  }
+}
+
+// That a contradiction which all ranks have moved past stops a later call is likely, not certain.
+void WeighSpoiled(Nodes* nodes) {
+  std::set<size_t> causes;
+  for (const Node& node : *nodes) causes.insert(node.explained_by.begin(), node.explained_by.end());
+  for (const size_t i : causes) {
+    Verdict& verdict = (*nodes)[i].verdict;
+    if (!(*nodes)[i].spoils) continue;
+    verdict.certainty = std::min(verdict.certainty, Certainty::kLikely);
+    verdict.missing_evidence.push_back(
+        "whether this call stopped the later one: all ranks have moved past it");
+  }
+}
+
 // Distance of each verdict from the root that explains it; -1: no root explains it.
 std::vector<int> Depths(const Nodes& nodes) {
   std::vector<std::vector<size_t>> effects(nodes.size());
@@ -273,9 +349,11 @@ auto OrderKey(const Node& node, int depth) {
 std::vector<Verdict> InOrderOfCause(const JobState& job, std::vector<Verdict> verdicts) {
   Nodes nodes = MakeNodes(job, std::move(verdicts));
   ExplainOnCommunicators(&nodes);
+  ExplainContradictions(&nodes);
   ExplainByCulprits(&nodes);
   ExplainStalls(&nodes);
   ExplainGuesses(&nodes);
+  WeighSpoiled(&nodes);
   const std::vector<int> depths = BreakCircles(&nodes);
   std::vector<size_t> order;
   for (size_t i = 0; i < nodes.size(); ++i) {

@@ -73,7 +73,7 @@ std::string RankFailed(const Verdict& v, const std::string& error) {
                         OpInWords(v.call.op), ")", WaitTail(v));
   }
   return absl::StrCat(failed, AfterCalls(v.culprits), " with \"", error, "\"",
-                      DidEnter(v) ? " inside " : " and never entered ", CallNumber(v), " on ",
+                      DidEnter(v) ? " inside " : " and never called ", CallNumber(v), " on ",
                       Where(v), WaitTail(v));
 }
 
@@ -85,7 +85,7 @@ std::string RankExited(const Verdict& v) {
                         Where(v), " (", OpInWords(v.call.op), ")", WaitTail(v));
   }
   return absl::StrCat(Who(v.culprits), " left ", AfterCalls(v.culprits), Ending(v.culprits),
-                      DidEnter(v) ? " inside " : " and never entered ", CallNumber(v), " on ",
+                      DidEnter(v) ? " inside " : " and never called ", CallNumber(v), " on ",
                       Where(v), WaitTail(v));
 }
 
@@ -197,7 +197,7 @@ std::string TeardownHang(const Verdict& v) {
     return absl::StrCat(Subject(v), CulpritForm(v, " has", " have"), " not called ",
                         OpInWords(v.call.op), " of ", Where(v), WaitTail(v));
   }
-  return absl::StrCat(Who(v.culprits), left, ending, " and never entered ", OpInWords(v.call.op),
+  return absl::StrCat(Who(v.culprits), left, ending, " and never called ", OpInWords(v.call.op),
                       " of ", Where(v), WaitTail(v));
 }
 

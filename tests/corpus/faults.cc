@@ -599,6 +599,7 @@ const std::vector<Fault>* MakeFaults() {
       {"wrong_then_dead", 3, WrongThenDead, JudgeWrongThenDead},
   };
   for (const Fault& fault : PastFaults()) faults->push_back(fault);
+  for (const Fault& fault : PipelineFaults()) faults->push_back(fault);
   return faults;
 }
 

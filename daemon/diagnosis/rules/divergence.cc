@@ -300,6 +300,12 @@ std::vector<std::string> DifferingFields(const CallArgs& a, const CallArgs& b) {
   return fields;
 }
 
+uint64_t MessageBytes(const CallArgs& args) {
+  constexpr uint8_t kSizes[] = {1, 1, 4, 4, 8, 8, 2, 4, 8, 2, 1, 1};
+  const uint64_t size = args.dtype < sizeof(kSizes) ? kSizes[args.dtype] : 1;
+  return args.count * size;
+}
+
 bool HasNoMajority(const Divergence& divergence) {
   return divergence.sides[0].ranks.size() == divergence.sides[1].ranks.size();
 }

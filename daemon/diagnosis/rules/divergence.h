@@ -55,4 +55,7 @@ bool MayDiverge(const Communicator& comm);
 // The fields that differ: "operation", "dtype", "count", "reduction", "root".
 std::vector<std::string> DifferingFields(const CallArgs& a, const CallArgs& b);
 
+// The bytes of a rank's message. An unknown data type counts as one byte.
+uint64_t MessageBytes(const CallArgs& args);
+
 }  // namespace rollcall

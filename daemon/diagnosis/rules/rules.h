@@ -85,6 +85,17 @@ std::optional<Verdict> JudgeCycleByPast(const JobState& job, const StuckCalls& c
 // The same for one send or receive, by the calls in which its two ranks wait.
 std::optional<Verdict> JudgeP2pByPast(const JobState& job, const StuckCalls& calls, size_t call,
                                       int64_t now_ns, const Limits& limits);
+// Like JudgeDeadlock(), for a cycle of sends and receives that one rank has left for a call which is in
+// no step of its past.
+std::optional<Verdict> JudgeLeftStep(const JobState& job, const StuckCalls& calls,
+                                     const std::vector<size_t>& cycle, int64_t now_ns,
+                                     const Limits& limits);
+// Like JudgeDeadlock(), for sends and receives without their other ends that one wrong rank explains.
+// None if several ranks may be wrong.
+std::optional<Verdict> JudgeCycleByMajority(const JobState& job, const StuckCalls& calls,
+                                            const std::vector<size_t>& cycle, int64_t now_ns,
+                                            const Limits& limits);
+
 // Like JudgeDeadlock(), for ranks inside the creation of a communicator while its other ranks wait
 // for them in another call. None if neither side has a majority.
 std::optional<Verdict> JudgeForkedCreation(const JobState& job, const StuckCalls& calls,

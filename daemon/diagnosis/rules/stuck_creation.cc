@@ -2,11 +2,13 @@
 // FindStuckCreation(): a communicator whose creation does not return, because ranks have
 // not joined or for an unknown reason.
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "daemon/diagnosis/rules/claimed_sizes.h"
 #include "daemon/diagnosis/rules/rank_map.h"
+#include "daemon/diagnosis/rules/shrunk.h"
 #include "daemon/diagnosis/rules/stuck_call.h"
 #include "daemon/words/rank_ranges.h"
 #include "daemon/words/terms.h"
@@ -86,9 +88,32 @@ std::vector<RankRange> UnknownRanksBelow(const Communicator& comm, int32_t size)
   return unknown;
 }
 
+// Who a shrink excludes owes nothing: takes these ranks out of `unknown`. Until the communicator is
+// made, its size is that of its parent. False: it is not known whom the shrink excludes.
+bool LeaveOutExcluded(const JobState& job, const Communicator& comm, RankFinder* finder,
+                      std::vector<RankRange>* unknown, StuckCall* call) {
+  if (call->call.op != Op::kCommShrink || unknown->empty()) return true;
+  const std::optional<ShrunkRanks> shrunk = FindExcluded(comm, RankRanges(*unknown));
+  if (!shrunk) {
+    call->missing_evidence.push_back("which ranks the shrink excludes");
+    return false;
+  }
+  *unknown = shrunk->late.ranges();
+  if (shrunk->excluded.empty()) return true;
+  const auto processes = finder->Find(comm, shrunk->excluded.ranges()).processes;
+  std::vector<int32_t> ranks;
+  for (const int32_t rank : shrunk->excluded.First(shrunk->excluded.size())) {
+    const auto process = processes.find(rank);
+    ranks.push_back(PublicRank(job, process == processes.end() ? -1 : process->second, rank));
+  }
+  call->evidence.push_back(absl::StrCat("the shrink excludes ", RanksInWords(ranks)));
+  return true;
+}
+
 void AddNeverJoined(const JobState& job, const Communicator& comm, int32_t size,
                     RankFinder* finder, StuckCall* call) {
-  const std::vector<RankRange> unknown = UnknownRanksBelow(comm, size);
+  std::vector<RankRange> unknown = UnknownRanksBelow(comm, size);
+  const bool all_owe = LeaveOutExcluded(job, comm, finder, &unknown, call);
   const RankProcesses found = finder->Find(comm, unknown);
   std::vector<RankRange> nameless;
   for (const auto& [ranks, index] : SplitByProcess(unknown, found.processes)) {
@@ -110,6 +135,7 @@ void AddNeverJoined(const JobState& job, const Communicator& comm, int32_t size,
         absent.at_most = Certainty::kPossible;
       }
     }
+    if (!all_owe) absent.at_most = Certainty::kPossible;
     call->absents.push_back(absent);
   }
   if (nameless.empty()) return;
@@ -139,9 +165,9 @@ void FindStuckCreation(const JobState& job, const Communicator& comm, RankFinder
   const SizeDispute dispute = JudgeClaimedSizes(comm);
   AddMembers(job, comm, dispute, &call);
   if (call.waiters.empty()) return;
+  call.call.op = CreatingCall(job, comm);
   AddWrongSizes(job, comm, dispute, &call);
   AddNeverJoined(job, comm, dispute.size == 0 ? comm.size : dispute.size, finder, &call);
-  call.call.op = CreatingCall(job, comm);
   call.since_ns = WaitBegin(call);
   if (dispute.size != 0) {
     call.evidence.push_back(absl::StrCat("the ranks disagree on the size: ",

@@ -10,6 +10,7 @@
 #include <tuple>
 
 #include "absl/strings/str_cat.h"
+#include "daemon/diagnosis/rules/divergence.h"
 #include "daemon/diagnosis/rules/rank_map.h"
 #include "daemon/diagnosis/rules/stuck_call.h"
 #include "daemon/words/communicator_names.h"
@@ -95,12 +96,6 @@ Operations FindOperations(const Member& member) {
   }
   SetActive(first, &o);
   return o;
-}
-
-uint64_t MessageBytes(const CallArgs& args) {
-  constexpr uint8_t kSizes[] = {1, 1, 4, 4, 8, 8, 2, 4, 8, 2, 1, 1};
-  const uint64_t size = args.dtype < sizeof(kSizes) ? kSizes[args.dtype] : 1;
-  return args.count * size;
 }
 
 // The state of the other end of an operation.

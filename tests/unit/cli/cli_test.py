@@ -241,6 +241,44 @@ def test_analyze_exits_with_2_on_a_folder_without_segments(tmp_path):
     assert "no readable segments" in result.stderr
 
 
+def write_dump(path, completed):
+    """A dump of a rank that has made `completed` all-reduces and waits in no other."""
+    entries = [{"record_id": i, "pg_id": 0, "process_group": ["0", "default_pg"],
+                "collective_seq_id": i + 1, "profiling_name": "nccl:all_reduce",
+                "input_sizes": [[8]], "output_sizes": [[8]], "input_dtypes": ["Float"],
+                "time_created_ns": 10**18 + i, "state": "completed" if i < 4 else "scheduled"}
+               for i in range(completed)]
+    config = {"0": {"name": "0", "desc": "default_pg", "ranks": "[0, 1, 2]"}}
+    path.write_text(json.dumps({"version": "2.10", "pg_config": config, "entries": entries}))
+
+
+def test_analyze_judges_dumps_and_segments_and_logs_together(contradiction, tmp_path):
+    for rank, calls in enumerate((5, 5, 4)):
+        write_dump(tmp_path / f"trace_rank_{rank}.json", calls)
+    (tmp_path / "rank_2.log").write_text("2026-11-23 10:00:01 start\nValueError: bad batch\n")
+    result = rollcall("analyze", "--format=json", contradiction, tmp_path)
+    assert result.returncode == 3, result.stderr
+    root = json.loads(result.stdout)["verdicts"][0]
+    assert root["cause"] == "argument_mismatch"
+    other = [line for line in root["missing_evidence"] if "dumps of the Flight Recorder" in line]
+    assert len(other) == 1 and "rank 2" in other[0], root["missing_evidence"]
+    assert any("first error of rank 2" in line and "ValueError: bad batch" in line
+               for line in root["evidence"]), root["evidence"]
+
+
+def test_analyze_takes_dumps_without_a_flag(tmp_path):
+    for rank, calls in enumerate((5, 5, 4)):
+        write_dump(tmp_path / f"trace_rank_{rank}.json", calls)
+    root = json.loads(rollcall("analyze", "--format=json", tmp_path).stdout)["verdicts"][0]
+    assert root["cause"] == "missing_rank"
+    assert [culprit["rank"] for culprit in root["culprits"]] == [2]
+
+
+def test_analyze_of_logs_alone_is_bad_input(tmp_path):
+    (tmp_path / "train.log").write_text("[rank2]: ValueError: bad\n")
+    assert rollcall("analyze", tmp_path / "train.log").returncode == 2
+
+
 def test_analyze_exits_with_2_on_impossible_paths(tmp_path):
     loop = tmp_path / "loop"
     loop.symlink_to(loop)

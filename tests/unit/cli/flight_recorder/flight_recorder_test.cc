@@ -325,6 +325,111 @@ TEST_F(FlightRecorderTest, OtherSizesAndTypesAreMismatches) {
   EXPECT_EQ(verdicts[0].mismatched_fields, std::vector<std::string>{"dtype"});
 }
 
+// All ranks have moved past the gather, and hang in the next call.
+TEST_F(FlightRecorderTest, ACompletedCallWithOtherSizesIsTheRoot) {
+  for (const char* operation : {"gather", "all_gather", "broadcast"}) {
+    WriteRanks([&](int rank, Recorder* r) {
+      r->Call("all_reduce", 8).Call(operation, rank == 2 ? 5 : 4).Call("all_reduce", 8, false);
+    });
+    const std::vector<Verdict> verdicts = Verdicts();
+    ASSERT_FALSE(verdicts.empty());
+    EXPECT_EQ(verdicts[0].cause, Cause::kArgumentMismatch) << verdicts[0].summary;
+    EXPECT_EQ(Culprits(verdicts[0]), std::vector<int>{2});
+    EXPECT_EQ(verdicts[0].position, 1u);
+    EXPECT_EQ(verdicts[0].certainty, Certainty::kLikely);
+  }
+}
+
+TEST_F(FlightRecorderTest, ACompletedCallWithAnotherTypeIsTheRoot) {
+  WriteRanks([](int rank, Recorder* r) {
+    r->Call("all_gather", 8, true, "0", rank == 1 ? "Half" : "Float").Call("all_reduce", 8, false);
+  });
+  const std::vector<Verdict> verdicts = Verdicts();
+  ASSERT_FALSE(verdicts.empty());
+  EXPECT_EQ(verdicts[0].mismatched_fields, std::vector<std::string>{"dtype"});
+  EXPECT_EQ(Culprits(verdicts[0]), std::vector<int>{1});
+}
+
+// Rank 2's sizes differ, and rank 0 is absent for a reason of its own.
+TEST_F(FlightRecorderTest, OtherSizesDoNotExcuseAnotherAbsentRank) {
+  WriteRanks([](int rank, Recorder* r) {
+    r->Call("broadcast", rank == 2 ? 5 : 4).Call("all_reduce", 8);
+    if (rank != 0) r->Call("all_reduce", 8, false);
+  });
+  const std::vector<Verdict> verdicts = Verdicts();
+  ASSERT_FALSE(verdicts.empty());
+  EXPECT_EQ(verdicts[0].cause, Cause::kMissingRank);
+  EXPECT_EQ(Culprits(verdicts[0]), std::vector<int>{0});
+}
+
+TEST_F(FlightRecorderTest, WhatComesAfterASkippedCallIsAConsequence) {
+  WriteRanks([](int rank, Recorder* r) {
+    r->Call("all_reduce", 8);
+    if (rank != 2) r->Call("all_reduce", 16);
+    r->Call("all_reduce", 32).Call("all_reduce", 64).Call("all_reduce", 128, false);
+  });
+  const std::vector<Verdict> verdicts = Verdicts();
+  ASSERT_FALSE(verdicts.empty());
+  EXPECT_EQ(verdicts[0].position, 1u) << verdicts[0].summary;
+  EXPECT_EQ(verdicts[0].divergence, DivergenceKind::kSkipped);
+  EXPECT_EQ(Culprits(verdicts[0]), std::vector<int>{2});
+  for (size_t i = 1; i < verdicts.size(); ++i) EXPECT_TRUE(verdicts[i].is_consequence);
+}
+
+TEST_F(FlightRecorderTest, WhatAShiftedRankDoesInAnotherGroupIsAConsequence) {
+  WriteRanks([](int rank, Recorder* r) {
+    r->Group("1", "dp", {0, 1, 2, 3}).Call("all_reduce", 8);
+    if (rank == 1) r->Call("broadcast", 8);
+    r->Call("all_reduce", 8).Call("all_reduce", 8);
+    if (rank != 1) r->Call("all_gather", 8);
+    r->Call(rank == 1 ? "broadcast" : "all_reduce", 4, false, "1");
+  });
+  const std::vector<Verdict> verdicts = Verdicts();
+  ASSERT_GE(verdicts.size(), 2u);
+  EXPECT_EQ(verdicts[0].communicator_name, "default_pg") << verdicts[0].summary;
+  EXPECT_EQ(Culprits(verdicts[0]), std::vector<int>{1});
+  EXPECT_TRUE(verdicts[1].is_consequence) << verdicts[1].summary;
+}
+
+TEST_F(FlightRecorderTest, TheRankWhoseAllToAllDoesNotMatchIsNamed) {
+  WriteRanks([](int rank, Recorder* r) {
+    r->Call("all_reduce", 8).Call("all_to_all", 16, false);
+    if (rank == 3) r->last()["output_sizes"] = json::array({json::array({17})});
+  });
+  const std::vector<Verdict> verdicts = Verdicts();
+  ASSERT_FALSE(verdicts.empty());
+  EXPECT_EQ(verdicts[0].cause, Cause::kArgumentMismatch) << verdicts[0].summary;
+  EXPECT_EQ(Culprits(verdicts[0]), std::vector<int>{3});
+  const std::string evidence = absl::StrJoin(verdicts[0].evidence, "\n");
+  EXPECT_TRUE(absl::StrContains(evidence,
+                                "the ranks together send 64 elements and receive 65; rank 3 does "
+                                "not receive as much as it sends"))
+      << evidence;
+}
+
+TEST_F(FlightRecorderTest, UnevenSplitsThatDoNotMatchAreEvidence) {
+  const int64_t sent[] = {16, 20, 12, 16}, received[] = {14, 18, 17, 16};
+  WriteRanks([&](int rank, Recorder* r) {
+    r->Call("all_to_allv", sent[rank], false);
+    r->last()["output_sizes"] = json::array({json::array({received[rank]})});
+  });
+  const std::vector<Verdict> verdicts = Verdicts();
+  ASSERT_FALSE(verdicts.empty());
+  EXPECT_EQ(verdicts[0].cause, Cause::kStalledInFlight);
+  const std::string evidence = absl::StrJoin(verdicts[0].evidence, "\n");
+  EXPECT_TRUE(absl::StrContains(evidence, "send 64 elements and receive 65")) << evidence;
+}
+
+TEST_F(FlightRecorderTest, TheHostIsThatOfTheDumpsEnvironment) {
+  WriteRanks([](int rank, Recorder* r) {
+    r->dump()["env"] = {{"SLURMD_NODENAME", absl::StrCat("gpu-", rank / 2)}, {"HOSTNAME", "pod"}};
+    if (rank != 3) r->Call("all_reduce", 8, false);
+  });
+  const std::vector<Verdict> verdicts = Verdicts();
+  ASSERT_FALSE(verdicts.empty());
+  EXPECT_EQ(verdicts[0].culprits[0].host, "gpu-1");
+}
+
 TEST_F(FlightRecorderTest, UnevenSplitsAndScattersAreLegal) {
   WriteRanks([](int rank, Recorder* r) {
     r->Call("all_to_all", 100 + rank);

@@ -214,7 +214,7 @@ TEST(DiagnoseTest, FillsInSummaryAndAdvice) {
   ASSERT_EQ(verdicts.size(), 1u);
   EXPECT_EQ(verdicts[0].summary,
             "rank 3 (node-3, pid 4003) left after 24 calls (exited normally) and never "
-            "entered AllReduce #24 on communicator \"dp\"; 3 ranks have waited 10 s");
+            "called AllReduce #24 on communicator \"dp\"; 3 ranks have waited 10 s");
   ASSERT_FALSE(verdicts[0].advice.empty());
   EXPECT_EQ(verdicts[0].advice[0].id, "uneven-inputs");
 }

@@ -68,7 +68,7 @@ TEST_F(IncidentsTest, ConfirmsAnExceptionThatOthersWaitForAtOnce) {
   EXPECT_EQ(verdict.cause, Cause::kRankExited);
   EXPECT_EQ(verdict.summary,
             "rank 3 (node-3, pid 4003) failed after 24 calls with \"ValueError: no at "
-            "train.py:5\" and never entered AllReduce #24 on communicator \"dp\"; 3 ranks have "
+            "train.py:5\" and never called AllReduce #24 on communicator \"dp\"; 3 ranks have "
             "waited 0.3 s");
 }
 

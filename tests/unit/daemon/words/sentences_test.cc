@@ -180,13 +180,13 @@ std::vector<Entry> Table() {
      R"(rank 3 (n1, pid 73) is in `f` (a.py:3) and is late for AllReduce #24 on communicator "dp")"},
 
     {"exit", VerdictBuilder(C::kRankExited).Ended("exited normally", 24),
-     R"(rank 3 (n1, pid 73) left after 24 calls (exited normally) and never entered AllReduce #24 on communicator "dp")"},
+     R"(rank 3 (n1, pid 73) left after 24 calls (exited normally) and never called AllReduce #24 on communicator "dp")"},
     {"exit inside", VerdictBuilder(C::kRankExited).Ended("exited normally", 25),
      R"(rank 3 (n1, pid 73) left after 25 calls (exited normally) inside AllReduce #24 on communicator "dp")"},
     {"exit before joining", VerdictBuilder(C::kRankExited, init).Ended("exited normally", 0),
      R"(rank 3 (n1, pid 73) left (exited normally) and never joined communicator "dp" (CommInitRank))"},
     {"exception", VerdictBuilder(C::kRankExited).Failed(1),
-     R"(rank 3 (n1, pid 73) failed after 1 call with "ValueError: no" and never entered AllReduce #24 on communicator "dp")"},
+     R"(rank 3 (n1, pid 73) failed after 1 call with "ValueError: no" and never called AllReduce #24 on communicator "dp")"},
     {"exception before joining", VerdictBuilder(C::kRankExited, init).Failed(0),
      R"(rank 3 (n1, pid 73) failed with "ValueError: no" and never joined communicator "dp" (CommInitRank))"},
 
@@ -273,9 +273,9 @@ std::vector<Entry> Table() {
     {"teardown", VerdictBuilder(C::kTeardownHang, destroy),
      R"(rank 3 (n1, pid 73) has not called CommDestroy of communicator "dp")"},
     {"teardown after exit", VerdictBuilder(C::kTeardownHang, destroy).Ended("exited normally", 24),
-     R"(rank 3 (n1, pid 73) left (exited normally) and never entered CommDestroy of communicator "dp")"},
+     R"(rank 3 (n1, pid 73) left (exited normally) and never called CommDestroy of communicator "dp")"},
     {"teardown while leaving", VerdictBuilder(C::kTeardownHang, destroy).Ended(kFinalizing, 24),
-     R"(rank 3 (n1, pid 73) is leaving (inside CommFinalize or CommDestroy) and never entered CommDestroy of communicator "dp")"},
+     R"(rank 3 (n1, pid 73) is leaving (inside CommFinalize or CommDestroy) and never called CommDestroy of communicator "dp")"},
     {"teardown with all", VerdictBuilder(C::kTeardownHang, destroy).Culprits({}),
      R"(all expected ranks are inside CommDestroy of communicator "dp", which does not return)"},
 

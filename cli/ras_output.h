@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// What NCCL's RAS says of a job: the text that `ncclras -v` prints.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "daemon/model/job_model.h"
+
+namespace rollcall {
+
+struct RasRank {
+  int32_t rank = -1;  // in the communicator; -1: a process, of which RAS names no rank
+  int32_t device = -1;
+  int32_t pid = 0;
+  std::string node;
+};
+
+// Ranks that have launched the same number of operations. RAS names those of small groups only.
+struct RasCount {
+  uint64_t operations = 0;
+  size_t ranks = 0;
+  std::vector<RasRank> named;
+};
+
+// One of RAS's errors or warnings.
+struct RasFinding {
+  enum class Kind : uint8_t { kMismatch, kIncomplete, kDead };
+  Kind kind = Kind::kMismatch;
+  uint64_t communicator = 0;   // its hash; 0: of the whole job
+  std::string operation;       // "AllReduce"; "": all operations together
+  std::vector<RasCount> counts;  // kMismatch
+  std::vector<RasRank> lost;     // kIncomplete, kDead
+};
+
+bool IsRasOutput(const std::string& text);
+
+std::vector<RasFinding> ReadRasOutput(const std::string& text);
+
+// One line for each finding.
+std::vector<std::string> RasInWords(const std::vector<RasFinding>& findings);
+
+// The job as RAS sees it, for the rules: without operations and without the ranks it does not name.
+void FillModel(const std::vector<RasFinding>& findings, JobModel* model);
+
+}  // namespace rollcall
