@@ -19,6 +19,10 @@ bool IsOnSilentHost(const JobState& state, int32_t process) {
   return agent != nullptr && agent->silent;
 }
 
+bool CountsAsRank(const JobState& state, const Process& process) {
+  return state.communicators.empty() ? process.global_rank >= 0 : process.has_segment;
+}
+
 // The ranks that the verdict calls absent have all entered the call since.
 bool HaveAllCome(const Communicator& comm, const Verdict& v) {
   if (v.cause != Cause::kMissingRank && v.cause != Cause::kHostLost) return false;
@@ -39,11 +43,30 @@ bool HasEnded(const JobState& state, int32_t process) {
 size_t CountEndedRanks(const JobState& state, size_t from) {
   size_t ended = 0;
   for (size_t i = from; i < state.processes.size(); ++i) {
-    const Process& process = state.processes[i];
-    const bool counts =
-        state.communicators.empty() ? process.global_rank >= 0 : process.has_segment;
-    ended += counts && HasEnded(state, static_cast<int32_t>(i));
+    ended += CountsAsRank(state, state.processes[i]) && HasEnded(state, static_cast<int32_t>(i));
   }
+  return ended;
+}
+
+std::vector<int32_t> UnheardRanks(const JobState& state) {
+  std::vector<int32_t> unheard;
+  for (size_t i = 0; i < state.processes.size(); ++i) {
+    const auto process = static_cast<int32_t>(i);
+    if (!HasEnded(state, process) && !IsHeard(state, process)) unheard.push_back(process);
+  }
+  return unheard;
+}
+
+size_t TakeEndedBy(const JobState& state, int64_t by_ns, std::vector<int32_t>* unheard) {
+  size_t ended = 0;
+  const auto is_heard = [&](int32_t index) {
+    const Process* process = FindProcess(state, index);
+    if (process == nullptr) return false;
+    if (!HasEnded(*process)) return IsHeard(state, index);
+    ended += CountsAsRank(state, *process) && process->ended_after_ns <= by_ns;
+    return true;
+  };
+  unheard->erase(std::remove_if(unheard->begin(), unheard->end(), is_heard), unheard->end());
   return ended;
 }
 

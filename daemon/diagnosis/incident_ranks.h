@@ -17,6 +17,13 @@ bool HasEnded(const JobState& state, int32_t process);
 // workers come and go. `from`: index of the first process to count.
 size_t CountEndedRanks(const JobState& state, size_t from = 0);
 
+// The ranks that have not ended and on which no fresh reports arrive.
+std::vector<int32_t> UnheardRanks(const JobState& state);
+
+// Counts those of `unheard` that are reported as ended and may have ended by `by_ns`: their agent has
+// not seen them alive since. Removes them, and all others that are reported again.
+size_t TakeEndedBy(const JobState& state, int64_t by_ns, std::vector<int32_t>* unheard);
+
 // True if all processes have ended. A lost host never reports the end of its processes: it counts
 // when it has been silent for `lost_for_good_ns`, and hosts that report show that the job has ended
 // there.
