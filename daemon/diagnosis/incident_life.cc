@@ -332,7 +332,8 @@ void IncidentLife::Refresh(const JobState& state, const std::vector<Verdict>& ve
   if (!Holds(state, verdicts)) {
     if (live_->is_stored && !IsAnyFound(*live_)) return;
     if (!AnyWaiterIsHeard(state, live_->verdicts)) return;
-    if (IsCountedAnew(state, live_->verdicts.front(), live_->opened_ns)) {
+    if (IsCountedAnew(state, live_->verdicts.front(), live_->opened_ns) ||
+        AwaitsVerdictOnEnd(state, live_->verdicts.front())) {
       gone_since_ns_ = 0;
       return;
     }

@@ -34,6 +34,33 @@ bool HaveAllCome(const Communicator& comm, const Verdict& v) {
   return absent.empty();
 }
 
+// When the member began to wait in the verdict's call; 0: it does not wait there now.
+int64_t WaitsInCallSince(const JobState& state, const Communicator& comm, const Member& member,
+                         const Verdict& verdict) {
+  if (HasEnded(state, member.process)) return 0;
+  if (verdict.cause == Cause::kInitIncomplete) {
+    return member.state == MemberState::kInitializing ? member.init_entered_ns : 0;
+  }
+  const std::optional<Wait> wait = FindWait(state, comm, member);
+  return wait.has_value() && wait->position == verdict.position ? wait->since_ns : 0;
+}
+
+// Whether a waiting rank of the verdict waits in the same call, by a count from after `after_ns`, and
+// for an absent one.
+bool AnyStillWaits(const JobState& state, const Verdict& verdict, int64_t after_ns) {
+  const auto comm = state.communicators.find(verdict.communicator);
+  if (comm == state.communicators.end() || OpKind(verdict.call.op) == CallKind::kP2p) return false;
+  if (HaveAllCome(comm->second, verdict)) return false;
+  const std::set<int32_t> waiting(verdict.waiting_processes.begin(),
+                                  verdict.waiting_processes.end());
+  return std::any_of(comm->second.members.begin(), comm->second.members.end(),
+                     [&](const auto& entry) {
+                       const Member& member = entry.second;
+                       return waiting.count(member.process) != 0 &&
+                              WaitsInCallSince(state, comm->second, member, verdict) > after_ns;
+                     });
+}
+
 }  // namespace
 
 bool HasEnded(const JobState& state, int32_t process) {
@@ -93,23 +120,13 @@ bool AnyWaiterIsHeard(const JobState& state, const std::vector<Verdict>& verdict
 }
 
 bool IsCountedAnew(const JobState& state, const Verdict& verdict, int64_t opened_ns) {
-  const auto comm = state.communicators.find(verdict.communicator);
-  if (comm == state.communicators.end() || OpKind(verdict.call.op) == CallKind::kP2p) return false;
-  if (HaveAllCome(comm->second, verdict)) return false;
-  const std::set<int32_t> waiting(verdict.waiting_processes.begin(),
-                                  verdict.waiting_processes.end());
-  return std::any_of(
-      comm->second.members.begin(), comm->second.members.end(), [&](const auto& entry) {
-        const Member& member = entry.second;
-        if (waiting.count(member.process) == 0 || HasEnded(state, member.process)) return false;
-        if (verdict.cause == Cause::kInitIncomplete) {
-          return member.state == MemberState::kInitializing &&
-                 member.init_entered_ns > opened_ns;
-        }
-        const std::optional<Wait> wait = FindWait(state, comm->second, member);
-        return wait.has_value() && wait->position == verdict.position &&
-               wait->since_ns > opened_ns;
-      });
+  return AnyStillWaits(state, verdict, opened_ns);
+}
+
+bool AwaitsVerdictOnEnd(const JobState& state, const Verdict& verdict) {
+  const auto has_ended = [&](const Culprit& culprit) { return HasEnded(state, culprit.process); };
+  return std::any_of(verdict.culprits.begin(), verdict.culprits.end(), has_ended) &&
+         AnyStillWaits(state, verdict, 0);
 }
 
 }  // namespace rollcall

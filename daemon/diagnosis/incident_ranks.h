@@ -37,4 +37,9 @@ bool AnyWaiterIsHeard(const JobState& state, const std::vector<Verdict>& verdict
 // enough there is no verdict.
 bool IsCountedAnew(const JobState& state, const Verdict& verdict, int64_t opened_ns);
 
+// True if a culprit of the verdict has ended and a rank of the verdict still waits in the same call.
+// There is no verdict on the end yet: it needs some seconds, because the ranks of a job that ends leave
+// one by one.
+bool AwaitsVerdictOnEnd(const JobState& state, const Verdict& verdict);
+
 }  // namespace rollcall

@@ -290,6 +290,7 @@ class LostHostTest : public IncidentsTest {
 TEST_F(LostHostTest, ARankThatEndedWhileItsHostWasOutOfReachIsNoEndOfTheJob) {
   ConfirmWithoutTheHost();
   Exits(75, 0);
+  for (const double at : {75.1, 76.0, 77.5, 79.9}) EXPECT_EQ(Look(at), Kinds()) << at;
   EXPECT_EQ(Look(81), Kinds{Kind::kUpdated});
   EXPECT_EQ(events_[0].incident.verdicts[0].cause, Cause::kRankExited);
   job_.Die(0, At(90), 15);

@@ -349,6 +349,7 @@ TEST_F(NewAgentTest, SaysThatARankExitedWhileTheAgentWasGone) {
   EXPECT_EQ(Look(80.5), Kinds());
   job_.process(3).agent = kNewB;
   job_.Exit(3, At(81));
+  for (const double at : {81.1, 82.5, 84.0}) EXPECT_EQ(Look(at), Kinds()) << at;
   EXPECT_EQ(Look(87), Kinds{Kind::kUpdated});
   const Verdict& verdict = life_.live()->verdicts[0];
   EXPECT_EQ(verdict.cause, Cause::kRankExited);
