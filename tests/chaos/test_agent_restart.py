@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a rank did while its host had no agent is told once the host has one again."""
 import signal
+import time
 
 import oracle
 import pytest
@@ -8,6 +9,7 @@ from cluster import Agent, Daemon, Disk, Job, wait_for
 
 ADDRESS = "127.19.2.1"
 HANG_AFTER = 3
+SETTLE_SECONDS = 5  # for several ticks: the daemon confirms nothing on an agent's first ones
 SILENT_SECONDS = 30  # until the daemon calls the host lost: 10, and a loaded machine's delay
 RANKS, HOSTS = 4, 2
 
@@ -43,6 +45,7 @@ def root_cause(daemon):
 def test_a_rank_that_exited_while_its_agent_was_gone_is_named(cluster):
     daemon, agents, job = cluster
     wait_for("all ranks are known", 30, lambda: all_are_known(daemon))
+    time.sleep(SETTLE_SECONDS)
     agents[1].stop(signal.SIGKILL)
     job.go_wrong("exit", 3)
     job.ranks[3].process.wait(timeout=20)
