@@ -94,6 +94,8 @@ class RemoteWatch : public IncidentWatch {
     const SteadyTime now = std::chrono::steady_clock::now();
     const SteadyTime deadline = now + (last ? kLastAnswersWithin : kAnswersWithin);
     std::optional<std::vector<v1::Incident>> incidents = Ask(now + kIncidentsWithin);
+    // No later look shows whether the daemon is away.
+    if (!incidents.has_value() && last && is_cut_) incidents = Ask(now + 2 * kIncidentsWithin);
     if (incidents.has_value()) {
       DropOthers(last, deadline, &*incidents);
       for (const v1::Incident& incident : *incidents) WriteHere(incident);
@@ -146,10 +148,10 @@ class RemoteWatch : public IncidentWatch {
     const bool is_away = status.error_code() == grpc::StatusCode::UNAVAILABLE;
     // A daemon closes connections of callers that it does not know, and when it stops. Whether it is
     // away shows the next question.
-    const bool is_cut = is_away && has_answered_;
+    is_cut_ = is_away && has_answered_;
     has_answered_ = !is_away;
     if (!status.ok()) {
-      if (!is_cut && said_.insert(status.error_code()).second) SayProblem(status);
+      if (!is_cut_ && said_.insert(status.error_code()).second) SayProblem(status);
       if (is_away) {
         stub_ = v1::Query::NewStub(connect_());
         own_.UseStub(stub_.get());
@@ -217,6 +219,7 @@ class RemoteWatch : public IncidentWatch {
   int64_t next_ns_ = 0;                                  // of the next question, monotonic
   std::set<int> said_;  // codes of problems
   bool has_answered_ = false;  // the daemon, the newest question
+  bool is_cut_ = false;        // the daemon closed the connection at the newest question
   bool first_ = true;
   std::set<std::string> earlier_;  // ids of incidents of earlier runs
 };

@@ -259,7 +259,7 @@ std::vector<Verdict> Diagnoser::Run(const JobState& job, int64_t now_ns, const L
   verdicts = InOrderOfCause(job, std::move(verdicts));
   if (hangs) verdicts.insert(verdicts.end(), consequences.begin(), consequences.end());
   for (Verdict& verdict : verdicts) {
-    WeighAge(job, now_ns, &verdict);
+    WeighAge(job, now_ns, limits, &verdict);
     AddSteps(job, &verdict);
     LearnStep(job, &verdict);
     AddGraphs(job, &verdict);

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "daemon/diagnosis/incident_ranks.h"
+#include "daemon/diagnosis/rules/freshness.h"
 #include "daemon/model/incident_id.h"
 #include "daemon/model/progress.h"
 #include "proto/durations.h"
@@ -14,7 +15,6 @@ namespace rollcall {
 namespace {
 
 constexpr int64_t kPortionsApartNs = kSecond;
-constexpr int64_t kFreshReportNs = 3 * kSecond / 10;  // three ticks of an agent that ticks often
 // A verdict may be absent from one diagnosis only, because an agent reconnects or because
 // the snapshot lies between two messages. The incident stays open for this time.
 constexpr int64_t kResolveAfterNs = kSecond;
@@ -165,6 +165,7 @@ void IncidentLife::Restore(Incident incident) {
   live_->is_stored = true;
   reported_ = live_->verdicts;
   searched_ = SIZE_MAX;
+  unheard_.clear();
   rest_next_ = 0;
   rest_next_ns_ = 0;
   if (live_->state == IncidentState::kConfirmed) Remember(*live_);
@@ -192,7 +193,9 @@ void IncidentLife::FindProcesses(const JobState& state) {
   for (Verdict& v : live_->verdicts) {
     for (Culprit& culprit : v.culprits) {
       const auto at = by_pid.find({culprit.host, culprit.pid});
-      culprit.process = at == by_pid.end() ? -1 : at->second;
+      const int32_t before = std::exchange(culprit.process, at == by_pid.end() ? -1 : at->second);
+      const bool was_unheard = v.cause == Cause::kHostLost && before < 0 && culprit.process >= 0;
+      if (was_unheard) unheard_.push_back(culprit.process);
     }
     v.waiting_processes.clear();
     const auto comm = state.communicators.find(v.communicator);
@@ -260,6 +263,7 @@ void IncidentLife::AddEndedBefore(const JobState& state) {
   if (live_->state != IncidentState::kConfirmed) return;
   if (!live_->is_stored) live_->ended_ranks += CountEndedRanks(state, counted_);
   counted_ = state.processes.size();
+  live_->ended_ranks += TakeEndedBy(state, live_->confirmed_ns, &unheard_);
 }
 
 bool IncidentLife::InvolvedHaveEnded(const JobState& state) const {
@@ -328,7 +332,8 @@ void IncidentLife::Refresh(const JobState& state, const std::vector<Verdict>& ve
   if (!Holds(state, verdicts)) {
     if (live_->is_stored && !IsAnyFound(*live_)) return;
     if (!AnyWaiterIsHeard(state, live_->verdicts)) return;
-    if (IsCountedAnew(state, live_->verdicts.front(), live_->opened_ns)) {
+    if (IsCountedAnew(state, live_->verdicts.front(), live_->opened_ns) ||
+        AwaitsVerdictOnEnd(state, live_->verdicts.front())) {
       gone_since_ns_ = 0;
       return;
     }
@@ -374,6 +379,7 @@ void IncidentLife::Confirm(const JobState& state, int64_t now_ns, Events* events
   live_->versions = VersionsInUse(state);  // more ranks may have loaded NCCL since the opening
   live_->ended_ranks = CountEndedRanks(state);
   counted_ = state.processes.size();
+  unheard_ = UnheardRanks(state);
   Remember(*live_);
   events->push_back({IncidentEvent::Kind::kConfirmed, *live_, {}});
 }
@@ -401,6 +407,7 @@ void IncidentLife::Close(IncidentState how, int64_t now_ns, Events* events) {
   stacks_taken_ns_ = 0;
   stacks_of_.clear();
   has_stacks_.clear();
+  unheard_.clear();
   rest_next_ = 0;
 }
 

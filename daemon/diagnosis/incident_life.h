@@ -123,6 +123,8 @@ class IncidentLife {
   int64_t rest_next_ns_ = 0;         // when the next portion is due
   int64_t gone_since_ns_ = 0;        // when the last verdict ceased to hold; 0: one holds
   size_t counted_ = 0;               // processes among which `ended_ranks` were counted
+  // Of the confirmed incident: the ranks that were out of reach at its confirmation, and still are.
+  std::vector<int32_t> unheard_;
   size_t searched_ = SIZE_MAX;       // processes that FindProcesses() has seen
   std::set<uint64_t> diverged_;      // communicators with a reported first divergence
 };

@@ -19,6 +19,10 @@ bool IsOnSilentHost(const JobState& state, int32_t process) {
   return agent != nullptr && agent->silent;
 }
 
+bool CountsAsRank(const JobState& state, const Process& process) {
+  return state.communicators.empty() ? process.global_rank >= 0 : process.has_segment;
+}
+
 // The ranks that the verdict calls absent have all entered the call since.
 bool HaveAllCome(const Communicator& comm, const Verdict& v) {
   if (v.cause != Cause::kMissingRank && v.cause != Cause::kHostLost) return false;
@@ -30,6 +34,33 @@ bool HaveAllCome(const Communicator& comm, const Verdict& v) {
   return absent.empty();
 }
 
+// When the member began to wait in the verdict's call; 0: it does not wait there now.
+int64_t WaitsInCallSince(const JobState& state, const Communicator& comm, const Member& member,
+                         const Verdict& verdict) {
+  if (HasEnded(state, member.process)) return 0;
+  if (verdict.cause == Cause::kInitIncomplete) {
+    return member.state == MemberState::kInitializing ? member.init_entered_ns : 0;
+  }
+  const std::optional<Wait> wait = FindWait(state, comm, member);
+  return wait.has_value() && wait->position == verdict.position ? wait->since_ns : 0;
+}
+
+// Whether a waiting rank of the verdict waits in the same call, by a count from after `after_ns`, and
+// for an absent one.
+bool AnyStillWaits(const JobState& state, const Verdict& verdict, int64_t after_ns) {
+  const auto comm = state.communicators.find(verdict.communicator);
+  if (comm == state.communicators.end() || OpKind(verdict.call.op) == CallKind::kP2p) return false;
+  if (HaveAllCome(comm->second, verdict)) return false;
+  const std::set<int32_t> waiting(verdict.waiting_processes.begin(),
+                                  verdict.waiting_processes.end());
+  return std::any_of(comm->second.members.begin(), comm->second.members.end(),
+                     [&](const auto& entry) {
+                       const Member& member = entry.second;
+                       return waiting.count(member.process) != 0 &&
+                              WaitsInCallSince(state, comm->second, member, verdict) > after_ns;
+                     });
+}
+
 }  // namespace
 
 bool HasEnded(const JobState& state, int32_t process) {
@@ -39,11 +70,30 @@ bool HasEnded(const JobState& state, int32_t process) {
 size_t CountEndedRanks(const JobState& state, size_t from) {
   size_t ended = 0;
   for (size_t i = from; i < state.processes.size(); ++i) {
-    const Process& process = state.processes[i];
-    const bool counts =
-        state.communicators.empty() ? process.global_rank >= 0 : process.has_segment;
-    ended += counts && HasEnded(state, static_cast<int32_t>(i));
+    ended += CountsAsRank(state, state.processes[i]) && HasEnded(state, static_cast<int32_t>(i));
   }
+  return ended;
+}
+
+std::vector<int32_t> UnheardRanks(const JobState& state) {
+  std::vector<int32_t> unheard;
+  for (size_t i = 0; i < state.processes.size(); ++i) {
+    const auto process = static_cast<int32_t>(i);
+    if (!HasEnded(state, process) && !IsHeard(state, process)) unheard.push_back(process);
+  }
+  return unheard;
+}
+
+size_t TakeEndedBy(const JobState& state, int64_t by_ns, std::vector<int32_t>* unheard) {
+  size_t ended = 0;
+  const auto is_heard = [&](int32_t index) {
+    const Process* process = FindProcess(state, index);
+    if (process == nullptr) return false;
+    if (!HasEnded(*process)) return IsHeard(state, index);
+    ended += CountsAsRank(state, *process) && process->ended_after_ns <= by_ns;
+    return true;
+  };
+  unheard->erase(std::remove_if(unheard->begin(), unheard->end(), is_heard), unheard->end());
   return ended;
 }
 
@@ -70,23 +120,13 @@ bool AnyWaiterIsHeard(const JobState& state, const std::vector<Verdict>& verdict
 }
 
 bool IsCountedAnew(const JobState& state, const Verdict& verdict, int64_t opened_ns) {
-  const auto comm = state.communicators.find(verdict.communicator);
-  if (comm == state.communicators.end() || OpKind(verdict.call.op) == CallKind::kP2p) return false;
-  if (HaveAllCome(comm->second, verdict)) return false;
-  const std::set<int32_t> waiting(verdict.waiting_processes.begin(),
-                                  verdict.waiting_processes.end());
-  return std::any_of(
-      comm->second.members.begin(), comm->second.members.end(), [&](const auto& entry) {
-        const Member& member = entry.second;
-        if (waiting.count(member.process) == 0 || HasEnded(state, member.process)) return false;
-        if (verdict.cause == Cause::kInitIncomplete) {
-          return member.state == MemberState::kInitializing &&
-                 member.init_entered_ns > opened_ns;
-        }
-        const std::optional<Wait> wait = FindWait(state, comm->second, member);
-        return wait.has_value() && wait->position == verdict.position &&
-               wait->since_ns > opened_ns;
-      });
+  return AnyStillWaits(state, verdict, opened_ns);
+}
+
+bool AwaitsVerdictOnEnd(const JobState& state, const Verdict& verdict) {
+  const auto has_ended = [&](const Culprit& culprit) { return HasEnded(state, culprit.process); };
+  return std::any_of(verdict.culprits.begin(), verdict.culprits.end(), has_ended) &&
+         AnyStillWaits(state, verdict, 0);
 }
 
 }  // namespace rollcall

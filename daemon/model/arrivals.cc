@@ -26,6 +26,7 @@ void ArrivalWatch::Add(int32_t rank, int32_t size, uint64_t position, int64_t en
     call.before_last_ns = std::max(call.before_last_ns, entered_ns);
   }
   if (call.arrived < size) return;
+  has_changed_ = true;
   scored_.push_back(call);
   if (scored_.size() > kScored) scored_.erase(scored_.begin());
   call.arrived = 0;

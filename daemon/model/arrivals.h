@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "daemon/model/job_state.h"
@@ -20,6 +21,8 @@ class ArrivalWatch {
 
   // The result over the newest kScored calls.
   Arrivals Score() const;
+  // Whether the result may have changed since the last call: all ranks have entered another call.
+  bool TakeChanged() { return std::exchange(has_changed_, false); }
 
  private:
   static constexpr uint64_t kEvery = 5;  // takes every fifth position
@@ -34,6 +37,7 @@ class ArrivalWatch {
   };
   std::vector<Call> open_;  // by position / kEvery % kOpen
   std::vector<Call> scored_;
+  bool has_changed_ = false;
 };
 
 }  // namespace rollcall

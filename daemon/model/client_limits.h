@@ -76,8 +76,9 @@ enum class Dropped : uint8_t {
   kIncidents,
   kAlerts,    // held back
   kSegments,  // by agents
+  kHostFacts,  // requests
 };
-inline constexpr size_t kDroppedKinds = static_cast<size_t>(Dropped::kSegments) + 1;
+inline constexpr size_t kDroppedKinds = static_cast<size_t>(Dropped::kHostFacts) + 1;
 using DroppedCounts = std::array<uint64_t, kDroppedKinds>;
 
 // The label `what` of rollcall_daemon_dropped_total.
@@ -86,7 +87,7 @@ inline const char* DroppedName(Dropped what) {
       "jobs",  "attempts",      "processes",      "agents", "communicators",
       "ranks", "ids",           "peers",          "blocked_calls", "graph_launches",
       "sites", "shapes",        "texts",          "hosts",  "tenants",
-      "streams", "incidents",   "alerts",         "segments"};
+      "streams", "incidents",   "alerts",         "segments", "host_facts"};
   return kNames[static_cast<size_t>(what)];
 }
 

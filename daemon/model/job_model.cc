@@ -248,7 +248,7 @@ void JobModel::AddRecords(const CommProgress& progress, size_t kept, Communicato
     }
   }
   if (was_full || records->size() > kept + kept / 2) Shrink(kept, records);
-  if (!progress.records.empty() && kept != 0) comm->arrivals = book.arrivals.Score();
+  if (book.arrivals.TakeChanged()) comm->arrivals = book.arrivals.Score();
 }
 
 // False: the communicator or the rank is one too many.

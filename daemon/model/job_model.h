@@ -16,6 +16,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "daemon/model/client_limits.h"
 #include "daemon/model/fleet_budget.h"
 #include "daemon/model/job_state.h"
@@ -158,7 +159,7 @@ class JobModel {
   size_t trimmed_to_ = kMostRecords;  // RecordShare() at the last TrimRecords()
   DroppedCounts dropped_ = {};
   bool has_dropped_ = false;
-  std::map<ProcessKey, int32_t> processes_;
+  absl::flat_hash_map<ProcessKey, int32_t> processes_;
   std::vector<std::vector<Seat>> seats_;                   // by process
   std::map<uint64_t, CommBook> books_;                     // by communicator
   std::vector<size_t> text_bytes_;                         // by process, counted in share_

@@ -77,6 +77,7 @@ enum class Liveness : uint8_t {
 // The reports of an agent by now.
 struct AgentHeard {
   int64_t heard_ns = 0;    // when its newest tick arrived
+  int64_t first_ns = 0;    // when its first tick arrived
   int64_t tick_ns = 0;     // from one of its ticks to the next
   // The waits of its processes count from this time on. Before it the agent was stopped, or
   // the network to it was down.

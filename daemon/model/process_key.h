@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <string>
 #include <tuple>
+#include <utility>
 
 namespace rollcall {
 
@@ -14,6 +15,13 @@ struct ProcessKey {
   uint64_t start_time = 0;  // clock ticks since boot: a later process may reuse the pid
   bool operator<(const ProcessKey& other) const {
     return std::tie(host, pid, start_time) < std::tie(other.host, other.pid, other.start_time);
+  }
+  bool operator==(const ProcessKey& other) const {
+    return pid == other.pid && start_time == other.start_time && host == other.host;
+  }
+  template <typename H>
+  friend H AbslHashValue(H state, const ProcessKey& key) {
+    return H::combine(std::move(state), key.host, key.pid, key.start_time);
   }
 };
 

@@ -186,8 +186,9 @@ void AgentBook::Applied(const Origin& origin) {
   if (origin.is_outdated) return;
   // A tick of the ended stream may be applied after the end.
   if (origin.agent->streams > 0) origin.agent->is_cut = false;
-  int64_t& heard_ns = origin.agent->heard.heard_ns;
-  heard_ns = std::max(heard_ns, origin.came_ns);
+  AgentHeard& heard = origin.agent->heard;
+  if (heard.heard_ns == 0) heard.first_ns = origin.came_ns;
+  heard.heard_ns = std::max(heard.heard_ns, origin.came_ns);
 }
 
 AgentBook::LeftOut AgentBook::RecordLeftOut(const Origin& origin, const LeftOut& left_out) {

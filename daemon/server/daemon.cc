@@ -83,7 +83,7 @@ Daemon::Daemon(DaemonOptions options)
               &store_, &incidents_, &timeline_),
       host_facts_([this](const std::string& agent,
                          const v1::DaemonMessage& message) { return agents_.Send(agent, message); },
-                  &store_, &incidents_, &timeline_),
+                  &store_, &incidents_, &counters_, &timeline_),
       runners_({&store_, &incidents_, &stacks_, &rates_, &counters_, &timeline_, &host_facts_},
                {options_.limits, options_.tick_ns, options_.keep_ended_ns}, CountWorkers()),
       queries_({&store_, &incidents_, &stacks_, &agents_, &rates_, &counters_, &timeline_,

@@ -25,13 +25,18 @@ v1::DaemonMessage MessageFor(uint64_t number, const std::vector<ProcessKey>& pro
 }  // namespace
 
 HostFactsDesk::HostFactsDesk(Send send, JobStore* store, IncidentBook* incidents,
-                             Timeline* timeline)
-    : send_(std::move(send)), store_(store), incidents_(incidents), timeline_(timeline) {}
+                             DaemonCounters* counters, Timeline* timeline)
+    : send_(std::move(send)),
+      store_(store),
+      incidents_(incidents),
+      counters_(counters),
+      timeline_(timeline) {}
 
 void HostFactsDesk::Request(const HostFactsRequest& request) {
   if (request.agents.empty()) return;
   const int64_t now_ns = timeline_->Now();
   uint64_t number = 0;
+  size_t dropped = 0;
   {
     const absl::MutexLock lock(&mutex_);
     CloseOld(now_ns);
@@ -41,11 +46,10 @@ void HostFactsDesk::Request(const HostFactsRequest& request) {
     open.incident = request.incident;
     open.asked_ns = now_ns;
     for (const auto& [agent, processes] : request.agents) open.agents.insert(agent);
-    std::set<uint64_t>& of_incident = by_incident_[request.incident];
-    of_incident.insert(number);
-    if (of_incident.size() > kOfIncident) Close(open_.find(*of_incident.begin()));
-    if (open_.size() > kKept) Close(open_.begin());
+    by_incident_[request.incident].insert(number);
+    dropped = CloseBeyondLimits(request.incident);
   }
+  if (dropped != 0) counters_->CountDropped(Dropped::kHostFacts, dropped);
   for (const auto& [agent, processes] : request.agents) {
     send_(agent, MessageFor(number, processes));
   }
@@ -56,6 +60,15 @@ void HostFactsDesk::Close(std::map<uint64_t, Open>::iterator open) {
   of_incident->second.erase(open->first);
   if (of_incident->second.empty()) by_incident_.erase(of_incident);
   open_.erase(open);
+}
+
+// Returns how many it has closed.
+size_t HostFactsDesk::CloseBeyondLimits(const std::string& incident) {
+  const size_t before = open_.size();
+  const std::set<uint64_t>& of_incident = by_incident_.at(incident);
+  if (of_incident.size() > kOfIncident) Close(open_.find(*of_incident.begin()));
+  if (open_.size() > kKept) Close(open_.begin());
+  return before - open_.size();
 }
 
 // The numbers of requests follow their times.

@@ -18,6 +18,7 @@
 #include "absl/synchronization/mutex.h"
 #include "daemon/model/client_limits.h"
 #include "daemon/server/agent_name.h"
+#include "daemon/server/daemon_counters.h"
 #include "daemon/server/host_facts_watch.h"
 #include "daemon/server/incident_book.h"
 #include "daemon/server/job_store.h"
@@ -35,8 +36,8 @@ class HostFactsDesk {
   // Sends a message to the agent with this id. Returns false if that agent is not connected.
   using Send = std::function<bool(const std::string& agent, const v1::DaemonMessage& message)>;
 
-  // Open requests, of one incident and in all. Beyond it a new one removes the oldest. When a switch
-  // fails, all jobs ask at once.
+  // Open requests, of one incident and in all. Beyond it a new one removes the oldest, which counts as
+  // dropped. When a switch fails, all jobs ask at once.
   static constexpr size_t kOfIncident = 64;
   static constexpr size_t kKept = limits::kJobs;
   // Agents of an earlier release never answer. Others take a minute at most for each of the few
@@ -44,7 +45,8 @@ class HostFactsDesk {
   static constexpr int64_t kAnswersWithinNs = 600'000'000'000;
 
   // All must outlive this object.
-  HostFactsDesk(Send send, JobStore* store, IncidentBook* incidents, Timeline* timeline);
+  HostFactsDesk(Send send, JobStore* store, IncidentBook* incidents, DaemonCounters* counters,
+                Timeline* timeline);
 
   // Returns at once. Does nothing for a request without agents.
   void Request(const HostFactsRequest& request) ABSL_LOCKS_EXCLUDED(mutex_);
@@ -59,12 +61,14 @@ class HostFactsDesk {
     int64_t asked_ns = 0;
   };
 
+  size_t CloseBeyondLimits(const std::string& incident) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void CloseOld(int64_t now_ns) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Close(std::map<uint64_t, Open>::iterator open) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const Send send_;
   JobStore* const store_;
   IncidentBook* const incidents_;
+  DaemonCounters* const counters_;
   Timeline* const timeline_;
   absl::Mutex mutex_;
   std::map<uint64_t, Open> open_ ABSL_GUARDED_BY(mutex_);

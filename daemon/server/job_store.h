@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/container/flat_hash_map.h"
 #include "absl/synchronization/mutex.h"
 #include "daemon/model/attempts.h"
 #include "daemon/model/client_limits.h"
@@ -209,7 +210,7 @@ class JobStore {
   std::map<JobId, Attempts> restored_ ABSL_GUARDED_BY(mutex_);  // of jobs that have not come yet
   AttemptChanges attempt_changes_ ABSL_GUARDED_BY(mutex_);
   size_t jobs_ ABSL_GUARDED_BY(mutex_) = 0;                               // attempts
-  std::map<ProcessKey, Owned> owned_ ABSL_GUARDED_BY(mutex_);
+  absl::flat_hash_map<ProcessKey, Owned> owned_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace rollcall

@@ -6,6 +6,9 @@ import schedule as schedules
 
 # A job that stood still for longer was hung, if only for a while: a loaded machine does that.
 STOOD_STILL_SECONDS = 0.7 * schedules.HANG_AFTER
+# The daemon suspects a wait of half of HANG_AFTER. A healthy job that a loaded machine holds up for
+# nearly as long does wait: a suspicion may say so.
+SLOW_SECONDS = 0.8 * schedules.HANG_AFTER / 2
 # A SIGKILL between a delivery and its mark in the history repeats the alert, under the same key.
 MARK_SECONDS = 3
 MOST_UPDATES = 4
@@ -77,8 +80,9 @@ def may_be_unseen(schedule):
     return schedule.fault is not None and not schedule.must_be_named
 
 
-def find_wrong_certainty(schedule, incidents):
-    """`certain` is a promise, at any time. A suspicion may name a rank that pauses for a moment."""
+def find_wrong_certainty(schedule, incidents, gap=0):
+    """`certain` is a promise, at any time. A suspicion may name a rank that pauses for a moment, or
+    one that the others of a healthy job did wait for: the job stood still for `gap` seconds."""
     paused = {d.index for d in schedule.disturbances if d.kind == "pause_rank"}
     for incident in incidents:
         for verdict in incident.get("verdicts", []):
@@ -87,6 +91,8 @@ def find_wrong_certainty(schedule, incidents):
             if is_right_verdict(schedule, verdict):
                 continue
             if not was_confirmed(incident) and culprits_of(verdict) <= paused:
+                continue
+            if not was_confirmed(incident) and schedule.fault is None and gap >= SLOW_SECONDS:
                 continue
             # Ranks that wait for the culprit are absent elsewhere.
             root = incident["verdicts"][0]
@@ -207,9 +213,9 @@ def find_wrong_alerts(schedule, seen):
 def judge(schedule, seen):
     """All that is wrong, in words. Nothing where the job itself stood still for too long."""
     everything = [*(i for _, i in seen.states), *seen.reports, *seen.history]
-    problems = [*find_wrong_certainty(schedule, everything), *find_false_alarms(schedule, seen),
-                *find_losses(schedule, seen), *find_double_incidents(schedule, seen),
-                *find_wrong_alerts(schedule, seen)]
+    problems = [*find_wrong_certainty(schedule, everything, seen.gap),
+                *find_false_alarms(schedule, seen), *find_losses(schedule, seen),
+                *find_double_incidents(schedule, seen), *find_wrong_alerts(schedule, seen)]
     return list(dict.fromkeys(problems))
 
 

@@ -138,6 +138,10 @@ def test_a_healthy_job_has_no_alarm_but_suspicions_of_ranks_that_pause():
     assert oracle.judge(HEALTHY, seen) == []
     seen = oracle.Observation(states=[(5, suspicion(1))])
     assert "wrong certain" in oracle.judge(HEALTHY, seen)[0]
+    seen = oracle.Observation(states=[(5, suspicion(1))], gap=oracle.SLOW_SECONDS)
+    assert oracle.judge(HEALTHY, seen) == [], "the others did wait for it"
+    seen = oracle.Observation(states=[(5, incident("confirmed"))], gap=oracle.SLOW_SECONDS)
+    assert "wrong certain" in oracle.judge(HEALTHY, seen)[0]
     seen = oracle.Observation(states=[(5, incident("confirmed", certainty="likely"))])
     assert "false alarm" in oracle.judge(HEALTHY, seen)[0]
     seen = oracle.Observation(alerts=[alert("firing", 1, 5)])

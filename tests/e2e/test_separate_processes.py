@@ -80,6 +80,15 @@ def test_a_job_outlives_agent_and_daemon_that_are_killed(run, daemon):
     assert result.exit_code == 0
 
 
+def test_a_daemon_that_dies_last_is_away(daemon):
+    last = f"sleep 1; kill -9 {daemon.process.pid}"
+    result = subprocess.run(
+        [BUILD / "bin" / "rollcall", "run", f"--daemon={daemon.address}", "--", "sh", "-c", last],
+        capture_output=True, text=True, timeout=60)
+    assert result.returncode == 0, result.stderr
+    assert result.stderr.count("cannot reach the daemon at") == 1, result.stderr
+
+
 def test_analyze_reads_the_segments_of_an_ended_job(daemon, tmp_path):
     segments = tmp_path / "segments"
     segments.mkdir(mode=0o700)

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "daemon/diagnosis/rules/heard_hosts.h"
 #include "daemon/model/progress.h"
 #include "daemon/words/terms.h"
 #include "proto/durations.h"
@@ -16,6 +17,9 @@ namespace {
 // The ranks of a collective finish it at nearly the same time. Their hosts report this one after the
 // other, and the network may delay a report.
 constexpr int64_t kFinishReportedWithinNs = 2 * kSecond;
+// An agent that has just begun reports the processes of its host as it finds them: on a loaded host
+// some of them in a later tick.
+constexpr int64_t kAllReportedWithinNs = 10 * kSecond;
 
 bool IsKnownAbsent(const Absent& absent) {
   return !absent.stale && !absent.silent && absent.lack != Lack::kUnheard;
@@ -41,6 +45,23 @@ bool RestsOnNewAgent(const JobState& job, const Verdict& verdict) {
                      [&](const Culprit& c) { return HasNewAgent(job, c.process); }) ||
          std::any_of(waiting.begin(), waiting.end(),
                      [&](int32_t process) { return HasNewAgent(job, process); });
+}
+
+// True if the agent of a culprit's host was restarted so recently that its report on the culprit may be
+// on its way.
+bool AwaitsFirstReport(const JobState& job, const Verdict& verdict, int64_t now_ns) {
+  // Other causes do not blame silent ranks of a host that reports.
+  if (verdict.cause != Cause::kMissingRank) return false;
+  const auto is_silent = [&](const Culprit& culprit) {
+    const Process* process = FindProcess(job, culprit.process);
+    return process != nullptr && process->liveness == Liveness::kSilent;
+  };
+  if (std::none_of(verdict.culprits.begin(), verdict.culprits.end(), is_silent)) return false;
+  const HeardHosts heard(job);
+  return std::any_of(verdict.culprits.begin(), verdict.culprits.end(), [&](const Culprit& culprit) {
+    const AgentState* agent = is_silent(culprit) ? heard.FindAgentOn(culprit.process) : nullptr;
+    return agent != nullptr && now_ns - agent->first_ns < kAllReportedWithinNs;
+  });
 }
 
 bool HasFinished(const Communicator& comm, uint64_t position) {
@@ -142,6 +163,27 @@ int64_t OldestReportAgeNs(const JobState& job, int64_t now_ns) {
   return age_ns;
 }
 
+// True if the verdict blames ranks for a wait alone. The end of a process and an error are facts
+// whatever the length of the wait.
+bool RestsOnWait(const Verdict& verdict) {
+  return verdict.cause != Cause::kRankDied && verdict.cause != Cause::kRankExited &&
+         verdict.cause != Cause::kNcclError && verdict.cause != Cause::kConcurrentUse &&
+         !IsWarning(verdict.cause);
+}
+
+// The oldest report proves the wait up to its own time only. Between two ticks of agents that tick
+// seldom, the ranks of a healthy job seem to wait.
+void WeighShownWait(const Limits& limits, Verdict* verdict) {
+  if (verdict->stale || !RestsOnWait(*verdict)) return;  // WeighMissed() has weighed stale reports
+  if (verdict->evidence_age_ns <= kFreshReportNs) return;
+  const int64_t shown_ns = std::max<int64_t>(verdict->waited_ns - verdict->evidence_age_ns, 0);
+  if (shown_ns >= std::min(limits.suspect_floor_ns, limits.suspect_after_ns)) return;
+  verdict->certainty = std::min(verdict->certainty, Certainty::kLikely);
+  verdict->missing_evidence.push_back(
+      absl::StrCat("the oldest report is ", DurationInWords(verdict->evidence_age_ns),
+                   " old: the reports show a wait of ", DurationInWords(shown_ns)));
+}
+
 }  // namespace
 
 std::vector<Absent> Blamable(const std::vector<Absent>& guilty) {
@@ -161,8 +203,8 @@ int64_t CountedSince(const JobState& job, const std::vector<Waiter>& waiters) {
   return waiters.empty() ? job.counts_from_ns : since_ns;
 }
 
-void WeighAge(const JobState& job, int64_t now_ns, Verdict* verdict) {
-  verdict->unsettled = RestsOnNewAgent(job, *verdict);
+void WeighAge(const JobState& job, int64_t now_ns, const Limits& limits, Verdict* verdict) {
+  verdict->unsettled = RestsOnNewAgent(job, *verdict) || AwaitsFirstReport(job, *verdict, now_ns);
   if (IsContradiction(verdict->cause)) return;
   if (RestsOnMixedReports(job, *verdict)) {
     verdict->unsettled = true;
@@ -180,6 +222,7 @@ void WeighAge(const JobState& job, int64_t now_ns, Verdict* verdict) {
     // The age over the whole job is at most a little higher, and all reports are fresh.
     verdict->evidence_age_ns = std::max(verdict->evidence_age_ns, OldestReportAgeNs(job, now_ns));
   }
+  WeighShownWait(limits, verdict);
 }
 
 }  // namespace rollcall

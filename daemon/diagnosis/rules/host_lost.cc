@@ -3,6 +3,7 @@
 #include <set>
 
 #include "absl/strings/str_cat.h"
+#include "daemon/diagnosis/rules/heard_hosts.h"
 #include "daemon/diagnosis/rules/rules.h"
 #include "daemon/words/evidence.h"
 #include "daemon/words/terms.h"
@@ -34,11 +35,16 @@ void AddRanksOfHosts(const JobState& job, const std::set<std::string>& hosts, Ve
 std::optional<Verdict> JudgeLostHosts(const Suspicion& s) {
   std::vector<Absent> lost =
       Pick(s, [](const Absent& a) { return a.silent && a.gone == Gone::kNo; });
+  if (lost.empty()) return std::nullopt;
   // If fresh reports show an absent rank, that rank explains the wait.
   const bool known = std::any_of(s.absents.begin(), s.absents.end(), [](const Absent& a) {
     return !a.silent && a.lack != Lack::kUnheard;
   });
   if (known) return std::nullopt;
+  const HeardHosts heard(s.job);
+  lost.erase(std::remove_if(lost.begin(), lost.end(),
+                            [&](const Absent& a) { return heard.FindAgentOn(a.process) != nullptr; }),
+             lost.end());
   std::set<std::string> hosts;
   for (Absent& absent : lost) {
     absent.at_most = Certainty::kLikely;

@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "daemon/diagnosis/rules/blame.h"
+#include "daemon/diagnosis/rules/heard_hosts.h"
 #include "daemon/diagnosis/rules/rules.h"
 #include "daemon/model/progress.h"
 #include "daemon/words/terms.h"
@@ -41,14 +42,26 @@ void WeakenWithoutStacks(const Suspicion& s, const std::vector<Absent>& absents,
       ": it may wait for another absent rank"));
 }
 
+// The silent ranks whose host reports by another agent, if only silent ranks are absent: any other
+// one explains the wait better.
+std::vector<Absent> UnreportedByNewAgent(const Suspicion& s) {
+  const bool all_silent = std::all_of(s.absents.begin(), s.absents.end(), [](const Absent& a) {
+    return a.silent && a.gone == Gone::kNo;
+  });
+  if (!all_silent) return {};
+  const HeardHosts heard(s.job);
+  return Pick(s, [&](const Absent& a) { return heard.FindAgentOn(a.process) != nullptr; });
+}
+
 }  // namespace
 
 std::optional<Verdict> JudgeMissingRanks(const Suspicion& s) {
-  if (s.call.kind != StuckCall::Kind::kCollective) return std::nullopt;
-  // JudgeLostHosts() judges silent ranks, JudgeBlockedStarts() ranks whose GPU is behind.
+  if (s.call.kind != StuckCall::Kind::kCollective || s.absents.empty()) return std::nullopt;
+  // JudgeLostHosts() judges the ranks of silent hosts, JudgeBlockedStarts() ranks whose GPU is behind.
   std::vector<Absent> absents = Pick(s, [](const Absent& a) {
     return a.gone == Gone::kNo && !a.silent && a.lack != Lack::kNotStarted;
   });
+  if (absents.empty()) absents = UnreportedByNewAgent(s);
   const auto held_up = std::stable_partition(
       absents.begin(), absents.end(), [&s](const Absent& a) { return !WaitsOutside(s.job, a); });
   if (held_up == absents.begin() || held_up == absents.end()) {

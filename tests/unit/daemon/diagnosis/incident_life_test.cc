@@ -268,6 +268,52 @@ TEST_F(IncidentsTest, ARankThatEndedBeforeItsHostWasHeardIsNoEndOfTheJob) {
   EXPECT_EQ(life_.live()->verdicts[0].cause, Cause::kRankDied);
 }
 
+// The agent of rank 3's host is gone, and a new one reports what happened meanwhile.
+class LostHostTest : public IncidentsTest {
+ protected:
+  void ConfirmWithoutTheHost() {
+    RanksWait(10);
+    job_.process(3).liveness = Liveness::kSilent;
+    job_.process(3).silent_since_ns = At(11);
+    Look(25);
+    Look(26);
+    ASSERT_EQ(Look(70), Kinds{Kind::kConfirmed});
+    ASSERT_EQ(life_.live()->verdicts[0].cause, Cause::kHostLost);
+  }
+  // `seen_alive`: the new agent has seen the process alive at that time.
+  void Exits(double at, double seen_alive) {
+    job_.Exit(3, At(at));
+    job_.process(3).ended_after_ns = seen_alive == 0 ? 0 : At(seen_alive);
+  }
+};
+
+TEST_F(LostHostTest, ARankThatEndedWhileItsHostWasOutOfReachIsNoEndOfTheJob) {
+  ConfirmWithoutTheHost();
+  Exits(75, 0);
+  for (const double at : {75.1, 76.0, 77.5, 79.9}) EXPECT_EQ(Look(at), Kinds()) << at;
+  EXPECT_EQ(Look(81), Kinds{Kind::kUpdated});
+  EXPECT_EQ(events_[0].incident.verdicts[0].cause, Cause::kRankExited);
+  job_.Die(0, At(90), 15);
+  EXPECT_EQ(Look(91), Kinds());
+  EXPECT_EQ(life_.live()->verdicts[0].waiting_ranks, (std::vector<int32_t>{0, 1, 2}));
+}
+
+TEST_F(LostHostTest, ARankThatWasSeenAliveAfterTheConfirmationEndsWithTheJob) {
+  ConfirmWithoutTheHost();
+  Exits(75, 74);
+  Look(81);
+  EXPECT_EQ(life_.live()->verdicts[0].cause, Cause::kHostLost);
+}
+
+TEST_F(LostHostTest, ARankThatCameBackEndsWithTheJob) {
+  ConfirmWithoutTheHost();
+  job_.process(3).liveness = Liveness::kAlive;
+  EXPECT_EQ(Look(80), Kinds{Kind::kUpdated});
+  Exits(85, 0);
+  Look(91);
+  EXPECT_EQ(life_.live()->verdicts[0].cause, Cause::kMissingRank);
+}
+
 TEST_F(IncidentsTest, EndsWithTheOtherRanksIfAHostIsLostForGood) {
   RanksWait(10);
   Look(25);
@@ -394,6 +440,18 @@ TEST_F(RestartTest, AJobThatWasEndedMeanwhileKeepsItsVerdict) {
   EXPECT_EQ(life_.live()->verdicts[0].cause, Cause::kMissingRank);
   for (const int rank : {0, 2, 3}) job_.Die(rank, At(81), 15);
   EXPECT_TRUE(HasAny(Look(82), {Kind::kEnded}));
+}
+
+TEST_F(RestartTest, ARankOfALostHostThatEndedMeanwhileIsNoEndOfTheJob) {
+  RanksWait(10);
+  job_.process(3).liveness = Liveness::kSilent;
+  Look(25);
+  Look(26);
+  ASSERT_EQ(Look(70), Kinds{Kind::kConfirmed});
+  Restart();
+  job_.Exit(3, At(75));
+  EXPECT_TRUE(HasAny(Look(81), {Kind::kUpdated}));
+  EXPECT_EQ(life_.live()->verdicts[0].cause, Cause::kRankExited);
 }
 
 TEST_F(RestartTest, APartOfTheJobDoesNotChangeAConfirmedVerdict) {

@@ -71,7 +71,7 @@ class HostFactsDeskTest : public testing::Test {
           asked_.emplace_back(agent, message.gather_host_facts());
           return true;
         },
-        &store_, incidents_.get(), &timeline_);
+        &store_, incidents_.get(), &counters_, &timeline_);
     runner_ =
         std::make_unique<JobRunner>(kJob,
                                     JobRunner::Parts{&store_, incidents_.get(), stacks_.get(),
@@ -111,6 +111,10 @@ class HostFactsDeskTest : public testing::Test {
   v1::Incident TheIncident() const {
     const auto all = incidents_->All("");
     return all.empty() ? v1::Incident() : all.back();
+  }
+
+  uint64_t CountDropped() const {
+    return counters_.Get().dropped[static_cast<size_t>(Dropped::kHostFacts)];
   }
 
   TemporaryTree tree_;
@@ -153,6 +157,29 @@ TEST_F(HostFactsDeskTest, RequestsOfOtherJobsDoNotEndThoseOfThisOne) {
   }
   desk_->OnReply(AgentOf(1), Reply(mine));
   EXPECT_EQ(TheIncident().host_facts_size(), 1);
+  EXPECT_EQ(CountDropped(), 0u);
+}
+
+TEST_F(HostFactsDeskTest, BeyondTheLimitOfAnIncidentTheOldestRequestIsDroppedAndCounted) {
+  HostFactsRequest request;
+  request.job = kJob;
+  request.incident = "job-1";
+  request.agents["node-0/1"] = {};
+  for (size_t i = 0; i < HostFactsDesk::kOfIncident; ++i) desk_->Request(request);
+  EXPECT_EQ(CountDropped(), 0u);
+  desk_->Request(request);
+  desk_->Request(request);
+  EXPECT_EQ(CountDropped(), 2u);
+}
+
+TEST_F(HostFactsDeskTest, BeyondTheLimitOfAllTheOldestRequestIsDroppedAndCounted) {
+  for (size_t i = 0; i <= HostFactsDesk::kKept; ++i) {
+    HostFactsRequest request;
+    request.incident = absl::StrCat("job-", i);
+    request.agents["node-0/1"] = {};
+    desk_->Request(request);
+  }
+  EXPECT_EQ(CountDropped(), 1u);
 }
 
 TEST_F(HostFactsDeskTest, AnIncidentHasNoMessagesAboutTheProcessesOfOthers) {

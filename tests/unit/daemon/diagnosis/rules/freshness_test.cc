@@ -76,7 +76,7 @@ class FreshnessTest : public testing::Test {
   JobBuilder job_{4};
   IncidentLife life_{"train"};
   Limits limits_;
-  int64_t held_[2] = {0, 0};
+  int64_t held_[3] = {0, 0, 0};
 };
 
 // The agent of b is stopped while the job continues; then rank 1, on a, does not enter a call.
@@ -281,6 +281,88 @@ TEST_F(FreshnessTest, AWaitInASingleMessageBlamesNoRank) {
   job_.state.agents[kB].is_settled = false;
   FallStale(kB, 20);
   for (const Verdict& verdict : Diagnosed(100)) ADD_FAILURE() << verdict.summary;
+}
+
+// The daemon has asked the agents for seldom ticks: nobody is stale. The job is healthy.
+TEST_F(FreshnessTest, AWaitThatTheReportsDoNotShowToBeLongIsNotCertain) {
+  job_.Enter({0, 1}, At(10));
+  held_[kA] = held_[kB] = At(11.8);
+  for (const double at : {25.1, 30.0, 60.0}) {
+    const std::vector<Verdict> verdicts = Diagnosed(at);
+    ASSERT_EQ(verdicts.size(), 1u) << at;
+    EXPECT_EQ(CulpritRanks(verdicts[0].culprits), (Ranks{2, 3}));
+    EXPECT_EQ(verdicts[0].certainty, Certainty::kLikely) << at;
+    EXPECT_EQ(verdicts[0].missing_evidence.back().substr(0, 14), "the oldest rep");
+  }
+  held_[kA] = held_[kB] = At(15.1);  // five seconds of the wait are shown
+  EXPECT_EQ(Diagnosed(25.1)[0].certainty, Certainty::kCertain);
+}
+
+TEST_F(FreshnessTest, AnOldReportOnARankThatDiedIsCertain) {
+  job_.Enter({0, 1, 2}, At(10));
+  job_.Die(3, At(11));
+  held_[kA] = held_[kB] = At(11.8);
+  EXPECT_EQ(Diagnosed(25)[0].certainty, Certainty::kCertain);
+}
+
+// The agent of host b is killed and started again. On a loaded host, it finds rank 3 late.
+class NewAgentTest : public FreshnessTest {
+ protected:
+  static constexpr size_t kNewB = 2;
+
+  void ConfirmLostHost() {
+    job_.Enter({0, 1}, At(10));
+    FallSilent(kB);
+    Look(30);
+    ASSERT_EQ(Look(71).back(), Kind::kConfirmed);
+    ASSERT_EQ(life_.live()->verdicts[0].cause, Cause::kHostLost);
+    ASSERT_EQ(CulpritRanks(life_.live()->verdicts[0].culprits), (Ranks{2, 3}));
+  }
+  // Rank 2 lives, and waits for rank 3, too.
+  void StartAgent(double at) {
+    AgentState agent = job_.state.agents[kB];
+    agent.id = "b, again";
+    agent.stale = agent.silent = false;
+    agent.first_ns = At(at);
+    job_.state.agents.push_back(agent);
+    job_.process(2).agent = kNewB;
+    job_.process(2).liveness = Liveness::kAlive;
+    job_.Enter({2}, At(10));
+  }
+};
+
+TEST_F(NewAgentTest, DoesNotCallAHostLostThatReports) {
+  ConfirmLostHost();
+  StartAgent(80);
+  EXPECT_EQ(Look(80.5), Kinds());
+  EXPECT_EQ(CulpritRanks(life_.live()->verdicts[0].culprits), (Ranks{2, 3})) << "too early";
+  EXPECT_EQ(Look(90), Kinds{Kind::kUpdated});
+  const Verdict& verdict = life_.live()->verdicts[0];
+  EXPECT_EQ(verdict.cause, Cause::kMissingRank);
+  EXPECT_EQ(CulpritRanks(verdict.culprits), Ranks{3});
+  EXPECT_EQ(verdict.certainty, Certainty::kPossible);
+}
+
+TEST_F(NewAgentTest, SaysThatARankExitedWhileTheAgentWasGone) {
+  ConfirmLostHost();
+  StartAgent(80);
+  EXPECT_EQ(Look(80.5), Kinds());
+  job_.process(3).agent = kNewB;
+  job_.Exit(3, At(81));
+  for (const double at : {81.1, 82.5, 84.0}) EXPECT_EQ(Look(at), Kinds()) << at;
+  EXPECT_EQ(Look(87), Kinds{Kind::kUpdated});
+  const Verdict& verdict = life_.live()->verdicts[0];
+  EXPECT_EQ(verdict.cause, Cause::kRankExited);
+  EXPECT_EQ(CulpritRanks(verdict.culprits), Ranks{3});
+}
+
+TEST_F(NewAgentTest, DoesNotConfirmWhileTheReportOnTheCulpritMayBeOnItsWay) {
+  job_.Enter({0, 1}, At(10));
+  FallSilent(kB);
+  Look(30);
+  StartAgent(69);
+  EXPECT_EQ(Look(71), Kinds{Kind::kUpdated});
+  EXPECT_EQ(Look(79.1), Kinds{Kind::kConfirmed});
 }
 
 TEST_F(FreshnessTest, AnEndedProcessStaysEndedWhileItsAgentIsStopped) {
