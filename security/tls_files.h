@@ -48,8 +48,9 @@ class TlsFiles {
   // unusable, why, and what to do, also while older contents are in use. Before the first OK there
   // is no Current().
   absl::Status Poll(int64_t now_s);
-  // Warnings for the log, since the last call: what cannot be used, what expires soon. What stays wrong is said again after an hour. A problem that passes within
-  // seconds, such as a renewal in two steps, is not said.
+  // Warnings for the log, since the last call: what cannot be used, what expires soon. What stays wrong
+  // is said again after an hour. A problem that passes within seconds, such as a renewal in two steps,
+  // is not said.
   std::vector<std::string> TakeMessages();
   // Lines for the log that are no warnings: which certificate is in use now.
   std::vector<std::string> TakeNews();
