@@ -26,6 +26,8 @@ constexpr int64_t kFirstPause = 200'000'000;
 // With the jitter three seconds: an agent is back within five seconds after its daemon.
 constexpr int64_t kLongestPause = 2'000'000'000;
 constexpr int64_t kLongestTick = 60'000'000'000;  // that a daemon may ask for
+constexpr char kDistrusted[] = "the daemon's certificate has been revoked";
+constexpr int64_t kTrustChecksApart = 10'000'000'000;
 constexpr size_t kMessageBytes = 1 << 20;
 constexpr std::chrono::seconds kStopTimeout{3};  // for the last tick
 constexpr size_t kMostHostFactsRequests = 4;     // that wait
@@ -100,6 +102,7 @@ class Agent::Link {
     for (int i = 0; i < 100 && !broken_; ++i) usleep(5000);
   }
 
+  const grpc::ClientContext& context() const { return *context_; }
   bool broken() const { return broken_; }
   bool welcomed() const { return welcomed_; }
   // The records that a whole tick needs of each communicator; 0: all.
@@ -241,6 +244,8 @@ void Agent::RunUplink() {
         warned = false;
       }
       if (link.broken()) failure = link.Finish();
+      // Explaining it connects once more, and sees why.
+      if (!link.broken() && !stopping()) failure = {grpc::StatusCode::UNAVAILABLE, kDistrusted};
     }
     CloseLink();
     if (stopping()) break;
@@ -279,7 +284,12 @@ void Agent::TickUntilBroken(Link* link) {
   collector_.SetWholeRecords(link->whole_records());
   tick_ns_ = options_.tick_ns;  // until the daemon asks for another pace
   bool whole = true;
+  int64_t trusted_ns = MonotonicNs();
   while (!link->broken() && !stopping()) {
+    if (options_.still_trusts && MonotonicNs() - trusted_ns >= kTrustChecksApart) {
+      if (!options_.still_trusts(link->context())) return;
+      trusted_ns = MonotonicNs();
+    }
     const int64_t next_ns = MonotonicNs() + tick_ns_;
     CollectAndSend(whole, link);
     whole = false;

@@ -44,6 +44,8 @@ struct AgentOptions {
   int64_t tick_ns = 100'000'000;
   // Says why a stream failed, for the log; may take seconds. Empty: the stream's own message.
   std::function<std::string(const grpc::Status&)> explain;
+  // Whether the daemon of a stream may still be believed, asked every ten seconds. Empty: always.
+  std::function<bool(const grpc::ClientContext&)> still_trusts;
   // Processes whose stacks the agent takes for the daemon; 0: no limit.
   int64_t max_stacks_per_minute = 600;
   bool stacks_on = true;  // false: the agent takes no stacks at all
@@ -78,6 +80,7 @@ class Agent {
   std::shared_ptr<grpc::ClientContext> NewContext();
   bool AwaitWelcome(const Link& link);
   void WarnOfFailure(const grpc::Status& failure) const;
+  // Or until the daemon may not be believed any more.
   void TickUntilBroken(Link* link);
   void Collect(bool whole, v1::Tick* tick);
   void CollectAndSend(bool whole, Link* link);

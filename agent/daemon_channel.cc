@@ -44,7 +44,8 @@ absl::Status CheckFlags(const DaemonAddress& daemon) {
   if (daemon.tls_cert.empty() != daemon.tls_key.empty()) {
     return absl::InvalidArgumentError("--tls-cert and --tls-key belong together: give both");
   }
-  if (daemon.tls_ca.empty() && (!daemon.tls_cert.empty() || !daemon.tls_server_name.empty())) {
+  if (daemon.tls_ca.empty() && (!daemon.tls_cert.empty() || !daemon.tls_crl.empty() ||
+                                !daemon.tls_server_name.empty())) {
     return absl::InvalidArgumentError(
         "TLS needs --tls-ca=FILE, the certificate of the authority that signed the daemon's");
   }
@@ -75,6 +76,9 @@ void AddDaemonSecurityFlags(CLI::App* app, DaemonAddress* daemon) {
       ->envname("ROLLCALL_TLS_CERT");
   app->add_option("--tls-key", daemon->tls_key, "file with the key of --tls-cert")
       ->envname("ROLLCALL_TLS_KEY");
+  app->add_option("--tls-crl", daemon->tls_crl,
+                  "file with the certificates that the authority of --tls-ca has revoked")
+      ->envname("ROLLCALL_TLS_CRL");
   app->add_option("--tls-server-name", daemon->tls_server_name,
                   "name in the daemon's certificate, if it is not the host of --daemon")
       ->envname("ROLLCALL_TLS_SERVER_NAME");
@@ -91,7 +95,7 @@ DaemonChannels::DaemonChannels(DaemonAddress daemon)
       tls_(daemon_.tls_ca.empty()
                ? nullptr
                : std::make_shared<TlsFiles>(
-                     TlsPaths{daemon_.tls_cert, daemon_.tls_key, daemon_.tls_ca, ""},
+                     TlsPaths{daemon_.tls_cert, daemon_.tls_key, daemon_.tls_ca, daemon_.tls_crl},
                      CertificateUse::kClient)) {}
 
 absl::StatusOr<std::shared_ptr<DaemonChannels>> DaemonChannels::Open(DaemonAddress daemon) {
@@ -126,6 +130,13 @@ std::shared_ptr<grpc::Channel> DaemonChannels::Connect() {
   const std::lock_guard<std::mutex> lock(mutex_);
   last_ = channel.status();
   return channel.ok() ? *std::move(channel) : BrokenChannel();
+}
+
+bool DaemonChannels::StillTrusts(const grpc::ClientContext& context) {
+  if (daemon_.tls_crl.empty()) return true;
+  const std::lock_guard<std::mutex> lock(mutex_);
+  static_cast<void>(tls_->Poll(time(nullptr)));  // a list that is unusable does not replace the last
+  return !tls_->Current()->revocations.IsRevoked(CertificateOfDaemon(context));
 }
 
 std::string DaemonChannels::Explain(const grpc::Status& status) const {

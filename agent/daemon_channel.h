@@ -15,6 +15,7 @@ class App;
 }
 namespace grpc {
 class Channel;
+class ClientContext;
 class Status;
 }  // namespace grpc
 
@@ -26,6 +27,7 @@ struct DaemonAddress {
   std::string address = "127.0.0.1:7655";  // HOST:PORT or unix:PATH
   // Files; without `tls_ca` there is no TLS. `tls_ca` may be kSystemAuthorities.
   std::string tls_ca, tls_cert, tls_key;
+  std::string tls_crl;                    // of the authorities in `tls_ca`; "": none
   std::string tls_server_name;            // "": the host of `address`
   std::string token_file;
   std::string user;  // --daemon-user
@@ -46,6 +48,10 @@ class DaemonChannels {
   // UNAVAILABLE. A channel that has failed so may never work again: connect anew. A keepalive detects a lost daemon host after three minutes. Until then the connection stays open,
   // even while the daemon does not answer.
   std::shared_ptr<grpc::Channel> Connect();
+
+  // Whether the daemon of this stream, which must have answered, has still a certificate that nobody has
+  // revoked, by the list as it is now.
+  bool StillTrusts(const grpc::ClientContext& context);
 
   // Why a call has failed, for people: the status, and what TLS says. May connect once, and wait for
   // seconds.

@@ -160,6 +160,9 @@ int Main(int argc, char** argv) {
   options.explain = [&channels](const grpc::Status& status) {
     return (*channels)->Explain(status);
   };
+  options.still_trusts = [&channels](const grpc::ClientContext& stream) {
+    return (*channels)->StillTrusts(stream);
+  };
 
   // The library creates this folder too. Its mode comes from the program that creates it first.
   mkdir(options.collector.directory.c_str(), 0700);

@@ -21,7 +21,7 @@ struct RunFlags {
   std::string on_hang = "observe";
   std::string report_dir = "./rollcall-reports";
   std::string http = "127.0.0.1:0";
-  DaemonAddress daemon = {"", "", "", "", "", "", ""};  // no address: the embedded one
+  DaemonAddress daemon = {"", "", "", "", "", "", "", ""};  // no address: the embedded one
   bool sim = false;
   bool insecure = false;
   std::string host_facts = "on";

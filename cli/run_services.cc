@@ -106,6 +106,9 @@ void RunServices::StartAgent(ChannelSource channels) {
     options.explain = [channels = channels_](const grpc::Status& status) {
       return channels->Explain(status);
     };
+    options.still_trusts = [channels = channels_](const grpc::ClientContext& stream) {
+      return channels->StillTrusts(stream);
+    };
   }
   agent_ = std::make_unique<Agent>(options, std::move(channels));
   agent_->Start();

@@ -3,7 +3,6 @@
 #include <signal.h>
 #include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
-#include <sys/stat.h>
 
 #include <CLI/CLI.hpp>
 #include <fstream>
@@ -26,6 +25,8 @@
 #include "proto/limited_log.h"
 #include "proto/loose_threads.h"
 #include "security/grpc/quiet_log.h"
+#include "security/secret_file.h"
+#include "security/watched_file.h"
 #include "security/web_config_file.h"
 
 namespace {
@@ -55,23 +56,29 @@ absl::StatusOr<std::string> ReadText(const char* flag, const std::string& path) 
   return text.str();
 }
 
+// Whoever has this token is an owner of the daemon.
+absl::StatusOr<std::string> ReadPageToken(const std::string& path) {
+  rollcall::WatchedFile file(path);
+  const auto text = file.ReadIfChanged();
+  absl::Status status = text.status();
+  if (status.ok()) status = rollcall::CheckSecretFile(file, "token");
+  if (!status.ok()) {
+    return absl::Status(status.code(), absl::StrCat("--http-token-file: ", status.message()));
+  }
+  std::string token(absl::StripAsciiWhitespace(text->value_or("")));
+  if (token.size() >= kShortestToken && token.find_first_of("; ,\"\n") == std::string::npos) {
+    return token;
+  }
+  return absl::InvalidArgumentError(absl::StrCat(
+      "--http-token-file: ", path, " holds no token of at least ", kShortestToken,
+      " letters and digits\n  create one:  (umask 077; openssl rand -hex 32 > ", path, ")"));
+}
+
 absl::Status FillOptions(const Flags& flags, rollcall::DaemonOptions* options) {
   if (!flags.token_file.empty()) {
-    const auto text = ReadText("--http-token-file", flags.token_file);
-    if (!text.ok()) return text.status();
-    struct stat file = {};
-    if (stat(flags.token_file.c_str(), &file) == 0 && (file.st_mode & (S_IRWXO | S_IWGRP)) != 0) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("--http-token-file: others may use ", flags.token_file,
-                       ", whose token makes everybody an owner\n  type:  chmod 0600 ", flags.token_file));
-    }
-    options->http_token = std::string(absl::StripAsciiWhitespace(*text));
-    if (options->http_token.size() < kShortestToken ||
-        options->http_token.find_first_of("; ,\"\n") != std::string::npos) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "--http-token-file: ", flags.token_file, " holds no token of at least ", kShortestToken,
-          " letters and digits\n  create one:  (umask 077; openssl rand -hex 32 > ", flags.token_file, ")"));
-    }
+    auto token = ReadPageToken(flags.token_file);
+    if (!token.ok()) return token.status();
+    options->http_token = *std::move(token);
   }
   const std::string beside(absl::StripSuffix(options->report_dir, "/"));
   options->history = flags.history.empty() ? beside + ".db" : flags.history;

@@ -20,8 +20,8 @@ class BearerFile {
   explicit BearerFile(std::string path);
 
   // The token that the file holds now, without white space around it. While the file is unusable,
-  // the last token; if there was none, an error that says why. A file that every user of the host may
-  // read is unusable, except in a volume of Kubernetes, where only the pod sees it.
+  // the last token; if there was none, an error that says why. A file that others may read is
+  // unusable (secret_file.h).
   absl::StatusOr<std::string> Read();
 
  private:

@@ -13,6 +13,7 @@
 #include "absl/strings/strip.h"
 #include "security/http_watchdog.h"
 #include "security/peer_address.h"
+#include "security/secret_file.h"
 #include "security/url_parts.h"
 #include "security/watched_file.h"
 
@@ -39,9 +40,10 @@ bool IsLoopbackOrigin(absl::string_view origin) {
 
 absl::StatusOr<httplib::Headers> MakeHeaders(const KeyLocation& location) {
   if (location.token_file.empty()) return httplib::Headers();
-  absl::StatusOr<std::optional<std::string>> text =
-      WatchedFile(location.token_file).ReadIfChanged();
+  WatchedFile file(location.token_file);
+  const absl::StatusOr<std::optional<std::string>> text = file.ReadIfChanged();
   if (!text.ok()) return text.status();
+  if (absl::Status secret = CheckSecretFile(file, "token"); !secret.ok()) return secret;
   const std::string token(absl::StripAsciiWhitespace(text->value_or("")));
   for (const char byte : token) {
     if (!absl::ascii_isgraph(static_cast<unsigned char>(byte))) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which certificates their authority has revoked. A value: thread-safe, cheap to copy.
+// Which certificates their authority has revoked. A value: thread-safe, cheap to copy. Remembers its
+// answers.
 #pragma once
 
 #include <cstdint>

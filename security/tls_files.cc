@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "security/tls_files.h"
 
-#include <sys/stat.h>
-
 #include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "security/secret_file.h"
 
 namespace rollcall {
 namespace {
@@ -58,6 +57,9 @@ absl::Status TlsFiles::ReadAll() {
 
 // A pair whose time has not come yet is judged again each time, hence by content and not by change.
 absl::Status TlsFiles::TakePair(int64_t now_s, TlsContents* contents) {
+  if (key_.file.has_value()) {
+    if (absl::Status secret = CheckSecretFile(*key_.file, "key"); !secret.ok()) return secret;
+  }
   if (certificate_.latest == contents->certificate_pem && key_.latest == contents->key_pem) {
     return absl::OkStatus();
   }
@@ -142,7 +144,6 @@ absl::Status TlsFiles::Poll(int64_t now_s) {
   if ((first && !status.ok()) || !published.ok()) revocations_taken_ = list_before;
   SayProblem(status, now_s);
   WarnOfExpiry(now_s);
-  WarnOfReaders(now_s);
   return status;
 }
 
@@ -185,16 +186,6 @@ void TlsFiles::WarnOfExpiry(int64_t now_s) {
           : absl::StrCat("the revocation list ", paths_.revocations, " expired on ",
                          DateOf(list_until_s),
                          "; what it revokes stays revoked, what was revoked later is unknown"),
-      now_s);
-}
-
-void TlsFiles::WarnOfReaders(int64_t now_s) {
-  // Group-readable keys are usual: ssl-cert in Debian, fsGroup in Kubernetes.
-  const bool open = key_.file.has_value() && (key_.file->mode() & S_IROTH) != 0;
-  AddMessage(&readers_,
-      open ? absl::StrCat("every user of this host can read the key ", paths_.key,
-                          "; type: chmod o-rwx ", paths_.key)
-           : "",
       now_s);
 }
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The certificate, key, authorities and revocation list of this process, read again when the files
 // change. Only what is valid replaces what was: while somebody writes the files one after the
-// other, or writes nonsense, connections use the last good ones.
+// other, or writes nonsense, connections use the last good ones. A key that others may read is not
+// used (secret_file.h).
 //
 // One owner calls Poll(), usually once a second; the other functions are thread-safe. Does not log.
 #pragma once
@@ -28,7 +29,7 @@ struct TlsPaths {
   std::string certificate;  // with its chain
   std::string key;
   std::string authorities;  // whom this process believes: of clients, or of the daemon
-  std::string revocations;  // of the clients; needs `authorities`
+  std::string revocations;  // by these authorities; needs them
 };
 
 // Files that are valid together.
@@ -47,9 +48,9 @@ class TlsFiles {
   // unusable, why, and what to do, also while older contents are in use. Before the first OK there
   // is no Current().
   absl::Status Poll(int64_t now_s);
-  // Warnings for the log, since the last call: what cannot be used, what expires soon, a key that
-  // others may read. What stays wrong is said again after an hour. A problem that passes within
-  // seconds, such as a renewal in two steps, is not said.
+  // Warnings for the log, since the last call: what cannot be used, what expires soon. What stays wrong
+  // is said again after an hour. A problem that passes within seconds, such as a renewal in two steps,
+  // is not said.
   std::vector<std::string> TakeMessages();
   // Lines for the log that are no warnings: which certificate is in use now.
   std::vector<std::string> TakeNews();
@@ -84,7 +85,6 @@ class TlsFiles {
   void AddMessage(RepeatedMessage* message, const std::string& text, int64_t now_s);
   void SayProblem(const absl::Status& status, int64_t now_s);
   void WarnOfExpiry(int64_t now_s);
-  void WarnOfReaders(int64_t now_s);
 
   const TlsPaths paths_;
   const CertificateUse use_;
@@ -102,7 +102,6 @@ class TlsFiles {
   RepeatedMessage problem_;
   RepeatedMessage expiry_;
   RepeatedMessage list_expiry_;
-  RepeatedMessage readers_{RepeatedMessage::kOnce};
   std::vector<std::string> messages_, news_;
 
   mutable absl::Mutex mutex_;

@@ -2,6 +2,7 @@
 #include "security/web_config_file.h"
 
 #include "absl/strings/str_cat.h"
+#include "security/secret_file.h"
 
 namespace rollcall {
 namespace {
@@ -36,6 +37,10 @@ absl::StatusOr<std::shared_ptr<const TlsContext>> WebConfigFile::MakeTls(const W
     auto content = ReadText(*path, has_changed);
     if (!content.ok()) return content.status();
     *text = std::move(*content);
+  }
+  if (!config.key_file.empty()) {
+    const absl::Status secret = CheckSecretFile(*texts_.at(config.key_file).file, "key");
+    if (!secret.ok()) return secret;
   }
   const auto current = this->current();
   if (!*has_changed && is_applied_ && current != nullptr) return current->tls;

@@ -14,7 +14,7 @@
 namespace rollcall {
 namespace {
 
-// A method that is not in the table is nobody's.
+// nullptr: there is no such call.
 const CallAccess* FindAccess(std::string_view method) {
   const auto found = std::find_if(kCallAccess.begin(), kCallAccess.end(),
                                   [method](const CallAccess& row) { return row.method == method; });
@@ -49,19 +49,23 @@ absl::StatusOr<Identity> Access::Identify(const Presented& presented) const {
 absl::StatusOr<Identity> Access::Admit(std::string_view method,
                                        const grpc::ServerContextBase& context) const {
   const CallAccess* access = FindAccess(method);
-  const std::string name(method.substr(method.rfind('/') + 1));
+  // What is not in the table is the caller's own text, which no log and no answer repeats.
+  const std::string name(access == nullptr ? "an unknown call"
+                                           : method.substr(method.rfind('/') + 1));
   Presented presented = PresentedBy(context);
   presented.local_port = port_;
-  if (presented.is_in_process) return OwnerIdentity("this process");
-  absl::StatusOr<Identity> caller =
-      authenticator_ == nullptr ? OwnerIdentity("this process") : Identify(presented);
+  const bool is_owner = presented.is_in_process || authenticator_ == nullptr;
+  absl::StatusOr<Identity> caller = is_owner ? OwnerIdentity("this process") : Identify(presented);
   if (!caller.ok()) {
     refusals_->Count(kRefusedCredential, absl::StrCat(name, " by ", presented.peer, ": ",
                                                     std::string(caller.status().message())));
     return caller;
   }
-  if (known_) known_(presented.peer);
-  if (access == nullptr) return RefuseRole(*caller, name, Role::kOperator, presented.peer);
+  if (known_ && !presented.is_in_process) known_(presented.peer);
+  if (access == nullptr) {
+    return absl::UnimplementedError(
+        "this daemon does not have that call: run the same release everywhere");
+  }
   const bool may =
       caller->Has(access->role) || (access->is_for_agents && caller->Has(Role::kAgent));
   return may ? caller : RefuseRole(*caller, name, access->role, presented.peer);

@@ -68,10 +68,10 @@ class Access {
   // `known` is told of the peer of each call whose caller is known, whatever the role. Likewise.
   void SetKnown(std::function<void(const std::string& peer)> known) { known_ = std::move(known); }
 
-  // `method` is one of the table. kUnauthenticated: nobody the daemon knows; kResourceExhausted: the
-  // same, after too many wrong tokens of that host; kPermissionDenied: has another role. The message
-  // says what to type next. A right token always passes: a stranger behind the same address cannot
-  // lock others out.
+  // kUnauthenticated: nobody the daemon knows; kResourceExhausted: the same, after too many wrong
+  // tokens of that host; kPermissionDenied: has another role; kUnimplemented: is known, and `method`
+  // is not in the table. The message says what to type next. A right token always passes: a stranger
+  // behind the same address cannot lock others out.
   absl::StatusOr<Identity> Admit(std::string_view method,
                                  const grpc::ServerContextBase& context) const;
   // Counts that a known caller lacks the role, and makes the error. `call`: what it asked, in words.

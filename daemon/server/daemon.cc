@@ -89,6 +89,7 @@ Daemon::Daemon(DaemonOptions options)
       queries_({&store_, &incidents_, &stacks_, &agents_, &rates_, &counters_, &timeline_,
                 &refusals_, options_.security}),
       query_service_(&queries_, &access_, [this](const AuditEntry& event) { Audit(event); }),
+      unknown_calls_(&access_),
       lateness_(options_.silent_after_ns),
       pace_(std::thread::hardware_concurrency() * kShareForTicks) {
   // The detector costs each lock a pass through one mutex of the whole process. ThreadSanitizer
@@ -105,7 +106,8 @@ absl::Status Daemon::Start() {
     store_.RestoreAttempts(incidents_.ConsumeAttempts());
     access_.SetKnown([this](const std::string& peer) { server_.Admit(peer); });
     status = server_.Start(options_.listen, Credentials(),
-                           {agents_.service(), query_service_.service()}, HasTls(),
+                           {agents_.service(), query_service_.service()}, unknown_calls_.service(),
+                           HasTls(),
                            [this](const std::string& reason, const std::string& text) {
                              refusals_.Count(reason, text);
                            });

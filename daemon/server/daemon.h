@@ -48,6 +48,7 @@
 #include "daemon/server/stack_desk.h"
 #include "daemon/server/stop_signal.h"
 #include "daemon/server/tick_pace.h"
+#include "daemon/server/unknown_calls.h"
 #include "daemon/server/timeline.h"
 
 namespace grpc {
@@ -161,6 +162,7 @@ class Daemon : public AgentSink {
   JobRunners runners_;
   Queries queries_;
   QueryService query_service_;
+  UnknownCalls unknown_calls_;
   GrpcServer server_;
   std::unique_ptr<HttpServer> http_;
   StopSignal stop_;

@@ -58,7 +58,8 @@ GrpcServer::~GrpcServer() { Stop(); }
 
 absl::Status GrpcServer::Start(const std::string& address,
                                const std::shared_ptr<grpc::ServerCredentials>& credentials,
-                               const std::vector<grpc::Service*>& services, bool is_tls,
+                               const std::vector<grpc::Service*>& services,
+                               grpc::CallbackGenericService* unknown, bool is_tls,
                                Refused refused) {
   grpc::ServerBuilder builder;
   SetLimits(&builder);
@@ -71,6 +72,7 @@ absl::Status GrpcServer::Start(const std::string& address,
         grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD, credentials);
   }
   for (grpc::Service* service : services) builder.RegisterService(service);
+  builder.RegisterCallbackGenericService(unknown);
   server_ = builder.BuildAndStart();
   if (server_ == nullptr) return absl::UnavailableError("cannot start the gRPC server");
   return address.empty() ? absl::OkStatus() : Accept(is_tls, std::move(refused));

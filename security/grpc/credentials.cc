@@ -14,6 +14,7 @@
 #include "absl/strings/strip.h"
 #include "security/bearer_file.h"
 #include "security/grpc/bearer_interceptor.h"
+#include "security/grpc/revocation_verifier.h"
 #include "security/local_connection.h"
 #include "security/server_address.h"
 
@@ -95,6 +96,9 @@ std::shared_ptr<grpc::ChannelCredentials> ChannelCredentialsOf(const ChannelSecu
   grpc::experimental::TlsChannelCredentialsOptions options;
   options.set_certificate_provider(Watch(*security.tls));
   WatchAll(*security.tls, &options);
+  if (!security.tls->paths().revocations.empty()) {
+    options.set_certificate_verifier(MakeRevocationVerifier(security.tls));
+  }
   return grpc::experimental::TlsCredentials(options);
 }
 
@@ -148,6 +152,11 @@ absl::StatusOr<std::shared_ptr<grpc::Channel>> MakeChannel(const std::string& ad
   }
   return grpc::experimental::CreateCustomChannelWithInterceptors(
       address, ChannelCredentialsOf(security), arguments, std::move(factories));
+}
+
+std::string CertificateOfDaemon(const grpc::ClientContext& context) {
+  const std::shared_ptr<const grpc::AuthContext> facts = context.auth_context();
+  return facts == nullptr ? "" : FirstProperty(*facts, GRPC_X509_PEM_CERT_PROPERTY_NAME);
 }
 
 Presented PresentedBy(const grpc::ServerContextBase& context) {

@@ -29,7 +29,8 @@ std::shared_ptr<grpc::ServerCredentials> MakeServerCredentials(const TlsFiles& f
 // How a client reaches a daemon.
 struct ChannelSecurity {
   // With a Current() and authorities; nullptr: no TLS. Somebody must call Poll() if the files may
-  // change while the channel lives.
+  // change while the channel lives. With a revocation list, a new connection to a daemon whose
+  // certificate it revokes fails.
   std::shared_ptr<const TlsFiles> tls;
   // The name that the daemon's certificate must hold; "": the host of the address.
   std::string server_name;
@@ -53,6 +54,9 @@ absl::Status CheckChannel(const std::string& address, const ChannelSecurity& sec
 absl::StatusOr<std::shared_ptr<grpc::Channel>> MakeChannel(const std::string& address,
                                                            grpc::ChannelArguments arguments,
                                                            const ChannelSecurity& security);
+
+// The certificate, in PEM, that the daemon showed for a call that it has answered; "" without TLS.
+std::string CertificateOfDaemon(const grpc::ClientContext& context);
 
 // What the caller of `context` presented. `peer` is as Authenticator wants it: brackets of an IPv6
 // address are not escaped.

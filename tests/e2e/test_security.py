@@ -385,3 +385,40 @@ def test_a_revoked_token_is_refused_within_seconds(start_tls_daemon, pki, tmp_pa
     assert is_served()
     assert rollcall("token", "revoke", f"--file={tokens}", "--name=ci").returncode == 0
     wait_for(lambda: not is_served(), seconds=10)
+
+
+# --- A client keeps away from a daemon whose certificate has been revoked, and from open keys.
+def test_no_client_speaks_to_a_daemon_that_was_revoked(start_tls_daemon, pki, tmp_path):
+    daemon = start_tls_daemon()
+    with_list = [f"--daemon={daemon.address}", f"--tls-crl={pki}/ca.crl"]
+
+    def ask():
+        return rollcall("status", *with_list, *client(pki, "viewer"))
+
+    assert ask().returncode == 0
+    agent = Service([BUILD / "bin" / "rollcall-agent", *with_list, *client(pki, "node-1"),
+                     "--host=node-1", f"--dir={tmp_path / 'segments'}", "--scope=directory"])
+    try:
+        wait_for(lambda: "; 1 agents connected" in ask().stdout, seconds=20)
+        assert rollcall("pki", "revoke", str(pki), "daemon").returncode == 0
+        result = ask()
+        assert result.returncode != 0 and "in the list of --tls-crl" in result.stderr
+        agent.read_until("in the list of --tls-crl")  # it looks every ten seconds
+    finally:
+        agent.kill()
+
+
+@pytest.mark.parametrize("who", ["daemon", "viewer"])
+def test_a_key_that_others_can_read_is_not_used(start_tls_daemon, pki, tmp_path, who):
+    daemon = start_tls_daemon() if who == "viewer" else None
+    key = pki / f"{who}.key"
+    key.chmod(0o644)
+    if daemon is None:
+        result = subprocess.run([BUILD / "bin" / "rollcalld", "--listen=127.0.0.1:0", "--http=none",
+                                 f"--tls-cert={pki}/daemon.crt", f"--tls-key={key}",
+                                 f"--report-dir={tmp_path / 'r'}"],
+                                capture_output=True, text=True, timeout=20, check=False)
+    else:
+        result = rollcall("status", f"--daemon={daemon.address}", *client(pki, who))
+    assert result.returncode != 0
+    assert f"type: chmod go-rwx {key}" in result.stderr

@@ -249,7 +249,7 @@ def test_the_page_demands_the_token_and_the_daemon_refuses_a_wrong_file(start_da
     readable = subprocess.run([BUILD / "bin" / "rollcalld", f"--http-token-file={token}",
                                f"--report-dir={tmp_path / 'r'}"],
                               capture_output=True, text=True, timeout=20)
-    assert readable.returncode == 1 and f"chmod 0600 {token}" in readable.stderr
+    assert readable.returncode == 1 and f"chmod go-rwx {token}" in readable.stderr
     token.chmod(0o600)
     daemon = start_daemon(f"--http-token-file={token}")
     with pytest.raises(urllib.error.HTTPError) as refused:

@@ -183,8 +183,8 @@ def plain_and_tls(run, tmp_path_factory):
         how["flags"] = (*how.get("flags", ()), "--connecting=32")
         short = Case(seconds=1.5, ranks=400, address=address, **how)  # 50 streams
         return run(short=short,
-                   long=dataclasses.replace(short, seconds=300, jobs=100, ranks=1000,
-                                            start_within=60, steady=(80, 300), settle=10))
+                   long=dataclasses.replace(short, seconds=220, jobs=100, ranks=1000,
+                                            start_within=60, steady=(80, 220), settle=10))
 
     return (both(name="plaintext", daemon_flags=("--insecure", *one_peer)),
             both(name="TLS", flags=load_tls, daemon_flags=(*daemon_tls, *one_peer)))

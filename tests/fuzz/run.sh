@@ -11,8 +11,8 @@
 #   tests/fuzz/run.sh --minimise [TARGET...]   puts what was found into tests/fuzz/corpus/
 #   tests/fuzz/run.sh --tally                  the sum of all runs so far
 #
-# --fast searches with a build that only counts branches. Then the build with sanitizers runs each new
-# input once.
+# --fast searches with a build that only counts edges (fast/). Then the build with sanitizers runs each
+# new input once.
 #
 # In build/fuzz-state/: found/TARGET/ has the inputs that reached new code, broken/ those that broke a
 # promise, log/ what libFuzzer printed, and tally a line for each run. An input may take 256 MB at once

@@ -4,6 +4,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <httplib.h>
 
 #include <ctime>
@@ -78,14 +79,16 @@ TEST(KeyFetchTest, AnAnswerIsFetchedFromLoopback) {
 
 TEST(KeyFetchTest, ATokenComesFromItsFile) {
   const TemporaryTree tree;
-  tree.Write("token", "abc\n");
-  tree.Write("bad", "abc\nX-Other: 1");
+  tree.WriteSecret("token", "abc\n");
+  tree.WriteSecret("bad", "abc\nX-Other: 1");
   const Running<httplib::Server> server;
   const std::string url = server.Url("http", "/guarded");
   EXPECT_EQ(*FetchKeys({url, "", tree.root() + "/token"}), "guarded");
   EXPECT_THAT(MessageOf(FetchKeys({url, "", ""})), HasSubstr("--jwks-token-file=FILE"));
   EXPECT_THAT(MessageOf(FetchKeys({url, "", tree.root() + "/bad"})), HasSubstr("holds no token"));
   EXPECT_FALSE(FetchKeys({url, "", tree.root() + "/none"}).ok());
+  ASSERT_EQ(chmod((tree.root() + "/token").c_str(), 0644), 0);
+  EXPECT_THAT(MessageOf(FetchKeys({url, "", tree.root() + "/token"})), HasSubstr("chmod go-rwx"));
 }
 
 TEST(KeyFetchTest, WhatIsTooLongOrElsewhereIsNotTaken) {

@@ -35,8 +35,7 @@ class TlsFilesTest : public testing::Test {
 
   void Write(const KeyAndCertificate& pair) const {
     tree_.Write("tls.crt", pair.certificate_pem);
-    tree_.Write("tls.key", pair.key_pem);
-    ASSERT_EQ(chmod(Path("tls.key").c_str(), 0600), 0);
+    tree_.WriteSecret("tls.key", pair.key_pem);
   }
   std::string Path(const std::string& name) const { return tree_.root() + "/" + name; }
   std::string Error(int64_t now_s = kNow) { return std::string(files_.Poll(now_s).message()); }
@@ -185,12 +184,22 @@ TEST_F(TlsFilesTest, ACertificateOfAnHourExpiresSoonNearItsEndOnly) {
   EXPECT_THAT(files_.TakeMessages(), ElementsAre(HasSubstr("expires on")));
 }
 
-TEST_F(TlsFilesTest, SaysOnceThatOthersCanReadTheKey) {
+TEST_F(TlsFilesTest, UsesNoKeyThatOthersCanRead) {
   ASSERT_EQ(chmod(Path("tls.key").c_str(), 0644), 0);
+  EXPECT_THAT(Error(), HasSubstr("chmod go-rwx " + Path("tls.key")));
+  EXPECT_EQ(files_.Current(), nullptr);
+  ASSERT_EQ(chmod(Path("tls.key").c_str(), 0600), 0);
+  EXPECT_EQ(Error(), "");
+  EXPECT_EQ(Used(), pair_.certificate_pem);
+}
+
+TEST_F(TlsFilesTest, SaysThatOthersCanReadTheKeyOfTheCertificateInUse) {
   ASSERT_EQ(files_.Poll(kNow), absl::OkStatus());
-  EXPECT_THAT(files_.TakeMessages(), ElementsAre(HasSubstr("chmod o-rwx")));
-  ASSERT_EQ(files_.Poll(kNow + 2 * kDay), absl::OkStatus());
-  EXPECT_THAT(files_.TakeMessages(), IsEmpty());
+  ASSERT_EQ(chmod(Path("tls.key").c_str(), 0644), 0);
+  EXPECT_THAT(Error(), HasSubstr("every user of this host can read the key"));
+  EXPECT_THAT(Error(kNow + 10), HasSubstr("every user of this host can read the key"));
+  EXPECT_EQ(Used(), pair_.certificate_pem);
+  EXPECT_THAT(files_.TakeMessages(), ElementsAre(HasSubstr("connections use the previous files")));
 }
 
 TEST_F(TlsFilesTest, AClientNeedsAuthoritiesOnly) {

@@ -110,6 +110,7 @@ class WebConfigFileTest : public testing::Test {
   // As editors and secret managers do: a new file takes the place of the old one.
   void Write(const std::string& name, const std::string& text) {
     std::ofstream(folder_ / (name + ".new")) << text;
+    fs::permissions(folder_ / (name + ".new"), fs::perms::owner_read | fs::perms::owner_write);
     fs::rename(folder_ / (name + ".new"), folder_ / name);
   }
   void WritePair(const TestPair& pair) {
@@ -158,6 +159,12 @@ TEST_F(WebConfigFileTest, ABadFileNeverReplacesAGoodOne) {
   Write("web.yml", "garbage: [");
   EXPECT_THAT(Poll(), HasSubstr("not YAML"));
   EXPECT_EQ(name(), "second");
+}
+
+TEST_F(WebConfigFileTest, UsesNoKeyThatOthersCanRead) {
+  fs::permissions(folder_ / "tls.key", fs::perms::others_read, fs::perm_options::add);
+  EXPECT_THAT(Poll(), HasSubstr("chmod go-rwx"));
+  EXPECT_EQ(file().current(), nullptr);
 }
 
 TEST_F(WebConfigFileTest, TlsDoesNotEndWhileTheDaemonRuns) {

@@ -32,6 +32,14 @@ class TemporaryTree {
     std::ofstream(path, std::ios::binary) << text;
   }
 
+  // Its owner alone may read it.
+  void WriteSecret(const std::string& file, const std::string& text) const {
+    Write(file, text);
+    using std::filesystem::perms;
+    std::filesystem::permissions(std::filesystem::path(root_) / file,
+                                 perms::owner_read | perms::owner_write);
+  }
+
   void Link(const std::string& file, const std::string& target) const {
     const std::filesystem::path path = std::filesystem::path(root_) / file;
     std::filesystem::create_directories(path.parent_path());

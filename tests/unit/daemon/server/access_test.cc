@@ -213,6 +213,29 @@ TEST_F(AccessTest, AStrangerIsRefusedBeforeTheDaemonReadsItsRequest) {
   EXPECT_EQ(viewer.error_code(), grpc::StatusCode::PERMISSION_DENIED);
 }
 
+// A caller that the daemon knows must be able to tell a call that this release lacks from one that its
+// role may not make. A stranger learns of no call whether it exists.
+TEST_F(AccessTest, ACallThatDoesNotExistIsUnimplementedForThoseWhomTheDaemonKnows) {
+  for (const char* method : {"/rollcall.v1.Query/NoSuchCall", "/other.Service/Call"}) {
+    for (const char* token : {"agent", "viewer", "operator"}) {
+      const grpc::Status status = Call(method, token);
+      EXPECT_EQ(status.error_code(), grpc::StatusCode::UNIMPLEMENTED) << method << " by " << token;
+    }
+    for (const char* token : {"", "guess"}) {
+      const grpc::Status status = Call(method, token);
+      EXPECT_EQ(status.error_code(), grpc::StatusCode::UNAUTHENTICATED) << method;
+      EXPECT_EQ(status.error_message(), Call(kGetStatus, token).error_message());
+    }
+  }
+}
+
+TEST_F(AccessTest, ACallThatDoesNotExistIsRefusedBeforeTheDaemonReadsItsRequest) {
+  EXPECT_EQ(CallInSilence("/other.Service/Call", "guess").error_code(),
+            grpc::StatusCode::UNAUTHENTICATED);
+  EXPECT_EQ(CallInSilence("/other.Service/Call", "viewer").error_code(),
+            grpc::StatusCode::UNIMPLEMENTED);
+}
+
 TEST_F(AccessTest, WrongTokensCountTogetherByGrpcAndOnThePage) {
   for (int i = 0; i < 10; ++i) {
     EXPECT_EQ(Call(kGetStatus, "guess").error_code(), grpc::StatusCode::UNAUTHENTICATED) << i;

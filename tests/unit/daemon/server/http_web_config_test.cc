@@ -39,6 +39,7 @@ class HttpWebConfigTest : public HttpAccessTest {
   }
   void Write(const std::string& name, const std::string& text) {
     std::ofstream(folder_ / (name + ".new")) << text;
+    fs::permissions(folder_ / (name + ".new"), fs::perms::owner_read | fs::perms::owner_write);
     fs::rename(folder_ / (name + ".new"), folder_ / name);
   }
   void WritePair(const TestPair& pair) {

@@ -3,7 +3,6 @@
 #include "security/grpc/credentials.h"
 
 #include <gmock/gmock.h>
-#include <sys/stat.h>
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -41,7 +40,7 @@ class CredentialsTest : public testing::Test {
     int64_t then_s = now_;
     if (!pair.certificate_pem.empty()) {
       tree_.Write(folder + "tls.crt", pair.certificate_pem);
-      tree_.Write(folder + "tls.key", pair.key_pem);
+      tree_.WriteSecret(folder + "tls.key", pair.key_pem);
       paths.certificate = root + "tls.crt";
       paths.key = root + "tls.key";
       then_s = ParseCertificate(pair.certificate_pem)->not_after_s;
@@ -62,9 +61,7 @@ class CredentialsTest : public testing::Test {
     return {Files(pair, ca, CertificateUse::kClient), "", "", ""};
   }
   std::string TokenFile(const std::string& text) const {
-    const mode_t before = umask(077);  // nobody else may read the token
-    tree_.Write("token", text);
-    umask(before);
+    tree_.WriteSecret("token", text);
     return tree_.root() + "/token";
   }
 
@@ -232,6 +229,79 @@ TEST_F(CredentialsTest, AnAgentCannotPassForADaemon) {
       *Files(agent, authority_.pem(), CertificateUse::kClient), ClientCertificate::kOptional));
   EXPECT_THAT(Explain(server.address(), ClientWith(nothing_, authority_.pem())),
               HasSubstr("is not for a daemon"));
+}
+
+// --- A revoked daemon.
+class RevokedDaemonTest : public CredentialsTest {
+ protected:
+  // The list of the authority, with this certificate in it; "": with none.
+  void Revoke(const std::string& certificate_pem) {
+    std::vector<RevokedSerial> revoked;
+    if (!certificate_pem.empty()) {
+      revoked.push_back({ParseCertificate(certificate_pem)->serial, now_});
+    }
+    const auto list = MakeRevocationList(authority_.own(), revoked, ++lists_, Today());
+    tree_.Write("ca.crl", list.value());
+  }
+  // A client that reads this list.
+  ChannelSecurity ClientWithList() {
+    tree_.Write("ca.crt", authority_.pem());
+    files_ = std::make_shared<TlsFiles>(
+        TlsPaths{"", "", tree_.root() + "/ca.crt", tree_.root() + "/ca.crl"},
+        CertificateUse::kClient);
+    EXPECT_EQ(files_->Poll(now_), absl::OkStatus());
+    return {files_, "", "", ""};
+  }
+
+  std::shared_ptr<TlsFiles> files_;
+  int lists_ = 0;
+};
+
+TEST_F(RevokedDaemonTest, IsNotBelieved) {
+  const EchoServer server(ServerWith(server_pair_));
+  Revoke(server_pair_.certificate_pem);
+  EXPECT_THAT(Explain(server.address(), ClientWithList()),
+              HasSubstr("in the list of --tls-crl: its authority has revoked it"));
+  EXPECT_TRUE(Call(server.address(), ClientWith(nothing_, authority_.pem())).ok());
+}
+
+TEST_F(RevokedDaemonTest, ANewListCountsForTheNextConnection) {
+  const EchoServer server(ServerWith(server_pair_));
+  Revoke("");
+  const ChannelSecurity client = ClientWithList();
+  const auto open = MakeChannel(server.address(), OwnConnection(), client).value();
+  EXPECT_TRUE(CallOnce(open).ok());
+  Revoke(server_pair_.certificate_pem);
+  ASSERT_EQ(files_->Poll(now_), absl::OkStatus());
+  EXPECT_FALSE(Call(server.address(), client).ok());
+}
+
+// The check of the list takes the place of gRPC's check of the name.
+TEST_F(RevokedDaemonTest, ADaemonOfAnotherNameIsNotBelievedEither) {
+  const EchoServer server(
+      ServerWith(authority_.Issue({"d", {}, {"daemon.example"}, {}, /*is_server=*/true}, Today())));
+  Revoke("");
+  ChannelSecurity client = ClientWithList();
+  EXPECT_THAT(Explain(server.address(), client), HasSubstr("is not for 127.0.0.1"));
+  client.server_name = "daemon.example";
+  EXPECT_TRUE(Call(server.address(), client).ok());
+}
+
+TEST_F(RevokedDaemonTest, TheCertificateOfAnOpenStreamIsKnown) {
+  const EchoServer server(ServerWith(server_pair_));
+  Revoke("");
+  const auto channel = MakeChannel(server.address(), OwnConnection(), ClientWithList()).value();
+  grpc::ClientContext context;
+  const auto stream = v1::AgentLink::NewStub(channel)->Connect(&context);
+  v1::DaemonMessage answer;
+  ASSERT_TRUE(stream->Write({}) && stream->Read(&answer));
+  const auto list = [&] { return files_->Current()->revocations; };
+  EXPECT_FALSE(list().IsRevoked(CertificateOfDaemon(context)));
+  Revoke(server_pair_.certificate_pem);
+  ASSERT_EQ(files_->Poll(now_), absl::OkStatus());
+  EXPECT_TRUE(list().IsRevoked(CertificateOfDaemon(context)));
+  context.TryCancel();
+  stream->Finish();
 }
 
 TEST_F(CredentialsTest, AClientWithoutTlsIsToldToUseIt) {

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "security/grpc/revocation_verifier.h"
+
+#include <string_view>
+#include <utility>
+
+namespace rollcall {
+namespace {
+
+using grpc::experimental::ExternalCertificateVerifier;
+using grpc::experimental::TlsCustomVerificationCheckRequest;
+
+// A verifier takes the place of gRPC's check of the name, and so makes that check too.
+class RevocationVerifier : public ExternalCertificateVerifier {
+ public:
+  explicit RevocationVerifier(std::shared_ptr<const TlsFiles> files) : files_(std::move(files)) {}
+
+  bool Verify(TlsCustomVerificationCheckRequest* request,
+              std::function<void(grpc::Status)> callback, grpc::Status* sync_status) override {
+    const grpc::string_ref pem = request->peer_cert();
+    const std::shared_ptr<const TlsContents> contents = files_->Current();
+    if (contents->revocations.IsRevoked(std::string_view(pem.data(), pem.size()))) {
+      *sync_status = grpc::Status(grpc::StatusCode::UNAUTHENTICATED,
+                                  "the daemon's certificate has been revoked");
+      return true;
+    }
+    return name_.Verify(request, std::move(callback), sync_status);
+  }
+  void Cancel(TlsCustomVerificationCheckRequest* request) override { name_.Cancel(request); }
+
+ private:
+  const std::shared_ptr<const TlsFiles> files_;
+  grpc::experimental::HostNameCertificateVerifier name_;
+};
+
+}  // namespace
+
+std::shared_ptr<grpc::experimental::CertificateVerifier> MakeRevocationVerifier(
+    std::shared_ptr<const TlsFiles> files) {
+  return ExternalCertificateVerifier::Create<RevocationVerifier>(std::move(files));
+}
+
+}  // namespace rollcall
