@@ -9,6 +9,10 @@ namespace {
 
 constexpr size_t kShareOfDescriptors = 4;
 constexpr size_t kFewest = 32;
+// The queue of the system is as long where the daemon has few places, so each of few is free sooner.
+// Clients need some milliseconds for their first byte, and seconds where thousands return at once.
+constexpr int64_t kSilentNsForEachPlace = 5'000'000;
+constexpr int64_t kLeastSilentNs = 500'000'000;
 
 }  // namespace
 
@@ -18,6 +22,9 @@ PendingLimits PendingLimitsFor(size_t descriptors, bool is_tls) {
   limits.per_network = limits.all / 2;
   limits.in_grpc = is_tls ? std::min(limits.in_grpc, limits.all / 2) : limits.all;
   limits.in_grpc_per_network = limits.in_grpc / 2;
+  limits.replaceable_silent_ns =
+      std::clamp(static_cast<int64_t>(limits.all) * kSilentNsForEachPlace, kLeastSilentNs,
+                 limits.replaceable_silent_ns);
   return limits;
 }
 
@@ -30,7 +37,9 @@ std::string PeerKey(std::string_view peer) {
 }
 
 bool PendingConnections::IsReplaceable(const Connection& connection, int64_t now_ns) const {
-  return now_ns - connection.since_ns >= limits_.replaceable_ns;
+  const bool is_silent = connection.is_in_grpc && !connection.has_spoken;
+  return now_ns - connection.since_ns >=
+         (is_silent ? limits_.replaceable_silent_ns : limits_.replaceable_ns);
 }
 
 PendingConnections::Place PendingConnections::OldestOf(const std::string& network,

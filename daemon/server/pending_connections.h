@@ -38,6 +38,7 @@ struct PendingLimits {
   // A connection of this age makes room for another one where a limit is reached: the time that agents
   // give a handshake.
   int64_t replaceable_ns = 5'000'000'000;
+  int64_t replaceable_silent_ns = 5'000'000'000;  // in gRPC, without a byte
 };
 
 // Limits that leave most of a process's `descriptors` to callers that it knows. A handshake of TLS costs

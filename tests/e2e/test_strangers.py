@@ -65,7 +65,7 @@ def test_connections_that_say_nothing_do_not_end_the_service(start_daemon, tmp_p
     clients = connect_in_silence(daemon.address, 2 * few)
     try:
         assert daemon.read_until(r"refused: (.*)")
-        # Silent connections make room after a second, also while they are too many.
+        # Silent connections make room after half a second, also while they are too many.
         deadline = time.monotonic() + 20
         while (answer := status(daemon.address)).returncode != 0:
             assert time.monotonic() < deadline, answer.stderr

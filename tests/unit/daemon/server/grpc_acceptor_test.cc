@@ -94,7 +94,7 @@ class GrpcAcceptorTest : public testing::Test {
 PendingLimits Short() {
   PendingLimits limits;
   limits.silent_ns = limits.unknown_ns = 300'000'000;
-  limits.replaceable_ns = 0;
+  limits.replaceable_ns = limits.replaceable_silent_ns = 0;
   return limits;
 }
 
@@ -145,7 +145,7 @@ TEST_F(GrpcAcceptorTest, AClientWaitsUntilGrpcHasRoom) {
 TEST_F(GrpcAcceptorTest, TooManyClientsMakeRoomForEachOther) {
   PendingLimits limits;
   limits.all = 2;
-  limits.replaceable_ns = 0;
+  limits.replaceable_ns = limits.replaceable_silent_ns = 0;
   Start(limits);
   const int first = Client();
   Client();
@@ -158,7 +158,7 @@ TEST_F(GrpcAcceptorTest, TooManyClientsMakeRoomForEachOther) {
 TEST_F(GrpcAcceptorTest, AYoungConnectionIsNotReplaced) {
   PendingLimits limits;
   limits.all = 1;
-  limits.replaceable_ns = int64_t{3600} * 1'000'000'000;
+  limits.replaceable_ns = limits.replaceable_silent_ns = int64_t{3600} * 1'000'000'000;
   limits.silent_ns = limits.unknown_ns = limits.replaceable_ns;
   Start(limits);
   const int first = Client();
@@ -188,7 +188,7 @@ class FewDescriptors {
 
 TEST_F(GrpcAcceptorTest, GoesOnWhenADescriptorIsFreeAgain) {
   PendingLimits limits;
-  limits.replaceable_ns = int64_t{3600} * 1'000'000'000;
+  limits.replaceable_ns = limits.replaceable_silent_ns = int64_t{3600} * 1'000'000'000;
   limits.silent_ns = limits.unknown_ns = limits.replaceable_ns;
   Start(limits);
   const int client = Client();  // connected in the system's queue, or accepted

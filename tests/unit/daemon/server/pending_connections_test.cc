@@ -32,6 +32,12 @@ TEST(PendingConnectionsTest, AQuarterOfTheDescriptorsIsForUnknownCallers) {
   EXPECT_EQ(PendingLimitsFor(0, true).all, 32u);
 }
 
+TEST(PendingConnectionsTest, WhereFewPlacesAreASilentClientMakesRoomSooner) {
+  EXPECT_EQ(PendingLimitsFor(200, true).replaceable_silent_ns, kSecond / 2);
+  EXPECT_EQ(PendingLimitsFor(1024, true).replaceable_silent_ns, 1'280'000'000);
+  EXPECT_EQ(PendingLimitsFor(20'000, true).replaceable_silent_ns, 5 * kSecond);
+}
+
 TEST(PendingConnectionsTest, OnlyHandshakesOfTlsWait) {
   EXPECT_EQ(PendingLimitsFor(1 << 20, true).in_grpc, 512u);
   EXPECT_EQ(PendingLimitsFor(1 << 20, false).in_grpc, 16384u);
