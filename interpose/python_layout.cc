@@ -153,6 +153,12 @@ bool IsPlausible(const PythonLayout& layout) {
         layout.thread_id, layout.thread_native_id, layout.thread_frame}) {
     if (offset > kMost) return false;
   }
+  constexpr uint32_t kWord = sizeof(uint64_t);
+  // A process writes these numbers, and readers take them from copies of its objects.
+  if (layout.frame_bytes < kWord || layout.code_instructions > 512 || layout.string_length > 128 ||
+      layout.bytes_data < kWord || layout.bytes_size > layout.bytes_data - kWord) {
+    return false;
+  }
   const uint32_t frame_most = layout.frame_bytes - sizeof(uint64_t);
   const uint32_t code_most = layout.code_bytes - sizeof(uint64_t);
   return layout.frame_bytes <= 512 && layout.frame_previous <= frame_most &&

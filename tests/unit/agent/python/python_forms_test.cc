@@ -3,9 +3,12 @@
 // named interpreters, for the functions in the comments.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
+#include <iterator>
 #include <random>
 #include <string>
+#include <utility>
 
 #include "agent/python/interleave.h"
 #include "agent/python/sampler.h"
@@ -118,6 +121,27 @@ TEST(PythonLayoutTest, TakesNoOtherMemoryForPublishedOffsets) {
     memcpy(words, "xdebugpy", 8);
     words[1] = 0x030d0000;
     EXPECT_FALSE(PythonLayoutFromDebugOffsets(words).has_value());
+  }
+}
+
+// All offsets are 40, in objects of 128 bytes: plausible. A process may publish any of them wrongly.
+TEST(PythonLayoutTest, TakesNoOffsetBeyondTheCopyOfAnObject) {
+  constexpr int kBytesSize = 65, kBytesData = 66, kStringLength = 69, kFrameSize = 28;
+  uint64_t right[kDebugOffsetWords];
+  std::fill(std::begin(right), std::end(right), 40);
+  memcpy(right, "xdebugpy", 8);
+  right[1] = 0x030d0000;
+  right[kFrameSize] = right[kBytesData] = right[70] = 128;  // 70: the text of a string
+  ASSERT_TRUE(PythonLayoutFromDebugOffsets(right).has_value());
+  for (const auto& [word, wrong] : {std::pair<int, uint64_t>{kBytesSize, 121},
+                                    {kBytesSize, 0x7fffffff},
+                                    {kBytesData, 7},
+                                    {kStringLength, 0x10000},
+                                    {kFrameSize, 4}}) {
+    uint64_t words[kDebugOffsetWords];
+    std::copy(std::begin(right), std::end(right), words);
+    words[word] = wrong;
+    EXPECT_FALSE(PythonLayoutFromDebugOffsets(words).has_value()) << word << " " << wrong;
   }
 }
 
