@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "daemon/diagnosis/rules/habit.h"
+#include "daemon/diagnosis/rules/past_calls.h"
 #include "daemon/model/first_calls.h"
 #include "daemon/model/progress.h"
 
@@ -25,21 +26,10 @@ struct Counted {
   bool exact = false;  // the records show every call from the first step on
 };
 
-// The collectives up to this position, as far as the records reach back without a gap.
-std::vector<const CallRecord*> CallsUpTo(const Member& member, uint64_t position) {
-  std::vector<const CallRecord*> calls;
-  for (const CallRecord& record : member.records) {
-    if (!TakesPosition(record) || record.position > position) continue;
-    if (!calls.empty() && record.position != calls.back()->position + 1) calls.clear();
-    calls.push_back(&record);
-  }
-  if (calls.size() > kMostCalls) calls.erase(calls.begin(), calls.end() - kMostCalls);
-  return calls;
-}
-
 std::optional<Counted> CountSteps(const Member& member, uint64_t position) {
-  const std::vector<const CallRecord*> calls = CallsUpTo(member, position);
+  std::vector<const CallRecord*> calls = CallsUpTo(member, position);
   if (calls.empty()) return std::nullopt;
+  if (calls.size() > kMostCalls) calls.erase(calls.begin(), calls.end() - kMostCalls);
   for (const bool with_count : {true, false}) {
     std::vector<CallToken> tokens;
     tokens.reserve(calls.size());

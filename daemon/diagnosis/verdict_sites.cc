@@ -35,7 +35,7 @@ std::string SiteAt(const JobState& job, const Member* member, uint64_t position)
   return member == nullptr ? "" : RecordSite(job, member, FindCollective(*member, position));
 }
 
-// The site of a culprit's last call, for a culprit that never entered the call.
+// The site of a culprit's last call, for a culprit that has not made the call.
 std::string LastSite(const JobState& job, const Member* member) {
   if (member == nullptr || member->records.empty()) return "";
   return RecordSite(job, member, member->records.end() - 1);

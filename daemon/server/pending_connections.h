@@ -24,8 +24,8 @@
 
 namespace rollcall {
 
-// "loopback", as NetworkOf() names this machine: it has no limit of its own, since all hosts of a fleet
-// that a proxy on this machine serves have this address.
+// This machine, as NetworkOf() names it. It has no limit of its own: a proxy on this machine gives all
+// hosts of a fleet this address.
 inline constexpr std::string_view kOwnNetwork = "loopback";
 
 struct PendingLimits {
@@ -51,14 +51,14 @@ std::string PeerKey(std::string_view peer);
 
 class PendingConnections {
  public:
-    struct Connection {
+  struct Connection {
     int fd = -1;
-    uint64_t inode = 0;    // of the socket: the system reuses descriptors
-    std::string peer;      // PeerKey()
-    std::string network;   // NetworkOf()
+    uint64_t inode = 0;       // of the socket: the system reuses descriptors
+    std::string peer;         // PeerKey()
+    std::string network;      // NetworkOf()
     int64_t since_ns = 0;     // when it came, or gRPC got it
     bool is_in_grpc = false;  // gRPC owns the descriptor
-    bool has_spoken = false;  // known of those in gRPC only
+    bool has_spoken = false;  // its client has sent a byte; not known before gRPC has it
   };
   enum class Room { kYes, kReplaces, kNone };
   struct Place {

@@ -66,6 +66,16 @@ std::vector<const Communicator*> CommunicatorsOf(const StuckCalls& calls,
   return comms;
 }
 
+std::vector<const CallRecord*> CallsUpTo(const Member& member, uint64_t position) {
+  std::vector<const CallRecord*> calls;
+  for (const CallRecord& record : member.records) {
+    if (!TakesPosition(record) || record.position > position) continue;
+    if (!calls.empty() && record.position != calls.back()->position + 1) calls.clear();
+    calls.push_back(&record);
+  }
+  return calls;
+}
+
 std::vector<CallToken> TokensOf(const Past& past, bool with_count) {
   std::vector<CallToken> tokens;
   tokens.reserve(past.calls.size());

@@ -26,6 +26,9 @@ struct Past {
   bool is_whole = true;         // these are all such calls of the process
 };
 
+// The member's collectives up to this position, as far as its records reach back without a gap.
+std::vector<const CallRecord*> CallsUpTo(const Member& member, uint64_t position);
+
 // Equal for equal calls. `with_count` false: whatever their number of elements.
 std::vector<CallToken> TokensOf(const Past& past, bool with_count);
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "daemon/diagnosis/rules/past_calls.h"
 #include "daemon/model/first_calls.h"
 #include "daemon/model/progress.h"
 
@@ -20,17 +21,6 @@ struct JudgedSide {
   Judged judged;
   CallArgs expected;  // kBroken: the call of its habit
 };
-
-// The collectives up to `position`, as far as the records reach back without a gap.
-std::vector<const CallRecord*> CallsUpTo(const Member& member, uint64_t position) {
-  std::vector<const CallRecord*> calls;
-  for (const CallRecord& record : member.records) {
-    if (!TakesPosition(record) || record.position > position) continue;
-    if (!calls.empty() && record.position != calls.back()->position + 1) calls.clear();
-    calls.push_back(&record);
-  }
-  return calls;
-}
 
 // A call that the records show nowhere else may have come before them: then it breaks no habit.
 bool MayBeOlder(const Communicator& comm, const std::vector<const CallRecord*>& calls,
