@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """How the daemon behaves with a whole cluster. Each fixture is one load."""
 import dataclasses
-import os
 
 import pytest
 from conftest import BUILD
@@ -55,14 +54,10 @@ def restarted(run):
                   flags=hang(60), actions=((180, kill),)))
 
 
-# 15 s from three cores on. On two, the daemon and the 12,500 hosts together are what fills them.
-MOST_OUTAGE_SECONDS = 15 if len(os.sched_getaffinity(0)) > 2 else 20
-
-
 @pytest.mark.short
-def test_all_hosts_come_back_within_15_seconds_of_a_restart_on_three_cores(restarted):
+def test_all_hosts_come_back_within_15_seconds_of_a_restart(restarted):
     assert restarted.load["connected_at_end"] == restarted.load["hosts"]
-    assert restarted.load["outage_seconds_max"] <= MOST_OUTAGE_SECONDS
+    assert restarted.load["outage_seconds_max"] <= 15
 
 
 @pytest.mark.short
@@ -178,7 +173,8 @@ def test_hosts_that_come_and_go_and_late_ticks_cause_no_incident(rough):
 
 # --- The same fleet in plaintext and by TLS with certificates of clients: 12,500 streams each, one
 # tick a second. Nothing hangs, so that both daemons have the same work. A host has one rank: the
-# figure is the price of a stream, and two cores have room for the handshakes of all.
+# figure is the cost of a stream. Larger ticks cost more to encrypt; this case does not show it. With
+# eight ranks a host, their records leave two cores no room for the handshakes of all hosts.
 @pytest.fixture(scope="module")
 def plain_and_tls(run, tmp_path_factory):
     address = own_address()
