@@ -41,7 +41,7 @@ namespace rollcall {
 struct AgentOptions {
   CollectorOptions collector;
   std::string host;  // name of this host in verdicts; "": the system's host name
-  int64_t tick_ns = 100'000'000;
+  int64_t tick_ns = 100'000'000;  // from one tick to the next, unless the daemon asks for fewer
   // Says why a stream failed, for the log; may take seconds. Empty: the stream's own message.
   std::function<std::string(const grpc::Status&)> explain;
   // Whether the daemon of a stream may still be believed, asked every ten seconds. Empty: always.

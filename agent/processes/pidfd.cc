@@ -47,9 +47,16 @@ absl::StatusOr<int> OpenPidfd(pid_t pid) {
   return absl::UnavailableError(text);
 }
 
-bool PidfdEnded(int pidfd) {
-  pollfd request = {pidfd, POLLIN, 0};
-  return poll(&request, 1, 0) == 1 && (request.revents & POLLIN) != 0;
+std::vector<int> FindEndedPidfds(const std::vector<int>& pidfds) {
+  std::vector<pollfd> requests;
+  requests.reserve(pidfds.size());
+  for (const int pidfd : pidfds) requests.push_back({pidfd, POLLIN, 0});
+  std::vector<int> ended;
+  if (poll(requests.data(), requests.size(), 0) <= 0) return ended;
+  for (const pollfd& request : requests) {
+    if ((request.revents & POLLIN) != 0) ended.push_back(request.fd);
+  }
+  return ended;
 }
 
 std::optional<int> PidfdWaitStatus(int pidfd) {

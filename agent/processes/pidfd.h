@@ -9,6 +9,7 @@
 #include <sys/types.h>
 
 #include <optional>
+#include <vector>
 
 #include "absl/status/statusor.h"
 
@@ -18,8 +19,9 @@ namespace rollcall {
 // process), kUnavailable.
 absl::StatusOr<int> OpenPidfd(pid_t pid);
 
-// Whether the process (all of its threads) has ended. Does not block.
-bool PidfdEnded(int pidfd);
+// Those of `pidfds` whose process (all of its threads) has ended, in the same order, by one system
+// call. Does not block.
+std::vector<int> FindEndedPidfds(const std::vector<int>& pidfds);
 
 // The wait status, as waitpid() returns it. nullopt: not known. Needs Linux 6.15; the status is
 // available after the parent has collected the process.

@@ -4,6 +4,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
+
 #include "absl/strings/str_cat.h"
 #include "agent/processes/pidfd.h"
 #include "agent/processes/proc_files.h"
@@ -115,9 +117,13 @@ void ProcessWatch::Remove(ProcessId process) {
   watched_.erase(found);
 }
 
-bool ProcessWatch::HasEnded(ProcessId process, const Watched& watched) const {
+// `ended`: what FindEndedPidfds() returned for the pidfds of all watched processes.
+bool ProcessWatch::HasEnded(ProcessId process, const Watched& watched,
+                            const std::vector<int>& ended) const {
   if (!watched.is_checked) return false;
-  if (watched.pidfd >= 0) return PidfdEnded(watched.pidfd);
+  if (watched.pidfd >= 0) {
+    return std::find(ended.begin(), ended.end(), watched.pidfd) != ended.end();
+  }
   const auto read = [root = proc_root_, process] { return HasEndedInProc(root, process); };
   return ReadInTime<bool>(process, read).value_or(false);
 }
@@ -144,12 +150,17 @@ std::optional<ProcessEnd> ProcessWatch::FindEnd(ProcessId process, Watched* watc
 }
 
 std::vector<ProcessEnd> ProcessWatch::Poll() {
+  std::vector<int> pidfds;
+  for (auto& [process, watched] : watched_) {
+    Check(process, &watched);
+    if (watched.pidfd >= 0) pidfds.push_back(watched.pidfd);
+  }
+  const std::vector<int> ended = FindEndedPidfds(pidfds);
   std::vector<ProcessEnd> ends;
   for (auto entry = watched_.begin(); entry != watched_.end();) {
     const ProcessId process = entry->first;
     Watched& watched = entry->second;
-    Check(process, &watched);
-    const auto end = HasEnded(process, watched) ? FindEnd(process, &watched) : std::nullopt;
+    const auto end = HasEnded(process, watched, ended) ? FindEnd(process, &watched) : std::nullopt;
     if (!end.has_value()) {
       ++entry;
       continue;

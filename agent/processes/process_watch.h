@@ -64,7 +64,7 @@ class ProcessWatch {
   template <typename Value>
   std::optional<Value> ReadInTime(ProcessId process, std::function<Value()> read) const;
   void Check(ProcessId process, Watched* watched) const;
-  bool HasEnded(ProcessId process, const Watched& watched) const;
+  bool HasEnded(ProcessId process, const Watched& watched, const std::vector<int>& ended) const;
   std::optional<ProcessEnd> FindEnd(ProcessId process, Watched* watched) const;
 
   std::string proc_root_;

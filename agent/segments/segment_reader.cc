@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstddef>
 #include <cstring>
 
 #include "absl/strings/match.h"
@@ -374,9 +375,10 @@ bool SegmentReader::ReadComm(uint32_t index, const TickClock& clock, SegmentSnap
   Copy<CommEntry> entry, again;
   bool stable = false;
   // The process writes position and signature one after the other, so read both again.
+  constexpr size_t kWithProgress = offsetof(CommEntry, graph_launch);
   for (int i = 0; i < kTries && !stable; ++i) {
     if (!ReadAt(offset, entry.bytes, sizeof(entry.bytes)) ||
-        !ReadAt(offset, again.bytes, sizeof(again.bytes))) {
+        !ReadAt(offset, again.bytes, kWithProgress)) {
       return false;
     }
     stable = Get(entry->entered) == Get(again->entered) &&

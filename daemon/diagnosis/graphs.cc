@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/diagnosis/graphs.h"
 
+#include <algorithm>
 #include <map>
 #include <string>
 #include <vector>
@@ -76,6 +77,12 @@ void AddCaptured(const Communicator& comm, Verdict* verdict) {
   }
 }
 
+// A rank with a replayed call keeps the newest launches.
+bool UsesGraphs(const Communicator& comm) {
+  return std::any_of(comm.members.begin(), comm.members.end(),
+                     [](const auto& entry) { return !entry.second.graph_launches.empty(); });
+}
+
 bool IsStuckInside(Cause cause) {
   return cause == Cause::kStalledInFlight || cause == Cause::kBlockedBeforeStart;
 }
@@ -87,7 +94,7 @@ void AddGraphs(const JobState& job, Verdict* verdict) {
   if (found == job.communicators.end()) return;
   const Communicator& comm = found->second;
   AddCaptured(comm, verdict);
-  if (OpKind(verdict->call.op) != CallKind::kCollective) return;
+  if (OpKind(verdict->call.op) != CallKind::kCollective || !UsesGraphs(comm)) return;
   const CallOrigins origins = FindCallOrigins(job, comm, verdict->position);
   if (origins.replayed.empty()) return;
   verdict->graph = origins.graph_call;

@@ -57,10 +57,11 @@ std::optional<Counted> CountSteps(const Member& member, uint64_t position) {
 void LearnStep(const JobState& job, Verdict* verdict) {
   const auto comm = job.communicators.find(verdict->communicator);
   if (verdict->step >= 0 || comm == job.communicators.end()) return;
+  std::vector<int32_t> waiting = verdict->waiting_processes;
+  if (!std::is_sorted(waiting.begin(), waiting.end())) std::sort(waiting.begin(), waiting.end());
   size_t judged = 0;
   for (const auto& [rank, member] : comm->second.members) {
-    const auto& waiting = verdict->waiting_processes;
-    if (std::find(waiting.begin(), waiting.end(), member.process) == waiting.end()) continue;
+    if (!std::binary_search(waiting.begin(), waiting.end(), member.process)) continue;
     if (judged++ == kMostJudged) return;
     const std::optional<Counted> counted = CountSteps(member, verdict->position);
     if (!counted) continue;

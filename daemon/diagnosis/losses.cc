@@ -42,12 +42,11 @@ constexpr Loss kLosses[] = {
      "Rollcall cannot follow the launches of some CUDA graphs of "},
 };
 
-// True if the culprit's process may have joined the verdict's communicator unrecorded.
-bool MayBeUnseen(const JobState& job, const MembersByProcess& members, const Culprit& culprit) {
+// True if the culprit's process may have joined communicators unrecorded.
+bool MayHaveJoinedUnseen(const JobState& job, const Culprit& culprit) {
   const Process* process = FindProcess(job, culprit.process);
   if (process == nullptr) return false;
-  if (process->lost_communicators == 0 && process->unknown_comm_calls == 0) return false;
-  return members.Find(culprit.process) == nullptr;
+  return process->lost_communicators != 0 || process->unknown_comm_calls != 0;
 }
 
 // True if the culprit may have made the call, or may wait, unrecorded.
@@ -76,10 +75,12 @@ Certainty Most(const JobState& job, const Verdict& verdict) {
   Certainty most = Certainty::kCertain;
   if (IsContradiction(verdict.cause)) return most;
   const auto comm = job.communicators.find(verdict.communicator);
-  std::optional<MembersByProcess> members;
-  if (comm != job.communicators.end()) members.emplace(comm->second);
+  std::optional<MembersByProcess> members;  // of `comm`; made at its first use
   for (const Culprit& culprit : verdict.culprits) {
-    if (members && MayBeUnseen(job, *members, culprit)) return Certainty::kPossible;
+    if (comm != job.communicators.end() && MayHaveJoinedUnseen(job, culprit)) {
+      if (!members) members.emplace(comm->second);
+      if (members->Find(culprit.process) == nullptr) return Certainty::kPossible;
+    }
     if (MayHaveCalled(job, culprit)) most = Certainty::kLikely;
   }
   return most;

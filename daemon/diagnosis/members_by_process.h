@@ -20,7 +20,10 @@ class MembersByProcess {
     for (const auto& [rank, member] : comm.members) {
       if (member.process >= 0) members_.emplace_back(member.process, &member);
     }
-    std::stable_sort(members_.begin(), members_.end(), IsBefore);
+    // Most jobs number their ranks and their processes in the same order.
+    if (!std::is_sorted(members_.begin(), members_.end(), IsBefore)) {
+      std::stable_sort(members_.begin(), members_.end(), IsBefore);
+    }
   }
 
   // The member of the process with the lowest rank; nullptr: the process is no member.
