@@ -17,6 +17,7 @@ inline constexpr int32_t kRanksPerHost = 8;
 
 enum class Fault : uint8_t {
   kHalfMissing,    // every second rank has not entered the call
+  kFirstHalfMissing,  // the lower half of the ranks has not, and no program reports its step
   kHostsSilent,    // the agents of the second half of the hosts no longer report
   kAllErrors,      // NCCL has reported an error on every rank
   kAllStopped,     // a signal has stopped every rank inside the call
@@ -29,7 +30,8 @@ inline constexpr struct {
   Fault fault;
   const char* name;
 } kFaults[] = {
-    {Fault::kHalfMissing, "half missing"},  {Fault::kHostsSilent, "hosts silent"},
+    {Fault::kHalfMissing, "half missing"},  {Fault::kFirstHalfMissing, "first half missing"},
+    {Fault::kHostsSilent, "hosts silent"},
     {Fault::kAllErrors, "NCCL errors"},     {Fault::kAllStopped, "all stopped"},
     {Fault::kAllDiffer, "all differ"},      {Fault::kAllCaptured, "half captured"},
     {Fault::kGuessedExcuse, "half excused"},
@@ -59,6 +61,10 @@ inline void SetFault(Fault fault, int32_t rank, int32_t ranks, Process* process,
   switch (fault) {
     case Fault::kHalfMissing:
       if (second) leave_out();
+      break;
+    case Fault::kFirstHalfMissing:
+      if (rank < ranks / 2) leave_out();
+      process->step = -1;
       break;
     case Fault::kHostsSilent:
       if (rank < ranks / 2) break;
