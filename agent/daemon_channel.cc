@@ -139,6 +139,13 @@ bool DaemonChannels::StillTrusts(const grpc::ClientContext& context) {
   return !tls_->Current()->revocations.IsRevoked(CertificateOfDaemon(context));
 }
 
+std::vector<std::string> DaemonChannels::TakeWarnings() {
+  if (tls_ == nullptr) return {};
+  const std::lock_guard<std::mutex> lock(mutex_);
+  static_cast<void>(tls_->Poll(time(nullptr)));  // its messages say what is wrong
+  return tls_->TakeMessages();
+}
+
 std::string DaemonChannels::Explain(const grpc::Status& status) const {
   {
     const std::lock_guard<std::mutex> lock(mutex_);

@@ -5,6 +5,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -45,13 +46,18 @@ class DaemonChannels {
 
   // A new channel, with the files as they are now; with the last good ones if they are unusable. If the
   // daemon on this host cannot be reached, or is somebody else's, all calls of the channel fail with
-  // UNAVAILABLE. A channel that has failed so may never work again: connect anew. A keepalive detects a lost daemon host after three minutes. Until then the connection stays open,
-  // even while the daemon does not answer.
+  // UNAVAILABLE. A channel that has failed so may never work again: connect anew. A keepalive detects a
+  // lost daemon host after three minutes. Until then the connection stays open, even while the daemon
+  // does not answer.
   std::shared_ptr<grpc::Channel> Connect();
 
   // Whether the daemon of this stream, which must have answered, has still a certificate that nobody has
   // revoked, by the list as it is now.
   bool StillTrusts(const grpc::ClientContext& context);
+
+  // Warnings for the log about the files of TLS as they are now, since the last call: what cannot be
+  // used, what expires soon. Each is repeated after an hour.
+  std::vector<std::string> TakeWarnings();
 
   // Why a call has failed, for people: the status, and what TLS says. May connect once, and wait for
   // seconds.

@@ -75,6 +75,10 @@ void LogScope(const rollcall::AgentOptions& options, const std::string& daemon) 
       geteuid());
 }
 
+void LogWarnings(rollcall::DaemonChannels* channels) {
+  for (const std::string& warning : channels->TakeWarnings()) spdlog::warn("{}", warning);
+}
+
 int Main(int argc, char** argv) {
   // Block the signals before any thread starts, so that only sigwait receives them.
   sigset_t signals;
@@ -165,6 +169,7 @@ int Main(int argc, char** argv) {
     return (*channels)->Explain(status);
   };
   options.still_trusts = [&channels](const grpc::ClientContext& stream) {
+    LogWarnings(channels->get());
     return (*channels)->StillTrusts(stream);
   };
 
@@ -172,7 +177,10 @@ int Main(int argc, char** argv) {
   mkdir(options.collector.directory.c_str(), 0700);
   LogScope(options, daemon.address);
   const auto published = Publish(options, daemon.address);
-  rollcall::Agent agent(options, [&channels] { return (*channels)->Connect(); });
+  rollcall::Agent agent(options, [&channels] {
+    LogWarnings(channels->get());
+    return (*channels)->Connect();
+  });
   agent.Start();
   int signal = 0;
   sigwait(&signals, &signal);

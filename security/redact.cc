@@ -24,7 +24,7 @@ RE2::Options Options() {
 // How many bytes of `text` kRedacted replaces, where a pattern hides the first `matched`. What is
 // hidden already stays so. An empty match makes progress.
 size_t LengthToHide(absl::string_view text, size_t matched) {
-  constexpr absl::string_view kHidden = kRedacted;
+  const absl::string_view kHidden(kRedacted, sizeof(kRedacted) - 1);
   if (matched >= kHidden.size() - 1 && absl::StartsWith(text, kHidden)) return kHidden.size();
   return std::min(std::max<size_t>(matched, 1), text.size());
 }

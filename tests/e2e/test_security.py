@@ -72,7 +72,7 @@ def start_tls_daemon(tmp_path, pki):
     """A daemon that trusts nobody without a certificate or token, not even its own user."""
     services = []
 
-    def start(*flags):
+    def start(*flags, pki=pki):
         service = Service([BUILD / "bin" / "rollcalld", "--listen=127.0.0.1:0",
                            "--http=127.0.0.1:0", "--hang-after=3s",
                            f"--report-dir={tmp_path / 'reports'}", f"--tls-cert={pki}/daemon.crt",
@@ -230,6 +230,19 @@ def test_an_agent_cannot_pass_for_another_host(start_tls_daemon, pki, tmp_path):
     said = agent_says(daemon, tmp_path / "segments", r"may not report for the host .node-2.*", "--host=node-2",
                       f"--tls-ca={pki}/ca.crt", f"--token-file={tmp_path / 'token'}")
     assert "its hosts: node-1" in said
+
+
+def test_an_agent_says_that_its_certificate_expires_soon(start_tls_daemon, tmp_path):
+    step, old = tmp_path / "step", tmp_path / "old"
+    step.write_text(str(-22 * 3600))  # all was issued 22 hours ago
+    past = {**os.environ, "LD_PRELOAD": str(BUILD / "tests" / "stepped_clock.so"), "STEP_FILE": str(step)}
+    for arguments in (["init"], ["issue", "--role=daemon", "--host=127.0.0.1"],
+                      ["issue", "--role=agent", "--host=node-1", "--days=1"]):
+        made = rollcall("pki", arguments[0], str(old), *arguments[1:], env=past)
+        assert made.returncode == 0, made.stderr
+    agent_says(start_tls_daemon(pki=old), tmp_path,
+               rf"the certificate of {old}/node-1\.crt expires on .*; renew it", "--host=node-1",
+               *client(old, "node-1"))
 
 
 def test_a_client_may_believe_the_authorities_of_the_system(start_tls_daemon, pki, tmp_path):
