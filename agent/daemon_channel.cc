@@ -2,6 +2,7 @@
 #include "agent/daemon_channel.h"
 
 #include <grpcpp/grpcpp.h>
+#include <spdlog/spdlog.h>
 #include <time.h>
 
 #include <CLI/CLI.hpp>
@@ -159,6 +160,10 @@ std::string DaemonChannels::Explain(const grpc::Status& status) const {
   const std::string reason =
       ExplainFailedConnection(daemon_.address, contents.get(), daemon_.tls_server_name);
   return reason.empty() ? status.error_message() : reason;
+}
+
+void LogWarnings(DaemonChannels* channels) {
+  for (const std::string& warning : channels->TakeWarnings()) spdlog::warn("{}", warning);
 }
 
 }  // namespace rollcall

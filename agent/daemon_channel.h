@@ -74,4 +74,7 @@ class DaemonChannels {
   absl::Status last_;                    // of the last Connect()
 };
 
+// Writes what TakeWarnings() returns to the log.
+void LogWarnings(DaemonChannels* channels);
+
 }  // namespace rollcall

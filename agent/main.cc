@@ -75,10 +75,6 @@ void LogScope(const rollcall::AgentOptions& options, const std::string& daemon) 
       geteuid());
 }
 
-void LogWarnings(rollcall::DaemonChannels* channels) {
-  for (const std::string& warning : channels->TakeWarnings()) spdlog::warn("{}", warning);
-}
-
 int Main(int argc, char** argv) {
   // Block the signals before any thread starts, so that only sigwait receives them.
   sigset_t signals;
@@ -169,7 +165,7 @@ int Main(int argc, char** argv) {
     return (*channels)->Explain(status);
   };
   options.still_trusts = [&channels](const grpc::ClientContext& stream) {
-    LogWarnings(channels->get());
+    rollcall::LogWarnings(channels->get());
     return (*channels)->StillTrusts(stream);
   };
 
@@ -178,7 +174,7 @@ int Main(int argc, char** argv) {
   LogScope(options, daemon.address);
   const auto published = Publish(options, daemon.address);
   rollcall::Agent agent(options, [&channels] {
-    LogWarnings(channels->get());
+    rollcall::LogWarnings(channels->get());
     return (*channels)->Connect();
   });
   agent.Start();

@@ -17,6 +17,7 @@
 #include "daemon/report/writer.h"
 #include "daemon/server/listen_policy.h"
 #include "proto/durations.h"
+#include "security/server_address.h"
 
 namespace rollcall {
 namespace {
@@ -74,7 +75,10 @@ void RunServices::UseDaemonElsewhere() {
                                          directory_->path(), is_named ? agent->host : HostName(),
                                          flags_.report_dir);
   if (agent.has_value()) return;
-  StartAgent([channels = channels_] { return channels->Connect(); });
+  StartAgent([channels = channels_] {
+    LogWarnings(channels.get());
+    return channels->Connect();
+  });
 }
 
 // The host's agent that already reports this job to that daemon.
@@ -107,6 +111,7 @@ void RunServices::StartAgent(ChannelSource channels) {
       return channels->Explain(status);
     };
     options.still_trusts = [channels = channels_](const grpc::ClientContext& stream) {
+      LogWarnings(channels.get());
       return channels->StillTrusts(stream);
     };
   }
@@ -143,16 +148,25 @@ bool RunServices::StartDaemon() {
     spdlog::error("{}\n  the job runs without the page", std::string(open.message()));
     options.http.clear();
   }
-  security_ = DaemonSecurity::ForOwner(options.http);
+  security_ = DaemonSecurity::ForOwner();
   options.authenticator = &security_->authenticator();
   options.http_token = MakePageToken();
   options.http_token_is_optional = true;
   if (!StartDaemonWith(options)) return false;
+  WarnOfOpenPage();
   incidents_ = IncidentWatch::OfDaemon(daemon_.get(), job_, !options.report_dir.empty());
   if (!daemon_->http_address().empty() && isatty(STDERR_FILENO)) {
     spdlog::info("live page: http://{}/?token={}", daemon_->http_address(), options.http_token);
   }
   return true;
+}
+
+void RunServices::WarnOfOpenPage() const {
+  const std::string page = daemon_->http_address();
+  if (!flags_.insecure || page.empty() || IsOnThisHost(page)) return;
+  spdlog::warn("--insecure: the page on {} has no TLS; whoever can read this network's traffic gets "
+               "its token, and may then read this job and take its stacks",
+               page);
 }
 
 bool RunServices::StartDaemonWith(const DaemonOptions& options) {

@@ -50,6 +50,7 @@ class RunServices {
   bool MakeFolder();
   bool StartDaemon();
   bool StartDaemonWith(const DaemonOptions& options);
+  void WarnOfOpenPage() const;  // of --insecure
   std::string UsableReportDir() const;
   void UseDaemonElsewhere();
   std::optional<HostAgent> FindAgentOfHost() const;

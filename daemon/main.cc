@@ -31,7 +31,7 @@
 
 namespace {
 
-constexpr size_t kShortestToken = 16;
+constexpr size_t kShortestToken = 32;  // of letters and digits: nobody guesses it
 
 struct Flags {
   std::string token_file;
@@ -71,7 +71,9 @@ absl::StatusOr<std::string> ReadPageToken(const std::string& path) {
   }
   return absl::InvalidArgumentError(absl::StrCat(
       "--http-token-file: ", path, " holds no token of at least ", kShortestToken,
-      " letters and digits\n  create one:  (umask 077; openssl rand -hex 32 > ", path, ")"));
+      " letters and digits\n  create one:  (umask 077; openssl rand -hex 32 > ", path,
+      ")\n  or give each person a token that can be revoked:  rollcall token new, and "
+      "--token-file=FILE in place of --http-token-file"));
 }
 
 absl::Status FillOptions(const Flags& flags, rollcall::DaemonOptions* options) {
@@ -243,7 +245,7 @@ int Main(int argc, char** argv) {
       ->capture_default_str()
       ->check(CLI::Range(1, 1 << 20));
   app.add_option("--http-token-file", flags.token_file,
-                 "file with the token that every HTTP request must carry")
+                 "file with the token that every HTTP request must carry; read at the start only")
       ->envname("ROLLCALL_HTTP_TOKEN_FILE");
   app.add_option("--http-max-connections", options.http_connections,
                  "limit of simultaneous connections to the page; a new one replaces the slowest")
@@ -306,7 +308,6 @@ int Main(int argc, char** argv) {
   if (status.ok()) status = rollcall::CheckReportDir(options.report_dir);
   if (status.ok()) status = FillOptions(flags, &options);
   std::unique_ptr<rollcall::DaemonSecurity> security;
-  flags.security.addresses = {options.listen, options.http};
   if (status.ok()) {
     auto opened = rollcall::DaemonSecurity::Open(flags.security);
     status = opened.status();

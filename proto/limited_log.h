@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // A sink that writes at most LineBudget lines of each level and passes them on. Agents, jobs and
 // clients can make the daemon and the agent write lines: they must not fill the disk, or hide the
-// lines on others. Each level has a budget of its own, so a flood of warnings hides no error.
+// lines on others. Each level has a budget of its own, so a flood of warnings hides no error. Lines of
+// LogAlways() need no budget.
 //
 // One line says how many were left out: when the logger is flushed, or with the next line after
 // kSayEveryNs. Thread-safe.
@@ -31,6 +32,12 @@ class LimitedSink : public spdlog::sinks::base_sink<std::mutex> {
   // `name`: of the program, for the line on what was left out. `now`: a clock that never goes back.
   LimitedSink(std::string name, spdlog::sink_ptr to, std::function<int64_t()> now = SteadyNs)
       : name_(std::move(name)), to_(std::move(to)), now_(std::move(now)) {}
+
+  // Writes a line that no budget counts.
+  void LogAlways(const spdlog::details::log_msg& line) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    to_->log(line);
+  }
 
  protected:
   void sink_it_(const spdlog::details::log_msg& line) override {
@@ -73,6 +80,22 @@ class LimitedSink : public spdlog::sinks::base_sink<std::mutex> {
 inline void LogWithLimits(const std::string& name, spdlog::sink_ptr to) {
   spdlog::set_default_logger(std::make_shared<spdlog::logger>(
       name, std::make_shared<LimitedSink>(name, std::move(to))));
+}
+
+// Like spdlog::info("{}", text), but no budget leaves the line out. For what trusted callers do, such
+// as the actions of operators: a flood of other lines must not hide them.
+inline void LogAlways(const std::string& text) {
+  const std::shared_ptr<spdlog::logger> log = spdlog::default_logger();
+  if (!log->should_log(spdlog::level::info)) return;
+  const spdlog::details::log_msg line(log->name(), spdlog::level::info, text);
+  for (const spdlog::sink_ptr& sink : log->sinks()) {
+    auto* limited = dynamic_cast<LimitedSink*>(sink.get());
+    if (limited != nullptr) {
+      limited->LogAlways(line);
+    } else if (sink->should_log(line.level)) {
+      sink->log(line);
+    }
+  }
 }
 
 }  // namespace rollcall

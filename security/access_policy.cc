@@ -37,9 +37,7 @@ bool LooksLikeJwt(absl::string_view bearer) { return absl::StrContains(bearer, '
 AccessOptions DefaultAccessOptions() {
   AccessOptions options;
   options.owner = geteuid();
-  options.loopback_user = [](const PeerAddress& peer, uint16_t local_port) {
-    return LoopbackPeerUser(peer, local_port);
-  };
+  options.loopback_user = LoopbackPeerUser;
   options.now_s = [] { return static_cast<int64_t>(time(nullptr)); };
   return options;
 }
@@ -86,11 +84,11 @@ absl::StatusOr<Identity> AccessPolicy::FromToken(const Presented& presented) con
 std::optional<Identity> AccessPolicy::FromHost(const Presented& presented) const {
   if (presented.is_in_process) return OwnerIdentity("this process");
   if (IsUnixPeer(presented.peer)) return OwnerIdentity("unix socket");
-  const std::optional<PeerAddress> address = ParsePeer(presented.peer);
-  if (!address.has_value() || !address->IsLoopback() || !options_.loopback_user) {
-    return std::nullopt;
-  }
-  const std::optional<uid_t> user = options_.loopback_user(*address, presented.local_port);
+  const std::optional<PeerAddress> there = ParsePeer(presented.peer);
+  if (!there.has_value() || !there->IsLoopback() || !options_.loopback_user) return std::nullopt;
+  const std::optional<PeerAddress> here = ParsePeer(presented.local);
+  if (!here.has_value()) return std::nullopt;
+  const std::optional<uid_t> user = options_.loopback_user(*there, *here);
   if (!user.has_value() || (*user != options_.owner && *user != 0)) return std::nullopt;
   return OwnerIdentity(absl::StrCat("uid ", *user));
 }

@@ -37,7 +37,9 @@ struct AccessOptions {
   std::function<absl::StatusOr<Identity>(absl::string_view jwt, int64_t now_s)> verify_jwt;
   // Empty: nothing is revoked.
   std::function<bool(const std::string& certificate_pem)> is_revoked;
-  std::function<std::optional<uid_t>(const PeerAddress&, uint16_t local_port)> loopback_user;
+  // The user at the other end of the connection `there` - `here`.
+  std::function<std::optional<uid_t>(const PeerAddress& there, const PeerAddress& here)>
+      loopback_user;
   std::function<int64_t()> now_s;  // Unix time
 };
 

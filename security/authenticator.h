@@ -4,7 +4,6 @@
 // Thread-safe. Does not wait for a disk or the network.
 #pragma once
 
-#include <cstdint>
 #include <string>
 
 #include "absl/status/statusor.h"
@@ -19,8 +18,9 @@ struct Presented {
   // As gRPC writes it: "ipv4:127.0.0.1:41922", "ipv6:[::1]:41922", "unix:…".
   std::string peer;
   bool is_in_process = false;  // the caller is inside this process, and so its owner
-  // The port at which the connection arrived; 0: unknown. Without it, nobody on loopback is known.
-  uint16_t local_port = 0;
+  // The address of this host at which the connection arrived, in the same form; "": unknown. Without
+  // it, nobody on loopback is known.
+  std::string local;
   bool is_encrypted = false;  // the connection uses TLS
 };
 

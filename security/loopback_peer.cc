@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "security/loopback_peer.h"
 
-#include <arpa/inet.h>
 #include <linux/inet_diag.h>
 #include <linux/netlink.h>
 #include <linux/sock_diag.h>
@@ -11,7 +10,6 @@
 #include <sys/time.h>
 #include <unistd.h>
 
-#include <array>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -22,8 +20,6 @@
 namespace rollcall {
 namespace {
 
-using Address = std::array<uint8_t, 16>;
-
 constexpr uint32_t kSequence = 1;
 
 struct Question {
@@ -32,7 +28,7 @@ struct Question {
 };
 
 // The kernel finds an established socket by both of its ends only: `from` is the caller's.
-Question MakeQuestion(const PeerAddress& from, const Address& to, uint16_t to_port) {
+Question MakeQuestion(const PeerAddress& from, const PeerAddress& to) {
   Question question = {};
   question.header.nlmsg_len = sizeof(question);
   question.header.nlmsg_type = SOCK_DIAG_BY_FAMILY;
@@ -43,9 +39,9 @@ Question MakeQuestion(const PeerAddress& from, const Address& to, uint16_t to_po
   request.sdiag_protocol = IPPROTO_TCP;
   request.idiag_states = 1u << TCP_ESTABLISHED;
   request.id.idiag_sport = htons(from.port);
-  request.id.idiag_dport = htons(to_port);
+  request.id.idiag_dport = htons(to.port);
   memcpy(request.id.idiag_src, from.bytes.data(), from.bytes.size());
-  memcpy(request.id.idiag_dst, to.data(), to.size());
+  memcpy(request.id.idiag_dst, to.bytes.data(), to.bytes.size());
   request.id.idiag_cookie[0] = INET_DIAG_NOCOOKIE;
   request.id.idiag_cookie[1] = INET_DIAG_NOCOOKIE;
   return question;
@@ -113,34 +109,16 @@ bool IsOverflowUser(uid_t user) {
 
 }  // namespace
 
-std::optional<uid_t> LoopbackPeerUser(const PeerAddress& peer, uint16_t local_port,
-                                      const std::vector<std::string>& addresses) {
-  if (!peer.IsLoopback() || local_port == 0) return std::nullopt;
-  Address usual = {127, 0, 0, 1};
-  if (peer.family == PeerAddress::Family::kIpv6) {
-    usual = {};
-    usual.back() = 1;
-  }
-  std::vector<Address> locals = {usual, peer.bytes};
-  for (const std::string& text : addresses) {
-    Address local = {};
-    const int family = peer.family == PeerAddress::Family::kIpv4 ? AF_INET : AF_INET6;
-    if (inet_pton(family, text.c_str(), local.data()) == 1) locals.push_back(local);
-  }
-  for (const Address& local : locals) {
-    const LoopbackPeer found = Ask(MakeQuestion(peer, local, local_port));
-    if (found.state != LoopbackPeer::State::kKnown) continue;
-    const LoopbackPeer known = KnownUnlessForeign(found.user);
-    if (known.state != LoopbackPeer::State::kKnown) return std::nullopt;
-    return known.user;
-  }
-  return std::nullopt;
-}
-
 LoopbackPeer FindLoopbackPeer(const PeerAddress& there, const PeerAddress& here) {
   if (!there.IsLoopback()) return {};
-  const LoopbackPeer found = Ask(MakeQuestion(there, here.bytes, here.port));
+  const LoopbackPeer found = Ask(MakeQuestion(there, here));
   return found.state == LoopbackPeer::State::kKnown ? KnownUnlessForeign(found.user) : found;
+}
+
+std::optional<uid_t> LoopbackPeerUser(const PeerAddress& there, const PeerAddress& here) {
+  const LoopbackPeer found = FindLoopbackPeer(there, here);
+  if (found.state != LoopbackPeer::State::kKnown) return std::nullopt;
+  return found.user;
 }
 
 LoopbackPeer KnownUnlessForeign(uid_t user) {

@@ -8,21 +8,11 @@
 
 #include <sys/types.h>
 
-#include <cstdint>
 #include <optional>
-#include <string>
-#include <vector>
 
 #include "security/peer_address.h"
 
 namespace rollcall {
-
-// The user of the socket that connects `peer` with `local_port` of 127.0.0.1 or ::1, of the peer's own
-// address, or of one of `addresses` ("127.0.1.1"), which are those that this process listens on.
-// nullopt: unknown, because `peer` is not loopback, the connection is not established, the kernel
-// does not answer, or the user has no number in this user namespace.
-std::optional<uid_t> LoopbackPeerUser(const PeerAddress& peer, uint16_t local_port,
-                                      const std::vector<std::string>& addresses = {});
 
 // Who holds the socket at the other end of a loopback connection of this process.
 struct LoopbackPeer {
@@ -35,8 +25,13 @@ struct LoopbackPeer {
   uid_t user = 0;  // if it is known
 };
 
-// `there` is the other end, `here` the own one.
+// `there` is the other end, `here` the own one. Both must be right: several users may have the same
+// port of the same address, each connected to another address of this host.
 LoopbackPeer FindLoopbackPeer(const PeerAddress& there, const PeerAddress& here);
+
+// The user, if it is known. nullopt also if `there` is not loopback, and if the user has no number in
+// this user namespace.
+std::optional<uid_t> LoopbackPeerUser(const PeerAddress& there, const PeerAddress& here);
 
 // kUnknown for the number that the kernel gives users who have none in this user namespace.
 LoopbackPeer KnownUnlessForeign(uid_t user);

@@ -21,7 +21,6 @@ constexpr size_t kSaltAt = 7;
 constexpr int kHighestCost = 14;  // takes more than a second
 // bcrypt reads no further.
 constexpr size_t kLongestPassword = 72;
-constexpr size_t kMostRemembered = 256;
 constexpr char kAlphabet[] = "./ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
 
 int CostOf(const std::string& hash) {
@@ -62,31 +61,40 @@ Passwords::Passwords(std::map<std::string, std::string> hashes) : hashes_(std::m
   }
 }
 
-std::string Passwords::DigestOf(const std::string& user, const std::string& password) const {
+// The zero bytes keep the fields apart. Only a password could contain one, and it comes last.
+std::string Passwords::DigestOf(const std::string& user, const std::string& password,
+                                const std::string& network) const {
   const auto at = hashes_.find(user);
-  return at == hashes_.end()
-             ? ""
-             : Sha256(absl::StrCat(user, absl::string_view("\0", 1), at->second,
-                                   absl::string_view("\0", 1), password));
+  if (at == hashes_.end()) return "";
+  const absl::string_view zero("\0", 1);
+  return Sha256(absl::StrCat(user, zero, at->second, zero, network, zero, password));
 }
 
-bool Passwords::IsRemembered(const std::string& user, const std::string& password) const {
-  const std::string digest = DigestOf(user, password);
+bool Passwords::IsRemembered(const std::string& user, const std::string& password,
+                             const std::string& network) const {
+  const std::string digest = DigestOf(user, password, network);
   const std::lock_guard<std::mutex> lock(mutex_);
-  return !digest.empty() && remembered_.count(digest) > 0;
+  return std::find(remembered_.begin(), remembered_.end(), digest) != remembered_.end();
 }
 
-bool Passwords::Check(const std::string& user, const std::string& password) {
+void Passwords::Remember(const std::string& digest) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  const auto at = std::find(remembered_.begin(), remembered_.end(), digest);
+  if (at != remembered_.end()) remembered_.erase(at);
+  if (remembered_.size() >= kMostRemembered) remembered_.pop_front();
+  remembered_.push_back(digest);
+}
+
+bool Passwords::Check(const std::string& user, const std::string& password,
+                      const std::string& network) {
   if (hashes_.empty()) return false;
   if (password.size() > kLongestPassword || password.find('\0') != std::string::npos) return false;
-  if (IsRemembered(user, password)) return true;
   const auto at = hashes_.find(user);
-  const bool matches = Matches(password, at == hashes_.end() ? stranger_hash_ : at->second);
-  if (at == hashes_.end() || !matches) return false;
-  const std::lock_guard<std::mutex> lock(mutex_);
-  if (remembered_.size() >= kMostRemembered) remembered_.clear();
-  remembered_.insert(DigestOf(user, password));
-  return true;
+  const bool is_right =
+      IsRemembered(user, password, network) ||
+      (Matches(password, at == hashes_.end() ? stranger_hash_ : at->second) && at != hashes_.end());
+  if (is_right) Remember(DigestOf(user, password, network));
+  return is_right;
 }
 
 std::string Passwords::CredentialOf(const std::string& user) const {

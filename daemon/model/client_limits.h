@@ -17,7 +17,7 @@ inline constexpr size_t kCommunicatorsOfProcess = 1024;
 // As many as the largest job has ranks: one group of each kind for each rank.
 inline constexpr size_t kCommunicatorsOfJob = size_t{1} << 18;
 inline constexpr size_t kProcessesOfJob = size_t{1} << 18;
-inline constexpr size_t kAgentsOfJob = size_t{1} << 17;  // runs of agents, over the job's life
+inline constexpr size_t kAgentsOfJob = size_t{1} << 17;  // runs of agents; see JobModel::AddAgent()
 inline constexpr size_t kAttemptsOfJob = 64;
 // Ranks of communicators, over all jobs: 1.5 GB without their records.
 inline constexpr size_t kMembers = 4'000'000;
@@ -27,6 +27,11 @@ inline constexpr size_t kGrownIdsOfJob = size_t{1} << 16;
 inline constexpr size_t kPeersOfMember = size_t{1} << 14;
 inline constexpr size_t kBlockedCalls = 1024;    // the library has room for 128
 inline constexpr size_t kGraphLaunches = 1024;   // in one update; the library has room for 960
+// Of one communicator in one message: what its part of a segment holds (segment::kRingCapacity,
+// segment::kCheckpointCapacity).
+inline constexpr size_t kRecordsOfUpdate = 512;
+inline constexpr size_t kCheckpointsOfUpdate = 128;
+inline constexpr size_t kGrownIdsOfUpdate = 16;  // the library has room for 2
 inline constexpr size_t kSites = 1024;           // the library's table of lines has this length
 inline constexpr size_t kSiteBytes = size_t{256} << 20;  // of all jobs
 // Of processes and names of communicators, of all jobs.
@@ -76,9 +81,13 @@ enum class Dropped : uint8_t {
   kIncidents,
   kAlerts,    // held back
   kSegments,  // by agents
-  kHostFacts,  // requests
+  kHostFacts,  // requests; and facts of hosts of a job
+  kRecords,    // rows and checkpoints of one message
+  kSizes,      // that ranks claim for one communicator
+  kStacks,     // requests
+  kViewers,    // of live changes of the page
 };
-inline constexpr size_t kDroppedKinds = static_cast<size_t>(Dropped::kHostFacts) + 1;
+inline constexpr size_t kDroppedKinds = static_cast<size_t>(Dropped::kViewers) + 1;
 using DroppedCounts = std::array<uint64_t, kDroppedKinds>;
 
 // The label `what` of rollcall_daemon_dropped_total.
@@ -87,7 +96,8 @@ inline const char* DroppedName(Dropped what) {
       "jobs",  "attempts",      "processes",      "agents", "communicators",
       "ranks", "ids",           "peers",          "blocked_calls", "graph_launches",
       "sites", "shapes",        "texts",          "hosts",  "tenants",
-      "streams", "incidents",   "alerts",         "segments", "host_facts"};
+      "streams", "incidents",   "alerts",         "segments", "host_facts",
+      "records", "sizes",       "stacks",         "viewers"};
   return kNames[static_cast<size_t>(what)];
 }
 

@@ -131,6 +131,8 @@ void JobModel::NoteSize(const CommProgress& progress, Communicator* comm) {
     claim->size = progress.size;
   } else if (comm->claims.size() < limits::kClaimedSizes) {
     comm->claims.push_back({progress.rank, progress.size});
+  } else {
+    Count(Dropped::kSizes);
   }
 }
 
@@ -181,6 +183,17 @@ void JobModel::ApplyProgress(int32_t process, const CommProgress& progress, int6
   AddCheckpoints(progress.checkpoints, CheckpointsKept(kept), &member);
   AddRecords(progress, kept, &comm, &member);
   DropIfOver(progress.id);
+}
+
+// A job with too many hosts begins anew: the hosts of its newest incident matter.
+void JobModel::SetHostFacts(const std::string& host, HostFacts facts) {
+  auto& all = state_.host_facts;
+  if (all.size() >= limits::kHostsWithFacts && all.find(host) == all.end()) {
+    for (size_t i = 0; i < all.size(); ++i) Count(Dropped::kHostFacts);
+    all.clear();
+  }
+  all[host] = std::move(facts);
+  ++version_;
 }
 
 // Keeps the known name where the new one has no room.

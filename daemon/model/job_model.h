@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -83,7 +84,9 @@ class JobModel {
   // Marks a process as silent, since its agent no longer reports. Does nothing if the
   // process has ended. The next SetEvidence() removes the mark.
   void SetSilent(int32_t process, int64_t since_ns);
-  // Index of the agent in the state; equal ids give the same index. -1: the job has too many.
+  // Index of the agent in the state; equal ids give the same index while the agent lives or reports
+  // a process. An agent that is gone, and whose processes other agents of its host report, leaves
+  // its index to the next agent of that host. -1: the job has too many.
   int32_t AddAgent(const std::string& id, const std::string& host);
   // Sets the agent that reports on the process from now on.
   void SetAgent(int32_t process, int32_t agent);
@@ -94,11 +97,7 @@ class JobModel {
   void CountFrom(int64_t time_ns) { state_.counts_from_ns = time_ns; }
   void SetStacks(int32_t process, const StackFacts& facts);
   // What a host shows now, in place of what it showed before.
-  void SetHostFacts(const std::string& host, HostFacts facts) {
-    if (state_.host_facts.size() >= limits::kHostsWithFacts) state_.host_facts.clear();
-    state_.host_facts[host] = std::move(facts);
-    ++version_;
-  }
+  void SetHostFacts(const std::string& host, HostFacts facts);
   void SetOffline() { state_.offline = true; }
   // Drops the oldest records if the job's share of the memory has become much smaller.
   void TrimRecords();
@@ -152,6 +151,8 @@ class JobModel {
   void LimitText(size_t most, std::string* text);
   void CountTexts(int32_t process);
   void CutSites(size_t from, std::vector<std::string>* sites);
+  int32_t FindLeftAgent(const std::string& host) const;
+  void SetBusy(int32_t agent);
 
   JobState state_;
   uint64_t version_ = 0;
@@ -166,6 +167,8 @@ class JobModel {
   std::vector<Liveness> before_silence_;                   // by process
   std::map<std::string, int32_t> agents_;                  // by id
   std::vector<std::vector<int32_t>> processes_of_agents_;  // by agent
+  // Agents that report no process, by host.
+  std::map<std::string, std::set<int32_t>> idle_agents_;
   std::map<uint64_t, uint64_t> grown_;                     // unique id -> id
   WorldRestarts world_restarts_;
 };

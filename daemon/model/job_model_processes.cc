@@ -146,18 +146,38 @@ void JobModel::SetSilent(int32_t process, int64_t since_ns) {
 }
 
 int32_t JobModel::AddAgent(const std::string& id, const std::string& host) {
-  if (agents_.size() >= limits::kAgentsOfJob) {
-    const auto known = agents_.find(id);
-    if (known == agents_.end()) Count(Dropped::kAgents);
-    return known == agents_.end() ? -1 : known->second;
+  const auto known = agents_.find(id);
+  if (known != agents_.end()) return known->second;
+  int32_t index = FindLeftAgent(host);
+  if (index >= 0) {
+    agents_.erase(state_.agents[static_cast<size_t>(index)].id);
+  } else if (agents_.size() < limits::kAgentsOfJob) {
+    index = static_cast<int32_t>(state_.agents.size());
+    state_.agents.emplace_back();
+    processes_of_agents_.emplace_back();
+    idle_agents_[host].insert(index);
+  } else {
+    Count(Dropped::kAgents);
+    return -1;
   }
-  const auto [at, is_new] = agents_.emplace(id, static_cast<int32_t>(state_.agents.size()));
-  if (!is_new) return at->second;
-  AgentState& agent = state_.agents.emplace_back();
+  AgentState& agent = state_.agents[static_cast<size_t>(index)];
+  agent = AgentState();
   agent.id = id;
   agent.host = host;
-  processes_of_agents_.emplace_back();
-  return at->second;
+  agents_.emplace(id, index);
+  return index;
+}
+
+// Each restart of an agent is a new agent, and a job may live through many. -1: there is none. Only
+// an agent of the same host may follow: others know the hosts of a job by the number of its agents.
+int32_t JobModel::FindLeftAgent(const std::string& host) const {
+  const auto idle = idle_agents_.find(host);
+  if (idle == idle_agents_.end()) return -1;
+  for (const int32_t index : idle->second) {
+    const AgentState& agent = state_.agents[static_cast<size_t>(index)];
+    if (agent.stale || agent.silent) return index;
+  }
+  return -1;
 }
 
 void JobModel::SetAgent(int32_t process, int32_t agent) {
@@ -167,10 +187,20 @@ void JobModel::SetAgent(int32_t process, int32_t agent) {
   if (known >= 0) {
     std::vector<int32_t>& before = processes_of_agents_[static_cast<size_t>(known)];
     before.erase(std::remove(before.begin(), before.end(), process), before.end());
+    if (before.empty()) idle_agents_[state_.agents[static_cast<size_t>(known)].host].insert(known);
   }
   known = agent;
-  processes_of_agents_[static_cast<size_t>(agent)].push_back(process);
+  std::vector<int32_t>& now = processes_of_agents_[static_cast<size_t>(agent)];
+  if (now.empty()) SetBusy(agent);
+  now.push_back(process);
   Touch(process);
+}
+
+void JobModel::SetBusy(int32_t agent) {
+  const auto idle = idle_agents_.find(state_.agents[static_cast<size_t>(agent)].host);
+  if (idle == idle_agents_.end()) return;
+  idle->second.erase(agent);
+  if (idle->second.empty()) idle_agents_.erase(idle);
 }
 
 void JobModel::SetAgentHeard(int32_t agent, const AgentHeard& heard) {

@@ -56,15 +56,17 @@ void AddWaitingSites(const v1::Incident& incident, const Sites& places, v1::Verd
 
 std::string FindSite(const v1::ProcessStack& stack) { return FindPlace(stack).at; }
 
-void AddSites(v1::Incident* incident) {
-  const Sites places = FindSites(*incident);
+void AddSites(v1::Incident* incident) { AddSites(*incident, incident); }
+
+void AddSites(const v1::Incident& with_stacks, v1::Incident* incident) {
+  const Sites places = FindSites(with_stacks);
   if (places.empty()) return;
   for (v1::Verdict& verdict : *incident->mutable_verdicts()) {
     for (v1::Culprit& culprit : *verdict.mutable_culprits()) {
       const auto place = places.find({culprit.host(), culprit.pid()});
       if (place != places.end()) culprit.set_at(place->second);
     }
-    AddWaitingSites(*incident, places, &verdict);
+    AddWaitingSites(with_stacks, places, &verdict);
   }
 }
 

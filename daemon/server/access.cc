@@ -53,7 +53,7 @@ absl::StatusOr<Identity> Access::Admit(std::string_view method,
   const std::string name(access == nullptr ? "an unknown call"
                                            : method.substr(method.rfind('/') + 1));
   Presented presented = PresentedBy(context);
-  presented.local_port = port_;
+  if (local_ && !presented.is_in_process) presented.local = local_(presented.peer);
   const bool is_owner = presented.is_in_process || authenticator_ == nullptr;
   absl::StatusOr<Identity> caller = is_owner ? OwnerIdentity("this process") : Identify(presented);
   if (!caller.ok()) {

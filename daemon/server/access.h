@@ -5,7 +5,6 @@
 #pragma once
 
 #include <array>
-#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <string>
@@ -63,8 +62,11 @@ class Access {
   Access(const Authenticator* authenticator, Refusals* refusals, FailedLogins* failed_logins)
       : authenticator_(authenticator), refusals_(refusals), failed_logins_(failed_logins) {}
 
-  // The port at which the calls arrive. Call it before the first one.
-  void SetPort(int port) { port_ = static_cast<uint16_t>(port); }
+  // `local` gives the address of this host at which the connection of a peer arrived (Presented).
+  // Call it before the first call.
+  void SetLocal(std::function<std::string(const std::string& peer)> local) {
+    local_ = std::move(local);
+  }
   // `known` is told of the peer of each call whose caller is known, whatever the role. Likewise.
   void SetKnown(std::function<void(const std::string& peer)> known) { known_ = std::move(known); }
 
@@ -88,7 +90,7 @@ class Access {
   const Authenticator* const authenticator_;
   Refusals* const refusals_;
   FailedLogins* const failed_logins_;
-  std::atomic<uint16_t> port_{0};
+  std::function<std::string(const std::string& peer)> local_;
   std::function<void(const std::string& peer)> known_;
 };
 

@@ -31,6 +31,11 @@ class AgentBook::Agent {
  public:
   explicit Agent(AgentName n) : name(std::move(n)) {}
   int64_t LastSeenNs() const { return std::max(heard.heard_ns, welcomed_ns); }
+  // So long without a stream that nobody asks for it.
+  bool IsOld(int64_t now_ns) const {
+    return streams <= 0 && unapplied == 0 &&
+           now_ns - std::max(LastSeenNs(), came_ns) > kAgentsKeptNs;
+  }
 
   const AgentName name;
   AgentHeard heard;
@@ -58,6 +63,7 @@ AgentBook::AgentPtr AgentBook::FindOrAdd(const AgentName& name) {
         name.tick_ns <= 0 ? kUsualTickNs : std::min(name.tick_ns, kLongestTickNs);
     agent->heard.is_settled = name.is_trusted;
   }
+  watched_[name.id] = agent;
   return agent;
 }
 
@@ -75,6 +81,7 @@ void AgentBook::Welcomed(const std::string& id, int64_t now_ns) {
   if (at == agents_.end()) return;
   at->second->awaits_welcome = false;
   at->second->welcomed_ns = now_ns;
+  watched_[id] = at->second;
 }
 
 std::vector<std::string> AgentBook::Disconnected(const AgentName& name) {
@@ -137,6 +144,7 @@ void AgentBook::Forget(const AgentPtr& agent) {
     refused->second.erase(agent->name.id);
     if (refused->second.empty()) refused_.erase(refused);
   }
+  watched_.erase(agent->name.id);
   agents_.erase(agent->name.id);
 }
 
@@ -208,7 +216,7 @@ AgentBook::LeftOut AgentBook::RecordLeftOut(const Origin& origin, const LeftOut&
 int64_t AgentBook::OldestUnapplied() const {
   int64_t oldest_ns = 0;
   const absl::MutexLock lock(&mutex_);
-  for (const auto& [id, agent] : agents_) {
+  for (const auto& [id, agent] : watched_) {
     if (agent->unapplied == 0) continue;
     if (oldest_ns == 0 || agent->came_ns < oldest_ns) oldest_ns = agent->came_ns;
   }
@@ -249,29 +257,48 @@ std::vector<std::string> AgentBook::MarkSilent(int64_t now_ns, int64_t silent_af
   std::vector<std::string> fallen;
   const absl::MutexLock lock(&mutex_);
   silent_after_ns += kDelaysUntilSilent * gaps_.Usual(now_ns, kUsualShare);
-  for (auto at = agents_.begin(); at != agents_.end();) {
+  for (auto at = watched_.begin(); at != watched_.end();) {
     const AgentPtr agent = at->second;
-    AgentHeard& heard = agent->heard;
-    const int64_t last_ns = std::max(agent->LastSeenNs(), agent->came_ns);
-    if (agent->streams <= 0 && agent->unapplied == 0 && now_ns - last_ns > kAgentsKeptNs) {
-      ++at;
+    ++at;
+    if (agent->IsOld(now_ns)) {
       Forget(agent);
       continue;
     }
-    ++at;
-    if (heard.heard_ns == 0) continue;
-    const int64_t age_ns = now_ns - heard.heard_ns;
-    heard.stale = agent->is_cut || age_ns > kTicksUntilStale * heard.tick_ns;
-    const bool was_silent = heard.silent;
-    // A tick that waits for the daemon shows that the agent lives, and so does a stream that waits
-    // for its welcome.
-    const bool awaits = agent->unapplied > 0 || agent->awaits_welcome;
-    const int64_t silence_ns = now_ns - agent->LastSeenNs();
-    heard.silent =
-        !awaits && silence_ns >= std::max(silent_after_ns, kTicksUntilSilent * heard.tick_ns);
-    if (heard.silent && !was_silent) fallen.push_back(agent->name.host);
+    const bool was_silent = agent->heard.silent;
+    MarkSilentAgent(agent.get(), now_ns, silent_after_ns);
+    if (agent->heard.silent && !was_silent) fallen.push_back(agent->name.host);
+    // Runs that are over may be many, and this function runs several times a second.
+    if (agent->gone != 0 && IsOver(*agent)) watched_.erase(agent->name.id);
   }
+  ForgetOld(now_ns);
   return fallen;
+}
+
+void AgentBook::MarkSilentAgent(Agent* agent, int64_t now_ns, int64_t silent_after_ns) const {
+  AgentHeard& heard = agent->heard;
+  if (heard.heard_ns == 0) return;
+  const int64_t age_ns = now_ns - heard.heard_ns;
+  heard.stale = agent->is_cut || age_ns > kTicksUntilStale * heard.tick_ns;
+  // A tick that waits for the daemon shows that the agent lives, and so does a stream that waits
+  // for its welcome.
+  const bool awaits = agent->unapplied > 0 || agent->awaits_welcome;
+  const int64_t silence_ns = now_ns - agent->LastSeenNs();
+  heard.silent =
+      !awaits && silence_ns >= std::max(silent_after_ns, kTicksUntilSilent * heard.tick_ns);
+}
+
+// The agents lost their streams in this order. Ticks that came later may keep one a little longer,
+// and those behind it.
+void AgentBook::ForgetOld(int64_t now_ns) {
+  while (!gone_.empty() && gone_.begin()->second->IsOld(now_ns)) {
+    const AgentPtr agent = gone_.begin()->second;
+    Forget(agent);
+  }
+}
+
+size_t AgentBook::watched() const {
+  const absl::MutexLock lock(&mutex_);
+  return watched_.size();
 }
 
 std::vector<AgentHeard> AgentBook::Heard(const std::vector<AgentPtr>& agents) const {

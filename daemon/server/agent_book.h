@@ -88,6 +88,9 @@ class AgentBook {
   std::vector<std::string> MarkSilent(int64_t now_ns, int64_t silent_after_ns)
       ABSL_LOCKS_EXCLUDED(mutex_);
 
+  // Agents that MarkSilent() looks at: all but the runs that are over.
+  size_t watched() const ABSL_LOCKS_EXCLUDED(mutex_);
+
   // The number of ended runs of agents that were forgotten early, because there were too many.
   uint64_t TakeForgotten() ABSL_LOCKS_EXCLUDED(mutex_);
 
@@ -103,11 +106,16 @@ class AgentBook {
   void SetGone(const AgentPtr& agent) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void SetBack(const AgentPtr& agent) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   static bool IsOver(const Agent& agent);
+  void MarkSilentAgent(Agent* agent, int64_t now_ns, int64_t silent_after_ns) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void ForgetOld(int64_t now_ns) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void ForgetFirst(const Gone& gone) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Forget(const AgentPtr& agent) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   mutable absl::Mutex mutex_;
   std::map<std::string, AgentPtr> agents_ ABSL_GUARDED_BY(mutex_);  // by id
+  // Those of agents_ in which the clock may change something. The others are in gone_.
+  std::map<std::string, AgentPtr> watched_ ABSL_GUARDED_BY(mutex_);  // by id
   // Ids of the agents whose reports were refused, by host.
   std::map<std::string, std::set<std::string>> refused_ ABSL_GUARDED_BY(mutex_);
   Gone gone_ ABSL_GUARDED_BY(mutex_);

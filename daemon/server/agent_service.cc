@@ -18,12 +18,18 @@
 #include "daemon/server/grpc_status.h"
 #include "daemon/server/parse_budget.h"
 #include "daemon/server/tick_facts.h"
+#include "proto/steady_clock.h"
 #include "rollcall/v1/agent.grpc.pb.h"
 
 namespace rollcall {
 namespace {
 
 constexpr uint32_t kProtocol = 1;
+// Messages that wait for an agent that does not read. An agent needs a few: a request for stacks, one
+// for facts about its host, and a new pace.
+constexpr size_t kMostUnread = 256;
+// A tick that its jobs have applied within this time: they are not late.
+constexpr int64_t kPromptNs = 100'000'000;
 
 // A parsed message. A tick is thousands of small objects that all end at once, so they share blocks of
 // memory.
@@ -92,6 +98,11 @@ class AgentService::Impl : public grpc_callback::RawConnect<v1::AgentLink> {
   void CloseAll();
   uint64_t NextStream() { return ++last_stream_; }
 
+  // A stream ends because its agent does not read.
+  void CountUnread() {
+    if (counters_ != nullptr) counters_->CountDropped(Dropped::kStreams, 1);
+  }
+
   // The beginning of a text that is longer than `most` bytes; counts the cut.
   std::string LimitText(const std::string& text, size_t most) {
     if (text.size() > most && counters_ != nullptr) counters_->CountDropped(Dropped::kTexts, 1);
@@ -151,7 +162,8 @@ class AgentService::Stream : public Reactor, public std::enable_shared_from_this
       End(grpc::Status::OK);
       return;
     }
-    impl_->budget()->Take(in_.Length(), [stream = shared_from_this()] { stream->Handle(); });
+    impl_->budget()->Take(in_.Length(), is_prompt_,
+                          [stream = shared_from_this()] { stream->Handle(); });
   }
 
   void OnWriteDone(bool ok) override {
@@ -171,14 +183,33 @@ class AgentService::Stream : public Reactor, public std::enable_shared_from_this
     self_.reset();
   }
 
-  // False: the stream has ended.
+  // False: the stream has ended, or must end, as its agent does not read. An agent that reads again
+  // reconnects and sends its whole state; if the daemon dropped messages, each of them would need a
+  // second attempt.
   bool Queue(const v1::DaemonMessage& message) {
+    if (AddToOut(message)) return true;
+    if (EndsUnread()) {
+      impl_->CountUnread();
+      Cancel();
+    }
+    return false;
+  }
+
+  bool AddToOut(const v1::DaemonMessage& message) {
     const absl::MutexLock lock(&mutex_);
-    if (ended_) return false;
+    if (ended_ || out_.size() >= kMostUnread) return false;
     bool owns_buffer = false;
     grpc::SerializationTraits<v1::DaemonMessage>::Serialize(message, &out_.emplace_back(),
                                                             &owns_buffer);
     if (out_.size() == 1) StartWrite(&out_.front());
+    return true;
+  }
+
+  // True once: too many messages wait.
+  bool EndsUnread() {
+    const absl::MutexLock lock(&mutex_);
+    if (ended_ || is_unread_ || out_.size() < kMostUnread) return false;
+    is_unread_ = true;
     return true;
   }
 
@@ -210,8 +241,11 @@ class AgentService::Stream : public Reactor, public std::enable_shared_from_this
       const std::shared_ptr<v1::Tick> tick(parsed, message.mutable_tick());
       ClampTimes(tick.get());
       KeepOwnHosts(tick.get());
-      return impl_->sink()->OnTick(name_, tick,
-                                   [stream = shared_from_this(), bytes] { stream->Next(bytes); });
+      return impl_->sink()->OnTick(
+          name_, tick, [stream = shared_from_this(), bytes, posted_ns = SteadyNs()] {
+            stream->is_prompt_ = SteadyNs() - posted_ns < kPromptNs;
+            stream->Next(bytes);
+          });
     }
     if (message.has_hello()) Greet(message.hello(), bytes);
     if (message.has_stacks() && has_greeted()) {
@@ -313,9 +347,11 @@ class AgentService::Stream : public Reactor, public std::enable_shared_from_this
   bool is_counted_ = false;
   std::shared_ptr<Stream> self_;  // until gRPC has finished with it
   grpc::ByteBuffer in_;
+  std::atomic<bool> is_prompt_{false};  // its last tick was applied at once
   AgentName name_;  // no host: the agent has not sent its hello
   absl::Mutex mutex_;
   bool ended_ ABSL_GUARDED_BY(mutex_) = false;
+  bool is_unread_ ABSL_GUARDED_BY(mutex_) = false;  // its end has begun
   std::deque<grpc::ByteBuffer> out_ ABSL_GUARDED_BY(mutex_);  // the first one is being written
 };
 

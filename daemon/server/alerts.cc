@@ -23,7 +23,6 @@ namespace rollcall {
 namespace {
 
 constexpr size_t kMaxWaiting = 1000;
-constexpr size_t kMaxAnnounced = 10000;
 // An update that is about to go out is not replaced.
 constexpr int64_t kReplaceUntilNs = 100'000'000;
 constexpr const char* kPagerDutyUrl = "https://events.pagerduty.com/v2/enqueue";
@@ -134,6 +133,8 @@ struct AlertSender::Receiver {
     AlertMessage message;
     // Receivers that need the alert; the last of them ends it.
     std::shared_ptr<std::atomic<int>> open_receivers;
+    // Of the end of an incident, for a new outbox while a receiver needs the alert; else nullptr.
+    std::shared_ptr<const v1::Incident> body;
     int64_t due_ns = 0;     // not before this time
     bool is_held = false;   // waits for the outbox
     bool IsSame(const std::string& incident, int32_t sequence) const {
@@ -323,8 +324,9 @@ void AlertSender::Receiver::Deliver(Alert alert, bool last_chance) {
   }
 }
 
-AlertSender::AlertSender(AlertOptions options, std::shared_ptr<AlertOutbox> outbox)
-    : options_(std::move(options)), outbox_(std::move(outbox)) {
+AlertSender::AlertSender(AlertOptions options, std::shared_ptr<AlertOutbox> outbox,
+                         DaemonCounters* counters)
+    : options_(std::move(options)), outbox_(std::move(outbox)), counters_(counters) {
   for (const AlertTarget& target : options_.targets) {
     Worker& worker = workers_.emplace_back();
     worker.receiver = std::make_shared<Receiver>(target, options_, outbox_);
@@ -350,18 +352,33 @@ void AlertSender::Send(const v1::Incident& incident, AlertEvent event) {
   head.clear_stacks();
   head.clear_stack_tree();
   head.clear_host_facts();
-  if (is_first && announced_.size() >= kMaxAnnounced) ForgetOldest();
+  if (is_first && announced_.size() >= options_.most_announced) ForgetOne();
   Announced& announced = announced_[incident.id()];
   if (is_first) announced.first_cause = RootCause(head);
   Announce(head, event, &announced);
 }
 
-// Requires the mutex.
-void AlertSender::ForgetOldest() {
-  announced_.erase(std::min_element(announced_.begin(), announced_.end(),
-                                    [](const auto& a, const auto& b) {
-                                      return a.second.newest.made_ns < b.second.newest.made_ns;
-                                    }));
+// The oldest of those that are over: the receivers still want the end of the others. Requires the
+// mutex.
+void AlertSender::ForgetOne() {
+  const auto least = std::min_element(
+      announced_.begin(), announced_.end(), [](const auto& a, const auto& b) {
+        return std::make_pair(!a.second.is_over, a.second.newest.made_ns) <
+               std::make_pair(!b.second.is_over, b.second.newest.made_ns);
+      });
+  if (least == announced_.end()) return;
+  if (!least->second.is_over) {
+    spdlog::error("no alert will say when {} ends: {} incidents last", least->first,
+                  announced_.size());
+    if (counters_ != nullptr) counters_->CountDropped(Dropped::kAlerts, 1);
+  }
+  announced_.erase(least);
+}
+
+// Nothing more will be announced of the incident.
+void AlertSender::DropBody(Announced* announced) {
+  announced->newest.body = v1::Incident();
+  announced->signature = std::string();
 }
 
 // Requires the mutex.
@@ -386,15 +403,20 @@ void AlertSender::Announce(const v1::Incident& head, AlertEvent event, Announced
   row.sent = false;
   announced->signature = Signature(head);
   announced->is_over = event == AlertEvent::kResolved;
-  Post(row, *announced, outbox_ != nullptr);
+  Post(row, outbox_ != nullptr, announced);
   if (outbox_ != nullptr) Save(row);
+  if (announced->is_over) DropBody(announced);
 }
 
 // Gives the alert to the receivers that lack it.
-void AlertSender::Post(const AlertRow& row, const Announced& announced, bool hold) {
+void AlertSender::Post(const AlertRow& row, bool hold, Announced* announced) {
   Receiver::Alert alert;
-  alert.message = {row.body, FindEvent(row.kind), row.sequence, announced.first_cause};
-  alert.due_ns = announced.due_ns;
+  alert.message = {row.body, FindEvent(row.kind), row.sequence, announced->first_cause};
+  alert.due_ns = announced->due_ns;
+  if (announced->is_over && outbox_ != nullptr) {
+    alert.body = std::make_shared<const v1::Incident>(row.body);
+    announced->last_body = alert.body;
+  }
   alert.is_held = hold;
   std::vector<Receiver*> missing;
   for (const Worker& worker : workers_) {
@@ -427,11 +449,12 @@ void AlertSender::Restore(const std::vector<AlertRow>& rows) {
     announced.is_over = FindEvent(row.kind) == AlertEvent::kResolved;
     announced.due_ns = std::min(row.made_ns - ago_ns, SteadyNs());
     const bool is_late = SteadyNs() - announced.due_ns > options_.give_up_after_ns;
-    if (!row.sent && !is_late) Post(row, announced, false);
+    if (!row.sent && !is_late) Post(row, false, &announced);
     if (!row.sent && is_late && outbox_ != nullptr) {
       outbox_->Mark(row.incident, row.sequence, "");
     }
     announced.newest.receivers.clear();
+    if (announced.is_over) DropBody(&announced);
   }
 }
 
@@ -440,11 +463,20 @@ void AlertSender::SaveAgain() {
   const std::lock_guard<std::mutex> lock(mutex_);
   for (const auto& [incident, announced] : announced_) {
     AlertRow row = announced.newest;
-    row.sent = std::none_of(workers_.begin(), workers_.end(), [&row](const Worker& worker) {
-      return worker.receiver->Has(row.incident, row.sequence);
-    });
-    if (!row.sent || !announced.is_over) Save(row);
+    if (announced.is_over) {
+      const std::shared_ptr<const v1::Incident> body = announced.last_body.lock();
+      if (body == nullptr) continue;  // all receivers have it
+      row.body = *body;
+    }
+    row.sent = !announced.is_over && !IsWaiting(row);
+    Save(row);
   }
+}
+
+bool AlertSender::IsWaiting(const AlertRow& row) const {
+  return std::any_of(workers_.begin(), workers_.end(), [&row](const Worker& worker) {
+    return worker.receiver->Has(row.incident, row.sequence);
+  });
 }
 
 void AlertSender::BeginFinish() {
@@ -489,6 +521,15 @@ uint64_t AlertSender::sent() const {
 
 uint64_t AlertSender::failed() const {
   return Sum([](const Receiver& receiver) { return receiver.failed; });
+}
+
+size_t AlertSender::texts() const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return static_cast<size_t>(
+      std::count_if(announced_.begin(), announced_.end(), [](const auto& entry) {
+        const Announced& announced = entry.second;
+        return announced.newest.body.ByteSizeLong() > 0 || !announced.last_body.expired();
+      }));
 }
 
 uint64_t AlertSender::waiting() const {

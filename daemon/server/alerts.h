@@ -18,6 +18,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "daemon/server/alert_outbox.h"
+#include "daemon/server/daemon_counters.h"
 #include "daemon/server/loose_thread.h"
 #include "rollcall/v1/incident.pb.h"
 
@@ -41,6 +42,8 @@ struct AlertOptions {
   int64_t give_up_after_ns = 3'600'000'000'000;
   int64_t save_within_ns = 2'000'000'000;    // the longest time that an alert waits for the outbox
   int64_t updates_apart_ns = 30'000'000'000;  // from one alert of an incident to its next update
+  // Incidents that the sender remembers, so that it announces each one once.
+  size_t most_announced = 10'000;
   std::chrono::seconds finish_within{11};
   uint64_t open_files = 0;  // soft limit for commands; 0: the limit of this process
 };
@@ -67,8 +70,10 @@ std::string AlertBody(const AlertTarget& target, const std::string& where,
 
 class AlertSender {
  public:
-  // `outbox` may be nullptr.
-  explicit AlertSender(AlertOptions options, std::shared_ptr<AlertOutbox> outbox = nullptr);
+  // `outbox` may be nullptr. `counters` counts the ends that nobody will announce, and must outlive
+  // this object; nullptr: nobody counts.
+  explicit AlertSender(AlertOptions options, std::shared_ptr<AlertOutbox> outbox = nullptr,
+                       DaemonCounters* counters = nullptr);
   // Finish() within AlertOptions::finish_within.
   ~AlertSender();
   AlertSender(const AlertSender&) = delete;
@@ -94,6 +99,9 @@ class AlertSender {
   uint64_t sent() const;
   uint64_t failed() const;
   uint64_t waiting() const;
+  // Announced incidents whose text is still in memory: those that last, and those whose last alert
+  // a receiver lacks.
+  size_t texts() const;
 
  private:
   struct Receiver;
@@ -108,20 +116,25 @@ class AlertSender {
   struct Announced {
     std::string first_cause;
     std::string signature;  // of the newest alert: what makes an update one
-    AlertRow newest;
+    AlertRow newest;        // without its body once the incident is over
+    // The body of the last alert. It goes when the last receiver has the alert.
+    std::weak_ptr<const v1::Incident> last_body;
     int64_t due_ns = 0;     // when the newest alert may go out, on the steady clock
     bool is_over = false;   // its end was announced
   };
 
   void Announce(const v1::Incident& head, AlertEvent event, Announced* announced);
-  void Post(const AlertRow& row, const Announced& announced, bool hold);
+  void Post(const AlertRow& row, bool hold, Announced* announced);
   void Save(const AlertRow& row);
-  void ForgetOldest();
+  void ForgetOne();
+  static void DropBody(Announced* announced);
+  bool IsWaiting(const AlertRow& row) const;
 
   const AlertOptions options_;
   const std::shared_ptr<AlertOutbox> outbox_;
+  DaemonCounters* const counters_;
   std::vector<Worker> workers_;
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   std::map<std::string, Announced> announced_;  // by incident
 };
 

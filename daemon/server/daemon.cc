@@ -14,6 +14,7 @@
 #include "daemon/server/http.h"
 #include "proto/clean_text.h"
 #include "proto/durations.h"
+#include "proto/limited_log.h"
 #include "proto/steady_clock.h"
 #include "rollcall/v1/agent.pb.h"
 #include "security/grpc/credentials.h"
@@ -80,7 +81,7 @@ Daemon::Daemon(DaemonOptions options)
       incidents_(BookOptions(options_), &timeline_, &counters_),
       stacks_([this](const std::string& agent,
                      const v1::DaemonMessage& message) { return agents_.Send(agent, message); },
-              &store_, &incidents_, &timeline_),
+              &store_, &incidents_, &timeline_, &counters_),
       host_facts_([this](const std::string& agent,
                          const v1::DaemonMessage& message) { return agents_.Send(agent, message); },
                   &store_, &incidents_, &counters_, &timeline_),
@@ -104,6 +105,7 @@ absl::Status Daemon::Start() {
   if (status.ok()) {
     store_.ExpectHosts(incidents_.CountKnownHosts());
     store_.RestoreAttempts(incidents_.ConsumeAttempts());
+    access_.SetLocal([this](const std::string& peer) { return server_.LocalAddressOf(peer); });
     access_.SetKnown([this](const std::string& peer) { server_.Admit(peer); });
     status = server_.Start(options_.listen, Credentials(),
                            {agents_.service(), query_service_.service()}, unknown_calls_.service(),
@@ -111,7 +113,6 @@ absl::Status Daemon::Start() {
                            [this](const std::string& reason, const std::string& text) {
                              refusals_.Count(reason, text);
                            });
-    access_.SetPort(server_.port());
   }
   if (!status.ok()) return status;
   status = StartHttp();
@@ -139,13 +140,17 @@ absl::Status Daemon::StartHttp() {
   http.connections = options_.http_connections;
   const bool only_by_token = !options_.http_token.empty() && !options_.http_token_is_optional;
   http.authenticator = only_by_token ? nullptr : options_.authenticator;
-  if (options_.security != nullptr) http.tls = options_.security->page_tls();
+  if (options_.security != nullptr) {
+    http.tls = options_.security->page_tls();
+    http.is_insecure = options_.security->is_insecure();
+  }
   http.failed_logins = &failed_logins_;
   http.web_config = options_.http_config;
   http.hosts = options_.http_hosts;
   http.page_url = options_.alerts.page;
   http.audit = [this](const AuditEntry& entry) { Audit(entry); };
   http.refused = [this](std::string_view reason) { refusals_.Count(std::string(reason)); };
+  http.dropped = [this](Dropped what) { counters_.CountDropped(what, 1); };
   http.problem = [this] {
     return std::string(server_.IsStarved() ? "agents cannot connect: no file descriptor is free"
                                            : "");
@@ -211,8 +216,9 @@ void Daemon::Tick() {
 void Daemon::Audit(const AuditEntry& event) {
   // A caller may name as many hosts as a request holds.
   const std::string object = CutText(event.object, kMostAuditBytes, "...");
-  spdlog::info("audit: {} ({}): {}, {}", CleanText(event.who), event.peer, event.action,
-               CleanText(object));
+  // Lines that agents and strangers cause must not hide what an operator does.
+  LogAlways(absl::StrCat("audit: ", CleanText(event.who), " (", event.peer, "): ", event.action, ", ",
+                         CleanText(object)));
   incidents_.SaveAction(
       {timeline_.ToWallTime(timeline_.Now()), event.who, event.action, object, event.peer});
 }

@@ -13,9 +13,7 @@
 #include "security/jwt_verifier.h"
 #include "security/key_fetch.h"
 #include "security/key_source.h"
-#include "security/loopback_peer.h"
 #include "security/names.h"
-#include "security/server_address.h"
 #include "security/token_file.h"
 #include "security/token_list.h"
 
@@ -84,10 +82,8 @@ absl::StatusOr<std::unique_ptr<DaemonSecurity>> DaemonSecurity::Open(
   return security;
 }
 
-std::unique_ptr<DaemonSecurity> DaemonSecurity::ForOwner(const std::string& page) {
-  SecurityOptions options;
-  options.addresses = {page};
-  return *Open(options);  // without a file, nothing can fail
+std::unique_ptr<DaemonSecurity> DaemonSecurity::ForOwner() {
+  return *Open(SecurityOptions());  // without a file, nothing can fail
 }
 
 absl::Status DaemonSecurity::OpenTls(int64_t now_s) {
@@ -126,13 +122,6 @@ absl::Status DaemonSecurity::MakePolicy() {
       return verifier_->Verify(jwt, now_s);
     };
   }
-  std::vector<std::string> hosts;
-  for (const std::string& address : options_.addresses) {
-    hosts.push_back(SplitServerAddress(address).host);
-  }
-  access.loopback_user = [hosts](const PeerAddress& peer, uint16_t port) {
-    return LoopbackPeerUser(peer, port, hosts);
-  };
   access.is_revoked = [this](const std::string& pem) { return IsRevoked(pem); };
   policy_ = std::make_unique<AccessPolicy>(std::move(access));
   return absl::OkStatus();

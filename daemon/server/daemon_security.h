@@ -33,15 +33,14 @@ struct SecurityOptions {
   std::vector<std::string> grants;       // --grant
   std::vector<std::string> trust_domains;  // as in NameRules
   bool is_insecure = false;
-  std::vector<std::string> addresses;  // HOST:PORT that the daemon listens on
 };
 
 class DaemonSecurity {
  public:
   // Reads all files. An error says which flag is wrong, why, and what to do.
   static absl::StatusOr<std::unique_ptr<DaemonSecurity>> Open(const SecurityOptions& options);
-  // Only this process's user on this host. `page`: HOST:PORT of the page.
-  static std::unique_ptr<DaemonSecurity> ForOwner(const std::string& page);
+  // Only this process's user on this host.
+  static std::unique_ptr<DaemonSecurity> ForOwner();
   ~DaemonSecurity();
 
   const Authenticator& authenticator() const;

@@ -14,9 +14,12 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "daemon/server/http_connection.h"
 #include "proto/durations.h"
 #include "proto/steady_clock.h"
 #include "security/failed_logins.h"
+#include "security/loopback_peer.h"
+#include "security/peer_address.h"
 
 namespace rollcall {
 namespace {
@@ -52,7 +55,10 @@ bool HasSentBytes(int fd) {
 }  // namespace
 
 GrpcAcceptor::GrpcAcceptor(const std::vector<int>& listeners, GrpcAcceptorOptions options)
-    : options_(std::move(options)), descriptors_(DescriptorLimit()), pending_(options_.limits) {
+    : options_(std::move(options)),
+      descriptors_(DescriptorLimit()),
+      pending_(options_.limits),
+      loopback_(InodeOf) {
   for (const int fd : listeners) listeners_.push_back(std::make_unique<HttpListener>(fd, &poller_));
 }
 
@@ -145,7 +151,12 @@ void GrpcAcceptor::Take(int fd, const std::string& peer) {
                                                     " file descriptors are the limit of this "
                                                     "process (ulimit -n, LimitNOFILE=)"));
   }
-  const std::string network = NetworkOf(peer);
+  const std::string network = CrowdOf(fd, peer);
+  if (NetworkOf(peer) == kOwnNetwork && !IsDistinct(fd, peer)) {
+    close(fd);
+    return Refuse(kRefusedTwin, absl::StrCat("a connection of ", peer,
+                                             ": another one has the same address and port"));
+  }
   const int64_t now_ns = Now();
   PendingConnections::Place place;
   {
@@ -163,6 +174,36 @@ void GrpcAcceptor::Take(int fd, const std::string& peer) {
   if (place.room == PendingConnections::Room::kReplaces) Replace(place.replaces, kRefusedCrowd);
   setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &kUnconfirmedMs, sizeof(kUnconfirmedMs));
   poller_.Add(fd, EPOLLRDHUP);
+}
+
+// NetworkOf(), with other users of this host apart, so that none of them can take all places. The kernel
+// knows them, but only a crowd is worth the question.
+std::string GrpcAcceptor::CrowdOf(int fd, const std::string& peer) {
+  const std::string network = NetworkOf(peer);
+  if (network != kOwnNetwork) return network;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (!pending_.IsCrowded()) return network;
+  }
+  const auto there = ParsePeer(peer), here = ParsePeer(rollcall::LocalAddressOf(fd));
+  if (!there || !here) return network;
+  const LoopbackPeer found = FindLoopbackPeer(*there, *here);
+  if (found.state == LoopbackPeer::State::kNobody) return "loopback, closed";
+  const bool is_other = found.state == LoopbackPeer::State::kKnown && found.user != 0 &&
+                        found.user != geteuid();
+  return is_other ? absl::StrCat("loopback, uid ", found.user) : network;
+}
+
+// gRPC names the caller of a call by its address and port alone, but users of this host may have the
+// same ones, each for a connection to another address of this host. So only one may be open.
+bool GrpcAcceptor::IsDistinct(int fd, const std::string& peer) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return loopback_.Add(fd, PeerKey(peer), rollcall::LocalAddressOf(fd));
+}
+
+std::string GrpcAcceptor::LocalAddressOf(const std::string& peer) const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return loopback_.LocalAddressOf(PeerKey(peer));
 }
 
 // Closes the connection that may be replaced, if there is one. False: no descriptor is free yet; gRPC

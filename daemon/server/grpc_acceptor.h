@@ -21,6 +21,7 @@
 
 #include "daemon/server/http_listener.h"
 #include "daemon/server/http_poller.h"
+#include "daemon/server/loopback_connections.h"
 #include "daemon/server/pending_connections.h"
 
 namespace rollcall {
@@ -30,6 +31,8 @@ inline constexpr char kRefusedSilent[] = "silent";            // sent nothing
 inline constexpr char kRefusedUnknown[] = "unknown";          // made no call that the daemon admits
 inline constexpr char kRefusedCrowd[] = "crowd";              // more than a limit
 inline constexpr char kRefusedDescriptors[] = "descriptors";  // no file descriptor is free
+// Another open connection has the same address and port on this host.
+inline constexpr char kRefusedTwin[] = "twin";
 
 struct GrpcAcceptorOptions {
   PendingLimits limits;
@@ -54,6 +57,9 @@ class GrpcAcceptor {
 
   // The daemon knows the caller at this peer, as Presented names it. Any thread.
   void Admit(const std::string& peer);
+  // The address of this host at which the connection of a peer on loopback arrived, in the form of
+  // Presented; "": unknown. Any thread.
+  std::string LocalAddressOf(const std::string& peer) const;
   // Whether clients have waited for a descriptor for some seconds. Any thread.
   bool IsStarved() const { return is_starved_; }
 
@@ -63,6 +69,8 @@ class GrpcAcceptor {
   bool HasPlace();
   void MakeRoom();
   void Take(int fd, const std::string& peer);
+  std::string CrowdOf(int fd, const std::string& peer);
+  bool IsDistinct(int fd, const std::string& peer);
   bool FreeDescriptor();
   void CloseAbandoned(int fd);
   void HandOver();
@@ -81,8 +89,9 @@ class GrpcAcceptor {
   int64_t clock_ns_ = 0, looked_ns_ = 0, swept_ns_ = 0, starved_ns_ = 0;
   size_t descriptors_ = 0;  // limit of this process
   std::atomic<bool> is_starved_{false}, stopping_{false};
-  std::mutex mutex_;
-  PendingConnections pending_;  // guarded by mutex_
+  mutable std::mutex mutex_;
+  PendingConnections pending_;             // guarded by mutex_
+  LoopbackConnections loopback_;           // likewise
   std::thread thread_;
 };
 

@@ -96,6 +96,10 @@ void GrpcServer::Admit(const std::string& peer) {
   if (acceptor_ != nullptr) acceptor_->Admit(peer);
 }
 
+std::string GrpcServer::LocalAddressOf(const std::string& peer) const {
+  return acceptor_ == nullptr ? "" : acceptor_->LocalAddressOf(peer);
+}
+
 bool GrpcServer::IsStarved() const { return acceptor_ != nullptr && acceptor_->IsStarved(); }
 
 int GrpcServer::port() const { return sockets_ == nullptr ? 0 : sockets_->port(); }

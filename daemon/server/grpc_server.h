@@ -54,6 +54,9 @@ class GrpcServer {
 
   // The caller at this peer (as Presented names it) is known: the connection may stay. Thread-safe.
   void Admit(const std::string& peer);
+  // The address of this host at which the connection of a peer on loopback arrived, in the form of
+  // Presented; "": unknown. Thread-safe.
+  std::string LocalAddressOf(const std::string& peer) const;
   // Whether clients have waited for some seconds, because no file descriptor is free. Thread-safe.
   bool IsStarved() const;
 

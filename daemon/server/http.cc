@@ -146,6 +146,7 @@ class HttpServer::Impl {
     return server_.Answer(request, caller);
   }
   bool has_tls() const { return static_cast<bool>(options_.tls); }
+  size_t answer_bytes() const { return answers_.bytes(); }
   HttpFront::Counts counts() const {
     return front_ == nullptr ? HttpFront::Counts() : front_->counts();
   }
@@ -250,6 +251,7 @@ class HttpServer::Impl {
   // Sends the head only. The front sends the events.
   void Events(httplib::Response* response) {
     if (!front_->HasRoomForViewer()) {
+      if (options_.dropped) options_.dropped(Dropped::kViewers);
       response->status = 503;
       response->set_header("Retry-After", "30");
       response->set_content("too many viewers; poll /api/v1/jobs instead\n", "text/plain");
@@ -342,5 +344,6 @@ HttpReply HttpServer::Answer(const std::string& request, const HttpCaller& calle
 }
 bool HttpServer::has_tls() const { return impl_->has_tls(); }
 HttpFront::Counts HttpServer::counts() const { return impl_->counts(); }
+size_t HttpServer::answer_bytes() const { return impl_->answer_bytes(); }
 
 }  // namespace rollcall

@@ -119,7 +119,7 @@ bool IsReplaceable(const HttpConnection& connection, int64_t now_ns) {
 }
 
 HttpCaller CallerOf(const HttpConnection& connection) {
-  return {connection.peer, connection.local_port, connection.transport->certificate_pem(),
+  return {connection.peer, connection.local, connection.transport->certificate_pem(),
           connection.transport->is_encrypted()};
 }
 
@@ -135,6 +135,12 @@ std::string HealthyResponse(bool is_head) { return absl::StrCat(kHealthy, is_hea
 
 std::string UnhealthyResponse(const std::string& problem) {
   return Refuse(503, absl::StrCat(problem, "\n"));
+}
+
+std::string LocalAddressOf(int fd) {
+  sockaddr_storage local = {};
+  socklen_t size = sizeof(local);
+  return getsockname(fd, reinterpret_cast<sockaddr*>(&local), &size) == 0 ? FormatPeer(local) : "";
 }
 
 std::string FormatPeer(const sockaddr_storage& address) {

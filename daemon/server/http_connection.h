@@ -21,7 +21,7 @@ struct HttpConnection {
   uint64_t id = 0;  // the system reuses descriptors, but ids are unique
   std::unique_ptr<HttpTransport> transport;
   std::string peer;  // its address, as in HttpCaller
-  uint16_t local_port = 0;  // likewise
+  std::string local;  // likewise
   HttpPhase phase = HttpPhase::kReading;
   // What the last read or write waits for. A read of TLS may wait until it can write.
   IoState read_wants = IoState::kWantRead, write_wants = IoState::kWantWrite;
@@ -67,5 +67,7 @@ std::string UnhealthyResponse(const std::string& problem);
 
 // "ipv4:127.0.0.1:41922", "ipv6:[::1]:41922", "unix:". IPv4 within IPv6 becomes IPv4.
 std::string FormatPeer(const sockaddr_storage& address);
+// The address of this host at which the connection arrived, in the same form; "": unknown.
+std::string LocalAddressOf(int fd);
 
 }  // namespace rollcall

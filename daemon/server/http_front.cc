@@ -166,7 +166,7 @@ void HttpFront::Impl::Accept(int fd, std::string peer) {
   HttpConnection connection;
   connection.fd = fd;
   connection.peer = std::move(peer);
-  connection.local_port = LocalPort(fd);
+  connection.local = LocalAddressOf(fd);
   connection.transport = tls_ ? MakeTlsTransport(fd, tls_()) : MakePlainTransport(fd);
   const bool has_room =
       connections_.size() < static_cast<size_t>(limits_.connections) || MakeRoom();

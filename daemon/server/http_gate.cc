@@ -35,14 +35,15 @@ std::string RolesOf(const Identity& identity) {
   });
 }
 
-std::string WhoAmI(const HttpVisitor& visitor) {
+std::string WhoAmI(const HttpVisitor& visitor, bool is_insecure) {
   nlohmann::json roles = nlohmann::json::array();
   for (const Role role : visitor.identity->roles) roles.push_back(std::string(RoleName(role)));
   const nlohmann::json answer = {{"name", visitor.identity->name},
                                  {"roles", roles},
                                  {"tenants", visitor.identity->tenants},
                                  {"may_act", visitor.identity->Has(Role::kOperator)},
-                                 {"has_session", visitor.has_session}};
+                                 {"has_session", visitor.has_session},
+                                 {"insecure", is_insecure}};
   return answer.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
@@ -56,8 +57,9 @@ HttpGate::HttpGate(const HttpServerOptions& options, HttpVisitors::PasswordSourc
 
 void HttpGate::AddTo(HttpRouter* server) {
   login_.AddTo(server);
-  server->Get("/api/v1/whoami", [](const httplib::Request&, httplib::Response& response) {
-    response.set_content(WhoAmI(HttpRouter::exchange().visitor), "application/json");
+  server->Get("/api/v1/whoami", [this](const httplib::Request&, httplib::Response& response) {
+    response.set_content(WhoAmI(HttpRouter::exchange().visitor, options_.is_insecure),
+                         "application/json");
   });
   server->set_pre_routing_handler(
       [this](const httplib::Request& request, httplib::Response& response) {

@@ -12,14 +12,6 @@
 #include "daemon/server/http_connection.h"
 
 namespace rollcall {
-uint16_t LocalPort(int fd) {
-  sockaddr_storage local = {};
-  socklen_t size = sizeof(local);
-  if (getsockname(fd, reinterpret_cast<sockaddr*>(&local), &size) != 0) return 0;
-  if (local.ss_family == AF_INET) return ntohs(reinterpret_cast<sockaddr_in*>(&local)->sin_port);
-  if (local.ss_family == AF_INET6) return ntohs(reinterpret_cast<sockaddr_in6*>(&local)->sin6_port);
-  return 0;
-}
 
 HttpListener::~HttpListener() { Close(); }
 

@@ -12,9 +12,6 @@ namespace rollcall {
 // (net.core.somaxconn) is 4,096.
 inline constexpr int kListenBacklog = 4096;
 
-// The port at which a connection arrived; 0: it has none.
-uint16_t LocalPort(int fd);
-
 class HttpListener {
  public:
   struct Accepted {

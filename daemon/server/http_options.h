@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "daemon/model/client_limits.h"
 #include "daemon/server/audit.h"
 #include "security/authenticator.h"
 #include "security/failed_logins.h"
@@ -32,10 +33,13 @@ struct HttpServerOptions {
   // The page's address as people type it, where that is the address of a proxy; "": there is none.
   // If it begins with https, browsers speak TLS to the proxy, and the login's cookie is "Secure".
   std::string page_url;
+  bool is_insecure = false;  // of --insecure: the page warns its viewers
   AuditSink audit;  // thread-safe; may be empty
   // Told of each refusal by its reason ("host", "origin", "nobody", "credential", "guessing",
   // "role"), for a metric; thread-safe; may be empty.
   std::function<void(std::string_view reason)> refused;
+  // Told of each thing that exceeds a limit; thread-safe; may be empty.
+  std::function<void(Dropped what)> dropped;
   // Why the daemon is not healthy; "": it is. Does not block; may be empty.
   std::function<std::string()> problem;
 };

@@ -25,7 +25,7 @@ struct HttpLimits {
 // Who sent a request, as far as the connection shows it.
 struct HttpCaller {
   std::string peer;  // as gRPC writes it: "ipv4:127.0.0.1:41922", "ipv6:[::1]:41922"
-  uint16_t local_port = 0;  // at which the connection arrived
+  std::string local;  // the address at which the connection arrived, likewise
   std::string certificate_pem;  // of the client, its chain verified; "": none
   bool is_encrypted = false;
 };

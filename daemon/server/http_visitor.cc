@@ -55,7 +55,7 @@ absl::StatusOr<Identity> HttpVisitors::Ask(const HttpCaller& caller,
     presented.certificate_pem = caller.certificate_pem;
     presented.bearer = bearer;
     presented.peer = caller.peer;
-    presented.local_port = caller.local_port;
+    presented.local = caller.local;
     presented.is_encrypted = caller.is_encrypted;
     return authenticator_->Identify(presented);
   }
@@ -70,7 +70,7 @@ absl::StatusOr<Identity> HttpVisitors::AskPasswords(const HttpCaller& caller,
   if (!caller.is_encrypted && !IsPeerOnThisHost(caller.peer)) {
     return absl::UnauthenticatedError("passwords are accepted over TLS only");
   }
-  if (users == nullptr || !users->Check(user, password)) {
+  if (users == nullptr || !users->Check(user, password, NetworkOf(caller.peer))) {
     return absl::UnauthenticatedError("wrong user or password");
   }
   return UserIdentity(user, users->CredentialOf(user));
@@ -106,8 +106,11 @@ HttpDenial HttpVisitors::Refuse(const HttpCaller& caller, const absl::Status& st
 HttpVisitor HttpVisitors::FromPassword(const HttpCaller& caller, const std::string& user,
                                        const std::string& password, int64_t now_ns) {
   const auto users = Users();
-  // A scrape that was right before goes on while somebody else guesses behind the same address.
-  const bool is_known = users != nullptr && users->IsRemembered(user, password);
+  // A scrape that was right before goes on while somebody else guesses behind the same address. The
+  // password must have come from this network: otherwise a guesser would learn without a limit
+  // which password is in use elsewhere.
+  const bool is_known =
+      users != nullptr && users->IsRemembered(user, password, NetworkOf(caller.peer));
   const int blocked_s = is_known ? 0 : failed_->Begin(caller.peer, now_ns);
   if (blocked_s > 0) return {std::nullopt, false, TooMany(caller, blocked_s)};
   auto identity = AskPasswords(caller, user, password);

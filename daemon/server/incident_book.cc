@@ -53,7 +53,8 @@ absl::Status IncidentBook::Start() {
   reports.continues_reports = !options_.history.path.empty();
   reports_ = std::make_unique<ReportQueue>(reports);
   const bool is_kept = !options_.history.path.empty();
-  alerts_ = std::make_unique<AlertSender>(options_.alerts, is_kept ? history_->outbox() : nullptr);
+  alerts_ = std::make_unique<AlertSender>(options_.alerts, is_kept ? history_->outbox() : nullptr,
+                                          counters_);
   {
     const absl::MutexLock lock(&mutex_);
     started_ns_ = timeline_->Now();
@@ -215,6 +216,7 @@ void IncidentBook::Forget(const JobKey& job, int64_t now_ns) {
   const auto known = jobs_.find(job);
   if (known == jobs_.end()) return;
   Abandon(&known->second, now_ns);
+  DraftLast(&known->second);
   jobs_.erase(known);
   awaited_.erase(job);
   history_->ForgetHosts(job);

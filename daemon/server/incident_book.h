@@ -95,7 +95,7 @@ class IncidentBook {
   // one is live, or the job's hosts have not all returned.
   bool NeedsDiagnosis(const JobKey& job) const ABSL_LOCKS_EXCLUDED(mutex_);
   // Removes the job's incidents from memory. The history keeps them. Ends a live incident: no agent
-  // has reported its job for long.
+  // has reported its job for long. The next Publish() writes the end to the reports.
   void Forget(const JobKey& job, int64_t now_ns) ABSL_LOCKS_EXCLUDED(mutex_);
   // Passes changes to the writers of reports and history, and records the reports that were
   // written.
@@ -162,6 +162,7 @@ class IncidentBook {
     v1::Incident incident;
     std::string folder;
     StackTree rest;
+    bool is_last = false;  // the book has forgotten the job
   };
   struct JobIncidents {
     JobIncidents(const JobKey& job, int incidents_before)
@@ -227,13 +228,21 @@ class IncidentBook {
   std::vector<Draft> PublishRecords() ABSL_LOCKS_EXCLUDED(mutex_);
   bool PublishRecord(const JobIncidents& job, Record* record, std::vector<Draft>* drafts)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void AddDraft(const JobIncidents& job, Record* record, std::vector<Draft>* drafts)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void DraftLast(JobIncidents* job) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void WriteReport(Draft draft) ABSL_LOCKS_EXCLUDED(mutex_);
   void RecordReport(const ReportQueue::Result& result) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void RecordProblem(Record* record) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Takes the verdicts of a live incident as they are now.
-  static void RefreshVerdicts(const JobIncidents& job, v1::Incident* incident);
-  static v1::Incident AsOfNow(const JobIncidents& job, const v1::Incident& incident);
-  std::vector<v1::Incident> InMemory(bool open_only, bool with_stacks) const
+  // Whether the verdicts grow without an event.
+  static bool Grows(const JobIncidents& job, const v1::Incident& incident);
+  // Takes the verdicts of a live incident as they are now. `with_stacks` is the whole incident.
+  static void RefreshVerdicts(const JobIncidents& job, const v1::Incident& with_stacks,
+                              v1::Incident* incident);
+  static v1::Incident AsOfNow(const JobIncidents& job, const v1::Incident& incident,
+                              bool with_stacks);
+  std::vector<v1::Incident> ListOpen(bool with_stacks) const ABSL_LOCKS_EXCLUDED(mutex_);
+  std::vector<v1::Incident> ListSelected(const v1::ListIncidentsRequest& request) const
       ABSL_LOCKS_EXCLUDED(mutex_);
 
   const IncidentBookOptions options_;
@@ -252,6 +261,9 @@ class IncidentBook {
   IncidentQuota quota_ ABSL_GUARDED_BY(mutex_);
   // Incidents that Publish() has work for. Some may have gone.
   std::set<std::pair<JobKey, std::string>> pending_ ABSL_GUARDED_BY(mutex_);
+  // Reports of forgotten jobs, for the next Publish(). The publishing thread alone gives reports to
+  // the queue: otherwise an older state of a report might follow the last one.
+  std::vector<Draft> last_drafts_ ABSL_GUARDED_BY(mutex_);
   // Restored jobs that this daemon has not diagnosed yet.
   std::set<JobKey> awaited_ ABSL_GUARDED_BY(mutex_);
   std::map<JobKey, AttemptFacts> attempts_ ABSL_GUARDED_BY(mutex_);  // restored

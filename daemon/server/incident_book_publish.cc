@@ -34,8 +34,8 @@ std::vector<IncidentBook::Draft> IncidentBook::PublishRecords() {
   const std::vector<ReportQueue::Result> reports = reports_->DrainResults();
   const bool is_recreated = history_->ConsumeRecreated();
   if (is_recreated) alerts_->SaveAgain();
-  std::vector<Draft> drafts;
   const absl::MutexLock lock(&mutex_);
+  std::vector<Draft> drafts = std::exchange(last_drafts_, {});
   for (const ReportQueue::Result& result : reports) RecordReport(result);
   if (is_recreated) SetAllUnsaved();
   for (auto at = pending_.begin(); at != pending_.end();) {
@@ -54,19 +54,34 @@ bool IncidentBook::PublishRecord(const JobIncidents& job, Record* record,
   if (record->is_over_quota) return true;
   const bool is_due = record->dirty && record->incident.has_confirmed_at();
   const bool waits = is_due && AwaitsStacks(*record);
-  if (is_due && !waits) {
-    record->dirty = false;
-    RefreshVerdicts(job, &record->incident);  // with the lines that the stacks show
-    AddSites(&record->incident);
-    record->awaited.Explain(timeline_->Now(), &record->incident);
-    if (!options_.report_dir.empty()) {
-      drafts->push_back({job.key, record->incident, record->folder, record->rest});
-      record->is_in_queue = true;
-    }
-  }
+  if (is_due && !waits) AddDraft(job, record, drafts);
   RecordProblem(record);
   if (record->unsaved) SaveNow(record);
   return waits || (record->is_in_queue && record->folder.empty());
+}
+
+void IncidentBook::AddDraft(const JobIncidents& job, Record* record, std::vector<Draft>* drafts) {
+  record->dirty = false;
+  RefreshVerdicts(job, record->incident, &record->incident);  // with the lines that the stacks show
+  AddSites(&record->incident);
+  record->awaited.Explain(timeline_->Now(), &record->incident);
+  if (options_.report_dir.empty()) return;
+  drafts->push_back({job.key, record->incident, record->folder, record->rest, false});
+  record->is_in_queue = true;
+}
+
+// Before the job's records go. Without the end, the queue would keep the report for ever as that of
+// a live incident.
+void IncidentBook::DraftLast(JobIncidents* job) {
+  for (Record& record : job->records) {
+    if (record.is_over_quota) continue;
+    if (record.dirty && record.incident.has_confirmed_at()) {
+      AddDraft(*job, &record, &last_drafts_);
+      record.unsaved = true;
+    }
+    if (record.unsaved) SaveNow(&record);
+  }
+  for (Draft& draft : last_drafts_) draft.is_last = true;
 }
 
 // The first report waits a little for the first stacks: a user who ends the job because of the
@@ -92,6 +107,7 @@ void IncidentBook::WriteReport(Draft draft) {
     }
   }
   *draft.incident.mutable_stack_tree() = merged;
+  if (draft.is_last) history_->Save(draft.incident);  // nobody else saves these stacks
   // A report describes the hang. The end of the job afterwards (possibly caused by --on-hang) is in
   // closed_at, and the hang stays confirmed.
   if (draft.incident.state() == "ended") draft.incident.set_state("confirmed");

@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // What people read from the incident book.
+#include <google/protobuf/descriptor.h>
+#include <google/protobuf/field_mask.pb.h>
+#include <google/protobuf/util/field_mask_util.h>
+
 #include <algorithm>
 #include <string>
 #include <utility>
@@ -16,10 +20,26 @@
 namespace rollcall {
 namespace {
 
-void DropStacks(v1::Incident* incident) {
-  incident->clear_host_facts();
-  incident->clear_stacks();
-  incident->clear_stack_tree();
+using google::protobuf::FieldMask;
+using google::protobuf::util::FieldMaskUtil;
+
+// All fields but the large ones.
+FieldMask FieldsInBrief() {
+  FieldMask brief;
+  const auto* const fields = v1::Incident::descriptor();
+  for (int i = 0; i < fields->field_count(); ++i) {
+    const std::string& name = fields->field(i)->name();
+    if (name != "stacks" && name != "stack_tree" && name != "host_facts") brief.add_paths(name);
+  }
+  return brief;
+}
+
+// Never copies the stacks: those of thousands of ranks take megabytes.
+v1::Incident WithoutStacks(const v1::Incident& incident) {
+  static const FieldMask* const kBrief = new FieldMask(FieldsInBrief());
+  v1::Incident brief;
+  FieldMaskUtil::MergeMessageTo(incident, *kBrief, FieldMaskUtil::MergeOptions(), &brief);
+  return brief;
 }
 
 v1::IncidentSummary Summarize(const v1::Incident& incident) {
@@ -53,7 +73,7 @@ std::vector<v1::Incident> IncidentBook::All(const std::string& job) const {
   for (const auto& [name, known] : jobs_) {
     if (!job.empty() && name.job != CleanText(job)) continue;
     for (const Record& record : known.records) {
-      incidents.push_back(AsOfNow(known, record.incident));
+      incidents.push_back(AsOfNow(known, record.incident, true));
     }
   }
   return incidents;
@@ -63,17 +83,12 @@ absl::StatusOr<v1::ListIncidentsResponse> IncidentBook::List(
     const v1::ListIncidentsRequest& request) const {
   v1::ListIncidentsResponse response;
   if (!request.live_only()) {
-    auto listed = history_->List(request, InMemory(true, request.with_stacks()));
+    auto listed = history_->List(request, ListOpen(request.with_stacks()));
     if (listed.ok()) return listed;
     response.set_note(absl::StrCat("only incidents since the daemon's start: ",
                                    std::string(listed.status().message())));
   }
-  std::vector<v1::Incident> wanted = InMemory(false, request.with_stacks());
-  wanted.erase(std::remove_if(wanted.begin(), wanted.end(),
-                              [&request](const v1::Incident& incident) {
-                                return !IsSelected(incident, request);
-                              }),
-               wanted.end());
+  std::vector<v1::Incident> wanted = ListSelected(request);
   if (!request.live_only()) {
     const Window window = WindowFor(request, static_cast<int64_t>(wanted.size()));
     return Merge(request, std::move(wanted), window, std::move(response));
@@ -90,7 +105,7 @@ absl::StatusOr<v1::Incident> IncidentBook::Get(const std::string& id) const {
     for (const auto& [name, job] : jobs_) {
       for (const Record& record : job.records) {
         if (record.incident.id() != id) continue;
-        v1::Incident incident = AsOfNow(job, record.incident);
+        v1::Incident incident = AsOfNow(job, record.incident, true);
         *incident.mutable_stack_tree() = MergedStacks(incident, record.rest);
         return incident;
       }
@@ -101,30 +116,50 @@ absl::StatusOr<v1::Incident> IncidentBook::Get(const std::string& id) const {
   return kept;
 }
 
-std::vector<v1::Incident> IncidentBook::InMemory(bool open_only, bool with_stacks) const {
+std::vector<v1::Incident> IncidentBook::ListOpen(bool with_stacks) const {
   std::vector<v1::Incident> incidents;
   const absl::MutexLock lock(&mutex_);
   for (const auto& [name, job] : jobs_) {
     for (const Record& record : job.records) {
-      if (open_only && record.incident.has_closed_at()) continue;
-      incidents.push_back(AsOfNow(job, record.incident));
-      if (!with_stacks) DropStacks(&incidents.back());
+      if (record.incident.has_closed_at()) continue;
+      incidents.push_back(AsOfNow(job, record.incident, with_stacks));
+    }
+  }
+  return incidents;
+}
+
+std::vector<v1::Incident> IncidentBook::ListSelected(
+    const v1::ListIncidentsRequest& request) const {
+  std::vector<v1::Incident> incidents;
+  const absl::MutexLock lock(&mutex_);
+  for (const auto& [name, job] : jobs_) {
+    for (const Record& record : job.records) {
+      const bool grows = Grows(job, record.incident);
+      if (!grows && !IsSelected(record.incident, request)) continue;
+      incidents.push_back(AsOfNow(job, record.incident, request.with_stacks()));
+      if (grows && !IsSelected(incidents.back(), request)) incidents.pop_back();
     }
   }
   return incidents;
 }
 
 // The waits of a live incident grow without any other change.
-void IncidentBook::RefreshVerdicts(const JobIncidents& job, v1::Incident* incident) {
-  if (!job.life.live() || job.life.live()->id != incident->id()) return;
-  if (job.life.live()->is_stored) return;
-  incident->mutable_verdicts()->Swap(ToProto(*job.life.live()).mutable_verdicts());
-  AddSites(incident);
+bool IncidentBook::Grows(const JobIncidents& job, const v1::Incident& incident) {
+  const auto& live = job.life.live();
+  return live && live->id == incident.id() && !live->is_stored;
 }
 
-v1::Incident IncidentBook::AsOfNow(const JobIncidents& job, const v1::Incident& incident) {
-  v1::Incident now = incident;
-  RefreshVerdicts(job, &now);
+void IncidentBook::RefreshVerdicts(const JobIncidents& job, const v1::Incident& with_stacks,
+                                   v1::Incident* incident) {
+  if (!Grows(job, *incident)) return;
+  incident->mutable_verdicts()->Swap(ToProto(*job.life.live()).mutable_verdicts());
+  AddSites(with_stacks, incident);
+}
+
+v1::Incident IncidentBook::AsOfNow(const JobIncidents& job, const v1::Incident& incident,
+                                   bool with_stacks) {
+  v1::Incident now = with_stacks ? incident : WithoutStacks(incident);
+  RefreshVerdicts(job, incident, &now);
   return now;
 }
 

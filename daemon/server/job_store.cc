@@ -295,16 +295,18 @@ void JobStore::ApplyUpdate(const ProcessKey& key, const v1::ProcessUpdate& updat
   if (process < 0) return;  // one too many
   job->model.SetAgent(process, agent);
   if (update.has_identity()) job->model.SetIdentity(process, ToIdentity(update.identity()));
+  DroppedCounts dropped = {};
   if (update.has_evidence()) {
-    job->model.SetEvidence(process, ToEvidence(update.evidence(), offset_ns));
+    job->model.SetEvidence(process, ToEvidence(update.evidence(), offset_ns, &dropped));
   }
   if (!update.sites().empty()) {
     job->model.AddSites(process, update.first_site(),
                         {update.sites().begin(), update.sites().end()});
   }
   for (const v1::CommUpdate& comm : update.communicators()) {
-    job->model.SetProgress(process, ToProgress(comm, offset_ns), origin.now_ns);
+    job->model.SetProgress(process, ToProgress(comm, offset_ns, &dropped), origin.now_ns);
   }
+  if (counters_ != nullptr) counters_->CountDropped(dropped);
 }
 
 // Index of the agent in the job; -1: the tick was read from files, or the agent is one too many.

@@ -5,11 +5,11 @@
 
 namespace rollcall {
 
-void ParseBudget::Take(size_t bytes, std::function<void()> parse) {
+void ParseBudget::Take(size_t bytes, bool is_prompt, std::function<void()> parse) {
   if (bytes > kSmallBytes) {
     const absl::MutexLock lock(&mutex_);
-    if (!waiting_.empty() || !HasRoom(bytes)) {
-      waiting_.push_back({bytes, std::move(parse)});
+    if (!NoneWaits() || !HasRoom(bytes)) {
+      (is_prompt ? prompt_ : waiting_).push_back({bytes, std::move(parse)});
       return;
     }
     taken_ += bytes;
@@ -35,9 +35,10 @@ void ParseBudget::GiveBack(size_t bytes) {
 // Empty: none waits, or there is no room.
 std::function<void()> ParseBudget::Next() {
   const absl::MutexLock lock(&mutex_);
-  if (waiting_.empty() || !HasRoom(waiting_.front().bytes)) return nullptr;
-  Waiting next = std::move(waiting_.front());
-  waiting_.pop_front();
+  std::deque<Waiting>* const first = prompt_.empty() ? &waiting_ : &prompt_;
+  if (first->empty() || !HasRoom(first->front().bytes)) return nullptr;
+  Waiting next = std::move(first->front());
+  first->pop_front();
   taken_ += next.bytes;
   return std::move(next.parse);
 }

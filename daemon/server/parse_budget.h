@@ -24,8 +24,9 @@ class ParseBudget {
   explicit ParseBudget(size_t bytes = kBytes) : bytes_(bytes) {}
 
   // Calls `parse` once there is room for a message of this size: now, or on the thread that gives
-  // back. One message always has room, whatever its size.
-  void Take(size_t bytes, std::function<void()> parse) ABSL_LOCKS_EXCLUDED(mutex_);
+  // back. One message always has room, whatever its size. A prompt message goes before all that are
+  // not: the last one of its stream was applied at once, so its jobs are not late.
+  void Take(size_t bytes, bool is_prompt, std::function<void()> parse) ABSL_LOCKS_EXCLUDED(mutex_);
   // The message of this size is applied.
   void GiveBack(size_t bytes) ABSL_LOCKS_EXCLUDED(mutex_);
 
@@ -38,12 +39,17 @@ class ParseBudget {
   bool HasRoom(size_t bytes) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     return taken_ == 0 || taken_ + bytes <= bytes_;
   }
+  bool NoneWaits() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return prompt_.empty() && waiting_.empty();
+  }
   std::function<void()> Next() ABSL_LOCKS_EXCLUDED(mutex_);
 
   const size_t bytes_;
   absl::Mutex mutex_;  // taken last
   size_t taken_ ABSL_GUARDED_BY(mutex_) = 0;
-  std::deque<Waiting> waiting_ ABSL_GUARDED_BY(mutex_);  // the first one waits longest
+  // In each, the first one waits longest.
+  std::deque<Waiting> prompt_ ABSL_GUARDED_BY(mutex_);
+  std::deque<Waiting> waiting_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace rollcall

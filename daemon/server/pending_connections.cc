@@ -2,6 +2,7 @@
 #include "daemon/server/pending_connections.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <utility>
 
 namespace rollcall {
@@ -9,6 +10,7 @@ namespace {
 
 constexpr size_t kShareOfDescriptors = 4;
 constexpr size_t kFewest = 32;
+constexpr size_t kShareOfNetwork = 8;  // of the places, where there are none left
 // The queue of the system is as long where the daemon has few places, so each of few is free sooner.
 // Clients need some milliseconds for their first byte, and seconds where thousands return at once.
 constexpr int64_t kSilentNsForEachPlace = 5'000'000;
@@ -62,7 +64,19 @@ PendingConnections::Place PendingConnections::FindOldest(int64_t now_ns) const {
     oldest = &connection;
     most = count;
   }
-  return oldest == nullptr ? Place{Room::kNone, -1} : Place{Room::kReplaces, oldest->fd};
+  return oldest == nullptr ? OldestOfCrowd() : Place{Room::kReplaces, oldest->fd};
+}
+
+// Otherwise a few strangers with all places would keep everybody else in the queue of the system.
+PendingConnections::Place PendingConnections::OldestOfCrowd() const {
+  const std::string* crowd = nullptr;
+  size_t most = limits_.all / kShareOfNetwork;
+  for (const auto& [name, network] : networks_) {
+    if (name == kOwnNetwork || network.count <= most) continue;
+    crowd = &name;
+    most = network.count;
+  }
+  return crowd == nullptr ? Place{Room::kNone, -1} : OldestOf(*crowd, INT64_MAX);
 }
 
 PendingConnections::Place PendingConnections::FindPlace(int64_t now_ns) const {
@@ -146,7 +160,7 @@ void PendingConnections::Remove(int fd) {
 
 void PendingConnections::RemovePeer(const std::string& peer_key) {
   const auto at = by_peer_.find(peer_key);
-  if (at != by_peer_.end()) Remove(at->second);
+  if (at != by_peer_.end() && by_fd_.at(at->second).is_in_grpc) Remove(at->second);
 }
 
 const PendingConnections::Connection* PendingConnections::Find(int fd) const {

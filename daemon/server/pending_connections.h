@@ -25,7 +25,7 @@
 namespace rollcall {
 
 // This machine, as NetworkOf() names it. It has no limit of its own: a proxy on this machine gives all
-// hosts of a fleet this address.
+// hosts of a fleet this address. The acceptor gives other users of this machine names of their own.
 inline constexpr std::string_view kOwnNetwork = "loopback";
 
 struct PendingLimits {
@@ -73,8 +73,11 @@ class PendingConnections {
   // Whether there is room for one more connection of this network.
   Place FindPlaceFor(const std::string& network, int64_t now_ns) const;
   // Of those that may be replaced, one of the network that has most: the one that has waited longest.
-  // kNone: all are young.
+  // Where all are young, the oldest one of a network other than kOwnNetwork that has more than its
+  // share, an eighth. kNone: there is no such network.
   Place FindOldest(int64_t now_ns) const;
+  // Whether a quarter of the places is taken.
+  bool IsCrowded() const { return by_fd_.size() >= limits_.all / 4; }
 
   // Forgets another connection with this descriptor, which must be closed.
   void Add(Connection connection);
@@ -83,6 +86,8 @@ class PendingConnections {
   std::optional<int> TakeTurn(int64_t now_ns);
   bool HasWaiting() const { return !turns_.empty(); }
   void Remove(int fd);
+  // The caller of this connection is known. Ignores a connection that gRPC has not got: the call was
+  // one of a former connection with the same address and port.
   void RemovePeer(const std::string& peer_key);
   const Connection* Find(int fd) const;
   // Those that have taken too long.
@@ -100,6 +105,7 @@ class PendingConnections {
 
   bool IsReplaceable(const Connection& connection, int64_t now_ns) const;
   Place OldestOf(const std::string& network, int64_t now_ns) const;
+  Place OldestOfCrowd() const;
   size_t MostInGrpcOf(std::string_view network) const;
   static Turn TurnOf(const std::string& name, const Network& network);
   template <typename Change>

@@ -37,11 +37,18 @@ std::map<std::string, v1::DaemonMessage> MessagesFor(uint64_t number, const Stac
 
 }  // namespace
 
-StackDesk::StackDesk(Send send, JobStore* store, IncidentBook* incidents, Timeline* timeline)
-    : send_(std::move(send)), store_(store), incidents_(incidents), timeline_(timeline) {}
+StackDesk::StackDesk(Send send, JobStore* store, IncidentBook* incidents, Timeline* timeline,
+                     DaemonCounters* counters)
+    : send_(std::move(send)),
+      store_(store),
+      incidents_(incidents),
+      timeline_(timeline),
+      counters_(counters) {}
 
 void StackDesk::Request(const StackRequest& request) {
-  SendToAgents(requests_.Open(request), request);
+  const StackRequests::Opened opened = requests_.Open(request);
+  if (opened.has_removed && counters_ != nullptr) counters_->CountDropped(Dropped::kStacks, 1);
+  SendToAgents(opened.number, request);
 }
 
 void StackDesk::SendToAgents(uint64_t number, const StackRequest& request) {

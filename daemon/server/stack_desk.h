@@ -12,6 +12,7 @@
 
 #include "absl/status/status.h"
 #include "daemon/server/agent_name.h"
+#include "daemon/server/daemon_counters.h"
 #include "daemon/server/incident_book.h"
 #include "daemon/server/job_store.h"
 #include "daemon/server/stack_request.h"
@@ -30,8 +31,10 @@ class StackDesk {
   // Sends a message to the agent with this id. Returns false if that agent is not connected.
   using Send = std::function<bool(const std::string& agent, const v1::DaemonMessage& message)>;
 
-  // All must outlive this object.
-  StackDesk(Send send, JobStore* store, IncidentBook* incidents, Timeline* timeline);
+  // All must outlive this object. `counters`: counts the requests that it forgets; nullptr: nobody
+  // counts.
+  StackDesk(Send send, JobStore* store, IncidentBook* incidents, Timeline* timeline,
+            DaemonCounters* counters = nullptr);
 
   // Makes a request for an incident or the start watch. Returns at once.
   void Request(const StackRequest& request);
@@ -55,6 +58,7 @@ class StackDesk {
   JobStore* const store_;
   IncidentBook* const incidents_;
   Timeline* const timeline_;
+  DaemonCounters* const counters_;
   StackRequests requests_;
 };
 

@@ -18,11 +18,12 @@ v1::ProcessStack FailedStack(const RequestedProcess& process, const std::string&
 
 }  // namespace
 
-uint64_t StackRequests::Open(const StackRequest& request) {
+StackRequests::Opened StackRequests::Open(const StackRequest& request) {
   const std::lock_guard<std::mutex> lock(mutex_);
   const uint64_t number = Add(request, false);
-  if (++unread_ > kKept) DropOldest();
-  return number;
+  const bool is_full = ++unread_ > kKept;
+  if (is_full) DropOldest();
+  return {number, is_full};
 }
 
 uint64_t StackRequests::OpenForReader(const StackRequest& request) {

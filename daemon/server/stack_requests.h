@@ -30,8 +30,13 @@ class StackRequests {
   // Limit of open requests without a reader. A new one removes the oldest.
   static constexpr size_t kKept = 200;
 
+  struct Opened {
+    uint64_t number = 0;
+    bool has_removed = false;  // the oldest one
+  };
+
   // Adds a request; returns its number.
-  uint64_t Open(const StackRequest& request);
+  Opened Open(const StackRequest& request);
   // Adds a request with a reader, which calls Next() until nullopt, or Drop().
   uint64_t OpenForReader(const StackRequest& request);
 

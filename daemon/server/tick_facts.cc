@@ -61,6 +61,16 @@ int64_t Shift(int64_t time_ns, int64_t offset_ns) { return time_ns == 0 ? 0 : ti
 
 int64_t Clamp(int64_t time_ns) { return std::clamp<int64_t>(time_ns, 0, kLatestNs); }
 
+// The number of values beyond the limit, which it counts.
+int Excess(int size, size_t most, Dropped what, DroppedCounts* dropped) {
+  const int excess = std::max(size - static_cast<int>(most), 0);
+  if (dropped != nullptr) (*dropped)[static_cast<size_t>(what)] += static_cast<uint64_t>(excess);
+  return excess;
+}
+
+static_assert(limits::kRecordsOfUpdate >= segment::kRingCapacity, "an agent reads whole rings");
+static_assert(limits::kCheckpointsOfUpdate >= segment::kCheckpointCapacity);
+
 void ClampTimes(v1::RecordBatch* batch) {
   int64_t entered_ns = 0;
   for (int i = 0; i < batch->entered_delta_ns_size(); ++i) {
@@ -118,7 +128,7 @@ ProcessIdentity ToIdentity(const v1::Identity& update) {
   return identity;
 }
 
-ProcessEvidence ToEvidence(const v1::Evidence& update, int64_t offset_ns) {
+ProcessEvidence ToEvidence(const v1::Evidence& update, int64_t offset_ns, DroppedCounts* dropped) {
   ProcessEvidence evidence;
   evidence.liveness = ToLiveness(update.liveness());
   evidence.ended_ns = Shift(update.ended_ns(), offset_ns);
@@ -142,7 +152,11 @@ ProcessEvidence ToEvidence(const v1::Evidence& update, int64_t offset_ns) {
 #define PROCESS_NUMBER(type, name) evidence.name = update.name();
 #define PROCESS_COUNT(name) evidence.name = update.name();
 #include "proto/facts.def"
-  for (const v1::BlockedCall& call : update.blocked()) {
+  const int blocked = update.blocked_size() -
+                      Excess(update.blocked_size(), limits::kBlockedCalls, Dropped::kBlockedCalls,
+                             dropped);
+  for (int i = 0; i < blocked; ++i) {
+    const v1::BlockedCall& call = update.blocked(i);
     evidence.blocked.push_back({static_cast<uint32_t>(call.thread()), static_cast<Op>(call.op()),
                                 call.communicator(), Shift(call.since_ns(), offset_ns)});
   }
@@ -192,21 +206,57 @@ CallRecord ToRecord(const v1::RecordBatch& batch, int i, int64_t entered_ns) {
   return record;
 }
 
-std::vector<CallRecord> ToRecords(const v1::RecordBatch& batch, int64_t offset_ns) {
+// The newest rows that a ring can hold.
+std::vector<CallRecord> ToRecords(const v1::RecordBatch& batch, int64_t offset_ns,
+                                  DroppedCounts* dropped) {
   std::vector<CallRecord> records;
   int64_t entered_ns = offset_ns;
   const int rows = Rows(batch);
-  records.reserve(static_cast<size_t>(rows));
+  const int first = Excess(rows, limits::kRecordsOfUpdate, Dropped::kRecords, dropped);
+  records.reserve(static_cast<size_t>(rows - first));
   for (int i = 0; i < rows; ++i) {
-    entered_ns += batch.entered_delta_ns(i);
-    records.push_back(ToRecord(batch, i, entered_ns));
+    entered_ns += batch.entered_delta_ns(i);  // a time counts from that of the row before
+    if (i >= first) records.push_back(ToRecord(batch, i, entered_ns));
   }
   return records;
 }
 
+std::vector<Checkpoint> ToCheckpoints(const v1::CommUpdate& update, DroppedCounts* dropped) {
+  std::vector<Checkpoint> checkpoints;
+  const int size =
+      std::min(update.checkpoint_positions_size(), update.checkpoint_signatures_size());
+  const int first = Excess(size, limits::kCheckpointsOfUpdate, Dropped::kRecords, dropped);
+  for (int i = first; i < size; ++i) {
+    checkpoints.push_back({update.checkpoint_positions(i), update.checkpoint_signatures(i)});
+  }
+  return checkpoints;
+}
+
+std::vector<GraphLaunch> ToGraphLaunches(const v1::CommUpdate& update, DroppedCounts* dropped) {
+  std::vector<GraphLaunch> launches;
+  const int size = update.graph_launches_size();
+  const int first = Excess(size, limits::kGraphLaunches, Dropped::kGraphLaunches, dropped);
+  for (int i = first; i < size; ++i) {
+    const v1::GraphLaunch& launch = update.graph_launches(i);
+    launches.push_back(
+        {launch.graph(), launch.launch(), launch.first_record(), launch.records()});
+  }
+  return launches;
+}
+
+std::vector<GrownId> ToGrownIds(const v1::CommUpdate& update, DroppedCounts* dropped) {
+  std::vector<GrownId> ids;
+  const int size = update.grown_size();
+  const int first = Excess(size, limits::kGrownIdsOfUpdate, Dropped::kIds, dropped);
+  for (int i = first; i < size; ++i) {
+    ids.push_back({update.grown(i).unique_id(), update.grown(i).id()});
+  }
+  return ids;
+}
+
 }  // namespace
 
-CommProgress ToProgress(const v1::CommUpdate& update, int64_t offset_ns) {
+CommProgress ToProgress(const v1::CommUpdate& update, int64_t offset_ns, DroppedCounts* dropped) {
   CommProgress progress;
 #define COMM_COUNT(type, name) progress.name = static_cast<type>(update.name());
 #define COMM_SEEN(type, name) progress.name = static_cast<type>(update.name());
@@ -226,21 +276,11 @@ CommProgress ToProgress(const v1::CommUpdate& update, int64_t offset_ns) {
   progress.has_markers = update.has_markers();
   progress.records_lost =
       static_cast<uint32_t>(std::min<uint64_t>(update.records_lost(), UINT32_MAX));
-  const int checkpoints =
-      std::min(update.checkpoint_positions_size(), update.checkpoint_signatures_size());
-  for (int i = 0; i < checkpoints; ++i) {
-    progress.checkpoints.push_back(
-        {update.checkpoint_positions(i), update.checkpoint_signatures(i)});
-  }
+  progress.checkpoints = ToCheckpoints(update, dropped);
   progress.has_graph_markers = update.has_graph_markers();
-  for (const v1::GraphLaunch& launch : update.graph_launches()) {
-    progress.graph_launches.push_back(
-        {launch.graph(), launch.launch(), launch.first_record(), launch.records()});
-  }
-  for (const v1::GrownId& grown : update.grown()) {
-    progress.grown.push_back({grown.unique_id(), grown.id()});
-  }
-  progress.records = ToRecords(update.records(), offset_ns);
+  progress.graph_launches = ToGraphLaunches(update, dropped);
+  progress.grown = ToGrownIds(update, dropped);
+  progress.records = ToRecords(update.records(), offset_ns, dropped);
   return progress;
 }
 

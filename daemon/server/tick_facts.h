@@ -3,7 +3,8 @@
 // copied unchanged.
 //
 // `offset_ns` converts the agent's times to the daemon's clock. Pure. Keeps impossible values,
-// because the model ignores them.
+// because the model ignores them. Drops what exceeds a limit before it takes memory, and adds it to
+// `dropped` (nullptr: nobody counts).
 #pragma once
 
 #include <cstdint>
@@ -24,7 +25,9 @@ class Tick;
 void ClampTimes(v1::Tick* tick);
 
 ProcessIdentity ToIdentity(const v1::Identity& update);
-ProcessEvidence ToEvidence(const v1::Evidence& update, int64_t offset_ns);
-CommProgress ToProgress(const v1::CommUpdate& update, int64_t offset_ns);
+ProcessEvidence ToEvidence(const v1::Evidence& update, int64_t offset_ns,
+                           DroppedCounts* dropped = nullptr);
+CommProgress ToProgress(const v1::CommUpdate& update, int64_t offset_ns,
+                        DroppedCounts* dropped = nullptr);
 
 }  // namespace rollcall

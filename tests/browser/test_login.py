@@ -4,7 +4,7 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import expect
 
-TOKEN = "a-token-of-this-test"
+TOKEN = "a-token-of-this-test-and-no-other"
 
 
 @pytest.fixture
@@ -31,6 +31,21 @@ def test_a_person_logs_in_and_comes_back_to_the_view(open_page, closed):
     expect(page).to_have_url(f"{closed.page}/#/history")
     expect(page.locator(".link")).to_contain_text("Live")
     expect(page.locator(".session")).to_contain_text("token of this page")
+
+
+def test_the_page_says_that_its_daemon_is_insecure(open_page, start_daemon):
+    page = open_page(start_daemon("--insecure").page)
+    expect(page.get_by_role("alert")).to_contain_text("This daemon runs with --insecure")
+    expect(page.locator("h1")).to_be_visible()
+    found = Axe().run(page, options={"runOnly": ["wcag2a", "wcag2aa", "wcag21aa"]})
+    assert found.response["violations"] == []
+
+
+def test_a_page_of_a_closed_daemon_has_no_such_banner(open_page, daemon):
+    page = open_page(daemon.page)
+    expect(page.locator(".link")).to_contain_text("Live")
+    expect(page.locator("h1")).to_be_visible()
+    expect(page.locator(".insecure")).to_have_count(0)
 
 
 def test_a_token_in_the_address_leaves_the_address(open_page, closed):

@@ -125,11 +125,13 @@ class Service:
     """A rollcalld or rollcall-agent, ended by its pid."""
 
     def __init__(self, arguments, env=None):
+        self.said = ""  # what read_until() has read
         self.process = subprocess.Popen(arguments, stderr=subprocess.PIPE, text=True,
                                         env={**os.environ, **(env or {})})
 
     def read_until(self, pattern):
         for line in self.process.stderr:
+            self.said += line
             found = re.search(pattern, line)
             if found:
                 return found
@@ -138,6 +140,11 @@ class Service:
     def kill(self, how=signal.SIGTERM):
         self.process.send_signal(how)
         self.process.wait(timeout=20)
+
+    def end(self):
+        """Ends it, and returns all that it has said."""
+        self.kill()
+        return self.said + self.process.stderr.read()
 
 
 @pytest.fixture

@@ -4,6 +4,7 @@ import os
 import pathlib
 import re
 import shutil
+import signal
 import socket
 import sqlite3
 import ssl
@@ -13,7 +14,8 @@ import urllib.error
 import urllib.request
 
 import pytest
-from conftest import AS_NOBODY, BUILD, ROLLCALL, VICTIMS, Service, can_be_others, wait_for
+from conftest import (AS_NOBODY, BUILD, ROLLCALL, VICTIMS, Service, can_be_others, reports_in,
+                      wait_for)
 
 needs_another_user = pytest.mark.skipif(
     not can_be_others(), reason="needs root, in a user namespace that has other users too")
@@ -106,6 +108,14 @@ def test_insecure_opens_it_and_says_so(tmp_path):
         daemon.read_until("--insecure: everybody who reaches")
     finally:
         daemon.kill()
+
+
+@pytest.mark.parametrize("http, warns", [("0.0.0.0:0", True), ("127.0.0.1:0", False)])
+def test_an_insecure_run_says_that_its_page_has_no_tls(tmp_path, http, warns):
+    ended = rollcall("run", "--sim", "--insecure", f"--http={http}",
+                     f"--report-dir={tmp_path / 'here'}", "--", "true")
+    assert ended.returncode == 0, ended.stderr
+    assert ("--insecure: the page on 0.0.0.0:" in ended.stderr) == warns, ended.stderr
 
 
 @needs_another_user
@@ -232,17 +242,57 @@ def test_an_agent_cannot_pass_for_another_host(start_tls_daemon, pki, tmp_path):
     assert "its hosts: node-1" in said
 
 
-def test_an_agent_says_that_its_certificate_expires_soon(start_tls_daemon, tmp_path):
+@pytest.fixture
+def start_agent_of_nobody(pki, tmp_path):
+    """start_agent_of_nobody(daemon, name, *flags): only its certificate says who it is."""
+    program, shared, agents = usable_by_all("rollcall-agent"), copy_for_nobody(pki, tmp_path), []
+
+    def start(daemon, name, *flags):
+        agents.append(Service([*AS_NOBODY, program, f"--daemon={daemon.address}", "--host-facts=off",
+                               f"--dir={shared / 'segments'}", "--scope=directory",
+                               *client(shared, name), *flags]))
+        return agents[-1]
+
+    yield start
+    for agent in agents:
+        if agent.process.poll() is None:
+            agent.kill()
+    os.unlink(program)
+
+
+@needs_another_user
+def test_an_agent_with_the_certificate_of_another_host_is_refused(start_tls_daemon,
+                                                                  start_agent_of_nobody):
+    agent = start_agent_of_nobody(start_tls_daemon(), "node-1", "--host=node-2")
+    said = agent.read_until(r"may not report for the host .node-2.*").group(0)
+    assert "its hosts: node-1" in said
+
+
+def old_pki(tmp_path):
+    """Certificates that were issued 22 hours ago; node-1's is valid for a day."""
     step, old = tmp_path / "step", tmp_path / "old"
-    step.write_text(str(-22 * 3600))  # all was issued 22 hours ago
+    step.write_text(str(-22 * 3600))
     past = {**os.environ, "LD_PRELOAD": str(BUILD / "tests" / "stepped_clock.so"), "STEP_FILE": str(step)}
     for arguments in (["init"], ["issue", "--role=daemon", "--host=127.0.0.1"],
                       ["issue", "--role=agent", "--host=node-1", "--days=1"]):
         made = rollcall("pki", arguments[0], str(old), *arguments[1:], env=past)
         assert made.returncode == 0, made.stderr
+    return old
+
+
+def test_an_agent_says_that_its_certificate_expires_soon(start_tls_daemon, tmp_path):
+    old = old_pki(tmp_path)
     agent_says(start_tls_daemon(pki=old), tmp_path,
                rf"the certificate of {old}/node-1\.crt expires on .*; renew it", "--host=node-1",
                *client(old, "node-1"))
+
+
+def test_a_run_says_that_its_certificate_expires_soon(start_tls_daemon, tmp_path):
+    old = old_pki(tmp_path)
+    ended = rollcall("run", "--sim", f"--daemon={start_tls_daemon(pki=old).address}",
+                     *client(old, "node-1"), f"--report-dir={tmp_path / 'here'}", "--", "sleep", "1")
+    assert ended.returncode == 0, ended.stderr
+    assert len(re.findall(r"node-1\.crt expires on .*; renew it", ended.stderr)) == 1, ended.stderr
 
 
 def test_a_client_may_believe_the_authorities_of_the_system(start_tls_daemon, pki, tmp_path):
@@ -255,6 +305,41 @@ def test_a_client_may_believe_the_authorities_of_the_system(start_tls_daemon, pk
     other = tmp_path / "other"
     rollcall("pki", "init", str(other))
     assert "no authority in the file of --tls-ca signed" in ask(other / "ca.crt").stderr
+
+
+# --- Revoked certificates.
+def test_a_revoked_client_certificate_opens_nothing(start_tls_daemon, pki):
+    daemon = start_tls_daemon(f"--tls-crl={pki}/ca.crl")
+
+    def ask(who):
+        return rollcall("status", f"--daemon={daemon.address}", *client(pki, who))
+
+    def read(who):
+        return page(daemon, "/api/v1/jobs", certificate=pki / who)
+    assert ask("viewer").returncode == 0 and read("viewer")[0] == 200
+    assert rollcall("pki", "revoke", str(pki), "viewer").returncode == 0
+    refused = wait_for(lambda: (result := ask("viewer")).returncode != 0 and result, seconds=15)
+    assert "the certificate has been revoked" in refused.stderr, refused.stderr
+    status, text = read("viewer")
+    assert status in (401, 403) and "the certificate has been revoked" in text
+    assert ask("operator").returncode == 0 and read("operator")[0] == 200
+
+
+@needs_another_user
+def test_the_stream_of_a_revoked_agent_ends(start_tls_daemon, start_agent_of_nobody, pki):
+    daemon = start_tls_daemon(f"--tls-crl={pki}/ca.crl")
+
+    def has_agents(count):
+        asked = rollcall("status", f"--daemon={daemon.address}", *client(pki, "operator"))
+        return f"; {count} agents connected" in asked.stdout
+    agent = start_agent_of_nobody(daemon, "node-1", "--host=node-1")
+    start_agent_of_nobody(daemon, "node-2", "--host=node-2")
+    wait_for(lambda: has_agents(2))
+    assert rollcall("pki", "revoke", str(pki), "node-1").returncode == 0
+    wait_for(lambda: has_agents(1), seconds=15)
+    agent.read_until("has expired or was revoked")
+    again = start_agent_of_nobody(daemon, "node-1", "--host=node-1")
+    again.read_until("the daemon refuses this agent.*the certificate has been revoked")
 
 
 # --- `rollcall run` without flags is as it was before there was TLS.
@@ -301,12 +386,70 @@ def test_http_to_the_page_with_tls_says_https(start_tls_daemon):
     assert "https://" in refused.value.read().decode()
 
 
-def test_no_secret_is_on_a_command_line_or_in_the_log(start_tls_daemon, pki, tmp_path):
-    made = rollcall("token", "new", f"--file={tmp_path / 'tokens'}", "--name=ci", "--role=viewer")
+def new_token(tmp_path, name, *flags):
+    """A token of tmp_path/tokens, and the file with it."""
+    made = rollcall("token", "new", f"--file={tmp_path / 'tokens'}", f"--name={name}", *flags)
     token = made.stdout.strip()
     assert re.fullmatch(r"rollcall_[A-Za-z0-9_-]{43}", token)
-    assert token not in (tmp_path / "tokens").read_text()
-    assert token not in made.stderr
+    assert token not in made.stderr and token not in (tmp_path / "tokens").read_text()
+    file = tmp_path / f"token-of-{name}"
+    file.touch(mode=0o600)
+    file.write_text(token + "\n")
+    return token, file
+
+
+def seen_by_ps(pid):
+    """The command lines and environments of a process and of all that it has started."""
+    process = pathlib.Path(f"/proc/{pid}")
+    seen = (process / "cmdline").read_text() + (process / "environ").read_text(errors="replace")
+    for children in process.glob("task/*/children"):
+        seen += "".join(seen_by_ps(child) for child in children.read_text().split())
+    return seen
+
+
+def test_no_secret_is_on_a_command_line_or_in_the_log(start_tls_daemon, start_job, pki, tmp_path,
+                                                      monkeypatch):
+    agents, agent_file = new_token(tmp_path, "agents", "--role=agent", "--host=*")
+    viewers, viewer_file = new_token(tmp_path, "ci", "--role=viewer")
+    page_file = tmp_path / "token-of-the-page"
+    page_file.touch(mode=0o600)
+    page_file.write_text("a-token-of-the-page-that-nobody-guesses")
+    secrets = [agents, viewers, page_file.read_text()]
+    daemon = start_tls_daemon(f"--token-file={tmp_path / 'tokens'}", f"--http-token-file={page_file}")
+    assert page(daemon, "/api/v1/jobs", {"Authorization": f"Bearer {secrets[2]}"})[0] == 200
+    agent = Service([BUILD / "bin" / "rollcall-agent", f"--daemon={daemon.address}",
+                     f"--tls-ca={pki}/ca.crt", f"--token-file={agent_file}",
+                     f"--dir={tmp_path / 'segments'}", "--scope=directory"])
+    try:
+        monkeypatch.setenv("ROLLCALL_TLS_CA", f"{pki}/ca.crt")
+        monkeypatch.setenv("ROLLCALL_TOKEN_FILE", str(agent_file))
+        job = start_job(daemon)  # it hangs
+        wait_for(lambda: reports_in(tmp_path / "reports"))
+        daemon.process.send_signal(signal.SIGSTOP)  # so that `status` waits and can be looked at
+        status = subprocess.Popen([ROLLCALL, "status", f"--daemon={daemon.address}",
+                                   f"--token-file={viewer_file}"], stdout=subprocess.PIPE,
+                                  stderr=subprocess.PIPE, text=True)
+        seen = wait_for(lambda: "status\0" in (seen := seen_by_ps(status.pid)) and seen)
+        seen += "".join(seen_by_ps(service.process.pid) for service in (daemon, agent, job))
+        daemon.process.send_signal(signal.SIGCONT)
+        for program in ("rollcalld", "rollcall-agent", "one_rank_stops_calling"):
+            assert f"{program}\0" in seen
+        assert seen.count("ROLLCALL_TOKEN_FILE=") >= 2, "the environments were read, too"
+        out, err = status.communicate(timeout=30)
+        assert status.returncode == 0 and "a-job" in out, err
+    finally:
+        daemon.process.send_signal(signal.SIGCONT)
+        said = agent.end()
+    said += out + err + job.end() + daemon.end()
+    assert "pages on https" in said
+    files = [path for path in tmp_path.glob("reports*/**/*") if path.is_file()]
+    files += tmp_path.glob("reports.db*")
+    assert {"incident.json", "reports.db"} <= {path.name for path in files}
+    written = "".join(path.read_text(errors="replace") for path in files)
+    for secret in secrets:
+        assert secret not in seen, "others see it with ps"
+        assert secret not in said, "it is in a log"
+        assert secret not in written, "it is in a report"
 
 
 def test_who_took_stacks_is_in_the_log_and_the_history(start_daemon, start_job, tmp_path):
@@ -322,17 +465,27 @@ def test_who_took_stacks_is_in_the_log_and_the_history(start_daemon, start_job, 
 
 
 # --- The page.
-def page(daemon, path, headers=None, data=None):
+def page(daemon, path, headers=None, data=None, certificate=None):
+    """Status and text of an answer. `certificate`: path of its files, without .crt and .key."""
     request = urllib.request.Request(f"https://127.0.0.1:{daemon.page_port}{path}",
                                      headers=headers or {}, data=data)
     context = ssl.create_default_context()
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE
+    if certificate is not None:
+        context.load_cert_chain(f"{certificate}.crt", f"{certificate}.key")
     try:
         with urllib.request.urlopen(request, timeout=10, context=context) as answer:
             return answer.status, answer.read().decode()
     except urllib.error.HTTPError as error:
         return error.code, error.read().decode()
+
+
+def test_the_metric_tells_when_the_certificate_expires(start_tls_daemon):
+    status, text = page(start_tls_daemon(), "/metrics")
+    assert status == 200
+    days = re.findall(r"^rollcall_tls_certificate_days_left (\S+)$", text, re.MULTILINE)
+    assert len(days) == 1 and 364 < float(days[0]) < 366, days
 
 
 def test_a_name_that_is_not_the_pages_is_refused(start_tls_daemon):

@@ -11,7 +11,7 @@ import urllib.request
 
 import pytest
 
-from conftest import BUILD, ROLLCALL, VICTIMS, Service, can_be_others
+from conftest import AS_NOBODY, BUILD, ROLLCALL, VICTIMS, Service, can_be_others
 
 # Listens, says its port, and then what it gets.
 EAR = """
@@ -181,3 +181,81 @@ def test_a_strangers_message_about_a_job_does_not_end_it(daemon, tmp_path):
         stranger.wait()
     assert "rank 3" not in said, "a hang of another job of this name was printed"
     assert job.returncode == 0
+
+
+# Asks for the page's jobs from a port that somebody else has for a connection to another address.
+SAME_PORT = """
+import socket, ssl, struct, sys
+own, port = map(int, sys.argv[1:])
+plain = socket.socket()
+plain.setsockopt(socket.IPPROTO_IP, 24, 1)  # IP_BIND_ADDRESS_NO_PORT
+plain.setsockopt(socket.IPPROTO_IP, 51, struct.pack("I", own << 16 | own))  # IP_LOCAL_PORT_RANGE
+plain.bind(("127.0.0.1", 0))
+plain.connect(("127.0.0.2", port))
+context = ssl.create_default_context()
+context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+with context.wrap_socket(plain) as page:
+    page.sendall(b"GET /api/v1/jobs HTTP/1.1\\r\\nHost: 127.0.0.2\\r\\nConnection: close\\r\\n\\r\\n")
+    print(page.recv(4096).split(b"\\r\\n")[0].decode())
+"""
+
+
+@pytest.mark.skipif(not can_be_others(), reason="needs root, in a user namespace with other users")
+def test_another_user_with_the_owners_port_is_not_the_owner(tmp_path):
+    pki = tmp_path / "pki"
+    for command in (["init", pki], ["issue", pki, "--role=daemon", "--host=127.0.0.1"]):
+        subprocess.run([ROLLCALL, "pki", *command], check=True, capture_output=True)
+    daemon = Service([BUILD / "bin" / "rollcalld", "--listen=127.0.0.1:0", "--http=0.0.0.0:0",
+                      f"--tls-cert={pki}/daemon.crt", f"--tls-key={pki}/daemon.key",
+                      f"--tls-client-ca={pki}/ca.crt", f"--report-dir={tmp_path / 'reports'}"])
+    try:
+        port = int(daemon.read_until(r"pages on https://[^ ]*:(\d+)/").group(1))
+        owner = socket.create_connection(("127.0.0.1", port))  # root's, and open meanwhile
+        own_port = str(owner.getsockname()[1])
+        asked = subprocess.run([*AS_NOBODY, "/usr/bin/python3", "-c", SAME_PORT, own_port, str(port)],
+                               capture_output=True, text=True, timeout=30, check=False)
+        owner.close()
+    finally:
+        daemon.kill()
+    if "Protocol not available" in asked.stderr or "Address already in use" in asked.stderr:
+        pytest.skip("needs IP_LOCAL_PORT_RANGE of Linux 6.3")
+    assert asked.stdout.strip().endswith("401 Unauthorized"), asked
+
+
+# Holds as many connections as it can, and opens closed ones again, until its input ends.
+CROWD = """
+import select, socket, sys
+port, most = map(int, sys.argv[1:])
+held = {}
+while not select.select([sys.stdin], [], [], 0)[0]:
+    while len(held) < most:
+        one = socket.socket()
+        one.setblocking(False)
+        one.connect_ex(("127.0.0.1", port))
+        held[one.fileno()] = one
+    for fd in select.select(list(held), [], [], 0.05)[0]:
+        try:
+            if held[fd].recv(4096):
+                continue
+        except BlockingIOError:
+            continue
+        except OSError:
+            pass
+        held.pop(fd).close()
+"""
+
+
+@pytest.mark.skipif(not can_be_others(), reason="needs root, in a user namespace with other users")
+def test_another_user_cannot_take_all_places(start_daemon):
+    daemon = start_daemon()
+    resource.prlimit(daemon.process.pid, resource.RLIMIT_NOFILE, (600, 600))
+    crowd = subprocess.Popen([*AS_NOBODY, "/usr/bin/python3", "-c", CROWD, str(port_of(daemon.address)),
+                              "800"], stdin=subprocess.PIPE)
+    try:
+        daemon.read_until("refused: ")
+        for _ in range(4):
+            answer = status(daemon.address)
+            assert answer.returncode == 0, answer.stderr
+    finally:
+        crowd.stdin.close()
+        crowd.wait(10)

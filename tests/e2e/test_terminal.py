@@ -245,7 +245,8 @@ def test_the_daemon_sends_an_alert_for_the_hang_and_for_its_end(start_daemon, st
 
 def test_the_page_demands_the_token_and_the_daemon_refuses_a_wrong_file(start_daemon, tmp_path):
     token = tmp_path / "token"
-    token.write_text("0123456789abcdef01\n")
+    secret = "0123456789abcdef" * 2
+    token.write_text(secret + "\n")
     readable = subprocess.run([BUILD / "bin" / "rollcalld", f"--http-token-file={token}",
                                f"--report-dir={tmp_path / 'r'}"],
                               capture_output=True, text=True, timeout=20)
@@ -256,10 +257,12 @@ def test_the_page_demands_the_token_and_the_daemon_refuses_a_wrong_file(start_da
         urllib.request.urlopen(f"{daemon.page}/api/v1/jobs", timeout=20)
     assert refused.value.code == 401
     request = urllib.request.Request(f"{daemon.page}/api/v1/jobs",
-                                     headers={"Authorization": "Bearer 0123456789abcdef01"})
+                                     headers={"Authorization": f"Bearer {secret}"})
     assert json.load(urllib.request.urlopen(request, timeout=20))["jobs"] == []
-    token.write_text("short\n")
+    token.write_text(secret[1:] + "\n")  # too short; a running daemon does not read it
+    assert json.load(urllib.request.urlopen(request, timeout=20))["jobs"] == []
     result = subprocess.run([BUILD / "bin" / "rollcalld", f"--http-token-file={token}",
                              f"--report-dir={tmp_path / 'r'}"],
                             capture_output=True, text=True, timeout=20)
-    assert result.returncode == 1 and "openssl rand -hex 32" in result.stderr
+    assert result.returncode == 1 and "at least 32 letters and digits" in result.stderr
+    assert "openssl rand -hex 32" in result.stderr and "rollcall token new" in result.stderr

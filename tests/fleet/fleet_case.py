@@ -36,7 +36,8 @@ class Daemon:
         self.flags = flags
         self.listen, self.page = f"{address}:0", "127.0.0.1:0"
         self.log = (self.folder / "daemon.log").open("ab")
-        self.past_cpu_seconds = 0.0  # of processes that were killed
+        self.past_cpu_seconds = 0.0  # of processes that have ended
+        self.stop_seconds = None  # that it took to end by SIGTERM
         self.start()
 
     def start(self):
@@ -68,6 +69,24 @@ class Daemon:
         self.process.kill()
         self.process.wait()
         self.start()
+
+    def stop(self):
+        """Ends it as an operator does."""
+        self.past_cpu_seconds = self.cpu_seconds()
+        began = time.monotonic()
+        self.process.terminate()
+        self.process.wait(timeout=60)
+        self.stop_seconds = time.monotonic() - began
+
+    def await_silence(self, job, within):
+        """Waits until it counts all hosts of the job as silent."""
+        until = time.monotonic() + within
+        while time.monotonic() < until:
+            processes = self.ask(f"processes?job={job}&limit=1000")["processes"]
+            if processes and all(process["liveness"] == "silent" for process in processes):
+                return
+            time.sleep(0.1)
+        raise RuntimeError(f"the hosts of {job} do not count as silent after {within} s")
 
     def hold(self, seconds):
         """Stops it from running for a while, as a suspended virtual machine is."""
@@ -147,6 +166,8 @@ class Outcome:
     disk_mib: float
     files: list       # names
     unanswered: int   # polls of the API
+    stop_seconds: float | None  # that the daemon took to end by SIGTERM, if it had to
+    idle_rss_mib: float  # before the load
     machine_load: float  # load average of the machine at the end
 
     @property
@@ -237,7 +258,7 @@ class Case:
     address: str = "127.0.0.1"  # that the daemon listens on
     steady: tuple = ()  # default: from 5 s after all have begun to connect until the end
     settle: float = 0  # the steady time begins so long after all have connected, at the earliest
-    actions: tuple = ()  # (time, what to do with the daemon)
+    actions: tuple = ()  # (time, what to do with the daemon and the process of the load)
 
 
 def own_address():
@@ -268,6 +289,7 @@ def run_case(case, build, folder):
     """Runs the case in an empty folder and returns its Outcome."""
     build = pathlib.Path(build).resolve()
     daemon = Daemon(build, folder, case.hang_after, case.daemon_flags, case.address)
+    idle_rss_mib = daemon.memory_mib()
     began = time.time()
     load = subprocess.Popen(
         [build / "tests" / "fleet_load", f"--daemon={daemon.listen}", f"--jobs={case.jobs}",
@@ -279,7 +301,7 @@ def run_case(case, build, folder):
     try:
         for at, act in case.actions:
             time.sleep(max(0, began + at - time.time()))
-            act(daemon)
+            act(daemon, load)
         line = load.stdout.readline()  # the streams are closed only after this
         watch.stop()
         if daemon.process.poll() is not None:
@@ -295,9 +317,11 @@ def run_case(case, build, folder):
                        steady=steady_of(case, figures),
                        pss_mib=daemon.memory_mib("Pss"), disk_mib=daemon.disk_mib(),
                        files=sorted(path.name for path in daemon.files()),
-                       unanswered=watch.unanswered, machine_load=os.getloadavg()[0])
+                       unanswered=watch.unanswered, stop_seconds=daemon.stop_seconds,
+                       idle_rss_mib=idle_rss_mib, machine_load=os.getloadavg()[0])
     finally:
         daemon.end()
         load.stdout.close()
+        load.send_signal(signal.SIGCONT)  # a case may have stopped it
         load.terminate()
         load.wait()

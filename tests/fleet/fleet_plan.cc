@@ -71,7 +71,7 @@ JobScript FleetPlan::ScriptOf(int lane, int64_t run) const {
     plan.end_ns = plan.begin_ns + ToNs(options_.job_seconds) * 9 / 10;
   }
   plan.fault = on.fault;
-  plan.fault_ns = on.fault_ns;
+  plan.fault_ns = on.fault_ns + (plan.begin_ns - begin_ns_);
   plan.culprit = static_cast<int>(Scramble(static_cast<uint64_t>(number) + options_.seed) %
                                   static_cast<uint64_t>(on.ranks));
   return JobScript(plan);
@@ -81,8 +81,10 @@ std::vector<Hang> FleetPlan::Hangs() const {
   std::vector<Hang> hangs;
   for (size_t lane = 0; lane < lanes_.size(); ++lane) {
     if (lanes_[lane].fault == Fault::kNone) continue;
-    const JobScript script = ScriptOf(static_cast<int>(lane), 0);
-    hangs.push_back({script.plan().name, script.plan().culprit, script.HangsFromNs()});
+    for (int64_t run = 0; run < RunsOf(lanes_[lane]); ++run) {
+      const JobScript script = ScriptOf(static_cast<int>(lane), run);
+      hangs.push_back({script.plan().name, script.plan().culprit, script.HangsFromNs()});
+    }
   }
   return hangs;
 }

@@ -19,7 +19,7 @@ struct Lane {
   int ranks = 0;
   int hosts = 0;
   Fault fault = Fault::kNone;
-  int64_t fault_ns = 0;
+  int64_t fault_ns = 0;  // in its first run; as long after the begin of each other one
 };
 
 // What a host runs: some ranks of its lane's job.

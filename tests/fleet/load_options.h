@@ -32,8 +32,8 @@ struct LoadOptions {
   int connecting = 0;            // so many hosts connect at the same time; 0: any number
   int whole_records = 512;       // newest records of a rank and communicator in a whole tick
 
-  double hang_at = 0;
-  int hang_jobs = 1;      // so many jobs hang within the second after hang_at
+  double hang_at = 0;      // of jobs_cycle: from the begin of each job
+  int hang_jobs = 1;       // of the jobs at the same time, so many hang within the second after hang_at
   double mismatch_at = 0;  // a further job of 8 ranks makes contradicting calls
 
   double churn = 0;  // hosts a second that cut their stream and come back

@@ -83,7 +83,8 @@ void AddJobFlags(CLI::App* app, LoadOptions* options) {
 
 void AddFaultFlags(CLI::App* app, LoadOptions* options) {
   app->add_option("--hang-at", options->hang_at,
-                  "seconds from the start: a rank of --hang-jobs jobs stops calling");
+                  "seconds from the start, or from that of each job of --jobs-cycle: a rank of "
+                  "--hang-jobs jobs stops calling");
   app->add_option("--hang-jobs", options->hang_jobs, "jobs that hang, within one second")
       ->capture_default_str();
   app->add_option("--mismatch-at", options->mismatch_at,

@@ -30,7 +30,13 @@ namespace fs = std::filesystem;
 
 constexpr int kChanged = 500;               // changed inputs of each target
 constexpr unsigned kMostChanges = 4;        // of one input
-constexpr long kMostGrowthKb = 256 * 1024;  // of this process's memory, with one target
+#ifdef __SANITIZE_ADDRESS__
+constexpr long kQuarantineKb = 256 * 1024;  // AddressSanitizer keeps so much of what is freed
+#else
+constexpr long kQuarantineKb = 0;
+#endif
+// Of this process's memory, with one target.
+constexpr long kMostGrowthKb = 256 * 1024 + kQuarantineKb;
 
 // The input that runs now: a target that crashes leaves it behind.
 class LastInput {

@@ -208,6 +208,16 @@ def test_the_guide_has_every_metric():
         assert part.search(text)[2] == table, "ROLLCALL_WRITE_DOCS=1 writes it anew"
 
 
+def test_the_limits_name_everything_that_the_daemon_drops():
+    source = read("daemon/model/client_limits.h")
+    names = re.findall(r'"(\w+)"', re.search(r"kNames\[kDroppedKinds\] = \{(.*?)\};", source, re.S)[1])
+    kinds = re.findall(r"^  k\w+,", re.search(r"enum class Dropped .*?\{(.*?)\};", source, re.S)[1],
+                       re.MULTILINE)
+    assert len(names) == len(kinds) > 20
+    limits = {name for row in rows(section(OPERATING.read_text(), "Limits")) for name in code(row[3])}
+    assert [name for name in names if name not in limits] == []
+
+
 RULES = "deploy/prometheus/rollcall.rules.yml"
 DASHBOARD = "deploy/grafana/rollcall.json"
 

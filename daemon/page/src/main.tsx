@@ -12,7 +12,7 @@ import { Job } from "./job";
 import { Jobs } from "./jobs";
 import { startLive, useClock, useLink } from "./live";
 import type { Incident as IncidentMessage } from "./messages";
-import { Session } from "./session";
+import { Insecure, Session, useVisitor } from "./session";
 import { chooseTheme, chosenTheme, startTheme, useTheme } from "./theme";
 
 const themes = ["", "light", "dark"];
@@ -83,6 +83,7 @@ function View({ path, query }: Address) {
 function Page() {
   const { path, query } = useAddress();
   const link = useLink();
+  const visitor = useVisitor();
   useEffect(() => {
     document.title = path.length === 0 ? "Rollcall" : `${path[path.length - 1]} · Rollcall`;
     scrollTo(0, 0);
@@ -116,9 +117,10 @@ function Page() {
           </a>
         </nav>
         <LinkState />
-        <Session />
+        <Session visitor={visitor} />
         <Theme />
       </header>
+      <Insecure visitor={visitor} />
       <View path={path} query={query} />
     </div>
   );

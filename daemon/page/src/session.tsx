@@ -3,11 +3,12 @@
 import { useEffect, useState } from "preact/hooks";
 import { logOut, whoamiPath } from "./api";
 
-interface Visitor {
+export interface Visitor {
   name: string;
   roles: string[];
   may_act: boolean;
   has_session: boolean;
+  insecure: boolean; // of --insecure
 }
 
 // The view, which the address names behind the "#", comes back after the login.
@@ -33,10 +34,24 @@ export function useMayAct(): boolean {
   return mayAct;
 }
 
-export function Session() {
+// Undefined until the daemon has said it.
+export function useVisitor(): Visitor | undefined {
   const [visitor, setVisitor] = useState<Visitor>();
-  const [problem, setProblem] = useState("");
   useEffect(() => void checkSession().then(setVisitor), []);
+  return visitor;
+}
+
+export function Insecure({ visitor }: { visitor: Visitor | undefined }) {
+  if (visitor === undefined || !visitor.insecure) return null;
+  return (
+    <p class="problem insecure" role="alert">
+      This daemon runs with --insecure: anybody who reaches it may read and act
+    </p>
+  );
+}
+
+export function Session({ visitor }: { visitor: Visitor | undefined }) {
+  const [problem, setProblem] = useState("");
   const leave = async (): Promise<void> => {
     try {
       await logOut();

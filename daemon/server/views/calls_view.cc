@@ -57,6 +57,19 @@ void FillCommunicator(const JobState& job, const Communicator& comm, int32_t ran
   }
 }
 
+// The calls that each communicator of a wanted rank may have.
+template <typename Wanted>
+int CallsOfEach(const JobState& job, const Wanted& wanted, int limit) {
+  int seats = 0;
+  for (const auto& [id, comm] : job.communicators) {
+    for (const auto& [rank, member] : comm.members) {
+      if (wanted.count(member.process) != 0) ++seats;
+    }
+  }
+  const int share = std::max(kMostCallsOfAnswer / std::max(seats, 1), 1);
+  return std::min({limit, kMostCalls, share});
+}
+
 }  // namespace
 
 void FillCalls(const JobState& job, const std::vector<int32_t>& ranks, int limit,
@@ -74,11 +87,12 @@ void FillCalls(const JobState& job, const std::vector<int32_t>& ranks, int limit
     calls = response->add_ranks();
     calls->set_rank(names.FindRank(process));
   }
+  const int each = CallsOfEach(job, wanted, limit);
   for (const auto& [id, comm] : job.communicators) {
     for (const auto& [rank, member] : comm.members) {
       const auto at = wanted.find(member.process);
       if (at == wanted.end()) continue;
-      FillCommunicator(job, comm, rank, member, limit, at->second->add_communicators());
+      FillCommunicator(job, comm, rank, member, each, at->second->add_communicators());
     }
   }
   std::sort(response->mutable_ranks()->begin(), response->mutable_ranks()->end(),

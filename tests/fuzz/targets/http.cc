@@ -57,7 +57,7 @@ HttpCaller CallerFor(uint8_t shows) {
   HttpCaller caller;
   caller.peer = (shows & 1) != 0 ? "ipv4:127.0.0.1:40000" : "ipv4:192.0.2.7:40000";
   caller.is_encrypted = (shows & 2) != 0;
-  caller.local_port = 7656;
+  caller.local = "ipv4:127.0.0.1:7656";
   if ((shows & 4) != 0) caller.certificate_pem = kCertificate;
   return caller;
 }

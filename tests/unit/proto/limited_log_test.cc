@@ -67,6 +67,44 @@ TEST_F(LimitedLogTest, AFloodOfWarningsHidesNoError) {
   EXPECT_EQ(Written(), "rollcalld error cannot write the history\n");
 }
 
+TEST_F(LimitedLogTest, AFloodHidesNoLineThatIsAlwaysLogged) {
+  const std::shared_ptr<spdlog::logger> before = spdlog::default_logger();
+  spdlog::set_default_logger(std::make_shared<spdlog::logger>(log_));
+  for (int i = 0; i < 1000; ++i) spdlog::info("serves agent {}", i);
+  Written();
+  for (int i = 0; i < 200; ++i) LogAlways("audit: somebody {} took stacks");
+  const std::string written = Written();
+  spdlog::set_default_logger(before);
+  EXPECT_EQ(std::count(written.begin(), written.end(), '\n'), 200);
+  EXPECT_EQ(written.substr(0, written.find('\n')),
+            "rollcalld info audit: somebody {} took stacks");
+}
+
+TEST_F(LimitedLogTest, LinesThatAreAlwaysLoggedTakeNoRoomOfOthers) {
+  const std::shared_ptr<spdlog::logger> before = spdlog::default_logger();
+  spdlog::set_default_logger(std::make_shared<spdlog::logger>(log_));
+  for (int i = 0; i < 200; ++i) LogAlways("audit");
+  Written();
+  for (int i = 0; i < 200; ++i) spdlog::info("serves agent {}", i);
+  spdlog::set_default_logger(before);
+  EXPECT_EQ(CountWritten(), 100);
+}
+
+// Tests and tools have other sinks.
+TEST(LogAlwaysTest, WritesToASinkWithoutLimits) {
+  const std::shared_ptr<spdlog::logger> before = spdlog::default_logger();
+  std::ostringstream out;
+  spdlog::set_default_logger(std::make_shared<spdlog::logger>(
+      "plain", std::make_shared<spdlog::sinks::ostream_sink_st>(out)));
+  spdlog::set_pattern("%n %l %v");
+  LogAlways("audit");
+  spdlog::set_level(spdlog::level::warn);
+  LogAlways("of a level that is off");
+  spdlog::set_level(spdlog::level::info);
+  spdlog::set_default_logger(before);
+  EXPECT_EQ(out.str(), "plain info audit\n");
+}
+
 TEST_F(LimitedLogTest, TheFirstLineAfterAFloodFollowsTheNumberOfThoseLeftOut) {
   Warn(103, 0);
   Written();

@@ -30,7 +30,7 @@ class AccessPolicyTest : public testing::Test {
     options_.tokens = &tokens_;
     options_.now_s = [this] { return now_s_; };
     options_.is_revoked = [this](const std::string& pem) { return revoked_.count(pem) > 0; };
-    options_.loopback_user = [this](const PeerAddress&, uint16_t) { return loopback_user_; };
+    options_.loopback_user = [this](const PeerAddress&, const PeerAddress&) { return loopback_user_; };
   }
 
   std::string AddToken(const std::string& name, Role role, int64_t expires_s = 0) {
@@ -64,7 +64,7 @@ class AccessPolicyTest : public testing::Test {
     presented.peer = peer;
     presented.bearer = bearer;
     presented.is_encrypted = is_encrypted;
-    presented.local_port = 7655;
+    presented.local = "ipv4:127.0.0.1:7655";
     return presented;
   }
 
@@ -120,6 +120,13 @@ TEST_F(AccessPolicyTest, OnLoopbackTheSameUserAndRootAreOwners) {
   EXPECT_FALSE(Identify(From(kLocal)).ok());
   loopback_user_ = std::nullopt;
   EXPECT_FALSE(Identify(From(kLocal)).ok());
+}
+
+TEST_F(AccessPolicyTest, WithoutTheOwnAddressNobodyOnLoopbackIsKnown) {
+  loopback_user_ = kOwner;
+  Presented presented = From(kLocal);
+  presented.local.clear();
+  EXPECT_FALSE(Identify(presented).ok());
 }
 
 TEST_F(AccessPolicyTest, TheKernelIsNotAskedAboutOtherHosts) {
@@ -276,7 +283,8 @@ TEST_F(AccessPolicyTest, TheDefaultOptionsAskTheKernelAndTheClock) {
   const AccessOptions options = DefaultAccessOptions();
   EXPECT_EQ(options.owner, geteuid());
   EXPECT_GT(options.now_s(), 1'700'000'000);
-  EXPECT_EQ(options.loopback_user(*ParsePeer("ipv4:127.0.0.1:1"), 1), std::nullopt);
+  const PeerAddress nobody = *ParsePeer("ipv4:127.0.0.1:1");
+  EXPECT_EQ(options.loopback_user(nobody, nobody), std::nullopt);
 }
 
 }  // namespace

@@ -5,12 +5,14 @@
 #include <arpa/inet.h>
 #include <gtest/gtest.h>
 #include <netinet/in.h>
+#include <poll.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <cstring>
 #include <string>
+#include <vector>
 
 namespace rollcall {
 namespace {
@@ -59,23 +61,37 @@ class Server {
   }
   ~Server() {
     if (connection_ >= 0) close(connection_);
+    for (const int fd : former_) close(fd);
     close(listener_);
   }
 
   uint16_t port() const { return port_; }
   int connection() const { return connection_; }
+  int listener() const { return listener_; }
+  // The own address of the accepted connection.
+  PeerAddress here() const { return here_; }
 
-  // The accepted client's address, as gRPC writes it.
+  // The accepted client's address.
   PeerAddress Accept() {
-    Endpoint end;
-    end.size = sizeof(end.storage);
-    connection_ = accept(listener_, end.get(), &end.size);
+    Endpoint there, here;
+    there.size = here.size = sizeof(there.storage);
+    if (connection_ >= 0) former_.push_back(connection_);
+    connection_ = accept(listener_, there.get(), &there.size);
     EXPECT_GE(connection_, 0);
+    EXPECT_EQ(getsockname(connection_, here.get(), &here.size), 0);
+    here_ = Parse(here);
+    return Parse(there);
+  }
+
+ private:
+  // By its text as gRPC writes it.
+  static PeerAddress Parse(const Endpoint& end) {
     char text[INET6_ADDRSTRLEN] = "";
     const bool is_v4 = end.storage.ss_family == AF_INET;
     inet_ntop(end.storage.ss_family,
-              is_v4 ? static_cast<void*>(&reinterpret_cast<sockaddr_in*>(&end.storage)->sin_addr)
-                    : &reinterpret_cast<sockaddr_in6*>(&end.storage)->sin6_addr,
+              is_v4 ? static_cast<const void*>(
+                          &reinterpret_cast<const sockaddr_in*>(&end.storage)->sin_addr)
+                    : &reinterpret_cast<const sockaddr_in6*>(&end.storage)->sin6_addr,
               text, sizeof(text));
     const std::string port = std::to_string(end.port());
     const auto peer = ParsePeer(is_v4 ? "ipv4:" + std::string(text) + ":" + port
@@ -84,9 +100,10 @@ class Server {
     return peer.value_or(PeerAddress());
   }
 
- private:
   int listener_ = -1;
   int connection_ = -1;
+  std::vector<int> former_;  // connections
+  PeerAddress here_;
   uint16_t port_ = 0;
 };
 
@@ -99,6 +116,22 @@ int Connect(const std::string& host, uint16_t port, const std::string& own = "")
   }
   EXPECT_EQ(connect(fd, end.get(), end.size), 0) << strerror(errno);
   return fd;
+}
+
+// Returns without a connection where the kernel cannot.
+void ConnectFromPort(const std::string& host, uint16_t port, uint16_t own_port) {
+  constexpr int kIpLocalPortRange = 51;  // IP_LOCAL_PORT_RANGE of Linux 6.3
+  Endpoint end = MakeEndpoint(host, port), own = MakeEndpoint("127.0.0.1", 0);
+  const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  const uint32_t range = static_cast<uint32_t>(own_port) << 16 | own_port;
+  const int later = 1;
+  setsockopt(fd, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, &later, sizeof(later));
+  if (setsockopt(fd, IPPROTO_IP, kIpLocalPortRange, &range, sizeof(range)) != 0 ||
+      bind(fd, own.get(), own.size) != 0) {
+    close(fd);
+    return;
+  }
+  if (connect(fd, end.get(), end.size) != 0) close(fd);
 }
 
 // A child that does `work` and then waits until the test lets it end.
@@ -139,7 +172,7 @@ TEST_P(LoopbackPeerTest, TheUserOfThisProcessIsKnown) {
   Server server(GetParam());
   const int client = Connect(GetParam(), server.port());
   const PeerAddress peer = server.Accept();
-  EXPECT_EQ(LoopbackPeerUser(peer, server.port()), geteuid());
+  EXPECT_EQ(LoopbackPeerUser(peer, server.here()), geteuid());
   close(client);
 }
 
@@ -151,7 +184,7 @@ TEST_P(LoopbackPeerTest, AnotherUserIsKnownAsSuch) {
     Connect(GetParam(), server.port());
   });
   const PeerAddress peer = server.Accept();
-  EXPECT_EQ(LoopbackPeerUser(peer, server.port()), kNobody);
+  EXPECT_EQ(LoopbackPeerUser(peer, server.here()), kNobody);
 }
 
 // The kernel says uid 0 of a socket that nobody holds any more.
@@ -159,11 +192,11 @@ TEST_P(LoopbackPeerTest, AClosedConnectionIsNobodys) {
   Server server(GetParam());
   const int client = Connect(GetParam(), server.port());
   const PeerAddress peer = server.Accept();
-  ASSERT_EQ(LoopbackPeerUser(peer, server.port()), geteuid());
+  ASSERT_EQ(LoopbackPeerUser(peer, server.here()), geteuid());
   close(client);  // FIN_WAIT_2 as long as the server's end is open
-  EXPECT_EQ(LoopbackPeerUser(peer, server.port()), std::nullopt);
+  EXPECT_EQ(LoopbackPeerUser(peer, server.here()), std::nullopt);
   shutdown(server.connection(), SHUT_WR);  // TIME_WAIT
-  EXPECT_EQ(LoopbackPeerUser(peer, server.port()), std::nullopt);
+  EXPECT_EQ(LoopbackPeerUser(peer, server.here()), std::nullopt);
 }
 
 TEST_P(LoopbackPeerTest, AHalfClosedConnectionIsNobodys) {
@@ -171,7 +204,7 @@ TEST_P(LoopbackPeerTest, AHalfClosedConnectionIsNobodys) {
   const int client = Connect(GetParam(), server.port());
   const PeerAddress peer = server.Accept();
   shutdown(client, SHUT_WR);
-  EXPECT_EQ(LoopbackPeerUser(peer, server.port()), std::nullopt);
+  EXPECT_EQ(LoopbackPeerUser(peer, server.here()), std::nullopt);
   close(client);
 }
 
@@ -179,10 +212,11 @@ TEST_P(LoopbackPeerTest, AnotherPortIsAnotherConnection) {
   Server server(GetParam());
   const int client = Connect(GetParam(), server.port());
   PeerAddress peer = server.Accept();
-  EXPECT_EQ(LoopbackPeerUser(peer, static_cast<uint16_t>(server.port() ^ 1)), std::nullopt);
-  EXPECT_EQ(LoopbackPeerUser(peer, 0), std::nullopt);
+  PeerAddress here = server.here();
+  here.port ^= 1;
+  EXPECT_EQ(LoopbackPeerUser(peer, here), std::nullopt);
   peer.port ^= 1;
-  EXPECT_EQ(LoopbackPeerUser(peer, server.port()), std::nullopt);
+  EXPECT_EQ(LoopbackPeerUser(peer, server.here()), std::nullopt);
   close(client);
 }
 
@@ -194,7 +228,7 @@ TEST_P(LoopbackPeerTest, AnInheritedConnectionIsItsMakers) {
   const PeerAddress peer = server.Accept();
   const Child child([] { BecomeNobody(); });
   close(client);  // now only the child holds it
-  EXPECT_EQ(LoopbackPeerUser(peer, server.port()), 0u);
+  EXPECT_EQ(LoopbackPeerUser(peer, server.here()), 0u);
 }
 
 INSTANTIATE_TEST_SUITE_P(Families, LoopbackPeerTest, testing::Values("127.0.0.1", "::1"),
@@ -205,37 +239,47 @@ INSTANTIATE_TEST_SUITE_P(Families, LoopbackPeerTest, testing::Values("127.0.0.1"
 TEST(LoopbackPeerTest, Ipv4InsideIpv6IsFoundFromBothSides) {
   Server server("::ffff:127.0.0.1");
   const int client = Connect("127.0.0.1", server.port());
-  EXPECT_EQ(LoopbackPeerUser(server.Accept(), server.port()), geteuid());
+  const PeerAddress peer = server.Accept();
+  EXPECT_EQ(LoopbackPeerUser(peer, server.here()), geteuid());
   close(client);
   Server plain("127.0.0.1");
   const int mapped = Connect("::ffff:127.0.0.1", plain.port());
-  EXPECT_EQ(LoopbackPeerUser(plain.Accept(), plain.port()), geteuid());
+  const PeerAddress mapped_peer = plain.Accept();
+  EXPECT_EQ(LoopbackPeerUser(mapped_peer, plain.here()), geteuid());
   close(mapped);
 }
 
-TEST(LoopbackPeerTest, AnotherAddressOfLoopbackCountsAtBothEndsOnly) {
-  Server server("127.0.0.5");
-  const int from_same = Connect("127.0.0.5", server.port(), "127.0.0.5");
-  EXPECT_EQ(LoopbackPeerUser(server.Accept(), server.port()), geteuid());
-  close(from_same);
-  Server other("127.0.0.5");
-  const int from_another = Connect("127.0.0.5", other.port(), "127.0.0.6");
-  EXPECT_EQ(LoopbackPeerUser(other.Accept(), other.port()), std::nullopt);
-  close(from_another);
+// On Debian, a host's own name often leads to 127.0.1.1.
+TEST(LoopbackPeerTest, AConnectionBetweenTwoAddressesOfLoopbackIsKnown) {
+  Server server("0.0.0.0");
+  const int client = Connect("127.0.1.1", server.port(), "127.0.0.6");
+  const PeerAddress peer = server.Accept();
+  EXPECT_EQ(LoopbackPeerUser(peer, server.here()), geteuid());
+  close(client);
 }
 
-// On Debian, a host's own name often leads to 127.0.1.1.
-TEST(LoopbackPeerTest, AnAddressThatThisProcessListensOnCounts) {
-  Server server("127.0.1.1");
-  const int client = Connect("127.0.1.1", server.port(), "127.0.0.1");
-  const PeerAddress peer = server.Accept();
-  EXPECT_EQ(LoopbackPeerUser(peer, server.port()), std::nullopt);
-  EXPECT_EQ(LoopbackPeerUser(peer, server.port(), {"127.0.1.1", "no address"}), geteuid());
+// The kernel gives one source port to several users, each for a connection to another address.
+TEST(LoopbackPeerTest, AnotherUserWithTheSamePortIsNotMistakenForTheFirst) {
+  if (geteuid() != 0) GTEST_SKIP() << "only root can become another user";
+  Server server("0.0.0.0");
+  const int client = Connect("127.0.0.1", server.port());
+  const PeerAddress owner = server.Accept();
+  const Child child([&] {
+    BecomeNobody();
+    ConnectFromPort("127.0.0.2", server.port(), owner.port);
+  });
+  pollfd listener = {server.listener(), POLLIN, 0};
+  if (poll(&listener, 1, 2000) != 1) GTEST_SKIP() << "this kernel has no IP_LOCAL_PORT_RANGE";
+  const PeerAddress stranger = server.Accept();
+  ASSERT_EQ(stranger.port, owner.port);
+  ASSERT_EQ(stranger.bytes, owner.bytes);
+  EXPECT_EQ(LoopbackPeerUser(stranger, server.here()), kNobody);
   close(client);
 }
 
 TEST(LoopbackPeerTest, AnotherHostIsUnknown) {
-  EXPECT_EQ(LoopbackPeerUser(*ParsePeer("ipv4:10.0.0.1:80"), 80), std::nullopt);
+  EXPECT_EQ(LoopbackPeerUser(*ParsePeer("ipv4:10.0.0.1:80"), *ParsePeer("ipv4:10.0.0.2:80")),
+            std::nullopt);
 }
 
 }  // namespace

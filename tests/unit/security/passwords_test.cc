@@ -11,6 +11,9 @@ namespace {
 
 using std::chrono::steady_clock;
 
+constexpr char kHere[] = "ipv4:10.0.0.1";
+constexpr char kElsewhere[] = "ipv4:192.0.2.7";
+
 std::string HashOf(const std::string& password, const std::string& cost = "05",
                    const std::string& kind = "2b") {
   const std::string setting = "$" + kind + "$" + cost + "$abcdefghijklmnopqrstuu";
@@ -20,36 +23,61 @@ std::string HashOf(const std::string& password, const std::string& cost = "05",
 TEST(PasswordsTest, TakesTheRightPasswordOnly) {
   Passwords passwords({{"prometheus", HashOf("right")}, {"other", HashOf("else", "05", "2y")}});
   for (int i = 0; i < 2; ++i) {  // the second time from memory
-    EXPECT_TRUE(passwords.Check("prometheus", "right"));
-    EXPECT_TRUE(passwords.Check("other", "else"));
-    EXPECT_FALSE(passwords.Check("prometheus", "else"));
-    EXPECT_FALSE(passwords.Check("other", "right"));
-    EXPECT_FALSE(passwords.Check("prometheus", ""));
-    EXPECT_FALSE(passwords.Check("", "right"));
-    EXPECT_FALSE(passwords.Check("stranger", "right"));
+    EXPECT_TRUE(passwords.Check("prometheus", "right", kHere));
+    EXPECT_TRUE(passwords.Check("other", "else", kHere));
+    EXPECT_FALSE(passwords.Check("prometheus", "else", kHere));
+    EXPECT_FALSE(passwords.Check("other", "right", kHere));
+    EXPECT_FALSE(passwords.Check("prometheus", "", kHere));
+    EXPECT_FALSE(passwords.Check("", "right", kHere));
+    EXPECT_FALSE(passwords.Check("stranger", "right", kHere));
   }
 }
 
 TEST(PasswordsTest, RemembersOnlyWhatWasRight) {
   Passwords passwords({{"prometheus", HashOf("right")}});
-  passwords.Check("prometheus", "wrong");
-  EXPECT_FALSE(passwords.IsRemembered("prometheus", "wrong"));
-  EXPECT_FALSE(passwords.IsRemembered("prometheus", "right"));
-  passwords.Check("prometheus", "right");
-  EXPECT_TRUE(passwords.IsRemembered("prometheus", "right"));
+  passwords.Check("prometheus", "wrong", kHere);
+  EXPECT_FALSE(passwords.IsRemembered("prometheus", "wrong", kHere));
+  EXPECT_FALSE(passwords.IsRemembered("prometheus", "right", kHere));
+  passwords.Check("prometheus", "right", kHere);
+  EXPECT_TRUE(passwords.IsRemembered("prometheus", "right", kHere));
+}
+
+// A guesser must not learn from another network's login which password is in use.
+TEST(PasswordsTest, RemembersForTheNetworkThatTheyCameFrom) {
+  Passwords passwords({{"prometheus", HashOf("right")}});
+  EXPECT_TRUE(passwords.Check("prometheus", "right", kHere));
+  EXPECT_FALSE(passwords.IsRemembered("prometheus", "right", kElsewhere));
+  EXPECT_FALSE(passwords.Check("prometheus", "wrong", kElsewhere));
+  EXPECT_FALSE(passwords.IsRemembered("prometheus", "right", kElsewhere));
+  EXPECT_TRUE(passwords.Check("prometheus", "right", kElsewhere));
+  EXPECT_TRUE(passwords.IsRemembered("prometheus", "right", kElsewhere));
+}
+
+TEST(PasswordsTest, ForgetsTheNetworkThatWasAwayLongest) {
+  Passwords passwords({{"prometheus", HashOf("right", "04")}});
+  const auto network = [](size_t i) { return "ipv4:10.1.0." + std::to_string(i); };
+  for (size_t i = 0; i < Passwords::kMostRemembered; ++i) {
+    ASSERT_TRUE(passwords.Check("prometheus", "right", network(i)));
+  }
+  EXPECT_TRUE(passwords.Check("prometheus", "right", network(0)));  // is there again
+  EXPECT_TRUE(passwords.Check("prometheus", "right", kElsewhere));
+  EXPECT_TRUE(passwords.IsRemembered("prometheus", "right", network(0)));
+  EXPECT_FALSE(passwords.IsRemembered("prometheus", "right", network(1)));
+  EXPECT_TRUE(passwords.IsRemembered("prometheus", "right", network(2)));
+  EXPECT_TRUE(passwords.IsRemembered("prometheus", "right", kElsewhere));
 }
 
 // What crypt() does not read must not be ignored.
 TEST(PasswordsTest, RefusesPasswordsThatBcryptWouldCut) {
   const std::string longest(72, 'x');
   Passwords passwords({{"a", HashOf(longest)}, {"b", HashOf("right")}});
-  EXPECT_TRUE(passwords.Check("a", longest));
-  EXPECT_FALSE(passwords.Check("a", longest + "y"));
-  EXPECT_FALSE(passwords.Check("b", std::string("right\0more", 10)));
+  EXPECT_TRUE(passwords.Check("a", longest, kHere));
+  EXPECT_FALSE(passwords.Check("a", longest + "y", kHere));
+  EXPECT_FALSE(passwords.Check("b", std::string("right\0more", 10), kHere));
 }
 
 TEST(PasswordsTest, NobodyHasAPasswordWithoutUsers) {
-  EXPECT_FALSE(Passwords({}).Check("", ""));
+  EXPECT_FALSE(Passwords({}).Check("", "", kHere));
   EXPECT_TRUE(Passwords({}).empty());
 }
 
@@ -59,7 +87,7 @@ TEST(PasswordsTest, AStrangerCostsAsMuchAsAUser) {
     steady_clock::duration least = std::chrono::hours(1);
     for (int i = 0; i < 3; ++i) {
       const auto begun = steady_clock::now();
-      passwords.Check(user, "wrong");
+      passwords.Check(user, "wrong", kHere);
       least = std::min(least, steady_clock::now() - begun);
     }
     return std::chrono::duration<double>(least).count();

@@ -423,6 +423,33 @@ TEST(JobModelLimitsTest, AClaimedSizeOrRankTakesNoMemory) {
   EXPECT_LT(HeapBytes() - before, size_t{4} << 20);
 }
 
+// Ranks of one communicator that disagree with its first rank about its size.
+TEST(JobModelLimitsTest, CountsClaimedSizesBeyondTheLimit) {
+  constexpr int32_t kSize = 3000;
+  JobModel model("job");
+  for (int32_t rank = 0; rank < 1 + static_cast<int32_t>(limits::kClaimedSizes) + 4; ++rank) {
+    CommProgress progress = Claim(kComm);
+    progress.rank = rank;
+    progress.size = rank == 0 ? kSize : kSize + 1;
+    model.SetProgress(model.AddProcess("node", 100 + rank, 1), progress, kStart);
+  }
+  EXPECT_EQ(model.state().communicators.at(kComm).claims.size(), limits::kClaimedSizes);
+  EXPECT_EQ(CountDropped(&model, Dropped::kSizes), 4u);
+}
+
+TEST(JobModelLimitsTest, CountsTheHostsWhoseFactsItForgets) {
+  JobModel model("job");
+  for (size_t i = 0; i < limits::kHostsWithFacts; ++i) {
+    model.SetHostFacts("node-" + std::to_string(i), HostFacts());
+  }
+  model.SetHostFacts("node-7", HostFacts());  // it is known
+  EXPECT_EQ(model.state().host_facts.size(), limits::kHostsWithFacts);
+  EXPECT_EQ(CountDropped(&model, Dropped::kHostFacts), 0u);
+  model.SetHostFacts("another", HostFacts());
+  EXPECT_EQ(model.state().host_facts.size(), 1u);
+  EXPECT_EQ(CountDropped(&model, Dropped::kHostFacts), limits::kHostsWithFacts);
+}
+
 TEST(JobModelLimitsTest, AProcessHasALimitOfCommunicators) {
   JobModel model("job");
   const int32_t process = model.AddProcess("node", 100, 1);
@@ -576,6 +603,50 @@ TEST(JobModelLimitsTest, AMemberTakesRoomForTheRecordsThatItKeepsAndNoMore) {
   AddCalls(&model, 8, 6000);
   const size_t most = 8 * (1024 * 3 / 2 * sizeof(CallRecord) + (size_t{16} << 10));
   EXPECT_LT(HeapBytes() - before, most);
+}
+
+// Each restart is another agent. A process without an agent would be stale for ever.
+TEST(JobModelLimitsTest, AnAgentThatRestartsAgainAndAgainHasAnIndexEachTime) {
+  JobModel model("job");
+  const int32_t process = model.AddProcess("node", 100, 1);
+  AgentHeard gone;
+  gone.stale = true;
+  for (size_t i = 0; i <= limits::kAgentsOfJob; ++i) {
+    const int32_t agent = model.AddAgent("node/" + std::to_string(i), "node");
+    ASSERT_GE(agent, 0) << i;
+    model.SetAgent(process, agent);
+    ASSERT_EQ(model.state().processes[0].agent, agent);
+    model.SetAgentHeard(agent, gone);
+  }
+  EXPECT_EQ(model.state().agents.size(), 2u);
+  EXPECT_EQ(model.TakeDropped()[static_cast<size_t>(Dropped::kAgents)], 0u);
+}
+
+TEST(JobModelTest, AnAgentKeepsItsIndexWhileItLivesOrReportsAProcess) {
+  JobModel model("job");
+  const int32_t process = model.AddProcess("node", 100, 1);
+  const int32_t first = model.AddAgent("first", "node");
+  model.SetAgent(process, first);
+  const int32_t second = model.AddAgent("second", "node");
+  model.SetAgent(process, second);
+  const int32_t third = model.AddAgent("third", "node");
+  EXPECT_NE(third, first) << "it lives";
+  EXPECT_EQ(model.AddAgent("first", "node"), first);
+  AgentHeard gone;
+  gone.stale = true;
+  model.SetAgentHeard(first, gone);
+  model.SetAgentHeard(second, gone);
+  EXPECT_NE(model.AddAgent("other", "elsewhere"), first);
+  EXPECT_EQ(model.AddAgent("fourth", "node"), first);
+  const AgentState& fourth = model.state().agents[static_cast<size_t>(first)];
+  EXPECT_EQ(fourth.id, "fourth");
+  EXPECT_FALSE(fourth.stale);
+  model.SetAgent(process, first);
+  model.SetAgent(process, second);
+  model.SetAgent(process, first);
+  EXPECT_EQ(model.AddAgent("fifth", "node"), second) << "it has lost its process again";
+  EXPECT_NE(model.AddAgent("first", "node"), first);
+  EXPECT_EQ(model.state().processes[0].agent, first);
 }
 
 TEST(JobModelLimitsTest, TheRecordsOfAllJobsShareOneBudget) {

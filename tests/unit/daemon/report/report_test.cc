@@ -230,6 +230,22 @@ TEST(JsonTest, HasEveryFieldThatScriptsRelyOn) {
   EXPECT_EQ(Get(v, "missing_evidence", Value::kListValue).list_value().values_size(), 0);
 }
 
+TEST(JsonTest, ACulpritInAContainerHasItsPidThereToo) {
+  JobBuilder job(4);
+  job.process(3).inner_pid = 17;
+  job.Finish(24);
+  job.Enter({0, 1, 2}, At(10));
+  Incident incident;
+  incident.verdicts = Diagnose(job.state, At(58.2), Limits());
+  const Struct parsed = ParseJson(ToProto(incident));
+  const auto& verdict = parsed.fields().at("verdicts").list_value().values(0).struct_value();
+  const auto& culprits = verdict.fields().at("culprits").list_value();
+  ASSERT_EQ(culprits.values_size(), 1);
+  const auto& culprit = culprits.values(0).struct_value();
+  EXPECT_EQ(culprit.fields().at("pid").number_value(), 4003);
+  EXPECT_EQ(culprit.fields().at("inner_pid").number_value(), 17);
+}
+
 TEST(JsonTest, BytesThatAreNotUtf8DoNotSpoilTheReport) {
   const Struct root = ParseJson(MakeIncident("d\xff\xc3p \xf0\x9f\x98\x80\xed\xa0\x80"));
   const Struct& v =

@@ -91,6 +91,44 @@ TEST_F(AgentBookTest, ForgetsNoAgentThatIsNotYetSilentHoweverManyAreGone) {
   EXPECT_EQ(book_.TakeForgotten(), 11u);
 }
 
+// The book remembers many of them for an hour.
+TEST_F(AgentBookTest, LooksNoMoreAtRunsThatAreOver) {
+  const auto name = [](int i) {
+    const std::string host = "node-" + std::to_string(i);
+    return AgentName{host, host + "/1", kSecondNs / 10, true};
+  };
+  std::vector<AgentBook::AgentPtr> agents;
+  for (int i = 0; i < 10; ++i) {
+    book_.Connected(name(i));
+    if (i == 9) break;  // it never ticks
+    agents.push_back(book_.RecordTick(name(i), kNow, kNow).agent);
+    book_.Applied({agents.back(), kNow, 0, kNow});
+  }
+  for (int i = 1; i < 10; ++i) book_.Disconnected(name(i));
+  book_.MarkSilent(kNow + kSecondNs, kSilentAfter);
+  EXPECT_EQ(book_.watched(), 9u) << "they may fall silent";
+  EXPECT_EQ(book_.MarkSilent(kNow + 60 * kSecondNs, kSilentAfter).size(), 9u);
+  EXPECT_EQ(book_.watched(), 1u) << "one is connected";
+  EXPECT_TRUE(book_.Heard({agents[1]}).front().silent);
+  // One comes back.
+  book_.Connected(name(1));
+  book_.Applied(book_.RecordTick(name(1), kNow + 61 * kSecondNs, kNow + 61 * kSecondNs));
+  book_.MarkSilent(kNow + 61 * kSecondNs, kSilentAfter);
+  EXPECT_EQ(book_.watched(), 2u);
+  EXPECT_FALSE(book_.Heard({agents[1]}).front().silent);
+}
+
+TEST_F(AgentBookTest, ForgetsRunsThatWereOverLongAgo) {
+  book_.Connected(agent_);
+  const AgentBook::Origin first = Tick(kNow);
+  book_.Applied(first);
+  book_.Disconnected(agent_);
+  book_.MarkSilent(kNow + 60 * kSecondNs, kSilentAfter);
+  EXPECT_EQ(book_.watched(), 0u);
+  book_.MarkSilent(kNow + kHours, kSilentAfter);
+  EXPECT_NE(Tick(kNow + kHours + kSecondNs).agent, first.agent);
+}
+
 TEST_F(AgentBookTest, NeverForgetsAConnectedAgent) {
   book_.Connected(agent_);
   const AgentBook::Origin first = Tick(kNow);

@@ -438,6 +438,25 @@ TEST_F(AgentServiceTest, RestartEndsTheAgentsStream) {
   service_.Restart("nobody");
 }
 
+TEST_F(AgentServiceTest, EndsAndCountsTheStreamOfAnAgentThatDoesNotRead) {
+  constexpr int kMany = 20'000;
+  HandMadeAgent agent(server_.get()), other(server_.get());
+  agent.Hello("node");
+  sink_.Await(1);
+  other.Hello("other");
+  sink_.Await(2);
+  v1::DaemonMessage request;
+  int sent = 0;
+  while (sent < kMany && service_.Send(sink_.connected(0).id, request)) ++sent;
+  EXPECT_LT(sent, kMany);
+  EXPECT_GT(sent, 100);  // a burst of requests is no reason
+  EXPECT_FALSE(service_.Send(sink_.connected(0).id, request));
+  EXPECT_EQ(agent.Finish().error_code(), grpc::StatusCode::CANCELLED);
+  EXPECT_EQ(counters_.Get().dropped[static_cast<size_t>(Dropped::kStreams)], 1u);
+  EXPECT_TRUE(service_.Send(sink_.connected(1).id, request));
+  EXPECT_TRUE(other.Finish().ok());
+}
+
 TEST_F(AgentServiceTest, RefusesASecondHello) {
   {
     HandMadeAgent agent(server_.get());

@@ -218,6 +218,11 @@ class FakeOutbox : public AlertOutbox {
     for (const auto& [key, row] : rows_) rows.push_back(row);
     return rows;
   }
+  // A new outbox is in place of this one.
+  void Lose() {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    rows_.clear();
+  }
   std::atomic<bool> responds = true;
 
  private:
@@ -318,6 +323,71 @@ TEST(AlertSenderTest, TheEndReplacesAWaitingUpdate) {
   ASSERT_TRUE(Eventually([&] { return sender.sent() == 2; }));
   EXPECT_EQ(receiver.keys(), (std::vector<std::string>{"job-1/1", "job-1/3"}));
   for (const AlertRow& row : outbox->rows()) EXPECT_TRUE(row.sent) << row.sequence;
+}
+
+v1::Incident WithId(const std::string& id) {
+  v1::Incident incident = Incident();
+  incident.set_id(id);
+  return incident;
+}
+
+TEST(AlertSenderTest, AHangThatLastsIsRememberedLongerThanOneThatIsOver) {
+  Receiver receiver(0);
+  AlertOptions options = To(AlertKind::kJson, receiver.url());
+  options.most_announced = 2;
+  DaemonCounters counters;
+  AlertSender sender(options, nullptr, &counters);
+  sender.Send(WithId("lasts"), AlertEvent::kConfirmed);
+  sender.Send(WithId("over"), AlertEvent::kConfirmed);
+  sender.Send(WithId("over"), AlertEvent::kResolved);
+  sender.Send(WithId("new"), AlertEvent::kConfirmed);
+  sender.Send(WithId("lasts"), AlertEvent::kResolved);
+  ASSERT_TRUE(Eventually([&] { return sender.sent() == 5; }));
+  EXPECT_THAT(receiver.keys(), testing::Contains("lasts/2"));
+  EXPECT_EQ(counters.Get().dropped[static_cast<size_t>(Dropped::kAlerts)], 0u);
+}
+
+TEST(AlertSenderTest, AnEndThatNobodyWillAnnounceIsCounted) {
+  Receiver receiver(0);
+  AlertOptions options = To(AlertKind::kJson, receiver.url());
+  options.most_announced = 1;
+  DaemonCounters counters;
+  AlertSender sender(options, nullptr, &counters);
+  sender.Send(WithId("first"), AlertEvent::kConfirmed);
+  sender.Send(WithId("second"), AlertEvent::kConfirmed);
+  sender.Send(WithId("first"), AlertEvent::kResolved);
+  ASSERT_TRUE(Eventually([&] { return sender.sent() == 2; }));
+  EXPECT_EQ(counters.Get().dropped[static_cast<size_t>(Dropped::kAlerts)], 1u);
+}
+
+// Ten thousand texts would take much memory.
+TEST(AlertSenderTest, TheTextOfAnIncidentGoesWhenItsEndWasSent) {
+  Receiver receiver(0);
+  AlertSender sender(To(AlertKind::kJson, receiver.url()), std::make_shared<FakeOutbox>());
+  sender.Send(Incident(), AlertEvent::kConfirmed);
+  ASSERT_TRUE(Eventually([&] { return sender.sent() == 1; }));
+  EXPECT_EQ(sender.texts(), 1u) << "the incident lasts";
+  sender.Send(Incident(), AlertEvent::kResolved);
+  ASSERT_TRUE(Eventually([&] { return sender.sent() == 2; }));
+  EXPECT_TRUE(Eventually([&] { return sender.texts() == 0; }));
+}
+
+TEST(AlertSenderTest, ANewOutboxGetsTheTextOfAnEndThatIsNotSent) {
+  Receiver fails(1'000'000);
+  AlertOptions options = To(AlertKind::kJson, fails.url());
+  options.finish_within = std::chrono::seconds(1);
+  const auto outbox = std::make_shared<FakeOutbox>();
+  AlertSender sender(options, outbox);
+  sender.Send(Incident(), AlertEvent::kConfirmed);
+  sender.Send(Incident(), AlertEvent::kResolved);
+  EXPECT_EQ(sender.texts(), 1u);
+  outbox->Lose();
+  sender.SaveAgain();
+  const std::vector<AlertRow> rows = outbox->rows();
+  ASSERT_EQ(rows.size(), 1u);
+  EXPECT_EQ(rows[0].kind, "resolved");
+  EXPECT_FALSE(rows[0].sent);
+  EXPECT_EQ(rows[0].body.verdicts_size(), 1);
 }
 
 TEST(AlertSenderTest, SendsNoEndWithoutABeginning) {

@@ -5,11 +5,14 @@
 
 #include <grpcpp/grpcpp.h>
 #include <gtest/gtest.h>
+#include <spdlog/sinks/ostream_sink.h>
+#include <spdlog/spdlog.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include <filesystem>
 #include <functional>
+#include <sstream>
 #include <thread>
 
 #include "absl/strings/match.h"
@@ -18,6 +21,7 @@
 #include "agent/collector.h"
 #include "agent/processes/monotonic_clock.h"
 #include "agent/processes/proc_stat.h"
+#include "proto/limited_log.h"
 #include "rollcall/v1/agent.grpc.pb.h"
 #include "rollcall/v1/query.grpc.pb.h"
 #include "segment_builder.h"
@@ -112,6 +116,29 @@ TEST_F(DaemonTest, ListsJobsWithAnOpenIncidentFirst) {
   EXPECT_NE(page.jobs(0).name(), "0-healthy");
   agent.Stop();
   daemon.Stop();
+}
+
+TEST_F(DaemonTest, AFloodOfOtherLinesHidesNoActionOfAnOperator) {
+  const std::shared_ptr<spdlog::logger> before = spdlog::default_logger();
+  std::ostringstream log;
+  const auto stopped_clock = [] { return int64_t{1}; };  // the flood never ends
+  spdlog::set_default_logger(std::make_shared<spdlog::logger>(
+      "test", std::make_shared<LimitedSink>(
+                  "test", std::make_shared<spdlog::sinks::ostream_sink_mt>(log), stopped_clock)));
+  DaemonOptions options = Options();
+  options.listen = "127.0.0.1:0";
+  Daemon daemon(options);
+  ASSERT_TRUE(daemon.Start().ok());
+  for (int i = 0; i < 1000; ++i) spdlog::info("agent {} says something", i);
+  const auto stub = v1::Query::NewStub(Dial(daemon.grpc_port()));
+  grpc::ClientContext context;
+  v1::TakeStacksRequest request;
+  request.set_job("no-such-job");
+  const auto stream = stub->TakeStacks(&context, request);
+  EXPECT_EQ(stream->Finish().error_code(), grpc::StatusCode::NOT_FOUND);
+  daemon.Stop();
+  spdlog::set_default_logger(before);
+  EXPECT_TRUE(absl::StrContains(log.str(), ": take stacks, job no-such-job")) << log.str();
 }
 
 TEST_F(DaemonTest, AnswersForOnePageOfTheJobs) {

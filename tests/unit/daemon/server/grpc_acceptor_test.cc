@@ -124,6 +124,32 @@ TEST_F(GrpcAcceptorTest, AnAdmittedClientStays) {
   EXPECT_FALSE(IsClosed(known));
 }
 
+TEST_F(GrpcAcceptorTest, KnowsAtWhichAddressAConnectionArrived) {
+  Start(Short());
+  const std::string peer = PeerOf(Client());
+  ASSERT_TRUE(Eventually([this] { return handed_over() == 1; }));
+  EXPECT_EQ(acceptor_->LocalAddressOf(peer), absl::StrCat("ipv4:127.0.0.1:", port_));
+  EXPECT_EQ(acceptor_->LocalAddressOf("ipv4:127.0.0.1:1"), "");
+}
+
+TEST(LoopbackConnectionsTest, ASecondConnectionOfOnePeerIsRefusedWhileTheFirstIsOpen) {
+  std::map<int, uint64_t> inodes = {{5, 50}, {6, 60}, {7, 70}};
+  LoopbackConnections connections([&inodes](int fd) { return inodes[fd]; });
+  EXPECT_TRUE(connections.Add(5, "owner", "127.0.0.1"));
+  EXPECT_FALSE(connections.Add(6, "owner", "127.0.0.2")) << "a stranger with the owner's port";
+  EXPECT_EQ(connections.LocalAddressOf("owner"), "127.0.0.1");
+  inodes[5] = 0;  // closed
+  EXPECT_EQ(connections.LocalAddressOf("owner"), "");
+  EXPECT_TRUE(connections.Add(7, "owner", "127.0.0.2"));
+  EXPECT_EQ(connections.LocalAddressOf("owner"), "127.0.0.2");
+  inodes[5] = 51;  // the system has given the descriptor to another connection
+  EXPECT_TRUE(connections.Add(5, "other", "127.0.0.1"));
+  EXPECT_EQ(connections.LocalAddressOf("owner"), "127.0.0.2");
+  inodes[7] = 71;
+  EXPECT_TRUE(connections.Add(7, "third", "127.0.0.1"));
+  EXPECT_EQ(connections.LocalAddressOf("owner"), "");
+}
+
 TEST_F(GrpcAcceptorTest, AClientWaitsUntilGrpcHasRoom) {
   PendingLimits limits;
   limits.in_grpc = 1;

@@ -66,6 +66,15 @@ TEST_F(HttpAccessTest, SaysWhoYouAreAndWhatIsNeeded) {
   EXPECT_THAT(who->body, HasSubstr("\"has_session\":false"));
 }
 
+TEST_F(HttpAccessTest, SaysWhetherTheDaemonIsInsecure) {
+  Start();
+  EXPECT_THAT(Get("/api/v1/whoami", As("viewer"))->body, HasSubstr("\"insecure\":false"));
+  server_.reset();
+  options_.is_insecure = true;
+  Start();
+  EXPECT_THAT(Get("/api/v1/whoami", As("viewer"))->body, HasSubstr("\"insecure\":true"));
+}
+
 TEST_F(HttpAccessTest, StrangersDoNotLearnWhichAddressesThereAre) {
   Start();
   EXPECT_EQ(Get("/no/such/address")->status, 401);
@@ -245,6 +254,59 @@ TEST_F(HttpAccessTest, ASessionAndItsStreamEndWithTheToken) {
   EXPECT_TRUE(Eventually([&] { return has_ended.load(); }));
   viewer.join();
   EXPECT_EQ(events, 1);
+}
+
+TEST_F(HttpAccessTest, ParametersWithoutMeaningMakeNoNewAnswers) {
+  Start();
+  const auto ask = [this](const std::string& path) {
+    const auto answer = Get(path, As("viewer"));
+    EXPECT_EQ(answer->status, 200) << path;
+    return server_->answer_bytes();
+  };
+  const size_t plain = ask("/api/v1/jobs");
+  EXPECT_GT(plain, 0u);
+  EXPECT_EQ(ask("/api/v1/jobs?made=up&job=none"), plain);
+  EXPECT_EQ(ask("/api/v1/jobs?limit=3&x=1"), ask("/api/v1/jobs?x=2&limit=3"));
+  EXPECT_GT(ask("/api/v1/jobs?limit=3"), plain) << "a parameter with a meaning";
+}
+
+// Asks for the stream of changes, and leaves at once if there is one. Returns the status.
+int AskForStream(httplib::Client* client, const httplib::Headers& headers) {
+  int status = 0;
+  client->Get(
+      "/api/v1/events", headers,
+      [&status](const httplib::Response& response) {
+        status = response.status;
+        return false;
+      },
+      [](const char*, size_t) { return false; });
+  return status;
+}
+
+TEST_F(HttpAccessTest, RefusesAndCountsOneViewerTooMany) {
+  std::atomic<int> dropped{0};
+  options_.dropped = [&dropped](Dropped what) { dropped += what == Dropped::kViewers ? 1 : 0; };
+  Start();
+  std::atomic<int> watching{0};
+  std::atomic<bool> is_over{false};
+  std::vector<std::thread> viewers;
+  for (int i = 0; i < HttpLimits().viewers; ++i) {
+    viewers.emplace_back([&, client = std::shared_ptr<httplib::Client>(Connect())] {
+      bool has_heard = false;
+      client->Get("/api/v1/events", As("viewer"), [&](const char*, size_t) {
+        if (!std::exchange(has_heard, true)) ++watching;
+        return !is_over;
+      });
+    });
+  }
+  EXPECT_TRUE(Eventually([&] { return watching == HttpLimits().viewers; }));
+  EXPECT_EQ(dropped, 0);
+  EXPECT_EQ(AskForStream(Connect().get(), As("viewer")), 503);
+  EXPECT_EQ(dropped, 1);
+  is_over = true;
+  ++queries_.version;  // an event wakes each viewer
+  for (std::thread& viewer : viewers) viewer.join();
+  EXPECT_TRUE(Eventually([&] { return AskForStream(Connect().get(), As("viewer")) == 200; }));
 }
 
 TEST_F(HttpAccessTest, GuessingIsBlockedAndSessionsGoOn) {

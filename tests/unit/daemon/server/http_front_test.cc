@@ -336,6 +336,9 @@ TEST_F(HttpFrontTest, AnEventOfAClosedConnectionIsNotThatOfItsSuccessor) {
 }
 
 TEST_F(HttpFrontTest, WaitsForAFreeDescriptor) {
+#ifdef __SANITIZE_ADDRESS__
+  GTEST_SKIP() << "UndefinedBehaviorSanitizer looks at objects through a pipe, and needs descriptors";
+#endif
   Start();
   std::vector<Client> clients;
   for (int i = 0; i < 3; ++i) clients.push_back(Connect());

@@ -154,14 +154,6 @@ TEST_F(HttpTest, ListsAPartOfTheJobs) {
   EXPECT_EQ(client_->Get(many)->status, 400);
 }
 
-TEST_F(HttpTest, ParametersWithoutMeaningMakeNoNewAnswers) {
-  Start();
-  const auto plain = client_->Get("/api/v1/jobs");
-  const auto made_up = client_->Get("/api/v1/jobs?made=up&job=none");
-  EXPECT_EQ(made_up->status, 200);
-  EXPECT_THAT(made_up->body, HasSubstr("\"jobs_total\":1"));
-}
-
 TEST_F(HttpTest, UnchangedAnswersAreNotSentAgain) {
   Start();
   const auto first = Get("/api/v1/incident", {{"id", absl::StrCat(kHostileJob, "-1")}});

@@ -71,6 +71,7 @@ TEST_F(HttpWebConfigTest, ItsUsersAreViewersByTls) {
   EXPECT_EQ(Get("/metrics", As("viewer"))->status, 200);  // tokens, too
 }
 
+// From the same network: all of loopback is one. For other networks see http_visitor_test.cc.
 TEST_F(HttpWebConfigTest, ScrapesGoOnWhileSomebodyGuesses) {
   Start();
   EXPECT_EQ(GetAs("prometheus", "right")->status, 200);

@@ -83,6 +83,18 @@ std::string ReadAll(const std::string& path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
+// The most memory that this process has had at a time since the last call, in MiB; 0: the kernel does
+// not say.
+int PeakMemory() {
+  int kib = 0;
+  std::ifstream status("/proc/self/status");
+  for (std::string line; std::getline(status, line);) {
+    if (line.rfind("VmHWM:", 0) == 0) kib = std::stoi(line.substr(6));
+  }
+  std::ofstream forget("/proc/self/clear_refs");
+  return (forget << 5 << std::flush) ? kib / 1024 : 0;
+}
+
 class IncidentBookTest : public testing::Test {
  protected:
   std::unique_ptr<History> OpenHistory() const {
@@ -347,6 +359,97 @@ TEST_F(IncidentBookTest, TheLiveIncidentOfAForgottenJobEndsInTheHistory) {
   EXPECT_EQ(kept->state(), "ended");
   EXPECT_TRUE(kept->abandoned());
   EXPECT_TRUE(Sends(2, *book)) << "the hang and its end";
+}
+
+// Otherwise the report would say for ever that the hang lasts, and would never be deleted.
+TEST_F(IncidentBookTest, TheReportOfAForgottenJobSaysWhenTheHangEnded) {
+  report_dir_ = tree_.root() + "/reports";
+  const auto book = Begin();
+  Apply(Hang(), book.get());
+  ASSERT_TRUE(Eventually([&] {
+    book->Publish();
+    return !book->All("train")[0].report_path().empty();
+  }));
+  const std::string report = book->All("train")[0].report_path() + "/incident.json";
+  EXPECT_EQ(ReadAll(report).find("closed_at"), std::string::npos);
+  book->Forget(JobKey("train"), timeline_.Now());
+  book->Publish();
+  EXPECT_TRUE(Eventually([&] { return ReadAll(report).find("closed_at") != std::string::npos; }))
+      << ReadAll(report);
+}
+
+// No stacks will come any more.
+TEST_F(IncidentBookTest, AForgottenJobHasAReportAlthoughItWaitedForStacks) {
+  report_dir_ = tree_.root() + "/reports";
+  const auto book = Begin();
+  ASSERT_FALSE(Apply(Hang(), book.get()).empty()) << "it waits for none";
+  book->Publish();
+  EXPECT_EQ(book->CountDeliveries().reports.written + book->CountDeliveries().reports.waiting, 0u);
+  book->Forget(JobKey("train"), timeline_.Now());
+  book->Publish();
+  EXPECT_TRUE(Eventually([&] { return book->CountDeliveries().reports.written == 1; }));
+}
+
+// The stacks of thousands of ranks take megabytes, and diagnoses need the book meanwhile.
+TEST_F(IncidentBookTest, AListWithoutStacksNeverCopiesThem) {
+  IncidentBookOptions options;  // no thread saves the incident meanwhile
+  options.log_incidents = false;
+  IncidentBook book(options, &timeline_);
+  ASSERT_TRUE(book.Start().ok());
+  Apply(Hang(), &book);
+  constexpr int kMiB = 64;
+  StackResult result;
+  result.job = JobKey("train");
+  result.incident = "train-1";
+  result.stack.set_error(std::string(size_t{kMiB} << 20, 'x'));
+  book.AddStack(result);
+  v1::ListIncidentsRequest request;
+  request.set_live_only(true);
+  PeakMemory();
+  const int before = PeakMemory();
+  const auto listed = book.List(request);
+  const int after = PeakMemory();
+  ASSERT_TRUE(listed.ok()) << listed.status();
+  ASSERT_EQ(listed->incidents_size(), 1);
+  EXPECT_EQ(listed->incidents(0).id(), "train-1");
+  EXPECT_EQ(listed->incidents(0).verdicts(0).cause(), "missing_rank");
+  EXPECT_TRUE(listed->incidents(0).has_confirmed_at());
+  EXPECT_TRUE(listed->incidents(0).stacks().empty());
+  if (before == 0) GTEST_SKIP() << "the kernel does not say how much memory a process has had";
+  EXPECT_LT(after - before, kMiB / 2);
+  request.set_with_stacks(true);
+  EXPECT_EQ(book.List(request)->incidents(0).stacks_size(), 1);
+}
+
+// The lines come from the stacks that the list leaves out.
+TEST_F(IncidentBookTest, AListWithoutStacksNamesTheLineOfACulprit) {
+  const auto book = Begin();
+  std::vector<Verdict> verdicts = Hang();
+  Culprit culprit;
+  culprit.process = 0;
+  culprit.rank = 3;
+  culprit.host = "node-1";
+  culprit.pid = 7;
+  verdicts[0].culprits = {culprit};
+  Apply(verdicts, book.get());
+  StackResult result;
+  result.job = JobKey("train");
+  result.incident = "train-1";
+  result.stack.set_host("node-1");
+  result.stack.set_pid(7);
+  v1::Frame* frame = result.stack.add_threads()->add_frames();
+  frame->set_function("validate");
+  frame->set_file("/x/train.py");
+  frame->set_line(212);
+  frame->set_python(true);
+  book->AddStack(result);
+  v1::ListIncidentsRequest request;
+  request.set_live_only(true);
+  const auto listed = book->List(request);
+  ASSERT_TRUE(listed.ok() && listed->incidents_size() == 1) << listed.status();
+  EXPECT_EQ(listed->incidents(0).verdicts(0).culprits(0).at(),
+            book->All("train")[0].verdicts(0).culprits(0).at());
+  EXPECT_NE(listed->incidents(0).verdicts(0).culprits(0).at(), "");
 }
 
 TEST_F(IncidentBookTest, AJobThatFlapsIsAnnouncedSixTimesAndResolvedEachTime) {

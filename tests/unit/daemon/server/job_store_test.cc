@@ -476,6 +476,27 @@ TEST_F(HeardTest, AProcessPassesToAnotherAgentWhenItsOwnDisconnects) {
   EXPECT_TRUE(store_.Apply(other, change, At(0.4)));
 }
 
+TEST_F(HeardTest, AProcessIsFreshHoweverOftenItsAgentIsRestarted) {
+  AgentName running = agent_;
+  for (int i = 1; i <= 5; ++i) {
+    store_.agents()->Disconnected(running);
+    Look(i);
+    running = AgentOn("node", "run-" + std::to_string(i));
+    store_.agents()->Connected(running);
+    v1::Tick whole = MakeTick(7);
+    // The clock of a new run may be behind that of the last one.
+    whole.set_now_ns(At(10 - i));
+    EXPECT_TRUE(store_.Apply(running, whole, At(i + 0.1)));
+    const JobState state = Look(i + 0.2);
+    ASSERT_GE(state.processes[0].agent, 0);
+    const AgentState& agent = state.agents[static_cast<size_t>(state.processes[0].agent)];
+    EXPECT_EQ(agent.id, running.id);
+    EXPECT_FALSE(agent.stale);
+    EXPECT_EQ(state.processes[0].liveness, Liveness::kAlive);
+    EXPECT_LE(state.agents.size(), 2u);
+  }
+}
+
 TEST_F(HeardTest, AProcessNeverPassesToAnAgentOfAnotherTenant) {
   AgentName other = AgentOn("node", "second");
   other.tenants = {"team-b"};
@@ -615,6 +636,75 @@ TEST(JobStoreLimitsTest, CutsLongNamesAndCountsWhatAJobDropped) {
   EXPECT_EQ(store.Get(key).processes.at(0).error.size(), limits::kError);
   EXPECT_EQ(store.Get(key).processes.at(0).pod.size(), limits::kCommand);
   EXPECT_EQ(CountDropped(counters, Dropped::kTexts), 5u);
+}
+
+// As many rows as a ring holds, as an agent sends them that has just read a segment.
+TEST(JobStoreLimitsTest, KeepsAWholeRing) {
+  DaemonCounters counters;
+  JobStore store("unnamed", {}, &counters);
+  v1::Tick tick = MakeTick(7);
+  AddRecords(AddComm(&tick, 5, 1, 4), 40, segment::kRingCapacity);
+  store.Apply("node", tick, 0);
+  const JobState state = store.Get(kJob);
+  ASSERT_EQ(OnlyMember(state).records.size(), segment::kRingCapacity);
+  EXPECT_EQ(OnlyMember(state).records.front().index, 40u);
+  EXPECT_EQ(CountDropped(counters, Dropped::kRecords), 0u);
+}
+
+TEST(JobStoreLimitsTest, KeepsTheNewestRowsThatARingHoldsAndCountsTheOthers) {
+  DaemonCounters counters;
+  JobStore store("unnamed", {}, &counters);
+  v1::Tick tick = MakeTick(7);
+  AddRecords(AddComm(&tick, 5, 1, 4), 40, segment::kRingCapacity + 100);
+  store.Apply("node", tick, 0);
+  const JobState state = store.Get(kJob);
+  const auto& records = OnlyMember(state).records;
+  ASSERT_EQ(records.size(), segment::kRingCapacity);
+  EXPECT_EQ(records.front().index, 140u);
+  EXPECT_EQ(records.front().position, 140u);
+  EXPECT_EQ(records.front().entered_ns, 101 * 100);  // the times of the rows before count
+  EXPECT_EQ(CountDropped(counters, Dropped::kRecords), 100u);
+}
+
+TEST(JobStoreLimitsTest, KeepsTheNewestCheckpointsAndLaunchesAndCountsTheOthers) {
+  DaemonCounters counters;
+  JobStore store("unnamed", {}, &counters);
+  v1::Tick tick = MakeTick(7);
+  v1::CommUpdate* comm = AddComm(&tick, 5, 1, 4);
+  AddRecords(comm, 0, 64);  // a member without records keeps no checkpoints
+  for (uint64_t i = 1; i <= segment::kCheckpointCapacity + 7; ++i) {
+    comm->add_checkpoint_positions(i);
+    comm->add_checkpoint_signatures(i);
+  }
+  for (uint32_t i = 0; i < limits::kGraphLaunches + 3; ++i) {
+    comm->add_graph_launches()->set_graph(i + 1);
+  }
+  for (uint64_t i = 1; i <= limits::kGrownIdsOfUpdate + 2; ++i) {
+    v1::GrownId* grown = comm->add_grown();
+    grown->set_unique_id(1000 + i);
+    grown->set_id(2000 + i);
+  }
+  store.Apply("node", tick, 0);
+  const JobState state = store.Get(kJob);
+  const Member& member = OnlyMember(state);
+  ASSERT_EQ(member.checkpoints.size(), segment::kCheckpointCapacity);
+  EXPECT_EQ(member.checkpoints.front().position, 8u);
+  ASSERT_EQ(member.graph_launches.size(), limits::kGraphLaunches);
+  EXPECT_EQ(member.graph_launches.begin()->graph, 4u);
+  EXPECT_EQ(CountDropped(counters, Dropped::kRecords), 7u);
+  EXPECT_EQ(CountDropped(counters, Dropped::kGraphLaunches), 3u);
+  EXPECT_EQ(CountDropped(counters, Dropped::kIds), 2u);
+}
+
+TEST(JobStoreLimitsTest, CountsEachBlockedCallBeyondTheLimit) {
+  DaemonCounters counters;
+  JobStore store("unnamed", {}, &counters);
+  v1::Tick tick = MakeTick(7);
+  v1::Evidence* evidence = tick.mutable_processes(0)->mutable_evidence();
+  for (uint32_t i = 0; i < limits::kBlockedCalls + 5; ++i) evidence->add_blocked()->set_thread(i);
+  store.Apply("node", tick, 0);
+  EXPECT_EQ(store.Get(kJob).processes.at(0).blocked.size(), limits::kBlockedCalls);
+  EXPECT_EQ(CountDropped(counters, Dropped::kBlockedCalls), 5u);
 }
 
 TEST(JobStoreLimitsTest, TheCounterOfChangesRisesOnlyWithAChange) {

@@ -12,8 +12,8 @@ constexpr size_t kLarge = ParseBudget::kSmallBytes + 1;
 
 class ParseBudgetTest : public testing::Test {
  protected:
-  void Take(size_t bytes, char name) {
-    budget_.Take(bytes, [this, name] { parsed_ += name; });
+  void Take(size_t bytes, char name, bool is_prompt = false) {
+    budget_.Take(bytes, is_prompt, [this, name] { parsed_ += name; });
   }
 
   ParseBudget budget_{2 * kLarge};
@@ -27,6 +27,15 @@ TEST_F(ParseBudgetTest, MessagesBeyondTheLimitWaitInOrder) {
   EXPECT_EQ(parsed_, "abc");
   budget_.GiveBack(kLarge);
   EXPECT_EQ(parsed_, "abcd");
+}
+
+TEST_F(ParseBudgetTest, PromptMessagesGoBeforeThoseOfALateJob) {
+  for (const char name : {'a', 'b', 'c', 'd'}) Take(kLarge, name);
+  Take(kLarge, 'p', /*is_prompt=*/true);
+  Take(kLarge, 'q', /*is_prompt=*/true);
+  EXPECT_EQ(parsed_, "ab");
+  for (int i = 0; i < 4; ++i) budget_.GiveBack(kLarge);
+  EXPECT_EQ(parsed_, "abpqcd");
 }
 
 TEST_F(ParseBudgetTest, SmallMessagesNeverWait) {
@@ -49,7 +58,7 @@ TEST_F(ParseBudgetTest, MessagesThatAreAppliedAtOnceDoNotNest) {
   Take(2 * kLarge, 'a');
   int applied = 0;
   for (int i = 0; i < 100'000; ++i) {
-    budget_.Take(kLarge, [this, &applied] {
+    budget_.Take(kLarge, /*is_prompt=*/false, [this, &applied] {
       ++applied;
       budget_.GiveBack(kLarge);
     });

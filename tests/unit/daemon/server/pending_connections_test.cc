@@ -65,9 +65,18 @@ TEST(PendingConnectionsTest, ASilentConnectionHasLessTimeThanOneThatSpeaks) {
 TEST(PendingConnectionsTest, AKnownCallersConnectionHasNoDeadline) {
   PendingConnections pending(Small());
   pending.Add(From("a", 5, 0));
+  ASSERT_EQ(pending.TakeTurn(0), 5);
   pending.RemovePeer("a:5");
   EXPECT_TRUE(pending.Late(100 * kSecond).empty());
   EXPECT_EQ(pending.size(), 0u);
+}
+
+TEST(PendingConnectionsTest, ALateCallOfAFormerConnectionAdmitsNoneThatWaits) {
+  PendingConnections pending(Small());
+  pending.Add(From("a", 5, 0));
+  pending.RemovePeer("a:5");
+  EXPECT_EQ(pending.size(), 1u) << "nobody would close its descriptor";
+  EXPECT_EQ(pending.TakeTurn(0), 5);
 }
 
 TEST(PendingConnectionsTest, OneNetworkCannotTakeTheRoomOfOthers) {
@@ -172,6 +181,28 @@ TEST(PendingConnectionsTest, ASlowCallerMakesRoomForThoseThatWait) {
   pending.Add(From("b", 6, 6 * kSecond));
   ASSERT_EQ(pending.Late(6 * kSecond).size(), 1u);
   EXPECT_EQ(pending.Late(6 * kSecond)[0].fd, 5);
+}
+
+TEST(PendingConnectionsTest, YoungStrangersWithAllPlacesMakeRoom) {
+  PendingLimits limits;
+  limits.all = 16;
+  PendingConnections pending(limits);
+  int fd = 100;
+  for (int i = 0; i < 6; ++i) pending.Add(From("a", fd++, i));
+  for (int i = 0; i < 8; ++i) pending.Add(From("b", fd++, i));
+  pending.Add(From("c", fd++, 0));
+  pending.Add(From("c", fd++, 0));
+  const PendingConnections::Place place = pending.FindPlace(20);
+  EXPECT_EQ(place.room, Room::kReplaces);
+  EXPECT_EQ(place.replaces, 106) << "the oldest one of the network that has most";
+}
+
+TEST(PendingConnectionsTest, AYoungFleetOnThisHostWaitsInOrder) {
+  PendingLimits limits;
+  limits.all = 16;
+  PendingConnections pending(limits);
+  for (int fd = 100; fd < 116; ++fd) pending.Add(From(std::string(kOwnNetwork), fd, 0));
+  EXPECT_EQ(pending.FindPlace(1).room, Room::kNone);
 }
 
 TEST(PendingConnectionsTest, ADescriptorThatComesAgainIsANewConnection) {

@@ -95,7 +95,7 @@ class StackDeskTest : public testing::Test {
           EXPECT_EQ(agent, TheAgent().id);
           return send_(message.take_stacks());
         },
-        &store_, incidents_.get(), &timeline_);
+        &store_, incidents_.get(), &timeline_, &counters_);
     runner_ = std::make_unique<JobRunner>(
         kJob,
         JobRunner::Parts{&store_, incidents_.get(), desk_.get(), &rates_, &counters_, &timeline_},
@@ -165,6 +165,22 @@ TEST_F(StackDeskTest, AReportDoesNotWaitForAnAgentThatIsNotConnected) {
   LookUntilConfirmed();
   incidents_->Publish();
   EXPECT_EQ(ReportsBegun(), 1u);
+}
+
+TEST_F(StackDeskTest, CountsTheRequestsThatItForgets) {
+  StackRequest request;
+  request.job = kJob;
+  RequestedProcess process;
+  process.agent = TheAgent().id;
+  process.host = TheAgent().host;
+  request.processes = {process};
+  const auto forgotten = [this] {
+    return counters_.Get().dropped[static_cast<size_t>(Dropped::kStacks)];
+  };
+  for (size_t i = 0; i < StackRequests::kKept; ++i) desk_->Request(request);
+  EXPECT_EQ(forgotten(), 0u);
+  for (int i = 0; i < 3; ++i) desk_->Request(request);
+  EXPECT_EQ(forgotten(), 3u);
 }
 
 TEST_F(StackDeskTest, AnIncidentShowsThatAnAgentIsNotConnected) {

@@ -2,6 +2,9 @@
 // The views of the page and `rollcall watch`, as pure functions of a job's state.
 #include <gtest/gtest.h>
 
+#include <string>
+#include <vector>
+
 #include "daemon/server/call_rate.h"
 #include "daemon/model/progress.h"
 #include "daemon/server/views/calls_view.h"
@@ -138,6 +141,39 @@ TEST(CallsViewTest, ShowsTheWaitingCallAndWhatTheGpuHasDone) {
   EXPECT_EQ(calls[1].call().position(), 3);
 }
 
+TEST(CallsViewTest, AnAnswerHasAtMostAsManyCallsAsTheDaemonKeeps) {
+  JobBuilder job(1);
+  job.Finish(kMostCalls + 200);  // a list may be half as long again before the model shortens it
+  v1::CallsResponse response;
+  FillCalls(job.state, {0}, INT32_MAX, &response);
+  ASSERT_EQ(response.ranks_size(), 1);
+  const auto& calls = response.ranks(0).communicators(0).calls();
+  ASSERT_EQ(calls.size(), kMostCalls);
+  EXPECT_EQ(calls[0].call().position(), 200) << "the newest calls";
+}
+
+TEST(CallsViewTest, SharesTheRoomOfAnAnswerEvenly) {
+  constexpr int kRanks = 2, kCommunicators = 100, kCalls = 500;
+  JobBuilder job(kRanks);
+  for (uint64_t id = 1; id < kCommunicators; ++id) job.AddCommunicator(id, "", {0, 1});
+  for (auto& [id, comm] : job.state.communicators) {
+    job.On(id);
+    job.Finish(kCalls);
+  }
+  v1::CallsResponse response;
+  FillCalls(job.state, {0, 1}, kCalls, &response);
+  ASSERT_EQ(response.ranks_size(), kRanks);
+  int all = 0;
+  for (const v1::RankCalls& rank : response.ranks()) {
+    ASSERT_EQ(rank.communicators_size(), kCommunicators);
+    for (const v1::CommunicatorCalls& comm : rank.communicators()) {
+      EXPECT_EQ(comm.calls_size(), kMostCallsOfAnswer / (kRanks * kCommunicators));
+      all += comm.calls_size();
+    }
+  }
+  EXPECT_LE(all, kMostCallsOfAnswer);
+}
+
 TEST(ProcessesViewTest, PagesByRank) {
   JobBuilder job(5);
   job.process(1).blocked = {{1, Op::kcudaStreamSynchronize, 0, At(4)}};
@@ -166,6 +202,23 @@ TEST(JobStatusTest, NamesLaggingRanks) {
   EXPECT_EQ(comm.laggards(0), 3);
   EXPECT_EQ(comm.waiting(), 3);
   EXPECT_DOUBLE_EQ(comm.waited_seconds(), 5);
+}
+
+TEST(JobStatusTest, SaysHowOftenTheProcessesCreatedTheirWorldAgain) {
+  JobBuilder job(4);
+  const auto warnings = [&job](int32_t restarts) {
+    job.state.world_restarts = restarts;
+    v1::JobStatus status;
+    FillJobStatus(job.state, At(15), false, &status);
+    return std::vector<std::string>(status.warnings().begin(), status.warnings().end());
+  };
+  EXPECT_EQ(warnings(0), std::vector<std::string>());
+  EXPECT_EQ(warnings(1),
+            std::vector<std::string>{
+                "the processes have created their world communicator again 1 time after an abort"});
+  EXPECT_EQ(warnings(2),
+            std::vector<std::string>{
+                "the processes have created their world communicator again 2 times after an abort"});
 }
 
 TEST(JobStatusTest, KeepsTheCommunicatorsThatWaitWhereThereAreMany) {
