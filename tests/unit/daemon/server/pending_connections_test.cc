@@ -114,7 +114,7 @@ TEST(PendingConnectionsTest, WhenAllIsFullTheNetworkWithMostMakesRoom) {
   pending.Add(From("a", 5, 1));
   pending.Add(From("a", 6, 2));
   pending.Add(From("c", 8, 0));
-  EXPECT_EQ(pending.FindPlace(3).room, Room::kNone) << "all of them are young";
+  EXPECT_EQ(pending.FindPlace(3).replaces, 5) << "all are young, and one network has two of four";
   EXPECT_EQ(pending.FindPlace(6 * kSecond).replaces, 5);
 }
 
