@@ -246,16 +246,18 @@ while not select.select([sys.stdin], [], [], 0)[0]:
 
 
 @pytest.mark.skipif(not can_be_others(), reason="needs root, in a user namespace with other users")
-def test_another_user_cannot_take_all_places(start_daemon):
-    daemon = start_daemon()
-    resource.prlimit(daemon.process.pid, resource.RLIMIT_NOFILE, (600, 600))
-    crowd = subprocess.Popen([*AS_NOBODY, "/usr/bin/python3", "-c", CROWD, str(port_of(daemon.address)),
+def test_another_user_cannot_take_all_places(tmp_path):
+    daemon = Service(["prlimit", "--nofile=600:600", BUILD / "bin" / "rollcalld",
+                      "--listen=127.0.0.1:0", "--http=none", f"--report-dir={tmp_path / 'reports'}"])
+    address = daemon.read_until(r"agents on (127\.0\.0\.1:\d+)").group(1)
+    crowd = subprocess.Popen([*AS_NOBODY, "/usr/bin/python3", "-c", CROWD, str(port_of(address)),
                               "800"], stdin=subprocess.PIPE)
     try:
-        daemon.read_until("refused: ")
+        daemon.read_until("too many of this address")
         for _ in range(4):
-            answer = status(daemon.address)
+            answer = status(address)
             assert answer.returncode == 0, answer.stderr
     finally:
         crowd.stdin.close()
         crowd.wait(10)
+        daemon.kill()
