@@ -74,6 +74,9 @@ StackService ServiceFor(ProcessId reported, StackServiceOptions options = {}) {
 }
 
 TEST(StackServiceTest, TakesTheStacksOfAReportedProcess) {
+#ifdef __SANITIZE_THREAD__
+  GTEST_SKIP() << "ThreadSanitizer adds a thread of its own";
+#endif
   const Sleeper sleeper;
   StackService service = ServiceFor(sleeper.id());
   const v1::ProcessStack stack = service.Take(sleeper.id());
