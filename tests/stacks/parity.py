@@ -151,7 +151,7 @@ class Verdict:
     ours: Thread
     peers: dict  # name -> Thread
     lost: dict  # name -> addresses; only those with any
-    moved: bool  # Rollcall showed other frames before than after the others looked
+    moved: bool  # the thread ran while the tools looked, so their frames say nothing of each other
 
     @property
     def kind(self):
@@ -175,6 +175,14 @@ def is_alive(pid, tid):
     return pathlib.Path(f"/proc/{pid}/task/{tid}").exists()
 
 
+def has_moved(before, after, peers):
+    """Whether a thread ran while the tools looked: Rollcall shows other frames after the others looked
+    than before, or one of them stopped it at another instruction."""
+    if after.frames != before.frames:
+        return True
+    return any(before.frames[:1] != other.frames[:1] for other in peers if before.frames and other.frames)
+
+
 def judge_once(helper, pid, peers):
     """The verdicts on all threads that anybody sees, by tid."""
     ours = take_ours(helper, pid)
@@ -186,8 +194,8 @@ def judge_once(helper, pid, peers):
         thread = ours.get(tid, Thread())
         if not is_alive(pid, tid):
             continue
-        moved = after.get(tid, Thread()).frames != thread.frames
         seen = {name: threads[tid] for name, threads in theirs.items() if tid in threads}
+        moved = has_moved(thread, after.get(tid, Thread()), seen.values())
         lost = {name: lacking(thread.frames, other.frames, code) for name, other in seen.items()}
         lost = {name: found for name, found in lost.items() if found}
         verdicts[tid] = Verdict(tid, thread, seen, lost, moved)

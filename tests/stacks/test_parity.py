@@ -72,3 +72,11 @@ def test_a_frame_that_is_lost_three_times_of_four_is_lost(monkeypatch):
 def test_a_thread_that_moves_once_is_judged_again(monkeypatch):
     samples = [threads(t1=[]), threads(t1=[1])] + [threads(t1=[1])] * 6
     assert [verdict.kind for verdict in judge_fakes(monkeypatch, samples, threads(t1=[1]))] == ["equal"]
+
+
+def test_a_thread_that_the_peer_stopped_elsewhere_is_judged_again(monkeypatch):
+    taken = iter([threads(t1=[2, 9]), threads(t1=[2, 9]), threads(t1=[1, 9]), threads(t1=[2, 9])])
+    monkeypatch.setattr(parity, "take_ours", lambda helper, pid: threads(t1=[1, 9]))
+    monkeypatch.setattr(parity, "is_alive", lambda pid, tid: True)
+    verdicts = parity.judge(HELPER, os.getpid(), {"peer": lambda pid: next(taken)})
+    assert [verdict.kind for verdict in verdicts] == ["equal"]
