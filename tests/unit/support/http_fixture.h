@@ -111,7 +111,10 @@ class HttpAccessTest : public testing::Test {
   void Start() {
     options_.authenticator = &authenticator_;
     options_.audit = [this](const AuditEntry& entry) {
-      audit_.push_back(absl::StrCat(entry.who, " ", entry.action, " ", entry.object));
+      {
+        const std::lock_guard<std::mutex> lock(mutex_);
+        audit_.push_back(absl::StrCat(entry.who, " ", entry.action, " ", entry.object));
+      }
       EXPECT_THAT(entry.peer, testing::StartsWith("ipv4:127.0.0.1:"));
     };
     options_.refused = [this](std::string_view reason) {
@@ -161,13 +164,26 @@ class HttpAccessTest : public testing::Test {
     return {{"Cookie", cookie.substr(0, cookie.find(';'))}};
   }
 
+  std::vector<std::string> audit() {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    return audit_;
+  }
+  int refused(const std::string& reason) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    return refused_[reason];
+  }
+
+ private:
+  // The server's threads write these, so they are older than server_.
+  std::mutex mutex_;
+  std::vector<std::string> audit_;
+  std::map<std::string, int> refused_;
+
+ protected:
   const TestAuthority authority_;
   FakeQueries queries_;
   FakeAuthenticator authenticator_;
   HttpServerOptions options_;
-  std::vector<std::string> audit_;
-  std::mutex mutex_;
-  std::map<std::string, int> refused_;
   std::unique_ptr<HttpServer> server_;
   std::unique_ptr<httplib::Client> client_;
 };

@@ -91,7 +91,7 @@ TEST_F(HttpAccessTest, NotesEveryAction) {
   Post("/api/v1/stacks?job=train&ranks=0,3&other=x", As("operator"));
   Post("/api/v1/stacks?job=train&ranks=0", As("viewer"));
   Get("/api/v1/jobs", As("operator"));
-  EXPECT_THAT(audit_, ElementsAre("token operator take stacks job team/train attempt 2, ranks 0,3"));
+  EXPECT_THAT(audit(), ElementsAre("token operator take stacks job team/train attempt 2, ranks 0,3"));
 }
 
 TEST_F(HttpAccessTest, SendsBrowsersToTheLogin) {
@@ -324,13 +324,13 @@ TEST_F(HttpAccessTest, GuessingIsBlockedAndSessionsGoOn) {
   EXPECT_EQ(Get("/api/v1/jobs", As("viewer"))->status, 200);
   EXPECT_EQ(LogIn("operator")->status, 303);
   EXPECT_EQ(Get("/api/v1/jobs", session)->status, 200);
-  EXPECT_EQ(refused_["guessing"], 3);
+  EXPECT_EQ(refused("guessing"), 3);
 }
 
 TEST_F(HttpAccessTest, WithoutACredentialNobodyGuesses) {
   Start();
   for (int i = 0; i < 50; ++i) EXPECT_EQ(Get("/api/v1/jobs")->status, 401);
-  EXPECT_EQ(refused_["nobody"], 50);
+  EXPECT_EQ(refused("nobody"), 50);
 }
 
 TEST_F(HttpAccessTest, ANameOfAnotherSiteIsRefused) {

@@ -3,8 +3,9 @@
 // ThreadSanitizer calls all that an absl::Mutex guards a race. The program's definitions here replace the
 // library's, for the program and for the libraries that it uses, and call them.
 //
-// Lock() and Unlock() are all that Rollcall and gRPC's inline code use. Only their calls are shown:
-// gRPC's libraries wait on these locks in other ways, too, which would make half of the calls wrong.
+// Lock(), Unlock() and AwaitWithTimeout() are all that Rollcall and gRPC's inline code use. Only their
+// calls are shown: gRPC's libraries wait on these locks in other ways, too, which would make half of the
+// calls wrong.
 #include <dlfcn.h>
 #include <sanitizer/tsan_interface.h>
 #include <stdio.h>
@@ -24,22 +25,25 @@ extern "C" char __executable_start, etext;
 namespace rollcall {
 namespace {
 
-// A function without arguments of absl::Mutex, in the library.
+// A function of absl::Mutex, in the library. `name` is its mangled name and arguments.
+template <typename Result, typename... Arguments>
 class LibraryFunction {
  public:
   explicit LibraryFunction(const char* name) {
     const std::string space = ROLLCALL_NAME(ABSL_OPTION_INLINE_NAMESPACE_NAME);
-    const std::string symbol =
-        "_ZN4absl" + std::to_string(space.size()) + space + "5Mutex" + name + "Ev";
-    function_ = reinterpret_cast<void (*)(absl::Mutex*)>(dlsym(RTLD_NEXT, symbol.c_str()));
+    const std::string symbol = "_ZN4absl" + std::to_string(space.size()) + space + "5Mutex" + name;
+    function_ =
+        reinterpret_cast<Result (*)(absl::Mutex*, Arguments...)>(dlsym(RTLD_NEXT, symbol.c_str()));
     if (function_ != nullptr) return;
     fprintf(stderr, "Abseil has no %s: link it as a shared library\n", symbol.c_str());
     abort();
   }
-  void operator()(absl::Mutex* mutex) const { function_(mutex); }
+  Result operator()(absl::Mutex* mutex, Arguments... arguments) const {
+    return function_(mutex, arguments...);
+  }
 
  private:
-  void (*function_)(absl::Mutex*) = nullptr;
+  Result (*function_)(absl::Mutex*, Arguments...) = nullptr;
 };
 
 // Whether this code is the program's own, and not a shared library's.
@@ -58,14 +62,20 @@ extern "C" const char* __tsan_default_suppressions() {
          "called_from_lib:libgrpc++.so\n"
          "called_from_lib:libgpr.so\n"
          "called_from_lib:libcpp-httplib.so\n"
-         "called_from_lib:libspdlog.so\n";
+         "called_from_lib:libspdlog.so\n"
+         // The library locks the sink. The formatter is inline code of the program.
+         "race:spdlog::details::full_formatter::format\n"
+         // httplib::Client::stop() locks in its own code, and jumps into the unlock at its end.
+         "mutex:rollcall::HttpWatchdog::Watch\n"
+         // spdlog::set_level() does so, too.
+         "mutex:LogAlwaysTest_WritesToASinkWithoutLimits_Test::TestBody\n";
 }
 
 namespace absl {
 ABSL_NAMESPACE_BEGIN
 
 void Mutex::Lock() {
-  static const rollcall::LibraryFunction lock("4Lock");
+  static const rollcall::LibraryFunction<void> lock("4LockEv");
   const bool is_shown = rollcall::IsOfProgram(__builtin_return_address(0));
   if (is_shown) __tsan_mutex_pre_lock(this, 0);
   lock(this);
@@ -73,11 +83,25 @@ void Mutex::Lock() {
 }
 
 void Mutex::Unlock() {
-  static const rollcall::LibraryFunction unlock("6Unlock");
+  static const rollcall::LibraryFunction<void> unlock("6UnlockEv");
   const bool is_shown = rollcall::IsOfProgram(__builtin_return_address(0));
   if (is_shown) __tsan_mutex_pre_unlock(this, 0);
   unlock(this);
   if (is_shown) __tsan_mutex_post_unlock(this, 0);
+}
+
+bool Mutex::AwaitWithTimeout(const Condition& condition, Duration timeout) {
+  static const rollcall::LibraryFunction<bool, const Condition&, Duration> await(
+      "16AwaitWithTimeoutERKNS0_9ConditionENS0_8DurationE");
+  const bool is_shown = rollcall::IsOfProgram(__builtin_return_address(0));
+  if (is_shown) {
+    __tsan_mutex_pre_unlock(this, 0);
+    __tsan_mutex_post_unlock(this, 0);
+    __tsan_mutex_pre_lock(this, 0);
+  }
+  const bool is_met = await(this, condition, timeout);
+  if (is_shown) __tsan_mutex_post_lock(this, 0, 0);
+  return is_met;
 }
 
 ABSL_NAMESPACE_END
