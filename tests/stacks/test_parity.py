@@ -80,3 +80,10 @@ def test_a_thread_that_the_peer_stopped_elsewhere_is_judged_again(monkeypatch):
     monkeypatch.setattr(parity, "is_alive", lambda pid, tid: True)
     verdicts = parity.judge(HELPER, os.getpid(), {"peer": lambda pid: next(taken)})
     assert [verdict.kind for verdict in verdicts] == ["equal"]
+
+
+def test_a_thread_that_the_peer_always_stops_elsewhere_lacks_frames(monkeypatch):
+    monkeypatch.setattr(parity, "take_ours", lambda helper, pid: threads(t1=[1, 9]))
+    monkeypatch.setattr(parity, "is_alive", lambda pid, tid: True)
+    verdicts = parity.judge(HELPER, os.getpid(), {"peer": lambda pid: threads(t1=[2, 9])})
+    assert [verdict.kind for verdict in verdicts] == ["less"]
