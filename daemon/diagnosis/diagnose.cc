@@ -17,9 +17,9 @@
 #include "daemon/diagnosis/rules/rules.h"
 #include "daemon/diagnosis/rules/wait_graph.h"
 #include "daemon/diagnosis/steps.h"
+#include "daemon/diagnosis/summary.h"
 #include "daemon/diagnosis/verdict_places.h"
 #include "daemon/diagnosis/verdict_sites.h"
-#include "daemon/words/sentences.h"
 #include "daemon/words/terms.h"
 #include "proto/durations.h"
 
@@ -204,7 +204,7 @@ class Roots {
       }
     }
     const bool may_ask = MayAskPast();
-    for (const auto rule : {JudgeCycleByPast, JudgeLeftStep, JudgeCycleByMajority,
+    for (const auto rule : {JudgeCycleByPast, JudgeLeftStep, JudgeCycleByMajority, JudgeOrderByPast,
                             JudgeForkedCreation, JudgeDeadlock}) {
       if (!may_ask && rule != JudgeForkedCreation && rule != JudgeDeadlock) continue;
       auto verdict = rule(job_, calls_, cycle, now_ns_, limits_);
@@ -261,17 +261,18 @@ std::vector<Verdict> Diagnoser::Run(const JobState& job, int64_t now_ns, const L
   for (Verdict& verdict : verdicts) {
     WeighAge(job, now_ns, limits, &verdict);
     AddSteps(job, &verdict);
-    LearnStep(job, &verdict);
+    const size_t period = LearnStep(job, &verdict);
     AddGraphs(job, &verdict);
     AddPlaces(job, &verdict);
     AddGpuSharing(job, &verdict);
     AddLosses(job, &verdict);
     AddForbiddenStacks(job, &verdict);
     AddHostEvidence(job, &verdict);
-    verdict.summary = WriteSummary(verdict);
+    FindCallSites(job, &verdict);
+    verdict.summary = Summarize(verdict, period);
     verdict.advice = AdviceFor(verdict);
     if (!verdict.is_consequence) AddHostAdvice(&verdict);
-    AddCallSites(job, &verdict);
+    DescribeCallSites(&verdict);
     Shorten(&verdict.evidence);
     Shorten(&verdict.missing_evidence);
   }

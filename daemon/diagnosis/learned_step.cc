@@ -54,15 +54,15 @@ std::optional<Counted> CountSteps(const Member& member, uint64_t position) {
 
 }  // namespace
 
-void LearnStep(const JobState& job, Verdict* verdict) {
+size_t LearnStep(const JobState& job, Verdict* verdict) {
   const auto comm = job.communicators.find(verdict->communicator);
-  if (verdict->step >= 0 || comm == job.communicators.end()) return;
+  if (verdict->step >= 0 || comm == job.communicators.end()) return 0;
   std::vector<int32_t> waiting = verdict->waiting_processes;
   if (!std::is_sorted(waiting.begin(), waiting.end())) std::sort(waiting.begin(), waiting.end());
   size_t judged = 0;
   for (const auto& [rank, member] : comm->second.members) {
     if (!std::binary_search(waiting.begin(), waiting.end(), member.process)) continue;
-    if (judged++ == kMostJudged) return;
+    if (judged++ == kMostJudged) return 0;
     const std::optional<Counted> counted = CountSteps(member, verdict->position);
     if (!counted) continue;
     verdict->step = static_cast<int64_t>(counted->step);
@@ -70,8 +70,9 @@ void LearnStep(const JobState& job, Verdict* verdict) {
         "step ", counted->step, ": counted by the ", counted->period,
         " calls that the ranks repeat on the communicator",
         counted->exact ? "" : "; older calls are lost, so it may be some steps fewer"));
-    return;
+    return counted->period;
   }
+  return 0;
 }
 
 }  // namespace rollcall

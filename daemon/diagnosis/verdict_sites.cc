@@ -2,8 +2,12 @@
 #include "daemon/diagnosis/verdict_sites.h"
 
 #include <algorithm>
+#include <cstdint>
+#include <map>
 #include <string>
+#include <unordered_map>
 #include <unordered_set>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "daemon/diagnosis/members_by_process.h"
@@ -35,10 +39,36 @@ std::string SiteAt(const JobState& job, const Member* member, uint64_t position)
   return member == nullptr ? "" : RecordSite(job, member, FindCollective(*member, position));
 }
 
-// The site of a culprit's last call, for a culprit that has not made the call.
+// The site of a rank's last call on the communicator.
 std::string LastSite(const JobState& job, const Member* member) {
   if (member == nullptr || member->records.empty()) return "";
   return RecordSite(job, member, member->records.end() - 1);
+}
+
+// The member's newest record for which `is_meant` is true.
+template <typename Predicate>
+const CallRecord* FindNewest(const Member* member, Predicate is_meant) {
+  const CallRecord* newest = nullptr;
+  if (member == nullptr) return newest;
+  for (const CallRecord& record : member->records) {
+    if (is_meant(record)) newest = &record;
+  }
+  return newest;
+}
+
+// The site of a call. Sends and receives have no position of their own.
+std::string CallSite(const JobState& job, const Member* member, const CallArgs& call,
+                     uint64_t position) {
+  if (OpKind(call.op) != CallKind::kP2p) return SiteAt(job, member, position);
+  return RecordSite(job, member, FindNewest(member, [&](const CallRecord& record) {
+                      return record.args.op == call.op && record.args.peer == call.peer;
+                    }));
+}
+
+std::string RefusedSite(const JobState& job, const Member* member, int32_t result) {
+  return RecordSite(job, member, FindNewest(member, [&](const CallRecord& record) {
+                      return record.result == result;
+                    }));
 }
 
 const Member* FirstWaiting(const MembersByProcess& members, const Verdict& verdict) {
@@ -79,33 +109,88 @@ uint64_t CulpritPosition(const Verdict& verdict) {
   return verdict.position;
 }
 
+// The sites of the calls in which the ranks of a cycle wait.
+class WaitSites {
+ public:
+  WaitSites(const JobState& job, const std::vector<WaitEdge>& chain) : job_(job) {
+    for (const WaitEdge& edge : chain) {
+      for (const int32_t rank : edge.from) edges_.emplace(rank, &edge);
+      const auto comm = job.communicators.find(edge.communicator);
+      if (comm != job.communicators.end()) members_.try_emplace(comm->first, comm->second);
+    }
+  }
+
+  std::string Of(const Culprit& culprit) const {
+    // The edges name the ranks of their communicators where no other number is known.
+    const Process* process = FindProcess(job_, culprit.process);
+    if (process == nullptr || process->global_rank < 0) return "";
+    const auto found = edges_.find(culprit.rank);
+    if (found == edges_.end()) return "";
+    const WaitEdge& edge = *found->second;
+    const auto members = members_.find(edge.communicator);
+    if (members == members_.end()) return "";
+    return CallSite(job_, members->second.Find(culprit.process), edge.call, edge.position);
+  }
+
+ private:
+  const JobState& job_;
+  std::unordered_map<int32_t, const WaitEdge*> edges_;  // by rank
+  std::map<uint64_t, MembersByProcess> members_;
+};
+
+std::string CulpritSite(const JobState& job, const Verdict& verdict, const Culprit& culprit,
+                        const Member* member, uint64_t position) {
+  if (IsSiteOfLastCall(verdict, culprit)) return LastSite(job, member);
+  if (verdict.cause == Cause::kNcclError) return RefusedSite(job, member, culprit.nccl_result);
+  const CallArgs& call = culprit.call.op == Op::kNone ? verdict.call : culprit.call;
+  return CallSite(job, member, call, position);
+}
+
+void FindCulpritSites(const JobState& job, const MembersByProcess& members, Verdict* verdict) {
+  if (verdict->cause == Cause::kDeadlock) {
+    const WaitSites waits(job, verdict->chain);
+    for (Culprit& culprit : verdict->culprits) culprit.site = waits.Of(culprit);
+    return;
+  }
+  const uint64_t position = CulpritPosition(*verdict);
+  for (Culprit& culprit : verdict->culprits) {
+    culprit.site = CulpritSite(job, *verdict, culprit, members.Find(culprit.process), position);
+  }
+}
+
 }  // namespace
 
-void AddCallSites(const JobState& job, Verdict* verdict) {
+void FindCallSites(const JobState& job, Verdict* verdict) {
   const auto comm = job.communicators.find(verdict->communicator);
   if (comm == job.communicators.end() || verdict->culprits.empty()) return;
   const MembersByProcess members(comm->second);
   const Member* others = FirstWaiting(members, *verdict);
   if (others == nullptr) others = AnyOther(comm->second, *verdict);
   if (!AnyHasSites(job, *verdict) && (others == nullptr || !HasSites(job, others->process))) return;
-  verdict->site = SiteAt(job, others, verdict->position);
-  const uint64_t position = CulpritPosition(*verdict);
-  for (Culprit& culprit : verdict->culprits) {
-    const Member* member = members.Find(culprit.process);
-    culprit.site = culprit.call.op == Op::kNone ? LastSite(job, member)
-                                                : SiteAt(job, member, position);
-  }
+  verdict->site = others == nullptr ? "" : CallSite(job, others, verdict->call, verdict->position);
+  FindCulpritSites(job, members, verdict);
+  AddHistorySites(job, others, members.Find(verdict->culprits.front().process), verdict);
+}
+
+void DescribeCallSites(Verdict* verdict) {
+  if (verdict->culprits.empty()) return;
   const Culprit& first = verdict->culprits.front();
-  AddHistorySites(job, others, members.Find(first.process), verdict);
   if (!first.site.empty()) {
-    verdict->evidence.push_back(absl::StrCat("rank ", first.rank,
-                                             first.call.op == Op::kNone ? " made its last call at "
-                                                                        : " made its call at ",
-                                             first.site));
+    verdict->evidence.push_back(absl::StrCat(
+        "rank ", first.rank,
+        IsSiteOfLastCall(*verdict, first) ? " made its last call at " : " made its call at ",
+        first.site));
   }
   if (!verdict->site.empty()) {
     verdict->evidence.push_back(absl::StrCat("the other ranks made their call at ", verdict->site));
   }
+}
+
+bool IsSiteOfLastCall(const Verdict& verdict, const Culprit& culprit) {
+  const Cause cause = verdict.cause;
+  const bool is_inside = cause == Cause::kDeadlock || cause == Cause::kBlockedBeforeStart ||
+                         cause == Cause::kStalledInFlight;
+  return culprit.call.op == Op::kNone && !is_inside;
 }
 
 }  // namespace rollcall

@@ -2,6 +2,8 @@
 #include "daemon/diagnosis/rules/blame.h"
 
 #include <algorithm>
+#include <map>
+#include <set>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -211,6 +213,15 @@ WaitEdge MakeEdge(const JobState& job, const StuckCall& call) {
   edge.position = call.position;
   edge.call = call.call;
   return edge;
+}
+
+void TellApart(std::vector<WaitEdge>* edges) {
+  std::map<std::string, std::set<uint64_t>> ids;
+  for (const WaitEdge& edge : *edges) ids[edge.communicator_name].insert(edge.communicator);
+  for (WaitEdge& edge : *edges) {
+    if (edge.communicator_name.empty() || ids[edge.communicator_name].size() == 1) continue;
+    absl::StrAppend(&edge.communicator_name, " ", IdInHex(edge.communicator).substr(0, 8));
+  }
 }
 
 void SetCommunicator(const JobState& job, const Communicator& comm, Verdict* verdict) {

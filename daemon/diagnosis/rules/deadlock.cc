@@ -4,11 +4,9 @@
 #include <set>
 #include <tuple>
 
-#include "absl/strings/str_cat.h"
 #include "daemon/diagnosis/rules/rules.h"
 #include "daemon/words/evidence.h"
 #include "daemon/words/sentences.h"
-#include "daemon/words/terms.h"
 
 namespace rollcall {
 namespace {
@@ -54,16 +52,6 @@ WaitEdge MakeCycleEdge(const JobState& job, const StuckCall& call,
     edge.to.push_back({rank, rank});
   }
   return edge;
-}
-
-// Two communicators of all ranks have one name for people.
-void TellApart(std::vector<WaitEdge>* edges) {
-  std::map<std::string, std::set<uint64_t>> ids;
-  for (const WaitEdge& edge : *edges) ids[edge.communicator_name].insert(edge.communicator);
-  for (WaitEdge& edge : *edges) {
-    if (edge.communicator_name.empty() || ids[edge.communicator_name].size() == 1) continue;
-    absl::StrAppend(&edge.communicator_name, " ", IdInHex(edge.communicator).substr(0, 8));
-  }
 }
 
 size_t Earliest(const StuckCalls& calls, const std::vector<size_t>& cycle) {

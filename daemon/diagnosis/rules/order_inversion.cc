@@ -7,6 +7,7 @@
 #include <set>
 
 #include "absl/strings/str_cat.h"
+#include "daemon/diagnosis/rules/order_by_past.h"
 #include "daemon/diagnosis/rules/rules.h"
 #include "daemon/words/evidence.h"
 #include "daemon/words/terms.h"
@@ -75,6 +76,7 @@ Verdict MakeVerdict(const JobState& job, const StuckCall& a, const StuckCall& b,
   if (!b_are_fewer) std::reverse(verdict.culprits.begin(), verdict.culprits.end());
   verdict.chain = {MakeOrderEdge(job, a, orders.a_first, orders.b_first),
                    MakeOrderEdge(job, b, orders.b_first, orders.a_first)};
+  TellApart(&verdict.chain);
   verdict.evidence.clear();
   for (const WaitEdge& edge : verdict.chain) {
     verdict.evidence.push_back(absl::StrCat(
@@ -85,6 +87,27 @@ Verdict MakeVerdict(const JobState& job, const StuckCall& a, const StuckCall& b,
       "no evidence that the kernels block each other: the GPU can also run calls in different "
       "orders side by side");
   return verdict;
+}
+
+bool IsCall(const PastCall& past, const StuckCall& call) {
+  return past.communicator == call.communicator && TakesPosition(*past.record) &&
+         past.record->position == call.position;
+}
+
+// The ranks whose order is not that of their earlier steps are the culprits, if that shows it.
+void DecideByPast(const JobState& job, const StuckCall& a, const StuckCall& b, Verdict* verdict) {
+  const auto choose = [&](const Past& past, int32_t) {
+    JudgedCalls judged;
+    size_t found = 0;
+    for (size_t i = 0; i < past.calls.size(); ++i) {
+      if (!IsCall(past.calls[i], a) && !IsCall(past.calls[i], b)) continue;
+      if (found++ == 0) judged.begin = i;
+      judged.end = i + 1;
+    }
+    return found == 2 ? judged : JudgedCalls();
+  };
+  Pasts pasts({a.communicator, b.communicator});
+  KeepDeparted(job, &pasts, choose, verdict);
 }
 
 }  // namespace
@@ -107,7 +130,9 @@ std::optional<Verdict> JudgeOrderInversion(const JobState& job, const StuckCalls
       std::optional<Verdict> verdict = Describe(s, Cause::kDeadlock, limits.suspect_after_ns);
       if (!verdict) continue;
       verdict->certainty = CertaintyOfWaits(a.waiters);
-      return MakeVerdict(job, a, *stalled[k], orders, *std::move(verdict));
+      Verdict inversion = MakeVerdict(job, a, *stalled[k], orders, *std::move(verdict));
+      DecideByPast(job, a, *stalled[k], &inversion);
+      return inversion;
     }
   }
   return std::nullopt;

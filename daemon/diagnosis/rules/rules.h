@@ -102,6 +102,12 @@ std::optional<Verdict> JudgeForkedCreation(const JobState& job, const StuckCalls
                                            const std::vector<size_t>& cycle, int64_t now_ns,
                                            const Limits& limits);
 
+// Like JudgeDeadlock(), for a cycle of collectives in which some ranks make their calls in another order
+// than in their earlier steps: these alone are the culprits. None if the ranks' own pasts do not show it.
+std::optional<Verdict> JudgeOrderByPast(const JobState& job, const StuckCalls& calls,
+                                        const std::vector<size_t>& cycle, int64_t now_ns,
+                                        const Limits& limits);
+
 // Calls on several communicators that all ranks have entered, but in different orders: their
 // kernels may block each other on the GPU.
 std::optional<Verdict> JudgeOrderInversion(const JobState& job, const StuckCalls& calls,

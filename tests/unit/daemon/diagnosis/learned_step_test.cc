@@ -40,7 +40,9 @@ Verdict First(const JobState& state) {
 TEST(LearnedStepTest, TheStepIsCountedByTheCallsThatRepeat) {
   const Verdict v = First(InStep30().state);
   EXPECT_EQ(v.step, 30) << v.summary;
-  EXPECT_NE(v.summary.find("3 ranks have waited 60 s in step 30"), std::string::npos) << v.summary;
+  EXPECT_NE(v.summary.find("3 ranks have waited 60 s in step 30 (of period 4 calls)"),
+            std::string::npos)
+      << v.summary;
   EXPECT_TRUE(Says(v.evidence, "step 30: counted by the 4 calls that the ranks repeat on the "
                                "communicator"));
 }

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/diagnosis/summary.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/string_view.h"
+#include "daemon/diagnosis/verdict_sites.h"
+#include "daemon/model/cut_text.h"
+#include "daemon/words/places.h"
+#include "daemon/words/sentence_parts.h"
+#include "daemon/words/sentences.h"
+#include "daemon/words/terms.h"
+
+namespace rollcall {
+namespace {
+
+constexpr size_t kMostLines = 2;      // of culprits
+constexpr size_t kMostLookedAt = 64;  // culprits, for their lines
+constexpr size_t kLongestLead = kLongestSentence / 2;
+constexpr size_t kNamedEdges = 3;  // of a cycle
+constexpr size_t kLongestError = 160;
+
+// The culprits at one line of the program: " is in ", " are in ", "`step` (train.py:31)".
+struct Line {
+  const char* one = "";
+  const char* many = "";
+  std::string words;
+  std::vector<int32_t> ranks;
+};
+
+// The causes whose sentence may not begin with the culprits.
+bool MayNeedLead(const Verdict& v) {
+  switch (v.cause) {
+    case Cause::kDeadlock:
+    case Cause::kBlockedBeforeStart:
+    case Cause::kNcclError:
+    case Cause::kConcurrentUse:
+    case Cause::kStalledInFlight:
+    case Cause::kOperationMismatch:
+    case Cause::kArgumentMismatch:
+    case Cause::kUnmatchedP2p:
+    case Cause::kTeardownHang:
+      return true;
+    default:
+      return false;
+  }
+}
+
+// Where a rank has not made the call, the line of its last call says little. Where it has, but
+// which of its calls NCCL refused or which two overlapped is not known, its last call is near.
+bool IsSiteWorthALead(const Verdict& v, const Culprit& culprit) {
+  if (culprit.site.empty() || v.position_end != 0) return false;
+  return !IsSiteOfLastCall(v, culprit) || v.cause == Cause::kNcclError ||
+         v.cause == Cause::kConcurrentUse;
+}
+
+// The line at which a culprit stands; if its stacks are not known, the line of its call.
+Line LineOf(const Verdict& v, size_t i) {
+  Line line = {" is in ", " are in ", i < v.places.size() ? PlaceInWords(v.places[i]) : "", {}};
+  const Culprit& culprit = v.culprits[i];
+  if (!line.words.empty() || !IsSiteWorthALead(v, culprit)) return line;
+  StackPlace site;
+  site.at = culprit.site;
+  const bool is_last = IsSiteOfLastCall(v, culprit);
+  return {is_last ? " made its last call in " : " made its call in ",
+          is_last ? " made their last calls in " : " made their calls in ",
+          PlaceInWords(site),
+          {}};
+}
+
+std::vector<Line> Lines(const Verdict& v) {
+  std::vector<Line> lines;
+  for (size_t i = 0; i < std::min(kMostLookedAt, v.culprits.size()); ++i) {
+    Line line = LineOf(v, i);
+    if (line.words.empty()) continue;
+    auto known = std::find_if(lines.begin(), lines.end(), [&](const Line& other) {
+      return other.words == line.words && absl::string_view(other.one) == line.one;
+    });
+    if (known == lines.end()) known = lines.insert(lines.end(), std::move(line));
+    known->ranks.push_back(v.culprits[i].rank);
+  }
+  return lines;
+}
+
+// "rank 0 is in `step` (train.py:31), rank 1 is in `evaluate` (train.py:57): "; as many lines as
+// have room, "" if none is known.
+std::string LinesInWords(const Verdict& v) {
+  std::string text;
+  const std::vector<Line> lines = Lines(v);
+  for (size_t i = 0; i < std::min(kMostLines, lines.size()); ++i) {
+    const Line& line = lines[i];
+    const std::string words = absl::StrCat(
+        RanksInWords(line.ranks), PluralForm(line.ranks.size(), line.one, line.many), line.words);
+    if (i > 0 && text.size() + words.size() > kLongestLead) break;
+    absl::StrAppend(&text, i == 0 ? "" : ", ", words);
+  }
+  return text.empty() ? "" : absl::StrCat(CutText(text, kLongestLead, "..."), ": ");
+}
+
+// True if the sentence begins with the lines of the culprits.
+bool HasLines(const Verdict& v, const std::string& sentence) {
+  if (v.places.empty()) return false;
+  const std::string subject = Subject(v).substr(0, kLongestLead);
+  return subject != Who(v.culprits).substr(0, kLongestLead) && absl::StartsWith(sentence, subject);
+}
+
+// The culprits of a cycle that are wrong by their own pasts.
+std::string OtherOrder(const Verdict& v) {
+  std::vector<std::string> edges;
+  for (size_t i = 0; i < std::min(kNamedEdges, v.chain.size()); ++i) {
+    edges.push_back(EdgeInWords(v.chain[i]));
+  }
+  return absl::StrCat(
+      Subject(v),
+      CulpritForm(v, " no longer makes its calls in the order of its earlier steps: ",
+                  " no longer make their calls in the order of their earlier steps: "),
+      absl::StrJoin(edges, ", and "));
+}
+
+// The exception that ended the ranks on which NCCL reported an error, with NCCL's own words as a
+// rule.
+std::string Failure(const Verdict& v) {
+  if (v.cause != Cause::kNcclError || v.culprits.empty()) return "";
+  const std::string& error = v.culprits.front().error;
+  const bool is_one = std::all_of(v.culprits.begin(), v.culprits.end(),
+                                  [&](const Culprit& c) { return c.error == error; });
+  if (error.empty() || !is_one) return "";
+  return absl::StrCat(", and ", CulpritsInWords(v.culprits), " failed with \"",
+                      CutText(error, kLongestError, "..."), "\"");
+}
+
+std::string WithoutTail(std::string sentence, const std::string& tail) {
+  if (absl::EndsWith(sentence, tail)) sentence.resize(sentence.size() - tail.size());
+  return sentence;
+}
+
+}  // namespace
+
+std::string Summarize(const Verdict& verdict, size_t period) {
+  const std::string tail = WaitTail(verdict);
+  const bool is_decided =
+      verdict.cause == Cause::kDeadlock && verdict.divergence == DivergenceKind::kSwapped;
+  std::string text = is_decided ? OtherOrder(verdict) : WithoutTail(WriteSummary(verdict), tail);
+  if (MayNeedLead(verdict) && !HasLines(verdict, text)) text = LinesInWords(verdict) + text;
+  absl::StrAppend(&text, Failure(verdict));
+  std::string end = tail;
+  if (period != 0 && !tail.empty()) absl::StrAppend(&end, " (of period ", period, " calls)");
+  if (text.size() + end.size() > kLongestSentence) end = tail;
+  return absl::StrCat(CutText(text, kLongestSentence - end.size(), "..."), end);
+}
+
+}  // namespace rollcall
