@@ -34,6 +34,9 @@ inline constexpr size_t kCheckpointsOfUpdate = 128;
 inline constexpr size_t kGrownIdsOfUpdate = 16;  // the library has room for 2
 inline constexpr size_t kSites = 1024;           // the library's table of lines has this length
 inline constexpr size_t kSiteBytes = size_t{256} << 20;  // of all jobs
+// Shapes of tensors that a job is the first to have, so that one job cannot fill the store.
+inline constexpr size_t kShapesOfJob = size_t{1} << 14;
+inline constexpr size_t kShapes = size_t{1} << 18;  // of all jobs, until the daemon ends
 // Of processes and names of communicators, of all jobs.
 inline constexpr size_t kTextBytes = size_t{512} << 20;
 inline constexpr size_t kHostsWithFacts = 1024;  // of a job
@@ -43,6 +46,7 @@ inline constexpr size_t kHosts = 200'000;        // with a count of dropped tick
 inline constexpr size_t kName = 255;  // of a job, tenant, host, communicator or phase
 inline constexpr size_t kAgentId = 512;  // of a run of an agent
 inline constexpr size_t kSite = 512;
+inline constexpr size_t kShape = 160;
 inline constexpr size_t kClaimedSizes = 1024;  // of one communicator
 inline constexpr size_t kError = 1024;
 inline constexpr size_t kCommand = 4096;     // and other texts of a process

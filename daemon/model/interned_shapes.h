@@ -3,16 +3,22 @@
 // records that refer to them.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 
 namespace rollcall {
 
-// The stored copy of "[1024, 4096]"; it lives as long as the program. nullptr for "",
-// for a text too long to be a shape, and when the store is full. Any thread may call it.
-const std::string* InternShape(const std::string& text);
+// What one job has added to the store. No lock: the job's own guards it.
+struct ShapeShare {
+  size_t added = 0;
+  uint64_t dropped = 0;  // shapes that were too long or had no room; the owner resets it
+};
 
-// The number of shapes since the last call for which the store had no room.
-uint64_t TakeDroppedShapes();
+// The stored copy of "[1024, 4096]"; it lives as long as the program, because reports refer to it
+// after their job is gone. nullptr for "", and for a shape without room, which it counts. Any
+// thread may call it. `share`: of the job that has the shape; nullptr: only the store's limit
+// counts.
+const std::string* InternShape(const std::string& text, ShapeShare* share = nullptr);
 
 }  // namespace rollcall

@@ -37,12 +37,14 @@ void AddCheckpoints(const std::vector<Checkpoint>& checkpoints, size_t kept, Mem
 bool CountTraffic(const CallRecord& record, Member* member) {
   if (OpKind(record.args.op) != CallKind::kP2p || !Happens(record)) return true;
   LazyVector<PeerTraffic>* all = &member->traffic;
-  PeerTraffic* at = std::find_if(all->begin(), all->end(),
-                                 [&](const PeerTraffic& t) { return t.peer == record.args.peer; });
-  if (at == all->end()) {
+  PeerTraffic* at =
+      std::lower_bound(all->begin(), all->end(), record.args.peer,
+                       [](const PeerTraffic& t, int32_t peer) { return t.peer < peer; });
+  if (at == all->end() || at->peer != record.args.peer) {
     if (all->size() >= limits::kPeersOfMember) return false;
-    all->push_back({record.args.peer, 0, 0});
-    at = all->end() - 1;
+    const auto index = at - all->begin();
+    all->insert(at, {record.args.peer, 0, 0});
+    at = all->begin() + index;
   }
   ++(IsSendSide(record.args.op) ? at->sends : at->receives);
   return true;

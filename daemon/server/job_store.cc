@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "daemon/model/cut_text.h"
-#include "daemon/model/interned_shapes.h"
 #include "daemon/server/daemon_counters.h"
 #include "daemon/server/tenant_of.h"
 #include "daemon/server/tick_facts.h"
@@ -22,6 +21,7 @@ struct JobStore::Job {
   std::atomic<int64_t> began_ns{INT64_MAX};  // as BeganNs(), written under the store's mutex
   absl::Mutex mutex;
   JobModel model ABSL_GUARDED_BY(mutex);
+  ShapeShare shapes ABSL_GUARDED_BY(mutex);
   // As in the model's state. Changed under both mutexes, so each of them suffices to read.
   std::vector<AgentBook::AgentPtr> agents;
   absl::Mutex agents_mutex ABSL_ACQUIRED_AFTER(mutex);  // held shortly: no diagnosis holds it
@@ -276,8 +276,6 @@ void JobStore::Apply(const v1::Tick& tick, const Routed& routed, const Part& par
     ApplyUpdate(process, update, routed.origin, agent, part.job.get());
   }
   Changed(part.job.get());
-  const uint64_t shapes = TakeDroppedShapes();
-  if (shapes != 0 && counters_ != nullptr) counters_->CountDropped(Dropped::kShapes, shapes);
 }
 
 bool JobStore::Apply(const AgentName& name, const v1::Tick& tick, int64_t came_ns) {
@@ -300,12 +298,13 @@ void JobStore::ApplyUpdate(const ProcessKey& key, const v1::ProcessUpdate& updat
     job->model.SetEvidence(process, ToEvidence(update.evidence(), offset_ns, &dropped));
   }
   if (!update.sites().empty()) {
-    job->model.AddSites(process, update.first_site(),
-                        {update.sites().begin(), update.sites().end()});
+    job->model.AddSites(process, update.first_site(), ToSites(update, &dropped));
   }
   for (const v1::CommUpdate& comm : update.communicators()) {
-    job->model.SetProgress(process, ToProgress(comm, offset_ns, &dropped), origin.now_ns);
+    job->model.SetProgress(process, ToProgress(comm, offset_ns, &job->shapes, &dropped),
+                           origin.now_ns);
   }
+  dropped[static_cast<size_t>(Dropped::kShapes)] += std::exchange(job->shapes.dropped, 0);
   if (counters_ != nullptr) counters_->CountDropped(dropped);
 }
 

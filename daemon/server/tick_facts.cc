@@ -3,7 +3,6 @@
 
 #include <algorithm>
 
-#include "daemon/model/interned_shapes.h"
 #include "interpose/segment.h"
 #include "rollcall/v1/agent.pb.h"
 
@@ -183,7 +182,7 @@ auto At(const Column& column, int row) {
   return column.Get(column.size() == 1 ? 0 : row);
 }
 
-CallRecord ToRecord(const v1::RecordBatch& batch, int i, int64_t entered_ns) {
+CallRecord ToRecord(const v1::RecordBatch& batch, int i, int64_t entered_ns, ShapeShare* shapes) {
   CallRecord record;
   record.index = batch.first_index() + static_cast<uint64_t>(i);
   record.position = batch.position(i);
@@ -195,7 +194,7 @@ CallRecord ToRecord(const v1::RecordBatch& batch, int i, int64_t entered_ns) {
   record.stream = At(batch.stream(), i);
   record.caller = At(batch.caller(), i);
   record.thread = At(batch.thread(), i);
-  if (i < batch.shape_size()) record.args.shape = InternShape(batch.shape(i));
+  if (i < batch.shape_size()) record.args.shape = InternShape(batch.shape(i), shapes);
   if (i < batch.site_size() && batch.site(i) <= segment::kSiteCapacity) {
     record.site = static_cast<uint16_t>(batch.site(i));
   }
@@ -208,7 +207,7 @@ CallRecord ToRecord(const v1::RecordBatch& batch, int i, int64_t entered_ns) {
 
 // The newest rows that a ring can hold.
 std::vector<CallRecord> ToRecords(const v1::RecordBatch& batch, int64_t offset_ns,
-                                  DroppedCounts* dropped) {
+                                  ShapeShare* shapes, DroppedCounts* dropped) {
   std::vector<CallRecord> records;
   int64_t entered_ns = offset_ns;
   const int rows = Rows(batch);
@@ -216,7 +215,7 @@ std::vector<CallRecord> ToRecords(const v1::RecordBatch& batch, int64_t offset_n
   records.reserve(static_cast<size_t>(rows - first));
   for (int i = 0; i < rows; ++i) {
     entered_ns += batch.entered_delta_ns(i);  // a time counts from that of the row before
-    if (i >= first) records.push_back(ToRecord(batch, i, entered_ns));
+    if (i >= first) records.push_back(ToRecord(batch, i, entered_ns, shapes));
   }
   return records;
 }
@@ -256,7 +255,14 @@ std::vector<GrownId> ToGrownIds(const v1::CommUpdate& update, DroppedCounts* dro
 
 }  // namespace
 
-CommProgress ToProgress(const v1::CommUpdate& update, int64_t offset_ns, DroppedCounts* dropped) {
+std::vector<std::string> ToSites(const v1::ProcessUpdate& update, DroppedCounts* dropped) {
+  const int size =
+      update.sites_size() - Excess(update.sites_size(), limits::kSites, Dropped::kSites, dropped);
+  return {update.sites().begin(), update.sites().begin() + size};
+}
+
+CommProgress ToProgress(const v1::CommUpdate& update, int64_t offset_ns, ShapeShare* shapes,
+                        DroppedCounts* dropped) {
   CommProgress progress;
 #define COMM_COUNT(type, name) progress.name = static_cast<type>(update.name());
 #define COMM_SEEN(type, name) progress.name = static_cast<type>(update.name());
@@ -280,7 +286,7 @@ CommProgress ToProgress(const v1::CommUpdate& update, int64_t offset_ns, Dropped
   progress.has_graph_markers = update.has_graph_markers();
   progress.graph_launches = ToGraphLaunches(update, dropped);
   progress.grown = ToGrownIds(update, dropped);
-  progress.records = ToRecords(update.records(), offset_ns, dropped);
+  progress.records = ToRecords(update.records(), offset_ns, shapes, dropped);
   return progress;
 }
 

@@ -8,7 +8,10 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
+#include <vector>
 
+#include "daemon/model/interned_shapes.h"
 #include "daemon/model/job_model.h"
 
 namespace rollcall {
@@ -17,6 +20,7 @@ namespace v1 {
 class CommUpdate;
 class Evidence;
 class Identity;
+class ProcessUpdate;
 class Tick;
 }  // namespace v1
 
@@ -27,7 +31,10 @@ void ClampTimes(v1::Tick* tick);
 ProcessIdentity ToIdentity(const v1::Identity& update);
 ProcessEvidence ToEvidence(const v1::Evidence& update, int64_t offset_ns,
                            DroppedCounts* dropped = nullptr);
-CommProgress ToProgress(const v1::CommUpdate& update, int64_t offset_ns,
+// `shapes`: the share of the job.
+CommProgress ToProgress(const v1::CommUpdate& update, int64_t offset_ns, ShapeShare* shapes,
                         DroppedCounts* dropped = nullptr);
+// The call sites of an update, at most as many as a process may have.
+std::vector<std::string> ToSites(const v1::ProcessUpdate& update, DroppedCounts* dropped);
 
 }  // namespace rollcall

@@ -622,6 +622,56 @@ TEST(JobModelLimitsTest, AnAgentThatRestartsAgainAndAgainHasAnIndexEachTime) {
   EXPECT_EQ(model.TakeDropped()[static_cast<size_t>(Dropped::kAgents)], 0u);
 }
 
+TEST(JobModelLimitsTest, CountsAgentsBeyondTheLimit) {
+  JobModel model("job");
+  for (size_t i = 0; i < limits::kAgentsOfJob; ++i) {
+    ASSERT_GE(model.AddAgent("agent-" + std::to_string(i), "node"), 0) << i;
+  }
+  EXPECT_EQ(model.AddAgent("one-too-many", "node"), -1);
+  EXPECT_EQ(model.AddAgent("agent-7", "node"), 7) << "it is known";
+  EXPECT_EQ(CountDropped(&model, Dropped::kAgents), 1u);
+}
+
+TEST(JobModelLimitsTest, CountsIdsOfGrownCommunicatorsBeyondTheLimit) {
+  JobModel model("job");
+  const int32_t process = model.AddProcess("node", 100, 1);
+  CommProgress progress = Claim(kComm, 0, 1);
+  for (uint64_t id = 1; id <= limits::kGrownIdsOfJob + 3; ++id) {
+    progress.grown.push_back({1'000'000 + id, 2'000'000 + id});
+  }
+  model.SetProgress(process, progress, kStart);
+  EXPECT_EQ(CountDropped(&model, Dropped::kIds), 3u);
+  model.SetProgress(process, Claim(1'000'001, 0, 1), kStart);
+  EXPECT_EQ(model.state().communicators.count(2'000'001), 1u) << "it had room";
+}
+
+// Each peer in turn, from the last one down, and one more send to the first of them.
+TEST(JobModelLimitsTest, CountsSendsToPeersBeyondTheLimit) {
+  JobModel model("job");
+  const int32_t process = model.AddProcess("node", 100, 1);
+  CommProgress progress = Claim(kComm, 0);
+  const auto peers = static_cast<int32_t>(limits::kPeersOfMember) + 2;
+  for (int32_t peer = peers; peer > 0; --peer) {
+    CallRecord record;
+    record.index = static_cast<uint64_t>(peers - peer);
+    record.args.op = Op::kSend;
+    record.args.peer = peer;
+    record.entered_ns = kStart;
+    progress.records.push_back(record);
+  }
+  CallRecord again = progress.records.front();
+  again.index = static_cast<uint64_t>(peers);
+  progress.records.push_back(again);
+  model.SetProgress(process, progress, kStart);
+  const Member& member = model.state().communicators.at(kComm).members.at(0);
+  ASSERT_EQ(member.traffic.size(), limits::kPeersOfMember);
+  EXPECT_EQ(member.traffic.front().peer, 3);
+  EXPECT_EQ(member.traffic.back().peer, peers);
+  EXPECT_EQ(member.traffic.front().sends, 1u);
+  EXPECT_EQ(member.traffic.back().sends, 2u);
+  EXPECT_EQ(CountDropped(&model, Dropped::kPeers), 2u);
+}
+
 TEST(JobModelTest, AnAgentKeepsItsIndexWhileItLivesOrReportsAProcess) {
   JobModel model("job");
   const int32_t process = model.AddProcess("node", 100, 1);

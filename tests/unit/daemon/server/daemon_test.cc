@@ -265,6 +265,52 @@ TEST_F(DaemonTest, TheWelcomeAllowsShortColumns) {
   stream->Finish();
 }
 
+bool MetricsHave(const Daemon& daemon, const std::string& line) {
+  return absl::StrContains(daemon.queries().GetMetrics(false, {}), line + "\n");
+}
+
+TEST_F(DaemonTest, CountsTheSegmentsThatAnAgentLeavesOut) {
+  Daemon daemon(Options());
+  ASSERT_TRUE(daemon.Start().ok());
+  const auto stub = v1::AgentLink::NewStub(daemon.InProcessChannel());
+  grpc::ClientContext context;
+  const auto stream = stub->Connect(&context);
+  v1::AgentMessage message;
+  message.mutable_hello()->set_protocol(1);
+  message.mutable_hello()->set_host("node");
+  stream->Write(message);
+  message.mutable_tick()->set_left_out_segments(3);
+  stream->Write(message);
+  EXPECT_TRUE(Eventually([&] {
+    return MetricsHave(daemon, "rollcall_daemon_dropped_total{what=\"segments\"} 3");
+  }));
+  context.TryCancel();
+  stream->Finish();
+}
+
+// The daemon remembers 64 runs of agents of one host that have ended.
+TEST_F(DaemonTest, CountsTheRunsOfAgentsThatItForgets) {
+  Daemon daemon(Options());
+  ASSERT_TRUE(daemon.Start().ok());
+  const auto stub = v1::AgentLink::NewStub(daemon.InProcessChannel());
+  for (int run = 0; run < 66; ++run) {
+    grpc::ClientContext context;
+    const auto stream = stub->Connect(&context);
+    v1::AgentMessage hello;
+    hello.mutable_hello()->set_protocol(1);
+    hello.mutable_hello()->set_host("node");
+    hello.mutable_hello()->set_agent_id(absl::StrCat("node/", run));
+    stream->Write(hello);
+    v1::DaemonMessage answer;
+    ASSERT_TRUE(stream->Read(&answer));
+    stream->WritesDone();
+    stream->Finish();
+  }
+  EXPECT_TRUE(Eventually([&] {
+    return MetricsHave(daemon, "rollcall_daemon_dropped_total{what=\"hosts\"} 2");
+  }));
+}
+
 TEST_F(DaemonTest, AnAgentMayStartBeforeItsDaemon) {
   DaemonOptions options = Options();
   options.listen = "127.0.0.1:0";

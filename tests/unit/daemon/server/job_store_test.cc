@@ -696,6 +696,46 @@ TEST(JobStoreLimitsTest, KeepsTheNewestCheckpointsAndLaunchesAndCountsTheOthers)
   EXPECT_EQ(CountDropped(counters, Dropped::kIds), 2u);
 }
 
+// A job that has another shape in each call, beside a job with one.
+TEST(JobStoreLimitsTest, AJobWithTooManyShapesLeavesRoomForOthers) {
+  constexpr int kMore = 5;
+  DaemonCounters counters;
+  JobStore store("unnamed", {}, &counters);
+  constexpr int kRows = 512;
+  const int shapes = static_cast<int>(limits::kShapesOfJob) + kMore;
+  for (int first = 0; first < shapes; first += kRows) {
+    v1::Tick tick = MakeTick(7);
+    v1::CommUpdate* comm = AddComm(&tick, 5, 0, 1);
+    const int rows = std::min(kRows, shapes - first);
+    AddRecords(comm, static_cast<uint64_t>(first), rows);
+    for (int i = first; i < first + rows; ++i) {
+      comm->mutable_records()->add_shape("[3, 7, " + std::to_string(i) + "]");
+    }
+    store.Apply("node", tick, 1 + first);
+  }
+  EXPECT_EQ(CountDropped(counters, Dropped::kShapes), static_cast<uint64_t>(kMore));
+  v1::Tick tick = MakeTick(8, "other");
+  v1::CommUpdate* comm = AddComm(&tick, 6, 0, 1);
+  AddRecords(comm, 0, 2);
+  comm->mutable_records()->add_shape("[3, 7, other]");
+  comm->mutable_records()->add_shape(std::string(limits::kShape + 1, '1'));
+  store.Apply("node", tick, 1 + shapes);
+  const JobState state = store.Get(JobKey("other"));
+  ASSERT_NE(OnlyMember(state).records.front().args.shape, nullptr);
+  EXPECT_EQ(*OnlyMember(state).records.front().args.shape, "[3, 7, other]");
+  EXPECT_EQ(CountDropped(counters, Dropped::kShapes), uint64_t{kMore} + 1) << "one is too long";
+}
+
+TEST(JobStoreLimitsTest, CountsTheCallSitesOfAMessageBeyondTheLimit) {
+  DaemonCounters counters;
+  JobStore store("unnamed", {}, &counters);
+  v1::Tick tick = MakeTick(7);
+  for (size_t i = 0; i < limits::kSites + 6; ++i) tick.mutable_processes(0)->add_sites("a.py:1");
+  store.Apply("node", tick, 1);
+  EXPECT_EQ(store.Get(kJob).processes.at(0).sites.size(), limits::kSites);
+  EXPECT_EQ(CountDropped(counters, Dropped::kSites), 6u);
+}
+
 TEST(JobStoreLimitsTest, CountsEachBlockedCallBeyondTheLimit) {
   DaemonCounters counters;
   JobStore store("unnamed", {}, &counters);
