@@ -29,6 +29,24 @@ bool IsNavigation(const httplib::Request& request) {
          absl::StrContains(request.get_header_value("Accept"), "text/html");
 }
 
+bool IsLoginAddress(const httplib::Request& request) {
+  return request.path == "/" && request.method == "GET" && request.has_param("token");
+}
+
+HttpSiteFields SiteFieldsOf(const httplib::Request& request, const HttpRoute* route) {
+  HttpSiteFields fields;
+  fields.is_post = request.method != "GET" && request.method != "HEAD";
+  fields.is_encrypted = HttpRouter::exchange().caller.is_encrypted;
+  fields.host = request.get_header_value("Host");
+  fields.origin = request.get_header_value("Origin");
+  fields.fetch_site = request.get_header_value("Sec-Fetch-Site");
+  fields.fetch_mode = request.get_header_value("Sec-Fetch-Mode");
+  fields.fetch_dest = request.get_header_value("Sec-Fetch-Dest");
+  fields.has_our_header = request.has_header("X-Rollcall");
+  fields.is_form = route != nullptr && route->is_form;
+  return fields;
+}
+
 std::string RolesOf(const Identity& identity) {
   return absl::StrJoin(identity.roles, ", ", [](std::string* out, Role role) {
     out->append(RoleName(role));
@@ -88,16 +106,7 @@ HttpGate::Handled HttpGate::Refuse(const HttpDenial& denial, httplib::Response* 
   return Handled::Handled;
 }
 
-HttpDenial HttpGate::CheckSource(const httplib::Request& request, bool is_form) const {
-  HttpSiteFields fields;
-  fields.is_post = request.method != "GET" && request.method != "HEAD";
-  fields.is_encrypted = HttpRouter::exchange().caller.is_encrypted;
-  fields.host = request.get_header_value("Host");
-  fields.origin = request.get_header_value("Origin");
-  fields.fetch_site = request.get_header_value("Sec-Fetch-Site");
-  fields.fetch_mode = request.get_header_value("Sec-Fetch-Mode");
-  fields.has_our_header = request.has_header("X-Rollcall");
-  fields.is_form = is_form;
+HttpDenial HttpGate::CheckSource(const HttpSiteFields& fields) const {
   const HttpDenial denial =
       CheckHost(hosts_, tls_ ? tls_()->names() : std::vector<std::string>(), fields);
   return denial.status != 0 ? denial : CheckSite(fields, options_.page_url);
@@ -108,10 +117,12 @@ HttpGate::Handled HttpGate::Admit(const httplib::Request& request, httplib::Resp
   exchange.credentials = {exchange.caller, request.get_header_value("Authorization"),
                           GetCookie(request, login_.cookie_name())};
   const HttpRoute* route = FindHttpRoute(request.method, request.path);
-  const HttpDenial denial = CheckSource(request, route != nullptr && route->is_form);
+  const HttpSiteFields fields = SiteFieldsOf(request, route);
+  HttpDenial denial = CheckSource(fields);
+  if (denial.status == 0 && IsLoginAddress(request)) denial = CheckLoginAddress(fields);
   if (denial.status != 0) return Refuse(denial, response);
   if (route != nullptr && !route->role.has_value()) return Handled::Unhandled;
-  if (request.path == "/" && request.method == "GET" && request.has_param("token")) {
+  if (IsLoginAddress(request)) {
     login_.TakeTokenOfAddress(request, response);
     return Handled::Handled;
   }

@@ -31,7 +31,7 @@ class HttpGate {
   using Handled = httplib::Server::HandlerResponse;
 
   Handled Admit(const httplib::Request& request, httplib::Response* response);
-  HttpDenial CheckSource(const httplib::Request& request, bool is_form) const;
+  HttpDenial CheckSource(const HttpSiteFields& fields) const;
   Handled AdmitVisitor(const httplib::Request& request, const Role* role,
                        httplib::Response* response);
   Handled Refuse(const HttpDenial& denial, httplib::Response* response) const;

@@ -20,7 +20,8 @@ constexpr std::string_view kLineEnd = "\r\n";
 // What the handlers of the page and httplib's own code look at.
 constexpr absl::string_view kKnownFields[] = {
     "Accept", "Accept-Encoding", "Authorization", "Connection", "Content-Length", "Content-Type",
-    "Cookie", "Host", "If-None-Match", "Origin", "Sec-Fetch-Mode", "Sec-Fetch-Site", "X-Rollcall"};
+    "Cookie", "Host", "If-None-Match", "Origin", "Sec-Fetch-Dest", "Sec-Fetch-Mode",
+    "Sec-Fetch-Site", "X-Rollcall"};
 
 absl::string_view View(std::string_view text) { return {text.data(), text.size()}; }
 

@@ -99,4 +99,13 @@ HttpDenial CheckSite(const HttpSiteFields& fields, const std::string& page_url) 
   return Deny(403, "origin", absl::StrCat("a POST needs the header ", kOurHeader, ": 1"));
 }
 
+HttpDenial CheckLoginAddress(const HttpSiteFields& fields) {
+  const bool is_part = !fields.fetch_mode.empty() && fields.fetch_mode != "navigate";
+  const bool is_framed = !fields.fetch_dest.empty() && fields.fetch_dest != "document";
+  if (!is_part && !is_framed) return {};
+  return Deny(403, "origin",
+              "a page has loaded an address with a token, and only a person may log in; open the "
+              "address in a window of its own");
+}
+
 }  // namespace rollcall

@@ -42,7 +42,7 @@ std::string AuthorityIn(std::string_view url);
 struct HttpSiteFields {
   bool is_post = false;
   bool is_encrypted = false;  // this connection uses TLS
-  std::string host, origin, fetch_site, fetch_mode;
+  std::string host, origin, fetch_site, fetch_mode, fetch_dest;
   bool has_our_header = false;
   bool is_form = false;  // a form sends it, which cannot add a header
 };
@@ -51,5 +51,9 @@ struct HttpSiteFields {
 HttpDenial CheckHost(const HttpHosts& hosts, const std::vector<std::string>& more,
                      const HttpSiteFields& fields);
 HttpDenial CheckSite(const HttpSiteFields& fields, const std::string& page_url);
+// Of an address that logs in ("/?token=T"): only a window may load it, because a page could load it
+// unseen, as an image or in a frame, and so make people use a login of its choice. Scripts and old
+// browsers, which send no Sec-Fetch fields, pass.
+HttpDenial CheckLoginAddress(const HttpSiteFields& fields);
 
 }  // namespace rollcall

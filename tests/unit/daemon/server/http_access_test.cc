@@ -215,6 +215,52 @@ TEST_F(HttpAccessTest, ALinkOfAnotherSiteLogsNobodyInUnasked) {
   }
 }
 
+// An image or a frame could log a browser in while nobody sees it.
+TEST_F(HttpAccessTest, APageLogsNobodyInUnseen) {
+  Start();
+  const auto load = [this](const std::string& site, const std::string& mode,
+                           const std::string& destination) {
+    return Get("/?token=viewer", {{"Sec-Fetch-Site", site},
+                                  {"Sec-Fetch-Mode", mode},
+                                  {"Sec-Fetch-Dest", destination}});
+  };
+  int refusals = 0;
+  for (const char* site : {"cross-site", "same-site", "same-origin"}) {
+    for (const auto& [mode, destination] :
+         {std::pair("navigate", "iframe"), std::pair("no-cors", "image"), std::pair("cors", "empty")}) {
+      const auto answer = load(site, mode, destination);
+      const std::string what = absl::StrCat(site, " ", mode, " ", destination);
+      EXPECT_EQ(answer->status, 403) << what;
+      EXPECT_EQ(answer->get_header_value("Set-Cookie"), "") << what;
+      EXPECT_THAT(answer->body, Not(HasSubstr("<form"))) << what;
+      EXPECT_EQ(refused("origin"), ++refusals) << what;
+    }
+  }
+  EXPECT_NE(load("none", "navigate", "document")->get_header_value("Set-Cookie"), "");
+  EXPECT_NE(Get("/?token=viewer")->get_header_value("Set-Cookie"), "") << "a script";
+}
+
+// A login is an action too: whoever is logged in under a name of that site's choice shows it what
+// the page has for that name.
+TEST_F(HttpAccessTest, PagesOfOtherSitesPostNoLogin) {
+  Start();
+  const auto post = [this](const httplib::Headers& headers) {
+    return client_->Post("/login", headers, httplib::Params{{"token", "viewer"}});
+  };
+  const std::string own = "http://" + server_->address();
+  for (const httplib::Headers& other :
+       {httplib::Headers{{"Origin", "http://evil.example"}}, httplib::Headers{{"Origin", "null"}},
+        httplib::Headers{{"Sec-Fetch-Site", "cross-site"}, {"Sec-Fetch-Mode", "navigate"}},
+        httplib::Headers{{"Sec-Fetch-Site", "same-site"}, {"Sec-Fetch-Mode", "navigate"}},
+        httplib::Headers{{"Origin", own}, {"Sec-Fetch-Site", "cross-site"}}}) {
+    const auto answer = post(other);
+    EXPECT_EQ(answer->status, 403) << other.begin()->second;
+    EXPECT_EQ(answer->get_header_value("Set-Cookie"), "") << other.begin()->second;
+  }
+  EXPECT_EQ(post({{"Origin", own}, {"Sec-Fetch-Site", "same-origin"}})->status, 303);
+  EXPECT_EQ(post({})->status, 303) << "a script";
+}
+
 TEST_F(HttpAccessTest, AnAgentsTokenBeginsNoSession) {
   Start();
   const auto login = LogIn("agent");

@@ -42,13 +42,18 @@ struct Case {
 };
 
 HttpSiteFields Get(std::string site, std::string mode) {
-  return {false, false, "node:80", "", std::move(site), std::move(mode), false, false};
+  return {false, false, "node:80", "", std::move(site), std::move(mode), "", false, false};
+}
+HttpSiteFields Load(std::string mode, std::string destination) {
+  HttpSiteFields fields = Get("same-origin", std::move(mode));
+  fields.fetch_dest = std::move(destination);
+  return fields;
 }
 HttpSiteFields Post(std::string origin, std::string site = "", bool is_encrypted = false) {
-  return {true, is_encrypted, "node:80", std::move(origin), std::move(site), "", true, false};
+  return {true, is_encrypted, "node:80", std::move(origin), std::move(site), "", "", true, false};
 }
 HttpSiteFields Form(std::string origin, std::string site) {
-  return {true, false, "node:80", std::move(origin), std::move(site), "navigate", false, true};
+  return {true, false, "node:80", std::move(origin), std::move(site), "navigate", "", false, true};
 }
 
 TEST(HttpSiteTest, OtherSitesNeitherReadNorPost) {
@@ -81,6 +86,20 @@ TEST(HttpSiteTest, OtherSitesNeitherReadNorPost) {
            {"a login form in a sandbox", Form("null", "cross-site"), 403},
            {"a login form in a sandbox of an old browser", Form("null", ""), 403}}) {
     EXPECT_EQ(CheckSite(c.fields, "https://rollcall.example/page").status, c.status) << c.what;
+  }
+}
+
+TEST(HttpSiteTest, OnlyAWindowLoadsAnAddressThatLogsIn) {
+  for (const Case& c : std::vector<Case>{
+           {"a script without a browser", Load("", ""), 0},
+           {"a window", Load("navigate", "document"), 0},
+           {"a window of a browser that does not say what it loads", Load("navigate", ""), 0},
+           {"a frame", Load("navigate", "iframe"), 403},
+           {"a plug-in", Load("navigate", "object"), 403},
+           {"an image", Load("no-cors", "image"), 403},
+           {"an image of a browser that does not say what it loads", Load("no-cors", ""), 403},
+           {"a fetch", Load("cors", "empty"), 403}}) {
+    EXPECT_EQ(CheckLoginAddress(c.fields).status, c.status) << c.what;
   }
 }
 
