@@ -4,12 +4,16 @@
 #include <google/protobuf/arena.h>
 #include <grpc/grpc_security_constants.h>
 #include <spdlog/spdlog.h>
+#include <time.h>
 
 #include <algorithm>
 #include <atomic>
 #include <deque>
+#include <set>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/types/span.h"
 #include "daemon/model/client_limits.h"
 #include "daemon/model/cut_text.h"
 #include "daemon/server/access.h"
@@ -18,6 +22,7 @@
 #include "daemon/server/grpc_status.h"
 #include "daemon/server/parse_budget.h"
 #include "daemon/server/tick_facts.h"
+#include "proto/clean_text.h"
 #include "proto/steady_clock.h"
 #include "rollcall/v1/agent.grpc.pb.h"
 
@@ -30,6 +35,8 @@ constexpr uint32_t kProtocol = 1;
 constexpr size_t kMostUnread = 256;
 // A tick that its jobs have applied within this time: they are not late.
 constexpr int64_t kPromptNs = 100'000'000;
+// Names in a line of the log. One change of a file may end thousands of streams.
+constexpr size_t kMostNames = 3;
 
 // A parsed message. A tick is thousands of small objects that all end at once, so they share blocks of
 // memory.
@@ -56,6 +63,22 @@ class ParsedMessage {
   v1::AgentMessage* const message_;  // in the arena
 };
 
+grpc::Status NoLongerValid() {
+  return {grpc::StatusCode::UNAUTHENTICATED,
+          "the certificate or token of this agent has expired or was revoked"};
+}
+
+void LogEnded(const std::vector<std::string>& callers) {
+  if (callers.empty()) return;
+  const size_t named = std::min(callers.size(), kMostNames);
+  const std::string more =
+      named < callers.size() ? absl::StrCat(" and ", callers.size() - named, " more") : "";
+  spdlog::warn("ended {} streams of agents whose certificates or tokens have expired or were "
+               "revoked: {}{}",
+               callers.size(),
+               absl::StrJoin(absl::MakeConstSpan(callers).first(named), ", "), more);
+}
+
 }  // namespace
 
 // Messages come as bytes: see parse_budget.h.
@@ -73,10 +96,11 @@ class AgentService::Impl : public grpc_callback::RawConnect<v1::AgentLink> {
   const Access* access() const { return access_; }
 
   // Counts a stream that begins. An error: it is one too many.
-  grpc::Status Open(const std::string& peer_address);
-  void Close(const std::string& peer_address) {
+  grpc::Status Open(const std::string& peer_address, Stream* stream);
+  void Close(const std::string& peer_address, Stream* stream) {
     const absl::MutexLock lock(&mutex_);
     open_.Remove(peer_address);
+    all_.erase(stream);
   }
 
   void Add(const std::string& id, Stream* stream) {
@@ -129,6 +153,7 @@ class AgentService::Impl : public grpc_callback::RawConnect<v1::AgentLink> {
   const StreamLimits limits_;
   mutable absl::Mutex mutex_;  // taken before a stream's own
   OpenStreams open_ ABSL_GUARDED_BY(mutex_);
+  std::set<Stream*> all_ ABSL_GUARDED_BY(mutex_);  // that count as open
   std::atomic<uint64_t> last_stream_{0};
   // By agent id, the newest stream last. An agent can reconnect before its old stream has ended.
   std::map<std::string, std::vector<Stream*>> streams_ ABSL_GUARDED_BY(mutex_);
@@ -145,10 +170,14 @@ class AgentService::Stream : public Reactor, public std::enable_shared_from_this
 
   void Start() {
     self_ = shared_from_this();
-    const grpc::Status opened = impl_->Open(peer_address_);
+    const grpc::Status opened = impl_->Open(peer_address_, this);
     is_counted_ = opened.ok();
-    if (!is_counted_) return End(opened);
-    StartRead(&in_);
+    if (!is_counted_) {
+      End(opened);
+      return;
+    }
+    const absl::MutexLock lock(&mutex_);
+    if (!ended_) StartRead(&in_);  // EndInvalid() may have ended it
   }
 
   // Instead of Start().
@@ -179,7 +208,7 @@ class AgentService::Stream : public Reactor, public std::enable_shared_from_this
       impl_->Remove(name_.id, this);
       impl_->sink()->OnDisconnected(name_);
     }
-    if (is_counted_) impl_->Close(peer_address_);
+    if (is_counted_) impl_->Close(peer_address_, this);
     self_.reset();
   }
 
@@ -215,11 +244,12 @@ class AgentService::Stream : public Reactor, public std::enable_shared_from_this
 
   void Cancel() { context_->TryCancel(); }
 
-  void EndIfInvalid(int64_t now_s) {
-    if (impl_->access()->IsStillValid(caller_, now_s)) return;
-    End(grpc::Status(grpc::StatusCode::UNAUTHENTICATED,
-                     "the certificate or token of this agent has expired or was revoked"));
+  // True: this call has ended the stream.
+  bool EndIfInvalid(int64_t now_s) {
+    return !impl_->access()->IsStillValid(caller_, now_s) && End(NoLongerValid());
   }
+
+  const std::string& caller() const { return caller_.name; }
 
  private:
   // Handles the message that was read, and reads the next one when it is applied. The stream may have
@@ -318,8 +348,12 @@ class AgentService::Stream : public Reactor, public std::enable_shared_from_this
       return;
     }
     if (impl_->access() != nullptr) {
+      if (EndIfInvalid(time(nullptr))) return;
       const absl::Status own = impl_->access()->CheckHost(caller_, hello.host());
-      if (!own.ok()) return End(ToGrpc(own));
+      if (!own.ok()) {
+        End(ToGrpc(own));
+        return;
+      }
     }
     name_ = NameIn(hello);
     impl_->Add(name_.id, this);
@@ -331,13 +365,15 @@ class AgentService::Stream : public Reactor, public std::enable_shared_from_this
     return ended_;
   }
 
-  void End(const grpc::Status& status) {
+  // False: it has ended before.
+  bool End(const grpc::Status& status) {
     {
       const absl::MutexLock lock(&mutex_);
-      if (ended_) return;
+      if (ended_) return false;
       ended_ = true;
     }
     Finish(status);
+    return true;
   }
 
   Impl* const impl_;
@@ -368,11 +404,12 @@ Reactor* AgentService::Impl::Connect(grpc_callback::CallbackServerContext* conte
   return stream.get();
 }
 
-grpc::Status AgentService::Impl::Open(const std::string& peer_address) {
+grpc::Status AgentService::Impl::Open(const std::string& peer_address, Stream* stream) {
   StreamRefusal refusal = StreamRefusal::kNone;
   {
     const absl::MutexLock lock(&mutex_);
     refusal = open_.Add(peer_address);
+    if (refusal == StreamRefusal::kNone) all_.insert(stream);
   }
   if (refusal == StreamRefusal::kNone) return grpc::Status::OK;
   if (counters_ != nullptr) counters_->CountDropped(Dropped::kStreams, 1);
@@ -406,11 +443,13 @@ void AgentService::Impl::EndInvalid(int64_t now_s) {
   std::vector<std::shared_ptr<Stream>> all;
   {
     const absl::MutexLock lock(&mutex_);
-    for (const auto& [id, streams] : streams_) {
-      for (Stream* stream : streams) all.push_back(stream->shared_from_this());
-    }
+    for (Stream* stream : all_) all.push_back(stream->shared_from_this());
   }
-  for (const std::shared_ptr<Stream>& stream : all) stream->EndIfInvalid(now_s);
+  std::vector<std::string> ended;
+  for (const std::shared_ptr<Stream>& stream : all) {
+    if (stream->EndIfInvalid(now_s)) ended.push_back(CleanText(stream->caller()));
+  }
+  LogEnded(ended);
 }
 
 void AgentService::Impl::CloseAll() {
