@@ -625,10 +625,11 @@ TEST(JobModelLimitsTest, AnAgentThatRestartsAgainAndAgainHasAnIndexEachTime) {
 TEST(JobModelLimitsTest, CountsAgentsBeyondTheLimit) {
   JobModel model("job");
   for (size_t i = 0; i < limits::kAgentsOfJob; ++i) {
-    ASSERT_GE(model.AddAgent("agent-" + std::to_string(i), "node"), 0) << i;
+    const std::string host = "node-" + std::to_string(i);
+    ASSERT_GE(model.AddAgent(host + "/1", host), 0) << i;
   }
   EXPECT_EQ(model.AddAgent("one-too-many", "node"), -1);
-  EXPECT_EQ(model.AddAgent("agent-7", "node"), 7) << "it is known";
+  EXPECT_EQ(model.AddAgent("node-7/1", "node-7"), 7) << "it is known";
   EXPECT_EQ(CountDropped(&model, Dropped::kAgents), 1u);
 }
 
