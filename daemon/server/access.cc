@@ -5,11 +5,13 @@
 
 #include <algorithm>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "proto/clean_text.h"
 #include "proto/steady_clock.h"
 #include "security/grpc/credentials.h"
+#include "security/names.h"
 
 namespace rollcall {
 namespace {
@@ -29,6 +31,35 @@ std::string RolesInWords(const Identity& identity) {
                                                          absl::StrAppend(
                                                              out, std::string(RoleName(role)));
                                                        }));
+}
+
+absl::string_view FirstLabel(absl::string_view name) { return name.substr(0, name.find('.')); }
+
+// The name of this identity that the caller may have meant by `host`; "": it is not clear.
+std::string NameMeant(const Identity& identity, const std::string& host) {
+  std::vector<std::string> names;
+  for (const std::string& own : identity.hosts) {
+    if (!IsPlainName(own)) continue;  // a pattern
+    if (absl::EqualsIgnoreCase(FirstLabel(own), FirstLabel(host))) return own;
+    names.push_back(own);
+  }
+  return names.size() == 1 ? names.front() : "";
+}
+
+// What to type where the agent's name for its host is none of its identity's.
+std::string AdviceForHost(const Identity& identity, const std::string& host) {
+  const std::string meant = NameMeant(identity, host);
+  std::string advice =
+      absl::StrCat("\n  give the agent a name that it has:  rollcall-agent --host=",
+                   meant.empty() ? "NAME" : meant);
+  const bool is_same_host =
+      !meant.empty() && absl::EqualsIgnoreCase(FirstLabel(meant), FirstLabel(host));
+  // A person may paste the line into a shell.
+  if (is_same_host && IsPlainName(host)) {
+    absl::StrAppend(&advice, "\n  or a certificate with both names:  rollcall pki issue DIR "
+                             "--role=agent --host=", meant, " --host=", host);
+  }
+  return advice;
 }
 
 }  // namespace
@@ -93,8 +124,7 @@ absl::Status Access::CheckHost(const Identity& identity, const std::string& host
       identity.hosts.empty() ? "it names no host"
                              : absl::StrCat("its hosts: ", absl::StrJoin(identity.hosts, ", ")));
   refusals_->Count(kRefusedAgentHost, text);
-  return absl::PermissionDeniedError(absl::StrCat(
-      text, "\n  give the agent the name in its certificate:  rollcall-agent --host=NAME"));
+  return absl::PermissionDeniedError(absl::StrCat(text, AdviceForHost(identity, host)));
 }
 
 }  // namespace rollcall

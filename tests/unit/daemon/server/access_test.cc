@@ -281,6 +281,47 @@ TEST_F(AccessTest, AnAgentReportsForItsOwnHostOnly) {
       << refused.error_message();
 }
 
+// Without a daemon: what the refusal of a host says.
+class HostRefusalTest : public testing::Test {
+ protected:
+  std::string Refusal(const std::vector<std::string>& hosts, const std::string& host) const {
+    Identity agent;
+    agent.name = "certificate spiffe://d/rollcall/agent";
+    agent.hosts = hosts;
+    return std::string(access_.CheckHost(agent, host).message());
+  }
+
+  Refusals refusals_;
+  FailedLogins failed_logins_;
+  const Access access_{nullptr, &refusals_, &failed_logins_};
+};
+
+TEST_F(HostRefusalTest, SaysWhatToTypeForALongNameOfTheSameHost) {
+  EXPECT_EQ(Refusal({"node-7"}, "node-7.cluster.example"),
+            "certificate spiffe://d/rollcall/agent may not report for the host "
+            "\"node-7.cluster.example\"; its hosts: node-7"
+            "\n  give the agent a name that it has:  rollcall-agent --host=node-7"
+            "\n  or a certificate with both names:  rollcall pki issue DIR --role=agent "
+            "--host=node-7 --host=node-7.cluster.example");
+}
+
+TEST_F(HostRefusalTest, SaysWhatToTypeForAnotherName) {
+  const std::string one = Refusal({"node-7"}, "other");
+  EXPECT_NE(one.find("rollcall-agent --host=node-7"), std::string::npos) << one;
+  EXPECT_EQ(one.find("pki issue"), std::string::npos) << "it is another host: " << one;
+  const std::string same = Refusal({"other-1", "node-7.a.example"}, "NODE-7.b.example");
+  EXPECT_NE(same.find("rollcall-agent --host=node-7.a.example\n"), std::string::npos) << same;
+  for (const auto& hosts : {std::vector<std::string>{}, {"*.nodes.example"}, {"a", "b"}}) {
+    EXPECT_NE(Refusal(hosts, "node-7").find("rollcall-agent --host=NAME"), std::string::npos);
+  }
+}
+
+// Strangers to the shell: a person may paste the line.
+TEST_F(HostRefusalTest, RepeatsNoOtherTextAsACommand) {
+  const std::string text = Refusal({"node-7"}, "node-7.$(reboot)");
+  EXPECT_EQ(text.find("--host=node-7.$("), std::string::npos) << text;
+}
+
 // The stream of an agent that has reported a process of each of these jobs, (tenant, name). Ends with
 // the object.
 class ReportingAgent {
