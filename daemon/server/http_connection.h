@@ -9,6 +9,7 @@
 #include <memory>
 #include <string>
 
+#include "daemon/server/http_request.h"
 #include "daemon/server/http_transport.h"
 #include "daemon/server/http_types.h"
 
@@ -26,6 +27,7 @@ struct HttpConnection {
   // What the last read or write waits for. A read of TLS may wait until it can write.
   IoState read_wants = IoState::kWantRead, write_wants = IoState::kWantWrite;
   std::string in, out;
+  RequestFinder finder;      // of the request at the beginning of `in`
   size_t sent = 0;           // bytes of `out`
   bool close_after = false;  // close the connection after `out`
   bool had_bytes = false;    // from the client; of TLS: the handshake is complete

@@ -259,11 +259,12 @@ void HttpFront::Impl::Warn(const HttpConnection& connection) {
 
 // Handles the request once it is complete.
 void HttpFront::Impl::Advance(HttpConnection* connection) {
-  const RequestEnd end = FindRequestEnd(connection->in);
+  const RequestEnd end = connection->finder.Find(connection->in);
   if (end.refusal != 0) return Send(connection, HttpRefusal(end.refusal), true);
   if (end.size == 0) return;
   std::string request = connection->in.substr(0, end.size);
   connection->in.erase(0, end.size);
+  connection->finder.Reset();
   connection->had_request = true;
   if (RequestPath(request) == "/healthz") {
     const std::string problem = problem_ ? problem_() : "";

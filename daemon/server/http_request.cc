@@ -94,13 +94,9 @@ bool IsKnown(absl::string_view name) {
   return std::any_of(std::begin(kKnownFields), std::end(kKnownFields), is_it);
 }
 
-}  // namespace
-
-RequestEnd FindRequestEnd(std::string_view bytes) {
-  const size_t head = bytes.find(kHeadEnd);
-  if (std::min(head, bytes.size()) > kMostHeadBytes) return {0, 431};
-  if (head == std::string_view::npos) return {};
-  HeadLines lines{bytes.substr(0, head)};
+// The size of the request with this head, and its body, or why it is refused.
+RequestEnd ReadHead(std::string_view head) {
+  HeadLines lines{head};
   absl::string_view line;
   lines.Next(&line);
   if (line.size() > kMostLineBytes) return {0, 414};
@@ -111,8 +107,26 @@ RequestEnd FindRequestEnd(std::string_view bytes) {
     if (refusal != 0) return {0, refusal};
   }
   if (framing.body > kMostBodyBytes) return {0, 413};
-  const size_t size = head + kHeadEnd.size() + framing.body;
-  return {bytes.size() < size ? 0 : size, 0};
+  return {head.size() + kHeadEnd.size() + framing.body, 0};
+}
+
+}  // namespace
+
+RequestEnd FindRequestEnd(std::string_view bytes) { return RequestFinder().Find(bytes); }
+
+RequestEnd RequestFinder::Find(std::string_view bytes) {
+  if (size_ == 0) {
+    // The end may have begun in the bytes before.
+    const size_t from = searched_ - std::min(searched_, kHeadEnd.size() - 1);
+    const size_t head = bytes.find(kHeadEnd, from);
+    searched_ = bytes.size();
+    if (std::min(head, bytes.size()) > kMostHeadBytes) return {0, 431};
+    if (head == std::string_view::npos) return {};
+    const RequestEnd whole = ReadHead(bytes.substr(0, head));
+    if (whole.refusal != 0) return whole;
+    size_ = whole.size;
+  }
+  return {bytes.size() < size_ ? 0 : size_, 0};
 }
 
 std::string KeepKnownFields(std::string_view request) {

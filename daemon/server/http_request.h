@@ -25,6 +25,21 @@ struct RequestEnd {
 
 RequestEnd FindRequestEnd(std::string_view bytes);
 
+// FindRequestEnd() for bytes that arrive one after the other: looks at each head once, however small
+// the packets are.
+class RequestFinder {
+ public:
+  // `bytes`: all that has arrived since the end of the last request; they begin with those of the last
+  // call.
+  RequestEnd Find(std::string_view bytes);
+  // The next bytes are of another request.
+  void Reset() { *this = RequestFinder(); }
+
+ private:
+  size_t searched_ = 0;  // bytes in which the head does not end
+  size_t size_ = 0;      // of the request; 0: its head is incomplete
+};
+
 // Returns a complete request without the header fields that the server has no use for, such as
 // Range and Expect. Of the encodings that the client accepts, only gzip remains.
 std::string KeepKnownFields(std::string_view request);

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <ctime>
 #include <string>
 #include <vector>
 
@@ -15,6 +16,16 @@ std::string Repeat(const std::string& text, int times) {
   std::string all;
   for (int i = 0; i < times; ++i) all += text;
   return all;
+}
+
+// The end of a request whose bytes arrive one by one.
+RequestEnd FindByteByByte(const std::string& bytes) {
+  RequestFinder finder;
+  RequestEnd end = finder.Find("");
+  for (size_t i = 1; i <= bytes.size() && end.size == 0 && end.refusal == 0; ++i) {
+    end = finder.Find(std::string_view(bytes).substr(0, i));
+  }
+  return end;
 }
 
 struct Ending {
@@ -57,7 +68,30 @@ TEST(FindRequestEndTest, FindsTheEndOrTheRefusal) {
            {std::string(20'000, 'x'), 0, 431}}) {
     EXPECT_EQ(FindRequestEnd(c.bytes).size, c.size) << c.bytes.substr(0, 60);
     EXPECT_EQ(FindRequestEnd(c.bytes).refusal, c.refusal) << c.bytes.substr(0, 60);
+    const RequestEnd slow = FindByteByByte(c.bytes);
+    EXPECT_EQ(slow.size, c.size) << c.bytes.substr(0, 60);
+    EXPECT_EQ(slow.refusal, c.refusal) << c.bytes.substr(0, 60);
   }
+}
+
+// A client that sends a request byte by byte must not keep the thread that serves all: it reads no
+// head again for each byte of the body.
+TEST(RequestFinderTest, ReadsEachByteOfARequestAboutOnce) {
+  const std::string request =
+      absl::StrCat("POST / HTTP/1.1\r\n", Repeat("a: " + std::string(150, 'x') + "\r\n", 99),
+                   "Content-Length: 65536\r\n\r\n", std::string(65'536, 'b'));
+  const std::clock_t start = std::clock();
+  EXPECT_EQ(FindByteByByte(request).size, request.size());
+  EXPECT_LT(std::clock() - start, CLOCKS_PER_SEC / 4);
+}
+
+TEST(RequestFinderTest, BeginsAgain) {
+  RequestFinder finder;
+  const std::string first = "POST / HTTP/1.1\r\nContent-Length: 9\r\n\r\n123456789";
+  EXPECT_EQ(finder.Find(first + "GET").size, first.size());
+  finder.Reset();
+  EXPECT_EQ(finder.Find("GET / HTTP/1.1\r\n").size, 0u);
+  EXPECT_EQ(finder.Find("GET / HTTP/1.1\r\n\r\n").size, 18u);
 }
 
 TEST(KeepKnownFieldsTest, KeepsWhatTheServerUses) {
