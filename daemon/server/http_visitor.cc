@@ -2,6 +2,7 @@
 #include "daemon/server/http_visitor.h"
 
 #include <spdlog/spdlog.h>
+#include <time.h>
 
 #include <utility>
 
@@ -9,6 +10,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "proto/durations.h"
 #include "security/digest.h"
 #include "security/peer_address.h"
 
@@ -35,6 +37,20 @@ std::pair<std::string, std::string> PairIn(absl::string_view field) {
   const size_t colon = pair.find(':');
   if (colon == std::string::npos) return {pair, ""};
   return {pair.substr(0, colon), pair.substr(colon + 1)};
+}
+
+// Of this thread.
+int64_t CpuNs() {
+  timespec time = {};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+  return int64_t{time.tv_sec} * kSecond + time.tv_nsec;
+}
+
+HttpDenial Busy(int busy_s) {
+  return {429, "guessing",
+          absl::StrCat("others try too many wrong passwords; wait ", busy_s,
+                       " s. Tokens still work, and sessions that have begun"),
+          busy_s};
 }
 
 Identity UserIdentity(const std::string& user, std::string credential) {
@@ -111,11 +127,25 @@ HttpVisitor HttpVisitors::FromPassword(const HttpCaller& caller, const std::stri
   // which password is in use elsewhere.
   const bool is_known =
       users != nullptr && users->IsRemembered(user, password, NetworkOf(caller.peer));
-  const int blocked_s = is_known ? 0 : failed_->Begin(caller.peer, now_ns);
-  if (blocked_s > 0) return {std::nullopt, false, TooMany(caller, blocked_s)};
+  if (!is_known) return FromNewPassword(caller, user, password, now_ns);
   auto identity = AskPasswords(caller, user, password);
   if (!identity.ok()) return {std::nullopt, false, Refuse(caller, identity.status(), now_ns)};
-  if (!is_known) failed_->Succeeded(caller.peer, now_ns);
+  return {std::move(*identity), false, {}};
+}
+
+HttpVisitor HttpVisitors::FromNewPassword(const HttpCaller& caller, const std::string& user,
+                                          const std::string& password, int64_t now_ns) {
+  const int blocked_s = failed_->Begin(caller.peer, now_ns);
+  if (blocked_s > 0) return {std::nullopt, false, TooMany(caller, blocked_s)};
+  if (const int busy_s = budget_.Begin(now_ns); busy_s > 0) {
+    failed_->Succeeded(caller.peer, now_ns);  // nothing was tried
+    return {std::nullopt, false, Busy(busy_s)};
+  }
+  const int64_t before_ns = CpuNs();
+  auto identity = AskPasswords(caller, user, password);
+  budget_.End(identity.ok(), CpuNs() - before_ns);
+  if (!identity.ok()) return {std::nullopt, false, Refuse(caller, identity.status(), now_ns)};
+  failed_->Succeeded(caller.peer, now_ns);
   return {std::move(*identity), false, {}};
 }
 

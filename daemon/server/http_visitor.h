@@ -10,6 +10,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "daemon/server/http_password_budget.h"
 #include "daemon/server/http_sessions.h"
 #include "daemon/server/http_site.h"
 #include "daemon/server/http_types.h"
@@ -41,11 +42,13 @@ class HttpVisitors {
   // `failed_logins` must outlive this object. Without `token` and `authenticator`, everybody is the
   // owner. `failed_logins`: nullptr: this object's own.
   HttpVisitors(std::string token, const Authenticator* authenticator, PasswordSource passwords,
-               FailedLogins* failed_logins = nullptr)
+               FailedLogins* failed_logins = nullptr,
+               const PasswordBudget::Limits& password_limits = {})
       : token_(std::move(token)),
         authenticator_(authenticator),
         passwords_(std::move(passwords)),
-        failed_(failed_logins == nullptr ? &own_failed_ : failed_logins) {}
+        failed_(failed_logins == nullptr ? &own_failed_ : failed_logins),
+        budget_(password_limits) {}
 
   HttpVisitor Identify(const HttpCredentials& credentials, int64_t now_ns);
   // Whether the same request would be accepted now. For streams.
@@ -71,6 +74,8 @@ class HttpVisitors {
   HttpVisitor FromToken(const HttpCaller& caller, const std::string& token, int64_t now_ns);
   HttpVisitor FromPassword(const HttpCaller& caller, const std::string& user,
                            const std::string& password, int64_t now_ns);
+  HttpVisitor FromNewPassword(const HttpCaller& caller, const std::string& user,
+                              const std::string& password, int64_t now_ns);
   HttpDenial Refuse(const HttpCaller& caller, const absl::Status& status, int64_t now_ns);
   HttpDenial TooMany(const HttpCaller& caller, int blocked_s);
 
@@ -80,6 +85,7 @@ class HttpVisitors {
   HttpSessions sessions_;
   FailedLogins own_failed_;
   FailedLogins* const failed_;
+  PasswordBudget budget_;
 };
 
 }  // namespace rollcall

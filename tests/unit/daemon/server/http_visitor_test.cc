@@ -62,6 +62,72 @@ TEST_F(HttpVisitorTest, AScraperGoesOnWhileSomebodyElseGuesses) {
   EXPECT_EQ(Ask(kScraperAgain, "right"), 200);
 }
 
+// A network of IPv6 has 2^64 addresses, and many people have 2^16 such networks.
+TEST_F(HttpVisitorTest, ManyNetworksTogetherBurnNoMoreThanTheBudget) {
+  EXPECT_EQ(Ask(kScraper, "right"), 200);
+  PasswordBudget::Limits limits;
+  limits.most_spent_ns = 1;  // one wrong password is enough
+  HttpVisitors visitors("", nullptr, [this] { return users_; }, nullptr, limits);
+  const auto ask = [&](const std::string& peer, const std::string& password, int64_t now_ns) {
+    HttpCaller caller;
+    caller.peer = peer;
+    caller.is_encrypted = true;
+    return visitors.LogIn(caller, "prometheus", password, now_ns).denial;
+  };
+  EXPECT_EQ(ask("ipv6:[2001:db8:0:1::1]:1", "wrong", kNowNs).status, 401);
+  const HttpDenial second = ask("ipv6:[2001:db8:0:2::1]:1", "wrong", kNowNs);
+  EXPECT_EQ(second.status, 429);
+  EXPECT_GT(second.retry_after_s, 0);
+  EXPECT_EQ(ask("ipv6:[2001:db8:0:3::1]:1", "right", kNowNs).status, 429);
+  EXPECT_EQ(ask(kScraper, "right", kNowNs).status, 0) << "it was right before";
+  const int64_t later_ns = kNowNs + 60'000'000'000;
+  EXPECT_EQ(ask("ipv6:[2001:db8:0:3::1]:1", "right", later_ns).status, 0);
+}
+
+// Whoever is told to wait has not guessed.
+TEST_F(HttpVisitorTest, ARefusalForLackOfTimeIsNoFailedLogin) {
+  PasswordBudget::Limits limits;
+  limits.most_spent_ns = 1;
+  HttpVisitors visitors("", nullptr, [this] { return users_; }, nullptr, limits);
+  HttpCaller guesser, other;
+  guesser.peer = kGuesser;
+  other.peer = kScraper;
+  guesser.is_encrypted = other.is_encrypted = true;
+  EXPECT_EQ(visitors.LogIn(guesser, "prometheus", "wrong", kNowNs).denial.status, 401);
+  for (int i = 0; i < 20; ++i) {
+    EXPECT_EQ(visitors.LogIn(other, "prometheus", "right", kNowNs).denial.status, 429);
+  }
+  const int64_t later_ns = kNowNs + 30'000'000'000;
+  EXPECT_EQ(visitors.LogIn(other, "prometheus", "right", later_ns).denial.status, 0);
+}
+
+TEST(PasswordBudgetTest, WrongPasswordsCostTimeThatComesBack) {
+  PasswordBudget::Limits limits;
+  limits.most_spent_ns = 1'000'000'000;
+  limits.share = 0.25;
+  PasswordBudget budget(limits);
+  ASSERT_EQ(budget.Begin(0), 0);
+  budget.End(false, 900'000'000);
+  ASSERT_EQ(budget.Begin(0), 0);
+  budget.End(false, 900'000'000);
+  EXPECT_EQ(budget.Begin(0), 4) << "0.8 s too much, at a quarter of a core";
+  EXPECT_EQ(budget.Begin(2'000'000'000), 2);
+  ASSERT_EQ(budget.Begin(4'000'000'000), 0);
+  budget.End(true, 9'000'000'000);
+  EXPECT_EQ(budget.Begin(4'000'000'000), 0) << "a right password costs nothing";
+}
+
+TEST(PasswordBudgetTest, FewChecksAtOneTime) {
+  PasswordBudget::Limits limits;
+  limits.at_once = 2;
+  PasswordBudget budget(limits);
+  ASSERT_EQ(budget.Begin(0), 0);
+  ASSERT_EQ(budget.Begin(0), 0);
+  EXPECT_EQ(budget.Begin(0), 1);
+  budget.End(true, 1);
+  EXPECT_EQ(budget.Begin(0), 0);
+}
+
 TEST_F(HttpVisitorTest, AScraperGoesOnBehindTheAddressOfAGuesser) {
   EXPECT_EQ(Ask(kScraper, "right"), 200);
   GuessUntilBlocked(kScraperAgain);
