@@ -29,7 +29,7 @@ class Case:
     ranks: int = 4
     short: bool = False  # part of the short run
     at: str = "line"  # "" where the culprit has no place: it has ended
-    defect: str = ""  # what else is wrong today, and is not asserted
+    defect: str = ""  # what is wrong today, in the verdict or the first advice; not asserted
 
     @property
     def file(self):
@@ -49,8 +49,13 @@ class Case:
 
 def lacks_packages(program):
     """Whether the program wants a framework that is not installed."""
-    wanted = ("with_accelerate", "with_trainer", "with_megatron")
+    wanted = ("with_accelerate", "with_trainer", "with_megatron", "with_ray", "with_torchft")
     return program.startswith(wanted) and not PYTHON.exists()
+
+
+def starts_its_ranks(program):
+    """Whether the program has a launcher of its own, which launch.py cannot take the place of."""
+    return program.startswith("with_ray")
 
 
 def wanted_modules(programs):
@@ -94,10 +99,12 @@ class FrameworkRun(Run):
         job = Hang(program, f"frameworks/{file.name}", "", None, "", "", "")
         super().__init__(job, work, ranks=ranks, hang_after=hang_after)
         (self.work / "program").write_text(program)
-        flags = ["--fixed"] if fixed else []
+        script = [str(file), program.split(".")[1], "--work", str(self.work)]
+        script += ["--fixed"] if fixed else []
         at = self.command.index("--") + 1
-        self.command[at:] = [sys.executable, str(LAUNCH), str(server.socket), str(ranks),
-                             str(file), program.split(".")[1], *flags, "--work", str(self.work)]
+        self.command[at:] = (
+            [str(PYTHON), *script, "--ranks", str(ranks)] if starts_its_ranks(program) else
+            [sys.executable, str(LAUNCH), str(server.socket), str(ranks), *script])
 
 
 @functools.cache
@@ -208,6 +215,24 @@ MEGATRON = [
     Case("with_megatron.megatron_waits_for_data", "unmatched_p2p", (0,),
          ("waits-for-a-thread", "data-loader", "look-at-absent-rank")),
 ]
+RAY = [
+    Case("with_ray.reports_on_rank0", "missing_rank", (0,),
+         ("collective-on-one-rank", "look-at-absent-rank")),
+    Case("with_ray.waits_for_an_actor", "missing_rank", (1,),
+         ("waits-for-a-thread", "look-at-absent-rank"),
+         defect="the threads of Ray make a worker that waits look like one that works: late-rank"),
+    Case("with_ray.skips_bad_batches", "missing_rank", (3,), ("skipped-call", "uneven-inputs"),
+         defect="nothing tells a worker that skipped a batch and waits in Ray's report()"),
+]
+# torchft starts each replica as a job of one rank, so that all of them have RANK=0.
+TORCHFT = [
+    Case("with_torchft.replica_without_data", "missing_rank", (2,),
+         ("waits-for-a-thread", "data-loader", "look-at-absent-rank"),
+         defect="replicas that all have RANK=0 are taken for attempts of one job"),
+    Case("with_torchft.averages_on_first_replica", "argument_mismatch", (0,),
+         ("logs-alone", "collective-on-one-rank", "extra-call"),
+         defect="replicas that all have RANK=0 are taken for attempts of one job"),
+]
 TITAN = [
     Case("titan.logs_on_rank0", "operation_mismatch", (0,),
          ("logs-alone", "collective-on-one-rank", "extra-call")),
@@ -221,7 +246,7 @@ ENGINES = [
 
 CASES = [*LOOPS, *FSDP2, *TENSOR_PARALLEL, *PIPELINES, *CHECKPOINTS, *OBJECTS,
          *ACCELERATE, *TRAINER, *LIGHTNING, *DEEPSPEED, *MEGATRON,
-         *TITAN, *ENGINES]
+         *RAY, *TORCHFT, *TITAN, *ENGINES]
 # Ordinary programs that look like hangs for a while.
 HEALTHY = [
     "loops.healthy_slow_rank", "loops.healthy_join", "fsdp2.healthy_accumulation",
@@ -229,4 +254,6 @@ HEALTHY = [
     "checkpoints.healthy_slow_save", "objects.healthy_objects",
     "titan.healthy_titan", "engine.healthy_idle",
     "with_accelerate.healthy_main_process_first",
+    "with_ray.healthy_ray", "with_torchft.healthy_replicas_come_and_go",
+    "with_torchft.healthy_replica_dies",
 ]

@@ -2,6 +2,7 @@
 """What the programs of this folder share: their registry, the start of a rank, small models.
 
     launch.py SOCKET RANKS FILE PROGRAM [--fixed] --work FOLDER
+    FILE PROGRAM [--fixed] --work FOLDER --ranks RANKS       files that start their ranks themselves
 
 A line with "# hangs: PROGRAM" is where the culprit of that program stands; the tests expect it.
 """
@@ -22,19 +23,29 @@ def program(function):
     return function
 
 
-def main():
+def parse_arguments():
     parser = argparse.ArgumentParser()
     parser.add_argument("program", choices=PROGRAMS)
     parser.add_argument("--fixed", action="store_true")
     parser.add_argument("--work", required=True)
-    args = parser.parse_args()
+    parser.add_argument("--ranks", type=int)
+    return parser.parse_args()
+
+
+def run_rank(args):
+    """Runs the program as the rank that args names."""
     torch.set_num_threads(1)
-    dist.init_process_group("nccl_cpu")
-    args.rank, args.ranks = dist.get_rank(), dist.get_world_size()
     PROGRAMS[args.program](args)
     if dist.is_initialized():
         dist.destroy_process_group()
     print(f"rank {args.rank} done", flush=True)
+
+
+def main():
+    args = parse_arguments()
+    dist.init_process_group("nccl_cpu")
+    args.rank, args.ranks = dist.get_rank(), dist.get_world_size()
+    run_rank(args)
 
 
 def make_network(layers=2):
