@@ -254,6 +254,9 @@ HEALTHY = [
     "checkpoints.healthy_slow_save", "objects.healthy_objects",
     "titan.healthy_titan", "engine.healthy_idle",
     "with_accelerate.healthy_main_process_first",
+    "with_trainer.healthy_evaluation", "with_lightning.healthy_epochs",
+    "with_deepspeed.healthy_stages", "with_deepspeed.healthy_zero",
+    "with_megatron.healthy_parallel", "with_megatron.healthy_pipeline",
     "with_ray.healthy_ray", "with_torchft.healthy_replicas_come_and_go",
     "with_torchft.healthy_replica_dies",
 ]

@@ -2,6 +2,7 @@
 """DeepSpeed: ZeRO stage 3 and the pipeline engine."""
 
 import os
+import time
 
 os.environ["DS_ACCELERATOR"] = "cpu"
 
@@ -35,11 +36,12 @@ class TwoPaths(nn.Module):
         return self.network(inputs)  # hangs: skips_an_expert
 
 
-def make_engine():
+def make_engine(**options):
     deepspeed.init_distributed(dist_backend="nccl_cpu")
     model = TwoPaths()
     engine, *_ = deepspeed.initialize(
-        model=model, optimizer=torch.optim.SGD(model.parameters(), lr=0.01), config=CONFIG)
+        model=model, optimizer=torch.optim.SGD(model.parameters(), lr=0.01),
+        config={**CONFIG, **options})
     return engine
 
 
@@ -82,9 +84,7 @@ def zero_saves_on_rank0(args):
             engine.save_checkpoint(args.work)  # hangs: zero_saves_on_rank0
 
 
-@program
-def stage_without_data(args):
-    """The pipeline's last stage waits for labels."""
+def make_pipeline(args):
     deepspeed.init_distributed(dist_backend="nccl_cpu")
     torch.manual_seed(4)
     layers = [layer for _ in range(args.ranks) for layer in (nn.Linear(WIDTH, WIDTH), nn.Tanh())]
@@ -92,6 +92,13 @@ def stage_without_data(args):
     engine, *_ = deepspeed.initialize(
         model=module, optimizer=torch.optim.SGD(module.parameters(), lr=0.01),
         config={"train_micro_batch_size_per_gpu": 8, "gradient_accumulation_steps": 2})
+    return engine
+
+
+@program
+def stage_without_data(args):
+    """The pipeline's last stage waits for labels."""
+    engine = make_pipeline(args)
 
     def read():
         number = 0
@@ -105,6 +112,44 @@ def stage_without_data(args):
     reader = read()
     for _ in range(4):
         engine.train_batch(reader)
+
+
+@program
+def healthy_stages(args):
+    """Healthy: the pipeline's last stage, then its first, waits for long for data."""
+    engine = make_pipeline(args)
+
+    def read():
+        for number in range(12):
+            if (args.rank, number) in ((args.ranks - 1, 3), (0, 6)):
+                time.sleep(7)
+            inputs = torch.ones(8, WIDTH) * number
+            yield inputs, inputs
+
+    reader = read()
+    for _ in range(4):
+        engine.train_batch(reader)
+    engine.eval_batch(reader)
+    engine.save_checkpoint(args.work)
+
+
+@program
+def healthy_zero(args):
+    """Healthy: all accumulate, gather and save; some steps use no expert; ranks 0 and 2 are slow
+    alone."""
+    engine = make_engine(gradient_accumulation_steps=2)
+    for number, (inputs, targets) in enumerate(batches(8, args.rank)):
+        engine.backward(mse(engine(inputs, skip=number in (2, 5)), targets))
+        engine.step()
+        if number == 3:
+            norm = look_at_weights(engine)
+            engine.save_checkpoint(args.work)
+            if args.rank == 0:
+                print(f"weights {norm}")
+                time.sleep(7)
+        if number == 6 and args.rank == 2:
+            time.sleep(7)
+    engine.load_checkpoint(args.work)
 
 
 if __name__ == "__main__":

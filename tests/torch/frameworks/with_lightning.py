@@ -2,10 +2,12 @@
 """Lightning Trainer."""
 
 import os
+import time
 
 import lightning
 import torch
 from common import WIDTH, main, make_network, program
+from lightning.pytorch.callbacks import EarlyStopping, ModelCheckpoint
 from lightning.pytorch.strategies import DDPStrategy
 from torch.utils.data import DataLoader, TensorDataset
 
@@ -33,11 +35,12 @@ class Regression(lightning.LightningModule):
 
 def fit(model, args, **options):
     trainer = lightning.Trainer(
-        accelerator="cpu", devices=args.ranks, max_epochs=2, logger=False,
+        accelerator="cpu", devices=args.ranks, logger=False,
         strategy=DDPStrategy(process_group_backend="nccl_cpu"), enable_progress_bar=False,
-        enable_model_summary=False, enable_checkpointing=False, default_root_dir=args.work,
-        num_sanity_val_steps=0, log_every_n_steps=1, **options)
+        enable_model_summary=False, default_root_dir=args.work, log_every_n_steps=1,
+        **{"max_epochs": 2, "enable_checkpointing": False, "num_sanity_val_steps": 0, **options})
     trainer.fit(model, make_loader(), make_loader(16))
+    return trainer
 
 
 class LogsOnRankZero(Regression):
@@ -80,6 +83,26 @@ def stops_alone_in_lightning(args):
     """Rank 2 sets should_stop by its own loss."""
     fit(Stops(args.fixed), args, limit_val_batches=0)
     torch.distributed.all_reduce(torch.ones(3))  # hangs: stops_alone_in_lightning
+
+
+class Uploads(Regression):
+    def validation_step(self, batch, number):
+        self.log("loss", super().validation_step(batch, number), sync_dist=True)
+
+    def on_train_epoch_end(self):
+        if self.trainer.is_global_zero and self.current_epoch == 0:
+            time.sleep(7)
+
+
+@program
+def healthy_epochs(args):
+    """Healthy: all accumulate, validate, save and stop early; rank 0 alone uploads for long."""
+    trainer = fit(Uploads(args.fixed), args, max_epochs=9, accumulate_grad_batches=3,
+                  num_sanity_val_steps=2, enable_checkpointing=True,
+                  callbacks=[EarlyStopping("loss", min_delta=1e6, patience=2),
+                             ModelCheckpoint(args.work, monitor="loss")])
+    assert trainer.current_epoch == 3
+    trainer.validate(trainer.model, make_loader(20))
 
 
 os.environ.setdefault("PL_DISABLE_FORK", "1")

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Megatron-core: its groups, its tensor-parallel layers, its transfers between pipeline stages."""
 
+import time
+
 import torch
 import torch.distributed as dist
 from common import WIDTH, answer_that_never_comes, main, make_batch, program
@@ -97,16 +99,50 @@ def next_microbatch(number, stuck):
     return torch.full(SHAPE, float(number))
 
 
+def make_pipeline(args):
+    parallel_state.initialize_model_parallel(pipeline_model_parallel_size=args.ranks)
+    return P2PCommunicator(parallel_state.get_pipeline_model_parallel_group(), make_config(
+        pipeline_model_parallel_size=args.ranks))
+
+
 @program
 def megatron_waits_for_data(args):
     """The first stage's reader does not deliver the next microbatch."""
-    parallel_state.initialize_model_parallel(pipeline_model_parallel_size=args.ranks)
-    pipeline = P2PCommunicator(parallel_state.get_pipeline_model_parallel_group(), make_config(
-        pipeline_model_parallel_size=args.ranks))
+    pipeline = make_pipeline(args)
     layer = nn.Linear(WIDTH, WIDTH)
     for number in range(6):
         stuck = number == 4 and args.rank == 0 and not args.fixed
         run_stages(pipeline, layer, args, next_microbatch(number, stuck))
+
+
+@program
+def healthy_parallel(args):
+    """Healthy: one tensor-parallel rank pauses, then one replica; losses go over both groups."""
+    model = make_tensor_parallel()
+    replica = parallel_state.get_data_parallel_rank()
+    losses = []
+    for number in range(8):
+        if (number == 3 and args.rank == 1) or (number == 6 and replica == 1):
+            time.sleep(7)
+        loss = train_step(model, make_batch(number, replica)[0].unsqueeze(0))
+        dist.all_reduce(loss, group=parallel_state.get_tensor_model_parallel_group())
+        if number % 3 == 2:
+            dist.all_reduce(loss, group=parallel_state.get_data_parallel_group())
+        losses.append(loss)
+    average_over_all(torch.stack(losses).mean())
+
+
+@program
+def healthy_pipeline(args):
+    """Healthy: each step has another number of microbatches; the first and the last stage pause."""
+    pipeline = make_pipeline(args)
+    layer = nn.Linear(WIDTH, WIDTH)
+    for step, microbatches in enumerate((2, 1, 3, 2, 4)):
+        for number in range(microbatches):
+            if number == 1 and (step, args.rank) in ((0, args.ranks - 1), (3, 0)):
+                time.sleep(7)
+            run_stages(pipeline, layer, args, torch.full(SHAPE, float(number)))
+        average_over_all(layer.weight.grad.norm())
 
 
 if __name__ == "__main__":

@@ -3,19 +3,23 @@
 
 import os
 import threading
+import time
 
 import torch
 from common import WIDTH, main, make_network, program
 from torch import nn
 from torch.utils.data import Dataset
-from transformers import Trainer, TrainerCallback, TrainingArguments
+from transformers import EarlyStoppingCallback, Trainer, TrainerCallback, TrainingArguments
 
 os.environ["ACCELERATE_USE_CPU"] = "true"
 
 
 class Samples(Dataset):
+    def __init__(self, number=128):
+        self.number = number
+
     def __len__(self):
-        return 128
+        return self.number
 
     def __getitem__(self, index):
         values = torch.randn(WIDTH, generator=torch.Generator().manual_seed(index))
@@ -35,10 +39,10 @@ class Regression(nn.Module):
 def make_trainer(args, callbacks=(), **options):
     arguments = TrainingArguments(
         output_dir=f"{args.work}/trainer", use_cpu=True, per_device_train_batch_size=4,
-        max_steps=8, report_to=[], logging_steps=4, save_strategy="no", disable_tqdm=True,
-        dataloader_pin_memory=False, **options)
+        report_to=[], logging_steps=4, disable_tqdm=True, dataloader_pin_memory=False,
+        **{"max_steps": 8, "save_strategy": "no", **options})
     return Trainer(model=Regression(), args=arguments, train_dataset=Samples(),
-                   eval_dataset=Samples(), callbacks=list(callbacks))
+                   eval_dataset=Samples(101), callbacks=list(callbacks))
 
 
 class EvaluateWhenLogging(TrainerCallback):
@@ -93,6 +97,25 @@ def waits_in_training_step(args):
         trainer.stuck = threading.Lock()
         trainer.stuck.acquire()
     trainer.train()
+
+
+class UploadSlowly(TrainerCallback):
+    def on_save(self, args, state, control, **kwargs):
+        if state.is_world_process_zero and state.global_step == 4:
+            time.sleep(7)
+
+
+@program
+def healthy_evaluation(args):
+    """Healthy: all accumulate, evaluate, save and stop early; rank 0 alone uploads for long."""
+    trainer = make_trainer(
+        args, [UploadSlowly(), EarlyStoppingCallback(early_stopping_patience=2,
+                                                     early_stopping_threshold=1e6)],
+        max_steps=40, gradient_accumulation_steps=2, eval_strategy="steps", eval_steps=4,
+        save_strategy="steps", save_steps=4, load_best_model_at_end=True)
+    trainer.train()
+    assert trainer.state.global_step == 12
+    trainer.evaluate()
 
 
 if __name__ == "__main__":
