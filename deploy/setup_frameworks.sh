@@ -3,6 +3,7 @@
 # Makes build/frameworks-venv: Accelerate, Transformers, Megatron-core, Ray and torchft for
 # tests/torch/frameworks. The environment lies over build/torch-venv, whose packages it sees and
 # does not change. Does nothing if the environment exists already. Needs deploy/setup_torch.sh first.
+#
 # Exit 0: the environment is ready. Exit 1: it is not; one message gives the reason.
 set -euo pipefail
 # shellcheck source=deploy/common.sh
