@@ -73,9 +73,10 @@ void LogEnded(const std::vector<std::string>& callers) {
   const size_t named = std::min(callers.size(), kMostNames);
   const std::string more =
       named < callers.size() ? absl::StrCat(" and ", callers.size() - named, " more") : "";
-  spdlog::warn("ended {} streams of agents whose certificates or tokens have expired or were "
-               "revoked: {}{}",
-               callers.size(),
+  const std::string streams =
+      callers.size() == 1 ? "a stream" : absl::StrCat(callers.size(), " streams");
+  spdlog::warn("ended {} of agents whose certificates or tokens have expired or were revoked: {}{}",
+               streams,
                absl::StrJoin(absl::MakeConstSpan(callers).first(named), ", "), more);
 }
 
