@@ -17,7 +17,11 @@ namespace rollcall {
 namespace {
 
 constexpr size_t kLongestBearer = 16'384;
-constexpr char kCertificate[] = "certificate ";  // in a credential, before the PEM
+// In a credential, before the PEM of the certificate; the second one also before that of its chain.
+constexpr char kCertificate[] = "certificate ";
+constexpr char kByClientCa[] = "certificate by --tls-client-ca ";
+// Of a chain. A holder of a certificate may send any others with it.
+constexpr size_t kLongestChain = 32'768;
 
 absl::Status UnknownCaller() {
   return absl::UnauthenticatedError(
@@ -45,20 +49,35 @@ AccessOptions DefaultAccessOptions() {
 AccessPolicy::AccessPolicy(AccessOptions options) : options_(std::move(options)) {}
 
 absl::StatusOr<Identity> AccessPolicy::Identify(const Presented& presented) const {
-  const std::string& pem = presented.certificate_pem;
-  if (!pem.empty() && IsRevoked(pem)) {
-    return absl::UnauthenticatedError(
-        "the certificate has been revoked: ask whoever runs rollcalld for a new one "
-        "(`rollcall pki issue`)");
-  }
+  const absl::Status certificate = CheckCertificate(presented);
+  if (!certificate.ok()) return certificate;
   if (!presented.bearer.empty()) return FromToken(presented);
   if (std::optional<Identity> owner = FromHost(presented)) return *std::move(owner);
-  if (!pem.empty()) {
-    absl::StatusOr<Identity> identity = FromCertificate(pem);
+  if (!presented.certificate_pem.empty()) {
+    absl::StatusOr<Identity> identity = FromCertificate(presented);
     if (identity.ok() || !options_.is_insecure) return identity;
   }
   if (options_.is_insecure) return OwnerIdentity("anybody (--insecure)");
   return UnknownCaller();
+}
+
+absl::Status AccessPolicy::CheckCertificate(const Presented& presented) const {
+  if (presented.certificate_pem.empty()) return absl::OkStatus();
+  if (IsRevoked(presented.certificate_pem)) {
+    return absl::UnauthenticatedError(
+        "the certificate has been revoked: ask whoever runs rollcalld for a new one "
+        "(`rollcall pki issue`)");
+  }
+  if (!presented.is_by_client_ca) return absl::OkStatus();
+  if (presented.chain_pem.size() > kLongestChain) {
+    return absl::UnauthenticatedError("the certificate's chain is longer than 32 KiB");
+  }
+  if (IsTrusted(absl::StrCat(presented.certificate_pem, presented.chain_pem))) {
+    return absl::OkStatus();
+  }
+  return absl::UnauthenticatedError(
+      "rollcalld no longer believes the authority that signed the certificate (--tls-client-ca): "
+      "ask whoever runs it for a new one");
 }
 
 absl::StatusOr<Identity> AccessPolicy::FromToken(const Presented& presented) const {
@@ -93,7 +112,8 @@ std::optional<Identity> AccessPolicy::FromHost(const Presented& presented) const
   return OwnerIdentity(absl::StrCat("uid ", *user));
 }
 
-absl::StatusOr<Identity> AccessPolicy::FromCertificate(const std::string& pem) const {
+absl::StatusOr<Identity> AccessPolicy::FromCertificate(const Presented& presented) const {
+  const std::string& pem = presented.certificate_pem;
   absl::StatusOr<CertificateFacts> facts = ParseCertificate(pem);
   if (!facts.ok()) return absl::UnauthenticatedError(facts.status().message());
   if (options_.now_s() > facts->not_after_s) {
@@ -103,12 +123,20 @@ absl::StatusOr<Identity> AccessPolicy::FromCertificate(const std::string& pem) c
   absl::StatusOr<Identity> identity =
       IdentifyCertificate({std::move(facts->uris), std::move(facts->dns_names), facts->not_after_s},
                           options_.names);
-  if (identity.ok()) identity->credential = absl::StrCat(kCertificate, pem);
+  if (identity.ok()) {
+    identity->credential = presented.is_by_client_ca
+                               ? absl::StrCat(kByClientCa, pem, presented.chain_pem)
+                               : absl::StrCat(kCertificate, pem);
+  }
   return identity;
 }
 
 bool AccessPolicy::IsRevoked(const std::string& certificate_pem) const {
   return options_.is_revoked && options_.is_revoked(certificate_pem);
+}
+
+bool AccessPolicy::IsTrusted(const std::string& chain_pem) const {
+  return !options_.is_trusted || options_.is_trusted(chain_pem, options_.now_s());
 }
 
 bool AccessPolicy::IsStillValid(const Identity& identity) const {
@@ -118,6 +146,9 @@ bool AccessPolicy::IsStillValid(const Identity& identity) const {
     return options_.tokens != nullptr && options_.tokens->IsStillValid(identity, now_s);
   }
   absl::string_view pem = identity.credential;
+  if (absl::ConsumePrefix(&pem, kByClientCa)) {
+    return !IsRevoked(std::string(pem)) && IsTrusted(std::string(pem));
+  }
   return !absl::ConsumePrefix(&pem, kCertificate) || !IsRevoked(std::string(pem));
 }
 

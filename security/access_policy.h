@@ -7,7 +7,8 @@
 //   a client certificate;
 //   --insecure.
 // What decides is never helped out by what follows: a wrong token stays wrong on loopback. A
-// revoked certificate is refused whatever else the caller presents.
+// revoked certificate, and one of an authority that is no longer believed, is refused whatever else
+// the caller presents.
 #pragma once
 
 #include <sys/types.h>
@@ -37,6 +38,9 @@ struct AccessOptions {
   std::function<absl::StatusOr<Identity>(absl::string_view jwt, int64_t now_s)> verify_jwt;
   // Empty: nothing is revoked.
   std::function<bool(const std::string& certificate_pem)> is_revoked;
+  // Whether this certificate, with its chain, leads to an authority of --tls-client-ca. TLS has seen to
+  // that when the connection began; the authorities may have changed since. Empty: it does.
+  std::function<bool(const std::string& chain_pem, int64_t now_s)> is_trusted;
   // The user at the other end of the connection `there` - `here`.
   std::function<std::optional<uid_t>(const PeerAddress& there, const PeerAddress& here)>
       loopback_user;
@@ -55,9 +59,11 @@ class AccessPolicy : public Authenticator {
 
  private:
   absl::StatusOr<Identity> FromToken(const Presented& presented) const;
-  absl::StatusOr<Identity> FromCertificate(const std::string& pem) const;
+  absl::StatusOr<Identity> FromCertificate(const Presented& presented) const;
   std::optional<Identity> FromHost(const Presented& presented) const;
+  absl::Status CheckCertificate(const Presented& presented) const;
   bool IsRevoked(const std::string& certificate_pem) const;
+  bool IsTrusted(const std::string& chain_pem) const;
 
   const AccessOptions options_;
 };

@@ -14,6 +14,11 @@ namespace rollcall {
 // What a caller presented. Every field may come from a stranger.
 struct Presented {
   std::string certificate_pem;  // of the client; TLS has verified its chain; "": none
+  // The other certificates that the client sent with it.
+  std::string chain_pem;
+  // Whether --tls-client-ca was what TLS verified the chain by. The page may have authorities of its
+  // own.
+  bool is_by_client_ca = false;
   std::string bearer;           // the token after "Bearer "; "": none
   // As gRPC writes it: "ipv4:127.0.0.1:41922", "ipv6:[::1]:41922", "unix:…".
   std::string peer;

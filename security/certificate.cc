@@ -133,7 +133,7 @@ absl::Status CheckUse(X509* certificate, CertificateUse use) {
 void FreeListOnly(STACK_OF(X509) * list) { sk_X509_free(list); }
 
 absl::Status CheckChain(const std::vector<CertificatePointer>& chain, std::string_view ca_pem,
-                        CertificateUse use, int64_t now_s) {
+                        CertificateUse use, int64_t now_s, unsigned long flags = 0) {
   const absl::StatusOr<std::vector<CertificatePointer>> authorities = ReadCertificates(ca_pem);
   if (!authorities.ok()) return authorities.status();
   const StorePointer store(X509_STORE_new());
@@ -146,6 +146,7 @@ absl::Status CheckChain(const std::vector<CertificatePointer>& chain, std::strin
   X509_STORE_CTX_set_default(context.get(),
                              use == CertificateUse::kServer ? "ssl_server" : "ssl_client");
   X509_VERIFY_PARAM_set_time(X509_STORE_CTX_get0_param(context.get()), now_s);
+  X509_VERIFY_PARAM_set_flags(X509_STORE_CTX_get0_param(context.get()), flags);
   const int verified = X509_verify_cert(context.get());
   const int error = X509_STORE_CTX_get_error(context.get());
   ERR_clear_error();
@@ -187,6 +188,12 @@ absl::Status CheckPair(std::string_view certificate_pem, std::string_view key_pe
   if (status.ok()) status = CheckValidity(FactsOf(chain->front().get()), now_s);
   if (status.ok() && !ca_pem.empty()) status = CheckChain(*chain, ca_pem, use, now_s);
   return status;
+}
+
+absl::Status CheckClientChain(std::string_view chain_pem, std::string_view ca_pem, int64_t now_s) {
+  const absl::StatusOr<std::vector<CertificatePointer>> chain = ReadCertificates(chain_pem);
+  if (!chain.ok()) return chain.status();
+  return CheckChain(*chain, ca_pem, CertificateUse::kClient, now_s, X509_V_FLAG_PARTIAL_CHAIN);
 }
 
 absl::Status CheckAuthorities(std::string_view ca_pem, int64_t now_s) {

@@ -123,6 +123,9 @@ absl::Status DaemonSecurity::MakePolicy() {
     };
   }
   access.is_revoked = [this](const std::string& pem) { return IsRevoked(pem); };
+  access.is_trusted = [this](const std::string& pem, int64_t now_s) {
+    return IsTrusted(pem, now_s);
+  };
   policy_ = std::make_unique<AccessPolicy>(std::move(access));
   return absl::OkStatus();
 }
@@ -130,6 +133,11 @@ absl::Status DaemonSecurity::MakePolicy() {
 bool DaemonSecurity::IsRevoked(const std::string& certificate_pem) const {
   const std::shared_ptr<const TlsContents> contents = tls_ == nullptr ? nullptr : tls_->Current();
   return contents != nullptr && contents->revocations.IsRevoked(certificate_pem);
+}
+
+bool DaemonSecurity::IsTrusted(const std::string& chain_pem, int64_t now_s) {
+  const std::shared_ptr<const TlsContents> contents = tls_ == nullptr ? nullptr : tls_->Current();
+  return contents != nullptr && chains_.IsTrusted(chain_pem, contents->ca_pem, now_s);
 }
 
 const Authenticator& DaemonSecurity::authenticator() const { return *policy_; }

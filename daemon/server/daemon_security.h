@@ -16,6 +16,7 @@
 #include "security/repeated_message.h"
 #include "security/tls_context.h"
 #include "security/tls_files.h"
+#include "security/trusted_chains.h"
 
 namespace rollcall {
 
@@ -61,10 +62,12 @@ class DaemonSecurity {
   absl::Status OpenTokens();
   absl::Status MakePolicy();
   bool IsRevoked(const std::string& certificate_pem) const;
+  bool IsTrusted(const std::string& chain_pem, int64_t now_s);
   std::shared_ptr<const TlsContext> PageContext();
 
   const SecurityOptions options_;
   std::unique_ptr<TlsFiles> tls_;
+  TrustedChains chains_;
   std::unique_ptr<TokenFile> tokens_;
   std::unique_ptr<KeySource> keys_;
   std::unique_ptr<JwtVerifier> verifier_;

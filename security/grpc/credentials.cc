@@ -165,6 +165,8 @@ Presented PresentedBy(const grpc::ServerContextBase& context) {
   if (facts != nullptr) {
     presented.is_encrypted = IsEncrypted(*facts);
     presented.certificate_pem = FirstProperty(*facts, GRPC_X509_PEM_CERT_PROPERTY_NAME);
+    presented.chain_pem = FirstProperty(*facts, GRPC_X509_PEM_CERT_CHAIN_PROPERTY_NAME);
+    presented.is_by_client_ca = true;
   }
   presented.bearer = BearerOf(context.client_metadata());
   const std::string peer = context.peer();

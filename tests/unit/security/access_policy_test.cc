@@ -236,6 +236,38 @@ TEST_F(AccessPolicyTest, ARevokedCertificateIsRefusedWithATokenTooAndEndsOpenCon
   EXPECT_FALSE(Identify(both).ok());
 }
 
+TEST_F(AccessPolicyTest, AnAuthorityThatIsTakenOutEndsOpenConnections) {
+  const TestAuthority authority;
+  bool is_trusted = true;
+  std::string asked;
+  options_.is_trusted = [&](const std::string& chain, int64_t) {
+    asked = chain;
+    return is_trusted;
+  };
+  Presented agent = WithCertificate(authority.Client("spiffe://d/rollcall/viewer").certificate_pem);
+  const auto of_page = Identify(agent);
+  agent.is_by_client_ca = true;
+  agent.chain_pem = "CHAIN";
+  const auto identity = Identify(agent);
+  ASSERT_TRUE(identity.ok()) << identity.status();
+  EXPECT_EQ(asked, agent.certificate_pem + "CHAIN");
+  EXPECT_TRUE(policy().IsStillValid(*identity));
+  is_trusted = false;
+  EXPECT_FALSE(policy().IsStillValid(*identity));
+  EXPECT_THAT(MessageOf(Identify(agent)), HasSubstr("no longer believes the authority"));
+  EXPECT_TRUE(policy().IsStillValid(*of_page)) << "the page may have authorities of its own";
+  agent.bearer = AddToken("ci", Role::kViewer);
+  EXPECT_FALSE(Identify(agent).ok()) << "as a new connection";
+}
+
+TEST_F(AccessPolicyTest, AHugeChainIsRefused) {
+  Presented agent = WithCertificate(
+      TestAuthority().Client("spiffe://d/rollcall/viewer").certificate_pem);
+  agent.is_by_client_ca = true;
+  agent.chain_pem = std::string(40'000, 'A');
+  EXPECT_THAT(MessageOf(Identify(agent)), HasSubstr("longer than 32 KiB"));
+}
+
 // However many callers the daemon knows: what an open connection rests on stays with it.
 TEST_F(AccessPolicyTest, AnOpenConnectionNeedsNothingThatThePolicyRemembers) {
   const TestAuthority authority;

@@ -5,13 +5,16 @@
 #include <httplib.h>
 #include <spdlog/sinks/ostream_sink.h>
 #include <spdlog/spdlog.h>
+#include <time.h>
 
 #include <memory>
 #include <sstream>
 #include <string>
 #include <thread>
 
+#include "../../security/test_certificates.h"
 #include "eventually.h"
+#include "temporary_tree.h"
 
 namespace rollcall {
 namespace {
@@ -46,6 +49,41 @@ TEST_F(DaemonSecurityTest, SaysThatTheUrlOfTheKeysAnswersWithNothing) {
   *security = nullptr;
   server.stop();
   thread.join();
+}
+
+TEST_F(DaemonSecurityTest, AnAuthorityThatIsTakenOutEndsWhatItsCertificatesBegan) {
+  const int64_t now_s = time(nullptr);
+  const Validity today{now_s - kDay, now_s + kDay};
+  const TestAuthority stays(today, "Stays"), goes(today, "Goes");
+  const TemporaryTree tree;
+  const KeyAndCertificate pair = stays.Server(today);
+  tree.Write("tls.crt", pair.certificate_pem);
+  tree.WriteSecret("tls.key", pair.key_pem);
+  tree.Write("ca.crt", stays.pem() + goes.pem());
+  SecurityOptions options;
+  options.tls = {tree.root() + "/tls.crt", tree.root() + "/tls.key", tree.root() + "/ca.crt", ""};
+  const auto security = DaemonSecurity::Open(options);
+  ASSERT_TRUE(security.ok()) << security.status();
+  const Authenticator& authenticator = (*security)->authenticator();
+  const auto presented = [&](const TestAuthority& authority) {
+    Presented agent;
+    agent.peer = "ipv4:10.0.0.1:41922";
+    agent.is_encrypted = agent.is_by_client_ca = true;
+    agent.certificate_pem =
+        authority.Client("spiffe://d/rollcall/agent/host/node", today).certificate_pem;
+    return agent;
+  };
+  const Presented of_stays = presented(stays), of_goes = presented(goes);
+  const auto first = authenticator.Identify(of_stays), second = authenticator.Identify(of_goes);
+  ASSERT_TRUE(first.ok() && second.ok()) << first.status() << second.status();
+  tree.Write("ca.crt", stays.pem());
+  EXPECT_TRUE(Eventually([&] {
+    (*security)->Poll(now_s);
+    return !authenticator.IsStillValid(*second);
+  }));
+  EXPECT_TRUE(authenticator.IsStillValid(*first));
+  EXPECT_TRUE(authenticator.Identify(of_stays).ok());
+  EXPECT_FALSE(authenticator.Identify(of_goes).ok()) << "a call on the open connection";
 }
 
 }  // namespace

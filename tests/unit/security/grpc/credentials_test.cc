@@ -12,7 +12,7 @@
 #include "security/connection_probe.h"
 #include "security/openssl_types.h"
 #include "temporary_tree.h"
-#include "../test_certificates.h"
+#include "../test_chain.h"
 
 namespace rollcall {
 namespace {
@@ -99,6 +99,25 @@ TEST_F(CredentialsTest, TheDaemonLearnsTheCertificateAndTheAddress) {
   EXPECT_THAT(server.last().peer, StartsWith("ipv4:127.0.0.1:"));
   EXPECT_EQ(server.last().bearer, "");
   EXPECT_EQ(ExplainFailedConnection(server.address(), client.tls->Current().get(), ""), "");
+}
+
+// The daemon looks again whether the chain of an open connection leads to an authority.
+TEST_F(CredentialsTest, TheDaemonLearnsTheChainOfTheCertificate) {
+  const KeyAndCertificate root = MakeTestAuthority("Root", nullptr, Today());
+  const KeyAndCertificate below = MakeTestAuthority("Below", &root, Today());
+  KeyAndCertificate pair =
+      *IssueCertificate(below, {"viewer", {kViewer}, {}, {}, false}, Today());
+  pair.certificate_pem += below.certificate_pem;
+  const EchoServer server(MakeServerCredentials(
+      *Files(server_pair_, root.certificate_pem, CertificateUse::kServer),
+      ClientCertificate::kRequired));
+  const grpc::Status status = Call(server.address(), ClientWith(pair, authority_.pem()));
+  ASSERT_TRUE(status.ok()) << status.error_message();
+  const Presented last = server.last();
+  EXPECT_TRUE(last.is_by_client_ca);
+  const std::string chain = last.certificate_pem + last.chain_pem;
+  EXPECT_EQ(CheckClientChain(chain, root.certificate_pem, now_), absl::OkStatus());
+  EXPECT_FALSE(CheckClientChain(chain, authority_.pem(), now_).ok());
 }
 
 TEST_F(CredentialsTest, ATokenNeedsNoCertificate) {
