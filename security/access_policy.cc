@@ -63,18 +63,16 @@ absl::StatusOr<Identity> AccessPolicy::Identify(const Presented& presented) cons
 
 absl::Status AccessPolicy::CheckCertificate(const Presented& presented) const {
   if (presented.certificate_pem.empty()) return absl::OkStatus();
-  if (IsRevoked(presented.certificate_pem)) {
+  if (presented.chain_pem.size() > kLongestChain) {
+    return absl::UnauthenticatedError("the certificate's chain is longer than 32 KiB");
+  }
+  const std::string chain = absl::StrCat(presented.certificate_pem, presented.chain_pem);
+  if (IsRevoked(chain)) {
     return absl::UnauthenticatedError(
         "the certificate has been revoked: ask whoever runs rollcalld for a new one "
         "(`rollcall pki issue`)");
   }
-  if (!presented.is_by_client_ca) return absl::OkStatus();
-  if (presented.chain_pem.size() > kLongestChain) {
-    return absl::UnauthenticatedError("the certificate's chain is longer than 32 KiB");
-  }
-  if (IsTrusted(absl::StrCat(presented.certificate_pem, presented.chain_pem))) {
-    return absl::OkStatus();
-  }
+  if (!presented.is_by_client_ca || IsTrusted(chain)) return absl::OkStatus();
   return absl::UnauthenticatedError(
       "rollcalld no longer believes the authority that signed the certificate (--tls-client-ca): "
       "ask whoever runs it for a new one");

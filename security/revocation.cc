@@ -20,6 +20,8 @@ namespace rollcall {
 namespace {
 
 constexpr size_t kMostAnswers = 65'536;  // to remember
+// Of a text. A caller who sends more wants to hide one, or to keep this process busy.
+constexpr size_t kLongestChain = 10;
 
 bool Signed(X509_CRL* list, const std::vector<CertificatePointer>& authorities) {
   const bool found = std::any_of(
@@ -32,9 +34,9 @@ bool Signed(X509_CRL* list, const std::vector<CertificatePointer>& authorities) 
   return found;
 }
 
-std::string IssuerOf(const X509_CRL* list) {
+std::string InWords(const X509_NAME* name) {
   const BioPointer text(BIO_new(BIO_s_mem()));
-  X509_NAME_print_ex(text.get(), X509_CRL_get_issuer(list), 0, XN_FLAG_RFC2253);
+  X509_NAME_print_ex(text.get(), name, 0, XN_FLAG_RFC2253);
   return TextOf(text.get());
 }
 
@@ -44,10 +46,26 @@ int64_t ExpiryOf(const X509_CRL* list) {
   return next != nullptr && ASN1_TIME_to_tm(next, &parts) == 1 ? timegm(&parts) : 0;
 }
 
-// Whether one authority made `a` before `b`.
+// The newest list of this authority; nullptr: there is none.
+const X509_CRL* NewestOf(const X509_NAME* issuer, const std::vector<CrlPointer>& lists) {
+  const X509_CRL* newest = nullptr;
+  for (const CrlPointer& list : lists) {
+    if (X509_NAME_cmp(X509_CRL_get_issuer(list.get()), issuer) != 0) continue;
+    const bool is_newer =
+        newest == nullptr || ASN1_TIME_compare(X509_CRL_get0_lastUpdate(list.get()),
+                                               X509_CRL_get0_lastUpdate(newest)) == 1;
+    if (is_newer) newest = list.get();
+  }
+  return newest;
+}
+
 bool IsOlder(const X509_CRL* a, const X509_CRL* b) {
-  return X509_NAME_cmp(X509_CRL_get_issuer(a), X509_CRL_get_issuer(b)) == 0 &&
-         ASN1_TIME_compare(X509_CRL_get0_lastUpdate(a), X509_CRL_get0_lastUpdate(b)) == -1;
+  return ASN1_TIME_compare(X509_CRL_get0_lastUpdate(a), X509_CRL_get0_lastUpdate(b)) == -1;
+}
+
+bool HasSigned(X509* issuer, X509* certificate) {
+  return X509_check_issued(issuer, certificate) == X509_V_OK &&
+         X509_verify(certificate, X509_get0_pubkey(issuer)) == 1;
 }
 
 bool Revokes(X509_CRL* list, X509* certificate) {
@@ -59,17 +77,44 @@ bool Revokes(X509_CRL* list, X509* certificate) {
 }  // namespace
 
 struct RevocationList::Lists {
-  explicit Lists(std::vector<CrlPointer> lists) : all(std::move(lists)) {}
+  Lists(std::vector<CrlPointer> lists, std::vector<CertificatePointer> authorities_in)
+      : all(std::move(lists)), authorities(std::move(authorities_in)) {}
 
-  bool Revoke(std::string_view certificate_pem) const {
-    const absl::StatusOr<std::vector<CertificatePointer>> chain = ReadCertificates(certificate_pem);
-    if (!chain.ok()) return true;
-    return std::any_of(all.begin(), all.end(), [&chain](const CrlPointer& list) {
-      return Revokes(list.get(), chain->front().get());
+  bool RevokeOne(X509* certificate) const {
+    return std::any_of(all.begin(), all.end(), [certificate](const CrlPointer& list) {
+      return Revokes(list.get(), certificate);
     });
   }
 
+  bool Revoke(std::string_view certificate_pem) const {
+    const absl::StatusOr<std::vector<CertificatePointer>> chain = ReadCertificates(certificate_pem);
+    if (!chain.ok() || chain->size() > kLongestChain) return true;
+    std::vector<X509*> others;
+    for (const CertificatePointer& one : *chain) others.push_back(one.get());
+    for (const CertificatePointer& one : authorities) others.push_back(one.get());
+    const bool is_revoked = RevokeAbove(chain->front().get(), std::move(others));
+    ERR_clear_error();
+    return is_revoked;
+  }
+
+  // Whether this certificate is revoked, or one of `others` above it. Looks at each once.
+  bool RevokeAbove(X509* certificate, std::vector<X509*> others) const {
+    std::vector<X509*> path = {certificate};
+    while (!path.empty()) {
+      X509* lower = path.back();
+      path.pop_back();
+      if (RevokeOne(lower)) return true;
+      const auto above = std::partition(others.begin(), others.end(), [lower](X509* issuer) {
+        return !HasSigned(issuer, lower);
+      });
+      path.insert(path.end(), above, others.end());
+      others.erase(above, others.end());
+    }
+    return false;
+  }
+
   const std::vector<CrlPointer> all;
+  const std::vector<CertificatePointer> authorities;
   // The daemon asks about each connected agent every few seconds, and reading a certificate takes a
   // hundred times as long as a digest of it. By digest.
   mutable absl::Mutex mutex;
@@ -80,31 +125,52 @@ absl::StatusOr<RevocationList> RevocationList::Parse(std::string_view crl_pem,
                                                      std::string_view ca_pem) {
   absl::StatusOr<std::vector<CrlPointer>> lists = ReadCrls(crl_pem);
   if (!lists.ok()) return lists.status();
-  const absl::StatusOr<std::vector<CertificatePointer>> authorities = ReadCertificates(ca_pem);
+  absl::StatusOr<std::vector<CertificatePointer>> authorities = ReadCertificates(ca_pem);
   if (!authorities.ok()) return authorities.status();
   RevocationList result;
   for (const CrlPointer& list : *lists) {
     if (!Signed(list.get(), *authorities)) {
       return absl::InvalidArgumentError(absl::StrCat(
-          "no authority that this process believes has signed the revocation list of ", IssuerOf(list.get())));
+          "no authority that this process believes has signed the revocation list of ",
+          InWords(X509_CRL_get_issuer(list.get())),
+          ": add the certificate of that authority, or remove its list"));
     }
     const int64_t expires_s = ExpiryOf(list.get());
     if (expires_s > 0 && (result.expires_s_ == 0 || expires_s < result.expires_s_)) {
       result.expires_s_ = expires_s;
     }
   }
-  result.lists_ = std::make_shared<Lists>(*std::move(lists));
+  result.lists_ = std::make_shared<Lists>(*std::move(lists), *std::move(authorities));
   return result;
 }
 
 bool RevocationList::IsOlderThan(const RevocationList& other) const {
   if (lists_ == nullptr || other.lists_ == nullptr) return false;
-  return std::any_of(lists_->all.begin(), lists_->all.end(), [&other](const CrlPointer& list) {
-    return std::any_of(other.lists_->all.begin(), other.lists_->all.end(),
-                       [&list](const CrlPointer& before) {
-                         return IsOlder(list.get(), before.get());
-                       });
+  return std::any_of(lists_->all.begin(), lists_->all.end(), [&](const CrlPointer& list) {
+    const X509_NAME* issuer = X509_CRL_get_issuer(list.get());
+    const X509_CRL* before = NewestOf(issuer, other.lists_->all);
+    return before != nullptr && IsOlder(NewestOf(issuer, lists_->all), before);
   });
+}
+
+bool RevocationList::Forgets(const RevocationList& other) const {
+  if (lists_ == nullptr || other.lists_ == nullptr) return false;
+  const std::vector<std::string> without = AuthoritiesWithoutList();
+  return std::any_of(other.lists_->all.begin(), other.lists_->all.end(),
+                     [&without](const CrlPointer& list) {
+                       const std::string issuer = InWords(X509_CRL_get_issuer(list.get()));
+                       return std::find(without.begin(), without.end(), issuer) != without.end();
+                     });
+}
+
+std::vector<std::string> RevocationList::AuthoritiesWithoutList() const {
+  std::vector<std::string> without;
+  if (lists_ == nullptr) return without;
+  for (const CertificatePointer& authority : lists_->authorities) {
+    const X509_NAME* name = X509_get_subject_name(authority.get());
+    if (NewestOf(name, lists_->all) == nullptr) without.push_back(InWords(name));
+  }
+  return without;
 }
 
 bool RevocationList::IsRevoked(std::string_view certificate_pem) const {

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "security/secret_file.h"
 
 namespace rollcall {
@@ -89,6 +90,16 @@ absl::Status TlsFiles::TakeRevocations(TlsContents* contents) {
     return absl::InvalidArgumentError(
         absl::StrCat(paths_.revocations, " is older than the list in use: it may forget what has "
                      "been revoked since. A restart takes it"));
+  }
+  if (list->Forgets(contents->revocations)) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        paths_.revocations, " lacks the list of ", absl::StrJoin(list->AuthoritiesWithoutList(), "; "),
+        ", and the list in use has one: it would forget what that authority has revoked. A restart "
+        "takes it"));
+  }
+  if (const auto without = list->AuthoritiesWithoutList(); !without.empty()) {
+    news_.push_back(absl::StrCat(paths_.revocations, " has no list of ", absl::StrJoin(without, "; "),
+                                 ": nothing that it signed is revoked"));
   }
   contents->revocations = *std::move(list);
   revocations_taken_ = wanted;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "security/grpc/revocation_verifier.h"
 
-#include <string_view>
+#include <string>
 #include <utility>
 
 namespace rollcall {
@@ -17,9 +17,10 @@ class RevocationVerifier : public ExternalCertificateVerifier {
 
   bool Verify(TlsCustomVerificationCheckRequest* request,
               std::function<void(grpc::Status)> callback, grpc::Status* sync_status) override {
-    const grpc::string_ref pem = request->peer_cert();
-    const std::shared_ptr<const TlsContents> contents = files_->Current();
-    if (contents->revocations.IsRevoked(std::string_view(pem.data(), pem.size()))) {
+    const grpc::string_ref own = request->peer_cert(), above = request->peer_cert_full_chain();
+    std::string chain(own.data(), own.size());
+    chain.append(above.data(), above.size());
+    if (files_->Current()->revocations.IsRevoked(chain)) {
       *sync_status = grpc::Status(grpc::StatusCode::UNAUTHENTICATED,
                                   "the daemon's certificate has been revoked");
       return true;

@@ -272,6 +272,23 @@ TEST_F(RevokedTlsFilesTest, AListThatCouldNotBePutToUseIsTakenAgain) {
   EXPECT_TRUE(IsRevoked());
 }
 
+TEST_F(RevokedTlsFilesTest, AFileThatLacksTheListOfAnAuthorityForgetsNothing) {
+  const TestAuthority other({kNow - kDay, kNow + kDay}, "Another");
+  tree_.Write("ca.crt", authority_.pem() + other.pem());
+  const auto list = [](const TestAuthority& by, const std::vector<RevokedSerial>& revoked) {
+    return MakeRevocationList(by.own(), revoked, 1, {kNow, kNow + kDay}).value();
+  };
+  tree_.Write("ca.crl", list(authority_, {serial_}));
+  ASSERT_EQ(with_list_.Poll(kNow), absl::OkStatus());
+  EXPECT_THAT(with_list_.TakeNews(), testing::Contains(HasSubstr("no list of CN=Another")));
+  tree_.Write("ca.crl", list(other, {}));
+  EXPECT_THAT(std::string(with_list_.Poll(kNow).message()), HasSubstr("it would forget"));
+  EXPECT_TRUE(IsRevoked());
+  tree_.Write("ca.crl", list(other, {}) + list(authority_, {serial_}));
+  EXPECT_EQ(with_list_.Poll(kNow), absl::OkStatus());
+  EXPECT_TRUE(IsRevoked());
+}
+
 TEST_F(RevokedTlsFilesTest, AnExpiredListStillCountsAndIsSaid) {
   Revoke(authority_, {serial_});
   ASSERT_EQ(with_list_.Poll(kNow), absl::OkStatus());
