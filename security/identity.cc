@@ -4,7 +4,7 @@
 #include <array>
 #include <utility>
 
-#include "absl/strings/match.h"
+#include "absl/strings/string_view.h"
 #include "security/names.h"
 
 namespace rollcall {
@@ -24,11 +24,7 @@ constexpr std::array<NamedRole, 3> kRoles = {{
 absl::string_view View(std::string_view text) { return {text.data(), text.size()}; }
 
 bool MatchesHost(std::string_view pattern, std::string_view host) {
-  if (pattern == kAll) return true;
-  if (MatchesHostPattern(View(pattern), View(host))) return true;
-  // An agent may leave out the domain.
-  return pattern.substr(0, 2) != "*." &&
-         absl::EqualsIgnoreCase(View(pattern.substr(0, pattern.find('.'))), View(host));
+  return pattern == kAll || MatchesHostPattern(View(pattern), View(host));
 }
 
 bool Contains(const std::vector<std::string>& list, std::string_view text) {

@@ -11,6 +11,7 @@
 #include <deque>
 #include <set>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/types/span.h"
@@ -62,6 +63,11 @@ class ParsedMessage {
   google::protobuf::Arena arena_;
   v1::AgentMessage* const message_;  // in the arena
 };
+
+// Whether `host` is the other name without its domain.
+bool IsShortFor(absl::string_view host, absl::string_view whole) {
+  return absl::EqualsIgnoreCase(host, whole.substr(0, whole.find('.')));
+}
 
 grpc::Status NoLongerValid() {
   return {grpc::StatusCode::UNAUTHENTICATED,
@@ -289,12 +295,17 @@ class AgentService::Stream : public Reactor, public std::enable_shared_from_this
   }
 
   // A process of a host for which the agent may not speak counts as one of the agent's own: else an
-  // agent could have another host blamed.
+  // agent could have another host blamed. Whoever names the agent's own host with or without
+  // its domain does not try to.
   void KeepOwnHosts(v1::Tick* tick) const {
     if (impl_->access() == nullptr) return;
     for (v1::ProcessUpdate& process : *tick->mutable_processes()) {
       const std::string& host = process.identity().host();
       if (host.empty() || host == name_.host) continue;
+      if (IsShortFor(host, name_.host) || IsShortFor(name_.host, host)) {
+        process.mutable_identity()->clear_host();
+        continue;
+      }
       if (!impl_->access()->CheckHost(caller_, host).ok()) process.mutable_identity()->clear_host();
     }
   }

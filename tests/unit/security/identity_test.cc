@@ -16,10 +16,19 @@ TEST(IdentityTest, AnAgentSpeaksForItsHostOnly) {
   const Identity agent = WithHosts({"node-17.cluster.example"});
   EXPECT_TRUE(agent.MaySpeakFor("node-17.cluster.example"));
   EXPECT_TRUE(agent.MaySpeakFor("NODE-17.cluster.example"));
-  EXPECT_TRUE(agent.MaySpeakFor("node-17"));
+  EXPECT_FALSE(agent.MaySpeakFor("node-17")) << "node-17.other.example would say so too";
   EXPECT_FALSE(agent.MaySpeakFor("node-1"));
   EXPECT_FALSE(agent.MaySpeakFor("node-17.other.example"));
   EXPECT_FALSE(agent.MaySpeakFor(""));
+}
+
+TEST(IdentityTest, AShortNameIsNoOtherHosts) {
+  const Identity agent = WithHosts({"node-17"});
+  EXPECT_TRUE(agent.MaySpeakFor("Node-17"));
+  EXPECT_FALSE(agent.MaySpeakFor("node-17.cluster.example"));
+  const Identity both = WithHosts({"node-17", "node-17.cluster.example"});
+  EXPECT_TRUE(both.MaySpeakFor("node-17"));
+  EXPECT_TRUE(both.MaySpeakFor("node-17.cluster.example"));
 }
 
 TEST(IdentityTest, AnAgentWithoutHostsSpeaksForNone) {
@@ -32,6 +41,7 @@ TEST(IdentityTest, AWildcardStandsForOneLabel) {
   EXPECT_FALSE(agent.MaySpeakFor("a.node-17.nodes.example"));
   EXPECT_FALSE(agent.MaySpeakFor("nodes.example"));
   EXPECT_FALSE(agent.MaySpeakFor(".nodes.example"));
+  EXPECT_FALSE(agent.MaySpeakFor("node-17"));
   EXPECT_FALSE(agent.MaySpeakFor("*"));
 }
 

@@ -158,6 +158,10 @@ TEST_F(AccessTest, AProcessCannotSayThatItIsOnAnotherHost) {
   process->mutable_identity()->set_tenant("team");
   process->mutable_identity()->set_world_size(1);
   process->mutable_identity()->set_host("victim");
+  v1::ProcessUpdate* other = tick.mutable_tick()->add_processes();
+  *other = *process;
+  other->set_pid(9);
+  other->mutable_identity()->set_host("node.cluster.example");
   ASSERT_TRUE(stream->Write(tick));
   const auto query = v1::Query::NewStub(daemon_->InProcessChannel());
   v1::ProcessesResponse response;
@@ -166,16 +170,17 @@ TEST_F(AccessTest, AProcessCannotSayThatItIsOnAnotherHost) {
     request.set_job("a-job");
     response.Clear();
     return query->ListProcesses(As("").get(), request, &response).ok() &&
-           response.processes_size() == 1;
+           response.processes_size() == 2;
   }));
-  ASSERT_EQ(response.processes_size(), 1);
+  ASSERT_EQ(response.processes_size(), 2);
   EXPECT_EQ(response.processes(0).host(), "node");
+  EXPECT_EQ(response.processes(1).host(), "node");
   httplib::Client page(daemon_->http_address());
   const auto metrics = page.Get("/metrics", {{"Authorization", "Bearer viewer"}});
   ASSERT_TRUE(metrics);
   EXPECT_NE(metrics->body.find("rollcall_refused_total{reason=\"agent_host\"} 1"),
             std::string::npos)
-      << metrics->body;
+      << "the process with a domain in its host is no attempt: " << metrics->body;
   context->TryCancel();
 }
 
@@ -303,6 +308,12 @@ TEST_F(HostRefusalTest, SaysWhatToTypeForALongNameOfTheSameHost) {
             "\n  give the agent a name that it has:  rollcall-agent --host=node-7"
             "\n  or a certificate with both names:  rollcall pki issue DIR --role=agent "
             "--host=node-7 --host=node-7.cluster.example");
+}
+
+TEST_F(HostRefusalTest, SaysWhatToTypeForAShortNameOfTheSameHost) {
+  const std::string text = Refusal({"node-7.cluster.example"}, "node-7");
+  EXPECT_NE(text.find("rollcall-agent --host=node-7.cluster.example\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("--host=node-7.cluster.example --host=node-7"), std::string::npos) << text;
 }
 
 TEST_F(HostRefusalTest, SaysWhatToTypeForAnotherName) {
