@@ -49,7 +49,9 @@ class EvaluateWhenLogging(TrainerCallback):
     trainer = None
     everywhere = False
 
-    def on_log(self, args, state, control, **kwargs):
+    def on_log(self, args, state, control, logs, **kwargs):
+        if "loss" not in logs:  # what evaluate() itself logs
+            return
         if (state.is_world_process_zero or self.everywhere) and state.global_step == 4:
             self.trainer.evaluate()  # hangs: evaluates_on_rank0
 
