@@ -124,6 +124,7 @@ void SetLaunch(const LaunchFacts& facts, v1::Identity* identity) {
   if (facts.attempt >= 0) identity->set_attempt(facts.attempt);
   identity->set_restarts(facts.restarts);
   identity->set_launch(facts.launch);
+  if (facts.may_rejoin) identity->set_may_rejoin(true);
   identity->set_inner_pid(facts.inner_pid);
   if (!facts.tenant.empty()) identity->set_tenant(facts.tenant);
   if (!facts.stacks_off.empty()) identity->set_stacks_off(facts.stacks_off);

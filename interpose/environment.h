@@ -28,6 +28,11 @@ inline constexpr RankVariables kRankVariables[] = {
     {"JOB_COMPLETION_INDEX", "JOB_COMPLETIONS", "JOB_LOCAL_RANK"},
 };
 
+// torchft starts each replica group with a torchrun of its own, so that the ranks of each begin at 0.
+// Source: torchft/torchx.py.
+inline constexpr char kReplicaVariable[] = "REPLICA_GROUP_ID";
+inline constexpr char kReplicasVariable[] = "NUM_REPLICA_GROUPS";
+
 // Launchers count restarts of a job in these. Order: the job's own word, torchrun, Slurm's requeue,
 // a Kubernetes JobSet.
 inline constexpr const char* kAttemptVariables[] = {
@@ -84,13 +89,34 @@ inline int ParsePlaceNumber(const char* text) {
   return value;
 }
 
-// `get(name)` returns the value of a variable, or nullptr.
+// The place among the ranks of all replica groups of a rank that torchrun has started for one of them.
+// Impossible numbers change nothing.
+inline Place AmongReplicas(Place place, int replica, int replicas) {
+  constexpr int kMostRanks = 1 << 30;
+  const bool is_possible = replica >= 0 && replica < replicas && place.rank < place.world_size &&
+                           place.world_size > 0 && replicas <= kMostRanks / place.world_size;
+  if (!is_possible) return place;
+  place.rank += replica * place.world_size;
+  place.world_size *= replicas;
+  return place;
+}
+
+// `get(name)` returns the value of a variable, or nullptr. `row` (may be nullptr): of kRankVariables;
+// unchanged if none of them is set.
 template <typename Get>
-Place FindPlace(Get get) {
+Place FindPlace(Get get, int* row = nullptr) {
+  int at = 0;
   for (const RankVariables& names : kRankVariables) {
     const int rank = ParsePlaceNumber(get(names.rank));
-    if (rank < 0) continue;
-    return {rank, ParsePlaceNumber(get(names.world_size)), ParsePlaceNumber(get(names.local_rank))};
+    if (rank >= 0) {
+      if (row != nullptr) *row = at;
+      const Place place = {rank, ParsePlaceNumber(get(names.world_size)),
+                           ParsePlaceNumber(get(names.local_rank))};
+      if (at != 0) return place;
+      return AmongReplicas(place, ParsePlaceNumber(get(kReplicaVariable)),
+                           ParsePlaceNumber(get(kReplicasVariable)));
+    }
+    ++at;
   }
   return {};
 }

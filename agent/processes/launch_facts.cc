@@ -245,8 +245,12 @@ std::optional<LaunchFacts> ReadLaunchFacts(const std::string& proc_root, pid_t p
   if (!block.ok()) return std::nullopt;
   const Environment environment(*block);
   LaunchFacts facts;
-  FindRestarts(environment, &facts);
-  facts.launch = FindLaunch(environment, proc_root, pid, host);
+  facts.may_rejoin = environment.Number(kReplicaVariable) >= 0 &&
+                     environment.Number(kReplicasVariable) > environment.Number(kReplicaVariable);
+  if (!facts.may_rejoin) {
+    FindRestarts(environment, &facts);
+    facts.launch = FindLaunch(environment, proc_root, pid, host);
+  }
   facts.tenant = Clean(environment.Get("ROLLCALL_TENANT"));
   if (IsStacksOff(environment.Get(kStacksVariable))) {
     facts.stacks_off = absl::StrCat(kStacksVariable, "=off");

@@ -18,6 +18,9 @@ struct LaunchFacts {
   int32_t attempt = -1;   // by the launcher's counter; -1: there is none
   std::string restarts;   // all counters, "TORCHELASTIC_RESTART_COUNT=1 SLURM_RESTART_COUNT=2"
   std::string launch;     // user and rendezvous, equal for all processes of a start; "": not known
+  // Its job goes on while it starts again, and takes it back: a replica of torchft. It has no launch
+  // and no counters of its own then.
+  bool may_rejoin = false;
   std::string tenant;     // ROLLCALL_TENANT; "": not set
   std::string stacks_off;  // "ROLLCALL_STACKS=off" if the process has switched its stacks off
   std::string node;       // the scheduler's name of this host

@@ -36,18 +36,16 @@ inline absl::string_view FindInEnviron(absl::string_view block, absl::string_vie
 }
 
 inline EnvironmentRank FindRankInEnviron(absl::string_view block) {
-  const auto number = [block](const char* name) {
-    return ParsePlaceNumber(std::string(FindInEnviron(block, name)).c_str());
-  };
-  int row = 0;
-  for (const RankVariables& names : kRankVariables) {
-    const int rank = number(names.rank);
-    if (rank >= 0) {
-      return {{rank, number(names.world_size), number(names.local_rank)}, row, names.rank};
-    }
-    ++row;
-  }
-  return {};
+  std::string value;
+  EnvironmentRank found;
+  found.coordinates = FindPlace(
+      [&](const char* name) {
+        value = std::string(FindInEnviron(block, name));
+        return value.c_str();
+      },
+      &found.table_row);
+  if (found.table_row >= 0) found.variable = kRankVariables[found.table_row].rank;
+  return found;
 }
 
 }  // namespace rollcall

@@ -94,6 +94,7 @@ Attempts::Fit Attempts::FitsRank(const Attempt& attempt, const ProcessStart& sta
         IsSameLaunch(attempt, start) && holder->second.host == start.process.host;
     return start.uses_nccl && !may_be_child ? Fit::kRankIsAlive : Fit::kYes;
   }
+  if (start.may_rejoin && attempt.alive != 0) return Fit::kYes;
   const int64_t ended_ns = start.uses_nccl ? known.ended_after_ns : known.ended_by_ns;
   return ended_ns <= start.started_ns ? Fit::kNo : Fit::kYes;
 }

@@ -35,6 +35,9 @@ struct ProcessStart {
   int32_t attempt = -1;      // as the launcher counts; -1: it does not say
   std::string restarts;      // all counters of restarts, "TORCHELASTIC_RESTART_COUNT=1"; "": none
   std::string launch;        // equal for all processes of one start; "": not known
+  // The job goes on while the process starts again, and takes it back. It belongs to the attempt as
+  // long as another rank of it lives.
+  bool may_rejoin = false;
 };
 
 // What a restarted daemon needs to recognize the processes of an attempt.

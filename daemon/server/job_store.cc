@@ -233,6 +233,7 @@ std::optional<JobKey> JobStore::Place(const ProcessKey& process, const JobId& na
   start.attempt = identity.has_attempt() ? identity.attempt() : -1;
   start.restarts = LimitText(identity.restarts(), limits::kCommand);
   start.launch = LimitText(identity.launch(), limits::kCommand);
+  start.may_rejoin = identity.may_rejoin();
   Family& family = *FindOrAddFamily(name);
   if (family.attempts.IsTooEarly(start)) return std::nullopt;
   const bool is_recorded = family.attempts.IsPlaced(process);

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/server/stack_motion.h"
 
+#include <algorithm>
+#include <iterator>
 #include <map>
 #include <set>
 
+#include "daemon/report/program_line.h"
 #include "rollcall/v1/incident.pb.h"
 
 namespace rollcall {
@@ -24,6 +27,11 @@ std::string ListFrames(const v1::ThreadStack& thread) {
   return frames;
 }
 
+bool RunsTheProgram(const v1::ThreadStack& thread) {
+  return std::any_of(thread.frames().begin(), thread.frames().end(),
+                     [](const v1::Frame& frame) { return !IsLibraryFrame(frame); });
+}
+
 std::map<int32_t, std::string> FramesByThread(const v1::ProcessStack& stack) {
   std::map<int32_t, std::string> frames;
   for (const v1::ThreadStack& thread : stack.threads()) {
@@ -32,12 +40,32 @@ std::map<int32_t, std::string> FramesByThread(const v1::ProcessStack& stack) {
   return frames;
 }
 
+// A framework's own threads (heartbeats, exporters, event loops) move while the program stands still.
+// Removes them if another thread runs the program.
+void KeepThreadsOfProgram(const v1::ProcessStack& before, const v1::ProcessStack& after,
+                          std::map<int32_t, std::string>* first,
+                          std::map<int32_t, std::string>* second) {
+  std::set<int32_t> of_program;
+  for (const v1::ProcessStack* stack : {&before, &after}) {
+    for (const v1::ThreadStack& thread : stack->threads()) {
+      if (RunsTheProgram(thread)) of_program.insert(thread.tid());
+    }
+  }
+  if (of_program.empty()) return;
+  for (std::map<int32_t, std::string>* frames : {first, second}) {
+    for (auto at = frames->begin(); at != frames->end();) {
+      at = of_program.count(at->first) == 0 ? frames->erase(at) : std::next(at);
+    }
+  }
+}
+
 }  // namespace
 
 Motion MotionBetween(const v1::ProcessStack& before, const v1::ProcessStack& after) {
-  const auto first = FramesByThread(before);
-  const auto second = FramesByThread(after);
+  auto first = FramesByThread(before);
+  auto second = FramesByThread(after);
   if (first.empty() || second.empty()) return Motion::kUnknown;
+  KeepThreadsOfProgram(before, after, &first, &second);
   if (first != second) return Motion::kMoving;
   return after.cpu_seconds() - before.cpu_seconds() > kLeastSpinning ? Motion::kSpinning
                                                                      : Motion::kFrozen;

@@ -224,14 +224,12 @@ RAY = [
     Case("with_ray.skips_bad_batches", "missing_rank", (3,), ("skipped-call", "uneven-inputs"),
          defect="nothing tells a worker that skipped a batch and waits in Ray's report()"),
 ]
-# torchft starts each replica as a job of one rank, so that all of them have RANK=0.
+# torchft starts each replica as a job of one rank, so that all of them have RANK=0 of WORLD_SIZE=1.
 TORCHFT = [
     Case("with_torchft.replica_without_data", "missing_rank", (2,),
-         ("waits-for-a-thread", "data-loader", "look-at-absent-rank"),
-         defect="replicas that all have RANK=0 are taken for attempts of one job"),
+         ("waits-for-a-thread", "data-loader", "look-at-absent-rank")),
     Case("with_torchft.averages_on_first_replica", "argument_mismatch", (0,),
-         ("logs-alone", "collective-on-one-rank", "extra-call"),
-         defect="replicas that all have RANK=0 are taken for attempts of one job"),
+         ("logs-alone", "collective-on-one-rank", "extra-call")),
 ]
 TITAN = [
     Case("titan.logs_on_rank0", "operation_mismatch", (0,),

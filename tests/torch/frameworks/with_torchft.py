@@ -9,6 +9,7 @@ lighthouse.
 import contextlib
 import os
 import signal
+import sys
 import time
 from datetime import timedelta
 
@@ -83,7 +84,6 @@ def replica(args, replicas=None, timeout=120):
     """The model and the optimizer of this replica, and the manager of its steps."""
     replicas = args.ranks if replicas is None else replicas
     address = start_lighthouse(args, replicas)
-    os.environ.update(REPLICA_GROUP_ID=str(args.rank), RANK="0", WORLD_SIZE="1", LOCAL_RANK="0")
     store = dist.TCPStore("127.0.0.1", 0, is_master=True)
     network = make_network()
     optimizer = torch.optim.SGD(network.parameters(), lr=0.01)
@@ -170,9 +170,19 @@ def healthy_replica_dies(args):
             time.sleep(0.25)
 
 
+def become_replica():
+    """Starts this rank again with the environment that torchft's launcher gives a replica group."""
+    replica = {"REPLICA_GROUP_ID": os.environ["RANK"], "NUM_REPLICA_GROUPS": os.environ["WORLD_SIZE"],
+               "RANK": "0", "WORLD_SIZE": "1", "LOCAL_RANK": "0"}
+    os.execve(sys.executable, [sys.executable, *sys.argv], {**os.environ, **replica})
+
+
 def main():
     args = parse_arguments()
-    args.rank, args.ranks = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
+    if "REPLICA_GROUP_ID" not in os.environ:
+        become_replica()
+    args.rank = int(os.environ["REPLICA_GROUP_ID"])
+    args.ranks = int(os.environ["NUM_REPLICA_GROUPS"])
     run_rank(args)
 
 

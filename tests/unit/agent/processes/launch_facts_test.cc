@@ -85,6 +85,18 @@ TEST_F(LaunchFactsTest, ASlurmStepAndAPmixNamespaceAreOneLaunch) {
   EXPECT_EQ(Read({"PMIX_NAMESPACE=prterun-5"}).launch, "1234 pmix prterun-5");
 }
 
+// Each replica group of torchft has a torchrun of its own, which may start it again.
+TEST_F(LaunchFactsTest, AReplicaMayRejoinItsJobAndHasNoLaunchOfItsOwn) {
+  const LaunchFacts facts = Read({"REPLICA_GROUP_ID=1", "NUM_REPLICA_GROUPS=4", "MASTER_ADDR=a",
+                                  "MASTER_PORT=7", "TORCHELASTIC_RESTART_COUNT=2"});
+  EXPECT_TRUE(facts.may_rejoin);
+  EXPECT_EQ(facts.launch, "");
+  EXPECT_EQ(facts.restarts, "");
+  EXPECT_EQ(facts.attempt, -1);
+  EXPECT_FALSE(Read({"REPLICA_GROUP_ID=4", "NUM_REPLICA_GROUPS=4"}).may_rejoin);
+  EXPECT_FALSE(Read({"REPLICA_GROUP_ID=0"}).may_rejoin);
+}
+
 TEST_F(LaunchFactsTest, TakesNodeAndPodFromTheEnvironment) {
   const LaunchFacts facts = Read({"NODE_NAME=gpu-17", "POD_NAME=train-0", "POD_NAMESPACE=ml"});
   EXPECT_EQ(facts.node, "gpu-17");

@@ -301,6 +301,25 @@ TEST(AttemptsTest, AnotherWorldSizeAfterTheEndIsANewAttempt) {
   EXPECT_EQ(attempts.Place(ninth), 1);
 }
 
+// torchft: the other replicas train on, and take the weights to the one that is back.
+TEST(AttemptsTest, AReplicaThatStartsAgainWhileOthersLiveBelongsToTheirAttempt) {
+  Attempts attempts;
+  for (int32_t rank = 0; rank < 4; ++rank) {
+    ProcessStart start = Rank(rank, 100 + rank, 10);
+    start.may_rejoin = true;
+    EXPECT_EQ(attempts.Place(start), 0);
+  }
+  attempts.SetEnded({"node-1", 103, 103}, 0, 50 * kSecond);
+  ProcessStart again = Rank(3, 203, 60);
+  again.may_rejoin = true;
+  EXPECT_EQ(attempts.Place(again), 0);
+  EndAll(100, 70, &attempts);
+  attempts.SetEnded({"node-1", 203, 203}, 0, 70 * kSecond);
+  ProcessStart next = Rank(3, 303, 80);
+  next.may_rejoin = true;
+  EXPECT_EQ(attempts.Place(next), 1) << "nobody was left";
+}
+
 TEST(AttemptsTest, KeepsABoundedNumberOfAttempts) {
   Attempts attempts;
   for (int32_t i = 0; i < 200; ++i) {
