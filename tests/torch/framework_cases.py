@@ -219,8 +219,7 @@ RAY = [
     Case("with_ray.reports_on_rank0", "missing_rank", (0,),
          ("collective-on-one-rank", "look-at-absent-rank")),
     Case("with_ray.waits_for_an_actor", "missing_rank", (1,),
-         ("waits-for-a-thread", "look-at-absent-rank"),
-         defect="the threads of Ray make a worker that waits look like one that works: late-rank"),
+         ("waits-for-a-thread", "look-at-absent-rank")),
     Case("with_ray.skips_bad_batches", "missing_rank", (3,), ("skipped-call", "uneven-inputs"),
          defect="nothing tells a worker that skipped a batch and waits in Ray's report()"),
 ]
