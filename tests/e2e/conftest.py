@@ -1,13 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs jobs of real processes under `rollcall run`, and reads its output."""
+"""Runs jobs of real processes under `rollcall run`, daemons and agents, and reads their output."""
 import functools
 import json
 import os
 import pathlib
 import re
+import shutil
 import signal
+import ssl
 import subprocess
+import tempfile
 import time
+import urllib.error
 import urllib.request
 
 import pytest
@@ -137,6 +141,10 @@ class Service:
                 return found
         raise AssertionError(f"{pattern} was never said")
 
+    def find_or_read_until(self, pattern):
+        """As read_until(), for what it may have said before."""
+        return re.search(pattern, self.said) or self.read_until(pattern)
+
     def kill(self, how=signal.SIGTERM):
         self.process.send_signal(how)
         self.process.wait(timeout=20)
@@ -194,3 +202,146 @@ def start_job(tmp_path):
     for job in jobs:
         if job.process.poll() is None:
             job.kill()
+
+
+# --- Security: certificates, tokens, another user.
+needs_another_user = pytest.mark.skipif(
+    not can_be_others(), reason="needs root, in a user namespace that has other users too")
+
+
+def rollcall(*arguments, before=(), **options):
+    return subprocess.run([*before, ROLLCALL, *arguments], capture_output=True, text=True,
+                          timeout=60, check=False, **options)
+
+
+def usable_by_all(path):
+    """A copy of a program where every user may run it."""
+    copy = shutil.copy(BUILD / "bin" / path, f"/tmp/{path}-{os.getpid()}")
+    os.chmod(copy, 0o755)
+    return copy
+
+
+@pytest.fixture
+def pki(tmp_path):
+    """A set of certificates made by `rollcall pki`: for a daemon, node-1, node-2, a viewer, an operator."""
+    folder = tmp_path / "pki"
+    assert rollcall("pki", "init", str(folder)).returncode == 0
+    for arguments in (["--role=daemon", "--host=localhost", "--host=127.0.0.1"],
+                      ["--role=agent", "--host=node-1"], ["--role=agent", "--host=node-2"],
+                      ["--role=viewer"], ["--role=operator"]):
+        issued = rollcall("pki", "issue", str(folder), *arguments)
+        assert issued.returncode == 0, issued.stderr
+    return folder
+
+
+def client(folder, name):
+    return [f"--tls-ca={folder}/ca.crt", f"--tls-cert={folder}/{name}.crt",
+            f"--tls-key={folder}/{name}.key"]
+
+
+def let_everybody_pass_to(path):
+    """Through the folders that pytest has made for its own user alone."""
+    for folder in path.parents:
+        if folder == pathlib.Path(tempfile.gettempdir()):
+            break
+        folder.chmod(folder.stat().st_mode | 0o055)
+
+
+def copy_for_nobody(pki, tmp_path):
+    """A copy of the certificates and keys that the user nobody can read, for a test only."""
+    shared = tmp_path / "shared"
+    shutil.copytree(pki, shared)
+    for path in [shared, *shared.rglob("*")]:
+        os.chown(path, 65534, 65534)
+    let_everybody_pass_to(shared)
+    return shared
+
+
+@pytest.fixture
+def start_tls_daemon(tmp_path, pki):
+    """A daemon that trusts nobody without a certificate or token, but its own user.
+
+    tls: certificate, key, and authorities of clients; without it, those of `pki`.
+    """
+    services = []
+
+    def start(*flags, pki=pki, tls=None):
+        certificate, key, authorities = tls or [pki / name for name in ("daemon.crt", "daemon.key",
+                                                                       "ca.crt")]
+        service = Service([BUILD / "bin" / "rollcalld", "--listen=127.0.0.1:0",
+                           "--http=127.0.0.1:0", "--hang-after=3s",
+                           f"--report-dir={tmp_path / 'reports'}", f"--tls-cert={certificate}",
+                           f"--tls-key={key}", f"--tls-client-ca={authorities}", *flags])
+        services.append(service)
+        said = service.read_until(r"agents on 127\.0\.0\.1:(\d+), pages on https://127\.0\.0\.1:(\d+)/")
+        service.port, service.page_port = said.groups()
+        service.address = f"127.0.0.1:{service.port}"
+        return service
+
+    yield start
+    for service in services:
+        if service.process.poll() is None:
+            service.kill()
+
+
+@pytest.fixture
+def start_agent_of_nobody(pki, tmp_path):
+    """start_agent_of_nobody(daemon, name, *flags): only its certificate says who it is.
+
+    tls: the flags for it, if it is none of `pki`.
+    """
+    program, shared, agents = usable_by_all("rollcall-agent"), copy_for_nobody(pki, tmp_path), []
+
+    def start(daemon, name, *flags, tls=None):
+        agents.append(Service([*AS_NOBODY, program, f"--daemon={daemon.address}", "--host-facts=off",
+                               f"--dir={shared / 'segments'}", "--scope=directory",
+                               *(tls or client(shared, name)), *flags]))
+        return agents[-1]
+
+    yield start
+    for agent in agents:
+        if agent.process.poll() is None:
+            agent.kill()
+    os.unlink(program)
+
+
+def count_agents(daemon):
+    """The connected agents, as the page tells the daemon's own user."""
+    return json.loads(page(daemon, "/api/v1/jobs")[1])["agents"]
+
+
+def new_token(tmp_path, name, *flags):
+    """A token of tmp_path/tokens, and the file with it."""
+    made = rollcall("token", "new", f"--file={tmp_path / 'tokens'}", f"--name={name}", *flags)
+    token = made.stdout.strip()
+    assert re.fullmatch(r"rollcall_[A-Za-z0-9_-]{43}", token)
+    assert token not in made.stderr and token not in (tmp_path / "tokens").read_text()
+    file = tmp_path / f"token-of-{name}"
+    file.touch(mode=0o600)
+    file.write_text(token + "\n")
+    return token, file
+
+
+def seen_by_ps(pid):
+    """The command lines and environments of a process and of all that it has started."""
+    process = pathlib.Path(f"/proc/{pid}")
+    seen = (process / "cmdline").read_text() + (process / "environ").read_text(errors="replace")
+    for children in process.glob("task/*/children"):
+        seen += "".join(seen_by_ps(child) for child in children.read_text().split())
+    return seen
+
+
+def page(daemon, path, headers=None, data=None, certificate=None):
+    """Status and text of an answer. `certificate`: path of its files, without .crt and .key."""
+    request = urllib.request.Request(f"https://127.0.0.1:{daemon.page_port}{path}",
+                                     headers=headers or {}, data=data)
+    context = ssl.create_default_context()
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE
+    if certificate is not None:
+        context.load_cert_chain(f"{certificate}.crt", f"{certificate}.key")
+    try:
+        with urllib.request.urlopen(request, timeout=10, context=context) as answer:
+            return answer.status, answer.read().decode()
+    except urllib.error.HTTPError as error:
+        return error.code, error.read().decode()

@@ -1,94 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """Who may do what, with the programs as people start them: certificates, tokens, strangers."""
 import os
-import pathlib
 import re
-import shutil
 import signal
 import socket
 import sqlite3
-import ssl
 import subprocess
-import tempfile
 import urllib.error
 import urllib.request
 
 import pytest
-from conftest import (AS_NOBODY, BUILD, ROLLCALL, VICTIMS, Service, can_be_others, reports_in,
-                      wait_for)
-
-needs_another_user = pytest.mark.skipif(
-    not can_be_others(), reason="needs root, in a user namespace that has other users too")
-
-
-def rollcall(*arguments, before=(), **options):
-    return subprocess.run([*before, ROLLCALL, *arguments], capture_output=True, text=True,
-                          timeout=60, check=False, **options)
-
-
-def usable_by_all(path):
-    """A copy of a program where every user may run it."""
-    copy = shutil.copy(BUILD / "bin" / path, f"/tmp/{path}-{os.getpid()}")
-    os.chmod(copy, 0o755)
-    return copy
-
-
-@pytest.fixture
-def pki(tmp_path):
-    """A set of certificates made by `rollcall pki`: for a daemon, node-1, node-2, a viewer, an operator."""
-    folder = tmp_path / "pki"
-    assert rollcall("pki", "init", str(folder)).returncode == 0
-    for arguments in (["--role=daemon", "--host=localhost", "--host=127.0.0.1"],
-                      ["--role=agent", "--host=node-1"], ["--role=agent", "--host=node-2"],
-                      ["--role=viewer"], ["--role=operator"]):
-        issued = rollcall("pki", "issue", str(folder), *arguments)
-        assert issued.returncode == 0, issued.stderr
-    return folder
-
-
-def client(folder, name):
-    return [f"--tls-ca={folder}/ca.crt", f"--tls-cert={folder}/{name}.crt",
-            f"--tls-key={folder}/{name}.key"]
-
-
-def let_everybody_pass_to(path):
-    """Through the folders that pytest has made for its own user alone."""
-    for folder in path.parents:
-        if folder == pathlib.Path(tempfile.gettempdir()):
-            break
-        folder.chmod(folder.stat().st_mode | 0o055)
-
-
-def copy_for_nobody(pki, tmp_path):
-    """A copy of the certificates and keys that the user nobody can read, for a test only."""
-    shared = tmp_path / "shared"
-    shutil.copytree(pki, shared)
-    for path in [shared, *shared.rglob("*")]:
-        os.chown(path, 65534, 65534)
-    let_everybody_pass_to(shared)
-    return shared
-
-
-@pytest.fixture
-def start_tls_daemon(tmp_path, pki):
-    """A daemon that trusts nobody without a certificate or token, not even its own user."""
-    services = []
-
-    def start(*flags, pki=pki):
-        service = Service([BUILD / "bin" / "rollcalld", "--listen=127.0.0.1:0",
-                           "--http=127.0.0.1:0", "--hang-after=3s",
-                           f"--report-dir={tmp_path / 'reports'}", f"--tls-cert={pki}/daemon.crt",
-                           f"--tls-key={pki}/daemon.key", f"--tls-client-ca={pki}/ca.crt", *flags])
-        services.append(service)
-        said = service.read_until(r"agents on 127\.0\.0\.1:(\d+), pages on https://127\.0\.0\.1:(\d+)/")
-        service.port, service.page_port = said.groups()
-        service.address = f"127.0.0.1:{service.port}"
-        return service
-
-    yield start
-    for service in services:
-        if service.process.poll() is None:
-            service.kill()
+from conftest import (AS_NOBODY, BUILD, VICTIMS, ROLLCALL, Service, client, copy_for_nobody,
+                      let_everybody_pass_to, needs_another_user, new_token, page, reports_in,
+                      rollcall, seen_by_ps, usable_by_all, wait_for)
 
 
 # --- Closed by default.
@@ -242,24 +166,6 @@ def test_an_agent_cannot_pass_for_another_host(start_tls_daemon, pki, tmp_path):
     assert "its hosts: node-1" in said
 
 
-@pytest.fixture
-def start_agent_of_nobody(pki, tmp_path):
-    """start_agent_of_nobody(daemon, name, *flags): only its certificate says who it is."""
-    program, shared, agents = usable_by_all("rollcall-agent"), copy_for_nobody(pki, tmp_path), []
-
-    def start(daemon, name, *flags):
-        agents.append(Service([*AS_NOBODY, program, f"--daemon={daemon.address}", "--host-facts=off",
-                               f"--dir={shared / 'segments'}", "--scope=directory",
-                               *client(shared, name), *flags]))
-        return agents[-1]
-
-    yield start
-    for agent in agents:
-        if agent.process.poll() is None:
-            agent.kill()
-    os.unlink(program)
-
-
 @needs_another_user
 def test_an_agent_with_the_certificate_of_another_host_is_refused(start_tls_daemon,
                                                                   start_agent_of_nobody):
@@ -386,27 +292,6 @@ def test_http_to_the_page_with_tls_says_https(start_tls_daemon):
     assert "https://" in refused.value.read().decode()
 
 
-def new_token(tmp_path, name, *flags):
-    """A token of tmp_path/tokens, and the file with it."""
-    made = rollcall("token", "new", f"--file={tmp_path / 'tokens'}", f"--name={name}", *flags)
-    token = made.stdout.strip()
-    assert re.fullmatch(r"rollcall_[A-Za-z0-9_-]{43}", token)
-    assert token not in made.stderr and token not in (tmp_path / "tokens").read_text()
-    file = tmp_path / f"token-of-{name}"
-    file.touch(mode=0o600)
-    file.write_text(token + "\n")
-    return token, file
-
-
-def seen_by_ps(pid):
-    """The command lines and environments of a process and of all that it has started."""
-    process = pathlib.Path(f"/proc/{pid}")
-    seen = (process / "cmdline").read_text() + (process / "environ").read_text(errors="replace")
-    for children in process.glob("task/*/children"):
-        seen += "".join(seen_by_ps(child) for child in children.read_text().split())
-    return seen
-
-
 def test_no_secret_is_on_a_command_line_or_in_the_log(start_tls_daemon, start_job, pki, tmp_path,
                                                       monkeypatch):
     agents, agent_file = new_token(tmp_path, "agents", "--role=agent", "--host=*")
@@ -465,22 +350,6 @@ def test_who_took_stacks_is_in_the_log_and_the_history(start_daemon, start_job, 
 
 
 # --- The page.
-def page(daemon, path, headers=None, data=None, certificate=None):
-    """Status and text of an answer. `certificate`: path of its files, without .crt and .key."""
-    request = urllib.request.Request(f"https://127.0.0.1:{daemon.page_port}{path}",
-                                     headers=headers or {}, data=data)
-    context = ssl.create_default_context()
-    context.check_hostname = False
-    context.verify_mode = ssl.CERT_NONE
-    if certificate is not None:
-        context.load_cert_chain(f"{certificate}.crt", f"{certificate}.key")
-    try:
-        with urllib.request.urlopen(request, timeout=10, context=context) as answer:
-            return answer.status, answer.read().decode()
-    except urllib.error.HTTPError as error:
-        return error.code, error.read().decode()
-
-
 def test_the_metric_tells_when_the_certificate_expires(start_tls_daemon):
     status, text = page(start_tls_daemon(), "/metrics")
     assert status == 200

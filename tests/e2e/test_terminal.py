@@ -1,21 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """The commands status, watch, incidents, report, completion and man; and alerts."""
-import fcntl
 import http.server
 import json
 import os
-import pty
 import re
-import select
-import struct
 import subprocess
-import termios
 import threading
 import time
 import urllib.request
 
 import pytest
 from conftest import BUILD, ROLLCALL, VICTIMS
+from terminal import Terminal
 
 COMMANDS = ["run", "analyze", "status", "watch", "stacks", "incidents", "report", "pki", "token",
             "completion", "man"]
@@ -61,34 +57,6 @@ def test_errors_of_wrong_questions_list_the_choices(daemon):
     assert ask(daemon, "incidents", "--from=yesterday").returncode == 2
     assert ask(daemon, "report").returncode == 2
     assert ask(daemon, "incidents").stdout == "no incidents\n"
-
-
-class Terminal:
-    """A program on a pseudo-terminal. Tests read its output."""
-
-    def __init__(self, command, env, rows=24, columns=80):
-        self.main, end = pty.openpty()
-        self.resize(rows, columns)
-        self.process = subprocess.Popen(command, stdin=end, stdout=end, stderr=end, env=env,
-                                        start_new_session=True,
-                                        preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0))
-        os.close(end)
-        self.text = b""
-
-    def resize(self, rows, columns):
-        fcntl.ioctl(self.main, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
-
-    def read_until(self, wanted, seconds=20):
-        deadline = time.monotonic() + seconds
-        while wanted not in self.text:
-            left = deadline - time.monotonic()
-            assert left > 0, self.text
-            if select.select([self.main], [], [], left)[0]:
-                self.text += os.read(self.main, 65536)
-        return self.text
-
-    def press(self, keys):
-        os.write(self.main, keys)
 
 
 def watch(daemon, **env):
