@@ -71,7 +71,9 @@ bool IsShortFor(absl::string_view host, absl::string_view whole) {
 
 grpc::Status NoLongerValid() {
   return {grpc::StatusCode::UNAUTHENTICATED,
-          "the certificate or token of this agent has expired or was revoked"};
+          "the certificate or token of this agent has expired or was revoked, or rollcalld no longer "
+          "believes the authority that signed it (--tls-client-ca): renew it (`rollcall pki renew`), "
+          "or ask whoever runs rollcalld for a new one (`rollcall pki issue`, `rollcall token new`)"};
 }
 
 void LogEnded(const std::vector<std::string>& callers) {
@@ -81,7 +83,8 @@ void LogEnded(const std::vector<std::string>& callers) {
       named < callers.size() ? absl::StrCat(" and ", callers.size() - named, " more") : "";
   const std::string streams =
       callers.size() == 1 ? "a stream" : absl::StrCat(callers.size(), " streams");
-  spdlog::warn("ended {} of agents whose certificates or tokens have expired or were revoked: {}{}",
+  spdlog::warn("ended {} of agents whose certificates or tokens have expired or were revoked, or whose "
+               "authority is no longer in --tls-client-ca: {}{}",
                streams,
                absl::StrJoin(absl::MakeConstSpan(callers).first(named), ", "), more);
 }
