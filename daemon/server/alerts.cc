@@ -15,6 +15,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
 #include "absl/time/clock.h"
 #include "daemon/server/alert_delivery.h"
 #include "proto/steady_clock.h"
@@ -98,6 +99,14 @@ absl::StatusOr<std::string> ReadTarget(const std::string& where) {
     return absl::NotFoundError(absl::StrCat("cannot read ", where.substr(1)));
   }
   return std::string(absl::StripAsciiWhitespace(text));
+}
+
+// The shell reads the file of a command itself: every user of the host can see its arguments.
+std::string CommandIn(const std::string& where) {
+  if (where[0] != '@') return where;
+  const std::string path = where.substr(1);
+  const bool is_bare = path.find('/') == std::string::npos;  // the shell would search PATH for it
+  return absl::StrCat(". '", is_bare ? "./" : "", absl::StrReplaceAll(path, {{"'", R"('\'')"}}), "'");
 }
 
 }  // namespace
@@ -290,7 +299,7 @@ absl::Status AlertSender::Receiver::TryOnce(const Alert& alert) {
   if (!where.ok()) return where.status();
   const std::string body = AlertBody(target, *where, options, alert.message);
   if (target.kind == AlertKind::kCommand) {
-    return RunAlertCommand(*where, body, options.open_files, &cancellation);
+    return RunAlertCommand(CommandIn(target.where), body, options.open_files, &cancellation);
   }
   const std::string url = target.kind == AlertKind::kPagerDuty ? kPagerDutyUrl : *where;
   return PostAlert(url, body, AlertKey(alert.message), &cancellation);
