@@ -53,6 +53,8 @@ class Environment {
 void FindRestarts(const Environment& environment, LaunchFacts* facts) {
   std::vector<std::string> counters;
   for (const char* name : kAttemptVariables) {
+    // Each replica group has a torchrun of its own, which counts only its own restarts.
+    if (facts->may_rejoin && absl::string_view(name) == kTorchrunRestarts) continue;
     const int number = environment.Number(name);
     if (number < 0) continue;
     if (facts->attempt < 0) facts->attempt = number;
@@ -247,10 +249,8 @@ std::optional<LaunchFacts> ReadLaunchFacts(const std::string& proc_root, pid_t p
   LaunchFacts facts;
   facts.may_rejoin = environment.Number(kReplicaVariable) >= 0 &&
                      environment.Number(kReplicasVariable) > environment.Number(kReplicaVariable);
-  if (!facts.may_rejoin) {
-    FindRestarts(environment, &facts);
-    facts.launch = FindLaunch(environment, proc_root, pid, host);
-  }
+  FindRestarts(environment, &facts);
+  if (!facts.may_rejoin) facts.launch = FindLaunch(environment, proc_root, pid, host);
   facts.tenant = Clean(environment.Get("ROLLCALL_TENANT"));
   if (IsStacksOff(environment.Get(kStacksVariable))) {
     facts.stacks_off = absl::StrCat(kStacksVariable, "=off");

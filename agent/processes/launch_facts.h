@@ -19,7 +19,7 @@ struct LaunchFacts {
   std::string restarts;   // all counters, "TORCHELASTIC_RESTART_COUNT=1 SLURM_RESTART_COUNT=2"
   std::string launch;     // user and rendezvous, equal for all processes of a start; "": not known
   // Its job goes on while it starts again, and takes it back: a replica of torchft. It has no launch
-  // and no counters of its own then.
+  // then, and torchrun's counter does not count.
   bool may_rejoin = false;
   std::string tenant;     // ROLLCALL_TENANT; "": not set
   std::string stacks_off;  // "ROLLCALL_STACKS=off" if the process has switched its stacks off

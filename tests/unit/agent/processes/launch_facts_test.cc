@@ -88,11 +88,12 @@ TEST_F(LaunchFactsTest, ASlurmStepAndAPmixNamespaceAreOneLaunch) {
 // Each replica group of torchft has a torchrun of its own, which may start it again.
 TEST_F(LaunchFactsTest, AReplicaMayRejoinItsJobAndHasNoLaunchOfItsOwn) {
   const LaunchFacts facts = Read({"REPLICA_GROUP_ID=1", "NUM_REPLICA_GROUPS=4", "MASTER_ADDR=a",
-                                  "MASTER_PORT=7", "TORCHELASTIC_RESTART_COUNT=2"});
+                                  "MASTER_PORT=7", "TORCHELASTIC_RESTART_COUNT=2",
+                                  "SLURM_RESTART_COUNT=4"});
   EXPECT_TRUE(facts.may_rejoin);
   EXPECT_EQ(facts.launch, "");
-  EXPECT_EQ(facts.restarts, "");
-  EXPECT_EQ(facts.attempt, -1);
+  EXPECT_EQ(facts.restarts, "SLURM_RESTART_COUNT=4") << "the whole job began again";
+  EXPECT_EQ(facts.attempt, 4);
   EXPECT_FALSE(Read({"REPLICA_GROUP_ID=4", "NUM_REPLICA_GROUPS=4"}).may_rejoin);
   EXPECT_FALSE(Read({"REPLICA_GROUP_ID=0"}).may_rejoin);
 }

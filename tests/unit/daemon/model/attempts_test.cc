@@ -320,6 +320,22 @@ TEST(AttemptsTest, AReplicaThatStartsAgainWhileOthersLiveBelongsToTheirAttempt) 
   EXPECT_EQ(attempts.Place(next), 1) << "nobody was left";
 }
 
+// A host of the first start was lost, so nobody has seen the end of its rank.
+TEST(AttemptsTest, AReplicaOfARequeuedJobIsANewAttempt) {
+  Attempts attempts;
+  for (int32_t rank = 0; rank < 4; ++rank) {
+    ProcessStart start = Rank(rank, 100 + rank, 10);
+    start.may_rejoin = true;
+    start.restarts = "SLURM_RESTART_COUNT=0";
+    attempts.Place(start);
+  }
+  attempts.SetEnded({"node-1", 103, 103}, 0, 50 * kSecond);
+  ProcessStart again = Rank(3, 203, 60);
+  again.may_rejoin = true;
+  again.restarts = "SLURM_RESTART_COUNT=1";
+  EXPECT_EQ(attempts.Place(again), 1);
+}
+
 TEST(AttemptsTest, KeepsABoundedNumberOfAttempts) {
   Attempts attempts;
   for (int32_t i = 0; i < 200; ++i) {

@@ -233,16 +233,20 @@ TEST_F(DaemonTest, ReportsAPortThatIsInUse) {
   EXPECT_TRUE(absl::StrContains(std::string(status.message()), options.listen));
 }
 
+v1::AgentMessage Hello(uint32_t protocol) {
+  v1::AgentMessage message;
+  message.mutable_hello()->set_protocol(protocol);
+  message.mutable_hello()->set_host("node");
+  return message;
+}
+
 TEST_F(DaemonTest, AnAgentOfAnotherProtocolIsRefused) {
   Daemon daemon(Options());
   ASSERT_TRUE(daemon.Start().ok());
   const auto stub = v1::AgentLink::NewStub(daemon.InProcessChannel());
   grpc::ClientContext context;
   const auto stream = stub->Connect(&context);
-  v1::AgentMessage message;
-  message.mutable_hello()->set_protocol(99);
-  message.mutable_hello()->set_host("node");
-  stream->Write(message);
+  stream->Write(Hello(99));
   v1::DaemonMessage answer;
   EXPECT_FALSE(stream->Read(&answer));
   EXPECT_EQ(stream->Finish().error_code(), grpc::StatusCode::FAILED_PRECONDITION);
@@ -254,10 +258,7 @@ TEST_F(DaemonTest, TheWelcomeAllowsShortColumns) {
   const auto stub = v1::AgentLink::NewStub(daemon.InProcessChannel());
   grpc::ClientContext context;
   const auto stream = stub->Connect(&context);
-  v1::AgentMessage hello;
-  hello.mutable_hello()->set_protocol(1);
-  hello.mutable_hello()->set_host("node");
-  stream->Write(hello);
+  stream->Write(Hello(1));
   v1::DaemonMessage answer;
   ASSERT_TRUE(stream->Read(&answer));
   EXPECT_TRUE(answer.welcome().reads_short_columns());
@@ -275,10 +276,8 @@ TEST_F(DaemonTest, CountsTheSegmentsThatAnAgentLeavesOut) {
   const auto stub = v1::AgentLink::NewStub(daemon.InProcessChannel());
   grpc::ClientContext context;
   const auto stream = stub->Connect(&context);
+  stream->Write(Hello(1));
   v1::AgentMessage message;
-  message.mutable_hello()->set_protocol(1);
-  message.mutable_hello()->set_host("node");
-  stream->Write(message);
   message.mutable_tick()->set_left_out_segments(3);
   stream->Write(message);
   EXPECT_TRUE(Eventually([&] {
@@ -296,9 +295,7 @@ TEST_F(DaemonTest, CountsTheRunsOfAgentsThatItForgets) {
   for (int run = 0; run < 66; ++run) {
     grpc::ClientContext context;
     const auto stream = stub->Connect(&context);
-    v1::AgentMessage hello;
-    hello.mutable_hello()->set_protocol(1);
-    hello.mutable_hello()->set_host("node");
+    v1::AgentMessage hello = Hello(1);
     hello.mutable_hello()->set_agent_id(absl::StrCat("node/", run));
     stream->Write(hello);
     v1::DaemonMessage answer;
