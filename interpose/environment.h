@@ -35,10 +35,10 @@ inline constexpr char kReplicasVariable[] = "NUM_REPLICA_GROUPS";
 
 // Launchers count restarts of a job in these. Order: the job's own word, torchrun, Slurm's requeue,
 // a Kubernetes JobSet.
-inline constexpr char kTorchrunRestarts[] = "TORCHELASTIC_RESTART_COUNT";
 inline constexpr const char* kAttemptVariables[] = {
-    "ROLLCALL_ATTEMPT", kTorchrunRestarts, "SLURM_RESTART_COUNT",
+    "ROLLCALL_ATTEMPT", "TORCHELASTIC_RESTART_COUNT", "SLURM_RESTART_COUNT",
     "JOBSET_RESTART_ATTEMPT"};
+inline constexpr const char* kTorchrunRestarts = kAttemptVariables[1];
 
 inline constexpr const char* kJobVariables[] = {"ROLLCALL_JOB", "TORCHELASTIC_RUN_ID",
                                                 "SLURM_JOB_ID", "PMIX_NAMESPACE", "JOB_NAME"};
