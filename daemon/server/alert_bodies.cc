@@ -14,6 +14,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr size_t kMaxRanksNamed = 16;
+constexpr size_t kLongestSlackFact = 1500;  // Slack refuses a field of more than 2,000 characters
 
 // Replaces bytes that are not UTF-8: texts come from jobs, and the library throws on such bytes.
 std::string Dump(const Json& json) {
@@ -67,6 +68,8 @@ std::vector<std::pair<std::string, std::string>> Values(const AlertOptions& opti
           {"summary", verdict.summary()},
           {"ranks", ranks},
           {"hosts", hosts},
+          {"at", verdict.culprits().empty() ? "" : verdict.culprits(0).at()},
+          {"advice", verdict.advice().empty() ? "" : verdict.advice(0).text()},
           {"opened_at", TimeInWords(incident.opened_at())},
           {"closed_at", TimeInWords(incident.closed_at())},
           {"report", incident.report_path()},
@@ -92,18 +95,64 @@ std::string FillTemplate(const std::string& text,
   return absl::StrReplaceAll(text, replacements);
 }
 
+// What a receiver reads first. A job that was ended while it hung is not over well.
+std::string Headline(const std::vector<std::pair<std::string, std::string>>& values,
+                     AlertEvent event) {
+  switch (event) {
+    case AlertEvent::kConfirmed:
+      return ":rotating_light: ";
+    case AlertEvent::kUpdated:
+      return ":rotating_light: a correction of the last message, updated: ";
+    case AlertEvent::kResolved:
+      break;
+  }
+  return Value(values, "state") == "resolved"
+             ? ":white_check_mark: resolved, the job goes on: "
+             : ":black_square_for_stop: the job ended while it hung: ";
+}
+
+// Slack gives these three characters a meaning.
+std::string SlackText(const std::string& text) {
+  return absl::StrReplaceAll(text, {{"&", "&amp;"}, {"<", "&lt;"}, {">", "&gt;"}});
+}
+
+Json SlackSection(const std::string& text) {
+  return {{"type", "section"}, {"text", {{"type", "mrkdwn"}, {"text", text}}}};
+}
+
+// The facts that an on-call engineer needs before she opens the page: at most ten by Slack's rules.
+Json SlackFacts(const std::vector<std::pair<std::string, std::string>>& values) {
+  constexpr std::pair<const char*, const char*> kFacts[] = {
+      {"Job", "job"},   {"Attempt", "attempt"}, {"Tenant", "tenant"}, {"Ranks", "ranks"},
+      {"Hosts", "hosts"}, {"Line", "at"},       {"Certainty", "certainty"}};
+  Json fields = Json::array();
+  for (const auto& [title, name] : kFacts) {
+    const std::string value = Value(values, name);
+    if (value.empty() || (value == "0" && std::string(name) == "attempt")) continue;
+    if (value == "default" && std::string(name) == "tenant") continue;
+    fields.push_back(
+        {{"type", "mrkdwn"},
+         {"text", absl::StrCat("*", title, "*\n", SlackText(value.substr(0, kLongestSlackFact)))}});
+  }
+  return {{"type", "section"}, {"fields", fields}};
+}
+
 std::string ForSlack(const std::vector<std::pair<std::string, std::string>>& values,
                      AlertEvent event) {
-  std::string text = event == AlertEvent::kResolved  ? ":white_check_mark: resolved: "
-                     : event == AlertEvent::kUpdated ? ":rotating_light: updated: "
-                                                     : ":rotating_light: ";
-  // Slack gives these three characters a meaning.
-  absl::StrAppend(&text, absl::StrReplaceAll(Value(values, "summary"),
-                                             {{"&", "&amp;"}, {"<", "&lt;"}, {">", "&gt;"}}));
+  const std::string first = absl::StrCat(Headline(values, event), SlackText(Value(values, "summary")));
+  Json blocks = Json::array({SlackSection(first), SlackFacts(values)});
+  const std::string advice = Value(values, "advice");
+  if (!advice.empty() && event != AlertEvent::kResolved) {
+    blocks.push_back(SlackSection(SlackText(advice)));
+  }
   const std::string link = Value(values, "link"), report = Value(values, "report");
-  if (!link.empty()) absl::StrAppend(&text, "\n<", link, "|the incident>");
-  if (!report.empty()) absl::StrAppend(&text, "\nreport: ", report);
-  return Dump({{"text", text}});
+  std::string places;
+  if (!link.empty()) absl::StrAppend(&places, "<", link, "|the incident>");
+  if (!report.empty()) absl::StrAppend(&places, places.empty() ? "" : "\n", "report: ", SlackText(report));
+  if (!places.empty()) blocks.push_back(SlackSection(places));
+  // Notifications and clients without blocks show the text alone.
+  return Dump({{"text", absl::StrCat(first, places.empty() ? "" : "\n", places)},
+               {"blocks", blocks}});
 }
 
 // PagerDuty's Events API v2.
@@ -148,6 +197,9 @@ std::string ForAlertmanager(const std::vector<std::pair<std::string, std::string
                   {"summary", Value(values, "summary")},
                   {"ranks", Value(values, "ranks")},
                   {"hosts", Value(values, "hosts")},
+                  {"at", Value(values, "at")},
+                  {"advice", Value(values, "advice")},
+                  {"state", Value(values, "state")},
                   {"report", Value(values, "report")}}},
                 {"startsAt", Rfc3339(message.incident.opened_at())}};
   if (message.event == AlertEvent::kResolved) {

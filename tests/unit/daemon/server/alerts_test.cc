@@ -86,6 +86,45 @@ TEST(AlertBodyTest, SlackEscapesItsThreeCharacters) {
               HasSubstr("&lt;AllReduce&gt; &amp; co"));
 }
 
+nlohmann::json SlackAtEnd(const std::string& state) {
+  AlertMessage message = {Incident(), AlertEvent::kResolved, 2, "missing_rank"};
+  message.incident.set_state(state);
+  return nlohmann::json::parse(AlertBody({AlertKind::kSlack, "where"}, "", {}, message));
+}
+
+TEST(AlertBodyTest, AJobThatEndedWhileItHungIsNotGreen) {
+  EXPECT_THAT(SlackAtEnd("resolved")["text"].get<std::string>(),
+              HasSubstr(":white_check_mark: resolved, the job goes on"));
+  EXPECT_THAT(SlackAtEnd("ended")["text"].get<std::string>(),
+              testing::AllOf(HasSubstr("the job ended while it hung: rank 3"),
+                             Not(HasSubstr("white_check_mark"))));
+}
+
+TEST(AlertBodyTest, SlackHasJobAttemptHostLineAndTheFirstAdvice) {
+  AlertMessage message = {Incident(), AlertEvent::kConfirmed, 1, "missing_rank"};
+  v1::Verdict* verdict = message.incident.mutable_verdicts(0);
+  verdict->mutable_culprits(0)->set_at("train.py:31 in validate");
+  verdict->add_advice()->set_text("Validate on all ranks.");
+  verdict->add_advice()->set_text("Not this one.");
+  const std::string blocks =
+      nlohmann::json::parse(AlertBody({AlertKind::kSlack, "where"}, "", {}, message))["blocks"].dump();
+  for (const char* text : {"*Job*\\njob", "*Attempt*\\n2", "*Hosts*\\nnode-17",
+                           "*Line*\\ntrain.py:31 in validate", "Validate on all ranks."}) {
+    EXPECT_THAT(blocks, HasSubstr(text));
+  }
+  EXPECT_THAT(blocks, Not(HasSubstr("Not this one")));
+}
+
+TEST(AlertBodyTest, NoFieldOfSlackIsLongerThanItsLimit) {
+  AlertMessage message = {Incident(), AlertEvent::kConfirmed, 1, "missing_rank"};
+  message.incident.mutable_verdicts(0)->mutable_culprits(0)->set_at(std::string(20000, 'x'));
+  const auto body =
+      nlohmann::json::parse(AlertBody({AlertKind::kSlack, "where"}, "", {}, message));
+  for (const auto& field : body["blocks"][1]["fields"]) {
+    EXPECT_LE(field["text"].get<std::string>().size(), 2000u);
+  }
+}
+
 TEST(AlertBodyTest, PagerDutyResolvesTheSameKey) {
   const auto trigger = MakeBody(AlertKind::kPagerDuty);
   const auto resolve = MakeBody(AlertKind::kPagerDuty, {}, AlertEvent::kResolved);
