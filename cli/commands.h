@@ -29,6 +29,7 @@ int StacksCommand(const std::vector<std::string>& arguments);
 int WatchCommand(const std::vector<std::string>& arguments);
 int IncidentsCommand(const std::vector<std::string>& arguments);
 int ReportCommand(const std::vector<std::string>& arguments);
+int ExplainCommand(const std::vector<std::string>& arguments);
 int PkiCommand(const std::vector<std::string>& arguments);
 int TokenCommand(const std::vector<std::string>& arguments);
 int CompletionCommand(const std::vector<std::string>& arguments);

@@ -81,6 +81,21 @@ void AddFlags(const CommandHelp& command, std::string* page) {
   }
 }
 
+// What a command's words name: "jobs" or "incidents" of the daemon; "": neither.
+std::string NamedThings(const CommandHelp& command) {
+  for (const FlagHelp& flag : command.flags) {
+    if (!flag.positional) continue;
+    if (absl::StartsWith(flag.name, "JOB")) return "jobs";
+    if (flag.name == "ID") return "incidents";
+  }
+  return "";
+}
+
+// The shell command that prints these names, one on each line.
+std::string NamesCommand(const std::string& things) {
+  return absl::StrCat("rollcall completion --names=", things, " 2>/dev/null");
+}
+
 }  // namespace
 
 CommandHelp Describe(const CLI::App& app) {
@@ -111,12 +126,13 @@ std::string BashCompletion(const std::vector<CommandHelp>& commands) {
                         ") COMPREPLY=($(compgen -f -- \"$value\")) ;;\n");
       }
     }
-    absl::StrAppend(&cases, "    ", command.name, ") flags='", flags, "' ;;\n");
+    absl::StrAppend(&cases, "    ", command.name, ") flags='", flags, "' things='",
+                    NamedThings(command), "' ;;\n");
   }
   return absl::StrCat(
       "# bash completion for rollcall:  source <(rollcall completion bash)\n"
       "_rollcall() {\n"
-      "  local line=${COMP_LINE:0:COMP_POINT} command flags= value= flag=\n"
+      "  local line=${COMP_LINE:0:COMP_POINT} command flags= value= flag= things= name\n"
       "  local words=($line)\n"
       "  local word=${COMP_WORDS[COMP_CWORD]}\n"
       "  COMPREPLY=()\n"
@@ -145,6 +161,13 @@ std::string BashCompletion(const std::vector<CommandHelp>& commands) {
       cases,
       "  esac\n"
       "  COMPREPLY=($(compgen -W \"$flags\" -- \"$word\"))\n"
+      "  # compgen -W would expand names as code of the shell.\n"
+      "  if [[ -n $things && $word != -* ]]; then\n"
+      "    while IFS= read -r name; do\n"
+      "      [[ $name != \"$word\"* ]] || COMPREPLY+=(\"$name\")\n"
+      "    done < <("
+      + NamesCommand("$things") + ")\n"
+      "  fi\n"
       "  [[ ${#COMPREPLY[@]} != 1 || ${COMPREPLY[0]} != *= ]] || compopt -o nospace\n"
       "}\n"
       "complete -F _rollcall rollcall\n");
@@ -170,7 +193,11 @@ std::string ZshCompletion(const std::vector<CommandHelp>& commands) {
       }
       absl::StrAppend(&cases, "'");
     }
-    absl::StrAppend(&cases, " \\\n      '*:::command:_normal' ;;\n");
+    const std::string things = NamedThings(command);
+    const std::string words =
+        things.empty() ? "command:_normal"
+                       : absl::StrCat(things, ":{compadd -- ${(f)\"$(", NamesCommand(things), ")\"}}");
+    absl::StrAppend(&cases, " \\\n      '*", things.empty() ? ":::" : ":", words, "' ;;\n");
   }
   return absl::StrCat(
       "#compdef rollcall\n"
@@ -201,6 +228,11 @@ std::string FishCompletion(const std::vector<CommandHelp>& commands) {
   for (const CommandHelp& command : commands) {
     absl::StrAppend(&text, "complete -c rollcall -n __fish_use_subcommand -a ", command.name,
                     " -d '", Quoted(command.help), "'\n");
+    const std::string things = NamedThings(command);
+    if (!things.empty()) {
+      absl::StrAppend(&text, "complete -c rollcall -n '__fish_seen_subcommand_from ", command.name,
+                      "' -a '(", NamesCommand(things), ")'\n");
+    }
     for (const FlagHelp& flag : command.flags) {
       if (flag.positional) continue;
       absl::StrAppend(&text, "complete -c rollcall -n '__fish_seen_subcommand_from ", command.name,

@@ -8,18 +8,62 @@
 #include "absl/strings/str_cat.h"
 #include "cli/commands.h"
 #include "cli/describe.h"
+#include "cli/query.h"
+#include "proto/clean_text.h"
 
 namespace rollcall {
+namespace {
+
+constexpr int kMostOffered = 100;  // incidents
+
+
+// The names that a completion script offers. A script runs at each press of a key, so no errors.
+bool PrintNames(const std::string& things, const DaemonAddress& daemon) {
+  DaemonQuery query(daemon);
+  std::vector<std::string> names;
+  grpc::Status status;
+  if (things == "jobs") {
+    v1::StatusRequest request;
+    request.set_without_communicators(true);
+    v1::StatusResponse response;
+    status = query.Try([&](auto* stub, auto* context) {
+      return stub->GetStatus(context, request, &response);
+    });
+    for (const v1::JobStatus& job : response.jobs()) names.push_back(job.name());
+  } else {
+    v1::ListIncidentsRequest request;
+    request.set_limit(kMostOffered);
+    v1::ListIncidentsResponse response;
+    status = query.Try([&](auto* stub, auto* context) {
+      return stub->ListIncidents(context, request, &response);
+    });
+    for (const v1::Incident& incident : response.incidents()) names.push_back(incident.id());
+  }
+  for (const std::string& name : names) std::cout << CleanText(name) << "\n";
+  return status.ok();
+}
+
+}  // namespace
 
 int CompletionCommand(const std::vector<std::string>& arguments) {
-  std::string shell;
+  std::string shell, names;
+  DaemonAddress daemon;
   CLI::App app("Prints the completion script of a shell:  source <(rollcall completion bash)",
                "rollcall completion");
-  app.add_option("SHELL", shell, "bash, zsh or fish")
-      ->required()
-      ->check(CLI::IsMember({"bash", "zsh", "fish"}));
+  AddDaemonFlags(&app, &daemon);
+  auto* wanted_names =
+      app.add_option("--names", names, "print the names of the daemon's jobs or incidents instead")
+          ->check(CLI::IsMember({"jobs", "incidents"}));
+  auto* wanted_shell = app.add_option("SHELL", shell, "bash, zsh or fish")
+                           ->check(CLI::IsMember({"bash", "zsh", "fish"}));
+  wanted_names->excludes(wanted_shell);
   int exit_code = 0;
   if (!ParseFlags(&app, arguments, &exit_code)) return exit_code;
+  if (!names.empty()) return PrintNames(names, daemon) ? 0 : 1;
+  if (shell.empty()) {
+    std::cerr << "rollcall completion: SHELL is required\n  usage:  rollcall completion bash\n";
+    return kExitBadUsage;
+  }
   const std::vector<CommandHelp> commands = DescribeCommands();
   std::cout << (shell == "bash"  ? BashCompletion(commands)
                 : shell == "zsh" ? ZshCompletion(commands)

@@ -6,10 +6,12 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <iostream>
 
 #include "cli/commands.h"
 #include "cli/describe.h"
+#include "cli/suggest.h"
 #include "interpose/environment.h"
 #include "proto/loose_threads.h"
 #include "security/grpc/quiet_log.h"
@@ -31,6 +33,7 @@ constexpr Command kCommands[] = {
     {"stacks", "print the stacks of a running job or process", &StacksCommand},
     {"incidents", "list incidents, newest first", &IncidentsCommand},
     {"report", "print one incident or write its report to a folder", &ReportCommand},
+    {"explain", "say what a line of a job's log means, and what to run next", &ExplainCommand},
     {"pki", "make certificates for daemons, agents and people", &PkiCommand},
     {"token", "make, list and revoke tokens of a token file", &TokenCommand},
     {"completion", "print the completion script for bash, zsh or fish", &CompletionCommand},
@@ -66,6 +69,40 @@ std::string FirstThatExists(const std::vector<std::string>& candidates) {
 
 }  // namespace
 
+namespace {
+
+// "\n  did you mean --hang-after?" for the first unknown flag that is near a known one; else "".
+std::string SuggestFlag(const CLI::App& app, const std::vector<std::string>& arguments) {
+  std::vector<std::string> known = {"--help"};
+  for (const FlagHelp& flag : Describe(app).flags) known.push_back(flag.name);
+  for (const std::string& argument : arguments) {
+    if (argument == "--") break;
+    const std::string name = argument.substr(0, argument.find('='));
+    if (name.rfind("--", 0) != 0 || std::count(known.begin(), known.end(), name) != 0) continue;
+    const std::string nearest = Nearest(name, known);
+    if (!nearest.empty()) return "\n  did you mean " + nearest + "?";
+  }
+  return "";
+}
+
+const Command* FindCommand(const std::string& name) {
+  const auto at = std::find_if(std::begin(kCommands), std::end(kCommands),
+                               [&](const Command& command) { return name == command.name; });
+  return at == std::end(kCommands) ? nullptr : at;
+}
+
+int ReportUnknownCommand(const std::string& name) {
+  std::vector<std::string> known;
+  for (const Command& command : kCommands) known.push_back(command.name);
+  const std::string nearest = Nearest(name, known);
+  std::cerr << "rollcall: " << (name.empty() ? "no command given" : "no command '" + name + "'")
+            << (nearest.empty() ? "" : "\n  did you mean " + nearest + "?")
+            << "\n  usage:  rollcall --help\n";
+  return kExitBadUsage;
+}
+
+}  // namespace
+
 // While this is set, ParseFlags() only describes the flags that a command has defined, and the
 // command does not run.
 CommandHelp* described = nullptr;
@@ -95,7 +132,7 @@ bool ParseFlags(CLI::App* app, const std::vector<std::string>& arguments, int* e
       *exit_code = app->exit(error);
       return false;
     }
-    std::cerr << app->get_name() << ": " << error.what()
+    std::cerr << app->get_name() << ": " << error.what() << SuggestFlag(*app, arguments)
               << "\n  usage:  " << app->get_name() << " --help\n";
     *exit_code = kExitBadUsage;
     return false;
@@ -128,16 +165,17 @@ static int Main(int argc, char** argv) {
     std::cout << "rollcall " ROLLCALL_VERSION "\n";
     return 0;
   }
-  if (name == "--help" || name == "-h" || name == "help") {
-    rollcall::PrintHelp(std::cout);
+  const bool is_help = name == "--help" || name == "-h" || name == "help";
+  if (is_help && argc <= 2) {
+    PrintHelp(std::cout);
     return 0;
   }
-  for (const rollcall::Command& command : rollcall::kCommands) {
-    if (name == command.name) return command.run({argv + 2, argv + argc});
-  }
-  std::cerr << "rollcall: " << (name.empty() ? "no command given" : "no command '" + name + "'")
-            << "\n  usage:  rollcall --help\n";
-  return rollcall::kExitBadUsage;
+  // `rollcall help run` is `rollcall run --help`.
+  const std::string wanted = is_help ? argv[2] : name;
+  const Command* command = FindCommand(wanted);
+  if (command == nullptr) return ReportUnknownCommand(wanted);
+  if (is_help) return command->run({"--help"});
+  return command->run({argv + 2, argv + argc});
 }
 
 }  // namespace rollcall

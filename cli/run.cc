@@ -13,6 +13,7 @@
 #include <iostream>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -55,6 +56,7 @@ class Run {
   void Abort();
   std::vector<IncidentWatch::News> PrintNews(bool last);
   void AwaitVerdict();
+  void RepeatVerdict();
   void Finish();
 
   const RunFlags flags_;
@@ -65,6 +67,7 @@ class Run {
   std::unique_ptr<HangAction> action_;  // nullptr: --on-hang=observe
   bool aborted_ = false;
   bool reported_ = false;  // at least one incident
+  std::optional<ConfirmedIncident> first_;  // of those reported while the job ran
 };
 
 int Run::Go() {
@@ -136,6 +139,7 @@ std::vector<IncidentWatch::News> Run::PrintNews(bool last) {
   for (const IncidentWatch::News& news : all) {
     stderr_->Write(absl::StrCat(clear, news.text));
     reported_ = true;
+    if (!last && !first_.has_value()) first_ = news.incident;
   }
   return all;
 }
@@ -149,12 +153,22 @@ void Run::AwaitVerdict() {
   }
 }
 
+// The ranks that a launcher ends write their tracebacks below the verdict.
+void Run::RepeatVerdict() {
+  if (!first_.has_value() || !(aborted_ || job_.has_failed())) return;
+  stderr_->Write(absl::StrCat("rollcall: once more, because the job has ended since: ",
+                              first_->summary, "\n"));
+  if (first_->report_path.empty()) return;
+  stderr_->Write(absl::StrCat("rollcall:   report: ", first_->report_path, "/report.txt\n"));
+}
+
 void Run::Finish() {
   services_.Stop();
   if (services_.incidents() != nullptr && !aborted_) {
     AwaitVerdict();
-    PrintNews(/*last=*/true);
+    if (!PrintNews(/*last=*/true).empty()) first_.reset();
   }
+  RepeatVerdict();
   if (job_.has_started() && !reported_) services_.ExplainNoCommunicator();
   action_ = nullptr;  // it reads the folder
   services_.RemoveFolder();
@@ -178,6 +192,7 @@ int RunCommand(const std::vector<std::string>& arguments) {
                  "  usage:  rollcall run [flags] -- CMD...\n";
     return kExitBadUsage;
   }
+  SayWhatTheEnvironmentSets(app);
   flags.redactor = MakeRedactor(flags.redact);
   if (flags.redactor == nullptr) return kExitBadUsage;
   return Run(flags, {separator + 1, arguments.end()}).Go();

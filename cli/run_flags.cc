@@ -1,11 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/run_flags.h"
 
+#include <spdlog/spdlog.h>
+
 #include <CLI/CLI.hpp>
+#include <cstdlib>
 
 #include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "agent/redact_flag.h"
 #include "daemon/server/duration_flag.h"
+#include "proto/clean_text.h"
 #include "proto/durations.h"
 
 namespace rollcall {
@@ -56,6 +62,19 @@ void DefineRunFlags(CLI::App* app, RunFlags* flags) {
       ->capture_default_str()
       ->check(CLI::IsMember({"on", "off"}, CLI::ignore_case));
   AddRedactFlag(app, &flags->redact);
+}
+
+void SayWhatTheEnvironmentSets(const CLI::App& app) {
+  std::vector<std::string> changes;
+  for (const char* name : {"--hang-after", "--on-hang", "--report-dir", "--http", "--host-facts"}) {
+    const CLI::Option* option = app.get_option(name);
+    const char* value = std::getenv(option->get_envname().c_str());
+    // CLI11 prefers the command line.
+    if (value == nullptr || option->empty() || option->results().front() != value) continue;
+    if (option->get_default_str() == value) continue;
+    changes.push_back(absl::StrCat(option->get_envname(), "=", CleanText(value)));
+  }
+  if (!changes.empty()) spdlog::info("the environment sets {}", absl::StrJoin(changes, ", "));
 }
 
 }  // namespace rollcall

@@ -12,6 +12,9 @@ namespace {
 
 enum Pair : short { kGreen = 1, kYellow, kRed };
 
+constexpr int kEscape = 27;
+constexpr int kEscapeMs = 50;  // after this time an escape is a key of its own
+
 }  // namespace
 
 Screen::Screen() {
@@ -20,6 +23,7 @@ Screen::Screen() {
   cbreak();
   noecho();
   keypad(stdscr, true);
+  set_escdelay(kEscapeMs);
   curs_set(0);
   const char* no_color = std::getenv("NO_COLOR");
   colors_ = (no_color == nullptr || *no_color == '\0') && has_colors();
@@ -59,6 +63,21 @@ Screen::Key Screen::AwaitKey(int milliseconds) {
     case KEY_UP:
     case 'k':
       return Key::kUp;
+    case KEY_NPAGE:
+    case ' ':
+      return Key::kPageDown;
+    case KEY_PPAGE:
+      return Key::kPageUp;
+    case KEY_ENTER:
+    case '\n':
+    case '\r':
+      return Key::kOpen;
+    case kEscape:
+    case KEY_BACKSPACE:
+    case KEY_LEFT:
+      return Key::kBack;
+    case 's':
+      return Key::kSort;
     default:
       return Key::kNone;
   }

@@ -13,7 +13,7 @@ namespace rollcall {
 // set. Only one Screen may exist at a time.
 class Screen {
  public:
-  enum class Key { kNone, kUp, kDown, kQuit };
+  enum class Key { kNone, kUp, kDown, kPageUp, kPageDown, kOpen, kBack, kSort, kQuit };
 
   Screen();
   ~Screen();

@@ -5,8 +5,10 @@
 
 #include "cli/commands.h"
 #include "cli/job_pages.h"
+#include "cli/job_table.h"
 #include "cli/query.h"
 #include "cli/status_lines.h"
+#include "cli/terminal.h"
 #include "daemon/server/clean_message.h"
 
 namespace rollcall {
@@ -26,22 +28,34 @@ bool FindJob(const std::string& job, const JobFlags& chosen, DaemonQuery* query,
   return found;
 }
 
-}  // namespace
-
-int StatusCommand(const std::vector<std::string>& arguments) {
-  QueryFlags flags;
-  v1::StatusRequest request;
+struct StatusFlags {
+  QueryFlags query;
   std::string job;
-  CLI::App app("Prints the state of a daemon's jobs.", "rollcall status");
-  AddQueryFlags(&app, &flags);
   JobFlags chosen;
-  AddJobFlags(&app, &chosen);
-  app.add_option("JOB", job, "show only this job");
-  int exit_code = 0;
-  if (!ParseFlags(&app, arguments, &exit_code)) return exit_code;
-  SetJob(job, chosen, &request);
-  DaemonQuery query(flags.daemon);
-  v1::StatusResponse response;
+  std::string order = NameOf(JobOrder::kUrgency);
+  bool all = false;
+  bool exit_code = false;
+};
+
+void AddStatusFlags(CLI::App* app, StatusFlags* flags) {
+  AddQueryFlags(app, &flags->query);
+  AddJobFlags(app, &flags->chosen);
+  std::vector<std::string> orders;
+  for (const JobOrder order : kJobOrders) orders.push_back(NameOf(order));
+  app->add_option("--sort", flags->order, "order of the jobs")
+      ->capture_default_str()
+      ->check(CLI::IsMember(orders));
+  app->add_flag("--all", flags->all, "print each job with all its communicators");
+  app->add_flag("--exit-code", flags->exit_code, "exit with 3 if a job hangs");
+  app->add_option("JOB", flags->job, "print this job with its communicators");
+}
+
+bool Fetch(const StatusFlags& flags, v1::StatusResponse* response) {
+  v1::StatusRequest request;
+  SetJob(flags.job, flags.chosen, &request);
+  request.set_without_communicators(flags.job.empty() && !flags.all &&
+                                    flags.query.format == "text");
+  DaemonQuery query(flags.query.daemon);
   const bool answered = FetchJobs(
       request,
       [&query](const v1::StatusRequest& page, v1::StatusResponse* answer) {
@@ -49,16 +63,48 @@ int StatusCommand(const std::vector<std::string>& arguments) {
           return stub->GetStatus(context, page, answer);
         });
       },
-      &response);
-  if (!answered) return 1;
-  if (!job.empty() && response.jobs().empty() && !FindJob(job, chosen, &query, &response)) return 1;
-  CleanStrings(&response);
-  if (flags.format == "json") {
+      response);
+  if (!answered) return false;
+  if (!flags.job.empty() && response->jobs().empty() &&
+      !FindJob(flags.job, flags.chosen, &query, response)) {
+    return false;
+  }
+  CleanStrings(response);
+  for (const JobOrder order : kJobOrders) {
+    if (flags.order == NameOf(order)) SortJobs(order, response);
+  }
+  return true;
+}
+
+std::vector<StatusLine> LinesOf(const StatusFlags& flags, const v1::StatusResponse& response) {
+  if (flags.job.empty() && !flags.all) return StatusTable(response, TerminalColumns());
+  std::vector<StatusLine> lines;
+  for (const v1::JobStatus& job : response.jobs()) {
+    for (StatusLine& line : JobLines(job, flags.all ? 0 : kMostCommunicators)) {
+      lines.push_back(std::move(line));
+    }
+  }
+  if (lines.empty()) lines.push_back({CountJobs(response)});
+  return lines;
+}
+
+}  // namespace
+
+int StatusCommand(const std::vector<std::string>& arguments) {
+  StatusFlags flags;
+  CLI::App app("Prints the state of a daemon's jobs: one line for each, those that hang first.",
+               "rollcall status");
+  AddStatusFlags(&app, &flags);
+  int exit_code = 0;
+  if (!ParseFlags(&app, arguments, &exit_code)) return exit_code;
+  v1::StatusResponse response;
+  if (!Fetch(flags, &response)) return 1;
+  if (flags.query.format == "json") {
     PrintJson(response);
   } else {
-    for (const StatusLine& line : StatusLines(response)) std::cout << line.text << "\n";
+    PrintLines(LinesOf(flags, response));
   }
-  return 0;
+  return flags.exit_code && CountHung(response) > 0 ? kExitHangFound : 0;
 }
 
 }  // namespace rollcall

@@ -14,12 +14,6 @@
 namespace rollcall {
 namespace {
 
-LineStyle StateStyle(const std::string& state) {
-  if (state == "hung") return LineStyle::kBad;
-  if (state == "suspected" || state == "waiting") return LineStyle::kWorse;
-  return state == "ended" ? LineStyle::kSoft : LineStyle::kGood;
-}
-
 std::string CommunicatorName(const v1::CommunicatorStatus& comm) {
   return CleanText(comm.name().empty() ? comm.id() : comm.name());
 }
@@ -46,15 +40,6 @@ std::string CommunicatorLine(const v1::CommunicatorStatus& comm) {
 }
 
 constexpr int kMostAttempts = 3;
-
-// "a-job", "a-job attempt 2".
-std::string JobName(const v1::JobStatus& job) {
-  const bool is_only = job.attempt() == 0 && job.attempts().empty();
-  const std::string tenant =
-      job.tenant().empty() || job.tenant() == kDefaultTenant ? "" : CleanText(job.tenant()) + "/";
-  return absl::StrCat(tenant, CleanText(job.name()),
-                      is_only ? "" : absl::StrCat(" attempt ", job.attempt()));
-}
 
 // "attempt 1 ended 2026-11-20 19:30:00 UTC, 3 of 8 processes died; last incident: train.1-1,
 // rank_died".
@@ -84,19 +69,6 @@ void AddAttempts(const v1::JobStatus& job, std::vector<StatusLine>* lines) {
                     LineStyle::kSoft});
 }
 
-// "12 jobs", "1000 of 5000 jobs".
-std::string JobCount(const v1::StatusResponse& status) {
-  const int all = std::max(status.jobs_total(), status.jobs_size());
-  return absl::StrCat(all > status.jobs_size() ? absl::StrCat(status.jobs_size(), " of ") : "",
-                      CountInWords(static_cast<uint64_t>(all), "job", "jobs"));
-}
-
-std::string JobRow(const v1::JobStatus& job) {
-  return absl::StrFormat("%-10s %-28s %6d ranks %6d/%d alive %9.1f calls/s  %s", job.state(),
-                         JobName(job), job.ranks(), job.processes_alive(),
-                         job.processes(), job.calls_per_second(), CleanText(job.summary()));
-}
-
 // The communicators, those with the longest waits first.
 std::vector<const v1::CommunicatorStatus*> InOrder(const v1::JobStatus& job) {
   std::vector<const v1::CommunicatorStatus*> all;
@@ -106,6 +78,33 @@ std::vector<const v1::CommunicatorStatus*> InOrder(const v1::JobStatus& job) {
            std::make_tuple(b->waited_seconds(), b->waiting(), b->laggards_total());
   });
   return all;
+}
+
+// "a-job: hung, 4 of 4 processes alive on 1 host, 2.0 calls/s per rank".
+std::string Headline(const v1::JobStatus& job) {
+  const auto hosts = static_cast<uint64_t>(job.hosts_size());
+  std::string line =
+      absl::StrCat(JobName(job), ": ", CleanText(job.state()), ", ", job.processes_alive(), " of ",
+                   job.processes(), " processes alive on ", CountInWords(hosts, "host", "hosts"));
+  if (job.state() != "ended") {
+    absl::StrAppendFormat(&line, ", %.1f calls/s per rank", job.calls_per_second());
+  }
+  return line;
+}
+
+void AddCommunicators(const v1::JobStatus& job, int most, std::vector<StatusLine>* lines) {
+  const std::vector<const v1::CommunicatorStatus*> comms = InOrder(job);
+  const size_t shown =
+      most == 0 ? comms.size() : std::min(comms.size(), static_cast<size_t>(most));
+  for (size_t i = 0; i < shown; ++i) {
+    lines->push_back({CommunicatorLine(*comms[i]),
+                      comms[i]->laggards_total() > 0 ? LineStyle::kWorse : LineStyle::kPlain});
+  }
+  const size_t all = std::max(comms.size(), static_cast<size_t>(job.communicators_total()));
+  if (all == shown) return;
+  lines->push_back({absl::StrCat("  ", CountInWords(all - shown, "communicator", "communicators"),
+                                 " more:  rollcall status --all ", CleanText(job.name())),
+                    LineStyle::kSoft});
 }
 
 // Appends `text`, wrapped to `columns`.
@@ -123,81 +122,78 @@ void AddWrapped(const std::string& text, int columns, LineStyle style,
 
 }  // namespace
 
-std::string CutToWidth(const std::string& text, int columns) {
-  std::string out;
-  int used = 0;
-  for (size_t i = 0; i < text.size(); ++i) {
-    const bool begins = (static_cast<unsigned char>(text[i]) & 0xc0) != 0x80;
-    if (begins && ++used > columns) break;
-    out += text[i];
-  }
-  return out;
+LineStyle StateStyle(const std::string& state) {
+  if (state == "hung") return LineStyle::kBad;
+  if (state == "suspected" || state == "waiting") return LineStyle::kWorse;
+  return state == "ended" ? LineStyle::kSoft : LineStyle::kGood;
 }
 
-std::vector<StatusLine> StatusLines(const v1::StatusResponse& status) {
+std::string JobName(const v1::JobStatus& job) {
+  const bool is_only = job.attempt() == 0 && job.attempts().empty();
+  const std::string tenant =
+      job.tenant().empty() || job.tenant() == kDefaultTenant ? "" : CleanText(job.tenant()) + "/";
+  return absl::StrCat(tenant, CleanText(job.name()),
+                      is_only ? "" : absl::StrCat(" attempt ", job.attempt()));
+}
+
+std::string JobCount(const v1::StatusResponse& status) {
+  const int all = std::max(status.jobs_total(), status.jobs_size());
+  return absl::StrCat(all > status.jobs_size() ? absl::StrCat(status.jobs_size(), " of ") : "",
+                      CountInWords(static_cast<uint64_t>(all), "job", "jobs"));
+}
+
+bool EndedHung(const v1::JobStatus& job) {
+  return job.state() == "ended" && job.has_last_incident() &&
+         job.last_incident().state() == "ended";
+}
+
+std::string VerdictOf(const v1::JobStatus& job) {
+  if (!job.summary().empty()) return CleanText(job.summary());
+  return EndedHung(job) ? absl::StrCat("ended while hung: ", CleanText(job.last_incident().summary()))
+                        : "";
+}
+
+std::vector<StatusLine> JobLines(const v1::JobStatus& job, int most) {
   std::vector<StatusLine> lines;
-  if (status.jobs().empty()) {
-    return {{absl::StrCat("no jobs; ", status.agents(), " agents connected")}};
+  lines.push_back({Headline(job), StateStyle(job.state())});
+  const std::string verdict = VerdictOf(job);
+  if (!verdict.empty()) lines.push_back({absl::StrCat("  ", verdict), LineStyle::kBad});
+  for (const std::string& warning : job.warnings()) {
+    lines.push_back({absl::StrCat("  ", CleanText(warning)), LineStyle::kWorse});
   }
-  for (const v1::JobStatus& job : status.jobs()) {
-    lines.push_back({absl::StrCat(JobName(job), ": ", job.state(), ", ",
-                                  job.processes_alive(), " of ", job.processes(),
-                                  " processes alive on ", job.hosts_size(), " hosts",
-                                  absl::StrFormat(", %.1f calls/s", job.calls_per_second())),
-                     StateStyle(job.state())});
-    if (!job.summary().empty()) {
-      lines.push_back({absl::StrCat("  ", CleanText(job.summary())), LineStyle::kBad});
-    }
-    for (const std::string& warning : job.warnings()) {
-      lines.push_back({absl::StrCat("  ", CleanText(warning)), LineStyle::kWorse});
-    }
-    AddAttempts(job, &lines);
-    for (const v1::CommunicatorStatus& comm : job.communicators()) {
-      lines.push_back({CommunicatorLine(comm)});
-    }
-  }
-  if (status.jobs_total() > status.jobs_size()) {
-    lines.push_back({absl::StrCat(JobCount(status), "; all of them:  rollcall status"),
+  AddAttempts(job, &lines);
+  AddCommunicators(job, most, &lines);
+  return lines;
+}
+
+std::vector<StatusLine> JobScreen(const v1::JobStatus& job, int columns) {
+  std::vector<StatusLine> lines;
+  const std::string verdict = VerdictOf(job);
+  AddWrapped(verdict.empty() ? Headline(job) : verdict, columns,
+             verdict.empty() ? StateStyle(job.state()) : LineStyle::kBad, &lines);
+  if (job.has_last_incident()) {
+    lines.push_back({absl::StrCat("rollcall report ", CleanText(job.last_incident().id())),
                      LineStyle::kSoft});
   }
+  for (const std::string& warning : job.warnings()) {
+    AddWrapped(CleanText(warning), columns, LineStyle::kWorse, &lines);
+  }
+  AddAttempts(job, &lines);
+  AddCommunicators(job, 0, &lines);
+  for (StatusLine& line : lines) line.text = CutToWidth(line.text, columns);
   return lines;
 }
 
-std::vector<StatusLine> WatchLines(const v1::StatusResponse& status, int selected, int columns,
-                                   int rows) {
-  std::vector<StatusLine> lines;
-  lines.push_back({absl::StrCat("rollcall: ", JobCount(status), ", ", status.agents(),
-                                " agents   (arrows select a job, q quits)"),
-                   LineStyle::kTitle});
-  const int room = std::max(1, rows / 2 - 1);
-  const int first = std::clamp(selected - room + 1, 0, std::max(0, status.jobs_size() - room));
-  for (int i = first; i < std::min(status.jobs_size(), first + room); ++i) {
-    const v1::JobStatus& job = status.jobs(i);
-    lines.push_back(
-        {absl::StrCat(i == selected ? "> " : "  ", JobRow(job)), StateStyle(job.state())});
+std::string CutToWidth(const std::string& text, int columns) {
+  const auto width = static_cast<size_t>(std::max(columns, 0));
+  const std::string dots(std::min<size_t>(width, 3), '.');
+  size_t used = 0, keep = 0;  // characters; bytes that leave room for the dots
+  for (size_t i = 0; i < text.size(); ++i) {
+    if ((static_cast<unsigned char>(text[i]) & 0xc0) == 0x80) continue;
+    if (used == width - dots.size()) keep = i;
+    if (used++ == width) return text.substr(0, keep) + dots;
   }
-  if (selected >= 0 && selected < status.jobs_size()) {
-    const v1::JobStatus& job = status.jobs(selected);
-    lines.push_back({});
-    AddWrapped(job.summary().empty() ? absl::StrCat(JobName(job), ": ", job.state())
-                                     : CleanText(job.summary()),
-               columns, StateStyle(job.state()), &lines);
-    if (job.has_last_incident()) {
-      lines.push_back({absl::StrCat("rollcall report ", CleanText(job.last_incident().id())),
-                       LineStyle::kSoft});
-    }
-    for (const std::string& warning : job.warnings()) {
-      AddWrapped(CleanText(warning), columns, LineStyle::kWorse, &lines);
-    }
-    AddAttempts(job, &lines);
-    for (const v1::CommunicatorStatus* comm : InOrder(job)) {
-      lines.push_back({CommunicatorLine(*comm),
-                       comm->laggards_total() > 0 ? LineStyle::kWorse : LineStyle::kPlain});
-    }
-  }
-  if (static_cast<int>(lines.size()) > rows) lines.resize(static_cast<size_t>(std::max(rows, 0)));
-  for (StatusLine& line : lines) line.text = CutToWidth(line.text, columns);
-  return lines;
+  return text;
 }
 
 }  // namespace rollcall

@@ -16,15 +16,31 @@ struct StatusLine {
   LineStyle style = LineStyle::kPlain;
 };
 
-// The whole state, for `rollcall status`.
-std::vector<StatusLine> StatusLines(const v1::StatusResponse& status);
+// "a-job", "a-tenant/a-job attempt 2".
+std::string JobName(const v1::JobStatus& job);
 
-// The part of the state that a screen of this size can show: one row for each job, and details of
-// the selected one. `selected` is an index into status.jobs(). No line is longer than `columns`.
-std::vector<StatusLine> WatchLines(const v1::StatusResponse& status, int selected, int columns,
-                                   int rows);
+// "12 jobs", "1000 of 5000 jobs".
+std::string JobCount(const v1::StatusResponse& status);
 
-// Cuts UTF-8 text to `columns` cells of the screen, at one cell for each character.
+// Whether the job ended while it hung: its last incident ended with it.
+bool EndedHung(const v1::JobStatus& job);
+
+// The sentence on why the job hangs, or hung when it ended; "" for others.
+std::string VerdictOf(const v1::JobStatus& job);
+
+LineStyle StateStyle(const std::string& state);
+
+inline constexpr int kMostCommunicators = 10;  // of a job, unless all are wanted
+
+// A job with its verdict, its other attempts and its communicators, those with the longest waits
+// first; `most`: the most communicators, 0: all.
+std::vector<StatusLine> JobLines(const v1::JobStatus& job, int most);
+
+// The same, no line longer than `columns`: the verdict and the warnings are wrapped.
+std::vector<StatusLine> JobScreen(const v1::JobStatus& job, int columns);
+
+// Cuts UTF-8 text to `columns` cells of the screen, at one cell for each character. A text that was
+// cut ends with "...".
 std::string CutToWidth(const std::string& text, int columns);
 
 }  // namespace rollcall

@@ -11,6 +11,8 @@
 #include "cli/query.h"
 #include "cli/screen.h"
 #include "cli/status_lines.h"
+#include "cli/terminal.h"
+#include "cli/watch_view.h"
 #include "daemon/server/clean_message.h"
 
 namespace rollcall {
@@ -28,23 +30,12 @@ class Watch {
   // Shows the jobs until the user presses q.
   void OnScreen() {
     Screen screen;
-    int selected = 0;
     while (true) {
       Ask();
-      selected = std::max(0, std::min(selected, response_.jobs_size() - 1));
-      screen.Show(Lines(selected, screen.columns(), screen.rows()));
-      switch (screen.AwaitKey(kTickMs)) {
-        case Screen::Key::kQuit:
-          return;
-        case Screen::Key::kDown:
-          ++selected;
-          break;
-        case Screen::Key::kUp:
-          --selected;
-          break;
-        case Screen::Key::kNone:
-          break;
-      }
+      screen.Show(Lines(screen.columns(), screen.rows()));
+      const Screen::Key key = screen.AwaitKey(kTickMs);
+      if (key == Screen::Key::kQuit) return;
+      view_.Press(key);
     }
   }
 
@@ -64,7 +55,8 @@ class Watch {
                         job.processes_alive(), "\n");
       }
       if (states != before) {
-        for (const StatusLine& line : StatusLines(response_)) std::cout << line.text << "\n";
+        SortJobs(JobOrder::kUrgency, &response_);
+        PrintLines(StatusTable(response_, 0));
         std::cout << std::endl;
         if (!std::cout) return 0;  // the reader has closed the pipe
       }
@@ -82,12 +74,13 @@ class Watch {
       return stub->GetStatus(context, request_, &fresh);
     });
     problem_ = status.ok() ? "" : status.error_message();
+    if (!status.ok()) return;
     CleanStrings(&fresh);
-    if (status.ok()) response_.Swap(&fresh);
+    view_.Update(std::move(fresh));
   }
 
-  std::vector<StatusLine> Lines(int selected, int columns, int rows) const {
-    auto lines = WatchLines(response_, selected, columns, problem_.empty() ? rows : rows - 1);
+  std::vector<StatusLine> Lines(int columns, int rows) {
+    auto lines = view_.Lines(columns, problem_.empty() ? rows : rows - 1);
     if (problem_.empty()) return lines;
     lines.insert(lines.begin(),
                  {CutToWidth(absl::StrCat("NOT UP TO DATE: cannot reach ", daemon_, ": ", problem_),
@@ -99,7 +92,8 @@ class Watch {
   const std::string daemon_;  // address
   DaemonQuery query_;
   v1::StatusRequest request_;
-  v1::StatusResponse response_;
+  v1::StatusResponse response_;  // of AsLines()
+  WatchView view_;
   std::string problem_;
 };
 

@@ -71,7 +71,7 @@ def test_a_job_that_is_killed_and_started_again_shares_nothing_with_its_former_l
     assert (former["attempt"], former["state"]) == (0, "ended")
     assert (former["processes"], former["processes_alive"]) == (8, 0)
     assert former["processes_died"] >= 3
-    text = rollcall(patient_daemon, "status").stdout
+    text = rollcall(patient_daemon, "status", "a-job").stdout
     assert "a-job attempt 1: " in text and "8 of 8 processes alive" in text
     assert "  attempt 0 ended 20" in text and " of 8 processes died" in text
 

@@ -206,6 +206,42 @@ def test_analyze_names_and_skips_damaged_segments(tmp_path):
     assert "56-78.seg: cut short" in result.stderr
 
 
+def test_the_verdict_comes_once_more_below_the_tracebacks_of_the_launcher(tmp_path):
+    job = (f"{VICTIMS / 'ranks'} -n 4 --keep-going -- {VICTIMS / 'one_rank_stops_calling'}; "
+           "echo Traceback of a launcher >&2; exit 1")
+    result = rollcall("run", "--sim", "--hang-after=2s", "--on-hang=abort", "--http=none",
+                      f"--report-dir={tmp_path}", "--", "bash", "-c", f"trap : TERM; {job}")
+    lines = result.stderr.decode().splitlines()
+    assert result.returncode == 75
+    launcher = lines.index("Traceback of a launcher")
+    first = [line for line in lines[:launcher] if "has not called AllReduce" in line]
+    again = lines[launcher + 1:]
+    assert len(first) == 1 and len(again) == 2, lines
+    assert again[0].startswith("rollcall: once more") and "has not called AllReduce" in again[0]
+    assert again[1].endswith("/report.txt") and pathlib.Path(again[1].split(": ")[-1]).exists()
+
+
+def test_a_job_that_hung_for_a_while_and_ended_well_gets_no_second_verdict(tmp_path):
+    # The job ends with 0 after the verdict.
+    job = (f"{VICTIMS / 'ranks'} -n 4 --keep-going -- {VICTIMS / 'one_rank_stops_calling'} & "
+           "sleep 6; kill -KILL -- $(ps -o pid= --ppid $!) $!; exit 0")
+    result = rollcall("run", "--sim", "--hang-after=2s", "--http=none",
+                      f"--report-dir={tmp_path}", "--", "bash", "-c", job)
+    assert result.returncode == 0, result.stderr
+    assert b"has not called AllReduce" in result.stderr and b"once more" not in result.stderr
+
+
+def test_run_names_the_variables_that_change_it_unless_a_flag_does(tmp_path):
+    environment = {"ROLLCALL_HANG_AFTER": "90s", "ROLLCALL_ON_HANG": "abort",
+                   "ROLLCALL_HTTP": "none", "ROLLCALL_REPORT_DIR": "./rollcall-reports"}
+    said = rollcall("run", "--", "true", env=environment).stderr.decode()
+    assert "rollcall: the environment sets ROLLCALL_HANG_AFTER=90s, ROLLCALL_ON_HANG=abort, " \
+           "ROLLCALL_HTTP=none\n" in said
+    said = rollcall("run", "--hang-after=60s", "--on-hang=observe", "--http=127.0.0.1:0", "--", "true",
+                    env=environment).stderr
+    assert b"the environment sets" not in said
+
+
 def test_on_hang_exec_starts_a_command(run, tmp_path):
     note = tmp_path / "note"
     result = run("one_rank_reduces_otherwise",

@@ -13,8 +13,8 @@ import pytest
 from conftest import BUILD, ROLLCALL, VICTIMS
 from terminal import Terminal
 
-COMMANDS = ["run", "analyze", "status", "watch", "stacks", "incidents", "report", "pki", "token",
-            "completion", "man"]
+COMMANDS = ["run", "analyze", "status", "watch", "stacks", "incidents", "report", "explain", "pki",
+            "token", "completion", "man"]
 
 
 def ask(daemon, *arguments, **options):
@@ -64,9 +64,85 @@ def watch(daemon, **env):
                                           "ROLLCALL_DAEMON": daemon.address, **env})
 
 
+def test_status_lists_the_hang_first_in_one_line_as_wide_as_the_terminal(daemon, start_job):
+    start_job(daemon)
+    lines = ask(daemon, "status").stdout.splitlines()
+    assert lines[0].startswith("1 job: 1 hung; ") and lines[1].startswith("STATE")
+    assert len(lines) == 3 and re.match(r"hung +a-job +4 +\d+s +rank 3 ", lines[2])
+    assert ask(daemon, "status", "--exit-code").returncode == 3
+    assert ask(daemon, "status").returncode == 0
+    terminal = Terminal([ROLLCALL, "status"], {**os.environ, "TERM": "xterm",
+                                               "ROLLCALL_DAEMON": daemon.address}, columns=60)
+    shown = terminal.read_until(b"...").decode()
+    assert "\x1b[1;31mhung" in shown
+    plain = re.sub(r"\x1b\[[0-9;]*m", "", shown)
+    assert max(len(line) for line in plain.splitlines()) <= 60
+    assert terminal.process.wait(timeout=20) == 0
+
+
+def test_status_of_one_job_has_its_whole_verdict_and_an_unknown_one_lists_the_choices(
+        daemon, start_job):
+    start_job(daemon)
+    text = ask(daemon, "status", "a-job").stdout
+    assert "has not called AllReduce" in text and "behind: rank 3" in text
+    unknown = ask(daemon, "status", "nosuch")
+    assert unknown.returncode == 1 and unknown.stdout == ""
+    assert 'no job "nosuch"' in unknown.stderr and "a-job" in unknown.stderr
+
+
+def test_a_job_that_was_killed_while_it_hung_says_so(daemon, start_job):
+    start_job(daemon).kill()
+    deadline = time.monotonic() + 30
+    while "ended hung" not in (text := ask(daemon, "status").stdout):
+        assert time.monotonic() < deadline, text
+        time.sleep(0.1)
+    assert "ended while hung: rank 3" in text
+
+
+def test_watch_opens_a_job_and_goes_back(daemon, start_job):
+    start_job(daemon)
+    terminal = watch(daemon)
+    terminal.read_until(b"is in `Validate`")
+    terminal.press(b"\r")
+    terminal.read_until(b"Esc goes back")
+    terminal.text = b""
+    terminal.press(b"\x1b")
+    terminal.read_until(b"Enter opens a job")
+    terminal.press(b"q")
+    assert terminal.process.wait(timeout=20) == 0
+
+
+def test_explain_takes_a_line_a_file_and_a_pipe(tmp_path):
+    line = "[rank3]:[E1120] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=7)"
+
+    def explain(*arguments, **options):
+        return subprocess.run([ROLLCALL, "explain", *arguments], text=True, timeout=60,
+                              capture_output=True, **options)
+
+    log = tmp_path / "log"
+    log.write_text("epoch 1\n" + line + "\n" + line + "\n")
+    for result in [explain(line), explain(log), explain(input=log.read_text()),
+                   explain("-", input=log.read_text())]:
+        assert result.returncode == 0 and "nearly never the rank at fault" in result.stdout.replace(
+            "\n    ", " ")
+    found, = json.loads(explain("--format=json", log).stdout)
+    assert (found["id"], found["line"], found["count"]) == ("torch-watchdog-timeout", 2, 2)
+    assert explain("epoch 1: loss 0.3").returncode == 1
+    assert explain(tmp_path).returncode == 2
+    log.chmod(0)
+    if os.geteuid() != 0:
+        assert explain(log).returncode == 2
+
+
+def test_errors_of_typing_suggest_what_was_meant(daemon):
+    assert "did you mean status?" in ask(daemon, "staus").stderr
+    assert "did you mean --hang-after?" in ask(daemon, "run", "--hang-aftr=3s", "--", "true").stderr
+    assert "--sort" in ask(daemon, "help", "status").stdout
+
+
 def test_watch_shows_the_hang_follows_the_window_and_gives_the_terminal_back(daemon, start_job):
     terminal = watch(daemon)
-    terminal.read_until(b"0 jobs")
+    terminal.read_until(b"no jobs")
     job = start_job(daemon)
     shown = terminal.read_until(b"is in `Validate`")
     assert re.search(rb"\x1b\[[0-9;]*3[123]m", shown)
@@ -112,7 +188,7 @@ def test_watch_without_a_daemon_says_so_and_ends(tmp_path):
     assert "cannot reach the daemon at 127.0.0.1:1" in result.stderr
 
 
-def complete(line):
+def complete(line, daemon="127.0.0.1:1"):
     """The words that bash offers at the end of the line."""
     script = f"""
 source <({ROLLCALL} completion bash)
@@ -126,7 +202,9 @@ compopt() {{ :; }}
 _rollcall
 printf '%s\\n' "${{COMPREPLY[@]}}"
 """
-    result = subprocess.run(["bash", "-c", script], capture_output=True, text=True, timeout=60)
+    path = f"{ROLLCALL.parent}:{os.environ['PATH']}"
+    result = subprocess.run(["bash", "-c", script], capture_output=True, text=True, timeout=60,
+                            env={**os.environ, "ROLLCALL_DAEMON": daemon, "PATH": path})
     assert result.stderr == "", result.stderr
     return result.stdout.split()
 
@@ -137,6 +215,14 @@ def test_bash_completes_commands_flags_and_choices():
     assert "--hang-after=" in complete("rollcall run --")
     assert complete("rollcall run --on-hang=a") == ["abort"]
     assert complete("rollcall report --format=") == ["text", "stacks", "json", "html"]
+
+
+def test_bash_completes_the_names_of_jobs_and_incidents(daemon, start_job):
+    start_job(daemon)
+    assert complete("rollcall status ", daemon.address)[-1] == "a-job"
+    assert complete("rollcall stacks a-", daemon.address) == ["a-job"]
+    assert complete("rollcall report a-", daemon.address) == ["a-job-1"]
+    assert complete("rollcall status a-") == []  # there is no daemon
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])

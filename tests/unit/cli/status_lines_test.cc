@@ -6,23 +6,38 @@
 namespace rollcall {
 namespace {
 
-v1::StatusResponse OneOfJobs(int total) {
-  v1::StatusResponse status;
-  status.add_jobs()->set_name("a-job");
-  status.set_jobs_total(total);
-  return status;
+v1::JobStatus JobWithCommunicators(int count) {
+  v1::JobStatus job;
+  job.set_name("a-job");
+  job.set_state("running");
+  for (int i = 0; i < count; ++i) job.add_communicators()->set_name("comm-" + std::to_string(i));
+  return job;
 }
 
-TEST(StatusLinesTest, SayThatThereAreMoreJobs) {
-  EXPECT_EQ(StatusLines(OneOfJobs(5000)).back().text,
-            "1 of 5000 jobs; all of them:  rollcall status");
-  EXPECT_EQ(StatusLines(OneOfJobs(1)).size(), 1u);
+TEST(StatusLinesTest, ListsTheLongestWaitsAndCountsTheOtherCommunicators) {
+  v1::JobStatus job = JobWithCommunicators(3000);
+  job.mutable_communicators(2999)->set_waiting(1);
+  job.mutable_communicators(2999)->set_waited_seconds(5);
+  const std::vector<StatusLine> lines = JobLines(job, 10);
+  ASSERT_EQ(lines.size(), 12u);
+  EXPECT_NE(lines[1].text.find("comm-2999"), std::string::npos);
+  EXPECT_EQ(lines.back().text,
+            "  2990 communicators more:  rollcall status --all a-job");
+  EXPECT_EQ(JobLines(job, 0).size(), 3001u);
 }
 
-TEST(WatchLinesTest, CountTheJobsThatAreLeftOut) {
-  EXPECT_EQ(WatchLines(OneOfJobs(5000), 0, 200, 40).front().text.find("rollcall: 1 of 5000 jobs, "),
-            0u);
-  EXPECT_EQ(WatchLines(OneOfJobs(1), 0, 200, 40).front().text.find("rollcall: 1 job, "), 0u);
+TEST(StatusLinesTest, OneHostIsNotHosts) {
+  v1::JobStatus job = JobWithCommunicators(0);
+  job.add_hosts("node-1");
+  EXPECT_NE(JobLines(job, 0).front().text.find(" on 1 host,"), std::string::npos);
+}
+
+TEST(CutToWidthTest, EndsWithDotsWhereTextIsMissing) {
+  EXPECT_EQ(CutToWidth("a sentence", 10), "a sentence");
+  EXPECT_EQ(CutToWidth("a sentence", 9), "a sent...");
+  EXPECT_EQ(CutToWidth("\u00e4\u00e4\u00e4\u00e4\u00e4", 4), "\u00e4...");
+  EXPECT_EQ(CutToWidth("a sentence", 2), "..");
+  EXPECT_EQ(CutToWidth("a sentence", 0), "");
 }
 
 }  // namespace

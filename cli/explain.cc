@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+// rollcall explain: says what the well-known lines of a job's log mean.
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "cli/commands.h"
+#include "cli/explained_lines.h"
+#include "cli/terminal.h"
+#include "daemon/report/wrap.h"
+#include "proto/clean_text.h"
+
+namespace rollcall {
+namespace {
+
+constexpr int kExitNothingKnown = 1;
+
+// Text from the command line, a file, or stdin. False: this function has printed the error.
+bool Explain(const std::vector<std::string>& words, std::vector<ExplainedLine>* found) {
+  const std::string name = absl::StrJoin(words, " ");
+  if (name == "-" || (name.empty() && isatty(STDIN_FILENO) == 0)) {
+    *found = ExplainLines(std::cin);
+    return true;
+  }
+  if (name.empty()) {
+    std::cerr << "rollcall explain: nothing to explain\n"
+                 "  usage:  rollcall explain \"A LINE\"  |  rollcall explain FILE  |  CMD 2>&1 | "
+                 "rollcall explain\n";
+    return false;
+  }
+  std::error_code problem;
+  if (!std::filesystem::exists(name, problem)) {
+    std::istringstream text(name);
+    *found = ExplainLines(text);
+    return true;
+  }
+  std::ifstream file(name);
+  if (!std::filesystem::is_directory(name, problem) && file.is_open()) {
+    *found = ExplainLines(file);
+    return true;
+  }
+  const bool is_folder = std::filesystem::is_directory(name, problem);
+  std::cerr << "rollcall explain: cannot read " << CleanText(name) << ": "
+            << (is_folder ? "it is a folder" : strerror(errno))
+            << (is_folder ? "\n  all logs of a job:  rollcall analyze FOLDER\n" : "\n");
+  return false;
+}
+
+void AddParagraph(const char* title, const char* text, std::vector<StatusLine>* lines) {
+  if (*text == '\0') return;
+  std::istringstream wrapped(Wrap(absl::StrCat("  ", title), "    ", text));
+  for (std::string line; std::getline(wrapped, line);) lines->push_back({line});
+}
+
+std::vector<StatusLine> LinesOf(const std::vector<ExplainedLine>& found) {
+  std::vector<StatusLine> lines;
+  for (const ExplainedLine& one : found) {
+    if (!lines.empty()) lines.push_back({});
+    const std::string times = one.count > 1 ? absl::StrCat(", ", one.count, " times") : "";
+    lines.push_back({absl::StrCat("[", one.explanation->id, "] line ", one.line, times),
+                     LineStyle::kTitle});
+    lines.push_back({absl::StrCat("  ", one.text), LineStyle::kSoft});
+    AddParagraph("Meaning: ", one.explanation->means, &lines);
+    AddParagraph("Beware: ", one.explanation->beware, &lines);
+    AddParagraph("Next: ", one.explanation->run, &lines);
+    AddParagraph("Source: ", one.explanation->source, &lines);
+  }
+  return lines;
+}
+
+void PrintAsJson(const std::vector<ExplainedLine>& found) {
+  nlohmann::ordered_json all = nlohmann::ordered_json::array();
+  for (const ExplainedLine& one : found) {
+    const Explanation& row = *one.explanation;
+    all.push_back({{"id", row.id},
+                   {"line", one.line},
+                   {"count", one.count},
+                   {"text", one.text},
+                   {"means", row.means},
+                   {"beware", row.beware},
+                   {"run", row.run},
+                   {"source", row.source}});
+  }
+  std::cout << all.dump(2) << "\n";
+}
+
+}  // namespace
+
+int ExplainCommand(const std::vector<std::string>& arguments) {
+  std::vector<std::string> words;
+  std::string format = "text";
+  CLI::App app(
+      "Says what the well-known lines of a job's log mean, and what to run next:\n"
+      "rollcall explain \"A LINE\", rollcall explain FILE, or with a log on stdin.",
+      "rollcall explain");
+  app.add_option("--format", format, "output format: text or json")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"text", "json"}));
+  app.add_option("TEXT|FILE", words, "a line, or a file with a log; -: stdin");
+  int exit_code = 0;
+  if (!ParseFlags(&app, arguments, &exit_code)) return exit_code;
+  std::vector<ExplainedLine> found;
+  if (!Explain(words, &found)) return kExitBadUsage;
+  if (format == "json") {
+    PrintAsJson(found);
+  } else {
+    PrintLines(LinesOf(found));
+  }
+  if (!found.empty()) return 0;
+  std::cerr << "rollcall explain: no line that Rollcall knows (docs/log_lines.md lists them)\n"
+               "  the first error of each rank:  rollcall analyze FOLDER\n";
+  return kExitNothingKnown;
+}
+
+}  // namespace rollcall

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// What well-known lines of the logs of distributed training jobs mean: the one table of `rollcall
+// explain`.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace rollcall {
+
+struct Explanation {
+  const char* id;  // for scripts: never changes
+  // A line matches if it has all of these texts, in this order, in any case. At least one; "" at
+  // the end of the array is no text.
+  const char* texts[3];
+  const char* means;       // who wrote the line, and what it says
+  const char* beware;   // what people wrongly conclude from it; "": nothing
+  const char* run;         // what to do next: a command, or one sentence
+  const char* source;      // where the line is written: repository and file, documentation, or issue
+};
+
+// In the order of the table: of several rows that match a line, the first is the one to give.
+const std::vector<Explanation>& Explanations();
+
+// The row for this line; nullptr: none.
+const Explanation* FindExplanation(std::string_view line);
+
+}  // namespace rollcall

@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/job_table.h"
+
+#include <algorithm>
+#include <array>
+#include <tuple>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "absl/time/time.h"
+#include "daemon/words/terms.h"
+#include "proto/clean_text.h"
+
+namespace rollcall {
+namespace {
+
+constexpr std::array<const char*, 5> kStates = {"hung", "suspected", "waiting", "running", "ended"};
+constexpr int kWidestName = 40;
+constexpr int kWidestColumn[] = {10, kWidestName, 15, 8};  // STATE, JOB, RANKS, FOR
+
+size_t Urgency(const v1::JobStatus& job) {
+  const auto at = std::find(kStates.begin(), kStates.end(), job.state());
+  return static_cast<size_t>(at - kStates.begin());
+}
+
+absl::Time ToTime(const google::protobuf::Timestamp& time) {
+  return absl::FromUnixSeconds(time.seconds()) + absl::Nanoseconds(time.nanos());
+}
+
+// When the job came into its state, as far as it is known; else absl::InfinitePast().
+absl::Time StateSince(const v1::JobStatus& job) {
+  const bool hangs = job.state() == "hung" || job.state() == "suspected";
+  if (hangs && job.has_last_incident()) return ToTime(job.last_incident().opened_at());
+  if (job.state() == "ended" && job.has_ended_at()) return ToTime(job.ended_at());
+  absl::Time since;
+  std::string problem;
+  return absl::ParseTime(absl::RFC3339_full, job.since(), &since, &problem)
+             ? since
+             : absl::InfinitePast();
+}
+
+// "48s", "4m12s", "3h05m", "2d04h": at most six characters below a hundred days.
+std::string InShort(absl::Duration duration) {
+  const int64_t seconds = std::max<int64_t>(absl::ToInt64Seconds(duration), 0);
+  if (seconds < 60) return absl::StrCat(seconds, "s");
+  if (seconds < 3600) return absl::StrFormat("%dm%02ds", seconds / 60, seconds % 60);
+  if (seconds < 86400) return absl::StrFormat("%dh%02dm", seconds / 3600, seconds % 3600 / 60);
+  return absl::StrFormat("%dd%02dh", seconds / 86400, seconds % 86400 / 3600);
+}
+
+// "8", or "5/8": alive of all processes.
+std::string RanksInShort(const v1::JobStatus& job) {
+  if (job.state() == "ended" || job.processes_alive() == job.processes()) {
+    return absl::StrCat(job.ranks());
+  }
+  return absl::StrCat(job.processes_alive(), "/", job.processes(), " alive");
+}
+
+std::string VerdictInShort(const v1::JobStatus& job) {
+  const std::string verdict = VerdictOf(job);
+  if (!verdict.empty()) return verdict;
+  if (!job.warnings().empty()) return CleanText(job.warnings(0));
+  if (job.state() == "running") {
+    return absl::StrFormat("%.1f calls/s per rank", job.calls_per_second());
+  }
+  return "";
+}
+
+// "ended hung" for a job that ended while it hung, else its state.
+std::string StateInShort(const v1::JobStatus& job) {
+  return EndedHung(job) ? "ended hung" : CleanText(job.state());
+}
+
+using Row = std::array<std::string, 5>;
+
+Row RowOf(const v1::JobStatus& job, absl::Time now) {
+  const absl::Time since = StateSince(job);
+  return {StateInShort(job), CutToWidth(JobName(job), kWidestName), RanksInShort(job),
+          since == absl::InfinitePast() ? "-" : InShort(now - since), VerdictInShort(job)};
+}
+
+// Text of this width, with two blanks after it. Counts characters, not bytes.
+std::string Padded(const std::string& text, size_t width) {
+  const size_t used = static_cast<size_t>(
+      std::count_if(text.begin(), text.end(), [](char c) { return (c & 0xc0) != 0x80; }));
+  return text + std::string(width - std::min(used, width) + 2, ' ');
+}
+
+}  // namespace
+
+const char* NameOf(JobOrder order) {
+  constexpr const char* kNames[] = {"urgency", "name", "time", "ranks"};
+  return kNames[static_cast<size_t>(order)];
+}
+
+void SortJobs(JobOrder order, v1::StatusResponse* status) {
+  using Key = std::tuple<int64_t, int64_t, std::string>;
+  const auto key = [order](const v1::JobStatus& job) {
+    const int64_t since = absl::ToUnixNanos(StateSince(job));
+    // Of ended jobs, the last one first.
+    const int64_t age = job.state() == "ended" ? -since : since;
+    switch (order) {
+      case JobOrder::kUrgency:
+        return Key(Urgency(job), age, JobName(job));
+      case JobOrder::kTime:
+        return Key(since, 0, JobName(job));
+      case JobOrder::kRanks:
+        return Key(-int64_t{job.ranks()}, 0, JobName(job));
+      case JobOrder::kName:
+        break;
+    }
+    return Key(0, 0, JobName(job));
+  };
+  std::vector<std::pair<Key, v1::JobStatus*>> keyed;
+  for (v1::JobStatus& job : *status->mutable_jobs()) keyed.emplace_back(key(job), &job);
+  std::stable_sort(keyed.begin(), keyed.end(),
+                   [](const auto& a, const auto& b) { return a.first < b.first; });
+  google::protobuf::RepeatedPtrField<v1::JobStatus> sorted;
+  sorted.Reserve(static_cast<int>(keyed.size()));
+  for (auto& [unused, job] : keyed) sorted.Add()->Swap(job);
+  status->mutable_jobs()->Swap(&sorted);
+}
+
+std::vector<StatusLine> JobTable(const v1::StatusResponse& status, int columns) {
+  const absl::Time now = ToTime(status.now());
+  std::vector<std::pair<Row, LineStyle>> rows = {
+      {{"STATE", "JOB", "RANKS", "FOR", "VERDICT"}, LineStyle::kTitle}};
+  for (const v1::JobStatus& job : status.jobs()) {
+    rows.emplace_back(RowOf(job, now), StateStyle(job.state()));
+  }
+  std::array<size_t, 4> widths = {};
+  for (size_t column = 0; column < widths.size(); ++column) {
+    for (const auto& [row, style] : rows) {
+      widths[column] = std::max(widths[column], row[column].size());
+    }
+    widths[column] = std::min(widths[column], static_cast<size_t>(kWidestColumn[column]));
+  }
+  std::vector<StatusLine> lines;
+  for (const auto& [row, style] : rows) {
+    std::string line;
+    for (size_t column = 0; column < widths.size(); ++column) {
+      line += Padded(row[column], widths[column]);
+    }
+    line += row.back();
+    line.erase(line.find_last_not_of(' ') + 1);
+    lines.push_back({columns == 0 ? line : CutToWidth(line, columns), style});
+  }
+  return lines;
+}
+
+std::string CountJobs(const v1::StatusResponse& status) {
+  std::vector<std::string> states;
+  for (const char* state : kStates) {
+    const auto count = std::count_if(status.jobs().begin(), status.jobs().end(),
+                                     [&](const auto& job) { return job.state() == state; });
+    if (count != 0) states.push_back(absl::StrCat(count, " ", state));
+  }
+  const auto agents = static_cast<uint64_t>(std::max(status.agents(), 0));
+  return absl::StrCat(status.jobs().empty() ? "no jobs" : JobCount(status), states.empty() ? "" : ": ", absl::StrJoin(states, ", "),
+                      "; ", CountInWords(agents, "agent", "agents"), " connected");
+}
+
+std::vector<StatusLine> StatusTable(const v1::StatusResponse& status, int columns) {
+  const std::string counts = CountJobs(status);
+  std::vector<StatusLine> lines = {{columns == 0 ? counts : CutToWidth(counts, columns)}};
+  if (status.jobs().empty()) return lines;
+  for (StatusLine& line : JobTable(status, columns)) lines.push_back(std::move(line));
+  return lines;
+}
+
+int CountHung(const v1::StatusResponse& status) {
+  return static_cast<int>(
+      std::count_if(status.jobs().begin(), status.jobs().end(),
+                    [](const v1::JobStatus& job) { return job.state() == "hung"; }));
+}
+
+}  // namespace rollcall

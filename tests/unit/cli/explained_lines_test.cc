@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/explained_lines.h"
+
+#include <gtest/gtest.h>
+
+#include <sstream>
+
+namespace rollcall {
+namespace {
+
+std::vector<ExplainedLine> Explain(const std::string& log) {
+  std::istringstream stream(log);
+  return ExplainLines(stream);
+}
+
+constexpr char kWatchdog[] = "Watchdog caught collective operation timeout: WorkNCCL(SeqNum=7)";
+
+TEST(ExplainedLinesTest, GivesEachKindOfLineOnceWithItsFirstLineAndCount) {
+  const auto found = Explain("step 1\nstep 2\n[rank3] " + std::string(kWatchdog) +
+                             "\nINFO: task python:7 blocked for more than 120 seconds.\n[rank2] " +
+                             kWatchdog);
+  ASSERT_EQ(found.size(), 2u);
+  EXPECT_STREQ(found[0].explanation->id, "torch-watchdog-timeout");
+  EXPECT_EQ(found[0].line, 3u);
+  EXPECT_EQ(found[0].count, 2u);
+  EXPECT_EQ(found[0].text, "[rank3] " + std::string(kWatchdog));
+  EXPECT_STREQ(found[1].explanation->id, "kernel-hung-task");
+}
+
+TEST(ExplainedLinesTest, FindsTheLineAfterOneOfManyMegabytes) {
+  const auto found = Explain(std::string(3 << 20, 'x') + "\n" + kWatchdog + "\n");
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_EQ(found[0].line, 2u);
+}
+
+TEST(ExplainedLinesTest, ShowsNoControlSequencesAndNoWholeScreen) {
+  const auto found = Explain("\x1b[31m" + std::string(kWatchdog) + std::string(5000, 'y'));
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_EQ(found[0].text.find('\x1b'), std::string::npos);
+  EXPECT_LE(found[0].text.size(), kLongestShownLine);
+}
+
+TEST(ExplainedLinesTest, AnEmptyLogAndOneWithoutKnownLinesGiveNothing) {
+  EXPECT_TRUE(Explain("").empty());
+  EXPECT_TRUE(Explain("\n\nepoch 1: loss 0.07\n").empty());
+}
+
+}  // namespace
+}  // namespace rollcall

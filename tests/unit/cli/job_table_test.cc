@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/job_table.h"
+
+#include <gtest/gtest.h>
+
+namespace rollcall {
+namespace {
+
+constexpr int64_t kNow = 1'800'000'000;
+
+v1::JobStatus* AddJob(v1::StatusResponse* status, const std::string& name,
+                      const std::string& state) {
+  v1::JobStatus* job = status->add_jobs();
+  job->set_name(name);
+  job->set_state(state);
+  job->set_ranks(8);
+  job->set_processes(8);
+  job->set_processes_alive(state == "ended" ? 0 : 8);
+  job->set_since("2027-01-15T07:00:00Z");  // an hour before kNow
+  return job;
+}
+
+void SetIncident(v1::JobStatus* job, const std::string& state, int64_t seconds_ago) {
+  v1::IncidentSummary* incident = job->mutable_last_incident();
+  incident->set_id("an-incident");
+  incident->set_state(state);
+  incident->set_summary("rank 3 has not called AllReduce #7");
+  incident->mutable_opened_at()->set_seconds(kNow - seconds_ago);
+}
+
+v1::StatusResponse SomeJobs() {
+  v1::StatusResponse status;
+  status.mutable_now()->set_seconds(kNow);
+  status.set_agents(2);
+  AddJob(&status, "b-runs", "running")->set_calls_per_second(2000);
+  v1::JobStatus* late = AddJob(&status, "c-hangs", "hung");
+  late->set_summary("rank 3 has not called AllReduce #7");
+  SetIncident(late, "confirmed", 30);
+  v1::JobStatus* early = AddJob(&status, "d-hangs", "hung");
+  early->set_summary("rank 1 has not called AllReduce #9");
+  SetIncident(early, "confirmed", 252);
+  AddJob(&status, "a-done", "ended")->mutable_ended_at()->set_seconds(kNow - 90000);
+  return status;
+}
+
+std::vector<std::string> Texts(const std::vector<StatusLine>& lines) {
+  std::vector<std::string> texts;
+  for (const StatusLine& line : lines) texts.push_back(line.text);
+  return texts;
+}
+
+TEST(JobTableTest, ListsTheLongestHangFirstAndEndedJobsLast) {
+  v1::StatusResponse status = SomeJobs();
+  SortJobs(JobOrder::kUrgency, &status);
+  const std::vector<std::string> expected = {
+      "STATE    JOB      RANKS  FOR    VERDICT",
+      "hung     d-hangs  8      4m12s  rank 1 has not called AllReduce #9",
+      "hung     c-hangs  8      30s    rank 3 has not called AllReduce #7",
+      "running  b-runs   8      1h00m  2000.0 calls/s per rank",
+      "ended    a-done   8      1d01h",
+  };
+  EXPECT_EQ(Texts(JobTable(status, 0)), expected);
+  EXPECT_EQ(CountJobs(status), "4 jobs: 2 hung, 1 running, 1 ended; 2 agents connected");
+  EXPECT_EQ(CountHung(status), 2);
+}
+
+TEST(JobTableTest, SortsByName) {
+  v1::StatusResponse status = SomeJobs();
+  SortJobs(JobOrder::kName, &status);
+  EXPECT_EQ(status.jobs(0).name(), "a-done");
+  EXPECT_EQ(status.jobs(3).name(), "d-hangs");
+}
+
+TEST(JobTableTest, SortsByTimeInTheState) {
+  v1::StatusResponse status = SomeJobs();
+  SortJobs(JobOrder::kTime, &status);
+  EXPECT_EQ(status.jobs(0).name(), "a-done");
+  EXPECT_EQ(status.jobs(3).name(), "c-hangs");
+}
+
+TEST(JobTableTest, SortsTheLargestJobFirst) {
+  v1::StatusResponse status = SomeJobs();
+  status.mutable_jobs(3)->set_ranks(64);
+  SortJobs(JobOrder::kRanks, &status);
+  EXPECT_EQ(status.jobs(0).name(), "a-done");
+}
+
+TEST(JobTableTest, NoLineIsLongerThanTheTerminal) {
+  v1::StatusResponse status = SomeJobs();
+  for (const StatusLine& line : StatusTable(status, 40)) EXPECT_LE(line.text.size(), 40u);
+  EXPECT_EQ(JobTable(status, 40)[2].text.substr(37), "...");
+}
+
+TEST(JobTableTest, AJobThatEndedWhileItHungSaysSoWithItsVerdict) {
+  v1::StatusResponse status;
+  status.mutable_now()->set_seconds(kNow);
+  SetIncident(AddJob(&status, "killed", "ended"), "ended", 60);
+  SetIncident(AddJob(&status, "went-on", "ended"), "resolved", 60);
+  const std::vector<StatusLine> lines = JobTable(status, 0);
+  EXPECT_EQ(lines[1].text.find("ended hung  killed"), 0u);
+  EXPECT_NE(lines[1].text.find("ended while hung: rank 3 has not called"), std::string::npos);
+  EXPECT_EQ(lines[2].text.find("ended       went-on"), 0u);
+  EXPECT_EQ(lines[2].text.find("rank 3"), std::string::npos);
+}
+
+TEST(JobTableTest, NamesTheRanksThatAreGone) {
+  v1::StatusResponse status;
+  AddJob(&status, "a-job", "hung")->set_processes_alive(5);
+  EXPECT_NE(JobTable(status, 0)[1].text.find("5/8 alive"), std::string::npos);
+}
+
+TEST(JobTableTest, WithoutJobsSaysSo) {
+  v1::StatusResponse status;
+  status.set_agents(1);
+  EXPECT_EQ(Texts(StatusTable(status, 80)),
+            std::vector<std::string>({"no jobs; 1 agent connected"}));
+}
+
+}  // namespace
+}  // namespace rollcall
