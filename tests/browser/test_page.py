@@ -48,6 +48,75 @@ def test_a_list_of_more_jobs_than_one_answer_holds_has_pages(open_page, daemon, 
     assert "offset=1000" in page.url
 
 
+def serve_jobs(page, daemon, jobs):
+    """Shows these jobs on the list, each made from the daemon's own job."""
+    status = ask(daemon, "jobs")
+    every = [{name: value for name, value in {**status["jobs"][0], **job}.items()
+              if value is not None} for job in jobs]
+    page.route(re.compile("/api/v1/jobs"), lambda route: route.fulfill(
+        json={**status, "jobs": every, "jobs_total": len(every)}))
+    page.goto(f"{daemon.page}/#/")
+    return page.get_by_role("region", name="jobs").locator("tbody tr")
+
+
+def test_jobs_that_hang_come_first_and_the_list_is_searched_filtered_and_sorted(
+        open_page, daemon, start_job):
+    start_job(daemon)
+    calm = {"summary": "", "warnings": [], "last_incident": None}
+    page = open_page(f"{daemon.page}/#/history")
+    rows = serve_jobs(page, daemon, [
+        {**calm, "name": "a-runs", "state": "running", "ranks": 64, "hosts": ["node-17"]},
+        {"name": "b-hangs"}, {**calm, "name": "c-done", "state": "ended"}])
+    expect(rows.nth(0)).to_contain_text("b-hangs")
+    expect(rows.nth(2)).to_contain_text("c-done")
+    expect(page.locator("main")).to_contain_text("1 hung, 1 running, 1 ended")
+    page.get_by_role("button", name="Ranks").click()
+    expect(rows.nth(0)).to_contain_text("a-runs")
+    assert "sort=ranks" in page.url
+    page.get_by_role("searchbox").fill("NODE-17")
+    expect(rows).to_have_count(1)
+    expect(rows).to_contain_text("a-runs")
+    page.get_by_role("searchbox").fill("nothing-like-it")
+    expect(page.locator("main")).to_contain_text("No job matches.")
+    page.get_by_role("searchbox").fill("")
+    page.get_by_label("state").select_option("hung")
+    expect(rows).to_have_count(1)
+    page.reload()  # the address keeps the choice
+    expect(rows).to_have_count(1)
+    expect(rows).to_contain_text("b-hangs")
+
+
+def test_a_phone_shows_the_verdict_of_a_job_without_scrolling_sideways(
+        open_page, daemon, start_job):
+    start_job(daemon)
+    page = open_page(daemon.page)
+    page.set_viewport_size({"width": 390, "height": 844})
+    verdict = page.locator("tr", has_text="a-job").locator(".wide")
+    expect(verdict).to_contain_text("has not called AllReduce")
+    box = verdict.bounding_box()
+    assert box["x"] >= 0 and box["x"] + box["width"] <= 390 and box["y"] < 844, box
+
+
+def test_a_job_that_was_killed_while_it_hung_says_so_with_its_verdict(
+        open_page, daemon, start_job):
+    start_job(daemon).kill()
+    page = open_page(daemon.page)
+    row = page.locator("tr", has_text="a-job")
+    expect(row.locator(".state")).to_contain_text("ended hung")
+    expect(row).to_contain_text("Ended while it hung: rank 3")
+    page.goto(f"{daemon.page}/#/job/a-job")
+    expect(page.locator(".sentence")).to_contain_text("The job ended while it hung: rank 3")
+
+
+def test_a_rank_that_waits_on_another_communicator_is_not_called_idle(
+        open_page, daemon, start_job):
+    start_job(daemon, "two_communicators_in_other_orders", ranks=2, said="deadlock|each")
+    page = open_page(f"{daemon.page}/#/job/a-job")
+    expect(page.locator(".sentence")).to_contain_text("wait")
+    expect(page.locator(".words").first).to_contain_text("waiting on another communicator")
+    expect(page.locator("main")).not_to_contain_text("not waiting")
+
+
 def test_a_job_shows_who_waits_and_who_does_not_come(open_page, daemon, start_job):
     start_job(daemon)
     page = open_page(f"{daemon.page}/#/job/a-job")

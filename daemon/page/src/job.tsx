@@ -6,6 +6,7 @@ import { type JobAddress, jobPath } from "./api";
 import { call, count, plural, seconds } from "./format";
 import { useLive } from "./live";
 import { Matrix } from "./matrix";
+import { endedHung } from "./jobs";
 import type { AttemptStatus, CommunicatorStatus, JobStatus, JobView } from "./messages";
 import { type Column, IncidentLink, Section, Stale, State, Table, Time, Waiting } from "./parts";
 import { Processes } from "./processes";
@@ -24,6 +25,14 @@ function Sentence({ view }: { view: JobView }) {
       <p class={`sentence sentence-${job.state}`} role="status">
         {job.summary}{" "}
         {view.incident !== "" && <IncidentLink id={view.incident}>the incident</IncidentLink>}
+      </p>
+    );
+  }
+  if (endedHung(job)) {
+    return (
+      <p class="sentence sentence-hung" role="status">
+        The job ended while it hung: {job.last_incident!.summary}{" "}
+        <IncidentLink id={job.last_incident!.id}>the incident</IncidentLink>
       </p>
     );
   }
@@ -206,7 +215,7 @@ export function Job({ name }: { name: string }) {
       <h1>
         {job.name}
         {(job.attempt > 0 || job.attempts.length > 0) && ` attempt ${job.attempt}`}{" "}
-        <State state={job.state} />
+        <State state={endedHung(job) ? "ended hung" : job.state} />
       </h1>
       <Stale live={live} />
       <Sentence view={view} />

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// All jobs: those with an open incident first, then the others, both by name. Each page shows those
-// with problems first.
+// All jobs: those that hang first. The reader sorts, searches and filters them.
+import type { ComponentChildren } from "preact";
 import { formatAddress, setParameters, useAddress } from "./address";
 import { jobsPath } from "./api";
-import { count, plural } from "./format";
+import { count, plural, seconds } from "./format";
 import { useLive } from "./live";
 import type { JobStatus, StatusResponse } from "./messages";
 import {
@@ -19,24 +19,79 @@ import {
 } from "./parts";
 
 const kLimit = 1000; // the most that the daemon sends
+const kDefaultTenant = "default";
 
-const columns: Column[] = [
-  ["State"],
-  ["Job"],
-  ["Ranks", "number"],
-  ["Processes alive", "number"],
-  ["Hosts", "number"],
-  ["Calls/s per rank", "number"],
-  ["Problem"],
-];
-const order = ["hung", "suspected", "waiting", "running", "ended"];
+const states = ["hung", "suspected", "waiting", "running", "ended"];
 
-function Row({ job }: { job: JobStatus }) {
+// Whether the job's last incident ended with the job.
+export function endedHung(job: JobStatus): boolean {
+  return job.state === "ended" && job.last_incident?.state === "ended";
+}
+
+// When the job came into its state, in milliseconds since 1970; 0: not known.
+function since(job: JobStatus): number {
+  const hangs = job.state === "hung" || job.state === "suspected";
+  const opened = hangs ? job.last_incident?.opened_at : undefined;
+  const ended = job.state === "ended" ? job.ended_at : undefined;
+  return Date.parse(opened ?? ended ?? job.since) || 0;
+}
+
+type Order = (a: JobStatus, b: JobStatus) => number;
+const byName: Order = (a, b) => a.name.localeCompare(b.name) || a.tenant.localeCompare(b.tenant);
+// In a state the longest hang first, and the newest end.
+const byUrgency: Order = (a, b) =>
+  states.indexOf(a.state) - states.indexOf(b.state) ||
+  (a.state === "ended" ? since(b) - since(a) : since(a) - since(b)) ||
+  byName(a, b);
+
+const orders: Record<string, Order> = {
+  state: byUrgency,
+  time: (a, b) => since(a) - since(b) || byName(a, b),
+  job: byName,
+  ranks: (a, b) => b.ranks - a.ranks || byName(a, b),
+  calls: (a, b) => b.calls_per_second - a.calls_per_second || byName(a, b),
+};
+
+// Whether all words occur in what the row shows, or in the names of the hosts.
+function matches(job: JobStatus, words: string[]): boolean {
+  const text = [job.tenant, job.name, job.summary, job.last_incident?.cause, ...job.hosts]
+    .join(" ")
+    .toLowerCase();
+  return words.every((word) => text.includes(word));
+}
+
+function Problem({ job }: { job: JobStatus }) {
   const last = job.last_incident;
+  if (job.summary !== "") return <>{job.summary}</>;
+  if (endedHung(job))
+    return (
+      <>
+        Ended while it hung: {last!.summary} <IncidentLink id={last!.id}>{last!.cause}</IncidentLink>
+      </>
+    );
+  if (job.warnings.length > 0)
+    return (
+      <>
+        {job.warnings.map((warning) => (
+          <span class="warning">{warning}</span>
+        ))}
+      </>
+    );
+  if (last === undefined) return null;
+  return (
+    <span class="soft">
+      Last incident: <IncidentLink id={last.id}>{last.cause}</IncidentLink>,{" "}
+      <Time at={last.opened_at} />
+    </span>
+  );
+}
+
+function Row({ job, now }: { job: JobStatus; now: number }) {
+  const began = since(job);
   return (
     <tr>
-      <td>
-        <State state={job.state} />
+      <td class="first">
+        <State state={endedHung(job) ? "ended hung" : job.state} />
       </td>
       <th scope="row">
         <JobLink job={job.name} tenant={job.tenant} />
@@ -44,29 +99,120 @@ function Row({ job }: { job: JobStatus }) {
           <span class="soft"> attempt {job.attempt}</span>
         )}
       </th>
-      <td class="number">{job.ranks}</td>
-      <td class="number">
+      <td class="wide">
+        <Problem job={job} />
+      </td>
+      <td class="number" data-label="for" title={began === 0 ? "" : new Date(began).toISOString()}>
+        {began === 0 ? "" : seconds(Math.max(0, (now - began) / 1000))}
+      </td>
+      <td class="number" data-label="ranks">
+        {job.ranks}
+      </td>
+      <td class="number" data-label="processes alive">
         {job.processes_alive} / {job.processes}
       </td>
-      <td class="number">{job.hosts.length}</td>
-      <td class="number">{job.calls_per_second.toFixed(1)}</td>
-      <td class="wide">
-        {job.summary}
-        {job.summary === "" &&
-          job.warnings.map((warning) => <span class="warning">{warning}</span>)}
-        {job.summary === "" && last !== undefined && (
-          <span class="soft">
-            Last incident: <IncidentLink id={last.id}>{last.cause}</IncidentLink>,{" "}
-            <Time at={last.opened_at} />
-          </span>
-        )}
+      <td class="number" data-label="hosts">
+        {job.hosts.length}
+      </td>
+      <td class="number" data-label="calls/s per rank">
+        {job.state === "ended" ? "" : job.calls_per_second.toFixed(1)}
       </td>
     </tr>
   );
 }
 
+// A heading that sorts the table.
+function Sorter({ by, chosen, children }: { by: string; chosen: string; children: string }) {
+  return (
+    <button
+      class="sorter"
+      aria-pressed={by === chosen}
+      title={`Sort by ${children.toLowerCase()}`}
+      onClick={() => setParameters({ sort: by === "state" ? "" : by })}
+    >
+      {children}
+      {by === chosen && <span aria-hidden="true"> ▾</span>}
+    </button>
+  );
+}
+
+function Choice({
+  name,
+  value,
+  all,
+  values,
+}: {
+  name: string;
+  value: string;
+  all: string;
+  values: string[];
+}) {
+  return (
+    <label>
+      {name}{" "}
+      <select
+        value={value}
+        onChange={(event) => setParameters({ [name]: event.currentTarget.value })}
+      >
+        <option value="">{all}</option>
+        {values.map((one) => (
+          <option key={one} value={one}>
+            {one}
+          </option>
+        ))}
+      </select>
+    </label>
+  );
+}
+
+function Filters({ jobs, query }: { jobs: JobStatus[]; query: URLSearchParams }) {
+  const tenants = [...new Set(jobs.map((job) => job.tenant))].sort();
+  const states_here = states.filter((state) => jobs.some((job) => job.state === state));
+  return (
+    <div class="filters" role="search">
+      <label>
+        Search{" "}
+        <input
+          type="search"
+          placeholder="job, host, cause …"
+          value={query.get("q") ?? ""}
+          onInput={(event) => setParameters({ q: event.currentTarget.value })}
+        />
+      </label>
+      <Choice name="state" value={query.get("state") ?? ""} all="all" values={states_here} />
+      {(tenants.length > 1 || (tenants[0] ?? kDefaultTenant) !== kDefaultTenant) && (
+        <Choice name="tenant" value={query.get("tenant") ?? ""} all="all" values={tenants} />
+      )}
+    </div>
+  );
+}
+
+function choose(jobs: JobStatus[], query: URLSearchParams): JobStatus[] {
+  const words = (query.get("q") ?? "").toLowerCase().split(/\s+/).filter((word) => word !== "");
+  const state = query.get("state") ?? "";
+  const tenant = query.get("tenant") ?? "";
+  return jobs
+    .filter(
+      (job) =>
+        (state === "" || job.state === state) &&
+        (tenant === "" || job.tenant === tenant) &&
+        matches(job, words),
+    )
+    .sort(orders[query.get("sort") ?? ""] ?? byUrgency);
+}
+
+// "2 hung, 7 running"
+function counts(jobs: JobStatus[]): string {
+  return states
+    .map((state) => [jobs.filter((job) => job.state === state).length, state] as const)
+    .filter(([number]) => number > 0)
+    .map(([number, state]) => `${count(number)} ${state}`)
+    .join(", ");
+}
+
 export function Jobs() {
-  const offset = Number(useAddress().query.get("offset")) || 0;
+  const { query } = useAddress();
+  const offset = Number(query.get("offset")) || 0;
   const live = useLive<StatusResponse>(jobsPath(offset, kLimit));
   if (live.value === undefined)
     return (
@@ -74,20 +220,36 @@ export function Jobs() {
         <Waiting live={live} what="the jobs" />
       </main>
     );
-  const total = Math.max(live.value.jobs_total, offset + live.value.jobs.length);
-  const jobs = [...live.value.jobs].sort(
-    (a, b) => order.indexOf(a.state) - order.indexOf(b.state) || a.name.localeCompare(b.name),
+  const all = live.value.jobs;
+  const total = Math.max(live.value.jobs_total, offset + all.length);
+  const jobs = choose(all, query);
+  const sort = query.get("sort") ?? "state";
+  const sorter = (by: string, words: string): ComponentChildren => (
+    <Sorter by={by} chosen={sort}>
+      {words}
+    </Sorter>
   );
+  const columns: Column[] = [
+    [sorter("state", "State")],
+    [sorter("job", "Job")],
+    ["Problem"],
+    [sorter("time", "For"), "number"],
+    [sorter("ranks", "Ranks"), "number"],
+    ["Processes alive", "number"],
+    ["Hosts", "number"],
+    [sorter("calls", "Calls/s per rank"), "number"],
+  ];
   return (
     <main>
       <h1>Jobs</h1>
       <Stale live={live} />
       <p class="soft">
+        {all.length > 0 && `${counts(all)}; `}
         {plural(live.value.agents, "agent")} connected, release {live.value.rollcall_version}
       </p>
-      {total > jobs.length && (
+      {total > all.length && (
         <p class="soft">
-          This page shows {count(jobs.length)} of {plural(total, "job")}.{" "}
+          This page shows {count(all.length)} of {plural(total, "job")}.{" "}
           <a href={formatAddress(["history"])}>Incidents</a> lists the hangs of all jobs.
         </p>
       )}
@@ -98,12 +260,20 @@ export function Jobs() {
           on its hosts.
         </p>
       ) : (
-        <Table label="jobs" columns={columns}>
-          {jobs.map((job) => (
-            <Row key={`${job.tenant}/${job.name}`} job={job} />
-          ))}
-        
-        </Table>
+        <>
+          <Filters jobs={all} query={query} />
+          <Table label="jobs" kind="jobs" columns={columns}>
+            {jobs.map((job) => (
+              <Row
+                key={`${job.tenant}/${job.name}`}
+                job={job}
+                now={Date.parse(live.value!.now ?? "")}
+              />
+            ))}
+          
+          </Table>
+          {jobs.length === 0 && <p role="status">No job matches.</p>}
+        </>
       )}
       <Pager
         offset={offset}

@@ -128,7 +128,7 @@ function Words({ map }: { map: RankMap }) {
     }
     return [...found.entries()].sort((a, b) => a[1].length - b[1].length);
   }, [map.states]);
-  if (byKind.length === 0) return <p class="soft words">All ranks make progress</p>;
+  if (byKind.length === 0) return <p class="soft words">No rank waits here</p>;
   return (
     <ul class="words">
       {byKind.slice(0, 12).map(([words, ranks]) => (
@@ -254,6 +254,13 @@ function RankMapView({
   );
 }
 
+const kNamesOfFolded = 6;
+
+function namesOf(maps: RankMap[]): string {
+  const names = maps.slice(0, kNamesOfFolded).map((map) => map.name);
+  return names.join(", ") + (maps.length > names.length ? ", ..." : "");
+}
+
 export function Matrix({ view, onChoose }: { view: JobView; onChoose: (ranks: number[]) => void }) {
   const ranks = view.maps[0]?.states.length ?? 0;
   const [byHost, setByHost] = useState(ranks > kMostRankCells);
@@ -267,6 +274,19 @@ export function Matrix({ view, onChoose }: { view: JobView; onChoose: (ranks: nu
     for (const map of view.maps) for (const state of map.states) seen.add(findKind(state).key);
     return stateKinds.filter((kind) => seen.has(kind.key));
   }, [view.maps]);
+  const isSame = (map: RankMap) => severity(worst(map.states)) <= severity(".");
+  const different = view.maps.filter((map) => !isSame(map));
+  // Where all maps are alike, none is in the way of another.
+  const folded = different.length > 0 ? view.maps.filter(isSame) : [];
+  const show = (map: RankMap) => (
+    <RankMapView
+      key={`${map.name} ${map.size}`}
+      map={map}
+      view={view}
+      byHost={byHost || isCalm(map)}
+      onChoose={choose}
+    />
+  );
   const choose = (cell: Cell): void =>
     onChoose(Array.from({ length: Math.min(cell.ranks, 16) }, (_, i) => cell.first + i));
   return (
@@ -296,15 +316,15 @@ export function Matrix({ view, onChoose }: { view: JobView; onChoose: (ranks: nu
           </label>
         )}
       </div>
-      {view.maps.map((map) => (
-        <RankMapView
-          key={`${map.name} ${map.size}`}
-          map={map}
-          view={view}
-          byHost={byHost || isCalm(map)}
-          onChoose={choose}
-        />
-      ))}
+      {(folded.length > 0 ? different : view.maps).map(show)}
+      {folded.length > 0 && (
+        <details class="folded">
+          <summary>
+            {plural(folded.length, "map")} on which no rank differs: {namesOf(folded)}
+          </summary>
+          {folded.map(show)}
+        </details>
+      )}
       {view.maps.length === 0 && <p class="soft">No communicator has been created yet.</p>}
     </>
   );

@@ -209,6 +209,7 @@ export interface JobStatus {
   tenant: string;
   attempt: number;
   attempts: AttemptStatus[];
+  ended_at?: string;
 }
 export interface StatusResponse {
   rollcall_version: string;

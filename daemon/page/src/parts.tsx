@@ -12,6 +12,7 @@ const signs: Record<string, string> = {
   suspected: "?",
   hung: "■",
   ended: "✓",
+  "ended hung": "■",
   confirmed: "■",
   resolved: "✓",
 };

@@ -11,9 +11,10 @@ export interface StateKind {
 // The worst state last. A cell of several ranks shows its worst state.
 export const stateKinds: StateKind[] = [
   { key: "-", words: "in no communicator of this kind", color: "--cell-none", sign: "" },
-  { key: ".", words: "moving", color: "--cell-moves", sign: "" },
+  { key: ".", words: "waits for nobody", color: "--cell-moves", sign: "" },
   { key: "d", words: "left the communicator", color: "--cell-left", sign: "·" },
   { key: "e", words: "exited normally", color: "--cell-left", sign: "e" },
+  { key: "o", words: "waiting on another communicator", color: "--cell-waits", sign: "o" },
   { key: "w", words: "waiting for others", color: "--cell-waits", sign: "w" },
   { key: "i", words: "inside the communicator's creation", color: "--cell-creating", sign: "i" },
   { key: "1", words: "behind others", color: "--cell-behind", sign: "" },

@@ -37,8 +37,9 @@ void FillSpan(const JobState& job, const Member& member, const CallRecord& recor
   span->set_waits(waits);
 }
 
-void FillCommunicator(const JobState& job, const Communicator& comm, int32_t rank,
-                      const Member& member, int limit, v1::CommunicatorCalls* calls) {
+void FillCommunicator(const JobState& job, const RankStates& states, const Communicator& comm,
+                      int32_t rank, const Member& member, int limit,
+                      v1::CommunicatorCalls* calls) {
   v1::CommunicatorRef* ref = calls->mutable_communicator();
   ref->set_id(absl::StrCat(absl::Hex(comm.id, absl::kZeroPad16)));
   ref->set_name(Utf8(NameForPeople(job, comm)));
@@ -46,7 +47,7 @@ void FillCommunicator(const JobState& job, const Communicator& comm, int32_t ran
   calls->set_rank_in_communicator(rank);
   calls->set_entered(static_cast<double>(member.entered));
   calls->set_finished(member.has_markers ? static_cast<double>(member.finished) : -1);
-  calls->set_state(std::string(1, StateCharacter(job, comm, member, MostEntered(comm))));
+  calls->set_state(std::string(1, states.Of(comm, member, MostEntered(comm))));
   const auto wait = FindWait(job, comm, member);
   const size_t count = member.records.size();
   for (size_t i = count - std::min(count, static_cast<size_t>(limit)); i < count; ++i) {
@@ -87,12 +88,14 @@ void FillCalls(const JobState& job, const std::vector<int32_t>& ranks, int limit
     calls = response->add_ranks();
     calls->set_rank(names.FindRank(process));
   }
+  const RankStates states(job);
   const int each = CallsOfEach(job, wanted, limit);
   for (const auto& [id, comm] : job.communicators) {
     for (const auto& [rank, member] : comm.members) {
       const auto at = wanted.find(member.process);
       if (at == wanted.end()) continue;
-      FillCommunicator(job, comm, rank, member, each, at->second->add_communicators());
+      FillCommunicator(job, states, comm, rank, member, each,
+                       at->second->add_communicators());
     }
   }
   std::sort(response->mutable_ranks()->begin(), response->mutable_ranks()->end(),

@@ -59,7 +59,8 @@ std::string MapName(const Communicator& comm, int32_t ranks) {
 
 class Maps {
  public:
-  Maps(const JobState& job, v1::JobView* view) : job_(job), ranks_(job), view_(view) {}
+  Maps(const JobState& job, v1::JobView* view)
+      : job_(job), ranks_(job), states_(job), view_(view) {}
 
   void Add(const Communicator& comm) {
     const std::string name = Utf8(MapName(comm, ranks_.count()));
@@ -80,7 +81,7 @@ class Maps {
     for (const auto& [rank, member] : comm.members) {
       const int32_t place = ranks_.FindRank(member.process);
       if (place < 0) continue;
-      (*states)[static_cast<size_t>(place)] = StateCharacter(job_, comm, member, most);
+      (*states)[static_cast<size_t>(place)] = states_.Of(comm, member, most);
     }
     MarkAbsent(comm, states);
   }
@@ -134,6 +135,7 @@ class Maps {
 
   const JobState& job_;
   const PublicRanks ranks_;
+  const RankStates states_;
   v1::JobView* const view_;
   std::map<std::pair<std::string, int32_t>, std::vector<int>> kinds_;
 };

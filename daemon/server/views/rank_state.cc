@@ -17,8 +17,14 @@ uint64_t MostEntered(const Communicator& comm) {
   return most;
 }
 
-char StateCharacter(const JobState& job, const Communicator& comm, const Member& member,
-                    uint64_t most) {
+namespace {
+
+bool WaitsHere(const JobState& job, const Communicator& comm, const Member& member) {
+  return FindWait(job, comm, member).has_value() || member.p2p_waiting_since_ns != 0;
+}
+
+// The state of a rank that cannot wait any more or not yet; '\0': it may wait.
+char WithoutCalls(const JobState& job, const Member& member) {
   const Process* process = FindProcess(job, member.process);
   const Liveness liveness = process == nullptr ? Liveness::kUnknown : process->liveness;
   if (liveness == Liveness::kDied) return rank_state::kDied;
@@ -29,11 +35,28 @@ char StateCharacter(const JobState& job, const Communicator& comm, const Member&
   if (HowGone(job, member) == Gone::kLeft && member.state != MemberState::kFinalizing) {
     return rank_state::kLeft;
   }
-  if (FindWait(job, comm, member).has_value() || member.p2p_waiting_since_ns != 0) {
-    return rank_state::kWaits;
+  return '\0';
+}
+
+}  // namespace
+
+RankStates::RankStates(const JobState& job) : job_(job), waits_(job.processes.size()) {
+  for (const auto& [id, comm] : job.communicators) {
+    for (const auto& [rank, member] : comm.members) {
+      const auto process = static_cast<size_t>(member.process);
+      if (process >= waits_.size() || waits_[process]) continue;
+      waits_[process] = WaitsHere(job, comm, member);
+    }
   }
-  if (member.entered < most) return LagCharacter(most - member.entered);
-  return rank_state::kMoves;
+}
+
+char RankStates::Of(const Communicator& comm, const Member& member, uint64_t most) const {
+  const char without = WithoutCalls(job_, member);
+  if (without != '\0') return without;
+  if (WaitsHere(job_, comm, member)) return rank_state::kWaits;
+  const auto process = static_cast<size_t>(member.process);
+  if (process < waits_.size() && waits_[process]) return rank_state::kWaitsElsewhere;
+  return member.entered < most ? LagCharacter(most - member.entered) : rank_state::kMoves;
 }
 
 }  // namespace rollcall
