@@ -76,7 +76,7 @@ int32_t FindLeaver(const Standings& standings) {
     if (leaver >= 0) return -1;
     leaver = process;
   }
-  return kept >= 2 && 2 * kept > standings.size() ? leaver : -1;
+  return kept >= 2 && 2 * kept > standings.size() - 1 ? leaver : -1;
 }
 
 }  // namespace

@@ -142,6 +142,25 @@ TEST(LeftStepTest, TheRankThatLeavesItsLoopAloneIsTheCulprit) {
       << v.evidence.back();
 }
 
+// Rank 0 has made no call before: its past says neither.
+TEST(LeftStepTest, ARankWithoutAPastDoesNotOutvoteTheOthers) {
+  Pipeline pipe(4);
+  for (int step = 0; step < 20; ++step) {
+    pipe.Pass(1, 2);
+    pipe.Pass(2, 3);
+    pipe.Pass(3, 2);
+    pipe.Pass(2, 1);
+  }
+  pipe.Pass(1, 2);
+  pipe.Send1(2, 3);
+  pipe.Receive1(0, 1);
+  pipe.Receive1(1, 2);
+  pipe.Enter({3}, AllReduce(1));
+  const Verdict v = First(pipe.job.state);
+  EXPECT_EQ(v.cause, Cause::kUnmatchedP2p) << v.summary;
+  EXPECT_EQ(Blamed(v), (Ranks{3})) << v.summary;
+}
+
 TEST(LeftStepTest, WithoutAPastItIsADeadlock) {
   const Verdict v = First(StopsEarly(3).job.state);
   EXPECT_EQ(v.cause, Cause::kDeadlock) << v.summary;
