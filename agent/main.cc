@@ -20,6 +20,7 @@
 #include "agent/redact_flag.h"
 #include "proto/limited_log.h"
 #include "proto/loose_threads.h"
+#include "proto/name_service.h"
 #include "security/grpc/quiet_log.h"
 #include "security/names.h"
 
@@ -188,4 +189,7 @@ int Main(int argc, char** argv) {
 
 }  // namespace
 
-int main(int argc, char** argv) { return rollcall::LeaveProcess(Main(argc, argv)); }
+int main(int argc, char** argv) {
+  rollcall::UseBuiltInNameServices();
+  return rollcall::LeaveProcess(Main(argc, argv));
+}

@@ -23,6 +23,7 @@ inline constexpr char kLogPattern[] = "rollcall: %v";  // of spdlog
 // `arguments` follow the subcommand's name on the command line. Each function returns the exit
 // code.
 int RunCommand(const std::vector<std::string>& arguments);
+int DemoCommand(const std::vector<std::string>& arguments);
 int AnalyzeCommand(const std::vector<std::string>& arguments);
 int StatusCommand(const std::vector<std::string>& arguments);
 int StacksCommand(const std::vector<std::string>& arguments);
@@ -46,9 +47,10 @@ bool ParseFlags(CLI::App* app, const std::vector<std::string>& arguments, int* e
 // A job's name as agents and daemon use it (CopyJobName() in interpose/environment.h).
 std::string CanonicalJob(const std::string& name);
 
-// The paths of librollcall.so and of the folder of simulated libraries, in the build folder or the
-// installation of this binary. "" if they do not exist.
+// The paths of librollcall.so, of the folder of simulated libraries and of the job of `rollcall demo`, in
+// the build folder or the installation of this binary. "" if they do not exist.
 std::string FindLibrary();
 std::string FindSimulation();
+std::string FindDemo();
 
 }  // namespace rollcall

@@ -14,6 +14,7 @@
 #include "cli/suggest.h"
 #include "interpose/environment.h"
 #include "proto/loose_threads.h"
+#include "proto/name_service.h"
 #include "security/grpc/quiet_log.h"
 
 namespace rollcall {
@@ -27,6 +28,7 @@ struct Command {
 
 constexpr Command kCommands[] = {
     {"run", "run a job and report the rank at fault when it hangs", &RunCommand},
+    {"demo", "run a job that hangs, without a GPU, and show the verdict", &DemoCommand},
     {"analyze", "find out from files why a job hung, without a daemon", &AnalyzeCommand},
     {"status", "print the state of a daemon's jobs", &StatusCommand},
     {"watch", "show the state of a daemon's jobs live on the full screen", &WatchCommand},
@@ -156,6 +158,12 @@ std::string FindSimulation() {
   return FirstThatExists({own + "/../sim", own + "/../" ROLLCALL_INSTALL_LIBDIR "/rollcall/sim"});
 }
 
+std::string FindDemo() {
+  const std::string own = OwnDirectory();
+  return FirstThatExists({own + "/../lib/demo/train.py",
+                          own + "/../" ROLLCALL_INSTALL_LIBDIR "/rollcall/demo/train.py"});
+}
+
 static int Main(int argc, char** argv) {
   spdlog::set_default_logger(spdlog::stderr_logger_mt("rollcall"));
   spdlog::set_pattern(kLogPattern);
@@ -180,4 +188,7 @@ static int Main(int argc, char** argv) {
 
 }  // namespace rollcall
 
-int main(int argc, char** argv) { return rollcall::LeaveProcess(rollcall::Main(argc, argv)); }
+int main(int argc, char** argv) {
+  rollcall::UseBuiltInNameServices();
+  return rollcall::LeaveProcess(rollcall::Main(argc, argv));
+}

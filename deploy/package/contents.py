@@ -1,0 +1,146 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Writes down what the static programs contain: the licences (THIRD_PARTY_NOTICES), a bill of materials
+(CycloneDX), and Debian's copyright file.
+
+    contents.py --build build/portable --tree TREE
+
+The archives come from the linker script of the preset portable, the packages from dpkg, and the
+licences from the packages' own copyright files. Headers and the page's modules have no archive: the
+table below names them.
+"""
+
+import argparse
+import json
+import pathlib
+import re
+import shutil
+import subprocess
+
+from cyclonedx.model.bom import Bom
+from cyclonedx.model.component import Component, ComponentType
+from cyclonedx.output.json import JsonV1Dot5
+from packageurl import PackageURL
+
+SOURCE = pathlib.Path(__file__).resolve().parents[2]
+HEADERS = ("libcli11-dev", "nlohmann-json3-dev", "libspdlog-dev", "libfmt-dev")
+FROM_SOURCE = ("cpp-httplib", "prometheus-cpp")
+FROM_NPM = ("preact", "uplot")
+
+
+def run(*command):
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+
+
+def packages_of_archives(build):
+    script = (build / "libportable.a").read_text()
+    files = {str(pathlib.Path(path).resolve()) for path in re.findall(r'"([^"]+)"', script)}
+    # The C and C++ libraries are in every static program.
+    for name in ("libc.a", "libstdc++.a", "libm.a"):
+        files.add(str(pathlib.Path(run("g++", f"-print-file-name={name}").strip()).resolve()))
+    found = set()
+    for file in sorted(files):
+        candidates = {file, file.replace("/usr/lib/", "/lib/", 1)}
+        for candidate in candidates:
+            answer = subprocess.run(["dpkg", "-S", candidate], capture_output=True, text=True)
+            if answer.returncode == 0:
+                found.add(answer.stdout.split(":")[0])
+    return sorted(found | set(HEADERS))
+
+
+def debian_package(name):
+    """The source package with its version, and the text of its copyright file."""
+    source, version = run("dpkg-query", "-W", "-f", "${source:Package} ${source:Version}\n",
+                          name).splitlines()[0].split()
+    return source, version, pathlib.Path(f"/usr/share/doc/{name}/copyright").read_text()
+
+
+def source_package(name):
+    folder = SOURCE / "build" / "sources" / name
+    version = re.search(r"\(([^)]+)\)", (folder / "debian" / "changelog").read_text())[1]
+    return name, version, (folder / "debian" / "copyright").read_text()
+
+
+def npm_package(build, name):
+    folder = build / "daemon" / "page" / "node_modules" / name
+    version = json.loads((folder / "package.json").read_text())["version"]
+    return name, version, (folder / "LICENSE").read_text()
+
+
+def parts(build):
+    """-> {(kind, name): (version, licence)}"""
+    found = {}
+    for package in packages_of_archives(build):
+        name, version, text = debian_package(package)
+        found["deb", name] = (version, text)
+    for package in FROM_SOURCE:
+        name, version, text = source_package(package)
+        found["deb", name] = (version, text)
+    for package in FROM_NPM:
+        if (build / "daemon" / "page" / "node_modules" / package).exists():
+            name, version, text = npm_package(build, package)
+            found["npm", name] = (version, text)
+    return found
+
+
+NOTICE = """Rollcall's static programs contain the parts below, each under its own licence.
+
+Some parts are under the LGPL (glibc, elfutils). Rollcall's source and the script that links the
+programs (deploy/package.sh) let you link them anew with other versions of these parts. The source of
+each Debian package, in the exact version below, is at https://snapshot.debian.org.
+"""
+
+
+def write_notices(found, path):
+    text = NOTICE
+    for (kind, name), (version, licence) in sorted(found.items()):
+        text += f"\n{'=' * 78}\n{name} {version} ({'Debian' if kind == 'deb' else 'npm'})\n{'=' * 78}\n{licence}"
+    path.write_text(text)
+
+
+def write_sbom(found, version, path):
+    bom = Bom()
+    bom.metadata.component = Component(name="rollcall", version=version, type=ComponentType.APPLICATION)
+    for (kind, name), (part_version, _) in sorted(found.items()):
+        url = PackageURL("deb" if kind == "deb" else "npm", "debian" if kind == "deb" else None, name,
+                         part_version)
+        bom.components.add(Component(name=name, version=part_version, type=ComponentType.LIBRARY, purl=url,
+                                     bom_ref=str(url)))
+    value = json.loads(JsonV1Dot5(bom).output_as_string())
+    # Chance and time would make two builds of one commit differ.
+    value.pop("serialNumber", None)
+    value.get("metadata", {}).pop("timestamp", None)
+    path.write_text(json.dumps(value, indent=1, sort_keys=True) + "\n")
+
+
+COPYRIGHT = """Format: https://www.debian.org/doc/packaging-manuals/copyright-format/1.0/
+Upstream-Name: rollcall
+
+Files: *
+Copyright: 2026 the Rollcall authors
+License: Apache-2.0
+ On Debian systems, the full text of the Apache License 2.0 is in
+ /usr/share/common-licenses/Apache-2.0.
+Comment: The programs are static. /usr/share/doc/rollcall/THIRD_PARTY_NOTICES has the licences of
+ the libraries inside.
+"""
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--build", type=pathlib.Path, required=True)
+    parser.add_argument("--tree", type=pathlib.Path, required=True)
+    arguments = parser.parse_args()
+    found = parts(arguments.build)
+    version = run(str(arguments.tree / "usr" / "bin" / "rollcall"), "--version").split()[1]
+    folder = arguments.tree / "usr" / "share" / "doc" / "rollcall"
+    folder.mkdir(parents=True, exist_ok=True)
+    write_notices(found, folder / "THIRD_PARTY_NOTICES")
+    write_sbom(found, version, folder / "sbom.cdx.json")
+    (folder / "copyright").write_text(COPYRIGHT)
+    shutil.copy(SOURCE / "CHANGELOG.md", folder / "CHANGELOG.md")
+    shutil.copy(SOURCE / "LICENSE", folder / "LICENSE")
+
+
+if __name__ == "__main__":
+    main()
