@@ -11,11 +11,14 @@ table below names them.
 """
 
 import argparse
+import gzip
 import json
+import os
 import pathlib
 import re
 import shutil
 import subprocess
+from email.utils import formatdate
 
 from cyclonedx.model.bom import Bom
 from cyclonedx.model.component import Component, ComponentType
@@ -100,12 +103,15 @@ def write_notices(found, path):
 
 def write_sbom(found, version, path):
     bom = Bom()
-    bom.metadata.component = Component(name="rollcall", version=version, type=ComponentType.APPLICATION)
+    whole = Component(name="rollcall", version=version, type=ComponentType.APPLICATION,
+                      bom_ref=f"rollcall@{version}")
+    bom.metadata.component = whole
     for (kind, name), (part_version, _) in sorted(found.items()):
         url = PackageURL("deb" if kind == "deb" else "npm", "debian" if kind == "deb" else None, name,
                          part_version)
         bom.components.add(Component(name=name, version=part_version, type=ComponentType.LIBRARY, purl=url,
                                      bom_ref=str(url)))
+    bom.register_dependency(whole, bom.components)
     value = json.loads(JsonV1Dot5(bom).output_as_string())
     # Chance and time would make two builds of one commit differ.
     value.pop("serialNumber", None)
@@ -126,6 +132,53 @@ Comment: The programs are static. /usr/share/doc/rollcall/THIRD_PARTY_NOTICES ha
 """
 
 
+CHANGELOG = """{package} ({version}) unstable; urgency=medium
+
+  * The changes are in /usr/share/doc/rollcall/CHANGELOG.md.
+
+ -- Rollcall maintainers <maintainers@rollcall.invalid>  {date}
+"""
+# Why a rule of lintian does not hold here.
+OVERRIDES = """# One static build serves every distribution: docs/decisions/packages.md
+{package}: statically-linked-binary
+{package}: embedded-library
+# The project has no mail address.
+{package}: bogus-mail-host
+"""
+# The simulated NCCL is for the demo, and finds its own libraries; the probe loads the driver's.
+OVERRIDES_OF_LIBRARY = """# The simulated NCCL takes the libraries of whoever loads it; only the demo uses it.
+rollcall: undeclared-elf-prerequisites
+rollcall: shared-library-lacks-prerequisites
+rollcall: library-not-linked-against-libc
+# Programs that only the agent starts.
+rollcall: no-manual-page
+rollcall-agent: no-manual-page
+rollcalld: no-manual-page
+"""
+
+
+def compress(text, path):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with open(path, "wb") as file, gzip.GzipFile("", "wb", 9, file, mtime=0) as packed:
+        packed.write(text.encode())
+
+
+def write_debian_files(tree, version):
+    """The changelog and the reasons for lintian, of each package."""
+    moment = formatdate(int(os.environ.get("SOURCE_DATE_EPOCH", "0")))
+    for package in ("rollcall", "rollcall-agent", "rollcalld"):
+        compress(CHANGELOG.format(package=package, version=version, date=moment),
+                 tree / "usr" / "share" / "doc" / package / "changelog.gz")
+        file = tree / "usr" / "share" / "lintian" / "overrides" / package
+        file.parent.mkdir(parents=True, exist_ok=True)
+        rest = "".join(line + "\n" for line in OVERRIDES_OF_LIBRARY.splitlines()
+                       if line.startswith(("#", f"{package}:")))
+        file.write_text(OVERRIDES.format(package=package) + rest)
+    for page in (tree / "usr" / "share" / "man").rglob("*.1"):
+        compress(page.read_text(), page.with_name(page.name + ".gz"))
+        page.unlink()
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--build", type=pathlib.Path, required=True)
@@ -140,6 +193,7 @@ def main():
     (folder / "copyright").write_text(COPYRIGHT)
     shutil.copy(SOURCE / "CHANGELOG.md", folder / "CHANGELOG.md")
     shutil.copy(SOURCE / "LICENSE", folder / "LICENSE")
+    write_debian_files(arguments.tree, version)
 
 
 if __name__ == "__main__":

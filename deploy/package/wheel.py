@@ -64,6 +64,8 @@ def files_of(arguments, tag):
         yield f"{name}.data/scripts/{program}", (usr / "bin" / program).read_bytes()
     for folder, place in (("lib/rollcall", "lib/rollcall"), ("share", "share")):
         for file in sorted((usr / folder).rglob("*")):
+            if "lintian" in file.parts or file.name == "changelog.gz":
+                continue  # Debian's
             # A wheel holds no links.
             if file.is_file() and not file.is_symlink():
                 yield f"{name}.data/data/{place}/{file.relative_to(usr / folder)}", file.read_bytes()

@@ -167,6 +167,13 @@ def test_a_deb_installs_and_removes_without_a_rest(package, tmp_path):
     assert rest == []
 
 
+def test_lintian_finds_nothing_that_is_not_explained():
+    if shutil.which("lintian") is None:
+        pytest.skip("there is no lintian; to have it:  apt-get install lintian")
+    result = run("lintian", "--fail-on", "error,warning", *sorted(PACKAGES.glob("*.deb")))
+    assert result.returncode == 0, result.stdout
+
+
 @pytest.mark.parametrize("package", ["rollcall", "rollcall-agent", "rollcalld"])
 def test_an_rpm_has_the_files_of_the_deb(package):
     if shutil.which("rpm") is None:
