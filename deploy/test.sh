@@ -4,6 +4,8 @@
 # terminal and no GPU. Works from any folder; a second run costs little.
 #
 #   deploy/test.sh                   the release build
+#   deploy/test.sh --quick           unit tests only: about five minutes when all is built
+#   deploy/test.sh --packages        also builds static programs and packages, and installs them
 #   deploy/test.sh --preset asan     with AddressSanitizer; also debug, tsan
 #
 # Prints the output of failed tests only. A test that fails runs once more; if it
@@ -14,11 +16,15 @@ set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
 preset=release
+quick=
+packages=
 while [ $# -gt 0 ]; do
   case $1 in
     --preset) preset=${2:?--preset needs a name of CMakePresets.json}; shift 2 ;;
     --preset=*) preset=${1#*=}; shift ;;
-    *) fail "deploy/test.sh: unknown argument $1" "deploy/test.sh [--preset NAME]" ;;
+    --quick) quick=yes; shift ;;
+    --packages) packages=yes; shift ;;
+    *) fail "deploy/test.sh: unknown argument $1" "deploy/test.sh [--preset NAME] [--quick] [--packages]" ;;
   esac
 done
 build=build/$preset
@@ -117,6 +123,10 @@ fi
 step "unit tests"
 run_tests "unit-$preset" "${ctest[@]}" --repeat until-pass:2 -LE 'e2e|torch' -j 2 \
   --output-junit "$logs/unit-$preset.xml"
+if [ -n "$quick" ]; then
+  step "LEFT OUT by --quick: browser tests, end-to-end tests, PyTorch tests, packages"
+  finish
+fi
 optional_tests browser "browser tests"
 
 # Jobs that hang wait most of the time, so two tests run at once.
@@ -128,4 +138,12 @@ PYTEST_ADDOPTS="${PYTEST_ADDOPTS:-} $two_at_once" \
 PYTEST_ADDOPTS="${PYTEST_ADDOPTS:-} -n 2" optional_tests torch "PyTorch tests"
 # After the PyTorch tests: one of the packages uses their torch.
 optional_tests packages "packages of PyPI that load NCCL"
+if [ -n "$packages" ]; then
+  step "building static programs and packages"
+  must quietly package.log deploy/package.sh
+  step "tests of the packages"
+  run_tests install tests/install/run.sh --junitxml="$logs/install.xml"
+else
+  step "LEFT OUT without --packages: wheel, deb, rpm and tgz"
+fi
 finish
