@@ -6,7 +6,7 @@
 #   deploy/package.sh                all of them, in build/package
 #   deploy/package.sh wheel tgz      only these
 #
-# The same commit gives the same bytes. Exit 0: the packages are there. Exit 1: a step failed; one
+# The same commit in the same folder gives the same bytes. Exit 0: the packages are there. Exit 1: a step failed; one
 # message gives the reason.
 set -euo pipefail
 # shellcheck source=deploy/common.sh
