@@ -137,7 +137,7 @@ def wait_for_status(daemon, text, seconds=30):
     deadline = time.monotonic() + seconds
     status = ""
     while time.monotonic() < deadline:
-        status = rollcall(daemon, "status").stdout
+        status = rollcall(daemon, "status", "--all").stdout
         if text in status:
             return status
         time.sleep(0.2)

@@ -60,7 +60,7 @@ def test_agent_and_daemon_as_processes_of_their_own_name_the_rank(daemon, tmp_pa
              "ROLLCALL_JOB": "a-job"})
     try:
         def find_hang():
-            status = subprocess.run([BUILD / "bin" / "rollcall", "status",
+            status = subprocess.run([BUILD / "bin" / "rollcall", "status", "--all",
                                      f"--daemon={daemon.address}"],
                                     capture_output=True, text=True).stdout
             return status if "a-job: hung" in status else None

@@ -34,7 +34,7 @@ bool IsStream(const HttpRoute& route) { return route.path == "/api/v1/events"; }
 
 TEST_F(HttpAccessTest, EveryAddressNeedsItsRole) {
   Start();
-  ASSERT_GT(HttpRoutes().size(), 20u);
+  ASSERT_GT(HttpRoutes().size(), 15u);
   for (const HttpRoute& route : HttpRoutes()) {
     for (const std::string token : {"", "agent", "viewer", "operator"}) {
       Identity caller;
