@@ -33,15 +33,8 @@ export TZ=UTC LC_ALL=C
 umask 022
 
 deploy/setup.sh
-deploy/fetch_sources.sh
+deploy/setup_install.sh
 venv=build/package-venv
-wanted=$(cat deploy/package/requirements.txt deploy/package.sh | sha256sum)
-if ! has_environment "$venv" "$wanted"; then
-  make_environment "$venv"
-  "$venv/bin/python" -m pip -qq --disable-pip-version-check --retries 1 install \
-    -r deploy/package/requirements.txt || cannot_install deploy/package/requirements.txt
-  echo "$wanted" > "$venv/rollcall-installed"
-fi
 
 step "building static programs"
 quietly configure-portable.log cmake --preset portable

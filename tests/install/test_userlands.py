@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The static programs and the library in the userlands of other Debian releases.
 
-    ROLLCALL_INSTALL_LONG=1 tests/install/run.sh -k userland       needs root, debootstrap and the network
+    ROLLCALL_INSTALL_LONG=1 tests/install/run.sh -k userlands       needs root, debootstrap and the network
 """
 import os
 import pathlib

@@ -1,0 +1,19 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Fetches what deploy/package.sh needs besides Debian's packages: two sources, and build/package-venv with
+# what deploy/package/requirements.txt pins. Does nothing if all is there.
+#
+# Exit 0: it is there. Exit 1: it is not; one message gives the reason.
+set -euo pipefail
+# shellcheck source=deploy/common.sh
+source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+
+deploy/fetch_sources.sh
+venv=build/package-venv
+requirements=deploy/package/requirements.txt
+wanted=$(cat "$requirements" deploy/setup_install.sh | sha256sum)
+if has_environment "$venv" "$wanted"; then exit 0; fi
+make_environment "$venv"
+"$venv/bin/python" -m pip -qq --disable-pip-version-check --retries 1 install -r "$requirements" ||
+  cannot_install "$requirements"
+echo "$wanted" > "$venv/rollcall-installed"
