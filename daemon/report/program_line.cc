@@ -154,7 +154,9 @@ std::string BuiltIn(absl::string_view function) {
 
 bool IsUsefulNative(const v1::Frame& frame, const std::string& name) {
   if (frame.interpreter() || name.empty() || name.size() > kLongName) return false;
-  return !StartsWithAny(name, {"pybind11", "_Py", "Py", "cfunction", "method_vectorcall", "__"});
+  // The library's own wrappers are in every call of NCCL.
+  return !StartsWithAny(
+      name, {"pybind11", "_Py", "Py", "cfunction", "method_vectorcall", "__", "rollcall::"});
 }
 
 // The function of a library that the frame at `user` has called, "": none has a name for people.

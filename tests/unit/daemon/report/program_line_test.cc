@@ -154,6 +154,14 @@ TEST(ProgramLineTest, SkipsTheLibrariesOfACppProgram) {
   EXPECT_EQ(PlaceInWords(place), "`Queue::Pop` (queue.h:31), waiting in wait");
 }
 
+TEST(ProgramLineTest, NamesTheCallAndNotTheWrapperOfThePreloadedLibrary) {
+  const StackPlace place = FindPlace(Stack(
+      {Native("poll", kLibc), Native("cudaStreamSynchronize", "/usr/lib/libcudart.so.13"),
+       Native("rollcall::ObserveWait(rollcall::Op, CUstream_st*)", "/opt/lib/librollcall.so"),
+       Native("Step()", kApp), Native("main", kApp)}));
+  EXPECT_EQ(PlaceInWords(place), "`Step` (train), waiting in cudaStreamSynchronize");
+}
+
 TEST(ProgramLineTest, NamesTheProgramWhereThereAreNoLines) {
   const StackPlace place =
       FindPlace(Stack({Native("pause", kLibc), Native("Validate()", kApp), Native("main", kApp)}));
