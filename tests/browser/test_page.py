@@ -339,8 +339,14 @@ def test_a_job_of_sixteen_thousand_ranks_is_legible_and_small(open_page, daemon,
     world = page.locator(".map").first
     expect(world.locator(".words")).to_contain_text("1 rank 4711")
     expect(world.locator(".words")).to_contain_text("16,383 ranks 0-4710,4712-16383")
+    # All wait in the world's call: the other maps show nothing of their own.
+    folded = page.locator("details.folded summary")
+    expect(folded).to_contain_text("on which no rank waits or lags")
+    short = page.evaluate("document.documentElement.scrollHeight")
+    folded.click()
     for kind in ("tp", "pp", "dp"):
         expect(page.locator(".map h3", has_text=kind).first).to_be_visible()
+    assert short < page.evaluate("document.documentElement.scrollHeight")
     assert page.evaluate("document.querySelectorAll('*').length") < 3000
     page.get_by_label("one cell per host").check()
     page.locator(".map canvas").first.focus()

@@ -268,13 +268,13 @@ export function Matrix({ view, onChoose }: { view: JobView; onChoose: (ranks: nu
   const isCalm = (map: RankMap) =>
     ranks > kWorthShrinking &&
     view.hosts.length > 1 &&
-    severity(worst(map.states)) <= severity(".");
+    severity(worst(map.states)) <= severity("o");
   const used = useMemo(() => {
     const seen = new Set<string>();
     for (const map of view.maps) for (const state of map.states) seen.add(findKind(state).key);
     return stateKinds.filter((kind) => seen.has(kind.key));
   }, [view.maps]);
-  const isSame = (map: RankMap) => severity(worst(map.states)) <= severity(".");
+  const isSame = (map: RankMap) => severity(worst(map.states)) <= severity("o");
   const different = view.maps.filter((map) => !isSame(map));
   // Where all maps are alike, none is in the way of another.
   const folded = different.length > 0 ? view.maps.filter(isSame) : [];
@@ -320,7 +320,7 @@ export function Matrix({ view, onChoose }: { view: JobView; onChoose: (ranks: nu
       {folded.length > 0 && (
         <details class="folded">
           <summary>
-            {plural(folded.length, "map")} on which no rank differs: {namesOf(folded)}
+            {plural(folded.length, "map")} on which no rank waits or lags: {namesOf(folded)}
           </summary>
           {folded.map(show)}
         </details>
