@@ -24,7 +24,10 @@ mkdir -p "$sources/apt/lists/partial" "$sources/apt/cache/archives/partial"
 # The mirror of this system, so that a site's own mirror is used.
 mirror=$(grep -rhoE 'https?://[^ ]+/debian/?( |$)' /etc/apt/sources.list /etc/apt/sources.list.d 2> /dev/null |
   head -n 1 | tr -d ' ' || true)
-echo "deb-src [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] ${mirror:-http://deb.debian.org/debian} $release main" \
+[ -n "$mirror" ] ||
+  fail "apt's settings name no mirror of Debian, from which the sources of ${packages[*]} come" \
+    "add one to /etc/apt/sources.list"
+echo "deb-src [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] $mirror $release main" \
   > "$sources/apt/sources.list"
 apt=(apt-get -q -o "Dir::Etc::SourceList=$sources/apt/sources.list" -o Dir::Etc::SourceParts=/dev/null
      -o "Dir::State::Lists=$sources/apt/lists" -o "Dir::Cache=$sources/apt/cache" -o APT::Sandbox::User=root)

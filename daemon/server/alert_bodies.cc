@@ -14,7 +14,8 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr size_t kMaxRanksNamed = 16;
-constexpr size_t kLongestSlackFact = 1500;  // Slack refuses a field of more than 2,000 characters
+// Slack refuses a field of more than 2,000 characters, and SlackText() makes up to five of one.
+constexpr size_t kLongestSlackFact = 380;
 
 // Replaces bytes that are not UTF-8: texts come from jobs, and the library throws on such bytes.
 std::string Dump(const Json& json) {

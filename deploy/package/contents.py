@@ -89,8 +89,8 @@ def parts(build):
 NOTICE = """Rollcall's static programs contain the parts below, each under its own licence.
 
 Some parts are under the LGPL (glibc, elfutils). Rollcall's source and the script that links the
-programs (deploy/package.sh) let you link them anew with other versions of these parts. The source of
-each Debian package, in the exact version below, is at https://snapshot.debian.org.
+programs (deploy/package.sh) let you link them anew with other versions of these parts. Debian's
+snapshot archive has the source of each Debian package in the exact version below.
 """
 
 
@@ -119,16 +119,13 @@ def write_sbom(found, version, path):
     path.write_text(json.dumps(value, indent=1, sort_keys=True) + "\n")
 
 
-COPYRIGHT = """Format: https://www.debian.org/doc/packaging-manuals/copyright-format/1.0/
-Upstream-Name: rollcall
+COPYRIGHT = """Copyright 2026 the Rollcall authors
 
-Files: *
-Copyright: 2026 the Rollcall authors
-License: Apache-2.0
- On Debian systems, the full text of the Apache License 2.0 is in
- /usr/share/common-licenses/Apache-2.0.
-Comment: The programs are static. /usr/share/doc/rollcall/THIRD_PARTY_NOTICES has the licences of
- the libraries inside.
+Rollcall is under the Apache License 2.0. On Debian systems its full text is in
+/usr/share/common-licenses/Apache-2.0.
+
+The programs are static. /usr/share/doc/rollcall/THIRD_PARTY_NOTICES has the licences of the libraries
+inside.
 """
 
 

@@ -117,7 +117,7 @@ TEST(AlertBodyTest, SlackHasJobAttemptHostLineAndTheFirstAdvice) {
 
 TEST(AlertBodyTest, NoFieldOfSlackIsLongerThanItsLimit) {
   AlertMessage message = {Incident(), AlertEvent::kConfirmed, 1, "missing_rank"};
-  message.incident.mutable_verdicts(0)->mutable_culprits(0)->set_at(std::string(20000, 'x'));
+  message.incident.mutable_verdicts(0)->mutable_culprits(0)->set_at(std::string(20000, '&'));
   const auto body =
       nlohmann::json::parse(AlertBody({AlertKind::kSlack, "where"}, "", {}, message));
   for (const auto& field : body["blocks"][1]["fields"]) {
