@@ -6,6 +6,7 @@
 #   deploy/test.sh                   the release build
 #   deploy/test.sh --quick           unit tests only: about five minutes when all is built
 #   deploy/test.sh --packages        also builds static programs and packages, and installs them
+#   deploy/test.sh --packages-within=MINUTES   the same, unless the other tests took longer
 #   deploy/test.sh --preset asan     with AddressSanitizer; also debug, tsan
 #
 # Prints the output of failed tests only. A test that fails runs once more; if it
@@ -18,13 +19,18 @@ source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 preset=release
 quick=
 packages=
+within=
 while [ $# -gt 0 ]; do
   case $1 in
     --preset) preset=${2:?--preset needs a name of CMakePresets.json}; shift 2 ;;
     --preset=*) preset=${1#*=}; shift ;;
     --quick) quick=yes; shift ;;
     --packages) packages=yes; shift ;;
-    *) fail "deploy/test.sh: unknown argument $1" "deploy/test.sh [--preset NAME] [--quick] [--packages]" ;;
+    --packages-within=*)
+      packages=yes within=${1#*=}
+      [[ $within =~ ^[0-9]+$ ]] || fail "deploy/test.sh: --packages-within takes minutes, not '$within'" "deploy/test.sh --packages-within=45"
+      shift ;;
+    *) fail "deploy/test.sh: unknown argument $1" "deploy/test.sh [--preset NAME] [--quick] [--packages | --packages-within=MINUTES]" ;;
   esac
 done
 build=build/$preset
@@ -138,7 +144,9 @@ PYTEST_ADDOPTS="${PYTEST_ADDOPTS:-} $two_at_once" \
 PYTEST_ADDOPTS="${PYTEST_ADDOPTS:-} -n 2" optional_tests torch "PyTorch tests"
 # After the PyTorch tests: one of the packages uses their torch.
 optional_tests packages "packages of PyPI that load NCCL"
-if [ -n "$packages" ]; then
+if [ -n "$within" ] && [ "$SECONDS" -ge "$((within * 60))" ]; then
+  step "packages LEFT OUT: the other tests took longer than $within min; to test them:  deploy/test.sh --packages"
+elif [ -n "$packages" ]; then
   optional_tests install "building packages, and their tests"
 else
   step "LEFT OUT without --packages: wheel, deb, rpm and tgz"
