@@ -69,7 +69,9 @@ bool IsDull(absl::string_view function) {
   for (const absl::string_view dull :
        {"_wrapped_call_impl", "_call_impl", "wrapper", "wrapped", "wrapped_func", "inner", "_fn",
         "decorate_context", "fsdp_hook_wrapper", "wrapped_fn", "_fn_wrapper", "<lambda>", "helper",
-        "new_func", "_inner_fn", "inner_func", "_no_grad_wrapper", "decorator", "wrapped_function", "inner_training_loop_wrapper", "_call_and_handle_interrupt"}) {
+        "new_func", "_inner_fn", "inner_func", "_no_grad_wrapper", "decorator", "wrapped_function",
+        "inner_training_loop_wrapper", "_call_and_handle_interrupt", "_wrapped_fn",
+        "auto_init_wrapper"}) {
     if (name == dull) return true;
   }
   if (is_method) return absl::StartsWith(function, "_GeneratorContextManager.");

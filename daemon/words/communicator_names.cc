@@ -21,7 +21,9 @@ namespace {
 constexpr char kAllRanks[] = "all ranks";
 constexpr char kRanksFollow[] = " ranks: ";
 constexpr char kOfAMesh[] = "mesh_";       // before the dimension of PyTorch's DeviceMesh
-constexpr char kNoName[] = "undefined";    // PyTorch's word
+// PyTorch's words for a process group without description, and for one without name as well.
+constexpr char kNoDescription[] = "undefined";
+constexpr char kNoName[] = "group ";
 
 // The number of ranks of the job; 0: not known. Nearly always the first process knows it.
 int32_t CountRanks(const JobState& job) {
@@ -63,7 +65,9 @@ std::string NameByRanks(const JobState& job, const Communicator& comm) {
 std::string NameForPeople(const JobState& job, const Communicator& comm) {
   absl::string_view name = comm.name;
   absl::ConsumePrefix(&name, kOfAMesh);
-  if (!name.empty() && name != kNoName) return std::string(name);
+  if (!name.empty() && name != kNoDescription && name != kNoName) {
+    return std::string(name);
+  }
   return NameByRanks(job, comm);
 }
 

@@ -179,6 +179,24 @@ TEST(ProgramLineTest, SkipsWrappersAndGeneratedCode) {
   EXPECT_EQ(PlaceInWords(place), "`step` (train.py:5), inside FSDP.forward");
 }
 
+TEST(ProgramLineTest, NamesTheCallOfRayAndNotItsWrappers) {
+  const std::string ray = "/opt/venv/lib/python3.11/site-packages/ray/";
+  const StackPlace report = FindPlace(
+      Stack({Native("poll", kLibc), Python("TrainFnUtils.report", ray + "train/utils.py", 88),
+             Python("report", ray + "train/v2/api/train_fn_utils.py", 102),
+             Python("requires_train_worker.<locals>._wrap.<locals>._wrapped_fn",
+                    ray + "train/v2/_internal/util.py", 299),
+             Python("validate", "/x/train.py", 5)}));
+  EXPECT_EQ(PlaceInWords(report), "`validate` (train.py:5), waiting in train_fn_utils.report");
+  const StackPlace get = FindPlace(
+      Stack({Native("poll", kLibc), Python("get", ray + "_private/worker.py", 2840),
+             Python("client_mode_hook.<locals>.wrapper", ray + "_private/client_mode_hook.py", 104),
+             Python("wrap_auto_init.<locals>.auto_init_wrapper",
+                    ray + "_private/auto_init_hook.py", 22),
+             Python("validate", "/x/train.py", 6)}));
+  EXPECT_EQ(PlaceInWords(get), "`validate` (train.py:6), waiting in worker.get");
+}
+
 TEST(ProgramLineTest, TakesAnotherThreadWhereTheMainThreadIsInLibraries) {
   v1::ProcessStack stack = Stack({Native("poll", kLibc)});
   v1::ThreadStack* other = stack.add_threads();

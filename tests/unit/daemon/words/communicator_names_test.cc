@@ -22,6 +22,8 @@ TEST(CommunicatorNamesTest, TheProgramsNameComesFirst) {
 TEST(CommunicatorNamesTest, WithoutANameTheRanks) {
   EXPECT_EQ(NameOf(JobBuilder(4), {0, 1, 2, 3}), "all ranks");
   EXPECT_EQ(NameOf(JobBuilder(4), {0, 1, 2, 3}, "undefined"), "all ranks");
+  EXPECT_EQ(NameOf(JobBuilder(4), {0, 1, 2, 3}, "group "), "all ranks");  // torchft
+  EXPECT_EQ(NameOf(JobBuilder(4), {0, 1, 2, 3}, "group 1"), "group 1");
   EXPECT_EQ(NameOf(JobBuilder(8), {0, 2, 4, 6}), "4 ranks: 0,2,4,6");
   EXPECT_EQ(NameOf(JobBuilder(8), {4, 5, 6, 7}), "4 ranks: 4-7");
 }
