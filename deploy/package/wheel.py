@@ -20,6 +20,9 @@ import zipfile
 
 SOURCE = pathlib.Path(__file__).resolve().parents[2]
 PROGRAMS = ("rollcall", "rollcall-agent", "rollcalld", "rollcall-probe", "rollcall-probe-nvml")
+ENTRY_POINTS = """[pytest11]
+rollcall = rollcall.pytest_plugin
+"""
 
 
 def parse_arguments():
@@ -83,6 +86,7 @@ def files_of(arguments, tag):
     if sbom.exists():
         yield f"{name}.dist-info/sboms/rollcall.cdx.json", sbom.read_bytes()
     yield f"{name}.dist-info/METADATA", metadata(arguments.version).encode()
+    yield f"{name}.dist-info/entry_points.txt", ENTRY_POINTS.encode()
     yield f"{name}.dist-info/WHEEL", wheel_file(tag).encode()
 
 
