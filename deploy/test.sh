@@ -130,10 +130,11 @@ step "unit tests"
 run_tests "unit-$preset" "${ctest[@]}" --repeat until-pass:2 -LE 'e2e|torch' -j 2 \
   --output-junit "$logs/unit-$preset.xml"
 if [ -n "$quick" ]; then
-  step "LEFT OUT by --quick: browser tests, end-to-end tests, PyTorch tests, packages"
+  step "LEFT OUT by --quick: browser tests, the site of the docs, end-to-end tests, PyTorch tests, packages"
   finish
 fi
 optional_tests browser "browser tests"
+optional_tests site "the site of the docs"
 
 # Jobs that hang wait most of the time, so two tests run at once.
 step "end-to-end tests"

@@ -1,0 +1,326 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The pages below docs/reference/ are what the programs and the sources say: flags, causes,
+metrics, API. ROLLCALL_WRITE_DOCS=1 writes them anew."""
+import ast
+import os
+import re
+
+import docs_test
+import pytest
+from docs_test import ROOT, code, read, read_help, rows, section
+
+PAGES = ROOT / "docs" / "reference"
+HOW = ("`ROLLCALL_WRITE_DOCS=1 ctest --preset release -R reference` generates this page from {}.\n")
+
+
+def cell(text):
+    return re.sub(r"(?<!\\)\|", r"\\|", " ".join(text.split()))
+
+
+def table(head, lines):
+    """A table; `lines`: the cells of each row. Nothing without rows."""
+    if not lines:
+        return ""
+    body = "".join("| " + " | ".join(cell(text) for text in line) + " |\n" for line in lines)
+    whole = "| " + " | ".join(head) + " |\n" + "|---" * len(head) + "|\n" + body + "\n"
+    return re.sub(r"\|  (?=\|)", "| ", whole)
+
+
+# Flags.
+
+def parse_help(text):
+    """The description, the usage, the positionals and the flags of a --help. A flag: name, value,
+    default, variable, whether it may be repeated, words."""
+    head, _, rest = text.partition("Usage: ")
+    usage = rest.splitlines()[0]
+    entries = re.findall(r"^  (?! )((?:\S| (?! ))+)((?:\n? {3,}.*)*)", rest, re.MULTILINE)
+    positionals, flags = [], []
+    for start, words in entries:
+        words = " ".join(words.split())
+        if start.startswith("-"):
+            flags.append(parse_flag(start, words))
+        else:
+            name = start.split()[0]
+            positionals.append((name, words))
+    own = [flag for flag in flags if flag[0] not in ("--help", "--version")]
+    return " ".join(head.split()), usage, positionals, own
+
+
+def parse_flag(start, words):
+    name = re.search(r"--[\w-]+", start)[0]
+    variable = re.search(r"\(Env:(\w+)\)", start)
+    start = re.sub(r" *\(Env:\w+\)", "", start)
+    start = re.sub(r" (Excludes|Needs): .*", "", start)
+    start, _, default = start.partition("=")
+    kind = re.search(r"(?:TEXT|INT|UINT|FLOAT)(?::(.*))?", start.split(name, 1)[1])
+    value = ""
+    if kind:
+        value = re.sub(r" REQUIRED| \.\.\.", "", kind[1] or "").strip("{}")
+        value = "" if value in ("NONNEGATIVE", "POSITIVE") or value == default else value
+        value = value.replace(",", "|") if re.fullmatch(r"[a-z-]+(,[a-z-]+)+", value) else value
+        value = re.sub(r"INT in \[(\S+) - (\S+)\]", r"\1 to \2", value)
+    own = f"/dev/shm/rollcall-{os.geteuid()}"
+    default = "/dev/shm/rollcall-<uid>" if default == own else default
+    if "REQUIRED" in start:
+        words += " (required)"
+    if "..." in start:
+        words += " (may be repeated)"
+    if "|" in default:  # a list of what is possible, with the default behind it
+        value, _, default = default.rpartition("=")
+    return (name, value, default, variable[1] if variable else "", words)
+
+
+def flag_row(flag):
+    name, value, default, variable, words = flag
+    ticked = [f"`{text}`" if text else "" for text in (name, value, default, variable)]
+    return (*ticked, words)
+
+
+FLAG_HEAD = ("flag", "value", "default", "variable", "")
+
+
+def commands():
+    """Heading -> the parsed help, for each program and subcommand."""
+    found = {f"rollcall {name}": parse_help(read_help("rollcall", name))
+             for name in docs_test.subcommands()}
+    found["rollcall-agent"] = parse_help(read_help("rollcall-agent"))
+    found["rollcalld"] = parse_help(read_help("rollcalld"))
+    return found
+
+
+def shared_flags(every):
+    """The flags that at least five commands have with the same words."""
+    counts = {}
+    for _, _, _, flags in every.values():
+        for flag in flags:
+            counts[flag] = counts.get(flag, 0) + 1
+    return [flag for flag, count in counts.items() if count >= 5]
+
+
+def flags_page():
+    every = commands()
+    shared = shared_flags(every)
+    text = ("# Flags\n\n" + HOW.format("the `--help` of the programs") +
+            "[operating.md](../operating.md#commands-and-flags) explains the flags, with exit codes "
+            "and examples.\n\nA flag wins over its variable. `rollcall completion bash` and "
+            "`rollcall man COMMAND` have the same.\n\n## To reach a daemon\n\n")
+    text += ("These flags mean the same in " + ", ".join(
+        f"`{name}`" for name, (_, _, _, flags) in every.items() if set(shared) & set(flags)) +
+        ". The tables below leave them out.\n\n" + table(FLAG_HEAD, map_rows(shared)))
+    for name, (words, usage, positionals, flags) in every.items():
+        text += f"## {name}\n\n{words}\n\n```\n{usage}\n```\n\n"
+        text += table(("argument", ""), [(f"`{word}`", meaning) for word, meaning in positionals])
+        text += table(FLAG_HEAD, map_rows(flag for flag in flags if flag not in shared))
+    return text.rstrip("\n") + "\n"
+
+
+def map_rows(flags):
+    return [flag_row(flag) for flag in flags]
+
+
+# Causes.
+
+def sentences():
+    """Cause -> the sentences that the test of sentences expects for it."""
+    names = dict(re.findall(r'X\((k\w+), "(\w+)"\)', read("daemon/model/verdict.h")))
+    found = {}
+    source = read("tests/unit/daemon/words/sentences_test.cc")
+    for name, sentence in re.findall(r'VerdictBuilder\(C::(k\w+).*?R"\((.*?)\)"\}', source, re.S):
+        found.setdefault(names[name], []).append(sentence)
+    return found
+
+
+def examples(known, count=3):
+    """Those that lead with a line of the program first."""
+    return sorted(known, key=lambda text: " is in `" not in text)[:count]
+
+
+def general_advice():
+    """Cause -> id, reason and advice of the entry for it."""
+    text = section(read("docs/advice.md"), "In general")
+    found = re.findall(r"^### ([\w-]+)\n+\*Seen:\* (\w+)\.\n+(.*?)\n+\*\*(.*?)\*\*", text,
+                       re.S | re.MULTILINE)
+    return {cause: (name, why, what) for name, cause, why, what in found}
+
+
+def confirmed(cause):
+    header = read("daemon/model/verdict.h")
+    names = dict((text, name) for name, text in
+                 re.findall(r'X\((k\w+), "(\w+)"\)', header))
+
+    def says(predicate):
+        body = re.search(rf"bool {predicate}\(Cause cause\) \{{(.*?)\}}", header, re.S)[1]
+        return f"Cause::{names[cause]}" in body
+    if says("IsWarning"):
+        return "never: a warning, which opens no incident"
+    if says("IsContradiction"):
+        return "at once, without a timeout"
+    return "after `--hang-after`, or after 5 s where the others wait for a rank that is gone for good"
+
+
+def causes_page():
+    guide = {code(row[0])[0]: row for row in rows(section(read("docs/operating.md"), "Verdicts"))}
+    spoken, advice = sentences(), general_advice()
+    text = ("# Causes\n\n" + HOW.format("the table in [operating.md](../operating.md#verdicts), "
+            "the table of advice, and the sentences that a test expects") +
+            "\nEach verdict has one of these causes. `rollcall incidents --cause=CAUSE` lists the "
+            "incidents of one.\n\n")
+    for cause in docs_test.causes():
+        _, meaning, blamed, todo = (move_links(words) for words in guide[cause])
+        name, why, _ = advice[cause]
+        text += (f"## {cause}\n\n**When:** {meaning}.\n\n**Culprit:** {blamed}.\n\n"
+                 f"**Confirmed:** {confirmed(cause)}.\n\n**Why:** {why}\n\n"
+                 f"**Next:** {todo}. Advice: [{name}](../advice.md#{name}).\n\n"
+                 "Sentences such as:\n\n")
+        text += "".join(f"> {sentence}\n\n" for sentence in examples(spoken[cause]))
+    return text.rstrip("\n") + "\n"
+
+
+def move_links(words):
+    """Links of operating.md, for a page one folder further down."""
+    words = words.replace("](#", "](../operating.md#")
+    return re.sub(r"\]\((\w+\.md)", r"](../\1", words)
+
+
+# Metrics.
+
+def metrics_page():
+    text = ("# Metrics\n\n" + HOW.format("`daemon/server/metrics.cc`") +
+            "\nThe daemon serves them at `/metrics` of its page "
+            "([operating.md](../operating.md#metrics)).\n\n")
+    groups = {}
+    for name, kind, words in docs_test.metrics():
+        parts = name.split("_")
+        about = {"job": "A job", "communicator": "A communicator", "incident": "Incidents",
+                 "incidents": "Incidents", "process": "The daemon's process"}
+        key = about.get(parts[0] if parts[0] == "process" else parts[1], "The daemon")
+        groups.setdefault(key, []).append((f"`{name}`", kind, words))
+    for key, lines in groups.items():
+        text += f"## {key}\n\n" + table(("metric", "kind", ""), lines)
+    return text.rstrip("\n") + "\n"
+
+
+# API.
+
+def c_functions():
+    found = re.findall(r"/\* ([^/]*?) \*/\nstatic inline void (\w+\([^)]*\))",
+                       read("interpose/rollcall.h"), re.S)
+    assert len(found) > 3
+    return [(f"`{call}`", re.sub(r"\n \* ?", " ", words)) for words, call in found]
+
+
+def python_functions(name):
+    tree = ast.parse(read(f"python/rollcall/{name}.py"))
+    if name != "__init__":
+        words = ast.get_docstring(tree).splitlines()[0]
+        return [(f"`rollcall.{name}.{node.name}`", words) for node in tree.body
+                if isinstance(node, ast.ClassDef)]
+    public = next(ast.literal_eval(node.value) for node in tree.body
+                  if isinstance(node, ast.Assign) and node.targets[0].id == "__all__")
+    return [(f"`rollcall.{node.name}({ast.unparse(node.args)})`",
+             ast.get_docstring(node).splitlines()[0])
+            for node in tree.body if isinstance(node, ast.FunctionDef) and node.name in public]
+
+
+def addresses():
+    """Method, path and role of each address that scripts use."""
+    roles = {"kAnybody": "everybody", "Role::kViewer": "viewer", "Role::kOperator": "operator"}
+    found = [(method, path, roles[role]) for method, path, role in
+             re.findall(r'\{"(GET|POST)", "([^"]+)", ([\w:]+)', read("daemon/server/http_routes.cc"))]
+    found += [("POST" if changes == "true" else "GET", path,
+               "operator" if changes == "true" else "viewer") for path, changes in
+              re.findall(r'\{"(/api/v1/\w+)", &\w+, "\w*", (true|false)',
+                         read("daemon/server/http_api.cc"))]
+    names = {name.split()[1]: row[2] for row in rows(read("docs/http_api.md"))
+             for name in code(row[0]) if name.startswith(("GET", "POST")) and len(row) > 2}
+    return [(f"`{method} {path}`", role, message_of(names[path]))
+            for method, path, role in found if path in names]
+
+
+def message_of(words):
+    """The message with which an answer begins, as a link to its table; "": none."""
+    found = re.match(r"`([A-Z]\w+)`", words)
+    return f"[{found[1]}](#{found[1].lower()})" if found else ""
+
+
+def messages(name):
+    """Message -> its comment, its fields: name, type, words."""
+    source = read(f"proto/rollcall/v1/{name}.proto")
+    found = {}
+    for comment, message, body in re.findall(
+            r"((?:^//[^\n]*\n)*)^message (\w+) \{(.*?)^\}$", source, re.S | re.MULTILINE):
+        found[message] = (uncommented(comment), fields_of(body))
+    assert len(found) > 10
+    return found
+
+
+def fields_of(body):
+    fields, before = [], []
+    for line in body.splitlines():
+        comment = re.match(r" *// ?(.*)", line)
+        field = re.match(r" *((?:repeated |optional )?[\w.]+) (\w+) = \d+;(?: *// ?(.*))?", line)
+        if comment:
+            before.append(comment[1])
+        elif field:
+            words = " ".join([*before, field[3] or ""]).strip()
+            fields.append((f"`{field[2]}`", f"`{field[1].replace('google.protobuf.', '')}`", words))
+            before = []
+    return fields
+
+
+def uncommented(comment):
+    return " ".join(re.sub(r"^// ?", "", line) for line in comment.splitlines())
+
+
+def calls():
+    """The RPCs of Query: name, request, answer, comment."""
+    body = re.search(r"^service Query \{(.*?)^\}", read("proto/rollcall/v1/query.proto"),
+                     re.S | re.MULTILINE)[1]
+    return [(f"`{name}`", f"[{asked}](#{asked.lower()})",
+             f"{stream or ''}[{answer}](#{answer.lower()})",
+             uncommented(re.sub(r"^ +", "", comment, flags=re.MULTILINE)))
+            for comment, name, asked, stream, answer in re.findall(
+                r"((?:^ +//[^\n]*\n)*)^ +rpc (\w+)\((\w+)\) returns \((stream )?(\w+)\)", body,
+                re.MULTILINE)]
+
+
+def api_page():
+    text = ("# API\n\n" + HOW.format("`proto/`, `daemon/server/`, `interpose/rollcall.h` and "
+            "`python/rollcall/`") +
+            "\n[http_api.md](../http_api.md) explains parameters, errors and limits of the addresses, "
+            "[incident_json.md](../incident_json.md) the fields of an incident, and "
+            "[security.md](../security.md) the roles. Fields are only ever added.\n\n")
+    text += "## From a training program, in C\n\n" + table(("function", ""), c_functions())
+    python = [row for name in ("__init__", "lightning", "transformers")
+              for row in python_functions(name)]
+    text += "## From a training program, in Python\n\n" + table(("function", ""), python)
+    text += "## Addresses\n\n" + table(("address", "role", "answer"), addresses())
+    text += "## Calls of the service Query (gRPC)\n\n" + table(("call", "request", "answer", ""),
+                                                                calls())
+    for title, name in (("Messages of the service", "query"), ("Messages of incidents", "incident")):
+        text += f"## {title}\n\n"
+        for message, (words, fields) in messages(name).items():
+            text += f"### {message}\n\n" + (f"{words}\n\n" if words else "")
+            text += table(("field", "type", ""), fields)
+    return text.rstrip("\n") + "\n"
+
+
+@pytest.mark.parametrize("name, page", [("flags", flags_page), ("causes", causes_page),
+                                        ("metrics", metrics_page), ("api", api_page)])
+def test_the_reference_is_what_programs_and_sources_say(name, page):
+    path = PAGES / f"{name}.md"
+    text = page()
+    assert len(text.splitlines()) > 30
+    if os.environ.get("ROLLCALL_WRITE_DOCS"):
+        path.write_text(text)
+    assert path.read_text() == text, "ROLLCALL_WRITE_DOCS=1 ctest --preset release -R reference"
+
+
+def test_the_reference_of_flags_has_every_flag():
+    text = read("docs/reference/flags.md")
+    names = {name for program, *arguments in
+             [("rollcall-agent",), ("rollcalld",),
+              *(("rollcall", command) for command in docs_test.subcommands())]
+             for name in docs_test.parse_flags(read_help(program, *arguments))}
+    assert len(names) > 50
+    assert [name for name in sorted(names) if f"| `{name}` |" not in text] == []
