@@ -11,6 +11,7 @@
 
 #include "cli/commands.h"
 #include "cli/query.h"
+#include "cli/trace.h"
 #include "daemon/report/anonymize.h"
 #include "daemon/report/html.h"
 #include "daemon/report/json.h"
@@ -25,7 +26,7 @@ namespace {
 
 struct ReportFlags {
   QueryFlags query;
-  std::string id, folder, map_file;
+  std::string id, folder, map_file, trace, ranks;
   bool anonymize = false;
 };
 
@@ -44,6 +45,14 @@ void DefineFlags(CLI::App* app, ReportFlags* flags) {
   app->add_option("--keep-map", flags->map_file,
                   "with --anonymize: write the names behind the replacements to this new file")
       ->needs(anonymize);
+  auto* trace = app->add_option(
+      "--trace", flags->trace,
+      "write the recorded calls of the job to this file, for Perfetto (ui.perfetto.dev) or "
+      "chrome://tracing, instead of the report");
+  app->add_option("--rank", flags->ranks,
+                  "with --trace: the calls of these ranks, for example 0-3,7, at most 64; without "
+                  "it, of culprits, then of waiting ranks, then of the lowest")
+      ->needs(trace);
   app->add_option("ID", flags->id, "the id of the incident, from `rollcall incidents`")->required();
 }
 
@@ -87,6 +96,17 @@ int WriteFolder(const ReportFlags& flags, const v1::Incident& incident) {
   return 0;
 }
 
+// The ranks of --rank, else the usual ones. False: this function has printed the error.
+bool ChooseRanks(const ReportFlags& flags, const v1::Incident& incident,
+                 std::vector<int32_t>* ranks) {
+  *ranks = flags.ranks.empty() ? RanksForTrace(incident) : ParseTraceRanks(flags.ranks);
+  if (!ranks->empty()) return true;
+  std::cerr << "rollcall report: --rank=" << flags.ranks
+            << ": not a list of at most 64 ranks in ascending order\n"
+               "  for example:  --rank=0-3,7\n";
+  return false;
+}
+
 }  // namespace
 
 int ReportCommand(const std::vector<std::string>& arguments) {
@@ -99,16 +119,25 @@ int ReportCommand(const std::vector<std::string>& arguments) {
   v1::IncidentRequest request;
   request.set_id(flags.id);
   v1::Incident incident;
-  const bool answered =
-      DaemonQuery(flags.query.daemon).Ask("report", [&](auto* stub, auto* context) {
-        return stub->GetIncident(context, request, &incident);
-      });
+  TraceRequest trace = {flags.trace, {}, !flags.ranks.empty(), {!flags.anonymize}};
+  // Bad ranks fail before a daemon is asked.
+  if (!flags.ranks.empty() && !ChooseRanks(flags, incident, &trace.ranks)) return kExitBadUsage;
+  DaemonQuery daemon(flags.query.daemon);
+  const bool answered = daemon.Ask("report", [&](auto* stub, auto* context) {
+    return stub->GetIncident(context, request, &incident);
+  });
   if (!answered) return 1;
   CleanStrings(&incident);
+  const v1::Incident named = incident;
   if (flags.anonymize) {
     Pseudonyms names;
     Anonymize(&incident, &names);
     if (!flags.map_file.empty() && !WriteMap(flags.map_file, names)) return 1;
+  }
+  if (!flags.trace.empty()) {
+    ChooseRanks(flags, named, &trace.ranks);
+    const int traced = WriteTrace(trace, &daemon, named, incident);
+    if (traced != 0 || flags.folder.empty()) return traced;
   }
   if (!flags.folder.empty()) return WriteFolder(flags, incident);
   Print(flags.query.format, incident);

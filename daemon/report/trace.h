@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// The recorded calls of ranks as a trace for Perfetto and chrome://tracing (docs/trace_format.md).
+// daemon/page/src/trace.ts writes the same format for the page.
+//
+// Pure.
+#pragma once
+
+#include <cstddef>
+#include <string>
+
+namespace rollcall {
+
+namespace v1 {
+class CallsResponse;
+class Incident;
+}  // namespace v1
+
+struct TraceOptions {
+  // False: no names of communicators and no lines of code, for a reader elsewhere.
+  bool with_names = true;
+};
+
+// What a trace holds. Times in seconds since the Unix epoch; 0: there are no calls.
+struct TraceCoverage {
+  size_t calls = 0;
+  size_t ranks = 0;  // with calls
+  double from_seconds = 0;
+  double until_seconds = 0;
+};
+
+TraceCoverage CoverageOf(const v1::CallsResponse& calls);
+
+// The waits that the incident itself keeps, in the shape of an answer of the daemon: for each
+// waiting rank of a verdict its call, from the opening of the incident to its end. Used when the
+// daemon has removed the job's calls. Such calls have no GPU state and no code line.
+v1::CallsResponse WaitsOf(const v1::Incident& incident);
+
+// JSON in the trace event format, with a line end. `from_incident`: the calls are those of
+// WaitsOf(). `calls` must have at least one call.
+std::string ToTrace(const v1::CallsResponse& calls, bool from_incident,
+                    const v1::Incident& incident, const TraceOptions& options = {});
+
+}  // namespace rollcall
