@@ -74,6 +74,14 @@ const std::vector<TextField>& TextFields() {
       {"Incident.rollcall_version", K::kPublic},
       {"Incident.tenant", K::kTenant},
       {"Incident.report_note", K::kText},
+      // These are facts about other incidents.
+      {"Incident.signature", K::kDropped},
+      {"IncidentGroup.signature", K::kDropped},
+      {"IncidentGroup.tenant", K::kTenant},
+      {"IncidentGroup.newest", K::kDropped},
+      {"IncidentGroup.summary", K::kDropped},
+      {"IncidentGroup.sentence", K::kDropped},
+      {"Recurring.name", K::kDropped},
   };
   return fields;
 }

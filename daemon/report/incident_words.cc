@@ -243,6 +243,7 @@ Facts IncidentFacts(const v1::Incident& incident) {
   Add(incident.report_path().empty() ? "report" : "note", incident.report_note(), &facts);
   Add("alert", incident.alert_held_back() ? "held back: the job has had many in the last hour" : "",
       &facts);
+  Add("again", incident.recurrence().sentence(), &facts);
   Add("rollcall", incident.rollcall_version(), &facts);
   for (const auto& [component, versions] : VersionsByComponent(incident)) {
     Add(component, versions, &facts);

@@ -440,6 +440,19 @@ absl::StatusOr<v1::ListIncidentsResponse> HistoryKeeper::List(
   return Merge(request, std::move(in_memory), window, **std::move(answer));
 }
 
+absl::StatusOr<v1::ListIncidentsResponse> HistoryKeeper::Groups(
+    const v1::ListIncidentsRequest& request, const std::string& without) const {
+  const absl::Status silent = absl::UnavailableError("the history does not respond");
+  const auto answer = std::make_shared<absl::StatusOr<v1::ListIncidentsResponse>>(silent);
+  const bool came = RunRead(core_.get(), [core = core_.get(), answer, request,
+                                          without](const History& history) {
+    *answer = history.Groups(request, without);
+    if (absl::IsDataLoss(answer->status())) core->MarkDamaged(history);
+  });
+  if (!came) return silent;
+  return *answer;
+}
+
 absl::StatusOr<v1::Incident> HistoryKeeper::Get(const std::string& id) const {
   {
     const std::lock_guard<std::mutex> lock(core_->mutex);

@@ -78,6 +78,9 @@ class HistoryKeeper {
   // kUnavailable if the history is unreadable or does not respond in time.
   absl::StatusOr<v1::ListIncidentsResponse> List(const v1::ListIncidentsRequest& request,
                                                  const std::vector<v1::Incident>& live) const;
+  // Groups of alike hangs, as History::Groups(); of what is saved. Fails as List() does.
+  absl::StatusOr<v1::ListIncidentsResponse> Groups(const v1::ListIncidentsRequest& request,
+                                                   const std::string& without = "") const;
   // kNotFound: there is no such incident. kUnavailable, kDataLoss: as List().
   absl::StatusOr<v1::Incident> Get(const std::string& id) const;
 

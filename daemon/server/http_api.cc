@@ -164,6 +164,8 @@ absl::StatusOr<std::string> Incidents(QuerySource* queries, const QueryParameter
   v1::ListIncidentsRequest request;
   request.set_host(parameters.Get("host"));
   request.set_cause(parameters.Get("cause"));
+  request.set_signature(parameters.Get("signature"));
+  request.set_grouped(parameters.Get("grouped") == "1");
   int limit = 0, offset = 0;
   absl::Status status = SetJob(parameters, &request);
   status.Update(SetPage(parameters, &limit, &offset));
@@ -218,7 +220,8 @@ const std::vector<ApiRoute> kApiRoutes = {
     {"/api/v1/processes", &Processes, "job", false,
      {"job", "tenant", "attempt", "ranks", "host", "offset", "limit"}},
     {"/api/v1/incidents", &Incidents, "", false,
-     {"job", "tenant", "attempt", "host", "cause", "from", "until", "offset", "limit"}},
+     {"job", "tenant", "attempt", "host", "cause", "signature", "grouped", "from", "until",
+      "offset", "limit"}},
     {"/api/v1/incident", &OneIncident, "", false,
      {"id"}},
     {"/api/v1/stacks", &Stacks, "", true,

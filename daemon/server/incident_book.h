@@ -241,6 +241,9 @@ class IncidentBook {
                               v1::Incident* incident);
   static v1::Incident AsOfNow(const JobIncidents& job, const v1::Incident& incident,
                               bool with_stacks);
+  v1::ListIncidentsResponse ListIncidents(const v1::ListIncidentsRequest& request) const
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::StatusOr<v1::Incident> Find(const std::string& id) const ABSL_LOCKS_EXCLUDED(mutex_);
   std::vector<v1::Incident> ListOpen(bool with_stacks) const ABSL_LOCKS_EXCLUDED(mutex_);
   std::vector<v1::Incident> ListSelected(const v1::ListIncidentsRequest& request) const
       ABSL_LOCKS_EXCLUDED(mutex_);

@@ -15,10 +15,13 @@
 #include "daemon/server/incident_book.h"
 #include "daemon/server/incident_list.h"
 #include "daemon/server/incident_stacks.h"
+#include "daemon/store/incident_groups.h"
 #include "proto/clean_text.h"
 
 namespace rollcall {
 namespace {
+
+constexpr int kRecurrenceDays = 7;
 
 using google::protobuf::FieldMask;
 using google::protobuf::util::FieldMaskUtil;
@@ -54,6 +57,23 @@ v1::IncidentSummary Summarize(const v1::Incident& incident) {
   return summary;
 }
 
+// Without an answer of the history the incident has no recurrence: that is no reason to hide the rest.
+void AddRecurrence(const HistoryKeeper& history, v1::Incident* incident) {
+  if (!incident->has_confirmed_at() || incident->verdicts().empty()) return;
+  v1::ListIncidentsRequest alike;
+  alike.add_tenants(ReadJobKey(*incident).tenant);
+  alike.set_signature(incident->signature());
+  *alike.mutable_until() = incident->opened_at();
+  *alike.mutable_from() = incident->opened_at();
+  alike.mutable_from()->set_seconds(incident->opened_at().seconds() - kRecurrenceDays * 86'400);
+  const auto earlier = history.Groups(alike, HangOf(*incident));
+  if (!earlier.ok() || earlier->groups().empty()) return;
+  v1::IncidentGroup* group = incident->mutable_recurrence();
+  *group = earlier->groups(0);
+  AddHang(*incident, group);
+  group->set_sentence(RecurrenceInWords(*group, kRecurrenceDays));
+}
+
 JobBrief::Live Summarize(const Incident& live) {
   const Verdict& root = live.verdicts.front();
   JobBrief::Live brief = {live.id, live.state == IncidentState::kConfirmed, root.summary, {}};
@@ -81,10 +101,20 @@ std::vector<v1::Incident> IncidentBook::All(const std::string& job) const {
 
 absl::StatusOr<v1::ListIncidentsResponse> IncidentBook::List(
     const v1::ListIncidentsRequest& request) const {
+  if (request.grouped()) return history_->Groups(request);
+  v1::ListIncidentsResponse response = ListIncidents(request);
+  for (v1::Incident& incident : *response.mutable_incidents()) {
+    incident.set_signature(SignatureOf(incident));
+  }
+  return response;
+}
+
+v1::ListIncidentsResponse IncidentBook::ListIncidents(
+    const v1::ListIncidentsRequest& request) const {
   v1::ListIncidentsResponse response;
   if (!request.live_only()) {
     auto listed = history_->List(request, ListOpen(request.with_stacks()));
-    if (listed.ok()) return listed;
+    if (listed.ok()) return *std::move(listed);
     response.set_note(absl::StrCat("only incidents since the daemon's start: ",
                                    std::string(listed.status().message())));
   }
@@ -100,6 +130,14 @@ absl::StatusOr<v1::ListIncidentsResponse> IncidentBook::List(
 }
 
 absl::StatusOr<v1::Incident> IncidentBook::Get(const std::string& id) const {
+  absl::StatusOr<v1::Incident> found = Find(id);
+  if (!found.ok()) return found;
+  found->set_signature(SignatureOf(*found));
+  AddRecurrence(*history_, &*found);
+  return found;
+}
+
+absl::StatusOr<v1::Incident> IncidentBook::Find(const std::string& id) const {
   {
     const absl::MutexLock lock(&mutex_);
     for (const auto& [name, job] : jobs_) {

@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "daemon/store/history.h"
+#include "daemon/store/incident_groups.h"
 
 namespace rollcall {
 namespace {
@@ -45,6 +46,7 @@ bool IsSelected(const v1::Incident& incident, const v1::ListIncidentsRequest& re
   if (request.has_attempt() && key.attempt != request.attempt()) return false;
   if (!request.cause().empty() && verdict.cause() != request.cause()) return false;
   if (!request.host().empty() && !HasCulpritOn(request.host(), verdict)) return false;
+  if (!request.signature().empty() && SignatureOf(incident) != request.signature()) return false;
   const TimeParts opened = Parts(incident.opened_at());
   if (request.has_from() && opened < Parts(request.from())) return false;
   return !request.has_until() || opened <= Parts(request.until());

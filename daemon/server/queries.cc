@@ -240,7 +240,10 @@ absl::StatusOr<v1::ProcessesResponse> Queries::ListProcesses(
 absl::StatusOr<v1::ListIncidentsResponse> Queries::ListIncidents(
     const v1::ListIncidentsRequest& request) const {
   v1::ListIncidentsRequest mine = request;
-  if (agent_.has_value()) mine.set_live_only(true);
+  if (agent_.has_value()) {
+    mine.set_live_only(true);
+    mine.set_grouped(false);
+  }
   if (!tenants_.AreAll() && !KeepOwnTenants(&mine)) return v1::ListIncidentsResponse();
   absl::StatusOr<v1::ListIncidentsResponse> response = parts_.incidents->List(mine);
   if (!response.ok() || !agent_.has_value()) return response;

@@ -15,6 +15,8 @@
 #include <vector>
 
 #include "absl/time/clock.h"
+#include "daemon/store/history_filter.h"
+#include "daemon/store/incident_groups.h"
 #include "daemon/store/sql.h"
 #include "proto/whole_numbers.h"
 
@@ -24,7 +26,9 @@ namespace {
 // PRAGMA user_version: changes only when the previous release can no longer use the file.
 constexpr int kCompatibleWith = 1;
 // meta.layout: changes with each addition.
-constexpr int kLayout = 4;
+constexpr int kLayout = 5;
+// Incidents that the previous release wrote, and that Open() may index at once.
+constexpr int kMostIndexed = 10'000;
 constexpr int kMaxRepeated = 20;
 constexpr int kBusyMs = 2000;
 constexpr int kReaderBusyMs = 500;
@@ -65,6 +69,11 @@ constexpr const char* kTables[] = {
     "CREATE TABLE IF NOT EXISTS actions (at_ns INTEGER NOT NULL, who TEXT NOT NULL, action TEXT NOT "
     "NULL, object TEXT NOT NULL, peer TEXT NOT NULL)",
     "CREATE INDEX IF NOT EXISTS actions_by_time ON actions (at_ns)",
+    // Layout 5.
+    "CREATE TABLE IF NOT EXISTS incident_signatures (incident TEXT PRIMARY KEY, tenant TEXT NOT NULL, "
+    "signature TEXT NOT NULL, hang TEXT NOT NULL, confirmed INTEGER NOT NULL, opened_ns INTEGER NOT "
+    "NULL) WITHOUT ROWID",
+    "CREATE INDEX IF NOT EXISTS signatures_by_text ON incident_signatures (signature, opened_ns)",
 };
 
 // Splits an incident into the part for lists, and the stacks.
@@ -76,79 +85,7 @@ std::pair<std::string, std::string> Parts(const v1::Incident& incident) {
   return {head.SerializeAsString(), stacks.SerializeAsString()};
 }
 
-// The conditions of a request, and their values in order.
-struct Filter {
-  explicit Filter(const v1::ListIncidentsRequest& request) {
-    if (!request.job().empty()) Add("job = ?", request.job());
-    // The release before layout 2 wrote no keys.
-    if (!request.tenant().empty()) {
-      Add("coalesce((SELECT tenant FROM incident_keys WHERE incident = id), 'default') = ?",
-          request.tenant());
-    }
-    if (!request.tenants().empty()) {
-      AddList("coalesce((SELECT tenant FROM incident_keys WHERE incident = id), 'default') IN",
-              {request.tenants().begin(), request.tenants().end()});
-    }
-    if (request.has_attempt()) {
-      Add("coalesce((SELECT attempt FROM incident_keys WHERE incident = id), 0) = ?",
-          int64_t{request.attempt()});
-    }
-    if (!request.cause().empty()) Add("cause = ?", request.cause());
-    if (!request.host().empty()) {
-      Add("id IN (SELECT incident FROM culprits WHERE host = ?)", request.host());
-    }
-    if (request.has_from()) Add("opened_ns >= ?", NsOf(request.from()));
-    if (request.has_until()) Add("opened_ns <= ?", NsOf(request.until()));
-  }
-
-  void Without(const std::vector<std::string>& ids) {
-    if (ids.empty()) return;
-    AddList("id NOT IN", ids);
-  }
-
-  std::string Where() const {
-    std::string where;
-    for (const std::string& condition : conditions) {
-      where += (where.empty() ? " WHERE " : " AND ") + condition;
-    }
-    return where;
-  }
-  void BindTo(Sql* sql) const {
-    for (const auto& [text, number, is_text] : values) {
-      if (is_text) {
-        sql->Bind(text);
-      } else {
-        sql->Bind(number);
-      }
-    }
-  }
-
- private:
-  void Add(const char* condition, const std::string& value) {
-    conditions.emplace_back(condition);
-    values.push_back({value, 0, true});
-  }
-  void Add(const char* condition, int64_t value) {
-    conditions.emplace_back(condition);
-    values.push_back({"", value, false});
-  }
-  // `list` is not empty.
-  void AddList(const std::string& condition, const std::vector<std::string>& list) {
-    std::string marks = "?";
-    for (size_t i = 1; i < list.size(); ++i) marks += ", ?";
-    conditions.push_back(condition + " (" + marks + ")");
-    for (const std::string& text : list) values.push_back({text, 0, true});
-  }
-  struct Value {
-    std::string text;
-    int64_t number;
-    bool is_text;
-  };
-  std::vector<std::string> conditions;
-  std::vector<Value> values;
-};
-
-absl::Status AddRepeated(sqlite3* db, const Filter& filter, v1::ListIncidentsResponse* response) {
+absl::Status AddRepeated(sqlite3* db, const HistoryFilter& filter, v1::ListIncidentsResponse* response) {
   const std::string chosen = "SELECT id FROM incidents" + filter.Where();
   Sql hosts(db, "SELECT host, count(DISTINCT incident) AS n FROM culprits WHERE host != '' AND "
                 "incident IN (" + chosen + ") GROUP BY host HAVING n > 1 ORDER BY n DESC LIMIT ?");
@@ -175,6 +112,32 @@ absl::Status AddRepeated(sqlite3* db, const Filter& filter, v1::ListIncidentsRes
     repeated->set_tenant(ranks.Bytes(3));
   }
   return ranks.status();
+}
+
+absl::Status SaveSignature(sqlite3* db, const v1::Incident& incident) {
+  return Sql(db, "INSERT OR REPLACE INTO incident_signatures VALUES (?, ?, ?, ?, ?, ?)",
+             incident.id(), ReadJobKey(incident).tenant, SignatureOf(incident), HangOf(incident),
+             incident.has_confirmed_at() ? 1 : 0, NsOf(incident.opened_at()))
+      .Run();
+}
+
+// The previous release writes no signatures. Indexes the newest of its incidents.
+absl::Status SaveLackingSignatures(sqlite3* db) {
+  std::vector<v1::Incident> lacking;
+  Sql rows(db, "SELECT id, summary FROM incidents WHERE id NOT IN (SELECT incident FROM "
+               "incident_signatures) ORDER BY opened_ns DESC LIMIT ?");
+  rows.Bind(kMostIndexed);
+  while (rows.Next()) {
+    v1::Incident& incident = lacking.emplace_back();
+    // One that cannot be read gets a row as well: it is in no group.
+    if (!incident.ParseFromString(rows.Bytes(1))) incident.Clear();
+    incident.set_id(rows.Bytes(0));
+  }
+  absl::Status status = rows.status();
+  for (const v1::Incident& incident : lacking) {
+    if (status.ok()) status = SaveSignature(db, incident);
+  }
+  return status;
 }
 
 absl::Status Execute(sqlite3* db, const std::string& text) { return Sql(db, text).Run(); }
@@ -275,7 +238,11 @@ absl::Status History::Prepare() {
   absl::Status status = Execute(db_, "PRAGMA auto_vacuum = INCREMENTAL");
   if (status.ok()) status = Execute(db_, "PRAGMA journal_mode = WAL");
   if (status.ok()) status = CreateTables();
-  return status;
+  if (status.ok()) status = Execute(db_, "BEGIN IMMEDIATE");
+  if (!status.ok()) return status;
+  status = SaveLackingSignatures(db_);
+  const absl::Status ended = Execute(db_, status.ok() ? "COMMIT" : "ROLLBACK");
+  return status.ok() ? ended : status;
 }
 
 absl::Status History::CreateTables() {
@@ -320,6 +287,7 @@ absl::Status History::Save(const v1::Incident& incident) {
                  ReadJobKey(incident).tenant, incident.attempt())
                  .Run();
   }
+  if (status.ok()) status = SaveSignature(db_, incident);
   if (status.ok()) {
     status = Sql(db_, "DELETE FROM culprits WHERE incident = ?", incident.id()).Run();
   }
@@ -342,8 +310,8 @@ absl::StatusOr<v1::ListIncidentsResponse> History::List(
 absl::StatusOr<v1::ListIncidentsResponse> History::ListWithout(
     const std::vector<std::string>& ids, const v1::ListIncidentsRequest& request, int64_t offset,
     int64_t limit) const {
-  const Filter all(request);
-  Filter filter = all;
+  const HistoryFilter all(request);
+  HistoryFilter filter = all;
   filter.Without(ids);
   v1::ListIncidentsResponse response;
   const absl::MutexLock lock(&mutex_);

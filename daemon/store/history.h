@@ -99,6 +99,12 @@ class History {
                                                         int64_t offset, int64_t limit) const
       ABSL_LOCKS_EXCLUDED(mutex_);
 
+  // Groups of the confirmed incidents that the request selects, the most frequent first. Leaves out
+  // this hang (incident_groups.h); "": none. `total`: the number of all groups.
+  absl::StatusOr<v1::ListIncidentsResponse> Groups(const v1::ListIncidentsRequest& request,
+                                                   const std::string& without = "") const
+      ABSL_LOCKS_EXCLUDED(mutex_);
+
   // kNotFound: there is none. kDataLoss: the file is damaged.
   absl::StatusOr<v1::Incident> Get(const std::string& id) const ABSL_LOCKS_EXCLUDED(mutex_);
 

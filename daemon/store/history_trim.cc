@@ -86,7 +86,7 @@ int64_t UsedBytes(sqlite3* db) {
 // The rows that belong to incidents that were deleted.
 absl::Status DeleteOrphans(sqlite3* db) {
   absl::Status status;
-  for (const char* table : {"culprits", "incident_keys"}) {
+  for (const char* table : {"culprits", "incident_keys", "incident_signatures"}) {
     if (!status.ok()) break;
     status = Sql(db, absl::StrCat("DELETE FROM ", table,
                                   " WHERE incident NOT IN (SELECT id FROM incidents)"))

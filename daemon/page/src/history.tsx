@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// All incidents of the history: filters, ranks and hosts with repeated incidents, and a comparison
-// of two.
+// All incidents of the history: filters, groups of alike hangs, ranks and hosts with repeated
+// incidents, and a comparison of two.
 import { useState } from "preact/hooks";
 import { formatAddress, setParameters, useAddress } from "./address";
 import { incidentsPath } from "./api";
 import { plural, seconds } from "./format";
+import { Groups } from "./incident_groups";
 import { useLive } from "./live";
 import type { Incident, IncidentsResponse } from "./messages";
 import {
@@ -111,18 +112,20 @@ export function History() {
   const filter = (name: string) => query.get(name) ?? "";
   const [chosen, setChosen] = useState<string[]>([]);
   const offset = Number(filter("offset")) || 0;
-  const live = useLive<IncidentsResponse>(
-    incidentsPath({
-      job: filter("job"),
-      tenant: filter("tenant"),
-      host: filter("host"),
-      cause: filter("cause"),
-      from: midnight(filter("from"), 0),
-      until: midnight(filter("until"), 1),
-      offset: String(offset),
-      limit: String(kLimit),
-    }),
-  );
+  const grouped = filter("grouped") === "1";
+  const filters = {
+    job: filter("job"),
+    tenant: filter("tenant"),
+    host: filter("host"),
+    cause: filter("cause"),
+    signature: filter("signature"),
+    from: midnight(filter("from"), 0),
+    until: midnight(filter("until"), 1),
+    offset: String(offset),
+    limit: String(kLimit),
+  };
+  const live = useLive<IncidentsResponse>(grouped ? "" : incidentsPath(filters));
+  const turnTo = (next: number) => setParameters({ offset: next === 0 ? "" : String(next) });
   const choose = (id: string) =>
     setChosen((old) =>
       old.includes(id) ? old.filter((one) => one !== id) : [...old, id].slice(-2),
@@ -178,8 +181,23 @@ export function History() {
         <label>
           To (UTC) <input type="date" value={filter("until")} onChange={set("until")} />
         </label>
+        <label>
+          <input
+            type="checkbox"
+            checked={grouped}
+            onChange={() => setParameters({ grouped: grouped ? "" : "1", offset: "" })}
+          />{" "}
+          Group alike hangs
+        </label>
+        {filter("signature") !== "" && (
+          <button onClick={() => setParameters({ signature: "", offset: "" })}>
+            Only {filter("signature")} ×
+          </button>
+        )}
       </form>
-      {value === undefined ? (
+      {grouped ? (
+        <Groups filters={filters} offset={offset} limit={kLimit} onPage={turnTo} />
+      ) : value === undefined ? (
         <Waiting live={live} what="incidents" />
       ) : (
         <>
@@ -236,7 +254,7 @@ export function History() {
             offset={offset}
             limit={kLimit}
             total={value.total}
-            onChange={(next) => setParameters({ offset: next === 0 ? "" : String(next) })}
+            onChange={turnTo}
           />
         </>
       )}

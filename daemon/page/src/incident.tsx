@@ -6,6 +6,7 @@ import { incidentPath, reportPath } from "./api";
 import { count, culprit, versions } from "./format";
 import { Hosts } from "./hosts";
 import { Icicle } from "./icicle";
+import { Recurrence } from "./incident_groups";
 import { useLive } from "./live";
 import type { Incident as Message } from "./messages";
 import { copyText, JobLink, Section, Stale, State, Time, Waiting } from "./parts";
@@ -88,6 +89,7 @@ export function IncidentView({ incident, frozen }: { incident: Message; frozen: 
         )}
       </p>
       <h1 class={`sentence sentence-${incident.state}`}>{first?.summary ?? incident.id}</h1>
+      <Recurrence group={frozen ? undefined : incident.recurrence} />
       {!frozen && <Actions incident={incident} />}
       {first !== undefined && <VerdictView verdict={first} first incident={incident} />}
       {others.length > 0 && (

@@ -160,6 +160,25 @@ export interface Incident {
   versions: VersionInUse[];
   host_facts: HostFacts[];
   host_facts_total: number;
+  signature: string;
+  recurrence?: IncidentGroup;
+}
+export interface Recurring {
+  name: string;
+  hangs: number;
+}
+export interface IncidentGroup {
+  signature: string;
+  tenant: string;
+  hangs: number;
+  first?: string;
+  last?: string;
+  hosts: Recurring[];
+  ranks: Recurring[];
+  jobs: Recurring[];
+  newest: string;
+  summary: string;
+  sentence: string;
 }
 export interface IncidentSummary {
   id: string;
@@ -299,6 +318,7 @@ export interface IncidentsResponse {
   total: number;
   repeated: Repeated[];
   note: string;
+  groups: IncidentGroup[];
 }
 export interface StacksResponse {
   now: string;

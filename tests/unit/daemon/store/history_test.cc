@@ -10,6 +10,7 @@
 #include <fstream>
 
 #include "absl/strings/str_cat.h"
+#include "daemon/store/incident_groups.h"
 #include "daemon/store/sql.h"
 #include "temporary_tree.h"
 
@@ -535,6 +536,112 @@ TEST_F(HistoryTest, DeletesAttemptsOfJobsThatNoDaemonHasSeenForAWeek) {
   ASSERT_EQ(loaded->attempts.size(), 1u);
   EXPECT_EQ(loaded->attempts.begin()->first, JobKey("lives"));
   EXPECT_EQ(loaded->attempts.begin()->second.members.size(), 1u);
+}
+
+// An incident that is confirmed, of a call on a communicator of its own.
+v1::Incident Confirmed(int number, int64_t opened_s, const std::string& host,
+                       const std::string& communicator) {
+  v1::Incident incident = Incident("train", number, opened_s, host);
+  *incident.mutable_confirmed_at() = incident.opened_at();
+  incident.mutable_verdicts(0)->mutable_communicator()->set_id(communicator);
+  incident.mutable_verdicts(0)->mutable_call()->set_operation("AllReduce");
+  return incident;
+}
+
+v1::ListIncidentsResponse Groups(const History& history,
+                                 const v1::ListIncidentsRequest& request = {},
+                                 const std::string& without = "") {
+  const auto groups = history.Groups(request, without);
+  EXPECT_TRUE(groups.ok()) << groups.status();
+  return groups.ok() ? *groups : v1::ListIncidentsResponse();
+}
+
+TEST_F(HistoryTest, GroupsAlikeHangsAndCountsWhatComesBack) {
+  const auto history = Open();
+  ASSERT_TRUE(history->Save(Confirmed(1, 100, "node-17", "aa")).ok());
+  ASSERT_TRUE(history->Save(Confirmed(2, 200, "node-17", "bb")).ok());
+  ASSERT_TRUE(history->Save(Confirmed(3, 300, "node-3", "cc")).ok());
+  v1::Incident other = Confirmed(4, 400, "node-3", "dd");
+  other.mutable_verdicts(0)->set_cause("rank_died");
+  ASSERT_TRUE(history->Save(other).ok());
+  v1::Incident suspected = Confirmed(5, 500, "node-17", "ee");
+  suspected.clear_confirmed_at();
+  ASSERT_TRUE(history->Save(suspected).ok());
+
+  const v1::ListIncidentsResponse list = Groups(*history);
+  EXPECT_EQ(list.total(), 2);
+  ASSERT_EQ(list.groups_size(), 2);
+  const v1::IncidentGroup& first = list.groups(0);
+  EXPECT_EQ(first.signature(), "missing_rank/AllReduce//");
+  EXPECT_EQ(first.hangs(), 3);
+  EXPECT_EQ(first.first().seconds(), 100);
+  EXPECT_EQ(first.last().seconds(), 300);
+  EXPECT_EQ(first.newest(), "train-3");
+  ASSERT_EQ(first.hosts_size(), 2);
+  EXPECT_EQ(first.hosts(0).name(), "node-17");
+  EXPECT_EQ(first.hosts(0).hangs(), 2);
+  ASSERT_EQ(first.ranks_size(), 1);
+  EXPECT_EQ(first.ranks(0).name(), "3");
+  EXPECT_EQ(first.ranks(0).hangs(), 3);
+  ASSERT_EQ(first.jobs_size(), 1);
+  EXPECT_EQ(first.sentence(), "3 times, 2 times with a culprit on node-17");
+}
+
+TEST_F(HistoryTest, CountsOneHangOnceHoweverManyIncidentsItHad) {
+  const auto history = Open();
+  for (int number = 1; number <= 3; ++number) {
+    ASSERT_TRUE(history->Save(Confirmed(number, 100 * number, "node-17", "aa")).ok());
+  }
+  const v1::ListIncidentsResponse list = Groups(*history);
+  ASSERT_EQ(list.groups_size(), 1);
+  EXPECT_EQ(list.groups(0).hangs(), 1);
+  EXPECT_EQ(list.groups(0).hosts(0).hangs(), 1);
+  EXPECT_TRUE(Groups(*history, {}, HangOf(Confirmed(1, 0, "", "aa"))).groups().empty());
+}
+
+TEST_F(HistoryTest, GroupsOnlyWhatTheRequestSelects) {
+  const auto history = Open();
+  ASSERT_TRUE(history->Save(Confirmed(1, 100, "node-17", "aa")).ok());
+  ASSERT_TRUE(history->Save(Confirmed(2, 200, "node-3", "bb")).ok());
+  v1::Incident secret = Confirmed(3, 300, "node-17", "cc");
+  secret.set_tenant("lab");
+  ASSERT_TRUE(history->Save(secret).ok());
+
+  v1::ListIncidentsRequest request;
+  request.add_tenants("default");
+  EXPECT_EQ(Groups(*history, request).groups(0).hangs(), 2);
+  request.mutable_from()->set_seconds(150);
+  ASSERT_EQ(Groups(*history, request).groups_size(), 1);
+  EXPECT_EQ(Groups(*history, request).groups(0).newest(), "train-2");
+  request.set_signature("rank_died///");
+  EXPECT_TRUE(Groups(*history, request).groups().empty());
+
+  EXPECT_EQ(Groups(*history).groups_size(), 2) << "tenants are not mixed";
+  v1::ListIncidentsRequest page;
+  page.set_limit(1);
+  page.set_offset(1);
+  EXPECT_EQ(Groups(*history, page).groups_size(), 1);
+  EXPECT_EQ(Groups(*history, page).total(), 2);
+}
+
+TEST_F(HistoryTest, FindsTheIncidentsOfASignature) {
+  const auto history = Open();
+  ASSERT_TRUE(history->Save(Confirmed(1, 100, "node-17", "aa")).ok());
+  ASSERT_TRUE(history->Save(Incident("other", 1, 200, "node-17")).ok());
+  v1::ListIncidentsRequest request;
+  request.set_signature("missing_rank/AllReduce//");
+  EXPECT_EQ(Ids(*history, request), std::vector<std::string>{"train-1"});
+}
+
+TEST_F(HistoryTest, GroupsIncidentsThatThePreviousReleaseWrote) {
+  ASSERT_TRUE(Open()->Save(Confirmed(1, 100, "node-17", "aa")).ok());
+  sqlite3* db = nullptr;
+  ASSERT_EQ(sqlite3_open((folder_ / "history.db").c_str(), &db), SQLITE_OK);
+  EXPECT_TRUE(Sql(db, "DELETE FROM incident_signatures").Run().ok());
+  sqlite3_close(db);
+  const auto history = Open();
+  ASSERT_EQ(Groups(*history).groups_size(), 1);
+  EXPECT_EQ(Groups(*history).groups(0).signature(), "missing_rank/AllReduce//");
 }
 
 TEST_F(HistoryTest, NumbersThatCannotBeReadAreAnErrorAndNotZero) {

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+// Groups of alike hangs in the history.
+#include <sqlite3.h>
+
+#include <algorithm>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "daemon/store/history.h"
+#include "daemon/store/history_filter.h"
+#include "daemon/store/incident_groups.h"
+#include "daemon/store/sql.h"
+#include "proto/durations.h"
+
+namespace rollcall {
+namespace {
+
+constexpr int kMostNames = 8;  // hosts, ranks or jobs of a group
+
+// The selected incidents that count, as a condition on incident_signatures.
+class Chosen {
+ public:
+  Chosen(const v1::ListIncidentsRequest& request, const std::string& without)
+      : filter_(request), without_(without) {
+    const std::string where = filter_.Where();
+    text_ = " WHERE confirmed = 1";
+    if (!where.empty()) absl::StrAppend(&text_, " AND s.incident IN (SELECT id FROM incidents", where, ")");
+    if (!without.empty()) text_ += " AND hang != ?";
+  }
+  const std::string& text() const { return text_; }
+  void BindTo(Sql* sql) const {
+    filter_.BindTo(sql);
+    if (!without_.empty()) sql->Bind(without_);
+  }
+
+ private:
+  const HistoryFilter filter_;
+  const std::string without_;
+  std::string text_;
+};
+
+constexpr char kSignatures[] = " FROM incident_signatures AS s";
+constexpr char kCulprits[] =
+    " FROM incident_signatures AS s JOIN culprits ON culprits.incident = s.incident";
+constexpr char kJobs[] = " FROM incident_signatures AS s JOIN incidents ON id = s.incident";
+
+google::protobuf::Timestamp TimeAt(int64_t wall_ns) {
+  google::protobuf::Timestamp time;
+  time.set_seconds(wall_ns / kSecond);
+  time.set_nanos(static_cast<int32_t>(wall_ns % kSecond));
+  return time;
+}
+
+// Counts the hangs of the group by `column`.
+absl::Status AddNames(sqlite3* db, const Chosen& chosen, const v1::IncidentGroup& group,
+                      const std::string& column, const char* tables, const char* condition,
+                      google::protobuf::RepeatedPtrField<v1::Recurring>* names) {
+  Sql rows(db, absl::StrCat("SELECT ", column, ", count(DISTINCT hang) AS n", tables, chosen.text(),
+                            " AND signature = ? AND tenant = ?", condition, " GROUP BY ", column,
+                            " ORDER BY n DESC, ", column, " LIMIT ?"));
+  chosen.BindTo(&rows);
+  rows.Bind(group.signature()).Bind(group.tenant()).Bind(kMostNames);
+  while (rows.Next()) {
+    v1::Recurring* name = names->Add();
+    name->set_name(rows.Bytes(0));
+    name->set_hangs(static_cast<int32_t>(rows.Integer(1)));
+  }
+  return rows.status();
+}
+
+absl::Status AddNewest(sqlite3* db, const Chosen& chosen, v1::IncidentGroup* group) {
+  Sql row(db, absl::StrCat("SELECT id, summary", kJobs, chosen.text(),
+                           " AND signature = ? AND tenant = ? ORDER BY s.opened_ns DESC LIMIT 1"));
+  chosen.BindTo(&row);
+  row.Bind(group->signature()).Bind(group->tenant());
+  if (!row.Next()) return row.status();
+  group->set_newest(row.Bytes(0));
+  v1::Incident incident;
+  if (incident.ParseFromString(row.Bytes(1)) && !incident.verdicts().empty()) {
+    group->set_summary(incident.verdicts(0).summary());
+  }
+  return row.status();
+}
+
+absl::Status Complete(sqlite3* db, const Chosen& chosen, v1::IncidentGroup* group) {
+  absl::Status status = AddNames(db, chosen, *group, "culprits.host", kCulprits,
+                                 " AND culprits.host != ''", group->mutable_hosts());
+  if (status.ok()) {
+    status = AddNames(db, chosen, *group, "culprits.rank", kCulprits, " AND culprits.rank >= 0",
+                      group->mutable_ranks());
+  }
+  if (status.ok()) {
+    status = AddNames(db, chosen, *group, "incidents.job", kJobs, "", group->mutable_jobs());
+  }
+  if (status.ok()) status = AddNewest(db, chosen, group);
+  group->set_sentence(GroupInWords(*group));
+  return status;
+}
+
+}  // namespace
+
+absl::StatusOr<v1::ListIncidentsResponse> History::Groups(const v1::ListIncidentsRequest& request,
+                                                          const std::string& without) const {
+  const int limit = request.limit() <= 0 ? kUsualIncidents : std::min(request.limit(), kMostIncidents);
+  const Chosen chosen(request, without);
+  const std::string grouped =
+      absl::StrCat("SELECT signature, tenant, count(DISTINCT hang) AS n, min(opened_ns) AS first, "
+                   "max(opened_ns) AS last", kSignatures, chosen.text(),
+                   " GROUP BY signature, tenant");
+  v1::ListIncidentsResponse response;
+  const absl::MutexLock lock(&mutex_);
+  Sql count(db_, absl::StrCat("SELECT count(*) FROM (", grouped, ")"));
+  chosen.BindTo(&count);
+  if (count.Next()) response.set_total(static_cast<int32_t>(count.Integer(0)));
+  if (!count.status().ok()) return count.status();
+  Sql rows(db_, absl::StrCat(grouped, " ORDER BY n DESC, last DESC, signature LIMIT ? OFFSET ?"));
+  chosen.BindTo(&rows);
+  rows.Bind(limit).Bind(std::max(request.offset(), 0));
+  while (rows.Next()) {
+    v1::IncidentGroup* group = response.add_groups();
+    group->set_signature(rows.Bytes(0));
+    group->set_tenant(rows.Bytes(1));
+    group->set_hangs(static_cast<int32_t>(rows.Integer(2)));
+    *group->mutable_first() = TimeAt(rows.Integer(3));
+    *group->mutable_last() = TimeAt(rows.Integer(4));
+  }
+  absl::Status status = rows.status();
+  for (v1::IncidentGroup& group : *response.mutable_groups()) {
+    if (status.ok()) status = Complete(db_, chosen, &group);
+  }
+  if (!status.ok()) return status;
+  return response;
+}
+
+}  // namespace rollcall
