@@ -42,12 +42,16 @@ def open_page(browser, site):
         if not request.url.startswith((site.as_uri(), "data:", "blob:", "about:")):
             problems.append(f"asked {request.url}")
 
+    def failed(request):
+        if request.failure != "net::ERR_ABORTED":  # the page was left while it loaded
+            problems.append(f"did not get {request.url}: {request.failure}")
+
     def start(name, theme="light"):
         context = browser.new_context(color_scheme=theme)
         contexts.append(context)
         page = context.new_page()
         page.on("request", watch)
-        page.on("requestfailed", lambda request: problems.append(f"did not get {request.url}"))
+        page.on("requestfailed", failed)
         page.on("pageerror", lambda error: problems.append(f"error: {error}"))
         page.goto((site / name).as_uri())
         return page

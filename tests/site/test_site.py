@@ -84,27 +84,24 @@ def test_a_link_that_leads_nowhere_ends_the_build(tmp_path):
                                "build", "--strict", "--config-file", tmp_path / "mkdocs.yml",
                                "--site-dir", tmp_path / "site"], capture_output=True, text=True,
                               timeout=120, check=False)
-    good, no_anchor, no_page = (build(text) for text in
-                                ("[x](#a-heading)", "[x](#another)", "[x](other.md)"))
+    good, bad = build("[x](#a-heading)"), build("[x](#another) [y](other.md)")
     assert good.returncode == 0, good.stderr
-    assert no_anchor.returncode != 0 and "#another" in no_anchor.stderr
-    assert no_page.returncode != 0 and "other.md" in no_page.stderr
+    assert bad.returncode != 0
+    assert "#another" in bad.stderr and "other.md" in bad.stderr
 
 
-@pytest.mark.parametrize("word, expected", [("ptrace_scope", "Troubleshooting by symptom"),
-                                            ("straggler", "Causes")])
-def test_a_word_is_found_without_a_server(open_page, word, expected):
+def test_a_word_is_found_without_a_server(open_page):
     page = open_page("index.html")
-    page.get_by_role("textbox", name="Search").fill(word)
+    page.get_by_role("textbox", name="Search").fill("ptrace_scope")
     results = page.locator(".md-search-result__article h1, .md-search-result__article h2")
-    expect(results.filter(has_text=re.compile(re.escape(expected))).first).to_be_visible()
+    expect(results.filter(has_text="Troubleshooting by symptom").first).to_be_visible()
 
 
-@pytest.mark.parametrize("name", PAGES)
-def test_a_page_opens_from_its_folder_and_asks_nobody(open_page, name):
-    page = open_page(name)
-    expect(page.locator("h1").first).to_be_visible()
-    page.wait_for_load_state("networkidle")
+def test_pages_open_from_their_folder_and_ask_nobody(open_page, site):
+    page = open_page(PAGES[0])
+    for name in PAGES:
+        page.goto((site / name).as_uri())
+        expect(page.locator("h1").first).to_be_visible()
 
 
 @pytest.mark.parametrize("theme, other", [("light", "dark"), ("dark", "light")])

@@ -97,6 +97,10 @@ def shared_flags(every):
     return [flag for flag, count in counts.items() if count >= 5]
 
 
+def reaches_a_daemon(flags):
+    return any(name == "--daemon" for name, *_ in flags)
+
+
 def flags_page():
     every = commands()
     shared = shared_flags(every)
@@ -105,12 +109,13 @@ def flags_page():
             "and examples.\n\nA flag wins over its variable. `rollcall completion bash` and "
             "`rollcall man COMMAND` have the same.\n\n## To reach a daemon\n\n")
     text += ("These flags mean the same in " + ", ".join(
-        f"`{name}`" for name, (_, _, _, flags) in every.items() if set(shared) & set(flags)) +
+        f"`{name}`" for name, (_, _, _, flags) in every.items() if reaches_a_daemon(flags)) +
         ". The tables below leave them out.\n\n" + table(FLAG_HEAD, map_rows(shared)))
     for name, (words, usage, positionals, flags) in every.items():
         text += f"## {name}\n\n{words}\n\n```\n{usage}\n```\n\n"
         text += table(("argument", ""), [(f"`{word}`", meaning) for word, meaning in positionals])
-        text += table(FLAG_HEAD, map_rows(flag for flag in flags if flag not in shared))
+        left_out = shared if reaches_a_daemon(flags) else []
+        text += table(FLAG_HEAD, map_rows(flag for flag in flags if flag not in left_out))
     return text.rstrip("\n") + "\n"
 
 
