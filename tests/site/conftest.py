@@ -8,7 +8,7 @@ from playwright.sync_api import expect, sync_playwright
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 # A loaded machine takes its time; what is expected comes at once elsewhere.
-expect.set_options(timeout=20_000)
+expect.set_options(timeout=60_000)
 
 
 @pytest.fixture(scope="session")
@@ -50,6 +50,7 @@ def open_page(browser, site):
         context = browser.new_context(color_scheme=theme)
         contexts.append(context)
         page = context.new_page()
+        page.set_default_timeout(120_000)
         page.on("request", watch)
         page.on("requestfailed", failed)
         page.on("pageerror", lambda error: problems.append(f"error: {error}"))
