@@ -39,7 +39,8 @@ class Problems(list):
 
 @pytest.fixture
 def open_page(browser):
-    """open_page(url, theme="light", width=1200) -> page; nothing may have gone wrong in the end."""
+    """open_page(url, theme="light", width=1200, **options of the browser) -> page; nothing may have
+    gone wrong in the end."""
     contexts, problems = [], Problems()
 
     def watch(page, host):
@@ -50,9 +51,9 @@ def open_page(browser):
         page.on("request", lambda request: problems.append(f"asked {request.url}")
                 if urllib.parse.urlsplit(request.url).netloc not in (host, "") else None)
 
-    def start(url, theme="light", width=1200, height=900):
+    def start(url, theme="light", width=1200, height=900, **options):
         context = browser.new_context(color_scheme=theme,
-                                      viewport={"width": width, "height": height})
+                                      viewport={"width": width, "height": height}, **options)
         contexts.append(context)
         page = context.new_page()
         page.set_default_timeout(20_000)
