@@ -129,6 +129,7 @@ void SetLaunch(const LaunchFacts& facts, v1::Identity* identity) {
   if (!facts.tenant.empty()) identity->set_tenant(facts.tenant);
   if (!facts.stacks_off.empty()) identity->set_stacks_off(facts.stacks_off);
 #define PROCESS_PLACE(name) identity->set_##name(facts.name);
+#define PROCESS_DETAIL(name) identity->set_##name(facts.name);
 #include "proto/facts.def"
 }
 

@@ -13,7 +13,12 @@ void Redact(const Redactor& redactor, std::string* text) {
 }  // namespace
 
 void Redact(const Redactor& redactor, v1::ProcessUpdate* update) {
-  if (update->has_identity()) Redact(redactor, update->mutable_identity()->mutable_command());
+  if (update->has_identity()) {
+    v1::Identity* identity = update->mutable_identity();
+    Redact(redactor, identity->mutable_command());
+#define PROCESS_DETAIL(name) Redact(redactor, identity->mutable_##name());
+#include "proto/facts.def"
+  }
   if (!update->has_evidence()) return;
   Redact(redactor, update->mutable_evidence()->mutable_error());
   Redact(redactor, update->mutable_evidence()->mutable_phase());

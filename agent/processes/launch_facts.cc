@@ -3,8 +3,10 @@
 
 #include <dirent.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <iterator>
 #include <vector>
 
 #include "absl/strings/ascii.h"
@@ -25,6 +27,7 @@ constexpr size_t kLongestText = 255;
 constexpr size_t kContainerId = 64;
 constexpr size_t kContainerDigits = 12;
 constexpr size_t kMostGpus = 64;
+constexpr size_t kMostSettings = 32;
 
 // The beginning of `text`, in printable ASCII.
 std::string Clean(absl::string_view text) {
@@ -239,6 +242,49 @@ std::string FindGpu(const Environment& environment, const std::string& proc_root
   return FindGpuByNumber(environment, proc_root, container);
 }
 
+bool IsSecret(absl::string_view name) {
+  constexpr const char* kSecrets[] = {"TOKEN", "SECRET", "PASSWORD", "KEY", "CREDENTIAL", "AUTH"};
+  return std::any_of(std::begin(kSecrets), std::end(kSecrets),
+                     [name](const char* word) { return absl::StrContains(name, word); });
+}
+
+bool Matters(absl::string_view name) {
+  constexpr const char* kBeginnings[] = {"NCCL_", "TORCH_NCCL_", "RCCL_"};
+  constexpr const char* kNames[] = {
+      "CUDA_DEVICE_MAX_CONNECTIONS", "CUDA_DEVICE_ORDER",    "CUDA_LAUNCH_BLOCKING",
+      "CUDA_VISIBLE_DEVICES",        "FI_PROVIDER",          "MASTER_ADDR",
+      "MASTER_PORT",                 "NVIDIA_VISIBLE_DEVICES", "TORCH_DISTRIBUTED_DEBUG"};
+  if (IsSecret(name)) return false;
+  return std::any_of(std::begin(kNames), std::end(kNames),
+                     [name](const char* known) { return name == known; }) ||
+         std::any_of(std::begin(kBeginnings), std::end(kBeginnings),
+                     [name](const char* begin) { return absl::StartsWith(name, begin); });
+}
+
+std::string FindSettings(absl::string_view block) {
+  std::vector<std::string> settings;
+  for (const absl::string_view entry : absl::StrSplit(block, '\0')) {
+    const size_t end = entry.find('=');
+    if (end == absl::string_view::npos || !Matters(entry.substr(0, end))) continue;
+    settings.push_back(Clean(entry));
+  }
+  std::sort(settings.begin(), settings.end());
+  if (settings.size() > kMostSettings) settings.resize(kMostSettings);
+  return absl::StrJoin(settings, " ");
+}
+
+// Where a descriptor of the process leads.
+std::string ReadTarget(const std::string& proc_root, pid_t pid, int descriptor) {
+  char target[kLongestText + 1];
+  const std::string link = ProcPath(proc_root, pid, absl::StrCat("fd/", descriptor));
+  const ssize_t size = readlink(link.c_str(), target, sizeof(target));
+  if (size <= 0) return "";
+  const absl::string_view text(target, static_cast<size_t>(size));
+  if (absl::StartsWith(text, "pipe:")) return "a pipe";
+  if (absl::StartsWith(text, "socket:")) return "a socket";
+  return Clean(text);
+}
+
 }  // namespace
 
 std::optional<LaunchFacts> ReadLaunchFacts(const std::string& proc_root, pid_t pid,
@@ -261,6 +307,9 @@ std::optional<LaunchFacts> ReadLaunchFacts(const std::string& proc_root, pid_t p
   const pid_t own = ReadOwnPid(proc_root, pid);
   facts.inner_pid = own == pid ? 0 : own;
   facts.gpu_uuid = FindGpu(environment, proc_root, facts.container);
+  facts.environment = FindSettings(*block);
+  facts.stdout_to = ReadTarget(proc_root, pid, 1);
+  facts.stderr_to = ReadTarget(proc_root, pid, 2);
   return facts;
 }
 

@@ -28,6 +28,10 @@ struct LaunchFacts {
   std::string container;  // the first 12 digits of its id
   pid_t inner_pid = 0;    // in its own pid namespace; 0: the same, or not known
   std::string gpu_uuid;   // "GPU-..." or "MIG-...", if it is known without a doubt
+  // The variables that change how NCCL and torch.distributed behave, sorted: "NCCL_ALGO=Ring
+  // NCCL_DEBUG=INFO". Never one whose name suggests a secret.
+  std::string environment;
+  std::string stdout_to, stderr_to;  // a path, "a pipe", "a socket"; "": not known
 };
 
 // nullopt: the environment cannot be read. `host`: the name of this host.

@@ -86,6 +86,7 @@ void JobModel::SetIdentity(int32_t process, const ProcessIdentity& identity) {
   LimitText(limits::kName, &known.stacks_off);
 #define PROCESS_TEXT(name) LimitText(limits::kCommand, &known.name);
 #define PROCESS_PLACE(name) LimitText(limits::kCommand, &known.name);
+#define PROCESS_DETAIL(name) LimitText(limits::kCommand, &known.name);
 #include "proto/facts.def"
   CountTexts(process);
   Touch(process);

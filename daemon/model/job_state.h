@@ -104,6 +104,7 @@ struct ProcessIdentity {
   int32_t inner_pid = 0;     // in its own pid namespace; 0: the same, or not known
 #define PROCESS_TEXT(name) std::string name;
 #define PROCESS_PLACE(name) std::string name;
+#define PROCESS_DETAIL(name) std::string name;
 #include "proto/facts.def"
 };
 

@@ -26,6 +26,7 @@ auto TextsOf(AnyProcess* process) {
       &process->wait_channel,
 #define PROCESS_TEXT(name) &process->name,
 #define PROCESS_PLACE(name) &process->name,
+#define PROCESS_DETAIL(name) &process->name,
 #include "proto/facts.def"
   };
 }

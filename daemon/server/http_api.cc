@@ -99,7 +99,11 @@ absl::StatusOr<std::optional<int32_t>> Attempt(const QueryParameters& parameters
 absl::StatusOr<JobSelector> Selector(const QueryParameters& parameters) {
   const auto attempt = Attempt(parameters);
   if (!attempt.ok()) return attempt.status();
-  return JobSelector{parameters.Get("job"), parameters.Get("tenant"), *attempt, 0, kMaxJobsListed};
+  JobSelector selector;
+  selector.job = parameters.Get("job");
+  selector.tenant = parameters.Get("tenant");
+  selector.attempt = *attempt;
+  return selector;
 }
 
 template <typename Request>
@@ -124,6 +128,7 @@ absl::StatusOr<std::string> Status(QuerySource* queries, const QueryParameters& 
 absl::StatusOr<std::string> Jobs(QuerySource* queries, const QueryParameters& parameters) {
   JobSelector page;
   const absl::Status paged = SetPage(parameters, &page);
+  page.host = parameters.Get("host");
   if (!paged.ok()) return paged;
   v1::StatusResponse status = queries->GetStatus(page, true);
   for (v1::JobStatus& job : *status.mutable_jobs()) job.clear_communicators();
@@ -148,6 +153,19 @@ absl::StatusOr<std::string> Calls(QuerySource* queries, const QueryParameters& p
 }
 
 absl::StatusOr<std::string> Processes(QuerySource* queries, const QueryParameters& parameters) {
+absl::StatusOr<std::string> OneCommunicator(QuerySource* queries,
+                                            const QueryParameters& parameters) {
+  v1::CommunicatorRequest request;
+  request.set_id(parameters.Get("id"));
+  int limit = 0, offset = 0;
+  absl::Status status = SetJob(parameters, &request);
+  status.Update(SetPage(parameters, &limit, &offset));
+  if (!status.ok()) return status;
+  request.set_limit(limit);
+  request.set_offset(offset);
+  return ToJson(queries->GetCommunicator(request));
+}
+
   v1::ProcessesRequest request;
   request.set_host(parameters.Get("host"));
   int limit = 0, offset = 0;
@@ -212,7 +230,7 @@ const std::vector<ApiRoute> kApiRoutes = {
     {"/api/v1/status", &Status, "job", false,
      {"job", "tenant", "attempt", "offset", "limit"}},
     {"/api/v1/jobs", &Jobs, "", false,
-     {"offset", "limit"}},
+     {"host", "offset", "limit"}},
     {"/api/v1/job", &Job, "job", false,
      {"job", "tenant", "attempt"}},
     {"/api/v1/calls", &Calls, "job", false,
@@ -249,5 +267,7 @@ absl::StatusOr<int> QueryParameters::Number(const std::string& name, int otherwi
   if (text.empty() || absl::SimpleAtoi(text, &number)) return number;
   return absl::InvalidArgumentError(absl::StrCat(name, " is a number; not \"", text, "\""));
 }
+    {"/api/v1/communicator", &OneCommunicator, "job", false,
+     {"job", "tenant", "attempt", "id", "offset", "limit"}},
 
 }  // namespace rollcall

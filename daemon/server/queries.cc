@@ -18,6 +18,7 @@
 #include "daemon/server/refusals.h"
 #include "daemon/server/views/calls_view.h"
 #include "daemon/server/views/job_view.h"
+#include "daemon/server/views/communicator_view.h"
 #include "daemon/server/views/processes_view.h"
 #include "daemon/server/views/status_view.h"
 #include "daemon/words/rank_ranges.h"
@@ -40,17 +41,19 @@ google::protobuf::Timestamp ToTime(int64_t ns) {
   return time;
 }
 
-// Moves the times of calls to the wall clock.
-void MoveCalls(int64_t by_ns, v1::CallsResponse* response) {
+// These two move the times of calls to the wall clock.
+void MoveCalls(int64_t by_ns, v1::CommunicatorCalls* calls) {
   const double seconds = static_cast<double>(by_ns) / 1e9;
   for (v1::RankCalls& rank : *response->mutable_ranks()) {
-    for (v1::CommunicatorCalls& calls : *rank.mutable_communicators()) {
-      for (v1::CallSpan& span : *calls.mutable_calls()) {
-        span.set_entered_seconds(span.entered_seconds() + seconds);
-        if (span.returned_seconds() == 0) continue;
-        span.set_returned_seconds(span.returned_seconds() + seconds);
-      }
-    }
+  for (v1::CallSpan& span : *calls->mutable_calls()) {
+    span.set_entered_seconds(span.entered_seconds() + seconds);
+    if (span.returned_seconds() == 0) continue;
+    span.set_returned_seconds(span.returned_seconds() + seconds);
+  }
+}
+
+void MoveCalls(int64_t by_ns, v1::CallsResponse* response) {
+    for (v1::CommunicatorCalls& calls : *rank.mutable_communicators()) MoveCalls(by_ns, &calls);
   }
 }
 
@@ -118,13 +121,45 @@ absl::Status Queries::NoSuchJob(const JobSelector& selector) const {
 }
 
 // The newest attempts: first of the jobs with an open incident, then of the others, both by name.
-std::vector<JobKey> Queries::JobsInOrder(size_t offset, size_t most) const {
+std::vector<JobKey> Queries::JobsInOrder() const {
   std::vector<JobKey> keys = parts_.store->NewestKeys(SIZE_MAX, tenants_);
   const std::set<JobKey> open = parts_.incidents->OpenJobs();
   std::stable_partition(keys.begin(), keys.end(),
                         [&open](const JobKey& key) { return open.count(key) != 0; });
-  keys.erase(keys.begin(), keys.begin() + static_cast<ptrdiff_t>(std::min(offset, keys.size())));
-  if (keys.size() > most) keys.resize(most);
+  return keys;
+}
+
+bool Queries::RunsOn(const JobKey& key, const std::string& host) const {
+  bool runs = false;
+  parts_.store->Read(key, [&](const JobState& state) {
+    runs = std::any_of(state.processes.begin(), state.processes.end(),
+                       [&host](const Process& process) { return process.host == host; });
+  });
+  return runs;
+}
+
+// The newest attempt of the job that has had a process on the host.
+std::optional<JobKey> Queries::NewestOn(const JobKey& key, const std::string& host) const {
+  for (const JobStore::AttemptRef& attempt : parts_.store->AttemptsFor(key)) {
+    if (RunsOn(attempt.key, host)) return attempt.key;
+  }
+  return std::nullopt;
+}
+
+// The part of the list that the selector asks for. Sets the number of jobs in the whole list.
+std::vector<JobKey> Queries::ListJobs(const JobSelector& selector, size_t* total) const {
+  std::vector<JobKey> keys;
+  for (const JobKey& key : JobsInOrder()) {
+    if (selector.host.empty()) {
+      keys.push_back(key);
+    } else if (const std::optional<JobKey> attempt = NewestOn(key, selector.host)) {
+      keys.push_back(*attempt);
+    }
+  }
+  *total = keys.size();
+  keys.erase(keys.begin(),
+             keys.begin() + static_cast<ptrdiff_t>(std::min(selector.offset, keys.size())));
+  if (keys.size() > selector.most) keys.resize(selector.most);
   return keys;
 }
 
@@ -179,8 +214,11 @@ v1::StatusResponse Queries::GetStatus(const JobSelector& selector,
   response.set_agents(parts_.agents->agents());
   std::vector<JobKey> keys;
   if (selector.job.empty() && !agent_.has_value()) {
-    keys = JobsInOrder(selector.offset, std::min(selector.most, kMaxJobsListed));
-    response.set_jobs_total(static_cast<int32_t>(parts_.store->CountJobs(tenants_)));
+    JobSelector page = selector;
+    page.most = std::min(selector.most, kMaxJobsListed);
+    size_t total = 0;
+    keys = ListJobs(page, &total);
+    response.set_jobs_total(static_cast<int32_t>(total));
   } else if (const std::optional<JobKey> key = Find(selector)) {
     keys.push_back(*key);
   }
@@ -227,6 +265,29 @@ absl::StatusOr<v1::CallsResponse> Queries::GetCalls(const v1::CallsRequest& requ
 }
 
 absl::StatusOr<v1::ProcessesResponse> Queries::ListProcesses(
+absl::StatusOr<v1::CommunicatorView> Queries::GetCommunicator(
+    const v1::CommunicatorRequest& request) const {
+  v1::CommunicatorView view;
+  const int64_t now_ns = parts_.timeline->Now();
+  const int64_t wall_ns = parts_.timeline->ToWallTime(now_ns);
+  *view.mutable_now() = ToTime(wall_ns);
+  const std::optional<JobKey> key = Find(SelectorIn(request));
+  if (!key.has_value()) return NoSuchJob(SelectorIn(request));
+  bool found = false;
+  parts_.store->Read(*key, [&](const JobState& state) {
+    found = FillCommunicatorView(state, now_ns, request, &view);
+  });
+  if (!found) {
+    return absl::NotFoundError(absl::StrCat("attempt ", key->attempt, " of job \"", request.job(),
+                                            "\" has no communicator with the id \"",
+                                            request.id(), "\"; its page lists those it has"));
+  }
+  for (v1::MemberView& member : *view.mutable_members()) {
+    MoveCalls(wall_ns - now_ns, member.mutable_calls());
+  }
+  return view;
+}
+
     const v1::ProcessesRequest& request) const {
   v1::ProcessesResponse response;
   const std::optional<JobKey> key = Find(SelectorIn(request));
@@ -326,7 +387,10 @@ std::string Queries::GetMetrics(bool open_metrics, const HttpFront::Counts& http
   }
   const int64_t now_ns = parts_.timeline->Now();
   snapshot.jobs_total = parts_.store->CountJobs(tenants_);
-  for (const JobKey& key : JobsInOrder(0, kMaxJobsMeasured)) {
+  JobSelector measured;
+  measured.most = kMaxJobsMeasured;
+  size_t listed = 0;
+  for (const JobKey& key : ListJobs(measured, &listed)) {
     JobMetrics& metrics = snapshot.jobs.emplace_back();
     AddJobStatus(key, now_ns, true, &metrics.status);
     metrics.incidents = parts_.incidents->CountIncidents(key, now_ns);

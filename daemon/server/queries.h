@@ -51,6 +51,8 @@ class Queries : public QuerySource {
                                bool with_communicators) const override;
   absl::StatusOr<v1::JobView> GetJob(const JobSelector& selector) const override;
   absl::StatusOr<v1::CallsResponse> GetCalls(const v1::CallsRequest& request) const override;
+  absl::StatusOr<v1::CommunicatorView> GetCommunicator(
+      const v1::CommunicatorRequest& request) const override;
   absl::StatusOr<v1::ProcessesResponse> ListProcesses(
       const v1::ProcessesRequest& request) const override;
   absl::StatusOr<v1::ListIncidentsResponse> ListIncidents(
@@ -68,7 +70,10 @@ class Queries : public QuerySource {
   std::optional<JobKey> Find(const JobSelector& selector) const;
   void AddJobStatus(const JobKey& key, int64_t now_ns, bool with_communicators,
                     v1::JobStatus* status) const;
-  std::vector<JobKey> JobsInOrder(size_t offset, size_t most) const;
+  std::vector<JobKey> JobsInOrder() const;
+  std::vector<JobKey> ListJobs(const JobSelector& selector, size_t* total) const;
+  bool RunsOn(const JobKey& key, const std::string& host) const;
+  std::optional<JobKey> NewestOn(const JobKey& key, const std::string& host) const;
   void AddIncidents(const JobKey& key, v1::JobStatus* status) const;
   void AddAttempts(const JobKey& key, int64_t now_ns, v1::JobStatus* status) const;
   absl::Status NoSuchJob(const JobSelector& selector) const;

@@ -27,6 +27,8 @@ struct JobSelector {
   std::string job;
   std::string tenant;              // "": any
   std::optional<int32_t> attempt;  // none: the newest
+  // Only jobs with a process on this host: of each the newest attempt that has one. "": all.
+  std::string host;
   // Of a list of all jobs, which is in the order of their names.
   size_t offset = 0;
   size_t most = kMaxJobsListed;
@@ -34,7 +36,7 @@ struct JobSelector {
 
 template <typename Request>
 JobSelector SelectorIn(const Request& request) {
-  JobSelector selector = {request.job(), request.tenant(), std::nullopt, 0, kMaxJobsListed};
+  JobSelector selector = {request.job(), request.tenant(), std::nullopt, "", 0, kMaxJobsListed};
   if (request.has_attempt()) selector.attempt = request.attempt();
   return selector;
 }
@@ -58,6 +60,8 @@ class QuerySource {
   // Returns kNotFound if there is no such job or incident; the error lists what there is.
   virtual absl::StatusOr<v1::JobView> GetJob(const JobSelector& selector) const = 0;
   virtual absl::StatusOr<v1::CallsResponse> GetCalls(const v1::CallsRequest& request) const = 0;
+  virtual absl::StatusOr<v1::CommunicatorView> GetCommunicator(
+      const v1::CommunicatorRequest& request) const = 0;
   virtual absl::StatusOr<v1::ProcessesResponse> ListProcesses(
       const v1::ProcessesRequest& request) const = 0;
   virtual absl::StatusOr<v1::ListIncidentsResponse> ListIncidents(

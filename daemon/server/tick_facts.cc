@@ -123,6 +123,7 @@ ProcessIdentity ToIdentity(const v1::Identity& update) {
   identity.stacks_off = update.stacks_off();
 #define PROCESS_TEXT(name) identity.name = update.name();
 #define PROCESS_PLACE(name) identity.name = update.name();
+#define PROCESS_DETAIL(name) identity.name = update.name();
 #include "proto/facts.def"
   return identity;
 }

@@ -121,8 +121,8 @@ def test_a_job_shows_who_waits_and_who_does_not_come(open_page, daemon, start_jo
     start_job(daemon)
     page = open_page(f"{daemon.page}/#/job/a-job")
     expect(page.locator(".sentence")).to_contain_text("rank 3")
-    expect(page.locator(".words")).to_contain_text("waiting for others: 3 ranks 0-2")
-    expect(page.locator(".words")).to_contain_text("behind others by 1 call, not waiting: 1 rank 3")
+    expect(page.locator(".words")).to_contain_text("waiting for others: ranks 0-2 (3)")
+    expect(page.locator(".words")).to_contain_text("behind others by 1 call, not waiting: rank 3")
     view = ask(daemon, "job", job="a-job")
     comm = view["status"]["communicators"][0]
     table = page.get_by_role("region", name="communicators")
@@ -337,8 +337,8 @@ def test_a_job_of_sixteen_thousand_ranks_is_legible_and_small(open_page, daemon,
     page = open_page(f"{daemon.page}/#/job/big")
     expect(page.locator(".sentence")).to_contain_text("rank 4711", timeout=60_000)
     world = page.locator(".map").first
-    expect(world.locator(".words")).to_contain_text("1 rank 4711")
-    expect(world.locator(".words")).to_contain_text("16,383 ranks 0-4710,4712-16383")
+    expect(world.locator(".words")).to_contain_text("not waiting: rank 4711")
+    expect(world.locator(".words")).to_contain_text("ranks 0-4710,4712-16383 (16,383)")
     # All wait in the world's call: the other maps show nothing of their own.
     folded = page.locator("details.folded summary")
     expect(folded).to_contain_text("on which no rank waits or lags")

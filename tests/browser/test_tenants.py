@@ -2,6 +2,7 @@
 """A person of one tenant on the page of a daemon where another tenant's job hangs."""
 import json
 import re
+import socket
 import subprocess
 import urllib.request
 
@@ -61,8 +62,14 @@ def test_a_viewer_sees_nothing_of_another_tenant(browser, site):
     page.goto(f"{daemon.page}/#/history")
     expect(page.locator("tr", has_text=OWN).first).to_be_visible()
     seen.append(page.content())
+    # Both jobs run on this host.
+    page.goto(f"{daemon.page}/#/host/{socket.gethostname()}")
+    expect(page.get_by_role("heading", name=OWN)).to_be_visible()
+    expect(page.locator(".sentence")).to_contain_text("in 1 of 1 incident")
+    seen.append(page.content())
     # By their names, as from a link in a message, they do not exist.
-    for address, words in ((f"#/job/{OTHER}", "no job"), (f"#/incident/{theirs}", "no incident")):
+    for address, words in ((f"#/job/{OTHER}", "no job"), (f"#/job/{OTHER}/rank/0", "no job"),
+                           (f"#/incident/{theirs}", "no incident")):
         page.goto(f"{daemon.page}/{address}")
         expect(page.get_by_role("alert").first).to_contain_text(words)
     assert any(OWN in text for text in seen)

@@ -28,6 +28,18 @@ export function formatAddress(path: string[], query: Record<string, string> = {}
   return "#/" + path.map(encodeURIComponent).join("/") + (text === "" ? "" : "?" + text);
 }
 
+// The words of a view for the browser's tab and its history.
+export function titleOf(path: string[]): string {
+  const [view, first, kind, which] = path;
+  const what =
+    view === "job" && kind !== undefined
+      ? `${kind} ${which ?? ""} of ${first}`
+      : view === "host"
+        ? `host ${first}`
+        : path[path.length - 1];
+  return what === undefined ? "Rollcall" : `${what} · Rollcall`;
+}
+
 export function useAddress(): Address {
   const [hash, setHash] = useState(location.hash);
   useEffect(() => {

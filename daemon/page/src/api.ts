@@ -11,9 +11,12 @@ function address(path: string, parameters: Record<string, string>): string {
 // attempt. A type, so that it is a Record.
 export type JobAddress = { job: string; tenant: string; attempt: string };
 
-export const jobsPath = (offset: number, limit: number) =>
-  address("jobs", { offset: String(offset), limit: String(limit) });
+// `host`: only jobs with a process on it; "": all.
+export const jobsPath = (offset: number, limit: number, host = "") =>
+  address("jobs", { host, offset: String(offset), limit: String(limit) });
 export const jobPath = (of: JobAddress) => address("job", of);
+export const communicatorPath = (of: JobAddress, id: string, offset: number, limit: number) =>
+  address("communicator", { ...of, id, offset: String(offset), limit: String(limit) });
 export const callsPath = (of: JobAddress, ranks: string, limit: number) =>
   ranks === "" ? "" : address("calls", { ...of, ranks, limit: String(limit) });
 export const processesPath = (of: JobAddress, parameters: Record<string, string>) =>
@@ -28,6 +31,15 @@ export const whoamiPath = "api/v1/whoami";
 
 export async function logOut(): Promise<void> {
   const response = await fetch("logout", { method: "POST", headers: { "X-Rollcall": "1" } });
+  if (!response.ok) throw new Error((await response.text()).trim());
+}
+
+// `action`: "note" or "acknowledge".
+export async function actOnIncident(action: string, of: Record<string, string>): Promise<void> {
+  const response = await fetch(address(`incident/${action}`, of), {
+    method: "POST",
+    headers: { "X-Rollcall": "1" },
+  });
   if (!response.ok) throw new Error((await response.text()).trim());
 }
 

@@ -1,14 +1,39 @@
 // SPDX-License-Identifier: Apache-2.0
 // Compares two incidents, fact by fact.
-import { incidentPath } from "./api";
+import type { ComponentChildren } from "preact";
+import { incidentPath, type JobAddress } from "./api";
 import { call, communicator, count, seconds } from "./format";
+import { CommunicatorWords, CulpritHosts, RankLinks, Sentence } from "./links";
 import { useLive } from "./live";
 import type { Incident, Verdict } from "./messages";
 import { type Column, IncidentLink, JobLink, Table, Time, Waiting } from "./parts";
 import { shortenRanks } from "./ranks";
 import { culpritHosts, culpritRanks, type RankSet, waitingRanks } from "./totals";
 
-type Fact = [string, (incident: Incident) => string];
+// A name, the value in words, and how to show it, if not as these words.
+type Fact = [
+  name: string,
+  words: (incident: Incident) => string,
+  show?: (incident: Incident) => ComponentChildren,
+];
+
+function jobOf(incident: Incident): JobAddress {
+  return { job: incident.job, tenant: incident.tenant, attempt: String(incident.attempt) };
+}
+
+// The links to the ranks in words like "0-7,12 (9)".
+function ranksIn(set: (verdict: Verdict) => RankSet): Fact[2] {
+  return (one) => {
+    const [root] = one.verdicts;
+    if (root === undefined || set(root).total === 0) return "";
+    return (
+      <>
+        <RankLinks job={jobOf(one)} ranks={shortenRanks(set(root).ranks, 12)} />
+        {set(root).total > 1 && ` (${count(set(root).total)})`}
+      </>
+    );
+  };
+}
 
 // A fact of the root cause.
 function ofRoot(fact: (verdict: Verdict) => string): (incident: Incident) => string {
@@ -24,8 +49,12 @@ const facts: Fact[] = [
   ["State", (one) => one.state],
   ["Cause", (one) => one.verdicts[0]?.cause ?? ""],
   ["Certainty", (one) => one.verdicts[0]?.certainty ?? ""],
-  ["Culprit ranks", ofRoot((verdict) => inShort(culpritRanks(verdict)))],
-  ["Culprit hosts", ofRoot((verdict) => culpritHosts(verdict, 8))],
+  ["Culprit ranks", ofRoot((verdict) => inShort(culpritRanks(verdict))), ranksIn(culpritRanks)],
+  [
+    "Culprit hosts",
+    ofRoot((verdict) => culpritHosts(verdict, 8)),
+    ({ verdicts: [root] }) => root !== undefined && <CulpritHosts verdict={root} most={8} />,
+  ],
   [
     "GPUs",
     (one) =>
@@ -39,8 +68,12 @@ const facts: Fact[] = [
     "Code",
     (one) => [...new Set(one.verdicts[0]?.culprits.map((who) => who.code) ?? [])].join(", "),
   ],
-  ["Waiting", ofRoot((verdict) => inShort(waitingRanks(verdict)))],
-  ["Communicator", (one) => communicator(one.verdicts[0]?.communicator)],
+  ["Waiting", ofRoot((verdict) => inShort(waitingRanks(verdict))), ranksIn(waitingRanks)],
+  [
+    "Communicator",
+    (one) => communicator(one.verdicts[0]?.communicator),
+    (one) => <CommunicatorWords job={jobOf(one)} of={one.verdicts[0]?.communicator} />,
+  ],
   ["Call", (one) => call(one.verdicts[0]?.call)],
   [
     "Position",
@@ -106,7 +139,7 @@ export function Compare({ ids }: { ids: [string, string] }) {
             </td>
           ))}
         </tr>
-        {facts.map(([name, of]) => {
+        {facts.map(([name, of, show = of]) => {
           const [a, b] = [of(both[0]), of(both[1])];
           if (a === "" && b === "") return null;
           return (
@@ -115,8 +148,8 @@ export function Compare({ ids }: { ids: [string, string] }) {
                 {name}
                 {a === b ? <span class="soft"> (the same)</span> : ""}
               </th>
-              <td>{a}</td>
-              <td>{b}</td>
+              <td>{show(both[0])}</td>
+              <td>{show(both[1])}</td>
             </tr>
           );
         })}
@@ -124,7 +157,7 @@ export function Compare({ ids }: { ids: [string, string] }) {
           <th scope="row">Summary</th>
           {both.map((one) => (
             <td key={one.id} class="wide">
-              {one.verdicts[0]?.summary}
+              <Sentence job={jobOf(one)} text={one.verdicts[0]?.summary ?? ""} />
             </td>
           ))}
         </tr>

@@ -5,6 +5,7 @@ import { useState } from "preact/hooks";
 import { formatAddress, setParameters, useAddress } from "./address";
 import { incidentsPath } from "./api";
 import { plural, seconds } from "./format";
+import { CulpritHosts, HostLink, RankLink, RankLinks, Sentence } from "./links";
 import { Groups } from "./incident_groups";
 import { useLive } from "./live";
 import type { Incident, IncidentsResponse } from "./messages";
@@ -20,7 +21,7 @@ import {
   Waiting,
 } from "./parts";
 import { shortenRanks } from "./ranks";
-import { culpritHosts, culpritRanks } from "./totals";
+import { culpritRanks } from "./totals";
 
 const kLimit = 50;
 const kCauses = [
@@ -68,6 +69,7 @@ function Row({
   onChoose: () => void;
 }) {
   const verdict = incident.verdicts[0];
+  const job = { job: incident.job, tenant: incident.tenant, attempt: String(incident.attempt) };
   return (
     <tr>
       <td>
@@ -92,10 +94,16 @@ function Row({
         {incident.attempt > 0 && <span class="soft"> attempt {incident.attempt}</span>}
       </td>
       <td>{verdict?.cause}</td>
-      <td>{verdict !== undefined && shortenRanks(culpritRanks(verdict).ranks, 6)}</td>
-      <td>{verdict !== undefined && culpritHosts(verdict, 3)}</td>
+      <td>
+        {verdict !== undefined && (
+          <RankLinks job={job} ranks={shortenRanks(culpritRanks(verdict).ranks, 6)} />
+        )}
+      </td>
+      <td>{verdict !== undefined && <CulpritHosts verdict={verdict} most={3} />}</td>
       <td class="number">{duration(incident)}</td>
-      <td class="wide">{verdict?.summary}</td>
+      <td class="wide">
+        <Sentence job={job} text={verdict?.summary ?? ""} />
+      </td>
     </tr>
   );
 }
@@ -214,12 +222,17 @@ export function History() {
                 {value.repeated.map((one) =>
                   one.host !== "" ? (
                     <li key={one.host}>
-                      Host <a href={formatAddress(["history"], { host: one.host })}>{one.host}</a>{" "}
-                      was at fault in {plural(one.incidents, "incident")}
+                      Host <HostLink host={one.host} /> was at fault in {plural(one.incidents, "incident")}
                     </li>
                   ) : (
                     <li key={JSON.stringify([one.tenant, one.job, one.rank])}>
-                      Rank {one.rank} of <JobLink job={one.job} tenant={one.tenant} /> was at fault in{" "}
+                      <RankLink
+                        job={{ job: one.job, tenant: one.tenant ?? "", attempt: "" }}
+                        rank={one.rank}
+                      >
+                        Rank {one.rank}
+                      </RankLink>{" "}
+                      of <JobLink job={one.job} tenant={one.tenant} /> was at fault in{" "}
                       {plural(one.incidents, "incident")}
                     </li>
                   ),

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the hosts of an incident showed when their agents looked at them.
 import { plural, seconds } from "./format";
+import { HostLink } from "./links";
 import type { HostFact, Incident } from "./messages";
 import { Section, Table } from "./parts";
 
@@ -8,6 +9,37 @@ const kMostRows = 40;
 
 function when(fact: HostFact): string {
   return fact.age_seconds > 0 ? `${seconds(fact.age_seconds)} before` : "then";
+}
+
+export function HostFactsTable({ rows }: { rows: { host: string; fact: HostFact }[] }) {
+  if (rows.length === 0) return null;
+  return (
+    <>
+      <Table
+        label="facts about hosts"
+        kind="hosts"
+        columns={[["Host"], ["Part"], ["Fact"], ["Value"], ["When"]]}
+      >
+        {rows.slice(0, kMostRows).map(({ host, fact }, index) => (
+          <tr key={index}>
+            <td>
+              <HostLink host={host} />
+            </td>
+            <td>{fact.subject}</td>
+            <td>
+              {fact.kind}
+              {fact.text !== "" && <div class="code">{fact.text}</div>}
+            </td>
+            <td>{fact.value}</td>
+            <td>{when(fact)}</td>
+          </tr>
+        ))}
+      </Table>
+      {rows.length > kMostRows && (
+        <p class="soft">{rows.length - kMostRows} more are in incident.json.</p>
+      )}
+    </>
+  );
 }
 
 export function Hosts({ incident }: { incident: Incident }) {
@@ -19,29 +51,7 @@ export function Hosts({ incident }: { incident: Incident }) {
   if (rows.length === 0 && silent === 0) return null;
   return (
     <Section title="What the hosts show" id="hosts">
-      {rows.length > 0 && (
-        <Table
-          label="facts about hosts"
-          kind="hosts"
-          columns={[["Host"], ["Part"], ["Fact"], ["Value"], ["When"]]}
-        >
-          {rows.slice(0, kMostRows).map(({ host, fact }, index) => (
-            <tr key={index}>
-              <td>{host}</td>
-              <td>{fact.subject}</td>
-              <td>
-                {fact.kind}
-                {fact.text !== "" && <div class="code">{fact.text}</div>}
-              </td>
-              <td>{fact.value}</td>
-              <td>{when(fact)}</td>
-            </tr>
-          ))}
-        </Table>
-      )}
-      {rows.length > kMostRows && (
-        <p class="soft">{rows.length - kMostRows} more are in incident.json.</p>
-      )}
+      <HostFactsTable rows={rows} />
       {silent > 0 && (
         <p class="soft">
           {plural(silent, "host")} {shown > 0 && "more "}without anything unusual.

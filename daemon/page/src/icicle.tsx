@@ -2,9 +2,12 @@
 // The merged stacks as an icicle: the outermost frame at the top, a width for the number of
 // threads, and warm colours for frames of few ranks. Omits frames that are too narrow to see.
 import { useMemo, useState } from "preact/hooks";
+import type { JobAddress } from "./api";
 import { plural } from "./format";
+import { RankLinks } from "./links";
 import type { StackNode, StackTree } from "./messages";
 import { useWidth } from "./parts";
+import { shortenRanks } from "./ranks";
 
 const kRow = 20;
 const kNarrowest = 2;
@@ -85,17 +88,37 @@ function heat(node: StackNode, all: number): string {
       : "var(--stack-most)";
 }
 
-function words(node: StackNode): string {
+// Before and after the list of ranks.
+function partsOf(node: StackNode): [string, string] {
   const frame = node.frame === "" ? "all threads" : node.frame;
   const ending = node.ending > 0 ? `, ${node.ending} in this frame` : "";
-  return `${frame}: ranks ${node.ranks}, ${plural(node.threads, "thread")}${ending}`;
+  return [
+    `${frame}: ${node.rank_count === 1 ? "rank" : "ranks"} `,
+    `, ${plural(node.threads, "thread")}${ending}`,
+  ];
 }
 
-export function Icicle({ tree }: { tree: StackTree }) {
+function words(node: StackNode): string {
+  return partsOf(node).join(node.ranks);
+}
+
+function Hint({ job, node }: { job: JobAddress; node: StackNode | undefined }) {
+  if (node === undefined) return null;
+  const [before, after] = partsOf(node);
+  return (
+    <>
+      {before}
+      <RankLinks job={job} ranks={shortenRanks(node.ranks, 12)} />
+      {after}
+    </>
+  );
+}
+
+export function Icicle({ job, tree }: { job: JobAddress; tree: StackTree }) {
   const { nodes } = tree;
   const [watch, width] = useWidth();
   const [root, setRoot] = useState(0);
-  const [hint, setHint] = useState("");
+  const [hint, setHint] = useState<StackNode>();
   const [search, setSearch] = useState("");
   const all = nodes[0]?.rank_count ?? 0;
   const different = useMemo(() => differing(nodes), [nodes]);
@@ -186,8 +209,8 @@ export function Icicle({ tree }: { tree: StackTree }) {
                 onKeyDown={(event) => {
                   if (event.key === "Enter") setRoot(box.index === at ? node.parent : box.index);
                 }}
-                onMouseEnter={() => setHint(words(node))}
-                onFocus={() => setHint(words(node))}
+                onMouseEnter={() => setHint(node)}
+                onFocus={() => setHint(node)}
               >
                 <rect
                   x={box.x}
@@ -207,7 +230,7 @@ export function Icicle({ tree }: { tree: StackTree }) {
         </svg>
       </div>
       <p class="hint" aria-live="polite">
-        {hint}
+        <Hint job={job} node={hint} />
       </p>
       {tree.cut && <p class="soft">The tree is cut: it has too many frames.</p>}
     </div>

@@ -6,7 +6,9 @@ import { incidentPath, reportPath } from "./api";
 import { count, culprit, versions } from "./format";
 import { Hosts } from "./hosts";
 import { Icicle } from "./icicle";
+import { PeoplesWords } from "./incident_actions";
 import { Recurrence } from "./incident_groups";
+import { Sentence } from "./links";
 import { useLive } from "./live";
 import type { Incident as Message } from "./messages";
 import { copyText, JobLink, Section, Stale, State, Time, Waiting } from "./parts";
@@ -63,6 +65,7 @@ function Actions({ incident }: { incident: Message }) {
 
 export function IncidentView({ incident, frozen }: { incident: Message; frozen: boolean }) {
   const [first, ...others] = incident.verdicts;
+  const job = { job: incident.job, tenant: incident.tenant, attempt: String(incident.attempt) };
   const stacks = [...incident.stacks].sort(
     (a, b) => Number(b.culprit) - Number(a.culprit) || a.rank - b.rank,
   );
@@ -88,9 +91,12 @@ export function IncidentView({ incident, frozen }: { incident: Message; frozen: 
           </>
         )}
       </p>
-      <h1 class={`sentence sentence-${incident.state}`}>{first?.summary ?? incident.id}</h1>
+      <h1 class={`sentence sentence-${incident.state}`}>
+        {first === undefined ? incident.id : <Sentence job={job} text={first.summary} />}
+      </h1>
       <Recurrence group={frozen ? undefined : incident.recurrence} />
       {!frozen && <Actions incident={incident} />}
+      {!frozen && <PeoplesWords incident={incident} />}
       {first !== undefined && <VerdictView verdict={first} first incident={incident} />}
       {others.length > 0 && (
         <Section title="Other findings">
@@ -102,13 +108,13 @@ export function IncidentView({ incident, frozen }: { incident: Message; frozen: 
       <Hosts incident={incident} />
       <Section title="Stacks" id="stacks">
         {incident.stack_tree !== undefined && incident.stack_tree.nodes.length > 1 ? (
-          <Icicle tree={incident.stack_tree} />
+          <Icicle job={job} tree={incident.stack_tree} />
         ) : (
           <p class="soft">No stacks{frozen ? "" : " yet"}.</p>
         )}
         {!frozen && incident.closed_at === undefined && <StacksAgain incident={incident} />}
         {stacks.map((stack, index) => (
-          <Stack key={index} stack={stack} />
+          <Stack key={index} stack={stack} job={job} />
         ))}
       </Section>
       {incident.versions.length > 0 && <p class="soft">Versions: {versions(incident.versions)}</p>}

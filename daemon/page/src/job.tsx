@@ -4,6 +4,13 @@ import { useState } from "preact/hooks";
 import { formatAddress, setParameters, useAddress } from "./address";
 import { type JobAddress, jobPath } from "./api";
 import { call, count, plural, seconds } from "./format";
+import {
+  CommunicatorLink,
+  HostLinks,
+  RankLinks,
+  RankPages,
+  Sentence as Summary,
+} from "./links";
 import { useLive } from "./live";
 import { Matrix } from "./matrix";
 import { endedHung } from "./jobs";
@@ -16,14 +23,16 @@ import { severity } from "./states";
 import { Timeline } from "./timeline";
 
 const kMostLanes = 16;
+const kHostsAtFirst = 8;
+const kMostHosts = 64;
 
-function Sentence({ view }: { view: JobView }) {
+function Sentence({ address, view }: { address: JobAddress; view: JobView }) {
   const job = view.status;
   const waits = job.communicators.filter((comm) => comm.waiting > 0 && comm.waited_seconds >= 2);
   if (job.summary !== "") {
     return (
       <p class={`sentence sentence-${job.state}`} role="status">
-        {job.summary}{" "}
+        <Summary job={address} text={job.summary} />{" "}
         {view.incident !== "" && <IncidentLink id={view.incident}>the incident</IncidentLink>}
       </p>
     );
@@ -31,7 +40,8 @@ function Sentence({ view }: { view: JobView }) {
   if (endedHung(job)) {
     return (
       <p class="sentence sentence-hung" role="status">
-        The job ended while it hung: {job.last_incident!.summary}{" "}
+        The job ended while it hung:{" "}
+        <Summary job={address} text={job.last_incident!.summary} />{" "}
         <IncidentLink id={job.last_incident!.id}>the incident</IncidentLink>
       </p>
     );
@@ -42,7 +52,10 @@ function Sentence({ view }: { view: JobView }) {
     return (
       <p class="sentence" role="status">
         {plural(longest.waiting, "rank")} {longest.waiting === 1 ? "waits" : "wait"} on{" "}
-        {longest.name || longest.id} in {longest.operation || "a call"} for{" "}
+        <CommunicatorLink job={address} id={longest.id}>
+          {longest.name || longest.id}
+        </CommunicatorLink>{" "}
+        in {longest.operation || "a call"} for{" "}
         {seconds(longest.waited_seconds)}; this is not a hang yet.
       </p>
     );
@@ -131,6 +144,28 @@ function usualRanks(view: JobView): string {
   return formatRanks([...odd, ...Array.from({ length: Math.min(4, ranks) }, (_, i) => i)]);
 }
 
+function HostsOfJob({ hosts }: { hosts: string[] }) {
+  if (hosts.length === 0) return null;
+  const links = <HostLinks hosts={hosts.slice(0, kMostHosts)} />;
+  if (hosts.length <= kHostsAtFirst)
+    return (
+      <p class="soft">
+        {hosts.length === 1 ? "Host " : "Hosts "}
+        {links}
+      </p>
+    );
+  const more = hosts.length - kMostHosts;
+  return (
+    <details>
+      <summary>{plural(hosts.length, "host")}</summary>
+      <p>
+        {links}
+        {more > 0 && ` and ${count(more)} more, which the processes below name`}
+      </p>
+    </details>
+  );
+}
+
 const kCommunicatorsAtFirst = 12;
 const columns: Column[] = [
   ["Communicator"],
@@ -142,7 +177,15 @@ const columns: Column[] = [
   ["Longest wait", "number"],
 ];
 
-function Communicators({ list, total }: { list: CommunicatorStatus[]; total: number }) {
+function Communicators({
+  job,
+  list,
+  total,
+}: {
+  job: JobAddress;
+  list: CommunicatorStatus[];
+  total: number;
+}) {
   const [all, setAll] = useState(false);
   const shown = all ? list : list.slice(0, kCommunicatorsAtFirst);
   return (
@@ -154,7 +197,9 @@ function Communicators({ list, total }: { list: CommunicatorStatus[]; total: num
             class={comm.waiting > 0 && comm.position_max > comm.position_min ? "waits" : ""}
           >
             <th scope="row" title={comm.id}>
-              {comm.name || comm.id}
+              <CommunicatorLink job={job} id={comm.id}>
+                {comm.name || comm.id}
+              </CommunicatorLink>
             </th>
             <td class="number">
               {comm.members < comm.size ? `${comm.members} of ${comm.size}` : comm.size}
@@ -165,11 +210,8 @@ function Communicators({ list, total }: { list: CommunicatorStatus[]; total: num
                 : count(comm.position_min)}
             </td>
             <td>
-              {comm.laggards_total > 0 &&
-                formatRanks(comm.laggards) +
-                  (comm.laggards_total > comm.laggards.length
-                    ? `, ${comm.laggards_total} in all`
-                    : "")}
+              <RankLinks job={job} ranks={formatRanks(comm.laggards)} />
+              {comm.laggards_total > comm.laggards.length && `, ${comm.laggards_total} in all`}
             </td>
             <td>{call(comm.call) || comm.operation}</td>
             <td class="number">{comm.waiting}</td>
@@ -218,9 +260,11 @@ export function Job({ name }: { name: string }) {
         <State state={endedHung(job) ? "ended hung" : job.state} />
       </h1>
       <Stale live={live} />
-      <Sentence view={view} />
+      <Sentence address={address} view={view} />
       {job.warnings.map((warning) => (
-        <p class="warning">{warning}</p>
+        <p class="warning">
+          <Summary job={address} text={warning} />
+        </p>
       ))}
       <Attempts job={job} />
       <p class="soft">
@@ -242,8 +286,10 @@ export function Job({ name }: { name: string }) {
           all of its incidents
         </a>
       </p>
+      <HostsOfJob hosts={job.hosts} />
       <Section title="Ranks">
         <Matrix
+          job={address}
           view={view}
           onChoose={(chosen) => {
             setParameters({ ranks: formatRanks(chosen) });
@@ -270,13 +316,18 @@ export function Job({ name }: { name: string }) {
           </label>
         }
       >
+        <RankPages job={address} ranks={parseRanks(ranks, kMostLanes)} />
         <Timeline job={address} ranks={ranks} />
       </Section>
       <Section title="Calls per second of an average rank">
         <Rate values={view.calls_per_second} now={view.now} />
       </Section>
       <Section title="Communicators">
-        <Communicators list={job.communicators} total={job.communicators_total} />
+        <Communicators
+          job={address}
+          list={job.communicators}
+          total={job.communicators_total}
+        />
       </Section>
       <Section title="Processes">
         <Processes job={address} />

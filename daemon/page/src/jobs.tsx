@@ -4,6 +4,7 @@ import type { ComponentChildren } from "preact";
 import { formatAddress, setParameters, useAddress } from "./address";
 import { jobsPath } from "./api";
 import { count, plural, seconds } from "./format";
+import { Sentence } from "./links";
 import { useLive } from "./live";
 import type { JobStatus, StatusResponse } from "./messages";
 import {
@@ -62,18 +63,22 @@ function matches(job: JobStatus, words: string[]): boolean {
 
 function Problem({ job }: { job: JobStatus }) {
   const last = job.last_incident;
-  if (job.summary !== "") return <>{job.summary}</>;
+  const address = { job: job.name, tenant: job.tenant, attempt: String(job.attempt) };
+  if (job.summary !== "") return <Sentence job={address} text={job.summary} />;
   if (endedHung(job))
     return (
       <>
-        Ended while it hung: {last!.summary} <IncidentLink id={last!.id}>{last!.cause}</IncidentLink>
+        Ended while it hung: <Sentence job={address} text={last!.summary} />{" "}
+        <IncidentLink id={last!.id}>{last!.cause}</IncidentLink>
       </>
     );
   if (job.warnings.length > 0)
     return (
       <>
         {job.warnings.map((warning) => (
-          <span class="warning">{warning}</span>
+          <span class="warning">
+            <Sentence job={address} text={warning} />
+          </span>
         ))}
       </>
     );
@@ -262,7 +267,7 @@ export function Jobs() {
       ) : (
         <>
           <Filters jobs={all} query={query} />
-          <Table label="jobs" kind="jobs" columns={columns}>
+          <Table label="jobs" kind="stacked" columns={columns}>
             {jobs.map((job) => (
               <Row
                 key={`${job.tenant}/${job.name}`}

@@ -3,15 +3,19 @@
 import "./style.css";
 import "uplot/dist/uPlot.min.css";
 import { render } from "preact";
-import { useEffect } from "preact/hooks";
-import { type Address, formatAddress, useAddress } from "./address";
+import { useEffect, useRef } from "preact/hooks";
+import { type Address, formatAddress, titleOf, useAddress } from "./address";
+import { Communicator } from "./communicator_page";
 import { Compare } from "./compare";
 import { History } from "./history";
+import { Host } from "./host_page";
 import { Incident, IncidentView } from "./incident";
 import { Job } from "./job";
 import { Jobs } from "./jobs";
+import { HasPages } from "./links";
 import { startLive, useClock, useLink } from "./live";
 import type { Incident as IncidentMessage } from "./messages";
+import { Rank } from "./rank_page";
 import { Insecure, Session, useVisitor } from "./session";
 import { chooseTheme, chosenTheme, startTheme, useTheme } from "./theme";
 
@@ -63,8 +67,14 @@ function keyOf(name: string, query: URLSearchParams): string {
 }
 
 function View({ path, query }: Address) {
-  const [view, first, second] = path;
-  if (view === "job" && first !== undefined) return <Job key={keyOf(first, query)} name={first} />;
+  const [view, first, second, third] = path;
+  if (view === "job" && first !== undefined && second === "rank" && /^\d+$/.test(third ?? ""))
+    return <Rank key={path.join("/") + keyOf(first, query)} name={first} rank={Number(third)} />;
+  if (view === "job" && first !== undefined && second === "communicator" && third !== undefined)
+    return <Communicator key={path.join("/") + keyOf(first, query)} name={first} id={third} />;
+  if (view === "host" && first !== undefined) return <Host key={first} host={first} />;
+  if (view === "job" && first !== undefined && second === undefined)
+    return <Job key={keyOf(first, query)} name={first} />;
   if (view === "incident" && first !== undefined) return <Incident key={first} id={first} />;
   if (view === "history") return <History />;
   if (view === "compare" && first !== undefined && second !== undefined)
@@ -80,13 +90,23 @@ function View({ path, query }: Address) {
   );
 }
 
+// Keys and screen readers go on from the top of the view.
+function focusMain(): void {
+  const main = document.querySelector("main");
+  main?.setAttribute("tabindex", "-1");
+  main?.focus({ preventScroll: true });
+}
+
 function Page() {
   const { path, query } = useAddress();
   const link = useLink();
   const visitor = useVisitor();
+  const isFirst = useRef(true);
   useEffect(() => {
-    document.title = path.length === 0 ? "Rollcall" : `${path[path.length - 1]} · Rollcall`;
+    document.title = titleOf(path);
     scrollTo(0, 0);
+    if (!isFirst.current) focusMain();
+    isFirst.current = false;
   }, [path.join("/")]);
   return (
     <div class={link.state === "lost" ? "page old" : "page"}>
@@ -95,8 +115,7 @@ function Page() {
         href="#main"
         onClick={(event) => {
           event.preventDefault();
-          document.querySelector("main")?.setAttribute("tabindex", "-1");
-          (document.querySelector("main") as HTMLElement | null)?.focus();
+          focusMain();
         }}
       >
         Skip to the content
@@ -138,7 +157,9 @@ if (incident !== undefined) {
   document.querySelector("main")?.remove();
   render(
     <main class="report">
-      <IncidentView incident={incident} frozen />
+      <HasPages.Provider value={false}>
+        <IncidentView incident={incident} frozen />
+      </HasPages.Provider>
     </main>,
     document.body,
   );

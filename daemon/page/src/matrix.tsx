@@ -4,7 +4,9 @@
 // page does not grow with the job. Below each map, the same data is in words.
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { colors, prepare } from "./canvas";
+import type { JobAddress } from "./api";
 import { count, plural } from "./format";
+import { RankSetLinks, rankAddress } from "./links";
 import type { HostRun, JobView, RankMap } from "./messages";
 import { useWidth } from "./parts";
 import { formatRanks } from "./ranks";
@@ -115,7 +117,7 @@ function hasCulprit(cell: Cell, culprits: Set<number>): boolean {
 }
 
 // Lists the ranks with problems in words.
-function Words({ map }: { map: RankMap }) {
+function Words({ job, map }: { job: JobAddress; map: RankMap }) {
   const byKind = useMemo(() => {
     const found = new Map<string, number[]>();
     for (let rank = 0; rank < map.states.length; ++rank) {
@@ -133,8 +135,12 @@ function Words({ map }: { map: RankMap }) {
     <ul class="words">
       {byKind.slice(0, 12).map(([words, ranks]) => (
         <li key={words}>
-          <b>{words}</b>: {plural(ranks.length, "rank")}{" "}
-          <span class="ranks">{formatRanks(ranks, 12)}</span>
+          <b>{words}</b>:{" "}
+          <RankSetLinks
+            job={job}
+            set={{ total: ranks.length, ranks: formatRanks(ranks, 12) }}
+            most={12}
+          />
         </li>
       ))}
     </ul>
@@ -142,11 +148,13 @@ function Words({ map }: { map: RankMap }) {
 }
 
 function RankMapView({
+  job,
   map,
   view,
   byHost,
   onChoose,
 }: {
+  job: JobAddress;
   map: RankMap;
   view: JobView;
   byHost: boolean;
@@ -195,6 +203,10 @@ function RankMapView({
       ArrowUp: -layout.columns,
     };
     if (event.key === "Enter" && cells[cursor] !== undefined) return onChoose(cells[cursor]!);
+    if (event.key === "o" && cells[cursor] !== undefined) {
+      location.hash = rankAddress(job, cells[cursor]!.first);
+      return;
+    }
     // Goes to the next cell with a problem.
     if (event.key === "n" || event.key === "p") {
       const way = event.key === "n" ? 1 : -1;
@@ -225,7 +237,7 @@ function RankMapView({
           role="application"
           aria-label={
             `${map.name}: arrow keys go from ${byHost ? "host to host" : "rank to rank"}, ` +
-            "n and p go to the next and previous problem, Enter shows the calls"
+            "n and p go to the next and previous problem, Enter shows the calls, o opens the rank's page"
           }
           onMouseMove={(event) => select(indexAt(event))}
           onMouseLeave={() => select(-1)}
@@ -249,7 +261,7 @@ function RankMapView({
       <p class="hint" aria-live="polite">
         {hint}
       </p>
-      <Words map={map} />
+      <Words job={job} map={map} />
     </div>
   );
 }
@@ -261,7 +273,15 @@ function namesOf(maps: RankMap[]): string {
   return names.join(", ") + (maps.length > names.length ? ", ..." : "");
 }
 
-export function Matrix({ view, onChoose }: { view: JobView; onChoose: (ranks: number[]) => void }) {
+export function Matrix({
+  job,
+  view,
+  onChoose,
+}: {
+  job: JobAddress;
+  view: JobView;
+  onChoose: (ranks: number[]) => void;
+}) {
   const ranks = view.maps[0]?.states.length ?? 0;
   const [byHost, setByHost] = useState(ranks > kMostRankCells);
   // Without a problem, one cell for each host is enough.
@@ -281,6 +301,7 @@ export function Matrix({ view, onChoose }: { view: JobView; onChoose: (ranks: nu
   const show = (map: RankMap) => (
     <RankMapView
       key={`${map.name} ${map.size}`}
+      job={job}
       map={map}
       view={view}
       byHost={byHost || isCalm(map)}

@@ -162,6 +162,13 @@ export interface Incident {
   host_facts_total: number;
   signature: string;
   recurrence?: IncidentGroup;
+  notes: Note[];
+  acknowledged?: { who: string; at?: string };
+}
+export interface Note {
+  who: string;
+  at?: string;
+  text: string;
 }
 export interface Recurring {
   name: string;
@@ -272,6 +279,19 @@ export interface CommunicatorCalls {
   state: string;
   calls: CallSpan[];
 }
+export interface MemberView {
+  rank: number;
+  host: string;
+  waited_seconds: number;
+  calls?: CommunicatorCalls;
+}
+export interface CommunicatorView {
+  now: string;
+  status: CommunicatorStatus;
+  members: MemberView[];
+  total: number;
+  missing_ranks: string;
+}
 export interface RankCalls {
   rank: number;
   communicators: CommunicatorCalls[];
@@ -301,6 +321,9 @@ export interface ProcessStatus {
   container: string;
   inner_pid: number;
   gpu_uuid: string;
+  environment: string;
+  stdout_to: string;
+  stderr_to: string;
 }
 export interface ProcessesResponse {
   processes: ProcessStatus[];

@@ -142,6 +142,24 @@ export function Table({
   );
 }
 
+// Names and values; leaves out what has no value.
+export function Facts({ facts }: { facts: [string, ComponentChildren][] }) {
+  return (
+    <dl class="facts">
+      {facts
+        .filter(
+          ([, value]) => value !== "" && value !== null && value !== undefined && value !== false,
+        )
+        .map(([name, value]) => (
+          <div key={name}>
+            <dt>{name}</dt>
+            <dd>{value}</dd>
+          </div>
+        ))}
+    </dl>
+  );
+}
+
 // Pages of a long list.
 export function Pager({
   offset,

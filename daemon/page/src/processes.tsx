@@ -3,30 +3,13 @@
 import { useState } from "preact/hooks";
 import { type JobAddress, processesPath } from "./api";
 import { bytes, seconds } from "./format";
+import { HostLink, RankLink } from "./links";
 import { useLive } from "./live";
 import type { ProcessesResponse, ProcessStatus } from "./messages";
 import { type Column, Pager, Stale, Table, Waiting } from "./parts";
+import { life } from "./process_words";
 
 const kLimit = 50;
-
-function ending(process: ProcessStatus): string {
-  if (process.exit_signal > 0) return `killed by signal ${process.exit_signal}`;
-  if (process.liveness === "exited" || process.liveness === "died") {
-    return process.exit_code >= 0
-      ? `${process.liveness}, exit code ${process.exit_code}`
-      : process.liveness;
-  }
-  return process.liveness === "ended" ? "ended (exit status unknown)" : process.liveness;
-}
-
-const stateWords: Record<string, string> = {
-  R: "running",
-  S: "sleeping",
-  D: "in the kernel",
-  T: "stopped",
-  t: "traced",
-  Z: "zombie",
-};
 
 // Where the process runs, as far as it is known, beyond host and pid.
 function place(process: ProcessStatus): string {
@@ -39,18 +22,19 @@ function place(process: ProcessStatus): string {
   return parts.filter((part) => part !== "").join(", ");
 }
 
-export function Processes({ job }: { job: JobAddress }) {
+// `host`: only those on this host; without it, the reader may choose one.
+export function Processes({ job, host: given }: { job: JobAddress; host?: string }) {
   const [offset, setOffset] = useState(0);
-  const [host, setHost] = useState("");
+  const [host, setHost] = useState(given ?? "");
   const live = useLive<ProcessesResponse>(
     processesPath(job, { host, offset: String(offset), limit: String(kLimit) }),
   );
-  if (live.value === undefined && host === "") return <Waiting live={live} what="processes" />;
+  if (live.value === undefined && host === (given ?? "")) return <Waiting live={live} what="processes" />;
   const list = live.value?.processes ?? [];
   const hasPlaces = list.some((process) => place(process) !== "");
   const columns: Column[] = [
     ["Rank", "number"],
-    ["Host"],
+    ...(given === undefined ? [["Host"] as Column] : []),
     ...(hasPlaces ? [["Node, pod, container"] as Column] : []),
     ["PID", "number"],
     ["GPU", "number"],
@@ -63,42 +47,48 @@ export function Processes({ job }: { job: JobAddress }) {
   return (
     <>
       <Stale live={live} />
-      <label class="filter">
-        Host{" "}
-        <input
-          value={host}
-          size={16}
-          onChange={(event) => {
-            setOffset(0);
-            setHost(event.currentTarget.value.trim());
-          }}
-          placeholder="all"
-        />
-      </label>
-      <Table label="processes" columns={columns}>
+      {given === undefined && (
+        <label class="filter">
+          Host{" "}
+          <input
+            value={host}
+            size={16}
+            onChange={(event) => {
+              setOffset(0);
+              setHost(event.currentTarget.value.trim());
+            }}
+            placeholder="all"
+          />
+        </label>
+      )}
+      <Table label="processes" kind="stacked" columns={columns}>
         {list.map((process) => (
           <tr key={`${process.host} ${process.pid}`}>
-            <td class="number">{process.rank < 0 ? "" : process.rank}</td>
-            <td>{process.host}</td>
+            <td class="number" data-label="rank">
+              <RankLink job={job} rank={process.rank} />
+            </td>
+            {given === undefined && (
+              <td>
+                <HostLink host={process.host} />
+              </td>
+            )}
             {hasPlaces && <td>{place(process)}</td>}
-            <td class="number">{process.pid}</td>
-            <td class="number" title={process.gpu_uuid}>
+            <td class="number" data-label="pid">
+              {process.pid}
+            </td>
+            <td class="number" data-label="GPU" title={process.gpu_uuid}>
               {process.device < 0 ? "" : process.device}
             </td>
-            <td>
-              {ending(process)}
-              {process.liveness === "alive" &&
-                process.state !== "" &&
-                `, ${stateWords[process.state] ?? process.state}`}
-              {process.cpu_moving && ", uses CPU"}
-            </td>
+            <td>{life(process)}</td>
             <td>
               {process.doing === ""
                 ? process.wait_channel
                 : `${process.doing} for ${seconds(process.doing_seconds)}`}
             </td>
-            <td class="number">{seconds(process.cpu_seconds)}</td>
-            <td class="number">
+            <td class="number" data-label="CPU time">
+              {seconds(process.cpu_seconds)}
+            </td>
+            <td class="number" data-label="memory">
               {process.memory_bytes > 0 ? bytes(process.memory_bytes) : ""}
             </td>
             <td class="command">{process.command}</td>

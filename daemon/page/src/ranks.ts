@@ -20,6 +20,14 @@ export function shortenRanks(ranks: string, most: number): string {
   return runs.length > most ? runs.slice(0, most).join(",") + ",…" : ranks;
 }
 
+// Whether a list like "0-2,4" has the rank.
+export function hasRank(ranks: string, rank: number): boolean {
+  return ranks.split(",").some((run) => {
+    const [first, last = first] = run.split("-").map(Number);
+    return first !== undefined && first <= rank && rank <= last!;
+  });
+}
+
 // Ignores text that is not a rank. Returns at most `most` ranks.
 export function parseRanks(text: string, most: number): number[] {
   const ranks: number[] = [];

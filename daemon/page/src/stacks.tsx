@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // The stacks of an incident's processes, and a button that takes them again.
-import { useState } from "preact/hooks";
-import { takeStacks } from "./api";
+import { useContext, useState } from "preact/hooks";
+import { type JobAddress, takeStacks } from "./api";
 import { frame, plural } from "./format";
 import { Icicle } from "./icicle";
+import { HasPages, HostLink, RankLink } from "./links";
 import type { Incident, ProcessStack, StacksResponse } from "./messages";
 import { Time } from "./parts";
 import { formatRanks } from "./ranks";
@@ -26,15 +27,35 @@ export function stackTop(incident: Incident, rank: number): string {
     .join(" ← ");
 }
 
-export function Stack({ stack }: { stack: ProcessStack }) {
-  const [open, setOpen] = useState(stack.culprit);
+// `job`: for links to the rank and the host.
+export function Stack({
+  stack,
+  job,
+  isOpen = stack.culprit,
+}: {
+  stack: ProcessStack;
+  job: JobAddress;
+  isOpen?: boolean;
+}) {
+  const [open, setOpen] = useState(isOpen);
+  const hasPages = useContext(HasPages);
   return (
-    <details open={stack.culprit} onToggle={(event) => setOpen(event.currentTarget.open)}>
+    <details open={isOpen} onToggle={(event) => setOpen(event.currentTarget.open)}>
       <summary>
         rank {stack.rank}, {stack.host}, pid {stack.pid}
         {stack.culprit && <b>, culprit</b>}, <Time at={stack.taken_at} />
         {stack.method !== "" && `, by ${stack.method}`}
       </summary>
+      {open && hasPages && (
+        <p class="soft">
+          {stack.rank >= 0 && (
+            <RankLink job={job} rank={stack.rank}>
+              Page of rank {stack.rank}
+            </RankLink>
+          )}
+          , host <HostLink host={stack.host} />
+        </p>
+      )}
       {open && stack.error !== "" && <p>{stack.error}</p>}
       {open &&
         stack.threads.map((thread) => (
@@ -57,29 +78,31 @@ export function Stack({ stack }: { stack: ProcessStack }) {
   );
 }
 
-// For operators: a button that takes the stacks of the first ranks of the root cause, and what it
-// took.
+// For operators: the same button for the first ranks of an incident's root cause.
 export function StacksAgain({ incident }: { incident: Incident }) {
-  const [state, setState] = useState<{ busy: boolean; problem: string; got?: StacksResponse }>({
-    busy: false,
-    problem: "",
-  });
-  const mayAct = useMayAct();
   const verdict = incident.verdicts[0];
   const ranks = [
     ...(verdict?.culprits.map((one) => one.rank) ?? []),
     ...(verdict?.waiting_ranks ?? []),
   ].slice(0, kMostStacksAgain);
+  const job = { job: incident.job, tenant: incident.tenant, attempt: String(incident.attempt) };
+  return <StacksNow job={job} ranks={ranks} />;
+}
+
+// For operators: a button that takes the stacks of these ranks, and what it took.
+export function StacksNow({ job, ranks }: { job: JobAddress; ranks: number[] }) {
+  const [state, setState] = useState<{ busy: boolean; problem: string; got?: StacksResponse }>({
+    busy: false,
+    problem: "",
+  });
+  const mayAct = useMayAct();
   const take = async (): Promise<void> => {
     setState({ busy: true, problem: "" });
     try {
       setState({
         busy: false,
         problem: "",
-        got: await takeStacks<StacksResponse>(
-          { job: incident.job, tenant: incident.tenant, attempt: String(incident.attempt) },
-          formatRanks(ranks),
-        ),
+        got: await takeStacks<StacksResponse>(job, formatRanks(ranks)),
       });
     } catch (error) {
       setState({ busy: false, problem: error instanceof Error ? error.message : String(error) });
@@ -104,11 +127,17 @@ export function StacksAgain({ incident }: { incident: Incident }) {
           <h3>
             Taken <Time at={state.got.now} />
           </h3>
-          {state.got.tree !== undefined && state.got.tree.nodes.length > 1 && (
-            <Icicle tree={state.got.tree} />
+          {state.got.tree !== undefined && state.got.tree.nodes.length > 1 &&
+            state.got.stacks.length > 1 && (
+            <Icicle job={job} tree={state.got.tree} />
           )}
           {state.got.stacks.map((stack) => (
-            <Stack key={`${stack.host} ${stack.pid}`} stack={stack} />
+            <Stack
+              key={`${stack.host} ${stack.pid}`}
+              stack={stack}
+              job={job}
+              isOpen={ranks.length === 1}
+            />
           ))}
         </div>
       )}

@@ -1,28 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 // One verdict of an incident: culprits and waiting ranks side by side, histories, advice, evidence.
-import { call, communicator, count, culprit, graph, seconds, step } from "./format";
-import type { Call, Incident, Verdict } from "./messages";
-import { Table } from "./parts";
+import type { ComponentChildren } from "preact";
+import type { JobAddress } from "./api";
+import { call, count, culprit, graph, seconds, step } from "./format";
+import {
+  CommunicatorWords,
+  CulpritHosts,
+  HostLink,
+  RankLink,
+  RankLinks,
+  Sentence,
+} from "./links";
+import type { Call, Culprit, Incident, Verdict } from "./messages";
+import { Facts, Table } from "./parts";
+import { shortenRanks } from "./ranks";
 import { stackTop } from "./stacks";
-import { culpritHosts, culpritRanks, rankWords, waitingRanks } from "./totals";
+import { culpritRanks, type RankSet, waitingRanks } from "./totals";
 import { Waits } from "./waits";
-
-function Facts({ facts }: { facts: [string, preact.ComponentChildren][] }) {
-  return (
-    <dl class="facts">
-      {facts
-        .filter(
-          ([, value]) => value !== "" && value !== null && value !== undefined && value !== false,
-        )
-        .map(([name, value]) => (
-          <div key={name}>
-            <dt>{name}</dt>
-            <dd>{value}</dd>
-          </div>
-        ))}
-    </dl>
-  );
-}
 
 function CallCard({
   title,
@@ -33,7 +27,7 @@ function CallCard({
   differs,
 }: {
   title: string;
-  who: string;
+  who: ComponentChildren;
   position: string;
   made: Call | undefined;
   code: string;
@@ -75,16 +69,55 @@ function CallCard({
 
 const kCulpritsNamed = 6;
 
+function jobOf(incident: Incident): JobAddress {
+  return { job: incident.job, tenant: incident.tenant, attempt: String(incident.attempt) };
+}
+
+function rankWord(set: RankSet): string {
+  return set.total === 1 ? "rank " : "ranks ";
+}
+
+// "rank 3, node-17, pid 41": the rank and the host are links.
+function CulpritWords({ job, one }: { job: JobAddress; one: Culprit }) {
+  const rest = culprit(one)
+    .split(", ")
+    .slice(one.host === "" ? 1 : 2);
+  return (
+    <>
+      {one.rank < 0 ? "a process" : "rank "}
+      <RankLink job={job} rank={one.rank} />
+      {one.host !== "" && ", "}
+      <HostLink host={one.host} />
+      {rest.map((part) => `, ${part}`)}
+    </>
+  );
+}
+
 // The first culprits in full, and the ranks of all if there are more.
-function culpritWords(verdict: Verdict): string {
-  const named = verdict.culprits.slice(0, kCulpritsNamed).map(culprit).join("; ");
+function CulpritsWords({ job, verdict }: { job: JobAddress; verdict: Verdict }) {
   const all = culpritRanks(verdict);
-  if (all.total <= kCulpritsNamed) return named;
-  return `${named}; all: ${rankWords(all, 12)} on ${culpritHosts(verdict, 3)}`;
+  return (
+    <>
+      {verdict.culprits.slice(0, kCulpritsNamed).map((one, index) => (
+        <span key={index}>
+          {index > 0 && "; "}
+          <CulpritWords job={job} one={one} />
+        </span>
+      ))}
+      {all.total > kCulpritsNamed && (
+        <>
+          ; all: {rankWord(all)}
+          <RankLinks job={job} ranks={shortenRanks(all.ranks, 12)} /> on{" "}
+          <CulpritHosts verdict={verdict} most={3} />
+        </>
+      )}
+    </>
+  );
 }
 
 function SideBySide({ verdict, incident }: { verdict: Verdict; incident: Incident }) {
   const first = verdict.culprits[0];
+  const job = jobOf(incident);
   const culprits = culpritRanks(verdict).total;
   const waiting = waitingRanks(verdict);
   const waited = verdict.waited_seconds > 0 ? `, for ${seconds(verdict.waited_seconds)}` : "";
@@ -92,7 +125,7 @@ function SideBySide({ verdict, incident }: { verdict: Verdict; incident: Inciden
     <div class="cards">
       <CallCard
         title={culprits === 1 ? "Culprit" : `Culprits (${count(culprits)})`}
-        who={culpritWords(verdict)}
+        who={<CulpritsWords job={job} verdict={verdict} />}
         position={first === undefined ? "" : stackTop(incident, first.rank)}
         made={first?.call}
         code={first?.code ?? ""}
@@ -100,7 +133,15 @@ function SideBySide({ verdict, incident }: { verdict: Verdict; incident: Inciden
       />
       <CallCard
         title={waiting.total === 0 ? "The others" : `Waiting (${count(waiting.total)})`}
-        who={waiting.total === 0 ? "" : rankWords(waiting, 12) + waited}
+        who={
+          waiting.total > 0 && (
+            <>
+              {rankWord(waiting)}
+              <RankLinks job={job} ranks={shortenRanks(waiting.ranks, 12)} />
+              {waited}
+            </>
+          )
+        }
         position=""
         made={verdict.call}
         code={verdict.call?.code ?? ""}
@@ -166,14 +207,19 @@ export function VerdictView({
       {!first && (
         <h3 class="also">
           {verdict.is_consequence ? "A consequence: " : "Also found: "}
-          {verdict.summary}
+          <Sentence job={jobOf(incident)} text={verdict.summary} />
         </h3>
       )}
       <Facts
         facts={[
           ["Cause", verdict.cause],
           ["Certainty", verdict.certainty],
-          ["Communicator", communicator(verdict.communicator)],
+          [
+            "Communicator",
+            verdict.communicator !== undefined && (
+              <CommunicatorWords job={jobOf(incident)} of={verdict.communicator} />
+            ),
+          ],
           [
             "Call",
             verdict.call !== undefined && verdict.call.operation !== ""
@@ -191,7 +237,7 @@ export function VerdictView({
       {verdict.chain.length > 0 && (
         <>
           <h3>Who waits for whom</h3>
-          <Waits chain={verdict.chain} total={verdict.chain_total} />
+          <Waits job={jobOf(incident)} chain={verdict.chain} total={verdict.chain_total} />
         </>
       )}
       {verdict.advice.length > 0 && (

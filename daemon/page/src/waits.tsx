@@ -1,17 +1,38 @@
 // SPDX-License-Identifier: Apache-2.0
 // Draws which ranks wait for which: a cycle as a ring, a chain as a row.
-import { call, communicator, plural } from "./format";
+import type { JobAddress } from "./api";
+import { call, plural } from "./format";
+import { CommunicatorWords, RankLinks } from "./links";
 import type { WaitEdge } from "./messages";
+import { shortenRanks } from "./ranks";
 import { edgeEnds, type RankSet, rankWords } from "./totals";
 
 const kWidth = 640;
+
+function Ranks({ job, set }: { job: JobAddress; set: RankSet }) {
+  if (set.total === 0) return <>?</>;
+  return (
+    <>
+      {set.total === 1 ? "rank " : "ranks "}
+      <RankLinks job={job} ranks={shortenRanks(set.ranks, 4)} />
+    </>
+  );
+}
 
 function name(ranks: RankSet): string {
   return rankWords(ranks, 4) || "?";
 }
 
 // `total`: number of edges; `chain` has the first ones.
-export function Waits({ chain, total }: { chain: WaitEdge[]; total: number }) {
+export function Waits({
+  job,
+  chain,
+  total,
+}: {
+  job: JobAddress;
+  chain: WaitEdge[];
+  total: number;
+}) {
   if (chain.length === 0) return null;
   const nodes: RankSet[] = [];
   const at = (ranks: RankSet): number => {
@@ -94,9 +115,14 @@ export function Waits({ chain, total }: { chain: WaitEdge[]; total: number }) {
       <ol class="waits-list">
         {edges.map(({ ends, edge }, index) => (
           <li key={index}>
-            {name(ends.from)} {ends.from.total === 1 ? "waits" : "wait"} for {name(ends.to)} in{" "}
-            {call(edge.call) || "a call"}
-            {edge.communicator !== undefined && ` on ${communicator(edge.communicator)}`}
+            <Ranks job={job} set={ends.from} /> {ends.from.total === 1 ? "waits" : "wait"} for{" "}
+            <Ranks job={job} set={ends.to} /> in {call(edge.call) || "a call"}
+            {edge.communicator !== undefined && (
+              <>
+                {" on "}
+                <CommunicatorWords job={job} of={edge.communicator} />
+              </>
+            )}
           </li>
         ))}
       </ol>

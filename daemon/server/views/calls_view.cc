@@ -37,9 +37,11 @@ void FillSpan(const JobState& job, const Member& member, const CallRecord& recor
   span->set_waits(waits);
 }
 
-void FillCommunicator(const JobState& job, const RankStates& states, const Communicator& comm,
-                      int32_t rank, const Member& member, int limit,
-                      v1::CommunicatorCalls* calls) {
+}  // namespace
+
+void FillMemberCalls(const JobState& job, const RankStates& states, const Communicator& comm,
+                     int32_t rank, const Member& member, int limit,
+                     v1::CommunicatorCalls* calls) {
   v1::CommunicatorRef* ref = calls->mutable_communicator();
   ref->set_id(absl::StrCat(absl::Hex(comm.id, absl::kZeroPad16)));
   ref->set_name(Utf8(NameForPeople(job, comm)));
@@ -57,6 +59,8 @@ void FillCommunicator(const JobState& job, const RankStates& states, const Commu
     FillSpan(job, member, record, waits, calls->add_calls());
   }
 }
+
+namespace {
 
 // The calls that each communicator of a wanted rank may have.
 template <typename Wanted>
@@ -94,8 +98,7 @@ void FillCalls(const JobState& job, const std::vector<int32_t>& ranks, int limit
     for (const auto& [rank, member] : comm.members) {
       const auto at = wanted.find(member.process);
       if (at == wanted.end()) continue;
-      FillCommunicator(job, states, comm, rank, member, each,
-                       at->second->add_communicators());
+      FillMemberCalls(job, states, comm, rank, member, each, at->second->add_communicators());
     }
   }
   std::sort(response->mutable_ranks()->begin(), response->mutable_ranks()->end(),

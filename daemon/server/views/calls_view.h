@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "daemon/model/job_state.h"
+#include "daemon/server/views/rank_state.h"
 #include "rollcall/v1/query.pb.h"
 
 namespace rollcall {
@@ -21,5 +22,9 @@ inline constexpr int kMostCallsOfAnswer = 65'536;
 // ranks.
 void FillCalls(const JobState& job, const std::vector<int32_t>& ranks, int limit,
                v1::CallsResponse* response);
+
+// One member of a communicator, with its `limit` newest calls. `rank`: in the communicator.
+void FillMemberCalls(const JobState& job, const RankStates& states, const Communicator& comm,
+                     int32_t rank, const Member& member, int limit, v1::CommunicatorCalls* calls);
 
 }  // namespace rollcall

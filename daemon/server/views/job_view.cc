@@ -54,7 +54,7 @@ std::string KindOfName(const std::string& name) {
 
 std::string MapName(const Communicator& comm, int32_t ranks) {
   if (!comm.name.empty()) return KindOfName(comm.name);
-  return comm.size == ranks ? "all ranks" : absl::StrCat("of ", comm.size);
+  return comm.size == ranks ? "all ranks" : absl::StrCat("unnamed, of ", comm.size, " ranks");
 }
 
 class Maps {
@@ -119,7 +119,7 @@ class Maps {
     }
     known.push_back(view_->maps_size());
     v1::RankMap* map = view_->add_maps();
-    map->set_name(nth == 0 ? name : absl::StrCat(name, " #", nth + 1));
+    map->set_name(nth == 0 ? name : absl::StrCat(name, ", set ", nth + 1));
     map->set_size(size);
     map->set_states(std::string(static_cast<size_t>(ranks_.count()), rank_state::kInNone));
     return map;

@@ -58,6 +58,7 @@ void FillProcess(const Process& process, int32_t rank, int32_t device, int64_t n
   status->set_cpu_moving(process.cpu_moving);
   status->set_inner_pid(process.inner_pid);
 #define PROCESS_PLACE(name) status->set_##name(Utf8(process.name));
+#define PROCESS_DETAIL(name) status->set_##name(Utf8(process.name));
 #include "proto/facts.def"
   const BlockedCall* oldest = nullptr;
   for (const BlockedCall& call : process.blocked) {

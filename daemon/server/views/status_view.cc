@@ -17,6 +17,13 @@ namespace {
 
 constexpr int kMaxLaggards = 8;
 
+// Whether the job still needs the member.
+bool TakesPart(const JobState& job, const Member& member) {
+  return HowGone(job, member) != Gone::kLeft;
+}
+
+}  // namespace
+
 int64_t WaitingSince(const Member& member) {
   int64_t since = 0;
   for (const int64_t candidate :
@@ -26,13 +33,8 @@ int64_t WaitingSince(const Member& member) {
   return since;
 }
 
-// Whether the job still needs the member.
-bool TakesPart(const JobState& job, const Member& member) {
-  return HowGone(job, member) != Gone::kLeft;
-}
-
-void FillCommunicator(const JobState& job, const Communicator& comm, int64_t now_ns,
-                      v1::CommunicatorStatus* status) {
+void FillCommunicatorStatus(const JobState& job, const Communicator& comm, int64_t now_ns,
+                            v1::CommunicatorStatus* status) {
   status->set_id(absl::StrCat(absl::Hex(comm.id, absl::kZeroPad16)));
   status->set_name(Utf8(NameForPeople(job, comm)));
   status->set_size(comm.size);
@@ -66,6 +68,8 @@ void FillCommunicator(const JobState& job, const Communicator& comm, int64_t now
   status->set_operation(name == nullptr ? "" : name);
   *status->mutable_call() = ToProto(newest->args, newest->position);
 }
+
+namespace {
 
 // The time when the first communicator was created; 0: there is none.
 int64_t Began(const JobState& state) {
@@ -125,7 +129,7 @@ void FillJobStatus(const JobState& state, int64_t now_ns, bool with_communicator
   }
   if (!with_communicators) return;
   for (const auto& [id, comm] : state.communicators) {
-    FillCommunicator(state, comm, now_ns, status->add_communicators());
+    FillCommunicatorStatus(state, comm, now_ns, status->add_communicators());
   }
 }
 

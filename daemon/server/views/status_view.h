@@ -14,6 +14,12 @@ namespace rollcall {
 void FillJobStatus(const JobState& state, int64_t now_ns, bool with_communicators,
                    v1::JobStatus* status, int64_t to_wall_ns = 0);
 
+void FillCommunicatorStatus(const JobState& job, const Communicator& comm, int64_t now_ns,
+                            v1::CommunicatorStatus* status);
+
+// When the member's oldest wait for others in a collective began; 0: it does not wait.
+int64_t WaitingSince(const Member& member);
+
 // Calls of all ranks on all communicators.
 uint64_t CallsEntered(const JobState& state);
 

@@ -44,6 +44,10 @@ class FakeQueries : public QuerySource {
     return v1::CallsResponse();
   }
   absl::StatusOr<v1::ProcessesResponse> ListProcesses(const v1::ProcessesRequest&) const override {
+  absl::StatusOr<v1::CommunicatorView> GetCommunicator(
+      const v1::CommunicatorRequest&) const override {
+    return v1::CommunicatorView();
+  }
     return v1::ProcessesResponse();
   }
   absl::StatusOr<v1::ListIncidentsResponse> ListIncidents(

@@ -53,6 +53,38 @@ TEST_F(LaunchFactsTest, TakesTheTenantFromTheEnvironmentInPrintableAscii) {
   EXPECT_EQ(Read({"ROLLCALL_TENANT=" + std::string(300, 'x')}).tenant, std::string(255, 'x'));
 }
 
+TEST_F(LaunchFactsTest, TakesOnlyTheVariablesThatMatterToNcclInOrder) {
+  EXPECT_EQ(Read({"HOME=/root", "NCCL_DEBUG=INFO", "HF_TOKEN=hf_1", "CUDA_VISIBLE_DEVICES=0,1",
+                  "TORCH_NCCL_BLOCKING_WAIT=1", "XNCCL_DEBUG=1"})
+                .environment,
+            "CUDA_VISIBLE_DEVICES=0,1 NCCL_DEBUG=INFO TORCH_NCCL_BLOCKING_WAIT=1");
+  EXPECT_EQ(Read({"HOME=/root"}).environment, "");
+}
+
+TEST_F(LaunchFactsTest, TakesNoVariableWhoseNameSuggestsASecret) {
+  EXPECT_EQ(Read({"NCCL_PLUGIN_AUTH=x", "NCCL_NET_TOKEN=x", "NCCL_API_KEY=x", "NCCL_PASSWORD=x",
+                  "NCCL_SECRET_NAME=x", "NCCL_ALGO=Ring"})
+                .environment,
+            "NCCL_ALGO=Ring");
+}
+
+TEST_F(LaunchFactsTest, LimitsTheVariablesAndMakesThemPrintable) {
+  std::vector<std::string> many = {"NCCL_A=\n\x1b"};
+  for (int i = 0; i < 100; ++i) many.push_back(absl::StrCat("NCCL_B", i, "=", std::string(999, 'x')));
+  const std::string text = Read(many).environment;
+  EXPECT_EQ(text.substr(0, 10), "NCCL_A=?? ");
+  EXPECT_EQ(text.size(), 9 + 31 * 256u);
+}
+
+TEST_F(LaunchFactsTest, TellsWhereTheOutputOfTheProcessGoes) {
+  EXPECT_EQ(Read({"HOME=/root"}).stdout_to, "");
+  proc_.Link("20/fd/1", "/logs/rank 3.out");
+  proc_.Link("20/fd/2", "pipe:[812]");
+  const LaunchFacts facts = Read({"HOME=/root"});
+  EXPECT_EQ(facts.stdout_to, "/logs/rank 3.out");
+  EXPECT_EQ(facts.stderr_to, "a pipe");
+}
+
 TEST_F(LaunchFactsTest, TellsWhetherTheProcessSwitchesItsStacksOff) {
   EXPECT_EQ(Read({"ROLLCALL_STACKS=off"}).stacks_off, "ROLLCALL_STACKS=off");
   EXPECT_EQ(Read({"ROLLCALL_STACKS=on"}).stacks_off, "");

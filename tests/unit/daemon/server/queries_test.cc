@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What an agent may list: the jobs of its hosts and tenants, their incidents and attempts.
+// What an agent may list: the jobs of its hosts and tenants, their incidents and attempts. Which jobs
+// a viewer finds by a host.
 #include "daemon/server/queries.h"
 
 #include <gtest/gtest.h>
@@ -8,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "daemon/server/agent_service.h"
 #include "daemon/server/call_rate.h"
 #include "eventually.h"
@@ -77,6 +79,18 @@ class QueriesTest : public testing::Test {
     return jobs;
   }
 
+  static std::vector<std::string> JobsOn(const QuerySource& queries, const std::string& host) {
+    JobSelector selector;
+    selector.host = host;
+    const v1::StatusResponse status = queries.GetStatus(selector, false);
+    std::vector<std::string> jobs;
+    for (const v1::JobStatus& job : status.jobs()) {
+      jobs.push_back(absl::StrCat(job.name(), " ", job.attempt()));
+    }
+    EXPECT_EQ(status.jobs_total(), status.jobs_size());
+    return jobs;
+  }
+
   static int CountAttempts(const QuerySource& queries, const std::string& job) {
     JobSelector selector;
     selector.job = job;
@@ -112,6 +126,40 @@ TEST_F(QueriesTest, AnAgentSeesNoAttemptThatRanOnOtherHosts) {
   Take({"node", "train", 1});
   EXPECT_EQ(CountAttempts(*queries_, "train"), 1);
   EXPECT_EQ(CountAttempts(*by_agent_, "train"), 0);
+}
+
+TEST_F(QueriesTest, AHostHasTheJobsWithAProcessOnIt) {
+  Take({"node-17", "train"});
+  Take({"node-18", "train"});
+  Take({"node-18", "other"});
+  EXPECT_EQ(JobsOn(*queries_, "node-17"), Jobs{"train 0"});
+  EXPECT_EQ(JobsOn(*queries_, "node-18"), (Jobs{"other 0", "train 0"}));
+  EXPECT_EQ(JobsOn(*queries_, "node-1"), Jobs{});
+}
+
+TEST_F(QueriesTest, AHostHasTheNewestAttemptThatRanOnIt) {
+  Take({"node-17", "train", 0});
+  Take({"node-17", "train", 1});
+  Take({"node-18", "train", 2});
+  EXPECT_EQ(JobsOn(*queries_, "node-17"), Jobs{"train 1"});
+}
+
+TEST_F(QueriesTest, AViewerFindsOnlyTheJobsOfItsTenantsByAHost) {
+  Take({"node-17", "train"});
+  EXPECT_EQ(JobsOn(*queries_->SeenBy(Tenants::Only({kDefaultTenant})), "node-17"), Jobs{"train 0"});
+  EXPECT_EQ(JobsOn(*queries_->SeenBy(Tenants::Only({"team-a"})), "node-17"), Jobs{});
+}
+
+TEST_F(QueriesTest, AJobWithoutTheCommunicatorSaysWhichIsMissing) {
+  Take({"node-17", "train"});
+  v1::CommunicatorRequest request;
+  request.set_job("train");
+  request.set_id("a91f");
+  const auto view = queries_->GetCommunicator(request);
+  EXPECT_TRUE(absl::IsNotFound(view.status()));
+  EXPECT_NE(view.status().message().find("\"a91f\""), std::string::npos);
+  EXPECT_TRUE(absl::IsNotFound(
+      queries_->SeenBy(Tenants::Only({"team-a"}))->GetCommunicator(request).status()));
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include "daemon/server/call_rate.h"
 #include "daemon/model/progress.h"
 #include "daemon/server/views/calls_view.h"
+#include "daemon/server/views/communicator_view.h"
 #include "daemon/server/views/job_view.h"
 #include "daemon/server/views/processes_view.h"
 #include "daemon/server/views/public_ranks.h"
@@ -65,8 +66,8 @@ TEST(RankMapsTest, PutCommunicatorsOfOneKindTogether) {
   for (const v1::RankMap& map : view.maps()) states[map.name()] = map.states();
   EXPECT_EQ(states["dp"], "....");
   EXPECT_EQ(states["tp"], "....");
-  EXPECT_EQ(states["of 2"], "....");
-  EXPECT_EQ(states["of 2 #2"], "-..-");
+  EXPECT_EQ(states["unnamed, of 2 ranks"], "....");
+  EXPECT_EQ(states["unnamed, of 2 ranks, set 2"], "-..-");
 }
 
 TEST(RankMapsTest, MarkMissingRanksInACommunicatorOfAll) {
@@ -84,6 +85,72 @@ TEST(RankMapsTest, NameHostsInTheOrderOfRanks) {
   ASSERT_EQ(view.hosts_size(), 2);
   EXPECT_EQ(view.hosts(0).ranks(), 3);
   EXPECT_EQ(view.hosts(1).first_rank(), 3);
+}
+
+v1::CommunicatorView CommunicatorOf(const JobState& job, const std::string& id, int limit = 0,
+                                    int offset = 0) {
+  v1::CommunicatorRequest request;
+  request.set_id(id);
+  request.set_limit(limit);
+  request.set_offset(offset);
+  v1::CommunicatorView view;
+  EXPECT_TRUE(FillCommunicatorView(job, At(40), request, &view));
+  return view;
+}
+
+TEST(CommunicatorViewTest, ListsTheMembersThatAreBehindFirst) {
+  JobBuilder job(4);
+  job.Finish(24);
+  job.Enter({0, 1, 3}, At(10));
+  job.process(2).host = "node-17";
+  const v1::CommunicatorView view = CommunicatorOf(job.state, absl::StrCat(absl::Hex(kDp)));
+  EXPECT_EQ(view.status().name(), "dp");
+  EXPECT_EQ(view.missing_ranks(), "");
+  ASSERT_EQ(view.members_size(), 4);
+  EXPECT_EQ(view.members(0).rank(), 2);
+  EXPECT_EQ(view.members(0).host(), "node-17");
+  EXPECT_EQ(view.members(0).calls().state(), "1");
+  EXPECT_EQ(view.members(0).waited_seconds(), 0);
+  EXPECT_EQ(view.members(1).rank(), 0);
+  EXPECT_EQ(view.members(1).calls().state(), "w");
+  EXPECT_EQ(view.members(1).waited_seconds(), 30);
+  ASSERT_EQ(view.members(1).calls().calls_size(), 1);
+  EXPECT_TRUE(view.members(1).calls().calls(0).waits());
+}
+
+TEST(CommunicatorViewTest, NamesRanksByTheirNumbersInTheJob) {
+  JobBuilder job(4);
+  job.AddCommunicator(11, "tp", {2, 3});
+  const v1::CommunicatorView view = CommunicatorOf(job.state, "b");
+  EXPECT_EQ(view.members(0).rank(), 2);
+  EXPECT_EQ(view.members(0).calls().rank_in_communicator(), 0);
+}
+
+TEST(CommunicatorViewTest, TellsWhichOfItsRanksNoAgentHasReported) {
+  JobBuilder job(4);
+  job.comm().members.erase(2);
+  const v1::CommunicatorView view = CommunicatorOf(job.state, absl::StrCat(absl::Hex(kDp)));
+  EXPECT_EQ(view.total(), 3);
+  EXPECT_EQ(view.missing_ranks(), "2");
+}
+
+TEST(CommunicatorViewTest, HasPages) {
+  JobBuilder job(4);
+  const std::string id = absl::StrCat(absl::Hex(kDp));
+  const v1::CommunicatorView view = CommunicatorOf(job.state, id, 2, 3);
+  EXPECT_EQ(view.total(), 4);
+  ASSERT_EQ(view.members_size(), 1);
+  EXPECT_EQ(view.members(0).rank(), 3);
+}
+
+TEST(CommunicatorViewTest, DoesNotFindWhatIsNoId) {
+  JobBuilder job(2);
+  for (const char* id : {"", "dp", "ffff", "123456789012345678901234"}) {
+    v1::CommunicatorRequest request;
+    request.set_id(id);
+    v1::CommunicatorView view;
+    EXPECT_FALSE(FillCommunicatorView(job.state, At(40), request, &view)) << id;
+  }
 }
 
 TEST(PublicRanksTest, CountProcessesWithoutRanksInTheEnvironment) {
