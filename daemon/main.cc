@@ -3,6 +3,7 @@
 #include <signal.h>
 #include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
+#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <fstream>
@@ -15,6 +16,7 @@
 #include "absl/strings/strip.h"
 #include "daemon/report/writer.h"
 #include "daemon/server/address.h"
+#include "daemon/server/alert_routes.h"
 #include "daemon/server/daemon.h"
 #include "daemon/server/daemon_security.h"
 #include "daemon/server/descriptors.h"
@@ -44,6 +46,7 @@ struct Flags {
   uint64_t report_mib = 10'240;
   size_t records_mib = rollcall::limits::kRecordBytes >> 20;
   std::vector<std::string> alerts;
+  std::string alert_routes;
   std::string alert_template;
   rollcall::SecurityOptions security;
 };
@@ -77,6 +80,36 @@ absl::StatusOr<std::string> ReadPageToken(const std::string& path) {
       "--token-file=FILE in place of --http-token-file"));
 }
 
+// Adds the receivers and routes of a file.
+absl::Status AddRoutes(const std::string& path, rollcall::AlertOptions* alerts) {
+  const auto text = ReadText("--alert-routes", path);
+  if (!text.ok()) return text.status();
+  auto file = rollcall::ParseAlertRoutes(*text);
+  if (!file.ok()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--alert-routes: ", path, ": ", file.status().message()));
+  }
+  const size_t before = alerts->targets.size();
+  alerts->targets.insert(alerts->targets.end(), file->receivers.begin(), file->receivers.end());
+  for (rollcall::AlertRoute& route : file->routes) {
+    for (size_t& receiver : route.to) receiver += before;
+    alerts->routes.push_back(std::move(route));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckSendmail(const rollcall::AlertOptions& alerts) {
+  for (const rollcall::AlertTarget& target : alerts.targets) {
+    if (target.kind != rollcall::AlertKind::kEmail) continue;
+    if (access(alerts.sendmail.c_str(), X_OK) == 0) continue;
+    return absl::NotFoundError(absl::StrCat(
+        "alerts by email need a program like sendmail, and cannot run ", alerts.sendmail,
+        "\n  install one:  apt-get install msmtp-mta   (or Postfix, Exim, nullmailer)\n"
+        "  or name it:   --alert-sendmail=/usr/bin/msmtp"));
+  }
+  return absl::OkStatus();
+}
+
 absl::Status FillOptions(const Flags& flags, rollcall::DaemonOptions* options) {
   if (!flags.token_file.empty()) {
     auto token = ReadPageToken(flags.token_file);
@@ -99,7 +132,10 @@ absl::Status FillOptions(const Flags& flags, rollcall::DaemonOptions* options) {
     if (!target.ok()) return target.status();
     options->alerts.targets.push_back(*target);
   }
-  if (flags.alert_template.empty()) return absl::OkStatus();
+  absl::Status status;
+  if (!flags.alert_routes.empty()) status = AddRoutes(flags.alert_routes, &options->alerts);
+  if (status.ok()) status = CheckSendmail(options->alerts);
+  if (!status.ok() || flags.alert_template.empty()) return status;
   const auto text = ReadText("--alert-template", flags.alert_template);
   if (text.ok()) options->alerts.template_text = *text;
   return text.status();
@@ -266,9 +302,20 @@ int Main(int argc, char** argv) {
       ->capture_default_str()
       ->check(CLI::Range(1, 1 << 20));
   app.add_option("--alert", flags.alerts,
-                 "send confirmed hangs to KIND=TARGET: json, slack or alertmanager with a URL, "
-                 "pagerduty with a key, exec with a command; @FILE reads a secret target")
+                 "send confirmed hangs to KIND=TARGET: json, slack, teams or alertmanager with a URL, "
+                 "pagerduty or opsgenie with a key, email with addresses, exec with a command; "
+                 "@FILE reads a secret target")
       ->envname("ROLLCALL_ALERT");
+  app.add_option("--alert-routes", flags.alert_routes,
+                 "file with further receivers, and which incidents go to which")
+      ->envname("ROLLCALL_ALERT_ROUTES");
+  app.add_option("--alert-sendmail", options.alerts.sendmail,
+                 "program that sends alerts by email, called as PROGRAM -t -i")
+      ->envname("ROLLCALL_ALERT_SENDMAIL")
+      ->capture_default_str();
+  app.add_option("--alert-from", options.alerts.mail_from,
+                 "address that sends alerts by email; without it, the program's own")
+      ->envname("ROLLCALL_ALERT_FROM");
   app.add_option("--alerts-per-hour", options.incident_quota.alerts,
                  "limit of alerts of a job; further ones become one alert")
       ->envname("ROLLCALL_ALERTS_PER_HOUR")

@@ -25,7 +25,6 @@ constexpr std::chrono::milliseconds kPollInterval{10};
 constexpr uint64_t kMostAnswerBytes = 4 << 20;  // the daemon reads the status only
 constexpr size_t kPipeHolds = 60'000;  // bytes that a pipe holds without a reader
 
-
 std::string ForHeader(const std::string& text) {
   std::string result;
   for (const char c : text) {
@@ -98,23 +97,43 @@ absl::Status WaitForCommand(pid_t child, Cancellation* cancellation) {
                    : absl::StrCat("the command ran longer than ", kDeliverWithin.count(), " s"));
 }
 
-}  // namespace
-
-absl::Status PostAlert(const std::string& url, const std::string& body, const std::string& key,
-                       Cancellation* cancellation) {
-  const auto [origin, path] = SplitUrl(url);
+absl::Status SendRequest(const AlertRequest& request, const std::string& key,
+                         std::chrono::milliseconds within, Cancellation* cancellation) {
+  const auto [origin, path] = SplitUrl(request.url);
   if (!absl::StartsWith(origin, "http://") && !absl::StartsWith(origin, "https://")) {
     return absl::InvalidArgumentError("its URL does not begin with http:// or https://");
   }
   httplib::Client client(origin);
   client.set_decompress(false);  // nobody reads the answer, and a kilobyte may stand for a gigabyte
-  client.set_connection_timeout(kDeliverWithin);
-  client.set_read_timeout(kDeliverWithin);
-  client.set_write_timeout(kDeliverWithin);
-  const HttpWatchdog watchdog(&client, {kMostAnswerBytes, kDeliverWithin}, [cancellation] {
+  client.set_connection_timeout(within);
+  client.set_read_timeout(within);
+  client.set_write_timeout(within);
+  const HttpWatchdog watchdog(&client, {kMostAnswerBytes, within}, [cancellation] {
     return cancellation->WaitFor(std::chrono::milliseconds(0));
   });
-  return ToStatus(client.Post(path, {{"Idempotency-Key", ForHeader(key)}}, body, "application/json"));
+  httplib::Headers headers = {{"Idempotency-Key", ForHeader(key)}};
+  if (!request.authorization.empty()) headers.emplace("Authorization", request.authorization);
+  constexpr const char* kType = "application/json";
+  return ToStatus(std::string(request.method) == "PUT"
+                      ? client.Put(path, headers, request.body, kType)
+                      : client.Post(path, headers, request.body, kType));
+}
+
+}  // namespace
+
+absl::Status SendAlertRequests(const std::vector<AlertRequest>& requests, const std::string& key,
+                               Cancellation* cancellation) {
+  const auto deadline = std::chrono::steady_clock::now() + kDeliverWithin;
+  for (const AlertRequest& request : requests) {
+    const auto within = std::chrono::duration_cast<std::chrono::milliseconds>(
+        deadline - std::chrono::steady_clock::now());
+    if (within.count() <= 0) return absl::UnavailableError("it answered too slowly");
+    const absl::Status status = SendRequest(request, key, within, cancellation);
+    const bool is_settled =
+        status.ok() || (request.may_be_refused && absl::IsInvalidArgument(status));
+    if (!is_settled) return status;
+  }
+  return absl::OkStatus();
 }
 
 absl::Status RunAlertCommand(const std::string& command, const std::string& body,

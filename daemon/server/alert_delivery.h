@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One attempt to deliver an alert: a POST, or a command. Takes at most kDeliverWithin, whatever the
-// receiver does, and ends early on cancellation.
+// One attempt to deliver an alert: by requests, or a command. Takes at most kDeliverWithin, whatever
+// the receiver does, and ends early on cancellation.
 #pragma once
 
 #include <chrono>
@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <mutex>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 
@@ -35,11 +36,20 @@ class Cancellation {
 
 inline constexpr std::chrono::seconds kDeliverWithin{10};
 
-// kInvalidArgument: the receiver refuses this alert, so a retry does not help. Errors never contain
-// the URL, because a URL is often a secret.
+struct AlertRequest {
+  const char* method = "POST";  // or "PUT"
+  std::string url;
+  std::string body;             // JSON
+  std::string authorization{};  // header Authorization; "": none
+  bool may_be_refused = false;  // the receiver may not have it, and needs only the others
+};
+
+// Sends the requests one after the other, until one fails.
+// kInvalidArgument: the receiver refuses this alert, so a retry does not help. Errors contain neither
+// the URL nor the header, because both are often secrets.
 // `key` goes into the header Idempotency-Key, with %XX for characters that a header cannot have.
-absl::Status PostAlert(const std::string& url, const std::string& body, const std::string& key,
-                       Cancellation* cancellation);
+absl::Status SendAlertRequests(const std::vector<AlertRequest>& requests, const std::string& key,
+                               Cancellation* cancellation);
 
 // Gives `body` to the command as standard input. Kills a command that runs too long, with all its
 // children. `open_files` is the command's soft limit, for programs that loop over all descriptors

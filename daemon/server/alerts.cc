@@ -10,6 +10,7 @@
 #include <deque>
 #include <fstream>
 #include <iterator>
+#include <set>
 #include <utility>
 
 #include "absl/strings/ascii.h"
@@ -26,24 +27,6 @@ namespace {
 constexpr size_t kMaxWaiting = 1000;
 // An update that is about to go out is not replaced.
 constexpr int64_t kReplaceUntilNs = 100'000'000;
-constexpr const char* kPagerDutyUrl = "https://events.pagerduty.com/v2/enqueue";
-
-struct KindName {
-  const char* name;
-  AlertKind kind;
-};
-constexpr KindName kKinds[] = {{"json", AlertKind::kJson},
-                               {"slack", AlertKind::kSlack},
-                               {"pagerduty", AlertKind::kPagerDuty},
-                               {"alertmanager", AlertKind::kAlertmanager},
-                               {"exec", AlertKind::kCommand}};
-
-const char* AlertKindName(AlertKind kind) {
-  for (const KindName& known : kKinds) {
-    if (known.kind == kind) return known.name;
-  }
-  return "";
-}
 
 struct EventName {
   const char* name;
@@ -65,13 +48,6 @@ AlertEvent FindEvent(const std::string& name) {
     if (known.name == name) return known.event;
   }
   return AlertEvent::kConfirmed;
-}
-
-// Identifies a receiver across restarts without its secret (FNV-1a).
-std::string ReceiverId(const AlertTarget& target) {
-  uint64_t hash = 14695981039346656037u;
-  for (const char c : target.where) hash = (hash ^ static_cast<uint8_t>(c)) * 1099511628211u;
-  return absl::StrCat(AlertKindName(target.kind), ":", absl::Hex(hash, absl::kZeroPad16));
 }
 
 std::string RootCause(const v1::Incident& incident) {
@@ -101,32 +77,28 @@ absl::StatusOr<std::string> ReadTarget(const std::string& where) {
   return std::string(absl::StripAsciiWhitespace(text));
 }
 
+std::string Quoted(const std::string& word) {
+  return absl::StrCat("'", absl::StrReplaceAll(word, {{"'", R"('\'')"}}), "'");
+}
+
 // The shell reads the file of a command itself: every user of the host can see its arguments.
 std::string CommandIn(const std::string& where) {
   if (where[0] != '@') return where;
   const std::string path = where.substr(1);
   const bool is_bare = path.find('/') == std::string::npos;  // the shell would search PATH for it
-  return absl::StrCat(". '", is_bare ? "./" : "", absl::StrReplaceAll(path, {{"'", R"('\'')"}}), "'");
+  return absl::StrCat(". ", Quoted(absl::StrCat(is_bare ? "./" : "", path)));
+}
+
+// -t: the addresses are in the mail, where no other user of the host sees them. -i: a line with a
+// dot does not end the mail.
+std::string MailCommand(const std::string& sendmail) {
+  return absl::StrCat(Quoted(sendmail), " -t -i");
 }
 
 }  // namespace
 
 std::string AlertKey(const AlertMessage& message) {
   return absl::StrCat(message.incident.id(), "/", message.sequence);
-}
-
-absl::StatusOr<AlertTarget> ParseAlertTarget(const std::string& text) {
-  const size_t equals = text.find('=');
-  for (const KindName& known : kKinds) {
-    if (equals != std::string::npos && text.substr(0, equals) == known.name &&
-        equals + 1 < text.size()) {
-      return AlertTarget{known.kind, text.substr(equals + 1)};
-    }
-  }
-  return absl::InvalidArgumentError(
-      "--alert wants KIND=TARGET, with KIND one of json, slack, alertmanager (TARGET is a URL), "
-      "pagerduty (a routing key), exec (a command)\n  a secret is best in a file:  "
-      "--alert=slack=@/etc/rollcall/slack-url");
 }
 
 // One receiver: its queue of alerts, and the body of the thread that delivers them. That thread
@@ -187,6 +159,7 @@ void AlertSender::Receiver::Put(Alert alert) {
   });
   if (older != alerts.end()) {
     older->message = std::move(alert.message);
+    older->open_receivers = std::move(alert.open_receivers);  // it may have more receivers now
     wake.notify_all();
     return;
   }
@@ -195,7 +168,7 @@ void AlertSender::Receiver::Put(Alert alert) {
     if (!dropped) {
       spdlog::error("dropped the oldest alert for {}: {} alerts wait; check that the receiver "
                     "responds",
-                    AlertKindName(target.kind), alerts.size());
+                    ReceiverInWords(target), alerts.size());
     }
     dropped = true;
     Settle(alerts.front());
@@ -297,12 +270,15 @@ void AlertSender::Receiver::Run() {
 absl::Status AlertSender::Receiver::TryOnce(const Alert& alert) {
   const auto where = ReadTarget(target.where);
   if (!where.ok()) return where.status();
-  const std::string body = AlertBody(target, *where, options, alert.message);
-  if (target.kind == AlertKind::kCommand) {
-    return RunAlertCommand(CommandIn(target.where), body, options.open_files, &cancellation);
+  if (target.kind == AlertKind::kCommand || target.kind == AlertKind::kEmail) {
+    const std::string body = AlertBody(target, *where, options, alert.message);
+    const std::string command = target.kind == AlertKind::kEmail ? MailCommand(options.sendmail)
+                                                                 : CommandIn(target.where);
+    return RunAlertCommand(command, body, options.open_files, &cancellation);
   }
-  const std::string url = target.kind == AlertKind::kPagerDuty ? kPagerDutyUrl : *where;
-  return PostAlert(url, body, AlertKey(alert.message), &cancellation);
+  const auto requests = AlertRequests(target, *where, options, alert.message);
+  if (!requests.ok()) return requests.status();
+  return SendAlertRequests(*requests, AlertKey(alert.message), &cancellation);
 }
 
 void AlertSender::Receiver::Deliver(Alert alert, bool last_chance) {
@@ -313,7 +289,7 @@ void AlertSender::Receiver::Deliver(Alert alert, bool last_chance) {
                        now_ns - alert.first_try_ns > options.give_up_after_ns;
   if (!status.ok() && (give_up || !alert.said)) {
     spdlog::warn("cannot deliver the alert of {} ({}): {}; {}", alert.message.incident.id(),
-                 AlertKindName(target.kind), std::string(status.message()),
+                 ReceiverInWords(target), std::string(status.message()),
                  !give_up                          ? "trying again later"
                  : last_chance && outbox != nullptr ? "the next daemon tries again"
                                                     : "given up");
@@ -356,27 +332,60 @@ void AlertSender::Send(const v1::Incident& incident, AlertEvent event) {
   // Only a receiver that got the beginning of an incident needs its changes and its end.
   if (is_first != (event == AlertEvent::kConfirmed)) return;
   if (!is_first && known->second.is_over) return;
-  if (event == AlertEvent::kUpdated && known->second.signature == Signature(incident)) return;
   v1::Incident head = incident;
   head.clear_stacks();
   head.clear_stack_tree();
   head.clear_host_facts();
   if (is_first && announced_.size() >= options_.most_announced) ForgetOne();
   Announced& announced = announced_[incident.id()];
-  if (is_first) announced.first_cause = RootCause(head);
-  Announce(head, event, &announced);
+  std::set<std::string> to = Addressees(head, event, announced);
+  if (!to.empty()) {
+    Announce(head, event, std::move(to), &announced);
+  } else if (event == AlertEvent::kResolved) {
+    announced_.erase(incident.id());  // no receiver knows of it
+  }
 }
 
-// The oldest of those that are over: the receivers still want the end of the others. Requires the
-// mutex.
+// Who gets the next alert of the incident. Those who were told get the end and each correction; the
+// others get their first alert as soon as a route fits. Requires the mutex.
+std::set<std::string> AlertSender::Addressees(const v1::Incident& head, AlertEvent event,
+                                              const Announced& announced) const {
+  std::set<std::string> to;
+  if (event == AlertEvent::kResolved || announced.signature != Signature(head)) {
+    for (const auto& [receiver, sequence] : announced.told) to.insert(receiver);
+  }
+  if (event == AlertEvent::kResolved) return to;
+  const std::vector<size_t> routed = RoutedReceivers(options_.routes, head);
+  for (size_t i = 0; i < workers_.size(); ++i) {
+    const Receiver& receiver = *workers_[i].receiver;
+    const bool is_routed = std::binary_search(routed.begin(), routed.end(), i);
+    const bool is_meant = is_routed || !receiver.target.is_routed;
+    if (is_meant && announced.told.count(receiver.id) == 0) to.insert(receiver.id);
+  }
+  return to;
+}
+
+// The newest alert goes to these.
+void AlertSender::Address(std::set<std::string> to, Announced* announced) {
+  for (const std::string& receiver : to) {
+    announced->told.emplace(receiver, announced->newest.sequence);
+  }
+  announced->addressed = std::move(to);
+}
+
+// The oldest of those whose end nobody wants: the receivers still want the end of the others.
+// Requires the mutex.
 void AlertSender::ForgetOne() {
+  const auto is_wanted = [](const Announced& announced) {
+    return !announced.is_over && !announced.told.empty();
+  };
   const auto least = std::min_element(
-      announced_.begin(), announced_.end(), [](const auto& a, const auto& b) {
-        return std::make_pair(!a.second.is_over, a.second.newest.made_ns) <
-               std::make_pair(!b.second.is_over, b.second.newest.made_ns);
+      announced_.begin(), announced_.end(), [&is_wanted](const auto& a, const auto& b) {
+        return std::make_pair(is_wanted(a.second), a.second.newest.made_ns) <
+               std::make_pair(is_wanted(b.second), b.second.newest.made_ns);
       });
   if (least == announced_.end()) return;
-  if (!least->second.is_over) {
+  if (is_wanted(least->second)) {
     spdlog::error("no alert will say when {} ends: {} incidents last", least->first,
                   announced_.size());
     if (counters_ != nullptr) counters_->CountDropped(Dropped::kAlerts, 1);
@@ -391,20 +400,29 @@ void AlertSender::DropBody(Announced* announced) {
 }
 
 // Requires the mutex.
-void AlertSender::Announce(const v1::Incident& head, AlertEvent event, Announced* announced) {
+void AlertSender::Announce(const v1::Incident& head, AlertEvent event, std::set<std::string> to,
+                           Announced* announced) {
   const int64_t now_ns = SteadyNs();
   AlertRow& row = announced->newest;
-  const bool replaces = event == AlertEvent::kUpdated &&
-                        FindEvent(row.kind) == AlertEvent::kUpdated &&
+  if (row.sequence == 0) {
+    event = AlertEvent::kConfirmed;
+    announced->first_cause = RootCause(head);
+  }
+  // Whoever gets the first alert need not wait.
+  const bool may_wait = event == AlertEvent::kUpdated &&
+                        std::all_of(to.begin(), to.end(), [announced](const std::string& receiver) {
+                          return announced->told.count(receiver) > 0;
+                        });
+  const bool replaces = may_wait && FindEvent(row.kind) == AlertEvent::kUpdated &&
                         now_ns < announced->due_ns - kReplaceUntilNs;
-  if (!replaces) {
-    const int64_t due_ns =
-        event == AlertEvent::kUpdated
-            ? std::max(now_ns, announced->due_ns + options_.updates_apart_ns)
-            : now_ns;
-    announced->due_ns = due_ns;
+  if (replaces) {
+    to.insert(announced->addressed.begin(), announced->addressed.end());
+  } else {
+    announced->due_ns =
+        may_wait ? std::max(now_ns, announced->due_ns + options_.updates_apart_ns) : now_ns;
     ++row.sequence;
   }
+  Address(std::move(to), announced);
   row.incident = head.id();
   row.kind = AlertEventName(event);
   row.made_ns = absl::GetCurrentTimeNanos();
@@ -429,10 +447,18 @@ void AlertSender::Post(const AlertRow& row, bool hold, Announced* announced) {
   alert.is_held = hold;
   std::vector<Receiver*> missing;
   for (const Worker& worker : workers_) {
-    if (row.receivers.count(worker.receiver->id) == 0) missing.push_back(worker.receiver.get());
+    const std::string& id = worker.receiver->id;
+    const bool lacks_it = announced->addressed.count(id) > 0 && row.receivers.count(id) == 0;
+    if (lacks_it) missing.push_back(worker.receiver.get());
   }
   alert.open_receivers = std::make_shared<std::atomic<int>>(static_cast<int>(missing.size()));
-  for (Receiver* receiver : missing) receiver->Put(alert);
+  const AlertEvent event = alert.message.event;
+  for (Receiver* receiver : missing) {
+    const int32_t first = announced->told[receiver->id];
+    alert.message.first_sequence = first;
+    alert.message.event = first == row.sequence ? AlertEvent::kConfirmed : event;
+    receiver->Put(alert);
+  }
   if (missing.empty() && outbox_ != nullptr) outbox_->Mark(row.incident, row.sequence, "");
 }
 
@@ -450,21 +476,35 @@ void AlertSender::Restore(const std::vector<AlertRow>& rows) {
   if (workers_.empty()) return;
   const int64_t ago_ns = absl::GetCurrentTimeNanos() - SteadyNs();  // wall to steady clock
   const std::lock_guard<std::mutex> lock(mutex_);
-  for (const AlertRow& row : rows) {
-    Announced& announced = announced_[row.incident];
-    if (announced.first_cause.empty()) announced.first_cause = RootCause(row.body);
-    announced.signature = Signature(row.body);
-    announced.newest = row;
-    announced.is_over = FindEvent(row.kind) == AlertEvent::kResolved;
-    announced.due_ns = std::min(row.made_ns - ago_ns, SteadyNs());
-    const bool is_late = SteadyNs() - announced.due_ns > options_.give_up_after_ns;
-    if (!row.sent && !is_late) Post(row, false, &announced);
-    if (!row.sent && is_late && outbox_ != nullptr) {
-      outbox_->Mark(row.incident, row.sequence, "");
+  for (const AlertRow& row : rows) Continue(row, ago_ns);
+}
+
+// The next alert of its incident, from an earlier daemon. The same routes give the same receivers.
+// Requires the mutex.
+void AlertSender::Continue(const AlertRow& row, int64_t ago_ns) {
+  Announced& announced = announced_[row.incident];
+  const AlertEvent event = FindEvent(row.kind);
+  if (announced.newest.sequence == 0) {
+    announced.first_cause = RootCause(row.body);
+    if (event != AlertEvent::kConfirmed) {  // the earlier alerts were in another file
+      for (const std::string& receiver :
+           Addressees(row.body, AlertEvent::kConfirmed, announced)) {
+        announced.told.emplace(receiver, 1);
+      }
     }
-    announced.newest.receivers.clear();
-    if (announced.is_over) DropBody(&announced);
   }
+  std::set<std::string> to = Addressees(row.body, event, announced);
+  to.insert(row.receivers.begin(), row.receivers.end());
+  announced.signature = Signature(row.body);
+  announced.newest = row;
+  Address(std::move(to), &announced);
+  announced.is_over = event == AlertEvent::kResolved;
+  announced.due_ns = std::min(row.made_ns - ago_ns, SteadyNs());
+  const bool is_late = SteadyNs() - announced.due_ns > options_.give_up_after_ns;
+  if (!row.sent && !is_late) Post(row, false, &announced);
+  if (!row.sent && is_late && outbox_ != nullptr) outbox_->Mark(row.incident, row.sequence, "");
+  announced.newest.receivers.clear();
+  if (announced.is_over) DropBody(&announced);
 }
 
 void AlertSender::SaveAgain() {
@@ -472,6 +512,7 @@ void AlertSender::SaveAgain() {
   const std::lock_guard<std::mutex> lock(mutex_);
   for (const auto& [incident, announced] : announced_) {
     AlertRow row = announced.newest;
+    if (row.sequence == 0) continue;  // no receiver knows of it
     if (announced.is_over) {
       const std::shared_ptr<const v1::Incident> body = announced.last_body.lock();
       if (body == nullptr) continue;  // all receivers have it
@@ -508,7 +549,7 @@ void AlertSender::Finish(SteadyTime deadline) {
     worker.receiver->alerts.clear();
     spdlog::error("cannot deliver {} ({}): the receiver does not respond",
                   open == 1 ? "1 alert" : absl::StrCat(open, " alerts"),
-                  AlertKindName(worker.receiver->target.kind));
+                  ReceiverInWords(worker.receiver->target));
     worker.receiver->cancellation.Cancel();
   }
   for (const Worker& worker : workers_) worker.thread->Join(deadline);

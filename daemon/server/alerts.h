@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sends confirmed incidents, changes of their root cause, and their end, to webhooks and commands.
+// Sends confirmed incidents, changes of their root cause, and their end, to webhooks, mailboxes and
+// commands.
 //
 // Sends each incident once and its end once, also across restarts of the daemon: an alert is in the
 // outbox before it is sent, and marked there afterwards. If the outbox does not respond, the alert
@@ -12,31 +13,29 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "daemon/server/alert_delivery.h"
 #include "daemon/server/alert_outbox.h"
+#include "daemon/server/alert_routes.h"
+#include "daemon/server/alert_target.h"
 #include "daemon/server/daemon_counters.h"
 #include "daemon/server/loose_thread.h"
 #include "rollcall/v1/incident.pb.h"
 
 namespace rollcall {
 
-enum class AlertKind { kJson, kSlack, kPagerDuty, kAlertmanager, kCommand };
-
-struct AlertTarget {
-  AlertKind kind = AlertKind::kJson;
-  // A URL, a command line, or PagerDuty's routing key. "@FILE" names a file that contains it. The
-  // sender reads the file for each alert, so the secret is in no process list and may change.
-  std::string where;
-};
-
 struct AlertOptions {
   std::vector<AlertTarget> targets;
+  std::vector<AlertRoute> routes;  // AlertRoute::to are indexes of `targets`
   std::string template_text;  // body for kJson; "" for the default body
   std::string page;           // URL of the page, for links; "" if unknown
+  std::string sendmail = "/usr/sbin/sendmail";  // program that sends a mail: `sendmail -t -i`
+  std::string mail_from;      // "": the program knows
   int64_t first_pause_ns = 1'000'000'000;
   int64_t longest_pause_ns = 300'000'000'000;
   int64_t give_up_after_ns = 3'600'000'000'000;
@@ -48,10 +47,6 @@ struct AlertOptions {
   uint64_t open_files = 0;  // soft limit for commands; 0: the limit of this process
 };
 
-// Examples: "slack=https://...", "pagerduty=@/etc/rollcall/key", "exec=mail -s hang me". Errors
-// list the kinds.
-absl::StatusOr<AlertTarget> ParseAlertTarget(const std::string& text);
-
 enum class AlertEvent { kConfirmed, kUpdated, kResolved };
 
 struct AlertMessage {
@@ -59,6 +54,7 @@ struct AlertMessage {
   AlertEvent event = AlertEvent::kConfirmed;
   int32_t sequence = 1;     // number among the incident's alerts
   std::string first_cause;  // of the incident's first alert; receivers may identify it by its cause
+  int32_t first_sequence = 1;  // of the first alert that this receiver got of the incident
 };
 
 // "<incident>/<sequence>": equal for all attempts to deliver one alert, and for no other alert.
@@ -67,6 +63,12 @@ std::string AlertKey(const AlertMessage& message);
 // The message for one receiver. `where` is the target with "@FILE" replaced. Pure.
 std::string AlertBody(const AlertTarget& target, const std::string& where,
                       const AlertOptions& options, const AlertMessage& message);
+// The requests that deliver the message, for the kinds that have an address. Pure.
+// kInvalidArgument: `where` is unusable.
+absl::StatusOr<std::vector<AlertRequest>> AlertRequests(const AlertTarget& target,
+                                                        const std::string& where,
+                                                        const AlertOptions& options,
+                                                        const AlertMessage& message);
 
 class AlertSender {
  public:
@@ -84,7 +86,8 @@ class AlertSender {
   void Restore(const std::vector<AlertRow>& rows);
 
   // Ignores an event that was announced, an update that changes neither the root cause nor its
-  // culprits, and all but the first event of an incident that was not announced.
+  // culprits nor who gets alerts of the incident, and all but the first event of an incident that
+  // was not announced. A receiver that got the first alert of an incident gets all that follow.
   void Send(const v1::Incident& incident, AlertEvent event);
 
   // Saves all alerts again, for a new file.
@@ -116,14 +119,21 @@ class AlertSender {
   struct Announced {
     std::string first_cause;
     std::string signature;  // of the newest alert: what makes an update one
-    AlertRow newest;        // without its body once the incident is over
+    AlertRow newest;        // without its body once the incident is over; of sequence 0: none yet
+    std::map<std::string, int32_t> told;  // receivers -> the first alert that they get
+    std::set<std::string> addressed;      // receivers of the newest alert
     // The body of the last alert. It goes when the last receiver has the alert.
     std::weak_ptr<const v1::Incident> last_body;
     int64_t due_ns = 0;     // when the newest alert may go out, on the steady clock
     bool is_over = false;   // its end was announced
   };
 
-  void Announce(const v1::Incident& head, AlertEvent event, Announced* announced);
+  std::set<std::string> Addressees(const v1::Incident& head, AlertEvent event,
+                                   const Announced& announced) const;
+  static void Address(std::set<std::string> to, Announced* announced);
+  void Continue(const AlertRow& row, int64_t ago_ns);
+  void Announce(const v1::Incident& head, AlertEvent event, std::set<std::string> to,
+                Announced* announced);
   void Post(const AlertRow& row, bool hold, Announced* announced);
   void Save(const AlertRow& row);
   void ForgetOne();

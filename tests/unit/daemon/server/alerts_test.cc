@@ -20,6 +20,7 @@
 #include <sstream>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
 #include "daemon/server/alert_delivery.h"
 #include "eventually.h"
 
@@ -473,6 +474,128 @@ TEST(AlertSenderTest, ReadsASecretFromItsFileEachTime) {
   fs::remove(file);
 }
 
+// A chat that gets everything, and a pager that gets what is certain.
+AlertOptions ByCertainty(const Receiver& chat, const Receiver& pager) {
+  AlertOptions options = To(AlertKind::kJson, chat.url());
+  AlertTarget routed;
+  routed.where = pager.url();
+  routed.name = "pager";
+  routed.is_routed = true;
+  options.targets.push_back(routed);
+  AlertRoute route;
+  route.certainty = "certain";
+  route.to = {1};
+  options.routes = {route};
+  return options;
+}
+
+v1::Incident WithCertainty(const std::string& certainty) {
+  v1::Incident incident = Incident();
+  incident.mutable_verdicts(0)->set_certainty(certainty);
+  return incident;
+}
+
+TEST(AlertRoutingTest, AReceiverGetsOnlyWhatItsRoutesSend) {
+  Receiver chat(0), pager(0);
+  AlertSender sender(ByCertainty(chat, pager));
+  sender.Send(WithCertainty("likely"), AlertEvent::kConfirmed);
+  sender.Send(WithCertainty("likely"), AlertEvent::kResolved);
+  ASSERT_TRUE(Eventually([&] { return sender.sent() == 2; }));
+  EXPECT_EQ(chat.bodies().size(), 2u);
+  EXPECT_TRUE(pager.bodies().empty());
+}
+
+TEST(AlertRoutingTest, AVerdictThatBecomesCertainIsTheFirstAlertOfWhoWaitsForThat) {
+  Receiver chat(0), pager(0);
+  AlertSender sender(ByCertainty(chat, pager));
+  sender.Send(WithCertainty("likely"), AlertEvent::kConfirmed);
+  sender.Send(WithCertainty("certain"), AlertEvent::kUpdated);
+  ASSERT_TRUE(Eventually([&] { return sender.sent() == 2; }));
+  sender.Send(WithCertainty("certain"), AlertEvent::kUpdated);  // nothing has changed
+  sender.Send(WithCertainty("certain"), AlertEvent::kResolved);
+  ASSERT_TRUE(Eventually([&] { return sender.sent() == 4; }));
+  EXPECT_EQ(chat.keys(), (std::vector<std::string>{"job-1/1", "job-1/3"}));
+  ASSERT_EQ(pager.keys(), (std::vector<std::string>{"job-1/2", "job-1/3"}));
+  EXPECT_THAT(pager.bodies()[0], HasSubstr(R"("status":"firing")"));
+  EXPECT_THAT(pager.bodies()[1], HasSubstr(R"("first":"job-1/2")"));
+}
+
+TEST(AlertRoutingTest, WhoGotTheFirstAlertGetsTheCorrectionAndTheEndWhateverTheRoutesSay) {
+  Receiver chat(0), pager(0);
+  AlertOptions options = ByCertainty(chat, pager);
+  options.updates_apart_ns = 0;
+  AlertSender sender(options);
+  sender.Send(Incident(), AlertEvent::kConfirmed);
+  ASSERT_TRUE(Eventually([&] { return sender.sent() == 2; }));
+  v1::Incident other = WithCulprit(7);
+  other.mutable_verdicts(0)->set_certainty("likely");
+  sender.Send(other, AlertEvent::kUpdated);
+  ASSERT_TRUE(Eventually([&] { return sender.sent() == 4; }));
+  sender.Send(other, AlertEvent::kResolved);
+  ASSERT_TRUE(Eventually([&] { return sender.sent() == 6; }));
+  EXPECT_EQ(pager.keys(), (std::vector<std::string>{"job-1/1", "job-1/2", "job-1/3"}));
+}
+
+TEST(AlertRoutingTest, AnIncidentThatNoRouteSendsMayGetOneLater) {
+  Receiver chat(0), pager(0);
+  AlertOptions options = ByCertainty(chat, pager);
+  options.targets.erase(options.targets.begin());
+  options.routes[0].to = {0};
+  const auto outbox = std::make_shared<FakeOutbox>();
+  AlertSender sender(options, outbox);
+  sender.Send(WithCertainty("likely"), AlertEvent::kConfirmed);
+  EXPECT_TRUE(outbox->rows().empty());
+  sender.SaveAgain();
+  EXPECT_TRUE(outbox->rows().empty());
+  sender.Send(WithCertainty("certain"), AlertEvent::kUpdated);
+  ASSERT_TRUE(Eventually([&] { return sender.sent() == 1; }));
+  EXPECT_EQ(pager.keys(), std::vector<std::string>{"job-1/1"});
+  EXPECT_THAT(pager.bodies()[0], HasSubstr(R"("status":"firing")"));
+}
+
+TEST(AlertRoutingTest, ARestartedDaemonKnowsWhoWasTold) {
+  Receiver chat(0), pager(0);
+  const AlertOptions options = ByCertainty(chat, pager);
+  const auto outbox = std::make_shared<FakeOutbox>();
+  {
+    AlertSender sender(options, outbox);
+    sender.Send(WithCertainty("likely"), AlertEvent::kConfirmed);
+    ASSERT_TRUE(Eventually([&] { return sender.sent() == 1; }));
+  }
+  {
+    AlertSender sender(options, outbox);
+    sender.Restore(outbox->rows());
+    sender.Send(WithCertainty("likely"), AlertEvent::kConfirmed);
+    sender.Send(WithCertainty("certain"), AlertEvent::kUpdated);
+    ASSERT_TRUE(Eventually([&] { return sender.sent() == 1; }));
+  }
+  AlertSender sender(options, outbox);
+  sender.Restore(outbox->rows());
+  sender.Send(WithCertainty("certain"), AlertEvent::kUpdated);
+  sender.Send(WithCertainty("certain"), AlertEvent::kResolved);
+  ASSERT_TRUE(Eventually([&] { return sender.sent() == 2; }));
+  EXPECT_EQ(chat.keys(), (std::vector<std::string>{"job-1/1", "job-1/3"}));
+  EXPECT_EQ(pager.keys(), (std::vector<std::string>{"job-1/2", "job-1/3"}));
+}
+
+TEST(AlertRoutingTest, ARestartedDaemonSendsWhatIsUnsentOnlyWhereItBelongs) {
+  Receiver chat(0), pager(0);
+  AlertOptions options = ByCertainty(chat, pager);
+  const auto outbox = std::make_shared<FakeOutbox>();
+  AlertRow row;
+  row.incident = "job-1";
+  row.sequence = 1;
+  row.kind = "confirmed";
+  row.made_ns = absl::GetCurrentTimeNanos();
+  row.body = WithCertainty("likely");
+  AlertSender sender(options, outbox);
+  sender.Restore({row});
+  ASSERT_TRUE(Eventually([&] { return sender.sent() == 1; }));
+  EXPECT_EQ(chat.keys(), std::vector<std::string>{"job-1/1"});
+  EXPECT_EQ(sender.waiting(), 0u);
+  EXPECT_TRUE(pager.bodies().empty());
+}
+
 TEST(AlertSenderTest, NeverLogsTheAddress) {
   testing::internal::CaptureStderr();
   testing::internal::CaptureStdout();
@@ -587,7 +710,7 @@ TEST(AlertDeliveryTest, ASlowResponseDoesNotExtendTheDeadline) {
   const Slow trickle("HTTP/1.1 200 OK\r\nX: ");
   Cancellation cancellation;
   const auto begun = std::chrono::steady_clock::now();
-  EXPECT_TRUE(absl::IsUnavailable(PostAlert(trickle.url(), "{}", "job-1/1", &cancellation)));
+  EXPECT_TRUE(absl::IsUnavailable(SendAlertRequests({{"POST", trickle.url(), "{}"}}, "job-1/1", &cancellation)));
   EXPECT_LT(std::chrono::steady_clock::now() - begun, kDeliverWithin + std::chrono::seconds(3));
 }
 
