@@ -29,6 +29,8 @@ constexpr int64_t kLongestTick = 60'000'000'000;  // that a daemon may ask for
 constexpr char kDistrusted[] = "the daemon's certificate has been revoked";
 constexpr int64_t kTrustChecksApart = 10'000'000'000;
 constexpr size_t kMessageBytes = 1 << 20;
+// A tick takes milliseconds; on a host that swaps, seconds.
+constexpr int64_t kDeadAfterNs = 30'000'000'000;
 constexpr std::chrono::seconds kStopTimeout{3};  // for the last tick
 constexpr size_t kMostHostFactsRequests = 4;     // that wait
 
@@ -191,6 +193,11 @@ void Agent::Stop() {
   quit_answers_.Stop();
 }
 
+bool Agent::IsAlive() const {
+  const int64_t since_ns = collects_since_ns_;
+  return since_ns == 0 || MonotonicNs() - since_ns < kDeadAfterNs;
+}
+
 void Agent::CutOffWhenLate() {
   std::unique_lock<std::mutex> lock(mutex_);
   if (changed_.wait_for(lock, kStopTimeout, [this] { return !uplink_runs_; })) return;
@@ -283,6 +290,7 @@ bool Agent::AwaitWelcome(const Link& link) {
 void Agent::TickUntilBroken(Link* link) {
   collector_.SetWholeRecords(link->whole_records());
   tick_ns_ = options_.tick_ns;  // until the daemon asks for another pace
+  is_connected_ = true;
   bool whole = true;
   int64_t trusted_ns = MonotonicNs();
   while (!link->broken() && !stopping()) {
@@ -309,6 +317,7 @@ void Agent::SetPace(int64_t tick_ns) {
 // Drops what the broken stream has asked and not been sent. The next stream may lead to another
 // daemon, which may ask only for what this agent reports to it.
 void Agent::CloseLink() {
+  is_connected_ = false;
   collector_.ForgetReported();
   const std::lock_guard<std::mutex> lock(mutex_);
   answer_.reset();
@@ -350,7 +359,9 @@ void Agent::CollectAndSend(bool whole, Link* link) {
   google::protobuf::Arena arena;  // a tick has thousands of small parts
   auto* message = google::protobuf::Arena::CreateMessage<v1::AgentMessage>(&arena);
   v1::Tick* tick = message->mutable_tick();
+  collects_since_ns_ = MonotonicNs();
   Collect(whole, tick);
+  collects_since_ns_ = 0;
   for (const std::string& warning : collector_.TakeWarnings()) spdlog::warn("{}", warning);
   tick->set_dropped_ticks(dropped_ticks_);
   if (link->reads_short_columns()) ShortenColumns(tick);

@@ -71,6 +71,10 @@ class Agent {
   // a stream that the daemon does not read. Safe to call twice.
   void Stop();
 
+  // Whether the ticks progress. An agent that waits for its daemon is alive.
+  bool IsAlive() const;
+  bool is_connected() const { return is_connected_; }
+
   // Whether any watched process has created a communicator. Call it after Stop() only.
   bool seen_communicators() const { return collector_.seen_communicators(); }
 
@@ -116,6 +120,8 @@ class Agent {
   std::deque<PendingRequest> host_facts_requests_;
   std::optional<v1::AgentMessage> answer_;  // the uplink sends it next
 
+  std::atomic<int64_t> collects_since_ns_{0};  // 0: it does not collect now
+  std::atomic<bool> is_connected_{false};      // the daemon has welcomed the newest stream
   std::atomic<int64_t> tick_ns_{0};  // from one tick to the next, as the daemon wants it
   PauseWatch pauses_;
   StackService stack_service_;  // Take(): used by the stacks thread only

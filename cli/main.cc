@@ -11,11 +11,12 @@
 
 #include "cli/commands.h"
 #include "cli/describe.h"
-#include "cli/suggest.h"
 #include "interpose/environment.h"
 #include "proto/loose_threads.h"
 #include "proto/name_service.h"
 #include "security/grpc/quiet_log.h"
+#include "service/suggest.h"
+#include "service/version.h"
 
 namespace rollcall {
 namespace {
@@ -170,7 +171,7 @@ static int Main(int argc, char** argv) {
   SilenceGrpc();
   const std::string name = argc > 1 ? argv[1] : "";
   if (name == "--version") {
-    std::cout << "rollcall " ROLLCALL_VERSION "\n";
+    std::cout << VersionLine("rollcall") << "\n";
     return 0;
   }
   const bool is_help = name == "--help" || name == "-h" || name == "help";

@@ -1,395 +1,134 @@
 // SPDX-License-Identifier: Apache-2.0
-// rollcalld: flags, wiring, signals.
+// rollcalld: wiring, signals, and the answers to systemd.
 #include <signal.h>
-#include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
-#include <unistd.h>
 
 #include <CLI/CLI.hpp>
-#include <fstream>
 #include <iostream>
-#include <sstream>
 
-#include "absl/strings/ascii.h"
-#include "absl/strings/str_cat.h"
 #include "absl/strings/match.h"
-#include "absl/strings/strip.h"
+#include "absl/strings/str_cat.h"
+#include "daemon/flags.h"
 #include "daemon/report/writer.h"
-#include "daemon/server/address.h"
-#include "daemon/server/alert_routes.h"
 #include "daemon/server/daemon.h"
 #include "daemon/server/daemon_security.h"
 #include "daemon/server/descriptors.h"
-#include "daemon/server/duration_flag.h"
 #include "daemon/server/grpc_server.h"
-#include "daemon/server/listen_policy.h"
-#include "proto/durations.h"
 #include "proto/limited_log.h"
 #include "proto/loose_threads.h"
 #include "proto/name_service.h"
 #include "security/grpc/quiet_log.h"
-#include "security/secret_file.h"
-#include "security/watched_file.h"
-#include "security/web_config_file.h"
+#include "service/journal_sink.h"
+#include "service/service_flags.h"
+#include "service/service_loop.h"
+#include "service/service_manager.h"
 
 namespace {
 
-constexpr size_t kShortestToken = 32;  // of letters and digits: nobody guesses it
+int Fail(const absl::Status& status, int code) {
+  std::cerr << "rollcalld: " << status.message() << "\n";
+  return code;
+}
 
-struct Flags {
-  std::string token_file;
-  std::string history;
-  int history_days = 180;
-  int history_mib = 1024;
-  int report_days = 180;
-  size_t report_count = 10'000;
-  uint64_t report_mib = 10'240;
-  size_t records_mib = rollcall::limits::kRecordBytes >> 20;
-  std::vector<std::string> alerts;
-  std::string alert_routes;
-  std::string alert_template;
-  rollcall::SecurityOptions security;
+void WarnIfInsecure(const rollcall::DaemonOptions& options,
+                    const rollcall::DaemonSecurity& security) {
+  if (!security.is_insecure()) return;
+  spdlog::warn("--insecure: everybody who reaches {} or {} may read all jobs and take stacks",
+               options.listen, options.http.empty() ? "no page" : options.http);
+}
+
+// The address of agents, with the port that was free if the flag says 0.
+std::string ListenAddress(const std::string& listen, const rollcall::Daemon& daemon) {
+  if (absl::StartsWith(listen, "unix:")) return listen;
+  return absl::StrCat(listen.substr(0, listen.rfind(':')), ":", daemon.grpc_port());
+}
+
+// Reads command line, environment and file again.
+class Reloader {
+ public:
+  Reloader(int argc, char** argv, rollcall::FlagValues values)
+      : argc_(argc), argv_(argv), values_(std::move(values)) {}
+
+  void Reload(rollcall::Daemon* daemon) {
+    rollcall::DaemonFlags flags;
+    const auto app = rollcall::MakeDaemonApp(&flags);
+    absl::Status status =
+        rollcall::ParseServiceFlagsAgain(argc_, argv_, app.get(), flags.service);
+    const auto options = rollcall::MakeDaemonOptions(flags);
+    if (status.ok()) status = options.status();
+    if (!status.ok()) {
+      spdlog::error("keeps its flags as they were: {}", std::string(status.message()));
+      return;
+    }
+    const rollcall::FlagValues values = rollcall::ValuesOf(*app);
+    rollcall::LogReloaded(rollcall::ChangedFlags(values_, values), kLiveFlags);
+    daemon->SetQuota(options->incident_quota);
+    for (const std::string& name : kLiveFlags) values_[name] = values.at(name);
+  }
+
+ private:
+  // Certificates, tokens, keys, web.yml and alerts' @FILEs are read again when they change, without
+  // a reload.
+  inline static const std::vector<std::string> kLiveFlags = {"alerts-per-hour",
+                                                             "incidents-per-hour"};
+
+  const int argc_;
+  char** const argv_;
+  rollcall::FlagValues values_;  // that count
 };
 
-absl::StatusOr<std::string> ReadText(const char* flag, const std::string& path) {
-  std::ifstream file(path);
-  std::ostringstream text;
-  if (!file || !(text << file.rdbuf())) {
-    return absl::NotFoundError(absl::StrCat(flag, ": cannot read ", path));
-  }
-  return text.str();
-}
-
-// Whoever has this token is an owner of the daemon.
-absl::StatusOr<std::string> ReadPageToken(const std::string& path) {
-  rollcall::WatchedFile file(path);
-  const auto text = file.ReadIfChanged();
-  absl::Status status = text.status();
-  if (status.ok()) status = rollcall::CheckSecretFile(file, "token");
-  if (!status.ok()) {
-    return absl::Status(status.code(), absl::StrCat("--http-token-file: ", status.message()));
-  }
-  std::string token(absl::StripAsciiWhitespace(text->value_or("")));
-  if (token.size() >= kShortestToken && token.find_first_of("; ,\"\n") == std::string::npos) {
-    return token;
-  }
-  return absl::InvalidArgumentError(absl::StrCat(
-      "--http-token-file: ", path, " holds no token of at least ", kShortestToken,
-      " letters and digits\n  create one:  (umask 077; openssl rand -hex 32 > ", path,
-      ")\n  or give each person a token that can be revoked:  rollcall token new, and "
-      "--token-file=FILE in place of --http-token-file"));
-}
-
-// Adds the receivers and routes of a file.
-absl::Status AddRoutes(const std::string& path, rollcall::AlertOptions* alerts) {
-  const auto text = ReadText("--alert-routes", path);
-  if (!text.ok()) return text.status();
-  auto file = rollcall::ParseAlertRoutes(*text);
-  if (!file.ok()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("--alert-routes: ", path, ": ", file.status().message()));
-  }
-  const size_t before = alerts->targets.size();
-  alerts->targets.insert(alerts->targets.end(), file->receivers.begin(), file->receivers.end());
-  for (rollcall::AlertRoute& route : file->routes) {
-    for (size_t& receiver : route.to) receiver += before;
-    alerts->routes.push_back(std::move(route));
-  }
-  return absl::OkStatus();
-}
-
-absl::Status CheckSendmail(const rollcall::AlertOptions& alerts) {
-  for (const rollcall::AlertTarget& target : alerts.targets) {
-    if (target.kind != rollcall::AlertKind::kEmail) continue;
-    if (access(alerts.sendmail.c_str(), X_OK) == 0) continue;
-    return absl::NotFoundError(absl::StrCat(
-        "alerts by email need a program like sendmail, and cannot run ", alerts.sendmail,
-        "\n  install one:  apt-get install msmtp-mta   (or Postfix, Exim, nullmailer)\n"
-        "  or name it:   --alert-sendmail=/usr/bin/msmtp"));
-  }
-  return absl::OkStatus();
-}
-
-absl::Status FillOptions(const Flags& flags, rollcall::DaemonOptions* options) {
-  if (!flags.token_file.empty()) {
-    auto token = ReadPageToken(flags.token_file);
-    if (!token.ok()) return token.status();
-    options->http_token = *std::move(token);
-  }
-  const std::string beside(absl::StripSuffix(options->report_dir, "/"));
-  options->history = flags.history.empty() ? beside + ".db" : flags.history;
-  if (flags.history == "none") options->history.clear();
-  // An unusable file stops the start only if the user named it.
-  options->history_is_optional = flags.history.empty();
-  options->history_limits.keep_ns = int64_t{flags.history_days} * 86400 * rollcall::kSecond;
-  options->history_limits.keep_bytes = int64_t{flags.history_mib} << 20;
-  options->keep_reports.keep_ns = int64_t{flags.report_days} * 86400 * rollcall::kSecond;
-  options->keep_reports.count = flags.report_count;
-  options->keep_reports.bytes = flags.report_mib << 20;
-  options->job_limits.record_bytes = flags.records_mib << 20;
-  for (const std::string& alert : flags.alerts) {
-    const auto target = rollcall::ParseAlertTarget(alert);
-    if (!target.ok()) return target.status();
-    options->alerts.targets.push_back(*target);
-  }
-  absl::Status status;
-  if (!flags.alert_routes.empty()) status = AddRoutes(flags.alert_routes, &options->alerts);
-  if (status.ok()) status = CheckSendmail(options->alerts);
-  if (!status.ok() || flags.alert_template.empty()) return status;
-  const auto text = ReadText("--alert-template", flags.alert_template);
-  if (text.ok()) options->alerts.template_text = *text;
-  return text.status();
-}
-
-void AddSecurityFlags(CLI::App* app, rollcall::SecurityOptions* security) {
-  app->add_option("--tls-cert", security->tls.certificate,
-                  "file with the daemon's certificate and its chain, for agents and the page")
-      ->envname("ROLLCALL_TLS_CERT");
-  app->add_option("--tls-key", security->tls.key, "file with the key of --tls-cert")
-      ->envname("ROLLCALL_TLS_KEY");
-  app->add_option("--tls-client-ca", security->tls.authorities,
-                  "file with the authority of clients' certificates, which name role and host")
-      ->envname("ROLLCALL_TLS_CLIENT_CA");
-  app->add_option("--tls-crl", security->tls.revocations,
-                  "file with the revoked certificates of --tls-client-ca")
-      ->envname("ROLLCALL_TLS_CRL");
-  app->add_option("--trust-domain", security->trust_domains,
-                  "DOMAIN in which names spiffe://DOMAIN/rollcall/ROLE of certificates count; "
-                  "without it, every domain that --tls-client-ca signs")
-      ->envname("ROLLCALL_TRUST_DOMAIN")
-      ->delimiter(',');
-  app->add_option("--token-file", security->token_file,
-                  "file with the tokens of clients; see rollcall token new")
-      ->envname("ROLLCALL_TOKEN_FILE");
-  app->add_option("--jwks", security->jwks,
-                  "file or URL with the keys of Kubernetes' service account tokens")
-      ->envname("ROLLCALL_JWKS");
-  app->add_option("--jwks-audience", security->jwks_audience, "audience that these tokens must have")
-      ->envname("ROLLCALL_JWKS_AUDIENCE")
-      ->capture_default_str();
-  app->add_option("--jwks-issuer", security->jwks_issuer, "issuer that these tokens must have")
-      ->envname("ROLLCALL_JWKS_ISSUER");
-  app->add_option("--jwks-ca", security->jwks_ca, "file with the authority of the URL's certificate")
-      ->envname("ROLLCALL_JWKS_CA");
-  app->add_option("--jwks-token-file", security->jwks_token_file,
-                  "file with the token to show at the URL")
-      ->envname("ROLLCALL_JWKS_TOKEN_FILE");
-  app->add_option("--grant", security->grants,
-                  "ROLE=PATTERN[,tenant=T][,host=H]: role of certificates and service accounts that "
-                  "other systems name")
-      ->envname("ROLLCALL_GRANT");
-  app->add_flag("--insecure", security->is_insecure,
-                "let everybody who reaches the daemon do everything")
-      ->envname("ROLLCALL_INSECURE");
-}
-
-// What guards the page: its own web.yml, too.
-rollcall::ListenGuards PageGuards(const rollcall::DaemonOptions& options,
-                                  const rollcall::ListenGuards& guards) {
-  rollcall::ListenGuards page = guards;
-  page.has_authenticator = page.has_authenticator || !options.http_token.empty();
-  if (options.http_config.empty()) return page;
-  rollcall::WebConfigFile config(options.http_config);
-  if (!config.Poll(time(nullptr)).ok()) return page;  // the page's start says what is wrong
-  const auto state = config.current();
-  page.has_tls = page.has_tls || state->tls != nullptr;
-  page.has_authenticator =
-      page.has_authenticator || (state->passwords != nullptr && !state->passwords->empty());
-  return page;
-}
-
-absl::Status CheckAddresses(const rollcall::DaemonOptions& options,
-                            const rollcall::DaemonSecurity& security) {
-  const rollcall::ListenGuards guards = {security.tls() != nullptr, security.KnowsRemoteCallers(),
-                                         security.is_insecure()};
-  const absl::Status listen = rollcall::CheckListen("--listen", options.listen, guards);
-  if (!listen.ok()) return listen;
-  return rollcall::CheckListen("--http", options.http, PageGuards(options, guards));
-}
-
-// A unix socket has no port.
-absl::Status CheckListenFlag(const std::string& listen) {
-  if (absl::StartsWith(listen, "unix:")) return absl::OkStatus();
-  return rollcall::ParseAddress("--listen", listen).status();
-}
-
-int Main(int argc, char** argv) {
-  sigset_t signals;
-  sigemptyset(&signals);
-  sigaddset(&signals, SIGINT);
-  sigaddset(&signals, SIGTERM);
-  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
-  signal(SIGPIPE, SIG_IGN);
-  rollcall::SilenceGrpc();
-  rollcall::ReadIntoSmallBuffers();
-  rollcall::LogWithLimits("rollcalld", std::make_shared<spdlog::sinks::stderr_sink_mt>());
-
-  rollcall::DaemonOptions options;
-  options.listen = "127.0.0.1:7655";
-  options.http = "127.0.0.1:7656";
-  options.report_dir = "./rollcall-reports";
-  std::string hang_after = "60s", keep_jobs = "1h";
-  Flags flags;
-  CLI::App app("Finds out why training jobs hang. Compares the agents' reports and names the rank.",
-               "rollcalld");
-  app.set_version_flag("--version", ROLLCALL_VERSION);
-  app.add_option("--listen", options.listen, "address for agents and the command line, HOST:PORT")
-      ->envname("ROLLCALL_LISTEN")
-      ->capture_default_str();
-  app.add_option("--http", options.http, "address for browsers and scripts, HOST:PORT, or none")
-      ->envname("ROLLCALL_HTTP")
-      ->capture_default_str();
-  app.add_option("--report-dir", options.report_dir, "folder for the reports")
-      ->envname("ROLLCALL_REPORT_DIR")
-      ->capture_default_str();
-  app.add_option("--report-days", flags.report_days, "days to keep reports after their last change")
-      ->envname("ROLLCALL_REPORT_DAYS")
-      ->capture_default_str()
-      ->check(CLI::Range(1, 36500));
-  app.add_option("--report-count", flags.report_count,
-                 "limit of reports; the daemon deletes the oldest")
-      ->envname("ROLLCALL_REPORT_COUNT")
-      ->capture_default_str()
-      ->check(CLI::Range(1, 10'000'000));
-  app.add_option("--report-size", flags.report_mib,
-                 "limit of all reports in MiB; the daemon deletes the oldest")
-      ->envname("ROLLCALL_REPORT_SIZE")
-      ->capture_default_str()
-      ->check(CLI::Range(1, 1 << 30));
-  app.add_option("--max-jobs", options.job_limits.jobs,
-                 "limit of jobs, each attempt counted; the daemon ignores further ones")
-      ->envname("ROLLCALL_MAX_JOBS")
-      ->capture_default_str()
-      ->check(CLI::Range(1, 1'000'000));
-  app.add_option("--max-processes", options.job_limits.processes,
-                 "limit of processes of all jobs; the daemon ignores further ones")
-      ->envname("ROLLCALL_MAX_PROCESSES")
-      ->capture_default_str()
-      ->check(CLI::Range(1, 10'000'000));
-  app.add_option("--max-streams", options.stream_limits.streams,
-                 "limit of connected agents; the daemon refuses further ones")
-      ->envname("ROLLCALL_MAX_STREAMS")
-      ->capture_default_str()
-      ->check(CLI::Range(1, 1'000'000));
-  app.add_option("--max-streams-per-peer", options.stream_limits.per_peer,
-                 "limit of connected agents from one address of another machine")
-      ->envname("ROLLCALL_MAX_STREAMS_PER_PEER")
-      ->capture_default_str()
-      ->check(CLI::Range(1, 1'000'000));
-  app.add_option("--records-memory", flags.records_mib,
-                 "memory for the call records of all jobs in MiB; more ranks keep fewer records each")
-      ->envname("ROLLCALL_RECORDS_MEMORY")
-      ->capture_default_str()
-      ->check(CLI::Range(1, 1 << 20));
-  app.add_option("--http-token-file", flags.token_file,
-                 "file with the token that every HTTP request must carry; read at the start only")
-      ->envname("ROLLCALL_HTTP_TOKEN_FILE");
-  app.add_option("--http-max-connections", options.http_connections,
-                 "limit of simultaneous connections to the page; a new one replaces the slowest")
-      ->envname("ROLLCALL_HTTP_MAX_CONNECTIONS")
-      ->capture_default_str()
-      ->check(CLI::Range(8, 100000));
-  app.add_option("--history", flags.history,
-                 "database file of all incidents, or none (default: --report-dir with .db added)")
-      ->envname("ROLLCALL_HISTORY");
-  app.add_option("--history-days", flags.history_days, "days to keep incidents in the history")
-      ->envname("ROLLCALL_HISTORY_DAYS")
-      ->capture_default_str()
-      ->check(CLI::Range(1, 36500));
-  app.add_option("--history-size", flags.history_mib,
-                 "limit of the history in MiB; the daemon deletes the oldest incidents")
-      ->envname("ROLLCALL_HISTORY_SIZE")
-      ->capture_default_str()
-      ->check(CLI::Range(1, 1 << 20));
-  app.add_option("--alert", flags.alerts,
-                 "send confirmed hangs to KIND=TARGET: json, slack, teams or alertmanager with a URL, "
-                 "pagerduty or opsgenie with a key, email with addresses, exec with a command; "
-                 "@FILE reads a secret target")
-      ->envname("ROLLCALL_ALERT");
-  app.add_option("--alert-routes", flags.alert_routes,
-                 "file with further receivers, and which incidents go to which")
-      ->envname("ROLLCALL_ALERT_ROUTES");
-  app.add_option("--alert-sendmail", options.alerts.sendmail,
-                 "program that sends alerts by email, called as PROGRAM -t -i")
-      ->envname("ROLLCALL_ALERT_SENDMAIL")
-      ->capture_default_str();
-  app.add_option("--alert-from", options.alerts.mail_from,
-                 "address that sends alerts by email; without it, the program's own")
-      ->envname("ROLLCALL_ALERT_FROM");
-  app.add_option("--alerts-per-hour", options.incident_quota.alerts,
-                 "limit of alerts of a job; further ones become one alert")
-      ->envname("ROLLCALL_ALERTS_PER_HOUR")
-      ->capture_default_str()
-      ->check(CLI::Range(1, 100'000));
-  app.add_option("--incidents-per-hour", options.incident_quota.incidents,
-                 "limit of incidents of a job in the history and as reports")
-      ->envname("ROLLCALL_INCIDENTS_PER_HOUR")
-      ->capture_default_str()
-      ->check(CLI::Range(1, 100'000));
-  app.add_option("--alert-template", flags.alert_template,
-                 "file with the body of json alerts; the daemon fills in {{summary}}, {{job}}, ...")
-      ->envname("ROLLCALL_ALERT_TEMPLATE");
-  app.add_option("--page-url", options.alerts.page,
-                 "URL of the page for people: for links in alerts, and behind a proxy")
-      ->envname("ROLLCALL_PAGE_URL");
-  app.add_option("--hang-after", hang_after, "a wait of this length is a hang")
-      ->envname("ROLLCALL_HANG_AFTER")
-      ->capture_default_str()
-      ->check(CLI::Validator(rollcall::CheckDuration, "TIME"));
-  app.add_option("--keep-jobs", keep_jobs, "how long to show a job after its end")
-      ->envname("ROLLCALL_KEEP_JOBS")
-      ->capture_default_str()
-      ->check(CLI::Validator(rollcall::CheckDuration, "TIME"));
-  app.add_option("--http-config", options.http_config,
-                 "web.yml of Prometheus' exporters: TLS and users of the page")
-      ->envname("ROLLCALL_HTTP_CONFIG");
-  app.add_option("--http-host", options.http_hosts,
-                 "further name by which browsers reach the page")
-      ->envname("ROLLCALL_HTTP_HOST");
-  AddSecurityFlags(&app, &flags.security);
-  CLI11_PARSE(app, argc, argv);
-  options.keep_ended_ns = rollcall::DurationNs(keep_jobs);
-  options.limits = rollcall::LimitsFor(rollcall::DurationNs(hang_after));
-
-  if (options.http == "none") options.http.clear();
-  absl::Status status = CheckListenFlag(options.listen);
-  if (status.ok()) status = rollcall::CheckReportDir(options.report_dir);
-  if (status.ok()) status = FillOptions(flags, &options);
-  std::unique_ptr<rollcall::DaemonSecurity> security;
-  if (status.ok()) {
-    auto opened = rollcall::DaemonSecurity::Open(flags.security);
-    status = opened.status();
-    if (status.ok()) security = *std::move(opened);
-  }
-  if (status.ok()) status = CheckAddresses(options, *security);
-  if (status.ok()) {
-    options.authenticator = &security->authenticator();
-    options.security = security.get();
-    if (security->is_insecure()) {
-      spdlog::warn("--insecure: everybody who reaches {} or {} may read all jobs and take stacks",
-                   options.listen, options.http.empty() ? "no page" : options.http);
-    }
-  }
+int Serve(const sigset_t& signals, Reloader* reloader, rollcall::DaemonOptions options,
+          rollcall::ServiceManager* manager) {
   options.alerts.open_files = rollcall::RaiseDescriptorLimit();
   rollcall::Daemon daemon(options);
-  if (status.ok()) status = daemon.Start();
-  if (!status.ok()) {
-    std::cerr << "rollcalld: " << status.message() << "\n";
-    return 1;
-  }
-  const bool is_socket = absl::StartsWith(options.listen, "unix:");
-  const std::string listen =
-      is_socket ? options.listen
-                : absl::StrCat(options.listen.substr(0, options.listen.rfind(':')), ":",
-                               daemon.grpc_port());
+  const absl::Status status = daemon.Start();
+  if (!status.ok()) return Fail(status, 1);
+  const std::string listen = ListenAddress(options.listen, daemon);
   spdlog::info("agents on {}, pages on {}, reports in {}", listen,
                options.http.empty() ? "none" : daemon.page_url(), options.report_dir);
-  int signal = 0;
-  sigwait(&signals, &signal);
+  rollcall::ServiceLoop loop;
+  loop.reload = [&] { reloader->Reload(&daemon); };
+  loop.is_alive = [&daemon] { return daemon.IsAlive(); };
+  loop.status = [&] { return absl::StrCat("agents on ", listen, ": ", daemon.agents()); };
+  rollcall::RunUntilStopped(signals, loop, manager);
   spdlog::info("stopping");
   daemon.Stop();
   spdlog::default_logger()->flush();
   return 0;
+}
+
+int Main(int argc, char** argv) {
+  const sigset_t signals = rollcall::BlockServiceSignals();
+  signal(SIGPIPE, SIG_IGN);
+  rollcall::ServiceManager manager = rollcall::ServiceManager::FromEnvironment();
+  rollcall::SilenceGrpc();
+  rollcall::ReadIntoSmallBuffers();
+  rollcall::LogWithLimits("rollcalld", rollcall::MakeServiceSink());
+
+  rollcall::DaemonFlags flags;
+  const auto app = rollcall::MakeDaemonApp(&flags);
+  if (const auto end = rollcall::ParseServiceFlags(argc, argv, app.get(), flags.service)) {
+    return *end;
+  }
+  const bool is_check = flags.service.check_config;
+  const int code = is_check ? rollcall::kWrongSettings : 1;
+  auto options = rollcall::MakeDaemonOptions(flags);
+  if (!options.ok()) return Fail(options.status(), code);
+  if (!is_check) {
+    const absl::Status writable = rollcall::CheckReportDir(options->report_dir);
+    if (!writable.ok()) return Fail(writable, code);
+  }
+  const auto security = rollcall::OpenDaemonSecurity(flags, *options);
+  if (!security.ok()) return Fail(security.status(), code);
+  if (is_check) {
+    std::cout << rollcall::SayUsable("rollcalld", flags.service) << "\n";
+    return 0;
+  }
+  options->authenticator = &(*security)->authenticator();
+  options->security = security->get();
+  WarnIfInsecure(*options, **security);
+  Reloader reloader(argc, argv, rollcall::ValuesOf(*app));
+  return Serve(signals, &reloader, *std::move(options), &manager);
 }
 
 }  // namespace

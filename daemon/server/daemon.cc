@@ -28,6 +28,8 @@ constexpr size_t kMaxNamedHosts = 5;  // in a line of the log
 constexpr size_t kMostAuditBytes = 4096;  // of what an operator acts on
 
 constexpr int64_t kPaceEveryNs = kSecond;
+// A daemon with more load than it can carry is late, and not dead.
+constexpr int64_t kDeadAfterNs = 30 * kSecond;
 // Of the machine. The rest is for diagnoses, pages and others.
 constexpr double kShareForTicks = 0.4;
 // Agents whose job may hang tick at least this often, so that the verdict comes in time. They are few:
@@ -197,6 +199,7 @@ void Daemon::Run() {
 }
 
 void Daemon::Tick() {
+  ran_ns_ = SteadyNs();
   const int64_t now_ns = timeline_.Now();
   MarkSilentAgents(now_ns);
   if (now_ns - pace_updated_ns_ >= kPaceEveryNs) {
@@ -204,6 +207,7 @@ void Daemon::Tick() {
     if (options_.security != nullptr) options_.security->Poll(time(nullptr));
     spdlog::default_logger()->flush();  // it says how many lines it left out
     runners_.DropForgotten();
+    runners_.Pulse();
   }
   if (now_ns - callers_checked_ns_ >= options_.check_callers_every_ns) {
     callers_checked_ns_ = now_ns;
@@ -211,6 +215,10 @@ void Daemon::Tick() {
   }
   BeginTurns();
   Publish();
+}
+
+bool Daemon::IsAlive() const {
+  return SteadyNs() - std::min<int64_t>(ran_ns_, runners_.PulsedAt()) < kDeadAfterNs;
 }
 
 void Daemon::Audit(const AuditEntry& event) {

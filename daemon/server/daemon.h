@@ -50,6 +50,7 @@
 #include "daemon/server/tick_pace.h"
 #include "daemon/server/unknown_calls.h"
 #include "daemon/server/timeline.h"
+#include "proto/steady_clock.h"
 
 namespace grpc {
 class ChannelInterface;
@@ -120,6 +121,11 @@ class Daemon : public AgentSink {
   std::string page_url() const;                      // "https://127.0.0.1:34567/"
   std::string http_address() const;                 // "127.0.0.1:34567"; "" for none
 
+  // Whether the daemon's own thread and its workers have done something of late.
+  bool IsAlive() const;
+  int64_t agents() const { return agents_.agents(); }
+  void SetQuota(const IncidentQuotaLimits& limits) { incidents_.SetQuota(limits); }
+
   // Incidents of one job, or of all jobs for "", oldest first.
   std::vector<v1::Incident> GetIncidents(const std::string& job) const;
   const QuerySource& queries() const { return queries_; }
@@ -174,6 +180,7 @@ class Daemon : public AgentSink {
   int64_t pace_updated_ns_ = 0, callers_checked_ns_ = 0;
   double cpu_seconds_ = 0;  // when the pace was updated
   std::atomic<int64_t> tick_ns_{TickPace::kShortestNs};  // the pace
+  std::atomic<int64_t> ran_ns_{SteadyNs()};              // when the thread did something last
   std::atomic<uint64_t> ticks_{0};                       // applied since the pace was updated
   std::thread thread_;
 };

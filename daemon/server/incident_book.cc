@@ -15,6 +15,7 @@
 #include "daemon/server/incident_stacks.h"
 #include "daemon/server/stored_incident.h"
 
+#include "proto/log_fields.h"
 namespace rollcall {
 namespace {
 
@@ -162,6 +163,8 @@ void IncidentBook::Act(const IncidentEvent& event, JobIncidents* job) {
   DropOverQuota(event, job);
   if (options_.log_incidents && event.kind == IncidentEvent::Kind::kConfirmed) {
     spdlog::info("{}: {}", event.incident.id, event.incident.verdicts.front().summary);
+    const LogFields fields(
+        LogFields::List{{kJobField, job->key.job}, {kIncidentField, event.incident.id}});
   }
 }
 
@@ -262,6 +265,11 @@ void IncidentBook::AddHostFacts(const JobKey& job, const std::string& incident,
 
 void IncidentBook::BeginStop() {
   const absl::MutexLock lock(&mutex_);
+void IncidentBook::SetQuota(const IncidentQuotaLimits& limits) {
+  const absl::MutexLock lock(&mutex_);
+  quota_.SetLimits(limits);
+}
+
   stopping_ = true;
 }
 

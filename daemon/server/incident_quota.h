@@ -37,6 +37,9 @@ class IncidentQuota {
  public:
   explicit IncidentQuota(IncidentQuotaLimits limits) : limits_(limits) {}
 
+  // The limits from now on, also for what has happened already.
+  void SetLimits(const IncidentQuotaLimits& limits) { limits_ = limits; }
+
   // Whether the incident that opens now may be stored.
   bool MayStoreOpened(const JobId& job, int64_t now_ns);
   // Whether the incident that is confirmed now may be stored. `is_stored`: it is already.
@@ -80,7 +83,7 @@ class IncidentQuota {
   void DropOld(int64_t now_ns, Job* job) const;
   bool IsDue(const Job& job, int64_t now_ns) const;
 
-  const IncidentQuotaLimits limits_;
+  IncidentQuotaLimits limits_;
   std::map<JobId, Job> jobs_;  // with an event in the last hour
 };
 

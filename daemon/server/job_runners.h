@@ -4,7 +4,9 @@
 // Thread-safe. Post() may be called by gRPC's threads: it takes no job's mutex.
 #pragma once
 
+#include <atomic>
 #include <chrono>
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <vector>
@@ -13,6 +15,7 @@
 #include "absl/synchronization/mutex.h"
 #include "daemon/server/job_runner.h"
 #include "daemon/server/worker_pool.h"
+#include "proto/steady_clock.h"
 
 namespace rollcall {
 
@@ -24,6 +27,10 @@ class JobRunners {
 
   // Brings the tick to the jobs that it concerns.
   void Post(const std::shared_ptr<TickInTransit>& tick) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Lets a worker show that it works; does not wait for it.
+  void Pulse() { pool_.Wake(pulse_); }
+  // When a worker did so last, on the steady clock; first the time of the construction.
+  int64_t PulsedAt() const { return pulse_->at_ns; }
   // Lets go of the runners of jobs that are forgotten.
   void DropForgotten() ABSL_LOCKS_EXCLUDED(mutex_);
   // Diagnoses all jobs once more, after all that was posted; returns when that is done, or at the
@@ -35,6 +42,13 @@ class JobRunners {
 
  private:
   using RunnerPtr = std::shared_ptr<JobRunner>;
+  struct PulseTask : public WorkerPool::Task {
+    int64_t Run() override {
+      at_ns = SteadyNs();
+      return WorkerPool::kNever;
+    }
+    std::atomic<int64_t> at_ns{SteadyNs()};
+  };
 
   RunnerPtr FindOrAdd(const JobKey& key) ABSL_LOCKS_EXCLUDED(mutex_);
   std::vector<RunnerPtr> All() const ABSL_LOCKS_EXCLUDED(mutex_);
@@ -44,6 +58,7 @@ class JobRunners {
   mutable absl::Mutex mutex_;
   bool is_stopped_ ABSL_GUARDED_BY(mutex_) = false;
   std::map<JobKey, RunnerPtr> runners_ ABSL_GUARDED_BY(mutex_);
+  const std::shared_ptr<PulseTask> pulse_ = std::make_shared<PulseTask>();
   WorkerPool pool_;
 };
 

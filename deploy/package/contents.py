@@ -142,6 +142,8 @@ OVERRIDES = """# One static build serves every distribution: docs/decisions/pack
 # The project has no mail address.
 {package}: bogus-mail-host
 """
+# Their maintainer scripts also serve rpm, where there is no deb-systemd-invoke.
+OVERRIDES_OF_SERVICES = "{package}: maintainer-script-calls-systemctl\n"
 # The simulated NCCL is for the demo, and finds its own libraries; the probe loads the driver's.
 OVERRIDES_OF_LIBRARY = """# The simulated NCCL takes the libraries of whoever loads it; only the demo uses it.
 rollcall: undeclared-elf-prerequisites
@@ -170,6 +172,8 @@ def write_debian_files(tree, version):
         file.parent.mkdir(parents=True, exist_ok=True)
         rest = "".join(line + "\n" for line in OVERRIDES_OF_LIBRARY.splitlines()
                        if line.startswith(("#", f"{package}:")))
+        if package != "rollcall":
+            rest += OVERRIDES_OF_SERVICES.format(package=package)
         file.write_text(OVERRIDES.format(package=package) + rest)
     for page in (tree / "usr" / "share" / "man").rglob("*.1"):
         compress(page.read_text(), page.with_name(page.name + ".gz"))

@@ -17,6 +17,7 @@ LAYERS = [
         "proto",
         "security",
         "security/grpc",
+        "service",
         "agent/processes",
         "agent/segments",
         "agent/symbols",
@@ -30,6 +31,7 @@ LAYERS = [
         "proto",
         "security",
         "security/grpc",
+        "service",
         "daemon/model",
         "daemon/words",
         "daemon/diagnosis/rules",
@@ -71,7 +73,7 @@ def test_every_source_lies_in_a_folder_with_a_rule():
     known = {path for _, path in sources()}
     found = {
         path
-        for top in ("interpose", "proto", "security", "agent", "daemon", "cli")
+        for top in ("interpose", "proto", "security", "service", "agent", "daemon", "cli")
         for path in (ROOT / top).rglob("*")
         if path.suffix in (".cc", ".h")
     }

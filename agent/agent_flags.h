@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// The flags of rollcall-agent: their table, and the options of the agent that follow from them.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "agent/agent.h"
+#include "agent/daemon_channel.h"
+#include "service/service_flags.h"
+
+namespace CLI {
+class App;
+}
+
+namespace rollcall {
+
+struct AgentFlags {
+  AgentFlags();
+
+  ServiceFlags service;
+  AgentOptions options;  // what a flag sets directly
+  DaemonAddress daemon;
+  double keep_ended_seconds = 3600;
+  std::string scope = "host", stacks = "on", host_facts = "on";
+  std::vector<std::string> redact;
+};
+
+// The folder of segments of this user, without --dir.
+std::string DefaultSegmentDirectory();
+
+// The table. `*flags` must outlive the parsing.
+std::unique_ptr<CLI::App> MakeAgentApp(AgentFlags* flags);
+
+// The options that follow from the parsed flags. An error says which flag is wrong.
+absl::StatusOr<AgentOptions> MakeAgentOptions(const AgentFlags& flags);
+
+}  // namespace rollcall

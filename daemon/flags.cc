@@ -1,0 +1,381 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/flags.h"
+
+#include <time.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <fstream>
+#include <sstream>
+#include <utility>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+#include "daemon/server/address.h"
+#include "daemon/server/alert_routes.h"
+#include "daemon/server/duration_flag.h"
+#include "daemon/server/listen_policy.h"
+#include "proto/durations.h"
+#include "security/secret_file.h"
+#include "security/watched_file.h"
+#include "security/web_config_file.h"
+#include "service/version.h"
+
+namespace rollcall {
+namespace {
+
+constexpr size_t kShortestToken = 32;  // of letters and digits: nobody guesses it
+
+constexpr char kConfigFile[] = "/etc/rollcall/daemon.yaml";
+
+absl::StatusOr<std::string> ReadText(const char* flag, const std::string& path) {
+  std::ifstream file(path);
+  std::ostringstream text;
+  if (!file || !(text << file.rdbuf())) {
+    return absl::NotFoundError(absl::StrCat(flag, ": cannot read ", path));
+  }
+  return text.str();
+}
+
+// Whoever has this token is an owner of the daemon.
+absl::StatusOr<std::string> ReadPageToken(const std::string& path) {
+  WatchedFile file(path);
+  const auto text = file.ReadIfChanged();
+  absl::Status status = text.status();
+  if (status.ok()) status = CheckSecretFile(file, "token");
+  if (!status.ok()) {
+    return absl::Status(status.code(), absl::StrCat("--http-token-file: ", status.message()));
+  }
+  std::string token(absl::StripAsciiWhitespace(text->value_or("")));
+  if (token.size() >= kShortestToken && token.find_first_of("; ,\"\n") == std::string::npos) {
+    return token;
+  }
+  return absl::InvalidArgumentError(absl::StrCat(
+      "--http-token-file: ", path, " holds no token of at least ", kShortestToken,
+      " letters and digits\n  create one:  (umask 077; openssl rand -hex 32 > ", path,
+      ")\n  or give each person a token that can be revoked:  rollcall token new, and "
+      "--token-file=FILE in place of --http-token-file"));
+}
+
+// What guards the page: its own web.yml, too.
+ListenGuards PageGuards(const DaemonOptions& options, const ListenGuards& guards) {
+  ListenGuards page = guards;
+  page.has_authenticator = page.has_authenticator || !options.http_token.empty();
+  if (options.http_config.empty()) return page;
+  WebConfigFile config(options.http_config);
+  if (!config.Poll(time(nullptr)).ok()) return page;  // the page's start says what is wrong
+  const auto state = config.current();
+  page.has_tls = page.has_tls || state->tls != nullptr;
+  page.has_authenticator =
+      page.has_authenticator || (state->passwords != nullptr && !state->passwords->empty());
+  return page;
+}
+
+absl::Status CheckAddresses(const DaemonOptions& options, const DaemonSecurity& security) {
+  const ListenGuards guards = {security.tls() != nullptr, security.KnowsRemoteCallers(),
+                               security.is_insecure()};
+  const absl::Status listen = CheckListen("--listen", options.listen, guards);
+  if (!listen.ok()) return listen;
+  return CheckListen("--http", options.http, PageGuards(options, guards));
+}
+
+// A unix socket has no port.
+absl::Status CheckListenFlag(const std::string& listen) {
+  if (absl::StartsWith(listen, "unix:")) return absl::OkStatus();
+  return ParseAddress("--listen", listen).status();
+}
+
+void AddReportFlags(CLI::App* app, DaemonFlags* flags) {
+  app->add_option("--report-dir", flags->options.report_dir, "folder for the reports")
+      ->envname("ROLLCALL_REPORT_DIR")
+      ->capture_default_str();
+  app->add_option("--report-days", flags->report_days,
+                  "days to keep reports after their last change")
+      ->envname("ROLLCALL_REPORT_DAYS")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 36500));
+  app->add_option("--report-count", flags->report_count,
+                  "limit of reports; the daemon deletes the oldest")
+      ->envname("ROLLCALL_REPORT_COUNT")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 10'000'000));
+  app->add_option("--report-size", flags->report_mib,
+                  "limit of all reports in MiB; the daemon deletes the oldest")
+      ->envname("ROLLCALL_REPORT_SIZE")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 1 << 30));
+}
+
+void AddLimitFlags(CLI::App* app, DaemonFlags* flags) {
+  app->add_option("--max-jobs", flags->options.job_limits.jobs,
+                  "limit of jobs, each attempt counted; the daemon ignores further ones")
+      ->envname("ROLLCALL_MAX_JOBS")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 1'000'000));
+  app->add_option("--max-processes", flags->options.job_limits.processes,
+                  "limit of processes of all jobs; the daemon ignores further ones")
+      ->envname("ROLLCALL_MAX_PROCESSES")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 10'000'000));
+  app->add_option("--max-streams", flags->options.stream_limits.streams,
+                  "limit of connected agents; the daemon refuses further ones")
+      ->envname("ROLLCALL_MAX_STREAMS")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 1'000'000));
+  app->add_option("--max-streams-per-peer", flags->options.stream_limits.per_peer,
+                  "limit of connected agents from one address of another machine")
+      ->envname("ROLLCALL_MAX_STREAMS_PER_PEER")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 1'000'000));
+  app->add_option("--records-memory", flags->records_mib,
+                  "memory for the call records of all jobs in MiB; more ranks keep fewer records "
+                  "each")
+      ->envname("ROLLCALL_RECORDS_MEMORY")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 1 << 20));
+}
+
+void AddHttpFlags(CLI::App* app, DaemonFlags* flags) {
+  app->add_option("--http-token-file", flags->http_token_file,
+                  "file with the token that every HTTP request must carry; read at the start only")
+      ->envname("ROLLCALL_HTTP_TOKEN_FILE");
+  app->add_option("--http-max-connections", flags->options.http_connections,
+                  "limit of simultaneous connections to the page; a new one replaces the slowest")
+      ->envname("ROLLCALL_HTTP_MAX_CONNECTIONS")
+      ->capture_default_str()
+      ->check(CLI::Range(8, 100000));
+  app->add_option("--http-config", flags->options.http_config,
+                  "web.yml of Prometheus' exporters: TLS and users of the page")
+      ->envname("ROLLCALL_HTTP_CONFIG");
+  app->add_option("--http-host", flags->options.http_hosts,
+                  "further name by which browsers reach the page")
+      ->envname("ROLLCALL_HTTP_HOST");
+}
+
+void AddHistoryFlags(CLI::App* app, DaemonFlags* flags) {
+  app->add_option("--history", flags->history,
+                  "database file of all incidents, or none (default: --report-dir with .db added)")
+      ->envname("ROLLCALL_HISTORY");
+  app->add_option("--history-days", flags->history_days, "days to keep incidents in the history")
+      ->envname("ROLLCALL_HISTORY_DAYS")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 36500));
+  app->add_option("--history-size", flags->history_mib,
+                  "limit of the history in MiB; the daemon deletes the oldest incidents")
+      ->envname("ROLLCALL_HISTORY_SIZE")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 1 << 20));
+}
+
+void AddAlertFlags(CLI::App* app, DaemonFlags* flags) {
+  app->add_option("--alert", flags->alerts,
+                  "send confirmed hangs to KIND=TARGET: json, slack, teams or alertmanager with a "
+                  "URL, pagerduty or opsgenie with a key, email with addresses, exec with a command; "
+                  "@FILE reads a secret target")
+      ->envname("ROLLCALL_ALERT");
+  app->add_option("--alert-routes", flags->alert_routes,
+                  "file with further receivers, and which incidents go to which")
+      ->envname("ROLLCALL_ALERT_ROUTES");
+  app->add_option("--alert-sendmail", flags->options.alerts.sendmail,
+                  "program that sends alerts by email, called as PROGRAM -t -i")
+      ->envname("ROLLCALL_ALERT_SENDMAIL")
+      ->capture_default_str();
+  app->add_option("--alert-from", flags->options.alerts.mail_from,
+                  "address that sends alerts by email; without it, the program's own")
+      ->envname("ROLLCALL_ALERT_FROM");
+  app->add_option("--alerts-per-hour", flags->options.incident_quota.alerts,
+                  "limit of alerts of a job; further ones become one alert")
+      ->envname("ROLLCALL_ALERTS_PER_HOUR")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 100'000));
+  app->add_option("--incidents-per-hour", flags->options.incident_quota.incidents,
+                  "limit of incidents of a job in the history and as reports")
+      ->envname("ROLLCALL_INCIDENTS_PER_HOUR")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 100'000));
+  app->add_option("--alert-template", flags->alert_template,
+                  "file with the body of json alerts; the daemon fills in {{summary}}, {{job}}, ...")
+      ->envname("ROLLCALL_ALERT_TEMPLATE");
+  app->add_option("--page-url", flags->options.alerts.page,
+                  "URL of the page for people: for links in alerts, and behind a proxy")
+      ->envname("ROLLCALL_PAGE_URL");
+}
+
+void AddTimeFlags(CLI::App* app, DaemonFlags* flags) {
+  app->add_option("--hang-after", flags->hang_after, "a wait of this length is a hang")
+      ->envname("ROLLCALL_HANG_AFTER")
+      ->capture_default_str()
+      ->check(CLI::Validator(CheckDuration, "TIME"));
+  app->add_option("--keep-jobs", flags->keep_jobs, "how long to show a job after its end")
+      ->envname("ROLLCALL_KEEP_JOBS")
+      ->capture_default_str()
+      ->check(CLI::Validator(CheckDuration, "TIME"));
+}
+
+void AddSecurityFlags(CLI::App* app, SecurityOptions* security) {
+  app->add_option("--tls-cert", security->tls.certificate,
+                  "file with the daemon's certificate and its chain, for agents and the page")
+      ->envname("ROLLCALL_TLS_CERT");
+  app->add_option("--tls-key", security->tls.key, "file with the key of --tls-cert")
+      ->envname("ROLLCALL_TLS_KEY");
+  app->add_option("--tls-client-ca", security->tls.authorities,
+                  "file with the authority of clients' certificates, which name role and host")
+      ->envname("ROLLCALL_TLS_CLIENT_CA");
+  app->add_option("--tls-crl", security->tls.revocations,
+                  "file with the revoked certificates of --tls-client-ca")
+      ->envname("ROLLCALL_TLS_CRL");
+  app->add_option("--trust-domain", security->trust_domains,
+                  "DOMAIN in which names spiffe://DOMAIN/rollcall/ROLE of certificates count; "
+                  "without it, every domain that --tls-client-ca signs")
+      ->envname("ROLLCALL_TRUST_DOMAIN")
+      ->delimiter(',');
+  app->add_option("--token-file", security->token_file,
+                  "file with the tokens of clients; see rollcall token new")
+      ->envname("ROLLCALL_TOKEN_FILE");
+  app->add_option("--jwks", security->jwks,
+                  "file or URL with the keys of Kubernetes' service account tokens")
+      ->envname("ROLLCALL_JWKS");
+  app->add_option("--jwks-audience", security->jwks_audience,
+                  "audience that these tokens must have")
+      ->envname("ROLLCALL_JWKS_AUDIENCE")
+      ->capture_default_str();
+  app->add_option("--jwks-issuer", security->jwks_issuer, "issuer that these tokens must have")
+      ->envname("ROLLCALL_JWKS_ISSUER");
+  app->add_option("--jwks-ca", security->jwks_ca,
+                  "file with the authority of the URL's certificate")
+      ->envname("ROLLCALL_JWKS_CA");
+  app->add_option("--jwks-token-file", security->jwks_token_file,
+                  "file with the token to show at the URL")
+      ->envname("ROLLCALL_JWKS_TOKEN_FILE");
+  app->add_option("--grant", security->grants,
+                  "ROLE=PATTERN[,tenant=T][,host=H]: role of certificates and service accounts "
+                  "that other systems name")
+      ->envname("ROLLCALL_GRANT");
+  app->add_flag("--insecure", security->is_insecure,
+                "let everybody who reaches the daemon do everything")
+      ->envname("ROLLCALL_INSECURE");
+}
+
+// The limits of what the daemon keeps.
+void FillLimits(const DaemonFlags& flags, DaemonOptions* options) {
+  options->history_limits.keep_ns = int64_t{flags.history_days} * 86400 * kSecond;
+  options->history_limits.keep_bytes = int64_t{flags.history_mib} << 20;
+  options->keep_reports.keep_ns = int64_t{flags.report_days} * 86400 * kSecond;
+  options->keep_reports.count = flags.report_count;
+  options->keep_reports.bytes = flags.report_mib << 20;
+  options->job_limits.record_bytes = flags.records_mib << 20;
+  options->keep_ended_ns = DurationNs(flags.keep_jobs);
+  options->limits = LimitsFor(DurationNs(flags.hang_after));
+}
+
+// Adds the receivers and routes of a file.
+absl::Status AddRoutes(const std::string& path, AlertOptions* alerts) {
+  const auto text = ReadText("--alert-routes", path);
+  if (!text.ok()) return text.status();
+  auto file = ParseAlertRoutes(*text);
+  if (!file.ok()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--alert-routes: ", path, ": ", file.status().message()));
+  }
+  const size_t before = alerts->targets.size();
+  alerts->targets.insert(alerts->targets.end(), file->receivers.begin(), file->receivers.end());
+  for (AlertRoute& route : file->routes) {
+    for (size_t& receiver : route.to) receiver += before;
+    alerts->routes.push_back(std::move(route));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckSendmail(const AlertOptions& alerts) {
+  for (const AlertTarget& target : alerts.targets) {
+    if (target.kind != AlertKind::kEmail) continue;
+    if (access(alerts.sendmail.c_str(), X_OK) == 0) continue;
+    return absl::NotFoundError(absl::StrCat(
+        "alerts by email need a program like sendmail, and cannot run ", alerts.sendmail,
+        "\n  install one:  apt-get install msmtp-mta   (or Postfix, Exim, nullmailer)\n"
+        "  or name it:   --alert-sendmail=/usr/bin/msmtp"));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status FillAlerts(const DaemonFlags& flags, AlertOptions* alerts) {
+  for (const std::string& alert : flags.alerts) {
+    const auto target = ParseAlertTarget(alert);
+    if (!target.ok()) return target.status();
+    alerts->targets.push_back(*target);
+  }
+  absl::Status status;
+  if (!flags.alert_routes.empty()) status = AddRoutes(flags.alert_routes, alerts);
+  if (status.ok()) status = CheckSendmail(*alerts);
+  if (!status.ok() || flags.alert_template.empty()) return status;
+  const auto text = ReadText("--alert-template", flags.alert_template);
+  if (text.ok()) alerts->template_text = *text;
+  return text.status();
+}
+
+}  // namespace
+
+DaemonFlags::DaemonFlags() {
+  options.listen = "127.0.0.1:7655";
+  options.http = "127.0.0.1:7656";
+  options.report_dir = "./rollcall-reports";
+}
+
+std::unique_ptr<CLI::App> MakeDaemonApp(DaemonFlags* flags) {
+  auto made = std::make_unique<CLI::App>(
+      "Finds out why training jobs hang. Compares the agents' reports and names the rank.",
+      "rollcalld");
+  CLI::App* const app = made.get();
+  app->set_version_flag("--version", VersionLine("rollcalld"));
+  AddServiceFlags(app, kConfigFile, &flags->service);
+  app->add_option("--listen", flags->options.listen,
+                  "address for agents and the command line, HOST:PORT")
+      ->envname("ROLLCALL_LISTEN")
+      ->capture_default_str();
+  app->add_option("--http", flags->options.http,
+                  "address for browsers and scripts, HOST:PORT, or none")
+      ->envname("ROLLCALL_HTTP")
+      ->capture_default_str();
+  AddSecurityFlags(app, &flags->security);
+  AddTimeFlags(app, flags);
+  AddReportFlags(app, flags);
+  AddHistoryFlags(app, flags);
+  AddAlertFlags(app, flags);
+  AddHttpFlags(app, flags);
+  AddLimitFlags(app, flags);
+  return made;
+}
+
+absl::StatusOr<DaemonOptions> MakeDaemonOptions(const DaemonFlags& flags) {
+  DaemonOptions options = flags.options;
+  if (options.http == "none") options.http.clear();
+  absl::Status status = CheckListenFlag(options.listen);
+  if (!status.ok()) return status;
+  if (!flags.http_token_file.empty()) {
+    auto token = ReadPageToken(flags.http_token_file);
+    if (!token.ok()) return token.status();
+    options.http_token = *std::move(token);
+  }
+  const std::string beside(absl::StripSuffix(options.report_dir, "/"));
+  options.history = flags.history.empty() ? beside + ".db" : flags.history;
+  if (flags.history == "none") options.history.clear();
+  // An unusable file stops the start only if the user named it.
+  options.history_is_optional = flags.history.empty();
+  FillLimits(flags, &options);
+  status = FillAlerts(flags, &options.alerts);
+  if (!status.ok()) return status;
+  return options;
+}
+
+absl::StatusOr<std::unique_ptr<DaemonSecurity>> OpenDaemonSecurity(const DaemonFlags& flags,
+                                                                   const DaemonOptions& options) {
+  auto security = DaemonSecurity::Open(flags.security);
+  if (!security.ok()) return security.status();
+  const absl::Status status = CheckAddresses(options, **security);
+  if (!status.ok()) return status;
+  return security;
+}
+
+}  // namespace rollcall

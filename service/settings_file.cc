@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "service/settings_file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <yaml-cpp/yaml.h>
+
+#include <map>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+
+namespace rollcall {
+namespace {
+
+constexpr size_t kMostBytes = 1 << 20;
+constexpr char kForm[] = "write one flag a line, as in  hang-after: 60s";
+
+int LineOf(const YAML::Mark& mark) { return mark.is_null() ? 1 : mark.line + 1; }
+int LineOf(const YAML::Node& node) { return LineOf(node.Mark()); }
+
+// What is wrong with a value; "": nothing.
+std::string ReadValue(const YAML::Node& value, Setting* setting) {
+  if (value.IsScalar()) {
+    setting->values.push_back(value.Scalar());
+    return "";
+  }
+  if (value.IsNull()) return "has no value; give one, or put # before the line";
+  if (!value.IsSequence()) return "has keys below it; it takes one value, or a list of values";
+  setting->is_list = true;
+  for (const YAML::Node& item : value) {
+    if (!item.IsScalar()) return "has a list with something that is no single value";
+    setting->values.push_back(item.Scalar());
+  }
+  return "";
+}
+
+absl::StatusOr<std::vector<Setting>> ReadMap(const YAML::Node& map, const std::string& file) {
+  std::vector<Setting> settings;
+  std::vector<std::string> errors;
+  std::map<std::string, int> lines;
+  for (const auto& pair : map) {
+    Setting setting;
+    setting.line = LineOf(pair.first);
+    if (!pair.first.IsScalar()) {
+      errors.push_back(AtLine(file, setting.line, kForm));
+      continue;
+    }
+    setting.name = pair.first.Scalar();
+    const auto [earlier, is_new] = lines.emplace(setting.name, setting.line);
+    const std::string wrong =
+        is_new ? ReadValue(pair.second, &setting)
+               : absl::StrCat("stands in line ", earlier->second, " already; keep one of them");
+    if (!wrong.empty()) {
+      errors.push_back(AtLine(file, setting.line, absl::StrCat(setting.name, " ", wrong)));
+    }
+    settings.push_back(std::move(setting));
+  }
+  if (errors.empty()) return settings;
+  return absl::InvalidArgumentError(absl::StrJoin(errors, "\n"));
+}
+
+}  // namespace
+
+std::string AtLine(const std::string& file, int line, const std::string& text) {
+  return absl::StrCat(file, ":", line, ": ", text);
+}
+
+absl::StatusOr<std::vector<Setting>> ParseSettings(const std::string& text,
+                                                   const std::string& file) {
+  std::vector<YAML::Node> documents;
+  try {
+    documents = YAML::LoadAll(text);
+  } catch (const YAML::Exception& error) {
+    return absl::InvalidArgumentError(
+        AtLine(file, LineOf(error.mark), absl::StrCat("this is no YAML: ", error.msg)));
+  }
+  if (documents.size() > 1) {
+    return absl::InvalidArgumentError(
+        AtLine(file, LineOf(documents[1]), "a second document begins; keep one"));
+  }
+  if (documents.empty() || documents[0].IsNull()) return std::vector<Setting>();
+  if (!documents[0].IsMap()) {
+    return absl::InvalidArgumentError(AtLine(file, LineOf(documents[0]), kForm));
+  }
+  return ReadMap(documents[0], file);
+}
+
+absl::StatusOr<std::string> ReadSettingsText(const std::string& file) {
+  // A pipe without a writer must not stop the start.
+  const int fd = open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (fd < 0) {
+    return absl::NotFoundError(absl::StrCat("cannot read ", file, ": ", strerror(errno)));
+  }
+  struct stat facts = {};
+  std::string text(kMostBytes + 1, '\0');
+  size_t size = 0;
+  ssize_t got = 0;
+  if (fstat(fd, &facts) == 0 && S_ISREG(facts.st_mode)) {
+    while ((got = read(fd, &text[size], text.size() - size)) > 0) size += static_cast<size_t>(got);
+  } else {
+    got = -1;
+    errno = EINVAL;
+  }
+  const int error = errno;
+  close(fd);
+  if (got < 0) {
+    const std::string why = error == EINVAL ? "it is no regular file" : strerror(error);
+    return absl::NotFoundError(absl::StrCat("cannot read ", file, ": ", why));
+  }
+  if (size > kMostBytes) {
+    return absl::InvalidArgumentError(absl::StrCat(file, " is larger than a MiB"));
+  }
+  text.resize(size);
+  return text;
+}
+
+}  // namespace rollcall

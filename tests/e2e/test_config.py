@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Flags of daemon and agent from a file, checked, and read again while they run."""
+import re
+import signal
+import subprocess
+
+import pytest
+from conftest import BUILD, Service
+
+PROGRAMS = ("rollcalld", "rollcall-agent")
+
+
+def check(program, text, tmp_path, *flags):
+    file = tmp_path / "flags.yaml"
+    file.write_text(text)
+    return subprocess.run([BUILD / "bin" / program, "--check-config", f"--config={file}", *flags],
+                          capture_output=True, text=True, timeout=30, check=False), file
+
+
+@pytest.fixture
+def start(tmp_path):
+    """start(text, *flags, env=...) -> a daemon with a file of flags"""
+    services = []
+
+    def start_daemon(text, *flags, env=None):
+        file = tmp_path / "daemon.yaml"
+        file.write_text(f"http: 127.0.0.1:0\nreport-dir: {tmp_path / 'of-file'}\n" + text)
+        services.append(Service([BUILD / "bin" / "rollcalld", f"--config={file}", *flags], env=env))
+        services[-1].file = file
+        return services[-1]
+
+    yield start_daemon
+    for service in services:
+        if service.process.poll() is None:
+            service.kill()
+
+
+def test_the_command_line_counts_more_than_the_environment_than_the_file(start, tmp_path):
+    by_file = start("listen: 127.0.0.1:0\n")
+    assert by_file.read_until(r"reports in (\S+)")[1] == str(tmp_path / "of-file")
+    by_environment = start("listen: 127.0.0.1:0\n",
+                           env={"ROLLCALL_REPORT_DIR": str(tmp_path / "of-environment")})
+    assert by_environment.read_until(r"reports in (\S+)")[1] == str(tmp_path / "of-environment")
+    by_flag = start("listen: 127.0.0.1:0\n", f"--report-dir={tmp_path / 'of-flag'}",
+                    env={"ROLLCALL_REPORT_DIR": str(tmp_path / "of-environment")})
+    assert by_flag.read_until(r"reports in (\S+)")[1] == str(tmp_path / "of-flag")
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_a_usable_file_is_checked_without_a_start(program, tmp_path):
+    result, file = check(program, "token-file: \"\"\n", tmp_path)
+    assert (result.returncode, result.stderr) == (0, "")
+    assert result.stdout == f"{program}: the flags are usable, with {file}\n"
+
+
+@pytest.mark.parametrize("program, text, wrong", [
+    ("rollcalld", "\nlisten-on: a\n", r':2: there is no flag "listen-on"'),
+    ("rollcalld", "listn: a\n", r':1: there is no flag "listn"; did you mean "listen"\?'),
+    ("rollcalld", "max-jobs: 0\n", r":1: max-jobs: Value 0 not in range"),
+    ("rollcalld", "hang-after: soon\n", r":1: hang-after: "),
+    ("rollcalld", "insecure: yes\n", r':1: insecure is true or false, and not "yes"'),
+    ("rollcalld", "listen: 0.0.0.0:7655\n", "TLS"),
+    ("rollcalld", "alert: pigeon=coop\n", "pigeon"),
+    ("rollcalld", "listen: [a\n", r":2: this is no YAML: "),
+    ("rollcall-agent", "scope: galaxy\n", r":1: scope: "),
+    ("rollcall-agent", "deamon: a:1\n", r':1: there is no flag "deamon"; did you mean "daemon"\?'),
+    ("rollcall-agent", "tls-cert: a\n", "--tls-cert and --tls-key belong together"),
+    ("rollcall-agent", "redact: \"(\"\n", r":1: redact: "),
+])
+def test_a_wrong_file_ends_the_check_with_2_and_says_what_is_wrong(program, text, wrong, tmp_path):
+    result, file = check(program, text, tmp_path)
+    assert result.returncode == 2 and result.stdout == ""
+    assert result.stderr.startswith(f"{program}: ")
+    assert re.search(f"{file}{wrong}" if wrong.startswith(":") else wrong, result.stderr), result.stderr
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_the_example_of_the_package_is_usable(program, tmp_path):
+    name = {"rollcalld": "daemon", "rollcall-agent": "agent"}[program]
+    text = (BUILD.parents[1] / "deploy" / "systemd" / f"{name}.yaml").read_text()
+    assert check(program, text, tmp_path)[0].returncode == 0
+
+
+def test_a_wrong_file_stops_the_start_with_another_code_than_a_failure(start):
+    wrong = start("max-jobs: none\n")
+    assert wrong.process.wait(timeout=20) == 2
+    assert f"{wrong.file}:3: max-jobs: " in wrong.process.stderr.read()
+
+
+def test_a_reload_says_what_counts_now_and_what_only_after_a_restart(start):
+    daemon = start("listen: 127.0.0.1:0\n")
+    daemon.read_until("reports in")
+    before = daemon.file.read_text()
+    daemon.file.write_text(before + "alerts-per-hour: 9\nmax-jobs: 7\n")
+    daemon.process.send_signal(signal.SIGHUP)
+    daemon.read_until(r"reloaded: alerts-per-hour$")
+    daemon.read_until(r"these count only after a restart: max-jobs$")
+    # What is in use already is no change; what waits for a restart is said again.
+    daemon.process.send_signal(signal.SIGHUP)
+    daemon.read_until(r"these count only after a restart: max-jobs$")
+    daemon.file.write_text(before + "alerts-per-hour: 9\n")
+    daemon.process.send_signal(signal.SIGHUP)
+    daemon.read_until(r"reloaded: no flag has changed$")
+    assert daemon.process.poll() is None
+
+
+def test_a_wrong_file_at_a_reload_changes_nothing(start):
+    daemon = start("listen: 127.0.0.1:0\n")
+    daemon.read_until("reports in")
+    before = daemon.file.read_text()
+    daemon.file.write_text(before + "alerts-per-hour: 0\n")
+    daemon.process.send_signal(signal.SIGHUP)
+    daemon.read_until(rf"keeps its flags as they were: {daemon.file}:4: alerts-per-hour: ")
+    daemon.file.write_text(before)
+    daemon.process.send_signal(signal.SIGHUP)
+    daemon.read_until("reloaded: no flag has changed")
+
+
+def test_the_agent_reads_its_file_again_and_lives_on(tmp_path):
+    file = tmp_path / "agent.yaml"
+    file.write_text(f"daemon: 127.0.0.1:1\ndir: {tmp_path / 'segments'}\nscope: directory\n")
+    agent = Service([BUILD / "bin" / "rollcall-agent", f"--config={file}"])
+    try:
+        agent.read_until(f"watching {tmp_path / 'segments'}, daemon at 127.0.0.1:1")
+        agent.read_until("cannot reach the daemon")
+        file.write_text(file.read_text() + "stacks: off\n")
+        agent.process.send_signal(signal.SIGHUP)
+        agent.read_until("these count only after a restart: stacks")
+    finally:
+        agent.kill()
+    assert agent.process.returncode == 0
+
+
+@pytest.mark.parametrize("program", ["rollcall", *PROGRAMS])
+def test_each_program_says_its_version_and_commit(program):
+    said = subprocess.run([BUILD / "bin" / program, "--version"], capture_output=True, text=True,
+                          timeout=30, check=True).stdout
+    assert re.fullmatch(program + r" \d+\.\d+\.\d+( \(commit [0-9a-f]{12}(\+dirty)?\))?\n", said)
