@@ -35,29 +35,47 @@ int32_t NumberAfter(const Words& words, const std::string& before) {
   return number;
 }
 
-// "Rank 12 -- GPU 4 managed by process 323032 on node 10.137.190.124", or
+// "Rank 12 -- GPU 4 managed by process 323032 on node 10.137.190.124",
+// "Rank 12 -- [process information not found]", or
 // "Process 323032 on node 10.137.190.124 managing GPU 4".
 std::optional<RasRank> ReadRank(const Words& words) {
   const bool is_rank = !words.empty() && words[0] == "Rank";
   if (!is_rank && (words.empty() || words[0] != "Process")) return std::nullopt;
   RasRank rank;
   if (is_rank) rank.rank = NumberAfter(words, "Rank");
-  rank.pid = NumberAfter(words, is_rank ? "process" : "Process");
+  rank.pid = std::max(NumberAfter(words, is_rank ? "process" : "Process"), 0);
   rank.device = NumberAfter(words, "GPU");
   const auto node = std::find(words.begin(), words.end(), "node");
   if (node != words.end() && node + 1 != words.end()) rank.node = *(node + 1);
-  if (rank.pid <= 0 || (is_rank && rank.rank < 0)) return std::nullopt;
+  if (is_rank ? rank.rank < 0 : rank.pid == 0) return std::nullopt;
   return rank;
 }
 
-// "30 ranks have launched up to operation 640".
+// "launched up to operation 640", "not launched any operations".
+std::optional<uint64_t> ReadOperations(const Words& words, size_t first) {
+  const auto word = [&](size_t i) { return first + i < words.size() ? words[first + i] : ""; };
+  if (word(0) == "not" && word(1) == "launched") return 0;
+  uint64_t operations = 0;
+  const bool fits = word(0) == "launched" && word(3) == "operation" &&
+                    absl::SimpleAtoi(absl::StripSuffix(word(4), ":"), &operations);
+  return fits ? std::optional<uint64_t>(operations) : std::nullopt;
+}
+
+// "30 ranks have launched up to operation 640", or of one rank alone
+// "Rank 12 has launched up to operation 639 -- GPU 4 managed by process 323032 on node node-17".
 std::optional<RasCount> ReadCount(const Words& words) {
+  if (words.size() < 5) return std::nullopt;
+  const std::optional<uint64_t> operations = ReadOperations(words, 3);
   RasCount count;
+  if (!operations) return std::nullopt;
+  count.operations = *operations;
+  if (const auto rank = ReadRank(words)) {
+    count.ranks = 1;
+    count.named.push_back(*rank);
+    return count;
+  }
   uint64_t ranks = 0;
-  const bool fits = words.size() >= 8 && absl::StartsWith(words[1], "rank") &&
-                    words[3] == "launched" && words[6] == "operation";
-  if (!fits || !absl::SimpleAtoi(words[0], &ranks)) return std::nullopt;
-  if (!absl::SimpleAtoi(absl::StripSuffix(words[7], ":"), &count.operations)) return std::nullopt;
+  if (words[1] != "ranks" || !absl::SimpleAtoi(words[0], &ranks)) return std::nullopt;
   count.ranks = ranks;
   return count;
 }
@@ -86,12 +104,25 @@ void AddRank(const RasRank& rank, RasFinding* finding) {
   if (ranks->size() < kMostRanks) ranks->push_back(rank);
 }
 
-void ReadLine(const Words& words, RasFinding* finding) {
+// The operation of "Communicator ranks have different AllReduce operation counts": "" for "collective",
+// which means all together. Nothing for other lines.
+std::optional<std::string> ReadOperation(const Words& words) {
   const auto different = std::find(words.begin(), words.end(), "different");
-  if (different != words.end() && different + 1 != words.end() && *(different + 1) != "collective") {
-    finding->operation = *(different + 1);
-  }
-  if (const auto count = ReadCount(words)) {
+  if (different == words.end() || different + 1 == words.end()) return std::nullopt;
+  return *(different + 1) == "collective" ? "" : *(different + 1);
+}
+
+// Adds what the line says to the last finding. One heading may stand above counts of several
+// operations: each of them is a finding.
+void ReadLine(const Words& words, std::vector<RasFinding>* findings) {
+  RasFinding* finding = &findings->back();
+  if (const auto operation = ReadOperation(words)) {
+    if (!finding->counts.empty()) {
+      findings->push_back({finding->kind, finding->communicator, "", {}, {}});
+      finding = &findings->back();
+    }
+    finding->operation = *operation;
+  } else if (const auto count = ReadCount(words)) {
     finding->counts.push_back(*count);
   } else if (const auto rank = ReadRank(words)) {
     AddRank(*rank, finding);
@@ -99,6 +130,7 @@ void ReadLine(const Words& words, RasFinding* finding) {
 }
 
 std::string NameOf(const RasRank& rank) {
+  if (rank.pid == 0) return absl::StrCat("rank ", rank.rank);
   const std::string where = absl::StrCat("process ", rank.pid, " on ", rank.node);
   return rank.rank < 0 ? where : absl::StrCat("rank ", rank.rank, " (", where, ")");
 }
@@ -189,11 +221,11 @@ std::vector<RasFinding> ReadRasOutput(const std::string& text) {
   std::vector<RasFinding> findings;
   for (const absl::string_view line : absl::StrSplit(text, '\n')) {
     const Words words = SplitWords(absl::StripSuffix(line, "\r"));
+    if (findings.size() >= kMostFindings) break;
     if (const auto heading = ReadHeading(words)) {
-      if (findings.size() == kMostFindings) break;
       findings.push_back(*heading);
     } else if (!findings.empty()) {
-      ReadLine(words, &findings.back());
+      ReadLine(words, &findings);
     }
   }
   return findings;

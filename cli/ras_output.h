@@ -13,11 +13,12 @@ namespace rollcall {
 struct RasRank {
   int32_t rank = -1;  // in the communicator; -1: a process, of which RAS names no rank
   int32_t device = -1;
-  int32_t pid = 0;
+  int32_t pid = 0;  // 0: RAS does not know the process
   std::string node;
 };
 
-// Ranks that have launched the same number of operations. RAS names those of small groups only.
+// Ranks that have launched the same number of operations. RAS names those of small groups only, and
+// leaves out a rank that is alone with its number in a small communicator.
 struct RasCount {
   uint64_t operations = 0;
   size_t ranks = 0;

@@ -74,6 +74,50 @@ TEST(RasOutputTest, TheRanksBehindAreTheCulprits) {
   EXPECT_EQ(verdicts[0].call.op, Op::kAllGather);
 }
 
+// The forms of NCCL's ras/client_support.cc for a number that one rank alone has.
+TEST(RasOutputTest, OneRankAloneIsOneLine) {
+  const std::vector<RasFinding> findings = ReadRasOutput(
+      "#0-0 (78db921d1c117b4a) MISMATCH\n"
+      "  Communicator ranks have different AllReduce operation counts\n"
+      "  6 ranks have launched up to operation 64\n"
+      "  Rank 7 has launched up to operation 60 -- GPU 3 managed by process 1650386 on node node1\n"
+      "  Rank 2 has not launched any operations -- [process information not found]\n");
+  ASSERT_EQ(findings.size(), 1u);
+  const std::vector<RasCount>& counts = findings[0].counts;
+  ASSERT_EQ(counts.size(), 3u);
+  EXPECT_EQ(counts[1].operations, 60u);
+  ASSERT_EQ(counts[1].named.size(), 1u);
+  EXPECT_EQ(counts[1].named[0].rank, 7);
+  EXPECT_EQ(counts[1].named[0].node, "node1");
+  EXPECT_EQ(counts[2].operations, 0u);
+  EXPECT_EQ(counts[2].named[0].rank, 2);
+  EXPECT_EQ(RasInWords(findings),
+            std::vector<std::string>{"RAS: different numbers of AllReduce calls on "
+                                     "78db921d1c117b4a: 6 ranks have launched 64; 1 rank has "
+                                     "launched 60: rank 7 (process 1650386 on node1); 1 rank has "
+                                     "launched 0: rank 2"});
+}
+
+TEST(RasOutputTest, EachOperationUnderOneHeadingIsAFinding) {
+  const std::vector<RasFinding> findings = ReadRasOutput(
+      "#0-0 (1) MISMATCH\n"
+      "  Communicator ranks have different status\n"
+      "  3 ranks have status RUNNING\n"
+      "  Rank 3 has status FINALIZE -- GPU 3 managed by process 9 on node n\n"
+      "  Communicator ranks have different AllGather operation counts\n"
+      "  3 ranks have launched up to operation 5\n"
+      "  Rank 3 has launched up to operation 4 -- GPU 3 managed by process 9 on node n\n\n"
+      "  Communicator ranks have different AllReduce operation counts\n"
+      "  3 ranks have launched up to operation 6\n"
+      "  Rank 3 has launched up to operation 7 -- GPU 3 managed by process 9 on node n\n");
+  ASSERT_EQ(findings.size(), 2u);
+  EXPECT_EQ(findings[0].operation, "AllGather");
+  EXPECT_EQ(findings[0].counts.size(), 2u);
+  EXPECT_EQ(findings[1].operation, "AllReduce");
+  EXPECT_EQ(findings[1].communicator, 1u);
+  EXPECT_EQ(findings[1].counts[1].operations, 7u);
+}
+
 // RAS names the ranks of the smaller group only. Where it leaves out more, no rank is known.
 TEST(RasOutputTest, CountsWithoutTheirRanksFillNothing) {
   JobModel model("ras");
