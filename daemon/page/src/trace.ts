@@ -12,7 +12,13 @@ const kPointToPoint = ["Send", "Recv", "PutSignal", "Signal", "WaitSignal"];
 type Event = Record<string, unknown> & { ts: number };
 
 const isOpen = (span: CallSpan) => span.returned_seconds === 0 || span.waits;
-const moment = (text: string | undefined) => (text ? Date.parse(text) / 1000 : undefined);
+
+// Date.parse() drops what is below a millisecond.
+function moment(text: string | undefined): number | undefined {
+  if (text === undefined || text === "") return undefined;
+  const fraction = /\.\d+/.exec(text)?.[0] ?? "";
+  return Date.parse(text.replace(fraction, "")) / 1000 + Number(`0${fraction}`);
+}
 
 function rfc3339(seconds: number): string {
   const whole = Math.floor(seconds);
