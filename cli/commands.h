@@ -16,6 +16,7 @@ namespace rollcall {
 // Rollcall's own exit codes. In all other cases `run` exits with the job's exit code.
 inline constexpr int kExitBadUsage = 2;
 inline constexpr int kExitHangFound = 3;     // analyze
+inline constexpr int kExitProblemFound = 3;  // doctor
 inline constexpr int kExitHangAborted = 75;  // run --on-hang=abort
 
 inline constexpr char kLogPattern[] = "rollcall: %v";  // of spdlog

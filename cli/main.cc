@@ -36,6 +36,7 @@ constexpr Command kCommands[] = {
     {"stacks", "print the stacks of a running job or process", &StacksCommand},
     {"incidents", "list incidents, newest first", &IncidentsCommand},
     {"report", "print one incident or write its report to a folder", &ReportCommand},
+    {"doctor", "check this host, container or program, and say what to type", &DoctorCommand},
     {"explain", "say what a line of a job's log means, and what to run next", &ExplainCommand},
     {"pki", "make certificates for daemons, agents and people", &PkiCommand},
     {"token", "make, list and revoke tokens of a token file", &TokenCommand},

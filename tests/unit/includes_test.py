@@ -45,7 +45,7 @@ LAYERS = [
         "daemon",
     ],
 ]
-LAST = ["cli/flight_recorder", "cli"]  # may include everything above
+LAST = ["cli/flight_recorder", "cli/doctor", "cli"]  # may include everything above
 
 
 def allowed(folder):

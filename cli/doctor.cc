@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// rollcall doctor: what works on this host, in this container or for this program, and what will not.
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <iostream>
+
+#include "agent/processes/this_host.h"
+#include "cli/commands.h"
+#include "cli/doctor/gather.h"
+#include "cli/doctor_lines.h"
+#include "cli/query.h"
+#include "cli/terminal.h"
+
+namespace rollcall {
+
+int DoctorCommand(const std::vector<std::string>& arguments) {
+  QueryFlags flags;
+  doctor::Questions questions;
+  CLI::App app(
+      "Checks this host or container, and says what to type where something is wrong:\n"
+      "rollcall doctor, or with the program of a job:  rollcall doctor -- python train.py",
+      "rollcall doctor");
+  AddQueryFlags(&app, &flags);
+  int exit_code = 0;
+  const auto separator = std::find(arguments.begin(), arguments.end(), "--");
+  if (!ParseFlags(&app, {arguments.begin(), separator}, &exit_code)) return exit_code;
+  if (separator != arguments.end()) questions.command.assign(separator + 1, arguments.end());
+  questions.library = FindLibrary();
+  questions.daemon = flags.daemon;
+  questions.is_daemon_chosen = app.get_option("--daemon")->count() > 0;
+  questions.version = ROLLCALL_VERSION;
+  const std::vector<doctor::Finding> findings = doctor::Examine(doctor::Gather(questions));
+  if (flags.format == "json") {
+    std::cout << DoctorJson(findings, ROLLCALL_VERSION, HostName()) << "\n";
+  } else {
+    PrintLines(DoctorLines(findings));
+  }
+  return doctor::HasProblem(findings) ? kExitProblemFound : 0;
+}
+
+}  // namespace rollcall
