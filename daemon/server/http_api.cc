@@ -127,8 +127,8 @@ absl::StatusOr<std::string> Status(QuerySource* queries, const QueryParameters& 
 
 absl::StatusOr<std::string> Jobs(QuerySource* queries, const QueryParameters& parameters) {
   JobSelector page;
-  const absl::Status paged = SetPage(parameters, &page);
   page.host = parameters.Get("host");
+  const absl::Status paged = SetPage(parameters, &page);
   if (!paged.ok()) return paged;
   v1::StatusResponse status = queries->GetStatus(page, true);
   for (v1::JobStatus& job : *status.mutable_jobs()) job.clear_communicators();
@@ -152,7 +152,6 @@ absl::StatusOr<std::string> Calls(QuerySource* queries, const QueryParameters& p
   return ToJson(queries->GetCalls(request));
 }
 
-absl::StatusOr<std::string> Processes(QuerySource* queries, const QueryParameters& parameters) {
 absl::StatusOr<std::string> OneCommunicator(QuerySource* queries,
                                             const QueryParameters& parameters) {
   v1::CommunicatorRequest request;
@@ -166,6 +165,7 @@ absl::StatusOr<std::string> OneCommunicator(QuerySource* queries,
   return ToJson(queries->GetCommunicator(request));
 }
 
+absl::StatusOr<std::string> Processes(QuerySource* queries, const QueryParameters& parameters) {
   v1::ProcessesRequest request;
   request.set_host(parameters.Get("host"));
   int limit = 0, offset = 0;
@@ -233,6 +233,8 @@ const std::vector<ApiRoute> kApiRoutes = {
      {"host", "offset", "limit"}},
     {"/api/v1/job", &Job, "job", false,
      {"job", "tenant", "attempt"}},
+    {"/api/v1/communicator", &OneCommunicator, "job", false,
+     {"job", "tenant", "attempt", "id", "offset", "limit"}},
     {"/api/v1/calls", &Calls, "job", false,
      {"job", "tenant", "attempt", "ranks", "limit"}},
     {"/api/v1/processes", &Processes, "job", false,
@@ -267,7 +269,5 @@ absl::StatusOr<int> QueryParameters::Number(const std::string& name, int otherwi
   if (text.empty() || absl::SimpleAtoi(text, &number)) return number;
   return absl::InvalidArgumentError(absl::StrCat(name, " is a number; not \"", text, "\""));
 }
-    {"/api/v1/communicator", &OneCommunicator, "job", false,
-     {"job", "tenant", "attempt", "id", "offset", "limit"}},
 
 }  // namespace rollcall

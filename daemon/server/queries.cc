@@ -17,8 +17,8 @@
 #include "daemon/server/metrics.h"
 #include "daemon/server/refusals.h"
 #include "daemon/server/views/calls_view.h"
-#include "daemon/server/views/job_view.h"
 #include "daemon/server/views/communicator_view.h"
+#include "daemon/server/views/job_view.h"
 #include "daemon/server/views/processes_view.h"
 #include "daemon/server/views/status_view.h"
 #include "daemon/words/rank_ranges.h"
@@ -44,7 +44,6 @@ google::protobuf::Timestamp ToTime(int64_t ns) {
 // These two move the times of calls to the wall clock.
 void MoveCalls(int64_t by_ns, v1::CommunicatorCalls* calls) {
   const double seconds = static_cast<double>(by_ns) / 1e9;
-  for (v1::RankCalls& rank : *response->mutable_ranks()) {
   for (v1::CallSpan& span : *calls->mutable_calls()) {
     span.set_entered_seconds(span.entered_seconds() + seconds);
     if (span.returned_seconds() == 0) continue;
@@ -53,6 +52,7 @@ void MoveCalls(int64_t by_ns, v1::CommunicatorCalls* calls) {
 }
 
 void MoveCalls(int64_t by_ns, v1::CallsResponse* response) {
+  for (v1::RankCalls& rank : *response->mutable_ranks()) {
     for (v1::CommunicatorCalls& calls : *rank.mutable_communicators()) MoveCalls(by_ns, &calls);
   }
 }
@@ -264,7 +264,6 @@ absl::StatusOr<v1::CallsResponse> Queries::GetCalls(const v1::CallsRequest& requ
   return response;
 }
 
-absl::StatusOr<v1::ProcessesResponse> Queries::ListProcesses(
 absl::StatusOr<v1::CommunicatorView> Queries::GetCommunicator(
     const v1::CommunicatorRequest& request) const {
   v1::CommunicatorView view;
@@ -288,6 +287,7 @@ absl::StatusOr<v1::CommunicatorView> Queries::GetCommunicator(
   return view;
 }
 
+absl::StatusOr<v1::ProcessesResponse> Queries::ListProcesses(
     const v1::ProcessesRequest& request) const {
   v1::ProcessesResponse response;
   const std::optional<JobKey> key = Find(SelectorIn(request));

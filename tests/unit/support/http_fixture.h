@@ -43,11 +43,11 @@ class FakeQueries : public QuerySource {
   absl::StatusOr<v1::CallsResponse> GetCalls(const v1::CallsRequest&) const override {
     return v1::CallsResponse();
   }
-  absl::StatusOr<v1::ProcessesResponse> ListProcesses(const v1::ProcessesRequest&) const override {
   absl::StatusOr<v1::CommunicatorView> GetCommunicator(
       const v1::CommunicatorRequest&) const override {
     return v1::CommunicatorView();
   }
+  absl::StatusOr<v1::ProcessesResponse> ListProcesses(const v1::ProcessesRequest&) const override {
     return v1::ProcessesResponse();
   }
   absl::StatusOr<v1::ListIncidentsResponse> ListIncidents(
