@@ -82,6 +82,9 @@ const std::vector<TextField>& TextFields() {
       {"IncidentGroup.summary", K::kDropped},
       {"IncidentGroup.sentence", K::kDropped},
       {"Recurring.name", K::kDropped},
+      {"Note.who", K::kDropped},
+      {"Note.text", K::kDropped},
+      {"Acknowledgement.who", K::kDropped},
   };
   return fields;
 }

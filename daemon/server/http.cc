@@ -47,6 +47,8 @@ constexpr char kNoPage[] =
 int HttpCode(const absl::Status& status) {
   if (absl::IsNotFound(status)) return 404;
   if (absl::IsInvalidArgument(status)) return 400;
+  if (absl::IsFailedPrecondition(status)) return 409;
+  if (absl::IsOutOfRange(status)) return 413;
   return 503;
 }
 
@@ -202,7 +204,12 @@ class HttpServer::Impl {
   void Act(const ApiRoute& route, const httplib::Request& request, httplib::Response* response) {
     if (++actions_ > kMostActions) return RefuseAction(response);
     RecordAction(route, request);
-    const auto answer = route.answer(Seen().get(), GetParameters(request));
+    const std::unique_ptr<QuerySource> seen = Seen();
+    const auto answer =
+        route.act == nullptr
+            ? route.answer(seen.get(), GetParameters(request))
+            : route.act(seen.get(), GetParameters(request),
+                        HttpRouter::exchange().visitor.identity->name);
     --actions_;
     if (!answer.ok()) return Refuse(answer.status(), response);
     SetBody(std::make_shared<std::string>(*answer), kJson, response);

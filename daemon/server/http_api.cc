@@ -9,6 +9,7 @@
 #include "absl/time/time.h"
 #include "daemon/server/query_source.h"
 #include "daemon/server/stacks_audit.h"
+#include "proto/clean_text.h"
 
 namespace rollcall {
 namespace {
@@ -224,6 +225,39 @@ std::string ObjectOfStacks(const QuerySource& queries, const QueryParameters& pa
                       : absl::StrCat("none: ", std::string(request.status().message()));
 }
 
+// Answers without the stacks, which the page has.
+absl::StatusOr<std::string> ActOnIncident(QuerySource* queries, const QueryParameters& parameters,
+                                          const std::string& action, const std::string& who) {
+  absl::StatusOr<v1::Incident> incident = queries->ActOnIncident(
+      parameters.Get("id"), action, parameters.Get("text"), who);
+  if (!incident.ok()) return incident.status();
+  incident->clear_stacks();
+  incident->clear_stack_tree();
+  return ToJson(static_cast<const google::protobuf::Message&>(*incident));
+}
+
+absl::StatusOr<std::string> Note(QuerySource* queries, const QueryParameters& parameters,
+                                 const std::string& who) {
+  return ActOnIncident(queries, parameters, "note", who);
+}
+
+absl::StatusOr<std::string> Acknowledge(QuerySource* queries, const QueryParameters& parameters,
+                                        const std::string& who) {
+  const bool takes_back = parameters.Get("take_back") == "1";
+  return ActOnIncident(queries, parameters, takes_back ? "take back" : "acknowledge", who);
+}
+
+std::string ObjectOfNote(const QuerySource& /*queries*/, const QueryParameters& parameters) {
+  return absl::StrCat("incident ", CleanText(parameters.Get("id")), ": ",
+                      CleanText(parameters.Get("text")));
+}
+
+std::string ObjectOfAcknowledgement(const QuerySource& /*queries*/,
+                                    const QueryParameters& parameters) {
+  return absl::StrCat(parameters.Get("take_back") == "1" ? "take back, incident " : "incident ",
+                      CleanText(parameters.Get("id")));
+}
+
 }  // namespace
 
 const std::vector<ApiRoute> kApiRoutes = {
@@ -246,6 +280,10 @@ const std::vector<ApiRoute> kApiRoutes = {
      {"id"}},
     {"/api/v1/stacks", &Stacks, "", true,
      {"job", "tenant", "attempt", "ranks", "host"}, "take stacks", &ObjectOfStacks},
+    {"/api/v1/incident/note", nullptr, "", true,
+     {"id", "text"}, "note", &ObjectOfNote, &Note},
+    {"/api/v1/incident/acknowledge", nullptr, "", true,
+     {"id", "take_back"}, "acknowledge", &ObjectOfAcknowledgement, &Acknowledge},
 };
 
 std::string QueryParameters::Get(const std::string& name) const {

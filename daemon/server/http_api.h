@@ -39,6 +39,9 @@ struct ApiRoute {
   // For the audit: what it does, "take stacks", and to what.
   const char* action = "";
   std::string (*object)(const QuerySource& queries, const QueryParameters& parameters) = nullptr;
+  // Instead of `answer`, for an action that keeps the name of whoever asks for it.
+  absl::StatusOr<std::string> (*act)(QuerySource* queries, const QueryParameters& parameters,
+                                     const std::string& who) = nullptr;
 };
 
 extern const std::vector<ApiRoute> kApiRoutes;

@@ -12,6 +12,7 @@
 #include "daemon/report/incident_proto.h"
 #include "daemon/report/stack_merge.h"
 #include "daemon/report/stack_places.h"
+#include "daemon/server/incident_actions.h"
 #include "daemon/server/incident_stacks.h"
 #include "daemon/server/stored_incident.h"
 
@@ -184,6 +185,7 @@ void IncidentBook::Rewrite(const IncidentEvent& event, Record* record) {
   incident.set_report_path(record->folder);
   if (!record->is_over_quota) incident.set_report_note(record->incident.report_note());
   incident.set_alert_held_back(record->incident.alert_held_back());
+  KeepActions(record->incident, &incident);
   KeepTimes(record->incident, &incident);
   record->incident.Swap(&incident);
   AddSites(&record->incident);

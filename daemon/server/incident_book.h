@@ -17,6 +17,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -133,6 +134,12 @@ class IncidentBook {
       ABSL_LOCKS_EXCLUDED(mutex_);
   // Includes the history. kNotFound says how to list the incidents.
   absl::StatusOr<v1::Incident> Get(const std::string& id) const ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // Changes an incident as a person asks, and stores it. `change` runs under the book's mutex: it must
+  // be quick, and its error is returned. kNotFound as Get(); other errors of the history as well.
+  absl::Status Change(const std::string& id,
+                      const std::function<absl::Status(v1::Incident*)>& change)
+      ABSL_LOCKS_EXCLUDED(changing_, mutex_);
 
   // The attempts with an open incident.
   std::set<JobKey> OpenJobs() const ABSL_LOCKS_EXCLUDED(mutex_);
@@ -257,6 +264,7 @@ class IncidentBook {
   std::unique_ptr<ReportQueue> reports_;
   std::unique_ptr<AlertSender> alerts_;
 
+  absl::Mutex changing_;  // of Change(), before mutex_
   mutable absl::Mutex mutex_;
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   int64_t started_ns_ ABSL_GUARDED_BY(mutex_) = 0;

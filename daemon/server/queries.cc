@@ -13,6 +13,7 @@
 #include "daemon/report/stack_merge.h"
 #include "daemon/server/access.h"
 #include "daemon/server/daemon_security.h"
+#include "daemon/server/incident_actions.h"
 #include "daemon/server/incident_list.h"
 #include "daemon/server/metrics.h"
 #include "daemon/server/refusals.h"
@@ -334,6 +335,22 @@ absl::StatusOr<v1::Incident> Queries::GetIncident(const std::string& id) const {
   absl::StatusOr<v1::Incident> incident = parts_.incidents->Get(id);
   if (!incident.ok() || tenants_.Has(ReadJobKey(*incident).tenant)) return incident;
   return NoSuchIncident(id);
+}
+
+absl::StatusOr<v1::Incident> Queries::ActOnIncident(const std::string& id,
+                                                    const std::string& action,
+                                                    const std::string& text,
+                                                    const std::string& who) {
+  const absl::StatusOr<v1::Incident> seen = GetIncident(id);
+  if (!seen.ok()) return seen;
+  const int64_t now_ns = parts_.timeline->ToWallTime(parts_.timeline->Now());
+  const absl::Status changed = parts_.incidents->Change(id, [&](v1::Incident* incident) {
+    if (action == "note") return AddNote(who, text, now_ns, incident);
+    if (action == "acknowledge") return Acknowledge(who, now_ns, incident);
+    return TakeBackAcknowledgement(incident);
+  });
+  if (!changed.ok()) return changed;
+  return GetIncident(id);
 }
 
 absl::Status Queries::StreamStacks(const v1::TakeStacksRequest& request,

@@ -29,7 +29,7 @@ class Queries : public QuerySource {
   // All must outlive this object.
   struct Parts {
     const JobStore* store;
-    const IncidentBook* incidents;
+    IncidentBook* incidents;
     StackDesk* stacks;
     const AgentService* agents;
     const CallRates* rates;
@@ -58,6 +58,9 @@ class Queries : public QuerySource {
   absl::StatusOr<v1::ListIncidentsResponse> ListIncidents(
       const v1::ListIncidentsRequest& request) const override;
   absl::StatusOr<v1::Incident> GetIncident(const std::string& id) const override;
+  absl::StatusOr<v1::Incident> ActOnIncident(const std::string& id, const std::string& action,
+                                             const std::string& text,
+                                             const std::string& who) override;
   absl::Status StreamStacks(const v1::TakeStacksRequest& request,
                             const std::function<bool(const v1::ProcessStack&)>& on_stack) override;
   absl::StatusOr<v1::StacksResponse> GetStacks(const v1::TakeStacksRequest& request) override;

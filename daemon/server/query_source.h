@@ -68,6 +68,13 @@ class QuerySource {
       const v1::ListIncidentsRequest& request) const = 0;
   virtual absl::StatusOr<v1::Incident> GetIncident(const std::string& id) const = 0;
 
+  // Changes an incident that the caller may see: "note" adds `text`, "acknowledge", "take back" the
+  // acknowledgement. `who`: the caller. kNotFound, or the errors of incident_actions.h.
+  virtual absl::StatusOr<v1::Incident> ActOnIncident(const std::string& id,
+                                                     const std::string& action,
+                                                     const std::string& text,
+                                                     const std::string& who) = 0;
+
   // Takes the stacks of these processes now. Calls `on_stack` with each as it comes; ends early
   // when it returns false. Returns kNotFound as above. Takes seconds.
   virtual absl::Status StreamStacks(

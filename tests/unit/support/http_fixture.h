@@ -16,6 +16,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "daemon/server/http.h"
+#include "daemon/server/incident_actions.h"
 #include "daemon/server/query_source.h"
 #include "test_authority.h"
 
@@ -56,6 +57,15 @@ class FakeQueries : public QuerySource {
   }
   absl::StatusOr<v1::Incident> GetIncident(const std::string&) const override {
     return v1::Incident();
+  }
+  absl::StatusOr<v1::Incident> ActOnIncident(const std::string& id, const std::string&,
+                                             const std::string& text,
+                                             const std::string& who) override {
+    v1::Incident incident;
+    incident.set_id(id);
+    const absl::Status status = AddNote(who, text, 1, &incident);
+    if (!status.ok()) return status;
+    return incident;
   }
   absl::Status StreamStacks(const v1::TakeStacksRequest&,
                             const std::function<bool(const v1::ProcessStack&)>&) override {
