@@ -45,7 +45,8 @@ DESTDIR=$tree quietly install-portable.log cmake --install "$build" --prefix /us
 "$venv/bin/python" deploy/package/contents.py --build "$build" --tree "$tree"
 version=$("$tree/usr/bin/rollcall" --version | awk '{print $2}')
 machine=$(uname -m)
-find "$tree" -exec touch --no-dereference --date="@$SOURCE_DATE_EPOCH" {} +
+cp -r deploy/systemd "$output/services"
+find "$tree" "$output/services" -exec touch --no-dereference --date="@$SOURCE_DATE_EPOCH" {} +
 
 if makes wheel; then
   step "wheel"

@@ -153,7 +153,8 @@ def test_a_deb_installs_and_removes_without_a_rest(package, tmp_path):
     (root / "var" / "lib" / "dpkg").mkdir(parents=True)
     for file in ("status", "available"):
         (root / "var" / "lib" / "dpkg" / file).touch()
-    dpkg = ["dpkg", f"--root={root}", "--force-depends", "--log=/dev/null"]
+    # The empty root has no shell for the scripts of the package; they know DPKG_ROOT.
+    dpkg = ["dpkg", f"--root={root}", "--force-depends", "--force-script-chrootless", "--log=/dev/null"]
     result = run(*dpkg, "--install", one(f"{package}_*.deb"))
     assert result.returncode == 0, result.stderr
     program = {"rollcall": "rollcall", "rollcall-agent": "rollcall-agent", "rollcalld": "rollcalld"}
@@ -162,7 +163,18 @@ def test_a_deb_installs_and_removes_without_a_rest(package, tmp_path):
     if package == "rollcall":
         demo = run(root / "usr" / "bin" / "rollcall", "demo", cwd=tmp_path)
         assert demo.returncode == 0, demo.stderr
+    unit = root / "usr" / "lib" / "systemd" / "system" / f"{package}.service"
+    assert unit.exists() == (package != "rollcall")
+    if unit.exists():
+        state = root / "var" / "lib" / "rollcall" / "rollcall-reports"
+        state.mkdir(parents=True)
+        (state / "kept").touch()
+        assert run(*dpkg, "--remove", package).returncode == 0
+        assert (state / "kept").exists() and list((root / "etc" / "rollcall").iterdir())
+        if package == "rollcall-agent":
+            shutil.rmtree(root / "var" / "lib" / "rollcall")
     assert run(*dpkg, "--purge", package).returncode == 0
+    assert not (root / "var" / "lib" / "rollcall").exists()
     rest = [file for file in root.rglob("*") if file.is_file() and "var/lib/dpkg" not in str(file)]
     assert rest == []
 
