@@ -79,14 +79,16 @@ def test_a_dynamic_program_is_fine_and_really_loads_the_library(compiled):
     code, checks = doctor("--", program)
     assert checks["program"]["state"] == checks["sanitizer"]["state"] == "ok"
     assert code == 0, checks
-    assert "did not load the library" not in rollcall("run", "--sim", "--http=none", "--", program).stderr
+    job = rollcall("run", "--sim", "--http=none", "--", program)
+    assert job.returncode == 0 and "did not load the library" not in job.stderr, job.stderr
 
 
 def test_a_static_program_is_a_problem_and_really_does_not_load_it(compiled):
     program = compiled("-static")
     _, checks = doctor("--", program)
     assert checks["program"]["state"] == "problem" and "is static" in checks["program"]["what"]
-    assert "did not load the library" in rollcall("run", "--sim", "--http=none", "--", program).stderr
+    job = rollcall("run", "--sim", "--http=none", "--", program)
+    assert job.returncode == 0 and "did not load the library" in job.stderr, job.stderr
 
 
 def test_a_program_of_musl_is_a_problem(compiled):
