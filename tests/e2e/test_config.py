@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Flags of daemon and agent from a file, checked, and read again while they run."""
+import pathlib
 import re
 import signal
 import subprocess
@@ -7,6 +8,7 @@ import subprocess
 import pytest
 from conftest import BUILD, Service
 
+ROOT = pathlib.Path(__file__).resolve().parents[2]
 PROGRAMS = ("rollcalld", "rollcall-agent")
 
 
@@ -77,7 +79,7 @@ def test_a_wrong_file_ends_the_check_with_2_and_says_what_is_wrong(program, text
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_the_example_of_the_package_is_usable(program, tmp_path):
     name = {"rollcalld": "daemon", "rollcall-agent": "agent"}[program]
-    text = (BUILD.parents[1] / "deploy" / "systemd" / f"{name}.yaml").read_text()
+    text = (ROOT / "deploy" / "systemd" / f"{name}.yaml").read_text()
     assert check(program, text, tmp_path)[0].returncode == 0
 
 
