@@ -10,7 +10,8 @@ import threading
 import time
 
 import pytest
-from conftest import BUILD, VICTIMS, client, needs_another_user, new_token, rollcall
+from conftest import (BUILD, VICTIMS, Service, client, needs_another_user, new_token, rollcall,
+                      wait_for)
 
 SMALL_C = "int main(void) { return 0; }\n"
 
@@ -195,7 +196,56 @@ def test_a_missing_preload_is_noticed():
     assert doctor(env={"LD_PRELOAD": str(library)})[1]["preload"]["state"] == "ok"
 
 
-# --- The daemon.
+# --- Tracing.
+FORBID_PTRACE = """
+import ctypes, os, struct, sys
+libc = ctypes.CDLL(None, use_errno=True)
+ptrace = {"x86_64": 101, "aarch64": 117}[os.uname().machine]
+def code(operation, if_true, if_false, value):
+    return struct.pack("HBBI", operation, if_true, if_false, value)
+program = (code(0x20, 0, 0, 0)             # loads the number of the system call
+           + code(0x15, 0, 1, ptrace)
+           + code(0x06, 0, 0, 0x00050001)  # it fails with EPERM
+           + code(0x06, 0, 0, 0x7fff0000)) # any other one is allowed
+class Filter(ctypes.Structure):
+    _fields_ = [("length", ctypes.c_ushort), ("code", ctypes.c_void_p)]
+memory = ctypes.create_string_buffer(program)
+rules = Filter(len(program) // 8, ctypes.addressof(memory))
+assert libc.prctl(38, 1, 0, 0, 0) == 0                    # PR_SET_NO_NEW_PRIVS
+assert libc.prctl(22, 2, ctypes.byref(rules), 0, 0) == 0  # PR_SET_SECCOMP
+os.execv(sys.argv[1], sys.argv[1:])
+"""
+
+
+def test_a_seccomp_filter_that_forbids_tracing_is_named():
+    _, free = doctor()
+    if free["tracing"]["state"] != "ok":
+        pytest.skip(f"tracing is restricted here: {free['tracing']['what']}")
+    assert free["seccomp"]["state"] == "ok"
+    code, checks = doctor(before=["/usr/bin/python3", "-c", FORBID_PTRACE])
+    assert code == 3
+    assert checks["tracing"]["state"] == "problem" and "seccomp" in checks["tracing"]["what"], checks["tracing"]
+    assert checks["seccomp"]["state"] == "problem"
+    assert "seccomp=unconfined" in checks["seccomp"]["type_next"]
+
+
+# --- The host's agent, and the daemon.
+def test_an_agent_of_this_host_is_found(daemon, tmp_path):
+    folder = tmp_path / "segments"
+
+    def state():
+        return doctor(f"--daemon={daemon.address}", env={"ROLLCALL_DIR": str(folder)})[1]["agent"]["state"]
+
+    assert state() == "not_applicable"
+    agent = Service([BUILD / "bin" / "rollcall-agent", f"--daemon={daemon.address}", f"--dir={folder}",
+                     "--host-facts=off"])
+    try:
+        wait_for(lambda: state() == "ok")
+    finally:
+        agent.kill()
+    assert state() == "not_applicable"
+
+
 def test_a_daemon_of_the_same_user_answers_with_its_clock_and_release(daemon):
     code, checks = doctor(f"--daemon={daemon.address}")
     assert code == 0, checks
