@@ -6,7 +6,7 @@
 #   boot_systemd.sh FOLDER      FOLDER/extra is copied over the root folder first; needs root
 set -e
 [ -n "$ROLLCALL_BOOT_INSIDE" ] ||
-  ROLLCALL_BOOT_INSIDE=1 exec unshare --mount --uts --ipc --pid --cgroup --fork --kill-child "$0" "$1"
+  ROLLCALL_BOOT_INSIDE=1 exec unshare --mount --uts --ipc --pid --cgroup --net --fork --kill-child "$0" "$1"
 folder=$1
 root=$folder/root
 mount --make-rprivate /
@@ -30,6 +30,7 @@ done
 mkdir "$root/dev/shm" "$root/dev/pts"
 mount -t tmpfs -o mode=1777 tmpfs "$root/dev/shm"
 mount -t devpts -o newinstance,ptmxmode=0666,mode=620 devpts "$root/dev/pts"
+ln -s pts/ptmx "$root/dev/ptmx"
 if [ -e /sys/fs/cgroup/cgroup.controllers ]; then
   mount -t cgroup2 cgroup2 "$root/sys/fs/cgroup"
 else

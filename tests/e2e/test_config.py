@@ -62,7 +62,7 @@ def test_a_usable_file_is_checked_without_a_start(program, tmp_path):
     ("rollcalld", "hang-after: soon\n", r":1: hang-after: "),
     ("rollcalld", "insecure: yes\n", r':1: insecure is true or false, and not "yes"'),
     ("rollcalld", "listen: 0.0.0.0:7655\n", "TLS"),
-    ("rollcalld", "alert: pigeon=coop\n", "pigeon"),
+    ("rollcalld", "alert: pigeon=coop\n", "--alert wants KIND=TARGET"),
     ("rollcalld", "listen: [a\n", r":2: this is no YAML: "),
     ("rollcall-agent", "scope: galaxy\n", r":1: scope: "),
     ("rollcall-agent", "deamon: a:1\n", r':1: there is no flag "deamon"; did you mean "daemon"\?'),

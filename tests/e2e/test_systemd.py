@@ -152,7 +152,7 @@ class Machine:
         return self.pid
 
     def run(self, *command, timeout=60):
-        return subprocess.run(["nsenter", f"--target={self.pid}", "--mount", "--pid", "--ipc", "--uts",
+        return subprocess.run(["nsenter", f"--target={self.pid}", "--mount", "--pid", "--ipc", "--uts", "--net",
                                "--cgroup", "--root", "--wd", "--", *map(str, command)],
                               capture_output=True, text=True, timeout=timeout, check=False)
 
@@ -252,7 +252,7 @@ def test_the_daemon_keeps_its_files_where_the_unit_says(services):
 
 def test_a_job_of_another_user_gets_a_verdict_with_job_and_incident_in_the_journal(services):
     libraries = f"LD_LIBRARY_PATH={BUILD / 'sim'}"
-    job = ["nsenter", f"--target={services.pid}", "--mount", "--pid", "--ipc", "--uts", "--cgroup",
+    job = ["nsenter", f"--target={services.pid}", "--mount", "--pid", "--ipc", "--uts", "--net", "--cgroup",
            "--root", "--wd", "--", "setpriv", "--reuid=1234", "--regid=1234", "--clear-groups", "env",
            f"LD_PRELOAD={BUILD / 'lib' / 'librollcall.so'}", libraries, "ROLLCALL_JOB=other-job",
            str(BUILD / "tests" / "ranks"), "-n", "4", "--keep-going", "--",
