@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// rollcall doctor: what works on this host, in this container or for this program, and what will not.
+// rollcall doctor: what works on this host, in this container or for this program, and what will
+// not.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <iostream>

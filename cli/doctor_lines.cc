@@ -45,7 +45,8 @@ void AddWrapped(const std::string& first, const std::string& text, LineStyle sty
 
 void AddFinding(const Finding& finding, std::vector<StatusLine>* lines) {
   const Look look = LookOf(finding.judgement.state);
-  AddWrapped(absl::StrFormat("%-9s%-17s", look.word, finding.id), finding.judgement.what, look.style, lines);
+  AddWrapped(absl::StrFormat("%-9s%-17s", look.word, finding.id), finding.judgement.what,
+             look.style, lines);
   if (finding.judgement.next.empty()) return;
   AddWrapped(absl::StrCat(kIndent, "type:  "), finding.judgement.next, LineStyle::kPlain, lines);
 }
@@ -66,7 +67,8 @@ std::vector<StatusLine> DoctorLines(const std::vector<Finding>& findings) {
   std::vector<StatusLine> lines;
   for (const bool applies : {true, false}) {
     for (const Finding& finding : findings) {
-      if ((finding.judgement.state != State::kNotApplicable) == applies) AddFinding(finding, &lines);
+      if ((finding.judgement.state != State::kNotApplicable) == applies)
+        AddFinding(finding, &lines);
     }
   }
   const long problems = Count(findings, State::kProblem);

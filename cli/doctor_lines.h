@@ -10,7 +10,8 @@
 
 namespace rollcall {
 
-// Problems, warnings and what works, in the order of the checks; then what does not apply; then the counts.
+// Problems, warnings and what works, in the order of the checks; then what does not apply; then the
+// counts.
 std::vector<StatusLine> DoctorLines(const std::vector<doctor::Finding>& findings);
 
 // {"version", "host", "problems", "warnings", "checks": [{"id", "state", "what", "type_next"}]}.

@@ -25,9 +25,9 @@ struct Sanitizer {
 };
 
 constexpr Sanitizer kSanitizers[] = {
-    {"libasan.so", "address"},  {"libclang_rt.asan", "address"}, {"libhwasan.so", "hwaddress"},
-    {"libtsan.so", "thread"},   {"libclang_rt.tsan", "thread"},  {"libubsan.so", "undefined"},
-    {"liblsan.so", "leak"},     {"libclang_rt.ubsan", "undefined"}};
+    {"libasan.so", "address"}, {"libclang_rt.asan", "address"},   {"libhwasan.so", "hwaddress"},
+    {"libtsan.so", "thread"},  {"libclang_rt.tsan", "thread"},    {"libubsan.so", "undefined"},
+    {"liblsan.so", "leak"},    {"libclang_rt.ubsan", "undefined"}};
 
 constexpr char kNcclCall[] = "ncclAllReduce";
 constexpr char kMarkerCall[] = "cuStreamWriteValue64_v2";
@@ -48,7 +48,8 @@ void ReadInterpreter(int fd, Elf* elf, ElfFacts* facts) {
   if (elf_getphdrnum(elf, &count) != 0) return;
   for (size_t i = 0; i < count; ++i) {
     GElf_Phdr header;
-    if (gelf_getphdr(elf, static_cast<int>(i), &header) == nullptr || header.p_type != PT_INTERP) continue;
+    if (gelf_getphdr(elf, static_cast<int>(i), &header) == nullptr || header.p_type != PT_INTERP)
+      continue;
     char text[256] = "";
     const size_t size = std::min<size_t>(header.p_filesz, sizeof(text) - 1);
     if (pread(fd, text, size, static_cast<off_t>(header.p_offset)) > 0) facts->interpreter = text;
@@ -70,7 +71,8 @@ void ReadNeeded(const char* name, ElfFacts* facts) {
   if (name == nullptr) return;
   facts->needed.emplace_back(name);
   for (const Sanitizer& one : kSanitizers) {
-    if (facts->sanitizer.empty() && absl::StartsWith(name, one.library)) facts->sanitizer = one.name;
+    if (facts->sanitizer.empty() && absl::StartsWith(name, one.library))
+      facts->sanitizer = one.name;
   }
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads what the loader reads of a file, without loading it: a static program cannot load libraries.
+// Reads what the loader reads of a file, without loading it: a static program cannot load
+// libraries.
 #pragma once
 
 #include <string>
@@ -8,7 +9,8 @@
 
 namespace rollcall::doctor {
 
-// A file that is missing, unreadable or damaged gives `is_elf` false, or less. May block on a file server.
+// A file that is missing, unreadable or damaged gives `is_elf` false, or less. May block on a file
+// server.
 ElfFacts ReadElf(const std::string& path);
 
 }  // namespace rollcall::doctor

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What `rollcall doctor` has found out about this host, container or program. Plain values: the probes
-// (probes.h) fill them in, the checks (checks.h) judge them.
+// What `rollcall doctor` has found out about this host, container or program. Plain values: the
+// probes (probes.h) fill them in, the checks (checks.h) judge them.
 #pragma once
 
 #include <sys/types.h>
@@ -21,15 +21,15 @@ enum class Attempt { kNotMade, kWorked, kFailed, kNoAnswer };
 // A file in ELF: what its headers and its tables of symbols say.
 struct ElfFacts {
   bool is_elf = false;
-  std::string machine;      // "x86-64", "aarch64"; "": another one
-  std::string interpreter;  // the loader that it asks for; "": none
-  std::vector<std::string> needed;    // names of libraries
-  std::vector<std::string> rpath;     // folders before LD_LIBRARY_PATH; $ORIGIN is replaced
-  std::vector<std::string> runpath;   // folders after it
-  bool has_nccl = false;              // it defines ncclAllReduce
-  bool has_marker_calls = false;      // it defines what GPU markers need of the driver
-  // "address", "thread", ...: the sanitizer whose runtime it loads; "": none. One that is linked into the
-  // program itself does not mind what is preloaded.
+  std::string machine;               // "x86-64", "aarch64"; "": another one
+  std::string interpreter;           // the loader that it asks for; "": none
+  std::vector<std::string> needed;   // names of libraries
+  std::vector<std::string> rpath;    // folders before LD_LIBRARY_PATH; $ORIGIN is replaced
+  std::vector<std::string> runpath;  // folders after it
+  bool has_nccl = false;             // it defines ncclAllReduce
+  bool has_marker_calls = false;     // it defines what GPU markers need of the driver
+  // "address", "thread", ...: the sanitizer whose runtime it loads; "": none. One that is linked
+  // into the program itself does not mind what is preloaded.
   std::string sanitizer;
 };
 
@@ -43,16 +43,16 @@ struct LibraryFacts {
 
 struct ProgramFacts {
   std::vector<std::string> command;  // empty: the user named none
-  std::string path;                  // of the program that runs: an interpreter, if `scripts` has files
-  std::string error;                 // why it cannot run; "": it can
+  std::string path;   // of the program that runs: an interpreter, if `scripts` has files
+  std::string error;  // why it cannot run; "": it can
   std::vector<std::string> scripts;  // on the way to it, by their first lines (#!)
   ElfFacts elf;
-  std::string machine;               // of this host
-  bool changes_user = false;         // setuid or setgid to somebody else
-  bool gains_capabilities = false;   // the file has capabilities
+  std::string machine;              // of this host
+  bool changes_user = false;        // setuid or setgid to somebody else
+  bool gains_capabilities = false;  // the file has capabilities
   bool is_python = false;
-  bool is_shell = false;  // the program is a script of a shell, which starts others
-  Attempt python = Attempt::kNotMade;     // asking it for `python_folders`
+  bool is_shell = false;               // the program is a script of a shell, which starts others
+  Attempt python = Attempt::kNotMade;  // asking it for `python_folders`
   std::vector<std::string> python_folders;  // sys.path
 };
 
@@ -64,8 +64,8 @@ inline constexpr char kSystem[] = "the system";
 
 struct NcclFile {
   std::string path;
-  std::string origin;      // one of the words above
-  int version = 0;         // 22809 for 2.28.9; 0: unknown
+  std::string origin;  // one of the words above
+  int version = 0;     // 22809 for 2.28.9; 0: unknown
 };
 
 struct NcclFacts {
@@ -79,9 +79,9 @@ struct FolderFacts {
   std::string path;
   bool is_chosen = false;  // by ROLLCALL_DIR
   FolderState state = FolderState::kUsable;
-  std::string error;       // of the system
+  std::string error;  // of the system
   uid_t owner = 0;
-  std::string server;      // the type of a file system of a server ("nfs"); "": it is local
+  std::string server;  // the type of a file system of a server ("nfs"); "": it is local
   Room room;
 };
 
@@ -108,21 +108,21 @@ struct KernelFacts {
 };
 
 struct ContainerFacts {
-  std::string kind;               // "docker", "podman", "kubernetes", "lxc"; "": none seen
-  bool has_proc = true;           // /proc is mounted
-  bool is_foreign_proc = false;   // /proc shows the processes of another pid namespace
-  bool has_own_pids = false;      // a pid namespace other than the host's
+  std::string kind;              // "docker", "podman", "kubernetes", "lxc"; "": none seen
+  bool has_proc = true;          // /proc is mounted
+  bool is_foreign_proc = false;  // /proc shows the processes of another pid namespace
+  bool has_own_pids = false;     // a pid namespace other than the host's
 };
 
 struct SystemdFacts {
   bool is_running = false;
   bool removes_ipc = false;
-  std::string source;   // the file that says so; "": the default
+  std::string source;    // the file that says so; "": the default
   bool lingers = false;  // this user's processes outlive the last session
 };
 
 struct SlurmFacts {
-  std::string config;        // path of slurm.conf; "": not found
+  std::string config;         // path of slurm.conf; "": not found
   std::string job_container;  // JobContainerType, or the namespace plugin
   std::string task_prolog;
   bool has_pyxis = false;
@@ -144,26 +144,26 @@ struct DaemonFacts {
   DaemonAnswer answer = DaemonAnswer::kNone;
   std::string error;
   std::string version;
-  int64_t ahead_ns = 0;        // the daemon's clock over this host's
-  int64_t round_trip_ns = 0;   // the uncertainty of `ahead_ns` is half of it
-  int64_t own_expiry_s = 0;    // Unix time of the end of --tls-cert; 0: there is none
+  int64_t ahead_ns = 0;         // the daemon's clock over this host's
+  int64_t round_trip_ns = 0;    // the uncertainty of `ahead_ns` is half of it
+  int64_t own_expiry_s = 0;     // Unix time of the end of --tls-cert; 0: there is none
   int64_t daemon_expiry_s = 0;  // of the daemon's certificate; 0: not seen
 };
 
 struct GpuFacts {
-  std::string driver;      // version of NVIDIA's kernel module; "": not loaded
-  bool is_amd = false;     // /dev/kfd is there
-  int devices = 0;         // /dev/nvidia0, ...
+  std::string driver;        // version of NVIDIA's kernel module; "": not loaded
+  bool is_amd = false;       // /dev/kfd is there
+  int devices = 0;           // /dev/nvidia0, ...
   std::string device_error;  // why /dev/nvidiactl cannot be opened
-  std::string library;     // path of libcuda.so.1; "": not found
-  ElfFacts elf;            // of it
+  std::string library;       // path of libcuda.so.1; "": not found
+  ElfFacts elf;              // of it
 };
 
 struct Facts {
   std::map<std::string, std::string> environment;
   std::set<std::string> missing_preloads;  // absolute paths in LD_PRELOAD that lead to no file
   uid_t user = 0;
-  int64_t now_s = 0;  // Unix time
+  int64_t now_s = 0;    // Unix time
   std::string version;  // of this program
   LibraryFacts library;
   ProgramFacts program;

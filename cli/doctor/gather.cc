@@ -19,7 +19,8 @@ namespace {
 
 constexpr std::chrono::seconds kPatience{5};
 constexpr std::chrono::seconds kProgramPatience{12};  // Python may have to load from a file server
-constexpr std::chrono::seconds kDaemonPatience{25};   // two calls, and a handshake that explains a failure
+constexpr std::chrono::seconds kDaemonPatience{
+    25};  // two calls, and a handshake that explains a failure
 
 // One probe in a thread of its own, which owns all that it uses.
 template <typename Result>
@@ -97,9 +98,8 @@ Facts Gather(const Questions& questions) {
   Probing<DaemonFacts> daemon(kDaemonPatience, [questions] {
     return ProbeDaemon(questions.daemon, questions.is_daemon_chosen);
   });
-  Probing<LibraryFacts> library(kPatience, [questions, environment] {
-    return ProbeLibrary(questions.library, environment);
-  });
+  Probing<LibraryFacts> library(
+      kPatience, [questions, environment] { return ProbeLibrary(questions.library, environment); });
   Probing<ProgramAndNccl> program(kProgramPatience, [questions, environment, files] {
     ProgramFacts found = ProbeProgram(questions.command, environment);
     NcclFacts nccl = FindNccl(found, environment, files);
@@ -110,8 +110,8 @@ Facts Gather(const Questions& questions) {
   Probing<AgentFacts> agent(kPatience, [questions, environment] {
     return ProbeAgent(questions.daemon.address, ProbeFolder(environment).path);
   });
-  Probing<std::set<std::string>> preloads(kPatience,
-                                          [environment] { return FindMissingPreloads(environment); });
+  Probing<std::set<std::string>> preloads(
+      kPatience, [environment] { return FindMissingPreloads(environment); });
 
   facts.shared_memory = ProbeSharedMemory();
   facts.kernel = ProbeKernel(files);

@@ -19,8 +19,8 @@ struct Questions {
   std::string root;     // of the system's files; "" but in tests
 };
 
-// Returns within some 25 seconds. A probe that has not ended by then leaves its facts as not answered; its
-// thread is left behind, so the program must end by LeaveProcess().
+// Returns within some 25 seconds. A probe that has not ended by then leaves its facts as not
+// answered; its thread is left behind, so the program must end by LeaveProcess().
 Facts Gather(const Questions& questions);
 
 }  // namespace rollcall::doctor

@@ -62,17 +62,20 @@ Judgement JudgeAgent(const Facts& facts) {
             ""};
   }
   const bool is_under_run = facts.IsSet("ROLLCALL_LOADED");
-  const bool is_preloaded = facts.Variable("LD_PRELOAD").find("librollcall.so") != std::string::npos;
+  const bool is_preloaded =
+      facts.Variable("LD_PRELOAD").find("librollcall.so") != std::string::npos;
   if (is_preloaded && !is_under_run) {
     return {State::kProblem,
             absl::StrCat("LD_PRELOAD names the library, and no agent here reports to ",
                          facts.daemon.address, ": nobody reads what it records"),
-            absl::StrCat("rollcall-agent --daemon=", facts.daemon.address, "   or   rollcall run -- CMD")};
+            absl::StrCat("rollcall-agent --daemon=", facts.daemon.address,
+                         "   or   rollcall run -- CMD")};
   }
   return {State::kNotApplicable,
-          absl::StrCat("no agent of the host; `rollcall run` starts its own. An agent of this user would "
-                       "see ",
-                       agent.may_see_all ? "all users' processes" : "this user's processes only"),
+          absl::StrCat(
+              "no agent of the host; `rollcall run` starts its own. An agent of this user would "
+              "see ",
+              agent.may_see_all ? "all users' processes" : "this user's processes only"),
           agent.may_see_all
               ? absl::StrCat("rollcall-agent --daemon=", facts.daemon.address)
               : "for all users, start it with CAP_SYS_PTRACE and CAP_DAC_READ_SEARCH, as "
@@ -83,17 +86,19 @@ Judgement JudgeDaemon(const Facts& facts) {
   const DaemonFacts& daemon = facts.daemon;
   switch (daemon.answer) {
     case DaemonAnswer::kAnswered:
-      return {State::kOk,
-              absl::StrFormat("rollcalld %s answers at %s in %d ms%s", daemon.version, daemon.address,
-                              daemon.round_trip_ns / 1'000'000, daemon.has_tls ? ", with TLS" : ""),
-              ""};
+      return {
+          State::kOk,
+          absl::StrFormat("rollcalld %s answers at %s in %d ms%s", daemon.version, daemon.address,
+                          daemon.round_trip_ns / 1'000'000, daemon.has_tls ? ", with TLS" : ""),
+          ""};
     case DaemonAnswer::kRefused:
-      return {State::kProblem,
-              absl::StrCat("rollcalld at ", daemon.address, " refuses this caller: ",
-                           FirstLine(daemon.error)),
-              FurtherLines(daemon.error,
-                           "--token-file=FILE with a token of role viewer   or   --tls-cert=FILE and "
-                           "--tls-key=FILE of that role")};
+      return {
+          State::kProblem,
+          absl::StrCat("rollcalld at ", daemon.address,
+                       " refuses this caller: ", FirstLine(daemon.error)),
+          FurtherLines(daemon.error,
+                       "--token-file=FILE with a token of role viewer   or   --tls-cert=FILE and "
+                       "--tls-key=FILE of that role")};
     case DaemonAnswer::kWrongFlags:
       return {State::kProblem, FirstLine(daemon.error),
               FurtherLines(daemon.error, "rollcall doctor --help")};
@@ -102,15 +107,16 @@ Judgement JudgeDaemon(const Facts& facts) {
       if (!daemon.is_chosen) break;
       return {State::kProblem,
               absl::StrCat("cannot reach the daemon at ", daemon.address, ": ", ReasonOf(daemon)),
-              FurtherLines(daemon.error, "systemctl status rollcalld   on that host   or   "
-                                         "--daemon=HOST:PORT")};
+              FurtherLines(daemon.error,
+                           "systemctl status rollcalld   on that host   or   "
+                           "--daemon=HOST:PORT")};
     case DaemonAnswer::kNone:
       break;
   }
-  return {State::kNotApplicable,
-          absl::StrCat("no daemon named, and none at ", daemon.address,
-                       "; `rollcall run` has its own"),
-          "rollcall doctor --daemon=HOST:PORT"};
+  return {
+      State::kNotApplicable,
+      absl::StrCat("no daemon named, and none at ", daemon.address, "; `rollcall run` has its own"),
+      "rollcall doctor --daemon=HOST:PORT"};
 }
 
 Judgement JudgeCertificates(const Facts& facts) {
@@ -137,8 +143,10 @@ Judgement JudgeCertificates(const Facts& facts) {
   const int64_t first = daemon.own_expiry_s == 0
                             ? daemon.daemon_expiry_s
                             : std::min(daemon.own_expiry_s, daemon.daemon_expiry_s);
-  return {State::kOk,
-          absl::StrCat("the certificates are valid for ", (first - facts.now_s) / kDay, " more days"), ""};
+  return {
+      State::kOk,
+      absl::StrCat("the certificates are valid for ", (first - facts.now_s) / kDay, " more days"),
+      ""};
 }
 
 Judgement JudgeClock(const Facts& facts) {
@@ -146,10 +154,9 @@ Judgement JudgeClock(const Facts& facts) {
   if (!HasAnswered(daemon)) return NoDaemon(daemon);
   const int64_t doubt = daemon.round_trip_ns / 2;
   const int64_t difference = std::max<int64_t>(std::abs(daemon.ahead_ns) - doubt, 0);
-  const std::string what =
-      absl::StrFormat("the daemon's clock is %.1f s %s this host's",
-                      static_cast<double>(std::abs(daemon.ahead_ns)) / 1e9,
-                      daemon.ahead_ns >= 0 ? "ahead of" : "behind");
+  const std::string what = absl::StrFormat("the daemon's clock is %.1f s %s this host's",
+                                           static_cast<double>(std::abs(daemon.ahead_ns)) / 1e9,
+                                           daemon.ahead_ns >= 0 ? "ahead of" : "behind");
   if (difference < kSmallDifferenceNs) {
     return {State::kOk, "the clocks of daemon and host agree within 2 s", ""};
   }
@@ -167,12 +174,13 @@ Judgement JudgeVersion(const Facts& facts) {
   if (daemon.version == facts.version) {
     return {State::kOk, absl::StrCat("daemon and this program are of release ", facts.version), ""};
   }
-  const std::string what =
-      absl::StrCat("the daemon is of release ", daemon.version, ", this program of ", facts.version);
+  const std::string what = absl::StrCat("the daemon is of release ", daemon.version,
+                                        ", this program of ", facts.version);
   if (Series(daemon.version) == Series(facts.version)) {
     return {State::kOk, absl::StrCat(what, ": they work together"), ""};
   }
-  return {State::kWarning, absl::StrCat(what, ": update the daemon first, then agents and programs"),
+  return {State::kWarning,
+          absl::StrCat(what, ": update the daemon first, then agents and programs"),
           absl::StrCat("pip install rollcall==", daemon.version)};
 }
 

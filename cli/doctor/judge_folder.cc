@@ -14,7 +14,8 @@ constexpr char kSharedMemory[] = "/dev/shm/";
 constexpr uid_t kFirstOrdinaryUser = 1000;  // SYS_UID_MAX + 1: logind leaves system users alone
 constexpr int kCommunicators = 8;           // that a rank of a large model has: dp, tp, pp, ...
 constexpr char kMoreRoom[] =
-    "docker run --shm-size=1g ...   or, in Kubernetes, an emptyDir with medium: Memory   or   export "
+    "docker run --shm-size=1g ...   or, in Kubernetes, an emptyDir with medium: Memory   or   "
+    "export "
     "ROLLCALL_DIR=FOLDER";
 
 uint64_t MiB(uint64_t bytes) { return bytes >> 20; }
@@ -50,9 +51,10 @@ Judgement JudgeFolder(const Facts& facts) {
       return {State::kProblem, absl::StrCat("cannot make ", folder.path, ": ", folder.error),
               ChooseAnother(facts)};
     case FolderState::kNoFolder:
-      return {State::kProblem,
-              absl::StrCat(folder.path, " is a link or no folder: the library does not write there"),
-              ChooseAnother(facts)};
+      return {
+          State::kProblem,
+          absl::StrCat(folder.path, " is a link or no folder: the library does not write there"),
+          ChooseAnother(facts)};
     case FolderState::kOtherUser:
       return {State::kProblem,
               absl::StrCat(folder.path, " belongs to user ", folder.owner,
@@ -74,12 +76,14 @@ Judgement JudgeFolder(const Facts& facts) {
 Judgement JudgeRoom(const Facts& facts) {
   const FolderFacts& folder = facts.folder;
   if (folder.state != FolderState::kUsable) {
-    return {State::kNotApplicable, absl::StrCat("no usable folder: see the line of the folder"), ""};
+    return {State::kNotApplicable, absl::StrCat("no usable folder: see the line of the folder"),
+            ""};
   }
   if (folder.room.unlimited) {
     return {State::kOk, absl::StrCat(folder.path, " has no limit of size"), ""};
   }
-  const std::string free = absl::StrCat(folder.path, " has ", MiB(folder.room.free_bytes), " MiB free");
+  const std::string free =
+      absl::StrCat(folder.path, " has ", MiB(folder.room.free_bytes), " MiB free");
   const int ranks = RanksOf(facts);
   const uint64_t least = segment::kHeaderBytes + segment::kRingOffset;
   if (!HasRoom(folder.room, least, RoomFor::kProcess)) {
@@ -99,7 +103,8 @@ Judgement JudgeRoom(const Facts& facts) {
 Judgement JudgeSharedMemory(const Facts& facts) {
   const SharedMemoryFacts& memory = facts.shared_memory;
   if (!memory.exists) {
-    return {State::kProblem, "there is no /dev/shm: NCCL cannot create a communicator within a host",
+    return {State::kProblem,
+            "there is no /dev/shm: NCCL cannot create a communicator within a host",
             "mount -t tmpfs tmpfs /dev/shm"};
   }
   if (memory.total_bytes == 0) return {State::kOk, "/dev/shm has no limit of size", ""};
@@ -145,11 +150,12 @@ Judgement JudgeRemoveIpc(const Facts& facts) {
   if (systemd.lingers) {
     return {State::kOk, "this user lingers: logind removes nothing of the user's at a logout", ""};
   }
-  return {State::kWarning,
-          absl::StrCat("logind removes ", OwnFolder(facts),
-                       " when this user's last session ends, also while a job runs (RemoveIPC=yes)"),
-          "loginctl enable-linger   or RemoveIPC=no in /etc/systemd/logind.conf   or   export "
-          "ROLLCALL_DIR=FOLDER outside of /dev/shm"};
+  return {
+      State::kWarning,
+      absl::StrCat("logind removes ", OwnFolder(facts),
+                   " when this user's last session ends, also while a job runs (RemoveIPC=yes)"),
+      "loginctl enable-linger   or RemoveIPC=no in /etc/systemd/logind.conf   or   export "
+      "ROLLCALL_DIR=FOLDER outside of /dev/shm"};
 }
 
 }  // namespace rollcall::doctor

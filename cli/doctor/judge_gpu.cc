@@ -13,20 +13,23 @@ Judgement JudgeGpuDriver(const Facts& facts) {
   }
   const std::string name = absl::StrCat("NVIDIA's driver ", gpu.driver);
   if (gpu.devices == 0) {
-    return {State::kProblem,
-            absl::StrCat(name, " is loaded, and no /dev/nvidia0 is here: this container got no GPU"),
-            "docker run --gpus=all ...   (Kubernetes: resources.limits: nvidia.com/gpu)"};
+    return {
+        State::kProblem,
+        absl::StrCat(name, " is loaded, and no /dev/nvidia0 is here: this container got no GPU"),
+        "docker run --gpus=all ...   (Kubernetes: resources.limits: nvidia.com/gpu)"};
   }
   if (!gpu.device_error.empty()) {
     return {State::kProblem, absl::StrCat(name, ": cannot open /dev/nvidiactl: ", gpu.device_error),
             "ls -l /dev/nvidiactl   and add this user to the group of the file"};
   }
   if (gpu.library.empty()) {
-    return {State::kProblem,
-            absl::StrCat(name, " is loaded, and libcuda.so.1 is in no folder of the loader"),
-            "docker run --gpus=all -e NVIDIA_DRIVER_CAPABILITIES=compute,utility ...   or   ldconfig"};
+    return {
+        State::kProblem,
+        absl::StrCat(name, " is loaded, and libcuda.so.1 is in no folder of the loader"),
+        "docker run --gpus=all -e NVIDIA_DRIVER_CAPABILITIES=compute,utility ...   or   ldconfig"};
   }
-  return {State::kOk, absl::StrCat(name, ", ", gpu.devices, gpu.devices == 1 ? " GPU" : " GPUs"), ""};
+  return {State::kOk, absl::StrCat(name, ", ", gpu.devices, gpu.devices == 1 ? " GPU" : " GPUs"),
+          ""};
 }
 
 Judgement JudgeMarkers(const Facts& facts) {

@@ -61,9 +61,10 @@ Judgement JudgeLibrary(const Facts& facts) {
   switch (library.load) {
     case Attempt::kWorked:
       if (library.is_musl && facts.program.command.empty()) {
-        return {State::kProblem,
-                "programs of this system use musl's libc: the library loads and records nothing",
-                "use an image with glibc 2.17 or newer, such as debian or ubuntu instead of alpine"};
+        return {
+            State::kProblem,
+            "programs of this system use musl's libc: the library loads and records nothing",
+            "use an image with glibc 2.17 or newer, such as debian or ubuntu instead of alpine"};
       }
       return {State::kOk, absl::StrCat(library.path, " loads into programs of this system"), ""};
     case Attempt::kNoAnswer:
@@ -71,17 +72,18 @@ Judgement JudgeLibrary(const Facts& facts) {
               absl::StrCat("a program under ", library.path, " did not end within some seconds"),
               absl::StrCat("does the file system answer?  ls -l ", library.path)};
     case Attempt::kFailed:
-      return {State::kProblem,
-              absl::StrCat("the loader of this system does not load ", library.path,
-                           library.said.empty() ? "" : ": ", library.said),
-              absl::StrCat("LD_DEBUG=files LD_PRELOAD=", library.path,
-                           " /bin/true   shows the reason; a system of musl (Alpine) needs an image "
-                           "with glibc 2.17 or newer")};
+      return {
+          State::kProblem,
+          absl::StrCat("the loader of this system does not load ", library.path,
+                       library.said.empty() ? "" : ": ", library.said),
+          absl::StrCat("LD_DEBUG=files LD_PRELOAD=", library.path,
+                       " /bin/true   shows the reason; a system of musl (Alpine) needs an image "
+                       "with glibc 2.17 or newer")};
     case Attempt::kNotMade:
       break;
   }
-  return {State::kNotApplicable,
-          absl::StrCat(library.path, " is there; no program to try it with"), ""};
+  return {State::kNotApplicable, absl::StrCat(library.path, " is there; no program to try it with"),
+          ""};
 }
 
 Judgement JudgePreload(const Facts& facts) {
@@ -94,12 +96,12 @@ Judgement JudgePreload(const Facts& facts) {
     // The loader looks for a name without a slash in its folders, and replaces $LIB.
     const bool is_plain = absl::StartsWith(file, "/") && !absl::StrContains(file, '$');
     if (is_plain && facts.missing_preloads.count(file) != 0) {
-      return {State::kProblem,
-              absl::StrCat("LD_PRELOAD names ", file,
-                           ", which is not here: every program prints an error and records nothing"),
-              absl::StrCat("export LD_PRELOAD=", facts.library.path.empty()
-                                                     ? "$(python -m rollcall)"
-                                                     : facts.library.path)};
+      return {
+          State::kProblem,
+          absl::StrCat("LD_PRELOAD names ", file,
+                       ", which is not here: every program prints an error and records nothing"),
+          absl::StrCat("export LD_PRELOAD=",
+                       facts.library.path.empty() ? "$(python -m rollcall)" : facts.library.path)};
     }
   }
   if (files.size() > 1) {
@@ -129,8 +131,8 @@ Judgement JudgeLimits(const Facts& facts) {
   const int64_t space = facts.kernel.address_space_bytes;
   if (space >= 0 && mapped > space / kPart) {
     return {State::kProblem,
-            absl::StrCat("the limit of address space is ", space >> 20,
-                         " MiB: the library needs ", (mapped * kPart) >> 20, " MiB to record"),
+            absl::StrCat("the limit of address space is ", space >> 20, " MiB: the library needs ",
+                         (mapped * kPart) >> 20, " MiB to record"),
             "ulimit -v unlimited"};
   }
   const int64_t file = facts.kernel.file_bytes;

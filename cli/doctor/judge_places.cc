@@ -29,10 +29,12 @@ Judgement JudgeJobName(const Facts& facts) {
   const bool is_preloaded = absl::StrContains(facts.Variable("LD_PRELOAD"), "librollcall.so");
   if (is_preloaded || IsInPod(facts)) {
     return {State::kWarning,
-            "no variable names the job: all processes without a name are one job of the daemon, \"default\"",
+            "no variable names the job: all processes without a name are one job of the daemon, "
+            "\"default\"",
             "export ROLLCALL_JOB=NAME   the same on all hosts of the job"};
   }
-  return {State::kNotApplicable, "no variable names a job in this shell; `rollcall run` sets one", ""};
+  return {State::kNotApplicable, "no variable names a job in this shell; `rollcall run` sets one",
+          ""};
 }
 
 Judgement JudgeKubernetes(const Facts& facts) {
@@ -42,21 +44,23 @@ Judgement JudgeKubernetes(const Facts& facts) {
     if (!facts.IsSet(name)) missing.emplace_back(name);
   }
   if (!missing.empty()) {
-    return {State::kWarning,
-            absl::StrCat("the pod does not know ", absl::StrJoin(missing, ", "),
-                         ": verdicts name the pod, and not its node"),
-            "env: - name: NODE_NAME, valueFrom: {fieldRef: {fieldPath: spec.nodeName}}   (POD_NAME: "
-            "metadata.name, POD_NAMESPACE: metadata.namespace)"};
+    return {
+        State::kWarning,
+        absl::StrCat("the pod does not know ", absl::StrJoin(missing, ", "),
+                     ": verdicts name the pod, and not its node"),
+        "env: - name: NODE_NAME, valueFrom: {fieldRef: {fieldPath: spec.nodeName}}   (POD_NAME: "
+        "metadata.name, POD_NAMESPACE: metadata.namespace)"};
   }
-  if (absl::StartsWith(facts.folder.path, "/dev/shm") &&
-      facts.shared_memory.total_bytes != 0 && facts.shared_memory.total_bytes <= 2 * kNcclBytes) {
+  if (absl::StartsWith(facts.folder.path, "/dev/shm") && facts.shared_memory.total_bytes != 0 &&
+      facts.shared_memory.total_bytes <= 2 * kNcclBytes) {
     return {State::kWarning,
             "the segments share the pod's small /dev/shm with NCCL, which may fail there",
-            "an emptyDir with medium: Memory and sizeLimit: 256Mi at /rollcall, and ROLLCALL_DIR=/rollcall"};
+            "an emptyDir with medium: Memory and sizeLimit: 256Mi at /rollcall, and "
+            "ROLLCALL_DIR=/rollcall"};
   }
   return {State::kOk,
-          absl::StrCat("pod ", facts.Variable("POD_NAMESPACE"), "/", facts.Variable("POD_NAME"), " on ",
-                       facts.Variable("NODE_NAME")),
+          absl::StrCat("pod ", facts.Variable("POD_NAMESPACE"), "/", facts.Variable("POD_NAME"),
+                       " on ", facts.Variable("NODE_NAME")),
           ""};
 }
 
@@ -67,25 +71,30 @@ Judgement JudgeSlurm(const Facts& facts) {
   }
   if (!slurm.task_prolog.empty() && slurm.has_pyxis) {
     return {State::kProblem,
-            absl::StrCat("TaskProlog (", slurm.task_prolog,
-                         ") runs inside the containers of pyxis, where the file does not exist: the task "
-                         "is cancelled"),
-            "set LD_PRELOAD in enroot's environ.d, and mount the library by mounts.d; remove TaskProlog"};
+            absl::StrCat(
+                "TaskProlog (", slurm.task_prolog,
+                ") runs inside the containers of pyxis, where the file does not exist: the task "
+                "is cancelled"),
+            "set LD_PRELOAD in enroot's environ.d, and mount the library by mounts.d; remove "
+            "TaskProlog"};
   }
   if (IsPrivateSharedMemory(slurm.job_container) && !facts.agent.is_running &&
       absl::StartsWith(facts.folder.path, "/dev/shm")) {
     return {State::kWarning,
-            absl::StrCat("each job has a /dev/shm of its own (", slurm.job_container,
-                         "), which Slurm deletes when the job ends: segments are lost unless an agent has "
-                         "read them"),
+            absl::StrCat(
+                "each job has a /dev/shm of its own (", slurm.job_container,
+                "), which Slurm deletes when the job ends: segments are lost unless an agent has "
+                "read them"),
             "run rollcall-agent on the node   or   rollcall run -- srun ...   or   export "
             "ROLLCALL_DIR=FOLDER on a local disk"};
   }
   if (!IsInSlurm(facts)) {
     return {State::kOk, absl::StrCat("a node of Slurm (", slurm.config, "); not in a job now"), ""};
   }
-  return {State::kOk, absl::StrCat("Slurm job ", facts.Variable("SLURM_JOB_ID"), ": ranks and job get "
-                                   "their names from Slurm's variables"),
+  return {State::kOk,
+          absl::StrCat("Slurm job ", facts.Variable("SLURM_JOB_ID"),
+                       ": ranks and job get "
+                       "their names from Slurm's variables"),
           ""};
 }
 

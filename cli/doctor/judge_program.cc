@@ -10,15 +10,17 @@
 namespace rollcall::doctor {
 namespace {
 
-constexpr int kFirstPluginVersion = 22700;  // NCCL 2.27: its profiler reports calls with all we need
+constexpr int kFirstPluginVersion =
+    22700;  // NCCL 2.27: its profiler reports calls with all we need
 
 std::string VersionText(int version) {
   return absl::StrFormat("%d.%d.%d", version / 10000, version / 100 % 100, version % 100);
 }
 
 std::string Describe(const NcclFile& file) {
-  return absl::StrCat(file.version == 0 ? "" : absl::StrCat("NCCL ", VersionText(file.version), ", "),
-                      file.path, " (", file.origin, ")");
+  return absl::StrCat(
+      file.version == 0 ? "" : absl::StrCat("NCCL ", VersionText(file.version), ", "), file.path,
+      " (", file.origin, ")");
 }
 
 bool IsExamined(const Facts& facts) {
@@ -67,17 +69,19 @@ Judgement JudgeProgram(const Facts& facts) {
             absl::StrCat("file ", program.path)};
   }
   if (program.elf.interpreter.empty()) {
-    return {State::kProblem,
-            absl::StrCat(NameOfProgram(program), " is static: no library can be preloaded",
-                         program.elf.has_nccl ? ", and NCCL is inside" : ""),
-            program.elf.has_nccl
-                ? "link it dynamically against libc:  a static program cannot load NCCL's plugin either"
-                : "name the program that calls NCCL:  rollcall doctor -- PROGRAM; a static launcher "
-                  "passes LD_PRELOAD on"};
+    return {
+        State::kProblem,
+        absl::StrCat(NameOfProgram(program), " is static: no library can be preloaded",
+                     program.elf.has_nccl ? ", and NCCL is inside" : ""),
+        program.elf.has_nccl
+            ? "link it dynamically against libc:  a static program cannot load NCCL's plugin either"
+            : "name the program that calls NCCL:  rollcall doctor -- PROGRAM; a static launcher "
+              "passes LD_PRELOAD on"};
   }
   if (IsMusl(program.elf)) {
     return {State::kProblem,
-            absl::StrCat(NameOfProgram(program), " uses musl's libc: the library records nothing there"),
+            absl::StrCat(NameOfProgram(program),
+                         " uses musl's libc: the library records nothing there"),
             "use an image with glibc 2.17 or newer, such as debian or ubuntu instead of alpine"};
   }
   if (program.is_shell) {
@@ -88,12 +92,14 @@ Judgement JudgeProgram(const Facts& facts) {
   }
   if (program.changes_user || program.gains_capabilities) {
     const bool is_setuid = program.changes_user;
-    return {State::kProblem,
-            absl::StrCat(program.path,
-                         is_setuid ? " runs as another user (setuid)" : " has capabilities of its file",
-                         ": the loader ignores LD_PRELOAD there"),
-            is_setuid ? absl::StrCat("cp ", program.path, " COPY && chmod u-s,g-s COPY   and start the copy")
-                      : absl::StrCat("sudo setcap -r ", program.path)};
+    return {
+        State::kProblem,
+        absl::StrCat(program.path,
+                     is_setuid ? " runs as another user (setuid)" : " has capabilities of its file",
+                     ": the loader ignores LD_PRELOAD there"),
+        is_setuid
+            ? absl::StrCat("cp ", program.path, " COPY && chmod u-s,g-s COPY   and start the copy")
+            : absl::StrCat("sudo setcap -r ", program.path)};
   }
   return DynamicProgram(facts);
 }
@@ -103,8 +109,9 @@ Judgement JudgeSanitizer(const Facts& facts) {
   const std::string& sanitizer = facts.program.elf.sanitizer;
   if (sanitizer.empty()) return {State::kOk, "the program has no sanitizer inside", ""};
   if (sanitizer != "address") {
-    return {State::kOk, absl::StrCat("the program has the sanitizer of kind ", sanitizer,
-                                     ", which accepts a preloaded library"),
+    return {State::kOk,
+            absl::StrCat("the program has the sanitizer of kind ", sanitizer,
+                         ", which accepts a preloaded library"),
             ""};
   }
   const std::string options = facts.Variable("ASAN_OPTIONS");
@@ -115,11 +122,12 @@ Judgement JudgeSanitizer(const Facts& facts) {
   if (is_permitted || is_first) {
     return {State::kOk, "the program has AddressSanitizer inside, and it accepts the library", ""};
   }
-  return {State::kProblem,
-          "the program has AddressSanitizer inside, and ends with \"ASan runtime does not come first\" "
-          "under a preloaded library",
-          absl::StrCat(SanitizerOptions(sanitizer), "rollcall run -- ",
-                       facts.program.command.front(), " ...")};
+  return {
+      State::kProblem,
+      "the program has AddressSanitizer inside, and ends with \"ASan runtime does not come first\" "
+      "under a preloaded library",
+      absl::StrCat(SanitizerOptions(sanitizer), "rollcall run -- ", facts.program.command.front(),
+                   " ...")};
 }
 
 Judgement JudgeNccl(const Facts& facts) {
@@ -127,9 +135,10 @@ Judgement JudgeNccl(const Facts& facts) {
   const std::string& inside = facts.nccl.inside;
   if (!inside.empty()) {
     return {State::kWarning,
-            absl::StrCat("NCCL is static in ", inside,
-                         ": the library may be unable to wrap its calls, and then depends on NCCL's plugin "
-                         "(from NCCL 2.27 on). Creation of communicators and GPU markers are missing then"),
+            absl::StrCat(
+                "NCCL is static in ", inside,
+                ": the library may be unable to wrap its calls, and then depends on NCCL's plugin "
+                "(from NCCL 2.27 on). Creation of communicators and GPU markers are missing then"),
             absl::StrCat("link libnccl.so.2, or check the release inside:  strings ", inside,
                          " | grep 'NCCL version'")};
   }
@@ -141,9 +150,10 @@ Judgement JudgeNccl(const Facts& facts) {
       "no libnccl.so.2 in the program's folders, LD_LIBRARY_PATH, Python's packages or the system";
   if (files.empty() && facts.gpu.driver.empty()) return {State::kNotApplicable, missing, ""};
   if (files.empty()) {
-    return {State::kWarning, missing,
-            "pip install nvidia-nccl-cu12   or name the interpreter of the job:  rollcall doctor -- "
-            "PYTHON train.py"};
+    return {
+        State::kWarning, missing,
+        "pip install nvidia-nccl-cu12   or name the interpreter of the job:  rollcall doctor -- "
+        "PYTHON train.py"};
   }
   const NcclFile& first = files.front();
   const auto other = std::find_if(files.begin(), files.end(), [&](const NcclFile& file) {
@@ -151,9 +161,10 @@ Judgement JudgeNccl(const Facts& facts) {
            file.origin == kPythonPackage;
   });
   if (first.origin == kSearchPath && other != files.end()) {
-    return {State::kWarning,
-            absl::StrCat("two releases of NCCL: ", Describe(first), " comes before ", Describe(*other)),
-            "if the second one is meant:  unset LD_LIBRARY_PATH"};
+    return {
+        State::kWarning,
+        absl::StrCat("two releases of NCCL: ", Describe(first), " comes before ", Describe(*other)),
+        "if the second one is meant:  unset LD_LIBRARY_PATH"};
   }
   return {State::kOk, absl::StrCat("dynamic: ", Describe(first)), ""};
 }
@@ -167,10 +178,11 @@ Judgement JudgeProfilerPlugin(const Facts& facts) {
   if (absl::EndsWith(plugin, "librollcall.so")) {
     const int version = facts.nccl.files.empty() ? 0 : facts.nccl.files.front().version;
     if (version != 0 && version < kFirstPluginVersion && !facts.IsSet("LD_PRELOAD")) {
-      return {State::kProblem,
-              absl::StrCat("NCCL ", VersionText(version),
-                           " reports too little to a plugin: Rollcall needs NCCL 2.27, or LD_PRELOAD"),
-              "rollcall run -- CMD   or   export LD_PRELOAD=$NCCL_PROFILER_PLUGIN"};
+      return {
+          State::kProblem,
+          absl::StrCat("NCCL ", VersionText(version),
+                       " reports too little to a plugin: Rollcall needs NCCL 2.27, or LD_PRELOAD"),
+          "rollcall run -- CMD   or   export LD_PRELOAD=$NCCL_PROFILER_PLUGIN"};
     }
     return {State::kOk, absl::StrCat("NCCL_PROFILER_PLUGIN names ", plugin), ""};
   }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whether agents may take stacks from outside, what forbids it, and what they see of processes and kernel.
+// Whether agents may take stacks from outside, what forbids it, and what they see of processes and
+// kernel.
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
@@ -11,11 +12,13 @@ namespace rollcall::doctor {
 namespace {
 
 constexpr char kAllowTracing[] =
-    "docker run --cap-add=SYS_PTRACE ...   (Kubernetes: securityContext.capabilities.add: [SYS_PTRACE])";
+    "docker run --cap-add=SYS_PTRACE ...   (Kubernetes: securityContext.capabilities.add: "
+    "[SYS_PTRACE])";
 
 bool IsRefused(const TracingFacts& tracing) { return tracing.of_child == Attempt::kFailed; }
 
-// TraceRefusedMessage() gives the reason in its first line, after the process, and then what to type.
+// TraceRefusedMessage() gives the reason in its first line, after the process, and then what to
+// type.
 std::string ReasonOf(const TracingFacts& tracing) {
   std::string line = tracing.reason.substr(0, tracing.reason.find('\n'));
   const size_t colon = line.find(": ");
@@ -45,9 +48,10 @@ Judgement JudgeTracing(const Facts& facts) {
   }
   if (tracing.of_other == Attempt::kFailed) {
     return {State::kWarning,
-            absl::StrCat("`rollcall run` may trace its own job; an agent of this user may not trace a job "
-                         "that it did not start: ",
-                         ReasonOf(tracing)),
+            absl::StrCat(
+                "`rollcall run` may trace its own job; an agent of this user may not trace a job "
+                "that it did not start: ",
+                ReasonOf(tracing)),
             AdviceOf(tracing)};
   }
   return {State::kOk, "stacks of this user's processes can be taken from outside", ""};
@@ -57,14 +61,16 @@ Judgement JudgeYama(const Facts& facts) {
   const int scope = facts.tracing.ptrace_scope;
   const std::string what = absl::StrCat("kernel.yama.ptrace_scope is ", scope);
   if (scope < 0) return {State::kNotApplicable, "this kernel has no Yama", ""};
-  if (scope == 0) return {State::kOk, absl::StrCat(what, ": processes of one user may trace each other"), ""};
+  if (scope == 0)
+    return {State::kOk, absl::StrCat(what, ": processes of one user may trace each other"), ""};
   if (facts.agent.may_see_all && scope < 3) {
     return {State::kOk, absl::StrCat(what, "; this user has CAP_SYS_PTRACE, which suffices"), ""};
   }
   if (scope == 1) {
     return {State::kOk,
-            absl::StrCat(what, ": `rollcall run` may trace its own job; the host's agent needs "
-                               "CAP_SYS_PTRACE, which its unit gives"),
+            absl::StrCat(what,
+                         ": `rollcall run` may trace its own job; the host's agent needs "
+                         "CAP_SYS_PTRACE, which its unit gives"),
             ""};
   }
   if (scope == 2) {
@@ -96,11 +102,13 @@ Judgement JudgeSecurityModule(const Facts& facts) {
   }
   const bool is_enforced = absl::StrContains(tracing.profile, "(enforce)");
   if (is_enforced && IsRefused(tracing) && tracing.ptrace_scope < 2) {
-    return {State::kProblem,
-            absl::StrCat("AppArmor's profile ", tracing.profile, " is active, and tracing is refused"),
-            "docker run --security-opt apparmor=unconfined ...   or add `ptrace,` to the profile"};
+    return {
+        State::kProblem,
+        absl::StrCat("AppArmor's profile ", tracing.profile, " is active, and tracing is refused"),
+        "docker run --security-opt apparmor=unconfined ...   or add `ptrace,` to the profile"};
   }
-  return {State::kOk, absl::StrCat("AppArmor's profile ", tracing.profile, " is not in the way"), ""};
+  return {State::kOk, absl::StrCat("AppArmor's profile ", tracing.profile, " is not in the way"),
+          ""};
 }
 
 Judgement JudgePidNamespace(const Facts& facts) {
@@ -111,7 +119,8 @@ Judgement JudgePidNamespace(const Facts& facts) {
   }
   if (container.is_foreign_proc) {
     return {State::kProblem,
-            "/proc shows the processes of another pid namespace: an agent here would take others for the "
+            "/proc shows the processes of another pid namespace: an agent here would take others "
+            "for the "
             "job's",
             "mount -t proc proc /proc   or   unshare --pid --fork --mount-proc ..."};
   }
@@ -119,19 +128,22 @@ Judgement JudgePidNamespace(const Facts& facts) {
     return {State::kOk, "the host's own pid namespace: an agent here sees every process", ""};
   }
   return {State::kOk,
-          absl::StrCat("a pid namespace of its own",
-                       container.kind.empty() ? "" : absl::StrCat(" (", container.kind, ")"),
-                       ": an agent here sees this container only; the host's agent sees both, and names "
-                       "the host's pids"),
+          absl::StrCat(
+              "a pid namespace of its own",
+              container.kind.empty() ? "" : absl::StrCat(" (", container.kind, ")"),
+              ": an agent here sees this container only; the host's agent sees both, and names "
+              "the host's pids"),
           ""};
 }
 
 Judgement JudgeKernelLog(const Facts& facts) {
   if (facts.kernel.kernel_log == Attempt::kWorked) {
-    return {State::kOk, "the kernel's log is readable: Xid lines and killed processes become evidence", ""};
+    return {State::kOk,
+            "the kernel's log is readable: Xid lines and killed processes become evidence", ""};
   }
   return {State::kWarning,
-          "this user may not read the kernel's log: an agent of this user finds no Xid line and no killed "
+          "this user may not read the kernel's log: an agent of this user finds no Xid line and no "
+          "killed "
           "process",
           "run the agent with CAP_SYSLOG   or   sudo sysctl kernel.dmesg_restrict=0"};
 }

@@ -58,7 +58,8 @@ void Ask(DaemonChannels* channels, DaemonFacts* facts) {
     const int64_t asked = absl::GetCurrentTimeNanos();
     const auto begun = std::chrono::steady_clock::now();
     status = stub->GetStatus(&again, request, &response);
-    facts->round_trip_ns = std::chrono::nanoseconds(std::chrono::steady_clock::now() - begun).count();
+    facts->round_trip_ns =
+        std::chrono::nanoseconds(std::chrono::steady_clock::now() - begun).count();
     facts->ahead_ns = NsOf(response.now()) - (asked + facts->round_trip_ns / 2);
   }
   if (status.ok()) {
@@ -75,7 +76,8 @@ void Ask(DaemonChannels* channels, DaemonFacts* facts) {
 AgentFacts ProbeAgent(const std::string& daemon_address, const std::string& folder) {
   AgentFacts facts;
   facts.may_see_all = MaySeeAllProcesses();
-  const std::optional<HostAgent> agent = FindHostAgent(daemon_address, {kHostAgentDirectory, folder});
+  const std::optional<HostAgent> agent =
+      FindHostAgent(daemon_address, {kHostAgentDirectory, folder});
   facts.looked = Attempt::kWorked;
   facts.is_running = agent.has_value();
   if (agent.has_value()) facts.directory = agent->directory;

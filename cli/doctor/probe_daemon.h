@@ -9,7 +9,8 @@
 
 namespace rollcall::doctor {
 
-// The agent of this host that reports to that daemon. `folder`: of the segments, where agents publish, too.
+// The agent of this host that reports to that daemon. `folder`: of the segments, where agents
+// publish, too.
 AgentFacts ProbeAgent(const std::string& daemon_address, const std::string& folder);
 
 // Asks the daemon for its state, twice. `is_chosen`: the user named the address.

@@ -23,9 +23,9 @@ struct ServerType {
 };
 
 constexpr ServerType kServers[] = {
-    {0x6969, "nfs"},         {0x0bd00bd0, "lustre"}, {0x65735546, "fuse"}, {0xff534d42, "cifs"},
-    {0xfe534d42, "smb"},     {0x00c36400, "ceph"},   {0x47504653, "gpfs"}, {0x19830326, "beegfs"},
-    {0x01021997, "9p"},      {0x5346414f, "afs"},    {0x01161970, "gfs2"}, {0x7461636f, "ocfs2"}};
+    {0x6969, "nfs"},     {0x0bd00bd0, "lustre"}, {0x65735546, "fuse"}, {0xff534d42, "cifs"},
+    {0xfe534d42, "smb"}, {0x00c36400, "ceph"},   {0x47504653, "gpfs"}, {0x19830326, "beegfs"},
+    {0x01021997, "9p"},  {0x5346414f, "afs"},    {0x01161970, "gfs2"}, {0x7461636f, "ocfs2"}};
 
 // As the library chooses it (NameFolder() in segment_file.cc).
 std::string NameFolder(const Environment& environment, bool* is_chosen) {

@@ -49,7 +49,8 @@ std::map<std::string, std::string> ReadSettings(const std::string& text) {
   return settings;
 }
 
-// The files of logind's settings, the one that counts last. A file of /etc replaces one of the same name.
+// The files of logind's settings, the one that counts last. A file of /etc replaces one of the same
+// name.
 std::vector<std::string> LogindFiles(const HostFiles& files) {
   std::map<std::string, std::string> by_name;
   for (const char* folder : {"/usr/lib/systemd/logind.conf.d", "/run/systemd/logind.conf.d",
@@ -92,8 +93,9 @@ bool MentionsPyxis(const HostFiles& files, const std::string& folder) {
   if (mentions(absl::StrCat(folder, "/plugstack.conf"))) return true;
   const std::string more = absl::StrCat(folder, "/plugstack.conf.d");
   const std::vector<std::string> names = files.List(more);
-  return std::any_of(names.begin(), names.end(),
-                     [&](const std::string& name) { return mentions(absl::StrCat(more, "/", name)); });
+  return std::any_of(names.begin(), names.end(), [&](const std::string& name) {
+    return mentions(absl::StrCat(more, "/", name));
+  });
 }
 
 bool IsGpuDevice(const std::string& name) {
@@ -104,7 +106,8 @@ bool IsGpuDevice(const std::string& name) {
 
 // "550.54.14" in "NVRM version: NVIDIA UNIX x86_64 Kernel Module  550.54.14  Thu Feb 22 ...".
 std::string DriverVersion(const std::string& text) {
-  for (const absl::string_view word : absl::StrSplit(text, absl::ByAnyChar(" \n"), absl::SkipEmpty())) {
+  for (const absl::string_view word :
+       absl::StrSplit(text, absl::ByAnyChar(" \n"), absl::SkipEmpty())) {
     if (absl::ascii_isdigit(word.front()) && absl::StrContains(word, '.')) return std::string(word);
   }
   return text.empty() ? "" : "of an unknown release";
@@ -131,8 +134,8 @@ KernelFacts ProbeKernel(const HostFiles& files) {
   // The kernel refuses the open, or the first read.
   const UniqueFd log(open(files.Path("/dev/kmsg").c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
   char line[8192];
-  const bool is_readable =
-      log.valid() && (read(log.get(), line, sizeof(line)) >= 0 || errno == EAGAIN || errno == EPIPE);
+  const bool is_readable = log.valid() && (read(log.get(), line, sizeof(line)) >= 0 ||
+                                           errno == EAGAIN || errno == EPIPE);
   facts.kernel_log = is_readable ? Attempt::kWorked : Attempt::kFailed;
   return facts;
 }
@@ -211,7 +214,8 @@ std::string NameOfUser() {
   passwd entry;
   passwd* found = nullptr;
   char buffer[4096];
-  const bool is_known = getpwuid_r(geteuid(), &entry, buffer, sizeof(buffer), &found) == 0 && found != nullptr;
+  const bool is_known =
+      getpwuid_r(geteuid(), &entry, buffer, sizeof(buffer), &found) == 0 && found != nullptr;
   return is_known ? found->pw_name : "";
 }
 

@@ -60,8 +60,8 @@ std::string FindSmallProgram(ElfFacts* elf) {
 }
 
 // The environment without what would change the trial.
-std::vector<std::string> TrialEnvironment(const Environment& environment, const std::string& library,
-                                          const std::string& mark) {
+std::vector<std::string> TrialEnvironment(const Environment& environment,
+                                          const std::string& library, const std::string& mark) {
   std::vector<std::string> out;
   for (const auto& [name, value] : environment) {
     if (absl::StartsWith(name, "LD_") || absl::StartsWith(name, "ROLLCALL")) continue;

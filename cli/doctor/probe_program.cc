@@ -70,7 +70,8 @@ std::vector<std::string> ReadFirstLine(const std::string& path) {
   const ssize_t count = fd.valid() ? read(fd.get(), bytes, sizeof(bytes)) : 0;
   if (count < 3 || bytes[0] != '#' || bytes[1] != '!') return {};
   const absl::string_view text(bytes + 2, static_cast<size_t>(count) - 2);
-  return absl::StrSplit(text.substr(0, text.find('\n')), absl::ByAnyChar(" \t\r"), absl::SkipEmpty());
+  return absl::StrSplit(text.substr(0, text.find('\n')), absl::ByAnyChar(" \t\r"),
+                        absl::SkipEmpty());
 }
 
 // What a first line starts: of "env", the first word that is neither flag nor assignment.
@@ -116,7 +117,8 @@ bool IsShell(const std::string& path) {
   return name == "sh" || name == "bash" || name == "dash" || name == "zsh" || name == "ksh";
 }
 
-// "2.28.9" in "libnccl.so.2.28.9" or "nvidia_nccl_cu12-2.28.9.dist-info" as 22809; 0: there is none.
+// "2.28.9" in "libnccl.so.2.28.9" or "nvidia_nccl_cu12-2.28.9.dist-info" as 22809; 0: there is
+// none.
 int VersionIn(absl::string_view text) {
   const std::vector<absl::string_view> parts = absl::StrSplit(text, '.');
   int major = 0, minor = 0, patch = 0;
@@ -124,7 +126,8 @@ int VersionIn(absl::string_view text) {
       !absl::SimpleAtoi(parts[1], &minor) || !absl::SimpleAtoi(parts[2], &patch)) {
     return 0;
   }
-  const bool is_possible = major > 0 && major < 100 && minor >= 0 && minor < 100 && patch >= 0 && patch < 100;
+  const bool is_possible =
+      major > 0 && major < 100 && minor >= 0 && minor < 100 && patch >= 0 && patch < 100;
   return is_possible ? major * 10000 + minor * 100 + patch : 0;
 }
 
@@ -144,11 +147,12 @@ class NcclSearch {
  public:
   void Add(const std::string& folder, const char* origin, int version = 0) {
     std::error_code failed;
-    const std::filesystem::path real = std::filesystem::canonical(absl::StrCat(folder, "/", kNccl), failed);
+    const std::filesystem::path real =
+        std::filesystem::canonical(absl::StrCat(folder, "/", kNccl), failed);
     if (failed) return;
-    const bool is_known = std::any_of(facts_.files.begin(), facts_.files.end(), [&](const NcclFile& file) {
-      return file.path == real.string();
-    });
+    const bool is_known =
+        std::any_of(facts_.files.begin(), facts_.files.end(),
+                    [&](const NcclFile& file) { return file.path == real.string(); });
     if (is_known) return;
     std::string name = real.filename().string();
     absl::string_view end = name;
@@ -207,15 +211,17 @@ std::vector<std::string> SystemFolders(const HostFiles& files) {
       if (absl::StartsWith(line, "/")) folders.push_back(files.Path(std::string(line)));
     }
   }
-  for (const char* folder : {"/lib/x86_64-linux-gnu", "/usr/lib/x86_64-linux-gnu", "/lib/aarch64-linux-gnu",
-                             "/usr/lib/aarch64-linux-gnu", "/lib64", "/usr/lib64", "/lib", "/usr/lib",
-                             "/usr/local/lib", "/usr/local/cuda/lib64"}) {
+  for (const char* folder :
+       {"/lib/x86_64-linux-gnu", "/usr/lib/x86_64-linux-gnu", "/lib/aarch64-linux-gnu",
+        "/usr/lib/aarch64-linux-gnu", "/lib64", "/usr/lib64", "/lib", "/usr/lib", "/usr/local/lib",
+        "/usr/local/cuda/lib64"}) {
     folders.push_back(files.Path(folder));
   }
   return folders;
 }
 
-NcclFacts FindNccl(const ProgramFacts& program, const Environment& environment, const HostFiles& files) {
+NcclFacts FindNccl(const ProgramFacts& program, const Environment& environment,
+                   const HostFiles& files) {
   std::vector<std::pair<std::string, ElfFacts>> users;
   if (program.elf.is_elf) users.emplace_back(program.path, program.elf);
   for (const std::string& folder : program.python_folders) {

@@ -53,7 +53,8 @@ std::string ReadProfile(const HostFiles& files) {
   for (const char* path : {"/proc/self/attr/apparmor/current", "/proc/self/attr/current"}) {
     std::string profile = files.Read(path).value_or("");
     // SELinux writes its context into the second file, with colons.
-    if (profile.empty() || profile == "unconfined" || profile.find(':') != std::string::npos) continue;
+    if (profile.empty() || profile == "unconfined" || profile.find(':') != std::string::npos)
+      continue;
     while (!profile.empty() && profile.back() == '\0') profile.pop_back();
     return profile == "unconfined" ? "" : profile;
   }

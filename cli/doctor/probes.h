@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// The looks of `rollcall doctor` at the host. Each may block (a file server, a network): gather.h runs
-// them with a deadline. They change nothing that outlives them.
+// The looks of `rollcall doctor` at the host. Each may block (a file server, a network): gather.h
+// runs them with a deadline. They change nothing that outlives them.
 //
-// Where a look reads files of the system only, it takes their root, which tests replace by a recorded tree.
+// Where a look reads files of the system only, it takes their root, which tests replace by a
+// recorded tree.
 #pragma once
 
 #include <map>
@@ -25,15 +26,17 @@ LibraryFacts ProbeLibrary(const std::string& path, const Environment& environmen
 std::set<std::string> FindMissingPreloads(const Environment& environment);
 
 // probe_program.cc
-// Follows PATH and the first lines of scripts. Runs the program only if it is Python, with a script of one
-// line that prints its folders.
+// Follows PATH and the first lines of scripts. Runs the program only if it is Python, with a script
+// of one line that prints its folders.
 ProgramFacts ProbeProgram(const std::vector<std::string>& command, const Environment& environment);
-NcclFacts FindNccl(const ProgramFacts& program, const Environment& environment, const HostFiles& files);
+NcclFacts FindNccl(const ProgramFacts& program, const Environment& environment,
+                   const HostFiles& files);
 // Folders in which the loader looks last.
 std::vector<std::string> SystemFolders(const HostFiles& files);
 
 // probe_folder.cc
-FolderFacts ProbeFolder(const Environment& environment, const std::string& shared_memory = "/dev/shm");
+FolderFacts ProbeFolder(const Environment& environment,
+                        const std::string& shared_memory = "/dev/shm");
 SharedMemoryFacts ProbeSharedMemory(const std::string& path = "/dev/shm");
 
 // probe_tracing.cc

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs a program for a moment, and reads what it prints. For probes that only another program can make.
+// Runs a program for a moment, and reads what it prints. For probes that only another program can
+// make.
 #pragma once
 
 #include <chrono>
@@ -15,9 +16,10 @@ struct ShortResult {
   std::string out, err;                 // at most 64 KiB each
 };
 
-// `environment` is "NAME=VALUE". A program that has not ended after `patience` is killed. Its stdin is
-// empty. Thread-safe.
+// `environment` is "NAME=VALUE". A program that has not ended after `patience` is killed. Its stdin
+// is empty. Thread-safe.
 ShortResult RunShortly(const std::vector<std::string>& command,
-                       const std::vector<std::string>& environment, std::chrono::milliseconds patience);
+                       const std::vector<std::string>& environment,
+                       std::chrono::milliseconds patience);
 
 }  // namespace rollcall::doctor

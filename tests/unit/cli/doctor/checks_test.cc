@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The checks of `rollcall doctor`, each in both directions: a good host, and each thing that is wrong.
+// The checks of `rollcall doctor`, each in both directions: a good host, and each thing that is
+// wrong.
 #include "cli/doctor/checks.h"
 
 #include <gtest/gtest.h>
@@ -71,8 +72,10 @@ const State kOk = State::kOk, kWarning = State::kWarning, kProblem = State::kPro
             kNotApplicable = State::kNotApplicable;
 
 const Case kCases[] = {
-    {"not_found", "library", [](Facts* f) { f->library.path = ""; }, kProblem, "not in ../lib", "install"},
-    {"damaged", "library", [](Facts* f) { f->library.elf.is_elf = false; }, kProblem, "damaged", "install"},
+    {"not_found", "library",
+     [](Facts* f) { f->library.path = ""; }, kProblem, "not in ../lib", "install"},
+    {"damaged", "library",
+     [](Facts* f) { f->library.elf.is_elf = false; }, kProblem, "damaged", "install"},
     {"refused_by_the_loader", "library",
      [](Facts* f) {
        f->library.load = Attempt::kFailed;
@@ -89,37 +92,46 @@ const Case kCases[] = {
        f->program = {};
      },
      kProblem, "musl", "glibc 2.17"},
-    {"musl_system_with_a_glibc_program", "library", [](Facts* f) { f->library.is_musl = true; }, kOk,
+    {"musl_system_with_a_glibc_program", "library",
+     [](Facts* f) { f->library.is_musl = true; }, kOk,
      "loads", ""},
 
     {"unset", "preload", [](Facts* f) { f->environment.erase("LD_PRELOAD"); }, kNotApplicable,
      "`rollcall run` sets it", ""},
     {"missing_file", "preload",
-     [](Facts* f) { f->missing_preloads = {"/usr/lib/rollcall/librollcall.so"}; }, kProblem, "not here",
+     [](Facts* f) { f->missing_preloads = {"/usr/lib/rollcall/librollcall.so"}; },
+     kProblem, "not here",
      "export LD_PRELOAD="},
-    {"other_missing_file", "preload", [](Facts* f) { f->missing_preloads = {"/lib/libjemalloc.so"}; }, kOk,
+    {"other_missing_file", "preload",
+     [](Facts* f) { f->missing_preloads = {"/lib/libjemalloc.so"}; }, kOk,
      "names /usr/lib", ""},
     {"twice", "preload",
-     [](Facts* f) { f->environment["LD_PRELOAD"] = "/a/librollcall.so:/b/librollcall.so"; }, kWarning,
+     [](Facts* f) { f->environment["LD_PRELOAD"] = "/a/librollcall.so:/b/librollcall.so"; },
+     kWarning,
      "2 times", "export LD_PRELOAD=/a/librollcall.so"},
 
     {"library_off", "switches", [](Facts* f) { f->environment["ROLLCALL"] = "0"; }, kProblem,
      "does nothing", "unset ROLLCALL"},
     {"stacks_off", "switches", [](Facts* f) { f->environment["ROLLCALL_STACKS"] = "No"; }, kWarning,
      "nobody takes stacks", "unset ROLLCALL_STACKS"},
-    {"switched_on", "switches", [](Facts* f) { f->environment["ROLLCALL"] = "1"; }, kOk, "no variable", ""},
+    {"switched_on", "switches",
+     [](Facts* f) { f->environment["ROLLCALL"] = "1"; }, kOk, "no variable", ""},
 
-    {"little_address_space", "limits", [](Facts* f) { f->kernel.address_space_bytes = 64 << 20; }, kProblem,
+    {"little_address_space", "limits",
+     [](Facts* f) { f->kernel.address_space_bytes = 64 << 20; }, kProblem,
      "address space", "ulimit -v"},
     {"much_address_space", "limits",
      [](Facts* f) { f->kernel.address_space_bytes = int64_t{1} << 46; }, kOk, "no limit", ""},
     {"small_files", "limits", [](Facts* f) { f->kernel.file_bytes = 1024; }, kProblem, "file sizes",
      "ulimit -f"},
 
-    {"none", "program", [](Facts* f) { f->program = {}; }, kNotApplicable, "no program", "rollcall doctor"},
-    {"unknown_command", "program", [](Facts* f) { f->program.error = "no such command on the PATH"; },
+    {"none", "program",
+     [](Facts* f) { f->program = {}; }, kNotApplicable, "no program", "rollcall doctor"},
+    {"unknown_command", "program",
+     [](Facts* f) { f->program.error = "no such command on the PATH"; },
      kProblem, "cannot run python", "command -v python"},
-    {"no_elf", "program", [](Facts* f) { f->program.elf = {}; }, kProblem, "no program in ELF", "file "},
+    {"no_elf", "program",
+     [](Facts* f) { f->program.elf = {}; }, kProblem, "no program in ELF", "file "},
     {"other_processor", "program", [](Facts* f) { f->program.elf.machine = "aarch64"; }, kProblem,
      "another processor", "file "},
     {"static", "program", [](Facts* f) { f->program.elf.interpreter = ""; }, kProblem, "is static",
@@ -130,11 +142,14 @@ const Case kCases[] = {
        f->program.elf.has_nccl = true;
      },
      kProblem, "NCCL is inside", "link it dynamically"},
-    {"musl", "program", [](Facts* f) { f->program.elf.interpreter = "/lib/ld-musl-x86_64.so.1"; }, kProblem,
+    {"musl", "program",
+     [](Facts* f) { f->program.elf.interpreter = "/lib/ld-musl-x86_64.so.1"; }, kProblem,
      "records nothing", "glibc 2.17"},
-    {"setuid", "program", [](Facts* f) { f->program.changes_user = true; }, kProblem, "ignores LD_PRELOAD",
+    {"setuid", "program",
+     [](Facts* f) { f->program.changes_user = true; }, kProblem, "ignores LD_PRELOAD",
      "chmod u-s"},
-    {"file_capabilities", "program", [](Facts* f) { f->program.gains_capabilities = true; }, kProblem,
+    {"file_capabilities", "program",
+     [](Facts* f) { f->program.gains_capabilities = true; }, kProblem,
      "ignores LD_PRELOAD", "setcap -r"},
     {"script_of_a_shell", "program",
      [](Facts* f) {
@@ -142,7 +157,8 @@ const Case kCases[] = {
        f->program.scripts = {"/job/train.sh"};
      },
      kNotApplicable, "/job/train.sh is a script", "rollcall doctor -- PYTHON"},
-    {"script_of_python", "program", [](Facts* f) { f->program.scripts = {"/venv/bin/torchrun"}; }, kOk,
+    {"script_of_python", "program",
+     [](Facts* f) { f->program.scripts = {"/venv/bin/torchrun"}; }, kOk,
      "by /venv/bin/torchrun", ""},
 
     {"none", "sanitizer", [](Facts* f) { f->program = {}; }, kNotApplicable, "no program", ""},
@@ -160,9 +176,11 @@ const Case kCases[] = {
        f->environment["LD_PRELOAD"] = "/lib/libasan.so.8:/b/librollcall.so";
      },
      kOk, "accepts the library", ""},
-    {"thread", "sanitizer", [](Facts* f) { f->program.elf.sanitizer = "thread"; }, kOk, "accepts", ""},
+    {"thread", "sanitizer",
+     [](Facts* f) { f->program.elf.sanitizer = "thread"; }, kOk, "accepts", ""},
 
-    {"inside", "nccl", [](Facts* f) { f->nccl.inside = "/site/torch/lib/libtorch_cuda.so"; }, kWarning,
+    {"inside", "nccl",
+     [](Facts* f) { f->nccl.inside = "/site/torch/lib/libtorch_cuda.so"; }, kWarning,
      "static in /site/torch", "strings /site/torch"},
     {"missing", "nccl", [](Facts* f) { f->nccl.files.clear(); }, kWarning, "no libnccl.so.2",
      "pip install nvidia-nccl"},
@@ -173,7 +191,9 @@ const Case kCases[] = {
      },
      kNotApplicable, "no libnccl.so.2", ""},
     {"search_path_hides_the_package", "nccl",
-     [](Facts* f) { f->nccl.files.insert(f->nccl.files.begin(), {"/old/libnccl.so.2", kSearchPath, 21805}); },
+     [](Facts* f) {
+       f->nccl.files.insert(f->nccl.files.begin(), {"/old/libnccl.so.2", kSearchPath, 21805});
+     },
      kWarning, "NCCL 2.18.5, /old/libnccl.so.2 (LD_LIBRARY_PATH) comes before NCCL 2.28.9",
      "unset LD_LIBRARY_PATH"},
     {"system_behind_the_package", "nccl",
@@ -182,7 +202,8 @@ const Case kCases[] = {
     {"python_hangs", "nccl", [](Facts* f) { f->program.python = Attempt::kNoAnswer; }, kWarning,
      "did not tell its folders", "sys.path"},
 
-    {"other_plugin", "profiler-plugin", [](Facts* f) { f->environment["NCCL_PROFILER_PLUGIN"] = "inspector"; },
+    {"other_plugin", "profiler-plugin",
+     [](Facts* f) { f->environment["NCCL_PROFILER_PLUGIN"] = "inspector"; },
      kWarning, "another plugin", "unset NCCL_PROFILER_PLUGIN"},
     {"other_plugin_of_a_static_nccl", "profiler-plugin",
      [](Facts* f) {
@@ -191,7 +212,8 @@ const Case kCases[] = {
      },
      kProblem, "another plugin", "unset NCCL_PROFILER_PLUGIN"},
     {"ours", "profiler-plugin",
-     [](Facts* f) { f->environment["NCCL_PROFILER_PLUGIN"] = "/usr/lib/rollcall/librollcall.so"; }, kOk,
+     [](Facts* f) { f->environment["NCCL_PROFILER_PLUGIN"] = "/usr/lib/rollcall/librollcall.so"; },
+     kOk,
      "names /usr/lib", ""},
     {"ours_and_an_old_nccl", "profiler-plugin",
      [](Facts* f) {
@@ -203,9 +225,11 @@ const Case kCases[] = {
 
     {"no_answer", "folder", [](Facts* f) { f->folder.state = FolderState::kNoAnswer; }, kProblem,
      "does not answer", "export ROLLCALL_DIR"},
-    {"cannot_be_made", "folder", [](Facts* f) { f->folder.state = FolderState::kNotMade; }, kProblem,
+    {"cannot_be_made", "folder",
+     [](Facts* f) { f->folder.state = FolderState::kNotMade; }, kProblem,
      "cannot make", "export ROLLCALL_DIR"},
-    {"link", "folder", [](Facts* f) { f->folder.state = FolderState::kNoFolder; }, kProblem, "is a link",
+    {"link", "folder",
+     [](Facts* f) { f->folder.state = FolderState::kNoFolder; }, kProblem, "is a link",
      "export ROLLCALL_DIR"},
     {"of_another_user", "folder",
      [](Facts* f) {
@@ -220,26 +244,34 @@ const Case kCases[] = {
        f->folder.error = "Read-only file system";
      },
      kProblem, "Read-only file system", "export ROLLCALL_DIR"},
-    {"on_a_file_server", "folder", [](Facts* f) { f->folder.server = "nfs"; }, kWarning, "file server (nfs)",
+    {"on_a_file_server", "folder",
+     [](Facts* f) { f->folder.server = "nfs"; }, kWarning, "file server (nfs)",
      "export ROLLCALL_DIR"},
 
     {"none_at_all", "room", [](Facts* f) { f->folder.room.free_bytes = 64 << 10; }, kProblem,
      "records nothing", "--shm-size"},
-    {"little", "room", [](Facts* f) { f->folder.room.free_bytes = 12 << 20; }, kWarning, "fewer calls",
+    {"little", "room",
+     [](Facts* f) { f->folder.room.free_bytes = 12 << 20; }, kWarning, "fewer calls",
      "--shm-size"},
-    {"unlimited", "room", [](Facts* f) { f->folder.room = {true, 0, 0, 0}; }, kOk, "no limit of size", ""},
-    {"no_folder", "room", [](Facts* f) { f->folder.state = FolderState::kOtherUser; }, kNotApplicable,
+    {"unlimited", "room",
+     [](Facts* f) { f->folder.room = {true, 0, 0, 0}; }, kOk, "no limit of size", ""},
+    {"no_folder", "room",
+     [](Facts* f) { f->folder.state = FolderState::kOtherUser; }, kNotApplicable,
      "no usable folder", ""},
 
-    {"none", "shared-memory", [](Facts* f) { f->shared_memory = {}; }, kProblem, "no /dev/shm", "mount -t"},
+    {"none", "shared-memory",
+     [](Facts* f) { f->shared_memory = {}; }, kProblem, "no /dev/shm", "mount -t"},
     {"full", "shared-memory", [](Facts* f) { f->shared_memory.free_bytes = 1 << 20; }, kProblem,
      "cannot create one", "--shm-size"},
     {"of_a_pod", "shared-memory",
-     [](Facts* f) { f->shared_memory = {true, 64 << 20, 64 << 20}; }, kWarning, "is little for 8 ranks",
+     [](Facts* f) { f->shared_memory = {true, 64 << 20, 64 << 20}; },
+     kWarning, "is little for 8 ranks",
      "--shm-size"},
-    {"unlimited", "shared-memory", [](Facts* f) { f->shared_memory = {true, 0, 0}; }, kOk, "no limit", ""},
+    {"unlimited", "shared-memory",
+     [](Facts* f) { f->shared_memory = {true, 0, 0}; }, kOk, "no limit", ""},
 
-    {"removes", "remove-ipc", [](Facts* f) { f->systemd.removes_ipc = true; }, kWarning, "logind removes",
+    {"removes", "remove-ipc",
+     [](Facts* f) { f->systemd.removes_ipc = true; }, kWarning, "logind removes",
      "loginctl enable-linger"},
     {"system_user", "remove-ipc",
      [](Facts* f) {
@@ -247,17 +279,20 @@ const Case kCases[] = {
        f->user = 998;
      },
      kOk, "system users", ""},
-    {"lingers", "remove-ipc", [](Facts* f) { f->systemd.removes_ipc = f->systemd.lingers = true; }, kOk,
+    {"lingers", "remove-ipc",
+     [](Facts* f) { f->systemd.removes_ipc = f->systemd.lingers = true; }, kOk,
      "lingers", ""},
     {"no_systemd", "remove-ipc", [](Facts* f) { f->systemd.is_running = false; }, kNotApplicable,
      "systemd does not run", ""},
-    {"other_folder", "remove-ipc", [](Facts* f) { f->folder.path = "/var/tmp/segments"; }, kNotApplicable,
+    {"other_folder", "remove-ipc",
+     [](Facts* f) { f->folder.path = "/var/tmp/segments"; }, kNotApplicable,
      "not in /dev/shm", ""},
 
     {"refused", "tracing",
      [](Facts* f) {
        f->tracing.of_child = f->tracing.of_other = Attempt::kFailed;
-       f->tracing.reason = "cannot take the stacks of process 7: a seccomp filter\n  type this\n  or that";
+       f->tracing.reason =
+           "cannot take the stacks of process 7: a seccomp filter\n  type this\n  or that";
      },
      kProblem, "traced: a seccomp filter. Stacks come from inside", "type this   or   or that"},
     {"only_children", "tracing",
@@ -270,8 +305,10 @@ const Case kCases[] = {
      "could not try", "rollcall stacks"},
 
     {"none", "yama", [](Facts* f) { f->tracing.ptrace_scope = -1; }, kNotApplicable, "no Yama", ""},
-    {"scope_1", "yama", [](Facts* f) { f->tracing.ptrace_scope = 1; }, kOk, "needs CAP_SYS_PTRACE", ""},
-    {"scope_2", "yama", [](Facts* f) { f->tracing.ptrace_scope = 2; }, kProblem, "only CAP_SYS_PTRACE",
+    {"scope_1", "yama",
+     [](Facts* f) { f->tracing.ptrace_scope = 1; }, kOk, "needs CAP_SYS_PTRACE", ""},
+    {"scope_2", "yama",
+     [](Facts* f) { f->tracing.ptrace_scope = 2; }, kProblem, "only CAP_SYS_PTRACE",
      "ptrace_scope=1"},
     {"scope_2_with_capability", "yama",
      [](Facts* f) {
@@ -292,7 +329,8 @@ const Case kCases[] = {
        f->tracing.of_child = Attempt::kFailed;
      },
      kProblem, "tracing is refused", "seccomp=unconfined"},
-    {"filter_permits_it", "seccomp", [](Facts* f) { f->tracing.seccomp = 2; }, kOk, "not in the way", ""},
+    {"filter_permits_it", "seccomp",
+     [](Facts* f) { f->tracing.seccomp = 2; }, kOk, "not in the way", ""},
     {"yama_explains_it", "seccomp",
      [](Facts* f) {
        f->tracing.seccomp = 2;
@@ -316,9 +354,11 @@ const Case kCases[] = {
     {"selinux", "security-module", [](Facts* f) { f->tracing.selinux_denies = true; }, kProblem,
      "deny_ptrace", "setsebool"},
 
-    {"no_proc", "pid-namespace", [](Facts* f) { f->container.has_proc = false; }, kProblem, "not mounted",
+    {"no_proc", "pid-namespace",
+     [](Facts* f) { f->container.has_proc = false; }, kProblem, "not mounted",
      "mount -t proc"},
-    {"foreign_proc", "pid-namespace", [](Facts* f) { f->container.is_foreign_proc = true; }, kProblem,
+    {"foreign_proc", "pid-namespace",
+     [](Facts* f) { f->container.is_foreign_proc = true; }, kProblem,
      "another pid namespace", "--mount-proc"},
     {"of_its_own", "pid-namespace",
      [](Facts* f) {
@@ -337,20 +377,25 @@ const Case kCases[] = {
        f->gpu.is_amd = true;
      },
      kOk, "AMD", ""},
-    {"no_gpu_in_the_container", "gpu-driver", [](Facts* f) { f->gpu.devices = 0; }, kProblem, "got no GPU",
+    {"no_gpu_in_the_container", "gpu-driver",
+     [](Facts* f) { f->gpu.devices = 0; }, kProblem, "got no GPU",
      "--gpus=all"},
-    {"no_permission", "gpu-driver", [](Facts* f) { f->gpu.device_error = "Permission denied"; }, kProblem,
+    {"no_permission", "gpu-driver",
+     [](Facts* f) { f->gpu.device_error = "Permission denied"; }, kProblem,
      "cannot open", "ls -l /dev/nvidiactl"},
-    {"no_library", "gpu-driver", [](Facts* f) { f->gpu.library = ""; }, kProblem, "libcuda.so.1 is in no",
+    {"no_library", "gpu-driver",
+     [](Facts* f) { f->gpu.library = ""; }, kProblem, "libcuda.so.1 is in no",
      "NVIDIA_DRIVER_CAPABILITIES"},
 
     {"no_driver", "markers", [](Facts* f) { f->gpu = {}; }, kNotApplicable, "no GPU markers", ""},
     {"old_driver", "markers", [](Facts* f) { f->gpu.elf.has_marker_calls = false; }, kWarning,
      "cuStreamWriteValue64_v2", "CUDA 11.7"},
-    {"switched_off", "markers", [](Facts* f) { f->environment["ROLLCALL_MARKERS"] = "0"; }, kWarning,
+    {"switched_off", "markers",
+     [](Facts* f) { f->environment["ROLLCALL_MARKERS"] = "0"; }, kWarning,
      "ROLLCALL_MARKERS=0", "unset ROLLCALL_MARKERS"},
 
-    {"nobody_reads", "agent", [](Facts* f) { f->agent.is_running = false; }, kProblem, "nobody reads",
+    {"nobody_reads", "agent",
+     [](Facts* f) { f->agent.is_running = false; }, kProblem, "nobody reads",
      "rollcall-agent --daemon=daemon:7655"},
     {"run_reads", "agent",
      [](Facts* f) {
@@ -392,8 +437,10 @@ const Case kCases[] = {
      },
      kProblem, "no answer", "systemctl"},
 
-    {"without_tls", "certificates", [](Facts* f) { f->daemon.has_tls = false; }, kNotApplicable, "no TLS", ""},
-    {"own_expires_soon", "certificates", [](Facts* f) { f->daemon.own_expiry_s = f->now_s + 3 * kDay; },
+    {"without_tls", "certificates",
+     [](Facts* f) { f->daemon.has_tls = false; }, kNotApplicable, "no TLS", ""},
+    {"own_expires_soon", "certificates",
+     [](Facts* f) { f->daemon.own_expiry_s = f->now_s + 3 * kDay; },
      kWarning, "this program's certificate expires in 3 days", "rollcall pki renew"},
     {"own_has_expired", "certificates",
      [](Facts* f) {
@@ -417,12 +464,15 @@ const Case kCases[] = {
        f->daemon.round_trip_ns = 4 * kSecondNs;
      },
      kOk, "agree", ""},
-    {"no_daemon", "clock", [](Facts* f) { f->daemon.answer = DaemonAnswer::kNone; }, kNotApplicable, "", ""},
+    {"no_daemon", "clock",
+     [](Facts* f) { f->daemon.answer = DaemonAnswer::kNone; }, kNotApplicable, "", ""},
 
     {"other_series", "version", [](Facts* f) { f->daemon.version = "0.2.0"; }, kWarning,
      "daemon is of release 0.2.0", "pip install rollcall==0.2.0"},
-    {"same_series", "version", [](Facts* f) { f->daemon.version = "0.1.7"; }, kOk, "work together", ""},
-    {"no_daemon", "version", [](Facts* f) { f->daemon.answer = DaemonAnswer::kNone; }, kNotApplicable, "", ""},
+    {"same_series", "version",
+     [](Facts* f) { f->daemon.version = "0.1.7"; }, kOk, "work together", ""},
+    {"no_daemon", "version",
+     [](Facts* f) { f->daemon.answer = DaemonAnswer::kNone; }, kNotApplicable, "", ""},
 
     {"unnamed", "job-name",
      [](Facts* f) {
@@ -430,23 +480,30 @@ const Case kCases[] = {
        f->environment.erase("SLURM_JOB_ID");
      },
      kWarning, "\"default\"", "export ROLLCALL_JOB"},
-    {"of_a_shell", "job-name", [](Facts* f) { f->environment.clear(); }, kNotApplicable, "no variable", ""},
-    {"by_slurm", "job-name", [](Facts* f) { f->environment.erase("ROLLCALL_JOB"); }, kOk, "called 17", ""},
+    {"of_a_shell", "job-name",
+     [](Facts* f) { f->environment.clear(); }, kNotApplicable, "no variable", ""},
+    {"by_slurm", "job-name",
+     [](Facts* f) { f->environment.erase("ROLLCALL_JOB"); }, kOk, "called 17", ""},
 
-    {"no_pod", "kubernetes", [](Facts* f) { f->environment.clear(); }, kNotApplicable, "not in a pod", ""},
-    {"no_node", "kubernetes", [](Facts* f) { f->environment.erase("NODE_NAME"); }, kWarning, "NODE_NAME",
+    {"no_pod", "kubernetes",
+     [](Facts* f) { f->environment.clear(); }, kNotApplicable, "not in a pod", ""},
+    {"no_node", "kubernetes",
+     [](Facts* f) { f->environment.erase("NODE_NAME"); }, kWarning, "NODE_NAME",
      "spec.nodeName"},
     {"small_memory", "kubernetes",
-     [](Facts* f) { f->shared_memory.total_bytes = 64 << 20; }, kWarning, "small /dev/shm", "emptyDir"},
+     [](Facts* f) { f->shared_memory.total_bytes = 64 << 20; },
+     kWarning, "small /dev/shm", "emptyDir"},
 
-    {"no_slurm", "slurm", [](Facts* f) { f->environment.clear(); }, kNotApplicable, "not in a Slurm job", ""},
+    {"no_slurm", "slurm",
+     [](Facts* f) { f->environment.clear(); }, kNotApplicable, "not in a Slurm job", ""},
     {"prolog_and_pyxis", "slurm",
      [](Facts* f) {
        f->slurm.task_prolog = "/etc/slurm/prolog.sh";
        f->slurm.has_pyxis = true;
      },
      kProblem, "inside the containers of pyxis", "enroot"},
-    {"prolog_without_pyxis", "slurm", [](Facts* f) { f->slurm.task_prolog = "/etc/slurm/prolog.sh"; }, kOk,
+    {"prolog_without_pyxis", "slurm",
+     [](Facts* f) { f->slurm.task_prolog = "/etc/slurm/prolog.sh"; }, kOk,
      "Slurm job 17", ""},
     {"private_memory", "slurm",
      [](Facts* f) {
@@ -493,7 +550,8 @@ TEST(DoctorTest, AGoodHostHasNeitherProblemNorWarning) {
 
 TEST(DoctorTest, EveryCheckIsGoodOnAGoodHost) {
   for (const Finding& finding : Examine(GoodHost())) {
-    EXPECT_EQ(NameOf(finding.judgement.state), "ok") << finding.id << ": " << finding.judgement.what;
+    EXPECT_EQ(NameOf(finding.judgement.state), "ok")
+        << finding.id << ": " << finding.judgement.what;
   }
 }
 

@@ -47,8 +47,9 @@ TEST_F(ProbeHostTest, ALingeringUserIsKnownByName) {
 }
 
 TEST_F(ProbeHostTest, SlurmsSettingsAreReadInAnySpelling) {
-  tree_.Write("etc/slurm/slurm.conf",
-              "ClusterName=c\njobcontainertype = job_container/tmpfs # private\nTaskProlog=/opt/prolog\n");
+  tree_.Write(
+      "etc/slurm/slurm.conf",
+      "ClusterName=c\njobcontainertype = job_container/tmpfs # private\nTaskProlog=/opt/prolog\n");
   tree_.Write("etc/slurm/plugstack.conf", "include plugstack.conf.d/*\n");
   tree_.Write("etc/slurm/plugstack.conf.d/pyxis.conf", "required /usr/lib/spank_pyxis.so\n");
   const SlurmFacts facts = ReadSlurm({}, files());
@@ -70,8 +71,9 @@ TEST_F(ProbeHostTest, APyxisThatIsCommentedOutDoesNotCount) {
 TEST_F(ProbeHostTest, WithoutSlurmThereIsNoConfig) { EXPECT_EQ(ReadSlurm({}, files()).config, ""); }
 
 TEST_F(ProbeHostTest, TheDriverAndItsDevicesAreCounted) {
-  tree_.Write("proc/driver/nvidia/version",
-              "NVRM version: NVIDIA UNIX x86_64 Kernel Module  550.54.14  Thu Feb 22 01:44:30 UTC 2024\n");
+  tree_.Write(
+      "proc/driver/nvidia/version",
+      "NVRM version: NVIDIA UNIX x86_64 Kernel Module  550.54.14  Thu Feb 22 01:44:30 UTC 2024\n");
   for (const char* name : {"nvidia0", "nvidia7", "nvidiactl", "nvidia-uvm", "nvidia-caps/x"}) {
     tree_.Write(std::string("dev/") + name, "");
   }
@@ -83,7 +85,8 @@ TEST_F(ProbeHostTest, TheDriverAndItsDevicesAreCounted) {
 }
 
 TEST_F(ProbeHostTest, ADriverWithoutDevicesSaysWhyTheyCannotBeOpened) {
-  tree_.Write("proc/driver/nvidia/version", "NVRM version: NVIDIA UNIX Open Kernel Module 570.1.2\n");
+  tree_.Write("proc/driver/nvidia/version",
+              "NVRM version: NVIDIA UNIX Open Kernel Module 570.1.2\n");
   tree_.Write("etc/ld.so.conf.d/driver.conf", "/opt/driver\n");
   tree_.Write("opt/driver/libcuda.so.1", "damaged");
   const GpuFacts facts = ProbeGpu({}, files());

@@ -133,7 +133,8 @@ TEST_F(ProbeProgramTest, AnOwnPathOfTheOldKindComesFirstAndOneOfTheNewKindSecond
   program.elf.is_elf = true;
   program.elf.rpath = {tree_.root() + "/first"};
   program.elf.runpath = {tree_.root() + "/third"};
-  const NcclFacts facts = FindNccl(program, {{"LD_LIBRARY_PATH", tree_.root() + "/second"}}, files_);
+  const NcclFacts facts =
+      FindNccl(program, {{"LD_LIBRARY_PATH", tree_.root() + "/second"}}, files_);
   ASSERT_EQ(facts.files.size(), 3u);
   EXPECT_EQ(facts.files[0].path, std::filesystem::canonical(tree_.root() + "/first/libnccl.so.2"));
   EXPECT_EQ(facts.files[2].path, std::filesystem::canonical(tree_.root() + "/third/libnccl.so.2"));
