@@ -274,6 +274,83 @@ def test_analyze_takes_dumps_without_a_flag(tmp_path):
     assert [culprit["rank"] for culprit in root["culprits"]] == [2]
 
 
+RAS = """\
+NCCL version 2.26.2 compiled with CUDA 12.6
+
+Job summary
+===========
+
+Communicators... (0.00s)
+=============
+
+Warnings
+========
+
+#0-0 (fa93daea854b060b) MISMATCH
+  Communicator ranks have different AllReduce operation counts
+  30 ranks have launched up to operation 641
+  Rank 12 has launched up to operation 640 -- GPU 4 managed by process 323032 on node node-17
+"""
+
+
+def test_analyze_takes_the_output_of_ras_alone_as_possible_only(tmp_path):
+    (tmp_path / "ras.txt").write_text(RAS)
+    result = rollcall("analyze", "--format=json", tmp_path / "ras.txt")
+    assert result.returncode == 3, result.stderr
+    root = json.loads(result.stdout)["verdicts"][0]
+    assert (root["cause"], root["certainty"]) == ("missing_rank", "possible")
+    (culprit,) = root["culprits"]
+    assert (culprit["rank"], culprit["host"], culprit["pid"]) == (12, "node-17", 323032)
+    assert any("one moment" in line for line in root["missing_evidence"])
+
+
+def test_analyze_adds_what_ras_says_to_the_verdict_of_the_segments(contradiction, tmp_path):
+    (tmp_path / "ras.txt").write_text(RAS)
+    result = rollcall("analyze", "--format=json", contradiction, tmp_path / "ras.txt")
+    assert result.returncode == 3, result.stderr
+    root = json.loads(result.stdout)["verdicts"][0]
+    assert (root["cause"], root["certainty"]) == ("argument_mismatch", "certain")
+    assert any(line.startswith("RAS: different numbers of AllReduce calls") and "rank 12" in line
+               for line in root["evidence"]), root["evidence"]
+
+
+def test_analyze_says_that_dumps_and_segments_show_the_same(contradiction, tmp_path):
+    for rank in range(3):
+        dump = tmp_path / f"trace_rank_{rank}.json"
+        write_dump(dump, 2)
+        if rank == 1:
+            dump.write_text(dump.read_text().replace("[[8]]", "[[9]]"))
+    result = rollcall("analyze", "--format=json", tmp_path)
+    root = json.loads(result.stdout)["verdicts"][0]
+    assert (root["cause"], [c["rank"] for c in root["culprits"]]) == ("argument_mismatch", [1])
+    assert root["culprits"][0]["pid"] > 0
+    same = [line for line in root["evidence"] if "the dumps of the Flight Recorder show the same" in line]
+    assert len(same) == 1, root
+
+
+def test_analyze_exits_with_2_where_a_cut_off_dump_may_hide_the_hang(tmp_path):
+    for rank in range(3):
+        write_dump(tmp_path / f"trace_rank_{rank}.json", 4)
+    assert rollcall("analyze", tmp_path).returncode == 0
+    whole = (tmp_path / "trace_rank_2.json").read_text()
+    (tmp_path / "trace_rank_2.json").write_text(whole[:len(whole) // 2])
+    result = rollcall("analyze", tmp_path)
+    assert result.returncode == 2, result.stdout
+    assert "1 of the dumps cannot be read" in result.stderr
+    assert "trace_rank_2.json" in result.stderr
+
+
+def test_analyze_names_a_cut_off_dump_where_the_others_show_the_hang(tmp_path):
+    for rank, calls in enumerate((5, 5, 4, 5)):
+        write_dump(tmp_path / f"trace_rank_{rank}.json", calls)
+    whole = (tmp_path / "trace_rank_3.json").read_text()
+    (tmp_path / "trace_rank_3.json").write_text(whole[:len(whole) // 2])
+    result = rollcall("analyze", "--format=json", tmp_path)
+    assert result.returncode == 3, result.stderr
+    assert "trace_rank_3.json" in result.stderr
+    assert json.loads(result.stdout)["verdicts"][0]["culprits"][0]["rank"] == 2
+
+
 def test_analyze_of_logs_alone_is_bad_input(tmp_path):
     (tmp_path / "train.log").write_text("[rank2]: ValueError: bad\n")
     assert rollcall("analyze", tmp_path / "train.log").returncode == 2
