@@ -15,8 +15,8 @@
 #include "daemon/server/incident_actions.h"
 #include "daemon/server/incident_stacks.h"
 #include "daemon/server/stored_incident.h"
-
 #include "proto/log_fields.h"
+
 namespace rollcall {
 namespace {
 
@@ -163,9 +163,9 @@ void IncidentBook::Act(const IncidentEvent& event, JobIncidents* job) {
   quota_.Update(job->key, record->incident);
   DropOverQuota(event, job);
   if (options_.log_incidents && event.kind == IncidentEvent::Kind::kConfirmed) {
-    spdlog::info("{}: {}", event.incident.id, event.incident.verdicts.front().summary);
     const LogFields fields(
         LogFields::List{{kJobField, job->key.job}, {kIncidentField, event.incident.id}});
+    spdlog::info("{}: {}", event.incident.id, event.incident.verdicts.front().summary);
   }
 }
 
@@ -265,13 +265,13 @@ void IncidentBook::AddHostFacts(const JobKey& job, const std::string& incident,
   ++changes_;
 }
 
-void IncidentBook::BeginStop() {
-  const absl::MutexLock lock(&mutex_);
 void IncidentBook::SetQuota(const IncidentQuotaLimits& limits) {
   const absl::MutexLock lock(&mutex_);
   quota_.SetLimits(limits);
 }
 
+void IncidentBook::BeginStop() {
+  const absl::MutexLock lock(&mutex_);
   stopping_ = true;
 }
 

@@ -110,9 +110,9 @@ class IncidentBook {
   // For the history only.
   void SaveAction(ActionRow action);
 
-  // From now on no report waits for stacks, because no more will come.
   void SetQuota(const IncidentQuotaLimits& limits) ABSL_LOCKS_EXCLUDED(mutex_);
 
+  // From now on no report waits for stacks, because no more will come.
   void BeginStop() ABSL_LOCKS_EXCLUDED(mutex_);
   // Gives the writers of reports, history and alerts some seconds from `begun` on, all at the same
   // time, and ends their threads. Does nothing if Start() failed or was not called.
