@@ -31,6 +31,7 @@ int StacksCommand(const std::vector<std::string>& arguments);
 int WatchCommand(const std::vector<std::string>& arguments);
 int IncidentsCommand(const std::vector<std::string>& arguments);
 int ReportCommand(const std::vector<std::string>& arguments);
+int DoctorCommand(const std::vector<std::string>& arguments);
 int ExplainCommand(const std::vector<std::string>& arguments);
 int PkiCommand(const std::vector<std::string>& arguments);
 int TokenCommand(const std::vector<std::string>& arguments);

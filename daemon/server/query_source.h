@@ -28,7 +28,7 @@ struct JobSelector {
   std::string tenant;              // "": any
   std::optional<int32_t> attempt;  // none: the newest
   // Only jobs with a process on this host: of each the newest attempt that has one. "": all.
-  std::string host;
+  std::string host = {};
   // Of a list of all jobs, which is in the order of their names.
   size_t offset = 0;
   size_t most = kMaxJobsListed;
