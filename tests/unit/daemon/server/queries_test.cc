@@ -53,6 +53,7 @@ class QueriesTest : public testing::Test {
     process->set_pid(++last_pid_);
     process->set_start_time(1);
     process->mutable_identity()->set_job(report.job);
+    process->mutable_identity()->set_global_rank(last_pid_);  // no two take one rank
     process->mutable_identity()->set_has_segment(true);
     process->mutable_identity()->set_attempt(report.attempt);
     process->mutable_identity()->set_restarts("TORCHELASTIC_RESTART_COUNT=" +
