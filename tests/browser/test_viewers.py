@@ -114,4 +114,5 @@ def test_what_repeats_is_named_with_its_tenant(open_page, daemon):
     lines = page.locator(".card", has_text="Repeated").locator("li")
     for n, name in enumerate(("alpha/train", "beta/train", "train", "old")):
         expect(lines.nth(n).get_by_role("link", name=name, exact=True)).to_be_visible()
-    expect(lines.nth(0).get_by_role("link")).to_have_attribute("href", "#/job/train?tenant=alpha")
+    expect(lines.nth(0).get_by_role("link", name="alpha/train")).to_have_attribute(
+        "href", "#/job/train?tenant=alpha")
