@@ -68,12 +68,11 @@ export function PeoplesWords({ incident }: { incident: Incident }) {
       )}
       {mayAct && incident.notes.length < kMostNotes && (
         <form class="filters" onSubmit={(event) => void add(event)}>
-          <label>
+          <label class="note">
             Note{" "}
             <input
               value={text}
               maxLength={kMostCharacters}
-              size={50}
               required
               onInput={(event) => setText(event.currentTarget.value)}
             />
