@@ -96,7 +96,6 @@ export function IncidentView({ incident, frozen }: { incident: Message; frozen: 
       </h1>
       <Recurrence group={frozen ? undefined : incident.recurrence} />
       {!frozen && <Actions incident={incident} />}
-      {!frozen && <PeoplesWords incident={incident} />}
       {first !== undefined && <VerdictView verdict={first} first incident={incident} />}
       {others.length > 0 && (
         <Section title="Other findings">
@@ -105,6 +104,7 @@ export function IncidentView({ incident, frozen }: { incident: Message; frozen: 
           ))}
         </Section>
       )}
+      {!frozen && <PeoplesWords incident={incident} />}
       <Hosts incident={incident} />
       <Section title="Stacks" id="stacks">
         {incident.stack_tree !== undefined && incident.stack_tree.nodes.length > 1 ? (
