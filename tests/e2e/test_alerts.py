@@ -6,6 +6,7 @@ import email.policy
 import http.server
 import json
 import shutil
+import socket
 import subprocess
 import threading
 import urllib.parse
@@ -22,9 +23,11 @@ class Mailbox:
 
     def __init__(self, folder):
         self.mails = []
-        self.controller = Controller(self, hostname="127.0.0.1", port=0)
+        with socket.socket() as free:  # aiosmtpd connects to the port that it is given: not 0
+            free.bind(("127.0.0.1", 0))
+            port = free.getsockname()[1]
+        self.controller = Controller(self, hostname="127.0.0.1", port=port)
         self.controller.start()
-        port = self.controller.server.sockets[0].getsockname()[1]
         self.sendmail = folder / "sendmail"
         self.sendmail.write_text(f"#!/bin/sh\nexec msmtp --file=/dev/null --host=127.0.0.1 --port={port} "
                                  '--from=rollcall@example.com "$@"\n')
