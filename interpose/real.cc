@@ -128,7 +128,7 @@ void* Find(const char* symbol) {
 
 bool LinkedCallsReach(const char* symbol, const void* real) {
   const KeepErrno keep_errno;
-  const KeepCancel keep_cancel;  // as in RealDlsym()
+  const KeepCancel keep_cancel;  // as in FindAndKeep()
   char name[64];
   RealName(symbol, name);
   bool same = RealDlsym()(RTLD_NEXT, symbol) == real || RealDlsym()(RTLD_NEXT, name) == real;
@@ -156,7 +156,6 @@ DlsymFn RealDlsym() {
   static std::atomic<DlsymFn> real{nullptr};
   DlsymFn found = real.load(std::memory_order_acquire);
   if (__builtin_expect(found != nullptr, 1)) return found;
-  const KeepCancel keep_cancel;  // a thread cancelled in the loader would keep the loader's lock
   // musl has no symbol versions. Programs that use it may inherit LD_PRELOAD, and must not fail.
   if (&dlvsym == nullptr) found = reinterpret_cast<DlsymFn>(FindFunctionInElf("dlsym"));
   // glibc has dlsym under several versions. Each of them works.
@@ -173,9 +172,9 @@ namespace {
 
 // `*kept` is set to whether the caller may keep the address.
 void* FindAndKeep(const char* symbol, bool* kept) {
-  if (RealDlsym() == nullptr) return nullptr;
   const KeepErrno keep_errno;
-  const KeepCancel keep_cancel;  // as in RealDlsym()
+  const KeepCancel keep_cancel;  // a thread cancelled in the loader would keep the loader's lock
+  if (RealDlsym() == nullptr) return nullptr;
   void* address = Find(symbol);
   *kept = address != nullptr && KeepLoaded(address);
   dlerror();  // hide our failed look-ups from the program

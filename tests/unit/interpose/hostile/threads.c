@@ -5,6 +5,7 @@
 #include <limits.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <ucontext.h>
 
@@ -61,6 +62,36 @@ static int cancelled_at_once(void) {
   clock_gettime(CLOCK_MONOTONIC, &end);
   CHECK(end.tv_sec - begin.tv_sec < 3);
   join_job();
+  return 7;
+}
+
+static void* group_for_ever(void* unused) {
+  pthread_setcanceltype(PTHREAD_CANCEL_ASYNCHRONOUS, 0);
+  passed = 1;
+  for (;;) CHECK(ncclGroupStart() == ncclSuccess && ncclGroupEnd() == ncclSuccess);
+  return unused;
+}
+static void cancel_the_first_call(int wait) {
+  pthread_t thread;
+  alarm(10);  // ends this process if its next call waits for the cancelled thread
+  passed = 0;
+  CHECK(pthread_create(&thread, 0, group_for_ever, 0) == 0);
+  while (passed == 0) sched_yield();
+  for (volatile int i = 0; i < wait; ++i) continue;
+  pthread_cancel(thread);
+  pthread_join(thread, 0);
+  CHECK(ncclGroupStart() == ncclSuccess && ncclGroupEnd() == ncclSuccess);
+  _exit(7);
+}
+// The library looks NCCL up in a process's first call, so each cancellation has a process of its own.
+static int cancelled_in_first_calls(void) {
+  for (int i = 0; i < 400; ++i) {
+    int status = 0;
+    const pid_t child = fork();
+    if (child == 0) cancel_the_first_call(i * 100);
+    CHECK(child > 0 && waitpid(child, &status, 0) == child);
+    CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 7);
+  }
   return 7;
 }
 
@@ -254,6 +285,7 @@ static int open_groups(void) {
 static const struct Program programs[] = {
     {"pending_cancel", pending_cancel},
     {"cancelled_at_once", cancelled_at_once},
+    {"cancelled_in_first_calls", cancelled_in_first_calls},
     {"cancelled_in_calls", cancelled_in_calls},
     {"threads_end_in_calls", threads_end_in_calls},
     {"tiny_stacks", tiny_stacks},
