@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Disables the cancellation of this thread for the time of a scope. The library opens files where
 // the program has no cancellation point. A thread that is cancelled while it makes the segment
-// would leave the segment incomplete.
+// would leave the segment incomplete, and one that is cancelled in the loader would keep the loader's
+// lock, for which all other threads wait.
 #pragma once
 
 #include <pthread.h>

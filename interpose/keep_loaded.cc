@@ -9,6 +9,8 @@
 
 #include <atomic>
 
+#include "interpose/keep_cancel.h"
+
 // musl lacks these functions. It never unloads a library.
 #pragma weak dladdr1
 #pragma weak dlmopen
@@ -68,6 +70,7 @@ void Remember(uintptr_t base) {
 bool KeepLoaded(const void* address) {
   if (&dladdr1 == nullptr || &dlmopen == nullptr || &dlinfo == nullptr) return true;
   if (IsKept(reinterpret_cast<uintptr_t>(address))) return true;
+  const KeepCancel keep_cancel;  // a thread cancelled in the loader would keep the loader's lock
   Dl_info about;
   void* object = nullptr;
   if (dladdr1(address, &about, &object, RTLD_DL_LINKMAP) == 0 || object == nullptr) return false;

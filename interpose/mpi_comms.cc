@@ -8,6 +8,7 @@
 
 #include "interpose/comm_table.h"
 #include "interpose/handle_table.h"
+#include "interpose/keep_cancel.h"
 #include "interpose/keep_errno.h"
 #include "interpose/keep_loaded.h"
 #include "interpose/real.h"
@@ -84,8 +85,9 @@ LocalComm* AddWorld() {
 // Two threads that run it at once write the same values.
 bool FindMpi() {
   if (mpi.searched.load(std::memory_order_acquire)) return mpi.rank != nullptr;
-  if (RealDlsym() == nullptr) return false;
   const KeepErrno keep_errno;
+  const KeepCancel keep_cancel;  // a thread cancelled in the loader would keep the loader's lock
+  if (RealDlsym() == nullptr) return false;
   const bool all = FindFunctions();
   // In Open MPI a handle is the address of an object such as this one.
   const uintptr_t world = FindVariable("ompi_mpi_comm_world");

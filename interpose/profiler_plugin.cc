@@ -11,6 +11,7 @@
 #include "interpose/comm_table.h"
 #include "interpose/creations.h"
 #include "interpose/handle_table.h"
+#include "interpose/keep_cancel.h"
 #include "interpose/keep_errno.h"
 #include "interpose/keep_loaded.h"
 #include "interpose/profiler_abi.h"
@@ -311,6 +312,7 @@ void* ProfilerTableFor(const char* name, void* real) {
   if (version < 1 || version > profiler::kVersions || name[sizeof(kProfilerPrefix)] != '\0') {
     return real;
   }
+  const KeepCancel keep_cancel;  // a thread cancelled in the loader would keep the loader's lock
   const bool nothing_to_see = !IsOn() || this_thread.inside || WrappersRecordIt();
   const Table* other = static_cast<const Table*>(real);
   if (real == ours[version]) {  // NCCL has opened our file, and no other plugin
