@@ -112,7 +112,7 @@ int IncidentsCommand(const std::vector<std::string>& arguments) {
       ->check(CLI::Validator(CheckMoment, "TIME"));
   app.add_option("--until", until, "only incidents opened at or before this time")
       ->check(CLI::Validator(CheckMoment, "TIME"));
-  app.add_option("--limit", limit, "number of incidents, or groups, to print")
+  app.add_option("--limit", limit, "number of incidents, or groups (at most 50), to print")
       ->capture_default_str()
       ->check(CLI::Range(1, 1000));
   app.add_option("--offset", offset, "number of incidents, or groups, to skip")->check(CLI::NonNegativeNumber);

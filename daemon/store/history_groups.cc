@@ -16,6 +16,8 @@ namespace rollcall {
 namespace {
 
 constexpr int kMostNames = 8;  // hosts, ranks or jobs of a group
+// Each group costs four queries, during which the history takes no new incident.
+constexpr int kMostGroups = 50;
 
 // The selected incidents that count, as a condition on incident_signatures.
 class Chosen {
@@ -101,7 +103,7 @@ absl::Status Complete(sqlite3* db, const Chosen& chosen, v1::IncidentGroup* grou
 
 absl::StatusOr<v1::ListIncidentsResponse> History::Groups(const v1::ListIncidentsRequest& request,
                                                           const std::string& without) const {
-  const int limit = request.limit() <= 0 ? kUsualIncidents : std::min(request.limit(), kMostIncidents);
+  const int limit = request.limit() <= 0 ? kMostGroups : std::min(request.limit(), kMostGroups);
   const Chosen chosen(request, without);
   const std::string grouped =
       absl::StrCat("SELECT signature, tenant, count(DISTINCT hang) AS n, min(opened_ns) AS first, "
