@@ -44,6 +44,14 @@ std::string ReadJobName(absl::string_view environ) {
   return job;
 }
 
+// Slurm's batch script has SLURM_PROCID=0, and passes it on to srun and torchrun, but it is no task: its
+// tasks have a step. A rank 0 of this kind would stand beside the real one.
+bool IsOfBatchScript(const EnvironmentRank& rank, absl::string_view environ) {
+  return absl::string_view(rank.variable) == "SLURM_PROCID" &&
+         FindInEnviron(environ, "SLURM_JOB_ID").data() != nullptr &&
+         FindInEnviron(environ, "SLURM_STEP_ID").data() == nullptr;
+}
+
 using ByPid = std::map<pid_t, DiscoveredProcess*>;
 
 // Returns the ancestors of `process` that are in `by_pid`, nearest first.
@@ -86,7 +94,8 @@ std::optional<DiscoveredProcess> DiscoverIn(absl::string_view environ, const Pro
   process.process = {stat.pid, stat.start_time};
   process.ppid = stat.ppid;
   process.name = stat.name;
-  process.rank = FindRankInEnviron(environ);
+  const EnvironmentRank rank = FindRankInEnviron(environ);
+  if (!IsOfBatchScript(rank, environ)) process.rank = rank;
   process.job = ReadJobName(environ);
   process.directory = std::string(FindInEnviron(environ, "ROLLCALL_DIR"));
   return process;

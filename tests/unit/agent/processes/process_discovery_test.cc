@@ -122,6 +122,14 @@ TEST_F(ProcessDiscoveryTest, DoesNotTakeALauncherUnderSlurmForARank) {
   EXPECT_EQ(FindMainPid(9), 21);
 }
 
+TEST_F(ProcessDiscoveryTest, DoesNotTakeABatchScriptOfSlurmForARank) {
+  Add(10, 1, "slurm_script", {"SLURM_JOB_ID=7", "SLURM_PROCID=0"});
+  Add(11, 10, "srun", {"SLURM_JOB_ID=7", "SLURM_PROCID=0"});
+  Add(20, 2, "python3", {"SLURM_JOB_ID=7", "SLURM_PROCID=0", "SLURM_NTASKS=2", "SLURM_STEP_ID=0"});
+  EXPECT_EQ(FindMainPid(0), 20);
+  EXPECT_EQ(Discover().size(), 3u);
+}
+
 TEST_F(ProcessDiscoveryTest, EndsOnParentsThatFormACircle) {
   Add(20, 21, "python3", {"RANK=0"});
   Add(21, 20, "python3", {"RANK=0"});
