@@ -126,7 +126,7 @@ bool IsOurFile(const std::string& name) {
   const bool socket = absl::StartsWith(name, segment::kRequesterSocketPrefix) &&
                       absl::EndsWith(name, segment::kSocketSuffix);
   return IsSegment(name) || socket || name == segment::kAgentSocket || name == kAgentInfo ||
-         name == "loaded" || name == kRunLock || name == kOwnerFile;
+         name == "loaded" || name == kIncidentFile || absl::StartsWith(name, kLinkerPrefix) || name == kRunLock || name == kOwnerFile;
 }
 
 // Removes the files of runs, jobs and agents, and the folder if no other file is in it.

@@ -21,6 +21,10 @@
 
 namespace rollcall {
 
+// Files of IncidentFile in this folder: its lines, and the markers of those who read them.
+inline constexpr char kIncidentFile[] = "incidents.jsonl";
+inline constexpr char kLinkerPrefix[] = "linker-";
+
 class JobDirectory {
  public:
   absl::Status Make();

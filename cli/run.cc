@@ -23,8 +23,10 @@
 #include "agent/redact_flag.h"
 #include "cli/commands.h"
 #include "cli/hang_action.h"
+#include "cli/incident_file.h"
 #include "cli/incident_watch.h"
 #include "cli/job_environment.h"
+#include "cli/junit_file.h"
 #include "cli/run_flags.h"
 #include "cli/run_services.h"
 #include "cli/running_job.h"
@@ -45,7 +47,8 @@ class Run {
   Run(RunFlags flags, std::vector<std::string> command)
       : flags_(std::move(flags)),
         command_(std::move(command)),
-        services_(flags_, NameOfJob(command_)) {}
+        job_name_(NameOfJob(command_)),
+        services_(flags_, job_name_) {}
 
   int Go();
 
@@ -53,20 +56,30 @@ class Run {
   int StartJob();
   void WaitForJob();
   void LookForIncidents();
+  void TellOfEnd();
   void Abort();
   std::vector<IncidentWatch::News> PrintNews(bool last);
   void AwaitVerdict();
   void RepeatVerdict();
   void Finish();
+  void WriteJUnit(const std::string& text) const;
+  JUnitRun ForJUnit(int exit_code) const;
 
   const RunFlags flags_;
   const std::vector<std::string> command_;
+  const std::string job_name_;
+  const int64_t started_ns_ = MonotonicNs();
   RunningJob job_;  // before all that starts threads
   RunServices services_;
   std::shared_ptr<StderrQueue> stderr_;
+  std::unique_ptr<IncidentFile> told_;  // nullptr: before the job
   std::unique_ptr<HangAction> action_;  // nullptr: --on-hang=observe
+  bool is_to_end_ = false;  // the job, as soon as its own trackers know
   bool aborted_ = false;
   bool reported_ = false;  // at least one incident
+  std::string verdicts_;   // all that was printed about incidents
+  Finding finding_;        // of the first of them, with its sentence
+  std::string summary_;
   std::optional<ConfirmedIncident> first_;  // of those reported while the job ran
 };
 
@@ -74,13 +87,33 @@ int Run::Go() {
   const std::shared_ptr<spdlog::logger> logger = spdlog::default_logger();
   stderr_ = std::make_shared<StderrQueue>();
   LogTo(stderr_);
+  WriteJUnit(JUnitTextOfUnended(job_name_));
   services_.Start();
   const int failed = StartJob();
   if (failed == 0) WaitForJob();
+  const int exit_code = failed != 0 ? failed : aborted_ ? kExitHangAborted : job_.exit_code();
   Finish();
+  WriteJUnit(JUnitText(ForJUnit(exit_code)));
+  stderr_->Flush(std::chrono::steady_clock::now() + kPatienceWithReader);
   spdlog::set_default_logger(logger);
-  if (failed != 0) return failed;
-  return aborted_ ? kExitHangAborted : job_.exit_code();
+  return exit_code;
+}
+
+void Run::WriteJUnit(const std::string& text) const {
+  if (flags_.junit.empty()) return;
+  const absl::Status written = WriteJUnitFile(flags_.junit, text);
+  if (!written.ok()) spdlog::error("{}", std::string(written.message()));
+}
+
+JUnitRun Run::ForJUnit(int exit_code) const {
+  JUnitRun run;
+  run.job = job_name_;
+  run.seconds = static_cast<double>(MonotonicNs() - started_ns_) / kSecond;
+  run.exit_code = exit_code;
+  run.cause = finding_.cause;
+  run.summary = summary_;
+  run.verdicts = verdicts_;
+  return run;
 }
 
 // Returns 0, or the exit code if the job did not start.
@@ -100,19 +133,21 @@ int Run::StartJob() {
 }
 
 void Run::WaitForJob() {
+  told_ = std::make_unique<IncidentFile>(services_.folder());
   if (services_.incidents() != nullptr && flags_.on_hang != "observe") {
     action_ = std::make_unique<HangAction>(
-        flags_, job_.inherited(), services_.WatchLocalProgress(), [this] { Abort(); });
+        flags_, job_.inherited(), services_.WatchLocalProgress(), [this] { TellOfEnd(); });
   }
   while (!job_.has_ended()) {
     job_.Poll(kLookEveryMs);
     LookForIncidents();
+    if (is_to_end_ && !aborted_ && !told_->HasReader(MonotonicNs())) Abort();
   }
   job_.AwaitRest();
 }
 
 void Run::LookForIncidents() {
-  if (services_.incidents() == nullptr || aborted_) return;
+  if (services_.incidents() == nullptr || is_to_end_) return;
   const std::vector<IncidentWatch::News> all = PrintNews(/*last=*/false);
   if (action_ == nullptr) return;
   // --on-hang=abort cannot end an ended job. --on-hang=exec may still run its command.
@@ -121,8 +156,13 @@ void Run::LookForIncidents() {
   }
   for (const ConfirmedIncident& incident : services_.incidents()->open()) {
     action_->ActIfDue(incident);
-    if (aborted_) return;
+    if (is_to_end_) return;
   }
+}
+
+void Run::TellOfEnd() {
+  told_->AddEnd();
+  is_to_end_ = true;
 }
 
 void Run::Abort() {
@@ -138,6 +178,12 @@ std::vector<IncidentWatch::News> Run::PrintNews(bool last) {
   const char* const clear = isatty(STDERR_FILENO) ? "\r\033[K" : "";
   for (const IncidentWatch::News& news : all) {
     stderr_->Write(absl::StrCat(clear, news.text));
+    verdicts_ += news.text;
+    if (!last && told_ != nullptr) told_->Add(news.incident);
+    if (!reported_) {
+      finding_ = news.incident.finding;
+      summary_ = news.incident.summary;
+    }
     reported_ = true;
     if (!last && !first_.has_value()) first_ = news.incident;
   }
@@ -172,7 +218,6 @@ void Run::Finish() {
   if (job_.has_started() && !reported_) services_.ExplainNoCommunicator();
   action_ = nullptr;  // it reads the folder
   services_.RemoveFolder();
-  stderr_->Flush(std::chrono::steady_clock::now() + kPatienceWithReader);
 }
 
 }  // namespace

@@ -46,6 +46,9 @@ void DefineRunFlags(CLI::App* app, RunFlags* flags) {
                   "address of the live page, HOST:PORT (port 0: any free port), or none")
       ->envname("ROLLCALL_HTTP")
       ->capture_default_str();
+  app->add_option("--junit", flags->junit,
+                  "write the run to this file as one test case, in JUnit's XML: a hang is its failure")
+      ->envname("ROLLCALL_JUNIT");
   app->add_option("--daemon", flags->daemon.address,
                   "address of a rollcalld to use instead of the embedded one, HOST:PORT")
       ->envname("ROLLCALL_DAEMON");

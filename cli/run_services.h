@@ -36,6 +36,8 @@ class RunServices {
   // What the job's processes need in their environment.
   std::map<std::string, std::string> EnvironmentOfJob() const;
 
+  // The folder of the segments; "": there is none.
+  const std::string& folder() const { return directory_->path(); }
   bool has_library() const { return !library_.empty(); }
   IncidentWatch* incidents() { return incidents_.get(); }  // nullptr: no daemon
   // A check of the ranks on this host; nullptr: the daemon is inside this process, or there is

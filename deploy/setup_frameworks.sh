@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Makes build/frameworks-venv: Accelerate, Transformers, Megatron-core, Ray and torchft for
+# Makes build/frameworks-venv: Accelerate, Transformers, Megatron-core, Ray, torchft and trackers for
 # tests/torch/frameworks. The environment lies over build/torch-venv, whose packages it sees and
 # does not change. Does nothing if the environment exists already. Needs deploy/setup_torch.sh first.
 #

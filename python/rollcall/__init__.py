@@ -18,7 +18,7 @@ import ctypes
 import pathlib
 import sysconfig
 
-__all__ = ["is_watched", "library_path", "phase", "set_phase", "set_step"]
+__all__ = ["is_watched", "library_path", "link_incidents", "phase", "set_phase", "set_step"]
 
 
 def _find(name, *types):
@@ -61,6 +61,18 @@ def phase(name):
         yield
     finally:
         set_phase("")
+
+
+def link_incidents(page=None, writers=()):
+    """Puts each incident of this job into the experiment trackers that this process uses: the run of Weights &
+    Biases (summary and alert), the active run of MLflow (tags), TensorBoard's SummaryWriters (a text).
+
+    page: address of the daemon's page, to link incidents there; without it the report's path is given.
+    writers: SummaryWriters; without them, all of torch.utils.tensorboard and tensorboardX in this process.
+    False: the job runs without `rollcall run`, and nothing happens. Never raises otherwise, and waits for nothing.
+    """
+    from rollcall import links
+    return links.link_incidents(page, writers)
 
 
 def library_path():
