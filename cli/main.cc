@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <iostream>
 
+#include "absl/strings/str_format.h"
 #include "cli/commands.h"
 #include "cli/describe.h"
 #include "interpose/environment.h"
@@ -40,6 +41,7 @@ constexpr Command kCommands[] = {
     {"explain", "say what a line of a job's log means, and what to run next", &ExplainCommand},
     {"pki", "make certificates for daemons, agents and people", &PkiCommand},
     {"token", "make, list and revoke tokens of a token file", &TokenCommand},
+    {"install-library", "copy the preloaded library into a folder", &InstallLibraryCommand},
     {"completion", "print the completion script for bash, zsh or fish", &CompletionCommand},
     {"man", "print a man page", &ManCommand},
 };
@@ -48,8 +50,7 @@ void PrintHelp(std::ostream& out) {
   out << "Finds out why a distributed training job hangs.\n\nUsage:\n"
          "  rollcall run [flags] -- CMD...\n  rollcall COMMAND [flags]\n\nCommands:\n";
   for (const Command& command : kCommands) {
-    out << "  " << command.name << std::string(12 - std::string(command.name).size(), ' ')
-        << command.help << "\n";
+    out << absl::StreamFormat("  %-17s%s\n", command.name, command.help);
   }
   out << "\n`rollcall COMMAND --help` prints the flags of a command. A flag can come from the\n"
          "environment: ROLLCALL_HANG_AFTER=90s sets --hang-after=90s.\n";

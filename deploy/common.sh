@@ -38,6 +38,48 @@ as_root() {
   fi
 }
 
+# missing_packages FILE: prints those packages of Debian that a list like deploy/packages.txt names
+# and that are not installed.
+missing_packages() {
+  local package
+  for package in $(sed -e 's/#.*//' "$1" | awk 'NF { print $1 }'); do
+    case $(dpkg-query -W -f '${db:Status-Abbrev}' "$package" 2> /dev/null) in
+      ii* | hi*) ;;
+      *) echo "$package" ;;
+    esac
+  done
+}
+
+# Updates the package lists once. Goes on if a mirror does not answer: the lists may be new enough.
+lists_are_new=
+update_lists() {
+  [ -z "$lists_are_new" ] || return 0
+  quietly apt-update.log as_root apt-get update -qq || true
+  lists_are_new=1
+}
+
+# install_packages FILE: installs those that missing_packages prints.
+install_packages() {
+  local missing
+  missing=$(missing_packages "$1" | tr '\n' ' ')
+  if [ -z "$missing" ]; then
+    step "packages: all are installed"
+    return
+  fi
+  local by_hand="apt-get update && apt-get install --no-install-recommends $missing"
+  if [ "$(id -u)" != 0 ] && ! command -v sudo > /dev/null; then
+    fail "packages are missing, and only root can install them (there is no sudo); as root, type:" \
+      "$by_hand"
+  fi
+  step "packages: installing $missing"
+  if [ "$(id -u)" != 0 ] && [ -t 0 ]; then sudo -v || true; fi
+  update_lists
+  # shellcheck disable=SC2086  # one word a package
+  quietly apt-install.log as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y \
+    --no-install-recommends -o DPkg::Lock::Timeout=300 $missing ||
+    fail "apt-get could not install the packages; as root, type:" "$by_hand"
+}
+
 # Prints the Python that makes virtual environments: $PYTHON, else the system's. The first Python on
 # the path may be a version manager's shell script.
 system_python() {

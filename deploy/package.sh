@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Builds static programs and makes packages of them: a wheel, deb, rpm and tgz, with SHA256SUMS, the
-# licences of what is inside, and an SBOM. Works alone on a fresh Debian 12 machine.
+# Builds static programs and makes packages of them: a wheel, deb, rpm, tgz and a container image, with
+# SHA256SUMS, the licences of what is inside, and an SBOM. Works alone on a fresh Debian 12 machine. Needs no
+# container daemon.
 #
 #   deploy/package.sh                all of them, in build/package
-#   deploy/package.sh wheel tgz      only these
+#   deploy/package.sh wheel image    only these
 #
 # The same commit in the same folder gives the same bytes. Exit 0: the packages are there. Exit 1: a step failed; one
 # message gives the reason.
@@ -13,11 +14,11 @@ set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
 kinds=("$@")
-[ ${#kinds[@]} -gt 0 ] || kinds=(wheel deb rpm tgz)
+[ ${#kinds[@]} -gt 0 ] || kinds=(wheel deb rpm tgz image)
 for kind in "${kinds[@]}"; do
   case $kind in
-    wheel | deb | rpm | tgz) ;;
-    *) fail "deploy/package.sh: unknown kind $kind" "deploy/package.sh [wheel] [deb] [rpm] [tgz]" ;;
+    wheel | deb | rpm | tgz | image) ;;
+    *) fail "deploy/package.sh: unknown kind $kind" "deploy/package.sh [wheel] [deb] [rpm] [tgz] [image]" ;;
   esac
 done
 build=build/portable
@@ -67,6 +68,10 @@ if makes tgz; then
   name=rollcall-$version-linux-$machine
   tar --create --sort=name --owner=0 --group=0 --numeric-owner --mtime="@$SOURCE_DATE_EPOCH" \
     --transform="s,^\./usr,$name,;s,^\.,$name," --directory "$tree" . | gzip -n -9 > "$output/$name.tgz"
+fi
+if makes image; then
+  step "image"
+  deploy/package/image.sh "$tree" "$version" "$(dpkg --print-architecture)" "$output"
 fi
 (cd "$output" && find . -maxdepth 1 -type f -printf '%P\n' | sort | xargs sha256sum > /tmp/sums.$$ && mv /tmp/sums.$$ SHA256SUMS)
 step "in $output:"

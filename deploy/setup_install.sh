@@ -1,13 +1,16 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Fetches what deploy/package.sh needs besides Debian's packages: two sources, and build/package-venv with
-# what deploy/package/requirements.txt pins. Does nothing if all is there.
+# Fetches what deploy/package.sh and tests/install need besides deploy/packages.txt: the packages of
+# deploy/package/packages.txt, two sources, and build/package-venv with what deploy/package/requirements.txt
+# pins. Does nothing if all is there.
 #
 # Exit 0: it is there. Exit 1: it is not; one message gives the reason.
 set -euo pipefail
 # shellcheck source=deploy/common.sh
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
+command -v apt-get > /dev/null || fail "packages are made on Debian 12: there is no apt-get here"
+install_packages deploy/package/packages.txt
 deploy/fetch_sources.sh
 venv=build/package-venv
 requirements=deploy/package/requirements.txt

@@ -81,7 +81,7 @@ def documented_flags(table):
 
 
 def subcommands():
-    return re.findall(r"^  (\w+)  +\w", read_help("rollcall").split("Commands:")[1], re.MULTILINE)
+    return re.findall(r"^  ([\w-]+)  +\w", read_help("rollcall").split("Commands:")[1], re.MULTILINE)
 
 
 @pytest.mark.parametrize("program, arguments, heading", [

@@ -509,3 +509,34 @@ def test_a_second_token_of_a_name_and_a_broken_file_are_refused(tmp_path):
         result = rollcall("token", *action, f"--file={path}")
         assert result.returncode == 1 and "line 2" in result.stderr
     assert path.read_text() == "tokens: [\n"
+
+
+# The preloaded library, into a folder of an init container.
+
+def test_the_library_is_put_into_a_folder_that_all_may_read(tmp_path):
+    folder = tmp_path / "a" / "b"
+    result = rollcall("install-library", folder, umask=0o077)
+    assert (result.returncode, result.stdout) == (0, f"{folder}/librollcall.so\n"), result.stderr
+    installed, = folder.iterdir()
+    assert installed.read_bytes() == pathlib.Path(LIBRARY).read_bytes()
+    assert installed.stat().st_mode & 0o777 == 0o755
+
+
+def test_a_process_keeps_the_library_that_another_replaces(tmp_path):
+    target = tmp_path / "librollcall.so"
+    target.write_text("the library of the release before")
+    with open(target) as in_use:
+        assert rollcall("install-library", tmp_path).returncode == 0
+        assert in_use.read() == "the library of the release before"
+    assert target.read_bytes() == pathlib.Path(LIBRARY).read_bytes()
+
+
+def test_a_folder_that_cannot_be_written_is_named_and_nothing_is_left(tmp_path):
+    in_the_way = tmp_path / "file"
+    in_the_way.touch()
+    result = rollcall("install-library", in_the_way)
+    assert result.returncode == 1
+    assert f"cannot write {in_the_way}/librollcall.so" in result.stderr
+    (tmp_path / "folder" / "librollcall.so").mkdir(parents=True)
+    assert rollcall("install-library", tmp_path / "folder").returncode == 1
+    assert [file.name for file in (tmp_path / "folder").iterdir()] == ["librollcall.so"]
