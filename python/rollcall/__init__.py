@@ -64,8 +64,10 @@ def phase(name):
 
 
 def link_incidents(page=None, writers=()):
-    """Puts each incident of this job into the experiment trackers that this process uses: the run of Weights &
-    Biases (summary and alert), the active run of MLflow (tags), TensorBoard's SummaryWriters (a text).
+    """Puts each incident of this job into the experiment trackers that this process uses.
+
+    The run of Weights & Biases gets a summary and an alert, the active run of MLflow tags, TensorBoard's
+    SummaryWriters a text.
 
     page: address of the daemon's page, to link incidents there; without it the report's path is given.
     writers: SummaryWriters; without them, all of torch.utils.tensorboard and tensorboardX in this process.

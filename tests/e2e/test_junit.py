@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`rollcall run --junit=FILE`: a CI server sees the run as one test case, and a hang as its failure."""
+import os
+import signal
+import subprocess
+import xml.etree.ElementTree as tree
+
+import pytest
+from conftest import ROLLCALL, VICTIMS, wait_for
+
+
+def case_in(file):
+    suites = tree.parse(file).getroot()
+    (suite,) = suites
+    (case,) = suite.iter("testcase")
+    return suite, case
+
+
+def test_a_hang_is_the_failure_of_the_test_case(run, tmp_path):
+    file = tmp_path / "rollcall.xml"
+    result = run("one_rank_stops_calling", flags=[f"--junit={file}"])
+    assert result.exit_code == 75
+    suite, case = case_in(file)
+    assert (suite.get("failures"), suite.get("errors")) == ("1", "0")
+    failure = case.find("failure")
+    assert failure.get("type") == result.verdict["cause"] == "missing_rank"
+    assert failure.get("message") == result.verdict["summary"]
+    assert str(result.reports[0]) in failure.text
+    assert case.get("name") == result.incident["job"]
+    assert 0 < float(case.get("time")) <= result.seconds
+
+
+@pytest.mark.parametrize("command, code, element", [
+    (["true"], 0, None), (["false"], 1, "error"), (["no-such-command"], 127, "error")])
+def test_a_run_without_a_hang_has_the_outcome_of_its_exit_code(tmp_path, command, code, element):
+    file = tmp_path / "rollcall.xml"
+    done = subprocess.run([ROLLCALL, "run", f"--junit={file}", "--", *command],
+                          capture_output=True, check=False, timeout=60)
+    assert done.returncode == code
+    _, case = case_in(file)
+    assert [child.tag for child in case] == ([element] if element else [])
+    if element:
+        assert f"exit code {code}" in case.find(element).get("message")
+
+
+def test_a_run_that_is_killed_leaves_an_error(tmp_path):
+    file = tmp_path / "rollcall.xml"
+    job = subprocess.Popen([ROLLCALL, "run", f"--junit={file}", "--", "sleep", "60"],
+                           stderr=subprocess.DEVNULL, start_new_session=True)
+    wait_for(file.exists)
+    os.killpg(job.pid, signal.SIGKILL)
+    job.wait()
+    _, case = case_in(file)
+    assert "did not come to its end" in case.find("error").get("message")
+
+
+def test_a_file_that_cannot_be_written_is_said_and_harms_no_job(tmp_path):
+    done = subprocess.run([ROLLCALL, "run", f"--junit={tmp_path}/no/rollcall.xml", "--", "true"],
+                          capture_output=True, text=True, check=False, timeout=60)
+    assert done.returncode == 0
+    assert "--junit: cannot write" in done.stderr
+    assert "No such file or directory" in done.stderr
+
+
+def test_a_second_run_replaces_the_file_of_the_first_one(run, tmp_path):
+    file = tmp_path / "rollcall.xml"
+    run("one_rank_stops_calling", flags=[f"--junit={file}"])
+    subprocess.run([ROLLCALL, "run", f"--junit={file}", "--", VICTIMS / "ranks", "-n", "1", "--",
+                    "true"], capture_output=True, check=False, timeout=60)
+    _, case = case_in(file)
+    assert case.find("failure") is None
+    assert [path.name for path in tmp_path.iterdir() if path.suffix != ".xml"] == ["reports"]
