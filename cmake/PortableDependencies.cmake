@@ -53,6 +53,8 @@ foreach(_target
   add_library(${_target} INTERFACE IMPORTED)
   target_link_libraries(${_target} INTERFACE portable_archives)
 endforeach()
+# OpenSSL's macros put the names of source files into the programs: without the folder of this build.
+target_compile_options(PkgConfig::OPENSSL INTERFACE "-fmacro-prefix-map=${CMAKE_SOURCE_DIR}/=")
 add_executable(protobuf::protoc IMPORTED)
 set_target_properties(protobuf::protoc PROPERTIES IMPORTED_LOCATION "${Protobuf_PROTOC_EXECUTABLE}")
 

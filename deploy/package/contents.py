@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Writes down what the static programs contain: the licences (THIRD_PARTY_NOTICES), a bill of materials
-(CycloneDX), and Debian's copyright file.
+(CycloneDX), Debian's copyright file, and the man pages of agent and daemon.
 
     contents.py --build build/portable --tree TREE
 
@@ -139,21 +139,15 @@ CHANGELOG = """{package} ({version}) unstable; urgency=medium
 OVERRIDES = """# One static build serves every distribution: docs/decisions/packages.md
 {package}: statically-linked-binary
 {package}: embedded-library
-# The project has no mail address.
-{package}: bogus-mail-host
 """
-# Their maintainer scripts also serve rpm, where there is no deb-systemd-invoke.
-OVERRIDES_OF_SERVICES = "{package}: maintainer-script-calls-systemctl\n"
-# The simulated NCCL is for the demo, and finds its own libraries; the probe loads the driver's.
-OVERRIDES_OF_LIBRARY = """# The simulated NCCL takes the libraries of whoever loads it; only the demo uses it.
+OVERRIDES_OF_ROLLCALL = """# The simulated NCCL takes the libraries of whoever loads it; only the demo uses it.
 rollcall: undeclared-elf-prerequisites
-rollcall: shared-library-lacks-prerequisites
-rollcall: library-not-linked-against-libc
-# Programs that only the agent starts.
+# rollcall-probe and rollcall-probe-nvml: only the agent starts them.
 rollcall: no-manual-page
-rollcall-agent: no-manual-page
-rollcalld: no-manual-page
 """
+# Of the programs whose pages the command `rollcall man` does not write: what man's list says of them.
+SERVICES = {"rollcall-agent": "agent of a host that runs training jobs",
+            "rollcalld": "daemon that finds out why training jobs hang"}
 
 
 def compress(text, path):
@@ -170,14 +164,22 @@ def write_debian_files(tree, version):
                  tree / "usr" / "share" / "doc" / package / "changelog.gz")
         file = tree / "usr" / "share" / "lintian" / "overrides" / package
         file.parent.mkdir(parents=True, exist_ok=True)
-        rest = "".join(line + "\n" for line in OVERRIDES_OF_LIBRARY.splitlines()
-                       if line.startswith(("#", f"{package}:")))
-        if package != "rollcall":
-            rest += OVERRIDES_OF_SERVICES.format(package=package)
+        rest = OVERRIDES_OF_ROLLCALL if package == "rollcall" else ""
         file.write_text(OVERRIDES.format(package=package) + rest)
-    for page in (tree / "usr" / "share" / "man").rglob("*.1"):
+
+
+def write_man_pages(tree):
+    man = tree / "usr" / "share" / "man"
+    for page in man.rglob("*.1"):
         compress(page.read_text(), page.with_name(page.name + ".gz"))
         page.unlink()
+    for program, summary in SERVICES.items():
+        page = run("help2man", "--no-info", "--section=8", f"--name={summary}",
+                   str(tree / "usr" / "bin" / program))
+        # The default is the folder of whoever asks.
+        own = f"/dev/shm/rollcall\\-{os.geteuid()}"
+        compress(page.replace(own, "/dev/shm/rollcall\\-UID").replace(own.replace("\\", ""), "/dev/shm/rollcall-UID"),
+                 man / "man8" / f"{program}.8.gz")
 
 
 def main():
@@ -195,6 +197,7 @@ def main():
     shutil.copy(SOURCE / "CHANGELOG.md", folder / "CHANGELOG.md")
     shutil.copy(SOURCE / "LICENSE", folder / "LICENSE")
     write_debian_files(arguments.tree, version)
+    write_man_pages(arguments.tree)
 
 
 if __name__ == "__main__":
