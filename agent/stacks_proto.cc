@@ -3,6 +3,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "agent/segments/segment_reader.h"
+#include "proto/whole_numbers.h"
 
 namespace rollcall {
 namespace {
@@ -45,8 +46,7 @@ v1::ProcessStack ToProto(const ProcessStack& stack) {
   constexpr int64_t kSecond = 1'000'000'000;
   v1::ProcessStack out;
   out.set_pid(stack.pid);
-  out.mutable_taken_at()->set_seconds(stack.taken_unix_ns / kSecond);
-  out.mutable_taken_at()->set_nanos(static_cast<int32_t>(stack.taken_unix_ns % kSecond));
+  *out.mutable_taken_at() = ToTimestamp(stack.taken_unix_ns);
   out.set_method(stack.method);
   out.set_error(Text(stack.error));
   uint64_t cpu_ns = 0;

@@ -69,8 +69,7 @@ HostFacts FromProto(const v1::HostFacts& facts, int64_t now_ns) {
 v1::HostFacts WorthALook(const std::string& host, const HostFacts& facts, int64_t wall_ns) {
   v1::HostFacts result;
   result.set_host(host);
-  result.mutable_gathered_at()->set_seconds(wall_ns / kSecond);
-  result.mutable_gathered_at()->set_nanos(static_cast<int32_t>(wall_ns % kSecond));
+  *result.mutable_gathered_at() = ToTimestamp(wall_ns);
   result.set_error(facts.error);
   for (const HostFact& fact : facts.facts) {
     // The rules do not know the kinds of a newer agent, and neither do people.

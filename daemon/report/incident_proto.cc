@@ -14,6 +14,7 @@
 #include "daemon/words/terms.h"
 #include "proto/clean_text.h"
 #include "proto/durations.h"
+#include "proto/whole_numbers.h"
 
 namespace rollcall {
 namespace {
@@ -22,11 +23,6 @@ template <typename Ranks>
 void AddRanks(const std::vector<int32_t>& ranks, Ranks* some) {
   const size_t count = std::min(ranks.size(), kMostListed);
   some->Add(ranks.begin(), ranks.begin() + static_cast<std::ptrdiff_t>(count));
-}
-
-void SetTime(int64_t ns, google::protobuf::Timestamp* time) {
-  time->set_seconds(ns / kSecond);
-  time->set_nanos(static_cast<int32_t>(ns % kSecond));
 }
 
 v1::Culprit ToProto(const Culprit& culprit, uint64_t position) {
@@ -191,9 +187,9 @@ v1::Incident ToProto(const Incident& incident) {
   result.set_tenant(Utf8(incident.job.tenant));
   result.set_attempt(incident.job.attempt);
   result.set_state(IncidentStateName(incident.state));
-  if (incident.opened_ns > 0) SetTime(incident.opened_ns, result.mutable_opened_at());
-  if (incident.confirmed_ns > 0) SetTime(incident.confirmed_ns, result.mutable_confirmed_at());
-  if (incident.closed_ns > 0) SetTime(incident.closed_ns, result.mutable_closed_at());
+  if (incident.opened_ns > 0) *result.mutable_opened_at() = ToTimestamp(incident.opened_ns);
+  if (incident.confirmed_ns > 0) *result.mutable_confirmed_at() = ToTimestamp(incident.confirmed_ns);
+  if (incident.closed_ns > 0) *result.mutable_closed_at() = ToTimestamp(incident.closed_ns);
   for (const Verdict& verdict : incident.verdicts) *result.add_verdicts() = ToProto(verdict);
   for (const VersionInUse& version : incident.versions) {
     v1::VersionInUse& added = *result.add_versions();

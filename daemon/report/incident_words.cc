@@ -229,6 +229,15 @@ std::map<std::string, std::string> VersionsByComponent(const v1::Incident& incid
   return all;
 }
 
+// Why no alert told of it; "": one did, or nobody is alerted.
+std::string AlertInWords(const v1::Incident& incident) {
+  if (incident.has_silenced()) {
+    return absl::StrCat("held back until ", TimeInWords(incident.silenced().until()), " by ",
+                        incident.silenced().who(), " (", incident.silenced().id(), ")");
+  }
+  return incident.alert_held_back() ? "held back: the job has had many in the last hour" : "";
+}
+
 }  // namespace
 
 Facts IncidentFacts(const v1::Incident& incident) {
@@ -241,8 +250,15 @@ Facts IncidentFacts(const v1::Incident& incident) {
   Add("closed", TimeInWords(incident.closed_at()), &facts);
   Add("report", incident.report_path(), &facts);
   Add(incident.report_path().empty() ? "report" : "note", incident.report_note(), &facts);
-  Add("alert", incident.alert_held_back() ? "held back: the job has had many in the last hour" : "",
-      &facts);
+  Add("alert", AlertInWords(incident), &facts);
+  if (incident.has_acknowledged()) {
+    const v1::Acknowledgement& one = incident.acknowledged();
+    Add("acknowledged", absl::StrCat("by ", one.who(), ", ", TimeInWords(one.at())), &facts);
+  }
+  for (const v1::Note& note : incident.notes()) {
+    Add("note", absl::StrCat(note.text(), " (", note.who(), ", ", TimeInWords(note.at()), ")"),
+        &facts);
+  }
   Add("again", incident.recurrence().sentence(), &facts);
   Add("rollcall", incident.rollcall_version(), &facts);
   for (const auto& [component, versions] : VersionsByComponent(incident)) {

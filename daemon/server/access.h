@@ -41,7 +41,12 @@ inline constexpr char kListIncidents[] = "/rollcall.v1.Query/ListIncidents";
 inline constexpr char kGetIncident[] = "/rollcall.v1.Query/GetIncident";
 inline constexpr char kTakeStacks[] = "/rollcall.v1.Query/TakeStacks";
 
-inline constexpr std::array<CallAccess, 8> kCallAccess = {{
+inline constexpr char kActOnIncident[] = "/rollcall.v1.Query/ActOnIncident";
+inline constexpr char kListSilences[] = "/rollcall.v1.Query/ListSilences";
+inline constexpr char kAddSilence[] = "/rollcall.v1.Query/AddSilence";
+inline constexpr char kEndSilence[] = "/rollcall.v1.Query/EndSilence";
+
+inline constexpr std::array<CallAccess, 12> kCallAccess = {{
     {kConnect, Role::kAgent},
     {kGetStatus, Role::kViewer, true},
     {kGetJob, Role::kViewer},
@@ -50,6 +55,10 @@ inline constexpr std::array<CallAccess, 8> kCallAccess = {{
     {kListIncidents, Role::kViewer, true},
     {kGetIncident, Role::kViewer},
     {kTakeStacks, Role::kOperator},
+    {kActOnIncident, Role::kOperator},
+    {kListSilences, Role::kViewer},
+    {kAddSilence, Role::kOperator},
+    {kEndSilence, Role::kOperator},
 }};
 
 // What a caller may see.

@@ -375,6 +375,12 @@ void HistoryKeeper::SaveAction(ActionRow action) {
              nullptr);
 }
 
+void HistoryKeeper::SaveSilence(v1::Silence silence) {
+  core_->Put([silence = std::move(silence)](
+                 History* history) { return history->SaveSilence(silence); },
+             nullptr);
+}
+
 void HistoryKeeper::ForgetAttempt(const JobKey& job) {
   core_->Put([job](History* history) { return history->ForgetAttempt(job); }, nullptr);
 }

@@ -66,6 +66,7 @@ class HistoryKeeper {
   void SaveAttempts(std::map<JobKey, AttemptFacts> attempts, int64_t seen_ns);
   void ForgetAttempt(const JobKey& job);
   void SaveAction(ActionRow action);
+  void SaveSilence(v1::Silence silence);
 
   // What the file had when the keeper first opened it; once, as soon as it is open.
   std::optional<Continuation> ConsumeContinuation();

@@ -7,9 +7,12 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/time/time.h"
+#include "daemon/server/duration_flag.h"
 #include "daemon/server/query_source.h"
+#include "daemon/server/silences.h"
 #include "daemon/server/stacks_audit.h"
 #include "proto/clean_text.h"
+#include "proto/durations.h"
 
 namespace rollcall {
 namespace {
@@ -247,6 +250,38 @@ absl::StatusOr<std::string> Acknowledge(QuerySource* queries, const QueryParamet
   return ActOnIncident(queries, parameters, takes_back ? "take back" : "acknowledge", who);
 }
 
+absl::StatusOr<std::string> ListSilences(QuerySource* queries, const QueryParameters& /*parameters*/) {
+  return ToJson(queries->ListSilences());
+}
+
+absl::StatusOr<std::string> AddSilence(QuerySource* queries, const QueryParameters& parameters,
+                                       const std::string& who) {
+  v1::Silence wanted;
+  wanted.set_tenant(parameters.Get("tenant"));
+  wanted.set_job(parameters.Get("job"));
+  wanted.set_host(parameters.Get("host"));
+  wanted.set_cause(parameters.Get("cause"));
+  wanted.set_comment(parameters.Get("comment"));
+  const std::string length = parameters.Get("for");
+  const std::string problem = CheckDuration(length);
+  if (!problem.empty()) return absl::InvalidArgumentError(absl::StrCat("for: ", problem));
+  return ToJson(queries->AddSilence(wanted, DurationNs(length) / kSecond, who));
+}
+
+absl::StatusOr<std::string> EndSilence(QuerySource* queries, const QueryParameters& parameters,
+                                       const std::string& /*who*/) {
+  return ToJson(queries->EndSilence(parameters.Get("id")));
+}
+
+std::string ObjectOfSilence(const QuerySource& /*queries*/, const QueryParameters& parameters) {
+  return SilenceInWords(parameters.Get("tenant"), parameters.Get("job"), parameters.Get("host"),
+                        parameters.Get("cause"), parameters.Get("for"));
+}
+
+std::string ObjectOfEnd(const QuerySource& /*queries*/, const QueryParameters& parameters) {
+  return CleanText(parameters.Get("id"));
+}
+
 std::string ObjectOfNote(const QuerySource& /*queries*/, const QueryParameters& parameters) {
   return absl::StrCat("incident ", CleanText(parameters.Get("id")), ": ",
                       CleanText(parameters.Get("text")));
@@ -284,6 +319,12 @@ const std::vector<ApiRoute> kApiRoutes = {
      {"id", "text"}, "note", &ObjectOfNote, &Note},
     {"/api/v1/incident/acknowledge", nullptr, "", true,
      {"id", "take_back"}, "acknowledge", &ObjectOfAcknowledgement, &Acknowledge},
+    {"/api/v1/silences", &ListSilences, "", false,
+     {}},
+    {"/api/v1/silence", nullptr, "", true,
+     {"tenant", "job", "host", "cause", "for", "comment"}, "silence", &ObjectOfSilence, &AddSilence},
+    {"/api/v1/silence/end", nullptr, "", true,
+     {"id"}, "end silence", &ObjectOfEnd, &EndSilence},
 };
 
 std::string QueryParameters::Get(const std::string& name) const {

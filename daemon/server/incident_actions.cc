@@ -4,18 +4,9 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "proto/clean_text.h"
-#include "proto/durations.h"
+#include "proto/whole_numbers.h"
 
 namespace rollcall {
-namespace {
-
-void SetTime(int64_t wall_ns, google::protobuf::Timestamp* time) {
-  time->set_seconds(wall_ns / kSecond);
-  time->set_nanos(static_cast<int32_t>(wall_ns % kSecond));
-}
-
-}  // namespace
-
 absl::Status AddNote(const std::string& who, const std::string& text, int64_t wall_ns,
                      v1::Incident* incident) {
   // Before it is cleaned: cleaning cuts long texts.
@@ -32,7 +23,7 @@ absl::Status AddNote(const std::string& who, const std::string& text, int64_t wa
   v1::Note* note = incident->add_notes();
   note->set_who(CleanText(who));
   note->set_text(clean);
-  SetTime(wall_ns, note->mutable_at());
+  *note->mutable_at() = ToTimestamp(wall_ns);
   return absl::OkStatus();
 }
 
@@ -45,7 +36,7 @@ absl::Status Acknowledge(const std::string& who, int64_t wall_ns, v1::Incident* 
                      "; take that back first"));
   }
   incident->mutable_acknowledged()->set_who(clean);
-  SetTime(wall_ns, incident->mutable_acknowledged()->mutable_at());
+  *incident->mutable_acknowledged()->mutable_at() = ToTimestamp(wall_ns);
   return absl::OkStatus();
 }
 
@@ -61,6 +52,7 @@ absl::Status TakeBackAcknowledgement(v1::Incident* incident) {
 void KeepActions(const v1::Incident& from, v1::Incident* to) {
   *to->mutable_notes() = from.notes();
   if (from.has_acknowledged()) *to->mutable_acknowledged() = from.acknowledged();
+  if (from.has_silenced()) *to->mutable_silenced() = from.silenced();
 }
 
 }  // namespace rollcall

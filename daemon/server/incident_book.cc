@@ -150,8 +150,11 @@ void IncidentBook::Act(const IncidentEvent& event, JobIncidents* job) {
   ApplyQuota(event, *job, record);
   record->incident.set_abandoned(job->is_abandoned && !job->has_returned);
   SetPending(*job, *record);
-  const bool may_alert = event.kind != IncidentEvent::Kind::kConfirmed ||
-                         MayAlert(job->key, record, event.incident.confirmed_ns);
+  bool may_alert = true;
+  if (event.kind == IncidentEvent::Kind::kConfirmed) {
+    may_alert = MayAlert(*job, record, event.incident.confirmed_ns);
+  }
+  if (event.kind == IncidentEvent::Kind::kUpdated) may_alert = !IsSilenced(*job, record);
   if (event.kind != IncidentEvent::Kind::kTakeStacksAgain &&
       event.kind != IncidentEvent::Kind::kTakeStacksOfRest) {
     SaveNow(record);  // before its alert
@@ -159,7 +162,7 @@ void IncidentBook::Act(const IncidentEvent& event, JobIncidents* job) {
   ++job->changes;
   ++changes_;
   Count(event, job);
-  if (may_alert) Alert(event, record->incident);
+  if (may_alert) Alert(event, record);
   quota_.Update(job->key, record->incident);
   DropOverQuota(event, job);
   if (options_.log_incidents && event.kind == IncidentEvent::Kind::kConfirmed) {

@@ -41,6 +41,7 @@
 #include "daemon/server/job_store.h"
 #include "daemon/server/known_hosts.h"
 #include "daemon/server/report_queue.h"
+#include "daemon/server/silences.h"
 #include "daemon/server/stack_request.h"
 #include "daemon/server/timeline.h"
 #include "rollcall/v1/incident.pb.h"
@@ -141,12 +142,20 @@ class IncidentBook {
                       const std::function<absl::Status(v1::Incident*)>& change)
       ABSL_LOCKS_EXCLUDED(changing_, mutex_);
 
+  // Holds back alerts for a time; stored. Errors as of Silences.
+  absl::StatusOr<v1::Silence> AddSilence(const v1::Silence& wanted, int64_t seconds,
+                                         const std::string& who, const Tenants& tenants)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::StatusOr<v1::Silence> EndSilence(const std::string& id, const Tenants& tenants)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  std::vector<v1::Silence> ListSilences(const Tenants& tenants) const ABSL_LOCKS_EXCLUDED(mutex_);
+
   // The attempts with an open incident.
   std::set<JobKey> OpenJobs() const ABSL_LOCKS_EXCLUDED(mutex_);
   JobBrief Brief(const JobKey& job) const ABSL_LOCKS_EXCLUDED(mutex_);
   IncidentCounts CountIncidents(const JobKey& job, int64_t now_ns) const
       ABSL_LOCKS_EXCLUDED(mutex_);
-  DeliveryCounts CountDeliveries() const;
+  DeliveryCounts CountDeliveries() const ABSL_LOCKS_EXCLUDED(mutex_);
   // Hosts that jobs of an earlier daemon had, and that have not come back.
   size_t CountKnownHosts() const ABSL_LOCKS_EXCLUDED(mutex_);
   // Grows with every change of the job's incidents.
@@ -163,6 +172,7 @@ class IncidentBook {
     bool unsaved = false;             // the history is older than the incident
     bool has_new_stacks = false;      // no verdict rests on its newest stacks yet
     bool is_over_quota = false;       // neither stored nor reported, and gone when it closes
+    bool is_announced = false;        // this daemon has sent its first alert
     AwaitedStacks awaited;            // requested and not yet received
     StackTree rest;                   // merged stacks of processes that the incident does not list
   };
@@ -217,14 +227,17 @@ class IncidentBook {
   void ApplyQuota(const IncidentEvent& event, const JobIncidents& job, Record* record)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void DropOverQuota(const IncidentEvent& event, JobIncidents* job);
-  bool MayAlert(const JobId& job, Record* record, int64_t now_ns)
+  bool MayAlert(const JobIncidents& job, Record* record, int64_t now_ns)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool IsSilenced(const JobIncidents& job, Record* record) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void SendHeldBack() ABSL_LOCKS_EXCLUDED(mutex_);
+  void SendUnsilenced() ABSL_LOCKS_EXCLUDED(mutex_);
+  int64_t WallNow() const;
   void Store(Record* record);
   void StoreIfItLasts(const JobIncidents& job, Record* record)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void CountDropped(Dropped what);
-  void Alert(const IncidentEvent& event, const v1::Incident& incident);
+  void Alert(const IncidentEvent& event, Record* record);
   void SendLackingAlert(const std::vector<Verdict>& verdicts, JobIncidents* job)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void SaveNow(Record* record);
@@ -272,6 +285,10 @@ class IncidentBook {
   bool knows_hosts_ ABSL_GUARDED_BY(mutex_) = true;
   std::map<JobKey, JobIncidents> jobs_ ABSL_GUARDED_BY(mutex_);
   IncidentQuota quota_ ABSL_GUARDED_BY(mutex_);
+  Silences silences_ ABSL_GUARDED_BY(mutex_);
+  // Incidents whose alerts a silence holds back. Some may be over, or gone.
+  std::set<std::pair<JobKey, std::string>> silenced_ ABSL_GUARDED_BY(mutex_);
+  uint64_t alerts_silenced_ ABSL_GUARDED_BY(mutex_) = 0;
   // Incidents that Publish() has work for. Some may have gone.
   std::set<std::pair<JobKey, std::string>> pending_ ABSL_GUARDED_BY(mutex_);
   // Reports of forgotten jobs, for the next Publish(). The publishing thread alone gives reports to

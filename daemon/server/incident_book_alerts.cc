@@ -57,17 +57,20 @@ void IncidentBook::CountDropped(Dropped what) {
 }
 
 // False: the alert of the confirmed incident is held back.
-bool IncidentBook::MayAlert(const JobId& job, Record* record, int64_t now_ns) {
+bool IncidentBook::MayAlert(const JobIncidents& job, Record* record, int64_t now_ns) {
+  if (IsSilenced(job, record)) return false;
   if (options_.alerts.targets.empty()) return true;
-  const bool may_alert = quota_.MayAlert(job, record->incident, now_ns);
+  const bool may_alert = quota_.MayAlert(job.key, record->incident, now_ns);
   record->incident.set_alert_held_back(!may_alert);
   if (!may_alert) CountDropped(Dropped::kAlerts);
   return may_alert;
 }
 
-void IncidentBook::Alert(const IncidentEvent& event, const v1::Incident& incident) {
+void IncidentBook::Alert(const IncidentEvent& event, Record* record) {
+  const v1::Incident& incident = record->incident;
   if (!incident.has_confirmed_at()) return;
   if (event.kind == IncidentEvent::Kind::kConfirmed) {
+    record->is_announced = true;
     alerts_->Send(incident, AlertEvent::kConfirmed);
   }
   if (event.kind == IncidentEvent::Kind::kUpdated) alerts_->Send(incident, AlertEvent::kUpdated);
@@ -83,7 +86,8 @@ void IncidentBook::SendLackingAlert(const std::vector<Verdict>& verdicts, JobInc
   if (is_live && verdicts.empty()) return;
   job->may_lack_alert = false;
   Record* record = is_live ? FindRecord(job->life.live()->id, job) : nullptr;
-  if (record == nullptr || !MayAlert(job->key, record, timeline_->Now())) return;
+  if (record == nullptr || !MayAlert(*job, record, timeline_->Now())) return;
+  record->is_announced = true;
   alerts_->Send(record->incident, AlertEvent::kConfirmed);
 }
 
@@ -103,6 +107,11 @@ void IncidentBook::SendHeldBack() {
     } else {
       history_->Save(due.incident);  // an announced incident has a number of its own for good
     }
+    const bool is_silenced = record != nullptr
+                                 ? IsSilenced(job->second, record)
+                                 : silences_.Find(due.incident, WallNow()) != nullptr;
+    if (is_silenced) continue;
+    if (record != nullptr) record->is_announced = true;
     alerts_->Send(due.incident, AlertEvent::kConfirmed);
     if (due.incident.has_closed_at()) alerts_->Send(due.incident, AlertEvent::kResolved);
   }

@@ -22,6 +22,7 @@ void IncidentBook::Publish() {
   Restore();
   EndAbandoned();
   SendHeldBack();
+  SendUnsilenced();
   PublishPending();
 }
 
@@ -141,6 +142,9 @@ void IncidentBook::SetPending(const JobIncidents& job, const Record& record) {
 // A new file replaced the history.
 void IncidentBook::SetAllUnsaved() {
   must_save_attempts_ = true;
+  for (v1::Silence& silence : silences_.List(Tenants::All(), WallNow())) {
+    history_->SaveSilence(std::move(silence));
+  }
   for (auto& [key, job] : jobs_) {
     job.hosts.SetUnrecorded();
     for (Record& record : job.records) {

@@ -239,8 +239,10 @@ IncidentCounts IncidentBook::CountIncidents(const JobKey& job, int64_t now_ns) c
 }
 
 DeliveryCounts IncidentBook::CountDeliveries() const {
-  return {reports_->counts(), history_->counts(), alerts_->sent(), alerts_->failed(),
-          alerts_->waiting()};
+  const absl::MutexLock lock(&mutex_);
+  return {reports_->counts(),  history_->counts(), alerts_->sent(),
+          alerts_->failed(),   alerts_->waiting(), alerts_silenced_,
+          silences_.Count(WallNow())};
 }
 
 size_t IncidentBook::CountKnownHosts() const {

@@ -10,6 +10,7 @@
 #include "daemon/server/incident_book.h"
 #include "daemon/server/stored_incident.h"
 #include "proto/durations.h"
+#include "proto/whole_numbers.h"
 
 namespace rollcall {
 namespace {
@@ -17,13 +18,6 @@ namespace {
 // The start of a process is known to some hundredths of a second. A longer step makes a verdict less
 // certain at most.
 constexpr int64_t kClockStep = kSecond;
-
-google::protobuf::Timestamp ToTimestamp(int64_t ns) {
-  google::protobuf::Timestamp time;
-  time.set_seconds(ns / kSecond);
-  time.set_nanos(static_cast<int32_t>(ns % kSecond));
-  return time;
-}
 
 }  // namespace
 
@@ -33,6 +27,7 @@ void IncidentBook::Restore() {
   if (!stored.has_value()) return;
   alerts_->Restore(stored->alerts);
   const absl::MutexLock lock(&mutex_);
+  silences_.Restore(stored->silences);
   knows_hosts_ = true;
   attempts_ = std::move(stored->attempts);
   for (auto& [key, job] : jobs_) job.life.RaiseCount(history_->LastNumber(key));

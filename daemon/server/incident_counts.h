@@ -23,6 +23,8 @@ struct DeliveryCounts {
   ReportQueue::Counts reports;
   HistoryKeeper::Counts history;
   uint64_t alerts_sent = 0, alerts_failed = 0, alerts_waiting = 0;
+  uint64_t alerts_silenced = 0;  // incidents whose alerts a silence held back
+  size_t silences = 0;           // that last now
 };
 
 }  // namespace rollcall

@@ -173,6 +173,9 @@ void AddDelivery(const DeliveryCounts& counts, Families* out) {
   count("rollcall_alert_errors_total", "Alerts lost after failed attempts, or dropped",
         counts.alerts_failed);
   now("rollcall_alerts_waiting", "Alerts waiting for delivery", counts.alerts_waiting);
+  count("rollcall_incidents_silenced_total", "Incidents whose alerts a silence held back",
+        counts.alerts_silenced);
+  now("rollcall_silences", "Silences that last", counts.silences);
 }
 
 void AddHttp(const HttpFront::Counts& counts, Families* out) {

@@ -23,7 +23,7 @@
 #include "daemon/server/views/processes_view.h"
 #include "daemon/server/views/status_view.h"
 #include "daemon/words/rank_ranges.h"
-#include "proto/durations.h"
+#include "proto/whole_numbers.h"
 
 namespace rollcall {
 namespace {
@@ -34,13 +34,6 @@ constexpr double kDaySeconds = 86'400;
 constexpr size_t kMaxNamedJobs = 20;  // in an error
 constexpr char kTwin[] =
     "another job with this name was alive when this one began: each is an attempt of its own";
-
-google::protobuf::Timestamp ToTime(int64_t ns) {
-  google::protobuf::Timestamp time;
-  time.set_seconds(ns / kSecond);
-  time.set_nanos(static_cast<int32_t>(ns % kSecond));
-  return time;
-}
 
 // These two move the times of calls to the wall clock.
 void MoveCalls(int64_t by_ns, v1::CommunicatorCalls* calls) {
@@ -211,7 +204,7 @@ v1::StatusResponse Queries::GetStatus(const JobSelector& selector,
   v1::StatusResponse response;
   response.set_rollcall_version(ROLLCALL_VERSION);
   const int64_t now_ns = parts_.timeline->Now();
-  *response.mutable_now() = ToTime(parts_.timeline->ToWallTime(now_ns));
+  *response.mutable_now() = ToTimestamp(parts_.timeline->ToWallTime(now_ns));
   response.set_agents(parts_.agents->agents());
   std::vector<JobKey> keys;
   if (selector.job.empty() && !agent_.has_value()) {
@@ -253,7 +246,7 @@ absl::StatusOr<v1::CallsResponse> Queries::GetCalls(const v1::CallsRequest& requ
   v1::CallsResponse response;
   const int64_t now_ns = parts_.timeline->Now();
   const int64_t wall_ns = parts_.timeline->ToWallTime(now_ns);
-  *response.mutable_now() = ToTime(wall_ns);
+  *response.mutable_now() = ToTimestamp(wall_ns);
   const std::vector<int32_t> ranks(request.ranks().begin(), request.ranks().end());
   const int limit = request.limit() <= 0 ? kUsualCalls : request.limit();
   const std::optional<JobKey> key = Find(SelectorIn(request));
@@ -270,7 +263,7 @@ absl::StatusOr<v1::CommunicatorView> Queries::GetCommunicator(
   v1::CommunicatorView view;
   const int64_t now_ns = parts_.timeline->Now();
   const int64_t wall_ns = parts_.timeline->ToWallTime(now_ns);
-  *view.mutable_now() = ToTime(wall_ns);
+  *view.mutable_now() = ToTimestamp(wall_ns);
   const std::optional<JobKey> key = Find(SelectorIn(request));
   if (!key.has_value()) return NoSuchJob(SelectorIn(request));
   bool found = false;
@@ -353,6 +346,24 @@ absl::StatusOr<v1::Incident> Queries::ActOnIncident(const std::string& id,
   return GetIncident(id);
 }
 
+v1::ListSilencesResponse Queries::ListSilences() const {
+  v1::ListSilencesResponse response;
+  *response.mutable_now() = ToTimestamp(parts_.timeline->ToWallTime(parts_.timeline->Now()));
+  for (v1::Silence& silence : parts_.incidents->ListSilences(tenants_)) {
+    *response.add_silences() = std::move(silence);
+  }
+  return response;
+}
+
+absl::StatusOr<v1::Silence> Queries::AddSilence(const v1::Silence& wanted, int64_t seconds,
+                                                const std::string& who) {
+  return parts_.incidents->AddSilence(wanted, seconds, who, tenants_);
+}
+
+absl::StatusOr<v1::Silence> Queries::EndSilence(const std::string& id) {
+  return parts_.incidents->EndSilence(id, tenants_);
+}
+
 absl::Status Queries::StreamStacks(const v1::TakeStacksRequest& request,
                                    const std::function<bool(const v1::ProcessStack&)>& on_stack) {
   const std::optional<JobKey> key = Find(SelectorIn(request));
@@ -362,7 +373,7 @@ absl::Status Queries::StreamStacks(const v1::TakeStacksRequest& request,
 
 absl::StatusOr<v1::StacksResponse> Queries::GetStacks(const v1::TakeStacksRequest& request) {
   v1::StacksResponse response;
-  *response.mutable_now() = ToTime(parts_.timeline->ToWallTime(parts_.timeline->Now()));
+  *response.mutable_now() = ToTimestamp(parts_.timeline->ToWallTime(parts_.timeline->Now()));
   StackTree tree;
   const absl::Status status = StreamStacks(request, [&](const v1::ProcessStack& stack) {
     AddToTree(stack, stack.rank(), &tree);

@@ -61,6 +61,10 @@ class Queries : public QuerySource {
   absl::StatusOr<v1::Incident> ActOnIncident(const std::string& id, const std::string& action,
                                              const std::string& text,
                                              const std::string& who) override;
+  v1::ListSilencesResponse ListSilences() const override;
+  absl::StatusOr<v1::Silence> AddSilence(const v1::Silence& wanted, int64_t seconds,
+                                         const std::string& who) override;
+  absl::StatusOr<v1::Silence> EndSilence(const std::string& id) override;
   absl::Status StreamStacks(const v1::TakeStacksRequest& request,
                             const std::function<bool(const v1::ProcessStack&)>& on_stack) override;
   absl::StatusOr<v1::StacksResponse> GetStacks(const v1::TakeStacksRequest& request) override;

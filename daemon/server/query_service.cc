@@ -3,19 +3,24 @@
 
 #include <grpcpp/grpcpp.h>
 
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "daemon/server/access.h"
 #include "daemon/server/clean_message.h"
 #include "daemon/server/grpc_status.h"
 #include "daemon/server/query_source.h"
+#include "daemon/server/silences.h"
 #include "daemon/server/stacks_audit.h"
 #include "rollcall/v1/query.grpc.pb.h"
 
 namespace rollcall {
 namespace {
+
+const std::set<std::string> kIncidentActions = {"note", "acknowledge", "take back"};
 
 grpc::Status NoRequest() {
   return {grpc::StatusCode::INVALID_ARGUMENT, "this call has no request that the daemon can read"};
@@ -26,6 +31,21 @@ bool NamesJob(const Request& request) {
   return !request.job().empty();
 }
 bool NamesJob(const v1::IncidentRequest& /*request*/) { return false; }
+bool NamesJob(const v1::ListSilencesRequest& /*request*/) { return false; }
+
+// What the request does and to what, for the audit.
+std::pair<std::string, std::string> InWords(const v1::IncidentActionRequest& request) {
+  const char* const separator = request.text().empty() ? "" : ": ";
+  return {request.action(), absl::StrCat("incident ", request.id(), separator, request.text())};
+}
+std::pair<std::string, std::string> InWords(const v1::AddSilenceRequest& request) {
+  const v1::Silence& silence = request.silence();
+  return {"silence", SilenceInWords(silence.tenant(), silence.job(), silence.host(),
+                                    silence.cause(), absl::StrCat(request.seconds(), "s"))};
+}
+std::pair<std::string, std::string> InWords(const v1::EndSilenceRequest& request) {
+  return {"end silence", request.id()};
+}
 
 template <typename Request, typename Response>
 using UnaryStream = grpc::ServerUnaryStreamer<Request, Response>;
@@ -93,6 +113,52 @@ class QueryService::Impl : public v1::Query::StreamedService {
     });
   }
 
+  grpc::Status StreamedListSilences(
+      grpc::ServerContext* context,
+      UnaryStream<v1::ListSilencesRequest, v1::ListSilencesResponse>* stream) override {
+    return Answer(kListSilences, *context, stream,
+                  [](QuerySource* queries, const auto& /*request*/)
+                      -> absl::StatusOr<v1::ListSilencesResponse> {
+                    return queries->ListSilences();
+                  });
+  }
+
+  grpc::Status StreamedActOnIncident(
+      grpc::ServerContext* context,
+      UnaryStream<v1::IncidentActionRequest, v1::Incident>* stream) override {
+    return Act(kActOnIncident, *context, stream,
+               [](const Call& call, const v1::IncidentActionRequest& request)
+                   -> absl::StatusOr<v1::Incident> {
+                 if (kIncidentActions.count(request.action()) == 0) {
+                   return absl::InvalidArgumentError(
+                       absl::StrCat("an action is note, acknowledge or take back; not \"",
+                                    request.action(), "\""));
+                 }
+                 absl::StatusOr<v1::Incident> incident = call.queries->ActOnIncident(
+                     request.id(), request.action(), request.text(), call.caller.name);
+                 if (!incident.ok()) return incident;
+                 incident->clear_stacks();
+                 incident->clear_stack_tree();
+                 return incident;
+               });
+  }
+
+  grpc::Status StreamedAddSilence(
+      grpc::ServerContext* context,
+      UnaryStream<v1::AddSilenceRequest, v1::Silence>* stream) override {
+    return Act(kAddSilence, *context, stream, [](const Call& call, const auto& request) {
+      return call.queries->AddSilence(request.silence(), request.seconds(), call.caller.name);
+    });
+  }
+
+  grpc::Status StreamedEndSilence(
+      grpc::ServerContext* context,
+      UnaryStream<v1::EndSilenceRequest, v1::Silence>* stream) override {
+    return Act(kEndSilence, *context, stream, [](const Call& call, const auto& request) {
+      return call.queries->EndSilence(request.id());
+    });
+  }
+
   grpc::Status StreamedTakeStacks(
       grpc::ServerContext* context,
       grpc::ServerSplitStreamer<v1::TakeStacksRequest, v1::ProcessStack>* stream) override {
@@ -142,6 +208,22 @@ class QueryService::Impl : public v1::Query::StreamedService {
                                         context.peer()));
     }
     const absl::StatusOr<Response> response = make(call->queries.get(), request);
+    if (!response.ok()) return ToGrpc(response.status());
+    stream->Write(*response);
+    return grpc::Status::OK;
+  }
+
+  // For a call that changes something. The audit tells of it, also if it fails.
+  template <typename Request, typename Response, typename Make>
+  grpc::Status Act(std::string_view method, const grpc::ServerContext& context,
+                   UnaryStream<Request, Response>* stream, const Make& make) const {
+    const absl::StatusOr<Call> call = Begin(method, context);
+    if (!call.ok()) return ToGrpc(call.status());
+    Request request;
+    if (!ReadRequest(stream, &request)) return NoRequest();
+    const auto [action, object] = InWords(request);
+    audit_({call->caller.name, action, object, context.peer()});
+    const absl::StatusOr<Response> response = make(*call, request);
     if (!response.ok()) return ToGrpc(response.status());
     stream->Write(*response);
     return grpc::Status::OK;

@@ -75,6 +75,13 @@ class QuerySource {
                                                      const std::string& text,
                                                      const std::string& who) = 0;
 
+  // Alerts that people do not want for a time (silences.h): those that the caller may see. Errors of
+  // Silences.
+  virtual v1::ListSilencesResponse ListSilences() const = 0;
+  virtual absl::StatusOr<v1::Silence> AddSilence(const v1::Silence& wanted, int64_t seconds,
+                                                 const std::string& who) = 0;
+  virtual absl::StatusOr<v1::Silence> EndSilence(const std::string& id) = 0;
+
   // Takes the stacks of these processes now. Calls `on_stack` with each as it comes; ends early
   // when it returns false. Returns kNotFound as above. Takes seconds.
   virtual absl::Status StreamStacks(

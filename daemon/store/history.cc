@@ -26,7 +26,7 @@ namespace {
 // PRAGMA user_version: changes only when the previous release can no longer use the file.
 constexpr int kCompatibleWith = 1;
 // meta.layout: changes with each addition.
-constexpr int kLayout = 5;
+constexpr int kLayout = 6;
 // Incidents that the previous release wrote, and that Open() may index at once.
 constexpr int kMostIndexed = 10'000;
 constexpr int kMaxRepeated = 20;
@@ -74,6 +74,9 @@ constexpr const char* kTables[] = {
     "signature TEXT NOT NULL, hang TEXT NOT NULL, confirmed INTEGER NOT NULL, opened_ns INTEGER NOT "
     "NULL) WITHOUT ROWID",
     "CREATE INDEX IF NOT EXISTS signatures_by_text ON incident_signatures (signature, opened_ns)",
+    // Layout 6.
+    "CREATE TABLE IF NOT EXISTS silences (id TEXT PRIMARY KEY, until_ns INTEGER NOT NULL, body BLOB "
+    "NOT NULL) WITHOUT ROWID",
 };
 
 // Splits an incident into the part for lists, and the stacks.

@@ -63,6 +63,7 @@ struct Continuation {
   std::vector<AlertRow> alerts;
   std::map<JobKey, std::set<std::string>> hosts;
   std::map<JobKey, AttemptFacts> attempts;
+  std::vector<v1::Silence> silences;  // those that ended lately as well
 };
 
 // What an operator did.
@@ -129,6 +130,9 @@ class History {
 
   // Rows are kept for 180 days, or less if there are very many.
   absl::Status SaveAction(const ActionRow& action) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // Adds the silence, or replaces the one with its id. Kept for a month after its end.
+  absl::Status SaveSilence(const v1::Silence& silence) ABSL_LOCKS_EXCLUDED(mutex_);
 
   absl::StatusOr<Continuation> Load() const ABSL_LOCKS_EXCLUDED(mutex_);
 

@@ -7,11 +7,12 @@
 
 #include "daemon/store/history.h"
 #include "daemon/store/sql.h"
-#include "proto/durations.h"
+#include "proto/whole_numbers.h"
 
 namespace rollcall {
 namespace {
 
+constexpr int kMostSilencesLoaded = 1000;
 constexpr int kMostClosed = 1000;
 
 absl::Status LoadOpen(sqlite3* db, std::vector<v1::Incident>* open) {
@@ -108,6 +109,16 @@ absl::Status SaveMembers(sqlite3* db, const JobKey& job, const AttemptFacts& fac
   return status;
 }
 
+absl::Status LoadSilences(sqlite3* db, std::vector<v1::Silence>* silences) {
+  Sql rows(db, "SELECT body FROM silences ORDER BY until_ns DESC LIMIT ?");
+  rows.Bind(kMostSilencesLoaded);
+  while (rows.Next()) {
+    v1::Silence silence;
+    if (silence.ParseFromString(rows.Bytes(0))) silences->push_back(std::move(silence));
+  }
+  return rows.status();
+}
+
 // Ends a transaction: commits if all has succeeded so far.
 absl::Status End(sqlite3* db, const absl::Status& status) {
   const absl::Status ended = Sql(db, status.ok() ? "COMMIT" : "ROLLBACK").Run();
@@ -198,8 +209,17 @@ absl::StatusOr<Continuation> History::Load() const {
   if (status.ok()) status = LoadClosed(db_, &continuation.closed);
   if (status.ok()) status = LoadAlerts(db_, &continuation.alerts);
   if (status.ok()) status = LoadAttempts(db_, &continuation.attempts);
+  if (status.ok()) status = LoadSilences(db_, &continuation.silences);
   if (!status.ok()) return status;
   return continuation;
+}
+
+absl::Status History::SaveSilence(const v1::Silence& silence) {
+  const absl::MutexLock lock(&mutex_);
+  return Sql(db_, "INSERT OR REPLACE INTO silences VALUES (?, ?, ?)", silence.id(),
+             NsOf(silence.until()))
+      .BindBlob(silence.SerializeAsString())
+      .Run();
 }
 
 absl::Status History::SaveAction(const ActionRow& action) {

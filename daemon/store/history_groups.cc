@@ -10,7 +10,7 @@
 #include "daemon/store/history_filter.h"
 #include "daemon/store/incident_groups.h"
 #include "daemon/store/sql.h"
-#include "proto/durations.h"
+#include "proto/whole_numbers.h"
 
 namespace rollcall {
 namespace {
@@ -45,13 +45,6 @@ constexpr char kSignatures[] = " FROM incident_signatures AS s";
 constexpr char kCulprits[] =
     " FROM incident_signatures AS s JOIN culprits ON culprits.incident = s.incident";
 constexpr char kJobs[] = " FROM incident_signatures AS s JOIN incidents ON id = s.incident";
-
-google::protobuf::Timestamp TimeAt(int64_t wall_ns) {
-  google::protobuf::Timestamp time;
-  time.set_seconds(wall_ns / kSecond);
-  time.set_nanos(static_cast<int32_t>(wall_ns % kSecond));
-  return time;
-}
 
 // Counts the hangs of the group by `column`.
 absl::Status AddNames(sqlite3* db, const Chosen& chosen, const v1::IncidentGroup& group,
@@ -123,8 +116,8 @@ absl::StatusOr<v1::ListIncidentsResponse> History::Groups(const v1::ListIncident
     group->set_signature(rows.Bytes(0));
     group->set_tenant(rows.Bytes(1));
     group->set_hangs(static_cast<int32_t>(rows.Integer(2)));
-    *group->mutable_first() = TimeAt(rows.Integer(3));
-    *group->mutable_last() = TimeAt(rows.Integer(4));
+    *group->mutable_first() = ToTimestamp(rows.Integer(3));
+    *group->mutable_last() = ToTimestamp(rows.Integer(4));
   }
   absl::Status status = rows.status();
   for (v1::IncidentGroup& group : *response.mutable_groups()) {

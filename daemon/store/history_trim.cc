@@ -17,6 +17,7 @@ namespace {
 constexpr int64_t kHour = 3600 * kSecond;
 constexpr int64_t kKeepHostsNs = 7 * 24 * kHour;
 constexpr int64_t kKeepActionsNs = 180 * 24 * kHour;
+constexpr int64_t kKeepSilencesNs = 30 * 24 * kHour;  // after their end
 constexpr int64_t kKeepSentNs = kHour;   // a receiver may ask who sent it
 constexpr int64_t kKeepUnsentNs = 24 * kHour;
 
@@ -146,6 +147,9 @@ absl::Status History::TrimContinuation(int64_t now_ns) {
   }
   if (status.ok()) {
     status = Sql(db_, "DELETE FROM actions WHERE at_ns < ?", now_ns - kKeepActionsNs).Run();
+  }
+  if (status.ok()) {
+    status = Sql(db_, "DELETE FROM silences WHERE until_ns < ?", now_ns - kKeepSilencesNs).Run();
   }
   if (status.ok()) status = KeepShares(db_, limits_.keep_bytes);
   if (status.ok()) {

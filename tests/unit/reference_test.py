@@ -234,7 +234,7 @@ def addresses():
              re.findall(r'\{"(GET|POST)", "([^"]+)", ([\w:]+)', read("daemon/server/http_routes.cc"))]
     found += [("POST" if changes == "true" else "GET", path,
                "operator" if changes == "true" else "viewer") for path, changes in
-              re.findall(r'\{"(/api/v1/\w+)", &\w+, "\w*", (true|false)',
+              re.findall(r'\{"(/api/v1/[\w/]+)", (?:&\w+|nullptr), "\w*", (true|false)',
                          read("daemon/server/http_api.cc"))]
     names = {name.split()[1]: row[2] for row in rows(read("docs/http_api.md"))
              for name in code(row[0]) if name.startswith(("GET", "POST")) and len(row) > 2}
@@ -253,7 +253,7 @@ def messages(name):
     source = read(f"proto/rollcall/v1/{name}.proto")
     found = {}
     for comment, message, body in re.findall(
-            r"((?:^//[^\n]*\n)*)^message (\w+) \{(.*?)^\}$", source, re.S | re.MULTILINE):
+            r"((?:^//[^\n]*\n)*)^message (\w+) \{(?:\}$|(.*?)^\}$)", source, re.S | re.MULTILINE):
         found[message] = (uncommented(comment), fields_of(body))
     assert len(found) > 10
     return found

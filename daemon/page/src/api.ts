@@ -27,6 +27,7 @@ export const incidentPath = (id: string) => address("incident", { id });
 export const reportPath = (id: string) =>
   `report?${new URLSearchParams({ id, download: "1" }).toString()}`;
 
+export const silencesPath = "api/v1/silences";
 export const whoamiPath = "api/v1/whoami";
 
 export async function logOut(): Promise<void> {
@@ -34,9 +35,9 @@ export async function logOut(): Promise<void> {
   if (!response.ok) throw new Error((await response.text()).trim());
 }
 
-// `action`: "note" or "acknowledge".
-export async function actOnIncident(action: string, of: Record<string, string>): Promise<void> {
-  const response = await fetch(address(`incident/${action}`, of), {
+// What an operator does: "incident/note", "incident/acknowledge", "silence", "silence/end".
+export async function act(path: string, of: Record<string, string>): Promise<void> {
+  const response = await fetch(address(path, of), {
     method: "POST",
     headers: { "X-Rollcall": "1" },
   });

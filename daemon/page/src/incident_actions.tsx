@@ -1,29 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // What people add to an incident: notes, and who takes care of it. Only operators may add.
 import { useState } from "preact/hooks";
-import { actOnIncident } from "./api";
 import type { Incident } from "./messages";
 import { Section, Time } from "./parts";
 import { useMayAct } from "./session";
+import { Problem, SilenceLikeThis, Silenced, useAction } from "./silences";
 
 const kMostNotes = 20;
 const kMostCharacters = 500; // of the 2,000 bytes that a note may have
-
-// Calls the daemon; the page's own stream of changes shows the result.
-function useAction(): [problem: string, act: (path: string, of: Record<string, string>) => Promise<boolean>] {
-  const [problem, setProblem] = useState("");
-  const act = async (path: string, of: Record<string, string>): Promise<boolean> => {
-    try {
-      await actOnIncident(path, of);
-      setProblem("");
-      return true;
-    } catch (error) {
-      setProblem(error instanceof Error ? error.message : String(error));
-      return false;
-    }
-  };
-  return [problem, act];
-}
 
 export function PeoplesWords({ incident }: { incident: Incident }) {
   const mayAct = useMayAct();
@@ -31,13 +15,15 @@ export function PeoplesWords({ incident }: { incident: Incident }) {
   const [problem, act] = useAction();
   const id = incident.id;
   const taken = incident.acknowledged;
-  if (!mayAct && taken === undefined && incident.notes.length === 0) return null;
+  const isEmpty = taken === undefined && incident.notes.length === 0 && !incident.silenced;
+  if (!mayAct && isEmpty) return null;
   const add = async (event: Event): Promise<void> => {
     event.preventDefault();
-    if (await act("note", { id, text })) setText("");
+    if (await act("incident/note", { id, text })) setText("");
   };
   return (
     <Section title="Notes">
+      <Silenced silence={incident.silenced} />
       <p class="actions">
         {taken !== undefined && (
           <span>
@@ -47,7 +33,7 @@ export function PeoplesWords({ incident }: { incident: Incident }) {
         {mayAct && (
           <button
             onClick={() =>
-              void act("acknowledge", taken === undefined ? { id } : { id, take_back: "1" })
+              void act("incident/acknowledge", taken === undefined ? { id } : { id, take_back: "1" })
             }
           >
             {taken === undefined ? "Acknowledge" : "Take back"}
@@ -80,11 +66,8 @@ export function PeoplesWords({ incident }: { incident: Incident }) {
           <button>Add</button>
         </form>
       )}
-      {problem !== "" && (
-        <p class="problem" role="alert">
-          {problem}
-        </p>
-      )}
+      <SilenceLikeThis incident={incident} />
+      <Problem text={problem} />
     </Section>
   );
 }

@@ -18,6 +18,7 @@ import {
   Time,
   Waiting,
 } from "./parts";
+import { Silences } from "./silences";
 
 const kLimit = 1000; // the most that the daemon sends
 const kDefaultTenant = "default";
@@ -252,6 +253,7 @@ export function Jobs() {
         {all.length > 0 && `${counts(all)}; `}
         {plural(live.value.agents, "agent")} connected, release {live.value.rollcall_version}
       </p>
+      <Silences />
       {total > all.length && (
         <p class="soft">
           This page shows {count(all.length)} of {plural(total, "job")}.{" "}
@@ -275,7 +277,6 @@ export function Jobs() {
                 now={Date.parse(live.value!.now ?? "")}
               />
             ))}
-          
           </Table>
           {jobs.length === 0 && <p role="status">No job matches.</p>}
         </>

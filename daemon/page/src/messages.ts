@@ -164,6 +164,24 @@ export interface Incident {
   recurrence?: IncidentGroup;
   notes: Note[];
   acknowledged?: { who: string; at?: string };
+  silenced?: Silence;
+}
+// `job` and `host` are patterns; "": all.
+export interface Silence {
+  id: string;
+  tenant: string;
+  job: string;
+  host: string;
+  cause: string;
+  who: string;
+  since?: string;
+  until?: string;
+  comment: string;
+  incidents: number;
+}
+export interface ListSilencesResponse {
+  now?: string;
+  silences: Silence[];
 }
 export interface Note {
   who: string;

@@ -10,7 +10,7 @@
 #include "daemon/report/incident_proto.h"
 #include "daemon/server/views/public_ranks.h"
 #include "daemon/words/communicator_names.h"
-#include "proto/durations.h"
+#include "proto/whole_numbers.h"
 
 namespace rollcall {
 namespace {
@@ -98,9 +98,7 @@ void FillEnds(const JobState& state, int64_t to_wall_ns, v1::JobStatus* status) 
   status->set_processes_died(died);
   status->set_state(ended == all ? "ended" : "running");
   if (ended < all || last_ns == 0) return;
-  const int64_t wall_ns = last_ns + to_wall_ns;
-  status->mutable_ended_at()->set_seconds(wall_ns / kSecond);
-  status->mutable_ended_at()->set_nanos(static_cast<int32_t>(wall_ns % kSecond));
+  *status->mutable_ended_at() = ToTimestamp(last_ns + to_wall_ns);
 }
 
 }  // namespace

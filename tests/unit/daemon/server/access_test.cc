@@ -198,13 +198,18 @@ TEST_F(AccessTest, TheTableHasEveryCallOfTheServices) {
   EXPECT_EQ(known, declared);
 }
 
+// The second: after too many wrong tokens of one host.
+bool RefusesAStranger(const grpc::Status& status) {
+  return status.error_code() == grpc::StatusCode::UNAUTHENTICATED ||
+         status.error_code() == grpc::StatusCode::RESOURCE_EXHAUSTED;
+}
+
 TEST_F(AccessTest, NobodyMayCallAnything) {
   for (const CallAccess& row : kCallAccess) {
-    for (const char* token : {"", "guess"}) {
-      const grpc::Status status = Call(std::string(row.method), token);
-      EXPECT_EQ(status.error_code(), grpc::StatusCode::UNAUTHENTICATED) << row.method;
-      EXPECT_NE(status.error_message().find("--token-file"), std::string::npos);
-    }
+    const grpc::Status status = Call(std::string(row.method), "");
+    EXPECT_EQ(status.error_code(), grpc::StatusCode::UNAUTHENTICATED) << row.method;
+    EXPECT_NE(status.error_message().find("--token-file"), std::string::npos);
+    EXPECT_TRUE(RefusesAStranger(Call(std::string(row.method), "guess"))) << row.method;
   }
 }
 
@@ -212,7 +217,7 @@ TEST_F(AccessTest, NobodyMayCallAnything) {
 TEST_F(AccessTest, AStrangerIsRefusedBeforeTheDaemonReadsItsRequest) {
   for (const CallAccess& row : kCallAccess) {
     const grpc::Status nobody = CallInSilence(std::string(row.method), "guess");
-    EXPECT_EQ(nobody.error_code(), grpc::StatusCode::UNAUTHENTICATED) << row.method;
+    EXPECT_TRUE(RefusesAStranger(nobody)) << row.method;
   }
   const grpc::Status viewer = CallInSilence(kTakeStacks, "viewer");
   EXPECT_EQ(viewer.error_code(), grpc::StatusCode::PERMISSION_DENIED);

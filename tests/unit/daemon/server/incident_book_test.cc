@@ -485,6 +485,73 @@ TEST_F(IncidentBookTest, OneAlertTellsOfTheHangsThatWereHeldBack) {
   EXPECT_TRUE(Sends(4, *book)) << "its end";
 }
 
+v1::Silence OfAllJobs() {
+  v1::Silence silence;
+  silence.set_job("*");
+  return silence;
+}
+
+TEST_F(IncidentBookTest, ASilenceHoldsBackTheAlertUntilItEnds) {
+  const auto book = Begin();
+  const auto silence = book->AddSilence(OfAllJobs(), 3600, "ada", Tenants::All());
+  ASSERT_TRUE(silence.ok()) << silence.status();
+  Apply(Hang(), book.get());
+  book->Publish();
+  EXPECT_EQ(CountAlerts(*book), 0u);
+  EXPECT_EQ(book->All("train")[0].silenced().who(), "ada");
+  EXPECT_EQ(book->ListSilences(Tenants::All())[0].incidents(), 1);
+  EXPECT_EQ(book->CountDeliveries().alerts_silenced, 1u);
+  ASSERT_TRUE(book->EndSilence(silence->id(), Tenants::All()).ok());
+  book->Publish();
+  EXPECT_TRUE(Sends(1, *book));
+  EXPECT_FALSE(book->All("train")[0].has_silenced());
+  book->Publish();
+  EXPECT_EQ(CountAlerts(*book), 1u) << "once";
+}
+
+TEST_F(IncidentBookTest, AHangThatIsOverBeforeItsSilenceEndsIsNeverAnnounced) {
+  const auto book = Begin();
+  const auto silence = book->AddSilence(OfAllJobs(), 3600, "ada", Tenants::All());
+  ASSERT_TRUE(silence.ok()) << silence.status();
+  Flap(3, book.get());
+  ASSERT_TRUE(book->EndSilence(silence->id(), Tenants::All()).ok());
+  book->Publish();
+  EXPECT_EQ(CountAlerts(*book), 0u);
+  EXPECT_TRUE(book->All("train")[0].has_silenced()) << "why nobody was told";
+}
+
+TEST_F(IncidentBookTest, TheEndOfAnAnnouncedHangIsToldInSpiteOfASilence) {
+  const auto book = Begin();
+  Apply(Hang(), book.get());
+  EXPECT_TRUE(Sends(1, *book));
+  ASSERT_TRUE(book->AddSilence(OfAllJobs(), 3600, "ada", Tenants::All()).ok());
+  EXPECT_TRUE(book->All("train")[0].has_silenced());
+  const int64_t later_ns = timeline_.Now() + 1'000'000'000;
+  book->Apply(RunningJob(), {}, later_ns);
+  book->Apply(RunningJob(), {}, later_ns + 3'000'000'000);
+  EXPECT_TRUE(Sends(2, *book));
+}
+
+TEST_F(IncidentBookTest, ASilenceAndWhatItHoldsBackOutliveTheDaemon) {
+  {
+    const auto book = Begin();
+    ASSERT_TRUE(book->AddSilence(OfAllJobs(), 3600, "ada", Tenants::All()).ok());
+    Apply(Hang(), book.get());
+    book->Publish();
+    book->Finish(std::chrono::steady_clock::now());
+  }
+  const auto book = Begin();
+  const auto silences = book->ListSilences(Tenants::All());
+  ASSERT_EQ(silences.size(), 1u);
+  EXPECT_EQ(silences[0].incidents(), 1);
+  Apply(Hang(), book.get());
+  book->Publish();
+  EXPECT_EQ(CountAlerts(*book), 0u);
+  ASSERT_TRUE(book->EndSilence(silences[0].id(), Tenants::All()).ok());
+  book->Publish();
+  EXPECT_TRUE(Sends(1, *book));
+}
+
 TEST_F(IncidentBookTest, WhatExceedsTheIncidentsOfAnHourIsCountedAndNotStored) {
   quota_.incidents = 5;
   report_dir_ = tree_.root() + "/reports";

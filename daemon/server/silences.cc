@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/server/silences.h"
+
+#include <fnmatch.h>
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "proto/clean_text.h"
+#include "proto/whole_numbers.h"
+
+namespace rollcall {
+namespace {
+
+constexpr char kForm[] = "job=NAME, host=NAME or cause=CAUSE; job=* is all jobs";
+
+bool FitsPattern(const std::string& pattern, const std::string& name) {
+  return pattern.empty() || fnmatch(pattern.c_str(), name.c_str(), 0) == 0;
+}
+
+bool FitsHost(const std::string& pattern, const v1::Verdict& root) {
+  const auto fits = [&pattern](const std::string& host) { return FitsPattern(pattern, host); };
+  return pattern.empty() ||
+         std::any_of(root.culprits().begin(), root.culprits().end(),
+                     [&fits](const v1::Culprit& culprit) { return fits(culprit.host()); }) ||
+         std::any_of(root.other_culprit_hosts().begin(), root.other_culprit_hosts().end(), fits);
+}
+
+bool HasEnded(const v1::Silence& silence, int64_t now_ns) { return NsOf(silence.until()) <= now_ns; }
+
+// A silence of all tenants is for those who may act on all.
+bool IsFor(const Tenants& tenants, const v1::Silence& silence) {
+  return silence.tenant().empty() ? tenants.AreAll() : tenants.Has(silence.tenant());
+}
+
+absl::Status Check(const v1::Silence& wanted, int64_t seconds, const Tenants& tenants) {
+  if (wanted.job().empty() && wanted.host().empty() && wanted.cause().empty()) {
+    return absl::InvalidArgumentError(absl::StrCat("a silence says what it is for: ", kForm));
+  }
+  if (seconds < kShortestSilenceSeconds || seconds > kLongestSilenceSeconds) {
+    return absl::InvalidArgumentError("a silence lasts from 1m to 720h (30 days)");
+  }
+  if (wanted.comment().size() > kMostCommentBytes) {
+    return absl::OutOfRangeError(absl::StrCat("this comment has ", wanted.comment().size(),
+                                              " bytes; a comment has at most ", kMostCommentBytes));
+  }
+  if (IsFor(tenants, wanted)) return absl::OkStatus();
+  return absl::PermissionDeniedError(
+      wanted.tenant().empty()
+          ? absl::StrCat("you may act for some tenants only; name one: tenant=",
+                         tenants.names().empty() ? "NAME" : tenants.names().front())
+          : absl::StrCat("you may not act for the tenant ", wanted.tenant()));
+}
+
+}  // namespace
+
+bool Fits(const v1::Silence& silence, const v1::Incident& incident) {
+  const v1::Verdict root = incident.verdicts().empty() ? v1::Verdict() : incident.verdicts(0);
+  return (silence.tenant().empty() || silence.tenant() == incident.tenant()) &&
+         FitsPattern(silence.job(), incident.job()) && FitsHost(silence.host(), root) &&
+         (silence.cause().empty() || silence.cause() == root.cause());
+}
+
+std::string SilenceInWords(const std::string& tenant, const std::string& job,
+                           const std::string& host, const std::string& cause,
+                           const std::string& length) {
+  std::string words;
+  const auto add = [&words](const char* name, const std::string& value) {
+    if (value.empty()) return;
+    absl::StrAppend(&words, words.empty() ? "" : ", ", name, " ", CleanText(value));
+  };
+  add("tenant", tenant);
+  add("job", job);
+  add("host", host);
+  add("cause", cause);
+  add("for", length);
+  return words;
+}
+
+absl::StatusOr<v1::Silence> Silences::Add(const v1::Silence& wanted, int64_t seconds,
+                                          const std::string& who, const Tenants& tenants,
+                                          int64_t now_ns) {
+  const absl::Status status = Check(wanted, seconds, tenants);
+  if (!status.ok()) return status;
+  DropEnded(now_ns);
+  if (silences_.size() >= kMostSilences) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("there are ", kMostSilences, " silences already; end one first"));
+  }
+  int64_t number = now_ns / kSecond;
+  while (silences_.count(absl::StrCat("silence-", number)) != 0) ++number;
+  v1::Silence silence;
+  silence.set_id(absl::StrCat("silence-", number));
+  silence.set_tenant(CleanText(wanted.tenant()));
+  silence.set_job(CleanText(wanted.job()));
+  silence.set_host(CleanText(wanted.host()));
+  silence.set_cause(CleanText(wanted.cause()));
+  silence.set_comment(CleanText(wanted.comment()));
+  silence.set_who(CleanText(who));
+  *silence.mutable_since() = ToTimestamp(now_ns);
+  *silence.mutable_until() = ToTimestamp(now_ns + seconds * kSecond);
+  return silences_[silence.id()] = silence;
+}
+
+absl::StatusOr<v1::Silence> Silences::End(const std::string& id, const Tenants& tenants,
+                                          int64_t now_ns) {
+  const auto at = silences_.find(id);
+  if (at == silences_.end() || !IsFor(tenants, at->second) || HasEnded(at->second, now_ns)) {
+    return absl::NotFoundError(absl::StrCat("no silence \"", CleanText(id),
+                                            "\" lasts now; to list them:  rollcall silence"));
+  }
+  *at->second.mutable_until() = ToTimestamp(now_ns);
+  const v1::Silence ended = at->second;
+  silences_.erase(at);
+  return ended;
+}
+
+void Silences::Restore(const std::vector<v1::Silence>& silences) {
+  for (const v1::Silence& silence : silences) silences_.emplace(silence.id(), silence);
+}
+
+v1::Silence* Silences::Find(const v1::Incident& incident, int64_t now_ns) {
+  v1::Silence* found = nullptr;
+  for (auto& [id, silence] : silences_) {
+    if (HasEnded(silence, now_ns) || !Fits(silence, incident)) continue;
+    if (found == nullptr || NsOf(silence.until()) > NsOf(found->until())) found = &silence;
+  }
+  return found;
+}
+
+std::vector<v1::Silence> Silences::List(const Tenants& tenants, int64_t now_ns) const {
+  std::vector<v1::Silence> list;
+  for (const auto& [id, silence] : silences_) {
+    const bool is_seen = silence.tenant().empty() || tenants.Has(silence.tenant());
+    if (is_seen && !HasEnded(silence, now_ns)) list.push_back(silence);
+  }
+  std::stable_sort(list.begin(), list.end(), [](const v1::Silence& a, const v1::Silence& b) {
+    return NsOf(a.until()) < NsOf(b.until());
+  });
+  return list;
+}
+
+size_t Silences::Count(int64_t now_ns) const {
+  return std::count_if(silences_.begin(), silences_.end(),
+                       [now_ns](const auto& entry) { return !HasEnded(entry.second, now_ns); });
+}
+
+void Silences::DropEnded(int64_t now_ns) {
+  for (auto at = silences_.begin(); at != silences_.end();) {
+    at = HasEnded(at->second, now_ns) ? silences_.erase(at) : std::next(at);
+  }
+}
+
+}  // namespace rollcall

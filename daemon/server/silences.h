@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which alerts people do not want for a time. Pure: the caller passes the wall clock. One owner, no
+// lock.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "daemon/model/tenants.h"
+#include "rollcall/v1/incident.pb.h"
+
+namespace rollcall {
+
+inline constexpr size_t kMostSilences = 500;  // that have not ended
+inline constexpr int64_t kShortestSilenceSeconds = 60;
+inline constexpr int64_t kLongestSilenceSeconds = 30 * 86'400;
+inline constexpr size_t kMostCommentBytes = 500;
+
+// Whether the silence holds back the alerts of the incident, as long as it lasts.
+bool Fits(const v1::Silence& silence, const v1::Incident& incident);
+
+// "job llm-*, host node-17, for 2h": for the audit.
+std::string SilenceInWords(const std::string& tenant, const std::string& job,
+                           const std::string& host, const std::string& cause,
+                           const std::string& length);
+
+class Silences {
+ public:
+  // Begins a silence of `seconds` for the tenant, job, host and cause of `wanted`, with its comment.
+  // `tenants`: for which `who` may act. Returns it with its id and times. kInvalidArgument,
+  // kOutOfRange, kPermissionDenied, kResourceExhausted: the message says what to type.
+  absl::StatusOr<v1::Silence> Add(const v1::Silence& wanted, int64_t seconds, const std::string& who,
+                                  const Tenants& tenants, int64_t now_ns);
+  // Ends it now. Returns its last state. kNotFound: there is none that `tenants` may act on, or it
+  // has ended.
+  absl::StatusOr<v1::Silence> End(const std::string& id, const Tenants& tenants, int64_t now_ns);
+
+  // Those that an earlier daemon had.
+  void Restore(const std::vector<v1::Silence>& silences);
+
+  // The silence that fits the incident and ends last; nullptr: none. The next call that changes
+  // something invalidates it.
+  v1::Silence* Find(const v1::Incident& incident, int64_t now_ns);
+
+  // Those that have not ended and that `tenants` may see; the one that ends next first.
+  std::vector<v1::Silence> List(const Tenants& tenants, int64_t now_ns) const;
+  size_t Count(int64_t now_ns) const;
+
+ private:
+  void DropEnded(int64_t now_ns);
+
+  std::map<std::string, v1::Silence> silences_;  // by id
+};
+
+}  // namespace rollcall
