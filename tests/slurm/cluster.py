@@ -54,16 +54,16 @@ JobAcctGatherType=jobacct_gather/none
 SelectType=select/cons_tres
 SelectTypeParameters=CR_CPU
 SchedulerParameters=sched_interval=1,bf_interval=1,batch_sched_delay=0
-StateSaveLocation=/tmp/slurm/state
-SlurmdSpoolDir=/tmp/slurm/spool-%n
-SlurmctldPidFile=/tmp/slurm/slurmctld.pid
-SlurmdPidFile=/tmp/slurm/slurmd-%n.pid
+StateSaveLocation=/run/slurm/state
+SlurmdSpoolDir=/run/slurm/spool-%n
+SlurmctldPidFile=/run/slurm/slurmctld.pid
+SlurmdPidFile=/run/slurm/slurmd-%n.pid
 ReturnToService=1
 KillWait=2
 MinJobAge=600
 SlurmdParameters=config_overrides
 MailProg=/bin/true
-PrologFlags=Alloc
+PrologFlags={prolog_flags}
 {extra}
 NodeName=n1 NodeHostname={host} NodeAddr=127.0.0.1 Port={ports[1]} CPUs=4 State=UNKNOWN
 NodeName=n2 NodeHostname={host} NodeAddr=127.0.0.1 Port={ports[2]} CPUs=4 State=UNKNOWN
@@ -83,8 +83,8 @@ mount -t tmpfs -o mode=0755 tmpfs /run && mkdir -p /run/munge && chown munge /ru
 mount -t tmpfs -o mode=1777 tmpfs /dev/shm
 mount --bind {jobs} /mnt
 mount --bind {tmp} /tmp
-mkdir -p /tmp/slurm/state /tmp/slurm/spool-n1 /tmp/slurm/spool-n2 /tmp/slurm/munge
-chown munge /tmp/slurm/munge && chmod 0700 /tmp/slurm/munge
+mkdir -p /run/slurm/state /run/slurm/spool-n1 /run/slurm/spool-n2 /run/slurm/munge
+chown munge /run/slurm/munge && chmod 0700 /run/slurm/munge
 ip link set lo up 2> /dev/null || true
 echo up
 while :; do sleep 3600 & wait $!; done  # reaps what others leave behind
@@ -92,7 +92,7 @@ while :; do sleep 3600 & wait $!; done  # reaps what others leave behind
 
 
 class Cluster:
-    def __init__(self, folder, plugstack="", extra="", proctrack="pgid", files=()):
+    def __init__(self, folder, plugstack="", extra="", proctrack="pgid", prolog_flags="Alloc", files=()):
         """plugstack: lines of plugstack.conf; extra: lines of slurm.conf; files: (name, text) in
         /etc/slurm, programs with the mode 0755."""
         self.folder = folder
@@ -107,7 +107,7 @@ class Cluster:
         host = socket.gethostname().split(".")[0]
         *ports, self.daemon_port = free_ports(4)
         (etc / "slurm.conf").write_text(CONFIG.format(
-            host=host, ports=ports, extra=extra, proctrack=proctrack))
+            host=host, ports=ports, extra=extra, proctrack=proctrack, prolog_flags=prolog_flags))
         (etc / "plugstack.conf").write_text(plugstack.format(daemon=f"127.0.0.1:{self.daemon_port}"))
         for name, text in files:
             (etc / name).write_text(text)
@@ -162,11 +162,11 @@ class Cluster:
         return done
 
     def boot(self):
-        self.run("sh", "-c", "head -c 128 /dev/urandom > /tmp/slurm/munge/key && "
-                 "chown munge /tmp/slurm/munge/key && chmod 0400 /tmp/slurm/munge/key")
+        self.run("sh", "-c", "head -c 128 /dev/urandom > /run/slurm/munge/key && "
+                 "chown munge /run/slurm/munge/key && chmod 0400 /run/slurm/munge/key")
         self.start("setpriv", "--reuid=munge", "--regid=munge", "--clear-groups", "munged", "--foreground",
-                   "--key-file=/tmp/slurm/munge/key", "--pid-file=/run/munge/munged.pid",
-                   "--log-file=/tmp/slurm/munge/log", "--seed-file=/tmp/slurm/munge/seed", log="munged")
+                   "--key-file=/run/slurm/munge/key", "--pid-file=/run/munge/munged.pid",
+                   "--log-file=/run/slurm/munge/log", "--seed-file=/run/slurm/munge/seed", log="munged")
         self.wait(lambda: self.run("test", "-S", "/run/munge/munge.socket.2", check=False).returncode == 0)
         self.start("slurmctld", "-D", log="slurmctld")
         for node in ("n1", "n2"):

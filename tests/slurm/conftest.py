@@ -44,8 +44,8 @@ reports: /tmp/site/reports
     def start_rollcall(self, *daemon_flags):
         (self.tmp / "policy.yaml").write_text(self.POLICY)
         self.run("sh", "-c", "mkdir -p /tmp/site && cd /tmp/site && "
-                 "/usr/lib/rollcall/bin/rollcall token new --file=tokens --name=jobs --role=viewer > viewer && "
-                 f"chgrp {USER} viewer && chmod 0640 viewer")
+                 "/usr/lib/rollcall/bin/rollcall token new --file=tokens --name=jobs --role=viewer > /run/viewer && "
+                 f"chgrp {USER} /run/viewer && chmod 0640 /run/viewer")
         self.start("/usr/lib/rollcall/bin/rollcalld", f"--listen=127.0.0.1:{self.daemon_port}", "--http=none",
                    "--hang-after=3s", "--report-dir=/tmp/site/reports", "--token-file=/tmp/site/tokens",
                    "--alert=exec=/usr/lib/rollcall/slurm/on-hang --config=/tmp/policy.yaml 2>> /tmp/on-hang.log",
@@ -71,7 +71,7 @@ reports: /tmp/site/reports
         return self.wait(find, seconds, lambda: f"{self.incidents()}")[0]
 
 
-WATCHED = PLUGSTACK.format(arguments="daemon={daemon} token-file=/tmp/site/viewer")
+WATCHED = PLUGSTACK.format(arguments="daemon={daemon} token-file=/run/viewer")
 
 
 @pytest.fixture(scope="session")

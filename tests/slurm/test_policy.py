@@ -144,7 +144,7 @@ def test_the_culprits_node_is_drained_with_a_reason_and_the_job_cancelled(site):
 
 def test_a_user_may_requeue_his_own_job_from_within(site):
     daemon = f"127.0.0.1:{site.daemon_port}"
-    run = (f"/usr/lib/rollcall/bin/rollcall run --daemon={daemon} --token-file=/tmp/site/viewer --http=none --hang-after=3s "
+    run = (f"/usr/lib/rollcall/bin/rollcall run --daemon={daemon} --token-file=/run/viewer --http=none --hang-after=3s "
            "--on-hang=exec:'/usr/lib/rollcall/slurm/on-hang --do=comment,requeue' -- ")
     number = site.submit(f"[ -n \"$SLURM_RESTART_COUNT\" ] && exit 0\n{run}{victim('one_rank_stops_calling')}",
                          "--rollcall", "-n2", "-N2", "--requeue")

@@ -193,7 +193,7 @@ def test_abort_leaves_a_job_of_several_steps_alone(site):
 
 def test_rollcall_run_around_srun_ends_a_job_of_abort_with_75(site):
     daemon = f"127.0.0.1:{site.daemon_port}"
-    run = f"/usr/lib/rollcall/bin/rollcall run --daemon={daemon} --token-file=/tmp/site/viewer --http=none --hang-after=3s -- "
+    run = f"/usr/lib/rollcall/bin/rollcall run --daemon={daemon} --token-file=/run/viewer --http=none --hang-after=3s -- "
     number = site.submit(f"{run}{victim('one_rank_stops_calling')}\necho it ended with $?",
                          "--rollcall=abort", "-n2", "-N2")
     site.wait_for_end(number)
