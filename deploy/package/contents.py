@@ -159,9 +159,11 @@ def compress(text, path):
 def write_debian_files(tree, version):
     """The changelog and the reasons for lintian, of each package."""
     moment = formatdate(int(os.environ.get("SOURCE_DATE_EPOCH", "0")))
-    for package in ("rollcall", "rollcall-agent", "rollcalld"):
+    for package in ("rollcall", "rollcall-agent", "rollcalld", "rollcall-slurm"):
         compress(CHANGELOG.format(package=package, version=version, date=moment),
                  tree / "usr" / "share" / "doc" / package / "changelog.gz")
+        if package == "rollcall-slurm":
+            continue  # it has no program
         file = tree / "usr" / "share" / "lintian" / "overrides" / package
         file.parent.mkdir(parents=True, exist_ok=True)
         rest = OVERRIDES_OF_ROLLCALL if package == "rollcall" else ""
