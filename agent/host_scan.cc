@@ -19,6 +19,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "agent/processes/held_lock.h"
+#include "agent/processes/pod_environment.h"
 #include "agent/processes/proc_files.h"
 #include "agent/processes/proc_maps.h"
 #include "agent/processes/proc_stat.h"
@@ -136,7 +137,8 @@ void ReadEnviron(const ScanOptions& options, const ProcStat& stat, ProcessView* 
   const auto environ =
       ReadProcFile(ProcPath(options.proc_root, stat.pid, "environ"), kMaxEnvironBytes);
   if (!environ.ok()) return;
-  view->launched = DiscoverIn(*environ, stat, options.discover_directory);
+  const std::string block = WithPodVariables(*environ, options.proc_root, stat.pid);
+  view->launched = DiscoverIn(block, stat, options.discover_directory);
   if (!view->launched.has_value()) return;
   view->preloaded = true;
   if (view->launched->rank.coordinates.rank >= 0) {

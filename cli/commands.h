@@ -39,6 +39,7 @@ int ExplainCommand(const std::vector<std::string>& arguments);
 int PkiCommand(const std::vector<std::string>& arguments);
 int TokenCommand(const std::vector<std::string>& arguments);
 int InstallLibraryCommand(const std::vector<std::string>& arguments);
+int WebhookCommand(const std::vector<std::string>& arguments);
 int CompletionCommand(const std::vector<std::string>& arguments);
 int ManCommand(const std::vector<std::string>& arguments);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // rollcall install-library: puts librollcall.so into a folder, for init containers, whose image has
-// no shell.
+// no shell. With --pod, also what makes the processes of the pod load it and know their job.
 #include <fcntl.h>
 #include <sys/sendfile.h>
 #include <sys/stat.h>
@@ -8,6 +8,7 @@
 
 #include <CLI/CLI.hpp>
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <iostream>
@@ -15,6 +16,7 @@
 #include "absl/strings/str_cat.h"
 #include "agent/processes/unique_fd.h"
 #include "cli/commands.h"
+#include "interpose/environment.h"
 
 namespace rollcall {
 namespace {
@@ -56,27 +58,70 @@ int ReplaceWithCopy(const std::string& source, const std::string& target) {
 
 }  // namespace
 
+namespace {
+
+int WriteFile(const std::string& path, const std::string& content) {
+  const UniqueFd file(open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
+  if (!file.valid()) return errno;
+  const auto size = static_cast<ssize_t>(content.size());
+  const bool is_done = write(file.get(), content.data(), content.size()) == size;
+  return is_done && fchmod(file.get(), 0644) == 0 ? 0 : errno;
+}
+
+// What of this container's environment the pod's other processes need.
+std::string PodEnvironment(const std::string& library) {
+  std::string lines = absl::StrCat(kPreloadVariable, "=", library, "\n");
+  for (const char* name : kPodVariables) {
+    const char* value = getenv(name);
+    const bool is_line = value != nullptr && strchr(value, '\n') == nullptr;
+    if (is_line && strcmp(name, kPreloadVariable) != 0) absl::StrAppend(&lines, name, "=", value, "\n");
+  }
+  return lines;
+}
+
+// The loader reads the first file as /etc/ld.so.preload. It is there in any case: Kubernetes would mount
+// a folder in the place of a file that is missing.
+int WritePodFiles(const std::string& folder, const std::string& library, bool has_library) {
+  const int preload =
+      WriteFile(absl::StrCat(folder, "/ld.so.preload"), has_library ? library + "\n" : "");
+  if (preload != 0 || !has_library) return preload;
+  return WriteFile(absl::StrCat(folder, "/environment"), PodEnvironment(library));
+}
+
+}  // namespace
+
 int InstallLibraryCommand(const std::vector<std::string>& arguments) {
   std::string folder;
+  bool for_pod = false;
   CLI::App app("Copies librollcall.so into a folder, for jobs whose image has no Rollcall",
                "rollcall install-library");
   app.add_option("DIR", folder, "the folder; made if it is missing")->required();
+  app.add_flag("--pod", for_pod,
+               "also write ld.so.preload, for /etc of a pod's containers, and environment, from which "
+               "processes without the container's environment learn their job; always exit with 0");
   int exit_code = 0;
   if (!ParseFlags(&app, arguments, &exit_code)) return exit_code;
+  // A pod must start, with the library or without.
+  const int failure = for_pod ? 0 : 1;
   const std::string library = FindLibrary();
   if (library.empty()) {
     std::cerr << "rollcall install-library: there is no librollcall.so beside this program\n"
                  "  install the whole package or image, not the program alone\n";
-    return 1;
+    if (for_pod) WritePodFiles(folder, "", /*has_library=*/false);
+    return failure;
   }
   std::error_code failed;
   std::filesystem::create_directories(folder, failed);
   const std::string target = absl::StrCat(folder, "/", kName);
-  const int error = failed ? failed.value() : ReplaceWithCopy(library, target);
+  int error = failed ? failed.value() : ReplaceWithCopy(library, target);
+  if (for_pod) {
+    const int of_files = WritePodFiles(folder, target, error == 0);
+    if (error == 0) error = of_files;
+  }
   if (error != 0) {
     std::cerr << "rollcall install-library: cannot write " << target << ": " << strerror(error)
               << "\n  another folder?  rollcall install-library DIR\n";
-    return 1;
+    return failure;
   }
   std::cout << target << "\n";
   return 0;

@@ -45,6 +45,7 @@ constexpr Command kCommands[] = {
     {"pki", "make certificates for daemons, agents and people", &PkiCommand},
     {"token", "make, list and revoke tokens of a token file", &TokenCommand},
     {"install-library", "copy the preloaded library into a folder", &InstallLibraryCommand},
+    {"webhook", "put the library into pods of Kubernetes", &WebhookCommand},
     {"completion", "print the completion script for bash, zsh or fish", &CompletionCommand},
     {"man", "print a man page", &ManCommand},
 };

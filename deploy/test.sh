@@ -148,6 +148,7 @@ PYTEST_ADDOPTS="${PYTEST_ADDOPTS:-} $two_at_once" \
 PYTEST_ADDOPTS="${PYTEST_ADDOPTS:-} -n 2" optional_tests torch "PyTorch tests"
 # After the PyTorch tests: one of the packages uses their torch.
 optional_tests packages "packages of PyPI that load NCCL"
+optional_tests kubernetes "Kubernetes"
 optional_tests slurm "Slurm"
 if [ -n "$packages" ]; then
   optional_tests install "building packages, and their tests"

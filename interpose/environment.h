@@ -34,14 +34,26 @@ inline constexpr char kReplicaVariable[] = "REPLICA_GROUP_ID";
 inline constexpr char kReplicasVariable[] = "NUM_REPLICA_GROUPS";
 
 // Launchers count restarts of a job in these. Order: the job's own word, torchrun, Slurm's requeue,
-// a Kubernetes JobSet.
+// a Kubernetes JobSet, a job of Volcano (`rollcall webhook` sets the last two).
 inline constexpr const char* kAttemptVariables[] = {
     "ROLLCALL_ATTEMPT", "TORCHELASTIC_RESTART_COUNT", "SLURM_RESTART_COUNT",
-    "JOBSET_RESTART_ATTEMPT"};
+    "JOBSET_RESTART_ATTEMPT", "VOLCANO_JOB_VERSION"};
 inline constexpr const char* kTorchrunRestarts = kAttemptVariables[1];
 
 inline constexpr const char* kJobVariables[] = {"ROLLCALL_JOB", "TORCHELASTIC_RUN_ID",
                                                 "SLURM_JOB_ID", "PMIX_NAMESPACE", "JOB_NAME"};
+
+// The library's path, in pods that `rollcall webhook` has changed: their processes load it by
+// /etc/ld.so.preload, so LD_PRELOAD does not name it.
+inline constexpr char kPreloadVariable[] = "ROLLCALL_PRELOAD";
+
+// In such a pod, processes that sshd starts do not inherit the container's environment. They find what
+// they need of it in this file, a line NAME=VALUE each, which `rollcall install-library --pod` writes.
+inline constexpr char kPodEnvironmentFile[] = "/rollcall/lib/environment";
+inline constexpr const char* kPodVariables[] = {
+    "ROLLCALL_ATTEMPT",    "ROLLCALL_DIR", "ROLLCALL_JOB", "ROLLCALL_PRELOAD", "ROLLCALL_TENANT",
+    "JOBSET_RESTART_ATTEMPT", "VOLCANO_JOB_VERSION", "NODE_NAME", "POD_NAME", "POD_NAMESPACE"};
+inline constexpr size_t kMostPodEnvironment = 4096;  // bytes
 
 // The longest name of a job, without the terminating zero.
 inline constexpr size_t kMostJobName = 255;

@@ -19,6 +19,7 @@
 
 #include "interpose/environment.h"
 #include "interpose/measure_room.h"
+#include "interpose/pod_environment.h"
 #include "interpose/segment.h"
 #include "interpose/stderr_line.h"
 
@@ -70,7 +71,7 @@ int Stat(const char* path, struct stat* out, int flags) {
 
 // False: the path is too long. Makes the path absolute: the program may change its directory later.
 bool NameFolder() {
-  const char* wanted = getenv("ROLLCALL_DIR");
+  const char* wanted = GetSetting("ROLLCALL_DIR");
   const bool given = wanted != nullptr && *wanted != '\0';
   char start[sizeof(segment_folder)] = "";
   if (given && *wanted != '/' && syscall(SYS_getcwd, start, sizeof(start)) < 0) return false;

@@ -9,6 +9,7 @@
 #include "interpose/annotations.h"
 #include "interpose/copy_text.h"
 #include "interpose/environment.h"
+#include "interpose/pod_environment.h"
 #include "interpose/recorder.h"
 
 namespace rollcall {
@@ -87,7 +88,7 @@ void FillHeader(SegmentHeader* header, uint64_t start_time) {
   char boot_id[sizeof(header->boot_id)];
   ReadSmallFile("/proc/sys/kernel/random/boot_id", boot_id, sizeof(boot_id));
   CopyText(header->boot_id, sizeof(header->boot_id), boot_id);
-  CopyJobName(FindJob(&getenv), header->long_job);
+  CopyJobName(FindJob(&GetSetting), header->long_job);
   CopyText(header->job, sizeof(header->job), header->long_job);
   const Place place = FindPlace(&getenv);
   header->global_rank = place.rank;

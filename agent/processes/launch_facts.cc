@@ -15,6 +15,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
+#include "agent/processes/pod_environment.h"
 #include "agent/processes/proc_files.h"
 #include "agent/processes/process_namespaces.h"
 #include "agent/processes/rank_environment.h"
@@ -289,9 +290,10 @@ std::string ReadTarget(const std::string& proc_root, pid_t pid, int descriptor) 
 
 std::optional<LaunchFacts> ReadLaunchFacts(const std::string& proc_root, pid_t pid,
                                            const std::string& host) {
-  const auto block = ReadProcFile(ProcPath(proc_root, pid, "environ"), kMaxEnvironBytes);
-  if (!block.ok()) return std::nullopt;
-  const Environment environment(*block);
+  const auto own_block = ReadProcFile(ProcPath(proc_root, pid, "environ"), kMaxEnvironBytes);
+  if (!own_block.ok()) return std::nullopt;
+  const std::string block = WithPodVariables(*own_block, proc_root, pid);
+  const Environment environment(block);
   LaunchFacts facts;
   facts.may_rejoin = environment.Number(kReplicaVariable) >= 0 &&
                      environment.Number(kReplicasVariable) > environment.Number(kReplicaVariable);
@@ -307,7 +309,7 @@ std::optional<LaunchFacts> ReadLaunchFacts(const std::string& proc_root, pid_t p
   const pid_t own = ReadOwnPid(proc_root, pid);
   facts.inner_pid = own == pid ? 0 : own;
   facts.gpu_uuid = FindGpu(environment, proc_root, facts.container);
-  facts.environment = FindSettings(*block);
+  facts.environment = FindSettings(block);
   facts.stdout_to = ReadTarget(proc_root, pid, 1);
   facts.stderr_to = ReadTarget(proc_root, pid, 2);
   return facts;

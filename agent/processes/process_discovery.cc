@@ -86,10 +86,9 @@ std::set<pid_t> FindLaunchers(const std::vector<DiscoveredProcess>& processes,
 
 std::optional<DiscoveredProcess> DiscoverIn(absl::string_view environ, const ProcStat& stat,
                                             const std::string& rollcall_directory) {
-  if (!PreloadsRollcall(FindInEnviron(environ, "LD_PRELOAD")) ||
-      !InDirectory(environ, rollcall_directory)) {
-    return std::nullopt;
-  }
+  const bool preloads = PreloadsRollcall(FindInEnviron(environ, "LD_PRELOAD")) ||
+                        PreloadsRollcall(FindInEnviron(environ, kPreloadVariable));
+  if (!preloads || !InDirectory(environ, rollcall_directory)) return std::nullopt;
   DiscoveredProcess process;
   process.process = {stat.pid, stat.start_time};
   process.ppid = stat.ppid;

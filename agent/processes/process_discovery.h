@@ -2,7 +2,8 @@
 // Finds the processes of a job by their environment, so that Rollcall can report a rank that has
 // never called NCCL and has no segment.
 //
-// A process of the job has inherited LD_PRELOAD=...librollcall.so. Pure.
+// A process of the job has inherited LD_PRELOAD=...librollcall.so, or in a pod of Kubernetes
+// ROLLCALL_PRELOAD. Pure.
 #pragma once
 
 #include <sys/types.h>

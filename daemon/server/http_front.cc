@@ -167,6 +167,7 @@ void HttpFront::Impl::Accept(int fd, std::string peer) {
   connection.fd = fd;
   connection.peer = std::move(peer);
   connection.local = LocalAddressOf(fd);
+  connection.finder = RequestFinder(limits_.body_bytes);
   connection.transport = tls_ ? MakeTlsTransport(fd, tls_()) : MakePlainTransport(fd);
   const bool has_room =
       connections_.size() < static_cast<size_t>(limits_.connections) || MakeRoom();

@@ -95,7 +95,7 @@ bool IsKnown(absl::string_view name) {
 }
 
 // The size of the request with this head, and its body, or why it is refused.
-RequestEnd ReadHead(std::string_view head) {
+RequestEnd ReadHead(std::string_view head, size_t most_body_bytes) {
   HeadLines lines{head};
   absl::string_view line;
   lines.Next(&line);
@@ -106,7 +106,7 @@ RequestEnd ReadHead(std::string_view head) {
     const int refusal = CheckField(line, &framing);
     if (refusal != 0) return {0, refusal};
   }
-  if (framing.body > kMostBodyBytes) return {0, 413};
+  if (framing.body > most_body_bytes) return {0, 413};
   return {head.size() + kHeadEnd.size() + framing.body, 0};
 }
 
@@ -122,7 +122,7 @@ RequestEnd RequestFinder::Find(std::string_view bytes) {
     searched_ = bytes.size();
     if (std::min(head, bytes.size()) > kMostHeadBytes) return {0, 431};
     if (head == std::string_view::npos) return {};
-    const RequestEnd whole = ReadHead(bytes.substr(0, head));
+    const RequestEnd whole = ReadHead(bytes.substr(0, head), most_body_bytes_);
     if (whole.refusal != 0) return whole;
     size_ = whole.size;
   }

@@ -16,7 +16,7 @@ inline constexpr size_t kMostHeadBytes = 16 << 10;
 // Of the first line, or of one header field. httplib takes 8,192 bytes with the line's end.
 inline constexpr size_t kMostLineBytes = 8000;
 inline constexpr int kMostFields = 100;
-inline constexpr size_t kMostBodyBytes = 64 << 10;
+inline constexpr size_t kMostBodyBytes = 64 << 10;  // of the page
 
 struct RequestEnd {
   size_t size = 0;  // of the first request, head and body; 0: the request is incomplete
@@ -29,13 +29,17 @@ RequestEnd FindRequestEnd(std::string_view bytes);
 // the packets are.
 class RequestFinder {
  public:
+  explicit RequestFinder(size_t most_body_bytes = kMostBodyBytes)
+      : most_body_bytes_(most_body_bytes) {}
+
   // `bytes`: all that has arrived since the end of the last request; they begin with those of the last
   // call.
   RequestEnd Find(std::string_view bytes);
   // The next bytes are of another request.
-  void Reset() { *this = RequestFinder(); }
+  void Reset() { *this = RequestFinder(most_body_bytes_); }
 
  private:
+  size_t most_body_bytes_;
   size_t searched_ = 0;  // bytes in which the head does not end
   size_t size_ = 0;      // of the request; 0: its head is incomplete
 };

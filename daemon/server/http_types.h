@@ -20,6 +20,7 @@ struct HttpLimits {
   int64_t stalled_ns = 10'000'000'000;    // without a byte of progress by the client
   int64_t answer_ns = 120'000'000'000;    // until the client has read the whole response
   size_t unsent_bytes = size_t{256} << 20;  // limit over all responses that wait for clients
+  size_t body_bytes = size_t{64} << 10;       // limit of the body of a request
 };
 
 // Who sent a request, as far as the connection shows it.

@@ -154,7 +154,7 @@ def test_the_pages_count_the_causes_right():
 
 def test_the_guide_has_every_variable_that_library_and_agent_read_in_a_job():
     sources = "".join(path.read_text() for path in sorted((ROOT / "interpose").glob("*.[ch]*")))
-    read_by_it = set(re.findall(r'getenv\("(ROLLCALL\w*)"\)', sources))
+    read_by_it = set(re.findall(r'(?:getenv|GetSetting)\("(ROLLCALL\w*)"\)', sources))
     read_by_it |= set(re.findall(r'OPTION\(\w+, "(\w+)"', read("interpose/options.h")))
     read_by_it |= {"ROLLCALL_JOB", "ROLLCALL_ATTEMPT"} & set(re.findall(r'"(\w+)"', read("interpose/environment.h")))
     # The agent reads these from the environment of each process.

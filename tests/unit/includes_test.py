@@ -43,6 +43,7 @@ LAYERS = [
         "daemon/server/views",
         "daemon/server",
         "daemon",
+        "webhook",
     ],
 ]
 LAST = ["cli/flight_recorder", "cli/doctor", "cli"]  # may include everything above
@@ -73,7 +74,7 @@ def test_every_source_lies_in_a_folder_with_a_rule():
     known = {path for _, path in sources()}
     found = {
         path
-        for top in ("interpose", "proto", "security", "service", "agent", "daemon", "cli")
+        for top in ("interpose", "proto", "security", "service", "agent", "daemon", "webhook", "cli")
         for path in (ROOT / top).rglob("*")
         if path.suffix in (".cc", ".h")
     }

@@ -44,6 +44,7 @@ TEST_F(LaunchFactsTest, TakesTheAttemptFromTheFirstCounterThatIsANumber) {
   EXPECT_EQ(Read({"ROLLCALL_ATTEMPT=7", "TORCHELASTIC_RESTART_COUNT=2"}).attempt, 7);
   EXPECT_EQ(Read({"ROLLCALL_ATTEMPT=last", "SLURM_RESTART_COUNT=4"}).attempt, 4);
   EXPECT_EQ(Read({"JOBSET_RESTART_ATTEMPT=3"}).attempt, 3);
+  EXPECT_EQ(Read({"VOLCANO_JOB_VERSION=5"}).attempt, 5);
 }
 
 TEST_F(LaunchFactsTest, TakesTheTenantFromTheEnvironmentInPrintableAscii) {

@@ -54,6 +54,13 @@ class ProcessDiscoveryTest : public ::testing::Test {
   std::vector<Added> processes_;
 };
 
+TEST_F(ProcessDiscoveryTest, FindsARankOfAPodWhoseLibraryComesByLdSoPreload) {
+  Add(20, 10, "python3", {"RANK=3", "ROLLCALL_PRELOAD=/rollcall/lib/librollcall.so"}, false);
+  Add(21, 10, "python3", {"RANK=4", "ROLLCALL_PRELOAD=/rollcall/lib/other.so"}, false);
+  EXPECT_EQ(FindMainPid(3), 20);
+  EXPECT_EQ(FindMainPid(4), -1);
+}
+
 TEST_F(ProcessDiscoveryTest, FindsARankByItsEnvironment) {
   Add(20, 10, "python3",
       {"HOME=/root", "RANK=3", "WORLD_SIZE=8", "LOCAL_RANK=1", "TORCHELASTIC_RUN_ID=job-7"});

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/processes/pod_environment.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <iterator>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "agent/processes/proc_files.h"
+#include "agent/processes/rank_environment.h"
+#include "agent/processes/unique_fd.h"
+
+namespace rollcall {
+namespace {
+
+// "" on an error, and for what is no regular file: a pipe would block.
+std::string ReadStrangersFile(const std::string& path) {
+  const UniqueFd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW));
+  struct stat about;
+  if (!fd.valid() || fstat(fd.get(), &about) != 0 || !S_ISREG(about.st_mode)) return "";
+  std::string content(kMostPodEnvironment, '\0');
+  const ssize_t length = read(fd.get(), content.data(), content.size());
+  content.resize(length > 0 ? static_cast<size_t>(length) : 0);
+  return content;
+}
+
+bool IsPodVariable(absl::string_view name) {
+  return std::any_of(std::begin(kPodVariables), std::end(kPodVariables),
+                     [name](const char* known) { return name == known; });
+}
+
+}  // namespace
+
+std::string AddPodVariables(std::string environ, absl::string_view content) {
+  for (const absl::string_view line : absl::StrSplit(content, '\n')) {
+    const size_t end = line.find('=');
+    if (end == absl::string_view::npos || line.find('\0') != absl::string_view::npos) continue;
+    const absl::string_view name = line.substr(0, end);
+    const bool has_it = FindInEnviron(environ, name).data() != nullptr;
+    if (has_it || !IsPodVariable(name)) continue;
+    if (!environ.empty() && environ.back() != '\0') environ += '\0';
+    absl::StrAppend(&environ, line, absl::string_view("\0", 1));
+  }
+  return environ;
+}
+
+std::string WithPodVariables(std::string environ, const std::string& proc_root, pid_t pid) {
+  if (FindInEnviron(environ, kPreloadVariable).data() != nullptr) return environ;
+  const std::string path = absl::StrCat(ProcPath(proc_root, pid, "root"), kPodEnvironmentFile);
+  return AddPodVariables(std::move(environ), ReadStrangersFile(path));
+}
+
+}  // namespace rollcall

@@ -1,0 +1,89 @@
+{{/* SPDX-License-Identifier: Apache-2.0 */}}
+
+{{/* The name that all objects begin with. */}}
+{{- define "rollcall.name" -}}
+{{- if .Values.nameOverride -}}{{ .Values.nameOverride }}
+{{- else if contains "rollcall" .Release.Name -}}{{ .Release.Name | trunc 40 | trimSuffix "-" }}
+{{- else -}}{{ printf "%s-rollcall" .Release.Name | trunc 40 | trimSuffix "-" }}
+{{- end -}}
+{{- end -}}
+
+{{- define "rollcall.labels" -}}
+app.kubernetes.io/name: rollcall
+app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
+{{- end -}}
+
+{{/* Labels that choose the pods of one part. Call it with (list . "daemon"). */}}
+{{- define "rollcall.selector" -}}
+app.kubernetes.io/name: rollcall
+app.kubernetes.io/instance: {{ (index . 0).Release.Name }}
+app.kubernetes.io/component: {{ index . 1 }}
+{{- end -}}
+
+{{- define "rollcall.image" -}}
+{{- if not .Values.image.repository -}}
+{{- fail "image.repository is missing: deploy/package.sh image makes the image; push it and say where it is:  --set image.repository=registry.example/rollcall" -}}
+{{- end -}}
+{{ .Values.image.repository }}
+{{- if .Values.image.digest -}}@{{ .Values.image.digest }}
+{{- else -}}:{{ .Values.image.tag | default .Chart.AppVersion }}
+{{- end -}}
+{{- end -}}
+
+{{- define "rollcall.pullSecrets" -}}
+{{- with .Values.image.pullSecrets }}
+imagePullSecrets:
+  {{- range . }}
+  - name: {{ . }}
+  {{- end }}
+{{- end }}
+{{- end -}}
+
+{{/* What every container of the chart has, except the agent's user and capabilities. */}}
+{{- define "rollcall.containerSecurity" -}}
+allowPrivilegeEscalation: false
+readOnlyRootFilesystem: true
+runAsNonRoot: true
+capabilities: {drop: [ALL]}
+seccompProfile: {type: RuntimeDefault}
+{{- end -}}
+
+{{- define "rollcall.daemonSecret" -}}
+{{- if eq .Values.tls.mode "existing" -}}
+{{ required "tls.existing.daemonSecret is missing: the secret with tls.crt, tls.key and ca.crt" .Values.tls.existing.daemonSecret }}
+{{- else -}}{{ include "rollcall.name" . }}-daemon-tls{{- end -}}
+{{- end -}}
+
+{{- define "rollcall.webhookSecret" -}}
+{{- if eq .Values.tls.mode "existing" -}}
+{{ required "tls.existing.webhookSecret is missing: the secret with tls.crt and tls.key" .Values.tls.existing.webhookSecret }}
+{{- else -}}{{ include "rollcall.name" . }}-webhook-tls{{- end -}}
+{{- end -}}
+
+{{/* Names in the daemon's certificate. localhost is for kubectl port-forward. */}}
+{{- define "rollcall.daemonNames" -}}
+{{- $name := printf "%s-daemon" (include "rollcall.name" .) -}}
+{{ printf "%s.%s.svc,%s.%s.svc.cluster.local,%s,localhost" $name .Release.Namespace $name .Release.Namespace $name }}
+{{- end -}}
+
+{{- define "rollcall.webhookNames" -}}
+{{- $name := printf "%s-webhook" (include "rollcall.name" .) -}}
+{{ printf "%s.%s.svc,%s.%s.svc.cluster.local" $name .Release.Namespace $name .Release.Namespace }}
+{{- end -}}
+
+{{/* "policy", "webhook" or "none". */}}
+{{- define "rollcall.injection" -}}
+{{- if ne .Values.injection.mode "auto" -}}{{ .Values.injection.mode }}
+{{- else if .Capabilities.APIVersions.Has "admissionregistration.k8s.io/v1/MutatingAdmissionPolicy" -}}policy
+{{- else -}}webhook
+{{- end -}}
+{{- end -}}
+
+{{/* The tokens of agents name their node since Kubernetes 1.30. */}}
+{{- define "rollcall.agentGrant" -}}
+agent=sub:system:serviceaccount:{{ .Release.Namespace }}:{{ include "rollcall.name" . }}-agent,tenant=*
+{{- if semverCompare "<1.30.0-0" .Capabilities.KubeVersion.Version }},host=*{{ end }}
+{{- end -}}

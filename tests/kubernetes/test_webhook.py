@@ -1,0 +1,258 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The real webhook, with the chart's flags and certificates, asked as the API server asks."""
+import copy
+import json
+import re
+import socket
+import ssl
+import subprocess
+import time
+import urllib.request
+
+import pytest
+from conftest import (MANIFESTS, ROLLCALL, ROOT, Webhook, check, load, render, variables,
+                      webhook_arguments, write_secret)
+from pods import PODS
+
+VERSIONS = ["1.28", "1.32", "1.36", "1.37"]
+
+# Of each manifest: the job, and the variables with its attempt.
+JOBS = {
+    "jobset": ("pretrain", {"JOBSET_RESTART_ATTEMPT": "2"}),
+    "trainer_v2": ("llama", {"JOBSET_RESTART_ATTEMPT": "0"}),
+    "pytorchjob_v1": ("bert", {}),
+    "mpijob_worker": ("nccl-tests", {}),
+    "volcano": ("gpt", {"VOLCANO_JOB_VERSION": "1"}),
+    "rayjob": ("tune", {}),
+    "raycluster": ("shared", {}),
+    "leaderworkerset": ("serve-$(ROLLCALL_GROUP)", {}),
+    "kueue_group": ("sweep", {}),
+    "job": ("finetune", {}),
+    "pod": ("$(POD_NAME)", {}),
+    "named_pod": ("ablation-7", {"ROLLCALL_ATTEMPT": "4"}),
+}
+WITHOUT_GPU = ["mpijob_launcher"]
+
+
+def test_each_manifest_has_a_row_here_and_each_system_a_manifest():
+    manifests = {path.stem for path in MANIFESTS.glob("*.yaml")}
+    assert manifests == {*JOBS, *WITHOUT_GPU}
+    table = (ROOT / "webhook" / "job_names.cc").read_text()
+    names = re.findall(r'"([a-z0-9.-]+/[a-z-]+)"', table)
+    assert len(names) > 8
+    marks = {mark for name in manifests
+             for part in ("labels", "annotations")
+             for mark in load(name)["metadata"].get(part, {})}
+    assert set(names) <= marks
+
+
+@pytest.mark.parametrize("name", JOBS)
+def test_a_pod_learns_its_job_and_attempt(webhook, name):
+    pod = load(name)
+    for version in VERSIONS:
+        check(pod, version)
+    after = webhook.mutate(pod)
+    for version in VERSIONS:
+        check(after, version)
+    job, attempt = JOBS[name]
+    got = variables(after)
+    assert got["ROLLCALL_JOB"] == job
+    assert {k: v for k, v in got.items() if "ATTEMPT" in k or "VERSION" in k} == attempt
+    assert got["ROLLCALL_TENANT"] == "ml"
+    assert got["NODE_NAME"] == "<spec.nodeName>" and got["POD_NAME"] == "<metadata.name>"
+    order = list(got)
+    for name_before in re.findall(r"\$\((\w+)\)", got["ROLLCALL_JOB"]):
+        assert order.index(name_before) < order.index("ROLLCALL_JOB"), "else the node does not fill it in"
+
+
+@pytest.mark.parametrize("name", WITHOUT_GPU)
+def test_a_pod_without_a_gpu_stays_as_it_is(webhook, name):
+    assert "patch" not in webhook.review(load(name))
+
+
+def without_injection(pod):
+    """The pod without all that the webhook adds."""
+    pod = copy.deepcopy(pod)
+    metadata, spec = pod["metadata"], pod["spec"]
+    annotations = metadata.get("annotations", {})
+    if annotations.pop("rollcall/injected", None) is None:
+        return pod
+    evict = "cluster-autoscaler.kubernetes.io/safe-to-evict-local-volumes"
+    annotations[evict] = annotations[evict].removesuffix("rollcall-library,rollcall-segments").rstrip(",")
+    if not annotations[evict]:
+        del annotations[evict]
+    spec["volumes"] = [v for v in spec["volumes"] if not v["name"].startswith("rollcall-")]
+    spec["initContainers"] = [c for c in spec["initContainers"] if c["name"] != "rollcall-install"]
+    for container in spec["containers"]:
+        mounts = container.get("volumeMounts", [])
+        if not any(mount["name"] == "rollcall-library" for mount in mounts):
+            continue
+        container["volumeMounts"] = [m for m in mounts if not m["name"].startswith("rollcall-")]
+        container["env"] = container["env"][:-count_added(container)]
+    return pod
+
+
+def count_added(container):
+    """How many variables at the end of the list are the webhook's."""
+    names = ["NODE_NAME", "POD_NAME", "POD_NAMESPACE", "ROLLCALL_GROUP", "ROLLCALL_TENANT", "ROLLCALL_JOB",
+             "JOBSET_RESTART_ATTEMPT", "VOLCANO_JOB_VERSION", "ROLLCALL_ATTEMPT", "ROLLCALL_DIR",
+             "ROLLCALL_PRELOAD"]
+    first = next(i for i, v in enumerate(container["env"]) if v["name"] == "NODE_NAME")
+    assert all(variable["name"] in names for variable in container["env"][first:])
+    return len(container["env"]) - first
+
+
+def normalized(pod):
+    """Empty lists and maps are as good as none, and the tenant is not the author's to choose."""
+    pod = copy.deepcopy(pod)
+    for container in pod["spec"]["containers"]:
+        for variable in container.get("env", []):
+            if variable["name"] == "ROLLCALL_TENANT" and "value" in variable:
+                variable["value"] = "any"
+        for key in ("env", "volumeMounts"):
+            if not container.get(key):
+                container.pop(key, None)
+    for tree, key in ((pod["spec"], "initContainers"), (pod["metadata"], "annotations")):
+        if not tree.get(key):
+            tree.pop(key, None)
+    return pod
+
+
+def test_200_pods_are_admitted_unharmed_and_the_second_time_unchanged(webhook):
+    injected = 0
+    for number, pod in enumerate(PODS):
+        after = webhook.mutate(pod)
+        assert normalized(without_injection(after)) == normalized(pod), f"pod {number}"
+        assert "patch" not in webhook.review(after), f"pod {number} is patched twice"
+        if after == pod:
+            continue
+        injected += 1
+        check(after, "1.37")
+        for container in after["spec"]["containers"]:
+            paths = [mount["mountPath"] for mount in container.get("volumeMounts", [])]
+            assert len(paths) == len(set(paths)), "the API server would refuse this pod"
+            names = [variable["name"] for variable in container.get("env", [])]
+            assert len(names) == len(set(names))
+    assert 50 < injected < 150, "the pods must be of both kinds"
+
+
+def test_what_is_no_creation_of_a_pod_stays_as_it_is(webhook):
+    pod = load("job")
+    for change in ({"operation": "UPDATE"}, {"operation": "DELETE"}, {"subResource": "ephemeralcontainers"},
+                   {"kind": {"group": "batch", "version": "v1", "kind": "Job"}}):
+        assert "patch" not in webhook.review(pod, **change)
+
+
+@pytest.mark.parametrize("body, why", [
+    (b"", "it is no JSON"),
+    (b"{", "it is no JSON"),
+    (b"\xff\xfe\x00", "it is no JSON"),
+    (b'{"kind": "AdmissionReview", "apiVersion": "admission.k8s.io/v1beta1"}', "another kind or apiVersion"),
+    (b'{"kind": "AdmissionReview", "apiVersion": "admission.k8s.io/v1"}', "no request.uid"),
+    (b"[" * 1_000_000, "it is no JSON"),
+])
+def test_a_body_that_it_cannot_read_is_a_clear_error_and_allowed(webhook, body, why):
+    status, text = webhook.post(body)
+    assert status == 400
+    response = json.loads(text)["response"]
+    assert response["allowed"] is True
+    assert why in response["status"]["message"]
+    assert webhook.review(load("job"))["allowed"]
+
+
+def test_a_pod_of_two_mebibytes_is_read_and_a_body_of_more_than_three_refused(webhook):
+    pod = load("job")
+    pod["metadata"]["annotations"]["notes"] = "x" * (2 << 20)
+    assert "patch" in webhook.review(pod)
+    # The answer comes before the body.
+    with webhook.context.wrap_socket(socket.create_connection(("127.0.0.1", webhook.port), timeout=10),
+                                     server_hostname="127.0.0.1") as connection:
+        connection.sendall(b"POST /mutate HTTP/1.1\r\nHost: x\r\nContent-Length: 3145729\r\n\r\n")
+        assert b" 413 " in connection.recv(4096)
+    assert webhook.review(load("job"))["allowed"]
+
+
+def test_other_addresses_are_not_there(webhook):
+    assert webhook.post(b"{}", path="/")[0] == 404
+    assert webhook.post(b"{}", path="/mutate/x")[0] == 404
+
+
+def test_clients_that_send_nothing_keep_nobody_waiting(webhook):
+    """More of them than it has connections."""
+    idle = [socket.create_connection(("127.0.0.1", webhook.port)) for _ in range(100)]
+    begun = time.monotonic()
+    assert webhook.review(load("job"))["allowed"]
+    assert time.monotonic() - begun < 5
+    for connection in idle:
+        connection.close()
+
+
+def test_without_tls_there_is_no_answer(webhook):
+    with socket.create_connection(("127.0.0.1", webhook.port), timeout=10) as connection:
+        connection.sendall(b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n")
+        assert b"this page speaks TLS" in connection.recv(4096)
+
+
+def test_the_probes_of_the_chart_get_an_answer(webhook):
+    with urllib.request.urlopen(f"{webhook.url}/healthz", context=webhook.context, timeout=10) as answer:
+        assert answer.read() == b"ok\n"
+
+
+def test_a_renewed_certificate_is_used_without_a_restart(tmp_path):
+    old, new = (render({"injection": {"mode": "webhook"}}) for _ in range(2))
+    tls = write_secret(old, "rollcall-webhook-tls", tmp_path / "tls")
+    webhook = Webhook(webhook_arguments(old, tls), (tls / "ca.crt").read_text())
+    try:
+        assert webhook.review(load("job"))["allowed"]
+        write_secret(new, "rollcall-webhook-tls", tls)
+        webhook.context = ssl.create_default_context(cadata=(tls / "ca.crt").read_text())
+        deadline = time.monotonic() + 15
+        while True:
+            try:
+                assert webhook.review(load("job"))["allowed"]
+                break
+            except OSError:
+                assert time.monotonic() < deadline, "the old certificate is still in use"
+                time.sleep(0.3)
+    finally:
+        webhook.close()
+
+
+def test_it_goes_on_for_some_seconds_after_sigterm(start_webhook):
+    """Until the API server knows that the pod ends."""
+    webhook = start_webhook()
+    webhook.process.terminate()
+    time.sleep(1)
+    assert webhook.review(load("job"))["allowed"]
+    assert webhook.process.wait(timeout=20) == 0
+
+
+def test_a_start_without_a_certificate_says_so(tmp_path):
+    done = subprocess.run([ROLLCALL, "webhook", "--image=x", f"--tls-cert={tmp_path}/none.crt",
+                           f"--tls-key={tmp_path}/none.key"], capture_output=True, text=True, timeout=20)
+    assert done.returncode == 1
+    assert f"{tmp_path}/none.crt" in done.stderr
+
+
+def test_the_log_names_the_pod_and_its_containers(start_webhook):
+    webhook = start_webhook()
+    webhook.review(load("job"))
+    deadline = time.monotonic() + 10
+    while not any("ml/job-*: the library goes into train" in line for line in webhook.lines):
+        assert time.monotonic() < deadline, webhook.lines
+        time.sleep(0.1)
+
+
+def test_settings_of_the_chart_reach_the_pods(start_webhook):
+    webhook = start_webhook({"injection": {"mode": "webhook", "tenant": "none", "segmentsSize": "1Gi",
+                                           "gpuResources": ["amd.com/gpu"]},
+                             "image": {"repository": "r.example/rc", "tag": "7", "pullPolicy": "Always"}})
+    pod = load("job")
+    assert "patch" not in webhook.review(pod)
+    pod["spec"]["containers"][0]["resources"]["limits"] = {"amd.com/gpu": "8"}
+    after = webhook.mutate(pod)
+    assert variables(after)["ROLLCALL_JOB"] == "ml.finetune"
+    assert "ROLLCALL_TENANT" not in variables(after)
+    installer = after["spec"]["initContainers"][0]
+    assert (installer["image"], installer["imagePullPolicy"]) == ("r.example/rc:7", "Always")
+    assert {"name": "rollcall-segments", "emptyDir": {"medium": "Memory", "sizeLimit": "1Gi"}} in after["spec"]["volumes"]
