@@ -78,6 +78,13 @@ Judgement JudgeSlurm(const Facts& facts) {
             "set LD_PRELOAD in enroot's environ.d, and mount the library by mounts.d; remove "
             "TaskProlog"};
   }
+  if (!slurm.plugin.empty() && !slurm.has_plugin_file) {
+    return {State::kWarning,
+            absl::StrCat("plugstack.conf names ", slurm.plugin,
+                         ", which is not on this host: jobs run here without Rollcall"),
+            absl::StrCat("/usr/share/rollcall/slurm/build.sh ", slurm.plugin,
+                         "   (again after each upgrade of Slurm)")};
+  }
   if (IsPrivateSharedMemory(slurm.job_container) && !facts.agent.is_running &&
       absl::StartsWith(facts.folder.path, "/dev/shm")) {
     return {State::kWarning,
@@ -94,7 +101,8 @@ Judgement JudgeSlurm(const Facts& facts) {
   return {State::kOk,
           absl::StrCat("Slurm job ", facts.Variable("SLURM_JOB_ID"),
                        ": ranks and job get "
-                       "their names from Slurm's variables"),
+                       "their names from Slurm's variables",
+                       slurm.plugin.empty() ? "" : "; srun --rollcall preloads the library"),
           ""};
 }
 

@@ -81,21 +81,22 @@ bool IsYes(const std::string& value) {
   return word == "yes" || word == "true" || word == "on" || word == "1";
 }
 
-bool MentionsPyxis(const HostFiles& files, const std::string& folder) {
-  const auto mentions = [&](const std::string& path) {
+// The word of plugstack.conf, or of a file that it usually includes, that contains `name`: the path
+// of a plugin. "": there is none.
+std::string FindPlugin(const HostFiles& files, const std::string& folder, const std::string& name) {
+  std::vector<std::string> paths = {absl::StrCat(folder, "/plugstack.conf")};
+  const std::string more = absl::StrCat(folder, "/plugstack.conf.d");
+  for (const std::string& file : files.List(more)) paths.push_back(absl::StrCat(more, "/", file));
+  for (const std::string& path : paths) {
     const std::string text = files.Read(path).value_or("");
     for (const absl::string_view line : absl::StrSplit(text, '\n')) {
-      const absl::string_view words = absl::StripAsciiWhitespace(line);
-      if (!absl::StartsWith(words, "#") && absl::StrContains(words, "pyxis")) return true;
+      if (absl::StartsWith(absl::StripAsciiWhitespace(line), "#")) continue;
+      for (const absl::string_view word : absl::StrSplit(line, absl::ByAnyChar(" \t"))) {
+        if (absl::StrContains(word, name)) return std::string(word);
+      }
     }
-    return false;
-  };
-  if (mentions(absl::StrCat(folder, "/plugstack.conf"))) return true;
-  const std::string more = absl::StrCat(folder, "/plugstack.conf.d");
-  const std::vector<std::string> names = files.List(more);
-  return std::any_of(names.begin(), names.end(), [&](const std::string& name) {
-    return mentions(absl::StrCat(more, "/", name));
-  });
+  }
+  return "";
 }
 
 bool IsGpuDevice(const std::string& name) {
@@ -190,7 +191,11 @@ SlurmFacts ReadSlurm(const Environment& environment, const HostFiles& files) {
   facts.job_container = settings["jobcontainertype"].empty() ? settings["namespacetype"]
                                                              : settings["jobcontainertype"];
   facts.task_prolog = settings["taskprolog"];
-  facts.has_pyxis = MentionsPyxis(files, at->substr(0, at->rfind('/')));
+  const std::string folder = at->substr(0, at->rfind('/'));
+  facts.has_pyxis = !FindPlugin(files, folder, "pyxis").empty();
+  facts.plugin = FindPlugin(files, folder, "spank_rollcall");
+  // Slurm looks for a name without a folder in its PluginDir.
+  facts.has_plugin_file = !absl::StartsWith(facts.plugin, "/") || files.Exists(facts.plugin);
   return facts;
 }
 

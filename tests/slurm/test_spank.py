@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """--rollcall of srun, sbatch and salloc, on a real Slurm."""
+import json
 import re
 
 import pytest
@@ -133,6 +134,26 @@ def test_a_wrong_plugstack_fails_no_job(site, text):
     finally:
         site.set_plugstack(WATCHED)
     assert code == 0 and out == "done\n", err
+
+
+def doctor(site):
+    """What the doctor says of Slurm in a step: (state, text)"""
+    out = srun(site, "-n1", "--rollcall", program="/usr/lib/rollcall/bin/rollcall doctor --format=json")[1]
+    [check] = [check for check in json.loads(out)["checks"] if check["id"] == "slurm"]
+    return check["state"], check["what"]
+
+
+def test_the_doctor_knows_the_job_and_the_plugin(site):
+    state, text = doctor(site)
+    assert state == "ok" and re.match(r"Slurm job \d+: ", text) and "srun --rollcall preloads the library" in text
+    try:
+        site.set_plugstack(WATCHED + "optional /usr/lib/rollcall/slurm/spank_rollcall.so.old\n")
+        assert doctor(site)[0] == "ok"  # the first one counts
+        site.set_plugstack("# optional /no/such/spank_rollcall.so\n")
+        out = srun(site, "-n1", program="/usr/lib/rollcall/bin/rollcall doctor --format=json")[1]
+        assert "preloads the library" not in out
+    finally:
+        site.set_plugstack(WATCHED)
 
 
 def test_tasks_of_an_array_are_jobs_of_their_own(site):

@@ -505,6 +505,18 @@ const Case kCases[] = {
     {"prolog_without_pyxis", "slurm",
      [](Facts* f) { f->slurm.task_prolog = "/etc/slurm/prolog.sh"; }, kOk,
      "Slurm job 17", ""},
+    {"plugin_without_file", "slurm",
+     [](Facts* f) {
+       f->slurm.plugin = "/usr/lib/rollcall/slurm/spank_rollcall.so";
+       f->slurm.has_plugin_file = false;
+     },
+     kWarning, "which is not on this host", "build.sh /usr/lib/rollcall/slurm/spank_rollcall.so"},
+    {"plugin", "slurm",
+     [](Facts* f) {
+       f->slurm.plugin = "/usr/lib/rollcall/slurm/spank_rollcall.so";
+       f->slurm.has_plugin_file = true;
+     },
+     kOk, "srun --rollcall preloads the library", ""},
     {"private_memory", "slurm",
      [](Facts* f) {
        f->slurm.job_container = "job_container/tmpfs";
