@@ -89,8 +89,9 @@ Daemon::Daemon(DaemonOptions options)
                   &store_, &incidents_, &counters_, &timeline_),
       runners_({&store_, &incidents_, &stacks_, &rates_, &counters_, &timeline_, &host_facts_},
                {options_.limits, options_.tick_ns, options_.keep_ended_ns}, CountWorkers()),
-      queries_({&store_, &incidents_, &stacks_, &agents_, &rates_, &counters_, &timeline_,
+      queries_({&store_, &incidents_, &stacks_, &agents_, &rates_, &past_views_, &counters_, &timeline_,
                 &refusals_, options_.security}),
+      past_views_keeper_(&queries_, &store_, &timeline_, &past_views_),
       query_service_(&queries_, &access_, [this](const AuditEntry& event) { Audit(event); }),
       unknown_calls_(&access_),
       lateness_(options_.silent_after_ns),
@@ -123,6 +124,7 @@ absl::Status Daemon::Start() {
     return status;
   }
   thread_ = std::thread([this] { Run(); });
+  views_thread_ = std::thread([this] { past_views_keeper_.Run(&stop_); });
   return status;
 }
 
@@ -168,6 +170,7 @@ void Daemon::Stop() {
   stop_.Stop();
   const SteadyTime begun = std::chrono::steady_clock::now();
   if (thread_.joinable()) thread_.join();
+  if (views_thread_.joinable()) views_thread_.join();
   incidents_.Finish(begun);
   runners_.Stop();
   stacks_.Close();  // a query that waits for stacks would delay the servers' stop

@@ -46,6 +46,8 @@
 #include "daemon/server/queries.h"
 #include "daemon/server/query_service.h"
 #include "daemon/server/stack_desk.h"
+#include "daemon/server/past_views.h"
+#include "daemon/server/past_views_keeper.h"
 #include "daemon/server/stop_signal.h"
 #include "daemon/server/tick_pace.h"
 #include "daemon/server/unknown_calls.h"
@@ -166,7 +168,9 @@ class Daemon : public AgentSink {
   StackDesk stacks_;
   HostFactsDesk host_facts_;
   JobRunners runners_;
+  PastViews past_views_;
   Queries queries_;
+  PastViewsKeeper past_views_keeper_;
   QueryService query_service_;
   UnknownCalls unknown_calls_;
   GrpcServer server_;
@@ -183,6 +187,7 @@ class Daemon : public AgentSink {
   std::atomic<int64_t> ran_ns_{SteadyNs()};              // when the thread did something last
   std::atomic<uint64_t> ticks_{0};                       // applied since the pace was updated
   std::thread thread_;
+  std::thread views_thread_;  // of past_views_keeper_
 };
 
 }  // namespace rollcall

@@ -13,6 +13,7 @@
 #include "daemon/server/stacks_audit.h"
 #include "proto/clean_text.h"
 #include "proto/durations.h"
+#include "proto/whole_numbers.h"
 
 namespace rollcall {
 namespace {
@@ -70,7 +71,7 @@ absl::Status SetTime(const QueryParameters& parameters, const char* name, Set se
     return absl::InvalidArgumentError(
         absl::StrCat(name, " is a time like 2026-11-20T00:00:00Z; not \"", text, "\""));
   }
-  set()->set_seconds(absl::ToUnixSeconds(time));
+  *set() = ToTimestamp(absl::ToUnixNanos(time));
   return absl::OkStatus();
 }
 
@@ -140,8 +141,12 @@ absl::StatusOr<std::string> Jobs(QuerySource* queries, const QueryParameters& pa
 }
 
 absl::StatusOr<std::string> Job(QuerySource* queries, const QueryParameters& parameters) {
-  const auto selector = Selector(parameters);
+  auto selector = Selector(parameters);
   if (!selector.ok()) return selector.status();
+  google::protobuf::Timestamp at;
+  const absl::Status status = SetTime(parameters, "at", [&at] { return &at; });
+  if (!status.ok()) return status;
+  selector->at_ns = NsOf(at);
   return ToJson(queries->GetJob(*selector));
 }
 
@@ -301,7 +306,7 @@ const std::vector<ApiRoute> kApiRoutes = {
     {"/api/v1/jobs", &Jobs, "", false,
      {"host", "offset", "limit"}},
     {"/api/v1/job", &Job, "job", false,
-     {"job", "tenant", "attempt"}},
+     {"job", "tenant", "attempt", "at"}},
     {"/api/v1/communicator", &OneCommunicator, "job", false,
      {"job", "tenant", "attempt", "id", "offset", "limit"}},
     {"/api/v1/calls", &Calls, "job", false,

@@ -226,6 +226,7 @@ v1::StatusResponse Queries::GetStatus(const JobSelector& selector,
 
 absl::StatusOr<v1::JobView> Queries::GetJob(const JobSelector& selector) const {
   const std::optional<JobKey> key = Find(selector);
+  if (key.has_value() && selector.at_ns != 0) return parts_.past->Find(*key, selector.at_ns);
   v1::StatusResponse status = GetStatus(selector, true);
   if (!key.has_value() || status.jobs().empty()) return NoSuchJob(selector);
   v1::JobView view;
@@ -233,6 +234,8 @@ absl::StatusOr<v1::JobView> Queries::GetJob(const JobSelector& selector) const {
   view.mutable_status()->Swap(status.mutable_jobs(0));
   KeepWorstCommunicators(kMaxCommunicatorsShown, view.mutable_status());
   parts_.store->Read(*key, [&](const JobState& state) { FillRankMaps(state, &view); });
+  const std::optional<int64_t> kept_from_ns = parts_.past->Oldest(*key);
+  if (kept_from_ns.has_value()) *view.mutable_kept_from() = ToTimestamp(*kept_from_ns);
   const CallRate rate = parts_.rates->Get(*key);
   for (const double calls : rate.history()) view.add_calls_per_second(calls);
   const JobBrief brief = parts_.incidents->Brief(*key);

@@ -15,6 +15,7 @@
 #include "daemon/server/daemon_counters.h"
 #include "daemon/server/incident_book.h"
 #include "daemon/server/job_store.h"
+#include "daemon/server/past_views.h"
 #include "daemon/server/query_source.h"
 #include "daemon/server/stack_desk.h"
 #include "daemon/server/timeline.h"
@@ -33,6 +34,7 @@ class Queries : public QuerySource {
     StackDesk* stacks;
     const AgentService* agents;
     const CallRates* rates;
+    const PastViews* past;
     const DaemonCounters* counters;
     Timeline* timeline;
     const Refusals* refusals;

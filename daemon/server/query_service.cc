@@ -15,6 +15,7 @@
 #include "daemon/server/query_source.h"
 #include "daemon/server/silences.h"
 #include "daemon/server/stacks_audit.h"
+#include "proto/whole_numbers.h"
 #include "rollcall/v1/query.grpc.pb.h"
 
 namespace rollcall {
@@ -93,7 +94,9 @@ class QueryService::Impl : public v1::Query::StreamedService {
   grpc::Status StreamedGetJob(grpc::ServerContext* context,
                               UnaryStream<v1::JobRequest, v1::JobView>* stream) override {
     return Answer(kGetJob, *context, stream, [](QuerySource* queries, const auto& request) {
-      return queries->GetJob(SelectorIn(request));
+      JobSelector selector = SelectorIn(request);
+      if (request.has_at()) selector.at_ns = NsOf(request.at());
+      return queries->GetJob(selector);
     });
   }
 

@@ -29,6 +29,8 @@ struct JobSelector {
   std::optional<int32_t> attempt;  // none: the newest
   // Only jobs with a process on this host: of each the newest attempt that has one. "": all.
   std::string host = {};
+  // For GetJob(): the newest state at this time or before, on the wall clock; 0: now.
+  int64_t at_ns = 0;
   // Of a list of all jobs, which is in the order of their names.
   size_t offset = 0;
   size_t most = kMaxJobsListed;
@@ -36,7 +38,9 @@ struct JobSelector {
 
 template <typename Request>
 JobSelector SelectorIn(const Request& request) {
-  JobSelector selector = {request.job(), request.tenant(), std::nullopt, "", 0, kMaxJobsListed};
+  JobSelector selector;
+  selector.job = request.job();
+  selector.tenant = request.tenant();
   if (request.has_attempt()) selector.attempt = request.attempt();
   return selector;
 }

@@ -14,7 +14,8 @@ export type JobAddress = { job: string; tenant: string; attempt: string };
 // `host`: only jobs with a process on it; "": all.
 export const jobsPath = (offset: number, limit: number, host = "") =>
   address("jobs", { host, offset: String(offset), limit: String(limit) });
-export const jobPath = (of: JobAddress) => address("job", of);
+// `at`: the newest state of this time or before; "": now.
+export const jobPath = (of: JobAddress, at = "") => address("job", { ...of, at });
 export const communicatorPath = (of: JobAddress, id: string, offset: number, limit: number) =>
   address("communicator", { ...of, id, offset: String(offset), limit: String(limit) });
 export const callsPath = (of: JobAddress, ranks: string, limit: number) =>

@@ -13,6 +13,7 @@ import {
 } from "./links";
 import { useLive } from "./live";
 import { Matrix } from "./matrix";
+import { Moment, PastNotice } from "./moment";
 import { endedHung } from "./jobs";
 import type { AttemptStatus, CommunicatorStatus, JobStatus, JobView } from "./messages";
 import { type Column, IncidentLink, Section, Stale, State, Table, Time, Waiting } from "./parts";
@@ -218,7 +219,6 @@ function Communicators({
             <td class="number">{comm.waiting > 0 ? seconds(comm.waited_seconds) : ""}</td>
           </tr>
         ))}
-      
       </Table>
       {shown.length < list.length && (
         <p>
@@ -241,13 +241,19 @@ export function Job({ name }: { name: string }) {
     tenant: query.get("tenant") ?? "",
     attempt: query.get("attempt") ?? "",
   };
-  const live = useLive<JobView>(jobPath(address));
+  const at = query.get("at") ?? "";
+  const live = useLive<JobView>(jobPath(address, at));
   const view = live.value;
   if (view === undefined)
     return (
       <main>
         <h1>{name}</h1>
         <Waiting live={live} what="the job" />
+        {at !== "" && (
+          <p>
+            <button onClick={() => setParameters({ at: "" })}>Back to now</button>
+          </p>
+        )}
       </main>
     );
   const job = view.status;
@@ -260,6 +266,8 @@ export function Job({ name }: { name: string }) {
         <State state={endedHung(job) ? "ended hung" : job.state} />
       </h1>
       <Stale live={live} />
+      <Moment view={view} at={at} />
+      <PastNotice view={view} />
       <Sentence address={address} view={view} />
       {job.warnings.map((warning) => (
         <p class="warning">
@@ -317,11 +325,18 @@ export function Job({ name }: { name: string }) {
         }
       >
         <RankPages job={address} ranks={parseRanks(ranks, kMostLanes)} />
-        <Timeline job={address} ranks={ranks} />
+        <Timeline
+          job={address}
+          ranks={ranks}
+          moment={view.is_kept ? Date.parse(at) / 1000 : undefined}
+          onMoment={(time) => setParameters({ at: new Date(time * 1000).toISOString() })}
+        />
       </Section>
-      <Section title="Calls per second of an average rank">
-        <Rate values={view.calls_per_second} now={view.now} />
-      </Section>
+      {!view.is_kept && (
+        <Section title="Calls per second of an average rank">
+          <Rate values={view.calls_per_second} now={view.now} />
+        </Section>
+      )}
       <Section title="Communicators">
         <Communicators
           job={address}

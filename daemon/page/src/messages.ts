@@ -281,6 +281,8 @@ export interface JobView {
   calls_per_second: number[];
   culprits: number[];
   incident: string;
+  kept_from?: string;
+  is_kept: boolean;
 }
 export interface CallSpan {
   call: Call;

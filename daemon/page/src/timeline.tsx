@@ -120,6 +120,7 @@ interface Picture {
   clock: Clock;
   choice: Choice | undefined;
   cursor: number | undefined; // a time
+  moment: number | undefined; // that the other views of the page show; none: the present
 }
 
 const roomOf = (picture: Picture) => Math.max(picture.width - picture.label - kPad, 1);
@@ -216,11 +217,14 @@ function draw(canvas: HTMLCanvasElement, picture: Picture): void {
     context.fillStyle = color("--text");
     context.fillText(`rank ${lane.rank} · ${lane.name}`, 0, top + kLane / 2, label - 8);
   });
-  const cursor = picture.cursor === undefined ? -1 : xOf(picture, picture.cursor);
-  if (cursor >= label && cursor <= width - kPad) {
+  const line = (time: number | undefined, wide: number) => {
+    const x = time === undefined ? -1 : xOf(picture, time);
+    if (x < label || x > width - kPad) return;
     context.fillStyle = color("--focus");
-    context.fillRect(cursor, 0, 1, bottom);
-  }
+    context.fillRect(x, 0, wide, bottom);
+  };
+  line(picture.cursor, 1);
+  line(picture.moment, 3);
   const chosen = spanOf(lanes, picture.choice);
   if (chosen === undefined || endTime(chosen, picture.now) < picture.shown.from) return;
   if (chosen.entered_seconds > picture.shown.to) return;
@@ -430,7 +434,17 @@ function Legend() {
   );
 }
 
-export function Timeline({ job, ranks }: { job: JobAddress; ranks: string }) {
+export function Timeline({
+  job,
+  ranks,
+  moment,
+  onMoment,
+}: {
+  job: JobAddress;
+  ranks: string;
+  moment?: number | undefined;
+  onMoment?: (time: number) => void;
+}) {
   const live = useLive<CallsResponse>(callsPath(job, ranks, kCalls));
   const canvas = useRef<HTMLCanvasElement>(null);
   const drag = useRef<{ x: number; moved: boolean } | undefined>(undefined);
@@ -471,10 +485,10 @@ export function Timeline({ job, ranks }: { job: JobAddress; ranks: string }) {
   const scale = scaleOf(lanes, now);
   const shown = view ?? { from: scale.from, to: scale.to };
   const label = width < 500 ? 96 : 170;
-  const picture: Picture = { lanes, now, width, label, scale, shown, clock, choice, cursor };
+  const picture: Picture = { lanes, now, width, label, scale, shown, clock, choice, cursor, moment };
   useEffect(() => {
     if (canvas.current !== null && width > 0 && lanes.length > 0) draw(canvas.current, picture);
-  }, [lanes, now, width, theme, view, clock, choice, cursor]);
+  }, [lanes, now, width, theme, view, clock, choice, cursor, moment]);
 
   const keep = (): void => {
     if (held === undefined && source !== undefined) hold({ calls: source, now });
@@ -554,6 +568,7 @@ export function Timeline({ job, ranks }: { job: JobAddress; ranks: string }) {
     ArrowDown: () => changeLane(1),
     n: () => step(1),
     p: () => step(-1),
+    m: () => cursor !== undefined && onMoment?.(cursor),
   };
   const onKey = (event: KeyboardEvent): void => {
     const act = keys[event.key];
@@ -660,6 +675,7 @@ export function Timeline({ job, ranks }: { job: JobAddress; ranks: string }) {
               drag.current = { x: event.clientX - box.left, moved: false };
             }}
             onPointerMove={onMove}
+            onDblClick={() => cursor !== undefined && onMoment?.(cursor)}
             onPointerUp={() => (drag.current = undefined)}
             onPointerCancel={() => (drag.current = undefined)}
             onPointerLeave={() => {
@@ -687,6 +703,8 @@ export function Timeline({ job, ranks }: { job: JobAddress; ranks: string }) {
           <Legend />
           <p class="soft hint">
             Ctrl and the wheel zoom, dragging moves; on the timeline {kKeys}.
+            {onMoment !== undefined &&
+              " A double click, or m, shows the ranks and communicators as of that moment."}
           </p>
           <details onToggle={(event) => setOpen(event.currentTarget.open)}>
             <summary>As a table</summary>

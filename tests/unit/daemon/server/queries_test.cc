@@ -37,6 +37,7 @@ class QueriesTest : public testing::Test {
     parts.incidents = incidents_.get();
     parts.agents = &agents_;
     parts.rates = &rates_;
+    parts.past = &past_;
     parts.timeline = &timeline_;
     queries_ = std::make_unique<Queries>(parts);
     Identity agent;
@@ -103,6 +104,7 @@ class QueriesTest : public testing::Test {
   Timeline timeline_;
   JobStore store_{"default"};
   CallRates rates_;
+  PastViews past_;
   AgentService agents_{nullptr};  // nobody connects
   std::unique_ptr<IncidentBook> incidents_;
   std::unique_ptr<Queries> queries_;

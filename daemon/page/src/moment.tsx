@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+// The moment of the last hour that the views of a job show: the parameter `at` of the address. Without
+// it they show the present.
+import { useEffect, useState } from "preact/hooks";
+import { setParameters } from "./address";
+import type { JobView } from "./messages";
+import { timeOfDay } from "./timescale";
+
+const kStepSeconds = 5; // the daemon keeps a state every five seconds
+const kPatienceMs = 150; // while the slider moves
+
+// What the slider shows, and the view that is there.
+export function Moment({ view, at }: { view: JobView; at: string }) {
+  const [dragged, setDragged] = useState<number | undefined>(undefined);
+  useEffect(() => {
+    if (dragged === undefined) return;
+    const timer = setTimeout(() => {
+      setParameters({ at: new Date(dragged * 1000).toISOString() });
+      setDragged(undefined);
+    }, kPatienceMs);
+    return () => clearTimeout(timer);
+  }, [dragged]);
+  if (view.kept_from === undefined) return null;
+  const from = Math.ceil(Date.parse(view.kept_from) / 1000);
+  const to = at === "" ? Math.floor(Date.parse(view.now) / 1000) : Math.floor(Date.now() / 1000);
+  const shown = dragged ?? (at === "" ? to : Math.floor(Date.parse(at) / 1000));
+  if (to - from < kStepSeconds) return null;
+  const words = at === "" && dragged === undefined ? "now" : timeOfDay(shown, 1, "local");
+  return (
+    <div class="moment" role="group" aria-label="moment">
+      <label>
+        Show the job as of{" "}
+        <input
+          type="range"
+          min={from}
+          max={to}
+          step={kStepSeconds}
+          value={shown}
+          aria-valuetext={words}
+          onInput={(event) => setDragged(Number(event.currentTarget.value))}
+        />
+      </label>{" "}
+      <output>{words}</output>{" "}
+      {at !== "" && <button onClick={() => setParameters({ at: "" })}>Back to now</button>}
+    </div>
+  );
+}
+
+// Says that the views below are not of the present.
+export function PastNotice({ view }: { view: JobView }) {
+  if (!view.is_kept) return null;
+  return (
+    <p class="past" role="status">
+      This is the state of {timeOfDay(Date.parse(view.now) / 1000, 1, "local")}. Processes and the last calls are
+      of now.
+    </p>
+  );
+}
