@@ -67,8 +67,8 @@ int WebhookCommand(const std::vector<std::string>& arguments) {
       ->check(CheckTenant)
       ->capture_default_str();
   app.add_option("--gpu-resource", injection.gpu_resources,
-                 "resource whose containers get the library; a * at its end stands for any text")
-      ->capture_default_str();
+                 "resource whose containers get the library; a * at its end stands for any text (default: "
+                 "NVIDIA's GPUs and their slices)");
   app.add_option("--segments-size", injection.segments_size,
                  "limit of the memory volume for segments, as Kubernetes writes sizes")
       ->capture_default_str();

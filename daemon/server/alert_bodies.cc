@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The message that each kind of receiver gets.
+#include <unistd.h>
+
 #include <nlohmann/json.hpp>
 
 #include "absl/strings/str_cat.h"
@@ -124,6 +126,14 @@ std::string ForAlertmanager(const AlertValues& values,
   return DumpJson(Json::array({alert}));
 }
 
+// The authority of the API server is in the folder of a pod's token.
+std::string AuthorityBeside(const std::string& where) {
+  const size_t folder = where.rfind('/');
+  if (where.empty() || where[0] != '@' || folder == std::string::npos) return "";
+  const std::string file = absl::StrCat(where.substr(1, folder), "ca.crt");
+  return access(file.c_str(), R_OK) == 0 ? file : "";
+}
+
 }  // namespace
 
 std::string AlertBody(const AlertTarget& target, const std::string& where,
@@ -140,7 +150,8 @@ std::string AlertBody(const AlertTarget& target, const std::string& where,
       return ForPagerDuty(where, values, message.event == AlertEvent::kResolved);
     case AlertKind::kAlertmanager:
       return ForAlertmanager(values, message);
-    case AlertKind::kOpsgenie:  // has a body for each of its requests
+    case AlertKind::kOpsgenie:  // these have a body for each of their requests
+    case AlertKind::kKubernetes:
     case AlertKind::kJson:
     case AlertKind::kCommand:
       break;
@@ -160,6 +171,12 @@ absl::StatusOr<std::vector<AlertRequest>> AlertRequests(const AlertTarget& targe
   const std::string service = target.url.empty() ? FactsOf(target.kind).url : target.url;
   if (target.kind == AlertKind::kOpsgenie) {
     return OpsgenieRequests(service, where, ValuesOf(options, message), message.event);
+  }
+  if (target.kind == AlertKind::kKubernetes) {
+    auto requests = KubernetesRequests(service, where, ValuesOf(options, message), message);
+    if (!requests.ok()) return requests;
+    for (AlertRequest& request : *requests) request.ca_file = AuthorityBeside(target.where);
+    return requests;
   }
   AlertRequest request;
   request.url = service.empty() ? where : service;

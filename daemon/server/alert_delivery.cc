@@ -37,8 +37,9 @@ std::string ForHeader(const std::string& text) {
   return result;
 }
 
-absl::Status ToStatus(const httplib::Result& result) {
+absl::Status ToStatus(const httplib::Result& result, int done_before) {
   if (!result) return absl::UnavailableError(httplib::to_string(result.error()));
+  if (done_before != 0 && result->status == done_before) return absl::OkStatus();
   if (result->status >= 200 && result->status < 300) return absl::OkStatus();
   const std::string problem = absl::StrCat("it returned status ", result->status);
   // Retrying a refused alert does not help, except after 408 (timeout) and 429 (too many requests).
@@ -104,6 +105,7 @@ absl::Status SendRequest(const AlertRequest& request, const std::string& key,
     return absl::InvalidArgumentError("its URL does not begin with http:// or https://");
   }
   httplib::Client client(origin);
+  if (!request.ca_file.empty()) client.set_ca_cert_path(request.ca_file.c_str());
   client.set_decompress(false);  // nobody reads the answer, and a kilobyte may stand for a gigabyte
   client.set_connection_timeout(within);
   client.set_read_timeout(within);
@@ -116,7 +118,8 @@ absl::Status SendRequest(const AlertRequest& request, const std::string& key,
   constexpr const char* kType = "application/json";
   return ToStatus(std::string(request.method) == "PUT"
                       ? client.Put(path, headers, request.body, kType)
-                      : client.Post(path, headers, request.body, kType));
+                      : client.Post(path, headers, request.body, kType),
+                  request.done_before);
 }
 
 }  // namespace

@@ -42,6 +42,8 @@ struct AlertRequest {
   std::string body;             // JSON
   std::string authorization{};  // header Authorization; "": none
   bool may_be_refused = false;  // the receiver may not have it, and needs only the others
+  std::string ca_file{};  // PEM of who signed the receiver's certificate; "": those of the system
+  int done_before = 0;    // the status with which the receiver says that it has it already; 0: none
 };
 
 // Sends the requests one after the other, until one fails.

@@ -21,6 +21,13 @@ absl::StatusOr<std::vector<AlertRequest>> OpsgenieRequests(const std::string& ur
                                                            const AlertValues& values,
                                                            AlertEvent event);
 
+// An Event for the pod of each culprit; none if no culprit has a pod. `url`: of the API server.
+// kInvalidArgument: the token is none.
+absl::StatusOr<std::vector<AlertRequest>> KubernetesRequests(const std::string& url,
+                                                             const std::string& token,
+                                                             const AlertValues& values,
+                                                             const AlertMessage& message);
+
 // The mail to these addresses, for `sendmail -t`. Its later mails refer to the first, so that
 // programs of mail show them as one thread. `from` may be "".
 std::string AlertMail(const std::string& to, const std::string& from, const AlertValues& values,

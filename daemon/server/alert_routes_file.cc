@@ -99,7 +99,7 @@ void CheckTarget(const AlertKindFacts& kind, const YAML::Node& node) {
   }
   if (node["url"] && std::string(kind.url).empty()) {
     Fail(node["url"].Mark(),
-         absl::StrCat("url is for pagerduty and opsgenie; the target of ", kind.name, " is ",
+         absl::StrCat("url is for pagerduty, opsgenie and kubernetes; the target of ", kind.name, " is ",
                       kind.target));
   }
 }

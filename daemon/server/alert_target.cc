@@ -20,6 +20,8 @@ constexpr AlertKindFacts kKinds[] = {
     {"opsgenie", AlertKind::kOpsgenie, "a key of an API integration", true,
      "https://api.opsgenie.com"},
     {"alertmanager", AlertKind::kAlertmanager, "the URL of its /api/v2/alerts", false, ""},
+    {"kubernetes", AlertKind::kKubernetes, "a token of a service account", true,
+     "https://kubernetes.default.svc"},
     {"email", AlertKind::kEmail, "addresses", false, ""},
     {"exec", AlertKind::kCommand, "a command", false, ""}};
 

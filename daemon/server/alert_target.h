@@ -16,6 +16,7 @@ enum class AlertKind {
   kPagerDuty,
   kOpsgenie,
   kAlertmanager,
+  kKubernetes,
   kEmail,
   kCommand
 };

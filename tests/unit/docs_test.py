@@ -89,20 +89,22 @@ def subcommands():
     ("rollcall", ["analyze"], "`rollcall analyze"),
     ("rollcall", ["pki"], "`rollcall pki`"),
     ("rollcall", ["token"], "`rollcall token"),
+    ("rollcall", ["install-library"], "`rollcall install-library"),
+    ("rollcall", ["webhook"], "`rollcall webhook`"),
     ("rollcall-agent", [], "`rollcall-agent`"),
     ("rollcalld", [], "`rollcalld`"),
 ])
 def test_the_guide_has_the_flags_of_each_program(program, arguments, heading):
     flags = parse_flags(read_help(program, *arguments))
     documented = documented_flags(rows(section(OPERATING.read_text(), heading)))
-    assert len(flags) > 1
+    assert flags
     own = {"/dev/shm/rollcall-" + str(os.geteuid()): "/dev/shm/rollcall-<uid>"}
     assert documented == {name: own.get(default, default) for name, (default, _) in flags.items()}
 
 
 def test_the_guide_has_the_flags_of_the_other_commands():
     table = rows(section(OPERATING.read_text(), "Queries to a daemon"))
-    for command in set(subcommands()) - {"run", "analyze", "pki", "token"}:
+    for command in set(subcommands()) - {"run", "analyze", "pki", "token", "install-library", "webhook"}:
         flags = parse_flags(read_help("rollcall", command))
         documented = documented_flags([row for row in table if command in code(row[2])])
         assert set(documented) == set(flags), command

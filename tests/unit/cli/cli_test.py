@@ -540,3 +540,28 @@ def test_a_folder_that_cannot_be_written_is_named_and_nothing_is_left(tmp_path):
     (tmp_path / "folder" / "librollcall.so").mkdir(parents=True)
     assert rollcall("install-library", tmp_path / "folder").returncode == 1
     assert [file.name for file in (tmp_path / "folder").iterdir()] == ["librollcall.so"]
+
+
+def install_for_pod(folder, **environment):
+    return subprocess.run([ROLLCALL, "install-library", "--pod", folder], capture_output=True, text=True,
+                          timeout=60, check=False, env={**environment, "RANK": "3", "SECRET": "x"})
+
+
+def test_for_a_pod_the_loaders_file_and_the_pods_variables_come_with_the_library(tmp_path):
+    result = install_for_pod(tmp_path, ROLLCALL_JOB="train", POD_NAME="train-0", NODE_NAME="a\nRANK=1")
+    library = f"{tmp_path}/librollcall.so"
+    assert (result.returncode, result.stdout) == (0, f"{library}\n"), result.stderr
+    assert (tmp_path / "ld.so.preload").read_text() == f"{library}\n"
+    assert sorted((tmp_path / "environment").read_text().splitlines()) == [
+        "POD_NAME=train-0", "ROLLCALL_JOB=train", f"ROLLCALL_PRELOAD={library}"]
+    assert all(file.stat().st_mode & 0o444 == 0o444 for file in tmp_path.iterdir()), "all users read them"
+
+
+def test_a_pod_starts_although_the_library_cannot_be_installed(tmp_path):
+    (tmp_path / "librollcall.so").mkdir()
+    result = install_for_pod(tmp_path, ROLLCALL_JOB="train")
+    assert result.returncode == 0
+    assert f"cannot write {tmp_path}/librollcall.so" in result.stderr
+    assert (tmp_path / "ld.so.preload").read_text() == "", "the loader loads nothing"
+    assert not (tmp_path / "environment").exists()
+    assert install_for_pod("/proc/none").returncode == 0

@@ -285,13 +285,85 @@ TEST(MailTest, NoLineIsTooLongAndAllFitsThePipeOfTheProgram) {
 
 TEST(AlertKindsTest, EachHasANameOfItsOwn) {
   for (const char* name :
-       {"json", "slack", "teams", "pagerduty", "opsgenie", "alertmanager", "email", "exec"}) {
+       {"json", "slack", "teams", "pagerduty", "opsgenie", "alertmanager", "kubernetes", "email", "exec"}) {
     const AlertKindFacts* facts = FindAlertKind(name);
     ASSERT_NE(facts, nullptr) << name;
     EXPECT_EQ(&FactsOf(facts->kind), facts);
     EXPECT_THAT(AlertKindsInWords(), HasSubstr(name));
   }
   EXPECT_EQ(FindAlertKind("fax"), nullptr);
+}
+
+// --- Events of Kubernetes.
+
+AlertMessage MessageOfPods(const std::vector<std::string>& pods, AlertEvent event = AlertEvent::kConfirmed) {
+  AlertMessage message = Message(event);
+  v1::Verdict* verdict = message.incident.mutable_verdicts(0);
+  verdict->clear_culprits();
+  for (const std::string& pod : pods) verdict->add_culprits()->set_pod(pod);
+  return message;
+}
+
+TEST(KubernetesTest, EachPodOfACulpritGetsAnEventInItsNamespace) {
+  const auto requests = Requests(AlertKind::kKubernetes, MessageOfPods({"ml/train-0", "", "ml/train-1", "ml/train-0"}));
+  ASSERT_EQ(requests.size(), 2u);
+  EXPECT_EQ(requests[0].url, "https://kubernetes.default.svc/api/v1/namespaces/ml/events");
+  EXPECT_EQ(requests[0].authorization, "Bearer the-key");
+  const json event = json::parse(requests[1].body);
+  EXPECT_EQ(event["kind"], "Event");
+  EXPECT_EQ(event["involvedObject"], json::parse(R"({"apiVersion": "v1", "kind": "Pod", "name": "train-1",
+                                                     "namespace": "ml"})"));
+  EXPECT_EQ(event["metadata"]["namespace"], "ml");
+  EXPECT_EQ(event["type"], "Warning");
+  EXPECT_EQ(event["reason"], "JobHangs");
+  EXPECT_THAT(event["message"].get<std::string>(),
+              AllOf(HasSubstr("rank 3 has not called AllReduce #10"), HasSubstr("job llm")));
+}
+
+TEST(KubernetesTest, AnotherTryIsTheSameEventAndAnotherAlertANewOne) {
+  const auto name = [](const AlertMessage& message) {
+    return json::parse(Requests(AlertKind::kKubernetes, message).at(0).body)["metadata"]["name"];
+  };
+  EXPECT_EQ(name(MessageOfPods({"ml/a"})), name(MessageOfPods({"ml/a"})));
+  EXPECT_NE(name(MessageOfPods({"ml/a"})), name(MessageOfPods({"ml/a"}, AlertEvent::kUpdated)));
+  EXPECT_EQ(Requests(AlertKind::kKubernetes, MessageOfPods({"ml/a"})).at(0).done_before, 409);
+}
+
+TEST(KubernetesTest, TheEndIsNormal) {
+  const auto requests = Requests(AlertKind::kKubernetes, MessageOfPods({"ml/a"}, AlertEvent::kResolved));
+  const json event = json::parse(requests.at(0).body);
+  EXPECT_EQ(event["type"], "Normal");
+  EXPECT_EQ(event["reason"], "JobHangEnded");
+}
+
+// A process names its pod itself, and the daemon's token may create events in each namespace.
+TEST(KubernetesTest, WhatIsNoNameOfAPodGetsNoRequest) {
+  for (const char* pod : {"", "train", "ml/", "/a", "ml/a/b", "../a", "ml/..", "ml/a/../b", "ML/a", "m.l/a",
+                          "ml/a?x=1", "ml/a b", "ml/-a", "ml/a\n"}) {
+    EXPECT_TRUE(Requests(AlertKind::kKubernetes, MessageOfPods({pod})).empty()) << pod;
+  }
+  EXPECT_TRUE(Requests(AlertKind::kKubernetes, MessageOfPods({"ml/" + std::string(254, 'a')})).empty());
+}
+
+TEST(KubernetesTest, NoMoreThanEightPodsGetAnEventAndLongTextsAreCut) {
+  std::vector<std::string> pods;
+  for (int i = 0; i < 20; ++i) pods.push_back(absl::StrCat("ml/", std::string(230, 'p'), i));
+  AlertMessage message = MessageOfPods(pods);
+  message.incident.mutable_verdicts(0)->set_summary(std::string(5000, 's'));
+  const auto requests = Requests(AlertKind::kKubernetes, message);
+  ASSERT_EQ(requests.size(), 8u);
+  const json event = json::parse(requests[0].body);
+  EXPECT_LE(event["metadata"]["name"].get<std::string>().size(), 253u);
+  EXPECT_LE(event["message"].get<std::string>().size(), 1000u);
+}
+
+TEST(KubernetesTest, ATokenThatIsNoneIsRefused) {
+  AlertTarget target;
+  target.kind = AlertKind::kKubernetes;
+  for (const char* token : {"", "a b", "a\nb"}) {
+    EXPECT_EQ(AlertRequests(target, token, WithPage(), MessageOfPods({"ml/a"})).status().code(),
+              absl::StatusCode::kInvalidArgument);
+  }
 }
 
 }  // namespace
