@@ -77,6 +77,7 @@ if makes image; then
   step "image"
   deploy/package/image.sh "$tree" "$version" "$ARCHITECTURE" "$output"
 fi
-(cd "$output" && find . -maxdepth 1 -type f -printf '%P\n' | sort | xargs sha256sum > /tmp/sums.$$ && mv /tmp/sums.$$ SHA256SUMS)
+sums=$(cd "$output" && find . -maxdepth 1 -type f -printf '%P\n' | sort | xargs sha256sum)
+echo "$sums" > "$output/SHA256SUMS"
 step "in $output:"
 (cd "$output" && find . -maxdepth 1 -type f -printf '   %10s  %P\n' | sort -k 2)

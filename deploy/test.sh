@@ -6,6 +6,7 @@
 #   deploy/test.sh                   the release build
 #   deploy/test.sh --quick           unit tests only: about five minutes when all is built
 #   deploy/test.sh --packages        also builds static programs and packages, and installs them
+#   deploy/test.sh --portable        and runs the end-to-end tests with the programs of the packages, too
 #   deploy/test.sh --begin-within=MINUTES   leaves out, aloud, optional parts that would begin
 #                                    later: for a time limit on a slow machine
 #   deploy/test.sh --preset asan     with AddressSanitizer; also debug, tsan
@@ -20,6 +21,7 @@ source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 preset=release
 quick=
 packages=
+portable=
 within=
 while [ $# -gt 0 ]; do
   case $1 in
@@ -27,11 +29,12 @@ while [ $# -gt 0 ]; do
     --preset=*) preset=${1#*=}; shift ;;
     --quick) quick=yes; shift ;;
     --packages) packages=yes; shift ;;
+    --portable) packages=yes; portable=yes; shift ;;
     --begin-within=*)
       within=${1#*=}
       [[ $within =~ ^[0-9]+$ ]] || fail "deploy/test.sh: --begin-within takes minutes, not '$within'" "deploy/test.sh --begin-within=45"
       shift ;;
-    *) fail "deploy/test.sh: unknown argument $1" "deploy/test.sh [--preset NAME] [--quick] [--packages] [--begin-within=MINUTES]" ;;
+    *) fail "deploy/test.sh: unknown argument $1" "deploy/test.sh [--preset NAME] [--quick] [--packages] [--portable] [--begin-within=MINUTES]" ;;
   esac
 done
 build=build/$preset
@@ -153,6 +156,14 @@ optional_tests slurm "Slurm"
 if [ -n "$packages" ]; then
   optional_tests install "building packages, and their tests"
 else
-  step "LEFT OUT without --packages: wheel, deb, rpm and tgz"
+  step "LEFT OUT without --packages: wheel, deb, rpm, tgz and container image"
+fi
+if [ -n "$portable" ]; then
+  step "end-to-end tests of the programs in the packages"
+  # shellcheck disable=SC2086  # two words
+  run_tests "portable-$preset" tests/install/portable_suite.sh "$build" $two_at_once \
+    --junitxml="$logs/portable-$preset.xml"
+else
+  step "LEFT OUT without --portable: the end-to-end tests of the programs in the packages"
 fi
 finish

@@ -17,7 +17,8 @@ user=65532  # nobody's: no file of a host or of another image belongs to it
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 created=$(date --utc --date="@$SOURCE_DATE_EPOCH" +%Y-%m-%dT%H:%M:%SZ)
-commit=$(git rev-parse HEAD 2> /dev/null || cat service/commit.txt)
+# An archive of the sources has the commit in a file, and no .git.
+if [ -e .git ]; then commit=$(git rev-parse HEAD); else commit=$(cat service/commit.txt); fi
 
 # The demo and its simulated NCCL need Python and glibc; the probe of GPUs loads the driver's library.
 # None of them can run where there is nothing else.

@@ -29,6 +29,15 @@ def can_be_others():
             and subprocess.run([*AS_NOBODY, "true"], capture_output=True, check=False).returncode == 0)
 
 
+def stepped_clock(step_file):
+    """The environment in which a program of Rollcall has a clock that is ahead by the seconds in this file."""
+    with open(ROLLCALL, "rb") as program:
+        names_its_loader = b"/ld-linux" in program.read(4096)
+    if not names_its_loader:
+        pytest.skip("the programs are static: no other clock can be preloaded into them")
+    return {"LD_PRELOAD": str(BUILD / "tests" / "stepped_clock.so"), "STEP_FILE": str(step_file)}
+
+
 class Result:
     """A job that has ended, and its report if there is one."""
 

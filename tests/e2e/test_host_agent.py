@@ -17,7 +17,7 @@ import time
 
 import pytest
 from conftest import (AS_NOBODY, BUILD, Service, ask, can_be_others, find_communicator, reports_in,
-                      wait_for)
+                      stepped_clock, wait_for)
 
 LIBRARY = os.environ.get("ROLLCALL_TEST_LIBRARY", str(BUILD / "lib" / "librollcall.so"))
 AGENT = BUILD / "bin" / "rollcall-agent"
@@ -335,9 +335,7 @@ def is_lagging(daemon):
 def test_a_change_of_the_wall_clock_changes_no_wait(host, daemon, tmp_path, step):
     step_file = host.folder / "step"
     step_file.write_text("0")
-    host.agent(daemon, "--scope=host", privileges=(),
-               env={"LD_PRELOAD": str(BUILD / "tests" / "stepped_clock.so"),
-                    "STEP_FILE": str(step_file)})
+    host.agent(daemon, "--scope=host", privileges=(), env=stepped_clock(step_file))
     job = host.job("one_rank_lags", name="healthy", env={"LAG_SECONDS": "2"})
     wait_for(lambda: is_lagging(daemon))
     step_file.write_text(str(step))

@@ -12,7 +12,7 @@ import urllib.request
 import pytest
 from conftest import (AS_NOBODY, BUILD, VICTIMS, ROLLCALL, Service, client, copy_for_nobody,
                       let_everybody_pass_to, needs_another_user, new_token, page, reports_in,
-                      rollcall, seen_by_ps, usable_by_all, wait_for)
+                      rollcall, seen_by_ps, stepped_clock, usable_by_all, wait_for)
 
 
 # --- Closed by default.
@@ -178,7 +178,7 @@ def old_pki(tmp_path):
     """Certificates that were issued 22 hours ago; node-1's is valid for a day."""
     step, old = tmp_path / "step", tmp_path / "old"
     step.write_text(str(-22 * 3600))
-    past = {**os.environ, "LD_PRELOAD": str(BUILD / "tests" / "stepped_clock.so"), "STEP_FILE": str(step)}
+    past = {**os.environ, **stepped_clock(step)}
     for arguments in (["init"], ["issue", "--role=daemon", "--host=127.0.0.1"],
                       ["issue", "--role=agent", "--host=node-1", "--days=1"]):
         made = rollcall("pki", arguments[0], str(old), *arguments[1:], env=past)
