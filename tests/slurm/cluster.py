@@ -15,13 +15,18 @@ BUILD = pathlib.Path(os.environ["ROLLCALL_BUILD"])
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 SLURM = ROOT / "deploy" / "slurm"
 USER = 65534  # nobody
+# A folder with another userland, whose Slurm is tried instead, and Rollcall's programs that run there
+# (static ones: build/portable/bin).
+USERLAND = os.environ.get("ROLLCALL_SLURM_ROOT", "")
+PROGRAMS = pathlib.Path(os.environ.get("ROLLCALL_SLURM_PROGRAMS", BUILD / "bin"))
 
 NEEDED = ["munged", "slurmctld", "slurmd", "srun", "scontrol"]
 
 
 def why_not():
     """Why no cluster can run here; "" if one can."""
-    missing = [name for name in NEEDED if shutil.which(name, path="/usr/sbin:/usr/bin:/sbin:/bin") is None]
+    path = ":".join(USERLAND + folder for folder in ("/usr/sbin", "/usr/bin", "/sbin", "/bin"))
+    missing = [name for name in NEEDED if shutil.which(name, path=path) is None]
     if missing:
         return f"needs {', '.join(missing)}: deploy/setup_slurm.sh"
     if os.geteuid() != 0:
@@ -75,17 +80,30 @@ PartitionName=drains Nodes=n1,n2 State=UP OverSubscribe=NO
 # The first process of the cluster: prepares the mounts, says so, and waits.
 INIT = """
 set -e
+root={root}
 mount --make-rprivate /
-mount --bind {etc} /etc/slurm
-mkdir -p /usr/lib/rollcall
-mount -t tmpfs -o mode=0755 tmpfs /usr/lib/rollcall && cp -r {lib}/. /usr/lib/rollcall/
-mount -t tmpfs -o mode=0755 tmpfs /run && mkdir -p /run/munge && chown munge /run/munge
-mount -t tmpfs -o mode=1777 tmpfs /dev/shm
-mount --bind {jobs} /mnt
-mount --bind {tmp} /tmp
-mkdir -p /run/slurm/state /run/slurm/spool-n1 /run/slurm/spool-n2 /run/slurm/munge
-chown munge /run/slurm/munge && chmod 0700 /run/slurm/munge
-ip link set lo up 2> /dev/null || true
+if [ -n "$root" ]; then
+  mount --bind "$root" "$root"
+  mount --rbind /dev "$root/dev"
+  mount --rbind /sys "$root/sys"
+  mount -t proc proc "$root/proc"
+fi
+mkdir -p "$root/etc/slurm" "$root/usr/lib/rollcall"
+mount --bind {etc} "$root/etc/slurm"
+mount -t tmpfs -o mode=0755 tmpfs "$root/usr/lib/rollcall"
+cp -r {lib}/. "$root/usr/lib/rollcall/"
+mount -t tmpfs -o mode=0755 tmpfs "$root/run"
+mount -t tmpfs -o mode=1777 tmpfs "$root/dev/shm"
+mount --bind {jobs} "$root/mnt"
+mount --bind {tmp} "$root/tmp"
+if [ -n "$root" ]; then
+  mkdir "$root/run/old"
+  cd "$root"
+  pivot_root . run/old
+  umount --lazy /run/old
+fi
+mkdir -p /run/munge /run/slurm/state /run/slurm/spool-n1 /run/slurm/spool-n2 /run/slurm/munge
+chown munge /run/munge /run/slurm/munge && chmod 0700 /run/slurm/munge
 echo up
 while :; do sleep 3600 & wait $!; done  # reaps what others leave behind
 """
@@ -115,7 +133,7 @@ class Cluster:
         self.etc = etc
         self.init = subprocess.Popen(
             ["unshare", "--pid", "--mount", "--fork", "--mount-proc", "--kill-child", "--", "sh", "-c",
-             INIT.format(etc=etc, lib=self.lib, tmp=self.tmp, jobs=self.jobs)], stdout=subprocess.PIPE, text=True)
+             INIT.format(root=USERLAND, etc=etc, lib=self.lib, tmp=self.tmp, jobs=self.jobs)], stdout=subprocess.PIPE, text=True)
         assert self.init.stdout.readline() == "up\n"
         children = f"/proc/{self.init.pid}/task/{self.init.pid}/children"
         self.inside = pathlib.Path(children).read_text().split()[0]
@@ -132,18 +150,17 @@ class Cluster:
         shutil.copytree(SLURM, self.lib / "slurm")
         (self.lib / "bin").mkdir()
         for name in ("rollcall", "rollcalld", "rollcall-agent", "rollcall-probe", "rollcall-probe-nvml"):
-            shutil.copy(BUILD / "bin" / name, self.lib / "bin")
+            shutil.copy(PROGRAMS / name, self.lib / "bin")
         shutil.copytree(BUILD / "sim", self.lib / "sim")
         (self.lib / "lib").symlink_to(".")  # rollcall looks there from its folder, bin
         (self.lib / "tests").mkdir()
         for name in ("one_rank_stops_calling", "healthy_mix"):
             shutil.copy(BUILD / "tests" / name, self.lib / "tests")
-        subprocess.run(["sh", self.lib / "slurm" / "build.sh", self.lib / "slurm" / "spank_rollcall.so"],
-                       check=True, capture_output=True, text=True)
 
     def command(self, *arguments, user=0):
         who = [] if user == 0 else ["setpriv", f"--reuid={user}", f"--regid={user}", "--clear-groups"]
-        return ["nsenter", f"--target={self.inside}", "--pid", "--mount", "--wd=/tmp", "--", *who, *arguments]
+        there = ["sh", "-c", 'cd /tmp && exec "$@"', "sh"]
+        return ["nsenter", f"--target={self.inside}", "--pid", "--mount", "--", *there, *who, *arguments]
 
     def start(self, *arguments, user=0, env=None, log=None):
         """A process of the cluster that runs until the end."""
@@ -162,6 +179,7 @@ class Cluster:
         return done
 
     def boot(self):
+        self.run("/usr/lib/rollcall/slurm/build.sh")
         self.run("sh", "-c", "head -c 128 /dev/urandom > /run/slurm/munge/key && "
                  "chown munge /run/slurm/munge/key && chmod 0400 /run/slurm/munge/key")
         self.start("setpriv", "--reuid=munge", "--regid=munge", "--clear-groups", "munged", "--foreground",

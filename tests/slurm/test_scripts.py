@@ -136,6 +136,21 @@ def test_an_epilog_of_another_kind_would_drain(make_cluster):
     cluster.wait(lambda: "drained" in cluster.states().values(), tell=cluster.states)
 
 
+def submit_until_it_runs(cluster, script, *flags):
+    """In about a third of all tries slurmstepd of Slurm 22.05 ends while it makes the container, also without
+    a plugin; Slurm then lets the job wait for minutes."""
+    for _ in range(8):
+        failed = cluster.logs().count("slurmstepd failed to send return code")
+        number = cluster.submit(script, *flags)
+        cluster.wait(lambda: f"{number}.0" in cluster.run("squeue", "-h", "-s", "-o", "%i").stdout or
+                     cluster.logs().count("slurmstepd failed to send return code") > failed)
+        if cluster.logs().count("slurmstepd failed to send return code") == failed:
+            return number
+        cluster.run("scancel", str(number))
+        cluster.wait(lambda: is_idle(cluster), tell=cluster.states)
+    pytest.skip("Slurm started no container in eight tries")
+
+
 def test_a_job_with_its_own_shared_memory_is_named_and_remembered(make_cluster):
     """job_container/tmpfs: Slurm deletes the /dev/shm of the job when the job ends."""
     from conftest import WATCHED, Site
@@ -144,7 +159,7 @@ def test_a_job_with_its_own_shared_memory_is_named_and_remembered(make_cluster):
         files=[("job_container.conf", "AutoBasePath=true\nNodeName=n1 BasePath=/run/containers-1\n"
                 "NodeName=n2 BasePath=/run/containers-2\n")])
     cluster.start_rollcall()
-    number = cluster.submit(victim("one_rank_stops_calling", "-n2 -N1"), "--rollcall", "-n2", "-N1")
+    number = submit_until_it_runs(cluster, victim("one_rank_stops_calling", "-n2 -N1"), "--rollcall", "-n2", "-N1")
     incident = cluster.wait_for_incident(f"{number}-train")
     assert incident["verdicts"][0]["culprits"][0]["rank"] == 1
     assert segments(cluster) == []  # of the host: the job's are its own
@@ -152,8 +167,5 @@ def test_a_job_with_its_own_shared_memory_is_named_and_remembered(make_cluster):
     cluster.run("scancel", str(number), user=USER)
     cluster.wait_for_state(number, "CANCELLED")
     ended = cluster.wait_for_incident(f"{number}-train", state="ended")
-    assert ended["verdicts"][0]["summary"] and is_idle_after(cluster)
-
-
-def is_idle_after(cluster):
-    return cluster.wait(lambda: is_idle(cluster), tell=cluster.states)
+    assert ended["verdicts"][0]["summary"]
+    cluster.wait(lambda: is_idle(cluster), tell=cluster.states)
