@@ -368,17 +368,20 @@ static void become_watcher(pid_t srun, uint32_t job, enum level level) {
   fprintf(stderr, "rollcall: this step is not watched: %s: %s\n", settings.watch, strerror(errno));
 }
 
-// A grandchild, so that srun never waits for it.
+// A grandchild, so that srun never waits for it. Slurm calls this for each component of a
+// heterogeneous step; one watcher is enough.
 int slurm_spank_local_user_init(spank_t spank, int count, char** arguments) {
   (void)count;
   (void)arguments;
+  static bool is_watched = false;
   bool is_asked = false;
   const enum level level = choose(getenv("ROLLCALL"), &is_asked);
   // Under `rollcall run` that one tells.
-  if (settings.daemon[0] == '\0' || level == kUnset || level == kOff ||
+  if (is_watched || settings.daemon[0] == '\0' || level == kUnset || level == kOff ||
       getenv("ROLLCALL_LOADED") != NULL) {
     return ESPANK_SUCCESS;
   }
+  is_watched = true;
   uint32_t job = 0;
   if (spank_get_item(spank, S_JOB_ID, &job) != ESPANK_SUCCESS) return ESPANK_SUCCESS;
   const pid_t srun = getpid();

@@ -248,6 +248,8 @@ class Cluster:
                          for path in logs)
 
     def end(self):
+        if self.init.poll() is not None:
+            return
         self.init.kill()  # and with it everything in its pid namespace
         self.init.wait(timeout=20)
         for process in self.processes:

@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """TaskProlog, Prolog and Epilog, for sites without the SPANK plugin."""
-import os
 import re
 import time
 
 import pytest
-from cluster import USER, Cluster
-from conftest import victim
+from cluster import USER
+from conftest import WATCHED, Site, victim
 
 LIBRARY = "/usr/lib/rollcall/librollcall.so"
 SHOW = "sh -c 'env | grep -E \"^(ROLLCALL|LD_PRELOAD)\" | sort'"
@@ -153,7 +152,6 @@ def submit_until_it_runs(cluster, script, *flags):
 
 def test_a_job_with_its_own_shared_memory_is_named_and_remembered(make_cluster):
     """job_container/tmpfs: Slurm deletes the /dev/shm of the job when the job ends."""
-    from conftest import WATCHED, Site
     cluster = make_cluster(
         Site, plugstack=WATCHED, extra="JobContainerType=job_container/tmpfs", prolog_flags="Contain",
         files=[("job_container.conf", "AutoBasePath=true\nNodeName=n1 BasePath=/run/containers-1\n"

@@ -193,6 +193,15 @@ def test_a_job_that_hangs_is_named_and_its_report_stands_in_its_folder(site):
     site.wait_for_incident(f"{number}-train", state="ended")
 
 
+def test_a_hang_of_a_step_of_two_components_is_told_once(site):
+    number = site.submit(victim("one_rank_stops_calling", "--het-group=0,1"), "--rollcall=abort",
+                         "-n1", "-N1", ":", "-n1", "-N1")
+    site.wait_for_end(number)
+    assert site.output(number).count("has not called AllReduce") == 1, site.output(number)
+    assert site.output(number).count("ending the step") == 1
+    assert "rollcall: /mnt/rollcall-reports/" in site.job(number)["Comment"]
+
+
 def test_abort_ends_the_step_and_the_script_goes_on(site):
     number = site.submit(f"{victim('one_rank_stops_calling')}\necho the step ended with $?",
                          "--rollcall=abort", "-n2", "-N2")
