@@ -24,7 +24,6 @@ namespace rollcall {
 namespace {
 
 // If a report takes longer, `rollcall run` prints the incident without it.
-constexpr int64_t kPatienceWithReportNs = 5'000'000'000;
 constexpr int64_t kAnswerIsOldNs = 2'000'000'000;
 constexpr int64_t kAskEveryNs = 300'000'000;
 // All questions to the daemon in one look: the caller also serves the job and its signals.
@@ -241,9 +240,12 @@ std::unique_ptr<IncidentWatch> IncidentWatch::OfDaemonAt(
 bool IncidentWatch::IsDue(const v1::Incident& incident) {
   // Do not wait for a report that cannot be written: its note gives the reason.
   if (!reports_ || !incident.report_path().empty() || !incident.report_note().empty()) return true;
-  const int64_t now_ns = MonotonicNs();
-  const int64_t since_ns = waits_for_report_.emplace(incident.id(), now_ns).first->second;
-  return now_ns - since_ns >= kPatienceWithReportNs;
+  const ReportWait::Step step = waits_for_report_.Next(incident.id(), MonotonicNs());
+  if (step == ReportWait::Step::kTell) {
+    progress_ = absl::StrCat("rollcall: a hang is confirmed (", incident.verdicts(0).cause(),
+                             "); taking stacks for its report\n");
+  }
+  return step == ReportWait::Step::kDue;
 }
 
 std::vector<IncidentWatch::News> IncidentWatch::Look(bool last) {

@@ -5,14 +5,15 @@
 
 #include <cstdint>
 #include <functional>
-#include <map>
 #include <memory>
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "cli/hang_policy.h"
+#include "cli/report_wait.h"
 #include "daemon/model/job_key.h"
 #include "daemon/words/rank_ranges.h"
 #include "rollcall/v1/incident.pb.h"
@@ -68,6 +69,10 @@ class IncidentWatch {
   // that this process is writing.
   std::vector<News> Look(bool last = false);
 
+  // A line for stderr about an incident that Look() holds back while its stacks are taken: once for each
+  // incident that it holds back for a second. "": there is none.
+  std::string ConsumeProgress() { return std::exchange(progress_, ""); }
+
   // The incidents that Look() has returned and that were not over at its last answer, in their
   // state of that time.
   const std::vector<ConfirmedIncident>& open() const { return open_; }
@@ -84,7 +89,8 @@ class IncidentWatch {
 
   const bool reports_;
   std::set<std::string> reported_;                   // ids of incidents
-  std::map<std::string, int64_t> waits_for_report_;  // id -> start of the wait, monotonic
+  ReportWait waits_for_report_;
+  std::string progress_;
   std::vector<ConfirmedIncident> open_;
   int64_t answered_ns_ = 0;  // the time of the last answer from Fetch(), monotonic
 };

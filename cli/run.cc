@@ -176,6 +176,8 @@ std::vector<IncidentWatch::News> Run::PrintNews(bool last) {
   // On a terminal, a progress bar may occupy the line. Clears that line first. The job then draws
   // the bar below.
   const char* const clear = isatty(STDERR_FILENO) ? "\r\033[K" : "";
+  const std::string progress = services_.incidents()->ConsumeProgress();
+  if (!progress.empty()) stderr_->Write(absl::StrCat(clear, progress));
   for (const IncidentWatch::News& news : all) {
     stderr_->Write(absl::StrCat(clear, news.text));
     verdicts_ += news.text;

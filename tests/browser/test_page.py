@@ -295,6 +295,9 @@ def test_history_is_filtered_what_repeats_is_pointed_out_and_two_are_compared(
     page.get_by_role("link", name="compare the two").click()
     expect(page.locator("tr.differs", has_text="cause")).to_contain_text("missing_rank")
     expect(page.locator("tr.differs", has_text="cause")).to_contain_text("operation_mismatch")
+    stacks = page.get_by_role("region", name="stacks of one-1")
+    expect(stacks).to_contain_text("Validate()")
+    expect(page.get_by_role("region", name="stacks of other-1")).not_to_contain_text("Validate()")
 
 
 def test_a_lost_connection_is_shown_and_healed(open_page, start_daemon, start_job):

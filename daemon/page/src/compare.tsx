@@ -3,12 +3,16 @@
 import type { ComponentChildren } from "preact";
 import { incidentPath, type JobAddress } from "./api";
 import { call, communicator, count, seconds } from "./format";
+import { Icicle } from "./icicle";
 import { CommunicatorWords, CulpritHosts, RankLinks, Sentence } from "./links";
 import { useLive } from "./live";
 import type { Incident, Verdict } from "./messages";
-import { type Column, IncidentLink, JobLink, Table, Time, Waiting } from "./parts";
+import { type Column, IncidentLink, JobLink, Section, Table, Time, Waiting } from "./parts";
 import { shortenRanks } from "./ranks";
+import { Stack } from "./stacks";
 import { culpritHosts, culpritRanks, type RankSet, waitingRanks } from "./totals";
+
+const kMostStacks = 8;
 
 // A name, the value in words, and how to show it, if not as these words.
 type Fact = [
@@ -100,6 +104,28 @@ const facts: Fact[] = [
   ],
 ];
 
+// The merged stacks, and those of the first culprits, each in full.
+function StacksOf({ incident }: { incident: Incident }) {
+  const job = jobOf(incident);
+  const tree = incident.stack_tree;
+  const culprits = incident.stacks.filter((stack) => stack.culprit);
+  if (culprits.length === 0 && (tree?.nodes.length ?? 0) <= 1)
+    return <p class="soft">No stacks.</p>;
+  return (
+    <>
+      {tree !== undefined && tree.nodes.length > 1 && <Icicle job={job} tree={tree} />}
+      {culprits.slice(0, kMostStacks).map((stack, index) => (
+        <Stack key={index} stack={stack} job={job} isOpen={index === 0} />
+      ))}
+      {culprits.length > kMostStacks && (
+        <p class="soft">
+          {count(culprits.length - kMostStacks)} more on the page of the incident.
+        </p>
+      )}
+    </>
+  );
+}
+
 export function Compare({ ids }: { ids: [string, string] }) {
   const first = useLive<Incident>(incidentPath(ids[0]));
   const second = useLive<Incident>(incidentPath(ids[1]));
@@ -161,8 +187,19 @@ export function Compare({ ids }: { ids: [string, string] }) {
             </td>
           ))}
         </tr>
-      
       </Table>
+      <Section title="Stacks">
+        <div class="both">
+          {both.map((one) => (
+            <section key={one.id} aria-label={`stacks of ${one.id}`}>
+              <h3>
+                <IncidentLink id={one.id} />
+              </h3>
+              <StacksOf incident={one} />
+            </section>
+          ))}
+        </div>
+      </Section>
     </main>
   );
 }
