@@ -41,7 +41,7 @@ requeue-most: 1
 reports: /tmp/site/reports
 """
 
-    def start_rollcall(self, *daemon_flags):
+    def start_rollcall(self, *daemon_flags, agent_flags=()):
         (self.tmp / "policy.yaml").write_text(self.POLICY)
         self.run("sh", "-c", "mkdir -p /tmp/site && cd /tmp/site && "
                  "/usr/lib/rollcall/bin/rollcall token new --file=tokens --name=jobs --role=viewer > /run/viewer && "
@@ -51,7 +51,7 @@ reports: /tmp/site/reports
                    "--alert=exec=/usr/lib/rollcall/slurm/on-hang --config=/tmp/policy.yaml 2>> /tmp/on-hang.log",
                    *daemon_flags, log="rollcalld")
         self.start("/usr/lib/rollcall/bin/rollcall-agent", f"--daemon=127.0.0.1:{self.daemon_port}",
-                   "--host-facts=off", log="rollcall-agent")
+                   "--host-facts=off", *agent_flags, log="rollcall-agent")
 
     def ask(self, *arguments):
         """rollcall ARGUMENTS --format=json"""
