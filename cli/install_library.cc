@@ -37,8 +37,8 @@ bool CopyAll(int from, int to) {
   return true;
 }
 
-// Readers of `target` find the old file or the whole new one; processes that have mapped the old one
-// keep it. Returns 0 or errno.
+// Readers of `target` find the old file or the whole new one; processes that have mapped the old
+// one keep it. Returns 0 or errno.
 int ReplaceWithCopy(const std::string& source, const std::string& target) {
   const UniqueFd from(open(source.c_str(), O_RDONLY | O_CLOEXEC));
   if (!from.valid()) return errno;
@@ -74,13 +74,14 @@ std::string PodEnvironment(const std::string& library) {
   for (const char* name : kPodVariables) {
     const char* value = getenv(name);
     const bool is_line = value != nullptr && strchr(value, '\n') == nullptr;
-    if (is_line && strcmp(name, kPreloadVariable) != 0) absl::StrAppend(&lines, name, "=", value, "\n");
+    if (is_line && strcmp(name, kPreloadVariable) != 0)
+      absl::StrAppend(&lines, name, "=", value, "\n");
   }
   return lines;
 }
 
-// The loader reads the first file as /etc/ld.so.preload. It is there in any case: Kubernetes would mount
-// a folder in the place of a file that is missing.
+// The loader reads the first file as /etc/ld.so.preload. It is there in any case: Kubernetes would
+// mount a folder in the place of a file that is missing.
 int WritePodFiles(const std::string& folder, const std::string& library, bool has_library) {
   const int preload =
       WriteFile(absl::StrCat(folder, "/ld.so.preload"), has_library ? library + "\n" : "");
@@ -96,9 +97,10 @@ int InstallLibraryCommand(const std::vector<std::string>& arguments) {
   CLI::App app("Copies librollcall.so into a folder, for jobs whose image has no Rollcall",
                "rollcall install-library");
   app.add_option("DIR", folder, "the folder; made if it is missing")->required();
-  app.add_flag("--pod", for_pod,
-               "also write ld.so.preload, for /etc of a pod's containers, and environment, from which "
-               "processes without the container's environment learn their job; always exit with 0");
+  app.add_flag(
+      "--pod", for_pod,
+      "also write ld.so.preload, for /etc of a pod's containers, and environment, from which "
+      "processes without the container's environment learn their job; always exit with 0");
   int exit_code = 0;
   if (!ParseFlags(&app, arguments, &exit_code)) return exit_code;
   // A pod must start, with the library or without.

@@ -28,8 +28,8 @@ sigset_t BlockStopSignals() {
   return signals;
 }
 
-// Looks at the certificate once a second, until a signal comes or `seconds` have passed. Returns the
-// signal; 0: none came.
+// Looks at the certificate once a second, until a signal comes or `seconds` have passed. Returns
+// the signal; 0: none came.
 int Serve(const sigset_t& signals, std::optional<int> seconds, WebhookServer* server) {
   const timespec second = {1, 0};
   for (int passed = 0; !seconds.has_value() || passed < *seconds; ++passed) {
@@ -50,8 +50,9 @@ int WebhookCommand(const std::vector<std::string>& arguments) {
   WebhookOptions options;
   options.listen = "0.0.0.0:8443";
   InjectionSettings& injection = options.injection;
-  CLI::App app("Puts the library into pods of Kubernetes that ask for GPUs: a mutating admission webhook",
-               "rollcall webhook");
+  CLI::App app(
+      "Puts the library into pods of Kubernetes that ask for GPUs: a mutating admission webhook",
+      "rollcall webhook");
   app.add_option("--listen", options.listen, "address for the API server, HOST:PORT")
       ->capture_default_str();
   app.add_option("--tls-cert", options.tls.certificate, "file with the certificate and its chain")
@@ -66,9 +67,10 @@ int WebhookCommand(const std::vector<std::string>& arguments) {
                  "tenant of the pods: namespace for each pod's own, none, or a name")
       ->check(CheckTenant)
       ->capture_default_str();
-  app.add_option("--gpu-resource", injection.gpu_resources,
-                 "resource whose containers get the library; a * at its end stands for any text (default: "
-                 "NVIDIA's GPUs and their slices)");
+  app.add_option(
+      "--gpu-resource", injection.gpu_resources,
+      "resource whose containers get the library; a * at its end stands for any text (default: "
+      "NVIDIA's GPUs and their slices)");
   app.add_option("--segments-size", injection.segments_size,
                  "limit of the memory volume for segments, as Kubernetes writes sizes")
       ->capture_default_str();

@@ -47,12 +47,14 @@ inline constexpr const char* kJobVariables[] = {"ROLLCALL_JOB", "TORCHELASTIC_RU
 // /etc/ld.so.preload, so LD_PRELOAD does not name it.
 inline constexpr char kPreloadVariable[] = "ROLLCALL_PRELOAD";
 
-// In such a pod, processes that sshd starts do not inherit the container's environment. They find what
-// they need of it in this file, a line NAME=VALUE each, which `rollcall install-library --pod` writes.
+// In such a pod, processes that sshd starts do not inherit the container's environment. They find
+// what they need of it in this file, a line NAME=VALUE each, which `rollcall install-library --pod`
+// writes.
 inline constexpr char kPodEnvironmentFile[] = "/rollcall/lib/environment";
 inline constexpr const char* kPodVariables[] = {
-    "ROLLCALL_ATTEMPT",    "ROLLCALL_DIR", "ROLLCALL_JOB", "ROLLCALL_PRELOAD", "ROLLCALL_TENANT",
-    "JOBSET_RESTART_ATTEMPT", "VOLCANO_JOB_VERSION", "NODE_NAME", "POD_NAME", "POD_NAMESPACE"};
+    "ROLLCALL_ATTEMPT", "ROLLCALL_DIR",           "ROLLCALL_JOB",        "ROLLCALL_PRELOAD",
+    "ROLLCALL_TENANT",  "JOBSET_RESTART_ATTEMPT", "VOLCANO_JOB_VERSION", "NODE_NAME",
+    "POD_NAME",         "POD_NAMESPACE"};
 inline constexpr size_t kMostPodEnvironment = 4096;  // bytes
 
 // The longest name of a job, without the terminating zero.

@@ -132,7 +132,8 @@ json Variable(const char* name, const std::string& value) {
   return {{"name", name}, {"value", value}};
 }
 
-// What the processes of the pod learn about it. The order counts: a variable may use those before it.
+// What the processes of the pod learn about it. The order counts: a variable may use those before
+// it.
 json PodVariables(const PodJob& job, const std::string& space, const InjectionSettings& settings) {
   json all = json::array();
   all.push_back(FromField("NODE_NAME", "spec.nodeName"));
@@ -171,15 +172,15 @@ json MakeInstaller(const json& pod, const json& variables, const InjectionSettin
   const json size = {{"cpu", kInstallerCpu}, {"memory", kInstallerMemory}};
   json env = variables;
   env.push_back(Variable("ROLLCALL_DIR", absl::StrCat(kSegmentsFolder, "/shared")));
-  return {{"name", kInstaller},
-          {"image", settings.image},
-          {"imagePullPolicy", settings.pull_policy},
-          {"command", {kProgram, "install-library", "--pod", kLibraryFolder}},
-          {"env", env},
-          {"resources", {{"limits", size}, {"requests", size}}},
-          {"securityContext", security},
-          {"volumeMounts",
-           json::array({{{"name", kLibraryVolume}, {"mountPath", kLibraryFolder}}})}};
+  return {
+      {"name", kInstaller},
+      {"image", settings.image},
+      {"imagePullPolicy", settings.pull_policy},
+      {"command", {kProgram, "install-library", "--pod", kLibraryFolder}},
+      {"env", env},
+      {"resources", {{"limits", size}, {"requests", size}}},
+      {"securityContext", security},
+      {"volumeMounts", json::array({{{"name", kLibraryVolume}, {"mountPath", kLibraryFolder}}})}};
 }
 
 json Mounts() {

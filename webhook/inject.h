@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which containers of a pod get the library, and what changes in the pod for them. Pure.
 //
-// An init container copies the library from Rollcall's image into a volume of the pod. The containers
-// see the volume at /rollcall/lib, and a file of it as /etc/ld.so.preload: so each process loads the
-// library, also those that sshd starts without the container's environment, and an LD_PRELOAD of the
-// image stays as it is. Segments go into a memory volume of their own, because /dev/shm of a pod has
-// 64 MiB, and NCCL needs them. Nothing of this can make the API server refuse the pod: a pod or
-// container where it could is left alone.
+// An init container copies the library from Rollcall's image into a volume of the pod. The
+// containers see the volume at /rollcall/lib, and a file of it as /etc/ld.so.preload: so each
+// process loads the library, also those that sshd starts without the container's environment, and
+// an LD_PRELOAD of the image stays as it is. Segments go into a memory volume of their own, because
+// /dev/shm of a pod has 64 MiB, and NCCL needs them. Nothing of this can make the API server refuse
+// the pod: a pod or container where it could is left alone.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -17,12 +17,12 @@
 namespace rollcall {
 
 struct InjectionSettings {
-  std::string image;                           // has the library, and `rollcall install-library`
-  std::string pull_policy = "IfNotPresent";    // of this image
+  std::string image;                         // has the library, and `rollcall install-library`
+  std::string pull_policy = "IfNotPresent";  // of this image
   // "namespace": the namespace of the pod is its tenant. "none": no tenant; the namespace becomes a
   // part of the job's name. Another name: all pods are of this tenant.
   std::string tenant = "namespace";
-  std::string segments_size = "256Mi";         // limit of the memory volume
+  std::string segments_size = "256Mi";  // limit of the memory volume
   // Resources whose containers get the library. "nvidia.com/mig-*" means all with this beginning.
   std::vector<std::string> gpu_resources = {"nvidia.com/gpu", "nvidia.com/gpu.shared",
                                             "nvidia.com/mig-*"};
@@ -30,7 +30,7 @@ struct InjectionSettings {
 
 struct Injection {
   std::vector<std::string> containers;  // that get the library; empty: the pod stays as it is
-  std::string left_out;                 // why containers, or the pod, stay as they are; "": none does
+  std::string left_out;  // why containers, or the pod, stay as they are; "": none does
 };
 
 // What to do with this pod. `pod` comes from a stranger: it may be any JSON.

@@ -14,7 +14,8 @@ constexpr size_t kMostDigits = 9;     // as library and agent read them
 // Whether the text can go into a variable: an annotation may hold anything.
 bool IsName(const std::string& text) {
   return !text.empty() && text.size() <= kLongestName &&
-         std::all_of(text.begin(), text.end(), [](char c) { return c > ' ' && c <= '~' && c != '$'; });
+         std::all_of(text.begin(), text.end(),
+                     [](char c) { return c > ' ' && c <= '~' && c != '$'; });
 }
 
 bool IsNumber(const std::string& text) {

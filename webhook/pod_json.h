@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads the JSON of a pod that may have any shape: what is missing or of another type is empty. Only
-// views and copies of short texts: a copy of a deep value would recurse.
+// Reads the JSON of a pod that may have any shape: what is missing or of another type is empty.
+// Only views and copies of short texts: a copy of a deep value would recurse.
 #pragma once
 
 #include <nlohmann/json.hpp>

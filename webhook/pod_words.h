@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The names that the injection uses in pods: what people write there, and what it adds. The Helm chart
-// has them too (deploy/kubernetes/rollcall/templates/policy.yaml); tests/kubernetes compares both.
+// The names that the injection uses in pods: what people write there, and what it adds. The Helm
+// chart has them too (deploy/kubernetes/rollcall/templates/policy.yaml); tests/kubernetes compares
+// both.
 #pragma once
 
 namespace rollcall {

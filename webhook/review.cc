@@ -27,8 +27,8 @@ std::string Wrap(json response) {
 }
 
 ReviewAnswer Refuse(const std::string& why) {
-  const std::string message = absl::StrCat(
-      "this is no AdmissionReview of ", kVersion, ": ", why, "; the pod stays as it is");
+  const std::string message = absl::StrCat("this is no AdmissionReview of ", kVersion, ": ", why,
+                                           "; the pod stays as it is");
   return {400, Wrap({{"uid", ""}, {"allowed", true}, {"status", {{"message", message}}}}), message};
 }
 
@@ -36,9 +36,9 @@ ReviewAnswer Refuse(const std::string& why) {
 std::string NameOf(const json& request) {
   const json& metadata = Member(Member(request, "object"), "metadata");
   const std::string name = Text(metadata, "name");
-  return CleanText(absl::StrCat(Text(request, "namespace"), "/",
-                                name.empty() ? absl::StrCat(Text(metadata, "generateName"), "*")
-                                             : name));
+  return CleanText(
+      absl::StrCat(Text(request, "namespace"), "/",
+                   name.empty() ? absl::StrCat(Text(metadata, "generateName"), "*") : name));
 }
 
 bool IsCreationOfPod(const json& request) {

@@ -4,8 +4,8 @@
 //   POST /mutate   an AdmissionReview (review.h)
 //   GET /healthz   "ok"
 //
-// Whoever reaches it may ask: an answer holds nothing that the question does not. http_front.h limits
-// slow clients and their number; a body has at most 3 MiB, as at the API server.
+// Whoever reaches it may ask: an answer holds nothing that the question does not. http_front.h
+// limits slow clients and their number; a body has at most 3 MiB, as at the API server.
 #pragma once
 
 #include <memory>
@@ -33,7 +33,8 @@ class WebhookServer {
   WebhookServer& operator=(const WebhookServer&) = delete;
 
   absl::Status Start();
-  // Reads the certificate again if it has changed, and logs what is wrong. One thread, once a second.
+  // Reads the certificate again if it has changed, and logs what is wrong. One thread, once a
+  // second.
   void PollCertificate();
   int port() const { return port_; }  // after Start()
 

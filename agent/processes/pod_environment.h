@@ -11,8 +11,8 @@
 
 namespace rollcall {
 
-// `environ`: the process's own block, as in /proc/PID/environ. Returns the block with the variables of
-// the pod's file that it lacks. The file belongs to the pod: it is read as a stranger's.
+// `environ`: the process's own block, as in /proc/PID/environ. Returns the block with the variables
+// of the pod's file that it lacks. The file belongs to the pod: it is read as a stranger's.
 std::string WithPodVariables(std::string environ, const std::string& proc_root, pid_t pid);
 
 // The same for a file with this content. Pure.

@@ -34,9 +34,8 @@ bool IsNameOfObject(absl::string_view text, size_t most, bool with_dots) {
   if (text.empty() || text.size() > most) return false;
   const auto is_plain = [](char c) { return absl::ascii_islower(c) || absl::ascii_isdigit(c); };
   return is_plain(text.front()) && is_plain(text.back()) && !absl::StrContains(text, "..") &&
-         std::all_of(text.begin(), text.end(), [&](char c) {
-           return is_plain(c) || c == '-' || (with_dots && c == '.');
-         });
+         std::all_of(text.begin(), text.end(),
+                     [&](char c) { return is_plain(c) || c == '-' || (with_dots && c == '.'); });
 }
 
 // Of the root cause's culprits, each once.
@@ -63,8 +62,9 @@ const char* Reason(AlertEvent event) {
 }
 
 std::string Message(const AlertValues& values, AlertEvent event) {
-  std::string text = absl::StrCat(HeadlineInWords(values, event), ValueOf(values, "summary"), " (job ",
-                                  ValueOf(values, "job"), ", incident ", ValueOf(values, "incident"));
+  std::string text =
+      absl::StrCat(HeadlineInWords(values, event), ValueOf(values, "summary"), " (job ",
+                   ValueOf(values, "job"), ", incident ", ValueOf(values, "incident"));
   const std::string link = ValueOf(values, "link");
   if (!link.empty()) absl::StrAppend(&text, ", ", link);
   return OneLine(absl::StrCat(text, ")"), kLongestMessage);
@@ -75,7 +75,8 @@ Json MakeEvent(const Pod& pod, const AlertValues& values, const AlertMessage& me
   std::string beginning = pod.name.substr(0, kNameInEvent);
   while (!absl::ascii_isalnum(beginning.back())) beginning.pop_back();
   // The same for each try to deliver this alert.
-  const std::string digits = Sha256Hex(absl::StrCat(AlertKey(message), " ", pod.name)).substr(0, 16);
+  const std::string digits =
+      Sha256Hex(absl::StrCat(AlertKey(message), " ", pod.name)).substr(0, 16);
   return {{"apiVersion", "v1"},
           {"kind", "Event"},
           {"metadata",
@@ -97,16 +98,16 @@ absl::StatusOr<std::vector<AlertRequest>> KubernetesRequests(const std::string& 
                                                              const std::string& token,
                                                              const AlertValues& values,
                                                              const AlertMessage& message) {
-  const bool is_token = !token.empty() && std::all_of(token.begin(), token.end(), [](char c) {
-    return c > ' ' && c < 0x7f;
-  });
+  const bool is_token = !token.empty() && std::all_of(token.begin(), token.end(),
+                                                      [](char c) { return c > ' ' && c < 0x7f; });
   if (!is_token) {
     return absl::InvalidArgumentError("its token is none: is it the file of a service account?");
   }
   std::vector<AlertRequest> requests;
   for (const Pod& pod : PodsOf(message.incident)) {
     AlertRequest request;
-    request.url = absl::StrCat(absl::StripSuffix(url, "/"), "/api/v1/namespaces/", pod.space, "/events");
+    request.url =
+        absl::StrCat(absl::StripSuffix(url, "/"), "/api/v1/namespaces/", pod.space, "/events");
     request.body = DumpJson(MakeEvent(pod, values, message));
     request.authorization = absl::StrCat("Bearer ", token);
     request.done_before = kConflict;

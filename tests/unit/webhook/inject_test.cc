@@ -22,9 +22,8 @@ InjectionSettings Settings() {
 
 // A container that asks for GPUs.
 json Gpu(const std::string& name = "train") {
-  return {{"name", name},
-          {"image", "pytorch"},
-          {"resources", {{"limits", {{"nvidia.com/gpu", "8"}}}}}};
+  return {
+      {"name", name}, {"image", "pytorch"}, {"resources", {{"limits", {{"nvidia.com/gpu", "8"}}}}}};
 }
 
 json Pod(const json& containers) {
@@ -45,7 +44,8 @@ std::vector<std::string> Variables(const json& pod) {
     const std::string value =
         variable.contains("value")
             ? variable.at("value").get<std::string>()
-            : "<" + variable.at("valueFrom").at("fieldRef").at("fieldPath").get<std::string>() + ">";
+            : "<" + variable.at("valueFrom").at("fieldRef").at("fieldPath").get<std::string>() +
+                  ">";
     all.push_back(name + "=" + value);
   }
   return all;
@@ -105,9 +105,10 @@ TEST(InjectTest, WhatThePodHasStaysInItsPlace) {
   spec["containers"][0]["env"] = json::parse(R"([
       {"name": "LD_PRELOAD", "value": "/usr/lib/libjemalloc.so.2"},
       {"name": "ROLLCALL_JOB", "value": "mine"}])");
-  spec["containers"][0]["volumeMounts"] = json::parse(R"([{"name": "data", "mountPath": "/data"}])");
-  pod["metadata"]["annotations"] = json::parse(
-      R"({"cluster-autoscaler.kubernetes.io/safe-to-evict-local-volumes": "data"})");
+  spec["containers"][0]["volumeMounts"] =
+      json::parse(R"([{"name": "data", "mountPath": "/data"}])");
+  pod["metadata"]["annotations"] =
+      json::parse(R"({"cluster-autoscaler.kubernetes.io/safe-to-evict-local-volumes": "data"})");
   const json after = Apply(pod);
   EXPECT_EQ(after["spec"]["volumes"][0]["name"], "data");
   EXPECT_EQ(after["spec"]["containers"][0]["volumeMounts"][0]["mountPath"], "/data");
@@ -173,13 +174,13 @@ TEST(InjectTest, OnlyContainersWithGpusGetTheLibrary) {
 }
 
 TEST(InjectTest, SlicesOfGpusAreGpusAndZeroIsNone) {
-  for (const auto& [limits, is_gpu] : std::vector<std::pair<json, bool>>{
-           {{{"nvidia.com/mig-1g.10gb", 1}}, true},
-           {{{"nvidia.com/gpu.shared", "1"}}, true},
-           {{{"nvidia.com/gpu", 0}}, false},
-           {{{"nvidia.com/gpu", "0"}}, false},
-           {{{"nvidia.com/gpu-memory", "1"}}, false},
-           {{{"cpu", "8"}}, false}}) {
+  for (const auto& [limits, is_gpu] :
+       std::vector<std::pair<json, bool>>{{{{"nvidia.com/mig-1g.10gb", 1}}, true},
+                                          {{{"nvidia.com/gpu.shared", "1"}}, true},
+                                          {{{"nvidia.com/gpu", 0}}, false},
+                                          {{{"nvidia.com/gpu", "0"}}, false},
+                                          {{{"nvidia.com/gpu-memory", "1"}}, false},
+                                          {{{"cpu", "8"}}, false}}) {
     const json pod = Pod(json::array({{{"name", "a"}, {"resources", {{"limits", limits}}}}}));
     EXPECT_EQ(!PlanInjection(pod, Settings()).containers.empty(), is_gpu) << limits;
   }
@@ -211,9 +212,10 @@ TEST_P(LeavesAloneTest, ThePodAndSaysWhy) {
 INSTANTIATE_TEST_SUITE_P(
     Pods, LeavesAloneTest,
     testing::Values(
-        LeftAlone{"opted_out_by_label",
-                  R"([{"op": "add", "path": "/metadata/labels", "value": {"rollcall/inject": "false"}}])",
-                  "rollcall/inject is false"},
+        LeftAlone{
+            "opted_out_by_label",
+            R"([{"op": "add", "path": "/metadata/labels", "value": {"rollcall/inject": "false"}}])",
+            "rollcall/inject is false"},
         LeftAlone{"opted_out_by_annotation",
                   R"([{"op": "add", "path": "/metadata/annotations",
                        "value": {"rollcall/inject": "false"}}])",
@@ -226,9 +228,10 @@ INSTANTIATE_TEST_SUITE_P(
                   R"([{"op": "add", "path": "/metadata/annotations",
                        "value": {"kubernetes.io/config.mirror": "x"}}])",
                   "mirror"},
-        LeftAlone{"own_volume_of_that_name",
-                  R"([{"op": "add", "path": "/spec/volumes", "value": [{"name": "rollcall-library"}]}])",
-                  "a part of its own"},
+        LeftAlone{
+            "own_volume_of_that_name",
+            R"([{"op": "add", "path": "/spec/volumes", "value": [{"name": "rollcall-library"}]}])",
+            "a part of its own"},
         LeftAlone{"container_of_that_name",
                   R"([{"op": "add", "path": "/spec/containers/-",
                        "value": {"name": "rollcall-install"}}])",
@@ -251,7 +254,8 @@ INSTANTIATE_TEST_SUITE_P(
                   "by itself"},
         LeftAlone{"tenant_from_elsewhere",
                   R"([{"op": "add", "path": "/spec/containers/0/env", "value": [
-                       {"name": "ROLLCALL_TENANT", "valueFrom": {"fieldRef": {"fieldPath": "x"}}}]}])",
+                       {"name": "ROLLCALL_TENANT",
+                        "valueFrom": {"fieldRef": {"fieldPath": "x"}}}]}])",
                   "valueFrom"},
         LeftAlone{"switched_off",
                   R"([{"op": "add", "path": "/spec/containers/0/env",
@@ -261,15 +265,16 @@ INSTANTIATE_TEST_SUITE_P(
 
 TEST(InjectTest, AVolumeBesideEtcIsNoReason) {
   json pod = OneGpuPod();
-  pod["spec"]["containers"][0]["volumeMounts"] =
-      json::parse(R"([{"name": "x", "mountPath": "/etc/ssl"}, {"name": "y", "mountPath": "/rollcall-data"}])");
+  pod["spec"]["containers"][0]["volumeMounts"] = json::parse(
+      R"([{"name": "x", "mountPath": "/etc/ssl"}, {"name": "y", "mountPath": "/rollcall-data"}])");
   EXPECT_THAT(PlanInjection(pod, Settings()).containers, ElementsAre("train"));
 }
 
 TEST(InjectTest, APodOfAnyShapeIsReadWithoutHarm) {
   for (const char* text :
        {"null", "1", "[]", "{}", R"({"spec": []})", R"({"spec": {"containers": {}}})",
-        R"({"spec": {"containers": [1, null, "x", []]}})", R"({"metadata": 7, "spec": {"containers": [
+        R"({"spec": {"containers": [1, null, "x", []]}})",
+        R"({"metadata": 7, "spec": {"containers": [
             {"name": 3, "resources": {"limits": {"nvidia.com/gpu": 1}}}]}})",
         R"({"metadata": {"labels": [], "annotations": {"rollcall/inject": false}},
             "spec": {"volumes": 1, "initContainers": {}, "containers": [

@@ -21,7 +21,8 @@ TEST(FindPodJobTest, EachSystemNamesItsJobByLabelOrAnnotation) {
 TEST(FindPodJobTest, TheFirstSystemOfTheTableCounts) {
   const std::vector<JobSource>& sources = JobSources();
   for (size_t i = 1; i < sources.size(); ++i) {
-    const PodJob job = FindPodJob({{{sources[i - 1].name, "outer"}, {sources[i].name, "inner"}}, {}});
+    const PodJob job =
+        FindPodJob({{{sources[i - 1].name, "outer"}, {sources[i].name, "inner"}}, {}});
     EXPECT_EQ(job.name, "outer") << sources[i].system;
   }
 }
@@ -34,21 +35,21 @@ TEST(FindPodJobTest, NoSystemIsTwiceInTheTable) {
 }
 
 TEST(FindPodJobTest, RestartsOfJobSetAndVolcanoAreAttempts) {
-  const PodJob set = FindPodJob({{{"jobset.sigs.k8s.io/jobset-name", "train"},
-                                  {"jobset.sigs.k8s.io/restart-attempt", "2"}},
-                                 {}});
+  const PodJob set = FindPodJob(
+      {{{"jobset.sigs.k8s.io/jobset-name", "train"}, {"jobset.sigs.k8s.io/restart-attempt", "2"}},
+       {}});
   EXPECT_EQ(set.attempt, "2");
   EXPECT_EQ(set.attempt_variable, "JOBSET_RESTART_ATTEMPT");
-  const PodJob volcano = FindPodJob({{{"volcano.sh/job-name", "train"}},
-                                     {{"volcano.sh/job-version", "3"}}});
+  const PodJob volcano =
+      FindPodJob({{{"volcano.sh/job-name", "train"}}, {{"volcano.sh/job-version", "3"}}});
   EXPECT_EQ(volcano.attempt, "3");
   EXPECT_EQ(volcano.attempt_variable, "VOLCANO_JOB_VERSION");
 }
 
 TEST(FindPodJobTest, TheAuthorsOwnAttemptCountsMore) {
-  const PodJob job = FindPodJob({{{"jobset.sigs.k8s.io/jobset-name", "train"},
-                                  {"jobset.sigs.k8s.io/restart-attempt", "2"}},
-                                 {{"rollcall/attempt", "7"}}});
+  const PodJob job = FindPodJob(
+      {{{"jobset.sigs.k8s.io/jobset-name", "train"}, {"jobset.sigs.k8s.io/restart-attempt", "2"}},
+       {{"rollcall/attempt", "7"}}});
   EXPECT_EQ(job.attempt, "7");
   EXPECT_EQ(job.attempt_variable, "ROLLCALL_ATTEMPT");
 }
@@ -60,8 +61,10 @@ TEST(FindPodJobTest, APodWithoutAJobHasNoName) {
 }
 
 TEST(FindPodJobTest, TextThatIsNoNameIsPassedOver) {
-  for (const char* text : {"", "a b", "a\nROLLCALL_TENANT=other", "\x1b[2J", "$(SECRET)", "a\xff"}) {
-    const PodJob job = FindPodJob({{{"batch.kubernetes.io/job-name", "train"}}, {{"rollcall/job", text}}});
+  for (const char* text :
+       {"", "a b", "a\nROLLCALL_TENANT=other", "\x1b[2J", "$(SECRET)", "a\xff"}) {
+    const PodJob job =
+        FindPodJob({{{"batch.kubernetes.io/job-name", "train"}}, {{"rollcall/job", text}}});
     EXPECT_EQ(job.name, "train") << text;
   }
   const std::string long_name(254, 'x');

@@ -62,11 +62,11 @@ TEST(AnswerReviewTest, AllowsAPodThatItLeavesAloneAndSaysWhy) {
 }
 
 TEST(AnswerReviewTest, TouchesNothingButCreationsOfPods) {
-  for (const auto& [path, value] : std::vector<std::pair<std::string, json>>{
-           {"/request/operation", "UPDATE"},
-           {"/request/operation", "DELETE"},
-           {"/request/kind/kind", "Job"},
-           {"/request/subResource", "ephemeralcontainers"}}) {
+  for (const auto& [path, value] :
+       std::vector<std::pair<std::string, json>>{{"/request/operation", "UPDATE"},
+                                                 {"/request/operation", "DELETE"},
+                                                 {"/request/kind/kind", "Job"},
+                                                 {"/request/subResource", "ephemeralcontainers"}}) {
     json review = Review();
     review[json::json_pointer(path)] = value;
     const json response = Answer(review)["response"];
@@ -91,7 +91,8 @@ TEST(AnswerReviewTest, ABodyThatItCannotReadIsAClearErrorAndAllowed) {
     EXPECT_EQ(answer.status, 400);
     const json response = json::parse(answer.body)["response"];
     EXPECT_EQ(response["allowed"], true);
-    EXPECT_THAT(response["status"]["message"].get<std::string>(), HasSubstr(why)) << body.substr(0, 40);
+    EXPECT_THAT(response["status"]["message"].get<std::string>(), HasSubstr(why))
+        << body.substr(0, 40);
     EXPECT_THAT(answer.log_line, HasSubstr(why));
   }
 }

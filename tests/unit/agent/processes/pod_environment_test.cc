@@ -12,13 +12,16 @@ namespace rollcall {
 namespace {
 
 // A block with '|' in the place of its zeros.
-std::string Block(const std::string& text) { return absl::StrReplaceAll(text, {{"|", std::string(1, '\0')}}); }
+std::string Block(const std::string& text) {
+  return absl::StrReplaceAll(text, {{"|", std::string(1, '\0')}});
+}
 
 TEST(AddPodVariablesTest, AddsWhatTheProcessLacks) {
   EXPECT_EQ(AddPodVariables(Block("HOME=/root|"), "ROLLCALL_JOB=train\nPOD_NAME=a-0\n"),
             Block("HOME=/root|ROLLCALL_JOB=train|POD_NAME=a-0|"));
   EXPECT_EQ(AddPodVariables("", "ROLLCALL_JOB=train"), Block("ROLLCALL_JOB=train|"));
-  EXPECT_EQ(AddPodVariables("HOME=/root", "ROLLCALL_JOB=train"), Block("HOME=/root|ROLLCALL_JOB=train|"));
+  EXPECT_EQ(AddPodVariables("HOME=/root", "ROLLCALL_JOB=train"),
+            Block("HOME=/root|ROLLCALL_JOB=train|"));
 }
 
 TEST(AddPodVariablesTest, TheProcessesOwnVariablesCount) {
@@ -30,7 +33,8 @@ TEST(AddPodVariablesTest, NothingElseComesFromAStrangersFile) {
   const std::string own = Block("HOME=/root|");
   for (const std::string& content :
        {std::string("RANK=0\n"), std::string("LD_PRELOAD=/x\n"), std::string("ROLLCALL_JOB\n"),
-        std::string("=x\n\n\n"), std::string("ROLLCALL_JOB=a\0RANK=0\n", 22), std::string("ROLLCALL_JOBS=a")}) {
+        std::string("=x\n\n\n"), std::string("ROLLCALL_JOB=a\0RANK=0\n", 22),
+        std::string("ROLLCALL_JOBS=a")}) {
     EXPECT_EQ(AddPodVariables(own, content), own) << content;
   }
 }

@@ -284,8 +284,8 @@ TEST(MailTest, NoLineIsTooLongAndAllFitsThePipeOfTheProgram) {
 }
 
 TEST(AlertKindsTest, EachHasANameOfItsOwn) {
-  for (const char* name :
-       {"json", "slack", "teams", "pagerduty", "opsgenie", "alertmanager", "kubernetes", "email", "exec"}) {
+  for (const char* name : {"json", "slack", "teams", "pagerduty", "opsgenie", "alertmanager",
+                           "kubernetes", "email", "exec"}) {
     const AlertKindFacts* facts = FindAlertKind(name);
     ASSERT_NE(facts, nullptr) << name;
     EXPECT_EQ(&FactsOf(facts->kind), facts);
@@ -296,7 +296,8 @@ TEST(AlertKindsTest, EachHasANameOfItsOwn) {
 
 // --- Events of Kubernetes.
 
-AlertMessage MessageOfPods(const std::vector<std::string>& pods, AlertEvent event = AlertEvent::kConfirmed) {
+AlertMessage MessageOfPods(const std::vector<std::string>& pods,
+                           AlertEvent event = AlertEvent::kConfirmed) {
   AlertMessage message = Message(event);
   v1::Verdict* verdict = message.incident.mutable_verdicts(0);
   verdict->clear_culprits();
@@ -305,13 +306,15 @@ AlertMessage MessageOfPods(const std::vector<std::string>& pods, AlertEvent even
 }
 
 TEST(KubernetesTest, EachPodOfACulpritGetsAnEventInItsNamespace) {
-  const auto requests = Requests(AlertKind::kKubernetes, MessageOfPods({"ml/train-0", "", "ml/train-1", "ml/train-0"}));
+  const auto requests = Requests(AlertKind::kKubernetes,
+                                 MessageOfPods({"ml/train-0", "", "ml/train-1", "ml/train-0"}));
   ASSERT_EQ(requests.size(), 2u);
   EXPECT_EQ(requests[0].url, "https://kubernetes.default.svc/api/v1/namespaces/ml/events");
   EXPECT_EQ(requests[0].authorization, "Bearer the-key");
   const json event = json::parse(requests[1].body);
   EXPECT_EQ(event["kind"], "Event");
-  EXPECT_EQ(event["involvedObject"], json::parse(R"({"apiVersion": "v1", "kind": "Pod", "name": "train-1",
+  EXPECT_EQ(event["involvedObject"],
+            json::parse(R"({"apiVersion": "v1", "kind": "Pod", "name": "train-1",
                                                      "namespace": "ml"})"));
   EXPECT_EQ(event["metadata"]["namespace"], "ml");
   EXPECT_EQ(event["type"], "Warning");
@@ -330,7 +333,8 @@ TEST(KubernetesTest, AnotherTryIsTheSameEventAndAnotherAlertANewOne) {
 }
 
 TEST(KubernetesTest, TheEndIsNormal) {
-  const auto requests = Requests(AlertKind::kKubernetes, MessageOfPods({"ml/a"}, AlertEvent::kResolved));
+  const auto requests =
+      Requests(AlertKind::kKubernetes, MessageOfPods({"ml/a"}, AlertEvent::kResolved));
   const json event = json::parse(requests.at(0).body);
   EXPECT_EQ(event["type"], "Normal");
   EXPECT_EQ(event["reason"], "JobHangEnded");
@@ -338,11 +342,12 @@ TEST(KubernetesTest, TheEndIsNormal) {
 
 // A process names its pod itself, and the daemon's token may create events in each namespace.
 TEST(KubernetesTest, WhatIsNoNameOfAPodGetsNoRequest) {
-  for (const char* pod : {"", "train", "ml/", "/a", "ml/a/b", "../a", "ml/..", "ml/a/../b", "ML/a", "m.l/a",
-                          "ml/a?x=1", "ml/a b", "ml/-a", "ml/a\n"}) {
+  for (const char* pod : {"", "train", "ml/", "/a", "ml/a/b", "../a", "ml/..", "ml/a/../b", "ML/a",
+                          "m.l/a", "ml/a?x=1", "ml/a b", "ml/-a", "ml/a\n"}) {
     EXPECT_TRUE(Requests(AlertKind::kKubernetes, MessageOfPods({pod})).empty()) << pod;
   }
-  EXPECT_TRUE(Requests(AlertKind::kKubernetes, MessageOfPods({"ml/" + std::string(254, 'a')})).empty());
+  EXPECT_TRUE(
+      Requests(AlertKind::kKubernetes, MessageOfPods({"ml/" + std::string(254, 'a')})).empty());
 }
 
 TEST(KubernetesTest, NoMoreThanEightPodsGetAnEventAndLongTextsAreCut) {
