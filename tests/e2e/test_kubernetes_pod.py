@@ -100,7 +100,7 @@ class Pod:
             values[variable["name"]] = value
         return values
 
-    def command(self, container, *command, user=1000, with_variables=True):
+    def command(self, container, *command, user=1000, with_variables=True, own_network=True):
         root = pathlib.Path(tempfile.mkdtemp(prefix="root-", dir=self.folder))
         root.chmod(0o755)
         lines = [f"mount -t tmpfs -o mode=755 tmpfs {root}"]
@@ -129,7 +129,8 @@ class Pod:
                   "exec chroot . sh -ec 'umount -l /host; rmdir /host; exec \"$@\"' sh \"$@\""]
         given = {"PATH": "/usr/bin:/bin", **(self.variables(container) if with_variables else {})}
         return self.host.command(
-            "unshare", "--pid", "--mount", "--net", "--uts", "--ipc", "--fork", "--kill-child", "--",
+            "unshare", "--pid", "--mount", *(["--net"] if own_network else []), "--uts", "--ipc", "--fork",
+            "--kill-child", "--",
             "sh", "-ec", "\n".join(lines), "sh", "setpriv", f"--reuid={user}", f"--regid={user}",
             "--clear-groups", "--", "env", "-i", *(f"{k}={v}" for k, v in given.items()), *command)
 
@@ -235,7 +236,7 @@ def test_a_hang_in_a_pod_is_named_with_pod_node_job_and_attempt(cluster, make_po
     assert installed.returncode == 0, installed.stderr
     pod.start(*HANGING)
     verdict = check_incident(wait_for_incident(tmp_path))
-    assert "Validate()" in verdict["summary"] or "one_rank_stops_calling" in verdict["summary"], verdict
+    assert "is in `Validate`" in verdict["summary"], "its stack was taken"
     assert "ml/pretrain attempt 2: hung" in cluster.ask("status", "--all").stdout
     inside = cluster_files(pod.host)
     assert [path for path in inside if path.startswith("/rollcall/segments/train/")]
@@ -264,6 +265,29 @@ def test_a_pod_in_which_no_rank_has_called_nccl_yet_is_seen(cluster, make_pod):
     assert pod.install().returncode == 0
     pod.start("env", "RANK=0", "WORLD_SIZE=2", "sleep", "100")
     wait_for(lambda: "pretrain" in cluster.ask("status", "--all").stdout, 20)
+
+
+def test_a_sidecar_of_the_jobs_user_explains_its_hang(start_tls_daemon, make_pod, pki, tmp_path):
+    """deploy/kubernetes/sidecar.yaml: one user and one pid namespace, no capability, no DaemonSet."""
+    account = "system:serviceaccount:ml:default"
+    key = SigningKey(tmp_path, "api-server")
+    (tmp_path / "jwks.json").write_text(key_set(key))
+    daemon = start_tls_daemon(f"--jwks={tmp_path / 'jwks.json'}", f"--grant=agent=sub:{account},tenant=ml,host=*")
+    pod = make_pod(env=[{"name": "ROLLCALL_DIR", "value": "/rollcall/segments/job"}])
+    assert pod.install().returncode == 0
+    files = pod.folder / "rollcall-library"  # a folder that the container sees
+    shutil.copy(pki / "ca.crt", files)
+    (files / "token").touch(mode=0o600)
+    os.chown(files / "token", 1000, 1000)
+    (files / "token").write_text(key.token(account, node=NODE))
+    agent = (f"{BUILD}/bin/rollcall-agent --config=none --daemon={daemon.address} --tls-ca=/rollcall/lib/ca.crt "
+             f"--token-file=/rollcall/lib/token --scope=directory --dir=/rollcall/segments/job --host=$POD_NAME")
+    pod.start("sh", "-c", f"{agent} & exec \"$@\"", "sh", *HANGING, own_network=False)
+    incident = wait_for_incident(tmp_path)
+    assert (incident["tenant"], incident["job"], incident["attempt"]) == ("ml", "pretrain", 2)
+    culprit, = incident["verdicts"][0]["culprits"]
+    assert (culprit["rank"], culprit["host"]) == (3, pod.name)
+    assert "is in `Validate`" in incident["verdicts"][0]["summary"], "its stack was taken"
 
 
 def other_library():
