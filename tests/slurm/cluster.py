@@ -21,6 +21,7 @@ USERLAND = os.environ.get("ROLLCALL_SLURM_ROOT", "")
 PROGRAMS = pathlib.Path(os.environ.get("ROLLCALL_SLURM_PROGRAMS", BUILD / "bin"))
 
 NEEDED = ["munged", "slurmctld", "slurmd", "srun", "scontrol"]
+MOUNT_POINTS = [pathlib.Path(USERLAND + path) for path in ("/usr/lib/rollcall", "/etc/slurm")]
 
 
 def why_not():
@@ -119,6 +120,7 @@ class Cluster:
         self.processes = []
         for path in (self.tmp, etc, self.lib, self.jobs):
             path.mkdir()
+        self.made = [path for path in MOUNT_POINTS if not path.exists()]
         self.tmp.chmod(0o1777)
         os.chown(self.jobs, USER, USER)
         self.install()
@@ -132,7 +134,8 @@ class Cluster:
             (etc / name).chmod(0o755)
         self.etc = etc
         self.init = subprocess.Popen(
-            ["unshare", "--pid", "--mount", "--fork", "--mount-proc", "--kill-child", "--", "sh", "-c",
+            ["setpriv", "--pdeathsig", "KILL",  # tests that are killed leave nothing
+             "unshare", "--pid", "--mount", "--fork", "--mount-proc", "--kill-child", "--", "sh", "-c",
              INIT.format(root=USERLAND, etc=etc, lib=self.lib, tmp=self.tmp, jobs=self.jobs)], stdout=subprocess.PIPE, text=True)
         assert self.init.stdout.readline() == "up\n"
         children = f"/proc/{self.init.pid}/task/{self.init.pid}/children"
@@ -254,6 +257,9 @@ class Cluster:
         self.init.wait(timeout=20)
         for process in self.processes:
             process.wait(timeout=20)
+        for path in self.made:
+            if path.exists() and not any(path.iterdir()):
+                path.rmdir()
 
 
 def plain_environment():
