@@ -29,12 +29,17 @@ def can_be_others():
             and subprocess.run([*AS_NOBODY, "true"], capture_output=True, check=False).returncode == 0)
 
 
-def stepped_clock(step_file):
-    """The environment in which a program of Rollcall has a clock that is ahead by the seconds in this file."""
+def need_a_loader(what_for):
+    """Leaves the test out if the programs under test are those of the packages, which are static."""
     with open(ROLLCALL, "rb") as program:
         names_its_loader = b"/ld-linux" in program.read(4096)
     if not names_its_loader:
-        pytest.skip("the programs are static: no other clock can be preloaded into them")
+        pytest.skip(f"the programs are static: no loader {what_for}")
+
+
+def stepped_clock(step_file):
+    """The environment in which a program of Rollcall has a clock that is ahead by the seconds in this file."""
+    need_a_loader("preloads another clock into them")
     return {"LD_PRELOAD": str(BUILD / "tests" / "stepped_clock.so"), "STEP_FILE": str(step_file)}
 
 

@@ -11,8 +11,8 @@ import urllib.request
 
 import pytest
 from conftest import (AS_NOBODY, BUILD, VICTIMS, ROLLCALL, Service, client, copy_for_nobody,
-                      let_everybody_pass_to, needs_another_user, new_token, page, reports_in,
-                      rollcall, seen_by_ps, stepped_clock, usable_by_all, wait_for)
+                      let_everybody_pass_to, need_a_loader, needs_another_user, new_token, page,
+                      reports_in, rollcall, seen_by_ps, stepped_clock, usable_by_all, wait_for)
 
 
 # --- Closed by default.
@@ -259,6 +259,7 @@ def makers_of_tls(folder):
 
 
 def test_the_embedded_daemon_makes_no_object_of_tls(start_tls_daemon, tmp_path, monkeypatch):
+    need_a_loader("lists what they call")
     monkeypatch.setenv("LD_DEBUG", "bindings")
     for name in ("run", "daemon"):
         (tmp_path / name).mkdir()
