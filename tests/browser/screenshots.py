@@ -54,8 +54,9 @@ def main():
         views = [("jobs", "", 900, 330), ("job-16384", "#/job/llm-70b", 900, 760),
                  ("job", "#/job/resnet", 900, 900), ("incident", "#/incident/resnet-1", 900, 1000),
                  ("mismatch", "#/incident/gpt-small-1", 900, 900),
-                 ("history", "#/history", 900, 420),
-                 ("compare", "#/compare/resnet-1/gpt-small-1", 900, 620)]
+                 ("history", "#/history", 900, 560),
+                 ("rank", "#/job/resnet/rank/3", 900, 900),
+                 ("compare", "#/compare/resnet-1/gpt-small-1", 900, 1100)]
         for theme in ("light", "dark"):
             context = browser.new_context(color_scheme=theme)
             page = context.new_page()

@@ -203,3 +203,15 @@ def test_pages_of_one_are_for_everybody_and_fit_a_phone(open_page, daemon, start
         assert page.evaluate("document.documentElement.scrollWidth") <= 390, view
         found = Axe().run(page, options={"runOnly": ["wcag2a", "wcag2aa", "wcag21aa"]})
         assert found.violations_count == 0, f"{view} {theme}\n{found.generate_report()}"
+
+
+def test_a_number_in_the_name_of_a_communicator_is_no_link_to_a_rank(open_page, daemon, start_job):
+    start_job(daemon, "two_communicators_in_other_orders", said="wait for each other")
+    page = open_page(f"{daemon.page}/#/job/a-job")
+    sentence = page.locator(".sentence").first
+    expect(sentence).to_contain_text(re.compile('"all ranks [0-9a-f]{8}"'))
+    names = re.findall("all ranks ([0-9a-f]+)", sentence.inner_text())
+    links = sentence.locator("a").all_inner_texts()
+    assert links and not any(link.isdigit() and int(link) > 3 for link in links), links
+    html = sentence.inner_html()
+    assert all(f"all ranks {name}" in html for name in names), html

@@ -191,12 +191,12 @@ export function Compare({ ids }: { ids: [string, string] }) {
       <Section title="Stacks">
         <div class="both">
           {both.map((one) => (
-            <section key={one.id} aria-label={`stacks of ${one.id}`}>
+            <div key={one.id} role="region" aria-label={`stacks of ${one.id}`}>
               <h3>
                 <IncidentLink id={one.id} />
               </h3>
               <StacksOf incident={one} />
-            </section>
+            </div>
           ))}
         </div>
       </Section>

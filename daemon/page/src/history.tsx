@@ -47,11 +47,11 @@ const columns: Column[] = [
   ["State"],
   ["Incident"],
   ["Job"],
+  ["What happened"],
   ["Cause"],
   ["Ranks"],
   ["Hosts"],
   ["Lasted", "number"],
-  ["What happened"],
 ];
 
 function duration(incident: Incident): string {
@@ -93,16 +93,20 @@ function Row({
         <JobLink job={incident.job} tenant={incident.tenant} />
         {incident.attempt > 0 && <span class="soft"> attempt {incident.attempt}</span>}
       </td>
+      <td class="wide">
+        <Sentence job={job} text={verdict?.summary ?? ""} />
+      </td>
       <td>{verdict?.cause}</td>
-      <td>
+      <td data-label="culprits:">
         {verdict !== undefined && (
           <RankLinks job={job} ranks={shortenRanks(culpritRanks(verdict).ranks, 6)} />
         )}
       </td>
-      <td>{verdict !== undefined && <CulpritHosts verdict={verdict} most={3} />}</td>
-      <td class="number">{duration(incident)}</td>
-      <td class="wide">
-        <Sentence job={job} text={verdict?.summary ?? ""} />
+      <td data-label="on">
+        {verdict !== undefined && <CulpritHosts verdict={verdict} most={3} />}
+      </td>
+      <td class="number" data-label="lasted">
+        {duration(incident)}
       </td>
     </tr>
   );
@@ -251,7 +255,7 @@ export function History() {
             )}
           </p>
           {value.incidents.length > 0 && (
-            <Table label="incidents" columns={columns}>
+            <Table label="incidents" kind="stacked" columns={columns}>
               {value.incidents.map((incident) => (
                 <Row
                   key={incident.id}

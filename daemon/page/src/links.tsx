@@ -124,9 +124,9 @@ export function CulpritHosts({ verdict, most }: { verdict: Verdict; most: number
 }
 
 // A sentence of the daemon's, in which "rank 3" is a link. "rank 3 of communicator ..." is not a
-// rank of the job.
+// rank of the job, and neither is a number in a name, as in "all ranks 3b1b35f3".
 export function Sentence({ job, text }: { job: JobAddress; text: string }) {
-  const pattern = /\b(ranks? \d+(?:[-,]\d+)*)(?![,-]?\d)(?! of (?:the )?communicator)/g;
+  const pattern = /\b(ranks? \d+(?:[-,]\d+)*)(?![,-]?\d)(?!\w)(?! of (?:the )?communicator)/g;
   return (
     <>
       {text.split(pattern).map((part, index) => {

@@ -6,7 +6,7 @@ import { setParameters } from "./address";
 import type { JobView } from "./messages";
 import { timeOfDay } from "./timescale";
 
-const kStepSeconds = 5; // the daemon keeps a state every five seconds
+const kLeastSeconds = 5; // the daemon keeps a state every five seconds
 const kPatienceMs = 150; // while the slider moves
 
 // What the slider shows, and the view that is there.
@@ -24,7 +24,7 @@ export function Moment({ view, at }: { view: JobView; at: string }) {
   const from = Math.ceil(Date.parse(view.kept_from) / 1000);
   const to = at === "" ? Math.floor(Date.parse(view.now) / 1000) : Math.floor(Date.now() / 1000);
   const shown = dragged ?? (at === "" ? to : Math.floor(Date.parse(at) / 1000));
-  if (to - from < kStepSeconds) return null;
+  if (to - from < kLeastSeconds) return null;
   const words = at === "" && dragged === undefined ? "now" : timeOfDay(shown, 1, "local");
   return (
     <div class="moment" role="group" aria-label="moment">
@@ -34,7 +34,7 @@ export function Moment({ view, at }: { view: JobView; at: string }) {
           type="range"
           min={from}
           max={to}
-          step={kStepSeconds}
+          step={1}
           value={shown}
           aria-valuetext={words}
           onInput={(event) => setDragged(Number(event.currentTarget.value))}
@@ -51,7 +51,7 @@ export function PastNotice({ view }: { view: JobView }) {
   if (!view.is_kept) return null;
   return (
     <p class="past" role="status">
-      This is the state of {timeOfDay(Date.parse(view.now) / 1000, 1, "local")}. Processes and the last calls are
+      This is the state of {timeOfDay(Math.floor(Date.parse(view.now) / 1000), 1, "local")}. Processes and the last calls are
       of now.
     </p>
   );
