@@ -80,6 +80,34 @@ def test_a_report_that_is_in_the_comment_is_not_added_again(site, hung):
     assert "would run" not in dry_run(site, dict(incident, report_path=report), "--do=comment")
 
 
+def test_a_comment_that_looks_like_fields_of_slurm_stays_whole_and_changes_nothing(site, hung):
+    number, incident = hung
+    before = site.run("squeue", "-h", "-j", str(number), "-o", "%k").stdout.strip()
+    mine = "lr=3 NodeList=n[1-9] Partition=none JobState=PENDING bs=4"
+    site.run("scontrol", "update", f"jobid={number}", f"comment={mine}", user=USER)
+    try:
+        said = dry_run(site, dict(incident, report_path="/r"), policy="on-hang.usual: comment\non-hang: drain\n")
+        assert f"would run: scontrol update jobid={number} 'comment={mine}; rollcall: /r'" in said
+        strange = json.loads(json.dumps(incident))
+        strange["verdicts"][0]["culprits"][0].update(node="n9")
+        assert "n9 is no node of job" in dry_run(site, strange)
+    finally:
+        site.run("scontrol", "update", f"jobid={number}", f"comment={before}", user=USER)
+
+
+def test_a_component_of_a_heterogeneous_job_is_found(site, hung):
+    number = site.submit("sleep 60", "-n1", "-N1", ":", "-n1", "-N1")
+    site.wait_for_state(number, "RUNNING")
+    try:
+        incident = json.loads(json.dumps(hung[1]))
+        incident.update(job=f"{number}+1-train", opened_at="2099-01-01T00:00:00Z", report_path="/r")
+        incident["verdicts"][0]["culprits"][0].update(node=site.job(f"{number}+1")["NodeList"])
+        said = dry_run(site, incident, policy="on-hang: comment cancel")
+        assert f"jobid={number}+1 'comment=rollcall: /r'" in said and f"would run: scancel {number}\n" in said, said
+    finally:
+        site.run("scancel", str(number))
+
+
 CHANGES = {
     "only possible": (lambda i: i["verdicts"][0].update(certainty="possible"), "the verdict is only possible"),
     "resolved": (lambda i: i.update(state="resolved"), "the incident is resolved"),
