@@ -25,6 +25,7 @@ export function Moment({ view, at }: { view: JobView; at: string }) {
   const to = at === "" ? Math.floor(Date.parse(view.now) / 1000) : Math.floor(Date.now() / 1000);
   const shown = dragged ?? (at === "" ? to : Math.floor(Date.parse(at) / 1000));
   if (to - from < kLeastSeconds) return null;
+  // The slider counts seconds before now, so that "now" stays at its end while time passes.
   const words = at === "" && dragged === undefined ? "now" : timeOfDay(shown, 1, "local");
   return (
     <div class="moment" role="group" aria-label="moment">
@@ -32,12 +33,12 @@ export function Moment({ view, at }: { view: JobView; at: string }) {
         Show the job as of{" "}
         <input
           type="range"
-          min={from}
-          max={to}
+          min={from - to}
+          max={0}
           step={1}
-          value={shown}
+          value={shown - to}
           aria-valuetext={words}
-          onInput={(event) => setDragged(Number(event.currentTarget.value))}
+          onInput={(event) => setDragged(to + Number(event.currentTarget.value))}
         />
       </label>{" "}
       <output>{words}</output>{" "}
