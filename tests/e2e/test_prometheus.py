@@ -2,6 +2,7 @@
 """Tests /metrics with the real Prometheus: the rules, a scrape, an alert that fires."""
 import json
 import pathlib
+import re
 import socket
 import subprocess
 import time
@@ -9,6 +10,7 @@ import urllib.parse
 import urllib.request
 
 import pytest
+import yaml
 from conftest import Service
 
 ROOT = pathlib.Path(__file__).parent.parent.parent
@@ -33,6 +35,16 @@ def fetch(url, accept="*/*"):
 def test_promtool_accepts_the_rules(programs):
     checked = subprocess.run([programs / "promtool", "check", "rules", RULES], capture_output=True,
                              text=True)
+    assert checked.returncode == 0, checked.stdout + checked.stderr
+
+
+def test_promtool_accepts_the_scrape_part_of_the_recipe_for_the_collector(programs, tmp_path):
+    text = (ROOT / "docs" / "operating.md").read_text()
+    recipe = yaml.safe_load(re.search(r"```yaml\n(receivers:\n.*?)```", text, re.DOTALL)[1])
+    assert recipe["service"]["pipelines"]["metrics"]["receivers"] == list(recipe["receivers"])
+    (tmp_path / "prometheus.yml").write_text(yaml.safe_dump(recipe["receivers"]["prometheus"]["config"]))
+    checked = subprocess.run([programs / "promtool", "check", "config", tmp_path / "prometheus.yml"],
+                             capture_output=True, text=True, check=False)
     assert checked.returncode == 0, checked.stdout + checked.stderr
 
 
