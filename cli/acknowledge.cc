@@ -50,7 +50,7 @@ int AcknowledgeCommand(const std::vector<std::string>& arguments) {
   CLI::App app("Says that you take care of an incident.", "rollcall acknowledge");
   AddQueryFlags(&app, &flags);
   app.add_flag("--take-back", takes_back, "nobody takes care of it any more");
-  app.add_option("INCIDENT", id, "id of the incident, as rollcall incidents prints it")->required();
+  app.add_option("ID", id, "id of the incident, as rollcall incidents prints it")->required();
   int exit_code = 0;
   if (!ParseFlags(&app, arguments, &exit_code)) return exit_code;
   v1::IncidentActionRequest request;
@@ -65,7 +65,7 @@ int NoteCommand(const std::vector<std::string>& arguments) {
   std::vector<std::string> words;
   CLI::App app("Adds a note to an incident, for all who look at it.", "rollcall note");
   AddQueryFlags(&app, &flags);
-  app.add_option("INCIDENT", id, "id of the incident, as rollcall incidents prints it")->required();
+  app.add_option("ID", id, "id of the incident, as rollcall incidents prints it")->required();
   app.add_option("TEXT", words, "the note, of at most 2,000 bytes")->required();
   int exit_code = 0;
   if (!ParseFlags(&app, arguments, &exit_code)) return exit_code;
