@@ -67,6 +67,18 @@ class FakeQueries : public QuerySource {
     if (!status.ok()) return status;
     return incident;
   }
+  v1::ListSilencesResponse ListSilences() const override { return v1::ListSilencesResponse(); }
+  absl::StatusOr<v1::Silence> AddSilence(const v1::Silence& wanted, int64_t,
+                                         const std::string& who) override {
+    v1::Silence silence = wanted;
+    silence.set_who(who);
+    return silence;
+  }
+  absl::StatusOr<v1::Silence> EndSilence(const std::string& id) override {
+    v1::Silence silence;
+    silence.set_id(id);
+    return silence;
+  }
   absl::Status StreamStacks(const v1::TakeStacksRequest&,
                             const std::function<bool(const v1::ProcessStack&)>&) override {
     return absl::OkStatus();
