@@ -16,7 +16,6 @@ import json
 import os
 import pathlib
 import re
-import shutil
 import subprocess
 from email.utils import formatdate
 
@@ -196,8 +195,8 @@ def main():
     write_notices(found, folder / "THIRD_PARTY_NOTICES")
     write_sbom(found, version, folder / "sbom.cdx.json")
     (folder / "copyright").write_text(COPYRIGHT)
-    shutil.copy(SOURCE / "CHANGELOG.md", folder / "CHANGELOG.md")
-    shutil.copy(SOURCE / "LICENSE", folder / "LICENSE")
+    for name in ("CHANGELOG.md", "LICENSE"):  # without the mode that the file has in this checkout
+        (folder / name).write_bytes((SOURCE / name).read_bytes())
     write_debian_files(arguments.tree, version)
     write_man_pages(arguments.tree)
 

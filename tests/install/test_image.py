@@ -23,7 +23,7 @@ end = time.monotonic() + 60
 while True:
     try:
         page = urllib.request.urlopen("http://127.0.0.1:7656/metrics").read().decode()
-        if "\\nrollcall_agents 1\\n" in page:
+        if "\\nrollcall_agents_connected 1\\n" in page:
             break
     except OSError as error:
         page = str(error)
