@@ -7,7 +7,7 @@
 #   deploy/package.sh                all of them, in build/package
 #   deploy/package.sh wheel image    only these
 #
-# The same commit gives the same bytes, in any folder, from the same packages of Debian. Exit 0: the
+# The same commit gives the same bytes from the same packages of Debian, and no program names the folder. Exit 0: the
 # packages are there. Exit 1: a step failed; one message gives the reason.
 set -euo pipefail
 # shellcheck source=deploy/common.sh
