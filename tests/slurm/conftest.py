@@ -30,7 +30,8 @@ def victim(name, flags="-n2 -N2"):
 
 
 class Site(Cluster):
-    """A cluster with rollcalld and a rollcall-agent, which serves both nodes: they are one host."""
+    """A cluster with rollcalld and a rollcall-agent, which serves both nodes: they are one host. It calls
+    itself n2, where the ranks at fault run."""
 
     POLICY = """\
 on-hang: observe
@@ -51,7 +52,7 @@ reports: /tmp/site/reports
                    "--alert=exec=/usr/lib/rollcall/slurm/on-hang --config=/tmp/policy.yaml 2>> /tmp/on-hang.log",
                    *daemon_flags, log="rollcalld")
         self.start("/usr/lib/rollcall/bin/rollcall-agent", f"--daemon=127.0.0.1:{self.daemon_port}",
-                   "--host-facts=off", *agent_flags, log="rollcall-agent")
+                   "--host-facts=off", *agent_flags, env={"SLURMD_NODENAME": "n2"}, log="rollcall-agent")
 
     def ask(self, *arguments):
         """rollcall ARGUMENTS --format=json"""

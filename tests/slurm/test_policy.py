@@ -46,7 +46,9 @@ def hung(site):
     number = site.submit(victim("one_rank_stops_calling"), "--rollcall", "-n2", "-N2")
     site.wait(lambda: "rollcall" in site.job(number).get("Comment", ""), 40, lambda: site.output(number))
     [report] = (site.jobs / "rollcall-reports").glob(f"*-{number}-train-*/incident.json")
-    yield number, json.loads(report.read_text())
+    incident = json.loads(report.read_text())
+    incident["verdicts"][0]["culprits"][0].update(uid=USER, node="n2")
+    yield number, incident
     site.run("scancel", str(number), user=USER)
     site.wait_for_state(number, "CANCELLED")
 
@@ -115,6 +117,8 @@ CHANGES = {
     "another's job": (lambda i: i.update(job=i["job"].replace("train", "mine")), "is train, and not mine"),
     "no such job": (lambda i: i.update(job="999999-train"), "999999"),
     "no job of Slurm": (lambda i: i.update(job="train"), "the job 'train' is none of Slurm's"),
+    "another user's": (lambda i: i["verdicts"][0]["culprits"][0].update(uid=1),
+                       f"is of user {USER}, and a culprit of user 1"),
     "a strange node": (lambda i: i["verdicts"][0]["culprits"][0].update(node="n9"), "n9 is no node of job"),
 }
 

@@ -195,7 +195,7 @@ def test_a_job_that_hangs_is_named_and_its_report_stands_in_its_folder(site):
 
 def test_a_hang_of_a_step_of_two_components_is_told_once(site):
     number = site.submit(victim("one_rank_stops_calling", "--het-group=0,1"), "--rollcall=abort",
-                         "-n1", "-N1", ":", "-n1", "-N1")
+                         "-n1", "-N1", ":", "-n1", "-N1", "--nodelist=n2")
     site.wait_for_end(number)
     assert site.output(number).count("has not called AllReduce") == 1, site.output(number)
     assert site.output(number).count("ending the step") == 1
