@@ -126,6 +126,7 @@ void SetLaunch(const LaunchFacts& facts, v1::Identity* identity) {
   identity->set_launch(facts.launch);
   if (facts.may_rejoin) identity->set_may_rejoin(true);
   identity->set_inner_pid(facts.inner_pid);
+  if (facts.uid >= 0) identity->set_uid(static_cast<uint32_t>(facts.uid));
   if (!facts.tenant.empty()) identity->set_tenant(facts.tenant);
   if (!facts.stacks_off.empty()) identity->set_stacks_off(facts.stacks_off);
 #define PROCESS_PLACE(name) identity->set_##name(facts.name);

@@ -2,6 +2,7 @@
 #include "agent/processes/launch_facts.h"
 
 #include <dirent.h>
+#include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -11,6 +12,7 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
@@ -286,6 +288,22 @@ std::string ReadTarget(const std::string& proc_root, pid_t pid, int descriptor) 
   return Clean(text);
 }
 
+constexpr const char* kNodeVariables[] = {"NODE_NAME", "SLURMD_NODENAME"};
+
+// The scheduler's name of this host. The agent's own environment knows best. Another user's process may
+// say what it likes, and others act on the node's name, so it is not asked.
+std::string FindNode(const Environment& environment, int64_t uid) {
+  for (const char* name : kNodeVariables) {
+    const char* own = getenv(name);
+    if (own != nullptr && *own != '\0') return Clean(own);
+  }
+  if (uid >= 0 && static_cast<uid_t>(uid) != geteuid()) return "";
+  for (const char* name : kNodeVariables) {
+    if (environment.Has(name)) return Clean(environment.Get(name));
+  }
+  return "";
+}
+
 }  // namespace
 
 std::optional<LaunchFacts> ReadLaunchFacts(const std::string& proc_root, pid_t pid,
@@ -303,8 +321,10 @@ std::optional<LaunchFacts> ReadLaunchFacts(const std::string& proc_root, pid_t p
   if (IsStacksOff(environment.Get(kStacksVariable))) {
     facts.stacks_off = absl::StrCat(kStacksVariable, "=off");
   }
-  facts.node = Clean(environment.Get(environment.Has("NODE_NAME") ? "NODE_NAME"
-                                                                  : "SLURMD_NODENAME"));
+  const std::string user = ReadUser(proc_root, pid);
+  uint32_t uid = 0;
+  if (absl::SimpleAtoi(user, &uid)) facts.uid = uid;
+  facts.node = FindNode(environment, facts.uid);
   FindContainer(environment, proc_root, pid, &facts);
   const pid_t own = ReadOwnPid(proc_root, pid);
   facts.inner_pid = own == pid ? 0 : own;

@@ -102,6 +102,7 @@ struct ProcessIdentity {
   // What has switched its stacks off: "ROLLCALL_STACKS=off"; "": nothing.
   std::string stacks_off;
   int32_t inner_pid = 0;     // in its own pid namespace; 0: the same, or not known
+  int64_t uid = -1;          // its owner, as the kernel told the agent; -1: not known
 #define PROCESS_TEXT(name) std::string name;
 #define PROCESS_PLACE(name) std::string name;
 #define PROCESS_DETAIL(name) std::string name;

@@ -71,7 +71,8 @@ struct Culprit {
   std::string site;         // the line that made `call`, or its last call; "": not known
   int64_t step = -1;        // of its training loop; -1: not known
   std::string phase;
-  int32_t inner_pid = 0;  // as in ProcessIdentity
+  int32_t inner_pid = 0;  // this and the fields below as in ProcessIdentity
+  int64_t uid = -1;
 #define PROCESS_PLACE(name) std::string name;
 #include "proto/facts.def"
 };

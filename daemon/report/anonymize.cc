@@ -79,6 +79,10 @@ void ReplacePids(Pseudonyms* names, Message* message) {
 
 void Anonymize(v1::Incident* incident, Pseudonyms* names) {
   ReplacePids(names, incident);
+  incident->clear_silenced();
+  for (v1::Verdict& verdict : *incident->mutable_verdicts()) {
+    for (v1::Culprit& culprit : *verdict.mutable_culprits()) culprit.clear_uid();
+  }
   TextAnonymizer texts(names);
   for (const bool sentences : {false, true}) {
     Walk(incident, [&](const FieldDescriptor* field, Message* owner) {

@@ -85,6 +85,13 @@ const std::vector<TextField>& TextFields() {
       {"Note.who", K::kDropped},
       {"Note.text", K::kDropped},
       {"Acknowledgement.who", K::kDropped},
+      {"Silence.id", K::kDropped},
+      {"Silence.tenant", K::kDropped},
+      {"Silence.job", K::kDropped},
+      {"Silence.host", K::kDropped},
+      {"Silence.cause", K::kDropped},
+      {"Silence.who", K::kDropped},
+      {"Silence.comment", K::kDropped},
   };
   return fields;
 }

@@ -120,6 +120,7 @@ ProcessIdentity ToIdentity(const v1::Identity& update) {
   identity.local_rank = update.local_rank();
   identity.has_segment = update.has_segment();
   identity.inner_pid = update.inner_pid();
+  identity.uid = update.has_uid() ? update.uid() : -1;
   identity.stacks_off = update.stacks_off();
 #define PROCESS_TEXT(name) identity.name = update.name();
 #define PROCESS_PLACE(name) identity.name = update.name();

@@ -166,6 +166,7 @@ Culprit MakeCulprit(const JobState& job, int32_t process, int32_t rank, const Me
     culprit.exit_code = known->exit_code;
     culprit.exit_signal = known->exit_signal;
     culprit.inner_pid = known->inner_pid;
+    culprit.uid = known->uid;
 #define PROCESS_PLACE(name) culprit.name = known->name;
 #include "proto/facts.def"
   }

@@ -163,7 +163,7 @@ def wait_for_report(tmp_path):
 def test_the_agent_explains_a_hang_in_another_users_container_with_stacks(host, daemon, tmp_path):
     agent = host.agent(daemon)
     job = host.job("one_rank_stops_calling", *CONTAINER, "setpriv", "--reuid=1234", "--regid=1234",
-                   "--clear-groups")
+                   "--clear-groups", env={"NODE_NAME": "victim-node"})
     wait_for_status(daemon, "a-job: hung")
     verdict = wait_for_report(tmp_path)
     assert verdict["cause"] == "missing_rank"
@@ -171,6 +171,9 @@ def test_the_agent_explains_a_hang_in_another_users_container_with_stacks(host, 
     culprit = verdict["culprits"][0]
     assert culprit["host"] == "the-host"
     assert culprit["pid"] in host.find_pids("one_rank_stops_calling")
+    # What others may act on is the kernel's word, not the job's.
+    assert culprit["uid"] == 1234
+    assert culprit["node"] == "", "NODE_NAME is another user's"
     stacks = rollcall(daemon, "stacks", "--rank=3", "--each", "a-job").stdout
     assert "Validate()" in stacks, stacks
     assert agent.process.poll() is None and job.process.poll() is None

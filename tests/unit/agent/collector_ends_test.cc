@@ -99,6 +99,8 @@ TEST_F(CollectorTest, ReportsTheLaunchOfARankBeforeAndAfterItsFirstCall) {
     EXPECT_EQ(identity.restarts(), "TORCHELASTIC_RESTART_COUNT=1");
     EXPECT_EQ(identity.launch(), absl::StrCat(geteuid(), " node-7:29500"));
     EXPECT_EQ(identity.node(), "gpu-17");
+    EXPECT_TRUE(identity.has_uid());
+    EXPECT_EQ(identity.uid(), getuid());
     EXPECT_NEAR(static_cast<double>(SteadyNs() - identity.started_ns()), 0, 60e9);
   };
   Collector collector(Options());

@@ -3,6 +3,8 @@
 #include "agent/processes/launch_facts.h"
 
 #include <gtest/gtest.h>
+#include <stdlib.h>
+#include <unistd.h>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -18,6 +20,8 @@ const char kOtherUuid[] = "GPU-99999999-2222-3333-4444-555555555555";
 class LaunchFactsTest : public ::testing::Test {
  protected:
   LaunchFactsTest() { proc_.Write("20/status", "Name:\ttrain\nUid:\t1234\t1234\t1234\t1234\n"); }
+
+  void SetOwner(uid_t uid) { proc_.Write("20/status", absl::StrCat("Uid:\t", uid, "\t", uid, "\n")); }
 
   LaunchFacts Read(const std::vector<std::string>& environment) {
     proc_.Write("20/environ", absl::StrCat(absl::StrJoin(environment, std::string(1, '\0')),
@@ -131,7 +135,31 @@ TEST_F(LaunchFactsTest, AReplicaMayRejoinItsJobAndHasNoLaunchOfItsOwn) {
   EXPECT_FALSE(Read({"REPLICA_GROUP_ID=0"}).may_rejoin);
 }
 
+TEST_F(LaunchFactsTest, SaysWhoOwnsTheProcess) {
+  EXPECT_EQ(Read({}).uid, 1234);
+  proc_.Write("20/status", "Name:\ttrain\n");
+  EXPECT_EQ(Read({}).uid, -1);
+}
+
+// Somebody may drain the node that a verdict names.
+TEST_F(LaunchFactsTest, AnotherUsersProcessDoesNotSayOnWhichNodeItIs) {
+  ASSERT_NE(geteuid(), 1234u);
+  EXPECT_EQ(Read({"NODE_NAME=victim"}).node, "");
+  EXPECT_EQ(Read({"SLURMD_NODENAME=victim"}).node, "");
+  SetOwner(geteuid());
+  EXPECT_EQ(Read({"NODE_NAME=gpu-17"}).node, "gpu-17");
+}
+
+TEST_F(LaunchFactsTest, TheAgentsOwnEnvironmentNamesTheNodeFirst) {
+  setenv("NODE_NAME", "gpu-3", 1);
+  SetOwner(geteuid());
+  EXPECT_EQ(Read({"NODE_NAME=victim"}).node, "gpu-3");
+  EXPECT_EQ(Read({}).node, "gpu-3");
+  unsetenv("NODE_NAME");
+}
+
 TEST_F(LaunchFactsTest, TakesNodeAndPodFromTheEnvironment) {
+  SetOwner(geteuid());
   const LaunchFacts facts = Read({"NODE_NAME=gpu-17", "POD_NAME=train-0", "POD_NAMESPACE=ml"});
   EXPECT_EQ(facts.node, "gpu-17");
   EXPECT_EQ(facts.pod, "ml/train-0");
@@ -212,6 +240,7 @@ TEST_F(LaunchFactsTest, NamesNoGpuWhereCudasOrderIsNotKnown) {
 }
 
 TEST_F(LaunchFactsTest, KeepsTheTextsOfAHostileEnvironmentShort) {
+  SetOwner(geteuid());
   const LaunchFacts facts = Read({absl::StrCat("NODE_NAME=", std::string(100'000, 'x')),
                                   "MASTER_PORT=1", "MASTER_ADDR=a\x1b[31m\nb",
                                   absl::StrCat("POD_NAME=", std::string(100'000, 'x'))});

@@ -27,7 +27,7 @@ using testing::Not;
 std::string AddressOf(const HttpRoute& route) {
   std::string path = route.path;
   if (path.back() == '*') path.back() = 'x';
-  return route.role == Role::kOperator ? path + "?job=j&ranks=0&id=x&text=hello" : path + "?id=x&job=j";
+  return route.role == Role::kOperator ? path + "?job=j&ranks=0&id=x&text=hello&for=1h" : path + "?id=x&job=j";
 }
 
 bool IsStream(const HttpRoute& route) { return route.path == "/api/v1/events"; }
