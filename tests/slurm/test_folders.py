@@ -11,7 +11,7 @@ USER, OTHER = 61234, 61235  # neither has a process
 SHM = f"/dev/shm/rollcall-{USER}"
 # Runs in a mount namespace of its own, in the folder of the test, and stops if it has none.
 BEGIN = """\
-set -e; mount -t tmpfs -o mode=1777 tmpfs /dev/shm; cd "$TMP"; set +e
+set -e; mount -t tmpfs -o mode=1777 tmpfs /dev/shm; mount -t tmpfs -o mode=0755 tmpfs /run; cd "$TMP"; set +e
 prolog() { "$SLURM/prolog" || echo the prolog failed; }
 epilog() { "$SLURM/epilog" || echo the epilog failed; }
 show() { stat -c '%n %F %a %u' "$@"; }
@@ -96,6 +96,14 @@ echo theirs > /dev/shm/theirs; ln /dev/shm/theirs $SHM/theirs.seg; rm /dev/shm/t
 export ROLLCALL_KEEP=$KEEP; epilog; ls -A /dev/shm; cd $KEEP; find . | sort; cat 7/n1/1.seg; show 7"""
     assert shell(script) == [".", "./7", "./7/n1", "./7/n1/1.seg", "./7/n1/run-1-1", "./7/n1/run-1-1/2.seg",
                              "segment", "7 directory 750 0"]
+
+
+def test_two_epilogs_at_once_copy_a_segment_once(shell):
+    script = """\
+mkdir bin; printf '#!/bin/sh\\nsleep 1\\nexec /bin/cp "$@"\\n' > bin/cp; chmod 0755 bin/cp; PATH=$TMP/bin:$PATH
+export ROLLCALL_KEEP=$KEEP; fill; epilog & SLURMD_NODENAME=n2 epilog; wait
+find $KEEP -name '*.seg' | wc -l; ls -A /dev/shm; stat -c %a /run/rollcall-epilog.lock"""
+    assert shell(script) == ["1", "600"]
 
 
 def test_at_most_256_mib_of_a_job_are_kept_and_the_newest_first(shell):

@@ -103,7 +103,7 @@ def test_epilog_keeps_copies_where_the_site_wants_them(plain, epilog_settings):
     number = plain.submit(victim("one_rank_stops_calling"), "-n2", "-N2")
     plain.wait(lambda: len(segments(plain)) == 2)
     plain.run("scancel", str(number))
-    plain.wait(lambda: segments(plain) == [])
+    plain.wait(lambda: segments(plain) == [] and is_idle(plain), tell=plain.states)  # the epilog has ended
     assert len(plain.run("sh", "-c", f"find /tmp/kept/{number} -name '*.seg'").stdout.split()) == 2
     analyzed = plain.run("/usr/lib/rollcall/bin/rollcall", "analyze", f"/tmp/kept/{number}", check=False)
     assert analyzed.returncode == 3 and "AllReduce #10" in analyzed.stdout
