@@ -5,6 +5,7 @@
 #include <time.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <iostream>
 #include <optional>
 
@@ -44,6 +45,16 @@ std::string CheckTenant(const std::string& text) {
   return IsTenantName(text) ? "" : absl::StrCat(text, " is no name of a tenant");
 }
 
+// A pod with another text would be refused by the API server.
+std::string CheckQuantity(const std::string& text) {
+  const size_t end = std::min(text.find_first_not_of("0123456789"), text.size());
+  const std::string unit = text.substr(end);
+  for (const char* known : {"", "m", "k", "M", "G", "T", "Ki", "Mi", "Gi", "Ti"}) {
+    if (end > 0 && unit == known) return "";
+  }
+  return absl::StrCat(text, " is no quantity of Kubernetes, as 100m or 64Mi");
+}
+
 }  // namespace
 
 int WebhookCommand(const std::vector<std::string>& arguments) {
@@ -73,6 +84,18 @@ int WebhookCommand(const std::vector<std::string>& arguments) {
       "NVIDIA's GPUs and their slices)");
   app.add_option("--segments-size", injection.segments_size,
                  "limit of the memory volume for segments, as Kubernetes writes sizes")
+      ->capture_default_str();
+  app.add_option("--installer-cpu", injection.installer_cpu,
+                 "CPU of the init container, requested and its limit")
+      ->check(CheckQuantity)
+      ->capture_default_str();
+  app.add_option("--installer-memory", injection.installer_memory,
+                 "memory of the init container, requested and its limit")
+      ->check(CheckQuantity)
+      ->capture_default_str();
+  app.add_option("--image-arch", injection.image_arch,
+                 "CPU of --image, as kubernetes.io/arch names it; pods that ask for nodes of another "
+                 "one stay as they are")
       ->capture_default_str();
   int exit_code = 0;
   if (!ParseFlags(&app, arguments, &exit_code)) return exit_code;

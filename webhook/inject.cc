@@ -2,6 +2,7 @@
 #include "webhook/inject.h"
 
 #include <algorithm>
+#include <set>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -20,10 +21,8 @@ using nlohmann::json;
 constexpr char kMirrorMark[] = "kubernetes.io/config.mirror";  // of pods that a node's files define
 constexpr char kSafeToEvict[] = "cluster-autoscaler.kubernetes.io/safe-to-evict-local-volumes";
 
-// Limits equal to requests: a pod whose containers all have them stays in the class Guaranteed.
-constexpr char kInstallerCpu[] = "100m";
-constexpr char kInstallerMemory[] = "64Mi";
 constexpr char kLibrarySize[] = "64Mi";
+constexpr size_t kMostContainers = 500;  // of a pod: the patch must not take long
 
 // --- Which containers.
 
@@ -40,7 +39,7 @@ std::string FindClash(const json& spec) {
                       kSegmentsVolume, " or ", kInstaller);
 }
 
-std::string WhyNotPod(const json& pod, const PodMarks& marks) {
+std::string WhyNotPod(const json& pod, const PodMarks& marks, const InjectionSettings& settings) {
   const json& spec = Member(pod, "spec");
   for (const auto* part : {&marks.labels, &marks.annotations}) {
     const auto mark = part->find(kInjectMark);
@@ -53,6 +52,14 @@ std::string WhyNotPod(const json& pod, const PodMarks& marks) {
   if (Text(Member(spec, "os"), "name") == "windows" ||
       Text(selector, "kubernetes.io/os") == "windows") {
     return "it is a pod of Windows";
+  }
+  const std::string arch = Text(selector, "kubernetes.io/arch");
+  if (!arch.empty() && arch != settings.image_arch) {
+    return absl::StrCat("it asks for nodes of ", arch, ", and the image is for ",
+                        settings.image_arch);
+  }
+  if (ArrayMember(spec, "containers").size() > kMostContainers) {
+    return absl::StrCat("it has more than ", kMostContainers, " containers");
   }
   return FindClash(spec);
 }
@@ -75,27 +82,52 @@ bool HasGpu(const json& container, const InjectionSettings& settings) {
   return false;
 }
 
-// Whether the pod's author, or a GPU, asks for the library.
-bool IsWanted(const json& container, const PodMarks& marks, const InjectionSettings& settings) {
-  const auto asked = marks.annotations.find(kContainersMark);
-  if (asked == marks.annotations.end()) return HasGpu(container, settings);
-  if (asked->second == "*") return true;
-  for (absl::string_view name : absl::StrSplit(asked->second, ',')) {
-    if (absl::StripAsciiWhitespace(name) == Text(container, "name")) return true;
+// Which containers the pod's author names.
+class AskedContainers {
+ public:
+  explicit AskedContainers(const PodMarks& marks) {
+    const auto asked = marks.annotations.find(kContainersMark);
+    is_given_ = asked != marks.annotations.end();
+    if (!is_given_) return;
+    is_all_ = asked->second == "*";
+    for (absl::string_view name : absl::StrSplit(asked->second, ',')) {
+      names_.emplace(absl::StripAsciiWhitespace(name));
+    }
   }
-  return false;
-}
+  // Whether the author, or a GPU, asks for the library.
+  bool Want(const json& container, const InjectionSettings& settings) const {
+    if (!is_given_) return HasGpu(container, settings);
+    return is_all_ || names_.count(Text(container, "name")) != 0;
+  }
+
+ private:
+  bool is_given_ = false, is_all_ = false;
+  std::set<std::string> names_;
+};
 
 bool HasLibrary(const json& container) {
   const json* mount = FindIn(container, "volumeMounts", "mountPath", kPreloadFile);
   return mount != nullptr && Text(*mount, "name") == kLibraryVolume;
 }
 
+// The place that the node's runtime makes of this path: from the root, without "//", "." and "..".
+std::string PlaceOf(const std::string& path) {
+  std::vector<absl::string_view> parts;
+  for (const absl::string_view part : absl::StrSplit(path, '/')) {
+    if (part.empty() || part == ".") continue;
+    if (part != "..") {
+      parts.push_back(part);
+    } else if (!parts.empty()) {
+      parts.pop_back();
+    }
+  }
+  return absl::StrCat("/", absl::StrJoin(parts, "/"));
+}
+
 // Whether a mount of the container hides our files, or would get them.
 bool MeetsMount(const json& container) {
   for (const json& mount : ArrayMember(container, "volumeMounts")) {
-    std::string path = Text(mount, "mountPath");
-    while (path.size() > 1 && path.back() == '/') path.pop_back();
+    const std::string path = PlaceOf(Text(mount, "mountPath"));
     for (const absl::string_view ours : {kPreloadFile, kLibraryFolder, kSegmentsFolder}) {
       const bool is_above = absl::StartsWith(ours, absl::StrCat(path, path == "/" ? "" : "/"));
       if (path == ours || is_above || absl::StartsWith(path, absl::StrCat(ours, "/"))) return true;
@@ -169,7 +201,7 @@ json MakeInstaller(const json& pod, const json& variables, const InjectionSettin
                          {"readOnlyRootFilesystem", true},
                          {"runAsNonRoot", user != 0},
                          {"seccompProfile", {{"type", "RuntimeDefault"}}}};
-  const json size = {{"cpu", kInstallerCpu}, {"memory", kInstallerMemory}};
+  const json size = {{"cpu", settings.installer_cpu}, {"memory", settings.installer_memory}};
   json env = variables;
   env.push_back(Variable("ROLLCALL_DIR", absl::StrCat(kSegmentsFolder, "/shared")));
   return {
@@ -265,13 +297,14 @@ void AddAnnotations(const json& pod, const std::vector<std::string>& containers,
 Injection PlanInjection(const json& pod, const InjectionSettings& settings) {
   Injection plan;
   const PodMarks marks = MarksOf(pod);
-  plan.left_out = WhyNotPod(pod, marks);
+  plan.left_out = WhyNotPod(pod, marks, settings);
   if (!plan.left_out.empty()) return plan;
+  const AskedContainers asked(marks);
   bool is_any_wanted = false;
   std::vector<std::string> reasons;
   for (const json& container : ArrayMember(Member(pod, "spec"), "containers")) {
     const std::string name = Text(container, "name");
-    if (!IsWanted(container, marks, settings)) continue;
+    if (!asked.Want(container, settings)) continue;
     is_any_wanted = true;
     if (HasLibrary(container)) continue;
     const std::string why = WhyNotContainer(container);
@@ -299,12 +332,13 @@ json MakePatch(const json& pod, const std::string& space, const InjectionSetting
     patch.Append(spec, "/spec", "initContainers",
                  json::array({MakeInstaller(pod, variables, settings)}), "0");
   }
+  const std::set<std::string> chosen(injection.containers.begin(), injection.containers.end());
   std::vector<std::string> all;
   size_t index = 0;
   for (const json& container : ArrayMember(spec, "containers")) {
     const std::string name = Text(container, "name");
     const std::string path = absl::StrCat("/spec/containers/", index++);
-    const bool is_new = std::count(injection.containers.begin(), injection.containers.end(), name);
+    const bool is_new = chosen.count(name) != 0;
     if (is_new || HasLibrary(container)) all.push_back(name);
     if (!is_new) continue;
     json own = variables;

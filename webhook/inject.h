@@ -5,8 +5,8 @@
 // containers see the volume at /rollcall/lib, and a file of it as /etc/ld.so.preload: so each
 // process loads the library, also those that sshd starts without the container's environment, and
 // an LD_PRELOAD of the image stays as it is. Segments go into a memory volume of their own, because
-// /dev/shm of a pod has 64 MiB, and NCCL needs them. Nothing of this can make the API server refuse
-// the pod: a pod or container where it could is left alone.
+// /dev/shm of a pod has 64 MiB, and NCCL needs them. A pod or container that our parts would make
+// invalid is left alone. What rules of the cluster say about them is unknown here: docs/kubernetes.md.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -23,6 +23,11 @@ struct InjectionSettings {
   // part of the job's name. Another name: all pods are of this tenant.
   std::string tenant = "namespace";
   std::string segments_size = "256Mi";  // limit of the memory volume
+  // Of the init container. Its limits equal its requests: a pod whose containers all have them so
+  // stays in the class Guaranteed.
+  std::string installer_cpu = "100m";
+  std::string installer_memory = "64Mi";
+  std::string image_arch = "amd64";  // of the image, as nodes name it in kubernetes.io/arch
   // Resources whose containers get the library. "nvidia.com/mig-*" means all with this beginning.
   std::vector<std::string> gpu_resources = {"nvidia.com/gpu", "nvidia.com/gpu.shared",
                                             "nvidia.com/mig-*"};

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "proto/clean_text.h"
+#include "webhook/json_limits.h"
 #include "webhook/pod_json.h"
 
 namespace rollcall {
@@ -30,6 +31,18 @@ ReviewAnswer Refuse(const std::string& why) {
   const std::string message = absl::StrCat("this is no AdmissionReview of ", kVersion, ": ", why,
                                            "; the pod stays as it is");
   return {400, Wrap({{"uid", ""}, {"allowed", true}, {"status", {{"message", message}}}}), message};
+}
+
+// Admits a pod that is too large to be read.
+ReviewAnswer PassOver(const JsonSize& size) {
+  if (size.request_uid.empty()) return Refuse(size.excess);
+  const std::string why =
+      absl::StrCat("the pod stays as it is, without the library: ", size.excess);
+  return {200,
+          Wrap({{"uid", size.request_uid},
+                {"allowed", true},
+                {"warnings", json::array({absl::StrCat("rollcall: ", why)})}}),
+          why};
 }
 
 // "ml/train-0", or "ml/train-*" while the pod has no name yet.
@@ -69,6 +82,9 @@ ReviewAnswer Inject(const json& request, const InjectionSettings& settings) {
 }  // namespace
 
 ReviewAnswer AnswerReview(std::string_view body, const InjectionSettings& settings) {
+  const JsonSize size = MeasureJson(body);
+  if (!size.is_json) return Refuse("it is no JSON");
+  if (!size.excess.empty()) return PassOver(size);
   const json review = json::parse(body.begin(), body.end(), nullptr, /*allow_exceptions=*/false);
   if (review.is_discarded()) return Refuse("it is no JSON");
   if (Text(review, "kind") != kKind || Text(review, "apiVersion") != kVersion) {

@@ -248,6 +248,38 @@ INSTANTIATE_TEST_SUITE_P(
                   R"([{"op": "add", "path": "/spec/containers/0/volumeMounts",
                        "value": [{"name": "x", "mountPath": "/rollcall/lib/x"}]}])",
                   "mounts a volume"},
+        LeftAlone{"etc_as_doubled_slash",
+                  R"([{"op": "add", "path": "/spec/containers/0/volumeMounts",
+                       "value": [{"name": "x", "mountPath": "//etc"}]}])",
+                  "mounts a volume"},
+        LeftAlone{"etc_as_dot",
+                  R"([{"op": "add", "path": "/spec/containers/0/volumeMounts",
+                       "value": [{"name": "x", "mountPath": "/etc/."}]}])",
+                  "mounts a volume"},
+        LeftAlone{"etc_as_no_slash",
+                  R"([{"op": "add", "path": "/spec/containers/0/volumeMounts",
+                       "value": [{"name": "x", "mountPath": "etc"}]}])",
+                  "mounts a volume"},
+        LeftAlone{"etc_as_dot_inside",
+                  R"([{"op": "add", "path": "/spec/containers/0/volumeMounts",
+                       "value": [{"name": "x", "mountPath": "/etc/./ld.so.preload"}]}])",
+                  "mounts a volume"},
+        LeftAlone{"etc_as_dots",
+                  R"([{"op": "add", "path": "/spec/containers/0/volumeMounts",
+                       "value": [{"name": "x", "mountPath": "/etc/../etc"}]}])",
+                  "mounts a volume"},
+        LeftAlone{"etc_as_dots_above_root",
+                  R"([{"op": "add", "path": "/spec/containers/0/volumeMounts",
+                       "value": [{"name": "x", "mountPath": "/../etc"}]}])",
+                  "mounts a volume"},
+        LeftAlone{"etc_as_through_another",
+                  R"([{"op": "add", "path": "/spec/containers/0/volumeMounts",
+                       "value": [{"name": "x", "mountPath": "/data/../rollcall//lib/"}]}])",
+                  "mounts a volume"},
+        LeftAlone{"another_cpu",
+                  R"([{"op": "add", "path": "/spec/nodeSelector",
+                       "value": {"kubernetes.io/arch": "arm64"}}])",
+                  "nodes of arm64"},
         LeftAlone{"preloads_it_already",
                   R"([{"op": "add", "path": "/spec/containers/0/env",
                        "value": [{"name": "LD_PRELOAD", "value": "/a.so:/opt/librollcall.so"}]}])",
@@ -268,6 +300,34 @@ TEST(InjectTest, AVolumeBesideEtcIsNoReason) {
   pod["spec"]["containers"][0]["volumeMounts"] = json::parse(
       R"([{"name": "x", "mountPath": "/etc/ssl"}, {"name": "y", "mountPath": "/rollcall-data"}])");
   EXPECT_THAT(PlanInjection(pod, Settings()).containers, ElementsAre("train"));
+}
+
+TEST(InjectTest, DotsThatLeadElsewhereAreNoReason) {
+  json pod = OneGpuPod();
+  pod["spec"]["containers"][0]["volumeMounts"] = json::parse(
+      R"([{"name": "x", "mountPath": "/etc/../data"}, {"name": "y", "mountPath": "data/./etc"}])");
+  EXPECT_THAT(PlanInjection(pod, Settings()).containers, ElementsAre("train"));
+}
+
+TEST(InjectTest, TheSettingsOfTheInstallerReachThePod) {
+  InjectionSettings settings = Settings();
+  settings.installer_cpu = "1";
+  settings.installer_memory = "256Mi";
+  settings.image_arch = "arm64";
+  json pod = OneGpuPod();
+  pod["spec"]["nodeSelector"] = {{"kubernetes.io/arch", "arm64"}};
+  const json after = Apply(pod, settings);
+  EXPECT_EQ(after["spec"]["initContainers"][0]["resources"], json::parse(R"({
+      "limits": {"cpu": "1", "memory": "256Mi"}, "requests": {"cpu": "1", "memory": "256Mi"}})"));
+}
+
+TEST(InjectTest, APodOfTooManyContainersIsLeftAlone) {
+  json containers = json::array();
+  for (int i = 0; i < 501; ++i) containers.push_back(Gpu("c" + std::to_string(i)));
+  EXPECT_THAT(PlanInjection(Pod(containers), Settings()).left_out,
+              HasSubstr("more than 500 containers"));
+  containers.erase(0);
+  EXPECT_EQ(PlanInjection(Pod(containers), Settings()).containers.size(), 500u);
 }
 
 TEST(InjectTest, APodOfAnyShapeIsReadWithoutHarm) {

@@ -86,7 +86,8 @@ TEST(AnswerReviewTest, ABodyThatItCannotReadIsAClearErrorAndAllowed) {
            {"[]", "another kind or apiVersion"},
            {old.dump(), "another kind or apiVersion"},
            {nameless.dump(), "no request.uid"},
-           {std::string(100'000, '['), "it is no JSON"}}) {
+           {std::string(60, '['), "it is no JSON"},
+           {std::string(100'000, '['), "nested deeper than 64 levels"}}) {
     const ReviewAnswer answer = AnswerReview(body, Settings());
     EXPECT_EQ(answer.status, 400);
     const json response = json::parse(answer.body)["response"];
@@ -97,14 +98,39 @@ TEST(AnswerReviewTest, ABodyThatItCannotReadIsAClearErrorAndAllowed) {
   }
 }
 
-TEST(AnswerReviewTest, ADeepPodDoesNotUseUpTheStack) {
-  std::string deep(200'000, '[');
-  deep += std::string(200'000, ']');
-  std::string body = Review().dump();
-  body.replace(body.find("\"generateName\""), 0, "\"x\":" + deep + ",");
-  const ReviewAnswer answer = AnswerReview(body, Settings());
-  EXPECT_EQ(answer.status, 200);
-  EXPECT_EQ(json::parse(answer.body)["response"]["allowed"], true);
+// With uid first, as the API server writes it.
+std::string ReviewWith(const std::string& annotation) {
+  return R"({"kind": "AdmissionReview", "apiVersion": "admission.k8s.io/v1", "request": {
+      "uid": "705ab4f5", "operation": "CREATE", "namespace": "ml", "kind": {"kind": "Pod"},
+      "object": {"metadata": {"uid": "other", "x": )" +
+         annotation + R"(}, "spec": {"containers": [
+          {"name": "train", "resources": {"limits": {"nvidia.com/gpu": 8}}}]}}}})";
+}
+
+TEST(AnswerReviewTest, APodThatIsTooLargeIsAdmittedAsItIsWithAWarning) {
+  std::string many = "[0";
+  for (int i = 0; i < 200'000; ++i) many += ",0";
+  for (const auto& [x, why] : std::vector<std::pair<std::string, std::string>>{
+           {std::string(200'000, '[') + std::string(200'000, ']'), "nested deeper than 64 levels"},
+           {many + "]", "more than 200000 elements"}}) {
+    const ReviewAnswer answer = AnswerReview(ReviewWith(x), Settings());
+    EXPECT_EQ(answer.status, 200);
+    const json response = json::parse(answer.body)["response"];
+    EXPECT_EQ(response["uid"], "705ab4f5");
+    EXPECT_EQ(response["allowed"], true);
+    EXPECT_FALSE(response.contains("patch"));
+    EXPECT_THAT(response["warnings"][0].get<std::string>(), HasSubstr(why));
+    EXPECT_THAT(answer.log_line, HasSubstr(why));
+  }
+}
+
+TEST(AnswerReviewTest, ALargePodWithinTheLimitsGetsTheLibrary) {
+  std::string many = "[0";
+  for (int i = 0; i < 190'000; ++i) many += ",0";
+  for (const std::string& x : {many + "]", std::string(50, '[') + std::string(50, ']')}) {
+    const ReviewAnswer answer = AnswerReview(ReviewWith(x), Settings());
+    EXPECT_TRUE(json::parse(answer.body)["response"].contains("patch"));
+  }
 }
 
 TEST(AnswerReviewTest, TextsOfThePodDoNotGoIntoTheLogAsTheyAre) {
