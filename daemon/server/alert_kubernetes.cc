@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Events of Kubernetes about the pods of culprits, by its core API:
 // https://kubernetes.io/docs/reference/kubernetes-api/cluster-resources/event-v1/ has the limits.
+#include <spdlog/spdlog.h>
+
 #include <algorithm>
+#include <mutex>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
@@ -11,6 +14,7 @@
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "daemon/server/alert_messages.h"
+#include "proto/clean_text.h"
 #include "security/digest.h"
 
 namespace rollcall {
@@ -38,6 +42,20 @@ bool IsNameOfObject(absl::string_view text, size_t most, bool with_dots) {
                      [&](char c) { return is_plain(c) || c == '-' || (with_dots && c == '.'); });
 }
 
+// A process names its pod itself. So only pods of its tenant, which is their namespace: else the
+// author of a pod could put Events on pods of others.
+bool IsOfTenant(const std::string& space, const v1::Incident& incident) {
+  if (space == incident.tenant()) return true;
+  static std::once_flag said;
+  std::call_once(said, [&] {
+    spdlog::warn(
+        "no Event for the pods of job {}, which say that they are of namespace {}: the job's "
+        "tenant is {}, and Events need the namespace as tenant; said once",
+        CleanText(incident.job()), space, CleanText(incident.tenant()));
+  });
+  return false;
+}
+
 // Of the root cause's culprits, each once.
 std::vector<Pod> PodsOf(const v1::Incident& incident) {
   std::vector<Pod> pods;
@@ -45,7 +63,7 @@ std::vector<Pod> PodsOf(const v1::Incident& incident) {
   for (const v1::Culprit& culprit : incident.verdicts(0).culprits()) {
     const std::vector<std::string> parts = absl::StrSplit(culprit.pod(), '/');
     if (parts.size() != 2 || !IsNameOfObject(parts[0], kLongestNamespace, false) ||
-        !IsNameOfObject(parts[1], kLongestName, true)) {
+        !IsNameOfObject(parts[1], kLongestName, true) || !IsOfTenant(parts[0], incident)) {
       continue;
     }
     const bool is_known = std::any_of(pods.begin(), pods.end(), [&parts](const Pod& pod) {

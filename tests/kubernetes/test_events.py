@@ -97,7 +97,8 @@ def start(tmp_path, tls):
             [ROLLCALL, "run", "--sim", f"--daemon={found[1]}", "--http=none",
              f"--report-dir={tmp_path / 'of-run'}", "--", BUILD / "tests" / "ranks", "-n", "4",
              "--keep-going", "--", BUILD / "tests" / "one_rank_stops_calling"],
-            env={**os.environ, "ROLLCALL_JOB": "pretrain", "POD_NAME": "pretrain-0-x7k2p", "POD_NAMESPACE": "ml"},
+            env={**os.environ, "ROLLCALL_JOB": "pretrain", "POD_NAME": "pretrain-0-x7k2p", "POD_NAMESPACE": "ml",
+                 "ROLLCALL_TENANT": "ml"},
             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL))
         return daemon
 

@@ -299,6 +299,7 @@ TEST(AlertKindsTest, EachHasANameOfItsOwn) {
 AlertMessage MessageOfPods(const std::vector<std::string>& pods,
                            AlertEvent event = AlertEvent::kConfirmed) {
   AlertMessage message = Message(event);
+  message.incident.set_tenant("ml");
   v1::Verdict* verdict = message.incident.mutable_verdicts(0);
   verdict->clear_culprits();
   for (const std::string& pod : pods) verdict->add_culprits()->set_pod(pod);
@@ -338,6 +339,13 @@ TEST(KubernetesTest, TheEndIsNormal) {
   const json event = json::parse(requests.at(0).body);
   EXPECT_EQ(event["type"], "Normal");
   EXPECT_EQ(event["reason"], "JobHangEnded");
+}
+
+TEST(KubernetesTest, PodsOutsideTheNamespaceOfTheTenantGetNoEvent) {
+  const auto requests =
+      Requests(AlertKind::kKubernetes, MessageOfPods({"kube-system/etcd-0", "ml/a", "m/b"}));
+  ASSERT_EQ(requests.size(), 1u);
+  EXPECT_THAT(requests[0].url, HasSubstr("/namespaces/ml/"));
 }
 
 // A process names its pod itself, and the daemon's token may create events in each namespace.
