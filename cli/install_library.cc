@@ -60,12 +60,20 @@ int ReplaceWithCopy(const std::string& source, const std::string& target) {
 
 namespace {
 
+// Anew: a link of this name, which another container of the pod may have left, is not followed.
 int WriteFile(const std::string& path, const std::string& content) {
-  const UniqueFd file(open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
+  const std::string unnamed = absl::StrCat(path, ".", getpid(), ".new");
+  unlink(unnamed.c_str());
+  const UniqueFd file(open(unnamed.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644));
   if (!file.valid()) return errno;
   const auto size = static_cast<ssize_t>(content.size());
-  const bool is_done = write(file.get(), content.data(), content.size()) == size;
-  return is_done && fchmod(file.get(), 0644) == 0 ? 0 : errno;
+  if (write(file.get(), content.data(), content.size()) == size &&
+      fchmod(file.get(), 0644) == 0 && rename(unnamed.c_str(), path.c_str()) == 0) {
+    return 0;
+  }
+  const int failed = errno;
+  unlink(unnamed.c_str());
+  return failed;
 }
 
 // What of this container's environment the pod's other processes need.

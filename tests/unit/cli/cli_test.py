@@ -557,6 +557,18 @@ def test_for_a_pod_the_loaders_file_and_the_pods_variables_come_with_the_library
     assert all(file.stat().st_mode & 0o444 == 0o444 for file in tmp_path.iterdir()), "all users read them"
 
 
+def test_links_in_the_folder_of_a_pod_are_replaced_and_not_followed(tmp_path):
+    other, folder = tmp_path / "other", tmp_path / "folder"
+    other.write_text("of somebody else")
+    folder.mkdir()
+    for name in ("ld.so.preload", "environment"):
+        (folder / name).symlink_to(other)
+    assert install_for_pod(folder, ROLLCALL_JOB="train").returncode == 0
+    assert other.read_text() == "of somebody else"
+    assert (folder / "ld.so.preload").read_text() == f"{folder}/librollcall.so\n"
+    assert not any(file.is_symlink() for file in folder.iterdir())
+
+
 def test_a_pod_starts_although_the_library_cannot_be_installed(tmp_path):
     (tmp_path / "librollcall.so").mkdir()
     result = install_for_pod(tmp_path, ROLLCALL_JOB="train")
