@@ -13,7 +13,8 @@ ENV = [{"name": "LD_PRELOAD", "value": "/usr/lib/x86_64-linux-gnu/libjemalloc.so
        {"name": "LD_PRELOAD", "value": "/opt/librollcall.so"},
        {"name": "ROLLCALL_TENANT", "valueFrom": {"fieldRef": {"fieldPath": "metadata.namespace"}}}]
 MOUNTS = ["/data", "/dev/shm", "/etc/ssl/certs", "/etc", "/etc/ld.so.preload", "/rollcall",
-          "/rollcall/lib", "/rollcall-data", "/", "/rollcall/segments/x"]
+          "/rollcall/lib", "/rollcall-data", "/", "/rollcall/segments/x", "/data/sub/", "//etc",
+          "/etc/.", "etc", "/etc/./ld.so.preload", "/etc/../etc", "/rollcall//lib", "/x/.."]
 GPUS = [{"nvidia.com/gpu": "8"}, {"nvidia.com/gpu": 1}, {"nvidia.com/mig-1g.10gb": "2"},
         {"nvidia.com/gpu.shared": "1"}, {"nvidia.com/gpu": "0"}, {"amd.com/gpu": "4"},
         {"cpu": "2"}, {}, None]

@@ -18,7 +18,9 @@ VALUES = {
     "default": {},
     "webhook": {"injection": {"mode": "webhook"}},
     "no_injection": {"injection": {"mode": "none"}},
-    "agents_only": {"daemon": {"enabled": False}, "agent": {"daemon": "rollcall.example:7655"},
+    "policy": {"injection": {"mode": "policy"}},
+    "agents_only": {"daemon": {"enabled": False},
+                    "agent": {"daemon": "rollcall.example:7655", "caSecret": "rollcall-ca"},
                     "injection": {"mode": "none"}},
     "daemon_only": {"agent": {"enabled": False}, "injection": {"mode": "none"},
                     "daemon": {"persistence": {"enabled": False}}},
@@ -59,6 +61,8 @@ def documents_for(name, version):
     values = copy.deepcopy(VALUES[name])
     if version == "1.28" and name == "everything":
         values["agent"]["appArmorProfile"] = {}  # since 1.30
+    if version in ("1.28", "1.32") and name == "policy":
+        values["injection"]["mode"] = "webhook"  # since 1.36
     apis = [POLICY_API] if version in ("1.36", "1.37") else []
     return render(values, version=version, apis=apis)
 
@@ -272,7 +276,17 @@ def test_tokens_of_old_clusters_name_no_node_and_the_notes_say_so():
     ({"tls": {"mode": "cert-manager"}}, "tls.certManager.issuerRef is missing"),
     ({"tls": {"mode": "existing"}, "injection": {"mode": "none"}},
      "tls.existing.daemonSecret is missing"),
-    ({"podMonitor": {"enabled": True}}, "podMonitor.tokenSecret.name is missing"),
+    ({"podMonitor": {"enabled": True}, "networkPolicy": {"enabled": False}},
+     "podMonitor.tokenSecret.name is missing"),
+    ({"podMonitor": {"enabled": True, "tokenSecret": {"name": "m"}}},
+     "say where Prometheus runs:  --set 'networkPolicy.page[0]"),
+    ({"daemon": {"enabled": False}, "agent": {"daemon": "a:7655"}},
+     "make a secret with its ca.crt in this namespace and name it:  --set agent.caSecret=NAME"),
+    ({"agent": {"daemon": "::1:7655"}}, "agent/daemon"),
+    ({"daemon": {"events": True}, "injection": {"tenant": "ml"}},
+     "daemon.events needs injection.tenant=namespace"),
+    ({"nameOverride": "a.b"}, "nameOverride"),
+    ({"injection": {"installer": {"cpu": "a lot"}}}, "installer/cpu"),
     ({"daemon": {"hangafter": "60s"}}, "hangafter"),
     ({"injection": {"mode": "always"}}, "injection/mode"),
     ({"access": {"viewers": ["ci"]}}, "access/viewers/0"),
@@ -282,6 +296,60 @@ def test_wrong_values_are_refused_with_the_reason(values, why):
     done = template(values)
     assert done.returncode != 0
     assert why in done.stderr, done.stderr
+
+
+@pytest.mark.parametrize("name", ["prod.eu", "1prod", "2.rollcall"])
+def test_release_names_that_no_service_can_have_are_refused_with_the_way_out(name):
+    done = template(name=name)
+    assert done.returncode != 0
+    assert "cannot begin the names of services" in done.stderr and "nameOverride=rollcall" in done.stderr
+    assert render({"nameOverride": "rollcall"}, name=name)
+
+
+@pytest.mark.parametrize("name", ["a" * 53, "a" * 30 + "-" * 20 + "b", "r-" * 26 + "r"])
+def test_no_name_of_a_service_is_too_long(name):
+    for values in ({}, {"nameOverride": "n" * 40}):
+        for document in render(values, name=name):
+            if document["kind"] == "Service":
+                assert re.fullmatch("[a-z]([-a-z0-9]{0,61}[a-z0-9])?", document["metadata"]["name"])
+
+
+def test_agents_of_a_daemon_elsewhere_know_its_authority():
+    for daemon in ("rollcall.example:7655", "[::1]:7655", "10.0.0.1:7655"):
+        documents = render({"daemon": {"enabled": False}, "injection": {"mode": "none"},
+                            "agent": {"daemon": daemon, "caSecret": "rollcall-ca"}})
+        spec = find(documents, "DaemonSet")["spec"]["template"]["spec"]
+        assert f"--daemon={daemon}" in spec["containers"][0]["args"]
+        assert [v["secret"]["secretName"] for v in spec["volumes"] if "secret" in v] == ["rollcall-ca"]
+
+
+def texts_of(tree):
+    if isinstance(tree, dict):
+        return [text for value in tree.values() for text in texts_of(value)]
+    return [text for value in tree for text in texts_of(value)] if isinstance(tree, list) else [tree]
+
+
+def test_names_that_look_like_numbers_stay_texts():
+    digits = "12345"
+    documents = render({
+        "nameOverride": "rollcall", "image": {"repository": IMAGE, "pullSecrets": [digits]},
+        "daemon": {"priorityClassName": digits, "persistence": {"storageClass": digits, "size": digits}},
+        "agent": {"priorityClassName": digits, "caSecret": digits},
+        "access": {"tokenSecret": digits},
+        "injection": {"webhook": {"priorityClassName": digits}},
+        "networkPolicy": {"page": [{"podSelector": {}}]},
+        "podMonitor": {"enabled": True, "tokenSecret": {"name": digits, "key": digits}},
+    }, name=digits, namespace=digits)
+    for document in documents:
+        if document["kind"] not in FOREIGN:
+            check(document, "1.32")
+        assert int(digits) not in texts_of(document), document["kind"]
+
+
+@pytest.mark.parametrize("given, rendered", [("", None), ("-", ""), ("fast", "fast")])
+def test_the_storage_class_may_be_the_clusters_default_or_none(given, rendered):
+    documents = render({"daemon": {"persistence": {"storageClass": given}}})
+    assert find(documents, "PersistentVolumeClaim")["spec"].get("storageClassName") == rendered
 
 
 def test_the_schema_of_the_values_knows_every_value_of_the_defaults():

@@ -2,20 +2,21 @@
 """The MutatingAdmissionPolicy of the chart: its expressions, evaluated by a library of CEL, change the
 same pods in the same way as the webhook.
 
-Plain CEL has no Object{}. So Object.spec.containers{name: x} becomes the map {'name': x} here, and this
-file applies it as the API server does: lists of named things by their names."""
-import copy
+Plain CEL has no Object{} and JSONPatch{}. So Object.spec.containers{name: x} becomes the map {'name': x}
+here."""
+import json
+import pathlib
 import re
 
 import cel
+import jsonpatch
+import kubernetes_validate
 import pytest
 from conftest import POLICY_API, check, find, load, render
 from pods import PODS
 
 SETTINGS = [{}, {"tenant": "none"}, {"tenant": "ml-platform", "segmentsSize": "1Gi",
                                      "gpuResources": ["nvidia.com/gpu", "amd.com/*"]}]
-KEYS = {"containers": "name", "initContainers": "name", "volumes": "name", "env": "name",
-        "volumeMounts": "mountPath"}
 
 
 def policy_of(settings):
@@ -25,7 +26,7 @@ def policy_of(settings):
 
 def as_plain_cel(expression):
     """Object types as maps, whose keys are texts."""
-    plain = re.sub(r"\bObject(\.\w+)*\s*\{", "{", expression)
+    plain = re.sub(r"\b(Object(\.\w+)*|JSONPatch)\s*\{", "{", expression)
     return re.sub(r"([{,]\s*)([a-zA-Z]\w*)(\s*):(?!:)", r"\1'\2'\3:", plain)
 
 
@@ -35,44 +36,24 @@ def evaluate(expression, pod, namespace, variables):
     context.add_variable("request", {"namespace": namespace})
     context.add_variable("variables", variables)
     context.add_function("join", lambda texts, by: by.join(texts))
+    context.add_function("indexOf", lambda elements, wanted: list(elements).index(wanted))
     return cel.evaluate(as_plain_cel(expression), context)
 
 
-def merge(live, applied, key=None):
-    """What server-side apply makes of both."""
-    if isinstance(live, dict) and isinstance(applied, dict):
-        merged = dict(live)
-        for name, value in applied.items():
-            merged[name] = merge(live[name], value, KEYS.get(name)) if name in live else value
-        return merged
-    if key is not None:
-        merged = list(live)
-        for element in applied:
-            same = [i for i, other in enumerate(merged) if other[key] == element[key]]
-            if same:
-                merged[same[0]] = merge(merged[same[0]], element)
-            else:
-                merged.append(element)
-        return merged
-    return applied
+def variables_of(policy, pod, namespace):
+    variables = {}
+    for variable in policy["variables"]:
+        assert "Object" not in variable["expression"], "the API server knows this type in mutations alone"
+        variables[variable["name"]] = evaluate(variable["expression"], pod, namespace, variables)
+    return variables
 
 
 def apply_policy(policy, pod):
     namespace = pod["metadata"]["namespace"]
-    variables = {}
-    for variable in policy["variables"]:
-        variables[variable["name"]] = evaluate(variable["expression"], pod, namespace, variables)
+    variables = variables_of(policy, pod, namespace)
     mutation, = policy["mutations"]
-    assert mutation["patchType"] == "ApplyConfiguration"
-    applied = evaluate(mutation["applyConfiguration"]["expression"], pod, namespace, variables)
-    return merge(copy.deepcopy(pod), applied)
-
-
-def normalized(pod):
-    """The policy puts its init container last, and both leave empty lists as they are."""
-    pod = copy.deepcopy(pod)
-    pod["spec"].get("initContainers", []).sort(key=lambda container: container["name"])
-    return pod
+    assert mutation["patchType"] == "JSONPatch"
+    return jsonpatch.apply_patch(pod, evaluate(mutation["jsonPatch"]["expression"], pod, namespace, variables))
 
 
 @pytest.mark.parametrize("settings", SETTINGS, ids=["default", "no_tenants", "other_settings"])
@@ -84,7 +65,7 @@ def test_the_policy_makes_the_same_pods_as_the_webhook(start_webhook, settings):
         if pod["metadata"].get("labels", {}).get("rollcall/inject") == "false":
             continue  # the policy's objectSelector
         by_policy = apply_policy(policy, pod)
-        assert normalized(by_policy) == normalized(webhook.mutate(pod)), f"pod {number}"
+        assert by_policy == webhook.mutate(pod), f"pod {number}"
         changed += by_policy != pod
     assert changed > 30
 
@@ -108,8 +89,81 @@ def test_the_policys_pods_and_the_policy_itself_are_valid(version):
     check(pod, version)
 
 
-def test_clusters_with_the_policys_api_get_the_policy_and_older_ones_the_webhook():
-    kinds = {d["kind"] for d in render(version="1.37", apis=[POLICY_API])}
+def test_the_policy_comes_only_when_it_is_asked_for():
+    """As long as no real API server has taken it."""
+    for version, apis in (("1.35", []), ("1.37", [POLICY_API])):
+        kinds = {d["kind"] for d in render(version=version, apis=apis)}
+        assert "MutatingAdmissionPolicy" not in kinds and "MutatingWebhookConfiguration" in kinds
+    kinds = {d["kind"] for d in render({"injection": {"mode": "policy"}}, version="1.37")}
     assert "MutatingAdmissionPolicy" in kinds and "MutatingWebhookConfiguration" not in kinds
-    kinds = {d["kind"] for d in render(version="1.35")}
-    assert "MutatingAdmissionPolicy" not in kinds and "MutatingWebhookConfiguration" in kinds
+
+
+def test_a_path_that_cel_cannot_resolve_leaves_the_container_alone():
+    policy = policy_of({})
+    for path, is_left in (("/data", False), ("/data/.cache", False), ("/data/", False), ("/a..b", False),
+                          ("//data", True), ("/data/./x", True), ("/data/..", True), ("data", True)):
+        pod = load("job")
+        pod["metadata"]["namespace"] = "ml"
+        pod["spec"]["containers"][0]["volumeMounts"] = [{"name": "data", "mountPath": path}]
+        assert (apply_policy(policy, pod) == pod) == is_left, path
+
+
+def test_the_policy_leaves_pods_for_another_cpu_alone():
+    pod = load("job")
+    pod["metadata"]["namespace"] = "ml"
+    pod["spec"]["nodeSelector"] = {"kubernetes.io/arch": "arm64"}
+    assert apply_policy(policy_of({}), pod) == pod
+    settings = {"imageArch": "arm64", "installer": {"cpu": "1", "memory": "256Mi"}}
+    after = apply_policy(policy_of(settings), pod)
+    size = {"cpu": "1", "memory": "256Mi"}
+    assert after["spec"]["initContainers"][0]["resources"] == {"limits": size, "requests": size}
+
+
+# --- Atomic fields: an apply configuration that sets one is refused by the API server, for each pod.
+
+def definitions(version):
+    folder = pathlib.Path(kubernetes_validate.__file__).parent / "kubernetes-json-schema"
+    return json.loads((folder / f"v{version}.0-local" / "_definitions.json").read_text())["$defs"]
+
+
+def resolved(schema, known):
+    """The schema behind its reference, with what stands beside that."""
+    reference = schema.get("$ref") or next((part["$ref"] for part in schema.get("allOf", []) if "$ref" in part), None)
+    if reference is None:
+        return schema
+    return {**known[reference.rsplit("/", 1)[-1]], **schema}
+
+
+def atomics_in(applied, schema, known, path=""):
+    schema = resolved(schema, known)
+    if "atomic" in (schema.get("x-kubernetes-list-type"), schema.get("x-kubernetes-map-type")):
+        return [path]
+    if isinstance(applied, list):
+        # Without a type, a list is atomic.
+        if "x-kubernetes-list-type" not in schema and "x-kubernetes-patch-merge-key" not in schema:
+            return [path]
+        return [found for element in applied for found in atomics_in(element, schema["items"], known, path)]
+    if not isinstance(applied, dict):
+        return []
+    return [found for name, value in applied.items()
+            for found in atomics_in(value, schema.get("properties", {}).get(name, {}), known, f"{path}/{name}")]
+
+
+@pytest.mark.parametrize("version", ["1.36", "1.37"])
+def test_no_apply_configuration_of_the_chart_sets_an_atomic_field(version):
+    known = definitions(version)
+    pod_schema = known["io.k8s.api.core.v1.Pod"]
+    refused = {"spec": {"initContainers": [{
+        "name": "a", "command": ["b"], "securityContext": {"capabilities": {"drop": ["ALL"]}},
+        "env": [{"name": "c", "valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName"}}}],
+        "resources": {"limits": {"cpu": "1"}}}]}}
+    assert atomics_in(refused, pod_schema, known) == [
+        "/spec/initContainers/command", "/spec/initContainers/securityContext/capabilities/drop",
+        "/spec/initContainers/env/valueFrom/fieldRef"], "the check itself finds them"
+    pod = load("leaderworkerset")
+    policy = policy_of({})
+    values = variables_of(policy, pod, "ml")
+    for mutation in policy["mutations"]:
+        if mutation["patchType"] == "ApplyConfiguration":
+            applied = evaluate(mutation["applyConfiguration"]["expression"], pod, "ml", values)
+            assert atomics_in(applied, pod_schema, known) == []

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The real webhook, with the chart's flags and certificates, asked as the API server asks."""
+import concurrent.futures
 import copy
 import json
+import pathlib
 import re
 import socket
 import ssl
@@ -149,7 +151,7 @@ def test_what_is_no_creation_of_a_pod_stays_as_it_is(webhook):
     (b"\xff\xfe\x00", "it is no JSON"),
     (b'{"kind": "AdmissionReview", "apiVersion": "admission.k8s.io/v1beta1"}', "another kind or apiVersion"),
     (b'{"kind": "AdmissionReview", "apiVersion": "admission.k8s.io/v1"}', "no request.uid"),
-    (b"[" * 1_000_000, "it is no JSON"),
+    (b"[" * 1_000_000, "nested deeper than 64 levels"),
 ])
 def test_a_body_that_it_cannot_read_is_a_clear_error_and_allowed(webhook, body, why):
     status, text = webhook.post(body)
@@ -170,6 +172,31 @@ def test_a_pod_of_two_mebibytes_is_read_and_a_body_of_more_than_three_refused(we
         connection.sendall(b"POST /mutate HTTP/1.1\r\nHost: x\r\nContent-Length: 3145729\r\n\r\n")
         assert b" 413 " in connection.recv(4096)
     assert webhook.review(load("job"))["allowed"]
+
+
+def test_large_bodies_of_all_connections_at_once_stay_below_the_charts_limit_of_memory(start_webhook):
+    webhook = start_webhook()
+    pod = load("job")
+    pod["metadata"]["annotations"]["notes"] = "x" * (2 << 20)
+    pod["x"] = [0] * 190_000
+    with concurrent.futures.ThreadPoolExecutor(48) as pool:
+        answers = list(pool.map(lambda _: "patch" in webhook.review(pod), range(48)))
+    assert all(answers)
+    status = pathlib.Path(f"/proc/{webhook.process.pid}/status").read_text()
+    assert int(re.search(r"VmHWM:\s+(\d+) kB", status)[1]) < 400 * 1024, "of 512Mi"
+
+
+@pytest.mark.parametrize("containers", [500, 10_000])
+def test_a_pod_of_many_containers_gets_its_answer_before_the_api_server_gives_up(webhook, containers):
+    pod = load("job")
+    first, = pod["spec"]["containers"]
+    pod["spec"]["containers"] = [{**first, "name": f"c{i}"} for i in range(containers)]
+    pod["metadata"].setdefault("annotations", {})["rollcall/containers"] = ",".join(
+        f"c{i}" for i in range(containers))
+    begun = time.monotonic()
+    response = webhook.review(pod)
+    assert time.monotonic() - begun < 5
+    assert ("patch" in response) == (containers == 500)
 
 
 def test_other_addresses_are_not_there(webhook):

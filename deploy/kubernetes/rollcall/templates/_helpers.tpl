@@ -2,15 +2,20 @@
 
 {{/* The name that all objects begin with. */}}
 {{- define "rollcall.name" -}}
-{{- if .Values.nameOverride -}}{{ .Values.nameOverride }}
-{{- else if contains "rollcall" .Release.Name -}}{{ .Release.Name | trunc 40 | trimSuffix "-" }}
-{{- else -}}{{ printf "%s-rollcall" .Release.Name | trunc 40 | trimSuffix "-" }}
+{{- $name := .Values.nameOverride -}}
+{{- if not $name -}}
+{{- $name = ternary .Release.Name (printf "%s-rollcall" .Release.Name) (contains "rollcall" .Release.Name) | trunc 40 | trimAll "-" -}}
 {{- end -}}
+{{- /* Of services too: RFC 1035, and at most 63 characters with what follows it. */ -}}
+{{- if not (regexMatch "^[a-z]([-a-z0-9]{0,38}[a-z0-9])?$" $name) -}}
+{{- fail (printf "%q cannot begin the names of services: letters a-z, digits and -, a letter first, at most 40 characters. Choose another one:  --set nameOverride=rollcall" $name) -}}
+{{- end -}}
+{{ $name }}
 {{- end -}}
 
 {{- define "rollcall.labels" -}}
 app.kubernetes.io/name: rollcall
-app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/instance: {{ .Release.Name | quote }}
 app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
 app.kubernetes.io/managed-by: {{ .Release.Service }}
 helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
@@ -19,7 +24,7 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 {{/* Labels that choose the pods of one part. Call it with (list . "daemon"). */}}
 {{- define "rollcall.selector" -}}
 app.kubernetes.io/name: rollcall
-app.kubernetes.io/instance: {{ (index . 0).Release.Name }}
+app.kubernetes.io/instance: {{ (index . 0).Release.Name | quote }}
 app.kubernetes.io/component: {{ index . 1 }}
 {{- end -}}
 
@@ -37,7 +42,7 @@ app.kubernetes.io/component: {{ index . 1 }}
 {{- with .Values.image.pullSecrets }}
 imagePullSecrets:
   {{- range . }}
-  - name: {{ . }}
+  - name: {{ . | quote }}
   {{- end }}
 {{- end }}
 {{- end -}}
@@ -74,11 +79,17 @@ seccompProfile: {type: RuntimeDefault}
 {{ printf "%s.%s.svc,%s.%s.svc.cluster.local" $name .Release.Namespace $name .Release.Namespace }}
 {{- end -}}
 
-{{/* "policy", "webhook" or "none". */}}
+{{/* "policy", "webhook" or "none". No API server has taken the policy yet, so nobody gets it unasked. */}}
 {{- define "rollcall.injection" -}}
-{{- if ne .Values.injection.mode "auto" -}}{{ .Values.injection.mode }}
-{{- else if .Capabilities.APIVersions.Has "admissionregistration.k8s.io/v1/MutatingAdmissionPolicy" -}}policy
-{{- else -}}webhook
+{{- if eq .Values.injection.mode "auto" -}}webhook{{- else -}}{{ .Values.injection.mode }}{{- end -}}
+{{- end -}}
+
+{{/* The secret with the ca.crt by which the agents know their daemon. */}}
+{{- define "rollcall.caSecret" -}}
+{{- if .Values.agent.caSecret -}}{{ .Values.agent.caSecret }}
+{{- else if or .Values.daemon.enabled (eq .Values.tls.mode "existing") -}}{{ include "rollcall.daemonSecret" . }}
+{{- else -}}
+{{- fail "daemon.enabled is false, so the chart does not know the authority of the daemon's certificate: make a secret with its ca.crt in this namespace and name it:  --set agent.caSecret=NAME" -}}
 {{- end -}}
 {{- end -}}
 
