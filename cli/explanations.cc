@@ -123,7 +123,7 @@ const std::vector<Explanation>& Explanations() {
        "pytorch/pytorch torch/csrc/distributed/c10d/ProcessGroupNCCL.cpp, "
        "WorkNCCL::printTraceback()"},
       {"torch-watchdog-stuck",
-       {"watchdog got stuck for", "without making progress", ""},
+       {"watchdog got stuck for", "", ""},
        "PyTorch's heartbeat monitor: the watchdog thread of this rank has not moved for this time "
        "(8 min by default). PyTorch then ends the rank.",
        "It does not say that a collective timed out: the thread that would see that is itself "

@@ -3,8 +3,11 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "absl/strings/str_cat.h"
@@ -88,7 +91,27 @@ std::string JUnitTextOfUnended(const std::string& job) {
                true);
 }
 
-absl::Status WriteJUnitFile(const std::string& path, const std::string& text) {
+namespace {
+
+absl::Status WriteInPlace(const std::string& path, const std::string& text) {
+  // A FIFO without a reader must not hold up the job.
+  const UniqueFd fd(open(path.c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC));
+  if (!fd.valid()) return Errno(path);
+  if (write(fd.get(), text.data(), text.size()) != static_cast<ssize_t>(text.size())) {
+    return Errno(path);
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status WriteJUnitFile(const std::string& named, const std::string& text) {
+  // A link stays one, and what is no file, as /dev/stdout, is written to and never replaced.
+  char resolved[PATH_MAX];
+  const std::string path =
+      realpath(named.c_str(), resolved) != nullptr ? std::string(resolved) : named;
+  struct stat about;
+  if (stat(path.c_str(), &about) == 0 && !S_ISREG(about.st_mode)) return WriteInPlace(path, text);
   const std::string unnamed = absl::StrCat(path, ".", getpid(), ".new");
   const UniqueFd fd(open(unnamed.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
   if (!fd.valid()) return Errno(path);

@@ -5,7 +5,10 @@
 
 #include <algorithm>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "daemon/model/verdict.h"
 #include "proto/clean_text.h"
 #include "proto/whole_numbers.h"
 
@@ -33,6 +36,24 @@ bool IsFor(const Tenants& tenants, const v1::Silence& silence) {
   return silence.tenant().empty() ? tenants.AreAll() : tenants.Has(silence.tenant());
 }
 
+// A word that no incident can have would hold back nothing, and its author would rely on it.
+absl::Status CheckWords(const v1::Silence& wanted) {
+  const std::vector<std::string> causes = {
+#define X(name, text) text,
+      ROLLCALL_CAUSES(X)
+#undef X
+  };
+  if (!wanted.cause().empty() && std::count(causes.begin(), causes.end(), wanted.cause()) == 0) {
+    return absl::InvalidArgumentError(absl::StrCat("no cause \"", CleanText(wanted.cause()),
+                                                   "\"; causes are ", absl::StrJoin(causes, ", ")));
+  }
+  if (wanted.tenant().find('*') != std::string::npos) {
+    return absl::InvalidArgumentError(
+        "a tenant is a whole name; without one the silence is for all tenants");
+  }
+  return absl::OkStatus();
+}
+
 absl::Status Check(const v1::Silence& wanted, int64_t seconds, const Tenants& tenants) {
   if (wanted.job().empty() && wanted.host().empty() && wanted.cause().empty()) {
     return absl::InvalidArgumentError(absl::StrCat("a silence says what it is for: ", kForm));
@@ -44,12 +65,25 @@ absl::Status Check(const v1::Silence& wanted, int64_t seconds, const Tenants& te
     return absl::OutOfRangeError(absl::StrCat("this comment has ", wanted.comment().size(),
                                               " bytes; a comment has at most ", kMostCommentBytes));
   }
+  const absl::Status words = CheckWords(wanted);
+  if (!words.ok()) return words;
   if (IsFor(tenants, wanted)) return absl::OkStatus();
   return absl::PermissionDeniedError(
       wanted.tenant().empty()
           ? absl::StrCat("you may act for some tenants only; name one: tenant=",
                          tenants.names().empty() ? "NAME" : tenants.names().front())
           : absl::StrCat("you may not act for the tenant ", wanted.tenant()));
+}
+
+// Without spaces around its words, and with the tenant of somebody who has but one.
+v1::Silence InFull(v1::Silence wanted, const Tenants& tenants) {
+  for (std::string* word : {wanted.mutable_tenant(), wanted.mutable_job(), wanted.mutable_host(),
+                            wanted.mutable_cause()}) {
+    absl::StripAsciiWhitespace(word);
+  }
+  const bool has_one = !tenants.AreAll() && tenants.names().size() == 1;
+  if (wanted.tenant().empty() && has_one) wanted.set_tenant(tenants.names().front());
+  return wanted;
 }
 
 }  // namespace
@@ -77,9 +111,10 @@ std::string SilenceInWords(const std::string& tenant, const std::string& job,
   return words;
 }
 
-absl::StatusOr<v1::Silence> Silences::Add(const v1::Silence& wanted, int64_t seconds,
+absl::StatusOr<v1::Silence> Silences::Add(const v1::Silence& given, int64_t seconds,
                                           const std::string& who, const Tenants& tenants,
                                           int64_t now_ns) {
+  const v1::Silence wanted = InFull(given, tenants);
   const absl::Status status = Check(wanted, seconds, tenants);
   if (!status.ok()) return status;
   DropEnded(now_ns);

@@ -4,9 +4,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <fstream>
 #include <sstream>
+#include <string>
 
 namespace rollcall {
 namespace {
@@ -83,6 +85,27 @@ TEST(JUnitFileTest, WritesTheFileAnewAndLeavesNoOther) {
 TEST(JUnitFileTest, AnErrorSaysWhichFileAndWhy) {
   const absl::Status status = WriteJUnitFile("/proc/no/junit.xml", "");
   EXPECT_EQ(status.message(), "--junit: cannot write /proc/no/junit.xml: No such file or directory");
+}
+
+TEST(JUnitFileTest, WritesThroughALinkAndIntoAFifoAndReplacesNeither) {
+  const std::string folder = ::testing::TempDir() + "/junit_links";
+  mkdir(folder.c_str(), 0700);
+  const std::string link = folder + "/link", target = folder + "/target", fifo = folder + "/fifo";
+  ASSERT_EQ(symlink("target", link.c_str()), 0);
+  std::ofstream(target) << "old";
+  ASSERT_TRUE(WriteJUnitFile(link, "new").ok());
+  std::string text;
+  std::getline(std::ifstream(target), text);
+  EXPECT_EQ(text, "new");
+  struct stat about;
+  ASSERT_EQ(lstat(link.c_str(), &about), 0);
+  EXPECT_TRUE(S_ISLNK(about.st_mode));
+  ASSERT_EQ(mkfifo(fifo.c_str(), 0600), 0);
+  EXPECT_FALSE(WriteJUnitFile(fifo, "text").ok()) << "nobody reads, and nobody waits";
+  ASSERT_EQ(lstat(fifo.c_str(), &about), 0);
+  EXPECT_TRUE(S_ISFIFO(about.st_mode));
+  for (const std::string& path : {link, target, fifo}) unlink(path.c_str());
+  rmdir(folder.c_str());
 }
 
 }  // namespace

@@ -100,6 +100,12 @@ TEST(SilencesTest, ASilenceSaysWhatItIsForAndIsNeitherTooShortNorTooLong) {
   EXPECT_TRUE(
       absl::IsInvalidArgument(Add(For("*"), &silences, kLongestSilenceSeconds + 1).status()));
   EXPECT_TRUE(Add(For("*"), &silences, kLongestSilenceSeconds).ok());
+  EXPECT_TRUE(absl::IsInvalidArgument(Add(For("  "), &silences).status()));
+  const auto unknown = Add(For("", "", "missing*"), &silences);
+  EXPECT_TRUE(absl::IsInvalidArgument(unknown.status()));
+  EXPECT_NE(std::string(unknown.status().message()).find("causes are "), std::string::npos);
+  EXPECT_NE(std::string(unknown.status().message()).find("rank_died"), std::string::npos);
+  EXPECT_TRUE(absl::IsInvalidArgument(Add(For("*", "", "", "*"), &silences).status()));
   v1::Silence wordy = For("*");
   wordy.set_comment(std::string(kMostCommentBytes + 1, 'x'));
   EXPECT_TRUE(absl::IsOutOfRange(Add(wordy, &silences).status()));
@@ -107,7 +113,7 @@ TEST(SilencesTest, ASilenceSaysWhatItIsForAndIsNeitherTooShortNorTooLong) {
 
 TEST(SilencesTest, WhoActsForSomeTenantsSilencesOnlyThese) {
   Silences silences;
-  const Tenants research = Tenants::Only({"research"});
+  const Tenants research = Tenants::Only({"research", "speech"});
   const auto add = [&](const v1::Silence& wanted, const Tenants& tenants) {
     return silences.Add(wanted, kHour, "bob", tenants, kNow);
   };
@@ -123,6 +129,9 @@ TEST(SilencesTest, WhoActsForSomeTenantsSilencesOnlyThese) {
   EXPECT_TRUE(absl::IsNotFound(silences.End(of_all->id(), research, kNow).status()));
   EXPECT_TRUE(absl::IsNotFound(silences.End(of_vision->id(), research, kNow).status()));
   EXPECT_TRUE(silences.End(own->id(), research, kNow).ok());
+  const auto alone = add(For("*"), Tenants::Only({"vision"}));
+  ASSERT_TRUE(alone.ok()) << "who has one tenant need not name it";
+  EXPECT_EQ(alone->tenant(), "vision");
 }
 
 TEST(SilencesTest, ThereIsALimitThatEndedOnesDoNotCountFor) {
