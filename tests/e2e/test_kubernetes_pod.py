@@ -202,7 +202,7 @@ def cluster(start_tls_daemon, host, pki, tmp_path):
         (tmp_path / name).write_text(key.token(account, node=NODE))
     (host.folder / "agent").mkdir()
     daemon.agent = host.start(
-        *AS_THE_DAEMON_SET, BUILD / "bin" / "rollcall-agent", "--config=none", f"--daemon={daemon.address}",
+        *AS_THE_DAEMON_SET, "env", f"NODE_NAME={NODE}", BUILD / "bin" / "rollcall-agent", "--config=none", f"--daemon={daemon.address}",
         f"--tls-ca={pki}/ca.crt", f"--token-file={tmp_path / 'agent-token'}", f"--host={NODE}",
         "--stacks=on", "--host-facts=on", f"--dir={host.folder / 'agent'}")
     daemon.ask = lambda *arguments: rollcall(*arguments, f"--daemon={daemon.address}", f"--tls-ca={pki}/ca.crt",
