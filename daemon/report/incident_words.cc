@@ -229,10 +229,10 @@ std::map<std::string, std::string> VersionsByComponent(const v1::Incident& incid
   return all;
 }
 
-// Why no alert told of it; "": one did, or nobody is alerted.
+// Why alerts of it are held back, or will be; "": they are not.
 std::string AlertInWords(const v1::Incident& incident) {
   if (incident.has_silenced()) {
-    return absl::StrCat("held back until ", TimeInWords(incident.silenced().until()), " by ",
+    return absl::StrCat("silenced until ", TimeInWords(incident.silenced().until()), " by ",
                         incident.silenced().who(), " (", incident.silenced().id(), ")");
   }
   return incident.alert_held_back() ? "held back: the job has had many in the last hour" : "";

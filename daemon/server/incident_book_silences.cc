@@ -15,10 +15,11 @@ absl::StatusOr<v1::Silence> IncidentBook::AddSilence(const v1::Silence& wanted, 
   for (auto& [key, job] : jobs_) {
     if (!job.life.live()) continue;
     Record* record = FindRecord(job.life.live()->id, &job);
-    // An announced one goes unmarked until the silence holds back an update of it.
-    if (record == nullptr || record->is_announced) continue;
-    if (!record->incident.has_confirmed_at()) continue;
-    if (!Fits(*silence, record->incident) || !IsSilenced(job, record)) continue;
+    if (record == nullptr || !record->incident.has_confirmed_at()) continue;
+    if (!Fits(*silence, record->incident)) continue;
+    // Nothing of an announced incident is held back yet, so the silence does not count it.
+    if (record->is_announced) silenced_.emplace(key, record->incident.id());
+    if (!IsSilenced(job, record)) continue;
     record->unsaved = true;
     SetPending(job, *record);
     ++job.changes;

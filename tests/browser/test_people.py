@@ -43,7 +43,7 @@ def test_an_incident_offers_a_silence_for_its_like_and_the_list_of_jobs_ends_it(
     assert_accessible(page)
     page.get_by_role("button", name="Silence").click()
     expect(page.locator("main")).to_contain_text(re.compile(
-        r"Alerts held back until .* by uid \d+ \(.*job a-job, cause missing_rank\): new switches"))
+        r"Alerts silenced until .* by uid \d+ \(.*job a-job, cause missing_rank\): new switches"))
     silence, = ask(daemon, "silences")["silences"]
     assert (silence["job"], silence["host"], silence["cause"]) == ("a-job", "", "missing_rank")
     page.goto(f"{daemon.page}/#/")

@@ -98,7 +98,7 @@ def test_a_silence_holds_an_alert_back_across_a_restart_until_it_is_ended(watche
     assert incident["silenced"]["id"] == silence["id"]
     said = rollcall(daemon, "silence")
     assert "job *" in said and "new switches" in said and "1 incident so far" in said
-    assert "held back until" in rollcall(daemon, "report", incident["id"])
+    assert "silenced until" in rollcall(daemon, "report", incident["id"])
 
     daemon = start(daemon)
     time.sleep(12)  # the agents come back, and a wrong alert would come

@@ -63,7 +63,7 @@ export function Silenced({ silence }: { silence?: Silence | undefined }) {
   if (silence === undefined) return null;
   return (
     <p>
-      Alerts held back until <Time at={silence.until} /> by {silence.who} ({inWords(silence)})
+      Alerts silenced until <Time at={silence.until} /> by {silence.who} ({inWords(silence)})
       {silence.comment !== "" && `: ${silence.comment}`}
     </p>
   );
