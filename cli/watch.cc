@@ -97,6 +97,28 @@ class Watch {
   std::string problem_;
 };
 
+// Whether the daemon answers, and knows the job if one is named. Else prints the error, which lists
+// the jobs that there are.
+bool CanWatch(const DaemonAddress& daemon, const std::string& job, const JobFlags& chosen) {
+  DaemonQuery query(daemon);
+  v1::StatusRequest request;
+  SetJob(job, chosen, &request);
+  request.set_without_communicators(true);
+  v1::StatusResponse response;
+  if (!query.Ask("watch", [&](auto* stub, auto* context) {
+        return stub->GetStatus(context, request, &response);
+      })) {
+    return false;
+  }
+  if (job.empty() || !response.jobs().empty()) return true;
+  v1::JobRequest wanted;
+  SetJob(job, chosen, &wanted);
+  v1::JobView view;
+  return query.Ask("watch", [&](auto* stub, auto* context) {
+    return stub->GetJob(context, wanted, &view);
+  });
+}
+
 }  // namespace
 
 int WatchCommand(const std::vector<std::string>& arguments) {
@@ -109,17 +131,10 @@ int WatchCommand(const std::vector<std::string>& arguments) {
   app.add_option("JOB", job, "show only this job");
   int exit_code = 0;
   if (!ParseFlags(&app, arguments, &exit_code)) return exit_code;
+  // Prints an error on the ordinary screen, where it stays visible.
+  if (!CanWatch(daemon, job, chosen)) return 1;
   Watch watch(daemon, job, chosen);
   if (!isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO)) return watch.AsLines();
-  // Print an error on the ordinary screen, where it stays visible.
-  if (!DaemonQuery(daemon).Ask("watch", [](auto* stub, auto* context) {
-        v1::StatusRequest request;
-        request.set_without_communicators(true);
-        v1::StatusResponse response;
-        return stub->GetStatus(context, request, &response);
-      })) {
-    return 1;
-  }
   watch.OnScreen();
   return 0;
 }

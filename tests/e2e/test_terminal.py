@@ -85,9 +85,10 @@ def test_status_of_one_job_has_its_whole_verdict_and_an_unknown_one_lists_the_ch
     start_job(daemon)
     text = ask(daemon, "status", "a-job").stdout
     assert "has not called AllReduce" in text and "behind: rank 3" in text
-    unknown = ask(daemon, "status", "nosuch")
-    assert unknown.returncode == 1 and unknown.stdout == ""
-    assert 'no job "nosuch"' in unknown.stderr and "a-job" in unknown.stderr
+    for command in ("status", "watch"):
+        unknown = ask(daemon, command, "nosuch")
+        assert (unknown.returncode, unknown.stdout) == (1, ""), command
+        assert 'no job "nosuch"' in unknown.stderr and "a-job" in unknown.stderr, command
 
 
 def test_a_job_that_was_killed_while_it_hung_says_so(daemon, start_job):
