@@ -66,6 +66,16 @@ absl::Status Errno(const std::string& path) {
       absl::StrCat("--junit: cannot write ", path, ": ", strerror(errno)));
 }
 
+absl::Status WriteInPlace(const std::string& path, const std::string& text) {
+  // A FIFO without a reader must not hold up the job.
+  const UniqueFd fd(open(path.c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC));
+  if (!fd.valid()) return Errno(path);
+  if (write(fd.get(), text.data(), text.size()) != static_cast<ssize_t>(text.size())) {
+    return Errno(path);
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 std::string JUnitText(const JUnitRun& run) {
@@ -90,20 +100,6 @@ std::string JUnitTextOfUnended(const std::string& job) {
                Outcome("error", "not ended", "rollcall run did not come to its end", ""), false,
                true);
 }
-
-namespace {
-
-absl::Status WriteInPlace(const std::string& path, const std::string& text) {
-  // A FIFO without a reader must not hold up the job.
-  const UniqueFd fd(open(path.c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC));
-  if (!fd.valid()) return Errno(path);
-  if (write(fd.get(), text.data(), text.size()) != static_cast<ssize_t>(text.size())) {
-    return Errno(path);
-  }
-  return absl::OkStatus();
-}
-
-}  // namespace
 
 absl::Status WriteJUnitFile(const std::string& named, const std::string& text) {
   // A link stays one, and what is no file, as /dev/stdout, is written to and never replaced.

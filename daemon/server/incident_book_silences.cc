@@ -18,7 +18,7 @@ absl::StatusOr<v1::Silence> IncidentBook::AddSilence(const v1::Silence& wanted, 
     if (record == nullptr || !record->incident.has_confirmed_at()) continue;
     if (!Fits(*silence, record->incident)) continue;
     // Nothing of an announced incident is held back yet, so the silence does not count it.
-    if (record->is_announced) silenced_.emplace(key, record->incident.id());
+    if (record->is_announced) *record->incident.mutable_silenced() = *silence;
     if (!IsSilenced(job, record)) continue;
     record->unsaved = true;
     SetPending(job, *record);
@@ -50,7 +50,9 @@ bool IncidentBook::IsSilenced(const JobIncidents& job, Record* record) {
     record->incident.clear_silenced();
     return false;
   }
-  if (silenced_.emplace(job.key, record->incident.id()).second) {
+  // An earlier daemon may have counted it.
+  const bool is_counted = record->incident.silenced().id() == silence->id();
+  if (silenced_.emplace(job.key, record->incident.id()).second && !is_counted) {
     silence->set_incidents(silence->incidents() + 1);
     history_->SaveSilence(*silence);
     ++alerts_silenced_;

@@ -199,6 +199,13 @@ class QueryService::Impl : public v1::Query::StreamedService {
     return true;
   }
 
+  template <typename Response, typename Stream>
+  static grpc::Status Reply(const absl::StatusOr<Response>& response, Stream* stream) {
+    if (!response.ok()) return ToGrpc(response.status());
+    stream->Write(*response);
+    return grpc::Status::OK;
+  }
+
   template <typename Request, typename Response, typename Make>
   grpc::Status Answer(std::string_view method, const grpc::ServerContext& context,
                       UnaryStream<Request, Response>* stream, const Make& make) const {
@@ -210,10 +217,7 @@ class QueryService::Impl : public v1::Query::StreamedService {
       return ToGrpc(access_->RefuseRole(call->caller, "a list of all jobs", Role::kViewer,
                                         context.peer()));
     }
-    const absl::StatusOr<Response> response = make(call->queries.get(), request);
-    if (!response.ok()) return ToGrpc(response.status());
-    stream->Write(*response);
-    return grpc::Status::OK;
+    return Reply<Response>(make(call->queries.get(), request), stream);
   }
 
   // For a call that changes something. The audit tells of it, also if it fails.
@@ -226,10 +230,7 @@ class QueryService::Impl : public v1::Query::StreamedService {
     if (!ReadRequest(stream, &request)) return NoRequest();
     const auto [action, object] = InWords(request);
     audit_({call->caller.name, action, object, context.peer()});
-    const absl::StatusOr<Response> response = make(*call, request);
-    if (!response.ok()) return ToGrpc(response.status());
-    stream->Write(*response);
-    return grpc::Status::OK;
+    return Reply<Response>(make(*call, request), stream);
   }
 
   QuerySource* const queries_;

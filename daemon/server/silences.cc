@@ -47,6 +47,11 @@ absl::Status CheckWords(const v1::Silence& wanted) {
     return absl::InvalidArgumentError(absl::StrCat("no cause \"", CleanText(wanted.cause()),
                                                    "\"; causes are ", absl::StrJoin(causes, ", ")));
   }
+  for (const std::string& word : {wanted.tenant(), wanted.job(), wanted.host()}) {
+    if (word.size() <= kMostWordBytes) continue;
+    return absl::OutOfRangeError(absl::StrCat("a tenant, job or host of a silence has at most ",
+                                              kMostWordBytes, " bytes; one has ", word.size()));
+  }
   if (wanted.tenant().find('*') != std::string::npos) {
     return absl::InvalidArgumentError(
         "a tenant is a whole name; without one the silence is for all tenants");

@@ -20,6 +20,7 @@ inline constexpr size_t kMostSilences = 500;  // that have not ended
 inline constexpr int64_t kShortestSilenceSeconds = 60;
 inline constexpr int64_t kLongestSilenceSeconds = 30 * 86'400;
 inline constexpr size_t kMostCommentBytes = 500;
+inline constexpr size_t kMostWordBytes = 255;  // of a tenant, job, host or cause
 
 // Whether the silence holds back the alerts of the incident, as long as it lasts.
 bool Fits(const v1::Silence& silence, const v1::Incident& incident);

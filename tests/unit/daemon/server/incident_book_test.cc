@@ -548,6 +548,7 @@ TEST_F(IncidentBookTest, ASilenceAndWhatItHoldsBackOutliveTheDaemon) {
   Apply(Hang(), book.get());
   book->Publish();
   EXPECT_EQ(CountAlerts(*book), 0u);
+  EXPECT_EQ(book->ListSilences(Tenants::All())[0].incidents(), 1) << "counted once";
   ASSERT_TRUE(book->EndSilence(silences[0].id(), Tenants::All()).ok());
   book->Publish();
   EXPECT_TRUE(Sends(1, *book));

@@ -106,6 +106,8 @@ TEST(SilencesTest, ASilenceSaysWhatItIsForAndIsNeitherTooShortNorTooLong) {
   EXPECT_NE(std::string(unknown.status().message()).find("causes are "), std::string::npos);
   EXPECT_NE(std::string(unknown.status().message()).find("rank_died"), std::string::npos);
   EXPECT_TRUE(absl::IsInvalidArgument(Add(For("*", "", "", "*"), &silences).status()));
+  EXPECT_TRUE(Add(For(std::string(kMostWordBytes, 'x')), &silences).ok());
+  EXPECT_TRUE(absl::IsOutOfRange(Add(For(std::string(kMostWordBytes + 1, 'x')), &silences).status()));
   v1::Silence wordy = For("*");
   wordy.set_comment(std::string(kMostCommentBytes + 1, 'x'));
   EXPECT_TRUE(absl::IsOutOfRange(Add(wordy, &silences).status()));
