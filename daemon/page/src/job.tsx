@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // One job: the sentence, the maps, the calls, the communicators, the processes.
-import { useState } from "preact/hooks";
+import { useMemo, useState } from "preact/hooks";
 import { formatAddress, setParameters, useAddress } from "./address";
 import { type JobAddress, jobPath } from "./api";
 import { call, count, plural, seconds } from "./format";
@@ -244,6 +244,7 @@ export function Job({ name }: { name: string }) {
   const at = query.get("at") ?? "";
   const live = useLive<JobView>(jobPath(address, at));
   const view = live.value;
+  const usual = useMemo(() => (view === undefined ? "" : usualRanks(view)), [view]);
   if (view === undefined)
     return (
       <main>
@@ -257,7 +258,7 @@ export function Job({ name }: { name: string }) {
       </main>
     );
   const job = view.status;
-  const ranks = query.get("ranks") ?? usualRanks(view);
+  const ranks = query.get("ranks") ?? usual;
   return (
     <main>
       <h1>

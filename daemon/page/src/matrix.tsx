@@ -10,7 +10,7 @@ import { RankSetLinks, rankAddress } from "./links";
 import type { HostRun, JobView, RankMap } from "./messages";
 import { useWidth } from "./parts";
 import { formatRanks } from "./ranks";
-import { findKind, severity, stateKinds, describeState, worst } from "./states";
+import { describeState, findKind, kindsIn, severity, worst } from "./states";
 import { useTheme } from "./theme";
 
 interface Cell {
@@ -285,16 +285,9 @@ export function Matrix({
   const ranks = view.maps[0]?.states.length ?? 0;
   const [byHost, setByHost] = useState(ranks > kMostRankCells);
   // Without a problem, one cell for each host is enough.
-  const isCalm = (map: RankMap) =>
-    ranks > kWorthShrinking &&
-    view.hosts.length > 1 &&
-    severity(worst(map.states)) <= severity("o");
-  const used = useMemo(() => {
-    const seen = new Set<string>();
-    for (const map of view.maps) for (const state of map.states) seen.add(findKind(state).key);
-    return stateKinds.filter((kind) => seen.has(kind.key));
-  }, [view.maps]);
   const isSame = (map: RankMap) => severity(worst(map.states)) <= severity("o");
+  const isCalm = (map: RankMap) => ranks > kWorthShrinking && view.hosts.length > 1 && isSame(map);
+  const used = useMemo(() => kindsIn(view.maps), [view.maps]);
   const different = view.maps.filter((map) => !isSame(map));
   // Where all maps are alike, none is in the way of another.
   const folded = different.length > 0 ? view.maps.filter(isSame) : [];

@@ -29,11 +29,13 @@ export const stateKinds: StateKind[] = [
   { key: "x", words: "died", color: "--cell-died", sign: "x" },
 ];
 
-const byKey = new Map(stateKinds.map((kind, index) => [kind.key, index]));
+// A digit says how far a rank is behind.
+const digits = "123456789";
+const bySign = new Map(stateKinds.map((kind, index) => [kind.key, index]));
+for (const digit of digits) bySign.set(digit, bySign.get("1")!);
 
 export function severity(state: string): number {
-  if (state >= "1" && state <= "9") return byKey.get("1")!;
-  return byKey.get(state) ?? 0;
+  return bySign.get(state) ?? 0;
 }
 
 export function findKind(state: string): StateKind {
@@ -51,8 +53,21 @@ export function describeState(state: string): string {
   return findKind(state).words;
 }
 
+// All states, the worst and the farthest behind first.
+const worstFirst = [...stateKinds]
+  .reverse()
+  .flatMap((kind) => (kind.key === "1" ? [...digits].reverse() : [kind.key]));
+
+// A job has one character for each of some ten thousand ranks, and the browser finds a character
+// much faster than a loop does.
 export function worst(states: string): string {
-  let result = "-";
-  for (const state of states) if (severity(state) > severity(result)) result = state;
-  return result;
+  return worstFirst.find((state) => states.includes(state)) ?? "-";
+}
+
+// The kinds that occur.
+export function kindsIn(maps: { states: string }[]): StateKind[] {
+  const occurs = (state: string) => maps.some((map) => map.states.includes(state));
+  return stateKinds.filter((kind) =>
+    kind.key === "1" ? [...digits].some(occurs) : occurs(kind.key),
+  );
 }
