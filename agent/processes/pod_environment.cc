@@ -10,6 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "agent/processes/open_in_root.h"
 #include "agent/processes/proc_files.h"
 #include "agent/processes/rank_environment.h"
 #include "agent/processes/unique_fd.h"
@@ -18,8 +19,8 @@ namespace rollcall {
 namespace {
 
 // "" on an error, and for what is no regular file: a pipe would block.
-std::string ReadStrangersFile(const std::string& path) {
-  const UniqueFd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW));
+std::string ReadStrangersFile(const std::string& root, const std::string& path) {
+  const UniqueFd fd = OpenInRoot(root, path, O_RDONLY | O_NONBLOCK | O_NOFOLLOW);
   struct stat about;
   if (!fd.valid() || fstat(fd.get(), &about) != 0 || !S_ISREG(about.st_mode)) return "";
   std::string content(kMostPodEnvironment, '\0');
@@ -50,8 +51,8 @@ std::string AddPodVariables(std::string environ, absl::string_view content) {
 
 std::string WithPodVariables(std::string environ, const std::string& proc_root, pid_t pid) {
   if (FindInEnviron(environ, kPreloadVariable).data() != nullptr) return environ;
-  const std::string path = absl::StrCat(ProcPath(proc_root, pid, "root"), kPodEnvironmentFile);
-  return AddPodVariables(std::move(environ), ReadStrangersFile(path));
+  return AddPodVariables(std::move(environ),
+                         ReadStrangersFile(ProcPath(proc_root, pid, "root"), kPodEnvironmentFile));
 }
 
 }  // namespace rollcall

@@ -71,5 +71,11 @@ TEST_F(WithPodVariablesTest, ALinkInItsPlaceIsNotFollowed) {
   EXPECT_EQ(Read(""), "");
 }
 
+TEST_F(WithPodVariablesTest, ALinkToAnotherRootLeadsNowhere) {
+  tree_.Write("agents/lib/environment", "ROLLCALL_JOB=secret\n");
+  tree_.Link("20/root/rollcall", tree_.root() + "/agents");
+  EXPECT_EQ(Read(""), "");
+}
+
 }  // namespace
 }  // namespace rollcall
