@@ -81,9 +81,11 @@ absl::StatusOr<v1::JobView> PastViews::Find(const JobKey& job, int64_t at_ns) co
     }
   }
   if (compressed.empty()) {
-    return absl::NotFoundError(absl::StrCat(
-        "the oldest state of this job that the daemon has kept is of ",
-        absl::FormatTime(absl::RFC3339_sec, absl::FromUnixNanos(oldest_ns), absl::UTCTimeZone())));
+    // The next whole second, so that a request for the named time finds it.
+    const absl::Time named = absl::FromUnixNanos(oldest_ns + 999'999'999);
+    return absl::NotFoundError(
+        absl::StrCat("the oldest state of this job that the daemon has kept is of ",
+                     absl::FormatTime(absl::RFC3339_sec, named, absl::UTCTimeZone())));
   }
   v1::JobView view;
   if (!view.ParseFromString(Decompress(compressed))) {

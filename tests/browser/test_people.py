@@ -108,5 +108,8 @@ def test_a_moment_before_the_oldest_state_says_what_there_is(open_page, daemon, 
     e2e.wait_for(lambda: "kept_from" in ask(daemon, "job", job="a-job"), seconds=30)
     page = open_page(f"{daemon.page}/#/job/a-job?at=2020-01-01T00:00:00Z")
     expect(page.locator("main")).to_contain_text("the oldest state of this job")
+    expect(page.get_by_role("alert")).not_to_contain_text("T")  # no time in UTC
+    page.get_by_role("button", name=re.compile("^Show \\d\\d:")).click()
+    expect(page.locator(".past")).to_contain_text("This is the state of")
     page.get_by_role("button", name="Back to now").click()
     expect(page.locator(".sentence").first).to_contain_text("rank 3")

@@ -13,7 +13,7 @@ import {
 } from "./links";
 import { useLive } from "./live";
 import { Matrix } from "./matrix";
-import { Moment, PastNotice } from "./moment";
+import { Moment, NoMoment, PastNotice } from "./moment";
 import { endedHung } from "./jobs";
 import type { AttemptStatus, CommunicatorStatus, JobStatus, JobView } from "./messages";
 import { type Column, IncidentLink, Section, Stale, State, Table, Time, Waiting } from "./parts";
@@ -249,11 +249,10 @@ export function Job({ name }: { name: string }) {
     return (
       <main>
         <h1>{name}</h1>
-        <Waiting live={live} what="the job" />
-        {at !== "" && (
-          <p>
-            <button onClick={() => setParameters({ at: "" })}>Back to now</button>
-          </p>
+        {at !== "" && live.problem !== "" ? (
+          <NoMoment problem={live.problem} />
+        ) : (
+          <Waiting live={live} what="the job" />
         )}
       </main>
     );

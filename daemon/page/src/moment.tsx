@@ -47,6 +47,26 @@ export function Moment({ view, at }: { view: JobView; at: string }) {
   );
 }
 
+// Says that the daemon has no state of this moment, and leads to what it has. `problem`: its answer,
+// with times in UTC.
+export function NoMoment({ problem }: { problem: string }) {
+  const oldest = /\d{4}-\d\d-\d\dT[\d:]+(Z|[+-][\d:]+)/.exec(problem)?.[0];
+  const words = (at: string) => timeOfDay(Date.parse(at) / 1000, 1, "local");
+  return (
+    <>
+      <p class="problem" role="alert">
+        {oldest === undefined ? problem : problem.replace(oldest, words(oldest))}
+      </p>
+      <p>
+        {oldest !== undefined && (
+          <button onClick={() => setParameters({ at: oldest })}>Show {words(oldest)}</button>
+        )}{" "}
+        <button onClick={() => setParameters({ at: "" })}>Back to now</button>
+      </p>
+    </>
+  );
+}
+
 // Says that the views below are not of the present.
 export function PastNotice({ view }: { view: JobView }) {
   if (!view.is_kept) return null;

@@ -44,7 +44,7 @@ TEST(PastViewsTest, FindsTheNewestStateAtTheTimeOrBefore) {
 TEST(PastViewsTest, ErrorsSayWhatThereIs) {
   PastViews views;
   EXPECT_NE(StatesAt(views, 1).find("has kept no earlier state"), std::string::npos);
-  views.Add(kJob, 1'700'000'000 * kSecondNs, View("...."));
+  views.Add(kJob, 1'700'000'000 * kSecondNs - 1, View("...."));
   EXPECT_NE(StatesAt(views, 1).find("2023-11-14T22:13:20+00:00"), std::string::npos)
       << StatesAt(views, 1);
   EXPECT_TRUE(absl::IsNotFound(views.Find(JobKey("other"), kHour).status()));
