@@ -99,7 +99,12 @@ absl::StatusOr<Identity> Access::Admit(std::string_view method,
   }
   const bool may =
       caller->Has(access->role) || (access->is_for_agents && caller->Has(Role::kAgent));
-  return may ? caller : RefuseRole(*caller, name, access->role, presented.peer);
+  if (may) return caller;
+  if (refused_ && !access->action.empty()) {
+    refused_({caller->name, std::string(access->action),
+              absl::StrCat("needs the role ", std::string(RoleName(access->role))), presented.peer});
+  }
+  return RefuseRole(*caller, name, access->role, presented.peer);
 }
 
 absl::Status Access::RefuseRole(const Identity& caller, const std::string& call, Role needed,

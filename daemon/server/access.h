@@ -13,6 +13,7 @@
 
 #include "absl/status/statusor.h"
 #include "daemon/model/tenants.h"
+#include "daemon/server/audit.h"
 #include "daemon/server/refusals.h"
 #include "security/authenticator.h"
 #include "security/failed_logins.h"
@@ -30,6 +31,8 @@ struct CallAccess {
   // Agents may ask it too, about one job that an agent of their hosts reports: `rollcall run --daemon`
   // has one credential for its agent and for its questions.
   bool is_for_agents = false;
+  // What it does, for the audit of refusals; "": it changes nothing.
+  std::string_view action = "";
 };
 
 inline constexpr char kConnect[] = "/rollcall.v1.AgentLink/Connect";
@@ -54,11 +57,11 @@ inline constexpr std::array<CallAccess, 12> kCallAccess = {{
     {kListProcesses, Role::kViewer, true},
     {kListIncidents, Role::kViewer, true},
     {kGetIncident, Role::kViewer},
-    {kTakeStacks, Role::kOperator},
-    {kActOnIncident, Role::kOperator},
+    {kTakeStacks, Role::kOperator, false, "take stacks"},
+    {kActOnIncident, Role::kOperator, false, "note or acknowledge"},
     {kListSilences, Role::kViewer},
-    {kAddSilence, Role::kOperator},
-    {kEndSilence, Role::kOperator},
+    {kAddSilence, Role::kOperator, false, "silence"},
+    {kEndSilence, Role::kOperator, false, "end silence"},
 }};
 
 // What a caller may see.
@@ -78,6 +81,9 @@ class Access {
   }
   // `known` is told of the peer of each call whose caller is known, whatever the role. Likewise.
   void SetKnown(std::function<void(const std::string& peer)> known) { known_ = std::move(known); }
+
+  // `refused` is told of each action that a known caller lacks the role for. Likewise.
+  void SetRefused(AuditSink refused) { refused_ = std::move(refused); }
 
   // kUnauthenticated: nobody the daemon knows; kResourceExhausted: the same, after too many wrong
   // tokens of that host; kPermissionDenied: has another role; kUnimplemented: is known, and `method`
@@ -101,6 +107,7 @@ class Access {
   FailedLogins* const failed_logins_;
   std::function<std::string(const std::string& peer)> local_;
   std::function<void(const std::string& peer)> known_;
+  AuditSink refused_;
 };
 
 }  // namespace rollcall

@@ -14,6 +14,9 @@ struct AuditEntry {
   std::string peer;    // as in Presented
 };
 
+// `entry.object` of a refused action: why. Likewise thread-safe; it may leave out what comes too often.
+inline constexpr char kTooMany[] = "too many at once";
+
 // Called before the action begins. Must be thread-safe and must not block.
 using AuditSink = std::function<void(const AuditEntry& entry)>;
 

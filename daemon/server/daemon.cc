@@ -92,7 +92,9 @@ Daemon::Daemon(DaemonOptions options)
       queries_({&store_, &incidents_, &stacks_, &agents_, &rates_, &past_views_, &counters_, &timeline_,
                 &refusals_, options_.security}),
       past_views_keeper_(&queries_, &store_, &timeline_, &past_views_),
-      query_service_(&queries_, &access_, [this](const AuditEntry& event) { Audit(event); }),
+      query_service_(
+          &queries_, &access_, [this](const AuditEntry& event) { Audit(event); },
+          [this](const AuditEntry& event) { AuditRefusal(event); }),
       unknown_calls_(&access_),
       lateness_(options_.silent_after_ns),
       pace_(std::thread::hardware_concurrency() * kShareForTicks) {
@@ -108,6 +110,7 @@ absl::Status Daemon::Start() {
   if (status.ok()) {
     store_.ExpectHosts(incidents_.CountKnownHosts());
     store_.RestoreAttempts(incidents_.ConsumeAttempts());
+    access_.SetRefused([this](const AuditEntry& event) { AuditRefusal(event); });
     access_.SetLocal([this](const std::string& peer) { return server_.LocalAddressOf(peer); });
     access_.SetKnown([this](const std::string& peer) { server_.Admit(peer); });
     status = server_.Start(options_.listen, Credentials(),
@@ -153,6 +156,7 @@ absl::Status Daemon::StartHttp() {
   http.hosts = options_.http_hosts;
   http.page_url = options_.alerts.page;
   http.audit = [this](const AuditEntry& entry) { Audit(entry); };
+  http.refused_action = [this](const AuditEntry& entry) { AuditRefusal(entry); };
   http.refused = [this](std::string_view reason) { refusals_.Count(std::string(reason)); };
   http.dropped = [this](Dropped what) { counters_.CountDropped(what, 1); };
   http.problem = [this] {
@@ -232,6 +236,17 @@ void Daemon::Audit(const AuditEntry& event) {
                          CleanText(object)));
   incidents_.SaveAction(
       {timeline_.ToWallTime(timeline_.Now()), event.who, event.action, object, event.peer});
+}
+
+// `event.object`: why it was refused.
+void Daemon::AuditRefusal(const AuditEntry& event) {
+  const std::optional<uint64_t> left_out =
+      refused_actions_.Take(event.who, event.action, SteadyNs());
+  if (!left_out.has_value()) return;
+  const std::string more =
+      *left_out == 0 ? "" : absl::StrCat(" (and ", *left_out, " more since the last line)");
+  Audit({event.who, absl::StrCat("refused: ", event.action), absl::StrCat(event.object, more),
+         event.peer});
 }
 
 void Daemon::Publish() {

@@ -45,6 +45,7 @@
 #include "daemon/server/own_lateness.h"
 #include "daemon/server/queries.h"
 #include "daemon/server/query_service.h"
+#include "daemon/server/refused_actions.h"
 #include "daemon/server/stack_desk.h"
 #include "daemon/server/past_views.h"
 #include "daemon/server/past_views_keeper.h"
@@ -147,6 +148,7 @@ class Daemon : public AgentSink {
   absl::Status StartHttp();
   void Publish();
   void Audit(const AuditEntry& event);
+  void AuditRefusal(const AuditEntry& event);
   void MarkSilentAgents(int64_t now_ns);
   void UpdatePace(int64_t now_ns);
   void SendPace(const AgentName& agent, const AgentBook::Origin& origin);
@@ -163,6 +165,7 @@ class Daemon : public AgentSink {
   Refusals refusals_;
   FailedLogins failed_logins_;
   Access access_;
+  RefusedActions refused_actions_;
   AgentService agents_;
   IncidentBook incidents_;
   StackDesk stacks_;

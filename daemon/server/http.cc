@@ -49,6 +49,7 @@ int HttpCode(const absl::Status& status) {
   if (absl::IsInvalidArgument(status)) return 400;
   if (absl::IsFailedPrecondition(status)) return 409;
   if (absl::IsOutOfRange(status)) return 413;
+  if (absl::IsPermissionDenied(status)) return 403;
   return 503;
 }
 
@@ -167,8 +168,31 @@ class HttpServer::Impl {
     response->set_content(absl::StrCat(std::string(status.message()), "\n"), "text/plain");
   }
 
-  void RefuseAction(httplib::Response* response) {
+  // httplib has read the parameters of a form, and of nothing else.
+  static bool HasOtherBody(const httplib::Request& request) {
+    return !request.body.empty() && !absl::StartsWith(request.get_header_value("Content-Type"),
+                                                      "application/x-www-form-urlencoded");
+  }
+
+  static void RefuseBody(const ApiRoute& route, httplib::Response* response) {
+    response->status = 415;
+    response->set_content(
+        absl::StrCat("the parameters are in the address (POST ", route.path, "?",
+                     route.parameters.front(), "=...) or in a body of the type "
+                     "application/x-www-form-urlencoded; this body has another type\n"),
+        "text/plain");
+  }
+
+  void TellOfRefusal(const ApiRoute& route, const std::string& why) const {
+    if (!options_.refused_action) return;
+    const HttpExchange& exchange = HttpRouter::exchange();
+    options_.refused_action(
+        {exchange.visitor.identity->name, route.action, why, exchange.caller.peer});
+  }
+
+  void RefuseAction(const ApiRoute& route, httplib::Response* response) {
     --actions_;
+    TellOfRefusal(route, kTooMany);
     response->set_header("Retry-After", "5");
     Refuse(absl::UnavailableError("other users are taking stacks; try again in some seconds"),
            response);
@@ -202,7 +226,8 @@ class HttpServer::Impl {
   }
 
   void Act(const ApiRoute& route, const httplib::Request& request, httplib::Response* response) {
-    if (++actions_ > kMostActions) return RefuseAction(response);
+    if (HasOtherBody(request)) return RefuseBody(route, response);
+    if (++actions_ > kMostActions) return RefuseAction(route, response);
     RecordAction(route, request);
     const std::unique_ptr<QuerySource> seen = Seen();
     const auto answer =
@@ -211,7 +236,10 @@ class HttpServer::Impl {
             : route.act(seen.get(), GetParameters(request),
                         HttpRouter::exchange().visitor.identity->name);
     --actions_;
-    if (!answer.ok()) return Refuse(answer.status(), response);
+    if (!answer.ok()) {
+      TellOfRefusal(route, std::string(answer.status().message()));
+      return Refuse(answer.status(), response);
+    }
     SetBody(std::make_shared<std::string>(*answer), kJson, response);
   }
 

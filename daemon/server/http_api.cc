@@ -192,7 +192,9 @@ absl::StatusOr<std::string> Incidents(QuerySource* queries, const QueryParameter
   request.set_host(parameters.Get("host"));
   request.set_cause(parameters.Get("cause"));
   request.set_signature(parameters.Get("signature"));
-  request.set_grouped(parameters.Get("grouped") == "1");
+  const absl::StatusOr<bool> grouped = parameters.Flag("grouped");
+  if (!grouped.ok()) return grouped.status();
+  request.set_grouped(*grouped);
   int limit = 0, offset = 0;
   absl::Status status = SetJob(parameters, &request);
   status.Update(SetPage(parameters, &limit, &offset));
@@ -251,8 +253,9 @@ absl::StatusOr<std::string> Note(QuerySource* queries, const QueryParameters& pa
 
 absl::StatusOr<std::string> Acknowledge(QuerySource* queries, const QueryParameters& parameters,
                                         const std::string& who) {
-  const bool takes_back = parameters.Get("take_back") == "1";
-  return ActOnIncident(queries, parameters, takes_back ? "take back" : "acknowledge", who);
+  const absl::StatusOr<bool> takes_back = parameters.Flag("take_back");
+  if (!takes_back.ok()) return takes_back.status();
+  return ActOnIncident(queries, parameters, *takes_back ? "take back" : "acknowledge", who);
 }
 
 absl::StatusOr<std::string> ListSilences(QuerySource* queries, const QueryParameters& /*parameters*/) {
@@ -350,8 +353,17 @@ std::vector<std::string> QueryParameters::All(const std::string& name) const {
 absl::StatusOr<int> QueryParameters::Number(const std::string& name, int otherwise) const {
   const std::string text = Get(name);
   int number = otherwise;
-  if (text.empty() || absl::SimpleAtoi(text, &number)) return number;
-  return absl::InvalidArgumentError(absl::StrCat(name, " is a number; not \"", text, "\""));
+  if (text.empty() || (absl::SimpleAtoi(text, &number) && number >= 0)) return number;
+  return absl::InvalidArgumentError(
+      absl::StrCat(name, " is a number from 0; not \"", CleanText(text), "\""));
+}
+
+absl::StatusOr<bool> QueryParameters::Flag(const std::string& name) const {
+  const std::string text = Get(name);
+  if (text.empty() || text == "0") return false;
+  if (text == "1") return true;
+  return absl::InvalidArgumentError(
+      absl::StrCat(name, " is 1 or 0; not \"", CleanText(text), "\""));
 }
 
 }  // namespace rollcall

@@ -21,8 +21,10 @@ class QueryParameters {
   }
   std::string Get(const std::string& name) const;  // "" if the parameter is missing
   std::vector<std::string> All(const std::string& name) const;
-  // Returns `otherwise` if the parameter is missing, kInvalidArgument if it is not a number.
+  // Returns `otherwise` if the parameter is missing, kInvalidArgument if it is not a number from 0.
   absl::StatusOr<int> Number(const std::string& name, int otherwise) const;
+  // Whether the parameter is 1. kInvalidArgument if it is neither 1 nor 0 nor missing.
+  absl::StatusOr<bool> Flag(const std::string& name) const;
 
  private:
   std::vector<std::pair<std::string, std::string>> values_;

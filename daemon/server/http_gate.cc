@@ -10,6 +10,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "daemon/server/http_api.h"
 #include "daemon/server/http_routes.h"
 #include "proto/steady_clock.h"
 #include "security/server_address.h"
@@ -142,13 +143,36 @@ HttpGate::Handled HttpGate::AdmitVisitor(const httplib::Request& request, const 
     HttpLogin::SendToForm(request, response);
     return Handled::Handled;
   }
-  if (role == nullptr) return Refuse({404, "address", "there is no such address", 0}, response);
+  if (role == nullptr) return RefuseAddress(request, response);
   if (visitor.identity->Has(*role)) return Handled::Unhandled;
+  TellOfRefusal(request, *role);
   return Refuse({403, "role",
                  absl::StrCat("you are ", visitor.identity->name, " (", RolesOf(*visitor.identity),
                               "); this needs the role ", std::string(RoleName(*role))),
                  0},
                 response);
+}
+
+HttpGate::Handled HttpGate::RefuseAddress(const httplib::Request& request,
+                                          httplib::Response* response) const {
+  const std::string allowed = AllowedMethods(request.path);
+  if (allowed.empty()) return Refuse({404, "address", "there is no such address", 0}, response);
+  response->set_header("Allow", allowed);
+  return Refuse({405, "address",
+                 absl::StrCat("this address takes ", allowed, ", and not ", request.method), 0},
+                response);
+}
+
+// Of an action that the visitor may not take, for the audit.
+void HttpGate::TellOfRefusal(const httplib::Request& request, Role needed) const {
+  if (!options_.refused_action) return;
+  for (const ApiRoute& route : kApiRoutes) {
+    if (!route.changes_anything || request.path != route.path) continue;
+    const HttpExchange& exchange = HttpRouter::exchange();
+    options_.refused_action({exchange.visitor.identity->name, route.action,
+                             absl::StrCat("needs the role ", std::string(RoleName(needed))),
+                             exchange.caller.peer});
+  }
 }
 
 std::function<bool()> HttpGate::GuardStream(const HttpExchange& exchange) {

@@ -36,6 +36,8 @@ class HttpGate {
                        httplib::Response* response);
   Handled Refuse(const HttpDenial& denial, httplib::Response* response) const;
   void Count(const HttpDenial& denial) const;
+  Handled RefuseAddress(const httplib::Request& request, httplib::Response* response) const;
+  void TellOfRefusal(const httplib::Request& request, Role needed) const;
   std::function<bool()> GuardStream(const HttpExchange& exchange);
 
   const HttpServerOptions& options_;

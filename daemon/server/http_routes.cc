@@ -2,6 +2,7 @@
 #include "daemon/server/http_routes.h"
 
 #include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
 #include "daemon/page/page_files.h"
@@ -46,6 +47,16 @@ bool Matches(absl::string_view pattern, absl::string_view path) {
 const std::vector<HttpRoute>& HttpRoutes() {
   static const auto& routes = *new std::vector<HttpRoute>(MakeRoutes());
   return routes;
+}
+
+std::string AllowedMethods(const std::string& path) {
+  std::string allowed;
+  for (const char* method : {"GET", "POST"}) {
+    if (FindHttpRoute(method, path) == nullptr) continue;
+    const bool is_get = method == absl::string_view("GET");
+    absl::StrAppend(&allowed, allowed.empty() ? "" : ", ", method, is_get ? ", HEAD" : "");
+  }
+  return allowed;
 }
 
 const HttpRoute* FindHttpRoute(const std::string& method, const std::string& path) {

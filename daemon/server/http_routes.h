@@ -19,6 +19,8 @@ struct HttpRoute {
 };
 
 const std::vector<HttpRoute>& HttpRoutes();
+// What the path may be asked by, for the field Allow: "GET, HEAD"; "": there is no such path.
+std::string AllowedMethods(const std::string& path);
 // nullptr: there is none.
 const HttpRoute* FindHttpRoute(const std::string& method, const std::string& path);
 

@@ -15,7 +15,7 @@ absl::Status AddNote(const std::string& who, const std::string& text, int64_t wa
                                               " bytes; a note has at most ", kMostNoteBytes));
   }
   const std::string clean(absl::StripAsciiWhitespace(CleanText(text)));
-  if (clean.empty()) return absl::InvalidArgumentError("a note needs a text: text=...");
+  if (clean.empty()) return absl::InvalidArgumentError("a note needs a text");
   if (incident->notes_size() >= kMostNotes) {
     return absl::FailedPreconditionError(absl::StrCat("incident ", incident->id(), " has ",
                                                       kMostNotes, " notes, and takes no more"));

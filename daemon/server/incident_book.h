@@ -286,8 +286,9 @@ class IncidentBook {
   std::map<JobKey, JobIncidents> jobs_ ABSL_GUARDED_BY(mutex_);
   IncidentQuota quota_ ABSL_GUARDED_BY(mutex_);
   Silences silences_ ABSL_GUARDED_BY(mutex_);
-  // Incidents whose alerts a silence holds back. Some may be over, or gone.
-  std::set<std::pair<JobKey, std::string>> silenced_ ABSL_GUARDED_BY(mutex_);
+  // Incidents whose alerts a silence holds back, with the ids of the silences that have counted them
+  // or need not. Some may be over, or gone.
+  std::map<std::pair<JobKey, std::string>, std::set<std::string>> silenced_ ABSL_GUARDED_BY(mutex_);
   uint64_t alerts_silenced_ ABSL_GUARDED_BY(mutex_) = 0;
   // Incidents that Publish() has work for. Some may have gone.
   std::set<std::pair<JobKey, std::string>> pending_ ABSL_GUARDED_BY(mutex_);

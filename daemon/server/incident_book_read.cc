@@ -217,7 +217,9 @@ JobBrief IncidentBook::Brief(const JobKey& job) const {
   if (known == jobs_.end()) return brief;
   const JobIncidents& incidents = known->second;
   brief.warnings = incidents.warnings;
-  if (!incidents.records.empty()) brief.last = Summarize(incidents.records.back().incident);
+  if (!incidents.records.empty()) {
+    brief.last = Summarize(AsOfNow(incidents, incidents.records.back().incident, false));
+  }
   if (incidents.life.live()) brief.live = Summarize(*incidents.life.live());
   return brief;
 }

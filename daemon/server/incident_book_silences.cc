@@ -17,8 +17,6 @@ absl::StatusOr<v1::Silence> IncidentBook::AddSilence(const v1::Silence& wanted, 
     Record* record = FindRecord(job.life.live()->id, &job);
     if (record == nullptr || !record->incident.has_confirmed_at()) continue;
     if (!Fits(*silence, record->incident)) continue;
-    // Nothing of an announced incident is held back yet, so the silence does not count it.
-    if (record->is_announced) *record->incident.mutable_silenced() = *silence;
     if (!IsSilenced(job, record)) continue;
     record->unsaved = true;
     SetPending(job, *record);
@@ -43,21 +41,24 @@ std::vector<v1::Silence> IncidentBook::ListSilences(const Tenants& tenants) cons
   return silences_.List(tenants, WallNow());
 }
 
-// Sets whether a silence holds back the alerts of the incident, and counts it there once.
+// Sets whether silences hold back the alerts of the incident, and counts it once on each that does.
 bool IncidentBook::IsSilenced(const JobIncidents& job, Record* record) {
-  v1::Silence* silence = silences_.Find(record->incident, WallNow());
-  if (silence == nullptr) {
+  const std::vector<v1::Silence*> fitting = silences_.FindAll(record->incident, WallNow());
+  if (fitting.empty()) {
     record->incident.clear_silenced();
     return false;
   }
-  // An earlier daemon may have counted it.
-  const bool is_counted = record->incident.silenced().id() == silence->id();
-  if (silenced_.emplace(job.key, record->incident.id()).second && !is_counted) {
+  const auto [known, is_new] =
+      silenced_.try_emplace({job.key, record->incident.id()}, std::set<std::string>());
+  // Nothing of an announced incident is held back yet. An earlier daemon has counted a restored one.
+  const bool is_counted = record->is_announced || (is_new && record->incident.has_silenced());
+  if (is_new && !is_counted) ++alerts_silenced_;
+  for (v1::Silence* silence : fitting) {
+    if (!known->second.insert(silence->id()).second || is_counted) continue;
     silence->set_incidents(silence->incidents() + 1);
     history_->SaveSilence(*silence);
-    ++alerts_silenced_;
   }
-  *record->incident.mutable_silenced() = *silence;
+  *record->incident.mutable_silenced() = *fitting.back();
   return true;
 }
 
@@ -66,10 +67,11 @@ bool IncidentBook::IsSilenced(const JobIncidents& job, Record* record) {
 void IncidentBook::SendUnsilenced() {
   const absl::MutexLock lock(&mutex_);
   for (auto at = silenced_.begin(); at != silenced_.end();) {
-    const auto known = jobs_.find(at->first);
+    const auto& [key, id] = at->first;
+    const auto known = jobs_.find(key);
     JobIncidents* job = known == jobs_.end() ? nullptr : &known->second;
-    const bool is_live = job != nullptr && job->life.live() && job->life.live()->id == at->second;
-    Record* record = is_live ? FindRecord(at->second, job) : nullptr;
+    const bool is_live = job != nullptr && job->life.live() && job->life.live()->id == id;
+    Record* record = is_live ? FindRecord(id, job) : nullptr;
     if (record != nullptr && IsSilenced(*job, record)) {
       ++at;
       continue;

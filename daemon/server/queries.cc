@@ -12,6 +12,7 @@
 #include "absl/strings/str_join.h"
 #include "daemon/report/stack_merge.h"
 #include "daemon/server/access.h"
+#include "daemon/server/cause_name.h"
 #include "daemon/server/daemon_security.h"
 #include "daemon/server/incident_actions.h"
 #include "daemon/server/incident_list.h"
@@ -24,6 +25,7 @@
 #include "daemon/server/views/status_view.h"
 #include "daemon/words/rank_ranges.h"
 #include "proto/whole_numbers.h"
+#include "service/suggest.h"
 
 namespace rollcall {
 namespace {
@@ -32,6 +34,7 @@ namespace {
 constexpr double kLeastWaitSeconds = 2;
 constexpr double kDaySeconds = 86'400;
 constexpr size_t kMaxNamedJobs = 20;  // in an error
+constexpr size_t kMaxComparedJobs = 500;  // with a name that is none: each costs some microseconds
 constexpr char kTwin[] =
     "another job with this name was alive when this one began: each is an attempt of its own";
 
@@ -87,6 +90,18 @@ std::optional<JobKey> Queries::Find(const JobSelector& selector) const {
   return key.has_value() && Sees(*key) ? key : std::nullopt;
 }
 
+// The job whose name is nearest to the one asked for; "": none is near.
+std::string Queries::NearestJob(const JobSelector& selector) const {
+  std::vector<std::string> names;
+  for (const JobKey& key : parts_.store->NewestKeys(kMaxComparedJobs, tenants_)) {
+    names.push_back(key.job);
+    // Of another tenant than the default one, the list has the name with its tenant.
+    const std::string text = ToText(static_cast<const JobId&>(key));
+    if (text != key.job) names.push_back(text);
+  }
+  return Nearest(selector.job, names);
+}
+
 absl::Status Queries::NoSuchJob(const JobSelector& selector) const {
   if (agent_.has_value()) {
     return absl::NotFoundError(
@@ -108,9 +123,11 @@ absl::Status Queries::NoSuchJob(const JobSelector& selector) const {
     jobs.push_back(ToText(static_cast<const JobId&>(key)));
   }
   const size_t all = std::max(parts_.store->CountJobs(tenants_), jobs.size());
+  const std::string nearest = NearestJob(selector);
   return absl::NotFoundError(absl::StrCat(
-      "no job \"", selector.job, "\"; ", jobs.empty() ? "there is none" : "there is ",
-      absl::StrJoin(jobs, ", "),
+      "no job \"", selector.job, "\"; ",
+      nearest.empty() ? "" : absl::StrCat("did you mean ", nearest, "? "),
+      jobs.empty() ? "there is none" : "there is ", absl::StrJoin(jobs, ", "),
       all == jobs.size() ? "" : absl::StrCat(", and ", all - jobs.size(), " more")));
 }
 
@@ -297,6 +314,10 @@ absl::StatusOr<v1::ProcessesResponse> Queries::ListProcesses(
 
 absl::StatusOr<v1::ListIncidentsResponse> Queries::ListIncidents(
     const v1::ListIncidentsRequest& request) const {
+  if (!request.cause().empty()) {
+    const absl::Status cause = CheckCauseName(request.cause());
+    if (!cause.ok()) return cause;
+  }
   v1::ListIncidentsRequest mine = request;
   if (agent_.has_value()) {
     mine.set_live_only(true);

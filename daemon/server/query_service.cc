@@ -57,8 +57,11 @@ using UnaryStream = grpc::ServerUnaryStreamer<Request, Response>;
 // request, of up to kMaxMessageBytes, before anybody can refuse the caller.
 class QueryService::Impl : public v1::Query::StreamedService {
  public:
-  Impl(QuerySource* queries, const Access* access, AuditSink audit)
-      : queries_(queries), access_(access), audit_(std::move(audit)) {}
+  Impl(QuerySource* queries, const Access* access, AuditSink audit, AuditSink refused)
+      : queries_(queries),
+        access_(access),
+        audit_(std::move(audit)),
+        refused_(std::move(refused)) {}
 
   grpc::Status StreamedGetStatus(
       grpc::ServerContext* context,
@@ -171,9 +174,14 @@ class QueryService::Impl : public v1::Query::StreamedService {
     if (!ReadRequest(stream, &request)) return NoRequest();
     audit_({call->caller.name, "take stacks", StacksInWords(*call->queries, request),
             context->peer()});
-    return ToGrpc(call->queries->StreamStacks(request, [&](const v1::ProcessStack& stack) {
-      return !context->IsCancelled() && stream->Write(stack);
-    }));
+    const absl::Status status =
+        call->queries->StreamStacks(request, [&](const v1::ProcessStack& stack) {
+          return !context->IsCancelled() && stream->Write(stack);
+        });
+    if (!status.ok()) {
+      refused_({call->caller.name, "take stacks", std::string(status.message()), context->peer()});
+    }
+    return ToGrpc(status);
   }
 
  private:
@@ -230,16 +238,23 @@ class QueryService::Impl : public v1::Query::StreamedService {
     if (!ReadRequest(stream, &request)) return NoRequest();
     const auto [action, object] = InWords(request);
     audit_({call->caller.name, action, object, context.peer()});
-    return Reply<Response>(make(*call, request), stream);
+    const absl::StatusOr<Response> response = make(*call, request);
+    if (!response.ok()) {
+      refused_({call->caller.name, action, std::string(response.status().message()),
+                context.peer()});
+    }
+    return Reply<Response>(response, stream);
   }
 
   QuerySource* const queries_;
   const Access* const access_;
   const AuditSink audit_;
+  const AuditSink refused_;
 };
 
-QueryService::QueryService(QuerySource* queries, const Access* access, AuditSink audit)
-    : impl_(std::make_unique<Impl>(queries, access, std::move(audit))) {}
+QueryService::QueryService(QuerySource* queries, const Access* access, AuditSink audit,
+                           AuditSink refused)
+    : impl_(std::make_unique<Impl>(queries, access, std::move(audit), std::move(refused))) {}
 QueryService::~QueryService() = default;
 grpc::Service* QueryService::service() { return impl_.get(); }
 

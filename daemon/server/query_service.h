@@ -18,8 +18,9 @@ class QuerySource;
 
 class QueryService {
  public:
-  // Both must outlive this object. `audit`: called for each action of an operator.
-  QueryService(QuerySource* queries, const Access* access, AuditSink audit);
+  // Both must outlive this object. `audit`: called for each action of an operator;
+  // `refused`: with the reason for each that could not be done.
+  QueryService(QuerySource* queries, const Access* access, AuditSink audit, AuditSink refused);
   ~QueryService();
 
   // For registration with a server. This object must outlive the server.

@@ -7,15 +7,12 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
-#include "daemon/model/verdict.h"
+#include "daemon/server/cause_name.h"
 #include "proto/clean_text.h"
 #include "proto/whole_numbers.h"
 
 namespace rollcall {
 namespace {
-
-constexpr char kForm[] = "job=NAME, host=NAME or cause=CAUSE; job=* is all jobs";
 
 bool FitsPattern(const std::string& pattern, const std::string& name) {
   return pattern.empty() || fnmatch(pattern.c_str(), name.c_str(), 0) == 0;
@@ -38,14 +35,9 @@ bool IsFor(const Tenants& tenants, const v1::Silence& silence) {
 
 // A word that no incident can have would hold back nothing, and its author would rely on it.
 absl::Status CheckWords(const v1::Silence& wanted) {
-  const std::vector<std::string> causes = {
-#define X(name, text) text,
-      ROLLCALL_CAUSES(X)
-#undef X
-  };
-  if (!wanted.cause().empty() && std::count(causes.begin(), causes.end(), wanted.cause()) == 0) {
-    return absl::InvalidArgumentError(absl::StrCat("no cause \"", CleanText(wanted.cause()),
-                                                   "\"; causes are ", absl::StrJoin(causes, ", ")));
+  if (!wanted.cause().empty()) {
+    const absl::Status cause = CheckCauseName(wanted.cause());
+    if (!cause.ok()) return cause;
   }
   for (const std::string& word : {wanted.tenant(), wanted.job(), wanted.host()}) {
     if (word.size() <= kMostWordBytes) continue;
@@ -61,7 +53,8 @@ absl::Status CheckWords(const v1::Silence& wanted) {
 
 absl::Status Check(const v1::Silence& wanted, int64_t seconds, const Tenants& tenants) {
   if (wanted.job().empty() && wanted.host().empty() && wanted.cause().empty()) {
-    return absl::InvalidArgumentError(absl::StrCat("a silence says what it is for: ", kForm));
+    return absl::InvalidArgumentError(
+        "a silence says what it is for: a job, a host or a cause; the job * is all jobs");
   }
   if (seconds < kShortestSilenceSeconds || seconds > kLongestSilenceSeconds) {
     return absl::InvalidArgumentError("a silence lasts from 1m to 720h (30 days)");
@@ -75,8 +68,8 @@ absl::Status Check(const v1::Silence& wanted, int64_t seconds, const Tenants& te
   if (IsFor(tenants, wanted)) return absl::OkStatus();
   return absl::PermissionDeniedError(
       wanted.tenant().empty()
-          ? absl::StrCat("you may act for some tenants only; name one: tenant=",
-                         tenants.names().empty() ? "NAME" : tenants.names().front())
+          ? absl::StrCat("you may act for some tenants only; name one, such as ",
+                         tenants.names().empty() ? "default" : tenants.names().front())
           : absl::StrCat("you may not act for the tenant ", wanted.tenant()));
 }
 
@@ -124,8 +117,8 @@ absl::StatusOr<v1::Silence> Silences::Add(const v1::Silence& given, int64_t seco
   if (!status.ok()) return status;
   DropEnded(now_ns);
   if (silences_.size() >= kMostSilences) {
-    return absl::ResourceExhaustedError(
-        absl::StrCat("there are ", kMostSilences, " silences already; end one first"));
+    return absl::FailedPreconditionError(
+        absl::StrCat("there are ", kMostSilences, " silences, and there can be no more; end one first"));
   }
   int64_t number = now_ns / kSecond;
   while (silences_.count(absl::StrCat("silence-", number)) != 0) ++number;
@@ -159,13 +152,20 @@ void Silences::Restore(const std::vector<v1::Silence>& silences) {
   for (const v1::Silence& silence : silences) silences_.emplace(silence.id(), silence);
 }
 
-v1::Silence* Silences::Find(const v1::Incident& incident, int64_t now_ns) {
-  v1::Silence* found = nullptr;
+std::vector<v1::Silence*> Silences::FindAll(const v1::Incident& incident, int64_t now_ns) {
+  std::vector<v1::Silence*> found;
   for (auto& [id, silence] : silences_) {
-    if (HasEnded(silence, now_ns) || !Fits(silence, incident)) continue;
-    if (found == nullptr || NsOf(silence.until()) > NsOf(found->until())) found = &silence;
+    if (!HasEnded(silence, now_ns) && Fits(silence, incident)) found.push_back(&silence);
   }
+  std::stable_sort(found.begin(), found.end(), [](const v1::Silence* a, const v1::Silence* b) {
+    return NsOf(a->until()) < NsOf(b->until());
+  });
   return found;
+}
+
+v1::Silence* Silences::Find(const v1::Incident& incident, int64_t now_ns) {
+  const std::vector<v1::Silence*> all = FindAll(incident, now_ns);
+  return all.empty() ? nullptr : all.back();
 }
 
 std::vector<v1::Silence> Silences::List(const Tenants& tenants, int64_t now_ns) const {

@@ -34,7 +34,8 @@ class Silences {
  public:
   // Begins a silence of `seconds` for the tenant, job, host and cause of `wanted`, with its comment.
   // `tenants`: for which `who` may act. Returns it with its id and times. kInvalidArgument,
-  // kOutOfRange, kPermissionDenied, kResourceExhausted: the message says what to type.
+  // kOutOfRange, kPermissionDenied, kFailedPrecondition (there are kMostSilences): the message says
+  // what to do.
   absl::StatusOr<v1::Silence> Add(const v1::Silence& wanted, int64_t seconds, const std::string& who,
                                   const Tenants& tenants, int64_t now_ns);
   // Ends it now. Returns its last state. kNotFound: there is none that `tenants` may act on, or it
@@ -44,8 +45,10 @@ class Silences {
   // Those that an earlier daemon had.
   void Restore(const std::vector<v1::Silence>& silences);
 
-  // The silence that fits the incident and ends last; nullptr: none. The next call that changes
-  // something invalidates it.
+  // The silences that fit the incident; the one that ends last comes last. The next call that changes
+  // something invalidates them.
+  std::vector<v1::Silence*> FindAll(const v1::Incident& incident, int64_t now_ns);
+  // The last of them; nullptr: none.
   v1::Silence* Find(const v1::Incident& incident, int64_t now_ns);
 
   // Those that have not ended and that `tenants` may see; the one that ends next first.

@@ -143,6 +143,10 @@ class HttpAccessTest : public testing::Test {
       }
       EXPECT_THAT(entry.peer, testing::StartsWith("ipv4:127.0.0.1:"));
     };
+    options_.refused_action = [this](const AuditEntry& entry) {
+      const std::lock_guard<std::mutex> lock(mutex_);
+      audit_.push_back(absl::StrCat(entry.who, " refused: ", entry.action, " ", entry.object));
+    };
     options_.refused = [this](std::string_view reason) {
       const std::lock_guard<std::mutex> lock(mutex_);
       ++refused_[std::string(reason)];

@@ -80,10 +80,49 @@ TEST_F(HttpAccessTest, StrangersDoNotLearnWhichAddressesThereAre) {
   EXPECT_EQ(Get("/no/such/address")->status, 401);
   EXPECT_EQ(Get("/no/such/address", As("viewer"))->status, 404);
   EXPECT_EQ(client_->Delete("/api/v1/jobs", {{"X-Rollcall", "1"}})->status, 401);
-  EXPECT_EQ(client_->Delete("/api/v1/jobs",
-                            {{"X-Rollcall", "1"}, {"Authorization", "Bearer operator"}})
-                ->status,
-            404);
+}
+
+TEST_F(HttpAccessTest, AnAddressThatTakesAnotherMethodSaysWhich) {
+  Start();
+  const httplib::Headers operator_ = {{"X-Rollcall", "1"}, {"Authorization", "Bearer operator"}};
+  const auto deleted = client_->Delete("/api/v1/jobs", operator_);
+  EXPECT_EQ(deleted->status, 405);
+  EXPECT_EQ(deleted->get_header_value("Allow"), "GET, HEAD");
+  const auto read = Get("/api/v1/silence?job=x&for=1h", As("viewer"));
+  EXPECT_EQ(read->status, 405);
+  EXPECT_EQ(read->get_header_value("Allow"), "POST");
+  EXPECT_EQ(read->body, "this address takes POST, and not GET\n");
+  EXPECT_EQ(client_->Head("/api/v1/silence", As("viewer"))->status, 405);
+  EXPECT_EQ(Post("/api/v1/jobs", As("operator"))->get_header_value("Allow"), "GET, HEAD");
+  EXPECT_EQ(client_->Put("/login", operator_, "", "text/plain")->get_header_value("Allow"),
+            "GET, HEAD, POST");
+  EXPECT_EQ(Get("/api/v1/silence")->status, 401) << "strangers do not learn it";
+}
+
+TEST_F(HttpAccessTest, ABodyThatIsNoFormIsRefusedAndNeverIgnored) {
+  Start();
+  const httplib::Headers operator_ = {{"X-Rollcall", "1"}, {"Authorization", "Bearer operator"}};
+  for (const char* type : {"application/json", "text/plain", ""}) {
+    const auto refused =
+        client_->Post("/api/v1/silence", operator_, R"({"job": "x", "for": "1h"})", type);
+    EXPECT_EQ(refused->status, 415) << type;
+    EXPECT_THAT(refused->body, HasSubstr("application/x-www-form-urlencoded"));
+  }
+  const auto form = client_->Post("/api/v1/silence", operator_,
+                                  httplib::Params{{"job", "train"}, {"for", "1h"}});
+  EXPECT_EQ(form->status, 200);
+  EXPECT_THAT(form->body, HasSubstr("\"job\":\"train\""));
+}
+
+TEST_F(HttpAccessTest, SwitchesAndNumbersOfAnotherFormAreErrors) {
+  Start();
+  const auto banana = Post("/api/v1/incident/acknowledge?id=x&take_back=banana", As("operator"));
+  EXPECT_EQ(banana->status, 400);
+  EXPECT_EQ(banana->body, "take_back is 1 or 0; not \"banana\"\n");
+  EXPECT_EQ(Get("/api/v1/incidents?grouped=yes", As("viewer"))->status, 400);
+  EXPECT_EQ(Get("/api/v1/incidents?grouped=0", As("viewer"))->status, 200);
+  EXPECT_EQ(Get("/api/v1/incidents?limit=-1", As("viewer"))->status, 400);
+  EXPECT_EQ(Get("/api/v1/job?job=x&attempt=-1", As("viewer"))->status, 400);
 }
 
 TEST_F(HttpAccessTest, NotesEveryAction) {
@@ -91,7 +130,15 @@ TEST_F(HttpAccessTest, NotesEveryAction) {
   Post("/api/v1/stacks?job=train&ranks=0,3&other=x", As("operator"));
   Post("/api/v1/stacks?job=train&ranks=0", As("viewer"));
   Get("/api/v1/jobs", As("operator"));
-  EXPECT_THAT(audit(), ElementsAre("token operator take stacks job team/train attempt 2, ranks 0,3"));
+  EXPECT_THAT(audit(), ElementsAre("token operator take stacks job team/train attempt 2, ranks 0,3",
+                                   "token viewer refused: take stacks needs the role operator"));
+}
+
+TEST_F(HttpAccessTest, NotesWhyAnActionWasNotDone) {
+  Start();
+  Post("/api/v1/incident/note?id=x", As("operator"));
+  EXPECT_THAT(audit(), ElementsAre("token operator note incident x: ",
+                                   "token operator refused: note a note needs a text"));
 }
 
 TEST_F(HttpAccessTest, SendsBrowsersToTheLogin) {

@@ -554,6 +554,62 @@ TEST_F(IncidentBookTest, ASilenceAndWhatItHoldsBackOutliveTheDaemon) {
   EXPECT_TRUE(Sends(1, *book));
 }
 
+TEST_F(IncidentBookTest, StatusAndListTellOfTheSameWait) {
+  const auto book = Begin();
+  Apply(Hang(), book.get());
+  std::vector<Verdict> later = Hang();
+  later[0].summary = "rank 3 has not called AllReduce; 3 ranks have waited 48 s";
+  Apply(later, book.get());
+  const JobBrief brief = book->Brief(JobKey("train"));
+  ASSERT_TRUE(brief.live.has_value() && brief.last.has_value());
+  EXPECT_EQ(brief.live->summary, later[0].summary);
+  EXPECT_EQ(brief.last->summary(), later[0].summary);
+  const auto listed = book->List(v1::ListIncidentsRequest());
+  ASSERT_TRUE(listed.ok());
+  EXPECT_EQ(listed->incidents(0).verdicts(0).summary(), later[0].summary);
+}
+
+TEST_F(IncidentBookTest, EachSilenceThatFitsCountsTheIncidentOnce) {
+  const auto counts = [](const IncidentBook& book) {
+    std::map<std::string, int> counts;
+    for (const v1::Silence& one : book.ListSilences(Tenants::All())) counts[one.comment()] = one.incidents();
+    return counts;
+  };
+  const auto add = [](const char* comment, const char* job, IncidentBook* book) {
+    v1::Silence silence;
+    silence.set_job(job);
+    silence.set_comment(comment);
+    ASSERT_TRUE(book->AddSilence(silence, 3600, "ada", Tenants::All()).ok());
+  };
+  using Counts = std::map<std::string, int>;
+  {
+    const auto book = Begin();
+    add("all", "*", book.get());
+    add("train", "train", book.get());
+    add("other", "other", book.get());
+    Apply(Hang(), book.get());
+    book->Publish();
+    EXPECT_EQ(counts(*book), (Counts{{"all", 1}, {"train", 1}, {"other", 0}}));
+    add("late", "t*", book.get());
+    book->Publish();
+    EXPECT_EQ(counts(*book), (Counts{{"all", 1}, {"train", 1}, {"other", 0}, {"late", 1}}));
+    EXPECT_EQ(book->CountDeliveries().alerts_silenced, 1u);
+    book->Finish(std::chrono::steady_clock::now());
+  }
+  const auto book = Begin();
+  Apply(Hang(), book.get());
+  book->Publish();
+  EXPECT_EQ(counts(*book), (Counts{{"all", 1}, {"train", 1}, {"other", 0}, {"late", 1}}));
+  for (const v1::Silence& one : book->ListSilences(Tenants::All())) {
+    ASSERT_TRUE(book->EndSilence(one.id(), Tenants::All()).ok());
+  }
+  book->Publish();
+  EXPECT_TRUE(Sends(1, *book));
+  add("after the alert", "*", book.get());
+  book->Publish();
+  EXPECT_EQ(counts(*book), (Counts{{"after the alert", 0}}));
+}
+
 TEST_F(IncidentBookTest, WhatExceedsTheIncidentsOfAnHourIsCountedAndNotStored) {
   quota_.incidents = 5;
   report_dir_ = tree_.root() + "/reports";
