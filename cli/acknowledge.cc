@@ -28,10 +28,11 @@ void Print(const v1::Incident& incident) {
 
 int Act(const char* command, const QueryFlags& flags, const v1::IncidentActionRequest& request) {
   v1::Incident incident;
-  const bool answered = DaemonQuery(flags.daemon).Ask(command, [&](auto* stub, auto* context) {
+  DaemonQuery query(flags.daemon);
+  const bool answered = query.Ask(command, [&](auto* stub, auto* context) {
     return stub->ActOnIncident(context, request, &incident);
   });
-  if (!answered) return 1;
+  if (!answered) return query.exit_code();
   CleanStrings(&incident);
   if (flags.format == "json") {
     PrintJson(incident);

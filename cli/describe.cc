@@ -9,6 +9,7 @@
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
+#include "daemon/server/cause_name.h"
 
 namespace rollcall {
 namespace {
@@ -30,10 +31,28 @@ std::vector<std::string> ParseChoices(std::string type) {
 }
 
 bool NamesPath(const std::string& name) {
-  for (const char* ending : {"dir", "-file", "history", "template", "PATH"}) {
+  for (const char* ending : {"dir", "-file", "history", "template", "junit", "trace", "-map", "-ca",
+                             "-cert", "-key", "-crl", "PATH", "FILE", "DIR"}) {
     if (absl::EndsWith(name, ending)) return true;
   }
   return false;
+}
+
+struct Things {
+  const char* name;  // of a flag, or how the name of a positional argument begins
+  const char* things;
+};
+
+constexpr Things kThings[] = {
+    {"JOB", "jobs"}, {"ID", "incidents"}, {"--job", "jobs"}, {"--end", "silences"}};
+
+std::string NamedThings(const FlagHelp& flag) {
+  for (const Things& row : kThings) {
+    if (flag.positional ? absl::StartsWith(flag.name, row.name) : flag.name == row.name) {
+      return row.things;
+    }
+  }
+  return "";
 }
 
 FlagHelp DescribeFlag(const CLI::Option& option) {
@@ -52,6 +71,9 @@ FlagHelp DescribeFlag(const CLI::Option& option) {
   flag.environment = option.get_envname();
   flag.usual = option.get_default_str();
   flag.is_path = NamesPath(flag.name);
+  flag.things = NamedThings(flag);
+  // Too many for the name of a type.
+  if (flag.type == "CAUSE") flag.choices = CauseNames();
   return flag;
 }
 
@@ -81,12 +103,10 @@ void AddFlags(const CommandHelp& command, std::string* page) {
   }
 }
 
-// What a command's words name: "jobs" or "incidents" of the daemon; "": neither.
+// What a command's words name; "": nothing of the daemon.
 std::string NamedThings(const CommandHelp& command) {
   for (const FlagHelp& flag : command.flags) {
-    if (!flag.positional) continue;
-    if (absl::StartsWith(flag.name, "JOB")) return "jobs";
-    if (flag.name == "ID") return "incidents";
+    if (flag.positional && !flag.things.empty()) return flag.things;
   }
   return "";
 }
@@ -94,6 +114,11 @@ std::string NamedThings(const CommandHelp& command) {
 // The shell command that prints these names, one on each line.
 std::string NamesCommand(const std::string& things) {
   return absl::StrCat("rollcall completion --names=", things, " 2>/dev/null");
+}
+
+// The end of a line of _arguments that offers them.
+std::string ZshNames(const std::string& things) {
+  return absl::StrCat(things, ":{compadd -- ${(f)\"$(", NamesCommand(things), ")\"}}");
 }
 
 }  // namespace
@@ -124,6 +149,9 @@ std::string BashCompletion(const std::vector<CommandHelp>& commands) {
       } else if (flag.is_path) {
         absl::StrAppend(&values, "    ", command.name, ":", flag.name,
                         ") COMPREPLY=($(compgen -f -- \"$value\")) ;;\n");
+      } else if (!flag.things.empty()) {
+        absl::StrAppend(&values, "    ", command.name, ":", flag.name, ") things='", flag.things,
+                        "' ;;\n");
       }
     }
     absl::StrAppend(&cases, "    ", command.name, ") flags='", flags, "' things='",
@@ -156,11 +184,15 @@ std::string BashCompletion(const std::vector<CommandHelp>& commands) {
       "  case $command:$flag in\n",
       values,
       "  esac\n"
-      "  [[ -z $flag ]] || return\n"
-      "  case $command in\n",
+      "  if [[ -n $flag ]]; then\n"
+      "    [[ -n $things ]] || return\n"
+      "    word=$value\n"
+      "  else\n"
+      "    case $command in\n",
       cases,
-      "  esac\n"
-      "  COMPREPLY=($(compgen -W \"$flags\" -- \"$word\"))\n"
+      "    esac\n"
+      "    COMPREPLY=($(compgen -W \"$flags\" -- \"$word\"))\n"
+      "  fi\n"
       "  # compgen -W would expand names as code of the shell.\n"
       "  if [[ -n $things && $word != -* ]]; then\n"
       "    while IFS= read -r name; do\n"
@@ -188,6 +220,8 @@ std::string ZshCompletion(const std::vector<CommandHelp>& commands) {
         absl::StrAppend(&cases, ":value:(", Quoted(absl::StrJoin(flag.choices, " ")), ")");
       } else if (flag.is_path) {
         absl::StrAppend(&cases, ":path:_files");
+      } else if (!flag.things.empty()) {
+        absl::StrAppend(&cases, ":", ZshNames(flag.things));
       } else if (!flag.type.empty()) {
         absl::StrAppend(&cases, ":value:");
       }
@@ -195,8 +229,7 @@ std::string ZshCompletion(const std::vector<CommandHelp>& commands) {
     }
     const std::string things = NamedThings(command);
     const std::string words =
-        things.empty() ? "command:_normal"
-                       : absl::StrCat(things, ":{compadd -- ${(f)\"$(", NamesCommand(things), ")\"}}");
+        things.empty() ? "command:_normal" : ZshNames(things);
     absl::StrAppend(&cases, " \\\n      '*", things.empty() ? ":::" : ":", words, "' ;;\n");
   }
   return absl::StrCat(
@@ -240,6 +273,8 @@ std::string FishCompletion(const std::vector<CommandHelp>& commands) {
       if (!flag.type.empty()) text += flag.is_path ? " -r -F" : " -x";
       if (!flag.choices.empty()) {
         absl::StrAppend(&text, " -a '", Quoted(absl::StrJoin(flag.choices, " ")), "'");
+      } else if (!flag.things.empty()) {
+        absl::StrAppend(&text, " -a '(", NamesCommand(flag.things), ")'");
       }
       text += "\n";
     }

@@ -21,6 +21,8 @@ struct FlagHelp {
   std::vector<std::string> choices;  // the permitted values; empty if any value is
   bool positional = false;
   bool is_path = false;
+  // What of the daemon its values name: "jobs", "incidents", "silences"; "": nothing.
+  std::string things;
 };
 
 struct CommandHelp {

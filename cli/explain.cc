@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
@@ -11,6 +12,7 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "cli/commands.h"
@@ -23,6 +25,23 @@ namespace rollcall {
 namespace {
 
 constexpr int kExitNothingKnown = 1;
+
+// Whether the word, which names no file, was meant to: no line of a log looks so.
+bool LooksLikePath(const std::string& word) {
+  if (word.find_first_of(" \t\n") != std::string::npos) return false;
+  for (const char* ending : {".log", ".txt", ".out", ".err"}) {
+    if (absl::EndsWith(word, ending)) return true;
+  }
+  return absl::StrContains(word, "/");
+}
+
+// Whether the words are files rather than one line, as the shell makes of "*.log".
+bool AreFiles(const std::vector<std::string>& words) {
+  std::error_code problem;
+  return words.size() > 1 && std::all_of(words.begin(), words.end(), [&](const std::string& word) {
+           return LooksLikePath(word) || std::filesystem::is_regular_file(word, problem);
+         });
+}
 
 // Text from the command line, a file, or stdin. False: this function has printed the error.
 bool Explain(const std::vector<std::string>& words, std::vector<ExplainedLine>* found) {
@@ -37,7 +56,18 @@ bool Explain(const std::vector<std::string>& words, std::vector<ExplainedLine>* 
                  "rollcall explain\n";
     return false;
   }
+  if (AreFiles(words)) {
+    std::cerr << "rollcall explain: one file at a time\n"
+                 "  many:               cat FILE... | rollcall explain\n"
+                 "  all logs of a job:  rollcall analyze FOLDER\n";
+    return false;
+  }
   std::error_code problem;
+  if (!std::filesystem::exists(name, problem) && LooksLikePath(name)) {
+    std::cerr << "rollcall explain: there is no file " << CleanText(name)
+              << "\n  a line of a log?  CMD 2>&1 | rollcall explain\n";
+    return false;
+  }
   if (!std::filesystem::exists(name, problem)) {
     std::istringstream text(name);
     *found = ExplainLines(text);

@@ -9,6 +9,7 @@
 #include "cli/commands.h"
 #include "cli/describe.h"
 #include "cli/query.h"
+#include "cli/usage.h"
 #include "proto/clean_text.h"
 
 namespace rollcall {
@@ -30,6 +31,12 @@ bool PrintNames(const std::string& things, const DaemonAddress& daemon) {
       return stub->GetStatus(context, request, &response);
     });
     for (const v1::JobStatus& job : response.jobs()) names.push_back(job.name());
+  } else if (things == "silences") {
+    v1::ListSilencesResponse response;
+    status = query.Try([&](auto* stub, auto* context) {
+      return stub->ListSilences(context, v1::ListSilencesRequest(), &response);
+    });
+    for (const v1::Silence& silence : response.silences()) names.push_back(silence.id());
   } else {
     v1::ListIncidentsRequest request;
     request.set_limit(kMostOffered);
@@ -52,8 +59,9 @@ int CompletionCommand(const std::vector<std::string>& arguments) {
                "rollcall completion");
   AddDaemonFlags(&app, &daemon);
   auto* wanted_names =
-      app.add_option("--names", names, "print the names of the daemon's jobs or incidents instead")
-          ->check(CLI::IsMember({"jobs", "incidents"}));
+      app.add_option("--names", names,
+                     "print the names of the daemon's jobs, incidents or silences instead")
+          ->check(CLI::IsMember({"jobs", "incidents", "silences"}));
   auto* wanted_shell = app.add_option("SHELL", shell, "bash, zsh or fish")
                            ->check(CLI::IsMember({"bash", "zsh", "fish"}));
   wanted_names->excludes(wanted_shell);
@@ -78,6 +86,9 @@ int ManCommand(const std::vector<std::string>& arguments) {
   app.add_option("COMMAND", name, "the command to describe (default: rollcall itself)");
   int exit_code = 0;
   if (!ParseFlags(&app, arguments, &exit_code)) return exit_code;
+  if (!folder.empty() && !name.empty()) {
+    return RefuseUsage(app, "--output-dir writes the pages of all commands: leave out COMMAND");
+  }
   const std::vector<CommandHelp> commands = DescribeCommands();
   if (!folder.empty()) {
     std::error_code failed;

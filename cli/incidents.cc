@@ -9,12 +9,16 @@
 #include "absl/time/time.h"
 #include "cli/commands.h"
 #include "cli/query.h"
+#include "cli/usage.h"
 #include "daemon/model/job_key.h"
 #include "daemon/report/incident_words.h"
 #include "daemon/server/clean_message.h"
+#include "proto/clean_text.h"
 
 namespace rollcall {
 namespace {
+
+constexpr int kMostGroups = 50;  // the daemon's limit of an answer
 
 // "2026-11-20" or "2026-11-20T13:00:00Z".
 bool ParseMoment(const std::string& text, absl::Time* time) {
@@ -53,7 +57,24 @@ void PrintNames(const char* title,
   if (!names.empty()) std::cout << "    " << title << NamesInWords(names) << "\n";
 }
 
-void PrintGroups(const v1::ListIncidentsResponse& response) {
+// "no incidents of job "train" of cause rank_died": of what there are none.
+std::string NoneInWords(const char* what, const v1::ListIncidentsRequest& request) {
+  std::string words = absl::StrCat("no ", what);
+  const auto add = [&words](const char* before, const std::string& name, const char* after = "") {
+    if (!name.empty()) absl::StrAppend(&words, before, CleanText(name), after);
+  };
+  add(" of job \"", request.job(), "\"");
+  if (request.has_attempt()) absl::StrAppend(&words, " of attempt ", request.attempt());
+  add(" of tenant ", request.tenant());
+  add(" with a culprit on host \"", request.host(), "\"");
+  add(" of cause ", request.cause());
+  add(" of signature ", request.signature());
+  if (request.has_from() || request.has_until()) words += " in that time";
+  return words;
+}
+
+void PrintGroups(const v1::ListIncidentsRequest& request,
+                 const v1::ListIncidentsResponse& response) {
   for (const v1::IncidentGroup& group : response.groups()) {
     const bool is_default = group.tenant().empty() || group.tenant() == kDefaultTenant;
     std::cout << group.signature() << (is_default ? "" : absl::StrCat("  (", group.tenant(), ")"))
@@ -64,14 +85,16 @@ void PrintGroups(const v1::ListIncidentsResponse& response) {
     PrintNames("jobs:  ", group.jobs());
     std::cout << "    newest: " << group.newest() << ": " << group.summary() << "\n";
   }
-  if (response.groups().empty()) std::cout << "no confirmed incidents\n";
+  if (response.groups().empty() && response.total() == 0) {
+    std::cout << NoneInWords("confirmed incidents", request) << "\n";
+  }
   if (response.total() > response.groups_size()) {
     std::cout << response.groups_size() << " of " << response.total()
               << " groups; more:  rollcall incidents --group --limit=N --offset=N\n";
   }
 }
 
-void Print(const v1::ListIncidentsResponse& response) {
+void Print(const v1::ListIncidentsRequest& request, const v1::ListIncidentsResponse& response) {
   for (const v1::Incident& incident : response.incidents()) {
     const v1::Verdict verdict = incident.verdicts().empty() ? v1::Verdict() : incident.verdicts(0);
     std::cout << absl::StrFormat("%s  %-10s %-20s %s\n    %s\n",
@@ -86,11 +109,38 @@ void Print(const v1::ListIncidentsResponse& response) {
               << " was at fault in " << repeated.incidents() << " of these incidents\n";
   }
   if (!response.note().empty()) std::cout << "note: " << response.note() << "\n";
-  if (response.incidents().empty()) std::cout << "no incidents\n";
+  if (response.incidents().empty() && response.total() == 0) {
+    std::cout << NoneInWords("incidents", request) << "\n";
+  }
   if (response.total() > response.incidents_size()) {
     std::cout << response.incidents_size() << " of " << response.total()
               << "; more:  --limit=N --offset=N\n";
   }
+}
+
+// 0 if there is such a job, now or in the history. Else prints the error, as rollcall status does,
+// and returns the exit code.
+int FindJob(const v1::ListIncidentsRequest& request, DaemonQuery* query) {
+  v1::ListIncidentsRequest any;
+  any.set_job(request.job());
+  any.set_tenant(request.tenant());
+  if (request.has_attempt()) any.set_attempt(request.attempt());
+  any.set_limit(1);
+  v1::ListIncidentsResponse kept;
+  const bool answered = query->Ask("incidents", [&](auto* stub, auto* context) {
+    return stub->ListIncidents(context, any, &kept);
+  });
+  if (!answered) return query->exit_code();
+  if (kept.total() > 0) return 0;
+  v1::JobRequest wanted;
+  wanted.set_job(request.job());
+  wanted.set_tenant(request.tenant());
+  if (request.has_attempt()) wanted.set_attempt(request.attempt());
+  v1::JobView view;
+  const bool found = query->Ask("incidents", [&](auto* stub, auto* context) {
+    return stub->GetJob(context, wanted, &view);
+  });
+  return found ? 0 : query->exit_code();
 }
 
 }  // namespace
@@ -103,7 +153,7 @@ int IncidentsCommand(const std::vector<std::string>& arguments) {
   CLI::App app("Lists incidents, newest first.", "rollcall incidents");
   AddQueryFlags(&app, &flags);
   app.add_option("--host", host, "only incidents with a culprit on this host");
-  app.add_option("--cause", cause, "only this cause: missing_rank, rank_died, ...");
+  AddCauseFlag(&app, &cause, "only this cause: missing_rank, rank_died, ...");
   app.add_option("--signature", signature, "only incidents of this signature, as --group prints it");
   app.add_flag("--group", grouped,
                "group hangs with the same signature: how often, which hosts, ranks and jobs");
@@ -131,18 +181,30 @@ int IncidentsCommand(const std::vector<std::string>& arguments) {
   request.set_offset(offset);
   if (!from.empty()) SetMoment(from, request.mutable_from());
   if (!until.empty()) SetMoment(until, request.mutable_until());
+  if (grouped && limit > kMostGroups) {
+    return RefuseUsage(app, absl::StrCat("--group prints at most ", kMostGroups,
+                                         " groups at once: --limit=", kMostGroups, " --offset=N"));
+  }
+  if (!from.empty() && !until.empty() && request.from().seconds() > request.until().seconds()) {
+    return RefuseUsage(app, "--until is before --from, so there is no time between them");
+  }
   v1::ListIncidentsResponse response;
-  const bool answered = DaemonQuery(flags.daemon).Ask("incidents", [&](auto* stub, auto* context) {
+  DaemonQuery query(flags.daemon);
+  const bool answered = query.Ask("incidents", [&](auto* stub, auto* context) {
     return stub->ListIncidents(context, request, &response);
   });
-  if (!answered) return 1;
+  if (!answered) return query.exit_code();
+  if (!request.job().empty() && response.total() == 0) {
+    exit_code = FindJob(request, &query);
+    if (exit_code != 0) return exit_code;
+  }
   CleanStrings(&response);
   if (flags.format == "json") {
     PrintJson(response);
   } else if (grouped) {
-    PrintGroups(response);
+    PrintGroups(request, response);
   } else {
-    Print(response);
+    Print(request, response);
   }
   return 0;
 }

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -76,6 +77,39 @@ absl::Status WriteInPlace(const std::string& path, const std::string& text) {
   return absl::OkStatus();
 }
 
+struct SignalName {
+  int number;
+  const char* name;
+};
+
+constexpr SignalName kSignals[] = {
+    {SIGHUP, "SIGHUP"},   {SIGINT, "SIGINT"},   {SIGQUIT, "SIGQUIT"}, {SIGILL, "SIGILL"},
+    {SIGTRAP, "SIGTRAP"}, {SIGABRT, "SIGABRT"}, {SIGBUS, "SIGBUS"},   {SIGFPE, "SIGFPE"},
+    {SIGKILL, "SIGKILL"}, {SIGUSR1, "SIGUSR1"}, {SIGSEGV, "SIGSEGV"}, {SIGUSR2, "SIGUSR2"},
+    {SIGPIPE, "SIGPIPE"}, {SIGALRM, "SIGALRM"}, {SIGTERM, "SIGTERM"}, {SIGXCPU, "SIGXCPU"},
+    {SIGXFSZ, "SIGXFSZ"}, {SIGSYS, "SIGSYS"},
+};
+
+constexpr int kAfterSignal = 128;  // what shells, and `rollcall run`, add to a signal's number
+
+// "11 (SIGSEGV)"
+std::string SignalInWords(int number) {
+  for (const SignalName& known : kSignals) {
+    if (known.number == number) return absl::StrCat(number, " (", known.name, ")");
+  }
+  return absl::StrCat(number);
+}
+
+// "killed by signal 11 (SIGSEGV), exit code 139"
+std::string EndInWords(int exit_code) {
+  const std::string code = absl::StrCat("exit code ", exit_code);
+  if (exit_code == 126) return absl::StrCat("command not executable, ", code);
+  if (exit_code == 127) return absl::StrCat("command not found, ", code);
+  const int number = exit_code - kAfterSignal;
+  if (number < 1 || number > SIGRTMAX) return absl::StrCat("the job ended with ", code);
+  return absl::StrCat("killed by signal ", SignalInWords(number), ", ", code);
+}
+
 }  // namespace
 
 std::string JUnitText(const JUnitRun& run) {
@@ -91,7 +125,7 @@ std::string JUnitText(const JUnitRun& run) {
                  true, false);
   }
   const std::string message =
-      absl::StrCat("the job ended with exit code ", run.exit_code, "; Rollcall saw no hang");
+      absl::StrCat(EndInWords(run.exit_code), "; Rollcall saw no hang");
   return Suite(run.job, run.seconds, Outcome("error", "exit code", message, ""), false, true);
 }
 

@@ -12,6 +12,7 @@
 #include "absl/strings/str_format.h"
 #include "cli/commands.h"
 #include "cli/describe.h"
+#include "cli/usage.h"
 #include "interpose/environment.h"
 #include "proto/loose_threads.h"
 #include "proto/name_service.h"
@@ -135,7 +136,10 @@ bool ParseFlags(CLI::App* app, const std::vector<std::string>& arguments, int* e
   try {
     std::vector<std::string> reversed(arguments.rbegin(), arguments.rend());
     app->parse(reversed);
-    return true;
+    const std::string problem = FindNoText(*app);
+    if (problem.empty()) return true;
+    *exit_code = RefuseUsage(*app, problem);
+    return false;
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == 0) {
       *exit_code = app->exit(error);

@@ -9,6 +9,8 @@
 #include <iostream>
 
 #include "absl/strings/str_cat.h"
+#include "daemon/server/cause_name.h"
+#include "proto/clean_text.h"
 
 namespace rollcall {
 namespace {
@@ -58,6 +60,7 @@ grpc::Status DaemonQuery::TryOnce(const Call& call) {
 bool DaemonQuery::Ask(const char* command, const Call& call) {
   const grpc::Status status = Try(call);
   if (status.ok()) return true;
+  exit_code_ = IsBadUsage(status) ? kExitBadUsage : 1;
   if (status.error_code() == grpc::StatusCode::UNAVAILABLE ||
       status.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED) {
     std::cerr << "rollcall: cannot reach the daemon at " << channels_->address() << ": "
@@ -67,8 +70,23 @@ bool DaemonQuery::Ask(const char* command, const Call& call) {
               << " --daemon=HOST:PORT   or   export ROLLCALL_DAEMON=HOST:PORT\n";
   } else {
     std::cerr << "rollcall: " << status.error_message() << "\n";
+    if (exit_code_ == kExitBadUsage) std::cerr << "  usage:  rollcall " << command << " --help\n";
   }
   return false;
+}
+
+bool IsBadUsage(const grpc::Status& status) {
+  return status.error_code() == grpc::StatusCode::INVALID_ARGUMENT ||
+         status.error_code() == grpc::StatusCode::OUT_OF_RANGE;
+}
+
+std::string FindChoiceOfNoJob(const char* command, const std::string& job, const JobFlags& flags) {
+  if (!job.empty()) return "";
+  std::string typed;
+  if (!flags.tenant.empty()) absl::StrAppend(&typed, " --tenant=", CleanText(flags.tenant));
+  if (flags.attempt != JobFlags::kNewest) absl::StrAppend(&typed, " --attempt=", flags.attempt);
+  if (typed.empty()) return "";
+  return absl::StrCat("of which job? Give its name, too:  rollcall ", command, typed, " JOB");
 }
 
 void AddQueryFlags(CLI::App* app, QueryFlags* flags) {
@@ -84,6 +102,13 @@ void AddJobFlags(CLI::App* app, JobFlags* flags, const char* others) {
   app->add_option("--attempt", flags->attempt,
                   absl::StrCat("JOB: this attempt (which start of the job); without it, ", others))
       ->check(CLI::NonNegativeNumber);
+}
+
+void AddCauseFlag(CLI::App* app, std::string* cause, const char* help) {
+  app->add_option("--cause", *cause, help)
+      ->check(CLI::Validator(
+          [](const std::string& name) { return std::string(CheckCauseName(name).message()); },
+          "CAUSE"));
 }
 
 void PrintJson(const google::protobuf::Message& message) {

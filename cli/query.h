@@ -26,6 +26,9 @@ class DaemonQuery {
   // `command` is the subcommand that the error suggests.
   using Call = std::function<grpc::Status(v1::Query::Stub*, grpc::ClientContext*)>;
   bool Ask(const char* command, const Call& call);
+  // Of a command whose Ask() has returned false: kExitBadUsage if the daemon, or this program,
+  // calls the words of the command line wrong.
+  int exit_code() const { return exit_code_; }
   // Does the same but prints nothing.
   grpc::Status Try(const Call& call);
 
@@ -38,6 +41,7 @@ class DaemonQuery {
   std::shared_ptr<DaemonChannels> channels_;
   std::unique_ptr<v1::Query::Stub> stub_;
   bool has_answered_ = false;  // the daemon, through this stub
+  int exit_code_ = 1;
 };
 
 struct QueryFlags {
@@ -65,6 +69,15 @@ void SetJob(const std::string& job, const JobFlags& flags, Request* request) {
   request->set_tenant(flags.tenant);
   if (flags.attempt != JobFlags::kNewest) request->set_attempt(flags.attempt);
 }
+
+// Whether the error is about what the person has typed, not about what there is or who may do what.
+bool IsBadUsage(const grpc::Status& status);
+
+// What to type if the words choose an attempt or a tenant of a job and name no job; else "".
+std::string FindChoiceOfNoJob(const char* command, const std::string& job, const JobFlags& flags);
+
+// Adds --cause, which takes only causes that there are.
+void AddCauseFlag(CLI::App* app, std::string* cause, const char* help);
 
 void PrintJson(const google::protobuf::Message& message);
 

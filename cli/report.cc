@@ -12,6 +12,7 @@
 #include "cli/commands.h"
 #include "cli/query.h"
 #include "cli/trace.h"
+#include "cli/usage.h"
 #include "daemon/report/anonymize.h"
 #include "daemon/report/html.h"
 #include "daemon/report/json.h"
@@ -116,6 +117,10 @@ int ReportCommand(const std::vector<std::string>& arguments) {
   DefineFlags(&app, &flags);
   int exit_code = 0;
   if (!ParseFlags(&app, arguments, &exit_code)) return exit_code;
+  if (IsTyped(arguments, "--format") && (!flags.folder.empty() || !flags.trace.empty())) {
+    return RefuseUsage(app, "--format is of the report that is printed; --report-dir writes all "
+                            "formats, and --trace has one of its own: leave out --format");
+  }
   v1::IncidentRequest request;
   request.set_id(flags.id);
   v1::Incident incident;
@@ -126,7 +131,7 @@ int ReportCommand(const std::vector<std::string>& arguments) {
   const bool answered = daemon.Ask("report", [&](auto* stub, auto* context) {
     return stub->GetIncident(context, request, &incident);
   });
-  if (!answered) return 1;
+  if (!answered) return daemon.exit_code();
   CleanStrings(&incident);
   const v1::Incident named = incident;
   if (flags.anonymize) {

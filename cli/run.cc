@@ -31,6 +31,7 @@
 #include "cli/run_services.h"
 #include "cli/running_job.h"
 #include "cli/stderr_queue.h"
+#include "cli/usage.h"
 #include "proto/durations.h"
 
 namespace rollcall {
@@ -87,7 +88,6 @@ int Run::Go() {
   const std::shared_ptr<spdlog::logger> logger = spdlog::default_logger();
   stderr_ = std::make_shared<StderrQueue>();
   LogTo(stderr_);
-  WriteJUnit(JUnitTextOfUnended(job_name_));
   services_.Start();
   const int failed = StartJob();
   if (failed == 0) WaitForJob();
@@ -239,10 +239,25 @@ int RunCommand(const std::vector<std::string>& arguments) {
                  "  usage:  rollcall run [flags] -- CMD...\n";
     return kExitBadUsage;
   }
+  const std::string of_daemon =
+      FirstTyped({arguments.begin(), separator},
+                 {"--tls-ca", "--tls-cert", "--tls-key", "--tls-crl", "--tls-server-name",
+                  "--token-file", "--daemon-user"});
+  if (flags.has_own_daemon() && !of_daemon.empty()) {
+    return RefuseUsage(app, of_daemon + " is for a daemon elsewhere: give --daemon=HOST:PORT, too");
+  }
   SayWhatTheEnvironmentSets(app);
   flags.redactor = MakeRedactor(flags.redact);
   if (flags.redactor == nullptr) return kExitBadUsage;
-  return Run(flags, {separator + 1, arguments.end()}).Go();
+  const std::vector<std::string> command(separator + 1, arguments.end());
+  // The file is there from the start: a CI server that never gets it would count no test at all.
+  const absl::Status begun =
+      flags.junit.empty() ? absl::OkStatus()
+                          : WriteJUnitFile(flags.junit, JUnitTextOfUnended(NameOfJob(command)));
+  if (!begun.ok()) {
+    return RefuseUsage(app, absl::StrCat(std::string(begun.message()), "; the job was not started"));
+  }
+  return Run(flags, command).Go();
 }
 
 }  // namespace rollcall

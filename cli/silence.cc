@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "cli/commands.h"
 #include "cli/query.h"
+#include "cli/usage.h"
 #include "daemon/report/incident_words.h"
 #include "daemon/server/clean_message.h"
 #include "daemon/server/duration_flag.h"
@@ -22,15 +23,27 @@ struct SilenceFlags {
   std::string end;
 };
 
+const std::vector<std::string> kOfBeginning = {"--job",    "--host", "--cause",
+                                               "--tenant", "--for",  "--comment"};
+
+std::string CheckLength(const std::string& text) {
+  const std::string problem = CheckDuration(text);
+  if (!problem.empty()) return problem;
+  const int64_t seconds = DurationNs(text) / kSecond;
+  return seconds >= kShortestSilenceSeconds && seconds <= kLongestSilenceSeconds
+             ? ""
+             : text + " is not a time from 1m to 720h (30 days)";
+}
+
 void AddSilenceFlags(CLI::App* app, SilenceFlags* flags) {
   AddQueryFlags(app, &flags->query);
   app->add_option("--job", flags->job, "silence the alerts of this job; * stands for any text");
   app->add_option("--host", flags->host, "only of incidents with a culprit on this host");
-  app->add_option("--cause", flags->cause, "only of this cause: missing_rank, rank_died, ...");
+  AddCauseFlag(app, &flags->cause, "only of this cause: missing_rank, rank_died, ...");
   app->add_option("--tenant", flags->tenant, "only of this tenant");
   app->add_option("--for", flags->length, "how long, from 1m to 720h")
       ->capture_default_str()
-      ->check(CLI::Validator(CheckDuration, "TIME"));
+      ->check(CLI::Validator(CheckLength, "TIME"));
   app->add_option("--comment", flags->comment, "why");
   app->add_option("--end", flags->end, "end this silence now")->type_name("ID");
 }
@@ -56,10 +69,11 @@ void Print(const v1::ListSilencesResponse& response) {
 template <typename Response, typename Call>
 int AskAndPrint(const QueryFlags& flags, const Call& call) {
   Response response;
-  const bool answered = DaemonQuery(flags.daemon).Ask("silence", [&](auto* stub, auto* context) {
+  DaemonQuery query(flags.daemon);
+  const bool answered = query.Ask("silence", [&](auto* stub, auto* context) {
     return call(stub, context, &response);
   });
-  if (!answered) return 1;
+  if (!answered) return query.exit_code();
   CleanStrings(&response);
   if (flags.format == "json") {
     PrintJson(response);
@@ -67,6 +81,18 @@ int AskAndPrint(const QueryFlags& flags, const Call& call) {
     Print(response);
   }
   return 0;
+}
+
+// What is wrong with the flags together; "": nothing.
+std::string FindProblem(const SilenceFlags& flags, const std::vector<std::string>& arguments) {
+  const std::string of_beginning = FirstTyped(arguments, kOfBeginning);
+  if (IsTyped(arguments, "--end")) {
+    if (flags.end.empty()) return "which one? --end=ID; to list them:  rollcall silence";
+    return of_beginning.empty() ? "" : "--end only ends a silence: leave out " + of_beginning;
+  }
+  const bool says_what_for = !flags.job.empty() || !flags.host.empty() || !flags.cause.empty();
+  if (of_beginning.empty() || says_what_for) return "";
+  return "what is it for? Give --job=NAME, --host=NODE or --cause=CAUSE, too; --job='*' is all jobs";
 }
 
 int Begin(const SilenceFlags& flags) {
@@ -105,10 +131,10 @@ int SilenceCommand(const std::vector<std::string>& arguments) {
   AddSilenceFlags(&app, &flags);
   int exit_code = 0;
   if (!ParseFlags(&app, arguments, &exit_code)) return exit_code;
+  const std::string problem = FindProblem(flags, arguments);
+  if (!problem.empty()) return RefuseUsage(app, problem);
   if (!flags.end.empty()) return End(flags);
-  const bool begins = !flags.job.empty() || !flags.host.empty() || !flags.cause.empty() ||
-                      !flags.tenant.empty() || !flags.comment.empty();
-  return begins ? Begin(flags) : List(flags);
+  return FirstTyped(arguments, kOfBeginning).empty() ? List(flags) : Begin(flags);
 }
 
 }  // namespace rollcall

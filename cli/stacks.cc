@@ -26,6 +26,7 @@
 #include "agent/stacks_proto.h"
 #include "cli/commands.h"
 #include "cli/query.h"
+#include "cli/usage.h"
 #include "daemon/report/stack_merge.h"
 #include "daemon/report/stacks/stack_tree.h"
 #include "daemon/report/stacks_text.h"
@@ -260,7 +261,7 @@ int StacksOfJob(const Flags& flags) {
               << flags.daemon.address << ": " << (*channels)->Explain(status)
               << "\n  another daemon?          rollcall stacks --daemon=HOST:PORT JOB"
               << "\n  processes on this host?  rollcall stacks PID...\n";
-    return 1;
+    return IsBadUsage(status) ? kExitBadUsage : 1;
   }
   if (!flags.each || flags.format != "text") PrintTree(tree, flags.format);
   return missing == processes ? 1 : 0;
@@ -274,6 +275,9 @@ int StacksCommand(const std::vector<std::string>& arguments) {
   AddFlags(&app, &flags);
   int exit_code = 0;
   if (!ParseFlags(&app, arguments, &exit_code)) return exit_code;
+  if (flags.each && flags.format != "text") {
+    return RefuseUsage(app, "--each prints text; json, folded and dot are one tree: leave one out");
+  }
   // The name of a job may be a number.
   pid_t number = 0;
   if (flags.names.size() == 1 && !IsProcess(flags.names.front(), &number) &&
@@ -282,6 +286,14 @@ int StacksCommand(const std::vector<std::string>& arguments) {
   }
   std::vector<pid_t> pids;
   if (!ParsePids(flags.names, &pids)) return kExitBadUsage;
+  const std::string of_job = FirstTyped(arguments, {"--rank", "--host", "--tenant", "--attempt"});
+  if (!of_job.empty()) {
+    return RefuseUsage(
+        app, absl::StrCat(of_job, " is of a job, and ", flags.names.front(),
+                          " is a process of this host: leave out ", of_job,
+                          "\n  a job with a number for a name?  rollcall stacks --daemon=HOST:PORT ",
+                          of_job, "=... ", flags.names.front()));
+  }
   return StacksOfProcesses(flags, pids);
 }
 

@@ -9,6 +9,7 @@
 #include "cli/query.h"
 #include "cli/status_lines.h"
 #include "cli/terminal.h"
+#include "cli/usage.h"
 #include "daemon/server/clean_message.h"
 
 namespace rollcall {
@@ -50,7 +51,8 @@ void AddStatusFlags(CLI::App* app, StatusFlags* flags) {
   app->add_option("JOB", flags->job, "print this job with its communicators");
 }
 
-bool Fetch(const StatusFlags& flags, v1::StatusResponse* response) {
+// Returns 0, or the exit code: this function has printed the error.
+int Fetch(const StatusFlags& flags, v1::StatusResponse* response) {
   v1::StatusRequest request;
   SetJob(flags.job, flags.chosen, &request);
   request.set_without_communicators(flags.job.empty() && !flags.all &&
@@ -64,16 +66,16 @@ bool Fetch(const StatusFlags& flags, v1::StatusResponse* response) {
         });
       },
       response);
-  if (!answered) return false;
+  if (!answered) return query.exit_code();
   if (!flags.job.empty() && response->jobs().empty() &&
       !FindJob(flags.job, flags.chosen, &query, response)) {
-    return false;
+    return query.exit_code();
   }
   CleanStrings(response);
   for (const JobOrder order : kJobOrders) {
     if (flags.order == NameOf(order)) SortJobs(order, response);
   }
-  return true;
+  return 0;
 }
 
 std::vector<StatusLine> LinesOf(const StatusFlags& flags, const v1::StatusResponse& response) {
@@ -97,8 +99,11 @@ int StatusCommand(const std::vector<std::string>& arguments) {
   AddStatusFlags(&app, &flags);
   int exit_code = 0;
   if (!ParseFlags(&app, arguments, &exit_code)) return exit_code;
+  const std::string problem = FindChoiceOfNoJob("status", flags.job, flags.chosen);
+  if (!problem.empty()) return RefuseUsage(app, problem);
   v1::StatusResponse response;
-  if (!Fetch(flags, &response)) return 1;
+  exit_code = Fetch(flags, &response);
+  if (exit_code != 0) return exit_code;
   if (flags.query.format == "json") {
     PrintJson(response);
   } else {

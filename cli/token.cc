@@ -12,6 +12,7 @@
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "cli/commands.h"
+#include "cli/usage.h"
 #include "security/digest.h"
 #include "security/edit_file.h"
 #include "security/names.h"
@@ -169,6 +170,11 @@ int TokenCommand(const std::vector<std::string>& arguments) {
   int exit_code = 0;
   if (!ParseFlags(&app, arguments, &exit_code)) return exit_code;
   if (flags.action == "new") return MakeNew(flags);
+  std::string of_new = FirstTyped(arguments, {"--role", "--tenant", "--host", "--expires"});
+  if (flags.action == "list" && of_new.empty()) of_new = FirstTyped(arguments, {"--name"});
+  if (!of_new.empty()) {
+    return RefuseUsage(app, absl::StrCat(flags.action, " takes no ", of_new, ": leave it out"));
+  }
   return flags.action == "list" ? List(flags) : Revoke(flags);
 }
 

@@ -12,6 +12,7 @@
 #include "cli/screen.h"
 #include "cli/status_lines.h"
 #include "cli/terminal.h"
+#include "cli/usage.h"
 #include "cli/watch_view.h"
 #include "daemon/server/clean_message.h"
 
@@ -46,7 +47,7 @@ class Watch {
       if (!query_.Ask("watch", [this](auto* stub, auto* context) {
             return stub->GetStatus(context, request_, &response_);
           })) {
-        return 1;
+        return query_.exit_code();
       }
       CleanStrings(&response_);
       std::string states;
@@ -97,9 +98,9 @@ class Watch {
   std::string problem_;
 };
 
-// Whether the daemon answers, and knows the job if one is named. Else prints the error, which lists
-// the jobs that there are.
-bool CanWatch(const DaemonAddress& daemon, const std::string& job, const JobFlags& chosen) {
+// 0 if the daemon answers, and knows the job if one is named. Else prints the error, which lists
+// the jobs that there are, and returns the exit code.
+int FindWhatToWatch(const DaemonAddress& daemon, const std::string& job, const JobFlags& chosen) {
   DaemonQuery query(daemon);
   v1::StatusRequest request;
   SetJob(job, chosen, &request);
@@ -108,15 +109,16 @@ bool CanWatch(const DaemonAddress& daemon, const std::string& job, const JobFlag
   if (!query.Ask("watch", [&](auto* stub, auto* context) {
         return stub->GetStatus(context, request, &response);
       })) {
-    return false;
+    return query.exit_code();
   }
-  if (job.empty() || !response.jobs().empty()) return true;
+  if (job.empty() || !response.jobs().empty()) return 0;
   v1::JobRequest wanted;
   SetJob(job, chosen, &wanted);
   v1::JobView view;
-  return query.Ask("watch", [&](auto* stub, auto* context) {
+  const bool found = query.Ask("watch", [&](auto* stub, auto* context) {
     return stub->GetJob(context, wanted, &view);
   });
+  return found ? 0 : query.exit_code();
 }
 
 }  // namespace
@@ -131,8 +133,11 @@ int WatchCommand(const std::vector<std::string>& arguments) {
   app.add_option("JOB", job, "show only this job");
   int exit_code = 0;
   if (!ParseFlags(&app, arguments, &exit_code)) return exit_code;
+  const std::string problem = FindChoiceOfNoJob("watch", job, chosen);
+  if (!problem.empty()) return RefuseUsage(app, problem);
   // Prints an error on the ordinary screen, where it stays visible.
-  if (!CanWatch(daemon, job, chosen)) return 1;
+  exit_code = FindWhatToWatch(daemon, job, chosen);
+  if (exit_code != 0) return exit_code;
   Watch watch(daemon, job, chosen);
   if (!isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO)) return watch.AsLines();
   watch.OnScreen();

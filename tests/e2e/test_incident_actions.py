@@ -2,6 +2,7 @@
 """What people add to an incident, and which alerts they do not want for a time: by the command line and
 over HTTP, across a restart of the daemon."""
 import json
+import re
 import signal
 import subprocess
 import time
@@ -68,7 +69,8 @@ def test_a_note_and_an_acknowledgement_are_in_the_report_and_outlive_the_daemon(
     wait_for(lambda: reports_in(tmp_path / "daemon-reports"))
     report, = reports_in(tmp_path / "daemon-reports")
     wait_for(lambda: "rack 4" in (report / "report.txt").read_text())
-    assert json.loads((report / "incident.json").read_text())["notes"][0]["text"] == "the switch of rack 4"
+    kept = wait_for(lambda: json.loads((report / "incident.json").read_text()).get("notes"))
+    assert kept[0]["text"] == "the switch of rack 4"
 
     daemon = start(daemon)
     wait_for(lambda: ask(daemon, f"incident?id={incident}")["notes"])
@@ -85,7 +87,7 @@ def test_wrong_ids_are_errors_that_say_what_to_type(watched, start_job):
     assert "nosuch-1" in said and "rollcall incidents" in said
     said = rollcall(daemon, "silence", "--end=silence-1", code=1)
     assert 'no silence "silence-1" lasts now' in said
-    assert "1m to 720h" in rollcall(daemon, "silence", "--job=*", "--for=1s", code=1)
+    assert "1m to 720h" in rollcall(daemon, "silence", "--job=*", "--for=1s", code=2)
     assert rollcall(daemon, "silence") == "no silences\n"
 
 
@@ -137,3 +139,36 @@ def test_what_operators_do_is_in_the_audit(watched, start_job):
     rollcall(daemon, "silence", "--job=llm-*", "--for=90m")
     said = daemon.end()
     assert "silence, job llm-*, for 5400s" in said
+
+
+def test_the_audit_tells_of_an_action_that_was_refused_and_by_whom(start_daemon, tmp_path):
+    def token(name, role):
+        made = subprocess.run([ROLLCALL, "token", "new", f"--file={tmp_path / 'tokens'}", f"--name={name}",
+                               f"--role={role}"], capture_output=True, text=True, timeout=30, check=True)
+        file = tmp_path / name
+        file.write_text(made.stdout)
+        file.chmod(0o600)
+        return file
+
+    viewer, operator = token("vera", "viewer"), token("otto", "operator")
+    daemon = start_daemon(f"--token-file={tmp_path / 'tokens'}")
+    for command in (["silence", "--job=*"], ["silence", "--job=*"], ["acknowledge", "train-1"]):
+        said = rollcall(daemon, *command, f"--token-file={viewer}", code=1)
+        assert "needs the role operator" in said
+    rollcall(daemon, "silence", "--end=silence-1", f"--token-file={operator}", code=1)
+    said = daemon.end()
+    assert re.search(r"audit: .*vera.* \(ipv4:127\.0\.0\.1:\d+\): refused: silence, needs the role operator", said)
+    assert len(re.findall(r"refused: silence, needs", said)) == 1, "once a minute"
+    assert re.search(r"audit: .*vera.*: refused: note or acknowledge, needs the role operator", said)
+    assert re.search(r'audit: .*otto.*: refused: end silence, no silence "silence-1" lasts now', said)
+
+
+def test_beyond_the_limit_of_silences_the_error_says_what_to_do(watched):
+    daemon = watched[0]()
+    for _ in range(500):
+        post(daemon, "silence?job=x&for=1h")
+    with pytest.raises(urllib.error.HTTPError) as refused:
+        post(daemon, "silence?job=x&for=1h")
+    assert refused.value.code == 409
+    assert "there are 500 silences" in (text := refused.value.read().decode()) and "end one first" in text
+    assert "end one first" in rollcall(daemon, "silence", "--job=x", code=1)

@@ -54,12 +54,38 @@ def test_a_run_that_is_killed_leaves_an_error(tmp_path):
     assert "did not come to its end" in case.find("error").get("message")
 
 
-def test_a_file_that_cannot_be_written_is_said_and_harms_no_job(tmp_path):
-    done = subprocess.run([ROLLCALL, "run", f"--junit={tmp_path}/no/rollcall.xml", "--", "true"],
+def test_a_file_that_cannot_be_written_is_refused_before_the_job_starts(tmp_path):
+    ran = tmp_path / "ran"
+    for file, why in [(tmp_path / "no" / "rollcall.xml", "No such file or directory"),
+                      (tmp_path, "Is a directory"), ("/dev/full", "No space left on device")]:
+        done = subprocess.run([ROLLCALL, "run", f"--junit={file}", "--", "touch", ran],
+                              capture_output=True, text=True, check=False, timeout=60)
+        assert done.returncode == 2
+        assert f"--junit: cannot write {file}: {why}" in done.stderr
+        assert "the job was not started" in done.stderr and not ran.exists()
+
+
+def test_a_file_that_cannot_be_written_any_more_changes_no_exit_code(tmp_path):
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    done = subprocess.run([ROLLCALL, "run", f"--junit={folder}/rollcall.xml", "--", "rm", "-r", folder],
                           capture_output=True, text=True, check=False, timeout=60)
     assert done.returncode == 0
     assert "--junit: cannot write" in done.stderr
-    assert "No such file or directory" in done.stderr
+
+
+@pytest.mark.parametrize("command, code, words", [
+    (["no-such-command"], 127, "command not found, exit code 127"),
+    (["sh", "-c", "kill -SEGV $$"], 139, "killed by signal 11 (SIGSEGV), exit code 139"),
+    (["sh", "-c", "kill -TERM $$"], 143, "killed by signal 15 (SIGTERM), exit code 143"),
+])
+def test_the_error_says_in_words_how_the_job_ended(tmp_path, command, code, words):
+    file = tmp_path / "rollcall.xml"
+    done = subprocess.run([ROLLCALL, "run", f"--junit={file}", "--", *command],
+                          capture_output=True, check=False, timeout=60)
+    assert done.returncode == code
+    _, case = case_in(file)
+    assert case.find("error").get("message") == f"{words}; Rollcall saw no hang"
 
 
 def test_a_second_run_replaces_the_file_of_the_first_one(run, tmp_path):

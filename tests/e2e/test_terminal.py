@@ -236,6 +236,31 @@ def test_bash_completes_the_names_of_jobs_and_incidents(daemon, start_job):
     assert complete("rollcall status a-") == []  # there is no daemon
 
 
+def test_bash_completes_the_flags_of_a_silence(daemon, start_job):
+    start_job(daemon)
+    begun = ask(daemon, "silence", "--job=b-*", "--format=json")
+    silence = json.loads(begun.stdout)["id"]
+    assert complete("rollcall silence --job=", daemon.address) == ["a-job"]
+    assert complete("rollcall silence --job=a-", daemon.address) == ["a-job"]
+    assert complete("rollcall silence --end=", daemon.address) == [silence]
+    assert complete("rollcall silence --end=sil", daemon.address) == [silence]
+    assert complete("rollcall silence --end=x", daemon.address) == []
+    assert complete("rollcall silence --cause=rank_d", daemon.address) == ["rank_died"]
+    assert "--job=" in complete("rollcall silence --", daemon.address)
+    assert complete("rollcall note a-", daemon.address) == ["a-job-1"]
+
+
+@pytest.mark.parametrize("shell", ["zsh", "fish"])
+def test_the_other_shells_complete_the_flags_of_a_silence(shell):
+    script = subprocess.run([ROLLCALL, "completion", shell], capture_output=True, text=True,
+                            timeout=60).stdout
+    for things in ("jobs", "silences"):
+        assert f"rollcall completion --names={things}" in script
+    flag = "-l end " if shell == "fish" else "'--end="
+    line, = [line for line in script.splitlines() if flag in line and "--names=silences" in line]
+    assert "silence" in line
+
+
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_each_shell_accepts_its_completion_script(shell):
     script = subprocess.run([ROLLCALL, "completion", shell], capture_output=True, text=True,

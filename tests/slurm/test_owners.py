@@ -233,7 +233,9 @@ def look(slurm, tmp_path, monkeypatch, capfd):
     monkeypatch.setattr("sys.dont_write_bytecode", True)
     module = watch_step()
     program = tmp_path / "rollcall"
-    program.write_text(f"#!/bin/sh\n[ $1 = incidents ] && exec cat {tmp_path}/incidents.json\necho {tmp_path}/r\n")
+    program.write_text(f"#!/bin/sh\n[ $1 = incidents ] || exec echo {tmp_path}/r\n"
+                       f"[ -e {tmp_path}/incidents.json ] && exec cat {tmp_path}/incidents.json\n"
+                       "echo \"rollcall: no job \\\"$2\\\"; there is none\" >&2\nexit 1\n")
     program.chmod(0o755)
     for name in list(os.environ):
         if name.startswith(("SLURM", "ROLLCALL")):
@@ -245,7 +247,8 @@ def look(slurm, tmp_path, monkeypatch, capfd):
     sleeper = subprocess.Popen(["sleep", "1000"])
 
     def once(incident, level="abort"):
-        (tmp_path / "incidents.json").write_text(json.dumps({"incidents": [incident]}))
+        if incident is not None:
+            (tmp_path / "incidents.json").write_text(json.dumps({"incidents": [incident]}))
         watch = module.Watch(sleeper.pid, "4711", level)
         watch.look()
         try:
@@ -268,6 +271,10 @@ OWN = os.getuid()
 def test_abort_ends_the_step_on_a_hang_of_its_own_user_and_nodes(look, culprits):
     said, lives = look(an_incident(*culprits))
     assert "rollcall: rank 1\n" in said and not lives
+
+
+def test_a_step_whose_ranks_have_not_reported_yet_is_watched(look):
+    assert look(None) == ("", True)
 
 
 def test_abort_knows_a_node_by_the_name_of_its_host(look, slurm):

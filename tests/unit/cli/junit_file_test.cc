@@ -51,6 +51,26 @@ TEST(JUnitFileTest, AnExitCodeWithoutAHangIsAnError) {
   EXPECT_THAT(text, HasSubstr("the job ended with exit code 3; Rollcall saw no hang"));
 }
 
+TEST(JUnitFileTest, TheExitCodesOfShellsAreSaidInWords) {
+  const struct {
+    int exit_code;
+    const char* words;
+  } kCases[] = {
+      {126, "\"command not executable, exit code 126; Rollcall saw no hang\""},
+      {127, "\"command not found, exit code 127; Rollcall saw no hang\""},
+      {139, "\"killed by signal 11 (SIGSEGV), exit code 139; Rollcall saw no hang\""},
+      {143, "\"killed by signal 15 (SIGTERM), exit code 143; Rollcall saw no hang\""},
+      {163, "\"killed by signal 35, exit code 163; Rollcall saw no hang\""},
+      {128, "\"the job ended with exit code 128; Rollcall saw no hang\""},
+      {255, "\"the job ended with exit code 255; Rollcall saw no hang\""},
+  };
+  for (const auto& one : kCases) {
+    JUnitRun run;
+    run.exit_code = one.exit_code;
+    EXPECT_THAT(JUnitText(run), HasSubstr(one.words));
+  }
+}
+
 TEST(JUnitFileTest, ARunThatRecoveredHasPassedAndKeepsTheVerdict) {
   JUnitRun run = Hung();
   run.exit_code = 0;

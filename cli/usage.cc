@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/usage.h"
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <iostream>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "cli/commands.h"
+#include "cli/describe.h"
+#include "proto/clean_text.h"
+
+namespace rollcall {
+namespace {
+
+bool IsUtf8(const std::string& text) {
+  for (size_t i = 0; i < text.size();) {
+    const size_t length = clean_text::At(text, i).length;
+    if (length == 0) return false;
+    i += length;
+  }
+  return true;
+}
+
+bool MayHoldAnyBytes(const FlagHelp& flag) { return flag.is_path || flag.name == "--on-hang"; }
+
+}  // namespace
+
+std::string FindNoText(const CLI::App& app) {
+  const std::vector<const CLI::Option*> options = app.get_options();
+  const std::vector<FlagHelp> flags = Describe(app).flags;  // in the same order
+  for (size_t i = 0; i < options.size(); ++i) {
+    if (MayHoldAnyBytes(flags[i])) continue;
+    for (const std::string& value : options[i]->results()) {
+      if (IsUtf8(value)) continue;
+      return absl::StrCat(flags[i].name, ": \"", CleanText(value), "\" is not text in UTF-8");
+    }
+  }
+  return "";
+}
+
+bool IsTyped(const std::vector<std::string>& arguments, const std::string& flag) {
+  const auto end = std::find(arguments.begin(), arguments.end(), "--");
+  return std::any_of(arguments.begin(), end, [&flag](const std::string& argument) {
+    return argument == flag || absl::StartsWith(argument, flag + "=");
+  });
+}
+
+std::string FirstTyped(const std::vector<std::string>& arguments,
+                       const std::vector<std::string>& flags) {
+  const auto at = std::find_if(flags.begin(), flags.end(), [&arguments](const std::string& flag) {
+    return IsTyped(arguments, flag);
+  });
+  return at == flags.end() ? "" : *at;
+}
+
+int RefuseUsage(const CLI::App& app, const std::string& problem) {
+  std::cerr << app.get_name() << ": " << problem << "\n  usage:  " << app.get_name() << " --help\n";
+  return kExitBadUsage;
+}
+
+}  // namespace rollcall
