@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """The page with a job of 16,384 ranks: first view, a change on the screen, memory, fifty viewers.
+And the list of 1,000 jobs: first view, a search, a hang on the screen.
 
     build/browser-venv/bin/python tests/bench/page.py [BUILD_DIR] [--hours=1] [--viewers=50]
 
 Needs what deploy/setup_browser.sh installs. Prints medians; each figure beside what was aimed at.
 """
 import argparse
+import json
 import pathlib
 import re
 import statistics
@@ -45,17 +47,63 @@ def cpu_seconds(pid):
     return (int(fields[11]) + int(fields[12])) / 100
 
 
-def first_views(browser, url, rounds):
+def first_views(browser, url, rounds, shown=".map canvas[style]"):
     times = []
     for _ in range(rounds):
         context = browser.new_context(viewport={"width": 1200, "height": 900})
         page = context.new_page()
         begun = time.monotonic()
         page.goto(url)
-        page.wait_for_selector(".map canvas[style]")
+        page.wait_for_selector(shown)
         times.append(time.monotonic() - begun)
         context.close()
     return times
+
+
+def jobs_in(url, hung):
+    """How many jobs the daemon has; with `hung`, how many of them hang."""
+    with urllib.request.urlopen(f"{url}/api/v1/jobs?limit=1000", timeout=30) as answer:
+        jobs = json.load(answer)["jobs"]
+    return sum(not hung or job["state"] == "hung" for job in jobs)
+
+
+def wait_until(condition, seconds):
+    until = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > until:
+            raise SystemExit("the load did not come about")
+        time.sleep(0.1)
+
+
+def list_of_jobs(browser, build, folder):
+    """First views, the time of a search, and that from the daemon's word to a hang on the screen."""
+    daemon, address, url = start_daemon(build, folder)
+    load = subprocess.Popen(
+        [build / "tests" / "fleet_load", f"--daemon={address}", "--jobs=1000", "--ranks=8",
+         "--seconds=600", "--start-within=10", "--hang-at=45"], stdout=subprocess.DEVNULL)
+    try:
+        wait_until(lambda: jobs_in(url, hung=False) == 1000, 60)
+        shown = "tbody tr:nth-child(100)"
+        views = first_views(browser, f"{url}/#/", 7, shown)
+        context = browser.new_context(viewport={"width": 1200, "height": 900})
+        page = context.new_page()
+        page.goto(f"{url}/#/")
+        page.wait_for_selector(shown)
+        begun = time.monotonic()
+        page.get_by_role("searchbox").fill("job-77")
+        page.wait_for_function("document.querySelectorAll('tbody tr').length < 100")
+        search = time.monotonic() - begun
+        page.get_by_role("searchbox").fill("")
+        wait_until(lambda: jobs_in(url, hung=True) > 0, 120)
+        begun = time.monotonic()
+        page.wait_for_selector("tbody tr:first-child >> text=hung", timeout=30_000)
+        hang = time.monotonic() - begun
+        context.close()
+        return views, search, hang
+    finally:
+        for process in (load, daemon):
+            process.terminate()
+            process.wait()
 
 
 def change_on_screen(browser, build, address, page_url):
@@ -137,6 +185,8 @@ def main():
     parser.add_argument("--hours", type=float, default=1, help="of the page's clock")
     parser.add_argument("--viewers", type=int, default=50)
     options = parser.parse_args()
+    if options.hours < 0.05:
+        parser.error("--hours must be 0.05 at least: the first sample is taken after three minutes")
     build = options.build.resolve()
     folder = subprocess.run(["mktemp", "-d"], capture_output=True, text=True).stdout.strip()
     daemon, address, url = start_daemon(build, folder)
@@ -160,9 +210,13 @@ def main():
             fast.wait()
             print(f"memory of the page's script, {options.hours:g} h of live updates "
                   f"(in {took:.0f} s): "
-                  f"{samples[0]:.1f} MB after 3 min, then {min(samples[1:]):.1f} to "
-                  f"{max(samples[1:]):.1f}, {samples[-1]:.1f} at the end; {nodes} elements",
+                  f"{samples[0]:.1f} MB after 3 min, then {min(samples):.1f} to "
+                  f"{max(samples):.1f}, {samples[-1]:.1f} at the end; {nodes} elements",
                   flush=True)
+            views, search, hang = list_of_jobs(browser, build, folder)
+            print(f"first view of 1,000 jobs: {statistics.median(views):.2f} s (of {len(views)}, "
+                  f"{min(views):.2f} to {max(views):.2f}; wanted: 1 s); a search {search:.2f} s; a hang "
+                  f"on the screen {hang:.2f} s after the daemon had it (wanted: 1 s)", flush=True)
             browser.close()
         alone, watched, rate = viewers_cost(daemon.pid, url, options.viewers, 20)
         print(f"the daemon: {100 * alone:.1f} % of a core without viewers, "
