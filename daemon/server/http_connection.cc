@@ -118,6 +118,11 @@ bool IsReplaceable(const HttpConnection& connection, int64_t now_ns) {
           now_ns - connection.progress_ns > kReplaceableAfterNs);
 }
 
+bool IsStalledBody(const HttpConnection& connection, int64_t now_ns) {
+  return connection.phase == HttpPhase::kReading && connection.body_bytes > 0 &&
+         now_ns - connection.progress_ns > kReplaceableAfterNs;
+}
+
 HttpCaller CallerOf(const HttpConnection& connection) {
   return {connection.peer, connection.local, connection.transport->certificate_pem(),
           connection.transport->is_encrypted()};

@@ -28,6 +28,7 @@ struct HttpConnection {
   IoState read_wants = IoState::kWantRead, write_wants = IoState::kWantWrite;
   std::string in, out;
   RequestFinder finder;      // of the request at the beginning of `in`
+  size_t body_bytes = 0;     // what this request has of the limit over all bodies
   size_t sent = 0;           // bytes of `out`
   bool close_after = false;  // close the connection after `out`
   bool had_bytes = false;    // from the client; of TLS: the handshake is complete
@@ -54,6 +55,9 @@ bool IsLate(const HttpConnection& connection, const HttpLimits& limits, int64_t 
 
 // Whether a new connection may take the place of this one, because it waits for its client.
 bool IsReplaceable(const HttpConnection& connection, int64_t now_ns);
+
+// Whether a new request may take the room of this one's body, because its client has stopped sending.
+bool IsStalledBody(const HttpConnection& connection, int64_t now_ns);
 
 // Who is at the other end, for the responses.
 HttpCaller CallerOf(const HttpConnection& connection);

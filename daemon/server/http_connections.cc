@@ -30,6 +30,13 @@ HttpConnection* HttpConnections::FindReplaceable(int64_t now_ns) {
   return oldest;
 }
 
+HttpConnection* HttpConnections::FindStalledBody(int64_t now_ns) {
+  for (auto& [fd, connection] : all_) {
+    if (IsStalledBody(connection, now_ns)) return &connection;
+  }
+  return nullptr;
+}
+
 std::vector<HttpConnection*> HttpConnections::FindLate(const HttpLimits& limits, int64_t now_ns) {
   std::vector<HttpConnection*> late;
   for (auto& [fd, connection] : all_) {

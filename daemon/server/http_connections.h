@@ -25,6 +25,8 @@ class HttpConnections {
   HttpConnection* Find(int fd, uint64_t id);
   // The one that has waited longest for its client; nullptr if all wait for the daemon.
   HttpConnection* FindReplaceable(int64_t now_ns);
+  // Any whose client has stopped in the middle of a body.
+  HttpConnection* FindStalledBody(int64_t now_ns);
   HttpConnection* First() { return all_.empty() ? nullptr : &all_.begin()->second; }
 
   // Those beyond a deadline.

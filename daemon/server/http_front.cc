@@ -67,6 +67,7 @@ class HttpFront::Impl {
   void WaitToRead(HttpConnection* connection, IoState wants);
   void Take(HttpConnection* connection, std::string_view bytes);
   void Advance(HttpConnection* connection);
+  bool HasRoomForBody(HttpConnection* connection);
   void Send(HttpConnection* connection, std::string bytes, bool close_after);
   void Flush(HttpConnection* connection);
   void Close(int fd);
@@ -93,6 +94,7 @@ class HttpFront::Impl {
   int64_t warned_ns_ = 0;  // of clients that speak TLS to a plain port
   std::atomic<uint64_t> connections_count_{0}, dropped_{0};
   size_t unsent_ = 0;  // bytes
+  size_t bodies_ = 0;  // bytes of requests that are being read or answered
 
   std::mutex mutex_;
   bool stopping_ = false;
@@ -244,6 +246,7 @@ void HttpFront::Impl::Take(HttpConnection* connection, std::string_view bytes) {
   // The deadline of a request counts from its first byte, that of the first request from the start
   // of the connection.
   if (connection->is_idle()) connection->since_ns = SteadyNs();
+  connection->progress_ns = SteadyNs();
   connection->in.append(bytes);
   Advance(connection);
 }
@@ -258,13 +261,32 @@ void HttpFront::Impl::Warn(const HttpConnection& connection) {
                connection.peer);
 }
 
+// Takes the room for a whole body as soon as its head says how large it is. Many large ones at once
+// would otherwise all be read halfway and then refused. A client that has stopped sending makes room.
+bool HttpFront::Impl::HasRoomForBody(HttpConnection* connection) {
+  const size_t wanted = connection->finder.body_bytes();
+  if (connection->body_bytes == wanted) return true;
+  while (bodies_ + wanted > limits_.bodies_bytes) {
+    const HttpConnection* stalled = connections_.FindStalledBody(SteadyNs());
+    if (stalled == nullptr) return false;
+    Drop(stalled->fd);
+  }
+  bodies_ += wanted;
+  connection->body_bytes = wanted;
+  connection->in.reserve(connection->in.size() + wanted);
+  return true;
+}
+
 // Handles the request once it is complete.
 void HttpFront::Impl::Advance(HttpConnection* connection) {
   const RequestEnd end = connection->finder.Find(connection->in);
   if (end.refusal != 0) return Send(connection, HttpRefusal(end.refusal), true);
+  if (!HasRoomForBody(connection)) return Send(connection, HttpRefusal(503), true);
   if (end.size == 0) return;
-  std::string request = connection->in.substr(0, end.size);
-  connection->in.erase(0, end.size);
+  // An idle connection keeps no room for its last request.
+  std::string request = std::move(connection->in);
+  connection->in = request.substr(end.size);
+  request.resize(end.size);
   connection->finder.Reset();
   connection->had_request = true;
   if (RequestPath(request) == "/healthz") {
@@ -276,10 +298,12 @@ void HttpFront::Impl::Advance(HttpConnection* connection) {
   if (unsent_ > limits_.unsent_bytes) return Send(connection, HttpRefusal(503), true);
   Enter(HttpPhase::kAnswering, connection);
   Watch(*connection);
-  workers_.Post({connection->fd, connection->id, std::move(request), CallerOf(*connection)});
+  workers_.Post({connection->fd, connection->id, std::move(request), CallerOf(*connection),
+                 std::exchange(connection->body_bytes, 0)});
 }
 
 void HttpFront::Impl::Send(HttpConnection* connection, std::string bytes, bool close_after) {
+  bodies_ -= std::exchange(connection->body_bytes, 0);
   unsent_ += bytes.size();
   connection->out = std::move(bytes);
   connection->sent = 0;
@@ -310,6 +334,7 @@ void HttpFront::Impl::Close(int fd) {
   HttpConnection* connection = connections_.Find(fd);
   if (connection == nullptr) return;
   unsent_ -= connection->out.size();
+  bodies_ -= connection->body_bytes;
   if (connection->phase == HttpPhase::kStreaming) viewers_.Remove(connection->id);
   if (!connection->has_unsent()) connection->transport->SayEnd();
   connections_.Remove(fd);
@@ -346,6 +371,7 @@ void HttpFront::Impl::Apply(HttpViewers::Event event) {
 }
 
 void HttpFront::Impl::Apply(HttpWorkers::Finished finished) {
+  bodies_ -= finished.body_bytes;
   HttpConnection* connection = connections_.Find(finished.fd, finished.id);
   if (connection == nullptr) return;
   Reply& reply = finished.reply;

@@ -125,6 +125,7 @@ RequestEnd RequestFinder::Find(std::string_view bytes) {
     const RequestEnd whole = ReadHead(bytes.substr(0, head), most_body_bytes_);
     if (whole.refusal != 0) return whole;
     size_ = whole.size;
+    body_bytes_ = whole.size - head - kHeadEnd.size();
   }
   return {bytes.size() < size_ ? 0 : size_, 0};
 }

@@ -35,6 +35,8 @@ class RequestFinder {
   // `bytes`: all that has arrived since the end of the last request; they begin with those of the last
   // call.
   RequestEnd Find(std::string_view bytes);
+  // Of the request whose head Find() has seen; 0 before.
+  size_t body_bytes() const { return body_bytes_; }
   // The next bytes are of another request.
   void Reset() { *this = RequestFinder(most_body_bytes_); }
 
@@ -42,6 +44,7 @@ class RequestFinder {
   size_t most_body_bytes_;
   size_t searched_ = 0;  // bytes in which the head does not end
   size_t size_ = 0;      // of the request; 0: its head is incomplete
+  size_t body_bytes_ = 0;
 };
 
 // Returns a complete request without the header fields that the server has no use for, such as

@@ -21,6 +21,8 @@ struct HttpLimits {
   int64_t answer_ns = 120'000'000'000;    // until the client has read the whole response
   size_t unsent_bytes = size_t{256} << 20;  // limit over all responses that wait for clients
   size_t body_bytes = size_t{64} << 10;       // limit of the body of a request
+  // Limit over the bodies of all requests that are being read or answered.
+  size_t bodies_bytes = size_t{16} << 20;
 };
 
 // Who sent a request, as far as the connection shows it.

@@ -34,10 +34,14 @@ void HttpWorkers::Run() {
   while (true) {
     wake_.wait(lock, [this] { return stopping_ || !tasks_.empty(); });
     if (stopping_) return;
-    const Task task = std::move(tasks_.front());
-    tasks_.pop_front();
-    lock.unlock();
-    deliver_({task.fd, task.id, answer_(task.request, task.caller)});
+    Finished finished;
+    {
+      const Task task = std::move(tasks_.front());
+      tasks_.pop_front();
+      lock.unlock();
+      finished = {task.fd, task.id, answer_(task.request, task.caller), task.body_bytes};
+    }
+    deliver_(std::move(finished));
     lock.lock();
   }
 }

@@ -22,11 +22,13 @@ class HttpWorkers {
     uint64_t id = 0;  // of the connection
     std::string request;
     HttpCaller caller;
+    size_t body_bytes = 0;  // of the request
   };
   struct Finished {
     int fd = -1;
     uint64_t id = 0;
     HttpReply reply;
+    size_t body_bytes = 0;  // of the task, which is gone
   };
   // Takes a response. Called by each thread of this object.
   using Deliver = std::function<void(Finished finished)>;

@@ -254,6 +254,74 @@ TEST_F(HttpFrontTest, RefusesRequestsWhileResponsesFillTheMemory) {
   ExpectHealthy();
 }
 
+// Room for one body of kLarge bytes, not for two.
+constexpr size_t kLarge = 700'000;
+
+HttpLimits LimitsOfBodies() {
+  HttpLimits limits;
+  limits.threads = 2;
+  limits.body_bytes = limits.bodies_bytes = 1'000'000;
+  return limits;
+}
+
+std::string HeadFor(size_t body, const std::string& path = "/") {
+  return absl::StrCat("GET ", path, " HTTP/1.1\r\nContent-Length: ", body, "\r\n\r\n");
+}
+
+TEST_F(HttpFrontTest, ABodyWithoutRoomIsRefusedBeforeItIsSent) {
+  Start(LimitsOfBodies());
+  const Client first = Connect();
+  first.Send(HeadFor(kLarge, "/hold") + std::string(kLarge, 'x'));
+  ASSERT_TRUE(Eventually([this] { return answers_held() == 1; }));
+  const Client second = Connect();
+  second.Send(HeadFor(kLarge));
+  const std::string refusal = second.Receive();
+  EXPECT_THAT(refusal, HasSubstr(" 503 "));
+  EXPECT_THAT(refusal, HasSubstr("Retry-After: "));
+  // Small requests and /healthz go on.
+  ExpectHealthy();
+  const Client small = Connect();
+  small.Send(HeadFor(3) + "abc");
+  EXPECT_THAT(small.Receive(">"), HasSubstr("<"));
+  Release();
+  EXPECT_THAT(first.Receive(">"), HasSubstr("<"));
+  const Client third = Connect();
+  third.Send(HeadFor(kLarge) + std::string(kLarge, 'x'));
+  EXPECT_THAT(third.Receive(">"), HasSubstr("<"));
+}
+
+TEST_F(HttpFrontTest, AClientThatGoesAwayGivesTheRoomOfItsBodyBack) {
+  Start(LimitsOfBodies());
+  {
+    const Client gone = Connect();
+    gone.Send(HeadFor(kLarge) + "x");
+    EXPECT_TRUE(Eventually([this] {
+      const Client other = Connect();
+      other.Send(HeadFor(kLarge));
+      return other.Receive("503", milliseconds(50)).find("503") != std::string::npos;
+    }));
+  }
+  EXPECT_TRUE(Eventually([this] {
+    const Client next = Connect();
+    next.Send(HeadFor(kLarge) + std::string(kLarge, 'x'));
+    return next.Receive(">").find("<") != std::string::npos;
+  }));
+  EXPECT_EQ(front_->counts().dropped, 0u);
+}
+
+TEST_F(HttpFrontTest, AClientThatStopsInItsBodyMakesRoomForAnother) {
+  Start(LimitsOfBodies());
+  const Client stopped = Connect();
+  stopped.Send(HeadFor(kLarge) + "x");
+  EXPECT_TRUE(Eventually([this] {
+    const Client next = Connect();
+    next.Send(HeadFor(kLarge) + std::string(kLarge, 'x'));
+    return next.Receive(">").find("<") != std::string::npos;
+  }));
+  EXPECT_TRUE(stopped.IsClosedWithin(milliseconds(1000)));
+  EXPECT_EQ(front_->counts().dropped, 1u);
+}
+
 TEST_F(HttpFrontTest, IsHealthyWhileAllThreadsAreBusy) {
   HttpLimits limits;
   limits.threads = 2;
