@@ -10,18 +10,10 @@
 #include "cli/commands.h"
 #include "cli/describe.h"
 #include "proto/clean_text.h"
+#include "proto/utf8.h"
 
 namespace rollcall {
 namespace {
-
-bool IsUtf8(const std::string& text) {
-  for (size_t i = 0; i < text.size();) {
-    const size_t length = clean_text::At(text, i).length;
-    if (length == 0) return false;
-    i += length;
-  }
-  return true;
-}
 
 bool MayHoldAnyBytes(const FlagHelp& flag) { return flag.is_path || flag.name == "--on-hang"; }
 

@@ -90,6 +90,9 @@ class HttpServer::Impl {
       listener_ = socket;
     });
     gate_.AddTo(&server_);
+    server_.set_error_handler([](const httplib::Request&, httplib::Response& response) {
+      ExplainRefusal(&response);
+    });
     server_.Get("/metrics", [this](const httplib::Request& request, httplib::Response& response) {
       const bool open =
           absl::StrContains(request.get_header_value("Accept"), "application/openmetrics-text");
@@ -163,6 +166,12 @@ class HttpServer::Impl {
     }
   }
 
+  // httplib itself refuses without a word.
+  static void ExplainRefusal(httplib::Response* response) {
+    if (!response->body.empty() || response->status != 413) return;
+    response->set_content("a form has at most 8 KiB\n", "text/plain");
+  }
+
   static void Refuse(const absl::Status& status, httplib::Response* response) {
     response->status = HttpCode(status);
     response->set_content(absl::StrCat(std::string(status.message()), "\n"), "text/plain");
@@ -227,6 +236,8 @@ class HttpServer::Impl {
 
   void Act(const ApiRoute& route, const httplib::Request& request, httplib::Response* response) {
     if (HasOtherBody(request)) return RefuseBody(route, response);
+    const absl::Status text = GetParameters(request).CheckText();
+    if (!text.ok()) return Refuse(text, response);
     if (++actions_ > kMostActions) return RefuseAction(route, response);
     RecordAction(route, request);
     const std::unique_ptr<QuerySource> seen = Seen();
@@ -258,6 +269,8 @@ class HttpServer::Impl {
 
   void Answer(const ApiRoute& route, const httplib::Request& request, httplib::Response* response) {
     const QueryParameters parameters = GetParameters(request);
+    const absl::Status text = parameters.CheckText();
+    if (!text.ok()) return Refuse(text, response);
     // Who may see other tenants gets another answer.
     std::string key = absl::StrCat(
         route.path, "\n", absl::StrJoin(HttpRouter::exchange().visitor.identity->tenants, ","));

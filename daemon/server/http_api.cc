@@ -13,6 +13,7 @@
 #include "daemon/server/stacks_audit.h"
 #include "proto/clean_text.h"
 #include "proto/durations.h"
+#include "proto/utf8.h"
 #include "proto/whole_numbers.h"
 
 namespace rollcall {
@@ -356,6 +357,15 @@ absl::StatusOr<int> QueryParameters::Number(const std::string& name, int otherwi
   if (text.empty() || (absl::SimpleAtoi(text, &number) && number >= 0)) return number;
   return absl::InvalidArgumentError(
       absl::StrCat(name, " is a number from 0; not \"", CleanText(text), "\""));
+}
+
+absl::Status QueryParameters::CheckText() const {
+  for (const auto& [name, value] : values_) {
+    if (IsUtf8(value) && IsUtf8(name)) continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat(CleanText(name), " is not text in UTF-8: \"", CleanText(value), "\""));
+  }
+  return absl::OkStatus();
 }
 
 absl::StatusOr<bool> QueryParameters::Flag(const std::string& name) const {

@@ -23,6 +23,8 @@ class QueryParameters {
   std::vector<std::string> All(const std::string& name) const;
   // Returns `otherwise` if the parameter is missing, kInvalidArgument if it is not a number from 0.
   absl::StatusOr<int> Number(const std::string& name, int otherwise) const;
+  // kInvalidArgument if a value is not text: it names the parameter.
+  absl::Status CheckText() const;
   // Whether the parameter is 1. kInvalidArgument if it is neither 1 nor 0 nor missing.
   absl::StatusOr<bool> Flag(const std::string& name) const;
 

@@ -114,6 +114,25 @@ TEST_F(HttpAccessTest, ABodyThatIsNoFormIsRefusedAndNeverIgnored) {
   EXPECT_THAT(form->body, HasSubstr("\"job\":\"train\""));
 }
 
+TEST_F(HttpAccessTest, AFormThatIsTooLargeIsAnErrorThatSaysSo) {
+  Start();
+  const auto refused = client_->Post(
+      "/api/v1/silence", {{"X-Rollcall", "1"}, {"Authorization", "Bearer operator"}},
+      httplib::Params{{"job", "train"}, {"for", "1h"}, {"comment", std::string(9000, 'x')}});
+  EXPECT_EQ(refused->status, 413);
+  EXPECT_EQ(refused->body, "a form has at most 8 KiB\n");
+}
+
+// Cleaned, it would be the pattern "??", which fits the jobs of others.
+TEST_F(HttpAccessTest, AParameterThatIsNoTextIsAnError) {
+  Start();
+  const auto action = Post("/api/v1/silence?job=%ff%fe&for=1h", As("operator"));
+  EXPECT_EQ(action->status, 400);
+  EXPECT_EQ(action->body, "job is not text in UTF-8: \"??\"\n");
+  EXPECT_EQ(Get("/api/v1/job?job=%ff", As("viewer"))->status, 400);
+  EXPECT_EQ(Get("/api/v1/job?job=j%C3%B6b", As("viewer"))->status, 200);
+}
+
 TEST_F(HttpAccessTest, SwitchesAndNumbersOfAnotherFormAreErrors) {
   Start();
   const auto banana = Post("/api/v1/incident/acknowledge?id=x&take_back=banana", As("operator"));
